@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Posting system calls, and what can be done with a posted one.
+ *
+ * The typed functions are in <flexsc/syscalls.h>; here is what they stand on.
+ * Lifetimes, errors and threads: <flexsc/flexsc.h>.
+ */
+#ifndef FLEXSC_CALL_H
+#define FLEXSC_CALL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+struct flexsc_loop;
+
+/*
+ * A call's event control block (ATC 2011, section 4; the talk, "Main API").
+ * Set callback and arg before posting; nothing else needs initialising.
+ * The callback runs exactly once per post, on the loop's thread, never from
+ * inside the posting function.
+ */
+struct flexsc_cb {
+	void (*callback)(struct flexsc_cb *cb);	/* NULL: only set ret */
+	void *arg;				/* the caller's own */
+	int64_t ret;				/* the kernel's: result or -errno */
+	uint64_t handle;			/* the library's, while posted */
+};
+
+/*
+ * Post system call nr with six arguments; those it doesn't take are ignored.
+ * cb == NULL is fire and forget. Costs a few stores, and never a mode switch.
+ *
+ *	0		posted; the callback will run
+ *	-EOPNOTSUPP	refused: the call can't be asynchronous by nature
+ *			(flexsc-syscalls(7) lists them with the reasons)
+ *	-ENOSYS		no such call in the library's table
+ *	-EINVAL		loop is NULL
+ *	-EBUSY		cb is still pending (found in a checking build only)
+ *	-ESHUTDOWN	the loop is being destroyed
+ *	-ESTALE		the loop belongs to the parent process
+ *	-ENOMEM		no memory to remember the call
+ *
+ * It never fails for lack of entries: pages grow up to the loop's limit, then
+ * calls wait and start in the order posted (section 7).
+ */
+int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		     unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
+		     uint64_t a3, uint64_t a4, uint64_t a5);
+
+/*
+ * Ask that a pending call, timer or signal ends early (section 4.2). The
+ * callback runs all the same, once, from the loop and not from here, with
+ *
+ *	the true result	the call completed before the request reached it
+ *	-EINTR		it was interrupted while it executed, as by a signal
+ *	-ECANCELED	it never started or only waited: it had no effect
+ *
+ * Returns 0 if the request was made, -ENOENT if cb isn't pending, which is
+ * harmless (cb itself must still be readable memory). Costs the same however
+ * many calls are pending. A call that no signal can interrupt (a read from a
+ * disk) completes in its own time.
+ */
+int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
+
+/*
+ * Cancel every pending call that names descriptor fd in an argument of
+ * descriptor type; returns how many. For the moment before close(): a pending
+ * call keeps its file open, so close() alone doesn't end it. Costs a look at
+ * each pending call.
+ */
+int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
+
+/*
+ * Cancel cb's call unless it completes within ns nanoseconds from now: the
+ * read timeout of section 4.2. A call that was ended by its deadline has
+ * ret == -ETIME. Set it after posting; setting it again replaces it, and 0
+ * removes it. -ENOENT: cb isn't a pending call. Costs no mode switch.
+ */
+int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			 uint64_t ns);
+
+/* Flags of flexsc_loop_chain(). */
+#define FLEXSC_CHAIN_ARG(n)	((unsigned int)(n) + 1)
+#define FLEXSC_CHAIN_ALWAYS	0x10U
+
+/*
+ * Order. Two calls posted one after the other may run in any order, or at the
+ * same time. After flexsc_loop_chain(), the next call posted waits for the
+ * one posted last: it starts when that one has completed with ret >= 0, and
+ * otherwise completes with -ECANCELED without having run.
+ *
+ *	FLEXSC_CHAIN_ARG(n)	argument n (0 to 5) of the next call is
+ *				replaced by the result of the one before it
+ *				(section 8.3's looped multi-call)
+ *	FLEXSC_CHAIN_ALWAYS	the next call runs whatever the result was
+ *
+ * Chains may be longer than two. -EINVAL: unknown flags; -ESRCH: nothing was
+ * posted that is still pending. The first call's callback runs before the
+ * second call starts.
+ */
+int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags);
+
+struct flexsc_loop *flexsc_loop_default(void);
+
+static inline int flexsc_cancel(struct flexsc_cb *cb)
+{
+	return flexsc_loop_cancel(flexsc_loop_default(), cb);
+}
+
+static inline int flexsc_cancel_fd(int fd)
+{
+	return flexsc_loop_cancel_fd(flexsc_loop_default(), fd);
+}
+
+static inline int flexsc_deadline(struct flexsc_cb *cb, uint64_t ns)
+{
+	return flexsc_loop_deadline(flexsc_loop_default(), cb, ns);
+}
+
+static inline int flexsc_chain(unsigned int flags)
+{
+	return flexsc_loop_chain(flexsc_loop_default(), flags);
+}
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FLEXSC_CALL_H */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What else completes on a loop: timers, signals, wake-ups from other threads.
+ * Each is a cb like a system call's, posted once and completing once; post it
+ * again from its callback to have it again. flexsc_loop_cancel() ends timers
+ * and signals with -ECANCELED. None of them takes an entry.
+ *
+ * Errors in common: -EINVAL (NULL loop, bad argument), -EBUSY (cb is pending;
+ * checking build), -ESHUTDOWN, -ESTALE, -ENOMEM; see flexsc_loop_call().
+ */
+#ifndef FLEXSC_EVENT_H
+#define FLEXSC_EVENT_H
+
+#include <flexsc/call.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/*
+ * Complete cb with ret 0 after ns nanoseconds of CLOCK_MONOTONIC: never early,
+ * late by at most 66 microseconds plus what the loop is busy with. Arming,
+ * cancelling and firing cost the same for one timer and for a million.
+ */
+int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      uint64_t ns);
+
+/*
+ * Complete cb with ret signo when the process or a thread gets that signal.
+ * The first cb for a signal installs a handler (SA_RESTART) that stays until
+ * the last loop that asked for it is destroyed; meanwhile no signal is lost:
+ * one that arrives between two posts completes the second at once. Several
+ * loops may ask for the same signal; each is told. Like pending signals, ones
+ * that arrive faster than they're handled merge. -EINVAL: the signal can't be
+ * caught.
+ */
+int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		       int signo);
+
+/*
+ * From any thread, and from signal handlers: run cb's callback on the loop's
+ * own thread, with ret 0. Wakes the loop if it sleeps. cb == NULL only wakes.
+ * Can't be cancelled. What the caller wrote before is visible to the callback.
+ */
+int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
+
+static inline int flexsc_timer(struct flexsc_cb *cb, uint64_t ns)
+{
+	return flexsc_loop_timer(flexsc_loop_default(), cb, ns);
+}
+
+static inline int flexsc_signal(struct flexsc_cb *cb, int signo)
+{
+	return flexsc_loop_signal(flexsc_loop_default(), cb, signo);
+}
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FLEXSC_EVENT_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libflexsc: asynchronous system calls without mode switches.
+ *
+ *	#include <flexsc/flexsc.h>
+ *
+ *	flexsc_init();
+ *	flexsc_openat(&cb, AT_FDCWD, "file", O_RDONLY, 0);
+ *	flexsc_main_loop();			runs cb.callback(&cb)
+ *
+ * Every Linux system call has a function flexsc_<name>() that posts it into
+ * memory and returns at once; the loop hands what was posted to an engine in
+ * batches and runs a callback for each call that is complete. Functions named
+ * flexsc_loop_*() take the loop explicitly; those without "loop" mean the
+ * calling thread's default loop, which flexsc_init() makes. Exclusive use of
+ * either is fine, and so is a mixture.
+ *
+ *
+ * Errors
+ *
+ * Functions return 0 or a useful number, or a negative errno code. Nothing
+ * here sets errno, prints, or ends the process. An output argument is left
+ * alone on failure. A system call's own failure is no failure of the function
+ * that posted it; it arrives as cb->ret.
+ *
+ *
+ * Threads
+ *
+ * A loop belongs to the thread that created it.
+ *
+ *	function				who may call it
+ *	flexsc_loop_wake()			any thread, any signal handler
+ *	flexsc_loop_stop()			any thread, any signal handler
+ *	flexsc_loop_stats(), _engine(), _why()	any thread
+ *	flexsc_loop_create(), flexsc_init()	any thread; it becomes the owner
+ *	flexsc_engine_probe()			any thread
+ *	everything else				the owner
+ *
+ * "Any thread" may do so until the owner starts to destroy the loop.
+ * Different loops share nothing and need no locks.
+ *
+ *
+ * Memory
+ *
+ * From posting until its callback starts, a cb and every buffer its arguments
+ * point to belong to the library: leave them where they are, don't write to
+ * them, don't read what the call is to fill, don't post the cb again. That
+ * holds for path names and structures as well as for data. From the start of
+ * the callback on all of it is the caller's again; the callback may post the
+ * same cb, or free it. With cb == NULL there is no callback to tell the end:
+ * give such calls only arguments without pointers, or memory that outlives
+ * the loop.
+ *
+ *
+ * fork and exec
+ *
+ * A child made by fork() has no loop: the parent's is not usable there, its
+ * functions answer -ESTALE and flexsc_loop_destroy() merely releases memory.
+ * The child calls flexsc_init() for its own. The parent notices nothing. A
+ * child made by vfork() or a bare clone() may only exec. Every descriptor of
+ * the library is close-on-exec.
+ */
+#ifndef FLEXSC_FLEXSC_H
+#define FLEXSC_FLEXSC_H
+
+#include <flexsc/call.h>
+#include <flexsc/event.h>
+#include <flexsc/loop.h>
+#include <flexsc/stats.h>
+#include <flexsc/syscalls.h>
+
+#endif /* FLEXSC_FLEXSC_H */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loop: takes what was posted to an engine in batches and runs callbacks
+ * (ATC 2011, section 4). Lifetimes, errors and threads: <flexsc/flexsc.h>.
+ */
+#ifndef FLEXSC_LOOP_H
+#define FLEXSC_LOOP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+struct flexsc_loop;
+
+/*
+ * How a loop is made. Zero the structure, set size, then what you care about:
+ * zero means the default everywhere. Start from FLEXSC_OPTIONS_INIT.
+ */
+struct flexsc_options {
+	size_t size;		/* sizeof(struct flexsc_options) */
+	/*
+	 * "uring", "threads", "sync", or NULL: what the environment variable
+	 * FLEXSC_ENGINE names, otherwise the first of these that works. An
+	 * empty name is as good as none.
+	 */
+	const char *engine;
+	/* Where syscall threads run, as "2,4-6"; NULL: where the owner may. */
+	const char *cores;
+	uint32_t max_entries;	/* calls executing at once; default 1048576 */
+	uint32_t max_threads;	/* syscall threads; default 64 */
+	/*
+	 * Owner and syscall threads look for work so long before they sleep:
+	 * worth it where they have cores of their own.
+	 */
+	uint32_t spin_us;
+	uint32_t flags;		/* FLEXSC_SQPOLL */
+};
+
+#define FLEXSC_OPTIONS_INIT { .size = sizeof(struct flexsc_options) }
+
+/*
+ * The uring engine's submissions are found by a kernel thread that polls, on
+ * "cores" if given: core specialisation (OSDI 2010, section 3.6). It burns
+ * that core while there is work, and for spin_us (default 1000) after.
+ */
+#define FLEXSC_SQPOLL	0x1U
+
+/* No time limit. */
+#define FLEXSC_FOREVER	UINT64_MAX
+
+/*
+ * Make a loop, owned by the calling thread (OSDI 2010, section 3.4:
+ * flexsc_register). options may be NULL.
+ *
+ *	-EINVAL		unknown engine or option, a core that can't be used
+ *	-EOPNOTSUPP	the engine asked for doesn't work here; see
+ *			flexsc_engine_probe() for the reason
+ *	-ENOMEM, -EMFILE, -ENFILE, -EAGAIN	out of that resource
+ */
+int flexsc_loop_create(struct flexsc_loop **loop,
+		       const struct flexsc_options *options);
+
+/*
+ * Cancel what is pending, wait until the kernel has let go of every buffer,
+ * run the callbacks, free everything. Posting from those callbacks is refused
+ * with -ESHUTDOWN. NULL is fine. -EBUSY inside one of the loop's callbacks:
+ * stop the loop instead and destroy it after. -EPERM from a thread that isn't
+ * the owner.
+ */
+int flexsc_loop_destroy(struct flexsc_loop *loop);
+
+/*
+ * Run callbacks until flexsc_loop_stop() or until nothing is pending.
+ * Returns 0; -EDEADLK inside a callback; or what the engine failed with.
+ */
+int flexsc_loop_run(struct flexsc_loop *loop);
+
+/*
+ * Make flexsc_loop_run() return after the callback it is in, or not to start:
+ * a stop before the run is not lost, and each one ends one run.
+ */
+int flexsc_loop_stop(struct flexsc_loop *loop);
+
+/*
+ * The parts of flexsc_loop_run(), for programs with a loop of their own.
+ * submit: start what was posted. dispatch: collect completions and run the
+ * callbacks of those that are complete now; returns how many ran. wait: start
+ * what was posted and sleep until at least one call, timer, signal or wake-up
+ * is ready for dispatch, or ns nanoseconds have passed (section 3.2:
+ * flexsc_wait); returns 1 if something is ready, else 0. Inside a callback
+ * dispatch and wait return -EDEADLK.
+ */
+int flexsc_loop_submit(struct flexsc_loop *loop);
+int flexsc_loop_dispatch(struct flexsc_loop *loop);
+int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns);
+
+/* The engine's name. And why not a better one: one line, or NULL. */
+const char *flexsc_loop_engine(const struct flexsc_loop *loop);
+const char *flexsc_loop_why(const struct flexsc_loop *loop);
+
+/*
+ * Does this engine work here? Tries, instead of looking at versions. 0, or
+ * -EOPNOTSUPP with the real reason as one line in why, or -EINVAL for a name
+ * that is no engine.
+ */
+int flexsc_engine_probe(const char *engine, char *why, size_t size);
+
+/* All engines' names, best first; NULL past the last. */
+const char *flexsc_engine_name(unsigned int i);
+
+/*
+ * The calling thread's default loop. init makes it, with default options;
+ * -EEXIST if there is one. fini destroys it; so does the end of the thread.
+ * set_default makes an existing loop the default, or none, and leaves whoever
+ * created it to destroy it.
+ */
+struct flexsc_loop *flexsc_loop_default(void);
+int flexsc_loop_set_default(struct flexsc_loop *loop);
+int flexsc_init(void);
+int flexsc_fini(void);
+
+static inline int flexsc_main_loop(void)
+{
+	return flexsc_loop_run(flexsc_loop_default());
+}
+
+static inline int flexsc_stop(void)
+{
+	return flexsc_loop_stop(flexsc_loop_default());
+}
+
+static inline int flexsc_submit(void)
+{
+	return flexsc_loop_submit(flexsc_loop_default());
+}
+
+static inline int flexsc_dispatch(void)
+{
+	return flexsc_loop_dispatch(flexsc_loop_default());
+}
+
+static inline int flexsc_wait(uint64_t ns)
+{
+	return flexsc_loop_wait(flexsc_loop_default(), ns);
+}
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FLEXSC_LOOP_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a loop has done, counted from its creation.
+ */
+#ifndef FLEXSC_STATS_H
+#define FLEXSC_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+struct flexsc_loop;
+
+/* Fields are only ever appended. */
+struct flexsc_stats {
+	uint64_t posted;	/* calls accepted */
+	uint64_t completed;	/* calls whose result was consumed */
+	uint64_t cancelled;	/* completed early because that was asked */
+	uint64_t waited;	/* calls that had to wait for an entry */
+	uint64_t batches;	/* times a batch went to the engine */
+	uint64_t batched;	/* calls in them; mean = batched / batches */
+	uint64_t mode_switches;	/* system calls made by library and threads */
+	uint64_t by_inline;	/* calls run as plain calls by the owner */
+	uint64_t by_uring;	/* calls run by io_uring */
+	uint64_t by_thread;	/* calls run by a syscall thread */
+	uint64_t timers;	/* timers armed, deadlines among them */
+	uint64_t wakeups;	/* times the sleeping loop was woken */
+	/* Levels rather than counts. */
+	uint64_t outstanding;	/* calls posted and not completed */
+	uint64_t waiting;	/* of those, waiting for an entry */
+	uint64_t entries;	/* entries in the pages now */
+	uint64_t max_entries;	/* the limit */
+	uint64_t threads;	/* syscall threads now */
+	uint64_t max_threads;	/* the limit */
+	uint64_t bytes;		/* library memory in use for calls */
+};
+
+/*
+ * Copy at most size bytes of the statistics. To the owner they are exact; any
+ * other thread gets what was so when the loop last looked for work.
+ */
+int flexsc_loop_stats(const struct flexsc_loop *loop,
+		      struct flexsc_stats *stats, size_t size);
+
+/*
+ * For other processes: each loop publishes its counters in a memfd named
+ * FLEXSC_STATS_NAME, which /proc/PID/fd shows. The counters may be torn
+ * against each other but each is whole.
+ */
+#define FLEXSC_STATS_NAME	"flexsc-stats"
+#define FLEXSC_STATS_MAGIC	0x637378656c66ULL	/* "flexsc" */
+
+struct flexsc_stats_page {
+	uint64_t magic;
+	uint32_t size;		/* of the whole structure */
+	int32_t tid;		/* the owner thread */
+	char engine[16];
+	struct flexsc_stats stats;
+};
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FLEXSC_STATS_H */

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cancellation (ATC 2011, section 4.2) and deadlines, which are cancellations
+ * by a timer. Owner only.
+ *
+ * Cancelling never completes an entry by itself; it changes the status and
+ * tells the engine, and the entry then completes like any other, once. So the
+ * callback can't run twice, and not before the kernel has let go.
+ */
+#include "loop.h"
+
+#include <errno.h>
+
+#include "table.h"
+
+#define AGAIN_NS	1000000ULL
+
+void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
+			 enum cancel_cause cause)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	struct call *call = call_of(loop, index);
+
+	if (call->cancel != CANCEL_NOT)
+		return;
+	call->cancel = (uint8_t)cause;
+	/* Whoever takes it next sees CANCEL and completes it unexecuted. */
+	if (entry_cancel_submitted(entry))
+		return;
+	if (entry_cancel_busy(entry))
+		loop->engine->cancel(loop, index);
+}
+
+/*
+ * The engine could not reach an entry that is CANCEL: it is to try again soon.
+ * The entry has no other use for its deadline's timer any more.
+ */
+void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index)
+{
+	uint32_t *timer = &call_of(loop, index)->deadline;
+
+	flexsc__deadline_clear(loop, timer);
+	if (flexsc__wheel_arm(&loop->wheel, flexsc__now(), AGAIN_NS, TIMER_CALL,
+			      index, timer))
+		loop->engine->cancel(loop, index);
+}
+
+int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
+{
+	uint32_t index;
+
+	if (!loop || !cb)
+		return -EINVAL;
+	if (loop->stale)
+		return -ESTALE;
+	if (!flexsc__cb_pending(loop, cb))
+		return -ENOENT;
+	index = (uint32_t)handle_index(cb->handle);
+	switch (handle_kind(cb->handle)) {
+	case HANDLE_CALL:
+		flexsc__cancel_call(loop, index, CANCEL_ASKED);
+		break;
+	case HANDLE_HELD:
+		flexsc__held_end(loop, index, -ECANCELED);
+		break;
+	case HANDLE_TIMER:
+		flexsc__wheel_cancel(&loop->wheel, index);
+		flexsc__ready(loop, cb, -ECANCELED);
+		break;
+	case HANDLE_SIGNAL:
+		flexsc__signal_end(loop, flexsc__signal_find(loop, cb),
+				   -ECANCELED);
+		break;
+	case HANDLE_NONE:
+		break;
+	}
+	return 0;
+}
+
+static bool names_fd(unsigned int nr, const __u64 *args, int fd)
+{
+	unsigned int fds = flexsc__table_row(nr)->fds;
+
+	for (unsigned int i = 0; fds; i++, fds >>= 1)
+		if ((fds & 1) && (int)args[i] == fd)
+			return true;
+	return false;
+}
+
+int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
+{
+	int n = 0;
+
+	if (!loop)
+		return -EINVAL;
+	if (loop->stale)
+		return -ESTALE;
+	for (uint32_t i = 0; i < loop->entries.count; i++) {
+		const struct flexsc_entry *entry = entry_of(loop, i);
+		const struct call *call = call_of(loop, i);
+
+		if (entry_status(entry) == FLEXSC_FREE ||
+		    call->cancel != CANCEL_NOT ||
+		    entry_status(entry) == FLEXSC_DONE ||
+		    !names_fd(entry->nr, entry->args, fd))
+			continue;
+		flexsc__cancel_call(loop, i, CANCEL_ASKED);
+		n++;
+	}
+	for (uint32_t i = 1; i < loop->held.count; i++) {
+		const struct held *held = held_of(loop, i);
+
+		if (held->state == HELD_FREE ||
+		    !names_fd(held->nr, held->args, fd))
+			continue;
+		flexsc__held_end(loop, i, -ECANCELED);
+		n++;
+	}
+	return n;
+}
+
+static bool wants_end(const struct flexsc_cb *cb, unsigned int nr)
+{
+	return cb || flexsc__table_row(nr)->class == CLASS_WAIT;
+}
+
+/*
+ * The loop ends. What somebody is told the result of is cancelled; so is what
+ * may wait for others. A close() that was posted to be forgotten is neither,
+ * and still happens, even if it is held.
+ */
+void flexsc__cancel_all(struct flexsc_loop *loop)
+{
+	for (uint32_t i = 0; i < loop->entries.count; i++) {
+		const struct call *call = call_of(loop, i);
+		const struct flexsc_entry *entry = entry_of(loop, i);
+
+		if (entry_status(entry) != FLEXSC_FREE &&
+		    wants_end(call->cb, entry->nr))
+			flexsc__cancel_call(loop, i, CANCEL_ASKED);
+	}
+	for (uint32_t i = 1; i < loop->held.count; i++) {
+		const struct held *held = held_of(loop, i);
+
+		if (held->state != HELD_FREE && wants_end(held->cb, held->nr))
+			flexsc__held_end(loop, i, -ECANCELED);
+	}
+}
+
+/* Deadlines. */
+
+void flexsc__deadline_clear(struct flexsc_loop *loop, uint32_t *deadline)
+{
+	if (*deadline == TIMER_NONE)
+		return;
+	flexsc__wheel_cancel(&loop->wheel, *deadline);
+	*deadline = TIMER_NONE;
+}
+
+int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			 uint64_t ns)
+{
+	enum timer_kind kind = TIMER_CALL;
+	uint32_t index, *deadline;
+	int err;
+
+	if (!loop || !cb)
+		return -EINVAL;
+	if (loop->stale)
+		return -ESTALE;
+	if (!flexsc__cb_pending(loop, cb))
+		return -ENOENT;
+	index = (uint32_t)handle_index(cb->handle);
+	if (handle_kind(cb->handle) == HANDLE_CALL) {
+		if (call_of(loop, index)->cancel != CANCEL_NOT)
+			return 0;
+		deadline = &call_of(loop, index)->deadline;
+	} else if (handle_kind(cb->handle) == HANDLE_HELD) {
+		deadline = &held_of(loop, index)->deadline;
+		kind = TIMER_HELD;
+	} else {
+		return -ENOENT;
+	}
+	flexsc__deadline_clear(loop, deadline);
+	if (!ns)
+		return 0;
+	err = flexsc__wheel_arm(&loop->wheel, flexsc__now(), ns, kind, index,
+				deadline);
+	if (!err)
+		count(&loop->stats->timers, 1);
+	return err;
+}
+
+void flexsc__deadline_passed(struct flexsc_loop *loop,
+			     const struct timer *timer)
+{
+	uint32_t index = (uint32_t)timer->owner;
+
+	if (timer->kind == TIMER_CALL) {
+		call_of(loop, index)->deadline = TIMER_NONE;
+		if (entry_status(entry_of(loop, index)) == FLEXSC_CANCEL)
+			loop->engine->cancel(loop, index);
+		else
+			flexsc__cancel_call(loop, index, CANCEL_DEADLINE);
+	} else {
+		held_of(loop, index)->deadline = TIMER_NONE;
+		flexsc__held_end(loop, index, -ETIME);
+	}
+}

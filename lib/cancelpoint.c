@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cancel signal. The handler is installed by a raw system call, since a
+ * wrapper that runs handlers later than the kernel does (a sanitizer's) would
+ * open the very window that this closes.
+ */
+#include "cancelpoint.h"
+
+#include <errno.h>
+#include <linux/flexsc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include "syscall.h"
+
+_Static_assert(FLEXSC_CANCEL == 4 && ECANCELED == 125,
+	       "cancelpoint.S knows these");
+
+extern const char flexsc__cancelpoint_begin[], flexsc__cancelpoint_end[],
+	flexsc__cancelpoint_cancelled[];
+
+/* The kernel's struct sigaction. */
+struct kernel_action {
+	void (*handler)(int, siginfo_t *, void *);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int cancel_signal;
+
+__attribute__((no_sanitize("thread", "address", "undefined")))
+static void on_cancel(int signo, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+#if defined(__x86_64__)
+	greg_t *pc = &uc->uc_mcontext.gregs[REG_RIP];
+#else
+	unsigned long long *pc = &uc->uc_mcontext.pc;
+#endif
+
+	(void)signo;
+	(void)info;
+	if ((uintptr_t)*pc >= (uintptr_t)flexsc__cancelpoint_begin &&
+	    (uintptr_t)*pc < (uintptr_t)flexsc__cancelpoint_end)
+		*pc = (uintptr_t)flexsc__cancelpoint_cancelled;
+}
+
+static long action(int signo, const struct kernel_action *new,
+		   struct kernel_action *old)
+{
+	return raw_syscall(SYS_rt_sigaction, (uint64_t)signo, PTR(new),
+			   PTR(old), sizeof(uint64_t), 0, 0);
+}
+
+static void choose(void)
+{
+	struct kernel_action mine = {
+		.handler = on_cancel,
+		.flags = SA_SIGINFO,	/* and no SA_RESTART */
+		.mask = ~0ULL,
+	};
+	struct kernel_action now;
+#if defined(__x86_64__)
+	extern void flexsc__cancel_restorer(void);
+
+	mine.restorer = flexsc__cancel_restorer;
+	mine.flags |= 0x04000000;	/* SA_RESTORER */
+#endif
+	for (int signo = SIGRTMAX; signo >= SIGRTMIN; signo--) {
+		if (action(signo, NULL, &now) || now.handler)
+			continue;
+		if (!action(signo, &mine, NULL))
+			cancel_signal = signo;
+		return;
+	}
+}
+
+int flexsc__cancel_signal(void)
+{
+	pthread_once(&once, choose);
+	return cancel_signal;
+}
+
+void flexsc__cancel_unblock(int signo)
+{
+	uint64_t mask = signo ? 1ULL << (signo - 1) : 0;
+
+	raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, PTR(&mask), 0,
+		    sizeof(mask), 0, 0);
+}
+
+void flexsc__cancel_send(pid_t tid, int signo)
+{
+	raw_syscall(SYS_tgkill,
+		    (uint64_t)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
+		    (uint64_t)tid, (uint64_t)signo, 0, 0, 0);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "cores.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int number(const char **at)
+{
+	char *end;
+	unsigned long n;
+
+	if (**at < '0' || **at > '9')
+		return -EINVAL;
+	n = strtoul(*at, &end, 10);
+	*at = end;
+	return n < CPU_SETSIZE ? (int)n : -EINVAL;
+}
+
+static int parse(const char *list, cpu_set_t *cores)
+{
+	CPU_ZERO(cores);
+	for (;;) {
+		int first = number(&list);
+		int last = first;
+
+		if (*list == '-') {
+			list++;
+			last = number(&list);
+		}
+		if (first < 0 || last < first)
+			return -EINVAL;
+		for (int core = first; core <= last; core++)
+			CPU_SET(core, cores);
+		if (!*list)
+			return 0;
+		if (*list++ != ',')
+			return -EINVAL;
+	}
+}
+
+/*
+ * Which of them can be used is found by trying: a thread may run where its
+ * creator doesn't, but not outside the process's cpuset.
+ */
+static void keep_usable(cpu_set_t *cores)
+{
+	cpu_set_t mine, usable;
+
+	if (sched_getaffinity(0, sizeof(mine), &mine))
+		return;
+	if (sched_setaffinity(0, sizeof(*cores), cores) ||
+	    sched_getaffinity(0, sizeof(usable), &usable))
+		usable = mine;
+	CPU_AND(cores, cores, &usable);
+	sched_setaffinity(0, sizeof(mine), &mine);
+}
+
+int flexsc__cores_parse(const char *list, cpu_set_t *cores)
+{
+	int err = parse(list, cores);
+
+	if (err)
+		return err;
+	keep_usable(cores);
+	return CPU_COUNT(cores) ? 0 : -EINVAL;
+}

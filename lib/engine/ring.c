@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "ring.h"
+
+#include <errno.h>
+
+#include "../cores.h"
+#include "../syscall.h"
+
+#define SQ_ENTRIES	1024
+#define CQ_ENTRIES	8192
+#define SQ_IDLE_MS	1
+
+#define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
+
+/* Best first; an older kernel takes a later one. */
+static const unsigned int setup_flags[] = {
+	BASIC | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER |
+		IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+	BASIC | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN |
+		IORING_SETUP_TASKRUN_FLAG,
+	BASIC,
+	0
+};
+
+/* The same with a kernel thread that polls; deferring would defeat it. */
+static const unsigned int polled_flags[] = {
+	BASIC | IORING_SETUP_SQPOLL | IORING_SETUP_SUBMIT_ALL |
+		IORING_SETUP_SINGLE_ISSUER,
+	BASIC | IORING_SETUP_SQPOLL,
+	0
+};
+
+static int poll_params(const struct flexsc_options *options,
+		       struct io_uring_params *params)
+{
+	cpu_set_t cores;
+
+	params->sq_thread_idle = options->spin_us / 1000;
+	if (!params->sq_thread_idle)
+		params->sq_thread_idle = SQ_IDLE_MS;
+	if (!options->cores)
+		return 0;
+	if (flexsc__cores_parse(options->cores, &cores))
+		return -ERANGE;
+	params->flags |= IORING_SETUP_SQ_AFF;
+	while (!CPU_ISSET(params->sq_thread_cpu, &cores))
+		params->sq_thread_cpu++;
+	return 0;
+}
+
+static int setup(struct ring *ring, const struct flexsc_options *options,
+		 struct io_uring_params *params)
+{
+	const unsigned int *flags = ring->polled ? polled_flags : setup_flags;
+	int err = -EINVAL;
+
+	for (; *flags && err == -EINVAL; flags++) {
+		*params = (struct io_uring_params){
+			.flags = *flags,
+			.cq_entries = CQ_ENTRIES,
+		};
+		if (ring->polled && poll_params(options, params))
+			return -ERANGE;
+		err = io_uring_queue_init_params(SQ_ENTRIES, &ring->uring,
+						 params);
+	}
+	return err;
+}
+
+int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
+	      uint64_t *switches)
+{
+	struct io_uring_params params;
+	int err;
+
+	*ring = (struct ring){
+		.polled = options->flags & FLEXSC_SQPOLL,
+		.switches = switches,
+	};
+	err = setup(ring, options, &params);
+	if (err)
+		return err;
+	ring->sqes = ring->uring.sq.sqes;
+	ring->mask = params.sq_entries - 1;
+	/* The next two are better to have, and not needed. */
+	io_uring_ring_dontfork(&ring->uring);
+	if (io_uring_register_ring_fd(&ring->uring) == 1)
+		ring->enter_flags = IORING_ENTER_REGISTERED_RING;
+	return 0;
+}
+
+void flexsc__ring_fini(struct ring *ring)
+{
+	io_uring_queue_exit(&ring->uring);
+}
+
+/* Of the kernel thread that polls: does it sleep? */
+static bool poller_sleeps(const struct ring *ring)
+{
+	/* In one order with R1, or it may go to sleep and leave requests. */
+	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) &
+	       IORING_SQ_NEED_WAKEUP;
+}
+
+static int enter(struct ring *ring, unsigned int flags, uint64_t ns)
+{
+	struct __kernel_timespec limit = {
+		.tv_sec = (int64_t)(ns / 1000000000),
+		.tv_nsec = (int64_t)(ns % 1000000000),
+	};
+	struct io_uring_getevents_arg arg = { .ts = PTR(&limit) };
+	bool timed = ns && ns != FLEXSC_FOREVER;
+	uint32_t submit = ring->tail - ring_head(ring);
+	long ret;
+
+	/* R1; for the poller, see there. */
+	__atomic_store_n(ring->uring.sq.ktail, ring->tail,
+			 ring->polled ? __ATOMIC_SEQ_CST : __ATOMIC_RELEASE);
+	flags |= ring->enter_flags;
+	if (ring->polled && poller_sleeps(ring))
+		flags |= IORING_ENTER_SQ_WAKEUP;
+	else if (ring->polled && !ns && !ring_holds_back(ring))
+		return 0;
+	if (timed)
+		flags |= IORING_ENTER_EXT_ARG;
+	__atomic_fetch_add(ring->switches, 1, __ATOMIC_RELAXED);
+	ret = raw_syscall(SYS_io_uring_enter,
+			  (uint64_t)ring->uring.enter_ring_fd, submit,
+			  ns != 0, flags, timed ? PTR(&arg) : 0,
+			  timed ? sizeof(arg) : 0);
+	return ret < 0 ? (int)ret : 0;
+}
+
+int flexsc__ring_enter(struct ring *ring, uint64_t ns)
+{
+	return enter(ring, IORING_ENTER_GETEVENTS, ns);
+}
+
+int flexsc__ring_submit(struct ring *ring)
+{
+	return enter(ring, 0, 0);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sync engine: plain system calls, made by the owner at submit time. What
+ * the others are measured against and tested against. A call that blocks
+ * blocks the loop.
+ */
+#include "../engine.h"
+#include "../loop.h"
+
+static int sync_open(struct flexsc_loop *loop)
+{
+	(void)loop;
+	return 0;
+}
+
+static void sync_submit(struct flexsc_loop *loop)
+{
+	uint32_t n = 0, index, next;
+
+	if (!loop->groups)
+		return;
+	loop->groups = 0;
+	for (index = queue_take(&loop->submitted[0]); index != NONE; index = next) {
+		next = call_of(loop, index)->next;
+		n++;
+		if (call_wanted(loop, index))
+			flexsc__engine_inline(loop, index);
+	}
+	flexsc__stats_batch(loop, n);
+}
+
+static int sync_wait(struct flexsc_loop *loop, uint64_t ns)
+{
+	sync_submit(loop);
+	flexsc__engine_sleep(loop, ns);
+	return 0;
+}
+
+static void sync_cancel(struct flexsc_loop *loop, uint32_t index)
+{
+	/* Never: an entry is BUSY only while the owner executes it. */
+	(void)loop;
+	(void)index;
+}
+
+static void sync_close(struct flexsc_loop *loop)
+{
+	(void)loop;
+}
+
+const struct engine flexsc__engine_sync = {
+	.name = "sync",
+	.open = sync_open,
+	.submit = sync_submit,
+	.wait = sync_wait,
+	.wake = flexsc__engine_ring,
+	.cancel = sync_cancel,
+	.close = sync_close,
+	.forked = sync_close,
+};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads engine: a pool of syscall threads executes everything but the
+ * calls that act on the calling thread, which the owner makes itself. Needs no
+ * privilege and no particular kernel.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "../engine.h"
+#include "../loop.h"
+#include "../pool.h"
+#include "../table.h"
+
+static int threads_open(struct flexsc_loop *loop)
+{
+	struct pool *pool;
+	int err = flexsc__pool_create(&pool, loop);
+
+	if (err == -EAGAIN) {
+		snprintf(loop->why, sizeof(loop->why),
+			 "no thread can be created: RLIMIT_NPROC or the "
+			 "cgroup's pids.max is reached");
+		return -EOPNOTSUPP;
+	}
+	if (!err)
+		loop->engine_data = pool;
+	return err;
+}
+
+static void threads_submit(struct flexsc_loop *loop)
+{
+	struct call_list pooled = { 0 };
+	uint32_t n = 0, index, next;
+
+	if (!loop->groups)
+		return;
+	loop->groups = 0;
+	for (index = queue_take(&loop->submitted[0]); index != NONE; index = next) {
+		unsigned int nr = entry_of(loop, index)->nr;
+
+		next = call_of(loop, index)->next;
+		n++;
+		if (!call_wanted(loop, index))
+			continue;
+		if (flexsc__table_row(nr)->class == CLASS_SELF)
+			flexsc__engine_inline(loop, index);
+		else
+			calls_append(loop, &pooled, index);
+	}
+	flexsc__pool_submit(loop->engine_data, &pooled);
+	flexsc__stats_batch(loop, n);
+}
+
+static int threads_wait(struct flexsc_loop *loop, uint64_t ns)
+{
+	uint64_t watch;
+
+	threads_submit(loop);
+	watch = flexsc__pool_watch(loop->engine_data);
+	flexsc__engine_sleep(loop, ns < watch ? ns : watch);
+	return 0;
+}
+
+static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
+{
+	flexsc__pool_cancel(loop->engine_data, index);
+}
+
+static void threads_close(struct flexsc_loop *loop)
+{
+	flexsc__pool_destroy(loop->engine_data);
+}
+
+static void threads_forked(struct flexsc_loop *loop)
+{
+	flexsc__pool_forked(loop->engine_data);
+}
+
+const struct engine flexsc__engine_threads = {
+	.name = "threads",
+	.open = threads_open,
+	.submit = threads_submit,
+	.wait = threads_wait,
+	.wake = flexsc__engine_ring,
+	.cancel = threads_cancel,
+	.close = threads_close,
+	.forked = threads_forked,
+};

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The uring engine: io_uring for each call that it has an operation for. Other
+ * calls run inline at flush time if they can't block, and on a pool of syscall
+ * threads, made when first needed, if they can; so the loop never blocks.
+ * Owner only, but for wake.
+ *
+ * One io_uring_enter() takes a batch to the kernel, brings results back, and
+ * sleeps when there is nothing else to do.
+ */
+#include "uring.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../engine.h"
+#include "../loop.h"
+#include "../partial.h"
+#include "../pool.h"
+#include "../refine.h"
+#include "../syscall.h"
+#include "ring.h"
+#include "uring_fd.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+/* What a completion is of, if it isn't of an entry. */
+#define WAKE		UINT64_MAX
+#define IGNORE		(UINT64_MAX - 1)
+#define CANCEL		0x80000000U	/* with an entry's name: of cancelling it */
+
+/* How an entry is executed, in call->route. */
+enum route {
+	BY_RING,
+	BY_RING_FOLLOWED,	/* and "follow" looks at how it ends */
+	BY_POOL,
+};
+
+struct uring {
+	struct ring ring;
+	uint64_t operations;	/* bit n: the kernel has operation n */
+	bool send_address;
+	struct pool *pool;		/* NULL until needed */
+	struct call_list to_pool;
+	struct call_list again;		/* writes with a rest */
+	uint32_t others;		/* of a batch, not executed by the ring */
+	struct fd_facts facts;
+	/* Ringing: others write to the eventfd, a pending read of it ends. */
+	int bell;
+	bool armed;
+	uint64_t rung;
+};
+
+static struct uring *uring_of(const struct flexsc_loop *loop)
+{
+	return loop->engine_data;
+}
+
+/* An entry's use, named so that a later use of the entry isn't meant. */
+static uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
+{
+	return (uint64_t)call_of(loop, index)->gen << 32 | index;
+}
+
+/* Completions. */
+
+/* A send is whole already: see uring_ops.c. */
+static bool is_write(const struct flexsc_entry *entry)
+{
+	return flexsc__partial(entry) && entry->nr != SYS_sendto;
+}
+
+/* Of a call that io_uring does differently, or that makes a descriptor. */
+static COLD void follow(struct flexsc_loop *loop, uint32_t index, int32_t res)
+{
+	struct uring *uring = uring_of(loop);
+	struct flexsc_entry *entry = entry_of(loop, index);
+	struct call *call = call_of(loop, index);
+
+	if (is_write(entry)) {
+		if (call->cancel == CANCEL_NOT &&
+		    flexsc__partial_rest(entry, &call->partial, res)) {
+			calls_append(loop, &uring->again, index);
+			return;
+		}
+		call_done(loop, index,
+			  flexsc__partial_result(&call->partial, res));
+		return;
+	}
+	flexsc__fd_made(&uring->facts, entry, res);
+	call_done(loop, index, flexsc__uring_result(entry, res));
+}
+
+/*
+ * A cancellation may not find its request, or not reach it, while the kernel
+ * moves it from one way of waiting to another.
+ */
+static void cancel_ended(struct flexsc_loop *loop, uint64_t name, int32_t res)
+{
+	uint32_t index = (uint32_t)name;
+
+	if (res < 0 && name_of(loop, index) == name &&
+	    entry_status(entry_of(loop, index)) == FLEXSC_CANCEL)
+		flexsc__cancel_later(loop, index);
+}
+
+/* Not of an entry. */
+static COLD void collect_other(struct flexsc_loop *loop, uint64_t what,
+			       int32_t res)
+{
+	if (what == WAKE)
+		uring_of(loop)->armed = false;
+	else if (what != IGNORE)
+		cancel_ended(loop, what & ~(uint64_t)CANCEL, res);
+}
+
+static void collect(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	struct io_uring_cq *cq = &uring->ring.uring.cq;
+	/* R3: acquires the results that the kernel released with the tail. */
+	uint32_t tail = __atomic_load_n(cq->ktail, __ATOMIC_ACQUIRE);
+	uint32_t head = *cq->khead;
+	const uint32_t mask = cq->ring_mask;
+	const struct io_uring_cqe *cqes = cq->cqes;
+
+	for (; head != tail; head++) {
+		const struct io_uring_cqe *cqe = &cqes[head & mask];
+		uint32_t index = (uint32_t)cqe->user_data;
+
+		if (index >= CANCEL)
+			collect_other(loop, cqe->user_data, cqe->res);
+		else if (call_of(loop, index)->route == BY_RING)
+			call_done(loop, index, cqe->res);
+		else
+			follow(loop, index, cqe->res);
+	}
+	/* R4: the kernel may use those again. */
+	__atomic_store_n(cq->khead, head, __ATOMIC_RELEASE);
+}
+
+/* The ring is full of requests. */
+static COLD void make_room(struct flexsc_loop *loop)
+{
+	struct ring *ring = &uring_of(loop)->ring;
+
+	if (flexsc__ring_submit(ring))
+		collect(loop);
+	if (ring->polled)
+		io_uring_sqring_wait(&ring->uring);
+}
+
+/* A request to fill, come what may. */
+static inline struct io_uring_sqe *request(struct flexsc_loop *loop)
+{
+	struct io_uring_sqe *sqe;
+
+	while (!(sqe = ring_request(&uring_of(loop)->ring)))
+		make_room(loop);
+	return sqe;
+}
+
+/* Routing. */
+
+static bool use_pool(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+
+	return uring->pool || !flexsc__pool_create(&uring->pool, loop);
+}
+
+/* Does follow() have something to do for this operation's calls? */
+static bool follows(unsigned int op)
+{
+	switch (op) {
+	case IORING_OP_WRITE:
+	case IORING_OP_WRITEV:
+	case IORING_OP_OPENAT:
+	case IORING_OP_OPENAT2:
+	case IORING_OP_ACCEPT:
+	case IORING_OP_SOCKET:
+	case IORING_OP_TIMEOUT:
+	case IORING_OP_SPLICE:
+	case IORING_OP_TEE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A request that was taken and isn't needed. */
+static COLD void do_nothing(struct io_uring_sqe *sqe)
+{
+	io_uring_prep_nop(sqe);
+	io_uring_sqe_set_data64(sqe, IGNORE);
+}
+
+static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
+			    struct flexsc_entry *entry, struct call *call,
+			    enum route route)
+{
+	struct io_uring_sqe *sqe = request(loop);
+
+	if (!flexsc__uring_prepare(entry, sqe, uring_of(loop)->send_address)) {
+		do_nothing(sqe);
+		return false;
+	}
+	sqe->user_data = (uint64_t)call->gen << 32 | index;
+	entry_begin_alone(entry);
+	call->route = (uint8_t)route;
+	return true;
+}
+
+/* Plain, where it can't hold up the loop. */
+static void use_plain(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct table_row *row =
+		flexsc__table_row(entry_of(loop, index)->nr);
+
+	switch (flexsc__refine(row, entry_of(loop, index))) {
+	case CLASS_DISK:
+	case CLASS_WAIT:
+		if (use_pool(loop)) {
+			call_of(loop, index)->route = BY_POOL;
+			calls_append(loop, &uring_of(loop)->to_pool, index);
+		} else {
+			call_done(loop, index, -EAGAIN);
+		}
+		break;
+	case CLASS_FAST:
+	case CLASS_SELF:
+		flexsc__engine_inline(loop, index);
+		break;
+	case CLASS_NEVER:
+	case CLASS_NONE:
+		call_done(loop, index, -EOPNOTSUPP);
+		break;
+	}
+}
+
+/* Cancelled before it was started, or nothing for the ring. */
+static COLD void not_by_ring(struct flexsc_loop *loop, uint32_t index)
+{
+	uring_of(loop)->others++;
+	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
+		use_plain(loop, index);
+	else
+		call_done(loop, index, -ECANCELED);
+}
+
+/* The rest of a write; the entry is BUSY. */
+static void write_on(struct flexsc_loop *loop, uint32_t index)
+{
+	struct io_uring_sqe *sqe = request(loop);
+
+	flexsc__uring_prepare(entry_of(loop, index), sqe, false);
+	sqe->user_data = name_of(loop, index);
+}
+
+/* All that is submitted of one operation; returns how many calls. */
+static __attribute__((noinline)) uint32_t
+route_group(struct flexsc_loop *loop, unsigned int op)
+{
+	const bool known = op && uring_of(loop)->operations >> op & 1;
+	const enum route route = follows(op) ? BY_RING_FOLLOWED : BY_RING;
+	struct uring *uring = uring_of(loop);
+	uint32_t n = 0, index = queue_take(&loop->submitted[op]);
+
+	while (index != NONE) {
+		struct flexsc_entry *entry = entry_of(loop, index);
+		struct call *call = call_of(loop, index);
+		uint32_t next = call->next;
+
+		if (entry_status(entry) != FLEXSC_SUBMITTED ||
+		    !fd_check(&uring->facts, entry) || !known ||
+		    !use_ring(loop, index, entry, call, route))
+			not_by_ring(loop, index);
+		n++;
+		index = next;
+	}
+	return n;
+}
+
+static void route(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	uint32_t n = 0, index;
+
+	while ((index = calls_take(loop, &uring->again)) != NONE)
+		write_on(loop, index);
+	if (!loop->groups)
+		return;
+	uring->others = 0;
+	for (; loop->groups; loop->groups &= loop->groups - 1)
+		n += route_group(loop,
+				 (unsigned int)__builtin_ctzll(loop->groups));
+	count(&loop->stats->by_uring, n - uring->others);
+	if (uring->to_pool.count)
+		flexsc__pool_submit(uring->pool, &uring->to_pool);
+	flexsc__stats_batch(loop, n);
+}
+
+/* The engine. */
+
+static void uring_submit(struct flexsc_loop *loop)
+{
+	route(loop);
+	if (ring_unsubmitted(&uring_of(loop)->ring) &&
+	    flexsc__ring_submit(&uring_of(loop)->ring))
+		collect(loop);
+}
+
+/* Have a read pending that ends when somebody rings. */
+static void arm(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	struct io_uring_sqe *sqe;
+
+	if (uring->armed)
+		return;
+	sqe = request(loop);
+	io_uring_prep_read(sqe, uring->bell, &uring->rung,
+			   sizeof(uring->rung), 0);
+	io_uring_sqe_set_data64(sqe, WAKE);
+	uring->armed = true;
+}
+
+static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
+{
+	struct uring *uring = uring_of(loop);
+	struct ring *ring = &uring->ring;
+
+	route(loop);
+	if (uring->pool) {
+		uint64_t watch = flexsc__pool_watch(uring->pool);
+
+		if (watch < ns)
+			ns = watch;
+	}
+	if (ns && io_uring_cq_ready(&ring->uring))
+		ns = 0;
+	if (ns) {
+		arm(loop);
+		if (flexsc__sleep_begin(loop)) {
+			flexsc__ring_enter(ring, ns);
+			flexsc__sleep_end(loop);
+			collect(loop);
+			return 0;
+		}
+	}
+	if (ring_unsubmitted(ring) || ring_holds_back(ring))
+		flexsc__ring_enter(ring, 0);
+	collect(loop);
+	return 0;
+}
+
+static void uring_wake(struct flexsc_loop *loop)
+{
+	const uint64_t one = 1;
+
+	count_shared(&loop->stats->mode_switches, 1);
+	raw_syscall(SYS_write, (uint64_t)uring_of(loop)->bell, PTR(&one),
+		    sizeof(one), 0, 0, 0);
+}
+
+static void cancel_request(struct flexsc_loop *loop, uint64_t name,
+			   uint64_t own_name)
+{
+	struct io_uring_sqe *sqe = request(loop);
+
+	io_uring_prep_cancel64(sqe, name, 0);
+	io_uring_sqe_set_data64(sqe, own_name);
+}
+
+static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
+{
+	uint64_t name = name_of(loop, index);
+
+	if (call_of(loop, index)->route == BY_POOL)
+		flexsc__pool_cancel(uring_of(loop)->pool, index);
+	else
+		cancel_request(loop, name, name | CANCEL);
+}
+
+/* Opening and closing. */
+
+/*
+ * What the kernel can do: asked, not concluded from its version. A filter may
+ * forbid io_uring's other two calls as well: both are tried.
+ */
+static int probe(struct uring *uring)
+{
+	struct io_uring_probe *probe;
+	long err;
+
+	probe = calloc(1, sizeof(*probe) + GROUPS * sizeof(probe->ops[0]));
+	if (!probe)
+		return -ENOMEM;
+	err = io_uring_register_probe(&uring->ring.uring, probe, GROUPS);
+	for (unsigned int op = 0; !err && op < probe->ops_len; op++)
+		if (probe->ops[op].flags & IO_URING_OP_SUPPORTED)
+			uring->operations |= 1ULL << op;
+	free(probe);
+	/* Sending to an address came in together with this operation. */
+	uring->send_address = uring->operations >> IORING_OP_SEND_ZC & 1;
+	return err ? (int)err : flexsc__ring_submit(&uring->ring);
+}
+
+static int ready(struct flexsc_loop *loop, struct uring *uring)
+{
+	unsigned int workers[2] = { 0, loop->options.max_threads };
+	int err = probe(uring);
+
+	if (!err)
+		err = flexsc__fd_init(&uring->facts);
+	if (err)
+		return err;
+	uring->bell = eventfd(0, EFD_CLOEXEC);
+	if (uring->bell < 0)
+		return -errno;
+	/* Better to have, and not needed. */
+	io_uring_register_iowq_max_workers(&uring->ring.uring, workers);
+	return 0;
+}
+
+static int unsupported(struct flexsc_loop *loop, int err)
+{
+	switch (err) {
+	case -EMFILE:
+	case -ENFILE:
+		return err;
+	case -ERANGE:
+		return -EINVAL;
+	default:
+		flexsc__uring_why(err, loop->why, sizeof(loop->why));
+		return -EOPNOTSUPP;
+	}
+}
+
+static int uring_open(struct flexsc_loop *loop)
+{
+	const unsigned int needed = IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL |
+				    IORING_FEAT_RW_CUR_POS |
+				    IORING_FEAT_EXT_ARG;
+	struct uring *uring = calloc(1, sizeof(*uring));
+	int err;
+
+	if (!uring)
+		return -ENOMEM;
+	err = flexsc__ring_init(&uring->ring, &loop->options,
+			&loop->stats->mode_switches);
+	if (err) {
+		free(uring);
+		return unsupported(loop, err);
+	}
+	if ((uring->ring.uring.features & needed) == needed) {
+		err = ready(loop, uring);
+	} else {
+		snprintf(loop->why, sizeof(loop->why),
+			 "the kernel's io_uring is older than 5.11: it lacks "
+			 "time limits on waiting");
+		err = -EOPNOTSUPP;
+	}
+	if (err) {
+		flexsc__fd_fini(&uring->facts);
+		flexsc__ring_fini(&uring->ring);
+		free(uring);
+		return loop->why[0] ? err : unsupported(loop, err);
+	}
+	loop->engine_data = uring;
+	loop->group_mask = GROUPS - 1;
+	return 0;
+}
+
+/* The kernel must not write to "rung" after it was freed. */
+static void disarm(struct flexsc_loop *loop)
+{
+	while (uring_of(loop)->armed) {
+		cancel_request(loop, WAKE, IGNORE);
+		flexsc__ring_enter(&uring_of(loop)->ring, 1000000);
+		collect(loop);
+	}
+}
+
+static void uring_close(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+
+	flexsc__pool_destroy(uring->pool);
+	disarm(loop);
+	flexsc__ring_fini(&uring->ring);
+	close(uring->bell);
+	flexsc__fd_fini(&uring->facts);
+	free(uring);
+}
+
+static void uring_forked(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+
+	flexsc__pool_forked(uring->pool);
+	close(uring->ring.uring.ring_fd);
+	close(uring->bell);
+	flexsc__fd_fini(&uring->facts);
+	free(uring);
+}
+
+const struct engine flexsc__engine_uring = {
+	.name = "uring",
+	.open = uring_open,
+	.submit = uring_submit,
+	.wait = uring_wait,
+	.wake = uring_wake,
+	.cancel = uring_cancel,
+	.close = uring_close,
+	.forked = uring_forked,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why there is no io_uring here. The same few error codes have very different
+ * causes, and whoever has to change something needs the real one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "uring.h"
+
+static int sysctl_disabled(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/io_uring_disabled", "re");
+	int value = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%d", &value) != 1)
+		value = 0;
+	fclose(file);
+	return value;
+}
+
+static bool filtered(void)
+{
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2;
+}
+
+void flexsc__uring_why(int err, char *why, size_t size)
+{
+	const char *text;
+
+	if (err == -EPERM && sysctl_disabled() == 2)
+		text = "the sysctl kernel.io_uring_disabled is 2";
+	else if (err == -EPERM && sysctl_disabled() == 1)
+		text = "the sysctl kernel.io_uring_disabled is 1, and this "
+		       "process has neither CAP_SYS_ADMIN nor the group of "
+		       "kernel.io_uring_group";
+	else if ((err == -EPERM || err == -EACCES || err == -ENOSYS) &&
+		 filtered())
+		text = "a seccomp filter forbids io_uring, as containers' "
+		       "default profiles do";
+	else if (err == -ENOSYS)
+		text = "the kernel has no io_uring: older than 5.1, or built "
+		       "without";
+	else if (err == -ENOMEM)
+		text = "no memory for the rings; kernels before 5.12 count "
+		       "them against RLIMIT_MEMLOCK";
+	else if (err == -EPERM || err == -EACCES)
+		text = "a security module forbids io_uring_setup";
+	else
+		text = NULL;
+	if (text)
+		snprintf(why, size, "%s", text);
+	else
+		snprintf(why, size, "io_uring_setup: %s", strerror(-err));
+}

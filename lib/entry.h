@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life cycle of an entry (<linux/flexsc.h> draws it), one function for
+ * each arrow. The user side is run by the loop's owner alone; the engine side
+ * by whoever executes: a syscall thread, or the owner itself for calls that
+ * are run inline or through io_uring. U1..U3 and E1..E3 are the numbers used
+ * there.
+ */
+#ifndef FLEXSC_ENTRY_H
+#define FLEXSC_ENTRY_H
+
+#include <linux/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline uint8_t entry_status(const struct flexsc_entry *entry)
+{
+	/* U2: acquires the result that E2 published. */
+	return __atomic_load_n(&entry->status, __ATOMIC_ACQUIRE);
+}
+
+static inline bool entry_swap(struct flexsc_entry *entry, uint8_t from,
+			      uint8_t to)
+{
+	return __atomic_compare_exchange_n(&entry->status, &from, to, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* The user side. */
+
+/* FREE -> SUBMITTED, after the arguments were stored. */
+static inline void entry_submit(struct flexsc_entry *entry)
+{
+	/* U1: publishes them; pairs with E1. */
+	__atomic_store_n(&entry->status, FLEXSC_SUBMITTED, __ATOMIC_RELEASE);
+}
+
+/* SUBMITTED -> CANCEL; false if it has been started. */
+static inline bool entry_cancel_submitted(struct flexsc_entry *entry)
+{
+	return entry_swap(entry, FLEXSC_SUBMITTED, FLEXSC_CANCEL);
+}
+
+/* BUSY -> CANCEL; false if it is done, or not started. */
+static inline bool entry_cancel_busy(struct flexsc_entry *entry)
+{
+	return entry_swap(entry, FLEXSC_BUSY, FLEXSC_CANCEL);
+}
+
+/* DONE -> FREE, after the result was consumed. */
+static inline void entry_free(struct flexsc_entry *entry)
+{
+	__atomic_store_n(&entry->status, FLEXSC_FREE, __ATOMIC_RELAXED);
+}
+
+/* U3: take all completions, newest first; acquires what E3 released. */
+static inline uint32_t completions_take(struct flexsc_completions *queue)
+{
+	if (__atomic_load_n(&queue->head, __ATOMIC_RELAXED) == FLEXSC_NO_ENTRY)
+		return FLEXSC_NO_ENTRY;
+	return __atomic_exchange_n(&queue->head, FLEXSC_NO_ENTRY,
+				   __ATOMIC_ACQUIRE);
+}
+
+/* The engine side. */
+
+/* SUBMITTED -> BUSY; false if the owner cancelled it first. */
+static inline bool entry_begin(struct flexsc_entry *entry)
+{
+	/* E1: acquires the arguments that U1 published. */
+	return entry_swap(entry, FLEXSC_SUBMITTED, FLEXSC_BUSY);
+}
+
+/*
+ * The same where the owner itself executes what it has seen to be SUBMITTED:
+ * nobody competes, so it needs no atomic read-modify-write, which would cost
+ * more than the rest of a call.
+ */
+static inline void entry_begin_alone(struct flexsc_entry *entry)
+{
+	__atomic_store_n(&entry->status, FLEXSC_BUSY, __ATOMIC_RELAXED);
+}
+
+/* BUSY or CANCEL -> DONE. */
+static inline void entry_finish(struct flexsc_entry *entry, int64_t ret)
+{
+	entry->ret = ret;
+	/* E2: publishes ret and what the call wrote; pairs with U2. */
+	__atomic_store_n(&entry->status, FLEXSC_DONE, __ATOMIC_RELEASE);
+}
+
+/* E3: tell the owner where to look; pairs with U3. */
+static inline void completions_push(struct flexsc_completions *queue,
+				    struct flexsc_entry *entry, uint32_t index)
+{
+	uint32_t head = __atomic_load_n(&queue->head, __ATOMIC_RELAXED);
+
+	do {
+		entry->link = head;
+		/*
+		 * Sequentially consistent rather than release, for the
+		 * sleeping protocol too: see loop_notify().
+		 */
+	} while (!__atomic_compare_exchange_n(&queue->head, &head, index, true,
+					      __ATOMIC_SEQ_CST,
+					      __ATOMIC_RELAXED));
+}
+
+#endif /* FLEXSC_ENTRY_H */

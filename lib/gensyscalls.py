@@ -1,0 +1,588 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Turn the system-call table into what is built from it.
+
+    gensyscalls.py {header|table|man} TABLE OUTPUT
+
+header  <flexsc/syscalls.h>: a typed function per call
+table   C source of flexsc__table, see table.h
+man     flexsc-syscalls(7)
+
+Runs at build time only, on the standard library alone. The columns of TABLE
+are explained at its top. A malformed line ends the run with one message that
+names the file and the line; OUTPUT is then left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+MAX_ARGS = 6  # FLEXSC_ARGS_MAX
+MAX_NUMBER = 0xFFFF  # struct flexsc_entry keeps 16 bits
+WIDTH = 80
+MAN_DATE = "2026-11-21"
+
+# The two machines, as the compiler names them, in the table's order.
+MACHINES = {
+    "x86-64": "defined(__x86_64__) && defined(__LP64__)",
+    "aarch64": "defined(__aarch64__) && defined(__LP64__)",
+}
+
+
+class CallClass(NamedTuple):
+    """A class: its names in table.h, and in words."""
+
+    constant: str
+    poll: str
+    words: str
+
+
+CLASSES = {
+    "fast": CallClass("CLASS_FAST", "POLL_NONE", "inline"),
+    "self": CallClass("CLASS_SELF", "POLL_NONE", "always inline"),
+    "disk": CallClass("CLASS_DISK", "POLL_NONE", "device"),
+    "wait": CallClass("CLASS_WAIT", "POLL_NONE", "waits"),
+    "wait:in": CallClass("CLASS_WAIT", "POLL_READ", "waits for input"),
+    "wait:out": CallClass("CLASS_WAIT", "POLL_WRITE", "waits for output"),
+    "never": CallClass("CLASS_NEVER", "POLL_NONE", "refused"),
+}
+
+# IORING_OP_*, from 1 on in the order of the kernel's enum: the numbers are ABI,
+# and newer than many installed headers. 0, NOP, stands for "none".
+OPS_IN_ORDER = """
+    READV WRITEV FSYNC READ_FIXED WRITE_FIXED POLL_ADD POLL_REMOVE
+    SYNC_FILE_RANGE SENDMSG RECVMSG TIMEOUT TIMEOUT_REMOVE ACCEPT ASYNC_CANCEL
+    LINK_TIMEOUT CONNECT FALLOCATE OPENAT CLOSE FILES_UPDATE STATX READ WRITE
+    FADVISE MADVISE SEND RECV OPENAT2 EPOLL_CTL SPLICE PROVIDE_BUFFERS
+    REMOVE_BUFFERS TEE SHUTDOWN RENAMEAT UNLINKAT MKDIRAT SYMLINKAT LINKAT
+    MSG_RING FSETXATTR SETXATTR FGETXATTR GETXATTR SOCKET URING_CMD SEND_ZC
+    SENDMSG_ZC READ_MULTISHOT WAITID FUTEX_WAIT FUTEX_WAKE FUTEX_WAITV
+    FIXED_FD_INSTALL FTRUNCATE BIND LISTEN RECV_ZC EPOLL_WAIT READV_FIXED
+    WRITEV_FIXED PIPE
+"""
+OPS = {name: number for number, name in enumerate(OPS_IN_ORDER.split(), 1)}
+
+# Types that <stddef.h>, <stdint.h> and <sys/types.h> have in strict C11 too.
+TYPES = {"int", "unsigned int", "long", "unsigned long", "uint32_t", "uint64_t"}
+TYPES |= {"size_t", "off_t", "pid_t", "uid_t", "gid_t", "mode_t"}
+TYPES |= {"time_t", "clockid_t"}
+POINTED_TYPES = TYPES | {"void", "char", "unsigned char"}
+SPECIAL_TYPES = {"fd": "int ", "addr": "void *"}
+
+# Keywords of C++, macros of compilers and libc, and our own parameters.
+RESERVED_NAMES = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char
+    char16_t char32_t char8_t class co_await co_return co_yield compl concept
+    const const_cast consteval constexpr constinit continue decltype default
+    delete do double dynamic_cast else enum explicit export extern false float
+    for friend goto if inline int long mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public register
+    reinterpret_cast requires restrict return short signed sizeof static
+    static_assert static_cast struct switch template this thread_local throw
+    true try typedef typeid typename typeof union unsigned using virtual void
+    volatile wchar_t while xor xor_eq
+    linux unix errno major minor makedev stdin stdout stderr cb loop
+"""
+
+ARG = re.compile(
+    r"(?P<const>const )?"
+    r"(?P<base>(?:struct|union) \w+|unsigned (?:char|int|long)|\w+) "
+    r"(?P<stars>(?:\*(?:const )?)*)"
+    r"(?P<name>[a-z]\w*)"
+)
+NAME = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+class TableError(Exception):
+    """A line of the table is malformed."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One argument; its type ends in a space or a star."""
+
+    type: str
+    name: str
+    base: str
+    fd: bool = False
+    pointer: bool = False
+    owned: bool = False  # the library's until the callback
+
+    @property
+    def declaration(self) -> str:
+        return self.type + self.name
+
+    @property
+    def as_uint64(self) -> str:
+        via = "(uintptr_t)" if self.pointer else ""
+        return f"(uint64_t){via}{self.name}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One line of the table."""
+
+    line: int
+    name: str
+    numbers: dict[str, int]  # by machine; those that lack it are missing
+    kind: str  # a key of CLASSES
+    op: str  # a key of OPS, or ""
+    args: tuple[Arg, ...]
+    note: str
+
+    @property
+    def refused(self) -> bool:
+        return self.kind == "never"
+
+    @property
+    def everywhere(self) -> bool:
+        return len(self.numbers) == len(MACHINES)
+
+
+# Reading the table.
+
+
+def parse_arg(text: str) -> Arg:
+    match = ARG.fullmatch(text)
+    if not match:
+        raise ValueError(f"can't read argument '{text}'; write 'type name'")
+    base, stars, name = match["base"], match["stars"], match["name"]
+    if name in RESERVED_NAMES.split():
+        raise ValueError(f"argument name '{name}' is reserved in C++ or here")
+    if base in SPECIAL_TYPES:
+        if match["const"] or stars:
+            raise ValueError(f"'{base}' in '{text}' takes no const or *")
+        is_fd = base == "fd"
+        return Arg(SPECIAL_TYPES[base], name, base, fd=is_fd, pointer=not is_fd)
+    tagged = base.startswith(("struct ", "union "))
+    if not tagged and base not in (POINTED_TYPES if stars else TYPES):
+        raise ValueError(f"unknown type '{base}' in '{text}'")
+    if tagged and not stars:
+        raise ValueError(f"'{text}': structures are passed by pointer")
+    pointer = bool(stars)
+    return Arg(
+        f"{match['const'] or ''}{base} {stars}",
+        name,
+        base,
+        pointer=pointer,
+        owned=pointer,
+    )
+
+
+def parse_args(text: str) -> tuple[Arg, ...]:
+    if text == "void":
+        return ()
+    args = tuple(parse_arg(part.strip()) for part in text.split(","))
+    if len(args) > MAX_ARGS:
+        raise ValueError(f"{len(args)} arguments; no system call has more than 6")
+    names = [arg.name for arg in args]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two arguments are called '{name}'")
+    return args
+
+
+def parse_number(text: str, machine: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{machine} number '{text}' is neither a number nor '-'")
+    if int(text) > MAX_NUMBER:
+        raise ValueError(f"{machine} number {text} is above {MAX_NUMBER}")
+    return int(text)
+
+
+def parse_line(line: int, text: str) -> Call | None:
+    """The call a line describes; None for an empty line or a comment."""
+    content, _, note = (part.strip() for part in text.partition("#"))
+    if not content:
+        return None
+    fields = content.split(None, 5)
+    if len(fields) < 6:
+        raise ValueError(
+            f"{len(fields)} columns instead of 6: "
+            "name, x86-64 number, aarch64 number, class, uring-op, args"
+        )
+    name, *texts, kind, op, args = fields
+    if not NAME.fullmatch(name):
+        raise ValueError(f"'{name}' is no system call's name")
+    numbers = {
+        machine: parse_number(number, machine)
+        for machine, number in zip(MACHINES, texts, strict=True)
+        if number != "-"
+    }
+    op = "" if op == "-" else op
+    call = Call(line, name, numbers, kind, op, parse_args(args), note)
+    check(call)
+    return call
+
+
+def check(call: Call) -> None:
+    """What the columns of one line say about each other."""
+    if not call.numbers:
+        raise ValueError(f"{call.name} has no number on any machine")
+    if call.kind not in CLASSES:
+        raise ValueError(f"unknown class '{call.kind}'; one of {', '.join(CLASSES)}")
+    if call.op and call.op not in OPS:
+        raise ValueError(f"unknown io_uring operation '{call.op}'")
+    if call.refused and not call.note:
+        raise ValueError(f"{call.name} is refused without a '# reason'")
+    if "*/" in call.note:
+        raise ValueError(f"the note of {call.name} would end a comment in C")
+    if call.refused and call.op:
+        raise ValueError(f"{call.name} is refused, but has an io_uring operation")
+    polled = CLASSES[call.kind].poll != "POLL_NONE"
+    if polled and not (call.args and call.args[0].fd):
+        raise ValueError(f"class {call.kind} needs an fd as the first argument")
+
+
+def parse_table(text: str) -> list[Call]:
+    calls: list[Call] = []
+    seen: dict[str, int] = {}
+    for line, content in enumerate(text.splitlines(), 1):
+        try:
+            call = parse_line(line, content)
+        except ValueError as error:
+            raise TableError(line, str(error)) from None
+        if not call:
+            continue
+        keys = [f"name {call.name}"]
+        keys += [f"{machine} number {nr}" for machine, nr in call.numbers.items()]
+        for key in keys:
+            if key in seen:
+                raise TableError(line, f"{key} is already on line {seen[key]}")
+            seen[key] = line
+        calls.append(call)
+    if not calls:
+        raise TableError(1, "the table has no system call")
+    return calls
+
+
+# Writing C.
+
+
+def wrap(parts: Iterable[str], first: str, indent: str) -> str:
+    """Join parts with blanks, breaking lines between them; tabs are 8 wide."""
+    lines = [first]
+    for part in parts:
+        glue = "" if lines[-1] in (first, indent) else " "
+        if len((lines[-1] + glue + part).expandtabs()) > WIDTH:
+            lines.append(indent)
+            glue = ""
+        lines[-1] += glue + part
+    return "\n".join(lines)
+
+
+def comma(items: Iterable[str], end: str) -> list[str]:
+    """Items with a comma behind each, and end behind the last."""
+    *before, last = items
+    return [*(f"{item}," for item in before), last + end]
+
+
+def comment(text: str) -> str:
+    line = f"/* {text} */"
+    if len(line) <= WIDTH:
+        return line
+    return "/*\n" + wrap(text.split(" "), " * ", " * ") + "\n */"
+
+
+def and_list(names: list[str]) -> str:
+    *before, last = names
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def per_machine(lines: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """What lines() yields for a machine, on that machine only."""
+    for word, (machine, condition) in zip(
+        ("#if", "#elif"), MACHINES.items(), strict=True
+    ):
+        yield f"{word} {condition}"
+        yield from lines(machine)
+    yield "#else"
+    yield f'#error "FlexSC knows {and_list(list(MACHINES))}"'
+    yield "#endif"
+
+
+def with_number(calls: list[Call], machine: str) -> list[tuple[int, Call]]:
+    rows = [(c.numbers[machine], c) for c in calls if machine in c.numbers]
+    return sorted(rows, key=lambda row: row[0])
+
+
+def describe(call: Call) -> str:
+    owned = [arg.name for arg in call.args if arg.owned]
+    if call.refused:
+        return f"{call.name}(2). Refused: {call.note}."
+    if owned:
+        return f"{call.name}(2). The library owns {and_list(owned)} until the callback."
+    return f"{call.name}(2)."
+
+
+def function(call: Call) -> str:
+    """The two functions that post a call."""
+    name, args = call.name, call.args
+    parameters = comma(
+        ["struct flexsc_cb *cb", *(arg.declaration for arg in args)], ")"
+    )
+    values = [*(arg.as_uint64 for arg in args), *["0"] * (MAX_ARGS - len(args))]
+    forwarded = ["flexsc_loop_default()", "cb", *(arg.name for arg in args)]
+    text = "\n".join(
+        [
+            comment(describe(call)),
+            wrap(
+                ["struct flexsc_loop *loop,", *parameters],
+                f"static inline int flexsc_loop_{name}(",
+                "\t\t",
+            ),
+            "{",
+            wrap(
+                comma(["cb", f"FLEXSC_NR_{name}", *values], ");"),
+                "\treturn flexsc_loop_call(loop, ",
+                "\t\t\t",
+            ),
+            "}",
+            "",
+            wrap(parameters, f"static inline int flexsc_{name}(", "\t\t"),
+            "{",
+            wrap(comma(forwarded, ");"), f"\treturn flexsc_loop_{name}(", "\t\t\t"),
+            "}",
+        ]
+    )
+    if call.everywhere:
+        return text
+    return f"#ifdef FLEXSC_NR_{name}\n{text}\n#endif"
+
+
+HEADER_TOP = """\
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every Linux system call as a function that posts it. Generated from
+ * syscalls.tbl; not to be edited.
+ *
+ *	flexsc_NAME(cb, ...)		on the calling thread's default loop
+ *	flexsc_loop_NAME(loop, cb, ...)	on that loop
+ *
+ * The arguments are those of the system call, which are not always those of
+ * libc's function of the same name. What they return and mean, and what a
+ * callback gets: flexsc_loop_call() in <flexsc/call.h>. Refused calls have
+ * functions, too, which return -EOPNOTSUPP and do nothing; flexsc-syscalls(7)
+ * lists them all.
+ */
+#ifndef FLEXSC_SYSCALLS_H
+#define FLEXSC_SYSCALLS_H
+
+#include <flexsc/call.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The machine's system call numbers, for flexsc_loop_call() as well. */"""
+
+HEADER_END = """\
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FLEXSC_SYSCALLS_H */"""
+
+
+def emit_header(calls: list[Call]) -> str:
+    def numbers(machine: str) -> Iterator[str]:
+        for number, call in with_number(calls, machine):
+            yield f"#define FLEXSC_NR_{call.name} {number}"
+
+    tags = {arg.base for call in calls for arg in call.args if " " in arg.base}
+    tags -= POINTED_TYPES
+    return "\n\n".join(
+        [
+            "\n".join([HEADER_TOP, *per_machine(numbers)]),
+            "\n".join(f"{tag};" for tag in sorted(tags)),
+            *(function(call) for call in calls),
+            HEADER_END,
+        ]
+    )
+
+
+TABLE_TOP = """\
+/* SPDX-License-Identifier: MIT */
+/*
+ * The system-call table by number. Generated from syscalls.tbl; not to be
+ * edited. Read-only, so any thread may look.
+ */
+#include "table.h"
+
+const struct table_row flexsc__table[] = {"""
+
+TABLE_END = """\
+};
+
+const unsigned int flexsc__table_size =
+	sizeof(flexsc__table) / sizeof(flexsc__table[0]);
+
+static const struct table_row no_call = { .class = CLASS_NONE };
+
+const struct table_row *flexsc__table_row(unsigned int nr)
+{
+	return nr < flexsc__table_size ? &flexsc__table[nr] : &no_call;
+}"""
+
+
+def emit_table(calls: list[Call]) -> str:
+    def rows(machine: str) -> Iterator[str]:
+        for number, call in with_number(calls, machine):
+            kind = CLASSES[call.kind]
+            fds = sum(arg.fd << n for n, arg in enumerate(call.args))
+            op = f"{OPS[call.op]} /* {call.op} */" if call.op else "0"
+            yield (
+                f'\t[{number}] = {{ "{call.name}", {len(call.args)}, '
+                f"{kind.constant}, {kind.poll}, {fds:#04x}, {op} }},"
+            )
+
+    return "\n".join([TABLE_TOP, *per_machine(rows), TABLE_END])
+
+
+# Writing the manual page.
+
+
+def roff(text: str) -> str:
+    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+
+
+def sentence(text: str) -> str:
+    text = roff(f"{text[0].upper()}{text[1:]}.")
+    return textwrap.fill(text, WIDTH - 1, break_on_hyphens=False)
+
+
+MAN_TOP = rf"""'\" t
+.\" SPDX-License-Identifier: MIT
+.\" Generated from syscalls.tbl; not to be edited.
+.TH FLEXSC\-SYSCALLS 7 {MAN_DATE} FlexSC
+.SH NAME
+flexsc\-syscalls \- what libflexsc knows about each system call
+.SH SYNOPSIS
+.nf
+.B #include <flexsc/syscalls.h>
+.PP
+.BI "int flexsc_" NAME "(struct flexsc_cb *" cb ", ...);"
+.BI "int flexsc_loop_" NAME "(struct flexsc_loop *" loop ", struct flexsc_cb *" cb ,
+.BI "                     ...);"
+.fi
+.SH DESCRIPTION
+Every Linux system call of x86\-64 and aarch64 has these two functions,
+which post it with the arguments that the kernel expects.
+Where it is executed depends on its class:
+.TP
+.B inline
+Cheap, and never sleeps beyond a lock:
+the loop\(aqs own thread can run it when the batch is submitted.
+.TP
+.B always inline
+Acts on the calling thread or asks about it
+(user ids, scheduling, namespaces, signal mask):
+run by the loop\(aqs own thread whatever the engine.
+.TP
+.B device
+May sleep a bounded while for a device, a filesystem or many pages of memory.
+.TP
+.B waits
+May sleep until somebody else acts.
+With
+.B for input
+or
+.BR "for output" ,
+.BR poll (2)
+on the first argument tells whether it would do so before it starts.
+.TP
+.B refused
+Can\(aqt be asynchronous by its nature:
+posting it returns
+.B \-EOPNOTSUPP
+and does nothing.
+The reasons are under
+.BR "REFUSED CALLS" .
+.PP
+A call with an io_uring operation is executed by that operation in the engine
+.BR uring ,
+if the running kernel has it and its arguments allow.
+.SH SYSTEM CALLS
+.TS
+lB lB lB lB
+l l l l.
+Name	Class	io_uring	On"""
+
+MAN_REFUSED = r""".TE
+.SH REFUSED CALLS"""
+
+MAN_END = r""".SH CAVEATS
+Linux keeps user and group ids, capabilities, namespaces and the like per
+thread.
+A program that changes those of one thread with the raw system calls, while
+libc would change them for all threads, changes only what is executed inline.
+Other calls may run on threads and rings that were made before;
+make the change first and the loop after.
+.SH SEE ALSO
+.BR syscalls (2),
+.BR io_uring (7)"""
+
+
+def emit_man(calls: list[Call]) -> str:
+    rows = [
+        "\t".join(
+            [
+                call.name,
+                CLASSES[call.kind].words,
+                call.op or "-",
+                "both" if call.everywhere else next(iter(call.numbers)),
+            ]
+        )
+        for call in sorted(calls, key=lambda call: call.name)
+    ]
+    reasons: dict[str, list[str]] = {}
+    for call in calls:
+        if call.refused:
+            reasons.setdefault(call.note, []).append(call.name)
+    refused = [
+        ".TP\n.BR " + ' ", " '.join(names) + "\n" + sentence(reason)
+        for reason, names in reasons.items()
+    ]
+    return "\n".join([MAN_TOP, *map(roff, rows), MAN_REFUSED, *refused, MAN_END])
+
+
+EMITTERS = {"header": emit_header, "table": emit_table, "man": emit_man}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description="Generate C or documentation from the system-call table."
+    )
+    parser.add_argument("what", choices=EMITTERS, help="what to generate")
+    parser.add_argument("table", type=Path, help="syscalls.tbl")
+    parser.add_argument("output", type=Path, help="the file to write")
+    options = parser.parse_args(arguments)
+    try:
+        calls = parse_table(options.table.read_text(encoding="utf-8"))
+        text = EMITTERS[options.what](calls) + "\n"
+        options.output.write_text(text, encoding="utf-8")
+    except TableError as error:
+        print(f"{options.table}:{error.line}: {error}", file=sys.stderr)
+        return 1
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"gensyscalls.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "nowait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sock_diag.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "syscall.h"
+
+/* Told not to wait, it would. */
+#define WOULD	(-EAGAIN)
+/* There is no way to tell it, or it isn't permitted here. */
+#define NO_WAY	INT64_MIN
+/* Its descriptor is ready. */
+#define RUNS	(INT64_MIN + 1)
+
+#define ROOM_MIN	4096U	/* in a socket that says it is ready */
+
+/*
+ * A send goes on with the rest, but a message with a control part has no rest,
+ * and a receive that waits for all has no way back.
+ */
+static int64_t try_socket(const struct flexsc_entry *entry)
+{
+	const __u64 *a = entry->args;
+
+	switch (entry->nr) {
+	case SYS_recvfrom:
+		if (a[3] & MSG_WAITALL)
+			return NO_WAY;
+		/* fall through */
+	case SYS_sendto:
+		return raw_syscall(entry->nr, a[0], a[1], a[2],
+				   a[3] | MSG_DONTWAIT, a[4], a[5]);
+	case SYS_recvmsg:
+		if (a[2] & MSG_WAITALL)
+			return NO_WAY;
+		return raw_syscall(entry->nr, a[0], a[1], a[2] | MSG_DONTWAIT,
+				   0, 0, 0);
+	default:
+		return NO_WAY;
+	}
+}
+
+static bool is_socket_call(const struct flexsc_entry *entry)
+{
+	return entry->nr == SYS_recvfrom || entry->nr == SYS_recvmsg ||
+	       entry->nr == SYS_sendto;
+}
+
+/*
+ * Not of a file that poll(2) takes for ready, which is any file on a disk: of
+ * those, a part may be in memory, and end the call before its time.
+ */
+static int64_t try_stream(const struct flexsc_entry *entry)
+{
+	const __u64 *a = entry->args;
+	struct iovec iov = { (void *)(uintptr_t)a[1], a[2] };
+	uint64_t vector = a[1], n = a[2], at = -1ULL, flags = RWF_NOWAIT;
+	long nr, ret;
+
+	switch (entry->nr) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_preadv2:
+		nr = SYS_preadv2;
+		break;
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwritev2:
+		nr = SYS_pwritev2;
+		break;
+	default:
+		return NO_WAY;
+	}
+	if (entry->nr == SYS_read || entry->nr == SYS_write) {
+		vector = PTR(&iov);
+		n = 1;
+	} else if ((long)entry->nr == nr) {
+		at = a[3];
+		flags |= a[5];
+	}
+	ret = raw_syscall(nr, a[0], vector, n, at, 0, flags);
+	switch (ret) {
+	case -EOPNOTSUPP:
+	case -ENOSYS:
+	case -EPERM:
+	case -EACCES:
+		return NO_WAY;
+	default:
+		return ret;
+	}
+}
+
+/* Bytes that a socket takes without waiting; 0 if it isn't one. */
+static uint64_t room(uint64_t fd)
+{
+	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+	uint32_t size = sizeof(memory), queued;
+
+	if (raw_syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_MEMINFO,
+			PTR(memory), PTR(&size), 0))
+		return 0;
+	queued = memory[SK_MEMINFO_WMEM_QUEUED];
+	if (queued < memory[SK_MEMINFO_WMEM_ALLOC])
+		queued = memory[SK_MEMINFO_WMEM_ALLOC];
+	if (memory[SK_MEMINFO_SNDBUF] < queued + ROOM_MIN)
+		return ROOM_MIN;
+	/* Some of it is for what surrounds the data. */
+	return (memory[SK_MEMINFO_SNDBUF] - queued) / 8 * 7;
+}
+
+/*
+ * Not more than there is room for, if the socket is ready; else none. Less than
+ * that is the file's end.
+ */
+static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
+			    bool *part)
+{
+	const __u64 *a = entry->args;
+	uint64_t most = is_ready ? room(a[0]) : 0;
+	int64_t ret;
+
+	if (is_ready && !most)
+		return RUNS;
+	if (a[3] < most)
+		most = a[3];
+	ret = raw_syscall(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
+	*part = ret == (int64_t)most;
+	/* Of nothing, it only says whether the arguments are right. */
+	return is_ready || ret < 0 ? ret : WOULD;
+}
+
+static bool ready(uint64_t fd, unsigned int poll)
+{
+	struct timespec now = { 0 };
+	struct pollfd set = {
+		.fd = (int)fd,
+		.events = poll == POLL_READ ? POLLIN : POLLOUT,
+	};
+
+	return raw_syscall(SYS_ppoll, PTR(&set), 1, PTR(&now), 0, 0, 0) != 0;
+}
+
+bool flexsc__has_time_limit(uint64_t fd, unsigned int poll)
+{
+	struct timeval limit = { 0 };
+	uint32_t size = sizeof(limit);
+
+	return !raw_syscall(SYS_getsockopt, fd, SOL_SOCKET,
+			    poll == POLL_READ ? SO_RCVTIMEO : SO_SNDTIMEO,
+			    PTR(&limit), PTR(&size), 0) &&
+	       (limit.tv_sec || limit.tv_usec);
+}
+
+static bool accepts(const struct flexsc_entry *entry)
+{
+	uint64_t flags = entry->nr == SYS_accept4 ? entry->args[3] : 0;
+	uint32_t on = 0, size = sizeof(on);
+
+	return !(flags & ~(uint64_t)(SOCK_CLOEXEC | SOCK_NONBLOCK)) &&
+	       !raw_syscall(SYS_getsockopt, entry->args[0], SOL_SOCKET,
+			    SO_ACCEPTCONN, PTR(&on), PTR(&size), 0) && on;
+}
+
+/* It isn't ready; exact: told not to wait, it said that it would. */
+static enum nowait not_ready(const struct flexsc_entry *entry,
+			     unsigned int poll, bool exact,
+			     unsigned int *switches)
+{
+	uint64_t fd = entry->args[0];
+	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+
+	*switches += 2;
+	if (flags < 0 || (flags & O_NONBLOCK))
+		return NOWAIT_RUNS;
+	if (flexsc__has_time_limit(fd, poll))
+		return NOWAIT_UNKNOWN;
+	if (entry->nr == SYS_accept || entry->nr == SYS_accept4)
+		return accepts(entry) ? NOWAIT_WAITS : NOWAIT_RUNS;
+	return exact ? NOWAIT_WAITS : NOWAIT_LATE;
+}
+
+/* A call that can't be told not to wait before it's known to be ready, or not. */
+static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
+			  bool *part, unsigned int *switches)
+{
+	bool is_ready = ready(entry->args[0], poll);
+
+	*switches += 2;
+	if (entry->nr == SYS_sendfile)
+		return try_sendfile(entry, is_ready, part);
+	return is_ready ? RUNS : try_stream(entry);
+}
+
+enum nowait flexsc__nowait(const struct flexsc_entry *entry,
+			   const struct table_row *row, int64_t *ret,
+			   unsigned int *switches)
+{
+	bool part = true;
+
+	if (row->poll == POLL_NONE)
+		return NOWAIT_UNKNOWN;
+	++*switches;
+	*ret = NO_WAY;
+	if (is_socket_call(entry))
+		*ret = try_socket(entry);
+	if (*ret == NO_WAY)
+		*ret = try_polled(entry, row->poll, &part, switches);
+	if (*ret == RUNS)
+		return NOWAIT_RUNS;
+	if (*ret == WOULD || *ret == NO_WAY)
+		return not_ready(entry, row->poll, *ret == WOULD, switches);
+	return part ? NOWAIT_PART : NOWAIT_DONE;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of a call that may wait for others, found out without waiting.
+ * Any thread.
+ *
+ * Such a call is to be left to an epoll set if it would wait, but only then:
+ * read(2) of a descriptor that is open for writing fails at once, however long
+ * poll(2) says that there is nothing to read. So it is made, and told not to
+ * wait, where the kernel has a way to say so.
+ */
+#ifndef FLEXSC_NOWAIT_H
+#define FLEXSC_NOWAIT_H
+
+#include <linux/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "table.h"
+
+enum nowait {
+	NOWAIT_DONE,	/* *ret is its result */
+	NOWAIT_PART,	/* the same, or what it has transferred by now */
+	NOWAIT_RUNS,	/* make the call: it won't wait */
+	NOWAIT_WAITS,	/* it would wait, for its descriptor to be ready */
+	NOWAIT_LATE,	/* the same, unless it would fail at once */
+	NOWAIT_UNKNOWN,	/* it may wait, and a descriptor doesn't tell */
+};
+
+/* Counts the mode switches it takes. */
+enum nowait flexsc__nowait(const struct flexsc_entry *entry,
+			   const struct table_row *row, int64_t *ret,
+			   unsigned int *switches);
+
+/* Does a socket's own time limit end the call? poll is an enum call_poll. */
+bool flexsc__has_time_limit(uint64_t fd, unsigned int poll);
+
+#endif /* FLEXSC_NOWAIT_H */

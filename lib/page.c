@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Syscall pages: entries, their companions, and the list of free ones. Owner
+ * only.
+ */
+#include "loop.h"
+
+#include <errno.h>
+
+/* Chain entries [first, count) in front of the free ones. */
+static void add_free(struct flexsc_loop *loop, uint32_t first)
+{
+	for (uint32_t i = loop->entries.count; i-- > first;) {
+		call_of(loop, i)->next = loop->free;
+		loop->free = i;
+	}
+}
+
+/*
+ * The pages double until the limit. False: they can't, now or ever; calls have
+ * to wait.
+ */
+bool flexsc__pages_grow(struct flexsc_loop *loop)
+{
+	uint32_t first = loop->entries.count;
+	int err = flexsc__arena_grow(&loop->entries);
+
+	if (err)
+		return false;
+	while (loop->calls.count < loop->entries.count) {
+		if (flexsc__arena_grow(&loop->calls)) {
+			/* Without companions the new entries don't exist. */
+			loop->entries.count = first;
+			return false;
+		}
+	}
+	add_free(loop, first);
+	return true;
+}
+
+int flexsc__pages_init(struct flexsc_loop *loop, uint32_t max_entries)
+{
+	int err;
+
+	loop->free = NONE;
+	err = flexsc__arena_init(&loop->entries, sizeof(struct flexsc_entry),
+			 max_entries);
+	if (!err)
+		err = flexsc__arena_init(&loop->calls, sizeof(struct call),
+				 loop->entries.max);
+	if (!err && loop->calls.max < loop->entries.max)
+		loop->entries.max = loop->calls.max /
+			FLEXSC_PAGE_ENTRIES * FLEXSC_PAGE_ENTRIES;
+	if (!err && !flexsc__pages_grow(loop))
+		err = -ENOMEM;
+	return err;
+}
+
+void flexsc__pages_fini(struct flexsc_loop *loop)
+{
+	flexsc__arena_fini(&loop->calls);
+	flexsc__arena_fini(&loop->entries);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "parking.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "loop.h"
+#include "pool.h"
+#include "syscall.h"
+#include "table.h"
+
+#define EVENTS	64
+
+static int fd_of(struct flexsc_loop *loop, uint32_t index)
+{
+	return (int)entry_of(loop, index)->args[0];
+}
+
+/* Which of a descriptor's lists an entry is in. */
+static unsigned int side_of(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct table_row *row =
+		flexsc__table_row(entry_of(loop, index)->nr);
+
+	return row->poll == POLL_READ ? 0 : 1;
+}
+
+static const uint32_t wanted[2] = { EPOLLIN, EPOLLOUT };
+
+static bool empty(const struct parking *parking, int fd)
+{
+	return parking->parked[fd].head[0] == NONE &&
+	       parking->parked[fd].head[1] == NONE;
+}
+
+/* The lists are doubly linked: any entry may be cancelled. */
+
+static bool room_for(struct parking *parking, int fd)
+{
+	size_t size = parking->size ? parking->size : 64;
+	struct parked *parked;
+
+	if (fd < 0)
+		return false;
+	while (size <= (size_t)fd)
+		size *= 2;
+	if (size == parking->size)
+		return true;
+	parked = realloc(parking->parked, size * sizeof(*parked));
+	if (!parked)
+		return false;
+	memset(parked + parking->size, 0xff,
+	       (size - parking->size) * sizeof(*parked));
+	parking->parked = parked;
+	parking->size = size;
+	return true;
+}
+
+static void append(struct parking *parking, struct flexsc_loop *loop, int fd,
+		   uint32_t index)
+{
+	struct parked *parked = &parking->parked[fd];
+	unsigned int side = side_of(loop, index);
+
+	call_of(loop, index)->next = NONE;
+	call_of(loop, index)->pool.prev = parked->tail[side];
+	if (parked->tail[side] != NONE)
+		call_of(loop, parked->tail[side])->next = index;
+	else
+		parked->head[side] = index;
+	parked->tail[side] = index;
+}
+
+static void drop(struct parking *parking, struct flexsc_loop *loop, int fd,
+		 uint32_t index)
+{
+	struct parked *parked = &parking->parked[fd];
+	unsigned int side = side_of(loop, index);
+	uint32_t next = call_of(loop, index)->next;
+	uint32_t prev = call_of(loop, index)->pool.prev;
+
+	if (prev != NONE)
+		call_of(loop, prev)->next = next;
+	else
+		parked->head[side] = next;
+	if (next != NONE)
+		call_of(loop, next)->pool.prev = prev;
+	else
+		parked->tail[side] = prev;
+}
+
+/* The set. */
+
+/*
+ * Watch for what the descriptor's entries want, but not for "except". Said
+ * anew each time: a number whose file was closed, and which is another's now,
+ * would keep silent.
+ */
+static int watch(struct parking *parking, int fd, int op, uint32_t except)
+{
+	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	struct epoll_event event = { .events = EPOLLONESHOT, .data.fd = fd };
+
+	for (unsigned int side = 0; side < 2; side++)
+		if (parking->parked[fd].head[side] != NONE)
+			event.events |= wanted[side] & ~except;
+	count_shared(&loop->stats->mode_switches, 1);
+	return (int)raw_syscall(SYS_epoll_ctl, (uint64_t)parking->epoll,
+				(uint64_t)op, (uint64_t)fd, PTR(&event), 0, 0);
+}
+
+/*
+ * The set no longer knows a descriptor that entries are parked on: it was
+ * closed under them, and its number may be another file's now. They must not
+ * touch that one.
+ */
+static void orphaned(struct parking *parking, int fd)
+{
+	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+
+	for (unsigned int side = 0; side < 2; side++) {
+		uint32_t *head = &parking->parked[fd].head[side];
+		uint32_t index;
+
+		while ((index = *head) != NONE) {
+			drop(parking, loop, fd, index);
+			flexsc__pool_finish(parking->pool, index, -EBADF);
+		}
+	}
+}
+
+/* Watch on for the entries that are left. */
+static void watch_on(struct parking *parking, int fd, uint32_t except)
+{
+	if (!empty(parking, fd) && watch(parking, fd, EPOLL_CTL_MOD, except))
+		orphaned(parking, fd);
+}
+
+void flexsc__park_next(struct parking *parking, int fd)
+{
+	watch_on(parking, fd, 0);
+}
+
+/* A descriptor is ready: wake the first entry that wanted that. */
+static void fire(struct parking *parking, int fd, uint32_t events)
+{
+	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	uint32_t woken = 0;
+
+	if (events & (EPOLLHUP | EPOLLERR))
+		events |= EPOLLIN | EPOLLOUT;
+	for (unsigned int side = 0; side < 2; side++) {
+		uint32_t index = parking->parked[fd].head[side];
+
+		if (!(events & wanted[side]) || index == NONE)
+			continue;
+		drop(parking, loop, fd, index);
+		flexsc__pool_wake(parking->pool, index);
+		woken |= wanted[side];
+	}
+	if (woken != (EPOLLIN | EPOLLOUT))
+		watch_on(parking, fd, woken);
+}
+
+static void *poller(void *arg)
+{
+	struct parking *parking = arg;
+	struct epoll_event events[EVENTS];
+	struct watch watch = { 0 };
+
+	for (;;) {
+		uint64_t ns = flexsc__pool_look(parking->pool, &watch);
+		uint64_t ms = ns == UINT64_MAX ? -1ULL : ns / 1000000;
+		long n = raw_syscall(SYS_epoll_pwait, (uint64_t)parking->epoll,
+				     PTR(events), EVENTS, ms, 0, 0);
+
+		flexsc__pool_lock(parking->pool);
+		for (long i = 0; i < n; i++) {
+			if (events[i].data.fd == parking->stop) {
+				flexsc__pool_unlock(parking->pool);
+				return NULL;
+			}
+			fire(parking, events[i].data.fd, events[i].events);
+		}
+		flexsc__pool_unlock(parking->pool);
+	}
+}
+
+static bool start(struct parking *parking)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (parking->running)
+		return true;
+	parking->epoll = epoll_create1(EPOLL_CLOEXEC);
+	parking->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	event.data.fd = parking->stop;
+	if (parking->epoll < 0 || parking->stop < 0 ||
+	    epoll_ctl(parking->epoll, EPOLL_CTL_ADD, parking->stop, &event) ||
+	    flexsc__pool_spawn(parking->pool, &parking->thread, poller,
+			       parking)) {
+		flexsc__parking_forked(parking);
+		return false;
+	}
+	parking->running = true;
+	return true;
+}
+
+bool flexsc__park(struct parking *parking, uint32_t index)
+{
+	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	int fd = fd_of(loop, index), op, err;
+
+	if (!start(parking) || !room_for(parking, fd))
+		return false;
+	op = empty(parking, fd) ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+	for (;;) {
+		append(parking, loop, fd, index);
+		err = watch(parking, fd, op, 0);
+		if (!err)
+			return true;
+		drop(parking, loop, fd, index);
+		if (op == EPOLL_CTL_MOD && err == -ENOENT) {
+			orphaned(parking, fd);
+			op = EPOLL_CTL_ADD;
+		} else if (op == EPOLL_CTL_ADD && err == -EEXIST) {
+			op = EPOLL_CTL_MOD;
+		} else {
+			return false;
+		}
+	}
+}
+
+void flexsc__unpark(struct parking *parking, uint32_t index)
+{
+	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+
+	/* The registration stays; it fires once more, for nobody. */
+	drop(parking, loop, fd_of(loop, index), index);
+}
+
+void flexsc__parking_init(struct parking *parking, struct pool *pool)
+{
+	*parking = (struct parking){ .pool = pool, .epoll = -1, .stop = -1 };
+}
+
+void flexsc__parking_forked(struct parking *parking)
+{
+	if (parking->epoll >= 0)
+		close(parking->epoll);
+	if (parking->stop >= 0)
+		close(parking->stop);
+	parking->epoll = -1;
+	parking->stop = -1;
+	free(parking->parked);
+	parking->parked = NULL;
+	parking->size = 0;
+}
+
+void flexsc__parking_fini(struct parking *parking)
+{
+	if (parking->running) {
+		eventfd_write(parking->stop, 1);
+		pthread_join(parking->thread, NULL);
+	}
+	flexsc__parking_forked(parking);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that transfer data in parts. A plain write() to a pipe or a socket
+ * waits until all is written. An io_uring operation returns when some is, and
+ * so does a call that was interrupted in its middle. The engine then goes on
+ * with the rest, and the caller sees one call.
+ */
+#ifndef FLEXSC_PARTIAL_H
+#define FLEXSC_PARTIAL_H
+
+#include <linux/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct partial;
+
+/* Is it a call of that kind? */
+bool flexsc__partial(const struct flexsc_entry *entry);
+
+/*
+ * The entry's call has transferred res bytes. True: that wasn't all, and the
+ * entry's arguments now describe the rest. *partial is NULL at first, and kept
+ * for the same entry from then on.
+ */
+bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
+			  int64_t res);
+
+/* The last part returned res: what the call returns. Frees *partial. */
+int64_t flexsc__partial_result(struct partial **partial, int64_t res);
+
+#endif /* FLEXSC_PARTIAL_H */

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pool: its queue, its threads' coming and going, its owner's side. pool.h
+ * says who runs when, syscall_thread.h what the lock is for.
+ */
+#include "pool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "cancelpoint.h"
+#include "cores.h"
+#include "partial.h"
+#include "syscall_thread.h"
+
+#define IDLE_NS		2000000000ULL	/* then a thread ends */
+#define WATCH_NS	2000000ULL	/* no progress for so long: one more */
+#define STACK		(64 * 1024)
+
+/* Threads come and go. */
+
+static int attributes(const struct pool *pool, pthread_attr_t *attr)
+{
+	int err = pthread_attr_init(attr);
+
+	if (err)
+		return err;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	/* Too small with very large thread-local storage: then the default. */
+	pthread_attr_setstacksize(attr, STACK);
+#endif
+	if (pool->pinned)
+		pthread_attr_setaffinity_np(attr, sizeof(pool->cores),
+					    &pool->cores);
+	return 0;
+}
+
+/*
+ * A thread takes no signals but the cancel signal and the two that libc uses
+ * between threads, numbers 32 and 33: setuid() waits for all threads' answers.
+ */
+static void block_signals(uint64_t *before)
+{
+	uint64_t most = ~(1ULL << 31 | 1ULL << 32);
+
+	raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, PTR(&most), PTR(before),
+		    sizeof(most), 0, 0);
+}
+
+static void restore_signals(const uint64_t *before)
+{
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(before), 0,
+		    sizeof(*before), 0, 0);
+}
+
+int flexsc__pool_spawn(struct pool *pool, pthread_t *thread,
+		       void *(*run)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	uint64_t before;
+	int err = attributes(pool, &attr);
+
+	if (err)
+		return -err;
+	block_signals(&before);
+	err = pthread_create(thread, &attr, run, arg);
+	if (err == EINVAL)
+		err = pthread_create(thread, NULL, run, arg);
+	restore_signals(&before);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+bool flexsc__pool_create_thread(struct pool *pool)
+{
+	uint32_t number = pool->unused;
+	struct syscall_thread *thread;
+
+	if (number == NONE || pool->stopping)
+		return false;
+	thread = pool_thread(pool, number);
+	if (thread->ended)
+		pthread_join(thread->thread, NULL);
+	pool->unused = thread->next;
+	*thread = (struct syscall_thread){
+		.pool = pool,
+		.active = true,
+		.index = NONE,
+		.done = NONE,
+	};
+	if (flexsc__pool_spawn(pool, &thread->thread,
+			       flexsc__syscall_thread, thread)) {
+		*thread = (struct syscall_thread){ .next = pool->unused };
+		pool->unused = number;
+		return false;
+	}
+	pool->count++;
+	pool->active++;
+	count_shared(&pool->loop->stats->threads, 1);
+	return true;
+}
+
+bool flexsc__pool_start_another(struct pool *pool)
+{
+	struct syscall_thread *thread;
+
+	if (pool->idle == NONE)
+		return flexsc__pool_create_thread(pool);
+	thread = pool_thread(pool, pool->idle);
+	pool->idle = thread->next;
+	thread->active = true;
+	pool->active++;
+	atomic_store_explicit(&thread->bell, 1, memory_order_release);
+	count_shared(&pool->loop->stats->mode_switches, 1);
+	futex_wake(&thread->bell);
+	return true;
+}
+
+/* Take a thread off the idle stack; false if it was woken meanwhile. */
+static bool leave_idle(struct pool *pool, uint32_t number)
+{
+	uint32_t *link = &pool->idle;
+
+	while (*link != NONE && *link != number)
+		link = &pool_thread(pool, *link)->next;
+	if (*link == NONE)
+		return false;
+	*link = pool_thread(pool, number)->next;
+	return true;
+}
+
+bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread)
+{
+	uint32_t number = (uint32_t)(thread - pool->threads);
+
+	atomic_store_explicit(&thread->bell, 0, memory_order_relaxed);
+	thread->next = pool->idle;
+	pool->idle = number;
+	while (!thread->active && !pool->stopping) {
+		uint64_t ns = pool_others(pool) ? IDLE_NS : UINT64_MAX;
+		long err;
+
+		unlock(&pool->lock);
+		count_shared(&pool->loop->stats->mode_switches, 1);
+		err = futex_wait(&thread->bell, 0, ns);
+		lock(&pool->lock);
+		if (err == -ETIMEDOUT && !thread->active && pool_others(pool) &&
+		    leave_idle(pool, number))
+			return false;
+	}
+	return !pool->stopping;
+}
+
+/* Entries. */
+
+void flexsc__pool_enqueue(struct pool *pool, uint32_t index)
+{
+	calls_append(pool->loop, &pool->queue, index);
+	call_of(pool->loop, index)->pool.where = POOL_QUEUED;
+	atomic_store_explicit(&pool->backlog, pool->queue.count,
+			      memory_order_relaxed);
+}
+
+/* Deferred entries are doubly linked: any of them may be cancelled. */
+void flexsc__pool_defer(struct pool *pool, uint32_t index)
+{
+	struct call *call = call_of(pool->loop, index);
+
+	call->pool.where = POOL_DEFERRED;
+	call->pool.prev = pool->deferred.count ? pool->deferred.tail : NONE;
+	calls_append(pool->loop, &pool->deferred, index);
+	call->next = NONE;
+}
+
+void flexsc__pool_undefer(struct pool *pool, uint32_t index)
+{
+	uint32_t next = call_of(pool->loop, index)->next;
+	uint32_t prev = call_of(pool->loop, index)->pool.prev;
+
+	if (prev != NONE)
+		call_of(pool->loop, prev)->next = next;
+	else
+		pool->deferred.head = next;
+	if (next != NONE)
+		call_of(pool->loop, next)->pool.prev = prev;
+	else
+		pool->deferred.tail = prev;
+	pool->deferred.count--;
+}
+
+/* The owner's side. */
+
+void flexsc__pool_submit(struct pool *pool, struct call_list *list)
+{
+	uint32_t index;
+
+	if (!list->count)
+		return;
+	lock(&pool->lock);
+	while ((index = calls_take(pool->loop, list)) != NONE)
+		flexsc__pool_enqueue(pool, index);
+	if (!pool->active)
+		flexsc__pool_start_another(pool);
+	unlock(&pool->lock);
+}
+
+/* For parking.c. */
+
+struct flexsc_loop *flexsc__pool_loop(struct pool *pool)
+{
+	return pool->loop;
+}
+
+void flexsc__pool_lock(struct pool *pool)
+{
+	lock(&pool->lock);
+}
+
+void flexsc__pool_unlock(struct pool *pool)
+{
+	unlock(&pool->lock);
+}
+
+/* With the lock: a parked entry's descriptor is ready. */
+void flexsc__pool_wake(struct pool *pool, uint32_t index)
+{
+	call_of(pool->loop, index)->pool.woken = true;
+	flexsc__pool_enqueue(pool, index);
+	if (!pool->active)
+		flexsc__pool_start_another(pool);
+}
+
+int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
+{
+	struct call *call = call_of(pool->loop, index);
+
+	call->pool.where = POOL_NOT;
+	if (call->pool.woken) {
+		call->pool.woken = false;
+		flexsc__park_next(&pool->parking,
+				  (int)entry_of(pool->loop, index)->args[0]);
+	}
+	return flexsc__partial_result(&call->partial, ret);
+}
+
+/* With the lock: an entry that no thread has is complete. */
+void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret)
+{
+	struct flexsc_entry *entry = entry_of(pool->loop, index);
+
+	entry_finish(entry, flexsc__pool_leave(pool, index, ret));
+	completions_push(&pool->loop->completions, entry, index);
+	loop_notify(pool->loop);
+}
+
+/* Interrupt a thread's call; with the lock, so that it is that call. */
+static void interrupt(struct pool *pool, struct syscall_thread *thread)
+{
+	thread->cancelled = true;
+	if (pool->signo)
+		flexsc__cancel_send(thread->tid, pool->signo);
+}
+
+/* Every thread waits, some of them in calls that should not. */
+static void kick(struct pool *pool)
+{
+	for (uint32_t i = 0; i < pool->max; i++) {
+		struct syscall_thread *thread = pool_thread(pool, i);
+
+		if (thread->index == NONE || !thread->unexpected)
+			continue;
+		thread->kicked = true;
+		interrupt(pool, thread);
+	}
+}
+
+void flexsc__pool_cancel(struct pool *pool, uint32_t index)
+{
+	struct call *call = call_of(pool->loop, index);
+
+	lock(&pool->lock);
+	switch ((enum pool_where)call->pool.where) {
+	case POOL_RUNNING:
+		interrupt(pool, pool_thread(pool, call->pool.thread));
+		break;
+	case POOL_PARKED:
+		flexsc__unpark(&pool->parking, index);
+		flexsc__pool_finish(pool, index, -ECANCELED);
+		break;
+	case POOL_DEFERRED:
+		flexsc__pool_undefer(pool, index);
+		flexsc__pool_finish(pool, index, -ECANCELED);
+		break;
+	case POOL_QUEUED:	/* whoever takes it sees CANCEL */
+	case POOL_NOT:		/* it has just completed */
+		break;
+	}
+	unlock(&pool->lock);
+}
+
+/*
+ * Nothing is taken any more: whoever executes something waits in it, as it
+ * turns out, and is no longer active.
+ */
+static void overtake(struct pool *pool)
+{
+	for (uint32_t i = 0; i < pool->max; i++) {
+		struct syscall_thread *thread = pool_thread(pool, i);
+
+		if (!thread->active || thread->index == NONE)
+			continue;
+		thread->active = false;
+		pool->active--;
+	}
+}
+
+uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch)
+{
+	uint64_t now;
+	uint32_t taken;
+
+	if (!atomic_load_explicit(&pool->backlog, memory_order_relaxed)) {
+		watch->since = 0;
+		return UINT64_MAX;
+	}
+	now = flexsc__now();
+	taken = atomic_load_explicit(&pool->taken, memory_order_relaxed);
+	if (taken != watch->taken || !watch->since) {
+		watch->taken = taken;
+		watch->since = now;
+	} else if (now - watch->since >= WATCH_NS) {
+		lock(&pool->lock);
+		overtake(pool);
+		if (!flexsc__pool_start_another(pool))
+			kick(pool);
+		unlock(&pool->lock);
+		watch->since = now;
+	}
+	return WATCH_NS;
+}
+
+uint64_t flexsc__pool_watch(struct pool *pool)
+{
+	return flexsc__pool_look(pool, &pool->watch);
+}
+
+static int init(struct pool *pool, struct flexsc_loop *loop)
+{
+	const struct flexsc_options *options = &loop->options;
+	int err;
+
+	pool->loop = loop;
+	pool->idle = NONE;
+	pool->unused = NONE;
+	/* One is always left unblocked, so one alone could never block. */
+	pool->max = options->max_threads > 1 ? options->max_threads : 2;
+	pool->signo = flexsc__cancel_signal();
+	flexsc__parking_init(&pool->parking, pool);
+	CPU_ZERO(&pool->cores);
+	if (options->cores) {
+		err = flexsc__cores_parse(options->cores, &pool->cores);
+		if (err)
+			return err;
+		pool->pinned = true;
+	} else {
+		sched_getaffinity(0, sizeof(pool->cores), &pool->cores);
+	}
+	pool->max_active = (uint32_t)CPU_COUNT(&pool->cores);
+	if (!pool->max_active)
+		pool->max_active = 1;
+	pool->threads = calloc(pool->max, sizeof(*pool->threads));
+	if (!pool->threads)
+		return -ENOMEM;
+	for (uint32_t i = pool->max; i-- > 0;) {
+		pool->threads[i].next = pool->unused;
+		pool->unused = i;
+	}
+	lock(&pool->lock);
+	err = flexsc__pool_create_thread(pool) ? 0 : -EAGAIN;
+	unlock(&pool->lock);
+	return err;
+}
+
+int flexsc__pool_create(struct pool **out, struct flexsc_loop *loop)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	int err;
+
+	if (!pool)
+		return -ENOMEM;
+	err = init(pool, loop);
+	if (err) {
+		free(pool->threads);
+		free(pool);
+		return err;
+	}
+	loop->stats->max_threads = pool->max;
+	*out = pool;
+	return 0;
+}
+
+void flexsc__pool_destroy(struct pool *pool)
+{
+	if (!pool)
+		return;
+	lock(&pool->lock);
+	pool->stopping = true;
+	for (uint32_t i = pool->idle; i != NONE; i = pool_thread(pool, i)->next) {
+		atomic_store_explicit(&pool_thread(pool, i)->bell, 1,
+				      memory_order_release);
+		futex_wake(&pool_thread(pool, i)->bell);
+	}
+	unlock(&pool->lock);
+	for (uint32_t i = 0; i < pool->max; i++)
+		if (pool->threads[i].pool)
+			pthread_join(pool->threads[i].thread, NULL);
+	flexsc__parking_fini(&pool->parking);
+	free(pool->threads);
+	free(pool);
+}
+
+void flexsc__pool_forked(struct pool *pool)
+{
+	if (!pool)
+		return;
+	flexsc__parking_forked(&pool->parking);
+	free(pool->threads);
+	free(pool);
+}

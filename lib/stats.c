@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The published counters. They live in a memfd, which vanishes with the
+ * process however that ends, and which other processes of the same user find
+ * in /proc/PID/fd. Without a descriptor to spare they live in private memory
+ * and only flexsc_loop_stats() sees them.
+ */
+#include "loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "syscall.h"
+
+static int publish(void)
+{
+	int fd = memfd_create(FLEXSC_STATS_NAME, MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (ftruncate(fd, sizeof(struct flexsc_stats_page))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int flexsc__stats_init(struct flexsc_loop *loop)
+{
+	struct flexsc_stats_page *page = MAP_FAILED;
+
+	loop->stats_fd = publish();
+	if (loop->stats_fd >= 0)
+		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+			    MAP_SHARED, loop->stats_fd, 0);
+	if (page == MAP_FAILED)
+		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	/* A child's counting must not show in its parent's page. */
+	madvise(page, sizeof(*page), MADV_DONTFORK);
+	loop->page = page;
+	loop->stats = &page->stats;
+	page->size = sizeof(*page);
+	page->tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	return 0;
+}
+
+void flexsc__stats_fini(struct flexsc_loop *loop)
+{
+	if (loop->page)
+		munmap(loop->page, sizeof(*loop->page));
+	if (loop->stats_fd >= 0)
+		close(loop->stats_fd);
+}
+
+static void level(uint64_t *where, uint64_t value)
+{
+	__atomic_store_n(where, value, __ATOMIC_RELAXED);
+}
+
+/* What the loop doesn't count on the page itself. */
+static void refresh(const struct flexsc_loop *loop, struct flexsc_stats *stats)
+{
+	level(&stats->posted, loop->posted);
+	level(&stats->completed, loop->completed);
+	level(&stats->outstanding, loop->posted - loop->completed);
+	level(&stats->waiting, loop->waiting);
+	level(&stats->entries, loop->entries.count);
+	level(&stats->max_entries, loop->entries.max);
+	level(&stats->bytes,
+	      arena_bytes(&loop->entries) + arena_bytes(&loop->calls) +
+		      arena_bytes(&loop->held) +
+		      arena_bytes(&loop->wheel.timers));
+}
+
+/* Once a turn, not once a call. Owner only. */
+void flexsc__stats_publish(const struct flexsc_loop *loop)
+{
+	if (!loop->page->magic) {
+		strncpy(loop->page->engine, loop->engine->name,
+			sizeof(loop->page->engine) - 1);
+		level(&loop->page->magic, FLEXSC_STATS_MAGIC);
+	}
+	refresh(loop, loop->stats);
+}
+
+void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls)
+{
+	count(&loop->stats->batches, 1);
+	count(&loop->stats->batched, calls);
+}
+
+int flexsc_loop_stats(const struct flexsc_loop *loop,
+		      struct flexsc_stats *stats, size_t size)
+{
+	const uint64_t *from;
+	uint64_t *to = (uint64_t *)stats;
+
+	if (!loop || !stats)
+		return -EINVAL;
+	if (loop->stale)
+		return -ESTALE;
+	if (pthread_equal(pthread_self(), loop->owner))
+		flexsc__stats_publish(loop);
+	from = (const uint64_t *)loop->stats;
+	if (size > sizeof(*stats)) {
+		memset((char *)stats + sizeof(*stats), 0,
+		       size - sizeof(*stats));
+		size = sizeof(*stats);
+	}
+	for (size_t i = 0; i < size / sizeof(*to); i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	return 0;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a syscall thread does: take an entry, execute it, deliver the result;
+ * sleep when there are none. pool.h says who runs when.
+ */
+#include "syscall_thread.h"
+
+#include <errno.h>
+
+#include "cancelpoint.h"
+#include "futex.h"
+#include "loop.h"
+#include "nowait.h"
+#include "partial.h"
+#include "refine.h"
+#include "table.h"
+
+#define GANG		16		/* backlog that is worth another core */
+#define QUIET		32		/* completions before the loop is told */
+
+/* Take the next entry, one that was deferred if this thread may block. */
+static uint32_t take(struct pool *pool, struct syscall_thread *thread)
+{
+	uint32_t index = calls_take(pool->loop, &pool->queue);
+	struct call *call;
+
+	if (index == NONE && pool_others(pool) && pool->deferred.count) {
+		index = pool->deferred.head;
+		flexsc__pool_undefer(pool, index);
+	}
+	if (index == NONE)
+		return NONE;
+	call = call_of(pool->loop, index);
+	call->pool.where = POOL_RUNNING;
+	call->pool.thread = (uint32_t)(thread - pool->threads);
+	thread->index = index;
+	atomic_store_explicit(&pool->taken, pool->taken + 1,
+			      memory_order_relaxed);
+	atomic_store_explicit(&pool->backlog, pool->queue.count,
+			      memory_order_relaxed);
+	if (pool->queue.count > GANG && pool->active < pool->max_active)
+		flexsc__pool_start_another(pool);
+	return index;
+}
+
+/*
+ * A cancel signal that was sent for this entry must not hit the next. It is
+ * pending by now; any system call has it delivered.
+ */
+static void settle(struct syscall_thread *thread)
+{
+	if (thread->cancelled)
+		raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	thread->cancelled = false;
+	thread->kicked = false;
+	thread->unexpected = false;
+}
+
+/* The thread's entry has its result; "deliver" makes that known. */
+static void finished(struct syscall_thread *thread, int64_t ret)
+{
+	thread->done = thread->index;
+	thread->ret = flexsc__pool_leave(thread->pool, thread->index, ret);
+	thread->index = NONE;
+	settle(thread);
+}
+
+/* Without the lock. */
+static void deliver(struct syscall_thread *thread)
+{
+	struct flexsc_loop *loop = thread->pool->loop;
+	uint32_t index = thread->done;
+
+	if (index == NONE)
+		return;
+	thread->done = NONE;
+	thread->quiet++;
+	entry_finish(entry_of(loop, index), thread->ret);
+	completions_push(&loop->completions, entry_of(loop, index), index);
+}
+
+/*
+ * Tell the loop of what was delivered. Not for each one: while there is more
+ * to execute, one wake-up for all is better (OSDI 2010, section 3.6).
+ */
+static void tell(struct syscall_thread *thread)
+{
+	struct flexsc_loop *loop = thread->pool->loop;
+
+	if (!thread->quiet)
+		return;
+	thread->quiet = 0;
+	count_shared(&loop->stats->by_thread, thread->executed);
+	count_shared(&loop->stats->mode_switches, thread->switches);
+	thread->executed = 0;
+	thread->switches = 0;
+	loop_notify(loop);
+}
+
+static int64_t call_kernel(struct syscall_thread *thread,
+			   const struct flexsc_entry *entry)
+{
+	thread->switches++;
+	return flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
+}
+
+/*
+ * With the lock: a call that waited, or might have, returned. If it was
+ * interrupted and not cancelled it is queued again: whoever takes it next asks
+ * anew whether it would wait. That is so after a kick, and after the signal
+ * with which setuid() and its like reach every thread; a time limit among the
+ * arguments then starts again. So is what transferred a part, if that isn't
+ * how the call ends.
+ */
+static void returned(struct pool *pool, struct syscall_thread *thread,
+		     int64_t ret, bool part)
+{
+	uint32_t index = thread->index;
+	struct flexsc_entry *entry = entry_of(pool->loop, index);
+	struct call *call = call_of(pool->loop, index);
+	bool again = ret == -EINTR || (ret == -ECANCELED && thread->kicked);
+	bool rest = false;
+
+	if (entry_status(entry) == FLEXSC_BUSY) {
+		if (part && flexsc__partial(entry))
+			rest = flexsc__partial_rest(entry, &call->partial, ret);
+		if (rest || (again && entry->nr != SYS_connect)) {
+			settle(thread);
+			thread->index = NONE;
+			flexsc__pool_enqueue(pool, index);
+			return;
+		}
+	}
+	thread->executed++;
+	finished(thread, ret);
+}
+
+/* With the lock: is it parked? */
+static bool park(struct pool *pool, struct syscall_thread *thread)
+{
+	struct call *call = call_of(pool->loop, thread->index);
+
+	if (!flexsc__park(&pool->parking, thread->index))
+		return false;
+	call->pool.where = POOL_PARKED;
+	call->pool.woken = false;
+	thread->index = NONE;
+	return true;
+}
+
+/*
+ * With the lock: leave an entry that is going to wait to others than a thread,
+ * or at least not to the last one. False: execute it.
+ */
+static bool put_by(struct pool *pool, struct syscall_thread *thread,
+		   enum nowait what)
+{
+	/* The other half is for calls that can't be parked. */
+	bool scarce = pool->blocked >= (pool->max - 1) / 2;
+
+	if (entry_status(entry_of(pool->loop, thread->index)) ==
+	    FLEXSC_CANCEL) {
+		finished(thread, -ECANCELED);
+		return true;
+	}
+	if (what == NOWAIT_WAITS || (what == NOWAIT_LATE && scarce))
+		if (park(pool, thread))
+			return true;
+	if (pool_others(pool) || flexsc__pool_create_thread(pool))
+		return false;
+	if (pool->count == 1) {
+		/* No second thread can be made: nobody would take it. */
+		finished(thread, -EAGAIN);
+		return true;
+	}
+	flexsc__pool_defer(pool, thread->index);
+	thread->index = NONE;
+	return true;
+}
+
+/* With the lock, on return as well: a call that is going to wait. */
+static void execute_waiting(struct pool *pool, struct syscall_thread *thread,
+			    enum nowait what)
+{
+	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
+	int64_t ret;
+
+	thread->unexpected = false;
+	if (put_by(pool, thread, what))
+		return;
+	pool->blocked++;
+	if (thread->active)
+		pool->active--;
+	thread->active = false;
+	if (pool->queue.count && pool->active < pool->max_active)
+		flexsc__pool_start_another(pool);
+	unlock(&pool->lock);
+	tell(thread);
+	ret = call_kernel(thread, entry);
+	lock(&pool->lock);
+	pool->blocked--;
+	returned(pool, thread, ret, thread->kicked);
+}
+
+/* Without the lock; with it on return: a call that may wait for others. */
+static void execute_patiently(struct pool *pool, struct syscall_thread *thread,
+			      const struct table_row *row)
+{
+	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
+	enum nowait what;
+	int64_t ret;
+
+	/* A socket's room is a guess. */
+	thread->unexpected = entry->nr == SYS_sendfile;
+	what = flexsc__nowait(entry, row, &ret, &thread->switches);
+	if (what == NOWAIT_RUNS) {
+		tell(thread);
+		thread->unexpected = true;
+		ret = call_kernel(thread, entry);
+	}
+	lock(&pool->lock);
+	if (what == NOWAIT_DONE || what == NOWAIT_PART)
+		returned(pool, thread, ret, what == NOWAIT_PART);
+	else if (what == NOWAIT_RUNS)
+		returned(pool, thread, ret, thread->kicked);
+	else
+		execute_waiting(pool, thread, what);
+}
+
+/* Without the lock; with it on return: execute thread->index. */
+static void execute(struct pool *pool, struct syscall_thread *thread)
+{
+	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
+	const struct table_row *row;
+	enum call_class class;
+	int64_t ret = -EOPNOTSUPP;
+
+	/* One that was put by is BUSY already, unless cancelled. */
+	if (!entry_begin(entry) && entry_status(entry) == FLEXSC_CANCEL) {
+		lock(&pool->lock);
+		finished(thread, -ECANCELED);
+		return;
+	}
+	row = flexsc__table_row(entry->nr);
+	class = flexsc__refine(row, entry);
+	if (class == CLASS_DISK || thread->quiet >= QUIET)
+		tell(thread);
+	if (class == CLASS_WAIT) {
+		execute_patiently(pool, thread, row);
+		return;
+	}
+	if (class != CLASS_NEVER)
+		ret = call_kernel(thread, entry);
+	lock(&pool->lock);
+	thread->executed++;
+	finished(thread, ret);
+}
+
+/* Without the lock: look for entries for a while, instead of sleeping. */
+static void spin(struct pool *pool)
+{
+	uint64_t us = pool->loop->options.spin_us;
+	uint64_t until;
+
+	if (!us)
+		return;
+	until = flexsc__now() + us * 1000;
+	while (!atomic_load_explicit(&pool->backlog, memory_order_relaxed) &&
+	       flexsc__now() < until)
+		cpu_relax();
+}
+
+/* With the lock: may the thread look for entries? */
+static bool go_active(struct pool *pool, struct syscall_thread *thread)
+{
+	if (thread->active && pool->active > pool->max_active) {
+		thread->active = false;
+		pool->active--;
+	}
+	if (!thread->active && pool->active < pool->max_active &&
+	    (pool->queue.count || pool->deferred.count)) {
+		thread->active = true;
+		pool->active++;
+	}
+	return thread->active;
+}
+
+void *flexsc__syscall_thread(void *arg)
+{
+	struct syscall_thread *thread = arg;
+	struct pool *pool = thread->pool;
+	bool spun = false;
+
+	flexsc__cancel_unblock(pool->signo);
+	lock(&pool->lock);
+	thread->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	for (;;) {
+		if (go_active(pool, thread) && take(pool, thread) != NONE) {
+			unlock(&pool->lock);
+			deliver(thread);
+			execute(pool, thread);
+			spun = false;
+		} else if (thread->done != NONE || thread->quiet) {
+			unlock(&pool->lock);
+			deliver(thread);
+			tell(thread);
+			lock(&pool->lock);
+		} else if (thread->active && !spun) {
+			unlock(&pool->lock);
+			spin(pool);
+			lock(&pool->lock);
+			spun = true;
+		} else {
+			if (thread->active)
+				pool->active--;
+			thread->active = false;
+			if (!flexsc__pool_rest(pool, thread))
+				break;
+			spun = false;
+		}
+	}
+	pool->count--;
+	count_shared(&pool->loop->stats->threads, -1ULL);
+	thread->ended = true;
+	thread->next = pool->unused;
+	pool->unused = (uint32_t)(thread - pool->threads);
+	unlock(&pool->lock);
+	return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The system-call table: what is known about each call, by number. Generated
+ * from syscalls.tbl for the machine compiled for; read-only.
+ */
+#ifndef FLEXSC_TABLE_H
+#define FLEXSC_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where a call may run; "class" in syscalls.tbl. */
+enum call_class {
+	CLASS_NONE = 0,	/* no such call: a hole in the numbers */
+	CLASS_FAST,	/* never sleeps for long: inline at flush time */
+	CLASS_DISK,	/* may sleep for a device, a while */
+	CLASS_WAIT,	/* may sleep until somebody else acts */
+	CLASS_SELF,	/* acts on the calling thread: inline, always */
+	CLASS_NEVER,	/* refused */
+};
+
+/* What poll(2) on argument 0 says about a CLASS_WAIT call. */
+enum call_poll {
+	POLL_NONE = 0,	/* nothing */
+	POLL_READ,	/* POLLIN: it can start without waiting */
+	POLL_WRITE,	/* POLLOUT: likewise; a large one may still wait */
+};
+
+struct table_row {
+	const char *name;
+	uint8_t nargs;
+	uint8_t class;	/* enum call_class */
+	uint8_t poll;	/* enum call_poll */
+	uint8_t fds;	/* bit n: argument n is a descriptor */
+	uint8_t op;	/* IORING_OP_*, or 0 for none */
+};
+
+extern const struct table_row flexsc__table[];
+extern const unsigned int flexsc__table_size;
+
+/* May it be posted? */
+static inline bool table_accepts(const struct table_row *row)
+{
+	/* In one comparison: the classes in between. */
+	return (uint8_t)(row->class - CLASS_FAST) < CLASS_NEVER - CLASS_FAST;
+}
+
+/* The row of call nr; one of CLASS_NONE for any number that isn't a call. */
+const struct table_row *flexsc__table_row(unsigned int nr);
+
+#endif /* FLEXSC_TABLE_H */

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "timer.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+/*
+ * The first elements are list heads: one for each slot, one for what is due.
+ * Slot 0 of level 0 has index 0, so TIMER_NONE never names a timer.
+ */
+#define SLOTS		(WHEEL_LEVELS * WHEEL_SLOTS)
+#define DUE		SLOTS
+#define FIRST		(SLOTS + 1)
+#define TIMERS_MAX	(1U << 24)
+
+#define TICK_MAX	((1ULL << (64 - WHEEL_TICK_BITS)) - 1)
+
+static bool list_empty(const struct wheel *wheel, uint32_t head)
+{
+	return wheel_timer(wheel, head)->next == head;
+}
+
+static void list_init(struct wheel *wheel, uint32_t head)
+{
+	struct timer *timer = wheel_timer(wheel, head);
+
+	timer->next = head;
+	timer->prev = head;
+}
+
+static void list_append(struct wheel *wheel, uint32_t head, uint32_t timer)
+{
+	uint32_t last = wheel_timer(wheel, head)->prev;
+
+	wheel_timer(wheel, timer)->next = head;
+	wheel_timer(wheel, timer)->prev = last;
+	wheel_timer(wheel, timer)->slot = head;
+	wheel_timer(wheel, last)->next = timer;
+	wheel_timer(wheel, head)->prev = timer;
+}
+
+/* Take a timer off its list, and the slot's mark with the last one. */
+static void list_remove(struct wheel *wheel, uint32_t timer)
+{
+	struct timer *t = wheel_timer(wheel, timer);
+	uint32_t slot = t->slot;
+
+	wheel_timer(wheel, t->prev)->next = t->next;
+	wheel_timer(wheel, t->next)->prev = t->prev;
+	if (slot != DUE && list_empty(wheel, slot))
+		wheel->used[slot / WHEEL_SLOTS] &=
+			~(1ULL << slot % WHEEL_SLOTS);
+}
+
+static unsigned int level_of(uint64_t now, uint64_t expiry)
+{
+	uint64_t differ = (now ^ expiry) | (WHEEL_SLOTS - 1);
+
+	return (63 - (unsigned int)__builtin_clzll(differ)) / WHEEL_BITS;
+}
+
+/* What is due is completed next: its cb will be written to. */
+static void prefetch_owner(const struct timer *timer)
+{
+	if (timer->kind == TIMER_CB)
+		__builtin_prefetch((void *)(uintptr_t)timer->owner, 1);
+}
+
+/* Put a timer where its expiry belongs, seen from wheel->now. */
+static void place(struct wheel *wheel, uint32_t timer)
+{
+	uint64_t expiry = wheel_timer(wheel, timer)->expiry;
+	unsigned int level, slot;
+
+	if (expiry <= wheel->now) {
+		list_append(wheel, DUE, timer);
+		prefetch_owner(wheel_timer(wheel, timer));
+		return;
+	}
+	level = level_of(wheel->now, expiry);
+	slot = (expiry >> level * WHEEL_BITS) % WHEEL_SLOTS;
+	list_append(wheel, level * WHEEL_SLOTS + slot, timer);
+	wheel->used[level] |= 1ULL << slot;
+}
+
+int flexsc__wheel_init(struct wheel *wheel, uint64_t now)
+{
+	int err;
+
+	*wheel = (struct wheel){ .now = now >> WHEEL_TICK_BITS };
+	err = flexsc__arena_init(&wheel->timers, sizeof(struct timer), TIMERS_MAX);
+	while (!err && wheel->timers.count <= FIRST)
+		err = flexsc__arena_grow(&wheel->timers);
+	if (err) {
+		flexsc__arena_fini(&wheel->timers);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < FIRST; i++)
+		list_init(wheel, i);
+	for (uint32_t i = FIRST; i < wheel->timers.count; i++)
+		wheel_timer(wheel, i)->next =
+			i + 1 < wheel->timers.count ? i + 1 : TIMER_NONE;
+	wheel->free = FIRST;
+	return 0;
+}
+
+void flexsc__wheel_fini(struct wheel *wheel)
+{
+	flexsc__arena_fini(&wheel->timers);
+}
+
+static int grow(struct wheel *wheel)
+{
+	uint32_t first = wheel->timers.count;
+	int err = flexsc__arena_grow(&wheel->timers);
+
+	if (err)
+		return -ENOMEM;
+	for (uint32_t i = first; i < wheel->timers.count; i++)
+		wheel_timer(wheel, i)->next =
+			i + 1 < wheel->timers.count ? i + 1 : TIMER_NONE;
+	wheel->free = first;
+	return 0;
+}
+
+int flexsc__wheel_arm(struct wheel *wheel, uint64_t now, uint64_t ns,
+	      enum timer_kind kind, uint64_t owner, uint32_t *timer)
+{
+	uint64_t at, expiry;
+	struct timer *t;
+
+	if (wheel->free == TIMER_NONE && grow(wheel))
+		return -ENOMEM;
+	/* Round up: never early. Time without end is the last tick. */
+	if (__builtin_add_overflow(now, ns, &at) ||
+	    __builtin_add_overflow(at, (1ULL << WHEEL_TICK_BITS) - 1, &at))
+		expiry = TICK_MAX;
+	else
+		expiry = at >> WHEEL_TICK_BITS;
+	*timer = wheel->free;
+	t = wheel_timer(wheel, *timer);
+	wheel->free = t->next;
+	t->expiry = expiry;
+	t->owner = owner;
+	t->kind = kind;
+	place(wheel, *timer);
+	wheel->armed++;
+	return 0;
+}
+
+void flexsc__wheel_cancel(struct wheel *wheel, uint32_t timer)
+{
+	list_remove(wheel, timer);
+	wheel_timer(wheel, timer)->owner = 0;
+	wheel_timer(wheel, timer)->next = wheel->free;
+	wheel->free = timer;
+	wheel->armed--;
+}
+
+/*
+ * The tick at which the earliest slot in use begins; its level and number.
+ * Lower levels come first: all their slots lie before the next slot of a
+ * higher level.
+ */
+static uint64_t earliest(const struct wheel *wheel, unsigned int *level,
+			 unsigned int *slot)
+{
+	for (*level = 0; *level < WHEEL_LEVELS; (*level)++) {
+		unsigned int shift = *level * WHEEL_BITS;
+		uint64_t begin;
+
+		/* Slots in use lie after now's own digit, on every level. */
+		if (!wheel->used[*level])
+			continue;
+		*slot = (unsigned int)__builtin_ctzll(wheel->used[*level]);
+		begin = wheel->now >> shift >> WHEEL_BITS << WHEEL_BITS;
+		return (begin | *slot) << shift;
+	}
+	return UINT64_MAX;
+}
+
+/* A slot's time has come: its timers move down, or are due. */
+static void spill(struct wheel *wheel, unsigned int level, unsigned int slot)
+{
+	uint32_t head = level * WHEEL_SLOTS + slot;
+
+	while (!list_empty(wheel, head)) {
+		uint32_t timer = wheel_timer(wheel, head)->next;
+
+		/* Neighbours in time are anywhere in memory. */
+		__builtin_prefetch(
+			wheel_timer(wheel, wheel_timer(wheel, timer)->next));
+		list_remove(wheel, timer);
+		place(wheel, timer);
+	}
+}
+
+void flexsc__wheel_advance(struct wheel *wheel, uint64_t now)
+{
+	uint64_t until = now >> WHEEL_TICK_BITS;
+	unsigned int level, slot;
+
+	for (;;) {
+		uint64_t begin = earliest(wheel, &level, &slot);
+
+		if (begin > until)
+			break;
+		wheel->now = begin;
+		spill(wheel, level, slot);
+	}
+	if (until > wheel->now)
+		wheel->now = until;
+}
+
+void flexsc__wheel_set(struct wheel *wheel, uint64_t now)
+{
+	wheel->now = now >> WHEEL_TICK_BITS;
+}
+
+int flexsc__wheel_pop(struct wheel *wheel, struct timer *timer)
+{
+	uint32_t index = wheel_timer(wheel, DUE)->next;
+
+	if (index == DUE)
+		return 0;
+	*timer = *wheel_timer(wheel, index);
+	flexsc__wheel_cancel(wheel, index);
+	return 1;
+}
+
+uint64_t flexsc__wheel_next(const struct wheel *wheel, uint64_t now)
+{
+	unsigned int level, slot;
+	uint64_t begin;
+
+	if (!list_empty(wheel, DUE))
+		return 0;
+	begin = earliest(wheel, &level, &slot);
+	if (begin == UINT64_MAX)
+		return UINT64_MAX;
+	begin <<= WHEEL_TICK_BITS;
+	return begin > now ? begin - now : 0;
+}

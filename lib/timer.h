@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Timers: a hierarchical timing wheel. Arming, cancelling and firing cost the
+ * same however many there are. Owned by the loop's thread.
+ *
+ * Time is counted in ticks of 2^16 ns. Level n of the wheel has 64 slots of
+ * 64^n ticks; a timer is put on the level of the highest 6-bit digit in which
+ * its expiry differs from now, and moves to lower levels as that digit's time
+ * comes. A timer fires on the first tick not before its expiry.
+ *
+ *	armed on a level >= 1	-> a lower level	its slot's time came
+ *	armed on level 0	-> due			its tick came
+ *	armed, due		-> free			cancelled, or popped
+ */
+#ifndef FLEXSC_TIMER_H
+#define FLEXSC_TIMER_H
+
+#include <stdint.h>
+
+#include "arena.h"
+
+#define TIMER_NONE	0U	/* no timer: an index that is never given out */
+
+#define WHEEL_TICK_BITS	16
+#define WHEEL_BITS	6
+#define WHEEL_SLOTS	(1U << WHEEL_BITS)
+#define WHEEL_LEVELS	8
+
+/* Whose timer it is; decides what happens when it fires. */
+enum timer_kind {
+	TIMER_CB,	/* owner is the struct flexsc_cb to complete */
+	TIMER_CALL,	/* owner is a call's index: its deadline */
+	TIMER_HELD,	/* owner is a held call's index: its deadline */
+};
+
+struct timer {
+	uint64_t expiry;	/* in ticks */
+	uint64_t owner;
+	uint32_t next, prev;	/* circular, through the slot's own element */
+	uint32_t slot;
+	uint32_t kind;		/* enum timer_kind */
+};
+
+struct wheel {
+	struct arena timers;	/* slots first, then the due list, then timers */
+	uint32_t free;
+	uint32_t armed;
+	uint64_t now;		/* in ticks; all before it has been moved */
+	uint64_t used[WHEEL_LEVELS];	/* a bit per slot that isn't empty */
+};
+
+/* now is CLOCK_MONOTONIC in nanoseconds, here and below. */
+int flexsc__wheel_init(struct wheel *wheel, uint64_t now);
+void flexsc__wheel_fini(struct wheel *wheel);
+
+/* Arm a timer that expires ns from now. Its index in *timer, or -ENOMEM. */
+int flexsc__wheel_arm(struct wheel *wheel, uint64_t now, uint64_t ns,
+	      enum timer_kind kind, uint64_t owner, uint32_t *timer);
+void flexsc__wheel_cancel(struct wheel *wheel, uint32_t timer);
+
+/* Move the timers that have expired to the due list. */
+void flexsc__wheel_advance(struct wheel *wheel, uint64_t now);
+
+/* Set an empty wheel's time, also back. */
+void flexsc__wheel_set(struct wheel *wheel, uint64_t now);
+
+/* Take the oldest due timer out and free it; 0 if there is none. */
+int flexsc__wheel_pop(struct wheel *wheel, struct timer *timer);
+
+/*
+ * Nanoseconds until flexsc__wheel_advance() has something to do; UINT64_MAX:
+ * never.
+ */
+uint64_t flexsc__wheel_next(const struct wheel *wheel, uint64_t now);
+
+static inline struct timer *wheel_timer(const struct wheel *wheel,
+					uint32_t timer)
+{
+	return (struct timer *)wheel->timers.base + timer;
+}
+
+#endif /* FLEXSC_TIMER_H */
