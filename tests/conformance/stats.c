@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The statistics add up, show what they say, and can be read by others. And
+ * what they can't show: that a loop without work uses no processor time.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../harness.h"
+
+static struct flexsc_loop *loop;
+static unsigned int done;
+
+static void count_done(struct flexsc_cb *cb)
+{
+	((struct call *)cb)->runs++;
+	done++;
+}
+
+#define CALLS	1000
+
+static struct call calls[CALLS];
+static int readers[CALLS];
+
+/* Waiting, fast, disk and own-thread calls; as many as the index says. */
+static void post_mixture(unsigned int i)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	static char byte[CALLS];
+	int p[2];
+
+	calls[i].cb.callback = count_done;
+	switch (i % 5) {
+	case 0:
+		POST(loop, &calls[i], SYS_getppid);
+		break;
+	case 1:
+		POST(loop, &calls[i], SYS_nanosleep, &brief, NULL);
+		break;
+	case 2:
+		POST(loop, &calls[i], SYS_openat, -1, "none", O_RDONLY, 0);
+		break;
+	case 3:
+		POST(loop, &calls[i], SYS_gettid);
+		break;
+	case 4:
+		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+		readers[i] = p[1];
+		POST(loop, &calls[i], SYS_read, p[0], &byte[i], 1);
+		break;
+	}
+}
+
+TEST(every_call_is_counted_where_it_ran)
+{
+	bool waits = strcmp(test_engine(), "sync");
+	struct flexsc_stats s;
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < CALLS; i++)
+		if (waits || i % 5 != 4)
+			post_mixture(i);
+	CHECK_EQ(stats_of(loop).posted, waits ? CALLS : CALLS * 4 / 5);
+	CHECK_EQ(stats_of(loop).completed, 0);
+	if (waits) {
+		CHECK(run_until(loop, &done, CALLS * 4 / 5, 10000));
+		for (unsigned int i = 4; i < CALLS; i += 5)
+			CHECK_EQ(write(readers[i], "x", 1), 1);
+	}
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	s = stats_of(loop);
+	CHECK_EQ(s.completed, s.posted);
+	CHECK_EQ(s.by_inline + s.by_uring + s.by_thread, s.posted);
+	CHECK_EQ(s.batched, s.posted);
+	CHECK(s.batches > 0 && s.batches <= s.batched);
+	CHECK_EQ(s.cancelled + s.waited + s.outstanding + s.waiting, 0);
+	CHECK(s.mode_switches > 0);
+	CHECK(s.entries >= 64 && s.entries <= s.max_entries);
+	if (strcmp(test_engine(), "sync") == 0) {
+		CHECK_EQ(s.by_inline, s.posted);
+		CHECK_EQ(s.threads, 0);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* A cancelled call that never started ran nowhere. */
+TEST(cancelled_calls_are_counted_apart)
+{
+	struct flexsc_stats s;
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < 100; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_getppid);
+		if (i % 4 == 0)
+			CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
+	}
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	s = stats_of(loop);
+	CHECK_EQ(s.posted, 100);
+	CHECK_EQ(s.completed, 100);
+	CHECK_EQ(s.cancelled, 25);
+	CHECK_EQ(s.by_inline + s.by_uring + s.by_thread, 75);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(refused_posts_are_not_counted)
+{
+	struct flexsc_cb cb = { .callback = NULL };
+
+	loop = test_loop();
+	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(SYS_exit)), -EOPNOTSUPP);
+	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(60000)), -ENOSYS);
+	CHECK_EQ(stats_of(loop).posted, 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(timers_and_deadlines_are_counted)
+{
+	loop = test_loop();
+	for (unsigned int i = 0; i < 10; i++) {
+		calls[i].cb.callback = count_done;
+		CHECK_EQ(flexsc_loop_timer(loop, &calls[i].cb, MS), 0);
+	}
+	calls[10].cb.callback = count_done;
+	POST(loop, &calls[10], SYS_getppid);
+	CHECK_EQ(flexsc_loop_deadline(loop, &calls[10].cb, 60 * SECOND), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(stats_of(loop).timers, 11);
+	CHECK_EQ(stats_of(loop).posted, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(at_most_size_bytes_are_copied)
+{
+	struct {
+		struct flexsc_stats stats;
+		uint64_t beyond[2];
+	} s;
+
+	loop = test_loop();
+	CHECK_EQ(DO(loop, SYS_getppid), getppid());
+	memset(&s, 0x5a, sizeof(s));
+	CHECK_EQ(flexsc_loop_stats(loop, &s.stats, 16), 0);
+	CHECK_EQ(s.stats.posted, 1);
+	CHECK_EQ(s.stats.completed, 1);
+	CHECK_EQ(s.stats.cancelled, 0x5a5a5a5a5a5a5a5a);
+	CHECK_EQ(flexsc_loop_stats(loop, &s.stats, sizeof(s)), 0);
+	CHECK_EQ(s.stats.cancelled, 0);
+	CHECK_EQ(flexsc_loop_stats(loop, NULL, 8), -EINVAL);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static atomic_bool reader_stop;
+
+/* Counters never go back, whoever looks at whichever moment. */
+static void *watch(void *arg)
+{
+	struct flexsc_stats last = { .posted = 0 };
+
+	while (!atomic_load(&reader_stop)) {
+		struct flexsc_stats now = stats_of(loop);
+
+		CHECK(now.posted >= last.posted);
+		CHECK(now.completed >= last.completed);
+		CHECK(now.batched >= last.batched);
+		CHECK(now.by_inline >= last.by_inline);
+		CHECK(now.by_thread >= last.by_thread);
+		CHECK(now.by_uring >= last.by_uring);
+		last = now;
+	}
+	return arg;
+}
+
+TEST(another_thread_may_read)
+{
+	pthread_t thread;
+
+	loop = test_loop();
+	CHECK_EQ(pthread_create(&thread, NULL, watch, NULL), 0);
+	for (unsigned int i = 0; i < MANY(20000); i++)
+		CHECK_EQ(DO(loop, SYS_getppid), getppid());
+	atomic_store(&reader_stop, true);
+	pthread_join(thread, NULL);
+	CHECK_EQ(stats_of(loop).posted, MANY(20000));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* The memfd, found as another process finds it. */
+static int published(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	char path[300], target[100];
+	int fd = -1;
+
+	CHECK(dir);
+	for (struct dirent *entry; (entry = readdir(dir)) && fd < 0;) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n > 0 && (target[n] = 0, strstr(target, FLEXSC_STATS_NAME)))
+			fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	closedir(dir);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+TEST(another_process_may_read)
+{
+	struct flexsc_stats_page page;
+	int fd;
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < 100; i++)
+		CHECK_EQ(DO(loop, SYS_getppid), getppid());
+	fd = published();
+	CHECK_EQ(pread(fd, &page, sizeof(page), 0), sizeof(page));
+	CHECK_EQ(page.magic, FLEXSC_STATS_MAGIC);
+	CHECK_EQ(page.size, sizeof(page));
+	CHECK_EQ(page.tid, gettid());
+	CHECK_EQ(strcmp(page.engine, test_engine()), 0);
+	CHECK_EQ(page.stats.posted, 100);
+	CHECK_EQ(page.stats.completed, 100);
+	close(fd);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* What the library is for: a batch costs few mode switches. */
+TEST(a_batch_costs_few_mode_switches)
+{
+	static char page[CALLS][64];
+	struct flexsc_stats before, after;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (strcmp(test_engine(), "uring"))
+		SKIP("%s executes each call by a call", test_engine());
+	loop = test_loop();
+	CHECK_EQ(DO(loop, SYS_pread64, fd, page[0], 64, 0), 64);
+	before = stats_of(loop);
+	for (unsigned int i = 0; i < CALLS; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_pread64, fd, page[i], 64, i);
+	}
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	after = stats_of(loop);
+	CHECK_EQ(after.by_uring - before.by_uring, CALLS);
+	CHECK(after.mode_switches - before.mode_switches < CALLS / 20);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Idleness. */
+
+static void work_in_threads(unsigned int n)
+{
+	static const struct timespec brief = { 0, 50000000 };
+
+	done = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_nanosleep, &brief, NULL);
+	}
+	CHECK(run_until(loop, &done, n, 10000));
+}
+
+static uint64_t sleeps(void)
+{
+	struct rusage usage;
+
+	CHECK_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+	return (uint64_t)usage.ru_nvcsw;
+}
+
+TEST(a_loop_without_work_burns_nothing)
+{
+	struct call reader = CALL_INIT;
+	uint64_t before, slept;
+	char c;
+	int p[2];
+
+	loop = test_loop();
+	work_in_threads(20);
+	if (strcmp(test_engine(), "sync")) {
+		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+		POST(loop, &reader, SYS_read, p[0], &c, 1);
+	}
+	run_for(loop, 100);
+	/* Asleep in the loop; then with nobody in it. */
+	before = cpu_ns();
+	slept = sleeps();
+	run_for(loop, 700);
+	sleep_ms(700);
+	/* Nobody looks now and then, either; but a sanitizer's own thread. */
+	CHECK(sleeps() - slept < (SANITIZED ? 60 : 20));
+	CHECK(cpu_ns() - before < 40 * MS * (SANITIZED ? 4 : 1));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Assumes that an idle syscall thread ends after two seconds. */
+TEST(threads_grow_on_demand_and_shrink_again)
+{
+	static uint32_t word;
+	unsigned int most = 0;
+
+	NEEDS_WAITING_ENGINE();
+	loop = test_loop();
+	for (unsigned int i = 0; i < 32; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
+	}
+	for (uint64_t end = now_ns() + 10 * SECOND; most < 32;) {
+		run_for(loop, 10);
+		most = (unsigned int)stats_of(loop).threads;
+		CHECK(now_ns() < end);
+	}
+	/* Besides the blocked ones, one may be active on each core. */
+	CHECK(most >= 32 && most <= 32 + sysconf(_SC_NPROCESSORS_ONLN));
+	CHECK(count_tasks() >= 33);
+	for (uint64_t end = now_ns() + 5 * SECOND; done < 32;) {
+		PLAIN(SYS_futex, &word, 1, 32);
+		run_for(loop, 5);
+		CHECK(now_ns() < end);
+	}
+	CHECK(falls_to(count_tasks, 2 + TSAN_TASKS));
+	run_for(loop, 1);
+	CHECK(stats_of(loop).threads <= 1);
+	work_in_threads(4);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK(falls_to(count_tasks, 1 + TSAN_TASKS));
+}
+
+TEST(threads_stay_below_their_limit)
+{
+	static uint32_t word;
+
+	NEEDS_WAITING_ENGINE();
+	loop = NEW_LOOP(.max_threads = 5);
+	for (unsigned int i = 0; i < 100; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
+	}
+	run_for(loop, 100);
+	CHECK_EQ(stats_of(loop).max_threads, 5);
+	CHECK(stats_of(loop).threads <= 5);
+	CHECK(count_tasks() <= 6 + TSAN_TASKS);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(done, 100);
+}

@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The harness's main(): runs each test in a child and prints TAP. See
+ * harness.h. The parent never makes a loop or a thread, so that every child
+ * is forked from a single-threaded process.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define STATUS_SKIP	77
+#define STATUS_LIMIT	(-1)
+
+static struct test *tests, **tests_end = &tests;
+static char **arguments;
+static bool restricted;		/* by forbid() */
+
+/* Shared with the children, which may end at any moment. */
+static struct shared {
+	char skip_reason[256];
+	char scratch[64];	/* a folder to be removed */
+} *shared;
+
+#if UNDER_TSAN
+/*
+ * Tests fork with a loop's threads running, as programs do. In the child all
+ * of them look as if they were never joined.
+ */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0:report_thread_leaks=0";
+}
+
+/*
+ * liburing maps and unmaps its rings by system calls that TSan doesn't see, so
+ * it takes a new ring for the old one of another thread at the same address.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race_top:io_uring_\n"
+	       "race:^flexsc__uring_prepare$\n"
+	       "race_top:^collect$\n";
+}
+#endif
+
+void test_register(struct test *test)
+{
+	*tests_end = test;
+	tests_end = &test->next;
+}
+
+/* One write per line, so that processes don't mix theirs. */
+static void say(int fd, const char *prefix, const char *format, va_list args)
+{
+	char line[512];
+	int n = snprintf(line, sizeof(line) - 1, "# %s", prefix);
+
+	n += vsnprintf(line + n, sizeof(line) - 1 - (size_t)n, format, args);
+	if (n > (int)sizeof(line) - 2)
+		n = sizeof(line) - 2;
+	line[n] = '\n';
+	if (write(fd, line, (size_t)n + 1) < 0)
+		_exit(EXIT_FAILURE);
+}
+
+void test_note(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(STDOUT_FILENO, "", format, args);
+	va_end(args);
+}
+
+void test_fail(const char *file, int line, const char *format, ...)
+{
+	const char *base = strrchr(file, '/');
+	char prefix[128];
+	va_list args;
+
+	snprintf(prefix, sizeof(prefix), "%s:%d: ", base ? base + 1 : file, line);
+	va_start(args, format);
+	say(STDERR_FILENO, prefix, format, args);
+	va_end(args);
+	_exit(EXIT_FAILURE);
+}
+
+static const char *error_name(int64_t value)
+{
+	const char *name = NULL;
+
+	if (value < 0 && value > -4096)
+		name = strerrorname_np((int)-value);
+	return name ? name : "";
+}
+
+void test_equal(const char *file, int line, const char *got_text,
+		const char *want_text, int64_t got, int64_t want)
+{
+	if (got == want)
+		return;
+	test_fail(file, line, "%s is %lld %s, want %s: %lld %s", got_text,
+		  (long long)got, error_name(got), want_text, (long long)want,
+		  error_name(want));
+}
+
+void test_skip(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(shared->skip_reason, sizeof(shared->skip_reason), format,
+		  args);
+	va_end(args);
+	_exit(STATUS_SKIP);
+}
+
+const char *test_engine(void)
+{
+	const char *engine = getenv("FLEXSC_TEST_ENGINE");
+
+	return engine && *engine ? engine : flexsc_engine_name(0);
+}
+
+unsigned long test_parameter(const char *key, unsigned long fallback)
+{
+	size_t n = strlen(key);
+
+	for (char **arg = arguments; *arg; arg++)
+		if (strncmp(*arg, key, n) == 0 && (*arg)[n] == '=')
+			return strtoul(*arg + n + 1, NULL, 0);
+	return fallback;
+}
+
+void test_need_waiting(void)
+{
+	if (strcmp(test_engine(), "sync") == 0)
+		SKIP("sync runs a call where it is submitted: none waits");
+}
+
+bool test_known_difference(const char *engine, const char *what)
+{
+	if (strcmp(test_engine(), engine) != 0)
+		return false;
+	test_note("known difference of %s: %s", engine, what);
+	return true;
+}
+
+int test_fork(void)
+{
+	int pid = fork();
+
+	CHECK(pid >= 0);
+	return pid;
+}
+
+void test_leave(void)
+{
+	_exit(EXIT_SUCCESS);
+}
+
+void test_reap(int pid)
+{
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	if (WIFSIGNALED(status))
+		test_note("process %d: %s", pid, strsignal(WTERMSIG(status)));
+	CHECK_EQ(status, 0);
+}
+
+uint64_t test_random(void)
+{
+	static __thread uint64_t state = 88172645463325252ULL;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+void sleep_ms(unsigned int ms)
+{
+	struct timespec t = { ms / 1000, (long)(ms % 1000 * MS) };
+
+	while (nanosleep(&t, &t) < 0)
+		;
+}
+
+static unsigned int count_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	unsigned int n = 0;
+
+	CHECK(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+unsigned int count_fds(void)
+{
+	return count_entries("/proc/self/fd") - 1;
+}
+
+unsigned int count_tasks(void)
+{
+	return count_entries("/proc/self/task");
+}
+
+unsigned int count_maps(void)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned int n = 0;
+
+	CHECK(file);
+	for (int c; (c = getc(file)) != EOF;)
+		n += c == '\n';
+	fclose(file);
+	return n;
+}
+
+uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+bool raise_fd_limit(unsigned int n)
+{
+	struct rlimit limit;
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (limit.rlim_cur >= n)
+		return true;
+	limit.rlim_cur = n;
+	if (limit.rlim_max < n)
+		limit.rlim_max = n;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+void shuffle(uint32_t *order, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t j = (uint32_t)(test_random() % (i + 1));
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+}
+
+bool falls_to(unsigned int (*count)(void), unsigned int n)
+{
+	for (unsigned int i = 0; i < 500; i++) {
+		if (count() <= n)
+			return true;
+		sleep_ms(10);
+	}
+	return false;
+}
+
+void enter_scratch(void)
+{
+	const char *base = getenv("TMPDIR");
+	char *scratch = shared->scratch;
+
+	snprintf(scratch, sizeof(shared->scratch), "%s/flexsc-test-XXXXXX",
+		 base && *base && strlen(base) < 40 ? base : "/tmp");
+	CHECK(mkdtemp(scratch));
+	CHECK_EQ(chmod(scratch, 0777), 0);
+	CHECK_EQ(chdir(scratch), 0);
+}
+
+static void remove_entry(const char *path)
+{
+	DIR *dir;
+
+	if (unlink(path) == 0 || !(dir = opendir(path)))
+		return;
+	if (chdir(path) == 0) {
+		for (struct dirent *entry; (entry = readdir(dir));)
+			if (strcmp(entry->d_name, ".") &&
+			    strcmp(entry->d_name, ".."))
+				remove_entry(entry->d_name);
+		CHECK_EQ(chdir(".."), 0);
+	}
+	closedir(dir);
+	rmdir(path);
+}
+
+void leave_scratch(void)
+{
+	CHECK_EQ(chdir("/"), 0);
+	if (shared->scratch[0])
+		remove_entry(shared->scratch);
+	shared->scratch[0] = '\0';
+}
+
+void become_nobody(void)
+{
+	const uint64_t nobody = 65534;
+
+	if (geteuid() != 0)
+		return;
+	/* By plain calls: glibc's would change every thread. */
+	CHECK_EQ(PLAIN(SYS_setgroups, 0, NULL), 0);
+	CHECK_EQ(PLAIN(SYS_setresgid, nobody, nobody, nobody), 0);
+	CHECK_EQ(PLAIN(SYS_setresuid, nobody, nobody, nobody), 0);
+	/* A change of user makes /proc/self root's own; take it back. */
+	CHECK_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
+}
+
+void forbid(const int *calls, unsigned int n, int error)
+{
+	struct sock_filter filter[16] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+	};
+	struct sock_fprog program = { .filter = filter };
+	unsigned short i = 1;
+
+	CHECK(n <= 6);
+	for (unsigned int c = 0; c < n; c++) {
+		filter[i++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[c], 0, 1);
+		filter[i++] = (struct sock_filter)BPF_STMT(
+			BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error);
+	}
+	filter[i++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+						   SECCOMP_RET_ALLOW);
+	program.len = i;
+	restricted = true;
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		    SECCOMP_FILTER_FLAG_TSYNC, &program))
+		SKIP("no seccomp filters here: %s", strerror(errno));
+}
+
+void call_done(struct flexsc_cb *cb)
+{
+	((struct call *)cb)->runs++;
+}
+
+int64_t plain_call(unsigned int nr, uint64_t a, uint64_t b, uint64_t c,
+		   uint64_t d, uint64_t e, uint64_t f)
+{
+	long ret = syscall(nr, a, b, c, d, e, f);
+
+	return ret == -1 ? -errno : ret;
+}
+
+struct flexsc_loop *test_loop_with(const struct flexsc_options *options)
+{
+	struct flexsc_options own = FLEXSC_OPTIONS_INIT;
+	struct flexsc_loop *loop = NULL;
+
+	if (options)
+		own = *options;
+	if (getenv("FLEXSC_TEST_SQPOLL"))
+		own.flags |= FLEXSC_SQPOLL;
+	CHECK_EQ(flexsc_loop_create(&loop, &own), 0);
+	CHECK(loop);
+	return loop;
+}
+
+struct flexsc_loop *test_loop(void)
+{
+	return test_loop_with(NULL);
+}
+
+int64_t await_call(struct flexsc_loop *loop, struct call *call)
+{
+	CHECK(run_until(loop, &call->runs, 1, 10000));
+	CHECK_EQ(call->runs, 1);
+	return call->cb.ret;
+}
+
+int64_t do_call(struct flexsc_loop *loop, unsigned int nr, uint64_t a,
+		uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+	struct call call = CALL_INIT;
+
+	CHECK_EQ(flexsc_loop_call(loop, &call.cb, nr, a, b, c, d, e, f), 0);
+	return await_call(loop, &call);
+}
+
+bool run_until(struct flexsc_loop *loop, const unsigned int *count,
+	       unsigned int n, unsigned int ms)
+{
+	uint64_t now = now_ns(), end = now + ms * MS;
+
+	while (*count < n && now < end) {
+		CHECK(flexsc_loop_wait(loop, end - now) >= 0);
+		CHECK(flexsc_loop_dispatch(loop) >= 0);
+		now = now_ns();
+	}
+	return *count >= n;
+}
+
+void run_for(struct flexsc_loop *loop, unsigned int ms)
+{
+	static const unsigned int never;
+
+	run_until(loop, &never, 1, ms);
+}
+
+struct flexsc_stats stats_of(const struct flexsc_loop *loop)
+{
+	struct flexsc_stats stats;
+
+	CHECK_EQ(flexsc_loop_stats(loop, &stats, sizeof(stats)), 0);
+	return stats;
+}
+
+/* In the child; never returns. */
+static void run_child(const struct test *test)
+{
+	const char *engine = getenv("FLEXSC_TEST_ENGINE");
+	char why[256] = "";
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (engine && *engine) {
+		setenv("FLEXSC_ENGINE", engine, 1);
+		if (flexsc_engine_probe(engine, why, sizeof(why)))
+			SKIP("engine %s: %s", engine, why);
+	}
+	test->run();
+	/* A sanitizer's last checks need what the filter may forbid. */
+	if (SANITIZED && restricted)
+		_exit(EXIT_SUCCESS);
+	exit(EXIT_SUCCESS);
+}
+
+static unsigned int time_limit(const struct test *test)
+{
+	const char *slower = getenv("FLEXSC_TEST_SLOWER");
+	unsigned int factor = slower ? (unsigned int)atoi(slower) : 1;
+
+	if (SANITIZED)
+		factor *= 4;
+	return (test->limit + (unsigned int)test_parameter("seconds", 0)) *
+	       factor;
+}
+
+/* What the parent waits for: a child's end, and its own. */
+static void awaited_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGCHLD);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+}
+
+/*
+ * The child's wait status, or STATUS_LIMIT. The child is reaped only after
+ * its group was killed: until then its number can't name anybody else. Who
+ * ends the parent ends the test, and nothing of it stays behind.
+ */
+static int await_child(pid_t pid, unsigned int seconds)
+{
+	struct timespec left = { .tv_sec = 1 };
+	siginfo_t info = { .si_pid = 0 };
+	uint64_t end = now_ns() + seconds * SECOND;
+	int status, signo = 0;
+	sigset_t set;
+
+	awaited_signals(&set);
+	while (now_ns() < end && !info.si_pid) {
+		waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG);
+		if (!info.si_pid)
+			signo = sigtimedwait(&set, NULL, &left);
+		if (signo > 0 && signo != SIGCHLD)
+			break;
+	}
+	kill(-pid, SIGKILL);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	leave_scratch();
+	if (signo > 0 && signo != SIGCHLD)
+		exit(128 + signo);
+	return info.si_pid ? status : STATUS_LIMIT;
+}
+
+static bool report(unsigned int number, const struct test *test, int status)
+{
+	bool skipped = WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SKIP;
+	bool ok = status == 0 || skipped;
+
+	if (status == STATUS_LIMIT)
+		fprintf(stderr, "# %s: no end within %u s\n", test->name,
+			time_limit(test));
+	else if (WIFSIGNALED(status))
+		fprintf(stderr, "# %s: %s\n", test->name,
+			strsignal(WTERMSIG(status)));
+	else if (!ok)
+		fprintf(stderr, "# %s: exit status %d\n", test->name,
+			WEXITSTATUS(status));
+	printf("%sok %u - %s%s%s\n", ok ? "" : "not ", number, test->name,
+	       skipped ? " # SKIP " : "", skipped ? shared->skip_reason : "");
+	return ok;
+}
+
+static bool run_test(unsigned int number, const struct test *test)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	shared->skip_reason[0] = '\0';
+	pid = fork();
+	if (pid < 0)
+		return report(number, test, EXIT_FAILURE << 8);
+	if (pid == 0) {
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		run_child(test);
+	}
+	setpgid(pid, pid);
+	return report(number, test, await_child(pid, time_limit(test)));
+}
+
+static bool is_selected(const struct test *test)
+{
+	bool any = false;
+
+	for (char **arg = arguments; *arg; arg++) {
+		if (strchr(*arg, '='))
+			continue;
+		if (strstr(test->name, *arg))
+			return true;
+		any = true;
+	}
+	return !any;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int number = 0, failed = 0;
+	sigset_t set;
+
+	(void)argc;
+	arguments = argv + 1;
+	/* Tests count descriptors; those of whoever started us don't matter. */
+	syscall(SYS_close_range, 3, ~0U, 0);
+	awaited_signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return EXIT_FAILURE;
+	for (const struct test *test = tests; test; test = test->next)
+		if (is_selected(test))
+			failed += !run_test(++number, test);
+	printf("1..%u\n", number);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The test harness. A test program is one file of TEST()s linked with
+ * harness.c, which holds main().
+ *
+ * Each test runs in a forked child, the leader of a process group of its own,
+ * under a time limit; at its end the whole group is killed, so one crash or
+ * one hang is one failure and leaves nothing behind. The result is printed as
+ * TAP on standard output, why a test failed on standard error. The child has a
+ * single thread when the test starts.
+ *
+ *	program [NAME...] [KEY=VALUE...]
+ *
+ * NAME selects the tests whose names contain it; KEY=VALUE is what
+ * test_parameter() finds.
+ *
+ *	FLEXSC_TEST_ENGINE	engine under test; by default the best one
+ *	FLEXSC_TEST_SQPOLL	if set, loops have the option FLEXSC_SQPOLL
+ *	FLEXSC_TEST_SLOWER	multiplies every time limit (emulators)
+ *
+ * The engine becomes the child's default through FLEXSC_ENGINE, so that every
+ * loop a test makes runs on it. Where it doesn't work the tests are skipped
+ * with the engine's own reason.
+ */
+#ifndef FLEXSC_TESTS_HARNESS_H
+#define FLEXSC_TESTS_HARNESS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flexsc/flexsc.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+#ifndef UNDER_TSAN
+#define UNDER_TSAN 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define UNDER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#endif
+#ifndef UNDER_ASAN
+#define UNDER_ASAN 0
+#endif
+
+#define SANITIZED	(UNDER_TSAN || UNDER_ASAN)
+
+/* What TSan adds to a forked process's count_tasks(). */
+#define TSAN_TASKS	(2 * UNDER_TSAN)
+
+/* A number of repetitions; fewer where each costs ten times as much. */
+#define MANY(n)		((n) / (SANITIZED ? 10 : 1))
+
+#define MS		1000000ULL	/* nanoseconds */
+#define SECOND		1000000000ULL
+
+struct test {
+	const char *name;
+	void (*run)(void);
+	unsigned int limit;		/* seconds */
+	struct test *next;
+};
+
+void test_register(struct test *test);
+
+#define TEST(name)	TEST_LIMIT(name, 20)
+#define TEST_LIMIT(id, seconds)						\
+	static void test_##id(void);					\
+	static struct test entry_##id = { #id, test_##id, seconds, NULL };\
+	__attribute__((constructor)) static void register_##id(void)	\
+	{								\
+		test_register(&entry_##id);				\
+	}								\
+	static void test_##id(void)
+
+/*
+ * All three end the process they are in, whichever thread says so. In a
+ * process that the test forked they end that one: see test_reap().
+ */
+#define CHECK(condition)						\
+	((condition) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", #condition))
+#define CHECK_EQ(got, want)						\
+	test_equal(__FILE__, __LINE__, #got, #want, (int64_t)(got),	\
+		   (int64_t)(want))
+#define SKIP(...)	test_skip(__VA_ARGS__)
+
+void test_fail(const char *file, int line, const char *format, ...)
+	__attribute__((noreturn, format(printf, 3, 4)));
+void test_equal(const char *file, int line, const char *got_text,
+		const char *want_text, int64_t got, int64_t want);
+void test_skip(const char *format, ...)
+	__attribute__((noreturn, format(printf, 1, 2)));
+void test_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+const char *test_engine(void);
+unsigned long test_parameter(const char *key, unsigned long fallback);
+
+/* The sync engine runs a call where it is submitted: nothing stays pending. */
+#define NEEDS_WAITING_ENGINE() test_need_waiting()
+void test_need_waiting(void);
+
+/*
+ * Is this the engine that is documented to behave differently here? The test
+ * then requires the other behaviour, so that the documentation's end is
+ * noticed too.
+ */
+bool test_known_difference(const char *engine, const char *what);
+
+/* fork(); the child's end must be exit status 0 by test_leave(). */
+int test_fork(void);
+void test_leave(void) __attribute__((noreturn));
+void test_reap(int pid);
+
+/* A pseudo-random number: the same sequence in every run. */
+uint64_t test_random(void);
+
+uint64_t now_ns(void);
+void sleep_ms(unsigned int ms);
+unsigned int count_fds(void);
+unsigned int count_tasks(void);
+unsigned int count_maps(void);
+uint64_t cpu_ns(void);	/* the process's CPU time */
+/* Have n descriptors at least; false: not permitted. */
+bool raise_fd_limit(unsigned int n);
+/* The numbers below n in random order. */
+void shuffle(uint32_t *order, uint32_t n);
+/* Wait until count() is at most n; false after five seconds. */
+bool falls_to(unsigned int (*count)(void), unsigned int n);
+
+/* A directory of the test's own, made the working directory. */
+void enter_scratch(void);
+void leave_scratch(void);
+
+/* What is different about the process from here on. */
+void become_nobody(void);
+void forbid(const int *calls, unsigned int n, int error);
+
+/* A call and how often its callback ran. */
+struct call {
+	struct flexsc_cb cb;
+	unsigned int runs;
+};
+
+void call_done(struct flexsc_cb *cb);
+#define CALL_INIT	{ .cb = { .callback = call_done }, .runs = 0 }
+
+/* ARGS(nr, ...): a system call's number and its six arguments. */
+#define ARGS(...)	ARGS_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define ARGS_(nr, a, b, c, d, e, f, ...)				\
+	(unsigned int)(nr), (uint64_t)(a), (uint64_t)(b), (uint64_t)(c),\
+	(uint64_t)(d), (uint64_t)(e), (uint64_t)(f)
+
+/* The oracle: the same call made plainly; its result or -errno. */
+#define PLAIN(...)	plain_call(ARGS(__VA_ARGS__))
+int64_t plain_call(unsigned int nr, uint64_t a, uint64_t b, uint64_t c,
+		   uint64_t d, uint64_t e, uint64_t f);
+
+struct flexsc_loop *test_loop(void);
+struct flexsc_loop *test_loop_with(const struct flexsc_options *options);
+#define NEW_LOOP(...)							\
+	test_loop_with(&(struct flexsc_options){			\
+		.size = sizeof(struct flexsc_options), __VA_ARGS__ })
+
+/* Post a call that must be accepted; await it; both at once. */
+#define POST(loop, call, ...)						\
+	CHECK_EQ(flexsc_loop_call(loop, &(call)->cb, ARGS(__VA_ARGS__)), 0)
+int64_t await_call(struct flexsc_loop *loop, struct call *call);
+#define DO(loop, ...)	do_call(loop, ARGS(__VA_ARGS__))
+int64_t do_call(struct flexsc_loop *loop, unsigned int nr, uint64_t a,
+		uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
+
+/* Run callbacks until *count reaches n; false when ms passed before. */
+bool run_until(struct flexsc_loop *loop, const unsigned int *count,
+	       unsigned int n, unsigned int ms);
+/* Run callbacks for so long, whatever happens. */
+void run_for(struct flexsc_loop *loop, unsigned int ms);
+
+struct flexsc_stats stats_of(const struct flexsc_loop *loop);
+
+/* How a call ends that was cancelled while it waited. */
+static inline bool is_cancelled(int64_t ret)
+{
+	return ret == -ECANCELED || ret == -EINTR;
+}
+
+#endif /* FLEXSC_TESTS_HARNESS_H */
