@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* flexsc check: which engines work here; for the others, the reason. */
+#include <errno.h>
+#include <flexsc/flexsc.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+static const char usage[] =
+	"usage: flexsc check [ENGINE]\n\n"
+	"Says for each engine, or for one, whether it works on this machine\n"
+	"for this user, and if not why. The first that works is what programs\n"
+	"get unless FLEXSC_ENGINE or an option says otherwise. Exits with 0 if\n"
+	"all (or the one named) work, else with 1.\n";
+
+static int check(const char *engine)
+{
+	char why[256] = "";
+	int err = flexsc_engine_probe(engine, why, sizeof(why));
+
+	if (!err)
+		printf("%-8s works\n", engine);
+	else
+		printf("%-8s doesn't work: %s\n", engine,
+		       why[0] ? why : strerror(-err));
+	return err;
+}
+
+int command_check(int argc, char **argv)
+{
+	const char *engine;
+	int failed = 0;
+
+	if (argc > 1 && (!strcmp(argv[1], "--help") ||
+			 !strcmp(argv[1], "-h"))) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	if (argc > 2) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (argc == 2) {
+		failed = check(argv[1]);
+		return failed == -EINVAL ? 2 : failed != 0;
+	}
+	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
+		failed |= check(engine);
+	return failed != 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The subcommands of flexsc(1). Each takes its own name as argv[0] and
+ * returns the exit status: 0, 1 for a failure, 2 for a wrong command line.
+ */
+#ifndef FLEXSC_COMMAND_H
+#define FLEXSC_COMMAND_H
+
+int command_check(int argc, char **argv);
+int command_serve(int argc, char **argv);
+int command_stat(int argc, char **argv);
+
+#endif /* FLEXSC_COMMAND_H */

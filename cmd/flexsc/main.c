@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* flexsc(1): finds the subcommand. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+} commands[] = {
+	{ "serve", command_serve, "serve a folder over HTTP" },
+	{ "check", command_check, "say which engines work here, and why not" },
+	{ "stat", command_stat, "show the counters of a live process" },
+};
+
+#define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+
+static int help(FILE *out, int status)
+{
+	fputs("flexsc: system calls without mode switches\n\n"
+	      "usage: flexsc COMMAND [ARGUMENTS]\n\n", out);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-8s%s\n", commands[i].name,
+			commands[i].summary);
+	fputs("\nflexsc COMMAND --help says more; flexsc --version the "
+	      "version.\n", out);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argv[1];
+
+	if (argc < 2)
+		return help(stderr, 2);
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") ||
+	    !strcmp(name, "help"))
+		return help(stdout, 0);
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		puts("flexsc " FLEXSC_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(name, commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "flexsc: there is no command \"%s\"; see flexsc "
+		"--help\n", name);
+	return 2;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache of one worker; runs on its thread. A name in the table holds one
+ * reference to its file, each request that reads the file another; whoever
+ * drops the last one closes the descriptor.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+#include <flexsc/flexsc.h>
+
+#include "cache.h"
+
+struct cached {
+	struct file file;
+	unsigned int references;
+	uint64_t checked;	/* when it was opened, or is being reopened */
+	UT_hash_handle hh;
+	struct cached *prev, *next;
+	char name[];
+};
+
+static void drop(struct cache *cache, struct cached *entry)
+{
+	if (--entry->references)
+		return;
+	flexsc_loop_close(cache->loop, NULL, entry->file.fd);
+	free(entry);
+}
+
+/* Take it out of the table and the order. */
+static void evict(struct cache *cache, struct cached *entry)
+{
+	HASH_DEL(cache->table, entry);
+	DL_DELETE(cache->oldest, entry);
+	cache->count--;
+	drop(cache, entry);
+}
+
+static struct cached *look_up(struct cache *cache, const char *name,
+			      size_t length)
+{
+	struct cached *entry;
+
+	HASH_FIND(hh, cache->table, name, length, entry);
+	return entry;
+}
+
+struct file *cache_find(struct cache *cache, const char *name, size_t length)
+{
+	struct cached *entry = look_up(cache, name, length);
+	uint64_t now;
+
+	if (!entry)
+		return NULL;
+	now = clock_ticks();
+	if (now - entry->checked > CACHE_VALID) {
+		entry->checked = now;
+		return NULL;
+	}
+	DL_DELETE(cache->oldest, entry);
+	DL_APPEND(cache->oldest, entry);
+	entry->references++;
+	return &entry->file;
+}
+
+struct file *cache_insert(struct cache *cache, const char *name, size_t length,
+			  const struct file *file)
+{
+	struct cached *entry = look_up(cache, name, length);
+
+	if (entry)
+		evict(cache, entry);
+	entry = malloc(sizeof(*entry) + length);
+	if (!entry)
+		return NULL;
+	entry->file = *file;
+	entry->file.cached = entry;
+	entry->references = 2;
+	entry->checked = clock_ticks();
+	memcpy(entry->name, name, length);
+	HASH_ADD_KEYPTR(hh, cache->table, entry->name, length, entry);
+	if (!entry->hh.tbl) {
+		free(entry);
+		return NULL;
+	}
+	DL_APPEND(cache->oldest, entry);
+	if (++cache->count > cache->limit)
+		evict(cache, cache->oldest);
+	return &entry->file;
+}
+
+void cache_forget(struct cache *cache, const char *name, size_t length)
+{
+	struct cached *entry = look_up(cache, name, length);
+
+	if (entry)
+		evict(cache, entry);
+}
+
+void cache_release(struct cache *cache, struct file *file)
+{
+	drop(cache, file->cached);
+}
+
+void cache_fini(struct cache *cache)
+{
+	struct cached *entry, *next;
+
+	DL_FOREACH_SAFE(cache->oldest, entry, next) {
+		HASH_DEL(cache->table, entry);
+		close(entry->file.fd);
+		free(entry);
+	}
+	cache->oldest = NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of an open file. Runs on the thread of the worker whose file
+ * it is. All that a head says about a file is written once, when the file was
+ * looked at, so that answers from the cache only copy it.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+
+#include <flexsc/flexsc.h>
+
+#include "file.h"
+
+int file_stat(struct flexsc_loop *loop, struct flexsc_cb *cb, int fd,
+	      struct statx *stx)
+{
+	return flexsc_loop_statx(loop, cb, fd, "", AT_EMPTY_PATH,
+				 STATX_TYPE | STATX_SIZE | STATX_MTIME |
+				 STATX_INO, stx);
+}
+
+void file_describe(struct file *file, const struct statx *stx,
+		   struct mime mime)
+{
+	char *p = file->headers;
+
+	file->size = stx->stx_size;
+	file->modified = stx->stx_mtime.tv_sec;
+	p = TEXT_PUT(p, "Content-Type: ");
+	p = text_put(p, mime.type, mime.length);
+	p = TEXT_PUT(p, "\r\nLast-Modified: ");
+	file->date_at = p - file->headers;
+	p = clock_date(p, file->modified);
+	p = TEXT_PUT(p, "\r\nETag: ");
+	file->etag_at = p - file->headers;
+	/* Another file under the name, and a file written again, differ. */
+	*p++ = '"';
+	p = text_hex(p, stx->stx_mtime.tv_sec * CLOCK_SECOND +
+			stx->stx_mtime.tv_nsec);
+	*p++ = '-';
+	p = text_hex(p, stx->stx_size);
+	*p++ = '-';
+	p = text_hex(p, stx->stx_ino);
+	*p++ = '"';
+	file->etag_length = p - file_etag(file);
+	p = TEXT_PUT(p, "\r\nAccept-Ranges: bytes\r\n");
+	file->headers_length = p - file->headers;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Accepting clients. listener_open() and the two names run before there are
+ * workers, the rest on the worker's thread.
+ *
+ * When the worker has as many clients as it may, the one that is idle for the
+ * longest time goes; if none is idle, a few more are accepted to be told 503,
+ * and the others wait in the socket's queue. When the process is out of
+ * descriptors or memory, an idle client goes, too, and accepting pauses.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <flexsc/flexsc.h>
+
+#include "connection.h"
+#include "worker.h"
+
+#define PAUSE	(CLOCK_SECOND / 20)
+
+static void complain(const char *address, const char *port, const char *what,
+		     const char *advice)
+{
+	fprintf(stderr, "flexsc: serve: %s port %s: %s%s\n", address, port,
+		what, advice);
+}
+
+static int listen_on(const struct addrinfo *info, bool shared)
+{
+	int fd = socket(info->ai_family,
+			info->ai_socktype | SOCK_CLOEXEC, info->ai_protocol);
+	int one = 1, error;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	/* Inherited by what is accepted. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if ((!shared || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one,
+				   sizeof(one)) == 0) &&
+	    bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
+	    listen(fd, SOMAXCONN) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	return -error;
+}
+
+int listener_open(const char *address, const char *port, bool shared)
+{
+	struct addrinfo hints = {
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+		.ai_socktype = SOCK_STREAM,
+	};
+	struct addrinfo *info;
+	int rc = getaddrinfo(address, port, &hints, &info), fd;
+
+	if (rc) {
+		complain(address, port, gai_strerror(rc), "");
+		return -1;
+	}
+	fd = listen_on(info, shared);
+	freeaddrinfo(info);
+	if (fd >= 0)
+		return fd;
+	complain(address, port, strerror(-fd),
+		 fd == -EADDRINUSE ? "; choose another one with -p" :
+		 fd == -EACCES ? "; ports below 1024 are the administrator's" :
+		 fd == -EADDRNOTAVAIL ? "; this machine doesn't have it" : "");
+	return -1;
+}
+
+static void names(int fd, char *host, size_t host_size, char *port,
+		  size_t port_size)
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof(address);
+
+	getsockname(fd, (struct sockaddr *)&address, &length);
+	getnameinfo((struct sockaddr *)&address, length, host, host_size, port,
+		    port_size, NI_NUMERICHOST | NI_NUMERICSERV);
+}
+
+void listener_port(int fd, char *port, size_t size)
+{
+	names(fd, NULL, 0, port, size);
+}
+
+void listener_name(int fd, char *name, size_t size)
+{
+	char host[64] = "?", port[8] = "?";
+
+	names(fd, host, sizeof(host), port, sizeof(port));
+	snprintf(name, size, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host,
+		 port);
+}
+
+static void on_pause(struct flexsc_cb *cb)
+{
+	struct listener *l = cb->arg;
+
+	l->paused = false;
+	listener_resume(l);
+}
+
+/* Out of descriptors or memory. */
+static void pause_accepting(struct listener *l)
+{
+	if (l->paused || l->closed)
+		return;
+	worker_shed(l->worker);
+	l->paused = flexsc_loop_timer(l->worker->loop, &l->pause, PAUSE) == 0;
+}
+
+static void on_accept(struct flexsc_cb *cb)
+{
+	struct listener_accept *a = cb->arg;
+	struct listener *l = a->listener;
+	struct worker *w = l->worker;
+
+	a->posted = false;
+	l->posted--;
+	switch (cb->ret) {
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+	case -ENOBUFS:
+	case -EINVAL:
+	case -EBADF:
+		pause_accepting(l);
+		break;
+	default:
+		/* Other errors are those of one client that has gone. */
+		if (cb->ret >= 0)
+			connection_start(w, cb->ret, &a->peer,
+					 w->connections >= w->max_connections &&
+					 !worker_shed(w));
+	}
+	listener_resume(l);
+}
+
+static bool post(struct listener *l, struct listener_accept *a)
+{
+	struct worker *w = l->worker;
+	struct sockaddr *peer = NULL;
+	socklen_t *length = NULL;
+
+	if (log_enabled(&w->log)) {
+		peer = (struct sockaddr *)&a->peer;
+		length = &a->length;
+		a->length = sizeof(a->peer);
+	}
+	if (flexsc_loop_accept4(w->loop, &a->cb, l->fd, peer, length,
+				SOCK_CLOEXEC) != 0)
+		return false;
+	a->posted = true;
+	l->posted++;
+	return true;
+}
+
+void listener_init(struct listener *l, struct worker *w, int fd)
+{
+	unsigned int i;
+
+	*l = (struct listener){
+		.worker = w,
+		.fd = fd,
+		.pause = { .callback = on_pause, .arg = l },
+	};
+	for (i = 0; i < LISTENER_ACCEPTS; i++) {
+		l->accepts[i].listener = l;
+		l->accepts[i].cb = (struct flexsc_cb){
+			.callback = on_accept,
+			.arg = &l->accepts[i],
+		};
+	}
+}
+
+void listener_resume(struct listener *l)
+{
+	struct worker *w = l->worker;
+	unsigned int i;
+
+	if (l->paused || l->closed)
+		return;
+	for (i = 0; i < LISTENER_ACCEPTS; i++) {
+		if (w->connections + l->posted >=
+		    w->max_connections + LISTENER_ACCEPTS)
+			return;
+		if (!l->accepts[i].posted && !post(l, &l->accepts[i])) {
+			pause_accepting(l);
+			return;
+		}
+	}
+}
+
+void listener_close(struct listener *l)
+{
+	unsigned int i;
+
+	l->closed = true;
+	flexsc_loop_cancel(l->worker->loop, &l->pause);
+	for (i = 0; i < LISTENER_ACCEPTS; i++)
+		flexsc_loop_cancel(l->worker->loop, &l->accepts[i].cb);
+	shutdown(l->fd, SHUT_RDWR);
+}
+
+void listener_fini(struct listener *l)
+{
+	close(l->fd);
+}

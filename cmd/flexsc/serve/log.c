@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The access log of one worker; runs on its thread. Lines collect in one
+ * buffer while the other is being written, which begins at the latest LATENCY
+ * after the first line. The file is open for appending, so that whole buffers
+ * of several workers don't mix. When it can't be written, lines are dropped
+ * and counted, one message says so, and the next buffer tries again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <flexsc/flexsc.h>
+
+#include "log.h"
+#include "text.h"
+
+#define LATENCY		(CLOCK_SECOND / 5)
+#define ENOUGH		(LOG_BUFFER / 4)	/* written at once */
+#define TARGET_MAX	4096			/* bytes of it, unescaped */
+#define LINE_MAX_SIZE	(256 + 4 * TARGET_MAX)
+
+int log_open(struct log_file *file, const char *name)
+{
+	*file = (struct log_file){ .name = name, .fd = -1 };
+	if (!name)
+		return 0;
+	if (strcmp(name, "-") == 0)
+		file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	else
+		file->fd = open(name, O_WRONLY | O_CREAT | O_APPEND |
+				O_CLOEXEC | O_NOCTTY, 0644);
+	return file->fd < 0 ? -errno : 0;
+}
+
+static uint64_t count_lines(const char *p, size_t length)
+{
+	const char *end = p + length;
+	uint64_t n = 0;
+
+	while ((p = memchr(p, '\n', end - p))) {
+		n++;
+		p++;
+	}
+	return n;
+}
+
+/* Give up what was to be written. */
+static void fail(struct log *log, int error)
+{
+	log->file->dropped += count_lines(log->out + log->out_at,
+					  log->out_length - log->out_at);
+	log->out_at = log->out_length;
+	if (!atomic_exchange(&log->file->told, true))
+		fprintf(stderr, "flexsc: access log %s: %s; lines are lost "
+			"while this lasts\n",
+			log->file->name, strerror(error));
+}
+
+static void write_out(struct log *log)
+{
+	int rc = flexsc_loop_write(log->loop, &log->write, log->file->fd,
+				   log->out + log->out_at,
+				   log->out_length - log->out_at);
+
+	log->writing = rc == 0;
+	if (rc)
+		fail(log, -rc);
+	else if (log->closing)
+		flexsc_loop_deadline(log->loop, &log->write, CLOCK_SECOND);
+}
+
+static void flush(struct log *log)
+{
+	char *full = log->fill;
+
+	log->fill = log->out;
+	log->out = full;
+	log->out_at = 0;
+	log->out_length = log->filled;
+	log->filled = 0;
+	write_out(log);
+}
+
+/* Write the lines that wait, now or soon; not while others are written. */
+static void schedule(struct log *log)
+{
+	if (log->filled >= ENOUGH || (log->closing && log->filled))
+		flush(log);
+	else if (log->filled && !log->waiting)
+		log->waiting = flexsc_loop_timer(log->loop, &log->timer,
+						 LATENCY) == 0;
+}
+
+static void on_written(struct flexsc_cb *cb)
+{
+	struct log *log = cb->arg;
+
+	log->writing = false;
+	if (cb->ret > 0)
+		log->out_at += cb->ret;
+	else if (cb->ret != -EINTR)
+		fail(log, cb->ret ? -cb->ret : EIO);
+	if (log->out_at < log->out_length)
+		write_out(log);
+	else
+		schedule(log);
+}
+
+static void on_timer(struct flexsc_cb *cb)
+{
+	struct log *log = cb->arg;
+
+	log->waiting = false;
+	if (!log->writing)
+		flush(log);
+}
+
+int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop)
+{
+	*log = (struct log){
+		.file = file,
+		.loop = loop,
+		.write = { .callback = on_written, .arg = log },
+		.timer = { .callback = on_timer, .arg = log },
+	};
+	if (file->fd < 0)
+		return 0;
+	log->fill = malloc(LOG_BUFFER);
+	log->out = malloc(LOG_BUFFER);
+	return log->fill && log->out ? 0 : -ENOMEM;
+}
+
+/* At most four bytes for one; nobody can forge a line. */
+static char *put_escaped(char *p, const char *text, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++) {
+		unsigned char c = text[i];
+
+		if (c >= ' ' && c < 0x7f && c != '"' && c != '\\') {
+			*p++ = c;
+			continue;
+		}
+		p = TEXT_PUT(p, "\\x");
+		*p++ = "0123456789abcdef"[c >> 4];
+		*p++ = "0123456789abcdef"[c & 15];
+	}
+	return p;
+}
+
+static char *put_request(char *p, const struct log_line *line)
+{
+	size_t length = line->target_length;
+
+	*p++ = '"';
+	if (line->target) {
+		p = text_put(p, line->method, strlen(line->method));
+		*p++ = ' ';
+		p = put_escaped(p, line->target,
+				length < TARGET_MAX ? length : TARGET_MAX);
+		p = TEXT_PUT(p, " HTTP/1.");
+		*p++ = '0' + line->minor % 10;
+	} else {
+		*p++ = '-';
+	}
+	*p++ = '"';
+	return p;
+}
+
+void log_write(struct log *log, const struct clock *clock,
+	       const struct log_line *line)
+{
+	char *p = log->fill + log->filled;
+
+	if (LOG_BUFFER - log->filled < LINE_MAX_SIZE) {
+		log->file->dropped++;
+		return;
+	}
+	p = text_put(p, line->peer, strlen(line->peer));
+	p = TEXT_PUT(p, " - - [");
+	p = text_put(p, clock->log, CLOCK_LOG_LEN);
+	p = TEXT_PUT(p, "] ");
+	p = put_request(p, line);
+	*p++ = ' ';
+	p = text_decimal(p, line->status);
+	*p++ = ' ';
+	p = text_decimal(p, line->sent);
+	*p++ = '\n';
+	log->filled = p - log->fill;
+	if (!log->writing)
+		schedule(log);
+}
+
+void log_close(struct log *log)
+{
+	log->closing = true;
+	if (log->waiting)
+		flexsc_loop_cancel(log->loop, &log->timer);
+	if (log->writing)
+		flexsc_loop_deadline(log->loop, &log->write, CLOCK_SECOND);
+	else
+		schedule(log);
+}
+
+void log_fini(struct log *log)
+{
+	free(log->fill);
+	free(log->out);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Media types by a file name's extension.
+ */
+#ifndef SERVE_MIME_H
+#define SERVE_MIME_H
+
+#include <stddef.h>
+
+#define MIME_TYPE_MAX	100	/* longest name of a type */
+
+struct mime {
+	const char *type;
+	size_t length;
+};
+
+/* Once, before there are threads; it works without, but knows fewer types. */
+void mime_load(void);
+
+/* The type of the file at path, application/octet-stream if nobody knows. */
+struct mime mime_find(const char *path, size_t length);
+
+#endif /* SERVE_MIME_H */

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of a worker; runs on its thread, except worker_ask_stop().
+ *
+ *	running		until SIGTERM, SIGINT or worker_ask_stop()
+ *	stopping	nobody is accepted, idle clients are gone, the others
+ *			get their answers; until the last has left, "grace" is
+ *			over, or a second signal comes
+ *	closing		the log is written; the loop ends by itself, as nothing
+ *			is pending any more
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include <flexsc/flexsc.h>
+
+#include "connection.h"
+#include "worker.h"
+
+static const int signals[] = { SIGTERM, SIGINT };
+
+/* Nothing of this worker's shall be pending any more. */
+static void close_worker(struct worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		flexsc_loop_cancel(w->loop, &w->signals[i]);
+	flexsc_loop_cancel(w->loop, &w->grace);
+	log_close(&w->log);
+}
+
+static void cut(struct worker *w)
+{
+	struct connection *c, *next;
+
+	DL_FOREACH_SAFE(w->busy, c, next)
+		connection_cut(c);
+}
+
+static void on_grace(struct flexsc_cb *cb)
+{
+	struct worker *w = cb->arg;
+
+	if (cb->ret < 0)
+		return;
+	fprintf(stderr, "flexsc: %u transfers were not over in time\n",
+		w->connections);
+	cut(w);
+}
+
+static void stop(struct worker *w)
+{
+	struct connection *c, *next;
+
+	if (w->stopping) {
+		cut(w);
+		return;
+	}
+	w->stopping = true;
+	listener_close(&w->listener);
+	DL_FOREACH_SAFE(w->idle, c, next)
+		connection_cut(c);
+	DL_FOREACH_SAFE(w->busy, c, next)
+		connection_stop(c);
+	if (w->connections == 0) {
+		close_worker(w);
+		return;
+	}
+	w->grace = (struct flexsc_cb){ .callback = on_grace, .arg = w };
+	flexsc_loop_timer(w->loop, &w->grace, w->settings->grace);
+}
+
+static void on_signal(struct flexsc_cb *cb)
+{
+	struct worker *w = cb->arg;
+
+	if (cb->ret < 0)
+		return;
+	/* Again, for the second one; unless that was the end. */
+	stop(w);
+	if (w->connections)
+		flexsc_loop_signal(w->loop, cb, cb->ret);
+}
+
+static void on_ask(struct flexsc_cb *cb)
+{
+	stop(cb->arg);
+}
+
+void worker_ask_stop(struct worker *w)
+{
+	flexsc_loop_wake(w->loop, &w->ask);
+}
+
+bool worker_shed(struct worker *w)
+{
+	if (!w->idle)
+		return false;
+	connection_cut(w->idle);
+	return true;
+}
+
+void worker_left(struct worker *w)
+{
+	w->connections--;
+	if (!w->stopping)
+		listener_resume(&w->listener);
+	else if (w->connections == 0)
+		close_worker(w);
+}
+
+/*
+ * io_uring looks at files on a kernel thread that inherits this policy. Woken
+ * for each file it would run at once, two context switches a request; a batch
+ * thread waits until the loop sleeps, and then looks at all of them.
+ */
+static void run_in_batches(void)
+{
+	const struct sched_param none = { 0 };
+
+	/* Merely faster; and somebody else's choice is respected. */
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+static int create_loop(struct worker *w)
+{
+	const struct settings *s = w->settings;
+	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
+	char why[256] = "";
+	int rc;
+
+	run_in_batches();
+	options.engine = s->engine;
+	options.cores = s->cores;
+	rc = flexsc_loop_create(&w->loop, &options);
+	if (rc == 0)
+		return 0;
+	if (rc == -EOPNOTSUPP && s->engine)
+		flexsc_engine_probe(s->engine, why, sizeof(why));
+	if (rc == -EINVAL && s->cores)
+		snprintf(why, sizeof(why), "--cores %s can't be used",
+			 s->cores);
+	fprintf(stderr, "flexsc: serve: no loop: %s\n",
+		*why ? why : strerror(-rc));
+	return rc;
+}
+
+static void init(struct worker *w, const struct settings *s)
+{
+	*w = (struct worker){
+		.settings = s,
+		.how_file = {
+			.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY,
+			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+		},
+		.how_folder = {
+			.flags = O_RDONLY | O_CLOEXEC | O_DIRECTORY,
+			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+		},
+		.max_connections = (s->max_connections + s->loops - 1) /
+				   s->loops,
+		.ask = { .callback = on_ask, .arg = w },
+	};
+	clock_update(&w->clock);
+}
+
+int worker_init(struct worker *w, const struct settings *s, int socket)
+{
+	unsigned int i;
+	int rc;
+
+	init(w, s);
+	listener_init(&w->listener, w, socket);
+	rc = create_loop(w);
+	if (rc)
+		return rc;
+	/*
+	 * To open a pipe shall not wait for a writer. io_uring doesn't, and
+	 * would have to make plain calls on what was opened with this flag.
+	 */
+	if (strcmp(flexsc_loop_engine(w->loop), "uring") != 0)
+		w->how_file.flags |= O_NONBLOCK;
+	w->cache.loop = w->loop;
+	w->cache.limit = (s->cache + s->loops - 1) / s->loops;
+	rc = log_init(&w->log, w->settings->log_file, w->loop);
+	for (i = 0; i < 2 && rc == 0; i++) {
+		w->signals[i] = (struct flexsc_cb){ .callback = on_signal,
+						    .arg = w };
+		rc = flexsc_loop_signal(w->loop, &w->signals[i], signals[i]);
+	}
+	if (rc)
+		fprintf(stderr, "flexsc: can't start: %s\n", strerror(-rc));
+	else
+		listener_resume(&w->listener);
+	return rc;
+}
+
+int worker_run(struct worker *w)
+{
+	int rc = flexsc_loop_run(w->loop);
+
+	if (rc < 0)
+		fprintf(stderr, "flexsc: the loop failed: %s\n",
+			strerror(-rc));
+	return rc;
+}
+
+void worker_fini(struct worker *w)
+{
+	flexsc_loop_destroy(w->loop);
+	listener_fini(&w->listener);
+	connection_free_unused(w);
+	cache_fini(&w->cache);
+	log_fini(&w->log);
+	pool_fini(&w->pool);
+}

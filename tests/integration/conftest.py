@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""What the integration tests share: a server to start, and a client for it.
+
+The client speaks HTTP over bare sockets, because the tests want to send what no
+library would send. Every wait has a limit; processes are ended by their id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ENGINES = ("uring", "threads")
+PATIENCE = 10.0
+BIG = 32 << 20
+
+
+def command() -> str:
+    """The flexsc to test: $FLEXSC, or what the build made."""
+    build = Path(__file__).resolve().parents[2] / "build"
+    candidates = [build / "flexsc", build / "cmd/flexsc/flexsc"]
+    if "FLEXSC" in os.environ:
+        candidates = [Path(os.environ["FLEXSC"])]
+    for candidate in candidates:
+        if candidate.is_file():
+            return str(candidate)
+    pytest.exit(f"no flexsc command: build it, or set FLEXSC ({candidates[-1]})")
+
+
+@dataclasses.dataclass
+class Response:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, port: int, receive_buffer: int = 0) -> None:
+        self.socket = socket.socket()
+        self.socket.settimeout(PATIENCE)
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.connect(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.rest = b""
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def _more(self) -> None:
+        data = self.socket.recv(1 << 20)
+        if not data:
+            raise EOFError
+        self.rest += data
+
+    def closed(self) -> bool:
+        """Has the server closed the connection, having sent nothing more?"""
+        try:
+            return not self.rest and self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def read(self, method: str = "GET") -> Response:
+        while b"\r\n\r\n" not in self.rest:
+            self._more()
+        head, _, self.rest = self.rest.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        assert lines[0].startswith("HTTP/1.1 ")
+        status = int(lines[0].split()[1])
+        headers = {}
+        for line in lines[1:]:
+            name, _, value = line.partition(": ")
+            assert name.lower() not in headers
+            headers[name.lower()] = value
+        length = int(headers.get("content-length", "0"))
+        if method == "HEAD" or status == 304:
+            length = 0
+        parts = [self.rest]
+        have = len(self.rest)
+        while have < length:
+            parts.append(self.socket.recv(1 << 20))
+            have += len(parts[-1])
+            if not parts[-1]:
+                raise EOFError
+        data = b"".join(parts)
+        self.rest = data[length:]
+        return Response(status, headers, data[:length])
+
+    def ask(self, target: str, method: str = "GET", **headers: str) -> Response:
+        self.send(request(target, method, **headers))
+        return self.read(method)
+
+
+def request(target: str, method: str = "GET", **headers: str) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", "Host: test"]
+    for name, value in headers.items():
+        lines.append(f"{name.replace('_', '-')}: {value}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+class Server:
+    """A flexsc serve that listens on a port of its own."""
+
+    def __init__(
+        self,
+        root: Path,
+        *options: str,
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        self.process = subprocess.Popen(
+            [command(), "serve", str(root), "-p", "0", *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=before,
+        )
+        self.messages: list[str] = []
+        self.started = threading.Event()
+        self.port = 0
+        self.reader = threading.Thread(target=self._listen, daemon=True)
+        self.reader.start()
+        if not self.started.wait(PATIENCE) or not self.port:
+            self.end()
+            raise RuntimeError("\n".join(self.messages))
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.messages.append(line.rstrip("\n"))
+            if line.startswith("serving "):
+                address = line.split("http://")[1].split("/")[0]
+                self.port = int(address.rpartition(":")[2])
+                self.started.set()
+        self.started.set()
+
+    def client(self, receive_buffer: int = 0) -> Client:
+        return Client(self.port, receive_buffer)
+
+    def get(self, target: str, method: str = "GET", **headers: str) -> Response:
+        with self.client() as client:
+            return client.ask(target, method, **headers)
+
+    def talk(self, data: bytes) -> Response:
+        with self.client() as client:
+            client.send(data)
+            return client.read()
+
+    def descriptors(self) -> int:
+        """Of sockets and files; what the library has of its own comes and goes."""
+        count = 0
+        folder = f"/proc/{self.process.pid}/fd"
+        for name in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                count += not os.readlink(f"{folder}/{name}").startswith("anon_inode:")
+        return count
+
+    def wait(self, limit: float = PATIENCE) -> int:
+        status = self.process.wait(limit)
+        self.reader.join(limit)
+        return status
+
+    def stop(self, limit: float = PATIENCE) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait(limit)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.reader.join(PATIENCE)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+def eventually(condition: Callable[[], bool], limit: float = PATIENCE) -> bool:
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return condition()
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder to serve, and next to it what must never be served."""
+    base = tmp_path_factory.mktemp("serve")
+    (base / "secret").write_text("secret")
+    root = base / "root"
+    root.mkdir()
+    (root / "hello.txt").write_bytes(bytes(range(256)) * 4)
+    (root / "empty").touch()
+    (root / "page.html").write_text("<p>page")
+    (root / "no-type").write_text("x")
+    (root / "a b%?#+\u00e9.txt").write_text("strange")
+    (root / ".hidden").write_text("hidden")
+    (root / "folder").mkdir()
+    (root / "folder" / "index.html").write_text("index")
+    (root / "list").mkdir()
+    for name in ("b", "a", "<i>&\"'.txt", "c:d", ".dot"):
+        (root / "list" / name).touch()
+    (root / "list" / "sub").mkdir()
+    (root / "many").mkdir()
+    for i in range(1000):
+        (root / "many" / f"file-{i:04}").touch()
+    (root / "odd").mkdir()
+    (root / "odd" / "index.html").mkdir()
+    (root / "inside").symlink_to("folder/index.html")
+    (root / "outside").symlink_to("../secret")
+    (root / "absolute").symlink_to(root / "hello.txt")
+    (root / "up").symlink_to("..")
+    os.mkfifo(root / "pipe")
+    with (root / "big").open("wb") as file:
+        for i in range(BIG >> 16):
+            file.write(i.to_bytes(4, "big") * (1 << 14))
+    return root
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request: pytest.FixtureRequest, tree: Path) -> str:
+    name = str(request.param)
+    try:
+        Server(tree, "--engine", name).end()
+    except RuntimeError as error:
+        pytest.skip(f"no engine {name} here: {error}")
+    return name
+
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture
+def start(engine: str, tree: Path) -> Iterator[Start]:
+    """Start servers of one's own; they end with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start_one(
+            *options: str,
+            root: Path = tree,
+            before: Callable[[], None] | None = None,
+        ) -> Server:
+            server = Server(root, "--engine", engine, *options, before=before)
+            stack.callback(server.end)
+            return server
+
+        yield start_one
+
+
+@pytest.fixture(scope="session")
+def server(engine: str, tree: Path) -> Iterator[Server]:
+    """One that all tests share which only ask for files."""
+    server = Server(tree, "--engine", engine)
+    yield server
+    server.end()

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""The library as programs meet it: its symbols, and its headers in C and C++."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import PATIENCE, command
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(command()).resolve().parents[2]
+INCLUDES = [
+    f"-I{path}"
+    for path in (
+        ROOT / "include",
+        ROOT / "include" / "uapi",
+        BUILD / "include",
+    )
+]
+PROGRAM = """
+#include <flexsc/flexsc.h>
+static void done(struct flexsc_cb *cb) { *(int64_t *)cb->arg = cb->ret; }
+int main(void)
+{
+    int64_t ret = -1;
+    struct flexsc_cb cb = { done, &ret, 0, 0 };
+    if (flexsc_init() || flexsc_getppid(&cb) || flexsc_main_loop())
+        return 2;
+    return ret > 0 ? 0 : 3;
+}
+"""
+
+
+def run(*words: str | Path) -> str:
+    done = subprocess.run(
+        [str(word) for word in words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def exported() -> set[str]:
+    lines = run("nm", "-D", "--defined-only", BUILD / "lib" / "libflexsc.so")
+    return {line.split()[-1] for line in lines.splitlines()}
+
+
+def promised() -> set[str]:
+    text = (ROOT / "lib" / "libflexsc.map").read_text()
+    return set(re.findall(r"^\t\t(flexsc_\w+);$", text, re.MULTILINE))
+
+
+def declared() -> set[str]:
+    """What the headers declare without defining it."""
+    names: set[str] = set()
+    for header in (ROOT / "include" / "flexsc").glob("*.h"):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
+        names.update(re.findall(r"(\w+)\([^;{}()]*\);", text))
+    return {name for name in names if name.startswith("flexsc_")}
+
+
+def test_the_library_exports_what_it_promises_with_its_version() -> None:
+    wanted = {f"{name}@@FLEXSC_0.1" for name in promised()} | {"FLEXSC_0.1"}
+    assert exported() == wanted
+
+
+def test_the_headers_declare_what_the_library_exports() -> None:
+    assert declared() == promised()
+
+
+def test_the_static_library_claims_no_other_names() -> None:
+    lines = run("nm", "--defined-only", "--extern-only", BUILD / "lib" / "libflexsc.a")
+    names = re.findall(r" [A-Z] (\w+)$", lines, re.MULTILINE)
+    assert names
+    assert [name for name in names if not name.startswith("flexsc_")] == []
+
+
+def build(compiler: str, source: Path, program: Path, *options: str | Path) -> None:
+    run(
+        compiler,
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        *INCLUDES,
+        source,
+        "-o",
+        program,
+        *options,
+    )
+
+
+def test_a_program_links_statically_with_it(tmp_path: Path) -> None:
+    source = tmp_path / "program.c"
+    source.write_text(PROGRAM)
+    library = BUILD / "lib" / "libflexsc.a"
+    build("cc", source, tmp_path / "program", library, "-luring", "-pthread")
+    subprocess.run([tmp_path / "program"], timeout=PATIENCE, check=True)
+
+
+def test_the_headers_are_cpp_too(tmp_path: Path) -> None:
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if not compiler:
+        pytest.skip("no C++ compiler")
+    source = tmp_path / "program.cc"
+    source.write_text(PROGRAM)
+    build(
+        compiler,
+        source,
+        tmp_path / "program",
+        f"-L{BUILD / 'lib'}",
+        "-lflexsc",
+        f"-Wl,-rpath,{BUILD / 'lib'}",
+    )
+    subprocess.run([tmp_path / "program"], timeout=PATIENCE, check=True)

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: MIT
+"""What flexsc serve answers: files, parts, folders, and why not."""
+
+from __future__ import annotations
+
+import email.utils
+import hashlib
+import http.client
+import re
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import BIG, Server, Start, request
+
+HELLO = bytes(range(256)) * 4
+
+
+# Files
+
+
+def test_a_file_comes_with_its_headers(server: Server, tree: Path) -> None:
+    answer = server.get("/hello.txt")
+    assert (answer.status, answer.body) == (200, HELLO)
+    assert answer.headers["content-length"] == "1024"
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["accept-ranges"] == "bytes"
+    modified = int((tree / "hello.txt").stat().st_mtime)
+    date = email.utils.formatdate(modified, usegmt=True)
+    assert answer.headers["last-modified"] == date
+    now = email.utils.parsedate_to_datetime(answer.headers["date"])
+    assert abs(now.timestamp() - time.time()) < 5
+    assert re.fullmatch(r'"[0-9a-f-]+"', answer.headers["etag"])
+
+
+def test_python_s_own_client_is_served(server: Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    for _ in range(3):
+        connection.request("GET", "/hello.txt")
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (200, HELLO)
+    connection.close()
+
+
+def test_head_has_headers_and_no_body(server: Server) -> None:
+    with server.client() as client:
+        full = client.ask("/hello.txt")
+        head = client.ask("/hello.txt", "HEAD")
+        assert head.status == 200
+        assert {**head.headers, "date": ""} == {**full.headers, "date": ""}
+        assert client.ask("/none", "HEAD").status == 404
+        assert client.ask("/hello.txt").body == HELLO
+
+
+def test_an_empty_file_is_empty(server: Server) -> None:
+    with server.client() as client:
+        answer = client.ask("/empty")
+        assert (answer.status, answer.body) == (200, b"")
+        assert answer.headers["content-length"] == "0"
+        assert client.ask("/empty").status == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        ("/page.html", "text/html; charset=utf-8"),
+        ("/no-type", "application/octet-stream"),
+        ("/folder/", "text/html; charset=utf-8"),
+    ],
+)
+def test_types_follow_from_names(server: Server, target: str, kind: str) -> None:
+    assert server.get(target).headers["content-type"] == kind
+
+
+def test_big_file_arrives_whole(server: Server, tree: Path) -> None:
+    expected = hashlib.sha256((tree / "big").read_bytes()).digest()
+    with server.client() as client:
+        for _ in range(2):
+            body = client.ask("/big").body
+            assert len(body) == BIG
+            assert hashlib.sha256(body).digest() == expected
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/a%20b%25%3F%23+%c3%A9.txt",
+        "/./a%20b%25%3f%23%2b%C3%A9.txt?query",
+        "http://elsewhere/folder//..//a%20b%25%3f%23%2b%C3%A9.txt#x",
+    ],
+)
+def test_percent_signs_are_decoded(server: Server, target: str) -> None:
+    assert server.get(target).body == b"strange"
+
+
+# Connections
+
+
+def test_http_1_0_closes_unless_asked(server: Server) -> None:
+    with server.client() as client:
+        client.send(b"GET /empty HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        assert client.read().headers["connection"] == "keep-alive"
+        client.send(b"GET /hello.txt HTTP/1.0\r\n\r\n")
+        answer = client.read()
+        assert answer.body == HELLO
+        assert answer.headers["connection"] == "close"
+        assert client.closed()
+
+
+def test_connection_close_is_obeyed(server: Server) -> None:
+    with server.client() as client:
+        answer = client.ask("/hello.txt", Connection="close")
+        assert answer.headers["connection"] == "close"
+        assert client.closed()
+
+
+def test_pipelined_requests_are_answered_in_order(server: Server) -> None:
+    targets = ["/hello.txt", "/none", "/folder/", "/empty", "/list/"] * 100
+    wanted = [200, 404, 200, 200, 200] * 100
+    with server.client() as client:
+        client.send(b"".join(request(target) for target in targets))
+        assert [client.read().status for _ in targets] == wanted
+
+
+def test_a_request_may_come_byte_by_byte(server: Server) -> None:
+    data = request("/hello.txt", Range="bytes=1-3")
+    with server.client() as client:
+        for i in range(len(data)):
+            client.send(data[i : i + 1])
+            time.sleep(0.0005)
+        assert client.read().body == HELLO[1:4]
+        assert client.ask("/hello.txt").body == HELLO
+
+
+def test_half_closed_client_gets_its_answer(server: Server) -> None:
+    with server.client() as client:
+        client.send(request("/hello.txt"))
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.read().body == HELLO
+        assert client.closed()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Content-Length: 5\r\n\r\nhello",
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\n\r\n",
+    ],
+)
+def test_bodies_are_skipped(server: Server, body: bytes) -> None:
+    with server.client() as client:
+        client.send(b"GET /hello.txt HTTP/1.1\r\nHost: test\r\n" + body)
+        assert client.read().body == HELLO
+        assert client.ask("/folder/").body == b"index"
+
+
+# Parts and conditions
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "first", "last"),
+    [
+        ("bytes=0-0", 206, 0, 0),
+        ("bytes=10-19", 206, 10, 19),
+        ("bytes=1000-", 206, 1000, 1023),
+        ("bytes=1000-99999999999999999999999", 206, 1000, 1023),
+        ("bytes=-24", 206, 1000, 1023),
+        ("bytes=-5000", 206, 0, 1023),
+        ("bytes=0-1,5-6", 200, 0, 1023),
+        ("bytes=5-4", 200, 0, 1023),
+        ("bytes=", 200, 0, 1023),
+        ("lines=1-2", 200, 0, 1023),
+    ],
+)
+def test_ranges(server: Server, value: str, status: int, first: int, last: int) -> None:
+    answer = server.get("/hello.txt", Range=value)
+    assert answer.status == status
+    assert answer.body == HELLO[first : last + 1]
+    if status == 206:
+        expected = f"bytes {first}-{last}/1024"
+        assert answer.headers["content-range"] == expected
+
+
+@pytest.mark.parametrize("value", ["bytes=1024-", "bytes=5000-6000", "bytes=-0"])
+def test_a_range_outside_is_refused(server: Server, value: str) -> None:
+    answer = server.get("/hello.txt", Range=value)
+    assert answer.status == 416
+    assert answer.headers["content-range"] == "bytes */1024"
+
+
+def test_a_range_of_a_big_file(server: Server, tree: Path) -> None:
+    first, last = 70_001, 30_000_002
+    answer = server.get("/big", Range=f"bytes={first}-{last}")
+    assert answer.body == (tree / "big").read_bytes()[first : last + 1]
+
+
+def test_conditions(server: Server) -> None:
+    with server.client() as client:
+        headers = client.ask("/hello.txt").headers
+        etag, date = headers["etag"], headers["last-modified"]
+        past = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+        def status(**conditions: str) -> int:
+            return client.ask("/hello.txt", **conditions).status
+
+        assert status(If_None_Match=etag) == 304
+        assert status(If_None_Match=f'"x", W/{etag}') == 304
+        assert status(If_None_Match="*") == 304
+        assert status(If_None_Match='"x"') == 200
+        assert status(If_None_Match='"x"', If_Modified_Since=date) == 200
+        assert status(If_Modified_Since=date) == 304
+        assert status(If_Modified_Since=past) == 200
+        assert status(If_Modified_Since="yesterday") == 200
+        assert status(If_Modified_Since="Sunday, 06-Nov-94 08:49:37 GMT") == 200
+        assert status(If_Range=etag, Range="bytes=0-1") == 206
+        assert status(If_Range=date, Range="bytes=0-1") == 206
+        assert status(If_Range='"x"', Range="bytes=0-1") == 200
+        assert status(If_Range=past, Range="bytes=0-1") == 200
+
+
+def test_not_modified_names_the_version(server: Server) -> None:
+    with server.client() as client:
+        etag = client.ask("/hello.txt").headers["etag"]
+        answer = client.ask("/hello.txt", If_None_Match=etag)
+        assert (answer.headers["etag"], answer.body) == (etag, b"")
+        assert client.ask("/hello.txt").body == HELLO
+
+
+# Folders
+
+
+def test_a_folder_is_its_index(server: Server) -> None:
+    assert server.get("/folder/").body == b"index"
+
+
+@pytest.mark.parametrize(
+    ("target", "location"),
+    [
+        ("/folder", "/folder/"),
+        ("/folder?a=b", "/folder/?a=b"),
+        ("//folder", "/folder/"),
+        ("/list/sub", "/list/sub/"),
+    ],
+)
+def test_a_folder_without_slash_moves(
+    server: Server, target: str, location: str
+) -> None:
+    answer = server.get(target)
+    assert (answer.status, answer.headers["location"]) == (301, location)
+
+
+def test_a_listing_is_sorted_and_escaped(server: Server) -> None:
+    answer = server.get("/list/")
+    text = answer.body.decode()
+    assert answer.status == 200
+    assert re.findall(r'href="([^"]*)"', text) == [
+        "../",
+        "./%3Ci%3E%26%22%27.txt",
+        "./a",
+        "./b",
+        "./c%3Ad",
+        "./sub/",
+    ]
+    assert "&lt;i&gt;&amp;&quot;&#39;.txt" in text
+    assert "<i>" not in text
+    assert "Index of /list/" in text
+
+
+def test_a_listing_of_1000_files(server: Server) -> None:
+    text = server.get("/many/").body.decode()
+    names = re.findall(r'href="\./([^"]*)"', text)
+    assert names == [f"file-{i:04}" for i in range(1000)]
+
+
+def test_an_index_that_is_a_folder_is_none(server: Server) -> None:
+    assert 'href="./index.html/"' in server.get("/odd/").body.decode()
+
+
+def test_the_root_is_listed(server: Server) -> None:
+    text = server.get("/").body.decode()
+    assert "hello.txt" in text
+    assert ".hidden" not in text
+    assert "../" not in text
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/none", 404),
+        ("/hello.txt/", 404),
+        ("/hello.txt/x", 404),
+        ("/" + "x" * 300, 404),
+        ("/.hidden", 404),
+        ("/../secret", 403),
+        ("/folder/../../secret", 403),
+        ("/%2e%2e/secret", 403),
+        ("/..%2fsecret", 403),
+        ("/folder/%2E%2E/%2e./secret", 403),
+        ("/up/secret", 403),
+        ("/outside", 403),
+        ("/absolute", 403),
+        ("/pipe", 403),
+        ("/hello.txt%00.html", 400),
+        ("/%zz", 400),
+        ("/%2", 400),
+        ("/..\\secret", 404),
+    ],
+)
+def test_only_what_is_below_the_folder(
+    server: Server, target: str, status: int
+) -> None:
+    answer = server.get(target)
+    assert answer.status == status
+    assert b"secret" not in answer.body
+
+
+def test_an_absolute_name_is_below_the_folder(server: Server, tree: Path) -> None:
+    assert server.get(f"/{tree.parent}/secret").status == 404
+    assert server.get(f"{tree.parent}/secret").status == 404
+
+
+def test_links_inside_are_followed(server: Server) -> None:
+    assert server.get("/inside").body == b"index"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_other_methods_are_refused(server: Server, method: str) -> None:
+    with server.client() as client:
+        answer = client.ask("/hello.txt", method)
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+        assert client.ask("/hello.txt").status == 200
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (b"GET /hello.txt HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", 400),
+        (
+            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n",
+            400,
+        ),
+        (b"GET x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505),
+        (b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
+        (
+            b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            501,
+        ),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", 413),
+        (b"GET /" + b"x" * 20000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: x\r\n" * 5000 + b"\r\n", 431),
+    ],
+)
+def test_bad_requests_are_told_why(server: Server, data: bytes, status: int) -> None:
+    with server.client() as client:
+        client.send(data)
+        answer = client.read()
+        assert answer.status == status
+        assert answer.headers["connection"] == "close"
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.closed()
+    assert server.get("/hello.txt").status == 200
+
+
+def test_the_limits_are_options(start: Start) -> None:
+    server = start("--max-header", "300", "--max-body", "10")
+    with server.client() as client:
+        assert client.ask("/hello.txt", X="x" * 100).status == 200
+        client.send(b"GET /empty HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
+        client.send(b"0123456789")
+        assert client.read().status == 200
+    assert server.get("/hello.txt", X="x" * 300).status == 431
+    chunked = b"b\r\n0123456789a\r\n0\r\n\r\n"
+    head = b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert server.talk(head + chunked).status == 413
+
+
+def test_a_long_head_within_the_limit(server: Server) -> None:
+    with server.client() as client:
+        assert client.ask("/hello.txt", X="x" * 12000).body == HELLO
+        assert client.ask("/hello.txt").body == HELLO
+
+
+def test_a_body_that_waits_for_leave_gets_an_answer(server: Server) -> None:
+    data = b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+    answer = server.talk(b"POST / HTTP/1.1\r\nHost: a\r\n" + data)
+    assert (answer.status, answer.headers["connection"]) == (405, "close")
