@@ -6,6 +6,7 @@
 #ifndef FLEXSC_COMMAND_H
 #define FLEXSC_COMMAND_H
 
+int command_bench(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_stat(int argc, char **argv);

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+"""flexbench: has "flexsc bench --raw" measure by turns, keeps the raw samples,
+and compares.
+
+    machine     what it is measured on, and which cores are used
+    samples     measurements, and the file that keeps them
+    compare     medians, ratios, and how far they can be trusted
+    runner      one variant after the other, round after round
+    calls, timers, reads, serve
+                the benches: what is measured, and the table of it
+    servers     flexsc serve and nginx, side by side
+    tools       other programs, and reading what they print
+    table, plot for people
+"""

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""flexsc bench: the command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType, ModuleType
+
+from . import calls, machine, plot, reads, samples, serve, timers
+from .runner import Plan
+from .samples import BenchError, Run
+
+BENCHES: dict[str, ModuleType] = {
+    "calls": calls,
+    "timers": timers,
+    "reads": reads,
+    "serve": serve,
+}
+
+ROUNDS, QUICK_ROUNDS = 7, 3
+SECONDS, QUICK_SECONDS = 5, 2
+SIZE = 1024
+CONNECTIONS = 128
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1000:
+        raise ValueError(text)
+    return value
+
+
+def size(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1 << 30:
+        raise ValueError(text)
+    return value
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="flexsc bench",
+        description="Measure system calls, timers, reads and the server; "
+        "flexsc-bench(1) says what the figures mean.",
+    )
+    parser.add_argument(
+        "bench",
+        nargs="?",
+        choices=[*BENCHES, "all"],
+        default="all",
+        help="what to measure (all)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rounds and sizes, wider ranges"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=positive,
+        metavar="N",
+        help=f"measure each variant so often ({ROUNDS}, quick {QUICK_ROUNDS})",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=positive,
+        metavar="N",
+        help=f"of load in a round of serve ({SECONDS}, quick {QUICK_SECONDS})",
+    )
+    parser.add_argument(
+        "--bytes",
+        type=size,
+        metavar="N",
+        default=SIZE,
+        help=f"size of the file that serve serves ({SIZE})",
+    )
+    parser.add_argument(
+        "--connections",
+        type=positive,
+        metavar="N",
+        default=CONNECTIONS,
+        help=f"clients of serve ({CONNECTIONS})",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"
+    )
+    parser.add_argument(
+        "--show",
+        type=Path,
+        metavar="FILE",
+        help="measure nothing, show what such a file has",
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="DIR", help="draw figures there, as SVG"
+    )
+    parser.add_argument("--flexsc", default="flexsc", help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+def measure(args: argparse.Namespace, argv: list[str]) -> Run:
+    cores = machine.choose(os.sched_getaffinity(0))
+    plan = Plan(
+        flexsc=args.flexsc,
+        cores=cores,
+        quick=args.quick,
+        rounds=args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS),
+        seconds=args.seconds or (QUICK_SECONDS if args.quick else SECONDS),
+        bytes=args.bytes,
+        connections=args.connections,
+    )
+    run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
+    for name, bench in BENCHES.items():
+        if args.bench not in (name, "all"):
+            continue
+        try:
+            bench.measure(run, plan)
+        except BenchError as error:
+            run.note(f"{name}: {error}")
+    return run
+
+
+def show(run: Run) -> None:
+    print(machine.describe(run.machine))
+    for bench in BENCHES.values():
+        for part in bench.show(run):
+            print(f"\n{part}")
+    for note in run.notes:
+        print(f"\n{note}")
+
+
+def main(argv: list[str]) -> int:
+    args = parse(argv)
+    try:
+        if args.out and not args.show:
+            # Better now than after minutes of measuring.
+            args.out.touch()
+        run = samples.load(args.show) if args.show else measure(args, argv)
+        show(run)
+        if args.out:
+            samples.save(run, args.out)
+            print(f"\nraw samples: {args.out}")
+        if args.plot:
+            for path in plot.plot(run, args.plot):
+                print(f"figure: {path}")
+    except BenchError as error:
+        print(f"flexsc: bench: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"flexsc: bench: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0 if run.measurements else 1
+
+
+def terminated(number: int, frame: FrameType | None) -> None:
+    """Leave by way of the with-blocks, so that no server is left behind."""
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGINT, terminated)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""What it is measured on, and which cores are used."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from . import tools
+from .samples import BenchError, Json
+
+CPU = Path("/sys/devices/system/cpu")
+TIMEOUT = 10
+
+
+@dataclass(frozen=True)
+class Cores:
+    """Where things run: what is measured, its helpers, those who load it."""
+
+    measured: int
+    other: int
+    load: list[int]
+
+
+def siblings(core: int) -> set[int]:
+    """The cores that share one physical core, this one among them."""
+    path = CPU / f"cpu{core}/topology/thread_siblings_list"
+    try:
+        text = path.read_text(encoding="ascii")
+    except OSError:
+        return {core}
+    return cores_of(text.strip())
+
+
+def cores_of(text: str) -> set[int]:
+    """The cores of a list like "0,4-6"."""
+    cores: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cores.update(range(int(first), int(last or first) + 1))
+    return cores
+
+
+def choose(allowed: set[int]) -> Cores:
+    """The last core, for the first ones serve more interrupts; and another
+    one that isn't the same core's second half, if there is one.
+    """
+    if len(allowed) < 2:
+        raise BenchError(
+            "this takes two cores: one to measure on, one for what loads it; "
+            "there is one here (nproc; taskset -p $$)"
+        )
+    ordered = sorted(allowed)
+    measured = ordered.pop()
+    apart = [c for c in ordered if c not in siblings(measured)]
+    return Cores(measured, (apart or ordered)[-1], apart or ordered)
+
+
+def text_of(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def cpu_model() -> str:
+    text = text_of(Path("/proc/cpuinfo")) or ""
+    found = re.search(r"^(?:model name|CPU part)\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def virtual() -> bool:
+    text = text_of(Path("/proc/cpuinfo")) or ""
+    return re.search(r"^flags.*\bhypervisor\b", text, re.MULTILINE) is not None
+
+
+def mitigations() -> dict[str, str]:
+    """Those that cost something: what the machine isn't affected by is left
+    out.
+    """
+    found = {}
+    for path in sorted((CPU / "vulnerabilities").glob("*")):
+        text = text_of(path) or "unreadable"
+        if text != "Not affected":
+            found[path.name] = text
+    return found
+
+
+def output(*command: str) -> str | None:
+    """The first line that a program prints, if it can be run."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return lines[0] if lines else None
+
+
+def version(program: str, *options: str) -> str | None:
+    path = tools.find(program)
+    return output(path, *options) if path else None
+
+
+def revision() -> str | None:
+    """Of the source tree that this runs from, if it is one."""
+    here = Path(__file__).resolve().parents[2]
+    if not (here / ".git").exists():
+        return None
+    return output("git", "-C", str(here), "describe", "--always", "--dirty")
+
+
+def collect(flexsc: str, cores: Cores) -> Json:
+    governor = CPU / f"cpu{cores.measured}/cpufreq/scaling_governor"
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu": cpu_model(),
+        "virtual": virtual(),
+        "mitigations": mitigations(),
+        "online": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+        "cores": {
+            "measured": cores.measured,
+            "other": cores.other,
+            "load": cores.load,
+        },
+        "governor": text_of(governor),
+        "revision": revision(),
+        "versions": {
+            "flexsc": output(flexsc, "--version"),
+            "python": platform.python_version(),
+            "nginx": version("nginx", "-v"),
+            "wrk": version("wrk", "-v"),
+        },
+    }
+
+
+def describe(machine: Json) -> str:
+    """Three lines that belong to every figure."""
+    cores = machine["cores"]
+    where = f"{machine['cpu']}, {machine['online']} cores"
+    if machine["virtual"]:
+        where += ", a virtual machine"
+    if machine["governor"]:
+        where += f", governor {machine['governor']}"
+    what = str(machine["versions"]["flexsc"])
+    if machine["revision"]:
+        what += f" ({machine['revision']})"
+    costly = [
+        name
+        for name, text in machine["mitigations"].items()
+        if text.startswith("Mitigation")
+    ]
+    return "\n".join(
+        [
+            f"{what} on Linux {machine['kernel']}, {where}; load "
+            f"{machine['load']:.1f}",
+            f"measured on core {cores['measured']}, another core is "
+            f"{cores['other']}",
+            "mitigations: " + (", ".join(costly) or "none"),
+        ]
+    )

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Figures as SVG files, if matplotlib is there."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from . import calls, serve
+from .samples import BenchError, Measurement, Run, distinct
+
+
+def library() -> Any:
+    try:
+        matplotlib = import_module("matplotlib")
+    except ImportError:
+        raise BenchError(
+            "no plots: matplotlib isn't installed; it comes with Debian's package "
+            "python3-matplotlib"
+        ) from None
+    matplotlib.use("svg")
+    # The same figures make the same file.
+    matplotlib.rcParams["svg.hashsalt"] = "flexbench"
+    return import_module("matplotlib.pyplot")
+
+
+def save(pyplot: Any, path: Path) -> Path:
+    pyplot.tight_layout()
+    try:
+        pyplot.savefig(path, metadata={"Date": None})
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}") from error
+    finally:
+        pyplot.close()
+    return path
+
+
+def plot_call(pyplot: Any, found: list[Measurement], place: str, path: Path) -> Path:
+    pyplot.figure(figsize=(7, 4.5))
+    for variant in distinct(found, "variant"):
+        points = sorted(
+            (int(m.settings["batch"]), m.median(calls.SERIES))
+            for m in found
+            if m.settings["variant"] == variant
+        )
+        style = "--" if variant == "plain" else "-o"
+        pyplot.plot(*zip(*points, strict=True), style, label=variant, markersize=4)
+    pyplot.xscale("log", base=2)
+    batches = distinct(found, "batch")
+    pyplot.xticks(batches, [str(batch) for batch in batches])
+    pyplot.yscale("log")
+    pyplot.xlabel("calls in a batch")
+    pyplot.ylabel("nanoseconds a call")
+    pyplot.title(f"{found[0].settings['call']}, {calls.TITLES[place]}")
+    pyplot.grid(visible=True, which="both", alpha=0.3)
+    pyplot.legend()
+    return save(pyplot, path)
+
+
+def plot_calls(pyplot: Any, run: Run, folder: Path) -> list[Path]:
+    made = []
+    for place in calls.TITLES:
+        for call in distinct(run.of(calls.BENCH), "call"):
+            found = [
+                m for m in run.of(calls.BENCH, call=call) if calls.place_of(m) == place
+            ]
+            if len(distinct(found, "variant")) > 1:
+                path = folder / f"calls-{call}-{place}.svg"
+                made.append(plot_call(pyplot, found, place, path))
+    return made
+
+
+def plot_serve(pyplot: Any, run: Run, folder: Path) -> list[Path]:
+    found = run.of(serve.BENCH)
+    if not found:
+        return []
+    names = [f"{m.settings['variant']}\n{m.settings['mode']}" for m in found]
+    pyplot.figure(figsize=(6, 4))
+    pyplot.bar(names, [m.median("requests_per_s") for m in found])
+    pyplot.ylabel("requests a second, one core")
+    return [save(pyplot, folder / "serve.svg")]
+
+
+def plot(run: Run, folder: Path) -> list[Path]:
+    pyplot = library()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BenchError(f"{folder}: {error.strerror}") from error
+    return plot_calls(pyplot, run, folder) + plot_serve(pyplot, run, folder)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+"""flexsc serve against stock nginx with one worker: the same core, the same
+file, the same wrk on other cores, by turns.
+
+    plain    open, stat, read or sendfile, and close for each request
+    cached   both keep the file open for a while
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import servers, table, tools
+from .compare import ratio
+from .runner import Plan, in_turn, progress
+from .samples import BenchError, Json, Measurement, Run, Settings, distinct
+from .servers import Server
+from .tools import Load
+
+BENCH = "serve"
+
+FILE = "file.bin"
+CACHE = 1000
+WARM_UP_S = 1
+COUNT_S = 2
+SPARE_S = 30
+ROWS = [
+    ("requests/s", "requests_per_s"),
+    ("latency p50, us", "p50_us"),
+    ("latency p99, us", "p99_us"),
+    ("core busy, %", "busy_percent"),
+]
+MODES = {
+    "plain": "opening, reading and closing the file each time",
+    "cached": "keeping the file open",
+}
+
+
+def wrk(plan: Plan, server: Server, seconds: int) -> list[str]:
+    cores = plan.cores.load
+    return [
+        tools.need("taskset"),
+        "-c",
+        ",".join(str(core) for core in cores),
+        tools.need("wrk"),
+        "-t",
+        str(min(len(cores), plan.connections)),
+        "-c",
+        str(plan.connections),
+        "-d",
+        f"{seconds}s",
+        "--latency",
+        server.url + FILE,
+    ]
+
+
+def execute(command: list[str], seconds: int) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=seconds + SPARE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{command[3]} doesn't end") from None
+
+
+def load(plan: Plan, server: Server, seconds: int) -> Load:
+    done = execute(wrk(plan, server, seconds), seconds)
+    if done.returncode:
+        raise BenchError(f"wrk: {done.stderr.strip() or done.returncode}")
+    found = tools.parse_wrk(done.stdout)
+    if found.errors:
+        raise BenchError(f"{server.name}: under load: {found.errors}")
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """What the process has used of cores until now, all threads together."""
+    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    # The name before the last parenthesis may have blanks.
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def round_of(plan: Plan, server: Server) -> Json:
+    before = cpu_seconds(server.pid)
+    found = load(plan, server, plan.seconds)
+    busy = (cpu_seconds(server.pid) - before) / found.seconds
+    return {
+        "samples": {
+            "requests_per_s": [found.requests_per_s],
+            "p50_us": [found.p50_us],
+            "p99_us": [found.p99_us],
+            "busy_percent": [100 * busy],
+        },
+        "counts": {"requests": found.requests},
+    }
+
+
+# System calls for a request.
+
+
+def count_perf(plan: Plan, server: Server) -> float:
+    """perf counts what the server does for as long as wrk runs."""
+    command = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
+    command += ["-p", str(server.pid), "--", *wrk(plan, server, COUNT_S)]
+    done = execute(command, COUNT_S)
+    calls = tools.parse_perf(done.stderr)
+    return calls / tools.parse_wrk(done.stdout).requests
+
+
+def count_strace(plan: Plan, server: Server) -> float:
+    """Under strace a server is slow, so its batches are large."""
+    with tempfile.TemporaryDirectory(prefix="flexbench-") as name:
+        output = Path(name) / "strace"
+        tracing = subprocess.Popen(
+            [tools.need("strace"), "-cf", "-o", str(output), "-p", str(server.pid)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            time.sleep(1)
+            if tracing.poll() is not None:
+                raise BenchError("strace may not trace here")
+            found = load(plan, server, COUNT_S)
+        finally:
+            tracing.send_signal(signal.SIGINT)
+            tracing.wait(SPARE_S)
+        return tools.parse_strace(output.read_text(encoding="ascii")) / found.requests
+
+
+def count(run: Run, plan: Plan, server: Server) -> Json:
+    """With the first tool that may; its name goes with the figure."""
+    reasons = []
+    for name, counter in (("perf", count_perf), ("strace", count_strace)):
+        progress(f"serve: system calls of {server.name}, by {name}")
+        try:
+            return {"syscalls_per_request": counter(plan, server), "counted_by": name}
+        except BenchError as error:
+            reasons.append(str(error))
+        finally:
+            progress("")
+    run.note(f"serve: system calls of {server.name} not counted: " + "; ".join(reasons))
+    return {}
+
+
+# Everything.
+
+
+@contextmanager
+def both(plan: Plan, folder: Path, root: Path, cached: bool) -> Iterator[list[Server]]:
+    core = plan.cores.measured
+    cache = CACHE if cached else 0
+    with (
+        servers.flexsc(plan.flexsc, root, core, cache) as ours,
+        servers.nginx(folder, root, core, cached) as theirs,
+    ):
+        yield [ours, theirs]
+
+
+def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
+    by_name = {server.name: server for server in found}
+    variants: list[Settings] = [
+        {
+            "variant": server.name,
+            "mode": mode,
+            "connections": plan.connections,
+            "bytes": plan.bytes,
+            "seconds": plan.seconds,
+        }
+        for server in found
+    ]
+    for server in found:
+        load(plan, server, WARM_UP_S)
+    in_turn(
+        run,
+        BENCH,
+        variants,
+        plan.rounds,
+        lambda settings: round_of(plan, by_name[str(settings["variant"])]),
+    )
+    for measurement in run.of(BENCH, mode=mode):
+        server = by_name[str(measurement.settings["variant"])]
+        measurement.rounds[-1]["counts"].update(count(run, plan, server))
+
+
+def measure(run: Run, plan: Plan) -> None:
+    for program in ("nginx", "wrk", "taskset"):
+        tools.need(program)
+    content = bytes(i % 251 for i in range(plan.bytes))
+    with tempfile.TemporaryDirectory(prefix="flexbench-") as name:
+        folder = Path(name)
+        root = folder / "root"
+        root.mkdir()
+        (root / FILE).write_bytes(content)
+        for mode in MODES:
+            with both(plan, folder, root, mode == "cached") as found:
+                for server in found:
+                    servers.check(server, FILE, content)
+                compare(run, plan, mode, found)
+
+
+def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
+    rows = []
+    for title, series in ROWS:
+        rows.append(
+            [
+                title,
+                table.number(ours.median(series)),
+                table.number(theirs.median(series)),
+                table.ratio(ratio(ours.series(series), theirs.series(series))),
+            ]
+        )
+    counts = [m.rounds[-1]["counts"] for m in (ours, theirs)]
+    if all("counted_by" in c for c in counts):
+        by = " and ".join(dict.fromkeys(c["counted_by"] for c in counts))
+        calls = [float(c["syscalls_per_request"]) for c in counts]
+        rows.append([f"system calls/request ({by})", *map(table.number, calls), ""])
+    return rows
+
+
+def show(run: Run) -> list[str]:
+    parts = []
+    for mode in distinct(run.of(BENCH), "mode"):
+        ours = run.find(BENCH, mode=mode, variant="flexsc")
+        theirs = run.find(BENCH, mode=mode, variant="nginx")
+        if not ours or not theirs:
+            continue
+        title = (
+            f"serve: {ours.settings['bytes']} bytes, "
+            f"{ours.settings['connections']} connections, {MODES[mode]}; "
+            f"{len(ours.rounds)} rounds of {ours.settings['seconds']} s"
+        )
+        head = [mode, "flexsc", "nginx", "flexsc/nginx"]
+        parts.append(title + "\n" + table.table(head, lines(ours, theirs)))
+    return parts

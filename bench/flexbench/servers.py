@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""flexsc serve and stock nginx, both with one worker on one core, serving the
+same folder on free ports of 127.0.0.1. Each lives as long as a with-block.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import re
+import selectors
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from . import tools
+from .samples import BenchError
+
+START_S = 10
+STOP_S = 10
+
+# Debian's defaults, but for what a measurement needs: no daemon, no log, one
+# worker, places of its own, connections that are kept.
+NGINX = """\
+{user}daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{
+	worker_connections 1024;
+}}
+http {{
+	sendfile on;
+	tcp_nopush on;
+	tcp_nodelay on;
+	types_hash_max_size 2048;
+	default_type application/octet-stream;
+	access_log off;
+	gzip on;
+	keepalive_timeout 65;
+	keepalive_requests 1000000000;
+	client_body_temp_path {folder}/body;
+	proxy_temp_path {folder}/proxy;
+	fastcgi_temp_path {folder}/fastcgi;
+	uwsgi_temp_path {folder}/uwsgi;
+	scgi_temp_path {folder}/scgi;
+{cache}	server {{
+		listen 127.0.0.1:{port};
+		root {root};
+	}}
+}}
+"""
+NGINX_CACHE = """\
+	open_file_cache max=1000;
+	open_file_cache_valid 60s;
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One that runs. pid: of the process that serves."""
+
+    name: str
+    url: str
+    pid: int
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def pinned(core: int, command: list[str]) -> list[str]:
+    return [tools.need("taskset"), "-c", str(core), *command]
+
+
+@contextmanager
+def process(name: str, command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    started = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield started
+        if started.poll() is not None:
+            raise BenchError(f"{name} ended with {started.returncode} meanwhile")
+    finally:
+        started.terminate()
+        try:
+            started.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+        if started.stderr:
+            started.stderr.close()
+
+
+def line_within(stream: IO[str], seconds: float) -> str:
+    """The next line, or what there is when time is up."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        return stream.readline() if selector.select(seconds) else ""
+
+
+@contextmanager
+def flexsc(
+    command: str, root: Path, core: int, cache: int, engine: str | None = None
+) -> Iterator[Server]:
+    args = [command, "serve", str(root), "-p", "0", "-b", "127.0.0.1", "-j", "1"]
+    args += ["--cores", str(core)]
+    if cache:
+        args += ["--cache", str(cache)]
+    if engine:
+        args += ["--engine", engine]
+    with process("flexsc serve", pinned(core, args)) as started:
+        assert started.stderr
+        line = line_within(started.stderr, START_S)
+        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        if not found:
+            raise BenchError(f"flexsc serve didn't start: {line.strip() or 'no word'}")
+        yield Server("flexsc", found[0], started.pid)
+
+
+def nginx_config(folder: Path, root: Path, port: int, cached: bool) -> str:
+    user = ""
+    if os.geteuid() == 0:
+        # Its worker is to see the same files that flexsc serve sees.
+        name = pwd.getpwuid(0).pw_name
+        user = f"user {name} {grp.getgrgid(0).gr_name};\n"
+    return NGINX.format(
+        user=user,
+        folder=folder,
+        root=root,
+        port=port,
+        cache=NGINX_CACHE if cached else "",
+    )
+
+
+def worker_of(master: int) -> int:
+    """The one child of nginx's master process."""
+    path = Path(f"/proc/{master}/task/{master}/children")
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        try:
+            children = path.read_text(encoding="ascii").split()
+        except OSError:
+            break
+        if children:
+            return int(children[0])
+        time.sleep(0.05)
+    raise BenchError("nginx didn't start a worker")
+
+
+@contextmanager
+def nginx(folder: Path, root: Path, core: int, cached: bool) -> Iterator[Server]:
+    port = free_port()
+    config = folder / "nginx.conf"
+    config.write_text(nginx_config(folder, root, port, cached), encoding="utf-8")
+    args = [tools.need("nginx"), "-p", str(folder), "-c", str(config)]
+    args += ["-e", str(folder / "error.log")]
+    with process("nginx", pinned(core, args)) as started:
+        yield Server("nginx", f"http://127.0.0.1:{port}/", worker_of(started.pid))
+
+
+def check(server: Server, name: str, content: bytes) -> None:
+    """Does it serve the very file?"""
+    until = time.monotonic() + START_S
+    while True:
+        try:
+            with urllib.request.urlopen(server.url + name, timeout=5) as answer:
+                found = answer.read()
+            break
+        except urllib.error.HTTPError as error:
+            raise BenchError(f"{server.name}: {name}: answers {error}") from error
+        except OSError as error:
+            # Its port may not be open yet.
+            if time.monotonic() > until:
+                raise BenchError(f"{server.name} doesn't answer: {error}") from error
+            time.sleep(0.05)
+    if found != content:
+        raise BenchError(f"{server.name}: {name}: answers something else")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .compare import Interval
+
+NOTHING = "-"
+
+
+def number(value: float | None) -> str:
+    """Three digits at least, and no more than make sense."""
+    if value is None:
+        return NOTHING
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+
+
+def ratio(value: Interval | None) -> str:
+    """The median, and the range that it lies in."""
+    if value is None:
+        return NOTHING
+    return f"{value.median:.2f} ({value.low:.2f}-{value.high:.2f})"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as needed: the first to the left, others to the right."""
+    lines = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    text = []
+    for line in lines:
+        cells = [line[0].ljust(widths[0])]
+        cells += [c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)]
+        text.append("  ".join(cells).rstrip())
+    return "\n".join(text)

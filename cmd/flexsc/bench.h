@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The measuring loops of "flexsc bench --raw": one measurement of one variant,
+ * printed as one JSON object. What to compare with what, and what to make of
+ * it, is flexbench's business. One thread runs all of this.
+ *
+ * A case returns the exit status: 0, or 1 after one line on stderr.
+ */
+#ifndef FLEXSC_BENCH_H
+#define FLEXSC_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench_settings.h"
+
+int bench_calls(const struct bench_settings *settings);
+int bench_timers(const struct bench_settings *settings);
+int bench_reads(const struct bench_settings *settings);
+
+/* Say on stderr what failed, as a negative errno code says; returns 1. */
+int bench_failed(const char *what, int err);
+
+static inline bool bench_is(const char *word, const char *name)
+{
+	return __builtin_strcmp(word, name) == 0;
+}
+
+#endif /* FLEXSC_BENCH_H */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "bench_loop.h"
+
+#include <errno.h>
+#include <flexsc/flexsc.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+int bench_pin(long core)
+{
+	cpu_set_t set;
+
+	if (core < 0)
+		return 0;
+	CPU_ZERO(&set);
+	if (core < CPU_SETSIZE)
+		CPU_SET((size_t)core, &set);
+	if (!sched_setaffinity(0, sizeof(set), &set))
+		return 0;
+	fprintf(stderr, "flexsc: bench: core=%ld: can't be used here: %s\n",
+		core, strerror(errno));
+	return 1;
+}
+
+int bench_loop_create(struct flexsc_loop **loop,
+		      const struct bench_settings *settings)
+{
+	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
+	int err;
+
+	options.engine = settings->variant;
+	if (bench_is(settings->variant, "uring-sqpoll")) {
+		options.engine = "uring";
+		options.flags = FLEXSC_SQPOLL;
+	}
+	options.cores = settings->cores;
+	options.spin_us = (uint32_t)settings->spin_us;
+	err = flexsc_loop_create(loop, &options);
+	if (err)
+		return bench_failed(settings->variant, err);
+	return bench_pin(settings->core);
+}
+
+void *bench_memory(size_t count, size_t size)
+{
+	void *memory = malloc(count * size);
+
+	/* Written, so that page faults are over. */
+	if (memory)
+		memset(memory, 0, count * size);
+	else
+		bench_failed("memory", -ENOMEM);
+	return memory;
+}
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+	uint32_t was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+static void shuffle(uint32_t *order, uint64_t n)
+{
+	uint64_t seed = 2463534242;
+
+	for (uint64_t i = n; i > 1; i--)
+		swap(&order[i - 1], &order[bench_random(&seed) % i]);
+}
+
+uint32_t *bench_order(uint64_t outstanding, uint64_t active)
+{
+	uint32_t *order = bench_memory(outstanding, sizeof(*order));
+
+	if (!order)
+		return NULL;
+	for (uint64_t i = 0; i < outstanding; i++)
+		order[i] = (uint32_t)i;
+	/* Each moves to the front from where nothing has been moved yet. */
+	for (uint64_t i = 0; i < active; i++)
+		swap(&order[i], &order[i * (outstanding / active)]);
+	shuffle(order, active);
+	shuffle(order + active, outstanding - active);
+	return order;
+}
+
+double bench_resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	long size, pages;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%ld %ld", &size, &pages) != 2)
+		pages = 0;
+	fclose(file);
+	return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What "flexsc bench --raw" prints: one JSON object with the case, its
+ * settings, raw samples by name, and counts.
+ *
+ *	{"case": "calls", "settings": {...},
+ *	 "samples": {"ns_per_call": [...]}, "counts": {...}}
+ */
+#ifndef FLEXSC_BENCH_REPORT_H
+#define FLEXSC_BENCH_REPORT_H
+
+#include <stdint.h>
+
+#include "bench_settings.h"
+
+struct flexsc_loop;
+
+/* A series of samples, one a repetition. */
+struct bench_series {
+	const char *name;
+	double *samples;
+	long count;
+};
+
+/* Room for one sample a repetition. 0, or 1 after a line on stderr. */
+int bench_series_init(struct bench_series *series, const char *name,
+		      const struct bench_settings *settings);
+void bench_series_fini(struct bench_series *series);
+void bench_series_add(struct bench_series *series, double sample);
+
+/* In this order; series and counts as often as one likes. */
+void bench_report_begin(const char *name,
+			const struct bench_settings *settings);
+void bench_report_series(const struct bench_series *series);
+void bench_report_counts(void);
+void bench_report_count(const char *name, double value);
+void bench_report_stats(const struct flexsc_loop *loop);
+void bench_report_end(void);
+
+#endif /* FLEXSC_BENCH_REPORT_H */

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench_settings.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Values are printed as JSON strings as they are: nothing to be escaped. */
+#define HARMLESS	"abcdefghijklmnopqrstuvwxyz0123456789,-"
+
+enum kind { WORD, NUMBER };
+
+static const struct key {
+	const char *name;
+	size_t offset;
+	enum kind kind;
+	long min, max;
+} keys[] = {
+#define KEY_WORD(field) \
+	{ #field, offsetof(struct bench_settings, field), WORD, 0, 0 }
+#define KEY_NUMBER(field, min, max) \
+	{ #field, offsetof(struct bench_settings, field), NUMBER, min, max }
+	KEY_WORD(variant),
+	KEY_WORD(call),
+	KEY_WORD(scenario),
+	KEY_WORD(cores),
+	KEY_NUMBER(core, -1, 4095),
+	KEY_NUMBER(spin_us, 0, 1000000),
+	KEY_NUMBER(batch, 1, BENCH_BATCH_MAX),
+	KEY_NUMBER(calls, 1, 100000000),
+	KEY_NUMBER(reps, 1, 10000),
+	KEY_NUMBER(outstanding, 1, 10000000),
+	KEY_NUMBER(active, 1, 10000000),
+	KEY_NUMBER(sharing, 1, 100000),
+	KEY_NUMBER(spacing, 1, 1000000000),
+};
+
+#define KEYS	(sizeof(keys) / sizeof(keys[0]))
+
+static const struct key *find(const char *arg, size_t length)
+{
+	for (size_t i = 0; i < KEYS; i++)
+		if (strlen(keys[i].name) == length &&
+		    !memcmp(keys[i].name, arg, length))
+			return &keys[i];
+	return NULL;
+}
+
+static bool unknown(const char *arg)
+{
+	fprintf(stderr, "flexsc: bench: \"%s\" isn't KEY=VALUE with one of",
+		arg);
+	for (size_t i = 0; i < KEYS; i++)
+		fprintf(stderr, " %s", keys[i].name);
+	fputc('\n', stderr);
+	return false;
+}
+
+static bool set_number(const struct key *key, const char *value, void *where)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(value, &end, 10);
+	if (errno || end == value || *end || n < key->min || n > key->max) {
+		fprintf(stderr, "flexsc: bench: %s=%s: give a number from %ld "
+			"to %ld\n", key->name, value, key->min, key->max);
+		return false;
+	}
+	memcpy(where, &n, sizeof(n));
+	return true;
+}
+
+static bool set_word(const struct key *key, const char *value, void *where)
+{
+	if (!*value || value[strspn(value, HARMLESS)]) {
+		fprintf(stderr, "flexsc: bench: %s=%s: give a word, or a list "
+			"as 2,4-6\n", key->name, value);
+		return false;
+	}
+	memcpy(where, &value, sizeof(value));
+	return true;
+}
+
+bool bench_settings_parse(struct bench_settings *settings, int argc,
+			  char **argv)
+{
+	*settings = (struct bench_settings){
+		.variant = "uring", .call = "close", .scenario = "dormant",
+		.core = -1, .batch = 64, .calls = 65536, .reps = 11,
+		.outstanding = 1000,
+		.active = 1000, .sharing = 1, .spacing = 1000,
+	};
+	for (int i = 0; i < argc; i++) {
+		size_t length = strcspn(argv[i], "=");
+		const struct key *key = find(argv[i], length);
+		const char *value = argv[i] + length + 1;
+		void *where;
+
+		if (!key || !argv[i][length])
+			return unknown(argv[i]);
+		where = (char *)settings + key->offset;
+		if (!(key->kind == WORD ? set_word(key, value, where) :
+					  set_number(key, value, where)))
+			return false;
+	}
+	return true;
+}
+
+void bench_settings_print(const struct bench_settings *settings)
+{
+	for (size_t i = 0; i < KEYS; i++) {
+		const char *where = (const char *)settings + keys[i].offset;
+		const char *word;
+		long number;
+
+		printf("%s\"%s\": ", i ? ", " : "", keys[i].name);
+		if (keys[i].kind == NUMBER) {
+			memcpy(&number, where, sizeof(number));
+			printf("%ld", number);
+			continue;
+		}
+		memcpy(&word, where, sizeof(word));
+		if (word)
+			printf("\"%s\"", word);
+		else
+			printf("null");
+	}
+}

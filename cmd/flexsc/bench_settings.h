@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The KEY=VALUE arguments of "flexsc bench --raw". A case uses those that it
+ * knows and gives the others no meaning.
+ */
+#ifndef FLEXSC_BENCH_SETTINGS_H
+#define FLEXSC_BENCH_SETTINGS_H
+
+#include <stdbool.h>
+
+#define BENCH_BATCH_MAX	512
+
+struct bench_settings {
+	const char *variant;	/* plain, liburing, or an engine */
+	const char *call;	/* close, read, pread, getppid */
+	const char *scenario;	/* of the timers and the reads */
+	const char *cores;	/* of syscall threads */
+	long core;		/* of the measuring thread; -1: any */
+	long spin_us;
+	long batch;
+	long calls;		/* completions in a repetition */
+	long reps;
+	long outstanding;
+	long active;		/* of those outstanding, the ones in use */
+	long sharing;		/* reads that wait on one descriptor */
+	long spacing;		/* nanoseconds between timers that expire */
+};
+
+/* False after one line on stderr. */
+bool bench_settings_parse(struct bench_settings *settings, int argc,
+			  char **argv);
+
+/* Print them as the members of a JSON object. */
+void bench_settings_print(const struct bench_settings *settings);
+
+#endif /* FLEXSC_BENCH_SETTINGS_H */

@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: MIT
+"""flexbench: its statistics on data whose answer is known, its tables, its
+files, its reading of other programs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from flexbench import (  # noqa: E402
+    __main__ as command,
+)
+from flexbench import (  # noqa: E402
+    calls,
+    compare,
+    machine,
+    plot,
+    reads,
+    runner,
+    samples,
+    serve,
+    servers,
+    table,
+    timers,
+    tools,
+)
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings  # noqa: E402
+
+MACHINE: Json = {
+    "time": "2025-01-01T00:00:00+00:00",
+    "kernel": "6.1.0",
+    "machine": "x86_64",
+    "cpu": "A Processor",
+    "virtual": True,
+    "mitigations": {"spectre_v2": "Mitigation: Retpolines", "mds": "Vulnerable"},
+    "online": 4,
+    "load": 0.25,
+    "cores": {"measured": 3, "other": 2, "load": [0, 1, 2]},
+    "governor": "performance",
+    "revision": "abc123",
+    "versions": {"flexsc": "flexsc 0.1.0", "python": "3.11.2"},
+}
+
+
+def empty_run() -> Run:
+    return Run(machine=MACHINE, command=["calls"])
+
+
+def plan(flexsc: str = "flexsc", rounds: int = 3) -> runner.Plan:
+    cores = machine.Cores(measured=3, other=2, load=[0, 1, 2])
+    return runner.Plan(
+        flexsc,
+        cores,
+        quick=True,
+        rounds=rounds,
+        seconds=1,
+        bytes=1024,
+        connections=128,
+    )
+
+
+def once(name: str, *values: float, **counts: float) -> list[Json]:
+    """Rounds with one repetition each."""
+    return [{"samples": {name: [v]}, "counts": counts} for v in values]
+
+
+# Statistics.
+
+
+def test_median_interval_of_known_data() -> None:
+    # With 7 samples the extremes enclose the median in 126 of 128 cases, the
+    # second ones in 112 only.
+    found = compare.median_interval([7, 1, 6, 2, 5, 3, 4])
+    assert (found.low, found.median, found.high) == (1, 4, 7)
+    assert found.coverage == pytest.approx(126 / 128)
+
+
+def test_interval_narrows_with_more_samples() -> None:
+    # The textbook's ranks for 20 samples and 95 %: the 6th and the 15th.
+    found = compare.median_interval(list(range(1, 21)))
+    assert (found.low, found.median, found.high) == (6, 10.5, 15)
+    assert 0.95 <= found.coverage < 0.97
+
+
+def test_interval_of_few_samples_says_what_it_is_worth() -> None:
+    found = compare.median_interval([3, 1, 2])
+    assert (found.low, found.high) == (1, 3)
+    assert found.coverage == pytest.approx(0.75)
+    assert compare.median_interval([5]).coverage == 0
+
+
+def test_interval_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        compare.median_interval([])
+
+
+def test_interval_ignores_an_outlier() -> None:
+    calm = compare.median_interval([10.0] * 9 + [10.5])
+    wild = compare.median_interval([10.0] * 9 + [9999.0])
+    assert calm.median == wild.median == wild.high == 10
+
+
+def test_ratio_pairs_the_rounds() -> None:
+    # A machine that gets slower and slower: each round still says 2.
+    found = compare.ratio([2, 4, 8, 16], [1, 2, 4, 8])
+    assert (found.low, found.median, found.high) == (2, 2, 2)
+
+
+def test_ratio_of_different_rounds_is_refused() -> None:
+    with pytest.raises(ValueError, match="same rounds"):
+        compare.ratio([1, 2], [1])
+
+
+# Order.
+
+
+def test_variants_alternate_in_both_directions() -> None:
+    order = list(runner.alternate(["a", "b", "c"], 3))
+    assert [v for _, v in order] == ["a", "b", "c", "c", "b", "a", "a", "b", "c"]
+    assert [i for i, _ in order] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_a_variant_that_fails_is_left_out_and_noted_once() -> None:
+    def measure(settings: Settings) -> Json:
+        if settings["variant"] == "bad":
+            raise BenchError("bad: doesn't work here")
+        return once("ns", 1.0)[0]
+
+    run = empty_run()
+    variants: list[Settings] = [{"variant": "good"}, {"variant": "bad"}]
+    for _ in range(2):
+        runner.in_turn(run, "calls", variants, 3, measure)
+    assert [m.settings["variant"] for m in run.measurements] == ["good", "good"]
+    assert [len(m.rounds) for m in run.measurements] == [3, 3]
+    assert run.notes == ["calls: a variant is left out: bad: doesn't work here"]
+
+
+# Tables.
+
+
+def test_table_aligns_columns() -> None:
+    text = table.table(["batch", "plain"], [["1", "96.8"], ["512", "1,234"]])
+    assert text == "batch  plain\n1       96.8\n512    1,234"
+
+
+def test_numbers_have_three_digits() -> None:
+    found = [table.number(v) for v in (12345.6, 123.4, 12.34, 1.234, 0.01234, None)]
+    assert found == ["12,346", "123", "12.3", "1.23", "0.012", "-"]
+
+
+def test_ratio_shows_its_range() -> None:
+    shown = table.ratio(compare.Interval(0.951, 1.02, 1.1, 0.98))
+    assert shown == "1.02 (0.95-1.10)"
+    assert table.ratio(None) == "-"
+
+
+def calls_run() -> Run:
+    run = empty_run()
+    for variant, values in (
+        ("plain", (100.0, 110.0, 120.0)),
+        ("liburing", (50.0, 55.0, 60.0)),
+        ("uring", (55.0, 60.5, 66.0)),
+    ):
+        settings = runner_settings(variant)
+        run.measurements.append(
+            Measurement("calls", settings, once(calls.SERIES, *values))
+        )
+    return run
+
+
+def runner_settings(variant: str) -> Settings:
+    every = calls.variants(plan(), "close", calls.SAME, 64)
+    return next(s for s in every if s["variant"] == variant)
+
+
+def test_calls_are_compared_with_raw_io_uring() -> None:
+    (text,) = calls.show(calls_run())
+    title, head, row = text.splitlines()
+    assert title.startswith("close: nanoseconds a call, on the same core")
+    assert head.split() == [
+        *["batch", "plain", "liburing", "uring"],
+        *["uring/liburing", "uring/plain"],
+    ]
+    assert row.split()[:4] == ["64", "110", "55.0", "60.5"]
+    assert "1.10 (1.10-1.10)" in row
+    assert "0.55 (0.55-0.55)" in row
+
+
+def test_calls_alone_are_not_compared() -> None:
+    run = calls_run()
+    del run.measurements[1:]
+    assert calls.show(run) == []
+
+
+def test_getppid_has_no_io_uring_operation() -> None:
+    found = calls.variants(plan(), "getppid", calls.SAME, 1)
+    assert [s["variant"] for s in found] == ["plain", "sync", "threads", "uring"]
+
+
+def test_timers_few_and_many_are_compared() -> None:
+    run = empty_run()
+    for settings, value in zip(
+        timers.variants(plan(), "dormant"), (100.0, 125.0), strict=True
+    ):
+        run.measurements.append(
+            Measurement("timers", settings, once(timers.SERIES, value, value))
+        )
+    (text,) = timers.show(run)
+    assert "1.25 (1.25-1.25)" in text
+    assert "100,000" in text.splitlines()[1]
+
+
+def test_reads_are_compared_both_ways() -> None:
+    run = empty_run()
+    values = {"liburing": (300.0, 330.0), "uring": (360.0, 363.0)}
+    for settings in reads.variants(plan(), "dormant"):
+        few, many = values[str(settings["variant"])]
+        value = many if int(settings["outstanding"]) > 50000 else few
+        rounds = once(reads.SERIES, value, bytes=1.6e7, resident=1e7)
+        rounds[0]["samples"][reads.WRITING] = [70.0]
+        run.measurements.append(Measurement("reads", settings, rounds))
+    (text,) = reads.show(run)
+    raw, ours, both = text.splitlines()[-4:-1]
+    assert "1.10 (1.10-1.10)" in raw
+    assert "1.01 (1.01-1.01)" in ours
+    assert "1.20 (1.20-1.20)" in both
+    assert "1.10 (1.10-1.10)" in both
+    assert "160 bytes of library memory" in text
+
+
+def serve_run() -> Run:
+    run = empty_run()
+    for variant, rate, count in (("flexsc", 100000.0, 0.1), ("nginx", 50000.0, 8.0)):
+        figures = {"requests_per_s": rate, "p50_us": 9.0, "p99_us": 9.0}
+        one: Json = {
+            "samples": {k: [v] for k, v in {**figures, "busy_percent": 99.0}.items()},
+            "counts": {"syscalls_per_request": count, "counted_by": "perf"},
+        }
+        settings: Settings = {
+            "variant": variant,
+            "mode": "plain",
+            "seconds": 5,
+            "bytes": 1024,
+            "connections": 128,
+        }
+        run.measurements.append(Measurement("serve", settings, [one, one]))
+    return run
+
+
+def test_servers_are_compared() -> None:
+    (text,) = serve.show(serve_run())
+    assert "100,000  50,000  2.00 (2.00-2.00)" in text
+    assert "system calls/request (perf)" in text
+    assert "0.100" in text
+
+
+def test_calls_that_could_not_be_counted_are_left_out() -> None:
+    run = serve_run()
+    for measurement in run.measurements:
+        measurement.rounds[-1]["counts"].clear()
+    (text,) = serve.show(run)
+    assert "system calls" not in text
+
+
+# Files.
+
+
+def test_run_survives_its_file(tmp_path: Path) -> None:
+    run = calls_run()
+    run.note("serve: wrk isn't installed")
+    samples.save(run, tmp_path / "run.json")
+    assert samples.load(tmp_path / "run.json") == run
+
+
+def test_repetitions_of_a_round_count_as_one() -> None:
+    rounds: list[Json] = [
+        {"samples": {"ns": [1.0, 9.0, 2.0]}, "counts": {}},
+        {"samples": {"ns": [4.0, 4.0, 5.0]}, "counts": {}},
+    ]
+    found = Measurement("calls", {}, rounds)
+    assert found.series("ns") == [2.0, 4.0]
+    assert found.median("ns") == 3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("not json", "not a file of flexbench"),
+        ("[]", "not a file of flexbench"),
+        ('{"flexbench": 1}', "not a file of flexbench"),
+        ('{"flexbench": 99}', "another version"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(BenchError, match=reason):
+        samples.load(path)
+
+
+def test_a_missing_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--show", "/nonexistent/file"]) == 1
+    said = capsys.readouterr().err
+    assert said == "flexsc: bench: /nonexistent/file: No such file or directory\n"
+
+
+def test_a_kept_run_is_shown_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.json"
+    samples.save(calls_run(), path)
+    assert command.main(["--show", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "flexsc 0.1.0 (abc123) on Linux 6.1.0, A Processor, 4 cores" in said
+    assert "mitigations: spectre_v2\n" in said
+    assert "1.10 (1.10-1.10)" in said
+
+
+# Other programs.
+
+WRK = """\
+Running 5s test @ http://127.0.0.1:8080/file.bin
+  3 threads and 128 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     1.31ms  394.45us   9.92ms   83.08%
+    Req/Sec    32.13k     2.14k   37.88k    70.67%
+  Latency Distribution
+     50%    1.25ms
+     75%    1.48ms
+     90%    1.71ms
+     99%  950.00us
+  479713 requests in 5.01s, 574.19MB read
+Requests/sec:  95751.10
+Transfer/sec:    114.61MB
+"""
+
+
+def test_wrk_is_read() -> None:
+    found = tools.parse_wrk(WRK)
+    assert found.requests == 479713
+    assert found.requests_per_s == pytest.approx(479713 / 5.01)
+    assert found.p50_us == pytest.approx(1250)
+    assert found.p99_us == pytest.approx(950)
+    assert found.errors == ""
+
+
+def test_wrk_puts_a_blank_behind_whole_seconds() -> None:
+    found = tools.parse_wrk(WRK.replace("950.00us", "1.24s "))
+    assert found.p99_us == pytest.approx(1240000)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  Socket errors: connect 0, read 12, write 0, timeout 3",
+        "  Non-2xx or 3xx responses: 99",
+    ],
+)
+def test_errors_under_load_are_seen(line: str) -> None:
+    text = WRK.replace("Requests/sec", f"{line}\nRequests/sec")
+    assert tools.parse_wrk(text).errors == line.strip()
+
+
+def test_wrk_without_requests_is_an_error() -> None:
+    with pytest.raises(BenchError, match="Connection refused"):
+        tools.parse_wrk("unable to connect to 127.0.0.1:1 Connection refused\n")
+    with pytest.raises(BenchError, match="no request"):
+        tools.parse_wrk(WRK.replace("479713", "0"))
+
+
+def test_perf_is_read() -> None:
+    text = "4711,,raw_syscalls:sys_enter,2000123456,100.00,,\n"
+    assert tools.parse_perf(text) == 4711
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n", "<not counted>"),
+        ("event syntax error: 'raw_syscalls:sys_enter'\n", "event syntax error"),
+        ("", "no output"),
+    ],
+)
+def test_perf_that_counts_nothing_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(BenchError, match=reason):
+        tools.parse_perf(text)
+
+
+STRACE = """\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 99.00    0.123456          10     12000         7 io_uring_enter
+  1.00    0.001000          10       100           write
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.124456          10     12100         7 total
+"""
+
+
+def test_strace_is_read() -> None:
+    assert tools.parse_strace(STRACE) == 12100
+    assert tools.parse_strace(STRACE.replace("        7 total", " " * 9 + "total"))
+    with pytest.raises(BenchError, match="no output"):
+        tools.parse_strace("")
+
+
+def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(tools, "ELSEWHERE", "/nonexistent")
+    with pytest.raises(BenchError, match="Debian's package nginx-light"):
+        tools.need("nginx")
+    run = empty_run()
+    with pytest.raises(BenchError, match="nginx isn't installed"):
+        serve.measure(run, plan())
+
+
+def test_plots_without_matplotlib_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(BenchError, match="python3-matplotlib"):
+        plot.plot(calls_run(), tmp_path)
+
+
+def test_plots_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
+    run = calls_run()
+    run.measurements += serve_run().measurements
+    made = plot.plot(run, tmp_path)
+    assert [p.name for p in made] == ["calls-close-same.svg", "serve.svg"]
+    assert all("<svg" in p.read_text() for p in made)
+
+
+def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
+    plain = servers.nginx_config(tmp_path, tmp_path / "root", 8080, cached=False)
+    cached = servers.nginx_config(tmp_path, tmp_path / "root", 8080, cached=True)
+    assert "listen 127.0.0.1:8080;" in plain
+    assert "worker_processes 1;" in plain
+    assert "sendfile on;" in plain
+    assert "open_file_cache" not in plain
+    assert "open_file_cache max=1000;" in cached
+    places = [w for w in plain.split() if w.startswith("/")]
+    assert places
+    assert all(w.startswith(str(tmp_path)) for w in places)
+
+
+# Cores.
+
+
+def test_lists_of_cores_are_read() -> None:
+    assert machine.cores_of("0,4-6") == {0, 4, 5, 6}
+
+
+def test_one_core_is_too_few() -> None:
+    with pytest.raises(BenchError, match="takes two cores"):
+        machine.choose({0})
+
+
+def test_load_stays_off_the_measured_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "siblings", lambda core: {core})
+    assert machine.choose({0, 1, 2, 3}) == machine.Cores(3, 2, [0, 1, 2])
+    assert machine.choose({2, 5}) == machine.Cores(5, 2, [2])
+
+
+def test_the_other_half_of_a_core_is_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "siblings", lambda core: {2, 3})
+    assert machine.choose({0, 1, 2, 3}) == machine.Cores(3, 1, [0, 1])
+    assert machine.choose({2, 3}) == machine.Cores(3, 2, [2])
