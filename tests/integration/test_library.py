@@ -106,6 +106,21 @@ def test_a_program_links_statically_with_it(tmp_path: Path) -> None:
     subprocess.run([tmp_path / "program"], timeout=PATIENCE, check=True)
 
 
+def test_the_example_of_the_readme_says_sizes(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    example = re.search(r"^```c\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert example
+    source = tmp_path / "sizes.c"
+    source.write_text(example[1])
+    library = BUILD / "lib" / "libflexsc.a"
+    build("cc", source, tmp_path / "sizes", library, "-luring", "-pthread")
+    size = source.stat().st_size
+    assert set(run(tmp_path / "sizes", source, "/nowhere").splitlines()) == {
+        f"{source}: {size}",
+        "/nowhere: -2",
+    }
+
+
 def test_the_headers_are_cpp_too(tmp_path: Path) -> None:
     compiler = shutil.which("g++") or shutil.which("clang++")
     if not compiler:

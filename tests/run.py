@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: MIT
+"""Run all tests, step by step, and count them.
+
+    tests/run.py [STEP...]
+
+Without arguments every step runs, in the order of STEPS below. A step builds
+what it needs into a directory of its own under build-test/, so steps are
+independent. Output goes to build-test/STEP.log and is shown when a step fails.
+The last line printed is "N passed, N failed".
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build-test"
+VENV = OUT / "venv"
+PYTHON_TOOLS = ["pytest==8.3.4", "ruff==0.8.4", "mypy==1.13.0"]
+LIMIT = 600  # seconds, for one command
+
+
+@dataclass
+class Tally:
+    """What a step found."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: Tally) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+@dataclass
+class Step:
+    """A step while it runs: where it builds and where it logs."""
+
+    name: str
+    log: Path
+    tally: Tally
+
+    @property
+    def build(self) -> Path:
+        return OUT / self.name
+
+    def run(self, *command: str | Path, env: dict[str, str] | None = None) -> bool:
+        """Run a command; its output goes to the log."""
+        with self.log.open("a") as log:
+            print("$", *command, file=log, flush=True)
+            try:
+                done = subprocess.run(
+                    [str(word) for word in command],
+                    cwd=ROOT,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **(env or {})},
+                    timeout=LIMIT,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                print(f"no end within {LIMIT} s", file=log)
+                return False
+        return done.returncode == 0
+
+    def check(self, *command: str | Path, env: dict[str, str] | None = None) -> bool:
+        """Run a command that is a test of its own."""
+        ok = self.run(*command, env=env)
+        self.tally.add(Tally(passed=int(ok), failed=int(not ok)))
+        return ok
+
+    def setup(self, *options: str, env: dict[str, str] | None = None) -> bool:
+        """Configure and build with these options."""
+        if not (self.build / "build.ninja").exists():
+            shutil.rmtree(self.build, ignore_errors=True)
+            if not self.run("meson", "setup", self.build, *options, env=env):
+                return False
+        return self.run("ninja", "--quiet", "-C", self.build)
+
+    def count(self, report: Path) -> None:
+        """Count the cases of a JUnit report."""
+        if not report.exists():
+            self.tally.failed += 1
+            return
+        for case in xml.parse(report).getroot().iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                self.tally.failed += 1
+            elif case.find("skipped") is not None:
+                self.tally.skipped += 1
+            else:
+                self.tally.passed += 1
+
+    def meson_test(self, *options: str, env: dict[str, str] | None = None) -> None:
+        """Run the built tests, and count each of their cases."""
+        report = self.build / "meson-logs" / "testlog.junit.xml"
+        report.unlink(missing_ok=True)
+        before = self.tally.failed
+        ok = self.run(
+            "meson",
+            "test",
+            "-C",
+            self.build,
+            "--print-errorlogs",
+            "--no-rebuild",
+            *options,
+            env=env,
+        )
+        self.count(report)
+        if not ok and self.tally.failed == before:
+            self.tally.failed += 1
+
+    def built_and_tested(
+        self,
+        *options: str,
+        test: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+    ) -> None:
+        if self.setup(*options):
+            self.meson_test(*test, env=env)
+        else:
+            self.tally.failed += 1
+
+
+def tool(name: str) -> Path:
+    return VENV / "bin" / name
+
+
+def python_tools(step: Step) -> bool:
+    """Have pytest, ruff and mypy in an environment of the tests' own."""
+    if all(tool(name).exists() for name in ("pytest", "ruff", "mypy")):
+        return True
+    return step.run("python3", "-m", "venv", VENV) and step.run(
+        tool("pip"), "install", "--quiet", *PYTHON_TOOLS
+    )
+
+
+def lint(step: Step) -> None:
+    """Nothing here runs our code; all of it reads it."""
+    scripts = sorted(path for path in (ROOT / "scripts").iterdir())
+    step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
+    manuals = sorted((ROOT / "man").glob("*.[1-9]"))
+    for manual in manuals:
+        step.check("mandoc", "-Tlint", "-Wwarning", manual)
+    step.check(
+        "cppcheck",
+        "--quiet",
+        "--error-exitcode=1",
+        "--enable=warning,portability",
+        "--inline-suppr",
+        "-D__x86_64__",
+        "--suppressions-list=tests/cppcheck.txt",
+        "-Iinclude",
+        "-Iinclude/uapi",
+        "lib",
+    )
+    if not python_tools(step):
+        step.tally.failed += 1
+        return
+    python = ["lib/gensyscalls.py", "tests", "bench"]
+    step.check(tool("ruff"), "check", *python)
+    step.check(tool("ruff"), "format", "--check", *python)
+    step.check(tool("mypy"), "--strict", "lib/gensyscalls.py", "tests/run.py")
+    step.check(tool("mypy"), "--strict", "bench/flexbench")
+
+
+def release(step: Step) -> None:
+    """What users get, on every engine; then installed and used from there."""
+    step.built_and_tested()
+    root = step.build / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    if not step.check("meson", "install", "-C", step.build, "--destdir", root):
+        return
+    pkgconfig = next(root.rglob("pkgconfig"), root)
+    step.check(
+        "sh",
+        "-c",
+        "cc -Wall -Wextra -Werror examples/hello.c -o "
+        f"{step.build}/installed-hello "
+        "$(pkg-config --cflags --libs flexsc)",
+        env={
+            "PKG_CONFIG_PATH": str(pkgconfig),
+            "PKG_CONFIG_SYSROOT_DIR": str(root),
+        },
+    )
+
+
+def python(step: Step) -> None:
+    """The generator, the harness, and the server as a client sees it."""
+    if not python_tools(step) or not step.setup("-Dtests=false"):
+        step.tally.failed += 1
+        return
+    report = step.build / "pytest.xml"
+    report.unlink(missing_ok=True)
+    step.run(
+        tool("pytest"),
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--junitxml={report}",
+        "tests/unit",
+        "tests/integration",
+        env={"FLEXSC": str(step.build / "cmd" / "flexsc" / "flexsc")},
+    )
+    step.count(report)
+
+
+def address(step: Step) -> None:
+    """Memory errors and undefined behaviour; with the misuse checks."""
+    step.built_and_tested(
+        "-Dbuildtype=debug",
+        "-Doptimization=1",
+        "-Db_sanitize=address,undefined",
+        "-Db_lundef=false",
+        test=("--timeout-multiplier=3",),
+        env={
+            "ASAN_OPTIONS": "abort_on_error=1",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        },
+    )
+
+
+def thread(step: Step) -> None:
+    """Data races."""
+    step.built_and_tested(
+        "-Dbuildtype=debug",
+        "-Doptimization=1",
+        "-Db_sanitize=thread",
+        "-Db_lundef=false",
+        test=("--timeout-multiplier=5", "--no-suite=sync"),
+        env={"TSAN_OPTIONS": "halt_on_error=1"},
+    )
+
+
+def fuzz(step: Step) -> None:
+    """The request path against libFuzzer, for a short while."""
+    if not step.setup("-Dfuzzers=true", env={"CC": "clang"}):
+        step.tally.failed += 1
+        return
+    step.check(
+        step.build / "tests" / "fuzz" / "fuzz_request",
+        "-max_total_time=15",
+        "-max_len=8192",
+        "-print_final_stats=1",
+    )
+
+
+def clang(step: Step) -> None:
+    """The other compiler's warnings, and clang-tidy's."""
+    if not step.setup(env={"CC": "clang"}):
+        step.tally.failed += 1
+        return
+    sources = sorted((ROOT / "lib").rglob("*.c"))
+    sources += sorted((ROOT / "cmd").rglob("*.c"))
+    step.check("run-clang-tidy", "-quiet", "-p", step.build, *sources)
+
+
+def aarch64(step: Step) -> None:
+    """Cross-built; what an emulator of user mode can run, runs."""
+    sysroot = OUT / "sysroot-arm64"
+    if not step.check("scripts/sysroot", sysroot):
+        return
+    cross = OUT / "aarch64.ini"
+    cross.write_text(
+        f"""[binaries]
+c = 'aarch64-linux-gnu-gcc'
+ar = 'aarch64-linux-gnu-ar'
+strip = 'aarch64-linux-gnu-strip'
+pkgconfig = 'pkg-config'
+exe_wrapper = ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu',
+  '-E', 'LD_LIBRARY_PATH={sysroot}/usr/lib/aarch64-linux-gnu']
+[properties]
+sys_root = '{sysroot}'
+pkg_config_libdir = '{sysroot}/usr/lib/aarch64-linux-gnu/pkgconfig'
+[host_machine]
+system = 'linux'
+cpu_family = 'aarch64'
+cpu = 'aarch64'
+endian = 'little'
+"""
+    )
+    step.built_and_tested(
+        f"--cross-file={cross}",
+        test=("--timeout-multiplier=5", "--suite=emulated"),
+        env={"FLEXSC_TEST_SLOWER": "5"},
+    )
+
+
+STEPS: dict[str, Callable[[Step], None]] = {
+    "lint": lint,
+    "release": release,
+    "python": python,
+    "address": address,
+    "thread": thread,
+    "fuzz": fuzz,
+    "clang": clang,
+    "aarch64": aarch64,
+}
+
+
+def run(name: str) -> Tally:
+    log = OUT / f"{name}.log"
+    log.write_text("")
+    step = Step(name, log, Tally())
+    begin = time.monotonic()
+    STEPS[name](step)
+    tally = step.tally
+    print(
+        f"{name:8} {tally.passed:5} passed {tally.failed:3} failed "
+        f"{tally.skipped:3} skipped {time.monotonic() - begin:6.1f} s",
+        flush=True,
+    )
+    if tally.failed:
+        lines = log.read_text(errors="replace").splitlines()
+        print(*lines[-120:], sep="\n", flush=True)
+    return tally
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in STEPS]
+    if unknown:
+        print(f"run.py: no step {unknown[0]!r}; there are: {', '.join(STEPS)}")
+        return 2
+    OUT.mkdir(exist_ok=True)
+    total = Tally()
+    for name in names or STEPS:
+        total.add(run(name))
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return int(total.failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
