@@ -185,7 +185,8 @@ static void execute_waiting(struct pool *pool, struct syscall_thread *thread,
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	int64_t ret;
 
-	thread->unexpected = false;
+	/* A kick while it was asked about isn't meant for what follows. */
+	settle(thread);
 	if (put_by(pool, thread, what))
 		return;
 	pool->blocked++;
