@@ -13,7 +13,7 @@
  *						complete
  *	OPEN_FOLDER	openat2			LIST
  *	LIST		getdents64		SEND, when there are no more
- *	SEND		sendto, read		the connection goes on
+ *	SEND		sendto, read; sendfile	the connection goes on
  *
  * Any stage but SEND may go to SEND with a message (404 ...) instead. A file
  * that the cache keeps begins at LOAD.
