@@ -16,6 +16,14 @@
 
 #include "syscall.h"
 
+/* Whole pages: TSan forgets an unmapped page only if all of it goes. */
+static size_t mapped(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (sizeof(struct flexsc_stats_page) + page - 1) / page * page;
+}
+
 static int publish(void)
 {
 	int fd = memfd_create(FLEXSC_STATS_NAME, MFD_CLOEXEC);
@@ -35,15 +43,15 @@ int flexsc__stats_init(struct flexsc_loop *loop)
 
 	loop->stats_fd = publish();
 	if (loop->stats_fd >= 0)
-		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+		page = mmap(NULL, mapped(), PROT_READ | PROT_WRITE,
 			    MAP_SHARED, loop->stats_fd, 0);
 	if (page == MAP_FAILED)
-		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+		page = mmap(NULL, mapped(), PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return -ENOMEM;
 	/* A child's counting must not show in its parent's page. */
-	madvise(page, sizeof(*page), MADV_DONTFORK);
+	madvise(page, mapped(), MADV_DONTFORK);
 	loop->page = page;
 	loop->stats = &page->stats;
 	page->size = sizeof(*page);
@@ -54,7 +62,7 @@ int flexsc__stats_init(struct flexsc_loop *loop)
 void flexsc__stats_fini(struct flexsc_loop *loop)
 {
 	if (loop->page)
-		munmap(loop->page, sizeof(*loop->page));
+		munmap(loop->page, mapped());
 	if (loop->stats_fd >= 0)
 		close(loop->stats_fd);
 }

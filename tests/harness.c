@@ -48,18 +48,6 @@ const char *__tsan_default_options(void)
 {
 	return "die_after_fork=0:report_thread_leaks=0";
 }
-
-/*
- * liburing maps and unmaps its rings by system calls that TSan doesn't see, so
- * it takes a new ring for the old one of another thread at the same address.
- */
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-	return "race_top:io_uring_\n"
-	       "race:^flexsc__uring_prepare$\n"
-	       "race_top:^collect$\n";
-}
 #endif
 
 void test_register(struct test *test)

@@ -10,6 +10,21 @@
 #define CQ_ENTRIES	8192
 #define SQ_IDLE_MS	1
 
+/*
+ * liburing maps and unmaps without libc, so TSan would hold a ring's memory for
+ * that of an earlier ring of another thread.
+ */
+#if defined(__SANITIZE_THREAD__)
+static char ring_memory;
+void __tsan_acquire(void *addr);
+void __tsan_release(void *addr);
+#define MAPPED()	__tsan_acquire(&ring_memory)
+#define UNMAPS()	__tsan_release(&ring_memory)
+#else
+#define MAPPED()	((void)0)
+#define UNMAPS()	((void)0)
+#endif
+
 #define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
 
 /* Best first; an older kernel takes a later one. */
@@ -80,6 +95,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	err = setup(ring, options, &params);
 	if (err)
 		return err;
+	MAPPED();
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
 	/* The next two are better to have, and not needed. */
@@ -91,6 +107,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 
 void flexsc__ring_fini(struct ring *ring)
 {
+	UNMAPS();
 	io_uring_queue_exit(&ring->uring);
 }
 

@@ -105,9 +105,6 @@ static void note(struct fd_facts *facts, const struct flexsc_entry *entry)
 	uint8_t *fact;
 
 	switch (entry->nr) {
-	case SYS_close:
-		forget(facts, entry->args[0], 0);
-		break;
 	case SYS_fcntl:
 		if (entry->args[1] == F_SETFL)
 			forget(facts, entry->args[0], FD_TIMEOUT);
@@ -151,6 +148,7 @@ static uint8_t need_of(unsigned int nr, const struct table_row *row)
 	case SYS_pwritev2:
 		return FD_WAITS | FD_SEEKS;
 	case SYS_close:
+		return FD_CLOSES;
 	case SYS_fcntl:
 	case SYS_ioctl:
 #ifdef SYS_dup2

@@ -27,7 +27,9 @@ enum fd_fact {
 	FD_NEVER_WAITS = 4,
 	FD_NEVER_SEEKS = 8,
 	FD_TIMEOUT = 16,	/* SO_RCVTIMEO or SO_SNDTIMEO was set */
-	FD_CHANGES = 32,	/* of a call, never of a descriptor */
+	/* Of a call, never of a descriptor. */
+	FD_CHANGES = 32,
+	FD_CLOSES = 64,
 };
 
 struct fd_facts {
@@ -53,6 +55,11 @@ static inline bool fd_check(struct fd_facts *facts,
 	uint8_t need = facts->needs[entry->nr];
 	uint32_t fd = (uint32_t)entry->args[0];
 
+	if (need == FD_CLOSES) {
+		if (fd < facts->size)
+			facts->facts[fd] = 0;
+		return true;
+	}
 	if (!need || (fd < facts->size && (facts->facts[fd] & need) == need))
 		return true;
 	return flexsc__fd_ask(facts, entry, need);
