@@ -10,6 +10,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
+	{ "run", command_run, "run a threaded program exception-less" },
 	{ "serve", command_serve, "serve a folder over HTTP" },
 	{ "check", command_check, "say which engines work here, and why not" },
 	{ "stat", command_stat, "show the counters of a live process" },

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define MACHINE	EM_X86_64
+#elif defined(__aarch64__)
+#define MACHINE	EM_AARCH64
+#endif
+
+/* A mapped file; everything read from it is checked against its size. */
+struct image {
+	const char *data;
+	size_t size;
+};
+
+int program_find(const char *name, char *path, size_t size)
+{
+	const char *dirs = getenv("PATH"), *end;
+
+	if (strchr(name, '/')) {
+		snprintf(path, size, "%s", name);
+		return access(path, X_OK);
+	}
+	for (; dirs && *dirs; dirs = *end ? end + 1 : end) {
+		struct stat file;
+
+		end = strchrnul(dirs, ':');
+		snprintf(path, size, "%.*s/%s", (int)(end - dirs), dirs, name);
+		if (!access(path, X_OK) && !stat(path, &file) &&
+		    S_ISREG(file.st_mode))
+			return 0;
+	}
+	errno = ENOENT;
+	return -1;
+}
+
+static const void *part(const struct image *image, size_t offset, size_t size)
+{
+	if (offset > image->size || size > image->size - offset)
+		return NULL;
+	return image->data + offset;
+}
+
+static const Elf64_Phdr *segment(const struct image *image,
+				 const Elf64_Ehdr *header, Elf64_Word type)
+{
+	for (unsigned int i = 0; i < header->e_phnum; i++) {
+		const Elf64_Phdr *ph = part(
+			image, header->e_phoff + i * sizeof(*ph), sizeof(*ph));
+
+		if (ph && ph->p_type == type)
+			return ph;
+	}
+	return NULL;
+}
+
+/* Sanitizers keep books of stacks and locks that don't survive a switch. */
+static bool is_sanitized(const struct image *image)
+{
+	static const char *const marks[] = { "__asan_init", "__tsan_init",
+					     "__msan_init" };
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+		if (memmem(image->data, image->size, marks[i],
+			   strlen(marks[i]) + 1))
+			return true;
+	return false;
+}
+
+static const char *obstacle(const struct image *image)
+{
+	const Elf64_Ehdr *header = part(image, 0, sizeof(*header));
+
+	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+		return NULL;
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    header->e_machine != MACHINE)
+		return "is made for another kind of machine";
+	if (!segment(image, header, PT_INTERP))
+		return "is statically linked, so nothing can be preloaded; "
+		       "link it dynamically";
+	if (is_sanitized(image))
+		return "is built with a sanitizer, which doesn't know of user "
+		       "threads; build it without";
+	return NULL;
+}
+
+/* The dynamic loader preloads nothing into a program that gains rights. */
+static bool gains_rights(const char *path, const struct stat *file)
+{
+	return (file->st_mode & S_ISUID && file->st_uid != geteuid()) ||
+	       (file->st_mode & S_ISGID && file->st_gid != getegid()) ||
+	       (geteuid() != 0 &&
+		getxattr(path, "security.capability", NULL, 0) > 0);
+}
+
+const char *program_obstacle(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *why = NULL;
+	struct image image;
+	struct stat file;
+	void *data;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &file) && file.st_size > 0) {
+		image.size = (size_t)file.st_size;
+		data = mmap(NULL, image.size, PROT_READ, MAP_PRIVATE, fd, 0);
+		image.data = data;
+		if (gains_rights(path, &file))
+			why = "is set-user-ID, set-group-ID or has "
+			      "capabilities, so nothing is preloaded";
+		else if (data != MAP_FAILED)
+			why = obstacle(&image);
+		if (data != MAP_FAILED)
+			munmap(data, image.size);
+	}
+	close(fd);
+	return why;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* pthread_cancel() wherever a thread can be, and what it leaves behind. */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include "threads.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static atomic_int cleaned;
+static int fds[2];
+static sem_t sem;
+
+static void clean(void *arg)
+{
+	(void)arg;
+	cleaned++;
+}
+
+static void unlock(void *arg)
+{
+	pthread_mutex_unlock(arg);
+	cleaned++;
+}
+
+static void *in_read(void *arg)
+{
+	char byte;
+
+	pthread_cleanup_push(clean, NULL);
+	CHECK_EQ(read(fds[0], &byte, 1), 1);
+	pthread_cleanup_pop(1);
+	return arg;
+}
+
+static void *in_poll(void *arg)
+{
+	struct pollfd fd = { fds[0], POLLIN, 0 };
+
+	pthread_cleanup_push(clean, NULL);
+	poll(&fd, 1, -1);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void *in_sleep(void *arg)
+{
+	pthread_cleanup_push(clean, NULL);
+	sleep(100);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void *in_sem_wait(void *arg)
+{
+	pthread_cleanup_push(clean, NULL);
+	sem_wait(&sem);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void *in_cond_wait(void *arg)
+{
+	pthread_mutex_lock(&mutex);
+	pthread_cleanup_push(unlock, &mutex);
+	for (;;)
+		pthread_cond_wait(&cond, &mutex);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void *nested(void *arg)
+{
+	pthread_join(start(in_sleep, NULL), NULL);
+	return arg;
+}
+
+static void *in_join(void *arg)
+{
+	pthread_cleanup_push(clean, NULL);
+	nested(arg);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void *in_pause(void *arg)
+{
+	pthread_cleanup_push(clean, NULL);
+	pause();
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void cancel_in(void *(*run)(void *))
+{
+	pthread_t thread = start(run, NULL);
+	int before = cleaned;
+
+	settle();
+	CHECK_EQ(pthread_cancel(thread), 0);
+	CHECK(join(thread) == PTHREAD_CANCELED);
+	CHECK_EQ(cleaned, before + 1);
+}
+
+TEST(a_thread_that_waits_is_cancelled)
+{
+	CHECK_EQ(pipe(fds), 0);
+	sem_init(&sem, 0, 0);
+	cancel_in(in_read);
+	cancel_in(in_poll);
+	cancel_in(in_sleep);
+	cancel_in(in_sem_wait);
+	cancel_in(in_cond_wait);
+	CHECK_EQ(pthread_mutex_trylock(&mutex), 0);
+	cancel_in(in_join);
+	cancel_in(in_pause);
+}
+
+static void *two_reads(void *arg)
+{
+	char byte;
+
+	CHECK_EQ(read(fds[0], &byte, 1), 1);
+	*(char *)arg = byte;
+	read(fds[0], &byte, 1);
+	return NULL;
+}
+
+TEST(data_that_was_read_is_not_lost_to_cancellation)
+{
+	if (!preloaded())
+		SKIP("glibc loses it: its bug 12683");
+	for (int i = 0; i < 200; i++) {
+		char got = 0, byte = 'x', left = 0;
+		pthread_t thread;
+
+		CHECK_EQ(pipe(fds), 0);
+		thread = start(two_reads, &got);
+		usleep((useconds_t)(test_random() % 300));
+		CHECK_EQ(write(fds[1], &byte, 1), 1);
+		pthread_cancel(thread);
+		join(thread);
+		close(fds[1]);
+		/* Either the thread has it or the pipe does. */
+		CHECK_EQ(read(fds[0], &left, 1) == 1, got != 'x');
+		close(fds[0]);
+	}
+}
+
+static atomic_bool begun, go;
+
+static void *disabled(void *arg)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	begun = true;
+	while (!go)
+		usleep(1000);
+	CHECK_EQ(usleep(1000), 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+	pthread_testcancel();
+	return arg;
+}
+
+TEST(a_disabled_cancellation_waits)
+{
+	pthread_t thread = start(disabled, NULL);
+
+	while (!begun)
+		usleep(1000);
+	pthread_cancel(thread);
+	settle();
+	go = true;
+	CHECK(join(thread) == PTHREAD_CANCELED);
+}
+
+static void *spin(void *arg)
+{
+	int type;
+
+	pthread_cleanup_push(clean, NULL);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	begun = true;
+	for (;;)
+		;
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+TEST(an_asynchronous_cancellation_interrupts)
+{
+	pthread_t thread = start(spin, NULL);
+
+	while (!begun)
+		usleep(1000);
+	pthread_cancel(thread);
+	CHECK(join(thread) == PTHREAD_CANCELED);
+	CHECK_EQ(cleaned, 1);
+}
+
+static pthread_key_t key;
+
+static void *has_key(void *arg)
+{
+	pthread_setspecific(key, arg);
+	sleep(100);
+	return arg;
+}
+
+TEST(destructors_run_after_cancellation)
+{
+	pthread_t thread;
+	int here;
+
+	pthread_key_create(&key, clean);
+	thread = start(has_key, &here);
+	settle();
+	pthread_cancel(thread);
+	join(thread);
+	CHECK_EQ(cleaned, 1);
+}
+
+static void *be_cancelled(void *arg)
+{
+	sem_post(arg);
+	for (;;)
+		usleep(100);
+	return NULL;
+}
+
+TEST(many_are_cancelled)
+{
+	for (int i = 0; i < 20; i++) {
+		pthread_t threads[20];
+
+		sem_init(&sem, 0, 0);
+		for (int j = 0; j < 20; j++)
+			threads[j] = start(be_cancelled, &sem);
+		for (int j = 0; j < 20; j++)
+			pthread_cancel(threads[j]);
+		for (int j = 0; j < 20; j++)
+			CHECK(join(threads[j]) == PTHREAD_CANCELED);
+	}
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of threads and of the process: birth, end, fork, exec, identity. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+static void *same(void *arg)
+{
+	return arg;
+}
+
+TEST(thousands_come_and_go)
+{
+	unsigned int tasks;
+
+	join(start(same, NULL));
+	tasks = count_tasks();
+	for (long i = 0; i < 3000; i++)
+		CHECK(join(start(same, (void *)i)) == (void *)i);
+	CHECK(falls_to(count_tasks, tasks + 2));
+}
+
+static atomic_int alive;
+static atomic_bool leave;
+
+static void *live(void *arg)
+{
+	alive++;
+	while (!leave)
+		usleep(20000);
+	return arg;
+}
+
+TEST(a_thousand_live_at_once)
+{
+	pthread_t threads[1000];
+
+	for (int i = 0; i < 1000; i++)
+		threads[i] = start(live, NULL);
+	while (alive < 1000)
+		usleep(1000);
+	leave = true;
+	for (int i = 0; i < 1000; i++)
+		join(threads[i]);
+}
+
+static void *create_more(void *arg)
+{
+	long depth = (long)arg;
+
+	if (depth) {
+		join(start(create_more, (void *)(depth - 1)));
+		join(start(create_more, (void *)(depth - 1)));
+	}
+	alive++;
+	return arg;
+}
+
+TEST(threads_create_threads)
+{
+	create_more((void *)7L);
+	CHECK_EQ(alive, 255);
+}
+
+TEST(a_detached_thread_goes_by_itself)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	unsigned int tasks;
+
+	join(start(same, NULL));
+	tasks = count_tasks();
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	leave = true;
+	for (int i = 0; i < 100; i++)
+		CHECK_EQ(pthread_create(&thread, &attr, live, NULL), 0);
+	while (alive < 100)
+		usleep(1000);
+	CHECK(falls_to(count_tasks, tasks + 2));
+}
+
+static void *look_at_stack(void *arg)
+{
+	pthread_attr_t attr;
+	size_t size;
+	void *low;
+	char here;
+
+	usleep(100);
+	CHECK_EQ(pthread_getattr_np(pthread_self(), &attr), 0);
+	CHECK_EQ(pthread_attr_getstack(&attr, &low, &size), 0);
+	CHECK(&here > (char *)low && &here < (char *)low + size);
+	CHECK(size >= (size_t)arg);
+	pthread_attr_destroy(&attr);
+	return NULL;
+}
+
+static int use_stack(size_t bytes)
+{
+	volatile char array[4096];
+
+	array[0] = (char)bytes;
+	if (bytes > 8192)
+		return use_stack(bytes - 4096 - 64) + array[0];
+	return array[0];
+}
+
+static void *use_most_of_stack(void *arg)
+{
+	look_at_stack(arg);
+	use_stack((size_t)arg - 24576);
+	usleep(100);
+	return NULL;
+}
+
+TEST(a_stack_is_as_large_as_asked_for)
+{
+	static const size_t sizes[] = { 65536, 1 << 20, 64 << 20 };
+
+	for (size_t i = 0; i < 3; i++) {
+		pthread_attr_t attr;
+		pthread_t thread;
+
+		pthread_attr_init(&attr);
+		CHECK_EQ(pthread_attr_setstacksize(&attr, sizes[i]), 0);
+		CHECK_EQ(pthread_create(&thread, &attr, use_most_of_stack,
+					(void *)sizes[i]), 0);
+		join(thread);
+	}
+}
+
+TEST(a_stack_can_be_the_program_s)
+{
+	size_t size = 256 << 10;
+	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	CHECK(memory != MAP_FAILED);
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstack(&attr, memory, size), 0);
+	CHECK_EQ(pthread_create(&thread, &attr, use_most_of_stack,
+				(void *)size), 0);
+	join(thread);
+	munmap(memory, size);
+}
+
+static void *exit_later(void *arg)
+{
+	settle();
+	exit((int)(long)arg);
+}
+
+static void *exit_deep(void *arg)
+{
+	use_stack(20000);
+	usleep(100);
+	pthread_exit(arg);
+}
+
+TEST(pthread_exit_ends_a_thread)
+{
+	CHECK(join(start(exit_deep, &alive)) == &alive);
+}
+
+static int status_of(void (*run)(void))
+{
+	int pid = fork(), status;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		run();
+		_exit(99);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void main_leaves(void)
+{
+	start(exit_later, (void *)42L);
+	pthread_exit(NULL);
+}
+
+static void *only_leave(void *arg)
+{
+	settle();
+	return arg;
+}
+
+static void all_leave(void)
+{
+	start(only_leave, NULL);
+	pthread_exit(NULL);
+}
+
+static void exit_from_thread(void)
+{
+	start(exit_later, (void *)17L);
+	for (;;)
+		pause();
+}
+
+TEST(the_process_ends_as_natively)
+{
+	CHECK_EQ(status_of(main_leaves), 42);
+	CHECK_EQ(status_of(all_leave), 0);
+	CHECK_EQ(status_of(exit_from_thread), 17);
+}
+
+static atomic_int prepared, in_parent;
+
+static void prepare(void)
+{
+	prepared++;
+}
+
+static void parent(void)
+{
+	in_parent++;
+}
+
+static void *fork_here(void *arg)
+{
+	int status, pid;
+
+	usleep(100);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		/* A child begins anew, with threads if it likes. */
+		for (int i = 0; i < 10; i++)
+			join(start(same, NULL));
+		usleep(1000);
+		_exit(getpid() == syscall(SYS_gettid) ? 7 : 8);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 7);
+	return arg;
+}
+
+TEST(fork_from_any_thread)
+{
+	pthread_t threads[8];
+
+	CHECK_EQ(pthread_atfork(prepare, parent, NULL), 0);
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(fork_here, NULL);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+	CHECK_EQ(prepared, 8);
+	CHECK_EQ(in_parent, 8);
+}
+
+extern char **environ;
+
+static void *spawn_here(void *arg)
+{
+	char *words[] = { (char *)"sh", (char *)"-c", (char *)"exit 5", NULL };
+	int status, pid;
+	char line[16];
+	FILE *pipe;
+
+	CHECK_EQ(posix_spawnp(&pid, "sh", NULL, NULL, words, environ), 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(WEXITSTATUS(status), 5);
+	CHECK_EQ(WEXITSTATUS(system("exit 6")), 6);
+	pipe = popen("echo heard", "r");
+	CHECK(pipe && fgets(line, sizeof(line), pipe));
+	CHECK_EQ(strcmp(line, "heard\n"), 0);
+	CHECK_EQ(pclose(pipe), 0);
+	pid = vfork();
+	if (!pid) {
+		execlp("sh", "sh", "-c", "exit 4", NULL);
+		_exit(1);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(WEXITSTATUS(status), 4);
+	return arg;
+}
+
+TEST(other_programs_are_started_from_any_thread)
+{
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(spawn_here, NULL);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static void *exec_here(void *arg)
+{
+	usleep(100);
+	execlp("sh", "sh", "-c", "exit 33", NULL);
+	return arg;
+}
+
+static void exec_from_thread(void)
+{
+	start(live, NULL);
+	join(start(exec_here, NULL));
+}
+
+TEST(exec_from_a_thread_replaces_the_process)
+{
+	CHECK_EQ(status_of(exec_from_thread), 33);
+}
+
+static void *ids_are_mine(void *arg)
+{
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+	char name[16], path[64], line[32] = "";
+	FILE *file;
+
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQ(syscall(SYS_gettid), tid);
+		CHECK_EQ(gettid(), tid);
+		usleep(100);
+	}
+	snprintf(name, sizeof(name), "name-%d", tid);
+	CHECK_EQ(pthread_setname_np(pthread_self(), name), 0);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
+	file = fopen(path, "r");
+	CHECK(file && fgets(line, sizeof(line), file));
+	fclose(file);
+	CHECK_EQ(strncmp(line, name, strlen(name)), 0);
+	prctl(PR_GET_NAME, line);
+	CHECK_EQ(strcmp(line, name), 0);
+	return arg;
+}
+
+TEST(a_thread_has_one_identity)
+{
+	pthread_t threads[8];
+
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(ids_are_mine, NULL);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+}
+
+static void *see_new_user(void *arg)
+{
+	while (geteuid() == 0)
+		usleep(100);
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQ(geteuid(), 65534);
+		CHECK_EQ(access("/root", R_OK), -1);
+		usleep(100);
+	}
+	return arg;
+}
+
+static void *change_user(void *arg)
+{
+	CHECK_EQ(setgid(65534), 0);
+	CHECK_EQ(setuid(65534), 0);
+	CHECK_EQ(getuid(), 65534);
+	return arg;
+}
+
+TEST(a_change_of_user_reaches_all_threads)
+{
+	pthread_t threads[16];
+
+	if (geteuid())
+		SKIP("only root can become somebody else");
+	for (int i = 0; i < 16; i++)
+		threads[i] = start(see_new_user, NULL);
+	settle();
+	join(start(change_user, NULL));
+	for (int i = 0; i < 16; i++)
+		join(threads[i]);
+	CHECK_EQ(getuid(), 65534);
+}
+
+static void *affinity(void *arg)
+{
+	cpu_set_t was, one, now;
+	int cpu = 0;
+
+	CHECK_EQ(pthread_getaffinity_np(pthread_self(), sizeof(was), &was), 0);
+	while (!CPU_ISSET(cpu, &was))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof(one), &one), 0);
+	usleep(100);
+	CHECK_EQ(sched_getaffinity(0, sizeof(now), &now), 0);
+	CHECK(CPU_EQUAL(&now, &one));
+	CHECK(sched_getcpu() >= 0);
+	return arg;
+}
+
+TEST(affinity_is_a_thread_s_own)
+{
+	cpu_set_t before, after;
+
+	sched_getaffinity(0, sizeof(before), &before);
+	join(start(affinity, NULL));
+	sched_getaffinity(0, sizeof(after), &after);
+	CHECK(CPU_EQUAL(&before, &after));
+}
+
+static pthread_key_t key;
+static __thread int local = 5;
+static atomic_int destroyed;
+
+static void destroy(void *arg)
+{
+	usleep(100);
+	destroyed += arg == &key;
+}
+
+static void *use_locals(void *arg)
+{
+	pthread_setspecific(key, &key);
+	for (int i = 0; i < 50; i++) {
+		CHECK_EQ(local, 5 + i);
+		local++;
+		errno = i;
+		usleep(10);
+		CHECK_EQ(errno, i);
+		CHECK(pthread_getspecific(key) == &key);
+	}
+	return arg;
+}
+
+TEST(locals_stay_with_their_thread)
+{
+	pthread_t threads[16];
+
+	pthread_key_create(&key, destroy);
+	for (int i = 0; i < 16; i++)
+		threads[i] = start(use_locals, NULL);
+	for (int i = 0; i < 16; i++)
+		join(threads[i]);
+	CHECK_EQ(destroyed, 16);
+	CHECK_EQ(local, 5);
+}
+
+static unsigned int rounding(void)
+{
+	unsigned int mxcsr;
+	unsigned short control;
+
+	__asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
+	__asm__ volatile("fnstcw %0" : "=m"(control));
+	return (mxcsr & 0x6000) | (control & 0xc00);
+}
+
+static void *round_as_told(void *arg)
+{
+	unsigned int mode = (unsigned int)(long)arg & 3;
+	unsigned int mxcsr = 0x1f80 | mode << 13;
+	unsigned short control = (unsigned short)(0x37f | mode << 10);
+
+	__asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+	__asm__ volatile("fldcw %0" : : "m"(control));
+	for (int i = 0; i < 200; i++) {
+		CHECK_EQ(rounding(), mode << 13 | mode << 10);
+		usleep(10);
+	}
+	return NULL;
+}
+
+TEST(floating_point_modes_stay_with_their_thread)
+{
+	pthread_t threads[8];
+
+	for (long i = 0; i < 8; i++)
+		threads[i] = start(round_as_told, (void *)i);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+}
+
+TEST(out_of_memory_is_an_error_code)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	join(start(same, NULL));
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, 1UL << 46), 0);
+	CHECK_EQ(pthread_create(&thread, &attr, same, NULL), EAGAIN);
+	join(start(same, NULL));
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/* Signals: who gets them, where handlers run, what they interrupt. */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+static atomic_int handled;
+static __thread int mine;
+static atomic_int where;
+static _Atomic pthread_t ran_in;
+static int fds[2];
+
+static void count(int signo)
+{
+	(void)signo;
+	handled++;
+	where = mine;
+	ran_in = pthread_self();
+}
+
+static void install(int signo, int flags)
+{
+	struct sigaction action = { .sa_handler = count, .sa_flags = flags };
+
+	CHECK_EQ(sigaction(signo, &action, NULL), 0);
+}
+
+static void *blocked_read(void *arg)
+{
+	char byte;
+	ssize_t n;
+
+	mine = 7;
+	n = read(fds[0], &byte, 1);
+	*(int *)arg = n < 0 ? -errno : (int)n;
+	return NULL;
+}
+
+TEST(a_handler_runs_in_its_thread_and_ends_a_call)
+{
+	pthread_t thread;
+	int result;
+
+	CHECK_EQ(pipe(fds), 0);
+	install(SIGUSR1, 0);
+	thread = start(blocked_read, &result);
+	settle();
+	CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+	join(thread);
+	CHECK_EQ(result, -EINTR);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(where, 7);
+	CHECK(pthread_equal(ran_in, thread));
+}
+
+TEST(a_restarted_call_goes_on)
+{
+	pthread_t thread;
+	int result;
+
+	CHECK_EQ(pipe(fds), 0);
+	install(SIGUSR1, SA_RESTART);
+	thread = start(blocked_read, &result);
+	settle();
+	for (int i = 0; i < 20; i++) {
+		pthread_kill(thread, SIGUSR1);
+		usleep(2000);
+	}
+	CHECK(handled > 0);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	join(thread);
+	CHECK_EQ(result, 1);
+}
+
+static void *other_waits(void *arg)
+{
+	struct pollfd fd = { fds[0], POLLIN, 0 };
+	struct timespec long_time = { 100, 0 }, rest = { 0 };
+
+	CHECK_EQ(poll(&fd, 1, -1), -1);
+	CHECK_EQ(errno, EINTR);
+	CHECK_EQ(nanosleep(&long_time, &rest), -1);
+	CHECK_EQ(errno, EINTR);
+	CHECK(rest.tv_sec >= 98 && rest.tv_sec < 100);
+	CHECK(sleep(100) >= 98);
+	CHECK_EQ(sem_wait(arg), -1);
+	CHECK_EQ(errno, EINTR);
+	CHECK_EQ(pause(), -1);
+	CHECK_EQ(errno, EINTR);
+	return NULL;
+}
+
+TEST(every_kind_of_wait_is_interrupted)
+{
+	pthread_t thread;
+	sem_t sem;
+
+	CHECK_EQ(pipe(fds), 0);
+	sem_init(&sem, 0, 0);
+	install(SIGUSR1, 0);
+	thread = start(other_waits, &sem);
+	for (int i = 0; i < 5; i++) {
+		settle();
+		settle();
+		pthread_kill(thread, SIGUSR1);
+	}
+	join(thread);
+	CHECK_EQ(handled, 5);
+}
+
+static atomic_bool begun;
+
+static void *spin(void *arg)
+{
+	mine = 9;
+	begun = true;
+	while (!handled)
+		;
+	return arg;
+}
+
+TEST(a_thread_that_computes_is_interrupted)
+{
+	pthread_t thread;
+
+	install(SIGUSR1, 0);
+	thread = start(spin, NULL);
+	while (!begun)
+		usleep(100);
+	pthread_kill(thread, SIGUSR1);
+	join(thread);
+	CHECK_EQ(where, 9);
+}
+
+static void *raise_here(void *arg)
+{
+	CHECK_EQ(raise(SIGUSR1), 0);
+	CHECK_EQ(handled, 1);
+	CHECK(pthread_equal(ran_in, pthread_self()));
+	CHECK_EQ(pthread_kill(pthread_self(), SIGUSR1), 0);
+	CHECK_EQ(handled, 2);
+	return arg;
+}
+
+TEST(a_signal_to_oneself_arrives_at_once)
+{
+	install(SIGUSR1, 0);
+	join(start(raise_here, NULL));
+}
+
+static void block(int how, int signo)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	CHECK_EQ(pthread_sigmask(how, &set, NULL), 0);
+}
+
+static void *block_and_sleep(void *arg)
+{
+	sigset_t now;
+
+	block(SIG_BLOCK, SIGUSR1);
+	begun = true;
+	/* Through waits, and changes of carriers. */
+	for (int i = 0; i < 50; i++)
+		usleep(1000);
+	CHECK_EQ(handled, 0);
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	CHECK(sigismember(&now, SIGUSR1) && !sigismember(&now, SIGUSR2));
+	sigpending(&now);
+	CHECK(sigismember(&now, SIGUSR1));
+	block(SIG_UNBLOCK, SIGUSR1);
+	CHECK_EQ(handled, 1);
+	return arg;
+}
+
+TEST(a_blocked_signal_waits)
+{
+	pthread_t thread;
+
+	install(SIGUSR1, 0);
+	thread = start(block_and_sleep, NULL);
+	while (!begun)
+		usleep(100);
+	pthread_kill(thread, SIGUSR1);
+	join(thread);
+	CHECK_EQ(handled, 1);
+}
+
+static void *inherit(void *arg)
+{
+	sigset_t now;
+
+	usleep(1000);
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	CHECK(sigismember(&now, SIGUSR1) && !sigismember(&now, SIGUSR2));
+	return arg;
+}
+
+TEST(a_new_thread_inherits_the_mask)
+{
+	handled = 1;
+	join(start(spin, NULL));
+	block(SIG_BLOCK, SIGUSR1);
+	join(start(inherit, NULL));
+}
+
+static void *wait_for_signal(void *arg)
+{
+	sigset_t set;
+	int signo;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(sigwait(&set, &signo), 0);
+	*(int *)arg = signo;
+	return NULL;
+}
+
+TEST(a_thread_that_waits_for_signals_gets_the_process_s)
+{
+	pthread_t thread;
+	int signo = 0;
+
+	block(SIG_BLOCK, SIGTERM);
+	block(SIG_BLOCK, SIGUSR2);
+	thread = start(wait_for_signal, &signo);
+	settle();
+	CHECK_EQ(kill(getpid(), SIGTERM), 0);
+	join(thread);
+	CHECK_EQ(signo, SIGTERM);
+}
+
+TEST(the_process_s_signal_reaches_a_thread_that_takes_it)
+{
+	pthread_t thread;
+	int result;
+
+	CHECK_EQ(pipe(fds), 0);
+	install(SIGUSR1, 0);
+	thread = start(blocked_read, &result);
+	settle();
+	block(SIG_BLOCK, SIGUSR1);
+	CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+	join(thread);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(result, -EINTR);
+	CHECK(pthread_equal(ran_in, thread));
+}
+
+static void *sleep_long(void *arg)
+{
+	sleep(100);
+	return arg;
+}
+
+TEST(a_signal_without_a_handler_ends_the_process)
+{
+	int pid = fork(), status;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		start(sleep_long, NULL);
+		sleep_long(NULL);
+		_exit(1);
+	}
+	settle();
+	settle();
+	CHECK_EQ(kill(pid, SIGTERM), 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+
+static __thread void *volatile stack_seen;
+
+static void see_stack(int signo)
+{
+	int here;
+
+	(void)signo;
+	stack_seen = &here;
+	handled++;
+}
+
+static void *use_alternate_stack(void *arg)
+{
+	stack_t stack = { .ss_sp = arg, .ss_size = 65536 }, now;
+
+	CHECK_EQ(sigaltstack(&stack, NULL), 0);
+	for (int i = 0; i < 10; i++)
+		usleep(100);
+	raise(SIGUSR1);
+	CHECK((char *)stack_seen > (char *)arg &&
+	      (char *)stack_seen < (char *)arg + 65536);
+	CHECK_EQ(sigaltstack(NULL, &now), 0);
+	CHECK(now.ss_sp == arg);
+	return NULL;
+}
+
+TEST(a_thread_has_its_own_signal_stack)
+{
+	struct sigaction action = { .sa_handler = see_stack,
+				    .sa_flags = SA_ONSTACK };
+	static char stacks[2][65536];
+	pthread_t a, b;
+
+	sigaction(SIGUSR1, &action, NULL);
+	a = start(use_alternate_stack, stacks[0]);
+	b = start(use_alternate_stack, stacks[1]);
+	join(a);
+	join(b);
+	CHECK_EQ(handled, 2);
+}
+
+static __thread sigjmp_buf jump;
+
+static void leap(int signo)
+{
+	siglongjmp(jump, signo);
+}
+
+static void *fault(void *arg)
+{
+	usleep(1000);
+	if (!sigsetjmp(jump, 1)) {
+		*(volatile int *)arg = 1;
+		CHECK(false);
+	}
+	for (int i = 0; i < 10; i++)
+		usleep(100);
+	return NULL;
+}
+
+TEST(a_fault_is_handled_where_it_happens)
+{
+	struct sigaction action = { .sa_handler = leap };
+	pthread_t a, b;
+
+	sigaction(SIGSEGV, &action, NULL);
+	a = start(fault, NULL);
+	b = start(fault, NULL);
+	join(a);
+	join(b);
+	/* Again: the first jumped out of its handler. */
+	join(start(fault, NULL));
+}
+
+static void *work_under_fire(void *arg)
+{
+	for (int i = 0; i < 3000; i++) {
+		char byte = (char)i, got;
+
+		CHECK_EQ(write(((int *)arg)[1], &byte, 1), 1);
+		CHECK_EQ(read(((int *)arg)[0], &got, 1), 1);
+		CHECK_EQ(got, byte);
+		if (i % 100 == 0)
+			usleep(10);
+	}
+	return NULL;
+}
+
+TEST(a_rain_of_signals_disturbs_nothing)
+{
+	struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { 0 };
+	pthread_t threads[4];
+	int pipes[4][2];
+
+	install(SIGALRM, SA_RESTART);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; i < 4; i++) {
+		CHECK_EQ(pipe(pipes[i]), 0);
+		threads[i] = start(work_under_fire, pipes[i]);
+	}
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+	setitimer(ITIMER_REAL, &never, NULL);
+	CHECK(handled > 10);
+}
+
+TEST(handlers_are_asked_for_and_given_back)
+{
+	struct sigaction action, was;
+
+	install(SIGUSR1, SA_RESTART);
+	handled = 1;
+	join(start(spin, NULL));
+	CHECK_EQ(sigaction(SIGUSR1, NULL, &was), 0);
+	CHECK(was.sa_handler == count && was.sa_flags & SA_RESTART);
+	action = (struct sigaction){ .sa_handler = SIG_IGN };
+	CHECK_EQ(sigaction(SIGUSR1, &action, &was), 0);
+	CHECK(was.sa_handler == count);
+	CHECK_EQ(sigaction(SIGUSR1, NULL, &was), 0);
+	CHECK(was.sa_handler == SIG_IGN);
+	handled = 0;
+	raise(SIGUSR1);
+	CHECK_EQ(handled, 0);
+	install(SIGUSR1, (int)SA_RESETHAND);
+	raise(SIGUSR1);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(sigaction(SIGUSR1, NULL, &was), 0);
+	CHECK(was.sa_handler == SIG_DFL);
+}

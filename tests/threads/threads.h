@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For tests that are plain programs with threads: each runs natively, which is
+ * the oracle, and with FlexSC-Threads preloaded, which it can't tell.
+ */
+#ifndef FLEXSC_TESTS_THREADS_H
+#define FLEXSC_TESTS_THREADS_H
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../harness.h"
+
+static inline pthread_t start(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, run, arg), 0);
+	return thread;
+}
+
+static inline void *join(pthread_t thread)
+{
+	void *ret;
+
+	CHECK_EQ(pthread_join(thread, &ret), 0);
+	return ret;
+}
+
+/* The time so many milliseconds from now. */
+static inline struct timespec in_ms(clockid_t clock, long ms)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	time.tv_sec += ms / 1000;
+	time.tv_nsec += ms % 1000 * 1000000;
+	if (time.tv_nsec >= 1000000000) {
+		time.tv_sec++;
+		time.tv_nsec -= 1000000000;
+	}
+	return time;
+}
+
+/* Is FlexSC-Threads preloaded? */
+static inline bool preloaded(void)
+{
+	const char *libraries = getenv("LD_PRELOAD");
+
+	return libraries && strstr(libraries, "libflexsc-threads");
+}
+
+/* Long enough for another thread to have begun to wait. */
+static inline void settle(void)
+{
+	usleep(20000);
+}
+
+#endif /* FLEXSC_TESTS_THREADS_H */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What x86-64 has for switching: the FS base is a thread's TLS, the GS base is
+ * unused by programs, so it says which kernel thread one is on. switch.S has
+ * the switch itself.
+ */
+#ifndef FLEXSC_THREADS_CONTEXT_H
+#define FLEXSC_THREADS_CONTEXT_H
+
+#include <asm/prctl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "syscall.h"
+
+/* May user mode write the bases? Set once, before the first switch. */
+extern bool flexsc__fsgsbase;
+
+#ifndef HWCAP2_FSGSBASE
+#define HWCAP2_FSGSBASE	(1 << 1)
+#endif
+
+static inline void context_probe(void)
+{
+	flexsc__fsgsbase = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
+}
+
+/*
+ * Leave this stack, its pointer in *from, for the one whose pointer is "to",
+ * with this FS base. Returns when somebody switches back.
+ */
+void flexsc__switch(void **from, void *to, uint64_t fs);
+void flexsc__begin(void);
+
+static inline uint64_t context_fs(void)
+{
+	uint64_t fs;
+
+	/* glibc's TCB begins with a pointer to itself. */
+	__asm__("mov %%fs:0, %0" : "=r"(fs));
+	return fs;
+}
+
+static inline void context_set_fs(uint64_t fs)
+{
+	if (flexsc__fsgsbase)
+		__asm__ volatile("wrfsbase %0" : : "r"(fs));
+	else
+		raw_syscall(SYS_arch_prctl, ARCH_SET_FS, fs, 0, 0, 0, 0);
+}
+
+static inline void context_set_gs(void *base)
+{
+	if (flexsc__fsgsbase)
+		__asm__ volatile("wrgsbase %0" : : "r"(base));
+	else
+		raw_syscall(SYS_arch_prctl, ARCH_SET_GS, (uintptr_t)base, 0, 0,
+			    0, 0);
+}
+
+static inline void *context_gs(void)
+{
+	uint64_t base = 0;
+
+	if (flexsc__fsgsbase)
+		__asm__ volatile("rdgsbase %0" : "=r"(base));
+	else
+		raw_syscall(SYS_arch_prctl, ARCH_GET_GS, PTR(&base), 0, 0, 0,
+			    0);
+	return (void *)base;
+}
+
+/* The word at the GS base, which is not null. Never kept across a switch. */
+static inline void *context_gs_word(void)
+{
+	void *word;
+
+	__asm__ volatile("mov %%gs:0, %0" : "=r"(word));
+	return word;
+}
+
+/* A stack pointer that begins fn(arg) on the stack that ends at top. */
+static inline void *context_init(void *top, void (*fn)(void *), void *arg)
+{
+	uint64_t *sp = (uint64_t *)((uintptr_t)top & ~(uintptr_t)15);
+
+	*--sp = (uintptr_t)flexsc__begin;
+	*--sp = 0;			/* rbp */
+	*--sp = (uintptr_t)fn;		/* rbx */
+	*--sp = (uintptr_t)arg;		/* r12 */
+	*--sp = 0;
+	*--sp = 0;
+	*--sp = 0;			/* r15 */
+	*--sp = 0x037f00001f80;		/* what the ABI starts with */
+	return sp;
+}
+
+#endif /* FLEXSC_THREADS_CONTEXT_H */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * r11 has a struct real (preload/home_stub.h), whose function gets all
+ * arguments as they came: integers, vectors, and how many of those there are,
+ * for functions with "...".
+ *
+ * flexsc__home_stub calls it, with the arguments that are in registers, and
+ * keeps the user thread at home until it returns. flexsc__home_jump jumps to
+ * it, for those that return twice or have more arguments.
+ */
+	.macro save
+	movq	%rdi, (%rsp)
+	movq	%rsi, 8(%rsp)
+	movq	%rdx, 16(%rsp)
+	movq	%rcx, 24(%rsp)
+	movq	%r8, 32(%rsp)
+	movq	%r9, 40(%rsp)
+	movq	%rax, 48(%rsp)
+	movups	%xmm0, 64(%rsp)
+	movups	%xmm1, 80(%rsp)
+	movups	%xmm2, 96(%rsp)
+	movups	%xmm3, 112(%rsp)
+	movups	%xmm4, 128(%rsp)
+	movups	%xmm5, 144(%rsp)
+	movups	%xmm6, 160(%rsp)
+	movups	%xmm7, 176(%rsp)
+	.endm
+
+	.macro restore
+	movq	(%rsp), %rdi
+	movq	8(%rsp), %rsi
+	movq	16(%rsp), %rdx
+	movq	24(%rsp), %rcx
+	movq	32(%rsp), %r8
+	movq	40(%rsp), %r9
+	movq	48(%rsp), %rax
+	movups	64(%rsp), %xmm0
+	movups	80(%rsp), %xmm1
+	movups	96(%rsp), %xmm2
+	movups	112(%rsp), %xmm3
+	movups	128(%rsp), %xmm4
+	movups	144(%rsp), %xmm5
+	movups	160(%rsp), %xmm6
+	movups	176(%rsp), %xmm7
+	.endm
+
+	.text
+	.globl flexsc__home_stub
+	.hidden flexsc__home_stub
+	.type flexsc__home_stub, @function
+	.p2align 4
+flexsc__home_stub:
+	.cfi_startproc
+	pushq	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset rbp, -16
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	pushq	%rbx
+	.cfi_offset rbx, -24
+	subq	$200, %rsp
+	save
+	movq	%r11, %rdi
+	callq	flexsc__stay_home
+	movq	%rdx, %rbx
+	movq	%rax, %r11
+	restore
+	callq	*%r11
+	movq	%rax, (%rsp)
+	movq	%rbx, %rdi
+	callq	flexsc__stayed_home
+	movq	(%rsp), %rax
+	addq	$200, %rsp
+	popq	%rbx
+	.cfi_restore rbx
+	popq	%rbp
+	.cfi_def_cfa rsp, 8
+	.cfi_restore rbp
+	ret
+	.cfi_endproc
+	.size flexsc__home_stub, . - flexsc__home_stub
+
+	.globl flexsc__home_jump
+	.hidden flexsc__home_jump
+	.type flexsc__home_jump, @function
+	.p2align 4
+flexsc__home_jump:
+	.cfi_startproc
+	subq	$200, %rsp
+	.cfi_def_cfa_offset 208
+	save
+	movq	%r11, %rdi
+	callq	flexsc__go_home
+	movq	%rax, %r11
+	restore
+	addq	$200, %rsp
+	.cfi_def_cfa_offset 8
+	jmpq	*%r11
+	.cfi_endproc
+	.size flexsc__home_jump, . - flexsc__home_jump
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where libc's patched places jump to. Each has a slot here, filled when it is
+ * patched (sites.c): the instructions that the jump replaced, then
+ *
+ *	mov $number, %ecx
+ *	jmp flexsc__slot_common
+ *
+ * The kernel would have preserved everything but rax, rcx and r11, and what
+ * lies in the red zone, so this does too. It looks to the unwinder like a
+ * function that was called from the place it goes on at.
+ */
+
+	.section .text.flexsc_slots, "ax", @progbits
+	.globl flexsc__slots
+	.hidden flexsc__slots
+	.balign 4096
+flexsc__slots:
+	.fill 4096 * 6, 1, 0xcc
+
+	.text
+	.globl flexsc__slot_common
+	.hidden flexsc__slot_common
+	.type flexsc__slot_common, @function
+	.p2align 4
+flexsc__slot_common:
+	.cfi_startproc
+	.cfi_def_cfa rsp, 0
+	leaq	flexsc__slot_returns(%rip), %r11
+	movq	(%r11, %rcx, 8), %r11
+	leaq	-128(%rsp), %rsp
+	.cfi_def_cfa_offset 128
+	pushq	%r11
+	.cfi_def_cfa_offset 136
+	.cfi_offset rip, -136
+	pushq	%rbp
+	.cfi_def_cfa_offset 144
+	.cfi_offset rbp, -144
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	pushq	%r9
+	pushq	%r8
+	pushq	%r10
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%rbx
+	.cfi_offset rbx, -200
+	movq	%rsp, %rbx
+	subq	flexsc__vectors_bytes(%rip), %rsp
+	andq	$-64, %rsp
+	/* The header has to be zero where it isn't written. */
+	movq	$0, 512(%rsp)
+	movq	$0, 520(%rsp)
+	movq	$0, 528(%rsp)
+	movq	$0, 536(%rsp)
+	movq	$0, 544(%rsp)
+	movq	$0, 552(%rsp)
+	movq	$0, 560(%rsp)
+	movq	$0, 568(%rsp)
+	movl	%eax, %edi
+	movl	flexsc__vectors_mask(%rip), %eax
+	xorl	%edx, %edx
+	cmpb	$0, flexsc__vectors_compact(%rip)
+	je	1f
+	xsavec	(%rsp)
+	jmp	2f
+1:	xsave	(%rsp)
+2:	leaq	8(%rbx), %rsi
+	callq	flexsc__site_hook
+	movq	%rax, %r11
+	movl	flexsc__vectors_mask(%rip), %eax
+	xorl	%edx, %edx
+	xrstor	(%rsp)
+	movq	%r11, %rax
+	movq	%rbx, %rsp
+	popq	%rbx
+	.cfi_restore rbx
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%r10
+	popq	%r8
+	popq	%r9
+	popq	%rbp
+	.cfi_def_cfa rsp, 136
+	.cfi_restore rbp
+	popq	%r11
+	.cfi_def_cfa_offset 128
+	leaq	128(%rsp), %rsp
+	.cfi_def_cfa_offset 0
+	jmpq	*%r11
+	.cfi_endproc
+	.size flexsc__slot_common, . - flexsc__slot_common
+
+	.section .note.GNU-stack, "", @progbits

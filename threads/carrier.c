@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+#include "carrier.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "home.h"
+#include "monitor.h"
+#include "real.h"
+#include "signals.h"
+#include "wait.h"
+
+#define STACK_BYTES	(256UL << 10)
+/* User threads that run before completions are looked for again. */
+#define TURNS		32U
+
+struct carrier *flexsc__carriers;
+unsigned int flexsc__carriers_count;
+
+static _Atomic uint32_t idle_count;
+static atomic_bool searching;	/* an idle one was woken to look for work */
+
+/* The queue. */
+
+static void queue_put(struct runqueue *queue, struct uthread *first,
+		      struct uthread *last, uint32_t n)
+{
+	last->next = NULL;
+	lock(&queue->lock);
+	if (queue->head)
+		queue->tail->next = first;
+	else
+		queue->head = first;
+	queue->tail = last;
+	/* Q1: in one order with who looks whether to sleep: pairs with Q2. */
+	atomic_fetch_add(&queue->count, n);
+	unlock(&queue->lock);
+}
+
+static struct uthread *queue_take(struct runqueue *queue)
+{
+	struct uthread *u;
+
+	if (!atomic_load_explicit(&queue->count, memory_order_relaxed))
+		return NULL;
+	lock(&queue->lock);
+	u = queue->head;
+	if (u) {
+		queue->head = u->next;
+		atomic_fetch_sub_explicit(&queue->count, 1,
+					  memory_order_relaxed);
+	}
+	unlock(&queue->lock);
+	return u;
+}
+
+/* The older half, as a list; *n of them, the last in *last. */
+static struct uthread *queue_halve(struct runqueue *queue, uint32_t *n,
+				   struct uthread **last)
+{
+	struct uthread *first = NULL;
+	uint32_t half;
+
+	if (!atomic_load(&queue->count))
+		return NULL;
+	lock(&queue->lock);
+	half = (atomic_load(&queue->count) + 1) / 2;
+	*n = half;
+	if (half) {
+		first = queue->head;
+		*last = first;
+		while (--half)
+			*last = (*last)->next;
+		queue->head = (*last)->next;
+		atomic_fetch_sub(&queue->count, *n);
+	}
+	unlock(&queue->lock);
+	return first;
+}
+
+/* Sleeping and waking. */
+
+static void wake_idle(void)
+{
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
+		struct carrier *c = &flexsc__carriers[i];
+
+		if (atomic_load(&c->idle)) {
+			flexsc_loop_wake(c->loop, NULL);
+			return;
+		}
+	}
+	atomic_store(&searching, false);
+}
+
+/* There is more to do here than one carrier can: let one more look for it. */
+static void share(const struct runqueue *queue)
+{
+	if (atomic_load_explicit(&queue->count, memory_order_relaxed) < 2 ||
+	    !atomic_load_explicit(&idle_count, memory_order_relaxed) ||
+	    atomic_load_explicit(&searching, memory_order_relaxed))
+		return;
+	if (!atomic_exchange(&searching, true))
+		wake_idle();
+}
+
+void flexsc__carrier_ready(struct uthread *u)
+{
+	const struct kthread *k = context_gs() ? kthread_self() : NULL;
+
+	if (!k || !k->carrier) {
+		flexsc__carrier_give(u);
+		return;
+	}
+	queue_put(&k->carrier->queue, u, u, 1);
+	share(&k->carrier->queue);
+}
+
+void flexsc__carrier_give(struct uthread *u)
+{
+	static _Atomic unsigned int turn;
+	struct carrier *c = u->carrier;
+	struct uthread *head;
+
+	if (!c)
+		c = &flexsc__carriers[atomic_fetch_add(&turn, 1) %
+				      flexsc__carriers_count];
+	head = atomic_load_explicit(&c->inbox, memory_order_relaxed);
+	/* I1: releases the user thread; pairs with I2. */
+	do {
+		u->next = head;
+	} while (!atomic_compare_exchange_weak_explicit(&c->inbox, &head, u,
+							memory_order_release,
+							memory_order_relaxed));
+	flexsc_loop_wake(c->loop, NULL);
+}
+
+/* What others gave: oldest first into the queue. */
+static void take_inbox(struct carrier *c)
+{
+	struct uthread *u, *next, *oldest = NULL;
+
+	if (!atomic_load_explicit(&c->inbox, memory_order_relaxed))
+		return;
+	/* I2 */
+	u = atomic_exchange_explicit(&c->inbox, NULL, memory_order_acquire);
+	for (; u; u = next) {
+		next = u->next;
+		u->next = oldest;
+		oldest = u;
+	}
+	for (u = oldest; u; u = next) {
+		next = u->next;
+		if (flexsc__wait_over(u))
+			queue_put(&c->queue, u, u, 1);
+	}
+	share(&c->queue);
+}
+
+void flexsc__carrier_want(struct uthread *u)
+{
+	struct carrier *c = u->carrier;
+	struct uthread *head;
+
+	/* It is in one list at a time. */
+	if (!c || atomic_exchange(&u->want.queued, true))
+		return;
+	head = atomic_load_explicit(&c->wanted, memory_order_relaxed);
+	do {
+		u->want.next = head;
+	} while (!atomic_compare_exchange_weak(&c->wanted, &head, u));
+	flexsc_loop_wake(c->loop, NULL);
+	/* If that is out of date, it passed by a look at "wanted". */
+	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)
+		flexsc__signal_carrier(c);
+}
+
+static void take_wanted(struct carrier *c)
+{
+	struct uthread *u, *next;
+
+	if (!atomic_load_explicit(&c->wanted, memory_order_relaxed))
+		return;
+	for (u = atomic_exchange(&c->wanted, NULL); u; u = next) {
+		next = u->want.next;
+		flexsc__wait_interrupt(c, u);
+		/* From here on it may end, or be wanted again. */
+		atomic_store(&u->want.queued, false);
+	}
+}
+
+static struct uthread *steal(struct carrier *c)
+{
+	for (unsigned int i = 1; i < flexsc__carriers_count; i++) {
+		struct carrier *from = &flexsc__carriers[
+			(c->number + i) % flexsc__carriers_count];
+		struct uthread *first, *last;
+		uint32_t n;
+
+		first = queue_halve(&from->queue, &n, &last);
+		if (!first)
+			continue;
+		if (n > 1)
+			queue_put(&c->queue, first->next, last, n - 1);
+		atomic_store(&searching, false);
+		share(&from->queue);
+		return first;
+	}
+	return NULL;
+}
+
+static bool work_elsewhere(void)
+{
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+		/* Q2 */
+		if (atomic_load(&flexsc__carriers[i].queue.count))
+			return true;
+	return false;
+}
+
+static void turn(struct carrier *c)
+{
+	c->turns = 0;
+	flexsc_loop_dispatch(c->loop);
+	share(&c->queue);
+}
+
+static void sleep_until_work(struct carrier *c)
+{
+	atomic_store(&c->idle, true);
+	atomic_fetch_add(&idle_count, 1);
+	atomic_store(&searching, false);
+	if (!work_elsewhere())
+		flexsc_loop_wait(c->loop, FLEXSC_FOREVER);
+	atomic_store(&c->idle, false);
+	atomic_fetch_sub(&idle_count, 1);
+	flexsc__monitor_notice();
+	turn(c);
+}
+
+static void count_run(struct carrier *c)
+{
+	__atomic_store_n(&c->runs, c->runs + 1, __ATOMIC_RELAXED);
+}
+
+static void carry(struct carrier *c)
+{
+	for (;;) {
+		struct uthread *u;
+
+		take_inbox(c);
+		take_wanted(c);
+		if (++c->turns >= TURNS)
+			turn(c);
+		u = queue_take(&c->queue);
+		if (!u)
+			u = steal(c);
+		if (!u)
+			sleep_until_work(c);
+		else if (atomic_load(&u->wanted))
+			flexsc__send_home(u);
+		else {
+			u->carrier = c;
+			count_run(c);
+			flexsc__resume(&c->k, u);
+		}
+	}
+}
+
+/* Starting. */
+
+struct start {
+	struct carrier *c;
+	const struct flexsc_options *options;
+	_Atomic uint32_t done;
+	int err;
+};
+
+void flexsc__carrier_block_signals(void)
+{
+	/* What a fault raises has to reach the one who made it. */
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+				      SIGSYS };
+	uint64_t all = ~(1ULL << 32);	/* and glibc's SIGSETXID */
+
+	for (unsigned int i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		all &= ~(1ULL << (faults[i] - 1));
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), 0, 8, 0, 0);
+}
+
+static void *carrier_main(void *arg)
+{
+	struct start *start = arg;
+	struct carrier *c = start->c;
+	int err;
+
+	flexsc__carrier_block_signals();
+	c->k = (struct kthread){
+		.self = &c->k,
+		.fs = context_fs(),
+		.carrier = c,
+		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+	};
+	context_set_gs(&c->k);
+	err = flexsc_loop_create(&c->loop, start->options);
+	start->err = err;
+	/* It is gone with this store. */
+	atomic_store(&start->done, 1);
+	futex_wake(&start->done);
+	if (!err)
+		carry(c);
+	return NULL;
+}
+
+static int start_one(struct carrier *c, const struct flexsc_options *options)
+{
+	struct start start = { .c = c, .options = options };
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = flexsc__runtime_thread(&thread, &attr, carrier_main, &start);
+	pthread_attr_destroy(&attr);
+	if (err)
+		return -err;
+	while (!atomic_load(&start.done))
+		futex_wait(&start.done, 0, UINT64_MAX);
+	return start.err;
+}
+
+int flexsc__carriers_start(unsigned int n,
+			   const struct flexsc_options *options, char *why,
+			   size_t size)
+{
+	int err;
+
+	flexsc__carriers = aligned_alloc(64, n * sizeof(struct carrier));
+	if (!flexsc__carriers)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < n; i++) {
+		struct carrier *c = &flexsc__carriers[i];
+
+		*c = (struct carrier){ .number = i };
+		err = start_one(c, options);
+		if (err) {
+			snprintf(why, size, "carrier %u: %s", i,
+				 strerror(-err));
+			return err;
+		}
+		flexsc__carriers_count = i + 1;
+	}
+	return 0;
+}
+
+void flexsc__carriers_forked(void)
+{
+	flexsc__carriers_count = 0;
+	flexsc__carriers = NULL;
+	atomic_store(&idle_count, 0);
+	atomic_store(&searching, false);
+}

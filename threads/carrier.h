@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A carrier: the kernel thread that runs user threads on one core (OSDI 2010,
+ * section 4.2), with a loop of its own for their system calls.
+ *
+ *	run a user thread from the queue, again and again;
+ *	every few of them, see which calls are complete;
+ *	when the queue is empty, take half of somebody else's;
+ *	when there is nothing, submit what was posted and sleep in the loop.
+ *
+ * The queue is the carrier's; others take from it, under its lock. The inbox
+ * is everybody's: user threads that others want to run here.
+ */
+#ifndef FLEXSC_THREADS_CARRIER_H
+#define FLEXSC_THREADS_CARRIER_H
+
+#include <flexsc/loop.h>
+
+#include "futex.h"
+#include "uthread.h"
+
+struct runqueue {
+	struct lock lock;
+	_Atomic uint32_t count;
+	struct uthread *head, *tail;
+};
+
+struct carrier {
+	struct kthread k;
+	struct flexsc_loop *loop;
+	struct runqueue queue;
+	unsigned int number;
+	uint32_t turns;		/* since completions were looked for */
+	uint64_t runs;		/* of user threads */
+	uint64_t runs_seen;	/* the monitor's */
+	/* Others', from here on. */
+	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
+	_Atomic(struct uthread *) wanted;	/* whose waits are to end */
+	atomic_bool idle;
+	atomic_bool preempt;	/* send home who runs here: the monitor */
+};
+
+extern struct carrier *flexsc__carriers;
+extern unsigned int flexsc__carriers_count;
+
+/*
+ * Start n carriers with these options for their loops. 0 or -errno, with the
+ * reason in why.
+ */
+int flexsc__carriers_start(unsigned int n,
+			   const struct flexsc_options *options, char *why,
+			   size_t size);
+
+/* What is left to carriers of the signals is what faults raise. */
+void flexsc__carrier_block_signals(void);
+
+/* In a forked child: there are none. */
+void flexsc__carriers_forked(void);
+
+/* Any thread: u can run, on the carrier that is best for it. */
+void flexsc__carrier_give(struct uthread *u);
+
+/* Any thread, any signal handler: have u's carrier look at its wait. */
+void flexsc__carrier_want(struct uthread *u);
+
+/* Any thread: u can run again; if the caller is on a carrier, then there. */
+void flexsc__carrier_ready(struct uthread *u);
+
+#endif /* FLEXSC_THREADS_CARRIER_H */

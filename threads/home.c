@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "home.h"
+
+#include <signal.h>
+
+#include "carrier.h"
+#include "futex.h"
+#include "park.h"
+
+/* glibc's SIGCANCEL. */
+#define CANCEL_BIT	(1ULL << 31)
+
+static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)
+{
+	return raw_syscall(SYS_rt_sigprocmask, (uint64_t)how, PTR(mask),
+			   PTR(old), sizeof(*mask), 0, 0);
+}
+
+/* The kernel thread's own stack begins here, when u first leaves. */
+static void home_main(void *arg)
+{
+	struct uthread *u = arg;
+	struct home *home = &u->home;
+
+	home->k.current = NULL;
+	u->action(&home->k, u);
+	for (;;) {
+		/* H2: acquires the user thread's stack from where it was. */
+		while (atomic_load_explicit(&home->word,
+					    memory_order_acquire) == HOME_AWAY)
+			futex_wait(&home->word, HOME_AWAY, UINT64_MAX);
+		flexsc__resume(&home->k, u);
+	}
+}
+
+void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
+{
+	struct home *home = &u->home;
+
+	u->fs = context_fs();
+	home->stack = stack;
+	home->mask = mask & ~CANCEL_BIT;
+	home->k = (struct kthread){
+		.self = &home->k,
+		.fs = u->fs,
+		.current = u,
+		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+		.sp = context_init((char *)stack + PARK_BYTES, home_main, u),
+	};
+	context_set_gs(&home->k);
+	set_mask(SIG_SETMASK, &home->mask, NULL);
+}
+
+void flexsc__home_fini(struct uthread *u)
+{
+	flexsc__park_put(u->home.stack);
+	u->home.stack = NULL;
+}
+
+static void leave(struct kthread *k, struct uthread *u)
+{
+	(void)k;
+	atomic_store_explicit(&u->home.word, HOME_AWAY, memory_order_relaxed);
+	flexsc__carrier_give(u);
+}
+
+void flexsc__leave(struct uthread *u)
+{
+	const sigmask_t cancel = CANCEL_BIT;
+
+	if (!at_home())
+		return;
+	/* Signals that arrive from here on call it back. */
+	u->home.away = true;
+	atomic_signal_fence(memory_order_seq_cst);
+	set_mask(SIG_BLOCK, &cancel, &u->home.mask);
+	u->home.mask &= ~CANCEL_BIT;
+	flexsc__suspend(u, leave);
+	flexsc__settle(u);
+}
+
+void flexsc__send_home(struct uthread *u)
+{
+	/* H1: releases the user thread's stack; pairs with H2. */
+	atomic_store_explicit(&u->home.word, HOME_COMING,
+			      memory_order_release);
+	futex_wake(&u->home.word);
+}
+
+static void go_home(struct kthread *k, struct uthread *u)
+{
+	(void)k;
+	flexsc__send_home(u);
+}
+
+void flexsc__come_home(struct uthread *u)
+{
+	if (at_home())
+		return;
+	flexsc__suspend(u, go_home);
+	flexsc__settle(u);
+}
+
+void flexsc__settle(struct uthread *u)
+{
+	if (!at_home())
+		return;
+	u->home.away = false;
+	atomic_store(&u->wanted, false);
+	/* Signals that it was called for run their handlers here. */
+	u->busy = false;
+	set_mask(SIG_SETMASK, &u->home.mask, NULL);
+	u->busy = true;
+}

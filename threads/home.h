@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A user thread and its own kernel thread: coming home and leaving. Home is
+ * where everything happens that needs a thread's identity, or that would stop
+ * a carrier: there it is a plain NPTL thread.
+ *
+ * While a user thread is away, its kernel thread sleeps on a small stack of
+ * its own with the program's signal mask, plus glibc's cancellation signal,
+ * whose handler must only ever run on the user thread's stack. A signal that
+ * arrives meanwhile calls it home: signal.c.
+ */
+#ifndef FLEXSC_THREADS_HOME_H
+#define FLEXSC_THREADS_HOME_H
+
+#include "uthread.h"
+
+/*
+ * The calling kernel thread becomes the home of its user thread, which has
+ * this signal mask; to be parked on this stack (park.h).
+ */
+void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask);
+/* The user thread is at home, and won't leave again. */
+void flexsc__home_fini(struct uthread *u);
+
+/* User thread only; both do nothing if that is where it is. */
+void flexsc__come_home(struct uthread *u);
+void flexsc__leave(struct uthread *u);
+
+/* Kernel threads only: u, which doesn't run, is to run at home. */
+void flexsc__send_home(struct uthread *u);
+
+/*
+ * User thread only, after any suspension: if it was sent home, the signals
+ * that it was sent home for arrive here.
+ */
+void flexsc__settle(struct uthread *u);
+
+/*
+ * Around a system call that may take long at home, or on a carrier as far as
+ * it goes: signals arrive meanwhile, and so does the monitor.
+ */
+static inline void flexsc__expose(struct uthread *u)
+{
+	u->busy = false;
+	/* From here on signals are taken at once; what came before, now. */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&u->wanted, memory_order_relaxed))
+		flexsc__settle(u);
+	u->busy = false;
+}
+
+static inline void flexsc__unexpose(struct uthread *u)
+{
+	u->busy = true;
+}
+
+#endif /* FLEXSC_THREADS_HOME_H */

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "hook.h"
+
+#include <errno.h>
+#include <linux/flexsc.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "home.h"
+#include "refine.h"
+#include "runtime.h"
+#include "signals.h"
+#include "table.h"
+#include "ufutex.h"
+#include "wait.h"
+
+static long plain(long nr, const uint64_t a[6])
+{
+	return raw_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* Something that may take long and is nobody else's business. */
+static long exposed(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret;
+
+	flexsc__expose(u);
+	ret = plain(nr, a);
+	flexsc__unexpose(u);
+	return ret;
+}
+
+/* At home: as libc would make it, with the race that libc has, too. */
+static long at_home_call(struct uthread *u, long nr, const uint64_t a[6])
+{
+	int type;
+	long ret;
+
+	if (!u->point)
+		return exposed(u, nr, a);
+	flexsc__expose(u);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	ret = plain(nr, a);
+	pthread_setcanceltype(type, NULL);
+	flexsc__unexpose(u);
+	return ret;
+}
+
+static long go_home(struct uthread *u, long nr, const uint64_t a[6])
+{
+	flexsc__come_home(u);
+	return at_home_call(u, nr, a);
+}
+
+/* Ending early, and starting again. */
+
+/* Calls that a handler with SA_RESTART doesn't restart: signal(7). */
+static bool restarts(long nr)
+{
+	switch (nr) {
+	case SYS_pause:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	case SYS_semop:
+	case SYS_semtimedop:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/*
+ * Was the wait ended by a signal that the program is to see? What never
+ * happened is begun again otherwise.
+ */
+static bool interrupted(struct uthread *u, long nr)
+{
+	/* Nothing is lost: the call had no effect. */
+	if (u->point) {
+		u->busy = false;
+		pthread_testcancel();
+		u->busy = true;
+	}
+	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
+}
+
+static bool stays(const struct uthread *u)
+{
+	return u->stays && at_home();
+}
+
+static long post(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret;
+
+	do {
+		if (stays(u))
+			return at_home_call(u, nr, a);
+		u->handled = HANDLED_NOT;
+		u->ns = 0;
+		ret = flexsc__wait_call(u, (unsigned int)nr, a);
+		if (ret != -ECANCELED && ret != -EINTR)
+			return ret;
+	} while (!interrupted(u, nr));
+	return -EINTR;
+}
+
+/* Sleeping. */
+
+#define SECOND	1000000000ULL
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+static bool valid(const struct timespec *time)
+{
+	return time->tv_sec >= 0 && time->tv_nsec >= 0 &&
+	       time->tv_nsec < (long)SECOND;
+}
+
+static uint64_t ns_of(const struct timespec *time)
+{
+	if (time->tv_sec >= (time_t)(INT64_MAX / SECOND))
+		return INT64_MAX;
+	return (uint64_t)time->tv_sec * SECOND + (uint64_t)time->tv_nsec;
+}
+
+/* Until "until" on this clock; what was left of it when a signal came. */
+static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
+{
+	uint64_t time = now(clock);
+
+	u->handled = HANDLED_NOT;
+	while (time < until) {
+		flexsc__wait_time(u, until - time);
+		time = now(clock);
+		if (time < until && interrupted(u, SYS_pause))
+			break;
+	}
+	return time < until ? until - time : 0;
+}
+
+static long sleep(struct uthread *u, long nr, const uint64_t a[6],
+		  clockid_t clock, bool absolute, const struct timespec *time,
+		  struct timespec *rest)
+{
+	uint64_t left;
+
+	if (stays(u) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
+		return go_home(u, nr, a);
+	if (!valid(time))
+		return -EINVAL;
+	/* What is relative is measured by a clock that nobody sets. */
+	if (absolute)
+		left = sleep_until(u, clock, ns_of(time));
+	else
+		left = sleep_until(u, CLOCK_MONOTONIC,
+				   now(CLOCK_MONOTONIC) + ns_of(time));
+	if (!left)
+		return 0;
+	if (rest && !absolute)
+		*rest = (struct timespec){ (time_t)(left / SECOND),
+					   (long)(left % SECOND) };
+	return -EINTR;
+}
+
+static const void *pointer(uint64_t arg)
+{
+	return (const void *)(uintptr_t)arg;
+}
+
+static long nanosleep_call(struct uthread *u, long nr, const uint64_t a[6])
+{
+	return sleep(u, nr, a, CLOCK_MONOTONIC, false, pointer(a[0]),
+		     (struct timespec *)(uintptr_t)a[1]);
+}
+
+static long clock_nanosleep_call(struct uthread *u, long nr,
+				 const uint64_t a[6])
+{
+	return sleep(u, nr, a, (clockid_t)a[0], a[1] & TIMER_ABSTIME,
+		     pointer(a[2]), (struct timespec *)(uintptr_t)a[3]);
+}
+
+/* Polling. */
+
+/* The same call with a time limit of nothing. */
+static long try_poll(long nr, const uint64_t a[6])
+{
+	static const struct timespec nothing;
+	uint64_t args[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
+	struct timespec copy = nothing;
+
+	switch (nr) {
+	case SYS_poll:
+		args[2] = 0;
+		break;
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		args[3] = 0;
+		break;
+	case SYS_ppoll:
+		args[2] = PTR(&copy);
+		break;
+	default:
+		args[3] = PTR(&copy);
+		break;
+	}
+	return plain(nr, args);
+}
+
+static long poll_call(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret;
+
+	if (nr == SYS_poll || nr == SYS_epoll_wait) {
+		ret = try_poll(nr, a);
+		if (ret || !(int)a[nr == SYS_poll ? 2 : 3])
+			return ret;
+	}
+	return go_home(u, nr, a);
+}
+
+/* What is made at home, what plainly, and what is posted. */
+
+static bool reads_identity(long nr)
+{
+	switch (nr) {
+	case SYS_getuid:
+	case SYS_geteuid:
+	case SYS_getgid:
+	case SYS_getegid:
+	case SYS_getresuid:
+	case SYS_getresgid:
+	case SYS_getgroups:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Of those that wait for a device: the ones that do so as a rule. */
+static bool syncs(long nr)
+{
+	switch (nr) {
+	case SYS_fsync:
+	case SYS_fdatasync:
+	case SYS_sync:
+	case SYS_syncfs:
+	case SYS_sync_file_range:
+	case SYS_msync:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static long by_class(struct uthread *u, long nr, const uint64_t a[6])
+{
+	struct flexsc_entry entry = {
+		.nr = (__u16)nr,
+		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
+	};
+	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+
+	switch (flexsc__refine(row, &entry)) {
+	case CLASS_FAST:
+		return plain(nr, a);
+	case CLASS_DISK:
+		return syncs(nr) ? post(u, nr, a) : exposed(u, nr, a);
+	case CLASS_WAIT:
+		return post(u, nr, a);
+	case CLASS_SELF:
+		if (reads_identity(nr))
+			return plain(nr, a);
+		/* fall through */
+	case CLASS_NEVER:
+	case CLASS_NONE:
+		break;
+	}
+	return go_home(u, nr, a);
+}
+
+static long choose(struct uthread *u, long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_futex:
+		return flexsc__ufutex(u, a);
+	case SYS_rt_sigaction:
+		return flexsc__signal_action(a);
+	case SYS_gettid:
+		return u->home.k.tid;
+	case SYS_sched_yield:
+		flexsc__wait_turn(u);
+		return 0;
+	case SYS_nanosleep:
+		return nanosleep_call(u, nr, a);
+	case SYS_clock_nanosleep:
+		return clock_nanosleep_call(u, nr, a);
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		return poll_call(u, nr, a);
+	case SYS_exit_group:
+		return plain(nr, a);
+	default:
+		return by_class(u, nr, a);
+	}
+}
+
+/* A signal handler on a parked kernel thread has its user thread's TLS. */
+static bool is_parked(const struct uthread *u)
+{
+	return at_home() && u->home.away;
+}
+
+/* For threads that aren't user threads, and for the runtime itself. */
+static long without(long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_futex:
+		return flexsc__ufutex(NULL, a);
+	case SYS_rt_sigaction:
+		return flexsc__runtime_runs() ? flexsc__signal_action(a) :
+						plain(nr, a);
+	default:
+		return plain(nr, a);
+	}
+}
+
+long flexsc__hook(long nr, const uint64_t a[6])
+{
+	struct uthread *u = &flexsc__self;
+	long ret;
+
+	if (!u->alive || u->busy || is_parked(u))
+		return without(nr, a);
+	u->busy = true;
+	if (atomic_load_explicit(&u->wanted, memory_order_relaxed))
+		flexsc__come_home(u);
+	ret = choose(u, nr, a);
+	/* A signal may have come to this kernel thread meanwhile. */
+	if (atomic_load_explicit(&u->wanted, memory_order_relaxed))
+		flexsc__settle(u);
+	u->busy = false;
+	return ret;
+}

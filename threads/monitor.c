@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "monitor.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "carrier.h"
+#include "real.h"
+#include "signals.h"
+
+#define STACK_BYTES	(64UL << 10)
+
+_Atomic uint32_t flexsc__monitor_asleep;
+
+void flexsc__monitor_wake(void)
+{
+	atomic_store(&flexsc__monitor_asleep, 0);
+	futex_wake(&flexsc__monitor_asleep);
+}
+
+static bool all_idle(void)
+{
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+		if (!atomic_load(&flexsc__carriers[i].idle))
+			return false;
+	return true;
+}
+
+static void look(struct carrier *c)
+{
+	uint64_t runs = __atomic_load_n(&c->runs, __ATOMIC_RELAXED);
+
+	if (runs == c->runs_seen &&
+	    __atomic_load_n(&c->k.current, __ATOMIC_RELAXED)) {
+		atomic_store(&c->preempt, true);
+		flexsc__signal_carrier(c);
+	}
+	c->runs_seen = runs;
+}
+
+static void sleep_until_noticed(void)
+{
+	/* M2: then looks once more; a carrier does it the other way round. */
+	atomic_store(&flexsc__monitor_asleep, 1);
+	if (all_idle())
+		futex_wait(&flexsc__monitor_asleep, 1, UINT64_MAX);
+	atomic_store(&flexsc__monitor_asleep, 0);
+}
+
+static void *monitor_main(void *arg)
+{
+	_Atomic uint32_t nobody = 0;
+
+	(void)arg;
+	flexsc__carrier_block_signals();
+	for (;;) {
+		futex_wait(&nobody, 0, MONITOR_NS);
+		if (all_idle())
+			sleep_until_noticed();
+		for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+			look(&flexsc__carriers[i]);
+	}
+	return NULL;
+}
+
+int flexsc__monitor_start(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = flexsc__runtime_thread(&thread, &attr, monitor_main, NULL);
+	pthread_attr_destroy(&attr);
+	return -err;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The monitor notices a carrier whose user thread doesn't let go of it: it
+ * computes, or it blocks in a call that nobody intercepted. That user thread
+ * is sent home, where it goes on as a kernel thread among others (a call that
+ * it blocks in is begun again there), and the carrier serves the rest.
+ *
+ * A thread of its own, that looks every MONITOR_NS while anybody runs and
+ * sleeps when nobody does.
+ */
+#ifndef FLEXSC_THREADS_MONITOR_H
+#define FLEXSC_THREADS_MONITOR_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define MONITOR_NS	10000000U
+
+int flexsc__monitor_start(void);
+
+/* Carriers, when they have something to do again: costs a load. */
+static inline void flexsc__monitor_notice(void);
+
+extern _Atomic uint32_t flexsc__monitor_asleep;
+void flexsc__monitor_wake(void);
+
+static inline void flexsc__monitor_notice(void)
+{
+	/* M1: after the carrier stopped being idle; pairs with M2. */
+	if (atomic_load(&flexsc__monitor_asleep))
+		flexsc__monitor_wake();
+}
+
+#endif /* FLEXSC_THREADS_MONITOR_H */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The small stacks that kernel threads are parked on. There is one for each
+ * user thread, and they have to hold little: a futex wait, and the frame of a
+ * signal that arrives meanwhile. Any thread.
+ */
+#ifndef FLEXSC_THREADS_PARK_H
+#define FLEXSC_THREADS_PARK_H
+
+#include <stddef.h>
+
+extern size_t flexsc__park_bytes;
+
+#define PARK_BYTES	flexsc__park_bytes
+
+/* The lowest address of a stack of PARK_BYTES, or NULL: out of memory. */
+void *flexsc__park_get(void);
+void flexsc__park_put(void *stack);
+
+/* Once, before the first get. */
+void flexsc__park_init(void);
+
+/* In a forked child, where nobody is parked any more. */
+void flexsc__park_forked(void);
+
+#endif /* FLEXSC_THREADS_PARK_H */

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The interposed functions that are not all alike: threads, sleeping, and
+ * those whose arguments need looking at.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../carrier.h"
+#include "../home.h"
+#include "../hook.h"
+#include "../park.h"
+#include "../real.h"
+#include "../runtime.h"
+#include "../wait.h"
+#include "home_stub.h"
+#include "libc_call.h"
+
+#define EXPORT	__attribute__((visibility("default")))
+
+/* The next definition of a symbol; those we need exist in every libc. */
+static void *next(const char *name)
+{
+	void *function = dlsym(RTLD_NEXT, name);
+
+	if (!function) {
+		fprintf(stderr, "flexsc run: no %s() in this program\n", name);
+		abort();
+	}
+	return function;
+}
+
+#define REAL(name) ((__typeof__(&name))next(#name))
+
+long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
+{
+	long ret;
+
+	if (point)
+		pthread_testcancel();
+	flexsc__self.point = point;
+	ret = flexsc__hook(nr, args);
+	flexsc__self.point = false;
+	if ((unsigned long)ret > -4096UL) {
+		errno = (int)-ret;
+		return -1;
+	}
+	return ret;
+}
+
+void *flexsc__go_home(struct real *real)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (!real->function)
+		real->function = next(real->name);
+	if (u->alive && !u->busy) {
+		u->busy = true;
+		flexsc__come_home(u);
+		u->busy = false;
+	}
+	return real->function;
+}
+
+struct at_home flexsc__stay_home(struct real *real)
+{
+	struct uthread *u = &flexsc__self;
+	struct at_home there = { flexsc__go_home(real), u->stays };
+
+	u->stays = true;
+	return there;
+}
+
+void flexsc__stayed_home(uint64_t stayed)
+{
+	flexsc__self.stays = stayed;
+}
+
+/* Threads. */
+
+struct birth {
+	void *(*start)(void *);
+	void *arg;
+	void *stack;
+	sigmask_t mask;
+};
+
+static void end(void *arg)
+{
+	flexsc__uthread_end(arg);
+}
+
+static void *thread_main(void *arg)
+{
+	struct birth birth = *(struct birth *)arg;
+	struct uthread *u = &flexsc__self;
+	void *ret;
+
+	free(arg);
+	flexsc__uthread_begin(u, birth.stack, birth.mask);
+	pthread_cleanup_push(end, u);
+	u->busy = true;
+	flexsc__leave(u);
+	u->busy = false;
+	ret = birth.start(birth.arg);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
+static sigmask_t inherited_mask(const pthread_attr_t *attr)
+{
+	struct uthread *u = &flexsc__self;
+	sigmask_t mask = u->home.mask;
+	sigset_t set;
+
+	if (attr && !pthread_attr_getsigmask_np(attr, &set)) {
+		memcpy(&mask, &set, sizeof(mask));
+		return mask;
+	}
+	if (at_home())
+		raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
+			    sizeof(mask), 0, 0);
+	return mask;
+}
+
+static int create(pthread_t *thread, const pthread_attr_t *attr,
+		  void *(*start)(void *), void *arg)
+{
+	struct birth *birth = malloc(sizeof(*birth));
+	int err = EAGAIN;
+
+	if (!birth)
+		return err;
+	*birth = (struct birth){ start, arg, flexsc__park_get(),
+				 inherited_mask(attr) };
+	if (birth->stack)
+		err = REAL(pthread_create)(thread, attr, thread_main, birth);
+	if (err) {
+		flexsc__park_put(birth->stack);
+		free(birth);
+	}
+	return err;
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*start)(void *), void *arg)
+{
+	if (flexsc__runtime_maker())
+		return flexsc__runtime_thread(thread, attr, start, arg);
+	if (!flexsc__runtime_start())
+		return REAL(pthread_create)(thread, attr, start, arg);
+	return create(thread, attr, start, arg);
+}
+
+/*
+ * libc ends the process with its last thread. Those of the runtime don't
+ * count; what counts them is there for debuggers.
+ */
+static void count_thread(int n)
+{
+	static _Atomic unsigned int *threads;
+
+	if (!threads)
+		threads = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+	if (threads)
+		atomic_fetch_add(threads, (unsigned int)n);
+}
+
+static void *runtime_main(void *arg)
+{
+	struct birth birth = *(struct birth *)arg;
+	void *ret;
+
+	free(arg);
+	ret = birth.start(birth.arg);
+	count_thread(1);
+	return ret;
+}
+
+int flexsc__runtime_thread(pthread_t *thread, const pthread_attr_t *attr,
+			   void *(*start)(void *), void *arg)
+{
+	struct birth *birth = malloc(sizeof(*birth));
+	int err;
+
+	if (!birth)
+		return EAGAIN;
+	*birth = (struct birth){ .start = start, .arg = arg };
+	count_thread(-1);
+	err = REAL(pthread_create)(thread, attr, runtime_main, birth);
+	if (err) {
+		count_thread(1);
+		free(birth);
+	}
+	return err;
+}
+
+EXPORT void pthread_exit(void *value)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (u->alive) {
+		u->busy = true;
+		flexsc__come_home(u);
+		u->stays = true;
+		u->busy = false;
+	}
+	REAL(pthread_exit)(value);
+	__builtin_unreachable();
+}
+
+EXPORT int pthread_cancel(pthread_t thread)
+{
+	int err = REAL(pthread_cancel)(thread);
+	struct uthread *u;
+
+	if (err || !flexsc__runtime_runs())
+		return err;
+	u = flexsc__uthread_of(thread);
+	if (u && u != &flexsc__self)
+		flexsc__want(u);
+	return 0;
+}
+
+/* A signal to oneself arrives before these return. */
+static void come_home_for(pthread_t thread)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (!u->alive || u->busy || !pthread_equal(thread, pthread_self()))
+		return;
+	u->busy = true;
+	flexsc__come_home(u);
+	u->busy = false;
+}
+
+EXPORT int pthread_kill(pthread_t thread, int signo)
+{
+	come_home_for(thread);
+	return REAL(pthread_kill)(thread, signo);
+}
+
+EXPORT int pthread_sigqueue(pthread_t thread, int signo,
+			    const union sigval value)
+{
+	come_home_for(thread);
+	return REAL(pthread_sigqueue)(thread, signo, value);
+}
+
+EXPORT pid_t gettid(void)
+{
+	return (pid_t)flexsc__hook(SYS_gettid, (uint64_t[6]){ 0 });
+}
+
+EXPORT long syscall(long nr, ...)
+{
+	uint64_t args[6];
+	va_list list;
+
+	va_start(list, nr);
+	for (unsigned int i = 0; i < 6; i++)
+		args[i] = va_arg(list, uint64_t);
+	va_end(list);
+	return flexsc__libc_call(false, nr, args);
+}
+
+/* Sleeping. */
+
+EXPORT int clock_nanosleep(clockid_t clock, int flags,
+			   const struct timespec *time, struct timespec *rest)
+{
+	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
+				   PTR(rest) };
+
+	long ret;
+
+	pthread_testcancel();
+	flexsc__self.point = true;
+	ret = flexsc__hook(SYS_clock_nanosleep, args);
+	flexsc__self.point = false;
+	return (int)-ret;
+}
+
+EXPORT unsigned int sleep(unsigned int seconds)
+{
+	struct timespec time = { .tv_sec = seconds }, rest = { 0 };
+	const uint64_t args[6] = { PTR(&time), PTR(&rest) };
+
+	if (flexsc__libc_call(true, SYS_nanosleep, args))
+		return (unsigned int)(rest.tv_sec + (rest.tv_nsec > 0));
+	return 0;
+}
+
+EXPORT int usleep(useconds_t us)
+{
+	struct timespec time = { .tv_sec = us / 1000000,
+				 .tv_nsec = us % 1000000 * 1000 };
+	const uint64_t args[6] = { PTR(&time) };
+
+	return (int)flexsc__libc_call(true, SYS_nanosleep, args);
+}
+
+/* Checked forms. */
+
+static void check(size_t wanted, size_t size)
+{
+	if (wanted > size) {
+		fputs("*** buffer overflow detected ***: terminated\n", stderr);
+		abort();
+	}
+}
+
+EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t size);
+EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t size)
+{
+	check(n, size);
+	return read(fd, buf, n);
+}
+
+EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t size);
+EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t size)
+{
+	check(n, size);
+	return pread(fd, buf, n, at);
+}
+
+EXPORT ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t at,
+			     size_t size)
+	__attribute__((alias("__pread_chk")));
+
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags);
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags)
+{
+	check(n, size);
+	return recv(fd, buf, n, flags);
+}
+
+EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size,
+			      int flags, struct sockaddr *from,
+			      socklen_t *length);
+EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size,
+			      int flags, struct sockaddr *from,
+			      socklen_t *length)
+{
+	check(n, size);
+	return recvfrom(fd, buf, n, flags, from, length);
+}
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size);
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
+{
+	check(n * sizeof(*fds), size);
+	return poll(fds, n, timeout);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n,
+		       const struct timespec *timeout, const sigset_t *mask,
+		       size_t size);
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n,
+		       const struct timespec *timeout, const sigset_t *mask,
+		       size_t size)
+{
+	check(n * sizeof(*fds), size);
+	return ppoll(fds, n, timeout, mask);
+}

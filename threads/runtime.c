@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/rseq.h>
+#include <unistd.h>
+
+#include "carrier.h"
+#include "home.h"
+#include "monitor.h"
+#include "park.h"
+#include "real.h"
+#include "signals.h"
+#include "sites.h"
+#include "ufutex.h"
+
+bool flexsc__fsgsbase;
+__thread struct uthread flexsc__self
+	__attribute__((tls_model("initial-exec")));
+
+enum state {
+	STATE_NOT = 0,	/* the program has one thread, as far as is known */
+	STATE_STARTS,
+	STATE_RUNS,
+	STATE_CANT,
+};
+
+static enum state state;
+static bool patched;
+
+/* All user threads, for whoever wants to see them. */
+static struct lock all_lock;
+static struct uthread *all;
+
+bool flexsc__runtime_runs(void)
+{
+	return state == STATE_RUNS;
+}
+
+bool flexsc__runtime_maker(void)
+{
+	return (state == STATE_STARTS || state == STATE_RUNS) &&
+	       !flexsc__self.alive;
+}
+
+static void say(const char *what, const char *why)
+{
+	char line[320];
+	int n = snprintf(line, sizeof(line), "flexsc run: %s: %s\n", what, why);
+
+	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
+}
+
+/* A number that flexsc run has checked; 0: not set. */
+static uint32_t setting(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? (uint32_t)strtoul(value, NULL, 10) : 0;
+}
+
+static unsigned int carriers_wanted(void)
+{
+	uint32_t wish = setting("FLEXSC_CARRIERS");
+	cpu_set_t set;
+
+	if (wish)
+		return wish;
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (unsigned int)CPU_COUNT(&set);
+}
+
+/*
+ * The kernel writes to the area of the thread that it runs, which is not the
+ * one that the program looks at. Without an area, libc asks the kernel.
+ */
+static void drop_rseq(void)
+{
+	struct rseq *area = (struct rseq *)(context_fs() +
+					    (uint64_t)__rseq_offset);
+
+	if (!__rseq_size)
+		return;
+	if (!raw_syscall(SYS_rseq, PTR(area), 32, RSEQ_FLAG_UNREGISTER,
+			 RSEQ_SIG, 0, 0))
+		area->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
+}
+
+static void list_add(struct uthread *u)
+{
+	lock(&all_lock);
+	u->all_prev = NULL;
+	u->all_next = all;
+	if (all)
+		all->all_prev = u;
+	all = u;
+	unlock(&all_lock);
+}
+
+static void list_remove(struct uthread *u)
+{
+	lock(&all_lock);
+	if (u->all_prev)
+		u->all_prev->all_next = u->all_next;
+	else
+		all = u->all_next;
+	if (u->all_next)
+		u->all_next->all_prev = u->all_prev;
+	unlock(&all_lock);
+}
+
+void flexsc__uthread_begin(struct uthread *u, void *stack, sigmask_t mask)
+{
+	memset(u, 0, sizeof(*u));
+	drop_rseq();
+	flexsc__home_init(u, stack, mask);
+	list_add(u);
+	u->alive = true;
+}
+
+void flexsc__uthread_end(struct uthread *u)
+{
+	u->busy = true;
+	flexsc__come_home(u);
+	u->stays = true;
+	list_remove(u);
+	/* Some carrier may be about to look at it. */
+	while (atomic_load(&u->want.queued))
+		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	flexsc__home_fini(u);
+	u->busy = false;
+}
+
+int32_t flexsc__runtime_somebody(void)
+{
+	int32_t tid;
+
+	lock(&all_lock);
+	tid = all ? all->home.k.tid : 0;
+	unlock(&all_lock);
+	return tid;
+}
+
+struct uthread *flexsc__uthread_of(pthread_t thread)
+{
+	/* It is at the same place in every thread's TLS. */
+	ptrdiff_t offset = (char *)&flexsc__self - (char *)context_fs();
+	struct uthread *u = (struct uthread *)((char *)thread + offset);
+
+	return u->alive ? u : NULL;
+}
+
+/* Forking. */
+
+static void forked(void)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (state != STATE_RUNS)
+		return;
+	state = STATE_NOT;
+	all = NULL;
+	all_lock = (struct lock){ 0 };
+	flexsc__carriers_forked();
+	flexsc__ufutex_forked();
+	flexsc__park_forked();
+	u->alive = false;
+	context_set_gs(NULL);
+}
+
+/* Starting. */
+
+static bool patch(void)
+{
+	char why[160];
+
+	if (patched)
+		return true;
+	if (flexsc__sites_patch(getenv("FLEXSC_DEEP"), why, sizeof(why)) < 0) {
+		say("libc's locks can't be reached", why);
+		return false;
+	}
+	patched = true;
+	pthread_atfork(NULL, NULL, forked);
+	return true;
+}
+
+static bool start(void)
+{
+	struct flexsc_options options = {
+		.size = sizeof(options),
+		.max_entries = setting("FLEXSC_ENTRIES"),
+	};
+	sigmask_t mask = 0;
+	char why[160] = "";
+	void *stack;
+
+	context_probe();
+	flexsc__park_init();
+	stack = flexsc__park_get();
+	if (!stack || !patch())
+		return false;
+	if (flexsc__carriers_start(carriers_wanted(), &options, why,
+				   sizeof(why)) < 0) {
+		say("can't start", why);
+		return false;
+	}
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
+		    sizeof(mask), 0, 0);
+	if (flexsc__monitor_start() < 0)
+		say("can't start the monitor", strerror(EAGAIN));
+	flexsc__signal_init();
+	flexsc__uthread_begin(&flexsc__self, stack, mask);
+	return true;
+}
+
+bool flexsc__runtime_start(void)
+{
+	if (state == STATE_NOT) {
+		state = STATE_STARTS;
+		state = start() ? STATE_RUNS : STATE_CANT;
+	}
+	return state == STATE_RUNS;
+}

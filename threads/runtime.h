@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The runtime as a whole: it starts with the program's first pthread_create()
+ * and ends with the process; a forked child has none until it makes a thread.
+ */
+#ifndef FLEXSC_THREADS_RUNTIME_H
+#define FLEXSC_THREADS_RUNTIME_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "uthread.h"
+
+/*
+ * The calling thread and those made later are user threads from here on.
+ * False: that isn't possible, as one line on stderr has said; the program
+ * goes on as without.
+ */
+bool flexsc__runtime_start(void);
+bool flexsc__runtime_runs(void);
+
+/* Are the threads that the caller makes the runtime's own? */
+bool flexsc__runtime_maker(void);
+
+/* The user thread behind a pthread_t; NULL: not one of ours. */
+struct uthread *flexsc__uthread_of(pthread_t thread);
+
+/* The id of some user thread's home, for signals that are nobody's. */
+int32_t flexsc__runtime_somebody(void);
+
+/*
+ * The calling kernel thread, newly made, begins and ends being a user thread's
+ * home. The stack is from flexsc__park_get(); mask is the program's.
+ */
+void flexsc__uthread_begin(struct uthread *u, void *stack, sigmask_t mask);
+void flexsc__uthread_end(struct uthread *u);
+
+#endif /* FLEXSC_THREADS_RUNTIME_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signals of user threads.
+ *
+ * A parked kernel thread keeps its user thread's signal mask, so the kernel
+ * itself chooses who gets a signal, and /proc and kill(2) see what they would
+ * see without this library. The program's handlers are kept here; the kernel
+ * has one of ours, which runs on the kernel thread that the signal came to:
+ *
+ *	at home		the program's handler, in its thread, as ever
+ *	a parked home	sends the signal to itself again, blocks all signals,
+ *			and calls its user thread home; it arrives there
+ *	a home whose user thread is inside the runtime
+ *			the same; it arrives when that is left
+ *	a carrier	only faults, which belong to who runs there, and
+ *			SIGSETXID: libc's handler with the carrier's own TLS
+ *
+ * A user thread that runs on a carrier is called home by SIGSETXID, queued
+ * with a mark: it moves, from inside our handler, and the interrupted program
+ * goes on at home, by the same signal frame.
+ */
+#ifndef FLEXSC_THREADS_SIGNALS_H
+#define FLEXSC_THREADS_SIGNALS_H
+
+#include "uthread.h"
+
+#define SIGNAL_CANCEL	32	/* glibc's */
+#define SIGNAL_SETXID	33
+
+/* Put ours in the place of all handlers there are. Once, at the start. */
+void flexsc__signal_init(void);
+
+/* rt_sigaction(2), as the program makes it. */
+long flexsc__signal_action(const uint64_t args[6]);
+
+/* Any thread: u, which seems to run on this carrier, is wanted at home. */
+void flexsc__signal_carrier(const struct carrier *c);
+
+#endif /* FLEXSC_THREADS_SIGNALS_H */

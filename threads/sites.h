@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The places inside libc and the dynamic loader that make system calls: found
+ * by decoding the functions that hold them, and patched in memory to come to
+ * the hook. Only the instructions before a "syscall" are replaced, by a jump
+ * to a slot (arch); the "syscall" itself stays where it is.
+ *
+ * Called once, before there are other threads.
+ */
+#ifndef FLEXSC_THREADS_SITES_H
+#define FLEXSC_THREADS_SITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Patch all places that may make a futex call, end a thread, or set a signal
+ * handler: all of them or none, for a wake-up that misses a waiter is lost. "deep": all other calls
+ * too, as far as their places allow. Returns how many were patched, or -1 with
+ * the reason in why.
+ */
+int flexsc__sites_patch(bool deep, char *why, size_t size);
+
+#endif /* FLEXSC_THREADS_SITES_H */
