@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "home.h"
 #include "monitor.h"
@@ -16,12 +17,16 @@
 #define STACK_BYTES	(256UL << 10)
 /* User threads that run before completions are looked for again. */
 #define TURNS		32U
+/* How long one looks around before it sleeps; waking it costs as much. */
+#define SPIN_NS		20000U
 
 struct carrier *flexsc__carriers;
+bool flexsc__carriers_spin;
 unsigned int flexsc__carriers_count;
 
 static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle one was woken to look for work */
+static _Atomic(struct carrier *) spinner;
 
 /* The queue. */
 
@@ -109,7 +114,7 @@ static void share(const struct runqueue *queue)
 
 void flexsc__carrier_ready(struct uthread *u)
 {
-	const struct kthread *k = context_gs() ? kthread_self() : NULL;
+	const struct kthread *k = kthread_known();
 
 	if (!k || !k->carrier) {
 		flexsc__carrier_give(u);
@@ -119,16 +124,11 @@ void flexsc__carrier_ready(struct uthread *u)
 	share(&k->carrier->queue);
 }
 
-void flexsc__carrier_give(struct uthread *u)
+static void put_in_box(struct carrier *c, struct uthread *u)
 {
-	static _Atomic unsigned int turn;
-	struct carrier *c = u->carrier;
-	struct uthread *head;
+	struct uthread *head = atomic_load_explicit(&c->inbox,
+						    memory_order_relaxed);
 
-	if (!c)
-		c = &flexsc__carriers[atomic_fetch_add(&turn, 1) %
-				      flexsc__carriers_count];
-	head = atomic_load_explicit(&c->inbox, memory_order_relaxed);
 	/* I1: releases the user thread; pairs with I2. */
 	do {
 		u->next = head;
@@ -136,6 +136,25 @@ void flexsc__carrier_give(struct uthread *u)
 							memory_order_release,
 							memory_order_relaxed));
 	flexsc_loop_wake(c->loop, NULL);
+}
+
+void flexsc__carrier_give(struct uthread *u)
+{
+	static _Atomic unsigned int turn;
+	struct carrier *c = atomic_load_explicit(&spinner,
+						 memory_order_relaxed);
+
+	if (!c)
+		c = u->carrier;
+	if (!c)
+		c = &flexsc__carriers[atomic_fetch_add(&turn, 1) %
+				      flexsc__carriers_count];
+	put_in_box(c, u);
+}
+
+void flexsc__carrier_return(struct uthread *u)
+{
+	put_in_box(u->carrier, u);
 }
 
 /* What others gave: oldest first into the queue. */
@@ -228,8 +247,40 @@ static void turn(struct carrier *c)
 	share(&c->queue);
 }
 
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* Does something come within a moment? */
+static bool spin(struct carrier *c)
+{
+	struct carrier *nobody = NULL;
+	bool found = false;
+	uint64_t until;
+
+	if (!flexsc__carriers_spin ||
+	    !atomic_compare_exchange_strong(&spinner, &nobody, c))
+		return false;
+	for (until = now() + SPIN_NS; !found && now() < until; cpu_relax())
+		found = atomic_load_explicit(&c->inbox, memory_order_relaxed) ||
+			atomic_load_explicit(&c->wanted,
+					     memory_order_relaxed) ||
+			work_elsewhere();
+	atomic_store(&spinner, NULL);
+	return found;
+}
+
 static void sleep_until_work(struct carrier *c)
 {
+	flexsc_loop_submit(c->loop);
+	if (spin(c)) {
+		turn(c);
+		return;
+	}
 	atomic_store(&c->idle, true);
 	atomic_fetch_add(&idle_count, 1);
 	atomic_store(&searching, false);
@@ -363,5 +414,6 @@ void flexsc__carriers_forked(void)
 	flexsc__carriers_count = 0;
 	flexsc__carriers = NULL;
 	atomic_store(&idle_count, 0);
+	atomic_store(&spinner, NULL);
 	atomic_store(&searching, false);
 }

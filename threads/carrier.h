@@ -6,7 +6,8 @@
  *	run a user thread from the queue, again and again;
  *	every few of them, see which calls are complete;
  *	when the queue is empty, take half of somebody else's;
- *	when there is nothing, submit what was posted and sleep in the loop.
+ *	when there is nothing, submit what was posted, look around for a moment
+ *	(one carrier at a time does), and sleep in the loop.
  *
  * The queue is the carrier's; others take from it, under its lock. The inbox
  * is everybody's: user threads that others want to run here.
@@ -42,6 +43,8 @@ struct carrier {
 
 extern struct carrier *flexsc__carriers;
 extern unsigned int flexsc__carriers_count;
+/* Are there cores enough to look around for work? */
+extern bool flexsc__carriers_spin;
 
 /*
  * Start n carriers with these options for their loops. 0 or -errno, with the
@@ -59,6 +62,9 @@ void flexsc__carriers_forked(void);
 
 /* Any thread: u can run, on the carrier that is best for it. */
 void flexsc__carrier_give(struct uthread *u);
+
+/* Any thread: u's wait is over, as far as its carrier isn't concerned. */
+void flexsc__carrier_return(struct uthread *u);
 
 /* Any thread, any signal handler: have u's carrier look at its wait. */
 void flexsc__carrier_want(struct uthread *u);

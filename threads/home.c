@@ -67,14 +67,19 @@ static void leave(struct kthread *k, struct uthread *u)
 void flexsc__leave(struct uthread *u)
 {
 	const sigmask_t cancel = CANCEL_BIT;
+	sigmask_t mask;
 
 	if (!at_home())
 		return;
 	/* Signals that arrive from here on call it back. */
 	u->home.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
-	set_mask(SIG_BLOCK, &cancel, &u->home.mask);
-	u->home.mask &= ~CANCEL_BIT;
+	set_mask(SIG_BLOCK, &cancel, &mask);
+	/* Unless one of those signals has done so. */
+	if (!u->home.masked) {
+		u->home.mask = mask & ~CANCEL_BIT;
+		u->home.masked = true;
+	}
 	flexsc__suspend(u, leave);
 	flexsc__settle(u);
 }
@@ -95,9 +100,10 @@ static void go_home(struct kthread *k, struct uthread *u)
 
 void flexsc__come_home(struct uthread *u)
 {
-	if (at_home())
+	if (!at_home())
+		flexsc__suspend(u, go_home);
+	else if (!atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		return;
-	flexsc__suspend(u, go_home);
 	flexsc__settle(u);
 }
 
@@ -109,6 +115,9 @@ void flexsc__settle(struct uthread *u)
 	atomic_store(&u->wanted, false);
 	/* Signals that it was called for run their handlers here. */
 	u->busy = false;
-	set_mask(SIG_SETMASK, &u->home.mask, NULL);
+	if (u->home.masked) {
+		u->home.masked = false;
+		set_mask(SIG_SETMASK, &u->home.mask, NULL);
+	}
 	u->busy = true;
 }

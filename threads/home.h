@@ -22,7 +22,7 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask);
 /* The user thread is at home, and won't leave again. */
 void flexsc__home_fini(struct uthread *u);
 
-/* User thread only; both do nothing if that is where it is. */
+/* User thread only; they do nothing if that is where it is. */
 void flexsc__come_home(struct uthread *u);
 void flexsc__leave(struct uthread *u);
 
@@ -36,22 +36,27 @@ void flexsc__send_home(struct uthread *u);
 void flexsc__settle(struct uthread *u);
 
 /*
- * Around a system call that may take long at home, or on a carrier as far as
- * it goes: signals arrive meanwhile, and so does the monitor.
+ * User thread only: into the runtime, and out of it. Inside, signals that come
+ * to its home are put off; they arrive on the way out. A system call that may
+ * take long is made outside.
  */
-static inline void flexsc__expose(struct uthread *u)
-{
-	u->busy = false;
-	/* From here on signals are taken at once; what came before, now. */
-	atomic_signal_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&u->wanted, memory_order_relaxed))
-		flexsc__settle(u);
-	u->busy = false;
-}
-
-static inline void flexsc__unexpose(struct uthread *u)
+static inline void flexsc__enter(struct uthread *u)
 {
 	u->busy = true;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void flexsc__exit(struct uthread *u)
+{
+	for (;;) {
+		u->busy = false;
+		/* From here on they are taken at once; what came before, now. */
+		atomic_signal_fence(memory_order_seq_cst);
+		if (!atomic_load_explicit(&u->wanted, memory_order_relaxed) ||
+		    !at_home())
+			return;
+		flexsc__settle(u);
+	}
 }
 
 #endif /* FLEXSC_THREADS_HOME_H */

@@ -24,9 +24,9 @@ static long exposed(struct uthread *u, long nr, const uint64_t a[6])
 {
 	long ret;
 
-	flexsc__expose(u);
+	flexsc__exit(u);
 	ret = plain(nr, a);
-	flexsc__unexpose(u);
+	flexsc__enter(u);
 	return ret;
 }
 
@@ -38,11 +38,11 @@ static long at_home_call(struct uthread *u, long nr, const uint64_t a[6])
 
 	if (!u->point)
 		return exposed(u, nr, a);
-	flexsc__expose(u);
+	flexsc__exit(u);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	ret = plain(nr, a);
 	pthread_setcanceltype(type, NULL);
-	flexsc__unexpose(u);
+	flexsc__enter(u);
 	return ret;
 }
 
@@ -77,9 +77,9 @@ static bool interrupted(struct uthread *u, long nr)
 {
 	/* Nothing is lost: the call had no effect. */
 	if (u->point) {
-		u->busy = false;
+		flexsc__exit(u);
 		pthread_testcancel();
-		u->busy = true;
+		flexsc__enter(u);
 	}
 	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
 }
@@ -337,20 +337,29 @@ static long without(long nr, const uint64_t a[6])
 	}
 }
 
-long flexsc__hook(long nr, const uint64_t a[6])
+static long hook(long nr, const uint64_t a[6], bool site)
 {
 	struct uthread *u = &flexsc__self;
 	long ret;
 
 	if (!u->alive || u->busy || is_parked(u))
 		return without(nr, a);
-	u->busy = true;
+	flexsc__enter(u);
+	u->site = site;
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		flexsc__come_home(u);
 	ret = choose(u, nr, a);
-	/* A signal may have come to this kernel thread meanwhile. */
-	if (atomic_load_explicit(&u->wanted, memory_order_relaxed))
-		flexsc__settle(u);
-	u->busy = false;
+	u->site = false;
+	flexsc__exit(u);
 	return ret;
+}
+
+long flexsc__hook(long nr, const uint64_t a[6])
+{
+	return hook(nr, a, false);
+}
+
+long flexsc__hook_site(long nr, const uint64_t a[6])
+{
+	return hook(nr, a, true);
 }

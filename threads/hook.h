@@ -20,4 +20,7 @@
 /* The kernel's result: a value or -errno. Leaves errno alone. Any thread. */
 long flexsc__hook(long nr, const uint64_t args[6]);
 
+/* The same, from a patched place: it keeps the vector registers. */
+long flexsc__hook_site(long nr, const uint64_t args[6]);
+
 #endif /* FLEXSC_THREADS_HOOK_H */

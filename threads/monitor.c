@@ -8,7 +8,7 @@
 #include "real.h"
 #include "signals.h"
 
-#define STACK_BYTES	(64UL << 10)
+#define STACK_BYTES	(256UL << 10)
 
 _Atomic uint32_t flexsc__monitor_asleep;
 

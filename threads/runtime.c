@@ -64,13 +64,10 @@ static uint32_t setting(const char *name)
 	return value ? (uint32_t)strtoul(value, NULL, 10) : 0;
 }
 
-static unsigned int carriers_wanted(void)
+static unsigned int cores(void)
 {
-	uint32_t wish = setting("FLEXSC_CARRIERS");
 	cpu_set_t set;
 
-	if (wish)
-		return wish;
 	if (sched_getaffinity(0, sizeof(set), &set))
 		return 1;
 	return (unsigned int)CPU_COUNT(&set);
@@ -126,7 +123,10 @@ void flexsc__uthread_begin(struct uthread *u, void *stack, sigmask_t mask)
 
 void flexsc__uthread_end(struct uthread *u)
 {
-	u->busy = true;
+	/* In a child that its function forked. */
+	if (!u->alive)
+		return;
+	flexsc__enter(u);
 	flexsc__come_home(u);
 	u->stays = true;
 	list_remove(u);
@@ -134,7 +134,8 @@ void flexsc__uthread_end(struct uthread *u)
 	while (atomic_load(&u->want.queued))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	flexsc__home_fini(u);
-	u->busy = false;
+	/* What came meanwhile was meant for the process, or for this one. */
+	flexsc__exit(u);
 }
 
 int32_t flexsc__runtime_somebody(void)
@@ -198,15 +199,19 @@ static bool start(void)
 		.max_entries = setting("FLEXSC_ENTRIES"),
 	};
 	sigmask_t mask = 0;
+	uint32_t carriers = setting("FLEXSC_CARRIERS");
 	char why[160] = "";
 	void *stack;
 
+	if (!carriers)
+		carriers = cores();
+	flexsc__carriers_spin = carriers > 1 && cores() > 1;
 	context_probe();
 	flexsc__park_init();
 	stack = flexsc__park_get();
 	if (!stack || !patch())
 		return false;
-	if (flexsc__carriers_start(carriers_wanted(), &options, why,
+	if (flexsc__carriers_start(carriers, &options, why,
 				   sizeof(why)) < 0) {
 		say("can't start", why);
 		return false;

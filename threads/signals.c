@@ -50,12 +50,20 @@ static void reset(int signo)
 	unlock(&actions_lock);
 }
 
-static void run_handler(int signo, siginfo_t *info, void *context)
+/* With the signals blocked that the program wants to be. */
+static void run_handler(int signo, siginfo_t *info, ucontext_t *context)
 {
 	struct action action = actions[signo];
+	sigmask_t mask;
 
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	mask |= action.mask;
+	if (!(action.flags & SA_NODEFER))
+		mask |= 1ULL << (signo - 1);
 	if (action.flags & SA_RESETHAND)
 		reset(signo);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&mask), 0,
+		    sizeof(mask), 0, 0);
 	if (action.flags & SA_SIGINFO)
 		((void (*)(int, siginfo_t *, void *))action.handler)(
 			signo, info, context);
@@ -64,18 +72,20 @@ static void run_handler(int signo, siginfo_t *info, void *context)
 }
 
 static void handle(struct uthread *u, int signo, siginfo_t *info,
-		   void *context)
+		   ucontext_t *context)
 {
 	bool restarts = actions[signo].flags & SA_RESTART;
-	bool stays = u->stays, busy = u->busy;
+	bool stays = u->stays, busy = u->busy, site = u->site;
 	uint8_t handled = restarts ? HANDLED_RESTART : HANDLED_INTERRUPT;
 
 	/* The kernel's frame belongs to this kernel thread. */
 	u->stays = true;
 	u->busy = false;
+	u->site = false;
 	run_handler(signo, info, context);
 	u->stays = stays;
 	u->busy = busy;
+	u->site = site;
 	if (u->handled < handled)
 		u->handled = handled;
 }
@@ -90,6 +100,10 @@ static void postpone(struct uthread *u, int signo, siginfo_t *info,
 
 	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
 		    (uint64_t)u->home.k.tid, (uint64_t)signo, PTR(info), 0, 0);
+	if (!u->home.masked) {
+		memcpy(&u->home.mask, &context->uc_sigmask, sizeof(all));
+		u->home.masked = true;
+	}
 	memcpy(&context->uc_sigmask, &all, sizeof(all));
 	flexsc__want(u);
 }
@@ -102,7 +116,7 @@ static struct uthread *user_of(struct kthread *k)
 
 /* libc's handler changes what is its own by way of the TLS. */
 static void setxid(const struct kthread *k, int signo, siginfo_t *info,
-		   void *context)
+		   ucontext_t *context)
 {
 	uint64_t fs = context_fs();
 
@@ -115,21 +129,23 @@ static void setxid(const struct kthread *k, int signo, siginfo_t *info,
 static void move_home(struct kthread *k, ucontext_t *context)
 {
 	struct uthread *u = k->current;
+	sigmask_t mask;
 
 	/* Where it is suspended or about to be, it is busy. */
 	if (!u || u->busy ||
 	    (!atomic_exchange(&k->carrier->preempt, false) &&
 	     !atomic_load(&u->wanted)))
 		return;
-	u->busy = true;
+	flexsc__enter(u);
+	mask = u->home.mask;
 	/* The carrier's handler ends here. */
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&context->uc_sigmask),
 		    0, sizeof(sigmask_t), 0, 0);
 	flexsc__come_home(u);
+	flexsc__exit(u);
 	/* What the frame says is the carrier's. */
-	memcpy(&context->uc_sigmask, &u->home.mask, sizeof(u->home.mask));
+	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	raw_syscall(SYS_sigaltstack, 0, PTR(&context->uc_stack), 0, 0, 0, 0);
-	u->busy = false;
 }
 
 static void to_somebody(int signo, siginfo_t *info)
@@ -141,7 +157,7 @@ static void to_somebody(int signo, siginfo_t *info)
 }
 
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
-		       void *context)
+		       ucontext_t *context)
 {
 	if (signo != SIGNAL_SETXID && info->si_code > 0)
 		run_handler(signo, info, context);
@@ -154,7 +170,7 @@ static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 }
 
 static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
-		      void *context)
+		      ucontext_t *context)
 {
 	struct uthread *u = user_of(k);
 
@@ -168,19 +184,10 @@ static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
 	}
 }
 
-static struct kthread *this_kthread(void)
+static void arrive(int signo, siginfo_t *info, void *frame)
 {
-	struct kthread *k = context_gs() ? kthread_self() : NULL;
-
-	/* A new thread has its maker's base, until it has begun. */
-	if (k && k->tid != (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0))
-		return NULL;
-	return k;
-}
-
-static void arrive(int signo, siginfo_t *info, void *context)
-{
-	struct kthread *k = this_kthread();
+	struct kthread *k = kthread_known();
+	ucontext_t *context = frame;
 
 	if (!k)
 		run_handler(signo, info, context);
@@ -215,6 +222,8 @@ static struct action instead_of(const struct action *action)
 	own.handler = (uintptr_t)arrive;
 	/* It is the program's handler that runs once, not ours. */
 	own.flags = (own.flags | SA_SIGINFO) & ~(uint64_t)SA_RESETHAND;
+	/* Until it is known where this one belongs, no other. */
+	own.mask = ~0ULL;
 	return own;
 }
 

@@ -2,7 +2,6 @@
 #include "sites.h"
 
 #include <Zydis/Zydis.h>
-#include <cpuid.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,6 +11,8 @@
 
 #include "hook.h"
 #include "syscall.h"
+#include "uthread.h"
+#include "vectors.h"
 
 #define JUMP		5U	/* bytes of a jump */
 #define SLOT		32U	/* bytes of a slot */
@@ -26,9 +27,6 @@ void flexsc__slot_common(void);
 long flexsc__site_hook(long nr, const uint64_t args[6]);
 
 uint8_t *flexsc__slot_returns[SLOTS];
-uint64_t flexsc__vectors_bytes;
-uint32_t flexsc__vectors_mask;
-bool flexsc__vectors_compact;
 
 static bool all_calls;
 
@@ -37,7 +35,7 @@ long flexsc__site_hook(long nr, const uint64_t args[6])
 	/* libc blocks signals while it does something: that is its own. */
 	if (nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction ||
 	    (all_calls && nr != SYS_rt_sigprocmask))
-		return flexsc__hook(nr, args);
+		return flexsc__hook_site(nr, args);
 	return raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
 			   args[5]);
 }
@@ -466,25 +464,6 @@ static bool write_sites(struct patch *patch)
 	return true;
 }
 
-/* The vector registers that a program can have: x87, SSE, AVX, AVX-512. */
-#define VECTORS	0xe7U
-
-static bool probe_vectors(struct patch *patch)
-{
-	unsigned int a, b, c, d, low, high;
-
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
-		return fail(patch, "the processor has no XSAVE", NULL);
-	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	flexsc__vectors_mask = low & VECTORS;
-	__cpuid_count(0xd, 1, a, b, c, d);
-	flexsc__vectors_compact = a & 2;
-	/* All that is enabled now, in the larger of the two formats. */
-	__cpuid_count(0xd, 0, a, b, c, d);
-	flexsc__vectors_bytes = (b + 63) & ~63U;
-	return true;
-}
-
 int flexsc__sites_patch(bool deep, char *why, size_t size)
 {
 	struct patch *patch = mmap(NULL, sizeof(*patch), PROT_READ | PROT_WRITE,
@@ -501,7 +480,9 @@ int flexsc__sites_patch(bool deep, char *why, size_t size)
 	all_calls = deep;
 	ZydisDecoderInit(&patch->decoder, ZYDIS_MACHINE_MODE_LONG_64,
 			 ZYDIS_STACK_WIDTH_64);
-	if (probe_vectors(patch) && !dl_iterate_phdr(find_in, patch) &&
+	if (!flexsc__vectors_probe())
+		fail(patch, "the processor has no XSAVE", NULL);
+	else if (!dl_iterate_phdr(find_in, patch) &&
 	    write_sites(patch))
 		count = (int)patch->count;
 	munmap(patch, sizeof(*patch));

@@ -260,9 +260,9 @@ static long exposed(struct uthread *u, const uint64_t args[6])
 
 	if (!u)
 		return kernel(args);
-	flexsc__expose(u);
+	flexsc__exit(u);
 	ret = kernel(args);
-	flexsc__unexpose(u);
+	flexsc__enter(u);
 	return ret;
 }
 
@@ -287,7 +287,7 @@ static void release(struct uthread *list)
 	for (; list; list = next) {
 		next = list->next;
 		if (list->futex.timed)
-			flexsc__carrier_give(list);
+			flexsc__carrier_return(list);
 		else
 			end(list);
 	}

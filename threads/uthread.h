@@ -66,7 +66,9 @@ struct home {
 	struct kthread k;
 	_Atomic uint32_t word;	/* H1, H2 in home.c */
 	void *stack;		/* where the kernel thread is parked */
-	sigmask_t mask;		/* the program's, while it is away */
+	/* The program's signal mask, while "masked": the kernel has another. */
+	sigmask_t mask;
+	bool masked;
 	bool away;		/* for signal handlers on this kernel thread */
 };
 
@@ -95,6 +97,7 @@ struct uthread {
 	bool stays;		/* it doesn't leave home any more */
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a call that is a cancellation point */
+	bool site;		/* in one from a patched place: vectors.h */
 	uint8_t handled;	/* enum handled */
 	/* It is to come home, and to end its wait. P1, P2 in wait.c. */
 	atomic_bool wanted;
@@ -133,6 +136,20 @@ static inline struct kthread *kthread_self(void)
 	return context_gs_word();
 }
 
+/*
+ * The same for a thread that may be none of ours: NULL then. A new thread has
+ * its maker's base until it has begun.
+ */
+static inline struct kthread *kthread_known(void)
+{
+	struct kthread *k = context_gs() ? kthread_self() : NULL;
+	uint64_t fs = context_fs();
+
+	if (k && k->fs != fs && (!k->current || k->current->fs != fs))
+		return NULL;
+	return k;
+}
+
 static inline bool at_home(void)
 {
 	return !kthread_self()->carrier;
@@ -142,14 +159,28 @@ static inline bool at_home(void)
  * Let the kernel thread do "action" on its own stack, without this user
  * thread; returns when somebody runs it again.
  */
-static inline void flexsc__suspend(struct uthread *u,
-				   void (*action)(struct kthread *,
-						  struct uthread *))
+static inline void flexsc__switch_out(struct uthread *u,
+				      void (*action)(struct kthread *,
+						     struct uthread *))
 {
 	const struct kthread *k = kthread_self();
 
 	u->action = action;
 	flexsc__switch(&u->sp, k->sp, k->fs);
+}
+
+void flexsc__vectors_suspend(struct uthread *u,
+			     void (*action)(struct kthread *,
+					    struct uthread *));
+
+static inline void flexsc__suspend(struct uthread *u,
+				   void (*action)(struct kthread *,
+						  struct uthread *))
+{
+	if (u->site)
+		flexsc__vectors_suspend(u, action);
+	else
+		flexsc__switch_out(u, action);
 }
 
 /* On a kernel thread's own stack: run u until it suspends. */

@@ -64,9 +64,9 @@ void *flexsc__go_home(struct real *real)
 	if (!real->function)
 		real->function = next(real->name);
 	if (u->alive && !u->busy) {
-		u->busy = true;
+		flexsc__enter(u);
 		flexsc__come_home(u);
-		u->busy = false;
+		flexsc__exit(u);
 	}
 	return real->function;
 }
@@ -108,9 +108,9 @@ static void *thread_main(void *arg)
 	free(arg);
 	flexsc__uthread_begin(u, birth.stack, birth.mask);
 	pthread_cleanup_push(end, u);
-	u->busy = true;
+	flexsc__enter(u);
 	flexsc__leave(u);
-	u->busy = false;
+	flexsc__exit(u);
 	ret = birth.start(birth.arg);
 	pthread_cleanup_pop(1);
 	return ret;
@@ -126,7 +126,7 @@ static sigmask_t inherited_mask(const pthread_attr_t *attr)
 		memcpy(&mask, &set, sizeof(mask));
 		return mask;
 	}
-	if (at_home())
+	if (!u->home.masked)
 		raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 			    sizeof(mask), 0, 0);
 	return mask;
@@ -209,10 +209,10 @@ EXPORT void pthread_exit(void *value)
 	struct uthread *u = &flexsc__self;
 
 	if (u->alive) {
-		u->busy = true;
+		flexsc__enter(u);
 		flexsc__come_home(u);
 		u->stays = true;
-		u->busy = false;
+		flexsc__exit(u);
 	}
 	REAL(pthread_exit)(value);
 	__builtin_unreachable();
@@ -238,9 +238,9 @@ static void come_home_for(pthread_t thread)
 
 	if (!u->alive || u->busy || !pthread_equal(thread, pthread_self()))
 		return;
-	u->busy = true;
+	flexsc__enter(u);
 	flexsc__come_home(u);
-	u->busy = false;
+	flexsc__exit(u);
 }
 
 EXPORT int pthread_kill(pthread_t thread, int signo)
@@ -254,6 +254,29 @@ EXPORT int pthread_sigqueue(pthread_t thread, int signo,
 {
 	come_home_for(thread);
 	return REAL(pthread_sigqueue)(thread, signo, value);
+}
+
+/* Only then it may be for the caller itself. */
+static void come_home_unless_blocked(int signo)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (u->alive && !u->busy && signo > 0 && signo <= 64 && !at_home() &&
+	    u->home.mask >> (signo - 1) & 1)
+		return;
+	come_home_for(pthread_self());
+}
+
+EXPORT int kill(pid_t pid, int signo)
+{
+	come_home_unless_blocked(signo);
+	return REAL(kill)(pid, signo);
+}
+
+EXPORT int sigqueue(pid_t pid, int signo, const union sigval value)
+{
+	come_home_unless_blocked(signo);
+	return REAL(sigqueue)(pid, signo, value);
 }
 
 EXPORT pid_t gettid(void)

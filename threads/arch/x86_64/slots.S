@@ -7,7 +7,8 @@
  *	jmp flexsc__slot_common
  *
  * The kernel would have preserved everything but rax, rcx and r11, and what
- * lies in the red zone, so this does too. It looks to the unwinder like a
+ * lies in the red zone, so this does too; of the vector registers the runtime
+ * itself makes no use, and it keeps them where others might (vectors.c). It looks to the unwinder like a
  * function that was called from the place it goes on at.
  */
 
@@ -44,35 +45,13 @@ flexsc__slot_common:
 	pushq	%rdx
 	pushq	%rsi
 	pushq	%rdi
+	movl	%eax, %edi
+	movq	%rsp, %rsi
 	pushq	%rbx
 	.cfi_offset rbx, -200
 	movq	%rsp, %rbx
-	subq	flexsc__vectors_bytes(%rip), %rsp
-	andq	$-64, %rsp
-	/* The header has to be zero where it isn't written. */
-	movq	$0, 512(%rsp)
-	movq	$0, 520(%rsp)
-	movq	$0, 528(%rsp)
-	movq	$0, 536(%rsp)
-	movq	$0, 544(%rsp)
-	movq	$0, 552(%rsp)
-	movq	$0, 560(%rsp)
-	movq	$0, 568(%rsp)
-	movl	%eax, %edi
-	movl	flexsc__vectors_mask(%rip), %eax
-	xorl	%edx, %edx
-	cmpb	$0, flexsc__vectors_compact(%rip)
-	je	1f
-	xsavec	(%rsp)
-	jmp	2f
-1:	xsave	(%rsp)
-2:	leaq	8(%rbx), %rsi
+	andq	$-16, %rsp
 	callq	flexsc__site_hook
-	movq	%rax, %r11
-	movl	flexsc__vectors_mask(%rip), %eax
-	xorl	%edx, %edx
-	xrstor	(%rsp)
-	movq	%r11, %rax
 	movq	%rbx, %rsp
 	popq	%rbx
 	.cfi_restore rbx
