@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <linux/flexsc.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <time.h>
 
+#include "fds.h"
 #include "home.h"
 #include "refine.h"
 #include "runtime.h"
@@ -260,21 +262,51 @@ static bool syncs(long nr)
 	}
 }
 
-static long by_class(struct uthread *u, long nr, const uint64_t a[6])
+/* Does the caller not want to wait? Then there is nothing to switch for. */
+static bool is_impatient(long nr, const struct table_row *row,
+			 const uint64_t a[6])
 {
-	struct flexsc_entry entry = {
-		.nr = (__u16)nr,
-		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
-	};
+	switch (nr) {
+	case SYS_recvfrom:
+	case SYS_sendto:
+		if (a[3] & MSG_DONTWAIT)
+			return true;
+		break;
+	case SYS_recvmsg:
+	case SYS_sendmsg:
+		if (a[2] & MSG_DONTWAIT)
+			return true;
+		break;
+	case SYS_recvmmsg:
+	case SYS_sendmmsg:
+		if (a[3] & MSG_DONTWAIT)
+			return true;
+		break;
+	default:
+		break;
+	}
+	return (row->poll != POLL_NONE || nr == SYS_connect) &&
+	       flexsc__fds_never_wait((uint32_t)a[0]);
+}
+
+static long may_wait(struct uthread *u, long nr, const struct table_row *row,
+		     const uint64_t a[6])
+{
+	return is_impatient(nr, row, a) ? exposed(u, nr, a) : post(u, nr, a);
+}
+
+static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
+		       const struct flexsc_entry *entry)
+{
 	const struct table_row *row = flexsc__table_row((unsigned int)nr);
 
-	switch (flexsc__refine(row, &entry)) {
+	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:
 		return plain(nr, a);
 	case CLASS_DISK:
 		return syncs(nr) ? post(u, nr, a) : exposed(u, nr, a);
 	case CLASS_WAIT:
-		return post(u, nr, a);
+		return may_wait(u, nr, row, a);
 	case CLASS_SELF:
 		if (reads_identity(nr))
 			return plain(nr, a);
@@ -284,6 +316,22 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		break;
 	}
 	return go_home(u, nr, a);
+}
+
+static long by_class(struct uthread *u, long nr, const uint64_t a[6])
+{
+	struct flexsc_entry entry = {
+		.nr = (__u16)nr,
+		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
+	};
+	long ret;
+
+	flexsc__fds_note(&entry);
+	ret = choose_way(u, nr, a, &entry);
+	/* Others may have asked before the call was made. */
+	flexsc__fds_note(&entry);
+	flexsc__fds_made(&entry, ret);
+	return ret;
 }
 
 static long choose(struct uthread *u, long nr, const uint64_t a[6])

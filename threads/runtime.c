@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "carrier.h"
+#include "fds.h"
 #include "home.h"
 #include "monitor.h"
 #include "park.h"
@@ -209,7 +210,7 @@ static bool start(void)
 	context_probe();
 	flexsc__park_init();
 	stack = flexsc__park_get();
-	if (!stack || !patch())
+	if (!stack || flexsc__fds_init() || !patch())
 		return false;
 	if (flexsc__carriers_start(carriers, &options, why,
 				   sizeof(why)) < 0) {

@@ -30,10 +30,33 @@ uint8_t *flexsc__slot_returns[SLOTS];
 
 static bool all_calls;
 
+/* What the runtime isn't right without. */
+static bool is_vital(long nr)
+{
+	return nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction;
+}
+
+/* What changes descriptors: fds.h. */
+static bool is_noted(long nr)
+{
+	switch (nr) {
+	case SYS_close:
+	case SYS_close_range:
+	case SYS_dup2:
+	case SYS_dup3:
+	case SYS_fcntl:
+	case SYS_ioctl:
+	case SYS_setsockopt:
+		return true;
+	default:
+		return false;
+	}
+}
+
 long flexsc__site_hook(long nr, const uint64_t args[6])
 {
 	/* libc blocks signals while it does something: that is its own. */
-	if (nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction ||
+	if (is_vital(nr) || is_noted(nr) ||
 	    (all_calls && nr != SYS_rt_sigprocmask))
 		return flexsc__hook_site(nr, args);
 	return raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
@@ -278,9 +301,6 @@ static bool is_wanted(const struct patch *patch, long nr)
 {
 	switch (nr) {
 	case UNKNOWN:
-	case SYS_futex:
-	case SYS_exit:
-	case SYS_rt_sigaction:
 		return true;
 	/* They don't return, or return twice, or are libc's own affair. */
 	case SYS_rt_sigreturn:
@@ -295,7 +315,7 @@ static bool is_wanted(const struct patch *patch, long nr)
 	case SYS_rseq:
 		return false;
 	default:
-		return patch->deep;
+		return patch->deep || is_vital(nr) || is_noted(nr);
 	}
 }
 
@@ -322,7 +342,7 @@ static bool find_one(struct patch *patch, const struct object *object,
 		patch->sites[patch->count++] = (struct site){ jump, place };
 		return true;
 	}
-	if (nr != UNKNOWN && is_wanted(patch, nr) && !patch->deep)
+	if (is_vital(nr))
 		return fail(patch, "no room for a jump", place);
 	return true;
 }

@@ -15,7 +15,8 @@
 
 /*
  * Patch all places that may make a futex call, end a thread, or set a signal
- * handler: all of them or none, for a wake-up that misses a waiter is lost. "deep": all other calls
+ * handler: all of them or none, for a wake-up that misses a waiter is lost; and those that change
+ * descriptors, as far as their places allow. "deep": all other calls
  * too, as far as their places allow. Returns how many were patched, or -1 with
  * the reason in why.
  */

@@ -17,13 +17,13 @@
 #include <unistd.h>
 
 #include "../engine.h"
+#include "../fds.h"
 #include "../loop.h"
 #include "../partial.h"
 #include "../pool.h"
 #include "../refine.h"
 #include "../syscall.h"
 #include "ring.h"
-#include "uring_fd.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -47,7 +47,6 @@ struct uring {
 	struct call_list to_pool;
 	struct call_list again;		/* writes with a rest */
 	uint32_t others;		/* of a batch, not executed by the ring */
-	struct fd_facts facts;
 	/* Ringing: others write to the eventfd, a pending read of it ends. */
 	int bell;
 	bool armed;
@@ -90,7 +89,7 @@ static COLD void follow(struct flexsc_loop *loop, uint32_t index, int32_t res)
 			  flexsc__partial_result(&call->partial, res));
 		return;
 	}
-	flexsc__fd_made(&uring->facts, entry, res);
+	flexsc__fds_made(entry, res);
 	call_done(loop, index, flexsc__uring_result(entry, res));
 }
 
@@ -266,7 +265,6 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 {
 	const bool known = op && uring_of(loop)->operations >> op & 1;
 	const enum route route = follows(op) ? BY_RING_FOLLOWED : BY_RING;
-	struct uring *uring = uring_of(loop);
 	uint32_t n = 0, index = queue_take(&loop->submitted[op]);
 
 	while (index != NONE) {
@@ -275,7 +273,7 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 		uint32_t next = call->next;
 
 		if (entry_status(entry) != FLEXSC_SUBMITTED ||
-		    !fd_check(&uring->facts, entry) || !known ||
+		    !fds_check(entry) || !known ||
 		    !use_ring(loop, index, entry, call, route))
 			not_by_ring(loop, index);
 		n++;
@@ -415,7 +413,7 @@ static int ready(struct flexsc_loop *loop, struct uring *uring)
 	int err = probe(uring);
 
 	if (!err)
-		err = flexsc__fd_init(&uring->facts);
+		err = flexsc__fds_init();
 	if (err)
 		return err;
 	uring->bell = eventfd(0, EFD_CLOEXEC);
@@ -465,7 +463,6 @@ static int uring_open(struct flexsc_loop *loop)
 		err = -EOPNOTSUPP;
 	}
 	if (err) {
-		flexsc__fd_fini(&uring->facts);
 		flexsc__ring_fini(&uring->ring);
 		free(uring);
 		return loop->why[0] ? err : unsupported(loop, err);
@@ -493,7 +490,6 @@ static void uring_close(struct flexsc_loop *loop)
 	disarm(loop);
 	flexsc__ring_fini(&uring->ring);
 	close(uring->bell);
-	flexsc__fd_fini(&uring->facts);
 	free(uring);
 }
 
@@ -504,7 +500,6 @@ static void uring_forked(struct flexsc_loop *loop)
 	flexsc__pool_forked(uring->pool);
 	close(uring->ring.uring.ring_fd);
 	close(uring->bell);
-	flexsc__fd_fini(&uring->facts);
 	free(uring);
 }
 

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "nowait.h"
+#include "syscall.h"
+
+#define CURRENT		((__u64)-1)	/* an offset: the file's position */
+
+_Atomic uint8_t flexsc__fds_facts[FDS_MAX];
+uint8_t *flexsc__fds_needs;
+
+static uint8_t known(uint32_t fd)
+{
+	if (fd >= FDS_MAX)
+		return 0;
+	return atomic_load_explicit(&flexsc__fds_facts[fd],
+				    memory_order_relaxed);
+}
+
+static void learn(uint32_t fd, uint8_t fact)
+{
+	if (fd < FDS_MAX)
+		atomic_fetch_or_explicit(&flexsc__fds_facts[fd], fact,
+					 memory_order_relaxed);
+}
+
+static void forget(uint32_t fd, uint8_t keep)
+{
+	if (fd < FDS_MAX)
+		atomic_fetch_and_explicit(&flexsc__fds_facts[fd], keep,
+					  memory_order_relaxed);
+}
+
+static uint8_t ask_waits(uint32_t fd)
+{
+	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+
+	/* A bad one blocks nobody, and io_uring says so too. */
+	if (flags < 0)
+		return 0;
+	if (flags & O_NONBLOCK)
+		return FD_NEVER_WAITS;
+	if (flexsc__has_time_limit(fd, POLL_READ) ||
+	    flexsc__has_time_limit(fd, POLL_WRITE))
+		return FD_TIMEOUT;
+	return FD_WAITS;
+}
+
+static uint8_t ask_seeks(uint32_t fd)
+{
+	if (raw_syscall(SYS_lseek, fd, 0, SEEK_CUR, 0, 0, 0) == -ESPIPE)
+		return FD_NEVER_SEEKS;
+	return FD_SEEKS;
+}
+
+/* What is known of these facts, and asked if nothing is. */
+static uint8_t find_out(uint32_t fd, uint8_t which, uint8_t (*ask)(uint32_t))
+{
+	uint8_t facts = known(fd);
+
+	if (!(facts & which)) {
+		facts |= ask(fd);
+		learn(fd, facts);
+	}
+	return facts;
+}
+
+/* Does this kind of call on this descriptor wait as io_uring would? */
+static bool waits(uint32_t fd)
+{
+	return !(find_out(fd, FD_WAITS | FD_NEVER_WAITS | FD_TIMEOUT,
+			  ask_waits) & (FD_NEVER_WAITS | FD_TIMEOUT));
+}
+
+static bool seeks(uint32_t fd)
+{
+	return !(find_out(fd, FD_SEEKS | FD_NEVER_SEEKS, ask_seeks) &
+		 FD_NEVER_SEEKS);
+}
+
+bool flexsc__fds_never_wait(uint32_t fd)
+{
+	return find_out(fd, FD_WAITS | FD_NEVER_WAITS | FD_TIMEOUT,
+			ask_waits) & FD_NEVER_WAITS;
+}
+
+static bool sets_timeout(const struct flexsc_entry *entry)
+{
+	return entry->args[1] == SOL_SOCKET &&
+	       (entry->args[2] == SO_RCVTIMEO || entry->args[2] == SO_SNDTIMEO);
+}
+
+static void forget_all(void)
+{
+	for (uint32_t fd = 0; fd < FDS_MAX; fd++)
+		if (known(fd))
+			fds_forget(fd);
+}
+
+void flexsc__fds_note(const struct flexsc_entry *entry)
+{
+	uint32_t fd = (uint32_t)entry->args[0];
+
+	switch (entry->nr) {
+	case SYS_close:
+		fds_forget(fd);
+		break;
+	case SYS_fcntl:
+		if (entry->args[1] == F_SETFL)
+			forget(fd, FD_TIMEOUT);
+		break;
+	case SYS_ioctl:
+		if (entry->args[1] == FIONBIO)
+			forget(fd, FD_TIMEOUT);
+		break;
+#ifdef SYS_dup2
+	case SYS_dup2:
+#endif
+	case SYS_dup3:
+		fds_forget((uint32_t)entry->args[1]);
+		break;
+	case SYS_close_range:
+		forget_all();
+		break;
+	case SYS_setsockopt:
+		if (sets_timeout(entry)) {
+			learn(fd, FD_TIMEOUT);
+			forget(fd, (uint8_t)~FD_WAITS);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* What has to be so before a call goes to io_uring. */
+static uint8_t need_of(unsigned int nr, const struct table_row *row)
+{
+	switch (nr) {
+	case SYS_connect:
+		return FD_WAITS;
+	case SYS_pread64:
+	case SYS_preadv:
+	case SYS_pwrite64:
+	case SYS_pwritev:
+		return FD_SEEKS;
+	case SYS_preadv2:
+	case SYS_pwritev2:
+		return FD_WAITS | FD_SEEKS;
+	case SYS_close:
+		return FD_CLOSES;
+	case SYS_fcntl:
+	case SYS_ioctl:
+#ifdef SYS_dup2
+	case SYS_dup2:
+#endif
+	case SYS_dup3:
+	case SYS_close_range:
+	case SYS_setsockopt:
+		return FD_CHANGES;
+	default:
+		return row->poll != POLL_NONE ? FD_WAITS : 0;
+	}
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_needs(void)
+{
+	uint8_t *needs = calloc(flexsc__table_size, 1);
+
+	for (unsigned int nr = 0; needs && nr < flexsc__table_size; nr++)
+		needs[nr] = need_of(nr, &flexsc__table[nr]);
+	flexsc__fds_needs = needs;
+}
+
+int flexsc__fds_init(void)
+{
+	pthread_once(&once, find_needs);
+	return flexsc__fds_needs ? 0 : -ENOMEM;
+}
+
+bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t need)
+{
+	uint32_t fd = (uint32_t)entry->args[0];
+
+	switch (need) {
+	case FD_WAITS:
+		return waits(fd);
+	case FD_SEEKS:
+		return seeks(fd);
+	case FD_WAITS | FD_SEEKS:
+		return waits(fd) && (entry->args[3] == CURRENT || seeks(fd));
+	default:
+		flexsc__fds_note(entry);
+		return true;
+	}
+}
+
+/* The flags that a call which makes a descriptor gives it; -1: it makes none. */
+static int64_t flags_given(const struct flexsc_entry *entry)
+{
+	switch (entry->nr) {
+	case SYS_openat:
+		return (int)entry->args[2];
+	case SYS_openat2:
+		/* The structure is the caller's, and was valid: it worked. */
+		return (int)((const struct open_how *)(uintptr_t)
+				     entry->args[2])->flags;
+#ifdef SYS_open
+	case SYS_open:
+		return (int)entry->args[1];
+#endif
+	case SYS_accept4:
+		return (int)entry->args[3];
+	case SYS_accept:
+		return 0;
+	case SYS_socket:
+		return (int)entry->args[1];
+	default:
+		return -1;
+	}
+}
+
+void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
+{
+	int64_t flags = ret < 0 ? -1 : flags_given(entry);
+
+	if (flags < 0 || ret >= FDS_MAX)
+		return;
+	/* No time limit: io_uring's accept was on a listener without one. */
+	atomic_store_explicit(&flexsc__fds_facts[ret],
+			      flags & O_NONBLOCK ? FD_NEVER_WAITS : FD_WAITS,
+			      memory_order_relaxed);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known about the process's descriptors.
+ *
+ * io_uring waits where a plain call on a descriptor with O_NONBLOCK returns
+ * -EAGAIN, ignores SO_RCVTIMEO and SO_SNDTIMEO, and reads a pipe where pread()
+ * returns -ESPIPE. Calls on such descriptors have to be plain ones. Asking the
+ * kernel each time would cost the mode switch that is to be saved, so it is
+ * asked once for each descriptor, and not at all for those that calls of a
+ * loop made. A fact is dropped when a call closes the descriptor or changes its
+ * flags, if it is posted to any loop of the process or flexsc__fds_note() is
+ * told; changes made behind all these go unnoticed until then.
+ *
+ * Any thread. Facts are single bytes without order among them: whoever changes
+ * a descriptor that others use at the same time has a race already.
+ */
+#ifndef FLEXSC_FDS_H
+#define FLEXSC_FDS_H
+
+#include <linux/flexsc.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "table.h"
+
+/* Of higher ones nothing is remembered. */
+#define FDS_MAX		(1U << 20)
+
+enum fd_fact {
+	FD_WAITS = 1,	/* a call that would wait does: it has no O_NONBLOCK */
+	FD_SEEKS = 2,	/* it has offsets */
+	/* What was asked and found not to be so, as far as that is kept. */
+	FD_NEVER_WAITS = 4,
+	FD_NEVER_SEEKS = 8,
+	FD_TIMEOUT = 16,	/* SO_RCVTIMEO or SO_SNDTIMEO was set */
+	/* Of a call, never of a descriptor. */
+	FD_CHANGES = 32,
+	FD_CLOSES = 64,
+};
+
+extern _Atomic uint8_t flexsc__fds_facts[FDS_MAX];
+/* By system call: what has to be so of argument 0 for io_uring. */
+extern uint8_t *flexsc__fds_needs;
+
+/* Before anything else here; as often as you like. 0 or -ENOMEM. */
+int flexsc__fds_init(void);
+
+static inline void fds_forget(uint32_t fd)
+{
+	if (fd < FDS_MAX)
+		atomic_store_explicit(&flexsc__fds_facts[fd], 0,
+				      memory_order_relaxed);
+}
+
+/*
+ * An entry is about to be executed: does io_uring do what the plain call
+ * would? Takes note of what the call does to descriptors.
+ */
+bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t need);
+
+static inline bool fds_check(const struct flexsc_entry *entry)
+{
+	uint8_t need = flexsc__fds_needs[entry->nr];
+	uint32_t fd = (uint32_t)entry->args[0];
+
+	if (need == FD_CLOSES) {
+		fds_forget(fd);
+		return true;
+	}
+	if (!need ||
+	    (fd < FDS_MAX &&
+	     (atomic_load_explicit(&flexsc__fds_facts[fd],
+				   memory_order_relaxed) & need) == need))
+		return true;
+	return flexsc__fds_ask(entry, need);
+}
+
+/* A call is made otherwise that may change descriptors. */
+void flexsc__fds_note(const struct flexsc_entry *entry);
+
+/* An entry has returned: if that is a new descriptor, its flags are known. */
+void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret);
+
+/* Does the descriptor have O_NONBLOCK? */
+bool flexsc__fds_never_wait(uint32_t fd);
+
+#endif /* FLEXSC_FDS_H */
