@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "home.h"
@@ -22,6 +23,7 @@
 
 struct carrier *flexsc__carriers;
 bool flexsc__carriers_spin;
+bool flexsc__carriers_poll;
 unsigned int flexsc__carriers_count;
 
 static _Atomic uint32_t idle_count;
@@ -406,6 +408,8 @@ int flexsc__carriers_start(unsigned int n,
 		}
 		flexsc__carriers_count = i + 1;
 	}
+	flexsc__carriers_poll =
+		!strcmp(flexsc_loop_engine(flexsc__carriers[0].loop), "uring");
 	return 0;
 }
 

@@ -45,6 +45,8 @@ extern struct carrier *flexsc__carriers;
 extern unsigned int flexsc__carriers_count;
 /* Are there cores enough to look around for work? */
 extern bool flexsc__carriers_spin;
+/* Do their loops wait for one descriptor without a thread for it? */
+extern bool flexsc__carriers_poll;
 
 /*
  * Start n carriers with these options for their loops. 0 or -errno, with the

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <linux/flexsc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <time.h>
 
+#include "carrier.h"
 #include "fds.h"
 #include "home.h"
 #include "refine.h"
@@ -99,7 +101,6 @@ static long post(struct uthread *u, long nr, const uint64_t a[6])
 		if (stays(u))
 			return at_home_call(u, nr, a);
 		u->handled = HANDLED_NOT;
-		u->ns = 0;
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);
 		if (ret != -ECANCELED && ret != -EINTR)
 			return ret;
@@ -189,43 +190,108 @@ static long clock_nanosleep_call(struct uthread *u, long nr,
 		     pointer(a[2]), (struct timespec *)(uintptr_t)a[3]);
 }
 
-/* Polling. */
+/*
+ * Polling. One descriptor, be it an epoll set, is polled by the loop; then the
+ * call is made again, to see what there is.
+ */
 
-/* The same call with a time limit of nothing. */
-static long try_poll(long nr, const uint64_t a[6])
+/* A time limit, and how to make the call without one. */
+struct patience {
+	int64_t ns;		/* negative: forever */
+	uint64_t now[6];	/* the arguments for "don't wait" */
+	struct pollfd fd;
+};
+
+static int64_t ns_of_ms(uint64_t ms)
+{
+	return (int)ms < 0 ? -1 : (int64_t)(int)ms * 1000000;
+}
+
+/* False: this is not one of the simple cases. */
+static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 {
 	static const struct timespec nothing;
-	uint64_t args[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
-	struct timespec copy = nothing;
+	const struct timespec *limit = pointer(a[2]);
 
+	for (unsigned int i = 0; i < 6; i++)
+		p->now[i] = a[i];
 	switch (nr) {
 	case SYS_poll:
-		args[2] = 0;
-		break;
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-		args[3] = 0;
+		p->ns = ns_of_ms(a[2]);
+		p->now[2] = 0;
 		break;
 	case SYS_ppoll:
-		args[2] = PTR(&copy);
+		if (a[3] || (limit && !valid(limit)))
+			return false;
+		p->ns = limit ? (int64_t)ns_of(limit) : -1;
+		p->now[2] = PTR(&nothing);
 		break;
 	default:
-		args[3] = PTR(&copy);
-		break;
+		if (nr == SYS_epoll_pwait && a[4])
+			return false;
+		p->ns = ns_of_ms(a[3]);
+		p->now[3] = 0;
+		p->fd = (struct pollfd){ (int)a[0], POLLIN, 0 };
+		return true;
 	}
-	return plain(nr, args);
+	/* It was read by the kernel before this is used. */
+	return true;
+}
+
+static bool polls_one(long nr, const uint64_t a[6], struct patience *p)
+{
+	if (!flexsc__carriers_poll)
+		return false;
+	if (nr == SYS_epoll_wait || nr == SYS_epoll_pwait)
+		return true;
+	if (a[1] != 1)
+		return false;
+	p->fd = *(const struct pollfd *)pointer(a[0]);
+	return p->fd.fd >= 0;
+}
+
+static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
+{
+	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL };
+	uint64_t time = 0;
+
+	if (p->ns >= 0) {
+		time = now(CLOCK_MONOTONIC);
+		if (time >= until)
+			return -ETIME;
+	}
+	return flexsc__wait_call_for(u, SYS_poll, args,
+				     p->ns < 0 ? 0 : until - time);
 }
 
 static long poll_call(struct uthread *u, long nr, const uint64_t a[6])
 {
+	struct patience p;
+	uint64_t until;
 	long ret;
 
-	if (nr == SYS_poll || nr == SYS_epoll_wait) {
-		ret = try_poll(nr, a);
-		if (ret || !(int)a[nr == SYS_poll ? 2 : 3])
+	if (stays(u) || !can_poll(nr, a, &p))
+		return go_home(u, nr, a);
+	ret = plain(nr, p.now);
+	if (ret || !p.ns)
+		return ret;
+	if (!polls_one(nr, a, &p))
+		return go_home(u, nr, a);
+	until = now(CLOCK_MONOTONIC) + (uint64_t)p.ns;
+	u->handled = HANDLED_NOT;
+	for (;;) {
+		ret = await_ready(u, &p, until);
+		if (ret == -ECANCELED || ret == -EINTR) {
+			if (interrupted(u, SYS_pause))
+				return -EINTR;
+		} else if (ret < 0 && ret != -ETIME) {
+			return go_home(u, nr, a);
+		}
+		/* Somebody else may have taken what made it ready. */
+		ret = plain(nr, p.now) ? : ret == -ETIME ? 0 : -EAGAIN;
+		if (ret != -EAGAIN)
 			return ret;
 	}
-	return go_home(u, nr, a);
 }
 
 /* What is made at home, what plainly, and what is posted. */
@@ -352,12 +418,13 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		return clock_nanosleep_call(u, nr, a);
 	case SYS_poll:
 	case SYS_ppoll:
-	case SYS_select:
-	case SYS_pselect6:
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
 		return poll_call(u, nr, a);
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_epoll_pwait2:
+		return go_home(u, nr, a);
 	case SYS_exit_group:
 		return plain(nr, a);
 	default:

@@ -24,6 +24,10 @@ bool flexsc__fsgsbase;
 __thread struct uthread flexsc__self
 	__attribute__((tls_model("initial-exec")));
 
+#ifndef ARCH_SHSTK_STATUS
+#define ARCH_SHSTK_STATUS	0x5005
+#endif
+
 enum state {
 	STATE_NOT = 0,	/* the program has one thread, as far as is known */
 	STATE_STARTS,
@@ -158,6 +162,16 @@ struct uthread *flexsc__uthread_of(pthread_t thread)
 	return u->alive ? u : NULL;
 }
 
+/* Each context would need a shadow stack of its own. */
+static bool has_shadow_stack(void)
+{
+	uint64_t features = 0;
+
+	return !raw_syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, PTR(&features),
+			    0, 0, 0, 0) &&
+	       features & 1;
+}
+
 /* Forking. */
 
 static void forked(void)
@@ -207,6 +221,11 @@ static bool start(void)
 	if (!carriers)
 		carriers = cores();
 	flexsc__carriers_spin = carriers > 1 && cores() > 1;
+	if (has_shadow_stack()) {
+		say("can't start", "the program uses shadow stacks; link it "
+		    "with -z noshstk");
+		return false;
+	}
 	context_probe();
 	flexsc__park_init();
 	stack = flexsc__park_get();
@@ -217,6 +236,9 @@ static bool start(void)
 		say("can't start", why);
 		return false;
 	}
+	if (flexsc_loop_why(flexsc__carriers[0].loop))
+		say("not the best engine",
+		    flexsc_loop_why(flexsc__carriers[0].loop));
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 		    sizeof(mask), 0, 0);
 	if (flexsc__monitor_start() < 0)

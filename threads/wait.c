@@ -49,10 +49,14 @@ static void post(struct kthread *k, struct uthread *u)
 	begin(u, WAIT_CALL);
 	err = flexsc_loop_call(loop, &u->cb, u->nr, args[0], args[1], args[2],
 			       args[3], args[4], args[5]);
-	if (err)
+	if (err) {
 		end(u, err);
-	else
-		end_if_wanted(k->carrier, u);
+		return;
+	}
+	/* Without memory for the limit it is as good as over. */
+	if (u->ns && flexsc_loop_deadline(loop, &u->cb, u->ns))
+		flexsc_loop_cancel(loop, &u->cb);
+	end_if_wanted(k->carrier, u);
 }
 
 static long wait_here(struct uthread *u,
@@ -65,12 +69,19 @@ static long wait_here(struct uthread *u,
 	return u->ret;
 }
 
-long flexsc__wait_call(struct uthread *u, unsigned int nr,
-		       const uint64_t args[6])
+long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
+			   const uint64_t args[6], uint64_t ns)
 {
 	u->nr = nr;
 	u->args = args;
+	u->ns = ns;
 	return wait_here(u, post);
+}
+
+long flexsc__wait_call(struct uthread *u, unsigned int nr,
+		       const uint64_t args[6])
+{
+	return flexsc__wait_call_for(u, nr, args, 0);
 }
 
 /* Time. */

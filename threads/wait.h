@@ -22,6 +22,9 @@
 /* Have call nr executed: its result, or -ECANCELED: it never happened. */
 long flexsc__wait_call(struct uthread *u, unsigned int nr,
 		       const uint64_t args[6]);
+/* The same, for ns nanoseconds at most; -ETIME: it never happened. */
+long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
+			   const uint64_t args[6], uint64_t ns);
 /* Let ns nanoseconds pass: 0, or -EINTR. */
 long flexsc__wait_time(struct uthread *u, uint64_t ns);
 /* Let others run. */

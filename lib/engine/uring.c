@@ -182,6 +182,7 @@ static bool follows(unsigned int op)
 	case IORING_OP_ACCEPT:
 	case IORING_OP_SOCKET:
 	case IORING_OP_TIMEOUT:
+	case IORING_OP_POLL_ADD:
 	case IORING_OP_SPLICE:
 	case IORING_OP_TEE:
 		return true;

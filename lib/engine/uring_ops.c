@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -116,6 +117,35 @@ static bool xattr(struct io_uring_sqe *sqe, uint8_t op, args_t a, bool is_fd,
 	return true;
 }
 
+#ifdef SYS_poll
+/*
+ * One descriptor without a time limit. The kernel looks at it first: what is
+ * ready, or isn't memory, is the plain call's.
+ */
+static bool poll_op(struct io_uring_sqe *sqe, args_t a)
+{
+	const struct pollfd *one = (const struct pollfd *)(uintptr_t)a[0];
+
+	if (a[1] != 1 || (int)a[2] >= 0 ||
+	    raw_syscall(SYS_poll, a[0], 1, 0, 0, 0, 0) != 0 || one->fd < 0)
+		return false;
+	fill(sqe, IORING_OP_POLL_ADD, (uint64_t)one->fd, 0, 0, 0);
+	sqe->poll32_events = (uint16_t)one->events;
+	return true;
+}
+
+/* What poll() returns where the operation returned res. */
+static int64_t poll_result(args_t a, int32_t res)
+{
+	struct pollfd *one = (struct pollfd *)(uintptr_t)a[0];
+
+	if (res < 0 && res != -EBADF)
+		return res;
+	one->revents = res < 0 ? POLLNVAL : (short)res;
+	return 1;
+}
+#endif
+
 /*
  * Is it a time, and in memory that can be read? The kernel looks at a futex's
  * time limit before it finds that there is nothing to wait for. This costs a
@@ -211,6 +241,10 @@ static bool prepare_socket(const struct flexsc_entry *entry,
 	case SYS_epoll_ctl:
 		return fill(sqe, IORING_OP_EPOLL_CTL, a[0], a[3], a[1],
 			    (uint32_t)a[2]);
+#ifdef SYS_poll
+	case SYS_poll:
+		return poll_op(sqe, a);
+#endif
 #ifdef SYS_epoll_wait
 	case SYS_epoll_wait:
 		return (int)a[3] < 0 &&
@@ -373,6 +407,10 @@ int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res)
 	if (res == -ETIME && (entry->nr == SYS_nanosleep ||
 			      entry->nr == SYS_clock_nanosleep))
 		return 0;
+#ifdef SYS_poll
+	if (entry->nr == SYS_poll && res > -512)
+		return poll_result(entry->args, res);
+#endif
 	/* The kernel's own codes for "interrupted, to be restarted". */
 	return res <= -512 && res >= -516 ? -EINTR : res;
 }

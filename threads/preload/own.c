@@ -332,6 +332,17 @@ EXPORT int usleep(useconds_t us)
 	return (int)flexsc__libc_call(true, SYS_nanosleep, args);
 }
 
+/* The kernel would write the rest of the time to the caller's. */
+EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	struct timespec copy = timeout ? *timeout : (struct timespec){ 0 };
+	const uint64_t args[6] = { PTR(fds), n, timeout ? PTR(&copy) : 0,
+				   PTR(mask), sizeof(sigmask_t) };
+
+	return (int)flexsc__libc_call(true, SYS_ppoll, args);
+}
+
 /* Checked forms. */
 
 static void check(size_t wanted, size_t size)

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that wait, by user threads: results, time limits, what ends them. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+static int pair[2];
+
+static void *write_later(void *arg)
+{
+	settle();
+	CHECK_EQ(write(*(int *)arg, "x", 1), 1);
+	return NULL;
+}
+
+static void *wait_in_every_way(void *arg)
+{
+	int epoll = epoll_create1(0), fd = *(int *)arg;
+	struct epoll_event event = { .events = EPOLLIN };
+	struct pollfd polled = { fd, POLLIN, 0 };
+	struct timespec minute = { 60, 0 };
+	struct timeval long_time = { 60, 0 };
+	fd_set set;
+	char byte;
+
+	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+	CHECK_EQ(poll(&polled, 1, -1), 1);
+	CHECK_EQ(polled.revents, POLLIN);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	CHECK_EQ(poll(&polled, 1, 60000), 1);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	CHECK_EQ(ppoll(&polled, 1, &minute, NULL), 1);
+	CHECK_EQ(minute.tv_sec, 60);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	CHECK_EQ(epoll_wait(epoll, &event, 1, -1), 1);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	CHECK_EQ(epoll_wait(epoll, &event, 1, 60000), 1);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	CHECK_EQ(select(fd + 1, &set, NULL, NULL, &long_time), 1);
+	CHECK(FD_ISSET(fd, &set));
+	CHECK_EQ(recv(fd, &byte, 1, 0), 1);
+	close(epoll);
+	return NULL;
+}
+
+TEST(every_poll_sees_what_arrives)
+{
+	pthread_t waiter;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	waiter = start(wait_in_every_way, &pair[0]);
+	for (int i = 0; i < 6; i++)
+		join(start(write_later, &pair[1]));
+	join(waiter);
+}
+
+static void *time_out(void *arg)
+{
+	int epoll = epoll_create1(0), fd = *(int *)arg;
+	struct epoll_event event = { .events = EPOLLIN };
+	struct pollfd polled[2] = { { fd, POLLIN, 0 }, { fd, POLLPRI, 0 } };
+	struct timespec soon = { 0, 30000000 };
+	struct timeval soon_too = { 0, 30000 };
+	uint64_t begin = now_ns();
+	fd_set set;
+
+	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+	CHECK_EQ(poll(polled, 1, 0), 0);
+	CHECK_EQ(poll(polled, 1, 30), 0);
+	CHECK(now_ns() - begin >= 30 * MS);
+	CHECK_EQ(poll(polled, 2, 30), 0);
+	CHECK_EQ(ppoll(polled, 1, &soon, NULL), 0);
+	CHECK_EQ(epoll_wait(epoll, &event, 1, 30), 0);
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	CHECK_EQ(select(fd + 1, &set, NULL, NULL, &soon_too), 0);
+	CHECK(now_ns() - begin >= 150 * MS);
+	CHECK(now_ns() - begin < 5 * SECOND);
+	close(epoll);
+	return NULL;
+}
+
+TEST(polls_time_out)
+{
+	pthread_t threads[4];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(time_out, &pair[0]);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static void *expect_eagain(void *arg)
+{
+	uint64_t begin = now_ns();
+	int fds[2], one = 1, flags;
+	char byte;
+
+	CHECK_EQ(pipe2(fds, O_NONBLOCK), 0);
+	CHECK_EQ(read(fds[0], &byte, 1), -1);
+	CHECK_EQ(errno, EAGAIN);
+	close(fds[0]);
+	close(fds[1]);
+	/* The same numbers, perhaps; the flag comes later, and goes. */
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK_EQ(read(fds[0], &byte, 1), 1);
+	CHECK_EQ(recv(fds[0], &byte, 1, MSG_DONTWAIT), -1);
+	CHECK_EQ(errno, EAGAIN);
+	flags = fcntl(fds[0], F_GETFL);
+	CHECK_EQ(fcntl(fds[0], F_SETFL, flags | O_NONBLOCK), 0);
+	CHECK_EQ(read(fds[0], &byte, 1), -1);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK_EQ(fcntl(fds[0], F_SETFL, flags), 0);
+	CHECK_EQ(ioctl(fds[0], FIONBIO, &one), 0);
+	CHECK_EQ(recv(fds[0], &byte, 1, 0), -1);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK_EQ(dup2(fds[1], 100), 100);
+	CHECK_EQ(dup2(fds[0], 100), 100);
+	CHECK_EQ(read(100, &byte, 1), -1);
+	CHECK_EQ(errno, EAGAIN);
+	close(100);
+	close(fds[0]);
+	close(fds[1]);
+	CHECK(now_ns() - begin < SECOND);
+	return arg;
+}
+
+TEST(a_non_blocking_descriptor_blocks_nobody)
+{
+	for (int i = 0; i < 5; i++)
+		join(start(expect_eagain, NULL));
+}
+
+static void *limited_read(void *arg)
+{
+	struct timeval limit = { 0, 50000 };
+	uint64_t begin;
+	char byte;
+
+	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit,
+			    sizeof(limit)), 0);
+	begin = now_ns();
+	CHECK_EQ(read(pair[0], &byte, 1), -1);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK(now_ns() - begin >= 45 * MS && now_ns() - begin < 5 * SECOND);
+	return arg;
+}
+
+TEST(a_socket_s_time_limit_holds)
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	join(start(limited_read, NULL));
+}
+
+static int listener;
+static struct sockaddr_in address;
+
+static void *serve_one(void *arg)
+{
+	char buf[1000];
+	int fd = accept(listener, NULL, NULL);
+	ssize_t n;
+
+	CHECK(fd >= 0);
+	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
+		CHECK_EQ(send(fd, buf, (size_t)n, 0), n);
+	CHECK_EQ(n, 0);
+	close(fd);
+	return arg;
+}
+
+static void *be_client(void *arg)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char out[1000], in[1000];
+
+	CHECK_EQ(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	for (int i = 0; i < 200; i++) {
+		memset(out, i + (int)(long)arg, sizeof(out));
+		CHECK_EQ(write(fd, out, sizeof(out)), sizeof(out));
+		CHECK_EQ(recv(fd, in, sizeof(in), MSG_WAITALL), sizeof(in));
+		CHECK_EQ(memcmp(in, out, sizeof(in)), 0);
+	}
+	close(fd);
+	return NULL;
+}
+
+TEST(servers_and_clients_in_one_process)
+{
+	pthread_t servers[32], clients[32];
+	socklen_t length = sizeof(address);
+
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	address = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	CHECK_EQ(bind(listener, (struct sockaddr *)&address, length), 0);
+	CHECK_EQ(listen(listener, 64), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &length),
+		 0);
+	for (long i = 0; i < 32; i++) {
+		servers[i] = start(serve_one, NULL);
+		clients[i] = start(be_client, (void *)i);
+	}
+	for (int i = 0; i < 32; i++) {
+		join(clients[i]);
+		join(servers[i]);
+	}
+}
+
+#define BULK	(8 << 20)
+
+static void *pour(void *arg)
+{
+	static char block[1 << 16];
+	size_t left = BULK;
+
+	memset(block, 'b', sizeof(block));
+	while (left) {
+		ssize_t n = write(*(int *)arg, block,
+				  left < sizeof(block) ? left : sizeof(block));
+
+		CHECK(n > 0);
+		left -= (size_t)n;
+	}
+	close(*(int *)arg);
+	return NULL;
+}
+
+static void *drain(void *arg)
+{
+	size_t sum = 0;
+	char buf[10000];
+	ssize_t n;
+
+	while ((n = read(*(int *)arg, buf, sizeof(buf))) > 0)
+		sum += (size_t)n;
+	CHECK_EQ(sum, BULK);
+	return NULL;
+}
+
+TEST(a_pipe_carries_more_than_it_holds)
+{
+	pthread_t a, b;
+
+	CHECK_EQ(pipe(pair), 0);
+	a = start(pour, &pair[1]);
+	b = start(drain, &pair[0]);
+	join(a);
+	join(b);
+}
+
+static void *use_event(void *arg)
+{
+	int event = eventfd(0, 0), timer = timerfd_create(CLOCK_MONOTONIC, 0);
+	struct itimerspec soon = { .it_value = { 0, 20000000 } };
+	uint64_t value = 3;
+
+	CHECK_EQ(write(event, &value, 8), 8);
+	CHECK_EQ(read(event, &value, 8), 8);
+	CHECK_EQ(value, 3);
+	CHECK_EQ(timerfd_settime(timer, 0, &soon, NULL), 0);
+	CHECK_EQ(read(timer, &value, 8), 8);
+	CHECK_EQ(value, 1);
+	close(event);
+	close(timer);
+	return arg;
+}
+
+TEST(events_and_timers_are_read)
+{
+	join(start(use_event, NULL));
+}
+
+static void *use_files(void *arg)
+{
+	char in[64] = "";
+	struct iovec parts[2] = { { (void *)"ab", 2 }, { (void *)"cd", 2 } };
+	int fd = open(".", O_TMPFILE | O_RDWR, 0600), fds[2];
+
+	CHECK(fd >= 0);
+	CHECK_EQ(pwrite(fd, "0123456789", 10, 0), 10);
+	CHECK_EQ(lseek(fd, 10, SEEK_SET), 10);
+	CHECK_EQ(writev(fd, parts, 2), 4);
+	CHECK_EQ(pread(fd, in, 20, 8), 6);
+	CHECK_EQ(memcmp(in, "89abcd", 6), 0);
+	CHECK_EQ(fsync(fd), 0);
+	CHECK_EQ(fdatasync(fd), 0);
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(sendfile(fds[1], fd, &(off_t){ 0 }, 14), 14);
+	CHECK_EQ(read(fds[0], in, sizeof(in)), 14);
+	CHECK_EQ(splice(fd, &(off_t){ 4 }, fds[1], NULL, 5, 0), 5);
+	CHECK_EQ(read(fds[0], in, sizeof(in)), 5);
+	CHECK_EQ(memcmp(in, "45678", 5), 0);
+	CHECK_EQ(read(fd, in, sizeof(in)), 0);
+	close(fds[0]);
+	close(fds[1]);
+	close(fd);
+	return arg;
+}
+
+TEST(files_are_read_and_written)
+{
+	pthread_t threads[8];
+
+	enter_scratch();
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(use_files, NULL);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+	leave_scratch();
+}
+
+static void *blocked(void *arg)
+{
+	char byte;
+
+	return (void *)recv(*(int *)arg, &byte, 1, 0);
+}
+
+TEST(a_shutdown_ends_a_receive)
+{
+	pthread_t thread;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	thread = start(blocked, &pair[0]);
+	settle();
+	CHECK_EQ(shutdown(pair[0], SHUT_RDWR), 0);
+	CHECK(join(thread) == NULL);
+}
+
+TEST(a_closed_descriptor_s_call_goes_on)
+{
+	pthread_t thread;
+
+	if (preloaded() && !strcmp(test_engine(), "threads"))
+		SKIP("a call that the threads engine has parked doesn't hold "
+		     "its file");
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	thread = start(blocked, &pair[0]);
+	settle();
+	CHECK_EQ(close(pair[0]), 0);
+	settle();
+	CHECK_EQ(write(pair[1], "x", 1), 1);
+	CHECK(join(thread) == (void *)1L);
+}
+
+static void *wait_for_child(void *arg)
+{
+	int status;
+
+	CHECK_EQ(waitpid((pid_t)(long)arg, &status, 0), (pid_t)(long)arg);
+	return (void *)(long)WEXITSTATUS(status);
+}
+
+TEST(a_thread_waits_for_a_child)
+{
+	int pid = fork();
+	pthread_t thread;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		usleep(50000);
+		_exit(9);
+	}
+	thread = start(wait_for_child, (void *)(long)pid);
+	CHECK(join(thread) == (void *)9L);
+}
+
+static atomic_bool stop;
+static atomic_long spins;
+
+static void *spin(void *arg)
+{
+	while (!stop)
+		spins++;
+	return arg;
+}
+
+TEST(a_thread_that_computes_stops_nobody)
+{
+	pthread_t threads[8];
+	uint64_t begin;
+
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(spin, NULL);
+	begin = now_ns();
+	for (int i = 0; i < 10; i++)
+		usleep(1000);
+	CHECK(now_ns() - begin < 5 * SECOND);
+	stop = true;
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+}
+
+static void *open_fifo(void *arg)
+{
+	int fd = open(arg, O_RDONLY);
+	char byte;
+
+	CHECK(fd >= 0);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	close(fd);
+	return NULL;
+}
+
+TEST(a_call_that_waits_unexpectedly_stops_nobody)
+{
+	pthread_t threads[4];
+	int fd;
+
+	enter_scratch();
+	CHECK_EQ(mkfifo("fifo", 0600), 0);
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(open_fifo, (void *)"fifo");
+	for (int i = 0; i < 10; i++)
+		usleep(1000);
+	fd = open("fifo", O_WRONLY);
+	CHECK_EQ(write(fd, "xxxx", 4), 4);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+	close(fd);
+	leave_scratch();
+}
