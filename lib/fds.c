@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "nowait.h"
 #include "syscall.h"
@@ -16,6 +17,7 @@
 
 _Atomic uint8_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_needs;
+int flexsc__fds_floor;
 
 static uint8_t known(uint32_t fd)
 {
@@ -102,7 +104,7 @@ static void forget_all(void)
 {
 	for (uint32_t fd = 0; fd < FDS_MAX; fd++)
 		if (known(fd))
-			fds_forget(fd);
+			forget(fd, FD_OWN);
 }
 
 void flexsc__fds_note(const struct flexsc_entry *entry)
@@ -169,6 +171,21 @@ static uint8_t need_of(unsigned int nr, const struct table_row *row)
 	default:
 		return row->poll != POLL_NONE ? FD_WAITS : 0;
 	}
+}
+
+int flexsc__fds_own(int fd)
+{
+	int high;
+
+	if (fd < 0 || !flexsc__fds_floor)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, flexsc__fds_floor);
+	if (high >= 0) {
+		close(fd);
+		fd = high;
+	}
+	learn((uint32_t)fd, FD_OWN);
+	return fd;
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -37,6 +37,8 @@ enum fd_fact {
 	/* Of a call, never of a descriptor. */
 	FD_CHANGES = 32,
 	FD_CLOSES = 64,
+	/* Of a descriptor: it is the library's own. */
+	FD_OWN = 128,
 };
 
 extern _Atomic uint8_t flexsc__fds_facts[FDS_MAX];
@@ -81,6 +83,22 @@ void flexsc__fds_note(const struct flexsc_entry *entry);
 
 /* An entry has returned: if that is a new descriptor, its flags are known. */
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret);
+
+/*
+ * Where the library's own descriptors begin; 0: anywhere. For a process whose
+ * program knows nothing of them, and counts on the lowest numbers.
+ */
+extern int flexsc__fds_floor;
+
+/* A new descriptor of the library's own, out of the way; an error as it is. */
+int flexsc__fds_own(int fd);
+
+static inline bool fds_is_own(uint32_t fd)
+{
+	return fd < FDS_MAX &&
+	       atomic_load_explicit(&flexsc__fds_facts[fd],
+				    memory_order_relaxed) & FD_OWN;
+}
 
 /* Does the descriptor have O_NONBLOCK? */
 bool flexsc__fds_never_wait(uint32_t fd);

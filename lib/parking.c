@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "fds.h"
 #include "parking.h"
 
 #include <errno.h>
@@ -196,8 +197,9 @@ static bool start(struct parking *parking)
 
 	if (parking->running)
 		return true;
-	parking->epoll = epoll_create1(EPOLL_CLOEXEC);
-	parking->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	parking->epoll = flexsc__fds_own(epoll_create1(EPOLL_CLOEXEC));
+	parking->stop =
+		flexsc__fds_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	event.data.fd = parking->stop;
 	if (parking->epoll < 0 || parking->stop < 0 ||
 	    epoll_ctl(parking->epoll, EPOLL_CTL_ADD, parking->stop, &event) ||

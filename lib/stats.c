@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "syscall.h"
 
 /* Whole pages: TSan forgets an unmapped page only if all of it goes. */
@@ -26,7 +27,8 @@ static size_t mapped(void)
 
 static int publish(void)
 {
-	int fd = memfd_create(FLEXSC_STATS_NAME, MFD_CLOEXEC);
+	int fd = flexsc__fds_own(memfd_create(FLEXSC_STATS_NAME,
+						   MFD_CLOEXEC));
 
 	if (fd < 0)
 		return -1;

@@ -384,6 +384,35 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 	return go_home(u, nr, a);
 }
 
+/*
+ * A program that closes what it doesn't know of doesn't reach what is the
+ * runtime's: it isn't there.
+ */
+static long close_others(const uint64_t a[6])
+{
+	uint64_t first = (uint32_t)a[0], last = (uint32_t)a[1], own;
+	long ret = 0;
+
+	for (; !ret && first <= last; first = own + 1) {
+		for (own = first; own <= last && own < FDS_MAX; own++)
+			if (fds_is_own((uint32_t)own))
+				break;
+		if (own >= FDS_MAX)
+			own = last + 1;
+		if (own > first)
+			ret = raw_syscall(SYS_close_range, first, own - 1, a[2],
+					  0, 0, 0);
+	}
+	return ret;
+}
+
+static bool closes_own(long nr, const uint64_t a[6])
+{
+	return (nr == SYS_close && fds_is_own((uint32_t)a[0])) ||
+	       ((nr == SYS_dup2 || nr == SYS_dup3) &&
+		fds_is_own((uint32_t)a[1]));
+}
+
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 {
 	struct flexsc_entry entry = {
@@ -392,8 +421,13 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	};
 	long ret;
 
+	if (closes_own(nr, a))
+		return -EBADF;
 	flexsc__fds_note(&entry);
-	ret = choose_way(u, nr, a, &entry);
+	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])
+		ret = close_others(a);
+	else
+		ret = choose_way(u, nr, a, &entry);
 	/* Others may have asked before the call was made. */
 	flexsc__fds_note(&entry);
 	flexsc__fds_made(&entry, ret);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/rseq.h>
 #include <unistd.h>
 
@@ -192,6 +193,22 @@ static void forked(void)
 
 /* Starting. */
 
+/*
+ * The runtime's descriptors are the highest there may be: programs count on the
+ * lowest, and select() on those below 1024.
+ */
+static void place_descriptors(uint32_t carriers)
+{
+	const int needed = 8 * (int)carriers + 16;
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
+	    limit.rlim_cur > (rlim_t)(2 * needed))
+		flexsc__fds_floor = (limit.rlim_cur < FDS_MAX ?
+					     (int)limit.rlim_cur :
+					     (int)FDS_MAX) - needed;
+}
+
 static bool patch(void)
 {
 	char why[160];
@@ -231,6 +248,7 @@ static bool start(void)
 	stack = flexsc__park_get();
 	if (!stack || flexsc__fds_init() || !patch())
 		return false;
+	place_descriptors(carriers);
 	if (flexsc__carriers_start(carriers, &options, why,
 				   sizeof(why)) < 0) {
 		say("can't start", why);

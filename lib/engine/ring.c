@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "../cores.h"
+#include "../fds.h"
 #include "../syscall.h"
 
 #define SQ_ENTRIES	1024
@@ -96,6 +97,8 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	if (err)
 		return err;
 	MAPPED();
+	ring->uring.ring_fd = flexsc__fds_own(ring->uring.ring_fd);
+	ring->uring.enter_ring_fd = ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
 	/* The next two are better to have, and not needed. */

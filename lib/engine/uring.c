@@ -417,7 +417,7 @@ static int ready(struct flexsc_loop *loop, struct uring *uring)
 		err = flexsc__fds_init();
 	if (err)
 		return err;
-	uring->bell = eventfd(0, EFD_CLOEXEC);
+	uring->bell = flexsc__fds_own(eventfd(0, EFD_CLOEXEC));
 	if (uring->bell < 0)
 		return -errno;
 	/* Better to have, and not needed. */

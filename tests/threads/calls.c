@@ -387,6 +387,30 @@ TEST(a_thread_waits_for_a_child)
 	CHECK(join(thread) == (void *)9L);
 }
 
+static void *close_all(void *arg)
+{
+	int fds[2];
+	char byte;
+
+	closefrom(3);
+	/* The lowest numbers are the program's. */
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(fds[0], 3);
+	CHECK_EQ(fds[1], 4);
+	join(start(write_later, &fds[1]));
+	CHECK_EQ(read(fds[0], &byte, 1), 1);
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK_EQ(close(fds[0]), -1);
+	CHECK_EQ(errno, EBADF);
+	return arg;
+}
+
+TEST(a_program_may_close_everything)
+{
+	for (int i = 0; i < 20; i++)
+		join(start(close_all, NULL));
+}
+
 static atomic_bool stop;
 static atomic_long spins;
 
