@@ -201,6 +201,13 @@ int flexsc__pages_init(struct flexsc_loop *loop, uint32_t max_entries);
 void flexsc__pages_fini(struct flexsc_loop *loop);
 bool flexsc__pages_grow(struct flexsc_loop *loop);
 
+/* Would a call that is posted now have an entry at once? */
+static inline bool flexsc__loop_has_entry(struct flexsc_loop *loop)
+{
+	return !loop->waiting &&
+	       (loop->free != NONE || flexsc__pages_grow(loop));
+}
+
 static inline struct flexsc_entry *entry_of(const struct flexsc_loop *loop,
 					    uint32_t index)
 {

@@ -102,6 +102,8 @@ static long post(struct uthread *u, long nr, const uint64_t a[6])
 			return at_home_call(u, nr, a);
 		u->handled = HANDLED_NOT;
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);
+		if (ret == NO_ENTRY)
+			return go_home(u, nr, a);
 		if (ret != -ECANCELED && ret != -EINTR)
 			return ret;
 	} while (!interrupted(u, nr));

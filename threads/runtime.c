@@ -238,6 +238,12 @@ static bool start(void)
 	if (!carriers)
 		carriers = cores();
 	flexsc__carriers_spin = carriers > 1 && cores() > 1;
+	if (getenv("FLEXSC_ENGINE") &&
+	    !strcmp(getenv("FLEXSC_ENGINE"), "sync")) {
+		say("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
+		    "uring or threads");
+		return false;
+	}
 	if (has_shadow_stack()) {
 		say("can't start", "the program uses shadow stacks; link it "
 		    "with -z noshstk");

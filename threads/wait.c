@@ -5,6 +5,7 @@
 
 #include "carrier.h"
 #include "home.h"
+#include "loop.h"
 #include "ufutex.h"
 
 static struct uthread *waiter_of(struct flexsc_cb *cb)
@@ -18,7 +19,7 @@ static void begin(struct uthread *u, enum wait_kind kind)
 	atomic_store(&u->wait, kind);
 }
 
-static void end(struct uthread *u, long ret)
+static void wait_ends(struct uthread *u, long ret)
 {
 	u->ret = ret;
 	atomic_store_explicit(&u->wait, WAIT_NOT, memory_order_relaxed);
@@ -34,9 +35,9 @@ static void end_if_wanted(struct carrier *c, struct uthread *u)
 
 /* Calls. */
 
-static void call_done(struct flexsc_cb *cb)
+static void call_over(struct flexsc_cb *cb)
 {
-	end(waiter_of(cb), cb->ret);
+	wait_ends(waiter_of(cb), cb->ret);
 }
 
 static void post(struct kthread *k, struct uthread *u)
@@ -45,12 +46,17 @@ static void post(struct kthread *k, struct uthread *u)
 	const uint64_t *args = u->args;
 	int err;
 
-	u->cb.callback = call_done;
+	/* Who waits for an entry waits for others, who may wait for it. */
+	if (!flexsc__loop_has_entry(loop)) {
+		wait_ends(u, NO_ENTRY);
+		return;
+	}
+	u->cb.callback = call_over;
 	begin(u, WAIT_CALL);
 	err = flexsc_loop_call(loop, &u->cb, u->nr, args[0], args[1], args[2],
 			       args[3], args[4], args[5]);
 	if (err) {
-		end(u, err);
+		wait_ends(u, err);
 		return;
 	}
 	/* Without memory for the limit it is as good as over. */
@@ -88,7 +94,7 @@ long flexsc__wait_call(struct uthread *u, unsigned int nr,
 
 static void time_over(struct flexsc_cb *cb)
 {
-	end(waiter_of(cb), cb->ret ? -EINTR : 0);
+	wait_ends(waiter_of(cb), cb->ret ? -EINTR : 0);
 }
 
 static void arm(struct kthread *k, struct uthread *u)
@@ -99,7 +105,7 @@ static void arm(struct kthread *k, struct uthread *u)
 	begin(u, WAIT_TIMER);
 	err = flexsc_loop_timer(k->carrier->loop, &u->cb, u->ns);
 	if (err)
-		end(u, err);
+		wait_ends(u, err);
 	else
 		end_if_wanted(k->carrier, u);
 }

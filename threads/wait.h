@@ -19,7 +19,12 @@
  * wanted there.
  */
 
-/* Have call nr executed: its result, or -ECANCELED: it never happened. */
+/* No result of any call: the carrier's loop has no entry left. */
+#define NO_ENTRY	(-4096L)
+
+/*
+ * Have call nr executed: its result; -ECANCELED or NO_ENTRY: it never happened.
+ */
 long flexsc__wait_call(struct uthread *u, unsigned int nr,
 		       const uint64_t args[6]);
 /* The same, for ns nanoseconds at most; -ETIME: it never happened. */

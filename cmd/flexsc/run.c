@@ -26,7 +26,7 @@ static const char help[] =
 "\n"
 "      --engine NAME   uring or threads (the first that works)\n"
 "  -c, --carriers N    kernel threads that run user threads (one per core)\n"
-"      --entries N     calls executing at once, for each carrier (1048576)\n"
+"      --entries N     calls a carrier has executing at once, by 64 (1048576)\n"
 "      --deep          reach the calls that libc makes for itself, too\n"
 "  -h, --help          show this\n"
 "\n"

@@ -41,15 +41,37 @@ static void *next(const char *name)
 
 #define REAL(name) ((__typeof__(&name))next(#name))
 
-long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
+/* As libc makes it, for a thread that isn't a user thread. */
+static long plain_point(long nr, const uint64_t args[6])
 {
+	int type;
 	long ret;
 
-	if (point)
-		pthread_testcancel();
-	flexsc__self.point = point;
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	ret = flexsc__hook(nr, args);
-	flexsc__self.point = false;
+	pthread_setcanceltype(type, NULL);
+	return ret;
+}
+
+/* A call that is a cancellation point. */
+static long call_point(long nr, const uint64_t args[6])
+{
+	struct uthread *u = &flexsc__self;
+	long ret;
+
+	if (!u->alive)
+		return plain_point(nr, args);
+	pthread_testcancel();
+	u->point = true;
+	ret = flexsc__hook(nr, args);
+	u->point = false;
+	return ret;
+}
+
+long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
+{
+	long ret = point ? call_point(nr, args) : flexsc__hook(nr, args);
+
 	if ((unsigned long)ret > -4096UL) {
 		errno = (int)-ret;
 		return -1;
@@ -304,13 +326,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags,
 	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
 				   PTR(rest) };
 
-	long ret;
-
-	pthread_testcancel();
-	flexsc__self.point = true;
-	ret = flexsc__hook(SYS_clock_nanosleep, args);
-	flexsc__self.point = false;
-	return (int)-ret;
+	return (int)-call_point(SYS_clock_nanosleep, args);
 }
 
 EXPORT unsigned int sleep(unsigned int seconds)
