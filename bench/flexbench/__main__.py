@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from . import calls, machine, plot, reads, samples, serve, timers
+from . import calls, machine, plot, reads, samples, serve, threads, timers
 from .runner import Plan
 from .samples import BenchError, Run
 
@@ -19,12 +19,12 @@ BENCHES: dict[str, ModuleType] = {
     "timers": timers,
     "reads": reads,
     "serve": serve,
+    "threads": threads,
 }
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 SECONDS, QUICK_SECONDS = 5, 2
 SIZE = 1024
-CONNECTIONS = 128
 
 
 def positive(text: str) -> int:
@@ -44,7 +44,7 @@ def size(text: str) -> int:
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="flexsc bench",
-        description="Measure system calls, timers, reads and the server; "
+        description="Measure system calls, timers, reads, and servers; "
         "flexsc-bench(1) says what the figures mean.",
     )
     parser.add_argument(
@@ -67,7 +67,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--seconds",
         type=positive,
         metavar="N",
-        help=f"of load in a round of serve ({SECONDS}, quick {QUICK_SECONDS})",
+        help=f"of load in a round of serve ({SECONDS}, quick {QUICK_SECONDS}), and "
+        "half of it in one of threads",
     )
     parser.add_argument(
         "--bytes",
@@ -80,8 +81,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--connections",
         type=positive,
         metavar="N",
-        default=CONNECTIONS,
-        help=f"clients of serve ({CONNECTIONS})",
+        help=f"clients of serve ({serve.CONNECTIONS}), and the only number of "
+        "them for threads",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"

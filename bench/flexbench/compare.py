@@ -10,6 +10,7 @@ coverage says what that is worth.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
@@ -54,4 +55,6 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Interval:
     """The median of a[i] / b[i], measured side by side in round i."""
     if len(a) != len(b):
         raise ValueError("not measured in the same rounds")
-    return median_interval([x / y for x, y in zip(a, b, strict=True)])
+    return median_interval(
+        [x / y if y else math.inf for x, y in zip(a, b, strict=True)]
+    )

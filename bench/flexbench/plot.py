@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import calls, serve
+from . import calls, programs, serve, threads
 from .samples import BenchError, Measurement, Run, distinct
 
 
@@ -82,10 +82,65 @@ def plot_serve(pyplot: Any, run: Run, folder: Path) -> list[Path]:
     return [save(pyplot, folder / "serve.svg")]
 
 
+def plot_load(pyplot: Any, found: list[Measurement], path: Path) -> Path:
+    pyplot.figure(figsize=(7, 4.5))
+    for variant in distinct(found, "variant"):
+        points = [
+            (int(m.settings["connections"]), m.median(threads.SERIES))
+            for m in found
+            if m.settings["variant"] == variant
+        ]
+        pyplot.plot(*zip(*points, strict=True), "-o", label=variant, markersize=4)
+    pyplot.xscale("log", base=2)
+    counts = distinct(found, "connections")
+    pyplot.xticks(counts, [str(count) for count in counts])
+    pyplot.ylim(bottom=0)
+    pyplot.xlabel("connections, a thread for each but with epoll")
+    pyplot.ylabel("requests a second, server on one core")
+    pyplot.title(threads.MODES[str(found[0].settings["mode"])])
+    pyplot.grid(visible=True, which="both", alpha=0.3)
+    pyplot.legend()
+    return save(pyplot, path)
+
+
+def plot_entries(pyplot: Any, found: list[Measurement], path: Path) -> Path:
+    limited = [m for m in found if m.settings["entries"]]
+    counts = [int(m.settings["entries"]) for m in limited]
+    pyplot.figure(figsize=(7, 4.5))
+    rates = [m.median(threads.SERIES) for m in limited]
+    pyplot.plot(counts, rates, "-o", label=programs.FLEXSC, markersize=4)
+    for m in found:
+        if m.settings["variant"] == programs.NATIVE:
+            rate = m.median(threads.SERIES)
+            pyplot.axhline(rate, linestyle="--", label=programs.NATIVE)
+    pyplot.xscale("log", base=2)
+    pyplot.xticks(counts, [str(count) for count in counts])
+    pyplot.ylim(bottom=0)
+    pyplot.xlabel("calls that may execute at once")
+    pyplot.ylabel("requests a second, server on one core")
+    pyplot.title(f"{found[0].settings['connections']} connections (figure 16)")
+    pyplot.grid(visible=True, which="both", alpha=0.3)
+    pyplot.legend()
+    return save(pyplot, path)
+
+
+def plot_threads(pyplot: Any, run: Run, folder: Path) -> list[Path]:
+    made = []
+    for mode in threads.MODES:
+        found = run.of(threads.BENCH, part=threads.LOAD, mode=mode, cores=1)
+        if len(distinct(found, "variant")) > 1:
+            made.append(plot_load(pyplot, found, folder / f"threads-{mode}.svg"))
+    found = run.of(threads.BENCH, part=threads.ENTRIES)
+    if len(distinct(found, "entries")) > 1:
+        made.append(plot_entries(pyplot, found, folder / "threads-entries.svg"))
+    return made
+
+
 def plot(run: Run, folder: Path) -> list[Path]:
     pyplot = library()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BenchError(f"{folder}: {error.strerror}") from error
-    return plot_calls(pyplot, run, folder) + plot_serve(pyplot, run, folder)
+    made = plot_calls(pyplot, run, folder) + plot_serve(pyplot, run, folder)
+    return made + plot_threads(pyplot, run, folder)

@@ -31,7 +31,7 @@ class Plan:
     rounds: int
     seconds: int
     bytes: int
-    connections: int
+    connections: int | None  # that were asked for
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
@@ -49,9 +49,11 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def raw(flexsc: str, case: str, settings: Settings) -> Json:
-    """What one measurement prints."""
-    command = [flexsc, "bench", "--raw", case]
+def raw(flexsc: str, case: str, settings: Settings, pinned: Sequence[str] = ()) -> Json:
+    """What one measurement prints. pinned: what keeps it on its cores, for one
+    that doesn't do so itself.
+    """
+    command = [*pinned, flexsc, "bench", "--raw", case]
     command += [f"{key}={value}" for key, value in settings.items()]
     try:
         done = subprocess.run(

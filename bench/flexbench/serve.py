@@ -31,6 +31,7 @@ CACHE = 1000
 WARM_UP_S = 1
 COUNT_S = 2
 SPARE_S = 30
+CONNECTIONS = 128
 ROWS = [
     ("requests/s", "requests_per_s"),
     ("latency p50, us", "p50_us"),
@@ -43,6 +44,10 @@ MODES = {
 }
 
 
+def connections(plan: Plan) -> int:
+    return plan.connections or CONNECTIONS
+
+
 def wrk(plan: Plan, server: Server, seconds: int) -> list[str]:
     cores = plan.cores.load
     return [
@@ -51,9 +56,9 @@ def wrk(plan: Plan, server: Server, seconds: int) -> list[str]:
         ",".join(str(core) for core in cores),
         tools.need("wrk"),
         "-t",
-        str(min(len(cores), plan.connections)),
+        str(min(len(cores), connections(plan))),
         "-c",
-        str(plan.connections),
+        str(connections(plan)),
         "-d",
         f"{seconds}s",
         "--latency",
@@ -174,7 +179,7 @@ def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
         {
             "variant": server.name,
             "mode": mode,
-            "connections": plan.connections,
+            "connections": connections(plan),
             "bytes": plan.bytes,
             "seconds": plan.seconds,
         }

@@ -79,18 +79,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def pinned(core: int, command: list[str]) -> list[str]:
-    return [tools.need("taskset"), "-c", str(core), *command]
+def pinned(cores: int | str, command: list[str]) -> list[str]:
+    return [tools.need("taskset"), "-c", str(cores), *command]
 
 
 @contextmanager
-def process(name: str, command: list[str]) -> Iterator[subprocess.Popen[str]]:
+def process(
+    name: str,
+    command: list[str],
+    stdout: int = subprocess.DEVNULL,
+    stderr: int | IO[str] = subprocess.PIPE,
+) -> Iterator[subprocess.Popen[str]]:
     started = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, text=True
     )
     try:
         yield started
@@ -103,8 +104,9 @@ def process(name: str, command: list[str]) -> Iterator[subprocess.Popen[str]]:
         except subprocess.TimeoutExpired:
             started.kill()
             started.wait()
-        if started.stderr:
-            started.stderr.close()
+        for stream in (started.stdout, started.stderr):
+            if stream:
+                stream.close()
 
 
 def line_within(stream: IO[str], seconds: float) -> str:

@@ -18,8 +18,8 @@
 
 static const char raw_usage[] =
 "usage: flexsc bench --raw CASE [KEY=VALUE]...\n\n"
-"Runs one measurement and prints it as JSON. CASE is calls, timers or reads;\n"
-"flexsc-bench(1) says which keys there are.\n";
+"Runs one measurement and prints it as JSON. CASE is calls, timers, reads or\n"
+"load; flexsc-bench(1) says which keys there are.\n";
 
 static const struct {
 	const char *name;
@@ -28,6 +28,7 @@ static const struct {
 	{ "calls", bench_calls },
 	{ "timers", bench_timers },
 	{ "reads", bench_reads },
+	{ "load", bench_load },
 };
 
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
@@ -53,8 +54,8 @@ static int raw(int argc, char **argv)
 			return 2;
 		return cases[i].run(&settings);
 	}
-	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers or reads\n",
-		argv[0]);
+	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers, reads or "
+		"load\n", argv[0]);
 	return 2;
 }
 

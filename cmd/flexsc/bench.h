@@ -2,7 +2,7 @@
 /*
  * The measuring loops of "flexsc bench --raw": one measurement of one variant,
  * printed as one JSON object. What to compare with what, and what to make of
- * it, is flexbench's business. One thread runs all of this.
+ * it, is flexbench's business. One thread runs all of this; load has more.
  *
  * A case returns the exit status: 0, or 1 after one line on stderr.
  */
@@ -17,6 +17,7 @@
 int bench_calls(const struct bench_settings *settings);
 int bench_timers(const struct bench_settings *settings);
 int bench_reads(const struct bench_settings *settings);
+int bench_load(const struct bench_settings *settings);
 
 /* Say on stderr what failed, as a negative errno code says; returns 1. */
 int bench_failed(const char *what, int err);

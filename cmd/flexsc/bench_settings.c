@@ -35,6 +35,13 @@ static const struct key {
 	KEY_NUMBER(active, 1, 10000000),
 	KEY_NUMBER(sharing, 1, 100000),
 	KEY_NUMBER(spacing, 1, 1000000000),
+	KEY_WORD(mode),
+	KEY_NUMBER(port, 1, 65535),
+	KEY_NUMBER(connections, 1, 60000),
+	KEY_NUMBER(bytes, 1, 16384),
+	KEY_NUMBER(seconds, 1, 3600),
+	KEY_NUMBER(threads, 1, 256),
+	KEY_NUMBER(greet, 0, 1),
 };
 
 #define KEYS	(sizeof(keys) / sizeof(keys[0]))
@@ -93,6 +100,8 @@ bool bench_settings_parse(struct bench_settings *settings, int argc,
 		.core = -1, .batch = 64, .calls = 65536, .reps = 11,
 		.outstanding = 1000,
 		.active = 1000, .sharing = 1, .spacing = 1000,
+		.mode = "echo", .connections = 128, .bytes = 64, .seconds = 5,
+		.threads = 1, .greet = 1,
 	};
 	for (int i = 0; i < argc; i++) {
 		size_t length = strcspn(argv[i], "=");

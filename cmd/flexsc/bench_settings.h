@@ -24,6 +24,13 @@ struct bench_settings {
 	long active;		/* of those outstanding, the ones in use */
 	long sharing;		/* reads that wait on one descriptor */
 	long spacing;		/* nanoseconds between timers that expire */
+	const char *mode;	/* of the load: echo, http */
+	long port;		/* to load; 0: none */
+	long connections;
+	long bytes;		/* in a message to be echoed */
+	long seconds;		/* of load */
+	long threads;		/* of the clients */
+	long greet;		/* one exchange a connection, one by one */
 };
 
 /* False after one line on stderr. */

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import platform
+import socket
 import subprocess
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import command
+from conftest import PATIENCE, command, request
 
 TIMEOUT = 60
 
@@ -91,7 +96,11 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         (["calls", "core=4000"], 1, "core=4000: can't be used here"),
         (["timers", "scenario=x"], 1, "scenario=x: give dormant, all"),
         (["reads", "variant=sync"], 1, "variant=sync: give uring or liburing"),
-        (["sleep"], 2, "--raw sleep: give calls, timers or reads"),
+        (["load"], 1, "load: give port=N"),
+        (["load", "port=1", "mode=ftp"], 1, "mode=ftp: give echo or http"),
+        (["load", "port=1"], 1, "load: connecting: Connection refused"),
+        (["load", "port=70000"], 2, "port=70000: give a number from 1 to 65535"),
+        (["sleep"], 2, "--raw sleep: give calls, timers, reads or load"),
     ],
 )
 def test_bad_settings_are_one_line(args: list[str], status: int, reason: str) -> None:
@@ -100,6 +109,210 @@ def test_bad_settings_are_one_line(args: list[str], status: int, reason: str) ->
     assert reason in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+# The load generator, the example servers that it loads, and bad ones.
+
+EXAMPLES = ["echo-threads", "echo-epoll", "http-threads", "http-epoll"]
+
+
+@contextlib.contextmanager
+def example(name: str) -> Iterator[int]:
+    """One of the example servers; its port."""
+    path = Path(command()).resolve().parents[2] / "examples" / name
+    if not path.is_file():
+        pytest.skip(f"{path} isn't built")
+    with subprocess.Popen([path, "0"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            yield int(process.stdout.readline())
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+Behaviour = Callable[[socket.socket], None]
+
+
+@contextlib.contextmanager
+def misbehaving(behave: Behaviour) -> Iterator[int]:
+    """A server of one connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    behave(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield int(listener.getsockname()[1])
+        thread.join(PATIENCE)
+
+
+def load(port: int, *args: str) -> subprocess.CompletedProcess[str]:
+    return bench("--raw", "load", f"port={port}", "seconds=1", *args)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("greet", [0, 1])
+def test_raw_load(name: str, greet: int) -> None:
+    mode = name.partition("-")[0]
+    with example(name) as port:
+        done = load(
+            *(port, f"mode={mode}", "connections=20", "threads=3", "bytes=5000"),
+            f"greet={greet}",
+        )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (rate,) = found["samples"]["requests_per_s"]
+    assert rate == found["counts"]["requests"] > 0
+    assert found["counts"]["answers"] >= rate
+    times = [found["samples"][f"p{p}_us"][0] for p in (50, 90, 99, 999)]
+    assert 0 < times[0]
+    assert times == sorted(times)
+
+
+def close_at_once(connection: socket.socket) -> None:
+    connection.recv(64)
+    connection.shutdown(socket.SHUT_RDWR)
+
+
+def say_nothing(connection: socket.socket) -> None:
+    while connection.recv(64):
+        pass
+
+
+def fall_silent(connection: socket.socket) -> None:
+    for _ in range(100):
+        connection.sendall(connection.recv(64))
+    connection.settimeout(PATIENCE)
+    while connection.recv(64):
+        pass
+
+
+def echo_wrongly(connection: socket.socket) -> None:
+    connection.sendall(bytes(len(connection.recv(64))))
+    connection.recv(64)
+
+
+def echo_the_same_again(connection: socket.socket) -> None:
+    data = connection.recv(64)
+    while connection.send(data):
+        pass
+
+
+def not_found(connection: socket.socket) -> None:
+    connection.recv(64)
+    connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+    connection.recv(64)
+
+
+def other_pages(connection: socket.socket) -> None:
+    number = 0
+    while connection.recv(64):
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
+        connection.sendall(head + b"%d" % (number % 10))
+        number += 1
+
+
+@pytest.mark.parametrize(
+    ("behave", "mode", "reason"),
+    [
+        (close_at_once, "echo", "after 0 answers: the server closed it"),
+        (say_nothing, "echo", "after 0 answers: no answer for 2 seconds"),
+        (fall_silent, "echo", "after 100 answers: no answer for 2 seconds"),
+        (echo_wrongly, "echo", "what came back isn't what was sent"),
+        (echo_the_same_again, "echo", "connection 1 of 1, after "),
+        (not_found, "http", "the answer isn't HTTP/1.1 200"),
+        (other_pages, "http", "after 1 answers: the answer isn't what it was"),
+    ],
+)
+def test_a_bad_server_is_one_line(behave: Behaviour, mode: str, reason: str) -> None:
+    with misbehaving(behave) as port:
+        done = load(port, f"mode={mode}", "connections=1")
+    assert done.returncode == 1
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def answers_to(port: int, *parts: bytes) -> bytes:
+    """All that a server sends until it closes."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for part in parts:
+            client.sendall(part)
+        found = b""
+        with contextlib.suppress(ConnectionResetError):
+            while more := client.recv(65536):
+                found += more
+    return found
+
+
+LAST = request("/", "HEAD", Connection="close")
+
+
+@pytest.mark.parametrize("name", ["http-threads", "http-epoll"])
+def test_the_example_web_servers_cut_requests_apart(name: str) -> None:
+    many = request("/") * 100 + LAST
+    with example(name) as port:
+        together = answers_to(port, many)
+        apart = answers_to(port, *(many[i : i + 7] for i in range(0, len(many), 7)))
+        missing = answers_to(port, request("/missing") + LAST)
+    assert together == apart
+    assert together.count(b"HTTP/1.1 200 OK\r\n") == 101
+    assert together.endswith(b"Connection: close\r\n\r\n")
+    assert missing.startswith(b"HTTP/1.1 404 ")
+    assert b"HTTP/1.1 200 " in missing
+
+
+@pytest.mark.parametrize("name", ["http-threads", "http-epoll"])
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\nHost: x\n\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+        (b"G\0T / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"x" * 4096, 400),
+        (b"GET / HTTP/1.0\r\n\r\n", 200),
+        (b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx", 501),
+    ],
+)
+def test_the_example_web_servers_close(name: str, data: bytes, status: int) -> None:
+    with example(name) as port:
+        found = answers_to(port, data)
+    assert found.startswith(b"HTTP/1.1 %d " % status)
+    assert found.count(b"HTTP/1.1 ") == 1
+    assert b"Connection: close\r\n" in found
+
+
+@pytest.mark.parametrize("name", ["echo-threads", "echo-epoll"])
+def test_the_example_echo_servers_outlast_a_client_that_doesn_t_listen(
+    name: str,
+) -> None:
+    data = bytes(range(256)) * 1024
+    with (
+        example(name) as port,
+        socket.create_connection(("127.0.0.1", port), PATIENCE) as client,
+        socket.create_connection(("127.0.0.1", port), PATIENCE) as deaf,
+    ):
+        deaf.settimeout(0.5)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                deaf.sendall(data)
+        sender = threading.Thread(target=client.sendall, args=(data,))
+        sender.start()
+        found = b""
+        while len(found) < len(data):
+            found += client.recv(65536)
+        sender.join(PATIENCE)
+    assert found == data
 
 
 def test_the_command_finds_its_package() -> None:
@@ -134,3 +347,26 @@ def test_the_command_measures_and_keeps(tmp_path: Path) -> None:
     assert found["machine"]["kernel"] == os.uname().release
     scenarios = {m["settings"]["scenario"] for m in found["measurements"]}
     assert scenarios == {"dormant", "all", "cancel", "cancel-all"}
+
+
+def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    with example("echo-threads"):
+        pass
+    path = tmp_path / "run.json"
+    quickly = ["--quick", "--rounds", "1", "--connections", "8"]
+    done = bench("threads", *quickly, "--out", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "threads: 64 bytes echoed, server on one core" in done.stdout
+    found = json.loads(path.read_text(encoding="utf-8"))
+    on_one = [
+        (m["settings"]["mode"], m["settings"]["variant"])
+        for m in found["measurements"]
+        if m["settings"]["part"] == "load" and m["settings"]["cores"] == 1
+    ]
+    variants = ["native", "flexsc", "epoll"]
+    if platform.machine() == "x86_64":
+        assert on_one == [(mode, v) for mode in ("echo", "http") for v in variants]
+        parts = {m["settings"]["part"] for m in found["measurements"]}
+        assert parts == {"load", "entries", "idle"}

@@ -19,14 +19,17 @@ from flexbench import (  # noqa: E402
 from flexbench import (  # noqa: E402
     calls,
     compare,
+    idle,
     machine,
     plot,
+    programs,
     reads,
     runner,
     samples,
     serve,
     servers,
     table,
+    threads,
     timers,
     tools,
 )
@@ -268,6 +271,108 @@ def test_calls_that_could_not_be_counted_are_left_out() -> None:
     assert "system calls" not in text
 
 
+LOAD_RATES = {"native": 60000.0, "flexsc": 120000.0, "epoll": 100000.0}
+
+
+def load_of(settings: Settings, rate: float) -> Measurement:
+    figures = {"requests_per_s": rate, "p50_us": 1e9 / rate, "p99_us": 2e9 / rate}
+    one: Json = {
+        "samples": {k: [v] for k, v in {**figures, "busy_percent": 99.0}.items()},
+        "counts": {"requests": int(rate)},
+    }
+    return Measurement("threads", settings, [one, one, one])
+
+
+def threads_run() -> Run:
+    run = empty_run()
+    for cores in (1, 2):
+        for connections in (1, 512):
+            for settings in threads.variants(plan(), "echo", connections, cores):
+                rate = LOAD_RATES[str(settings["variant"])]
+                run.measurements.append(load_of(settings, rate))
+    for settings in threads.entries_variants(plan()):
+        rate = 90000.0 if settings["entries"] else 60000.0
+        run.measurements.append(load_of(settings, rate))
+    for variant, resident in (("native", 12000.0), ("flexsc", 18000.0)):
+        weights = {"rss_bytes": resident, "kernel_bytes": 3e4, "threads": 10002.0}
+        one: Json = {"samples": {k: [v] for k, v in weights.items()}, "counts": {}}
+        key: Settings = {"part": "idle", "variant": variant, "connections": 10000}
+        run.measurements.append(Measurement("threads", key, [one]))
+    return run
+
+
+def test_blocking_servers_are_compared_natively_and_with_epoll() -> None:
+    rate, late, rate_of_two, _, entries, memory = threads.show(threads_run())
+    title, head, *rows = rate.splitlines()
+    assert title.startswith("threads: 64 bytes echoed, server on one core: requests")
+    assert head.split()[1:6] == [
+        *["native", "flexsc", "epoll"],
+        *["flexsc/native", "flexsc/epoll"],
+    ]
+    assert [row.split()[0] for row in rows] == ["1", "512"]
+    assert all("2.00 (2.00-2.00)  1.20 (1.20-1.20)  99/99/99" in r for r in rows)
+    assert "0.50 (0.50-0.50)" in late
+    assert "epoll" not in rate_of_two
+    assert entries.splitlines()[4].split()[:3] == ["64", "90,000", "1.50"]
+    assert "10,000 idle connections" in memory
+    assert "12,000  18,000  1.50 (1.50-1.50)" in memory
+
+
+def test_a_blocking_server_that_failed_leaves_a_gap() -> None:
+    run = threads_run()
+    gone: Settings = {"part": "load", "variant": "flexsc", "connections": 512}
+    run.measurements = [m for m in run.measurements if not m.fits(gone)]
+    rate = threads.show(run)[0]
+    assert rate.splitlines()[-1].split() == [
+        *["512", "60,000", "-", "100,000", "-", "-", "99/99"]
+    ]
+
+
+def test_clients_stay_off_the_server_s_cores() -> None:
+    for count, left in ((1, [0, 1, 2]), (2, [0, 1])):
+        server = threads.server_cores(plan(), count)
+        assert len(server) == count
+        assert threads.client_cores(plan(), server) == left
+
+
+def test_a_missing_server_is_one_line() -> None:
+    with pytest.raises(BenchError, match="echo-threads isn't beside /bin/true"):
+        programs.command("/bin/true", "echo", "native")
+
+
+def test_what_flexsc_run_runs_natively_is_no_figure(tmp_path: Path) -> None:
+    said = tmp_path / "stderr"
+    for text, wrong in (
+        ("", False),
+        ("echo-threads: accept: Interrupted\n", False),
+        ("flexsc run: can't start: no engine\n", True),
+    ):
+        said.write_text(text)
+        with said.open() as stderr:
+            program = programs.Program("flexsc echo", 1, 1, stderr)
+            if not wrong:
+                program.check()
+                continue
+            with pytest.raises(BenchError, match="runs natively .*no engine"):
+                program.check()
+
+
+def test_memory_less_than_nothing_has_no_ratio() -> None:
+    run = threads_run()
+    for measurement in run.of("threads", part="idle", variant="native"):
+        measurement.rounds[0]["samples"]["kernel_bytes"] = [-100.0]
+    row = threads.show(run)[-1].splitlines()[3]
+    assert row.split()[-3:] == ["-100", "30,000", "-"]
+
+
+def test_too_few_descriptors_for_idle_connections_are_a_reason() -> None:
+    with (
+        pytest.raises(BenchError, match=r"take 100,000,200 descriptors, [\d,]+ are"),
+        idle.descriptors(100000000),
+    ):
+        pass
+
+
 # Files.
 
 
@@ -430,9 +535,12 @@ def test_plots_without_matplotlib_are_one_line(
 def test_plots_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
     run = calls_run()
-    run.measurements += serve_run().measurements
+    run.measurements += serve_run().measurements + threads_run().measurements
     made = plot.plot(run, tmp_path)
-    assert [p.name for p in made] == ["calls-close-same.svg", "serve.svg"]
+    assert [p.name for p in made] == [
+        *["calls-close-same.svg", "serve.svg"],
+        *["threads-echo.svg", "threads-entries.svg"],
+    ]
     assert all("<svg" in p.read_text() for p in made)
 
 

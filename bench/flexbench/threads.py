@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""Servers that block, with a thread for each connection: natively, under flexsc
+run, and beside the same server with epoll; by turns, on the same cores.
+
+    load        throughput and latency against the number of connections
+    entries     throughput against the number of calls that flexsc run may
+                have executing: OSDI 2010, figure 16
+    idle        memory: idle.py
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from . import idle, programs, servers, table, tools
+from .compare import Interval, ratio
+from .programs import EPOLL, FLEXSC, NATIVE
+from .runner import Plan, in_turn, raw
+from .samples import BenchError, Json, Measurement, Run, Settings, distinct
+from .serve import cpu_seconds
+
+BENCH = "threads"
+SERIES = "requests_per_s"
+LOAD, ENTRIES = "load", "entries"
+
+MODES = {"echo": "64 bytes echoed", "http": "HTTP, a page of 1 KiB"}
+MESSAGE = 64
+
+CONNECTIONS = [1, 16, 128, 512, 2048]
+QUICK_CONNECTIONS = [1, 128, 512]
+TWO_CORES_CONNECTIONS = [128, 512]
+QUICK_TWO_CORES_CONNECTIONS = [128]
+
+ENTRIES_CONNECTIONS = 512
+ENTRIES_OF = [4, 8, 16, 32, 64, 128, 256, 512]
+QUICK_ENTRIES_OF = [64, 128, 512]
+
+
+def seconds(plan: Plan) -> int:
+    """Half of what serve takes: there are many variants."""
+    return max(1, plan.seconds // 2)
+
+
+def server_cores(plan: Plan, count: int) -> list[int]:
+    return [plan.cores.measured, plan.cores.other][:count]
+
+
+def client_cores(plan: Plan, server: Sequence[int]) -> list[int]:
+    return [core for core in plan.cores.load if core not in server]
+
+
+def listed(cores: Sequence[int]) -> str:
+    return ",".join(str(core) for core in cores)
+
+
+def settings_of(
+    plan: Plan, part: str, mode: str, variant: str, connections: int, cores: int
+) -> Settings:
+    return {
+        "part": part,
+        "mode": mode,
+        "variant": variant,
+        "connections": connections,
+        "cores": cores,
+        "seconds": seconds(plan),
+    }
+
+
+def variants(plan: Plan, mode: str, connections: int, cores: int) -> list[Settings]:
+    # One thread with epoll has no use for a second core.
+    names = [NATIVE, FLEXSC] + ([EPOLL] if cores == 1 else [])
+    return [settings_of(plan, LOAD, mode, n, connections, cores) for n in names]
+
+
+def entries_variants(plan: Plan) -> list[Settings]:
+    connections = plan.connections or ENTRIES_CONNECTIONS
+    natively = settings_of(plan, ENTRIES, "echo", NATIVE, connections, 1)
+    flexsc = settings_of(plan, ENTRIES, "echo", FLEXSC, connections, 1)
+    counts = QUICK_ENTRIES_OF if plan.quick else ENTRIES_OF
+    return [
+        {**natively, "entries": 0},
+        *({**flexsc, "entries": count} for count in counts),
+        {**flexsc, "entries": 0},
+    ]
+
+
+def load(plan: Plan, port: int, settings: Settings) -> Json:
+    """What the clients have seen; they have the cores the server hasn't."""
+    cores = client_cores(plan, server_cores(plan, int(settings["cores"])))
+    args: Settings = {
+        "port": port,
+        "mode": settings["mode"],
+        "connections": settings["connections"],
+        "seconds": settings["seconds"],
+        "bytes": MESSAGE,
+        "threads": len(cores),
+        # A client that is idle has an entry, and there may be fewer of them.
+        "greet": int(settings["part"] != ENTRIES),
+    }
+    return raw(plan.flexsc, "load", args, servers.pinned(listed(cores), []))
+
+
+def once(plan: Plan, settings: Settings) -> Json:
+    """A server of its own for each, so that none inherits anything."""
+    mode, variant = str(settings["mode"]), str(settings["variant"])
+    entries = int(settings.get("entries", 0))
+    args = programs.command(plan.flexsc, mode, variant, entries)
+    name = f"{variant} {mode}, {settings['connections']} connections"
+    if entries:
+        name += f", {entries} entries"
+    cores = listed(server_cores(plan, int(settings["cores"])))
+    with programs.started(name, cores, args) as program:
+        before, begin = cpu_seconds(program.pid), time.monotonic()
+        try:
+            found = load(plan, program.port, settings)
+        except BenchError as error:
+            raise program.error(error) from error
+        program.check()
+        busy = cpu_seconds(program.pid) - before
+        found["samples"]["busy_percent"] = [100 * busy / (time.monotonic() - begin)]
+    return found
+
+
+def measure_load(run: Run, plan: Plan, counts: Sequence[int], cores: int) -> None:
+    for mode in MODES:
+        for connections in [plan.connections] if plan.connections else counts:
+            every = variants(plan, mode, connections, cores)
+            in_turn(run, BENCH, every, plan.rounds, lambda s: once(plan, s))
+
+
+def measure(run: Run, plan: Plan) -> None:
+    tools.need("taskset")
+    quick = plan.quick
+    measure_load(run, plan, QUICK_CONNECTIONS if quick else CONNECTIONS, 1)
+    if len(client_cores(plan, server_cores(plan, 2))) >= 2:
+        counts = QUICK_TWO_CORES_CONNECTIONS if quick else TWO_CORES_CONNECTIONS
+        measure_load(run, plan, counts, 2)
+    else:
+        run.note("threads: a server on two cores takes four of them")
+    in_turn(run, BENCH, entries_variants(plan), plan.rounds, lambda s: once(plan, s))
+    idle.measure(run, plan, BENCH)
+
+
+# Tables.
+
+
+Found = dict[str, Measurement]
+
+
+def compared(found: Found, series: str, a: str, b: str) -> Interval | None:
+    if a not in found or b not in found:
+        return None
+    return ratio(found[a].series(series), found[b].series(series))
+
+
+def medians(found: Found, names: Sequence[str], series: str) -> list[str]:
+    return [
+        table.number(found[n].median(series) if n in found else None) for n in names
+    ]
+
+
+def throughput(rows: dict[int, Found], names: Sequence[str]) -> str:
+    others = [n for n in names if n != FLEXSC]
+    head = ["connections", *names, *(f"flexsc/{n}" for n in others), "busy, %"]
+    lines = []
+    for connections, found in rows.items():
+        ratios = [table.ratio(compared(found, SERIES, FLEXSC, n)) for n in others]
+        busy = [f"{found[n].median('busy_percent'):.0f}" for n in names if n in found]
+        cells = medians(found, names, SERIES)
+        lines.append([f"{connections:,}", *cells, *ratios, "/".join(busy)])
+    return table.table(head, lines)
+
+
+def latency(rows: dict[int, Found], names: Sequence[str]) -> str:
+    head = ["connections"]
+    for percentile in ("p50", "p99"):
+        head += [f"{percentile} {name}" for name in names] + ["flexsc/native"]
+    lines = []
+    for connections, found in rows.items():
+        line = [f"{connections:,}"]
+        for series in ("p50_us", "p99_us"):
+            line += medians(found, names, series)
+            line.append(table.ratio(compared(found, series, FLEXSC, NATIVE)))
+        lines.append(line)
+    return table.table(head, lines)
+
+
+def by_connections(found: list[Measurement]) -> dict[int, Found]:
+    return {
+        count: {
+            str(m.settings["variant"]): m
+            for m in found
+            if m.settings["connections"] == count
+        }
+        for count in distinct(found, "connections")
+    }
+
+
+def show_load(found: list[Measurement]) -> list[str]:
+    names = [n for n in (NATIVE, FLEXSC, EPOLL) if n in distinct(found, "variant")]
+    if len(names) < 2:
+        return []
+    rows = by_connections(found)
+    first = found[0]
+    where = "one core" if first.settings["cores"] == 1 else "two cores"
+    what = f"threads: {MODES[str(first.settings['mode'])]}, server on {where}"
+    rounds = f"{len(first.rounds)} rounds of {first.settings['seconds']} s"
+    return [
+        f"{what}: requests a second; {rounds}\n{throughput(rows, names)}",
+        f"{what}: latency, us\n{latency(rows, names)}",
+    ]
+
+
+def show_entries(found: list[Measurement]) -> list[str]:
+    natively = next((m for m in found if m.settings["variant"] == NATIVE), None)
+    if natively is None or len(found) < 2:
+        return []
+    rows = []
+    for m in found:
+        entries = m.settings["entries"] or "no limit"
+        name = NATIVE if m is natively else str(entries)
+        beside = "" if m is natively else ratio_of(m, natively)
+        p99 = table.number(m.median("p99_us"))
+        rows.append([name, table.number(m.median(SERIES)), beside, p99])
+    head = ["entries", "requests/s", "flexsc/native", "p99, us"]
+    connections = natively.settings["connections"]
+    return [
+        f"threads: 64 bytes echoed, {connections} connections, by the calls that may\n"
+        "execute at once (figure 16); entries come in pages of 64\n"
+        + table.table(head, rows)
+    ]
+
+
+def ratio_of(a: Measurement, b: Measurement) -> str:
+    return table.ratio(ratio(a.series(SERIES), b.series(SERIES)))
+
+
+def show(run: Run) -> list[str]:
+    parts = []
+    for cores in (1, 2):
+        for mode in MODES:
+            parts += show_load(run.of(BENCH, part=LOAD, mode=mode, cores=cores))
+    parts += show_entries(run.of(BENCH, part=ENTRIES))
+    return parts + idle.show(run.of(BENCH, part=idle.PART))

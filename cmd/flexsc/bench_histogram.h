@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Times by the logarithm of their length: 64 classes for each power of two
+ * nanoseconds, so a percentile is off by less than one percent, whatever its
+ * size. One thread fills one; afterwards they are added up.
+ */
+#ifndef FLEXSC_BENCH_HISTOGRAM_H
+#define FLEXSC_BENCH_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define BENCH_HISTOGRAM_BITS	6
+#define BENCH_HISTOGRAM_SUB	(1U << BENCH_HISTOGRAM_BITS)
+#define BENCH_HISTOGRAM_CLASSES	((65 - BENCH_HISTOGRAM_BITS) * \
+				 BENCH_HISTOGRAM_SUB)
+
+struct bench_histogram {
+	uint64_t total;
+	uint64_t counts[BENCH_HISTOGRAM_CLASSES];
+};
+
+/* The class of a time: what is below 64 ns has one for each nanosecond. */
+static inline unsigned int bench_histogram_class(uint64_t ns)
+{
+	unsigned int shift;
+
+	if (ns < BENCH_HISTOGRAM_SUB)
+		return (unsigned int)ns;
+	shift = 63 - (unsigned int)__builtin_clzll(ns) - BENCH_HISTOGRAM_BITS;
+	return (shift + 1) * BENCH_HISTOGRAM_SUB +
+	       (unsigned int)((ns >> shift) - BENCH_HISTOGRAM_SUB);
+}
+
+static inline void bench_histogram_add(struct bench_histogram *h, uint64_t ns)
+{
+	h->counts[bench_histogram_class(ns)]++;
+	h->total++;
+}
+
+void bench_histogram_merge(struct bench_histogram *into,
+			   const struct bench_histogram *from);
+
+/* Nanoseconds that a share of 0 to 1 of all times doesn't exceed. */
+double bench_histogram_at(const struct bench_histogram *h, double share);
+
+#endif /* FLEXSC_BENCH_HISTOGRAM_H */

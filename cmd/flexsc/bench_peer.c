@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "bench_peer.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "bench_loop.h"
+
+#define CONNECT_S	2
+
+static const char get[] =
+"GET / HTTP/1.1\r\n"
+"Host: localhost\r\n"
+"\r\n";
+
+static int connect_to(uint16_t port)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct timeval limit = { .tv_sec = CONNECT_S };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
+	    fcntl(fd, F_SETFL, O_NONBLOCK)) {
+		int err = errno == EINPROGRESS ? ETIMEDOUT : errno;
+
+		close(fd);
+		return -err;
+	}
+	return fd;
+}
+
+int bench_peer_init(struct bench_peer *peer, uint16_t port, uint32_t number,
+		    bool http, size_t bytes)
+{
+	*peer = (struct bench_peer){
+		.fd = -1, .http = http, .number = number,
+		.request_size = http ? sizeof(get) - 1 : bytes,
+		/* One more, for what nobody asked for. */
+		.room = http ? BENCH_PEER_HEAD_MAX + BENCH_PEER_BYTES_MAX :
+			       bytes + 1,
+	};
+	peer->request = malloc(peer->request_size);
+	peer->answer = malloc(peer->room);
+	if (!peer->request || !peer->answer)
+		return -ENOMEM;
+	if (http)
+		memcpy(peer->request, get, peer->request_size);
+	peer->fd = connect_to(port);
+	return peer->fd < 0 ? peer->fd : 0;
+}
+
+void bench_peer_fini(struct bench_peer *peer)
+{
+	if (peer->fd >= 0)
+		close(peer->fd);
+	free(peer->request);
+	free(peer->answer);
+	free(peer->body);
+}
+
+/* Bytes that no other connection sends, nor this one for its next request. */
+static void fill(struct bench_peer *peer)
+{
+	uint64_t word = ((uint64_t)peer->number << 40) + peer->answers + 1;
+
+	for (size_t i = 0; i < peer->request_size; i += sizeof(word)) {
+		size_t left = peer->request_size - i;
+
+		memcpy(peer->request + i, &word,
+		       left < sizeof(word) ? left : sizeof(word));
+		word = bench_random(&word);
+	}
+}
+
+void bench_peer_ask(struct bench_peer *peer, uint64_t now)
+{
+	if (!peer->http)
+		fill(peer);
+	peer->sent_at = now;
+	peer->sent = peer->got = peer->head_size = 0;
+}
+
+const char *bench_peer_push(struct bench_peer *peer)
+{
+	while (peer->sent < peer->request_size) {
+		ssize_t n = send(peer->fd, peer->request + peer->sent,
+				 peer->request_size - peer->sent, MSG_NOSIGNAL);
+
+		if (n < 0)
+			return errno == EAGAIN ? NULL : strerror(errno);
+		peer->sent += (size_t)n;
+	}
+	return NULL;
+}
+
+/* A number and nothing else; negative: it isn't one. */
+static long number(const char *s)
+{
+	char *end;
+	long n = strtol(s, &end, 10);
+
+	return end == s || *end != '\r' || n < 0 ? -1 : n;
+}
+
+/* The answer's head is complete, and there is an empty line at its end. */
+static const char *read_head(struct bench_peer *peer)
+{
+	static const char status[] = "HTTP/1.1 200 ";
+	static const char field[] = "\r\nContent-Length: ";
+	char *length = memmem(peer->answer, peer->head_size, field,
+			      sizeof(field) - 1);
+	long n;
+
+	if (memcmp(peer->answer, status, sizeof(status) - 1) != 0)
+		return "the answer isn't HTTP/1.1 200";
+	n = length ? number(length + sizeof(field) - 1) : -1;
+	if (n < 0 || n > BENCH_PEER_BYTES_MAX)
+		return "the answer has no Content-Length, or a large one";
+	if (peer->body && (size_t)n != peer->body_size)
+		return "the answer's length isn't the first one's";
+	peer->body_size = (size_t)n;
+	return NULL;
+}
+
+static const char *check_body(struct bench_peer *peer)
+{
+	const char *body = peer->answer + peer->head_size;
+
+	if (!peer->body) {
+		peer->body = malloc(peer->body_size + 1);
+		if (!peer->body)
+			return strerror(ENOMEM);
+		memcpy(peer->body, body, peer->body_size);
+	}
+	return memcmp(body, peer->body, peer->body_size) != 0 ?
+		       "the answer isn't what it was at first" : NULL;
+}
+
+static const char *check_http(struct bench_peer *peer, bool *done)
+{
+	const char *end, *wrong;
+
+	if (!peer->head_size) {
+		end = memmem(peer->answer, peer->got, "\r\n\r\n", 4);
+		if (!end)
+			return peer->got < BENCH_PEER_HEAD_MAX ? NULL :
+			       "the answer's head doesn't end";
+		peer->head_size = (size_t)(end + 4 - peer->answer);
+		wrong = read_head(peer);
+		if (wrong)
+			return wrong;
+	}
+	if (peer->got < peer->head_size + peer->body_size)
+		return NULL;
+	*done = true;
+	return peer->got > peer->head_size + peer->body_size ?
+		       "more came than was asked for" : check_body(peer);
+}
+
+static const char *check_echo(struct bench_peer *peer, bool *done)
+{
+	if (peer->got > peer->sent)
+		return "more came than was asked for";
+	*done = peer->got == peer->request_size;
+	return *done && memcmp(peer->answer, peer->request, peer->got) != 0 ?
+		       "what came back isn't what was sent" : NULL;
+}
+
+const char *bench_peer_pull(struct bench_peer *peer, bool *done)
+{
+	const char *wrong;
+	ssize_t n = recv(peer->fd, peer->answer + peer->got,
+			 peer->room - peer->got, 0);
+
+	*done = false;
+	if (n < 0)
+		return errno == EAGAIN ? NULL : strerror(errno);
+	if (!n)
+		return "the server closed it";
+	peer->got += (size_t)n;
+	wrong = peer->http ? check_http(peer, done) : check_echo(peer, done);
+	peer->answers += *done && !wrong;
+	return wrong;
+}
