@@ -260,9 +260,6 @@ static bool start(void)
 		say("can't start", why);
 		return false;
 	}
-	if (flexsc_loop_why(flexsc__carriers[0].loop))
-		say("not the best engine",
-		    flexsc_loop_why(flexsc__carriers[0].loop));
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 		    sizeof(mask), 0, 0);
 	if (flexsc__monitor_start() < 0)

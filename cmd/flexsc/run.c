@@ -152,6 +152,20 @@ static bool preload(const char *library)
 	return done;
 }
 
+/* Say it once if the best engine doesn't work, not in every process. */
+static bool choose_engine(void)
+{
+	const char *chosen = getenv("FLEXSC_ENGINE");
+	char why[256] = "";
+
+	if ((chosen && *chosen) ||
+	    !flexsc_engine_probe("uring", why, sizeof(why)))
+		return true;
+	fprintf(stderr, "flexsc: run: syscall threads are used, as io_uring "
+		"doesn't work here: %s\n", why);
+	return set("FLEXSC_ENGINE", "threads");
+}
+
 static int run(char **argv)
 {
 	char library[PATH_MAX], path[PATH_MAX];
@@ -168,7 +182,8 @@ static int run(char **argv)
 		fprintf(stderr, "flexsc: run: %s %s\n", path, why);
 		return 126;
 	}
-	if (!find_library(library, sizeof(library)) || !preload(library))
+	if (!find_library(library, sizeof(library)) || !preload(library) ||
+	    !choose_engine())
 		return 1;
 	execvp(argv[0], argv);
 	failed(argv[0], errno);
