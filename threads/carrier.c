@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "home.h"
 #include "monitor.h"
 #include "real.h"
@@ -190,6 +190,7 @@ void flexsc__carrier_want(struct uthread *u)
 	if (!c || atomic_exchange(&u->want.queued, true))
 		return;
 	head = atomic_load_explicit(&c->wanted, memory_order_relaxed);
+	/* V1: releases the link; pairs with V2. */
 	do {
 		u->want.next = head;
 	} while (!atomic_compare_exchange_weak(&c->wanted, &head, u));
@@ -205,6 +206,7 @@ static void take_wanted(struct carrier *c)
 
 	if (!atomic_load_explicit(&c->wanted, memory_order_relaxed))
 		return;
+	/* V2 */
 	for (u = atomic_exchange(&c->wanted, NULL); u; u = next) {
 		next = u->want.next;
 		flexsc__wait_interrupt(c, u);
@@ -249,14 +251,6 @@ static void turn(struct carrier *c)
 	share(&c->queue);
 }
 
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* Does something come within a moment? */
 static bool spin(struct carrier *c)
 {
@@ -267,7 +261,8 @@ static bool spin(struct carrier *c)
 	if (!flexsc__carriers_spin ||
 	    !atomic_compare_exchange_strong(&spinner, &nobody, c))
 		return false;
-	for (until = now() + SPIN_NS; !found && now() < until; cpu_relax())
+	until = time_now(CLOCK_MONOTONIC) + SPIN_NS;
+	for (; !found && time_now(CLOCK_MONOTONIC) < until; cpu_relax())
 		found = atomic_load_explicit(&c->inbox, memory_order_relaxed) ||
 			atomic_load_explicit(&c->wanted,
 					     memory_order_relaxed) ||

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "carrier.h"
+#include "clock.h"
 #include "fds.h"
 #include "home.h"
 #include "refine.h"
@@ -112,38 +113,15 @@ static long post(struct uthread *u, long nr, const uint64_t a[6])
 
 /* Sleeping. */
 
-#define SECOND	1000000000ULL
-
-static uint64_t now(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
-
-static bool valid(const struct timespec *time)
-{
-	return time->tv_sec >= 0 && time->tv_nsec >= 0 &&
-	       time->tv_nsec < (long)SECOND;
-}
-
-static uint64_t ns_of(const struct timespec *time)
-{
-	if (time->tv_sec >= (time_t)(INT64_MAX / SECOND))
-		return INT64_MAX;
-	return (uint64_t)time->tv_sec * SECOND + (uint64_t)time->tv_nsec;
-}
-
 /* Until "until" on this clock; what was left of it when a signal came. */
 static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 {
-	uint64_t time = now(clock);
+	uint64_t time = time_now(clock);
 
 	u->handled = HANDLED_NOT;
 	while (time < until) {
 		flexsc__wait_time(u, until - time);
-		time = now(clock);
+		time = time_now(clock);
 		if (time < until && interrupted(u, SYS_pause))
 			break;
 	}
@@ -158,14 +136,14 @@ static long sleep(struct uthread *u, long nr, const uint64_t a[6],
 
 	if (stays(u) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
 		return go_home(u, nr, a);
-	if (!valid(time))
+	if (!time_valid(time))
 		return -EINVAL;
 	/* What is relative is measured by a clock that nobody sets. */
 	if (absolute)
-		left = sleep_until(u, clock, ns_of(time));
+		left = sleep_until(u, clock, time_ns(time));
 	else
 		left = sleep_until(u, CLOCK_MONOTONIC,
-				   now(CLOCK_MONOTONIC) + ns_of(time));
+				   time_now(CLOCK_MONOTONIC) + time_ns(time));
 	if (!left)
 		return 0;
 	if (rest && !absolute)
@@ -223,9 +201,9 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 		p->now[2] = 0;
 		break;
 	case SYS_ppoll:
-		if (a[3] || (limit && !valid(limit)))
+		if (a[3] || (limit && !time_valid(limit)))
 			return false;
-		p->ns = limit ? (int64_t)ns_of(limit) : -1;
+		p->ns = limit ? (int64_t)time_ns(limit) : -1;
 		p->now[2] = PTR(&nothing);
 		break;
 	default:
@@ -234,9 +212,8 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 		p->ns = ns_of_ms(a[3]);
 		p->now[3] = 0;
 		p->fd = (struct pollfd){ (int)a[0], POLLIN, 0 };
-		return true;
+		break;
 	}
-	/* It was read by the kernel before this is used. */
 	return true;
 }
 
@@ -248,6 +225,7 @@ static bool polls_one(long nr, const uint64_t a[6], struct patience *p)
 		return true;
 	if (a[1] != 1)
 		return false;
+	/* The kernel has just read it, so it can be read. */
 	p->fd = *(const struct pollfd *)pointer(a[0]);
 	return p->fd.fd >= 0;
 }
@@ -258,7 +236,7 @@ static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 	uint64_t time = 0;
 
 	if (p->ns >= 0) {
-		time = now(CLOCK_MONOTONIC);
+		time = time_now(CLOCK_MONOTONIC);
 		if (time >= until)
 			return -ETIME;
 	}
@@ -279,7 +257,7 @@ static long poll_call(struct uthread *u, long nr, const uint64_t a[6])
 		return ret;
 	if (!polls_one(nr, a, &p))
 		return go_home(u, nr, a);
-	until = now(CLOCK_MONOTONIC) + (uint64_t)p.ns;
+	until = time_now(CLOCK_MONOTONIC) + (uint64_t)p.ns;
 	u->handled = HANDLED_NOT;
 	for (;;) {
 		ret = await_ready(u, &p, until);

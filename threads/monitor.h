@@ -18,12 +18,10 @@
 
 int flexsc__monitor_start(void);
 
-/* Carriers, when they have something to do again: costs a load. */
-static inline void flexsc__monitor_notice(void);
-
 extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);
 
+/* Carriers, when they have something to do again: costs a load. */
 static inline void flexsc__monitor_notice(void)
 {
 	/* M1: after the carrier stopped being idle; pairs with M2. */

@@ -22,8 +22,6 @@ struct action {
 	sigmask_t mask;
 };
 
-#define RESTORER	0x04000000ULL
-
 /* The program's, where the kernel has ours. */
 static struct action actions[SIGNALS + 1];
 static bool ours[SIGNALS + 1];

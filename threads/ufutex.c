@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "carrier.h"
+#include "clock.h"
 #include "home.h"
 #include "wait.h"
 
@@ -98,11 +99,6 @@ bool flexsc__ufutex_over(struct carrier *c, struct uthread *u)
 	return false;
 }
 
-static struct uthread *waiter_of(struct flexsc_cb *cb)
-{
-	return (struct uthread *)((char *)cb - offsetof(struct uthread, cb));
-}
-
 /* On u's carrier: its timer expired, or was cancelled. */
 static void time_over(struct flexsc_cb *cb)
 {
@@ -171,40 +167,16 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	}
 }
 
-static uint64_t ns_of(const struct timespec *time)
-{
-	if (time->tv_sec >= INT64_MAX / 1000000000)
-		return INT64_MAX;
-	return (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
-}
-
-static bool valid(const struct timespec *time)
-{
-	return time->tv_sec >= 0 && time->tv_nsec >= 0 &&
-	       time->tv_nsec < 1000000000;
-}
-
 /* How long from now, or from "passed" ago; absolute times are BITSET's. */
 static uint64_t time_left(const struct timespec *limit, uint64_t op,
 			  uint64_t passed)
 {
 	clockid_t clock = op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME :
 						      CLOCK_MONOTONIC;
-	struct timespec time;
 
-	if ((op & FUTEX_CMD_MASK) != FUTEX_WAIT) {
-		clock_gettime(clock, &time);
-		passed = ns_of(&time);
-	}
-	return ns_of(limit) > passed ? ns_of(limit) - passed : 0;
-}
-
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return ns_of(&time);
+	if ((op & FUTEX_CMD_MASK) != FUTEX_WAIT)
+		passed = time_now(clock);
+	return time_ns(limit) > passed ? time_ns(limit) - passed : 0;
 }
 
 static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
@@ -230,15 +202,15 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 	uint64_t begin = 0, passed = 0;
 	long ret;
 
-	if ((limit && !valid(limit)) || !bits)
+	if ((limit && !time_valid(limit)) || !bits)
 		return -EINVAL;
 	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
-		begin = now();
+		begin = time_now(CLOCK_MONOTONIC);
 	u->handled = HANDLED_NOT;
 	do {
 		u->futex.timed = limit;
 		if (begin)
-			passed = now() - begin;
+			passed = time_now(CLOCK_MONOTONIC) - begin;
 		if (limit)
 			u->ns = time_left(limit, args[1], passed);
 		ret = wait_once(u, word, (uint32_t)args[2], bits);
@@ -382,17 +354,19 @@ static uint32_t move(struct bucket *from, const uint32_t *word,
 	return moved;
 }
 
-/* The kernel's waiters, who may be on the same word. */
-static long requeue_kernel(struct bucket *from, struct bucket *to,
-			   const uint64_t args[6], uint64_t n, uint64_t m)
+/*
+ * The kernel's waiters, who may be on the same word. Whoever were moved there
+ * would be waiting uncounted; so all are woken instead, and look again.
+ */
+static long requeue_kernel(struct bucket *from, const uint64_t args[6],
+			   uint64_t n)
 {
 	if (!atomic_load(&from->kernels))
 		return 0;
-	/* Whoever is moved there waits there from now on, and is not counted
-	 * there: so nobody is moved, all are woken and will look again. */
-	(void)to;
+	/* Both numbers may be "all", and the kernel's is an int. */
 	return raw_syscall(SYS_futex, args[0],
-			   FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n + m, 0, 0, 0);
+			   FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
+			   n < INT32_MAX ? n : INT32_MAX, 0, 0, 0);
 }
 
 static long requeue(const uint64_t args[6], bool compare)
@@ -415,8 +389,9 @@ static long requeue(const uint64_t args[6], bool compare)
 	moved = move(from, word, to, target, (uint32_t)args[3]);
 	unlock_both(from, to);
 	release(woken);
-	more = requeue_kernel(from, to, args, (uint32_t)args[2] - taken,
-			      (uint32_t)args[3] - moved);
+	more = requeue_kernel(from, args,
+			      (uint64_t)(uint32_t)args[2] - taken +
+				      (uint32_t)args[3] - moved);
 	return (long)taken + (long)moved + (more > 0 ? more : 0);
 }
 

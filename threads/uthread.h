@@ -99,7 +99,7 @@ struct uthread {
 	bool point;		/* in a call that is a cancellation point */
 	bool site;		/* in one from a patched place: vectors.h */
 	uint8_t handled;	/* enum handled */
-	/* It is to come home, and to end its wait. P1, P2 in wait.c. */
+	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
 	struct {		/* carrier.c: whom to look at */
@@ -113,7 +113,7 @@ struct uthread {
 	unsigned int nr;
 	uint64_t ns;		/* of the timer */
 
-	struct {		/* under the bucket's lock: futex.c */
+	struct {		/* under the bucket's lock: ufutex.c */
 		uint32_t *word;
 		struct uthread *next, *prev;
 		uint32_t bits;
@@ -125,6 +125,12 @@ struct uthread {
 	struct home home;
 	struct uthread *all_next, *all_prev;	/* runtime.c */
 };
+
+/* Whose wait a cb is of. */
+static inline struct uthread *waiter_of(struct flexsc_cb *cb)
+{
+	return (struct uthread *)((char *)cb - offsetof(struct uthread, cb));
+}
 
 /* The calling user thread; one that isn't alive is none. */
 extern __thread struct uthread flexsc__self

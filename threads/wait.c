@@ -8,11 +8,6 @@
 #include "loop.h"
 #include "ufutex.h"
 
-static struct uthread *waiter_of(struct flexsc_cb *cb)
-{
-	return (struct uthread *)((char *)cb - offsetof(struct uthread, cb));
-}
-
 static void begin(struct uthread *u, enum wait_kind kind)
 {
 	/* P1 */

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Where execvp() would find it; false: nowhere, errno says why. */
+/* Where execvp() would find it: 0; or -1, and errno says why not. */
 int program_find(const char *name, char *path, size_t size);
 
 /*
