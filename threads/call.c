@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "call.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "home.h"
+#include "wait.h"
+
+long flexsc__call_plainly(long nr, const uint64_t a[6])
+{
+	return raw_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret;
+
+	flexsc__exit(u);
+	ret = flexsc__call_plainly(nr, a);
+	flexsc__enter(u);
+	return ret;
+}
+
+/* At home: as libc would make it, with the race that libc has, too. */
+long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
+{
+	int type;
+	long ret;
+
+	if (!u->point)
+		return flexsc__call_exposed(u, nr, a);
+	flexsc__exit(u);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	ret = flexsc__call_plainly(nr, a);
+	pthread_setcanceltype(type, NULL);
+	flexsc__enter(u);
+	return ret;
+}
+
+long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6])
+{
+	flexsc__come_home(u);
+	return flexsc__call_at_home(u, nr, a);
+}
+
+/* Ending early, and starting again. */
+
+/* Calls that a handler with SA_RESTART doesn't restart: signal(7). */
+static bool restarts(long nr)
+{
+	switch (nr) {
+	case SYS_pause:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	case SYS_semop:
+	case SYS_semtimedop:
+		return false;
+	default:
+		return true;
+	}
+}
+
+bool flexsc__call_interrupted(struct uthread *u, long nr)
+{
+	/* Nothing is lost: the call had no effect. */
+	if (u->point) {
+		flexsc__exit(u);
+		pthread_testcancel();
+		flexsc__enter(u);
+	}
+	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
+}
+
+bool flexsc__call_stays(const struct uthread *u)
+{
+	return u->stays && at_home();
+}
+
+long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret;
+
+	do {
+		if (flexsc__call_stays(u))
+			return flexsc__call_at_home(u, nr, a);
+		u->handled = HANDLED_NOT;
+		ret = flexsc__wait_call(u, (unsigned int)nr, a);
+		if (ret == NO_ENTRY)
+			return flexsc__call_go_home(u, nr, a);
+		if (ret != -ECANCELED && ret != -EINTR)
+			return ret;
+	} while (!flexsc__call_interrupted(u, nr));
+	return -EINTR;
+}
