@@ -44,6 +44,9 @@
 struct uthread;
 struct carrier;
 
+/* Bytes of a stack that are touched when its thread runs again. */
+#define PREFETCH	768U
+
 /* The kernel's set of signals: bit n is signal n + 1. */
 typedef uint64_t sigmask_t;
 
@@ -87,11 +90,11 @@ enum handled {
 	HANDLED_INTERRUPT,
 };
 
+/* The first line is all that is touched to make it run again. */
 struct uthread {
+	struct flexsc_cb cb;
 	void *sp;		/* of its stack, while it doesn't run */
 	uint64_t fs;
-	void (*action)(struct kthread *k, struct uthread *u);
-	struct carrier *carrier;	/* the last one that ran it */
 	struct uthread *next;	/* of the queue, inbox or bucket it is in */
 	bool alive;		/* the runtime knows this thread */
 	bool stays;		/* it doesn't leave home any more */
@@ -102,16 +105,17 @@ struct uthread {
 	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
-	struct {		/* carrier.c: whom to look at */
-		struct uthread *next;
-		atomic_bool queued;
-	} want;
 
-	struct flexsc_cb cb;
+	void (*action)(struct kthread *k, struct uthread *u);
+	struct carrier *carrier;	/* the last one that ran it */
 	long ret;		/* what the wait ended with */
 	const uint64_t *args;	/* of the call, on its stack */
-	unsigned int nr;
 	uint64_t ns;		/* of the timer */
+	unsigned int nr;
+	struct {		/* carrier.c: whom to look at */
+		atomic_bool queued;
+		struct uthread *next;
+	} want;
 
 	struct {		/* under the bucket's lock: ufutex.c */
 		uint32_t *word;
@@ -124,12 +128,25 @@ struct uthread {
 
 	struct home home;
 	struct uthread *all_next, *all_prev;	/* runtime.c */
-};
+} __attribute__((aligned(64)));
 
 /* Whose wait a cb is of. */
 static inline struct uthread *waiter_of(struct flexsc_cb *cb)
 {
 	return (struct uthread *)((char *)cb - offsetof(struct uthread, cb));
+}
+
+/*
+ * It will run soon: have what it touches first at hand. That is its stack from
+ * the saved pointer on, through the runtime's frames to the program's.
+ */
+static inline void prefetch(const struct uthread *u)
+{
+	const char *sp = u->sp;
+
+	for (unsigned int i = 0; i < PREFETCH; i += 64)
+		__builtin_prefetch(sp + i, 1);
+	__builtin_prefetch(&u->action, 1);
 }
 
 /* The calling user thread; one that isn't alive is none. */

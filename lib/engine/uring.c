@@ -130,9 +130,13 @@ static void collect(struct flexsc_loop *loop)
 		const struct io_uring_cqe *cqe = &cqes[head & mask];
 		uint32_t index = (uint32_t)cqe->user_data;
 
-		if (index >= CANCEL)
+		if (index >= CANCEL) {
 			collect_other(loop, cqe->user_data, cqe->res);
-		else if (call_of(loop, index)->route == BY_RING)
+			continue;
+		}
+		/* Its callback runs soon. */
+		__builtin_prefetch(call_of(loop, index)->cb, 1);
+		if (call_of(loop, index)->route == BY_RING)
 			call_done(loop, index, cqe->res);
 		else
 			follow(loop, index, cqe->res);
