@@ -8,13 +8,15 @@
 #include "call.h"
 #include "carrier.h"
 #include "clock.h"
+#include "entry.h"
 #include "wait.h"
 
 /* A time limit, and how to make the call without one. */
 struct patience {
 	int64_t ns;		/* negative: forever */
 	uint64_t now[6];	/* the arguments for "don't wait" */
-	struct pollfd fd;
+	struct pollfd fd;	/* to wait for; negative: not just one */
+	struct pollfd *one;	/* the program's, if that is what it polls */
 };
 
 static int64_t ns_of_ms(uint64_t ms)
@@ -30,6 +32,8 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 
 	for (unsigned int i = 0; i < 6; i++)
 		p->now[i] = a[i];
+	p->fd.fd = -1;
+	p->one = NULL;
 	switch (nr) {
 	case SYS_poll:
 		p->ns = ns_of_ms(a[2]);
@@ -47,27 +51,28 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 		p->ns = ns_of_ms(a[3]);
 		p->now[3] = 0;
 		p->fd = (struct pollfd){ (int)a[0], POLLIN, 0 };
-		break;
+		return true;
 	}
+	if (a[1] == 1)
+		p->one = (struct pollfd *)(uintptr_t)a[0];
 	return true;
 }
 
-static bool polls_one(long nr, const uint64_t a[6], struct patience *p)
+/*
+ * Is it in one of the frames of who called? Then it can be read. Of anything
+ * else only the kernel can say.
+ */
+static bool on_stack(uint64_t address)
 {
-	if (!flexsc__carriers_poll)
-		return false;
-	if (nr == SYS_epoll_wait || nr == SYS_epoll_pwait)
-		return true;
-	if (a[1] != 1)
-		return false;
-	/* The kernel has just read it, so it can be read. */
-	p->fd = *(const struct pollfd *)flexsc__arg_pointer(a[0]);
-	return p->fd.fd >= 0;
+	const uint64_t here = (uintptr_t)__builtin_frame_address(0);
+
+	return address - here < 4096;
 }
 
+/* Until it is ready: -ETIME, 1, or what the call ended with. */
 static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 {
-	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL };
+	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, POLL_WAITS };
 	uint64_t time = 0;
 
 	if (p->ns >= 0) {
@@ -79,33 +84,70 @@ static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 				     p->ns < 0 ? 0 : until - time);
 }
 
+/* What poll() says of it. */
+static long answer(const struct patience *p, long ret)
+{
+	p->one->revents = ret == -ETIME ? 0 : p->fd.revents;
+	return p->one->revents != 0;
+}
+
+/*
+ * An epoll set is asked again: somebody else may have taken what made it ready;
+ * -EAGAIN then.
+ */
+static long answer_set(long nr, const struct patience *p, long ret)
+{
+	long n = flexsc__call_plainly(nr, p->now);
+
+	return n || ret == -ETIME ? n : -EAGAIN;
+}
+
+static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
+			 struct patience *p)
+{
+	uint64_t until = p->ns < 0 ? 0 : time_now(CLOCK_MONOTONIC) +
+						 (uint64_t)p->ns;
+	long ret;
+
+	u->handled = HANDLED_NOT;
+	do {
+		ret = await_ready(u, p, until);
+		if (ret == -ECANCELED || ret == -EINTR) {
+			if (flexsc__call_interrupted(u, SYS_pause))
+				return -EINTR;
+			ret = -EAGAIN;
+		} else if (ret < 0 && ret != -ETIME) {
+			ret = flexsc__call_go_home(u, nr, a);
+		} else {
+			ret = p->one ? answer(p, ret) : answer_set(nr, p, ret);
+		}
+	} while (ret == -EAGAIN);
+	return ret;
+}
+
+/* Without waiting: what there is, or 0. */
+static long look(long nr, const uint64_t a[6], const struct patience *p)
+{
+	/* Who polls one descriptor has mostly found that it isn't ready. */
+	if (p->ns && p->one && flexsc__carriers_poll && on_stack(a[0]))
+		return 0;
+	return flexsc__call_plainly(nr, p->now);
+}
+
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 {
 	struct patience p;
-	uint64_t until;
 	long ret;
 
 	if (flexsc__call_stays(u) || !can_poll(nr, a, &p))
 		return flexsc__call_go_home(u, nr, a);
-	ret = flexsc__call_plainly(nr, p.now);
+	ret = look(nr, a, &p);
 	if (ret || !p.ns)
 		return ret;
-	if (!polls_one(nr, a, &p))
+	/* From here on it is known that the record can be read. */
+	if (p.one)
+		p.fd = *p.one;
+	if (!flexsc__carriers_poll || p.fd.fd < 0)
 		return flexsc__call_go_home(u, nr, a);
-	until = time_now(CLOCK_MONOTONIC) + (uint64_t)p.ns;
-	u->handled = HANDLED_NOT;
-	for (;;) {
-		ret = await_ready(u, &p, until);
-		if (ret == -ECANCELED || ret == -EINTR) {
-			if (flexsc__call_interrupted(u, SYS_pause))
-				return -EINTR;
-		} else if (ret < 0 && ret != -ETIME) {
-			return flexsc__call_go_home(u, nr, a);
-		}
-		/* Somebody else may have taken what made it ready. */
-		ret = flexsc__call_plainly(nr, p.now) ? :
-		      ret == -ETIME ? 0 : -EAGAIN;
-		if (ret != -EAGAIN)
-			return ret;
-	}
+	return wait_for_one(u, nr, a, &p);
 }

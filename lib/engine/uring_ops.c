@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "../entry.h"
 #include "../syscall.h"
 #include "uring.h"
 
@@ -126,8 +127,12 @@ static bool poll_op(struct io_uring_sqe *sqe, args_t a)
 {
 	const struct pollfd *one = (const struct pollfd *)(uintptr_t)a[0];
 
-	if (a[1] != 1 || (int)a[2] >= 0 ||
-	    raw_syscall(SYS_poll, a[0], 1, 0, 0, 0, 0) != 0 || one->fd < 0)
+	if (a[1] != 1 || (int)a[2] >= 0)
+		return false;
+	if (a[3] != POLL_WAITS &&
+	    raw_syscall(SYS_poll, a[0], 1, 0, 0, 0, 0) != 0)
+		return false;
+	if (one->fd < 0)
 		return false;
 	fill(sqe, IORING_OP_POLL_ADD, (uint64_t)one->fd, 0, 0, 0);
 	sqe->poll32_events = (uint16_t)one->events;
