@@ -30,21 +30,48 @@ static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle one was woken to look for work */
 static _Atomic(struct carrier *) spinner;
 
-/* The queue. */
+/* The queue. One carrier has it for itself. */
+
+static bool alone;
+
+static void queue_lock(struct runqueue *queue)
+{
+	if (!alone)
+		lock(&queue->lock);
+}
+
+static void queue_unlock(struct runqueue *queue)
+{
+	if (!alone)
+		unlock(&queue->lock);
+}
+
+/* Under the lock. */
+static void queue_count(struct runqueue *queue, uint32_t n)
+{
+	uint32_t count = atomic_load_explicit(&queue->count,
+					      memory_order_relaxed) + n;
+
+	/* Q1: in one order with who looks whether to sleep: pairs with Q2. */
+	if (alone)
+		atomic_store_explicit(&queue->count, count,
+				      memory_order_relaxed);
+	else
+		atomic_store(&queue->count, count);
+}
 
 static void queue_put(struct runqueue *queue, struct uthread *first,
 		      struct uthread *last, uint32_t n)
 {
 	last->next = NULL;
-	lock(&queue->lock);
+	queue_lock(queue);
 	if (queue->head)
 		queue->tail->next = first;
 	else
 		queue->head = first;
 	queue->tail = last;
-	/* Q1: in one order with who looks whether to sleep: pairs with Q2. */
-	atomic_fetch_add(&queue->count, n);
-	unlock(&queue->lock);
+	queue_count(queue, n);
+	queue_unlock(queue);
 }
 
 /* Two at a time: the first one's stack is found in what came by the second. */
@@ -62,15 +89,14 @@ static struct uthread *queue_take(struct runqueue *queue)
 
 	if (!atomic_load_explicit(&queue->count, memory_order_relaxed))
 		return NULL;
-	lock(&queue->lock);
+	queue_lock(queue);
 	u = queue->head;
 	if (u) {
 		queue->head = u->next;
-		atomic_fetch_sub_explicit(&queue->count, 1,
-					  memory_order_relaxed);
+		queue_count(queue, -1U);
 		prefetch_next(u->next);
 	}
-	unlock(&queue->lock);
+	queue_unlock(queue);
 	return u;
 }
 
@@ -92,7 +118,7 @@ static struct uthread *queue_halve(struct runqueue *queue, uint32_t *n,
 		while (--half)
 			*last = (*last)->next;
 		queue->head = (*last)->next;
-		atomic_fetch_sub(&queue->count, *n);
+		queue_count(queue, -*n);
 	}
 	unlock(&queue->lock);
 	return first;
@@ -124,16 +150,20 @@ static void share(const struct runqueue *queue)
 		wake_idle();
 }
 
+void flexsc__carrier_put(struct carrier *c, struct uthread *u)
+{
+	queue_put(&c->queue, u, u, 1);
+	share(&c->queue);
+}
+
 void flexsc__carrier_ready(struct uthread *u)
 {
 	const struct kthread *k = kthread_known();
 
-	if (!k || !k->carrier) {
+	if (k && k->carrier)
+		flexsc__carrier_put(k->carrier, u);
+	else
 		flexsc__carrier_give(u);
-		return;
-	}
-	queue_put(&k->carrier->queue, u, u, 1);
-	share(&k->carrier->queue);
 }
 
 static void put_in_box(struct carrier *c, struct uthread *u)
@@ -398,6 +428,7 @@ int flexsc__carriers_start(unsigned int n,
 {
 	int err;
 
+	alone = n == 1;
 	flexsc__carriers = aligned_alloc(64, n * sizeof(struct carrier));
 	if (!flexsc__carriers)
 		return -ENOMEM;

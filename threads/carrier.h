@@ -71,6 +71,9 @@ void flexsc__carrier_return(struct uthread *u);
 /* Any thread, any signal handler: have u's carrier look at its wait. */
 void flexsc__carrier_want(struct uthread *u);
 
+/* Carriers only: u can run again, here. */
+void flexsc__carrier_put(struct carrier *c, struct uthread *u);
+
 /* Any thread: u can run again; if the caller is on a carrier, then there. */
 void flexsc__carrier_ready(struct uthread *u);
 

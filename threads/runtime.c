@@ -144,6 +144,16 @@ void flexsc__uthread_end(struct uthread *u)
 	flexsc__exit(u);
 }
 
+void flexsc__runtime_hold(void)
+{
+	lock(&all_lock);
+}
+
+void flexsc__runtime_release(void)
+{
+	unlock(&all_lock);
+}
+
 int32_t flexsc__runtime_somebody(void)
 {
 	int32_t tid;

@@ -14,11 +14,12 @@ static void begin(struct uthread *u, enum wait_kind kind)
 	atomic_store(&u->wait, kind);
 }
 
+/* On the carrier that it began on. */
 static void wait_ends(struct uthread *u, long ret)
 {
 	u->ret = ret;
 	atomic_store_explicit(&u->wait, WAIT_NOT, memory_order_relaxed);
-	flexsc__carrier_ready(u);
+	flexsc__carrier_put(u->carrier, u);
 }
 
 /* Whoever wanted u before the wait began has seen none to end. */

@@ -53,6 +53,18 @@ static long plain_point(long nr, const uint64_t args[6])
 	return ret;
 }
 
+/* Somebody was cancelled of whom it isn't known whether he is a user thread. */
+static atomic_bool anybody_cancelled;
+
+/* As pthread_testcancel(), which reads where little else is read. */
+static void test_cancel(struct uthread *u)
+{
+	/* C2: a cancellation that has returned is seen. */
+	if (atomic_load_explicit(&u->cancelled, memory_order_relaxed) ||
+	    atomic_load_explicit(&anybody_cancelled, memory_order_relaxed))
+		pthread_testcancel();
+}
+
 /* A call that is a cancellation point. */
 static long call_point(long nr, const uint64_t args[6])
 {
@@ -61,7 +73,7 @@ static long call_point(long nr, const uint64_t args[6])
 
 	if (!u->alive)
 		return plain_point(nr, args);
-	pthread_testcancel();
+	test_cancel(u);
 	u->point = true;
 	ret = flexsc__hook(nr, args);
 	u->point = false;
@@ -242,15 +254,29 @@ EXPORT void pthread_exit(void *value)
 
 EXPORT int pthread_cancel(pthread_t thread)
 {
-	int err = REAL(pthread_cancel)(thread);
-	struct uthread *u;
+	struct uthread *self = &flexsc__self, *u;
+	bool inside = self->alive && !self->busy;
+	int err;
 
-	if (err || !flexsc__runtime_runs())
-		return err;
+	if (!flexsc__runtime_runs() || pthread_equal(thread, pthread_self())) {
+		/* C1: before it can have an effect. */
+		atomic_store(&self->cancelled, true);
+		return REAL(pthread_cancel)(thread);
+	}
+	if (inside)
+		flexsc__enter(self);
+	/* It may end of this, but not before all is done. */
+	flexsc__runtime_hold();
 	u = flexsc__uthread_of(thread);
-	if (u && u != &flexsc__self)
+	/* C1; a new thread isn't a user thread yet. */
+	atomic_store(u ? &u->cancelled : &anybody_cancelled, true);
+	err = REAL(pthread_cancel)(thread);
+	if (!err && u)
 		flexsc__want(u);
-	return 0;
+	flexsc__runtime_release();
+	if (inside)
+		flexsc__exit(self);
+	return err;
 }
 
 /* A signal to oneself arrives before these return. */
