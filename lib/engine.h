@@ -27,6 +27,8 @@ struct engine {
 	 * most; 0 doesn't sleep. Waking up for no reason is allowed.
 	 */
 	int (*wait)(struct flexsc_loop *loop, uint64_t ns);
+	/* Would wait find something at once? NULL: the loop knows itself. */
+	bool (*stirs)(const struct flexsc_loop *loop);
 	/* Any thread, any signal handler: end the wait. */
 	void (*wake)(struct flexsc_loop *loop);
 	/* An entry that was BUSY is CANCEL now: end it early. */

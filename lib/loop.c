@@ -195,6 +195,12 @@ bool flexsc__loop_ready(const struct flexsc_loop *loop)
 	       flexsc__events_waiting(loop);
 }
 
+bool flexsc__loop_stirs(const struct flexsc_loop *loop)
+{
+	return flexsc__loop_ready(loop) ||
+	       (loop->engine->stirs && loop->engine->stirs(loop));
+}
+
 /* Are there callbacks to come? */
 static bool owing(const struct flexsc_loop *loop)
 {

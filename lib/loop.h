@@ -352,6 +352,8 @@ int flexsc__loop_create(struct flexsc_loop **out,
 			size_t size);
 void flexsc__collect(struct flexsc_loop *loop);
 bool flexsc__loop_ready(const struct flexsc_loop *loop);
+/* The same, and what the engine hasn't been asked for; by spinning owners. */
+bool flexsc__loop_stirs(const struct flexsc_loop *loop);
 void flexsc__default_forked(void);
 
 /*

@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "home.h"
+#include "loop.h"
 #include "monitor.h"
 #include "real.h"
 #include "signals.h"
@@ -34,20 +35,20 @@ static _Atomic(struct carrier *) spinner;
 
 static bool alone;
 
-static void queue_lock(struct runqueue *queue)
+static void runqueue_lock(struct runqueue *queue)
 {
 	if (!alone)
 		lock(&queue->lock);
 }
 
-static void queue_unlock(struct runqueue *queue)
+static void runqueue_unlock(struct runqueue *queue)
 {
 	if (!alone)
 		unlock(&queue->lock);
 }
 
 /* Under the lock. */
-static void queue_count(struct runqueue *queue, uint32_t n)
+static void runqueue_count(struct runqueue *queue, uint32_t n)
 {
 	uint32_t count = atomic_load_explicit(&queue->count,
 					      memory_order_relaxed) + n;
@@ -60,18 +61,18 @@ static void queue_count(struct runqueue *queue, uint32_t n)
 		atomic_store(&queue->count, count);
 }
 
-static void queue_put(struct runqueue *queue, struct uthread *first,
-		      struct uthread *last, uint32_t n)
+static void runqueue_put(struct runqueue *queue, struct uthread *first,
+			 struct uthread *last, uint32_t n)
 {
 	last->next = NULL;
-	queue_lock(queue);
+	runqueue_lock(queue);
 	if (queue->head)
 		queue->tail->next = first;
 	else
 		queue->head = first;
 	queue->tail = last;
-	queue_count(queue, n);
-	queue_unlock(queue);
+	runqueue_count(queue, n);
+	runqueue_unlock(queue);
 }
 
 /* Two at a time: the first one's stack is found in what came by the second. */
@@ -83,26 +84,26 @@ static void prefetch_next(const struct uthread *next)
 	__builtin_prefetch(next->next, 1);
 }
 
-static struct uthread *queue_take(struct runqueue *queue)
+static struct uthread *runqueue_take(struct runqueue *queue)
 {
 	struct uthread *u;
 
 	if (!atomic_load_explicit(&queue->count, memory_order_relaxed))
 		return NULL;
-	queue_lock(queue);
+	runqueue_lock(queue);
 	u = queue->head;
 	if (u) {
 		queue->head = u->next;
-		queue_count(queue, -1U);
+		runqueue_count(queue, -1U);
 		prefetch_next(u->next);
 	}
-	queue_unlock(queue);
+	runqueue_unlock(queue);
 	return u;
 }
 
 /* The older half, as a list; *n of them, the last in *last. */
-static struct uthread *queue_halve(struct runqueue *queue, uint32_t *n,
-				   struct uthread **last)
+static struct uthread *runqueue_halve(struct runqueue *queue, uint32_t *n,
+				      struct uthread **last)
 {
 	struct uthread *first = NULL;
 	uint32_t half;
@@ -118,7 +119,7 @@ static struct uthread *queue_halve(struct runqueue *queue, uint32_t *n,
 		while (--half)
 			*last = (*last)->next;
 		queue->head = (*last)->next;
-		queue_count(queue, -*n);
+		runqueue_count(queue, -*n);
 	}
 	unlock(&queue->lock);
 	return first;
@@ -152,7 +153,7 @@ static void share(const struct runqueue *queue)
 
 void flexsc__carrier_put(struct carrier *c, struct uthread *u)
 {
-	queue_put(&c->queue, u, u, 1);
+	runqueue_put(&c->queue, u, u, 1);
 	share(&c->queue);
 }
 
@@ -216,7 +217,7 @@ static void take_inbox(struct carrier *c)
 	for (u = oldest; u; u = next) {
 		next = u->next;
 		if (flexsc__wait_over(u))
-			queue_put(&c->queue, u, u, 1);
+			runqueue_put(&c->queue, u, u, 1);
 	}
 	share(&c->queue);
 }
@@ -263,11 +264,11 @@ static struct uthread *steal(struct carrier *c)
 		struct uthread *first, *last;
 		uint32_t n;
 
-		first = queue_halve(&from->queue, &n, &last);
+		first = runqueue_halve(&from->queue, &n, &last);
 		if (!first)
 			continue;
 		if (n > 1)
-			queue_put(&c->queue, first->next, last, n - 1);
+			runqueue_put(&c->queue, first->next, last, n - 1);
 		atomic_store(&searching, false);
 		share(&from->queue);
 		return first;
@@ -303,7 +304,8 @@ static bool spin(struct carrier *c)
 		return false;
 	until = time_now(CLOCK_MONOTONIC) + SPIN_NS;
 	for (; !found && time_now(CLOCK_MONOTONIC) < until; cpu_relax())
-		found = atomic_load_explicit(&c->inbox, memory_order_relaxed) ||
+		found = flexsc__loop_stirs(c->loop) ||
+			atomic_load_explicit(&c->inbox, memory_order_relaxed) ||
 			atomic_load_explicit(&c->wanted,
 					     memory_order_relaxed) ||
 			work_elsewhere();
@@ -343,7 +345,7 @@ static void carry(struct carrier *c)
 		take_wanted(c);
 		if (++c->turns >= TURNS)
 			turn(c);
-		u = queue_take(&c->queue);
+		u = runqueue_take(&c->queue);
 		if (!u)
 			u = steal(c);
 		if (!u)

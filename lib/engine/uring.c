@@ -360,6 +360,13 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	return 0;
 }
 
+static bool uring_stirs(const struct flexsc_loop *loop)
+{
+	const struct ring *ring = &uring_of(loop)->ring;
+
+	return io_uring_cq_ready(&ring->uring) || ring_holds_back(ring);
+}
+
 static void uring_wake(struct flexsc_loop *loop)
 {
 	const uint64_t one = 1;
@@ -513,6 +520,7 @@ const struct engine flexsc__engine_uring = {
 	.open = uring_open,
 	.submit = uring_submit,
 	.wait = uring_wait,
+	.stirs = uring_stirs,
 	.wake = uring_wake,
 	.cancel = uring_cancel,
 	.close = uring_close,
