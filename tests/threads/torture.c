@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Is a wake-up ever lost? Producers and consumers pass tokens through all that
+ * a thread can wait on, while others wait there too and are cancelled, signals
+ * rain, and everybody sleeps, computes and yields at random.
+ *
+ *	threads-torture [seconds=N] [seed=N]
+ *
+ * Nothing depends on speed: at the end each token has to have come out, and
+ * who waits for one that is lost waits until the test's time limit.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "threads.h"
+
+#define WORKERS		4	/* producers of each channel, and consumers */
+#define VICTIMS		6
+#define BARRIER		5
+#define ROOM		16	/* of a queue */
+
+static uint64_t seed;
+static atomic_bool stop;
+
+/* Each thread its own sequence. */
+static __thread uint64_t state;
+
+static void sow(uint64_t n)
+{
+	state = (seed + n) * 0x9e3779b97f4a7c15ULL | 1;
+}
+
+static unsigned int chance(unsigned int n)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (unsigned int)(state >> 20) % n;
+}
+
+static void dawdle(void)
+{
+	uint64_t until;
+
+	switch (chance(48)) {
+	case 0:
+		usleep(chance(300));
+		break;
+	case 1:
+	case 2:
+		sched_yield();
+		break;
+	case 3:
+		until = now_ns() + chance(50000);
+		while (now_ns() < until)
+			;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Channels. Each takes a token, and gives one when it has one. */
+
+struct channel {
+	const char *name;
+	void (*put)(struct channel *c);
+	void (*take)(struct channel *c);
+	int fds[2];
+	sem_t items, room;
+	pthread_mutex_t mutex;
+	pthread_cond_t more, less;
+	pthread_rwlock_t rwlock;
+	unsigned int held;
+	long a, b;		/* equal, but for who has the write lock */
+	atomic_long given, taken, total;
+};
+
+static void put_byte(struct channel *c)
+{
+	while (write(c->fds[1], "x", 1) != 1)
+		CHECK_EQ(errno, EINTR);
+}
+
+static void take_byte(struct channel *c)
+{
+	struct pollfd fd = { c->fds[0], POLLIN, 0 };
+	char byte;
+
+	if (!chance(4))
+		poll(&fd, 1, chance(2) ? -1 : 1);
+	while (read(c->fds[0], &byte, 1) != 1)
+		CHECK_EQ(errno, EINTR);
+}
+
+static void take_received(struct channel *c)
+{
+	char byte;
+
+	while (recv(c->fds[0], &byte, 1, 0) != 1)
+		CHECK_EQ(errno, EINTR);
+}
+
+static void put_event(struct channel *c)
+{
+	while (eventfd_write(c->fds[0], 1))
+		CHECK_EQ(errno, EINTR);
+}
+
+static void take_event(struct channel *c)
+{
+	eventfd_t value;
+
+	while (eventfd_read(c->fds[0], &value))
+		CHECK_EQ(errno, EINTR);
+	CHECK_EQ(value, 1);
+}
+
+static void down(sem_t *sem)
+{
+	struct timespec until;
+	int err;
+
+	do {
+		if (chance(3)) {
+			err = sem_wait(sem);
+		} else {
+			until = in_ms(CLOCK_REALTIME, chance(3));
+			err = sem_timedwait(sem, &until);
+		}
+		CHECK(!err || errno == EINTR || errno == ETIMEDOUT);
+	} while (err);
+}
+
+static void put_post(struct channel *c)
+{
+	down(&c->room);
+	sem_post(&c->items);
+}
+
+static void take_post(struct channel *c)
+{
+	down(&c->items);
+	sem_post(&c->room);
+}
+
+static void unlock(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+}
+
+static void await(struct channel *c, pthread_cond_t *cond)
+{
+	struct timespec until;
+	int err;
+
+	if (chance(3)) {
+		err = pthread_cond_wait(cond, &c->mutex);
+	} else {
+		until = in_ms(CLOCK_REALTIME, chance(3));
+		err = pthread_cond_timedwait(cond, &c->mutex, &until);
+	}
+	CHECK(!err || err == ETIMEDOUT);
+}
+
+static void put_item(struct channel *c)
+{
+	pthread_mutex_lock(&c->mutex);
+	pthread_cleanup_push(unlock, &c->mutex);
+	while (c->held == ROOM)
+		await(c, &c->less);
+	c->held++;
+	pthread_cond_signal(&c->more);
+	pthread_cleanup_pop(1);
+}
+
+static void take_item(struct channel *c)
+{
+	pthread_mutex_lock(&c->mutex);
+	pthread_cleanup_push(unlock, &c->mutex);
+	while (!c->held)
+		await(c, &c->more);
+	c->held--;
+	pthread_cond_signal(&c->less);
+	pthread_cleanup_pop(1);
+}
+
+/* A counter that only one may write; who finds nothing looks again. */
+static void put_written(struct channel *c)
+{
+	pthread_rwlock_wrlock(&c->rwlock);
+	c->a++;
+	if (!chance(16))
+		sched_yield();
+	c->b++;
+	pthread_rwlock_unlock(&c->rwlock);
+}
+
+static bool any_written(struct channel *c)
+{
+	struct timespec until = in_ms(CLOCK_REALTIME, chance(3));
+	bool any = false;
+
+	if (chance(2))
+		pthread_rwlock_rdlock(&c->rwlock);
+	else if (pthread_rwlock_timedrdlock(&c->rwlock, &until))
+		return false;
+	any = c->a;
+	CHECK_EQ(c->a, c->b);
+	pthread_rwlock_unlock(&c->rwlock);
+	return any;
+}
+
+static void take_written(struct channel *c)
+{
+	for (;; usleep(chance(2) * chance(200))) {
+		bool mine;
+
+		if (!any_written(c))
+			continue;
+		pthread_rwlock_wrlock(&c->rwlock);
+		mine = c->a;
+		c->a -= mine;
+		c->b -= mine;
+		pthread_rwlock_unlock(&c->rwlock);
+		if (mine)
+			return;
+	}
+}
+
+static struct channel channels[] = {
+	{ .name = "pipe", .put = put_byte, .take = take_byte },
+	{ .name = "socket", .put = put_byte, .take = take_received },
+	{ .name = "event", .put = put_event, .take = take_event },
+	{ .name = "semaphore", .put = put_post, .take = take_post },
+	{ .name = "condition", .put = put_item, .take = take_item },
+	{ .name = "rwlock", .put = put_written, .take = take_written },
+};
+
+#define CHANNELS	(sizeof(channels) / sizeof(channels[0]))
+
+static void open_channel(struct channel *c)
+{
+	if (c->put == put_event)
+		c->fds[0] = eventfd(0, EFD_SEMAPHORE);
+	else if (c->take == take_received)
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, c->fds), 0);
+	else if (c->put == put_byte)
+		CHECK_EQ(pipe(c->fds), 0);
+	if (c->take == take_byte)
+		fcntl(c->fds[0], F_SETPIPE_SZ, 4096);
+	sem_init(&c->items, 0, 0);
+	sem_init(&c->room, 0, ROOM);
+	pthread_mutex_init(&c->mutex, NULL);
+	pthread_cond_init(&c->more, NULL);
+	pthread_cond_init(&c->less, NULL);
+	pthread_rwlock_init(&c->rwlock, NULL);
+	c->total = LONG_MAX;
+}
+
+/* Who passes tokens. */
+
+struct worker {
+	pthread_t thread;
+	struct channel *channel;
+	unsigned int number;
+};
+
+static void *produce(void *arg)
+{
+	struct worker *w = arg;
+
+	sow(w->number);
+	while (!stop) {
+		w->channel->put(w->channel);
+		w->channel->given++;
+		dawdle();
+	}
+	return NULL;
+}
+
+static void *consume(void *arg)
+{
+	struct worker *w = arg;
+
+	sow(w->number);
+	do {
+		dawdle();
+		w->channel->take(w->channel);
+		/* More than there are, is the sign to go. */
+	} while (w->channel->taken++ < w->channel->total);
+	return NULL;
+}
+
+/*
+ * Who waits among them, and is cancelled; what it gets, it gives back. A
+ * read() may be cancelled after it has read, in libc's own; so nothing is
+ * taken from descriptors.
+ */
+static void *suffer(void *arg)
+{
+	struct worker *w = arg;
+	struct channel *c = w->channel;
+	struct pollfd fd = { c->fds[0], POLLIN, 0 };
+
+	sow(w->number);
+	for (;;) {
+		usleep(chance(200));
+		if (c->fds[0]) {
+			poll(&fd, 1, -1);
+			continue;
+		}
+		c->take(c);
+		/* If this waits for room, others make some. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+		c->put(c);
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+/* On any but the last, whose taking may end with its lock held. */
+static struct channel *to_suffer_on(void)
+{
+	return &channels[chance(CHANNELS - 1)];
+}
+
+static void *torment(void *arg)
+{
+	struct worker victims[VICTIMS];
+	unsigned int number = (unsigned int)(uintptr_t)arg;
+
+	for (sow(number); !stop; number += 1000) {
+		for (unsigned int i = 0; i < VICTIMS; i++) {
+			victims[i].channel = to_suffer_on();
+			victims[i].number = number + i;
+			victims[i].thread = start(suffer, &victims[i]);
+		}
+		usleep(chance(4000));
+		for (unsigned int i = 0; i < VICTIMS; i++)
+			pthread_cancel(victims[i].thread);
+		for (unsigned int i = 0; i < VICTIMS; i++)
+			CHECK(join(victims[i].thread) == PTHREAD_CANCELED);
+	}
+	return NULL;
+}
+
+static pthread_barrier_t barrier;
+static atomic_long arrived;
+static atomic_bool last_round;
+
+static void *meet(void *arg)
+{
+	sow((uintptr_t)arg);
+	for (long round = 1; !last_round; round++) {
+		dawdle();
+		arrived++;
+		if (pthread_barrier_wait(&barrier) ==
+		    PTHREAD_BARRIER_SERIAL_THREAD) {
+			CHECK_EQ(arrived, round * BARRIER);
+			if (stop)
+				last_round = true;
+		}
+		pthread_barrier_wait(&barrier);
+	}
+	return NULL;
+}
+
+static atomic_long handled;
+
+static void count(int signo)
+{
+	(void)signo;
+	handled++;
+}
+
+static void hear(int signo, int flags)
+{
+	struct sigaction action = { .sa_handler = count, .sa_flags = flags };
+
+	CHECK_EQ(sigaction(signo, &action, NULL), 0);
+}
+
+static struct worker workers[CHANNELS][2][WORKERS];
+
+static void rain(uint64_t seconds)
+{
+	uint64_t until = now_ns() + seconds * SECOND;
+
+	while (now_ns() < until) {
+		struct worker *w = &workers[chance(CHANNELS)][chance(2)]
+					   [chance(WORKERS)];
+
+		pthread_kill(w->thread, chance(2) ? SIGUSR1 : SIGUSR2);
+		usleep(chance(1500));
+	}
+}
+
+static void begin(struct channel *c, unsigned int at)
+{
+	open_channel(c);
+	for (unsigned int i = 0; i < 2 * WORKERS; i++) {
+		struct worker *w = &workers[at][i % 2][i / 2];
+
+		w->channel = c;
+		w->number = at * 100 + i;
+		w->thread = start(i % 2 ? consume : produce, w);
+	}
+}
+
+static void finish(struct channel *c, unsigned int at)
+{
+	for (unsigned int i = 0; i < WORKERS; i++)
+		join(workers[at][0][i].thread);
+	c->total = c->given;
+	for (unsigned int i = 0; i < WORKERS; i++)
+		c->put(c);
+	for (unsigned int i = 0; i < WORKERS; i++)
+		join(workers[at][1][i].thread);
+	CHECK_EQ(c->taken, c->given + WORKERS);
+	CHECK(c->given > 0);
+	test_note("%s: %ld tokens", c->name, c->given);
+}
+
+TEST_LIMIT(no_wake_up_is_lost, 3600)
+{
+	unsigned long seconds = test_parameter("seconds", 4);
+	pthread_t tormentors[2], met[BARRIER];
+
+	/* A hang is a failure too. */
+	alarm((unsigned int)seconds + 60);
+	seed = test_parameter("seed", 1);
+	sow(0);
+	hear(SIGUSR1, 0);
+	hear(SIGUSR2, SA_RESTART);
+	pthread_barrier_init(&barrier, NULL, BARRIER);
+	for (unsigned int i = 0; i < CHANNELS; i++)
+		begin(&channels[i], i);
+	for (uintptr_t i = 0; i < BARRIER; i++)
+		met[i] = start(meet, (void *)(i + 5000));
+	for (uintptr_t i = 0; i < 2; i++)
+		tormentors[i] = start(torment, (void *)(10000 + i * 100));
+	rain(seconds);
+	stop = true;
+	for (unsigned int i = 0; i < 2; i++)
+		join(tormentors[i]);
+	for (unsigned int i = 0; i < CHANNELS; i++)
+		finish(&channels[i], i);
+	for (unsigned int i = 0; i < BARRIER; i++)
+		join(met[i]);
+	CHECK(handled > 0);
+	test_note("%ld signals, %ld rounds", handled, arrived / BARRIER);
+}
