@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subcommands of flexsc(1). Each takes its own name as argv[0] and
- * returns the exit status: 0, 1 for a failure, 2 for a wrong command line.
+ * The subcommands of flexsc(1). Each takes "flexsc: " and its name as argv[0]
+ * and returns the exit status: 0, 1 for a failure, 2 for a wrong command line.
  */
 #ifndef FLEXSC_COMMAND_H
 #define FLEXSC_COMMAND_H

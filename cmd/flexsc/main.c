@@ -31,6 +31,16 @@ static int help(FILE *out, int status)
 	return status;
 }
 
+/* getopt_long() begins its messages with what is in argv[0]. */
+static int run(size_t i, int argc, char **argv)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "flexsc: %s", commands[i].name);
+	argv[0] = name;
+	return commands[i].run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argv[1];
@@ -46,7 +56,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(name, commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return run(i, argc - 1, argv + 1);
 	fprintf(stderr, "flexsc: there is no command \"%s\"; see flexsc "
 		"--help\n", name);
 	return 2;

@@ -289,6 +289,7 @@ def test_bad_options_are_refused(arguments: list[str], word: str) -> None:
     program = [] if arguments == ["--carriers"] else ["echo", "wrong"]
     done = run(*arguments, *program)
     assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("flexsc: run: ")
     assert word in done.stderr
     assert done.stderr.count("\n") <= 2
 

@@ -352,6 +352,7 @@ def test_wrong_command_lines(options: tuple[str, ...], status: int, word: str) -
         check=False,
     )
     assert run.returncode == status
+    assert run.stderr.startswith("flexsc: serve: ")
     assert word in run.stderr
     assert run.stderr.count("\n") == 1
 
