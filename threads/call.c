@@ -72,17 +72,12 @@ bool flexsc__call_interrupted(struct uthread *u, long nr)
 	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
 }
 
-bool flexsc__call_stays(const struct uthread *u)
-{
-	return u->stays && at_home();
-}
-
 long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 {
 	long ret;
 
 	do {
-		if (flexsc__call_stays(u))
+		if (flexsc__stays(u))
 			return flexsc__call_at_home(u, nr, a);
 		u->handled = HANDLED_NOT;
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);

@@ -31,9 +31,6 @@ long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6]);
 /* By the carrier's loop, while others run; begun again after SA_RESTART. */
 long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* It is at home and can't leave: it may as well wait there. */
-bool flexsc__call_stays(const struct uthread *u);
-
 /*
  * Was the wait ended by a signal that the program is to see? What never
  * happened is begun again otherwise.

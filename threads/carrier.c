@@ -395,6 +395,7 @@ static void *carrier_main(void *arg)
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 	};
 	context_set_gs(&c->k);
+	flexsc__signal_stack(c);
 	err = flexsc_loop_create(&c->loop, start->options);
 	start->err = err;
 	/* It is gone with this store. */

@@ -34,11 +34,13 @@ struct carrier {
 	uint32_t turns;		/* since completions were looked for */
 	uint64_t runs;		/* of user threads */
 	uint64_t runs_seen;	/* the monitor's */
+	void *stack;		/* for signals: signals.h */
 	/* Others', from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) wanted;	/* whose waits are to end */
 	atomic_bool idle;
-	atomic_bool preempt;	/* send home who runs here: the monitor */
+	/* Send home who runs here, if that is still this run: the monitor. */
+	_Atomic uint64_t preempt;
 };
 
 extern struct carrier *flexsc__carriers;

@@ -53,7 +53,9 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
 
 void flexsc__home_fini(struct uthread *u)
 {
+	flexsc__park_put(u->home.lent);
 	flexsc__park_put(u->home.stack);
+	u->home.lent = NULL;
 	u->home.stack = NULL;
 }
 
@@ -80,6 +82,9 @@ void flexsc__leave(struct uthread *u)
 		u->home.mask = mask & ~CANCEL_BIT;
 		u->home.masked = true;
 	}
+	u->home.parked = u->home.mask;
+	flexsc__park_put(u->home.lent);
+	u->home.lent = NULL;
 	flexsc__suspend(u, leave);
 	flexsc__settle(u);
 }
@@ -120,4 +125,68 @@ void flexsc__settle(struct uthread *u)
 		set_mask(SIG_SETMASK, &u->home.mask, NULL);
 	}
 	u->busy = true;
+}
+
+sigmask_t flexsc__settle_in_frame(struct uthread *u)
+{
+	const sigmask_t all = ~0ULL;
+	sigmask_t mask;
+
+	set_mask(SIG_SETMASK, &all, NULL);
+	mask = u->home.mask;
+	u->home.masked = false;
+	u->home.away = false;
+	atomic_store(&u->wanted, false);
+	u->busy = false;
+	return mask;
+}
+
+/* Staying. */
+
+static bool is_left(const struct uthread *u, uintptr_t sp)
+{
+	uintptr_t frame = u->stay.frame;
+
+	if (sp >= u->stay.low && sp < u->stay.high)
+		return sp > frame;
+	if (u->stay.high)
+		return true;
+	/* A thread's TLS is above its stack; the first thread's isn't. */
+	return sp > frame && (sp < u->fs || u->fs < frame);
+}
+
+void flexsc__stay_left(struct uthread *u, uintptr_t sp)
+{
+	if (u->stay.frame && is_left(u, sp))
+		u->stay.frame = 0;
+}
+
+struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
+			       uintptr_t high)
+{
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+	flexsc__stay_left(u, frame);
+	if (u->stay.frame)
+		return (struct stay){ false };
+	if (frame < low || frame >= high)
+		low = high = 0;
+	u->stay.low = low;
+	u->stay.high = high;
+	u->stay.frame = frame;
+	return (struct stay){ true };
+}
+
+void flexsc__stay_end(struct uthread *u, struct stay stay)
+{
+	if (stay.outermost)
+		u->stay.frame = 0;
+}
+
+bool flexsc__stays(struct uthread *u)
+{
+	if (!at_home())
+		return false;
+	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
+	return u->ends || u->stay.frame;
 }

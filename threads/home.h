@@ -26,6 +26,25 @@ void flexsc__home_fini(struct uthread *u);
 void flexsc__come_home(struct uthread *u);
 void flexsc__leave(struct uthread *u);
 
+/*
+ * A user thread stays at home while a function runs that needs it there: a
+ * signal handler, or one of libc's. A jump may leave it, past its end; so the
+ * outermost one counts, by its frame, and who calls from above has left it.
+ * (From further down it isn't seen that a frame is gone; longjmp() tells.)
+ */
+struct stay {
+	bool outermost;
+};
+
+/* From here on it stays; from low to high is its signal stack, if any. */
+struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
+			       uintptr_t high);
+void flexsc__stay_end(struct uthread *u, struct stay stay);
+/* The user thread goes on at this stack pointer. */
+void flexsc__stay_left(struct uthread *u, uintptr_t sp);
+/* It is at home and can't leave: it may as well wait there. */
+bool flexsc__stays(struct uthread *u);
+
 /* Kernel threads only: u, which doesn't run, is to run at home. */
 void flexsc__send_home(struct uthread *u);
 
@@ -34,6 +53,13 @@ void flexsc__send_home(struct uthread *u);
  * that it was sent home for arrive here.
  */
 void flexsc__settle(struct uthread *u);
+
+/*
+ * The same, where a signal frame is left next: the mask that is to be in it.
+ * Until then all signals are blocked, and those it was sent home for arrive
+ * after it.
+ */
+sigmask_t flexsc__settle_in_frame(struct uthread *u);
 
 /*
  * User thread only: into the runtime, and out of it. Inside, signals that come

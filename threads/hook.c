@@ -166,8 +166,16 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__ufutex(u, a);
 	case SYS_rt_sigaction:
 		return flexsc__signal_action(a);
+	case SYS_rt_sigprocmask:
+		return flexsc__signal_mask(u, a);
 	case SYS_gettid:
 		return u->home.k.tid;
+	case SYS_tkill:
+	case SYS_tgkill:
+		/* What one sends oneself arrives at once. */
+		if (a[nr == SYS_tgkill] == (uint64_t)u->home.k.tid)
+			return flexsc__call_go_home(u, nr, a);
+		return flexsc__call_plainly(nr, a);
 	case SYS_sched_yield:
 		flexsc__wait_turn(u);
 		return 0;
@@ -204,8 +212,7 @@ static long without(long nr, const uint64_t a[6])
 	case SYS_futex:
 		return flexsc__ufutex(NULL, a);
 	case SYS_rt_sigaction:
-		return flexsc__runtime_runs() ? flexsc__signal_action(a) :
-						flexsc__call_plainly(nr, a);
+		return flexsc__signal_action(a);
 	default:
 		return flexsc__call_plainly(nr, a);
 	}

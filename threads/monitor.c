@@ -32,7 +32,7 @@ static void look(struct carrier *c)
 
 	if (runs == c->runs_seen &&
 	    __atomic_load_n(&c->k.current, __ATOMIC_RELAXED)) {
-		atomic_store(&c->preempt, true);
+		atomic_store(&c->preempt, runs);
 		flexsc__signal_carrier(c);
 	}
 	c->runs_seen = runs;

@@ -9,6 +9,7 @@
 #include "carrier.h"
 #include "clock.h"
 #include "entry.h"
+#include "home.h"
 #include "wait.h"
 
 /* A time limit, and how to make the call without one. */
@@ -139,7 +140,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 	struct patience p;
 	long ret;
 
-	if (flexsc__call_stays(u) || !can_poll(nr, a, &p))
+	if (flexsc__stays(u) || !can_poll(nr, a, &p))
 		return flexsc__call_go_home(u, nr, a);
 	ret = look(nr, a, &p);
 	if (ret || !p.ns)

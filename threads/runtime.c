@@ -134,7 +134,7 @@ void flexsc__uthread_end(struct uthread *u)
 		return;
 	flexsc__enter(u);
 	flexsc__come_home(u);
-	u->stays = true;
+	u->ends = true;
 	list_remove(u);
 	/* Some carrier may be about to look at it. */
 	while (atomic_load(&u->want.queued))
@@ -189,6 +189,7 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
+	flexsc__signal_forked();
 	if (state != STATE_RUNS)
 		return;
 	state = STATE_NOT;

@@ -7,12 +7,21 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "call.h"
 #include "carrier.h"
 #include "home.h"
+#include "park.h"
 #include "runtime.h"
 #include "wait.h"
 
 #define SIGNALS	64
+
+#define BIT(signo)	(1ULL << ((signo) - 1))
+/* What instructions raise. */
+#define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | \
+			 BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
+/* What libc never lets the program block. */
+#define LIBC_S		(BIT(SIGNAL_CANCEL) | BIT(SIGNAL_SETXID))
 
 /* The kernel's struct sigaction. */
 struct action {
@@ -26,6 +35,8 @@ struct action {
 static struct action actions[SIGNALS + 1];
 static bool ours[SIGNALS + 1];
 static struct lock actions_lock;
+/* Whose: a child that shares this memory has handlers of its own. */
+static long owner;
 /* What marks a SIGSETXID as the runtime's. */
 static char mark;
 
@@ -73,17 +84,26 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 		   ucontext_t *context)
 {
 	bool restarts = actions[signo].flags & SA_RESTART;
-	bool stays = u->stays, busy = u->busy, site = u->site;
+	bool busy = u->busy, site = u->site, point = u->point;
 	uint8_t handled = restarts ? HANDLED_RESTART : HANDLED_INTERRUPT;
+	uintptr_t low = (uintptr_t)context->uc_stack.ss_sp;
+	struct stay stay;
 
 	/* The kernel's frame belongs to this kernel thread. */
-	u->stays = true;
+	flexsc__stay_left(u, (uintptr_t)context->uc_mcontext.gregs[REG_RSP]);
+	stay = flexsc__stay_begin(u, low, low + context->uc_stack.ss_size);
+	/* As it is for the program, also if the handler never returns. */
 	u->busy = false;
 	u->site = false;
+	u->point = false;
 	run_handler(signo, info, context);
-	u->stays = stays;
+	flexsc__enter(u);
+	flexsc__come_home(u);
+	flexsc__exit(u);
+	flexsc__stay_end(u, stay);
 	u->busy = busy;
 	u->site = site;
+	u->point = point;
 	if (u->handled < handled)
 		u->handled = handled;
 }
@@ -123,27 +143,81 @@ static void setxid(const struct kthread *k, int signo, siginfo_t *info,
 	context_set_fs(fs);
 }
 
-/* The user thread that was interrupted goes on at home. */
-static void move_home(struct kthread *k, ucontext_t *context)
+void flexsc__signal_stack(struct carrier *c)
 {
-	struct uthread *u = k->current;
+	stack_t stack = { .ss_flags = SS_DISABLE };
+
+	c->stack = flexsc__park_get();
+	if (c->stack)
+		stack = (stack_t){ c->stack, 0, PARK_BYTES };
+	raw_syscall(SYS_sigaltstack, PTR(&stack), 0, 0, 0, 0, 0);
+}
+
+/* The signal's frame is on the carrier's stack for those: it goes along. */
+static void go_home(struct kthread *k, struct uthread *u)
+{
+	char *stack = k->carrier->stack;
+
+	if (stack && (char *)u->sp >= stack &&
+	    (char *)u->sp < stack + PARK_BYTES) {
+		u->home.lent = stack;
+		flexsc__signal_stack(k->carrier);
+	}
+	flexsc__send_home(u);
+}
+
+/* The user thread that was interrupted goes on at home. */
+static void move_home(struct kthread *k, struct uthread *u,
+		      ucontext_t *context)
+{
 	sigmask_t mask;
 
-	/* Where it is suspended or about to be, it is busy. */
-	if (!u || u->busy ||
-	    (!atomic_exchange(&k->carrier->preempt, false) &&
-	     !atomic_load(&u->wanted)))
-		return;
 	flexsc__enter(u);
-	mask = u->home.mask;
 	/* The carrier's handler ends here. */
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&context->uc_sigmask),
 		    0, sizeof(sigmask_t), 0, 0);
-	flexsc__come_home(u);
-	flexsc__exit(u);
+	flexsc__suspend(u, go_home);
+	mask = flexsc__settle_in_frame(u);
 	/* What the frame says is the carrier's. */
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	raw_syscall(SYS_sigaltstack, 0, PTR(&context->uc_stack), 0, 0, 0, 0);
+}
+
+static bool is_fault(int signo, const siginfo_t *info)
+{
+	return info->si_code > 0 && FAULTS >> (signo - 1) & 1;
+}
+
+static void called_home(struct kthread *k, ucontext_t *context)
+{
+	struct uthread *u = k->current;
+	struct carrier *c = k->carrier;
+
+	/* Where it is suspended or about to be, it is busy. */
+	if (u && !u->busy &&
+	    (atomic_load(&c->preempt) == c->runs || atomic_load(&u->wanted)))
+		move_home(k, u, context);
+}
+
+/*
+ * A fault of the program's. At home it happens once more, and all is as it is
+ * natively: mask, signal stack, what a jump leaves. Two kinds don't happen
+ * again, for they are past the instruction: those are sent there.
+ */
+static void fault(struct kthread *k, int signo, siginfo_t *info,
+		  ucontext_t *context)
+{
+	struct uthread *u = k->current;
+
+	if (!u || u->busy) {
+		run_handler(signo, info, context);
+		return;
+	}
+	move_home(k, u, context);
+	if (signo == SIGTRAP || signo == SIGSYS)
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+			    (uint64_t)u->home.k.tid, (uint64_t)signo,
+			    PTR(info), 0, 0);
 }
 
 static void to_somebody(int signo, siginfo_t *info)
@@ -157,12 +231,12 @@ static void to_somebody(int signo, siginfo_t *info)
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 		       ucontext_t *context)
 {
-	if (signo != SIGNAL_SETXID && info->si_code > 0)
-		run_handler(signo, info, context);
+	if (is_fault(signo, info))
+		fault(k, signo, info, context);
 	else if (signo != SIGNAL_SETXID)
 		to_somebody(signo, info);
 	else if (info->si_code == SI_QUEUE && info->si_ptr == &mark)
-		move_home(k, context);
+		called_home(k, context);
 	else
 		setxid(k, signo, info, context);
 }
@@ -175,7 +249,7 @@ static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
 	if (signo == SIGNAL_SETXID) {
 		if (info->si_code != SI_QUEUE || info->si_ptr != &mark)
 			run_handler(signo, info, context);
-	} else if (u->home.away || u->busy) {
+	} else if (u->home.away || (u->busy && !is_fault(signo, info))) {
 		postpone(u, signo, info, context);
 	} else {
 		handle(u, signo, info, context);
@@ -205,6 +279,50 @@ void flexsc__signal_carrier(const struct carrier *c)
 		    (uint64_t)c->k.tid, SIGNAL_SETXID, PTR(&info), 0, 0);
 }
 
+/* Masks. */
+
+/* What libc blocks for a moment; what it lets through are its own. */
+static bool is_all(sigmask_t set)
+{
+	return (set | LIBC_S) == ~0ULL;
+}
+
+static sigmask_t changed(uint64_t how, sigmask_t mask, sigmask_t set)
+{
+	const sigmask_t never = BIT(SIGKILL) | BIT(SIGSTOP);
+
+	switch (how) {
+	case SIG_BLOCK:
+		return (mask | set) & ~never;
+	case SIG_UNBLOCK:
+		return mask & ~set;
+	default:
+		return set & ~never;
+	}
+}
+
+/*
+ * The program's mask is its home's while it is away. What libc blocks for a
+ * moment needn't reach the home: what arrives there meanwhile calls the user
+ * thread home, and is blocked.
+ */
+long flexsc__signal_mask(struct uthread *u, const uint64_t args[6])
+{
+	const sigmask_t *set = (void *)(uintptr_t)args[1];
+	sigmask_t *old = (void *)(uintptr_t)args[2], was = u->home.mask, next;
+
+	if (at_home() || args[3] != sizeof(sigmask_t) || args[0] > SIG_SETMASK)
+		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
+	next = set ? changed(args[0], was, *set) : was;
+	if (next != was && next != u->home.parked &&
+	    !(args[0] == SIG_BLOCK && is_all(*set)))
+		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
+	u->home.mask = next;
+	if (old)
+		*old = was;
+	return 0;
+}
+
 /* Actions. */
 
 static bool is_function(uint64_t handler)
@@ -213,13 +331,16 @@ static bool is_function(uint64_t handler)
 }
 
 /* Ours, with everything that the kernel does for the program's. */
-static struct action instead_of(const struct action *action)
+static struct action instead_of(int signo, const struct action *action)
 {
 	struct action own = *action;
 
 	own.handler = (uintptr_t)arrive;
 	/* It is the program's handler that runs once, not ours. */
 	own.flags = (own.flags | SA_SIGINFO) & ~(uint64_t)SA_RESETHAND;
+	/* Who is called home may have little left of its stack. */
+	if (signo == SIGNAL_SETXID)
+		own.flags |= SA_ONSTACK;
 	/* Until it is known where this one belongs, no other. */
 	own.mask = ~0ULL;
 	return own;
@@ -236,7 +357,7 @@ static long replace(int signo, const struct action *new)
 			ours[signo] = false;
 		return err;
 	}
-	own = instead_of(new);
+	own = instead_of(signo, new);
 	actions[signo] = *new;
 	err = kernel_action(signo, &own, NULL);
 	if (!err)
@@ -252,7 +373,8 @@ long flexsc__signal_action(const uint64_t args[6])
 	struct action was, next;
 	long err;
 
-	if (signo < 1 || signo > SIGNALS || args[3] != sizeof(sigmask_t))
+	if (signo < 1 || signo > SIGNALS || args[3] != sizeof(sigmask_t) ||
+	    raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != owner)
 		return raw_syscall(SYS_rt_sigaction, args[0], args[1], args[2],
 				   args[3], 0, 0);
 	if (new)
@@ -269,8 +391,16 @@ long flexsc__signal_action(const uint64_t args[6])
 	return err;
 }
 
+void flexsc__signal_forked(void)
+{
+	if (owner)
+		owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	actions_lock = (struct lock){ 0 };
+}
+
 void flexsc__signal_init(void)
 {
+	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	lock(&actions_lock);
 	for (int signo = 1; signo <= SIGNALS; signo++) {
 		struct action was;

@@ -12,12 +12,15 @@
  *			and calls its user thread home; it arrives there
  *	a home whose user thread is inside the runtime
  *			the same; it arrives when that is left
- *	a carrier	only faults, which belong to who runs there, and
- *			SIGSETXID: libc's handler with the carrier's own TLS
+ *	a carrier	only faults, which belong to who runs there and
+ *			happen once more at home, and SIGSETXID: libc's handler
+ *			with the carrier's own TLS
  *
  * A user thread that runs on a carrier is called home by SIGSETXID, queued
  * with a mark: it moves, from inside our handler, and the interrupted program
- * goes on at home, by the same signal frame.
+ * goes on at home, by the same signal frame. The frame is on a signal stack of
+ * the carrier's, for the user thread may have none left of its own; it takes
+ * that stack along, and the carrier gets another.
  */
 #ifndef FLEXSC_THREADS_SIGNALS_H
 #define FLEXSC_THREADS_SIGNALS_H
@@ -29,9 +32,17 @@
 
 /* Put ours in the place of all handlers there are. Once, at the start. */
 void flexsc__signal_init(void);
+/* In a forked child. */
+void flexsc__signal_forked(void);
+
+/* The calling carrier gets a stack for the signals that reach it. */
+void flexsc__signal_stack(struct carrier *c);
 
 /* rt_sigaction(2), as the program makes it. */
 long flexsc__signal_action(const uint64_t args[6]);
+
+/* rt_sigprocmask(2), as a user thread makes it. */
+long flexsc__signal_mask(struct uthread *u, const uint64_t args[6]);
 
 /* Any thread: u, which seems to run on this carrier, is wanted at home. */
 void flexsc__signal_carrier(const struct carrier *c);

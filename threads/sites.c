@@ -29,6 +29,8 @@ long flexsc__site_hook(long nr, const uint64_t args[6]);
 uint8_t *flexsc__slot_returns[SLOTS];
 
 static bool all_calls;
+/* Every place where libc changes masks: what one saves, another restores. */
+static bool all_masks;
 
 /* What the runtime isn't right without. */
 static bool is_vital(long nr)
@@ -36,10 +38,13 @@ static bool is_vital(long nr)
 	return nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction;
 }
 
-/* What changes descriptors: fds.h. */
+/* What changes descriptors (fds.h), and what is about the thread itself. */
 static bool is_noted(long nr)
 {
 	switch (nr) {
+	case SYS_rt_sigprocmask:
+	case SYS_gettid:
+	case SYS_tgkill:
 	case SYS_close:
 	case SYS_close_range:
 	case SYS_dup2:
@@ -55,9 +60,8 @@ static bool is_noted(long nr)
 
 long flexsc__site_hook(long nr, const uint64_t args[6])
 {
-	/* libc blocks signals while it does something: that is its own. */
-	if (is_vital(nr) || is_noted(nr) ||
-	    (all_calls && nr != SYS_rt_sigprocmask))
+	if ((all_calls || is_vital(nr) || is_noted(nr)) &&
+	    (nr != SYS_rt_sigprocmask || all_masks))
 		return flexsc__hook_site(nr, args);
 	return raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
 			   args[5]);
@@ -78,7 +82,8 @@ struct object {
 struct instruction {
 	uint8_t *at;
 	uint8_t length;
-	bool moves;		/* it means the same at another place */
+	uint8_t relative;	/* where it says how far off its operand is */
+	bool moves;		/* it can be at another place */
 };
 
 /* The function that holds a place, decoded. */
@@ -96,6 +101,7 @@ struct function {
 struct site {
 	uint8_t *jump;		/* here the jump goes */
 	uint8_t *syscall;
+	uint8_t *relative;	/* a distance, to be changed if moved; or NULL */
 };
 
 struct patch {
@@ -175,7 +181,7 @@ static void note_operand(struct function *f, const ZydisDecodedInstruction *in,
 		else
 			f->whole = false;
 	}
-	if (writes(op, ZYDIS_REGISTER_RSP))
+	if (writes(op, ZYDIS_REGISTER_RSP) && in->mnemonic != ZYDIS_MNEMONIC_SUB)
 		here->moves = false;
 	if (writes(op, ZYDIS_REGISTER_RAX)) {
 		f->nr = value_set(in, ops);
@@ -194,13 +200,16 @@ static void decode_one(struct patch *patch, uint8_t *at)
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&patch->decoder, at,
 						 (ZyanUSize)(f->end - at), &in,
 						 ops))) {
-		*here = (struct instruction){ at, 1, false };
+		*here = (struct instruction){ at, 1, 0, false };
 		f->nr = UNKNOWN;
 		return;
 	}
 	here->length = in.length;
+	here->relative = in.attributes & ZYDIS_ATTRIB_IS_RELATIVE ?
+				 in.raw.disp.offset : 0;
 	here->moves = !is_branch(&in) &&
-		      !(in.attributes & ZYDIS_ATTRIB_IS_RELATIVE);
+		      (here->relative ||
+		       !(in.attributes & ZYDIS_ATTRIB_IS_RELATIVE));
 	for (unsigned int i = 0; i < in.operand_count; i++)
 		note_operand(f, &in, ops, i, here);
 }
@@ -281,20 +290,29 @@ static unsigned int index_of(const struct function *f, const uint8_t *at)
 	return i < f->count && f->list[i].at == at ? i : f->count;
 }
 
-/* Where a jump can replace what is before the place; NULL: nowhere. */
-static uint8_t *room(const struct function *f, unsigned int i)
+/* Where a jump can replace what is before the place; false: nowhere. */
+static bool room(const struct function *f, unsigned int i, struct site *site)
 {
-	const uint8_t *place = f->list[i].at;
+	uint8_t *place = f->list[i].at;
 
+	*site = (struct site){ .syscall = place };
 	while ((size_t)(place - f->list[i].at) < JUMP) {
-		if (!i || !f->list[i - 1].moves)
-			return NULL;
+		const struct instruction *before;
+
+		if (!i)
+			return false;
+		before = &f->list[i - 1];
+		if (!before->moves || (before->relative && site->relative))
+			return false;
+		if (before->relative)
+			site->relative = before->at + before->relative;
 		i--;
 	}
+	site->jump = f->list[i].at;
 	for (unsigned int j = 0; j < f->jumps; j++)
-		if (f->targets[j] > f->list[i].at && f->targets[j] < place + 2)
-			return NULL;
-	return f->list[i].at;
+		if (f->targets[j] > site->jump && f->targets[j] < place + 2)
+			return false;
+	return true;
 }
 
 static bool is_wanted(const struct patch *patch, long nr)
@@ -304,7 +322,6 @@ static bool is_wanted(const struct patch *patch, long nr)
 		return true;
 	/* They don't return, or return twice, or are libc's own affair. */
 	case SYS_rt_sigreturn:
-	case SYS_rt_sigprocmask:
 	case SYS_clone:
 	case SYS_clone3:
 	case SYS_fork:
@@ -324,7 +341,7 @@ static bool find_one(struct patch *patch, const struct object *object,
 {
 	struct function *f = &patch->function;
 	uint32_t row = row_of(object, place);
-	uint8_t *jump;
+	struct site site;
 	unsigned int i;
 	long nr;
 
@@ -335,13 +352,14 @@ static bool find_one(struct patch *patch, const struct object *object,
 	/* Inside another instruction, or of an unwanted call. */
 	if (i == f->count || !is_wanted(patch, nr))
 		return true;
-	jump = f->whole ? room(f, i) : NULL;
-	if (jump) {
+	if (f->whole && room(f, i, &site)) {
 		if (patch->count == SLOTS)
 			return fail(patch, "too many system calls", place);
-		patch->sites[patch->count++] = (struct site){ jump, place };
+		patch->sites[patch->count++] = site;
 		return true;
 	}
+	if (nr == SYS_rt_sigprocmask)
+		all_masks = false;
 	if (is_vital(nr))
 		return fail(patch, "no room for a jump", place);
 	return true;
@@ -415,7 +433,17 @@ static bool reachable(const uint8_t *from, const uint8_t *to)
 	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
 }
 
-/* "jmp to" at "at", as if it ran at "runs". */
+/* Is what it is about near its slot, too? */
+static bool can_move(const struct site *site)
+{
+	int32_t distance = 0;
+
+	if (site->relative)
+		memcpy(&distance, site->relative, sizeof(distance));
+	return reachable(site->jump + distance, flexsc__slots);
+}
+
+/* "jmp to" at "at". */
 static uint8_t *put_jump(uint8_t *at, const uint8_t *to)
 {
 	int32_t distance = (int32_t)(to - (at + JUMP));
@@ -425,12 +453,24 @@ static uint8_t *put_jump(uint8_t *at, const uint8_t *to)
 	return at + JUMP;
 }
 
+static void move_distance(uint8_t *at, ptrdiff_t by)
+{
+	int32_t distance;
+
+	memcpy(&distance, at, sizeof(distance));
+	distance += (int32_t)by;
+	memcpy(at, &distance, sizeof(distance));
+}
+
 static void fill_slot(uint32_t i, const struct site *site)
 {
 	uint8_t *slot = flexsc__slots + (size_t)i * SLOT, *at = slot;
 	size_t moved = (size_t)(site->syscall - site->jump);
 
 	memcpy(at, site->jump, moved);
+	if (site->relative)
+		move_distance(at + (site->relative - site->jump),
+			      site->jump - slot);
 	at += moved;
 	*at++ = 0xb9;
 	memcpy(at, &i, sizeof(i));
@@ -462,7 +502,8 @@ static bool write_sites(struct patch *patch)
 	uint8_t *slots_end = flexsc__slots + SLOTS * SLOT;
 
 	for (unsigned int i = 0; i < patch->count; i++)
-		if (!reachable(patch->sites[i].jump, flexsc__slots))
+		if (!reachable(patch->sites[i].jump, flexsc__slots) ||
+		    !can_move(&patch->sites[i]))
 			return fail(patch, "libc is too far away",
 				    patch->sites[i].jump);
 	if (!protect(flexsc__slots, slots_end, open))
@@ -498,6 +539,7 @@ int flexsc__sites_patch(bool deep, char *why, size_t size)
 	patch->why = why;
 	patch->size = size;
 	all_calls = deep;
+	all_masks = true;
 	ZydisDecoderInit(&patch->decoder, ZYDIS_MACHINE_MODE_LONG_64,
 			 ZYDIS_STACK_WIDTH_64);
 	if (!flexsc__vectors_probe())

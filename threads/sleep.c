@@ -7,6 +7,7 @@
 
 #include "call.h"
 #include "clock.h"
+#include "home.h"
 #include "wait.h"
 
 /* Until "until" on this clock; what was left of it when a signal came. */
@@ -30,7 +31,7 @@ static long sleep(struct uthread *u, long nr, const uint64_t a[6],
 {
 	uint64_t left;
 
-	if (flexsc__call_stays(u) ||
+	if (flexsc__stays(u) ||
 	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
 		return flexsc__call_go_home(u, nr, a);
 	if (!time_valid(time))

@@ -505,7 +505,7 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 		bits = (uint32_t)args[5];
 		/* fall through */
 	case FUTEX_WAIT:
-		if (!u || (u->stays && at_home()))
+		if (!u || flexsc__stays(u))
 			return kernel_wait(u, args);
 		return user_wait(u, args, bits);
 	case FUTEX_WAKE_BITSET:

@@ -73,6 +73,9 @@ struct home {
 	sigmask_t mask;
 	bool masked;
 	bool away;		/* for signal handlers on this kernel thread */
+	/* What it really blocks while away, besides what is libc's. */
+	sigmask_t parked;
+	void *lent;		/* a carrier's signal stack: signals.h */
 };
 
 /* What a user thread waits for. */
@@ -97,12 +100,16 @@ struct uthread {
 	uint64_t fs;
 	struct uthread *next;	/* of the queue, inbox or bucket it is in */
 	bool alive;		/* the runtime knows this thread */
-	bool stays;		/* it doesn't leave home any more */
+	bool ends;		/* it doesn't leave home any more */
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a call that is a cancellation point */
 	bool site;		/* in one from a patched place: vectors.h */
 	atomic_bool cancelled;	/* pthread_cancel() was called: own.c */
 	uint8_t handled;	/* enum handled */
+	struct {		/* why it doesn't leave home for now: home.h */
+		uintptr_t frame;	/* 0: it does */
+		uintptr_t low, high;	/* its stack, if that is a signal's */
+	} stay;
 	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */

@@ -17,12 +17,12 @@ struct real {
 /* What flexsc__stay_home() returns, in two registers. */
 struct at_home {
 	void *function;
-	uint64_t stayed;
+	uint64_t outermost;	/* home.h: struct stay */
 };
 
-/* Come home, and don't leave before flexsc__stayed_home(at_home.stayed). */
+/* Come home, and don't leave before flexsc__stayed_home(at_home.outermost). */
 struct at_home flexsc__stay_home(struct real *real);
-void flexsc__stayed_home(uint64_t stayed);
+void flexsc__stayed_home(uint64_t outermost);
 
 /* Come home. */
 void *flexsc__go_home(struct real *real);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,6 +38,13 @@ static void *next(const char *name)
 		abort();
 	}
 	return function;
+}
+
+static void *find(struct real *real)
+{
+	if (!real->function)
+		real->function = next(real->name);
+	return real->function;
 }
 
 #define REAL(name) ((__typeof__(&name))next(#name))
@@ -95,28 +103,71 @@ void *flexsc__go_home(struct real *real)
 {
 	struct uthread *u = &flexsc__self;
 
-	if (!real->function)
-		real->function = next(real->name);
+	void *function = find(real);
+
 	if (u->alive && !u->busy) {
 		flexsc__enter(u);
 		flexsc__come_home(u);
 		flexsc__exit(u);
 	}
-	return real->function;
+	return function;
 }
 
 struct at_home flexsc__stay_home(struct real *real)
 {
 	struct uthread *u = &flexsc__self;
-	struct at_home there = { flexsc__go_home(real), u->stays };
+	struct at_home there = { flexsc__go_home(real), 0 };
 
-	u->stays = true;
+	if (u->alive)
+		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;
 	return there;
 }
 
-void flexsc__stayed_home(uint64_t stayed)
+void flexsc__stayed_home(uint64_t outermost)
 {
-	flexsc__self.stays = stayed;
+	flexsc__stay_end(&flexsc__self, (struct stay){ outermost });
+}
+
+/*
+ * Jumping. Where libc keeps the stack pointer in a jmp_buf, and how it hides
+ * it there, is what every debugger knows.
+ */
+static uintptr_t target_of(jmp_buf env)
+{
+	uintptr_t sp = (uintptr_t)env->__jmpbuf[6], guard;
+
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	return (sp >> 17 | sp << 47) ^ guard;
+}
+
+/* Handlers, and libc's functions, that are jumped out of are left. */
+#define JUMP(symbol)							\
+	static struct real real_##symbol = { NULL, #symbol };		\
+									\
+	EXPORT void jump_##symbol(jmp_buf env, int value)		\
+		__asm__(#symbol) __attribute__((noreturn));		\
+	EXPORT void jump_##symbol(jmp_buf env, int value)		\
+	{								\
+		struct uthread *u = &flexsc__self;			\
+									\
+		if (u->alive)						\
+			flexsc__stay_left(u, target_of(env));		\
+		((void (*)(jmp_buf, int))find(&real_##symbol))(env, value); \
+		__builtin_unreachable();				\
+	}
+
+JUMP(longjmp)
+JUMP(_longjmp)
+JUMP(siglongjmp)
+JUMP(__longjmp_chk)
+
+/* A handler is no place to look for symbols. */
+__attribute__((constructor)) static void find_jumps(void)
+{
+	find(&real_longjmp);
+	find(&real__longjmp);
+	find(&real_siglongjmp);
+	find(&real___longjmp_chk);
 }
 
 /* Threads. */
@@ -245,7 +296,7 @@ EXPORT void pthread_exit(void *value)
 	if (u->alive) {
 		flexsc__enter(u);
 		flexsc__come_home(u);
-		u->stays = true;
+		u->ends = true;
 		flexsc__exit(u);
 	}
 	REAL(pthread_exit)(value);

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/* Jumps out of handlers, faults, masks that libc saves: signals within. */
+#define _GNU_SOURCE
+#undef NDEBUG
+#include <assert.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+
+#include "threads.h"
+
+#define STACK	65536
+
+extern char **environ;
+
+static __thread sigjmp_buf env;
+static __thread atomic_int handled;
+
+static void leap(int signo)
+{
+	handled++;
+	siglongjmp(env, signo);
+}
+
+static void handle(int signo, void (*handler)(int), int flags)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+
+	CHECK_EQ(sigaction(signo, &action, NULL), 0);
+}
+
+static bool is_blocked(int signo)
+{
+	sigset_t now;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+	return sigismember(&now, signo);
+}
+
+static void block(int how, int signo)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	CHECK_EQ(pthread_sigmask(how, &set, NULL), 0);
+}
+
+static void *in_threads(void *(*run)(void *))
+{
+	pthread_t threads[4];
+
+	for (long i = 0; i < 4; i++)
+		threads[i] = start(run, (void *)i);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+	return NULL;
+}
+
+/* Masks. */
+
+static void *keep_mask(void *arg)
+{
+	block(SIG_BLOCK, SIGUSR2);
+	for (volatile int i = 0; i < 20; i++) {
+		usleep(100);
+		if (!sigsetjmp(env, 1)) {
+			usleep(i % 2 * 100);
+			if (i % 3 == 0)
+				block(SIG_BLOCK, SIGUSR1);
+			usleep(i % 4 * 100);
+			siglongjmp(env, 1);
+		}
+		usleep(100);
+		CHECK(is_blocked(SIGUSR2) && !is_blocked(SIGUSR1) &&
+		      !is_blocked(SIGTERM));
+	}
+	return arg;
+}
+
+TEST(a_jump_restores_the_mask)
+{
+	in_threads(keep_mask);
+}
+
+static __thread ucontext_t back, other;
+
+static void in_context(void)
+{
+	usleep(100);
+	CHECK(is_blocked(SIGUSR1));
+	block(SIG_UNBLOCK, SIGUSR1);
+	usleep(100);
+}
+
+static void *switch_contexts(void *arg)
+{
+	char *stack = malloc(STACK);
+
+	for (volatile int i = 0; i < 20; i++) {
+		block(SIG_BLOCK, SIGUSR1);
+		usleep(100);
+		CHECK_EQ(getcontext(&other), 0);
+		other.uc_stack.ss_sp = stack;
+		other.uc_stack.ss_size = STACK;
+		other.uc_link = &back;
+		makecontext(&other, in_context, 0);
+		CHECK(sigismember(&other.uc_sigmask, SIGUSR1));
+		CHECK(!sigismember(&other.uc_sigmask, SIGTERM));
+		usleep(i % 2 * 100);
+		CHECK_EQ(swapcontext(&back, &other), 0);
+		CHECK(is_blocked(SIGUSR1));
+	}
+	free(stack);
+	return arg;
+}
+
+TEST(contexts_have_masks)
+{
+	in_threads(switch_contexts);
+}
+
+static void count(int signo)
+{
+	(void)signo;
+	handled++;
+}
+
+/* The kernel thread that runs this: a user thread's is its own at home only. */
+static bool is_at_home(void)
+{
+	long tid;
+
+	__asm__ volatile("syscall" : "=a"(tid) : "a"(SYS_gettid)
+			 : "rcx", "r11", "memory");
+	return tid == gettid();
+}
+
+static void *return_it(void *arg)
+{
+	return arg;
+}
+
+static void *create_and_kill(void *arg)
+{
+	for (int i = 0; i < 50; i++) {
+		usleep(10);
+		join(start(return_it, NULL));
+		usleep(10);
+		CHECK_EQ(raise(SIGUSR1), 0);
+		CHECK_EQ(handled, i + 1);
+		CHECK(!is_blocked(SIGUSR1) && !is_blocked(SIGTERM));
+	}
+	return arg;
+}
+
+TEST(what_libc_blocks_for_itself_comes_back)
+{
+	handle(SIGUSR1, count, 0);
+	in_threads(create_and_kill);
+}
+
+/* Jumping out of handlers. */
+
+/* Does it wait elsewhere, as threads do? */
+static void check_it_leaves(void)
+{
+	int homes = 0;
+
+	for (int i = 0; i < 50; i++) {
+		usleep(100);
+		homes += is_at_home();
+	}
+	if (preloaded())
+		CHECK(homes < 50);
+}
+
+static void *jump_often(void *arg)
+{
+	for (volatile int i = 0; i < 20; i++) {
+		usleep(100);
+		if (!sigsetjmp(env, 1))
+			raise(SIGUSR1);
+		CHECK(!is_blocked(SIGUSR1));
+	}
+	CHECK_EQ(handled, 20);
+	check_it_leaves();
+	return arg;
+}
+
+TEST(a_jump_out_of_a_handler_ends_it)
+{
+	handle(SIGUSR1, leap, 0);
+	in_threads(jump_often);
+}
+
+static int fds[2];
+static atomic_bool waits;
+
+static void *jump_out_of_call(void *arg)
+{
+	char byte;
+
+	for (volatile int i = 0; i < 10; i++) {
+		if (!sigsetjmp(env, 1)) {
+			waits = true;
+			read(fds[0], &byte, 1);
+			CHECK(false);
+		}
+	}
+	check_it_leaves();
+	return arg;
+}
+
+TEST(a_jump_out_of_a_call_ends_it)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pipe(fds), 0);
+	handle(SIGUSR1, leap, 0);
+	thread = start(jump_out_of_call, NULL);
+	for (int i = 0; i < 10; i++) {
+		while (!waits)
+			usleep(1000);
+		waits = false;
+		usleep(5000);
+		CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+	}
+	join(thread);
+}
+
+static void *jump_from_stack(void *arg)
+{
+	stack_t stack = { .ss_sp = malloc(STACK), .ss_size = STACK };
+
+	CHECK_EQ(sigaltstack(&stack, NULL), 0);
+	return jump_often(arg);
+}
+
+TEST(a_jump_out_of_a_signal_s_stack_ends_it)
+{
+	handle(SIGUSR1, leap, SA_ONSTACK);
+	in_threads(jump_from_stack);
+}
+
+/* Faults. */
+
+/* Deeper than any stack. */
+static int overflow(long depth)
+{
+	volatile char array[4096];
+
+	array[0] = (char)depth;
+	return depth ? overflow(depth - 1) + array[0] : 0;
+}
+
+#define ENDLESS	(1L << 40)
+
+static void *overflow_often(void *arg)
+{
+	stack_t stack = { .ss_sp = malloc(STACK), .ss_size = STACK }, now;
+
+	CHECK_EQ(sigaltstack(&stack, NULL), 0);
+	for (volatile int i = 0; i < 5; i++) {
+		usleep(1000);
+		if (!sigsetjmp(env, 1))
+			overflow(ENDLESS);
+		CHECK_EQ(handled, i + 1);
+		CHECK(!is_blocked(SIGSEGV) && !is_blocked(SIGTERM));
+	}
+	CHECK_EQ(sigaltstack(NULL, &now), 0);
+	CHECK(now.ss_sp == stack.ss_sp);
+	return arg;
+}
+
+TEST(a_stack_s_overflow_is_handled_on_the_signal_s)
+{
+	handle(SIGSEGV, leap, SA_ONSTACK);
+	in_threads(overflow_often);
+}
+
+static int end_of(void *(*run)(void *))
+{
+	int pid = fork(), status;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		close(2);
+		open("/dev/null", O_WRONLY);
+		join(start(run, NULL));
+		_exit(99);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+static void *overflow_once(void *arg)
+{
+	usleep(1000);
+	overflow(ENDLESS);
+	return arg;
+}
+
+static void *violate(void *arg)
+{
+	usleep(1000);
+	assert(arg);
+	return arg;
+}
+
+static void *trap(void *arg)
+{
+	usleep(1000);
+	__asm__ volatile("int3");
+	return arg;
+}
+
+static void ignore(int signo)
+{
+	_exit(signo);
+}
+
+TEST(what_nobody_handles_ends_the_process)
+{
+	CHECK_EQ(end_of(overflow_once), SIGSEGV);
+	CHECK_EQ(end_of(violate), SIGABRT);
+	CHECK_EQ(end_of(trap), SIGTRAP);
+	/* A handler that has no place to run. */
+	handle(SIGSEGV, ignore, 0);
+	CHECK_EQ(end_of(overflow_once), SIGSEGV);
+	handle(SIGABRT, ignore, 0);
+	CHECK_EQ(end_of(violate), -SIGABRT);
+}
+
+static __thread char *page;
+
+static void permit(int signo, siginfo_t *info, void *context)
+{
+	(void)signo;
+	(void)context;
+	handled++;
+	CHECK(info->si_addr == page + 5);
+	CHECK_EQ(mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
+}
+
+static void *fault_and_go_on(void *arg)
+{
+	page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED);
+	for (int i = 0; i < 20; i++) {
+		usleep(100);
+		CHECK_EQ(mprotect(page, 4096, PROT_NONE), 0);
+		((volatile char *)page)[5] = 7;
+		CHECK_EQ(page[5], 7);
+		CHECK_EQ(handled, 2 * i + 1);
+		usleep(100);
+		__asm__ volatile("int3");
+		CHECK_EQ(handled, 2 * i + 2);
+		CHECK(!is_blocked(SIGSEGV) && !is_blocked(SIGTERM));
+	}
+	munmap(page, 4096);
+	return arg;
+}
+
+TEST(a_fault_that_is_put_right_goes_on)
+{
+	struct sigaction action = { .sa_sigaction = permit,
+				    .sa_flags = SA_SIGINFO };
+
+	CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+	handle(SIGTRAP, count, 0);
+	in_threads(fault_and_go_on);
+}
+
+static void *recurse_near_end(void *arg)
+{
+	volatile char most[8192];
+	uint64_t until = now_ns() + 40 * MS;
+
+	while (now_ns() < until)
+		most[now_ns() % sizeof(most)] = most[0];
+	return arg;
+}
+
+TEST(a_small_stack_is_large_enough)
+{
+	pthread_attr_t attr;
+	pthread_t threads[8];
+
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN), 0);
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(pthread_create(&threads[i], &attr, recurse_near_end,
+					NULL), 0);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+}
+
+/* Handlers, as they are asked for in all kinds of processes. */
+
+static bool has_handler(int signo, void (*handler)(int))
+{
+	struct sigaction now;
+
+	CHECK_EQ(sigaction(signo, NULL, &now), 0);
+	return now.sa_handler == handler;
+}
+
+static void *spawn_true(void *arg)
+{
+	char *words[] = { (char *)"true", NULL };
+	int pid, status;
+
+	usleep(100);
+	CHECK_EQ(posix_spawnp(&pid, "true", NULL, NULL, words, environ), 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	return arg;
+}
+
+TEST(handlers_survive_a_child)
+{
+	int pid, status;
+
+	handle(SIGUSR1, leap, 0);
+	in_threads(spawn_true);
+	CHECK(has_handler(SIGUSR1, leap));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		CHECK(has_handler(SIGUSR1, leap));
+		handle(SIGUSR1, count, 0);
+		CHECK(has_handler(SIGUSR1, count));
+		join(start(spawn_true, NULL));
+		CHECK(has_handler(SIGUSR1, count));
+		raise(SIGUSR1);
+		_exit(handled);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 1 << 8);
+	CHECK(has_handler(SIGUSR1, leap));
+}
