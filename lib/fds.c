@@ -188,6 +188,12 @@ int flexsc__fds_own(int fd)
 	return fd;
 }
 
+void flexsc__fds_close(int fd)
+{
+	fds_forget((uint32_t)fd);
+	close(fd);
+}
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_needs(void)

@@ -92,6 +92,8 @@ extern int flexsc__fds_floor;
 
 /* A new descriptor of the library's own, out of the way; an error as it is. */
 int flexsc__fds_own(int fd);
+/* It is the program's number again. */
+void flexsc__fds_close(int fd);
 
 static inline bool fds_is_own(uint32_t fd)
 {

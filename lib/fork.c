@@ -5,10 +5,10 @@
  * memory isn't mapped. So every loop is registered here, and in the child each
  * is marked stale and its descriptors are closed.
  */
+#include "fds.h"
 #include "loop.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 static pthread_mutex_t loops_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct flexsc_loop *loops;
@@ -34,7 +34,7 @@ static void child(void)
 		loop->stale = true;
 		loop->engine->forked(loop);
 		if (loop->stats_fd >= 0)
-			close(loop->stats_fd);
+			flexsc__fds_close(loop->stats_fd);
 	}
 	loops = NULL;
 	pthread_mutex_unlock(&loops_lock);

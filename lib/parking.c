@@ -253,9 +253,9 @@ void flexsc__parking_init(struct parking *parking, struct pool *pool)
 void flexsc__parking_forked(struct parking *parking)
 {
 	if (parking->epoll >= 0)
-		close(parking->epoll);
+		flexsc__fds_close(parking->epoll);
 	if (parking->stop >= 0)
-		close(parking->stop);
+		flexsc__fds_close(parking->stop);
 	parking->epoll = -1;
 	parking->stop = -1;
 	free(parking->parked);

@@ -33,7 +33,7 @@ static int publish(void)
 	if (fd < 0)
 		return -1;
 	if (ftruncate(fd, sizeof(struct flexsc_stats_page))) {
-		close(fd);
+		flexsc__fds_close(fd);
 		return -1;
 	}
 	return fd;
@@ -66,7 +66,7 @@ void flexsc__stats_fini(struct flexsc_loop *loop)
 	if (loop->page)
 		munmap(loop->page, mapped());
 	if (loop->stats_fd >= 0)
-		close(loop->stats_fd);
+		flexsc__fds_close(loop->stats_fd);
 }
 
 static void level(uint64_t *where, uint64_t value)

@@ -57,7 +57,7 @@ bool flexsc__runtime_maker(void)
 static void say(const char *what, const char *why)
 {
 	char line[320];
-	int n = snprintf(line, sizeof(line), "flexsc run: %s: %s\n", what, why);
+	int n = snprintf(line, sizeof(line), "flexsc: run: %s: %s\n", what, why);
 
 	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <time.h>
 
 #include "carrier.h"
@@ -238,6 +239,11 @@ static long exposed(struct uthread *u, const uint64_t args[6])
 	return ret;
 }
 
+static void kernel_wait_over(void *bucket)
+{
+	atomic_fetch_sub(&((struct bucket *)bucket)->kernels, 1);
+}
+
 static long kernel_wait(struct uthread *u, const uint64_t args[6])
 {
 	struct bucket *bucket = bucket_of((uint32_t *)(uintptr_t)args[0]);
@@ -245,8 +251,10 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 
 	/* F1 */
 	atomic_fetch_add(&bucket->kernels, 1);
+	/* libc lets it be cancelled at any moment. */
+	pthread_cleanup_push(kernel_wait_over, bucket);
 	ret = exposed(u, args);
-	atomic_fetch_sub(&bucket->kernels, 1);
+	pthread_cleanup_pop(1);
 	return ret;
 }
 

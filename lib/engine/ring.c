@@ -111,6 +111,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 void flexsc__ring_fini(struct ring *ring)
 {
 	UNMAPS();
+	fds_forget((uint32_t)ring->uring.ring_fd);
 	io_uring_queue_exit(&ring->uring);
 }
 

@@ -501,7 +501,7 @@ static void uring_close(struct flexsc_loop *loop)
 	flexsc__pool_destroy(uring->pool);
 	disarm(loop);
 	flexsc__ring_fini(&uring->ring);
-	close(uring->bell);
+	flexsc__fds_close(uring->bell);
 	free(uring);
 }
 
@@ -510,8 +510,8 @@ static void uring_forked(struct flexsc_loop *loop)
 	struct uring *uring = uring_of(loop);
 
 	flexsc__pool_forked(uring->pool);
-	close(uring->ring.uring.ring_fd);
-	close(uring->bell);
+	flexsc__fds_close(uring->ring.uring.ring_fd);
+	flexsc__fds_close(uring->bell);
 	free(uring);
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -250,6 +251,37 @@ def test_without_io_uring_asking_for_it_is_refused() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("flexsc: run: engine uring doesn't work here: ")
     assert "seccomp" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def keep_text_as_it_is() -> None:
+    """PR_SET_MDWE: no memory of this process becomes executable later."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(65, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "PR_SET_MDWE")
+
+
+def test_where_libc_cannot_be_patched_it_runs_natively() -> None:
+    script = """
+threads = [threading.Thread(target=time.sleep, args=(0.01,)) for _ in range(20)]
+for thread in threads:
+    thread.start()
+lock = threading.Condition()
+with lock:
+    assert not lock.wait(0.01)
+r, w = os.pipe()
+threading.Timer(0.01, os.write, (w, b"right")).start()
+print(os.read(r, 10).decode())
+for thread in threads:
+    thread.join()
+sys.exit(7)
+"""
+    try:
+        done = run(*python(script), before=keep_text_as_it_is)
+    except subprocess.SubprocessError:
+        pytest.skip("no PR_SET_MDWE: needs Linux 6.3")
+    assert (done.returncode, done.stdout) == (7, "right\n")
+    assert done.stderr.startswith("flexsc: run: libc's locks can't be reached: ")
     assert done.stderr.count("\n") == 1
 
 

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -465,4 +466,36 @@ TEST(a_call_that_waits_unexpectedly_stops_nobody)
 		join(threads[i]);
 	close(fd);
 	leave_scratch();
+}
+
+static void *use_every_number(void *arg)
+{
+	for (int fd = 3; fd < 1024; fd++) {
+		int copy = dup2(0, fd);
+
+		if (copy == fd)
+			close(fd);
+		*(long *)arg += copy == fd;
+	}
+	return NULL;
+}
+
+TEST(a_child_may_use_its_parent_s_numbers)
+{
+	struct rlimit limit = { 1024, 1024 };
+	long n = 0;
+	int pid;
+
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	join(start(use_every_number, &n));
+	pid = test_fork();
+	if (!pid) {
+		/* It has fewer of the runtime's. */
+		setenv("FLEXSC_CARRIERS", "1", 1);
+		n = 0;
+		join(start(use_every_number, &n));
+		CHECK(n >= 1021 - 6);
+		test_leave();
+	}
+	test_reap(pid);
 }

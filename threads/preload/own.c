@@ -34,7 +34,7 @@ static void *next(const char *name)
 	void *function = dlsym(RTLD_NEXT, name);
 
 	if (!function) {
-		fprintf(stderr, "flexsc run: no %s() in this program\n", name);
+		fprintf(stderr, "flexsc: run: no %s() in this program\n", name);
 		abort();
 	}
 	return function;

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* futex(2) as programs call it themselves. */
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include "threads.h"
+
+#define THREADS	8
+
+static _Atomic uint32_t first, second;
+static atomic_int waiting, woken;
+
+static long futex(_Atomic uint32_t *word, int op, uint32_t value, uintptr_t more,
+		  _Atomic uint32_t *other, uint32_t bits)
+{
+	long ret = syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value,
+			   more, other, bits);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static long wake(_Atomic uint32_t *word, uint32_t n)
+{
+	return futex(word, FUTEX_WAKE, n, 0, NULL, 0);
+}
+
+static void *await(void *arg)
+{
+	waiting++;
+	CHECK_EQ(futex(arg, FUTEX_WAIT, 0, 0, NULL, 0), 0);
+	woken++;
+	return NULL;
+}
+
+static void start_waiters(pthread_t *threads, _Atomic uint32_t *word, int n)
+{
+	waiting = 0;
+	for (int i = 0; i < n; i++)
+		threads[i] = start(await, (void *)word);
+	while (waiting < n)
+		usleep(1000);
+	settle();
+	settle();
+}
+
+static void expect_woken(int n)
+{
+	while (woken < n)
+		usleep(1000);
+	settle();
+	CHECK_EQ(woken, n);
+}
+
+static void join_all(pthread_t *threads, int n)
+{
+	for (int i = 0; i < n; i++)
+		join(threads[i]);
+}
+
+TEST(as_many_are_woken_as_asked_for)
+{
+	pthread_t threads[THREADS];
+
+	CHECK_EQ(wake(&first, 1), 0);
+	start_waiters(threads, &first, THREADS);
+	CHECK_EQ(wake(&second, THREADS), 0);
+	CHECK_EQ(wake(&first, 3), 3);
+	expect_woken(3);
+	CHECK_EQ(wake(&first, INT32_MAX), THREADS - 3);
+	join_all(threads, THREADS);
+}
+
+TEST(a_changed_word_is_not_waited_for)
+{
+	const struct timespec soon = { 0, 20000000 }, wrong = { 0, -1 };
+	uint64_t begin = now_ns();
+
+	CHECK_EQ(futex(&first, FUTEX_WAIT, 1, 0, NULL, 0), -EAGAIN);
+	CHECK_EQ(futex(&first, FUTEX_WAIT, 0, (uintptr_t)&wrong, NULL, 0),
+		 -EINVAL);
+	CHECK_EQ(futex(&first, FUTEX_WAIT, 0, (uintptr_t)&soon, NULL, 0),
+		 -ETIMEDOUT);
+	CHECK(now_ns() - begin >= 20 * MS);
+	CHECK_EQ(futex(&first, FUTEX_WAIT_BITSET, 0, 0, NULL, 0), -EINVAL);
+	CHECK_EQ(futex(&first, FUTEX_WAKE_BITSET, 1, 0, NULL, 0), -EINVAL);
+	CHECK_EQ(futex(NULL, FUTEX_WAIT, 0, 0, NULL, 0), -EFAULT);
+	CHECK_EQ(futex((_Atomic uint32_t *)((char *)&first + 1), FUTEX_WAIT, 0,
+		       0, NULL, 0), -EINVAL);
+}
+
+static void *await_bit(void *arg)
+{
+	waiting++;
+	CHECK_EQ(futex(&first, FUTEX_WAIT_BITSET, 0, 0, NULL,
+		       1U << (uintptr_t)arg), 0);
+	woken++;
+	return NULL;
+}
+
+TEST(bits_choose_who_wakes)
+{
+	pthread_t threads[4];
+
+	for (uintptr_t i = 0; i < 4; i++)
+		threads[i] = start(await_bit, (void *)i);
+	while (waiting < 4)
+		usleep(1000);
+	settle();
+	CHECK_EQ(futex(&first, FUTEX_WAKE_BITSET, INT32_MAX, 0, NULL, 16), 0);
+	CHECK_EQ(futex(&first, FUTEX_WAKE_BITSET, INT32_MAX, 0, NULL, 5), 2);
+	expect_woken(2);
+	CHECK_EQ(futex(&first, FUTEX_WAKE_BITSET, 1, 0, NULL, 10), 1);
+	CHECK_EQ(wake(&first, INT32_MAX), 1);
+	join_all(threads, 4);
+}
+
+TEST(waiters_are_moved_to_another_word)
+{
+	pthread_t threads[THREADS];
+
+	start_waiters(threads, &first, THREADS);
+	CHECK_EQ(futex(&first, FUTEX_CMP_REQUEUE, 1, INT32_MAX, &second, 1),
+		 -EAGAIN);
+	CHECK_EQ(futex(&first, FUTEX_CMP_REQUEUE, 1, 2, &second, 0), 3);
+	expect_woken(1);
+	CHECK_EQ(wake(&second, INT32_MAX), 2);
+	expect_woken(3);
+	CHECK_EQ(futex(&first, FUTEX_REQUEUE, 2, INT32_MAX, &second, 0),
+		 THREADS - 3);
+	expect_woken(5);
+	CHECK_EQ(wake(&first, INT32_MAX), 0);
+	CHECK_EQ(wake(&second, INT32_MAX), THREADS - 5);
+	join_all(threads, THREADS);
+}
+
+#define OP(op, arg, cmp, with) \
+	FUTEX_OP((FUTEX_OP_##op), arg, FUTEX_OP_CMP_##cmp, with)
+
+/* What one operation on "second" leaves there, and whom it wakes. */
+static void operate(uint32_t before, uint32_t code, uint32_t after, int also)
+{
+	pthread_t a[2], b[2];
+
+	woken = 0;
+	first = 0;
+	second = 0;
+	start_waiters(a, &first, 2);
+	start_waiters(b, &second, 2);
+	second = before;
+	CHECK_EQ(futex(&first, FUTEX_WAKE_OP, 1, 2, &second, code), 1 + also);
+	CHECK_EQ(second, after);
+	expect_woken(1 + also);
+	CHECK_EQ(wake(&first, 2), 1);
+	CHECK_EQ(wake(&second, 2), 2 - also);
+	join_all(a, 2);
+	join_all(b, 2);
+}
+
+TEST(a_wake_may_change_a_word_and_wake_others)
+{
+	operate(5, OP(SET, 7, EQ, 5), 7, 2);
+	operate(5, OP(ADD, 3, NE, 5), 8, 0);
+	operate(6, OP(OR, 9, LT, 7), 15, 2);
+	operate(15, OP(ANDN, 6, GT, 15), 9, 0);
+	operate(5, OP(XOR, 1, GE, 5), 4, 2);
+	operate(0, OP(SET | FUTEX_OP_OPARG_SHIFT, 4, LE, 0), 16, 2);
+	operate((uint32_t)-3, OP(ADD, 0xfff, LT, 0), (uint32_t)-4, 2);
+	CHECK_EQ(futex(&first, FUTEX_WAKE_OP, 1, 1, &second, 7U << 28),
+		 -ENOSYS);
+}
+
+static void *cancelled(void *arg)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	waiting++;
+	futex(&first, FUTEX_WAIT, 0, 0, NULL, 0);
+	return arg;
+}
+
+TEST(a_wait_is_cancelled_at_any_moment)
+{
+	for (int i = 0; i < 20; i++) {
+		pthread_t thread;
+
+		waiting = 0;
+		thread = start(cancelled, NULL);
+		while (!waiting)
+			usleep(100);
+		usleep((unsigned int)i * 300);
+		CHECK_EQ(pthread_cancel(thread), 0);
+		CHECK(join(thread) == PTHREAD_CANCELED);
+		CHECK_EQ(wake(&first, 1), 0);
+	}
+}
