@@ -15,11 +15,14 @@
 
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
 
-_Atomic uint8_t flexsc__fds_facts[FDS_MAX];
+_Atomic uint16_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_needs;
 int flexsc__fds_floor;
 
-static uint8_t known(uint32_t fd)
+/* Above all that are FD_ALONE. */
+static _Atomic uint32_t alone_end;
+
+static uint16_t known(uint32_t fd)
 {
 	if (fd >= FDS_MAX)
 		return 0;
@@ -27,14 +30,14 @@ static uint8_t known(uint32_t fd)
 				    memory_order_relaxed);
 }
 
-static void learn(uint32_t fd, uint8_t fact)
+static void learn(uint32_t fd, uint16_t fact)
 {
 	if (fd < FDS_MAX)
 		atomic_fetch_or_explicit(&flexsc__fds_facts[fd], fact,
 					 memory_order_relaxed);
 }
 
-static void forget(uint32_t fd, uint8_t keep)
+static void forget(uint32_t fd, uint16_t keep)
 {
 	if (fd < FDS_MAX)
 		atomic_fetch_and_explicit(&flexsc__fds_facts[fd], keep,
@@ -64,9 +67,9 @@ static uint8_t ask_seeks(uint32_t fd)
 }
 
 /* What is known of these facts, and asked if nothing is. */
-static uint8_t find_out(uint32_t fd, uint8_t which, uint8_t (*ask)(uint32_t))
+static uint16_t find_out(uint32_t fd, uint8_t which, uint8_t (*ask)(uint32_t))
 {
-	uint8_t facts = known(fd);
+	uint16_t facts = known(fd);
 
 	if (!(facts & which)) {
 		facts |= ask(fd);
@@ -88,8 +91,22 @@ static bool seeks(uint32_t fd)
 		 FD_NEVER_SEEKS);
 }
 
+/* Its flag may have been changed by way of another descriptor. */
+static void look_again(uint32_t fd)
+{
+	uint16_t facts = known(fd);
+	long flags;
+
+	if (facts & FD_ALONE || !(facts & (FD_WAITS | FD_NEVER_WAITS)))
+		return;
+	flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+	if (flags >= 0 && !!(flags & O_NONBLOCK) != !!(facts & FD_NEVER_WAITS))
+		forget(fd, (uint16_t)~(FD_WAITS | FD_NEVER_WAITS));
+}
+
 bool flexsc__fds_never_wait(uint32_t fd)
 {
+	look_again(fd);
 	return find_out(fd, FD_WAITS | FD_NEVER_WAITS | FD_TIMEOUT,
 			ask_waits) & FD_NEVER_WAITS;
 }
@@ -117,16 +134,23 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 		break;
 	case SYS_fcntl:
 		if (entry->args[1] == F_SETFL)
-			forget(fd, FD_TIMEOUT);
+			forget(fd, FD_TIMEOUT | FD_ALONE);
+		else if (entry->args[1] == F_DUPFD ||
+			 entry->args[1] == F_DUPFD_CLOEXEC)
+			forget(fd, (uint16_t)~FD_ALONE);
 		break;
 	case SYS_ioctl:
 		if (entry->args[1] == FIONBIO)
-			forget(fd, FD_TIMEOUT);
+			forget(fd, FD_TIMEOUT | FD_ALONE);
+		break;
+	case SYS_dup:
+		forget(fd, (uint16_t)~FD_ALONE);
 		break;
 #ifdef SYS_dup2
 	case SYS_dup2:
 #endif
 	case SYS_dup3:
+		forget(fd, (uint16_t)~FD_ALONE);
 		fds_forget((uint32_t)entry->args[1]);
 		break;
 	case SYS_close_range:
@@ -135,7 +159,7 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 	case SYS_setsockopt:
 		if (sets_timeout(entry)) {
 			learn(fd, FD_TIMEOUT);
-			forget(fd, (uint8_t)~FD_WAITS);
+			forget(fd, (uint16_t)~FD_WAITS);
 		}
 		break;
 	default:
@@ -161,6 +185,7 @@ static uint8_t need_of(unsigned int nr, const struct table_row *row)
 		return FD_CLOSES;
 	case SYS_fcntl:
 	case SYS_ioctl:
+	case SYS_dup:
 #ifdef SYS_dup2
 	case SYS_dup2:
 #endif
@@ -247,20 +272,54 @@ static int64_t flags_given(const struct flexsc_entry *entry)
 	case SYS_accept:
 		return 0;
 	case SYS_socket:
+	case SYS_socketpair:
+	case SYS_pipe2:
+	case SYS_eventfd2:
 		return (int)entry->args[1];
 	default:
 		return -1;
 	}
 }
 
+static void made(uint32_t fd, int64_t flags)
+{
+	uint32_t end = atomic_load_explicit(&alone_end, memory_order_relaxed);
+
+	if (fd >= FDS_MAX)
+		return;
+	while (end <= fd &&
+	       !atomic_compare_exchange_weak(&alone_end, &end, fd + 1))
+		;
+	/* No time limit: io_uring's accept was on a listener without one. */
+	atomic_store_explicit(&flexsc__fds_facts[fd],
+			      FD_ALONE | (flags & O_NONBLOCK ? FD_NEVER_WAITS :
+							       FD_WAITS),
+			      memory_order_relaxed);
+}
+
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);
+	const int *two = NULL;
 
-	if (flags < 0 || ret >= FDS_MAX)
+	if (flags < 0)
 		return;
-	/* No time limit: io_uring's accept was on a listener without one. */
-	atomic_store_explicit(&flexsc__fds_facts[ret],
-			      flags & O_NONBLOCK ? FD_NEVER_WAITS : FD_WAITS,
-			      memory_order_relaxed);
+	if (entry->nr == SYS_pipe2)
+		two = (const int *)(uintptr_t)entry->args[0];
+	else if (entry->nr == SYS_socketpair)
+		two = (const int *)(uintptr_t)entry->args[3];
+	for (unsigned int i = 0; two && i < 2; i++)
+		made((uint32_t)two[i], flags);
+	if (!two)
+		made((uint32_t)ret, flags);
+}
+
+void flexsc__fds_share(void)
+{
+	uint32_t end = atomic_load(&alone_end);
+
+	for (uint32_t fd = 0; fd < end; fd++)
+		if (known(fd) & FD_ALONE)
+			forget(fd, (uint16_t)~FD_ALONE);
+	atomic_store(&alone_end, 0);
 }

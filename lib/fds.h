@@ -9,9 +9,11 @@
  * asked once for each descriptor, and not at all for those that calls of a
  * loop made. A fact is dropped when a call closes the descriptor or changes its
  * flags, if it is posted to any loop of the process or flexsc__fds_note() is
- * told; changes made behind all these go unnoticed until then.
+ * told; changes made behind all these go unnoticed until then. A change can be
+ * made behind them where another descriptor, here or in another process, means
+ * the same file: flexsc__fds_never_wait() asks each time unless there is none.
  *
- * Any thread. Facts are single bytes without order among them: whoever changes
+ * Any thread. Facts are single words without order among them: whoever changes
  * a descriptor that others use at the same time has a race already.
  */
 #ifndef FLEXSC_FDS_H
@@ -39,9 +41,10 @@ enum fd_fact {
 	FD_CLOSES = 64,
 	/* Of a descriptor: it is the library's own. */
 	FD_OWN = 128,
+	FD_ALONE = 256,		/* no other descriptor means the same file */
 };
 
-extern _Atomic uint8_t flexsc__fds_facts[FDS_MAX];
+extern _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
 /* By system call: what has to be so of argument 0 for io_uring. */
 extern uint8_t *flexsc__fds_needs;
 
@@ -81,7 +84,7 @@ static inline bool fds_check(const struct flexsc_entry *entry)
 /* A call is made otherwise that may change descriptors. */
 void flexsc__fds_note(const struct flexsc_entry *entry);
 
-/* An entry has returned: if that is a new descriptor, its flags are known. */
+/* An entry has returned: if it made descriptors, their flags are known. */
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret);
 
 /*
@@ -101,6 +104,9 @@ static inline bool fds_is_own(uint32_t fd)
 	       atomic_load_explicit(&flexsc__fds_facts[fd],
 				    memory_order_relaxed) & FD_OWN;
 }
+
+/* A process is about to be made that has the same descriptors. */
+void flexsc__fds_share(void);
 
 /* Does the descriptor have O_NONBLOCK? */
 bool flexsc__fds_never_wait(uint32_t fd);

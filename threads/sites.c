@@ -38,7 +38,7 @@ static bool is_vital(long nr)
 	return nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction;
 }
 
-/* What changes descriptors (fds.h), and what is about the thread itself. */
+/* What makes or changes descriptors (fds.h), and what is about the thread itself. */
 static bool is_noted(long nr)
 {
 	switch (nr) {
@@ -47,8 +47,13 @@ static bool is_noted(long nr)
 	case SYS_tgkill:
 	case SYS_close:
 	case SYS_close_range:
+	case SYS_dup:
 	case SYS_dup2:
 	case SYS_dup3:
+	case SYS_socket:
+	case SYS_socketpair:
+	case SYS_pipe2:
+	case SYS_eventfd2:
 	case SYS_fcntl:
 	case SYS_ioctl:
 	case SYS_setsockopt:

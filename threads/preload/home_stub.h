@@ -6,12 +6,14 @@
 #ifndef FLEXSC_THREADS_HOME_STUB_H
 #define FLEXSC_THREADS_HOME_STUB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct real {
 	void *function;		/* NULL: not looked up yet */
 	const char *name;
+	bool forks;		/* there may be a process more afterwards */
 };
 
 /* What flexsc__stay_home() returns, in two registers. */
@@ -27,9 +29,9 @@ void flexsc__stayed_home(uint64_t outermost);
 /* Come home. */
 void *flexsc__go_home(struct real *real);
 
-#define HOME_STUB(symbol, stub)						\
+#define HOME_STUB(symbol, stub, forks)					\
 	__attribute__((used)) static struct real real_##symbol = {	\
-		NULL, #symbol						\
+		NULL, #symbol, forks					\
 	};								\
 	__asm__(".text\n"						\
 		".globl " #symbol "\n"					\

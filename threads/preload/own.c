@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../carrier.h"
+#include "fds.h"
 #include "../home.h"
 #include "../hook.h"
 #include "../park.h"
@@ -105,6 +106,8 @@ void *flexsc__go_home(struct real *real)
 
 	void *function = find(real);
 
+	if (real->forks)
+		flexsc__fds_share();
 	if (u->alive && !u->busy) {
 		flexsc__enter(u);
 		flexsc__come_home(u);
@@ -142,7 +145,7 @@ static uintptr_t target_of(jmp_buf env)
 
 /* Handlers, and libc's functions, that are jumped out of are left. */
 #define JUMP(symbol)							\
-	static struct real real_##symbol = { NULL, #symbol };		\
+	static struct real real_##symbol = { NULL, #symbol, false };		\
 									\
 	EXPORT void jump_##symbol(jmp_buf env, int value)		\
 		__asm__(#symbol) __attribute__((noreturn));		\

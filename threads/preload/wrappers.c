@@ -40,8 +40,9 @@
 
 #define CALL(symbol, params, ...)	WRAP(symbol, params, false, __VA_ARGS__)
 #define POINT(symbol, params, ...)	WRAP(symbol, params, true, __VA_ARGS__)
-#define HOME(symbol)			HOME_STUB(symbol, flexsc__home_stub)
-#define HOME_JUMP(symbol)		HOME_STUB(symbol, flexsc__home_jump)
+#define HOME(symbol)			HOME_STUB(symbol, flexsc__home_stub, false)
+#define FORK(symbol)			HOME_STUB(symbol, flexsc__home_stub, true)
+#define FORK_JUMP(symbol)		HOME_STUB(symbol, flexsc__home_jump, true)
 #define OWN(symbol)
 
 #include "symbols.def"
