@@ -212,6 +212,59 @@ TEST(a_blocked_signal_waits)
 	CHECK_EQ(handled, 1);
 }
 
+static bool is_blocked(int signo)
+{
+	sigset_t now;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+	return sigismember(&now, signo);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+static void *hold_and_pause(void *arg)
+{
+	usleep(1000);
+	CHECK_EQ(sighold(SIGUSR1), 0);
+	CHECK(sigset(SIGUSR2, SIG_HOLD) == SIG_DFL);
+	for (int i = 0; i < 10; i++)
+		usleep(100);
+	CHECK(is_blocked(SIGUSR1) && is_blocked(SIGUSR2));
+	begun = true;
+	CHECK_EQ(sigpause(SIGUSR1), -1);
+	CHECK_EQ(errno, EINTR);
+	CHECK_EQ(handled, 1);
+	CHECK(is_blocked(SIGUSR1));
+	CHECK_EQ(sigrelse(SIGUSR1), 0);
+	CHECK(!is_blocked(SIGUSR1) && is_blocked(SIGUSR2));
+	return arg;
+}
+
+#pragma GCC diagnostic pop
+
+static void *take_signals(void *arg)
+{
+	for (int i = 0; i < 10; i++)
+		usleep(100);
+	CHECK(!is_blocked(SIGUSR1) && !is_blocked(SIGUSR2));
+	return arg;
+}
+
+TEST(system_v_s_functions_change_a_thread_s_own_mask)
+{
+	pthread_t thread;
+
+	install(SIGUSR1, 0);
+	thread = start(hold_and_pause, NULL);
+	while (!begun)
+		usleep(100);
+	join(start(take_signals, NULL));
+	pthread_kill(thread, SIGUSR1);
+	join(thread);
+	CHECK_EQ(handled, 1);
+}
+
 static void *inherit(void *arg)
 {
 	sigset_t now;
