@@ -16,7 +16,6 @@
 #include "signals.h"
 #include "wait.h"
 
-#define STACK_BYTES	(256UL << 10)
 /* User threads that run before completions are looked for again. */
 #define TURNS		32U
 /* How long one looks around before it sleeps; waking it costs as much. */
@@ -414,7 +413,6 @@ static int start_one(struct carrier *c, const struct flexsc_options *options)
 	int err;
 
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	err = flexsc__runtime_thread(&thread, &attr, carrier_main, &start);
 	pthread_attr_destroy(&attr);

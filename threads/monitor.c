@@ -8,8 +8,6 @@
 #include "real.h"
 #include "signals.h"
 
-#define STACK_BYTES	(256UL << 10)
-
 _Atomic uint32_t flexsc__monitor_asleep;
 
 void flexsc__monitor_wake(void)
@@ -70,7 +68,6 @@ int flexsc__monitor_start(void)
 	int err;
 
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	err = flexsc__runtime_thread(&thread, &attr, monitor_main, NULL);
 	pthread_attr_destroy(&attr);

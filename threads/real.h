@@ -14,5 +14,7 @@
  */
 int flexsc__runtime_thread(pthread_t *thread, const pthread_attr_t *attr,
 			   void *(*fn)(void *), void *arg);
+/* pthread_join() for such a thread. */
+int flexsc__runtime_join(pthread_t thread, void **value);
 
 #endif /* FLEXSC_THREADS_REAL_H */

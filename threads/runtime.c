@@ -19,6 +19,7 @@
 #include "real.h"
 #include "signals.h"
 #include "sites.h"
+#include "stacks.h"
 #include "ufutex.h"
 
 bool flexsc__fsgsbase;
@@ -198,6 +199,7 @@ static void forked(void)
 	flexsc__carriers_forked();
 	flexsc__ufutex_forked();
 	flexsc__park_forked();
+	flexsc__stacks_forked();
 	u->alive = false;
 	context_set_gs(NULL);
 }

@@ -23,6 +23,7 @@
 #include "../park.h"
 #include "../real.h"
 #include "../runtime.h"
+#include "../stacks.h"
 #include "../wait.h"
 #include "home_stub.h"
 #include "libc_call.h"
@@ -274,6 +275,29 @@ static void *runtime_main(void *arg)
 	return ret;
 }
 
+/* On a stack of the runtime's, unless everything is to be as libc has it. */
+static int create_on_own(pthread_t *thread, const pthread_attr_t *attr,
+			 struct birth *birth)
+{
+	pthread_attr_t own;
+	size_t bytes;
+	void *stack;
+	int err;
+
+	if (!attr)
+		return REAL(pthread_create)(thread, NULL, runtime_main, birth);
+	stack = flexsc__stack_get(&bytes);
+	if (!stack)
+		return EAGAIN;
+	/* It isn't destroyed: what it refers to is the caller's. */
+	own = *attr;
+	pthread_attr_setstack(&own, stack, bytes);
+	err = REAL(pthread_create)(thread, &own, runtime_main, birth);
+	if (err)
+		flexsc__stack_put(stack);
+	return err;
+}
+
 int flexsc__runtime_thread(pthread_t *thread, const pthread_attr_t *attr,
 			   void *(*start)(void *), void *arg)
 {
@@ -284,11 +308,21 @@ int flexsc__runtime_thread(pthread_t *thread, const pthread_attr_t *attr,
 		return EAGAIN;
 	*birth = (struct birth){ .start = start, .arg = arg };
 	count_thread(-1);
-	err = REAL(pthread_create)(thread, attr, runtime_main, birth);
+	err = create_on_own(thread, attr, birth);
 	if (err) {
 		count_thread(1);
 		free(birth);
 	}
+	return err;
+}
+
+int flexsc__runtime_join(pthread_t thread, void **value)
+{
+	void *stack = flexsc__stack_of(thread);
+	int err = pthread_join(thread, value);
+
+	if (!err)
+		flexsc__stack_put(stack);
 	return err;
 }
 
