@@ -106,10 +106,6 @@ struct uthread {
 	bool site;		/* in one from a patched place: vectors.h */
 	atomic_bool cancelled;	/* pthread_cancel() was called: own.c */
 	uint8_t handled;	/* enum handled */
-	struct {		/* why it doesn't leave home for now: home.h */
-		uintptr_t frame;	/* 0: it does */
-		uintptr_t low, high;	/* its stack, if that is a signal's */
-	} stay;
 	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
@@ -124,6 +120,11 @@ struct uthread {
 		atomic_bool queued;
 		struct uthread *next;
 	} want;
+
+	struct {		/* why it doesn't leave home for now: home.h */
+		uintptr_t frame;	/* 0: it does */
+		uintptr_t low, high;	/* its stack, if that is a signal's */
+	} stay;
 
 	struct {		/* under the bucket's lock: ufutex.c */
 		uint32_t *word;
