@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "counters.h"
 #include "home.h"
 #include "wait.h"
 
@@ -19,6 +20,7 @@ long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6])
 	flexsc__exit(u);
 	ret = flexsc__call_plainly(nr, a);
 	flexsc__enter(u);
+	u->way = WAY_EXPOSED;
 	return ret;
 }
 
@@ -28,18 +30,23 @@ long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
 	int type;
 	long ret;
 
-	if (!u->point)
-		return flexsc__call_exposed(u, nr, a);
+	if (!u->point) {
+		ret = flexsc__call_exposed(u, nr, a);
+		u->way = WAY_AT_HOME;
+		return ret;
+	}
 	flexsc__exit(u);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	ret = flexsc__call_plainly(nr, a);
 	pthread_setcanceltype(type, NULL);
 	flexsc__enter(u);
+	u->way = WAY_AT_HOME;
 	return ret;
 }
 
 long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6])
 {
+	u->cause = counters_cause(nr);
 	flexsc__come_home(u);
 	return flexsc__call_at_home(u, nr, a);
 }
@@ -72,6 +79,13 @@ bool flexsc__call_interrupted(struct uthread *u, long nr)
 	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
 }
 
+static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
+{
+	u->cause = CAUSE_ENTRY;
+	flexsc__come_home(u);
+	return flexsc__call_at_home(u, nr, a);
+}
+
 long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 {
 	long ret;
@@ -82,9 +96,11 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 		u->handled = HANDLED_NOT;
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);
 		if (ret == NO_ENTRY)
-			return flexsc__call_go_home(u, nr, a);
+			return no_entry(u, nr, a);
+		u->way = WAY_POSTED;
 		if (ret != -ECANCELED && ret != -EINTR)
 			return ret;
 	} while (!flexsc__call_interrupted(u, nr));
+	u->way = WAY_POSTED;
 	return -EINTR;
 }

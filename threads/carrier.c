@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "counters.h"
 #include "home.h"
 #include "loop.h"
 #include "monitor.h"
@@ -132,6 +133,7 @@ static void wake_idle(void)
 		struct carrier *c = &flexsc__carriers[i];
 
 		if (atomic_load(&c->idle)) {
+			COUNT_HERE(wakes, 1);
 			flexsc_loop_wake(c->loop, NULL);
 			return;
 		}
@@ -215,6 +217,7 @@ static void take_inbox(struct carrier *c)
 	}
 	for (u = oldest; u; u = next) {
 		next = u->next;
+		COUNT_CARRIER(c, given, 1);
 		if (flexsc__wait_over(u))
 			runqueue_put(&c->queue, u, u, 1);
 	}
@@ -266,6 +269,8 @@ static struct uthread *steal(struct carrier *c)
 		first = runqueue_halve(&from->queue, &n, &last);
 		if (!first)
 			continue;
+		COUNT_CARRIER(c, steals, 1);
+		COUNT_CARRIER(c, stolen, n);
 		if (n > 1)
 			runqueue_put(&c->queue, first->next, last, n - 1);
 		atomic_store(&searching, false);
@@ -301,6 +306,7 @@ static bool spin(struct carrier *c)
 	if (!flexsc__carriers_spin ||
 	    !atomic_compare_exchange_strong(&spinner, &nobody, c))
 		return false;
+	COUNT_CARRIER(c, spins, 1);
 	until = time_now(CLOCK_MONOTONIC) + SPIN_NS;
 	for (; !found && time_now(CLOCK_MONOTONIC) < until; cpu_relax())
 		found = flexsc__loop_stirs(c->loop) ||
@@ -316,23 +322,21 @@ static void sleep_until_work(struct carrier *c)
 {
 	flexsc_loop_submit(c->loop);
 	if (spin(c)) {
+		COUNT_CARRIER(c, found, 1);
 		turn(c);
 		return;
 	}
 	atomic_store(&c->idle, true);
 	atomic_fetch_add(&idle_count, 1);
 	atomic_store(&searching, false);
-	if (!work_elsewhere())
+	if (!work_elsewhere()) {
+		COUNT_CARRIER(c, sleeps, 1);
 		flexsc_loop_wait(c->loop, FLEXSC_FOREVER);
+	}
 	atomic_store(&c->idle, false);
 	atomic_fetch_sub(&idle_count, 1);
 	flexsc__monitor_notice();
 	turn(c);
-}
-
-static void count_run(struct carrier *c)
-{
-	__atomic_store_n(&c->runs, c->runs + 1, __ATOMIC_RELAXED);
 }
 
 static void carry(struct carrier *c)
@@ -349,11 +353,12 @@ static void carry(struct carrier *c)
 			u = steal(c);
 		if (!u)
 			sleep_until_work(c);
-		else if (atomic_load(&u->wanted))
+		else if (atomic_load(&u->wanted)) {
+			counters_coupling(CAUSE_SIGNAL);
 			flexsc__send_home(u);
-		else {
+		} else {
 			u->carrier = c;
-			count_run(c);
+			COUNT_CARRIER(c, switches, 1);
 			flexsc__resume(&c->k, u);
 		}
 	}
@@ -391,8 +396,10 @@ static void *carrier_main(void *arg)
 		.self = &c->k,
 		.fs = context_fs(),
 		.carrier = c,
+		.counters = counters_of_carrier(c->number),
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 	};
+	c->k.counters->tid = c->k.tid;
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
 	err = flexsc_loop_create(&c->loop, start->options);
@@ -445,6 +452,7 @@ int flexsc__carriers_start(unsigned int n,
 		}
 		flexsc__carriers_count = i + 1;
 	}
+	flexsc__counters_publish(flexsc_loop_engine(flexsc__carriers[0].loop));
 	flexsc__carriers_poll =
 		!strcmp(flexsc_loop_engine(flexsc__carriers[0].loop), "uring");
 	return 0;

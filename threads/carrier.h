@@ -32,9 +32,8 @@ struct carrier {
 	struct runqueue queue;
 	unsigned int number;
 	uint32_t turns;		/* since completions were looked for */
-	uint64_t runs;		/* of user threads */
-	uint64_t runs_seen;	/* the monitor's */
 	void *stack;		/* for signals: signals.h */
+	uint64_t switches_seen;	/* the monitor's */
 	/* Others', from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) wanted;	/* whose waits are to end */

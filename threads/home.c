@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "carrier.h"
+#include "counters.h"
 #include "futex.h"
 #include "park.h"
 
@@ -47,6 +48,8 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 		.sp = context_init((char *)stack + PARK_BYTES, home_main, u),
 	};
+	home->k.counters = counters_of_home(home->k.tid);
+	COUNT(&home->k, started, 1);
 	context_set_gs(&home->k);
 	set_mask(SIG_SETMASK, &home->mask, NULL);
 }
@@ -54,6 +57,7 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
 void flexsc__home_fini(struct uthread *u)
 {
 	flexsc__park_put(u->home.lent);
+	COUNT(&u->home.k, ended, 1);
 	flexsc__park_put(u->home.stack);
 	u->home.lent = NULL;
 	u->home.stack = NULL;
@@ -61,7 +65,7 @@ void flexsc__home_fini(struct uthread *u)
 
 static void leave(struct kthread *k, struct uthread *u)
 {
-	(void)k;
+	COUNT(k, departures, 1);
 	atomic_store_explicit(&u->home.word, HOME_AWAY, memory_order_relaxed);
 	flexsc__carrier_give(u);
 }
@@ -100,6 +104,7 @@ void flexsc__send_home(struct uthread *u)
 static void go_home(struct kthread *k, struct uthread *u)
 {
 	(void)k;
+	counters_coupling(u->cause);
 	flexsc__send_home(u);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "call.h"
+#include "counters.h"
 #include "fds.h"
 #include "home.h"
 #include "polling.h"
@@ -169,6 +170,7 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_rt_sigprocmask:
 		return flexsc__signal_mask(u, a);
 	case SYS_gettid:
+		u->way = WAY_ANSWERED;
 		return u->home.k.tid;
 	case SYS_tkill:
 	case SYS_tgkill:
@@ -193,6 +195,7 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_epoll_pwait2:
 		return flexsc__call_go_home(u, nr, a);
 	case SYS_exit_group:
+		flexsc__counters_show();
 		return flexsc__call_plainly(nr, a);
 	default:
 		return by_class(u, nr, a);
@@ -213,6 +216,9 @@ static long without(long nr, const uint64_t a[6])
 		return flexsc__ufutex(NULL, a);
 	case SYS_rt_sigaction:
 		return flexsc__signal_action(a);
+	case SYS_exit_group:
+		flexsc__counters_show();
+		/* fall through */
 	default:
 		return flexsc__call_plainly(nr, a);
 	}
@@ -227,9 +233,13 @@ static long hook(long nr, const uint64_t a[6], bool site)
 		return without(nr, a);
 	flexsc__enter(u);
 	u->site = site;
-	if (atomic_load_explicit(&u->wanted, memory_order_relaxed))
+	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
+		u->cause = CAUSE_SIGNAL;
 		flexsc__come_home(u);
+	}
+	u->way = WAY_PLAINLY;
 	ret = choose(u, nr, a);
+	counters_call(u);
 	u->site = false;
 	flexsc__exit(u);
 	return ret;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "carrier.h"
+#include "counters.h"
 #include "real.h"
 #include "signals.h"
 
@@ -26,14 +27,15 @@ static bool all_idle(void)
 
 static void look(struct carrier *c)
 {
-	uint64_t runs = __atomic_load_n(&c->runs, __ATOMIC_RELAXED);
+	uint64_t switches = __atomic_load_n(&c->k.counters->switches,
+					    __ATOMIC_RELAXED);
 
-	if (runs == c->runs_seen &&
+	if (switches == c->switches_seen &&
 	    __atomic_load_n(&c->k.current, __ATOMIC_RELAXED)) {
-		atomic_store(&c->preempt, runs);
+		atomic_store(&c->preempt, switches);
 		flexsc__signal_carrier(c);
 	}
-	c->runs_seen = runs;
+	c->switches_seen = switches;
 }
 
 static void sleep_until_noticed(void)

@@ -8,6 +8,7 @@
 #include "call.h"
 #include "carrier.h"
 #include "clock.h"
+#include "counters.h"
 #include "entry.h"
 #include "home.h"
 #include "wait.h"
@@ -100,6 +101,7 @@ static long answer_set(long nr, const struct patience *p, long ret)
 {
 	long n = flexsc__call_plainly(nr, p->now);
 
+	COUNT_HERE(own, 1);
 	return n || ret == -ETIME ? n : -EAGAIN;
 }
 
@@ -113,6 +115,7 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 	u->handled = HANDLED_NOT;
 	do {
 		ret = await_ready(u, p, until);
+		u->way = WAY_POLLED;
 		if (ret == -ECANCELED || ret == -EINTR) {
 			if (flexsc__call_interrupted(u, SYS_pause))
 				return -EINTR;
@@ -129,10 +132,15 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 /* Without waiting: what there is, or 0. */
 static long look(long nr, const uint64_t a[6], const struct patience *p)
 {
+	long ret;
+
 	/* Who polls one descriptor has mostly found that it isn't ready. */
 	if (p->ns && p->one && flexsc__carriers_poll && on_stack(a[0]))
 		return 0;
-	return flexsc__call_plainly(nr, p->now);
+	ret = flexsc__call_plainly(nr, p->now);
+	if (!ret && p->ns)
+		COUNT_HERE(own, 1);
+	return ret;
 }
 
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])

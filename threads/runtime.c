@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "carrier.h"
+#include "counters.h"
 #include "fds.h"
 #include "home.h"
 #include "monitor.h"
@@ -134,6 +135,7 @@ void flexsc__uthread_end(struct uthread *u)
 	if (!u->alive)
 		return;
 	flexsc__enter(u);
+	u->cause = CAUSE_ENDS;
 	flexsc__come_home(u);
 	u->ends = true;
 	list_remove(u);
@@ -197,6 +199,7 @@ static void forked(void)
 	all = NULL;
 	all_lock = (struct lock){ 0 };
 	flexsc__carriers_forked();
+	flexsc__counters_forked();
 	flexsc__ufutex_forked();
 	flexsc__park_forked();
 	flexsc__stacks_forked();
@@ -268,6 +271,10 @@ static bool start(void)
 	if (!stack || flexsc__fds_init() || !patch())
 		return false;
 	place_descriptors(carriers);
+	if (flexsc__counters_start(carriers)) {
+		say("can't start", strerror(ENOMEM));
+		return false;
+	}
 	if (flexsc__carriers_start(carriers, &options, why,
 				   sizeof(why)) < 0) {
 		say("can't start", why);

@@ -9,6 +9,7 @@
 
 #include "call.h"
 #include "carrier.h"
+#include "counters.h"
 #include "home.h"
 #include "park.h"
 #include "runtime.h"
@@ -163,6 +164,7 @@ static void go_home(struct kthread *k, struct uthread *u)
 		u->home.lent = stack;
 		flexsc__signal_stack(k->carrier);
 	}
+	counters_coupling(u->cause);
 	flexsc__send_home(u);
 }
 
@@ -171,6 +173,7 @@ static void move_home(struct kthread *k, struct uthread *u,
 		      ucontext_t *context)
 {
 	sigmask_t mask;
+	bool wanted;
 
 	flexsc__enter(u);
 	/* The carrier's handler ends here. */
@@ -194,9 +197,15 @@ static void called_home(struct kthread *k, ucontext_t *context)
 	struct carrier *c = k->carrier;
 
 	/* Where it is suspended or about to be, it is busy. */
-	if (u && !u->busy &&
-	    (atomic_load(&c->preempt) == c->runs || atomic_load(&u->wanted)))
-		move_home(k, u, context);
+	if (!u || u->busy)
+		return;
+	if (atomic_load(&u->wanted))
+		u->cause = CAUSE_SIGNAL;
+	else if (atomic_load(&c->preempt) == c->k.counters->switches)
+		u->cause = CAUSE_KEPT;
+	else
+		return;
+	move_home(k, u, context);
 }
 
 /*
@@ -213,6 +222,7 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 		run_handler(signo, info, context);
 		return;
 	}
+	u->cause = CAUSE_FAULT;
 	move_home(k, u, context);
 	if (signo == SIGTRAP || signo == SIGSYS)
 		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),

@@ -7,6 +7,7 @@
 
 #include "call.h"
 #include "clock.h"
+#include "counters.h"
 #include "home.h"
 #include "wait.h"
 
@@ -42,6 +43,7 @@ static long sleep(struct uthread *u, long nr, const uint64_t a[6],
 	else
 		left = sleep_until(u, CLOCK_MONOTONIC,
 				   time_now(CLOCK_MONOTONIC) + time_ns(time));
+	u->way = WAY_SLEPT;
 	if (!left)
 		return 0;
 	if (rest && !absolute)

@@ -8,6 +8,7 @@
 
 #include "carrier.h"
 #include "clock.h"
+#include "counters.h"
 #include "home.h"
 #include "wait.h"
 
@@ -218,6 +219,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 		/* As the kernel: only a wait without end is begun again. */
 	} while (ret == -EINTR &&
 		 (!u->handled || (!limit && u->handled == HANDLED_RESTART)));
+	u->way = WAY_FUTEX_WAIT;
 	return ret;
 }
 
@@ -244,6 +246,12 @@ static void kernel_wait_over(void *bucket)
 	atomic_fetch_sub(&((struct bucket *)bucket)->kernels, 1);
 }
 
+static void set_way(struct uthread *u, enum way way)
+{
+	if (u)
+		u->way = way;
+}
+
 static long kernel_wait(struct uthread *u, const uint64_t args[6])
 {
 	struct bucket *bucket = bucket_of((uint32_t *)(uintptr_t)args[0]);
@@ -255,6 +263,7 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 	pthread_cleanup_push(kernel_wait_over, bucket);
 	ret = exposed(u, args);
 	pthread_cleanup_pop(1);
+	set_way(u, WAY_KERNEL_WAIT);
 	return ret;
 }
 
@@ -293,7 +302,8 @@ static struct uthread *take(struct bucket *bucket, const uint32_t *word,
 	return first;
 }
 
-static long wake(const uint64_t args[6], uint32_t n, uint32_t bits)
+static long wake(struct uthread *u, const uint64_t args[6], uint32_t n,
+		 uint32_t bits)
 {
 	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
 	struct bucket *bucket = bucket_of(word);
@@ -311,7 +321,9 @@ static long wake(const uint64_t args[6], uint32_t n, uint32_t bits)
 		unlock(&bucket->lock);
 		release(woken);
 	}
+	set_way(u, WAY_FUTEX_WAKE);
 	if (taken < n && atomic_load(&bucket->kernels)) {
+		set_way(u, WAY_KERNEL_WAKE);
 		more = raw_syscall(SYS_futex, args[0],
 				   FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
 				   n - taken, 0, 0, bits);
@@ -377,7 +389,7 @@ static long requeue_kernel(struct bucket *from, const uint64_t args[6],
 			   n < INT32_MAX ? n : INT32_MAX, 0, 0, 0);
 }
 
-static long requeue(const uint64_t args[6], bool compare)
+static long requeue(struct uthread *u, const uint64_t args[6], bool compare)
 {
 	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
 	uint32_t *target = (uint32_t *)(uintptr_t)args[4];
@@ -393,6 +405,8 @@ static long requeue(const uint64_t args[6], bool compare)
 		unlock_both(from, to);
 		return -EAGAIN;
 	}
+	set_way(u, atomic_load(&from->kernels) ? WAY_KERNEL_WAKE :
+						 WAY_FUTEX_WAKE);
 	woken = take(from, word, (uint32_t)args[2], ANY, &taken);
 	moved = move(from, word, to, target, (uint32_t)args[3]);
 	unlock_both(from, to);
@@ -456,7 +470,7 @@ static bool holds(uint32_t value, uint32_t code)
 	}
 }
 
-static long wake_op(const uint64_t args[6])
+static long wake_op(struct uthread *u, const uint64_t args[6])
 {
 	uint64_t second[6] = { args[4] };
 	uint32_t code = (uint32_t)args[5];
@@ -467,9 +481,9 @@ static long wake_op(const uint64_t args[6])
 	    (code >> 24 & 15) > FUTEX_OP_CMP_GE)
 		return -ENOSYS;
 	old = operate((uint32_t *)(uintptr_t)args[4], code);
-	first = wake(args, (uint32_t)args[2], ANY);
+	first = wake(u, args, (uint32_t)args[2], ANY);
 	if (first >= 0 && holds(old, code))
-		more = wake(second, (uint32_t)args[3], ANY);
+		more = wake(u, second, (uint32_t)args[3], ANY);
 	return more < 0 ? more : first + more;
 }
 
@@ -494,10 +508,15 @@ static bool needs_home(uint64_t op)
 
 static long in_kernel(struct uthread *u, const uint64_t args[6])
 {
+	long ret;
+
 	if (!u || !needs_home(args[1]))
 		return kernel(args);
+	u->cause = SYS_futex;
 	flexsc__come_home(u);
-	return exposed(u, args);
+	ret = exposed(u, args);
+	u->way = WAY_AT_HOME;
+	return ret;
 }
 
 long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
@@ -520,13 +539,13 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 		bits = (uint32_t)args[5];
 		/* fall through */
 	case FUTEX_WAKE:
-		return wake(args, (uint32_t)args[2], bits);
+		return wake(u, args, (uint32_t)args[2], bits);
 	case FUTEX_REQUEUE:
-		return requeue(args, false);
+		return requeue(u, args, false);
 	case FUTEX_CMP_REQUEUE:
-		return requeue(args, true);
+		return requeue(u, args, true);
 	case FUTEX_WAKE_OP:
-		return wake_op(args);
+		return wake_op(u, args);
 	default:
 		return in_kernel(u, args);
 	}

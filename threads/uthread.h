@@ -43,6 +43,7 @@
 
 struct uthread;
 struct carrier;
+struct counters;
 
 /* Bytes of a stack that are touched when its thread runs again. */
 #define PREFETCH	768U
@@ -56,6 +57,7 @@ struct kthread {
 	uint64_t fs;		/* its own TLS */
 	struct uthread *current;	/* who runs here; NULL: itself */
 	struct carrier *carrier;	/* NULL: it is a home */
+	struct counters *counters;	/* counters.h */
 	int32_t tid;
 };
 
@@ -106,6 +108,8 @@ struct uthread {
 	bool site;		/* in one from a patched place: vectors.h */
 	atomic_bool cancelled;	/* pthread_cancel() was called: own.c */
 	uint8_t handled;	/* enum handled */
+	uint8_t way;		/* its call was made: enum way */
+	uint16_t cause;		/* for coming home: enum cause */
 	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */

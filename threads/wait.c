@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "carrier.h"
+#include "counters.h"
 #include "home.h"
 #include "loop.h"
 #include "ufutex.h"
@@ -122,10 +123,12 @@ static void go_last(struct kthread *k, struct uthread *u)
 
 void flexsc__wait_turn(struct uthread *u)
 {
-	if (at_home())
+	if (at_home()) {
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-	else
-		wait_here(u, go_last);
+		return;
+	}
+	wait_here(u, go_last);
+	u->way = WAY_ANSWERED;
 }
 
 /* Ending early. */

@@ -28,18 +28,20 @@ static const char help[] =
 "  -c, --carriers N    kernel threads that run user threads (one per core)\n"
 "      --entries N     calls a carrier has executing at once, by 64 (1048576)\n"
 "      --deep          reach the calls that libc makes for itself, too\n"
+"      --stats         show what was counted, on standard error, at its end\n"
 "  -h, --help          show this\n"
 "\n"
 "Needs a dynamically linked program and glibc. Programs it starts run the same\n"
 "way. Says on standard error what doesn't work, and then runs it without.\n";
 
-enum { OPT_ENGINE = 256, OPT_ENTRIES, OPT_DEEP };
+enum { OPT_ENGINE = 256, OPT_ENTRIES, OPT_DEEP, OPT_STATS };
 
 static const struct option options[] = {
 	{ "engine",	required_argument,	NULL, OPT_ENGINE },
 	{ "carriers",	required_argument,	NULL, 'c' },
 	{ "entries",	required_argument,	NULL, OPT_ENTRIES },
 	{ "deep",	no_argument,		NULL, OPT_DEEP },
+	{ "stats",	no_argument,		NULL, OPT_STATS },
 	{ "help",	no_argument,		NULL, 'h' },
 	{ }
 };
@@ -90,6 +92,15 @@ static bool set_engine(const char *name)
 	return false;
 }
 
+/* The program keeps this process's id, those that it starts have others. */
+static bool set_stats(void)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	return set("FLEXSC_STATS", pid);
+}
+
 static bool set_option(int option, const char *value)
 {
 	switch (option) {
@@ -100,6 +111,8 @@ static bool set_option(int option, const char *value)
 	case OPT_ENTRIES:
 		return set_number("FLEXSC_ENTRIES", "--entries", value,
 				  1 << 20);
+	case OPT_STATS:
+		return set_stats();
 	default:
 		return set("FLEXSC_DEEP", "1");
 	}

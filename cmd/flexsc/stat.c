@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc stat: the counters of a live process. Its loops publish them in
- * memfds, which are found among its descriptors and read, never written.
+ * flexsc stat: the counters of a live process: of the runtime, if it is under
+ * flexsc run, and of each loop.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <flexsc/stats.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
+#include "../../threads/report.h"
 #include "command.h"
+#include "process.h"
 
 static const char usage[] =
 	"usage: flexsc stat PID\n\n"
-	"Prints what each loop of a live process has done since it was made.\n";
+	"Prints what a live process has done so far: of a program under flexsc "
+	"run,\nits user threads and their calls; then each loop of its own "
+	"and of a carrier.\n";
 
 static const struct {
 	size_t offset;
@@ -73,68 +76,58 @@ static void print(const struct flexsc_stats_page *page)
 	       ratio(stats->mode_switches, stats->completed));
 }
 
-/* Does the descriptor, a link in /proc, lead to counters? Print them. */
-static int try(const char *link)
+static void print_run(const struct process *process)
 {
-	struct flexsc_stats_page page;
-	char target[64];
-	ssize_t n = readlink(link, target, sizeof(target) - 1);
-	int fd;
+	static char text[REPORT_BYTES];
+	struct timespec now;
 
-	if (n < 0)
-		return 0;
-	target[n] = '\0';
-	if (!strstr(target, "memfd:" FLEXSC_STATS_NAME))
-		return 0;
-	fd = open(link, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	memset(&page, 0, sizeof(page));
-	n = pread(fd, &page, sizeof(page), 0);
-	close(fd);
-	if (n <= 0 || page.magic != FLEXSC_STATS_MAGIC)
-		return 0;
-	print(&page);
-	return 1;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	flexsc__report(text, sizeof(text), process->run,
+		       process_loop_calls(process),
+		       (uint64_t)now.tv_sec * 1000000000 +
+			       (uint64_t)now.tv_nsec);
+	fputs(text, stdout);
 }
 
-static int stat_process(const char *pid)
+static int stat_process(const char *name, pid_t pid)
 {
-	char path[64], link[128];
-	struct dirent *entry;
-	int loops = 0;
-	DIR *dir;
+	struct process process;
+	int err = process_read(pid, &process);
 
-	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	dir = opendir(path);
-	if (!dir) {
-		fprintf(stderr, "flexsc: process %s: %s\n", pid,
-			errno == ENOENT ? "there is none" : strerror(errno));
+	if (err) {
+		fprintf(stderr, "flexsc: process %s: %s\n", name,
+			err == -ENOENT ? "there is none" : strerror(-err));
 		return 1;
 	}
-	while ((entry = readdir(dir))) {
-		if (snprintf(link, sizeof(link), "%s/%.32s", path,
-			     entry->d_name) < (int)sizeof(link))
-			loops += try(link);
-	}
-	closedir(dir);
-	if (!loops)
-		fprintf(stderr, "flexsc: process %s has no loop\n", pid);
-	return !loops;
+	if (process.run)
+		print_run(&process);
+	for (unsigned int i = 0; i < process.loops_count; i++)
+		print(&process.loops[i]);
+	err = !process.run && !process.loops_count;
+	if (err)
+		fprintf(stderr, "flexsc: process %s has no loop\n",
+			name);
+	process_free(&process);
+	return err;
 }
 
 int command_stat(int argc, char **argv)
 {
 	char *end;
+	long pid;
 
 	if (argc == 2 && (!strcmp(argv[1], "--help") ||
 			  !strcmp(argv[1], "-h"))) {
 		fputs(usage, stdout);
 		return 0;
 	}
-	if (argc != 2 || strtol(argv[1], &end, 10) <= 0 || *end) {
+	pid = argc == 2 ? strtol(argv[1], &end, 10) : 0;
+	if (pid <= 0 || *end) {
 		fputs(usage, stderr);
 		return 2;
 	}
-	return stat_process(argv[1]);
+	/* No process has such a number. */
+	if (pid > INT_MAX)
+		pid = INT_MAX;
+	return stat_process(argv[1], (pid_t)pid);
 }

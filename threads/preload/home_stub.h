@@ -10,9 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../run_page.h"
+
 struct real {
 	void *function;		/* NULL: not looked up yet */
 	const char *name;
+	uint16_t cause;		/* enum cause: why one comes home */
 	bool forks;		/* there may be a process more afterwards */
 };
 
@@ -31,7 +34,7 @@ void *flexsc__go_home(struct real *real);
 
 #define HOME_STUB(symbol, stub, forks)					\
 	__attribute__((used)) static struct real real_##symbol = {	\
-		NULL, #symbol, forks					\
+		NULL, #symbol, CAUSE_##symbol, forks			\
 	};								\
 	__asm__(".text\n"						\
 		".globl " #symbol "\n"					\

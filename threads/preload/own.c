@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../carrier.h"
+#include "../counters.h"
 #include "fds.h"
 #include "../home.h"
 #include "../hook.h"
@@ -111,6 +112,7 @@ void *flexsc__go_home(struct real *real)
 		flexsc__fds_share();
 	if (u->alive && !u->busy) {
 		flexsc__enter(u);
+		u->cause = real->cause;
 		flexsc__come_home(u);
 		flexsc__exit(u);
 	}
@@ -332,12 +334,30 @@ EXPORT void pthread_exit(void *value)
 
 	if (u->alive) {
 		flexsc__enter(u);
+		u->cause = CAUSE_ENDS;
 		flexsc__come_home(u);
 		u->ends = true;
 		flexsc__exit(u);
 	}
 	REAL(pthread_exit)(value);
 	__builtin_unreachable();
+}
+
+static _Noreturn void end_process(int status)
+{
+	flexsc__counters_show();
+	for (;;)
+		raw_syscall(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
+}
+
+EXPORT void _exit(int status)
+{
+	end_process(status);
+}
+
+EXPORT void _Exit(int status)
+{
+	end_process(status);
 }
 
 EXPORT int pthread_cancel(pthread_t thread)
@@ -375,6 +395,7 @@ static void come_home_for(pthread_t thread)
 	if (!u->alive || u->busy || !pthread_equal(thread, pthread_self()))
 		return;
 	flexsc__enter(u);
+	u->cause = SYS_tgkill;
 	flexsc__come_home(u);
 	flexsc__exit(u);
 }

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PAGE_MAX	(16 << 20)	/* what nobody publishes more than */
+
+static void read_loop(int fd, struct process *process)
+{
+	size_t size = (process->loops_count + 1) * sizeof(*process->loops);
+	struct flexsc_stats_page page, *loops;
+
+	memset(&page, 0, sizeof(page));
+	if (pread(fd, &page, sizeof(page), 0) <= 0 ||
+	    page.magic != FLEXSC_STATS_MAGIC)
+		return;
+	loops = realloc(process->loops, size);
+	if (!loops)
+		return;
+	loops[process->loops_count++] = page;
+	process->loops = loops;
+}
+
+/* Is it as long as it says, and of this build's layout? */
+static bool is_whole(const struct run_page *page, size_t size)
+{
+	return size >= sizeof(*page) && page->magic == RUN_PAGE_MAGIC &&
+	       page->block == sizeof(page->blocks[0]) &&
+	       page->carriers <= PAGE_MAX / sizeof(page->blocks[0]) &&
+	       size >= sizeof(*page) + (page->carriers + RUN_PAGE_HOMES) *
+					       sizeof(page->blocks[0]);
+}
+
+static void read_run(int fd, struct process *process)
+{
+	struct run_page *page;
+	struct stat stat;
+	ssize_t n;
+
+	if (process->run || fstat(fd, &stat) || stat.st_size <= 0 ||
+	    stat.st_size > PAGE_MAX)
+		return;
+	page = aligned_alloc(64, ((size_t)stat.st_size + 63) / 64 * 64);
+	if (!page)
+		return;
+	n = pread(fd, page, (size_t)stat.st_size, 0);
+	if (n > 0 && is_whole(page, (size_t)n))
+		process->run = page;
+	else
+		free(page);
+}
+
+/* What a descriptor, a link in /proc, leads to. */
+static void try(int dir, const char *link, struct process *process)
+{
+	char target[64];
+	ssize_t n = readlinkat(dir, link, target, sizeof(target) - 1);
+	bool loop, run;
+	int fd;
+
+	if (n < 0)
+		return;
+	target[n] = '\0';
+	loop = strstr(target, "memfd:" FLEXSC_STATS_NAME);
+	run = strstr(target, "memfd:" RUN_PAGE_NAME);
+	if (!loop && !run)
+		return;
+	fd = openat(dir, link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	if (loop)
+		read_loop(fd, process);
+	else
+		read_run(fd, process);
+	close(fd);
+}
+
+int process_read(pid_t pid, struct process *process)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	memset(process, 0, sizeof(*process));
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir)))
+		try(dirfd(dir), entry->d_name, process);
+	closedir(dir);
+	return 0;
+}
+
+void process_free(struct process *process)
+{
+	free(process->loops);
+	free(process->run);
+}
+
+uint64_t process_loop_calls(const struct process *process)
+{
+	const struct run_page *run = process->run;
+	uint64_t calls = 0;
+
+	for (unsigned int i = 0; i < process->loops_count; i++) {
+		const struct flexsc_stats_page *loop = &process->loops[i];
+
+		for (unsigned int j = 0; j < run->carriers; j++)
+			if (run->blocks[j].tid == loop->tid)
+				calls += loop->stats.mode_switches;
+	}
+	return calls;
+}

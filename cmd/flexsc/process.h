@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The counters of a live process, read from what it publishes: loops and the
+ * runtime of flexsc run have memfds, which are found among its descriptors.
+ * It isn't disturbed.
+ */
+#ifndef FLEXSC_PROCESS_H
+#define FLEXSC_PROCESS_H
+
+#include <flexsc/stats.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../../threads/run_page.h"
+
+struct process {
+	struct flexsc_stats_page *loops;
+	unsigned int loops_count;
+	struct run_page *run;	/* NULL: it isn't under flexsc run */
+};
+
+/*
+ * 0, also if it has neither; -ENOENT: there is no such process; or why its
+ * descriptors can't be seen.
+ */
+int process_read(pid_t pid, struct process *process);
+void process_free(struct process *process);
+
+/* System calls that the loops of its carriers made. */
+uint64_t process_loop_calls(const struct process *process);
+
+#endif /* FLEXSC_PROCESS_H */

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: MIT
+"""What flexsc run counts: --stats and flexsc stat."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from conftest import eventually
+from programs import CARRIED, Program, launcher, started
+from test_command import flexsc
+from test_run import THREADED, Done, python
+
+WAYS = (
+    "plainly",
+    "exposed",
+    "posted",
+    "futex_waits",
+    "futex_wakes",
+    "polled",
+    "slept",
+    "answered",
+    "kernel_waits",
+    "kernel_wakes",
+    "at_home",
+)
+HEAD = "flexsc run: "
+
+# A thread waits for each of so many bytes, and main for its answers.
+READS = 300
+TALK = f"""
+r, w = os.pipe()
+back_r, back_w = os.pipe()
+def answer():
+    for _ in range({READS}):
+        os.write(back_w, os.read(r, 1))
+thread = threading.Thread(target=answer)
+thread.start()
+for _ in range({READS}):
+    os.write(w, b"x")
+    assert os.read(back_r, 1) == b"x"
+thread.join()
+"""
+
+
+class Report:
+    """A block of counters, read."""
+
+    def __init__(self, text: str) -> None:
+        assert text.startswith(HEAD)
+        self.head = text.splitlines()[0]
+        found = re.findall(r"^  (\w+) +(-?\d+)  \w", text, re.MULTILINE)
+        self.counters = {name: int(value) for name, value in found}
+        found = re.findall(r"^    +(\d+)  for (.+)$", text, re.MULTILINE)
+        self.causes = {name: int(value) for value, name in found}
+        rows = re.findall(r"^ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+$", text, re.MULTILINE)
+        self.carriers = [[int(word) for word in row.split()] for row in rows]
+
+    def __getitem__(self, name: str) -> int:
+        return self.counters[name]
+
+    def check(self) -> None:
+        """What has to be so of any."""
+        assert self["calls"] == sum(self[name] for name in WAYS)
+        assert self["couplings"] == sum(self.causes.values())
+        assert self["switches"] == sum(row[2] for row in self.carriers)
+        assert self["posted"] >= sum(row[3] for row in self.carriers)
+        assert self["steals"] == sum(row[4] for row in self.carriers)
+        assert self["stolen"] >= self["steals"]
+        assert self["alive"] <= self["threads"]
+        assert self["found"] <= self["spins"]
+
+
+def counted(way: str, argv: list[str], **options: object) -> Done:
+    run = [*launcher(way), "--stats", *argv]
+    return subprocess.run(run, capture_output=True, text=True, timeout=15, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def reports(text: str) -> list[Report]:
+    return [Report(HEAD + part) for part in text.split(HEAD)[1:]]
+
+
+def test_the_block_does_not_touch_the_output() -> None:
+    done = counted("uring-1", python(TALK + "print('said')"))
+    assert (done.returncode, done.stdout) == (0, "said\n")
+    (report,) = reports(done.stderr)
+    assert "engine uring" in report.head and "carriers: 1," in report.head
+
+
+@pytest.mark.parametrize("way", CARRIED)
+def test_calls_are_counted_by_their_way(way: str) -> None:
+    engine, _, carriers = way.partition("-")
+    done = counted(way, python(TALK + "time.sleep(0.01)\nos._exit(4)"))
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.count(HEAD) == 1
+    report = Report(done.stderr)
+    report.check()
+    assert f"engine {engine}" in report.head
+    assert f"carriers: {carriers}," in report.head
+    assert len(report.carriers) == int(carriers)
+    # Main, THREADED's, and the one that answers.
+    assert report["threads"] == 3
+    assert report["alive"] == 1
+    # Each of them waited, and there are few others.
+    assert 2 * READS <= report["posted"] <= 4 * READS + 200
+    assert report["switches"] >= report["posted"]
+    assert 2 <= report["slept"] <= 10
+    assert report["departures"] >= 3
+    assert report.causes["(thread end)"] <= 2
+
+
+@pytest.mark.parametrize("way", CARRIED)
+def test_couplings_have_their_causes(way: str) -> None:
+    """A call that needs its thread's identity, made on a carrier each time."""
+    script = """
+def work():
+    for _ in range(20):
+        time.sleep(0.001)
+        os.sched_getaffinity(0)
+        time.sleep(0.001)
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+    report = Report(counted(way, python(script)).stderr)
+    report.check()
+    assert report.causes["sched_getaffinity"] == 20
+    assert report.causes["setpriority"] == 20
+    assert report["slept"] >= 40
+    assert report["departures"] >= 40
+
+
+@pytest.mark.parametrize("way", CARRIED)
+def test_locks_stay_in_user_space(way: str) -> None:
+    script = """
+locks = [threading.Semaphore(0) for _ in range(2)]
+def work(mine, other):
+    for _ in range(100):
+        other.release()
+        mine.acquire()
+thread = threading.Thread(target=work, args=locks)
+thread.start()
+work(*reversed(locks))
+thread.join()
+"""
+    report = Report(counted(way, python(script)).stderr)
+    report.check()
+    assert report["futex_waits"] >= 100
+    assert report["futex_wakes"] >= 100
+    assert report["posted"] < 300
+
+
+# When and where it is shown
+
+
+def test_without_the_option_nothing_is_added() -> None:
+    done = subprocess.run(
+        [*launcher("uring-1"), *python(TALK)],
+        capture_output=True,
+        text=True,
+        timeout=15,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "sys.exit(0)",
+        "os._exit(0)",
+        "threading.Thread(target=os._exit, args=(0,)).start(); time.sleep(9)",
+        "os.close(2)",
+        "os.closerange(3, 65536)",
+        "os.closerange(0, 65536)",
+        "f = os.open('/dev/null', os.O_WRONLY); [os.dup2(f, n) for n in (0, 1, 2)]",
+        "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (50, 50))",
+    ],
+)
+def test_it_is_shown_once_however_it_ends(end: str) -> None:
+    done = counted("uring-1", python(end))
+    assert (done.returncode, done.stdout) == (0, "")
+    (report,) = reports(done.stderr)
+    report.check()
+
+
+def test_before_the_first_thread_the_program_may_close_everything() -> None:
+    """Then there is nowhere to show it; nothing else may get it."""
+    script = f"""
+import os
+os.closerange(0, 65536)
+for i in range(600):
+    os.open("out", os.O_WRONLY | os.O_CREAT, 0o600)
+{THREADED}
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [python("")[0], "-S", "-c", script]
+        done = counted("uring-1", argv, cwd=folder)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (Path(folder) / "out").read_text() == ""
+
+
+def test_a_program_without_threads_has_one_line() -> None:
+    done = counted("uring-1", ["sh", "-c", "true; true"])
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.count("\n") == 1 and "made no threads" in done.stderr
+
+
+def test_children_show_theirs_if_they_made_threads() -> None:
+    script = """
+def child(threads):
+    pid = os.fork()
+    if pid:
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        return
+    for _ in range(threads):
+        thread = threading.Thread(target=time.sleep, args=(0.01,))
+        thread.start()
+        thread.join()
+    os._exit(0)
+child(0)
+child(5)
+os.system("true")
+import subprocess
+subprocess.run(["sh", "-c", "true; true"], check=True)
+"""
+    done = counted("uring-1", python(script))
+    assert (done.returncode, done.stdout) == (0, "")
+    first, second = reports(done.stderr)
+    first.check()
+    second.check()
+    assert first["threads"] == 6
+    assert second["threads"] == 2
+    assert first.head.split(":")[1] != second.head.split(":")[1]
+
+
+def test_after_exec_the_new_program_shows_its_own() -> None:
+    inner = ["-S", "-c", THREADED]
+    script = TALK + f"os.execv(sys.executable, [sys.executable, *{inner!r}])"
+    (report,) = reports(counted("uring-1", python(script)).stderr)
+    assert report["threads"] == 2
+    assert report["posted"] < READS
+
+
+# Live processes
+
+WAITS = """
+r, w = os.pipe()
+threads = [threading.Thread(target=os.read, args=(r, 1)) for _ in range(5)]
+for thread in threads:
+    thread.start()
+print("ready", flush=True)
+def talk():
+    r, w = os.pipe()
+    while True:
+        os.write(w, b"x")
+        os.read(r, 1)
+threading.Thread(target=talk).start()
+"""
+
+
+@pytest.mark.parametrize("way", CARRIED)
+def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
+    with started(Program(way, python(WAITS), tmp_path / "log")) as program:
+        program.wait_until(lambda: "ready" in program.said())
+
+        def seen() -> Report:
+            done = flexsc("stat", str(program.process.pid))
+            assert (done.returncode, done.stderr) == (0, "")
+            carriers = int(way.partition("-")[2])
+            assert done.stdout.count("\nloop of thread ") == carriers
+            return Report(done.stdout.partition("\nloop of")[0] + "\n")
+
+        # Those that read don't come back; the one that talks is in it for ever.
+        assert eventually(lambda: seen()["alive"] == 7 and seen()["posted"] > 100)
+        report = seen()
+        assert report["threads"] == 8
+        assert f"process {program.process.pid}:" in report.head
+        assert eventually(lambda: seen()["posted"] > report["posted"] + 100)
+
+
+@pytest.mark.parametrize("name", ["run", "stat"])
+def test_the_help_fits_a_screen(name: str) -> None:
+    lines = flexsc(name, "--help").stdout.splitlines()
+    assert len(lines) <= 24
+    assert max(len(line) for line in lines) <= 80
