@@ -11,5 +11,6 @@ int command_check(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_stat(int argc, char **argv);
+int command_top(int argc, char **argv);
 
 #endif /* FLEXSC_COMMAND_H */

@@ -14,6 +14,7 @@ static const struct {
 	{ "serve", command_serve, "serve a folder over HTTP" },
 	{ "check", command_check, "say which engines work here, and why not" },
 	{ "stat", command_stat, "show the counters of a live process" },
+	{ "top", command_top, "show all of them, again and again" },
 	{ "bench", command_bench, "measure calls, timers and the server" },
 };
 

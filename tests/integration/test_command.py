@@ -13,7 +13,7 @@ import pytest
 
 from conftest import PATIENCE, Server, command, eventually
 
-COMMANDS = ("run", "serve", "check", "stat", "bench")
+COMMANDS = ("run", "serve", "check", "stat", "top", "bench")
 
 
 def flexsc(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

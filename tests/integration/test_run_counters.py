@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""What flexsc run counts: --stats and flexsc stat."""
+"""What flexsc run counts: --stats, flexsc stat and flexsc top."""
 
 from __future__ import annotations
 
+import os
+import pty
 import re
 import subprocess
 import tempfile
+import termios
 from pathlib import Path
 
 import pytest
 
-from conftest import eventually
+from conftest import command, eventually
 from programs import CARRIED, Program, launcher, started
-from test_command import flexsc
+from test_command import flexsc, one_line
 from test_run import THREADED, Done, python
 
 WAYS = (
@@ -285,7 +288,65 @@ def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
         assert eventually(lambda: seen()["posted"] > report["posted"] + 100)
 
 
-@pytest.mark.parametrize("name", ["run", "stat"])
+def test_top_shows_live_processes(tmp_path: Path) -> None:
+    busy = Program("uring-1", python(WAITS), tmp_path / "busy")
+    idle = Program(
+        "uring-1", python("print('ready', flush=True)\ninput()"), tmp_path / "idle"
+    )
+    with started(busy), started(idle):
+        busy.wait_until(lambda: "ready" in busy.said())
+        done = flexsc("top", "-b", "-n", "2")
+        assert (done.returncode, done.stderr) == (0, "")
+        first, second = done.stdout.split("\n\n")
+        for table in (first, second):
+            lines = table.splitlines()
+            assert lines[0].startswith("flexsc top ")
+            assert lines[1].split()[:4] == ["PID", "ALIVE", "CALLS", "AVOIDED"]
+            rows = [line.split() for line in lines[2:]]
+            calls = [float(row[2]) for row in rows]
+            assert calls == sorted(calls, reverse=True)
+            mine = {row[0]: row for row in rows}
+            row = mine[str(busy.process.pid)]
+            assert row[1] == "7" and float(row[2]) > 0 and float(row[4]) > 0
+
+
+def test_top_shows_servers_and_no_dead_process(tmp_path: Path) -> None:
+    script = "time.sleep(20)"
+    with started(Program("threads-1", python(script), tmp_path / "log")) as program:
+        pid = program.process.pid
+        assert eventually(lambda: flexsc("stat", str(pid)).returncode == 0)
+    done = flexsc("top", "--batch", "--number=1")
+    assert done.returncode == 0
+    assert not re.search(rf"^ +{pid} ", done.stdout, re.MULTILINE)
+
+
+def test_top_ends_at_a_key_and_leaves_the_terminal_as_it_was() -> None:
+    master, slave = pty.openpty()
+    try:
+        before = termios.tcgetattr(slave)
+        with subprocess.Popen(
+            [command(), "top"], stdin=slave, stdout=slave, stderr=slave
+        ) as top:
+            assert b"flexsc top" in os.read(master, 4096)
+            os.write(master, b"q")
+            assert top.wait(10) == 0
+        assert termios.tcgetattr(slave) == before
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["x"], ["-n", "0"], ["-n", "-1"], ["-d", "0"], ["-d", "3601"], ["-d", "x"], []],
+)
+def test_top_refuses_what_makes_no_sense(words: list[str]) -> None:
+    done = flexsc("top", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert one_line(done.stderr)
+
+
+@pytest.mark.parametrize("name", ["run", "stat", "top"])
 def test_the_help_fits_a_screen(name: str) -> None:
     lines = flexsc(name, "--help").stdout.splitlines()
     assert len(lines) <= 24
