@@ -10,7 +10,7 @@
  *	 8	r15, r14, r13, r12, rbx, rbp
  *	56	where to go on
  *
- * context.h builds the first one of a fresh stack.
+ * context.h builds the first one of a fresh stack; flexsc_gdb.py reads them.
  */
 #include <sys/syscall.h>
 
