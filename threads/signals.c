@@ -173,7 +173,6 @@ static void move_home(struct kthread *k, struct uthread *u,
 		      ucontext_t *context)
 {
 	sigmask_t mask;
-	bool wanted;
 
 	flexsc__enter(u);
 	/* The carrier's handler ends here. */

@@ -107,9 +107,6 @@ struct uthread {
 	bool point;		/* in a call that is a cancellation point */
 	bool site;		/* in one from a patched place: vectors.h */
 	atomic_bool cancelled;	/* pthread_cancel() was called: own.c */
-	uint8_t handled;	/* enum handled */
-	uint8_t way;		/* its call was made: enum way */
-	uint16_t cause;		/* for coming home: enum cause */
 	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
@@ -120,6 +117,9 @@ struct uthread {
 	const uint64_t *args;	/* of the call, on its stack */
 	uint64_t ns;		/* of the timer */
 	unsigned int nr;
+	uint16_t cause;		/* for coming home: enum cause */
+	uint8_t way;		/* its call was made: enum way */
+	uint8_t handled;	/* enum handled */
 	struct {		/* carrier.c: whom to look at */
 		atomic_bool queued;
 		struct uthread *next;

@@ -148,7 +148,7 @@ static uintptr_t target_of(jmp_buf env)
 
 /* Handlers, and libc's functions, that are jumped out of are left. */
 #define JUMP(symbol)							\
-	static struct real real_##symbol = { NULL, #symbol, false };		\
+	static struct real real_##symbol = { NULL, #symbol, 0, false };	\
 									\
 	EXPORT void jump_##symbol(jmp_buf env, int value)		\
 		__asm__(#symbol) __attribute__((noreturn));		\
