@@ -57,16 +57,23 @@ def as_user() -> list[str]:
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
-@pytest.fixture(scope="module")
-def fresh() -> Iterator[Path]:
-    """An empty data folder, to be copied; its name is short, for sockets."""
+def new_folder() -> Path:
+    """An empty data folder; its name is short, for sockets."""
     install = installed("mariadb-install-db", "mariadb-server")
     base = Path(tempfile.mkdtemp(prefix="flexsc-db-"))
     argv = [install, "--no-defaults", f"--datadir={base}/data", *as_user()]
     argv += ["--auth-root-authentication-method=normal", "--skip-test-db"]
-    argv += ["--innodb-log-file-size=8M"]
+    # Servers that share a folder for these take away each other's.
+    argv += ["--innodb-log-file-size=8M", f"--tmpdir={base}"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
+    return base
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Iterator[Path]:
+    """One to be copied."""
+    base = new_folder()
     yield base
     shutil.rmtree(base, ignore_errors=True)
 
@@ -78,6 +85,7 @@ class Database(Program):
         program = installed("mariadbd", "mariadb-server")
         argv = [program, "--no-defaults", f"--datadir={base}/data", *as_user()]
         argv += [f"--socket={base}/socket", f"--port={self.port}", *SETTINGS]
+        argv += [f"--tmpdir={base}"]
         super().__init__(way, argv, base / "log")
         self.listen(self.port, 20)
 
