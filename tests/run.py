@@ -173,6 +173,8 @@ def lint(step: Step) -> None:
     step.check(tool("mypy"), "--strict", "lib/gensyscalls.py", "tests/run.py")
     step.check(tool("mypy"), "--strict", "bench/flexbench")
     step.check(tool("mypy"), "--strict", "threads/flexsc_gdb.py")
+    shared = {"MYPYPATH": "tests/integration"}
+    step.check(tool("mypy"), "--strict", "tests/soak", env=shared)
 
 
 def release(step: Step) -> None:

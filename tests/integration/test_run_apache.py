@@ -61,7 +61,7 @@ MaxSpareThreads 64
 MaxRequestWorkers 64
 ProxyPass /back/ http://127.0.0.1:{backend}/
 {sendfile}
-"""
+{more}"""
 
 
 class Backend(http.server.BaseHTTPRequestHandler):
@@ -103,7 +103,13 @@ def backend() -> Iterator[int]:
 
 class Apache(Program):
     def __init__(
-        self, way: str, mpm: str, root: Path, backend: int, sendfile: bool = True
+        self,
+        way: str,
+        mpm: str,
+        root: Path,
+        backend: int,
+        sendfile: bool = True,
+        more: str = "",
     ) -> None:
         program = installed("apache2", "apache2")
         if not (MODULES / f"mod_mpm_{mpm}.so").is_file():
@@ -124,6 +130,7 @@ class Apache(Program):
             group="nogroup" if os.geteuid() == 0 else f"#{os.getgid()}",
             backend=backend,
             sendfile=f"EnableSendfile {'On' if sendfile else 'Off'}",
+            more=more,
         )
         (root / "conf").write_text(text)
         argv = [program, "-DFOREGROUND", "-f", str(root / "conf")]
