@@ -18,6 +18,7 @@ import sys
 import time
 import xml.etree.ElementTree as xml
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -198,24 +199,46 @@ def release(step: Step) -> None:
     )
 
 
-def python(step: Step) -> None:
-    """The generator, the harness, and the server as a client sees it."""
-    if not python_tools(step) or not step.setup("-Dtests=false"):
-        step.tally.failed += 1
-        return
-    report = step.build / "pytest.xml"
+def pytest(step: Step, name: str, paths: list[Path]) -> tuple[bool, str, Path]:
+    """Some of its tests: whether they pass, what it says, and its report."""
+    report = step.build / f"pytest-{name}.xml"
     report.unlink(missing_ok=True)
-    step.run(
+    part = Step(step.name, OUT / f"{step.name}-{name}.log", Tally())
+    part.log.write_text("")
+    ok = part.run(
         tool("pytest"),
         "-q",
         "-p",
         "no:cacheprovider",
         f"--junitxml={report}",
-        "tests/unit",
-        "tests/integration",
+        *paths,
         env={"FLEXSC": str(step.build / "cmd" / "flexsc" / "flexsc")},
     )
-    step.count(report)
+    return ok, part.log.read_text(errors="replace"), report
+
+
+def python(step: Step) -> None:
+    """The generator, the harness, and the commands as their users see them.
+
+    Real programs wait more than they compute, so their tests run beside others.
+    """
+    if not python_tools(step) or not step.setup("-Dtests=false"):
+        step.tally.failed += 1
+        return
+    files = sorted((ROOT / "tests" / "integration").glob("test_*.py"))
+    programs = [path for path in files if path.stem.startswith("test_run_")]
+    others = [path for path in files if path not in programs]
+    parts = {"others": [ROOT / "tests" / "unit", *others]}
+    parts |= {path.stem: [path] for path in programs}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = [pool.submit(pytest, step, name, paths) for name, paths in parts.items()]
+        found = [future.result() for future in done]
+    # What failed is last, where it is seen.
+    with step.log.open("a") as log:
+        for _, said, _ in sorted(found, key=lambda part: not part[0]):
+            log.write(said)
+    for _, _, report in found:
+        step.count(report)
 
 
 def address(step: Step) -> None:

@@ -94,6 +94,9 @@ def tasks(pid: int) -> Iterator[str]:
         with contextlib.suppress(OSError):
             names = ("comm", "wchan", "syscall")
             words = [(task / name).read_text().strip() for name in names]
+            # Its state, and its time in user mode and in the kernel.
+            stat = (task / "stat").read_text().rpartition(") ")[2].split()
+            words.append(" ".join((stat[0], stat[11], stat[12])))
             yield f"{task.name} {' | '.join(words)}"
 
 
