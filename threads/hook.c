@@ -139,6 +139,34 @@ static bool closes_own(long nr, const uint64_t a[6])
 		fds_is_own((uint32_t)a[1]));
 }
 
+/* Does EPIPE come with a SIGPIPE? */
+static bool raises_pipe(long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwritev2:
+	case SYS_sendfile:
+	case SYS_splice:
+	case SYS_tee:
+	case SYS_vmsplice:
+		return true;
+	case SYS_sendto:
+	case SYS_sendmmsg:
+		return !(a[3] & MSG_NOSIGNAL);
+	case SYS_sendmsg:
+		return !(a[2] & MSG_NOSIGNAL);
+	default:
+		return false;
+	}
+}
+
+/* Then it has come already. */
+static bool made_at_home(const struct uthread *u)
+{
+	return u->way != WAY_POSTED && at_home();
+}
+
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 {
 	struct flexsc_entry entry = {
@@ -154,6 +182,8 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		ret = close_others(a);
 	else
 		ret = choose_way(u, nr, a, &entry);
+	if (ret == -EPIPE && raises_pipe(nr, a) && !made_at_home(u))
+		flexsc__signal_pipe(u);
 	/* Others may have asked before the call was made. */
 	flexsc__fds_note(&entry);
 	flexsc__fds_made(&entry, ret);

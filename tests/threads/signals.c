@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Signals: who gets them, where handlers run, what they interrupt. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -481,4 +482,64 @@ TEST(handlers_are_asked_for_and_given_back)
 	CHECK_EQ(handled, 1);
 	CHECK_EQ(sigaction(SIGUSR1, NULL, &was), 0);
 	CHECK(was.sa_handler == SIG_DFL);
+}
+
+/* Whether the call fails on the spot or where it is posted to. */
+static void *write_to_nobody(void *arg)
+{
+	const int flags = *(int *)arg;
+	int pipe_fds[2], pair[2];
+
+	mine = 5;
+	CHECK_EQ(pipe2(pipe_fds, flags), 0);
+	close(pipe_fds[0]);
+	CHECK_EQ(write(pipe_fds[1], "x", 1), -1);
+	CHECK_EQ(errno, EPIPE);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(where, 5);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | (flags ? SOCK_NONBLOCK : 0),
+			    0, pair), 0);
+	close(pair[0]);
+	CHECK_EQ(send(pair[1], "x", 1, 0), -1);
+	CHECK_EQ(errno, EPIPE);
+	CHECK_EQ(handled, 2);
+	CHECK_EQ(send(pair[1], "x", 1, MSG_NOSIGNAL), -1);
+	CHECK_EQ(errno, EPIPE);
+	CHECK_EQ(handled, 2);
+	return NULL;
+}
+
+TEST(writing_to_nobody_raises_sigpipe)
+{
+	int waits = 0, never_waits = O_NONBLOCK;
+
+	install(SIGPIPE, 0);
+	join(start(write_to_nobody, &waits));
+	handled = 0;
+	join(start(write_to_nobody, &never_waits));
+}
+
+static void *write_unprepared(void *arg)
+{
+	CHECK_EQ(pipe(fds), 0);
+	close(fds[0]);
+	CHECK_EQ(write(fds[1], "x", 1), -1);
+	return arg;
+}
+
+TEST(writing_to_nobody_ends_the_process)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		signal(SIGPIPE, SIG_DFL);
+		join(start(write_unprepared, NULL));
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status));
+	CHECK_EQ(WTERMSIG(status), SIGPIPE);
+	signal(SIGPIPE, SIG_IGN);
+	join(start(write_unprepared, NULL));
 }
