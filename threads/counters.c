@@ -73,7 +73,8 @@ int flexsc__counters_start(unsigned int n)
 	flexsc__run_page = page;
 	page_bytes = size;
 	/* From here on it is kept where the program doesn't reach it. */
-	copy = flexsc__fds_own(copy);
+	if (!fds_is_own((uint32_t)copy))
+		copy = flexsc__fds_own(copy);
 	return 0;
 }
 
