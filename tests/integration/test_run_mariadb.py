@@ -65,8 +65,12 @@ def new_folder() -> Path:
     argv += ["--auth-root-authentication-method=normal", "--skip-test-db"]
     # Servers that share a folder for these take away each other's.
     argv += ["--innodb-log-file-size=8M", f"--tmpdir={base}"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
-    assert done.returncode == 0, done.stdout + done.stderr
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
+        assert done.returncode == 0, done.stdout + done.stderr
+    except BaseException:
+        shutil.rmtree(base, ignore_errors=True)
+        raise
     return base
 
 
