@@ -197,6 +197,9 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__ufutex(u, a);
 	case SYS_rt_sigaction:
 		return flexsc__signal_action(a);
+	case SYS_rseq:
+		/* The kernel would write to it whoever runs. */
+		return -ENOSYS;
 	case SYS_rt_sigprocmask:
 		return flexsc__signal_mask(u, a);
 	case SYS_gettid:
@@ -246,6 +249,8 @@ static long without(long nr, const uint64_t a[6])
 		return flexsc__ufutex(NULL, a);
 	case SYS_rt_sigaction:
 		return flexsc__signal_action(a);
+	case SYS_rseq:
+		return -ENOSYS;
 	case SYS_exit_group:
 		flexsc__counters_show();
 		/* fall through */

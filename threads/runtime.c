@@ -282,8 +282,11 @@ static bool start(void)
 	}
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 		    sizeof(mask), 0, 0);
-	if (flexsc__monitor_start() < 0)
-		say("can't start the monitor", strerror(EAGAIN));
+	/* Without it, who computes would stop the others. */
+	if (flexsc__monitor_start() < 0) {
+		say("can't start", "monitor: Resource temporarily unavailable");
+		return false;
+	}
 	flexsc__signal_init();
 	flexsc__uthread_begin(&flexsc__self, stack, mask);
 	return true;

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* libc's own locks, held by a thread that waits; and limits of the process. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <arpa/nameser.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <netdb.h>
+#include <resolv.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+#define THREADS	8
+
+static void in_threads(void *(*run)(void *))
+{
+	pthread_t threads[THREADS];
+
+	for (long i = 0; i < THREADS; i++)
+		threads[i] = start(run, (void *)i);
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
+}
+
+static void *load(void *arg)
+{
+	static const char *const others[] = { "libm.so.6", "libresolv.so.2",
+					      SLOW_LIBRARY };
+
+	for (int i = 0; i < 6; i++) {
+		const char *name = others[((long)arg + i) % 3];
+		void *library = dlopen(name, RTLD_NOW);
+		int *value;
+
+		CHECK(library);
+		value = dlsym(library, "slow_value");
+		CHECK(!value || *value == 5);
+		usleep(100);
+		CHECK_EQ(dlclose(library), 0);
+	}
+	return arg;
+}
+
+TEST(a_library_may_wait_while_it_is_loaded)
+{
+	in_threads(load);
+}
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+	usleep(20000);
+	CHECK_EQ(pthread_key_create(&key, NULL), 0);
+}
+
+static void *cancelled_once(void *arg)
+{
+	pthread_once(arg, make_key);
+	return arg;
+}
+
+TEST(once_begins_again_after_a_cancellation)
+{
+	pthread_t first = start(cancelled_once, &once), second;
+
+	usleep(5000);
+	second = start(cancelled_once, &once);
+	CHECK_EQ(pthread_cancel(first), 0);
+	CHECK(join(second) == &once);
+	join(first);
+	CHECK_EQ(pthread_setspecific(key, &key), 0);
+}
+
+/* stdio. */
+
+static FILE *in, *out;
+
+static void *read_line(void *arg)
+{
+	char line[64];
+
+	CHECK(fgets(line, sizeof(line), in));
+	CHECK_EQ(strncmp(line, "line ", 5), 0);
+	return arg;
+}
+
+TEST(a_stream_s_lock_is_held_while_one_reads)
+{
+	pthread_t threads[THREADS];
+	int fds[2];
+
+	CHECK_EQ(pipe(fds), 0);
+	in = fdopen(fds[0], "r");
+	out = fdopen(fds[1], "w");
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = start(read_line, NULL);
+	for (int i = 0; i < THREADS; i++) {
+		usleep(2000);
+		fprintf(out, "line %d\n", i);
+		fflush(out);
+	}
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
+}
+
+static void *hold_stream(void *arg)
+{
+	for (int i = 0; i < 20; i++) {
+		flockfile(out);
+		fputs("a", out);
+		usleep(100);
+		fputs("b", out);
+		funlockfile(out);
+	}
+	return arg;
+}
+
+TEST(a_stream_can_be_held_over_a_wait)
+{
+	int c;
+
+	out = tmpfile();
+	CHECK(out);
+	in_threads(hold_stream);
+	rewind(out);
+	for (int i = 0; i < THREADS * 20; i++) {
+		CHECK_EQ(getc(out), 'a');
+		CHECK_EQ(getc(out), 'b');
+	}
+	c = getc(out);
+	CHECK_EQ(c, EOF);
+}
+
+/* The resolver, and a server that takes its time. */
+
+static int server;
+static struct sockaddr_in server_address;
+
+static void *answer(void *arg)
+{
+	for (int i = 0; i < THREADS * 3; i++) {
+		struct sockaddr_in from;
+		socklen_t length = sizeof(from);
+		uint8_t message[512];
+		ssize_t n = recvfrom(server, message, sizeof(message), 0,
+				     (struct sockaddr *)&from, &length);
+
+		CHECK(n > 12);
+		usleep(2000);
+		/* Such a name doesn't exist. */
+		message[2] |= 0x80;
+		message[3] = 0x83;
+		CHECK_EQ(sendto(server, message, (size_t)n, 0,
+				(struct sockaddr *)&from, length), n);
+	}
+	return arg;
+}
+
+static void *ask(void *arg)
+{
+	uint8_t reply[512];
+	struct __res_state own = { 0 };
+
+	CHECK_EQ(res_ninit(&own), 0);
+	own.nscount = 1;
+	own.nsaddr_list[0] = server_address;
+	own.retrans = 10;
+	for (int i = 0; i < 3; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "n%ld-%d.test", (long)arg, i);
+		CHECK_EQ(res_nquery(&own, name, C_IN, T_A, reply,
+				    sizeof(reply)), -1);
+		CHECK_EQ(own.res_h_errno, HOST_NOT_FOUND);
+	}
+	res_nclose(&own);
+	return arg;
+}
+
+static void *look_up(void *arg)
+{
+	struct addrinfo *found, hints = { .ai_family = AF_INET };
+
+	for (int i = 0; i < 10; i++) {
+		CHECK_EQ(getaddrinfo("localhost", "80", &hints, &found), 0);
+		freeaddrinfo(found);
+	}
+	return arg;
+}
+
+TEST(names_are_looked_up_by_many)
+{
+	socklen_t length = sizeof(server_address);
+	pthread_t thread;
+
+	server = socket(AF_INET, SOCK_DGRAM, 0);
+	server_address.sin_family = AF_INET;
+	server_address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(bind(server, (struct sockaddr *)&server_address, length), 0);
+	CHECK_EQ(getsockname(server, (struct sockaddr *)&server_address,
+			     &length), 0);
+	thread = start(answer, NULL);
+	in_threads(ask);
+	join(thread);
+	in_threads(look_up);
+}
+
+/* Limits. */
+
+static void *nothing(void *arg)
+{
+	usleep(100);
+	return arg;
+}
+
+static atomic_bool all_made;
+
+static void *live(void *arg)
+{
+	while (!all_made)
+		usleep(5000);
+	return arg;
+}
+
+static void limit(int what, rlim_t most)
+{
+	struct rlimit both = { most, most };
+
+	CHECK_EQ(setrlimit(what, &both), 0);
+}
+
+/* Threads are made, or it is said that they can't be; those that are, end. */
+static int make_many(int n)
+{
+	pthread_t *threads = calloc((size_t)n, sizeof(*threads));
+	int made = 0, err = 0;
+
+	all_made = false;
+	while (made < n && !err) {
+		err = pthread_create(&threads[made], NULL, live, NULL);
+		made += !err;
+	}
+	all_made = true;
+	CHECK(!err || err == EAGAIN || err == ENOMEM);
+	for (int i = 0; i < made; i++)
+		join(threads[i]);
+	free(threads);
+	return made;
+}
+
+static void address_space(void)
+{
+	char line[256];
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	CHECK(file && fgets(line, sizeof(line), file));
+	fclose(file);
+	limit(RLIMIT_AS, (strtoul(line, NULL, 10) << 12) + (200 << 20));
+}
+
+TEST(threads_need_address_space)
+{
+	CHECK_EQ(make_many(10), 10);
+	address_space();
+	for (int i = 0; i < 5; i++)
+		CHECK(make_many(200) < 200);
+	CHECK(make_many(3) > 0);
+}
+
+TEST(the_first_thread_needs_address_space)
+{
+	address_space();
+	for (int i = 0; i < 5; i++)
+		make_many(200);
+}
+
+TEST(there_may_be_few_threads)
+{
+	if (geteuid())
+		SKIP("only root can become one who has no other processes");
+	/* Whoever has this number here, has little. */
+	CHECK_EQ(setresgid(64321, 64321, 64321), 0);
+	CHECK_EQ(setresuid(64321, 64321, 64321), 0);
+	limit(RLIMIT_NPROC, 40);
+	for (int i = 0; i < 5; i++)
+		CHECK(make_many(60) < 60);
+}
+
+TEST(there_may_be_no_thread)
+{
+	if (geteuid())
+		SKIP("only root can become one who has no other processes");
+	CHECK_EQ(setresgid(64322, 64322, 64322), 0);
+	CHECK_EQ(setresuid(64322, 64322, 64322), 0);
+	limit(RLIMIT_NPROC, 1);
+	for (int i = 0; i < 5; i++)
+		CHECK_EQ(make_many(3), 0);
+}
+
+TEST(there_may_be_few_descriptors)
+{
+	for (rlim_t most = 4; most < 40; most += 3) {
+		int pid = test_fork();
+
+		if (!pid) {
+			limit(RLIMIT_NOFILE, most);
+			CHECK_EQ(make_many(20), 20);
+			test_leave();
+		}
+		test_reap(pid);
+	}
+}
+
+TEST(there_may_be_no_locked_memory)
+{
+	limit(RLIMIT_MEMLOCK, 0);
+	CHECK_EQ(make_many(20), 20);
+}
+
+/* Identity, by any thread, while others come, wait and go. */
+
+static atomic_bool stop;
+
+static void *come_and_go(void *arg)
+{
+	while (!stop)
+		join(start(nothing, arg));
+	return arg;
+}
+
+TEST(identity_changes_while_threads_come_and_go)
+{
+	pthread_t threads[4];
+
+	if (geteuid())
+		SKIP("only root can become somebody else");
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(come_and_go, NULL);
+	for (unsigned int i = 0; i < 50; i++) {
+		usleep(200);
+		CHECK_EQ(setresuid((uid_t)-1, i % 2 ? 64323 : 0, 0), 0);
+		CHECK_EQ(geteuid(), i % 2 ? 64323 : 0);
+	}
+	stop = true;
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+/* The kernel would write to it while others run. */
+static void *register_rseq(void *arg)
+{
+	static __thread char area[32] __attribute__((aligned(32)));
+	long ret = syscall(SYS_rseq, area, sizeof(area), 0, 0x53053053);
+
+	return (void *)(ret ? (long)errno : 0L);
+}
+
+TEST(a_program_s_own_rseq_is_refused)
+{
+	long err = (long)join(start(register_rseq, NULL));
+
+	/* Natively libc has registered its own, unless told not to. */
+	CHECK(err == EINVAL || err == EBUSY || err == ENOSYS || err == EPERM ||
+	      (!err && !preloaded()));
+}
