@@ -105,6 +105,7 @@ static void list_add(struct uthread *u)
 	if (all)
 		all->all_prev = u;
 	all = u;
+	u->listed = true;
 	unlock(&all_lock);
 }
 
@@ -117,6 +118,7 @@ static void list_remove(struct uthread *u)
 		all = u->all_next;
 	if (u->all_next)
 		u->all_next->all_prev = u->all_prev;
+	u->listed = false;
 	unlock(&all_lock);
 }
 
@@ -173,7 +175,8 @@ struct uthread *flexsc__uthread_of(pthread_t thread)
 	ptrdiff_t offset = (char *)&flexsc__self - (char *)context_fs();
 	struct uthread *u = (struct uthread *)((char *)thread + offset);
 
-	return u->alive ? u : NULL;
+	/* Once it isn't listed, it may be gone before a carrier has looked. */
+	return u->listed ? u : NULL;
 }
 
 /* Each context would need a shadow stack of its own. */

@@ -22,12 +22,12 @@ bool flexsc__runtime_runs(void);
 /* Are the threads that the caller makes the runtime's own? */
 bool flexsc__runtime_maker(void);
 
-/* The user thread behind a pthread_t; NULL: not one of ours. */
-struct uthread *flexsc__uthread_of(pthread_t thread);
-
 /* Between these no user thread ends. From inside the runtime: home.h. */
 void flexsc__runtime_hold(void);
 void flexsc__runtime_release(void);
+
+/* In there: the user thread behind a pthread_t, if it is one and doesn't end. */
+struct uthread *flexsc__uthread_of(pthread_t thread);
 
 /* The id of some user thread's home, for signals that are nobody's. */
 int32_t flexsc__runtime_somebody(void);

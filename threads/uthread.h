@@ -141,6 +141,7 @@ struct uthread {
 
 	struct home home;
 	struct uthread *all_next, *all_prev;	/* runtime.c */
+	bool listed;
 } __attribute__((aligned(64)));
 
 /* Whose wait a cb is of. */

@@ -300,3 +300,24 @@ TEST(a_cancelled_one_ends_at_its_next_call)
 	go = 1;
 	CHECK(join(thread) == PTHREAD_CANCELED);
 }
+
+static void *end_soon(void *arg)
+{
+	usleep((unsigned int)(uintptr_t)arg);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return NULL;
+}
+
+TEST(a_thread_that_ends_is_cancelled_too)
+{
+	for (uintptr_t round = 0; round < 300; round++) {
+		pthread_t threads[16];
+
+		for (uintptr_t i = 0; i < 16; i++)
+			threads[i] = start(end_soon, (void *)(round % 50 + i));
+		for (unsigned int i = 0; i < 16; i++)
+			CHECK_EQ(pthread_cancel(threads[i]), 0);
+		for (unsigned int i = 0; i < 16; i++)
+			join(threads[i]);
+	}
+}
