@@ -188,6 +188,8 @@ def test_restarts_lose_no_requests(
     """Gracefully: children end when their requests have, and new ones start."""
     with started(Apache(way, mpm, root, backend, sendfile=False)) as server:
         server.listen(server.port)
+        # It listens before they are there.
+        server.wait_until(lambda: bool(children(server.process.pid)))
         stop = threading.Event()
         served = [0] * 8
 
