@@ -204,8 +204,9 @@ def test_restarts_lose_no_requests(
 
         def restart() -> None:
             try:
+                # It listens before it has any.
+                assert eventually(lambda: bool(children(server.process.pid)))
                 before = set(children(server.process.pid))
-                assert before
                 server.process.send_signal(signal.SIGUSR1)
                 assert eventually(
                     lambda: bool(now := set(children(server.process.pid)))
