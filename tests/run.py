@@ -12,6 +12,7 @@ The last line printed is "N passed, N failed".
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ OUT = ROOT / "build-test"
 VENV = OUT / "venv"
 PYTHON_TOOLS = ["pytest==8.3.4", "ruff==0.8.4", "mypy==1.13.0"]
 LIMIT = 600  # seconds, for one command
+NO_SOURCES = 3  # tests/peers/peers.py had nothing to run
 
 
 @dataclass
@@ -57,6 +59,12 @@ class Step:
 
     def run(self, *command: str | Path, env: dict[str, str] | None = None) -> bool:
         """Run a command; its output goes to the log."""
+        return self.status(*command, env=env) == 0
+
+    def status(
+        self, *command: str | Path, env: dict[str, str] | None = None
+    ) -> int | None:
+        """The same, to learn its status: None if it had to be killed."""
         with self.log.open("a") as log:
             print("$", *command, file=log, flush=True)
             try:
@@ -72,8 +80,8 @@ class Step:
                 )
             except subprocess.TimeoutExpired:
                 print(f"no end within {LIMIT} s", file=log)
-                return False
-        return done.returncode == 0
+                return None
+        return done.returncode
 
     def check(self, *command: str | Path, env: dict[str, str] | None = None) -> bool:
         """Run a command that is a test of its own."""
@@ -241,6 +249,53 @@ def python(step: Step) -> None:
         step.count(report)
 
 
+# Of others' tests those that are quick, and of everything some.
+PEERS = (
+    "posix/pthread_create/(1-[1-4]|3|[5-9]|11)",
+    "posix/pthread_(join/[1-5]|detach/[1-3]|cancel/[1345]|barrier_wait/[12])",
+    "posix/pthread_cond_(wait|timedwait|signal/[12]-1)",
+    "posix/pthread_(exit|mutex_|key_|once|sigmask|kill/[2-8]|testcancel)",
+    "posix/sem_(wait|post|timedwait|open|init)",
+    "posix/sig(queue|wait|timedwait|suspend|altstack|hold|relse|pause/1-1)",
+    "posix/(fork/[1-9]-|nanosleep/[12]-|clock_nanosleep)",
+    "posix/(mq_receive|mq_timedreceive|aio_read|aio_write|aio_suspend)",
+    "libuv/(async|barrier_[123]|condvar|mutex|rwlock|semaphore|threadpool)",
+    "libuv/thread_(create|mut|rw|local|equal|stack)",
+    "libuv/(fork|signal|spawn_(exit|std|and|detach|preserve)|poll|pipe|timer)",
+    "libuv/(tcp_(ping|open|conn|oob|shut)|udp_(send|open|conn)|getaddrinfo)",
+)
+
+
+def peers(step: Step) -> None:
+    """Others' tests: what passes natively has to pass under flexsc run."""
+    if not step.setup("-Dtests=false"):
+        step.tally.failed += 1
+        return
+    begin = step.log.stat().st_size
+    status = step.status(
+        "python3",
+        "tests/peers/peers.py",
+        f"--work={step.build}/work",
+        f"--filter=^({'|'.join(PEERS)})",
+        f"--jobs={2 * (os.cpu_count() or 1)}",
+        "--timeout=30",
+        "--known=tests/peers/known.txt",
+        "--",
+        step.build / "cmd" / "flexsc" / "flexsc",
+        "run",
+    )
+    said = step.log.read_text(errors="replace")[begin:].splitlines()
+    if status == NO_SOURCES:
+        print(f"peers: skipped: {said[-1]}")
+        step.tally.skipped += 1
+        return
+    found = re.fullmatch(r"(\d+) passed, (\d+) failed", said[-1] if said else "")
+    if found:
+        step.tally.add(Tally(int(found[1]), int(found[2])))
+    if status and not step.tally.failed:
+        step.tally.failed += 1
+
+
 def address(step: Step) -> None:
     """Memory errors and undefined behaviour; with the misuse checks."""
     step.built_and_tested(
@@ -326,6 +381,7 @@ STEPS: dict[str, Callable[[Step], None]] = {
     "lint": lint,
     "release": release,
     "python": python,
+    "peers": peers,
     "address": address,
     "thread": thread,
     "fuzz": fuzz,

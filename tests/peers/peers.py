@@ -14,7 +14,8 @@ known failures has one a line: the name, and the reason.
 
 The last line is "N passed, N failed": of the tests that pass natively, how many
 pass under the PREFIX, if only now and then, and how many don't, other than the
-known. The status is 0 if none failed, 1 if some did, 2 if there was an error.
+known. The status is 0 if none failed, 1 if some did, 2 if there was an error, 3
+if the suites can't be fetched.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pool import Command, Outcome, PeersError, Pool, settle
+from pool import Command, Outcome, PeersError, Pool, SourceError, settle
 from suites import SUITES, Suite, Test
 from verdict import (
     BOTH,
@@ -251,6 +252,10 @@ def main(words: list[str]) -> int:
         settle()
         with locked(work):
             return conclude(compare(given, work), given)
+    except SourceError as error:
+        progress("")
+        print(f"peers.py: {error}", file=sys.stderr)
+        return 3
     except (OSError, PeersError, re.error) as error:
         progress("")
         print(f"peers.py: {error}", file=sys.stderr)

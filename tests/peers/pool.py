@@ -42,6 +42,10 @@ class PeersError(Exception):
     """What ends the run, for its user to read."""
 
 
+class SourceError(PeersError):
+    """The tests themselves can't be had."""
+
+
 @dataclass(frozen=True)
 class Command:
     """Commands of one group never overlap."""

@@ -13,14 +13,14 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pool import Command, Outcome, PeersError, Pool
+from pool import Command, Outcome, PeersError, Pool, SourceError
 
-MIRROR = "http://deb.debian.org/debian"
 FETCH_LIMIT = 300.0
 BUILD_LIMIT = 900.0
 COMPILE_LIMIT = 60.0
@@ -68,6 +68,17 @@ def need(program: str) -> None:
         )
 
 
+def mirror(release: str) -> str:
+    """Where this machine has its packages of the release from."""
+    fields = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
+    argv = ["apt-get", "indextargets", "--format", fields, "Created-By: Packages"]
+    listing = subprocess.run(argv, capture_output=True, text=True, check=False)
+    for line in listing.stdout.splitlines():
+        if line.startswith(f"{release} main "):
+            return line.split()[2]
+    raise SourceError(f"apt knows no packages of {release}; apt-get update?")
+
+
 def check(
     pool: Pool,
     argv: Words,
@@ -113,7 +124,7 @@ class Suite(ABC):
             (folder / name).mkdir(parents=True, exist_ok=True)
         release = platform.freedesktop_os_release()["VERSION_CODENAME"]
         sources = folder / "sources.list"
-        sources.write_text(f"deb-src {MIRROR} {release} main\n")
+        sources.write_text(f"deb-src {mirror(release)} {release} main\n")
         options = {
             "Dir::Etc::sourcelist": sources,
             "Dir::Etc::sourceparts": "/dev/null",
@@ -131,11 +142,14 @@ class Suite(ABC):
         need("apt-get")
         need("dpkg-source")
         apt = self.apt()
-        check(pool, [*apt, "update"], self.work, FETCH_LIMIT)
         folder = self.work / f"{self.package}.new"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        check(pool, [*apt, "source", self.package], folder, FETCH_LIMIT)
+        try:
+            check(pool, [*apt, "update"], self.work, FETCH_LIMIT)
+            check(pool, [*apt, "source", self.package], folder, FETCH_LIMIT)
+        except PeersError as error:
+            raise SourceError(f"{self.package}: {error}") from error
         found = [path for path in folder.iterdir() if path.is_dir()]
         if len(found) != 1:
             raise PeersError(f"apt-get source {self.package}: no source in {folder}")
