@@ -421,6 +421,11 @@ void flexsc__signal_forked(void)
 	actions_lock = (struct lock){ 0 };
 }
 
+bool flexsc__signal_has_handler(int signo)
+{
+	return signo > 0 && signo <= SIGNALS && ours[signo];
+}
+
 void flexsc__signal_init(void)
 {
 	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);

@@ -47,6 +47,9 @@ long flexsc__signal_mask(struct uthread *u, const uint64_t args[6]);
 /* A call of u's that its home didn't make ended with EPIPE: SIGPIPE, then. */
 void flexsc__signal_pipe(struct uthread *u);
 
+/* Has the program a handler for it? */
+bool flexsc__signal_has_handler(int signo);
+
 /* Any thread: u, which seems to run on this carrier, is wanted at home. */
 void flexsc__signal_carrier(const struct carrier *c);
 

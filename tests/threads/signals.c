@@ -173,6 +173,37 @@ TEST(a_signal_to_oneself_arrives_at_once)
 	join(start(raise_here, NULL));
 }
 
+static atomic_int round_sent;
+
+static void *sleep_after_each(void *arg)
+{
+	for (int i = 1; i <= 300; i++) {
+		while (round_sent < i)
+			usleep(50);
+		/* It has come, or comes before the call. */
+		CHECK_EQ(usleep(300), 0);
+		CHECK_EQ(handled, i);
+		stage = i;
+	}
+	return arg;
+}
+
+TEST(a_signal_comes_before_what_its_sender_does_next)
+{
+	pthread_t thread;
+
+	install(SIGUSR1, 0);
+	thread = start(sleep_after_each, NULL);
+	for (int i = 1; i <= 300; i++) {
+		usleep(50 + 7 * (i % 20));
+		CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+		round_sent = i;
+		while (stage < i)
+			usleep(100);
+	}
+	join(thread);
+}
+
 static void block(int how, int signo)
 {
 	sigset_t set;

@@ -24,6 +24,7 @@
 #include "../park.h"
 #include "../real.h"
 #include "../runtime.h"
+#include "../signals.h"
 #include "../stacks.h"
 #include "../wait.h"
 #include "home_stub.h"
@@ -360,30 +361,47 @@ EXPORT void _Exit(int status)
 	end_process(status);
 }
 
+/*
+ * What one does to another thread, which may end of it, but not before all is
+ * done. False: it is the caller, or there is no runtime. In between are no
+ * looking for symbols, which takes a lock, and no handlers.
+ */
+static bool begin_on(pthread_t thread)
+{
+	struct uthread *self = &flexsc__self;
+
+	if (!flexsc__runtime_runs() || pthread_equal(thread, pthread_self()))
+		return false;
+	if (self->alive)
+		flexsc__enter(self);
+	flexsc__runtime_hold();
+	return true;
+}
+
+static void end_on(bool begun, struct uthread *wanted)
+{
+	if (!begun)
+		return;
+	if (wanted)
+		flexsc__want(wanted);
+	flexsc__runtime_release();
+	if (flexsc__self.alive)
+		flexsc__exit(&flexsc__self);
+}
+
 EXPORT int pthread_cancel(pthread_t thread)
 {
-	struct uthread *self = &flexsc__self, *u;
-	bool inside = self->alive && !self->busy;
+	int (*real)(pthread_t) = REAL(pthread_cancel);
+	struct uthread *u = &flexsc__self;
+	bool other = begin_on(thread);
 	int err;
 
-	if (!flexsc__runtime_runs() || pthread_equal(thread, pthread_self())) {
-		/* C1: before it can have an effect. */
-		atomic_store(&self->cancelled, true);
-		return REAL(pthread_cancel)(thread);
-	}
-	if (inside)
-		flexsc__enter(self);
-	/* It may end of this, but not before all is done. */
-	flexsc__runtime_hold();
-	u = flexsc__uthread_of(thread);
-	/* C1; a new thread isn't a user thread yet. */
+	if (other)
+		u = flexsc__uthread_of(thread);
+	/* C1: before it can have an effect. A new thread isn't one of ours yet. */
 	atomic_store(u ? &u->cancelled : &anybody_cancelled, true);
-	err = REAL(pthread_cancel)(thread);
-	if (!err && u)
-		flexsc__want(u);
-	flexsc__runtime_release();
-	if (inside)
-		flexsc__exit(self);
+	err = real(thread);
+	end_on(other, err ? NULL : u);
 	return err;
 }
 
@@ -395,22 +413,47 @@ static void come_home_for(pthread_t thread)
 	if (!u->alive || u->busy || !pthread_equal(thread, pthread_self()))
 		return;
 	flexsc__enter(u);
-	u->cause = SYS_tgkill;
 	flexsc__come_home(u);
 	flexsc__exit(u);
 }
 
+/*
+ * The kernel has the signal, for the other's home. By whatever the caller does
+ * next, the other may learn of it: no call of its that follows may be earlier.
+ */
+static struct uthread *to_learn(pthread_t thread, int signo, int err)
+{
+	if (err || !flexsc__signal_has_handler(signo))
+		return NULL;
+	return flexsc__uthread_of(thread);
+}
+
 EXPORT int pthread_kill(pthread_t thread, int signo)
 {
+	int (*real)(pthread_t, int) = REAL(pthread_kill);
+	bool other;
+	int err;
+
 	come_home_for(thread);
-	return REAL(pthread_kill)(thread, signo);
+	other = begin_on(thread);
+	err = real(thread, signo);
+	end_on(other, other ? to_learn(thread, signo, err) : NULL);
+	return err;
 }
 
 EXPORT int pthread_sigqueue(pthread_t thread, int signo,
 			    const union sigval value)
 {
+	int (*real)(pthread_t, int, const union sigval) =
+		REAL(pthread_sigqueue);
+	bool other;
+	int err;
+
 	come_home_for(thread);
-	return REAL(pthread_sigqueue)(thread, signo, value);
+	other = begin_on(thread);
+	err = real(thread, signo, value);
+	end_on(other, other ? to_learn(thread, signo, err) : NULL);
+	return err;
 }
 
 /* Only then it may be for the caller itself. */
