@@ -11,6 +11,8 @@
 /* glibc's SIGCANCEL. */
 #define CANCEL_BIT	(1ULL << 31)
 
+atomic_bool flexsc__home_inherited;
+
 static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)
 {
 	return raw_syscall(SYS_rt_sigprocmask, (uint64_t)how, PTR(mask),
@@ -193,5 +195,5 @@ bool flexsc__stays(struct uthread *u)
 	if (!at_home())
 		return false;
 	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
-	return u->ends || u->stay.frame;
+	return u->rooted || u->stay.frame;
 }

@@ -22,6 +22,12 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask);
 /* The user thread is at home, and won't leave again. */
 void flexsc__home_fini(struct uthread *u);
 
+/*
+ * Some home has an affinity or a priority of its own, which new threads are to
+ * inherit: they are made at home from then on.
+ */
+extern atomic_bool flexsc__home_inherited;
+
 /* User thread only; they do nothing if that is where it is. */
 void flexsc__come_home(struct uthread *u);
 void flexsc__leave(struct uthread *u);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/flexsc.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "call.h"
@@ -86,6 +87,54 @@ static long may_wait(struct uthread *u, long nr, const struct table_row *row,
 					  flexsc__call_post(u, nr, a);
 }
 
+/*
+ * Does it make its thread unlike the others, for what the kernel permits or
+ * shows? Carriers stay like those. (libc changes users of all threads, and its
+ * patched places aren't asked.)
+ */
+static bool sets_apart(const struct uthread *u, long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_setuid:
+	case SYS_setgid:
+	case SYS_setreuid:
+	case SYS_setregid:
+	case SYS_setresuid:
+	case SYS_setresgid:
+	case SYS_setgroups:
+		return !u->site;
+	case SYS_setfsuid:
+	case SYS_setfsgid:
+	case SYS_capset:
+	case SYS_unshare:
+	case SYS_setns:
+	case SYS_seccomp:
+	case SYS_landlock_restrict_self:
+		return true;
+	case SYS_prctl:
+		return a[0] == PR_SET_SECCOMP;
+	default:
+		return false;
+	}
+}
+
+static bool is_inherited(long nr)
+{
+	switch (nr) {
+	case SYS_sched_setaffinity:
+	case SYS_sched_setscheduler:
+	case SYS_sched_setparam:
+	case SYS_sched_setattr:
+	case SYS_setpriority:
+	case SYS_ioprio_set:
+	case SYS_set_mempolicy:
+	case SYS_personality:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 		       const struct flexsc_entry *entry)
 {
@@ -107,6 +156,10 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 	case CLASS_NONE:
 		break;
 	}
+	if (sets_apart(u, nr, a))
+		u->rooted = true;
+	if (is_inherited(nr))
+		atomic_store(&flexsc__home_inherited, true);
 	return flexsc__call_go_home(u, nr, a);
 }
 

@@ -139,7 +139,7 @@ void flexsc__uthread_end(struct uthread *u)
 	flexsc__enter(u);
 	u->cause = CAUSE_ENDS;
 	flexsc__come_home(u);
-	u->ends = true;
+	u->rooted = true;
 	list_remove(u);
 	/* Some carrier may be about to look at it. */
 	while (atomic_load(&u->want.queued))

@@ -102,7 +102,7 @@ struct uthread {
 	uint64_t fs;
 	struct uthread *next;	/* of the queue, inbox or bucket it is in */
 	bool alive;		/* the runtime knows this thread */
-	bool ends;		/* it doesn't leave home any more */
+	bool rooted;		/* it doesn't leave home any more */
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a call that is a cancellation point */
 	bool site;		/* in one from a patched place: vectors.h */

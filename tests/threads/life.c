@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -567,4 +568,81 @@ TEST(out_of_memory_is_an_error_code)
 	CHECK_EQ(pthread_attr_setstacksize(&attr, 1UL << 46), 0);
 	CHECK_EQ(pthread_create(&thread, &attr, same, NULL), EAGAIN);
 	join(start(same, NULL));
+}
+
+static void *be_somebody_else(void *arg)
+{
+	setfsuid(65534);
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQ(open("/etc/shadow", O_RDONLY), -1);
+		CHECK_EQ(errno, EACCES);
+		usleep(100);
+	}
+	return arg;
+}
+
+static void *be_elsewhere(void *arg)
+{
+	char path[64];
+
+	CHECK_EQ(unshare(CLONE_FS), 0);
+	CHECK_EQ(chdir("/proc"), 0);
+	for (int i = 0; i < 20; i++) {
+		CHECK(!strcmp(getcwd(path, sizeof(path)), "/proc"));
+		usleep(100);
+	}
+	return arg;
+}
+
+TEST(what_a_thread_sets_for_itself_stays_its_own)
+{
+	char before[4096], after[4096];
+	pthread_t one, other;
+
+	if (geteuid())
+		SKIP("takes root");
+	CHECK(getcwd(before, sizeof(before)) != NULL);
+	one = start(be_somebody_else, NULL);
+	other = start(be_elsewhere, NULL);
+	for (int i = 0; i < 20; i++) {
+		int fd = open("/etc/shadow", O_RDONLY);
+
+		CHECK(fd >= 0);
+		close(fd);
+		CHECK(getcwd(after, sizeof(after)) != NULL);
+		CHECK(!strcmp(after, before));
+		usleep(100);
+	}
+	join(one);
+	join(other);
+}
+
+static void *see_affinity(void *arg)
+{
+	cpu_set_t *wanted = arg, set;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	CHECK(CPU_EQUAL(&set, wanted));
+	return NULL;
+}
+
+static void *hand_on_affinity(void *arg)
+{
+	cpu_set_t set;
+	int cpu = 0;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof(set), &set), 0);
+	usleep(1000);
+	join(start(see_affinity, &set));
+	return arg;
+}
+
+TEST(affinity_is_inherited)
+{
+	join(start(hand_on_affinity, NULL));
 }

@@ -120,11 +120,31 @@ void *flexsc__go_home(struct real *real)
 	return function;
 }
 
+static bool is_inherited(uint16_t cause)
+{
+	switch (cause) {
+	case CAUSE_pthread_setaffinity_np:
+	case CAUSE_pthread_setschedparam:
+	case CAUSE_pthread_setschedprio:
+	case CAUSE_sched_setaffinity:
+	case CAUSE_sched_setscheduler:
+	case CAUSE_sched_setparam:
+	case CAUSE_sched_setattr:
+	case CAUSE_setpriority:
+	case CAUSE_nice:
+		return true;
+	default:
+		return false;
+	}
+}
+
 struct at_home flexsc__stay_home(struct real *real)
 {
 	struct uthread *u = &flexsc__self;
 	struct at_home there = { flexsc__go_home(real), 0 };
 
+	if (is_inherited(real->cause))
+		atomic_store(&flexsc__home_inherited, true);
 	if (u->alive)
 		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;
 	return there;
@@ -179,11 +199,23 @@ __attribute__((constructor)) static void find_jumps(void)
 
 /* Threads. */
 
+static void come_home(void)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (!u->alive || u->busy)
+		return;
+	flexsc__enter(u);
+	flexsc__come_home(u);
+	flexsc__exit(u);
+}
+
 struct birth {
 	void *(*start)(void *);
 	void *arg;
 	void *stack;
 	sigmask_t mask;
+	bool rooted;
 };
 
 static void end(void *arg)
@@ -200,8 +232,10 @@ static void *thread_main(void *arg)
 	free(arg);
 	flexsc__uthread_begin(u, birth.stack, birth.mask);
 	pthread_cleanup_push(end, u);
+	u->rooted = birth.rooted;
 	flexsc__enter(u);
-	flexsc__leave(u);
+	if (!u->rooted)
+		flexsc__leave(u);
 	flexsc__exit(u);
 	ret = birth.start(birth.arg);
 	pthread_cleanup_pop(1);
@@ -232,8 +266,11 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 
 	if (!birth)
 		return err;
+	if (atomic_load(&flexsc__home_inherited))
+		come_home();
 	*birth = (struct birth){ start, arg, flexsc__park_get(),
-				 inherited_mask(attr) };
+				 inherited_mask(attr),
+				 flexsc__self.rooted };
 	if (birth->stack)
 		err = REAL(pthread_create)(thread, attr, thread_main, birth);
 	if (err) {
@@ -337,7 +374,7 @@ EXPORT void pthread_exit(void *value)
 		flexsc__enter(u);
 		u->cause = CAUSE_ENDS;
 		flexsc__come_home(u);
-		u->ends = true;
+		u->rooted = true;
 		flexsc__exit(u);
 	}
 	REAL(pthread_exit)(value);
@@ -408,13 +445,8 @@ EXPORT int pthread_cancel(pthread_t thread)
 /* A signal to oneself arrives before these return. */
 static void come_home_for(pthread_t thread)
 {
-	struct uthread *u = &flexsc__self;
-
-	if (!u->alive || u->busy || !pthread_equal(thread, pthread_self()))
-		return;
-	flexsc__enter(u);
-	flexsc__come_home(u);
-	flexsc__exit(u);
+	if (pthread_equal(thread, pthread_self()))
+		come_home();
 }
 
 /*
@@ -464,7 +496,7 @@ static void come_home_unless_blocked(int signo)
 	if (u->alive && !u->busy && signo > 0 && signo <= 64 && !at_home() &&
 	    u->home.mask >> (signo - 1) & 1)
 		return;
-	come_home_for(pthread_self());
+	come_home();
 }
 
 EXPORT int kill(pid_t pid, int signo)
