@@ -258,6 +258,27 @@ static sigmask_t inherited_mask(const pthread_attr_t *attr)
 	return mask;
 }
 
+/* Under its lock nobody is moved home: the carrier would wait for the lock. */
+static void *get_park(void)
+{
+	struct uthread *u = &flexsc__self;
+	void *stack;
+
+	flexsc__enter(u);
+	stack = flexsc__park_get();
+	flexsc__exit(u);
+	return stack;
+}
+
+static void put_park(void *stack)
+{
+	struct uthread *u = &flexsc__self;
+
+	flexsc__enter(u);
+	flexsc__park_put(stack);
+	flexsc__exit(u);
+}
+
 static int create(pthread_t *thread, const pthread_attr_t *attr,
 		  void *(*start)(void *), void *arg)
 {
@@ -268,13 +289,13 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 		return err;
 	if (atomic_load(&flexsc__home_inherited))
 		come_home();
-	*birth = (struct birth){ start, arg, flexsc__park_get(),
+	*birth = (struct birth){ start, arg, get_park(),
 				 inherited_mask(attr),
 				 flexsc__self.rooted };
 	if (birth->stack)
 		err = REAL(pthread_create)(thread, attr, thread_main, birth);
 	if (err) {
-		flexsc__park_put(birth->stack);
+		put_park(birth->stack);
 		free(birth);
 	}
 	return err;
