@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -223,6 +224,14 @@ static void end(void *arg)
 	flexsc__uthread_end(arg);
 }
 
+/* Over other threads of the machine, which a carrier hasn't. */
+static bool has_priority(void)
+{
+	long policy = raw_syscall(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
+
+	return policy > 0 && policy != SCHED_BATCH && policy != SCHED_IDLE;
+}
+
 static void *thread_main(void *arg)
 {
 	struct birth birth = *(struct birth *)arg;
@@ -232,7 +241,7 @@ static void *thread_main(void *arg)
 	free(arg);
 	flexsc__uthread_begin(u, birth.stack, birth.mask);
 	pthread_cleanup_push(end, u);
-	u->rooted = birth.rooted;
+	u->rooted = birth.rooted || has_priority();
 	flexsc__enter(u);
 	if (!u->rooted)
 		flexsc__leave(u);
