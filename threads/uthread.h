@@ -106,7 +106,7 @@ struct uthread {
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a call that is a cancellation point */
 	bool site;		/* in one from a patched place: vectors.h */
-	atomic_bool cancelled;	/* pthread_cancel() was called: own.c */
+	atomic_bool cancelled;	/* pthread_cancel() was called */
 	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */

@@ -12,9 +12,9 @@
 
 #include "../hook.h"
 #include "home_stub.h"
+#include "interpose.h"
 #include "libc_call.h"
 
-#define EXPORT	__attribute__((visibility("default")))
 
 /* The arguments as the kernel takes them. */
 #define U0()			0

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "home_stub.h"
+
+#include <sched.h>
+#include <setjmp.h>
+
+#include "../home.h"
+#include "fds.h"
+#include "interpose.h"
+
+static void *find(struct real *real)
+{
+	if (!real->function)
+		real->function = flexsc__real(real->name);
+	return real->function;
+}
+
+void *flexsc__go_home(struct real *real)
+{
+	struct uthread *u = &flexsc__self;
+
+	void *function = find(real);
+
+	if (real->forks)
+		flexsc__fds_share();
+	if (u->alive && !u->busy) {
+		flexsc__enter(u);
+		u->cause = real->cause;
+		flexsc__come_home(u);
+		flexsc__exit(u);
+	}
+	return function;
+}
+
+static bool is_inherited(uint16_t cause)
+{
+	switch (cause) {
+	case CAUSE_pthread_setaffinity_np:
+	case CAUSE_pthread_setschedparam:
+	case CAUSE_pthread_setschedprio:
+	case CAUSE_sched_setaffinity:
+	case CAUSE_sched_setscheduler:
+	case CAUSE_sched_setparam:
+	case CAUSE_sched_setattr:
+	case CAUSE_setpriority:
+	case CAUSE_nice:
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct at_home flexsc__stay_home(struct real *real)
+{
+	struct uthread *u = &flexsc__self;
+	struct at_home there = { flexsc__go_home(real), 0 };
+
+	if (is_inherited(real->cause))
+		atomic_store(&flexsc__home_inherited, true);
+	if (u->alive)
+		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;
+	return there;
+}
+
+void flexsc__stayed_home(uint64_t outermost)
+{
+	flexsc__stay_end(&flexsc__self, (struct stay){ outermost });
+}
+
+/*
+ * Jumping. Where libc keeps the stack pointer in a jmp_buf, and how it hides
+ * it there, is what every debugger knows.
+ */
+static uintptr_t target_of(jmp_buf env)
+{
+	uintptr_t sp = (uintptr_t)env->__jmpbuf[6], guard;
+
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	return (sp >> 17 | sp << 47) ^ guard;
+}
+
+/* Handlers, and libc's functions, that are jumped out of are left. */
+#define JUMP(symbol)							\
+	static struct real real_##symbol = { NULL, #symbol, 0, false };	\
+									\
+	EXPORT void jump_##symbol(jmp_buf env, int value)		\
+		__asm__(#symbol) __attribute__((noreturn));		\
+	EXPORT void jump_##symbol(jmp_buf env, int value)		\
+	{								\
+		struct uthread *u = &flexsc__self;			\
+									\
+		if (u->alive)						\
+			flexsc__stay_left(u, target_of(env));		\
+		((void (*)(jmp_buf, int))find(&real_##symbol))(env, value); \
+		__builtin_unreachable();				\
+	}
+
+JUMP(longjmp)
+JUMP(_longjmp)
+JUMP(siglongjmp)
+JUMP(__longjmp_chk)
+
+/* A handler is no place to look for symbols. */
+__attribute__((constructor)) static void find_jumps(void)
+{
+	find(&real_longjmp);
+	find(&real__longjmp);
+	find(&real_siglongjmp);
+	find(&real___longjmp_chk);
+}
