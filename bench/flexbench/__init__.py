@@ -10,7 +10,8 @@ and compares.
                 the benches: what is measured, and the table of it
     idle        the part of threads that weighs idle connections
     servers     flexsc serve and nginx, side by side
-    programs    the example servers that threads measures
+    running     programs natively and under flexsc run
+    examples    the example servers that threads measures
     tools       other programs, and reading what they print
     table, plot for people
 """

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from . import programs, table
+from . import examples, table
 from .compare import Interval, ratio
-from .programs import FLEXSC, NATIVE, Program
 from .runner import Plan, in_turn
+from .running import FLEXSC, NATIVE, Program
 from .samples import BenchError, Json, Measurement, Run, Settings
 
 PART = "idle"
@@ -119,8 +119,8 @@ def measure(run: Run, plan: Plan, bench: str) -> None:
 
     def once(settings: Settings) -> Json:
         variant = str(settings["variant"])
-        args = programs.command(plan.flexsc, "echo", variant)
-        with programs.started(variant, core, args) as program:
+        args = examples.command(plan.flexsc, "echo", variant)
+        with examples.started(variant, core, args) as program:
             found = weigh(program, count)
             program.check()
             return found

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import calls, programs, serve, threads
+from . import calls, running, serve, threads
 from .samples import BenchError, Measurement, Run, distinct
 
 
@@ -108,11 +108,11 @@ def plot_entries(pyplot: Any, found: list[Measurement], path: Path) -> Path:
     counts = [int(m.settings["entries"]) for m in limited]
     pyplot.figure(figsize=(7, 4.5))
     rates = [m.median(threads.SERIES) for m in limited]
-    pyplot.plot(counts, rates, "-o", label=programs.FLEXSC, markersize=4)
+    pyplot.plot(counts, rates, "-o", label=running.FLEXSC, markersize=4)
     for m in found:
-        if m.settings["variant"] == programs.NATIVE:
+        if m.settings["variant"] == running.NATIVE:
             rate = m.median(threads.SERIES)
-            pyplot.axhline(rate, linestyle="--", label=programs.NATIVE)
+            pyplot.axhline(rate, linestyle="--", label=running.NATIVE)
     pyplot.xscale("log", base=2)
     pyplot.xticks(counts, [str(count) for count in counts])
     pyplot.ylim(bottom=0)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from . import idle, programs, servers, table, tools
+from . import examples, idle, servers, table, tools
 from .compare import Interval, ratio
-from .programs import EPOLL, FLEXSC, NATIVE
+from .examples import EPOLL
 from .runner import Plan, in_turn, raw
+from .running import FLEXSC, NATIVE
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 from .serve import cpu_seconds
 
@@ -105,12 +106,12 @@ def once(plan: Plan, settings: Settings) -> Json:
     """A server of its own for each, so that none inherits anything."""
     mode, variant = str(settings["mode"]), str(settings["variant"])
     entries = int(settings.get("entries", 0))
-    args = programs.command(plan.flexsc, mode, variant, entries)
+    args = examples.command(plan.flexsc, mode, variant, entries)
     name = f"{variant} {mode}, {settings['connections']} connections"
     if entries:
         name += f", {entries} entries"
     cores = listed(server_cores(plan, int(settings["cores"])))
-    with programs.started(name, cores, args) as program:
+    with examples.started(name, cores, args) as program:
         before, begin = cpu_seconds(program.pid), time.monotonic()
         try:
             found = load(plan, program.port, settings)

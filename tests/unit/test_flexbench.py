@@ -19,12 +19,13 @@ from flexbench import (  # noqa: E402
 from flexbench import (  # noqa: E402
     calls,
     compare,
+    examples,
     idle,
     machine,
     plot,
-    programs,
     reads,
     runner,
+    running,
     samples,
     serve,
     servers,
@@ -337,7 +338,7 @@ def test_clients_stay_off_the_server_s_cores() -> None:
 
 def test_a_missing_server_is_one_line() -> None:
     with pytest.raises(BenchError, match="echo-threads isn't beside /bin/true"):
-        programs.command("/bin/true", "echo", "native")
+        examples.command("/bin/true", "echo", "native")
 
 
 def test_what_flexsc_run_runs_natively_is_no_figure(tmp_path: Path) -> None:
@@ -349,7 +350,7 @@ def test_what_flexsc_run_runs_natively_is_no_figure(tmp_path: Path) -> None:
     ):
         said.write_text(text)
         with said.open() as stderr:
-            program = programs.Program("flexsc echo", 1, 1, stderr)
+            program = running.Program("flexsc echo", 1, 1, stderr)
             if not wrong:
                 program.check()
                 continue

@@ -11,46 +11,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from . import servers
+from .running import Program, way
 from .samples import BenchError
 
-NATIVE, FLEXSC, EPOLL = "native", "flexsc", "epoll"
-
-# flexsc run runs a program as it is where it can't do better, and says so.
-COMPLAINT = "flexsc"
+EPOLL = "epoll"
 
 # Beside the command: in the build tree, or installed.
 PLACES = ["../../examples", "../libexec/flexsc"]
-
-
-@dataclass(frozen=True)
-class Program:
-    """One that runs."""
-
-    name: str
-    pid: int
-    port: int
-    stderr: IO[str]
-
-    def last_words(self) -> str:
-        """The last line that it has written to its standard error."""
-        self.stderr.seek(0)
-        lines = self.stderr.read().strip().splitlines()
-        return lines[-1] if lines else ""
-
-    def check(self) -> None:
-        """Does it run in the way it was asked to?"""
-        if self.last_words().startswith(COMPLAINT):
-            raise self.error("runs natively")
-
-    def error(self, reason: object) -> BenchError:
-        """What went wrong, and what the program says to it."""
-        words = self.last_words()
-        return BenchError(f"{self.name}: {reason}" + (f" ({words})" if words else ""))
 
 
 def find(flexsc: str, name: str) -> Path:
@@ -66,10 +36,8 @@ def command(flexsc: str, mode: str, variant: str, entries: int = 0) -> list[str]
     """entries: those of flexsc run; 0: as many as it likes."""
     kind = "epoll" if variant == EPOLL else "threads"
     program = [str(find(flexsc, f"{mode}-{kind}")), "0"]
-    if variant != FLEXSC:
-        return program
     options = ["--entries", str(entries)] if entries else []
-    return [flexsc, "run", *options, "--", *program]
+    return [*way(flexsc, variant, *options), *program]
 
 
 @contextmanager

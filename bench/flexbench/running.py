@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""A program that is measured as it is and under flexsc run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO
+
+from .samples import BenchError
+
+NATIVE, FLEXSC = "native", "flexsc"
+
+# flexsc run runs a program as it is where it can't do better, and says so.
+COMPLAINT = "flexsc"
+
+
+@dataclass(frozen=True)
+class Program:
+    """One that runs. pid: of the process that serves."""
+
+    name: str
+    pid: int
+    port: int
+    stderr: IO[str]
+
+    def last_words(self) -> str:
+        """The last line that it has written to its standard error."""
+        self.stderr.seek(0)
+        lines = self.stderr.read().strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def check(self) -> None:
+        """Does it run in the way it was asked to?"""
+        if self.last_words().startswith(COMPLAINT):
+            raise self.error("runs natively")
+
+    def error(self, reason: object) -> BenchError:
+        """What went wrong, and what the program says to it."""
+        words = self.last_words()
+        return BenchError(f"{self.name}: {reason}" + (f" ({words})" if words else ""))
+
+
+def way(flexsc: str, variant: str, *options: str) -> list[str]:
+    """What comes before a program's own command. options: of flexsc run."""
+    return [flexsc, "run", *options, "--"] if variant == FLEXSC else []
