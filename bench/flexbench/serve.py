@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import servers, table, tools
+from . import clients, servers, table, tools
 from .compare import ratio
 from .runner import Plan, in_turn, progress
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
@@ -30,7 +30,6 @@ FILE = "file.bin"
 CACHE = 1000
 WARM_UP_S = 1
 COUNT_S = 2
-SPARE_S = 30
 CONNECTIONS = 128
 ROWS = [
     ("requests/s", "requests_per_s"),
@@ -49,44 +48,15 @@ def connections(plan: Plan) -> int:
 
 
 def wrk(plan: Plan, server: Server, seconds: int) -> list[str]:
-    cores = plan.cores.load
-    return [
-        tools.need("taskset"),
-        "-c",
-        ",".join(str(core) for core in cores),
-        tools.need("wrk"),
-        "-t",
-        str(min(len(cores), connections(plan))),
-        "-c",
-        str(connections(plan)),
-        "-d",
-        f"{seconds}s",
-        "--latency",
-        server.url + FILE,
-    ]
-
-
-def execute(command: list[str], seconds: int) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=seconds + SPARE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise BenchError(f"{command[3]} doesn't end") from None
+    url = server.url + FILE
+    return clients.wrk(plan.cores.load, connections(plan), seconds, url)
 
 
 def load(plan: Plan, server: Server, seconds: int) -> Load:
-    done = execute(wrk(plan, server, seconds), seconds)
-    if done.returncode:
-        raise BenchError(f"wrk: {done.stderr.strip() or done.returncode}")
-    found = tools.parse_wrk(done.stdout)
-    if found.errors:
-        raise BenchError(f"{server.name}: under load: {found.errors}")
-    return found
+    try:
+        return clients.run_wrk(wrk(plan, server, seconds), seconds)
+    except BenchError as error:
+        raise BenchError(f"{server.name}: {error}") from error
 
 
 def cpu_seconds(pid: int) -> float:
@@ -119,7 +89,7 @@ def count_perf(plan: Plan, server: Server) -> float:
     """perf counts what the server does for as long as wrk runs."""
     command = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
     command += ["-p", str(server.pid), "--", *wrk(plan, server, COUNT_S)]
-    done = execute(command, COUNT_S)
+    done = clients.execute("perf", command, COUNT_S)
     calls = tools.parse_perf(done.stderr)
     return calls / tools.parse_wrk(done.stdout).requests
 
@@ -140,7 +110,7 @@ def count_strace(plan: Plan, server: Server) -> float:
             found = load(plan, server, COUNT_S)
         finally:
             tracing.send_signal(signal.SIGINT)
-            tracing.wait(SPARE_S)
+            tracing.wait(clients.SPARE_S)
         return tools.parse_strace(output.read_text(encoding="ascii")) / found.requests
 
 

@@ -15,7 +15,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,12 +83,17 @@ def pinned(cores: int | str, command: list[str]) -> list[str]:
     return [tools.need("taskset"), "-c", str(cores), *command]
 
 
+def listed(cores: Sequence[int]) -> str:
+    return ",".join(str(core) for core in cores)
+
+
 @contextmanager
 def process(
     name: str,
     command: list[str],
     stdout: int = subprocess.DEVNULL,
     stderr: int | IO[str] = subprocess.PIPE,
+    stop_s: float = STOP_S,
 ) -> Iterator[subprocess.Popen[str]]:
     started = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, text=True
@@ -100,7 +105,7 @@ def process(
     finally:
         started.terminate()
         try:
-            started.wait(STOP_S)
+            started.wait(stop_s)
         except subprocess.TimeoutExpired:
             started.kill()
             started.wait()
@@ -150,8 +155,8 @@ def nginx_config(folder: Path, root: Path, port: int, cached: bool) -> str:
     )
 
 
-def worker_of(master: int) -> int:
-    """The one child of nginx's master process."""
+def worker_of(name: str, master: int) -> int:
+    """The one child of a server's master process."""
     path = Path(f"/proc/{master}/task/{master}/children")
     until = time.monotonic() + START_S
     while time.monotonic() < until:
@@ -162,7 +167,7 @@ def worker_of(master: int) -> int:
         if children:
             return int(children[0])
         time.sleep(0.05)
-    raise BenchError("nginx didn't start a worker")
+    raise BenchError(f"{name} didn't start a worker")
 
 
 @contextmanager
@@ -173,7 +178,9 @@ def nginx(folder: Path, root: Path, core: int, cached: bool) -> Iterator[Server]
     args = [tools.need("nginx"), "-p", str(folder), "-c", str(config)]
     args += ["-e", str(folder / "error.log")]
     with process("nginx", pinned(core, args)) as started:
-        yield Server("nginx", f"http://127.0.0.1:{port}/", worker_of(started.pid))
+        yield Server(
+            "nginx", f"http://127.0.0.1:{port}/", worker_of("nginx", started.pid)
+        )
 
 
 def check(server: Server, name: str, content: bytes) -> None:

@@ -51,10 +51,6 @@ def client_cores(plan: Plan, server: Sequence[int]) -> list[int]:
     return [core for core in plan.cores.load if core not in server]
 
 
-def listed(cores: Sequence[int]) -> str:
-    return ",".join(str(core) for core in cores)
-
-
 def settings_of(
     plan: Plan, part: str, mode: str, variant: str, connections: int, cores: int
 ) -> Settings:
@@ -99,7 +95,7 @@ def load(plan: Plan, port: int, settings: Settings) -> Json:
         # A client that is idle has an entry, and there may be fewer of them.
         "greet": int(settings["part"] != ENTRIES),
     }
-    return raw(plan.flexsc, "load", args, servers.pinned(listed(cores), []))
+    return raw(plan.flexsc, "load", args, servers.pinned(servers.listed(cores), []))
 
 
 def once(plan: Plan, settings: Settings) -> Json:
@@ -110,7 +106,7 @@ def once(plan: Plan, settings: Settings) -> Json:
     name = f"{variant} {mode}, {settings['connections']} connections"
     if entries:
         name += f", {entries} entries"
-    cores = listed(server_cores(plan, int(settings["cores"])))
+    cores = servers.listed(server_cores(plan, int(settings["cores"])))
     with examples.started(name, cores, args) as program:
         before, begin = cpu_seconds(program.pid), time.monotonic()
         try:
