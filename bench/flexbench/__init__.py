@@ -6,12 +6,15 @@ and compares.
     samples     measurements, and the file that keeps them
     compare     medians, ratios, and how far they can be trusted
     runner      one variant after the other, round after round
-    calls, timers, reads, serve, threads
+    calls, timers, reads, serve, threads, programs
                 the benches: what is measured, and the table of it
     idle        the part of threads that weighs idle connections
     servers     flexsc serve and nginx, side by side
     running     programs natively and under flexsc run
     examples    the example servers that threads measures
+    apache, mariadb
+                the real programs that programs measures
+    clients     the load generators: wrk and sysbench
     tools       other programs, and reading what they print
     table, plot for people
 """

@@ -10,7 +10,19 @@ import sys
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from . import calls, machine, plot, reads, samples, serve, threads, timers
+from . import (
+    apache,
+    calls,
+    machine,
+    mariadb,
+    plot,
+    programs,
+    reads,
+    samples,
+    serve,
+    threads,
+    timers,
+)
 from .runner import Plan
 from .samples import BenchError, Run
 
@@ -20,6 +32,7 @@ BENCHES: dict[str, ModuleType] = {
     "reads": reads,
     "serve": serve,
     "threads": threads,
+    "programs": programs,
 }
 
 ROUNDS, QUICK_ROUNDS = 7, 3
@@ -44,7 +57,7 @@ def size(text: str) -> int:
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="flexsc bench",
-        description="Measure system calls, timers, reads, and servers; "
+        description="Measure system calls, timers, reads, servers, and real programs; "
         "flexsc-bench(1) says what the figures mean.",
     )
     parser.add_argument(
@@ -67,8 +80,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--seconds",
         type=positive,
         metavar="N",
-        help=f"of load in a round of serve ({SECONDS}, quick {QUICK_SECONDS}), and "
-        "half of it in one of threads",
+        help="of load in a round of serve and programs "
+        f"({SECONDS}, quick {QUICK_SECONDS}), and half of it in one of threads",
     )
     parser.add_argument(
         "--bytes",
@@ -81,8 +94,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--connections",
         type=positive,
         metavar="N",
-        help=f"clients of serve ({serve.CONNECTIONS}), and the only number of "
-        "them for threads",
+        help=f"clients of serve ({serve.CONNECTIONS}) and of programs (Apache "
+        f"{apache.CONNECTIONS}, MariaDB {mariadb.CLIENTS}), and the only number "
+        "of them for threads",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"

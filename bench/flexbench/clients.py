@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The load generator wrk, on the cores left to it."""
+"""The load generators, on the cores left to them: wrk and sysbench."""
 
 from __future__ import annotations
 
@@ -49,3 +49,21 @@ def run_wrk(command: list[str], seconds: int) -> Load:
     if found.errors:
         raise BenchError(f"under load: {found.errors}")
     return found
+
+
+def sysbench(
+    cores: Sequence[int], script: str, options: Sequence[str], action: str
+) -> list[str]:
+    command = [tools.need("sysbench"), script, *options, action]
+    return servers.pinned(servers.listed(cores), command)
+
+
+def run_sysbench(command: list[str], seconds: int) -> str:
+    """What it prints."""
+    done = execute("sysbench", command, seconds)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).splitlines()
+        reasons = [line for line in lines if line.startswith("FATAL")]
+        reason = reasons[0] if reasons else f"ended with {done.returncode}"
+        raise BenchError(f"sysbench: {reason}")
+    return done.stdout

@@ -139,6 +139,9 @@ def collect(flexsc: str, cores: Cores) -> Json:
             "python": platform.python_version(),
             "nginx": version("nginx", "-v"),
             "wrk": version("wrk", "-v"),
+            "apache2": version("apache2", "-v"),
+            "mariadbd": version("mariadbd", "--version"),
+            "sysbench": version("sysbench", "--version"),
         },
     }
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import calls, running, serve, threads
+from . import calls, programs, running, serve, threads
 from .samples import BenchError, Measurement, Run, distinct
 
 
@@ -71,15 +71,19 @@ def plot_calls(pyplot: Any, run: Run, folder: Path) -> list[Path]:
     return made
 
 
+def plot_bars(pyplot: Any, found: list[Measurement], unit: str, path: Path) -> Path:
+    names = [f"{m.settings['variant']}\n{m.settings['mode']}" for m in found]
+    pyplot.figure(figsize=(6, 4))
+    pyplot.bar(names, [m.median("requests_per_s") for m in found])
+    pyplot.ylabel(f"{unit} a second, one core")
+    return save(pyplot, path)
+
+
 def plot_serve(pyplot: Any, run: Run, folder: Path) -> list[Path]:
     found = run.of(serve.BENCH)
     if not found:
         return []
-    names = [f"{m.settings['variant']}\n{m.settings['mode']}" for m in found]
-    pyplot.figure(figsize=(6, 4))
-    pyplot.bar(names, [m.median("requests_per_s") for m in found])
-    pyplot.ylabel("requests a second, one core")
-    return [save(pyplot, folder / "serve.svg")]
+    return [plot_bars(pyplot, found, "requests", folder / "serve.svg")]
 
 
 def plot_load(pyplot: Any, found: list[Measurement], path: Path) -> Path:
@@ -136,6 +140,18 @@ def plot_threads(pyplot: Any, run: Run, folder: Path) -> list[Path]:
     return made
 
 
+def plot_programs(pyplot: Any, run: Run, folder: Path) -> list[Path]:
+    made = []
+    for name, kind in programs.KINDS.items():
+        # A point query is a hundred times shorter than a transaction of twenty.
+        for mode in kind.modes:
+            found = run.of(programs.BENCH, program=name, mode=mode)
+            if found:
+                path = folder / f"programs-{name}-{mode}.svg"
+                made.append(plot_bars(pyplot, found, kind.unit, path))
+    return made
+
+
 def plot(run: Run, folder: Path) -> list[Path]:
     pyplot = library()
     try:
@@ -143,4 +159,5 @@ def plot(run: Run, folder: Path) -> list[Path]:
     except OSError as error:
         raise BenchError(f"{folder}: {error.strerror}") from error
     made = plot_calls(pyplot, run, folder) + plot_serve(pyplot, run, folder)
-    return made + plot_threads(pyplot, run, folder)
+    made += plot_threads(pyplot, run, folder)
+    return made + plot_programs(pyplot, run, folder)

@@ -9,6 +9,8 @@ from typing import IO
 from .samples import BenchError
 
 NATIVE, FLEXSC = "native", "flexsc"
+# For a server on one core.
+CARRIER = ["--carriers", "1"]
 
 # flexsc run runs a program as it is where it can't do better, and says so.
 COMPLAINT = "flexsc"

@@ -11,9 +11,13 @@ from .samples import BenchError
 
 # Debian's packages, by program.
 PACKAGES = {
+    "apache2": "apache2",
+    "mariadb-install-db": "mariadb-server",
+    "mariadbd": "mariadb-server",
     "nginx": "nginx-light",
     "perf": "linux-perf",
     "strace": "strace",
+    "sysbench": "sysbench",
     "taskset": "util-linux",
     "wrk": "wrk",
 }
@@ -39,7 +43,7 @@ def need(program: str) -> str:
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk has seen."""
+    """What a load generator has seen; a transaction is a request."""
 
     requests: int
     seconds: float
@@ -78,6 +82,43 @@ def parse_wrk(text: str) -> Load:
         p50_us=percentile(text, 50),
         p99_us=percentile(text, 99),
         errors="; ".join(errors),
+    )
+
+
+def field(text: str, name: str) -> str:
+    """The first word behind a name in what sysbench prints."""
+    found = re.search(rf"^\s*{name}:\s+(\S+)", text, re.MULTILINE)
+    if not found:
+        raise BenchError(f"sysbench printed no {name}")
+    return found[1]
+
+
+def quantile(buckets: list[tuple[float, int]], percent: int) -> float:
+    """The value that so many of the samples don't exceed."""
+    left = sum(count for _, count in buckets) * percent / 100
+    for value, count in buckets:
+        left -= count
+        if left <= 0:
+            return value
+    raise BenchError("sysbench printed no latency histogram")
+
+
+def parse_sysbench(text: str) -> Load:
+    """Its histogram has more than the one percentile it prints: values in
+    milliseconds, each 2 % above the one before.
+    """
+    found = re.findall(r"^ *([\d.]+) \|\** +(\d+)$", text, re.MULTILINE)
+    buckets = [(float(value), int(count)) for value, count in found]
+    requests = int(field(text, "transactions"))
+    if requests == 0:
+        raise BenchError("sysbench made no transaction")
+    again = field(text, "reconnects")
+    return Load(
+        requests=requests,
+        seconds=float(field(text, "total time").removesuffix("s")),
+        p50_us=1000 * quantile(buckets, 50),
+        p99_us=1000 * quantile(buckets, 99),
+        errors="" if again == "0" else f"{again} reconnects",
     )
 
 

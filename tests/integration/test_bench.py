@@ -9,6 +9,7 @@ import os
 import platform
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import PATIENCE, command, request
+from programs import installed
 
 TIMEOUT = 60
 
@@ -370,3 +372,29 @@ def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:
         assert on_one == [(mode, v) for mode in ("echo", "http") for v in variants]
         parts = {m["settings"]["part"] for m in found["measurements"]}
         assert parts == {"load", "entries", "idle"}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
+def test_programs_that_are_there_are_measured(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    if not Path("/usr/lib/apache2/modules/mod_mpm_worker.so").exists():
+        pytest.skip("no mod_mpm_worker.so: install apache2")
+    # Without MariaDB, which takes longer.
+    there = tmp_path / "bin"
+    there.mkdir()
+    (there / "python3").symlink_to(Path(sys.executable).resolve())
+    for name in ("taskset", "apache2", "wrk"):
+        (there / name).symlink_to(installed(name, name))
+    path = tmp_path / "run.json"
+    quickly = ["--rounds", "1", "--seconds", "1", "--connections", "8"]
+    done = bench("programs", *quickly, "--out", str(path), PATH=str(there))
+    assert done.returncode == 0, done.stderr
+    assert "programs: Apache, 1 KiB, 8 connections" in done.stdout
+    assert "comes with Debian's package mariadb-server" in done.stdout
+    found = json.loads(path.read_text(encoding="utf-8"))
+    settings = [m["settings"] for m in found["measurements"]]
+    assert [(s["mode"], s["variant"]) for s in settings] == [
+        *[("kept", "native"), ("kept", "flexsc")],
+        *[("closed", "native"), ("closed", "flexsc")],
+    ]

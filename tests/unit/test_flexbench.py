@@ -17,12 +17,16 @@ from flexbench import (  # noqa: E402
     __main__ as command,
 )
 from flexbench import (  # noqa: E402
+    apache,
     calls,
+    clients,
     compare,
     examples,
     idle,
     machine,
+    mariadb,
     plot,
+    programs,
     reads,
     runner,
     running,
@@ -329,6 +333,57 @@ def test_a_blocking_server_that_failed_leaves_a_gap() -> None:
     ]
 
 
+RATES = {"native": 20000.0, "flexsc": 25000.0}
+
+
+def programs_run() -> Run:
+    run = empty_run()
+    for name, kind in programs.KINDS.items():
+        for mode in kind.modes:
+            for settings in programs.variants(plan(), name, mode):
+                found = load_of(settings, RATES[str(settings["variant"])])
+                run.measurements.append(Measurement("programs", settings, found.rounds))
+    return run
+
+
+def test_programs_are_compared_natively() -> None:
+    kept, closed, select, write = programs.show(programs_run())
+    title, more, head, rate, _, late, busy = kept.splitlines()
+    assert (
+        title == "programs: Apache, 1 KiB, 128 connections, connections that are kept;"
+    )
+    assert more == "3 rounds of 1 s"
+    assert head.split() == ["kept", "native", "flexsc", "flexsc/native"]
+    assert "20,000  25,000  1.25 (1.25-1.25)" in rate
+    assert "0.80 (0.80-0.80)" in late
+    assert busy.split()[-4:-2] == ["99.0", "99.0"]
+    assert closed.splitlines()[2].startswith("closed")
+    assert "transactions/s" in select
+    assert "oltp_read_write" in write
+
+
+def test_a_program_that_failed_under_flexsc_has_no_table() -> None:
+    run = programs_run()
+    gone: Settings = {"program": "apache", "mode": "kept", "variant": "flexsc"}
+    run.measurements = [m for m in run.measurements if not m.fits(gone)]
+    assert len(programs.show(run)) == 3
+
+
+def test_missing_programs_are_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    def need(program: str) -> str:
+        if program in ("wrk", "sysbench"):
+            raise BenchError(f"{program} isn't installed")
+        return program
+
+    monkeypatch.setattr(tools, "need", need)
+    run = empty_run()
+    programs.measure(run, plan())
+    assert run.notes == [
+        *["programs: wrk isn't installed", "programs: sysbench isn't installed"]
+    ]
+    assert run.measurements == []
+
+
 def test_clients_stay_off_the_server_s_cores() -> None:
     for count, left in ((1, [0, 1, 2]), (2, [0, 1])):
         server = threads.server_cores(plan(), count)
@@ -480,6 +535,75 @@ def test_wrk_without_requests_is_an_error() -> None:
         tools.parse_wrk(WRK.replace("479713", "0"))
 
 
+SYSBENCH = """\
+sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
+
+Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       0.042 |                                         4
+       2.347 |*************                            46
+       2.433 |**************************************** 130
+       3.425 |***                                      18
+      15.268 |                                         2
+
+SQL statistics:
+    queries performed:
+        read:                            2800
+        total:                           4000
+    transactions:                        200    (66.12 per sec.)
+    queries:                             4000   (1322.31 per sec.)
+    ignored errors:                      3      (0.98 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          3.0250s
+    total number of events:              200
+"""
+
+
+def test_sysbench_is_read() -> None:
+    found = tools.parse_sysbench(SYSBENCH)
+    assert found.requests == 200
+    assert found.requests_per_s == pytest.approx(200 / 3.025)
+    assert found.p50_us == pytest.approx(2433)
+    assert found.p99_us == pytest.approx(3425)
+    assert found.errors == ""
+
+
+def test_the_quantiles_of_a_histogram() -> None:
+    buckets = [(1.0, 50), (2.0, 49), (3.0, 1)]
+    found = [tools.quantile(buckets, p) for p in (1, 50, 51, 99, 100)]
+    assert found == [1, 1, 2, 2, 3]
+    assert tools.quantile([(7.0, 1)], 99) == 7
+
+
+def test_connections_made_again_are_errors() -> None:
+    text = SYSBENCH.replace("reconnects:                          0", "reconnects: 7")
+    assert tools.parse_sysbench(text).errors == "7 reconnects"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "printed no transactions"),
+        (SYSBENCH.replace("  200 ", "  0 "), "made no transaction"),
+        (SYSBENCH.replace("|", ":"), "no latency histogram"),
+        (SYSBENCH.partition("General")[0], "printed no total time"),
+    ],
+)
+def test_sysbench_without_figures_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(BenchError, match=reason):
+        tools.parse_sysbench(text)
+
+
+def test_a_load_generator_that_fails_gives_its_reason() -> None:
+    say = "echo Running; echo 'FATAL: unable to connect'; echo more; exit 1"
+    with pytest.raises(BenchError, match=r"^sysbench: FATAL: unable to connect$"):
+        clients.run_sysbench(["sh", "-c", say], 1)
+    with pytest.raises(BenchError, match=r"^sysbench: ended with 3$"):
+        clients.run_sysbench(["sh", "-c", "exit 3"], 1)
+
+
 def test_perf_is_read() -> None:
     text = "4711,,raw_syscalls:sys_enter,2000123456,100.00,,\n"
     assert tools.parse_perf(text) == 4711
@@ -537,10 +661,13 @@ def test_plots_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
     run = calls_run()
     run.measurements += serve_run().measurements + threads_run().measurements
+    run.measurements += programs_run().measurements
     made = plot.plot(run, tmp_path)
     assert [p.name for p in made] == [
         *["calls-close-same.svg", "serve.svg"],
         *["threads-echo.svg", "threads-entries.svg"],
+        *["programs-apache-kept.svg", "programs-apache-closed.svg"],
+        *["programs-mariadb-point_select.svg", "programs-mariadb-read_write.svg"],
     ]
     assert all("<svg" in p.read_text() for p in made)
 
@@ -556,6 +683,22 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     places = [w for w in plain.split() if w.startswith("/")]
     assert places
     assert all(w.startswith(str(tmp_path)) for w in places)
+
+
+def test_apache_has_a_thread_for_each_connection_at_once(tmp_path: Path) -> None:
+    text = apache.configuration(tmp_path, tmp_path / "root", 8080, 256)
+    assert "Listen 127.0.0.1:8080\n" in text
+    assert "\nServerLimit 1\n" in text
+    assert "\nThreadsPerChild 300\n" in text
+    assert "\nMaxRequestWorkers 300\n" in text
+    places = [w for w in text.split() if w.startswith(("/", "0x")) and "lib" not in w]
+    assert places
+    assert all(w.startswith(str(tmp_path)) for w in places)
+
+
+def test_mariadb_listens_to_this_host_only() -> None:
+    assert "--bind-address=127.0.0.1" in mariadb.SETTINGS
+    assert "--innodb-flush-log-at-trx-commit=2" in mariadb.SETTINGS
 
 
 # Cores.

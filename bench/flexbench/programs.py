@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""Real programs, natively and under flexsc run: Apache (OSDI 2010, figure 11)
+and MariaDB (figure 14). Both variants of a program run all the time, on the
+same core, and are loaded by turns from the other cores.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from . import apache, mariadb, table, tools
+from .compare import ratio
+from .runner import Plan, in_turn, progress
+from .running import FLEXSC, NATIVE, Program
+from .samples import BenchError, Json, Measurement, Run, Settings, distinct
+from .serve import cpu_seconds
+from .tools import Load
+
+BENCH = "programs"
+SERIES = "requests_per_s"
+
+WARM_UP_S = 2
+STAT_S = 10
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is particular about a program."""
+
+    title: str
+    unit: str
+    clients: str
+    count: int
+    modes: dict[str, str]
+    tools: list[str]
+    both: Callable[[Plan, int], AbstractContextManager[dict[str, Program]]]
+    load: Callable[[Plan, Program, str, int, int], Load]
+
+
+KINDS = {
+    "apache": Kind(
+        title="Apache, 1 KiB",
+        unit="requests",
+        clients="connections",
+        count=apache.CONNECTIONS,
+        modes=apache.MODES,
+        tools=apache.TOOLS,
+        both=apache.both,
+        load=apache.load,
+    ),
+    "mariadb": Kind(
+        title="MariaDB",
+        unit="transactions",
+        clients="clients",
+        count=mariadb.CLIENTS,
+        modes=mariadb.MODES,
+        tools=mariadb.TOOLS,
+        both=mariadb.both,
+        load=mariadb.load,
+    ),
+}
+
+
+def connections(plan: Plan, kind: Kind) -> int:
+    return plan.connections or kind.count
+
+
+def variants(plan: Plan, program: str, mode: str) -> list[Settings]:
+    return [
+        {
+            "program": program,
+            "mode": mode,
+            "variant": variant,
+            "connections": connections(plan, KINDS[program]),
+            "seconds": plan.seconds,
+        }
+        for variant in (NATIVE, FLEXSC)
+    ]
+
+
+def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) -> Json:
+    try:
+        before, begin = cpu_seconds(program.pid), time.monotonic()
+        found = kind.load(plan, program, mode, connections(plan, kind), seconds)
+        busy = cpu_seconds(program.pid) - before
+    except (BenchError, OSError) as error:
+        raise program.error(error) from error
+    return {
+        "samples": {
+            SERIES: [found.requests_per_s],
+            "p50_us": [found.p50_us],
+            "p99_us": [found.p99_us],
+            "busy_percent": [100 * busy / (time.monotonic() - begin)],
+        },
+        "counts": {"requests": found.requests},
+    }
+
+
+def check(plan: Plan, program: Program) -> None:
+    """Has it got user threads? What flexsc run says may be in no log."""
+    done = subprocess.run(
+        [plan.flexsc, "stat", str(program.pid)],
+        capture_output=True,
+        text=True,
+        timeout=STAT_S,
+        check=False,
+    )
+    if done.returncode:
+        raise program.error(f"runs natively: {done.stderr.strip()}")
+
+
+def compare(run: Run, plan: Plan, name: str, mode: str, of: dict[str, Program]) -> None:
+    kind = KINDS[name]
+    progress(f"programs: warming up {name} {mode}")
+    for program in of.values():
+        round_of(plan, kind, program, mode, min(WARM_UP_S, plan.seconds))
+    check(plan, of[FLEXSC])
+    in_turn(
+        run,
+        BENCH,
+        variants(plan, name, mode),
+        plan.rounds,
+        lambda s: round_of(plan, kind, of[str(s["variant"])], mode, plan.seconds),
+    )
+
+
+def measure(run: Run, plan: Plan) -> None:
+    for name, kind in KINDS.items():
+        try:
+            for tool in kind.tools:
+                tools.need(tool)
+            with kind.both(plan, connections(plan, kind)) as found:
+                for mode in kind.modes:
+                    compare(run, plan, name, mode, found)
+        except BenchError as error:
+            progress("")
+            run.note(f"{BENCH}: {error}")
+
+
+def lines(kind: Kind, flexsc: Measurement, native: Measurement) -> list[list[str]]:
+    rows = [
+        (f"{kind.unit}/s", SERIES),
+        ("latency p50, us", "p50_us"),
+        ("latency p99, us", "p99_us"),
+        ("core busy, %", "busy_percent"),
+    ]
+    return [
+        [
+            title,
+            table.number(native.median(series)),
+            table.number(flexsc.median(series)),
+            table.ratio(ratio(flexsc.series(series), native.series(series))),
+        ]
+        for title, series in rows
+    ]
+
+
+def show(run: Run) -> list[str]:
+    parts = []
+    for name, kind in KINDS.items():
+        for mode in distinct(run.of(BENCH, program=name), "mode"):
+            flexsc = run.find(BENCH, program=name, mode=mode, variant=FLEXSC)
+            native = run.find(BENCH, program=name, mode=mode, variant=NATIVE)
+            if not flexsc or not native:
+                continue
+            settings = native.settings
+            title = (
+                f"programs: {kind.title}, {settings['connections']} {kind.clients}, "
+                f"{kind.modes[mode]};\n"
+                f"{len(native.rounds)} rounds of {settings['seconds']} s"
+            )
+            head = [mode, NATIVE, FLEXSC, "flexsc/native"]
+            parts.append(title + "\n" + table.table(head, lines(kind, flexsc, native)))
+    return parts
