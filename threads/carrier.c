@@ -19,6 +19,8 @@
 
 /* User threads that run before completions are looked for again. */
 #define TURNS		32U
+/* Those that run from the queue before one of the others. */
+#define PASSED		3U
 /* How long one looks around before it sleeps; waking it costs as much. */
 #define SPIN_NS		20000U
 
@@ -127,6 +129,12 @@ static struct uthread *runqueue_halve(struct runqueue *queue, uint32_t *n,
 
 /* Sleeping and waking. */
 
+static uint32_t waiting(const struct carrier *c)
+{
+	return atomic_load_explicit(&c->queue.count, memory_order_relaxed) +
+	       atomic_load_explicit(&c->later.count, memory_order_relaxed);
+}
+
 static void wake_idle(void)
 {
 	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
@@ -142,9 +150,9 @@ static void wake_idle(void)
 }
 
 /* There is more to do here than one carrier can: let one more look for it. */
-static void share(const struct runqueue *queue)
+static void share(const struct carrier *c)
 {
-	if (atomic_load_explicit(&queue->count, memory_order_relaxed) < 2 ||
+	if (waiting(c) < 2 ||
 	    !atomic_load_explicit(&idle_count, memory_order_relaxed) ||
 	    atomic_load_explicit(&searching, memory_order_relaxed))
 		return;
@@ -154,8 +162,8 @@ static void share(const struct runqueue *queue)
 
 void flexsc__carrier_put(struct carrier *c, struct uthread *u)
 {
-	runqueue_put(&c->queue, u, u, 1);
-	share(&c->queue);
+	runqueue_put(u->heavy ? &c->later : &c->queue, u, u, 1);
+	share(c);
 }
 
 void flexsc__carrier_ready(struct uthread *u)
@@ -219,9 +227,9 @@ static void take_inbox(struct carrier *c)
 		next = u->next;
 		COUNT_CARRIER(c, given, 1);
 		if (flexsc__wait_over(u))
-			runqueue_put(&c->queue, u, u, 1);
+			flexsc__carrier_put(c, u);
 	}
-	share(&c->queue);
+	share(c);
 }
 
 void flexsc__carrier_want(struct uthread *u)
@@ -268,13 +276,15 @@ static struct uthread *steal(struct carrier *c)
 
 		first = runqueue_halve(&from->queue, &n, &last);
 		if (!first)
+			first = runqueue_halve(&from->later, &n, &last);
+		if (!first)
 			continue;
 		COUNT_CARRIER(c, steals, 1);
 		COUNT_CARRIER(c, stolen, n);
 		if (n > 1)
 			runqueue_put(&c->queue, first->next, last, n - 1);
 		atomic_store(&searching, false);
-		share(&from->queue);
+		share(from);
 		return first;
 	}
 	return NULL;
@@ -284,7 +294,8 @@ static bool work_elsewhere(void)
 {
 	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
 		/* Q2 */
-		if (atomic_load(&flexsc__carriers[i].queue.count))
+		if (atomic_load(&flexsc__carriers[i].queue.count) ||
+		    atomic_load(&flexsc__carriers[i].later.count))
 			return true;
 	return false;
 }
@@ -293,7 +304,7 @@ static void turn(struct carrier *c)
 {
 	c->turns = 0;
 	flexsc_loop_dispatch(c->loop);
-	share(&c->queue);
+	share(c);
 }
 
 /* Does something come within a moment? */
@@ -339,6 +350,24 @@ static void sleep_until_work(struct carrier *c)
 	turn(c);
 }
 
+/* From the queue; every PASSED times from "later" before it, else after it. */
+static struct uthread *take(struct carrier *c)
+{
+	struct uthread *u = NULL;
+
+	if (c->passed >= PASSED)
+		u = runqueue_take(&c->later);
+	if (!u)
+		u = runqueue_take(&c->queue);
+	if (u)
+		c->passed++;
+	else
+		u = runqueue_take(&c->later);
+	if (c->passed > PASSED)
+		c->passed = 0;
+	return u;
+}
+
 static void carry(struct carrier *c)
 {
 	for (;;) {
@@ -348,7 +377,7 @@ static void carry(struct carrier *c)
 		take_wanted(c);
 		if (++c->turns >= TURNS)
 			turn(c);
-		u = runqueue_take(&c->queue);
+		u = take(c);
 		if (!u)
 			u = steal(c);
 		if (!u)
@@ -358,8 +387,11 @@ static void carry(struct carrier *c)
 			flexsc__send_home(u);
 		} else {
 			u->carrier = c;
+			c->calls = 0;
 			COUNT_CARRIER(c, switches, 1);
 			flexsc__resume(&c->k, u);
+			/* Many calls take as long as some runs. */
+			c->turns += c->calls / 4;
 		}
 	}
 }

@@ -3,7 +3,8 @@
  * A carrier: the kernel thread that runs user threads on one core (OSDI 2010,
  * section 4.2), with a loop of its own for their system calls.
  *
- *	run a user thread from the queue, again and again;
+ *	run a user thread from the queue, again and again; those that make many
+ *	calls in a run come after the others, but for one run in four;
  *	every few of them, see which calls are complete;
  *	when the queue is empty, take half of somebody else's;
  *	when there is nothing, submit what was posted, look around for a moment
@@ -30,8 +31,12 @@ struct carrier {
 	struct kthread k;
 	struct flexsc_loop *loop;
 	struct runqueue queue;
+	struct runqueue later;	/* for those that are heavy */
 	unsigned int number;
 	uint32_t turns;		/* since completions were looked for */
+	uint32_t passed;	/* those of "later", in favour of others */
+	uint32_t calls;		/* of who runs, in this run: hook.c */
+	uint64_t since;
 	void *stack;		/* for signals: signals.h */
 	uint64_t switches_seen;	/* the monitor's */
 	/* Others', from here on. */

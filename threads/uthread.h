@@ -105,8 +105,8 @@ struct uthread {
 	bool rooted;		/* it doesn't leave home any more */
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a call that is a cancellation point */
+	bool heavy;		/* makes many calls in a run: hook.c */
 	bool site;		/* in one from a patched place: vectors.h */
-	atomic_bool cancelled;	/* pthread_cancel() was called */
 	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
@@ -120,6 +120,7 @@ struct uthread {
 	uint16_t cause;		/* for coming home: enum cause */
 	uint8_t way;		/* its call was made: enum way */
 	uint8_t handled;	/* enum handled */
+	atomic_bool cancelled;	/* pthread_cancel() was called */
 	struct {		/* carrier.c: whom to look at */
 		atomic_bool queued;
 		struct uthread *next;
