@@ -93,7 +93,7 @@ def load(plan: Plan, port: int, settings: Settings) -> Json:
         "bytes": MESSAGE,
         "threads": len(cores),
         # A client that is idle has an entry, and there may be fewer of them.
-        "greet": int(settings["part"] != ENTRIES),
+        "greet": int(settings["part"] != ENTRIES or settings["variant"] == NATIVE),
     }
     return raw(plan.flexsc, "load", args, servers.pinned(servers.listed(cores), []))
 
@@ -211,17 +211,17 @@ def show_load(found: list[Measurement]) -> list[str]:
 
 def show_entries(found: list[Measurement]) -> list[str]:
     natively = next((m for m in found if m.settings["variant"] == NATIVE), None)
-    if natively is None or len(found) < 2:
+    if not found:
         return []
     rows = []
     for m in found:
         entries = m.settings["entries"] or "no limit"
         name = NATIVE if m is natively else str(entries)
-        beside = "" if m is natively else ratio_of(m, natively)
+        beside = ratio_of(m, natively) if natively and m is not natively else ""
         p99 = table.number(m.median("p99_us"))
         rows.append([name, table.number(m.median(SERIES)), beside, p99])
     head = ["entries", "requests/s", "flexsc/native", "p99, us"]
-    connections = natively.settings["connections"]
+    connections = found[0].settings["connections"]
     return [
         f"threads: 64 bytes echoed, {connections} connections, by the calls that may\n"
         "execute at once (figure 16); entries come in pages of 64\n"
