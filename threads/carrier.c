@@ -19,6 +19,9 @@
 
 /* User threads that run before completions are looked for again. */
 #define TURNS		32U
+/* A long run, some 20 us; and what counts as a turn. */
+#define HEAVY_TICKS	50000U
+#define TURN_TICKS	16384U
 /* Those that run from the queue before one of the others. */
 #define PASSED		3U
 /* How long one looks around before it sleeps; waking it costs as much. */
@@ -368,6 +371,25 @@ static struct uthread *take(struct carrier *c)
 	return u;
 }
 
+static void run(struct carrier *c, struct uthread *u)
+{
+	uint64_t ticks;
+
+	u->carrier = c;
+	c->calls = 0;
+	c->began = context_ticks();
+	COUNT_CARRIER(c, switches, 1);
+	c->k.current = u;
+	flexsc__switch(&c->k.sp, u->sp, u->fs);
+	c->k.current = NULL;
+	ticks = context_ticks() - c->began;
+	/* Before the action: from then on it may be somebody else's. */
+	u->heavy = ticks >= HEAVY_TICKS;
+	u->action(&c->k, u);
+	/* Completions don't wait for many long runs. */
+	c->turns += (uint32_t)(ticks / TURN_TICKS);
+}
+
 static void carry(struct carrier *c)
 {
 	for (;;) {
@@ -386,12 +408,7 @@ static void carry(struct carrier *c)
 			counters_coupling(CAUSE_SIGNAL);
 			flexsc__send_home(u);
 		} else {
-			u->carrier = c;
-			c->calls = 0;
-			COUNT_CARRIER(c, switches, 1);
-			flexsc__resume(&c->k, u);
-			/* Many calls take as long as some runs. */
-			c->turns += c->calls / 4;
+			run(c, u);
 		}
 	}
 }

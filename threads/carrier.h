@@ -3,8 +3,8 @@
  * A carrier: the kernel thread that runs user threads on one core (OSDI 2010,
  * section 4.2), with a loop of its own for their system calls.
  *
- *	run a user thread from the queue, again and again; those that make many
- *	calls in a run come after the others, but for one run in four;
+ *	run a user thread from the queue, again and again; those whose last run
+ *	was long come after the others, but for one run in four;
  *	every few of them, see which calls are complete;
  *	when the queue is empty, take half of somebody else's;
  *	when there is nothing, submit what was posted, look around for a moment
@@ -36,7 +36,7 @@ struct carrier {
 	uint32_t turns;		/* since completions were looked for */
 	uint32_t passed;	/* those of "later", in favour of others */
 	uint32_t calls;		/* of who runs, in this run: hook.c */
-	uint64_t since;
+	uint64_t began;		/* this run: context_ticks() */
 	void *stack;		/* for signals: signals.h */
 	uint64_t switches_seen;	/* the monitor's */
 	/* Others', from here on. */

@@ -8,7 +8,6 @@
 
 #include "call.h"
 #include "carrier.h"
-#include "clock.h"
 #include "counters.h"
 #include "fds.h"
 #include "home.h"
@@ -21,11 +20,9 @@
 #include "ufutex.h"
 #include "wait.h"
 
-/* What a user thread has of its carrier, if its calls don't wait. */
-#define SLICE_NS	1000000U
+/* What a user thread has of its carrier, if its calls don't wait: about 1 ms. */
+#define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
-/* From here on it is one that makes many. */
-#define HEAVY_CALLS	8U
 
 /* What is made at home, what plainly, and what is posted. */
 
@@ -321,33 +318,15 @@ static long without(long nr, const uint64_t a[6])
 }
 
 /*
- * One more call in this run of the carrier's. Who makes many between two waits
- * comes after those who make few (carrier.h): a listener, say, after none of
- * those it listens for.
- */
-static void begin_call(struct uthread *u)
-{
-	struct carrier *c = kthread_self()->carrier;
-
-	if (c)
-		u->heavy = ++c->calls >= HEAVY_CALLS;
-}
-
-/*
  * A thread whose calls never wait would keep its carrier: once in some calls
  * it is looked how long it has had it.
  */
-static void end_call(struct uthread *u)
+static void end_slice(struct uthread *u)
 {
 	struct carrier *c = kthread_self()->carrier;
-	uint64_t now;
 
-	if (!c || !c->calls || c->calls % SLICE_CALLS)
-		return;
-	now = time_now(CLOCK_MONOTONIC);
-	if (c->calls == SLICE_CALLS)
-		c->since = now;
-	else if (now - c->since >= SLICE_NS)
+	if (c && ++c->calls % SLICE_CALLS == 0 &&
+	    context_ticks() - c->began >= SLICE_TICKS)
 		flexsc__wait_turn(u);
 }
 
@@ -365,10 +344,9 @@ static long hook(long nr, const uint64_t a[6], bool site)
 		flexsc__come_home(u);
 	}
 	u->way = WAY_PLAINLY;
-	begin_call(u);
 	ret = choose(u, nr, a);
 	counters_call(u);
-	end_call(u);
+	end_slice(u);
 	u->site = false;
 	flexsc__exit(u);
 	return ret;

@@ -105,7 +105,7 @@ struct uthread {
 	bool rooted;		/* it doesn't leave home any more */
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a call that is a cancellation point */
-	bool heavy;		/* makes many calls in a run: hook.c */
+	bool heavy;		/* its last run was long: carrier.c */
 	bool site;		/* in one from a patched place: vectors.h */
 	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
 	atomic_bool wanted;
