@@ -141,7 +141,7 @@ static void wait_action(struct kthread *k, struct uthread *u)
 {
 	struct bucket *bucket = bucket_of(u->futex.word);
 	struct carrier *c = k->carrier;
-	bool waits;
+	long ret = 0;
 
 	if (u->futex.timed) {
 		u->cb.callback = time_over;
@@ -155,18 +155,18 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	/* F1 */
 	atomic_fetch_add(&bucket->users, 1);
 	enqueue(bucket, u);
-	waits = load(u->futex.word) == u->futex.value;
-	if (!waits) {
+	if (load(u->futex.word) != u->futex.value)
+		ret = -EAGAIN;
+	else if (atomic_load(&u->wanted))
+		ret = -EINTR;
+	if (ret) {
 		dequeue(bucket, u);
-		u->ret = -EAGAIN;
+		u->ret = ret;
 	}
 	unlock(&bucket->lock);
-	if (!waits) {
-		if (flexsc__ufutex_over(c, u))
-			flexsc__carrier_ready(u);
-	} else if (atomic_load(&u->wanted)) {
-		flexsc__ufutex_interrupt(c, u);
-	}
+	/* Who waits may be woken from here on, and end: it isn't touched. */
+	if (ret && flexsc__ufutex_over(c, u))
+		flexsc__carrier_ready(u);
 }
 
 /* How long from now, or from "passed" ago; absolute times are BITSET's. */
