@@ -34,7 +34,7 @@ struct carrier {
 	struct runqueue later;	/* for those that are heavy */
 	unsigned int number;
 	uint32_t turns;		/* since completions were looked for */
-	uint32_t passed;	/* those of "later", in favour of others */
+	uint32_t passed;	/* runs since one of those */
 	uint32_t calls;		/* of who runs, in this run: hook.c */
 	uint64_t began;		/* this run: context_ticks() */
 	void *stack;		/* for signals: signals.h */

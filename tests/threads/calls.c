@@ -499,3 +499,75 @@ TEST(a_child_may_use_its_parent_s_numbers)
 	}
 	test_reap(pid);
 }
+
+enum { HEAVY = 20, TRIPS = 100 };
+
+static atomic_int heavy_runs;
+static atomic_bool heavy_ends;
+static int there[2], back[2];
+
+/* Works for a while, then waits for what is ready already. */
+static void *work_and_wait(void *arg)
+{
+	struct pollfd fd = { *(int *)arg, POLLOUT, 0 };
+
+	while (!heavy_ends) {
+		struct timespec until = in_ms(CLOCK_MONOTONIC, 0), now;
+
+		until.tv_nsec += 200000;
+		do
+			clock_gettime(CLOCK_MONOTONIC, &now);
+		while (now.tv_sec * 1000000000LL + now.tv_nsec <
+		       until.tv_sec * 1000000000LL + until.tv_nsec);
+		heavy_runs++;
+		CHECK_EQ(poll(&fd, 1, 1000), 1);
+	}
+	return NULL;
+}
+
+static void *answer(void *arg)
+{
+	char byte;
+
+	while (read(there[0], &byte, 1) == 1)
+		CHECK_EQ(write(back[1], &byte, 1), 1);
+	return arg;
+}
+
+static void *make_trips(void *arg)
+{
+	char byte = 'x';
+
+	for (int i = 0; i < TRIPS; i++) {
+		CHECK_EQ(write(there[1], &byte, 1), 1);
+		CHECK_EQ(read(back[0], &byte, 1), 1);
+	}
+	close(there[1]);
+	return arg;
+}
+
+/* Counted in runs, so it doesn't matter how fast the machine is. */
+TEST(who_does_little_waits_for_few)
+{
+	const char *carriers = getenv("FLEXSC_CARRIERS");
+	pthread_t heavy[HEAVY], other;
+	int free_fds[2], runs;
+
+	if (!preloaded() || !carriers || strcmp(carriers, "1"))
+		SKIP("only one carrier runs one after the other");
+	CHECK_EQ(pipe(free_fds) | pipe(there) | pipe(back), 0);
+	for (int i = 0; i < HEAVY; i++)
+		heavy[i] = start(work_and_wait, &free_fds[1]);
+	while (heavy_runs < 5 * HEAVY)
+		usleep(1000);
+	other = start(answer, NULL);
+	runs = heavy_runs;
+	join(start(make_trips, NULL));
+	runs = heavy_runs - runs;
+	heavy_ends = true;
+	join(other);
+	for (int i = 0; i < HEAVY; i++)
+		join(heavy[i]);
+	/* In turn, all of them would run at least once in each trip. */
+	CHECK(runs < HEAVY * TRIPS);
+}
