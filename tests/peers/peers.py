@@ -7,7 +7,8 @@ Suites are the Open POSIX Test Suite ("posix") and libuv's tests ("libuv"); both
 come from Debian's source packages, and are built in the work folder. Each test
 is run natively, which is remembered there, then as "PREFIX... TEST". One that
 passes natively and not so is run three more times both ways, to tell what fails
-from what is flaky. Without a PREFIX there are native runs only.
+from what is flaky, and twelve more if it still does. Without a PREFIX there are
+native runs only.
 
 A name is SUITE/TEST, such as posix/fork/4-1 or libuv/tcp_ping_pong. A file of
 known failures has one a line: the name, and the reason.
@@ -52,7 +53,7 @@ from verdict import (
 )
 
 WORK = Path(__file__).resolve().parents[2] / "build-test" / "peers"
-AGAIN = 3  # runs, of what is suspect
+AGAIN = (3, 15)  # more runs of what is suspect, and of what still fails
 
 
 @dataclasses.dataclass
@@ -89,13 +90,12 @@ class Peers:
         if not self.prefix:
             return
         self._more("prefix", {t.name: self.repeat for t in self.tests})
-        suspects = {
-            name: self.repeat + AGAIN
-            for name, record in self.records.items()
-            if record.suspect()
-        }
-        self._more("prefix", suspects)
-        self._more("native", suspects)
+        suspects = [r for r in self.records.values() if r.suspect()]
+        for more in AGAIN:
+            wanted = {r.name: self.repeat + more for r in suspects}
+            self._more("prefix", wanted)
+            self._more("native", wanted)
+            suspects = [r for r in suspects if r.verdict() == FAILS]
 
     def _more(self, how: str, wanted: dict[str, int]) -> None:
         """Have so many runs of these."""
