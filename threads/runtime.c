@@ -44,6 +44,8 @@ static bool patched;
 /* All user threads, for whoever wants to see them. */
 static struct lock all_lock;
 static struct uthread *all;
+/* The first one's home: a handler can't wait for whom it may have interrupted. */
+static _Atomic int32_t somebody;
 
 bool flexsc__runtime_runs(void)
 {
@@ -97,6 +99,12 @@ static void drop_rseq(void)
 		area->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
 }
 
+/* With the lock: there is another first one. */
+static void list_changed(void)
+{
+	atomic_store(&somebody, all ? all->home.k.tid : 0);
+}
+
 static void list_add(struct uthread *u)
 {
 	lock(&all_lock);
@@ -106,6 +114,7 @@ static void list_add(struct uthread *u)
 		all->all_prev = u;
 	all = u;
 	u->listed = true;
+	list_changed();
 	unlock(&all_lock);
 }
 
@@ -119,6 +128,7 @@ static void list_remove(struct uthread *u)
 	if (u->all_next)
 		u->all_next->all_prev = u->all_prev;
 	u->listed = false;
+	list_changed();
 	unlock(&all_lock);
 }
 
@@ -127,8 +137,11 @@ void flexsc__uthread_begin(struct uthread *u, void *stack, sigmask_t mask)
 	memset(u, 0, sizeof(*u));
 	drop_rseq();
 	flexsc__home_init(u, stack, mask);
+	/* A handler may want the list's lock. */
+	flexsc__enter(u);
 	list_add(u);
 	u->alive = true;
+	flexsc__exit(u);
 }
 
 void flexsc__uthread_end(struct uthread *u)
@@ -161,12 +174,7 @@ void flexsc__runtime_release(void)
 
 int32_t flexsc__runtime_somebody(void)
 {
-	int32_t tid;
-
-	lock(&all_lock);
-	tid = all ? all->home.k.tid : 0;
-	unlock(&all_lock);
-	return tid;
+	return atomic_load(&somebody);
 }
 
 struct uthread *flexsc__uthread_of(pthread_t thread)
@@ -201,6 +209,7 @@ static void forked(void)
 	state = STATE_NOT;
 	all = NULL;
 	all_lock = (struct lock){ 0 };
+	atomic_store(&somebody, 0);
 	flexsc__carriers_forked();
 	flexsc__counters_forked();
 	flexsc__ufutex_forked();

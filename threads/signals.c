@@ -229,12 +229,25 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 			    PTR(info), 0, 0);
 }
 
-static void to_somebody(int signo, siginfo_t *info)
+/*
+ * Who runs here may be in the middle of anything: no lock is taken. What was
+ * sent by kill(2) arrives as if by sigqueue(3), with the same sender: more the
+ * kernel doesn't let one thread say to another.
+ */
+static void to_somebody(int signo, const siginfo_t *info)
 {
-	int32_t tid = flexsc__runtime_somebody();
+	siginfo_t again = *info;
+	int32_t tid;
+	long err;
 
-	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(), (uint64_t)tid,
-		    (uint64_t)signo, PTR(info), 0, 0);
+	if (again.si_code >= 0 || again.si_code == SI_TKILL)
+		again.si_code = SI_QUEUE;
+	do {
+		tid = flexsc__runtime_somebody();
+		err = raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+				  (uint64_t)tid, (uint64_t)signo, PTR(&again),
+				  0, 0);
+	} while (tid && err == -ESRCH);
 }
 
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,

@@ -14,7 +14,8 @@
  *			the same; it arrives when that is left
  *	a carrier	only faults, which belong to who runs there and
  *			happen once more at home, and SIGSETXID: libc's handler
- *			with the carrier's own TLS
+ *			with the carrier's own TLS; if kill(2) sent one of the
+ *			former, that goes on to somebody's home
  *
  * A user thread that runs on a carrier is called home by SIGSETXID, queued
  * with a mark: it moves, from inside our handler, and the interrupted program

@@ -492,6 +492,40 @@ TEST(a_rain_of_signals_disturbs_nothing)
 	CHECK(handled > 10);
 }
 
+/* Signals that faults raise may be sent, too; carriers don't block them. */
+
+static void *kill_each_other(void *arg)
+{
+	stage++;
+	while (!begun) {
+		for (int i = 0; i < 100; i++)
+			CHECK_EQ(pthread_kill(*(pthread_t *)arg, 0), 0);
+		usleep(50);
+	}
+	return NULL;
+}
+
+TEST(a_fault_s_signal_may_be_sent_while_threads_signal_each_other)
+{
+	pthread_t threads[3], self = pthread_self();
+
+	install(SIGBUS, 0);
+	for (int i = 0; i < 3; i++)
+		threads[i] = start(kill_each_other, &self);
+	while (stage < 3)
+		usleep(100);
+	block(SIG_BLOCK, SIGBUS);
+	for (int i = 0; i < 300; i++) {
+		CHECK_EQ(kill(getpid(), SIGBUS), 0);
+		while (handled <= i)
+			usleep(100);
+	}
+	CHECK_EQ(handled, 300);
+	begun = true;
+	for (int i = 0; i < 3; i++)
+		join(threads[i]);
+}
+
 TEST(handlers_are_asked_for_and_given_back)
 {
 	struct sigaction action, was;
