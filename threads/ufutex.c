@@ -81,6 +81,45 @@ static uint32_t load(const uint32_t *word)
 	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * What is read or written here may not be there. libc's own words are; of the
+ * program's only the kernel can say. It copies a set of signals before it finds
+ * that it is to do nothing with it.
+ */
+static bool can_read(const struct uthread *u, const uint32_t *word)
+{
+	uint64_t set = (uintptr_t)word & ~(sizeof(sigmask_t) - 1);
+
+	return (u && u->site) ||
+	       raw_syscall(SYS_rt_sigprocmask, -1ULL, set, 0,
+			   sizeof(sigmask_t), 0, 0) != -EFAULT;
+}
+
+/* The kernel writes what is there, and wakes nobody, for it isn't "other". */
+static bool can_write(const struct uthread *u, const uint32_t *word)
+{
+	uint32_t nobody = 0, other;
+
+	if (!can_read(u, word))
+		return false;
+	other = !load(word);
+	return raw_syscall(SYS_futex, PTR(&nobody),
+			   FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 1, 1, PTR(word),
+			   (uint32_t)FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ,
+					      other)) != -EFAULT;
+}
+
+/* Not asked again where this thread has waited before. */
+static bool can_wait_for(struct uthread *u, const uint32_t *word)
+{
+	uintptr_t page = (uintptr_t)word / 4096;
+
+	if (u->futex.page != page && !can_read(u, word))
+		return false;
+	u->futex.page = page;
+	return true;
+}
+
 /* The end of a wait. */
 
 static void end(struct uthread *u)
@@ -206,6 +245,8 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 
 	if ((limit && !time_valid(limit)) || !bits)
 		return -EINVAL;
+	if (!can_wait_for(u, word))
+		return -EFAULT;
 	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
 		begin = time_now(CLOCK_MONOTONIC);
 	u->handled = HANDLED_NOT;
@@ -400,6 +441,8 @@ static long requeue(struct uthread *u, const uint64_t args[6], bool compare)
 
 	if ((int64_t)(int32_t)args[2] < 0 || (int64_t)(int32_t)args[3] < 0)
 		return -EINVAL;
+	if (compare && !can_read(u, word))
+		return -EFAULT;
 	lock_both(from, to);
 	if (compare && load(word) != (uint32_t)args[5]) {
 		unlock_both(from, to);
@@ -480,6 +523,8 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 	if ((code >> 28 & 7) > FUTEX_OP_XOR ||
 	    (code >> 24 & 15) > FUTEX_OP_CMP_GE)
 		return -ENOSYS;
+	if (!can_write(u, (uint32_t *)(uintptr_t)args[4]))
+		return -EFAULT;
 	old = operate((uint32_t *)(uintptr_t)args[4], code);
 	first = wake(u, args, (uint32_t)args[2], ANY);
 	if (first >= 0 && holds(old, code))
@@ -488,6 +533,19 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 }
 
 /* What is the kernel's. */
+
+/* An address that can't be one is the kernel's to refuse. */
+static bool is_plausible(uint64_t address)
+{
+	return address >= 4096 && address < 1ULL << 47 && address % 4 == 0;
+}
+
+static bool has_second(uint64_t op)
+{
+	op &= FUTEX_CMD_MASK;
+	return op == FUTEX_REQUEUE || op == FUTEX_CMP_REQUEUE ||
+	       op == FUTEX_WAKE_OP;
+}
 
 static bool needs_home(uint64_t op)
 {
@@ -524,8 +582,8 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 	uint64_t op = args[1];
 	uint32_t bits = ANY;
 
-	/* An address that can't be one is the kernel's to refuse. */
-	if (!(op & FUTEX_PRIVATE_FLAG) || args[0] < 4096 || args[0] % 4)
+	if (!(op & FUTEX_PRIVATE_FLAG) || !is_plausible(args[0]) ||
+	    (has_second(op) && !is_plausible(args[4])))
 		return in_kernel(u, args);
 	switch (op & FUTEX_CMD_MASK) {
 	case FUTEX_WAIT_BITSET:

@@ -138,6 +138,7 @@ struct uthread {
 		uint32_t value;
 		bool queued;
 		bool timed, expired, seen;
+		uintptr_t page;	/* its own: where it waited last */
 	} futex;
 
 	struct home home;

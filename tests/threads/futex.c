@@ -2,8 +2,10 @@
 /* futex(2) as programs call it themselves. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "threads.h"
@@ -194,4 +196,66 @@ TEST(a_wait_is_cancelled_at_any_moment)
 		CHECK(join(thread) == PTHREAD_CANCELED);
 		CHECK_EQ(wake(&first, 1), 0);
 	}
+}
+
+/* Memory that isn't there, or not for this. */
+
+static char *pages;
+
+static void is_refused(_Atomic uint32_t *bad)
+{
+	const struct timespec soon = { 0, 1000000 };
+
+	CHECK_EQ(futex(bad, FUTEX_WAIT, 0, 0, NULL, 0), -EFAULT);
+	CHECK_EQ(futex(bad, FUTEX_WAIT, 0, (uintptr_t)&soon, NULL, 0), -EFAULT);
+	CHECK_EQ(futex(bad, FUTEX_WAIT_BITSET, 0, 0, NULL, 1), -EFAULT);
+	CHECK_EQ(futex(bad, FUTEX_WAIT_BITSET, 0, 0, NULL, 0), -EINVAL);
+	CHECK_EQ(futex(bad, FUTEX_CMP_REQUEUE, 1, 1, &second, 0), -EFAULT);
+	CHECK_EQ(futex(&first, FUTEX_WAKE_OP, 1, 1, bad, OP(ADD, 1, EQ, 0)),
+		 -EFAULT);
+}
+
+static void *refuse(void *arg)
+{
+	_Atomic uint32_t *words = (void *)pages, *last = words + 1023;
+	_Atomic uint32_t *kernel_s = (void *)(uintptr_t)(1ULL << 63);
+	/* Nothing is mapped so low. */
+	_Atomic uint32_t *lowest = (void *)8192;
+	_Atomic uint32_t *odd = (void *)((char *)&second + 2);
+
+	is_refused(words + 1024);
+	is_refused(lowest);
+	is_refused(kernel_s);
+	CHECK_EQ(wake(words + 1024, 1), 0);
+	CHECK_EQ(wake(kernel_s, 1), -EFAULT);
+	CHECK_EQ(futex(&first, FUTEX_REQUEUE, 1, 1, kernel_s, 0), -EFAULT);
+	CHECK_EQ(futex(&first, FUTEX_CMP_REQUEUE, 1, 1, odd, 0), -EINVAL);
+	CHECK_EQ(futex(&first, FUTEX_WAKE_OP, 1, 1, odd, 0), -EINVAL);
+	/* What can be read only, can be waited for. */
+	CHECK_EQ(futex(last, FUTEX_WAIT, 1, 0, NULL, 0), -EAGAIN);
+	CHECK_EQ(futex(last, FUTEX_CMP_REQUEUE, 1, 1, &second, 1), -EAGAIN);
+	CHECK_EQ(futex(&first, FUTEX_WAKE_OP, 1, 1, last, OP(ADD, 1, EQ, 0)),
+		 -EFAULT);
+	CHECK_EQ(*last, 0);
+	return arg;
+}
+
+static void *refuse_on_a_carrier(void *arg)
+{
+	usleep(100);
+	return refuse(arg);
+}
+
+TEST(a_word_that_is_not_there_is_refused)
+{
+	sigset_t all;
+
+	/* One to read, one for nobody. */
+	pages = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(pages != MAP_FAILED);
+	CHECK_EQ(mprotect(pages + 4096, 4096, PROT_NONE), 0);
+	join(start(refuse_on_a_carrier, NULL));
+	sigfillset(&all);
+	CHECK_EQ(pthread_sigmask(SIG_SETMASK, &all, NULL), 0);
+	refuse(NULL);
 }
