@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_needs;
 int flexsc__fds_floor;
+atomic_bool flexsc__fds_any_signals;
 
 /* Above all that are FD_ALONE. */
 static _Atomic uint32_t alone_end;
@@ -117,9 +119,9 @@ static bool sets_timeout(const struct flexsc_entry *entry)
 	       (entry->args[2] == SO_RCVTIMEO || entry->args[2] == SO_SNDTIMEO);
 }
 
-static void forget_all(void)
+static void forget_range(uint32_t fd, uint64_t last)
 {
-	for (uint32_t fd = 0; fd < FDS_MAX; fd++)
+	for (; fd < FDS_MAX && fd <= last; fd++)
 		if (known(fd))
 			forget(fd, FD_OWN);
 }
@@ -134,14 +136,14 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 		break;
 	case SYS_fcntl:
 		if (entry->args[1] == F_SETFL)
-			forget(fd, FD_TIMEOUT | FD_ALONE);
+			forget(fd, FD_TIMEOUT | FD_ALONE | FD_SIGNALS);
 		else if (entry->args[1] == F_DUPFD ||
 			 entry->args[1] == F_DUPFD_CLOEXEC)
 			forget(fd, (uint16_t)~FD_ALONE);
 		break;
 	case SYS_ioctl:
 		if (entry->args[1] == FIONBIO)
-			forget(fd, FD_TIMEOUT | FD_ALONE);
+			forget(fd, FD_TIMEOUT | FD_ALONE | FD_SIGNALS);
 		break;
 	case SYS_dup:
 		forget(fd, (uint16_t)~FD_ALONE);
@@ -151,10 +153,12 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 #endif
 	case SYS_dup3:
 		forget(fd, (uint16_t)~FD_ALONE);
-		fds_forget((uint32_t)entry->args[1]);
+		if (fd != (uint32_t)entry->args[1])
+			fds_forget((uint32_t)entry->args[1]);
 		break;
 	case SYS_close_range:
-		forget_all();
+		if (!(entry->args[2] & CLOSE_RANGE_CLOEXEC))
+			forget_range(fd, (uint32_t)entry->args[1]);
 		break;
 	case SYS_setsockopt:
 		if (sets_timeout(entry)) {
@@ -297,11 +301,53 @@ static void made(uint32_t fd, int64_t flags)
 			      memory_order_relaxed);
 }
 
+void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
+{
+	uint32_t from = (uint32_t)entry->args[0], to = (uint32_t)ret;
+
+	if (ret < 0)
+		return;
+	switch (entry->nr) {
+#ifdef SYS_signalfd
+	case SYS_signalfd:
+#endif
+	case SYS_signalfd4:
+		learn(to, FD_SIGNALS);
+		atomic_store(&flexsc__fds_any_signals, true);
+		return;
+	case SYS_close:
+		forget(from, (uint16_t)~FD_SIGNALS);
+		return;
+	case SYS_fcntl:
+		if (entry->args[1] != F_DUPFD &&
+		    entry->args[1] != F_DUPFD_CLOEXEC)
+			return;
+		break;
+	case SYS_epoll_ctl:
+		if (entry->args[1] != EPOLL_CTL_ADD)
+			return;
+		from = (uint32_t)entry->args[2];
+		to = (uint32_t)entry->args[0];
+		break;
+	case SYS_dup:
+#ifdef SYS_dup2
+	case SYS_dup2:
+#endif
+	case SYS_dup3:
+		break;
+	default:
+		return;
+	}
+	if (fds_has_signals(from))
+		learn(to, FD_SIGNALS);
+}
+
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);
 	const int *two = NULL;
 
+	flexsc__fds_note_signals(entry, ret);
 	if (flags < 0)
 		return;
 	if (entry->nr == SYS_pipe2)

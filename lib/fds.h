@@ -42,6 +42,8 @@ enum fd_fact {
 	/* Of a descriptor: it is the library's own. */
 	FD_OWN = 128,
 	FD_ALONE = 256,		/* no other descriptor means the same file */
+	/* A signalfd, or an epoll set with one: it tells the asker's signals. */
+	FD_SIGNALS = 512,
 };
 
 extern _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
@@ -86,6 +88,22 @@ void flexsc__fds_note(const struct flexsc_entry *entry);
 
 /* An entry has returned: if it made descriptors, their flags are known. */
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret);
+
+/*
+ * A call has returned of which nothing else is noted: was it about FD_SIGNALS?
+ * (flexsc__fds_made() includes this.)
+ */
+void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret);
+
+/* Was there ever one? */
+extern atomic_bool flexsc__fds_any_signals;
+
+static inline bool fds_has_signals(uint32_t fd)
+{
+	return fd < FDS_MAX &&
+	       atomic_load_explicit(&flexsc__fds_facts[fd],
+				    memory_order_relaxed) & FD_SIGNALS;
+}
 
 /*
  * Where the library's own descriptors begin; 0: anywhere. For a process whose

@@ -145,6 +145,9 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 {
 	const struct table_row *row = flexsc__table_row((unsigned int)nr);
 
+	/* It asks for the signals of the kernel thread that reads it. */
+	if (row->poll == POLL_READ && fds_has_signals((uint32_t)a[0]))
+		return flexsc__call_go_home(u, nr, a);
 	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:
 		return flexsc__call_plainly(nr, a);
@@ -302,6 +305,9 @@ static bool is_parked(const struct uthread *u)
 /* For threads that aren't user threads, and for the runtime itself. */
 static long without(long nr, const uint64_t a[6])
 {
+	struct flexsc_entry entry = { .nr = (__u16)nr };
+	long ret;
+
 	switch (nr) {
 	case SYS_futex:
 		return flexsc__ufutex(NULL, a);
@@ -313,8 +319,14 @@ static long without(long nr, const uint64_t a[6])
 		flexsc__counters_show();
 		/* fall through */
 	default:
-		return flexsc__call_plainly(nr, a);
+		ret = flexsc__call_plainly(nr, a);
+		break;
 	}
+	/* There may be user threads later, and these descriptors still. */
+	for (unsigned int i = 0; i < 3; i++)
+		entry.args[i] = a[i];
+	flexsc__fds_note_signals(&entry, ret);
+	return ret;
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "counters.h"
 #include "entry.h"
+#include "fds.h"
 #include "home.h"
 #include "wait.h"
 
@@ -143,14 +144,31 @@ static long look(long nr, const uint64_t a[6], const struct patience *p)
 	return ret;
 }
 
+/* Of what poll() was asked, which the kernel has read: see hook.c. */
+static bool has_signals(const uint64_t a[6])
+{
+	const struct pollfd *fds = flexsc__arg_pointer(a[0]);
+
+	if (!atomic_load_explicit(&flexsc__fds_any_signals,
+				  memory_order_relaxed))
+		return false;
+	for (uint64_t i = 0; i < a[1]; i++)
+		if (fds_has_signals((uint32_t)fds[i].fd))
+			return true;
+	return false;
+}
+
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 {
 	struct patience p;
 	long ret;
 
-	if (flexsc__stays(u) || !can_poll(nr, a, &p))
+	if (flexsc__stays(u) || !can_poll(nr, a, &p) ||
+	    fds_has_signals((uint32_t)p.fd.fd))
 		return flexsc__call_go_home(u, nr, a);
 	ret = look(nr, a, &p);
+	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))
+		return flexsc__call_go_home(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
 	/* From here on it is known that the record can be read. */

@@ -10,12 +10,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../call.h"
 #include "../counters.h"
 #include "../hook.h"
+#include "fds.h"
 #include "interpose.h"
 #include "libc_call.h"
 
@@ -68,15 +71,19 @@ static long call_point(long nr, const uint64_t args[6])
 	return ret;
 }
 
-long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
+static long as_libc_returns(long ret)
 {
-	long ret = point ? call_point(nr, args) : flexsc__hook(nr, args);
-
 	if ((unsigned long)ret > -4096UL) {
 		errno = (int)-ret;
 		return -1;
 	}
 	return ret;
+}
+
+long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
+{
+	return as_libc_returns(point ? call_point(nr, args) :
+				       flexsc__hook(nr, args));
 }
 
 static _Noreturn void end_process(int status)
@@ -152,6 +159,17 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 				   PTR(mask), sizeof(sigmask_t) };
 
 	return (int)flexsc__libc_call(true, SYS_ppoll, args);
+}
+
+/* Only a set that gets a signalfd is of interest: fds.h. */
+EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,
+				   PTR(event) };
+
+	if (fds_has_signals((uint32_t)fd))
+		return (int)flexsc__libc_call(false, SYS_epoll_ctl, args);
+	return (int)as_libc_returns(flexsc__call_plainly(SYS_epoll_ctl, args));
 }
 
 /* Checked forms. */

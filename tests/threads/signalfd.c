@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* A signalfd tells the signals of the thread that reads it. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/uio.h>
+
+#include "threads.h"
+
+static atomic_int stage;
+static sigset_t set;
+static int fds[2];
+
+static int signal_fd(int flags)
+{
+	return signalfd(-1, &set, flags | SFD_CLOEXEC);
+}
+
+static void take_one(int fd)
+{
+	struct signalfd_siginfo info;
+
+	CHECK_EQ(read(fd, &info, sizeof(info)), (ssize_t)sizeof(info));
+	CHECK_EQ(info.ssi_signo, SIGUSR2);
+}
+
+static void send_oneself(void)
+{
+	CHECK_EQ(pthread_kill(pthread_self(), SIGUSR2), 0);
+	/* So that it isn't at home any more. */
+	usleep(100);
+}
+
+static void see_one(int fd)
+{
+	struct pollfd two[2] = { { fd, POLLIN, 0 }, { fds[0], POLLIN, 0 } };
+	struct signalfd_siginfo info;
+	struct iovec part = { &info, sizeof(info) };
+
+	send_oneself();
+	take_one(fd);
+	CHECK_EQ(poll(two, 1, 0), 0);
+	send_oneself();
+	CHECK_EQ(poll(two, 1, 0), 1);
+	usleep(100);
+	CHECK_EQ(poll(two, 1, -1), 1);
+	usleep(100);
+	CHECK_EQ(poll(two, 2, -1), 1);
+	CHECK_EQ(two[0].revents, POLLIN);
+	usleep(100);
+	CHECK_EQ(readv(fd, &part, 1), (ssize_t)sizeof(info));
+	CHECK_EQ(info.ssi_signo, SIGUSR2);
+}
+
+static void see_one_in_a_set(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+	CHECK_EQ(epoll_wait(epoll, &event, 1, 0), 0);
+	send_oneself();
+	CHECK_EQ(epoll_wait(epoll, &event, 1, 0), 1);
+	usleep(100);
+	CHECK_EQ(epoll_wait(epoll, &event, 1, -1), 1);
+	take_one(fd);
+	close(epoll);
+}
+
+static void *see_all(void *arg)
+{
+	int fd = *(int *)arg;
+	int copies[] = { fd, dup(fd), dup2(fd, 100), dup3(fd, 101, 0),
+			 fcntl(fd, F_DUPFD, 102), fcntl(fd, F_DUPFD_CLOEXEC, 3) };
+
+	for (unsigned int i = 0; i < sizeof(copies) / sizeof(*copies); i++) {
+		CHECK(copies[i] >= 0);
+		see_one(copies[i]);
+		see_one_in_a_set(copies[i]);
+	}
+	CHECK_EQ(fcntl(fd, F_SETFL, 0), 0);
+	stage++;
+	take_one(fd);
+	return NULL;
+}
+
+static void others_see_theirs(int fd)
+{
+	pthread_t threads[2];
+
+	stage = 0;
+	for (int i = 0; i < 2; i++)
+		threads[i] = start(see_all, &fd);
+	while (stage < 2)
+		usleep(1000);
+	settle();
+	/* Each gets its own. */
+	CHECK_EQ(pthread_kill(threads[1], SIGUSR2), 0);
+	join(threads[1]);
+	CHECK_EQ(pthread_kill(threads[0], SIGUSR2), 0);
+	join(threads[0]);
+}
+
+TEST(a_signalfd_tells_its_reader_s_own_signals)
+{
+	int first, second, pid;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(pipe(fds), 0);
+	first = signal_fd(0);
+	others_see_theirs(first);
+	second = signal_fd(SFD_NONBLOCK);
+	others_see_theirs(second);
+	see_one(first);
+	pid = test_fork();
+	if (!pid) {
+		see_one(first);
+		others_see_theirs(second);
+		test_leave();
+	}
+	test_reap(pid);
+	/* Its number is any other's then. */
+	close(first);
+	CHECK_EQ(dup2(fds[0], first), first);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK_EQ(read(first, &pid, 1), 1);
+}
