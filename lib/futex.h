@@ -9,6 +9,7 @@
 
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -49,14 +50,20 @@ struct lock {
 	_Atomic uint32_t word;
 };
 
-static inline void lock(struct lock *lock)
+/* False: somebody has it. */
+static inline bool lock_at_once(struct lock *lock)
 {
 	uint32_t was = 0;
 
 	/* L1: acquires what the holder before released at L2. */
-	if (atomic_compare_exchange_strong_explicit(&lock->word, &was, 1,
-						    memory_order_acquire,
-						    memory_order_relaxed))
+	return atomic_compare_exchange_strong_explicit(&lock->word, &was, 1,
+						       memory_order_acquire,
+						       memory_order_relaxed);
+}
+
+static inline void lock(struct lock *lock)
+{
+	if (lock_at_once(lock))
 		return;
 	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire))
 		futex_wait(&lock->word, 2, UINT64_MAX);

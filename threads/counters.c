@@ -180,10 +180,7 @@ void flexsc__counters_show(void)
 					   time_now(CLOCK_MONOTONIC)));
 }
 
-/*
- * Before the program runs, for it may close what it has. exit() comes by
- * show_at_exit(), _exit() and the call itself by preload/own.c and hook.c.
- */
+/* Before the program runs, for it may close what it has. */
 __attribute__((constructor)) static void keep_stderr(void)
 {
 	const char *pid = getenv("FLEXSC_STATS");
@@ -195,9 +192,4 @@ __attribute__((constructor)) static void keep_stderr(void)
 	if (copy < 0)
 		copy = fcntl(2, F_DUPFD_CLOEXEC, 3);
 	at_quick_exit(flexsc__counters_show);
-}
-
-__attribute__((destructor)) static void show_at_exit(void)
-{
-	flexsc__counters_show();
 }

@@ -12,6 +12,7 @@
 #define CANCEL_BIT	(1ULL << 31)
 
 atomic_bool flexsc__home_inherited;
+atomic_bool flexsc__home_last;
 
 static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)
 {
@@ -195,5 +196,6 @@ bool flexsc__stays(struct uthread *u)
 	if (!at_home())
 		return false;
 	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
-	return u->rooted || u->stay.frame;
+	return u->rooted || u->stay.frame ||
+	       atomic_load_explicit(&flexsc__home_last, memory_order_relaxed);
 }

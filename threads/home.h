@@ -28,6 +28,9 @@ void flexsc__home_fini(struct uthread *u);
  */
 extern atomic_bool flexsc__home_inherited;
 
+/* The process ends: whoever comes home stays there. */
+extern atomic_bool flexsc__home_last;
+
 /* User thread only; they do nothing if that is where it is. */
 void flexsc__come_home(struct uthread *u);
 void flexsc__leave(struct uthread *u);

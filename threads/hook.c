@@ -289,7 +289,9 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_epoll_pwait2:
 		return flexsc__call_go_home(u, nr, a);
 	case SYS_exit_group:
-		flexsc__counters_show();
+		u->cause = CAUSE_ENDS;
+		flexsc__come_home(u);
+		flexsc__runtime_ends();
 		return flexsc__call_plainly(nr, a);
 	default:
 		return by_class(u, nr, a);
@@ -316,7 +318,7 @@ static long without(long nr, const uint64_t a[6])
 	case SYS_rseq:
 		return -ENOSYS;
 	case SYS_exit_group:
-		flexsc__counters_show();
+		flexsc__runtime_ends();
 		/* fall through */
 	default:
 		ret = flexsc__call_plainly(nr, a);

@@ -75,7 +75,9 @@ static bool on_stack(uint64_t address)
 /* Until it is ready: -ETIME, 1, or what the call ended with. */
 static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 {
-	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, POLL_WAITS };
+	/* The last is for who looks at what waits: runtime.c. */
+	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, POLL_WAITS,
+				   (uint64_t)p->fd.fd };
 	uint64_t time = 0;
 
 	if (p->ns >= 0) {
@@ -115,6 +117,8 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 
 	u->handled = HANDLED_NOT;
 	do {
+		if (flexsc__stays(u))
+			return flexsc__call_go_home(u, nr, a);
 		ret = await_ready(u, p, until);
 		u->way = WAY_POLLED;
 		if (ret == -ECANCELED || ret == -EINTR) {

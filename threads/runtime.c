@@ -9,9 +9,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/rseq.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "carrier.h"
+#include "clock.h"
 #include "counters.h"
 #include "fds.h"
 #include "home.h"
@@ -22,6 +25,7 @@
 #include "sites.h"
 #include "stacks.h"
 #include "ufutex.h"
+#include "wait.h"
 
 bool flexsc__fsgsbase;
 __thread struct uthread flexsc__self
@@ -31,6 +35,10 @@ __thread struct uthread flexsc__self
 #define ARCH_SHSTK_STATUS	0x5005
 #endif
 
+/* How long the process's end waits for threads to come home, and looks. */
+#define ENDS_NS		20000000U
+#define ENDS_LOOK_NS	50000
+
 enum state {
 	STATE_NOT = 0,	/* the program has one thread, as far as is known */
 	STATE_STARTS,
@@ -39,6 +47,7 @@ enum state {
 };
 
 static enum state state;
+static long owner;	/* the process that it runs in */
 static bool patched;
 
 /* All user threads, for whoever wants to see them. */
@@ -219,6 +228,79 @@ static void forked(void)
 	context_set_gs(NULL);
 }
 
+/* Ending. */
+
+/*
+ * The kernel closes an io_uring some milliseconds after its process is gone,
+ * and with it the file that a request waits on. If that has a name that others
+ * may want at once, a port, its thread waits at home instead.
+ */
+
+/* What it waits for may be over by now: then it comes home for nothing. */
+static bool waits_for_others(const struct uthread *u)
+{
+	struct sockaddr_storage peer;
+	uint32_t size = sizeof(peer);
+	uint64_t fd;
+
+	if (atomic_load(&u->wait) != WAIT_CALL || u->nr == SYS_connect)
+		return false;
+	fd = u->nr == SYS_poll ? u->args[4] : u->args[0];
+	return raw_syscall(SYS_getpeername, fd, PTR(&peer), PTR(&size), 0, 0,
+			   0) == -ENOTCONN;
+}
+
+/* Are there such, or some that have been called? */
+static bool call_home(void)
+{
+	bool any = false;
+
+	if (!lock_at_once(&all_lock))
+		return true;
+	for (struct uthread *u = all; u; u = u->all_next) {
+		if (waits_for_others(u))
+			flexsc__want(u);
+		any |= atomic_load(&u->wanted) && u->home.away;
+	}
+	unlock(&all_lock);
+	return any;
+}
+
+static void let_go(void)
+{
+	const struct timespec moment = { 0, ENDS_LOOK_NS };
+	uint64_t until = time_now(CLOCK_MONOTONIC) + ENDS_NS;
+	struct uthread *u = &flexsc__self;
+	bool enters = u->alive && !u->busy;
+
+	atomic_store(&flexsc__home_last, true);
+	/* The caller's carrier may have some of them. */
+	if (enters) {
+		flexsc__enter(u);
+		u->cause = CAUSE_ENDS;
+		flexsc__come_home(u);
+	}
+	while (call_home() && time_now(CLOCK_MONOTONIC) < until)
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+	if (enters)
+		flexsc__exit(u);
+}
+
+void flexsc__runtime_ends(void)
+{
+	flexsc__counters_show();
+	/* A child of vfork() has this memory, too. */
+	if (flexsc__carriers_poll &&
+	    raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) == owner &&
+	    !atomic_load(&flexsc__home_last))
+		let_go();
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	flexsc__runtime_ends();
+}
+
 /* Starting. */
 
 /*
@@ -249,6 +331,7 @@ static bool patch(void)
 	}
 	patched = true;
 	pthread_atfork(NULL, NULL, forked);
+	at_quick_exit(flexsc__runtime_ends);
 	return true;
 }
 
@@ -299,6 +382,7 @@ static bool start(void)
 		say("can't start", "monitor: Resource temporarily unavailable");
 		return false;
 	}
+	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
 	flexsc__uthread_begin(&flexsc__self, stack, mask);
 	return true;

@@ -36,6 +36,12 @@ struct uthread *flexsc__uthread_of(pthread_t thread);
 int32_t flexsc__runtime_somebody(void);
 
 /*
+ * Any thread, any signal handler: the process is about to end. exit() comes by
+ * a destructor, _exit() and the call itself by preload/own.c and hook.c.
+ */
+void flexsc__runtime_ends(void);
+
+/*
  * The calling kernel thread, newly made, begins and ends being a user thread's
  * home. The stack is from flexsc__park_get(); mask is the program's.
  */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of threads and of the process: birth, end, fork, exec, identity. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -11,6 +13,7 @@
 #include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -221,6 +224,105 @@ TEST(the_process_ends_as_natively)
 	CHECK_EQ(status_of(main_leaves), 42);
 	CHECK_EQ(status_of(all_leave), 0);
 	CHECK_EQ(status_of(exit_from_thread), 17);
+}
+
+/* What a process that has ended waited on is free. */
+
+static int listener;
+
+static void *accept_forever(void *arg)
+{
+	while (accept(listener, NULL, NULL) >= 0 || errno == EINTR)
+		;
+	return arg;
+}
+
+static void *poll_forever(void *arg)
+{
+	struct pollfd set = { listener, POLLIN, 0 };
+
+	while (poll(&set, 1, -1) <= 0)
+		;
+	return arg;
+}
+
+static void *end_the_process(void *arg)
+{
+	usleep(1000);
+	if (!arg)
+		exit(0);
+	if (arg == &listener)
+		_exit(0);
+	syscall(SYS_exit_group, 0);
+	return NULL;
+}
+
+static void serve(void *how)
+{
+	for (int i = 0; i < 4; i++) {
+		start(accept_forever, NULL);
+		start(poll_forever, NULL);
+	}
+	settle();
+	start(end_the_process, how);
+	accept_forever(NULL);
+}
+
+static int listen_at(struct sockaddr_in *address)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)),
+		 0);
+	if (bind(fd, (struct sockaddr *)address, sizeof(*address)) ||
+	    listen(fd, 10)) {
+		CHECK_EQ(errno, EADDRINUSE);
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Is the port free at once? Later it has to be anyhow. */
+static bool is_free_after(void *how)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t length = sizeof(address);
+	bool at_once;
+	int pid;
+
+	listener = listen_at(&address);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &length),
+		 0);
+	pid = test_fork();
+	if (!pid)
+		serve(how);
+	close(listener);
+	test_reap(pid);
+	listener = listen_at(&address);
+	at_once = listener >= 0;
+	while (listener < 0) {
+		usleep(1000);
+		listener = listen_at(&address);
+	}
+	close(listener);
+	return at_once;
+}
+
+TEST(a_port_is_free_when_its_process_has_ended)
+{
+	void *const ways[] = { NULL, &listener, &alive };
+
+	for (unsigned int i = 0; i < 3; i++) {
+		unsigned int n = 0;
+
+		/* A busy machine may have it wait: not each time. */
+		while (!is_free_after(ways[i]))
+			CHECK(++n < 10);
+	}
 }
 
 static atomic_int prepared, in_parent;

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "../call.h"
-#include "../counters.h"
 #include "../hook.h"
+#include "../runtime.h"
 #include "fds.h"
 #include "interpose.h"
 #include "libc_call.h"
@@ -88,7 +88,7 @@ long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
 
 static _Noreturn void end_process(int status)
 {
-	flexsc__counters_show();
+	flexsc__runtime_ends();
 	for (;;)
 		raw_syscall(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
 }
