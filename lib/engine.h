@@ -33,6 +33,11 @@ struct engine {
 	void (*wake)(struct flexsc_loop *loop);
 	/* An entry that was BUSY is CANCEL now: end it early. */
 	void (*cancel)(struct flexsc_loop *loop, uint32_t index);
+	/*
+	 * Any thread: a descriptor is about to be closed that calls may wait
+	 * for. NULL: the kernel holds its file.
+	 */
+	void (*hold)(struct flexsc_loop *loop, int fd);
 	/* Nothing is executing any more. */
 	void (*close)(struct flexsc_loop *loop);
 	/* In a forked child: close descriptors, touch nothing else. */

@@ -14,6 +14,11 @@
 #include "nowait.h"
 #include "syscall.h"
 
+/* What a change of a descriptor's flags doesn't change. */
+#define FLAGS_KEEP	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED)
+/* Where copies begin at most: what is kept by descriptor isn't to be large. */
+#define COPIES		4096
+
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
 
 _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
@@ -136,14 +141,14 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 		break;
 	case SYS_fcntl:
 		if (entry->args[1] == F_SETFL)
-			forget(fd, FD_TIMEOUT | FD_ALONE | FD_SIGNALS);
+			forget(fd, FLAGS_KEEP);
 		else if (entry->args[1] == F_DUPFD ||
 			 entry->args[1] == F_DUPFD_CLOEXEC)
 			forget(fd, (uint16_t)~FD_ALONE);
 		break;
 	case SYS_ioctl:
 		if (entry->args[1] == FIONBIO)
-			forget(fd, FD_TIMEOUT | FD_ALONE | FD_SIGNALS);
+			forget(fd, FLAGS_KEEP);
 		break;
 	case SYS_dup:
 		forget(fd, (uint16_t)~FD_ALONE);
@@ -215,6 +220,24 @@ int flexsc__fds_own(int fd)
 	}
 	learn((uint32_t)fd, FD_OWN);
 	return fd;
+}
+
+void flexsc__fds_park(uint32_t fd)
+{
+	if (!fds_is_parked(fd))
+		learn(fd, FD_PARKED);
+}
+
+int flexsc__fds_copy(int fd)
+{
+	int floor = flexsc__fds_floor / 2 < COPIES ? flexsc__fds_floor / 2 :
+						     COPIES;
+	long copy = raw_syscall(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC,
+				(uint64_t)floor, 0, 0, 0);
+
+	if (copy >= 0)
+		learn((uint32_t)copy, FD_OWN);
+	return copy >= 0 ? (int)copy : -1;
 }
 
 void flexsc__fds_close(int fd)

@@ -44,6 +44,7 @@ enum fd_fact {
 	FD_ALONE = 256,		/* no other descriptor means the same file */
 	/* A signalfd, or an epoll set with one: it tells the asker's signals. */
 	FD_SIGNALS = 512,
+	FD_PARKED = 1024,	/* entries may be parked on it: parking.h */
 };
 
 extern _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
@@ -125,6 +126,19 @@ static inline bool fds_is_own(uint32_t fd)
 
 /* A process is about to be made that has the same descriptors. */
 void flexsc__fds_share(void);
+
+/* Entries are parked on it, until it is closed. */
+void flexsc__fds_park(uint32_t fd);
+
+static inline bool fds_is_parked(uint32_t fd)
+{
+	return fd < FDS_MAX &&
+	       atomic_load_explicit(&flexsc__fds_facts[fd],
+				    memory_order_relaxed) & FD_PARKED;
+}
+
+/* One that means the same file, of the library's own; or -1. */
+int flexsc__fds_copy(int fd);
 
 /* Does the descriptor have O_NONBLOCK? */
 bool flexsc__fds_never_wait(uint32_t fd);

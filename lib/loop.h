@@ -71,6 +71,7 @@ struct call {
 	struct {		/* under the pool's lock */
 		uint8_t where;	/* enum pool_where */
 		bool woken;	/* from where it was parked */
+		bool moved;	/* to a copy of its descriptor: parking.h */
 		uint32_t prev;
 		uint32_t thread;	/* the slot that executes it */
 	} pool;

@@ -30,6 +30,11 @@ static unsigned int side_of(struct flexsc_loop *loop, uint32_t index)
 	return row->poll == POLL_READ ? 0 : 1;
 }
 
+static const struct parked NOBODY = {
+	.head = { NONE, NONE },
+	.tail = { NONE, NONE },
+};
+
 static const uint32_t wanted[2] = { EPOLLIN, EPOLLOUT };
 
 static bool empty(const struct parking *parking, int fd)
@@ -54,8 +59,8 @@ static bool room_for(struct parking *parking, int fd)
 	parked = realloc(parking->parked, size * sizeof(*parked));
 	if (!parked)
 		return false;
-	memset(parked + parking->size, 0xff,
-	       (size - parking->size) * sizeof(*parked));
+	for (size_t i = parking->size; i < size; i++)
+		parked[i] = NOBODY;
 	parking->parked = parked;
 	parking->size = size;
 	return true;
@@ -223,8 +228,10 @@ bool flexsc__park(struct parking *parking, uint32_t index)
 	for (;;) {
 		append(parking, loop, fd, index);
 		err = watch(parking, fd, op, 0);
-		if (!err)
+		if (!err) {
+			flexsc__fds_park((uint32_t)fd);
 			return true;
+		}
 		drop(parking, loop, fd, index);
 		if (op == EPOLL_CTL_MOD && err == -ENOENT) {
 			orphaned(parking, fd);
@@ -235,6 +242,57 @@ bool flexsc__park(struct parking *parking, uint32_t index)
 			return false;
 		}
 	}
+}
+
+/* Closing. */
+
+static void unwatch(struct parking *parking, int fd)
+{
+	raw_syscall(SYS_epoll_ctl, (uint64_t)parking->epoll, EPOLL_CTL_DEL,
+		    (uint64_t)fd, 0, 0, 0);
+}
+
+static void move(struct parking *parking, uint32_t index, int copy)
+{
+	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+
+	entry_of(loop, index)->args[0] = (uint64_t)copy;
+	call_of(loop, index)->pool.moved = true;
+	parking->parked[copy].moved++;
+}
+
+void flexsc__park_hold(struct parking *parking, int fd)
+{
+	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	int copy;
+
+	if ((size_t)fd >= parking->size || empty(parking, fd))
+		return;
+	copy = flexsc__fds_copy(fd);
+	if (copy < 0)
+		return;
+	if (!room_for(parking, copy)) {
+		flexsc__fds_close(copy);
+		return;
+	}
+	unwatch(parking, fd);
+	for (unsigned int side = 0; side < 2; side++)
+		for (uint32_t index = parking->parked[fd].head[side];
+		     index != NONE; index = call_of(loop, index)->next)
+			move(parking, index, copy);
+	memcpy(&parking->parked[copy], &parking->parked[fd],
+	       offsetof(struct parked, moved));
+	parking->parked[fd] = NOBODY;
+	if (watch(parking, copy, EPOLL_CTL_ADD, 0))
+		orphaned(parking, copy);
+}
+
+void flexsc__park_release(struct parking *parking, int copy)
+{
+	if (--parking->parked[copy].moved)
+		return;
+	unwatch(parking, copy);
+	flexsc__fds_close(copy);
 }
 
 void flexsc__unpark(struct parking *parking, uint32_t index)
@@ -258,6 +316,9 @@ void flexsc__parking_forked(struct parking *parking)
 		flexsc__fds_close(parking->stop);
 	parking->epoll = -1;
 	parking->stop = -1;
+	for (size_t fd = 0; fd < parking->size; fd++)
+		if (parking->parked[fd].moved)
+			flexsc__fds_close((int)fd);
 	free(parking->parked);
 	parking->parked = NULL;
 	parking->size = 0;

@@ -17,6 +17,15 @@
  * is done. Then it is the next one's turn: the registration is renewed when
  * the woken entry has completed, or is parked again. It fires at once if there
  * is still something to be had.
+ *
+ *
+ * Closing
+ *
+ * A call in the kernel holds its file, whoever closes the descriptor meanwhile.
+ * So who sees a descriptor being closed, as the runtime of flexsc run does, says
+ * so before: those that are parked on it move to a copy of it, which is closed
+ * when the last of them has completed. One that is just being executed doesn't
+ * move: it was ready, or has only been posted.
  */
 #ifndef FLEXSC_PARKING_H
 #define FLEXSC_PARKING_H
@@ -32,6 +41,7 @@ struct watch;
 /* The entries of a descriptor: those that read, those that write. */
 struct parked {
 	uint32_t head[2], tail[2];
+	uint32_t moved;		/* to here, and not complete; 0: no copy */
 };
 
 struct parking {
@@ -55,6 +65,10 @@ void flexsc__parking_forked(struct parking *parking);
 bool flexsc__park(struct parking *parking, uint32_t index);
 /* Take one out, which is cancelled. */
 void flexsc__unpark(struct parking *parking, uint32_t index);
+/* This descriptor is about to be closed. */
+void flexsc__park_hold(struct parking *parking, int fd);
+/* An entry that was moved to this copy has completed. */
+void flexsc__park_release(struct parking *parking, int copy);
 /* An entry that was woken has completed; fd was its descriptor. */
 void flexsc__park_next(struct parking *parking, int fd);
 

@@ -234,14 +234,25 @@ void flexsc__pool_wake(struct pool *pool, uint32_t index)
 int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 {
 	struct call *call = call_of(pool->loop, index);
+	int fd = (int)entry_of(pool->loop, index)->args[0];
 
 	call->pool.where = POOL_NOT;
 	if (call->pool.woken) {
 		call->pool.woken = false;
-		flexsc__park_next(&pool->parking,
-				  (int)entry_of(pool->loop, index)->args[0]);
+		flexsc__park_next(&pool->parking, fd);
+	}
+	if (call->pool.moved) {
+		call->pool.moved = false;
+		flexsc__park_release(&pool->parking, fd);
 	}
 	return flexsc__partial_result(&call->partial, ret);
+}
+
+void flexsc__pool_hold(struct pool *pool, int fd)
+{
+	lock(&pool->lock);
+	flexsc__park_hold(&pool->parking, fd);
+	unlock(&pool->lock);
 }
 
 /* With the lock: an entry that no thread has is complete. */

@@ -79,6 +79,8 @@ struct watch {
 	uint32_t taken;		/* entries taken, at the last look */
 	uint64_t since;		/* when that was new; 0: nothing to watch */
 };
+/* Any thread: this descriptor is about to be closed. */
+void flexsc__pool_hold(struct pool *pool, int fd);
 /* No entry is left in it. */
 void flexsc__pool_destroy(struct pool *pool);
 /* In a forked child. */

@@ -11,6 +11,7 @@
 #include "counters.h"
 #include "fds.h"
 #include "home.h"
+#include "loop.h"
 #include "polling.h"
 #include "refine.h"
 #include "runtime.h"
@@ -228,6 +229,39 @@ static bool made_at_home(const struct uthread *u)
 	return u->way != WAY_POSTED && at_home();
 }
 
+/* Who waits for a file goes on, though its descriptor is closed. */
+static void hold(uint32_t fd)
+{
+	if (!fds_is_parked(fd))
+		return;
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
+		struct flexsc_loop *loop = flexsc__carriers[i].loop;
+
+		if (loop->engine->hold)
+			loop->engine->hold(loop, (int)fd);
+	}
+}
+
+static void hold_what_closes(long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_close:
+		hold((uint32_t)a[0]);
+		break;
+	case SYS_dup2:
+	case SYS_dup3:
+		if (a[0] != a[1])
+			hold((uint32_t)a[1]);
+		break;
+	case SYS_close_range:
+		for (uint64_t fd = a[0]; fd < FDS_MAX && fd <= a[1]; fd++)
+			hold((uint32_t)fd);
+		break;
+	default:
+		break;
+	}
+}
+
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 {
 	struct flexsc_entry entry = {
@@ -238,6 +272,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 
 	if (closes_own(nr, a))
 		return -EBADF;
+	hold_what_closes(nr, a);
 	flexsc__fds_note(&entry);
 	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])
 		ret = close_others(a);

@@ -67,6 +67,11 @@ static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
 	flexsc__pool_cancel(loop->engine_data, index);
 }
 
+static void threads_hold(struct flexsc_loop *loop, int fd)
+{
+	flexsc__pool_hold(loop->engine_data, fd);
+}
+
 static void threads_close(struct flexsc_loop *loop)
 {
 	flexsc__pool_destroy(loop->engine_data);
@@ -84,6 +89,7 @@ const struct engine flexsc__engine_threads = {
 	.wait = threads_wait,
 	.wake = flexsc__engine_ring,
 	.cancel = threads_cancel,
+	.hold = threads_hold,
 	.close = threads_close,
 	.forked = threads_forked,
 };

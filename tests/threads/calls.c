@@ -332,10 +332,13 @@ TEST(files_are_read_and_written)
 	leave_scratch();
 }
 
+static atomic_int begun;
+
 static void *blocked(void *arg)
 {
 	char byte;
 
+	begun++;
 	return (void *)recv(*(int *)arg, &byte, 1, 0);
 }
 
@@ -354,9 +357,6 @@ TEST(a_closed_descriptor_s_call_goes_on)
 {
 	pthread_t thread;
 
-	if (preloaded() && !strcmp(test_engine(), "threads"))
-		SKIP("a call that the threads engine has parked doesn't hold "
-		     "its file");
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	thread = start(blocked, &pair[0]);
 	settle();
@@ -364,6 +364,64 @@ TEST(a_closed_descriptor_s_call_goes_on)
 	settle();
 	CHECK_EQ(write(pair[1], "x", 1), 1);
 	CHECK(join(thread) == (void *)1L);
+}
+
+static void *send_all(void *arg)
+{
+	static const char much[1 << 20];
+
+	begun++;
+	return (void *)send(*(int *)arg, much, sizeof(much), MSG_NOSIGNAL);
+}
+
+/* Close it, or have another file in its place, or one of many. */
+static void close_somehow(int fd, int how, int other)
+{
+	if (how == 0)
+		CHECK_EQ(close(fd), 0);
+	else if (how == 1)
+		CHECK_EQ(dup2(other, fd), fd);
+	else if (how == 2)
+		CHECK_EQ(dup3(other, fd, O_CLOEXEC), fd);
+	else
+		CHECK_EQ(close_range((unsigned int)fd, (unsigned int)fd, 0), 0);
+	if (how == 0 || how == 3)
+		CHECK_EQ(fcntl(other, F_DUPFD, fd), fd);
+}
+
+TEST(a_closed_descriptor_s_calls_keep_its_file)
+{
+	char buf[4096];
+	int other[2];
+
+	CHECK_EQ(pipe(other), 0);
+	CHECK_EQ(write(other[1], "another's", 9), 9);
+	for (int how = 0; how < 4; how++) {
+		pthread_t readers[3], writer;
+		int fd;
+
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		fd = pair[0];
+		for (int i = 0; i < 3; i++)
+			readers[i] = start(blocked, &fd);
+		writer = start(send_all, &fd);
+		while (begun < 4 * (how + 1))
+			usleep(1000);
+		settle();
+		settle();
+		close_somehow(fd, how, other[0]);
+		settle();
+		CHECK_EQ(write(pair[1], "xyz", 3), 3);
+		for (int i = 0; i < 3; i++)
+			CHECK(join(readers[i]) == (void *)1L);
+		/* It ends with the last of them. */
+		while (read(pair[1], buf, sizeof(buf)) > 0)
+			;
+		CHECK(join(writer) == (void *)(1L << 20));
+		CHECK_EQ(close(pair[1]), 0);
+		CHECK_EQ(close(fd), 0);
+	}
+	CHECK_EQ(read(other[0], buf, sizeof(buf)), 9);
 }
 
 static void *wait_for_child(void *arg)
