@@ -235,14 +235,10 @@ static void take_inbox(struct carrier *c)
 	share(c);
 }
 
-void flexsc__carrier_want(struct uthread *u)
+static void put_wanted(struct carrier *c, struct uthread *u)
 {
-	struct carrier *c = u->carrier;
 	struct uthread *head;
 
-	/* It is in one list at a time. */
-	if (!c || atomic_exchange(&u->want.queued, true))
-		return;
 	head = atomic_load_explicit(&c->wanted, memory_order_relaxed);
 	/* V1: releases the link; pairs with V2. */
 	do {
@@ -254,6 +250,33 @@ void flexsc__carrier_want(struct uthread *u)
 		flexsc__signal_carrier(c);
 }
 
+void flexsc__carrier_want(struct uthread *u)
+{
+	struct carrier *c = u->carrier;
+
+	/* It is in one list at a time; who has it there looks once more. */
+	if (c && !atomic_fetch_add(&u->want.asked, 1))
+		put_wanted(c, u);
+}
+
+/* It may have been woken by others meanwhile, and wait elsewhere by now. */
+static void look_at_wanted(struct carrier *c, struct uthread *u)
+{
+	struct carrier *last;
+	uint32_t asked;
+
+	do {
+		asked = atomic_load(&u->want.asked);
+		last = u->carrier;
+		if (last != c && atomic_load(&u->wanted)) {
+			put_wanted(last, u);
+			return;
+		}
+		flexsc__wait_interrupt(c, u);
+		/* From here on it may end, or be in a list again. */
+	} while (!atomic_compare_exchange_strong(&u->want.asked, &asked, 0));
+}
+
 static void take_wanted(struct carrier *c)
 {
 	struct uthread *u, *next;
@@ -263,9 +286,7 @@ static void take_wanted(struct carrier *c)
 	/* V2 */
 	for (u = atomic_exchange(&c->wanted, NULL); u; u = next) {
 		next = u->want.next;
-		flexsc__wait_interrupt(c, u);
-		/* From here on it may end, or be wanted again. */
-		atomic_store(&u->want.queued, false);
+		look_at_wanted(c, u);
 	}
 }
 

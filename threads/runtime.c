@@ -164,7 +164,7 @@ void flexsc__uthread_end(struct uthread *u)
 	u->rooted = true;
 	list_remove(u);
 	/* Some carrier may be about to look at it. */
-	while (atomic_load(&u->want.queued))
+	while (atomic_load(&u->want.asked))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	flexsc__home_fini(u);
 	/* What came meanwhile was meant for the process, or for this one. */

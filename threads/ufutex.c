@@ -164,7 +164,8 @@ void flexsc__ufutex_interrupt(struct carrier *c, struct uthread *u)
 	struct bucket *bucket = lock_bucket(u);
 	bool interrupted;
 
-	interrupted = u->futex.queued;
+	/* Others may have woken it meanwhile, and it waits elsewhere again. */
+	interrupted = u->futex.queued && u->carrier == c;
 	if (interrupted) {
 		dequeue(bucket, u);
 		u->ret = -EINTR;

@@ -122,7 +122,7 @@ struct uthread {
 	uint8_t handled;	/* enum handled */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
 	struct {		/* carrier.c: whom to look at */
-		atomic_bool queued;
+		_Atomic uint32_t asked;	/* how often; 0: it is in no list */
 		struct uthread *next;
 	} want;
 

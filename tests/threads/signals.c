@@ -609,3 +609,95 @@ TEST(writing_to_nobody_ends_the_process)
 	signal(SIGPIPE, SIG_IGN);
 	join(start(write_unprepared, NULL));
 }
+
+static sem_t taken;
+static atomic_int turns;
+static atomic_bool over;
+
+/* Keeps its carrier for some time, but not for as long as to lose it. */
+static void *burn(void *arg)
+{
+	while (!over) {
+		struct timespec end = in_ms(CLOCK_MONOTONIC, 3), now;
+
+		do {
+			clock_gettime(CLOCK_MONOTONIC, &now);
+		} while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec &&
+						     now.tv_nsec < end.tv_nsec));
+		sched_yield();
+	}
+	return arg;
+}
+
+static sem_t sides[2];
+
+/* So that some carrier mostly looks for work. */
+static void *bounce(void *arg)
+{
+	size_t side = (size_t)arg;
+
+	while (!over) {
+		sem_wait(&sides[side]);
+		sem_post(&sides[!side]);
+	}
+	return NULL;
+}
+
+static void *take_turns(void *arg)
+{
+	while (!over) {
+		while (sem_wait(&taken))
+			CHECK_EQ(errno, EINTR);
+		turns++;
+	}
+	return arg;
+}
+
+static void await(atomic_int *count, int n)
+{
+	struct timespec end = in_ms(CLOCK_MONOTONIC, 15000), now = { 0 };
+
+	while (*count < n && now.tv_sec <= end.tv_sec) {
+		usleep(50);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	}
+	CHECK_EQ(*count, n);
+}
+
+/* Who is woken between two signals waits on another core than before. */
+TEST(a_signal_finds_who_was_woken_after_the_last)
+{
+	pthread_t burners[2], bouncers[2], thread;
+
+	install(SIGUSR1, 0);
+	handled = 0;
+	turns = 0;
+	over = false;
+	sem_init(&taken, 0, 0);
+	sem_init(&sides[0], 0, 1);
+	sem_init(&sides[1], 0, 0);
+	thread = start(take_turns, NULL);
+	for (size_t i = 0; i < 2; i++) {
+		burners[i] = start(burn, NULL);
+		bouncers[i] = start(bounce, (void *)i);
+	}
+	for (int i = 1; i <= 300; i++) {
+		CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+		sem_post(&taken);
+		await(&turns, i);
+		await(&handled, 2 * i - 1);
+		usleep((useconds_t)i);
+		CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+		await(&handled, 2 * i);
+	}
+	over = true;
+	sem_post(&taken);
+	sem_post(&sides[0]);
+	sem_post(&sides[1]);
+	join(thread);
+	for (int i = 0; i < 2; i++) {
+		join(burners[i]);
+		join(bouncers[i]);
+	}
+}
+
