@@ -138,18 +138,18 @@ static uint32_t waiting(const struct carrier *c)
 	       atomic_load_explicit(&c->later.count, memory_order_relaxed);
 }
 
-static void wake_idle(void)
+static bool wake_idle(void)
 {
 	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
 		struct carrier *c = &flexsc__carriers[i];
 
 		if (atomic_load(&c->idle)) {
-			COUNT_HERE(wakes, 1);
 			flexsc_loop_wake(c->loop, NULL);
-			return;
+			return true;
 		}
 	}
 	atomic_store(&searching, false);
+	return false;
 }
 
 /* There is more to do here than one carrier can: let one more look for it. */
@@ -159,7 +159,13 @@ static void share(const struct carrier *c)
 	    !atomic_load_explicit(&idle_count, memory_order_relaxed) ||
 	    atomic_load_explicit(&searching, memory_order_relaxed))
 		return;
-	if (!atomic_exchange(&searching, true))
+	if (!atomic_exchange(&searching, true) && wake_idle())
+		COUNT_HERE(wakes, 1);
+}
+
+void flexsc__carrier_relieve(const struct carrier *c)
+{
+	if (waiting(c))
 		wake_idle();
 }
 

@@ -77,6 +77,9 @@ void flexsc__carrier_return(struct uthread *u);
 /* Any thread, any signal handler: have u's carrier look at its wait. */
 void flexsc__carrier_want(struct uthread *u);
 
+/* The monitor: c doesn't get on. If others wait there, somebody take them. */
+void flexsc__carrier_relieve(const struct carrier *c);
+
 /* Carriers only: u can run again, here. */
 void flexsc__carrier_put(struct carrier *c, struct uthread *u);
 

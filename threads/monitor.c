@@ -30,10 +30,13 @@ static void look(struct carrier *c)
 	uint64_t switches = __atomic_load_n(&c->k.counters->switches,
 					    __ATOMIC_RELAXED);
 
-	if (switches == c->switches_seen &&
-	    __atomic_load_n(&c->k.current, __ATOMIC_RELAXED)) {
-		atomic_store(&c->preempt, switches);
-		flexsc__signal_carrier(c);
+	if (switches == c->switches_seen) {
+		if (__atomic_load_n(&c->k.current, __ATOMIC_RELAXED)) {
+			atomic_store(&c->preempt, switches);
+			flexsc__signal_carrier(c);
+		}
+		/* It may be in a call that no signal interrupts. */
+		flexsc__carrier_relieve(c);
 	}
 	c->switches_seen = switches;
 }

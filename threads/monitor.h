@@ -3,7 +3,8 @@
  * The monitor notices a carrier whose user thread doesn't let go of it: it
  * computes, or it blocks in a call that nobody intercepted. That user thread
  * is sent home, where it goes on as a kernel thread among others (a call that
- * it blocks in is begun again there), and the carrier serves the rest.
+ * it blocks in is begun again there), and the carrier serves the rest. Those
+ * who are queued there go to a carrier that is idle, if there is one.
  *
  * A thread of its own, that looks every MONITOR_NS while anybody runs and
  * sleeps when nobody does.

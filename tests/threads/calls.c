@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -18,6 +21,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "syscall.h"
 #include "threads.h"
 
 static int pair[2];
@@ -556,6 +560,82 @@ TEST(a_child_may_use_its_parent_s_numbers)
 		test_leave();
 	}
 	test_reap(pid);
+}
+
+/*
+ * As vfork() does, but from a place that nobody intercepts: until the child
+ * ends no signal gets the caller out of the kernel. It runs beside it, on a
+ * stack of its own.
+ */
+static long wait_like_vfork(void (*child)(void), char *stack)
+{
+	register uint64_t tls __asm__("r8") = 0, tid __asm__("r10") = 0;
+	long ret;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "call *%[child]\n"
+			 "1:"
+			 : "=a"(ret)
+			 : "a"(SYS_clone), "S"(stack), "d"(0), "r"(tid),
+			   "r"(tls), [child] "b"(child),
+			   "D"(CLONE_VM | CLONE_VFORK | SIGCHLD)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static char child_stack[16384] __attribute__((aligned(16)));
+static sem_t behind;
+static atomic_bool ran;
+
+/* With nothing of libc's, whose thread it isn't. */
+static void end_when_it_ran(void)
+{
+	const struct timespec moment = { 0, 1000000 };
+
+	for (int i = 0; i < 5000 && !ran; i++)
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+	raw_syscall(SYS_exit, !ran, 0, 0, 0, 0, 0);
+}
+
+static void *run_behind(void *arg)
+{
+	CHECK_EQ(sem_wait(&behind), 0);
+	ran = true;
+	return arg;
+}
+
+/* Whom it has woken is queued where it runs itself. */
+static void *wake_and_block(void *arg)
+{
+	CHECK_EQ(sem_post(&behind), 0);
+	*(long *)arg = wait_like_vfork(end_when_it_ran,
+				      child_stack + sizeof(child_stack));
+	return NULL;
+}
+
+TEST(a_call_that_nothing_ends_stops_no_more_than_a_carrier)
+{
+	const char *carriers = getenv("FLEXSC_CARRIERS");
+	pthread_t woken, blocked;
+	int status;
+	long pid;
+
+	if (preloaded() && carriers && !strcmp(carriers, "1"))
+		SKIP("there is but one");
+	CHECK_EQ(sem_init(&behind, 0, 0), 0);
+	for (int i = 0; i < 20; i++) {
+		ran = false;
+		woken = start(run_behind, NULL);
+		settle();
+		blocked = start(wake_and_block, &pid);
+		join(blocked);
+		join(woken);
+		CHECK(pid > 0);
+		CHECK_EQ(waitpid((pid_t)pid, &status, 0), pid);
+		CHECK_EQ(status, 0);
+	}
 }
 
 enum { HEAVY = 20, TRIPS = 100 };
