@@ -364,6 +364,8 @@ static void sleep_until_work(struct carrier *c)
 	flexsc_loop_submit(c->loop);
 	if (spin(c)) {
 		COUNT_CARRIER(c, found, 1);
+		/* What it was nudged for is found now; it isn't found again. */
+		atomic_store(&c->loop->nudged, false);
 		turn(c);
 		return;
 	}
