@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -153,6 +154,72 @@ TEST(a_non_blocking_descriptor_blocks_nobody)
 {
 	for (int i = 0; i < 5; i++)
 		join(start(expect_eagain, NULL));
+}
+
+static int number_of(int fd)
+{
+	FILE *file = fdopen(fd, "r");
+	char byte;
+
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	CHECK_EQ(fclose(file), 0);
+	return fd;
+}
+
+/* libc closes it for itself; what was known of its number doesn't hold on. */
+static void *use_number_again(void *arg)
+{
+	int closed[2], open_ones[2], fd;
+	char name[64], byte;
+
+	CHECK_EQ(pipe(closed), 0);
+	CHECK_EQ(pipe(open_ones), 0);
+	CHECK_EQ(write(closed[1], "x", 1), 1);
+	fd = number_of(closed[0]);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", open_ones[0]);
+	CHECK_EQ(open(name, O_RDONLY | O_NONBLOCK), fd);
+	CHECK_EQ(read(fd, &byte, 1), -1);
+	CHECK_EQ(errno, EAGAIN);
+	close(fd);
+	close(closed[1]);
+	close(open_ones[0]);
+	close(open_ones[1]);
+	return arg;
+}
+
+TEST(a_stream_s_number_can_be_used_again)
+{
+	for (int i = 0; i < 5; i++)
+		join(start(use_number_again, NULL));
+}
+
+static int owner_of(int fd)
+{
+	CHECK_EQ(fcntl(fd, F_SETOWN, -getpgrp()), 0);
+	return fcntl(fd, F_GETOWN);
+}
+
+static void *control(void *arg)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	FILE *file = tmpfile();
+	int fd = fileno(file), copy = fcntl(fd, F_DUPFD_CLOEXEC, 50);
+
+	CHECK(copy >= 50);
+	CHECK_EQ(fcntl(copy, F_GETFD), FD_CLOEXEC);
+	CHECK_EQ(fcntl(fd, F_SETLKW, &lock), 0);
+	CHECK_EQ(fcntl(-1, F_GETFL), -1);
+	CHECK_EQ(errno, EBADF);
+	CHECK_EQ(owner_of(pair[0]), -getpgrp());
+	close(copy);
+	fclose(file);
+	return arg;
+}
+
+TEST(descriptors_are_controlled)
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	join(start(control, NULL));
 }
 
 static void *limited_read(void *arg)

@@ -701,7 +701,6 @@ TEST(a_signal_finds_who_was_woken_after_the_last)
 	}
 }
 
-
 static sem_t go;
 
 static void *echo(void *arg)

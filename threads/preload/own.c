@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -84,6 +85,45 @@ long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
 {
 	return as_libc_returns(point ? call_point(nr, args) :
 				       flexsc__hook(nr, args));
+}
+
+/* F_GETOWN's result may look like an error: libc asks otherwise. */
+static int get_owner(int fd)
+{
+	struct f_owner_ex owner;
+	const uint64_t args[6] = { (uint64_t)fd, F_GETOWN_EX, PTR(&owner) };
+
+	if (flexsc__libc_call(false, SYS_fcntl, args))
+		return -1;
+	return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
+}
+
+/* By the name that is linked: <fcntl.h> may call it otherwise. */
+EXPORT int own_fcntl(int fd, int command, ...) __asm__("fcntl");
+EXPORT int own_fcntl(int fd, int command, ...)
+{
+	uint64_t args[6] = { (uint64_t)fd, (uint64_t)command };
+	va_list list;
+
+	if (command == F_GETOWN)
+		return get_owner(fd);
+	va_start(list, command);
+	args[2] = va_arg(list, uint64_t);
+	va_end(list);
+	return (int)flexsc__libc_call(command == F_SETLKW ||
+				      command == F_OFD_SETLKW, SYS_fcntl, args);
+}
+
+EXPORT int own_fcntl64(int fd, int command, ...)
+	__asm__("fcntl64") __attribute__((alias("fcntl")));
+
+/* libc knows what to do where the kernel doesn't have it. */
+EXPORT void closefrom(int first)
+{
+	const uint64_t args[6] = { first < 0 ? 0 : (uint64_t)first, ~0U };
+
+	if (flexsc__libc_call(false, SYS_close_range, args))
+		REAL(closefrom)(first);
 }
 
 static _Noreturn void end_process(int status)
