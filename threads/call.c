@@ -90,17 +90,19 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 {
 	long ret;
 
-	do {
+	for (;;) {
 		if (flexsc__stays(u))
 			return flexsc__call_at_home(u, nr, a);
-		u->handled = HANDLED_NOT;
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);
 		if (ret == NO_ENTRY)
 			return no_entry(u, nr, a);
 		u->way = WAY_POSTED;
 		if (ret != -ECANCELED && ret != -EINTR)
 			return ret;
-	} while (!flexsc__call_interrupted(u, nr));
+		if (flexsc__call_interrupted(u, nr))
+			break;
+		u->handled = HANDLED_NOT;
+	}
 	u->way = WAY_POSTED;
 	return -EINTR;
 }

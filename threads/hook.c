@@ -388,6 +388,8 @@ static long hook(long nr, const uint64_t a[6], bool site)
 		return without(nr, a);
 	flexsc__enter(u);
 	u->site = site;
+	/* A handler from here on interrupts the call, if that waits. */
+	u->handled = HANDLED_NOT;
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
 		u->cause = CAUSE_SIGNAL;
 		flexsc__come_home(u);

@@ -115,7 +115,6 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 						 (uint64_t)p->ns;
 	long ret;
 
-	u->handled = HANDLED_NOT;
 	do {
 		if (flexsc__stays(u))
 			return flexsc__call_go_home(u, nr, a);

@@ -87,6 +87,7 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	bool restarts = actions[signo].flags & SA_RESTART;
 	bool busy = u->busy, site = u->site, point = u->point;
 	uint8_t handled = restarts ? HANDLED_RESTART : HANDLED_INTERRUPT;
+	uint8_t before = u->handled;
 	uintptr_t low = (uintptr_t)context->uc_stack.ss_sp;
 	struct stay stay;
 
@@ -105,8 +106,8 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	u->busy = busy;
 	u->site = site;
 	u->point = point;
-	if (u->handled < handled)
-		u->handled = handled;
+	/* Its own calls are none of those that it interrupts. */
+	u->handled = before > handled ? before : handled;
 }
 
 /* Arriving. */

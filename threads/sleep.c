@@ -16,7 +16,6 @@ static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 {
 	uint64_t time = time_now(clock);
 
-	u->handled = HANDLED_NOT;
 	while (time < until) {
 		flexsc__wait_time(u, until - time);
 		time = time_now(clock);

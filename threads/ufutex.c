@@ -197,7 +197,7 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	enqueue(bucket, u);
 	if (load(u->futex.word) != u->futex.value)
 		ret = -EAGAIN;
-	else if (atomic_load(&u->wanted))
+	else if (atomic_load(&u->wanted) || u->handled)
 		ret = -EINTR;
 	if (ret) {
 		dequeue(bucket, u);
@@ -250,8 +250,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 		return -EFAULT;
 	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
 		begin = time_now(CLOCK_MONOTONIC);
-	u->handled = HANDLED_NOT;
-	do {
+	for (;;) {
 		u->futex.timed = limit;
 		if (begin)
 			passed = time_now(CLOCK_MONOTONIC) - begin;
@@ -259,8 +258,11 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 			u->ns = time_left(limit, args[1], passed);
 		ret = wait_once(u, word, (uint32_t)args[2], bits);
 		/* As the kernel: only a wait without end is begun again. */
-	} while (ret == -EINTR &&
-		 (!u->handled || (!limit && u->handled == HANDLED_RESTART)));
+		if (ret != -EINTR ||
+		    (u->handled && (limit || u->handled != HANDLED_RESTART)))
+			break;
+		u->handled = HANDLED_NOT;
+	}
 	u->way = WAY_FUTEX_WAIT;
 	return ret;
 }

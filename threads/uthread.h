@@ -88,7 +88,7 @@ enum wait_kind {
 	WAIT_FUTEX,	/* it is in a bucket; cb is a timer if timed */
 };
 
-/* The strongest kind of handler that ran since it was last cleared. */
+/* The strongest kind of handler that ran since its call began, or began again. */
 enum handled {
 	HANDLED_NOT = 0,
 	HANDLED_RESTART,	/* all had SA_RESTART */

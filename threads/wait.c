@@ -23,10 +23,13 @@ static void wait_ends(struct uthread *u, long ret)
 	flexsc__carrier_put(u->carrier, u);
 }
 
-/* Whoever wanted u before the wait began has seen none to end. */
+/*
+ * Whoever wanted u before the wait began has seen none to end; its handler may
+ * even have run, on the way here.
+ */
 static void end_if_wanted(struct carrier *c, struct uthread *u)
 {
-	if (atomic_load(&u->wanted))
+	if (atomic_load(&u->wanted) || u->handled)
 		flexsc_loop_cancel(c->loop, &u->cb);
 }
 

@@ -759,3 +759,73 @@ TEST(who_waits_after_signals_uses_no_time)
 		}
 }
 
+
+static atomic_int calls_begun, interrupted;
+
+/* At home, which it leaves to wait. */
+static void *wait_again(void *arg)
+{
+	sem_t never;
+	char byte;
+
+	block(SIG_UNBLOCK, SIGUSR1);
+	sem_init(&never, 0, 0);
+	for (int i = 1; i <= 100; i++) {
+		struct timeval time = { 0, 2000 };
+
+		CHECK_EQ(select(0, NULL, NULL, NULL, &time), 0);
+		calls_begun = i;
+		if (i % 2)
+			CHECK_EQ(sem_wait(&never), -1);
+		else
+			CHECK_EQ(read(fds[0], &byte, 1), -1);
+		CHECK_EQ(errno, EINTR);
+		interrupted = i;
+	}
+	return arg;
+}
+
+static void compute_us(long us)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - begin.tv_sec) * 1000000 +
+			 (now.tv_nsec - begin.tv_nsec) / 1000 < us);
+}
+
+/*
+ * It can't wait while its carrier computes, but has left its home for it. A
+ * handler that runs before the call natively doesn't interrupt it: seldom, so
+ * another signal is sent.
+ */
+TEST(a_handler_on_the_way_to_a_wait_interrupts_it)
+{
+	pthread_t thread;
+	int late = 0;
+
+	install(SIGUSR1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	calls_begun = 0;
+	interrupted = 0;
+	block(SIG_BLOCK, SIGUSR1);
+	thread = start(wait_again, NULL);
+	for (int i = 1; i <= 100; i++) {
+		while (calls_begun < i)
+			;
+		compute_us(100);
+		CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+		compute_us(200);
+		for (int n = 1; interrupted < i; n++) {
+			usleep(1000);
+			if (n % 100)
+				continue;
+			CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+			CHECK(++late < 25);
+		}
+	}
+	join(thread);
+}
+
