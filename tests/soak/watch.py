@@ -88,6 +88,13 @@ def growth(first: Use, last: Use) -> list[str]:
     return found
 
 
+def waited(task: Path) -> int:
+    """How long it could have run, and something else did; a loaded machine's."""
+    with contextlib.suppress(OSError):
+        return int((task / "schedstat").read_text().split()[1]) // 1_000_000
+    return 0
+
+
 def tasks(pid: int) -> Iterator[str]:
     """Where the kernel has each thread."""
     for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
@@ -97,6 +104,7 @@ def tasks(pid: int) -> Iterator[str]:
             # Its state, and its time in user mode and in the kernel.
             stat = (task / "stat").read_text().rpartition(") ")[2].split()
             words.append(" ".join((stat[0], stat[11], stat[12])))
+            words.append(f"waited {waited(task)} ms for a core")
             yield f"{task.name} {' | '.join(words)}"
 
 
