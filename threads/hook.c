@@ -262,6 +262,17 @@ static void hold_what_closes(long nr, const uint64_t a[6])
 	}
 }
 
+/*
+ * vfork() and posix_spawn() lend the caller's memory to a child, whose
+ * descriptors are its own: of what it does to them nothing is to be noted here.
+ */
+static bool in_child(struct uthread *u)
+{
+	if (u->forks)
+		u->forks = flexsc__runtime_is_child();
+	return u->forks;
+}
+
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 {
 	struct flexsc_entry entry = {
@@ -272,6 +283,8 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 
 	if (closes_own(nr, a))
 		return -EBADF;
+	if (in_child(u))
+		return flexsc__call_plainly(nr, a);
 	hold_what_closes(nr, a);
 	flexsc__fds_note(&entry);
 	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])

@@ -286,12 +286,15 @@ static void let_go(void)
 		flexsc__exit(u);
 }
 
+bool flexsc__runtime_is_child(void)
+{
+	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != owner;
+}
+
 void flexsc__runtime_ends(void)
 {
 	flexsc__counters_show();
-	/* A child of vfork() has this memory, too. */
-	if (flexsc__carriers_poll &&
-	    raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) == owner &&
+	if (flexsc__carriers_poll && !flexsc__runtime_is_child() &&
 	    !atomic_load(&flexsc__home_last))
 		let_go();
 }

@@ -35,6 +35,9 @@ struct uthread *flexsc__uthread_of(pthread_t thread);
  */
 int32_t flexsc__runtime_somebody(void);
 
+/* Is the caller a child of vfork()? It has this memory, and what else is not. */
+bool flexsc__runtime_is_child(void);
+
 /*
  * Any thread, any signal handler: the process is about to end. exit() comes by
  * a destructor, _exit() and the call itself by preload/own.c and hook.c.

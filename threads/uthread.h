@@ -120,6 +120,7 @@ struct uthread {
 	uint16_t cause;		/* for coming home: enum cause */
 	uint8_t way;		/* its call was made: enum way */
 	uint8_t handled;	/* enum handled */
+	bool forks;		/* a child may be using its memory: hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
 	struct {		/* carrier.c: whom to look at */
 		_Atomic uint32_t asked;	/* how often; 0: it is in no list */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -130,4 +131,38 @@ TEST(a_signalfd_tells_its_reader_s_own_signals)
 	CHECK_EQ(dup2(fds[0], first), first);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	CHECK_EQ(read(first, &pid, 1), 1);
+}
+
+static void *lend_memory(void *arg)
+{
+	char *const argv[] = { "true", NULL };
+	posix_spawn_file_actions_t actions;
+	int fd = *(int *)arg, pid;
+
+	posix_spawn_file_actions_init(&actions);
+	CHECK_EQ(posix_spawn_file_actions_addclose(&actions, fd), 0);
+	CHECK_EQ(posix_spawnp(&pid, "true", &actions, NULL, argv, NULL), 0);
+	test_reap(pid);
+	see_one(fd);
+	pid = vfork();
+	if (!pid) {
+		close(fd);
+		_exit(0);
+	}
+	test_reap(pid);
+	see_one(fd);
+	posix_spawn_file_actions_destroy(&actions);
+	return arg;
+}
+
+TEST(what_a_child_closes_that_has_its_parent_s_memory_stays_open)
+{
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(pipe(fds), 0);
+	fd = signal_fd(0);
+	join(start(lend_memory, &fd));
 }

@@ -21,8 +21,10 @@ void *flexsc__go_home(struct real *real)
 
 	void *function = find(real);
 
-	if (real->forks)
+	if (real->forks) {
 		flexsc__fds_share();
+		u->forks = true;
+	}
 	if (u->alive && !u->busy) {
 		flexsc__enter(u);
 		u->cause = real->cause;
