@@ -495,6 +495,27 @@ TEST(a_closed_descriptor_s_calls_keep_its_file)
 	CHECK_EQ(read(other[0], buf, sizeof(buf)), 9);
 }
 
+TEST(a_child_s_descriptors_are_its_own)
+{
+	pthread_t thread;
+	int pid;
+
+	begun = 0;
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	thread = start(blocked, &pair[0]);
+	while (!begun)
+		usleep(1000);
+	settle();
+	pid = vfork();
+	if (!pid) {
+		close(pair[0]);
+		_exit(0);
+	}
+	test_reap(pid);
+	CHECK_EQ(write(pair[1], "x", 1), 1);
+	CHECK(join(thread) == (void *)1L);
+}
+
 static void *wait_for_child(void *arg)
 {
 	int status;
