@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "carrier.h"
@@ -10,6 +9,7 @@
 #include "signals.h"
 
 _Atomic uint32_t flexsc__monitor_asleep;
+pthread_t flexsc__monitor;
 
 void flexsc__monitor_wake(void)
 {
@@ -55,6 +55,7 @@ static void *monitor_main(void *arg)
 	_Atomic uint32_t nobody = 0;
 
 	(void)arg;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	flexsc__carrier_block_signals();
 	for (;;) {
 		futex_wait(&nobody, 0, MONITOR_NS);
@@ -69,12 +70,11 @@ static void *monitor_main(void *arg)
 int flexsc__monitor_start(void)
 {
 	pthread_attr_t attr;
-	pthread_t thread;
 	int err;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = flexsc__runtime_thread(&thread, &attr, monitor_main, NULL);
+	err = flexsc__runtime_thread(&flexsc__monitor, &attr, monitor_main, NULL);
 	pthread_attr_destroy(&attr);
 	return -err;
 }

@@ -12,12 +12,15 @@
 #ifndef FLEXSC_THREADS_MONITOR_H
 #define FLEXSC_THREADS_MONITOR_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
 #define MONITOR_NS	10000000U
 
 int flexsc__monitor_start(void);
+/* It never ends, nor can it be cancelled. */
+extern pthread_t flexsc__monitor;
 
 extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);

@@ -109,6 +109,8 @@ const char *flexsc__report_cause(unsigned int cause)
 #define HOME(symbol)		#symbol,
 #define FORK(symbol)		#symbol,
 #define FORK_JUMP(symbol)	#symbol,
+#define WAIT(symbol)		#symbol,
+#define TRY(symbol)		#symbol,
 #include "preload/symbols.def"
 	};
 

@@ -52,6 +52,8 @@ enum cause {
 #define HOME(symbol)		CAUSE_##symbol,
 #define FORK(symbol)		CAUSE_##symbol,
 #define FORK_JUMP(symbol)	CAUSE_##symbol,
+#define WAIT(symbol)		CAUSE_##symbol,
+#define TRY(symbol)		CAUSE_##symbol,
 #include "preload/symbols.def"
 #undef CALL
 #undef POINT
@@ -59,6 +61,8 @@ enum cause {
 #undef HOME
 #undef FORK
 #undef FORK_JUMP
+#undef WAIT
+#undef TRY
 	CAUSES
 };
 

@@ -25,6 +25,7 @@
 #include "sites.h"
 #include "stacks.h"
 #include "ufutex.h"
+#include "unpatched.h"
 #include "wait.h"
 
 bool flexsc__fsgsbase;
@@ -48,7 +49,6 @@ enum state {
 
 static enum state state;
 static long owner;	/* the process that it runs in */
-static bool patched;
 
 /* All user threads, for whoever wants to see them. */
 static struct lock all_lock;
@@ -322,20 +322,26 @@ static void place_descriptors(uint32_t carriers)
 					     (int)FDS_MAX) - needed;
 }
 
+/* All of libc's places, or none: false. */
 static bool patch(void)
 {
+	static bool tried, patched;
+	const char *wanted = getenv("FLEXSC_PATCH");
 	char why[160];
 
-	if (patched)
-		return true;
-	if (flexsc__sites_patch(getenv("FLEXSC_DEEP"), why, sizeof(why)) < 0) {
-		say("libc's locks can't be reached", why);
-		return false;
-	}
-	patched = true;
+	if (tried)
+		return patched;
+	tried = true;
 	pthread_atfork(NULL, NULL, forked);
 	at_quick_exit(flexsc__runtime_ends);
-	return true;
+	if (wanted && !strcmp(wanted, "0"))
+		return false;
+	patched = flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
+				      sizeof(why)) >= 0;
+	if (!patched)
+		say("libc can't be patched, so locks block kernel threads",
+		    why);
+	return patched;
 }
 
 static bool start(void)
@@ -346,6 +352,7 @@ static bool start(void)
 	};
 	sigmask_t mask = 0;
 	uint32_t carriers = setting("FLEXSC_CARRIERS");
+	bool in_place;
 	char why[160] = "";
 	void *stack;
 
@@ -366,8 +373,9 @@ static bool start(void)
 	context_probe();
 	flexsc__park_init();
 	stack = flexsc__park_get();
-	if (!stack || flexsc__fds_init() || !patch())
+	if (!stack || flexsc__fds_init())
 		return false;
+	in_place = patch();
 	place_descriptors(carriers);
 	if (flexsc__counters_start(carriers)) {
 		say("can't start", strerror(ENOMEM));
@@ -387,6 +395,9 @@ static bool start(void)
 	}
 	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
+	/* It has seen the handlers of libc's and of the engine's. */
+	if (!in_place)
+		flexsc__unpatched_begin();
 	flexsc__uthread_begin(&flexsc__self, stack, mask);
 	return true;
 }

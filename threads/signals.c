@@ -24,14 +24,6 @@
 /* What libc never lets the program block. */
 #define LIBC_S		(BIT(SIGNAL_CANCEL) | BIT(SIGNAL_SETXID))
 
-/* The kernel's struct sigaction. */
-struct action {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-	sigmask_t mask;
-};
-
 /* The program's, where the kernel has ours. */
 static struct action actions[SIGNALS + 1];
 static bool ours[SIGNALS + 1];
@@ -211,7 +203,8 @@ static void called_home(struct kthread *k, ucontext_t *context)
 /*
  * A fault of the program's. At home it happens once more, and all is as it is
  * natively: mask, signal stack, what a jump leaves. Two kinds don't happen
- * again, for they are past the instruction: those are sent there.
+ * again, for they are past the instruction: those are sent there. So is what
+ * abort() raises, if libc calls it: only that lets it through on a carrier.
  */
 static void fault(struct kthread *k, int signo, siginfo_t *info,
 		  ucontext_t *context)
@@ -224,7 +217,7 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 	}
 	u->cause = CAUSE_FAULT;
 	move_home(k, u, context);
-	if (signo == SIGTRAP || signo == SIGSYS)
+	if (signo == SIGTRAP || signo == SIGSYS || signo == SIGABRT)
 		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
 			    (uint64_t)u->home.k.tid, (uint64_t)signo,
 			    PTR(info), 0, 0);
@@ -254,7 +247,7 @@ static void to_somebody(int signo, const siginfo_t *info)
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 		       ucontext_t *context)
 {
-	if (is_fault(signo, info))
+	if (is_fault(signo, info) || (signo == SIGABRT && k->current))
 		fault(k, signo, info, context);
 	else if (signo != SIGNAL_SETXID)
 		to_somebody(signo, info);
@@ -418,7 +411,8 @@ long flexsc__signal_action(const uint64_t args[6])
 		next = *new;
 	lock(&actions_lock);
 	err = kernel_action(signo, NULL, &was);
-	if (!err && ours[signo])
+	/* libc may have changed it unseen. */
+	if (!err && was.handler == (uintptr_t)arrive)
 		was = actions[signo];
 	if (!err && new)
 		err = replace(signo, &next);
@@ -440,16 +434,26 @@ bool flexsc__signal_has_handler(int signo)
 	return signo > 0 && signo <= SIGNALS && ours[signo];
 }
 
+void flexsc__signal_adopt(int signo)
+{
+	struct action was;
+
+	lock(&actions_lock);
+	if (!kernel_action(signo, NULL, &was) && is_function(was.handler) &&
+	    was.handler != (uintptr_t)arrive)
+		replace(signo, &was);
+	unlock(&actions_lock);
+}
+
+uint64_t flexsc__signal_restorer(void)
+{
+	/* libc has set this one with the first thread. */
+	return actions[SIGNAL_SETXID].restorer;
+}
+
 void flexsc__signal_init(void)
 {
 	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	lock(&actions_lock);
-	for (int signo = 1; signo <= SIGNALS; signo++) {
-		struct action was;
-
-		if (!ours[signo] && !kernel_action(signo, NULL, &was) &&
-		    is_function(was.handler))
-			replace(signo, &was);
-	}
-	unlock(&actions_lock);
+	for (int signo = 1; signo <= SIGNALS; signo++)
+		flexsc__signal_adopt(signo);
 }

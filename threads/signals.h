@@ -48,6 +48,20 @@ long flexsc__signal_mask(struct uthread *u, const uint64_t args[6]);
 /* A call of u's that its home didn't make ended with EPIPE: SIGPIPE, then. */
 void flexsc__signal_pipe(struct uthread *u);
 
+/* The kernel's struct sigaction. */
+struct action {
+	uint64_t handler;
+	uint64_t flags;
+	uint64_t restorer;
+	sigmask_t mask;
+};
+
+/* Where libc has handlers return to. */
+uint64_t flexsc__signal_restorer(void);
+
+/* libc has set a handler of its own, unseen. */
+void flexsc__signal_adopt(int signo);
+
 /* Has the program a handler for it? */
 bool flexsc__signal_has_handler(int signo);
 

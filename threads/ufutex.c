@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "counters.h"
 #include "home.h"
+#include "unpatched.h"
 #include "wait.h"
 
 #define BUCKETS	1024U
@@ -585,8 +586,12 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 	uint64_t op = args[1];
 	uint32_t bits = ANY;
 
+	/*
+	 * An address that can't be one is the kernel's to refuse. Whom libc
+	 * wakes unseen waits in the kernel.
+	 */
 	if (!(op & FUTEX_PRIVATE_FLAG) || !is_plausible(args[0]) ||
-	    (has_second(op) && !is_plausible(args[4])))
+	    (has_second(op) && !is_plausible(args[4])) || flexsc__unpatched)
 		return in_kernel(u, args);
 	switch (op & FUTEX_CMD_MASK) {
 	case FUTEX_WAIT_BITSET:

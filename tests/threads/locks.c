@@ -321,6 +321,9 @@ static void *add_inheriting(void *arg)
 {
 	for (int i = 0; i < 500; i++) {
 		CHECK_EQ(pthread_mutex_lock(&inheriting), 0);
+		/* Whoever waits for it waits for this thread. */
+		if (i % 100 == 0)
+			usleep(100);
 		inherited++;
 		CHECK_EQ(pthread_mutex_unlock(&inheriting), 0);
 	}

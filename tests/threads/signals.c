@@ -550,6 +550,54 @@ TEST(handlers_are_asked_for_and_given_back)
 	CHECK(was.sa_handler == SIG_DFL);
 }
 
+static int flags_of(int signo)
+{
+	struct sigaction now;
+
+	CHECK_EQ(sigaction(signo, NULL, &now), 0);
+	CHECK(now.sa_handler == count);
+	return now.sa_flags & (int)(SA_RESTART | SA_RESETHAND | SA_NODEFER);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+static void *set_handlers(void *arg)
+{
+	CHECK(signal(SIGUSR1, count) == SIG_DFL);
+	CHECK_EQ(flags_of(SIGUSR1), SA_RESTART);
+	CHECK_EQ(siginterrupt(SIGUSR1, 1), 0);
+	CHECK_EQ(flags_of(SIGUSR1), 0);
+	CHECK(signal(SIGUSR1, count) == count);
+	CHECK_EQ(flags_of(SIGUSR1), 0);
+	CHECK_EQ(siginterrupt(SIGUSR1, 0), 0);
+	CHECK_EQ(flags_of(SIGUSR1), SA_RESTART);
+	CHECK(sysv_signal(SIGUSR1, count) == count);
+	CHECK_EQ(flags_of(SIGUSR1), (int)(SA_RESETHAND | SA_NODEFER));
+	CHECK(sigset(SIGUSR1, SIG_HOLD) == count);
+	CHECK(sigset(SIGUSR1, count) == SIG_HOLD);
+	CHECK_EQ(flags_of(SIGUSR1), 0);
+	CHECK_EQ(sigignore(SIGUSR1), 0);
+	CHECK(signal(SIGUSR1, count) == SIG_IGN);
+	CHECK(signal(SIGUSR1, SIG_ERR) == SIG_ERR);
+	CHECK(signal(SIGKILL, count) == SIG_ERR);
+	CHECK(signal(65, count) == SIG_ERR);
+	CHECK_EQ(errno, EINVAL);
+	CHECK(signal(32, count) == SIG_ERR);
+	mine = 3;
+	raise(SIGUSR1);
+	CHECK_EQ(where, 3);
+	CHECK_EQ(handled, 1);
+	return arg;
+}
+
+#pragma GCC diagnostic pop
+
+TEST(handlers_are_set_in_many_ways)
+{
+	join(start(set_handlers, NULL));
+}
+
 /* Whether the call fails on the spot or where it is posted to. */
 static void *write_to_nobody(void *arg)
 {

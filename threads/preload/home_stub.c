@@ -5,6 +5,7 @@
 #include <setjmp.h>
 
 #include "../home.h"
+#include "../unpatched.h"
 #include "fds.h"
 #include "interpose.h"
 
@@ -15,17 +16,33 @@ static void *find(struct real *real)
 	return real->function;
 }
 
-void *flexsc__go_home(struct real *real)
+/* Is the thread to be there, with what the function leaves behind? */
+static bool needs_home(struct uthread *u, uint16_t cause, uint64_t second)
+{
+	switch (cause) {
+	case CAUSE___sigsetjmp:
+		/* It doesn't save the mask. */
+		return second;
+	case CAUSE_setcontext:
+	case CAUSE_swapcontext:
+		/* Where a context ends, libc changes the mask unseen. */
+		u->rooted = true;
+		return true;
+	default:
+		return true;
+	}
+}
+
+void *flexsc__go_home(struct real *real, uint64_t second)
 {
 	struct uthread *u = &flexsc__self;
-
 	void *function = find(real);
 
 	if (real->forks) {
 		flexsc__fds_share();
 		u->forks = true;
 	}
-	if (u->alive && !u->busy) {
+	if (u->alive && !u->busy && needs_home(u, real->cause, second)) {
 		flexsc__enter(u);
 		u->cause = real->cause;
 		flexsc__come_home(u);
@@ -55,7 +72,7 @@ static bool is_inherited(uint16_t cause)
 struct at_home flexsc__stay_home(struct real *real)
 {
 	struct uthread *u = &flexsc__self;
-	struct at_home there = { flexsc__go_home(real), 0 };
+	struct at_home there = { flexsc__go_home(real, 0), 0 };
 
 	if (is_inherited(real->cause))
 		atomic_store(&flexsc__home_inherited, true);
@@ -82,6 +99,18 @@ static uintptr_t target_of(jmp_buf env)
 }
 
 /* Handlers, and libc's functions, that are jumped out of are left. */
+static void leave_for(struct uthread *u, jmp_buf env)
+{
+	flexsc__stay_left(u, target_of(env));
+	if (!flexsc__unpatched || !env->__mask_was_saved || u->busy)
+		return;
+	/* libc changes the mask unseen. */
+	flexsc__enter(u);
+	u->cause = CAUSE___sigsetjmp;
+	flexsc__come_home(u);
+	flexsc__exit(u);
+}
+
 #define JUMP(symbol)							\
 	static struct real real_##symbol = { NULL, #symbol, 0, false };	\
 									\
@@ -92,7 +121,7 @@ static uintptr_t target_of(jmp_buf env)
 		struct uthread *u = &flexsc__self;			\
 									\
 		if (u->alive)						\
-			flexsc__stay_left(u, target_of(env));		\
+			leave_for(u, env);				\
 		((void (*)(jmp_buf, int))find(&real_##symbol))(env, value); \
 		__builtin_unreachable();				\
 	}

@@ -29,8 +29,8 @@ struct at_home {
 struct at_home flexsc__stay_home(struct real *real);
 void flexsc__stayed_home(uint64_t outermost);
 
-/* Come home. */
-void *flexsc__go_home(struct real *real);
+/* Come home, for a function that is called with this as its second argument. */
+void *flexsc__go_home(struct real *real, uint64_t second);
 
 #define HOME_STUB(symbol, stub, forks)					\
 	__attribute__((used)) static struct real real_##symbol = {	\

@@ -14,11 +14,13 @@
 #include "../carrier.h"
 #include "../counters.h"
 #include "../home.h"
+#include "../monitor.h"
 #include "../park.h"
 #include "../real.h"
 #include "../runtime.h"
 #include "../signals.h"
 #include "../stacks.h"
+#include "../unpatched.h"
 #include "../wait.h"
 #include "interpose.h"
 #include "libc_call.h"
@@ -262,6 +264,21 @@ static void end_on(bool begun, struct uthread *wanted)
 		flexsc__exit(&flexsc__self);
 }
 
+/*
+ * libc sets its handler with the first cancellation, which may interrupt the
+ * runtime: so that is one without effect.
+ */
+static void adopt_cancel(int (*real)(pthread_t))
+{
+	static atomic_bool adopted;
+
+	if (!flexsc__unpatched || atomic_load(&adopted))
+		return;
+	real(flexsc__monitor);
+	flexsc__signal_adopt(SIGNAL_CANCEL);
+	atomic_store(&adopted, true);
+}
+
 EXPORT int pthread_cancel(pthread_t thread)
 {
 	int (*real)(pthread_t) = REAL(pthread_cancel);
@@ -269,8 +286,10 @@ EXPORT int pthread_cancel(pthread_t thread)
 	bool other = begin_on(thread);
 	int err;
 
-	if (other)
+	if (other) {
+		adopt_cancel(real);
 		u = flexsc__uthread_of(thread);
+	}
 	/* C1: before it can have an effect. A new thread isn't one of ours yet. */
 	atomic_store(u ? &u->cancelled : &flexsc__anybody_cancelled, true);
 	err = real(thread);

@@ -44,5 +44,7 @@
 #define FORK(symbol)			HOME_STUB(symbol, flexsc__home_stub, true)
 #define FORK_JUMP(symbol)		HOME_STUB(symbol, flexsc__home_jump, true)
 #define OWN(symbol)
+#define WAIT(symbol)
+#define TRY(symbol)
 
 #include "symbols.def"

@@ -89,6 +89,7 @@ flexsc__home_jump:
 	subq	$200, %rsp
 	.cfi_def_cfa_offset 208
 	save
+	/* The function's own second argument, too. */
 	movq	%r11, %rdi
 	callq	flexsc__go_home
 	movq	%rax, %r11

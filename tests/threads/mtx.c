@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The locks of C11, which libc has names of their own for. */
+#include <stdatomic.h>
+#include <threads.h>
+
+#include "threads.h"
+
+#define THREADS	8
+#define ROUNDS	200
+
+static mtx_t lock;
+static cnd_t changed;
+static once_flag once = ONCE_FLAG_INIT;
+static int sum, ready;
+static atomic_int initialised;
+
+static void initialise(void)
+{
+	usleep(10000);
+	initialised++;
+}
+
+static void *add(void *arg)
+{
+	call_once(&once, initialise);
+	CHECK_EQ(initialised, 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		int was;
+
+		CHECK_EQ(mtx_lock(&lock), thrd_success);
+		was = sum;
+		if (i % 50 == 0)
+			usleep(100);
+		sum = was + 1;
+		CHECK_EQ(mtx_unlock(&lock), thrd_success);
+	}
+	return arg;
+}
+
+TEST(a_mtx_excludes)
+{
+	pthread_t threads[THREADS];
+
+	CHECK_EQ(mtx_init(&lock, mtx_plain), thrd_success);
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = start(add, NULL);
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
+	CHECK_EQ(sum, THREADS * ROUNDS);
+}
+
+static void *await(void *arg)
+{
+	struct timespec soon = in_ms(CLOCK_REALTIME, 20),
+			late = in_ms(CLOCK_REALTIME, 60000);
+
+	CHECK_EQ(mtx_lock(&lock), thrd_success);
+	CHECK_EQ(cnd_timedwait(&changed, &lock, &soon), thrd_timedout);
+	ready++;
+	while (ready < THREADS + 1)
+		CHECK_EQ(arg ? cnd_wait(&changed, &lock) :
+			       cnd_timedwait(&changed, &lock, &late),
+			 thrd_success);
+	CHECK_EQ(mtx_unlock(&lock), thrd_success);
+	return arg;
+}
+
+static void *change(void *arg)
+{
+	struct timespec late = in_ms(CLOCK_REALTIME, 60000);
+
+	for (;;) {
+		CHECK_EQ(mtx_timedlock(&lock, &late), thrd_success);
+		if (ready == THREADS)
+			break;
+		CHECK_EQ(mtx_unlock(&lock), thrd_success);
+		usleep(1000);
+	}
+	ready++;
+	CHECK_EQ(cnd_broadcast(&changed), thrd_success);
+	CHECK_EQ(mtx_unlock(&lock), thrd_success);
+	return arg;
+}
+
+TEST(a_cnd_wakes_all)
+{
+	pthread_t threads[THREADS];
+
+	CHECK_EQ(mtx_init(&lock, mtx_timed), thrd_success);
+	CHECK_EQ(cnd_init(&changed), thrd_success);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		threads[i] = start(await, (void *)(i % 2));
+	join(start(change, NULL));
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
+}
+
+static int nap(void *arg)
+{
+	const struct timespec moment = { 0, 1000000 };
+
+	CHECK_EQ(thrd_sleep(&moment, NULL), 0);
+	return *(int *)arg;
+}
+
+static void *make_thread(void *arg)
+{
+	int value = 7, result = 0;
+	thrd_t thread;
+
+	CHECK_EQ(thrd_create(&thread, nap, &value), thrd_success);
+	CHECK_EQ(thrd_join(thread, &result), thrd_success);
+	CHECK_EQ(result, 7);
+	return arg;
+}
+
+TEST(a_thrd_is_waited_for)
+{
+	join(start(make_thread, NULL));
+}
