@@ -2,8 +2,9 @@
 """Real programs, each started as it is or under flexsc run, and their clients.
 
 A way says how: "native" is the oracle, which shows that the test itself is
-right; "uring-4" is flexsc run with that engine and so many carriers. A program
-has a process group of its own, which ends with it, by its id.
+right; "uring-4" is flexsc run with that engine and so many carriers, "unpatched-2"
+the same with uring where libc can't be patched. A program has a process group of
+its own, which ends with it, by its id.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from conftest import PATIENCE, command, eventually
 
 WAYS = ("native", "uring-1", "uring-4", "threads-1", "threads-4")
 CARRIED = WAYS[1:]
+UNPATCHED = "unpatched-2"
 SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
@@ -42,7 +44,11 @@ def launcher(way: str) -> list[str]:
     if way == "native":
         return []
     engine, _, carriers = way.partition("-")
-    return [command(), "run", "--engine", engine, "-c", carriers]
+    before = []
+    if engine == "unpatched":
+        before = ["env", "FLEXSC_PATCH=0"]
+        engine = "uring"
+    return [*before, command(), "run", "--engine", engine, "-c", carriers]
 
 
 def free_port(kind: int = socket.SOCK_STREAM) -> int:
@@ -143,7 +149,7 @@ def carried_by(way: str, pids: Iterable[int]) -> bool:
     for pid in pids:
         if "libflexsc-threads" not in Path(f"/proc/{pid}/maps").read_text():
             return False
-        if engine == "uring" and rings(pid) < int(carriers):
+        if engine != "threads" and rings(pid) < int(carriers):
             return False
     return True
 

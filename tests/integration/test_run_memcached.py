@@ -13,6 +13,7 @@ import pytest
 
 from conftest import PATIENCE, eventually
 from programs import (
+    UNPATCHED,
     WAYS,
     Program,
     at_once,
@@ -55,7 +56,7 @@ class Cache:
         return data[:-2]
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=(*WAYS, UNPATCHED))
 def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

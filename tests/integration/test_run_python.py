@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from conftest import Client
-from programs import WAYS, Program, at_once, carried_by, free_port, launcher, started
+from programs import (
+    UNPATCHED,
+    WAYS,
+    Program,
+    at_once,
+    carried_by,
+    free_port,
+    launcher,
+    started,
+)
 
 SERVER = """
 import http.server, sys, threading
@@ -35,7 +44,7 @@ server.serve_forever()
 """
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", (*WAYS, UNPATCHED))
 def test_threading_http_server(way: str, tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
@@ -100,7 +109,7 @@ sys.exit(7)
 """
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", (*WAYS, UNPATCHED))
 def test_queues_barriers_and_time_limits(way: str) -> None:
     argv = [*launcher(way), sys.executable, "-c", QUEUES]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
@@ -278,7 +287,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", (*WAYS, UNPATCHED))
 def test_an_event_loop_with_threads_beside_it(way: str) -> None:
     assert carried(LOOP, way=way) == "right\n"
 
