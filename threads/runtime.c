@@ -215,6 +215,8 @@ static void forked(void)
 	flexsc__signal_forked();
 	if (state != STATE_RUNS)
 		return;
+	/* First: with --deep what libc calls below arrives in the runtime. */
+	u->alive = false;
 	state = STATE_NOT;
 	all = NULL;
 	all_lock = (struct lock){ 0 };
@@ -224,7 +226,6 @@ static void forked(void)
 	flexsc__ufutex_forked();
 	flexsc__park_forked();
 	flexsc__stacks_forked();
-	u->alive = false;
 	context_set_gs(NULL);
 }
 
