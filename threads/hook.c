@@ -10,6 +10,7 @@
 #include "carrier.h"
 #include "counters.h"
 #include "fds.h"
+#include "futex2.h"
 #include "home.h"
 #include "loop.h"
 #include "polling.h"
@@ -304,6 +305,11 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	switch (nr) {
 	case SYS_futex:
 		return flexsc__ufutex(u, a);
+	case FUTEX2_WAITV:
+	case FUTEX2_WAKE:
+	case FUTEX2_WAIT:
+	case FUTEX2_REQUEUE:
+		return flexsc__futex2(u, nr, a);
 	case SYS_rt_sigaction:
 		return flexsc__signal_action(a);
 	case SYS_rseq:
@@ -361,6 +367,11 @@ static long without(long nr, const uint64_t a[6])
 	switch (nr) {
 	case SYS_futex:
 		return flexsc__ufutex(NULL, a);
+	case FUTEX2_WAITV:
+	case FUTEX2_WAKE:
+	case FUTEX2_WAIT:
+	case FUTEX2_REQUEUE:
+		return flexsc__futex2(NULL, nr, a);
 	case SYS_rt_sigaction:
 		return flexsc__signal_action(a);
 	case SYS_rseq:

@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "fds.h"
 #include "home.h"
+#include "peek.h"
 #include "wait.h"
 
 /* A time limit, and how to make the call without one. */
@@ -59,17 +60,6 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 	if (a[1] == 1)
 		p->one = (struct pollfd *)(uintptr_t)a[0];
 	return true;
-}
-
-/*
- * Is it in one of the frames of who called? Then it can be read. Of anything
- * else only the kernel can say.
- */
-static bool on_stack(uint64_t address)
-{
-	const uint64_t here = (uintptr_t)__builtin_frame_address(0);
-
-	return address - here < 4096;
 }
 
 /* Until it is ready: -ETIME, 1, or what the call ended with. */
@@ -139,7 +129,7 @@ static long look(long nr, const uint64_t a[6], const struct patience *p)
 	long ret;
 
 	/* Who polls one descriptor has mostly found that it isn't ready. */
-	if (p->ns && p->one && flexsc__carriers_poll && on_stack(a[0]))
+	if (p->ns && p->one && flexsc__carriers_poll && peek_on_stack(a[0]))
 		return 0;
 	ret = flexsc__call_plainly(nr, p->now);
 	if (!ret && p->ns)

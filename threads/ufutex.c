@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "counters.h"
 #include "home.h"
+#include "peek.h"
 #include "unpatched.h"
 #include "wait.h"
 
@@ -34,6 +35,11 @@ static struct bucket *bucket_of(const uint32_t *word)
 	uint64_t hash = (uintptr_t)word / sizeof(*word) * 0x9e3779b97f4a7c15ULL;
 
 	return &buckets[hash >> 54];
+}
+
+_Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word)
+{
+	return &bucket_of(word)->kernels;
 }
 
 static void enqueue(struct bucket *bucket, struct uthread *u)
@@ -84,16 +90,11 @@ static uint32_t load(const uint32_t *word)
 
 /*
  * What is read or written here may not be there. libc's own words are; of the
- * program's only the kernel can say. It copies a set of signals before it finds
- * that it is to do nothing with it.
+ * program's only the kernel can say.
  */
 static bool can_read(const struct uthread *u, const uint32_t *word)
 {
-	uint64_t set = (uintptr_t)word & ~(sizeof(sigmask_t) - 1);
-
-	return (u && u->site) ||
-	       raw_syscall(SYS_rt_sigprocmask, -1ULL, set, 0,
-			   sizeof(sigmask_t), 0, 0) != -EFAULT;
+	return (u && u->site) || peek_can_read(PTR(word), sizeof(*word));
 }
 
 /* The kernel writes what is there, and wakes nobody, for it isn't "other". */

@@ -32,6 +32,9 @@
  */
 long flexsc__ufutex(struct uthread *u, const uint64_t args[6]);
 
+/* How many wait for it in the kernel, and for some others: F1. */
+_Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word);
+
 /* For wait.c, on the carrier that u waits on. */
 void flexsc__ufutex_interrupt(struct carrier *c, struct uthread *u);
 bool flexsc__ufutex_over(struct carrier *c, struct uthread *u);

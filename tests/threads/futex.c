@@ -198,6 +198,151 @@ TEST(a_wait_is_cancelled_at_any_moment)
 	}
 }
 
+/* The newer calls, which the kernel may not have: by their numbers. */
+
+#define CALL_WAITV	449
+#define CALL_WAKE	454
+#define CALL_WAIT	455
+#define CALL_REQUEUE	456
+#define PRIVATE		(FUTEX_32 | FUTEX_PRIVATE_FLAG)
+#define ALL_BITS	0xffffffffUL
+
+static long newer(long nr, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d)
+{
+	long ret = syscall(nr, a, b, c, d, 0, CLOCK_MONOTONIC);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static long newer_wake(_Atomic uint32_t *word, uintptr_t n)
+{
+	return newer(CALL_WAKE, (uintptr_t)word, ALL_BITS, n, PRIVATE);
+}
+
+static struct futex_waitv element(_Atomic uint32_t *word)
+{
+	return (struct futex_waitv){ .uaddr = (uintptr_t)word,
+				     .flags = PRIVATE };
+}
+
+static long wait_by(long nr)
+{
+	struct futex_waitv both[2] = { element(&second), element(&first) };
+
+	switch (nr) {
+	case CALL_WAITV:
+		/* The index of who woke it. */
+		return newer(nr, (uintptr_t)both, 2, 0, 0) - 1;
+	case CALL_WAIT:
+		return newer(nr, (uintptr_t)&first, 0, ALL_BITS, PRIVATE);
+	default:
+		return futex(&first, FUTEX_WAIT, 0, 0, NULL, 0);
+	}
+}
+
+static void *await_by(void *arg)
+{
+	waiting++;
+	CHECK_EQ(wait_by((long)arg), 0);
+	woken++;
+	return NULL;
+}
+
+static void need_newer(void)
+{
+	if (newer_wake(&first, 1) == -ENOSYS)
+		SKIP("futex_wake() came with Linux 6.7");
+}
+
+static void wakes_each(long (*wake_by)(_Atomic uint32_t *word, uintptr_t n))
+{
+	static const long ways[] = { SYS_futex, CALL_WAIT, CALL_WAITV };
+	pthread_t threads[3];
+
+	waiting = 0;
+	woken = 0;
+	for (int i = 0; i < 3; i++)
+		threads[i] = start(await_by, (void *)ways[i]);
+	while (waiting < 3)
+		usleep(1000);
+	settle();
+	settle();
+	CHECK_EQ(wake_by(&first, 2), 2);
+	expect_woken(2);
+	CHECK_EQ(wake_by(&first, 2), 1);
+	join_all(threads, 3);
+	CHECK_EQ(wake_by(&first, 1), 0);
+}
+
+static long older_wake(_Atomic uint32_t *word, uintptr_t n)
+{
+	return wake(word, (uint32_t)n);
+}
+
+TEST(newer_calls_and_older_ones_wake_each_other)
+{
+	need_newer();
+	wakes_each(older_wake);
+	wakes_each(newer_wake);
+}
+
+TEST(newer_calls_move_waiters)
+{
+	struct futex_waitv pair[2] = { element(&first), element(&second) };
+	pthread_t threads[THREADS];
+
+	need_newer();
+	start_waiters(threads, &first, THREADS);
+	pair[0].val = 1;
+	CHECK_EQ(newer(CALL_REQUEUE, (uintptr_t)pair, 0, 1, 1), -EAGAIN);
+	pair[0].val = 0;
+	CHECK_EQ(newer(CALL_REQUEUE, (uintptr_t)pair, 0, 1, 2), 3);
+	expect_woken(1);
+	CHECK_EQ(newer_wake(&second, THREADS), 2);
+	expect_woken(3);
+	CHECK_EQ(wake(&first, THREADS), THREADS - 3);
+	join_all(threads, THREADS);
+}
+
+static void *cancelled_newer(void *arg)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	waiting++;
+	wait_by((long)arg);
+	return arg;
+}
+
+TEST(newer_calls_refuse_and_end_as_others)
+{
+	struct futex_waitv wrong = element(&first);
+	struct timespec past = { 0, 0 };
+	pthread_t thread;
+
+	need_newer();
+	CHECK_EQ(newer(CALL_WAITV, 8, 1, 0, 0), -EFAULT);
+	CHECK_EQ(newer(CALL_WAITV, (uintptr_t)&wrong, 129, 0, 0), -EINVAL);
+	CHECK_EQ(newer(CALL_WAITV, (uintptr_t)&wrong, 1, 0, (uintptr_t)&past),
+		 -ETIMEDOUT);
+	wrong.val = 1;
+	CHECK_EQ(newer(CALL_WAITV, (uintptr_t)&wrong, 1, 0, 0), -EAGAIN);
+	wrong.flags = 0x1000;
+	CHECK_EQ(newer(CALL_WAITV, (uintptr_t)&wrong, 1, 0, 0), -EINVAL);
+	CHECK_EQ(newer(CALL_WAKE, (uintptr_t)&first, 0, 1, PRIVATE), -EINVAL);
+	CHECK_EQ(newer(CALL_WAKE, (uintptr_t)&first + 1, 1, 1, PRIVATE),
+		 -EINVAL);
+	CHECK_EQ(newer(CALL_WAKE, (uintptr_t)&first, 1ULL << 32, 1, PRIVATE),
+		 -EINVAL);
+	CHECK_EQ(newer(CALL_REQUEUE, 8, 0, 1, 1), -EFAULT);
+	waiting = 0;
+	thread = start(cancelled_newer, (void *)CALL_WAITV);
+	while (!waiting)
+		usleep(1000);
+	settle();
+	CHECK_EQ(pthread_cancel(thread), 0);
+	CHECK(join(thread) == PTHREAD_CANCELED);
+	CHECK_EQ(wake(&first, 1), 0);
+}
+
 /* Memory that isn't there, or not for this. */
 
 static char *pages;
