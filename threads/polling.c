@@ -44,7 +44,8 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 		p->now[2] = 0;
 		break;
 	case SYS_ppoll:
-		if (a[3] || (limit && !time_valid(limit)))
+		if (a[3] || (limit && (!peek_can_read(a[2], sizeof(*limit)) ||
+				       !time_valid(limit))))
 			return false;
 		p->ns = limit ? (int64_t)time_ns(limit) : -1;
 		p->now[2] = PTR(&nothing);

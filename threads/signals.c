@@ -12,6 +12,7 @@
 #include "counters.h"
 #include "home.h"
 #include "park.h"
+#include "peek.h"
 #include "runtime.h"
 #include "wait.h"
 
@@ -38,6 +39,12 @@ static long kernel_action(int signo, const struct action *new,
 {
 	return raw_syscall(SYS_rt_sigaction, (uint64_t)signo, PTR(new),
 			   PTR(old), sizeof(sigmask_t), 0, 0);
+}
+
+/* What needn't be given. */
+static bool is_there(const void *given, size_t bytes)
+{
+	return !given || peek_can_read(PTR(given), bytes);
 }
 
 /* Running the program's handler. */
@@ -327,7 +334,9 @@ long flexsc__signal_mask(struct uthread *u, const uint64_t args[6])
 	const sigmask_t *set = (void *)(uintptr_t)args[1];
 	sigmask_t *old = (void *)(uintptr_t)args[2], was = u->home.mask, next;
 
-	if (at_home() || args[3] != sizeof(sigmask_t) || args[0] > SIG_SETMASK)
+	if (at_home() || args[3] != sizeof(sigmask_t) ||
+	    args[0] > SIG_SETMASK || !is_there(set, sizeof(*set)) ||
+	    !is_there(old, sizeof(*old)))
 		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
 	next = set ? changed(args[0], was, *set) : was;
 	if (next != was && next != u->home.parked &&
@@ -404,6 +413,7 @@ long flexsc__signal_action(const uint64_t args[6])
 	long err;
 
 	if (signo < 1 || signo > SIGNALS || args[3] != sizeof(sigmask_t) ||
+	    !is_there(new, sizeof(*new)) ||
 	    raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != owner)
 		return raw_syscall(SYS_rt_sigaction, args[0], args[1], args[2],
 				   args[3], 0, 0);
@@ -417,9 +427,13 @@ long flexsc__signal_action(const uint64_t args[6])
 	if (!err && new)
 		err = replace(signo, &next);
 	unlock(&actions_lock);
-	if (!err && old)
-		*old = was;
-	return err;
+	if (err || !old)
+		return err;
+	/* By now it is done all the same. */
+	if (!is_there(old, sizeof(*old)))
+		return -EFAULT;
+	*old = was;
+	return 0;
 }
 
 void flexsc__signal_forked(void)

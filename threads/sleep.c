@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "counters.h"
 #include "home.h"
+#include "peek.h"
 #include "wait.h"
 
 /* Until "until" on this clock; what was left of it when a signal came. */
@@ -34,6 +35,8 @@ static long sleep(struct uthread *u, long nr, const uint64_t a[6],
 	if (flexsc__stays(u) ||
 	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
 		return flexsc__call_go_home(u, nr, a);
+	if (!peek_can_read(PTR(time), sizeof(*time)))
+		return -EFAULT;
 	if (!time_valid(time))
 		return -EINVAL;
 	/* What is relative is measured by a clock that nobody sets. */
@@ -45,9 +48,12 @@ static long sleep(struct uthread *u, long nr, const uint64_t a[6],
 	u->way = WAY_SLEPT;
 	if (!left)
 		return 0;
-	if (rest && !absolute)
-		*rest = (struct timespec){ (time_t)(left / SECOND),
-					   (long)(left % SECOND) };
+	if (absolute || !rest)
+		return -EINTR;
+	if (!peek_can_read(PTR(rest), sizeof(*rest)))
+		return -EFAULT;
+	*rest = (struct timespec){ (time_t)(left / SECOND),
+				   (long)(left % SECOND) };
 	return -EINTR;
 }
 

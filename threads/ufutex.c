@@ -246,6 +246,9 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 	uint64_t begin = 0, passed = 0;
 	long ret;
 
+	/* libc has read the time that it gives. */
+	if (limit && !u->site && !peek_can_read(args[3], sizeof(*limit)))
+		return -EFAULT;
 	if ((limit && !time_valid(limit)) || !bits)
 		return -EINVAL;
 	if (!can_wait_for(u, word))
