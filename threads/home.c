@@ -7,6 +7,7 @@
 #include "counters.h"
 #include "futex.h"
 #include "park.h"
+#include "signals.h"
 
 /* glibc's SIGCANCEL. */
 #define CANCEL_BIT	(1ULL << 31)
@@ -130,6 +131,7 @@ void flexsc__settle(struct uthread *u)
 	u->busy = false;
 	if (u->home.masked) {
 		u->home.masked = false;
+		flexsc__signal_unmask(u, u->home.mask);
 		set_mask(SIG_SETMASK, &u->home.mask, NULL);
 	}
 	u->busy = true;
@@ -142,6 +144,7 @@ sigmask_t flexsc__settle_in_frame(struct uthread *u)
 
 	set_mask(SIG_SETMASK, &all, NULL);
 	mask = u->home.mask;
+	flexsc__signal_unmask(u, mask);
 	u->home.masked = false;
 	u->home.away = false;
 	atomic_store(&u->wanted, false);

@@ -80,6 +80,59 @@ static void run_handler(int signo, siginfo_t *info, ucontext_t *context)
 		((void (*)(int))action.handler)(signo);
 }
 
+/* The order of those that queue: signals.h. */
+
+/* Where no kind of them that can be sent again has anything. */
+#define TOKEN_AT	40
+
+static void make_token(siginfo_t *info)
+{
+	const char *is = &mark;
+
+	memcpy((char *)info + TOKEN_AT, &is, sizeof(is));
+}
+
+static bool is_token(const siginfo_t *info)
+{
+	const char *is;
+
+	memcpy(&is, (const char *)info + TOKEN_AT, sizeof(is));
+	return is == &mark;
+}
+
+/* It is about to be sent again. */
+static void keep_first(struct uthread *u, int signo, siginfo_t *info)
+{
+	if (signo <= SIGNAL_SETXID || u->home.first.si_signo || is_token(info))
+		return;
+	u->home.first = *info;
+	make_token(info);
+}
+
+/* It is about to be handled: give the one before, if there is one. */
+static void give_first(struct uthread *u, int signo, siginfo_t *info)
+{
+	siginfo_t *first = &u->home.first, came = *info;
+
+	if (first->si_signo != signo)
+		return;
+	*info = *first;
+	*first = came;
+	if (is_token(&came))
+		first->si_signo = 0;
+}
+
+/* Nobody gives it in its turn to who takes it by sigwaitinfo(). */
+void flexsc__signal_unmask(struct uthread *u, sigmask_t mask)
+{
+	int signo = u->home.first.si_signo;
+
+	if (signo && mask & BIT(signo))
+		u->home.first.si_signo = 0;
+}
+
+/* Arriving. */
+
 static void handle(struct uthread *u, int signo, siginfo_t *info,
 		   ucontext_t *context)
 {
@@ -93,6 +146,7 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	/* The kernel's frame belongs to this kernel thread. */
 	flexsc__stay_left(u, (uintptr_t)context->uc_mcontext.gregs[REG_RSP]);
 	stay = flexsc__stay_begin(u, low, low + context->uc_stack.ss_size);
+	give_first(u, signo, info);
 	/* As it is for the program, also if the handler never returns. */
 	u->busy = false;
 	u->site = false;
@@ -109,14 +163,13 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	u->handled = before > handled ? before : handled;
 }
 
-/* Arriving. */
-
 /* To this kernel thread again, when it can take it. */
 static void postpone(struct uthread *u, int signo, siginfo_t *info,
 		     ucontext_t *context)
 {
 	sigmask_t all = ~(1ULL << (SIGNAL_SETXID - 1));
 
+	keep_first(u, signo, info);
 	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
 		    (uint64_t)u->home.k.tid, (uint64_t)signo, PTR(info), 0, 0);
 	if (!u->home.masked) {

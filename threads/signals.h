@@ -17,6 +17,10 @@
  *			with the carrier's own TLS; if kill(2) sent one of the
  *			former, that goes on to somebody's home
  *
+ * What is sent again comes after what was queued meanwhile. So for signals that
+ * queue it is a token: home.first has what it stands for, each handler gets
+ * what is there, and leaves there what came to it; the token ends that.
+ *
  * A user thread that runs on a carrier is called home by SIGSETXID, queued
  * with a mark: it moves, from inside our handler, and the interrupted program
  * goes on at home, by the same signal frame. The frame is on a signal stack of
@@ -35,6 +39,9 @@
 void flexsc__signal_init(void);
 /* In a forked child. */
 void flexsc__signal_forked(void);
+
+/* The program's mask comes to u's home: what is blocked waits there as it is. */
+void flexsc__signal_unmask(struct uthread *u, sigmask_t mask);
 
 /* The calling carrier gets a stack for the signals that reach it. */
 void flexsc__signal_stack(struct carrier *c);

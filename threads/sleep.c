@@ -26,9 +26,9 @@ static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 	return time < until ? until - time : 0;
 }
 
-static long sleep(struct uthread *u, long nr, const uint64_t a[6],
-		  clockid_t clock, bool absolute, const struct timespec *time,
-		  struct timespec *rest)
+static long make(struct uthread *u, long nr, const uint64_t a[6],
+		 clockid_t clock, bool absolute, const struct timespec *time,
+		 struct timespec *rest)
 {
 	uint64_t left;
 
@@ -59,15 +59,15 @@ static long sleep(struct uthread *u, long nr, const uint64_t a[6],
 
 long flexsc__sleep_nanosleep(struct uthread *u, long nr, const uint64_t a[6])
 {
-	return sleep(u, nr, a, CLOCK_MONOTONIC, false,
-		     flexsc__arg_pointer(a[0]),
-		     (struct timespec *)(uintptr_t)a[1]);
+	return make(u, nr, a, CLOCK_MONOTONIC, false,
+		    flexsc__arg_pointer(a[0]),
+		    (struct timespec *)(uintptr_t)a[1]);
 }
 
 long flexsc__sleep_clock(struct uthread *u, long nr,
 				 const uint64_t a[6])
 {
-	return sleep(u, nr, a, (clockid_t)a[0], a[1] & TIMER_ABSTIME,
-		     flexsc__arg_pointer(a[2]),
-		     (struct timespec *)(uintptr_t)a[3]);
+	return make(u, nr, a, (clockid_t)a[0], a[1] & TIMER_ABSTIME,
+		    flexsc__arg_pointer(a[2]),
+		    (struct timespec *)(uintptr_t)a[3]);
 }

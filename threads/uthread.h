@@ -33,6 +33,7 @@
 #define FLEXSC_THREADS_UTHREAD_H
 
 #include <flexsc/flexsc.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,6 +79,7 @@ struct home {
 	/* What it really blocks while away, besides what is libc's. */
 	sigmask_t parked;
 	void *lent;		/* a carrier's signal stack: signals.h */
+	siginfo_t first;	/* what it was sent, to be handled next: there */
 };
 
 /* What a user thread waits for. */

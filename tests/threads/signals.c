@@ -526,6 +526,110 @@ TEST(a_fault_s_signal_may_be_sent_while_threads_signal_each_other)
 		join(threads[i]);
 }
 
+/* Queued ones. */
+
+#define QUEUED	30
+
+static int queued[QUEUED];
+static atomic_int arrived;
+
+static void note_value(int signo, siginfo_t *info, void *context)
+{
+	int i = arrived;
+
+	(void)signo;
+	(void)context;
+	CHECK(info->si_code == SI_QUEUE);
+	if (i < QUEUED)
+		queued[i] = info->si_value.sival_int;
+	arrived++;
+}
+
+static void *sleep_until_all(void *arg)
+{
+	while (arrived < QUEUED)
+		usleep(10000);
+	return arg;
+}
+
+static void *compute_until_all(void *arg)
+{
+	while (arrived < QUEUED)
+		;
+	return arg;
+}
+
+/* It comes home with them blocked, and takes them there. */
+static void *block_and_take(void *arg)
+{
+	siginfo_t info;
+	sigset_t all;
+
+	sigfillset(&all);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &all, NULL), 0);
+	while (!stage)
+		;
+	while (arrived < QUEUED) {
+		CHECK_EQ(sigwaitinfo(&all, &info), SIGRTMIN + 1);
+		note_value(SIGRTMIN + 1, &info, NULL);
+	}
+	return arg;
+}
+
+static void queue_all(pthread_t thread)
+{
+	memset(queued, 0xff, sizeof(queued));
+	arrived = 0;
+	for (int i = 0; i < QUEUED; i++)
+		CHECK_EQ(pthread_sigqueue(thread, SIGRTMIN + 1,
+					  (union sigval){ .sival_int = i }), 0);
+}
+
+static void expect_order(void *(*run)(void *))
+{
+	pthread_t thread;
+
+	arrived = 0;
+	thread = start(run, NULL);
+	settle();
+	queue_all(thread);
+	join(thread);
+	for (int i = 0; i < QUEUED; i++)
+		CHECK_EQ(queued[i], i);
+}
+
+TEST(queued_signals_arrive_in_order)
+{
+	struct sigaction action = { .sa_sigaction = note_value,
+				    .sa_flags = SA_SIGINFO };
+
+	CHECK_EQ(sigaction(SIGRTMIN + 1, &action, NULL), 0);
+	for (int i = 0; i < 10; i++) {
+		expect_order(sleep_until_all);
+		expect_order(compute_until_all);
+	}
+}
+
+TEST(queued_signals_that_are_taken_are_all_there)
+{
+	for (int i = 0; i < 5; i++) {
+		bool had[QUEUED] = { false };
+		pthread_t thread;
+
+		stage = 0;
+		thread = start(block_and_take, NULL);
+		settle();
+		queue_all(thread);
+		stage = 1;
+		join(thread);
+		for (int j = 0; j < QUEUED; j++) {
+			CHECK(queued[j] >= 0 && queued[j] < QUEUED);
+			CHECK(!had[queued[j]]);
+			had[queued[j]] = true;
+		}
+	}
+}
+
 TEST(handlers_are_asked_for_and_given_back)
 {
 	struct sigaction action, was;
