@@ -5,6 +5,7 @@
 #include <linux/flexsc.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "call.h"
 #include "carrier.h"
@@ -347,6 +348,12 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		flexsc__come_home(u);
 		flexsc__runtime_ends();
 		return flexsc__call_plainly(nr, a);
+	case SYS_wait4:
+	case SYS_waitid:
+		/* A child is its maker's, and that is a home. */
+		if (a[nr == SYS_wait4 ? 2 : 3] & __WNOTHREAD)
+			return flexsc__call_go_home(u, nr, a);
+		/* fall through */
 	default:
 		return by_class(u, nr, a);
 	}

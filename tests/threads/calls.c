@@ -538,6 +538,52 @@ TEST(a_thread_waits_for_a_child)
 	CHECK(join(thread) == (void *)9L);
 }
 
+/* Who waits for its own children only has to be who made them. */
+static void *wait_for_own(void *arg)
+{
+	siginfo_t info;
+	int others = test_fork(), status, pid;
+
+	if (!others)
+		_exit(3);
+	*(int *)arg = others;
+	pid = test_fork();
+	if (!pid)
+		_exit(4);
+	usleep(1000);
+	CHECK_EQ(waitpid(pid, &status, __WNOTHREAD), pid);
+	CHECK_EQ(WEXITSTATUS(status), 4);
+	usleep(1000);
+	CHECK_EQ(waitid(P_PID, (id_t)others, &info,
+			WEXITED | WNOWAIT | __WNOTHREAD), 0);
+	return arg;
+}
+
+static void *wait_for_others(void *arg)
+{
+	usleep(1000);
+	CHECK_EQ(waitpid(*(int *)arg, NULL, __WNOTHREAD), -1);
+	CHECK_EQ(errno, ECHILD);
+	return arg;
+}
+
+TEST(a_thread_waits_for_its_own_children)
+{
+	pthread_t thread;
+	int pid = test_fork(), child, status;
+
+	if (!pid)
+		_exit(5);
+	join(start(wait_for_others, &pid));
+	CHECK_EQ(waitpid(pid, &status, __WNOTHREAD), pid);
+	CHECK_EQ(WEXITSTATUS(status), 5);
+	thread = start(wait_for_own, &child);
+	join(thread);
+	/* Its children are another thread's now. */
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(WEXITSTATUS(status), 3);
+}
+
 static void *close_all(void *arg)
 {
 	int fds[2];
