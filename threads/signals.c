@@ -133,6 +133,11 @@ void flexsc__signal_unmask(struct uthread *u, sigmask_t mask)
 
 /* Arriving. */
 
+static bool is_fault(int signo, const siginfo_t *info)
+{
+	return info->si_code > 0 && FAULTS >> (signo - 1) & 1;
+}
+
 static void handle(struct uthread *u, int signo, siginfo_t *info,
 		   ucontext_t *context)
 {
@@ -147,6 +152,9 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	flexsc__stay_left(u, (uintptr_t)context->uc_mcontext.gregs[REG_RSP]);
 	stay = flexsc__stay_begin(u, low, low + context->uc_stack.ss_size);
 	give_first(u, signo, info);
+	if (signo == SIGTRAP && is_fault(signo, info) && u->home.trap)
+		context->uc_mcontext.gregs[REG_TRAPNO] = u->home.trap;
+	u->home.trap = 0;
 	/* As it is for the program, also if the handler never returns. */
 	u->busy = false;
 	u->site = false;
@@ -238,11 +246,6 @@ static void move_home(struct kthread *k, struct uthread *u,
 	raw_syscall(SYS_sigaltstack, 0, PTR(&context->uc_stack), 0, 0, 0, 0);
 }
 
-static bool is_fault(int signo, const siginfo_t *info)
-{
-	return info->si_code > 0 && FAULTS >> (signo - 1) & 1;
-}
-
 static void called_home(struct kthread *k, ucontext_t *context)
 {
 	struct uthread *u = k->current;
@@ -275,6 +278,7 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 		run_handler(signo, info, context);
 		return;
 	}
+	u->home.trap = context->uc_mcontext.gregs[REG_TRAPNO];
 	u->cause = CAUSE_FAULT;
 	move_home(k, u, context);
 	if (signo == SIGTRAP || signo == SIGSYS || signo == SIGABRT)

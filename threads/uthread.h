@@ -79,6 +79,7 @@ struct home {
 	/* What it really blocks while away, besides what is libc's. */
 	sigmask_t parked;
 	void *lent;		/* a carrier's signal stack: signals.h */
+	long trap;		/* the last fault on a carrier: the processor's */
 	siginfo_t first;	/* what it was sent, to be handled next: there */
 };
 
