@@ -9,9 +9,6 @@
 #include "park.h"
 #include "signals.h"
 
-/* glibc's SIGCANCEL. */
-#define CANCEL_BIT	(1ULL << 31)
-
 atomic_bool flexsc__home_inherited;
 atomic_bool flexsc__home_last;
 
@@ -44,7 +41,7 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
 
 	u->fs = context_fs();
 	home->stack = stack;
-	home->mask = mask & ~CANCEL_BIT;
+	home->mask = mask;
 	home->k = (struct kthread){
 		.self = &home->k,
 		.fs = u->fs,
@@ -76,7 +73,6 @@ static void leave(struct kthread *k, struct uthread *u)
 
 void flexsc__leave(struct uthread *u)
 {
-	const sigmask_t cancel = CANCEL_BIT;
 	sigmask_t mask;
 
 	if (!at_home())
@@ -84,10 +80,10 @@ void flexsc__leave(struct uthread *u)
 	/* Signals that arrive from here on call it back. */
 	u->home.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
-	set_mask(SIG_BLOCK, &cancel, &mask);
+	set_mask(SIG_BLOCK, NULL, &mask);
 	/* Unless one of those signals has done so. */
 	if (!u->home.masked) {
-		u->home.mask = mask & ~CANCEL_BIT;
+		u->home.mask = mask;
 		u->home.masked = true;
 	}
 	u->home.parked = u->home.mask;

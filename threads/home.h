@@ -5,9 +5,8 @@
  * a carrier: there it is a plain NPTL thread.
  *
  * While a user thread is away, its kernel thread sleeps on a small stack of
- * its own with the program's signal mask, plus glibc's cancellation signal,
- * whose handler must only ever run on the user thread's stack. A signal that
- * arrives meanwhile calls it home: signals.h.
+ * its own with the program's signal mask. A signal that arrives meanwhile calls
+ * it home: signals.h.
  */
 #ifndef FLEXSC_THREADS_HOME_H
 #define FLEXSC_THREADS_HOME_H

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -244,6 +245,39 @@ TEST(a_blocked_signal_waits)
 	pthread_kill(thread, SIGUSR1);
 	join(thread);
 	CHECK_EQ(handled, 1);
+}
+
+static atomic_int sleeper;
+
+static void *block_one(void *arg)
+{
+	block(SIG_BLOCK, SIGUSR2);
+	sleeper = gettid();
+	while (!stage)
+		usleep(10000);
+	return arg;
+}
+
+TEST(the_kernel_shows_a_thread_s_mask)
+{
+	pthread_t thread = start(block_one, NULL);
+	char name[64], text[2048];
+	const char *line;
+	ssize_t n;
+	int fd;
+
+	settle();
+	snprintf(name, sizeof(name), "/proc/self/task/%d/status", sleeper);
+	fd = open(name, O_RDONLY);
+	n = read(fd, text, sizeof(text) - 1);
+	CHECK(n > 0);
+	text[n] = 0;
+	line = strstr(text, "SigBlk:");
+	CHECK(line);
+	CHECK_EQ(strtoull(line + 7, NULL, 16), 1ULL << (SIGUSR2 - 1));
+	CHECK_EQ(close(fd), 0);
+	stage = 1;
+	join(thread);
 }
 
 static bool is_blocked(int signo)
