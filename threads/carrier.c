@@ -447,6 +447,8 @@ static void carry(struct carrier *c)
 struct start {
 	struct carrier *c;
 	const struct flexsc_options *options;
+	char *why;
+	size_t size;
 	_Atomic uint32_t done;
 	int err;
 };
@@ -477,10 +479,12 @@ static void *carrier_main(void *arg)
 		.counters = counters_of_carrier(c->number),
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 	};
-	c->k.counters->tid = c->k.tid;
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
-	err = flexsc_loop_create(&c->loop, start->options);
+	err = flexsc__loop_create(&c->loop, start->options, start->why,
+				  start->size);
+	if (!err)
+		c->k.counters->tid = c->k.tid;
 	start->err = err;
 	/* It is gone with this store. */
 	atomic_store(&start->done, 1);
@@ -490,9 +494,11 @@ static void *carrier_main(void *arg)
 	return NULL;
 }
 
-static int start_one(struct carrier *c, const struct flexsc_options *options)
+static int start_one(struct carrier *c, const struct flexsc_options *options,
+		     char *why, size_t size)
 {
-	struct start start = { .c = c, .options = options };
+	struct start start = { .c = c, .options = options, .why = why,
+			       .size = size };
 	pthread_attr_t attr;
 	pthread_t thread;
 	int err;
@@ -501,8 +507,10 @@ static int start_one(struct carrier *c, const struct flexsc_options *options)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	err = flexsc__runtime_thread(&thread, &attr, carrier_main, &start);
 	pthread_attr_destroy(&attr);
-	if (err)
+	if (err) {
+		snprintf(why, size, "%s", strerror(err));
 		return -err;
+	}
 	while (!atomic_load(&start.done))
 		futex_wait(&start.done, 0, UINT64_MAX);
 	return start.err;
@@ -512,28 +520,31 @@ int flexsc__carriers_start(unsigned int n,
 			   const struct flexsc_options *options, char *why,
 			   size_t size)
 {
-	int err;
+	struct flexsc_options same = *options;
+	int err = 0;
 
 	alone = n == 1;
 	flexsc__carriers = aligned_alloc(64, n * sizeof(struct carrier));
-	if (!flexsc__carriers)
+	if (!flexsc__carriers) {
+		snprintf(why, size, "%s", strerror(ENOMEM));
 		return -ENOMEM;
-	for (unsigned int i = 0; i < n; i++) {
+	}
+	for (unsigned int i = 0; i < n && !err; i++) {
 		struct carrier *c = &flexsc__carriers[i];
 
 		*c = (struct carrier){ .number = i };
-		err = start_one(c, options);
-		if (err) {
-			snprintf(why, size, "carrier %u: %s", i,
-				 strerror(-err));
-			return err;
-		}
+		err = start_one(c, &same, why, size);
+		if (err)
+			break;
 		flexsc__carriers_count = i + 1;
+		/* The others wait in the same way. */
+		same.engine = flexsc_loop_engine(flexsc__carriers[0].loop);
 	}
-	flexsc__counters_publish(flexsc_loop_engine(flexsc__carriers[0].loop));
-	flexsc__carriers_poll =
-		!strcmp(flexsc_loop_engine(flexsc__carriers[0].loop), "uring");
-	return 0;
+	if (!flexsc__carriers_count)
+		return err;
+	flexsc__counters_publish(same.engine, flexsc__carriers_count);
+	flexsc__carriers_poll = !strcmp(same.engine, "uring");
+	return (int)flexsc__carriers_count;
 }
 
 void flexsc__carriers_forked(void)

@@ -55,8 +55,8 @@ extern bool flexsc__carriers_spin;
 extern bool flexsc__carriers_poll;
 
 /*
- * Start n carriers with these options for their loops. 0 or -errno, with the
- * reason in why.
+ * Start n carriers with these options for their loops. How many there are, or
+ * -errno; with the reason in why, if it isn't all of them.
  */
 int flexsc__carriers_start(unsigned int n,
 			   const struct flexsc_options *options, char *why,

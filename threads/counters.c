@@ -78,10 +78,12 @@ int flexsc__counters_start(unsigned int n)
 	return 0;
 }
 
-void flexsc__counters_publish(const char *engine)
+void flexsc__counters_publish(const char *engine, unsigned int carriers)
 {
 	struct run_page *page = flexsc__run_page;
 
+	/* Homes' blocks come after theirs; there is none yet. */
+	page->carriers = carriers;
 	strncpy(page->engine, engine, sizeof(page->engine) - 1);
 	__atomic_store_n(&page->magic, RUN_PAGE_MAGIC, __ATOMIC_RELEASE);
 }

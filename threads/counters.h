@@ -16,8 +16,8 @@ extern struct run_page *flexsc__run_page;
 
 /* Before the carriers start: a page for n of them. 0 or -ENOMEM. */
 int flexsc__counters_start(unsigned int n);
-/* They have, with this engine. */
-void flexsc__counters_publish(const char *engine);
+/* They have, so many of them, with this engine. */
+void flexsc__counters_publish(const char *engine, unsigned int carriers);
 /* In a forked child: nothing was counted. */
 void flexsc__counters_forked(void);
 

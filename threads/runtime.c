@@ -69,7 +69,7 @@ bool flexsc__runtime_maker(void)
 
 static void say(const char *what, const char *why)
 {
-	char line[320];
+	char line[400];
 	int n = snprintf(line, sizeof(line), "flexsc: run: %s: %s\n", what, why);
 
 	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
@@ -345,16 +345,36 @@ static bool patch(void)
 	return patched;
 }
 
-static bool start(void)
+/* What it can't have all of it makes do with, and says so. */
+static bool start_carriers(unsigned int n)
 {
 	struct flexsc_options options = {
 		.size = sizeof(options),
 		.max_entries = setting("FLEXSC_ENTRIES"),
 	};
+	char why[256] = "", what[64];
+	int count = flexsc__carriers_start(n, &options, why, sizeof(why));
+	const char *other;
+
+	if (count < 0) {
+		say("can't start", why);
+		return false;
+	}
+	other = flexsc_loop_why(flexsc__carriers[0].loop);
+	if (other)
+		say("syscall threads are used", other);
+	if (count < (int)n) {
+		snprintf(what, sizeof(what), "%d of %u carriers", count, n);
+		say(what, why);
+	}
+	return true;
+}
+
+static bool start(void)
+{
 	sigmask_t mask = 0;
 	uint32_t carriers = setting("FLEXSC_CARRIERS");
 	bool in_place;
-	char why[160] = "";
 	void *stack;
 
 	if (!carriers)
@@ -382,11 +402,8 @@ static bool start(void)
 		say("can't start", strerror(ENOMEM));
 		return false;
 	}
-	if (flexsc__carriers_start(carriers, &options, why,
-				   sizeof(why)) < 0) {
-		say("can't start", why);
+	if (!start_carriers(carriers))
 		return false;
-	}
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 		    sizeof(mask), 0, 0);
 	/* Without it, who computes would stop the others. */

@@ -7,8 +7,6 @@
 #include "../fds.h"
 #include "../syscall.h"
 
-#define SQ_ENTRIES	1024
-#define CQ_ENTRIES	8192
 #define SQ_IDLE_MS	1
 
 /*
@@ -25,6 +23,20 @@ void __tsan_release(void *addr);
 #define MAPPED()	((void)0)
 #define UNMAPS()	((void)0)
 #endif
+
+/*
+ * Smaller ones where there is no memory for better: what doesn't fit waits, or
+ * is kept by the kernel until it does.
+ */
+static const struct {
+	unsigned int requests, results;
+} sizes[] = { { 1024, 8192 }, { 256, 2048 }, { 64, 512 } };
+
+#define SIZES	(sizeof(sizes) / sizeof(sizes[0]))
+
+/* The kernel frees what counts against a limit a while after its end. */
+#define FREEING_TRIES	5U
+#define FREEING_NS	10000000
 
 #define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
 
@@ -65,7 +77,7 @@ static int poll_params(const struct flexsc_options *options,
 }
 
 static int setup(struct ring *ring, const struct flexsc_options *options,
-		 struct io_uring_params *params)
+		 size_t size, struct io_uring_params *params)
 {
 	const unsigned int *flags = ring->polled ? polled_flags : setup_flags;
 	int err = -EINVAL;
@@ -73,19 +85,30 @@ static int setup(struct ring *ring, const struct flexsc_options *options,
 	for (; *flags && err == -EINVAL; flags++) {
 		*params = (struct io_uring_params){
 			.flags = *flags,
-			.cq_entries = CQ_ENTRIES,
+			.cq_entries = sizes[size].results,
 		};
 		if (ring->polled && poll_params(options, params))
 			return -ERANGE;
-		err = io_uring_queue_init_params(SQ_ENTRIES, &ring->uring,
-						 params);
+		err = io_uring_queue_init_params(sizes[size].requests,
+						 &ring->uring, params);
 	}
+	return err;
+}
+
+static int setup_any(struct ring *ring, const struct flexsc_options *options,
+		     struct io_uring_params *params)
+{
+	int err = -ENOMEM;
+
+	for (size_t i = 0; err == -ENOMEM && i < SIZES; i++)
+		err = setup(ring, options, i, params);
 	return err;
 }
 
 int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	      uint64_t *switches)
 {
+	const struct timespec moment = { 0, FREEING_NS };
 	struct io_uring_params params;
 	int err;
 
@@ -93,7 +116,11 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 		.polled = options->flags & FLEXSC_SQPOLL,
 		.switches = switches,
 	};
-	err = setup(ring, options, &params);
+	err = setup_any(ring, options, &params);
+	for (unsigned int i = 0; err == -ENOMEM && i < FREEING_TRIES; i++) {
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+		err = setup_any(ring, options, &params);
+	}
 	if (err)
 		return err;
 	MAPPED();

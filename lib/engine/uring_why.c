@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "uring.h"
 
@@ -28,6 +29,24 @@ static bool filtered(void)
 	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2;
 }
 
+static bool limited(__rlimit_resource_t resource)
+{
+	struct rlimit limit;
+
+	return !getrlimit(resource, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* It isn't told which limit it was: those that there are. */
+static const char *no_memory(void)
+{
+	if (limited(RLIMIT_AS))
+		return "no memory for the rings; RLIMIT_AS may be too low, or "
+		       "RLIMIT_MEMLOCK, which counts them before Linux 5.12 "
+		       "and from 6.14 on";
+	return "no memory for the rings; before Linux 5.12 and from 6.14 on a "
+	       "user's rings count against RLIMIT_MEMLOCK, which is too low";
+}
+
 void flexsc__uring_why(int err, char *why, size_t size)
 {
 	const char *text;
@@ -46,8 +65,7 @@ void flexsc__uring_why(int err, char *why, size_t size)
 		text = "the kernel has no io_uring: older than 5.1, or built "
 		       "without";
 	else if (err == -ENOMEM)
-		text = "no memory for the rings; kernels before 5.12 count "
-		       "them against RLIMIT_MEMLOCK";
+		text = no_memory();
 	else if (err == -EPERM || err == -EACCES)
 		text = "a security module forbids io_uring_setup";
 	else

@@ -191,7 +191,7 @@ static void set_limit(int what, rlim_t value)
 			   &(struct rlimit){ value, value }), 0);
 }
 
-/* Kernels from 5.12 on don't count rings against it; older ones say why. */
+/* Some kernels count rings against it; then it is said why there are none. */
 TEST(no_memory_may_be_locked)
 {
 	struct flexsc_loop *loop;

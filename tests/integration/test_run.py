@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+import resource
 import shutil
 import signal
 import struct
@@ -252,6 +254,40 @@ def test_without_io_uring_asking_for_it_is_refused() -> None:
     assert done.stderr.startswith("flexsc: run: engine uring doesn't work here: ")
     assert "seccomp" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+# One who has no other processes: all of a user's rings count.
+POOR = 64_321
+
+
+@pytest.mark.parametrize("kb", [0, 16, 64, 256, 1024])
+def test_with_little_locked_memory_it_has_few_carriers(kb: int) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become one who has no other processes")
+    folder = Path(command()).resolve().parent
+    if not all(path.stat().st_mode & 1 for path in (folder, *folder.parents)):
+        pytest.skip(f"others can't reach {folder}")
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (kb * 1024, kb * 1024))
+
+    # Python itself may be where others can't reach it.
+    system_s = shutil.which("python3", path="/usr/bin:/bin")
+    if system_s is None:
+        pytest.skip("no python3 in /usr/bin")
+    script = python("print('right'); sys.exit(7)")[1:]
+    argv = ("-c", "4", "--stats", system_s, *script)
+    done = run("--engine", "uring", *argv, user=POOR, cwd=Path("/"), before=limit)
+    lines = done.stderr.splitlines()
+    if done.returncode == 2:
+        assert kb < 16 and len(lines) == 1 and "RLIMIT_MEMLOCK" in lines[0]
+        done = run(*argv, user=POOR, cwd=Path("/"), before=limit)
+        assert "engine threads" in done.stderr
+    else:
+        some = re.search(r"carriers: ([1-4]), engine uring", done.stderr)
+        assert some
+        assert (some[1] == "4") == (" of 4 carriers: no memory" not in lines[0])
+    assert (done.returncode, done.stdout) == (7, "right\n")
 
 
 UNPATCHED = "flexsc: run: libc can't be patched, so locks block kernel threads: "
