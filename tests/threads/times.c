@@ -3,10 +3,14 @@
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <threads.h>
 
 #include "threads.h"
 
@@ -98,4 +102,227 @@ TEST(a_set_that_is_not_there_is_refused)
 {
 	join(start(refuse_sets, NULL));
 	refuse_sets(NULL);
+}
+
+/* Waits until a time on a clock that is named. */
+
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static sem_t sem;
+
+#define TIMES_OUT(clock, wait)						\
+	do {								\
+		struct timespec end = in_ms(clock, 20);			\
+		uint64_t begin = now_ns();				\
+									\
+		CHECK_EQ(wait, ETIMEDOUT);				\
+		CHECK(now_ns() - begin >= 19 * MS);			\
+	} while (0)
+
+static int sem_clock(clockid_t clock, const struct timespec *end)
+{
+	return sem_clockwait(&sem, clock, end) ? errno : 0;
+}
+
+static void *wait_by_clocks(void *arg)
+{
+	static const clockid_t clocks[] = { CLOCK_REALTIME, CLOCK_MONOTONIC };
+
+	for (int i = 0; i < 2; i++) {
+		clockid_t clock = clocks[i];
+
+		TIMES_OUT(clock, pthread_rwlock_clockrdlock(&rwlock, clock,
+							    &end));
+		TIMES_OUT(clock, pthread_rwlock_clockwrlock(&rwlock, clock,
+							    &end));
+		TIMES_OUT(clock, sem_clock(clock, &end));
+	}
+	TIMES_OUT(CLOCK_REALTIME, pthread_rwlock_timedrdlock(&rwlock, &end));
+	return arg;
+}
+
+static void *unlock_later(void *arg)
+{
+	settle();
+	CHECK_EQ(sem_post(&sem), 0);
+	return arg;
+}
+
+TEST(waits_end_by_the_clock_they_name)
+{
+	struct timespec late = in_ms(CLOCK_MONOTONIC, 20000);
+	pthread_t thread;
+
+	CHECK_EQ(sem_init(&sem, 0, 0), 0);
+	CHECK_EQ(pthread_rwlock_wrlock(&rwlock), 0);
+	join(start(wait_by_clocks, NULL));
+	CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
+	CHECK_EQ(pthread_rwlock_clockwrlock(&rwlock, CLOCK_MONOTONIC, &late),
+		 0);
+	thread = start(unlock_later, NULL);
+	CHECK_EQ(sem_clock(CLOCK_MONOTONIC, &late), 0);
+	join(thread);
+}
+
+/* Joining for a time. */
+
+static void *end_with_post(void *arg)
+{
+	while (sem_wait(&sem))
+		;
+	return arg;
+}
+
+static void *join_for_a_time(void *arg)
+{
+	pthread_t thread = start(end_with_post, &sem);
+	struct timespec late;
+	void *ret = NULL;
+
+	CHECK_EQ(pthread_tryjoin_np(thread, &ret), EBUSY);
+	TIMES_OUT(CLOCK_REALTIME, pthread_timedjoin_np(thread, &ret, &end));
+	TIMES_OUT(CLOCK_MONOTONIC, pthread_clockjoin_np(thread, &ret,
+							CLOCK_MONOTONIC,
+							&end));
+	CHECK_EQ(sem_post(&sem), 0);
+	late = in_ms(CLOCK_MONOTONIC, 20000);
+	CHECK_EQ(pthread_clockjoin_np(thread, &ret, CLOCK_MONOTONIC, &late), 0);
+	CHECK(ret == &sem);
+	return arg;
+}
+
+TEST(a_join_gives_up_in_time)
+{
+	CHECK_EQ(sem_init(&sem, 0, 0), 0);
+	join(start(join_for_a_time, NULL));
+	join_for_a_time(NULL);
+}
+
+/* C11's threads. */
+
+static once_flag flag = ONCE_FLAG_INIT;
+static mtx_t mutex;
+static cnd_t cond;
+static tss_t key;
+static int onces, values, ready;
+
+static void once(void)
+{
+	onces++;
+}
+
+static void add_value(void *value)
+{
+	mtx_lock(&mutex);
+	values += *(int *)value;
+	mtx_unlock(&mutex);
+}
+
+static int c11_thread(void *arg)
+{
+	struct timespec past;
+
+	call_once(&flag, once);
+	CHECK_EQ(tss_set(key, arg), thrd_success);
+	CHECK_EQ(thrd_sleep(&(struct timespec){ 0, 1000000 }, NULL), 0);
+	CHECK_EQ(mtx_lock(&mutex), thrd_success);
+	past = in_ms(CLOCK_REALTIME, 1);
+	while (cnd_timedwait(&cond, &mutex, &past) != thrd_timedout)
+		;
+	while (!ready)
+		CHECK_EQ(cnd_wait(&cond, &mutex), thrd_success);
+	CHECK_EQ(mtx_unlock(&mutex), thrd_success);
+	thrd_yield();
+	thrd_exit(*(int *)arg);
+}
+
+TEST(c11_s_threads_are_threads)
+{
+	int numbers[4] = { 1, 2, 3, 4 };
+	thrd_t threads[4];
+
+	CHECK_EQ(mtx_init(&mutex, mtx_plain), thrd_success);
+	CHECK_EQ(cnd_init(&cond), thrd_success);
+	CHECK_EQ(tss_create(&key, add_value), thrd_success);
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(thrd_create(&threads[i], c11_thread, &numbers[i]),
+			 thrd_success);
+	settle();
+	CHECK_EQ(mtx_lock(&mutex), thrd_success);
+	ready = 1;
+	CHECK_EQ(cnd_broadcast(&cond), thrd_success);
+	CHECK_EQ(mtx_unlock(&mutex), thrd_success);
+	for (int i = 0; i < 4; i++) {
+		int ret;
+
+		CHECK_EQ(thrd_join(threads[i], &ret), thrd_success);
+		CHECK_EQ(ret, i + 1);
+	}
+	CHECK_EQ(onces, 1);
+	CHECK_EQ(values, 10);
+}
+
+/* Timers that tell a thread. */
+
+static atomic_int told, told_me;
+static __thread bool me;
+
+static void tell(union sigval value)
+{
+	CHECK_EQ(value.sival_int, 7);
+	told++;
+}
+
+static void handle(int signo)
+{
+	(void)signo;
+	told++;
+	told_me += me;
+}
+
+static timer_t every_ms(struct sigevent *event)
+{
+	const struct itimerspec ms = { { 0, 1000000 }, { 0, 1000000 } };
+	timer_t timer;
+
+	CHECK_EQ(timer_create(CLOCK_MONOTONIC, event, &timer), 0);
+	CHECK_EQ(timer_settime(timer, 0, &ms, NULL), 0);
+	return timer;
+}
+
+static void *be_told(void *arg)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = SIGUSR1 };
+	timer_t timer;
+
+	me = true;
+	usleep(100);
+	event._sigev_un._tid = gettid();
+	timer = every_ms(&event);
+	while (told < 20)
+		usleep(1000);
+	while (told < 40)
+		;
+	CHECK_EQ(timer_delete(timer), 0);
+	return arg;
+}
+
+TEST(a_timer_tells_a_thread)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD,
+				  .sigev_value.sival_int = 7 };
+	struct sigaction action = { .sa_handler = handle,
+				    .sa_flags = SA_RESTART };
+	timer_t timer;
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	join(start(be_told, NULL));
+	CHECK(told >= 40);
+	CHECK_EQ(told_me, told);
+	told = 0;
+	event.sigev_notify_function = tell;
+	timer = every_ms(&event);
+	while (told < 20)
+		usleep(1000);
+	CHECK_EQ(timer_delete(timer), 0);
 }
