@@ -54,6 +54,113 @@ TEST(a_library_may_wait_while_it_is_loaded)
 	in_threads(load);
 }
 
+static int loading[2];
+
+static void *load_waiting(void *arg)
+{
+	void *library = dlopen(SLOW_LIBRARY, RTLD_NOW);
+	int *value;
+
+	CHECK(library);
+	value = dlsym(library, "slow_value");
+	CHECK(value && *value == 'v');
+	return arg;
+}
+
+static void *live_long(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void *cancel_it(void *arg)
+{
+	pthread_t *thread = arg;
+
+	CHECK_EQ(pthread_cancel(*thread), 0);
+	return arg;
+}
+
+static void *read_byte(void *arg)
+{
+	int *fds = arg;
+	char byte;
+
+	CHECK_EQ(read(fds[0], &byte, 1), 1);
+	return arg;
+}
+
+static void *let_load(void *arg)
+{
+	CHECK_EQ(write(loading[1], "v", 1), 1);
+	return arg;
+}
+
+static void ignore(int signo)
+{
+	(void)signo;
+}
+
+static void use_signals(pthread_t other)
+{
+	const union sigval value = { 0 };
+	struct timespec moment = { 0, 1 };
+	stack_t stack;
+	sigset_t set;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &set), 0);
+	CHECK_EQ(sigaltstack(NULL, &stack), 0);
+	CHECK_EQ(raise(SIGUSR1), 0);
+	CHECK_EQ(pthread_kill(other, SIGUSR1), 0);
+	CHECK_EQ(pthread_sigqueue(other, SIGUSR1, value), 0);
+	CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+	CHECK_EQ(sigqueue(getpid(), SIGUSR1, value), 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(sigtimedwait(&set, NULL, &moment), -1);
+}
+
+static void use_processes(void)
+{
+	int pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(0);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	CHECK_EQ(system("true"), 0);
+	CHECK_EQ(seteuid(geteuid()), 0);
+	CHECK_EQ(pthread_setname_np(pthread_self(), "loads"), 0);
+}
+
+/* The dynamic loader's lock is held all that time. */
+TEST(a_library_may_wait_for_others_while_it_is_loaded)
+{
+	pthread_t loader, other, canceller;
+	char fd[16], byte;
+	int fds[2];
+
+	signal(SIGUSR1, ignore);
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, loading), 0);
+	snprintf(fd, sizeof(fd), "%d", loading[0]);
+	setenv("SLOW_SOCKET", fd, 1);
+	other = start(live_long, NULL);
+	loader = start(load_waiting, NULL);
+	CHECK_EQ(read(loading[1], &byte, 1), 1);
+	use_signals(other);
+	use_processes();
+	canceller = start(cancel_it, &other);
+	settle();
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	join(start(read_byte, fds));
+	join(start(let_load, NULL));
+	join(loader);
+	join(canceller);
+	join(other);
+}
+
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -102,7 +102,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 		interrupting = (interrupting & ~(1ULL << (signo - 1))) |
 			       (sigmask_t)!!interrupts << (signo - 1);
 	if (!flexsc__unpatched)
-		return ((int (*)(int, int))flexsc__real("siginterrupt"))(
+		return ((int (*)(int, int))flexsc__real(REAL_siginterrupt))(
 			signo, interrupts);
 	if (sigaction(signo, NULL, &action))
 		return -1;

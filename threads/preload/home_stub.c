@@ -7,14 +7,6 @@
 #include "../home.h"
 #include "../unpatched.h"
 #include "fds.h"
-#include "interpose.h"
-
-static void *find(struct real *real)
-{
-	if (!real->function)
-		real->function = flexsc__real(real->name);
-	return real->function;
-}
 
 /* Is the thread to be there, with what the function leaves behind? */
 static bool needs_home(struct uthread *u, uint16_t cause, uint64_t second)
@@ -33,18 +25,18 @@ static bool needs_home(struct uthread *u, uint16_t cause, uint64_t second)
 	}
 }
 
-void *flexsc__go_home(struct real *real, uint64_t second)
+void *flexsc__go_home(const struct stub *stub, uint64_t second)
 {
 	struct uthread *u = &flexsc__self;
-	void *function = find(real);
+	void *function = flexsc__real((enum real)stub->which);
 
-	if (real->forks) {
+	if (stub->forks) {
 		flexsc__fds_share();
 		u->forks = true;
 	}
-	if (u->alive && !u->busy && needs_home(u, real->cause, second)) {
+	if (u->alive && !u->busy && needs_home(u, stub->cause, second)) {
 		flexsc__enter(u);
-		u->cause = real->cause;
+		u->cause = stub->cause;
 		flexsc__come_home(u);
 		flexsc__exit(u);
 	}
@@ -69,12 +61,12 @@ static bool is_inherited(uint16_t cause)
 	}
 }
 
-struct at_home flexsc__stay_home(struct real *real)
+struct at_home flexsc__stay_home(const struct stub *stub)
 {
 	struct uthread *u = &flexsc__self;
-	struct at_home there = { flexsc__go_home(real, 0), 0 };
+	struct at_home there = { flexsc__go_home(stub, 0), 0 };
 
-	if (is_inherited(real->cause))
+	if (is_inherited(stub->cause))
 		atomic_store(&flexsc__home_inherited, true);
 	if (u->alive)
 		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;
@@ -112,8 +104,6 @@ static void leave_for(struct uthread *u, jmp_buf env)
 }
 
 #define JUMP(symbol)							\
-	static struct real real_##symbol = { NULL, #symbol, 0, false };	\
-									\
 	EXPORT void jump_##symbol(jmp_buf env, int value)		\
 		__asm__(#symbol) __attribute__((noreturn));		\
 	EXPORT void jump_##symbol(jmp_buf env, int value)		\
@@ -122,7 +112,8 @@ static void leave_for(struct uthread *u, jmp_buf env)
 									\
 		if (u->alive)						\
 			leave_for(u, env);				\
-		((void (*)(jmp_buf, int))find(&real_##symbol))(env, value); \
+		((void (*)(jmp_buf, int))flexsc__real(REAL_##symbol))(	\
+			env, value);					\
 		__builtin_unreachable();				\
 	}
 
@@ -130,12 +121,3 @@ JUMP(longjmp)
 JUMP(_longjmp)
 JUMP(siglongjmp)
 JUMP(__longjmp_chk)
-
-/* A handler is no place to look for symbols. */
-__attribute__((constructor)) static void find_jumps(void)
-{
-	find(&real_longjmp);
-	find(&real__longjmp);
-	find(&real_siglongjmp);
-	find(&real___longjmp_chk);
-}

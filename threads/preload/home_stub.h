@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 #include "../run_page.h"
+#include "interpose.h"
 
-struct real {
-	void *function;		/* NULL: not looked up yet */
-	const char *name;
+struct stub {
+	uint16_t which;		/* enum real: what runs there */
 	uint16_t cause;		/* enum cause: why one comes home */
 	bool forks;		/* there may be a process more afterwards */
 };
@@ -26,15 +26,15 @@ struct at_home {
 };
 
 /* Come home, and don't leave before flexsc__stayed_home(at_home.outermost). */
-struct at_home flexsc__stay_home(struct real *real);
+struct at_home flexsc__stay_home(const struct stub *stub);
 void flexsc__stayed_home(uint64_t outermost);
 
 /* Come home, for a function that is called with this as its second argument. */
-void *flexsc__go_home(struct real *real, uint64_t second);
+void *flexsc__go_home(const struct stub *stub, uint64_t second);
 
-#define HOME_STUB(symbol, stub, forks)					\
-	__attribute__((used)) static struct real real_##symbol = {	\
-		NULL, #symbol, CAUSE_##symbol, forks			\
+#define HOME_STUB(symbol, entry, forks)					\
+	__attribute__((used)) static const struct stub stub_##symbol = { \
+		REAL_##symbol, CAUSE_##symbol, forks			\
 	};								\
 	__asm__(".text\n"						\
 		".globl " #symbol "\n"					\
@@ -42,8 +42,8 @@ void *flexsc__go_home(struct real *real, uint64_t second);
 		".p2align 4\n"						\
 		#symbol ":\n"						\
 		".cfi_startproc\n"					\
-		"leaq real_" #symbol "(%rip), %r11\n"			\
-		"jmp " #stub "\n"					\
+		"leaq stub_" #symbol "(%rip), %r11\n"			\
+		"jmp " #entry "\n"					\
 		".cfi_endproc\n"					\
 		".size " #symbol ", . - " #symbol "\n");
 

@@ -3,7 +3,6 @@
  * The interposed functions that are not all alike, but for those of threads:
  * sleeping, the end of the process, and those whose arguments need looking at.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,17 +21,6 @@
 #include "fds.h"
 #include "interpose.h"
 #include "libc_call.h"
-
-void *flexsc__real(const char *name)
-{
-	void *function = dlsym(RTLD_NEXT, name);
-
-	if (!function) {
-		fprintf(stderr, "flexsc: run: no %s() in this program\n", name);
-		abort();
-	}
-	return function;
-}
 
 /* As libc makes it, for a thread that isn't a user thread. */
 static long plain_point(long nr, const uint64_t args[6])

@@ -4,7 +4,7 @@
  * one does to another. And the runtime's own threads, which libc makes as well.
  */
 #include <errno.h>
-#include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -151,10 +151,8 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
  */
 static void count_thread(int n)
 {
-	static _Atomic unsigned int *threads;
+	_Atomic unsigned int *threads = flexsc__real_count();
 
-	if (!threads)
-		threads = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
 	if (threads)
 		atomic_fetch_add(threads, (unsigned int)n);
 }
@@ -239,7 +237,7 @@ EXPORT void pthread_exit(void *value)
 /*
  * What one does to another thread, which may end of it, but not before all is
  * done. False: it is the caller, or there is no runtime. In between are no
- * looking for symbols, which takes a lock, and no handlers.
+ * handlers.
  */
 static bool begin_on(pthread_t thread)
 {
@@ -279,13 +277,26 @@ static void adopt_cancel(int (*real)(pthread_t))
 	atomic_store(&adopted, true);
 }
 
+/* What pthread_cancel() loads first, which may wait for the dynamic loader. */
+static void load_unwinder(void)
+{
+	static atomic_bool loaded;
+	void *frame;
+
+	if (!atomic_load_explicit(&loaded, memory_order_relaxed))
+		backtrace(&frame, 1);
+	atomic_store_explicit(&loaded, true, memory_order_relaxed);
+}
+
 EXPORT int pthread_cancel(pthread_t thread)
 {
 	int (*real)(pthread_t) = REAL(pthread_cancel);
 	struct uthread *u = &flexsc__self;
-	bool other = begin_on(thread);
+	bool other;
 	int err;
 
+	load_unwinder();
+	other = begin_on(thread);
 	if (other) {
 		adopt_cancel(real);
 		u = flexsc__uthread_of(thread);

@@ -24,18 +24,18 @@ bool flexsc__unpatched;
 
 /* r11 has its address when "target" is reached. */
 struct front {
-	struct real real;
+	struct stub stub;
 	const void *target;	/* libc's, or what is in front of that */
 };
 
-_Static_assert(offsetof(struct front, target) == 24, "for the stub");
+_Static_assert(offsetof(struct front, target) == 8, "for the stub");
 
 /* Until libc's are known it does for all: nobody is at home yet. */
 extern const char flexsc__home_jump[];
 
 #define WAIT(symbol)							\
 	__attribute__((used)) static struct front front_##symbol = {	\
-		{ NULL, #symbol, CAUSE_##symbol, false },		\
+		{ REAL_##symbol, CAUSE_##symbol, false },		\
 		flexsc__home_jump					\
 	};								\
 	__asm__(".text\n"						\
@@ -45,7 +45,7 @@ extern const char flexsc__home_jump[];
 		#symbol ":\n"						\
 		".cfi_startproc\n"					\
 		"leaq front_" #symbol "(%rip), %r11\n"			\
-		"jmpq *front_" #symbol "+24(%rip)\n"			\
+		"jmpq *front_" #symbol "+8(%rip)\n"			\
 		".cfi_endproc\n"					\
 		".size " #symbol ", . - " #symbol "\n");
 #define TRY(symbol)	WAIT(symbol)
@@ -60,8 +60,8 @@ extern const char flexsc__home_jump[];
 #undef TRY
 
 /* libc's. */
-#define LIBC(symbol)	((__typeof__(&symbol))front_##symbol.real.function)
-#define GO_HOME(symbol)	flexsc__go_home(&front_##symbol.real, 0)
+#define LIBC(symbol)	REAL(symbol)
+#define GO_HOME(symbol)	flexsc__go_home(&front_##symbol.stub, 0)
 
 /*
  * Mutexes. Those with priorities are the kernel's business, who wants to know
@@ -208,9 +208,13 @@ static const struct {
 /* Now, for later there may be locks held that looking for symbols takes. */
 __attribute__((constructor)) static void find_all(void)
 {
-	for (unsigned int i = 0; i < FRONTS; i++)
-		fronts[i].front->target =
-			flexsc__go_home(&fronts[i].front->real, 0);
+	for (unsigned int i = 0; i < FRONTS; i++) {
+		struct front *front = fronts[i].front;
+		void *own = flexsc__real_if_any((enum real)front->stub.which);
+
+		if (own)
+			front->target = own;
+	}
 }
 
 void flexsc__unpatched_begin(void)

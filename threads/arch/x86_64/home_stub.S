@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * r11 has a struct real (preload/home_stub.h), whose function gets all
+ * r11 has a struct stub (preload/home_stub.h), whose function gets all
  * arguments as they came: integers, vectors, and how many of those there are,
  * for functions with "...".
  *

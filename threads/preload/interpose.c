@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "interpose.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const names[REALS] = {
+#define CALL(...)
+#define POINT(...)
+#define HOME(symbol)		#symbol,
+#define FORK(symbol)		#symbol,
+#define FORK_JUMP(symbol)	#symbol,
+#define OWN(symbol)		#symbol,
+#define WAIT(symbol)		#symbol,
+#define TRY(symbol)		#symbol,
+#include "symbols.def"
+};
+
+static void *functions[REALS];
+static _Atomic unsigned int *count;
+static bool found;
+
+/* Other libraries' constructors may come before it, but no threads do. */
+__attribute__((constructor)) static void find_all(void)
+{
+	if (found)
+		return;
+	for (unsigned int i = 0; i < REALS; i++)
+		functions[i] = dlsym(RTLD_NEXT, names[i]);
+	count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+	/* That an older libc lacks some is no error of the program's. */
+	dlerror();
+	found = true;
+}
+
+void *flexsc__real_if_any(enum real which)
+{
+	find_all();
+	return functions[which];
+}
+
+void *flexsc__real(enum real which)
+{
+	void *function = flexsc__real_if_any(which);
+
+	if (!function) {
+		fprintf(stderr, "flexsc: run: no %s() in this program\n",
+			names[which]);
+		abort();
+	}
+	return function;
+}
+
+_Atomic unsigned int *flexsc__real_count(void)
+{
+	find_all();
+	return count;
+}
