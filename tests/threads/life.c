@@ -219,6 +219,70 @@ static void exit_from_thread(void)
 		pause();
 }
 
+/* However the first thread ends, and wherever it waited last. */
+
+static pthread_t first;
+
+static void wait_a_little(void *arg)
+{
+	(void)arg;
+	usleep(1000);
+}
+
+static void have_destructor(void)
+{
+	pthread_key_t key;
+
+	CHECK_EQ(pthread_key_create(&key, wait_a_little), 0);
+	CHECK_EQ(pthread_setspecific(key, &first), 0);
+}
+
+static void *cancel_first(void *arg)
+{
+	settle();
+	CHECK_EQ(pthread_cancel(first), 0);
+	settle();
+	exit((int)(long)arg);
+}
+
+static void main_is_cancelled(void)
+{
+	first = pthread_self();
+	start(cancel_first, (void *)43L);
+	pthread_cleanup_push(wait_a_little, NULL);
+	for (;;)
+		sleep(5);
+	pthread_cleanup_pop(0);
+}
+
+static void main_is_cancelled_while_it_computes(void)
+{
+	first = pthread_self();
+	have_destructor();
+	start(cancel_first, (void *)44L);
+	usleep(100);
+	for (;;)
+		pthread_testcancel();
+}
+
+/* Of <threads.h>, which isn't found beside ours. */
+void thrd_exit(int result) __attribute__((noreturn));
+
+static void main_leaves_as_a_c11_thread(void)
+{
+	have_destructor();
+	start(exit_later, (void *)45L);
+	usleep(100);
+	thrd_exit(0);
+}
+
+TEST(the_process_goes_on_without_its_first_thread)
+{
+	CHECK_EQ(status_of(main_is_cancelled), 43);
+	CHECK_EQ(status_of(main_is_cancelled_while_it_computes), 44);
+	CHECK_EQ(status_of(main_leaves_as_a_c11_thread), 45);
+}
+
 TEST(the_process_ends_as_natively)
 {
 	CHECK_EQ(status_of(main_leaves), 42);

@@ -76,6 +76,36 @@ static void *thread_main(void *arg)
 	return ret;
 }
 
+/*
+ * main(), which ends the first thread like others if it is left without a
+ * return. What follows there is a system call that no carrier may make.
+ */
+static int (*program_main)(int, char **, char **);
+
+static int first_main(int argc, char **argv, char **environment)
+{
+	int status;
+
+	pthread_cleanup_push(end, &flexsc__self);
+	status = program_main(argc, argv, environment);
+	pthread_cleanup_pop(0);
+	return status;
+}
+
+EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
+			     char **argv, void (*init)(void),
+			     void (*fini)(void), void (*rtld_fini)(void),
+			     void *stack);
+EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
+			     char **argv, void (*init)(void),
+			     void (*fini)(void), void (*rtld_fini)(void),
+			     void *stack)
+{
+	program_main = main;
+	return REAL(__libc_start_main)(first_main, argc, argv, init, fini,
+				       rtld_fini, stack);
+}
+
 static sigmask_t inherited_mask(const pthread_attr_t *attr)
 {
 	struct uthread *u = &flexsc__self;
