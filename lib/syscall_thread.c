@@ -170,7 +170,7 @@ static bool put_by(struct pool *pool, struct syscall_thread *thread,
 		return false;
 	if (pool->count == 1) {
 		/* No second thread can be made: nobody would take it. */
-		finished(thread, -EAGAIN);
+		finished(thread, -ECANCELED);
 		return true;
 	}
 	flexsc__pool_defer(pool, thread->index);

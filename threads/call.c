@@ -97,6 +97,9 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 		if (ret == NO_ENTRY)
 			return no_entry(u, nr, a);
 		u->way = WAY_POSTED;
+		/* Nobody wanted it back: no thread can be made for it. */
+		if (ret == -ECANCELED && !at_home())
+			return flexsc__call_go_home(u, nr, a);
 		if (ret != -ECANCELED && ret != -EINTR)
 			return ret;
 		if (flexsc__call_interrupted(u, nr))

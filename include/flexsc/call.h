@@ -60,6 +60,9 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
  *	-EINTR		it was interrupted while it executed, as by a signal
  *	-ECANCELED	it never started or only waited: it had no effect
  *
+ * (Nobody need have asked for the last: so ends, too, what needs a thread when
+ * the system allows no more.)
+ *
  * Returns 0 if the request was made, -ENOENT if cb isn't pending, which is
  * harmless (cb itself must still be readable memory). Costs the same however
  * many calls are pending. A call that no signal can interrupt (a read from a

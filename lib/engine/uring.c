@@ -231,7 +231,8 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 			call_of(loop, index)->route = BY_POOL;
 			calls_append(loop, &uring_of(loop)->to_pool, index);
 		} else {
-			call_done(loop, index, -EAGAIN);
+			/* Without a thread it never happens. */
+			call_done(loop, index, -ECANCELED);
 		}
 		break;
 	case CLASS_FAST:

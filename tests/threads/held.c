@@ -4,12 +4,14 @@
 #include <arpa/inet.h>
 #include <arpa/nameser.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
 #include <resolv.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -412,6 +414,40 @@ TEST(there_may_be_no_thread)
 	limit(RLIMIT_NPROC, 1);
 	for (int i = 0; i < 5; i++)
 		CHECK_EQ(make_many(3), 0);
+}
+
+/* What waits for other things than descriptors may need a thread elsewhere. */
+static void *make_calls(void *arg)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int pid = test_fork(), fd = fileno(arg);
+
+	if (!pid) {
+		usleep(50000);
+		test_leave();
+	}
+	CHECK_EQ(setresgid(64325, 64325, 64325), 0);
+	CHECK_EQ(setresuid(64325, 64325, 64325), 0);
+	limit(RLIMIT_NPROC, 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(flock(fd, i % 2 ? LOCK_UN : LOCK_EX), 0);
+		CHECK_EQ(fcntl(fd, F_SETLKW, &whole), 0);
+		CHECK_EQ(write(fd, "x", 1), 1);
+		CHECK_EQ(fsync(fd), 0);
+	}
+	test_reap(pid);
+	return arg;
+}
+
+TEST(calls_need_no_more_threads)
+{
+	FILE *file = tmpfile();
+
+	if (geteuid())
+		SKIP("only root can become one who has no other processes");
+	CHECK(file);
+	CHECK(join(start(make_calls, file)) == file);
+	fclose(file);
 }
 
 TEST(there_may_be_few_descriptors)
