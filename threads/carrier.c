@@ -455,13 +455,13 @@ struct start {
 
 void flexsc__carrier_block_signals(void)
 {
-	/* What a fault raises has to reach the one who made it. */
-	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
-				      SIGSYS };
+	/* What somebody raises by what he does has to reach him. */
+	static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+				      SIGSYS, SIGPIPE };
 	uint64_t all = ~(1ULL << 32);	/* and glibc's SIGSETXID */
 
-	for (unsigned int i = 0; i < sizeof(faults) / sizeof(*faults); i++)
-		all &= ~(1ULL << (faults[i] - 1));
+	for (unsigned int i = 0; i < sizeof(raised) / sizeof(*raised); i++)
+		all &= ~(1ULL << (raised[i] - 1));
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), 0, 8, 0, 0);
 }
 

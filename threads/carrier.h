@@ -62,7 +62,7 @@ int flexsc__carriers_start(unsigned int n,
 			   const struct flexsc_options *options, char *why,
 			   size_t size);
 
-/* What is left to carriers of the signals is what faults raise. */
+/* What is left to carriers of the signals is what faults and writes raise. */
 void flexsc__carrier_block_signals(void);
 
 /* In a forked child: there are none. */

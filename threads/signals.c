@@ -18,6 +18,11 @@
 
 #define SIGNALS	64
 
+/* The kernel's alone to know, for libc. */
+#ifndef SA_RESTORER
+#define SA_RESTORER	0x04000000
+#endif
+
 #define BIT(signo)	(1ULL << ((signo) - 1))
 /* What instructions raise. */
 #define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | \
@@ -29,10 +34,19 @@
 static struct action actions[SIGNALS + 1];
 static bool ours[SIGNALS + 1];
 static struct lock actions_lock;
+/* Where handlers return to: libc's, which it gives with every action. */
+static uint64_t restorer;
 /* Whose: a child that shares this memory has handlers of its own. */
 static long owner;
 /* What marks a SIGSETXID as the runtime's. */
 static char mark;
+
+static long replace(int signo, const struct action *new);
+
+static bool is_function(uint64_t handler)
+{
+	return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN;
+}
 
 static long kernel_action(int signo, const struct action *new,
 			  struct action *old)
@@ -49,14 +63,22 @@ static bool is_there(const void *given, size_t bytes)
 
 /* Running the program's handler. */
 
+static const struct action normal = { .handler = (uintptr_t)SIG_DFL };
+
 static void reset(int signo)
 {
-	const struct action normal = { .handler = (uintptr_t)SIG_DFL };
-
 	lock(&actions_lock);
-	ours[signo] = false;
-	kernel_action(signo, &normal, NULL);
+	replace(signo, &normal);
 	unlock(&actions_lock);
+}
+
+/* What the kernel does then happens when our handler has returned. */
+static void leave_to_kernel(int signo)
+{
+	kernel_action(signo, &normal, NULL);
+	raw_syscall(SYS_tgkill, (uint64_t)getpid(),
+		    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+		    (uint64_t)signo, 0, 0, 0);
 }
 
 /* With the signals blocked that the program wants to be. */
@@ -65,6 +87,10 @@ static void run_handler(int signo, siginfo_t *info, ucontext_t *context)
 	struct action action = actions[signo];
 	sigmask_t mask;
 
+	if (!is_function(action.handler)) {
+		leave_to_kernel(signo);
+		return;
+	}
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
 	mask |= action.mask;
 	if (!(action.flags & SA_NODEFER))
@@ -308,11 +334,31 @@ static void to_somebody(int signo, const siginfo_t *info)
 	} while (tid && err == -ESRCH);
 }
 
+/*
+ * libc has written, for stdio say, to where nobody reads. The call is over, so
+ * this is sent home. Of writes that the runtime made, hook.c tells.
+ */
+static void broken_pipe(struct kthread *k, siginfo_t *info,
+			ucontext_t *context)
+{
+	struct uthread *u = k->current;
+
+	if (!u || u->busy)
+		return;
+	u->cause = CAUSE_SIGNAL;
+	move_home(k, u, context);
+	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+		    (uint64_t)u->home.k.tid, SIGPIPE, PTR(info), 0, 0);
+}
+
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 		       ucontext_t *context)
 {
 	if (is_fault(signo, info) || (signo == SIGABRT && k->current))
 		fault(k, signo, info, context);
+	else if (signo == SIGPIPE && info->si_code == SI_USER &&
+		 info->si_pid == getpid())
+		broken_pipe(k, info, context);
 	else if (signo != SIGNAL_SETXID)
 		to_somebody(signo, info);
 	else if (info->si_code == SI_QUEUE && info->si_ptr == &mark)
@@ -421,9 +467,14 @@ void flexsc__signal_pipe(struct uthread *u)
 
 /* Actions. */
 
-static bool is_function(uint64_t handler)
+/*
+ * Does one of ours stand for it? Carriers don't block SIGPIPE, so nor may the
+ * kernel act on it, before it is known whose it is and what that one blocks.
+ */
+static bool is_replaced(int signo, const struct action *action)
 {
-	return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN;
+	return is_function(action->handler) ||
+	       (signo == SIGPIPE && action->handler == (uintptr_t)SIG_DFL);
 }
 
 /* Ours, with everything that the kernel does for the program's. */
@@ -432,10 +483,14 @@ static struct action instead_of(int signo, const struct action *action)
 	struct action own = *action;
 
 	own.handler = (uintptr_t)arrive;
+	if (!(own.flags & SA_RESTORER)) {
+		own.flags |= SA_RESTORER;
+		own.restorer = restorer;
+	}
 	/* It is the program's handler that runs once, not ours. */
 	own.flags = (own.flags | SA_SIGINFO) & ~(uint64_t)SA_RESETHAND;
 	/* Who is called home may have little left of its stack. */
-	if (signo == SIGNAL_SETXID)
+	if (signo == SIGNAL_SETXID || !is_function(action->handler))
 		own.flags |= SA_ONSTACK;
 	/* Until it is known where this one belongs, no other. */
 	own.mask = ~0ULL;
@@ -447,7 +502,9 @@ static long replace(int signo, const struct action *new)
 	struct action own;
 	long err;
 
-	if (!is_function(new->handler)) {
+	if (new->flags & SA_RESTORER)
+		restorer = new->restorer;
+	if (!is_replaced(signo, new)) {
 		err = kernel_action(signo, new, NULL);
 		if (!err)
 			ours[signo] = false;
@@ -502,7 +559,8 @@ void flexsc__signal_forked(void)
 
 bool flexsc__signal_has_handler(int signo)
 {
-	return signo > 0 && signo <= SIGNALS && ours[signo];
+	return signo > 0 && signo <= SIGNALS && ours[signo] &&
+	       is_function(actions[signo].handler);
 }
 
 void flexsc__signal_adopt(int signo)
@@ -518,8 +576,20 @@ void flexsc__signal_adopt(int signo)
 
 uint64_t flexsc__signal_restorer(void)
 {
-	/* libc has set this one with the first thread. */
-	return actions[SIGNAL_SETXID].restorer;
+	/* libc has given it with the first thread, for SIGNAL_SETXID. */
+	return restorer;
+}
+
+/* Even the default, so that it is the thread's mask that counts. */
+static void watch_pipe(void)
+{
+	struct action was;
+
+	lock(&actions_lock);
+	if (!kernel_action(SIGPIPE, NULL, &was) &&
+	    was.handler == (uintptr_t)SIG_DFL)
+		replace(SIGPIPE, &was);
+	unlock(&actions_lock);
 }
 
 void flexsc__signal_init(void)
@@ -527,4 +597,5 @@ void flexsc__signal_init(void)
 	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	for (int signo = 1; signo <= SIGNALS; signo++)
 		flexsc__signal_adopt(signo);
+	watch_pipe();
 }

@@ -13,7 +13,8 @@
  *	a home whose user thread is inside the runtime
  *			the same; it arrives when that is left
  *	a carrier	only faults, which belong to who runs there and
- *			happen once more at home, and SIGSETXID: libc's handler
+ *			happen once more at home, SIGPIPE, which goes there
+ *			with who wrote, and SIGSETXID: libc's handler
  *			with the carrier's own TLS; if kill(2) sent one of the
  *			former, that goes on to somebody's home
  *

@@ -831,6 +831,97 @@ TEST(writing_to_nobody_ends_the_process)
 	join(start(write_unprepared, NULL));
 }
 
+/* By a write that is libc's own. */
+static FILE *stream_to_nobody(void)
+{
+	int pipe_fds[2];
+
+	CHECK_EQ(pipe(pipe_fds), 0);
+	close(pipe_fds[0]);
+	return fdopen(pipe_fds[1], "w");
+}
+
+static void print_to_nobody(FILE *stream)
+{
+	fputs("x", stream);
+	CHECK_EQ(fflush(stream), EOF);
+	CHECK_EQ(errno, EPIPE);
+}
+
+static void *print_and_handle(void *arg)
+{
+	FILE *stream = stream_to_nobody();
+
+	mine = 5;
+	print_to_nobody(stream);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(where, 5);
+	/* From where it has been before, too. */
+	usleep(100);
+	print_to_nobody(stream);
+	CHECK_EQ(handled, 2);
+	return arg;
+}
+
+static void *print_with_it_blocked(void *arg)
+{
+	struct timespec never = { 0 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	usleep(100);
+	print_to_nobody(stream_to_nobody());
+	CHECK_EQ(sigtimedwait(&set, NULL, &never), SIGPIPE);
+	CHECK_EQ(sigtimedwait(&set, NULL, &never), -1);
+	return arg;
+}
+
+static void *print_unprepared(void *arg)
+{
+	usleep(100);
+	print_to_nobody(stream_to_nobody());
+	return arg;
+}
+
+TEST(printing_to_nobody_raises_sigpipe)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		signal(SIGPIPE, SIG_DFL);
+		join(start(print_with_it_blocked, NULL));
+		join(start(print_unprepared, NULL));
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status));
+	CHECK_EQ(WTERMSIG(status), SIGPIPE);
+	install(SIGPIPE, 0);
+	join(start(print_and_handle, NULL));
+	signal(SIGPIPE, SIG_IGN);
+	join(start(print_unprepared, NULL));
+}
+
+/* What is asked for is what was given, also if the runtime needs it itself. */
+TEST(sigpipe_s_action_is_the_program_s)
+{
+	struct sigaction was;
+
+	signal(SIGPIPE, SIG_DFL);
+	join(start(print_with_it_blocked, NULL));
+	CHECK_EQ(sigaction(SIGPIPE, NULL, &was), 0);
+	CHECK(was.sa_handler == SIG_DFL);
+	install(SIGPIPE, (int)SA_RESETHAND);
+	CHECK_EQ(raise(SIGPIPE), 0);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(sigaction(SIGPIPE, NULL, &was), 0);
+	CHECK(was.sa_handler == SIG_DFL);
+	join(start(print_with_it_blocked, NULL));
+}
+
 static sem_t taken;
 static atomic_int turns;
 static atomic_bool over;
