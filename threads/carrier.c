@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "counters.h"
+#include "fds.h"
 #include "home.h"
 #include "loop.h"
 #include "monitor.h"
@@ -481,6 +482,7 @@ static void *carrier_main(void *arg)
 	};
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
+	c->stuck_fd = flexsc__monitor_open(c->k.tid);
 	err = flexsc__loop_create(&c->loop, start->options, start->why,
 				  start->size);
 	if (!err)
@@ -549,6 +551,12 @@ int flexsc__carriers_start(unsigned int n,
 
 void flexsc__carriers_forked(void)
 {
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
+		uint32_t fd = (uint32_t)flexsc__carriers[i].stuck_fd;
+
+		raw_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+		fds_forget(fd);
+	}
 	flexsc__carriers_count = 0;
 	flexsc__carriers = NULL;
 	atomic_store(&idle_count, 0);

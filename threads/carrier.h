@@ -27,6 +27,13 @@ struct runqueue {
 	struct uthread *head, *tail;
 };
 
+/* A system call, where it is being made. */
+struct stuck {
+	long nr;		/* -1: none */
+	uint64_t args[6];
+	uint64_t sp, pc;
+};
+
 struct carrier {
 	struct kthread k;
 	struct flexsc_loop *loop;
@@ -39,6 +46,8 @@ struct carrier {
 	uint64_t began;		/* this run: context_ticks() */
 	void *stack;		/* for signals: signals.h */
 	uint64_t switches_seen;	/* the monitor's */
+	struct stuck stuck;	/* where it found who it sends home */
+	int stuck_fd;		/* flexsc__monitor_open() */
 	/* Others', from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) wanted;	/* whose waits are to end */

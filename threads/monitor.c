@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "carrier.h"
 #include "counters.h"
+#include "fds.h"
 #include "real.h"
 #include "signals.h"
 
@@ -25,6 +30,36 @@ static bool all_idle(void)
 	return true;
 }
 
+int flexsc__monitor_open(int32_t tid)
+{
+	char path[64];
+
+	/* The program's numbers are few then, and it may use any. */
+	if (!flexsc__fds_floor)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
+	return flexsc__fds_own(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+/* The call that c's kernel thread waits in; not all are begun again. */
+static void note_call(struct carrier *c)
+{
+	struct stuck stuck = { .nr = -1 };
+	char text[256], *at = text;
+	long n = raw_syscall(SYS_pread64, (uint64_t)c->stuck_fd, PTR(text),
+			     sizeof(text) - 1, 0, 0, 0);
+
+	text[n > 0 ? n : 0] = 0;
+	if (*at >= '0' && *at <= '9') {
+		stuck.nr = strtol(at, &at, 10);
+		for (unsigned int i = 0; i < 6; i++)
+			stuck.args[i] = strtoul(at, &at, 16);
+		stuck.sp = strtoul(at, &at, 16);
+		stuck.pc = strtoul(at, &at, 16);
+	}
+	c->stuck = stuck;
+}
+
 static void look(struct carrier *c)
 {
 	uint64_t switches = __atomic_load_n(&c->k.counters->switches,
@@ -32,6 +67,7 @@ static void look(struct carrier *c)
 
 	if (switches == c->switches_seen) {
 		if (__atomic_load_n(&c->k.current, __ATOMIC_RELAXED)) {
+			note_call(c);
 			atomic_store(&c->preempt, switches);
 			flexsc__signal_carrier(c);
 		}

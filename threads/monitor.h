@@ -3,8 +3,9 @@
  * The monitor notices a carrier whose user thread doesn't let go of it: it
  * computes, or it blocks in a call that nobody intercepted. That user thread
  * is sent home, where it goes on as a kernel thread among others (a call that
- * it blocks in is begun again there), and the carrier serves the rest. Those
- * who are queued there go to a carrier that is idle, if there is one.
+ * it blocks in is begun again there, by the kernel or, where that doesn't, by
+ * signals.c), and the carrier serves the rest. Those who are queued there go to
+ * a carrier that is idle, if there is one.
  *
  * A thread of its own, that looks every MONITOR_NS while anybody runs and
  * sleeps when nobody does.
@@ -21,6 +22,11 @@
 int flexsc__monitor_start(void);
 /* It never ends, nor can it be cancelled. */
 extern pthread_t flexsc__monitor;
+/*
+ * The file that says which call the thread waits in; negative: there is none.
+ * It stays open, at a number that is the runtime's.
+ */
+int flexsc__monitor_open(int32_t tid);
 
 extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);

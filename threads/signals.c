@@ -61,6 +61,9 @@ static bool is_there(const void *given, size_t bytes)
 	return !given || peek_can_read(PTR(given), bytes);
 }
 
+/* Of the instruction. */
+#define SYSCALL_BYTES	2
+
 /* Running the program's handler. */
 
 static const struct action normal = { .handler = (uintptr_t)SIG_DFL };
@@ -255,10 +258,33 @@ static void go_home(struct kthread *k, struct uthread *u)
 	flexsc__send_home(u);
 }
 
+/*
+ * The signal that calls u home has interrupted a call that the kernel doesn't
+ * begin again after a handler. The program has sent none: so we do. (A time
+ * limit begins anew, too. One that closes has done so.)
+ */
+static void begin_again(const struct stuck *stuck, ucontext_t *context)
+{
+	greg_t *regs = context->uc_mcontext.gregs;
+	const uint64_t *args = stuck->args;
+
+	if (regs[REG_RAX] != -EINTR || stuck->nr < 0 ||
+	    stuck->nr == SYS_close ||
+	    (uint64_t)regs[REG_RIP] != stuck->pc ||
+	    (uint64_t)regs[REG_RSP] != stuck->sp ||
+	    (uint64_t)regs[REG_RDI] != args[0] ||
+	    (uint64_t)regs[REG_RSI] != args[1] ||
+	    (uint64_t)regs[REG_RDX] != args[2])
+		return;
+	regs[REG_RAX] = stuck->nr;
+	regs[REG_RIP] -= SYSCALL_BYTES;
+}
+
 /* The user thread that was interrupted goes on at home. */
 static void move_home(struct kthread *k, struct uthread *u,
 		      ucontext_t *context)
 {
+	const struct stuck stuck = k->carrier->stuck;
 	sigmask_t mask;
 
 	flexsc__enter(u);
@@ -266,6 +292,8 @@ static void move_home(struct kthread *k, struct uthread *u,
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&context->uc_sigmask),
 		    0, sizeof(sigmask_t), 0, 0);
 	flexsc__suspend(u, go_home);
+	if (u->cause == CAUSE_KEPT && !atomic_load(&u->wanted))
+		begin_again(&stuck, context);
 	mask = flexsc__settle_in_frame(u);
 	/* What the frame says is the carrier's. */
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));

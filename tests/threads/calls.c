@@ -664,6 +664,82 @@ TEST(a_call_that_waits_unexpectedly_stops_nobody)
 	leave_scratch();
 }
 
+/* Of <threads.h>, which isn't found beside ours. */
+int thrd_sleep(const struct timespec *time, struct timespec *rest);
+
+/* Calls that the kernel doesn't begin again after a handler. */
+static void *wait_unexpectedly(void *arg)
+{
+	const struct timeval limit = { .tv_usec = 100000 };
+	const struct timespec time = { .tv_nsec = 100000000 };
+	uint64_t begin = now_ns();
+	FILE *stream;
+	int fds[2];
+
+	usleep(100);
+	CHECK_EQ(raw_syscall(SYS_nanosleep, PTR(&time), 0, 0, 0, 0, 0), 0);
+	CHECK(now_ns() - begin >= 100 * MS);
+	usleep(100);
+	CHECK_EQ(raw_syscall(SYS_poll, 0, 0, 100, 0, 0, 0), 0);
+	CHECK(now_ns() - begin >= 200 * MS);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	CHECK_EQ(setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &limit,
+			    sizeof(limit)), 0);
+	stream = fdopen(fds[0], "r");
+	usleep(100);
+	CHECK_EQ(fgetc(stream), EOF);
+	CHECK_EQ(errno, EAGAIN);
+	fclose(stream);
+	close(fds[1]);
+	CHECK_EQ(thrd_sleep(&time, NULL), 0);
+	CHECK(now_ns() - begin < 10 * SECOND);
+	return arg;
+}
+
+TEST(a_call_that_waits_unexpectedly_ends_as_it_should)
+{
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(wait_unexpectedly, NULL);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static atomic_int interrupted;
+
+static void handle(int signo)
+{
+	(void)signo;
+}
+
+static void *poll_unexpectedly(void *arg)
+{
+	for (int i = 0; i < 10; i++) {
+		usleep(100);
+		CHECK_EQ(raw_syscall(SYS_poll, 0, 0, -1U, 0, 0, 0), -EINTR);
+		interrupted++;
+	}
+	return arg;
+}
+
+/* It may come while the call is on its way home. */
+TEST(a_signal_ends_a_call_that_waits_unexpectedly)
+{
+	struct sigaction action = { .sa_handler = handle };
+	pthread_t thread;
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	thread = start(poll_unexpectedly, NULL);
+	for (int i = 0; interrupted < 10; i++) {
+		usleep((useconds_t)(i % 23 * 1000));
+		/* That it has ended is seen after that. */
+		if (interrupted < 10)
+			pthread_kill(thread, SIGUSR1);
+	}
+	join(thread);
+}
+
 static void *use_every_number(void *arg)
 {
 	for (int fd = 3; fd < 1024; fd++) {

@@ -86,6 +86,19 @@ static void *in_join(void *arg)
 	return arg;
 }
 
+/* Of <threads.h>, which isn't found beside ours. */
+int thrd_sleep(const struct timespec *time, struct timespec *rest);
+
+static void *in_thrd_sleep(void *arg)
+{
+	const struct timespec long_time = { .tv_sec = 100 };
+
+	pthread_cleanup_push(clean, NULL);
+	thrd_sleep(&long_time, NULL);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
 static void *in_pause(void *arg)
 {
 	pthread_cleanup_push(clean, NULL);
@@ -117,6 +130,7 @@ TEST(a_thread_that_waits_is_cancelled)
 	CHECK_EQ(pthread_mutex_trylock(&mutex), 0);
 	cancel_in(in_join);
 	cancel_in(in_pause);
+	cancel_in(in_thrd_sleep);
 }
 
 static void *two_reads(void *arg)

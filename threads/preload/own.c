@@ -162,6 +162,15 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags,
 	return (int)-call_point(SYS_clock_nanosleep, args);
 }
 
+/* C11's. */
+EXPORT int thrd_sleep(const struct timespec *time, struct timespec *rest);
+EXPORT int thrd_sleep(const struct timespec *time, struct timespec *rest)
+{
+	int err = clock_nanosleep(CLOCK_REALTIME, 0, time, rest);
+
+	return err ? err == EINTR ? -1 : -2 : 0;
+}
+
 EXPORT unsigned int sleep(unsigned int seconds)
 {
 	struct timespec time = { .tv_sec = seconds }, rest = { 0 };
