@@ -9,13 +9,15 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "nowait.h"
 #include "syscall.h"
 
 /* What a change of a descriptor's flags doesn't change. */
-#define FLAGS_KEEP	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED)
+#define FLAGS_KEEP	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED | KINDS)
+#define KINDS		(FD_STREAMS | FD_PLACED)
 /* Where copies begin at most: what is kept by descriptor isn't to be large. */
 #define COPIES		4096
 
@@ -51,7 +53,7 @@ static void forget(uint32_t fd, uint16_t keep)
 					  memory_order_relaxed);
 }
 
-static uint8_t ask_waits(uint32_t fd)
+static uint16_t ask_waits(uint32_t fd)
 {
 	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
@@ -66,15 +68,38 @@ static uint8_t ask_waits(uint32_t fd)
 	return FD_WAITS;
 }
 
-static uint8_t ask_seeks(uint32_t fd)
+static uint16_t ask_seeks(uint32_t fd)
 {
 	if (raw_syscall(SYS_lseek, fd, 0, SEEK_CUR, 0, 0, 0) == -ESPIPE)
 		return FD_NEVER_SEEKS;
 	return FD_SEEKS;
 }
 
+/*
+ * Not by lseek(), which claims to have worked where there is no position. The
+ * file's server, if it has one, isn't asked.
+ */
+static uint16_t ask_kind(uint32_t fd)
+{
+	struct statx file;
+
+	if (raw_syscall(SYS_statx, fd, PTR(""),
+			AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
+			PTR(&file), 0))
+		return 0;
+	switch (file.stx_mode & S_IFMT) {
+	case S_IFREG:
+	case S_IFDIR:
+	case S_IFBLK:
+		return FD_PLACED;
+	default:
+		return FD_STREAMS;
+	}
+}
+
 /* What is known of these facts, and asked if nothing is. */
-static uint16_t find_out(uint32_t fd, uint8_t which, uint8_t (*ask)(uint32_t))
+static uint16_t find_out(uint32_t fd, uint16_t which,
+			 uint16_t (*ask)(uint32_t))
 {
 	uint16_t facts = known(fd);
 
@@ -96,6 +121,19 @@ static bool seeks(uint32_t fd)
 {
 	return !(find_out(fd, FD_SEEKS | FD_NEVER_SEEKS, ask_seeks) &
 		 FD_NEVER_SEEKS);
+}
+
+uint16_t flexsc__fds_kind(uint32_t fd)
+{
+	return find_out(fd, KINDS, ask_kind) & KINDS;
+}
+
+/* A bad one has no kind, and io_uring says that it is bad. */
+static bool streams(uint32_t fd)
+{
+	uint16_t kind = flexsc__fds_kind(fd);
+
+	return kind & FD_STREAMS || !kind;
 }
 
 /* Its flag may have been changed by way of another descriptor. */
@@ -187,9 +225,15 @@ static uint8_t need_of(unsigned int nr, const struct table_row *row)
 	case SYS_pwrite64:
 	case SYS_pwritev:
 		return FD_SEEKS;
+	case SYS_read:
+	case SYS_readv:
+	case SYS_write:
+	case SYS_writev:
+		return FD_WAITS | FD_STREAMS;
 	case SYS_preadv2:
 	case SYS_pwritev2:
-		return FD_WAITS | FD_SEEKS;
+		/* It depends on the offset which of them. */
+		return FD_WAITS | FD_STREAMS | FD_SEEKS;
 	case SYS_close:
 		return FD_CLOSES;
 	case SYS_fcntl:
@@ -263,6 +307,22 @@ int flexsc__fds_init(void)
 	return flexsc__fds_needs ? 0 : -ENOMEM;
 }
 
+bool flexsc__fds_at_position(const struct flexsc_entry *entry)
+{
+	switch (entry->nr) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_write:
+	case SYS_writev:
+		return true;
+	case SYS_preadv2:
+	case SYS_pwritev2:
+		return entry->args[3] == CURRENT;
+	default:
+		return false;
+	}
+}
+
 bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t need)
 {
 	uint32_t fd = (uint32_t)entry->args[0];
@@ -272,11 +332,30 @@ bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t need)
 		return waits(fd);
 	case FD_SEEKS:
 		return seeks(fd);
-	case FD_WAITS | FD_SEEKS:
-		return waits(fd) && (entry->args[3] == CURRENT || seeks(fd));
+	case FD_WAITS | FD_STREAMS:
+		return streams(fd) && waits(fd);
+	case FD_WAITS | FD_STREAMS | FD_SEEKS:
+		return waits(fd) &&
+		       (flexsc__fds_at_position(entry) ? streams(fd) :
+							 seeks(fd));
 	default:
 		flexsc__fds_note(entry);
 		return true;
+	}
+}
+
+/* Does it open a path? Then the file may be of any kind. */
+static bool opens(const struct flexsc_entry *entry)
+{
+	switch (entry->nr) {
+	case SYS_openat:
+	case SYS_openat2:
+#ifdef SYS_open
+	case SYS_open:
+#endif
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -308,7 +387,7 @@ static int64_t flags_given(const struct flexsc_entry *entry)
 	}
 }
 
-static void made(uint32_t fd, int64_t flags)
+static void made(uint32_t fd, int64_t flags, uint16_t kind)
 {
 	uint32_t end = atomic_load_explicit(&alone_end, memory_order_relaxed);
 
@@ -319,8 +398,9 @@ static void made(uint32_t fd, int64_t flags)
 		;
 	/* No time limit: io_uring's accept was on a listener without one. */
 	atomic_store_explicit(&flexsc__fds_facts[fd],
-			      FD_ALONE | (flags & O_NONBLOCK ? FD_NEVER_WAITS :
-							       FD_WAITS),
+			      FD_ALONE | kind |
+				      (flags & O_NONBLOCK ? FD_NEVER_WAITS :
+							    FD_WAITS),
 			      memory_order_relaxed);
 }
 
@@ -368,6 +448,7 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);
+	uint16_t kind = opens(entry) ? 0 : FD_STREAMS;
 	const int *two = NULL;
 
 	flexsc__fds_note_signals(entry, ret);
@@ -378,9 +459,9 @@ void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 	else if (entry->nr == SYS_socketpair)
 		two = (const int *)(uintptr_t)entry->args[3];
 	for (unsigned int i = 0; two && i < 2; i++)
-		made((uint32_t)two[i], flags);
+		made((uint32_t)two[i], flags, kind);
 	if (!two)
-		made((uint32_t)ret, flags);
+		made((uint32_t)ret, flags, kind);
 }
 
 void flexsc__fds_share(void)

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "fds.h"
 #include "syscall.h"
 
 /* Told not to wait, it would. */
@@ -206,6 +207,9 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 
 	if (row->poll == POLL_NONE)
 		return NOWAIT_UNKNOWN;
+	/* Any file on a disk is always ready. */
+	if (flexsc__fds_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))
+		return NOWAIT_RUNS;
 	++*switches;
 	*ret = NO_WAY;
 	if (is_socket_call(entry))

@@ -151,6 +151,10 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 	/* It asks for the signals of the kernel thread that reads it. */
 	if (row->poll == POLL_READ && fds_has_signals((uint32_t)a[0]))
 		return flexsc__call_go_home(u, nr, a);
+	/* It waits for a disk at most, as pread() and pwrite() do. */
+	if (flexsc__fds_at_position(entry) &&
+	    flexsc__fds_kind((uint32_t)a[0]) == FD_PLACED)
+		return flexsc__call_exposed(u, nr, a);
 	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:
 		return flexsc__call_plainly(nr, a);

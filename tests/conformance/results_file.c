@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/stat.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -444,4 +445,55 @@ TRIAL(locks_conflict_only_where_they_do)
 	RET(SYS_fcntl, b, F_OFD_SETLKW, &lock);
 	RET(SYS_close, a);
 	RET(SYS_close, b);
+}
+
+enum { SHARERS = 4, BATCHES = 100, BATCH = 16, RECORD = 64 };
+
+static int shared_fd;
+
+/* Positions are one file's, whoever's loops the calls are posted to. */
+static void *write_records(void *arg)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call calls[BATCH];
+	char record[RECORD];
+
+	memset(record, 'a' + (int)(intptr_t)arg, sizeof(record));
+	for (int i = 0; i < BATCHES; i++) {
+		for (int j = 0; j < BATCH; j++) {
+			calls[j] = (struct call)CALL_INIT;
+			POST(loop, &calls[j], SYS_write, shared_fd, record,
+			     RECORD);
+		}
+		for (int j = 0; j < BATCH; j++)
+			CHECK_EQ(await_call(loop, &calls[j]), RECORD);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	return NULL;
+}
+
+TEST(loops_share_a_position)
+{
+	const off_t size = (off_t)SHARERS * BATCHES * BATCH * RECORD;
+	unsigned int n[SHARERS] = { 0 };
+	pthread_t threads[SHARERS];
+	char record[RECORD];
+
+	enter_scratch();
+	shared_fd = open(".", O_TMPFILE | O_RDWR, 0600);
+	CHECK(shared_fd >= 0);
+	for (intptr_t i = 0; i < SHARERS; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, write_records,
+					(void *)i), 0);
+	for (int i = 0; i < SHARERS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_EQ(lseek(shared_fd, 0, SEEK_CUR), size);
+	CHECK_EQ(lseek(shared_fd, 0, SEEK_SET), 0);
+	while (read(shared_fd, record, RECORD) == RECORD) {
+		CHECK_EQ(record[0], record[RECORD - 1]);
+		n[record[0] - 'a']++;
+	}
+	for (int i = 0; i < SHARERS; i++)
+		CHECK_EQ(n[i], BATCHES * BATCH);
+	leave_scratch();
 }
