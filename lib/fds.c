@@ -17,11 +17,12 @@
 
 /* What a change of a descriptor's flags doesn't change. */
 #define FLAGS_KEEP	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED | KINDS)
-#define KINDS		(FD_STREAMS | FD_PLACED)
+#define KINDS		(FD_STREAMS | FD_PLACED | FD_TERMINAL)
 /* Where copies begin at most: what is kept by descriptor isn't to be large. */
 #define COPIES		4096
 
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
+#define MEMORY		1		/* major number: /dev/null and its kin */
 
 _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_needs;
@@ -92,6 +93,10 @@ static uint16_t ask_kind(uint32_t fd)
 	case S_IFDIR:
 	case S_IFBLK:
 		return FD_PLACED;
+	case S_IFCHR:
+		if (file.stx_rdev_major != MEMORY && flexsc__is_terminal(fd))
+			return FD_TERMINAL;
+		return FD_STREAMS;
 	default:
 		return FD_STREAMS;
 	}

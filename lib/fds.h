@@ -5,8 +5,9 @@
  * io_uring waits where a plain call on a descriptor with O_NONBLOCK returns
  * -EAGAIN, ignores SO_RCVTIMEO and SO_SNDTIMEO, reads a pipe where pread()
  * returns -ESPIPE, and moves a file's position without the lock that keeps two
- * plain calls from using the same one: what they write would be lost. Calls on
- * such descriptors have to be plain ones. Asking the
+ * plain calls from using the same one: what they write would be lost. What a
+ * call on a terminal does depends on who makes it, and on a time limit that
+ * poll(2) knows nothing of. Calls on such descriptors have to be plain ones. Asking the
  * kernel each time would cost the mode switch that is to be saved, so it is
  * asked once for each descriptor, and not at all for those that calls of a
  * loop made. A fact is dropped when a call closes the descriptor or changes its
@@ -41,14 +42,15 @@ enum fd_fact {
 	/* Of a call, never of a descriptor. */
 	FD_CHANGES = 32,
 	FD_CLOSES = 64,
-	/* Of a descriptor: it has no position that calls take turns with. */
+	/* Of a descriptor: neither FD_PLACED nor FD_TERMINAL. */
 	FD_STREAMS = 128,
 	FD_ALONE = 256,		/* no other descriptor means the same file */
 	/* A signalfd, or an epoll set with one: it tells the asker's signals. */
 	FD_SIGNALS = 512,
 	FD_PARKED = 1024,	/* entries may be parked on it: parking.h */
 	FD_OWN = 2048,		/* it is the library's own */
-	FD_PLACED = 4096,	/* the contrary of FD_STREAMS: a file on a disk */
+	FD_PLACED = 4096,	/* a file with a position that calls take turns with */
+	FD_TERMINAL = 8192,
 };
 
 extern _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
@@ -147,10 +149,7 @@ int flexsc__fds_copy(int fd);
 /* Does the call read or write where the file's position is? */
 bool flexsc__fds_at_position(const struct flexsc_entry *entry);
 
-/*
- * What such a call is to know of a descriptor: FD_STREAMS or FD_PLACED. Neither,
- * if there is none.
- */
+/* FD_STREAMS, FD_PLACED or FD_TERMINAL; 0 if there is no such descriptor. */
 uint16_t flexsc__fds_kind(uint32_t fd);
 
 static inline bool fds_is_placed(uint32_t fd)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/sock_diag.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -159,6 +160,15 @@ bool flexsc__has_time_limit(uint64_t fd, unsigned int poll)
 	       (limit.tv_sec || limit.tv_usec);
 }
 
+bool flexsc__is_terminal(uint64_t fd)
+{
+	/* The kernel's structure is smaller. */
+	uint64_t mode[16];
+	long ret = raw_syscall(SYS_ioctl, fd, TCGETS, PTR(mode), 0, 0, 0);
+
+	return !ret || ret == -EIO;
+}
+
 static bool accepts(const struct flexsc_entry *entry)
 {
 	uint64_t flags = entry->nr == SYS_accept4 ? entry->args[3] : 0;
@@ -184,7 +194,10 @@ static enum nowait not_ready(const struct flexsc_entry *entry,
 		return NOWAIT_UNKNOWN;
 	if (entry->nr == SYS_accept || entry->nr == SYS_accept4)
 		return accepts(entry) ? NOWAIT_WAITS : NOWAIT_RUNS;
-	return exact ? NOWAIT_WAITS : NOWAIT_LATE;
+	if (exact)
+		return NOWAIT_WAITS;
+	++*switches;
+	return flexsc__is_terminal(fd) ? NOWAIT_UNKNOWN : NOWAIT_LATE;
 }
 
 /* A call that can't be told not to wait before it's known to be ready, or not. */

@@ -34,4 +34,7 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 /* Does a socket's own time limit end the call? poll is an enum call_poll. */
 bool flexsc__has_time_limit(uint64_t fd, unsigned int poll);
 
+/* Is it one, or was it before it hung up? */
+bool flexsc__is_terminal(uint64_t fd);
+
 #endif /* FLEXSC_NOWAIT_H */

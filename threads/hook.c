@@ -143,6 +143,21 @@ static bool is_inherited(long nr)
 	}
 }
 
+/* What kind of file is it, for a call that isn't the same on all of them? */
+static uint16_t kind_that_matters(const struct table_row *row,
+				  const struct flexsc_entry *entry)
+{
+	uint32_t fd = (uint32_t)entry->args[0];
+
+	if (flexsc__fds_at_position(entry))
+		return flexsc__fds_kind(fd);
+	if (entry->nr == SYS_sendfile ||
+	    (entry->nr == SYS_ioctl &&
+	     flexsc__refine(row, entry) != CLASS_FAST))
+		return flexsc__fds_kind(fd) & FD_TERMINAL;
+	return 0;
+}
+
 static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 		       const struct flexsc_entry *entry)
 {
@@ -151,10 +166,16 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 	/* It asks for the signals of the kernel thread that reads it. */
 	if (row->poll == POLL_READ && fds_has_signals((uint32_t)a[0]))
 		return flexsc__call_go_home(u, nr, a);
-	/* It waits for a disk at most, as pread() and pwrite() do. */
-	if (flexsc__fds_at_position(entry) &&
-	    flexsc__fds_kind((uint32_t)a[0]) == FD_PLACED)
+	switch (kind_that_matters(row, entry)) {
+	case FD_PLACED:
+		/* It waits for a disk at most, as pread() and pwrite() do. */
 		return flexsc__call_exposed(u, nr, a);
+	case FD_TERMINAL:
+		/* It may stop the process, unless the caller blocks that. */
+		return flexsc__call_go_home(u, nr, a);
+	default:
+		break;
+	}
 	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:
 		return flexsc__call_plainly(nr, a);

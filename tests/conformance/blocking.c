@@ -8,12 +8,14 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "../harness.h"
@@ -541,5 +543,33 @@ TEST(blocked_reads_leave_threads_to_calls_that_need_one)
 	for (unsigned int i = 0; i < PIPES; i++)
 		feed(i);
 	CHECK(run_until(loop, &finished, PIPES, 5000));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* It isn't like other descriptors: it has a time limit that poll() ignores. */
+TEST(a_terminal_says_when_a_read_ends)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 2);
+	struct termios mode;
+	int master, terminal;
+	char in[8];
+
+	master = posix_openpt(O_RDWR | O_NOCTTY);
+	CHECK(master >= 0);
+	CHECK_EQ(grantpt(master) | unlockpt(master), 0);
+	terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+	CHECK(terminal >= 0);
+	CHECK_EQ(tcgetattr(terminal, &mode), 0);
+	cfmakeraw(&mode);
+	mode.c_cc[VMIN] = 0;
+	mode.c_cc[VTIME] = 1;
+	CHECK_EQ(tcsetattr(terminal, TCSANOW, &mode), 0);
+	CHECK_EQ(DO(loop, SYS_read, terminal, in, sizeof(in)), 0);
+	mode.c_cc[VMIN] = 3;
+	CHECK_EQ(tcsetattr(terminal, TCSANOW, &mode), 0);
+	CHECK_EQ(write(master, "ab", 2), 2);
+	CHECK_EQ(DO(loop, SYS_read, terminal, in, sizeof(in)), 2);
+	close(terminal);
+	close(master);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

@@ -5,10 +5,14 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
+#include <termios.h>
 
 #include "threads.h"
 
@@ -104,4 +108,173 @@ TEST_LIMIT(a_shared_position_counts_every_byte_once, 60)
 	for (int i = 0; i < SHARERS * RECORDS; i++)
 		CHECK_EQ(seen[i], 1);
 	leave_scratch();
+}
+
+/* Terminals. */
+
+static int master, terminal;
+
+static void open_terminal(void)
+{
+	master = posix_openpt(O_RDWR | O_NOCTTY);
+	CHECK(master >= 0);
+	CHECK_EQ(grantpt(master) | unlockpt(master), 0);
+	terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+	CHECK(terminal >= 0);
+}
+
+/* It returns when there are so many bytes, or none for tenths of a second. */
+static void read_when(cc_t bytes, cc_t tenths)
+{
+	struct termios mode;
+
+	CHECK_EQ(tcgetattr(terminal, &mode), 0);
+	cfmakeraw(&mode);
+	mode.c_cc[VMIN] = bytes;
+	mode.c_cc[VTIME] = tenths;
+	CHECK_EQ(tcsetattr(terminal, TCSANOW, &mode), 0);
+}
+
+static void *type_two(void *arg)
+{
+	settle();
+	CHECK_EQ(write(master, "ab", 2), 2);
+	return arg;
+}
+
+static void *read_terminal(void *arg)
+{
+	pthread_t typist;
+	char in[8];
+
+	read_when(0, 1);
+	CHECK_EQ(read(terminal, in, sizeof(in)), 0);
+	read_when(0, 0);
+	CHECK_EQ(read(terminal, in, sizeof(in)), 0);
+	read_when(3, 1);
+	typist = start(type_two, NULL);
+	CHECK_EQ(read(terminal, in, sizeof(in)), 2);
+	join(typist);
+	read_when(1, 0);
+	typist = start(type_two, NULL);
+	CHECK(read(terminal, in, sizeof(in)) > 0);
+	join(typist);
+	return arg;
+}
+
+TEST(a_terminal_says_when_a_read_ends)
+{
+	open_terminal();
+	join(start(read_terminal, NULL));
+}
+
+static void *read_to_the_end(void *arg)
+{
+	char byte;
+
+	CHECK_EQ(read(terminal, &byte, 1), -1);
+	CHECK_EQ(errno, EIO);
+	CHECK_EQ(read(terminal, &byte, 1), 0);
+	CHECK_EQ(write(terminal, &byte, 1), -1);
+	CHECK_EQ(errno, EIO);
+	return arg;
+}
+
+TEST(a_terminal_that_hangs_up_is_an_error)
+{
+	pthread_t reader;
+
+	open_terminal();
+	reader = start(read_to_the_end, NULL);
+	settle();
+	close(master);
+	join(reader);
+}
+
+static void *read_one(void *arg)
+{
+	char byte;
+
+	(void)!read(terminal, &byte, 1);
+	return arg;
+}
+
+static void *read_one_at_once(void *arg)
+{
+	fcntl(terminal, F_SETFL, O_RDWR | O_NONBLOCK);
+	return read_one(arg);
+}
+
+static void *write_one(void *arg)
+{
+	(void)!write(terminal, "x", 1);
+	return arg;
+}
+
+static void *set_mode(void *arg)
+{
+	struct termios mode;
+
+	tcgetattr(terminal, &mode);
+	tcsetattr(terminal, TCSADRAIN, &mode);
+	return arg;
+}
+
+static void *take_over(void *arg)
+{
+	int group = getpgrp();
+
+	ioctl(terminal, TIOCSPGRP, &group);
+	return arg;
+}
+
+/* The status that a thread's process has when it isn't the terminal's. */
+static int status_in_background(void *(*run)(void *))
+{
+	int child = fork(), status = 0;
+
+	CHECK(child >= 0);
+	if (!child) {
+		setpgid(0, 0);
+		pthread_join(start(run, NULL), NULL);
+		_exit(0);
+	}
+	setpgid(child, child);
+	CHECK_EQ(waitpid(child, &status, WUNTRACED), child);
+	kill(child, SIGKILL);
+	if (WIFSTOPPED(status))
+		CHECK_EQ(waitpid(child, NULL, 0), child);
+	return status;
+}
+
+static void expect_stops(void)
+{
+	struct termios mode;
+
+	CHECK(setsid() > 0);
+	CHECK_EQ(ioctl(terminal, TIOCSCTTY, 0), 0);
+	CHECK_EQ(tcgetattr(terminal, &mode), 0);
+	mode.c_lflag |= TOSTOP;
+	CHECK_EQ(tcsetattr(terminal, TCSANOW, &mode), 0);
+	CHECK_EQ(status_in_background(read_one), W_STOPCODE(SIGTTIN));
+	CHECK_EQ(status_in_background(read_one_at_once), W_STOPCODE(SIGTTIN));
+	fcntl(terminal, F_SETFL, O_RDWR);
+	CHECK_EQ(status_in_background(write_one), W_STOPCODE(SIGTTOU));
+	CHECK_EQ(status_in_background(set_mode), W_STOPCODE(SIGTTOU));
+	CHECK_EQ(status_in_background(take_over), W_STOPCODE(SIGTTOU));
+}
+
+TEST(a_terminal_stops_who_is_in_the_background)
+{
+	int session;
+
+	open_terminal();
+	session = test_fork();
+	if (!session) {
+		expect_stops();
+		/* The session's end hangs up. */
+		signal(SIGHUP, SIG_IGN);
+		test_leave();
+	}
+	test_reap(session);
 }
