@@ -16,8 +16,10 @@
 #include "syscall.h"
 
 /* What a change of a descriptor's flags doesn't change. */
-#define FLAGS_KEEP	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED | KINDS)
+#define FLAGS_KEEP \
+	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED | KINDS | LOWATS)
 #define KINDS		(FD_STREAMS | FD_PLACED | FD_TERMINAL)
+#define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
 /* Where copies begin at most: what is kept by descriptor isn't to be large. */
 #define COPIES		4096
 
@@ -54,6 +56,33 @@ static void forget(uint32_t fd, uint16_t keep)
 					  memory_order_relaxed);
 }
 
+/* What is known of these facts, and asked if nothing is. */
+static uint16_t find_out(uint32_t fd, uint16_t which,
+			 uint16_t (*ask)(uint32_t))
+{
+	uint16_t facts = known(fd);
+
+	if (!(facts & which)) {
+		facts |= ask(fd);
+		learn(fd, facts);
+	}
+	return facts;
+}
+
+static uint16_t ask_lowat(uint32_t fd)
+{
+	uint32_t bytes = 1, size = sizeof(bytes);
+
+	raw_syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, PTR(&bytes),
+		    PTR(&size), 0);
+	return bytes > 1 ? FD_LOWAT : FD_NO_LOWAT;
+}
+
+bool flexsc__fds_wants_more(uint32_t fd)
+{
+	return find_out(fd, LOWATS, ask_lowat) & FD_LOWAT;
+}
+
 static uint16_t ask_waits(uint32_t fd)
 {
 	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
@@ -64,7 +93,8 @@ static uint16_t ask_waits(uint32_t fd)
 	if (flags & O_NONBLOCK)
 		return FD_NEVER_WAITS;
 	if (flexsc__has_time_limit(fd, POLL_READ) ||
-	    flexsc__has_time_limit(fd, POLL_WRITE))
+	    flexsc__has_time_limit(fd, POLL_WRITE) ||
+	    flexsc__fds_wants_more(fd))
 		return FD_TIMEOUT;
 	return FD_WAITS;
 }
@@ -100,19 +130,6 @@ static uint16_t ask_kind(uint32_t fd)
 	default:
 		return FD_STREAMS;
 	}
-}
-
-/* What is known of these facts, and asked if nothing is. */
-static uint16_t find_out(uint32_t fd, uint16_t which,
-			 uint16_t (*ask)(uint32_t))
-{
-	uint16_t facts = known(fd);
-
-	if (!(facts & which)) {
-		facts |= ask(fd);
-		learn(fd, facts);
-	}
-	return facts;
 }
 
 /* Does this kind of call on this descriptor wait as io_uring would? */
@@ -161,10 +178,21 @@ bool flexsc__fds_never_wait(uint32_t fd)
 			ask_waits) & FD_NEVER_WAITS;
 }
 
-static bool sets_timeout(const struct flexsc_entry *entry)
+static void option_set(uint32_t fd, uint64_t option)
 {
-	return entry->args[1] == SOL_SOCKET &&
-	       (entry->args[2] == SO_RCVTIMEO || entry->args[2] == SO_SNDTIMEO);
+	switch (option) {
+	case SO_RCVLOWAT:
+		learn(fd, FD_LOWAT);
+		forget(fd, (uint16_t)~FD_NO_LOWAT);
+		/* fall through */
+	case SO_RCVTIMEO:
+	case SO_SNDTIMEO:
+		learn(fd, FD_TIMEOUT);
+		forget(fd, (uint16_t)~FD_WAITS);
+		break;
+	default:
+		break;
+	}
 }
 
 static void forget_range(uint32_t fd, uint64_t last)
@@ -209,10 +237,8 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 			forget_range(fd, (uint32_t)entry->args[1]);
 		break;
 	case SYS_setsockopt:
-		if (sets_timeout(entry)) {
-			learn(fd, FD_TIMEOUT);
-			forget(fd, (uint16_t)~FD_WAITS);
-		}
+		if (entry->args[1] == SOL_SOCKET)
+			option_set(fd, entry->args[2]);
 		break;
 	default:
 		break;
@@ -401,9 +427,8 @@ static void made(uint32_t fd, int64_t flags, uint16_t kind)
 	while (end <= fd &&
 	       !atomic_compare_exchange_weak(&alone_end, &end, fd + 1))
 		;
-	/* No time limit: io_uring's accept was on a listener without one. */
 	atomic_store_explicit(&flexsc__fds_facts[fd],
-			      FD_ALONE | kind |
+			      FD_ALONE | FD_NO_LOWAT | kind |
 				      (flags & O_NONBLOCK ? FD_NEVER_WAITS :
 							    FD_WAITS),
 			      memory_order_relaxed);
@@ -450,6 +475,17 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 		learn(to, FD_SIGNALS);
 }
 
+static bool accepts(const struct flexsc_entry *entry)
+{
+	return entry->nr == SYS_accept || entry->nr == SYS_accept4;
+}
+
+void flexsc__fds_accepted(uint32_t listener, uint32_t fd)
+{
+	forget(fd, (uint16_t)~LOWATS);
+	learn(fd, known(listener) & LOWATS);
+}
+
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);
@@ -459,6 +495,11 @@ void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 	flexsc__fds_note_signals(entry, ret);
 	if (flags < 0)
 		return;
+	/* A connection has its listener's time limits, if there are any. */
+	if (accepts(entry) && known((uint32_t)entry->args[0]) & FD_TIMEOUT) {
+		fds_forget((uint32_t)ret);
+		return;
+	}
 	if (entry->nr == SYS_pipe2)
 		two = (const int *)(uintptr_t)entry->args[0];
 	else if (entry->nr == SYS_socketpair)

@@ -3,8 +3,8 @@
  * What is known about the process's descriptors.
  *
  * io_uring waits where a plain call on a descriptor with O_NONBLOCK returns
- * -EAGAIN, ignores SO_RCVTIMEO and SO_SNDTIMEO, reads a pipe where pread()
- * returns -ESPIPE, and moves a file's position without the lock that keeps two
+ * -EAGAIN, ignores SO_RCVTIMEO, SO_SNDTIMEO and SO_RCVLOWAT, reads a pipe where
+ * pread() returns -ESPIPE, and moves a file's position without the lock that keeps two
  * plain calls from using the same one: what they write would be lost. What a
  * call on a terminal does depends on who makes it, and on a time limit that
  * poll(2) knows nothing of. Calls on such descriptors have to be plain ones. Asking the
@@ -38,7 +38,7 @@ enum fd_fact {
 	/* What was asked and found not to be so, as far as that is kept. */
 	FD_NEVER_WAITS = 4,
 	FD_NEVER_SEEKS = 8,
-	FD_TIMEOUT = 16,	/* SO_RCVTIMEO or SO_SNDTIMEO was set */
+	FD_TIMEOUT = 16,	/* SO_{RCVTIMEO,SNDTIMEO,RCVLOWAT} was set */
 	/* Of a call, never of a descriptor. */
 	FD_CHANGES = 32,
 	FD_CLOSES = 64,
@@ -51,6 +51,8 @@ enum fd_fact {
 	FD_OWN = 2048,		/* it is the library's own */
 	FD_PLACED = 4096,	/* a file with a position that calls take turns with */
 	FD_TERMINAL = 8192,
+	FD_LOWAT = 16384,	/* SO_RCVLOWAT was set: one byte isn't enough */
+	FD_NO_LOWAT = 32768,	/* it wasn't */
 };
 
 extern _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
@@ -90,11 +92,21 @@ static inline bool fds_check(const struct flexsc_entry *entry)
 	return flexsc__fds_ask(entry, need);
 }
 
+/* The same for an entry that io_uring doesn't get: only the notes are taken. */
+static inline void fds_follow(const struct flexsc_entry *entry)
+{
+	if (flexsc__fds_needs[entry->nr] & (FD_CLOSES | FD_CHANGES))
+		fds_check(entry);
+}
+
 /* A call is made otherwise that may change descriptors. */
 void flexsc__fds_note(const struct flexsc_entry *entry);
 
 /* An entry has returned: if it made descriptors, their flags are known. */
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret);
+
+/* A connection was accepted: it wants what its listener does. */
+void flexsc__fds_accepted(uint32_t listener, uint32_t fd);
 
 /*
  * A call has returned of which nothing else is noted: was it about FD_SIGNALS?
@@ -148,6 +160,9 @@ int flexsc__fds_copy(int fd);
 
 /* Does the call read or write where the file's position is? */
 bool flexsc__fds_at_position(const struct flexsc_entry *entry);
+
+/* Is it a socket on which receives wait for more than a byte? */
+bool flexsc__fds_wants_more(uint32_t fd);
 
 /* FD_STREAMS, FD_PLACED or FD_TERMINAL; 0 if there is no such descriptor. */
 uint16_t flexsc__fds_kind(uint32_t fd);

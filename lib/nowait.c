@@ -223,6 +223,10 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 	/* Any file on a disk is always ready. */
 	if (flexsc__fds_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))
 		return NOWAIT_RUNS;
+	/* Told not to wait, the kernel takes what there is. */
+	if (row->poll == POLL_READ &&
+	    flexsc__fds_wants_more((uint32_t)entry->args[0]))
+		return NOWAIT_UNKNOWN;
 	++*switches;
 	*ret = NO_WAY;
 	if (is_socket_call(entry))

@@ -8,11 +8,13 @@
 #include <errno.h>
 
 #include "cancelpoint.h"
+#include "fds.h"
 #include "futex.h"
 #include "loop.h"
 #include "nowait.h"
 #include "partial.h"
 #include "refine.h"
+#include "syscall.h"
 #include "table.h"
 
 #define GANG		16		/* backlog that is worth another core */
@@ -100,8 +102,13 @@ static void tell(struct syscall_thread *thread)
 static int64_t call_kernel(struct syscall_thread *thread,
 			   const struct flexsc_entry *entry)
 {
+	int64_t ret;
+
 	thread->switches++;
-	return flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
+	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
+	if (ret >= 0 && (entry->nr == SYS_accept || entry->nr == SYS_accept4))
+		flexsc__fds_accepted((uint32_t)entry->args[0], (uint32_t)ret);
+	return ret;
 }
 
 /*

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "../engine.h"
+#include "../fds.h"
 #include "../loop.h"
 #include "../pool.h"
 #include "../table.h"
@@ -15,8 +16,10 @@
 static int threads_open(struct flexsc_loop *loop)
 {
 	struct pool *pool;
-	int err = flexsc__pool_create(&pool, loop);
+	int err = flexsc__fds_init();
 
+	if (!err)
+		err = flexsc__pool_create(&pool, loop);
 	if (err == -EAGAIN) {
 		snprintf(loop->why, sizeof(loop->why),
 			 "no thread can be created: RLIMIT_NPROC or the "
@@ -43,6 +46,7 @@ static void threads_submit(struct flexsc_loop *loop)
 		n++;
 		if (!call_wanted(loop, index))
 			continue;
+		fds_follow(entry_of(loop, index));
 		if (flexsc__table_row(nr)->class == CLASS_SELF)
 			flexsc__engine_inline(loop, index);
 		else

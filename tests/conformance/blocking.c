@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -571,5 +572,81 @@ TEST(a_terminal_says_when_a_read_ends)
 	CHECK_EQ(DO(loop, SYS_read, terminal, in, sizeof(in)), 2);
 	close(terminal);
 	close(master);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* The three ways of receiving, in the order that their test uses them. */
+static void post_receive(struct flexsc_loop *loop, struct call *call, int fd,
+			 struct msghdr *msg, unsigned int way)
+{
+	*call = (struct call)CALL_INIT;
+	switch (way) {
+	case 0:
+		POST(loop, call, SYS_recvfrom, fd, msg->msg_iov->iov_base,
+		     msg->msg_iov->iov_len, 0, NULL, NULL);
+		break;
+	case 1:
+		POST(loop, call, SYS_read, fd, msg->msg_iov->iov_base,
+		     msg->msg_iov->iov_len);
+		break;
+	default:
+		POST(loop, call, SYS_recvmsg, fd, msg, 0);
+		break;
+	}
+}
+
+static void receive_four(struct flexsc_loop *loop, int from, int to)
+{
+	char in[16];
+	struct iovec iov = { in, sizeof(in) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct call call;
+
+	for (unsigned int way = 0; way < 3; way++) {
+		post_receive(loop, &call, to, &msg, way);
+		run_for(loop, 5);
+		CHECK_EQ(send(from, "ab", 2, 0), 2);
+		run_for(loop, 20);
+		CHECK_EQ(call.runs, 0);
+		CHECK_EQ(send(from, "cd", 2, 0), 2);
+		CHECK_EQ(await_call(loop, &call), 4);
+	}
+}
+
+TEST(a_receive_waits_for_as_much_as_the_socket_says)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t size = sizeof(addr);
+	const int four = 4;
+	int pair[2], listener, client, server;
+	char byte;
+
+	NEEDS_WAITING_ENGINE();
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &four,
+			    sizeof(four)), 0);
+	receive_four(loop, pair[1], pair[0]);
+	/* One that is set when it is known how the other end receives. */
+	CHECK_EQ(send(pair[0], "x", 1, 0), 1);
+	CHECK_EQ(DO(loop, SYS_recvfrom, pair[1], &byte, 1, 0, NULL, NULL), 1);
+	CHECK_EQ(DO(loop, SYS_setsockopt, pair[1], SOL_SOCKET, SO_RCVLOWAT,
+		    &four, sizeof(four)), 0);
+	receive_four(loop, pair[0], pair[1]);
+	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
+	CHECK_EQ(DO(loop, SYS_close, pair[1]), 0);
+	/* And one that is inherited. */
+	listener = (int)DO(loop, SYS_socket, AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(DO(loop, SYS_setsockopt, listener, SOL_SOCKET, SO_RCVLOWAT,
+		    &four, sizeof(four)), 0);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
+	CHECK_EQ(listen(listener, 1), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&addr, &size), 0);
+	client = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
+	server = (int)DO(loop, SYS_accept4, listener, NULL, NULL, 0);
+	CHECK(server >= 0);
+	receive_four(loop, client, server);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

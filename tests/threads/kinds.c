@@ -5,10 +5,12 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -277,4 +279,102 @@ TEST(a_terminal_stops_who_is_in_the_background)
 		test_leave();
 	}
 	test_reap(session);
+}
+
+/* Sockets that wait for more than a byte. */
+
+static const int four = 4;
+static atomic_int received;
+
+static void *receive_four(void *arg)
+{
+	int fd = *(int *)arg;
+	char in[16];
+	struct iovec iov = { in, sizeof(in) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	CHECK_EQ(recv(fd, in, sizeof(in), 0), 4);
+	received++;
+	CHECK_EQ(read(fd, in, sizeof(in)), 4);
+	received++;
+	CHECK_EQ(recvmsg(fd, &msg, 0), 4);
+	received++;
+	return arg;
+}
+
+static void send_halves(int from, int to)
+{
+	pthread_t receiver;
+
+	received = 0;
+	receiver = start(receive_four, &to);
+	for (int i = 0; i < 3; i++) {
+		settle();
+		CHECK_EQ(send(from, "ab", 2, 0), 2);
+		settle();
+		CHECK_EQ(received, i);
+		CHECK_EQ(send(from, "cd", 2, 0), 2);
+		while (received == i)
+			usleep(1000);
+	}
+	join(receiver);
+}
+
+static void *accept_one(void *arg)
+{
+	return (void *)(intptr_t)accept(*(int *)arg, NULL, NULL);
+}
+
+TEST(a_receive_waits_for_as_much_as_the_socket_says)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t size = sizeof(addr);
+	int pair[2], listener, client;
+	pthread_t acceptor;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &four,
+			    sizeof(four)), 0);
+	send_halves(pair[1], pair[0]);
+	/* A connection has what its listener has. */
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVLOWAT, &four,
+			    sizeof(four)), 0);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
+	CHECK_EQ(listen(listener, 1), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&addr, &size), 0);
+	acceptor = start(accept_one, &listener);
+	client = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
+	send_halves(client, (int)(intptr_t)join(acceptor));
+}
+
+static void *receive_nothing(void *arg)
+{
+	char byte;
+
+	CHECK_EQ(recv(*(int *)arg, &byte, 1, 0), -1);
+	CHECK_EQ(errno, EAGAIN);
+	return arg;
+}
+
+TEST(a_connection_has_its_listener_s_time_limit)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	const struct timeval soon = { 0, 50000 };
+	socklen_t size = sizeof(addr);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), client, server;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
+	CHECK_EQ(listen(listener, 1), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&addr, &size), 0);
+	CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &soon,
+			    sizeof(soon)), 0);
+	client = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
+	server = (int)(intptr_t)join(start(accept_one, &listener));
+	CHECK(server >= 0);
+	join(start(receive_nothing, &server));
 }
