@@ -17,7 +17,8 @@
 
 /* What a change of a descriptor's flags doesn't change. */
 #define FLAGS_KEEP \
-	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED | KINDS | LOWATS)
+	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED | FD_POLLED | KINDS | \
+	 LOWATS)
 #define KINDS		(FD_STREAMS | FD_PLACED | FD_TERMINAL)
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
 /* Where copies begin at most: what is kept by descriptor isn't to be large. */
@@ -26,7 +27,7 @@
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
 #define MEMORY		1		/* major number: /dev/null and its kin */
 
-_Atomic uint16_t flexsc__fds_facts[FDS_MAX];
+_Atomic uint32_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_needs;
 int flexsc__fds_floor;
 atomic_bool flexsc__fds_any_signals;
@@ -34,7 +35,7 @@ atomic_bool flexsc__fds_any_signals;
 /* Above all that are FD_ALONE. */
 static _Atomic uint32_t alone_end;
 
-static uint16_t known(uint32_t fd)
+static uint32_t known(uint32_t fd)
 {
 	if (fd >= FDS_MAX)
 		return 0;
@@ -42,14 +43,14 @@ static uint16_t known(uint32_t fd)
 				    memory_order_relaxed);
 }
 
-static void learn(uint32_t fd, uint16_t fact)
+static void learn(uint32_t fd, uint32_t fact)
 {
 	if (fd < FDS_MAX)
 		atomic_fetch_or_explicit(&flexsc__fds_facts[fd], fact,
 					 memory_order_relaxed);
 }
 
-static void forget(uint32_t fd, uint16_t keep)
+static void forget(uint32_t fd, uint32_t keep)
 {
 	if (fd < FDS_MAX)
 		atomic_fetch_and_explicit(&flexsc__fds_facts[fd], keep,
@@ -57,10 +58,10 @@ static void forget(uint32_t fd, uint16_t keep)
 }
 
 /* What is known of these facts, and asked if nothing is. */
-static uint16_t find_out(uint32_t fd, uint16_t which,
-			 uint16_t (*ask)(uint32_t))
+static uint32_t find_out(uint32_t fd, uint32_t which,
+			 uint32_t (*ask)(uint32_t))
 {
-	uint16_t facts = known(fd);
+	uint32_t facts = known(fd);
 
 	if (!(facts & which)) {
 		facts |= ask(fd);
@@ -69,7 +70,7 @@ static uint16_t find_out(uint32_t fd, uint16_t which,
 	return facts;
 }
 
-static uint16_t ask_lowat(uint32_t fd)
+static uint32_t ask_lowat(uint32_t fd)
 {
 	uint32_t bytes = 1, size = sizeof(bytes);
 
@@ -83,7 +84,7 @@ bool flexsc__fds_wants_more(uint32_t fd)
 	return find_out(fd, LOWATS, ask_lowat) & FD_LOWAT;
 }
 
-static uint16_t ask_waits(uint32_t fd)
+static uint32_t ask_waits(uint32_t fd)
 {
 	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
@@ -99,7 +100,7 @@ static uint16_t ask_waits(uint32_t fd)
 	return FD_WAITS;
 }
 
-static uint16_t ask_seeks(uint32_t fd)
+static uint32_t ask_seeks(uint32_t fd)
 {
 	if (raw_syscall(SYS_lseek, fd, 0, SEEK_CUR, 0, 0, 0) == -ESPIPE)
 		return FD_NEVER_SEEKS;
@@ -110,7 +111,7 @@ static uint16_t ask_seeks(uint32_t fd)
  * Not by lseek(), which claims to have worked where there is no position. The
  * file's server, if it has one, isn't asked.
  */
-static uint16_t ask_kind(uint32_t fd)
+static uint32_t ask_kind(uint32_t fd)
 {
 	struct statx file;
 
@@ -145,7 +146,7 @@ static bool seeks(uint32_t fd)
 		 FD_NEVER_SEEKS);
 }
 
-uint16_t flexsc__fds_kind(uint32_t fd)
+uint32_t flexsc__fds_kind(uint32_t fd)
 {
 	return find_out(fd, KINDS, ask_kind) & KINDS;
 }
@@ -153,7 +154,7 @@ uint16_t flexsc__fds_kind(uint32_t fd)
 /* A bad one has no kind, and io_uring says that it is bad. */
 static bool streams(uint32_t fd)
 {
-	uint16_t kind = flexsc__fds_kind(fd);
+	uint32_t kind = flexsc__fds_kind(fd);
 
 	return kind & FD_STREAMS || !kind;
 }
@@ -161,14 +162,14 @@ static bool streams(uint32_t fd)
 /* Its flag may have been changed by way of another descriptor. */
 static void look_again(uint32_t fd)
 {
-	uint16_t facts = known(fd);
+	uint32_t facts = known(fd);
 	long flags;
 
 	if (facts & FD_ALONE || !(facts & (FD_WAITS | FD_NEVER_WAITS)))
 		return;
 	flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 	if (flags >= 0 && !!(flags & O_NONBLOCK) != !!(facts & FD_NEVER_WAITS))
-		forget(fd, (uint16_t)~(FD_WAITS | FD_NEVER_WAITS));
+		forget(fd, ~(uint32_t)(FD_WAITS | FD_NEVER_WAITS));
 }
 
 bool flexsc__fds_never_wait(uint32_t fd)
@@ -183,12 +184,12 @@ static void option_set(uint32_t fd, uint64_t option)
 	switch (option) {
 	case SO_RCVLOWAT:
 		learn(fd, FD_LOWAT);
-		forget(fd, (uint16_t)~FD_NO_LOWAT);
+		forget(fd, ~(uint32_t)FD_NO_LOWAT);
 		/* fall through */
 	case SO_RCVTIMEO:
 	case SO_SNDTIMEO:
 		learn(fd, FD_TIMEOUT);
-		forget(fd, (uint16_t)~FD_WAITS);
+		forget(fd, ~(uint32_t)FD_WAITS);
 		break;
 	default:
 		break;
@@ -215,20 +216,20 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 			forget(fd, FLAGS_KEEP);
 		else if (entry->args[1] == F_DUPFD ||
 			 entry->args[1] == F_DUPFD_CLOEXEC)
-			forget(fd, (uint16_t)~FD_ALONE);
+			forget(fd, ~(uint32_t)FD_ALONE);
 		break;
 	case SYS_ioctl:
 		if (entry->args[1] == FIONBIO)
 			forget(fd, FLAGS_KEEP);
 		break;
 	case SYS_dup:
-		forget(fd, (uint16_t)~FD_ALONE);
+		forget(fd, ~(uint32_t)FD_ALONE);
 		break;
 #ifdef SYS_dup2
 	case SYS_dup2:
 #endif
 	case SYS_dup3:
-		forget(fd, (uint16_t)~FD_ALONE);
+		forget(fd, ~(uint32_t)FD_ALONE);
 		if (fd != (uint32_t)entry->args[1])
 			fds_forget((uint32_t)entry->args[1]);
 		break;
@@ -295,6 +296,12 @@ int flexsc__fds_own(int fd)
 	}
 	learn((uint32_t)fd, FD_OWN);
 	return fd;
+}
+
+void flexsc__fds_poll(uint32_t fd)
+{
+	if (!fds_is_polled(fd))
+		learn(fd, FD_POLLED);
 }
 
 void flexsc__fds_park(uint32_t fd)
@@ -418,7 +425,7 @@ static int64_t flags_given(const struct flexsc_entry *entry)
 	}
 }
 
-static void made(uint32_t fd, int64_t flags, uint16_t kind)
+static void made(uint32_t fd, int64_t flags, uint32_t kind)
 {
 	uint32_t end = atomic_load_explicit(&alone_end, memory_order_relaxed);
 
@@ -449,7 +456,7 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 		atomic_store(&flexsc__fds_any_signals, true);
 		return;
 	case SYS_close:
-		forget(from, (uint16_t)~FD_SIGNALS);
+		forget(from, ~(uint32_t)FD_SIGNALS);
 		return;
 	case SYS_fcntl:
 		if (entry->args[1] != F_DUPFD &&
@@ -482,14 +489,14 @@ static bool accepts(const struct flexsc_entry *entry)
 
 void flexsc__fds_accepted(uint32_t listener, uint32_t fd)
 {
-	forget(fd, (uint16_t)~LOWATS);
+	forget(fd, ~(uint32_t)LOWATS);
 	learn(fd, known(listener) & LOWATS);
 }
 
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);
-	uint16_t kind = opens(entry) ? 0 : FD_STREAMS;
+	uint32_t kind = opens(entry) ? 0 : FD_STREAMS;
 	const int *two = NULL;
 
 	flexsc__fds_note_signals(entry, ret);
@@ -516,6 +523,6 @@ void flexsc__fds_share(void)
 
 	for (uint32_t fd = 0; fd < end; fd++)
 		if (known(fd) & FD_ALONE)
-			forget(fd, (uint16_t)~FD_ALONE);
+			forget(fd, ~(uint32_t)FD_ALONE);
 	atomic_store(&alone_end, 0);
 }

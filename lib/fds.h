@@ -47,15 +47,17 @@ enum fd_fact {
 	FD_ALONE = 256,		/* no other descriptor means the same file */
 	/* A signalfd, or an epoll set with one: it tells the asker's signals. */
 	FD_SIGNALS = 512,
-	FD_PARKED = 1024,	/* entries may be parked on it: parking.h */
+	/* Somebody may wait for what closing it would take away: parking.h. */
+	FD_PARKED = 1024,
 	FD_OWN = 2048,		/* it is the library's own */
 	FD_PLACED = 4096,	/* a file with a position that calls take turns with */
 	FD_TERMINAL = 8192,
 	FD_LOWAT = 16384,	/* SO_RCVLOWAT was set: one byte isn't enough */
 	FD_NO_LOWAT = 32768,	/* it wasn't */
+	FD_POLLED = 65536,	/* it hasn't been closed since it was polled */
 };
 
-extern _Atomic uint16_t flexsc__fds_facts[FDS_MAX];
+extern _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
 /* By system call: what has to be so of argument 0 for io_uring. */
 extern uint8_t *flexsc__fds_needs;
 
@@ -145,6 +147,16 @@ static inline bool fds_is_own(uint32_t fd)
 /* A process is about to be made that has the same descriptors. */
 void flexsc__fds_share(void);
 
+/* It is polled; later: is it still that one? */
+void flexsc__fds_poll(uint32_t fd);
+
+static inline bool fds_is_polled(uint32_t fd)
+{
+	return fd < FDS_MAX &&
+	       atomic_load_explicit(&flexsc__fds_facts[fd],
+				    memory_order_relaxed) & FD_POLLED;
+}
+
 /* Entries are parked on it, until it is closed. */
 void flexsc__fds_park(uint32_t fd);
 
@@ -165,7 +177,7 @@ bool flexsc__fds_at_position(const struct flexsc_entry *entry);
 bool flexsc__fds_wants_more(uint32_t fd);
 
 /* FD_STREAMS, FD_PLACED or FD_TERMINAL; 0 if there is no such descriptor. */
-uint16_t flexsc__fds_kind(uint32_t fd);
+uint32_t flexsc__fds_kind(uint32_t fd);
 
 static inline bool fds_is_placed(uint32_t fd)
 {

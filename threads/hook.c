@@ -144,7 +144,7 @@ static bool is_inherited(long nr)
 }
 
 /* What kind of file is it, for a call that isn't the same on all of them? */
-static uint16_t kind_that_matters(const struct table_row *row,
+static uint32_t kind_that_matters(const struct table_row *row,
 				  const struct flexsc_entry *entry)
 {
 	uint32_t fd = (uint32_t)entry->args[0];
@@ -261,6 +261,7 @@ static void hold(uint32_t fd)
 {
 	if (!fds_is_parked(fd))
 		return;
+	flexsc__polling_hold(fd);
 	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
 		struct flexsc_loop *loop = flexsc__carriers[i].loop;
 

@@ -12,4 +12,10 @@
 
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6]);
 
+/* A descriptor is about to be closed: whoever waits for it as a set goes on. */
+void flexsc__polling_hold(uint32_t fd);
+
+/* User thread u doesn't wait for a set any more, if it did. */
+void flexsc__polling_end(struct uthread *u);
+
 #endif /* FLEXSC_THREADS_POLLING_H */

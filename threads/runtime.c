@@ -20,6 +20,7 @@
 #include "home.h"
 #include "monitor.h"
 #include "park.h"
+#include "polling.h"
 #include "real.h"
 #include "signals.h"
 #include "sites.h"
@@ -163,6 +164,7 @@ void flexsc__uthread_end(struct uthread *u)
 	flexsc__come_home(u);
 	u->rooted = true;
 	list_remove(u);
+	flexsc__polling_end(u);
 	/* Some carrier may be about to look at it. */
 	while (atomic_load(&u->want.asked))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
@@ -179,6 +181,11 @@ void flexsc__runtime_hold(void)
 void flexsc__runtime_release(void)
 {
 	unlock(&all_lock);
+}
+
+struct uthread *flexsc__runtime_first(void)
+{
+	return all;
 }
 
 int32_t flexsc__runtime_somebody(void)
@@ -218,6 +225,8 @@ static void forked(void)
 	/* First: with --deep what libc calls below arrives in the runtime. */
 	u->alive = false;
 	state = STATE_NOT;
+	for (struct uthread *other = all; other; other = other->all_next)
+		flexsc__polling_end(other);
 	all = NULL;
 	all_lock = (struct lock){ 0 };
 	atomic_store(&somebody, 0);

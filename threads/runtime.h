@@ -26,6 +26,9 @@ bool flexsc__runtime_maker(void);
 void flexsc__runtime_hold(void);
 void flexsc__runtime_release(void);
 
+/* In there: the first of all user threads, which are linked by all_next. */
+struct uthread *flexsc__runtime_first(void);
+
 /* In there: the user thread behind a pthread_t, if it is one and doesn't end. */
 struct uthread *flexsc__uthread_of(pthread_t thread);
 

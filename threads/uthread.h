@@ -145,6 +145,9 @@ struct uthread {
 		uintptr_t page;	/* its own: where it waited last */
 	} futex;
 
+	/* The epoll set that it waits for: S1, S2 in polling.c. */
+	_Atomic uint64_t set;
+
 	struct home home;
 	struct uthread *all_next, *all_prev;	/* runtime.c */
 	bool listed;

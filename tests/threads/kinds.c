@@ -6,9 +6,11 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -377,4 +379,107 @@ TEST(a_connection_has_its_listener_s_time_limit)
 	server = (int)(intptr_t)join(start(accept_one, &listener));
 	CHECK(server >= 0);
 	join(start(receive_nothing, &server));
+}
+
+/* What was closed meanwhile. */
+
+static int set;
+
+static void *await_set(void *arg)
+{
+	struct epoll_event event;
+
+	CHECK_EQ(epoll_wait(set, &event, 1, *(int *)arg),
+		 *(int *)arg < 0 || *(int *)arg > 1000);
+	return arg;
+}
+
+/* The set that somebody waits for is there until the wait is over. */
+TEST(an_epoll_set_that_is_closed_is_waited_for)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int limits[] = { 100, -1, 60000 }, fds[2], other;
+	pthread_t waiters[6];
+
+	for (int way = 0; way < 3; way++) {
+		CHECK_EQ(pipe(fds), 0);
+		set = epoll_create1(0);
+		CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, fds[0], &event), 0);
+		for (int i = 0; i < 6; i++)
+			waiters[i] = start(await_set, &limits[i / 2]);
+		settle();
+		/* Another file has its number, or none. */
+		other = epoll_create1(0);
+		if (way == 1)
+			CHECK_EQ(dup2(other, set), set);
+		else if (way == 2)
+			CHECK_EQ(close_range((unsigned int)set,
+					     (unsigned int)set, 0), 0);
+		else
+			close(set);
+		join(waiters[0]);
+		join(waiters[1]);
+		CHECK_EQ(write(fds[1], "x", 1), 1);
+		for (int i = 2; i < 6; i++)
+			join(waiters[i]);
+		close(other);
+		close(set);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
+/* When poll() looks again, it looks for what has the number then. */
+static void *poll_what_is_closed(void *arg)
+{
+	struct pollfd polled = { *(int *)arg, POLLIN, 0 };
+
+	CHECK_EQ(poll(&polled, 1, 200), 1);
+	CHECK_EQ(polled.revents, POLLNVAL);
+	return arg;
+}
+
+TEST(a_polled_descriptor_that_is_closed_is_said_to_be)
+{
+	pthread_t poller;
+	int fds[2];
+
+	CHECK_EQ(pipe(fds), 0);
+	poller = start(poll_what_is_closed, &fds[0]);
+	settle();
+	close(fds[0]);
+	join(poller);
+	/* The same where something happens to it then. */
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	poller = start(poll_what_is_closed, &fds[0]);
+	settle();
+	close(fds[0]);
+	(void)!send(fds[1], "x", 1, MSG_NOSIGNAL);
+	join(poller);
+}
+
+static void *wait_and_be_cancelled(void *arg)
+{
+	struct epoll_event event;
+
+	epoll_wait(set, &event, 1, -1);
+	return arg;
+}
+
+TEST(a_cancelled_wait_leaves_no_descriptor)
+{
+	unsigned int before = 0;
+	pthread_t waiter;
+
+	for (int i = 0; i < 4; i++) {
+		set = epoll_create1(0);
+		waiter = start(wait_and_be_cancelled, NULL);
+		settle();
+		close(set);
+		CHECK_EQ(pthread_cancel(waiter), 0);
+		CHECK(join(waiter) == PTHREAD_CANCELED);
+		if (!i)
+			before = count_fds();
+	}
+	CHECK_EQ(count_fds(), before);
 }
