@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <linux/flexsc.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -250,6 +252,41 @@ static bool raises_pipe(long nr, const uint64_t a[6])
 	}
 }
 
+/* Does EFBIG come with a SIGXFSZ? Not if there's no limit but the file's own. */
+static bool raises_size(long nr)
+{
+	struct rlimit limit;
+
+	switch (nr) {
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwrite64:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+	case SYS_truncate:
+	case SYS_ftruncate:
+	case SYS_fallocate:
+	case SYS_copy_file_range:
+	case SYS_sendfile:
+	case SYS_splice:
+		return !raw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0,
+				    PTR(&limit), 0, 0) &&
+		       limit.rlim_cur != RLIM_INFINITY;
+	default:
+		return false;
+	}
+}
+
+/* The signal that comes with an error, to whoever made the call; or 0. */
+static int raised(long nr, const uint64_t a[6], long ret)
+{
+	if (ret == -EPIPE && raises_pipe(nr, a))
+		return SIGPIPE;
+	if (ret == -EFBIG && raises_size(nr))
+		return SIGXFSZ;
+	return 0;
+}
+
 /* Then it has come already. */
 static bool made_at_home(const struct uthread *u)
 {
@@ -308,6 +345,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
 	};
 	long ret;
+	int signo;
 
 	if (closes_own(nr, a))
 		return -EBADF;
@@ -319,8 +357,9 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		ret = close_others(a);
 	else
 		ret = choose_way(u, nr, a, &entry);
-	if (ret == -EPIPE && raises_pipe(nr, a) && !made_at_home(u))
-		flexsc__signal_pipe(u);
+	signo = raised(nr, a, ret);
+	if (signo && !made_at_home(u))
+		flexsc__signal_self(u, signo);
 	/* Others may have asked before the call was made. */
 	flexsc__fds_note(&entry);
 	flexsc__fds_made(&entry, ret);

@@ -479,18 +479,18 @@ long flexsc__signal_mask(struct uthread *u, const uint64_t args[6])
 	return 0;
 }
 
-void flexsc__signal_pipe(struct uthread *u)
+void flexsc__signal_self(struct uthread *u, int signo)
 {
 	struct action action;
 
-	if (kernel_action(SIGPIPE, NULL, &action) ||
+	if (kernel_action(signo, NULL, &action) ||
 	    action.handler == (uintptr_t)SIG_IGN)
 		return;
 	u->cause = CAUSE_SIGNAL;
 	flexsc__come_home(u);
 	/* It is put off until the way out of the runtime. */
 	raw_syscall(SYS_tgkill, (uint64_t)getpid(), (uint64_t)u->home.k.tid,
-		    SIGPIPE, 0, 0, 0);
+		    (uint64_t)signo, 0, 0, 0);
 }
 
 /* Actions. */

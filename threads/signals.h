@@ -53,8 +53,8 @@ long flexsc__signal_action(const uint64_t args[6]);
 /* rt_sigprocmask(2), as a user thread makes it. */
 long flexsc__signal_mask(struct uthread *u, const uint64_t args[6]);
 
-/* A call of u's that its home didn't make ended with EPIPE: SIGPIPE, then. */
-void flexsc__signal_pipe(struct uthread *u);
+/* A call of u's that its home didn't make is one that raises a signal. */
+void flexsc__signal_self(struct uthread *u, int signo);
 
 /* The kernel's struct sigaction. */
 struct action {

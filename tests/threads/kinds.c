@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -111,6 +113,68 @@ TEST_LIMIT(a_shared_position_counts_every_byte_once, 60)
 	share(read_records);
 	for (int i = 0; i < SHARERS * RECORDS; i++)
 		CHECK_EQ(seen[i], 1);
+	leave_scratch();
+}
+
+/* Files that may not grow. */
+
+static atomic_int too_large;
+static pthread_t writer;
+
+static void note_too_large(int signo)
+{
+	(void)signo;
+	too_large += pthread_equal(pthread_self(), writer);
+}
+
+static void expect_too_large(long ret, int times)
+{
+	CHECK_EQ(ret, -1);
+	CHECK_EQ(errno, EFBIG);
+	CHECK_EQ(too_large, times);
+}
+
+static void *write_too_much(void *arg)
+{
+	char text[100] = "";
+	struct iovec part = { text, sizeof(text) };
+	int fd = open(".", O_TMPFILE | O_RDWR, 0600), n = 0;
+	int in = open(".", O_TMPFILE | O_RDWR, 0600);
+
+	writer = pthread_self();
+	settle();
+	CHECK_EQ(write(in, text, 50), 50);
+	CHECK_EQ(write(fd, text, 100), 100);
+	expect_too_large(write(fd, text, 100), ++n);
+	usleep(1);
+	expect_too_large(writev(fd, &part, 1), ++n);
+	usleep(1);
+	expect_too_large(pwrite(fd, text, 100, 200), ++n);
+	usleep(1);
+	expect_too_large(pwritev2(fd, &part, 1, -1, 0), ++n);
+	usleep(1);
+	expect_too_large(ftruncate(fd, 101), ++n);
+	usleep(1);
+	expect_too_large(sendfile(fd, in, &(off_t){ 0 }, 50), ++n);
+	/* Not one that may grow. */
+	CHECK_EQ(pwrite(fd, text, 100, 50), 50);
+	CHECK_EQ(too_large, n);
+	return arg;
+}
+
+TEST(a_file_that_may_not_grow_is_said_by_a_signal)
+{
+	struct sigaction action = { .sa_handler = note_too_large };
+	struct rlimit limit, before;
+
+	enter_scratch();
+	CHECK_EQ(sigaction(SIGXFSZ, &action, NULL), 0);
+	CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 100;
+	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	join(start(write_too_much, NULL));
+	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
 	leave_scratch();
 }
 
