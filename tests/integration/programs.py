@@ -94,9 +94,9 @@ class Program:
 
     def wait_until(self, ready: Callable[[], bool], limit: float = PATIENCE) -> None:
         """Until it is; an end before that is an error with its last words."""
-        eventually(lambda: self.process.poll() is not None or ready(), limit)
-        if self.process.poll() is not None or not ready():
-            status = self.process.poll()
+        done = eventually(lambda: self.process.poll() is not None or ready(), limit)
+        status = self.process.poll()
+        if status is not None or not done:
             raise RuntimeError(f"not ready, status {status}:\n{self.said()[-3000:]}")
 
     def listen(self, port: int, limit: float = PATIENCE) -> None:

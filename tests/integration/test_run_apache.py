@@ -33,6 +33,7 @@ from programs import (
 )
 
 MODULES = Path("/usr/lib/apache2/modules")
+WORKERS = 64
 SMALL = bytes(range(256))
 BIG = bytes(range(251)) * 6_000
 
@@ -48,18 +49,23 @@ LoadModule mpm_{mpm}_module {modules}/mod_mpm_{mpm}.so
 LoadModule authz_core_module {modules}/mod_authz_core.so
 LoadModule proxy_module {modules}/mod_proxy.so
 LoadModule proxy_http_module {modules}/mod_proxy_http.so
+LoadModule status_module {modules}/mod_status.so
+ExtendedStatus Off
 User {user}
 Group {group}
 DocumentRoot {root}/files
-KeepAliveTimeout 1
+KeepAliveTimeout 60
 MaxKeepAliveRequests 0
 StartServers 2
 ServerLimit 2
 ThreadsPerChild 32
 MinSpareThreads 32
-MaxSpareThreads 64
-MaxRequestWorkers 64
+MaxSpareThreads {workers}
+MaxRequestWorkers {workers}
 ProxyPass /back/ http://127.0.0.1:{backend}/
+<Location /status>
+SetHandler server-status
+</Location>
 {sendfile}
 {more}"""
 
@@ -126,6 +132,7 @@ class Apache(Program):
             mutex="pthread" if sendfile else "fcntl",
             mpm=mpm,
             modules=MODULES,
+            workers=WORKERS,
             user="nobody" if os.geteuid() == 0 else f"#{os.getuid()}",
             group="nogroup" if os.geteuid() == 0 else f"#{os.getgid()}",
             backend=backend,
@@ -138,6 +145,16 @@ class Apache(Program):
 
     def errors(self) -> str:
         return (self.root / "errors").read_text()
+
+    def all_wait(self) -> bool:
+        """Are all workers there, and idle but for the one that says so?
+
+        mpm_event closes the connections it keeps when no worker is idle. That
+        may be so while workers are still to begin, natively too.
+        """
+        with Client(self.port) as client:
+            said = client.ask("/status?auto", Connection="close").body.decode()
+        return f"\nIdleWorkers: {WORKERS - 1}\n" in said
 
 
 @pytest.fixture
@@ -175,6 +192,7 @@ def test_files_and_proxied_requests(
 ) -> None:
     with started(Apache(way, mpm, root, backend)) as server:
         server.listen(server.port)
+        server.wait_until(server.all_wait)
         at_once(24, lambda i: ask_for_all(server.port, i))
         assert carried_by(way, children(server.process.pid))
         assert server.stop() == 0
