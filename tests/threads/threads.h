@@ -53,10 +53,14 @@ static inline bool preloaded(void)
 	return libraries && strstr(libraries, "libflexsc-threads");
 }
 
-/* Long enough for another thread to have begun to wait. */
+/*
+ * Long enough for another thread to have begun to wait: longer on a machine
+ * that is busy, where each of these sleeps ends late.
+ */
 static inline void settle(void)
 {
-	usleep(20000);
+	for (int i = 0; i < 20; i++)
+		usleep(1000);
 }
 
 #endif /* FLEXSC_TESTS_THREADS_H */
