@@ -484,12 +484,13 @@ static long hook(long nr, const uint64_t a[6], bool site)
 		return without(nr, a);
 	flexsc__enter(u);
 	u->site = site;
-	/* A handler from here on interrupts the call, if that waits. */
-	u->handled = HANDLED_NOT;
+	/* What came before the call is handled before it. */
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
 		u->cause = CAUSE_SIGNAL;
 		flexsc__come_home(u);
 	}
+	/* A handler from here on interrupts the call, if that waits. */
+	u->handled = HANDLED_NOT;
 	u->way = WAY_PLAINLY;
 	ret = choose(u, nr, a);
 	counters_call(u);

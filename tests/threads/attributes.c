@@ -263,6 +263,8 @@ TEST(vector_registers_survive_a_wait_in_libc)
 {
 	pthread_t threads[4], other;
 
+	if (getenv("FLEXSC_PATCH"))
+		SKIP("libc isn't patched: a function is in front of it");
 	if (!__builtin_cpu_supports("avx"))
 		SKIP("the processor has no AVX");
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);
