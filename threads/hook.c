@@ -333,9 +333,14 @@ static void hold_what_closes(long nr, const uint64_t a[6])
  */
 static bool in_child(struct uthread *u)
 {
-	if (u->forks)
-		u->forks = flexsc__runtime_is_child();
-	return u->forks;
+	if (!u->forks)
+		return false;
+	if (flexsc__runtime_is_child())
+		return true;
+	/* The parent: posix_spawn() makes calls before it makes the child. */
+	if (!flexsc__stays(u))
+		u->forks = false;
+	return false;
 }
 
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
