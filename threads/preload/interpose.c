@@ -20,15 +20,22 @@ static const char *const names[REALS] = {
 
 static void *functions[REALS];
 static _Atomic unsigned int *count;
-static bool found;
+static bool found, finding;
+
+static void find(unsigned int which)
+{
+	if (!functions[which])
+		functions[which] = dlsym(RTLD_NEXT, names[which]);
+}
 
 /* Other libraries' constructors may come before it, but no threads do. */
 __attribute__((constructor)) static void find_all(void)
 {
-	if (found)
+	if (found || finding)
 		return;
+	finding = true;
 	for (unsigned int i = 0; i < REALS; i++)
-		functions[i] = dlsym(RTLD_NEXT, names[i]);
+		find(i);
 	count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
 	/* That an older libc lacks some is no error of the program's. */
 	dlerror();
@@ -38,6 +45,9 @@ __attribute__((constructor)) static void find_all(void)
 void *flexsc__real_if_any(enum real which)
 {
 	find_all();
+	/* Looking for what isn't there may allocate, and a malloc() lock. */
+	if (!found)
+		find(which);
 	return functions[which];
 }
 
