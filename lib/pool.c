@@ -12,64 +12,19 @@
 #include "cancelpoint.h"
 #include "cores.h"
 #include "partial.h"
+#include "own_thread.h"
 #include "syscall_thread.h"
 
 #define IDLE_NS		2000000000ULL	/* then a thread ends */
 #define WATCH_NS	2000000ULL	/* no progress for so long: one more */
-#define STACK		(64 * 1024)
 
 /* Threads come and go. */
-
-static int attributes(const struct pool *pool, pthread_attr_t *attr)
-{
-	int err = pthread_attr_init(attr);
-
-	if (err)
-		return err;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	/* Too small with very large thread-local storage: then the default. */
-	pthread_attr_setstacksize(attr, STACK);
-#endif
-	if (pool->pinned)
-		pthread_attr_setaffinity_np(attr, sizeof(pool->cores),
-					    &pool->cores);
-	return 0;
-}
-
-/*
- * A thread takes no signals but the cancel signal and the two that libc uses
- * between threads, numbers 32 and 33: setuid() waits for all threads' answers.
- */
-static void block_signals(uint64_t *before)
-{
-	uint64_t most = ~(1ULL << 31 | 1ULL << 32);
-
-	raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, PTR(&most), PTR(before),
-		    sizeof(most), 0, 0);
-}
-
-static void restore_signals(const uint64_t *before)
-{
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(before), 0,
-		    sizeof(*before), 0, 0);
-}
 
 int flexsc__pool_spawn(struct pool *pool, pthread_t *thread,
 		       void *(*run)(void *), void *arg)
 {
-	pthread_attr_t attr;
-	uint64_t before;
-	int err = attributes(pool, &attr);
-
-	if (err)
-		return -err;
-	block_signals(&before);
-	err = pthread_create(thread, &attr, run, arg);
-	if (err == EINVAL)
-		err = pthread_create(thread, NULL, run, arg);
-	restore_signals(&before);
-	pthread_attr_destroy(&attr);
-	return -err;
+	return flexsc__own_thread(thread, run, arg,
+			     pool->pinned ? &pool->cores : NULL);
 }
 
 bool flexsc__pool_create_thread(struct pool *pool)
@@ -356,7 +311,7 @@ uint64_t flexsc__pool_watch(struct pool *pool)
 	return flexsc__pool_look(pool, &pool->watch);
 }
 
-static int init(struct pool *pool, struct flexsc_loop *loop)
+static int init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 {
 	const struct flexsc_options *options = &loop->options;
 	int err;
@@ -365,7 +320,7 @@ static int init(struct pool *pool, struct flexsc_loop *loop)
 	pool->idle = NONE;
 	pool->unused = NONE;
 	/* One is always left unblocked, so one alone could never block. */
-	pool->max = options->max_threads > 1 ? options->max_threads : 2;
+	pool->max = max > 1 ? max : 2;
 	pool->signo = flexsc__cancel_signal();
 	flexsc__parking_init(&pool->parking, pool);
 	CPU_ZERO(&pool->cores);
@@ -393,20 +348,21 @@ static int init(struct pool *pool, struct flexsc_loop *loop)
 	return err;
 }
 
-int flexsc__pool_create(struct pool **out, struct flexsc_loop *loop)
+int flexsc__pool_create(struct pool **out, struct flexsc_loop *loop,
+			uint32_t max)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 	int err;
 
 	if (!pool)
 		return -ENOMEM;
-	err = init(pool, loop);
+	err = init(pool, loop, max);
 	if (err) {
 		free(pool->threads);
 		free(pool);
 		return err;
 	}
-	loop->stats->max_threads = pool->max;
+	loop->stats->max_threads += pool->max;
 	*out = pool;
 	return 0;
 }

@@ -60,10 +60,11 @@ enum pool_where {
 };
 
 /*
- * All by the loop's owner. -EAGAIN: not one thread could be made; -EINVAL:
- * options.cores is no list of usable cores.
+ * All by the loop's owner. At most max threads, but at least two. -EAGAIN: not
+ * one could be made; -EINVAL: options.cores is no list of usable cores.
  */
-int flexsc__pool_create(struct pool **pool, struct flexsc_loop *loop);
+int flexsc__pool_create(struct pool **pool, struct flexsc_loop *loop,
+			uint32_t max);
 /* Queue SUBMITTED entries; empties the list. */
 void flexsc__pool_submit(struct pool *pool, struct call_list *list);
 /* A BUSY entry of the pool is CANCEL now. */

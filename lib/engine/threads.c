@@ -19,7 +19,8 @@ static int threads_open(struct flexsc_loop *loop)
 	int err = flexsc__fds_init();
 
 	if (!err)
-		err = flexsc__pool_create(&pool, loop);
+		err = flexsc__pool_create(&pool, loop,
+					  loop->options.max_threads);
 	if (err == -EAGAIN) {
 		snprintf(loop->why, sizeof(loop->why),
 			 "no thread can be created: RLIMIT_NPROC or the "

@@ -172,7 +172,8 @@ static bool use_pool(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 
-	return uring->pool || !flexsc__pool_create(&uring->pool, loop);
+	return uring->pool || !flexsc__pool_create(&uring->pool, loop,
+						    loop->options.max_threads);
 }
 
 /* Does follow() have something to do for this operation's calls? */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "own_thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "syscall.h"
+
+#define STACK		(64 * 1024)
+
+static int attributes(pthread_attr_t *attr, const cpu_set_t *cores)
+{
+	int err = pthread_attr_init(attr);
+
+	if (err)
+		return err;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	/* Too small with very large thread-local storage: then the default. */
+	pthread_attr_setstacksize(attr, STACK);
+#endif
+	if (cores)
+		pthread_attr_setaffinity_np(attr, sizeof(*cores), cores);
+	return 0;
+}
+
+/*
+ * A thread takes no signals but the cancel signal and the two that libc uses
+ * between threads, numbers 32 and 33: setuid() waits for all threads' answers.
+ */
+static void block_signals(uint64_t *before)
+{
+	uint64_t most = ~(1ULL << 31 | 1ULL << 32);
+
+	raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, PTR(&most), PTR(before),
+		    sizeof(most), 0, 0);
+}
+
+static void restore_signals(const uint64_t *before)
+{
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(before), 0,
+		    sizeof(*before), 0, 0);
+}
+
+int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
+		  const cpu_set_t *cores)
+{
+	pthread_attr_t attr;
+	uint64_t before;
+	int err = attributes(&attr, cores);
+
+	if (err)
+		return -err;
+	block_signals(&before);
+	err = pthread_create(thread, &attr, run, arg);
+	if (err == EINVAL)
+		err = pthread_create(thread, NULL, run, arg);
+	restore_signals(&before);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
