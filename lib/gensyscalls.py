@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Turn the system-call table into what is built from it.
 
-    gensyscalls.py {header|table|man} TABLE OUTPUT
+    gensyscalls.py {header|table|man|refused} TABLE OUTPUT
 
 header  <flexsc/syscalls.h>: a typed function per call
 table   C source of flexsc__table, see table.h
 man     flexsc-syscalls(7)
+refused what the kernel module doesn't execute: kmod/refused.def
 
 Runs at build time only, on the standard library alone. The columns of TABLE
 are explained at its top. A malformed line ends the run with one message that
@@ -560,7 +561,28 @@ def emit_man(calls: list[Call]) -> str:
     return "\n".join([MAN_TOP, *map(roff, rows), MAN_REFUSED, *refused, MAN_END])
 
 
-EMITTERS = {"header": emit_header, "table": emit_table, "man": emit_man}
+# Writing what the kernel module refuses.
+
+REFUSED_TOP = """\
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Calls that act on the calling thread, or can't be made for another. Made from
+ * lib/syscalls.tbl by "lib/gensyscalls.py refused"; not to be edited.
+ */"""
+
+
+def emit_refused(calls: list[Call]) -> str:
+    names = sorted(call.name for call in calls if call.kind in ("never", "self"))
+    guarded = (f"#ifdef __NR_{name}\nREFUSED({name})\n#endif" for name in names)
+    return "\n".join([REFUSED_TOP, *guarded])
+
+
+EMITTERS = {
+    "header": emit_header,
+    "table": emit_table,
+    "man": emit_man,
+    "refused": emit_refused,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -538,3 +538,8 @@ def test_manual_is_clean(built: Path) -> None:
     done = run(need("mandoc"), "-Tlint", "-W", "warning", page)
     assert done.stdout + done.stderr == ""
     assert done.returncode == 0
+
+
+def test_the_modules_list_is_the_tables() -> None:
+    listed = TABLE.parents[1] / "kmod" / "refused.def"
+    assert listed.read_text(encoding="utf-8") == gen.emit_refused(CALLS) + "\n"

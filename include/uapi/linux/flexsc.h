@@ -51,11 +51,13 @@
 #ifndef _UAPI_LINUX_FLEXSC_H
 #define _UAPI_LINUX_FLEXSC_H
 
+#include <linux/ioctl.h>
 #include <linux/types.h>
 
 #define FLEXSC_ABI_VERSION	1
 
 #define FLEXSC_ARGS_MAX		6
+#define FLEXSC_NARGS_MASK	0x07
 #define FLEXSC_PAGE_ENTRIES	64
 
 /* No entry: the end of a list of indices. */
@@ -86,7 +88,9 @@ enum flexsc_status {
  */
 struct flexsc_entry {
 	__u8	status;			/* enum flexsc_status */
-	__u8	nargs;			/* arguments that are valid: 0 to 6 */
+	__u8	nargs;			/* arguments that are valid: 0 to 6;
+					   for the kernel engine FLEXSC_* flags,
+					   see below */
 	__u16	nr;			/* the machine's system call number */
 	__u32	link;			/* next older completion, by index */
 	__u64	args[FLEXSC_ARGS_MAX];	/* as the kernel expects them */
@@ -109,10 +113,187 @@ struct flexsc_completions {
 	__u32	reserved[15];		/* zero */
 };
 
+/*
+ * The kernel engine
+ *
+ * /dev/flexsc lets the kernel execute entries itself. An open file of it is a
+ * REGISTRATION of one process (flexsc_register() in OSDI 2010, section 3.4):
+ * FLEXSC_IOC_REGISTER makes it, mmap() of "size" bytes at offset 0 gives its
+ * memory, which is laid out as
+ *
+ *	0			struct flexsc_shared
+ *	ring_offset		__u32[ring_entries], the submission ring
+ *	entries_offset		struct flexsc_page[pages]
+ *
+ * Nothing is inherited by a child, and no other process can use the file.
+ *
+ * Whoever executes is a thread of the process: a syscall thread is one that
+ * calls FLEXSC_IOC_SERVE and stays there, and FLEXSC_IOC_WAIT (flexsc_wait()
+ * there) executes on the caller's own thread. So address space, files,
+ * credentials, limits and signals are right by construction.
+ *
+ *
+ * How submissions are found
+ *
+ * The owner stores an entry's index into ring[tail % ring_entries] after U1,
+ * and then tail with release (U4), which pairs with the kernel's acquiring
+ * load of tail (E4). There is room if tail - head < ring_entries. The kernel
+ * looks at the ring while a thread of it is active. It has set "needs_kick"
+ * when none is; the owner, after a full barrier behind U4, looks at that and
+ * calls FLEXSC_IOC_KICK or FLEXSC_IOC_WAIT.
+ */
+
+/* In flexsc_entry.nargs, from the owner: where an entry may be executed. */
+#define FLEXSC_MAY_SLEEP	0x08	/* not by the last thread there is */
+#define FLEXSC_ASIDE		0x10	/* not by the waiting caller */
+#define FLEXSC_IF_READABLE	0x20	/* ... unless args[0] has POLLIN */
+#define FLEXSC_IF_WRITABLE	0x40	/* ... unless args[0] has POLLOUT */
+/*
+ * From the kernel, with DONE: the call was interrupted because its thread was
+ * needed, not cancelled. -EINTR had no effect; -EAGAIN: nor was it begun, for
+ * no thread is left that may block; else a part may be done.
+ */
+#define FLEXSC_INTERRUPTED	0x80
+
+struct flexsc_shared {
+	/* The owner's cache line. */
+	__u32	tail;			/* submissions so far */
+	__u32	wait_flags;		/* FLEXSC_WAIT_*, of the next wait */
+	__u64	seen;			/* completions taken from the queue */
+	__u64	timeout;		/* of the next wait, in ns; ~0: none */
+	__u64	reserved1[5];		/* zero */
+	/* The kernel's. */
+	__u32	head;			/* submissions taken */
+	__u32	needs_kick;		/* nobody looks at the ring */
+	__u32	reserved2[14];
+	struct flexsc_completions completions;
+};
+
+/*
+ * FLEXSC_IOC_REGISTER. size is that of the struct; a kernel refuses what it
+ * doesn't know and isn't zero (-E2BIG, -EINVAL). -ENOMEM: RLIMIT_MEMLOCK or
+ * the memory cgroup. -EPERM: the thread is under a seccomp filter, and
+ * FLEXSC_REGISTER_FILTERED wasn't asked for.
+ */
+struct flexsc_register {
+	__u32	size;			/* in: sizeof(struct flexsc_register) */
+	__u32	abi;			/* in: FLEXSC_ABI_VERSION */
+	__u32	flags;			/* in: FLEXSC_REGISTER_* */
+	__u32	pages;			/* in: syscall pages, a power of two */
+	__u64	features;		/* out: FLEXSC_FEATURE_* */
+	__u32	ring_entries;		/* out */
+	__u32	ring_offset;		/* out, in bytes */
+	__u32	entries_offset;		/* out, in bytes */
+	__u32	area;			/* out: what to map, in bytes */
+	__u64	reserved[3];		/* zero */
+};
+
+#define FLEXSC_PAGES_MAX	1024
+
+/* Filters are in force and see every call: all of them bounce. */
+#define FLEXSC_REGISTER_FILTERED	0x1
+
+#define FLEXSC_FEATURE_CORES		0x1	/* core specialisation */
+#define FLEXSC_FEATURE_TAKEOVER		0x2	/* FLEXSC_WAIT_HANDOVER */
+
+/*
+ * FLEXSC_IOC_SERVE: the calling thread becomes a syscall thread. It should
+ * have all signals blocked. It comes back with one of these, and calls again:
+ */
+enum flexsc_serve_result {
+	/* A signal or the like was to be handled. Give the struct back. */
+	FLEXSC_SERVE_AGAIN	= 0,
+	/*
+	 * Make the call of entry "index" as a plain system call, for something
+	 * watches this thread's system calls; give back "ret".
+	 */
+	FLEXSC_SERVE_BOUNCE	= 1,
+	/* You have the caller's role: go on as if FLEXSC_IOC_WAIT returned. */
+	FLEXSC_SERVE_TAKEOVER	= 2,
+	/* Nobody is idle any more: make another thread first. */
+	FLEXSC_SERVE_MORE	= 3,
+	/* There was nothing to do for idle_ms: the thread may end. */
+	FLEXSC_SERVE_IDLE	= 4,
+	/* FLEXSC_IOC_END was called: the thread has to end. */
+	FLEXSC_SERVE_END	= 5,
+};
+
+struct flexsc_serve {
+	__u32	index;		/* NO_ENTRY at first; then as it came out */
+	__u32	flags;		/* in: FLEXSC_SERVE_* */
+	__s64	ret;		/* in, after BOUNCE: the call's result */
+};
+
+/* This thread hasn't served before. */
+#define FLEXSC_SERVE_FIRST	0x1
+/* No other thread can be made: go on with those there are. */
+#define FLEXSC_SERVE_NO_MORE	0x2
+
+/*
+ * FLEXSC_IOC_WAIT: execute what is submitted, then sleep until more than "seen"
+ * have completed, or until the timeout; 0 doesn't sleep. What to wait for is
+ * in struct flexsc_shared, and the argument is 0. One thread at a time
+ * (-EBUSY). -EINTR: a signal.
+ */
+enum flexsc_wait_result {
+	FLEXSC_WAIT_LOOK	= 0,	/* something may have completed */
+	FLEXSC_WAIT_MORE	= 1,	/* make a syscall thread, wait again */
+	FLEXSC_WAIT_TAKEN	= 2,	/* another thread has the role now */
+};
+
+/*
+ * If this thread blocks in an entry, let another return from SERVE in its
+ * place. Without it the entry is interrupted when the thread is needed.
+ */
+#define FLEXSC_WAIT_HANDOVER	0x1
+/* No syscall thread can be made: go on with those there are. */
+#define FLEXSC_WAIT_NO_MORE	0x2
+
+/*
+ * Where and how syscall threads run (OSDI 2010, section 3.6); may change at
+ * any time. Without cores it is where the scheduler likes; with some, the
+ * first that has no active syscall thread.
+ */
+#define FLEXSC_CORES_MAX	64
+
+enum flexsc_spin {
+	FLEXSC_SPIN_OFF		= 0,
+	FLEXSC_SPIN_FIXED	= 1,	/* spin_us, before a thread sleeps */
+	FLEXSC_SPIN_ADAPTIVE	= 2,	/* at most that, as far as it pays */
+};
+
+struct flexsc_policy {
+	__u32	cores;		/* how many there are in core[] */
+	__u32	spin;		/* enum flexsc_spin */
+	__u32	spin_us;
+	__u32	idle_ms;	/* until SERVE returns IDLE; 0: never */
+	__u32	backlog;	/* submissions that are worth another core */
+	__u32	reserved[3];	/* zero */
+	__u16	core[FLEXSC_CORES_MAX];
+};
+
+#define FLEXSC_IOC_REGISTER	_IOWR(0xf5, 0, struct flexsc_register)
+#define FLEXSC_IOC_SERVE	_IOWR(0xf5, 1, struct flexsc_serve)
+#define FLEXSC_IOC_WAIT		_IO(0xf5, 2)
+/* Start executing what is submitted. Returns enum flexsc_wait_result. */
+#define FLEXSC_IOC_KICK		_IO(0xf5, 3)
+/* An entry was BUSY and is CANCEL now: the argument is its index. */
+#define FLEXSC_IOC_CANCEL	_IO(0xf5, 4)
+/* End the wait, from any thread or signal handler. */
+#define FLEXSC_IOC_WAKE		_IO(0xf5, 5)
+/* Send all syscall threads home. */
+#define FLEXSC_IOC_END		_IO(0xf5, 6)
+#define FLEXSC_IOC_SET_POLICY	_IOW(0xf5, 7, struct flexsc_policy)
+#define FLEXSC_IOC_GET_POLICY	_IOR(0xf5, 8, struct flexsc_policy)
+
 #ifndef __cplusplus
 _Static_assert(sizeof(struct flexsc_entry) == 64, "entry is a cache line");
 _Static_assert(sizeof(struct flexsc_page) == 4096, "page is a page");
 _Static_assert(sizeof(struct flexsc_completions) == 64, "queue is a line");
+_Static_assert(sizeof(struct flexsc_shared) == 192, "three lines");
+_Static_assert(sizeof(struct flexsc_register) == 64, "ABI");
+_Static_assert(sizeof(struct flexsc_serve) == 16, "ABI");
+_Static_assert(sizeof(struct flexsc_policy) == 160, "ABI");
 _Static_assert(__builtin_offsetof(struct flexsc_entry, nr) == 2, "ABI");
 _Static_assert(__builtin_offsetof(struct flexsc_entry, link) == 4, "ABI");
 _Static_assert(__builtin_offsetof(struct flexsc_entry, args) == 8, "ABI");

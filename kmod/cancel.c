@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Interrupting the thread that executes an entry (ATC 2011, section 4.2), and
+ * never the entry after it.
+ *
+ * A thread's "now" says what it executes:
+ *
+ *	NOTHING		-> EXECUTES	the thread begins an entry
+ *	EXECUTES	-> NOTHING	... and has ended it
+ *	EXECUTES	-> CLAIMED	somebody is about to interrupt it
+ *	CLAIMED		-> KICKED	the interruption is pending
+ *	KICKED		-> NOTHING	the thread has seen that; it goes to
+ *					user mode, which takes it away, before
+ *					it begins another entry
+ *
+ * All arrows out of EXECUTES are compare-and-swaps. The thread waits while it
+ * is CLAIMED, which is short: so its task can't be gone.
+ *
+ * A cancellation may come before there is a thread: the owner sets CANCEL,
+ * then looks for one; the thread says what it executes, then looks for CANCEL.
+ * There is a full barrier on each side, so one of them sees the other.
+ *
+ * The interruption is a task work that does nothing: it makes the call return
+ * as for a signal, though all signals are blocked.
+ */
+#include <linux/sched.h>
+#include <linux/task_work.h>
+
+#include "registration.h"
+
+/* The thread is in user mode, or about to be. */
+static void kicked(struct callback_head *head)
+{
+	struct thread *thread = container_of(head, struct thread, kick);
+	struct registration *reg = thread->reg;
+
+	thread_put(thread);
+	registration_put(reg);
+}
+
+/* Interrupt what the thread executes, if that still is "now". Any context. */
+bool cancel_kick(struct thread *thread, u64 now)
+{
+	u32 index = (u32)now;
+	bool mine;
+
+	/* The thread spins until it is KICKED. */
+	preempt_disable();
+	mine = atomic64_cmpxchg(&thread->now, now, NOW_CLAIMED | index) == now;
+	if (mine) {
+		atomic_inc(&thread->refs);
+		refcount_inc(&thread->reg->refs);
+		init_task_work(&thread->kick, kicked);
+		if (task_work_add(thread->task, &thread->kick, TWA_SIGNAL)) {
+			atomic_dec(&thread->refs);
+			refcount_dec(&thread->reg->refs);
+		}
+		atomic64_set_release(&thread->now, NOW_KICKED | index);
+	}
+	preempt_enable();
+	return mine;
+}
+
+/* The thread has ended its entry, and somebody interrupts it, or did. */
+noinline bool cancel_seen(struct thread *thread, u32 index)
+{
+	while (atomic64_read_acquire(&thread->now) != (NOW_KICKED | index))
+		cpu_relax();
+	atomic64_set(&thread->now, NOW_NOTHING);
+	return true;
+}
+
+/* FLEXSC_IOC_CANCEL */
+long cancel_entry(struct registration *reg, u32 index)
+{
+	struct thread *thread;
+
+	if (index >= reg->entry_count)
+		return -EINVAL;
+	index = array_index_nospec(index, reg->entry_count);
+	/* The owner has set CANCEL: see above. */
+	smp_mb();
+	thread = READ_ONCE(reg->companions[index].thread);
+	if (thread && cancel_kick(thread, NOW_EXECUTES | index))
+		count(reg, COUNT_CANCELLED, 1);
+	return 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What differs between machines and between kernels, and nothing else.
+ */
+#ifndef FLEXSC_KMOD_COMPAT_H
+#define FLEXSC_KMOD_COMPAT_H
+
+#include <linux/flexsc.h>
+#include <linux/hrtimer.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/thread_info.h>
+#include <linux/version.h>
+#ifdef CONFIG_GENERIC_ENTRY
+#include <linux/entry-common.h>
+#endif
+
+/* Has the task left the run queue? Called from sched_out. */
+static inline bool task_sleeps(struct task_struct *task)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	return !task_is_runnable(task);
+#else
+	return !READ_ONCE(task->on_rq);
+#endif
+}
+
+static inline void area_flags_set(struct vm_area_struct *vma)
+{
+	const vm_flags_t flags = VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_set(vma, flags);
+#else
+	vma->vm_flags |= flags;
+#endif
+}
+
+static inline void timer_setup_hr(struct hrtimer *timer,
+				  enum hrtimer_restart (*function)(struct hrtimer *))
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	timer->function = function;
+#endif
+}
+
+/* Would something see, or change, a system call that this task makes? */
+static inline bool syscall_watched(void)
+{
+#ifdef CONFIG_GENERIC_ENTRY
+	return READ_ONCE(current_thread_info()->syscall_work) &
+	       SYSCALL_WORK_ENTER;
+#else
+	return READ_ONCE(current_thread_info()->flags) & _TIF_SYSCALL_WORK;
+#endif
+}
+
+/* Is the task under a seccomp filter, or in strict mode? */
+static inline bool task_filtered(void)
+{
+#ifdef CONFIG_SECCOMP
+	return current->seccomp.mode;
+#else
+	return false;
+#endif
+}
+
+/* The arguments, where the kernel's entry code puts them. */
+static inline void regs_load(struct pt_regs *regs,
+			     const struct flexsc_entry *entry, unsigned int nr)
+{
+#if defined(CONFIG_X86_64)
+	regs->di = READ_ONCE(entry->args[0]);
+	regs->si = READ_ONCE(entry->args[1]);
+	regs->dx = READ_ONCE(entry->args[2]);
+	regs->r10 = READ_ONCE(entry->args[3]);
+	regs->r8 = READ_ONCE(entry->args[4]);
+	regs->r9 = READ_ONCE(entry->args[5]);
+	regs->orig_ax = nr;
+#elif defined(CONFIG_ARM64)
+	int i;
+
+	for (i = 0; i < FLEXSC_ARGS_MAX; i++)
+		regs->regs[i] = READ_ONCE(entry->args[i]);
+	regs->orig_x0 = regs->regs[0];
+	regs->regs[8] = nr;
+	regs->syscallno = nr;
+#else
+#error "FlexSC knows x86-64 and arm64"
+#endif
+}
+
+#endif /* FLEXSC_KMOD_COMPAT_H */

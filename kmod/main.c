@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The device: /dev/flexsc. An open file is a registration, or going to be one.
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+
+#include "compat.h"
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+#include "registration.h"
+
+static int device_open(struct inode *inode, struct file *file)
+{
+	file->private_data = registration_create();
+	return file->private_data ? 0 : -ENOMEM;
+}
+
+static int device_release(struct inode *inode, struct file *file)
+{
+	registration_put(file->private_data);
+	return 0;
+}
+
+/* What the caller may use, if it's its own process's. */
+static struct registration *registration_of(struct file *file)
+{
+	struct registration *reg = file->private_data;
+	/* Pairs with registration_register(). */
+	struct mm_struct *mm = smp_load_acquire(&reg->mm);
+
+	if (!mm)
+		return ERR_PTR(-ENOTCONN);
+	return mm == current->mm ? reg : ERR_PTR(-EPERM);
+}
+
+/* Executing for a task is no way around its filters. */
+static bool forbidden(const struct registration *reg)
+{
+	return task_filtered() && !reg->filtered;
+}
+
+static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+	struct registration *reg;
+
+	if (cmd == FLEXSC_IOC_REGISTER)
+		return registration_register(file->private_data, user);
+	reg = registration_of(file);
+	if (IS_ERR(reg))
+		return PTR_ERR(reg);
+	switch (cmd) {
+	case FLEXSC_IOC_SERVE:
+		return thread_serve(reg, user);
+	case FLEXSC_IOC_WAIT:
+		return forbidden(reg) ? -EPERM : caller_wait(reg);
+	case FLEXSC_IOC_KICK:
+		return forbidden(reg) ? -EPERM : caller_kick(reg);
+	case FLEXSC_IOC_CANCEL:
+		return cancel_entry(reg, (u32)arg);
+	case FLEXSC_IOC_WAKE:
+		return caller_wake(reg);
+	case FLEXSC_IOC_END:
+		thread_end_all(reg);
+		return 0;
+	case FLEXSC_IOC_SET_POLICY:
+		return policy_set(reg, user);
+	case FLEXSC_IOC_GET_POLICY:
+		return policy_get(reg, user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int device_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct registration *reg = registration_of(file);
+
+	return IS_ERR(reg) ? PTR_ERR(reg) : registration_map(reg, vma);
+}
+
+static const struct file_operations operations = {
+	.owner = THIS_MODULE,
+	.open = device_open,
+	.release = device_release,
+	.unlocked_ioctl = device_ioctl,
+	.mmap = device_mmap,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "flexsc",
+	.mode = 0660,
+	.fops = &operations,
+};
+
+static int __init flexsc_init(void)
+{
+	int err = dispatch_init();
+
+	if (err)
+		return err;
+	err = threads_init();
+	if (err)
+		return err;
+	preempt_notifier_inc();
+	debug_init();
+	err = misc_register(&device);
+	if (err) {
+		debug_exit();
+		preempt_notifier_dec();
+		threads_exit();
+	}
+	return err;
+}
+
+static void __exit flexsc_exit(void)
+{
+	misc_deregister(&device);
+	debug_exit();
+	preempt_notifier_dec();
+	/* A task that runs our task work is done with it behind this. */
+	synchronize_rcu_tasks();
+	threads_exit();
+}
+
+module_init(flexsc_init);
+module_exit(flexsc_exit);
+
+MODULE_DESCRIPTION("FlexSC: system calls without mode switches");
+MODULE_LICENSE("GPL");

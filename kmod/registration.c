@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The memory of a registration: made once, mapped by its process, given back
+ * when the file is closed for good. A thread in one of our ioctls holds the
+ * file, and so does a mapping, so by then nobody is left, but for tasks that
+ * were interrupted and are about to be in user mode: each holds a reference.
+ *
+ * Every page is charged to the memory cgroup, and to RLIMIT_MEMLOCK.
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/seccomp.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "compat.h"
+#include "registration.h"
+
+struct registration *registration_create(void)
+{
+	struct registration *reg = kvzalloc(sizeof(*reg), GFP_KERNEL_ACCOUNT);
+	int i;
+
+	if (!reg)
+		return NULL;
+	refcount_set(&reg->refs, 1);
+	mutex_init(&reg->setup);
+	raw_spin_lock_init(&reg->lock);
+	INIT_LIST_HEAD(&reg->idle);
+	INIT_LIST_HEAD(&reg->all);
+	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
+		reg->slots[i].reg = reg;
+		reg->slots[i].core = -1;
+		init_irq_work(&reg->slots[i].blocked, thread_blocked);
+	}
+	caller_init(reg);
+	policy_init(reg);
+	return reg;
+}
+
+/* Memory. */
+
+static void free_pages_of(struct registration *reg)
+{
+	unsigned long i;
+
+	if (reg->shared)
+		vunmap(reg->shared);
+	for (i = 0; i < reg->page_count; i++)
+		if (reg->pages[i])
+			put_page(reg->pages[i]);
+	kvfree(reg->pages);
+	kvfree(reg->companions);
+}
+
+static int allocate(struct registration *reg, unsigned long pages)
+{
+	unsigned long i;
+
+	reg->companions = kvcalloc(reg->entry_count, sizeof(*reg->companions),
+				   GFP_KERNEL_ACCOUNT);
+	reg->pages = kvcalloc(pages, sizeof(*reg->pages), GFP_KERNEL_ACCOUNT);
+	if (!reg->companions || !reg->pages)
+		return -ENOMEM;
+	for (i = 0; i < pages; i++) {
+		reg->pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!reg->pages[i])
+			return -ENOMEM;
+		reg->page_count = i + 1;
+	}
+	reg->shared = vmap(reg->pages, pages, VM_MAP, PAGE_KERNEL);
+	return reg->shared ? 0 : -ENOMEM;
+}
+
+/* What lies where, in the area. */
+static void lay_out(struct registration *reg, struct flexsc_register *args)
+{
+	args->ring_entries = reg->entry_count;
+	args->ring_offset = PAGE_SIZE;
+	args->entries_offset = PAGE_SIZE +
+		PAGE_ALIGN(reg->entry_count * sizeof(u32));
+	args->area = args->entries_offset +
+		PAGE_ALIGN(reg->entry_count * sizeof(struct flexsc_entry));
+	args->features = FLEXSC_FEATURE_CORES | FLEXSC_FEATURE_TAKEOVER;
+}
+
+static int make_area(struct registration *reg, struct flexsc_register *args)
+{
+	unsigned long pages;
+	int err;
+
+	reg->entry_count = args->pages * FLEXSC_PAGE_ENTRIES;
+	lay_out(reg, args);
+	pages = args->area >> PAGE_SHIFT;
+	err = account_locked_vm(current->mm, pages, true);
+	if (err)
+		return err;
+	err = allocate(reg, pages);
+	if (err) {
+		account_locked_vm(current->mm, pages, false);
+		free_pages_of(reg);
+		reg->pages = NULL;
+		reg->companions = NULL;
+		reg->shared = NULL;
+		reg->page_count = 0;
+		return err;
+	}
+	reg->ring = (void *)reg->shared + args->ring_offset;
+	reg->entries = (void *)reg->shared + args->entries_offset;
+	reg->shared->completions.head = FLEXSC_NO_ENTRY;
+	reg->shared->needs_kick = 1;
+	return 0;
+}
+
+/* Registering. */
+
+static int check(const struct flexsc_register *args)
+{
+	if (args->size != sizeof(*args))
+		return args->size < sizeof(*args) ? -EINVAL : -E2BIG;
+	if (args->abi != FLEXSC_ABI_VERSION)
+		return -EPROTONOSUPPORT;
+	if (args->flags & ~FLEXSC_REGISTER_FILTERED || args->reserved[0] ||
+	    args->reserved[1] || args->reserved[2])
+		return -EINVAL;
+	if (!is_power_of_2(args->pages) || args->pages > FLEXSC_PAGES_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+int registration_register(struct registration *reg,
+			  struct flexsc_register __user *user)
+{
+	struct flexsc_register args;
+	int err;
+
+	if (copy_from_user(&args, user, sizeof(args)))
+		return -EFAULT;
+	err = check(&args);
+	if (err)
+		return err;
+	if (task_filtered() && !(args.flags & FLEXSC_REGISTER_FILTERED))
+		return -EPERM;
+	mutex_lock(&reg->setup);
+	err = reg->mm ? -EALREADY : make_area(reg, &args);
+	if (!err) {
+		reg->filtered = args.flags & FLEXSC_REGISTER_FILTERED;
+		reg->pid = task_tgid_nr(current);
+		mmgrab(current->mm);
+		/* Pairs with registration_of() in main.c: all else is set. */
+		smp_store_release(&reg->mm, current->mm);
+		debug_add(reg);
+	}
+	mutex_unlock(&reg->setup);
+	if (!err && copy_to_user(user, &args, sizeof(args)))
+		err = -EFAULT;
+	return err;
+}
+
+int registration_map(struct registration *reg, struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	area_flags_set(vma);
+	return vm_map_pages(vma, reg->pages, reg->page_count);
+}
+
+/* The end. */
+
+/*
+ * The pages were charged to an address space that may be gone, or about to be;
+ * then its count of locked pages is as well.
+ */
+static void uncharge(struct registration *reg)
+{
+	if (mmget_not_zero(reg->mm)) {
+		account_locked_vm(reg->mm, reg->page_count, false);
+		mmput(reg->mm);
+	}
+	mmdrop(reg->mm);
+}
+
+void registration_put(struct registration *reg)
+{
+	int i;
+
+	if (!refcount_dec_and_test(&reg->refs))
+		return;
+	if (reg->mm) {
+		debug_remove(reg);
+		for (i = 0; i < FLEXSC_CORES_MAX; i++)
+			irq_work_sync(&reg->slots[i].blocked);
+		hrtimer_cancel(&reg->timer);
+		threads_free(reg);
+		uncharge(reg);
+		free_pages_of(reg);
+	}
+	kvfree(reg);
+}

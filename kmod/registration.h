@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A registration and all that belongs to it. Which file owns what:
+ *
+ *	main.c		the device: opening, ioctls, loading and unloading
+ *	registration.c	memory, mapping, the end of a registration
+ *	entry.c		taking, executing and finishing entries
+ *	thread.c	syscall threads: records, idling, what blocking does
+ *	caller.c	the thread that waits, and how it is called back
+ *	cancel.c	interrupting the thread that executes an entry
+ *	policy.c	which cores, and how long to look for work
+ *	dispatch.c	the kernel's system-call table
+ *	debug.c		debugfs
+ *
+ *
+ * Who may run
+ *
+ * Whoever executes entries holds a SLOT: there is one for each core of the
+ * policy, or a single one (OSDI 2010, section 3.5: one active syscall thread
+ * per core and process). A thread loses its slot when it leaves the run queue
+ * while it executes an entry, and goes on without one when it is back, until
+ * that entry is finished.
+ *
+ *	idle	-> active	woken, and took a slot; or the caller did
+ *	active	-> blocked	sched_out: its slot is free; an irq_work wakes
+ *				the next, as sched_out holds the run queue
+ *	blocked	-> active	its entry ended and a slot is free
+ *	blocked	-> idle		its entry ended and none is
+ *	active	-> idle		nothing is submitted
+ *
+ *
+ * Whom to trust
+ *
+ * Nobody: the shared area may be written at any time by any thread of the
+ * process. Words of it are read once and checked; nothing the kernel relies on
+ * is stored there.
+ *
+ *
+ * Locks
+ *
+ * "lock" guards the idle list, the aside list and the unused records. It nests
+ * in nothing, and is taken with interrupts off, for irq_works take it too.
+ */
+#ifndef FLEXSC_KMOD_REGISTRATION_H
+#define FLEXSC_KMOD_REGISTRATION_H
+
+#include <linux/atomic.h>
+#include <linux/flexsc.h>
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/list.h>
+#include <linux/mm_types.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/ptrace.h>
+#include <linux/refcount.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
+#include <linux/task_work.h>
+#include <linux/thread_info.h>
+#include <linux/wait.h>
+#include <asm/unistd.h>
+
+struct registration;
+struct thread;
+
+/* Counted where it happens, shown by debugfs. */
+enum counter {
+	COUNT_EXECUTED,		/* entries, by syscall threads */
+	COUNT_INLINE,		/* entries, by the caller */
+	COUNT_BLOCKED,		/* slots given up by a thread that blocks */
+	COUNT_BOUNCED,		/* entries */
+	COUNT_ASIDE,		/* entries the caller put aside */
+	COUNT_INTERRUPTED,	/* entries, because their thread was needed */
+	COUNT_TAKEOVERS,
+	COUNT_CANCELLED,	/* interrupted, because they were cancelled */
+	COUNT_RESTARTED,	/* entries that went on after an interruption */
+	COUNT_WAKEUPS,		/* of syscall threads */
+	COUNT_WAITS,
+	COUNTERS,
+};
+
+/* A right to execute entries. */
+struct slot {
+	struct registration *reg;
+	struct thread *active;	/* who has it; NULL: free. Compare and swap */
+	int core;		/* to run on; -1: any */
+	struct irq_work blocked;
+};
+
+/* What the kernel knows of an entry. */
+struct companion {
+	struct thread *thread;	/* that executes it, or did */
+	struct task_struct *task;	/* that took it along; never followed */
+	u32 next;		/* on the aside list */
+	u8 where;		/* enum where */
+};
+
+enum where {
+	WHERE_NOWHERE = 0,
+	WHERE_ASIDE,
+	WHERE_BOUNCED,		/* "task" makes a plain system call of it */
+	WHERE_RESTARTS,		/* "task" has its restart block */
+};
+
+struct entry_list {
+	u32 head, tail;
+};
+
+/*
+ * A thread in one of our ioctls. Records are used again, and freed with the
+ * registration, so whoever has an old pointer to one reads no nonsense, only
+ * what another thread does.
+ */
+struct thread {
+	struct registration *reg;
+	struct task_struct *task;	/* valid while the ioctl runs */
+	struct preempt_notifier notifier;
+	struct slot *slot;	/* written by its own task and sched_out */
+	atomic64_t now;		/* what it executes: see cancel.c */
+	bool is_caller;
+	bool is_usual;		/* registration.usual */
+	bool blocked;		/* lost its slot in an entry */
+	bool woken;		/* taken off the idle list */
+	bool wants_more;	/* left an entry that may sleep: nobody's idle */
+	bool bounces;		/* carries an entry to be made by user mode */
+	u32 carries;		/* to user mode and back, or NO_ENTRY */
+	struct list_head idle;
+	struct pt_regs regs;	/* zero, but for the arguments */
+	atomic_t refs;		/* its ioctl, and a kick that is pending */
+	struct callback_head kick;
+	struct thread *next_free;
+};
+
+struct registration {
+	/* Constant once registered. */
+	struct mm_struct *mm;	/* grabbed: compared, never used */
+	struct page **pages;
+	unsigned long page_count;
+	struct flexsc_shared *shared;
+	u32 *ring;
+	struct flexsc_entry *entries;
+	struct companion *companions;
+	u32 entry_count;	/* a power of two, the ring's size as well */
+	bool filtered;
+
+	/* Submissions and completions. */
+	atomic_t head ____cacheline_aligned;	/* of the ring */
+	atomic_t idle_count;
+	u32 slot_count;
+	atomic64_t completed;
+
+	raw_spinlock_t lock ____cacheline_aligned;
+	struct list_head idle;
+	struct entry_list aside;
+	u32 aside_count;
+	atomic_t coming;	/* threads that were asked for */
+	bool no_more;		/* they can't be made */
+	bool ended;
+
+	/* The caller. */
+	struct thread *caller;	/* compare and swap */
+	struct thread *usual;	/* a record for callers, unless in use */
+	wait_queue_head_t wait;
+	bool handover;
+	bool woken;		/* FLEXSC_IOC_WAKE */
+	u64 seen;
+	ktime_t deadline;
+	struct hrtimer timer;
+
+	struct mutex setup;	/* registering, and the policy */
+	struct flexsc_policy policy;
+	u32 spin_ns;		/* what is adapted */
+	struct thread *records;	/* that nobody uses */
+	refcount_t refs;	/* the file, and kicks that are pending */
+	atomic64_t counts[COUNTERS];
+	struct list_head all;	/* under the lock of debug.c */
+	u32 id;
+	pid_t pid;
+
+	struct slot slots[FLEXSC_CORES_MAX];
+};
+
+/* registration.c */
+struct registration *registration_create(void);
+void registration_put(struct registration *reg);
+int registration_register(struct registration *reg,
+			  struct flexsc_register __user *user);
+int registration_map(struct registration *reg, struct vm_area_struct *vma);
+
+/* entry.c */
+void entries_execute(struct registration *reg, struct thread *thread);
+void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
+		    long ret);
+
+static inline bool ring_empty(struct registration *reg)
+{
+	return (u32)atomic_read(&reg->head) == READ_ONCE(reg->shared->tail);
+}
+
+static __always_inline void count(struct registration *reg, enum counter what,
+				  u64 n)
+{
+	atomic64_add(n, &reg->counts[what]);
+}
+
+/* Is there something for a syscall thread? */
+static inline bool entries_pending(struct registration *reg)
+{
+	return READ_ONCE(reg->aside_count) || !ring_empty(reg);
+}
+
+/* thread.c */
+extern struct preempt_ops thread_preempt_ops;
+struct thread *thread_enter(struct registration *reg);
+struct thread *thread_enter_caller(struct registration *reg);
+void thread_leave(struct thread *thread);
+void thread_put(struct thread *thread);
+void threads_free(struct registration *reg);
+bool thread_take_slot(struct thread *thread);
+void thread_give_slot(struct thread *thread);
+bool thread_ask(struct registration *reg);
+void thread_no_more(struct registration *reg);
+bool thread_slot_free(struct registration *reg);
+bool thread_any_active(struct registration *reg);
+bool thread_wake(struct registration *reg);
+void thread_blocked(struct irq_work *work);
+long thread_serve(struct registration *reg, struct flexsc_serve __user *user);
+void thread_end_all(struct registration *reg);
+int threads_init(void);
+void threads_exit(void);
+
+/* Has the thread to go to user mode? */
+static inline bool thread_must_leave(void)
+{
+	return signal_pending(current) || task_work_pending(current);
+}
+
+/* Is there anything of that kind, or is somebody else to run? */
+static __always_inline bool thread_stirs(void)
+{
+	return (READ_ONCE(current_thread_info()->flags) &
+		(_TIF_SIGPENDING | _TIF_NOTIFY_SIGNAL | _TIF_NEED_RESCHED)) ||
+	       task_work_pending(current);
+}
+
+/* Is there so much to do that another core should help? */
+static __always_inline void thread_spill(struct registration *reg)
+{
+	u32 backlog;
+
+	if (likely(READ_ONCE(reg->slot_count) == 1))
+		return;
+	backlog = READ_ONCE(reg->shared->tail) - (u32)atomic_read(&reg->head);
+	if (backlog > READ_ONCE(reg->policy.backlog) && thread_slot_free(reg))
+		thread_wake(reg);
+}
+
+/* caller.c */
+long caller_wait(struct registration *reg);
+long caller_kick(struct registration *reg);
+long caller_wake(struct registration *reg);
+void caller_recall(struct registration *reg);
+void caller_blocked(struct registration *reg);
+bool caller_wanted(struct registration *reg);
+bool caller_take_over(struct registration *reg);
+void caller_init(struct registration *reg);
+
+/* cancel.c */
+#define NOW_NOTHING	0ULL
+#define NOW_EXECUTES	(1ULL << 32)	/* the index is in the lower half */
+#define NOW_CLAIMED	(2ULL << 32)
+#define NOW_KICKED	(3ULL << 32)
+bool cancel_kick(struct thread *thread, u64 now);
+bool cancel_seen(struct thread *thread, u32 index);
+long cancel_entry(struct registration *reg, u32 index);
+
+/* The thread has ended its entry. Was it interrupted? */
+static __always_inline bool cancel_settle(struct thread *thread, u32 index)
+{
+	u64 now = NOW_EXECUTES | index;
+
+	if (likely(atomic64_try_cmpxchg(&thread->now, (s64 *)&now, NOW_NOTHING)))
+		return false;
+	return cancel_seen(thread, index);
+}
+
+/* policy.c */
+void policy_init(struct registration *reg);
+long policy_set(struct registration *reg, struct flexsc_policy __user *user);
+long policy_get(struct registration *reg, struct flexsc_policy __user *user);
+bool policy_spin(struct registration *reg);
+
+/* dispatch.c */
+typedef asmlinkage long (*call_fn)(const struct pt_regs *regs);
+extern call_fn dispatch_table[NR_syscalls];
+extern call_fn dispatch_restart;	/* goes on with this task's last call */
+int dispatch_init(void);
+bool dispatch_accepts(unsigned int nr);
+
+asmlinkage long dispatch_unknown(const struct pt_regs *regs);
+
+static __always_inline call_fn dispatch_of(unsigned int nr)
+{
+	if (unlikely(nr >= NR_syscalls))
+		return dispatch_unknown;
+	return dispatch_table[array_index_nospec(nr, NR_syscalls)];
+}
+
+/* debug.c */
+void debug_add(struct registration *reg);
+void debug_remove(struct registration *reg);
+void debug_init(void);
+void debug_exit(void);
+
+#endif /* FLEXSC_KMOD_REGISTRATION_H */

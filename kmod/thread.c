@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Syscall threads (OSDI 2010, section 3.5): threads of the process that called
+ * FLEXSC_IOC_SERVE. registration.h draws who runs when. Here are the records
+ * of threads, the slots, the idle list, and what happens when one blocks.
+ */
+#include <linux/cpumask.h>
+#include <linux/hrtimer.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "compat.h"
+#include "registration.h"
+
+static struct kmem_cache *records;
+
+/* Records. */
+
+static struct thread *record_unused(struct registration *reg)
+{
+	struct thread *thread;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&reg->lock, flags);
+	thread = reg->records;
+	if (thread)
+		reg->records = thread->next_free;
+	raw_spin_unlock_irqrestore(&reg->lock, flags);
+	return thread;
+}
+
+static struct thread *record_get(struct registration *reg)
+{
+	struct thread *thread = record_unused(reg);
+
+	if (!thread) {
+		thread = kmem_cache_zalloc(records, GFP_KERNEL_ACCOUNT);
+		if (!thread)
+			return NULL;
+		thread->reg = reg;
+		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
+	}
+	atomic_set(&thread->refs, 1);
+	return thread;
+}
+
+/* Neither the ioctl nor a kick needs it any more. */
+void thread_put(struct thread *thread)
+{
+	struct registration *reg = thread->reg;
+	unsigned long flags;
+
+	bool last;
+
+	last = atomic_dec_and_test(&thread->refs);
+	if (!last || thread->is_usual)
+		return;
+	raw_spin_lock_irqsave(&reg->lock, flags);
+	thread->next_free = reg->records;
+	reg->records = thread;
+	raw_spin_unlock_irqrestore(&reg->lock, flags);
+}
+
+void threads_free(struct registration *reg)
+{
+	struct thread *thread;
+
+	if (reg->usual)
+		kmem_cache_free(records, reg->usual);
+	while ((thread = reg->records)) {
+		reg->records = thread->next_free;
+		kmem_cache_free(records, thread);
+	}
+}
+
+static struct thread *enter(struct thread *thread, bool is_caller)
+{
+	thread->task = current;
+	thread->carries = FLEXSC_NO_ENTRY;
+	thread->is_caller = is_caller;
+	thread->wants_more = thread->bounces = false;
+	WRITE_ONCE(thread->blocked, false);
+	preempt_notifier_register(&thread->notifier);
+	return thread;
+}
+
+/* The current task, in one of our ioctls from now on; NULL: no memory. */
+struct thread *thread_enter(struct registration *reg)
+{
+	struct thread *thread = record_get(reg);
+
+	return thread ? enter(thread, false) : NULL;
+}
+
+/* The same as the caller. There is a record for that, most of the time. */
+struct thread *thread_enter_caller(struct registration *reg)
+{
+	struct thread *thread = reg->usual;
+
+	if (!thread || atomic_cmpxchg(&thread->refs, 0, 1)) {
+		thread = record_get(reg);
+		if (thread && !cmpxchg(&reg->usual, NULL, thread))
+			thread->is_usual = true;
+	}
+	return thread ? enter(thread, true) : NULL;
+}
+
+void thread_leave(struct thread *thread)
+{
+	preempt_notifier_unregister(&thread->notifier);
+	thread_put(thread);
+}
+
+/* Slots. */
+
+static void slot_go(struct thread *thread, int core)
+{
+	if (core < 0 || (current->nr_cpus_allowed == 1 && task_cpu(current) == core))
+		return;
+	/* If it can't be there, it runs anywhere. */
+	set_cpus_allowed_ptr(current, cpumask_of(core));
+}
+
+bool thread_take_slot(struct thread *thread)
+{
+	struct registration *reg = thread->reg;
+	u32 count = READ_ONCE(reg->slot_count);
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		struct slot *slot = &reg->slots[i];
+
+		if (READ_ONCE(slot->active) ||
+		    cmpxchg(&slot->active, NULL, thread))
+			continue;
+		thread->slot = slot;
+		if (!thread->is_caller)
+			slot_go(thread, READ_ONCE(slot->core));
+		return true;
+	}
+	return false;
+}
+
+void thread_give_slot(struct thread *thread)
+{
+	struct slot *slot = thread->slot;
+
+	if (!slot)
+		return;
+	thread->slot = NULL;
+	smp_store_release(&slot->active, NULL);
+}
+
+/* How many threads are active? */
+static u32 slots_taken(struct registration *reg)
+{
+	u32 count = READ_ONCE(reg->slot_count), taken = 0;
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		taken += !!READ_ONCE(reg->slots[i].active);
+	return taken;
+}
+
+/* Is there a core without one? */
+bool thread_slot_free(struct registration *reg)
+{
+	return slots_taken(reg) < READ_ONCE(reg->slot_count);
+}
+
+bool thread_any_active(struct registration *reg)
+{
+	return slots_taken(reg);
+}
+
+/*
+ * Blocking. The task leaves the run queue, whose lock is held: the slot is
+ * given up here, and the rest is done by an interrupt right after.
+ */
+static void sched_out(struct preempt_notifier *notifier,
+		      struct task_struct *next)
+{
+	struct thread *thread = container_of(notifier, struct thread, notifier);
+	struct slot *slot = thread->slot;
+
+	if (!slot || !atomic64_read(&thread->now) || !task_sleeps(current))
+		return;
+	thread->slot = NULL;
+	count(thread->reg, COUNT_BLOCKED, 1);
+	WRITE_ONCE(thread->blocked, true);
+	/* Pairs with the owner's barrier: it sees this, or we its tail. */
+	WRITE_ONCE(thread->reg->shared->needs_kick, 1);
+	smp_store_release(&slot->active, NULL);
+	irq_work_queue(&slot->blocked);
+}
+
+static void sched_in(struct preempt_notifier *notifier, int cpu)
+{
+}
+
+struct preempt_ops thread_preempt_ops = {
+	.sched_in = sched_in,
+	.sched_out = sched_out,
+};
+
+/* The interrupt after that. */
+void thread_blocked(struct irq_work *work)
+{
+	struct registration *reg =
+		container_of(work, struct slot, blocked)->reg;
+
+	smp_mb();
+	if (entries_pending(reg) && thread_slot_free(reg))
+		thread_wake(reg);
+	caller_blocked(reg);
+	caller_recall(reg);
+}
+
+/*
+ * Somebody should be idle, to take over from a thread that blocks. If nobody
+ * is, and none is on its way, true: user mode has to make a thread.
+ */
+bool thread_ask(struct registration *reg)
+{
+	return !atomic_read(&reg->idle_count) && !READ_ONCE(reg->no_more) &&
+	       !atomic_cmpxchg(&reg->coming, 0, 1);
+}
+
+void thread_no_more(struct registration *reg)
+{
+	WRITE_ONCE(reg->no_more, true);
+	atomic_set(&reg->coming, 0);
+}
+
+/* Idling. */
+
+/* Wake the one that went idle last. Any context. False: none is. */
+bool thread_wake(struct registration *reg)
+{
+	struct thread *thread;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&reg->lock, flags);
+	thread = list_first_entry_or_null(&reg->idle, struct thread, idle);
+	if (thread) {
+		list_del(&thread->idle);
+		atomic_dec(&reg->idle_count);
+		WRITE_ONCE(thread->woken, true);
+		wake_up_process(thread->task);
+		count(reg, COUNT_WAKEUPS, 1);
+	}
+	raw_spin_unlock_irqrestore(&reg->lock, flags);
+	return thread;
+}
+
+static void idle_begin(struct registration *reg, struct thread *thread)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&reg->lock, flags);
+	thread->woken = false;
+	list_add(&thread->idle, &reg->idle);
+	atomic_inc(&reg->idle_count);
+	reg->no_more = false;
+	raw_spin_unlock_irqrestore(&reg->lock, flags);
+}
+
+/* Off the list, unless that is done. False: the last one stays on it. */
+static bool idle_end(struct registration *reg, struct thread *thread,
+		     bool timely)
+{
+	unsigned long flags;
+	bool off;
+
+	raw_spin_lock_irqsave(&reg->lock, flags);
+	off = timely || thread->woken || atomic_read(&reg->idle_count) > 1;
+	if (off && !thread->woken) {
+		list_del(&thread->idle);
+		atomic_dec(&reg->idle_count);
+	}
+	raw_spin_unlock_irqrestore(&reg->lock, flags);
+	return off;
+}
+
+/*
+ * Sleep until there is something to do. False: there was nothing for so long
+ * that the thread may end. Who makes work looks for idle threads after that,
+ * and a thread looks for work once it is on the list.
+ */
+static bool idle(struct registration *reg, struct thread *thread)
+{
+	u32 ms = READ_ONCE(reg->policy.idle_ms);
+	ktime_t until = ms ? ktime_add_ms(ktime_get(), ms) : KTIME_MAX;
+
+	idle_begin(reg, thread);
+	smp_mb();
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (READ_ONCE(thread->woken) || READ_ONCE(reg->ended) ||
+		    thread_must_leave() ||
+		    (entries_pending(reg) && thread_slot_free(reg)) ||
+		    caller_wanted(reg))
+			break;
+		if (schedule_hrtimeout(&until, HRTIMER_MODE_ABS))
+			continue;
+		if (idle_end(reg, thread, false))
+			return thread->woken;
+		until = KTIME_MAX;
+	}
+	__set_current_state(TASK_RUNNING);
+	idle_end(reg, thread, true);
+	return true;
+}
+
+/* Serving. */
+
+/* With a slot: work, look for more for a while, and say that nobody does. */
+static void serve_slot(struct registration *reg, struct thread *thread)
+{
+	WRITE_ONCE(reg->shared->needs_kick, 0);
+	do {
+		entries_execute(reg, thread);
+		caller_recall(reg);
+		if (!thread->slot || thread->carries != FLEXSC_NO_ENTRY)
+			break;
+	} while (policy_spin(reg));
+	WRITE_ONCE(reg->shared->needs_kick, 1);
+	thread_give_slot(thread);
+	/* The owner looks at needs_kick behind a barrier, too. */
+	smp_mb();
+}
+
+/* What to tell the thread's user mode; negative: go on. */
+static long why_leave(struct registration *reg, struct thread *thread)
+{
+	if (thread->bounces)
+		return FLEXSC_SERVE_BOUNCE;
+	if (READ_ONCE(reg->ended))
+		return FLEXSC_SERVE_END;
+	if (thread_must_leave() ||
+	    thread->carries != FLEXSC_NO_ENTRY)
+		return FLEXSC_SERVE_AGAIN;
+	if (caller_take_over(reg))
+		return FLEXSC_SERVE_TAKEOVER;
+	return -1;
+}
+
+static long serve(struct registration *reg, struct thread *thread)
+{
+	long why;
+
+	for (;;) {
+		why = why_leave(reg, thread);
+		if (why >= 0)
+			return why;
+		if (entries_pending(reg) && thread_take_slot(thread)) {
+			if (thread_ask(reg)) {
+				thread_give_slot(thread);
+				return FLEXSC_SERVE_MORE;
+			}
+			serve_slot(reg, thread);
+		} else if (!idle(reg, thread)) {
+			return FLEXSC_SERVE_IDLE;
+		}
+	}
+}
+
+/* FLEXSC_IOC_SERVE */
+long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
+{
+	struct flexsc_serve args;
+	struct thread *thread;
+	long ret;
+
+	if (copy_from_user(&args, user, sizeof(args)))
+		return -EFAULT;
+	if (args.flags & ~(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE))
+		return -EINVAL;
+	thread = thread_enter(reg);
+	if (!thread)
+		return -ENOMEM;
+	if (args.flags & FLEXSC_SERVE_FIRST)
+		atomic_set(&reg->coming, 0);
+	if (args.flags & FLEXSC_SERVE_NO_MORE)
+		thread_no_more(reg);
+	if (args.index != FLEXSC_NO_ENTRY) {
+		entry_carry_on(reg, thread, args.index, args.ret);
+		caller_recall(reg);
+	}
+	ret = serve(reg, thread);
+	args.index = thread->carries;
+	thread_leave(thread);
+	/* What is left behind is for another. */
+	if (entries_pending(reg) && thread_slot_free(reg))
+		thread_wake(reg);
+	return put_user(args.index, &user->index) ? -EFAULT : ret;
+}
+
+/* FLEXSC_IOC_END */
+void thread_end_all(struct registration *reg)
+{
+	WRITE_ONCE(reg->ended, true);
+	smp_mb();
+	while (thread_wake(reg))
+		;
+}
+
+int threads_init(void)
+{
+	records = KMEM_CACHE(thread, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
+	return records ? 0 : -ENOMEM;
+}
+
+void threads_exit(void)
+{
+	kmem_cache_destroy(records);
+}
