@@ -17,6 +17,7 @@
 /* Best first. sync is never chosen: a call that blocks stops its loop. */
 static const struct engine *const engines[] = {
 	&flexsc__engine_uring,
+	&flexsc__engine_kmod,
 	&flexsc__engine_threads,
 	&flexsc__engine_sync,
 };

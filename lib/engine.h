@@ -47,6 +47,7 @@ struct engine {
 extern const struct engine flexsc__engine_sync;
 extern const struct engine flexsc__engine_threads;
 extern const struct engine flexsc__engine_uring;
+extern const struct engine flexsc__engine_kmod;
 
 /* Choose and open an engine as loop->options say. */
 int flexsc__engine_open(struct flexsc_loop *loop);

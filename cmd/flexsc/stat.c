@@ -36,6 +36,7 @@ static const struct {
 	COUNTER(by_inline, "calls run inline by the loop's thread"),
 	COUNTER(by_uring, "calls run by io_uring"),
 	COUNTER(by_thread, "calls run by a syscall thread"),
+	COUNTER(by_kmod, "calls run by the kernel module"),
 	COUNTER(batches, "batches"),
 	COUNTER(mode_switches, "system calls made by the library"),
 	COUNTER(timers, "timers and deadlines armed"),

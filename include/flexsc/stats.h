@@ -38,6 +38,7 @@ struct flexsc_stats {
 	uint64_t threads;	/* syscall threads now */
 	uint64_t max_threads;	/* the limit */
 	uint64_t bytes;		/* library memory in use for calls */
+	uint64_t by_kmod;	/* calls run by the kernel module */
 };
 
 /*

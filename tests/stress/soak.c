@@ -104,7 +104,8 @@ static void check_stats(struct worker *worker, bool wound_up)
 	CHECK_EQ(stats.completed, worker->calls);
 	CHECK_EQ(stats.outstanding, 0);
 	CHECK_EQ(stats.waiting, 0);
-	CHECK(stats.by_inline + stats.by_uring + stats.by_thread <=
+	CHECK(stats.by_inline + stats.by_uring + stats.by_thread +
+		      stats.by_kmod <=
 	      worker->calls);
 	CHECK(stats.batched <= worker->calls);
 }

@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kmod engine: the kernel module executes entries where they are, in
+ * memory that it shares with us: see <linux/flexsc.h>. Waiting executes them on
+ * the owner's own thread; what may sleep is left to syscall threads, which
+ * live in the kernel and come out of it only to make another of them, or a
+ * call that something watches (a tracer, a filter).
+ *
+ * Owner only, but for wake and what syscall threads run.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "../cancelpoint.h"
+#include "../cores.h"
+#include "../engine.h"
+#include "../fds.h"
+#include "../futex.h"
+#include "../loop.h"
+#include "../partial.h"
+#include "../pool.h"
+#include "../refine.h"
+#include "../own_thread.h"
+#include "../syscall.h"
+#include "../table.h"
+
+#define DEVICE		"/dev/flexsc"
+#define POOL_THREADS	16U
+#define IDLE_MS		2000	/* then a thread ends */
+
+/* How an entry is executed, in call->route. */
+enum route {
+	BY_KERNEL,
+	BY_POOL,	/* the kernel had no thread left for it */
+};
+
+struct kmod;
+
+struct server {
+	struct kmod *kmod;
+	struct server *next;
+	pthread_t thread;
+	pid_t tid;
+	_Atomic uint32_t bounced;	/* what it executes in user mode */
+	bool ended;		/* to be joined; under the lock */
+};
+
+struct kmod {
+	struct flexsc_loop *loop;
+	int fd;
+	int signo;
+	struct flexsc_shared *shared;
+	uint32_t *ring;
+	uint32_t mask;
+	size_t area;
+	uint64_t seen;		/* completions taken from the queue */
+	struct pool *pool;	/* NULL until needed */
+	struct call_list to_pool;
+	struct call_list again;	/* came back INTERRUPTED */
+	cpu_set_t cores;
+	bool pinned;
+
+	struct lock lock;	/* of the following */
+	struct server *servers;
+	uint32_t count, max;
+	bool ending;
+};
+
+static struct kmod *kmod_of(const struct flexsc_loop *loop)
+{
+	return loop->engine_data;
+}
+
+static long control(struct kmod *kmod, unsigned long command, uint64_t arg)
+{
+	count_shared(&kmod->loop->stats->mode_switches, 1);
+	return raw_syscall(SYS_ioctl, (uint64_t)kmod->fd, command, arg, 0, 0,
+			   0);
+}
+
+/* Syscall threads. */
+
+static bool create_server(struct kmod *kmod);
+
+/* The kernel gave the call back: it may be watched here. */
+static int64_t bounce(struct server *server, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(server->kmod->loop, index);
+	int64_t ret;
+
+	/* Pairs with kmod_cancel(): it sees this, or we its CANCEL. */
+	atomic_store(&server->bounced, index);
+	count_shared(&server->kmod->loop->stats->mode_switches, 1);
+	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
+	atomic_store(&server->bounced, NONE);
+	return ret;
+}
+
+static void *serve(void *arg)
+{
+	struct server *server = arg;
+	struct kmod *kmod = server->kmod;
+	struct flexsc_serve serve = {
+		.index = NONE,
+		.flags = FLEXSC_SERVE_FIRST,
+	};
+
+	server->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	flexsc__cancel_unblock(kmod->signo);
+	for (;;) {
+		long result = control(kmod, FLEXSC_IOC_SERVE, PTR(&serve));
+
+		serve.flags = 0;
+		if (result == FLEXSC_SERVE_BOUNCE)
+			serve.ret = bounce(server, serve.index);
+		else if (result == FLEXSC_SERVE_MORE && !create_server(kmod))
+			serve.flags = FLEXSC_SERVE_NO_MORE;
+		else if (result == FLEXSC_SERVE_IDLE ||
+			 result == FLEXSC_SERVE_END || result < 0)
+			break;
+	}
+	lock(&kmod->lock);
+	server->ended = true;
+	kmod->count--;
+	unlock(&kmod->lock);
+	count_shared(&kmod->loop->stats->threads, -1ULL);
+	return NULL;
+}
+
+/* With the lock: join those that have ended, or all. */
+static void join_servers(struct kmod *kmod, bool all)
+{
+	struct server **link = &kmod->servers, *server;
+
+	while ((server = *link)) {
+		if (!all && !server->ended) {
+			link = &server->next;
+			continue;
+		}
+		*link = server->next;
+		pthread_join(server->thread, NULL);
+		free(server);
+	}
+}
+
+static bool create_server(struct kmod *kmod)
+{
+	struct server *server = calloc(1, sizeof(*server));
+	bool made = false;
+
+	if (!server)
+		return false;
+	server->kmod = kmod;
+	atomic_init(&server->bounced, NONE);
+	lock(&kmod->lock);
+	join_servers(kmod, false);
+	if (!kmod->ending && kmod->count < kmod->max)
+		made = !flexsc__own_thread(&server->thread, serve, server,
+				      kmod->pinned ? &kmod->cores : NULL);
+	if (made) {
+		server->next = kmod->servers;
+		kmod->servers = server;
+		kmod->count++;
+		count_shared(&kmod->loop->stats->threads, 1);
+	}
+	unlock(&kmod->lock);
+	if (!made)
+		free(server);
+	return made;
+}
+
+static void end_servers(struct kmod *kmod)
+{
+	lock(&kmod->lock);
+	kmod->ending = true;
+	unlock(&kmod->lock);
+	control(kmod, FLEXSC_IOC_END, 0);
+	join_servers(kmod, true);
+}
+
+/* Submitting. */
+
+/* Where the kernel may execute it: FLEXSC_* of flexsc_entry.nargs. */
+static unsigned int place_of(const struct table_row *row, enum call_class class)
+{
+	if (class == CLASS_FAST)
+		return 0;
+	if (class == CLASS_DISK)
+		return FLEXSC_MAY_SLEEP;
+	if (row->poll == POLL_READ)
+		return FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE;
+	if (row->poll == POLL_WRITE)
+		return FLEXSC_MAY_SLEEP | FLEXSC_IF_WRITABLE;
+	return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+}
+
+/* The ring is full of entries that were cancelled, and posted again. */
+static COLD void make_room(struct kmod *kmod)
+{
+	while (kmod->shared->tail -
+		       __atomic_load_n(&kmod->shared->head, __ATOMIC_ACQUIRE) >
+	       kmod->mask)
+		if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
+			create_server(kmod);
+}
+
+static inline void push(struct kmod *kmod, uint32_t index)
+{
+	uint32_t tail = kmod->shared->tail;
+
+	if (tail - __atomic_load_n(&kmod->shared->head, __ATOMIC_RELAXED) >
+	    kmod->mask)
+		make_room(kmod);
+	kmod->ring[tail & kmod->mask] = index;
+	/* U4: pairs with the kernel's E4. */
+	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
+}
+
+static void place(struct flexsc_loop *loop, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	const struct table_row *row = flexsc__table_row(entry->nr);
+	enum call_class class = flexsc__refine(row, entry);
+
+	switch (class) {
+	case CLASS_SELF:
+		flexsc__engine_inline(loop, index);
+		break;
+	case CLASS_NEVER:
+	case CLASS_NONE:
+		call_done(loop, index, -EOPNOTSUPP);
+		break;
+	default:
+		call_of(loop, index)->route = BY_KERNEL;
+		count(&loop->stats->by_kmod, 1);
+		entry->nargs = (__u8)(row->nargs | place_of(row, class));
+		push(kmod_of(loop), index);
+	}
+}
+
+/* What came back INTERRUPTED goes where nobody needs the thread. */
+static void place_again(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+	uint32_t index;
+
+	while ((index = calls_take(loop, &kmod->again)) != NONE) {
+		struct flexsc_entry *entry = entry_of(loop, index);
+
+		if (!call_wanted(loop, index))
+			continue;
+		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
+			       FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+		push(kmod, index);
+	}
+}
+
+static void place_all(struct flexsc_loop *loop)
+{
+	uint32_t n = 0, index, next;
+
+	place_again(loop);
+	if (!loop->groups)
+		return;
+	loop->groups = 0;
+	for (index = queue_take(&loop->submitted[0]); index != NONE;
+	     index = next) {
+		next = call_of(loop, index)->next;
+		n++;
+		if (call_wanted(loop, index))
+			place(loop, index);
+	}
+	flexsc__stats_batch(loop, n);
+}
+
+/* Completions. */
+
+/* Of the threads there may be, how many a pool gets. It parks what waits. */
+static uint32_t pool_share(const struct flexsc_loop *loop)
+{
+	uint32_t half = loop->options.max_threads / 2;
+
+	return half < POOL_THREADS ? half : POOL_THREADS;
+}
+
+/* The kernel has no thread left that may block: a pool has other ways. */
+static void give_to_pool(struct flexsc_loop *loop, uint32_t index)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	if (!kmod->pool && flexsc__pool_create(&kmod->pool, loop,
+					       pool_share(loop))) {
+		call_done(loop, index, -EAGAIN);
+		return;
+	}
+	call_of(loop, index)->route = BY_POOL;
+	count(&loop->stats->by_kmod, -1ULL);
+	entry_submit(entry_of(loop, index));
+	calls_append(loop, &kmod->to_pool, index);
+}
+
+/* A thread was needed elsewhere. True: the call isn't at its end. */
+static COLD bool goes_on(struct flexsc_loop *loop, uint32_t index)
+{
+	struct kmod *kmod = kmod_of(loop);
+	struct flexsc_entry *entry = entry_of(loop, index);
+	struct call *call = call_of(loop, index);
+
+	entry->nargs &= FLEXSC_NARGS_MASK;
+	if (call->cancel != CANCEL_NOT) {
+		if (entry->ret == -EAGAIN)
+			entry->ret = -ECANCELED;
+		return false;
+	}
+	if (entry->ret == -EAGAIN) {
+		give_to_pool(loop, index);
+		return true;
+	}
+	if (entry->ret == -EINTR
+		    ? entry->nr == SYS_connect
+		    : !flexsc__partial(entry) ||
+			      !flexsc__partial_rest(entry, &call->partial,
+						    entry->ret))
+		return false;
+	entry_submit(entry);
+	calls_append(loop, &kmod->again, index);
+	return true;
+}
+
+static void collect_one(struct flexsc_loop *loop, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	struct call *call = call_of(loop, index);
+
+	if (entry->nargs & FLEXSC_INTERRUPTED && goes_on(loop, index))
+		return;
+	if (call->partial)
+		entry->ret = flexsc__partial_result(&call->partial, entry->ret);
+	__builtin_prefetch(call->cb, 1);
+	queue_append(&loop->done, call, index);
+}
+
+/* What the kernel has completed, oldest first. */
+static bool collect(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+	uint32_t index = completions_take(&kmod->shared->completions);
+	uint32_t oldest = NONE;
+
+	while (index != NONE) {
+		uint32_t next = entry_of(loop, index)->link;
+
+		call_of(loop, index)->next = oldest;
+		oldest = index;
+		index = next;
+		kmod->seen++;
+	}
+	if (oldest == NONE)
+		return false;
+	while (oldest != NONE) {
+		uint32_t next = call_of(loop, oldest)->next;
+
+		collect_one(loop, oldest);
+		oldest = next;
+	}
+	if (kmod->to_pool.count)
+		flexsc__pool_submit(kmod->pool, &kmod->to_pool);
+	return true;
+}
+
+/* The engine. */
+
+static bool is_submitted(const struct kmod *kmod)
+{
+	return kmod->shared->tail !=
+	       __atomic_load_n(&kmod->shared->head, __ATOMIC_RELAXED);
+}
+
+static void kmod_submit(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	place_all(loop);
+	if (!is_submitted(kmod))
+		return;
+	/* The kernel sets needs_kick, then looks at tail once more. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED))
+		return;
+	if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
+		create_server(kmod);
+}
+
+/*
+ * Enter the kernel, and stay there for ns at most if nothing completes. -EPERM:
+ * a seccomp filter is in force since the loop was made.
+ */
+static int enter(struct kmod *kmod, uint64_t ns)
+{
+	struct flexsc_shared *shared = kmod->shared;
+	long result;
+
+	shared->seen = kmod->seen;
+	shared->timeout = ns;
+	shared->wait_flags = 0;
+	while ((result = control(kmod, FLEXSC_IOC_WAIT, 0)) == FLEXSC_WAIT_MORE)
+		if (!create_server(kmod))
+			shared->wait_flags = FLEXSC_WAIT_NO_MORE;
+	return result < 0 && result != -EINTR ? (int)result : 0;
+}
+
+static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
+{
+	struct kmod *kmod = kmod_of(loop);
+	int err = 0;
+
+	place_all(loop);
+	if (collect(loop) || !queue_empty(&loop->done))
+		ns = 0;
+	if (kmod->pool) {
+		uint64_t watch = flexsc__pool_watch(kmod->pool);
+
+		ns = watch < ns ? watch : ns;
+	}
+	if (ns && flexsc__sleep_begin(loop)) {
+		err = enter(kmod, ns);
+		flexsc__sleep_end(loop);
+	} else if (is_submitted(kmod)) {
+		err = enter(kmod, 0);
+	}
+	collect(loop);
+	return err;
+}
+
+static bool kmod_stirs(const struct flexsc_loop *loop)
+{
+	return __atomic_load_n(&kmod_of(loop)->shared->completions.head,
+			       __ATOMIC_RELAXED) != NONE;
+}
+
+static void kmod_wake(struct flexsc_loop *loop)
+{
+	control(kmod_of(loop), FLEXSC_IOC_WAKE, 0);
+}
+
+static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	if (call_of(loop, index)->route == BY_POOL) {
+		flexsc__pool_cancel(kmod->pool, index);
+		return;
+	}
+	control(kmod, FLEXSC_IOC_CANCEL, index);
+	lock(&kmod->lock);
+	for (struct server *server = kmod->servers; server;
+	     server = server->next)
+		if (atomic_load(&server->bounced) == index && kmod->signo)
+			flexsc__cancel_send(server->tid, kmod->signo);
+	unlock(&kmod->lock);
+}
+
+/* Opening and closing. */
+
+static int set_policy(struct kmod *kmod)
+{
+	const struct flexsc_options *options = &kmod->loop->options;
+	struct flexsc_policy policy = {
+		.backlog = 64,
+		.idle_ms = IDLE_MS,
+	};
+	int err;
+
+	if (options->cores) {
+		err = flexsc__cores_parse(options->cores, &kmod->cores);
+		if (err)
+			return err;
+		kmod->pinned = true;
+		for (int i = 0; i < CPU_SETSIZE; i++)
+			if (CPU_ISSET(i, &kmod->cores) &&
+			    policy.cores < FLEXSC_CORES_MAX)
+				policy.core[policy.cores++] = (__u16)i;
+	}
+	if (options->spin_us) {
+		policy.spin = FLEXSC_SPIN_FIXED;
+		policy.spin_us = options->spin_us < 10000 ? options->spin_us :
+							    10000;
+	}
+	return (int)control(kmod, FLEXSC_IOC_SET_POLICY, PTR(&policy));
+}
+
+/* Pages, as many as the entries that are wanted, and a power of two. */
+static uint32_t pages_for(uint32_t entries)
+{
+	uint32_t pages = 1;
+
+	while (pages < FLEXSC_PAGES_MAX &&
+	       2 * pages * FLEXSC_PAGE_ENTRIES <= entries)
+		pages *= 2;
+	return pages;
+}
+
+/* The loop's entries are in the area from now on; none is in use yet. */
+static int map_area(struct kmod *kmod)
+{
+	struct arena *entries = &kmod->loop->entries;
+	const uint32_t count = entries->count;
+	struct flexsc_register args = {
+		.size = sizeof(args),
+		.abi = FLEXSC_ABI_VERSION,
+		.pages = pages_for(entries->max),
+	};
+	char *area;
+	int err = (int)control(kmod, FLEXSC_IOC_REGISTER, PTR(&args));
+
+	if (err)
+		return err;
+	flexsc__arena_fini(entries);
+	area = mmap(NULL, args.area, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    kmod->fd, 0);
+	if (area == MAP_FAILED)
+		return -errno;
+	kmod->area = args.area;
+	kmod->shared = (void *)area;
+	kmod->ring = (void *)(area + args.ring_offset);
+	kmod->mask = args.ring_entries - 1;
+	*entries = (struct arena){
+		.base = area + args.entries_offset,
+		.size = sizeof(struct flexsc_entry),
+		.count = count,
+		.max = args.pages * FLEXSC_PAGE_ENTRIES,
+	};
+	return 0;
+}
+
+/* For another engine: the loop's own entries, as they were. */
+static int unmap_area(struct kmod *kmod, const struct arena *was)
+{
+	struct arena *entries = &kmod->loop->entries;
+	int err = 0;
+
+	if (kmod->shared)
+		munmap(kmod->shared, kmod->area);
+	if (entries->base == was->base)
+		return 0;
+	err = flexsc__arena_init(entries, was->size, was->max);
+	while (!err && entries->count < was->count)
+		err = flexsc__arena_grow(entries);
+	return err;
+}
+
+/* Why it doesn't work here, in one line. */
+static int unsupported(struct flexsc_loop *loop, int err)
+{
+	const char *why;
+
+	switch (err) {
+	case -ENOENT:
+	case -ENXIO:
+	case -ENODEV:
+		why = "there is no " DEVICE ": load the kernel module flexsc";
+		break;
+	case -EACCES:
+		why = DEVICE " is not for this user: join its group, flexsc";
+		break;
+	case -EPERM:
+		why = "a seccomp filter is in force, which the module would "
+		      "pass by";
+		break;
+	case -EPROTONOSUPPORT:
+	case -E2BIG:
+	case -ENOTTY:
+		why = "the kernel module is of another version than libflexsc";
+		break;
+	case -ENOMEM:
+		why = "too little memory may be locked: raise RLIMIT_MEMLOCK "
+		      "or set fewer entries";
+		break;
+	default:
+		return err;
+	}
+	snprintf(loop->why, sizeof(loop->why), "%s", why);
+	return -EOPNOTSUPP;
+}
+
+static int kmod_open(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = calloc(1, sizeof(*kmod));
+	const struct arena was = loop->entries;
+	int err;
+
+	if (!kmod)
+		return -ENOMEM;
+	kmod->loop = loop;
+	kmod->max = loop->options.max_threads - pool_share(loop);
+	kmod->signo = flexsc__cancel_signal();
+	kmod->fd = flexsc__fds_own(open(DEVICE, O_RDWR | O_CLOEXEC));
+	err = kmod->fd < 0 ? -errno : map_area(kmod);
+	if (!err)
+		err = set_policy(kmod);
+	if (!err) {
+		loop->stats->max_threads = kmod->max;
+		loop->engine_data = kmod;
+		return 0;
+	}
+	if (unmap_area(kmod, &was))
+		err = -ENOMEM;
+	if (kmod->fd >= 0)
+		flexsc__fds_close(kmod->fd);
+	free(kmod);
+	/* Without entries there is no other engine, either. */
+	return loop->entries.count ? unsupported(loop, err) : err;
+}
+
+static void kmod_close(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	end_servers(kmod);
+	flexsc__pool_destroy(kmod->pool);
+	munmap(kmod->shared, kmod->area);
+	loop->entries = (struct arena){ 0 };
+	flexsc__fds_close(kmod->fd);
+	free(kmod);
+}
+
+static void kmod_forked(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	flexsc__pool_forked(kmod->pool);
+	flexsc__fds_close(kmod->fd);
+	for (struct server *server = kmod->servers, *next; server;
+	     server = next) {
+		next = server->next;
+		free(server);
+	}
+	free(kmod);
+	/* The child doesn't have the mapping. */
+	loop->entries = (struct arena){ 0 };
+}
+
+const struct engine flexsc__engine_kmod = {
+	.name = "kmod",
+	.open = kmod_open,
+	.submit = kmod_submit,
+	.wait = kmod_wait,
+	.stirs = kmod_stirs,
+	.wake = kmod_wake,
+	.cancel = kmod_cancel,
+	.close = kmod_close,
+	.forked = kmod_forked,
+};
