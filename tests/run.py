@@ -29,6 +29,7 @@ VENV = OUT / "venv"
 PYTHON_TOOLS = ["pytest==8.3.4", "ruff==0.8.4", "mypy==1.13.0"]
 LIMIT = 600  # seconds, for one command
 NO_SOURCES = 3  # tests/peers/peers.py had nothing to run
+NO_KERNEL = 3  # tests/qemu/suite.py had none
 
 
 @dataclass
@@ -181,6 +182,7 @@ def lint(step: Step) -> None:
     step.check(tool("ruff"), "format", "--check", *python)
     step.check(tool("mypy"), "--strict", "lib/gensyscalls.py", "tests/run.py")
     step.check(tool("mypy"), "--strict", "bench/flexbench")
+    step.check(tool("mypy"), "--strict", "tests/qemu")
     step.check(tool("mypy"), "--strict", "threads/flexsc_gdb.py")
     shared = {"MYPYPATH": "tests/integration"}
     step.check(tool("mypy"), "--strict", "tests/soak", env=shared)
@@ -297,6 +299,46 @@ def peers(step: Step) -> None:
         step.tally.failed += 1
 
 
+# Those that need no clock: a guest's runs unevenly.
+GUEST = (
+    "qemu-kmod",
+    "conformance-cancel_each",
+    "conformance-chain",
+    "conformance-posting",
+    "conformance-results_file",
+    "conformance-results_other",
+    "conformance-results_socket",
+    "conformance-stats",
+    "conformance-table",
+)
+
+
+def qemu(step: Step) -> None:
+    """The kernel module, in virtual machines."""
+    if not step.setup():
+        step.tally.failed += 1
+        return
+    begin = step.log.stat().st_size
+    status = step.status(
+        "python3",
+        "tests/qemu/suite.py",
+        f"--build={step.build}",
+        f"--work={step.build}/guests",
+        *GUEST,
+    )
+    said = step.log.read_text(errors="replace")[begin:].splitlines()
+    if status == NO_KERNEL:
+        print(f"qemu: skipped: {said[-1]}")
+        step.tally.skipped += 1
+        return
+    last = said[-1] if said else ""
+    found = re.fullmatch(r"(\d+) passed, (\d+) failed, (\d+) skipped", last)
+    if found:
+        step.tally.add(Tally(int(found[1]), int(found[2]), int(found[3])))
+    if status and not step.tally.failed:
+        step.tally.failed += 1
+
+
 def address(step: Step) -> None:
     """Memory errors and undefined behaviour; with the misuse checks."""
     step.built_and_tested(
@@ -383,6 +425,7 @@ STEPS: dict[str, Callable[[Step], None]] = {
     "release": release,
     "python": python,
     "peers": peers,
+    "qemu": qemu,
     "address": address,
     "thread": thread,
     "fuzz": fuzz,

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""Run a command in a virtual machine, as root, with the kernel module loaded.
+
+    guest.py [OPTION...] --kernel VMLINUZ [--module FLEXSC.KO] -- COMMAND...
+
+The guest's system is made on the fly: busybox, the command's program and what
+else is named by --file, each with the shared libraries it needs, in memory.
+There is no network but loopback, no disk and no other user but root. What the
+command says comes out here; what the kernel says goes to --log. The status is
+the command's, 124 if it took longer than --seconds, 125 if the guest crashed
+or its kernel complained, 126 if there is no guest to be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+TIMEOUT, CRASHED, NO_GUEST = 124, 125, 126
+
+# Newer guests crash in QEMU 7.2 if they find cmpxchg16b.
+MACHINE = ["-cpu", "max,-cx16", "-nodefaults", "-no-reboot", "-display", "none"]
+
+# What a kernel says that has found something wrong with itself.
+COMPLAINT = re.compile(
+    r"BUG:|WARNING:|Oops|Kernel panic|general protection|KASAN|lockdep"
+    r"|rcu.*stall|soft lockup|hung task|suspicious|possible .* deadlock"
+    r"|Unable to handle"
+)
+
+INIT = """\
+#!/bin/busybox sh
+# Loading and unloading rewrites the scheduler's code, which QEMU's processors
+# may not notice while they run it: then there is one.
+cpus() {{
+	for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do
+		echo "$1" >"$cpu"
+	done
+}}
+/bin/busybox mkdir -p /proc /sys /dev /tmp /run
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mkdir -p /dev/pts /dev/shm
+mount -t devpts pts /dev/pts
+mount -t tmpfs shm /dev/shm
+mount -t debugfs debug /sys/kernel/debug
+mount -t tracefs trace /sys/kernel/tracing
+mount -t cgroup2 cgroup /sys/fs/cgroup
+ip link set lo up
+echo 4000000 >/proc/sys/fs/file-max
+echo 4000000 >/proc/sys/fs/nr_open
+export PATH=/bin HOME=/tmp
+stty raw -echo </dev/ttyS1
+{modules}
+chmod 0666 /dev/flexsc
+cpus 1
+ulimit -n 1048576
+cd /tmp
+({command}) </dev/null >/dev/ttyS1 2>&1
+echo "flexsc-guest: status $?" >/dev/ttyS1
+cpus 0
+{unload}
+echo "flexsc-guest: end" >/dev/ttyS1
+poweroff -f
+"""
+
+
+class GuestError(Exception):
+    """There is no guest to be had."""
+
+
+@dataclass
+class Guest:
+    """A machine that is going to run a command."""
+
+    kernel: Path
+    modules: list[Path] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    cpus: int = 2
+    memory: int = 768
+    icount: bool = False
+    parameters: str = ""
+
+    def run(
+        self, command: str, seconds: float, log: Path, output: TextIO = sys.stdout
+    ) -> int:
+        qemu = shutil.which("qemu-system-x86_64")
+        if not qemu:
+            raise GuestError("qemu-system-x86_64 isn't installed")
+        with tempfile.TemporaryDirectory() as folder:
+            system = Path(folder) / "system.gz"
+            pack(self, command, Path(folder) / "root", system)
+            words = [qemu, *self.options(), "-initrd", str(system)]
+            words += ["-serial", f"file:{log}", "-serial", "stdio"]
+            return watch(words, seconds, log, output)
+
+    def options(self) -> list[str]:
+        accel = "tcg,thread=single" if self.icount else "tcg,thread=multi"
+        append = f"console=ttyS0 quiet panic=-1 oops=panic maxcpus=1 tsc=reliable {self.parameters}"
+        words = ["-accel", accel, *MACHINE, "-m", str(self.memory)]
+        words += ["-smp", str(1 if self.icount else self.cpus)]
+        words += ["-kernel", str(self.kernel), "-append", append.strip()]
+        return words + (["-icount", "shift=0"] if self.icount else [])
+
+
+def libraries(program: Path) -> Iterable[Path]:
+    """Those that the dynamic linker would load, and itself."""
+    said = subprocess.run(["ldd", program], capture_output=True, text=True)
+    for word in said.stdout.split():
+        if word.startswith("/"):
+            yield Path(word)
+
+
+def place(root: Path, path: Path, where: Path) -> None:
+    target = root / where.relative_to("/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        shutil.copy(path, target)
+
+
+def pack(guest: Guest, command: str, root: Path, system: Path) -> None:
+    """Make the guest's system."""
+    busybox = shutil.which("busybox")
+    if not busybox:
+        raise GuestError("busybox isn't installed")
+    place(root, Path(busybox), Path("/bin/busybox"))
+    for path in guest.files:
+        place(root, path, Path("/bin") / path.name)
+        for library in libraries(path):
+            place(root, library, library)
+    for path in guest.modules:
+        place(root, path, Path("/modules") / path.name)
+    names = [path.stem for path in guest.modules]
+    init = root / "init"
+    init.write_text(
+        INIT.format(
+            modules="\n".join(f"insmod /modules/{name}.ko" for name in names),
+            command=command,
+            unload="\n".join(
+                f'rmmod {name} || echo "BUG: {name} stays" >/dev/kmsg'
+                for name in reversed(names)
+            ),
+        )
+    )
+    init.chmod(init.stat().st_mode | stat.S_IXUSR)
+    files = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
+    with system.open("wb") as output:
+        cpio = subprocess.Popen(
+            ["cpio", "--create", "--format=newc", "--quiet"],
+            cwd=root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        gzip = subprocess.Popen(["gzip", "-1"], stdin=cpio.stdout, stdout=output)
+        assert cpio.stdin is not None
+        cpio.stdin.write(files.encode())
+        cpio.stdin.close()
+        if gzip.wait() or cpio.wait():
+            raise GuestError("the guest's system can't be packed")
+
+
+def watch(words: Sequence[str], seconds: float, log: Path, output: TextIO) -> int:
+    """Run the machine, and show what its command says."""
+    machine = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+    late = threading.Timer(seconds, machine.kill)
+    late.start()
+    status: int | None = None
+    ended = False
+    assert machine.stdout is not None
+    for line in machine.stdout:
+        found = re.fullmatch(r"flexsc-guest: (status|end) ?(\d*)\s*", line)
+        if not found:
+            print(line.rstrip("\r\n"), file=output, flush=True)
+        elif found[1] == "end":
+            ended = True
+        else:
+            status = int(found[2])
+    machine.wait()
+    was_late = not late.is_alive()
+    late.cancel()
+    if complaints(log, output):
+        return CRASHED
+    if was_late:
+        return TIMEOUT
+    return status if ended and status is not None else CRASHED
+
+
+def complaints(log: Path, output: TextIO) -> bool:
+    said = log.read_text(errors="replace") if log.exists() else ""
+    lines = [line for line in said.splitlines() if COMPLAINT.search(line)]
+    for line in lines[:10]:
+        print(f"kernel: {line}", file=output, flush=True)
+    return bool(lines)
+
+
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="Run a command in a guest.")
+    add = parser.add_argument
+    add("--kernel", type=Path, required=True, help="its kernel")
+    add("--module", type=Path, action="append", default=[], help="to be loaded")
+    add("--file", type=Path, action="append", default=[], help="to be in /bin")
+    add("--cpus", type=int, default=2)
+    add("--memory", type=int, default=768, help="in MiB")
+    add("--icount", action="store_true", help="time counts instructions; one CPU")
+    add("--parameters", default="", help="of the kernel, besides")
+    add("--seconds", type=float, default=120.0, help="when it is late")
+    add("--log", type=Path, help="what the kernel says (a temporary file)")
+    add("command", nargs="+")
+    given = parser.parse_args(words)
+    guest = Guest(
+        given.kernel,
+        given.module,
+        given.file,
+        given.cpus,
+        given.memory,
+        given.icount,
+        given.parameters,
+    )
+    with tempfile.NamedTemporaryFile(suffix=".log") as own:
+        log = given.log or Path(own.name)
+        try:
+            return guest.run(shlex.join(given.command), given.seconds, log)
+        except GuestError as error:
+            print(f"guest.py: {error}", file=sys.stderr)
+            return NO_GUEST
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    sys.exit(main(sys.argv[1:]))

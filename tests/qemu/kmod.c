@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The kernel module by its own interface: what libflexsc doesn't use of it, and
+ * what it has to refuse. Runs in a guest, as root.
+ */
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "raw.h"
+
+#define FOREVER	UINT64_MAX
+
+static struct raw raw;
+
+/* Wait until so many have completed. */
+static void finish(uint32_t count)
+{
+	uint32_t done = raw_reap(&raw);
+
+	while (done < count) {
+		CHECK(raw_wait(&raw, FOREVER) >= 0);
+		done += raw_reap(&raw);
+	}
+	CHECK_EQ(done, count);
+}
+
+static struct flexsc_entry *completed(void)
+{
+	uint32_t index;
+
+	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
+		CHECK(raw_wait(&raw, FOREVER) >= 0);
+	CHECK_EQ(raw.entries[index].link, FLEXSC_NO_ENTRY);
+	raw.seen++;
+	raw.entries[index].status = FLEXSC_FREE;
+	return &raw.entries[index];
+}
+
+static int64_t call(uint8_t flags, unsigned int nr, uint64_t a0, uint64_t a1,
+		    uint64_t a2)
+{
+	raw_post(&raw, 0, flags, nr, a0, a1, a2);
+	return completed()->ret;
+}
+
+TEST(a_call_is_executed)
+{
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(call(0, SYS_getppid, 0, 0, 0), getppid());
+	CHECK_EQ(call(0, SYS_close, 12345, 0, 0), -EBADF);
+	CHECK_EQ(raw.threads, 0);
+	raw_close(&raw);
+}
+
+TEST(a_batch_is_executed)
+{
+	raw_open(&raw, 1024, 0);
+	CHECK_EQ(raw.args.ring_entries, 65536);
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < 65536; i++)
+			raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+		finish(65536);
+		for (uint32_t i = 0; i < 65536; i++)
+			CHECK_EQ(raw.entries[i].ret, getppid());
+	}
+	raw_close(&raw);
+}
+
+TEST(what_acts_on_the_thread_is_refused)
+{
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(call(0, SYS_gettid, 0, 0, 0), -EOPNOTSUPP);
+	CHECK_EQ(call(0, SYS_exit, 0, 0, 0), -EOPNOTSUPP);
+	CHECK_EQ(call(0, SYS_fork, 0, 0, 0), -EOPNOTSUPP);
+	CHECK_EQ(call(0, SYS_rt_sigreturn, 0, 0, 0), -EOPNOTSUPP);
+	CHECK_EQ(call(0, 5000, 0, 0, 0), -ENOSYS);
+	CHECK_EQ(call(0, 65535, 0, 0, 0), -ENOSYS);
+	raw_close(&raw);
+}
+
+TEST(aside_is_for_a_syscall_thread)
+{
+	char byte = 0;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	raw_post(&raw, 0, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+		 (uint64_t)fds[0], (uint64_t)&byte, 1);
+	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+	CHECK(completed() == &raw.entries[1]);
+	CHECK_EQ(raw_wait(&raw, 50 * MS), 0);
+	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK(completed() == &raw.entries[0]);
+	CHECK_EQ(raw.entries[0].ret, 1);
+	CHECK_EQ(byte, 'x');
+	raw_close(&raw);
+}
+
+TEST(a_blocked_caller_is_interrupted)
+{
+	char byte = 0;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	usleep(10000);
+	CHECK_EQ(pipe(fds), 0);
+	/* The caller takes the read, and a thread what is behind it. */
+	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
+	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
+	finish(2);
+	CHECK_EQ(raw.entries[1].ret, getppid());
+	CHECK_EQ(raw.entries[0].ret, -EINTR);
+	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
+	raw_close(&raw);
+}
+
+TEST(a_blocked_callers_time_is_limited)
+{
+	struct timespec begin, end;
+	char byte = 0;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	usleep(10000);
+	CHECK_EQ(pipe(fds), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
+	CHECK_EQ(raw_wait(&raw, 100 * MS), FLEXSC_WAIT_LOOK);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	CHECK((end.tv_sec - begin.tv_sec) * 1000 +
+	      (end.tv_nsec - begin.tv_nsec) / 1000000 >= 99);
+	finish(1);
+	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
+	raw_close(&raw);
+}
+
+TEST(many_block_at_once)
+{
+	enum { COUNT = 256 };
+	static char bytes[COUNT];
+	int fds[COUNT][2];
+
+	raw_open(&raw, 8, 0);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		CHECK_EQ(pipe(fds[i]), 0);
+		raw_post(&raw, i, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+			 (uint64_t)fds[i][0], (uint64_t)&bytes[i], 1);
+	}
+	CHECK_EQ(raw_wait(&raw, 500 * MS), 0);
+	CHECK_EQ(raw_reap(&raw), 0);
+	for (uint32_t i = 0; i < COUNT; i++)
+		CHECK_EQ(write(fds[COUNT - 1 - i][1], "y", 1), 1);
+	finish(COUNT);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		CHECK_EQ(raw.entries[i].ret, 1);
+		CHECK_EQ(bytes[i], 'y');
+	}
+	raw_close(&raw);
+}
+
+TEST(a_busy_entry_is_cancelled)
+{
+	char byte;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	for (int round = 0; round < 200; round++) {
+		uint8_t busy = FLEXSC_BUSY;
+
+		raw_post(&raw, 0, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+			 (uint64_t)fds[0], (uint64_t)&byte, 1);
+		while (raw.entries[0].status != FLEXSC_BUSY)
+			CHECK(raw_wait(&raw, round % 3 * MS) >= 0);
+		CHECK(__atomic_compare_exchange_n(&raw.entries[0].status, &busy,
+						  FLEXSC_CANCEL, false,
+						  __ATOMIC_SEQ_CST,
+						  __ATOMIC_SEQ_CST));
+		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
+		CHECK(completed() == &raw.entries[0]);
+		CHECK(raw.entries[0].ret == -EINTR ||
+		      raw.entries[0].ret == -ECANCELED);
+	}
+	raw_close(&raw);
+}
+
+/* The role goes round; each round the last entry is the one that blocks. */
+static _Atomic int callers;
+static _Atomic int takeovers;
+static int blocking[2];
+
+static void go_on(struct raw *r)
+{
+	CHECK_EQ(atomic_fetch_add(&callers, 1), 0);
+	atomic_fetch_add(&takeovers, 1);
+	atomic_fetch_sub(&callers, 1);
+	/* Gives the role back: this ends the read of who had it. */
+	CHECK_EQ(write(blocking[1], "z", 1), 1);
+	(void)r;
+}
+
+TEST(the_role_is_handed_over)
+{
+	char byte = 0;
+
+	raw_open(&raw, 1, 0);
+	raw.flags = FLEXSC_WAIT_HANDOVER;
+	raw.taken_over = go_on;
+	raw_thread(&raw);
+	raw_thread(&raw);
+	usleep(10000);
+	CHECK_EQ(pipe(blocking), 0);
+	for (int round = 0; round < 50; round++) {
+		raw_post(&raw, 0, 0, SYS_read, (uint64_t)blocking[0],
+			 (uint64_t)&byte, 1);
+		raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+		CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_TAKEN);
+		CHECK_EQ(takeovers, round + 1);
+		finish(2);
+		CHECK_EQ(raw.entries[0].ret, 1);
+		CHECK_EQ(raw.entries[1].ret, getppid());
+	}
+	raw_close(&raw);
+}
+
+TEST(the_wait_can_be_woken)
+{
+	pid_t pid;
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAKE), 0);
+	CHECK_EQ(raw_wait(&raw, FOREVER), 0);
+	/* Not by another process. */
+	pid = fork();
+	if (!pid) {
+		_exit(ioctl(raw.fd, FLEXSC_IOC_WAKE) == -1 && errno == EPERM
+			      ? 0
+			      : 1);
+	}
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	raw_close(&raw);
+}
+
+TEST(bad_registrations_are_refused)
+{
+	struct flexsc_register good = {
+		.size = sizeof(good), .abi = FLEXSC_ABI_VERSION, .pages = 1,
+	}, bad;
+	int fd = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK(ioctl(fd, FLEXSC_IOC_KICK) == -1 && errno == ENOTCONN);
+	bad = good;
+	bad.size = 8;
+	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EINVAL);
+	bad.size = 4096;
+	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == E2BIG);
+	bad = good;
+	bad.abi = 99;
+	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EPROTONOSUPPORT);
+	bad = good;
+	bad.flags = 0x80;
+	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EINVAL);
+	bad = good;
+	bad.reserved[2] = 1;
+	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EINVAL);
+	for (uint32_t pages = 0; pages < 4; pages += 3) {
+		bad = good;
+		bad.pages = pages;
+		CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 &&
+		      errno == EINVAL);
+	}
+	CHECK_EQ(ioctl(fd, FLEXSC_IOC_REGISTER, &good), 0);
+	bad = good;
+	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1);
+	close(fd);
+}
+
+TEST(memory_is_limited)
+{
+	struct flexsc_register args = {
+		.size = sizeof(args), .abi = FLEXSC_ABI_VERSION, .pages = 1024,
+	};
+	struct rlimit none = { 65536, 65536 };
+	int fd = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+	/* Root may lock what it likes; somebody else may not. */
+	CHECK_EQ(syscall(SYS_setresuid, 1000, 1000, 1000), 0);
+	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &args) == -1 && errno == ENOMEM);
+	args.pages = 8;
+	CHECK_EQ(ioctl(fd, FLEXSC_IOC_REGISTER, &args), 0);
+	close(fd);
+}

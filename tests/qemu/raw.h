@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel engine's interface, used without the library: a registration, its
+ * rings, and as many syscall threads as it asks for. For tests and for counting
+ * instructions.
+ */
+#ifndef FLEXSC_TESTS_RAW_H
+#define FLEXSC_TESTS_RAW_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/flexsc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+struct raw {
+	int fd;
+	struct flexsc_register args;
+	struct flexsc_shared *shared;
+	uint32_t *ring;
+	struct flexsc_entry *entries;
+	uint64_t seen;		/* completions taken */
+	atomic_int threads;
+	atomic_bool ending;
+	uint32_t flags;		/* FLEXSC_WAIT_* */
+	void (*taken_over)(struct raw *raw);	/* by a syscall thread */
+};
+
+void raw_open(struct raw *raw, uint32_t pages, uint32_t flags);
+void raw_close(struct raw *raw);
+/* One more syscall thread. */
+void raw_thread(struct raw *raw);
+/* Wait, and make the threads that are asked for; the ioctl's result. */
+int raw_wait(struct raw *raw, uint64_t timeout);
+void raw_kick(struct raw *raw);
+
+static inline void raw_push(struct raw *raw, uint32_t index)
+{
+	struct flexsc_shared *shared = raw->shared;
+	uint32_t tail = shared->tail;
+
+	/* U1, then U4. */
+	__atomic_store_n(&raw->entries[index].status, FLEXSC_SUBMITTED,
+			 __ATOMIC_RELEASE);
+	raw->ring[tail & (raw->args.ring_entries - 1)] = index;
+	__atomic_store_n(&shared->tail, tail + 1, __ATOMIC_RELEASE);
+}
+
+static inline void raw_post(struct raw *raw, uint32_t index, uint8_t flags,
+			    unsigned int nr, uint64_t a0, uint64_t a1,
+			    uint64_t a2)
+{
+	struct flexsc_entry *entry = &raw->entries[index];
+
+	entry->nr = (uint16_t)nr;
+	entry->nargs = 3 | flags;
+	entry->args[0] = a0;
+	entry->args[1] = a1;
+	entry->args[2] = a2;
+	raw_push(raw, index);
+}
+
+/* All completions there are, newest first. */
+static inline uint32_t raw_take(struct raw *raw)
+{
+	uint32_t *head = &raw->shared->completions.head;
+
+	if (__atomic_load_n(head, __ATOMIC_RELAXED) == FLEXSC_NO_ENTRY)
+		return FLEXSC_NO_ENTRY;
+	return __atomic_exchange_n(head, FLEXSC_NO_ENTRY, __ATOMIC_ACQUIRE);
+}
+
+/* Count what is complete, and free it. */
+static inline uint32_t raw_reap(struct raw *raw)
+{
+	uint32_t index = raw_take(raw), n = 0;
+
+	while (index != FLEXSC_NO_ENTRY) {
+		struct flexsc_entry *entry = &raw->entries[index];
+
+		index = entry->link;
+		entry->status = FLEXSC_FREE;
+		n++;
+	}
+	raw->seen += n;
+	raw->shared->seen = raw->seen;
+	return n;
+}
+
+#endif /* FLEXSC_TESTS_RAW_H */

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Test the kernel module in virtual machines.
+
+    suite.py --build DIR --work DIR [--kernel VERSION]... [PROGRAM...]
+
+Builds the module for each kernel whose headers are installed (Debian's package
+linux-headers-VERSION), fetches that kernel's image from the same archive, and
+runs test programs of the build in guests: those of the module's own interface,
+and the conformance suite with the engine "kmod". The last line is "N passed, N
+failed, N skipped"; the status is 0 if none failed, 3 if there is no kernel to
+be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from guest import CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = Path("/usr/src")
+NO_KERNEL = 3
+SECONDS = 400.0
+
+# Programs that share a guest: each group takes about as long.
+GROUPS = (
+    ("qemu-kmod", "conformance-results_file", "conformance-results_other"),
+    ("conformance-blocking", "conformance-restricted", "conformance-wake"),
+    ("conformance-cancel", "conformance-posting", "conformance-table"),
+    ("conformance-loop", "conformance-deadline", "conformance-stats"),
+    ("conformance-results_socket", "conformance-chain", "conformance-timer"),
+    ("conformance-process", "conformance-signal", "conformance-fork"),
+    ("conformance-capacity", "conformance-cancel_each"),
+)
+
+
+@dataclass
+class Kernel:
+    """One to test with: its image, and the module for it."""
+
+    version: str
+    image: Path
+    module: Path
+
+
+@dataclass
+class Tally:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+class NoKernelError(Exception):
+    """A kernel can't be had here."""
+
+
+def command(*words: str | Path, cwd: Path | None = None) -> None:
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        print(done.stdout)
+        raise NoKernelError(f"{' '.join(map(str, words))}: status {done.returncode}")
+
+
+def versions() -> list[str]:
+    """Those whose headers are here."""
+    found = HEADERS.glob("linux-headers-*-cloud-amd64")
+    return sorted(path.name.removeprefix("linux-headers-") for path in found)
+
+
+def image_of(version: str, work: Path) -> Path:
+    """The kernel itself; unpacked and not installed, for it is never booted here."""
+    image = work / "boot" / f"vmlinuz-{version}"
+    if not image.exists():
+        with tempfile.TemporaryDirectory(dir=work) as folder:
+            here = Path(folder)
+            command("apt-get", "download", f"linux-image-{version}", cwd=here)
+            (package,) = here.glob("*.deb")
+            command("dpkg-deb", "--extract", package, here / "files")
+            image.parent.mkdir(exist_ok=True)
+            shutil.copy(here / "files" / "boot" / image.name, image)
+    return image
+
+
+def module_of(version: str, work: Path) -> Path:
+    """Built in a copy of its sources, as they would be packaged."""
+    sources = work / "sources" / version
+    shutil.rmtree(sources, ignore_errors=True)
+    for name in ("kmod", "include/uapi"):
+        shutil.copytree(ROOT / name, sources / name)
+    headers = HEADERS / f"linux-headers-{version}"
+    command("make", "-C", sources / "kmod", f"KDIR={headers}")
+    module = work / "modules" / version / "flexsc.ko"
+    module.parent.mkdir(parents=True, exist_ok=True)
+    # Without what only a debugger wants it is a twentieth of the size.
+    command("strip", "-g", "-o", module, sources / "kmod" / "flexsc.ko")
+    return module
+
+
+def prepare(version: str, work: Path) -> Kernel:
+    return Kernel(version, image_of(version, work), module_of(version, work))
+
+
+def run_group(kernel: Kernel, programs: list[Path], log: Path) -> tuple[int, str]:
+    """Their output, each program's behind a line with its name."""
+    guest = Guest(kernel.image, [kernel.module], programs, memory=1500)
+    names = [path.name for path in programs]
+    each = [f"echo '== {n}'; FLEXSC_TEST_ENGINE=$(engine {n}) {n}" for n in names]
+    script = (
+        "engine() { case $1 in qemu-*) echo sync ;; *) echo kmod ;; esac; }; "
+        "export FLEXSC_TEST_SLOWER=3; " + "; ".join(each)
+    )
+    with tempfile.TemporaryFile("w+") as output:
+        status = guest.run(f"sh -c {quoted(script)}", SECONDS, log, output)
+        output.seek(0)
+        return status, output.read()
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def count(said: str, tally: Tally) -> None:
+    """Of TAP; a program that came to no end has failed."""
+    for part in said.split("== ")[1:]:
+        for line in part.splitlines():
+            if re.match(r"not ok ", line):
+                tally.failed += 1
+            elif re.match(r"ok .*# SKIP", line):
+                tally.skipped += 1
+            elif re.match(r"ok ", line):
+                tally.passed += 1
+        if not re.search(r"^1\.\.\d+", part, re.MULTILINE):
+            tally.failed += 1
+
+
+def test(kernel: Kernel, build: Path, wanted: list[str], work: Path) -> Tally:
+    tally = Tally()
+    groups = [[build / "tests" / name for name in group] for group in GROUPS]
+    if wanted:
+        groups = [[p for p in group if p.name in wanted] for group in groups]
+    logs = [work / f"kernel-{kernel.version}-{i}.log" for i in range(len(groups))]
+    jobs = [(group, log) for group, log in zip(groups, logs, strict=True) if group]
+    # A guest has two processors.
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
+        runs = pool.map(lambda job: run_group(kernel, *job), jobs)
+        for (group, log), (status, said) in zip(jobs, runs, strict=True):
+            names = " ".join(path.name for path in group)
+            print(f"\n{kernel.version}: {names}\n{said}", flush=True)
+            count(said, tally)
+            if status in (CRASHED, TIMEOUT, NO_GUEST):
+                print(f"the guest failed (status {status}); its kernel said:")
+                print(*log.read_text(errors="replace").splitlines()[-60:], sep="\n")
+                tally.failed += 1
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Test the kernel module.")
+    add = parser.add_argument
+    add("--build", type=Path, required=True, help="where the tests are built")
+    add("--work", type=Path, required=True, help="for kernels and modules")
+    add("--kernel", action="append", help="only this version")
+    add("program", nargs="*", help="only these")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    total = Tally()
+    try:
+        kernels = [prepare(v, given.work) for v in given.kernel or versions()]
+        if not kernels:
+            raise NoKernelError("no linux-headers-*-cloud-amd64 is installed")
+        for kernel in kernels:
+            found = test(kernel, given.build, given.program, given.work)
+            total.passed += found.passed
+            total.failed += found.failed
+            total.skipped += found.skipped
+    except (NoKernelError, GuestError) as error:
+        print(error)
+        return NO_KERNEL
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return int(total.failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
