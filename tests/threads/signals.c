@@ -266,6 +266,8 @@ TEST(the_kernel_shows_a_thread_s_mask)
 	ssize_t n;
 	int fd;
 
+	while (!sleeper)
+		usleep(1000);
 	settle();
 	snprintf(name, sizeof(name), "/proc/self/task/%d/status", sleeper);
 	fd = open(name, O_RDONLY);
@@ -636,7 +638,8 @@ static void *block_and_take(void *arg)
 
 	sigfillset(&all);
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &all, NULL), 0);
-	while (!stage)
+	stage = 1;
+	while (stage < 2)
 		;
 	while (arrived < QUEUED) {
 		CHECK_EQ(sigwaitinfo(&all, &info), SIGRTMIN + 1);
@@ -687,9 +690,10 @@ TEST(queued_signals_that_are_taken_are_all_there)
 
 		stage = 0;
 		thread = start(block_and_take, NULL);
-		settle();
+		while (stage < 1)
+			usleep(1000);
 		queue_all(thread);
-		stage = 1;
+		stage = 2;
 		join(thread);
 		for (int j = 0; j < QUEUED; j++) {
 			CHECK(queued[j] >= 0 && queued[j] < QUEUED);
