@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,6 +409,10 @@ static void run(struct carrier *c, struct uthread *u)
 	c->began = context_ticks();
 	COUNT_CARRIER(c, switches, 1);
 	c->k.current = u;
+	/* A signal before that is blocked, one from here on is for u. */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
+		flexsc__signal_unblock(c, u->home.parked);
 	flexsc__switch(&c->k.sp, u->sp, u->fs);
 	c->k.current = NULL;
 	ticks = context_ticks() - c->began;
@@ -456,13 +459,8 @@ struct start {
 
 void flexsc__carrier_block_signals(void)
 {
-	/* What somebody raises by what he does has to reach him. */
-	static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
-				      SIGSYS, SIGPIPE };
-	uint64_t all = ~(1ULL << 32);	/* and glibc's SIGSETXID */
+	const sigmask_t all = ~SIGNAL_BIT(SIGNAL_SETXID);
 
-	for (unsigned int i = 0; i < sizeof(raised) / sizeof(*raised); i++)
-		all &= ~(1ULL << (raised[i] - 1));
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), 0, 8, 0, 0);
 }
 
@@ -480,8 +478,10 @@ static void *carrier_main(void *arg)
 		.counters = counters_of_carrier(c->number),
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 	};
+	atomic_store(&c->blocked, SIGNAL_RAISED);
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
+	flexsc__signal_unblock(c, SIGNAL_FAULTS);
 	c->stuck_fd = flexsc__monitor_open(c->k.tid);
 	err = flexsc__loop_create(&c->loop, start->options, start->why,
 				  start->size);

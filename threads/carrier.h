@@ -45,6 +45,7 @@ struct carrier {
 	uint32_t calls;		/* of who runs, in this run: hook.c */
 	uint64_t began;		/* this run: context_ticks() */
 	void *stack;		/* for signals: signals.h */
+	_Atomic sigmask_t blocked;	/* of SIGNAL_RAISED */
 	uint64_t switches_seen;	/* the monitor's */
 	struct stuck stuck;	/* where it found who it sends home */
 	int stuck_fd;		/* flexsc__monitor_open() */
@@ -71,7 +72,7 @@ int flexsc__carriers_start(unsigned int n,
 			   const struct flexsc_options *options, char *why,
 			   size_t size);
 
-/* What is left to carriers of the signals is what faults and writes raise. */
+/* What is left to the caller of the signals is libc's SIGSETXID. */
 void flexsc__carrier_block_signals(void);
 
 /* In a forked child: there are none. */

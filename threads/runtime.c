@@ -54,8 +54,6 @@ static long owner;	/* the process that it runs in */
 /* All user threads, for whoever wants to see them. */
 static struct lock all_lock;
 static struct uthread *all;
-/* The first one's home: a handler can't wait for whom it may have interrupted. */
-static _Atomic int32_t somebody;
 
 bool flexsc__runtime_runs(void)
 {
@@ -109,12 +107,6 @@ static void drop_rseq(void)
 		area->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
 }
 
-/* With the lock: there is another first one. */
-static void list_changed(void)
-{
-	atomic_store(&somebody, all ? all->home.k.tid : 0);
-}
-
 static void list_add(struct uthread *u)
 {
 	lock(&all_lock);
@@ -124,7 +116,6 @@ static void list_add(struct uthread *u)
 		all->all_prev = u;
 	all = u;
 	u->listed = true;
-	list_changed();
 	unlock(&all_lock);
 }
 
@@ -138,7 +129,6 @@ static void list_remove(struct uthread *u)
 	if (u->all_next)
 		u->all_next->all_prev = u->all_prev;
 	u->listed = false;
-	list_changed();
 	unlock(&all_lock);
 }
 
@@ -188,11 +178,6 @@ struct uthread *flexsc__runtime_first(void)
 	return all;
 }
 
-int32_t flexsc__runtime_somebody(void)
-{
-	return atomic_load(&somebody);
-}
-
 struct uthread *flexsc__uthread_of(pthread_t thread)
 {
 	/* It is at the same place in every thread's TLS. */
@@ -229,7 +214,6 @@ static void forked(void)
 		flexsc__polling_end(other);
 	all = NULL;
 	all_lock = (struct lock){ 0 };
-	atomic_store(&somebody, 0);
 	flexsc__carriers_forked();
 	flexsc__counters_forked();
 	flexsc__ufutex_forked();

@@ -32,12 +32,6 @@ struct uthread *flexsc__runtime_first(void);
 /* In there: the user thread behind a pthread_t, if it is one and doesn't end. */
 struct uthread *flexsc__uthread_of(pthread_t thread);
 
-/*
- * The id of some user thread's home, for signals that are nobody's; 0: there is
- * none. Takes no lock, so any signal handler may ask.
- */
-int32_t flexsc__runtime_somebody(void);
-
 /* Is the caller a child of vfork()? It has this memory, and what else is not. */
 bool flexsc__runtime_is_child(void);
 

@@ -23,12 +23,9 @@
 #define SA_RESTORER	0x04000000
 #endif
 
-#define BIT(signo)	(1ULL << ((signo) - 1))
-/* What instructions raise. */
-#define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | \
-			 BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
 /* What libc never lets the program block. */
-#define LIBC_S		(BIT(SIGNAL_CANCEL) | BIT(SIGNAL_SETXID))
+#define LIBC_S		(SIGNAL_BIT(SIGNAL_CANCEL) | \
+			 SIGNAL_BIT(SIGNAL_SETXID))
 
 /* The program's, where the kernel has ours. */
 static struct action actions[SIGNALS + 1];
@@ -61,6 +58,21 @@ static bool is_there(const void *given, size_t bytes)
 	return !given || peek_can_read(PTR(given), bytes);
 }
 
+static bool is_owner(void)
+{
+	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) == owner;
+}
+
+static bool is_default(int signo)
+{
+	return actions[signo].handler == (uintptr_t)SIG_DFL;
+}
+
+static bool is_fault(int signo, const siginfo_t *info)
+{
+	return info->si_code > 0 && SIGNAL_FAULTS & SIGNAL_BIT(signo);
+}
+
 /* Of the instruction. */
 #define SYSCALL_BYTES	2
 
@@ -68,20 +80,32 @@ static bool is_there(const void *given, size_t bytes)
 
 static const struct action normal = { .handler = (uintptr_t)SIG_DFL };
 
+/*
+ * The program has no handler. It ends as by the signal itself: what is past its
+ * instruction, and what was sent, is sent once more.
+ */
+static void end_process(int signo, siginfo_t *info, ucontext_t *context)
+{
+	sigmask_t mask;
+
+	kernel_action(signo, &normal, NULL);
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	mask &= ~SIGNAL_BIT(signo);
+	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
+	if (!is_fault(signo, info) || signo == SIGTRAP || signo == SIGSYS)
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+			    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+			    (uint64_t)signo, PTR(info), 0, 0);
+}
+
 static void reset(int signo)
 {
 	lock(&actions_lock);
-	replace(signo, &normal);
+	if (is_owner())
+		replace(signo, &normal);
+	else
+		kernel_action(signo, &normal, NULL);
 	unlock(&actions_lock);
-}
-
-/* What the kernel does then happens when our handler has returned. */
-static void leave_to_kernel(int signo)
-{
-	kernel_action(signo, &normal, NULL);
-	raw_syscall(SYS_tgkill, (uint64_t)getpid(),
-		    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
-		    (uint64_t)signo, 0, 0, 0);
 }
 
 /* With the signals blocked that the program wants to be. */
@@ -90,8 +114,9 @@ static void run_handler(int signo, siginfo_t *info, ucontext_t *context)
 	struct action action = actions[signo];
 	sigmask_t mask;
 
+	/* Others may have taken it away just now. */
 	if (!is_function(action.handler)) {
-		leave_to_kernel(signo);
+		end_process(signo, info, context);
 		return;
 	}
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
@@ -156,16 +181,11 @@ void flexsc__signal_unmask(struct uthread *u, sigmask_t mask)
 {
 	int signo = u->home.first.si_signo;
 
-	if (signo && mask & BIT(signo))
+	if (signo && mask & SIGNAL_BIT(signo))
 		u->home.first.si_signo = 0;
 }
 
 /* Arriving. */
-
-static bool is_fault(int signo, const siginfo_t *info)
-{
-	return info->si_code > 0 && FAULTS >> (signo - 1) & 1;
-}
 
 static void handle(struct uthread *u, int signo, siginfo_t *info,
 		   ucontext_t *context)
@@ -341,25 +361,68 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 			    PTR(info), 0, 0);
 }
 
-/*
- * Who runs here may be in the middle of anything: no lock is taken. What was
- * sent by kill(2) arrives as if by sigqueue(3), with the same sender: more the
- * kernel doesn't let one thread say to another.
- */
-static void to_somebody(int signo, const siginfo_t *info)
+void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
+{
+	sigmask_t these = atomic_load(&c->blocked) & ~but;
+
+	if (!these)
+		return;
+	/* Before they arrive: who passes one on may have it blocked again. */
+	atomic_fetch_and(&c->blocked, ~these);
+	raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, PTR(&these), 0,
+		    sizeof(these), 0, 0);
+}
+
+static siginfo_t passed_on(const siginfo_t *info)
 {
 	siginfo_t again = *info;
-	int32_t tid;
-	long err;
 
 	if (again.si_code >= 0 || again.si_code == SI_TKILL)
 		again.si_code = SI_QUEUE;
-	do {
-		tid = flexsc__runtime_somebody();
-		err = raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
-				  (uint64_t)tid, (uint64_t)signo, PTR(&again),
-				  0, 0);
-	} while (tid && err == -ESRCH);
+	return again;
+}
+
+/* To the process again, and from the end of the handler on not to here. */
+static void give_back(int signo, const siginfo_t *info, ucontext_t *context)
+{
+	siginfo_t again = passed_on(info);
+	sigmask_t mask;
+
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	mask |= SIGNAL_BIT(signo);
+	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
+	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)getpid(), (uint64_t)signo,
+		    PTR(&again), 0, 0, 0);
+}
+
+/*
+ * What was sent to the process. Who runs here may be in the middle of anything:
+ * no lock is taken. What kill(2) sent arrives as if by sigqueue(3), with the
+ * same sender: more the kernel doesn't let one thread say to another.
+ */
+static void pass_on(struct kthread *k, int signo, siginfo_t *info,
+		    ucontext_t *context)
+{
+	const struct uthread *u = k->current;
+	siginfo_t again = passed_on(info);
+
+	if (!u || u->home.parked & SIGNAL_BIT(signo)) {
+		atomic_fetch_or(&k->carrier->blocked, SIGNAL_BIT(signo));
+		give_back(signo, info, context);
+	} else {
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+			    (uint64_t)u->home.k.tid, (uint64_t)signo,
+			    PTR(&again), 0, 0);
+	}
+}
+
+/* It ends the process also if who runs there blocks it. */
+static bool is_final(const struct kthread *k, int signo)
+{
+	const struct uthread *u = k->current;
+
+	return is_default(signo) ||
+	       (u && u->home.parked & SIGNAL_BIT(signo) & SIGNAL_FAULTS);
 }
 
 /*
@@ -382,13 +445,15 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 		       ucontext_t *context)
 {
-	if (is_fault(signo, info) || (signo == SIGABRT && k->current))
+	if (is_fault(signo, info) && is_final(k, signo))
+		end_process(signo, info, context);
+	else if (is_fault(signo, info) || (signo == SIGABRT && k->current))
 		fault(k, signo, info, context);
 	else if (signo == SIGPIPE && info->si_code == SI_USER &&
 		 info->si_pid == getpid())
 		broken_pipe(k, info, context);
 	else if (signo != SIGNAL_SETXID)
-		to_somebody(signo, info);
+		pass_on(k, signo, info, context);
 	else if (info->si_code == SI_QUEUE && info->si_ptr == &mark)
 		called_home(k, context);
 	else
@@ -410,15 +475,24 @@ static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
 	}
 }
 
+/* A thread that was made on a carrier has its mask, until it has its own. */
+static bool is_new(int signo)
+{
+	return SIGNAL_RAISED & SIGNAL_BIT(signo) && context_gs() &&
+	       kthread_self()->carrier;
+}
+
 static void arrive(int signo, siginfo_t *info, void *frame)
 {
 	struct kthread *k = kthread_known();
 	ucontext_t *context = frame;
 
-	if (!k)
-		run_handler(signo, info, context);
-	else if (k->carrier)
+	if (k && k->carrier)
 		on_carrier(k, signo, info, context);
+	else if (!k && is_new(signo) && !is_fault(signo, info))
+		give_back(signo, info, context);
+	else if (!k || (is_fault(signo, info) && is_default(signo)))
+		run_handler(signo, info, context);
 	else
 		at_a_home(k, signo, info, context);
 }
@@ -443,7 +517,7 @@ static bool is_all(sigmask_t set)
 
 static sigmask_t changed(uint64_t how, sigmask_t mask, sigmask_t set)
 {
-	const sigmask_t never = BIT(SIGKILL) | BIT(SIGSTOP);
+	const sigmask_t never = SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP);
 
 	switch (how) {
 	case SIG_BLOCK:
@@ -496,13 +570,15 @@ void flexsc__signal_self(struct uthread *u, int signo)
 /* Actions. */
 
 /*
- * Does one of ours stand for it? Carriers don't block SIGPIPE, so nor may the
- * kernel act on it, before it is known whose it is and what that one blocks.
+ * Does one of ours stand for it, also if the program has none? Carriers don't
+ * block these, so nor may the kernel act on them, before it is known whose they
+ * are and what that one blocks.
  */
 static bool is_replaced(int signo, const struct action *action)
 {
 	return is_function(action->handler) ||
-	       (signo == SIGPIPE && action->handler == (uintptr_t)SIG_DFL);
+	       (action->handler == (uintptr_t)SIG_DFL &&
+		SIGNAL_RAISED & SIGNAL_BIT(signo));
 }
 
 /* Ours, with everything that the kernel does for the program's. */
@@ -517,7 +593,7 @@ static struct action instead_of(int signo, const struct action *action)
 	}
 	/* It is the program's handler that runs once, not ours. */
 	own.flags = (own.flags | SA_SIGINFO) & ~(uint64_t)SA_RESETHAND;
-	/* Who is called home may have little left of its stack. */
+	/* Who is interrupted may have little left of its stack. */
 	if (signo == SIGNAL_SETXID || !is_function(action->handler))
 		own.flags |= SA_ONSTACK;
 	/* Until it is known where this one belongs, no other. */
@@ -525,6 +601,7 @@ static struct action instead_of(int signo, const struct action *action)
 	return own;
 }
 
+/* With the lock. */
 static long replace(int signo, const struct action *new)
 {
 	struct action own;
@@ -555,8 +632,7 @@ long flexsc__signal_action(const uint64_t args[6])
 	long err;
 
 	if (signo < 1 || signo > SIGNALS || args[3] != sizeof(sigmask_t) ||
-	    !is_there(new, sizeof(*new)) ||
-	    raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != owner)
+	    !is_there(new, sizeof(*new)) || !is_owner())
 		return raw_syscall(SYS_rt_sigaction, args[0], args[1], args[2],
 				   args[3], 0, 0);
 	if (new)
@@ -596,7 +672,7 @@ void flexsc__signal_adopt(int signo)
 	struct action was;
 
 	lock(&actions_lock);
-	if (!kernel_action(signo, NULL, &was) && is_function(was.handler) &&
+	if (!kernel_action(signo, NULL, &was) && is_replaced(signo, &was) &&
 	    was.handler != (uintptr_t)arrive)
 		replace(signo, &was);
 	unlock(&actions_lock);
@@ -608,22 +684,11 @@ uint64_t flexsc__signal_restorer(void)
 	return restorer;
 }
 
-/* Even the default, so that it is the thread's mask that counts. */
-static void watch_pipe(void)
-{
-	struct action was;
-
-	lock(&actions_lock);
-	if (!kernel_action(SIGPIPE, NULL, &was) &&
-	    was.handler == (uintptr_t)SIG_DFL)
-		replace(SIGPIPE, &was);
-	unlock(&actions_lock);
-}
-
 void flexsc__signal_init(void)
 {
 	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	/* First: it says where handlers return to, ours as well. */
+	flexsc__signal_adopt(SIGNAL_SETXID);
 	for (int signo = 1; signo <= SIGNALS; signo++)
 		flexsc__signal_adopt(signo);
-	watch_pipe();
 }

@@ -15,8 +15,16 @@
  *	a carrier	only faults, which belong to who runs there and
  *			happen once more at home, SIGPIPE, which goes there
  *			with who wrote, and SIGSETXID: libc's handler
- *			with the carrier's own TLS; if kill(2) sent one of the
- *			former, that goes on to somebody's home
+ *			with the carrier's own TLS
+ *
+ * What faults and writes raise may also be sent, to the process. For these
+ * signals the kernel has our handler even if the program has none, so that a
+ * carrier that gets one can pass it on: to the home of who runs there, if that
+ * one doesn't block it; else back to the process, and the carrier blocks it
+ * until it runs somebody who doesn't. A home that takes it or waits for it gets
+ * it, now or later. A carrier blocks nothing that who runs there doesn't: a
+ * fault that is blocked ends the process, as natively. SIGPIPE it doesn't block
+ * before one was sent: what a write raises then goes no further.
  *
  * What is sent again comes after what was queued meanwhile. So for signals that
  * queue it is a token: home.first has what it stands for, each handler gets
@@ -31,7 +39,17 @@
 #ifndef FLEXSC_THREADS_SIGNALS_H
 #define FLEXSC_THREADS_SIGNALS_H
 
+#include <signal.h>
+
 #include "uthread.h"
+
+#define SIGNAL_BIT(signo)	(1ULL << ((signo) - 1))
+/* What instructions raise. */
+#define SIGNAL_FAULTS	(SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | \
+			 SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGILL) | \
+			 SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
+/* What somebody raises by what he does has to reach him. */
+#define SIGNAL_RAISED	(SIGNAL_FAULTS | SIGNAL_BIT(SIGPIPE))
 
 #define SIGNAL_CANCEL	32	/* glibc's */
 #define SIGNAL_SETXID	33
@@ -46,6 +64,9 @@ void flexsc__signal_unmask(struct uthread *u, sigmask_t mask);
 
 /* The calling carrier gets a stack for the signals that reach it. */
 void flexsc__signal_stack(struct carrier *c);
+
+/* The calling carrier blocks no more of SIGNAL_RAISED than these. */
+void flexsc__signal_unblock(struct carrier *c, sigmask_t but);
 
 /* rt_sigaction(2), as the program makes it. */
 long flexsc__signal_action(const uint64_t args[6]);
