@@ -389,8 +389,11 @@ static void kmod_submit(struct flexsc_loop *loop)
 	place_all(loop);
 	if (!is_submitted(kmod))
 		return;
-	/* The kernel sets needs_kick, then looks at tail once more. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	/*
+	 * The kernel sets needs_kick, then looks at tail once more; so here it
+	 * is the other way round, with a full barrier.
+	 */
+	__atomic_fetch_add(&kmod->shared->tail, 0, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED))
 		return;
 	if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
