@@ -47,6 +47,6 @@ int command_check(int argc, char **argv)
 	}
 	/* The kernel module is nothing that every machine has to have. */
 	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
-		failed |= check(engine) && strcmp(engine, "kmod");
+		failed |= check(engine) && strcmp(engine, "kmod") != 0;
 	return failed;
 }
