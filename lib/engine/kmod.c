@@ -296,7 +296,7 @@ static void give_to_pool(struct flexsc_loop *loop, uint32_t index)
 
 	if (!kmod->pool && flexsc__pool_create(&kmod->pool, loop,
 					       pool_share(loop))) {
-		call_done(loop, index, -EAGAIN);
+		call_done(loop, index, -ECANCELED);
 		return;
 	}
 	call_of(loop, index)->route = BY_POOL;
