@@ -2,18 +2,15 @@
 /*
  * The kmod engine: the kernel module executes entries where they are, in
  * memory that it shares with us: see <linux/flexsc.h>. Waiting executes them on
- * the owner's own thread; what may sleep is left to syscall threads, which
- * live in the kernel and come out of it only to make another of them, or a
- * call that something watches (a tracer, a filter).
+ * the owner's own thread; what may sleep is left to syscall threads: see
+ * kmod_threads.c.
  *
- * Owner only, but for wake and what syscall threads run.
+ * Owner only, but for wake.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
@@ -21,168 +18,14 @@
 #include "../cores.h"
 #include "../engine.h"
 #include "../fds.h"
-#include "../futex.h"
-#include "../loop.h"
 #include "../partial.h"
 #include "../pool.h"
 #include "../refine.h"
-#include "../own_thread.h"
-#include "../syscall.h"
 #include "../table.h"
+#include "kmod.h"
 
 #define DEVICE		"/dev/flexsc"
-#define POOL_THREADS	16U
 #define IDLE_MS		2000	/* then a thread ends */
-
-/* How an entry is executed, in call->route. */
-enum route {
-	BY_KERNEL,
-	BY_POOL,	/* the kernel had no thread left for it */
-};
-
-struct kmod;
-
-struct server {
-	struct kmod *kmod;
-	struct server *next;
-	pthread_t thread;
-	pid_t tid;
-	_Atomic uint32_t bounced;	/* what it executes in user mode */
-	bool ended;		/* to be joined; under the lock */
-};
-
-struct kmod {
-	struct flexsc_loop *loop;
-	int fd;
-	int signo;
-	struct flexsc_shared *shared;
-	uint32_t *ring;
-	uint32_t mask;
-	size_t area;
-	uint64_t seen;		/* completions taken from the queue */
-	struct pool *pool;	/* NULL until needed */
-	struct call_list to_pool;
-	struct call_list again;	/* came back INTERRUPTED */
-	cpu_set_t cores;
-	bool pinned;
-
-	struct lock lock;	/* of the following */
-	struct server *servers;
-	uint32_t count, max;
-	bool ending;
-};
-
-static struct kmod *kmod_of(const struct flexsc_loop *loop)
-{
-	return loop->engine_data;
-}
-
-static long control(struct kmod *kmod, unsigned long command, uint64_t arg)
-{
-	count_shared(&kmod->loop->stats->mode_switches, 1);
-	return raw_syscall(SYS_ioctl, (uint64_t)kmod->fd, command, arg, 0, 0,
-			   0);
-}
-
-/* Syscall threads. */
-
-static bool create_server(struct kmod *kmod);
-
-/* The kernel gave the call back: it may be watched here. */
-static int64_t bounce(struct server *server, uint32_t index)
-{
-	struct flexsc_entry *entry = entry_of(server->kmod->loop, index);
-	int64_t ret;
-
-	/* Pairs with kmod_cancel(): it sees this, or we its CANCEL. */
-	atomic_store(&server->bounced, index);
-	count_shared(&server->kmod->loop->stats->mode_switches, 1);
-	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
-	atomic_store(&server->bounced, NONE);
-	return ret;
-}
-
-static void *serve(void *arg)
-{
-	struct server *server = arg;
-	struct kmod *kmod = server->kmod;
-	struct flexsc_serve serve = {
-		.index = NONE,
-		.flags = FLEXSC_SERVE_FIRST,
-	};
-
-	server->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	flexsc__cancel_unblock(kmod->signo);
-	for (;;) {
-		long result = control(kmod, FLEXSC_IOC_SERVE, PTR(&serve));
-
-		serve.flags = 0;
-		if (result == FLEXSC_SERVE_BOUNCE)
-			serve.ret = bounce(server, serve.index);
-		else if (result == FLEXSC_SERVE_MORE && !create_server(kmod))
-			serve.flags = FLEXSC_SERVE_NO_MORE;
-		else if (result == FLEXSC_SERVE_IDLE ||
-			 result == FLEXSC_SERVE_END || result < 0)
-			break;
-	}
-	lock(&kmod->lock);
-	server->ended = true;
-	kmod->count--;
-	unlock(&kmod->lock);
-	count_shared(&kmod->loop->stats->threads, -1ULL);
-	return NULL;
-}
-
-/* With the lock: join those that have ended, or all. */
-static void join_servers(struct kmod *kmod, bool all)
-{
-	struct server **link = &kmod->servers, *server;
-
-	while ((server = *link)) {
-		if (!all && !server->ended) {
-			link = &server->next;
-			continue;
-		}
-		*link = server->next;
-		pthread_join(server->thread, NULL);
-		free(server);
-	}
-}
-
-static bool create_server(struct kmod *kmod)
-{
-	struct server *server = calloc(1, sizeof(*server));
-	bool made = false;
-
-	if (!server)
-		return false;
-	server->kmod = kmod;
-	atomic_init(&server->bounced, NONE);
-	lock(&kmod->lock);
-	join_servers(kmod, false);
-	if (!kmod->ending && kmod->count < kmod->max)
-		made = !flexsc__own_thread(&server->thread, serve, server,
-				      kmod->pinned ? &kmod->cores : NULL);
-	if (made) {
-		server->next = kmod->servers;
-		kmod->servers = server;
-		kmod->count++;
-		count_shared(&kmod->loop->stats->threads, 1);
-	}
-	unlock(&kmod->lock);
-	if (!made)
-		free(server);
-	return made;
-}
-
-static void end_servers(struct kmod *kmod)
-{
-	lock(&kmod->lock);
-	kmod->ending = true;
-	unlock(&kmod->lock);
-	control(kmod, FLEXSC_IOC_END, 0);
-	join_servers(kmod, true);
-}
 
 /* Submitting. */
 
@@ -207,7 +50,7 @@ static COLD void make_room(struct kmod *kmod)
 		       __atomic_load_n(&kmod->shared->head, __ATOMIC_ACQUIRE) >
 	       kmod->mask)
 		if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
-			create_server(kmod);
+			flexsc__kmod_thread_create(kmod);
 }
 
 static inline void push(struct kmod *kmod, uint32_t index)
@@ -281,30 +124,6 @@ static void place_all(struct flexsc_loop *loop)
 
 /* Completions. */
 
-/* Of the threads there may be, how many a pool gets. It parks what waits. */
-static uint32_t pool_share(const struct flexsc_loop *loop)
-{
-	uint32_t half = loop->options.max_threads / 2;
-
-	return half < POOL_THREADS ? half : POOL_THREADS;
-}
-
-/* The kernel has no thread left that may block: a pool has other ways. */
-static void give_to_pool(struct flexsc_loop *loop, uint32_t index)
-{
-	struct kmod *kmod = kmod_of(loop);
-
-	if (!kmod->pool && flexsc__pool_create(&kmod->pool, loop,
-					       pool_share(loop))) {
-		call_done(loop, index, -ECANCELED);
-		return;
-	}
-	call_of(loop, index)->route = BY_POOL;
-	count(&loop->stats->by_kmod, -1ULL);
-	entry_submit(entry_of(loop, index));
-	calls_append(loop, &kmod->to_pool, index);
-}
-
 /* A thread was needed elsewhere. True: the call isn't at its end. */
 static COLD bool goes_on(struct flexsc_loop *loop, uint32_t index)
 {
@@ -319,7 +138,7 @@ static COLD bool goes_on(struct flexsc_loop *loop, uint32_t index)
 		return false;
 	}
 	if (entry->ret == -EAGAIN) {
-		give_to_pool(loop, index);
+		flexsc__kmod_give_to_pool(loop, index);
 		return true;
 	}
 	if (entry->ret == -EINTR
@@ -397,7 +216,7 @@ static void kmod_submit(struct flexsc_loop *loop)
 	if (!__atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED))
 		return;
 	if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
-		create_server(kmod);
+		flexsc__kmod_thread_create(kmod);
 }
 
 /*
@@ -413,7 +232,7 @@ static int enter(struct kmod *kmod, uint64_t ns)
 	shared->timeout = ns;
 	shared->wait_flags = 0;
 	while ((result = control(kmod, FLEXSC_IOC_WAIT, 0)) == FLEXSC_WAIT_MORE)
-		if (!create_server(kmod))
+		if (!flexsc__kmod_thread_create(kmod))
 			shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 	return result < 0 && result != -EINTR ? (int)result : 0;
 }
@@ -461,12 +280,7 @@ static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 		return;
 	}
 	control(kmod, FLEXSC_IOC_CANCEL, index);
-	lock(&kmod->lock);
-	for (struct server *server = kmod->servers; server;
-	     server = server->next)
-		if (atomic_load(&server->bounced) == index && kmod->signo)
-			flexsc__cancel_send(server->tid, kmod->signo);
-	unlock(&kmod->lock);
+	flexsc__kmod_threads_cancel(kmod, index);
 }
 
 /* Opening and closing. */
@@ -601,7 +415,7 @@ static int kmod_open(struct flexsc_loop *loop)
 	if (!kmod)
 		return -ENOMEM;
 	kmod->loop = loop;
-	kmod->max = loop->options.max_threads - pool_share(loop);
+	kmod->max = flexsc__kmod_threads_max(loop);
 	kmod->signo = flexsc__cancel_signal();
 	kmod->fd = flexsc__fds_own(open(DEVICE, O_RDWR | O_CLOEXEC));
 	err = kmod->fd < 0 ? -errno : map_area(kmod);
@@ -625,7 +439,7 @@ static void kmod_close(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 
-	end_servers(kmod);
+	flexsc__kmod_threads_end(kmod);
 	flexsc__pool_destroy(kmod->pool);
 	munmap(kmod->shared, kmod->area);
 	loop->entries = (struct arena){ 0 };
@@ -639,11 +453,7 @@ static void kmod_forked(struct flexsc_loop *loop)
 
 	flexsc__pool_forked(kmod->pool);
 	flexsc__fds_close(kmod->fd);
-	for (struct server *server = kmod->servers, *next; server;
-	     server = next) {
-		next = server->next;
-		free(server);
-	}
+	flexsc__kmod_threads_forked(kmod);
 	free(kmod);
 	/* The child doesn't have the mapping. */
 	loop->entries = (struct arena){ 0 };

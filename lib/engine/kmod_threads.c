@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kmod engine's syscall threads. Each makes one ioctl and stays in the
+ * kernel, which executes entries on it. It comes out for one of these:
+ *
+ *	MORE		nobody is idle any more: another is made. So there are
+ *			as many as calls that block at the same time
+ *	BOUNCE		something watches its calls (a tracer, a filter): it
+ *			makes one here, as a plain call
+ *	IDLE, END	it ends; whoever makes the next one joins it
+ *
+ * There is a limit. What the kernel can't execute without one more thread than
+ * that goes to a pool of the library's own, which parks calls that wait.
+ *
+ * The lock guards the list of threads; what they count is shared.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+
+#include "../cancelpoint.h"
+#include "../own_thread.h"
+#include "../pool.h"
+#include "kmod.h"
+
+#define POOL_THREADS	16U
+
+struct server {
+	struct kmod *kmod;
+	struct server *next;
+	pthread_t thread;
+	pid_t tid;
+	_Atomic uint32_t bounced;	/* what it executes in user mode */
+	bool ended;		/* to be joined; under the lock */
+};
+
+/* What a thread does. */
+
+/* The kernel gave the call back: it may be watched here. */
+static int64_t bounce(struct server *server, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(server->kmod->loop, index);
+	int64_t ret;
+
+	/* Pairs with kmod_cancel(): it sees this, or we its CANCEL. */
+	atomic_store(&server->bounced, index);
+	count_shared(&server->kmod->loop->stats->mode_switches, 1);
+	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
+	atomic_store(&server->bounced, NONE);
+	return ret;
+}
+
+/* It came out of the kernel with that. False: it ends. */
+static bool answer(struct server *server, long result,
+		   struct flexsc_serve *serve)
+{
+	serve->flags = 0;
+	switch (result) {
+	case FLEXSC_SERVE_BOUNCE:
+		serve->ret = bounce(server, serve->index);
+		return true;
+	case FLEXSC_SERVE_MORE:
+		if (!flexsc__kmod_thread_create(server->kmod))
+			serve->flags = FLEXSC_SERVE_NO_MORE;
+		return true;
+	case FLEXSC_SERVE_IDLE:
+	case FLEXSC_SERVE_END:
+		return false;
+	default:
+		return result >= 0;
+	}
+}
+
+static void *serve(void *arg)
+{
+	struct server *server = arg;
+	struct kmod *kmod = server->kmod;
+	struct flexsc_serve serve = {
+		.index = NONE,
+		.flags = FLEXSC_SERVE_FIRST,
+	};
+	long result;
+
+	server->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	flexsc__cancel_unblock(kmod->signo);
+	do {
+		result = control(kmod, FLEXSC_IOC_SERVE, PTR(&serve));
+	} while (answer(server, result, &serve));
+
+	lock(&kmod->lock);
+	server->ended = true;
+	kmod->count--;
+	unlock(&kmod->lock);
+	count_shared(&kmod->loop->stats->threads, -1ULL);
+	return NULL;
+}
+
+/* All of them. */
+
+/* With the lock: join those that have ended, or all. */
+static void join_servers(struct kmod *kmod, bool all)
+{
+	struct server **link = &kmod->servers, *server;
+
+	while ((server = *link)) {
+		if (!all && !server->ended) {
+			link = &server->next;
+			continue;
+		}
+		*link = server->next;
+		pthread_join(server->thread, NULL);
+		free(server);
+	}
+}
+
+/* With the lock. */
+static bool start(struct server *server)
+{
+	struct kmod *kmod = server->kmod;
+
+	if (kmod->ending || kmod->count >= kmod->max ||
+	    flexsc__own_thread(&server->thread, serve, server,
+			       kmod->pinned ? &kmod->cores : NULL))
+		return false;
+	server->next = kmod->servers;
+	kmod->servers = server;
+	kmod->count++;
+	count_shared(&kmod->loop->stats->threads, 1);
+	return true;
+}
+
+bool flexsc__kmod_thread_create(struct kmod *kmod)
+{
+	struct server *server = calloc(1, sizeof(*server));
+	bool started;
+
+	if (!server)
+		return false;
+	server->kmod = kmod;
+	atomic_init(&server->bounced, NONE);
+	lock(&kmod->lock);
+	join_servers(kmod, false);
+	started = start(server);
+	unlock(&kmod->lock);
+	if (!started)
+		free(server);
+	return started;
+}
+
+void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
+{
+	lock(&kmod->lock);
+	for (struct server *server = kmod->servers; server;
+	     server = server->next)
+		if (atomic_load(&server->bounced) == index && kmod->signo)
+			flexsc__cancel_send(server->tid, kmod->signo);
+	unlock(&kmod->lock);
+}
+
+void flexsc__kmod_threads_end(struct kmod *kmod)
+{
+	lock(&kmod->lock);
+	kmod->ending = true;
+	unlock(&kmod->lock);
+	control(kmod, FLEXSC_IOC_END, 0);
+	join_servers(kmod, true);
+}
+
+void flexsc__kmod_threads_forked(struct kmod *kmod)
+{
+	for (struct server *server = kmod->servers, *next; server;
+	     server = next) {
+		next = server->next;
+		free(server);
+	}
+}
+
+/* The pool. */
+
+/* Of the threads there may be, how many it gets. */
+static uint32_t pool_share(const struct flexsc_loop *loop)
+{
+	uint32_t half = loop->options.max_threads / 2;
+
+	return half < POOL_THREADS ? half : POOL_THREADS;
+}
+
+uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop)
+{
+	return loop->options.max_threads - pool_share(loop);
+}
+
+void flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	if (!kmod->pool && flexsc__pool_create(&kmod->pool, loop,
+					       pool_share(loop))) {
+		call_done(loop, index, -ECANCELED);
+		return;
+	}
+	call_of(loop, index)->route = BY_POOL;
+	count(&loop->stats->by_kmod, -1ULL);
+	entry_submit(entry_of(loop, index));
+	calls_append(loop, &kmod->to_pool, index);
+}
