@@ -43,6 +43,17 @@ static bool forbidden(const struct registration *reg)
 	return task_filtered() && !reg->filtered;
 }
 
+/* Execute entries on the calling thread, or have it sleep until there are. */
+static long execute(struct registration *reg, unsigned int cmd,
+		    void __user *user)
+{
+	/* An entry that executes entries takes the stack of them all. */
+	if (thread_inside())
+		return -ELOOP;
+	return cmd == FLEXSC_IOC_SERVE ? thread_serve(reg, user) :
+					 caller_wait(reg);
+}
+
 static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
@@ -55,9 +66,9 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return PTR_ERR(reg);
 	switch (cmd) {
 	case FLEXSC_IOC_SERVE:
-		return thread_serve(reg, user);
+		return execute(reg, cmd, user);
 	case FLEXSC_IOC_WAIT:
-		return forbidden(reg) ? -EPERM : caller_wait(reg);
+		return forbidden(reg) ? -EPERM : execute(reg, cmd, user);
 	case FLEXSC_IOC_KICK:
 		return forbidden(reg) ? -EPERM : caller_kick(reg);
 	case FLEXSC_IOC_CANCEL:

@@ -214,6 +214,7 @@ static inline bool entries_pending(struct registration *reg)
 
 /* thread.c */
 extern struct preempt_ops thread_preempt_ops;
+bool thread_inside(void);
 struct thread *thread_enter(struct registration *reg);
 struct thread *thread_enter_caller(struct registration *reg);
 void thread_leave(struct thread *thread);

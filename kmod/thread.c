@@ -74,6 +74,17 @@ void threads_free(struct registration *reg)
 	}
 }
 
+/* Is the task in one of our ioctls that execute? */
+bool thread_inside(void)
+{
+	struct preempt_notifier *notifier;
+
+	hlist_for_each_entry(notifier, &current->preempt_notifiers, link)
+		if (notifier->ops == &thread_preempt_ops)
+			return true;
+	return false;
+}
+
 static struct thread *enter(struct thread *thread, bool is_caller)
 {
 	thread->task = current;

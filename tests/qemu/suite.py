@@ -34,6 +34,7 @@ SECONDS = 400.0
 # Programs that share a guest: each group takes about as long.
 GROUPS = (
     ("qemu-kmod", "conformance-results_file", "conformance-results_other"),
+    ("qemu-attack",),
     ("conformance-blocking", "conformance-restricted", "conformance-wake"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
     ("conformance-loop", "conformance-deadline", "conformance-stats"),

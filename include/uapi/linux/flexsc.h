@@ -130,7 +130,8 @@ struct flexsc_completions {
  * Whoever executes is a thread of the process: a syscall thread is one that
  * calls FLEXSC_IOC_SERVE and stays there, and FLEXSC_IOC_WAIT (flexsc_wait()
  * there) executes on the caller's own thread. So address space, files,
- * credentials, limits and signals are right by construction.
+ * credentials, limits and signals are right by construction. An entry can call
+ * neither (-ELOOP).
  *
  *
  * How submissions are found
