@@ -2,6 +2,7 @@
 /*
  * The device: /dev/flexsc. An open file is a registration, or going to be one.
  */
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -44,14 +45,20 @@ static bool forbidden(const struct registration *reg)
 }
 
 /* Execute entries on the calling thread, or have it sleep until there are. */
-static long execute(struct registration *reg, unsigned int cmd,
-		    void __user *user)
+static long execute(struct file *file, unsigned int cmd, void __user *user)
 {
+	struct registration *reg = file->private_data;
+	long ret;
+
 	/* An entry that executes entries takes the stack of them all. */
 	if (thread_inside())
 		return -ELOOP;
-	return cmd == FLEXSC_IOC_SERVE ? thread_serve(reg, user) :
-					 caller_wait(reg);
+	/* A single thread doesn't hold its files in an ioctl; ours may close. */
+	get_file(file);
+	ret = cmd == FLEXSC_IOC_SERVE ? thread_serve(reg, user) :
+					caller_wait(reg);
+	fput(file);
+	return ret;
 }
 
 static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -66,9 +73,9 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return PTR_ERR(reg);
 	switch (cmd) {
 	case FLEXSC_IOC_SERVE:
-		return execute(reg, cmd, user);
+		return execute(file, cmd, user);
 	case FLEXSC_IOC_WAIT:
-		return forbidden(reg) ? -EPERM : execute(reg, cmd, user);
+		return forbidden(reg) ? -EPERM : execute(file, cmd, user);
 	case FLEXSC_IOC_KICK:
 		return forbidden(reg) ? -EPERM : caller_kick(reg);
 	case FLEXSC_IOC_CANCEL:

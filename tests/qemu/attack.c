@@ -38,3 +38,25 @@ TEST(a_wait_is_no_place_to_serve)
 	CHECK_EQ(raw.entries[0].ret, -ELOOP);
 	raw_close(&raw);
 }
+
+/* With a single thread, whose descriptors the kernel may borrow. */
+TEST(a_registration_closes_itself)
+{
+	int closed = 0;
+
+	for (int round = 0; round < 100; round++) {
+		struct raw raw;
+
+		raw_open(&raw, 1, 0);
+		raw_post(&raw, 0, 0, SYS_munmap, (uint64_t)raw.shared,
+			 raw.args.area, 0);
+		raw_post(&raw, 1, 0, SYS_close, (uint64_t)raw.fd, 0, 0);
+		for (uint32_t i = 2; i < FLEXSC_PAGE_ENTRIES; i++)
+			raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+		raw.shared->timeout = 0;
+		CHECK(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0) >= 0);
+		/* Unless the wait was cut short. */
+		closed += close(raw.fd) == -1;
+	}
+	CHECK(closed > 50);
+}
