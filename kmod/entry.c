@@ -41,9 +41,9 @@ static void put_aside(struct registration *reg, u32 index, bool front)
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
 	/* Posted twice? Then once is enough. */
-	if (companion->where != WHERE_NOWHERE)
+	if (companion->aside)
 		goto unlock;
-	companion->where = WHERE_ASIDE;
+	companion->aside = true;
 	companion->next = front ? list->head : FLEXSC_NO_ENTRY;
 	if (!reg->aside_count)
 		list->head = list->tail = index;
@@ -69,7 +69,7 @@ static u32 aside_take(struct registration *reg)
 	if (reg->aside_count) {
 		index = reg->aside.head;
 		reg->aside.head = reg->companions[index].next;
-		reg->companions[index].where = WHERE_NOWHERE;
+		reg->companions[index].aside = false;
 		WRITE_ONCE(reg->aside_count, reg->aside_count - 1);
 	}
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
@@ -173,7 +173,7 @@ static void restart(struct thread *thread, u32 index, long ret)
 	count(reg, COUNT_RESTARTED, 1);
 	if (ret == -ERESTART_RESTARTBLOCK) {
 		companion->task = current;
-		smp_store_release(&companion->where, WHERE_RESTARTS);
+		smp_store_release(&companion->taken, TAKEN_RESTARTS);
 		thread->carries = index;
 	} else if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
 		   FLEXSC_BUSY) {
@@ -245,7 +245,7 @@ static noinline void bounce(struct thread *thread, u32 index, unsigned int nr)
 		return;
 	}
 	companion->task = current;
-	smp_store_release(&companion->where, WHERE_BOUNCED);
+	smp_store_release(&companion->taken, TAKEN_BOUNCED);
 	thread->carries = index;
 	thread->bounces = true;
 	count(reg, COUNT_BOUNCED, 1);
@@ -368,19 +368,18 @@ void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 		    long ret)
 {
 	struct companion *companion;
-	u8 where;
+	u8 taken;
 
 	if (index >= reg->entry_count)
 		return;
 	index = array_index_nospec(index, reg->entry_count);
 	companion = &reg->companions[index];
-	where = smp_load_acquire(&companion->where);
-	if ((where != WHERE_BOUNCED && where != WHERE_RESTARTS) ||
-	    companion->task != current)
+	taken = smp_load_acquire(&companion->taken);
+	if (taken == TAKEN_NOT || companion->task != current)
 		return;
 	companion->task = NULL;
-	smp_store_release(&companion->where, WHERE_NOWHERE);
-	if (where == WHERE_BOUNCED)
+	smp_store_release(&companion->taken, TAKEN_NOT);
+	if (taken == TAKEN_BOUNCED)
 		finish(reg, index, ret);
 	else
 		make(reg, thread, index, dispatch_restart, true);

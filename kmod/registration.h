@@ -95,14 +95,18 @@ struct companion {
 	struct thread *thread;	/* that executes it, or did */
 	struct task_struct *task;	/* that took it along; never followed */
 	u32 next;		/* on the aside list */
-	u8 where;		/* enum where */
+	bool aside;		/* it is on it; under the lock */
+	u8 taken;		/* enum taken */
 };
 
-enum where {
-	WHERE_NOWHERE = 0,
-	WHERE_ASIDE,
-	WHERE_BOUNCED,		/* "task" makes a plain system call of it */
-	WHERE_RESTARTS,		/* "task" has its restart block */
+/*
+ * Why "task" took an entry along. One that is posted again meanwhile may be
+ * anywhere else as well.
+ */
+enum taken {
+	TAKEN_NOT = 0,
+	TAKEN_BOUNCED,		/* to make a plain system call of it */
+	TAKEN_RESTARTS,		/* it has a restart block in the task */
 };
 
 struct entry_list {

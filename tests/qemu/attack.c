@@ -4,6 +4,8 @@
  * Nothing here has a result that matters: the kernel has to survive, and not to
  * complain. Runs in a guest, as root.
  */
+#include <time.h>
+
 #include "raw.h"
 
 /* Make so many registrations wait inside of one another. */
@@ -59,4 +61,57 @@ TEST(a_registration_closes_itself)
 		closed += close(raw.fd) == -1;
 	}
 	CHECK(closed > 50);
+}
+
+/* A syscall thread that makes no others. */
+static void *stubborn(void *arg)
+{
+	struct flexsc_serve serve = { .index = FLEXSC_NO_ENTRY };
+	struct raw *raw = arg;
+	int result;
+
+	do
+		result = ioctl(raw->fd, FLEXSC_IOC_SERVE, &serve);
+	while (result == FLEXSC_SERVE_AGAIN || result == FLEXSC_SERVE_MORE);
+	CHECK_EQ(result, FLEXSC_SERVE_END);
+	return NULL;
+}
+
+/* Leave an entry to syscall threads, though one of them executes it. */
+static void leave(struct raw *raw, uint32_t index, unsigned int nr, uint64_t a0)
+{
+	raw_post(raw, index, FLEXSC_ASIDE, nr, a0, 0, 0);
+	raw->shared->timeout = 0;
+	CHECK_EQ(ioctl(raw->fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_LOOK);
+}
+
+/*
+ * A sleep that goes on after an interruption stays with its thread; this one
+ * is posted again at each stage.
+ */
+TEST(an_entry_is_posted_while_it_is_executed)
+{
+	struct timespec second = { 1, 0 };
+	pthread_t threads[2];
+	struct raw raw;
+
+	raw_open(&raw, 1, 0);
+	leave(&raw, 0, SYS_nanosleep, (uint64_t)&second);
+	CHECK_EQ(pthread_create(&threads[0], NULL, stubborn, &raw), 0);
+	while (__atomic_load_n(&raw.entries[0].status, __ATOMIC_RELAXED) !=
+	       FLEXSC_BUSY)
+		usleep(1000);
+	for (uint32_t i = 0; i < 3; i++)
+		leave(&raw, i, SYS_getppid, 0);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
+	usleep(50000);
+	leave(&raw, 0, SYS_getppid, 0);
+	CHECK_EQ(pthread_create(&threads[1], NULL, stubborn, &raw), 0);
+	usleep(50000);
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK_EQ(raw.entries[i].status, FLEXSC_DONE);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	raw_close(&raw);
 }
