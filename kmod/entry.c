@@ -115,6 +115,16 @@ static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
 
 /* Execution. */
 
+/*
+ * Somebody else has changed the completion queue's head. Who does that all the
+ * time keeps nobody here but its own threads, and those can be killed.
+ */
+static noinline bool push_again(void)
+{
+	cond_resched();
+	return !fatal_signal_pending(current);
+}
+
 /* The entry has its result. */
 static __always_inline void finish(struct registration *reg, u32 index,
 				     long ret)
@@ -129,7 +139,8 @@ static __always_inline void finish(struct registration *reg, u32 index,
 	smp_store_release(&entry->status, FLEXSC_DONE);
 	do {
 		WRITE_ONCE(entry->link, head);
-	} while (!try_cmpxchg(queue, &head, index));	/* E3; pairs with U3 */
+	} while (!try_cmpxchg(queue, &head, index) &&	/* E3; pairs with U3 */
+		 push_again());
 	/* Pairs with caller_sleep() and caller_recall(). */
 	atomic64_inc(&reg->completed);
 }

@@ -115,3 +115,35 @@ TEST(an_entry_is_posted_while_it_is_executed)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 	raw_close(&raw);
 }
+
+/* The completion queue's head changes faster than anybody can look. */
+static void *hammer(void *arg)
+{
+	struct raw *raw = arg;
+
+	while (!atomic_load(&raw->ending))
+		for (int i = 0; i < 10000; i++)
+			__atomic_fetch_add(&raw->shared->completions.head, 1,
+					   __ATOMIC_RELAXED);
+	return NULL;
+}
+
+TEST(the_completion_queue_is_scribbled_on)
+{
+	const uint64_t end = now_ns() + SECOND;
+	pthread_t threads[4];
+	struct raw raw;
+
+	raw_open(&raw, 1, 0);
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, hammer, &raw), 0);
+	while (now_ns() < end) {
+		for (uint32_t i = 0; i < FLEXSC_PAGE_ENTRIES; i++)
+			raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+		raw_wait(&raw, 0);
+	}
+	raw.ending = true;
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	raw_close(&raw);
+}
