@@ -23,6 +23,7 @@
  * The interruption is a task work that does nothing: it makes the call return
  * as for a signal, though all signals are blocked.
  */
+#include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/task_work.h>
 
@@ -36,6 +37,7 @@ static void kicked(struct callback_head *head)
 
 	thread_put(thread);
 	registration_put(reg);
+	module_put(THIS_MODULE);
 }
 
 /* Interrupt what the thread executes, if that still is "now". Any context. */
@@ -50,10 +52,12 @@ bool cancel_kick(struct thread *thread, u64 now)
 	if (mine) {
 		atomic_inc(&thread->refs);
 		refcount_inc(&thread->reg->refs);
+		__module_get(THIS_MODULE);
 		init_task_work(&thread->kick, kicked);
 		if (task_work_add(thread->task, &thread->kick, TWA_SIGNAL)) {
 			atomic_dec(&thread->refs);
 			refcount_dec(&thread->reg->refs);
+			module_put(THIS_MODULE);
 		}
 		atomic64_set_release(&thread->now, NOW_KICKED | index);
 	}
