@@ -80,5 +80,5 @@ int __init dispatch_init(void)
 
 bool dispatch_accepts(unsigned int nr)
 {
-	return nr >= NR_syscalls || dispatch_table[nr] != refused;
+	return dispatch_of(nr) != refused;
 }
