@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process with shadow stacks. Few machines have them, so here the kernel says
+ * that it has: a filter gives the question to a handler, which answers it.
+ */
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include "threads.h"
+
+#ifndef ARCH_SHSTK_STATUS
+#define ARCH_SHSTK_STATUS	0x5005
+#endif
+#define ARCH_SHSTK_SHSTK	1
+
+#define LINE	"flexsc: run: can't start: the program uses shadow stacks; " \
+		"link it with -z noshstk\n"
+
+static int asked;
+
+/* arch_prctl(ARCH_SHSTK_STATUS, &features) */
+static void answer(int signo, siginfo_t *info, void *frame)
+{
+	greg_t *regs = ((ucontext_t *)frame)->uc_mcontext.gregs;
+
+	(void)signo;
+	CHECK_EQ(info->si_syscall, SYS_arch_prctl);
+	*(uint64_t *)regs[REG_RSI] = ARCH_SHSTK_SHSTK;
+	regs[REG_RAX] = 0;
+	asked++;
+}
+
+static void pretend_shadow_stacks(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_SHSTK_STATUS, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(*filter), filter };
+	struct sigaction action = { .sa_flags = SA_SIGINFO };
+	uint64_t features = 0;
+
+	action.sa_sigaction = answer;
+	CHECK_EQ(sigaction(SIGSYS, &action, NULL), 0);
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0);
+	CHECK_EQ(syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, &features), 0);
+	CHECK_EQ(features, ARCH_SHSTK_SHSTK);
+	asked = 0;
+}
+
+/* Natively there is nobody but this one and main. */
+static void *count_all(void *arg)
+{
+	usleep(100);
+	*(unsigned int *)arg = count_tasks();
+	return arg;
+}
+
+static void run_with_shadow_stacks(void)
+{
+	const char *line = preloaded() ? LINE : "";
+	int said = memfd_create("said", 0), err = dup(2);
+	unsigned int tasks[3] = { 0 };
+	char text[512] = "";
+
+	pretend_shadow_stacks();
+	CHECK_EQ(dup2(said, 2), 2);
+	/* It is said once, however many threads there are. */
+	for (int i = 0; i < 3; i++)
+		join(start(count_all, &tasks[i]));
+	CHECK_EQ(dup2(err, 2), 2);
+	CHECK_EQ(asked, preloaded());
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(tasks[i], 2);
+	CHECK(pread(said, text, sizeof(text) - 1, 0) >= 0);
+	if (strcmp(text, line))
+		test_fail(__FILE__, __LINE__, "it said: %s", text);
+}
+
+/* In a process of its own: where an engine has been tried there are threads. */
+TEST(a_process_with_shadow_stacks_is_left_alone)
+{
+	int pid;
+
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+		SKIP("no seccomp filters here: %s", strerror(errno));
+	pid = test_fork();
+	if (!pid) {
+		run_with_shadow_stacks();
+		test_leave();
+	}
+	test_reap(pid);
+}
