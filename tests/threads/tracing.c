@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread that traces a process: to the kernel that is one kernel thread. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+enum { TIMES = 20 };
+
+static long word = 5;
+
+static void traced(void)
+{
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		_exit(99);
+	raise(SIGSTOP);
+	_exit((int)word);
+}
+
+/* Any thread may wait for a child, but only its tracer may ask of it. */
+static void *is_not_its_tracer(void *arg)
+{
+	pid_t pid = *(pid_t *)arg;
+
+	usleep(100);
+	errno = 0;
+	CHECK_EQ(ptrace(PTRACE_PEEKDATA, pid, &word, NULL), -1);
+	CHECK_EQ(errno, ESRCH);
+	CHECK_EQ(ptrace(PTRACE_CONT, pid, NULL, NULL), -1);
+	CHECK_EQ(errno, ESRCH);
+	return arg;
+}
+
+static void stops(pid_t pid, int signo)
+{
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 99)
+		SKIP("ptrace isn't permitted here");
+	CHECK(WIFSTOPPED(status));
+	CHECK_EQ(WSTOPSIG(status), signo);
+}
+
+static void ends_with(pid_t pid, int wanted)
+{
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), wanted);
+}
+
+/* From wherever it is: it has waited before each request. */
+static void look_into(pid_t pid, long value)
+{
+	struct user_regs_struct regs;
+
+	for (int i = 0; i < TIMES; i++) {
+		usleep(100);
+		errno = 0;
+		CHECK_EQ(ptrace(PTRACE_PEEKDATA, pid, &word, NULL), 5 + i);
+		CHECK_EQ(errno, 0);
+		CHECK_EQ(ptrace(PTRACE_POKEDATA, pid, &word, 6 + i), 0);
+	}
+	usleep(100);
+	CHECK_EQ(ptrace(PTRACE_GETREGS, pid, NULL, &regs), 0);
+	CHECK(regs.rip != 0);
+	CHECK_EQ(ptrace(PTRACE_POKEDATA, pid, &word, value), 0);
+	CHECK_EQ(syscall(SYS_ptrace, PTRACE_POKEDATA, pid, &word, value), 0);
+}
+
+static void *trace_a_child(void *arg)
+{
+	long value = 40 + (long)arg;
+	pid_t pid;
+
+	usleep(100);
+	pid = test_fork();
+	if (!pid)
+		traced();
+	stops(pid, SIGSTOP);
+	look_into(pid, value);
+	join(start(is_not_its_tracer, &pid));
+	CHECK_EQ(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+	ends_with(pid, (int)value);
+	return NULL;
+}
+
+TEST(a_thread_traces_its_child)
+{
+	pthread_t threads[4];
+
+	for (long i = 0; i < 4; i++)
+		threads[i] = start(trace_a_child, (void *)i);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static void *attach_to_a_child(void *arg)
+{
+	pid_t pid;
+
+	usleep(100);
+	pid = test_fork();
+	if (!pid)
+		for (;;)
+			pause();
+	usleep(1000);
+	if (ptrace(PTRACE_ATTACH, pid, NULL, NULL))
+		SKIP("ptrace isn't permitted here: %s", strerror(errno));
+	stops(pid, SIGSTOP);
+	look_into(pid, 0);
+	/* One that it gets by it isn't the child's to see. */
+	CHECK_EQ(kill(pid, SIGUSR1), 0);
+	CHECK_EQ(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+	stops(pid, SIGUSR1);
+	CHECK_EQ(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	usleep(1000);
+	CHECK_EQ(kill(pid, 0), 0);
+	CHECK_EQ(waitpid(pid, NULL, WNOHANG), 0);
+	CHECK_EQ(kill(pid, SIGKILL), 0);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	return arg;
+}
+
+TEST(a_thread_attaches_to_its_child)
+{
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(attach_to_a_child, NULL);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+/* As debuggers begin: it stops where the new program does. */
+static void *trace_a_program(void *arg)
+{
+	int stopped = 0, status;
+	pid_t pid;
+
+	usleep(100);
+	pid = test_fork();
+	if (!pid) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			_exit(99);
+		execlp("sh", "sh", "-c", "exit 7", NULL);
+		_exit(98);
+	}
+	stops(pid, SIGTRAP);
+	CHECK_EQ(ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACESYSGOOD |
+			PTRACE_O_EXITKILL), 0);
+	for (;;) {
+		CHECK_EQ(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
+		CHECK_EQ(waitpid(pid, &status, __WALL), pid);
+		if (!WIFSTOPPED(status))
+			break;
+		CHECK_EQ(WSTOPSIG(status), SIGTRAP | 0x80);
+		stopped++;
+	}
+	CHECK_EQ(WEXITSTATUS(status), 7);
+	/* Each call twice; the last one doesn't return. */
+	CHECK(stopped > 10);
+	CHECK_EQ(stopped % 2, 1);
+	return arg;
+}
+
+TEST(a_thread_traces_a_program_s_calls)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		threads[i] = start(trace_a_program, NULL);
+	for (int i = 0; i < 2; i++)
+		join(threads[i]);
+}
