@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the kernel permits a thread: that is a kernel thread's, so a user
+ * thread's is its home's.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "threads.h"
+
+enum { TIMES = 20 };
+
+/* Capabilities. */
+
+/* libc has them, and no header of its own that says so. */
+int capget(struct __user_cap_header_struct *, struct __user_cap_data_struct *);
+int capset(struct __user_cap_header_struct *,
+	   const struct __user_cap_data_struct *);
+
+struct caps {
+	struct __user_cap_data_struct data[2];
+};
+
+/* Of this thread; 0 is the caller. */
+static struct caps caps_of(pid_t tid)
+{
+	struct __user_cap_header_struct header = {
+		_LINUX_CAPABILITY_VERSION_3, tid,
+	};
+	struct caps caps, again;
+
+	CHECK_EQ(capget(&header, caps.data), 0);
+	CHECK_EQ(syscall(SYS_capget, &header, again.data), 0);
+	CHECK(!memcmp(&caps, &again, sizeof(caps)));
+	return caps;
+}
+
+static bool same_caps(pid_t tid, struct caps wanted)
+{
+	struct caps caps = caps_of(tid);
+
+	return !memcmp(&caps, &wanted, sizeof(caps));
+}
+
+/* What lets root open what is nobody's to read; all others stay. */
+static struct caps without_reading(struct caps caps)
+{
+	caps.data[0].effective &= ~(1U << CAP_DAC_OVERRIDE |
+				    1U << CAP_DAC_READ_SEARCH);
+	return caps;
+}
+
+static void set_caps(struct caps caps, bool by_number)
+{
+	struct __user_cap_header_struct header = {
+		_LINUX_CAPABILITY_VERSION_3, 0,
+	};
+
+	if (by_number)
+		CHECK_EQ(syscall(SYS_capset, &header, caps.data), 0);
+	else
+		CHECK_EQ(capset(&header, caps.data), 0);
+}
+
+/* A file that only a capability opens. */
+static char secret[64];
+
+static void make_secret(void)
+{
+	int fd;
+
+	enter_scratch();
+	snprintf(secret, sizeof(secret), "secret");
+	fd = open(secret, O_CREAT | O_RDWR, 0);
+	CHECK(fd >= 0);
+	close(fd);
+}
+
+static bool can_read_secret(void)
+{
+	int fd = open(secret, O_RDONLY);
+
+	if (fd < 0)
+		CHECK_EQ(errno, EACCES);
+	else
+		close(fd);
+	return fd >= 0;
+}
+
+struct weak {
+	pthread_t thread;
+	bool by_number;
+	_Atomic pid_t tid;	/* it has given them up */
+	atomic_bool ends;
+};
+
+static void *inherit_caps(void *arg)
+{
+	const struct caps *wanted = arg;
+
+	usleep(100);
+	CHECK(!can_read_secret());
+	CHECK(same_caps(0, *wanted));
+	return arg;
+}
+
+static void *give_up_caps(void *arg)
+{
+	struct weak *weak = arg;
+	struct caps caps = caps_of(0), less = without_reading(caps);
+
+	usleep(100);
+	set_caps(less, weak->by_number);
+	weak->tid = gettid();
+	for (int i = 0; i < TIMES || !weak->ends; i++) {
+		usleep(100);
+		CHECK(!can_read_secret());
+		usleep(100);
+		CHECK(same_caps(0, less));
+	}
+	join(start(inherit_caps, &less));
+	/* They were effective no more; permitted they are. */
+	set_caps(caps, weak->by_number);
+	usleep(100);
+	CHECK(can_read_secret());
+	return arg;
+}
+
+static void *keep_caps(void *arg)
+{
+	struct weak *weak = arg;
+	struct caps caps = caps_of(0);
+
+	while (!weak[0].tid || !weak[1].tid)
+		usleep(100);
+	for (int i = 0; i < TIMES; i++) {
+		CHECK(can_read_secret());
+		CHECK(same_caps(0, caps));
+		CHECK(same_caps(weak[i % 2].tid, without_reading(caps)));
+		usleep(100);
+	}
+	return arg;
+}
+
+TEST(capabilities_are_a_thread_s_own)
+{
+	struct weak weak[2] = { { .by_number = false }, { .by_number = true } };
+	pthread_t strong[4];
+
+	if (geteuid())
+		SKIP("takes root");
+	make_secret();
+	for (int i = 0; i < 4; i++)
+		strong[i] = start(keep_caps, weak);
+	for (int i = 0; i < 2; i++)
+		weak[i].thread = start(give_up_caps, &weak[i]);
+	for (int i = 0; i < 4; i++)
+		join(strong[i]);
+	CHECK(can_read_secret());
+	for (int i = 0; i < 2; i++)
+		weak[i].ends = true;
+	for (int i = 0; i < 2; i++)
+		join(weak[i].thread);
+}
+
+/* What servers do that want a low port, or real-time, as somebody else. */
+static void *keep_one_capability(void *arg)
+{
+	struct caps caps;
+
+	usleep(100);
+	CHECK_EQ(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), 0);
+	CHECK_EQ(setuid(65534), 0);
+	usleep(100);
+	caps = caps_of(0);
+	CHECK(caps.data[0].permitted & 1U << CAP_DAC_READ_SEARCH);
+	CHECK_EQ(caps.data[0].effective, 0);
+	CHECK(!can_read_secret());
+	caps = (struct caps){ 0 };
+	caps.data[0].permitted = 1U << CAP_DAC_READ_SEARCH;
+	caps.data[0].effective = 1U << CAP_DAC_READ_SEARCH;
+	set_caps(caps, false);
+	for (int i = 0; i < TIMES; i++) {
+		usleep(100);
+		CHECK(can_read_secret());
+		CHECK(same_caps(0, caps));
+	}
+	return arg;
+}
+
+static void *lose_all(void *arg)
+{
+	while (getuid() == 0)
+		usleep(100);
+	for (int i = 0; i < TIMES; i++) {
+		usleep(100);
+		CHECK(!can_read_secret());
+		CHECK(same_caps(0, (struct caps){ 0 }));
+	}
+	return arg;
+}
+
+TEST(a_capability_can_be_kept_beyond_a_change_of_user)
+{
+	pthread_t other;
+
+	if (geteuid())
+		SKIP("takes root");
+	make_secret();
+	other = start(lose_all, NULL);
+	usleep(100);
+	join(start(keep_one_capability, NULL));
+	join(other);
+	CHECK(!can_read_secret());
+}
