@@ -128,7 +128,27 @@ static bool sets_apart(const struct uthread *u, long nr, const uint64_t a[6])
 	}
 }
 
-static bool is_inherited(long nr)
+/* Of a thread's own, what new ones get from their maker. */
+static bool is_inherited_option(uint64_t option)
+{
+	switch (option) {
+	case PR_SET_KEEPCAPS:
+	case PR_SET_SECUREBITS:
+	case PR_CAPBSET_DROP:
+	case PR_CAP_AMBIENT:
+	case PR_SET_NO_NEW_PRIVS:
+	case PR_SET_TIMERSLACK:
+	case PR_SET_TSC:
+	case PR_MCE_KILL:
+	case PR_SET_SPECULATION_CTRL:
+	case PR_SET_IO_FLUSHER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_inherited(long nr, const uint64_t a[6])
 {
 	switch (nr) {
 	case SYS_sched_setaffinity:
@@ -140,6 +160,8 @@ static bool is_inherited(long nr)
 	case SYS_set_mempolicy:
 	case SYS_personality:
 		return true;
+	case SYS_prctl:
+		return is_inherited_option(a[0]);
 	default:
 		return false;
 	}
@@ -196,7 +218,7 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 	}
 	if (sets_apart(u, nr, a))
 		u->rooted = true;
-	if (is_inherited(nr))
+	if (is_inherited(nr, a))
 		atomic_store(&flexsc__home_inherited, true);
 	return flexsc__call_go_home(u, nr, a);
 }

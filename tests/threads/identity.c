@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/securebits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -217,4 +218,55 @@ TEST(a_capability_can_be_kept_beyond_a_change_of_user)
 	join(start(keep_one_capability, NULL));
 	join(other);
 	CHECK(!can_read_secret());
+}
+
+/* What threads that are made later can't have either. */
+static void *has_less(void *arg)
+{
+	usleep(100);
+	CHECK_EQ(prctl(PR_CAPBSET_READ, CAP_SYS_BOOT, 0, 0, 0), 0);
+	CHECK_EQ(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 1);
+	CHECK_EQ(prctl(PR_GET_SECUREBITS, 0, 0, 0, 0), SECBIT_NOROOT);
+	return arg;
+}
+
+static void *has_all(void *arg)
+{
+	atomic_bool *dropped = arg;
+
+	while (!*dropped)
+		usleep(100);
+	CHECK_EQ(prctl(PR_CAPBSET_READ, CAP_SYS_BOOT, 0, 0, 0), 1);
+	CHECK_EQ(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0);
+	CHECK_EQ(prctl(PR_GET_SECUREBITS, 0, 0, 0, 0), 0);
+	return arg;
+}
+
+static void *drop(void *arg)
+{
+	atomic_bool *dropped = arg;
+
+	usleep(100);
+	CHECK_EQ(prctl(PR_CAPBSET_DROP, CAP_SYS_BOOT, 0, 0, 0), 0);
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(prctl(PR_SET_SECUREBITS, SECBIT_NOROOT, 0, 0, 0), 0);
+	*dropped = true;
+	for (int i = 0; i < TIMES; i++) {
+		usleep(100);
+		join(start(has_less, NULL));
+	}
+	return arg;
+}
+
+TEST(what_a_thread_gives_up_those_that_it_makes_do_not_have)
+{
+	atomic_bool dropped = false;
+	pthread_t other;
+
+	if (geteuid() || prctl(PR_CAPBSET_READ, CAP_SYS_BOOT, 0, 0, 0) != 1 ||
+	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0))
+		SKIP("takes root that has given up nothing");
+	other = start(has_all, &dropped);
+	join(start(drop, &dropped));
+	join(other);
 }
