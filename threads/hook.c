@@ -121,6 +121,9 @@ static bool sets_apart(const struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_seccomp:
 	case SYS_landlock_restrict_self:
 		return true;
+	case SYS_personality:
+		/* Or does it only ask? */
+		return (uint32_t)a[0] != ~0U;
 	case SYS_prctl:
 		return a[0] == PR_SET_SECCOMP;
 	default:
@@ -158,7 +161,6 @@ static bool is_inherited(long nr, const uint64_t a[6])
 	case SYS_setpriority:
 	case SYS_ioprio_set:
 	case SYS_set_mempolicy:
-	case SYS_personality:
 		return true;
 	case SYS_prctl:
 		return is_inherited_option(a[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel permits a thread: that is a kernel thread's, so a user
- * thread's is its home's.
+ * What the kernel permits a thread, and shows it: both are a kernel thread's, so
+ * a user thread's are its home's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -9,8 +9,10 @@
 #include <linux/securebits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 
 #include "threads.h"
 
@@ -269,4 +271,56 @@ TEST(what_a_thread_gives_up_those_that_it_makes_do_not_have)
 	other = start(has_all, &dropped);
 	join(start(drop, &dropped));
 	join(other);
+}
+
+/* What a program is shown of the system. */
+static bool is_old(void)
+{
+	struct utsname name;
+
+	CHECK_EQ(uname(&name), 0);
+	return !strncmp(name.release, "2.6.", 4);
+}
+
+static void *see_old_system(void *arg)
+{
+	usleep(100);
+	CHECK(is_old());
+	CHECK_EQ(personality(0xffffffff), UNAME26);
+	return arg;
+}
+
+static void *want_old_system(void *arg)
+{
+	usleep(100);
+	CHECK(personality(UNAME26) >= 0);
+	for (int i = 0; i < TIMES; i++) {
+		usleep(100);
+		CHECK(is_old());
+		CHECK_EQ(personality(0xffffffff), UNAME26);
+	}
+	join(start(see_old_system, NULL));
+	return arg;
+}
+
+static void *see_new_system(void *arg)
+{
+	for (int i = 0; i < TIMES; i++) {
+		usleep(100);
+		CHECK(!is_old());
+		CHECK(!(personality(0xffffffff) & UNAME26));
+	}
+	return arg;
+}
+
+TEST(a_personality_is_a_thread_s_own)
+{
+	pthread_t others[4];
+
+	for (int i = 0; i < 4; i++)
+		others[i] = start(see_new_system, NULL);
+	join(start(want_old_system, NULL));
+	for (int i = 0; i < 4; i++)
+		join(others[i]);
+	join(start(see_new_system, NULL));
 }
