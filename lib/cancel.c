@@ -77,6 +77,13 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 	return 0;
 }
 
+/* Has it come to its end? The kernel engine gives some back before. */
+static bool ended(const struct flexsc_entry *entry)
+{
+	return entry_status(entry) == FLEXSC_DONE &&
+	       !(entry->nargs & FLEXSC_INTERRUPTED);
+}
+
 static bool names_fd(unsigned int nr, const __u64 *args, int fd)
 {
 	unsigned int fds = flexsc__table_row(nr)->fds;
@@ -100,8 +107,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 		const struct call *call = call_of(loop, i);
 
 		if (entry_status(entry) == FLEXSC_FREE ||
-		    call->cancel != CANCEL_NOT ||
-		    entry_status(entry) == FLEXSC_DONE ||
+		    call->cancel != CANCEL_NOT || ended(entry) ||
 		    !names_fd(entry->nr, entry->args, fd))
 			continue;
 		flexsc__cancel_call(loop, i, CANCEL_ASKED);
