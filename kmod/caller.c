@@ -114,9 +114,13 @@ void caller_init(struct registration *reg)
 /* Execute what is submitted. */
 static void execute_inline(struct registration *reg, struct thread *thread)
 {
-	if (ring_empty(reg) || !thread_take_slot(thread))
+	bool stranded = entries_stranded(reg);
+
+	if ((ring_empty(reg) && !stranded) || !thread_take_slot(thread))
 		return;
 	entries_execute(reg, thread);
+	if (unlikely(stranded))
+		entries_retrieve(reg, thread);
 	thread_give_slot(thread);
 }
 

@@ -301,7 +301,10 @@ static bool give_back(struct thread *thread, u32 index, u8 flags)
 /* Must the entry not be executed here and now? */
 static noinline bool declined(struct thread *thread, u32 index, u8 flags)
 {
-	if (flags & FLEXSC_MAY_SLEEP && alone(thread->reg))
+	bool leaves = flags & FLEXSC_MAY_SLEEP ||
+		      (thread->is_caller && syscall_watched());
+
+	if (leaves && alone(thread->reg))
 		return give_back(thread, index, flags);
 	return thread->is_caller && leave_aside(thread, index, flags);
 }
@@ -372,6 +375,28 @@ void entries_execute(struct registration *reg, struct thread *thread)
 	}
 	WRITE_ONCE(thread->blocked, false);
 	count(reg, is_caller ? COUNT_INLINE : COUNT_EXECUTED, n);
+}
+
+/* Did the caller put entries aside for others whom there are none of? */
+bool entries_stranded(struct registration *reg)
+{
+	return READ_ONCE(reg->aside_count) && alone(reg);
+}
+
+/* Then it executes them after all, or gives them back. */
+void entries_retrieve(struct registration *reg, struct thread *thread)
+{
+	u32 index;
+
+	while (thread->slot && entries_stranded(reg)) {
+		index = aside_take(reg);
+		if (index == FLEXSC_NO_ENTRY)
+			break;
+		execute(reg, thread, index);
+		if (thread_must_leave())
+			break;
+	}
+	WRITE_ONCE(thread->blocked, false);
 }
 
 /* Go on with what this task took along to user mode. */

@@ -122,8 +122,9 @@ static int check(const struct flexsc_register *args)
 		return args->size < sizeof(*args) ? -EINVAL : -E2BIG;
 	if (args->abi != FLEXSC_ABI_VERSION)
 		return -EPROTONOSUPPORT;
-	if (args->flags & ~FLEXSC_REGISTER_FILTERED || args->reserved[0] ||
-	    args->reserved[1] || args->reserved[2])
+	if (args->flags & ~(FLEXSC_REGISTER_FILTERED |
+			    FLEXSC_REGISTER_FILTERED_LATER) ||
+	    args->reserved[0] || args->reserved[1] || args->reserved[2])
 		return -EINVAL;
 	if (!is_power_of_2(args->pages) || args->pages > FLEXSC_PAGES_MAX)
 		return -EINVAL;
@@ -146,7 +147,7 @@ int registration_register(struct registration *reg,
 	mutex_lock(&reg->setup);
 	err = reg->mm ? -EALREADY : make_area(reg, &args);
 	if (!err) {
-		reg->filtered = args.flags & FLEXSC_REGISTER_FILTERED;
+		reg->filtered = args.flags;
 		reg->pid = task_tgid_nr(current);
 		mmgrab(current->mm);
 		/* Pairs with registration_of() in main.c: all else is set. */

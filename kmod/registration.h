@@ -196,6 +196,8 @@ int registration_map(struct registration *reg, struct vm_area_struct *vma);
 
 /* entry.c */
 void entries_execute(struct registration *reg, struct thread *thread);
+bool entries_stranded(struct registration *reg);
+void entries_retrieve(struct registration *reg, struct thread *thread);
 void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 		    long ret);
 

@@ -337,8 +337,6 @@ void forbid(const int *calls, unsigned int n, int error)
 	struct sock_fprog program = { .filter = filter };
 	unsigned short i = 1;
 
-	if (!strcmp(test_engine(), "kmod"))
-		SKIP("the kernel module refuses processes under a filter");
 	CHECK(n <= 6);
 	for (unsigned int c = 0; c < n; c++) {
 		filter[i++] = (struct sock_filter)BPF_JUMP(

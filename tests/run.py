@@ -303,6 +303,7 @@ def peers(step: Step) -> None:
 GUEST = (
     "qemu-attack",
     "qemu-kmod",
+    "qemu-watched",
     "conformance-cancel_each",
     "conformance-chain",
     "conformance-posting",

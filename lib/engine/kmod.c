@@ -43,14 +43,20 @@ static unsigned int place_of(const struct table_row *row, enum call_class class)
 	return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
 }
 
+/* Have what is submitted executed. If that fails the next wait says so. */
+static void kick(struct kmod *kmod)
+{
+	if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
+		kmod->no_more = !flexsc__kmod_thread_create(kmod);
+}
+
 /* The ring is full of entries that were cancelled, and posted again. */
 static COLD void make_room(struct kmod *kmod)
 {
 	while (kmod->shared->tail -
 		       __atomic_load_n(&kmod->shared->head, __ATOMIC_ACQUIRE) >
 	       kmod->mask)
-		if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
-			flexsc__kmod_thread_create(kmod);
+		kick(kmod);
 }
 
 static inline void push(struct kmod *kmod, uint32_t index)
@@ -137,10 +143,8 @@ static COLD bool goes_on(struct flexsc_loop *loop, uint32_t index)
 			entry->ret = -ECANCELED;
 		return false;
 	}
-	if (entry->ret == -EAGAIN) {
-		flexsc__kmod_give_to_pool(loop, index);
-		return true;
-	}
+	if (entry->ret == -EAGAIN)
+		return flexsc__kmod_give_to_pool(loop, index);
 	if (entry->ret == -EINTR
 		    ? entry->nr == SYS_connect
 		    : !flexsc__partial(entry) ||
@@ -213,16 +217,11 @@ static void kmod_submit(struct flexsc_loop *loop)
 	 * is the other way round, with a full barrier.
 	 */
 	__atomic_fetch_add(&kmod->shared->tail, 0, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED))
-		return;
-	if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
-		flexsc__kmod_thread_create(kmod);
+	if (__atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED))
+		kick(kmod);
 }
 
-/*
- * Enter the kernel, and stay there for ns at most if nothing completes. -EPERM:
- * a seccomp filter is in force since the loop was made.
- */
+/* Enter the kernel, and stay there for ns at most if nothing completes. */
 static int enter(struct kmod *kmod, uint64_t ns)
 {
 	struct flexsc_shared *shared = kmod->shared;
@@ -230,7 +229,8 @@ static int enter(struct kmod *kmod, uint64_t ns)
 
 	shared->seen = kmod->seen;
 	shared->timeout = ns;
-	shared->wait_flags = 0;
+	shared->wait_flags = kmod->no_more ? FLEXSC_WAIT_NO_MORE : 0;
+	kmod->no_more = false;
 	while ((result = control(kmod, FLEXSC_IOC_WAIT, 0)) == FLEXSC_WAIT_MORE)
 		if (!flexsc__kmod_thread_create(kmod))
 			shared->wait_flags = FLEXSC_WAIT_NO_MORE;
@@ -331,6 +331,7 @@ static int map_area(struct kmod *kmod)
 	struct flexsc_register args = {
 		.size = sizeof(args),
 		.abi = FLEXSC_ABI_VERSION,
+		.flags = FLEXSC_REGISTER_FILTERED_LATER,
 		.pages = pages_for(entries->max),
 	};
 	char *area;

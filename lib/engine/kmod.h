@@ -37,6 +37,7 @@ struct kmod {
 	struct call_list again;	/* came back INTERRUPTED */
 	cpu_set_t cores;
 	bool pinned;
+	bool no_more;		/* no thread could be made, the last time */
 
 	struct lock lock;	/* of the following */
 	struct server *servers;
@@ -75,9 +76,10 @@ void flexsc__kmod_threads_end(struct kmod *kmod);
 void flexsc__kmod_threads_forked(struct kmod *kmod);
 
 /*
- * The kernel has no thread left that may block: a pool has other ways. The
- * entry is executed once kmod->to_pool is submitted.
+ * The kernel has no thread left that may block: a pool has other ways, once
+ * kmod->to_pool is submitted. Without one (no thread can be made at all) the
+ * call is made here. True: the pool has it.
  */
-void flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
+bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
 
 #endif /* FLEXSC_ENGINE_KMOD_H */

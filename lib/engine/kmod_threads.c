@@ -20,8 +20,11 @@
 #include <sys/ioctl.h>
 
 #include "../cancelpoint.h"
+#include "../nowait.h"
 #include "../own_thread.h"
 #include "../pool.h"
+#include "../refine.h"
+#include "../table.h"
 #include "kmod.h"
 
 #define POOL_THREADS	16U
@@ -191,17 +194,46 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop)
 	return loop->options.max_threads - pool_share(loop);
 }
 
-void flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index)
+/* On the owner's thread, unless that would have to wait. */
+static int64_t make_here(struct flexsc_loop *loop,
+			 const struct flexsc_entry *entry,
+			 const struct table_row *row, enum call_class class)
+{
+	enum nowait what = NOWAIT_RUNS;
+	unsigned int switches = 0;
+	int64_t ret = -ECANCELED;
+
+	if (class == CLASS_WAIT)
+		what = flexsc__nowait(entry, row, &ret, &switches);
+	if (what == NOWAIT_RUNS) {
+		switches++;
+		ret = raw_syscall(entry->nr, entry->args[0], entry->args[1],
+				  entry->args[2], entry->args[3],
+				  entry->args[4], entry->args[5]);
+	} else if (what != NOWAIT_DONE && what != NOWAIT_PART) {
+		ret = -ECANCELED;
+	}
+	count_shared(&loop->stats->mode_switches, switches);
+	return ret;
+}
+
+bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index)
 {
 	struct kmod *kmod = kmod_of(loop);
+	struct flexsc_entry *entry = entry_of(loop, index);
+	const struct table_row *row = flexsc__table_row(entry->nr);
+	enum call_class class = flexsc__refine(row, entry);
 
-	if (!kmod->pool && flexsc__pool_create(&kmod->pool, loop,
-					       pool_share(loop))) {
-		call_done(loop, index, -ECANCELED);
-		return;
+	count(&loop->stats->by_kmod, -1ULL);
+	if (class == CLASS_FAST ||
+	    (!kmod->pool &&
+	     flexsc__pool_create(&kmod->pool, loop, pool_share(loop)))) {
+		count(&loop->stats->by_inline, 1);
+		entry->ret = make_here(loop, entry, row, class);
+		return false;
 	}
 	call_of(loop, index)->route = BY_POOL;
-	count(&loop->stats->by_kmod, -1ULL);
-	entry_submit(entry_of(loop, index));
+	entry_submit(entry);
 	calls_append(loop, &kmod->to_pool, index);
+	return true;
 }

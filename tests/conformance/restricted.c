@@ -216,6 +216,14 @@ TEST(no_thread_can_be_made_from_the_start)
 	char why[256] = "";
 
 	forbid_threads();
+	if (!strcmp(test_engine(), "kmod")) {
+		/* The kernel module refuses processes under a filter. */
+		CHECK_EQ(flexsc_loop_create(&loop, NULL), -EOPNOTSUPP);
+		CHECK_EQ(flexsc_engine_probe("kmod", why, sizeof(why)),
+			 -EOPNOTSUPP);
+		CHECK(strstr(why, "seccomp"));
+		return;
+	}
 	if (strcmp(test_engine(), "threads")) {
 		loop = test_loop();
 		CHECK_EQ(DO(loop, SYS_getppid), getppid());
@@ -302,6 +310,23 @@ TEST(no_more_threads_can_be_made)
 	few_threads(loop, -ECANCELED);
 	ret = sleeps(loop);
 	CHECK(ret == 0 || ret == -ECANCELED);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* The same, if it is found out before the loop waits. */
+TEST(no_thread_can_be_made_when_submitting)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	struct flexsc_loop *loop = test_loop();
+	struct call call = CALL_INIT;
+	int64_t ret;
+
+	forbid_threads();
+	POST(loop, &call, SYS_nanosleep, &brief, NULL);
+	CHECK_EQ(flexsc_loop_submit(loop), 0);
+	ret = await_call(loop, &call);
+	CHECK(ret == 0 || ret == -ECANCELED);
+	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 

@@ -35,12 +35,12 @@ SECONDS = 400.0
 GROUPS = (
     ("qemu-kmod", "conformance-results_file", "conformance-results_other"),
     ("qemu-attack",),
-    ("conformance-blocking", "conformance-restricted", "conformance-wake"),
+    ("qemu-watched", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
     ("conformance-loop", "conformance-deadline", "conformance-stats"),
     ("conformance-results_socket", "conformance-chain", "conformance-timer"),
     ("conformance-process", "conformance-signal", "conformance-fork"),
-    ("conformance-capacity", "conformance-cancel_each"),
+    ("conformance-capacity", "conformance-cancel_each", "conformance-wake"),
 )
 
 

@@ -175,6 +175,10 @@ struct flexsc_shared {
  * doesn't know and isn't zero (-E2BIG, -EINVAL). -ENOMEM: RLIMIT_MEMLOCK or
  * the memory cgroup. -EPERM: the thread is under a seccomp filter, and
  * FLEXSC_REGISTER_FILTERED wasn't asked for.
+ *
+ * A caller that a filter, a tracer or the like watches executes nothing itself:
+ * it leaves entries to syscall threads, and those that are watched bounce them.
+ * Where no thread is left, and none can be made, they come back as -EAGAIN.
  */
 struct flexsc_register {
 	__u32	size;			/* in: sizeof(struct flexsc_register) */
@@ -191,8 +195,13 @@ struct flexsc_register {
 
 #define FLEXSC_PAGES_MAX	1024
 
-/* Filters are in force and see every call: all of them bounce. */
+/* Filters may be in force, and see every call: all of them bounce. */
 #define FLEXSC_REGISTER_FILTERED	0x1
+/*
+ * The same for a filter that is installed later; now there is none. Without
+ * either flag WAIT and KICK of a filtered thread are refused: -EPERM.
+ */
+#define FLEXSC_REGISTER_FILTERED_LATER	0x2
 
 #define FLEXSC_FEATURE_CORES		0x1	/* core specialisation */
 #define FLEXSC_FEATURE_TAKEOVER		0x2	/* FLEXSC_WAIT_HANDOVER */
