@@ -157,7 +157,9 @@ def python_tools(step: Step) -> bool:
 
 def lint(step: Step) -> None:
     """Nothing here runs our code; all of it reads it."""
-    scripts = sorted(path for path in (ROOT / "scripts").iterdir())
+    scripts = sorted((ROOT / "scripts").iterdir())
+    dkms = ROOT / "packaging" / "dkms"
+    scripts += [dkms / "postinst.in", dkms / "prerm.in"]
     step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
     manuals = sorted((ROOT / "man").glob("*.[1-9]"))
     for manual in manuals:

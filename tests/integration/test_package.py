@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""The package flexsc-dkms: what is in it, and what installing it does.
+
+It is installed in a root of its own: an overlay over this one, in memory, in a
+mount namespace, of which nothing is left.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = (ROOT / "VERSION").read_text().strip()
+HEADERS = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
+OPTIONS = ("PREEMPT_NOTIFIERS", "IRQ_WORK", "KPROBES", "KALLSYMS_ALL")
+
+# $1: the package, $2: a kernel version, $3: what to do in the root.
+IN_A_ROOT = """
+set -eu
+mount -t tmpfs -o size=1g tmpfs "$PWD"
+mkdir up work root
+mount -t overlay -o lowerdir=/,upperdir=up,workdir=work overlay root
+mount --rbind /proc root/proc
+mount --rbind /dev root/dev
+mount -t tmpfs tmpfs root/tmp
+mount -t tmpfs tmpfs root/lib/modules
+mkdir "root/lib/modules/$2"
+ln -s "/usr/src/linux-headers-$2" "root/lib/modules/$2/build"
+cp "$1" root/tmp/flexsc.deb
+exec chroot root sh -eu -c "$3" sh "$2"
+"""
+
+INSTALLS = """
+dpkg -i /tmp/flexsc.deb
+echo "group: $(getent group flexsc)"
+echo "status: $(dkms status -m flexsc)"
+echo "module: $(find /lib/modules -name 'flexsc.ko*')"
+echo "vermagic: $(modinfo -F vermagic "$(find /lib/modules -name 'flexsc.ko*')")"
+dpkg -r flexsc-dkms
+echo "left: $(find /lib/modules /var/lib/dkms -name '*flexsc*')"
+"""
+
+# What dkms says of kernels that don't exist: 77 if the module isn't for them.
+EXCLUDES = """
+dpkg --unpack /tmp/flexsc.deb
+dkms add -m flexsc -v {version}
+try() {{
+	status=0
+	dkms build -m flexsc -v {version} -k "$2" -a "$3" \\
+		--kernelsourcedir /tmp/kernel >/dev/null 2>&1 || status=$?
+	echo "$1: $status"
+}}
+mkdir /tmp/kernel
+config=/usr/src/linux-headers-$1/.config
+for option in {options}; do
+	grep -v "^CONFIG_$option=" "$config" >/tmp/kernel/.config
+	try "$option" 6.1.0-x x86_64
+done
+cp "$config" /tmp/kernel/.config
+try old 6.0.0-x x86_64
+try machine 6.1.0-x i686
+for version in 6.1.0-x 6.12.1+x 7.0.0-x; do
+	try "$version" "$version" x86_64
+done
+""".format(version=VERSION, options=" ".join(OPTIONS))
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("package")
+    said = subprocess.run(
+        [ROOT / "scripts/package-kmod", folder],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    path = Path(said.stdout.strip())
+    assert path == folder / f"flexsc-dkms_{VERSION}_all.deb"
+    return path
+
+
+def in_a_root(package: Path, tmp_path: Path, script: str) -> dict[str, str]:
+    """Lines "name: value" of what the script says."""
+    if os.getuid() != 0:
+        pytest.skip("only root can make a root")
+    if not shutil.which("dkms") or not HEADERS:
+        pytest.skip("dkms or linux-headers-cloud-amd64 isn't installed")
+    version = HEADERS[0].name.removeprefix("linux-headers-")
+    unshare = ["unshare", "--mount", "--propagation", "private"]
+    done = subprocess.run(
+        [*unshare, "sh", "-c", IN_A_ROOT, "sh", package, version, script],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "LC_ALL": "C"},
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    if done.returncode and re.search(r"^(mount|unshare): ", done.stdout, re.MULTILINE):
+        pytest.skip(f"no root of its own here: {done.stdout.strip()}")
+    assert done.returncode == 0, done.stdout
+    found = dict(re.findall(r"^(\S+): ?(.*)$", done.stdout, re.MULTILINE))
+    return {**found, "kernel": version}
+
+
+def test_the_package_is_rooted_in_usr_and_belongs_to_root(package: Path) -> None:
+    said = subprocess.run(
+        ["dpkg-deb", "--contents", package], capture_output=True, text=True, check=True
+    )
+    lines = [line.split() for line in said.stdout.splitlines()]
+    assert {line[1] for line in lines} == {"root/root"}
+    assert {line[0] for line in lines} == {"drwxr-xr-x", "-rw-r--r--"}
+    names = {line[-1] for line in lines}
+    assert all(name == "./" or name.startswith("./usr/") for name in names)
+    sources = f"./usr/src/flexsc-{VERSION}"
+    for name in (ROOT / "kmod").iterdir():
+        if name.suffix in (".c", ".h", ".def"):
+            assert f"{sources}/kmod/{name.name}" in names
+    assert f"{sources}/include/uapi/linux/flexsc.h" in names
+
+
+def test_the_device_is_for_a_group(package: Path, tmp_path: Path) -> None:
+    subprocess.run(["dpkg-deb", "--extract", package, tmp_path], check=True)
+    rule = (tmp_path / "usr/lib/udev/rules.d/60-flexsc.rules").read_text()
+    assert 'KERNEL=="flexsc"' in rule
+    assert 'GROUP="flexsc"' in rule
+    assert 'MODE="0660"' in rule
+    group = (tmp_path / "usr/lib/sysusers.d/flexsc.conf").read_text()
+    assert re.search(r"^g flexsc ", group, re.MULTILINE)
+
+
+def test_installing_makes_the_group_and_builds_the_module(
+    package: Path, tmp_path: Path
+) -> None:
+    found = in_a_root(package, tmp_path, INSTALLS)
+    kernel = found["kernel"]
+    assert found["group"].startswith("flexsc:")
+    assert found["status"].endswith(": installed")
+    assert found["module"].startswith(f"/lib/modules/{kernel}/updates/dkms/flexsc.ko")
+    assert found["vermagic"].startswith(f"{kernel} ")
+    assert found["left"] == ""
+
+
+def test_kernels_that_the_module_is_not_for_are_excluded(
+    package: Path, tmp_path: Path
+) -> None:
+    found = in_a_root(package, tmp_path, EXCLUDES)
+    for name in (*OPTIONS, "old", "machine"):
+        assert found[name] == "77", name
+    # There is nothing to build it with; but for that it would be.
+    for name in ("6.1.0-x", "6.12.1+x", "7.0.0-x"):
+        assert found[name] not in ("0", "77"), name
