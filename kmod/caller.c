@@ -69,8 +69,8 @@ void caller_recall(struct registration *reg)
 	struct thread *caller;
 	u64 now;
 
-	/* Pairs with caller_sleep(): it sees what is due, or we that it sleeps. */
-	smp_mb();
+	smp_mb(); /* Pairs with caller_sleep(). */
+	/* It sees what is due, or we that it sleeps. */
 	if (waitqueue_active(&reg->wait) && due(reg)) {
 		wake_up(&reg->wait);
 		return;

@@ -24,6 +24,12 @@
 call_fn dispatch_table[NR_syscalls] __ro_after_init;
 call_fn dispatch_restart __ro_after_init;
 
+static const u16 refused_calls[] __initconst = {
+#define REFUSED(name)	__NR_##name,
+#include "refused.def"
+#undef REFUSED
+};
+
 asmlinkage long dispatch_unknown(const struct pt_regs *regs)
 {
 	return -ENOSYS;
@@ -58,6 +64,7 @@ static bool __init has(const call_fn *table, unsigned int nr,
 int __init dispatch_init(void)
 {
 	const call_fn *table = address_of("sys_call_table");
+	int i;
 
 	if (!table) {
 		pr_err("the kernel's sys_call_table isn't found: kprobes or kallsyms are missing\n");
@@ -72,9 +79,8 @@ int __init dispatch_init(void)
 	}
 	memcpy(dispatch_table, table, sizeof(dispatch_table));
 	dispatch_restart = table[__NR_restart_syscall];
-#define REFUSED(name)	dispatch_table[__NR_##name] = refused;
-#include "refused.def"
-#undef REFUSED
+	for (i = 0; i < ARRAY_SIZE(refused_calls); i++)
+		dispatch_table[refused_calls[i]] = refused;
 	return 0;
 }
 

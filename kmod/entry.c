@@ -45,13 +45,11 @@ static void put_aside(struct registration *reg, u32 index, bool front)
 		goto unlock;
 	companion->aside = true;
 	companion->next = front ? list->head : FLEXSC_NO_ENTRY;
-	if (!reg->aside_count)
-		list->head = list->tail = index;
-	else if (front)
-		list->head = index;
-	else
+	if (reg->aside_count && !front)
 		reg->companions[list->tail].next = index;
-	if (!front)
+	if (!reg->aside_count || front)
+		list->head = index;
+	if (!reg->aside_count || !front)
 		list->tail = index;
 	WRITE_ONCE(reg->aside_count, reg->aside_count + 1);
 unlock:
@@ -127,7 +125,7 @@ static noinline bool push_again(void)
 
 /* The entry has its result. */
 static __always_inline void finish(struct registration *reg, u32 index,
-				     long ret)
+				   long ret)
 {
 	struct flexsc_entry *entry = &reg->entries[index];
 	u32 *queue = &reg->shared->completions.head;
@@ -184,6 +182,7 @@ static void restart(struct thread *thread, u32 index, long ret)
 	count(reg, COUNT_RESTARTED, 1);
 	if (ret == -ERESTART_RESTARTBLOCK) {
 		companion->task = current;
+		/* Pairs with entry_carry_on(): "task" is set. */
 		smp_store_release(&companion->taken, TAKEN_RESTARTS);
 		thread->carries = index;
 	} else if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
@@ -256,6 +255,7 @@ static noinline void bounce(struct thread *thread, u32 index, unsigned int nr)
 		return;
 	}
 	companion->task = current;
+	/* Pairs with entry_carry_on(): "task" is set. */
 	smp_store_release(&companion->taken, TAKEN_BOUNCED);
 	thread->carries = index;
 	thread->bounces = true;
@@ -410,6 +410,7 @@ void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 		return;
 	index = array_index_nospec(index, reg->entry_count);
 	companion = &reg->companions[index];
+	/* Pairs with bounce() and restart(). */
 	taken = smp_load_acquire(&companion->taken);
 	if (taken == TAKEN_NOT || companion->task != current)
 		return;

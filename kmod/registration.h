@@ -276,10 +276,11 @@ bool caller_take_over(struct registration *reg);
 void caller_init(struct registration *reg);
 
 /* cancel.c */
-#define NOW_NOTHING	0ULL
-#define NOW_EXECUTES	(1ULL << 32)	/* the index is in the lower half */
-#define NOW_CLAIMED	(2ULL << 32)
-#define NOW_KICKED	(3ULL << 32)
+#define NOW(state)	((u64)(state) << 32)	/* the rest is the index */
+#define NOW_NOTHING	NOW(0)
+#define NOW_EXECUTES	NOW(1)
+#define NOW_CLAIMED	NOW(2)
+#define NOW_KICKED	NOW(3)
 bool cancel_kick(struct thread *thread, u64 now);
 bool cancel_seen(struct thread *thread, u32 index);
 long cancel_entry(struct registration *reg, u32 index);

@@ -90,7 +90,8 @@ static struct thread *enter(struct thread *thread, bool is_caller)
 	thread->task = current;
 	thread->carries = FLEXSC_NO_ENTRY;
 	thread->is_caller = is_caller;
-	thread->wants_more = thread->bounces = false;
+	thread->wants_more = false;
+	thread->bounces = false;
 	WRITE_ONCE(thread->blocked, false);
 	preempt_notifier_register(&thread->notifier);
 	return thread;
@@ -160,6 +161,7 @@ void thread_give_slot(struct thread *thread)
 	if (!slot)
 		return;
 	thread->slot = NULL;
+	/* Pairs with thread_take_slot(), which is a full barrier. */
 	smp_store_release(&slot->active, NULL);
 }
 
@@ -202,6 +204,7 @@ static void sched_out(struct preempt_notifier *notifier,
 	WRITE_ONCE(thread->blocked, true);
 	/* Pairs with the owner's barrier: it sees this, or we its tail. */
 	WRITE_ONCE(thread->reg->shared->needs_kick, 1);
+	/* Pairs with thread_take_slot(). */
 	smp_store_release(&slot->active, NULL);
 	irq_work_queue(&slot->blocked);
 }
@@ -221,6 +224,7 @@ void thread_blocked(struct irq_work *work)
 	struct registration *reg =
 		container_of(work, struct slot, blocked)->reg;
 
+	/* sched_out() has said so; who submits after that kicks. */
 	smp_mb();
 	if (entries_pending(reg) && thread_slot_free(reg))
 		thread_wake(reg);
@@ -305,6 +309,7 @@ static bool idle(struct registration *reg, struct thread *thread)
 	ktime_t until = ms ? ktime_add_ms(ktime_get(), ms) : KTIME_MAX;
 
 	idle_begin(reg, thread);
+	/* On the list first, then looking: see above. */
 	smp_mb();
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
@@ -412,6 +417,7 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 void thread_end_all(struct registration *reg)
 {
 	WRITE_ONCE(reg->ended, true);
+	/* Pairs with idle(): it sees this, or we that it is on the list. */
 	smp_mb();
 	while (thread_wake(reg))
 		;

@@ -88,9 +88,8 @@ enum flexsc_status {
  */
 struct flexsc_entry {
 	__u8	status;			/* enum flexsc_status */
-	__u8	nargs;			/* arguments that are valid: 0 to 6;
-					   for the kernel engine FLEXSC_* flags,
-					   see below */
+	__u8	nargs;			/* arguments that are valid: 0 to 6 */
+					/* and FLEXSC_* flags, see below */
 	__u16	nr;			/* the machine's system call number */
 	__u32	link;			/* next older completion, by index */
 	__u64	args[FLEXSC_ARGS_MAX];	/* as the kernel expects them */
