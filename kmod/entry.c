@@ -415,6 +415,7 @@ void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 	if (taken == TAKEN_NOT || companion->task != current)
 		return;
 	companion->task = NULL;
+	/* Its next life begins with nothing. */
 	smp_store_release(&companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)
 		finish(reg, index, ret);
