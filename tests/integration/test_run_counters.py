@@ -138,6 +138,85 @@ thread.join()
     assert report["departures"] >= 40
 
 
+# What would wait if its descriptor, or the call, didn't say otherwise. Made before
+# the first thread and after, with the flag from the start, given later, and shared.
+IMPATIENT = f"""
+import fcntl, os, socket
+
+def refused(call, *arguments):
+    for _ in range({READS}):
+        try:
+            call(*arguments)
+        except BlockingIOError:
+            continue
+        raise AssertionError(call)
+
+def fill(fd):
+    while True:
+        try:
+            os.write(fd, b"x" * 4096)
+        except BlockingIOError:
+            return
+
+def make():
+    r, w = os.pipe2(os.O_NONBLOCK)
+    fill(w)
+    later, _ = os.pipe()
+    fcntl.fcntl(later, fcntl.F_SETFL, os.O_NONBLOCK)
+    shared = os.dup(later)
+    event = os.eventfd(0, os.EFD_NONBLOCK)
+    one, other = socket.socketpair()
+    one.setblocking(False)
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    datagrams.bind(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    empty, _ = os.pipe2(os.O_NONBLOCK)
+    keep.append((later, _, other, datagrams, listener, one))
+    return [
+        (os.read, empty, 1),
+        (os.readv, empty, [bytearray(1)]),
+        (os.write, w, b"x" * 4096),
+        (os.read, later, 1),
+        (os.read, shared, 1),
+        (os.read, event, 8),
+        (one.recv, 1),
+        (one.recvmsg, 1),
+        (other.recv, 1, socket.MSG_DONTWAIT),
+        (datagrams.recvfrom, 1),
+        (listener.accept,),
+    ]
+
+def refuse_all(calls):
+    for call in calls:
+        refused(*call)
+
+keep = []
+"""
+
+
+@pytest.mark.parametrize("way", CARRIED)
+def test_who_does_not_want_to_wait_is_not_switched(way: str) -> None:
+    """EAGAIN on the spot: neither is a call posted, nor does another thread run."""
+    script = f"""
+{IMPATIENT}
+early = make()
+{THREADED}
+thread = threading.Thread(target=lambda: refuse_all(early + make()))
+thread.start()
+thread.join()
+"""
+    argv = [python("")[0], "-S", "-c", script]
+    report = Report(counted(way, argv).stderr)
+    report.check()
+    calls = 22 * READS
+    assert report["exposed"] + report["plainly"] >= calls
+    assert report["posted"] < 50
+    # But a thread that has its carrier for long lets others run once in 16 calls.
+    assert report["switches"] < calls / 16 + 100
+    assert report["couplings"] < 50
+
+
 @pytest.mark.parametrize("way", CARRIED)
 def test_locks_stay_in_user_space(way: str) -> None:
     script = """
