@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Test FlexSC-Threads where user mode can't set its base registers.
+
+    bases.py --build DIR --work DIR [--kernel VERSION]
+
+Where the kernel or the processor has no FSGSBASE, the runtime asks the kernel
+for each change of a base register, and the instructions fault. So it is in a
+guest that is booted with "nofsgsbase", where some programs with threads run as
+they do here. The last line is "N passed, N failed, N skipped"; the status is 0
+if none failed, 3 if there is no kernel to be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from guest import CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError
+from suite import NO_KERNEL, NoKernelError, Tally, count, image_of, quoted, versions
+
+SECONDS = 400.0
+LIBRARY = "libflexsc-threads.so"
+ENGINES = ("uring", "threads")
+
+# Each with the tests that are wanted of it: switches, both bases at the start and
+# the end of threads and processes, and in handlers of signals on a carrier.
+PROGRAMS = {
+    "threads-sites": "",
+    "threads-locks": "two_threads broadcast lost barrier libc_locks",
+    "threads-life": "create_threads fork_from change_of_user locals exec_from",
+    "threads-signals": "ends_a_call computes its_own_signal_stack where_it_happens",
+}
+
+# The bases can't be set: that is what this is about.
+CHECK = (
+    "echo '== cpuinfo'; if grep -q fsgsbase /proc/cpuinfo; "
+    "then echo 'not ok 1 - bases'; else echo 'ok 1 - bases'; fi; echo 1..1"
+)
+
+
+def script() -> str:
+    words = [CHECK, "export FLEXSC_TEST_SLOWER=3 FLEXSC_CARRIERS=2"]
+    for engine in ENGINES:
+        words.append(f"export FLEXSC_TEST_ENGINE={engine}")
+        for program, tests in PROGRAMS.items():
+            run = f"env LD_PRELOAD=/bin/{LIBRARY} {program} {tests}"
+            words += [f"echo '== {engine} {program}'", run]
+    return "; ".join(words)
+
+
+def test(image: Path, build: Path, log: Path) -> Tally:
+    files = [build / "threads" / LIBRARY]
+    files += [build / "tests" / "threads" / name for name in PROGRAMS]
+    guest = Guest(image, [], files, memory=1500, parameters="nofsgsbase")
+    with tempfile.TemporaryFile("w+") as output:
+        status = guest.run(f"sh -c {quoted(script())}", SECONDS, log, output)
+        output.seek(0)
+        said = output.read()
+    print(said, flush=True)
+    tally = Tally()
+    count(said, tally)
+    if status in (CRASHED, TIMEOUT, NO_GUEST):
+        print(f"the guest failed (status {status}); its kernel said:")
+        print(*log.read_text(errors="replace").splitlines()[-60:], sep="\n")
+        tally.failed += 1
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Test without FSGSBASE.")
+    add = parser.add_argument
+    add("--build", type=Path, required=True, help="where the tests are built")
+    add("--work", type=Path, required=True, help="for the kernel")
+    add("--kernel", help="its version")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    try:
+        version = given.kernel or next(iter(versions()), None)
+        if version is None:
+            raise NoKernelError("no linux-headers-*-cloud-amd64 is installed")
+        image = image_of(version, given.work)
+        found = test(image, given.build, given.work / f"bases-{version}.log")
+    except (NoKernelError, GuestError) as error:
+        print(error)
+        return NO_KERNEL
+    print(f"{found.passed} passed, {found.failed} failed, {found.skipped} skipped")
+    return int(found.failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
