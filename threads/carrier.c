@@ -482,6 +482,7 @@ static void *carrier_main(void *arg)
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
 	flexsc__signal_unblock(c, SIGNAL_FAULTS);
+	c->kept_timer = flexsc__signal_timer(c);
 	c->stuck_fd = flexsc__monitor_open(c->k.tid);
 	err = flexsc__loop_create(&c->loop, start->options, start->why,
 				  start->size);

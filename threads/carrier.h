@@ -47,14 +47,16 @@ struct carrier {
 	void *stack;		/* for signals: signals.h */
 	_Atomic sigmask_t blocked;	/* of SIGNAL_RAISED */
 	uint64_t switches_seen;	/* the monitor's */
-	struct stuck stuck;	/* where it found who it sends home */
+	struct stuck stuck;	/* T1, T2: where it found who it sends home */
 	int stuck_fd;		/* flexsc__monitor_open() */
+	int kept_timer;		/* flexsc__signal_timer() */
 	/* Others', from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) wanted;	/* whose waits are to end */
 	atomic_bool idle;
 	/* Send home who runs here, if that is still this run: the monitor. */
 	_Atomic uint64_t preempt;
+	atomic_bool called;	/* its signal is on its way: T1, T2 */
 };
 
 extern struct carrier *flexsc__carriers;

@@ -13,6 +13,10 @@
 #include "real.h"
 #include "signals.h"
 
+/* Some 20 us. */
+#define NOTED_TICKS	50000U
+#define TRIES		5
+
 _Atomic uint32_t flexsc__monitor_asleep;
 pthread_t flexsc__monitor;
 
@@ -41,8 +45,11 @@ int flexsc__monitor_open(int32_t tid)
 	return flexsc__fds_own(open(path, O_RDONLY | O_CLOEXEC));
 }
 
-/* The call that c's kernel thread waits in; not all are begun again. */
-static void note_call(struct carrier *c)
+/*
+ * The call that c's kernel thread waits in; not all are begun again. True: it
+ * waits in none, it runs, or would if it had a processor.
+ */
+static bool note_call(struct carrier *c)
 {
 	struct stuck stuck = { .nr = -1 };
 	char text[256], *at = text;
@@ -58,6 +65,37 @@ static void note_call(struct carrier *c)
 		stuck.pc = strtoul(at, &at, 16);
 	}
 	c->stuck = stuck;
+	return *text == 'r';
+}
+
+/*
+ * The call that is signalled is the one that was noted, if little time has
+ * passed in between: the monitor may lose its processor there, and the thread
+ * go on to another call.
+ */
+static bool note_just_now(struct carrier *c)
+{
+	uint64_t begin;
+	int tries = 0;
+	bool runs;
+
+	do {
+		begin = context_ticks();
+		runs = note_call(c);
+	} while (context_ticks() - begin > NOTED_TICKS && ++tries < TRIES);
+	return runs;
+}
+
+static void call_home(struct carrier *c, uint64_t switches)
+{
+	/* T1: who gets the last signal has read what was noted; pairs with T2. */
+	if (atomic_load(&c->called))
+		return;
+	atomic_store(&c->preempt, switches);
+	if (note_just_now(c))
+		flexsc__signal_running(c);
+	else
+		flexsc__signal_stuck(c);
 }
 
 static void look(struct carrier *c)
@@ -66,11 +104,8 @@ static void look(struct carrier *c)
 					    __ATOMIC_RELAXED);
 
 	if (switches == c->switches_seen) {
-		if (__atomic_load_n(&c->k.current, __ATOMIC_RELAXED)) {
-			note_call(c);
-			atomic_store(&c->preempt, switches);
-			flexsc__signal_carrier(c);
-		}
+		if (__atomic_load_n(&c->k.current, __ATOMIC_RELAXED))
+			call_home(c, switches);
 		/* It may be in a call that no signal interrupts. */
 		flexsc__carrier_relieve(c);
 	}

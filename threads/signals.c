@@ -35,8 +35,8 @@ static struct lock actions_lock;
 static uint64_t restorer;
 /* Whose: a child that shares this memory has handlers of its own. */
 static long owner;
-/* What marks a SIGSETXID as the runtime's. */
-static char mark;
+/* What marks a SIGSETXID as the runtime's; and as flexsc__signal_stuck()'s. */
+static char mark, mark_stuck;
 
 static long replace(int signo, const struct action *new);
 
@@ -243,6 +243,12 @@ static struct uthread *user_of(struct kthread *k)
 						       home.k));
 }
 
+static bool is_marked(const siginfo_t *info)
+{
+	return (info->si_code == SI_QUEUE || info->si_code == SI_TIMER) &&
+	       (info->si_ptr == &mark || info->si_ptr == &mark_stuck);
+}
+
 /* libc's handler changes what is its own by way of the TLS. */
 static void setxid(const struct kthread *k, int signo, siginfo_t *info,
 		   ucontext_t *context)
@@ -302,9 +308,8 @@ static void begin_again(const struct stuck *stuck, ucontext_t *context)
 
 /* The user thread that was interrupted goes on at home. */
 static void move_home(struct kthread *k, struct uthread *u,
-		      ucontext_t *context)
+		      ucontext_t *context, const struct stuck *stuck)
 {
-	const struct stuck stuck = k->carrier->stuck;
 	sigmask_t mask;
 
 	flexsc__enter(u);
@@ -312,18 +317,32 @@ static void move_home(struct kthread *k, struct uthread *u,
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&context->uc_sigmask),
 		    0, sizeof(sigmask_t), 0, 0);
 	flexsc__suspend(u, go_home);
-	if (u->cause == CAUSE_KEPT && !atomic_load(&u->wanted))
-		begin_again(&stuck, context);
+	if (stuck && u->cause == CAUSE_KEPT && !atomic_load(&u->wanted))
+		begin_again(stuck, context);
 	mask = flexsc__settle_in_frame(u);
 	/* What the frame says is the carrier's. */
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	raw_syscall(SYS_sigaltstack, 0, PTR(&context->uc_stack), 0, 0, 0, 0);
 }
 
-static void called_home(struct kthread *k, ucontext_t *context)
+static struct stuck noted_call(struct carrier *c, const siginfo_t *info)
+{
+	struct stuck stuck = { .nr = -1 };
+
+	if (info->si_ptr != &mark_stuck)
+		return stuck;
+	stuck = c->stuck;
+	/* T2: the monitor may write there again; pairs with T1. */
+	atomic_store(&c->called, false);
+	return stuck;
+}
+
+static void called_home(struct kthread *k, const siginfo_t *info,
+			ucontext_t *context)
 {
 	struct uthread *u = k->current;
 	struct carrier *c = k->carrier;
+	const struct stuck stuck = noted_call(c, info);
 
 	/* Where it is suspended or about to be, it is busy. */
 	if (!u || u->busy)
@@ -334,7 +353,7 @@ static void called_home(struct kthread *k, ucontext_t *context)
 		u->cause = CAUSE_KEPT;
 	else
 		return;
-	move_home(k, u, context);
+	move_home(k, u, context, &stuck);
 }
 
 /*
@@ -354,7 +373,7 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 	}
 	u->home.trap = context->uc_mcontext.gregs[REG_TRAPNO];
 	u->cause = CAUSE_FAULT;
-	move_home(k, u, context);
+	move_home(k, u, context, NULL);
 	if (signo == SIGTRAP || signo == SIGSYS || signo == SIGABRT)
 		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
 			    (uint64_t)u->home.k.tid, (uint64_t)signo,
@@ -437,7 +456,7 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 	if (!u || u->busy)
 		return;
 	u->cause = CAUSE_SIGNAL;
-	move_home(k, u, context);
+	move_home(k, u, context, NULL);
 	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
 		    (uint64_t)u->home.k.tid, SIGPIPE, PTR(info), 0, 0);
 }
@@ -454,8 +473,8 @@ static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 		broken_pipe(k, info, context);
 	else if (signo != SIGNAL_SETXID)
 		pass_on(k, signo, info, context);
-	else if (info->si_code == SI_QUEUE && info->si_ptr == &mark)
-		called_home(k, context);
+	else if (is_marked(info))
+		called_home(k, info, context);
 	else
 		setxid(k, signo, info, context);
 }
@@ -466,7 +485,7 @@ static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
 	struct uthread *u = user_of(k);
 
 	if (signo == SIGNAL_SETXID) {
-		if (info->si_code != SI_QUEUE || info->si_ptr != &mark)
+		if (!is_marked(info))
 			run_handler(signo, info, context);
 	} else if (u->home.away || (u->busy && !is_fault(signo, info))) {
 		postpone(u, signo, info, context);
@@ -497,14 +516,53 @@ static void arrive(int signo, siginfo_t *info, void *frame)
 		at_a_home(k, signo, info, context);
 }
 
-void flexsc__signal_carrier(const struct carrier *c)
+static bool call_home(const struct carrier *c, char *is)
 {
 	siginfo_t info = { .si_signo = SIGNAL_SETXID, .si_code = SI_QUEUE };
 
 	info.si_pid = getpid();
-	info.si_ptr = &mark;
-	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)info.si_pid,
-		    (uint64_t)c->k.tid, SIGNAL_SETXID, PTR(&info), 0, 0);
+	info.si_ptr = is;
+	return !raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)info.si_pid,
+			    (uint64_t)c->k.tid, SIGNAL_SETXID, PTR(&info), 0,
+			    0);
+}
+
+void flexsc__signal_carrier(const struct carrier *c)
+{
+	call_home(c, &mark);
+}
+
+void flexsc__signal_stuck(struct carrier *c)
+{
+	atomic_store(&c->called, true);
+	/* There may be too many that wait. */
+	if (!call_home(c, &mark_stuck))
+		atomic_store(&c->called, false);
+}
+
+void flexsc__signal_running(struct carrier *c)
+{
+	const struct itimerspec soon = { .it_value.tv_nsec = 1 };
+
+	if (c->kept_timer < 0)
+		call_home(c, &mark);
+	else
+		raw_syscall(SYS_timer_settime, (uint64_t)c->kept_timer, 0,
+			    PTR(&soon), 0, 0, 0);
+}
+
+int flexsc__signal_timer(const struct carrier *c)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = SIGNAL_SETXID,
+				  .sigev_value.sival_ptr = &mark };
+	int timer;
+
+	event._sigev_un._tid = c->k.tid;
+	if (raw_syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, PTR(&event),
+			PTR(&timer), 0, 0, 0))
+		return -1;
+	return timer;
 }
 
 /* Masks. */

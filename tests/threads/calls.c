@@ -667,17 +667,6 @@ TEST(a_call_that_waits_unexpectedly_stops_nobody)
 /* Of <threads.h>, which isn't found beside ours. */
 int thrd_sleep(const struct timespec *time, struct timespec *rest);
 
-/* Who begins to wait just as it is called home may still be interrupted. */
-#define TRY(right)						\
-	do {							\
-		int tries = 0;					\
-								\
-		do {						\
-			CHECK(tries++ < 10);			\
-			usleep(100);				\
-		} while (!(right));				\
-	} while (0)
-
 /* Calls that the kernel doesn't begin again after a handler. */
 static void *wait_unexpectedly(void *arg)
 {
@@ -687,15 +676,19 @@ static void *wait_unexpectedly(void *arg)
 	FILE *stream;
 	int fds[2];
 
-	TRY(raw_syscall(SYS_nanosleep, PTR(&time), 0, 0, 0, 0, 0) == 0);
+	usleep(100);
+	CHECK_EQ(raw_syscall(SYS_nanosleep, PTR(&time), 0, 0, 0, 0, 0), 0);
 	CHECK(now_ns() - begin >= 100 * MS);
-	TRY(raw_syscall(SYS_poll, 0, 0, 100, 0, 0, 0) == 0);
+	usleep(100);
+	CHECK_EQ(raw_syscall(SYS_poll, 0, 0, 100, 0, 0, 0), 0);
 	CHECK(now_ns() - begin >= 200 * MS);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	CHECK_EQ(setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &limit,
 			    sizeof(limit)), 0);
 	stream = fdopen(fds[0], "r");
-	TRY(fgetc(stream) == EOF && errno == EAGAIN);
+	usleep(100);
+	CHECK_EQ(fgetc(stream), EOF);
+	CHECK_EQ(errno, EAGAIN);
 	fclose(stream);
 	close(fds[1]);
 	CHECK_EQ(thrd_sleep(&time, NULL), 0);
@@ -709,6 +702,43 @@ TEST(a_call_that_waits_unexpectedly_ends_as_it_should)
 
 	for (int i = 0; i < 4; i++)
 		threads[i] = start(wait_unexpectedly, NULL);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static atomic_bool moved_enough;
+
+/*
+ * It mostly computes when it is found to keep its carrier, and is about to
+ * wait when it is called home for that.
+ */
+static void *compute_then_wait(void *arg)
+{
+	const struct timespec moment = { .tv_nsec = 3000000 };
+	uint64_t until;
+
+	while (!moved_enough) {
+		usleep(100);
+		until = now_ns() + 8 * MS + test_random() % (15 * MS);
+		while (now_ns() < until)
+			;
+		CHECK_EQ(raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0,
+				     0), 0);
+		CHECK_EQ(raw_syscall(SYS_poll, 0, 0, 3, 0, 0, 0), 0);
+	}
+	return arg;
+}
+
+TEST(a_call_that_begins_as_its_thread_is_moved_isn_t_interrupted)
+{
+	uint64_t end = now_ns() + 3 * SECOND;
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(compute_then_wait, NULL);
+	while (now_ns() < end)
+		usleep(10000);
+	moved_enough = true;
 	for (int i = 0; i < 4; i++)
 		join(threads[i]);
 }
