@@ -45,6 +45,7 @@ struct carrier {
 	uint32_t calls;		/* of who runs, in this run: hook.c */
 	uint64_t began;		/* this run: context_ticks() */
 	void *stack;		/* for signals: signals.h */
+	sigmask_t open;		/* its mask, when the handler there is left */
 	_Atomic sigmask_t blocked;	/* of SIGNAL_RAISED */
 	uint64_t switches_seen;	/* the monitor's */
 	struct stuck stuck;	/* T1, T2: where it found who it sends home */

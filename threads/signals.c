@@ -270,16 +270,24 @@ void flexsc__signal_stack(struct carrier *c)
 	raw_syscall(SYS_sigaltstack, PTR(&stack), 0, 0, 0, 0, 0);
 }
 
-/* The signal's frame is on the carrier's stack for those: it goes along. */
+/*
+ * The signal's frame is on the carrier's stack for those: it goes along. No
+ * other signal may come before the carrier has another: its frame would be where
+ * this one is.
+ */
 static void go_home(struct kthread *k, struct uthread *u)
 {
-	char *stack = k->carrier->stack;
+	struct carrier *c = k->carrier;
+	char *stack = c->stack;
 
 	if (stack && (char *)u->sp >= stack &&
 	    (char *)u->sp < stack + PARK_BYTES) {
 		u->home.lent = stack;
-		flexsc__signal_stack(k->carrier);
+		flexsc__signal_stack(c);
 	}
+	/* The carrier's handler ends here. */
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&c->open), 0,
+		    sizeof(c->open), 0, 0);
 	counters_coupling(u->cause);
 	flexsc__send_home(u);
 }
@@ -313,9 +321,7 @@ static void move_home(struct kthread *k, struct uthread *u,
 	sigmask_t mask;
 
 	flexsc__enter(u);
-	/* The carrier's handler ends here. */
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&context->uc_sigmask),
-		    0, sizeof(sigmask_t), 0, 0);
+	memcpy(&k->carrier->open, &context->uc_sigmask, sizeof(mask));
 	flexsc__suspend(u, go_home);
 	if (stuck && u->cause == CAUSE_KEPT && !atomic_load(&u->wanted))
 		begin_again(stuck, context);

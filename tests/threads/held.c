@@ -499,6 +499,58 @@ TEST(identity_changes_while_threads_come_and_go)
 		join(threads[i]);
 }
 
+static atomic_int calls_home;
+
+static void count_call(int signo)
+{
+	(void)signo;
+	calls_home++;
+}
+
+/* It leaves home, and computes until it is called back. */
+static void *compute_until_called(void *arg)
+{
+	while (!stop) {
+		int seen = calls_home;
+
+		usleep(1);
+		while (calls_home == seen && !stop)
+			;
+	}
+	return arg;
+}
+
+static void *be_called(void *arg)
+{
+	pthread_t thread = start(compute_until_called, NULL);
+
+	while (!stop) {
+		CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+		usleep(50);
+	}
+	join(thread);
+	return arg;
+}
+
+TEST(identity_changes_while_threads_are_called_home)
+{
+	struct sigaction action = { .sa_handler = count_call,
+				    .sa_flags = SA_RESTART };
+	uint64_t end = now_ns() + 2 * SECOND;
+	pthread_t thread;
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	thread = start(be_called, NULL);
+	for (int i = 1; now_ns() < end; i++) {
+		CHECK_EQ(setresuid((uid_t)-1, geteuid(), (uid_t)-1), 0);
+		/* libc's lock, which new threads need, is an unfair one. */
+		if (i % 20 == 0)
+			usleep(100);
+	}
+	stop = true;
+	join(thread);
+}
+
 /* The kernel would write to it while others run. */
 static void *register_rseq(void *arg)
 {
