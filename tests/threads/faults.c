@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* What faults raise: where it is handled, and what is like it but was sent. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "handled.h"
+
+static __thread sigjmp_buf jump;
+
+static void leap(int signo)
+{
+	siglongjmp(jump, signo);
+}
+
+static void *fault(void *arg)
+{
+	usleep(1000);
+	if (!sigsetjmp(jump, 1)) {
+		*(volatile int *)arg = 1;
+		CHECK(false);
+	}
+	for (int i = 0; i < 10; i++)
+		usleep(100);
+	return NULL;
+}
+
+TEST(a_fault_is_handled_where_it_happens)
+{
+	struct sigaction action = { .sa_handler = leap };
+	pthread_t a, b;
+
+	sigaction(SIGSEGV, &action, NULL);
+	a = start(fault, NULL);
+	b = start(fault, NULL);
+	join(a);
+	join(b);
+	/* Again: the first jumped out of its handler. */
+	join(start(fault, NULL));
+}
+
+#ifdef __x86_64__
+static atomic_int traps;
+
+static void note_trap(int signo, siginfo_t *info, void *frame)
+{
+	const ucontext_t *context = frame;
+
+	CHECK_EQ(signo, SIGTRAP);
+	CHECK_EQ(info->si_code, 0x80);
+	CHECK_EQ(context->uc_mcontext.gregs[REG_TRAPNO], 3);
+	traps++;
+}
+
+static void *trap(void *arg)
+{
+	for (int i = 0; i < 3; i++) {
+		usleep(1000);
+		__asm__ volatile("int3");
+	}
+	return arg;
+}
+
+TEST(a_breakpoint_is_handled_where_it_is)
+{
+	struct sigaction action = { .sa_sigaction = note_trap,
+				    .sa_flags = SA_SIGINFO };
+
+	CHECK_EQ(sigaction(SIGTRAP, &action, NULL), 0);
+	join(start(trap, NULL));
+	trap(NULL);
+	CHECK_EQ(traps, 6);
+}
+#endif
+
+/* Signals that faults raise may be sent, too; carriers don't block them. */
+
+static void *kill_each_other(void *arg)
+{
+	stage++;
+	while (!begun) {
+		for (int i = 0; i < 100; i++)
+			CHECK_EQ(pthread_kill(*(pthread_t *)arg, 0), 0);
+		usleep(50);
+	}
+	return NULL;
+}
+
+TEST(a_fault_s_signal_may_be_sent_while_threads_signal_each_other)
+{
+	pthread_t threads[3], self = pthread_self();
+
+	install(SIGBUS, 0);
+	for (int i = 0; i < 3; i++)
+		threads[i] = start(kill_each_other, &self);
+	while (stage < 3)
+		usleep(100);
+	block(SIG_BLOCK, SIGBUS);
+	for (int i = 0; i < 300; i++) {
+		CHECK_EQ(kill(getpid(), SIGBUS), 0);
+		while (handled <= i)
+			usleep(100);
+	}
+	CHECK_EQ(handled, 300);
+	begun = true;
+	for (int i = 0; i < 3; i++)
+		join(threads[i]);
+}
+
+/* What faults raise, sent. */
+
+static atomic_int waited;
+
+static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+			      SIGSYS };
+
+static sigset_t all_faults(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < 6; i++)
+		sigaddset(&set, faults[i]);
+	return set;
+}
+
+/* Blocking nothing, wherever they run; then all that faults raise. */
+static void *run_open_then_block(void *arg)
+{
+	const sigset_t set = all_faults();
+
+	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+	for (int i = 0; i < 20; i++)
+		usleep(100);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	stage++;
+	while (!over) {
+		usleep(100);
+		sched_yield();
+	}
+	return arg;
+}
+
+static void *take_faults(void *arg)
+{
+	const sigset_t set = all_faults();
+	int signo;
+
+	for (int i = 0; i < 6 * 20; i++) {
+		CHECK_EQ(sigwait(&set, &signo), 0);
+		CHECK_EQ(signo, faults[i % 6]);
+		waited++;
+	}
+	return arg;
+}
+
+static void send_fault(int signo, timer_t timer, int how)
+{
+	const struct itimerspec soon = { .it_value.tv_nsec = 1 };
+
+	switch (how) {
+	case 0:
+		CHECK_EQ(kill(getpid(), signo), 0);
+		break;
+	case 1:
+		CHECK_EQ(sigqueue(getpid(), signo, (union sigval){ 0 }), 0);
+		break;
+	case 2:
+		CHECK_EQ(timer_settime(timer, 0, &soon, NULL), 0);
+		break;
+	default:
+		send_from_child(signo);
+	}
+}
+
+static void send_all_faults(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL };
+	timer_t timers[6];
+
+	for (int i = 0; i < 6; i++) {
+		event.sigev_signo = faults[i];
+		CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timers[i]), 0);
+	}
+	for (int i = 0; i < 6 * 20; i++) {
+		send_fault(faults[i % 6], timers[i % 6], i / 6 % 4);
+		while (waited <= i)
+			usleep(100);
+	}
+}
+
+/* Whether or not there are handlers, who waits for it gets it. */
+static void faults_reach_who_waits(void)
+{
+	const sigset_t set = all_faults();
+	pthread_t threads[4], taker;
+
+	stage = 0;
+	waited = 0;
+	over = false;
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(run_open_then_block, NULL);
+	while (stage < 4)
+		usleep(100);
+	taker = start(take_faults, NULL);
+	send_all_faults();
+	join(taker);
+	over = true;
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+	CHECK_EQ(handled, 0);
+}
+
+TEST(a_fault_s_signal_that_is_sent_reaches_who_waits_for_it)
+{
+	faults_reach_who_waits();
+	for (int i = 0; i < 6; i++)
+		install(faults[i], 0);
+	faults_reach_who_waits();
+}
+
+TEST(a_fault_s_signal_that_is_sent_stays_until_somebody_takes_it)
+{
+	const struct timespec limit = { 10, 0 };
+	const sigset_t set = all_faults();
+	pthread_t threads[4];
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(run_open_then_block, NULL);
+	while (stage < 4)
+		usleep(100);
+	for (int i = 0; i < 6; i++) {
+		CHECK_EQ(kill(getpid(), faults[i]), 0);
+		settle();
+		CHECK_EQ(sigtimedwait(&set, NULL, &limit), faults[i]);
+	}
+	install(SIGILL, 0);
+	CHECK_EQ(kill(getpid(), SIGILL), 0);
+	settle();
+	CHECK_EQ(handled, 0);
+	block(SIG_UNBLOCK, SIGILL);
+	while (!handled)
+		usleep(100);
+	CHECK_EQ(handled, 1);
+	CHECK(pthread_equal(ran_in, pthread_self()));
+	over = true;
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static void *block_and_stay(void *arg)
+{
+	const sigset_t set = all_faults();
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	return stay(arg);
+}
+
+static void *take_handlers(void *arg)
+{
+	mine = 4;
+	return stay(arg);
+}
+
+TEST(a_fault_s_signal_that_is_sent_comes_to_none_that_blocks_it)
+{
+	const sigset_t set = all_faults();
+	pthread_t threads[3];
+
+	for (int i = 0; i < 6; i++)
+		install(faults[i], SA_RESTART);
+	threads[0] = start(take_handlers, NULL);
+	threads[1] = start(block_and_stay, NULL);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	threads[2] = start(block_and_stay, NULL);
+	while (stage < 3)
+		usleep(100);
+	for (int i = 0; i < 300; i++) {
+		CHECK_EQ(kill(getpid(), faults[i % 6]), 0);
+		while (handled <= i)
+			usleep(20);
+		CHECK_EQ(where, 4);
+	}
+	over = true;
+	for (int i = 0; i < 3; i++)
+		join(threads[i]);
+	CHECK_EQ(handled, 300);
+}
+
+static void *jump_after_faults(void *arg)
+{
+	const sigset_t set = all_faults();
+
+	/* Where others block it. */
+	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+	for (int i = 0; i < 10; i++)
+		fault(arg);
+	return NULL;
+}
+
+TEST(a_fault_is_handled_also_after_signals_that_nobody_took)
+{
+	const struct timespec limit = { 10, 0 };
+	const sigset_t set = all_faults();
+	struct sigaction action = { .sa_handler = leap };
+	pthread_t threads[4];
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(run_open_then_block, NULL);
+	while (stage < 4)
+		usleep(100);
+	CHECK_EQ(kill(getpid(), SIGSEGV), 0);
+	settle();
+	CHECK_EQ(sigtimedwait(&set, NULL, &limit), SIGSEGV);
+	sigaction(SIGSEGV, &action, NULL);
+	join(start(jump_after_faults, NULL));
+	over = true;
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static void *be_killed(void *arg)
+{
+	const sigset_t set = all_faults();
+
+	usleep(100);
+	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+	usleep(100);
+	kill(getpid(), *(int *)arg);
+	sleep(100);
+	return arg;
+}
+
+static void *meet_trap(void *arg)
+{
+	usleep(100);
+	if (arg)
+		block(SIG_BLOCK, SIGTRAP);
+	usleep(100);
+	__asm__ volatile("int3");
+	return arg;
+}
+
+static void *touch_nothing(void *arg)
+{
+	volatile int *volatile nothing = NULL;
+
+	usleep(100);
+	if (arg)
+		block(SIG_BLOCK, SIGSEGV);
+	usleep(100);
+	*nothing = 1;
+	return arg;
+}
+
+TEST(a_fault_s_signal_ends_the_process)
+{
+	const sigset_t set = all_faults();
+
+	for (int i = 0; i < 6; i++) {
+		int signo = faults[i];
+
+		CHECK_EQ(ends_by(block_and_stay, be_killed, &signo),
+			 signo);
+	}
+	CHECK_EQ(ends_by(block_and_stay, meet_trap, NULL), SIGTRAP);
+	CHECK_EQ(ends_by(block_and_stay, touch_nothing, NULL), SIGSEGV);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(ends_by(block_and_stay, touch_nothing, NULL), SIGSEGV);
+	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+	/* Blocked, also if there is a handler. */
+	install(SIGTRAP, 0);
+	install(SIGSEGV, 0);
+	CHECK_EQ(ends_by(block_and_stay, meet_trap, &stage), SIGTRAP);
+	CHECK_EQ(ends_by(block_and_stay, touch_nothing, &stage), SIGSEGV);
+	CHECK_EQ(handled, 0);
+}
+
+TEST(a_fault_s_action_is_what_the_program_set)
+{
+	struct sigaction action = { .sa_handler = SIG_IGN }, was;
+
+	handled = 1;
+	join(start(spin, NULL));
+	for (int i = 0; i < 6; i++) {
+		CHECK_EQ(sigaction(faults[i], NULL, &was), 0);
+		CHECK(was.sa_handler == SIG_DFL && !was.sa_flags);
+		CHECK_EQ(sigaction(faults[i], &action, &was), 0);
+		CHECK(was.sa_handler == SIG_DFL);
+		CHECK_EQ(kill(getpid(), faults[i]), 0);
+		CHECK_EQ(raise(faults[i]), 0);
+		install(faults[i], (int)SA_RESETHAND);
+		CHECK_EQ(raise(faults[i]), 0);
+		CHECK_EQ(handled, i + 2);
+		CHECK_EQ(sigaction(faults[i], NULL, &was), 0);
+		CHECK(was.sa_handler == SIG_DFL);
+	}
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing to nobody, and the signal that says so. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "handled.h"
+
+static int pipe_to_nobody(int flags)
+{
+	int fds[2];
+
+	CHECK_EQ(pipe2(fds, flags), 0);
+	close(fds[0]);
+	return fds[1];
+}
+
+static int socket_to_nobody(int flags)
+{
+	int pair[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | flags, 0, pair), 0);
+	close(pair[0]);
+	return pair[1];
+}
+
+/* By a write that is libc's own. */
+static long print(FILE *stream)
+{
+	fputs("x", stream);
+	return fflush(stream);
+}
+
+/* The handler, if there is one, has run where the call was made. */
+static void expect_broken(long ret, int times)
+{
+	CHECK_EQ(ret, -1);
+	CHECK_EQ(errno, EPIPE);
+	CHECK_EQ(handled, times);
+	if (times)
+		CHECK_EQ(where, 5);
+}
+
+/* Whether the call fails on the spot or where it is posted to. */
+static void *write_and_handle(void *arg)
+{
+	const bool waits = !arg;
+	int fd;
+
+	mine = 5;
+	handled = 0;
+	expect_broken(write(pipe_to_nobody(waits ? 0 : O_NONBLOCK), "x", 1), 1);
+	fd = socket_to_nobody(waits ? 0 : SOCK_NONBLOCK);
+	expect_broken(send(fd, "x", 1, 0), 2);
+	expect_broken(send(fd, "x", 1, MSG_NOSIGNAL), 2);
+	return NULL;
+}
+
+TEST(writing_to_nobody_raises_sigpipe)
+{
+	install(SIGPIPE, 0);
+	join(start(write_and_handle, NULL));
+	join(start(write_and_handle, &stage));
+}
+
+static void *write_unprepared(void *arg)
+{
+	usleep(100);
+	expect_broken(write(pipe_to_nobody(0), "x", 1), 0);
+	return arg;
+}
+
+static void *print_unprepared(void *arg)
+{
+	usleep(100);
+	expect_broken(print(fdopen(pipe_to_nobody(0), "w")), 0);
+	return arg;
+}
+
+TEST(writing_to_nobody_ends_the_process)
+{
+	signal(SIGPIPE, SIG_DFL);
+	CHECK_EQ(ends_by(stay, write_unprepared, NULL), SIGPIPE);
+	signal(SIGPIPE, SIG_IGN);
+	join(start(write_unprepared, NULL));
+}
+
+static void *print_and_handle(void *arg)
+{
+	FILE *stream = fdopen(pipe_to_nobody(0), "w");
+
+	mine = 5;
+	expect_broken(print(stream), 1);
+	/* From where it has been before, too. */
+	usleep(100);
+	expect_broken(print(stream), 2);
+	return arg;
+}
+
+TEST(printing_to_nobody_raises_sigpipe)
+{
+	signal(SIGPIPE, SIG_DFL);
+	CHECK_EQ(ends_by(stay, print_unprepared, NULL), SIGPIPE);
+	install(SIGPIPE, 0);
+	join(start(print_and_handle, NULL));
+	handled = 0;
+	signal(SIGPIPE, SIG_IGN);
+	join(start(print_unprepared, NULL));
+}
+
+static const struct timespec never, at_last = { 10, 0 };
+
+static sigset_t only_pipe(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	return set;
+}
+
+static void *print_with_it_blocked(void *arg)
+{
+	const sigset_t set = only_pipe();
+	const int before = handled;
+
+	block(SIG_BLOCK, SIGPIPE);
+	usleep(100);
+	expect_broken(print(fdopen(pipe_to_nobody(0), "w")), before);
+	CHECK_EQ(sigtimedwait(&set, NULL, &never), SIGPIPE);
+	CHECK_EQ(sigtimedwait(&set, NULL, &never), -1);
+	return arg;
+}
+
+/* What is asked for is what was given, also if the runtime needs it itself. */
+TEST(sigpipe_s_action_is_the_program_s)
+{
+	struct sigaction was;
+
+	mine = 5;
+	signal(SIGPIPE, SIG_DFL);
+	join(start(print_with_it_blocked, NULL));
+	CHECK_EQ(sigaction(SIGPIPE, NULL, &was), 0);
+	CHECK(was.sa_handler == SIG_DFL);
+	install(SIGPIPE, (int)SA_RESETHAND);
+	CHECK_EQ(raise(SIGPIPE), 0);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(sigaction(SIGPIPE, NULL, &was), 0);
+	CHECK(was.sa_handler == SIG_DFL);
+	join(start(print_with_it_blocked, NULL));
+}
+
+/* Sent. */
+
+static void start_four(pthread_t threads[4], void *(*run)(void *))
+{
+	block(SIG_BLOCK, SIGPIPE);
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(run, NULL);
+	while (stage < 4)
+		usleep(100);
+}
+
+static void end_four(const pthread_t threads[4])
+{
+	over = true;
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+TEST(a_sigpipe_that_is_sent_reaches_who_waits_for_it)
+{
+	const sigset_t set = only_pipe();
+	pthread_t threads[4];
+
+	start_four(threads, stay);
+	for (int i = 0; i < 20; i++) {
+		send_from_child(SIGPIPE);
+		usleep(1000);
+		CHECK_EQ(sigtimedwait(&set, NULL, &at_last), SIGPIPE);
+	}
+	end_four(threads);
+}
