@@ -332,8 +332,15 @@ static bool work_elsewhere(void)
 
 static void turn(struct carrier *c)
 {
+	bool pipe_came = atomic_load_explicit(&c->pipe_came,
+					      memory_order_relaxed);
+
 	c->turns = 0;
 	flexsc_loop_dispatch(c->loop);
+	if (pipe_came)
+		flexsc__signal_pipe(c);
+	else if (!atomic_load_explicit(&c->pipe_came, memory_order_relaxed))
+		c->pipe_broke = false;
 	share(c);
 }
 

@@ -47,6 +47,9 @@ struct carrier {
 	void *stack;		/* for signals: signals.h */
 	sigmask_t open;		/* its mask, when the handler there is left */
 	_Atomic sigmask_t blocked;	/* of SIGNAL_RAISED */
+	/* While the program's code doesn't run here: a signal handler's, and */
+	atomic_bool pipe_came;	/* there was a SIGPIPE */
+	bool pipe_broke;	/* a call that was posted has ended with EPIPE */
 	uint64_t switches_seen;	/* the monitor's */
 	struct stuck stuck;	/* T1, T2: where it found who it sends home */
 	int stuck_fd;		/* flexsc__monitor_open() */

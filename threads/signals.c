@@ -58,9 +58,15 @@ static bool is_there(const void *given, size_t bytes)
 	return !given || peek_can_read(PTR(given), bytes);
 }
 
+/* Not libc's, which may arrive in the runtime: a handler can be anywhere. */
+static long process(void)
+{
+	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
 static bool is_owner(void)
 {
-	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) == owner;
+	return process() == owner;
 }
 
 static bool is_default(int signo)
@@ -93,7 +99,7 @@ static void end_process(int signo, siginfo_t *info, ucontext_t *context)
 	mask &= ~SIGNAL_BIT(signo);
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	if (!is_fault(signo, info) || signo == SIGTRAP || signo == SIGSYS)
-		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)process(),
 			    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 			    (uint64_t)signo, PTR(info), 0, 0);
 }
@@ -227,7 +233,7 @@ static void postpone(struct uthread *u, int signo, siginfo_t *info,
 	sigmask_t all = ~(1ULL << (SIGNAL_SETXID - 1));
 
 	keep_first(u, signo, info);
-	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)process(),
 		    (uint64_t)u->home.k.tid, (uint64_t)signo, PTR(info), 0, 0);
 	if (!u->home.masked) {
 		memcpy(&u->home.mask, &context->uc_sigmask, sizeof(all));
@@ -381,7 +387,7 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 	u->cause = CAUSE_FAULT;
 	move_home(k, u, context, NULL);
 	if (signo == SIGTRAP || signo == SIGSYS || signo == SIGABRT)
-		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)process(),
 			    (uint64_t)u->home.k.tid, (uint64_t)signo,
 			    PTR(info), 0, 0);
 }
@@ -396,6 +402,9 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
 	atomic_fetch_and(&c->blocked, ~these);
 	raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, PTR(&these), 0,
 		    sizeof(these), 0, 0);
+	/* What was sent who doesn't block it has got: this is an old one. */
+	if (these & SIGNAL_BIT(SIGPIPE))
+		atomic_store(&c->pipe_came, false);
 }
 
 static siginfo_t passed_on(const siginfo_t *info)
@@ -416,7 +425,7 @@ static void give_back(int signo, const siginfo_t *info, ucontext_t *context)
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
 	mask |= SIGNAL_BIT(signo);
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
-	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)getpid(), (uint64_t)signo,
+	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)process(), (uint64_t)signo,
 		    PTR(&again), 0, 0, 0);
 }
 
@@ -435,7 +444,7 @@ static void pass_on(struct kthread *k, int signo, siginfo_t *info,
 		atomic_fetch_or(&k->carrier->blocked, SIGNAL_BIT(signo));
 		give_back(signo, info, context);
 	} else {
-		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)process(),
 			    (uint64_t)u->home.k.tid, (uint64_t)signo,
 			    PTR(&again), 0, 0);
 	}
@@ -451,20 +460,49 @@ static bool is_final(const struct kthread *k, int signo)
 }
 
 /*
- * libc has written, for stdio say, to where nobody reads. The call is over, so
- * this is sent home. Of writes that the runtime made, hook.c tells.
+ * From the process itself, or raised. libc may have written, for stdio say, to
+ * where nobody reads: the call is over, so this is sent home. Of calls that were
+ * posted hook.c tells; the carrier sees whether it was one.
  */
 static void broken_pipe(struct kthread *k, siginfo_t *info,
 			ucontext_t *context)
 {
 	struct uthread *u = k->current;
 
-	if (!u || u->busy)
+	if (!u || u->busy) {
+		atomic_store(&k->carrier->pipe_came, true);
+		/* It may be about to sleep, or to begin. */
+		if (k->carrier->loop)
+			flexsc_loop_wake(k->carrier->loop, NULL);
 		return;
+	}
+	if (context->uc_mcontext.gregs[REG_RAX] != -EPIPE) {
+		pass_on(k, SIGPIPE, info, context);
+		return;
+	}
 	u->cause = CAUSE_SIGNAL;
 	move_home(k, u, context, NULL);
-	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)getpid(),
+	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)process(),
 		    (uint64_t)u->home.k.tid, SIGPIPE, PTR(info), 0, 0);
+}
+
+void flexsc__signal_pipe(struct carrier *c)
+{
+	const sigmask_t this = SIGNAL_BIT(SIGPIPE);
+	siginfo_t info = { .si_signo = SIGPIPE, .si_code = SI_QUEUE };
+	bool sent = !c->pipe_broke;
+
+	atomic_store(&c->pipe_came, false);
+	c->pipe_broke = false;
+	if (!sent)
+		return;
+	info.si_pid = (pid_t)process();
+	info.si_uid = (uid_t)raw_syscall(SYS_getuid, 0, 0, 0, 0, 0, 0);
+	atomic_fetch_or(&c->blocked, this);
+	raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, PTR(&this), 0, sizeof(this),
+		    0, 0);
+	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)info.si_pid, SIGPIPE,
+		    PTR(&info), 0, 0, 0);
 }
 
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
@@ -475,7 +513,7 @@ static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 	else if (is_fault(signo, info) || (signo == SIGABRT && k->current))
 		fault(k, signo, info, context);
 	else if (signo == SIGPIPE && info->si_code == SI_USER &&
-		 info->si_pid == getpid())
+		 info->si_pid == process())
 		broken_pipe(k, info, context);
 	else if (signo != SIGNAL_SETXID)
 		pass_on(k, signo, info, context);
@@ -526,7 +564,7 @@ static bool call_home(const struct carrier *c, char *is)
 {
 	siginfo_t info = { .si_signo = SIGNAL_SETXID, .si_code = SI_QUEUE };
 
-	info.si_pid = getpid();
+	info.si_pid = (pid_t)process();
 	info.si_ptr = is;
 	return !raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)info.si_pid,
 			    (uint64_t)c->k.tid, SIGNAL_SETXID, PTR(&info), 0,
@@ -627,7 +665,7 @@ void flexsc__signal_self(struct uthread *u, int signo)
 	u->cause = CAUSE_SIGNAL;
 	flexsc__come_home(u);
 	/* It is put off until the way out of the runtime. */
-	raw_syscall(SYS_tgkill, (uint64_t)getpid(), (uint64_t)u->home.k.tid,
+	raw_syscall(SYS_tgkill, (uint64_t)process(), (uint64_t)u->home.k.tid,
 		    (uint64_t)signo, 0, 0, 0);
 }
 
@@ -721,7 +759,7 @@ long flexsc__signal_action(const uint64_t args[6])
 void flexsc__signal_forked(void)
 {
 	if (owner)
-		owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+		owner = process();
 	actions_lock = (struct lock){ 0 };
 }
 
@@ -750,7 +788,7 @@ uint64_t flexsc__signal_restorer(void)
 
 void flexsc__signal_init(void)
 {
-	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	owner = process();
 	/* First: it says where handlers return to, ours as well. */
 	flexsc__signal_adopt(SIGNAL_SETXID);
 	for (int signo = 1; signo <= SIGNALS; signo++)

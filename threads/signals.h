@@ -24,7 +24,10 @@
  * until it runs somebody who doesn't. A home that takes it or waits for it gets
  * it, now or later. A carrier blocks nothing that who runs there doesn't: a
  * fault that is blocked ends the process, as natively. SIGPIPE it doesn't block
- * before one was sent: what a write raises then goes no further.
+ * before one was sent: what a write raises then goes no further. What the kernel
+ * raises and what the process sends itself look the same: the former comes with
+ * EPIPE, to who runs there, or by a call that was posted; that is seen when the
+ * calls are looked at that are complete.
  *
  * What is sent again comes after what was queued meanwhile. So for signals that
  * queue it is a token: home.first has what it stands for, each handler gets
@@ -67,6 +70,13 @@ void flexsc__signal_stack(struct carrier *c);
 
 /* The calling carrier blocks no more of SIGNAL_RAISED than these. */
 void flexsc__signal_unblock(struct carrier *c, sigmask_t but);
+
+/*
+ * The calling carrier, on its own stack. A SIGPIPE has come, before those calls
+ * were looked at that are complete by now: if none of them has raised it, it was
+ * sent.
+ */
+void flexsc__signal_pipe(struct carrier *c);
 
 /* rt_sigaction(2), as the program makes it. */
 long flexsc__signal_action(const uint64_t args[6]);

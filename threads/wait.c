@@ -37,7 +37,11 @@ static void end_if_wanted(struct carrier *c, struct uthread *u)
 
 static void call_over(struct flexsc_cb *cb)
 {
-	wait_ends(waiter_of(cb), cb->ret);
+	struct uthread *u = waiter_of(cb);
+
+	if (cb->ret == -EPIPE)
+		u->carrier->pipe_broke = true;
+	wait_ends(u, cb->ret);
 }
 
 static void post(struct kthread *k, struct uthread *u)

@@ -151,6 +151,67 @@ TEST(sigpipe_s_action_is_the_program_s)
 	join(start(print_with_it_blocked, NULL));
 }
 
+/* By a call that is posted, one made on the spot, libc's, and one at home. */
+static void break_pipe(int kind)
+{
+	switch (kind) {
+	case 0:
+		expect_broken(write(pipe_to_nobody(0), "x", 1), 0);
+		break;
+	case 1:
+		expect_broken(write(pipe_to_nobody(O_NONBLOCK), "x", 1), 0);
+		break;
+	case 2:
+		expect_broken(send(socket_to_nobody(0), "x", 1, 0), 0);
+		break;
+	default:
+		expect_broken(print(fdopen(pipe_to_nobody(0), "w")), 0);
+	}
+}
+
+static void break_pipes_in_handler(int signo)
+{
+	const sigset_t set = only_pipe();
+
+	(void)signo;
+	for (int kind = 0; kind < 4; kind++) {
+		break_pipe(kind);
+		CHECK_EQ(sigtimedwait(&set, NULL, &never), SIGPIPE);
+		CHECK_EQ(sigtimedwait(&set, NULL, &never), -1);
+	}
+	break_pipe(0);
+}
+
+static void *break_pipes(void *arg)
+{
+	const sigset_t set = only_pipe();
+
+	for (int i = 0; i < 40; i++) {
+		usleep(50);
+		break_pipe(i % 4);
+		CHECK_EQ(sigtimedwait(&set, NULL, &never), SIGPIPE);
+		CHECK_EQ(sigtimedwait(&set, NULL, &never), -1);
+	}
+	CHECK_EQ(raise(SIGUSR1), 0);
+	usleep(100);
+	CHECK_EQ(sigtimedwait(&set, NULL, &never), SIGPIPE);
+	CHECK_EQ(sigtimedwait(&set, NULL, &never), -1);
+	return arg;
+}
+
+TEST(what_a_broken_pipe_raises_stays_with_its_thread_while_it_is_blocked)
+{
+	struct sigaction action = { .sa_handler = break_pipes_in_handler };
+	pthread_t threads[4];
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	block(SIG_BLOCK, SIGPIPE);
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(break_pipes, NULL);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
 /* Sent. */
 
 static void start_four(pthread_t threads[4], void *(*run)(void *))
@@ -179,6 +240,33 @@ TEST(a_sigpipe_that_is_sent_reaches_who_waits_for_it)
 		send_from_child(SIGPIPE);
 		usleep(1000);
 		CHECK_EQ(sigtimedwait(&set, NULL, &at_last), SIGPIPE);
+	}
+	end_four(threads);
+}
+
+/* Whoever sends it, and wherever others run. */
+static void *send_and_stay(void *arg)
+{
+	stage++;
+	while (!over) {
+		for (int i = 0; i < 20 && !over; i++)
+			sched_yield();
+		usleep(50);
+	}
+	return arg;
+}
+
+TEST(a_sigpipe_to_oneself_stays_until_somebody_takes_it)
+{
+	const sigset_t set = only_pipe();
+	pthread_t threads[4];
+
+	start_four(threads, send_and_stay);
+	for (int i = 0; i < 100; i++) {
+		CHECK_EQ(kill(getpid(), SIGPIPE), 0);
+		usleep((useconds_t)i % 10 * 50);
+		CHECK_EQ(sigtimedwait(&set, NULL, &at_last), SIGPIPE);
+		CHECK_EQ(sigtimedwait(&set, NULL, &never), -1);
 	}
 	end_four(threads);
 }
