@@ -698,6 +698,9 @@ static struct action instead_of(int signo, const struct action *action)
 	/* Who is interrupted may have little left of its stack. */
 	if (signo == SIGNAL_SETXID || !is_function(action->handler))
 		own.flags |= SA_ONSTACK;
+	/* Without a handler no call of the program's is interrupted by it. */
+	if (!is_function(action->handler))
+		own.flags |= SA_RESTART;
 	/* Until it is known where this one belongs, no other. */
 	own.mask = ~0ULL;
 	return own;

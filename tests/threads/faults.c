@@ -6,6 +6,7 @@
 #include <ucontext.h>
 
 #include "handled.h"
+#include "syscall.h"
 
 static __thread sigjmp_buf jump;
 
@@ -378,6 +379,54 @@ TEST(a_fault_s_signal_ends_the_process)
 	CHECK_EQ(ends_by(block_and_stay, meet_trap, &stage), SIGTRAP);
 	CHECK_EQ(ends_by(block_and_stay, touch_nothing, &stage), SIGSEGV);
 	CHECK_EQ(handled, 0);
+}
+
+static int pipe_fds[2];
+static atomic_bool taken;
+
+/* Where others don't block it: by a call that nobody intercepts. */
+static void *read_with_faults_blocked(void *arg)
+{
+	const sigset_t set = all_faults();
+	char byte;
+
+	for (int i = 0; i < 50; i++) {
+		CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+		for (int j = 0; j < 4; j++)
+			usleep(50);
+		CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+		usleep(50);
+		begun = true;
+		CHECK_EQ(raw_syscall(SYS_read, (uint64_t)pipe_fds[0],
+				     PTR(&byte), 1, 0, 0, 0), 1);
+		while (!taken)
+			usleep(50);
+		taken = false;
+	}
+	over = true;
+	return arg;
+}
+
+TEST(a_fault_s_signal_that_is_sent_interrupts_no_call)
+{
+	const struct timespec limit = { 10, 0 };
+	const sigset_t set = all_faults();
+	pthread_t thread;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(pipe(pipe_fds), 0);
+	thread = start(read_with_faults_blocked, NULL);
+	while (!over) {
+		usleep(100);
+		if (!begun)
+			continue;
+		begun = false;
+		CHECK_EQ(kill(getpid(), SIGSEGV), 0);
+		CHECK_EQ(sigtimedwait(&set, NULL, &limit), SIGSEGV);
+		CHECK_EQ(write(pipe_fds[1], "x", 1), 1);
+		taken = true;
+	}
+	join(thread);
 }
 
 TEST(a_fault_s_action_is_what_the_program_set)
