@@ -35,9 +35,9 @@ MACHINE = ["-cpu", "max,-cx16", "-nodefaults", "-no-reboot", "-display", "none"]
 
 # What a kernel says that has found something wrong with itself.
 COMPLAINT = re.compile(
-    r"BUG:|WARNING:|Oops|Kernel panic|general protection|KASAN|lockdep"
+    r"BUG:|WARNING:|Oops|Kernel panic|general protection|KASAN|UBSAN|lockdep"
     r"|rcu.*stall|soft lockup|hung task|suspicious|possible .* deadlock"
-    r"|Unable to handle"
+    r"|Unable to handle|ODEBUG|blocked for more than|corruption"
 )
 
 INIT = """\
@@ -94,6 +94,7 @@ class Guest:
     memory: int = 768
     icount: bool = False
     parameters: str = ""
+    complaint: re.Pattern[str] = COMPLAINT
 
     def run(
         self, command: str, seconds: float, log: Path, output: TextIO = sys.stdout
@@ -106,11 +107,16 @@ class Guest:
             pack(self, command, Path(folder) / "root", system)
             words = [qemu, *self.options(), "-initrd", str(system)]
             words += ["-serial", f"file:{log}", "-serial", "stdio"]
-            return watch(words, seconds, log, output)
+            status = watch(words, seconds, log, output)
+        return CRASHED if complaints(self.complaint, log, output) else status
 
     def options(self) -> list[str]:
         accel = "tcg,thread=single" if self.icount else "tcg,thread=multi"
-        append = f"console=ttyS0 quiet panic=-1 oops=panic maxcpus=1 tsc=reliable {self.parameters}"
+        # WARN() and lockdep say what they say as warnings, which are below 5.
+        append = (
+            "console=ttyS0 loglevel=5 panic=-1 oops=panic maxcpus=1 tsc=reliable "
+            + self.parameters
+        )
         words = ["-accel", accel, *MACHINE, "-m", str(self.memory)]
         words += ["-smp", str(1 if self.icount else self.cpus)]
         words += ["-kernel", str(self.kernel), "-append", append.strip()]
@@ -198,16 +204,14 @@ def watch(words: Sequence[str], seconds: float, log: Path, output: TextIO) -> in
     machine.wait()
     was_late = not late.is_alive()
     late.cancel()
-    if complaints(log, output):
-        return CRASHED
     if was_late:
         return TIMEOUT
     return status if ended and status is not None else CRASHED
 
 
-def complaints(log: Path, output: TextIO) -> bool:
+def complaints(complaint: re.Pattern[str], log: Path, output: TextIO) -> bool:
     said = log.read_text(errors="replace") if log.exists() else ""
-    lines = [line for line in said.splitlines() if COMPLAINT.search(line)]
+    lines = [line for line in said.splitlines() if complaint.search(line)]
     for line in lines[:10]:
         print(f"kernel: {line}", file=output, flush=True)
     return bool(lines)
