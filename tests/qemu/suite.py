@@ -20,11 +20,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from guest import CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError
+from guest import COMPLAINT, CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = Path("/usr/src")
@@ -51,6 +52,11 @@ class Kernel:
     version: str
     image: Path
     module: Path
+    slower: int = 3  # than the tests expect a machine to be
+    seconds: float = SECONDS  # for a group
+    before: str = ""  # what a guest does before its programs,
+    after: str = ""  # and behind them
+    complaint: re.Pattern[str] = COMPLAINT
 
 
 @dataclass
@@ -58,6 +64,11 @@ class Tally:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+
+    def add(self, other: Tally) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
 
 
 class NoKernelError(Exception):
@@ -99,14 +110,13 @@ def image_of(version: str, work: Path) -> Path:
     return image
 
 
-def module_of(version: str, work: Path) -> Path:
+def module_of(version: str, tree: Path, work: Path) -> Path:
     """Built in a copy of its sources, as they would be packaged."""
     sources = work / "sources" / version
     shutil.rmtree(sources, ignore_errors=True)
     for name in ("kmod", "include/uapi"):
         shutil.copytree(ROOT / name, sources / name)
-    headers = HEADERS / f"linux-headers-{version}"
-    command("make", "-C", sources / "kmod", f"KDIR={headers}")
+    command("make", "-C", sources / "kmod", f"KDIR={tree}")
     module = work / "modules" / version / "flexsc.ko"
     module.parent.mkdir(parents=True, exist_ok=True)
     # Without what only a debugger wants it is a twentieth of the size.
@@ -115,22 +125,34 @@ def module_of(version: str, work: Path) -> Path:
 
 
 def prepare(version: str, work: Path) -> Kernel:
-    return Kernel(version, image_of(version, work), module_of(version, work))
+    headers = HEADERS / f"linux-headers-{version}"
+    return Kernel(version, image_of(version, work), module_of(version, headers, work))
 
 
-def run_group(kernel: Kernel, programs: list[Path], log: Path) -> tuple[int, str]:
+def run_group(
+    kernel: Kernel, build: Path, commands: Sequence[str], log: Path
+) -> tuple[int, str]:
     """Their output, each program's behind a line with its name."""
+    programs = [build / "tests" / program_of(command) for command in commands]
     guest = Guest(kernel.image, [kernel.module], programs, memory=1500)
-    names = [path.name for path in programs]
-    each = [f"echo '== {n}'; FLEXSC_TEST_ENGINE=$(engine {n}) {n}" for n in names]
+    guest.complaint = kernel.complaint
+    each = [
+        f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) {command}; "
+        for command in commands
+    ]
     script = (
         "engine() { case $1 in qemu-*) echo sync ;; *) echo kmod ;; esac; }; "
-        "export FLEXSC_TEST_SLOWER=3; " + "; ".join(each)
+        f"export FLEXSC_TEST_SLOWER={kernel.slower}; "
+        f"{kernel.before} {''.join(each)} {kernel.after}"
     )
     with tempfile.TemporaryFile("w+") as output:
-        status = guest.run(f"sh -c {quoted(script)}", SECONDS, log, output)
+        status = guest.run(f"sh -c {quoted(script)}", kernel.seconds, log, output)
         output.seek(0)
         return status, output.read()
+
+
+def program_of(command: str) -> str:
+    return command.split()[0]
 
 
 def quoted(text: str) -> str:
@@ -151,25 +173,36 @@ def count(said: str, tally: Tally) -> None:
             tally.failed += 1
 
 
-def test(kernel: Kernel, build: Path, wanted: list[str], work: Path) -> Tally:
+def test(
+    kernel: Kernel, build: Path, groups: Iterable[Sequence[str]], work: Path
+) -> Tally:
     tally = Tally()
-    groups = [[build / "tests" / name for name in group] for group in GROUPS]
-    if wanted:
-        groups = [[p for p in group if p.name in wanted] for group in groups]
-    logs = [work / f"kernel-{kernel.version}-{i}.log" for i in range(len(groups))]
-    jobs = [(group, log) for group, log in zip(groups, logs, strict=True) if group]
+    jobs = [
+        (group, work / f"kernel-{kernel.version}-{i}.log")
+        for i, group in enumerate(groups)
+    ]
     # A guest has two processors.
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
-        runs = pool.map(lambda job: run_group(kernel, *job), jobs)
+        runs = pool.map(lambda job: run_group(kernel, build, *job), jobs)
         for (group, log), (status, said) in zip(jobs, runs, strict=True):
-            names = " ".join(path.name for path in group)
-            print(f"\n{kernel.version}: {names}\n{said}", flush=True)
+            print(f"\n{kernel.version}: {', '.join(group)}\n{said}", flush=True)
             count(said, tally)
             if status in (CRASHED, TIMEOUT, NO_GUEST):
                 print(f"the guest failed (status {status}); its kernel said:")
                 print(*log.read_text(errors="replace").splitlines()[-60:], sep="\n")
                 tally.failed += 1
     return tally
+
+
+def chosen(
+    groups: Iterable[Sequence[str]], wanted: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """The groups with only these programs, or with all if there are none."""
+    less = (
+        tuple(c for c in group if not wanted or program_of(c) in wanted)
+        for group in groups
+    )
+    return [group for group in less if group]
 
 
 def main() -> int:
@@ -187,10 +220,8 @@ def main() -> int:
         if not kernels:
             raise NoKernelError("no linux-headers-*-cloud-amd64 is installed")
         for kernel in kernels:
-            found = test(kernel, given.build, given.program, given.work)
-            total.passed += found.passed
-            total.failed += found.failed
-            total.skipped += found.skipped
+            groups = chosen(GROUPS, given.program)
+            total.add(test(kernel, given.build, groups, given.work))
     except (NoKernelError, GuestError) as error:
         print(error)
         return NO_KERNEL

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Test the kernel module for long, on a kernel that checks itself.
+
+    sanitize.py --build DIR --work DIR [--sanitizer kasan|kcsan] [--minutes N]
+                [PROGRAM...]
+
+Builds the kernel of Debian's package linux-source-6.1 with one of the options'
+sets in config/, and the module for it, and runs in guests, round after round
+until the time is over: the conformance suite with the engine "kmod", its soak
+test, and what attacks the module by its own interface. In every other round the
+module's tracepoints are on; debugfs is read meanwhile, and in the end memory is
+looked for that nobody has any more.
+
+The last line is "N passed, N failed, N skipped; N rounds, N minutes"; the status
+is 0 if none failed and no kernel has complained, 3 if the kernel can't be built.
+scripts/packages kernel installs what that needs, besides 3 GB and 10 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from guest import COMPLAINT, GuestError
+from suite import (
+    GROUPS,
+    NO_KERNEL,
+    ROOT,
+    Kernel,
+    NoKernelError,
+    Tally,
+    chosen,
+    command,
+    module_of,
+    program_of,
+    test,
+)
+
+PACKAGE = "linux-source-6.1"
+CONFIG = Path(__file__).resolve().parent / "config"
+SLOWER = 10
+SECONDS = 1500.0
+
+# Besides those of the suite; some run as long as they are told to.
+MORE = (
+    ("stress-soak seconds=120 loops=2",),
+    ("stress-soak seconds=120 loops=6",),
+    ("qemu-fuzz",),
+    ("qemu-rounds",),
+)
+
+READ_DEBUGFS = """
+while sleep 0.2; do cat /sys/kernel/debug/flexsc/registrations; done >/dev/null &
+reader=$!
+"""
+TRACE = "echo 1 >/sys/kernel/tracing/events/flexsc/enable; "
+# Memory is lost if it is so twice, five seconds after it was allocated. After a
+# complaint, or when its tables are full, lockdep stops watching.
+CHECKS = """
+echo 0 >/sys/kernel/tracing/events/flexsc/enable
+kill $reader
+kmemleak=/sys/kernel/debug/kmemleak
+echo "== checks"
+for second in 0 1; do sleep 6; echo scan >$kmemleak; done
+cat $kmemleak
+[ -s $kmemleak ] && grep -q unreferenced $kmemleak && echo -n "not "
+echo "ok 1 - nothing is lost"
+grep -q "debug_locks: *1" /proc/lockdep_stats || echo -n "not "
+echo "ok 2 - locks are still watched"
+echo 1..2
+"""
+# Other races are others' business.
+RACES = re.compile(
+    r"KCSAN: .*\[flexsc\]|" + COMPLAINT.pattern.replace("BUG:", "BUG: (?!KCSAN)")
+)
+
+
+def source(work: Path) -> Path:
+    """Debian's kernel, unpacked; that of the archive, unless there is one."""
+    found = sorted(work.glob(f"{PACKAGE}_*.deb"))
+    if not found:
+        command("apt-get", "download", PACKAGE, cwd=work)
+        found = sorted(work.glob(f"{PACKAGE}_*.deb"))
+    target = work / found[-1].stem
+    if not (target / PACKAGE).exists():
+        shutil.rmtree(target, ignore_errors=True)
+        command("dpkg-deb", "--extract", found[-1], target)
+        archive = target / "usr" / "src" / f"{PACKAGE}.tar.xz"
+        command("tar", "-x", "-C", target, "-f", archive)
+        archive.unlink()
+    return target / PACKAGE
+
+
+def configure(tree: Path, sources: Path, sanitizer: str) -> None:
+    """Nothing but what is asked for, and all of that."""
+    wanted = [
+        line
+        for part in ("guest", sanitizer)
+        for line in (CONFIG / part).read_text().splitlines()
+        if line.startswith("CONFIG_")
+    ]
+    wanted.append(f'CONFIG_LOCALVERSION="-{sanitizer}"')
+    config = tree / "wanted.config"
+    text = "\n".join(wanted) + "\n"
+    if config.exists() and config.read_text() == text:
+        return
+    tree.mkdir(exist_ok=True)
+    command(
+        "make",
+        "-C",
+        sources,
+        f"O={tree}",
+        f"KCONFIG_ALLCONFIG={write(config, text)}",
+        "allnoconfig",
+    )
+    given = set((tree / ".config").read_text().splitlines())
+    missing = [line for line in wanted if line not in given]
+    if missing:
+        config.unlink()
+        raise NoKernelError(f"{PACKAGE} has it otherwise: {', '.join(missing)}")
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def build_kernel(sanitizer: str, work: Path) -> Kernel:
+    sources = source(work)
+    tree = work / sanitizer
+    configure(tree, sources, sanitizer)
+    print(f"building {tree}", flush=True)
+    jobs = f"-j{os.cpu_count() or 1}"
+    command("make", "-C", sources, f"O={tree}", jobs, "bzImage", "modules")
+    version = (tree / "include/config/kernel.release").read_text().strip()
+    return Kernel(
+        version,
+        tree / "arch/x86/boot/bzImage",
+        module_of(version, tree, work),
+        slower=SLOWER,
+        seconds=SECONDS,
+        after=CHECKS if sanitizer == "kasan" else "kill $reader",
+        complaint=RACES if sanitizer == "kcsan" else COMPLAINT,
+    )
+
+
+def rounds(kernel: Kernel, given: argparse.Namespace) -> tuple[Tally, int]:
+    """Until the time is over; the guests' logs are in a folder for each round."""
+    groups = chosen((*GROUPS, *MORE), given.program)
+    groups = [
+        group
+        for group in groups
+        if all((given.build / "tests" / program_of(c)).exists() for c in group)
+    ]
+    end = time.monotonic() + 60 * given.minutes
+    total = Tally()
+    count = 0
+    while not count or time.monotonic() < end:
+        count += 1
+        kernel.before = (TRACE if count % 2 == 0 else "") + READ_DEBUGFS
+        logs = given.work / "logs" / f"{given.sanitizer}-{count}"
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.mkdir(parents=True)
+        found = test(kernel, given.build, groups, logs)
+        total.add(found)
+        print(f"round {count}: {found.passed} passed, {found.failed} failed")
+    return total, count
+
+
+def commit() -> str:
+    said = subprocess.run(
+        ["git", "-C", ROOT, "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return said.stdout.strip() or "unknown"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Test the module for long.")
+    add = parser.add_argument
+    add("--build", type=Path, required=True, help="where the tests are built")
+    add("--work", type=Path, required=True, help="for the kernel and the logs")
+    add("--sanitizer", choices=("kasan", "kcsan"), default="kasan")
+    add("--minutes", type=float, default=60.0, help="begin no round after that")
+    add("program", nargs="*", help="only these")
+    given = parser.parse_args()
+    given.work = given.work.resolve()
+    given.work.mkdir(parents=True, exist_ok=True)
+    try:
+        kernel = build_kernel(given.sanitizer, given.work)
+        print(f"Linux {kernel.version}, commit {commit()}", flush=True)
+        begin = time.monotonic()
+        total, count = rounds(kernel, given)
+    except (NoKernelError, GuestError) as error:
+        print(error)
+        return NO_KERNEL
+    minutes = (time.monotonic() - begin) / 60
+    print(
+        f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped; "
+        f"{count} rounds, {minutes:.0f} minutes"
+    )
+    return int(total.failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
