@@ -340,7 +340,7 @@ static void serve_slot(struct registration *reg, struct thread *thread)
 		caller_recall(reg);
 		if (!thread->slot || thread->carries != FLEXSC_NO_ENTRY)
 			break;
-	} while (policy_spin(reg));
+	} while (!thread_must_leave() && policy_spin(reg));
 	WRITE_ONCE(reg->shared->needs_kick, 1);
 	thread_give_slot(thread);
 	/* The owner looks at needs_kick behind a barrier, too. */
