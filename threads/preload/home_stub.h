@@ -32,19 +32,23 @@ void flexsc__stayed_home(uint64_t outermost);
 /* Come home, for a function that is called with this as its second argument. */
 void *flexsc__go_home(const struct stub *stub, uint64_t second);
 
-#define HOME_STUB(symbol, entry, forks)					\
-	__attribute__((used)) static const struct stub stub_##symbol = { \
-		REAL_##symbol, CAUSE_##symbol, forks			\
-	};								\
+/* A function of that name: this in r11, and there it goes on. */
+#define STUB_TEXT(symbol, record, jump)					\
 	__asm__(".text\n"						\
 		".globl " #symbol "\n"					\
 		".type " #symbol ", @function\n"			\
 		".p2align 4\n"						\
 		#symbol ":\n"						\
 		".cfi_startproc\n"					\
-		"leaq stub_" #symbol "(%rip), %r11\n"			\
-		"jmp " #entry "\n"					\
+		"leaq " #record "(%rip), %r11\n"			\
+		jump "\n"						\
 		".cfi_endproc\n"					\
 		".size " #symbol ", . - " #symbol "\n");
+
+#define HOME_STUB(symbol, entry, forks)					\
+	__attribute__((used)) static const struct stub stub_##symbol = { \
+		REAL_##symbol, CAUSE_##symbol, forks			\
+	};								\
+	STUB_TEXT(symbol, stub_##symbol, "jmp " #entry)
 
 #endif /* FLEXSC_THREADS_HOME_STUB_H */

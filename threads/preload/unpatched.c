@@ -38,16 +38,7 @@ extern const char flexsc__home_jump[];
 		{ REAL_##symbol, CAUSE_##symbol, false },		\
 		flexsc__home_jump					\
 	};								\
-	__asm__(".text\n"						\
-		".globl " #symbol "\n"					\
-		".type " #symbol ", @function\n"			\
-		".p2align 4\n"						\
-		#symbol ":\n"						\
-		".cfi_startproc\n"					\
-		"leaq front_" #symbol "(%rip), %r11\n"			\
-		"jmpq *front_" #symbol "+8(%rip)\n"			\
-		".cfi_endproc\n"					\
-		".size " #symbol ", . - " #symbol "\n");
+	STUB_TEXT(symbol, front_##symbol, "jmpq *8(%r11)")
 #define TRY(symbol)	WAIT(symbol)
 #define CALL(...)
 #define POINT(...)
