@@ -328,7 +328,9 @@ def peers(step: Step) -> None:
 # Those that need no clock: a guest's runs unevenly.
 GUEST = (
     "qemu-attack",
+    "qemu-fuzz",
     "qemu-kmod",
+    "qemu-rounds",
     "qemu-watched",
     "conformance-cancel_each",
     "conformance-chain",

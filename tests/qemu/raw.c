@@ -47,13 +47,16 @@ void raw_thread(struct raw *raw)
 	sigset_t all, old;
 	pthread_attr_t attr;
 	pthread_t thread;
+	int err;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, 65536);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	CHECK_EQ(pthread_create(&thread, &attr, syscall_thread, raw), 0);
+	/* EAGAIN: another thread is in exec. */
+	while ((err = pthread_create(&thread, &attr, syscall_thread, raw)))
+		CHECK_EQ(err, EAGAIN);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	atomic_fetch_add(&raw->threads, 1);
 	pthread_attr_destroy(&attr);

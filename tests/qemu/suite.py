@@ -35,7 +35,7 @@ SECONDS = 400.0
 # Programs that share a guest: each group takes about as long.
 GROUPS = (
     ("qemu-kmod", "conformance-results_file", "conformance-results_other"),
-    ("qemu-attack",),
+    ("qemu-attack", "qemu-fuzz", "qemu-rounds"),
     ("qemu-watched", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
     ("conformance-loop", "conformance-deadline", "conformance-stats"),

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Processes with a registration, syscall threads and calls in flight end in any
+ * way there is: killed, by exec, frozen, stopped, without their memory or their
+ * file, with somebody else holding that. Then nothing is left of them.
+ *
+ *	qemu-rounds [seed=N] [rounds=N]
+ *
+ * A round is one such process, the OWNER. Two WORKERS make rounds at a time,
+ * and beside them an honest process must see right results only. Runs in a
+ * guest, as root.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "chance.h"
+#include "honest.h"
+#include "raw.h"
+#include "system.h"
+
+#define WORKERS	2
+#define KEPT	4		/* registrations of the dead */
+#define CALLS	16
+
+/* How the owner ends. */
+enum end {
+	END_KILLED,
+	END_EXEC,		/* by its first thread */
+	END_EXEC_ASIDE,		/* by another */
+	END_EXIT,
+	END_EXIT_ASIDE,
+	END_FIRST_THREAD_LEFT,	/* and is killed */
+	END_UNMAPPED,
+	END_CLOSED,
+	END_CLOSED_UNMAPPED,
+	END_SENT_HOME,		/* the syscall threads are */
+	END_FROZEN,		/* and killed in that state */
+	END_THAWED,
+	END_STOPPED,
+	END_CONTINUED,
+	END_PASSED,		/* its worker keeps the file */
+	END_INHERITED,		/* a child keeps the memory */
+	ENDS,
+};
+
+/* What an owner and its worker share. */
+struct round {
+	enum end end;
+	int channel[2];
+	struct {
+		atomic_bool ready;
+		_Atomic uint64_t beats;		/* waits that ended */
+	} *shared;
+};
+
+/* The owner. */
+
+static struct raw raw;
+static struct round *own;
+static int empty[2], pair[2], file;
+static char buffer[CALLS][64];
+static struct pollfd polled;
+
+/* Most of these block; some where the caller executes them. */
+static void post(uint32_t i)
+{
+	static const struct timespec times[] = { { 0, 300000 }, { 100, 0 } };
+	const uint64_t to = (uint64_t)buffer[i];
+	uint8_t flags = FLEXSC_ASIDE | FLEXSC_MAY_SLEEP;
+
+	if (!below(8))
+		flags = (uint8_t)(below(16) << 3);
+	switch (below(8)) {
+	case 0:
+	case 1:
+		raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+		break;
+	case 2:
+		raw_post(&raw, i, flags, SYS_pread64, (uint64_t)file, to, 64);
+		break;
+	case 3:
+		raw_post(&raw, i, flags, SYS_read, (uint64_t)empty[0], to, 64);
+		break;
+	case 4:
+		raw_post(&raw, i, flags, SYS_recvfrom, (uint64_t)pair[0], to,
+			 64);
+		break;
+	case 5:
+		raw_post(&raw, i, flags, SYS_poll, (uint64_t)&polled, 1,
+			 (uint64_t)-1);
+		break;
+	default:
+		raw_post(&raw, i, flags, SYS_nanosleep,
+			 (uint64_t)&times[below(2)], 0, 0);
+	}
+}
+
+/* Wait, and post again what has completed. */
+static void *keep_on(void *seed)
+{
+	chance_seed(*(uint64_t *)seed);
+	for (uint32_t i = 0; i < CALLS; i++)
+		post(i);
+	for (;;) {
+		uint32_t index;
+
+		raw_wait(&raw, 2 * MS);
+		for (index = raw_take(&raw); index != FLEXSC_NO_ENTRY;
+		     raw.seen++) {
+			const uint32_t next = raw.entries[index].link;
+
+			post(index);
+			index = next;
+		}
+		atomic_fetch_add(&own->shared->beats, 1);
+	}
+	return NULL;
+}
+
+static void pass(int fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec byte = { buffer, 1 };
+	struct msghdr message = {
+		.msg_iov = &byte,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
+	CHECK_EQ(sendmsg(own->channel[1], &message, 0), 1);
+}
+
+/* The owner's child has what it shouldn't; when the owner is gone it writes. */
+static void inherit(void)
+{
+	char byte;
+
+	CHECK_EQ(madvise(raw.shared, raw.args.area, MADV_DOFORK), 0);
+	if (fork())
+		return;
+	CHECK(ioctl(raw.fd, FLEXSC_IOC_KICK) == -1 && errno == EPERM);
+	close(own->channel[1]);
+	/* The worker's word, or end. */
+	CHECK(read(own->channel[0], &byte, 1) >= 0);
+	memset(raw.shared, 0x5a, raw.args.area);
+	_exit(0);
+}
+
+static void run_true(void)
+{
+	execl("/bin/busybox", "true", NULL);
+	_exit(1);
+}
+
+static void *aside(void *unused)
+{
+	if (own->end == END_EXEC_ASIDE)
+		run_true();
+	_exit(0);
+	return unused;
+}
+
+static void end(void)
+{
+	pthread_t thread;
+
+	switch (own->end) {
+	case END_EXEC:
+		run_true();
+		break;
+	case END_EXIT:
+		_exit(0);
+	case END_EXEC_ASIDE:
+	case END_EXIT_ASIDE:
+		pthread_create(&thread, NULL, aside, NULL);
+		break;
+	case END_FIRST_THREAD_LEFT:
+		syscall(SYS_exit, 0);
+		break;
+	case END_CLOSED_UNMAPPED:
+		close(raw.fd);
+		/* Fall through. */
+	case END_UNMAPPED:
+		munmap(raw.shared, raw.args.area);
+		break;
+	case END_CLOSED:
+		close(raw.fd);
+		break;
+	case END_SENT_HOME:
+		ioctl(raw.fd, FLEXSC_IOC_END);
+		break;
+	default:
+		break;
+	}
+	for (;;)
+		pause();
+}
+
+static void be_owner(void)
+{
+	char name[] = "/tmp/rounds-XXXXXX";
+	static uint64_t seed;
+	pthread_t thread;
+	unsigned int n;
+
+	seed = number();
+	file = mkstemp(name);
+	unlink(name);
+	CHECK(file >= 0 && pipe(empty) == 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(write(file, buffer, 64), 64);
+	polled = (struct pollfd){ empty[0], POLLIN, 0 };
+	raw_open(&raw, 1U << below(4), 0);
+	n = (unsigned int)below(4);
+	while (n--)
+		raw_thread(&raw);
+	CHECK_EQ(pthread_create(&thread, NULL, keep_on, &seed), 0);
+	while (atomic_load(&own->shared->beats) < 2)
+		usleep(100);
+	if (own->end == END_PASSED)
+		pass(raw.fd);
+	if (own->end == END_INHERITED)
+		inherit();
+	usleep((useconds_t)below(1000));
+	atomic_store(&own->shared->ready, true);
+	end();
+}
+
+/* The worker. */
+
+static int kept[KEPT] = { -1, -1, -1, -1 };
+
+/* Somebody else's registration is of no use. */
+static void check_useless(int fd)
+{
+	static const unsigned long commands[] = {
+		FLEXSC_IOC_SERVE, FLEXSC_IOC_WAIT, FLEXSC_IOC_KICK,
+		FLEXSC_IOC_CANCEL, FLEXSC_IOC_WAKE, FLEXSC_IOC_END,
+		FLEXSC_IOC_SET_POLICY, FLEXSC_IOC_GET_POLICY,
+	};
+
+	for (int i = 0; i < 8; i++)
+		CHECK(ioctl(fd, commands[i], 0) == -1 && errno == EPERM);
+	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED &&
+	      errno == EPERM);
+}
+
+static void keep_passed(int channel)
+{
+	char room[CMSG_SPACE(sizeof(int))], byte;
+	struct iovec bytes = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &bytes,
+		.msg_iovlen = 1,
+		.msg_control = room,
+		.msg_controllen = sizeof(room),
+	};
+	int *place = &kept[below(KEPT)];
+
+	CHECK_EQ(recvmsg(channel, &message, MSG_CMSG_CLOEXEC), 1);
+	if (*place >= 0) {
+		check_useless(*place);
+		close(*place);
+	}
+	memcpy(place, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+	check_useless(*place);
+}
+
+/* It goes on after what was done to it. */
+static void await_beats(struct round *round, pid_t pid)
+{
+	const uint64_t before = atomic_load(&round->shared->beats);
+
+	for (int i = 0; atomic_load(&round->shared->beats) < before + 2; i++) {
+		CHECK(i < 100000);
+		CHECK_EQ(waitpid(pid, NULL, WNOHANG), 0);
+		usleep(200);
+	}
+}
+
+static void stop(pid_t pid)
+{
+	int status;
+
+	CHECK_EQ(kill(pid, SIGSTOP), 0);
+	CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
+	CHECK(WIFSTOPPED(status));
+}
+
+/* What the worker does to the owner; it is killed then. */
+static void bring_about(struct round *round, pid_t pid, const char *group)
+{
+	switch (round->end) {
+	case END_FROZEN:
+	case END_THAWED:
+		system_group_enter(group, pid);
+		CHECK(system_group_freeze(group, true));
+		if (round->end == END_FROZEN)
+			break;
+		CHECK(system_group_freeze(group, false));
+		await_beats(round, pid);
+		break;
+	case END_STOPPED:
+		stop(pid);
+		break;
+	case END_CONTINUED:
+		stop(pid);
+		CHECK_EQ(kill(pid, SIGCONT), 0);
+		await_beats(round, pid);
+		break;
+	case END_PASSED:
+		keep_passed(round->channel[0]);
+		break;
+	default:
+		break;
+	}
+}
+
+/* It was killed; without its memory it may have ended before. */
+static bool is_fair(int status, enum end end)
+{
+	const bool unmapped = end == END_UNMAPPED || end == END_CLOSED_UNMAPPED;
+
+	return WIFSIGNALED(status) &&
+	       (WTERMSIG(status) == SIGKILL ||
+		(unmapped && WTERMSIG(status) == SIGSEGV));
+}
+
+/* Does it end by itself? */
+static bool ends_itself(enum end end)
+{
+	return end == END_EXEC || end == END_EXEC_ASIDE || end == END_EXIT ||
+	       end == END_EXIT_ASIDE;
+}
+
+static void reap(pid_t pid, bool killed, enum end end)
+{
+	int status;
+
+	for (int i = 0; i < 60000; i++) {
+		const pid_t got = waitpid(pid, &status, WNOHANG);
+
+		CHECK(got >= 0);
+		if (got) {
+			if (!(killed ? is_fair(status, end) : !status))
+				test_fail(__FILE__, __LINE__,
+					  "end %d: status %d", end, status);
+			return;
+		}
+		usleep(i < 100 ? 100 : 500);
+	}
+	test_fail(__FILE__, __LINE__, "the process with end %d doesn't", end);
+}
+
+static void one_round(struct round *round, const char *group)
+{
+	pid_t pid;
+
+	round->end = (enum end)below(ENDS);
+	atomic_store(&round->shared->ready, false);
+	atomic_store(&round->shared->beats, 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+			    round->channel), 0);
+	pid = test_fork();
+	if (!pid) {
+		own = round;
+		be_owner();
+	}
+	for (int i = 0; !atomic_load(&round->shared->ready); i++) {
+		CHECK(i < 100000);
+		usleep(200);
+	}
+	bring_about(round, pid, group);
+	if (!ends_itself(round->end)) {
+		usleep((useconds_t)below(1500));
+		CHECK_EQ(kill(pid, SIGKILL), 0);
+	}
+	reap(pid, !ends_itself(round->end), round->end);
+	if (round->end == END_FROZEN)
+		CHECK(system_group_freeze(group, false));
+	close(round->channel[0]);
+	close(round->channel[1]);
+	if (round->end == END_INHERITED)
+		reap(-1, false, round->end);
+}
+
+static void work(uint64_t seed, unsigned long rounds, int worker)
+{
+	char group[16];
+	struct round round = { .end = ENDS };
+
+	snprintf(group, sizeof(group), "rounds-%d", worker);
+	system_group_make(group);
+	chance_seed(seed + (uint64_t)worker);
+	/* An owner's child is to be ours. */
+	CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	round.shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(round.shared != MAP_FAILED);
+	while (rounds--)
+		one_round(&round, group);
+	system_group_remove(group);
+}
+
+static void work_together(uint64_t seed, unsigned long rounds)
+{
+	pid_t pids[WORKERS];
+
+	for (int i = 0; i < WORKERS; i++) {
+		pids[i] = test_fork();
+		if (!pids[i]) {
+			work(seed, rounds / WORKERS, i);
+			test_leave();
+		}
+	}
+	for (int i = 0; i < WORKERS; i++)
+		test_reap(pids[i]);
+}
+
+static bool falls(unsigned int (*count)(void), unsigned int most)
+{
+	for (int i = 0; i < 1000; i++) {
+		if (count() <= most)
+			return true;
+		usleep(10000);
+	}
+	test_note("there are %u, and should be %u", count(), most);
+	return false;
+}
+
+TEST_LIMIT(nothing_is_left_of_who_ends, 7200)
+{
+	const unsigned long seed = test_parameter("seed", (unsigned long)now_ns());
+	const unsigned long rounds = test_parameter("rounds", 100);
+	struct honest honest;
+	unsigned int processes, spaces;
+	long memory;
+
+	test_note("seed=%lu rounds=%lu", seed, rounds);
+	honest_start(&honest);
+	/* What the first ones make the system allocate stays. */
+	work_together(seed + WORKERS, 40);
+	CHECK(falls(system_registrations, 1));
+	processes = system_processes();
+	spaces = system_objects("mm_struct");
+	memory = system_memory("MemAvailable");
+	work_together(seed, rounds);
+	CHECK(falls(system_registrations, 1));
+	CHECK(falls(system_processes, processes));
+	memory -= system_memory("MemAvailable");
+	test_note("%ld KiB more are in use, and %d address spaces", memory,
+		  (int)(system_objects("mm_struct") - spaces));
+	CHECK(memory < 16384);
+	CHECK(system_objects("mm_struct") < spaces + 100);
+	honest_check(&honest);
+	CHECK(syscall(SYS_delete_module, "flexsc", O_NONBLOCK) == -1 &&
+	      (errno == EBUSY || errno == EWOULDBLOCK));
+	honest_end(&honest);
+	CHECK(falls(system_registrations, 0));
+	CHECK(falls(system_mappings, 0));
+}

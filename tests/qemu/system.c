@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "system.h"
+
+#define DEBUG	"/sys/kernel/debug/flexsc/registrations"
+#define GROUPS	"/sys/fs/cgroup"
+
+int system_set(const char *path, const char *value)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, value, strlen(value)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Lines with a word in them, and without another. */
+static unsigned int count_lines(const char *path, const char *with,
+				const char *without)
+{
+	FILE *file = fopen(path, "re");
+	unsigned int n = 0;
+	char line[1024];
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, with) && !(without && strstr(line, without));
+	fclose(file);
+	return n;
+}
+
+unsigned int system_registrations(void)
+{
+	return count_lines(DEBUG, "registration ", NULL);
+}
+
+unsigned int system_mappings(void)
+{
+	return count_lines("/proc/vmallocinfo", "[flexsc]", "module");
+}
+
+unsigned int system_processes(void)
+{
+	DIR *dir = opendir("/proc");
+	unsigned int n = 0;
+
+	CHECK(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		n += isdigit((unsigned char)entry->d_name[0]) != 0;
+	closedir(dir);
+	return n;
+}
+
+static void show(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char line[512];
+
+	if (!file)
+		return;
+	test_note("%s", path);
+	while (fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		test_note("%s", line);
+	}
+	fclose(file);
+}
+
+void system_report(pid_t pid)
+{
+	char path[300];
+	DIR *dir;
+
+	show(DEBUG);
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return;
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stack", pid,
+			 entry->d_name);
+		show(path);
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/syscall", pid,
+			 entry->d_name);
+		show(path);
+	}
+	closedir(dir);
+}
+
+unsigned int system_objects(const char *cache)
+{
+	FILE *file = fopen("/proc/slabinfo", "re");
+	unsigned int used = 0;
+	char line[1024];
+	size_t n = strlen(cache);
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, cache, n) && line[n] == ' ')
+			used = (unsigned int)strtoul(line + n, NULL, 10);
+	fclose(file);
+	return used;
+}
+
+long system_memory(const char *field)
+{
+	FILE *file;
+	char line[256];
+	size_t n = strlen(field);
+	long found = -1;
+
+	CHECK_EQ(system_set("/proc/sys/vm/drop_caches", "3"), 0);
+	file = fopen("/proc/meminfo", "re");
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, field, n) && line[n] == ':')
+			found = strtol(line + n + 1, NULL, 10);
+	fclose(file);
+	CHECK(found >= 0);
+	return found;
+}
+
+/* Groups. */
+
+static const char *file_of(char *path, const char *name, const char *file)
+{
+	snprintf(path, 256, GROUPS "/%s/%s", name, file);
+	return path;
+}
+
+void system_group_make(const char *name)
+{
+	char path[256];
+
+	if (mkdir(file_of(path, name, ""), 0755) && errno != EEXIST)
+		SKIP("%s: %s", path, strerror(errno));
+}
+
+void system_group_enter(const char *name, pid_t pid)
+{
+	char path[256], number[16];
+
+	snprintf(number, sizeof(number), "%d", pid);
+	CHECK_EQ(system_set(file_of(path, name, "cgroup.procs"), number), 0);
+}
+
+/* Wait until the group's events say so. */
+static bool comes(const char *name, const char *event)
+{
+	char path[256];
+
+	file_of(path, name, "cgroup.events");
+	for (int i = 0; i < 5000; i++) {
+		if (count_lines(path, event, NULL))
+			return true;
+		usleep(i < 1000 ? 200 : 2000);
+	}
+	return false;
+}
+
+bool system_group_freeze(const char *name, bool frozen)
+{
+	char path[256];
+
+	CHECK_EQ(system_set(file_of(path, name, "cgroup.freeze"),
+			    frozen ? "1" : "0"), 0);
+	return comes(name, frozen ? "frozen 1" : "frozen 0");
+}
+
+void system_group_kill(const char *name)
+{
+	char path[256];
+
+	CHECK_EQ(system_set(file_of(path, name, "cgroup.kill"), "1"), 0);
+}
+
+void system_group_remove(const char *name)
+{
+	char path[256];
+
+	CHECK(comes(name, "populated 0"));
+	CHECK_EQ(rmdir(file_of(path, name, "")), 0);
+}

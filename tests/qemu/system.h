@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a test asks of the guest's system, and does to it, as root.
+ */
+#ifndef FLEXSC_TESTS_SYSTEM_H
+#define FLEXSC_TESTS_SYSTEM_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Write to a file in /proc, /sys or the like; -errno. */
+int system_set(const char *path, const char *value);
+
+/* How many registrations the module knows of. */
+unsigned int system_registrations(void);
+/* How many pieces of kernel memory are mapped for it, but for itself. */
+unsigned int system_mappings(void);
+unsigned int system_processes(void);
+/* Say all that is known of registrations, and of a process's threads. */
+void system_report(pid_t pid);
+/* Used objects of a slab cache; 0 if there is no such cache. */
+unsigned int system_objects(const char *cache);
+/* Of /proc/meminfo, in KiB, with nothing cached. */
+long system_memory(const char *field);
+
+/* A control group of the second version; "" is the root's. */
+void system_group_make(const char *name);
+void system_group_enter(const char *name, pid_t pid);
+/* Freeze or thaw it, and wait until it is; false after ten seconds. */
+bool system_group_freeze(const char *name, bool frozen);
+void system_group_kill(const char *name);
+void system_group_remove(const char *name);
+
+#endif /* FLEXSC_TESTS_SYSTEM_H */
