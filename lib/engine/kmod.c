@@ -79,6 +79,7 @@ static void place(struct flexsc_loop *loop, uint32_t index)
 
 	switch (class) {
 	case CLASS_SELF:
+		fds_follow(entry);
 		flexsc__engine_inline(loop, index);
 		break;
 	case CLASS_NEVER:
@@ -86,6 +87,8 @@ static void place(struct flexsc_loop *loop, uint32_t index)
 		call_done(loop, index, -EOPNOTSUPP);
 		break;
 	default:
+		if (row->fds)
+			fds_follow(entry);
 		call_of(loop, index)->route = BY_KERNEL;
 		count(&loop->stats->by_kmod, 1);
 		entry->nargs = (__u8)(row->nargs | place_of(row, class));
@@ -422,6 +425,8 @@ static int kmod_open(struct flexsc_loop *loop)
 	err = kmod->fd < 0 ? -errno : map_area(kmod);
 	if (!err)
 		err = set_policy(kmod);
+	if (!err)
+		err = flexsc__fds_init();
 	if (!err) {
 		loop->stats->max_threads = kmod->max;
 		loop->engine_data = kmod;

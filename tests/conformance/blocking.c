@@ -613,30 +613,41 @@ static void receive_four(struct flexsc_loop *loop, int from, int to)
 	}
 }
 
+static void receive_as_sockets_say(struct flexsc_loop *loop)
+{
+	const int four = 4;
+	struct call call = CALL_INIT;
+	int pair[2];
+	char byte;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &four,
+			    sizeof(four)), 0);
+	receive_four(loop, pair[1], pair[0]);
+	/* One that is set when it is known how the other end receives. */
+	POST(loop, &call, SYS_recvfrom, pair[1], &byte, 1, 0, NULL, NULL);
+	run_for(loop, 5);
+	CHECK_EQ(send(pair[0], "x", 1, 0), 1);
+	CHECK_EQ(await_call(loop, &call), 1);
+	CHECK_EQ(DO(loop, SYS_setsockopt, pair[1], SOL_SOCKET, SO_RCVLOWAT,
+		    &four, sizeof(four)), 0);
+	receive_four(loop, pair[0], pair[1]);
+	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
+	CHECK_EQ(DO(loop, SYS_close, pair[1]), 0);
+}
+
 TEST(a_receive_waits_for_as_much_as_the_socket_says)
 {
 	struct flexsc_loop *loop = test_loop();
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	socklen_t size = sizeof(addr);
 	const int four = 4;
-	int pair[2], listener, client, server;
-	char byte;
+	int listener, client, server;
 
 	NEEDS_WAITING_ENGINE();
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &four,
-			    sizeof(four)), 0);
-	receive_four(loop, pair[1], pair[0]);
-	/* One that is set when it is known how the other end receives. */
-	CHECK_EQ(send(pair[0], "x", 1, 0), 1);
-	CHECK_EQ(DO(loop, SYS_recvfrom, pair[1], &byte, 1, 0, NULL, NULL), 1);
-	CHECK_EQ(DO(loop, SYS_setsockopt, pair[1], SOL_SOCKET, SO_RCVLOWAT,
-		    &four, sizeof(four)), 0);
-	receive_four(loop, pair[0], pair[1]);
-	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
-	CHECK_EQ(DO(loop, SYS_close, pair[1]), 0);
+	receive_as_sockets_say(loop);
 	/* And one that is inherited. */
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listener = (int)DO(loop, SYS_socket, AF_INET, SOCK_STREAM, 0);
 	CHECK_EQ(DO(loop, SYS_setsockopt, listener, SOL_SOCKET, SO_RCVLOWAT,
 		    &four, sizeof(four)), 0);
@@ -648,5 +659,15 @@ TEST(a_receive_waits_for_as_much_as_the_socket_says)
 	server = (int)DO(loop, SYS_accept4, listener, NULL, NULL, 0);
 	CHECK(server >= 0);
 	receive_four(loop, client, server);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_receive_waits_for_as_much_when_threads_are_short)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+
+	NEEDS_WAITING_ENGINE();
+	post_reads(loop, PIPES);
+	receive_as_sockets_say(loop);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
