@@ -21,7 +21,7 @@ static const char help[] =
 "  -l, --log FILE           access log, \"-\" for standard output (none)\n"
 "  -a, --all                serve names that begin with a dot, too\n"
 "      --cache N            keep up to N files open for a second (0)\n"
-"      --engine NAME        uring or threads (the first that works)\n"
+"      --engine NAME        uring, kmod or threads (the first that works)\n"
 "      --cores LIST         where syscall threads run, as 2,4-6\n"
 "      --timeout SECONDS    for a request, an idle client, a stuck one (30)\n"
 "      --grace SECONDS      for transfers under way when told to stop (10)\n"
@@ -103,9 +103,10 @@ static bool seconds(const char *name, const char *text, uint64_t *value)
 /* Not sync: it would wait for one client while others have something to say. */
 static bool known_engine(const char *option, const char *name)
 {
-	if (strcmp(name, "uring") == 0 || strcmp(name, "threads") == 0)
+	if (strcmp(name, "uring") == 0 || strcmp(name, "kmod") == 0 ||
+	    strcmp(name, "threads") == 0)
 		return true;
-	fprintf(stderr, "flexsc: serve: %s%s: use uring or threads (sync "
+	fprintf(stderr, "flexsc: serve: %s%s: use uring, kmod or threads (sync "
 		"would wait for one client while others wait for it)\n",
 		option, name);
 	return false;
