@@ -333,13 +333,26 @@ static __always_inline void execute(struct registration *reg,
 }
 
 /*
+ * Has the thread to go to user mode before it goes on? Not the caller for what
+ * is only delayed, as every close() is before 6.6: its batch ends soon, and if
+ * it blocks it is interrupted, for that close has completed. A thread that
+ * nobody interrupts would keep what is delayed for as long as it blocks.
+ */
+static bool must_leave(struct thread *thread)
+{
+	if (thread->is_caller && !READ_ONCE(thread->reg->handover))
+		return signal_pending(current);
+	return thread_must_leave();
+}
+
+/*
  * Something needs a look: the thread has to go to user mode, to let others
  * run, or has blocked and lost its slot. True: it can't go on.
  */
 static noinline bool stops(struct thread *thread)
 {
 	WRITE_ONCE(thread->blocked, false);
-	if (thread_must_leave() || thread->carries != FLEXSC_NO_ENTRY)
+	if (must_leave(thread) || thread->carries != FLEXSC_NO_ENTRY)
 		return true;
 	if (thread->is_caller &&
 	    READ_ONCE(thread->reg->caller) != thread)
