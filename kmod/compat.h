@@ -17,13 +17,12 @@
 #include <linux/entry-common.h>
 #endif
 
-/* As packaging/dkms/dkms.conf.in has it. */
+/* As packaging/dkms/dkms.conf.in has it, but for what loading finds out. */
 #if !IS_ENABLED(CONFIG_PREEMPT_NOTIFIERS)
 #error "FlexSC needs CONFIG_PREEMPT_NOTIFIERS, which KVM selects"
 #endif
-#if !IS_ENABLED(CONFIG_IRQ_WORK) || !IS_ENABLED(CONFIG_KPROBES) || \
-	!IS_ENABLED(CONFIG_KALLSYMS_ALL)
-#error "FlexSC needs CONFIG_IRQ_WORK, CONFIG_KPROBES and CONFIG_KALLSYMS_ALL"
+#if !IS_ENABLED(CONFIG_IRQ_WORK) || !IS_ENABLED(CONFIG_KPROBES)
+#error "FlexSC needs CONFIG_IRQ_WORK and CONFIG_KPROBES"
 #endif
 
 /* Has the task left the run queue? Called from sched_out. */
