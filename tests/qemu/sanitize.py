@@ -52,7 +52,7 @@ MORE = (
     ("stress-soak seconds=120 loops=2",),
     ("stress-soak seconds=120 loops=6",),
     ("qemu-fuzz",),
-    ("qemu-rounds",),
+    ("qemu-rounds rounds=300",),
 )
 
 READ_DEBUGFS = """
@@ -152,7 +152,7 @@ def build_kernel(sanitizer: str, work: Path) -> Kernel:
 
 def rounds(kernel: Kernel, given: argparse.Namespace) -> tuple[Tally, int]:
     """Until the time is over; the guests' logs are in a folder for each round."""
-    groups = chosen((*GROUPS, *MORE), given.program)
+    groups = chosen((*MORE, *GROUPS), given.program)
     groups = [
         group
         for group in groups
