@@ -75,14 +75,18 @@ static u32 aside_take(struct registration *reg)
 }
 
 /* Is the descriptor in the first argument ready? */
-static bool ready(const struct flexsc_entry *entry, u8 flags)
+static bool ready(struct thread *thread, const struct flexsc_entry *entry,
+		  u8 flags)
 {
 	struct file *file = fget((unsigned int)READ_ONCE(entry->args[0]));
 	__poll_t mask;
 
 	if (!file)
 		return true;	/* the call fails at once */
+	/* A driver may sleep in it, and then others take over. */
+	WRITE_ONCE(thread->asks, true);
 	mask = vfs_poll(file, NULL);
+	WRITE_ONCE(thread->asks, false);
 	fput(file);
 	if (mask & (EPOLLERR | EPOLLHUP))
 		return true;
@@ -107,7 +111,7 @@ static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
 	if (flags & FLEXSC_ASIDE)
 		return false;
 	if (flags & (FLEXSC_IF_READABLE | FLEXSC_IF_WRITABLE))
-		return ready(entry, flags);
+		return ready(thread, entry, flags);
 	return true;
 }
 
@@ -291,7 +295,7 @@ static bool give_back(struct thread *thread, u32 index, u8 flags)
 	if (!(flags & (FLEXSC_ASIDE | FLEXSC_IF_WRITABLE)) &&
 	    !syscall_watched() &&
 	    (!(flags & FLEXSC_IF_READABLE) ||
-	     ready(&reg->entries[index], flags)))
+	     ready(thread, &reg->entries[index], flags)))
 		return false;
 	if (begin(reg, index))
 		interrupted(thread, index, -EAGAIN);

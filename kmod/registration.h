@@ -18,8 +18,8 @@
  * Whoever executes entries holds a SLOT: there is one for each core of the
  * policy, or a single one (OSDI 2010, section 3.5: one active syscall thread
  * per core and process). A thread loses its slot when it leaves the run queue
- * while it executes an entry, and goes on without one when it is back, until
- * that entry is finished.
+ * while it executes an entry, or asks whether it would block, and goes on
+ * without one when it is back, until that entry is finished.
  *
  *	idle	-> active	woken, and took a slot; or the caller did
  *	active	-> blocked	sched_out: its slot is free; an irq_work wakes
@@ -123,6 +123,7 @@ struct thread {
 	struct task_struct *task;	/* valid while the ioctl runs */
 	struct preempt_notifier notifier;
 	struct slot *slot;	/* written by its own task and sched_out */
+	bool asks;		/* a file whether it's ready */
 	atomic64_t now;		/* what it executes: see cancel.c */
 	bool is_caller;
 	bool is_usual;		/* registration.usual */

@@ -197,7 +197,8 @@ static void sched_out(struct preempt_notifier *notifier,
 	struct thread *thread = container_of(notifier, struct thread, notifier);
 	struct slot *slot = thread->slot;
 
-	if (!slot || !atomic64_read(&thread->now) || !task_sleeps(current))
+	if (!slot || (!atomic64_read(&thread->now) && !thread->asks) ||
+	    !task_sleeps(current))
 		return;
 	thread->slot = NULL;
 	count(thread->reg, COUNT_BLOCKED, 1);
