@@ -492,7 +492,7 @@ TEST(a_handler_on_the_way_to_a_wait_interrupts_it)
 		compute_us(200);
 		for (int n = 1; interrupted < i; n++) {
 			usleep(1000);
-			if (n % 100)
+			if (n % 20)
 				continue;
 			CHECK_EQ(kill(getpid(), SIGUSR1), 0);
 			CHECK(++late < 80);
