@@ -489,8 +489,8 @@ static void *carrier_main(void *arg)
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
 	flexsc__signal_unblock(c, SIGNAL_FAULTS);
-	c->kept_timer = flexsc__signal_timer(c);
-	c->stuck_fd = flexsc__monitor_open(c->k.tid);
+	c->stuck_fd = flexsc__monitor_open(c->k.tid, "syscall");
+	c->status_fd = flexsc__monitor_open(c->k.tid, "status");
 	err = flexsc__loop_create(&c->loop, start->options, start->why,
 				  start->size);
 	if (!err)
@@ -557,13 +557,17 @@ int flexsc__carriers_start(unsigned int n,
 	return (int)flexsc__carriers_count;
 }
 
+static void close_own(int fd)
+{
+	raw_syscall(SYS_close, (uint32_t)fd, 0, 0, 0, 0, 0);
+	fds_forget((uint32_t)fd);
+}
+
 void flexsc__carriers_forked(void)
 {
 	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
-		uint32_t fd = (uint32_t)flexsc__carriers[i].stuck_fd;
-
-		raw_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
-		fds_forget(fd);
+		close_own(flexsc__carriers[i].stuck_fd);
+		close_own(flexsc__carriers[i].status_fd);
 	}
 	flexsc__carriers_count = 0;
 	flexsc__carriers = NULL;

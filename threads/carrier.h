@@ -34,6 +34,12 @@ struct stuck {
 	uint64_t sp, pc;
 };
 
+/* What a kernel thread has done so far. */
+struct progress {
+	uint64_t waits;		/* how often it has begun to wait */
+	uint64_t ran;		/* ns */
+};
+
 struct carrier {
 	struct kthread k;
 	struct flexsc_loop *loop;
@@ -52,8 +58,8 @@ struct carrier {
 	bool pipe_broke;	/* a call that was posted has ended with EPIPE */
 	uint64_t switches_seen;	/* the monitor's */
 	struct stuck stuck;	/* T1, T2: where it found who it sends home */
-	int stuck_fd;		/* flexsc__monitor_open() */
-	int kept_timer;		/* flexsc__signal_timer() */
+	struct progress progress;	/* when it looked last, at this run */
+	int stuck_fd, status_fd;	/* flexsc__monitor_open() */
 	/* Others', from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) wanted;	/* whose waits are to end */

@@ -6,16 +6,21 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "carrier.h"
+#include "clock.h"
 #include "counters.h"
 #include "fds.h"
 #include "real.h"
 #include "signals.h"
 
-/* Some 20 us. */
-#define NOTED_TICKS	50000U
+/* Some 40 us, and 0.2 ms. */
+#define FOUND_TICKS	100000U
+#define LONG_TICKS	500000U
 #define TRIES		5
+/* The clock that counts what a thread has run, as the kernel numbers them. */
+#define CLOCK_OF(tid)	((clockid_t)(~(uint32_t)(tid) << 3 | 6))
 
 _Atomic uint32_t flexsc__monitor_asleep;
 pthread_t flexsc__monitor;
@@ -34,14 +39,14 @@ static bool all_idle(void)
 	return true;
 }
 
-int flexsc__monitor_open(int32_t tid)
+int flexsc__monitor_open(int32_t tid, const char *name)
 {
 	char path[64];
 
 	/* The program's numbers are few then, and it may use any. */
 	if (!flexsc__fds_floor)
 		return -1;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, name);
 	return flexsc__fds_own(open(path, O_RDONLY | O_CLOEXEC));
 }
 
@@ -68,22 +73,66 @@ static bool note_call(struct carrier *c)
 	return *text == 'r';
 }
 
-/*
- * The call that is signalled is the one that was noted, if little time has
- * passed in between: the monitor may lose its processor there, and the thread
- * go on to another call.
- */
-static bool note_just_now(struct carrier *c)
+static struct progress progress_of(const struct carrier *c)
 {
+	static const char name[] = "\nvoluntary_ctxt_switches:";
+	struct progress now = { 0 };
+	char text[4096];
+	const char *at;
+	long n = raw_syscall(SYS_pread64, (uint64_t)c->status_fd, PTR(text),
+			     sizeof(text) - 1, 0, 0, 0);
+
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, name);
+	if (at)
+		now.waits = strtoul(at + sizeof(name) - 1, NULL, 10);
+	now.ran = time_now(CLOCK_OF(c->k.tid));
+	return now;
+}
+
+/*
+ * It runs, or would if it had a processor. If it has run since the last look
+ * without waiting, it is in no call that it has waited in: such a call may be
+ * over but for a processor, and would fail yet.
+ */
+static bool has_run_only(const struct progress *before,
+			 const struct progress *now)
+{
+	return now->waits == before->waits && now->ran != before->ran;
+}
+
+enum found {
+	FOUND_NEITHER = 0,
+	FOUND_WAITING,
+	FOUND_RUNNING,
+};
+
+static enum found find(struct carrier *c, const struct progress *before)
+{
+	if (!note_call(c))
+		return FOUND_WAITING;
+	c->progress = progress_of(c);
+	return has_run_only(before, &c->progress) ? FOUND_RUNNING :
+						    FOUND_NEITHER;
+}
+
+/*
+ * It is as it was found, if little time has passed in between: the monitor may
+ * lose its processor there, and the thread go on to another call.
+ */
+static enum found find_now(struct carrier *c)
+{
+	const struct progress before = c->progress;
+	enum found found;
 	uint64_t begin;
 	int tries = 0;
-	bool runs;
 
 	do {
 		begin = context_ticks();
-		runs = note_call(c);
-	} while (context_ticks() - begin > NOTED_TICKS && ++tries < TRIES);
-	return runs;
+		found = find(c, &before);
+	} while (found != FOUND_NEITHER &&
+		 context_ticks() - begin > FOUND_TICKS && ++tries < TRIES);
+	return found;
 }
 
 static void call_home(struct carrier *c, uint64_t switches)
@@ -92,22 +141,39 @@ static void call_home(struct carrier *c, uint64_t switches)
 	if (atomic_load(&c->called))
 		return;
 	atomic_store(&c->preempt, switches);
-	if (note_just_now(c))
-		flexsc__signal_running(c);
-	else
+	switch (find_now(c)) {
+	case FOUND_NEITHER:
+		break;
+	case FOUND_WAITING:
 		flexsc__signal_stuck(c);
+		break;
+	case FOUND_RUNNING:
+		flexsc__signal_carrier(c);
+		break;
+	}
+}
+
+/* It may be called home by the next look, which sees what it has done since. */
+static bool runs_for_long(const struct carrier *c)
+{
+	uint64_t began = __atomic_load_n(&c->began, __ATOMIC_RELAXED);
+
+	return context_ticks() - began > LONG_TICKS;
 }
 
 static void look(struct carrier *c)
 {
 	uint64_t switches = __atomic_load_n(&c->k.counters->switches,
 					    __ATOMIC_RELAXED);
+	bool runs = __atomic_load_n(&c->k.current, __ATOMIC_RELAXED);
 
 	if (switches == c->switches_seen) {
-		if (__atomic_load_n(&c->k.current, __ATOMIC_RELAXED))
+		if (runs)
 			call_home(c, switches);
 		/* It may be in a call that no signal interrupts. */
 		flexsc__carrier_relieve(c);
+	} else if (runs && runs_for_long(c)) {
+		c->progress = progress_of(c);
 	}
 	c->switches_seen = switches;
 }

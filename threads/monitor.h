@@ -23,10 +23,10 @@ int flexsc__monitor_start(void);
 /* It never ends, nor can it be cancelled. */
 extern pthread_t flexsc__monitor;
 /*
- * The file that says which call the thread waits in; negative: there is none.
- * It stays open, at a number that is the runtime's.
+ * A file of the thread's in /proc; negative: there is none. It stays open, at a
+ * number that is the runtime's.
  */
-int flexsc__monitor_open(int32_t tid);
+int flexsc__monitor_open(int32_t tid, const char *name);
 
 extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);

@@ -251,7 +251,7 @@ static struct uthread *user_of(struct kthread *k)
 
 static bool is_marked(const siginfo_t *info)
 {
-	return (info->si_code == SI_QUEUE || info->si_code == SI_TIMER) &&
+	return info->si_code == SI_QUEUE &&
 	       (info->si_ptr == &mark || info->si_ptr == &mark_stuck);
 }
 
@@ -582,31 +582,6 @@ void flexsc__signal_stuck(struct carrier *c)
 	/* There may be too many that wait. */
 	if (!call_home(c, &mark_stuck))
 		atomic_store(&c->called, false);
-}
-
-void flexsc__signal_running(struct carrier *c)
-{
-	const struct itimerspec soon = { .it_value.tv_nsec = 1 };
-
-	if (c->kept_timer < 0)
-		call_home(c, &mark);
-	else
-		raw_syscall(SYS_timer_settime, (uint64_t)c->kept_timer, 0,
-			    PTR(&soon), 0, 0, 0);
-}
-
-int flexsc__signal_timer(const struct carrier *c)
-{
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
-				  .sigev_signo = SIGNAL_SETXID,
-				  .sigev_value.sival_ptr = &mark };
-	int timer;
-
-	event._sigev_un._tid = c->k.tid;
-	if (raw_syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, PTR(&event),
-			PTR(&timer), 0, 0, 0))
-		return -1;
-	return timer;
 }
 
 /* Masks. */

@@ -107,16 +107,7 @@ bool flexsc__signal_has_handler(int signo);
 /* Any thread: u, which seems to run on this carrier, is wanted at home. */
 void flexsc__signal_carrier(const struct carrier *c);
 
-/*
- * The monitor: who keeps this carrier is to go home, from the call that it
- * waits in, c->stuck; or from between its calls, when it has run for a moment.
- * The latter interrupts none, not even one that is over but for a processor: it
- * comes by a timer that the kernel looks at where it returns to the program.
- */
+/* The monitor: who keeps this carrier is, from the call that is in c->stuck. */
 void flexsc__signal_stuck(struct carrier *c);
-void flexsc__signal_running(struct carrier *c);
-
-/* For that, the calling carrier's; negative: there is none. */
-int flexsc__signal_timer(const struct carrier *c);
 
 #endif /* FLEXSC_THREADS_SIGNALS_H */

@@ -803,7 +803,7 @@ TEST(a_child_may_use_its_parent_s_numbers)
 		setenv("FLEXSC_CARRIERS", "1", 1);
 		n = 0;
 		join(start(use_every_number, &n));
-		CHECK(n >= 1021 - 6);
+		CHECK(n >= 1021 - 7);
 		test_leave();
 	}
 	test_reap(pid);
