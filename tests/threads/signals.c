@@ -251,7 +251,7 @@ TEST(a_thread_has_its_own_signal_stack)
 
 static void *work_under_fire(void *arg)
 {
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 3000 || handled <= 10; i++) {
 		char byte = (char)i, got;
 
 		CHECK_EQ(write(((int *)arg)[1], &byte, 1), 1);
@@ -278,7 +278,6 @@ TEST(a_rain_of_signals_disturbs_nothing)
 	for (int i = 0; i < 4; i++)
 		join(threads[i]);
 	setitimer(ITIMER_REAL, &never, NULL);
-	CHECK(handled > 10);
 }
 
 static sem_t taken;
