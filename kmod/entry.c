@@ -361,7 +361,8 @@ static noinline bool stops(struct thread *thread)
 	if (thread->is_caller &&
 	    READ_ONCE(thread->reg->caller) != thread)
 		return true;
-	cond_resched();
+	/* One that never sleeps holds up who waits for all tasks to do so. */
+	cond_resched_tasks_rcu_qs();
 	return !thread->slot && !thread_take_slot(thread);
 }
 
