@@ -410,8 +410,11 @@ static void work(uint64_t seed, unsigned long rounds, int worker)
 	round.shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(round.shared != MAP_FAILED);
-	while (rounds--)
+	while (rounds--) {
 		one_round(&round, group);
+		if (rounds && rounds % 1000 == 0)
+			test_note("worker %d: %lu to go", worker, rounds);
+	}
 	system_group_remove(group);
 }
 
