@@ -5,11 +5,13 @@
  * file, and so does a mapping, so by then nobody is left, but for tasks that
  * were interrupted and are about to be in user mode: each holds a reference.
  *
- * Every page is charged to the memory cgroup, and to RLIMIT_MEMLOCK.
+ * Every page is charged to the memory cgroup, and to the user's RLIMIT_MEMLOCK:
+ * the user's and not the process's, for a file can outlive its process.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/user.h>
 #include <linux/seccomp.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -86,6 +88,25 @@ static void lay_out(struct registration *reg, struct flexsc_register *args)
 	args->features = FLEXSC_FEATURE_CORES | FLEXSC_FEATURE_TAKEOVER;
 }
 
+static void uncharge(struct registration *reg, unsigned long pages)
+{
+	atomic_long_sub(pages, &reg->user->locked_vm);
+	free_uid(reg->user);
+}
+
+static int charge(struct registration *reg, unsigned long pages)
+{
+	unsigned long most = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long all;
+
+	reg->user = get_uid(current_user());
+	all = atomic_long_add_return(pages, &reg->user->locked_vm);
+	if (all <= most || capable(CAP_IPC_LOCK))
+		return 0;
+	uncharge(reg, pages);
+	return -ENOMEM;
+}
+
 static int make_area(struct registration *reg, struct flexsc_register *args)
 {
 	unsigned long pages;
@@ -94,12 +115,12 @@ static int make_area(struct registration *reg, struct flexsc_register *args)
 	reg->entry_count = args->pages * FLEXSC_PAGE_ENTRIES;
 	lay_out(reg, args);
 	pages = args->area >> PAGE_SHIFT;
-	err = account_locked_vm(current->mm, pages, true);
+	err = charge(reg, pages);
 	if (err)
 		return err;
 	err = allocate(reg, pages);
 	if (err) {
-		account_locked_vm(current->mm, pages, false);
+		uncharge(reg, pages);
 		free_pages_of(reg);
 		reg->pages = NULL;
 		reg->companions = NULL;
@@ -170,19 +191,6 @@ int registration_map(struct registration *reg, struct vm_area_struct *vma)
 
 /* The end. */
 
-/*
- * The pages were charged to an address space that may be gone, or about to be;
- * then its count of locked pages is as well.
- */
-static void uncharge(struct registration *reg)
-{
-	if (mmget_not_zero(reg->mm)) {
-		account_locked_vm(reg->mm, reg->page_count, false);
-		mmput(reg->mm);
-	}
-	mmdrop(reg->mm);
-}
-
 void registration_put(struct registration *reg)
 {
 	int i;
@@ -195,7 +203,8 @@ void registration_put(struct registration *reg)
 			irq_work_sync(&reg->slots[i].blocked);
 		hrtimer_cancel(&reg->timer);
 		threads_free(reg);
-		uncharge(reg);
+		uncharge(reg, reg->page_count);
+		mmdrop(reg->mm);
 		free_pages_of(reg);
 	}
 	kvfree(reg);

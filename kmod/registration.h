@@ -142,6 +142,7 @@ struct thread {
 struct registration {
 	/* Constant once registered. */
 	struct mm_struct *mm;	/* grabbed: compared, never used */
+	struct user_struct *user;	/* whose memory it is */
 	struct page **pages;
 	unsigned long page_count;
 	struct flexsc_shared *shared;

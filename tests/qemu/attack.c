@@ -4,6 +4,8 @@
  * Nothing here has a result that matters: the kernel has to survive, and not to
  * complain. Runs in a guest, as root.
  */
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "raw.h"
@@ -146,4 +148,38 @@ TEST(the_completion_queue_is_scribbled_on)
 	for (int i = 0; i < 4; i++)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 	raw_close(&raw);
+}
+
+/* In a process that is gone then; its error, or 0. */
+static int register_in_child(int fd)
+{
+	struct flexsc_register args = {
+		.size = sizeof(args), .abi = FLEXSC_ABI_VERSION, .pages = 128,
+	};
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(ioctl(fd, FLEXSC_IOC_REGISTER, &args) ? errno : 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Files that outlive their processes can't be piled up. */
+TEST(memory_of_the_dead_is_limited)
+{
+	const struct rlimit most = { 800 << 10, 800 << 10 };
+	int fds[2];
+
+	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &most), 0);
+	CHECK_EQ(syscall(SYS_setresuid, 1001, 1001, 1001), 0);
+	for (int i = 0; i < 2; i++) {
+		fds[i] = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
+		CHECK(fds[i] >= 0);
+	}
+	CHECK_EQ(register_in_child(fds[0]), 0);
+	CHECK_EQ(register_in_child(fds[1]), ENOMEM);
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK_EQ(register_in_child(fds[1]), 0);
 }
