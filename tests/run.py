@@ -331,6 +331,7 @@ GUEST = (
     "qemu-fuzz",
     "qemu-kmod",
     "qemu-rounds",
+    "qemu-serve",
     "qemu-watched",
     "conformance-cancel_each",
     "conformance-chain",

@@ -117,12 +117,10 @@ class Guest:
 
     def options(self) -> list[str]:
         accel = "tcg,thread=single" if self.icount else "tcg,thread=multi"
-        # WARN() and lockdep say what they say as warnings, which are below 5. On
-        # a busy machine the kernel's look whether its timer works may say no, and
-        # its watchdog bark at a processor that had no time: 60 means two minutes.
+        # WARN() and lockdep say what they say as warnings, which are below 5.
         append = (
             "console=ttyS0 loglevel=5 panic=-1 oops=panic maxcpus=1 tsc=reliable "
-            "no_timer_check watchdog_thresh=60 " + self.parameters
+            + self.parameters
         )
         words = ["-accel", accel, *MACHINE, "-m", str(self.memory)]
         words += ["-smp", str(1 if self.icount else self.cpus)]

@@ -42,7 +42,11 @@ GROUPS = (
     ("conformance-results_socket", "conformance-chain", "conformance-timer"),
     ("conformance-process", "conformance-signal", "conformance-fork"),
     ("conformance-capacity", "conformance-cancel_each", "conformance-wake"),
+    ("qemu-serve",),
 )
+
+# What a program takes along, besides itself.
+COMPANIONS = {"qemu-serve": ("tests/qemu-http", "cmd/flexsc/flexsc")}
 
 
 @dataclass
@@ -129,12 +133,18 @@ def prepare(version: str, work: Path) -> Kernel:
     return Kernel(version, image_of(version, work), module_of(version, headers, work))
 
 
+def programs(build: Path, *names: str) -> list[Path]:
+    """These, and what they take along."""
+    others = [build / path for name in names for path in COMPANIONS.get(name, ())]
+    return [build / "tests" / name for name in names] + others
+
+
 def run_group(
     kernel: Kernel, build: Path, commands: Sequence[str], log: Path
 ) -> tuple[int, str]:
     """Their output, each program's behind a line with its name."""
-    programs = [build / "tests" / program_of(command) for command in commands]
-    guest = Guest(kernel.image, [kernel.module], programs, memory=1500)
+    files = programs(build, *map(program_of, commands))
+    guest = Guest(kernel.image, [kernel.module], files, memory=1500)
     guest.complaint = kernel.complaint
     each = [
         f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) {command}; "
