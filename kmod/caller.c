@@ -160,8 +160,8 @@ static long wait(struct registration *reg, struct thread *thread)
 			return -EINTR;
 		if (task_work_pending(current))
 			return FLEXSC_WAIT_LOOK;
-		if (entries_pending(reg) && !thread_wake(reg) &&
-		    !thread_any_active(reg) && thread_ask(reg))
+		if (entries_pending(reg) && !thread_looks(reg) &&
+		    !thread_wake(reg) && !thread_any_active(reg) && thread_ask(reg))
 			return FLEXSC_WAIT_MORE;
 		timely = caller_sleep(reg, thread);
 	}
@@ -217,7 +217,9 @@ long caller_wait(struct registration *reg)
 /* FLEXSC_IOC_KICK */
 long caller_kick(struct registration *reg)
 {
-	if (!entries_pending(reg) || !thread_slot_free(reg) || thread_wake(reg))
+	count(reg, COUNT_KICKS, 1);
+	if (!entries_pending(reg) || !thread_slot_free(reg) ||
+	    thread_looks(reg) || thread_wake(reg))
 		return FLEXSC_WAIT_LOOK;
 	if (thread_any_active(reg) || !thread_ask(reg))
 		return FLEXSC_WAIT_LOOK;

@@ -24,6 +24,20 @@ static const char *const names[COUNTERS] = {
 	[COUNT_RESTARTED] = "restarted",
 	[COUNT_WAKEUPS] = "wakeups",
 	[COUNT_WAITS] = "waits",
+	[COUNT_KICKS] = "kicks",
+};
+
+static const char *const slot_names[SLOT_COUNTERS] = {
+	[SLOT_BATCHES] = "batches",
+	[SLOT_TAKEN] = "taken",
+	[SLOT_BLOCKED] = "blocked",
+	[SLOT_BOUNCED] = "bounced",
+};
+
+static const char *const spins[] = {
+	[FLEXSC_SPIN_OFF] = "off",
+	[FLEXSC_SPIN_FIXED] = "fixed",
+	[FLEXSC_SPIN_ADAPTIVE] = "adaptive",
 };
 
 static const char *const states[] = {
@@ -65,14 +79,28 @@ static void show_states(struct seq_file *file, struct registration *reg)
 	seq_puts(file, "\n");
 }
 
-static void show_slots(struct seq_file *file, struct registration *reg)
+static void show_slot(struct seq_file *file, const struct slot *slot)
+{
+	const char *state = "free";
+	int i;
+
+	if (READ_ONCE(slot->active))
+		state = READ_ONCE(slot->spins) ? "spins" : "active";
+	seq_printf(file, " core %d %s", READ_ONCE(slot->core), state);
+	for (i = 0; i < SLOT_COUNTERS; i++)
+		seq_printf(file, " %s %lld", slot_names[i],
+			   atomic64_read(&slot->counts[i]));
+	seq_puts(file, "\n");
+}
+
+static void show_policy(struct seq_file *file, struct registration *reg)
 {
 	u32 i;
 
+	seq_printf(file, " spin %s ns %u\n", spins[READ_ONCE(reg->policy.spin)],
+		   READ_ONCE(reg->spin_ns));
 	for (i = 0; i < READ_ONCE(reg->slot_count); i++)
-		seq_printf(file, " core %d %s", READ_ONCE(reg->slots[i].core),
-			   READ_ONCE(reg->slots[i].active) ? "active" : "free");
-	seq_puts(file, "\n");
+		show_slot(file, &reg->slots[i]);
 }
 
 static int registrations_show(struct seq_file *file, void *unused)
@@ -86,7 +114,7 @@ static int registrations_show(struct seq_file *file, void *unused)
 			   reg->id, reg->pid, reg->entry_count,
 			   atomic_read(&reg->idle_count));
 		show_states(file, reg);
-		show_slots(file, reg);
+		show_policy(file, reg);
 		for (i = 0; i < COUNTERS; i++)
 			seq_printf(file, " %s %lld", names[i],
 				   atomic64_read(&reg->counts[i]));

@@ -264,6 +264,8 @@ static noinline void bounce(struct thread *thread, u32 index, unsigned int nr)
 	thread->carries = index;
 	thread->bounces = true;
 	count(reg, COUNT_BOUNCED, 1);
+	if (thread->slot)
+		atomic64_inc(&thread->slot->counts[SLOT_BOUNCED]);
 }
 
 /* Does the caller leave the entry to a syscall thread? */
@@ -363,13 +365,16 @@ static noinline bool stops(struct thread *thread)
 		return true;
 	/* One that never sleeps holds up who waits for all tasks to do so. */
 	cond_resched_tasks_rcu_qs();
-	return !thread->slot && !thread_take_slot(thread);
+	if (!thread->slot && !thread_take_slot(thread))
+		return true;
+	return thread_misplaced(thread);
 }
 
 /* Execute what is submitted, as long as the thread has a slot. */
 void entries_execute(struct registration *reg, struct thread *thread)
 {
 	const bool is_caller = thread->is_caller;
+	struct slot *slot = thread->slot;
 	u64 n = 0;
 	u32 index;
 
@@ -380,6 +385,9 @@ void entries_execute(struct registration *reg, struct thread *thread)
 			break;
 		index = FLEXSC_NO_ENTRY;
 		if (!is_caller) {
+			if (unlikely(READ_ONCE(thread->slot->core) !=
+				     thread->core) && thread_misplaced(thread))
+				break;
 			index = aside_take(reg);
 			thread_spill(reg);
 		}
@@ -393,6 +401,8 @@ void entries_execute(struct registration *reg, struct thread *thread)
 	}
 	WRITE_ONCE(thread->blocked, false);
 	count(reg, is_caller ? COUNT_INLINE : COUNT_EXECUTED, n);
+	atomic64_inc(&slot->counts[SLOT_BATCHES]);
+	atomic64_add(n, &slot->counts[SLOT_TAKEN]);
 }
 
 /* Did the caller put entries aside for others whom there are none of? */

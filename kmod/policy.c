@@ -2,40 +2,108 @@
 /*
  * Which cores syscall threads run on, and how long they look for work before
  * they sleep (OSDI 2010, section 3.6). Set at any time, by any thread of the
- * process; who is running finds out when it takes a slot or looks for work.
+ * process; who is running finds out when it takes a slot, looks for work, or
+ * sees that its slot belongs to another core now.
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
+#include "compat.h"
 #include "registration.h"
 
-#define SPIN_US_MAX	10000
 #define SPIN_LEAST	1000	/* ns */
+#define PATIENCE	NSEC_PER_MSEC	/* with a call that others wait for */
+
+/*
+ * The watch. One slow call keeps its slot, and whoever posts may be busy
+ * elsewhere; so while entries are executed, and there is another core, a timer
+ * looks whether they are still taken.
+ */
+
+static bool anybody_executes(struct registration *reg)
+{
+	u32 i;
+
+	for (i = 0; i < FLEXSC_CORES_MAX; i++)
+		if (READ_ONCE(reg->slots[i].active) &&
+		    !READ_ONCE(reg->slots[i].spins))
+			return true;
+	return false;
+}
+
+static enum hrtimer_restart watch(struct hrtimer *timer)
+{
+	struct registration *reg =
+		container_of(timer, struct registration, watch);
+	u32 head = (u32)atomic_read(&reg->head);
+
+	if (head == reg->watched && entries_pending(reg) &&
+	    thread_slot_free(reg))
+		thread_wake(reg);
+	reg->watched = head;
+	if (!anybody_executes(reg)) {
+		WRITE_ONCE(reg->watching, 0);
+		/* Pairs with policy_begin(): it sees this, or we its slot. */
+		smp_mb();
+		if (!anybody_executes(reg) || cmpxchg(&reg->watching, 0, 1))
+			return HRTIMER_NORESTART;
+	}
+	hrtimer_forward_now(timer, PATIENCE);
+	return HRTIMER_RESTART;
+}
 
 void policy_init(struct registration *reg)
 {
 	reg->slot_count = 1;
 	reg->policy.backlog = 64;
 	reg->policy.idle_ms = 0;
+	timer_setup_hr(&reg->watch, watch);
+}
+
+/* Setting and getting. */
+
+static bool named_twice(const struct flexsc_policy *policy, u32 i)
+{
+	u32 j;
+
+	for (j = 0; j < i; j++)
+		if (policy->core[j] == policy->core[i])
+			return true;
+	return false;
+}
+
+static int check_cores(const struct flexsc_policy *policy)
+{
+	u32 i;
+
+	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
+		u16 core = policy->core[i];
+
+		if (i >= policy->cores) {
+			if (core)
+				return -EINVAL;
+			continue;
+		}
+		if (core >= nr_cpu_ids || !cpu_possible(core) ||
+		    named_twice(policy, i))
+			return -EINVAL;
+	}
+	for (i = 0; i < policy->cores; i++)
+		if (!cpu_online(policy->core[i]))
+			return -ENODEV;
+	return 0;
 }
 
 static int check(const struct flexsc_policy *policy)
 {
-	u32 i;
-
-	if (policy->cores > FLEXSC_CORES_MAX || policy->spin > FLEXSC_SPIN_ADAPTIVE ||
-	    policy->spin_us > SPIN_US_MAX || policy->reserved[0] ||
+	if (policy->cores > FLEXSC_CORES_MAX ||
+	    policy->spin > FLEXSC_SPIN_ADAPTIVE ||
+	    policy->spin_us > FLEXSC_SPIN_US_MAX || policy->reserved[0] ||
 	    policy->reserved[1] || policy->reserved[2])
 		return -EINVAL;
-	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
-		u16 core = policy->core[i];
-
-		if (i >= policy->cores ? core : core >= nr_cpu_ids || !cpu_online(core))
-			return -EINVAL;
-	}
-	return 0;
+	return check_cores(policy);
 }
 
 /* FLEXSC_IOC_SET_POLICY */
@@ -75,36 +143,70 @@ long policy_get(struct registration *reg, struct flexsc_policy __user *user)
 	return copy_to_user(user, &policy, sizeof(policy)) ? -EFAULT : 0;
 }
 
-/* Longer when it paid, shorter when not. */
-static void adapt(struct registration *reg, u32 ns, bool paid)
+/* Looking for work. */
+
+/* There was none for so long, and now there is. Would it have paid to spin? */
+static void adapt(struct registration *reg, u64 gap)
 {
 	u32 most = READ_ONCE(reg->policy.spin_us) * NSEC_PER_USEC;
+	u32 ns = READ_ONCE(reg->spin_ns);
 
 	if (READ_ONCE(reg->policy.spin) != FLEXSC_SPIN_ADAPTIVE)
 		return;
-	ns = paid ? min(2 * ns, most) : max_t(u32, ns / 2, SPIN_LEAST);
+	ns = gap <= most ? min(2 * ns, most) : max_t(u32, ns / 2, SPIN_LEAST);
 	WRITE_ONCE(reg->spin_ns, ns);
 }
 
-/* An active thread has nothing to do: look for work. Is there some? */
-bool policy_spin(struct registration *reg)
+/* The slot's thread is going to execute. */
+void policy_begin(struct registration *reg, struct slot *slot)
 {
-	u32 ns = READ_ONCE(reg->spin_ns);
-	u64 until;
+	u64 since = READ_ONCE(reg->idle_since);
 
-	if (READ_ONCE(reg->policy.spin) == FLEXSC_SPIN_OFF || !ns)
-		return false;
-	until = ktime_get_mono_fast_ns() + ns;
+	if (unlikely(since)) {
+		WRITE_ONCE(reg->idle_since, 0);
+		adapt(reg, ktime_get_mono_fast_ns() - since);
+	}
+	if (READ_ONCE(reg->slot_count) == 1)
+		return;
+	WRITE_ONCE(slot->spins, false);
+	smp_mb();
+	if (!READ_ONCE(reg->watching) && !cmpxchg(&reg->watching, 0, 1))
+		hrtimer_start(&reg->watch, PATIENCE, HRTIMER_MODE_REL);
+}
+
+/* Spin for so long; false: nothing came. */
+static bool spin(struct registration *reg, struct thread *thread, u64 until)
+{
 	while (!entries_pending(reg)) {
 		if (need_resched() || thread_must_leave() ||
-		    READ_ONCE(reg->ended))
+		    READ_ONCE(reg->ended) ||
+		    READ_ONCE(thread->slot->core) != thread->core ||
+		    ktime_get_mono_fast_ns() > until)
 			return false;
-		if (ktime_get_mono_fast_ns() > until) {
-			adapt(reg, ns, false);
-			return false;
-		}
 		cpu_relax();
 	}
-	adapt(reg, ns, true);
 	return true;
+}
+
+/* An active thread has nothing to do: look for work. Is there some? */
+bool policy_spin(struct registration *reg, struct thread *thread)
+{
+	u32 kind = READ_ONCE(reg->policy.spin);
+	u32 ns = READ_ONCE(reg->spin_ns);
+	u64 begin;
+	bool came;
+
+	if (kind == FLEXSC_SPIN_OFF || !ns)
+		return false;
+	begin = ktime_get_mono_fast_ns();
+	WRITE_ONCE(thread->slot->spins, true);
+	came = spin(reg, thread, begin + ns);
+	WRITE_ONCE(thread->slot->spins, false);
+	if (kind == FLEXSC_SPIN_ADAPTIVE) {
+		if (came)
+			adapt(reg, 0);
+		else
+			WRITE_ONCE(reg->idle_since, begin);
+	}
+	return came;
 }

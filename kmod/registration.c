@@ -202,6 +202,7 @@ void registration_put(struct registration *reg)
 		for (i = 0; i < FLEXSC_CORES_MAX; i++)
 			irq_work_sync(&reg->slots[i].blocked);
 		hrtimer_cancel(&reg->timer);
+		hrtimer_cancel(&reg->watch);
 		threads_free(reg);
 		uncharge(reg, reg->page_count);
 		mmdrop(reg->mm);

@@ -79,7 +79,17 @@ enum counter {
 	COUNT_RESTARTED,	/* entries that went on after an interruption */
 	COUNT_WAKEUPS,		/* of syscall threads */
 	COUNT_WAITS,
+	COUNT_KICKS,
 	COUNTERS,
+};
+
+/* The same for each slot. */
+enum slot_counter {
+	SLOT_BATCHES,		/* how often somebody looked for entries */
+	SLOT_TAKEN,		/* entries, by syscall threads and the caller */
+	SLOT_BLOCKED,
+	SLOT_BOUNCED,
+	SLOT_COUNTERS,
 };
 
 /* A right to execute entries. */
@@ -87,7 +97,9 @@ struct slot {
 	struct registration *reg;
 	struct thread *active;	/* who has it; NULL: free. Compare and swap */
 	int core;		/* to run on; -1: any */
+	bool spins;		/* and executes nothing */
 	struct irq_work blocked;
+	atomic64_t counts[SLOT_COUNTERS];
 };
 
 /* What the kernel knows of an entry. */
@@ -123,6 +135,8 @@ struct thread {
 	struct task_struct *task;	/* valid while the ioctl runs */
 	struct preempt_notifier notifier;
 	struct slot *slot;	/* written by its own task and sched_out */
+	int core;		/* that it runs on, and on no other; -1: any */
+	int stays;		/* ... or would, but it may only be on so many */
 	bool asks;		/* a file whether it's ready */
 	atomic64_t now;		/* what it executes: see cancel.c */
 	bool is_caller;
@@ -179,6 +193,10 @@ struct registration {
 	struct mutex setup;	/* registering, and the policy */
 	struct flexsc_policy policy;
 	u32 spin_ns;		/* what is adapted */
+	u64 idle_since;		/* in ns: nobody found work by spinning */
+	struct hrtimer watch;	/* for calls that keep others waiting */
+	u32 watched;		/* the ring's head when it ran last */
+	int watching;
 	struct thread *records;	/* that nobody uses */
 	refcount_t refs;	/* the file, and kicks that are pending */
 	atomic64_t counts[COUNTERS];
@@ -233,7 +251,9 @@ void thread_give_slot(struct thread *thread);
 bool thread_ask(struct registration *reg);
 void thread_no_more(struct registration *reg);
 bool thread_slot_free(struct registration *reg);
+bool thread_misplaced(const struct thread *thread);
 bool thread_any_active(struct registration *reg);
+bool thread_looks(struct registration *reg);
 bool thread_wake(struct registration *reg);
 void thread_blocked(struct irq_work *work);
 long thread_serve(struct registration *reg, struct flexsc_serve __user *user);
@@ -301,7 +321,8 @@ static __always_inline bool cancel_settle(struct thread *thread, u32 index)
 void policy_init(struct registration *reg);
 long policy_set(struct registration *reg, struct flexsc_policy __user *user);
 long policy_get(struct registration *reg, struct flexsc_policy __user *user);
-bool policy_spin(struct registration *reg);
+void policy_begin(struct registration *reg, struct slot *slot);
+bool policy_spin(struct registration *reg, struct thread *thread);
 
 /* dispatch.c */
 typedef asmlinkage long (*call_fn)(const struct pt_regs *regs);

@@ -13,6 +13,11 @@
 #include "compat.h"
 #include "registration.h"
 
+#define WAKE_TRIES	8	/* to wake a thread that is in the right place */
+
+#define SERVE_FLAGS	(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE | \
+			 FLEXSC_SERVE_STAYS)
+
 static struct kmem_cache *records;
 
 /* Records. */
@@ -89,6 +94,7 @@ static struct thread *enter(struct thread *thread, bool is_caller)
 {
 	thread->task = current;
 	thread->carries = FLEXSC_NO_ENTRY;
+	thread->stays = 0;
 	thread->is_caller = is_caller;
 	thread->wants_more = false;
 	thread->bounces = false;
@@ -126,12 +132,32 @@ void thread_leave(struct thread *thread)
 
 /* Slots. */
 
-static void slot_go(struct thread *thread, int core)
+/* A core that is offline has none; if all are, the first has all the same. */
+static bool slot_usable(struct registration *reg, u32 i, u32 count)
 {
-	if (core < 0 || (current->nr_cpus_allowed == 1 && task_cpu(current) == core))
-		return;
-	/* If it can't be there, it runs anywhere. */
-	set_cpus_allowed_ptr(current, cpumask_of(core));
+	int core = READ_ONCE(reg->slots[i].core);
+	u32 j;
+
+	if (core < 0 || cpu_online(core))
+		return true;
+	if (i)
+		return false;
+	for (j = 1; j < count; j++) {
+		core = READ_ONCE(reg->slots[j].core);
+		if (core < 0 || cpu_online(core))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The caller isn't moved. So it has the slot of the core that it is on, or any
+ * if there will be nobody else.
+ */
+static bool caller_fits(struct registration *reg, int core)
+{
+	return core < 0 || core == (int)raw_smp_processor_id() ||
+	       (READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count));
 }
 
 bool thread_take_slot(struct thread *thread)
@@ -143,15 +169,32 @@ bool thread_take_slot(struct thread *thread)
 	for (i = 0; i < count; i++) {
 		struct slot *slot = &reg->slots[i];
 
-		if (READ_ONCE(slot->active) ||
-		    cmpxchg(&slot->active, NULL, thread))
+		if (READ_ONCE(slot->active) || !slot_usable(reg, i, count))
+			continue;
+		if (thread->is_caller &&
+		    !caller_fits(reg, READ_ONCE(slot->core)))
+			continue;
+		if (cmpxchg(&slot->active, NULL, thread))
 			continue;
 		thread->slot = slot;
-		if (!thread->is_caller)
-			slot_go(thread, READ_ONCE(slot->core));
 		return true;
 	}
 	return false;
+}
+
+/* It has a slot. Does it run elsewhere than there? */
+bool thread_misplaced(const struct thread *thread)
+{
+	int core = READ_ONCE(thread->slot->core);
+
+	if (thread->is_caller)
+		return false;
+	if (core != thread->core)
+		return true;
+	/* That its core was offline makes a thread run anywhere. */
+	return core >= 0 && cpu_online(core) &&
+	       current->nr_cpus_allowed != thread->stays &&
+	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core);
 }
 
 void thread_give_slot(struct thread *thread)
@@ -165,26 +208,54 @@ void thread_give_slot(struct thread *thread)
 	smp_store_release(&slot->active, NULL);
 }
 
-/* How many threads are active? */
-static u32 slots_taken(struct registration *reg)
+/* The first that is free, for a syscall thread. */
+static struct slot *slot_free(struct registration *reg)
 {
-	u32 count = READ_ONCE(reg->slot_count), taken = 0;
+	u32 count = READ_ONCE(reg->slot_count);
 	u32 i;
 
 	for (i = 0; i < count; i++)
-		taken += !!READ_ONCE(reg->slots[i].active);
-	return taken;
+		if (!READ_ONCE(reg->slots[i].active) &&
+		    slot_usable(reg, i, count))
+			return &reg->slots[i];
+	return NULL;
 }
 
-/* Is there a core without one? */
+/* Is there a core without an active thread? */
 bool thread_slot_free(struct registration *reg)
 {
-	return slots_taken(reg) < READ_ONCE(reg->slot_count);
+	return slot_free(reg);
 }
 
 bool thread_any_active(struct registration *reg)
 {
-	return slots_taken(reg);
+	u32 count = READ_ONCE(reg->slot_count);
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		if (READ_ONCE(reg->slots[i].active))
+			return true;
+	return false;
+}
+
+/*
+ * Is a syscall thread active that is not in a call? It looks at the ring before
+ * it gives up its slot, and again after that, so it needs no help yet. Records
+ * are never freed before the registration, so an old one does no harm.
+ */
+bool thread_looks(struct registration *reg)
+{
+	u32 count = READ_ONCE(reg->slot_count);
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		struct thread *thread = READ_ONCE(reg->slots[i].active);
+
+		if (thread && !READ_ONCE(thread->is_caller) &&
+		    !READ_ONCE(thread->asks) && !atomic64_read(&thread->now))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -202,6 +273,7 @@ static void sched_out(struct preempt_notifier *notifier,
 		return;
 	thread->slot = NULL;
 	count(thread->reg, COUNT_BLOCKED, 1);
+	atomic64_inc(&slot->counts[SLOT_BLOCKED]);
 	WRITE_ONCE(thread->blocked, true);
 	/* Pairs with the owner's barrier: it sees this, or we its tail. */
 	WRITE_ONCE(thread->reg->shared->needs_kick, 1);
@@ -251,14 +323,33 @@ void thread_no_more(struct registration *reg)
 
 /* Idling. */
 
-/* Wake the one that went idle last. Any context. False: none is. */
+/*
+ * With the lock: the one that went idle last, or among the last ones one that
+ * is where the first free slot is. NULL: none is.
+ */
+static struct thread *idle_first(struct registration *reg)
+{
+	struct slot *slot = slot_free(reg);
+	struct thread *thread;
+	int tries = WAKE_TRIES;
+
+	list_for_each_entry(thread, &reg->idle, idle) {
+		if (!slot || !tries--)
+			break;
+		if (thread->core == READ_ONCE(slot->core))
+			return thread;
+	}
+	return list_first_entry_or_null(&reg->idle, struct thread, idle);
+}
+
+/* Wake an idle thread. Any context. False: none is. */
 bool thread_wake(struct registration *reg)
 {
 	struct thread *thread;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	thread = list_first_entry_or_null(&reg->idle, struct thread, idle);
+	thread = idle_first(reg);
 	if (thread) {
 		list_del(&thread->idle);
 		atomic_dec(&reg->idle_count);
@@ -337,11 +428,13 @@ static void serve_slot(struct registration *reg, struct thread *thread)
 {
 	WRITE_ONCE(reg->shared->needs_kick, 0);
 	do {
+		policy_begin(reg, thread->slot);
 		entries_execute(reg, thread);
 		caller_recall(reg);
-		if (!thread->slot || thread->carries != FLEXSC_NO_ENTRY)
+		if (!thread->slot || thread->carries != FLEXSC_NO_ENTRY ||
+		    thread_must_leave() || thread_misplaced(thread))
 			break;
-	} while (!thread_must_leave() && policy_spin(reg));
+	} while (policy_spin(reg, thread));
 	WRITE_ONCE(reg->shared->needs_kick, 1);
 	thread_give_slot(thread);
 	/* The owner looks at needs_kick behind a barrier, too. */
@@ -376,6 +469,11 @@ static long serve(struct registration *reg, struct thread *thread)
 				thread_give_slot(thread);
 				return FLEXSC_SERVE_MORE;
 			}
+			if (thread_misplaced(thread)) {
+				thread->core = READ_ONCE(thread->slot->core);
+				thread_give_slot(thread);
+				return FLEXSC_SERVE_MOVE;
+			}
 			serve_slot(reg, thread);
 		} else if (!idle(reg, thread)) {
 			return FLEXSC_SERVE_IDLE;
@@ -392,11 +490,14 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 
 	if (copy_from_user(&args, user, sizeof(args)))
 		return -EFAULT;
-	if (args.flags & ~(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE))
+	if (args.flags & ~SERVE_FLAGS || args.reserved)
 		return -EINVAL;
 	thread = thread_enter(reg);
 	if (!thread)
 		return -ENOMEM;
+	thread->core = args.core;
+	if (args.flags & FLEXSC_SERVE_STAYS)
+		thread->stays = current->nr_cpus_allowed;
 	if (args.flags & FLEXSC_SERVE_FIRST)
 		atomic_set(&reg->coming, 0);
 	if (args.flags & FLEXSC_SERVE_NO_MORE)
@@ -407,11 +508,16 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	}
 	ret = serve(reg, thread);
 	args.index = thread->carries;
+	args.core = thread->core;
 	thread_leave(thread);
-	/* What is left behind is for another. */
-	if (entries_pending(reg) && thread_slot_free(reg))
+	/* What is left behind is for another, unless this one comes back. */
+	if (ret != FLEXSC_SERVE_MOVE && entries_pending(reg) &&
+	    thread_slot_free(reg))
 		thread_wake(reg);
-	return put_user(args.index, &user->index) ? -EFAULT : ret;
+	if (put_user(args.index, &user->index) ||
+	    put_user(args.core, &user->core))
+		return -EFAULT;
+	return ret;
 }
 
 /* FLEXSC_IOC_END */

@@ -328,6 +328,7 @@ def peers(step: Step) -> None:
 # Those that need no clock: a guest's runs unevenly.
 GUEST = (
     "qemu-attack",
+    "qemu-cores",
     "qemu-fuzz",
     "qemu-kmod",
     "qemu-rounds",

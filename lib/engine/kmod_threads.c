@@ -5,6 +5,7 @@
  *
  *	MORE		nobody is idle any more: another is made. So there are
  *			as many as calls that block at the same time
+ *	MOVE		it goes to another core
  *	BOUNCE		something watches its calls (a tracer, a filter): it
  *			makes one here, as a plain call
  *	IDLE, END	it ends; whoever makes the next one joins it
@@ -54,6 +55,18 @@ static int64_t bounce(struct server *server, uint32_t index)
 	return ret;
 }
 
+/* The policy's cores are the only ones: "anywhere" doesn't come up. */
+static bool move(int32_t core)
+{
+	cpu_set_t set;
+
+	if (core < 0 || core >= CPU_SETSIZE)
+		return false;
+	CPU_ZERO(&set);
+	CPU_SET((size_t)core, &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
 /* It came out of the kernel with that. False: it ends. */
 static bool answer(struct server *server, long result,
 		   struct flexsc_serve *serve)
@@ -66,6 +79,10 @@ static bool answer(struct server *server, long result,
 	case FLEXSC_SERVE_MORE:
 		if (!flexsc__kmod_thread_create(server->kmod))
 			serve->flags = FLEXSC_SERVE_NO_MORE;
+		return true;
+	case FLEXSC_SERVE_MOVE:
+		if (!move(serve->core))
+			serve->flags = FLEXSC_SERVE_STAYS;
 		return true;
 	case FLEXSC_SERVE_IDLE:
 	case FLEXSC_SERVE_END:
@@ -82,6 +99,7 @@ static void *serve(void *arg)
 	struct flexsc_serve serve = {
 		.index = NONE,
 		.flags = FLEXSC_SERVE_FIRST,
+		.core = -1,
 	};
 	long result;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "raw.h"
 
+#include <stdio.h>
+
 /* A plain system call; -errno. */
 static long plain(const struct flexsc_entry *entry)
 {
@@ -11,12 +13,21 @@ static long plain(const struct flexsc_entry *entry)
 	return ret < 0 ? -errno : ret;
 }
 
+bool raw_move(int core)
+{
+	/* A guest has few. */
+	uint64_t set = core < 0 ? ~0ULL : 1ULL << core;
+
+	return !syscall(SYS_sched_setaffinity, 0, sizeof(set), &set);
+}
+
 static void *syscall_thread(void *arg)
 {
 	struct raw *raw = arg;
 	struct flexsc_serve serve = {
 		.index = FLEXSC_NO_ENTRY,
 		.flags = FLEXSC_SERVE_FIRST,
+		.core = -1,
 	};
 
 	for (;;) {
@@ -34,6 +45,10 @@ static void *syscall_thread(void *arg)
 			break;
 		case FLEXSC_SERVE_MORE:
 			raw_thread(raw);
+			break;
+		case FLEXSC_SERVE_MOVE:
+			if (!raw_move(serve.core))
+				serve.flags = FLEXSC_SERVE_STAYS;
 			break;
 		default:
 			atomic_fetch_sub(&raw->threads, 1);
@@ -102,6 +117,79 @@ int raw_wait(struct raw *raw, uint64_t timeout)
 	       FLEXSC_WAIT_MORE)
 		raw_thread(raw);
 	return result;
+}
+
+bool raw_tell(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+	bool told;
+
+	CHECK(fd >= 0);
+	told = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return told;
+}
+
+int64_t raw_shown_of(pid_t pid, const char *part, const char *key)
+{
+	static char text[1 << 16];
+	char *here, *end, name[32];
+	int fd = open("/sys/kernel/debug/flexsc/registrations",
+		      O_RDONLY | O_CLOEXEC);
+	ssize_t size = 0, n;
+
+	CHECK(fd >= 0);
+	while ((n = read(fd, text + size, sizeof(text) - 1 - (size_t)size)) > 0)
+		size += n;
+	close(fd);
+	text[size] = 0;
+	snprintf(name, sizeof(name), " pid %d ", pid);
+	here = strstr(text, name);
+	if (!here)
+		return -1;
+	end = strstr(here, "\nregistration ");
+	if (end)
+		*end = 0;
+	if (part)
+		here = strstr(here, part);
+	here = here ? strstr(here, key) : NULL;
+	return here ? strtoll(here + strlen(key), NULL, 10) : -1;
+}
+
+int64_t raw_shown(const char *part, const char *key)
+{
+	return raw_shown_of(getpid(), part, key);
+}
+
+/* Is it to be posted again? */
+static bool again(const struct flexsc_entry *entry)
+{
+	return entry->nargs & FLEXSC_INTERRUPTED && entry->ret == -EINTR;
+}
+
+void raw_finish(struct raw *raw, uint32_t count)
+{
+	uint32_t index, next;
+
+	while (count) {
+		index = raw_take(raw);
+		if (index == FLEXSC_NO_ENTRY)
+			CHECK(raw_wait(raw, UINT64_MAX) >= 0 || errno == EINTR);
+		for (; index != FLEXSC_NO_ENTRY; index = next) {
+			struct flexsc_entry *entry = &raw->entries[index];
+
+			next = entry->link;
+			CHECK_EQ(entry->status, FLEXSC_DONE);
+			raw->seen++;
+			entry->status = FLEXSC_FREE;
+			if (again(entry)) {
+				entry->nargs &= (uint8_t)~FLEXSC_INTERRUPTED;
+				raw_push(raw, index);
+			} else {
+				count--;
+			}
+		}
+	}
 }
 
 void raw_kick(struct raw *raw)

@@ -44,6 +44,22 @@ void raw_thread(struct raw *raw);
 /* Wait, and make the threads that are asked for; the ioctl's result. */
 int raw_wait(struct raw *raw, uint64_t timeout);
 void raw_kick(struct raw *raw);
+/* Have the current thread on a core, or on any (-1); false: it can't be there. */
+bool raw_move(int core);
+/*
+ * What debugfs shows of the process's registration: the number behind "key",
+ * which is looked for behind "part" if given; -1: there is none. Such keys
+ * begin and end with a space.
+ */
+int64_t raw_shown(const char *part, const char *key);
+int64_t raw_shown_of(pid_t pid, const char *part, const char *key);
+/*
+ * Wait until so many have completed. What comes back because its thread was
+ * needed is posted again, as the library does.
+ */
+void raw_finish(struct raw *raw, uint32_t count);
+/* Write to a file, as "echo" does; false: not accepted. */
+bool raw_tell(const char *path, const char *text);
 
 static inline void raw_push(struct raw *raw, uint32_t index)
 {

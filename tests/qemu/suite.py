@@ -35,6 +35,7 @@ SECONDS = 400.0
 # Programs that share a guest: each group takes about as long.
 GROUPS = (
     ("qemu-kmod", "conformance-results_file", "conformance-results_other"),
+    ("qemu-cores",),
     ("qemu-attack", "qemu-fuzz", "qemu-rounds"),
     ("qemu-watched", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
@@ -47,6 +48,8 @@ GROUPS = (
 
 # What a program takes along, besides itself.
 COMPANIONS = {"qemu-serve": ("tests/qemu-http", "cmd/flexsc/flexsc")}
+# Those that need more processors than two.
+CPUS = {"qemu-cores": 4}
 
 
 @dataclass
@@ -143,8 +146,10 @@ def run_group(
     kernel: Kernel, build: Path, commands: Sequence[str], log: Path
 ) -> tuple[int, str]:
     """Their output, each program's behind a line with its name."""
-    files = programs(build, *map(program_of, commands))
-    guest = Guest(kernel.image, [kernel.module], files, memory=1500)
+    names = list(map(program_of, commands))
+    cpus = max(CPUS.get(name, 2) for name in names)
+    files = programs(build, *names)
+    guest = Guest(kernel.image, [kernel.module], files, cpus, memory=1500)
     guest.complaint = kernel.complaint
     each = [
         f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) {command}; "

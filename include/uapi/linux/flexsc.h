@@ -225,18 +225,24 @@ enum flexsc_serve_result {
 	FLEXSC_SERVE_IDLE	= 4,
 	/* FLEXSC_IOC_END was called: the thread has to end. */
 	FLEXSC_SERVE_END	= 5,
+	/* Have this thread run on "core" only (-1: anywhere), and come back. */
+	FLEXSC_SERVE_MOVE	= 6,
 };
 
 struct flexsc_serve {
 	__u32	index;		/* NO_ENTRY at first; then as it came out */
 	__u32	flags;		/* in: FLEXSC_SERVE_* */
 	__s64	ret;		/* in, after BOUNCE: the call's result */
+	__s32	core;		/* -1 at first; then as it came out */
+	__u32	reserved;	/* zero */
 };
 
 /* This thread hasn't served before. */
 #define FLEXSC_SERVE_FIRST	0x1
 /* No other thread can be made: go on with those there are. */
 #define FLEXSC_SERVE_NO_MORE	0x2
+/* After MOVE: this thread can't be there. It goes on where it is. */
+#define FLEXSC_SERVE_STAYS	0x4
 
 /*
  * FLEXSC_IOC_WAIT: execute what is submitted, then sleep until more than "seen"
@@ -260,15 +266,31 @@ enum flexsc_wait_result {
 
 /*
  * Where and how syscall threads run (OSDI 2010, section 3.6); may change at
- * any time. Without cores it is where the scheduler likes; with some, the
- * first that has no active syscall thread.
+ * any time. Without cores it is where the scheduler likes. With some it is the
+ * first that has no active syscall thread and is online; if none is online it
+ * is anywhere. A thread is moved there by itself (FLEXSC_SERVE_MOVE), so a
+ * process can't leave its cpuset. The waiting caller then executes only if it
+ * is on one of the cores itself, or if there is nobody else.
+ *
+ * The next core is used if more than "backlog" submissions wait, if a call
+ * keeps others waiting for a millisecond, and if the owner kicks or waits.
+ *
+ * FLEXSC_IOC_SET_POLICY refuses with -EINVAL a core that the machine doesn't
+ * have, one that is named twice, and more than FLEXSC_SPIN_US_MAX; with
+ * -ENODEV a core that is offline.
  */
 #define FLEXSC_CORES_MAX	64
+#define FLEXSC_SPIN_US_MAX	10000
 
+/* How long a syscall thread looks for work before it sleeps. */
 enum flexsc_spin {
 	FLEXSC_SPIN_OFF		= 0,
-	FLEXSC_SPIN_FIXED	= 1,	/* spin_us, before a thread sleeps */
-	FLEXSC_SPIN_ADAPTIVE	= 2,	/* at most that, as far as it pays */
+	FLEXSC_SPIN_FIXED	= 1,	/* spin_us */
+	/*
+	 * At most that: twice as long after each time that work came within
+	 * spin_us, half as long after each time that it didn't.
+	 */
+	FLEXSC_SPIN_ADAPTIVE	= 2,
 };
 
 struct flexsc_policy {
@@ -301,7 +323,7 @@ _Static_assert(sizeof(struct flexsc_page) == 4096, "page is a page");
 _Static_assert(sizeof(struct flexsc_completions) == 64, "queue is a line");
 _Static_assert(sizeof(struct flexsc_shared) == 192, "three lines");
 _Static_assert(sizeof(struct flexsc_register) == 64, "ABI");
-_Static_assert(sizeof(struct flexsc_serve) == 16, "ABI");
+_Static_assert(sizeof(struct flexsc_serve) == 24, "ABI");
 _Static_assert(sizeof(struct flexsc_policy) == 160, "ABI");
 _Static_assert(__builtin_offsetof(struct flexsc_entry, nr) == 2, "ABI");
 _Static_assert(__builtin_offsetof(struct flexsc_entry, link) == 4, "ABI");
