@@ -16,7 +16,6 @@
  * The lock guards the list of threads; what they count is shared.
  */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
@@ -35,11 +34,31 @@ struct server {
 	struct server *next;
 	pthread_t thread;
 	pid_t tid;
-	_Atomic uint32_t bounced;	/* what it executes in user mode */
-	bool ended;		/* to be joined; under the lock */
+	/* Under the lock: */
+	uint32_t bounced;	/* what it executes in user mode */
+	bool cancelled;		/* it was sent the cancel signal */
+	bool ended;		/* to be joined */
 };
 
 /* What a thread does. */
+
+/*
+ * The server executes this from now on, or nothing. A cancel signal that was
+ * sent for what it executed must not hit the next: it is pending by then, and
+ * any system call has it delivered.
+ */
+static void set_bounced(struct server *server, uint32_t index)
+{
+	bool cancelled;
+
+	lock(&server->kmod->lock);
+	server->bounced = index;
+	cancelled = server->cancelled;
+	server->cancelled = false;
+	unlock(&server->kmod->lock);
+	if (cancelled)
+		raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
 
 /* The kernel gave the call back: it may be watched here. */
 static int64_t bounce(struct server *server, uint32_t index)
@@ -47,11 +66,11 @@ static int64_t bounce(struct server *server, uint32_t index)
 	struct flexsc_entry *entry = entry_of(server->kmod->loop, index);
 	int64_t ret;
 
-	/* Pairs with kmod_cancel(): it sees this, or we its CANCEL. */
-	atomic_store(&server->bounced, index);
+	/* flexsc__kmod_threads_cancel() finds it here, or its CANCEL is seen. */
+	set_bounced(server, index);
 	count_shared(&server->kmod->loop->stats->mode_switches, 1);
 	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
-	atomic_store(&server->bounced, NONE);
+	set_bounced(server, NONE);
 	return ret;
 }
 
@@ -159,7 +178,7 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	if (!server)
 		return false;
 	server->kmod = kmod;
-	atomic_init(&server->bounced, NONE);
+	server->bounced = NONE;
 	lock(&kmod->lock);
 	join_servers(kmod, false);
 	started = start(server);
@@ -174,8 +193,10 @@ void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
 	lock(&kmod->lock);
 	for (struct server *server = kmod->servers; server;
 	     server = server->next)
-		if (atomic_load(&server->bounced) == index && kmod->signo)
+		if (server->bounced == index && kmod->signo) {
+			server->cancelled = true;
 			flexsc__cancel_send(server->tid, kmod->signo);
+		}
 	unlock(&kmod->lock);
 }
 
