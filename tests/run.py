@@ -328,9 +328,12 @@ def peers(step: Step) -> None:
 # Those that need no clock: a guest's runs unevenly.
 GUEST = (
     "qemu-attack",
+    "qemu-cancelling",
     "qemu-cores",
+    "qemu-filtered",
     "qemu-fuzz",
     "qemu-kmod",
+    "qemu-leaving",
     "qemu-rounds",
     "qemu-serve",
     "qemu-watched",

@@ -3,7 +3,9 @@
  * The kernel module by its own interface: what libflexsc doesn't use of it, and
  * what it has to refuse. Runs in a guest, as root.
  */
+#include <linux/userfaultfd.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -235,6 +237,90 @@ TEST(the_role_is_handed_over)
 	}
 	CHECK_EQ(takeovers, taken);
 	CHECK(taken > 0);
+	raw_close(&raw);
+}
+
+/*
+ * A driver that sleeps even when it's only asked: an epoll descriptor, while
+ * somebody else's epoll_wait() waits for the page that it writes to.
+ */
+static int epoll, faults;
+static atomic_bool ended;
+
+static void *fetch(void *page)
+{
+	CHECK_EQ(epoll_wait(epoll, page, 1, -1), 1);
+	return NULL;
+}
+
+static void *wait_once(void *arg)
+{
+	CHECK(raw_wait(&raw, FOREVER) >= 0);
+	atomic_store(&ended, true);
+	return arg;
+}
+
+static pthread_t start(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, run, arg), 0);
+	return thread;
+}
+
+/* A page that isn't there before somebody says so. */
+static void *missing_page(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(page != MAP_FAILED);
+	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	CHECK(faults >= 0);
+	CHECK_EQ(ioctl(faults, UFFDIO_API, &api), 0);
+	range.range.start = (uintptr_t)page;
+	range.range.len = 4096;
+	CHECK_EQ(ioctl(faults, UFFDIO_REGISTER, &range), 0);
+	return page;
+}
+
+TEST(who_asks_in_vain_lets_others_go_on)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct uffdio_zeropage zero = { .range = { 0, 4096 } };
+	struct uffd_msg fault;
+	pthread_t fetcher, caller;
+	void *page;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event), 0);
+	page = missing_page();
+	fetcher = start(fetch, page);
+	CHECK_EQ(read(faults, &fault, sizeof(fault)), sizeof(fault));
+	raw_post(&raw, 0, FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE, SYS_epoll_wait,
+		 (uint64_t)epoll, (uint64_t)&event, 1);
+	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+	caller = start(wait_once, NULL);
+	while (__atomic_load_n(&raw.entries[1].status, __ATOMIC_ACQUIRE) !=
+	       FLEXSC_DONE)
+		usleep(1000);
+	/* The caller has asked, and has no answer yet. */
+	CHECK(!atomic_load(&ended));
+	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
+	zero.range.start = (uintptr_t)page;
+	CHECK_EQ(ioctl(faults, UFFDIO_ZEROPAGE, &zero), 0);
+	pthread_join(fetcher, NULL);
+	pthread_join(caller, NULL);
+	raw_finish(&raw, 2);
+	CHECK_EQ(raw.entries[0].ret, 1);
+	CHECK_EQ(raw.entries[1].ret, getppid());
 	raw_close(&raw);
 }
 

@@ -35,9 +35,10 @@ SECONDS = 400.0
 # Programs that share a guest: each group takes about as long.
 GROUPS = (
     ("qemu-kmod", "conformance-results_file", "conformance-results_other"),
+    ("qemu-cancelling", "qemu-leaving", "qemu-watched"),
     ("qemu-cores",),
     ("qemu-attack", "qemu-fuzz", "qemu-rounds"),
-    ("qemu-watched", "conformance-blocking", "conformance-restricted"),
+    ("qemu-filtered", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
     ("conformance-loop", "conformance-deadline", "conformance-stats"),
     ("conformance-results_socket", "conformance-chain", "conformance-timer"),

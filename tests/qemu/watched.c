@@ -1,240 +1,297 @@
 // SPDX-License-Identifier: MIT
 /*
- * Nobody is passed by: what watches a thread's system calls (a seccomp filter,
- * a tracer, a tracepoint) sees those that are made of entries, and decides
- * about them. Runs in a guest, as root, with the module's own interface.
+ * Who watches a process sees its calls: a tracer, a tracepoint, and whoever
+ * looks into debugfs. Runs in a guest, as root.
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "raw.h"
 
+#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
 #define FOREVER	UINT64_MAX
 #define TRACING	"/sys/kernel/tracing/"
 
 static struct raw raw;
 
-/* From now on getppid() of this thread, and of those it makes, fails so. */
-static void filter_getppid(int error, unsigned int flags)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {
-		.len = sizeof(filter) / sizeof(filter[0]),
-		.filter = filter,
-	};
+/* PTRACE_GET_SYSCALL_INFO's answer. */
+struct stop {
+	uint8_t op;
+	uint8_t pad[3];
+	uint32_t arch;
+	uint64_t ip, sp;
+	uint64_t nr, args[6];
+};
 
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program),
-		 0);
+#define OPTIONS								\
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL)
+#define STRANGE	0x5eed		/* no descriptor */
+
+/* A thread stopped: does it begin that call? */
+static bool begins(pid_t tid, int status, unsigned int nr, uint64_t first)
+{
+	struct stop stop = { 0 };
+
+	if (WSTOPSIG(status) != (SIGTRAP | 0x80))
+		return false;
+	CHECK(ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(stop), &stop) > 0);
+	return stop.op == 1 && stop.nr == nr && stop.args[0] == first;
 }
 
-/* The result of a call, made by whoever may. */
-static int64_t call(unsigned int nr)
+/* The signal to go on with. */
+static long passed_on(int status)
 {
-	uint32_t index;
+	int signo = WSTOPSIG(status);
 
-	raw_post(&raw, 0, 0, nr, 0, 0, 0);
-	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
-		CHECK(raw_wait(&raw, FOREVER) >= 0);
-	raw.seen++;
-	raw.entries[index].status = FLEXSC_FREE;
-	return raw.entries[index].ret;
+	if (signo == (SIGTRAP | 0x80) || signo == SIGTRAP || signo == SIGSTOP ||
+	    status >> 16)
+		return 0;
+	return signo;
 }
 
-static int try_register(uint32_t flags)
+/* Trace the child to its end: how often did it begin that call? */
+static int count_calls(pid_t child, unsigned int nr, uint64_t first)
 {
-	struct flexsc_register args = {
-		.size = sizeof(args),
-		.abi = FLEXSC_ABI_VERSION,
-		.flags = flags,
-		.pages = 1,
-	};
-	int fd = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
-	int err;
+	int status, seen = 0;
 
-	CHECK(fd >= 0);
-	err = ioctl(fd, FLEXSC_IOC_REGISTER, &args) ? -errno : 0;
-	close(fd);
-	return err;
+	for (;;) {
+		pid_t tid = waitpid(-1, &status, __WALL);
+
+		CHECK(tid > 0);
+		if (!WIFSTOPPED(status)) {
+			if (tid != child)
+				continue;
+			CHECK_EQ(status, 0);
+			return seen;
+		}
+		seen += begins(tid, status, nr, first);
+		ptrace(PTRACE_SYSCALL, tid, 0, passed_on(status));
+	}
 }
 
-/* Filters. */
-
-TEST(under_a_filter_registering_is_refused)
+static void close_strange(uint32_t count)
 {
-	filter_getppid(ENOTNAM, 0);
-	CHECK_EQ(try_register(0), -EPERM);
-	CHECK_EQ(try_register(FLEXSC_REGISTER_FILTERED_LATER), -EPERM);
-	CHECK_EQ(try_register(FLEXSC_REGISTER_FILTERED), 0);
+	for (uint32_t i = 0; i < count; i++)
+		raw_post(&raw, i, i % 2 ? ASIDE : 0, SYS_close, STRANGE, 0, 0);
+	raw_finish(&raw, count);
+	for (uint32_t i = 0; i < count; i++)
+		CHECK_EQ(raw.entries[i].ret, -EBADF);
 }
 
-TEST(a_filter_sees_what_bounces)
+TEST(a_tracer_sees_all_calls)
 {
-	filter_getppid(ENOTNAM, 0);
-	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED);
-	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
-	CHECK_EQ(call(SYS_getpid), getpid());
-	/* By a thread, which carries the filter: not by the caller. */
-	CHECK(raw.threads > 0);
-	CHECK_EQ(call(SYS_gettid), -EOPNOTSUPP);
-	raw_close(&raw);
-}
-
-TEST(a_filter_that_comes_later_ends_waiting_and_kicking)
-{
-	raw_open(&raw, 1, 0);
-	CHECK_EQ(call(SYS_getppid), getppid());
-	filter_getppid(ENOTNAM, 0);
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
-	CHECK(raw_wait(&raw, 0) == -1 && errno == EPERM);
-	CHECK(ioctl(raw.fd, FLEXSC_IOC_KICK) == -1 && errno == EPERM);
-	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
-	raw_close(&raw);
-}
-
-TEST(a_filter_that_comes_later_sees_what_bounces)
-{
-	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
-	CHECK_EQ(call(SYS_getppid), getppid());
-	CHECK_EQ(raw.threads, 0);
-	filter_getppid(ENOTNAM, 0);
-	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
-	CHECK(raw.threads > 0);
-	raw_close(&raw);
-}
-
-/* What threads there are is under it, too: that is what the flag is for. */
-TEST(a_filter_for_all_threads_reaches_syscall_threads)
-{
-	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
-	raw_thread(&raw);
-	usleep(10000);
-	filter_getppid(ENOTNAM, SECCOMP_FILTER_FLAG_TSYNC);
-	for (int i = 0; i < 10; i++)
-		CHECK_EQ(call(SYS_getppid), -ENOTNAM);
-	raw_close(&raw);
-}
-
-TEST(where_no_thread_can_be_made_calls_come_back)
-{
-	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
-	filter_getppid(ENOTNAM, 0);
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
-	raw.shared->timeout = FOREVER;
-	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_MORE);
-	raw.shared->wait_flags = FLEXSC_WAIT_NO_MORE;
-	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_LOOK);
-	CHECK_EQ(raw_take(&raw), 0);
-	CHECK_EQ(raw.entries[0].ret, -EAGAIN);
-	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
-	raw_close(&raw);
-}
-
-/* Tracers. */
-
-static void traced(void)
-{
-	raise(SIGSTOP);
-	raw_open(&raw, 1, 0);
-	_exit(call(SYS_getppid) == getppid() ? 0 : 1);
-}
-
-/* Is it about to make the call? */
-static bool enters(pid_t task, unsigned int nr)
-{
-	struct __ptrace_syscall_info info;
-
-	return ptrace(PTRACE_GET_SYSCALL_INFO, task, sizeof(info), &info) > 0 &&
-	       info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == nr;
-}
-
-TEST(a_tracer_sees_what_bounces)
-{
-	unsigned int seen = 0;
-	pid_t child = fork(), task;
+	pid_t pid = test_fork();
 	int status;
 
-	if (!child)
-		traced();
-	CHECK_EQ(waitpid(child, &status, WUNTRACED), child);
-	CHECK_EQ(ptrace(PTRACE_SEIZE, child, 0,
-			PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE |
-				PTRACE_O_EXITKILL), 0);
-	kill(child, SIGCONT);
-	while ((task = waitpid(-1, &status, __WALL)) > 0) {
-		int signo = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
-
-		if (task == child && WIFEXITED(status))
-			break;
-		if (signo == (SIGTRAP | 0x80))
-			seen += enters(task, SYS_getppid);
-		if (signo)
-			ptrace(PTRACE_SYSCALL, task, 0, 0);
+	if (!pid) {
+		CHECK_EQ(ptrace(PTRACE_TRACEME, 0, 0, 0), 0);
+		raise(SIGSTOP);
+		raw_open(&raw, 1, 0);
+		close_strange(20);
+		CHECK_EQ(raw_shown(NULL, " bounced "), 20);
+		CHECK_EQ(raw_shown(" core -1 ", " bounced "), 20);
+		raw_close(&raw);
+		test_leave();
 	}
-	CHECK(WIFEXITED(status));
-	CHECK_EQ(WEXITSTATUS(status), 0);
-	/* The entry's, and the one it is compared with. */
-	CHECK_EQ(seen, 2);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(ptrace(PTRACE_SETOPTIONS, pid, 0, OPTIONS), 0);
+	CHECK_EQ(ptrace(PTRACE_SYSCALL, pid, 0, 0), 0);
+	CHECK_EQ(count_calls(pid, SYS_close, STRANGE), 20);
 }
 
-/* Tracepoints. */
+/* The tracer comes while threads are in the kernel, in a call and idle. */
+TEST(a_tracer_may_come_later)
+{
+	int fds[2], go[2], tids[16], count = 0;
+	char path[32], ready;
+	pid_t pid;
 
-static bool tracing_set(const char *name, const char *value)
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(pipe(go), 0);
+	pid = test_fork();
+	if (!pid) {
+		char byte;
+
+		raw_open(&raw, 1, 0);
+		raw_post(&raw, 63, ASIDE, SYS_read, (uint64_t)fds[0],
+			 (uint64_t)&byte, 1);
+		close_strange(1);
+		while (raw.entries[63].status != FLEXSC_BUSY)
+			usleep(1000);
+		CHECK_EQ(raw_shown(NULL, " bounced "), 0);
+		CHECK_EQ(write(go[1], "r", 1), 1);
+		/* Until the tracer has said "go" by a byte. */
+		raw_finish(&raw, 1);
+		CHECK_EQ(raw.entries[63].ret, 1);
+		close_strange(20);
+		raw_close(&raw);
+		test_leave();
+	}
+	CHECK_EQ(read(go[0], &ready, 1), 1);
+	for (int tid = pid; tid < pid + 16; tid++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+		if (access(path, F_OK))
+			continue;
+		CHECK_EQ(ptrace(PTRACE_SEIZE, tid, 0, OPTIONS), 0);
+		CHECK_EQ(ptrace(PTRACE_INTERRUPT, tid, 0, 0), 0);
+		tids[count++] = tid;
+	}
+	CHECK(count >= 2);
+	for (int i = 0; i < count; i++) {
+		int status;
+
+		CHECK_EQ(waitpid(tids[i], &status, __WALL), tids[i]);
+		CHECK_EQ(ptrace(PTRACE_SYSCALL, tids[i], 0, 0), 0);
+	}
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK_EQ(count_calls(pid, SYS_close, STRANGE), 20);
+}
+
+/*
+ * Tracepoints. Switching one rewrites the kernel, which an emulated machine
+ * with several processors may take badly: so it has one then.
+ */
+static void watch(const char *event, bool on)
 {
 	char path[128];
-	ssize_t done;
-	int fd;
 
-	snprintf(path, sizeof(path), TRACING "%s", name);
-	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	done = write(fd, value, strlen(value));
-	close(fd);
-	return done == (ssize_t)strlen(value);
+	CHECK(raw_tell("/sys/devices/system/cpu/cpu1/online", "0"));
+	snprintf(path, sizeof(path), TRACING "events/%s/enable", event);
+	CHECK(raw_tell(path, on ? "1" : "0"));
+	CHECK(raw_tell("/sys/devices/system/cpu/cpu1/online", "1"));
 }
 
-/* How many times this process entered the call that the filter lets by. */
-static unsigned int traced_calls(void)
+/* In how many lines of the trace are both? */
+static int traced(const char *one, const char *other)
 {
+	char *line = NULL;
+	size_t size = 0;
+	int lines = 0;
 	FILE *trace = fopen(TRACING "trace", "re");
-	char line[256];
-	unsigned int n = 0;
 
 	CHECK(trace);
-	while (fgets(line, sizeof(line), trace))
-		n += strstr(line, "sys_enter: NR") != NULL;
+	while (getline(&line, &size, trace) > 0)
+		lines += strstr(line, one) && strstr(line, other);
+	free(line);
 	fclose(trace);
-	return n;
+	return lines;
 }
 
-TEST(a_tracepoint_sees_what_bounces)
+TEST(a_tracepoint_sees_all_calls)
 {
-	char rule[64];
+	raw_open(&raw, 1, 0);
+	CHECK(raw_tell(TRACING "trace", ""));
+	watch("raw_syscalls/sys_enter", true);
+	close_strange(20);
+	watch("raw_syscalls/sys_enter", false);
+	CHECK_EQ(traced("sys_enter: NR 3 (5eed,", ""), 20);
+	CHECK_EQ(raw_shown(NULL, " bounced "), 20);
+	/* Nobody watches any more. */
+	close_strange(20);
+	CHECK_EQ(raw_shown(NULL, " bounced "), 20);
+	raw_close(&raw);
+}
+
+TEST(entries_can_be_traced)
+{
+	raw_open(&raw, 1, 0);
+	CHECK(raw_tell(TRACING "trace", ""));
+	watch("flexsc", true);
+	close_strange(20);
+	watch("flexsc", false);
+	for (int i = 0; i < 20; i++) {
+		char index[16];
+
+		snprintf(index, sizeof(index), " index=%d ", i);
+		CHECK_EQ(traced("flexsc_submit: ", index), 1);
+		CHECK_EQ(traced("flexsc_complete: ", index), 1);
+	}
+	CHECK_EQ(traced("flexsc_submit: ", " nr=3\n"), 20);
+	CHECK_EQ(traced("flexsc_complete: ", " ret=-9\n"), 20);
+	CHECK_EQ(raw_shown(NULL, " bounced "), 0);
+	raw_close(&raw);
+}
+
+/* What debugfs says of a known course of events. */
+TEST(counters_are_right)
+{
+	char bytes[3];
+	int fds[2];
 
 	raw_open(&raw, 1, 0);
-	snprintf(rule, sizeof(rule), "id == %d", SYS_getppid);
-	if (!tracing_set("events/raw_syscalls/sys_enter/filter", rule) ||
-	    !tracing_set("trace", "") ||
-	    !tracing_set("events/raw_syscalls/sys_enter/enable", "1"))
-		SKIP("the kernel has no such tracepoint");
-	CHECK_EQ(call(SYS_getppid), getppid());
-	tracing_set("events/raw_syscalls/sys_enter/enable", "0");
-	/* The entry's, and the one it is compared with. */
-	CHECK_EQ(traced_calls(), 2);
-	CHECK(raw.threads > 0);
-	/* And from now on again without a detour, but for who idles. */
-	CHECK_EQ(call(SYS_getppid), getppid());
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(raw_shown(NULL, " entries "), 64);
+	CHECK_EQ(raw_shown(NULL, " free "), 64);
+	/* Ten by the caller, in one batch. */
+	for (uint32_t i = 0; i < 10; i++)
+		raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+	CHECK_EQ(raw_shown(NULL, " submitted "), 10);
+	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(raw_shown(NULL, " done "), 10);
+	raw_finish(&raw, 10);
+	CHECK_EQ(raw_shown(NULL, " inline "), 10);
+	CHECK_EQ(raw_shown(NULL, " executed "), 0);
+	CHECK_EQ(raw_shown(" core -1 ", " batches "), 1);
+	CHECK_EQ(raw_shown(" core -1 ", " taken "), 10);
+	CHECK_EQ(raw_shown(NULL, " waits "), 1);
+	/* Three that wait, each in a thread of its own. */
+	for (uint32_t i = 0; i < 3; i++)
+		raw_post(&raw, i, ASIDE, SYS_read, (uint64_t)fds[0],
+			 (uint64_t)&bytes[i], 1);
+	do
+		raw_kick(&raw);
+	while (raw_shown(NULL, " busy ") < 3);
+	while (raw_shown(NULL, " idle ") < 1)
+		usleep(1000);
+	CHECK_EQ(raw_shown(NULL, " blocked "), 3);
+	CHECK_EQ(raw_shown(" core -1 ", " blocked "), 3);
+	CHECK(raw_shown(NULL, " kicks ") >= 1);
+	/* One of them is cancelled. */
+	CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
+	raw.entries[1].status = FLEXSC_CANCEL;
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 1), 0);
+	CHECK_EQ(write(fds[1], "ab", 2), 2);
+	raw_finish(&raw, 3);
+	CHECK_EQ(raw_shown(NULL, " cancelled "), 1);
+	CHECK_EQ(raw_shown(NULL, " executed "), 3);
+	CHECK_EQ(raw_shown(NULL, " inline "), 10);
+	CHECK_EQ(raw_shown(NULL, " bounced "), 0);
+	CHECK_EQ(raw_shown(NULL, " takeovers "), 0);
 	raw_close(&raw);
+	/* It goes with its last user. */
+	CHECK_EQ(raw_shown(NULL, " entries "), -1);
+}
+
+/*
+ * The library cancels a call that it makes itself because it is watched. A
+ * neighbour, which the same threads make next, goes on.
+ */
+TEST_LIMIT(a_bounced_call_is_cancelled, 60)
+{
+	struct flexsc_loop *loop;
+	char bytes[2];
+	int fds[2][2];
+
+	watch("raw_syscalls/sys_enter", true);
+	loop = NEW_LOOP(.engine = "kmod");
+	CHECK_EQ(pipe(fds[0]), 0);
+	CHECK_EQ(pipe(fds[1]), 0);
+	for (int round = 0; round < 300; round++) {
+		struct call victim = CALL_INIT, other = CALL_INIT;
+
+		POST(loop, &victim, SYS_read, fds[0][0], &bytes[0], 1);
+		run_for(loop, round % 8);
+		CHECK_EQ(flexsc_loop_cancel(loop, &victim.cb), 0);
+		POST(loop, &other, SYS_read, fds[1][0], &bytes[1], 1);
+		CHECK(is_cancelled(await_call(loop, &victim)));
+		run_for(loop, round % 3);
+		CHECK_EQ(other.runs, 0);
+		CHECK_EQ(write(fds[1][1], "x", 1), 1);
+		CHECK_EQ(await_call(loop, &other), 1);
+	}
+	CHECK(raw_shown(NULL, " bounced ") >= 300);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	watch("raw_syscalls/sys_enter", false);
 }

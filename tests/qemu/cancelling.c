@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Cancelling (ATC 2011, section 4.2): what hasn't started never does, what
+ * executes is interrupted, and nobody else is. Runs in a guest, as root.
+ */
+#include <stdio.h>
+
+#include "raw.h"
+
+#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
+#define FOREVER	UINT64_MAX
+
+static struct raw raw;
+
+static bool swap(uint32_t index, uint8_t from)
+{
+	return __atomic_compare_exchange_n(&raw.entries[index].status, &from,
+					   FLEXSC_CANCEL, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* It hasn't started. */
+static bool cancel_submitted(uint32_t index)
+{
+	return swap(index, FLEXSC_SUBMITTED);
+}
+
+static bool cancel_busy(uint32_t index)
+{
+	if (!swap(index, FLEXSC_BUSY))
+		return false;
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, index), 0);
+	return true;
+}
+
+TEST(what_has_not_started_never_does)
+{
+	enum { COUNT = 64 };
+	char bytes[COUNT];
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	for (uint32_t i = 0; i < COUNT; i++)
+		raw_post(&raw, i, i % 3 ? 0 : ASIDE, SYS_write,
+			 (uint64_t)fds[1], (uint64_t)&bytes[i], 1);
+	for (uint32_t i = 0; i < COUNT; i++)
+		if (i % 2)
+			CHECK(cancel_submitted(i));
+	raw_finish(&raw, COUNT);
+	for (uint32_t i = 0; i < COUNT; i++)
+		CHECK_EQ(raw.entries[i].ret, i % 2 ? -ECANCELED : 1);
+	CHECK_EQ(read(fds[0], bytes, COUNT), COUNT / 2);
+	CHECK_EQ(raw_shown(NULL, " cancelled "), 0);
+	raw_close(&raw);
+}
+
+/* The same where others wait in the kernel, and nobody has time for it. */
+TEST(it_ends_while_others_wait)
+{
+	enum { COUNT = 32 };
+	static char bytes[COUNT];
+	int fds[COUNT][2];
+
+	raw_open(&raw, 1, 0);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		CHECK_EQ(pipe(fds[i]), 0);
+		raw_post(&raw, i, ASIDE, SYS_read, (uint64_t)fds[i][0],
+			 (uint64_t)&bytes[i], 1);
+	}
+	for (uint32_t i = COUNT / 2; i < COUNT; i++)
+		CHECK(cancel_submitted(i));
+	raw_finish(&raw, COUNT / 2);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		if (i < COUNT / 2)
+			CHECK_EQ(write(fds[i][1], "x", 1), 1);
+		else
+			CHECK_EQ(raw.entries[i].ret, -ECANCELED);
+	}
+	raw_finish(&raw, COUNT / 2);
+	for (uint32_t i = 0; i < COUNT / 2; i++)
+		CHECK_EQ(raw.entries[i].ret, 1);
+	raw_close(&raw);
+}
+
+/*
+ * At random: entries that wait for a byte and such that don't wait; some get
+ * their byte, some are cancelled in whatever state they are.
+ */
+enum { ENTRIES = 48, CANCELS = 20000 };
+
+static struct {
+	int fds[2];
+	char byte;
+	bool posted, reads, written, cancelled;
+	int bytes;		/* in the pipe */
+} calls[ENTRIES];
+
+static int cancels_early, cancels_busy, completions;
+
+static void post(uint32_t i)
+{
+	calls[i].posted = true;
+	calls[i].written = calls[i].bytes;
+	calls[i].cancelled = false;
+	calls[i].reads = test_random() % 4;
+	if (calls[i].reads)
+		raw_post(&raw, i, ASIDE, SYS_read, (uint64_t)calls[i].fds[0],
+			 (uint64_t)&calls[i].byte, 1);
+	else
+		raw_post(&raw, i, ASIDE, SYS_getppid, 0, 0, 0);
+}
+
+static void check(uint32_t i)
+{
+	const struct flexsc_entry *entry = &raw.entries[i];
+
+	CHECK(calls[i].posted);
+	CHECK_EQ(entry->status, FLEXSC_DONE);
+	CHECK(!(entry->nargs & FLEXSC_INTERRUPTED));
+	calls[i].posted = false;
+	if (calls[i].cancelled &&
+	    (entry->ret == -EINTR || entry->ret == -ECANCELED))
+		return;
+	if (calls[i].reads) {
+		CHECK_EQ(entry->ret, 1);
+		CHECK(calls[i].written);
+		calls[i].bytes = 0;
+	} else {
+		CHECK_EQ(entry->ret, getppid());
+	}
+}
+
+static void take(void)
+{
+	uint32_t i = raw_take(&raw);
+
+	while (i != FLEXSC_NO_ENTRY) {
+		uint32_t next = raw.entries[i].link;
+
+		check(i);
+		raw.entries[i].status = FLEXSC_FREE;
+		raw.seen++;
+		completions++;
+		i = next;
+	}
+}
+
+static void stir(uint32_t i)
+{
+	if (!calls[i].posted) {
+		post(i);
+	} else if (test_random() % 3 == 0 && !calls[i].written) {
+		CHECK_EQ(write(calls[i].fds[1], "x", 1), 1);
+		calls[i].written = true;
+		calls[i].bytes = 1;
+	} else if (!calls[i].cancelled && cancel_submitted(i)) {
+		calls[i].cancelled = true;
+		cancels_early++;
+	} else if (!calls[i].cancelled && cancel_busy(i)) {
+		calls[i].cancelled = true;
+		cancels_busy++;
+	}
+}
+
+TEST_LIMIT(nobody_else_is_hit, 100)
+{
+	raw_open(&raw, 1, 0);
+	for (int i = 0; i < ENTRIES; i++)
+		CHECK_EQ(pipe(calls[i].fds), 0);
+	while (cancels_early + cancels_busy < CANCELS) {
+		for (int n = 0; n < 16; n++)
+			stir((uint32_t)(test_random() % ENTRIES));
+		raw_kick(&raw);
+		/* Sometimes all that can be executed is. */
+		if (test_random() % 8 == 0)
+			CHECK(raw_wait(&raw, test_random() % 4 * MS / 4) >= 0);
+		take();
+	}
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		if (calls[i].posted && calls[i].reads && !calls[i].bytes)
+			CHECK_EQ(write(calls[i].fds[1], "x", 1), 1),
+				calls[i].written = true;
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		while (calls[i].posted) {
+			CHECK(raw_wait(&raw, FOREVER) >= 0);
+			take();
+		}
+	test_note("%d completed; cancelled before they started: %d, while "
+		  "they executed: %d; interrupted: %ld",
+		  completions, cancels_early, cancels_busy,
+		  (long)raw_shown(NULL, " cancelled "));
+	CHECK(cancels_early > 100);
+	CHECK(cancels_busy > 100);
+	CHECK(raw_shown(NULL, " cancelled ") > 100);
+	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
+	raw_close(&raw);
+}
+
+/*
+ * The same where threads take one entry after the other, and wait in each for a
+ * moment: one of them is cancelled, at any time.
+ */
+TEST_LIMIT(nor_is_the_next, 60)
+{
+	enum { COUNT = 64, ROUNDS = 300 };
+	char byte;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		struct timespec { int64_t s, ns; } moment = { 0, 1000 };
+		bool cancelled = false;
+
+		for (uint32_t i = 0; i < COUNT; i++)
+			if (i != COUNT / 4)
+				raw_post(&raw, i, ASIDE, SYS_nanosleep,
+					 (uint64_t)&moment, 0, 0);
+			else
+				raw_post(&raw, i, ASIDE, SYS_read,
+					 (uint64_t)fds[0], (uint64_t)&byte, 1);
+		raw_kick(&raw);
+		while (!cancelled) {
+			cancelled = cancel_busy(COUNT / 4) ||
+				    cancel_submitted(COUNT / 4);
+			if (test_random() % 2)
+				usleep((useconds_t)(test_random() % 200));
+		}
+		raw_finish(&raw, COUNT);
+		for (uint32_t i = 0; i < COUNT; i++)
+			if (i != COUNT / 4)
+				CHECK_EQ(raw.entries[i].ret, 0);
+			else
+				CHECK(raw.entries[i].ret == -EINTR ||
+				      raw.entries[i].ret == -ECANCELED);
+	}
+	raw_close(&raw);
+}

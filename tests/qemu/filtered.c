@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Nobody is passed by: a seccomp filter decides about calls that are made of
+ * entries, too. Runs in a guest, as root, with the module's own interface.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "raw.h"
+
+#define FOREVER	UINT64_MAX
+
+static struct raw raw;
+
+/* From now on getppid() of this thread, and of those it makes, fails so. */
+static void filter_getppid(int error, unsigned int flags)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {
+		.len = sizeof(filter) / sizeof(filter[0]),
+		.filter = filter,
+	};
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program),
+		 0);
+}
+
+/* The result of a call, made by whoever may. */
+static int64_t call(unsigned int nr)
+{
+	uint32_t index;
+
+	raw_post(&raw, 0, 0, nr, 0, 0, 0);
+	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
+		CHECK(raw_wait(&raw, FOREVER) >= 0);
+	raw.seen++;
+	raw.entries[index].status = FLEXSC_FREE;
+	return raw.entries[index].ret;
+}
+
+static int try_register(uint32_t flags)
+{
+	struct flexsc_register args = {
+		.size = sizeof(args),
+		.abi = FLEXSC_ABI_VERSION,
+		.flags = flags,
+		.pages = 1,
+	};
+	int fd = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
+	int err;
+
+	CHECK(fd >= 0);
+	err = ioctl(fd, FLEXSC_IOC_REGISTER, &args) ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+/* Filters. */
+
+TEST(under_a_filter_registering_is_refused)
+{
+	filter_getppid(ENOTNAM, 0);
+	CHECK_EQ(try_register(0), -EPERM);
+	CHECK_EQ(try_register(FLEXSC_REGISTER_FILTERED_LATER), -EPERM);
+	CHECK_EQ(try_register(FLEXSC_REGISTER_FILTERED), 0);
+}
+
+TEST(a_filter_sees_what_bounces)
+{
+	filter_getppid(ENOTNAM, 0);
+	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED);
+	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
+	CHECK_EQ(call(SYS_getpid), getpid());
+	/* By a thread, which carries the filter: not by the caller. */
+	CHECK(raw.threads > 0);
+	CHECK_EQ(call(SYS_gettid), -EOPNOTSUPP);
+	raw_close(&raw);
+}
+
+TEST(a_filter_that_comes_later_ends_waiting_and_kicking)
+{
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(call(SYS_getppid), getppid());
+	filter_getppid(ENOTNAM, 0);
+	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	CHECK(raw_wait(&raw, 0) == -1 && errno == EPERM);
+	CHECK(ioctl(raw.fd, FLEXSC_IOC_KICK) == -1 && errno == EPERM);
+	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
+	raw_close(&raw);
+}
+
+TEST(a_filter_that_comes_later_sees_what_bounces)
+{
+	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
+	CHECK_EQ(call(SYS_getppid), getppid());
+	CHECK_EQ(raw.threads, 0);
+	filter_getppid(ENOTNAM, 0);
+	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
+	CHECK(raw.threads > 0);
+	raw_close(&raw);
+}
+
+/* What threads there are is under it, too: that is what the flag is for. */
+TEST(a_filter_for_all_threads_reaches_syscall_threads)
+{
+	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
+	raw_thread(&raw);
+	usleep(10000);
+	filter_getppid(ENOTNAM, SECCOMP_FILTER_FLAG_TSYNC);
+	for (int i = 0; i < 10; i++)
+		CHECK_EQ(call(SYS_getppid), -ENOTNAM);
+	raw_close(&raw);
+}
+
+TEST(where_no_thread_can_be_made_calls_come_back)
+{
+	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
+	filter_getppid(ENOTNAM, 0);
+	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	raw.shared->timeout = FOREVER;
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_MORE);
+	raw.shared->wait_flags = FLEXSC_WAIT_NO_MORE;
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(raw_take(&raw), 0);
+	CHECK_EQ(raw.entries[0].ret, -EAGAIN);
+	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
+	raw_close(&raw);
+}

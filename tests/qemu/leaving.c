@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What stops a process, or a thread of it, while calls are in flight: signals,
+ * the freezer, setuid(), delayed work, exec(). And that what the kernel restarts
+ * is restarted, unseen. Runs in a guest, as root.
+ */
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "raw.h"
+
+#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
+#define FOREVER	UINT64_MAX
+#define ROOTS	"/sys/kernel/debug"	/* nobody else may go there */
+#define ICE	"/sys/fs/cgroup/ice"
+
+static struct raw raw;
+
+/* What a test and its child share. */
+static struct shared {
+	atomic_uint word;	/* a futex */
+	atomic_int waiting;	/* the child's calls are in flight */
+	atomic_int ended;
+	atomic_int calls;
+} *shared;
+
+static void share(void)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+}
+
+static void await(atomic_int *flag)
+{
+	while (!atomic_load(flag))
+		usleep(1000);
+}
+
+/* Until that many are executed. */
+static void await_busy(uint32_t count)
+{
+	for (uint32_t busy = 0; busy < count;) {
+		busy = 0;
+		raw_kick(&raw);
+		for (uint32_t i = 0; i < count; i++)
+			busy += raw.entries[i].status == FLEXSC_BUSY;
+		usleep(1000);
+	}
+}
+
+/*
+ * Calls that wait, each in the kernel's way of being interrupted: ERESTARTSYS,
+ * ERESTARTNOHAND, a restart block, and plain EINTR.
+ */
+enum {
+	READ, ACCEPT, FUTEX,		/* ERESTARTSYS */
+	PPOLL, PSELECT,			/* ERESTARTNOHAND */
+	POLL, NANOSLEEP,		/* ERESTART_RESTARTBLOCK */
+	EPOLL,				/* EINTR */
+	WAITING,
+};
+
+static int pipes[WAITING][2];
+static int listener;
+
+static void make_files(void)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+	for (int i = 0; i < WAITING; i++)
+		CHECK_EQ(pipe(pipes[i]), 0);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	CHECK(listener >= 0);
+	/* A name of the kernel's choice. */
+	CHECK_EQ(bind(listener, (void *)&name, sizeof(sa_family_t)), 0);
+	CHECK_EQ(listen(listener, 1), 0);
+}
+
+static void wake_all(void)
+{
+	struct sockaddr_un name;
+	socklen_t size = sizeof(name);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	for (int i = 0; i < WAITING; i++)
+		CHECK_EQ(write(pipes[i][1], "x", 1), 1);
+	CHECK_EQ(getsockname(listener, (void *)&name, &size), 0);
+	CHECK_EQ(connect(fd, (void *)&name, size), 0);
+	atomic_store(&shared->word, 1);
+	syscall(SYS_futex, &shared->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void post(uint32_t index, unsigned int nr, const uint64_t *args)
+{
+	struct flexsc_entry *entry = &raw.entries[index];
+
+	entry->nr = (uint16_t)nr;
+	entry->nargs = 6 | ASIDE;
+	memcpy(entry->args, args, sizeof(entry->args));
+	raw_push(&raw, index);
+}
+
+#define POST_TO(index, nr, ...)						\
+	post(index, nr, (uint64_t[FLEXSC_ARGS_MAX]){ __VA_ARGS__ })
+#define PTR(p)	((uint64_t)(p))
+
+/* All of them, to their ends. */
+static void wait_in_all(void)
+{
+	static struct pollfd fds[2];
+	static struct timespec second = { 1, 0 };
+	static uint8_t event[12];
+	static char byte;
+	static fd_set set;
+	int epoll = (int)syscall(SYS_epoll_create1, 0);
+	/* Packed as the kernel has it. */
+	uint32_t interest[3] = { POLLIN, 0, 0 };
+
+	CHECK(epoll >= 0);
+	CHECK_EQ(syscall(SYS_epoll_ctl, epoll, 1, pipes[EPOLL][0], interest), 0);
+	fds[0] = (struct pollfd){ pipes[PPOLL][0], POLLIN, 0 };
+	fds[1] = (struct pollfd){ pipes[POLL][0], POLLIN, 0 };
+	FD_SET(pipes[PSELECT][0], &set);
+	POST_TO(READ, SYS_read, (uint64_t)pipes[READ][0], PTR(&byte), 1);
+	POST_TO(ACCEPT, SYS_accept, (uint64_t)listener);
+	POST_TO(FUTEX, SYS_futex, PTR(&shared->word), FUTEX_WAIT, 0);
+	POST_TO(PPOLL, SYS_ppoll, PTR(&fds[0]), 1, 0, 0, 8);
+	POST_TO(PSELECT, SYS_pselect6, (uint64_t)pipes[PSELECT][0] + 1,
+	     PTR(&set));
+	POST_TO(POLL, SYS_poll, PTR(&fds[1]), 1, 60000);
+	POST_TO(NANOSLEEP, SYS_nanosleep, PTR(&second));
+	POST_TO(EPOLL, SYS_epoll_wait, (uint64_t)epoll, PTR(event), 1,
+	     (uint64_t)-1);
+	await_busy(WAITING);
+	atomic_store(&shared->waiting, 1);
+	raw_finish(&raw, WAITING);
+	CHECK_EQ(raw.entries[READ].ret, 1);
+	CHECK(raw.entries[ACCEPT].ret > 0);
+	CHECK(raw.entries[FUTEX].ret == 0 || raw.entries[FUTEX].ret == -EAGAIN);
+	CHECK_EQ(raw.entries[PPOLL].ret, 1);
+	CHECK_EQ(raw.entries[PSELECT].ret, 1);
+	CHECK_EQ(raw.entries[POLL].ret, 1);
+	CHECK_EQ(raw.entries[NANOSLEEP].ret, 0);
+	CHECK_EQ(raw.entries[EPOLL].ret, 1);
+	CHECK_EQ(byte, 'x');
+}
+
+static pid_t start_waiting(void)
+{
+	pid_t pid;
+
+	share();
+	make_files();
+	pid = test_fork();
+	if (!pid) {
+		raw_open(&raw, 1, 0);
+		wait_in_all();
+		/* Or nothing was tested. */
+		CHECK(raw_shown(NULL, " restarted ") >= 5);
+		raw_close(&raw);
+		test_leave();
+	}
+	await(&shared->waiting);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	int status;
+
+	CHECK_EQ(kill(pid, SIGSTOP), 0);
+	CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
+	CHECK(WIFSTOPPED(status));
+}
+
+TEST(calls_go_on_after_a_stop)
+{
+	pid_t pid = start_waiting();
+
+	for (int i = 0; i < 10; i++) {
+		stop(pid);
+		usleep(10000);
+		CHECK_EQ(kill(pid, SIGCONT), 0);
+		usleep(10000);
+	}
+	stop(pid);
+	wake_all();
+	CHECK_EQ(kill(pid, SIGCONT), 0);
+	test_reap(pid);
+}
+
+/* The freezer. */
+
+static bool is_frozen(void)
+{
+	char text[64] = "";
+	int fd = open(ICE "/cgroup.events", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return strstr(text, "frozen 1");
+}
+
+static void freeze(bool on)
+{
+	CHECK(raw_tell(ICE "/cgroup.freeze", on ? "1" : "0"));
+	for (int ms = 0; is_frozen() != on; ms++) {
+		CHECK(ms < 10000);
+		usleep(1000);
+	}
+}
+
+static void put_on_ice(pid_t pid)
+{
+	char text[16];
+
+	CHECK(!mkdir(ICE, 0755) || errno == EEXIST);
+	snprintf(text, sizeof(text), "%d", pid);
+	CHECK(raw_tell(ICE "/cgroup.procs", text));
+}
+
+TEST(calls_go_on_after_a_freeze)
+{
+	pid_t pid = start_waiting();
+
+	put_on_ice(pid);
+	for (int i = 0; i < 10; i++) {
+		freeze(true);
+		freeze(false);
+		usleep(10000);
+	}
+	freeze(true);
+	wake_all();
+	freeze(false);
+	test_reap(pid);
+	CHECK_EQ(rmdir(ICE), 0);
+}
+
+/* One that never waits, and one whose syscall thread never sleeps. */
+static void keep_calling(uint32_t spin)
+{
+	struct flexsc_policy policy = {
+		.backlog = 64, .spin = spin, .spin_us = 10000,
+	};
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
+	while (!atomic_load(&shared->ended)) {
+		for (uint32_t i = 0; i < 64; i++)
+			raw_post(&raw, i, i % 2 ? ASIDE : 0, SYS_getppid, 0, 0,
+				 0);
+		raw_finish(&raw, 64);
+		for (uint32_t i = 0; i < 64; i++)
+			CHECK_EQ(raw.entries[i].ret, getppid());
+		atomic_fetch_add(&shared->calls, 64);
+	}
+	raw_close(&raw);
+	test_leave();
+}
+
+TEST(who_is_busy_is_frozen)
+{
+	for (uint32_t spin = FLEXSC_SPIN_OFF; spin <= FLEXSC_SPIN_FIXED;
+	     spin++) {
+		pid_t pid;
+		int calls;
+
+		share();
+		pid = test_fork();
+		if (!pid)
+			keep_calling(spin);
+		put_on_ice(pid);
+		for (int i = 0; i < 10; i++) {
+			calls = atomic_load(&shared->calls);
+			while (atomic_load(&shared->calls) == calls)
+				usleep(1000);
+			freeze(true);
+			calls = atomic_load(&shared->calls);
+			usleep(5000);
+			CHECK_EQ(atomic_load(&shared->calls), calls);
+			freeze(false);
+		}
+		atomic_store(&shared->ended, 1);
+		test_reap(pid);
+		CHECK_EQ(rmdir(ICE), 0);
+	}
+}
+
+/*
+ * What has a time limit goes on with what is left of it: they are interrupted
+ * more often than they take, and come to an end all the same.
+ */
+static void sleep_in_all(void)
+{
+	static struct timespec time = { 0, 300000000 };
+	static uint32_t word;
+
+	raw_open(&raw, 1, 0);
+	POST_TO(0, SYS_nanosleep, PTR(&time));
+	POST_TO(1, SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, PTR(&time));
+	POST_TO(2, SYS_poll, 0, 0, 300);
+	POST_TO(3, SYS_futex, PTR(&word), FUTEX_WAIT, 0, PTR(&time));
+	await_busy(4);
+	atomic_store(&shared->waiting, 1);
+	raw_finish(&raw, 4);
+	CHECK_EQ(raw.entries[0].ret, 0);
+	CHECK_EQ(raw.entries[1].ret, 0);
+	CHECK_EQ(raw.entries[2].ret, 0);
+	CHECK_EQ(raw.entries[3].ret, -ETIMEDOUT);
+	CHECK(raw_shown(NULL, " restarted ") > 0);
+	atomic_store(&shared->ended, 1);
+	raw_close(&raw);
+	test_leave();
+}
+
+TEST(time_goes_on_when_interrupted)
+{
+	pid_t pid;
+
+	share();
+	pid = test_fork();
+	if (!pid)
+		sleep_in_all();
+	await(&shared->waiting);
+	for (int i = 0; !atomic_load(&shared->ended); i++) {
+		CHECK(i < 300);
+		stop(pid);
+		CHECK_EQ(kill(pid, SIGCONT), 0);
+		usleep(30000);
+	}
+	test_reap(pid);
+}
+
+/* Threads and their process. */
+
+TEST(setuid_reaches_syscall_threads)
+{
+	struct flexsc_policy policy = {
+		.backlog = 64, .spin = FLEXSC_SPIN_FIXED, .spin_us = 10000,
+	};
+	char byte;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	raw_post(&raw, 0, ASIDE, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
+		 1);
+	await_busy(1);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
+	raw_post(&raw, 1, ASIDE, SYS_chdir, (uint64_t)ROOTS, 0, 0);
+	raw_finish(&raw, 1);
+	CHECK_EQ(raw.entries[1].ret, 0);
+	/* One thread waits in a call, one is idle or looks for work. */
+	CHECK_EQ(setuid(1000), 0);
+	raw_post(&raw, 1, ASIDE, SYS_chdir, (uint64_t)ROOTS, 0, 0);
+	raw_finish(&raw, 1);
+	CHECK_EQ(raw.entries[1].ret, -EACCES);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	raw_finish(&raw, 1);
+	CHECK_EQ(raw.entries[0].ret, 1);
+	raw_close(&raw);
+}
+
+static bool hangs_up(int fd)
+{
+	struct pollfd wait = { fd, POLLIN, 0 };
+
+	return poll(&wait, 1, 5000) == 1 && wait.revents & POLLHUP;
+}
+
+/* By a syscall thread that stays in the kernel, and by the caller. */
+TEST(what_is_closed_is_closed_at_once)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	raw_open(&raw, 1, 0);
+	for (int i = 0; i < 12; i++) {
+		uint8_t flags = i % 2 ? ASIDE : 0;
+		uint64_t fd;
+		int fds[2];
+
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+		fd = (uint64_t)fds[1];
+		if (i % 3 == 0)
+			raw_post(&raw, 0, flags, SYS_close, fd, 0, 0);
+		else if (i % 3 == 1)
+			raw_post(&raw, 0, flags, SYS_dup2, (uint64_t)null, fd,
+				 0);
+		else
+			raw_post(&raw, 0, flags, SYS_dup3, (uint64_t)null, fd,
+				 O_CLOEXEC);
+		if (flags) {
+			raw_kick(&raw);
+			while (__atomic_load_n(&raw.entries[0].status,
+					       __ATOMIC_ACQUIRE) != FLEXSC_DONE)
+				usleep(1000);
+		} else {
+			raw_finish(&raw, 1);
+		}
+		CHECK(raw.entries[0].ret >= 0);
+		CHECK(hangs_up(fds[0]));
+		if (flags)
+			raw_finish(&raw, 1);
+		close(fds[0]);
+		if (i % 3)
+			close(fds[1]);
+	}
+	raw_close(&raw);
+}
+
+static void *waiter(void *arg)
+{
+	CHECK(raw_wait(arg, FOREVER) >= 0 || errno == EINTR);
+	return NULL;
+}
+
+/* Another program takes the process over. */
+TEST(exec_ends_a_registration)
+{
+	char *arguments[] = { "true", NULL };
+
+	for (int i = 0; i < 10; i++) {
+		pthread_t thread;
+		pid_t pid;
+
+		share();
+		make_files();
+		pid = test_fork();
+		if (!pid) {
+			static char bytes[WAITING];
+
+			raw_open(&raw, 1, 0);
+			for (uint32_t j = 0; j < WAITING; j++)
+				raw_post(&raw, j, ASIDE, SYS_read,
+					 (uint64_t)pipes[j][0],
+					 (uint64_t)&bytes[j], 1);
+			await_busy(WAITING);
+			CHECK_EQ(pthread_create(&thread, NULL, waiter, &raw),
+				 0);
+			usleep((useconds_t)i * 1000);
+			execv("/bin/busybox", arguments);
+			_exit(99);
+		}
+		test_reap(pid);
+		CHECK_EQ(raw_shown_of(pid, NULL, " entries "), -1);
+	}
+}
+
+TEST(the_module_stays_while_it_is_used)
+{
+	char byte;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	raw_post(&raw, 0, ASIDE, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
+		 1);
+	await_busy(1);
+	CHECK_EQ(syscall(SYS_delete_module, "flexsc", O_NONBLOCK), -1);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	raw_finish(&raw, 1);
+	CHECK_EQ(raw.entries[0].ret, 1);
+	raw_close(&raw);
+}
