@@ -272,8 +272,9 @@ enum flexsc_wait_result {
  * process can't leave its cpuset. The waiting caller then executes only if it
  * is on one of the cores itself, or if there is nobody else.
  *
- * The next core is used if more than "backlog" submissions wait, if a call
- * keeps others waiting for a millisecond, and if the owner kicks or waits.
+ * The next core is used if more than "backlog" submissions wait, if nothing was
+ * taken for a millisecond, and if the owner kicks or waits while every active
+ * thread is in a call.
  *
  * FLEXSC_IOC_SET_POLICY refuses with -EINVAL a core that the machine doesn't
  * have, one that is named twice, and more than FLEXSC_SPIN_US_MAX; with
