@@ -4,7 +4,7 @@
  * way there is: killed, by exec, frozen, stopped, without their memory or their
  * file, with somebody else holding that. Then nothing is left of them.
  *
- *	qemu-rounds [seed=N] [rounds=N]
+ *	qemu-rounds [seed=N] [rounds=N] [memory=KiB]
  *
  * A round is one such process, the OWNER. Two WORKERS make rounds at a time,
  * and beside them an honest process must see right results only. Runs in a
@@ -467,7 +467,7 @@ TEST_LIMIT(nothing_is_left_of_who_ends, 7200)
 	test_note("%ld KiB more are in use, and %d address spaces", memory,
 		  (int)(system_objects("mm_struct") - spaces));
 	/* A page for each of ten thousand is 40,000. */
-	CHECK(memory < 24576);
+	CHECK(memory < (long)test_parameter("memory", 24576));
 	CHECK(system_objects("mm_struct") < spaces + 100);
 	honest_check(&honest);
 	CHECK(syscall(SYS_delete_module, "flexsc", O_NONBLOCK) == -1 &&
