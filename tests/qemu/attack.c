@@ -32,7 +32,7 @@ TEST(waits_dont_nest)
 
 TEST(a_wait_is_no_place_to_serve)
 {
-	struct flexsc_serve serve = { .index = FLEXSC_NO_ENTRY };
+	struct flexsc_serve serve = { .index = FLEXSC_NO_ENTRY, .core = -1 };
 	struct raw raw;
 
 	raw_open(&raw, 1, 0);
@@ -68,7 +68,7 @@ TEST(a_registration_closes_itself)
 /* A syscall thread that makes no others. */
 static void *stubborn(void *arg)
 {
-	struct flexsc_serve serve = { .index = FLEXSC_NO_ENTRY };
+	struct flexsc_serve serve = { .index = FLEXSC_NO_ENTRY, .core = -1 };
 	struct raw *raw = arg;
 	int result;
 

@@ -60,7 +60,7 @@ def test(image: Path, build: Path, log: Path) -> Tally:
         said = output.read()
     print(said, flush=True)
     tally = Tally()
-    count(said, tally)
+    count(said, (), tally)
     if status in (CRASHED, TIMEOUT, NO_GUEST):
         print(f"the guest failed (status {status}); its kernel said:")
         print(*log.read_text(errors="replace").splitlines()[-60:], sep="\n")

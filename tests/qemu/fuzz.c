@@ -247,7 +247,10 @@ static void wait_long(void)
 
 static void serve(void)
 {
-	static __thread struct flexsc_serve args = { .index = FLEXSC_NO_ENTRY };
+	static __thread struct flexsc_serve args = {
+		.index = FLEXSC_NO_ENTRY,
+		.core = -1,
+	};
 	const int result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &args);
 	const struct flexsc_entry *entry = &raw.entries[args.index];
 
@@ -256,7 +259,9 @@ static void serve(void)
 		args.ret = syscall(entry->nr, entry->args[0], entry->args[1],
 				   entry->args[2], entry->args[3],
 				   entry->args[4], entry->args[5]);
-	args.flags = (uint32_t)(one_in(20) ? number() : below(4));
+	args.flags = (uint32_t)(one_in(20) ? number() : below(8));
+	if (one_in(9))
+		args.core = (int32_t)(one_in(3) ? value() : below(5)) - 1;
 	if (one_in(3)) {
 		args.ret = (int64_t)value();
 		args.index = some_index();
