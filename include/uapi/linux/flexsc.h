@@ -124,7 +124,8 @@ struct flexsc_completions {
  *	ring_offset		__u32[ring_entries], the submission ring
  *	entries_offset		struct flexsc_page[pages]
  *
- * Nothing is inherited by a child, and no other process can use the file.
+ * A child inherits nothing, unless the memory by MADV_DOFORK, which it can only
+ * scribble on; and no other process can use the file.
  *
  * Whoever executes is a thread of the process: a syscall thread is one that
  * calls FLEXSC_IOC_SERVE and stays there, and FLEXSC_IOC_WAIT (flexsc_wait()
