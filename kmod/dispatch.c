@@ -67,7 +67,7 @@ int __init dispatch_init(void)
 	int i;
 
 	if (!table) {
-		pr_err("the kernel's sys_call_table isn't found: kprobes or kallsyms are missing\n");
+		pr_err("the kernel's sys_call_table isn't found: CONFIG_KALLSYMS_ALL is missing\n");
 		return -EOPNOTSUPP;
 	}
 	if (!has(table, __NR_getppid, PREFIX "sys_getppid") ||

@@ -346,6 +346,7 @@ GUEST = (
     "conformance-stats",
     "conformance-table",
 )
+CROSS_GUEST = ("qemu-filtered", "qemu-kmod", "conformance-results_other")
 
 
 def guests(step: Step, suite: str, *words: str) -> None:
@@ -360,7 +361,7 @@ def guests(step: Step, suite: str, *words: str) -> None:
     )
     said = step.log.read_text(errors="replace")[begin:].splitlines()
     if status == NO_KERNEL:
-        print(f"qemu: skipped: {said[-1]}")
+        print(f"{step.name}: guests skipped: {said[-1]}")
         step.tally.skipped += 1
         return
     last = said[-1] if said else ""
@@ -431,7 +432,7 @@ def clang(step: Step) -> None:
 
 
 def aarch64(step: Step) -> None:
-    """Cross-built; what an emulator of user mode can run, runs."""
+    """Cross-built; what an emulator of user mode can run, runs, and the module."""
     sysroot = OUT / "sysroot-arm64"
     if not step.check("scripts/sysroot", sysroot):
         return
@@ -458,6 +459,14 @@ endian = 'little'
         f"--cross-file={cross}",
         test=("--timeout-multiplier=5", "--suite=emulated"),
         env={"FLEXSC_TEST_SLOWER": "5"},
+    )
+    guests(
+        step,
+        "suite.py",
+        "--machine=aarch64",
+        f"--libraries={sysroot}/usr/lib/aarch64-linux-gnu",
+        "--libraries=/usr/aarch64-linux-gnu/lib",
+        *CROSS_GUEST,
     )
 
 

@@ -18,7 +18,8 @@ import tempfile
 from pathlib import Path
 
 from guest import CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError
-from suite import NO_KERNEL, NoKernelError, Tally, count, image_of, quoted, versions
+from kernels import NoKernelError, image_of, installed
+from suite import NO_KERNEL, Tally, count, quoted
 
 SECONDS = 400.0
 LIBRARY = "libflexsc-threads.so"
@@ -30,7 +31,8 @@ PROGRAMS = {
     "threads-sites": "",
     "threads-locks": "two_threads broadcast lost barrier libc_locks",
     "threads-life": "create_threads fork_from change_of_user locals exec_from",
-    "threads-signals": "ends_a_call computes its_own_signal_stack where_it_happens",
+    "threads-signals": "ends_a_call computes its_own_signal_stack",
+    "threads-faults": "where_it_happens",
 }
 
 # The bases can't be set: that is what this is about.
@@ -75,13 +77,14 @@ def main() -> int:
     add("--work", type=Path, required=True, help="for the kernel")
     add("--kernel", help="its version")
     given = parser.parse_args()
+    given.work = given.work.resolve()
     given.work.mkdir(parents=True, exist_ok=True)
     try:
-        version = given.kernel or next(iter(versions()), None)
-        if version is None:
+        kernels = [k for k in installed() if given.kernel in (None, k.version)]
+        if not kernels:
             raise NoKernelError("no linux-headers-*-cloud-amd64 is installed")
-        image = image_of(version, given.work)
-        found = test(image, given.build, given.work / f"bases-{version}.log")
+        image = image_of(kernels[0], given.work)
+        found = test(image, given.build, given.work / "kernel-bases.log")
     except (NoKernelError, GuestError) as error:
         print(error)
         return NO_KERNEL

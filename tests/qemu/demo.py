@@ -17,10 +17,12 @@ import contextlib
 import io
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from guest import TIMEOUT, Guest, GuestError
-from suite import NO_KERNEL, Kernel, NoKernelError, prepare, programs, versions
+from guest import TIMEOUT, GuestError
+from kernels import NoKernelError, image_of, installed
+from suite import NO_KERNEL, Target, prepare, programs
 
 SECONDS = 300.0
 ENGINES = ("kmod", "uring", "threads")
@@ -51,16 +53,20 @@ def say(text: str) -> None:
     print(f"\n== {text}", flush=True)
 
 
-def kernel(work: Path) -> Kernel:
+def target_of(work: Path) -> Target:
     """The newest that can be had."""
     why = "no linux-headers-*-cloud-amd64 is installed"
     said = io.StringIO()
-    for version in reversed(versions()):
+    for kernel in reversed(installed()):
         try:
             with contextlib.redirect_stdout(said):
-                return prepare(version, work)
+                kernel.image = image_of(kernel, work)
+                target = prepare(kernel, work)
         except NoKernelError as error:
             why = str(error)
+        else:
+            assert target
+            return target
     log = work / "demo.log"
     log.write_text(said.getvalue())
     raise NoKernelError(f"{why} ({log} has what it said)")
@@ -118,14 +124,15 @@ def main() -> int:
     add("--clients", type=int, default=32)
     add("--requests", type=int, default=25, help="of each client")
     given = parser.parse_args()
+    given.work = given.work.resolve()
     given.work.mkdir(parents=True, exist_ok=True)
     output = io.StringIO()
     try:
         say("flexsc.ko is built, and a kernel is fetched for it")
-        chosen = kernel(given.work)
-        say(f"A virtual machine with Linux {chosen.version}; this takes a minute")
+        target = target_of(given.work)
+        say(f"A virtual machine with Linux {target.name}; this takes a minute")
         files = programs(given.build, "qemu-serve")
-        guest = Guest(chosen.image, [chosen.module], files, memory=1000)
+        guest = replace(target.guest, files=files)
         command = f"CLIENTS={given.clients} REQUESTS={given.requests} qemu-serve"
         log = given.work / "demo-kernel.log"
         status = guest.run(f"{command} {' '.join(ENGINES)}", SECONDS, log, output)

@@ -31,10 +31,38 @@ from typing import TextIO
 TIMEOUT, CRASHED, NO_GUEST = 124, 125, 126
 
 # A busy host isn't a fault of the guest's: a hang is found by the time limit.
-PATIENT = "no_timer_check watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=240"
+PATIENT = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=240"
+COMMON = ["-nodefaults", "-no-reboot", "-display", "none"]
 
-# Newer guests crash in QEMU 7.2 if they find cmpxchg16b.
-MACHINE = ["-cpu", "max,-cx16", "-nodefaults", "-no-reboot", "-display", "none"]
+
+@dataclass
+class Machine:
+    """How a machine is started, and where its kernel's and commands' words go."""
+
+    options: list[str]
+    console: str
+    port: str
+    serial: list[str]
+    parameters: str = ""
+
+
+MACHINES = {
+    # Newer guests crash in QEMU 7.2 if they find cmpxchg16b. On a busy host the
+    # timer ticks too seldom for the kernel's check of it.
+    "x86_64": Machine(
+        ["-cpu", "max,-cx16"],
+        "ttyS0",
+        "ttyS1",
+        ["-serial", "stdio"],
+        "tsc=reliable no_timer_check",
+    ),
+    "aarch64": Machine(
+        ["-machine", "virt", "-cpu", "max"],
+        "ttyAMA0",
+        "ttyS0",
+        ["-chardev", "stdio,id=said", "-device", "pci-serial,chardev=said"],
+    ),
+}
 
 # What a kernel says that has found something wrong with itself.
 COMPLAINT = re.compile(
@@ -68,7 +96,7 @@ echo 4000000 >/proc/sys/fs/file-max
 echo 4000000 >/proc/sys/fs/nr_open
 export PATH=/bin HOME=/tmp
 # Held open: to open what is being closed may fail.
-exec 3<>/dev/ttyS1
+exec 3<>/dev/{port}
 stty raw -echo <&3
 {modules}
 chmod 0666 /dev/flexsc
@@ -100,31 +128,33 @@ class Guest:
     icount: bool = False
     parameters: str = ""
     complaint: re.Pattern[str] = COMPLAINT
+    machine: str = "x86_64"
+    busybox: Path | None = None  # that machine's
+    libraries: list[Path] = field(default_factory=list)  # folders with its own
 
     def run(
         self, command: str, seconds: float, log: Path, output: TextIO = sys.stdout
     ) -> int:
-        qemu = shutil.which("qemu-system-x86_64")
+        qemu = shutil.which(f"qemu-system-{self.machine}")
         if not qemu:
-            raise GuestError("qemu-system-x86_64 isn't installed")
+            raise GuestError(f"qemu-system-{self.machine} isn't installed")
         with tempfile.TemporaryDirectory() as folder:
             system = Path(folder) / "system.gz"
             pack(self, command, Path(folder) / "root", system)
             words = [qemu, *self.options(), "-initrd", str(system)]
-            words += ["-serial", f"file:{log}", "-serial", "stdio"]
+            words += ["-serial", f"file:{log}", *MACHINES[self.machine].serial]
             status = watch(words, seconds, log, output)
         return CRASHED if complaints(self.complaint, log, output) else status
 
     def options(self) -> list[str]:
         accel = "tcg,thread=single" if self.icount else "tcg,thread=multi"
+        machine = MACHINES[self.machine]
         # WARN() and lockdep say what they say as warnings, which are below 5.
-        append = (
-            "console=ttyS0 loglevel=5 panic=-1 oops=panic maxcpus=1 tsc=reliable "
-            + self.parameters
-        )
-        words = ["-accel", accel, *MACHINE, "-m", str(self.memory)]
+        append = f"console={machine.console} loglevel=5 panic=-1 oops=panic maxcpus=1"
+        append += f" {machine.parameters} {PATIENT} {self.parameters}"
+        words = ["-accel", accel, *machine.options, *COMMON, "-m", str(self.memory)]
         words += ["-smp", str(1 if self.icount else self.cpus)]
-        words += ["-kernel", str(self.kernel), "-append", f"{append} {PATIENT}"]
+        words += ["-kernel", str(self.kernel), "-append", append.strip()]
         return words + (["-icount", "shift=0"] if self.icount else [])
 
 
@@ -136,6 +166,22 @@ def libraries(program: Path) -> Iterable[Path]:
             yield Path(word)
 
 
+def libraries_among(program: Path, folders: Sequence[Path]) -> Iterable[Path]:
+    """The same for another machine's program, from folders with its libraries."""
+    said = subprocess.run(
+        ["readelf", "--wide", "--dynamic", "--program-headers", program],
+        capture_output=True,
+        text=True,
+    )
+    names = re.findall(r"(?:Shared library: \[|interpreter: /lib/)([^]]+)", said.stdout)
+    for name in names:
+        for folder in folders:
+            if (folder / name).exists():
+                yield folder / name
+                yield from libraries_among(folder / name, folders)
+                break
+
+
 def place(root: Path, path: Path, where: Path) -> None:
     target = root / where.relative_to("/")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -145,13 +191,15 @@ def place(root: Path, path: Path, where: Path) -> None:
 
 def pack(guest: Guest, command: str, root: Path, system: Path) -> None:
     """Make the guest's system."""
-    busybox = shutil.which("busybox")
+    busybox = str(guest.busybox or "") or shutil.which("busybox")
     if not busybox:
         raise GuestError("busybox isn't installed")
     place(root, Path(busybox), Path("/bin/busybox"))
     for path in guest.files:
         place(root, path, Path("/bin") / path.name)
-        for library in libraries(path):
+        for library in libraries_among(path, guest.libraries):
+            place(root, library, Path("/lib") / library.name)
+        for library in () if guest.libraries else libraries(path):
             place(root, library, library)
     for path in guest.modules:
         place(root, path, Path("/modules") / path.name)
@@ -161,6 +209,7 @@ def pack(guest: Guest, command: str, root: Path, system: Path) -> None:
         INIT.format(
             modules="\n".join(f"insmod /modules/{name}.ko" for name in names),
             command=command,
+            port=MACHINES[guest.machine].port,
             unload="\n".join(
                 f'rmmod {name} || echo "BUG: {name} stays" >/dev/kmsg'
                 for name in reversed(names)

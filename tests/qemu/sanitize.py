@@ -25,19 +25,19 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from guest import COMPLAINT, GuestError
+from kernels import Kernel, NoKernelError, command
 from suite import (
     GROUPS,
     NO_KERNEL,
     ROOT,
-    Kernel,
-    NoKernelError,
     Tally,
+    Target,
     chosen,
-    command,
-    module_of,
+    prepare,
     programs_of,
     test,
 )
@@ -46,6 +46,7 @@ PACKAGE = "linux-source-6.1"
 CONFIG = Path(__file__).resolve().parent / "config"
 SLOWER = 10
 SECONDS = 1500.0
+BUILDING = 7200.0
 
 # Besides the suite's; or instead, to run longer. KASAN keeps what is freed.
 MORE = (
@@ -150,27 +151,29 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def build_kernel(sanitizer: str, work: Path) -> Kernel:
+def build_kernel(sanitizer: str, work: Path) -> Target:
     sources = source(work)
     tree = work / sanitizer
     configure(tree, sources, sanitizer)
     print(f"building {tree}", flush=True)
     jobs = f"-j{os.cpu_count() or 1}"
-    command("make", "-C", sources, f"O={tree}", jobs, "bzImage", "modules")
+    what = [f"O={tree}", jobs, "bzImage", "modules"]
+    command("make", "-C", sources, *what, seconds=BUILDING)
     version = (tree / "include/config/kernel.release").read_text().strip()
-    return Kernel(
-        version,
-        tree / "arch/x86/boot/bzImage",
-        module_of(version, tree, work),
+    image = tree / "arch/x86/boot/bzImage"
+    target = prepare(Kernel(version, tree, image=image), work)
+    assert target
+    target.guest.complaint = RACES if sanitizer == "kcsan" else COMPLAINT
+    return replace(
+        target,
         slower=SLOWER,
         seconds=SECONDS,
         after=CHECKS if sanitizer == "kasan" else "kill $reader",
-        complaint=RACES if sanitizer == "kcsan" else COMPLAINT,
         late=LATE,
     )
 
 
-def rounds(kernel: Kernel, given: argparse.Namespace) -> tuple[Tally, int]:
+def rounds(target: Target, given: argparse.Namespace) -> tuple[Tally, int]:
     """Until the time is over; the guests' logs are in a folder for each round."""
     more = programs_of(MORE)
     wanted = set(given.program or more | programs_of(GROUPS))
@@ -180,12 +183,12 @@ def rounds(kernel: Kernel, given: argparse.Namespace) -> tuple[Tally, int]:
     count = 0
     while not count or time.monotonic() < end:
         count += 1
-        kernel.before = (TRACE if count % 2 == 0 else "") + READ_DEBUGFS
+        target.before = (TRACE if count % 2 == 0 else "") + READ_DEBUGFS
         logs = given.work / "logs" / f"{given.sanitizer}-{count}"
         shutil.rmtree(logs, ignore_errors=True)
         logs.mkdir(parents=True)
         now = [tuple(c.format(round=count) for c in group) for group in groups]
-        found = test(kernel, given.build, now, logs)
+        found = test(target, given.build, now, logs)
         total.add(found)
         print(f"round {count}: {found.passed} passed, {found.failed} failed")
     return total, count
@@ -213,10 +216,10 @@ def main() -> int:
     given.work = given.work.resolve()
     given.work.mkdir(parents=True, exist_ok=True)
     try:
-        kernel = build_kernel(given.sanitizer, given.work)
-        print(f"Linux {kernel.version}, commit {commit()}", flush=True)
+        target = build_kernel(given.sanitizer, given.work)
+        print(f"Linux {target.name}, commit {commit()}", flush=True)
         begin = time.monotonic()
-        total, count = rounds(kernel, given)
+        total, count = rounds(target, given)
     except (NoKernelError, GuestError) as error:
         print(error)
         return NO_KERNEL

@@ -2,33 +2,46 @@
 """Test the kernel module in virtual machines.
 
     suite.py --build DIR --work DIR [--kernel VERSION]... [PROGRAM...]
+    suite.py --machine aarch64 --libraries DIR ...
 
 Builds the module for each kernel whose headers are installed (Debian's package
-linux-headers-VERSION), fetches that kernel's image from the same archive, and
-runs test programs of the build in guests: those of the module's own interface,
-and the conformance suite with the engine "kmod". The last line is "N passed, N
-failed, N skipped"; the status is 0 if none failed, 3 if there is no kernel to
-be had.
+linux-headers-VERSION) and for the newest of Debian's backports, fetches their
+images, and runs test programs of the build in guests: those of the module's own
+interface, and the conformance suite with the engine "kmod". For another machine
+than this it cross-builds for both, with headers that are fetched, and boots the
+newer (the other, arm64's 6.1, can't run the module: docs/kmod.md). The last line
+is "N passed, N failed, N skipped"; the status is 0 if none failed, 3 if there is
+no kernel to be had.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from guest import COMPLAINT, CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError
+from guest import CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError
+from kernels import (
+    DEBIAN,
+    Kernel,
+    NoKernelError,
+    backports,
+    command,
+    fetched,
+    image_of,
+    installed,
+    unpack,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = Path("/usr/src")
 NO_KERNEL = 3
 SECONDS = 400.0
 
@@ -54,17 +67,15 @@ CPUS = {"qemu-cores": 4}
 
 
 @dataclass
-class Kernel:
-    """One to test with: its image, and the module for it."""
+class Target:
+    """What programs run on: a guest that has none yet."""
 
-    version: str
-    image: Path
-    module: Path
+    name: str
+    guest: Guest
     slower: int = 3  # than the tests expect a machine to be
     seconds: float = SECONDS  # for a group
     before: str = ""  # what a guest does before its programs,
     after: str = ""  # and behind them
-    complaint: re.Pattern[str] = COMPLAINT
     late: Collection[str] = ()  # programs that may fail, for they need a clock
 
 
@@ -80,62 +91,53 @@ class Tally:
         self.skipped += other.skipped
 
 
-class NoKernelError(Exception):
-    """A kernel can't be had here."""
-
-
-def command(*words: str | Path, cwd: Path | None = None) -> None:
-    done = subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        print(done.stdout)
-        raise NoKernelError(f"{' '.join(map(str, words))}: status {done.returncode}")
-
-
-def versions() -> list[str]:
-    """Those whose headers are here."""
-    found = HEADERS.glob("linux-headers-*-cloud-amd64")
-    return sorted(path.name.removeprefix("linux-headers-") for path in found)
-
-
-def image_of(version: str, work: Path) -> Path:
-    """The kernel itself; unpacked and not installed, for it is never booted here."""
-    image = work / "boot" / f"vmlinuz-{version}"
-    if not image.exists():
-        with tempfile.TemporaryDirectory(dir=work) as folder:
-            here = Path(folder)
-            command("apt-get", "download", f"linux-image-{version}", cwd=here)
-            (package,) = here.glob("*.deb")
-            command("dpkg-deb", "--extract", package, here / "files")
-            image.parent.mkdir(exist_ok=True)
-            shutil.copy(here / "files" / "boot" / image.name, image)
-    return image
-
-
-def module_of(version: str, tree: Path, work: Path) -> Path:
+def module_of(kernel: Kernel, work: Path) -> Path:
     """Built in a copy of its sources, as they would be packaged."""
-    sources = work / "sources" / version
+    name = f"{kernel.version}-{kernel.machine}"
+    sources = work / "sources" / name
     shutil.rmtree(sources, ignore_errors=True)
-    for name in ("kmod", "include/uapi"):
-        shutil.copytree(ROOT / name, sources / name)
-    command("make", "-C", sources / "kmod", f"KDIR={tree}")
-    module = work / "modules" / version / "flexsc.ko"
+    for part in ("kmod", "include/uapi"):
+        shutil.copytree(ROOT / part, sources / part)
+    kernel.make(sources / "kmod")
+    module = work / "modules" / name / "flexsc.ko"
     module.parent.mkdir(parents=True, exist_ok=True)
     # Without what only a debugger wants it is a twentieth of the size.
-    command("strip", "-g", "-o", module, sources / "kmod" / "flexsc.ko")
+    cross = (
+        "" if kernel.machine == platform.machine() else f"{kernel.machine}-linux-gnu-"
+    )
+    command(f"{cross}strip", "-g", "-o", module, sources / "kmod" / "flexsc.ko")
     return module
 
 
-def prepare(version: str, work: Path) -> Kernel:
-    headers = HEADERS / f"linux-headers-{version}"
-    return Kernel(version, image_of(version, work), module_of(version, headers, work))
+def busybox_of(machine: str, work: Path) -> Path | None:
+    """For a guest of another machine than this."""
+    if machine == platform.machine():
+        return None
+    root = work / f"busybox-{machine}"
+    if not root.exists():
+        with tempfile.TemporaryDirectory(dir=work) as folder:
+            name = f"busybox-static:{DEBIAN[machine]}"
+            unpack([name], Path(folder), Path(folder) / "files", [])
+            (Path(folder) / "files").rename(root)
+    return root / "bin" / "busybox"
+
+
+def prepare(
+    kernel: Kernel, work: Path, libraries: Sequence[Path] = ()
+) -> Target | None:
+    """Build the module; None: that is all, for there is no image."""
+    module = module_of(kernel, work)
+    if not kernel.image:
+        return None
+    guest = Guest(
+        kernel.image,
+        [module],
+        memory=1500,
+        machine=kernel.machine,
+        busybox=busybox_of(kernel.machine, work),
+        libraries=list(libraries),
+    )
+    return Target(f"{kernel.version}-{kernel.machine}", guest)
 
 
 def programs(build: Path, *names: str) -> list[Path]:
@@ -145,25 +147,23 @@ def programs(build: Path, *names: str) -> list[Path]:
 
 
 def run_group(
-    kernel: Kernel, build: Path, commands: Sequence[str], log: Path
+    target: Target, build: Path, commands: Sequence[str], log: Path
 ) -> tuple[int, str]:
     """Their output, each program's behind a line with its name."""
     names = list(map(program_of, commands))
     cpus = max(CPUS.get(name, 2) for name in names)
-    files = programs(build, *names)
-    guest = Guest(kernel.image, [kernel.module], files, cpus, memory=1500)
-    guest.complaint = kernel.complaint
+    guest = replace(target.guest, files=programs(build, *names), cpus=cpus)
     each = [
         f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) {command}; "
         for command in commands
     ]
     script = (
         "engine() { case $1 in qemu-*) echo sync ;; *) echo kmod ;; esac; }; "
-        f"export FLEXSC_TEST_SLOWER={kernel.slower}; "
-        f"{kernel.before} {''.join(each)} {kernel.after}"
+        f"export FLEXSC_TEST_SLOWER={target.slower}; "
+        f"{target.before} {''.join(each)} {target.after}"
     )
     with tempfile.TemporaryFile("w+") as output:
-        status = guest.run(f"sh -c {quoted(script)}", kernel.seconds, log, output)
+        status = guest.run(f"sh -c {quoted(script)}", target.seconds, log, output)
         output.seek(0)
         return status, output.read()
 
@@ -193,19 +193,19 @@ def count(said: str, late: Collection[str], tally: Tally) -> None:
 
 
 def test(
-    kernel: Kernel, build: Path, groups: Iterable[Sequence[str]], work: Path
+    target: Target, build: Path, groups: Iterable[Sequence[str]], work: Path
 ) -> Tally:
     tally = Tally()
     jobs = [
-        (group, work / f"kernel-{kernel.version}-{i}.log")
+        (group, work / f"kernel-{target.name}-{i}.log")
         for i, group in enumerate(groups)
     ]
     # A guest has two processors.
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
-        runs = pool.map(lambda job: run_group(kernel, build, *job), jobs)
+        runs = pool.map(lambda job: run_group(target, build, *job), jobs)
         for (group, log), (status, said) in zip(jobs, runs, strict=True):
-            print(f"\n{kernel.version}: {', '.join(group)}\n{said}", flush=True)
-            count(said, kernel.late, tally)
+            print(f"\n{target.name}: {', '.join(group)}\n{said}", flush=True)
+            count(said, target.late, tally)
             if status in (CRASHED, TIMEOUT, NO_GUEST):
                 print(f"the guest failed (status {status}); its kernel said:")
                 print(*log.read_text(errors="replace").splitlines()[-60:], sep="\n")
@@ -225,23 +225,49 @@ def chosen(
     return [group for group in less if group]
 
 
+def kernels(machine: str, work: Path, wanted: list[str], total: Tally) -> list[Kernel]:
+    """The release's, and that of its backports if they can be reached."""
+    found = installed() if machine == platform.machine() else [fetched(machine, work)]
+    try:
+        newest = backports(machine, work)
+    except NoKernelError as error:
+        print(f"no kernel from backports: {error}")
+        total.skipped += 1
+    else:
+        found = [kernel for kernel in found if kernel.version != newest.version]
+        found.append(newest)
+    found = [k for k in found if not wanted or k.version in wanted]
+    for kernel in found:
+        if machine == platform.machine() and not kernel.image:
+            kernel.image = image_of(kernel, work)
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Test the kernel module.")
     add = parser.add_argument
     add("--build", type=Path, required=True, help="where the tests are built")
     add("--work", type=Path, required=True, help="for kernels and modules")
-    add("--kernel", action="append", help="only this version")
+    add("--kernel", action="append", default=[], help="only this version")
+    add("--machine", choices=DEBIAN, default=platform.machine())
+    add("--libraries", type=Path, action="append", default=[], help="of that machine")
     add("program", nargs="*", help="only these")
     given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
+    work = given.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    groups = chosen(GROUPS, given.program or programs_of(GROUPS))
     total = Tally()
     try:
-        kernels = [prepare(v, given.work) for v in given.kernel or versions()]
-        if not kernels:
+        found = kernels(given.machine, work, given.kernel, total)
+        if not found:
             raise NoKernelError("no linux-headers-*-cloud-amd64 is installed")
-        for kernel in kernels:
-            groups = chosen(GROUPS, given.program or programs_of(GROUPS))
-            total.add(test(kernel, given.build, groups, given.work))
+        for kernel in found:
+            target = prepare(kernel, work, given.libraries)
+            if target:
+                total.add(test(target, given.build, groups, work))
+            else:
+                print(f"{kernel.version}: built for {kernel.machine}")
+                total.passed += 1
     except (NoKernelError, GuestError) as error:
         print(error)
         return NO_KERNEL
