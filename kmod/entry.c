@@ -385,6 +385,8 @@ void entries_execute(struct registration *reg, struct thread *thread)
 			break;
 		index = FLEXSC_NO_ENTRY;
 		if (!is_caller) {
+			if (thread_unfit(reg))
+				break;
 			if (unlikely(READ_ONCE(thread->slot->core) !=
 				     thread->core) && thread_misplaced(thread))
 				break;

@@ -39,9 +39,13 @@ static struct registration *registration_of(struct file *file)
 }
 
 /* Executing for a task is no way around its filters. */
-static bool forbidden(const struct registration *reg)
+static bool forbidden(struct registration *reg)
 {
-	return task_filtered() && !reg->filtered;
+	if (likely(!task_filtered()))
+		return false;
+	if (reg->filtered)
+		WRITE_ONCE(reg->caller_filtered, true);
+	return !reg->filtered;
 }
 
 /* Execute entries on the calling thread, or have it sleep until there are. */

@@ -185,6 +185,7 @@ struct registration {
 	struct thread *usual;	/* a record for callers, unless in use */
 	wait_queue_head_t wait;
 	bool handover;
+	bool caller_filtered;	/* it has come under a filter */
 	bool woken;		/* FLEXSC_IOC_WAKE */
 	u64 seen;
 	ktime_t deadline;
@@ -274,6 +275,9 @@ static __always_inline bool thread_stirs(void)
 		(_TIF_SIGPENDING | _TIF_NOTIFY_SIGNAL | _TIF_NEED_RESCHED)) ||
 	       task_work_pending(current);
 }
+
+/* A thread under no filter is no longer one for a caller that is under one. */
+bool thread_unfit(struct registration *reg);
 
 /* Is there so much to do that another core should help? */
 static __always_inline void thread_spill(struct registration *reg)

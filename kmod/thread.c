@@ -423,6 +423,11 @@ static bool idle(struct registration *reg, struct thread *thread)
 
 /* Serving. */
 
+bool thread_unfit(struct registration *reg)
+{
+	return unlikely(READ_ONCE(reg->caller_filtered)) && !task_filtered();
+}
+
 /* With a slot: work, look for more for a while, and say that nobody does. */
 static void serve_slot(struct registration *reg, struct thread *thread)
 {
@@ -432,7 +437,8 @@ static void serve_slot(struct registration *reg, struct thread *thread)
 		entries_execute(reg, thread);
 		caller_recall(reg);
 		if (!thread->slot || thread->carries != FLEXSC_NO_ENTRY ||
-		    thread_must_leave() || thread_misplaced(thread))
+		    thread_must_leave() || thread_unfit(reg) ||
+		    thread_misplaced(thread))
 			break;
 	} while (policy_spin(reg, thread));
 	WRITE_ONCE(reg->shared->needs_kick, 1);
@@ -451,6 +457,8 @@ static long why_leave(struct registration *reg, struct thread *thread)
 	if (thread_must_leave() ||
 	    thread->carries != FLEXSC_NO_ENTRY)
 		return FLEXSC_SERVE_AGAIN;
+	if (thread_unfit(reg))
+		return FLEXSC_SERVE_END;
 	if (caller_take_over(reg))
 		return FLEXSC_SERVE_TAKEOVER;
 	return -1;
@@ -510,10 +518,13 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	args.index = thread->carries;
 	args.core = thread->core;
 	thread_leave(thread);
-	/* What is left behind is for another, unless this one comes back. */
+	/*
+	 * What is left behind is for another, whom the caller makes if there is
+	 * none; unless this one comes back.
+	 */
 	if (ret != FLEXSC_SERVE_MOVE && entries_pending(reg) &&
-	    thread_slot_free(reg))
-		thread_wake(reg);
+	    thread_slot_free(reg) && !thread_wake(reg))
+		wake_up(&reg->wait);
 	if (put_user(args.index, &user->index) ||
 	    put_user(args.core, &user->core))
 		return -EFAULT;

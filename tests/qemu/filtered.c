@@ -110,7 +110,33 @@ TEST(a_filter_that_comes_later_sees_what_bounces)
 	raw_close(&raw);
 }
 
-/* What threads there are is under it, too: that is what the flag is for. */
+/* Threads that aren't under it are sent home, whatever they did. */
+TEST(a_filter_that_comes_later_is_not_for_older_threads)
+{
+	char byte = 0;
+	int fds[2];
+
+	raw_open(&raw, 2, FLEXSC_REGISTER_FILTERED_LATER);
+	CHECK_EQ(pipe(fds), 0);
+	raw_post(&raw, 64, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+		 (uint64_t)fds[0], (uint64_t)&byte, 1);
+	while (raw.entries[64].status != FLEXSC_BUSY)
+		CHECK(raw_wait(&raw, MS) >= 0);
+	CHECK_EQ(call(SYS_getppid), getppid());
+	CHECK(raw.threads >= 2);
+	filter_getppid(ENOTNAM, 0);
+	for (int i = 0; i < 10; i++)
+		CHECK_EQ(call(SYS_getppid), -ENOTNAM);
+	/* What one of them executes goes on to its end. */
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	while (raw_reap(&raw) == 0)
+		CHECK(raw_wait(&raw, FOREVER) >= 0);
+	CHECK_EQ(byte, 'x');
+	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
+	raw_close(&raw);
+}
+
+/* All threads that there are come under it: that is what the flag is for. */
 TEST(a_filter_for_all_threads_reaches_syscall_threads)
 {
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);

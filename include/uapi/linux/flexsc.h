@@ -224,7 +224,10 @@ enum flexsc_serve_result {
 	FLEXSC_SERVE_MORE	= 3,
 	/* There was nothing to do for idle_ms: the thread may end. */
 	FLEXSC_SERVE_IDLE	= 4,
-	/* FLEXSC_IOC_END was called: the thread has to end. */
+	/*
+	 * The thread has to end: FLEXSC_IOC_END was called, or who waits or
+	 * kicks has come under a seccomp filter and this thread isn't.
+	 */
 	FLEXSC_SERVE_END	= 5,
 	/* Have this thread run on "core" only (-1: anywhere), and come back. */
 	FLEXSC_SERVE_MOVE	= 6,
