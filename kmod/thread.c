@@ -13,7 +13,7 @@
 #include "compat.h"
 #include "registration.h"
 
-#define WAKE_TRIES	8	/* to wake a thread that is in the right place */
+#define WAKE_TRIES	8	/* to wake one that is in the right place */
 
 #define SERVE_FLAGS	(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE | \
 			 FLEXSC_SERVE_STAYS)
@@ -248,6 +248,11 @@ bool thread_looks(struct registration *reg)
 	u32 count = READ_ONCE(reg->slot_count);
 	u32 i;
 
+	/*
+	 * Pairs with those behind giving up a slot: it sees what is pending,
+	 * or we that it has gone.
+	 */
+	smp_mb();
 	for (i = 0; i < count; i++) {
 		struct thread *thread = READ_ONCE(reg->slots[i].active);
 
@@ -522,6 +527,7 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	 * What is left behind is for another, whom the caller makes if there is
 	 * none; unless this one comes back.
 	 */
+	smp_mb();
 	if (ret != FLEXSC_SERVE_MOVE && entries_pending(reg) &&
 	    thread_slot_free(reg) && !thread_wake(reg))
 		wake_up(&reg->wait);
