@@ -325,7 +325,8 @@ static bool call_lightly(void)
 	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
 	while (status(0) != FLEXSC_DONE) {
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&raw.shared->needs_kick, __ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&raw.shared->needs_kick,
+				    __ATOMIC_RELAXED)) {
 			light = false;
 			kicks++;
 			raw_kick(&raw);

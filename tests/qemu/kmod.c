@@ -395,6 +395,29 @@ TEST(the_device_is_not_for_everybody)
 	close(fd);
 }
 
+TEST(bad_threads_are_refused)
+{
+	struct flexsc_serve good = { FLEXSC_NO_ENTRY, 0, 0, -1, 0 }, bad;
+
+	raw_open(&raw, 1, 0);
+	bad = good;
+	bad.flags = 0x80;
+	CHECK(ioctl(raw.fd, FLEXSC_IOC_SERVE, &bad) == -1 && errno == EINVAL);
+	bad = good;
+	bad.reserved = 1;
+	CHECK(ioctl(raw.fd, FLEXSC_IOC_SERVE, &bad) == -1 && errno == EINVAL);
+	/* What it never had in hand is nothing to go on with. */
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
+	for (uint32_t i = 0; i < 128; i++) {
+		bad = good;
+		bad.index = i;
+		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SERVE, &bad),
+			 FLEXSC_SERVE_END);
+	}
+	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
+	raw_close(&raw);
+}
+
 TEST(memory_is_limited)
 {
 	struct flexsc_register args = {

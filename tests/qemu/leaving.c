@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * What stops a process, or a thread of it, while calls are in flight: signals,
- * the freezer, setuid(), delayed work, exec(). And that what the kernel restarts
- * is restarted, unseen. Runs in a guest, as root.
+ * the freezer, setuid(), delayed work, exec(). And that what the kernel makes
+ * again is made again, unseen. Runs in a guest, as root.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -126,7 +126,8 @@ static void wait_in_all(void)
 	uint32_t interest[3] = { POLLIN, 0, 0 };
 
 	CHECK(epoll >= 0);
-	CHECK_EQ(syscall(SYS_epoll_ctl, epoll, 1, pipes[EPOLL][0], interest), 0);
+	CHECK_EQ(syscall(SYS_epoll_ctl, epoll, 1, pipes[EPOLL][0], interest),
+		 0);
 	fds[0] = (struct pollfd){ pipes[PPOLL][0], POLLIN, 0 };
 	fds[1] = (struct pollfd){ pipes[POLL][0], POLLIN, 0 };
 	FD_SET(pipes[PSELECT][0], &set);

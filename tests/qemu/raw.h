@@ -44,7 +44,7 @@ void raw_thread(struct raw *raw);
 /* Wait, and make the threads that are asked for; the ioctl's result. */
 int raw_wait(struct raw *raw, uint64_t timeout);
 void raw_kick(struct raw *raw);
-/* Have the current thread on a core, or on any (-1); false: it can't be there. */
+/* Have the current thread on a core, or on any (-1); false: impossible. */
 bool raw_move(int core);
 /*
  * What debugfs shows of the process's registration: the number behind "key",
