@@ -169,6 +169,7 @@ void policy_begin(struct registration *reg, struct slot *slot)
 	if (READ_ONCE(reg->slot_count) == 1)
 		return;
 	WRITE_ONCE(slot->spins, false);
+	/* Pairs with the timer's: it sees who executes, or we that it ends. */
 	smp_mb();
 	if (!READ_ONCE(reg->watching) && !cmpxchg(&reg->watching, 0, 1))
 		hrtimer_start(&reg->watch, PATIENCE, HRTIMER_MODE_REL);

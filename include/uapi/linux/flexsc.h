@@ -173,8 +173,8 @@ struct flexsc_shared {
 /*
  * FLEXSC_IOC_REGISTER. size is that of the struct; a kernel refuses what it
  * doesn't know and isn't zero (-E2BIG, -EINVAL). -ENOMEM: RLIMIT_MEMLOCK, for
- * all registrations of the user, or the memory cgroup. -EPERM: the thread is under a seccomp filter, and
- * FLEXSC_REGISTER_FILTERED wasn't asked for.
+ * all registrations of the user, or the memory cgroup. -EPERM: the thread is
+ * under a seccomp filter, and FLEXSC_REGISTER_FILTERED wasn't asked for.
  *
  * A caller that a filter, a tracer or the like watches executes nothing itself:
  * it leaves entries to syscall threads, and those that are watched bounce them.
