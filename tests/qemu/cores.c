@@ -392,6 +392,14 @@ TEST(polling_ends)
 	before = cpu_ns();
 	usleep(300000);
 	CHECK(cpu_ns() - before < 100 * MS);
+	/* And not only when somebody else wants the core. */
+	poll_for(FLEXSC_SPIN_FIXED, 1000);
+	before = cpu_ns();
+	for (int i = 0; i < 50; i++) {
+		call();
+		usleep(20000);
+	}
+	CHECK(cpu_ns() - before < 500 * MS);
 	CHECK_EQ(where(0), 2);
 	raw_close(&raw);
 }
