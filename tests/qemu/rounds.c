@@ -279,13 +279,23 @@ static void keep_passed(int channel)
 	check_useless(*place);
 }
 
+/* Too long has passed. */
+static void give_up(struct round *round, pid_t pid, const char *what)
+{
+	system_report(pid);
+	test_fail(__FILE__, __LINE__, "%s: end %d, %llu waits", what,
+		  round->end,
+		  (unsigned long long)atomic_load(&round->shared->beats));
+}
+
 /* It goes on after what was done to it. */
 static void await_beats(struct round *round, pid_t pid)
 {
 	const uint64_t before = atomic_load(&round->shared->beats);
 
 	for (int i = 0; atomic_load(&round->shared->beats) < before + 2; i++) {
-		CHECK(i < 100000);
+		if (i == 100000)
+			give_up(round, pid, "it doesn't go on");
 		CHECK_EQ(waitpid(pid, NULL, WNOHANG), 0);
 		usleep(200);
 	}
@@ -380,7 +390,8 @@ static void one_round(struct round *round, const char *group)
 		be_owner();
 	}
 	for (int i = 0; !atomic_load(&round->shared->ready); i++) {
-		CHECK(i < 100000);
+		if (i == 100000)
+			give_up(round, pid, "it isn't ready");
 		usleep(200);
 	}
 	bring_about(round, pid, group);
