@@ -52,6 +52,24 @@ unsigned int system_mappings(void)
 	return count_lines("/proc/vmallocinfo", "[flexsc]", "module");
 }
 
+/* A process, that may have ended, but no thread of the kernel's? */
+static bool is_process(const char *pid)
+{
+	char path[300], line[512] = "";
+	const char *after;
+	FILE *file;
+	int parent;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	after = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	/* Their parent is kthreadd. */
+	return after && sscanf(after, ") %*c %d", &parent) == 1 && parent != 2;
+}
+
 unsigned int system_processes(void)
 {
 	DIR *dir = opendir("/proc");
@@ -59,7 +77,8 @@ unsigned int system_processes(void)
 
 	CHECK(dir);
 	for (struct dirent *entry; (entry = readdir(dir));)
-		n += isdigit((unsigned char)entry->d_name[0]) != 0;
+		n += isdigit((unsigned char)entry->d_name[0]) &&
+		     is_process(entry->d_name);
 	closedir(dir);
 	return n;
 }

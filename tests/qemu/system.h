@@ -15,6 +15,7 @@ int system_set(const char *path, const char *value);
 unsigned int system_registrations(void);
 /* How many pieces of kernel memory are mapped for it, but for itself. */
 unsigned int system_mappings(void);
+/* But for the kernel's own. */
 unsigned int system_processes(void);
 /* Say all that is known of registrations, and of a process's threads. */
 void system_report(pid_t pid);
