@@ -252,8 +252,10 @@ TEST(counters_are_right)
 	CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
 	raw.entries[1].status = FLEXSC_CANCEL;
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 1), 0);
+	/* Or else it may still have one of these. */
+	raw_finish(&raw, 1);
 	CHECK_EQ(write(fds[1], "ab", 2), 2);
-	raw_finish(&raw, 3);
+	raw_finish(&raw, 2);
 	CHECK_EQ(raw_shown(NULL, " cancelled "), 1);
 	CHECK_EQ(raw_shown(NULL, " executed "), 3);
 	CHECK_EQ(raw_shown(NULL, " inline "), 10);
