@@ -491,6 +491,7 @@ static void *carrier_main(void *arg)
 	flexsc__signal_unblock(c, SIGNAL_FAULTS);
 	c->stuck_fd = flexsc__monitor_open(c->k.tid, "syscall");
 	c->status_fd = flexsc__monitor_open(c->k.tid, "status");
+	c->kept_timer = flexsc__signal_timer(c);
 	err = flexsc__loop_create(&c->loop, start->options, start->why,
 				  start->size);
 	if (!err)

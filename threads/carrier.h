@@ -60,6 +60,8 @@ struct carrier {
 	struct stuck stuck;	/* T1, T2: where it found who it sends home */
 	struct progress progress;	/* when it looked last, at this run */
 	int stuck_fd, status_fd;	/* flexsc__monitor_open() */
+	int kept_timer;		/* flexsc__signal_timer() */
+	uint64_t timed;		/* the run that the timer is for: the monitor */
 	/* Others', from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) wanted;	/* whose waits are to end */

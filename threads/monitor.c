@@ -135,6 +135,15 @@ static enum found find_now(struct carrier *c)
 	return found;
 }
 
+/* Who seems to run gets its signal between two calls, if that is soon enough. */
+static bool call_home_gently(struct carrier *c, uint64_t switches)
+{
+	if (c->timed == switches)
+		return false;
+	c->timed = switches;
+	return flexsc__signal_running(c);
+}
+
 static void call_home(struct carrier *c, uint64_t switches)
 {
 	/* T1: who gets the last signal has read what was noted; pairs with T2. */
@@ -143,12 +152,14 @@ static void call_home(struct carrier *c, uint64_t switches)
 	atomic_store(&c->preempt, switches);
 	switch (find_now(c)) {
 	case FOUND_NEITHER:
+		call_home_gently(c, switches);
 		break;
 	case FOUND_WAITING:
 		flexsc__signal_stuck(c);
 		break;
 	case FOUND_RUNNING:
-		flexsc__signal_carrier(c);
+		if (!call_home_gently(c, switches))
+			flexsc__signal_carrier(c);
 		break;
 	}
 }

@@ -81,6 +81,7 @@ static bool is_fault(int signo, const siginfo_t *info)
 
 /* Of the instruction. */
 #define SYSCALL_BYTES	2
+#define MOV_BYTES	5	/* of a number to eax */
 
 /* Running the program's handler. */
 
@@ -251,7 +252,7 @@ static struct uthread *user_of(struct kthread *k)
 
 static bool is_marked(const siginfo_t *info)
 {
-	return info->si_code == SI_QUEUE &&
+	return (info->si_code == SI_QUEUE || info->si_code == SI_TIMER) &&
 	       (info->si_ptr == &mark || info->si_ptr == &mark_stuck);
 }
 
@@ -298,6 +299,36 @@ static void go_home(struct kthread *k, struct uthread *u)
 	flexsc__send_home(u);
 }
 
+/* Is it the call that the monitor has found? */
+static bool is_noted(const struct stuck *stuck, const greg_t *regs)
+{
+	const uint64_t *args = stuck->args;
+
+	return stuck->nr >= 0 && (uint64_t)regs[REG_RIP] == stuck->pc &&
+	       (uint64_t)regs[REG_RSP] == stuck->sp &&
+	       (uint64_t)regs[REG_RDI] == args[0] &&
+	       (uint64_t)regs[REG_RSI] == args[1] &&
+	       (uint64_t)regs[REG_RDX] == args[2];
+}
+
+/*
+ * One that began after that: its number, if it is set just before the call, as
+ * in most places of libc; else -1.
+ */
+static long number_at(uint64_t pc)
+{
+	const uint8_t *code = (const uint8_t *)pc - MOV_BYTES - SYSCALL_BYTES;
+	int32_t nr;
+
+	/* The page before may be anything. */
+	if ((pc & 4095) < MOV_BYTES + SYSCALL_BYTES ||
+	    code[0] != 0xb8 || code[MOV_BYTES] != 0x0f ||
+	    code[MOV_BYTES + 1] != 0x05)
+		return -1;
+	memcpy(&nr, code + 1, sizeof(nr));
+	return nr;
+}
+
 /*
  * The signal that calls u home has interrupted a call that the kernel doesn't
  * begin again after a handler. The program has sent none: so we do. (A time
@@ -306,17 +337,15 @@ static void go_home(struct kthread *k, struct uthread *u)
 static void begin_again(const struct stuck *stuck, ucontext_t *context)
 {
 	greg_t *regs = context->uc_mcontext.gregs;
-	const uint64_t *args = stuck->args;
+	long nr;
 
-	if (regs[REG_RAX] != -EINTR || stuck->nr < 0 ||
-	    stuck->nr == SYS_close ||
-	    (uint64_t)regs[REG_RIP] != stuck->pc ||
-	    (uint64_t)regs[REG_RSP] != stuck->sp ||
-	    (uint64_t)regs[REG_RDI] != args[0] ||
-	    (uint64_t)regs[REG_RSI] != args[1] ||
-	    (uint64_t)regs[REG_RDX] != args[2])
+	if (regs[REG_RAX] != -EINTR)
 		return;
-	regs[REG_RAX] = stuck->nr;
+	nr = is_noted(stuck, regs) ? stuck->nr :
+				     number_at((uint64_t)regs[REG_RIP]);
+	if (nr < 0 || nr == SYS_close)
+		return;
+	regs[REG_RAX] = nr;
 	regs[REG_RIP] -= SYSCALL_BYTES;
 }
 
@@ -582,6 +611,29 @@ void flexsc__signal_stuck(struct carrier *c)
 	/* There may be too many that wait. */
 	if (!call_home(c, &mark_stuck))
 		atomic_store(&c->called, false);
+}
+
+bool flexsc__signal_running(const struct carrier *c)
+{
+	const struct itimerspec soon = { .it_value.tv_nsec = 1 };
+
+	return c->kept_timer >= 0 &&
+	       !raw_syscall(SYS_timer_settime, (uint64_t)c->kept_timer, 0,
+			    PTR(&soon), 0, 0, 0);
+}
+
+int flexsc__signal_timer(const struct carrier *c)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = SIGNAL_SETXID,
+				  .sigev_value.sival_ptr = &mark };
+	int timer;
+
+	event._sigev_un._tid = c->k.tid;
+	if (raw_syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, PTR(&event),
+			PTR(&timer), 0, 0, 0))
+		return -1;
+	return timer;
 }
 
 /* Masks. */

@@ -109,5 +109,14 @@ void flexsc__signal_carrier(const struct carrier *c);
 
 /* The monitor: who keeps this carrier is, from the call that is in c->stuck. */
 void flexsc__signal_stuck(struct carrier *c);
+/*
+ * The same for who runs, at the next tick of its processor: the kernel looks at
+ * such timers where it returns to the program, so no call is interrupted, not
+ * even one that begins in this moment. False: there is no timer.
+ */
+bool flexsc__signal_running(const struct carrier *c);
+
+/* For that, the calling carrier's; negative: there is none. */
+int flexsc__signal_timer(const struct carrier *c);
 
 #endif /* FLEXSC_THREADS_SIGNALS_H */
