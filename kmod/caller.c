@@ -111,21 +111,33 @@ void caller_init(struct registration *reg)
 	reg->deadline = KTIME_MAX;
 }
 
+/* Without cores there is one slot, which is anybody's. */
+static __always_inline bool take_slot(struct registration *reg,
+				      struct thread *thread)
+{
+	struct slot *slot = &reg->slots[0];
+
+	return (likely(READ_ONCE(slot->core) < 0) && slot_take(slot, thread)) ||
+	       thread_take_slot(thread);
+}
+
 /* Execute what is submitted. */
-static void execute_inline(struct registration *reg, struct thread *thread)
+static __always_inline void execute_inline(struct registration *reg,
+					   struct thread *thread)
 {
 	bool stranded = entries_stranded(reg);
 
-	if ((ring_empty(reg) && !stranded) || !thread_take_slot(thread))
+	if ((ring_empty(reg) && !stranded) || !take_slot(reg, thread))
 		return;
-	entries_execute(reg, thread);
+	entries_execute_inline(reg, thread);
 	if (unlikely(stranded))
 		entries_retrieve(reg, thread);
 	thread_give_slot(thread);
 }
 
 /* Sleep until something is due. False: time is up. */
-static bool caller_sleep(struct registration *reg, struct thread *thread)
+static noinline bool caller_sleep(struct registration *reg,
+				  struct thread *thread)
 {
 	ktime_t deadline = reg->deadline;
 	DEFINE_WAIT(wait);
@@ -140,31 +152,57 @@ static bool caller_sleep(struct registration *reg, struct thread *thread)
 	return timely;
 }
 
-static long wait(struct registration *reg, struct thread *thread)
+#define GO_ON	LONG_MIN
+
+/* Nothing has completed. Why not to sleep? */
+static long why_return(struct registration *reg, struct thread *thread,
+		       bool timely)
+{
+	if (READ_ONCE(reg->caller) != thread)
+		return FLEXSC_WAIT_TAKEN;
+	if (READ_ONCE(reg->woken) && xchg(&reg->woken, false))
+		return FLEXSC_WAIT_LOOK;
+	if (!timely || !reg->deadline)
+		return FLEXSC_WAIT_LOOK;
+	if (signal_pending(current))
+		return -EINTR;
+	if (task_work_pending(current))
+		return FLEXSC_WAIT_LOOK;
+	if (entries_pending(reg) && !thread_looks(reg) && !thread_wake(reg) &&
+	    !thread_any_active(reg) && thread_ask(reg))
+		return FLEXSC_WAIT_MORE;
+	return GO_ON;
+}
+
+static noinline long wait_longer(struct registration *reg,
+				 struct thread *thread)
 {
 	bool timely = true;
+	long why;
 
 	for (;;) {
+		why = why_return(reg, thread, timely);
+		if (why != GO_ON)
+			return why;
+		timely = caller_sleep(reg, thread);
 		execute_inline(reg, thread);
-		if (READ_ONCE(reg->caller) != thread)
-			return FLEXSC_WAIT_TAKEN;
 		if (thread->wants_more)
 			return FLEXSC_WAIT_MORE;
 		if (has_completed(reg))
 			return FLEXSC_WAIT_LOOK;
-		if (READ_ONCE(reg->woken) && xchg(&reg->woken, false))
-			return FLEXSC_WAIT_LOOK;
-		if (!timely || !reg->deadline)
-			return FLEXSC_WAIT_LOOK;
-		if (signal_pending(current))
-			return -EINTR;
-		if (task_work_pending(current))
-			return FLEXSC_WAIT_LOOK;
-		if (entries_pending(reg) && !thread_looks(reg) &&
-		    !thread_wake(reg) && !thread_any_active(reg) && thread_ask(reg))
-			return FLEXSC_WAIT_MORE;
-		timely = caller_sleep(reg, thread);
 	}
+}
+
+/* Most of the time, what is submitted completes at once. */
+static __always_inline long wait(struct registration *reg,
+				 struct thread *thread)
+{
+	execute_inline(reg, thread);
+	if (thread->wants_more)
+		return FLEXSC_WAIT_MORE;
+	if (has_completed(reg))
+		return FLEXSC_WAIT_LOOK;
+	return wait_longer(reg, thread);
 }
 
 /* When to stop waiting; 0: at once. */

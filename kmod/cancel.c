@@ -16,9 +16,12 @@
  * All arrows out of EXECUTES are compare-and-swaps. The thread waits while it
  * is CLAIMED, which is short: so its task can't be gone.
  *
- * A cancellation may come before there is a thread: the owner sets CANCEL,
- * then looks for one; the thread says what it executes, then looks for CANCEL.
- * There is a full barrier on each side, so one of them sees the other.
+ * A thread says what it executes, then makes the entry BUSY; the owner makes
+ * what is BUSY CANCEL, then looks for the thread. There is a full barrier on
+ * each side, so it finds it: in a slot, or where a thread notes down what it
+ * blocks in before it gives up its slot, and what it begins without one. One
+ * that goes on with an entry, which is BUSY all the time, does that first, and
+ * looks for CANCEL afterwards.
  *
  * The interruption is a task work that does nothing: it makes the call return
  * as for a signal, though all signals are blocked.
@@ -74,6 +77,22 @@ noinline bool cancel_seen(struct thread *thread, u32 index)
 	return true;
 }
 
+/* Who executes the entry, as far as one can tell; NULL: nobody. */
+static struct thread *executes(struct registration *reg, u32 index)
+{
+	u64 now = NOW_EXECUTES | index;
+	struct thread *thread;
+	u32 i;
+
+	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
+		/* Pairs with sched_out(), which gives up the slot. */
+		thread = smp_load_acquire(&reg->slots[i].active);
+		if (thread && atomic64_read(&thread->now) == now)
+			return thread;
+	}
+	return READ_ONCE(reg->companions[index].thread);
+}
+
 /* FLEXSC_IOC_CANCEL */
 long cancel_entry(struct registration *reg, u32 index)
 {
@@ -84,7 +103,7 @@ long cancel_entry(struct registration *reg, u32 index)
 	index = array_index_nospec(index, reg->entry_count);
 	/* The owner has set CANCEL: see above. */
 	smp_mb();
-	thread = READ_ONCE(reg->companions[index].thread);
+	thread = executes(reg, index);
 	if (thread && cancel_kick(thread, NOW_EXECUTES | index))
 		count(reg, COUNT_CANCELLED, 1);
 	return 0;

@@ -21,7 +21,7 @@
 /* Where there is an ENDBR or the like a probe is behind it. */
 #define LANDING	8
 
-call_fn dispatch_table[NR_syscalls] __ro_after_init;
+call_fn dispatch_table[DISPATCH_SIZE] __ro_after_init;
 call_fn dispatch_restart __ro_after_init;
 
 static const u16 refused_calls[] __initconst = {
@@ -64,6 +64,7 @@ static bool __init has(const call_fn *table, unsigned int nr,
 int __init dispatch_init(void)
 {
 	const call_fn *table = address_of("sys_call_table");
+	unsigned int nr;
 	int i;
 
 	if (!table) {
@@ -77,7 +78,10 @@ int __init dispatch_init(void)
 		pr_err("what looks like the sys_call_table isn't one: this kernel isn't supported\n");
 		return -EOPNOTSUPP;
 	}
-	memcpy(dispatch_table, table, sizeof(dispatch_table));
+	BUILD_BUG_ON(NR_syscalls > DISPATCH_SIZE);
+	memcpy(dispatch_table, table, NR_syscalls * sizeof(*table));
+	for (nr = NR_syscalls; nr < DISPATCH_SIZE; nr++)
+		dispatch_table[nr] = dispatch_unknown;
 	dispatch_restart = table[__NR_restart_syscall];
 	for (i = 0; i < ARRAY_SIZE(refused_calls); i++)
 		dispatch_table[refused_calls[i]] = refused;

@@ -13,22 +13,37 @@
 #include "registration.h"
 #include "trace.h"
 
+/*
+ * Another core that waits for a completion waits for so many others at most,
+ * and shares the line of the queue's head with this one as much less often.
+ */
+#define COMPLETED_MOST	16
+
+/*
+ * Nobody fails so often against other threads that complete entries, but
+ * against one that scribbles on the queue. For this may run with interrupts
+ * off: see sched_out().
+ */
+#define PUBLISH_TRIES	1000
+
 /* The ring. */
 
-static __always_inline u32 ring_take(struct registration *reg)
+static __always_inline bool ring_take(struct registration *reg, u32 *index)
 {
 	u32 head = (u32)atomic_read(&reg->head);
-	u32 index;
+	u32 word;
 
 	do {
 		/* E4: acquires the ring's words that U4 published. */
 		if (head == smp_load_acquire(&reg->shared->tail))
-			return FLEXSC_NO_ENTRY;
+			return false;
 		/* One that lies about its tail gets what is in the ring. */
-		index = READ_ONCE(reg->ring[head & (reg->entry_count - 1)]);
+		word = READ_ONCE(reg->ring[head & reg->mask]);
 	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head, (int)(head + 1)));
 	WRITE_ONCE(reg->shared->head, head + 1);
-	return index;
+	/* Masked: not even speculation goes beyond the entries. */
+	*index = word & reg->mask;
+	return true;
 }
 
 /* The aside list: entries that the caller leaves to syscall threads. */
@@ -56,22 +71,23 @@ unlock:
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
 }
 
-static u32 aside_take(struct registration *reg)
+static bool aside_take(struct registration *reg, u32 *index)
 {
-	u32 index = FLEXSC_NO_ENTRY;
 	unsigned long flags;
+	bool any;
 
 	if (!READ_ONCE(reg->aside_count))
-		return index;
+		return false;
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	if (reg->aside_count) {
-		index = reg->aside.head;
-		reg->aside.head = reg->companions[index].next;
-		reg->companions[index].aside = false;
+	any = reg->aside_count;
+	if (any) {
+		*index = reg->aside.head;
+		reg->aside.head = reg->companions[*index].next;
+		reg->companions[*index].aside = false;
 		WRITE_ONCE(reg->aside_count, reg->aside_count - 1);
 	}
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
-	return index;
+	return any;
 }
 
 /* Is the descriptor in the first argument ready? */
@@ -118,45 +134,106 @@ static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
 /* Execution. */
 
 /*
- * Somebody else has changed the completion queue's head. Who does that all the
- * time keeps nobody here but its own threads, and those can be killed.
+ * A thread's completions are linked to each other first, and get into the
+ * queue together: when it has no more to do, blocks, or is about to execute
+ * what may take long. False: somebody scribbles on the queue.
  */
-static noinline bool push_again(void)
+static __always_inline bool publish(struct registration *reg,
+				    struct thread *thread)
 {
-	cond_resched();
-	return !fatal_signal_pending(current);
-}
-
-/* The entry has its result. */
-static __always_inline void finish(struct registration *reg, u32 index,
-				   long ret)
-{
-	struct flexsc_entry *entry = &reg->entries[index];
 	u32 *queue = &reg->shared->completions.head;
 	u32 head = READ_ONCE(*queue);
+	u32 tries = PUBLISH_TRIES;
 
-	trace_flexsc_complete(reg->id, index, ret);
-	WRITE_ONCE(entry->ret, ret);
-	/* E2: publishes ret and what the call wrote; pairs with U2. */
-	smp_store_release(&entry->status, FLEXSC_DONE);
+	if (thread->newest == FLEXSC_NO_ENTRY)
+		return true;
 	do {
-		WRITE_ONCE(entry->link, head);
-	} while (!try_cmpxchg(queue, &head, index) &&	/* E3; pairs with U3 */
-		 push_again());
+		WRITE_ONCE(reg->entries[thread->oldest].link, head);
+		/* E3; pairs with U3 */
+		if (likely(try_cmpxchg(queue, &head, thread->newest)))
+			goto published;
+	} while (--tries);
+	return false;
+published:
 	/* Pairs with caller_sleep() and caller_recall(). */
-	atomic64_inc(&reg->completed);
+	atomic64_add(thread->completed, &reg->completed);
+	thread->newest = FLEXSC_NO_ENTRY;
+	thread->completed = 0;
+	return true;
 }
 
-/* False: there is nothing to execute. One that was cancelled ends here. */
-static __always_inline bool begin(struct registration *reg, u32 index)
+/* Any context. False: it has to be tried again. */
+bool entries_publish_now(struct thread *thread)
 {
-	/* E1: acquires the arguments that U1 published. */
-	u8 status = cmpxchg(&reg->entries[index].status, FLEXSC_SUBMITTED,
-			    FLEXSC_BUSY);
+	return publish(thread->reg, thread);
+}
 
-	if (unlikely(status == FLEXSC_CANCEL))
-		finish(reg, index, -ECANCELED);
-	return status == FLEXSC_SUBMITTED;
+/*
+ * Somebody changes the queue's head all the time. That keeps nobody here but
+ * its own threads, and those can be killed.
+ */
+static noinline void publish_on(struct thread *thread)
+{
+	do {
+		cond_resched();
+		if (entries_publish_now(thread))
+			return;
+	} while (!fatal_signal_pending(current));
+	thread->newest = FLEXSC_NO_ENTRY;
+	thread->completed = 0;
+}
+
+/* Only in a thread's own context, and not while it executes. */
+static void entries_publish(struct thread *thread)
+{
+	if (unlikely(!entries_publish_now(thread)))
+		publish_on(thread);
+}
+
+/* The entry has its result; entries_publish() tells. */
+static __always_inline void complete_entry(struct thread *thread,
+					   struct flexsc_entry *entry,
+					   u32 index, long ret)
+{
+	u32 newest = thread->newest;
+
+	trace_flexsc_complete(thread->reg, index, ret);
+	WRITE_ONCE(entry->ret, ret);
+	WRITE_ONCE(entry->link, newest);
+	/* E2: publishes ret and what the call wrote; pairs with U2. */
+	smp_store_release(&entry->status, FLEXSC_DONE);
+	if (newest == FLEXSC_NO_ENTRY)
+		thread->oldest = index;
+	thread->newest = index;
+	thread->completed++;
+}
+
+static void finish(struct thread *thread, u32 index, long ret)
+{
+	complete_entry(thread, &thread->reg->entries[index], index, ret);
+	entries_publish(thread);
+}
+
+/*
+ * Take what is submitted. The thread says first what it executes, from then on
+ * it can be interrupted: see cancel.c.
+ */
+static __always_inline bool begin(struct thread *thread,
+				  struct flexsc_entry *entry, u32 index)
+{
+	u8 submitted = FLEXSC_SUBMITTED;
+
+	atomic64_set(&thread->now, NOW_EXECUTES | index);
+	/* E1: acquires the arguments that U1 published. A full barrier. */
+	return try_cmpxchg(&entry->status, &submitted, FLEXSC_BUSY);
+}
+
+/* There was nothing to execute. What was cancelled ends here. */
+static noinline void not_begun(struct thread *thread, u32 index)
+{
+	cancel_settle(thread, index);
+	if (READ_ONCE(thread->reg->entries[index].status) == FLEXSC_CANCEL)
+		finish(thread, index, -ECANCELED);
 }
 
 static void interrupted(struct thread *thread, u32 index, long ret)
@@ -166,7 +243,19 @@ static void interrupted(struct thread *thread, u32 index, long ret)
 
 	count(reg, COUNT_INTERRUPTED, 1);
 	WRITE_ONCE(entry->nargs, READ_ONCE(entry->nargs) | FLEXSC_INTERRUPTED);
-	finish(reg, index, ret);
+	finish(thread, index, ret);
+}
+
+/* The task takes it along to user mode, and executes no other before. */
+static void carry(struct thread *thread, u32 index, enum taken taken)
+{
+	struct companion *companion = &thread->reg->companions[index];
+
+	companion->task = current;
+	/* Pairs with entry_carry_on(): "task" is set. */
+	smp_store_release(&companion->taken, taken);
+	thread->carries = index;
+	thread_give_slot(thread);
 }
 
 /*
@@ -177,7 +266,6 @@ static void restart(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;
 	struct flexsc_entry *entry = &reg->entries[index];
-	struct companion *companion = &reg->companions[index];
 
 	if (thread->is_caller) {
 		interrupted(thread, index, -EINTR);
@@ -185,15 +273,12 @@ static void restart(struct thread *thread, u32 index, long ret)
 	}
 	count(reg, COUNT_RESTARTED, 1);
 	if (ret == -ERESTART_RESTARTBLOCK) {
-		companion->task = current;
-		/* Pairs with entry_carry_on(): "task" is set. */
-		smp_store_release(&companion->taken, TAKEN_RESTARTS);
-		thread->carries = index;
+		carry(thread, index, TAKEN_RESTARTS);
 	} else if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
 		   FLEXSC_BUSY) {
 		put_aside(reg, index, true);
 	} else {
-		finish(reg, index, -EINTR);
+		finish(thread, index, -EINTR);
 	}
 }
 
@@ -203,13 +288,19 @@ static bool is_restart(long ret)
 	       ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK;
 }
 
-/* A call that was interrupted, or failed. */
-static noinline void failed(struct thread *thread, u32 index, long ret,
-			    bool kicked)
+/* Was the call interrupted, or says so? */
+static __always_inline bool is_interruption(long ret)
 {
-	struct registration *reg = thread->reg;
-	bool cancelled =
-		READ_ONCE(reg->entries[index].status) == FLEXSC_CANCEL;
+	return unlikely((unsigned long)ret >= (unsigned long)-MAX_ERRNO) &&
+	       (ret == -EINTR || ret <= -ERESTARTSYS);
+}
+
+/* A call that was interrupted. */
+static noinline void ended_early(struct thread *thread, u32 index, long ret,
+				 bool kicked)
+{
+	bool cancelled = READ_ONCE(thread->reg->entries[index].status) ==
+			 FLEXSC_CANCEL;
 
 	if (is_restart(ret) && !cancelled) {
 		restart(thread, index, ret);
@@ -220,99 +311,134 @@ static noinline void failed(struct thread *thread, u32 index, long ret,
 	if (!cancelled && (kicked || (ret == -EINTR && signal_pending(current))))
 		interrupted(thread, index, ret);
 	else
-		finish(reg, index, ret);
+		finish(thread, index, ret);
+}
+
+/* Make the call of an entry that was begun. */
+static __always_inline void make(struct thread *thread,
+				 struct flexsc_entry *entry, u32 index)
+{
+	unsigned int nr = READ_ONCE(entry->nr);
+	bool kicked;
+	long ret;
+
+	trace_flexsc_submit(thread->reg, index, nr);
+	regs_load(&thread->regs, entry, nr);
+	ret = dispatch_of(nr)(&thread->regs);
+	kicked = cancel_settle(thread, index);
+	if (unlikely(kicked) || is_interruption(ret))
+		ended_early(thread, index, ret, kicked);
+	else
+		complete_entry(thread, entry, index, ret);
 }
 
 /*
- * Make the call. From "now" on the entry can be interrupted; a cancellation
- * that came earlier is seen here: see cancel.c.
+ * Go on with a call that was interrupted in this task. It is BUSY already, so
+ * a cancellation may have come before the thread says what it executes.
  */
-static __always_inline void make(struct registration *reg,
-				 struct thread *thread, u32 index,
-				 call_fn call, bool again)
+static void make_again(struct thread *thread, u32 index)
 {
+	struct registration *reg = thread->reg;
 	long ret = -ECANCELED;
 	bool kicked;
 
 	WRITE_ONCE(reg->companions[index].thread, thread);
 	atomic64_xchg(&thread->now, NOW_EXECUTES | index);
-	if (likely(READ_ONCE(reg->entries[index].status) != FLEXSC_CANCEL))
-		ret = call(&thread->regs);
+	if (READ_ONCE(reg->entries[index].status) != FLEXSC_CANCEL)
+		ret = dispatch_restart(&thread->regs);
 	kicked = cancel_settle(thread, index);
 	/* A signal was handled meanwhile: then a restart block is void. */
-	if (again && ret == -EINTR)
+	if (ret == -EINTR)
 		kicked = true;
-	if (unlikely(kicked | ((unsigned long)ret >= (unsigned long)-MAX_ERRNO)))
-		failed(thread, index, ret, kicked);
+	if (kicked || is_interruption(ret))
+		ended_early(thread, index, ret, kicked);
 	else
-		finish(reg, index, ret);
+		finish(thread, index, ret);
 }
 
 /* Something watches this task's system calls: user mode makes the call. */
-static noinline void bounce(struct thread *thread, u32 index, unsigned int nr)
+static void bounce(struct thread *thread, u32 index)
 {
-	struct registration *reg = thread->reg;
-	struct companion *companion = &reg->companions[index];
+	unsigned int nr = READ_ONCE(thread->reg->entries[index].nr);
 
+	/* From here on a cancellation is user mode's business. */
+	cancel_settle(thread, index);
+	trace_flexsc_submit(thread->reg, index, nr);
 	if (!dispatch_accepts(nr)) {
-		finish(reg, index, -EOPNOTSUPP);
+		finish(thread, index, -EOPNOTSUPP);
 		return;
 	}
-	companion->task = current;
-	/* Pairs with entry_carry_on(): "task" is set. */
-	smp_store_release(&companion->taken, TAKEN_BOUNCED);
-	thread->carries = index;
 	thread->bounces = true;
-	count(reg, COUNT_BOUNCED, 1);
+	count(thread->reg, COUNT_BOUNCED, 1);
 	if (thread->slot)
 		atomic64_inc(&thread->slot->counts[SLOT_BOUNCED]);
+	carry(thread, index, TAKEN_BOUNCED);
 }
 
 /* Does the caller leave the entry to a syscall thread? */
-static bool leave_aside(struct thread *thread, u32 index, u8 flags)
+static bool leave_aside(struct thread *thread, struct flexsc_entry *entry,
+			u32 index, u8 flags)
 {
 	struct registration *reg = thread->reg;
 
-	if (caller_may(thread, &reg->entries[index], flags))
+	if (caller_may(thread, entry, flags))
 		return false;
 	count(reg, COUNT_ASIDE, 1);
 	put_aside(reg, index, false);
 	return true;
 }
 
-/* No more threads can be made, and none is left to take over. */
-static bool alone(struct registration *reg)
-{
-	return READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count);
-}
-
 /*
- * Then does this one leave the entry to user mode, which has other ways, rather
- * than to block as well? What is ready to be written to may block later on.
+ * Nobody is left to take over. Does this one leave the entry to user mode,
+ * which has other ways, rather than to block as well? What is ready to be
+ * written to may block later on.
  */
-static bool give_back(struct thread *thread, u32 index, u8 flags)
+static bool give_back(struct thread *thread, struct flexsc_entry *entry,
+		      u32 index, u8 flags)
 {
-	struct registration *reg = thread->reg;
-
 	if (!(flags & (FLEXSC_ASIDE | FLEXSC_IF_WRITABLE)) &&
 	    !syscall_watched() &&
 	    (!(flags & FLEXSC_IF_READABLE) ||
-	     ready(thread, &reg->entries[index], flags)))
+	     ready(thread, entry, flags)))
 		return false;
-	if (begin(reg, index))
+	if (begin(thread, entry, index)) {
+		cancel_settle(thread, index);
 		interrupted(thread, index, -EAGAIN);
+	} else {
+		not_begun(thread, index);
+	}
 	return true;
 }
 
 /* Must the entry not be executed here and now? */
-static noinline bool declined(struct thread *thread, u32 index, u8 flags)
+static bool declined(struct thread *thread, struct flexsc_entry *entry,
+		     u32 index, u8 flags)
 {
 	bool leaves = flags & FLEXSC_MAY_SLEEP ||
 		      (thread->is_caller && syscall_watched());
 
-	if (leaves && alone(thread->reg))
-		return give_back(thread, index, flags);
-	return thread->is_caller && leave_aside(thread, index, flags);
+	if (leaves && entries_alone(thread->reg))
+		return give_back(thread, entry, index, flags);
+	return thread->is_caller && leave_aside(thread, entry, index, flags);
+}
+
+/* The same as execute(), where there is something to think about. */
+static noinline void consider(struct thread *thread,
+			      struct flexsc_entry *entry, u32 index, u8 flags)
+{
+	entries_publish(thread);
+	if (declined(thread, entry, index, flags))
+		return;
+	/* It lost its slot while it asked: cancel_entry() finds it here. */
+	if (!thread->slot)
+		WRITE_ONCE(thread->reg->companions[index].thread, thread);
+	/* A caller that isn't watched, or wasn't a moment ago, goes on. */
+	if (!begin(thread, entry, index))
+		not_begun(thread, index);
+	else if (!thread->is_caller && syscall_watched())
+		bounce(thread, index);
+	else
+		make(thread, entry, index);
 }
 
 /* Execute an entry that was taken. */
@@ -321,21 +447,13 @@ static __always_inline void execute(struct registration *reg,
 {
 	struct flexsc_entry *entry = &reg->entries[index];
 	u8 flags = READ_ONCE(entry->nargs) & ~FLEXSC_NARGS_MASK;
-	bool watched = syscall_watched();
-	unsigned int nr;
 
-	if (unlikely(flags | watched) && declined(thread, index, flags))
-		return;
-	if (unlikely(!begin(reg, index)))
-		return;
-	nr = READ_ONCE(entry->nr);
-	trace_flexsc_submit(reg->id, index, nr);
-	if (unlikely(watched)) {
-		bounce(thread, index, nr);
-		return;
-	}
-	regs_load(&thread->regs, entry, nr);
-	make(reg, thread, index, dispatch_of(nr), false);
+	if (flags || unlikely(syscall_watched()))
+		consider(thread, entry, index, flags);
+	else if (likely(begin(thread, entry, index)))
+		make(thread, entry, index);
+	else
+		not_begun(thread, index);
 }
 
 /*
@@ -353,7 +471,7 @@ static bool must_leave(struct thread *thread)
 
 /*
  * Something needs a look: the thread has to go to user mode, to let others
- * run, or has blocked and lost its slot. True: it can't go on.
+ * run, or has no slot any more. True: it can't go on.
  */
 static noinline bool stops(struct thread *thread)
 {
@@ -364,68 +482,91 @@ static noinline bool stops(struct thread *thread)
 	    READ_ONCE(thread->reg->caller) != thread)
 		return true;
 	/* One that never sleeps holds up who waits for all tasks to do so. */
+	if (need_resched())
+		entries_publish(thread);
 	cond_resched_tasks_rcu_qs();
 	if (!thread->slot && !thread_take_slot(thread))
 		return true;
 	return thread_misplaced(thread);
 }
 
-/* Execute what is submitted, as long as the thread has a slot. */
-void entries_execute(struct registration *reg, struct thread *thread)
+/* What a syscall thread takes next. */
+static __always_inline bool take(struct registration *reg,
+				 struct thread *thread, u32 *index)
 {
-	const bool is_caller = thread->is_caller;
-	struct slot *slot = thread->slot;
-	u64 n = 0;
+	bool any;
+
+	if (unlikely(thread->completed >= COMPLETED_MOST))
+		entries_publish(thread);
+	if (thread_unfit(reg))
+		return false;
+	if (unlikely(READ_ONCE(thread->slot->core) != thread->core) &&
+	    thread_misplaced(thread))
+		return false;
+	any = aside_take(reg, index);
+	thread_spill(reg);
+	return any || ring_take(reg, index);
+}
+
+static __always_inline u64 execute_all(struct registration *reg,
+				       struct thread *thread, bool is_caller)
+{
+	u64 n;
 	u32 index;
 
-	for (;; n++) {
-		if (unlikely(thread_stirs() || !thread->slot ||
-			     thread->carries != FLEXSC_NO_ENTRY) &&
-		    stops(thread))
+	for (n = 0;; n++) {
+		if (unlikely(thread_stirs() || !thread->slot) && stops(thread))
 			break;
-		index = FLEXSC_NO_ENTRY;
-		if (!is_caller) {
-			if (thread_unfit(reg))
-				break;
-			if (unlikely(READ_ONCE(thread->slot->core) !=
-				     thread->core) && thread_misplaced(thread))
-				break;
-			index = aside_take(reg);
-			thread_spill(reg);
-		}
-		if (index == FLEXSC_NO_ENTRY)
-			index = ring_take(reg);
-		if (index == FLEXSC_NO_ENTRY)
+		if (is_caller ? !ring_take(reg, &index) :
+				!take(reg, thread, &index))
 			break;
-		if (likely(index < reg->entry_count))
-			execute(reg, thread,
-				array_index_nospec(index, reg->entry_count));
+		execute(reg, thread, index);
 	}
+	if (unlikely(!publish(reg, thread)))
+		publish_on(thread);
 	WRITE_ONCE(thread->blocked, false);
-	count(reg, is_caller ? COUNT_INLINE : COUNT_EXECUTED, n);
+	return n;
+}
+
+static __always_inline void count_batch(struct slot *slot, u64 n)
+{
 	atomic64_inc(&slot->counts[SLOT_BATCHES]);
 	atomic64_add(n, &slot->counts[SLOT_TAKEN]);
 }
 
-/* Did the caller put entries aside for others whom there are none of? */
-bool entries_stranded(struct registration *reg)
+/* Execute what is submitted, as long as the thread has a slot. */
+void entries_execute(struct registration *reg, struct thread *thread)
 {
-	return READ_ONCE(reg->aside_count) && alone(reg);
+	struct slot *slot = thread->slot;
+	u64 n = execute_all(reg, thread, false);
+
+	count(reg, COUNT_EXECUTED, n);
+	count_batch(slot, n);
 }
 
-/* Then it executes them after all, or gives them back. */
+/* The same for the caller, who looks at completions when it is back. */
+void entries_execute_inline(struct registration *reg, struct thread *thread)
+{
+	struct slot *slot = thread->slot;
+	u64 n = execute_all(reg, thread, true);
+
+	count(reg, COUNT_INLINE, n);
+	count_batch(slot, n);
+}
+
+/* What was put aside and stranded it executes after all, or gives it back. */
 void entries_retrieve(struct registration *reg, struct thread *thread)
 {
 	u32 index;
 
 	while (thread->slot && entries_stranded(reg)) {
-		index = aside_take(reg);
-		if (index == FLEXSC_NO_ENTRY)
+		if (!aside_take(reg, &index))
 			break;
 		execute(reg, thread, index);
 		if (thread_must_leave())
 			break;
 	}
+	entries_publish(thread);
 	WRITE_ONCE(thread->blocked, false);
 }
 
@@ -440,7 +581,7 @@ void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 		return;
 	index = array_index_nospec(index, reg->entry_count);
 	companion = &reg->companions[index];
-	/* Pairs with bounce() and restart(). */
+	/* Pairs with carry(). */
 	taken = smp_load_acquire(&companion->taken);
 	if (taken == TAKEN_NOT || companion->task != current)
 		return;
@@ -448,8 +589,8 @@ void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 	/* Its next life begins with nothing. */
 	smp_store_release(&companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)
-		finish(reg, index, ret);
+		finish(thread, index, ret);
 	else
-		make(reg, thread, index, dispatch_restart, true);
+		make_again(thread, index);
 	WRITE_ONCE(thread->blocked, false);
 }

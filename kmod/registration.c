@@ -113,6 +113,7 @@ static int make_area(struct registration *reg, struct flexsc_register *args)
 	int err;
 
 	reg->entry_count = args->pages * FLEXSC_PAGE_ENTRIES;
+	reg->mask = reg->entry_count - 1;
 	lay_out(reg, args);
 	pages = args->area >> PAGE_SHIFT;
 	err = charge(reg, pages);

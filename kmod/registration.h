@@ -104,7 +104,7 @@ struct slot {
 
 /* What the kernel knows of an entry. */
 struct companion {
-	struct thread *thread;	/* that executes it, or did */
+	struct thread *thread;	/* that executes it without a slot, or did */
 	struct task_struct *task;	/* that took it along; never followed */
 	u32 next;		/* on the aside list */
 	bool aside;		/* it is on it; under the lock */
@@ -148,6 +148,8 @@ struct thread {
 	u32 carries;		/* to user mode and back, or NO_ENTRY */
 	struct list_head idle;
 	struct pt_regs regs;	/* zero, but for the arguments */
+	u32 newest, oldest;	/* of what is completed, not published */
+	u32 completed;		/* how many that are */
 	atomic_t refs;		/* its ioctl, and a kick that is pending */
 	struct callback_head kick;
 	struct thread *next_free;
@@ -164,6 +166,7 @@ struct registration {
 	struct flexsc_entry *entries;
 	struct companion *companions;
 	u32 entry_count;	/* a power of two, the ring's size as well */
+	u32 mask;		/* entry_count - 1 */
 	bool filtered;
 
 	/* Submissions and completions. */
@@ -217,8 +220,9 @@ int registration_map(struct registration *reg, struct vm_area_struct *vma);
 
 /* entry.c */
 void entries_execute(struct registration *reg, struct thread *thread);
-bool entries_stranded(struct registration *reg);
 void entries_retrieve(struct registration *reg, struct thread *thread);
+void entries_execute_inline(struct registration *reg, struct thread *thread);
+bool entries_publish_now(struct thread *thread);
 void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 		    long ret);
 
@@ -239,16 +243,26 @@ static inline bool entries_pending(struct registration *reg)
 	return READ_ONCE(reg->aside_count) || !ring_empty(reg);
 }
 
+/* No more threads can be made, and none is left to take over. */
+static inline bool entries_alone(struct registration *reg)
+{
+	return READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count);
+}
+
+/* Did the caller put entries aside for others whom there are none of? */
+static inline bool entries_stranded(struct registration *reg)
+{
+	return unlikely(READ_ONCE(reg->aside_count)) && entries_alone(reg);
+}
+
 /* thread.c */
 extern struct preempt_ops thread_preempt_ops;
-bool thread_inside(void);
 struct thread *thread_enter(struct registration *reg);
-struct thread *thread_enter_caller(struct registration *reg);
-void thread_leave(struct thread *thread);
+struct thread *thread_other(struct registration *reg);
 void thread_put(struct thread *thread);
+bool thread_unfiltered(void);
 void threads_free(struct registration *reg);
 bool thread_take_slot(struct thread *thread);
-void thread_give_slot(struct thread *thread);
 bool thread_ask(struct registration *reg);
 void thread_no_more(struct registration *reg);
 bool thread_slot_free(struct registration *reg);
@@ -261,6 +275,72 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user);
 void thread_end_all(struct registration *reg);
 int threads_init(void);
 void threads_exit(void);
+
+/* Is the task in one of our calls that execute? */
+static inline bool thread_inside(void)
+{
+	struct preempt_notifier *notifier;
+
+	hlist_for_each_entry(notifier, &current->preempt_notifiers, link)
+		if (notifier->ops == &thread_preempt_ops)
+			return true;
+	return false;
+}
+
+/* The current task, in one of our calls from now on. */
+static __always_inline void thread_begin(struct thread *thread, bool is_caller)
+{
+	thread->task = current;
+	thread->carries = FLEXSC_NO_ENTRY;
+	thread->is_caller = is_caller;
+	thread->newest = FLEXSC_NO_ENTRY;
+	thread->stays = 0;
+	thread->wants_more = false;
+	thread->bounces = false;
+	WRITE_ONCE(thread->blocked, false);
+	preempt_notifier_register(&thread->notifier);
+}
+
+/* The same as the caller. There is a record for that, most of the time. */
+static __always_inline struct thread *
+thread_enter_caller(struct registration *reg)
+{
+	struct thread *thread = READ_ONCE(reg->usual);
+
+	if (unlikely(!thread || atomic_cmpxchg(&thread->refs, 0, 1)))
+		thread = thread_other(reg);
+	if (likely(thread))
+		thread_begin(thread, true);
+	return thread;
+}
+
+static inline void thread_leave(struct thread *thread)
+{
+	preempt_notifier_unregister(&thread->notifier);
+	if (thread->is_usual)
+		atomic_dec_return_release(&thread->refs);
+	else
+		thread_put(thread);
+}
+
+static __always_inline bool slot_take(struct slot *slot, struct thread *thread)
+{
+	if (READ_ONCE(slot->active) || cmpxchg(&slot->active, NULL, thread))
+		return false;
+	thread->slot = slot;
+	return true;
+}
+
+static __always_inline void thread_give_slot(struct thread *thread)
+{
+	struct slot *slot = thread->slot;
+
+	if (!slot)
+		return;
+	thread->slot = NULL;
+	/* Pairs with slot_take(), which is a full barrier. */
+	smp_store_release(&slot->active, NULL);
+}
 
 /* Has the thread to go to user mode? */
 static inline bool thread_must_leave(void)
@@ -277,7 +357,10 @@ static __always_inline bool thread_stirs(void)
 }
 
 /* A thread under no filter is no longer one for a caller that is under one. */
-bool thread_unfit(struct registration *reg);
+static __always_inline bool thread_unfit(struct registration *reg)
+{
+	return unlikely(READ_ONCE(reg->caller_filtered)) && thread_unfiltered();
+}
 
 /* Is there so much to do that another core should help? */
 static __always_inline void thread_spill(struct registration *reg)
@@ -330,7 +413,8 @@ bool policy_spin(struct registration *reg, struct thread *thread);
 
 /* dispatch.c */
 typedef asmlinkage long (*call_fn)(const struct pt_regs *regs);
-extern call_fn dispatch_table[NR_syscalls];
+#define DISPATCH_SIZE	512	/* a power of two, for a mask */
+extern call_fn dispatch_table[DISPATCH_SIZE];
 extern call_fn dispatch_restart;	/* goes on with this task's last call */
 int dispatch_init(void);
 bool dispatch_accepts(unsigned int nr);
@@ -339,9 +423,11 @@ asmlinkage long dispatch_unknown(const struct pt_regs *regs);
 
 static __always_inline call_fn dispatch_of(unsigned int nr)
 {
-	if (unlikely(nr >= NR_syscalls))
+	if (unlikely(nr >= DISPATCH_SIZE))
 		return dispatch_unknown;
-	return dispatch_table[array_index_nospec(nr, NR_syscalls)];
+	/* Nor does speculation go beyond; not optimised away. */
+	OPTIMIZER_HIDE_VAR(nr);
+	return dispatch_table[nr & (DISPATCH_SIZE - 1)];
 }
 
 /* debug.c */

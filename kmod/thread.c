@@ -50,7 +50,7 @@ static struct thread *record_get(struct registration *reg)
 	return thread;
 }
 
-/* Neither the ioctl nor a kick needs it any more. */
+/* Either the ioctl or a kick doesn't need it any more. */
 void thread_put(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
@@ -79,55 +79,24 @@ void threads_free(struct registration *reg)
 	}
 }
 
-/* Is the task in one of our ioctls that execute? */
-bool thread_inside(void)
-{
-	struct preempt_notifier *notifier;
-
-	hlist_for_each_entry(notifier, &current->preempt_notifiers, link)
-		if (notifier->ops == &thread_preempt_ops)
-			return true;
-	return false;
-}
-
-static struct thread *enter(struct thread *thread, bool is_caller)
-{
-	thread->task = current;
-	thread->carries = FLEXSC_NO_ENTRY;
-	thread->stays = 0;
-	thread->is_caller = is_caller;
-	thread->wants_more = false;
-	thread->bounces = false;
-	WRITE_ONCE(thread->blocked, false);
-	preempt_notifier_register(&thread->notifier);
-	return thread;
-}
-
-/* The current task, in one of our ioctls from now on; NULL: no memory. */
+/* The current task, in FLEXSC_IOC_SERVE from now on; NULL: no memory. */
 struct thread *thread_enter(struct registration *reg)
 {
 	struct thread *thread = record_get(reg);
 
-	return thread ? enter(thread, false) : NULL;
+	if (thread)
+		thread_begin(thread, false);
+	return thread;
 }
 
-/* The same as the caller. There is a record for that, most of the time. */
-struct thread *thread_enter_caller(struct registration *reg)
+/* A record for the caller, when the usual one is in use or isn't there. */
+struct thread *thread_other(struct registration *reg)
 {
-	struct thread *thread = reg->usual;
+	struct thread *thread = record_get(reg);
 
-	if (!thread || atomic_cmpxchg(&thread->refs, 0, 1)) {
-		thread = record_get(reg);
-		if (thread && !cmpxchg(&reg->usual, NULL, thread))
-			thread->is_usual = true;
-	}
-	return thread ? enter(thread, true) : NULL;
-}
-
-void thread_leave(struct thread *thread)
-{
-	preempt_notifier_unregister(&thread->notifier);
-	thread_put(thread);
+	if (thread && !cmpxchg(&reg->usual, NULL, thread))
+		thread->is_usual = true;
+	return thread;
 }
 
 /* Slots. */
@@ -157,7 +126,7 @@ static bool slot_usable(struct registration *reg, u32 i, u32 count)
 static bool caller_fits(struct registration *reg, int core)
 {
 	return core < 0 || core == (int)raw_smp_processor_id() ||
-	       (READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count));
+	       entries_alone(reg);
 }
 
 bool thread_take_slot(struct thread *thread)
@@ -174,9 +143,8 @@ bool thread_take_slot(struct thread *thread)
 		if (thread->is_caller &&
 		    !caller_fits(reg, READ_ONCE(slot->core)))
 			continue;
-		if (cmpxchg(&slot->active, NULL, thread))
+		if (!slot_take(slot, thread))
 			continue;
-		thread->slot = slot;
 		return true;
 	}
 	return false;
@@ -195,17 +163,6 @@ bool thread_misplaced(const struct thread *thread)
 	return core >= 0 && cpu_online(core) &&
 	       current->nr_cpus_allowed != thread->stays &&
 	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core);
-}
-
-void thread_give_slot(struct thread *thread)
-{
-	struct slot *slot = thread->slot;
-
-	if (!slot)
-		return;
-	thread->slot = NULL;
-	/* Pairs with thread_take_slot(), which is a full barrier. */
-	smp_store_release(&slot->active, NULL);
 }
 
 /* The first that is free, for a syscall thread. */
@@ -272,10 +229,15 @@ static void sched_out(struct preempt_notifier *notifier,
 {
 	struct thread *thread = container_of(notifier, struct thread, notifier);
 	struct slot *slot = thread->slot;
+	u64 now = atomic64_read(&thread->now);
 
-	if (!slot || (!atomic64_read(&thread->now) && !thread->asks) ||
-	    !task_sleeps(current))
+	if (!slot || (!now && !thread->asks) || !task_sleeps(current))
 		return;
+	/* What a scribbled queue doesn't take it gets when this one is back. */
+	entries_publish_now(thread);
+	/* Now cancel_entry() finds it here. */
+	if (now)
+		WRITE_ONCE(thread->reg->companions[(u32)now].thread, thread);
 	thread->slot = NULL;
 	count(thread->reg, COUNT_BLOCKED, 1);
 	atomic64_inc(&slot->counts[SLOT_BLOCKED]);
@@ -428,9 +390,9 @@ static bool idle(struct registration *reg, struct thread *thread)
 
 /* Serving. */
 
-bool thread_unfit(struct registration *reg)
+bool thread_unfiltered(void)
 {
-	return unlikely(READ_ONCE(reg->caller_filtered)) && !task_filtered();
+	return !task_filtered();
 }
 
 /* With a slot: work, look for more for a while, and say that nobody does. */

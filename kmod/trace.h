@@ -10,16 +10,18 @@
 
 #include <linux/tracepoint.h>
 
+#include "registration.h"
+
 TRACE_EVENT(flexsc_submit,
-	TP_PROTO(u32 registration, u32 index, unsigned int nr),
-	TP_ARGS(registration, index, nr),
+	TP_PROTO(const struct registration *reg, u32 index, unsigned int nr),
+	TP_ARGS(reg, index, nr),
 	TP_STRUCT__entry(
 		__field(u32, registration)
 		__field(u32, index)
 		__field(unsigned int, nr)
 	),
 	TP_fast_assign(
-		__entry->registration = registration;
+		__entry->registration = reg->id;
 		__entry->index = index;
 		__entry->nr = nr;
 	),
@@ -28,15 +30,15 @@ TRACE_EVENT(flexsc_submit,
 );
 
 TRACE_EVENT(flexsc_complete,
-	TP_PROTO(u32 registration, u32 index, long ret),
-	TP_ARGS(registration, index, ret),
+	TP_PROTO(const struct registration *reg, u32 index, long ret),
+	TP_ARGS(reg, index, ret),
 	TP_STRUCT__entry(
 		__field(u32, registration)
 		__field(u32, index)
 		__field(long, ret)
 	),
 	TP_fast_assign(
-		__entry->registration = registration;
+		__entry->registration = reg->id;
 		__entry->index = index;
 		__entry->ret = ret;
 	),
