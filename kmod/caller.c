@@ -216,7 +216,7 @@ static ktime_t deadline_of(u64 timeout)
 }
 
 /* Be the caller; false: another is. */
-static bool begin(struct registration *reg, struct thread *thread)
+static bool begin(struct registration *reg, struct thread *thread, u64 seen)
 {
 	struct flexsc_shared *shared = reg->shared;
 	u32 flags = READ_ONCE(shared->wait_flags);
@@ -224,7 +224,7 @@ static bool begin(struct registration *reg, struct thread *thread)
 	if (cmpxchg(&reg->caller, NULL, thread))
 		return false;
 	WRITE_ONCE(reg->handover, flags & FLEXSC_WAIT_HANDOVER);
-	WRITE_ONCE(reg->seen, READ_ONCE(shared->seen));
+	WRITE_ONCE(reg->seen, seen);
 	WRITE_ONCE(reg->deadline, deadline_of(READ_ONCE(shared->timeout)));
 	if (flags & FLEXSC_WAIT_NO_MORE)
 		thread_no_more(reg);
@@ -232,7 +232,7 @@ static bool begin(struct registration *reg, struct thread *thread)
 }
 
 /* FLEXSC_IOC_WAIT */
-long caller_wait(struct registration *reg)
+long caller_wait(struct registration *reg, u64 seen)
 {
 	struct thread *thread;
 	long ret = -EBUSY;
@@ -240,7 +240,7 @@ long caller_wait(struct registration *reg)
 	thread = thread_enter_caller(reg);
 	if (!thread)
 		return -ENOMEM;
-	if (begin(reg, thread)) {
+	if (begin(reg, thread, seen)) {
 		count(reg, COUNT_WAITS, 1);
 		ret = wait(reg, thread);
 		if (cmpxchg(&reg->caller, thread, NULL) != thread)

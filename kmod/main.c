@@ -48,21 +48,63 @@ static bool forbidden(struct registration *reg)
 	return !reg->filtered;
 }
 
-/* Execute entries on the calling thread, or have it sleep until there are. */
-static long execute(struct file *file, unsigned int cmd, void __user *user)
+/* Before entries are executed on the calling thread, until fput(). */
+static int hold(struct file *file)
+{
+	/* An entry that executes entries takes the stack of them all. */
+	if (thread_inside())
+		return -ELOOP;
+	/* A single thread's calls don't hold its files; ours may close. */
+	get_file(file);
+	return 0;
+}
+
+/* FLEXSC_IOC_SERVE */
+static long serve(struct file *file, struct flexsc_serve __user *user)
+{
+	long ret = hold(file);
+
+	if (ret)
+		return ret;
+	ret = thread_serve(file->private_data, user);
+	fput(file);
+	return ret;
+}
+
+/* FLEXSC_IOC_WAIT */
+static long wait(struct file *file, u64 seen)
 {
 	struct registration *reg = file->private_data;
 	long ret;
 
-	/* An entry that executes entries takes the stack of them all. */
-	if (thread_inside())
-		return -ELOOP;
-	/* A single thread doesn't hold its files in an ioctl; ours may close. */
-	get_file(file);
-	ret = cmd == FLEXSC_IOC_SERVE ? thread_serve(reg, user) :
-					caller_wait(reg);
+	if (forbidden(reg))
+		return -EPERM;
+	ret = hold(file);
+	if (ret)
+		return ret;
+	ret = caller_wait(reg, seen);
 	fput(file);
 	return ret;
+}
+
+static u64 seen_by(const struct registration *reg)
+{
+	return READ_ONCE(reg->shared->seen);
+}
+
+/*
+ * FLEXSC_IOC_WAIT in a call that costs less than ioctl(): "the next data" of
+ * the file is what has completed beyond what the owner has seen.
+ */
+static loff_t device_llseek(struct file *file, loff_t seen, int whence)
+{
+	struct registration *reg = registration_of(file);
+
+	if (IS_ERR(reg))
+		return PTR_ERR(reg);
+	if (whence != FLEXSC_WAIT_SEEK)
+		return -EINVAL;
+	return wait(file, seen);
 }
 
 static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -77,9 +119,9 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return PTR_ERR(reg);
 	switch (cmd) {
 	case FLEXSC_IOC_SERVE:
-		return execute(file, cmd, user);
+		return serve(file, user);
 	case FLEXSC_IOC_WAIT:
-		return forbidden(reg) ? -EPERM : execute(file, cmd, user);
+		return wait(file, seen_by(reg));
 	case FLEXSC_IOC_KICK:
 		return forbidden(reg) ? -EPERM : caller_kick(reg);
 	case FLEXSC_IOC_CANCEL:
@@ -111,7 +153,7 @@ static const struct file_operations operations = {
 	.release = device_release,
 	.unlocked_ioctl = device_ioctl,
 	.mmap = device_mmap,
-	.llseek = noop_llseek,
+	.llseek = device_llseek,
 };
 
 static struct miscdevice device = {

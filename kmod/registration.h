@@ -375,7 +375,7 @@ static __always_inline void thread_spill(struct registration *reg)
 }
 
 /* caller.c */
-long caller_wait(struct registration *reg);
+long caller_wait(struct registration *reg, u64 seen);
 long caller_kick(struct registration *reg);
 long caller_wake(struct registration *reg);
 void caller_recall(struct registration *reg);

@@ -224,17 +224,23 @@ static void kmod_submit(struct flexsc_loop *loop)
 		kick(kmod);
 }
 
+static long enter_once(struct kmod *kmod)
+{
+	count_shared(&kmod->loop->stats->mode_switches, 1);
+	return raw_syscall(SYS_lseek, (uint64_t)kmod->fd, kmod->seen,
+			   FLEXSC_WAIT_SEEK, 0, 0, 0);
+}
+
 /* Enter the kernel, and stay there for ns at most if nothing completes. */
 static int enter(struct kmod *kmod, uint64_t ns)
 {
 	struct flexsc_shared *shared = kmod->shared;
 	long result;
 
-	shared->seen = kmod->seen;
 	shared->timeout = ns;
 	shared->wait_flags = kmod->no_more ? FLEXSC_WAIT_NO_MORE : 0;
 	kmod->no_more = false;
-	while ((result = control(kmod, FLEXSC_IOC_WAIT, 0)) == FLEXSC_WAIT_MORE)
+	while ((result = enter_once(kmod)) == FLEXSC_WAIT_MORE)
 		if (!flexsc__kmod_thread_create(kmod))
 			shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 	return result < 0 && result != -EINTR ? (int)result : 0;

@@ -261,6 +261,14 @@ enum flexsc_wait_result {
 };
 
 /*
+ * The same is lseek(fd, seen, FLEXSC_WAIT_SEEK), with what was seen as an
+ * argument: it goes to the file's next data, which is completions. It enters
+ * the kernel in half the instructions, for no security module looks at it, as
+ * there is nothing to look at: every entry's call meets its own hooks.
+ */
+#define FLEXSC_WAIT_SEEK	3	/* SEEK_DATA */
+
+/*
  * If this thread blocks in an entry, let another return from SERVE in its
  * place. Without it the entry is interrupted when the thread is needed.
  */
