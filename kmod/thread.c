@@ -398,8 +398,10 @@ bool thread_unfiltered(void)
 /* With a slot: work, look for more for a while, and say that nobody does. */
 static void serve_slot(struct registration *reg, struct thread *thread)
 {
-	WRITE_ONCE(reg->shared->needs_kick, 0);
 	do {
+		/* One that blocked, and has no slot now, may have set it. */
+		if (READ_ONCE(reg->shared->needs_kick))
+			WRITE_ONCE(reg->shared->needs_kick, 0);
 		policy_begin(reg, thread->slot);
 		entries_execute(reg, thread);
 		caller_recall(reg);

@@ -138,8 +138,7 @@ void flexsc__sleep_end(struct flexsc_loop *loop)
 	count(&loop->stats->wakeups, 1);
 }
 
-/* Look for work for a while instead of sleeping at once. */
-static void spin(const struct flexsc_loop *loop, uint64_t ns)
+void flexsc__engine_spin(const struct flexsc_loop *loop, uint64_t ns)
 {
 	uint64_t most = loop->options.spin_us * 1000ULL;
 	uint64_t until;
@@ -147,7 +146,7 @@ static void spin(const struct flexsc_loop *loop, uint64_t ns)
 	if (!most)
 		return;
 	until = flexsc__now() + (ns < most ? ns : most);
-	while (!flexsc__loop_ready(loop) && flexsc__now() < until)
+	while (!flexsc__loop_stirs(loop) && flexsc__now() < until)
 		cpu_relax();
 }
 
@@ -157,7 +156,7 @@ void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns)
 
 	if (!ns)
 		return;
-	spin(loop, ns);
+	flexsc__engine_spin(loop, ns);
 	bell = atomic_load(&loop->bell);
 	if (!flexsc__sleep_begin(loop))
 		return;

@@ -60,6 +60,8 @@ void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index);
  */
 bool flexsc__sleep_begin(struct flexsc_loop *loop);
 void flexsc__sleep_end(struct flexsc_loop *loop);
+/* Look for work for spin_us, and ns at most, instead of sleeping at once. */
+void flexsc__engine_spin(const struct flexsc_loop *loop, uint64_t ns);
 /*
  * Sleep on loop->bell, for engines without something better to sleep in, and
  * how to end that.

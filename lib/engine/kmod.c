@@ -71,6 +71,23 @@ static inline void push(struct kmod *kmod, uint32_t index)
 	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
 }
 
+/* Has the kernel not taken all there is? */
+static bool is_submitted(const struct kmod *kmod)
+{
+	return kmod->shared->tail !=
+	       __atomic_load_n(&kmod->shared->head, __ATOMIC_RELAXED);
+}
+
+/*
+ * Does no thread look at the ring? The kernel sets needs_kick, then looks at
+ * tail once more; so here it is the other way round, with a full barrier.
+ */
+static bool needs_kick(const struct kmod *kmod)
+{
+	__atomic_fetch_add(&kmod->shared->tail, 0, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED);
+}
+
 static void place(struct flexsc_loop *loop, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
@@ -202,25 +219,12 @@ static bool collect(struct flexsc_loop *loop)
 
 /* The engine. */
 
-static bool is_submitted(const struct kmod *kmod)
-{
-	return kmod->shared->tail !=
-	       __atomic_load_n(&kmod->shared->head, __ATOMIC_RELAXED);
-}
-
 static void kmod_submit(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 
 	place_all(loop);
-	if (!is_submitted(kmod))
-		return;
-	/*
-	 * The kernel sets needs_kick, then looks at tail once more; so here it
-	 * is the other way round, with a full barrier.
-	 */
-	__atomic_fetch_add(&kmod->shared->tail, 0, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED))
+	if (is_submitted(kmod) && needs_kick(kmod))
 		kick(kmod);
 }
 
@@ -254,6 +258,12 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	place_all(loop);
 	if (collect(loop) || !queue_empty(&loop->done))
 		ns = 0;
+	/* Another core is at it. */
+	if (ns && !needs_kick(kmod)) {
+		flexsc__engine_spin(loop, ns);
+		if (collect(loop))
+			ns = 0;
+	}
 	if (kmod->pool) {
 		uint64_t watch = flexsc__pool_watch(kmod->pool);
 
@@ -262,7 +272,7 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	if (ns && flexsc__sleep_begin(loop)) {
 		err = enter(kmod, ns);
 		flexsc__sleep_end(loop);
-	} else if (is_submitted(kmod)) {
+	} else if (is_submitted(kmod) && needs_kick(kmod)) {
 		err = enter(kmod, 0);
 	}
 	collect(loop);
