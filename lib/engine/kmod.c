@@ -88,12 +88,25 @@ static bool needs_kick(const struct kmod *kmod)
 	return __atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED);
 }
 
-static void place(struct flexsc_loop *loop, uint32_t index)
+/*
+ * Is nothing else there, nor anybody who looks for work? Then a single call
+ * that can't block is a plain one: a visit to the kernel that is more than the
+ * call gains nothing.
+ */
+static bool is_lone(const struct kmod *kmod)
+{
+	return !is_submitted(kmod) &&
+	       __atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED);
+}
+
+static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	const struct table_row *row = flexsc__table_row(entry->nr);
 	enum call_class class = flexsc__refine(row, entry);
 
+	if (lone && class == CLASS_FAST)
+		class = CLASS_SELF;
 	switch (class) {
 	case CLASS_SELF:
 		fds_follow(entry);
@@ -130,9 +143,11 @@ static void place_again(struct flexsc_loop *loop)
 	}
 }
 
-static void place_all(struct flexsc_loop *loop)
+/* The owner waits for what becomes of it now, or has more to do first. */
+static void place_all(struct flexsc_loop *loop, bool waits)
 {
 	uint32_t n = 0, index, next;
+	bool lone;
 
 	place_again(loop);
 	if (!loop->groups)
@@ -141,9 +156,10 @@ static void place_all(struct flexsc_loop *loop)
 	for (index = queue_take(&loop->submitted[0]); index != NONE;
 	     index = next) {
 		next = call_of(loop, index)->next;
+		lone = waits && !n && next == NONE && is_lone(kmod_of(loop));
 		n++;
 		if (call_wanted(loop, index))
-			place(loop, index);
+			place(loop, index, lone);
 	}
 	flexsc__stats_batch(loop, n);
 }
@@ -223,7 +239,7 @@ static void kmod_submit(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 
-	place_all(loop);
+	place_all(loop, false);
 	if (is_submitted(kmod) && needs_kick(kmod))
 		kick(kmod);
 }
@@ -255,7 +271,7 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	struct kmod *kmod = kmod_of(loop);
 	int err = 0;
 
-	place_all(loop);
+	place_all(loop, true);
 	if (collect(loop) || !queue_empty(&loop->done))
 		ns = 0;
 	/* Another core is at it. */
