@@ -314,9 +314,23 @@ static noinline void ended_early(struct thread *thread, u32 index, long ret,
 		finish(thread, index, ret);
 }
 
+/*
+ * A call may leave something for the way to user mode, as close() does: before
+ * that is done nobody may take it for complete. A caller has been there when it
+ * looks.
+ */
+static noinline void leave_first(struct thread *thread,
+				 struct flexsc_entry *entry, u32 index,
+				 long ret)
+{
+	WRITE_ONCE(entry->ret, ret);
+	carry(thread, index, TAKEN_LEAVES);
+}
+
 /* Make the call of an entry that was begun. */
 static __always_inline void make(struct thread *thread,
-				 struct flexsc_entry *entry, u32 index)
+				 struct flexsc_entry *entry, u32 index,
+				 bool is_caller)
 {
 	unsigned int nr = READ_ONCE(entry->nr);
 	bool kicked;
@@ -328,6 +342,8 @@ static __always_inline void make(struct thread *thread,
 	kicked = cancel_settle(thread, index);
 	if (unlikely(kicked) || is_interruption(ret))
 		ended_early(thread, index, ret, kicked);
+	else if (!is_caller && unlikely(task_work_pending(current)))
+		leave_first(thread, entry, index, ret);
 	else
 		complete_entry(thread, entry, index, ret);
 }
@@ -438,12 +454,13 @@ static noinline void consider(struct thread *thread,
 	else if (!thread->is_caller && syscall_watched())
 		bounce(thread, index);
 	else
-		make(thread, entry, index);
+		make(thread, entry, index, thread->is_caller);
 }
 
 /* Execute an entry that was taken. */
 static __always_inline void execute(struct registration *reg,
-				    struct thread *thread, u32 index)
+				    struct thread *thread, u32 index,
+				    bool is_caller)
 {
 	struct flexsc_entry *entry = &reg->entries[index];
 	u8 flags = READ_ONCE(entry->nargs) & ~FLEXSC_NARGS_MASK;
@@ -451,7 +468,7 @@ static __always_inline void execute(struct registration *reg,
 	if (flags || unlikely(syscall_watched()))
 		consider(thread, entry, index, flags);
 	else if (likely(begin(thread, entry, index)))
-		make(thread, entry, index);
+		make(thread, entry, index, is_caller);
 	else
 		not_begun(thread, index);
 }
@@ -520,7 +537,7 @@ static __always_inline u64 execute_all(struct registration *reg,
 		if (is_caller ? !ring_take(reg, &index) :
 				!take(reg, thread, &index))
 			break;
-		execute(reg, thread, index);
+		execute(reg, thread, index, is_caller);
 	}
 	if (unlikely(!publish(reg, thread)))
 		publish_on(thread);
@@ -562,7 +579,7 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 	while (thread->slot && entries_stranded(reg)) {
 		if (!aside_take(reg, &index))
 			break;
-		execute(reg, thread, index);
+		execute(reg, thread, index, true);
 		if (thread_must_leave())
 			break;
 	}
@@ -590,6 +607,8 @@ void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 	smp_store_release(&companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)
 		finish(thread, index, ret);
+	else if (taken == TAKEN_LEAVES)
+		finish(thread, index, READ_ONCE(reg->entries[index].ret));
 	else
 		make_again(thread, index);
 	WRITE_ONCE(thread->blocked, false);

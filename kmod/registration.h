@@ -119,6 +119,7 @@ enum taken {
 	TAKEN_NOT = 0,
 	TAKEN_BOUNCED,		/* to make a plain system call of it */
 	TAKEN_RESTARTS,		/* it has a restart block in the task */
+	TAKEN_LEAVES,		/* it is made; the task has to do the rest */
 };
 
 struct entry_list {

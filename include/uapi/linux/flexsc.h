@@ -234,7 +234,8 @@ enum flexsc_serve_result {
 };
 
 struct flexsc_serve {
-	__u32	index;		/* NO_ENTRY at first; then as it came out */
+	/* NO_ENTRY at first; then as it came out, whatever the result was. */
+	__u32	index;
 	__u32	flags;		/* in: FLEXSC_SERVE_* */
 	__s64	ret;		/* in, after BOUNCE: the call's result */
 	__s32	core;		/* -1 at first; then as it came out */
