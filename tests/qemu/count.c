@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: MIT
 /*
  * Guest instructions per call: the time-stamp counter counts them where QEMU
- * runs with -icount shift=0. Prints one line for each measurement.
+ * runs with -icount shift=0. Prints one line for each measurement:
+ *
+ *	plain		a system call each
+ *	uring		io_uring's NOP, which calls nothing
+ *	inline		by the module, on the thread that waits
+ *	library		the same by libflexsc, with callbacks
+ *	remote		by a syscall thread that polls on another core: what
+ *			this core spends, besides waiting. A system call that
+ *			it makes meanwhile ends the process: there is none
+ *	lib-remote	the same by libflexsc
+ *
+ * Both user and kernel mode count. The last two need a second processor.
  */
+#define _GNU_SOURCE
 #include <liburing.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "futex.h"
 #include "raw.h"
+#include "syscall.h"
 
 #define ROUNDS	200
+#define MOST	512
+
+/* Of lib/loop.h, whose names are those of the tests' harness as well. */
+bool flexsc__loop_stirs(const struct flexsc_loop *loop);
 
 static struct raw raw;
+static unsigned int done;
 
 static inline uint64_t instructions(void)
 {
@@ -19,6 +40,23 @@ static inline uint64_t instructions(void)
 
 	__asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high)::"memory");
 	return (uint64_t)high << 32 | low;
+}
+
+/* What counting counts of itself. */
+static uint64_t own = UINT64_MAX;
+
+static inline uint64_t since(uint64_t begin)
+{
+	return instructions() - begin - own;
+}
+
+static void calibrate(void)
+{
+	for (int i = 0; i < 100; i++) {
+		uint64_t begin = instructions(), count = instructions() - begin;
+
+		own = count < own ? count : own;
+	}
 }
 
 static int compare(const void *a, const void *b)
@@ -38,54 +76,44 @@ static double median(uint64_t *counts, unsigned int n)
 static void report(const char *call, const char *way, unsigned int batch,
 		   uint64_t *counts)
 {
-	printf("%-10s %-8s %4u %8.1f\n", call, way, batch,
+	printf("%-10s %-10s %4u %8.1f\n", call, way, batch,
 	       median(counts, ROUNDS) / batch);
 	fflush(stdout);
 }
 
+/* A call; with a second one, that takes the first one's result. */
 struct what {
 	const char *name;
 	unsigned int nr;
+	uint8_t nargs;
 	uint64_t args[4];
 	long expected;
+	unsigned int then;
 };
 
 static void plain(const struct what *what, unsigned int batch)
 {
 	uint64_t counts[ROUNDS];
+	long ret = 0;
 
 	for (int r = 0; r < ROUNDS; r++) {
 		uint64_t begin = instructions();
 
-		for (unsigned int i = 0; i < batch; i++)
-			syscall(what->nr, what->args[0], what->args[1],
-				what->args[2], what->args[3]);
-		counts[r] = instructions() - begin;
+		for (unsigned int i = 0; i < batch; i++) {
+			ret = raw_syscall(what->nr, what->args[0],
+					  what->args[1], what->args[2],
+					  what->args[3], 0, 0);
+			if (what->then)
+				raw_syscall(what->then, (uint64_t)ret, 0, 0, 0,
+					    0, 0);
+		}
+		counts[r] = since(begin);
+		CHECK(what->then || ret == what->expected);
 	}
 	report(what->name, "plain", batch, counts);
 }
 
-static void inlined(const struct what *what, unsigned int batch)
-{
-	uint64_t counts[ROUNDS];
-
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t begin = instructions();
-		uint32_t n = 0;
-
-		for (uint32_t i = 0; i < batch; i++)
-			raw_post(&raw, i, 0, what->nr, what->args[0],
-				 what->args[1], what->args[2]);
-		while (n < batch) {
-			if (syscall(SYS_ioctl, raw.fd, FLEXSC_IOC_WAIT, 0))
-				abort();
-			n += raw_reap(&raw);
-		}
-		counts[r] = instructions() - begin;
-		CHECK_EQ(raw.entries[0].ret, what->expected);
-	}
-	report(what->name, "inline", batch, counts);
-}
+/* io_uring. */
 
 static void nop(unsigned int batch)
 {
@@ -102,38 +130,297 @@ static void nop(unsigned int batch)
 			io_uring_prep_nop(io_uring_get_sqe(&ring));
 		io_uring_submit_and_wait(&ring, batch);
 		io_uring_cq_advance(&ring, batch);
-		counts[r] = instructions() - begin;
+		counts[r] = since(begin);
 	}
 	report("nop", "uring", batch, counts);
 	io_uring_queue_exit(&ring);
 }
 
+/* The module. */
+
+/* As many arguments as the call has. */
+static inline void post(uint32_t index, const struct what *what)
+{
+	struct flexsc_entry *entry = &raw.entries[index];
+
+	entry->nr = (uint16_t)what->nr;
+	entry->nargs = what->nargs;
+	for (unsigned int i = 0; i < what->nargs; i++)
+		entry->args[i] = what->args[i];
+	raw_push(&raw, index);
+}
+
+static inline void wait_for(uint32_t n)
+{
+	uint32_t completed = 0;
+
+	while (completed < n) {
+		if (raw_enter(&raw))
+			abort();
+		completed += raw_reap(&raw);
+	}
+}
+
+static inline void in_module(const struct what *what, uint32_t batch)
+{
+	for (uint32_t i = 0; i < batch; i++)
+		post(i, what);
+	wait_for(batch);
+	if (!what->then)
+		return;
+	for (uint32_t i = 0; i < batch; i++)
+		raw_post(&raw, i, 0, what->then, (uint64_t)raw.entries[i].ret,
+			 0, 0);
+	wait_for(batch);
+}
+
+static void inlined(const struct what *what, unsigned int batch)
+{
+	uint64_t counts[ROUNDS];
+
+	for (int r = 0; r < ROUNDS; r++) {
+		uint64_t begin = instructions();
+
+		in_module(what, batch);
+		counts[r] = since(begin);
+		CHECK_EQ(raw.entries[0].ret, what->expected);
+	}
+	report(what->name, "inline", batch, counts);
+}
+
+/* libflexsc. */
+
+static const struct what *posted;
+static struct flexsc_loop *loop;
+
+static void second_done(struct flexsc_cb *cb)
+{
+	(void)cb;
+	done++;
+}
+
+static void first_done(struct flexsc_cb *cb)
+{
+	if (posted->then) {
+		cb->callback = second_done;
+		flexsc_loop_call(loop, cb, posted->then, (uint64_t)cb->ret, 0,
+				 0, 0, 0, 0);
+	} else {
+		done++;
+	}
+}
+
+static void post_all(const struct what *what, struct flexsc_cb *cbs,
+		     unsigned int batch)
+{
+	const uint64_t *args = what->args;
+
+	done = 0;
+	posted = what;
+	for (unsigned int i = 0; i < batch; i++) {
+		cbs[i].callback = first_done;
+		flexsc_loop_call(loop, &cbs[i], what->nr, args[0], args[1],
+				 args[2], args[3], 0, 0);
+	}
+}
+
+static void by_library(const struct what *what, unsigned int batch)
+{
+	static struct flexsc_cb cbs[MOST];
+	uint64_t counts[ROUNDS];
+
+	for (int r = 0; r < ROUNDS; r++) {
+		uint64_t begin = instructions();
+
+		post_all(what, cbs, batch);
+		flexsc_loop_run(loop);
+		counts[r] = since(begin);
+		CHECK_EQ(done, batch);
+		CHECK_EQ(cbs[0].ret, what->expected);
+	}
+	report(what->name, "library", batch, counts);
+}
+
+/* Another core. */
+
+static char may_call = SYSCALL_DISPATCH_FILTER_ALLOW;
+
+/* From now on, a system call of this thread is the process's end. */
+static void calls_are_deadly(bool deadly)
+{
+	may_call = deadly ? SYSCALL_DISPATCH_FILTER_BLOCK :
+			    SYSCALL_DISPATCH_FILTER_ALLOW;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Have a syscall thread look for work. */
+static void warm_up(const struct what *what)
+{
+	post(0, what);
+	while (!raw_reap(&raw))
+		raw_kick(&raw);
+}
+
+static uint64_t reap_some(uint32_t *completed)
+{
+	uint64_t begin;
+
+	while (__atomic_load_n(&raw.shared->completions.head,
+			       __ATOMIC_RELAXED) == FLEXSC_NO_ENTRY)
+		cpu_relax();
+	begin = instructions();
+	*completed += raw_reap(&raw);
+	return since(begin);
+}
+
+static void remote(const struct what *what, unsigned int batch)
+{
+	uint64_t counts[ROUNDS];
+
+	warm_up(what);
+	calls_are_deadly(true);
+	for (int r = 0; r < ROUNDS; r++) {
+		uint64_t begin = instructions();
+		uint32_t completed = 0;
+
+		for (uint32_t i = 0; i < batch; i++)
+			post(i, what);
+		if (raw_needs_kick(&raw))
+			raw_kick(&raw);
+		counts[r] = since(begin);
+		while (completed < batch)
+			counts[r] += reap_some(&completed);
+	}
+	calls_are_deadly(false);
+	CHECK_EQ(raw.entries[0].ret, what->expected);
+	report(what->name, "remote", batch, counts);
+}
+
+/* The owner's own work: posting, and what it does once there are results. */
+static uint64_t library_round(const struct what *what, struct flexsc_cb *cbs,
+			      unsigned int batch)
+{
+	uint64_t begin = instructions(), count;
+
+	post_all(what, cbs, batch);
+	flexsc_loop_submit(loop);
+	count = since(begin);
+	while (done < batch) {
+		while (!flexsc__loop_stirs(loop))
+			cpu_relax();
+		begin = instructions();
+		flexsc_loop_dispatch(loop);
+		count += since(begin);
+	}
+	return count;
+}
+
+static void remote_by_library(const struct what *what, unsigned int batch)
+{
+	static struct flexsc_cb cbs[MOST];
+	uint64_t counts[ROUNDS];
+
+	/* Has the loop grow, and a syscall thread look for work. */
+	library_round(what, cbs, batch);
+	calls_are_deadly(true);
+	for (int r = 0; r < ROUNDS; r++)
+		counts[r] = library_round(what, cbs, batch);
+	calls_are_deadly(false);
+	CHECK_EQ(cbs[0].ret, what->expected);
+	report(what->name, "lib-remote", batch, counts);
+}
+
+/* Syscall threads poll on processor 1, and this thread has the other. */
+static bool specialise(void)
+{
+	struct flexsc_policy policy = {
+		.cores = 1,
+		.core = { 1 },
+		.spin = FLEXSC_SPIN_FIXED,
+		.spin_us = 10000,
+	};
+	cpu_set_t first;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		return false;
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	CHECK_EQ(sched_setaffinity(0, sizeof(first), &first), 0);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
+	CHECK_EQ(prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0,
+		       &may_call),
+		 0);
+	return true;
+}
+
+/* All. */
+
+static const unsigned int batches[] = { 1, 8, 64, MOST };
+
+#define BATCHES	(sizeof(batches) / sizeof(batches[0]))
+
+static void each_batch(void (*count)(const struct what *what,
+				     unsigned int batch),
+		       const struct what *what)
+{
+	for (unsigned int b = 0; b < BATCHES; b++)
+		count(what, batches[b]);
+}
+
+static struct flexsc_loop *new_loop(bool specialised)
+{
+	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
+	struct flexsc_loop *made = NULL;
+
+	options.engine = "kmod";
+	if (specialised) {
+		options.cores = "1";
+		options.spin_us = 10000;
+	}
+	CHECK_EQ(flexsc_loop_create(&made, &options), 0);
+	return made;
+}
+
 TEST_LIMIT(count, 600)
 {
 	static char buffer[64];
-	const unsigned int batches[] = { 1, 8, 64, 512 };
 	int file = open("/tmp/file", O_RDWR | O_CREAT, 0600);
 	int pair[2];
 
+	calibrate();
 	CHECK_EQ(write(file, buffer, sizeof(buffer)), sizeof(buffer));
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
 	const struct what whats[] = {
-		{ "getppid", SYS_getppid, { 0 }, getppid() },
-		{ "pread", SYS_pread64,
-		  { (uint64_t)file, (uint64_t)buffer, sizeof(buffer) }, 64 },
-		{ "recv", SYS_recvfrom,
-		  { (uint64_t)pair[0], (uint64_t)buffer, sizeof(buffer) },
-		  -EAGAIN },
+		{ "getppid", SYS_getppid, 0, { 0 }, getppid(), 0 },
+		{ "pread", SYS_pread64, 4,
+		  { (uint64_t)file, (uint64_t)buffer, sizeof(buffer) }, 64, 0 },
+		{ "recv", SYS_recvfrom, 4,
+		  { (uint64_t)pair[0], (uint64_t)buffer, sizeof(buffer),
+		    MSG_DONTWAIT }, -EAGAIN, 0 },
+		{ "open+close", SYS_openat, 3,
+		  { (uint64_t)AT_FDCWD, (uint64_t)"/tmp/file", O_RDONLY }, 0,
+		  SYS_close },
 	};
 
 	raw_open(&raw, 8, 0);
 	raw.shared->timeout = UINT64_MAX;
-	for (unsigned int b = 0; b < 4; b++)
+	for (unsigned int b = 0; b < BATCHES; b++)
 		nop(batches[b]);
-	for (unsigned int w = 0; w < 3; w++) {
+	for (unsigned int w = 0; w < 4; w++) {
 		plain(&whats[w], 64);
-		for (unsigned int b = 0; b < 4; b++)
-			inlined(&whats[w], batches[b]);
+		each_batch(inlined, &whats[w]);
+	}
+	loop = new_loop(false);
+	for (unsigned int w = 0; w < 4; w++)
+		each_batch(by_library, &whats[w]);
+	flexsc_loop_destroy(loop);
+	if (specialise()) {
+		for (unsigned int w = 0; w < 3; w++)
+			each_batch(remote, &whats[w]);
+		loop = new_loop(true);
+		for (unsigned int w = 0; w < 3; w++)
+			each_batch(remote_by_library, &whats[w]);
+		flexsc_loop_destroy(loop);
 	}
 	raw_close(&raw);
 }

@@ -153,7 +153,7 @@ class Guest:
         append = f"console={machine.console} loglevel=5 panic=-1 oops=panic maxcpus=1"
         append += f" {machine.parameters} {PATIENT} {self.parameters}"
         words = ["-accel", accel, *machine.options, *COMMON, "-m", str(self.memory)]
-        words += ["-smp", str(1 if self.icount else self.cpus)]
+        words += ["-smp", str(self.cpus)]
         words += ["-kernel", str(self.kernel), "-append", append.strip()]
         return words + (["-icount", "shift=0"] if self.icount else [])
 
@@ -279,7 +279,7 @@ def main(words: Sequence[str]) -> int:
     add("--file", type=Path, action="append", default=[], help="to be in /bin")
     add("--cpus", type=int, default=2)
     add("--memory", type=int, default=768, help="in MiB")
-    add("--icount", action="store_true", help="time counts instructions; one CPU")
+    add("--icount", action="store_true", help="time counts instructions")
     add("--parameters", default="", help="of the kernel, besides")
     add("--seconds", type=float, default=120.0, help="when it is late")
     add("--log", type=Path, help="what the kernel says (a temporary file)")

@@ -111,7 +111,6 @@ static void post(uint32_t index, unsigned int nr, const uint64_t *args)
 
 #define POST_TO(index, nr, ...)						\
 	post(index, nr, (uint64_t[FLEXSC_ARGS_MAX]){ __VA_ARGS__ })
-#define PTR(p)	((uint64_t)(p))
 
 /* All of them, to their ends. */
 static void wait_in_all(void)
