@@ -242,7 +242,11 @@ static void post(void)
 
 static void wait_long(void)
 {
-	ioctl(raw.fd, FLEXSC_IOC_WAIT, 0);
+	if (one_in(2))
+		ioctl(raw.fd, FLEXSC_IOC_WAIT, 0);
+	else
+		lseek(raw.fd, (off_t)value(),
+		      one_in(9) ? (int)below(5) : FLEXSC_WAIT_SEEK);
 }
 
 static void serve(void)
