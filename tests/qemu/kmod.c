@@ -304,8 +304,8 @@ TEST(who_asks_in_vain_lets_others_go_on)
 	page = missing_page();
 	fetcher = start(fetch, page);
 	CHECK_EQ(read(faults, &fault, sizeof(fault)), sizeof(fault));
-	raw_post(&raw, 0, FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE, SYS_epoll_wait,
-		 (uint64_t)epoll, (uint64_t)&event, 1);
+	raw_post(&raw, 0, FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE,
+		 SYS_epoll_pwait, (uint64_t)epoll, (uint64_t)&event, 1);
 	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
 	caller = start(wait_once, NULL);
 	while (__atomic_load_n(&raw.entries[1].status, __ATOMIC_ACQUIRE) !=

@@ -251,11 +251,12 @@ def main() -> int:
     add("--kernel", action="append", default=[], help="only this version")
     add("--machine", choices=DEBIAN, default=platform.machine())
     add("--libraries", type=Path, action="append", default=[], help="of that machine")
+    add("--once", default="$", help="on the first kernel only: programs so named")
     add("program", nargs="*", help="only these")
     given = parser.parse_args()
     work = given.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    groups = chosen(GROUPS, given.program or programs_of(GROUPS))
+    wanted = set(given.program or programs_of(GROUPS))
     total = Tally()
     try:
         found = kernels(given.machine, work, given.kernel, total)
@@ -264,7 +265,8 @@ def main() -> int:
         for kernel in found:
             target = prepare(kernel, work, given.libraries)
             if target:
-                total.add(test(target, given.build, groups, work))
+                total.add(test(target, given.build, chosen(GROUPS, wanted), work))
+                wanted = {name for name in wanted if not re.match(given.once, name)}
             else:
                 print(f"{kernel.version}: built for {kernel.machine}")
                 total.passed += 1
