@@ -3,6 +3,7 @@
  * The device: /dev/flexsc. An open file is a registration, or going to be one.
  */
 #include <linux/file.h>
+#include <linux/compat.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -102,7 +103,8 @@ static loff_t device_llseek(struct file *file, loff_t seen, int whence)
 
 	if (IS_ERR(reg))
 		return PTR_ERR(reg);
-	if (whence != FLEXSC_WAIT_SEEK)
+	/* Entries aren't 32-bit calls, and must not be taken for such. */
+	if (whence != FLEXSC_WAIT_SEEK || in_compat_syscall())
 		return -EINVAL;
 	return wait(file, seen);
 }

@@ -157,6 +157,40 @@ TEST(the_completion_queue_is_scribbled_on)
 	raw_close(&raw);
 }
 
+/* lseek() by the numbers of 32-bit programs. */
+static int lseek_32(int fd, int offset, int whence)
+{
+	int ret;
+
+	asm volatile("int $0x80"
+		     : "=a" (ret)
+		     : "a" (19), "b" (fd), "c" (offset), "d" (whence)
+		     : "memory", "r8", "r9", "r10", "r11");
+	return ret;
+}
+
+/* An entry would take itself for a 32-bit program's. */
+TEST(a_32_bit_call_executes_nothing)
+{
+	struct raw raw;
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(lseek_32(-1, 0, 0) == -EBADF ? 0 : 1);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	if (status)
+		SKIP("this kernel has no 32-bit calls");
+	raw_open(&raw, 1, 0);
+	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	raw.shared->timeout = 0;
+	CHECK_EQ(lseek_32(raw.fd, 0, FLEXSC_WAIT_SEEK), -EINVAL);
+	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
+	CHECK_EQ(lseek(raw.fd, 0, FLEXSC_WAIT_SEEK), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(raw.entries[0].ret, getppid());
+	raw_close(&raw);
+}
+
 /* In a process that is gone then; its error, or 0. */
 static int register_in_child(int fd)
 {
