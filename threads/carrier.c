@@ -464,11 +464,22 @@ struct start {
 	int err;
 };
 
-void flexsc__carrier_block_signals(void)
+int flexsc__carrier_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	const sigmask_t all = ~SIGNAL_BIT(SIGNAL_SETXID);
+	sigmask_t before;
+	pthread_attr_t attr;
+	int err;
 
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), 0, 8, 0, 0);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
+		    sizeof(all), 0, 0);
+	err = flexsc__runtime_thread(thread, &attr, run, arg);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
+		    sizeof(before), 0, 0);
+	pthread_attr_destroy(&attr);
+	return err;
 }
 
 static void *carrier_main(void *arg)
@@ -477,7 +488,6 @@ static void *carrier_main(void *arg)
 	struct carrier *c = start->c;
 	int err;
 
-	flexsc__carrier_block_signals();
 	c->k = (struct kthread){
 		.self = &c->k,
 		.fs = context_fs(),
@@ -510,14 +520,9 @@ static int start_one(struct carrier *c, const struct flexsc_options *options,
 {
 	struct start start = { .c = c, .options = options, .why = why,
 			       .size = size };
-	pthread_attr_t attr;
 	pthread_t thread;
-	int err;
+	int err = flexsc__carrier_thread(&thread, carrier_main, &start);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = flexsc__runtime_thread(&thread, &attr, carrier_main, &start);
-	pthread_attr_destroy(&attr);
 	if (err) {
 		snprintf(why, size, "%s", strerror(err));
 		return -err;

@@ -86,8 +86,11 @@ int flexsc__carriers_start(unsigned int n,
 			   const struct flexsc_options *options, char *why,
 			   size_t size);
 
-/* What is left to the caller of the signals is libc's SIGSETXID. */
-void flexsc__carrier_block_signals(void);
+/*
+ * A thread of the runtime's, detached. From its first instruction on all that is
+ * left to it of the signals is libc's SIGSETXID. Returns 0 or an error number.
+ */
+int flexsc__carrier_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /* In a forked child: there are none. */
 void flexsc__carriers_forked(void);

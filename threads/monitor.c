@@ -204,7 +204,6 @@ static void *monitor_main(void *arg)
 
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	flexsc__carrier_block_signals();
 	for (;;) {
 		futex_wait(&nobody, 0, MONITOR_NS);
 		if (all_idle())
@@ -217,12 +216,5 @@ static void *monitor_main(void *arg)
 
 int flexsc__monitor_start(void)
 {
-	pthread_attr_t attr;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = flexsc__runtime_thread(&flexsc__monitor, &attr, monitor_main, NULL);
-	pthread_attr_destroy(&attr);
-	return -err;
+	return -flexsc__carrier_thread(&flexsc__monitor, monitor_main, NULL);
 }
