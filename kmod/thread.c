@@ -489,7 +489,8 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	thread_leave(thread);
 	/*
 	 * What is left behind is for another, whom the caller makes if there is
-	 * none; unless this one comes back.
+	 * none; unless this one comes back. The barrier pairs with the one in
+	 * thread_looks().
 	 */
 	smp_mb();
 	if (ret != FLEXSC_SERVE_MOVE && entries_pending(reg) &&
