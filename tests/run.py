@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as xml
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -486,7 +486,20 @@ STEPS: dict[str, Callable[[Step], None]] = {
 }
 
 
-def run(name: str) -> Tally:
+# How the tests' several languages say that something failed.
+FAILURE = re.compile(
+    r"not ok |FAILED |ERROR |no end within |the guest failed|.*[.\w]: error:"
+    r"|.* FAIL +[\d.]+s |FAIL |.*(Sanitizer|BUG): |# \S+\.c:\d+: "
+)
+NAMED = 20  # failures that are named once more at the end, of a step
+
+
+def failures(lines: Sequence[str]) -> list[str]:
+    """What failed, as the step's log has it."""
+    return [line for line in lines if FAILURE.match(line)][:NAMED]
+
+
+def run(name: str) -> tuple[Tally, list[str]]:
     log = OUT / f"{name}.log"
     log.write_text("")
     step = Step(name, log, Tally())
@@ -498,10 +511,11 @@ def run(name: str) -> Tally:
         f"{tally.skipped:3} skipped {time.monotonic() - begin:6.1f} s",
         flush=True,
     )
-    if tally.failed:
-        lines = log.read_text(errors="replace").splitlines()
-        print(*lines[-120:], sep="\n", flush=True)
-    return tally
+    if not tally.failed:
+        return tally, []
+    lines = log.read_text(errors="replace").splitlines()
+    print(*lines[-120:], sep="\n", flush=True)
+    return tally, [f"{name}: {line}" for line in failures(lines)]
 
 
 def main(names: list[str]) -> int:
@@ -511,8 +525,13 @@ def main(names: list[str]) -> int:
         return 2
     OUT.mkdir(exist_ok=True)
     total = Tally()
+    failed: list[str] = []
     for name in names or STEPS:
-        total.add(run(name))
+        tally, named = run(name)
+        total.add(tally)
+        failed += named
+    # The output before may be long, or cut.
+    print(*failed, sep="\n")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return int(total.failed > 0)
 
