@@ -45,13 +45,22 @@ static enum hrtimer_restart watch(struct hrtimer *timer)
 	reg->watched = head;
 	if (!anybody_executes(reg)) {
 		WRITE_ONCE(reg->watching, 0);
-		/* Pairs with policy_begin(): it sees this, or we its slot. */
+		/* Pairs with watch_begin(): it sees this, or we its slot. */
 		smp_mb();
 		if (!anybody_executes(reg) || cmpxchg(&reg->watching, 0, 1))
 			return HRTIMER_NORESTART;
 	}
 	hrtimer_forward_now(timer, PATIENCE);
 	return HRTIMER_RESTART;
+}
+
+/* Somebody may execute, and there is another core. */
+static void watch_begin(struct registration *reg)
+{
+	/* Pairs with the timer's: it sees who executes, or we that it ends. */
+	smp_mb();
+	if (!READ_ONCE(reg->watching) && !cmpxchg(&reg->watching, 0, 1))
+		hrtimer_start(&reg->watch, PATIENCE, HRTIMER_MODE_REL);
 }
 
 void policy_init(struct registration *reg)
@@ -126,6 +135,9 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	WRITE_ONCE(reg->slot_count, max(policy.cores, 1U));
 	WRITE_ONCE(reg->spin_ns, policy.spin_us * NSEC_PER_USEC);
 	mutex_unlock(&reg->setup);
+	/* Who executes didn't begin it, if there was one core only. */
+	if (policy.cores > 1)
+		watch_begin(reg);
 	/* Whoever is idle sees what has changed. */
 	if (entries_pending(reg))
 		thread_wake(reg);
@@ -169,10 +181,7 @@ void policy_begin(struct registration *reg, struct slot *slot)
 	if (READ_ONCE(reg->slot_count) == 1)
 		return;
 	WRITE_ONCE(slot->spins, false);
-	/* Pairs with the timer's: it sees who executes, or we that it ends. */
-	smp_mb();
-	if (!READ_ONCE(reg->watching) && !cmpxchg(&reg->watching, 0, 1))
-		hrtimer_start(&reg->watch, PATIENCE, HRTIMER_MODE_REL);
+	watch_begin(reg);
 }
 
 /* Spin for so long; false: nothing came. */
