@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "../cancelpoint.h"
 #include "../cores.h"
@@ -29,18 +30,46 @@
 
 /* Submitting. */
 
+/*
+ * May it wait with a part done, and can't go on with the rest? On the owner's
+ * thread it would end with that part, if the thread is needed.
+ */
+static bool waits_for_all(const struct flexsc_entry *entry,
+			  const struct table_row *row)
+{
+	const uint32_t fd = (uint32_t)entry->args[0];
+
+	if (row->poll == POLL_WRITE)
+		return !flexsc__partial(entry);
+	switch (entry->nr) {
+	case SYS_recvfrom:
+		if (entry->args[3] & MSG_WAITALL)
+			return true;
+		break;
+	case SYS_recvmsg:
+		if (entry->args[2] & MSG_WAITALL)
+			return true;
+		break;
+	default:
+		if (flexsc__fds_kind(fd) == FD_TERMINAL)
+			return true;
+	}
+	return flexsc__fds_wants_more(fd);
+}
+
 /* Where the kernel may execute it: FLEXSC_* of flexsc_entry.nargs. */
-static unsigned int place_of(const struct table_row *row, enum call_class class)
+static unsigned int place_of(const struct flexsc_entry *entry,
+			     const struct table_row *row, enum call_class class)
 {
 	if (class == CLASS_FAST)
 		return 0;
 	if (class == CLASS_DISK)
 		return FLEXSC_MAY_SLEEP;
+	if (row->poll == POLL_NONE || waits_for_all(entry, row))
+		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
 	if (row->poll == POLL_READ)
 		return FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE;
-	if (row->poll == POLL_WRITE)
-		return FLEXSC_MAY_SLEEP | FLEXSC_IF_WRITABLE;
-	return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+	return FLEXSC_MAY_SLEEP | FLEXSC_IF_WRITABLE;
 }
 
 /* Have what is submitted executed. If that fails the next wait says so. */
@@ -121,7 +150,8 @@ static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
 			fds_follow(entry);
 		call_of(loop, index)->route = BY_KERNEL;
 		count(&loop->stats->by_kmod, 1);
-		entry->nargs = (__u8)(row->nargs | place_of(row, class));
+		entry->nargs =
+			(__u8)(row->nargs | place_of(entry, row, class));
 		push(kmod_of(loop), index);
 	}
 }
