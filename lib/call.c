@@ -428,10 +428,29 @@ static int64_t cancelled(struct flexsc_loop *loop, struct call *call,
 	enum cancel_cause cause = call->cancel;
 
 	call->cancel = CANCEL_NOT;
-	if (ret != -EINTR && ret != -ECANCELED)
+	if ((ret != -EINTR && ret != -ECANCELED) || cause == CANCEL_TOLD)
 		return ret;
 	count(&loop->stats->cancelled, 1);
 	return cause == CANCEL_DEADLINE ? -ETIME : ret;
+}
+
+/*
+ * It was cancelled before it started. Its callback needn't wait until an engine
+ * comes to see that, unless there is more to it: calls that wait for it, or a
+ * part that is done.
+ */
+void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
+{
+	struct call *call = call_of(loop, index);
+	struct flexsc_cb *cb = call->cb;
+
+	if (!cb || call->chained != NO_HELD || call->partial)
+		return;
+	flexsc__deadline_clear(loop, &call->deadline);
+	call->cb = NULL;
+	loop->events++;
+	flexsc__ready(loop, cb, cancelled(loop, call, -ECANCELED));
+	call->cancel = CANCEL_TOLD;
 }
 
 /* An entry is free: it is for the call that waits longest. */

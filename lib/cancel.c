@@ -5,7 +5,9 @@
  *
  * Cancelling never completes an entry by itself; it changes the status and
  * tells the engine, and the entry then completes like any other, once. So the
- * callback can't run twice, and not before the kernel has let go.
+ * callback can't run twice, and not before the kernel has let go. For a call
+ * that hadn't started it runs at once: nobody will execute that, though its
+ * entry is in use until the engine has passed it over.
  */
 #include "loop.h"
 
@@ -26,8 +28,8 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	call->cancel = (uint8_t)cause;
 	/* Whoever takes it next sees CANCEL and completes it unexecuted. */
 	if (entry_cancel_submitted(entry))
-		return;
-	if (entry_cancel_busy(entry))
+		flexsc__call_unstarted(loop, index);
+	else if (entry_cancel_busy(entry))
 		loop->engine->cancel(loop, index);
 }
 

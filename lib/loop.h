@@ -52,6 +52,7 @@ enum cancel_cause {
 	CANCEL_NOT = 0,
 	CANCEL_ASKED,
 	CANCEL_DEADLINE,
+	CANCEL_TOLD,	/* ... and the callback has been run, or is about to */
 };
 
 /*
@@ -281,6 +282,7 @@ static inline void callback(struct flexsc_cb *cb, int64_t ret)
 int flexsc__held_init(struct flexsc_loop *loop);
 void flexsc__held_end(struct flexsc_loop *loop, uint32_t held, int64_t ret);
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);
+void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index);
 int flexsc__post_check(struct flexsc_loop *loop, struct flexsc_cb *cb);
 bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb);
 

@@ -156,6 +156,14 @@ static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
 	}
 }
 
+/* It was cancelled, perhaps with a part done. */
+static COLD void end_unstarted(struct flexsc_loop *loop, uint32_t index)
+{
+	call_done(loop, index,
+		  flexsc__partial_result(&call_of(loop, index)->partial,
+					 -ECANCELED));
+}
+
 /* What came back INTERRUPTED goes where nobody needs the thread. */
 static void place_again(struct flexsc_loop *loop)
 {
@@ -165,8 +173,10 @@ static void place_again(struct flexsc_loop *loop)
 	while ((index = calls_take(loop, &kmod->again)) != NONE) {
 		struct flexsc_entry *entry = entry_of(loop, index);
 
-		if (!call_wanted(loop, index))
+		if (entry_status(entry) != FLEXSC_SUBMITTED) {
+			end_unstarted(loop, index);
 			continue;
+		}
 		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
 			       FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
 		push(kmod, index);

@@ -45,6 +45,30 @@ TEST(a_call_cancelled_before_it_starts_has_no_effect)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
+/* Nobody has to see that first. */
+TEST(a_call_cancelled_before_it_starts_ends_at_once)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call first = CALL_INIT, second = CALL_INIT;
+
+	POST(loop, &first, SYS_getppid);
+	POST(loop, &second, SYS_getppid);
+	CHECK_EQ(flexsc_loop_cancel(loop, &second.cb), 0);
+	CHECK(flexsc_loop_dispatch(loop) > 0);
+	CHECK_EQ(second.runs, 1);
+	CHECK_EQ(second.cb.ret, -ECANCELED);
+	CHECK_EQ(stats_of(loop).cancelled, 1);
+	/* It may be used anew, though its entry is still there. */
+	CHECK_EQ(flexsc_loop_cancel(loop, &second.cb), -ENOENT);
+	second = (struct call)CALL_INIT;
+	POST(loop, &second, SYS_getppid);
+	CHECK_EQ(await_call(loop, &second), getppid());
+	CHECK_EQ(await_call(loop, &first), getppid());
+	CHECK_EQ(stats_of(loop).cancelled, 1);
+	CHECK_EQ(stats_of(loop).outstanding, 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
 TEST(a_blocked_call_is_cancelled)
 {
 	struct flexsc_loop *loop = test_loop();

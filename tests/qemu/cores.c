@@ -14,6 +14,7 @@
 #define TRACING	"/sys/kernel/tracing/"
 #define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
 #define FOREVER	UINT64_MAX
+#define SLOW_PARTS 1024
 
 static struct raw raw;
 static char marks[2][32];	/* what entries write to the trace */
@@ -152,20 +153,27 @@ static bool prefers(int core)
 	return false;
 }
 
-/* An entry that keeps a core busy for many seconds, unless it's interrupted. */
+/* To be read into from /dev/urandom: that takes many seconds. */
+static struct iovec *slow_parts(void)
+{
+	static struct iovec parts[SLOW_PARTS];
+	static char bytes[1 << 20];
+
+	/* It has no page to wait for. */
+	memset(bytes, 1, sizeof(bytes));
+	for (int i = 0; i < SLOW_PARTS; i++)
+		parts[i] = (struct iovec){ bytes, sizeof(bytes) };
+	return parts;
+}
+
+/* An entry that keeps a core busy, unless it's interrupted. */
 static void post_slow(uint32_t index)
 {
-	static struct iovec parts[1024];
-	static char bytes[1 << 20];
 	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 
 	CHECK(fd >= 0);
-	/* It has no page to wait for. */
-	memset(bytes, 1, sizeof(bytes));
-	for (int i = 0; i < 1024; i++)
-		parts[i] = (struct iovec){ bytes, sizeof(bytes) };
-	raw_post(&raw, index, ASIDE, SYS_readv, (uint64_t)fd, (uint64_t)parts,
-		 1024);
+	raw_post(&raw, index, ASIDE, SYS_readv, (uint64_t)fd,
+		 (uint64_t)slow_parts(), SLOW_PARTS);
 	/* Whoever is asked for is there, and idle, before it begins. */
 	raw_kick(&raw);
 	CHECK(becomes(index, FLEXSC_BUSY, 10000));
@@ -633,5 +641,46 @@ TEST(the_librarys_cores_are_used)
 		CHECK(DO(loop, SYS_write, fd, marks[0], strlen(marks[0])) > 0);
 		CHECK_EQ(marked(0), 2);
 	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* A slow call has the only core. What is cancelled behind it ends at once. */
+TEST(what_has_not_started_is_withdrawn_at_once)
+{
+	enum { AT_ONCE = 10, ROUNDS = 30 };
+	static struct call calls[AT_ONCE];
+	struct call slow = CALL_INIT;
+	struct flexsc_loop *loop;
+	char byte;
+	int fds[2];
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 4)
+		SKIP("needs four processors");
+	loop = NEW_LOOP(.engine = "kmod", .cores = "2", .max_entries = 1024);
+	CHECK(raw_move(0));
+	CHECK_EQ(pipe(fds), 0);
+	POST(loop, &slow, SYS_readv, open("/dev/urandom", O_RDONLY | O_CLOEXEC),
+	     slow_parts(), SLOW_PARTS);
+	while (raw_shown(NULL, " busy ") != 1)
+		run_for(loop, 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int j = 0; j < AT_ONCE; j++) {
+			calls[j] = (struct call)CALL_INIT;
+			POST(loop, &calls[j], SYS_read, fds[0], &byte, 1);
+		}
+		run_for(loop, 1);
+		for (int j = 0; j < AT_ONCE; j++) {
+			CHECK_EQ(flexsc_loop_cancel(loop, &calls[j].cb), 0);
+			CHECK_EQ(await_call(loop, &calls[j]), -ECANCELED);
+		}
+		CHECK_EQ(slow.runs, 0);
+	}
+	/* What is posted now is executed all the same. */
+	calls[0] = (struct call)CALL_INIT;
+	POST(loop, &calls[0], SYS_read, fds[0], &byte, 1);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	run_for(loop, 5);
+	CHECK_EQ(flexsc_loop_cancel(loop, &slow.cb), 0);
+	CHECK_EQ(await_call(loop, &calls[0]), 1);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
