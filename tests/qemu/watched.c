@@ -257,6 +257,9 @@ TEST(counters_are_right)
 	CHECK_EQ(write(fds[1], "ab", 2), 2);
 	raw_finish(&raw, 2);
 	CHECK_EQ(raw_shown(NULL, " cancelled "), 1);
+	/* Threads count when they have no more to do: behind completing. */
+	for (int ms = 0; ms < 8000 && raw_shown(NULL, " executed ") < 3; ms++)
+		usleep(1000);
 	CHECK_EQ(raw_shown(NULL, " executed "), 3);
 	CHECK_EQ(raw_shown(NULL, " inline "), 10);
 	CHECK_EQ(raw_shown(NULL, " bounced "), 0);
