@@ -58,8 +58,11 @@ bool caller_take_over(struct registration *reg)
 		return false;
 	caller = held_up(reg);
 	taken = caller && cmpxchg(&reg->caller, caller, NULL) == caller;
-	if (taken)
+	if (taken) {
 		count(reg, COUNT_TAKEOVERS, 1);
+		/* By now it may have returned, come back and fallen asleep. */
+		wake_up(&reg->wait);
+	}
 	return taken;
 }
 
@@ -243,8 +246,11 @@ long caller_wait(struct registration *reg, u64 seen)
 	if (begin(reg, thread, seen)) {
 		count(reg, COUNT_WAITS, 1);
 		ret = wait(reg, thread);
-		if (cmpxchg(&reg->caller, thread, NULL) != thread)
+		if (unlikely(cmpxchg(&reg->caller, thread, NULL) != thread)) {
 			ret = FLEXSC_WAIT_TAKEN;
+			/* Who has the role may sleep until what ended here. */
+			caller_recall(reg);
+		}
 		if (READ_ONCE(reg->aside_count))
 			thread_wake(reg);
 	}

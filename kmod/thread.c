@@ -496,6 +496,8 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	if (ret != FLEXSC_SERVE_MOVE && entries_pending(reg) &&
 	    thread_slot_free(reg) && !thread_wake(reg))
 		wake_up(&reg->wait);
+	/* Nor does it take the caller's role, if it was woken for that. */
+	caller_recall(reg);
 	if (put_user(args.index, &user->index) ||
 	    put_user(args.core, &user->core))
 		return -EFAULT;

@@ -324,6 +324,52 @@ TEST(who_asks_in_vain_lets_others_go_on)
 	raw_close(&raw);
 }
 
+/*
+ * The new caller hears of what the old one still executes: nobody else is there
+ * to tell it.
+ */
+static void *end_blocking(void *arg)
+{
+	usleep(100000);
+	CHECK_EQ(write(blocking[1], "z", 1), 1);
+	return arg;
+}
+
+static void wait_for_the_old(struct raw *r)
+{
+	pthread_t writer;
+
+	raw_reap(r);
+	CHECK_EQ(r->entries[0].status, FLEXSC_BUSY);
+	writer = start(end_blocking, NULL);
+	while (!raw_reap(r))
+		CHECK_EQ(raw_wait(r, FOREVER), FLEXSC_WAIT_LOOK);
+	pthread_join(writer, NULL);
+	atomic_store(&ended, true);
+}
+
+TEST(a_new_caller_hears_of_the_old_ones_call)
+{
+	char byte = 0;
+
+	raw_open(&raw, 1, 0);
+	raw.flags = FLEXSC_WAIT_HANDOVER;
+	raw.taken_over = wait_for_the_old;
+	raw_thread(&raw);
+	raw_thread(&raw);
+	usleep(10000);
+	CHECK_EQ(pipe(blocking), 0);
+	raw_post(&raw, 0, 0, SYS_read, (uint64_t)blocking[0], (uint64_t)&byte,
+		 1);
+	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_TAKEN);
+	while (!atomic_load(&ended))
+		usleep(1000);
+	CHECK_EQ(raw.entries[0].ret, 1);
+	CHECK_EQ(byte, 'z');
+	raw_close(&raw);
+}
+
 TEST(the_wait_can_be_woken)
 {
 	pid_t pid;
