@@ -266,8 +266,8 @@ void thread_blocked(struct irq_work *work)
 
 	/* sched_out() has said so; who submits after that kicks. */
 	smp_mb();
-	if (entries_pending(reg) && thread_slot_free(reg))
-		thread_wake(reg);
+	if (entries_pending(reg) && thread_slot_free(reg) && !thread_wake(reg))
+		wake_up(&reg->wait);
 	caller_blocked(reg);
 	caller_recall(reg);
 }

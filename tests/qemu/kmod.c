@@ -370,6 +370,61 @@ TEST(a_new_caller_hears_of_the_old_ones_call)
 	raw_close(&raw);
 }
 
+/*
+ * The last thread there is blocks in a call that wasn't said to: the caller,
+ * who sleeps, executes what is behind it.
+ */
+static void *serve_alone(void *arg)
+{
+	struct flexsc_serve serve = {
+		.index = FLEXSC_NO_ENTRY,
+		.flags = FLEXSC_SERVE_FIRST,
+		.core = -1,
+	};
+	int result;
+
+	do {
+		result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve);
+		serve.flags = FLEXSC_SERVE_NO_MORE;
+	} while (result == FLEXSC_SERVE_MORE || result == FLEXSC_SERVE_AGAIN);
+	CHECK_EQ(result, FLEXSC_SERVE_END);
+	return arg;
+}
+
+TEST(a_sleeping_caller_is_the_last_one)
+{
+	static char much[1 << 24];
+	pthread_t server, caller;
+	char byte = 0;
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(blocking), 0);
+	server = start(serve_alone, NULL);
+	/* It isn't woken by the first that completes. */
+	raw.seen = 1;
+	caller = start(wait_once, NULL);
+	usleep(50000);
+	raw_post(&raw, 0, FLEXSC_ASIDE, SYS_getrandom, (uint64_t)much,
+		 sizeof(much), 0);
+	raw_kick(&raw);
+	while (raw.entries[0].status == FLEXSC_SUBMITTED)
+		usleep(100);
+	raw_post(&raw, 1, 0, SYS_read, (uint64_t)blocking[0], (uint64_t)&byte,
+		 1);
+	raw_post(&raw, 2, 0, SYS_getppid, 0, 0, 0);
+	pthread_join(caller, NULL);
+	CHECK_EQ(raw.entries[0].status, FLEXSC_DONE);
+	CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
+	CHECK_EQ(raw.entries[2].status, FLEXSC_DONE);
+	CHECK_EQ(write(blocking[1], "z", 1), 1);
+	raw.seen = 0;
+	finish(3);
+	CHECK_EQ(byte, 'z');
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
+	pthread_join(server, NULL);
+	raw_close(&raw);
+}
+
 TEST(the_wait_can_be_woken)
 {
 	pid_t pid;
