@@ -104,6 +104,12 @@ static bool ready(struct thread *thread, const struct flexsc_entry *entry,
 	mask = vfs_poll(file, NULL);
 	WRITE_ONCE(thread->asks, false);
 	fput(file);
+	/*
+	 * A caller that slept meanwhile couldn't be called back. It isn't going
+	 * to sleep in the entry as well: without a slot nobody would notice.
+	 */
+	if (thread->is_caller && !thread->slot)
+		return false;
 	if (mask & (EPOLLERR | EPOLLHUP))
 		return true;
 	return mask & (flags & FLEXSC_IF_READABLE ? EPOLLIN : EPOLLOUT);
