@@ -19,6 +19,9 @@
  */
 #define COMPLETED_MOST	16
 
+/* After so many a caller that sleeps is told, though there are more to execute. */
+#define UNTOLD_MOST	64
+
 /*
  * Nobody fails so often against other threads that complete entries, but
  * against one that scribbles on the queue. For this may run with interrupts
@@ -492,6 +495,13 @@ static bool must_leave(struct thread *thread)
 	return thread_must_leave();
 }
 
+/* There is more to do: tell a caller that sleeps of what is done. */
+static noinline void tell(struct thread *thread)
+{
+	entries_publish(thread);
+	caller_recall(thread->reg);
+}
+
 /*
  * Something needs a look: the thread has to go to user mode, to let others
  * run, or has no slot any more. True: it can't go on.
@@ -506,21 +516,23 @@ static noinline bool stops(struct thread *thread)
 		return true;
 	/* One that never sleeps holds up who waits for all tasks to do so. */
 	if (need_resched())
-		entries_publish(thread);
+		tell(thread);
 	cond_resched_tasks_rcu_qs();
 	if (!thread->slot && !thread_take_slot(thread))
 		return true;
 	return thread_misplaced(thread);
 }
 
-/* What a syscall thread takes next. */
+/* What a syscall thread takes next; n: how many it has taken. */
 static __always_inline bool take(struct registration *reg,
-				 struct thread *thread, u32 *index)
+				 struct thread *thread, u64 n, u32 *index)
 {
 	bool any;
 
 	if (unlikely(thread->completed >= COMPLETED_MOST))
 		entries_publish(thread);
+	if (unlikely(n % UNTOLD_MOST == UNTOLD_MOST - 1))
+		tell(thread);
 	if (thread_unfit(reg))
 		return false;
 	if (unlikely(READ_ONCE(thread->slot->core) != thread->core) &&
@@ -541,7 +553,7 @@ static __always_inline u64 execute_all(struct registration *reg,
 		if (unlikely(thread_stirs() || !thread->slot) && stops(thread))
 			break;
 		if (is_caller ? !ring_take(reg, &index) :
-				!take(reg, thread, &index))
+				!take(reg, thread, n, &index))
 			break;
 		execute(reg, thread, index, is_caller);
 	}

@@ -425,6 +425,35 @@ TEST(a_sleeping_caller_is_the_last_one)
 	raw_close(&raw);
 }
 
+/* Who sleeps hears of completions though others never run out of work. */
+TEST(a_sleeping_caller_is_told_while_others_work)
+{
+	static char bytes[32768];
+	pthread_t caller;
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	raw_thread(&raw);
+	caller = start(wait_once, NULL);
+	usleep(50000);
+	for (uint32_t i = 0; i < 64; i++)
+		raw_post(&raw, i, 0, SYS_getrandom, (uint64_t)bytes,
+			 sizeof(bytes), 0);
+	raw_kick(&raw);
+	while (!atomic_load(&ended)) {
+		uint32_t index = raw_take(&raw);
+
+		while (index != FLEXSC_NO_ENTRY) {
+			uint32_t next = raw.entries[index].link;
+
+			raw_push(&raw, index);
+			index = next;
+		}
+	}
+	pthread_join(caller, NULL);
+	raw_close(&raw);
+}
+
 TEST(the_wait_can_be_woken)
 {
 	pid_t pid;
