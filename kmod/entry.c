@@ -282,6 +282,8 @@ static void restart(struct thread *thread, u32 index, long ret)
 	}
 	count(reg, COUNT_RESTARTED, 1);
 	if (ret == -ERESTART_RESTARTBLOCK) {
+		/* Unless the task comes back. */
+		WRITE_ONCE(entry->ret, -EINTR);
 		carry(thread, index, TAKEN_RESTARTS);
 	} else if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
 		   FLEXSC_BUSY) {

@@ -93,20 +93,44 @@ static u64 seen_by(const struct registration *reg)
 	return READ_ONCE(reg->shared->seen);
 }
 
+/* What takes no struct. */
+static long command(struct registration *reg, unsigned int cmd, u64 arg)
+{
+	switch (cmd) {
+	case FLEXSC_IOC_KICK:
+		return forbidden(reg) ? -EPERM : caller_kick(reg);
+	case FLEXSC_IOC_CANCEL:
+		return cancel_entry(reg, (u32)arg);
+	case FLEXSC_IOC_WAKE:
+		return caller_wake(reg);
+	case FLEXSC_IOC_END:
+		thread_end_all(reg);
+		return 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
 /*
  * FLEXSC_IOC_WAIT in a call that costs less than ioctl(): "the next data" of
- * the file is what has completed beyond what the owner has seen.
+ * the file is what has completed beyond what the owner has seen. And commands,
+ * for those who may not call ioctl().
  */
-static loff_t device_llseek(struct file *file, loff_t seen, int whence)
+static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 {
 	struct registration *reg = registration_of(file);
 
 	if (IS_ERR(reg))
 		return PTR_ERR(reg);
 	/* Entries aren't 32-bit calls, and must not be taken for such. */
-	if (whence != FLEXSC_WAIT_SEEK || in_compat_syscall())
+	if (in_compat_syscall())
 		return -EINVAL;
-	return wait(file, seen);
+	if (likely(whence == FLEXSC_WAIT_SEEK))
+		return wait(file, offset);
+	if (whence != FLEXSC_CALL_SEEK)
+		return -EINVAL;
+	return command(reg, _IO(_IOC_TYPE(FLEXSC_IOC_KICK), offset & 0xff),
+		       (u64)offset >> 8);
 }
 
 static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -124,21 +148,12 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return serve(file, user);
 	case FLEXSC_IOC_WAIT:
 		return wait(file, seen_by(reg));
-	case FLEXSC_IOC_KICK:
-		return forbidden(reg) ? -EPERM : caller_kick(reg);
-	case FLEXSC_IOC_CANCEL:
-		return cancel_entry(reg, (u32)arg);
-	case FLEXSC_IOC_WAKE:
-		return caller_wake(reg);
-	case FLEXSC_IOC_END:
-		thread_end_all(reg);
-		return 0;
 	case FLEXSC_IOC_SET_POLICY:
 		return policy_set(reg, user);
 	case FLEXSC_IOC_GET_POLICY:
 		return policy_get(reg, user);
 	default:
-		return -ENOTTY;
+		return command(reg, cmd, arg);
 	}
 }
 

@@ -75,8 +75,10 @@ static unsigned int place_of(const struct flexsc_entry *entry,
 /* Have what is submitted executed. If that fails the next wait says so. */
 static void kick(struct kmod *kmod)
 {
-	if (control(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
-		kmod->no_more = !flexsc__kmod_thread_create(kmod);
+	if (command(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
+		__atomic_store_n(&kmod->no_more,
+				 !flexsc__kmod_thread_create(kmod),
+				 __ATOMIC_RELAXED);
 }
 
 /* The ring is full of entries that were cancelled, and posted again. */
@@ -245,6 +247,20 @@ static void collect_one(struct flexsc_loop *loop, uint32_t index)
 	queue_append(&loop->done, call, index);
 }
 
+/* What threads had in user mode that can't tell the kernel. */
+static COLD void collect_strays(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+	uint32_t index;
+
+	lock(&kmod->lock);
+	while ((index = calls_take(loop, &kmod->strays)) != NONE) {
+		entry_of(loop, index)->status = FLEXSC_DONE;
+		collect_one(loop, index);
+	}
+	unlock(&kmod->lock);
+}
+
 /* What the kernel has completed, oldest first. */
 static bool collect(struct flexsc_loop *loop)
 {
@@ -298,12 +314,37 @@ static int enter(struct kmod *kmod, uint64_t ns)
 	long result;
 
 	shared->timeout = ns;
-	shared->wait_flags = kmod->no_more ? FLEXSC_WAIT_NO_MORE : 0;
-	kmod->no_more = false;
+	shared->wait_flags = 0;
+	if (__atomic_load_n(&kmod->no_more, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&kmod->no_more, false, __ATOMIC_RELAXED);
+		shared->wait_flags = FLEXSC_WAIT_NO_MORE;
+	}
 	while ((result = enter_once(kmod)) == FLEXSC_WAIT_MORE)
 		if (!flexsc__kmod_thread_create(kmod))
 			shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 	return result < 0 && result != -EINTR ? (int)result : 0;
+}
+
+/*
+ * The loop is about to end, and a filter forbids the kernel's help. Without
+ * threads nobody executes any more, and what isn't complete won't be.
+ */
+static COLD void abandon(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	flexsc__kmod_threads_end(kmod);
+	collect(loop);
+	collect_strays(loop);
+	kmod->again.count = 0;
+	for (uint32_t i = 0; i < loop->entries.count; i++) {
+		__u8 status = entry_status(entry_of(loop, i));
+
+		if (status != FLEXSC_FREE && status != FLEXSC_DONE &&
+		    call_of(loop, i)->route == BY_KERNEL)
+			call_done(loop, i,
+				  status == FLEXSC_BUSY ? -EINTR : -ECANCELED);
+	}
 }
 
 static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
@@ -331,6 +372,11 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	} else if (is_submitted(kmod) && needs_kick(kmod)) {
 		err = enter(kmod, 0);
 	}
+	if (err && loop->closing)
+		abandon(loop);
+	/* Who has left one has woken us. */
+	if (__atomic_load_n(&kmod->strays.count, __ATOMIC_RELAXED))
+		collect_strays(loop);
 	collect(loop);
 	return err;
 }
@@ -343,7 +389,7 @@ static bool kmod_stirs(const struct flexsc_loop *loop)
 
 static void kmod_wake(struct flexsc_loop *loop)
 {
-	control(kmod_of(loop), FLEXSC_IOC_WAKE, 0);
+	command(kmod_of(loop), FLEXSC_IOC_WAKE, 0);
 }
 
 static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
@@ -354,7 +400,7 @@ static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 		flexsc__pool_cancel(kmod->pool, index);
 		return;
 	}
-	control(kmod, FLEXSC_IOC_CANCEL, index);
+	command(kmod, FLEXSC_IOC_CANCEL, index);
 	flexsc__kmod_threads_cancel(kmod, index);
 }
 

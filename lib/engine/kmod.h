@@ -39,7 +39,10 @@ struct kmod {
 	bool pinned;
 	bool no_more;		/* no thread could be made, the last time */
 
+	bool forsaken;		/* threads can't be told to end */
+
 	struct lock lock;	/* of the following */
+	struct call_list strays;	/* of threads that can't go back */
 	struct server *servers;
 	uint32_t count, max;
 	bool ending;
@@ -56,6 +59,18 @@ static inline long control(struct kmod *kmod, unsigned long command,
 	count_shared(&kmod->loop->stats->mode_switches, 1);
 	return raw_syscall(SYS_ioctl, (uint64_t)kmod->fd, command, arg, 0, 0,
 			   0);
+}
+
+/* One that takes no struct: a filter may forbid ioctl(), and leave lseek(). */
+static inline long command(struct kmod *kmod, unsigned long request,
+			   uint64_t arg)
+{
+	long ret = control(kmod, request, arg);
+
+	return ret >= 0 ? ret :
+			  raw_syscall(SYS_lseek, (uint64_t)kmod->fd,
+				      FLEXSC_CALL(request, arg),
+				      FLEXSC_CALL_SEEK, 0, 0, 0);
 }
 
 /* kmod_threads.c */

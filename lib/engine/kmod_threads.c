@@ -9,6 +9,7 @@
  *	BOUNCE		something watches its calls (a tracer, a filter): it
  *			makes one here, as a plain call
  *	IDLE, END	it ends; whoever makes the next one joins it
+ *	an error	a filter came later, which forbids to go back: it ends
  *
  * There is a limit. What the kernel can't execute without one more thread than
  * that goes to a pool of the library's own, which parks calls that wait.
@@ -71,6 +72,8 @@ static int64_t bounce(struct server *server, uint32_t index)
 	count_shared(&server->kmod->loop->stats->mode_switches, 1);
 	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
 	set_bounced(server, NONE);
+	/* For the owner, should the kernel be out of reach now. */
+	entry->ret = ret;
 	return ret;
 }
 
@@ -111,6 +114,23 @@ static bool answer(struct server *server, long result,
 	}
 }
 
+/*
+ * A filter forbids to go back. What the thread has in hand the owner gets, who
+ * mustn't wait for it or for another such thread.
+ */
+static COLD void shut_out(struct server *server, uint32_t index)
+{
+	struct kmod *kmod = server->kmod;
+
+	if (index != NONE) {
+		lock(&kmod->lock);
+		calls_append(kmod->loop, &kmod->strays, index);
+		unlock(&kmod->lock);
+	}
+	__atomic_store_n(&kmod->no_more, true, __ATOMIC_RELAXED);
+	command(kmod, FLEXSC_IOC_WAKE, 0);
+}
+
 static void *serve(void *arg)
 {
 	struct server *server = arg;
@@ -126,7 +146,10 @@ static void *serve(void *arg)
 	flexsc__cancel_unblock(kmod->signo);
 	do {
 		result = control(kmod, FLEXSC_IOC_SERVE, PTR(&serve));
-	} while (answer(server, result, &serve));
+	} while (answer(server, result, &serve) &&
+		 !__atomic_load_n(&kmod->forsaken, __ATOMIC_RELAXED));
+	if (result < 0 || serve.index != NONE)
+		shut_out(server, serve.index);
 
 	lock(&kmod->lock);
 	server->ended = true;
@@ -177,6 +200,11 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 
 	if (!server)
 		return false;
+	/* It comes under our filters: may it serve? Without a struct nobody does. */
+	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT) {
+		free(server);
+		return false;
+	}
 	server->kmod = kmod;
 	server->bounced = NONE;
 	lock(&kmod->lock);
@@ -200,12 +228,45 @@ void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
 	unlock(&kmod->lock);
 }
 
+/* With the lock: is there one to send a signal to? */
+static bool interrupt_all(struct kmod *kmod)
+{
+	bool any = false;
+
+	for (struct server *server = kmod->servers; server;
+	     server = server->next)
+		if (!server->ended) {
+			flexsc__cancel_send(server->tid, kmod->signo);
+			any = true;
+		}
+	return any;
+}
+
+/*
+ * A filter forbids to call them home. A signal brings them out of the kernel,
+ * if not the first then one of the next: it may come just before they go there.
+ */
+static COLD void drive_home(struct kmod *kmod)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	bool any;
+
+	__atomic_store_n(&kmod->forsaken, true, __ATOMIC_RELAXED);
+	do {
+		lock(&kmod->lock);
+		any = interrupt_all(kmod);
+		unlock(&kmod->lock);
+		raw_syscall(SYS_nanosleep, PTR(&brief), 0, 0, 0, 0, 0);
+	} while (any && kmod->signo);
+}
+
 void flexsc__kmod_threads_end(struct kmod *kmod)
 {
 	lock(&kmod->lock);
 	kmod->ending = true;
 	unlock(&kmod->lock);
-	control(kmod, FLEXSC_IOC_END, 0);
+	if (command(kmod, FLEXSC_IOC_END, 0))
+		drive_home(kmod);
 	join_servers(kmod, true);
 }
 

@@ -330,6 +330,72 @@ TEST(no_thread_can_be_made_when_submitting)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
+/*
+ * The kernel module is spoken to by ioctl(), or lseek(): a filter that comes
+ * later forbids them to threads that it has already, and to those to come.
+ */
+static void forbid_ioctl(bool lseek)
+{
+	static const int calls[] = { SYS_ioctl, SYS_lseek };
+
+	forbid(calls, lseek ? 2 : 1, EPERM);
+}
+
+/* A call that a thread waits in, while others are idle. */
+static void post_reader(struct flexsc_loop *loop, struct call *reader, int fd)
+{
+	static uint64_t value;
+
+	*reader = (struct call)CALL_INIT;
+	POST(loop, reader, SYS_read, fd, &value, 8);
+	works(loop);
+	run_for(loop, 50);
+	CHECK_EQ(reader->runs, 0);
+}
+
+TEST(ioctl_is_forbidden_later)
+{
+	int event = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	struct flexsc_loop *loop = test_loop();
+	struct call reader;
+	uint64_t one = 1;
+
+	NEEDS_WAITING_ENGINE();
+	post_reader(loop, &reader, event);
+	forbid_ioctl(false);
+	for (int i = 0; i < 10; i++)
+		works(loop);
+	CHECK_EQ(DO(loop, SYS_write, event, &one, 8), 8);
+	CHECK_EQ(await_call(loop, &reader), 8);
+	post_reader(loop, &reader, event);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(reader.runs, 1);
+	CHECK(reader.cb.ret == -ECANCELED || reader.cb.ret == -EINTR);
+}
+
+/* Whatever is told to nobody ends, and the loop does. */
+TEST(ioctl_and_lseek_are_forbidden_later)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	int event = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	struct call reader, sleeper = CALL_INIT, other = CALL_INIT;
+	struct flexsc_loop *loop = test_loop();
+	int err;
+
+	NEEDS_WAITING_ENGINE();
+	post_reader(loop, &reader, event);
+	forbid_ioctl(true);
+	POST(loop, &sleeper, SYS_nanosleep, &brief, NULL);
+	POST(loop, &other, SYS_getppid);
+	err = flexsc_loop_wait(loop, FLEXSC_FOREVER);
+	CHECK(err == 1 || err == -EPERM);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(reader.runs, 1);
+	CHECK_EQ(sleeper.runs, 1);
+	CHECK_EQ(other.runs, 1);
+	CHECK(reader.cb.ret == -ECANCELED || reader.cb.ret == -EINTR);
+}
+
 static void with_threads(uint32_t max)
 {
 	struct flexsc_loop *loop = NEW_LOOP(.max_threads = max);

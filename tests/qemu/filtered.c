@@ -148,6 +148,46 @@ TEST(a_filter_for_all_threads_reaches_syscall_threads)
 	raw_close(&raw);
 }
 
+/* For those who may not call ioctl(). */
+static long command(unsigned int number, uint64_t arg)
+{
+	return raw_syscall(SYS_lseek, (uint64_t)raw.fd, number | arg << 8,
+			   FLEXSC_CALL_SEEK, 0, 0, 0);
+}
+
+TEST(commands_go_by_lseek)
+{
+	uint8_t busy = FLEXSC_BUSY;
+	char byte;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_WAKE), 0), 0);
+	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
+	raw_post(&raw, 3, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+		 (uint64_t)fds[0], (uint64_t)&byte, 1);
+	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_KICK), 0), FLEXSC_WAIT_MORE);
+	raw_thread(&raw);
+	while (raw.entries[3].status != FLEXSC_BUSY)
+		usleep(1000);
+	CHECK(__atomic_compare_exchange_n(&raw.entries[3].status, &busy,
+					  FLEXSC_CANCEL, false,
+					  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_CANCEL), 64), -EINVAL);
+	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_CANCEL), 3), 0);
+	while (!raw_reap(&raw))
+		CHECK(raw_wait(&raw, FOREVER) >= 0);
+	CHECK(raw.threads > 0);
+	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_END), 0), 0);
+	while (atomic_load(&raw.threads))
+		usleep(1000);
+	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_SERVE), 0), -ENOTTY);
+	CHECK_EQ(command(200, 0), -ENOTTY);
+	CHECK(lseek(raw.fd, 0, SEEK_END) == -1 && errno == EINVAL);
+	raw_close(&raw);
+}
+
 TEST(where_no_thread_can_be_made_calls_come_back)
 {
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);

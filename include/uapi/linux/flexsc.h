@@ -326,10 +326,20 @@ struct flexsc_policy {
 #define FLEXSC_IOC_CANCEL	_IO(0xf5, 4)
 /* End the wait, from any thread or signal handler. */
 #define FLEXSC_IOC_WAKE		_IO(0xf5, 5)
-/* Send all syscall threads home. */
+/* Send all syscall threads home; those in a call once that ends. */
 #define FLEXSC_IOC_END		_IO(0xf5, 6)
 #define FLEXSC_IOC_SET_POLICY	_IOW(0xf5, 7, struct flexsc_policy)
 #define FLEXSC_IOC_GET_POLICY	_IOR(0xf5, 8, struct flexsc_policy)
+
+/*
+ * KICK, CANCEL, WAKE and END are also lseek(fd, FLEXSC_CALL(command, argument),
+ * FLEXSC_CALL_SEEK), with the same result: a seccomp filter that comes later may
+ * forbid ioctl(), and who waits or serves has to be reached nevertheless. What
+ * a thread took along that may not call SERVE any more stays BUSY. After BOUNCE
+ * its result is the one that the thread has, else that in the entry's "ret".
+ */
+#define FLEXSC_CALL_SEEK	4	/* SEEK_HOLE */
+#define FLEXSC_CALL(command, arg)	(_IOC_NR(command) | (__u64)(arg) << 8)
 
 #ifndef __cplusplus
 _Static_assert(sizeof(struct flexsc_entry) == 64, "entry is a cache line");
