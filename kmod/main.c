@@ -129,7 +129,7 @@ static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 		return wait(file, offset);
 	if (whence != FLEXSC_CALL_SEEK)
 		return -EINVAL;
-	return command(reg, _IO(_IOC_TYPE(FLEXSC_IOC_KICK), offset & 0xff),
+	return command(reg, _IO(FLEXSC_IOC_MAGIC, offset & 0xff),
 		       (u64)offset >> 8);
 }
 

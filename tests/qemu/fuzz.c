@@ -132,7 +132,7 @@ static void plausible(struct flexsc_entry *entry)
 	case 6:
 		entry->nr = SYS_ioctl;
 		entry->args[0] = (uint64_t)raw.fd;
-		entry->args[1] = _IO(0xf5, below(10));
+		entry->args[1] = _IO(FLEXSC_IOC_MAGIC, below(10));
 		entry->args[2] = value();
 		break;
 	case 7:
@@ -344,7 +344,8 @@ static void control(void)
 		ioctl(raw.fd, FLEXSC_IOC_WAKE);
 		break;
 	case 3:
-		ioctl(raw.fd, _IOWR(0xf5, below(16), uint64_t), value());
+		ioctl(raw.fd, _IOWR(FLEXSC_IOC_MAGIC, below(16), uint64_t),
+		      value());
 		break;
 	case 4:
 		ioctl(raw.fd, number(), value());

@@ -317,19 +317,25 @@ struct flexsc_policy {
 	__u16	core[FLEXSC_CORES_MAX];
 };
 
-#define FLEXSC_IOC_REGISTER	_IOWR(0xf5, 0, struct flexsc_register)
-#define FLEXSC_IOC_SERVE	_IOWR(0xf5, 1, struct flexsc_serve)
-#define FLEXSC_IOC_WAIT		_IO(0xf5, 2)
+/*
+ * The kernel's list of these (Documentation/userspace-api/ioctl/ioctl-number.rst)
+ * has none of this kind, neither in 6.1 nor in 6.12.
+ */
+#define FLEXSC_IOC_MAGIC	0xe9
+
+#define FLEXSC_IOC_REGISTER	_IOWR(FLEXSC_IOC_MAGIC, 0, struct flexsc_register)
+#define FLEXSC_IOC_SERVE	_IOWR(FLEXSC_IOC_MAGIC, 1, struct flexsc_serve)
+#define FLEXSC_IOC_WAIT		_IO(FLEXSC_IOC_MAGIC, 2)
 /* Start executing what is submitted. Returns enum flexsc_wait_result. */
-#define FLEXSC_IOC_KICK		_IO(0xf5, 3)
+#define FLEXSC_IOC_KICK		_IO(FLEXSC_IOC_MAGIC, 3)
 /* An entry was BUSY and is CANCEL now: the argument is its index. */
-#define FLEXSC_IOC_CANCEL	_IO(0xf5, 4)
+#define FLEXSC_IOC_CANCEL	_IO(FLEXSC_IOC_MAGIC, 4)
 /* End the wait, from any thread or signal handler. */
-#define FLEXSC_IOC_WAKE		_IO(0xf5, 5)
+#define FLEXSC_IOC_WAKE		_IO(FLEXSC_IOC_MAGIC, 5)
 /* Send all syscall threads home; those in a call once that ends. */
-#define FLEXSC_IOC_END		_IO(0xf5, 6)
-#define FLEXSC_IOC_SET_POLICY	_IOW(0xf5, 7, struct flexsc_policy)
-#define FLEXSC_IOC_GET_POLICY	_IOR(0xf5, 8, struct flexsc_policy)
+#define FLEXSC_IOC_END		_IO(FLEXSC_IOC_MAGIC, 6)
+#define FLEXSC_IOC_SET_POLICY	_IOW(FLEXSC_IOC_MAGIC, 7, struct flexsc_policy)
+#define FLEXSC_IOC_GET_POLICY	_IOR(FLEXSC_IOC_MAGIC, 8, struct flexsc_policy)
 
 /*
  * KICK, CANCEL, WAKE and END are also lseek(fd, FLEXSC_CALL(command, argument),
