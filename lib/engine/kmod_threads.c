@@ -208,7 +208,9 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	server->kmod = kmod;
 	server->bounced = NONE;
 	lock(&kmod->lock);
-	join_servers(kmod, false);
+	/* Then who ends them joins them, without the lock. */
+	if (!kmod->ending)
+		join_servers(kmod, false);
 	started = start(server);
 	unlock(&kmod->lock);
 	if (!started)
