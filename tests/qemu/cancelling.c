@@ -237,3 +237,45 @@ TEST_LIMIT(nor_is_the_next, 60)
 	}
 	raw_close(&raw);
 }
+
+static void post_read(uint32_t i)
+{
+	raw_post(&raw, i, ASIDE, SYS_read, (uint64_t)calls[i].fds[0],
+		 (uint64_t)&calls[i].byte, 1);
+	raw_kick(&raw);
+	while (__atomic_load_n(&raw.entries[i].status, __ATOMIC_ACQUIRE) !=
+	       FLEXSC_BUSY)
+		usleep(100);
+}
+
+static void feed(uint32_t i)
+{
+	CHECK_EQ(write(calls[i].fds[1], "x", 1), 1);
+	raw_finish(&raw, 1);
+	CHECK_EQ(raw.entries[i].ret, 1);
+}
+
+/*
+ * The call is faster than its cancellation, and its thread, the one that went
+ * idle last, is in the next by then.
+ */
+TEST(who_is_late_hits_nobody)
+{
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(calls[0].fds), 0);
+	CHECK_EQ(pipe(calls[1].fds), 0);
+	for (int round = 0; round < 20; round++) {
+		post_read(0);
+		CHECK(swap(0, FLEXSC_BUSY));
+		feed(0);
+		while (raw_shown(NULL, " idle ") != raw.threads)
+			usleep(100);
+		post_read(1);
+		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
+		usleep(1000);
+		CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
+		feed(1);
+	}
+	CHECK_EQ(raw_shown(NULL, " cancelled "), 0);
+	raw_close(&raw);
+}
