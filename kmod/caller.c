@@ -155,6 +155,15 @@ static noinline bool caller_sleep(struct registration *reg,
 	return timely;
 }
 
+/* Has it left an entry that needs another thread to be there? */
+static __always_inline bool wants_more(struct thread *thread)
+{
+	if (likely(!thread->wants_more))
+		return false;
+	thread->wants_more = false;
+	return true;
+}
+
 #define GO_ON	LONG_MIN
 
 /* Nothing has completed. Why not to sleep? */
@@ -188,8 +197,9 @@ static noinline long wait_longer(struct registration *reg,
 		if (why != GO_ON)
 			return why;
 		timely = caller_sleep(reg, thread);
-		execute_inline(reg, thread);
-		if (thread->wants_more)
+		if (!thread_must_leave())
+			execute_inline(reg, thread);
+		if (wants_more(thread))
 			return FLEXSC_WAIT_MORE;
 		if (has_completed(reg))
 			return FLEXSC_WAIT_LOOK;
@@ -201,7 +211,7 @@ static __always_inline long wait(struct registration *reg,
 				 struct thread *thread)
 {
 	execute_inline(reg, thread);
-	if (thread->wants_more)
+	if (wants_more(thread))
 		return FLEXSC_WAIT_MORE;
 	if (has_completed(reg))
 		return FLEXSC_WAIT_LOOK;
@@ -211,10 +221,10 @@ static __always_inline long wait(struct registration *reg,
 /* When to stop waiting; 0: at once. */
 static ktime_t deadline_of(u64 timeout)
 {
+	if (likely((s64)timeout < 0))
+		return KTIME_MAX;
 	if (!timeout)
 		return 0;
-	if (timeout >= KTIME_MAX)
-		return KTIME_MAX;
 	return ktime_add_safe(ktime_get(), ns_to_ktime(timeout));
 }
 

@@ -200,13 +200,14 @@ static void entries_publish(struct thread *thread)
 }
 
 /* The entry has its result; entries_publish() tells. */
-static __always_inline void complete_entry(struct thread *thread,
+static __always_inline void complete_entry(struct registration *reg,
+					   struct thread *thread,
 					   struct flexsc_entry *entry,
 					   u32 index, long ret)
 {
 	u32 newest = thread->newest;
 
-	trace_flexsc_complete(thread->reg, index, ret);
+	trace_flexsc_complete(reg, index, ret);
 	WRITE_ONCE(entry->ret, ret);
 	WRITE_ONCE(entry->link, newest);
 	/* E2: publishes ret and what the call wrote; pairs with U2. */
@@ -219,7 +220,9 @@ static __always_inline void complete_entry(struct thread *thread,
 
 static void finish(struct thread *thread, u32 index, long ret)
 {
-	complete_entry(thread, &thread->reg->entries[index], index, ret);
+	struct registration *reg = thread->reg;
+
+	complete_entry(reg, thread, &reg->entries[index], index, ret);
 	entries_publish(thread);
 }
 
@@ -339,7 +342,8 @@ static noinline void leave_first(struct thread *thread,
 }
 
 /* Make the call of an entry that was begun. */
-static __always_inline void make(struct thread *thread,
+static __always_inline void make(struct registration *reg,
+				 struct thread *thread,
 				 struct flexsc_entry *entry, u32 index,
 				 bool is_caller)
 {
@@ -347,7 +351,7 @@ static __always_inline void make(struct thread *thread,
 	bool kicked;
 	long ret;
 
-	trace_flexsc_submit(thread->reg, index, nr);
+	trace_flexsc_submit(reg, index, nr);
 	regs_load(&thread->regs, entry, nr);
 	ret = dispatch_of(nr)(&thread->regs);
 	kicked = cancel_settle(thread, index);
@@ -356,7 +360,7 @@ static __always_inline void make(struct thread *thread,
 	else if (!is_caller && unlikely(task_work_pending(current)))
 		leave_first(thread, entry, index, ret);
 	else
-		complete_entry(thread, entry, index, ret);
+		complete_entry(reg, thread, entry, index, ret);
 }
 
 /*
@@ -465,7 +469,7 @@ static noinline void consider(struct thread *thread,
 	else if (!thread->is_caller && syscall_watched())
 		bounce(thread, index);
 	else
-		make(thread, entry, index, thread->is_caller);
+		make(thread->reg, thread, entry, index, thread->is_caller);
 }
 
 /* Execute an entry that was taken. */
@@ -479,7 +483,7 @@ static __always_inline void execute(struct registration *reg,
 	if (flags || unlikely(syscall_watched()))
 		consider(thread, entry, index, flags);
 	else if (likely(begin(thread, entry, index)))
-		make(thread, entry, index, is_caller);
+		make(reg, thread, entry, index, is_caller);
 	else
 		not_begun(thread, index);
 }
@@ -545,19 +549,25 @@ static __always_inline bool take(struct registration *reg,
 	return any || ring_take(reg, index);
 }
 
+/* Between entries: does it have to stop? */
+static __always_inline bool looks_up(struct thread *thread)
+{
+	return unlikely(thread_stirs() || !thread->slot) && stops(thread);
+}
+
 static __always_inline u64 execute_all(struct registration *reg,
 				       struct thread *thread, bool is_caller)
 {
-	u64 n;
+	/* A caller comes from user mode, where all of that is seen to. */
+	bool stop = !is_caller && looks_up(thread);
+	u64 n = 0;
 	u32 index;
 
-	for (n = 0;; n++) {
-		if (unlikely(thread_stirs() || !thread->slot) && stops(thread))
-			break;
-		if (is_caller ? !ring_take(reg, &index) :
-				!take(reg, thread, n, &index))
-			break;
+	while (!stop && (is_caller ? ring_take(reg, &index) :
+				     take(reg, thread, n, &index))) {
 		execute(reg, thread, index, is_caller);
+		stop = looks_up(thread);
+		n++;
 	}
 	if (unlikely(!publish(reg, thread)))
 		publish_on(thread);

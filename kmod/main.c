@@ -27,20 +27,19 @@ static int device_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* What the caller may use, if it's its own process's. */
-static struct registration *registration_of(struct file *file)
+/* Is it registered, and by the caller's own process? 0 or -errno. */
+static __always_inline int check(struct registration *reg)
 {
-	struct registration *reg = file->private_data;
 	/* Pairs with registration_register(). */
 	struct mm_struct *mm = smp_load_acquire(&reg->mm);
 
-	if (!mm)
-		return ERR_PTR(-ENOTCONN);
-	return mm == current->mm ? reg : ERR_PTR(-EPERM);
+	if (likely(mm == current->mm))
+		return 0;
+	return mm ? -EPERM : -ENOTCONN;
 }
 
 /* Executing for a task is no way around its filters. */
-static bool forbidden(struct registration *reg)
+static __always_inline bool forbidden(struct registration *reg)
 {
 	if (likely(!task_filtered()))
 		return false;
@@ -50,7 +49,7 @@ static bool forbidden(struct registration *reg)
 }
 
 /* Before entries are executed on the calling thread, until fput(). */
-static int hold(struct file *file)
+static __always_inline int hold(struct file *file)
 {
 	/* An entry that executes entries takes the stack of them all. */
 	if (thread_inside())
@@ -72,10 +71,10 @@ static long serve(struct file *file, struct flexsc_serve __user *user)
 	return ret;
 }
 
-/* FLEXSC_IOC_WAIT */
-static long wait(struct file *file, u64 seen)
+/* FLEXSC_IOC_WAIT; in one piece with its caller, which is the shortest way. */
+static __always_inline long wait(struct file *file, struct registration *reg,
+				 u64 seen)
 {
-	struct registration *reg = file->private_data;
 	long ret;
 
 	if (forbidden(reg))
@@ -118,15 +117,16 @@ static long command(struct registration *reg, unsigned int cmd, u64 arg)
  */
 static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 {
-	struct registration *reg = registration_of(file);
+	struct registration *reg = file->private_data;
+	int err = check(reg);
 
-	if (IS_ERR(reg))
-		return PTR_ERR(reg);
+	if (err)
+		return err;
 	/* Entries aren't 32-bit calls, and must not be taken for such. */
 	if (in_compat_syscall())
 		return -EINVAL;
 	if (likely(whence == FLEXSC_WAIT_SEEK))
-		return wait(file, offset);
+		return wait(file, reg, offset);
 	if (whence != FLEXSC_CALL_SEEK)
 		return -EINVAL;
 	return command(reg, _IO(FLEXSC_IOC_MAGIC, offset & 0xff),
@@ -135,19 +135,20 @@ static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 
 static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
+	struct registration *reg = file->private_data;
 	void __user *user = (void __user *)arg;
-	struct registration *reg;
+	int err;
 
 	if (cmd == FLEXSC_IOC_REGISTER)
-		return registration_register(file->private_data, user);
-	reg = registration_of(file);
-	if (IS_ERR(reg))
-		return PTR_ERR(reg);
+		return registration_register(reg, user);
+	err = check(reg);
+	if (err)
+		return err;
 	switch (cmd) {
 	case FLEXSC_IOC_SERVE:
 		return serve(file, user);
 	case FLEXSC_IOC_WAIT:
-		return wait(file, seen_by(reg));
+		return wait(file, reg, seen_by(reg));
 	case FLEXSC_IOC_SET_POLICY:
 		return policy_set(reg, user);
 	case FLEXSC_IOC_GET_POLICY:
@@ -159,9 +160,10 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 static int device_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct registration *reg = registration_of(file);
+	struct registration *reg = file->private_data;
+	int err = check(reg);
 
-	return IS_ERR(reg) ? PTR_ERR(reg) : registration_map(reg, vma);
+	return err ? err : registration_map(reg, vma);
 }
 
 static const struct file_operations operations = {

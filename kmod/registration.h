@@ -288,18 +288,15 @@ static inline bool thread_inside(void)
 	return false;
 }
 
-/* The current task, in one of our calls from now on. */
-static __always_inline void thread_begin(struct thread *thread, bool is_caller)
+/*
+ * The current task, in one of our calls from now on. This is what
+ * preempt_notifier_register() does, without the call, for waiting has to be
+ * cheap; preempt_notifier_inc() was called when the module was loaded.
+ */
+static __always_inline void thread_begin(struct thread *thread)
 {
 	thread->task = current;
-	thread->carries = FLEXSC_NO_ENTRY;
-	thread->is_caller = is_caller;
-	thread->newest = FLEXSC_NO_ENTRY;
-	thread->stays = 0;
-	thread->wants_more = false;
-	thread->bounces = false;
-	WRITE_ONCE(thread->blocked, false);
-	preempt_notifier_register(&thread->notifier);
+	hlist_add_head(&thread->notifier.link, &current->preempt_notifiers);
 }
 
 /* The same as the caller. There is a record for that, most of the time. */
@@ -311,14 +308,15 @@ thread_enter_caller(struct registration *reg)
 	if (unlikely(!thread || atomic_cmpxchg(&thread->refs, 0, 1)))
 		thread = thread_other(reg);
 	if (likely(thread))
-		thread_begin(thread, true);
+		thread_begin(thread);
 	return thread;
 }
 
 static inline void thread_leave(struct thread *thread)
 {
-	preempt_notifier_unregister(&thread->notifier);
-	if (thread->is_usual)
+	/* As preempt_notifier_unregister() does. */
+	__hlist_del(&thread->notifier.link);
+	if (likely(thread->is_usual))
 		atomic_dec_return_release(&thread->refs);
 	else
 		thread_put(thread);

@@ -35,7 +35,11 @@ static struct thread *record_unused(struct registration *reg)
 	return thread;
 }
 
-static struct thread *record_get(struct registration *reg)
+/*
+ * Each call leaves a record as it found it, but for these: so one that is used
+ * for callers alone is ready without any of this.
+ */
+static struct thread *record_get(struct registration *reg, bool is_caller)
 {
 	struct thread *thread = record_unused(reg);
 
@@ -44,8 +48,13 @@ static struct thread *record_get(struct registration *reg)
 		if (!thread)
 			return NULL;
 		thread->reg = reg;
+		thread->newest = FLEXSC_NO_ENTRY;
 		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
 	}
+	thread->is_caller = is_caller;
+	thread->carries = FLEXSC_NO_ENTRY;
+	thread->stays = 0;
+	thread->bounces = false;
 	atomic_set(&thread->refs, 1);
 	return thread;
 }
@@ -82,17 +91,17 @@ void threads_free(struct registration *reg)
 /* The current task, in FLEXSC_IOC_SERVE from now on; NULL: no memory. */
 struct thread *thread_enter(struct registration *reg)
 {
-	struct thread *thread = record_get(reg);
+	struct thread *thread = record_get(reg, false);
 
 	if (thread)
-		thread_begin(thread, false);
+		thread_begin(thread);
 	return thread;
 }
 
 /* A record for the caller, when the usual one is in use or isn't there. */
 struct thread *thread_other(struct registration *reg)
 {
-	struct thread *thread = record_get(reg);
+	struct thread *thread = record_get(reg, true);
 
 	if (thread && !cmpxchg(&reg->usual, NULL, thread))
 		thread->is_usual = true;
