@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -402,10 +403,17 @@ int64_t do_call(struct flexsc_loop *loop, unsigned int nr, uint64_t a,
 	return await_call(loop, &call);
 }
 
-bool run_until(struct flexsc_loop *loop, const unsigned int *count,
-	       unsigned int n, unsigned int ms)
+unsigned int test_slower(void)
 {
-	uint64_t now = now_ns(), end = now + ms * MS;
+	const char *slower = getenv("FLEXSC_TEST_SLOWER");
+
+	return slower ? (unsigned int)atoi(slower) : 1;
+}
+
+static bool run_some(struct flexsc_loop *loop, const unsigned int *count,
+		     unsigned int n, uint64_t ns)
+{
+	uint64_t now = now_ns(), end = now + ns;
 
 	while (*count < n && now < end) {
 		CHECK(flexsc_loop_wait(loop, end - now) >= 0);
@@ -415,11 +423,26 @@ bool run_until(struct flexsc_loop *loop, const unsigned int *count,
 	return *count >= n;
 }
 
+bool run_until(struct flexsc_loop *loop, const unsigned int *count,
+	       unsigned int n, unsigned int ms)
+{
+	return run_some(loop, count, n, ms * MS * test_slower());
+}
+
 void run_for(struct flexsc_loop *loop, unsigned int ms)
 {
 	static const unsigned int never;
 
-	run_until(loop, &never, 1, ms);
+	run_some(loop, &never, 1, ms * MS);
+}
+
+void run_until_readable(struct flexsc_loop *loop, int fd)
+{
+	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+
+	do
+		run_for(loop, 20);
+	while (!poll(&wanted, 1, 0));
 }
 
 struct flexsc_stats stats_of(const struct flexsc_loop *loop)
@@ -452,8 +475,7 @@ static void run_child(const struct test *test)
 
 static unsigned int time_limit(const struct test *test)
 {
-	const char *slower = getenv("FLEXSC_TEST_SLOWER");
-	unsigned int factor = slower ? (unsigned int)atoi(slower) : 1;
+	unsigned int factor = test_slower();
 
 	if (SANITIZED)
 		factor *= 4;

@@ -105,6 +105,8 @@ void test_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 const char *test_engine(void);
 unsigned long test_parameter(const char *key, unsigned long fallback);
+/* How many times as long things may take here. */
+unsigned int test_slower(void);
 
 /* The sync engine runs a call where it is submitted: nothing stays pending. */
 #define NEEDS_WAITING_ENGINE() test_need_waiting()
@@ -180,11 +182,16 @@ int64_t await_call(struct flexsc_loop *loop, struct call *call);
 int64_t do_call(struct flexsc_loop *loop, unsigned int nr, uint64_t a,
 		uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 
-/* Run callbacks until *count reaches n; false when ms passed before. */
+/*
+ * Run callbacks until *count reaches n; false when ms passed before, or more on
+ * a slow machine.
+ */
 bool run_until(struct flexsc_loop *loop, const unsigned int *count,
 	       unsigned int n, unsigned int ms);
 /* Run callbacks for so long, whatever happens. */
 void run_for(struct flexsc_loop *loop, unsigned int ms);
+/* And until there is something to read, and a moment longer. */
+void run_until_readable(struct flexsc_loop *loop, int fd);
 
 struct flexsc_stats stats_of(const struct flexsc_loop *loop);
 

@@ -136,7 +136,7 @@ static void be_harmless(void)
 	become_nobody();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGALRM, SIG_DFL);
-	alarm(SANITIZED ? 20 : 5);
+	alarm((SANITIZED ? 20 : 5) * test_slower());
 }
 
 static int64_t plain(unsigned int nr, const uint64_t a[6])
@@ -178,7 +178,10 @@ static void run_on_loop(unsigned int nr, const uint64_t a[6],
 
 	outcome->posted = flexsc_loop_call(loop, &call.cb, nr, a[0], a[1],
 					   a[2], a[3], a[4], a[5]);
-	run_until(loop, &call.runs, 1, outcome->posted ? 20 : 4000);
+	if (outcome->posted)
+		run_for(loop, 20);
+	else
+		run_until(loop, &call.runs, 1, 4000);
 	outcome->ran = (int)call.runs;
 	outcome->ret = call.cb.ret;
 	if (compare == OWN)
