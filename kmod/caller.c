@@ -142,7 +142,7 @@ static __always_inline void execute_inline(struct registration *reg,
 static noinline bool caller_sleep(struct registration *reg,
 				  struct thread *thread)
 {
-	ktime_t deadline = reg->deadline;
+	ktime_t deadline = READ_ONCE(reg->deadline);
 	DEFINE_WAIT(wait);
 	bool timely = true;
 
@@ -174,7 +174,7 @@ static long why_return(struct registration *reg, struct thread *thread,
 		return FLEXSC_WAIT_TAKEN;
 	if (READ_ONCE(reg->woken) && xchg(&reg->woken, false))
 		return FLEXSC_WAIT_LOOK;
-	if (!timely || !reg->deadline)
+	if (!timely || !READ_ONCE(reg->deadline))
 		return FLEXSC_WAIT_LOOK;
 	if (signal_pending(current))
 		return -EINTR;

@@ -72,7 +72,8 @@ static inline bool syscall_watched(void)
 static inline bool task_filtered(void)
 {
 #ifdef CONFIG_SECCOMP
-	return current->seccomp.mode;
+	/* Another thread may give it a filter right now. */
+	return data_race(current->seccomp.mode);
 #else
 	return false;
 #endif

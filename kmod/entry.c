@@ -131,7 +131,7 @@ static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
 		thread->wants_more = true;
 		return false;
 	}
-	if (reg->handover)
+	if (READ_ONCE(reg->handover))
 		return true;
 	if (flags & FLEXSC_ASIDE)
 		return false;
@@ -263,7 +263,7 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
 {
 	struct companion *companion = &thread->reg->companions[index];
 
-	companion->task = current;
+	WRITE_ONCE(companion->task, current);
 	/* Pairs with entry_carry_on(): "task" is set. */
 	smp_store_release(&companion->taken, taken);
 	thread->carries = index;
@@ -630,9 +630,9 @@ void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 	companion = &reg->companions[index];
 	/* Pairs with carry(). */
 	taken = smp_load_acquire(&companion->taken);
-	if (taken == TAKEN_NOT || companion->task != current)
+	if (taken == TAKEN_NOT || READ_ONCE(companion->task) != current)
 		return;
-	companion->task = NULL;
+	WRITE_ONCE(companion->task, NULL);
 	/* Its next life begins with nothing. */
 	smp_store_release(&companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)

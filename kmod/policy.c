@@ -115,6 +115,17 @@ static int check(const struct flexsc_policy *policy)
 	return check_cores(policy);
 }
 
+/* Who is running reads single words of it, and takes no lock. */
+static void store(struct flexsc_policy *to, const struct flexsc_policy *from)
+{
+	WRITE_ONCE(to->spin, from->spin);
+	WRITE_ONCE(to->spin_us, from->spin_us);
+	WRITE_ONCE(to->idle_ms, from->idle_ms);
+	WRITE_ONCE(to->backlog, from->backlog);
+	to->cores = from->cores;
+	memcpy(to->core, from->core, sizeof(to->core));
+}
+
 /* FLEXSC_IOC_SET_POLICY */
 long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 {
@@ -128,7 +139,7 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	if (err)
 		return err;
 	mutex_lock(&reg->setup);
-	reg->policy = policy;
+	store(&reg->policy, &policy);
 	for (i = 0; i < FLEXSC_CORES_MAX; i++)
 		WRITE_ONCE(reg->slots[i].core,
 			   i < policy.cores ? policy.core[i] : -1);

@@ -326,7 +326,8 @@ static __always_inline bool slot_take(struct slot *slot, struct thread *thread)
 {
 	if (READ_ONCE(slot->active) || cmpxchg(&slot->active, NULL, thread))
 		return false;
-	thread->slot = slot;
+	/* sched_out() may look at it here. */
+	WRITE_ONCE(thread->slot, slot);
 	return true;
 }
 
@@ -336,7 +337,7 @@ static __always_inline void thread_give_slot(struct thread *thread)
 
 	if (!slot)
 		return;
-	thread->slot = NULL;
+	WRITE_ONCE(thread->slot, NULL);
 	/* Pairs with slot_take(), which is a full barrier. */
 	smp_store_release(&slot->active, NULL);
 }

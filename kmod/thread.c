@@ -51,7 +51,8 @@ static struct thread *record_get(struct registration *reg, bool is_caller)
 		thread->newest = FLEXSC_NO_ENTRY;
 		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
 	}
-	thread->is_caller = is_caller;
+	/* thread_looks() may have an old pointer. */
+	WRITE_ONCE(thread->is_caller, is_caller);
 	thread->carries = FLEXSC_NO_ENTRY;
 	thread->stays = 0;
 	thread->bounces = false;
@@ -237,17 +238,17 @@ static void sched_out(struct preempt_notifier *notifier,
 		      struct task_struct *next)
 {
 	struct thread *thread = container_of(notifier, struct thread, notifier);
-	struct slot *slot = thread->slot;
+	struct slot *slot = READ_ONCE(thread->slot);
 	u64 now = atomic64_read(&thread->now);
 
-	if (!slot || (!now && !thread->asks) || !task_sleeps(current))
+	if (!slot || (!now && !READ_ONCE(thread->asks)) || !task_sleeps(current))
 		return;
 	/* What a scribbled queue doesn't take it gets when this one is back. */
 	entries_publish_now(thread);
 	/* Now cancel_entry() finds it here. */
 	if (now)
 		WRITE_ONCE(thread->reg->companions[(u32)now].thread, thread);
-	thread->slot = NULL;
+	WRITE_ONCE(thread->slot, NULL);
 	count(thread->reg, COUNT_BLOCKED, 1);
 	atomic64_inc(&slot->counts[SLOT_BLOCKED]);
 	WRITE_ONCE(thread->blocked, true);
@@ -345,7 +346,7 @@ static void idle_begin(struct registration *reg, struct thread *thread)
 	thread->woken = false;
 	list_add(&thread->idle, &reg->idle);
 	atomic_inc(&reg->idle_count);
-	reg->no_more = false;
+	WRITE_ONCE(reg->no_more, false);
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
 }
 
