@@ -136,7 +136,20 @@ void honest_start(struct honest *honest)
 		live(honest);
 		test_leave();
 	}
+	/* Who is forked from now on, and does what it likes, hasn't got it. */
+	CHECK_EQ(madvise(honest->shared, 4096, MADV_DONTFORK), 0);
 	honest_check(honest);
+}
+
+static void check_lives(struct honest *honest)
+{
+	int status;
+
+	if (waitpid(honest->pid, &status, WNOHANG) == honest->pid)
+		test_fail(__FILE__, __LINE__,
+			  "the honest process has ended: status %#x, %llu calls",
+			  (unsigned int)status,
+			  (unsigned long long)atomic_load(&honest->shared->calls));
 }
 
 void honest_check(struct honest *honest)
@@ -146,7 +159,7 @@ void honest_check(struct honest *honest)
 	for (uint64_t end = now_ns() + PATIENCE; now_ns() < end;) {
 		if (atomic_load(&honest->shared->calls) != before)
 			return;
-		CHECK_EQ(waitpid(honest->pid, NULL, WNOHANG), 0);
+		check_lives(honest);
 		usleep(1000);
 	}
 	system_report(honest->pid);
