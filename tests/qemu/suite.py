@@ -192,6 +192,11 @@ def count(said: str, late: Collection[str], tally: Tally) -> None:
             tally.failed += 1
 
 
+def processors() -> int:
+    """That we may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def test(
     target: Target, build: Path, groups: Iterable[Sequence[str]], work: Path
 ) -> Tally:
@@ -201,7 +206,7 @@ def test(
         for i, group in enumerate(groups)
     ]
     # A guest has two processors.
-    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
+    with ThreadPoolExecutor(max(1, processors() // 2)) as pool:
         runs = pool.map(lambda job: run_group(target, build, *job), jobs)
         for (group, log), (status, said) in zip(jobs, runs, strict=True):
             print(f"\n{target.name}: {', '.join(group)}\n{said}", flush=True)
