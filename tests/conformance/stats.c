@@ -349,6 +349,9 @@ TEST(threads_stay_below_their_limit)
 		calls[i].cb.callback = count_done;
 		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
 	}
+	/* An engine may have a part of them, and the rest when it needs more. */
+	while (stats_of(loop).max_threads < 5)
+		run_for(loop, 10);
 	run_for(loop, 100);
 	CHECK_EQ(stats_of(loop).max_threads, 5);
 	CHECK(stats_of(loop).threads <= 5);
