@@ -511,6 +511,23 @@ TEST(bad_registrations_are_refused)
 }
 
 /* udev gives it to a group; what the guest's root did to it doesn't count. */
+/* It would post its parent's calls. */
+TEST(a_child_does_not_have_the_pages)
+{
+	unsigned char here;
+	int status;
+	pid_t pid;
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(mincore(raw.shared, 4096, &here), 0);
+	pid = fork();
+	if (!pid)
+		_exit(mincore(raw.shared, 4096, &here) == 0 || errno != ENOMEM);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	raw_close(&raw);
+}
+
 TEST(the_device_is_not_for_everybody)
 {
 	char text[256];
