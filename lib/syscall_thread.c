@@ -228,7 +228,8 @@ static void execute_patiently(struct pool *pool, struct syscall_thread *thread,
 	}
 	lock(&pool->lock);
 	if (what == NOWAIT_DONE || what == NOWAIT_PART)
-		returned(pool, thread, ret, what == NOWAIT_PART);
+		returned(pool, thread, ret,
+			 what == NOWAIT_PART || thread->kicked);
 	else if (what == NOWAIT_RUNS)
 		returned(pool, thread, ret, thread->kicked);
 	else
