@@ -43,6 +43,23 @@ static void kicked(struct callback_head *head)
 	module_put(THIS_MODULE);
 }
 
+/* The thread can't leave its ioctl meanwhile. */
+static void interrupt(struct thread *thread)
+{
+	/* There is one already: a second time it would be queued behind itself. */
+	if (atomic_read(&thread->refs) != 1)
+		return;
+	atomic_inc(&thread->refs);
+	refcount_inc(&thread->reg->refs);
+	__module_get(THIS_MODULE);
+	init_task_work(&thread->kick, kicked);
+	if (task_work_add(thread->task, &thread->kick, TWA_SIGNAL)) {
+		atomic_dec(&thread->refs);
+		refcount_dec(&thread->reg->refs);
+		module_put(THIS_MODULE);
+	}
+}
+
 /* Interrupt what the thread executes, if that still is "now". Any context. */
 bool cancel_kick(struct thread *thread, u64 now)
 {
@@ -53,15 +70,7 @@ bool cancel_kick(struct thread *thread, u64 now)
 	preempt_disable();
 	mine = atomic64_cmpxchg(&thread->now, now, NOW_CLAIMED | index) == now;
 	if (mine) {
-		atomic_inc(&thread->refs);
-		refcount_inc(&thread->reg->refs);
-		__module_get(THIS_MODULE);
-		init_task_work(&thread->kick, kicked);
-		if (task_work_add(thread->task, &thread->kick, TWA_SIGNAL)) {
-			atomic_dec(&thread->refs);
-			refcount_dec(&thread->reg->refs);
-			module_put(THIS_MODULE);
-		}
+		interrupt(thread);
 		atomic64_set_release(&thread->now, NOW_KICKED | index);
 	}
 	preempt_enable();

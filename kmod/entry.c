@@ -126,7 +126,8 @@ static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
 
 	if (syscall_watched())
 		return false;
-	if (flags & FLEXSC_MAY_SLEEP && thread_ask(reg)) {
+	if (flags & FLEXSC_MAY_SLEEP &&
+	    (thread->wants_more || thread_ask(reg))) {
 		/* Nobody would take over. */
 		thread->wants_more = true;
 		return false;
@@ -164,7 +165,7 @@ static __always_inline bool publish(struct registration *reg,
 	} while (--tries);
 	return false;
 published:
-	/* Pairs with caller_sleep() and caller_recall(). */
+	/* Pairs with wait_longer() and caller_recall(). */
 	atomic64_add(thread->completed, &reg->completed);
 	thread->newest = FLEXSC_NO_ENTRY;
 	thread->completed = 0;
@@ -606,12 +607,11 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 {
 	u32 index;
 
-	while (thread->slot && entries_stranded(reg)) {
+	/* One that is interrupted begins no other before it was in user mode. */
+	while (thread->slot && !thread_must_leave() && entries_stranded(reg)) {
 		if (!aside_take(reg, &index))
 			break;
 		execute(reg, thread, index, true);
-		if (thread_must_leave())
-			break;
 	}
 	entries_publish(thread);
 	WRITE_ONCE(thread->blocked, false);

@@ -5,6 +5,7 @@
  * complain. Runs in a guest, as root.
  */
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -155,6 +156,57 @@ TEST(the_completion_queue_is_scribbled_on)
 	for (int i = 0; i < 4; i++)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 	raw_close(&raw);
+}
+
+/* Cancel whatever there is, all the time. */
+static void *canceller(void *arg)
+{
+	struct raw *raw = arg;
+
+	while (!atomic_load(&raw->ending))
+		for (uint64_t i = 0; i < 2; i++)
+			CHECK_EQ(ioctl(raw->fd, FLEXSC_IOC_CANCEL, i), 0);
+	return NULL;
+}
+
+/*
+ * The caller puts an entry aside, and is told that nobody else will come, so it
+ * executes that one behind others. Both are interrupted: the second begins only
+ * once the first one's interruption is over.
+ */
+TEST(a_caller_is_cancelled_again_and_again)
+{
+	static char bytes[1 << 20];
+	struct iovec parts[256];
+	const uint64_t end = now_ns() + 2 * SECOND;
+	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	for (int i = 0; i < 256; i++)
+		parts[i] = (struct iovec){ bytes, sizeof(bytes) };
+	while (now_ns() < end) {
+		pthread_t thread;
+		struct raw raw;
+
+		raw_open(&raw, 1, 0);
+		raw_post(&raw, 0, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_readv,
+			 (uint64_t)fd, (uint64_t)parts, 256);
+		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_MORE);
+		raw.entries[0].nargs = 3;
+		raw_post(&raw, 1, 0, SYS_readv, (uint64_t)fd, (uint64_t)parts,
+			 256);
+		CHECK_EQ(pthread_create(&thread, NULL, canceller, &raw), 0);
+		raw.shared->wait_flags = FLEXSC_WAIT_NO_MORE;
+		for (uint32_t done = 0; done < 2;) {
+			CHECK(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0) >= 0 ||
+			      errno == EINTR);
+			done += raw_reap(&raw);
+		}
+		raw.ending = true;
+		CHECK_EQ(pthread_join(thread, NULL), 0);
+		raw_close(&raw);
+	}
+	close(fd);
 }
 
 /* lseek() by the numbers of 32-bit programs. */
