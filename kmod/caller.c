@@ -72,7 +72,7 @@ void caller_recall(struct registration *reg)
 	struct thread *caller;
 	u64 now;
 
-	smp_mb(); /* Pairs with caller_sleep(). */
+	smp_mb(); /* Pairs with wait_longer(). */
 	/* It sees what is due, or we that it sleeps. */
 	if (waitqueue_active(&reg->wait) && due(reg)) {
 		wake_up(&reg->wait);
@@ -138,21 +138,15 @@ static __always_inline void execute_inline(struct registration *reg,
 	thread_give_slot(thread);
 }
 
-/* Sleep until something is due. False: time is up. */
-static noinline bool caller_sleep(struct registration *reg,
-				  struct thread *thread)
+/* On the wait queue: sleep until something is due. False: time is up. */
+static bool caller_sleep(struct registration *reg, struct thread *thread)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
-	DEFINE_WAIT(wait);
-	bool timely = true;
 
-	/* A full barrier: pairs with caller_recall(). */
-	prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
-	if (!has_completed(reg) && !READ_ONCE(reg->woken) &&
-	    READ_ONCE(reg->caller) == thread && !thread_must_leave())
-		timely = schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
-	finish_wait(&reg->wait, &wait);
-	return timely;
+	if (has_completed(reg) || READ_ONCE(reg->woken) ||
+	    READ_ONCE(reg->caller) != thread || thread_must_leave())
+		return true;
+	return schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
 }
 
 /* Has it left an entry that needs another thread to be there? */
@@ -190,13 +184,21 @@ static noinline long wait_longer(struct registration *reg,
 				 struct thread *thread)
 {
 	bool timely = true;
+	DEFINE_WAIT(wait);
 	long why;
 
 	for (;;) {
+		/*
+		 * A full barrier: pairs with caller_recall(). And who is asked
+		 * for help, but leaves, wakes us from here on.
+		 */
+		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
 		why = why_return(reg, thread, timely);
+		if (why == GO_ON)
+			timely = caller_sleep(reg, thread);
+		finish_wait(&reg->wait, &wait);
 		if (why != GO_ON)
 			return why;
-		timely = caller_sleep(reg, thread);
 		if (!thread_must_leave())
 			execute_inline(reg, thread);
 		if (wants_more(thread))
@@ -257,6 +259,9 @@ long caller_wait(struct registration *reg, u64 seen)
 		count(reg, COUNT_WAITS, 1);
 		ret = wait(reg, thread);
 		if (unlikely(cmpxchg(&reg->caller, thread, NULL) != thread)) {
+			/* It can't say that a thread is to be made. */
+			if (ret == FLEXSC_WAIT_MORE)
+				atomic_set(&reg->coming, 0);
 			ret = FLEXSC_WAIT_TAKEN;
 			/* Who has the role may sleep until what ended here. */
 			caller_recall(reg);

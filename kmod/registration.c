@@ -172,7 +172,7 @@ int registration_register(struct registration *reg,
 		reg->filtered = args.flags;
 		reg->pid = task_tgid_nr(current);
 		mmgrab(current->mm);
-		/* Pairs with registration_of() in main.c: all else is set. */
+		/* Pairs with check() in main.c: all else is set. */
 		smp_store_release(&reg->mm, current->mm);
 		debug_add(reg);
 	}
