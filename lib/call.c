@@ -435,16 +435,15 @@ static int64_t cancelled(struct flexsc_loop *loop, struct call *call,
 }
 
 /*
- * It was cancelled before it started. Its callback needn't wait until an engine
- * comes to see that, unless there is more to it: calls that wait for it, or a
- * part that is done.
+ * It was cancelled before it started, with no part done. Its callback needn't
+ * wait until an engine comes to see that, unless calls wait for it as well.
  */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
 	struct flexsc_cb *cb = call->cb;
 
-	if (!cb || call->chained != NO_HELD || call->partial)
+	if (!cb || call->chained != NO_HELD)
 		return;
 	flexsc__deadline_clear(loop, &call->deadline);
 	call->cb = NULL;

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 
+#include "partial.h"
 #include "table.h"
 
 #define AGAIN_NS	1000000ULL
@@ -22,14 +23,20 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	struct call *call = call_of(loop, index);
+	bool part;
 
 	if (call->cancel != CANCEL_NOT)
 		return;
 	call->cancel = (uint8_t)cause;
+	part = flexsc__partial_begun(&call->partial);
 	/* Whoever takes it next sees CANCEL and completes it unexecuted. */
-	if (entry_cancel_submitted(entry))
-		flexsc__call_unstarted(loop, index);
-	else if (entry_cancel_busy(entry))
+	if (entry_cancel_submitted(entry)) {
+		/* Nobody has changed "partial" before that. */
+		if (!part)
+			flexsc__call_unstarted(loop, index);
+		return;
+	}
+	if (entry_cancel_busy(entry))
 		loop->engine->cancel(loop, index);
 }
 

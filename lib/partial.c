@@ -111,13 +111,24 @@ static void cut(struct flexsc_entry *entry, uint64_t n)
 	}
 }
 
+/* The owner looks at it while others may change it. */
+static void set(struct partial **partial, struct partial *to)
+{
+	__atomic_store_n(partial, to, __ATOMIC_RELAXED);
+}
+
+bool flexsc__partial_begun(struct partial *const *partial)
+{
+	return __atomic_load_n(partial, __ATOMIC_RELAXED);
+}
+
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res)
 {
 	if (res <= 0 || (uint64_t)res >= length(entry))
 		return false;
 	if (!*partial)
-		*partial = begin(entry);
+		set(partial, begin(entry));
 	/* Without memory the call is a short one, as it may always be. */
 	if (!*partial)
 		return false;
@@ -134,6 +145,6 @@ int64_t flexsc__partial_result(struct partial **partial, int64_t res)
 		return res;
 	total = (*partial)->total + (res > 0 ? res : 0);
 	free(*partial);
-	*partial = NULL;
+	set(partial, NULL);
 	return total;
 }

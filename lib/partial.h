@@ -25,6 +25,9 @@ bool flexsc__partial(const struct flexsc_entry *entry);
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 
+/* The owner, at any time: has a part been done? */
+bool flexsc__partial_begun(struct partial *const *partial);
+
 /* The last part returned res: what the call returns. Frees *partial. */
 int64_t flexsc__partial_result(struct partial **partial, int64_t res);
 

@@ -337,13 +337,18 @@ static COLD void abandon(struct flexsc_loop *loop)
 	collect(loop);
 	collect_strays(loop);
 	kmod->again.count = 0;
+	/* What is in the ring is ended here. */
+	__atomic_store_n(&kmod->shared->tail, kmod->shared->head,
+			 __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < loop->entries.count; i++) {
 		__u8 status = entry_status(entry_of(loop, i));
+		struct call *call = call_of(loop, i);
+		int64_t ret = status == FLEXSC_BUSY ? -EINTR : -ECANCELED;
 
 		if (status != FLEXSC_FREE && status != FLEXSC_DONE &&
-		    call_of(loop, i)->route == BY_KERNEL)
-			call_done(loop, i,
-				  status == FLEXSC_BUSY ? -EINTR : -ECANCELED);
+		    call->route == BY_KERNEL)
+			call_done(loop, i, flexsc__partial_result(
+						   &call->partial, ret));
 	}
 }
 
