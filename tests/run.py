@@ -531,7 +531,8 @@ def main(names: list[str]) -> int:
         total.add(tally)
         failed += named
     # The output before may be long, or cut.
-    print(*failed, sep="\n")
+    for line in failed:
+        print(line)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return int(total.failed > 0)
 
