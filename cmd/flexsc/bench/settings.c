@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench_settings.h"
+#include "settings.h"
 
 #include <errno.h>
 #include <stddef.h>

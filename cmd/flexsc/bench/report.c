@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench_report.h"
+#include "report.h"
 
 #include <errno.h>
 #include <flexsc/flexsc.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench_ring.h"
+#include "ring.h"
 
 #include <errno.h>
 #include <stdio.h>

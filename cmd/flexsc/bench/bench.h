@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench_settings.h"
+#include "settings.h"
 
 int bench_calls(const struct bench_settings *settings);
 int bench_timers(const struct bench_settings *settings);

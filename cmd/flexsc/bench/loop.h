@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "bench_settings.h"
+#include "settings.h"
 
 struct flexsc_loop;
 

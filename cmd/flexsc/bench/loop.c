@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "bench_loop.h"
+#include "loop.h"
 
 #include <errno.h>
 #include <flexsc/flexsc.h>

@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "bench_loop.h"
-#include "bench_report.h"
-#include "bench_ring.h"
+#include "loop.h"
+#include "report.h"
+#include "ring.h"
 
 #define OTHER_FDS	64
 

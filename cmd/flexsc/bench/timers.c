@@ -20,8 +20,8 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "bench_loop.h"
-#include "bench_report.h"
+#include "loop.h"
+#include "report.h"
 
 #define FAR		3600000000000ULL	/* an hour */
 #define ARM_NS		500	/* arming takes less than that, each */

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "bench_settings.h"
+#include "settings.h"
 
 struct flexsc_loop;
 

@@ -29,10 +29,10 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "bench_histogram.h"
-#include "bench_loop.h"
-#include "bench_peer.h"
-#include "bench_report.h"
+#include "histogram.h"
+#include "loop.h"
+#include "peer.h"
+#include "report.h"
 
 #define SECOND		1000000000ULL
 #define WARM_UP		(3 * SECOND / 10)

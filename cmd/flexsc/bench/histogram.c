@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench_histogram.h"
+#include "histogram.h"
 
 /* In the middle of a class. */
 static double middle(unsigned int class)

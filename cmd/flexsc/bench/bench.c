@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "../command.h"
 
 static const char raw_usage[] =
 "usage: flexsc bench --raw CASE [KEY=VALUE]...\n\n"
