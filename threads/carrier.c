@@ -9,9 +9,9 @@
 
 #include "clock.h"
 #include "counters.h"
-#include "fds.h"
+#include "lib/calls/fds.h"
 #include "home.h"
-#include "loop.h"
+#include "lib/loop/loop.h"
 #include "monitor.h"
 #include "real.h"
 #include "signals.h"

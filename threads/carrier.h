@@ -18,7 +18,7 @@
 
 #include <flexsc/loop.h>
 
-#include "futex.h"
+#include "lib/base/futex.h"
 #include "uthread.h"
 
 struct runqueue {

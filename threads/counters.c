@@ -12,7 +12,7 @@
 
 #include "carrier.h"
 #include "clock.h"
-#include "fds.h"
+#include "lib/calls/fds.h"
 #include "report.h"
 
 /* Where a copy of standard error doesn't lie in a program's way. */

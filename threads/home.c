@@ -5,7 +5,7 @@
 
 #include "carrier.h"
 #include "counters.h"
-#include "futex.h"
+#include "lib/base/futex.h"
 #include "park.h"
 #include "signals.h"
 

@@ -11,7 +11,7 @@
 #include "carrier.h"
 #include "clock.h"
 #include "counters.h"
-#include "fds.h"
+#include "lib/calls/fds.h"
 #include "real.h"
 #include "signals.h"
 

@@ -4,7 +4,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "futex.h"
+#include "lib/base/futex.h"
 
 #define SLAB		64U	/* stacks mapped at once */
 #define OWN_FRAMES	8192U	/* what the runtime needs */

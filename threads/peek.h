@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "syscall.h"
+#include "lib/base/syscall.h"
 #include "uthread.h"
 
 #define PEEK_PAGE	4096UL

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "table.h"
+#include "lib/calls/table.h"
 
 #define TOP	10U	/* causes that are named */
 

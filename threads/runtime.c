@@ -16,7 +16,7 @@
 #include "carrier.h"
 #include "clock.h"
 #include "counters.h"
-#include "fds.h"
+#include "lib/calls/fds.h"
 #include "home.h"
 #include "monitor.h"
 #include "park.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "hook.h"
-#include "syscall.h"
+#include "lib/base/syscall.h"
 #include "uthread.h"
 #include "vectors.h"
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "futex.h"
+#include "lib/base/futex.h"
 
 #define SLAB	16U	/* stacks mapped at once */
 #define PAGE	4096UL

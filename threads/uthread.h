@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 #include "arch/x86_64/context.h"
-#include "compiler.h"
+#include "lib/base/compiler.h"
 
 struct uthread;
 struct carrier;

@@ -6,7 +6,7 @@
 #include "carrier.h"
 #include "counters.h"
 #include "home.h"
-#include "loop.h"
+#include "lib/loop/loop.h"
 #include "ufutex.h"
 
 static void begin(struct uthread *u, enum wait_kind kind)

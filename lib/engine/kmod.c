@@ -15,14 +15,14 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "../cancelpoint.h"
-#include "../cores.h"
-#include "../engine.h"
-#include "../fds.h"
-#include "../partial.h"
-#include "../pool.h"
-#include "../refine.h"
-#include "../table.h"
+#include "../pool/cancelpoint.h"
+#include "../base/cores.h"
+#include "../loop/engine.h"
+#include "../calls/fds.h"
+#include "../calls/partial.h"
+#include "../pool/pool.h"
+#include "../calls/refine.h"
+#include "../calls/table.h"
 #include "kmod.h"
 
 #define DEVICE		"/dev/flexsc"

@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../futex.h"
-#include "../loop.h"
-#include "../syscall.h"
+#include "../base/futex.h"
+#include "../loop/loop.h"
+#include "../base/syscall.h"
 
 /* How an entry is executed, in call->route. */
 enum route {

@@ -20,12 +20,12 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-#include "../cancelpoint.h"
-#include "../nowait.h"
-#include "../own_thread.h"
-#include "../pool.h"
-#include "../refine.h"
-#include "../table.h"
+#include "../pool/cancelpoint.h"
+#include "../pool/nowait.h"
+#include "../pool/own_thread.h"
+#include "../pool/pool.h"
+#include "../calls/refine.h"
+#include "../calls/table.h"
 #include "kmod.h"
 
 #define POOL_THREADS	16U

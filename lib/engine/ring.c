@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "../cores.h"
-#include "../fds.h"
-#include "../syscall.h"
+#include "../base/cores.h"
+#include "../calls/fds.h"
+#include "../base/syscall.h"
 
 #define SQ_IDLE_MS	1
 

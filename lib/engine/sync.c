@@ -4,8 +4,8 @@
  * the others are measured against and tested against. A call that blocks
  * blocks the loop.
  */
-#include "../engine.h"
-#include "../loop.h"
+#include "../loop/engine.h"
+#include "../loop/loop.h"
 
 static int sync_open(struct flexsc_loop *loop)
 {

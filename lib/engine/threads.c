@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "../engine.h"
-#include "../fds.h"
-#include "../loop.h"
-#include "../pool.h"
-#include "../table.h"
+#include "../loop/engine.h"
+#include "../calls/fds.h"
+#include "../loop/loop.h"
+#include "../pool/pool.h"
+#include "../calls/table.h"
 
 static int threads_open(struct flexsc_loop *loop)
 {

@@ -8,7 +8,7 @@
  * One io_uring_enter() takes a batch to the kernel, brings results back, and
  * sleeps when there is nothing else to do.
  */
-#include "uring.h"
+#include "uring_ops.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,13 +16,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../engine.h"
-#include "../fds.h"
-#include "../loop.h"
-#include "../partial.h"
-#include "../pool.h"
-#include "../refine.h"
-#include "../syscall.h"
+#include "../loop/engine.h"
+#include "../calls/fds.h"
+#include "../loop/loop.h"
+#include "../calls/partial.h"
+#include "../pool/pool.h"
+#include "../calls/refine.h"
+#include "../base/syscall.h"
 #include "ring.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))

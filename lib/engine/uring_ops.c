@@ -15,9 +15,9 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "../entry.h"
-#include "../syscall.h"
-#include "uring.h"
+#include "../loop/entry.h"
+#include "../base/syscall.h"
+#include "uring_ops.h"
 
 /* The most that one read or write transfers; the kernel's MAX_RW_COUNT. */
 #define RW_MAX		0x7ffff000ULL

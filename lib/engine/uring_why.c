@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "uring.h"
+#include "uring_ops.h"
 
 static int sysctl_disabled(void)
 {

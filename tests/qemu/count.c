@@ -21,9 +21,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "futex.h"
+#include "lib/base/futex.h"
 #include "raw.h"
-#include "syscall.h"
+#include "lib/base/syscall.h"
 
 #define ROUNDS	200
 #define MOST	512

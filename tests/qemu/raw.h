@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "syscall.h"
+#include "lib/base/syscall.h"
 
 struct raw {
 	int fd;

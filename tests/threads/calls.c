@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "syscall.h"
+#include "lib/base/syscall.h"
 #include "threads.h"
 
 static int pair[2];

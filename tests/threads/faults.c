@@ -6,7 +6,7 @@
 #include <ucontext.h>
 
 #include "handled.h"
-#include "syscall.h"
+#include "lib/base/syscall.h"
 
 static __thread sigjmp_buf jump;
 

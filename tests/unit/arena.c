@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "../harness.h"
-#include "arena.h"
+#include "lib/loop/arena.h"
 
 struct element {
 	uint64_t words[3];

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../harness.h"
-#include "cores.h"
+#include "lib/base/cores.h"
 
 static cpu_set_t usable;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "../harness.h"
-#include "timer.h"
+#include "lib/loop/timer.h"
 
 #define TIMERS		300
 #define TICK		(1ULL << WHEEL_TICK_BITS)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "../harness.h"
-#include "engine/uring.h"
-#include "table.h"
+#include "lib/engine/uring_ops.h"
+#include "lib/calls/table.h"
 
 #define LOWER	0x1000U		/* a size, a count, a length */
 

@@ -6,7 +6,7 @@
 
 #include "../home.h"
 #include "../unpatched.h"
-#include "fds.h"
+#include "lib/calls/fds.h"
 
 /* Is the thread to be there, with what the function leaves behind? */
 static bool needs_home(struct uthread *u, uint16_t cause, uint64_t second)

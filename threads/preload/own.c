@@ -18,7 +18,7 @@
 #include "../call.h"
 #include "../hook.h"
 #include "../runtime.h"
-#include "fds.h"
+#include "lib/calls/fds.h"
 #include "interpose.h"
 #include "libc_call.h"
 

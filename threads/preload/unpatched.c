@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <threads.h>
 
-#include "fds.h"
+#include "lib/calls/fds.h"
 #include "handlers.h"
 #include "home_stub.h"
 #include "interpose.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "syscall.h"
+#include "lib/base/syscall.h"
 
 /* May user mode write the bases? Set once, before the first switch. */
 extern bool flexsc__fsgsbase;

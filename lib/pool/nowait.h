@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "table.h"
+#include "../calls/table.h"
 
 enum nowait {
 	NOWAIT_DONE,	/* *ret is its result */

@@ -3,16 +3,16 @@
  * The choice of an engine, and what engines have in common. Owner only, but
  * for flexsc__engine_ring().
  */
-#include "engine.h"
+#include "../loop/engine.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "futex.h"
-#include "loop.h"
-#include "syscall.h"
+#include "../base/futex.h"
+#include "../loop/loop.h"
+#include "../base/syscall.h"
 
 /* Best first. sync is never chosen: a call that blocks stops its loop. */
 static const struct engine *const engines[] = {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "cancelpoint.h"
-#include "cores.h"
-#include "partial.h"
+#include "../base/cores.h"
+#include "../calls/partial.h"
 #include "own_thread.h"
 #include "syscall_thread.h"
 

@@ -13,7 +13,7 @@
  *			batch, in the same mode switch that collects results
  *			and, when nothing is left to do, sleeps
  */
-#include "loop.h"
+#include "../loop/loop.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cores.h"
+#include "../base/cores.h"
 
 #define MAX_ENTRIES	(1U << 20)
 #define MAX_ENTRIES_MAX	(1U << 26)

@@ -13,8 +13,8 @@
 
 #include <errno.h>
 
-#include "partial.h"
-#include "table.h"
+#include "../calls/partial.h"
+#include "../calls/table.h"
 
 #define AGAIN_NS	1000000ULL
 

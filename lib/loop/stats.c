@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fds.h"
-#include "syscall.h"
+#include "../calls/fds.h"
+#include "../base/syscall.h"
 
 /* Whole pages: TSan forgets an unmapped page only if all of it goes. */
 static size_t mapped(void)

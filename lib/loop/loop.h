@@ -40,7 +40,7 @@
 #include <stdbool.h>
 
 #include "arena.h"
-#include "compiler.h"
+#include "../base/compiler.h"
 #include "engine.h"
 #include "entry.h"
 #include "timer.h"

@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "syscall.h"
+#include "../base/syscall.h"
 
 _Static_assert(FLEXSC_CANCEL == 4 && ECANCELED == 125,
 	       "cancelpoint.S knows these");

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "compiler.h"
-#include "table.h"
+#include "../base/compiler.h"
+#include "../calls/table.h"
 
 #define CHAINED		0x80U	/* in loop->chain: there is one */
 #define WAITING		0U	/* the element that heads the waiting list */

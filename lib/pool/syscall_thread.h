@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "futex.h"
-#include "loop.h"
+#include "../base/futex.h"
+#include "../loop/loop.h"
 #include "parking.h"
 #include "pool.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fds.h"
+#include "../calls/fds.h"
 #include "parking.h"
 
 #include <errno.h>
@@ -9,10 +9,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "loop.h"
+#include "../loop/loop.h"
 #include "pool.h"
-#include "syscall.h"
-#include "table.h"
+#include "../base/syscall.h"
+#include "../calls/table.h"
 
 #define EVENTS	64
 

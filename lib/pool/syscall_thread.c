@@ -8,14 +8,14 @@
 #include <errno.h>
 
 #include "cancelpoint.h"
-#include "fds.h"
-#include "futex.h"
-#include "loop.h"
+#include "../calls/fds.h"
+#include "../base/futex.h"
+#include "../loop/loop.h"
 #include "nowait.h"
-#include "partial.h"
-#include "refine.h"
-#include "syscall.h"
-#include "table.h"
+#include "../calls/partial.h"
+#include "../calls/refine.h"
+#include "../base/syscall.h"
+#include "../calls/table.h"
 
 #define GANG		16		/* backlog that is worth another core */
 #define QUIET		32		/* completions before the loop is told */

@@ -11,8 +11,8 @@
 #include <sys/uio.h>
 #include <time.h>
 
-#include "fds.h"
-#include "syscall.h"
+#include "../calls/fds.h"
+#include "../base/syscall.h"
 
 /* Told not to wait, it would. */
 #define WOULD	(-EAGAIN)

@@ -5,8 +5,8 @@
  * memory isn't mapped. So every loop is registered here, and in the child each
  * is marked stale and its descriptors are closed.
  */
-#include "fds.h"
-#include "loop.h"
+#include "../calls/fds.h"
+#include "../loop/loop.h"
 
 #include <pthread.h>
 

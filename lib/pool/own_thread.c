@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdint.h>
 
-#include "syscall.h"
+#include "../base/syscall.h"
 
 #define STACK		(64 * 1024)
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "syscall.h"
+#include "../base/syscall.h"
 
 struct partial {
 	int64_t total;		/* transferred so far */

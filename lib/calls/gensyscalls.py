@@ -422,7 +422,7 @@ TABLE_TOP = """\
  * The system-call table by number. Generated from syscalls.tbl; not to be
  * edited. Read-only, so any thread may look.
  */
-#include "table.h"
+#include "lib/calls/table.h"
 
 const struct table_row flexsc__table[] = {"""
 
@@ -567,7 +567,7 @@ REFUSED_TOP = """\
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Calls that act on the calling thread, or can't be made for another. Made from
- * lib/syscalls.tbl by "lib/gensyscalls.py refused"; not to be edited.
+ * lib/calls/syscalls.tbl by "lib/calls/gensyscalls.py refused"; not to be edited.
  */"""
 
 

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "nowait.h"
-#include "syscall.h"
+#include "../pool/nowait.h"
+#include "../base/syscall.h"
 
 /* What a change of a descriptor's flags doesn't change. */
 #define FLAGS_KEEP \
