@@ -180,13 +180,13 @@ def lint(step: Step) -> None:
     if not python_tools(step):
         step.tally.failed += 1
         return
-    python = ["lib/calls/gensyscalls.py", "threads/flexsc_gdb.py", "tests", "bench"]
+    python = ["lib/calls/gensyscalls.py", "threads/report/flexsc_gdb.py", "tests", "bench"]
     step.check(tool("ruff"), "check", *python)
     step.check(tool("ruff"), "format", "--check", *python)
     step.check(tool("mypy"), "--strict", "lib/calls/gensyscalls.py", "tests/run.py")
     step.check(tool("mypy"), "--strict", "bench/flexbench")
     step.check(tool("mypy"), "--strict", "tests/qemu")
-    step.check(tool("mypy"), "--strict", "threads/flexsc_gdb.py")
+    step.check(tool("mypy"), "--strict", "threads/report/flexsc_gdb.py")
     shared = {"MYPYPATH": "tests/integration"}
     step.check(tool("mypy"), "--strict", "tests/soak", env=shared)
 

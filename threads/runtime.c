@@ -13,21 +13,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "carrier.h"
-#include "clock.h"
-#include "counters.h"
+#include "run/carrier.h"
+#include "base/clock.h"
+#include "report/counters.h"
 #include "lib/calls/fds.h"
-#include "home.h"
-#include "monitor.h"
-#include "park.h"
-#include "polling.h"
-#include "real.h"
-#include "signals.h"
-#include "sites.h"
-#include "stacks.h"
-#include "ufutex.h"
-#include "unpatched.h"
-#include "wait.h"
+#include "run/home.h"
+#include "run/monitor.h"
+#include "run/park.h"
+#include "calls/polling.h"
+#include "libc/real.h"
+#include "signals/signals.h"
+#include "libc/sites.h"
+#include "run/stacks.h"
+#include "calls/ufutex.h"
+#include "libc/unpatched.h"
+#include "run/wait.h"
 
 bool flexsc__fsgsbase;
 __thread struct uthread flexsc__self

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "uthread.h"
+#include "run/uthread.h"
 
 /*
  * The calling thread and those made later are user threads from here on.

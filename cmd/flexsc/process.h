@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../../threads/run_page.h"
+#include "../../threads/report/run_page.h"
 
 struct process {
 	struct flexsc_stats_page *loops;

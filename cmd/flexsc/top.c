@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../threads/report.h"
+#include "../../threads/report/report.h"
 #include "command.h"
 #include "process.h"
 

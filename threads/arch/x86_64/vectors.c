@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "vectors.h"
+
+#include <cpuid.h>
+
+#include "../../run/uthread.h"
+
+/* What a program can have in them: x87, SSE, AVX, AVX-512. */
+#define STATE	0xe7U
+
+#define ALIGN	64U
+#define HEADER	512U	/* where the description of the area begins */
+
+static uint32_t mask;
+static uint64_t bytes;
+static bool compact;
+
+/* Where the last of these ends; the compacted format is no larger. */
+static uint64_t end_of_state(void)
+{
+	uint64_t end = HEADER + 64;
+
+	for (unsigned int i = 2; i < 32; i++) {
+		unsigned int size, offset, c, d;
+
+		if (!(mask >> i & 1))
+			continue;
+		__cpuid_count(0xd, i, size, offset, c, d);
+		if (offset + size > end)
+			end = offset + size;
+	}
+	return end;
+}
+
+bool flexsc__vectors_probe(void)
+{
+	unsigned int a, b, c, d, low, high;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return false;
+	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	mask = low & STATE;
+	bytes = end_of_state();
+	__cpuid_count(0xd, 1, a, b, c, d);
+	compact = a & 2;
+	return true;
+}
+
+void flexsc__vectors_suspend(struct uthread *u,
+			     void (*action)(struct kthread *,
+					    struct uthread *))
+{
+	char *area = __builtin_alloca_with_align(bytes, ALIGN * 8);
+	uint64_t *header = (uint64_t *)(area + HEADER);
+
+	/* It has to be zero where it isn't written. */
+	for (unsigned int i = 0; i < 8; i++)
+		header[i] = 0;
+	if (compact)
+		__asm__ volatile("xsavec (%0)" : : "r"(area), "a"(mask), "d"(0)
+				 : "memory");
+	else
+		__asm__ volatile("xsave (%0)" : : "r"(area), "a"(mask), "d"(0)
+				 : "memory");
+	flexsc__switch_out(u, action);
+	__asm__ volatile("xrstor (%0)" : : "r"(area), "a"(mask), "d"(0)
+			 : "memory");
+}

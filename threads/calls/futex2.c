@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "futex2.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+
+#include "call.h"
+#include "../report/counters.h"
+#include "../run/home.h"
+#include "../base/peek.h"
+#include "ufutex.h"
+
+/* What user threads wait for: one flag more, and it is another word. */
+#define PLAIN	(FUTEX_32 | FUTEX_PRIVATE_FLAG)
+#define WORDS	128U	/* the kernel's limit, FUTEX_WAITV_MAX */
+
+/* Waiting. */
+
+/* Of each word; the program may change its list meanwhile. */
+struct counted {
+	_Atomic uint32_t *counts[WORDS];
+	unsigned int n;
+};
+
+static void count(struct counted *counted, uint64_t word, uint64_t flags)
+{
+	_Atomic uint32_t *kernels =
+		flexsc__ufutex_kernels((uint32_t *)(uintptr_t)word);
+
+	if (!(flags & FUTEX_PRIVATE_FLAG))
+		return;
+	atomic_fetch_add(kernels, 1);
+	counted->counts[counted->n++] = kernels;
+}
+
+static void discount(void *arg)
+{
+	const struct counted *counted = arg;
+
+	for (unsigned int i = 0; i < counted->n; i++)
+		atomic_fetch_sub(counted->counts[i], 1);
+}
+
+static void count_all(struct counted *counted, long nr, const uint64_t a[6])
+{
+	const struct futex_waitv *list = flexsc__arg_pointer(a[0]);
+
+	if (nr == FUTEX2_WAIT) {
+		count(counted, a[0], a[3]);
+		return;
+	}
+	/* What else is wrong with it the kernel finds. */
+	if (!a[1] || a[1] > WORDS ||
+	    !peek_can_read(a[0], a[1] * sizeof(*list)))
+		return;
+	for (uint64_t i = 0; i < a[1]; i++)
+		count(counted, list[i].uaddr, list[i].flags);
+}
+
+static long wait_in_kernel(struct uthread *u, long nr, const uint64_t a[6])
+{
+	struct counted counted = { .n = 0 };
+	long ret;
+
+	/* F1 */
+	count_all(&counted, nr, a);
+	/* It may be cancelled at any moment. */
+	pthread_cleanup_push(discount, &counted);
+	if (u)
+		ret = flexsc__call_exposed(u, nr, a);
+	else
+		ret = flexsc__call_plainly(nr, a);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
+static long wait(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret;
+
+	if (!u)
+		return wait_in_kernel(NULL, nr, a);
+	u->cause = counters_cause(nr);
+	flexsc__come_home(u);
+	ret = wait_in_kernel(u, nr, a);
+	u->way = WAY_AT_HOME;
+	return ret;
+}
+
+/* Waking. */
+
+/* The kernel says what is wrong with it, and to wake nobody does nothing. */
+static long wake(struct uthread *u, uint64_t word, uint64_t bits, uint64_t n,
+		 uint64_t flags)
+{
+	const uint64_t old[6] = { word, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
+				  n, 0, 0, bits };
+	long err;
+
+	if (flags != PLAIN || (int32_t)n <= 0)
+		return raw_syscall(FUTEX2_WAKE, word, bits, n, flags, 0, 0);
+	err = raw_syscall(FUTEX2_WAKE, word, bits, 0, flags, 0, 0);
+	return err ? err : flexsc__ufutex(u, old);
+}
+
+/*
+ * In the kernel whoever were moved to a private word would wait there
+ * uncounted; so where this isn't what ufutex.c does, all are woken instead, and
+ * look again.
+ */
+static long move(struct uthread *u, const struct futex_waitv pair[2],
+		 const uint64_t a[6])
+{
+	const uint64_t old[6] = {
+		pair[0].uaddr, FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG, a[2],
+		a[3], pair[1].uaddr, pair[0].val,
+	};
+	uint64_t n = (a[2] & INT32_MAX) + (a[3] & INT32_MAX);
+
+	if (pair[0].flags == PLAIN && pair[1].flags == PLAIN)
+		return flexsc__ufutex(u, old);
+	return wake(u, pair[0].uaddr, FUTEX_BITSET_MATCH_ANY,
+		    n < INT32_MAX ? n : INT32_MAX, pair[0].flags);
+}
+
+static long requeue(struct uthread *u, const uint64_t a[6])
+{
+	const struct futex_waitv *pair = flexsc__arg_pointer(a[0]);
+	long err = raw_syscall(FUTEX2_REQUEUE, a[0], a[1], 0, 0, 0, 0);
+
+	if (err)
+		return err;
+	if ((int32_t)a[2] < 0 || (int32_t)a[3] < 0 ||
+	    !((pair[0].flags | pair[1].flags) & FUTEX_PRIVATE_FLAG))
+		return raw_syscall(FUTEX2_REQUEUE, a[0], a[1], a[2], a[3], 0,
+				   0);
+	return move(u, pair, a);
+}
+
+long flexsc__futex2(struct uthread *u, long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case FUTEX2_WAKE:
+		return wake(u, a[0], a[1], a[2], a[3]);
+	case FUTEX2_REQUEUE:
+		return requeue(u, a);
+	default:
+		return wait(u, nr, a);
+	}
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "sleep.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "call.h"
+#include "../base/clock.h"
+#include "../report/counters.h"
+#include "../run/home.h"
+#include "../base/peek.h"
+#include "../run/wait.h"
+
+/* Until "until" on this clock; what was left of it when a signal came. */
+static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
+{
+	uint64_t time = time_now(clock);
+
+	while (time < until) {
+		flexsc__wait_time(u, until - time);
+		time = time_now(clock);
+		if (time < until && flexsc__call_interrupted(u, SYS_pause))
+			break;
+	}
+	return time < until ? until - time : 0;
+}
+
+static long make(struct uthread *u, long nr, const uint64_t a[6],
+		 clockid_t clock, bool absolute, const struct timespec *time,
+		 struct timespec *rest)
+{
+	uint64_t left;
+
+	if (flexsc__stays(u) ||
+	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
+		return flexsc__call_go_home(u, nr, a);
+	if (!peek_can_read(PTR(time), sizeof(*time)))
+		return -EFAULT;
+	if (!time_valid(time))
+		return -EINVAL;
+	/* What is relative is measured by a clock that nobody sets. */
+	if (absolute)
+		left = sleep_until(u, clock, time_ns(time));
+	else
+		left = sleep_until(u, CLOCK_MONOTONIC,
+				   time_now(CLOCK_MONOTONIC) + time_ns(time));
+	u->way = WAY_SLEPT;
+	if (!left)
+		return 0;
+	if (absolute || !rest)
+		return -EINTR;
+	if (!peek_can_read(PTR(rest), sizeof(*rest)))
+		return -EFAULT;
+	*rest = (struct timespec){ (time_t)(left / SECOND),
+				   (long)(left % SECOND) };
+	return -EINTR;
+}
+
+long flexsc__sleep_nanosleep(struct uthread *u, long nr, const uint64_t a[6])
+{
+	return make(u, nr, a, CLOCK_MONOTONIC, false,
+		    flexsc__arg_pointer(a[0]),
+		    (struct timespec *)(uintptr_t)a[1]);
+}
+
+long flexsc__sleep_clock(struct uthread *u, long nr,
+				 const uint64_t a[6])
+{
+	return make(u, nr, a, (clockid_t)a[0], a[1] & TIMER_ABSTIME,
+		    flexsc__arg_pointer(a[2]),
+		    (struct timespec *)(uintptr_t)a[3]);
+}

@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: MIT */
+#include "ufutex.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "../run/carrier.h"
+#include "../base/clock.h"
+#include "../report/counters.h"
+#include "../run/home.h"
+#include "../base/peek.h"
+#include "../libc/unpatched.h"
+#include "../run/wait.h"
+
+#define BUCKETS	1024U
+#define ANY	FUTEX_BITSET_MATCH_ANY
+
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2	13
+#endif
+
+struct bucket {
+	struct lock lock;
+	_Atomic uint32_t users;		/* user threads in it: F1, F2 */
+	_Atomic uint32_t kernels;	/* kernel threads that wait: F1, F2 */
+	struct uthread *head, *tail;
+} __attribute__((aligned(64)));
+
+static struct bucket buckets[BUCKETS];
+
+static struct bucket *bucket_of(const uint32_t *word)
+{
+	uint64_t hash = (uintptr_t)word / sizeof(*word) * 0x9e3779b97f4a7c15ULL;
+
+	return &buckets[hash >> 54];
+}
+
+_Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word)
+{
+	return &bucket_of(word)->kernels;
+}
+
+static void enqueue(struct bucket *bucket, struct uthread *u)
+{
+	u->futex.prev = bucket->tail;
+	u->futex.next = NULL;
+	if (bucket->tail)
+		bucket->tail->futex.next = u;
+	else
+		bucket->head = u;
+	bucket->tail = u;
+	u->futex.queued = true;
+}
+
+static void dequeue(struct bucket *bucket, struct uthread *u)
+{
+	if (u->futex.prev)
+		u->futex.prev->futex.next = u->futex.next;
+	else
+		bucket->head = u->futex.next;
+	if (u->futex.next)
+		u->futex.next->futex.prev = u->futex.prev;
+	else
+		bucket->tail = u->futex.prev;
+	u->futex.queued = false;
+	atomic_fetch_sub(&bucket->users, 1);
+}
+
+/* The bucket that u is in, locked; a requeue may move it meanwhile. */
+static struct bucket *lock_bucket(const struct uthread *u)
+{
+	for (;;) {
+		uint32_t *word = __atomic_load_n(&u->futex.word,
+						 __ATOMIC_RELAXED);
+		struct bucket *bucket = bucket_of(word);
+
+		lock(&bucket->lock);
+		if (bucket_of(u->futex.word) == bucket)
+			return bucket;
+		unlock(&bucket->lock);
+	}
+}
+
+static uint32_t load(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * What is read or written here may not be there. libc's own words are; of the
+ * program's only the kernel can say.
+ */
+static bool can_read(const struct uthread *u, const uint32_t *word)
+{
+	return (u && u->site) || peek_can_read(PTR(word), sizeof(*word));
+}
+
+/* The kernel writes what is there, and wakes nobody, for it isn't "other". */
+static bool can_write(const struct uthread *u, const uint32_t *word)
+{
+	uint32_t nobody = 0, other;
+
+	if (!can_read(u, word))
+		return false;
+	other = !load(word);
+	return raw_syscall(SYS_futex, PTR(&nobody),
+			   FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 1, 1, PTR(word),
+			   (uint32_t)FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ,
+					      other)) != -EFAULT;
+}
+
+/* Not asked again where this thread has waited before. */
+static bool can_wait_for(struct uthread *u, const uint32_t *word)
+{
+	uintptr_t page = (uintptr_t)word / 4096;
+
+	if (u->futex.page != page && !can_read(u, word))
+		return false;
+	u->futex.page = page;
+	return true;
+}
+
+/* The end of a wait. */
+
+static void end(struct uthread *u)
+{
+	atomic_store(&u->wait, WAIT_NOT);
+	flexsc__carrier_ready(u);
+}
+
+/* On u's carrier: u is off its bucket, and not by the timer. */
+bool flexsc__ufutex_over(struct carrier *c, struct uthread *u)
+{
+	if (!u->futex.timed || u->futex.expired) {
+		atomic_store(&u->wait, WAIT_NOT);
+		return true;
+	}
+	u->futex.seen = true;
+	flexsc_loop_cancel(c->loop, &u->cb);
+	return false;
+}
+
+/* On u's carrier: its timer expired, or was cancelled. */
+static void time_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+	struct bucket *bucket = lock_bucket(u);
+	bool expired;
+
+	expired = u->futex.queued;
+	if (expired) {
+		dequeue(bucket, u);
+		u->ret = -ETIMEDOUT;
+	}
+	unlock(&bucket->lock);
+	if (expired || u->futex.seen)
+		end(u);
+	else
+		u->futex.expired = true;
+}
+
+void flexsc__ufutex_interrupt(struct carrier *c, struct uthread *u)
+{
+	struct bucket *bucket = lock_bucket(u);
+	bool interrupted;
+
+	/* Others may have woken it meanwhile, and it waits elsewhere again. */
+	interrupted = u->futex.queued && u->carrier == c;
+	if (interrupted) {
+		dequeue(bucket, u);
+		u->ret = -EINTR;
+	}
+	unlock(&bucket->lock);
+	if (interrupted && flexsc__ufutex_over(c, u))
+		flexsc__carrier_ready(u);
+}
+
+/* Waiting. */
+
+static void wait_action(struct kthread *k, struct uthread *u)
+{
+	struct bucket *bucket = bucket_of(u->futex.word);
+	struct carrier *c = k->carrier;
+	long ret = 0;
+
+	if (u->futex.timed) {
+		u->cb.callback = time_over;
+		u->futex.timed = !flexsc_loop_timer(c->loop, &u->cb, u->ns);
+	}
+	u->futex.seen = false;
+	u->futex.expired = false;
+	/* P1 */
+	atomic_store(&u->wait, WAIT_FUTEX);
+	lock(&bucket->lock);
+	/* F1 */
+	atomic_fetch_add(&bucket->users, 1);
+	enqueue(bucket, u);
+	if (load(u->futex.word) != u->futex.value)
+		ret = -EAGAIN;
+	else if (atomic_load(&u->wanted) || u->handled)
+		ret = -EINTR;
+	if (ret) {
+		dequeue(bucket, u);
+		u->ret = ret;
+	}
+	unlock(&bucket->lock);
+	/* Who waits may be woken from here on, and end: it isn't touched. */
+	if (ret && flexsc__ufutex_over(c, u))
+		flexsc__carrier_ready(u);
+}
+
+/* How long from now, or from "passed" ago; absolute times are BITSET's. */
+static uint64_t time_left(const struct timespec *limit, uint64_t op,
+			  uint64_t passed)
+{
+	clockid_t clock = op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME :
+						      CLOCK_MONOTONIC;
+
+	if ((op & FUTEX_CMD_MASK) != FUTEX_WAIT)
+		passed = time_now(clock);
+	return time_ns(limit) > passed ? time_ns(limit) - passed : 0;
+}
+
+static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
+		      uint32_t bits)
+{
+	/* The usual race is lost before anything was done for it. */
+	if (load(word) != value)
+		return -EAGAIN;
+	while (at_home())
+		flexsc__leave(u);
+	u->futex.word = word;
+	u->futex.value = value;
+	u->futex.bits = bits;
+	flexsc__suspend(u, wait_action);
+	flexsc__settle(u);
+	return u->ret;
+}
+
+static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
+{
+	const struct timespec *limit = (void *)(uintptr_t)args[3];
+	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
+	uint64_t begin = 0, passed = 0;
+	long ret;
+
+	/* libc has read the time that it gives. */
+	if (limit && !u->site && !peek_can_read(args[3], sizeof(*limit)))
+		return -EFAULT;
+	if ((limit && !time_valid(limit)) || !bits)
+		return -EINVAL;
+	if (!can_wait_for(u, word))
+		return -EFAULT;
+	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
+		begin = time_now(CLOCK_MONOTONIC);
+	for (;;) {
+		u->futex.timed = limit;
+		if (begin)
+			passed = time_now(CLOCK_MONOTONIC) - begin;
+		if (limit)
+			u->ns = time_left(limit, args[1], passed);
+		ret = wait_once(u, word, (uint32_t)args[2], bits);
+		/* As the kernel: only a wait without end is begun again. */
+		if (ret != -EINTR ||
+		    (u->handled && (limit || u->handled != HANDLED_RESTART)))
+			break;
+		u->handled = HANDLED_NOT;
+	}
+	u->way = WAY_FUTEX_WAIT;
+	return ret;
+}
+
+static long kernel(const uint64_t args[6])
+{
+	return raw_syscall(SYS_futex, args[0], args[1], args[2], args[3],
+			   args[4], args[5]);
+}
+
+static long exposed(struct uthread *u, const uint64_t args[6])
+{
+	long ret;
+
+	if (!u)
+		return kernel(args);
+	flexsc__exit(u);
+	ret = kernel(args);
+	flexsc__enter(u);
+	return ret;
+}
+
+static void kernel_wait_over(void *bucket)
+{
+	atomic_fetch_sub(&((struct bucket *)bucket)->kernels, 1);
+}
+
+static void set_way(struct uthread *u, enum way way)
+{
+	if (u)
+		u->way = way;
+}
+
+static long kernel_wait(struct uthread *u, const uint64_t args[6])
+{
+	struct bucket *bucket = bucket_of((uint32_t *)(uintptr_t)args[0]);
+	long ret;
+
+	/* F1 */
+	atomic_fetch_add(&bucket->kernels, 1);
+	/* libc lets it be cancelled at any moment. */
+	pthread_cleanup_push(kernel_wait_over, bucket);
+	ret = exposed(u, args);
+	pthread_cleanup_pop(1);
+	set_way(u, WAY_KERNEL_WAIT);
+	return ret;
+}
+
+/* Waking. */
+
+static void release(struct uthread *list)
+{
+	struct uthread *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		if (list->futex.timed)
+			flexsc__carrier_return(list);
+		else
+			end(list);
+	}
+}
+
+/* Off the bucket, and on a list to be released without the lock. */
+static struct uthread *take(struct bucket *bucket, const uint32_t *word,
+			    uint32_t n, uint32_t bits, uint32_t *taken)
+{
+	struct uthread *first = NULL, **link = &first, *u, *next;
+
+	for (u = bucket->head; u && *taken < n; u = next) {
+		next = u->futex.next;
+		if (u->futex.word != word || !(u->futex.bits & bits))
+			continue;
+		dequeue(bucket, u);
+		u->ret = 0;
+		*link = u;
+		link = &u->next;
+		++*taken;
+	}
+	*link = NULL;
+	return first;
+}
+
+static long wake(struct uthread *u, const uint64_t args[6], uint32_t n,
+		 uint32_t bits)
+{
+	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
+	struct bucket *bucket = bucket_of(word);
+	struct uthread *woken = NULL;
+	uint32_t taken = 0;
+	long more = 0;
+
+	if (!bits)
+		return -EINVAL;
+	/* F2: the word's new value comes before both counts. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&bucket->users, memory_order_relaxed)) {
+		lock(&bucket->lock);
+		woken = take(bucket, word, n, bits, &taken);
+		unlock(&bucket->lock);
+		release(woken);
+	}
+	set_way(u, WAY_FUTEX_WAKE);
+	if (taken < n && atomic_load(&bucket->kernels)) {
+		set_way(u, WAY_KERNEL_WAKE);
+		more = raw_syscall(SYS_futex, args[0],
+				   FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
+				   n - taken, 0, 0, bits);
+		if (more < 0)
+			return taken ? (long)taken : more;
+	}
+	return (long)taken + more;
+}
+
+/* Requeueing. */
+
+static void lock_both(struct bucket *a, struct bucket *b)
+{
+	if (a > b) {
+		struct bucket *c = a;
+
+		a = b;
+		b = c;
+	}
+	lock(&a->lock);
+	if (a != b)
+		lock(&b->lock);
+}
+
+static void unlock_both(struct bucket *a, struct bucket *b)
+{
+	unlock(&a->lock);
+	if (a != b)
+		unlock(&b->lock);
+}
+
+static uint32_t move(struct bucket *from, const uint32_t *word,
+		     struct bucket *to, uint32_t *target, uint32_t n)
+{
+	struct uthread *u, *next;
+	uint32_t moved = 0;
+
+	for (u = from->head; u && moved < n; u = next) {
+		next = u->futex.next;
+		if (u->futex.word != word)
+			continue;
+		dequeue(from, u);
+		__atomic_store_n(&u->futex.word, target, __ATOMIC_RELAXED);
+		atomic_fetch_add(&to->users, 1);
+		enqueue(to, u);
+		moved++;
+	}
+	return moved;
+}
+
+/*
+ * The kernel's waiters, who may be on the same word. Whoever were moved there
+ * would be waiting uncounted; so all are woken instead, and look again.
+ */
+static long requeue_kernel(struct bucket *from, const uint64_t args[6],
+			   uint64_t n)
+{
+	if (!atomic_load(&from->kernels))
+		return 0;
+	/* Both numbers may be "all", and the kernel's is an int. */
+	return raw_syscall(SYS_futex, args[0],
+			   FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
+			   n < INT32_MAX ? n : INT32_MAX, 0, 0, 0);
+}
+
+static long requeue(struct uthread *u, const uint64_t args[6], bool compare)
+{
+	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
+	uint32_t *target = (uint32_t *)(uintptr_t)args[4];
+	struct bucket *from = bucket_of(word), *to = bucket_of(target);
+	uint32_t taken = 0, moved = 0;
+	struct uthread *woken;
+	long more;
+
+	if ((int64_t)(int32_t)args[2] < 0 || (int64_t)(int32_t)args[3] < 0)
+		return -EINVAL;
+	if (compare && !can_read(u, word))
+		return -EFAULT;
+	lock_both(from, to);
+	if (compare && load(word) != (uint32_t)args[5]) {
+		unlock_both(from, to);
+		return -EAGAIN;
+	}
+	set_way(u, atomic_load(&from->kernels) ? WAY_KERNEL_WAKE :
+						 WAY_FUTEX_WAKE);
+	woken = take(from, word, (uint32_t)args[2], ANY, &taken);
+	moved = move(from, word, to, target, (uint32_t)args[3]);
+	unlock_both(from, to);
+	release(woken);
+	more = requeue_kernel(from, args,
+			      (uint64_t)(uint32_t)args[2] - taken +
+				      (uint32_t)args[3] - moved);
+	return (long)taken + (long)moved + (more > 0 ? more : 0);
+}
+
+/* What FUTEX_WAKE_OP does to the second word; returns what was there. */
+static uint32_t operate(uint32_t *word, uint32_t code)
+{
+	uint32_t old = load(word), new, arg = code >> 12 & 0xfff;
+
+	if (code >> 28 & FUTEX_OP_OPARG_SHIFT)
+		arg = 1U << (arg & 31);
+	else
+		arg = (uint32_t)((int32_t)(arg << 20) >> 20);
+	do {
+		switch (code >> 28 & 7) {
+		case FUTEX_OP_SET:
+			new = arg;
+			break;
+		case FUTEX_OP_ADD:
+			new = old + arg;
+			break;
+		case FUTEX_OP_OR:
+			new = old | arg;
+			break;
+		case FUTEX_OP_ANDN:
+			new = old & ~arg;
+			break;
+		default:
+			new = old ^ arg;
+			break;
+		}
+	} while (!__atomic_compare_exchange_n(word, &old, new, false,
+					      __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
+	return old;
+}
+
+static bool holds(uint32_t value, uint32_t code)
+{
+	int32_t arg = (int32_t)(code << 20) >> 20, old = (int32_t)value;
+
+	switch (code >> 24 & 15) {
+	case FUTEX_OP_CMP_EQ:
+		return old == arg;
+	case FUTEX_OP_CMP_NE:
+		return old != arg;
+	case FUTEX_OP_CMP_LT:
+		return old < arg;
+	case FUTEX_OP_CMP_LE:
+		return old <= arg;
+	case FUTEX_OP_CMP_GT:
+		return old > arg;
+	default:
+		return old >= arg;
+	}
+}
+
+static long wake_op(struct uthread *u, const uint64_t args[6])
+{
+	uint64_t second[6] = { args[4] };
+	uint32_t code = (uint32_t)args[5];
+	long first, more = 0;
+	uint32_t old;
+
+	if ((code >> 28 & 7) > FUTEX_OP_XOR ||
+	    (code >> 24 & 15) > FUTEX_OP_CMP_GE)
+		return -ENOSYS;
+	if (!can_write(u, (uint32_t *)(uintptr_t)args[4]))
+		return -EFAULT;
+	old = operate((uint32_t *)(uintptr_t)args[4], code);
+	first = wake(u, args, (uint32_t)args[2], ANY);
+	if (first >= 0 && holds(old, code))
+		more = wake(u, second, (uint32_t)args[3], ANY);
+	return more < 0 ? more : first + more;
+}
+
+/* What is the kernel's. */
+
+/* An address that can't be one is the kernel's to refuse. */
+static bool is_plausible(uint64_t address)
+{
+	return address >= 4096 && address < 1ULL << 47 && address % 4 == 0;
+}
+
+static bool has_second(uint64_t op)
+{
+	op &= FUTEX_CMD_MASK;
+	return op == FUTEX_REQUEUE || op == FUTEX_CMP_REQUEUE ||
+	       op == FUTEX_WAKE_OP;
+}
+
+static bool needs_home(uint64_t op)
+{
+	switch (op & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+	case FUTEX_UNLOCK_PI:
+	case FUTEX_TRYLOCK_PI:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_CMP_REQUEUE_PI:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static long in_kernel(struct uthread *u, const uint64_t args[6])
+{
+	long ret;
+
+	if (!u || !needs_home(args[1]))
+		return kernel(args);
+	u->cause = SYS_futex;
+	flexsc__come_home(u);
+	ret = exposed(u, args);
+	u->way = WAY_AT_HOME;
+	return ret;
+}
+
+long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
+{
+	uint64_t op = args[1];
+	uint32_t bits = ANY;
+
+	/*
+	 * An address that can't be one is the kernel's to refuse. Whom libc
+	 * wakes unseen waits in the kernel.
+	 */
+	if (!(op & FUTEX_PRIVATE_FLAG) || !is_plausible(args[0]) ||
+	    (has_second(op) && !is_plausible(args[4])) || flexsc__unpatched)
+		return in_kernel(u, args);
+	switch (op & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT_BITSET:
+		bits = (uint32_t)args[5];
+		/* fall through */
+	case FUTEX_WAIT:
+		if (!u || flexsc__stays(u))
+			return kernel_wait(u, args);
+		return user_wait(u, args, bits);
+	case FUTEX_WAKE_BITSET:
+		bits = (uint32_t)args[5];
+		/* fall through */
+	case FUTEX_WAKE:
+		return wake(u, args, (uint32_t)args[2], bits);
+	case FUTEX_REQUEUE:
+		return requeue(u, args, false);
+	case FUTEX_CMP_REQUEUE:
+		return requeue(u, args, true);
+	case FUTEX_WAKE_OP:
+		return wake_op(u, args);
+	default:
+		return in_kernel(u, args);
+	}
+}
+
+void flexsc__ufutex_forked(void)
+{
+	for (unsigned int i = 0; i < BUCKETS; i++)
+		buckets[i] = (struct bucket){ 0 };
+}

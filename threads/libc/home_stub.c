@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "home_stub.h"
+
+#include <sched.h>
+#include <setjmp.h>
+
+#include "../run/home.h"
+#include "unpatched.h"
+#include "lib/calls/fds.h"
+
+/* Is the thread to be there, with what the function leaves behind? */
+static bool needs_home(struct uthread *u, uint16_t cause, uint64_t second)
+{
+	switch (cause) {
+	case CAUSE___sigsetjmp:
+		/* It doesn't save the mask. */
+		return second;
+	case CAUSE_setcontext:
+	case CAUSE_swapcontext:
+		/* Where a context ends, libc changes the mask unseen. */
+		u->rooted = true;
+		return true;
+	default:
+		return true;
+	}
+}
+
+void *flexsc__go_home(const struct stub *stub, uint64_t second)
+{
+	struct uthread *u = &flexsc__self;
+	void *function = flexsc__real((enum real)stub->which);
+
+	if (stub->forks) {
+		flexsc__fds_share();
+		u->forks = true;
+	}
+	if (u->alive && !u->busy && needs_home(u, stub->cause, second)) {
+		flexsc__enter(u);
+		u->cause = stub->cause;
+		flexsc__come_home(u);
+		flexsc__exit(u);
+	}
+	return function;
+}
+
+static bool is_inherited(uint16_t cause)
+{
+	switch (cause) {
+	case CAUSE_pthread_setaffinity_np:
+	case CAUSE_pthread_setschedparam:
+	case CAUSE_pthread_setschedprio:
+	case CAUSE_sched_setaffinity:
+	case CAUSE_sched_setscheduler:
+	case CAUSE_sched_setparam:
+	case CAUSE_sched_setattr:
+	case CAUSE_setpriority:
+	case CAUSE_nice:
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct at_home flexsc__stay_home(const struct stub *stub)
+{
+	struct uthread *u = &flexsc__self;
+	struct at_home there = { flexsc__go_home(stub, 0), 0 };
+
+	if (is_inherited(stub->cause))
+		atomic_store(&flexsc__home_inherited, true);
+	if (u->alive)
+		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;
+	return there;
+}
+
+void flexsc__stayed_home(uint64_t outermost)
+{
+	flexsc__stay_end(&flexsc__self, (struct stay){ outermost });
+}
+
+/*
+ * Jumping. Where libc keeps the stack pointer in a jmp_buf, and how it hides
+ * it there, is what every debugger knows.
+ */
+static uintptr_t target_of(jmp_buf env)
+{
+	uintptr_t sp = (uintptr_t)env->__jmpbuf[6], guard;
+
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	return (sp >> 17 | sp << 47) ^ guard;
+}
+
+/* Handlers, and libc's functions, that are jumped out of are left. */
+static void leave_for(struct uthread *u, jmp_buf env)
+{
+	flexsc__stay_left(u, target_of(env));
+	if (!flexsc__unpatched || !env->__mask_was_saved || u->busy)
+		return;
+	/* libc changes the mask unseen. */
+	flexsc__enter(u);
+	u->cause = CAUSE___sigsetjmp;
+	flexsc__come_home(u);
+	flexsc__exit(u);
+}
+
+#define JUMP(symbol)							\
+	EXPORT void jump_##symbol(jmp_buf env, int value)		\
+		__asm__(#symbol) __attribute__((noreturn));		\
+	EXPORT void jump_##symbol(jmp_buf env, int value)		\
+	{								\
+		struct uthread *u = &flexsc__self;			\
+									\
+		if (u->alive)						\
+			leave_for(u, env);				\
+		((void (*)(jmp_buf, int))flexsc__real(REAL_##symbol))(	\
+			env, value);					\
+		__builtin_unreachable();				\
+	}
+
+JUMP(longjmp)
+JUMP(_longjmp)
+JUMP(siglongjmp)
+JUMP(__longjmp_chk)

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Wrappers that bring the caller home and then run the real function with all
+ * arguments as they came, whatever they are. arch/x86_64/home_stub.S.
+ */
+#ifndef FLEXSC_THREADS_HOME_STUB_H
+#define FLEXSC_THREADS_HOME_STUB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../report/run_page.h"
+#include "../base/interpose.h"
+
+struct stub {
+	uint16_t which;		/* enum real: what runs there */
+	uint16_t cause;		/* enum cause: why one comes home */
+	bool forks;		/* there may be a process more afterwards */
+};
+
+/* What flexsc__stay_home() returns, in two registers. */
+struct at_home {
+	void *function;
+	uint64_t outermost;	/* home.h: struct stay */
+};
+
+/* Come home, and don't leave before flexsc__stayed_home(at_home.outermost). */
+struct at_home flexsc__stay_home(const struct stub *stub);
+void flexsc__stayed_home(uint64_t outermost);
+
+/* Come home, for a function that is called with this as its second argument. */
+void *flexsc__go_home(const struct stub *stub, uint64_t second);
+
+/* A function of that name: this in r11, and there it goes on. */
+#define STUB_TEXT(symbol, record, jump)					\
+	__asm__(".text\n"						\
+		".globl " #symbol "\n"					\
+		".type " #symbol ", @function\n"			\
+		".p2align 4\n"						\
+		#symbol ":\n"						\
+		".cfi_startproc\n"					\
+		"leaq " #record "(%rip), %r11\n"			\
+		jump "\n"						\
+		".cfi_endproc\n"					\
+		".size " #symbol ", . - " #symbol "\n");
+
+#define HOME_STUB(symbol, entry, forks)					\
+	__attribute__((used)) static const struct stub stub_##symbol = { \
+		REAL_##symbol, CAUSE_##symbol, forks			\
+	};								\
+	STUB_TEXT(symbol, stub_##symbol, "jmp " #entry)
+
+#endif /* FLEXSC_THREADS_HOME_STUB_H */

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The interposed functions that are not all alike, but for those of threads:
+ * sleeping, the end of the process, and those whose arguments need looking at.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../calls/call.h"
+#include "../calls/hook.h"
+#include "../runtime.h"
+#include "lib/calls/fds.h"
+#include "../base/interpose.h"
+#include "libc_call.h"
+
+/* As libc makes it, for a thread that isn't a user thread. */
+static long plain_point(long nr, const uint64_t args[6])
+{
+	int type;
+	long ret;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	ret = flexsc__hook(nr, args);
+	pthread_setcanceltype(type, NULL);
+	return ret;
+}
+
+atomic_bool flexsc__anybody_cancelled;
+
+/* As pthread_testcancel(), which reads where little else is read. */
+static void test_cancel(struct uthread *u)
+{
+	/* C2: a cancellation that has returned is seen. */
+	if (atomic_load_explicit(&u->cancelled, memory_order_relaxed) ||
+	    atomic_load_explicit(&flexsc__anybody_cancelled, memory_order_relaxed))
+		pthread_testcancel();
+}
+
+/* A call that is a cancellation point. */
+static long call_point(long nr, const uint64_t args[6])
+{
+	struct uthread *u = &flexsc__self;
+	long ret;
+
+	if (!u->alive)
+		return plain_point(nr, args);
+	test_cancel(u);
+	u->point = true;
+	ret = flexsc__hook(nr, args);
+	u->point = false;
+	return ret;
+}
+
+static long as_libc_returns(long ret)
+{
+	if ((unsigned long)ret > -4096UL) {
+		errno = (int)-ret;
+		return -1;
+	}
+	return ret;
+}
+
+long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
+{
+	return as_libc_returns(point ? call_point(nr, args) :
+				       flexsc__hook(nr, args));
+}
+
+/* F_GETOWN's result may look like an error: libc asks otherwise. */
+static int get_owner(int fd)
+{
+	struct f_owner_ex owner;
+	const uint64_t args[6] = { (uint64_t)fd, F_GETOWN_EX, PTR(&owner) };
+
+	if (flexsc__libc_call(false, SYS_fcntl, args))
+		return -1;
+	return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
+}
+
+/* By the name that is linked: <fcntl.h> may call it otherwise. */
+EXPORT int own_fcntl(int fd, int command, ...) __asm__("fcntl");
+EXPORT int own_fcntl(int fd, int command, ...)
+{
+	uint64_t args[6] = { (uint64_t)fd, (uint64_t)command };
+	va_list list;
+
+	if (command == F_GETOWN)
+		return get_owner(fd);
+	va_start(list, command);
+	args[2] = va_arg(list, uint64_t);
+	va_end(list);
+	return (int)flexsc__libc_call(command == F_SETLKW ||
+				      command == F_OFD_SETLKW, SYS_fcntl, args);
+}
+
+EXPORT int own_fcntl64(int fd, int command, ...)
+	__asm__("fcntl64") __attribute__((alias("fcntl")));
+
+/* libc knows what to do where the kernel doesn't have it. */
+EXPORT void closefrom(int first)
+{
+	const uint64_t args[6] = { first < 0 ? 0 : (uint64_t)first, ~0U };
+
+	if (flexsc__libc_call(false, SYS_close_range, args))
+		REAL(closefrom)(first);
+}
+
+static _Noreturn void end_process(int status)
+{
+	flexsc__runtime_ends();
+	for (;;)
+		raw_syscall(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
+}
+
+EXPORT void _exit(int status)
+{
+	end_process(status);
+}
+
+EXPORT void _Exit(int status)
+{
+	end_process(status);
+}
+
+EXPORT pid_t gettid(void)
+{
+	return (pid_t)flexsc__hook(SYS_gettid, (uint64_t[6]){ 0 });
+}
+
+EXPORT long syscall(long nr, ...)
+{
+	uint64_t args[6];
+	va_list list;
+
+	va_start(list, nr);
+	for (unsigned int i = 0; i < 6; i++)
+		args[i] = va_arg(list, uint64_t);
+	va_end(list);
+	return flexsc__libc_call(false, nr, args);
+}
+
+/* Sleeping. */
+
+EXPORT int clock_nanosleep(clockid_t clock, int flags,
+			   const struct timespec *time, struct timespec *rest)
+{
+	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
+				   PTR(rest) };
+
+	/* Before the kernel, which calls it otherwise. */
+	if (clock == CLOCK_THREAD_CPUTIME_ID)
+		return EINVAL;
+	return (int)-call_point(SYS_clock_nanosleep, args);
+}
+
+/* C11's. */
+EXPORT int thrd_sleep(const struct timespec *time, struct timespec *rest);
+EXPORT int thrd_sleep(const struct timespec *time, struct timespec *rest)
+{
+	int err = clock_nanosleep(CLOCK_REALTIME, 0, time, rest);
+
+	return err ? err == EINTR ? -1 : -2 : 0;
+}
+
+EXPORT unsigned int sleep(unsigned int seconds)
+{
+	struct timespec time = { .tv_sec = seconds }, rest = { 0 };
+	const uint64_t args[6] = { PTR(&time), PTR(&rest) };
+
+	if (flexsc__libc_call(true, SYS_nanosleep, args))
+		return (unsigned int)(rest.tv_sec + (rest.tv_nsec > 0));
+	return 0;
+}
+
+EXPORT int usleep(useconds_t us)
+{
+	struct timespec time = { .tv_sec = us / 1000000,
+				 .tv_nsec = us % 1000000 * 1000 };
+	const uint64_t args[6] = { PTR(&time) };
+
+	return (int)flexsc__libc_call(true, SYS_nanosleep, args);
+}
+
+/* The kernel would write the rest of the time to the caller's. */
+EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	struct timespec copy = timeout ? *timeout : (struct timespec){ 0 };
+	const uint64_t args[6] = { PTR(fds), n, timeout ? PTR(&copy) : 0,
+				   PTR(mask), sizeof(sigmask_t) };
+
+	return (int)flexsc__libc_call(true, SYS_ppoll, args);
+}
+
+/* Only a set that gets a signalfd is of interest: fds.h. */
+EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,
+				   PTR(event) };
+
+	if (fds_has_signals((uint32_t)fd))
+		return (int)flexsc__libc_call(false, SYS_epoll_ctl, args);
+	return (int)as_libc_returns(flexsc__call_plainly(SYS_epoll_ctl, args));
+}
+
+/* Checked forms. */
+
+static void check(size_t wanted, size_t size)
+{
+	if (wanted > size) {
+		fputs("*** buffer overflow detected ***: terminated\n", stderr);
+		abort();
+	}
+}
+
+EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t size);
+EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t size)
+{
+	check(n, size);
+	return read(fd, buf, n);
+}
+
+EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t size);
+EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t size)
+{
+	check(n, size);
+	return pread(fd, buf, n, at);
+}
+
+EXPORT ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t at,
+			     size_t size)
+	__attribute__((alias("__pread_chk")));
+
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags);
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags)
+{
+	check(n, size);
+	return recv(fd, buf, n, flags);
+}
+
+EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size,
+			      int flags, struct sockaddr *from,
+			      socklen_t *length);
+EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size,
+			      int flags, struct sockaddr *from,
+			      socklen_t *length)
+{
+	check(n, size);
+	return recvfrom(fd, buf, n, flags, from, length);
+}
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size);
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
+{
+	check(n * sizeof(*fds), size);
+	return poll(fds, n, timeout);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n,
+		       const struct timespec *timeout, const sigset_t *mask,
+		       size_t size);
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n,
+		       const struct timespec *timeout, const sigset_t *mask,
+		       size_t size)
+{
+	check(n * sizeof(*fds), size);
+	return ppoll(fds, n, timeout, mask);
+}

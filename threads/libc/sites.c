@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: MIT */
+#include "sites.h"
+
+#include <Zydis/Zydis.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../calls/hook.h"
+#include "lib/base/syscall.h"
+#include "../run/uthread.h"
+#include "vectors.h"
+
+#define JUMP		5U	/* bytes of a jump */
+#define SLOT		32U	/* bytes of a slot */
+#define SLOTS		(4096U * 6 / SLOT)
+#define UNKNOWN		(-1L)	/* the call's number isn't in the text */
+#define FUNCTION_MAX	8192U	/* instructions */
+#define TARGETS_MAX	4096U
+
+/* For slots.S. */
+extern uint8_t flexsc__slots[];
+void flexsc__slot_common(void);
+long flexsc__site_hook(long nr, const uint64_t args[6]);
+
+uint8_t *flexsc__slot_returns[SLOTS];
+
+static bool all_calls;
+/* Every place where libc changes masks: what one saves, another restores. */
+static bool all_masks;
+
+/* What the runtime isn't right without. */
+static bool is_vital(long nr)
+{
+	return nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction;
+}
+
+/* What makes or changes descriptors (fds.h), and what is about the thread itself. */
+static bool is_noted(long nr)
+{
+	switch (nr) {
+	case SYS_rt_sigprocmask:
+	case SYS_gettid:
+	case SYS_tgkill:
+	case SYS_close:
+	case SYS_close_range:
+	case SYS_dup:
+	case SYS_dup2:
+	case SYS_dup3:
+	case SYS_socket:
+	case SYS_socketpair:
+	case SYS_pipe2:
+	case SYS_eventfd2:
+	case SYS_fcntl:
+	case SYS_ioctl:
+	case SYS_setsockopt:
+		return true;
+	default:
+		return false;
+	}
+}
+
+long flexsc__site_hook(long nr, const uint64_t args[6])
+{
+	if ((all_calls || is_vital(nr) || is_noted(nr)) &&
+	    (nr != SYS_rt_sigprocmask || all_masks))
+		return flexsc__hook_site(nr, args);
+	return raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
+			   args[5]);
+}
+
+/* A loaded object's text, and where its functions begin. */
+struct start {
+	int32_t function, description;
+};
+
+struct object {
+	const uint8_t *text, *end;
+	const uint8_t *header;		/* .eh_frame_hdr */
+	const struct start *starts;	/* its table, sorted */
+	uint32_t count;
+};
+
+struct instruction {
+	uint8_t *at;
+	uint8_t length;
+	uint8_t relative;	/* where it says how far off its operand is */
+	bool moves;		/* it can be at another place */
+};
+
+/* The function that holds a place, decoded. */
+struct function {
+	const uint8_t *begin, *end;
+	struct instruction list[FUNCTION_MAX];
+	const uint8_t *targets[TARGETS_MAX];
+	unsigned int count, jumps;
+	long nr;		/* in eax after the last instruction, if known */
+	const uint8_t *set;	/* where */
+	bool whole;
+};
+
+/* A place and what is to become of it. */
+struct site {
+	uint8_t *jump;		/* here the jump goes */
+	uint8_t *syscall;
+	uint8_t *relative;	/* a distance, to be changed if moved; or NULL */
+};
+
+struct patch {
+	ZydisDecoder decoder;
+	struct function function;
+	struct site sites[SLOTS];
+	unsigned int count;
+	bool deep;
+	char *why;
+	size_t size;
+};
+
+static bool fail(struct patch *patch, const char *what, const void *where)
+{
+	snprintf(patch->why, patch->size, "%s at %p", what, where);
+	return false;
+}
+
+/* Decoding. */
+
+static bool is_branch(const ZydisDecodedInstruction *in)
+{
+	switch (in->meta.category) {
+	case ZYDIS_CATEGORY_CALL:
+	case ZYDIS_CATEGORY_COND_BR:
+	case ZYDIS_CATEGORY_UNCOND_BR:
+	case ZYDIS_CATEGORY_RET:
+	case ZYDIS_CATEGORY_SYSCALL:
+	case ZYDIS_CATEGORY_INTERRUPT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static ZydisRegister whole_register(const ZydisDecodedOperand *operand)
+{
+	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
+						operand->reg.value);
+}
+
+static bool writes(const ZydisDecodedOperand *operand, ZydisRegister reg)
+{
+	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+	       whole_register(operand) == reg;
+}
+
+static bool is_zero(const ZydisDecodedInstruction *in,
+		    const ZydisDecodedOperand *ops)
+{
+	return in->mnemonic == ZYDIS_MNEMONIC_XOR &&
+	       ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       ops[0].reg.value == ops[1].reg.value;
+}
+
+/* What an instruction that writes eax leaves there. */
+static long value_set(const ZydisDecodedInstruction *in,
+		      const ZydisDecodedOperand *ops)
+{
+	if (in->mnemonic == ZYDIS_MNEMONIC_MOV &&
+	    ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return (long)ops[1].imm.value.u;
+	return is_zero(in, ops) ? 0 : UNKNOWN;
+}
+
+static void note_operand(struct function *f, const ZydisDecodedInstruction *in,
+			 const ZydisDecodedOperand *ops, unsigned int i,
+			 struct instruction *here)
+{
+	const ZydisDecodedOperand *op = &ops[i];
+
+	if (op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op->imm.is_relative) {
+		if (f->jumps < TARGETS_MAX)
+			f->targets[f->jumps++] = here->at + in->length +
+						 op->imm.value.s;
+		else
+			f->whole = false;
+	}
+	if (writes(op, ZYDIS_REGISTER_RSP) && in->mnemonic != ZYDIS_MNEMONIC_SUB)
+		here->moves = false;
+	if (writes(op, ZYDIS_REGISTER_RAX)) {
+		f->nr = value_set(in, ops);
+		f->set = here->at;
+	}
+}
+
+static void decode_one(struct patch *patch, uint8_t *at)
+{
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	struct function *f = &patch->function;
+	struct instruction *here = &f->list[f->count++];
+	ZydisDecodedInstruction in;
+
+	here->at = at;
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&patch->decoder, at,
+						 (ZyanUSize)(f->end - at), &in,
+						 ops))) {
+		*here = (struct instruction){ at, 1, 0, false };
+		f->nr = UNKNOWN;
+		return;
+	}
+	here->length = in.length;
+	here->relative = in.attributes & ZYDIS_ATTRIB_IS_RELATIVE ?
+				 in.raw.disp.offset : 0;
+	here->moves = !is_branch(&in) &&
+		      (here->relative ||
+		       !(in.attributes & ZYDIS_ATTRIB_IS_RELATIVE));
+	for (unsigned int i = 0; i < in.operand_count; i++)
+		note_operand(f, &in, ops, i, here);
+}
+
+/* The row of the function that a place is in. */
+static uint32_t row_of(const struct object *object, const uint8_t *place)
+{
+	uint32_t low = 0, high = object->count;
+
+	while (high - low > 1) {
+		uint32_t middle = (low + high) / 2;
+
+		if (object->header + object->starts[middle].function <= place)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * Is it where signal handlers return to? Its description begins a byte early,
+ * and its system call is nobody else's business.
+ */
+static bool is_signal_frame(const struct object *object, uint32_t row)
+{
+	const uint8_t *description =
+		object->header + object->starts[row].description;
+	uint32_t back;
+
+	memcpy(&back, description + 4, sizeof(back));
+	/* Of the common part: after length, id and version. */
+	return strchr((const char *)(description + 4 - back + 9), 'S');
+}
+
+/* The function around a place; the call's number as known there. */
+static long decode(struct patch *patch, const struct object *object,
+		   uint32_t row, uint8_t *place)
+{
+	struct function *f = &patch->function;
+	long nr = UNKNOWN;
+	const uint8_t *set = NULL;
+	uint8_t *at;
+
+	f->begin = object->header + object->starts[row].function;
+	f->end = row + 1 < object->count ?
+			 object->header + object->starts[row + 1].function :
+			 object->end;
+	f->count = 0;
+	f->jumps = 0;
+	f->nr = UNKNOWN;
+	f->set = NULL;
+	f->whole = true;
+	for (at = (uint8_t *)f->begin; at < f->end && f->count < FUNCTION_MAX;
+	     at += f->list[f->count - 1].length) {
+		if (at == place) {
+			nr = f->nr;
+			set = f->set;
+		}
+		decode_one(patch, at);
+	}
+	f->whole = f->whole && at >= f->end;
+	/* A jump in between may bring another number. */
+	for (unsigned int i = 0; i < f->jumps; i++)
+		if (set && f->targets[i] > set && f->targets[i] <= place)
+			nr = UNKNOWN;
+	return nr;
+}
+
+/* Finding. */
+
+static unsigned int index_of(const struct function *f, const uint8_t *at)
+{
+	unsigned int i = 0;
+
+	while (i < f->count && f->list[i].at < at)
+		i++;
+	return i < f->count && f->list[i].at == at ? i : f->count;
+}
+
+/* Where a jump can replace what is before the place; false: nowhere. */
+static bool room(const struct function *f, unsigned int i, struct site *site)
+{
+	uint8_t *place = f->list[i].at;
+
+	*site = (struct site){ .syscall = place };
+	while ((size_t)(place - f->list[i].at) < JUMP) {
+		const struct instruction *before;
+
+		if (!i)
+			return false;
+		before = &f->list[i - 1];
+		if (!before->moves || (before->relative && site->relative))
+			return false;
+		if (before->relative)
+			site->relative = before->at + before->relative;
+		i--;
+	}
+	site->jump = f->list[i].at;
+	for (unsigned int j = 0; j < f->jumps; j++)
+		if (f->targets[j] > site->jump && f->targets[j] < place + 2)
+			return false;
+	return true;
+}
+
+static bool is_wanted(const struct patch *patch, long nr)
+{
+	switch (nr) {
+	case UNKNOWN:
+		return true;
+	/* They don't return, or return twice, or are libc's own affair. */
+	case SYS_rt_sigreturn:
+	case SYS_clone:
+	case SYS_clone3:
+	case SYS_fork:
+	case SYS_vfork:
+	case SYS_arch_prctl:
+	case SYS_set_tid_address:
+	case SYS_set_robust_list:
+	case SYS_rseq:
+		return false;
+	default:
+		return patch->deep || is_vital(nr) || is_noted(nr);
+	}
+}
+
+static bool find_one(struct patch *patch, const struct object *object,
+		     uint8_t *place)
+{
+	struct function *f = &patch->function;
+	uint32_t row = row_of(object, place);
+	struct site site;
+	unsigned int i;
+	long nr;
+
+	if (is_signal_frame(object, row))
+		return true;
+	nr = decode(patch, object, row, place);
+	i = index_of(f, place);
+	/* Inside another instruction, or of an unwanted call. */
+	if (i == f->count || !is_wanted(patch, nr))
+		return true;
+	if (f->whole && room(f, i, &site)) {
+		if (patch->count == SLOTS)
+			return fail(patch, "too many system calls", place);
+		patch->sites[patch->count++] = site;
+		return true;
+	}
+	if (nr == SYS_rt_sigprocmask)
+		all_masks = false;
+	if (is_vital(nr))
+		return fail(patch, "no room for a jump", place);
+	return true;
+}
+
+static bool find(struct patch *patch, const struct object *object)
+{
+	const uint8_t *at = object->text;
+
+	while ((at = memmem(at, (size_t)(object->end - at), "\x0f\x05", 2))) {
+		if (!find_one(patch, object, (uint8_t *)(uintptr_t)at))
+			return false;
+		at += 2;
+	}
+	return true;
+}
+
+/* The encodings that every linker uses; the version is 1. */
+#define HEADER	"\x01\x1b\x03\x3b"
+
+static bool describe(struct dl_phdr_info *info, struct object *object)
+{
+	*object = (struct object){ 0 };
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		const uint8_t *at = (uint8_t *)info->dlpi_addr + ph->p_vaddr;
+
+		if (ph->p_type == PT_GNU_EH_FRAME) {
+			object->header = at;
+		} else if (ph->p_type == PT_LOAD && ph->p_flags & PF_X) {
+			object->text = at;
+			object->end = at + ph->p_memsz;
+		}
+	}
+	if (!object->text || !object->header ||
+	    memcmp(object->header, HEADER, 4) != 0)
+		return false;
+	memcpy(&object->count, object->header + 8, sizeof(object->count));
+	object->starts = (const struct start *)(object->header + 12);
+	return object->count;
+}
+
+static bool is_libc(const char *name)
+{
+	const char *base = strrchr(name, '/');
+
+	base = base ? base + 1 : name;
+	return !strncmp(base, "libc.so.", 8) || !strncmp(base, "ld-linux", 8);
+}
+
+static int find_in(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct patch *patch = arg;
+	struct object object;
+
+	(void)size;
+	if (!is_libc(info->dlpi_name))
+		return 0;
+	if (!describe(info, &object))
+		return !fail(patch, "no table of functions",
+			     (void *)info->dlpi_addr);
+	return !find(patch, &object);
+}
+
+/* Patching. */
+
+static bool reachable(const uint8_t *from, const uint8_t *to)
+{
+	int64_t distance = to - from;
+
+	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
+}
+
+/* Is what it is about near its slot, too? */
+static bool can_move(const struct site *site)
+{
+	int32_t distance = 0;
+
+	if (site->relative)
+		memcpy(&distance, site->relative, sizeof(distance));
+	return reachable(site->jump + distance, flexsc__slots);
+}
+
+/* "jmp to" at "at". */
+static uint8_t *put_jump(uint8_t *at, const uint8_t *to)
+{
+	int32_t distance = (int32_t)(to - (at + JUMP));
+
+	*at = 0xe9;
+	memcpy(at + 1, &distance, sizeof(distance));
+	return at + JUMP;
+}
+
+static void move_distance(uint8_t *at, ptrdiff_t by)
+{
+	int32_t distance;
+
+	memcpy(&distance, at, sizeof(distance));
+	distance += (int32_t)by;
+	memcpy(at, &distance, sizeof(distance));
+}
+
+static void fill_slot(uint32_t i, const struct site *site)
+{
+	uint8_t *slot = flexsc__slots + (size_t)i * SLOT, *at = slot;
+	size_t moved = (size_t)(site->syscall - site->jump);
+
+	memcpy(at, site->jump, moved);
+	if (site->relative)
+		move_distance(at + (site->relative - site->jump),
+			      site->jump - slot);
+	at += moved;
+	*at++ = 0xb9;
+	memcpy(at, &i, sizeof(i));
+	at += sizeof(i);
+	put_jump(at, (const uint8_t *)(uintptr_t)flexsc__slot_common);
+	flexsc__slot_returns[i] = site->syscall + 2;
+}
+
+static bool protect(uint8_t *from, const uint8_t *to, int access)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = (uintptr_t)from & ~(page - 1);
+
+	return !mprotect((void *)begin, (uintptr_t)to - begin, access);
+}
+
+static void fill_site(uint32_t i, const struct site *site)
+{
+	uint8_t *end = put_jump(site->jump, flexsc__slots + (size_t)i * SLOT);
+
+	/* Nobody jumps there; nops, for those who read it. */
+	memset(end, 0x90, (size_t)(site->syscall - end));
+}
+
+static bool write_sites(struct patch *patch)
+{
+	const int open = PROT_READ | PROT_WRITE | PROT_EXEC;
+	const int shut = PROT_READ | PROT_EXEC;
+	uint8_t *slots_end = flexsc__slots + SLOTS * SLOT;
+
+	for (unsigned int i = 0; i < patch->count; i++)
+		if (!reachable(patch->sites[i].jump, flexsc__slots) ||
+		    !can_move(&patch->sites[i]))
+			return fail(patch, "libc is too far away",
+				    patch->sites[i].jump);
+	if (!protect(flexsc__slots, slots_end, open))
+		return fail(patch, "text can't be made writable",
+			    flexsc__slots);
+	for (unsigned int i = 0; i < patch->count; i++)
+		fill_slot(i, &patch->sites[i]);
+	protect(flexsc__slots, slots_end, shut);
+	/* First see whether all can be written, then write. */
+	for (unsigned int i = 0; i < patch->count; i++)
+		if (!protect(patch->sites[i].jump, patch->sites[i].syscall,
+			     open))
+			return fail(patch, "text can't be made writable",
+				    patch->sites[i].jump);
+	for (unsigned int i = 0; i < patch->count; i++)
+		fill_site(i, &patch->sites[i]);
+	for (unsigned int i = 0; i < patch->count; i++)
+		protect(patch->sites[i].jump, patch->sites[i].syscall, shut);
+	return true;
+}
+
+int flexsc__sites_patch(bool deep, char *why, size_t size)
+{
+	struct patch *patch = mmap(NULL, sizeof(*patch), PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int count = -1;
+
+	if (patch == MAP_FAILED) {
+		snprintf(why, size, "out of memory");
+		return -1;
+	}
+	patch->deep = deep;
+	patch->why = why;
+	patch->size = size;
+	all_calls = deep;
+	all_masks = true;
+	ZydisDecoderInit(&patch->decoder, ZYDIS_MACHINE_MODE_LONG_64,
+			 ZYDIS_STACK_WIDTH_64);
+	if (!flexsc__vectors_probe())
+		fail(patch, "the processor has no XSAVE", NULL);
+	else if (!dl_iterate_phdr(find_in, patch) &&
+	    write_sites(patch))
+		count = (int)patch->count;
+	munmap(patch, sizeof(*patch));
+	return count;
+}

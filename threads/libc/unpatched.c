@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What stands in front of libc's functions where libc isn't patched: WAIT and
+ * TRY of symbols.def. Those that set signal handlers are in handlers.c. The
+ * program's threads.
+ */
+#include "unpatched.h"
+
+#include <aio.h>
+#include <dirent.h>
+#include <errno.h>
+#include <mqueue.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <threads.h>
+
+#include "lib/calls/fds.h"
+#include "handlers.h"
+#include "home_stub.h"
+#include "../base/interpose.h"
+
+bool flexsc__unpatched;
+
+/* r11 has its address when "target" is reached. */
+struct front {
+	struct stub stub;
+	const void *target;	/* libc's, or what is in front of that */
+};
+
+_Static_assert(offsetof(struct front, target) == 8, "for the stub");
+
+/* Until libc's are known it does for all: nobody is at home yet. */
+extern const char flexsc__home_jump[];
+
+#define WAIT(symbol)							\
+	__attribute__((used)) static struct front front_##symbol = {	\
+		{ REAL_##symbol, CAUSE_##symbol, false },		\
+		flexsc__home_jump					\
+	};								\
+	STUB_TEXT(symbol, front_##symbol, "jmpq *8(%r11)")
+#define TRY(symbol)	WAIT(symbol)
+#define CALL(...)
+#define POINT(...)
+#define HOME(symbol)
+#define FORK(symbol)
+#define FORK_JUMP(symbol)
+#define OWN(symbol)
+#include "../base/symbols.def"
+#undef WAIT
+#undef TRY
+
+/* libc's. */
+#define LIBC(symbol)	REAL(symbol)
+#define GO_HOME(symbol)	flexsc__go_home(&front_##symbol.stub, 0)
+
+/*
+ * Mutexes. Those with priorities are the kernel's business, who wants to know
+ * who calls.
+ */
+
+/* In __kind: libc's PTHREAD_MUTEX_PRIO_INHERIT_NP and _PRIO_PROTECT_NP. */
+#define PRIORITIES	0x60
+
+static bool has_priorities(const pthread_mutex_t *mutex)
+{
+	return mutex->__data.__kind & PRIORITIES;
+}
+
+static int try_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	int err = EBUSY;
+
+	if (!has_priorities(mutex))
+		err = LIBC(pthread_mutex_trylock)(mutex);
+	if (err != EBUSY)
+		return err;
+	GO_HOME(pthread_mutex_lock);
+	return LIBC(pthread_mutex_lock)(mutex);
+}
+
+static int try_pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	if (has_priorities(mutex))
+		GO_HOME(pthread_mutex_trylock);
+	return LIBC(pthread_mutex_trylock)(mutex);
+}
+
+static int try_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	if (has_priorities(mutex))
+		GO_HOME(pthread_mutex_unlock);
+	return LIBC(pthread_mutex_unlock)(mutex);
+}
+
+/* Other locks. */
+
+#define LOCK(symbol, type, try, busy)					\
+	static int try_##symbol(type *lock)				\
+	{								\
+		int err = try(lock);					\
+									\
+		if (err != (busy))					\
+			return err;					\
+		GO_HOME(symbol);					\
+		return LIBC(symbol)(lock);				\
+	}
+
+LOCK(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, EBUSY)
+LOCK(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, EBUSY)
+LOCK(mtx_lock, mtx_t, mtx_trylock, thrd_busy)
+
+static void try_flockfile(FILE *file)
+{
+	if (!ftrylockfile(file))
+		return;
+	GO_HOME(flockfile);
+	LIBC(flockfile)(file);
+}
+
+static int try_sem_wait(sem_t *sem)
+{
+	const int was = errno;
+
+	pthread_testcancel();
+	if (!sem_trywait(sem))
+		return 0;
+	errno = was;
+	GO_HOME(sem_wait);
+	return LIBC(sem_wait)(sem);
+}
+
+/* As libc has it when the function has run. */
+#define ONCE_DONE	2
+
+static int try_pthread_once(pthread_once_t *once, void (*function)(void))
+{
+	if (__atomic_load_n(once, __ATOMIC_ACQUIRE) == ONCE_DONE)
+		return 0;
+	GO_HOME(pthread_once);
+	return LIBC(pthread_once)(once, function);
+}
+
+static void try_call_once(once_flag *once, void (*function)(void))
+{
+	try_pthread_once((pthread_once_t *)once, function);
+}
+
+/* Closing: libc closes the descriptor for itself. */
+
+static int try_fclose(FILE *file)
+{
+	fds_forget((uint32_t)fileno(file));
+	return LIBC(fclose)(file);
+}
+
+static int try_pclose(FILE *file)
+{
+	fds_forget((uint32_t)fileno(file));
+	return LIBC(pclose)(file);
+}
+
+static FILE *try_freopen(const char *path, const char *mode, FILE *file)
+{
+	fds_forget((uint32_t)fileno(file));
+	return LIBC(freopen)(path, mode, file);
+}
+
+static FILE *try_freopen64(const char *path, const char *mode, FILE *file)
+{
+	return try_freopen(path, mode, file);
+}
+
+static int try_closedir(DIR *dir)
+{
+	fds_forget((uint32_t)dirfd(dir));
+	return LIBC(closedir)(dir);
+}
+
+static int try_mq_close(mqd_t queue)
+{
+	fds_forget((uint32_t)queue);
+	return LIBC(mq_close)(queue);
+}
+
+/* All of them. */
+
+static const struct {
+	struct front *front;
+	const void *unpatched;
+} fronts[] = {
+#define WAIT(symbol)	{ &front_##symbol, flexsc__home_jump },
+#define TRY(symbol)	{ &front_##symbol, (const void *)try_##symbol },
+#include "../base/symbols.def"
+};
+
+#define FRONTS	(sizeof(fronts) / sizeof(*fronts))
+
+/* Now, for later there may be locks held that looking for symbols takes. */
+__attribute__((constructor)) static void find_all(void)
+{
+	for (unsigned int i = 0; i < FRONTS; i++) {
+		struct front *front = fronts[i].front;
+		void *own = flexsc__real_if_any((enum real)front->stub.which);
+
+		if (own)
+			front->target = own;
+	}
+}
+
+void flexsc__unpatched_begin(void)
+{
+	flexsc__unpatched = true;
+	for (unsigned int i = 0; i < FRONTS; i++)
+		fronts[i].front->target = fronts[i].unpatched;
+}

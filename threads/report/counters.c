@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "counters.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../run/carrier.h"
+#include "../base/clock.h"
+#include "lib/calls/fds.h"
+#include "report.h"
+
+/* Where a copy of standard error doesn't lie in a program's way. */
+#define COPY_FLOOR	500
+
+struct run_page *flexsc__run_page;
+
+static size_t page_bytes;
+static int page_fd = -1;
+/* Standard error as the program found it: flexsc run --stats. */
+static int copy = -1;
+static struct stat copied;
+static long program_pid;	/* what flexsc run became */
+
+/* The page. */
+
+static int own_pid(void)
+{
+	return (int)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+static int make_file(size_t size)
+{
+	int fd = flexsc__fds_own(memfd_create(RUN_PAGE_NAME, MFD_CLOEXEC));
+
+	if (fd >= 0 && ftruncate(fd, (off_t)size)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/*
+ * A child that forks keeps it mapped until it is told: what it counts until
+ * then, at home, is counted for its parent.
+ */
+int flexsc__counters_start(unsigned int n)
+{
+	size_t size = sizeof(struct run_page) +
+		      (n + RUN_PAGE_HOMES) * sizeof(struct counters);
+	struct run_page *page = MAP_FAILED;
+
+	page_fd = make_file(size);
+	if (page_fd >= 0)
+		page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			    page_fd, 0);
+	if (page == MAP_FAILED)
+		page = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	page->block = sizeof(struct counters);
+	page->carriers = n;
+	page->pid = own_pid();
+	page->begin = time_now(CLOCK_MONOTONIC);
+	strncpy(page->program, program_invocation_short_name,
+		sizeof(page->program) - 1);
+	flexsc__run_page = page;
+	page_bytes = size;
+	/* From here on it is kept where the program doesn't reach it. */
+	if (!fds_is_own((uint32_t)copy))
+		copy = flexsc__fds_own(copy);
+	return 0;
+}
+
+void flexsc__counters_publish(const char *engine, unsigned int carriers)
+{
+	struct run_page *page = flexsc__run_page;
+
+	/* Homes' blocks come after theirs; there is none yet. */
+	page->carriers = carriers;
+	strncpy(page->engine, engine, sizeof(page->engine) - 1);
+	__atomic_store_n(&page->magic, RUN_PAGE_MAGIC, __ATOMIC_RELEASE);
+}
+
+void flexsc__counters_forked(void)
+{
+	if (page_fd >= 0)
+		raw_syscall(SYS_close, (uint64_t)page_fd, 0, 0, 0, 0, 0);
+	munmap(flexsc__run_page, page_bytes);
+	page_fd = -1;
+	flexsc__run_page = NULL;
+}
+
+/* Showing it. */
+
+static uint64_t loops_calls(void)
+{
+	uint64_t calls = 0;
+
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
+		struct flexsc_stats stats;
+
+		if (!flexsc_loop_stats(flexsc__carriers[i].loop, &stats,
+				       sizeof(stats)))
+			calls += stats.mode_switches;
+	}
+	return calls;
+}
+
+static bool is_copied(int fd)
+{
+	struct stat now;
+
+	return fd >= 0 && !fstat(fd, &now) && now.st_dev == copied.st_dev &&
+	       now.st_ino == copied.st_ino;
+}
+
+/* Unless the program has put something else in its place. */
+static void print(const char *text, size_t length)
+{
+	int fd = is_copied(copy) ? copy : is_copied(2) ? 2 : -1;
+
+	while (fd >= 0 && length) {
+		long n = raw_syscall(SYS_write, (uint64_t)fd, PTR(text), length,
+				     0, 0, 0);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		text += n;
+		length -= (size_t)n;
+	}
+}
+
+static void show_nothing(void)
+{
+	char text[128];
+	int n = snprintf(text, sizeof(text), "flexsc run: %s, process %d: made "
+			 "no threads, so nothing was counted\n",
+			 program_invocation_short_name, own_pid());
+
+	if (n > 0 && n < (int)sizeof(text))
+		print(text, (size_t)n);
+}
+
+/* Carriers go on counting: a copy, if there is memory for one. */
+static const struct run_page *at_this_moment(void)
+{
+	struct run_page *page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return flexsc__run_page;
+	return memcpy(page, flexsc__run_page, page_bytes);
+}
+
+void flexsc__counters_show(void)
+{
+	static char text[REPORT_BYTES];
+	static atomic_bool shown;
+	const struct run_page *page = flexsc__run_page;
+
+	if (copy < 0)
+		return;
+	if (!page) {
+		if (program_pid == own_pid() && !atomic_exchange(&shown, true))
+			show_nothing();
+		return;
+	}
+	/* A child of vfork() has this memory, too. */
+	if (page->magic && page->pid == own_pid() &&
+	    !atomic_exchange(&shown, true))
+		print(text, flexsc__report(text, sizeof(text), at_this_moment(),
+					   loops_calls(),
+					   time_now(CLOCK_MONOTONIC)));
+}
+
+/* Before the program runs, for it may close what it has. */
+__attribute__((constructor)) static void keep_stderr(void)
+{
+	const char *pid = getenv("FLEXSC_STATS");
+
+	if (!pid || fstat(2, &copied))
+		return;
+	program_pid = strtol(pid, NULL, 10);
+	copy = fcntl(2, F_DUPFD_CLOEXEC, COPY_FLOOR);
+	if (copy < 0)
+		copy = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	at_quick_exit(flexsc__counters_show);
+}

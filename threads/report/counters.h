@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counting what the runtime does. A carrier counts with plain stores on a
+ * block of its own, and only one at a time counts there: its own stack, or the
+ * user thread that it runs, inside the runtime, where nothing interrupts it in
+ * favour of the program. Homes share blocks and add atomically: what happens
+ * there makes system calls anyway.
+ */
+#ifndef FLEXSC_THREADS_COUNTERS_H
+#define FLEXSC_THREADS_COUNTERS_H
+
+#include "run_page.h"
+#include "../run/uthread.h"
+
+extern struct run_page *flexsc__run_page;
+
+/* Before the carriers start: a page for n of them. 0 or -ENOMEM. */
+int flexsc__counters_start(unsigned int n);
+/* They have, so many of them, with this engine. */
+void flexsc__counters_publish(const char *engine, unsigned int carriers);
+/* In a forked child: nothing was counted. */
+void flexsc__counters_forked(void);
+
+/* The process ends, if this is it: show the counters, if that is wanted. */
+void flexsc__counters_show(void);
+
+static inline struct counters *counters_of_carrier(unsigned int number)
+{
+	return &flexsc__run_page->blocks[number];
+}
+
+static inline struct counters *counters_of_home(int32_t tid)
+{
+	return &flexsc__run_page->blocks[flexsc__run_page->carriers +
+					 (uint32_t)tid % RUN_PAGE_HOMES];
+}
+
+/* Of the calling carrier's block. */
+static inline void counters_own(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* Of k's block, which is the caller's kernel thread. */
+static inline void counters_add(const struct kthread *k, uint64_t *counter,
+				uint64_t n)
+{
+	if (k->carrier)
+		counters_own(counter, n);
+	else
+		__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+#define COUNT(k, field, n)	counters_add(k, &(k)->counters->field, n)
+#define COUNT_CARRIER(c, field, n) \
+	counters_own(&(c)->k.counters->field, n)
+#define COUNT_HERE(field, n)	COUNT(kthread_self(), field, n)
+
+/* Coming home for a call. */
+static inline uint16_t counters_cause(long nr)
+{
+	return nr >= 0 && nr < CAUSE_CALLS ? (uint16_t)nr : CAUSE_UNKNOWN;
+}
+
+/* A call of u has been made, in the way that it says. */
+static inline void counters_call(const struct uthread *u)
+{
+	COUNT_HERE(ways[u->way], 1);
+}
+
+/* A user thread goes home. */
+static inline void counters_coupling(unsigned int cause)
+{
+	__atomic_fetch_add(&flexsc__run_page->causes[cause], 1,
+			   __ATOMIC_RELAXED);
+}
+
+#endif /* FLEXSC_THREADS_COUNTERS_H */

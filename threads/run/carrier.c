@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT */
+#include "carrier.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../report/counters.h"
+#include "lib/calls/fds.h"
+#include "home.h"
+#include "lib/loop/loop.h"
+#include "monitor.h"
+#include "../libc/real.h"
+#include "../signals/signals.h"
+#include "wait.h"
+
+/* User threads that run before completions are looked for again. */
+#define TURNS		32U
+/* A long run, some 20 us; and what counts as a turn. */
+#define HEAVY_TICKS	50000U
+#define TURN_TICKS	16384U
+/* Those that run from the queue before one of the others. */
+#define PASSED		3U
+/* How long one looks around before it sleeps; waking it costs as much. */
+#define SPIN_NS		20000U
+
+struct carrier *flexsc__carriers;
+bool flexsc__carriers_spin;
+bool flexsc__carriers_poll;
+unsigned int flexsc__carriers_count;
+
+static _Atomic uint32_t idle_count;
+static atomic_bool searching;	/* an idle one was woken to look for work */
+static _Atomic(struct carrier *) spinner;
+
+/* The queue. One carrier has it for itself. */
+
+static bool alone;
+
+static void runqueue_lock(struct runqueue *queue)
+{
+	if (!alone)
+		lock(&queue->lock);
+}
+
+static void runqueue_unlock(struct runqueue *queue)
+{
+	if (!alone)
+		unlock(&queue->lock);
+}
+
+/* Under the lock. */
+static void runqueue_count(struct runqueue *queue, uint32_t n)
+{
+	uint32_t count = atomic_load_explicit(&queue->count,
+					      memory_order_relaxed) + n;
+
+	/* Q1: in one order with who looks whether to sleep: pairs with Q2. */
+	if (alone)
+		atomic_store_explicit(&queue->count, count,
+				      memory_order_relaxed);
+	else
+		atomic_store(&queue->count, count);
+}
+
+static void runqueue_put(struct runqueue *queue, struct uthread *first,
+			 struct uthread *last, uint32_t n)
+{
+	last->next = NULL;
+	runqueue_lock(queue);
+	if (queue->head)
+		queue->tail->next = first;
+	else
+		queue->head = first;
+	queue->tail = last;
+	runqueue_count(queue, n);
+	runqueue_unlock(queue);
+}
+
+/* Two at a time: the first one's stack is found in what came by the second. */
+static void prefetch_next(const struct uthread *next)
+{
+	if (!next)
+		return;
+	prefetch(next);
+	__builtin_prefetch(next->next, 1);
+}
+
+static struct uthread *runqueue_take(struct runqueue *queue)
+{
+	struct uthread *u;
+
+	if (!atomic_load_explicit(&queue->count, memory_order_relaxed))
+		return NULL;
+	runqueue_lock(queue);
+	u = queue->head;
+	if (u) {
+		queue->head = u->next;
+		runqueue_count(queue, -1U);
+		prefetch_next(u->next);
+	}
+	runqueue_unlock(queue);
+	return u;
+}
+
+/* The older half, as a list; *n of them, the last in *last. */
+static struct uthread *runqueue_halve(struct runqueue *queue, uint32_t *n,
+				      struct uthread **last)
+{
+	struct uthread *first = NULL;
+	uint32_t half;
+
+	if (!atomic_load(&queue->count))
+		return NULL;
+	lock(&queue->lock);
+	half = (atomic_load(&queue->count) + 1) / 2;
+	*n = half;
+	if (half) {
+		first = queue->head;
+		*last = first;
+		while (--half)
+			*last = (*last)->next;
+		queue->head = (*last)->next;
+		runqueue_count(queue, -*n);
+	}
+	unlock(&queue->lock);
+	return first;
+}
+
+/* Sleeping and waking. */
+
+static uint32_t waiting(const struct carrier *c)
+{
+	return atomic_load_explicit(&c->queue.count, memory_order_relaxed) +
+	       atomic_load_explicit(&c->later.count, memory_order_relaxed);
+}
+
+static bool wake_idle(void)
+{
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
+		struct carrier *c = &flexsc__carriers[i];
+
+		if (atomic_load(&c->idle)) {
+			flexsc_loop_wake(c->loop, NULL);
+			return true;
+		}
+	}
+	atomic_store(&searching, false);
+	return false;
+}
+
+/* There is more to do here than one carrier can: let one more look for it. */
+static void share(const struct carrier *c)
+{
+	if (waiting(c) < 2 ||
+	    !atomic_load_explicit(&idle_count, memory_order_relaxed) ||
+	    atomic_load_explicit(&searching, memory_order_relaxed))
+		return;
+	if (!atomic_exchange(&searching, true) && wake_idle())
+		COUNT_HERE(wakes, 1);
+}
+
+void flexsc__carrier_relieve(const struct carrier *c)
+{
+	if (waiting(c))
+		wake_idle();
+}
+
+void flexsc__carrier_put(struct carrier *c, struct uthread *u)
+{
+	runqueue_put(u->heavy ? &c->later : &c->queue, u, u, 1);
+	share(c);
+}
+
+void flexsc__carrier_ready(struct uthread *u)
+{
+	const struct kthread *k = kthread_known();
+
+	if (k && k->carrier)
+		flexsc__carrier_put(k->carrier, u);
+	else
+		flexsc__carrier_give(u);
+}
+
+static void put_in_box(struct carrier *c, struct uthread *u)
+{
+	struct uthread *head = atomic_load_explicit(&c->inbox,
+						    memory_order_relaxed);
+
+	/* I1: releases the user thread; pairs with I2. */
+	do {
+		u->next = head;
+	} while (!atomic_compare_exchange_weak_explicit(&c->inbox, &head, u,
+							memory_order_release,
+							memory_order_relaxed));
+	flexsc_loop_wake(c->loop, NULL);
+}
+
+void flexsc__carrier_give(struct uthread *u)
+{
+	static _Atomic unsigned int turn;
+	struct carrier *c = atomic_load_explicit(&spinner,
+						 memory_order_relaxed);
+
+	if (!c)
+		c = u->carrier;
+	if (!c)
+		c = &flexsc__carriers[atomic_fetch_add(&turn, 1) %
+				      flexsc__carriers_count];
+	put_in_box(c, u);
+}
+
+void flexsc__carrier_return(struct uthread *u)
+{
+	put_in_box(u->carrier, u);
+}
+
+/* What others gave: oldest first into the queue. */
+static void take_inbox(struct carrier *c)
+{
+	struct uthread *u, *next, *oldest = NULL;
+
+	if (!atomic_load_explicit(&c->inbox, memory_order_relaxed))
+		return;
+	/* I2 */
+	u = atomic_exchange_explicit(&c->inbox, NULL, memory_order_acquire);
+	for (; u; u = next) {
+		next = u->next;
+		u->next = oldest;
+		oldest = u;
+	}
+	for (u = oldest; u; u = next) {
+		next = u->next;
+		COUNT_CARRIER(c, given, 1);
+		if (flexsc__wait_over(u))
+			flexsc__carrier_put(c, u);
+	}
+	share(c);
+}
+
+static void put_wanted(struct carrier *c, struct uthread *u)
+{
+	struct uthread *head;
+
+	head = atomic_load_explicit(&c->wanted, memory_order_relaxed);
+	/* V1: releases the link; pairs with V2. */
+	do {
+		u->want.next = head;
+	} while (!atomic_compare_exchange_weak(&c->wanted, &head, u));
+	flexsc_loop_wake(c->loop, NULL);
+	/* If that is out of date, it passed by a look at "wanted". */
+	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)
+		flexsc__signal_carrier(c);
+}
+
+void flexsc__carrier_want(struct uthread *u)
+{
+	struct carrier *c = u->carrier;
+
+	/* It is in one list at a time; who has it there looks once more. */
+	if (c && !atomic_fetch_add(&u->want.asked, 1))
+		put_wanted(c, u);
+}
+
+/* It may have been woken by others meanwhile, and wait elsewhere by now. */
+static void look_at_wanted(struct carrier *c, struct uthread *u)
+{
+	struct carrier *last;
+	uint32_t asked;
+
+	do {
+		asked = atomic_load(&u->want.asked);
+		last = u->carrier;
+		if (last != c && atomic_load(&u->wanted)) {
+			put_wanted(last, u);
+			return;
+		}
+		flexsc__wait_interrupt(c, u);
+		/* From here on it may end, or be in a list again. */
+	} while (!atomic_compare_exchange_strong(&u->want.asked, &asked, 0));
+}
+
+static void take_wanted(struct carrier *c)
+{
+	struct uthread *u, *next;
+
+	if (!atomic_load_explicit(&c->wanted, memory_order_relaxed))
+		return;
+	/* V2 */
+	for (u = atomic_exchange(&c->wanted, NULL); u; u = next) {
+		next = u->want.next;
+		look_at_wanted(c, u);
+	}
+}
+
+static struct uthread *steal(struct carrier *c)
+{
+	for (unsigned int i = 1; i < flexsc__carriers_count; i++) {
+		struct carrier *from = &flexsc__carriers[
+			(c->number + i) % flexsc__carriers_count];
+		struct uthread *first, *last;
+		uint32_t n;
+
+		first = runqueue_halve(&from->queue, &n, &last);
+		if (!first)
+			first = runqueue_halve(&from->later, &n, &last);
+		if (!first)
+			continue;
+		COUNT_CARRIER(c, steals, 1);
+		COUNT_CARRIER(c, stolen, n);
+		if (n > 1)
+			runqueue_put(&c->queue, first->next, last, n - 1);
+		atomic_store(&searching, false);
+		share(from);
+		return first;
+	}
+	return NULL;
+}
+
+static bool work_elsewhere(void)
+{
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+		/* Q2 */
+		if (atomic_load(&flexsc__carriers[i].queue.count) ||
+		    atomic_load(&flexsc__carriers[i].later.count))
+			return true;
+	return false;
+}
+
+static void turn(struct carrier *c)
+{
+	bool pipe_came = atomic_load_explicit(&c->pipe_came,
+					      memory_order_relaxed);
+
+	c->turns = 0;
+	flexsc_loop_dispatch(c->loop);
+	if (pipe_came)
+		flexsc__signal_pipe(c);
+	else if (!atomic_load_explicit(&c->pipe_came, memory_order_relaxed))
+		c->pipe_broke = false;
+	share(c);
+}
+
+/* Does something come within a moment? */
+static bool spin(struct carrier *c)
+{
+	struct carrier *nobody = NULL;
+	bool found = false;
+	uint64_t until;
+
+	if (!flexsc__carriers_spin ||
+	    !atomic_compare_exchange_strong(&spinner, &nobody, c))
+		return false;
+	COUNT_CARRIER(c, spins, 1);
+	until = time_now(CLOCK_MONOTONIC) + SPIN_NS;
+	for (; !found && time_now(CLOCK_MONOTONIC) < until; cpu_relax())
+		found = flexsc__loop_stirs(c->loop) ||
+			atomic_load_explicit(&c->inbox, memory_order_relaxed) ||
+			atomic_load_explicit(&c->wanted,
+					     memory_order_relaxed) ||
+			work_elsewhere();
+	atomic_store(&spinner, NULL);
+	return found;
+}
+
+static void sleep_until_work(struct carrier *c)
+{
+	flexsc_loop_submit(c->loop);
+	if (spin(c)) {
+		COUNT_CARRIER(c, found, 1);
+		/* What it was nudged for is found now; it isn't found again. */
+		atomic_store(&c->loop->nudged, false);
+		turn(c);
+		return;
+	}
+	atomic_store(&c->idle, true);
+	atomic_fetch_add(&idle_count, 1);
+	atomic_store(&searching, false);
+	if (!work_elsewhere()) {
+		COUNT_CARRIER(c, sleeps, 1);
+		flexsc_loop_wait(c->loop, FLEXSC_FOREVER);
+	}
+	atomic_store(&c->idle, false);
+	atomic_fetch_sub(&idle_count, 1);
+	flexsc__monitor_notice();
+	turn(c);
+}
+
+/* From the queue; every PASSED times from "later" before it, else after it. */
+static struct uthread *take(struct carrier *c)
+{
+	struct uthread *u = NULL;
+
+	if (c->passed >= PASSED)
+		u = runqueue_take(&c->later);
+	if (!u)
+		u = runqueue_take(&c->queue);
+	if (u)
+		c->passed++;
+	else
+		u = runqueue_take(&c->later);
+	if (c->passed > PASSED)
+		c->passed = 0;
+	return u;
+}
+
+static void run(struct carrier *c, struct uthread *u)
+{
+	uint64_t ticks;
+
+	u->carrier = c;
+	c->calls = 0;
+	c->began = context_ticks();
+	COUNT_CARRIER(c, switches, 1);
+	c->k.current = u;
+	/* A signal before that is blocked, one from here on is for u. */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
+		flexsc__signal_unblock(c, u->home.parked);
+	flexsc__switch(&c->k.sp, u->sp, u->fs);
+	c->k.current = NULL;
+	ticks = context_ticks() - c->began;
+	/* Before the action: from then on it may be somebody else's. */
+	u->heavy = ticks >= HEAVY_TICKS;
+	u->action(&c->k, u);
+	/* Completions don't wait for many long runs. */
+	c->turns += (uint32_t)(ticks / TURN_TICKS);
+}
+
+static void carry(struct carrier *c)
+{
+	for (;;) {
+		struct uthread *u;
+
+		take_inbox(c);
+		take_wanted(c);
+		if (++c->turns >= TURNS)
+			turn(c);
+		u = take(c);
+		if (!u)
+			u = steal(c);
+		if (!u)
+			sleep_until_work(c);
+		else if (atomic_load(&u->wanted)) {
+			counters_coupling(CAUSE_SIGNAL);
+			flexsc__send_home(u);
+		} else {
+			run(c, u);
+		}
+	}
+}
+
+/* Starting. */
+
+struct start {
+	struct carrier *c;
+	const struct flexsc_options *options;
+	char *why;
+	size_t size;
+	_Atomic uint32_t done;
+	int err;
+};
+
+int flexsc__carrier_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	const sigmask_t all = ~SIGNAL_BIT(SIGNAL_SETXID);
+	sigmask_t before;
+	pthread_attr_t attr;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
+		    sizeof(all), 0, 0);
+	err = flexsc__runtime_thread(thread, &attr, run, arg);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
+		    sizeof(before), 0, 0);
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
+static void *carrier_main(void *arg)
+{
+	struct start *start = arg;
+	struct carrier *c = start->c;
+	int err;
+
+	c->k = (struct kthread){
+		.self = &c->k,
+		.fs = context_fs(),
+		.carrier = c,
+		.counters = counters_of_carrier(c->number),
+		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+	};
+	atomic_store(&c->blocked, SIGNAL_RAISED);
+	context_set_gs(&c->k);
+	flexsc__signal_stack(c);
+	flexsc__signal_unblock(c, SIGNAL_FAULTS);
+	c->stuck_fd = flexsc__monitor_open(c->k.tid, "syscall");
+	c->status_fd = flexsc__monitor_open(c->k.tid, "status");
+	c->kept_timer = flexsc__signal_timer(c);
+	err = flexsc__loop_create(&c->loop, start->options, start->why,
+				  start->size);
+	if (!err)
+		c->k.counters->tid = c->k.tid;
+	start->err = err;
+	/* It is gone with this store. */
+	atomic_store(&start->done, 1);
+	futex_wake(&start->done);
+	if (!err)
+		carry(c);
+	return NULL;
+}
+
+static int start_one(struct carrier *c, const struct flexsc_options *options,
+		     char *why, size_t size)
+{
+	struct start start = { .c = c, .options = options, .why = why,
+			       .size = size };
+	pthread_t thread;
+	int err = flexsc__carrier_thread(&thread, carrier_main, &start);
+
+	if (err) {
+		snprintf(why, size, "%s", strerror(err));
+		return -err;
+	}
+	while (!atomic_load(&start.done))
+		futex_wait(&start.done, 0, UINT64_MAX);
+	return start.err;
+}
+
+int flexsc__carriers_start(unsigned int n,
+			   const struct flexsc_options *options, char *why,
+			   size_t size)
+{
+	struct flexsc_options same = *options;
+	int err = 0;
+
+	alone = n == 1;
+	flexsc__carriers = aligned_alloc(64, n * sizeof(struct carrier));
+	if (!flexsc__carriers) {
+		snprintf(why, size, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	for (unsigned int i = 0; i < n && !err; i++) {
+		struct carrier *c = &flexsc__carriers[i];
+
+		*c = (struct carrier){ .number = i };
+		err = start_one(c, &same, why, size);
+		if (err)
+			break;
+		flexsc__carriers_count = i + 1;
+		/* The others wait in the same way. */
+		same.engine = flexsc_loop_engine(flexsc__carriers[0].loop);
+	}
+	if (!flexsc__carriers_count)
+		return err;
+	flexsc__counters_publish(same.engine, flexsc__carriers_count);
+	flexsc__carriers_poll = !strcmp(same.engine, "uring");
+	return (int)flexsc__carriers_count;
+}
+
+static void close_own(int fd)
+{
+	raw_syscall(SYS_close, (uint32_t)fd, 0, 0, 0, 0, 0);
+	fds_forget((uint32_t)fd);
+}
+
+void flexsc__carriers_forked(void)
+{
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
+		close_own(flexsc__carriers[i].stuck_fd);
+		close_own(flexsc__carriers[i].status_fd);
+	}
+	flexsc__carriers_count = 0;
+	flexsc__carriers = NULL;
+	atomic_store(&idle_count, 0);
+	atomic_store(&spinner, NULL);
+	atomic_store(&searching, false);
+}

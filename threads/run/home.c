@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "home.h"
+
+#include <signal.h>
+
+#include "carrier.h"
+#include "../report/counters.h"
+#include "lib/base/futex.h"
+#include "park.h"
+#include "../signals/signals.h"
+
+atomic_bool flexsc__home_inherited;
+atomic_bool flexsc__home_last;
+
+static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)
+{
+	return raw_syscall(SYS_rt_sigprocmask, (uint64_t)how, PTR(mask),
+			   PTR(old), sizeof(*mask), 0, 0);
+}
+
+/* The kernel thread's own stack begins here, when u first leaves. */
+static void home_main(void *arg)
+{
+	struct uthread *u = arg;
+	struct home *home = &u->home;
+
+	home->k.current = NULL;
+	u->action(&home->k, u);
+	for (;;) {
+		/* H2: acquires the user thread's stack from where it was. */
+		while (atomic_load_explicit(&home->word,
+					    memory_order_acquire) == HOME_AWAY)
+			futex_wait(&home->word, HOME_AWAY, UINT64_MAX);
+		flexsc__resume(&home->k, u);
+	}
+}
+
+void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
+{
+	struct home *home = &u->home;
+
+	u->fs = context_fs();
+	home->stack = stack;
+	home->mask = mask;
+	home->k = (struct kthread){
+		.self = &home->k,
+		.fs = u->fs,
+		.current = u,
+		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+		.sp = context_init((char *)stack + PARK_BYTES, home_main, u),
+	};
+	home->k.counters = counters_of_home(home->k.tid);
+	COUNT(&home->k, started, 1);
+	context_set_gs(&home->k);
+	set_mask(SIG_SETMASK, &home->mask, NULL);
+}
+
+void flexsc__home_fini(struct uthread *u)
+{
+	flexsc__park_put(u->home.lent);
+	COUNT(&u->home.k, ended, 1);
+	flexsc__park_put(u->home.stack);
+	u->home.lent = NULL;
+	u->home.stack = NULL;
+}
+
+static void leave(struct kthread *k, struct uthread *u)
+{
+	COUNT(k, departures, 1);
+	atomic_store_explicit(&u->home.word, HOME_AWAY, memory_order_relaxed);
+	flexsc__carrier_give(u);
+}
+
+void flexsc__leave(struct uthread *u)
+{
+	sigmask_t mask;
+
+	if (!at_home())
+		return;
+	/* Signals that arrive from here on call it back. */
+	u->home.away = true;
+	atomic_signal_fence(memory_order_seq_cst);
+	set_mask(SIG_BLOCK, NULL, &mask);
+	/* Unless one of those signals has done so. */
+	if (!u->home.masked) {
+		u->home.mask = mask;
+		u->home.masked = true;
+	}
+	u->home.parked = u->home.mask;
+	flexsc__park_put(u->home.lent);
+	u->home.lent = NULL;
+	flexsc__suspend(u, leave);
+	flexsc__settle(u);
+}
+
+void flexsc__send_home(struct uthread *u)
+{
+	/* H1: releases the user thread's stack; pairs with H2. */
+	atomic_store_explicit(&u->home.word, HOME_COMING,
+			      memory_order_release);
+	futex_wake(&u->home.word);
+}
+
+static void go_home(struct kthread *k, struct uthread *u)
+{
+	(void)k;
+	counters_coupling(u->cause);
+	flexsc__send_home(u);
+}
+
+void flexsc__come_home(struct uthread *u)
+{
+	if (!at_home())
+		flexsc__suspend(u, go_home);
+	else if (!atomic_load_explicit(&u->wanted, memory_order_relaxed))
+		return;
+	flexsc__settle(u);
+}
+
+void flexsc__settle(struct uthread *u)
+{
+	if (!at_home())
+		return;
+	u->home.away = false;
+	atomic_store(&u->wanted, false);
+	/* Signals that it was called for run their handlers here. */
+	u->busy = false;
+	if (u->home.masked) {
+		u->home.masked = false;
+		flexsc__signal_unmask(u, u->home.mask);
+		set_mask(SIG_SETMASK, &u->home.mask, NULL);
+	}
+	u->busy = true;
+}
+
+sigmask_t flexsc__settle_in_frame(struct uthread *u)
+{
+	const sigmask_t all = ~0ULL;
+	sigmask_t mask;
+
+	set_mask(SIG_SETMASK, &all, NULL);
+	mask = u->home.mask;
+	flexsc__signal_unmask(u, mask);
+	u->home.masked = false;
+	u->home.away = false;
+	atomic_store(&u->wanted, false);
+	u->busy = false;
+	return mask;
+}
+
+/* Staying. */
+
+static bool is_left(const struct uthread *u, uintptr_t sp)
+{
+	uintptr_t frame = u->stay.frame;
+
+	if (sp >= u->stay.low && sp < u->stay.high)
+		return sp > frame;
+	if (u->stay.high)
+		return true;
+	/* A thread's TLS is above its stack; the first thread's isn't. */
+	return sp > frame && (sp < u->fs || u->fs < frame);
+}
+
+void flexsc__stay_left(struct uthread *u, uintptr_t sp)
+{
+	if (u->stay.frame && is_left(u, sp))
+		u->stay.frame = 0;
+}
+
+struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
+			       uintptr_t high)
+{
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+	flexsc__stay_left(u, frame);
+	if (u->stay.frame)
+		return (struct stay){ false };
+	if (frame < low || frame >= high)
+		low = high = 0;
+	u->stay.low = low;
+	u->stay.high = high;
+	u->stay.frame = frame;
+	return (struct stay){ true };
+}
+
+void flexsc__stay_end(struct uthread *u, struct stay stay)
+{
+	if (stay.outermost)
+		u->stay.frame = 0;
+}
+
+bool flexsc__stays(struct uthread *u)
+{
+	if (!at_home())
+		return false;
+	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
+	return u->rooted || u->stay.frame ||
+	       atomic_load_explicit(&flexsc__home_last, memory_order_relaxed);
+}

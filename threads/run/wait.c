@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "wait.h"
+
+#include <errno.h>
+
+#include "carrier.h"
+#include "../report/counters.h"
+#include "home.h"
+#include "lib/loop/loop.h"
+#include "../calls/ufutex.h"
+
+static void begin(struct uthread *u, enum wait_kind kind)
+{
+	/* P1 */
+	atomic_store(&u->wait, kind);
+}
+
+/* On the carrier that it began on. */
+static void wait_ends(struct uthread *u, long ret)
+{
+	u->ret = ret;
+	atomic_store_explicit(&u->wait, WAIT_NOT, memory_order_relaxed);
+	flexsc__carrier_put(u->carrier, u);
+}
+
+/*
+ * Whoever wanted u before the wait began has seen none to end; its handler may
+ * even have run, on the way here.
+ */
+static void end_if_wanted(struct carrier *c, struct uthread *u)
+{
+	if (atomic_load(&u->wanted) || u->handled)
+		flexsc_loop_cancel(c->loop, &u->cb);
+}
+
+/* Calls. */
+
+static void call_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+
+	if (cb->ret == -EPIPE)
+		u->carrier->pipe_broke = true;
+	wait_ends(u, cb->ret);
+}
+
+static void post(struct kthread *k, struct uthread *u)
+{
+	struct flexsc_loop *loop = k->carrier->loop;
+	const uint64_t *args = u->args;
+	int err;
+
+	/* Who waits for an entry waits for others, who may wait for it. */
+	if (!flexsc__loop_has_entry(loop)) {
+		wait_ends(u, NO_ENTRY);
+		return;
+	}
+	u->cb.callback = call_over;
+	begin(u, WAIT_CALL);
+	err = flexsc_loop_call(loop, &u->cb, u->nr, args[0], args[1], args[2],
+			       args[3], args[4], args[5]);
+	if (err) {
+		wait_ends(u, err);
+		return;
+	}
+	/* Without memory for the limit it is as good as over. */
+	if (u->ns && flexsc_loop_deadline(loop, &u->cb, u->ns))
+		flexsc_loop_cancel(loop, &u->cb);
+	end_if_wanted(k->carrier, u);
+}
+
+static long wait_here(struct uthread *u,
+		      void (*action)(struct kthread *, struct uthread *))
+{
+	while (at_home())
+		flexsc__leave(u);
+	flexsc__suspend(u, action);
+	flexsc__settle(u);
+	return u->ret;
+}
+
+long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
+			   const uint64_t args[6], uint64_t ns)
+{
+	u->nr = nr;
+	u->args = args;
+	u->ns = ns;
+	return wait_here(u, post);
+}
+
+long flexsc__wait_call(struct uthread *u, unsigned int nr,
+		       const uint64_t args[6])
+{
+	return flexsc__wait_call_for(u, nr, args, 0);
+}
+
+/* Time. */
+
+static void time_over(struct flexsc_cb *cb)
+{
+	wait_ends(waiter_of(cb), cb->ret ? -EINTR : 0);
+}
+
+static void arm(struct kthread *k, struct uthread *u)
+{
+	int err;
+
+	u->cb.callback = time_over;
+	begin(u, WAIT_TIMER);
+	err = flexsc_loop_timer(k->carrier->loop, &u->cb, u->ns);
+	if (err)
+		wait_ends(u, err);
+	else
+		end_if_wanted(k->carrier, u);
+}
+
+long flexsc__wait_time(struct uthread *u, uint64_t ns)
+{
+	u->ns = ns;
+	return wait_here(u, arm);
+}
+
+/* A turn. */
+
+static void go_last(struct kthread *k, struct uthread *u)
+{
+	(void)k;
+	flexsc__carrier_ready(u);
+}
+
+void flexsc__wait_turn(struct uthread *u)
+{
+	if (at_home()) {
+		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+		return;
+	}
+	wait_here(u, go_last);
+	u->way = WAY_ANSWERED;
+}
+
+/* Ending early. */
+
+void flexsc__want(struct uthread *u)
+{
+	/* P2 */
+	atomic_store(&u->wanted, true);
+	/* At home it will look by itself. */
+	if (u != &flexsc__self || u->home.away)
+		flexsc__carrier_want(u);
+}
+
+void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
+{
+	if (u->carrier != c || !atomic_load(&u->wanted))
+		return;
+	switch ((enum wait_kind)atomic_load(&u->wait)) {
+	case WAIT_NOT:
+		break;
+	case WAIT_CALL:
+	case WAIT_TIMER:
+		flexsc_loop_cancel(c->loop, &u->cb);
+		break;
+	case WAIT_FUTEX:
+		flexsc__ufutex_interrupt(c, u);
+		break;
+	}
+}
+
+bool flexsc__wait_over(struct uthread *u)
+{
+	return atomic_load(&u->wait) != WAIT_FUTEX ||
+	       flexsc__ufutex_over(u->carrier, u);
+}
