@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The caller: the thread in FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section
- * 3.4), of which there is one at a time. It executes what is submitted itself,
- * for nothing is cheaper, and sleeps when there is nothing.
+ * The owner in FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4),
+ * "caller" in names. One thread at a time has this role. It executes submitted
+ * entries itself, because that is cheaper than to wake a syscall thread, and
+ * sleeps when there are none.
  *
- * It may block in an entry like any other thread. Then others go on, and when
- * the caller is wanted in user mode (something has completed, its time is up,
- * it was woken) there are two ways. If it agreed to a hand-over, a syscall
- * thread returns from its ioctl in the caller's place, and the caller finds
- * when it is back that it isn't the caller any more. If not, its entry is
- * interrupted, and comes back as INTERRUPTED, for its owner to post again.
+ * It may block in an entry like any other thread; syscall threads go on then.
+ * If the owner is due in user mode meanwhile (an entry has completed, its time
+ * is up, or it was woken), there are two ways to get a thread there:
+ *
+ * 1. With FLEXSC_WAIT_HANDOVER a syscall thread takes the role and returns from
+ *    its ioctl in the owner's place. When the owner's call ends, the owner
+ *    finds that it has lost the role (FLEXSC_WAIT_TAKEN).
+ * 2. Otherwise the owner's call is interrupted, and its entry completes as
+ *    FLEXSC_INTERRUPTED, so that user mode can post it again.
  */
 #include <linux/sched/signal.h>
 
@@ -26,7 +30,7 @@ static bool is_late(struct registration *reg)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
 
-	return deadline != KTIME_MAX && deadline && ktime_get() >= deadline;
+	return deadline != KTIME_MAX && ktime_get() >= deadline;
 }
 
 static bool due(struct registration *reg)
@@ -34,7 +38,7 @@ static bool due(struct registration *reg)
 	return has_completed(reg) || READ_ONCE(reg->woken) || is_late(reg);
 }
 
-/* Blocked, though there is something for it in user mode. */
+/* The waiting owner, if it is blocked in an entry and due in user mode. */
 static struct thread *held_up(struct registration *reg)
 {
 	struct thread *caller = READ_ONCE(reg->caller);
@@ -42,13 +46,16 @@ static struct thread *held_up(struct registration *reg)
 	return caller && READ_ONCE(caller->blocked) && due(reg) ? caller : NULL;
 }
 
-/* Should a syscall thread take the role? */
+/* Should a syscall thread take the owner's role? */
 bool caller_wanted(struct registration *reg)
 {
 	return READ_ONCE(reg->handover) && held_up(reg);
 }
 
-/* The current thread takes it, if so. */
+/*
+ * Take the role from an owner that is held up, for the current syscall thread.
+ * True: this thread has it now, and must return FLEXSC_SERVE_TAKEOVER.
+ */
 bool caller_take_over(struct registration *reg)
 {
 	struct thread *caller;
@@ -60,47 +67,83 @@ bool caller_take_over(struct registration *reg)
 	taken = caller && cmpxchg(&reg->caller, caller, NULL) == caller;
 	if (taken) {
 		count(reg, COUNT_TAKEOVERS, 1);
-		/* By now it may have returned, come back and fallen asleep. */
+		/*
+		 * The owner may have left its entry since, and sleep: wake it,
+		 * so that it sees that it has lost the role.
+		 */
 		wake_up(&reg->wait);
 	}
 	return taken;
 }
 
-/* Have the caller in user mode, if it should be there. Any context. */
+static void interrupt_caller(struct thread *caller)
+{
+	u64 now = atomic64_read(&caller->now);
+
+	if (now >> 32 == NOW_EXECUTES >> 32)
+		cancel_kick(caller, now);
+}
+
+/*
+ * Get the waiting owner, or a thread in its place, to user mode if it is due
+ * there. To be called after anything that may make it due. Any context but with
+ * a run queue's lock held, because this may wake a task.
+ */
 void caller_recall(struct registration *reg)
 {
 	struct thread *caller;
-	u64 now;
 
-	smp_mb(); /* Pairs with wait_longer(). */
-	/* It sees what is due, or we that it sleeps. */
+	smp_mb(); /* Pairs with wait_longer() and thread_blocked(). */
+	/*
+	 * Either this sees that the owner sleeps, or is blocked in an entry; or
+	 * the owner in wait_longer(), or the irq_work that runs after it has
+	 * blocked, sees that it is due.
+	 */
 	if (waitqueue_active(&reg->wait) && due(reg)) {
 		wake_up(&reg->wait);
 		return;
 	}
 	caller = held_up(reg);
-	if (caller && READ_ONCE(reg->handover)) {
+	if (caller && READ_ONCE(reg->handover))
 		thread_wake(reg);
-	} else if (caller) {
-		now = atomic64_read(&caller->now);
-		if (now >> 32 == NOW_EXECUTES >> 32)
-			cancel_kick(caller, now);
-	}
+	else if (caller)
+		interrupt_caller(caller);
 }
 
-/* A thread has blocked. If it is the caller its time limit needs a timer. */
+/*
+ * A syscall thread was sent home, and caller_recall() may have woken just this
+ * one to take the owner's role. If no other is left, interrupt the owner's call
+ * as without FLEXSC_WAIT_HANDOVER: otherwise the owner would be held up until
+ * that call ends by itself.
+ */
+void caller_deserted(struct registration *reg)
+{
+	struct thread *caller = held_up(reg);
+
+	if (caller && READ_ONCE(reg->handover) &&
+	    !atomic_read(&reg->idle_count) && !thread_any_active(reg))
+		interrupt_caller(caller);
+}
+
+/*
+ * A thread has blocked. If it is the waiting owner, it isn't in
+ * schedule_hrtimeout(), so its time limit needs a timer. An owner that isn't to
+ * wait at all is late already, and caller_recall() sees that. Runs in an
+ * irq_work.
+ */
 void caller_blocked(struct registration *reg)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
 	struct thread *caller;
 
-	if (deadline == KTIME_MAX)
+	if (deadline == KTIME_MAX || !deadline)
 		return;
 	caller = READ_ONCE(reg->caller);
 	if (caller && READ_ONCE(caller->blocked))
 		hrtimer_start(&reg->timer, deadline, HRTIMER_MODE_ABS);
 }
 
+/* The owner's time is up while it is blocked in an entry. Timer context. */
 static enum hrtimer_restart late(struct hrtimer *timer)
 {
 	caller_recall(container_of(timer, struct registration, timer));
@@ -114,7 +157,7 @@ void caller_init(struct registration *reg)
 	reg->deadline = KTIME_MAX;
 }
 
-/* Without cores there is one slot, which is anybody's. */
+/* Without cores there is one slot, and any thread may have it. */
 static __always_inline bool take_slot(struct registration *reg,
 				      struct thread *thread)
 {
@@ -124,7 +167,7 @@ static __always_inline bool take_slot(struct registration *reg,
 	       thread_take_slot(thread);
 }
 
-/* Execute what is submitted. */
+/* Execute submitted entries, if the owner gets a slot. */
 static __always_inline void execute_inline(struct registration *reg,
 					   struct thread *thread)
 {
@@ -138,7 +181,10 @@ static __always_inline void execute_inline(struct registration *reg,
 	thread_give_slot(thread);
 }
 
-/* On the wait queue: sleep until something is due. False: time is up. */
+/*
+ * Sleep until the owner is due, or has to leave. It is on the wait queue
+ * already, so a wake-up after these checks isn't lost. False: its time is up.
+ */
 static bool caller_sleep(struct registration *reg, struct thread *thread)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
@@ -149,7 +195,7 @@ static bool caller_sleep(struct registration *reg, struct thread *thread)
 	return schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
 }
 
-/* Has it left an entry that needs another thread to be there? */
+/* Has the owner left an entry for which user mode must make a thread first? */
 static __always_inline bool wants_more(struct thread *thread)
 {
 	if (likely(!thread->wants_more))
@@ -158,14 +204,18 @@ static __always_inline bool wants_more(struct thread *thread)
 	return true;
 }
 
-#define GO_ON	LONG_MIN
-
-/* Nothing has completed. Why not to sleep? */
+/*
+ * No entry has completed: may the owner sleep? GO_ON, or what FLEXSC_IOC_WAIT
+ * returns instead.
+ */
 static long why_return(struct registration *reg, struct thread *thread,
 		       bool timely)
 {
 	if (READ_ONCE(reg->caller) != thread)
 		return FLEXSC_WAIT_TAKEN;
+	/* A thread with other credentials has become the owner. */
+	if (READ_ONCE(reg->cred) != current_cred())
+		return -EACCES;
 	if (READ_ONCE(reg->woken) && xchg(&reg->woken, false))
 		return FLEXSC_WAIT_LOOK;
 	if (!timely || !READ_ONCE(reg->deadline))
@@ -189,8 +239,10 @@ static noinline long wait_longer(struct registration *reg,
 
 	for (;;) {
 		/*
-		 * A full barrier: pairs with caller_recall(). And who is asked
-		 * for help, but leaves, wakes us from here on.
+		 * prepare_to_wait() ends with a full barrier, which pairs with
+		 * the one in caller_recall(). Besides, why_return() may wake a
+		 * thread for pending entries: if that thread leaves instead,
+		 * thread_left() finds the owner on the queue and wakes it.
 		 */
 		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
 		why = why_return(reg, thread, timely);
@@ -208,7 +260,7 @@ static noinline long wait_longer(struct registration *reg,
 	}
 }
 
-/* Most of the time, what is submitted completes at once. */
+/* Most of the time submitted entries complete at once, and this is all. */
 static __always_inline long wait(struct registration *reg,
 				 struct thread *thread)
 {
@@ -220,7 +272,7 @@ static __always_inline long wait(struct registration *reg,
 	return wait_longer(reg, thread);
 }
 
-/* When to stop waiting; 0: at once. */
+/* KTIME_MAX: never; 0: now, without sleeping. */
 static ktime_t deadline_of(u64 timeout)
 {
 	if (likely((s64)timeout < 0))
@@ -230,7 +282,7 @@ static ktime_t deadline_of(u64 timeout)
 	return ktime_add_safe(ktime_get(), ns_to_ktime(timeout));
 }
 
-/* Be the caller; false: another is. */
+/* Take the owner's role for this wait. False: another thread has it. */
 static bool begin(struct registration *reg, struct thread *thread, u64 seen)
 {
 	struct flexsc_shared *shared = reg->shared;
@@ -246,7 +298,19 @@ static bool begin(struct registration *reg, struct thread *thread, u64 seen)
 	return true;
 }
 
-/* FLEXSC_IOC_WAIT */
+/*
+ * The owner has put entries aside: wake a syscall thread for them. If there is
+ * none, and user mode can make one, return MORE instead of LOOK.
+ */
+static noinline long leave_entries(struct registration *reg, long ret)
+{
+	if (thread_wake(reg) || ret != FLEXSC_WAIT_LOOK ||
+	    thread_any_active(reg) || !thread_ask(reg))
+		return ret;
+	return FLEXSC_WAIT_MORE;
+}
+
+/* FLEXSC_IOC_WAIT. Process context, with a reference to the file. */
 long caller_wait(struct registration *reg, u64 seen)
 {
 	struct thread *thread;
@@ -259,15 +323,18 @@ long caller_wait(struct registration *reg, u64 seen)
 		count(reg, COUNT_WAITS, 1);
 		ret = wait(reg, thread);
 		if (unlikely(cmpxchg(&reg->caller, thread, NULL) != thread)) {
-			/* It can't say that a thread is to be made. */
+			/* TAKEN hides MORE: let another thread ask for one. */
 			if (ret == FLEXSC_WAIT_MORE)
 				atomic_set(&reg->coming, 0);
 			ret = FLEXSC_WAIT_TAKEN;
-			/* Who has the role may sleep until what ended here. */
+			/*
+			 * The thread that took the role may be asleep until the
+			 * entry completes that has just ended here.
+			 */
 			caller_recall(reg);
 		}
 		if (READ_ONCE(reg->aside_count))
-			thread_wake(reg);
+			ret = leave_entries(reg, ret);
 	}
 	thread_leave(thread);
 	return ret;

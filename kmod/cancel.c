@@ -7,86 +7,82 @@
  *
  *	NOTHING		-> EXECUTES	the thread begins an entry
  *	EXECUTES	-> NOTHING	... and has ended it
- *	EXECUTES	-> CLAIMED	somebody is about to interrupt it
+ *	EXECUTES	-> CLAIMED	another thread is about to interrupt it
  *	CLAIMED		-> KICKED	the interruption is pending
  *	KICKED		-> NOTHING	the thread has seen that; it goes to
- *					user mode, which takes it away, before
- *					it begins another entry
+ *					user mode, which takes the interruption
+ *					away, before it begins another entry
  *
  * All arrows out of EXECUTES are compare-and-swaps. The thread waits while it
- * is CLAIMED, which is short: so its task can't be gone.
+ * is CLAIMED, which is short, so the record names its task until then. A task
+ * that died in its call stays EXECUTES until it is buried (death.c): the
+ * record's reference keeps it, and interrupting it does nothing.
  *
- * A thread says what it executes, then makes the entry BUSY; the owner makes
- * what is BUSY CANCEL, then looks for the thread. There is a full barrier on
- * each side, so it finds it: in a slot, or where a thread notes down what it
- * blocks in before it gives up its slot, and what it begins without one. One
- * that goes on with an entry, which is BUSY all the time, does that first, and
- * looks for CANCEL afterwards.
+ * A thread says what it executes, then makes the entry BUSY; the owner changes
+ * BUSY to CANCEL, then looks for the thread. There is a full barrier on each
+ * side, so it finds the thread: in a slot, or in the entry's companion. There
+ * a thread is noted before it gives up its slot in a call, and before it begins
+ * an entry without a slot. A thread that goes on with an entry, which is BUSY
+ * all the time, notes itself first, and looks for CANCEL afterwards.
  *
- * The interruption is a task work that does nothing: it makes the call return
- * as for a signal, though all signals are blocked.
+ * The interruption is the flag of the kernel's that makes a call return as for
+ * a signal, though all signals are blocked. The way to user mode clears it.
  */
-#include <linux/module.h>
 #include <linux/sched.h>
-#include <linux/task_work.h>
+#include <linux/wait.h>
 
 #include "registration.h"
 
-/* The thread is in user mode, or about to be. */
-static void kicked(struct callback_head *head)
+/*
+ * What set_notify_signal() does, by functions that Linux exports. The wait
+ * queue's own function wakes the task if it sleeps interruptibly. A task that
+ * runs doesn't need to be told, unless it is inside of a virtual machine: it
+ * looks at the flag before it enters user mode.
+ */
+static void interrupt(struct task_struct *task)
 {
-	struct thread *thread = container_of(head, struct thread, kick);
-	struct registration *reg = thread->reg;
+	wait_queue_entry_t sleeper = { .private = task };
 
-	thread_put(thread);
-	registration_put(reg);
-	module_put(THIS_MODULE);
+	if (!test_and_set_tsk_thread_flag(task, TIF_NOTIFY_SIGNAL) &&
+	    !default_wake_function(&sleeper, TASK_INTERRUPTIBLE, 0, NULL))
+		kick_process(task);
 }
 
-/* The thread can't leave its ioctl meanwhile. */
-static void interrupt(struct thread *thread)
-{
-	/* There is one already: a second time it would be queued behind itself. */
-	if (atomic_read(&thread->refs) != 1)
-		return;
-	atomic_inc(&thread->refs);
-	refcount_inc(&thread->reg->refs);
-	__module_get(THIS_MODULE);
-	init_task_work(&thread->kick, kicked);
-	if (task_work_add(thread->task, &thread->kick, TWA_SIGNAL)) {
-		atomic_dec(&thread->refs);
-		refcount_dec(&thread->reg->refs);
-		module_put(THIS_MODULE);
-	}
-}
-
-/* Interrupt what the thread executes, if that still is "now". Any context. */
+/*
+ * Interrupt what the thread executes, if that still is "now". Any context but
+ * with a run queue's lock held, because this wakes the task.
+ */
 bool cancel_kick(struct thread *thread, u64 now)
 {
 	u32 index = (u32)now;
 	bool mine;
 
-	/* The thread spins until it is KICKED. */
+	/* The thread spins while it is CLAIMED: don't be preempted then. */
 	preempt_disable();
 	mine = atomic64_cmpxchg(&thread->now, now, NOW_CLAIMED | index) == now;
 	if (mine) {
-		interrupt(thread);
+		interrupt(thread->task);
+		/* The task isn't needed any more. Pairs with cancel_seen(). */
 		atomic64_set_release(&thread->now, NOW_KICKED | index);
 	}
 	preempt_enable();
 	return mine;
 }
 
-/* The thread has ended its entry, and somebody interrupts it, or did. */
+/*
+ * The thread has ended its entry, but was CLAIMED or KICKED before that: wait
+ * until the interruption is pending.
+ */
 noinline bool cancel_seen(struct thread *thread, u32 index)
 {
+	/* Pairs with cancel_kick(). */
 	while (atomic64_read_acquire(&thread->now) != (NOW_KICKED | index))
 		cpu_relax();
 	atomic64_set(&thread->now, NOW_NOTHING);
 	return true;
 }
 
-/* Who executes the entry, as far as one can tell; NULL: nobody. */
+/* The thread that executes the entry, as far as can be told; NULL: none. */
 static struct thread *executes(struct registration *reg, u32 index)
 {
 	u64 now = NOW_EXECUTES | index;
@@ -94,7 +90,7 @@ static struct thread *executes(struct registration *reg, u32 index)
 	u32 i;
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
-		/* Pairs with sched_out(), which gives up the slot. */
+		/* Pairs with sched_out(): without a slot, it noted itself. */
 		thread = smp_load_acquire(&reg->slots[i].active);
 		if (thread && atomic64_read(&thread->now) == now)
 			return thread;
@@ -110,7 +106,7 @@ long cancel_entry(struct registration *reg, u32 index)
 	if (index >= reg->entry_count)
 		return -EINVAL;
 	index = array_index_nospec(index, reg->entry_count);
-	/* The owner has set CANCEL: see above. */
+	/* Behind the owner's CANCEL. Pairs with begin() and make_again(). */
 	smp_mb();
 	thread = executes(reg, index);
 	if (thread && cancel_kick(thread, NOW_EXECUTES | index))

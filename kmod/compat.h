@@ -17,7 +17,7 @@
 #include <linux/entry-common.h>
 #endif
 
-/* As packaging/dkms/dkms.conf.in has it, but for what loading finds out. */
+/* As in packaging/dkms/dkms.conf.in, but for CONFIG_KALLSYMS_ALL. */
 #if !IS_ENABLED(CONFIG_PREEMPT_NOTIFIERS)
 #error "FlexSC needs CONFIG_PREEMPT_NOTIFIERS, which KVM selects"
 #endif
@@ -25,7 +25,7 @@
 #error "FlexSC needs CONFIG_IRQ_WORK and CONFIG_KPROBES"
 #endif
 
-/* Has the task left the run queue? Called from sched_out. */
+/* Has the task left the run queue? Called from sched_out(). */
 static inline bool task_sleeps(struct task_struct *task)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
@@ -57,7 +57,7 @@ static inline void timer_setup_hr(struct hrtimer *timer,
 #endif
 }
 
-/* Would something see, or change, a system call that this task makes? */
+/* Would something see, or change, a system call that the current task makes? */
 static inline bool syscall_watched(void)
 {
 #ifdef CONFIG_GENERIC_ENTRY
@@ -68,7 +68,7 @@ static inline bool syscall_watched(void)
 #endif
 }
 
-/* Is the task under a seccomp filter, or in strict mode? */
+/* Is the current task under a seccomp filter, or in strict mode? */
 static inline bool task_filtered(void)
 {
 #ifdef CONFIG_SECCOMP
@@ -76,6 +76,23 @@ static inline bool task_filtered(void)
 	return data_race(current->seccomp.mode);
 #else
 	return false;
+#endif
+}
+
+/*
+ * Before an indirect call whose target user mode chooses: what the kernel does
+ * against branch history injection whenever it is entered, done here for each
+ * call, because a whole batch enters the kernel once. Processors that clear it
+ * themselves, or aren't affected, do nothing here. Newer kernels export the
+ * function to KVM alone.
+ */
+static __always_inline void history_clear(void)
+{
+#if defined(CONFIG_X86_64) && defined(X86_FEATURE_CLEAR_BHB_LOOP) && \
+	LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	asm volatile(ALTERNATIVE("", "call clear_bhb_loop",
+				 X86_FEATURE_CLEAR_BHB_LOOP)
+		     : ASM_CALL_CONSTRAINT : : "rax", "rcx", "cc", "memory");
 #endif
 }
 
@@ -101,6 +118,16 @@ static inline void regs_load(struct pt_regs *regs,
 	regs->syscallno = nr;
 #else
 #error "FlexSC knows x86-64 and arm64"
+#endif
+}
+
+/* The second argument, where regs_load() puts it. */
+static inline unsigned long regs_second(const struct pt_regs *regs)
+{
+#if defined(CONFIG_X86_64)
+	return regs->si;
+#else
+	return regs->regs[1];
 #endif
 }
 

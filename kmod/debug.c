@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * debugfs: flexsc/registrations has a paragraph for each. For root's eyes.
+ * debugfs: flexsc/registrations, one paragraph for each registration, for root.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A copy of the kernel's system-call table, without the calls that are refused.
+ * The functions that execute entries' calls: those of the kernel's system-call
+ * table that may run on any thread of the process, and nothing else. calls.def
+ * names them. A number that isn't in it, such as that of a newer kernel's call,
+ * is unknown here, because nobody has read what that call does to the thread
+ * that makes it.
  *
- * The table isn't exported, and has an address like every symbol: a kprobe on
- * it can't be registered, as it is data, and comes back with the address in
- * it. To be sure, some of its functions are found the same way and compared.
+ * The table isn't exported, but has an address like every symbol: a kprobe on
+ * it can't be registered, because it is data, and comes back with the address
+ * in it. To be sure, some of its functions are found in that way and compared.
  */
 #define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
 
 #include <linux/kprobes.h>
+#include <uapi/linux/futex.h>
 
+#include "compat.h"
 #include "registration.h"
 
 #ifdef CONFIG_ARM64
@@ -18,17 +24,27 @@
 #define PREFIX	"__x64_"
 #endif
 
-/* Where there is an ENDBR or the like a probe is behind it. */
+/* Most bytes from a function to a probe on it: it may be behind an ENDBR. */
 #define LANDING	8
 
 call_fn dispatch_table[DISPATCH_SIZE] __ro_after_init;
 call_fn dispatch_restart __ro_after_init;
 
-static const u16 refused_calls[] __initconst = {
-#define REFUSED(name)	__NR_##name,
-#include "refused.def"
+struct known_call {
+	u16 nr;
+	bool allowed;
+};
+
+static const struct known_call known_calls[] __initconst = {
+#define ALLOWED(name)	{ __NR_##name, true },
+#define REFUSED(name)	{ __NR_##name, false },
+#include "calls.def"
+#undef ALLOWED
 #undef REFUSED
 };
+
+/* The kernel's futex(), which futex_without_owner() calls. */
+static call_fn futex __ro_after_init;
 
 asmlinkage long dispatch_unknown(const struct pt_regs *regs)
 {
@@ -40,7 +56,27 @@ static asmlinkage long refused(const struct pt_regs *regs)
 	return -EOPNOTSUPP;
 }
 
-/* Where a symbol is, be it code or data; NULL: unknown. */
+/*
+ * The owner that a priority-inheriting futex names would be whichever thread
+ * executes the entry. lib/calls/refine.c refuses the operations to the library's
+ * users.
+ */
+static asmlinkage long futex_without_owner(const struct pt_regs *regs)
+{
+	switch ((int)regs_second(regs) & FUTEX_CMD_MASK) {
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+	case FUTEX_UNLOCK_PI:
+	case FUTEX_TRYLOCK_PI:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_CMP_REQUEUE_PI:
+		return -EOPNOTSUPP;
+	default:
+		return futex(regs);
+	}
+}
+
+/* The address of a symbol, be it code or data; NULL: unknown. */
 static void __init *address_of(const char *symbol)
 {
 	struct kprobe probe = {
@@ -64,7 +100,6 @@ static bool __init has(const call_fn *table, unsigned int nr,
 int __init dispatch_init(void)
 {
 	const call_fn *table = address_of("sys_call_table");
-	unsigned int nr;
 	int i;
 
 	if (!table) {
@@ -79,16 +114,24 @@ int __init dispatch_init(void)
 		return -EOPNOTSUPP;
 	}
 	BUILD_BUG_ON(NR_syscalls > DISPATCH_SIZE);
-	memcpy(dispatch_table, table, NR_syscalls * sizeof(*table));
-	for (nr = NR_syscalls; nr < DISPATCH_SIZE; nr++)
-		dispatch_table[nr] = dispatch_unknown;
+	for (i = 0; i < DISPATCH_SIZE; i++)
+		dispatch_table[i] = dispatch_unknown;
+	for (i = 0; i < ARRAY_SIZE(known_calls); i++)
+		if (known_calls[i].nr < NR_syscalls)
+			dispatch_table[known_calls[i].nr] =
+				known_calls[i].allowed ?
+					table[known_calls[i].nr] : refused;
+	futex = table[__NR_futex];
+	dispatch_table[__NR_futex] = futex_without_owner;
 	dispatch_restart = table[__NR_restart_syscall];
-	for (i = 0; i < ARRAY_SIZE(refused_calls); i++)
-		dispatch_table[refused_calls[i]] = refused;
 	return 0;
 }
 
-bool dispatch_accepts(unsigned int nr)
+long dispatch_refusal(unsigned int nr)
 {
-	return dispatch_of(nr) != refused;
+	call_fn function = dispatch_of(nr);
+
+	if (function == dispatch_unknown)
+		return -ENOSYS;
+	return function == refused ? -EOPNOTSUPP : 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Entries: taking, executing and finishing them. Run by syscall threads and by
- * the caller, in their own context. The arrows E1 to E4 are those of
- * <linux/flexsc.h>. What is read from the shared area may change at any time:
- * every word is loaded once.
+ * the owner, in process context unless a comment says otherwise. The arrows E1
+ * to E4 are those of <linux/flexsc.h>. User mode may change the shared area at
+ * any time, so every word of it is loaded once.
  */
 #include <linux/file.h>
 #include <linux/poll.h>
@@ -14,20 +14,26 @@
 #include "trace.h"
 
 /*
- * Another core that waits for a completion waits for so many others at most,
- * and shares the line of the queue's head with this one as much less often.
+ * Completions that a syscall thread collects before it publishes them. With
+ * more, another core that polls for a completion waits longer; with fewer, the
+ * queue's cache line moves between the two cores more often.
  */
 #define COMPLETED_MOST	16
 
-/* After so many a caller that sleeps is told, though there are more to execute. */
+/*
+ * Entries that a syscall thread takes before it wakes a sleeping owner for the
+ * completed ones, although there are more to execute.
+ */
 #define UNTOLD_MOST	64
 
 /*
- * Nobody fails so often against other threads that complete entries, but
- * against one that scribbles on the queue. For this may run with interrupts
- * off: see sched_out().
+ * Attempts to publish, and rounds of them. Completions of other threads make
+ * only a few attempts fail; that many fail only if a thread of the process
+ * keeps writing to the queue. sched_out() makes one round with interrupts off,
+ * so a round is short. After the last round the thread's completions are lost.
  */
 #define PUBLISH_TRIES	1000
+#define PUBLISH_ROUNDS	1000
 
 /* The ring. */
 
@@ -40,16 +46,21 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 		/* E4: acquires the ring's words that U4 published. */
 		if (head == smp_load_acquire(&reg->shared->tail))
 			return false;
-		/* One that lies about its tail gets what is in the ring. */
+		/* Stale if user mode lied about its tail, but masked below. */
 		word = READ_ONCE(reg->ring[head & reg->mask]);
 	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head, (int)(head + 1)));
+	/*
+	 * Behind the compare-and-swap, because the owner may overwrite the word
+	 * from now on. If threads take words at the same time this may go back
+	 * for a while, and the owner sees less room than there is.
+	 */
 	WRITE_ONCE(reg->shared->head, head + 1);
-	/* Masked: not even speculation goes beyond the entries. */
+	/* Masked, so not even speculation reaches beyond the entries. */
 	*index = word & reg->mask;
 	return true;
 }
 
-/* The aside list: entries that the caller leaves to syscall threads. */
+/* The aside list: entries that the owner leaves to syscall threads. */
 
 static void put_aside(struct registration *reg, u32 index, bool front)
 {
@@ -58,7 +69,7 @@ static void put_aside(struct registration *reg, u32 index, bool front)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	/* Posted twice? Then once is enough. */
+	/* User mode posted the entry twice: once on the list is enough. */
 	if (companion->aside)
 		goto unlock;
 	companion->aside = true;
@@ -93,7 +104,7 @@ static bool aside_take(struct registration *reg, u32 *index)
 	return any;
 }
 
-/* Is the descriptor in the first argument ready? */
+/* Is the descriptor in the entry's first argument ready? May sleep. */
 static bool ready(struct thread *thread, const struct flexsc_entry *entry,
 		  u8 flags)
 {
@@ -102,14 +113,15 @@ static bool ready(struct thread *thread, const struct flexsc_entry *entry,
 
 	if (!file)
 		return true;	/* the call fails at once */
-	/* A driver may sleep in it, and then others take over. */
+	/* A driver may sleep here: "asks" lets sched_out() give up the slot. */
 	WRITE_ONCE(thread->asks, true);
 	mask = vfs_poll(file, NULL);
 	WRITE_ONCE(thread->asks, false);
 	fput(file);
 	/*
-	 * A caller that slept meanwhile couldn't be called back. It isn't going
-	 * to sleep in the entry as well: without a slot nobody would notice.
+	 * If the owner slept in vfs_poll(), there was no call to interrupt, and
+	 * caller_recall() had no effect. So it must not sleep in the entry as
+	 * well: without a slot sched_out() wouldn't repeat the recall.
 	 */
 	if (thread->is_caller && !thread->slot)
 		return false;
@@ -118,17 +130,15 @@ static bool ready(struct thread *thread, const struct flexsc_entry *entry,
 	return mask & (flags & FLEXSC_IF_READABLE ? EPOLLIN : EPOLLOUT);
 }
 
-/* May the caller execute an entry with these flags on its own thread? */
+/* May the owner execute an entry with these flags itself? */
 static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
 		       u8 flags)
 {
 	struct registration *reg = thread->reg;
 
-	if (syscall_watched())
-		return false;
 	if (flags & FLEXSC_MAY_SLEEP &&
 	    (thread->wants_more || thread_ask(reg))) {
-		/* Nobody would take over. */
+		/* No thread is idle, but user mode can make one. */
 		thread->wants_more = true;
 		return false;
 	}
@@ -144,9 +154,10 @@ static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
 /* Execution. */
 
 /*
- * A thread's completions are linked to each other first, and get into the
- * queue together: when it has no more to do, blocks, or is about to execute
- * what may take long. False: somebody scribbles on the queue.
+ * Push the thread's completions on the queue. They are linked to each other
+ * first and pushed together: when the thread has no more to do, blocks, or is
+ * about to execute a call that may take long. False: the head changed too
+ * often, and they are still to be pushed.
  */
 static __always_inline bool publish(struct registration *reg,
 				    struct thread *thread)
@@ -159,48 +170,53 @@ static __always_inline bool publish(struct registration *reg,
 		return true;
 	do {
 		WRITE_ONCE(reg->entries[thread->oldest].link, head);
-		/* E3; pairs with U3 */
+		/* E3: publishes the links; pairs with U3. */
 		if (likely(try_cmpxchg(queue, &head, thread->newest)))
 			goto published;
 	} while (--tries);
 	return false;
 published:
-	/* Pairs with wait_longer() and caller_recall(). */
+	/*
+	 * Relaxed: a syscall thread calls caller_recall() some time after this,
+	 * and that has the full barrier which pairs with wait_longer().
+	 */
 	atomic64_add(thread->completed, &reg->completed);
 	thread->newest = FLEXSC_NO_ENTRY;
 	thread->completed = 0;
 	return true;
 }
 
-/* Any context. False: it has to be tried again. */
+/* Any context, also with a run queue's lock held. False: try again later. */
 bool entries_publish_now(struct thread *thread)
 {
 	return publish(thread->reg, thread);
 }
 
 /*
- * Somebody changes the queue's head all the time. That keeps nobody here but
- * its own threads, and those can be killed.
+ * Some thread of the process keeps changing the queue's head. Try for a while,
+ * then drop the completions: only that process's calls suffer.
  */
 static noinline void publish_on(struct thread *thread)
 {
+	u32 rounds = PUBLISH_ROUNDS;
+
 	do {
 		cond_resched();
 		if (entries_publish_now(thread))
 			return;
-	} while (!fatal_signal_pending(current));
+	} while (--rounds && !fatal_signal_pending(current));
 	thread->newest = FLEXSC_NO_ENTRY;
 	thread->completed = 0;
 }
 
-/* Only in a thread's own context, and not while it executes. */
+/* Only by the thread itself, and not while it executes an entry. May sleep. */
 static void entries_publish(struct thread *thread)
 {
 	if (unlikely(!entries_publish_now(thread)))
 		publish_on(thread);
 }
 
-/* The entry has its result; entries_publish() tells. */
+/* The entry is DONE now, and one of those that publish() will push. */
 static __always_inline void complete_entry(struct registration *reg,
 					   struct thread *thread,
 					   struct flexsc_entry *entry,
@@ -228,8 +244,8 @@ static void finish(struct thread *thread, u32 index, long ret)
 }
 
 /*
- * Take what is submitted. The thread says first what it executes, from then on
- * it can be interrupted: see cancel.c.
+ * Make a submitted entry BUSY. Before that the thread says what it executes: an
+ * owner that finds the entry BUSY can then have it interrupted (see cancel.c).
  */
 static __always_inline bool begin(struct thread *thread,
 				  struct flexsc_entry *entry, u32 index)
@@ -237,11 +253,14 @@ static __always_inline bool begin(struct thread *thread,
 	u8 submitted = FLEXSC_SUBMITTED;
 
 	atomic64_set(&thread->now, NOW_EXECUTES | index);
-	/* E1: acquires the arguments that U1 published. A full barrier. */
+	/*
+	 * E1: acquires the arguments that U1 published. If it succeeds it is a
+	 * full barrier as well, behind "now": pairs with cancel_entry().
+	 */
 	return try_cmpxchg(&entry->status, &submitted, FLEXSC_BUSY);
 }
 
-/* There was nothing to execute. What was cancelled ends here. */
+/* The entry wasn't SUBMITTED. If it is CANCEL it ends here. */
 static noinline void not_begun(struct thread *thread, u32 index)
 {
 	cancel_settle(thread, index);
@@ -259,26 +278,47 @@ static void interrupted(struct thread *thread, u32 index, long ret)
 	finish(thread, index, ret);
 }
 
-/* The task takes it along to user mode, and executes no other before. */
+/*
+ * Have the current task take the entry to user mode. Until it is back with the
+ * entry it executes no other.
+ */
 static void carry(struct thread *thread, u32 index, enum taken taken)
 {
 	struct companion *companion = &thread->reg->companions[index];
 
 	WRITE_ONCE(companion->task, current);
-	/* Pairs with entry_carry_on(): "task" is set. */
+	/* Pairs with entry_carry_on(), which looks at "task" after this. */
 	smp_store_release(&companion->taken, taken);
 	thread->carries = index;
 	thread_give_slot(thread);
 }
 
 /*
- * The kernel wants to make the call again, behind its caller's back. One with
- * a restart block is tied to this task; others are anybody's.
+ * Submit a BUSY entry again, at the front or at the back of the aside list: its
+ * call will be made from the beginning. If the entry was cancelled meanwhile it
+ * ends here, with ret.
+ */
+static void submit_again(struct thread *thread, u32 index, bool front, long ret)
+{
+	struct registration *reg = thread->reg;
+	struct flexsc_entry *entry = &reg->entries[index];
+
+	if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
+	    FLEXSC_BUSY)
+		put_aside(reg, index, front);
+	else
+		finish(thread, index, ret);
+}
+
+/*
+ * The call returned one of the kernel's restart codes. A call with a restart
+ * block can only go on in this task, so a syscall thread carries its entry
+ * through user mode. Any thread may make other calls from the beginning. The
+ * owner may be due in user mode, so its entry ends as INTERRUPTED.
  */
 static void restart(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;
-	struct flexsc_entry *entry = &reg->entries[index];
 
 	if (thread->is_caller) {
 		interrupted(thread, index, -EINTR);
@@ -286,15 +326,49 @@ static void restart(struct thread *thread, u32 index, long ret)
 	}
 	count(reg, COUNT_RESTARTED, 1);
 	if (ret == -ERESTART_RESTARTBLOCK) {
-		/* Unless the task comes back. */
-		WRITE_ONCE(entry->ret, -EINTR);
+		/* The result if the task never comes back. */
+		WRITE_ONCE(reg->entries[index].ret, -EINTR);
 		carry(thread, index, TAKEN_RESTARTS);
-	} else if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
-		   FLEXSC_BUSY) {
-		put_aside(reg, index, true);
 	} else {
-		finish(thread, index, -EINTR);
+		submit_again(thread, index, true, -EINTR);
 	}
+}
+
+/*
+ * A signal ended the call of a syscall thread. If a handler runs, the entry's
+ * result is -EINTR, or the call is made again, as SA_RESTART says. If none runs
+ * (the signal stopped the task, or another thread took it) the call goes on.
+ *
+ * The kernel decides between the two on the way to user mode, by the result of
+ * the system call that returns. So the ioctl returns the result of the entry's
+ * call. The thread then calls the ioctl again with the entry: restarted by the
+ * kernel if no handler ran, or with FLEXSC_SERVE_HANDLED.
+ */
+static void carry_signalled(struct thread *thread, u32 index, long ret)
+{
+	enum taken taken = TAKEN_AGAIN;
+
+	thread->signalled = (int)ret;
+	if (ret == -EINTR || ret == -ERESTART_RESTARTBLOCK) {
+		taken = ret == -EINTR ? TAKEN_ENDED : TAKEN_RESTARTS;
+		thread->signalled = -ERESTARTNOHAND;
+	}
+	if (taken != TAKEN_ENDED)
+		count(thread->reg, COUNT_RESTARTED, 1);
+	WRITE_ONCE(thread->reg->entries[index].ret, -EINTR);
+	carry(thread, index, taken);
+}
+
+/*
+ * A call may leave work for the way to user mode, as close() does. Until that
+ * is done the entry must not be seen as complete, so a syscall thread takes it
+ * along. The owner needs no such detour: it passes through user mode before it
+ * looks at completions.
+ */
+static noinline void leave_first(struct thread *thread, u32 index, long ret)
+{
+	WRITE_ONCE(thread->reg->entries[index].ret, ret);
+	carry(thread, index, TAKEN_LEAVES);
 }
 
 static bool is_restart(long ret)
@@ -303,20 +377,28 @@ static bool is_restart(long ret)
 	       ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK;
 }
 
-/* Was the call interrupted, or says so? */
+/* May "ret" mean that the call was interrupted? */
 static __always_inline bool is_interruption(long ret)
 {
 	return unlikely((unsigned long)ret >= (unsigned long)-MAX_ERRNO) &&
 	       (ret == -EINTR || ret <= -ERESTARTSYS);
 }
 
-/* A call that was interrupted. */
+/*
+ * The call was interrupted. Depending on the reason and on "ret" its entry is
+ * complete, is INTERRUPTED, or is to be made again.
+ */
 static noinline void ended_early(struct thread *thread, u32 index, long ret,
 				 bool kicked)
 {
 	bool cancelled = READ_ONCE(thread->reg->entries[index].status) ==
 			 FLEXSC_CANCEL;
 
+	if (!cancelled && !thread->is_caller && task_sigpending(current) &&
+	    (is_restart(ret) || ret == -EINTR)) {
+		carry_signalled(thread, index, ret);
+		return;
+	}
 	if (is_restart(ret) && !cancelled) {
 		restart(thread, index, ret);
 		return;
@@ -325,24 +407,64 @@ static noinline void ended_early(struct thread *thread, u32 index, long ret,
 		ret = -EINTR;
 	if (!cancelled && (kicked || (ret == -EINTR && signal_pending(current))))
 		interrupted(thread, index, ret);
+	else if (!thread->is_caller && task_work_pending(current))
+		leave_first(thread, index, ret);
 	else
 		finish(thread, index, ret);
 }
 
 /*
- * A call may leave something for the way to user mode, as close() does: before
- * that is done nobody may take it for complete. A caller has been there when it
- * looks.
+ * Something watches this task's system calls, so user mode has to make the
+ * call. From here on user mode has to cancel it, too.
  */
-static noinline void leave_first(struct thread *thread,
-				 struct flexsc_entry *entry, u32 index,
-				 long ret)
+static void bounce(struct thread *thread, u32 index, unsigned int nr)
 {
-	WRITE_ONCE(entry->ret, ret);
-	carry(thread, index, TAKEN_LEAVES);
+	long refusal = dispatch_refusal(nr);
+
+	if (refusal) {
+		finish(thread, index, refusal);
+		return;
+	}
+	thread->bounces = true;
+	WRITE_ONCE(thread->reg->shared->bounced,
+		   atomic64_inc_return(&thread->reg->counts[COUNT_BOUNCED]));
+	if (thread->slot)
+		atomic64_inc(&thread->slot->counts[SLOT_BOUNCED]);
+	carry(thread, index, TAKEN_BOUNCED);
 }
 
-/* Make the call of an entry that was begun. */
+/*
+ * The owner is watched, and FLEXSC_IOC_WAIT can't bounce an entry. A syscall
+ * thread gets the entry, or user mode if there is no syscall thread.
+ */
+static void leave_watched(struct thread *thread, u32 index)
+{
+	struct registration *reg = thread->reg;
+
+	if (entries_alone(reg)) {
+		interrupted(thread, index, -EAGAIN);
+		return;
+	}
+	count(reg, COUNT_ASIDE, 1);
+	submit_again(thread, index, false, -ECANCELED);
+}
+
+static noinline void make_watched(struct thread *thread, u32 index,
+				  unsigned int nr)
+{
+	cancel_settle(thread, index);
+	if (thread->is_caller)
+		leave_watched(thread, index);
+	else
+		bounce(thread, index, nr);
+}
+
+/*
+ * Make the call of an entry that was begun. Its number and arguments are copied
+ * before the task is checked for filters and tracers. So no thread can change
+ * the call after the check, and a filter that comes after the check is only as
+ * late as it would be for a plain call.
+ */
 static __always_inline void make(struct registration *reg,
 				 struct thread *thread,
 				 struct flexsc_entry *entry, u32 index,
@@ -354,19 +476,29 @@ static __always_inline void make(struct registration *reg,
 
 	trace_flexsc_submit(reg, index, nr);
 	regs_load(&thread->regs, entry, nr);
+	if (unlikely(syscall_watched())) {
+		make_watched(thread, index, nr);
+		return;
+	}
+	history_clear();
 	ret = dispatch_of(nr)(&thread->regs);
 	kicked = cancel_settle(thread, index);
 	if (unlikely(kicked) || is_interruption(ret))
 		ended_early(thread, index, ret, kicked);
 	else if (!is_caller && unlikely(task_work_pending(current)))
-		leave_first(thread, entry, index, ret);
+		leave_first(thread, index, ret);
 	else
 		complete_entry(reg, thread, entry, index, ret);
 }
 
 /*
- * Go on with a call that was interrupted in this task. It is BUSY already, so
- * a cancellation may have come before the thread says what it executes.
+ * Go on with a call that was interrupted in this task. The entry is BUSY
+ * already, so it may have been cancelled before the thread says what it
+ * executes: hence the look at its status behind a full barrier, which pairs
+ * with cancel_entry().
+ *
+ * If the thread is watched by now, or unfit, the entry ends as INTERRUPTED: the
+ * library has its call made elsewhere, from the beginning.
  */
 static void make_again(struct thread *thread, u32 index)
 {
@@ -374,12 +506,16 @@ static void make_again(struct thread *thread, u32 index)
 	long ret = -ECANCELED;
 	bool kicked;
 
+	if (syscall_watched() || thread_unfit(reg)) {
+		interrupted(thread, index, -EINTR);
+		return;
+	}
 	WRITE_ONCE(reg->companions[index].thread, thread);
 	atomic64_xchg(&thread->now, NOW_EXECUTES | index);
 	if (READ_ONCE(reg->entries[index].status) != FLEXSC_CANCEL)
 		ret = dispatch_restart(&thread->regs);
 	kicked = cancel_settle(thread, index);
-	/* A signal was handled meanwhile: then a restart block is void. */
+	/* A signal handler ran meanwhile, which voids a restart block. */
 	if (ret == -EINTR)
 		kicked = true;
 	if (kicked || is_interruption(ret))
@@ -388,26 +524,7 @@ static void make_again(struct thread *thread, u32 index)
 		finish(thread, index, ret);
 }
 
-/* Something watches this task's system calls: user mode makes the call. */
-static void bounce(struct thread *thread, u32 index)
-{
-	unsigned int nr = READ_ONCE(thread->reg->entries[index].nr);
-
-	/* From here on a cancellation is user mode's business. */
-	cancel_settle(thread, index);
-	trace_flexsc_submit(thread->reg, index, nr);
-	if (!dispatch_accepts(nr)) {
-		finish(thread, index, -EOPNOTSUPP);
-		return;
-	}
-	thread->bounces = true;
-	count(thread->reg, COUNT_BOUNCED, 1);
-	if (thread->slot)
-		atomic64_inc(&thread->slot->counts[SLOT_BOUNCED]);
-	carry(thread, index, TAKEN_BOUNCED);
-}
-
-/* Does the caller leave the entry to a syscall thread? */
+/* Does the owner leave the entry to a syscall thread? If so, put it aside. */
 static bool leave_aside(struct thread *thread, struct flexsc_entry *entry,
 			u32 index, u8 flags)
 {
@@ -421,15 +538,14 @@ static bool leave_aside(struct thread *thread, struct flexsc_entry *entry,
 }
 
 /*
- * Nobody is left to take over. Does this one leave the entry to user mode,
- * which has other ways, rather than to block as well? What is ready to be
- * written to may block later on.
+ * No thread is left to take over from this one. Should it give the entry back
+ * to user mode, which has other ways, rather than block in it? Readiness to be
+ * written to isn't enough to keep the entry: a long write may block halfway.
  */
 static bool give_back(struct thread *thread, struct flexsc_entry *entry,
 		      u32 index, u8 flags)
 {
 	if (!(flags & (FLEXSC_ASIDE | FLEXSC_IF_WRITABLE)) &&
-	    !syscall_watched() &&
 	    (!(flags & FLEXSC_IF_READABLE) ||
 	     ready(thread, entry, flags)))
 		return false;
@@ -442,38 +558,42 @@ static bool give_back(struct thread *thread, struct flexsc_entry *entry,
 	return true;
 }
 
-/* Must the entry not be executed here and now? */
+/*
+ * Keep the entry from being executed by this thread now, if it must not be: an
+ * entry that the owner may not execute is put aside for syscall threads, or
+ * given back to user mode if there are none. True: it was.
+ */
 static bool declined(struct thread *thread, struct flexsc_entry *entry,
 		     u32 index, u8 flags)
 {
-	bool leaves = flags & FLEXSC_MAY_SLEEP ||
-		      (thread->is_caller && syscall_watched());
-
-	if (leaves && entries_alone(thread->reg))
+	if ((thread->is_caller || flags & FLEXSC_MAY_SLEEP) &&
+	    entries_alone(thread->reg))
 		return give_back(thread, entry, index, flags);
 	return thread->is_caller && leave_aside(thread, entry, index, flags);
 }
 
-/* The same as execute(), where there is something to think about. */
+/* The rest of execute(), for an entry with flags. */
 static noinline void consider(struct thread *thread,
 			      struct flexsc_entry *entry, u32 index, u8 flags)
 {
 	entries_publish(thread);
 	if (declined(thread, entry, index, flags))
 		return;
-	/* It lost its slot while it asked: cancel_entry() finds it here. */
+	/* The owner's credentials may have changed while vfs_poll() slept. */
+	if (!thread->is_caller && thread_unfit(thread->reg)) {
+		put_aside(thread->reg, index, true);
+		return;
+	}
+	/* The slot was lost in vfs_poll(): cancel_entry() looks here. */
 	if (!thread->slot)
 		WRITE_ONCE(thread->reg->companions[index].thread, thread);
-	/* A caller that isn't watched, or wasn't a moment ago, goes on. */
-	if (!begin(thread, entry, index))
-		not_begun(thread, index);
-	else if (!thread->is_caller && syscall_watched())
-		bounce(thread, index);
-	else
+	if (begin(thread, entry, index))
 		make(thread->reg, thread, entry, index, thread->is_caller);
+	else
+		not_begun(thread, index);
 }
 
-/* Execute an entry that was taken. */
+/* Execute an entry that was taken off the ring or the aside list. */
 static __always_inline void execute(struct registration *reg,
 				    struct thread *thread, u32 index,
 				    bool is_caller)
@@ -481,7 +601,7 @@ static __always_inline void execute(struct registration *reg,
 	struct flexsc_entry *entry = &reg->entries[index];
 	u8 flags = READ_ONCE(entry->nargs) & ~FLEXSC_NARGS_MASK;
 
-	if (flags || unlikely(syscall_watched()))
+	if (flags)
 		consider(thread, entry, index, flags);
 	else if (likely(begin(thread, entry, index)))
 		make(reg, thread, entry, index, is_caller);
@@ -490,10 +610,13 @@ static __always_inline void execute(struct registration *reg,
 }
 
 /*
- * Has the thread to go to user mode before it goes on? Not the caller for what
- * is only delayed, as every close() is before 6.6: its batch ends soon, and if
- * it blocks it is interrupted, for that close has completed. A thread that
- * nobody interrupts would keep what is delayed for as long as it blocks.
+ * Has the thread to go to user mode before it takes another entry?
+ *
+ * With signals pending it has. Delayed work (before 6.6 every close() leaves
+ * some) mustn't wait for as long as a thread blocks in its next entry, either.
+ * But an owner without FLEXSC_WAIT_HANDOVER needn't leave for it: its batch
+ * ends soon, and if it blocks it is interrupted, because the close() is
+ * complete.
  */
 static bool must_leave(struct thread *thread)
 {
@@ -502,7 +625,7 @@ static bool must_leave(struct thread *thread)
 	return thread_must_leave();
 }
 
-/* There is more to do: tell a caller that sleeps of what is done. */
+/* The thread goes on executing: publish, and wake the owner if it sleeps. */
 static noinline void tell(struct thread *thread)
 {
 	entries_publish(thread);
@@ -510,8 +633,8 @@ static noinline void tell(struct thread *thread)
 }
 
 /*
- * Something needs a look: the thread has to go to user mode, to let others
- * run, or has no slot any more. True: it can't go on.
+ * Between entries, when thread_stirs() or the slot is lost. Give way to other
+ * tasks, and get a slot again. True: the thread can't take another entry.
  */
 static noinline bool stops(struct thread *thread)
 {
@@ -521,7 +644,7 @@ static noinline bool stops(struct thread *thread)
 	if (thread->is_caller &&
 	    READ_ONCE(thread->reg->caller) != thread)
 		return true;
-	/* One that never sleeps holds up who waits for all tasks to do so. */
+	/* RCU-tasks waits for each task to sleep, which this one may not do. */
 	if (need_resched())
 		tell(thread);
 	cond_resched_tasks_rcu_qs();
@@ -530,7 +653,10 @@ static noinline bool stops(struct thread *thread)
 	return thread_misplaced(thread);
 }
 
-/* What a syscall thread takes next; n: how many it has taken. */
+/*
+ * Take the next entry of a syscall thread that has taken n so far. The aside
+ * list is first, because its entries are older than those in the ring.
+ */
 static __always_inline bool take(struct registration *reg,
 				 struct thread *thread, u64 n, u32 *index)
 {
@@ -540,8 +666,6 @@ static __always_inline bool take(struct registration *reg,
 		entries_publish(thread);
 	if (unlikely(n % UNTOLD_MOST == UNTOLD_MOST - 1))
 		tell(thread);
-	if (thread_unfit(reg))
-		return false;
 	if (unlikely(READ_ONCE(thread->slot->core) != thread->core) &&
 	    thread_misplaced(thread))
 		return false;
@@ -550,7 +674,7 @@ static __always_inline bool take(struct registration *reg,
 	return any || ring_take(reg, index);
 }
 
-/* Between entries: does it have to stop? */
+/* Between entries: has the thread to stop? */
 static __always_inline bool looks_up(struct thread *thread)
 {
 	return unlikely(thread_stirs() || !thread->slot) && stops(thread);
@@ -559,13 +683,24 @@ static __always_inline bool looks_up(struct thread *thread)
 static __always_inline u64 execute_all(struct registration *reg,
 				       struct thread *thread, bool is_caller)
 {
-	/* A caller comes from user mode, where all of that is seen to. */
+	/* Not for the owner: user mode or wait_longer() has looked just now. */
 	bool stop = !is_caller && looks_up(thread);
+	const struct cred *cred = current_cred();
 	u64 n = 0;
 	u32 index;
 
 	while (!stop && (is_caller ? ring_take(reg, &index) :
 				     take(reg, thread, n, &index))) {
+		/*
+		 * After the entry is taken, not before: an owner sets its
+		 * credentials when it waits or kicks, then posts (U4), so a
+		 * thread that has taken the entry (E4) sees the new ones.
+		 */
+		if (unlikely(READ_ONCE(reg->cred) != cred) ||
+		    (!is_caller && thread_unfit(reg))) {
+			put_aside(reg, index, true);
+			break;
+		}
 		execute(reg, thread, index, is_caller);
 		stop = looks_up(thread);
 		n++;
@@ -582,7 +717,7 @@ static __always_inline void count_batch(struct slot *slot, u64 n)
 	atomic64_add(n, &slot->counts[SLOT_TAKEN]);
 }
 
-/* Execute what is submitted, as long as the thread has a slot. */
+/* Execute submitted entries until there are none or the slot is lost. */
 void entries_execute(struct registration *reg, struct thread *thread)
 {
 	struct slot *slot = thread->slot;
@@ -592,7 +727,10 @@ void entries_execute(struct registration *reg, struct thread *thread)
 	count_batch(slot, n);
 }
 
-/* The same for the caller, who looks at completions when it is back. */
+/*
+ * The same loop for the owner. It is compiled separately, because the owner's
+ * way is the shortest: it doesn't look at the aside list or the backlog.
+ */
 void entries_execute_inline(struct registration *reg, struct thread *thread)
 {
 	struct slot *slot = thread->slot;
@@ -602,25 +740,52 @@ void entries_execute_inline(struct registration *reg, struct thread *thread)
 	count_batch(slot, n);
 }
 
-/* What was put aside and stranded it executes after all, or gives it back. */
+/*
+ * Execute or give back the entries that the owner put aside, and for which no
+ * syscall thread is left. Each is taken once: an entry that is put aside again
+ * must not keep the owner here forever.
+ */
 void entries_retrieve(struct registration *reg, struct thread *thread)
 {
+	u32 n = READ_ONCE(reg->aside_count);
 	u32 index;
 
-	/* One that is interrupted begins no other before it was in user mode. */
-	while (thread->slot && !thread_must_leave() && entries_stranded(reg)) {
-		if (!aside_take(reg, &index))
+	/* An interrupted thread must pass through user mode first. */
+	while (n-- && thread->slot && !thread_must_leave() &&
+	       entries_stranded(reg) && aside_take(reg, &index)) {
+		if (unlikely(READ_ONCE(reg->cred) != current_cred())) {
+			put_aside(reg, index, true);
 			break;
+		}
 		execute(reg, thread, index, true);
+		cond_resched();
 	}
 	entries_publish(thread);
 	WRITE_ONCE(thread->blocked, false);
 }
 
-/* Go on with what this task took along to user mode. */
-void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
-		    long ret)
+/*
+ * Go on with a call that a signal ended. If a handler ran
+ * (FLEXSC_SERVE_HANDLED) the entry ends with -EINTR.
+ */
+static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
+			       bool handled)
 {
+	if (handled)
+		finish(thread, index, -EINTR);
+	else if (taken == TAKEN_RESTARTS)
+		make_again(thread, index);
+	else if (taken == TAKEN_AGAIN)
+		submit_again(thread, index, true, -EINTR);
+	else
+		interrupted(thread, index, -EINTR);
+}
+
+/* Go on with an entry that this task took along to user mode. */
+void entry_carry_on(struct registration *reg, struct thread *thread,
+		    const struct flexsc_serve *args)
+{
+	u32 index = args->index;
 	struct companion *companion;
 	u8 taken;
 
@@ -628,18 +793,36 @@ void entry_carry_on(struct registration *reg, struct thread *thread, u32 index,
 		return;
 	index = array_index_nospec(index, reg->entry_count);
 	companion = &reg->companions[index];
-	/* Pairs with carry(). */
+	/* Pairs with carry(): "task" belongs to this "taken". */
 	taken = smp_load_acquire(&companion->taken);
 	if (taken == TAKEN_NOT || READ_ONCE(companion->task) != current)
 		return;
 	WRITE_ONCE(companion->task, NULL);
-	/* Its next life begins with nothing. */
+	/* Before finish() or submit_again() ends this life of the entry. */
 	smp_store_release(&companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)
-		finish(thread, index, ret);
+		finish(thread, index, args->ret);
 	else if (taken == TAKEN_LEAVES)
 		finish(thread, index, READ_ONCE(reg->entries[index].ret));
 	else
-		make_again(thread, index);
+		carry_on_signalled(thread, index, taken,
+				   args->flags & FLEXSC_SERVE_HANDLED);
 	WRITE_ONCE(thread->blocked, false);
+}
+
+/* End the entry in whose call the thread's task died. Run by a worker. */
+void entry_bury(struct thread *thread, u32 index)
+{
+	struct registration *reg = thread->reg;
+
+	cancel_settle(thread, index);
+	complete_entry(reg, thread, &reg->entries[index], index, -EINTR);
+	/*
+	 * The worker doesn't try again. Publishing fails only if a thread of
+	 * the process keeps writing to the queue, and then the result is lost.
+	 */
+	if (!entries_publish_now(thread)) {
+		thread->newest = FLEXSC_NO_ENTRY;
+		thread->completed = 0;
+	}
 }

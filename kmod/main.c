@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The device: /dev/flexsc. An open file is a registration, or going to be one.
+ * The device, /dev/flexsc. An open file is a registration, or is about to be
+ * registered.
  */
 #include <linux/file.h>
 #include <linux/compat.h>
@@ -8,7 +9,6 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
-#include <linux/rcupdate.h>
 
 #include "compat.h"
 #define CREATE_TRACE_POINTS
@@ -23,22 +23,27 @@ static int device_open(struct inode *inode, struct file *file)
 
 static int device_release(struct inode *inode, struct file *file)
 {
-	registration_put(file->private_data);
+	registration_destroy(file->private_data);
 	return 0;
 }
 
-/* Is it registered, and by the caller's own process? 0 or -errno. */
+/* Is the file registered, and by the current process? 0 or -errno. */
 static __always_inline int check(struct registration *reg)
 {
-	/* Pairs with registration_register(). */
+	/* Pairs with registration_register(), which sets this late. */
 	struct mm_struct *mm = smp_load_acquire(&reg->mm);
 
-	if (likely(mm == current->mm))
+	/* A kernel thread has no mm, either: NULL is never right. */
+	if (likely(mm && mm == current->mm))
 		return 0;
 	return mm ? -EPERM : -ENOTCONN;
 }
 
-/* Executing for a task is no way around its filters. */
+/*
+ * Is the current thread, the owner to be, under a seccomp filter that wasn't
+ * allowed for by FLEXSC_REGISTER_FILTERED*? If it was allowed for, syscall
+ * threads under no filter must not execute the owner's entries from now on.
+ */
 static __always_inline bool forbidden(struct registration *reg)
 {
 	if (likely(!task_filtered()))
@@ -48,13 +53,34 @@ static __always_inline bool forbidden(struct registration *reg)
 	return !reg->filtered;
 }
 
-/* Before entries are executed on the calling thread, until fput(). */
+/*
+ * Make the current thread the owner, because it waits or kicks: its rights
+ * count from now on, see thread_unfit(). "asked" means that security modules
+ * were asked, as they are about an ioctl(), but not about an lseek(). So new
+ * credentials must come by an ioctl() first; with -EACCES user mode tries that.
+ */
+static __always_inline int own(struct registration *reg, bool asked)
+{
+	if (forbidden(reg))
+		return -EPERM;
+	if (likely(READ_ONCE(reg->cred) == current_cred()))
+		return 0;
+	if (!asked)
+		return -EACCES;
+	registration_own(reg);
+	return 0;
+}
+
+/* Hold the file while entries are executed on the current thread. */
 static __always_inline int hold(struct file *file)
 {
-	/* An entry that executes entries takes the stack of them all. */
+	/* An entry that executes entries could nest until the stack is full. */
 	if (thread_inside())
 		return -ELOOP;
-	/* A single thread's calls don't hold its files; ours may close. */
+	/*
+	 * ioctl() holds no reference if the process has one thread, and an
+	 * entry may close this very file.
+	 */
 	get_file(file);
 	return 0;
 }
@@ -71,14 +97,14 @@ static long serve(struct file *file, struct flexsc_serve __user *user)
 	return ret;
 }
 
-/* FLEXSC_IOC_WAIT; in one piece with its caller, which is the shortest way. */
+/* FLEXSC_IOC_WAIT. Inlined, to make the shortest way of all. */
 static __always_inline long wait(struct file *file, struct registration *reg,
-				 u64 seen)
+				 u64 seen, bool asked)
 {
-	long ret;
+	long ret = own(reg, asked);
 
-	if (forbidden(reg))
-		return -EPERM;
+	if (ret)
+		return ret;
 	ret = hold(file);
 	if (ret)
 		return ret;
@@ -92,12 +118,16 @@ static u64 seen_by(const struct registration *reg)
 	return READ_ONCE(reg->shared->seen);
 }
 
-/* What takes no struct. */
-static long command(struct registration *reg, unsigned int cmd, u64 arg)
+/* The ioctls that take no struct. */
+static long command(struct registration *reg, unsigned int cmd, u64 arg,
+		    bool asked)
 {
+	int err;
+
 	switch (cmd) {
 	case FLEXSC_IOC_KICK:
-		return forbidden(reg) ? -EPERM : caller_kick(reg);
+		err = own(reg, asked);
+		return err ? err : caller_kick(reg);
 	case FLEXSC_IOC_CANCEL:
 		return cancel_entry(reg, (u32)arg);
 	case FLEXSC_IOC_WAKE:
@@ -111,9 +141,9 @@ static long command(struct registration *reg, unsigned int cmd, u64 arg)
 }
 
 /*
- * FLEXSC_IOC_WAIT in a call that costs less than ioctl(): "the next data" of
- * the file is what has completed beyond what the owner has seen. And commands,
- * for those who may not call ioctl().
+ * FLEXSC_IOC_WAIT in a call that costs less than ioctl(): the "next data" of
+ * the file is what has completed beyond what the owner has seen. Also the
+ * commands without a struct, for threads that a filter forbids to call ioctl().
  */
 static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 {
@@ -122,15 +152,15 @@ static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 
 	if (err)
 		return err;
-	/* Entries aren't 32-bit calls, and must not be taken for such. */
+	/* The entries' calls would take themselves for 32-bit calls, too. */
 	if (in_compat_syscall())
 		return -EINVAL;
 	if (likely(whence == FLEXSC_WAIT_SEEK))
-		return wait(file, reg, offset);
+		return wait(file, reg, offset, false);
 	if (whence != FLEXSC_CALL_SEEK)
 		return -EINVAL;
 	return command(reg, _IO(FLEXSC_IOC_MAGIC, offset & 0xff),
-		       (u64)offset >> 8);
+		       (u64)offset >> 8, false);
 }
 
 static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -140,7 +170,7 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	int err;
 
 	if (cmd == FLEXSC_IOC_REGISTER)
-		return registration_register(reg, user);
+		return registration_register(reg, file, user);
 	err = check(reg);
 	if (err)
 		return err;
@@ -148,13 +178,13 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case FLEXSC_IOC_SERVE:
 		return serve(file, user);
 	case FLEXSC_IOC_WAIT:
-		return wait(file, reg, seen_by(reg));
+		return wait(file, reg, seen_by(reg), true);
 	case FLEXSC_IOC_SET_POLICY:
 		return policy_set(reg, user);
 	case FLEXSC_IOC_GET_POLICY:
 		return policy_get(reg, user);
 	default:
-		return command(reg, cmd, arg);
+		return command(reg, cmd, arg, true);
 	}
 }
 
@@ -207,8 +237,6 @@ static void __exit flexsc_exit(void)
 	misc_deregister(&device);
 	debug_exit();
 	preempt_notifier_dec();
-	/* A task that runs our task work is done with it behind this. */
-	synchronize_rcu_tasks();
 	threads_exit();
 }
 

@@ -2,8 +2,8 @@
 /*
  * Which cores syscall threads run on, and how long they look for work before
  * they sleep (OSDI 2010, section 3.6). Set at any time, by any thread of the
- * process; who is running finds out when it takes a slot, looks for work, or
- * sees that its slot belongs to another core now.
+ * process. A running thread follows a new policy when it takes a slot, looks
+ * for work, or sees that its slot belongs to another core now.
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
@@ -13,13 +13,15 @@
 #include "compat.h"
 #include "registration.h"
 
-#define SPIN_LEAST	1000	/* ns */
-#define PATIENCE	NSEC_PER_MSEC	/* with a call that others wait for */
+#define SPIN_LEAST	1000	/* shortest adaptive polling, in ns */
+#define PATIENCE	NSEC_PER_MSEC	/* period of the watch, in ns */
 
 /*
- * The watch. One slow call keeps its slot, and whoever posts may be busy
- * elsewhere; so while entries are executed, and there is another core, a timer
- * looks whether they are still taken.
+ * The watch. A slow call keeps its slot, and the owner may be busy in user
+ * mode. So while syscall threads execute, and the policy has another core, a
+ * timer checks that entries are still taken. If none was in a period, although
+ * some are pending, it wakes a thread for another core. It ends when no thread
+ * executes.
  */
 
 static bool anybody_executes(struct registration *reg)
@@ -33,6 +35,7 @@ static bool anybody_executes(struct registration *reg)
 	return false;
 }
 
+/* A period is over. Timer context. */
 static enum hrtimer_restart watch(struct hrtimer *timer)
 {
 	struct registration *reg =
@@ -45,7 +48,10 @@ static enum hrtimer_restart watch(struct hrtimer *timer)
 	reg->watched = head;
 	if (!anybody_executes(reg)) {
 		WRITE_ONCE(reg->watching, 0);
-		/* Pairs with watch_begin(): it sees this, or we its slot. */
+		/*
+		 * Pairs with watch_begin(): either that sees that the watch
+		 * ends, or this sees the slot of the thread that executes.
+		 */
 		smp_mb();
 		if (!anybody_executes(reg) || cmpxchg(&reg->watching, 0, 1))
 			return HRTIMER_NORESTART;
@@ -54,10 +60,13 @@ static enum hrtimer_restart watch(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* Somebody may execute, and there is another core. */
+/* A thread may be executing, and there is another core: start the watch. */
 static void watch_begin(struct registration *reg)
 {
-	/* Pairs with the timer's: it sees who executes, or we that it ends. */
+	/*
+	 * Pairs with watch(): either that sees the slot of the thread that
+	 * executes, or this sees that the watch ends.
+	 */
 	smp_mb();
 	if (!READ_ONCE(reg->watching) && !cmpxchg(&reg->watching, 0, 1))
 		hrtimer_start(&reg->watch, PATIENCE, HRTIMER_MODE_REL);
@@ -95,12 +104,14 @@ static int check_cores(const struct flexsc_policy *policy)
 				return -EINVAL;
 			continue;
 		}
-		if (core >= nr_cpu_ids || !cpu_possible(core) ||
-		    named_twice(policy, i))
+		if (core >= nr_cpu_ids)
+			return -EINVAL;
+		core = array_index_nospec(core, nr_cpu_ids);
+		if (!cpu_possible(core) || named_twice(policy, i))
 			return -EINVAL;
 	}
 	for (i = 0; i < policy->cores; i++)
-		if (!cpu_online(policy->core[i]))
+		if (!cpu_online(array_index_nospec(policy->core[i], nr_cpu_ids)))
 			return -ENODEV;
 	return 0;
 }
@@ -115,7 +126,7 @@ static int check(const struct flexsc_policy *policy)
 	return check_cores(policy);
 }
 
-/* Who is running reads single words of it, and takes no lock. */
+/* With registration.setup. Running threads read single words without it. */
 static void store(struct flexsc_policy *to, const struct flexsc_policy *from)
 {
 	WRITE_ONCE(to->spin, from->spin);
@@ -146,10 +157,10 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	WRITE_ONCE(reg->slot_count, max(policy.cores, 1U));
 	WRITE_ONCE(reg->spin_ns, policy.spin_us * NSEC_PER_USEC);
 	mutex_unlock(&reg->setup);
-	/* Who executes didn't begin it, if there was one core only. */
+	/* A thread that began on a single core has no watch yet. */
 	if (policy.cores > 1)
 		watch_begin(reg);
-	/* Whoever is idle sees what has changed. */
+	/* There may be a free slot now, but an idle thread doesn't look. */
 	if (entries_pending(reg))
 		thread_wake(reg);
 	return 0;
@@ -168,7 +179,7 @@ long policy_get(struct registration *reg, struct flexsc_policy __user *user)
 
 /* Looking for work. */
 
-/* There was none for so long, and now there is. Would it have paid to spin? */
+/* Work came after "gap" ns without any: adapt the time to poll. */
 static void adapt(struct registration *reg, u64 gap)
 {
 	u32 most = READ_ONCE(reg->policy.spin_us) * NSEC_PER_USEC;
@@ -180,7 +191,7 @@ static void adapt(struct registration *reg, u64 gap)
 	WRITE_ONCE(reg->spin_ns, ns);
 }
 
-/* The slot's thread is going to execute. */
+/* The slot's thread, the current one, is about to execute entries. */
 void policy_begin(struct registration *reg, struct slot *slot)
 {
 	u64 since = READ_ONCE(reg->idle_since);
@@ -195,7 +206,7 @@ void policy_begin(struct registration *reg, struct slot *slot)
 	watch_begin(reg);
 }
 
-/* Spin for so long; false: nothing came. */
+/* Poll until work comes, or "until" has passed (false), or it has to stop. */
 static bool spin(struct registration *reg, struct thread *thread, u64 until)
 {
 	while (!entries_pending(reg)) {
@@ -209,7 +220,10 @@ static bool spin(struct registration *reg, struct thread *thread, u64 until)
 	return true;
 }
 
-/* An active thread has nothing to do: look for work. Is there some? */
+/*
+ * The current thread has a slot and no work: poll as the policy says. True:
+ * work has come.
+ */
 bool policy_spin(struct registration *reg, struct thread *thread)
 {
 	u32 kind = READ_ONCE(reg->policy.spin);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The memory of a registration: made once, mapped by its process, given back
- * when the file is closed for good. A thread in one of our ioctls holds the
- * file, and so does a mapping, so by then nobody is left, but for tasks that
- * were interrupted and are about to be in user mode: each holds a reference.
+ * when the file is closed for good. A thread in an ioctl holds the file, and so
+ * does a mapping, so by then no thread uses the memory.
  *
- * Every page is charged to the memory cgroup, and to the user's RLIMIT_MEMLOCK:
- * the user's and not the process's, for a file can outlive its process.
+ * Every page is charged to the memory cgroup, and to RLIMIT_MEMLOCK of the
+ * user. That is per user and not per process, because a file can outlive its
+ * process.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -27,7 +27,6 @@ struct registration *registration_create(void)
 
 	if (!reg)
 		return NULL;
-	refcount_set(&reg->refs, 1);
 	mutex_init(&reg->setup);
 	raw_spin_lock_init(&reg->lock);
 	INIT_LIST_HEAD(&reg->idle);
@@ -37,6 +36,7 @@ struct registration *registration_create(void)
 		reg->slots[i].core = -1;
 		init_irq_work(&reg->slots[i].blocked, thread_blocked);
 	}
+	death_init(reg);
 	caller_init(reg);
 	policy_init(reg);
 	return reg;
@@ -76,7 +76,7 @@ static int allocate(struct registration *reg, unsigned long pages)
 	return reg->shared ? 0 : -ENOMEM;
 }
 
-/* What lies where, in the area. */
+/* Where everything is in the area, and what user mode is told about it. */
 static void lay_out(struct registration *reg, struct flexsc_register *args)
 {
 	args->ring_entries = reg->entry_count;
@@ -86,6 +86,8 @@ static void lay_out(struct registration *reg, struct flexsc_register *args)
 	args->area = args->entries_offset +
 		PAGE_ALIGN(reg->entry_count * sizeof(struct flexsc_entry));
 	args->features = FLEXSC_FEATURE_CORES | FLEXSC_FEATURE_TAKEOVER;
+	if (syscall_watched())
+		args->features |= FLEXSC_FEATURE_WATCHED;
 }
 
 static void uncharge(struct registration *reg, unsigned long pages)
@@ -107,6 +109,7 @@ static int charge(struct registration *reg, unsigned long pages)
 	return -ENOMEM;
 }
 
+/* With registration.setup. */
 static int make_area(struct registration *reg, struct flexsc_register *args)
 {
 	unsigned long pages;
@@ -153,7 +156,7 @@ static int check(const struct flexsc_register *args)
 	return 0;
 }
 
-int registration_register(struct registration *reg,
+int registration_register(struct registration *reg, struct file *file,
 			  struct flexsc_register __user *user)
 {
 	struct flexsc_register args;
@@ -170,9 +173,11 @@ int registration_register(struct registration *reg,
 	err = reg->mm ? -EALREADY : make_area(reg, &args);
 	if (!err) {
 		reg->filtered = args.flags;
+		reg->file = file;
+		reg->cred = get_current_cred();
 		reg->pid = task_tgid_nr(current);
 		mmgrab(current->mm);
-		/* Pairs with check() in main.c: all else is set. */
+		/* Pairs with check() in main.c: all but "id" is set. */
 		smp_store_release(&reg->mm, current->mm);
 		debug_add(reg);
 	}
@@ -180,6 +185,21 @@ int registration_register(struct registration *reg,
 	if (!err && copy_to_user(user, &args, sizeof(args)))
 		err = -EFAULT;
 	return err;
+}
+
+/*
+ * Make the current task the owner: entries are executed with its credentials
+ * from now on. If another task does so at the same time, either may be the
+ * owner.
+ */
+void registration_own(struct registration *reg)
+{
+	put_cred(xchg(&reg->cred, get_current_cred()));
+	/* Threads that are made from now on inherit these credentials. */
+	WRITE_ONCE(reg->misfits, 0);
+	WRITE_ONCE(reg->no_more, false);
+	/* A waiting thread with other credentials has to return. */
+	wake_up(&reg->wait);
 }
 
 int registration_map(struct registration *reg, struct vm_area_struct *vma)
@@ -190,21 +210,30 @@ int registration_map(struct registration *reg, struct vm_area_struct *vma)
 	return vm_map_pages(vma, reg->pages, reg->page_count);
 }
 
-/* The end. */
-
-void registration_put(struct registration *reg)
+/*
+ * The end: the file is gone, so no task is in an ioctl, and each that died in
+ * one has been buried: its burial gave up the file last of all. In this order:
+ *
+ * 1. debugfs doesn't show the registration any more.
+ * 2. irq_works of slots are over, which may start the timer of a wait, and so
+ *    are burials, which use records.
+ * 3. The timers are over, which look for threads to wake.
+ * 4. Nothing refers to the records and the memory, which are freed.
+ */
+void registration_destroy(struct registration *reg)
 {
 	int i;
 
-	if (!refcount_dec_and_test(&reg->refs))
-		return;
 	if (reg->mm) {
 		debug_remove(reg);
 		for (i = 0; i < FLEXSC_CORES_MAX; i++)
 			irq_work_sync(&reg->slots[i].blocked);
+		death_fini(reg);
 		hrtimer_cancel(&reg->timer);
 		hrtimer_cancel(&reg->watch);
+		WARN_ON_ONCE(reg->caller);
 		threads_free(reg);
+		put_cred(reg->cred);
 		uncharge(reg, reg->page_count);
 		mmdrop(reg->mm);
 		free_pages_of(reg);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Syscall threads (OSDI 2010, section 3.5): threads of the process that called
- * FLEXSC_IOC_SERVE. registration.h draws who runs when. Here are the records
- * of threads, the slots, the idle list, and what happens when one blocks.
+ * FLEXSC_IOC_SERVE. registration.h draws their states. This file has the
+ * records of threads (the owner's, too), the slots, the idle list, and what
+ * happens when a thread blocks.
  */
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
@@ -13,10 +14,11 @@
 #include "compat.h"
 #include "registration.h"
 
-#define WAKE_TRIES	8	/* to wake one that is in the right place */
+#define WAKE_TRIES	8	/* idle threads whose core is looked at */
+#define MISFITS_MOST	4	/* unfit new threads in a row: ask no more */
 
 #define SERVE_FLAGS	(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE | \
-			 FLEXSC_SERVE_STAYS)
+			 FLEXSC_SERVE_STAYS | FLEXSC_SERVE_HANDLED)
 
 static struct kmem_cache *records;
 
@@ -36,8 +38,9 @@ static struct thread *record_unused(struct registration *reg)
 }
 
 /*
- * Each call leaves a record as it found it, but for these: so one that is used
- * for callers alone is ready without any of this.
+ * A call leaves the other fields of its record as it found them. WAIT leaves
+ * the fields set here as well, so the usual record, which is for WAIT alone, is
+ * set up only once.
  */
 static struct thread *record_get(struct registration *reg, bool is_caller)
 {
@@ -51,26 +54,41 @@ static struct thread *record_get(struct registration *reg, bool is_caller)
 		thread->newest = FLEXSC_NO_ENTRY;
 		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
 	}
-	/* thread_looks() may have an old pointer. */
+	/* thread_looks() may read it now, by a stale pointer. */
 	WRITE_ONCE(thread->is_caller, is_caller);
 	thread->carries = FLEXSC_NO_ENTRY;
 	thread->stays = 0;
 	thread->bounces = false;
-	atomic_set(&thread->refs, 1);
+	thread->signalled = 0;
+	thread->in_use = 1;
 	return thread;
 }
 
-/* Either the ioctl or a kick doesn't need it any more. */
+/*
+ * Make the current task the record's. The record holds a reference to it,
+ * because the task may die in a call. Process context.
+ */
+noinline void thread_become(struct thread *thread)
+{
+	struct task_struct *was = thread->task;
+
+	/*
+	 * Only a thread on the idle list or in an entry has its task followed,
+	 * and this one is in neither: the old task can be let go at once.
+	 */
+	thread->task = get_task_struct(current);
+	if (was)
+		put_task_struct(was);
+}
+
+/* Give back a record that isn't the usual one. */
 void thread_put(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
 	unsigned long flags;
 
-	bool last;
-
-	last = atomic_dec_and_test(&thread->refs);
-	if (!last || thread->is_usual)
-		return;
+	put_task_struct(thread->task);
+	thread->task = NULL;
 	raw_spin_lock_irqsave(&reg->lock, flags);
 	thread->next_free = reg->records;
 	reg->records = thread;
@@ -81,15 +99,17 @@ void threads_free(struct registration *reg)
 {
 	struct thread *thread;
 
-	if (reg->usual)
+	if (reg->usual) {
+		put_task_struct(reg->usual->task);
 		kmem_cache_free(records, reg->usual);
+	}
 	while ((thread = reg->records)) {
 		reg->records = thread->next_free;
 		kmem_cache_free(records, thread);
 	}
 }
 
-/* The current task, in FLEXSC_IOC_SERVE from now on; NULL: no memory. */
+/* Begin FLEXSC_IOC_SERVE for the current task. NULL: no memory. */
 struct thread *thread_enter(struct registration *reg)
 {
 	struct thread *thread = record_get(reg, false);
@@ -99,7 +119,7 @@ struct thread *thread_enter(struct registration *reg)
 	return thread;
 }
 
-/* A record for the caller, when the usual one is in use or isn't there. */
+/* A record for WAIT, if the usual one is in use or there is none yet. */
 struct thread *thread_other(struct registration *reg)
 {
 	struct thread *thread = record_get(reg, true);
@@ -111,7 +131,10 @@ struct thread *thread_other(struct registration *reg)
 
 /* Slots. */
 
-/* A core that is offline has none; if all are, the first has all the same. */
+/*
+ * May a thread have slot i? Not if its core is offline; but if all cores of the
+ * policy are, slot 0 stays usable, so that entries are executed somewhere.
+ */
 static bool slot_usable(struct registration *reg, u32 i, u32 count)
 {
 	int core = READ_ONCE(reg->slots[i].core);
@@ -130,8 +153,9 @@ static bool slot_usable(struct registration *reg, u32 i, u32 count)
 }
 
 /*
- * The caller isn't moved. So it has the slot of the core that it is on, or any
- * if there will be nobody else.
+ * May the owner have a slot of this core? User mode isn't asked to move the
+ * owner, so it must run there already, unless no syscall thread is left for its
+ * entries.
  */
 static bool caller_fits(struct registration *reg, int core)
 {
@@ -160,7 +184,7 @@ bool thread_take_slot(struct thread *thread)
 	return false;
 }
 
-/* It has a slot. Does it run elsewhere than there? */
+/* The thread has a slot: must it move to the core of that before it works? */
 bool thread_misplaced(const struct thread *thread)
 {
 	int core = READ_ONCE(thread->slot->core);
@@ -169,13 +193,16 @@ bool thread_misplaced(const struct thread *thread)
 		return false;
 	if (core != thread->core)
 		return true;
-	/* That its core was offline makes a thread run anywhere. */
+	/*
+	 * Its affinity may be gone although it was set: the scheduler lets a
+	 * thread run anywhere when its core goes offline.
+	 */
 	return core >= 0 && cpu_online(core) &&
 	       current->nr_cpus_allowed != thread->stays &&
 	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core);
 }
 
-/* The first that is free, for a syscall thread. */
+/* The first slot that a syscall thread may take. A hint, without the lock. */
 static struct slot *slot_free(struct registration *reg)
 {
 	u32 count = READ_ONCE(reg->slot_count);
@@ -206,9 +233,8 @@ bool thread_any_active(struct registration *reg)
 }
 
 /*
- * Is a syscall thread active that is not in a call? It looks at the ring before
- * it gives up its slot, and again after that, so it needs no help yet. Records
- * are never freed before the registration, so an old one does no harm.
+ * Is a syscall thread active that is not in a call? It needs no help, because
+ * it looks for entries before it gives up its slot, and again after that.
  */
 bool thread_looks(struct registration *reg)
 {
@@ -216,8 +242,9 @@ bool thread_looks(struct registration *reg)
 	u32 i;
 
 	/*
-	 * Pairs with those behind giving up a slot: it sees what is pending,
-	 * or we that it has gone.
+	 * Pairs with the full barriers of serve_slot() and thread_left(),
+	 * behind giving up a slot: the thread sees what is pending, or this
+	 * sees that it has no slot any more.
 	 */
 	smp_mb();
 	for (i = 0; i < count; i++) {
@@ -231,8 +258,10 @@ bool thread_looks(struct registration *reg)
 }
 
 /*
- * Blocking. The task leaves the run queue, whose lock is held: the slot is
- * given up here, and the rest is done by an interrupt right after.
+ * The task is preempted, or leaves the run queue. If it leaves in an entry, or
+ * while it asks a file, it gives up its slot. This runs with the run queue's
+ * lock held and interrupts off, so it can't wake a thread to take over: the
+ * slot's irq_work does, right after.
  */
 static void sched_out(struct preempt_notifier *notifier,
 		      struct task_struct *next)
@@ -241,20 +270,22 @@ static void sched_out(struct preempt_notifier *notifier,
 	struct slot *slot = READ_ONCE(thread->slot);
 	u64 now = atomic64_read(&thread->now);
 
+	if (unlikely(READ_ONCE(current->__state) == TASK_DEAD))
+		death_note(thread);
 	if (!slot || (!now && !READ_ONCE(thread->asks)) || !task_sleeps(current))
 		return;
-	/* What a scribbled queue doesn't take it gets when this one is back. */
+	/* If that fails, the thread publishes when it runs again. */
 	entries_publish_now(thread);
-	/* Now cancel_entry() finds it here. */
+	/* Before the slot is free: pairs with executes() in cancel.c. */
 	if (now)
 		WRITE_ONCE(thread->reg->companions[(u32)now].thread, thread);
 	WRITE_ONCE(thread->slot, NULL);
 	count(thread->reg, COUNT_BLOCKED, 1);
 	atomic64_inc(&slot->counts[SLOT_BLOCKED]);
 	WRITE_ONCE(thread->blocked, true);
-	/* Pairs with the owner's barrier: it sees this, or we its tail. */
+	/* With the barrier of thread_blocked(): pairs with the owner's kick. */
 	WRITE_ONCE(thread->reg->shared->needs_kick, 1);
-	/* Pairs with thread_take_slot(). */
+	/* Pairs with the cmpxchg() of slot_take(). */
 	smp_store_release(&slot->active, NULL);
 	irq_work_queue(&slot->blocked);
 }
@@ -268,13 +299,16 @@ struct preempt_ops thread_preempt_ops = {
 	.sched_out = sched_out,
 };
 
-/* The interrupt after that. */
+/* A thread blocked and gave up its slot: others go on. Runs in an irq_work. */
 void thread_blocked(struct irq_work *work)
 {
 	struct registration *reg =
 		container_of(work, struct slot, blocked)->reg;
 
-	/* sched_out() has said so; who submits after that kicks. */
+	/*
+	 * Pairs with the full barrier of the owner between tail and needs_kick:
+	 * this sees the new tail, or the owner sees needs_kick, and kicks.
+	 */
 	smp_mb();
 	if (entries_pending(reg) && thread_slot_free(reg) && !thread_wake(reg))
 		wake_up(&reg->wait);
@@ -283,8 +317,23 @@ void thread_blocked(struct irq_work *work)
 }
 
 /*
- * Somebody should be idle, to take over from a thread that blocks. If nobody
- * is, and none is on its way, true: user mode has to make a thread.
+ * A thread has left the kernel: others go on with what is pending. If none is
+ * idle, the sleeping owner is woken, to execute or to have a thread made.
+ */
+void thread_left(struct registration *reg)
+{
+	/* Pairs with the full barrier in thread_looks(). */
+	smp_mb();
+	if (entries_pending(reg) && thread_slot_free(reg) && !thread_wake(reg))
+		wake_up(&reg->wait);
+	/* It may have been woken to take the owner's role. */
+	caller_recall(reg);
+}
+
+/*
+ * An idle thread should be there, to take over from a thread that blocks. True:
+ * there is none, and none was asked for yet, so user mode has to make one. The
+ * next thread that serves for the first time ends the request: see arrive().
  */
 bool thread_ask(struct registration *reg)
 {
@@ -301,8 +350,9 @@ void thread_no_more(struct registration *reg)
 /* Idling. */
 
 /*
- * With the lock: the one that went idle last, or among the last ones one that
- * is where the first free slot is. NULL: none is.
+ * The idle thread to wake. Of the last WAKE_TRIES that went idle it is one that
+ * is on the first free slot's core already; if there is none, the very last one
+ * that went idle. NULL: none is idle. With registration.lock.
  */
 static struct thread *idle_first(struct registration *reg)
 {
@@ -319,7 +369,10 @@ static struct thread *idle_first(struct registration *reg)
 	return list_first_entry_or_null(&reg->idle, struct thread, idle);
 }
 
-/* Wake an idle thread. Any context. False: none is. */
+/*
+ * Wake an idle thread. False: none is idle. Any context but sched_out(),
+ * because it takes registration.lock and, inside it, a run queue's.
+ */
 bool thread_wake(struct registration *reg)
 {
 	struct thread *thread;
@@ -350,7 +403,10 @@ static void idle_begin(struct registration *reg, struct thread *thread)
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
 }
 
-/* Off the list, unless that is done. False: the last one stays on it. */
+/*
+ * Take the thread off the idle list, unless thread_wake() has done so. False:
+ * its time is up (not timely), but it is the last idle thread, and stays there.
+ */
 static bool idle_end(struct registration *reg, struct thread *thread,
 		     bool timely)
 {
@@ -368,9 +424,8 @@ static bool idle_end(struct registration *reg, struct thread *thread,
 }
 
 /*
- * Sleep until there is something to do. False: there was nothing for so long
- * that the thread may end. Who makes work looks for idle threads after that,
- * and a thread looks for work once it is on the list.
+ * Sleep until there is something to do. False: there was nothing for idle_ms,
+ * and the thread may end.
  */
 static bool idle(struct registration *reg, struct thread *thread)
 {
@@ -378,7 +433,11 @@ static bool idle(struct registration *reg, struct thread *thread)
 	ktime_t until = ms ? ktime_add_ms(ktime_get(), ms) : KTIME_MAX;
 
 	idle_begin(reg, thread);
-	/* On the list first, then looking: see above. */
+	/*
+	 * The thread is on the list, then looks for work. Whatever makes work
+	 * (a kick, a recall, thread_end_all()) has a full barrier behind that,
+	 * then looks at the list. So one of them sees the other.
+	 */
 	smp_mb();
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
@@ -405,11 +464,14 @@ bool thread_unfiltered(void)
 	return !task_filtered();
 }
 
-/* With a slot: work, look for more for a while, and say that nobody does. */
+/*
+ * With a slot: execute entries, then poll for more as the policy says. Gives up
+ * the slot; serve() looks once more after that whether entries are pending.
+ */
 static void serve_slot(struct registration *reg, struct thread *thread)
 {
 	do {
-		/* One that blocked, and has no slot now, may have set it. */
+		/* Another thread sets it when it gives up its slot. */
 		if (READ_ONCE(reg->shared->needs_kick))
 			WRITE_ONCE(reg->shared->needs_kick, 0);
 		policy_begin(reg, thread->slot);
@@ -422,15 +484,20 @@ static void serve_slot(struct registration *reg, struct thread *thread)
 	} while (policy_spin(reg, thread));
 	WRITE_ONCE(reg->shared->needs_kick, 1);
 	thread_give_slot(thread);
-	/* The owner looks at needs_kick behind a barrier, too. */
+	/*
+	 * Pairs with the owner's full barrier between tail and needs_kick, and
+	 * with thread_looks(): what they miss is seen by the next look.
+	 */
 	smp_mb();
 }
 
-/* What to tell the thread's user mode; negative: go on. */
+/* What FLEXSC_IOC_SERVE returns. GO_ON: the thread stays in the kernel. */
 static long why_leave(struct registration *reg, struct thread *thread)
 {
 	if (thread->bounces)
 		return FLEXSC_SERVE_BOUNCE;
+	if (thread->signalled)
+		return thread->signalled;
 	if (READ_ONCE(reg->ended))
 		return FLEXSC_SERVE_END;
 	if (thread_must_leave() ||
@@ -440,7 +507,7 @@ static long why_leave(struct registration *reg, struct thread *thread)
 		return FLEXSC_SERVE_END;
 	if (caller_take_over(reg))
 		return FLEXSC_SERVE_TAKEOVER;
-	return -1;
+	return GO_ON;
 }
 
 static long serve(struct registration *reg, struct thread *thread)
@@ -449,8 +516,9 @@ static long serve(struct registration *reg, struct thread *thread)
 
 	for (;;) {
 		why = why_leave(reg, thread);
-		if (why >= 0)
+		if (why != GO_ON)
 			return why;
+		cond_resched();
 		if (entries_pending(reg) && thread_take_slot(thread)) {
 			if (thread_ask(reg)) {
 				thread_give_slot(thread);
@@ -468,7 +536,23 @@ static long serve(struct registration *reg, struct thread *thread)
 	}
 }
 
-/* FLEXSC_IOC_SERVE */
+/*
+ * A thread serves for the first time: it was asked for, and another may be now.
+ * If it is unfit it is sent home at once, and another one is asked for. But if
+ * every new thread is unfit (a thread keyring gives each credentials of its
+ * own), no more are asked for after MISFITS_MOST.
+ */
+static void arrive(struct registration *reg)
+{
+	int misfits = thread_unfit(reg) ? READ_ONCE(reg->misfits) + 1 : 0;
+
+	WRITE_ONCE(reg->misfits, misfits);
+	atomic_set(&reg->coming, 0);
+	if (misfits >= MISFITS_MOST)
+		thread_no_more(reg);
+}
+
+/* FLEXSC_IOC_SERVE. Process context, with a reference to the file. */
 long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 {
 	struct flexsc_serve args;
@@ -486,39 +570,33 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	if (args.flags & FLEXSC_SERVE_STAYS)
 		thread->stays = current->nr_cpus_allowed;
 	if (args.flags & FLEXSC_SERVE_FIRST)
-		atomic_set(&reg->coming, 0);
+		arrive(reg);
 	if (args.flags & FLEXSC_SERVE_NO_MORE)
 		thread_no_more(reg);
 	if (args.index != FLEXSC_NO_ENTRY) {
-		entry_carry_on(reg, thread, args.index, args.ret);
+		entry_carry_on(reg, thread, &args);
 		caller_recall(reg);
 	}
 	ret = serve(reg, thread);
 	args.index = thread->carries;
+	args.flags = 0;
 	args.core = thread->core;
 	thread_leave(thread);
-	/*
-	 * What is left behind is for another, whom the caller makes if there is
-	 * none; unless this one comes back. The barrier pairs with the one in
-	 * thread_looks().
-	 */
-	smp_mb();
-	if (ret != FLEXSC_SERVE_MOVE && entries_pending(reg) &&
-	    thread_slot_free(reg) && !thread_wake(reg))
-		wake_up(&reg->wait);
-	/* Nor does it take the caller's role, if it was woken for that. */
-	caller_recall(reg);
-	if (put_user(args.index, &user->index) ||
-	    put_user(args.core, &user->core))
-		return -EFAULT;
-	return ret;
+	/* A thread that moves is about to come back for what is pending. */
+	if (ret == FLEXSC_SERVE_MOVE)
+		caller_recall(reg);
+	else
+		thread_left(reg);
+	if (ret == FLEXSC_SERVE_END)
+		caller_deserted(reg);
+	return copy_to_user(user, &args, sizeof(args)) ? -EFAULT : ret;
 }
 
 /* FLEXSC_IOC_END */
 void thread_end_all(struct registration *reg)
 {
 	WRITE_ONCE(reg->ended, true);
-	/* Pairs with idle(): it sees this, or we that it is on the list. */
+	/* Pairs with idle(): it sees "ended", or this finds it on the list. */
 	smp_mb();
 	while (thread_wake(reg))
 		;

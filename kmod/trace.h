@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints: an entry was taken, and has its result.
+ * Tracepoints: the call of an entry is about to be made, and its result is
+ * stored.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM flexsc

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Turn the system-call table into what is built from it.
 
-    gensyscalls.py {header|table|man|refused} TABLE OUTPUT
+    gensyscalls.py {header|table|man|kernel} TABLE OUTPUT
 
 header  <flexsc/syscalls.h>: a typed function per call
 table   C source of flexsc__table, see table.h
 man     flexsc-syscalls(7)
-refused what the kernel module doesn't execute: kmod/refused.def
+kernel  which calls the kernel module executes: kmod/calls.def
 
 Runs at build time only, on the standard library alone. The columns of TABLE
 are explained at its top. A malformed line ends the run with one message that
@@ -561,27 +561,33 @@ def emit_man(calls: list[Call]) -> str:
     return "\n".join([MAN_TOP, *map(roff, rows), MAN_REFUSED, *refused, MAN_END])
 
 
-# Writing what the kernel module refuses.
+# Writing what the kernel module executes.
 
-REFUSED_TOP = """\
+KERNEL_TOP = """\
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Calls that act on the calling thread, or can't be made for another. Made from
- * lib/calls/syscalls.tbl by "lib/calls/gensyscalls.py refused"; not to be edited.
+ * ALLOWED calls do the same on any thread of the process, so a syscall thread
+ * may make them. REFUSED calls act on the calling thread, can't be made for
+ * another thread, or administer the machine. All other calls are unknown.
+ *
+ * Made from lib/calls/syscalls.tbl by "lib/calls/gensyscalls.py kernel"; not to
+ * be edited.
  */"""
 
 
-def emit_refused(calls: list[Call]) -> str:
-    names = sorted(call.name for call in calls if call.kind in ("never", "self"))
-    guarded = (f"#ifdef __NR_{name}\nREFUSED({name})\n#endif" for name in names)
-    return "\n".join([REFUSED_TOP, *guarded])
+def emit_kernel(calls: list[Call]) -> str:
+    lines = [KERNEL_TOP]
+    for call in sorted(calls, key=lambda call: call.name):
+        known = "REFUSED" if call.kind in ("never", "self") else "ALLOWED"
+        lines.append(f"#ifdef __NR_{call.name}\n{known}({call.name})\n#endif")
+    return "\n".join(lines)
 
 
 EMITTERS = {
     "header": emit_header,
     "table": emit_table,
     "man": emit_man,
-    "refused": emit_refused,
+    "kernel": emit_kernel,
 }
 
 

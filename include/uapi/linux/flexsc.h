@@ -17,13 +17,18 @@
  *	FREE		SUBMITTED	owner	the call is posted
  *	SUBMITTED	BUSY		engine	it starts to execute
  *	SUBMITTED	CANCEL		owner	cancelled before it started
+ *	SUBMITTED	DONE		owner	refused: no engine begins it
  *	BUSY		CANCEL		owner	cancelled while it executes
+ *	BUSY		SUBMITTED	engine	it is left to another thread
  *	BUSY		DONE		engine	it has a result
- *	CANCEL		DONE		engine	the same; see "ret"
+ *	CANCEL		DONE		both	the same; see "ret"
+ *	DONE		SUBMITTED	owner	it came back before its end
  *	DONE		FREE		owner	the result was consumed
  *
- * The arrows out of SUBMITTED, and BUSY to CANCEL, are compare-and-swaps,
- * because two sides compete for them. The others have a single writer.
+ * The arrows from SUBMITTED to BUSY or CANCEL, and from BUSY to CANCEL or
+ * SUBMITTED, are compare-and-swaps, because two sides compete for them. The
+ * others have a single writer: the owner completes what no engine has taken,
+ * or will.
  *
  *
  * What must be seen before what
@@ -54,7 +59,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define FLEXSC_ABI_VERSION	1
+#define FLEXSC_ABI_VERSION	2
 
 #define FLEXSC_ARGS_MAX		6
 #define FLEXSC_NARGS_MASK	0x07
@@ -117,68 +122,98 @@ struct flexsc_completions {
  *
  * /dev/flexsc lets the kernel execute entries itself. An open file of it is a
  * REGISTRATION of one process (flexsc_register() in OSDI 2010, section 3.4):
- * FLEXSC_IOC_REGISTER makes it, mmap() of "size" bytes at offset 0 gives its
+ * FLEXSC_IOC_REGISTER makes it, mmap() of "area" bytes at offset 0 gives its
  * memory, which is laid out as
  *
  *	0			struct flexsc_shared
  *	ring_offset		__u32[ring_entries], the submission ring
  *	entries_offset		struct flexsc_page[pages]
  *
- * A child inherits nothing, unless the memory by MADV_DOFORK, which it can only
- * scribble on; and no other process can use the file.
+ * No other process can use the file, and fork() gives a child neither the
+ * registration nor the memory. Linux 6.1 and 6.12 let MADV_DOFORK pass the
+ * memory on (7.3 doesn't): a child can then corrupt entries, but nothing else.
  *
- * Whoever executes is a thread of the process: a syscall thread is one that
- * calls FLEXSC_IOC_SERVE and stays there, and FLEXSC_IOC_WAIT (flexsc_wait()
- * there) executes on the caller's own thread. So address space, files,
- * credentials, limits and signals are right by construction. An entry can call
- * neither (-ELOOP).
+ * Entries are executed by threads of the process: by syscall threads, which
+ * call FLEXSC_IOC_SERVE and stay there, and by the owner itself in
+ * FLEXSC_IOC_WAIT (flexsc_wait() there). So address space, files, limits and
+ * signals are those of a plain call by construction. Credentials are as well,
+ * because a syscall thread with other credentials than the owner's executes
+ * nothing. An entry can call neither ioctl (-ELOOP).
  *
  *
  * How submissions are found
  *
  * The owner stores an entry's index into ring[tail % ring_entries] after U1,
  * and then tail with release (U4), which pairs with the kernel's acquiring
- * load of tail (E4). There is room if tail - head < ring_entries. The kernel
- * looks at the ring while a thread of it is active. It has set "needs_kick"
- * when none is; the owner, after a full barrier behind U4, looks at that and
- * calls FLEXSC_IOC_KICK or FLEXSC_IOC_WAIT.
+ * load of tail (E4). There is room if tail - head < ring_entries.
+ *
+ * The kernel looks at the ring while a syscall thread is active. When one
+ * stops looking, the kernel sets needs_kick, and loads tail once more after a
+ * full barrier. The owner does the opposite: after U4 and a full barrier it
+ * loads needs_kick, and calls FLEXSC_IOC_KICK or FLEXSC_IOC_WAIT if that is
+ * set. So either the kernel sees the new tail, or the owner sees needs_kick.
  */
 
-/* In flexsc_entry.nargs, from the owner: where an entry may be executed. */
-#define FLEXSC_MAY_SLEEP	0x08	/* not by the last thread there is */
-#define FLEXSC_ASIDE		0x10	/* not by the waiting caller */
-#define FLEXSC_IF_READABLE	0x20	/* ... unless args[0] has POLLIN */
-#define FLEXSC_IF_WRITABLE	0x40	/* ... unless args[0] has POLLOUT */
 /*
- * From the kernel, with DONE: the call was interrupted because its thread was
- * needed, not cancelled. -EINTR had no effect; -EAGAIN: nor was it begun, for
- * no thread is left that may block; else a part may be done.
+ * In flexsc_entry.nargs, from the owner: where the kernel may execute an entry.
+ * ASIDE and IF_* say so of an owner that waits without FLEXSC_WAIT_HANDOVER:
+ * with it the owner may execute any entry, because it may block.
+ */
+#define FLEXSC_MAY_SLEEP	0x08	/* may block: ready a thread first */
+#define FLEXSC_ASIDE		0x10	/* not on the owner */
+#define FLEXSC_IF_READABLE	0x20	/* on it if args[0] has POLLIN */
+#define FLEXSC_IF_WRITABLE	0x40	/* on it if args[0] has POLLOUT */
+/*
+ * In flexsc_entry.nargs, from the kernel, together with DONE: the call ended
+ * early, not because it was cancelled, but because its thread was needed
+ * elsewhere or may not go on. "ret" says what was done:
+ *
+ *	-EINTR	nothing, unless the call documents an effect that it has with
+ *		-EINTR (close, connect)
+ *	-EAGAIN	nothing; as a rule the call wasn't begun, because no thread is
+ *		left that may block in it
+ *	else	perhaps only a part
+ *
+ * A signal handler that runs on the waiting owner ends its call like this, too.
+ * So a call with a signal mask of its own (ppoll, say), which is meant to end
+ * with -EINTR then, needs FLEXSC_ASIDE.
  */
 #define FLEXSC_INTERRUPTED	0x80
 
 struct flexsc_shared {
-	/* The owner's cache line. */
+	/* Written by the owner; a cache line of its own. */
 	__u32	tail;			/* submissions so far */
 	__u32	wait_flags;		/* FLEXSC_WAIT_*, of the next wait */
-	__u64	seen;			/* completions taken from the queue */
+	__u64	seen;			/* completions the owner has taken */
 	__u64	timeout;		/* of the next wait, in ns; ~0: none */
 	__u64	reserved1[5];		/* zero */
-	/* The kernel's. */
-	__u32	head;			/* submissions taken */
-	__u32	needs_kick;		/* nobody looks at the ring */
-	__u32	reserved2[14];
+	/* Written by the kernel. */
+	__u32	head;			/* ring words taken; it wraps */
+	__u32	needs_kick;		/* perhaps no thread sees the ring */
+	__u32	bounced;		/* entries that bounced; it wraps */
+	__u32	reserved2[13];
 	struct flexsc_completions completions;
 };
 
 /*
- * FLEXSC_IOC_REGISTER. size is that of the struct; a kernel refuses what it
- * doesn't know and isn't zero (-E2BIG, -EINVAL). -ENOMEM: RLIMIT_MEMLOCK, for
- * all registrations of the user, or the memory cgroup. -EPERM: the thread is
- * under a seccomp filter, and FLEXSC_REGISTER_FILTERED wasn't asked for.
+ * FLEXSC_IOC_REGISTER. Beside -EFAULT, the kernel refuses with
  *
- * A caller that a filter, a tracer or the like watches executes nothing itself:
- * it leaves entries to syscall threads, and those that are watched bounce them.
- * Where no thread is left, and none can be made, they come back as -EAGAIN.
+ *	-E2BIG		a struct that is larger than the kernel's
+ *	-EINVAL		a smaller one, unknown flags, reserved words that aren't
+ *			zero, and a number of pages that isn't a power of two
+ *			or is above FLEXSC_PAGES_MAX
+ *	-EPROTONOSUPPORT  another "abi" than the kernel's
+ *	-EALREADY	a file that is registered
+ *	-EPERM		a thread under a seccomp filter, unless
+ *			FLEXSC_REGISTER_FILTERED is set
+ *	-ENOMEM		more memory than is allowed: by RLIMIT_MEMLOCK, for all
+ *			registrations of the user together, or by the memory
+ *			cgroup
+ *
+ * An owner whose calls something watches (a filter, a tracer, auditing)
+ * executes no entries itself, but leaves them to syscall threads. A syscall
+ * thread that is watched bounces its entries. If there is no syscall thread,
+ * and none can be made, entries come back with -EAGAIN.
  */
 struct flexsc_register {
 	__u32	size;			/* in: sizeof(struct flexsc_register) */
@@ -186,163 +221,202 @@ struct flexsc_register {
 	__u32	flags;			/* in: FLEXSC_REGISTER_* */
 	__u32	pages;			/* in: syscall pages, a power of two */
 	__u64	features;		/* out: FLEXSC_FEATURE_* */
-	__u32	ring_entries;		/* out */
+	__u32	ring_entries;		/* out: a power of two */
 	__u32	ring_offset;		/* out, in bytes */
 	__u32	entries_offset;		/* out, in bytes */
-	__u32	area;			/* out: what to map, in bytes */
+	__u32	area;			/* out: the size to map, in bytes */
 	__u64	reserved[3];		/* zero */
 };
 
 #define FLEXSC_PAGES_MAX	1024
 
-/* Filters may be in force, and see every call: all of them bounce. */
+/*
+ * Register even if a seccomp filter is in force. All entries bounce then, so
+ * the filter sees every call.
+ */
 #define FLEXSC_REGISTER_FILTERED	0x1
 /*
- * The same for a filter that is installed later; now there is none. Without
- * either flag WAIT and KICK of a filtered thread are refused: -EPERM.
+ * Go on if a filter is installed after registering; a thread that is under one
+ * already can't register. Without either flag WAIT and KICK of a thread that
+ * is under a filter fail with -EPERM.
  */
 #define FLEXSC_REGISTER_FILTERED_LATER	0x2
 
-#define FLEXSC_FEATURE_CORES		0x1	/* core specialisation */
+#define FLEXSC_FEATURE_CORES		0x1	/* syscall threads per core */
 #define FLEXSC_FEATURE_TAKEOVER		0x2	/* FLEXSC_WAIT_HANDOVER */
+/*
+ * A state rather than a feature: something watches the system calls of the
+ * registering thread, so entries will bounce, and each costs more than a plain
+ * call. flexsc_shared.bounced shows whether entries bounce later on.
+ */
+#define FLEXSC_FEATURE_WATCHED		0x4
 
 /*
- * FLEXSC_IOC_SERVE: the calling thread becomes a syscall thread. It should
- * have all signals blocked. It comes back with one of these, and calls again:
+ * FLEXSC_IOC_SERVE: the calling thread becomes a syscall thread. It should have
+ * all signals blocked. The ioctl returns one of the results below, or -errno. A
+ * thread that isn't to end then calls the ioctl again.
  */
 enum flexsc_serve_result {
-	/* A signal or the like was to be handled. Give the struct back. */
+	/*
+	 * The thread had a signal or other work to do on the way to user mode.
+	 * Pass the struct back as it is. -EINTR instead of AGAIN means that a
+	 * signal ended the call of entry "index" and that its handler has run:
+	 * pass the struct back with FLEXSC_SERVE_HANDLED.
+	 */
 	FLEXSC_SERVE_AGAIN	= 0,
 	/*
-	 * Make the call of entry "index" as a plain system call, for something
-	 * watches this thread's system calls; give back "ret".
+	 * Make the call of entry "index" as a plain system call, because
+	 * something watches this thread's calls, and pass its result in "ret".
 	 */
 	FLEXSC_SERVE_BOUNCE	= 1,
-	/* You have the caller's role: go on as if FLEXSC_IOC_WAIT returned. */
+	/*
+	 * The thread has the owner's role now, and goes on as if its
+	 * FLEXSC_IOC_WAIT had returned.
+	 */
 	FLEXSC_SERVE_TAKEOVER	= 2,
-	/* Nobody is idle any more: make another thread first. */
+	/*
+	 * No idle thread is left to take over from this thread if it blocks:
+	 * make another one first, or set FLEXSC_SERVE_NO_MORE.
+	 */
 	FLEXSC_SERVE_MORE	= 3,
-	/* There was nothing to do for idle_ms: the thread may end. */
+	/* There was no work for idle_ms: the thread may end. */
 	FLEXSC_SERVE_IDLE	= 4,
 	/*
-	 * The thread has to end: FLEXSC_IOC_END was called, or who waits or
-	 * kicks has come under a seccomp filter and this thread isn't.
+	 * The thread has to end: FLEXSC_IOC_END was called, its credentials
+	 * aren't the owner's (the thread that waited or kicked last), or the
+	 * owner has come under a seccomp filter and this thread is under none.
 	 */
 	FLEXSC_SERVE_END	= 5,
-	/* Have this thread run on "core" only (-1: anywhere), and come back. */
+	/* Restrict the thread to "core" (-1: to none), and come back. */
 	FLEXSC_SERVE_MOVE	= 6,
 };
 
 struct flexsc_serve {
-	/* NO_ENTRY at first; then as it came out, whatever the result was. */
+	/* NO_ENTRY at first; then as the kernel left it, after any result. */
 	__u32	index;
 	__u32	flags;		/* in: FLEXSC_SERVE_* */
 	__s64	ret;		/* in, after BOUNCE: the call's result */
-	__s32	core;		/* -1 at first; then as it came out */
+	__s32	core;		/* -1 at first; then as the kernel left it */
 	__u32	reserved;	/* zero */
 };
 
-/* This thread hasn't served before. */
+/* This is the thread's first FLEXSC_IOC_SERVE. */
 #define FLEXSC_SERVE_FIRST	0x1
-/* No other thread can be made: go on with those there are. */
+/* No other thread can be made: the kernel goes on with those that serve. */
 #define FLEXSC_SERVE_NO_MORE	0x2
-/* After MOVE: this thread can't be there. It goes on where it is. */
+/* After MOVE: the thread can't run on "core", and serves where it is. */
 #define FLEXSC_SERVE_STAYS	0x4
+/* After -EINTR: entry "index" ends with -EINTR. */
+#define FLEXSC_SERVE_HANDLED	0x8
 
 /*
- * FLEXSC_IOC_WAIT: execute what is submitted, then sleep until more than "seen"
- * have completed, or until the timeout; 0 doesn't sleep. What to wait for is
- * in struct flexsc_shared, and the argument is 0. One thread at a time
- * (-EBUSY). -EINTR: a signal.
+ * FLEXSC_IOC_WAIT: execute submitted entries, then sleep until more than "seen"
+ * entries have completed in total, or until "timeout" has passed; a timeout of
+ * 0 doesn't sleep. Both words are in struct flexsc_shared; the ioctl's argument
+ * is 0. -EBUSY: another thread waits, and only one may. -EINTR: a signal.
+ * -EACCES: while this thread waited, a thread with other credentials became the
+ * owner.
  */
 enum flexsc_wait_result {
 	FLEXSC_WAIT_LOOK	= 0,	/* something may have completed */
-	FLEXSC_WAIT_MORE	= 1,	/* make a syscall thread, wait again */
+	FLEXSC_WAIT_MORE	= 1,	/* make a syscall thread; wait again */
 	FLEXSC_WAIT_TAKEN	= 2,	/* another thread has the role now */
 };
 
 /*
- * The same is lseek(fd, seen, FLEXSC_WAIT_SEEK), with what was seen as an
- * argument: it goes to the file's next data, which is completions. It enters
- * the kernel in half the instructions, for no security module looks at it, as
- * there is nothing to look at: every entry's call meets its own hooks.
+ * lseek(fd, seen, FLEXSC_WAIT_SEEK) is FLEXSC_IOC_WAIT with "seen" as an
+ * argument: it seeks the file's next data, that is, the next completions. It
+ * enters the kernel in half the instructions, because security modules aren't
+ * asked about a command. So that they can't be passed by, the thread must have
+ * the credentials of the last REGISTER, WAIT or KICK that was made by ioctl().
+ * With others it gets -EACCES, and may try the ioctl().
  */
 #define FLEXSC_WAIT_SEEK	3	/* SEEK_DATA */
 
 /*
- * If this thread blocks in an entry, let another return from SERVE in its
- * place. Without it the entry is interrupted when the thread is needed.
+ * If the waiting thread blocks in an entry and is needed in user mode, another
+ * thread returns from SERVE in its place (FLEXSC_SERVE_TAKEOVER). Without this
+ * flag the entry's call is interrupted instead.
  */
 #define FLEXSC_WAIT_HANDOVER	0x1
-/* No syscall thread can be made: go on with those there are. */
+/* No syscall thread can be made: go on with those that serve. */
 #define FLEXSC_WAIT_NO_MORE	0x2
 
 /*
- * Where and how syscall threads run (OSDI 2010, section 3.6); may change at
- * any time. Without cores it is where the scheduler likes. With some it is the
- * first that has no active syscall thread and is online; if none is online it
- * is anywhere. A thread is moved there by itself (FLEXSC_SERVE_MOVE), so a
- * process can't leave its cpuset. The waiting caller then executes only if it
- * is on one of the cores itself, or if there is nobody else.
+ * Where and how syscall threads run (OSDI 2010, section 3.6); may change at any
+ * time. Without cores they run where the scheduler puts them. With some, the
+ * next thread runs on the first core of the list that is online and has no
+ * active syscall thread; if all are offline it runs anywhere. Each thread moves
+ * itself (FLEXSC_SERVE_MOVE), so a process can't leave its cpuset.
  *
- * The next core is used if more than "backlog" submissions wait, if nothing was
- * taken for a millisecond, and if the owner kicks or waits while every active
- * thread is in a call.
+ * With cores the waiting owner executes entries only if it runs on one of them,
+ * or if no syscall thread is idle and none can be made.
+ *
+ * The next core is used if more than "backlog" submissions wait, if the kernel
+ * took no entry for a millisecond, or if the owner kicks or waits while every
+ * active thread is in a call.
  *
  * FLEXSC_IOC_SET_POLICY refuses with -EINVAL a core that the machine doesn't
- * have, one that is named twice, and more than FLEXSC_SPIN_US_MAX; with
- * -ENODEV a core that is offline.
+ * have, a core that is named twice, and a spin_us above FLEXSC_SPIN_US_MAX, and
+ * with -ENODEV a core that is offline.
  */
 #define FLEXSC_CORES_MAX	64
 #define FLEXSC_SPIN_US_MAX	10000
 
-/* How long a syscall thread looks for work before it sleeps. */
+/* Whether a syscall thread without work polls before it sleeps. */
 enum flexsc_spin {
 	FLEXSC_SPIN_OFF		= 0,
-	FLEXSC_SPIN_FIXED	= 1,	/* spin_us */
+	FLEXSC_SPIN_FIXED	= 1,	/* for spin_us */
 	/*
-	 * At most that: twice as long after each time that work came within
-	 * spin_us, half as long after each time that it didn't.
+	 * For at most spin_us: twice as long after each time that work came
+	 * within spin_us, half as long after each time that it came later.
 	 */
 	FLEXSC_SPIN_ADAPTIVE	= 2,
 };
 
 struct flexsc_policy {
-	__u32	cores;		/* how many there are in core[] */
+	__u32	cores;		/* valid elements of core[]; 0: any core */
 	__u32	spin;		/* enum flexsc_spin */
 	__u32	spin_us;
 	__u32	idle_ms;	/* until SERVE returns IDLE; 0: never */
-	__u32	backlog;	/* submissions that are worth another core */
+	__u32	backlog;	/* submissions that justify another core */
 	__u32	reserved[3];	/* zero */
 	__u16	core[FLEXSC_CORES_MAX];
 };
 
 /*
- * The kernel's list of these (Documentation/userspace-api/ioctl/ioctl-number.rst)
- * has none of this kind, neither in 6.1 nor in 6.12.
+ * Linux's list of ioctl numbers (Documentation/userspace-api/ioctl/
+ * ioctl-number.rst) gives 0xe9 to no driver, neither in 6.1 nor in 6.12.
  */
 #define FLEXSC_IOC_MAGIC	0xe9
 
 #define FLEXSC_IOC_REGISTER	_IOWR(FLEXSC_IOC_MAGIC, 0, struct flexsc_register)
 #define FLEXSC_IOC_SERVE	_IOWR(FLEXSC_IOC_MAGIC, 1, struct flexsc_serve)
 #define FLEXSC_IOC_WAIT		_IO(FLEXSC_IOC_MAGIC, 2)
-/* Start executing what is submitted. Returns enum flexsc_wait_result. */
+/*
+ * Have a syscall thread execute submitted entries; doesn't wait. Returns enum
+ * flexsc_wait_result: LOOK, or MORE if a syscall thread has to be made.
+ */
 #define FLEXSC_IOC_KICK		_IO(FLEXSC_IOC_MAGIC, 3)
-/* An entry was BUSY and is CANCEL now: the argument is its index. */
+/*
+ * Interrupt the call of the entry whose index is the argument, and which the
+ * owner has just changed from BUSY to CANCEL.
+ */
 #define FLEXSC_IOC_CANCEL	_IO(FLEXSC_IOC_MAGIC, 4)
 /* End the wait, from any thread or signal handler. */
 #define FLEXSC_IOC_WAKE		_IO(FLEXSC_IOC_MAGIC, 5)
-/* Send all syscall threads home; those in a call once that ends. */
+/* End all syscall threads; a thread in a call ends when the call has. */
 #define FLEXSC_IOC_END		_IO(FLEXSC_IOC_MAGIC, 6)
 #define FLEXSC_IOC_SET_POLICY	_IOW(FLEXSC_IOC_MAGIC, 7, struct flexsc_policy)
 #define FLEXSC_IOC_GET_POLICY	_IOR(FLEXSC_IOC_MAGIC, 8, struct flexsc_policy)
 
 /*
  * KICK, CANCEL, WAKE and END are also lseek(fd, FLEXSC_CALL(command, argument),
- * FLEXSC_CALL_SEEK), with the same result: a seccomp filter that comes later may
- * forbid ioctl(), and who waits or serves has to be reached nevertheless. What
- * a thread took along that may not call SERVE any more stays BUSY. After BOUNCE
- * its result is the one that the thread has, else that in the entry's "ret".
+ * FLEXSC_CALL_SEEK), with the same result: a seccomp filter that is installed
+ * later may forbid ioctl(), and threads that wait or serve must still be
+ * reachable. If a filter stops a thread from calling SERVE again, the entry
+ * that it carries stays BUSY. After BOUNCE the call's result is then known to
+ * that thread alone; after AGAIN or a signal it is in the entry's "ret".
  */
 #define FLEXSC_CALL_SEEK	4	/* SEEK_HOLE */
 #define FLEXSC_CALL(command, arg)	(_IOC_NR(command) | (__u64)(arg) << 8)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Death: a task ends inside of an entry's call, and never comes back to its
+ * ioctl. An oops does that. reboot() in a pid namespace would; it is refused
+ * (dispatch.c).
+ *
+ *	executes	-> noted	the task's last sched_out() queues its
+ *					record, with the run queue's lock held
+ *	noted		-> buried	an irq_work right behind that starts a
+ *					work. When the task is off its processor
+ *					for good, the work does what leaving the
+ *					ioctl would have done
+ *
+ * Until the burial the record is like that of a task that blocks: its slot is
+ * free, its entry is BUSY, and a cancellation finds the task, to which the
+ * record has a reference. The dead task's references to the file keep the
+ * registration.
+ */
+#include <linux/file.h>
+#include <linux/rcupdate.h>
+
+#include "registration.h"
+
+/* From sched_out(), with the run queue's lock, for a task that is TASK_DEAD. */
+void death_note(struct thread *thread)
+{
+	llist_add(&thread->dead, &thread->reg->dead);
+	irq_work_queue(&thread->reg->death);
+}
+
+/* Out of the run queue's lock, where a work can be queued. */
+static void start_burial(struct irq_work *work)
+{
+	schedule_work(&container_of(work, struct registration, death)->burial);
+}
+
+/* Returns how many references to the file the task had. Run by a worker. */
+static unsigned int bury(struct thread *thread)
+{
+	struct registration *reg = thread->reg;
+	u64 now = atomic64_read(&thread->now);
+	unsigned int files = 1 + thread->fget;
+
+	WRITE_ONCE(thread->asks, false);
+	WRITE_ONCE(thread->blocked, false);
+	/*
+	 * The dead task was to ask user mode for a thread, and can't any more:
+	 * let another task ask for one.
+	 */
+	if (thread->wants_more)
+		atomic_set(&reg->coming, 0);
+	thread->wants_more = false;
+	thread_give_slot(thread);
+	cmpxchg(&reg->caller, thread, NULL);
+	/*
+	 * Only after the owner's role is given up: an owner that sees that the
+	 * entry has ended may wait again at once, and must not get -EBUSY.
+	 */
+	if (now)
+		entry_bury(thread, (u32)now);
+	thread_release(thread);
+	return files;
+}
+
+/* Bury all tasks that died so far. Run by a worker, because it sleeps. */
+static void bury_all(struct work_struct *work)
+{
+	struct registration *reg =
+		container_of(work, struct registration, burial);
+	struct llist_node *dead = llist_del_all(&reg->dead);
+	struct thread *thread, *next;
+	struct file *file = reg->file;
+	unsigned int n = 0;
+
+	/*
+	 * One task's irq_work may find the record of another task that is still
+	 * in its last sched_out(). That runs with preemption off, so a grace
+	 * period waits for it.
+	 */
+	synchronize_rcu();
+	llist_for_each_entry_safe(thread, next, dead, dead)
+		n += bury(thread);
+	thread_left(reg);
+	/* The last fput() may destroy the registration. */
+	while (n--)
+		fput(file);
+}
+
+void death_init(struct registration *reg)
+{
+	init_irq_work(&reg->death, start_burial);
+	INIT_WORK(&reg->burial, bury_all);
+}
+
+/* The file is gone, and so is every reference that a dead task had to it. */
+void death_fini(struct registration *reg)
+{
+	irq_work_sync(&reg->death);
+	/* The last burial may be about to return from its fput(). */
+	flush_work(&reg->burial);
+	WARN_ON_ONCE(!llist_empty(&reg->dead));
+}
