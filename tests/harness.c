@@ -29,6 +29,11 @@
 #define STATUS_SKIP	77
 #define STATUS_LIMIT	(-1)
 
+/* A process is idle that takes so little of a core for so long. */
+#define IDLE_MS		50U
+#define IDLE_PERCENT	3U
+#define IDLE_LOOKS	20	/* something may have to end yet */
+
 static struct test *tests, **tests_end = &tests;
 static char **arguments;
 static bool restricted;		/* by forbid() */
@@ -48,6 +53,16 @@ const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
 	return "die_after_fork=0:report_thread_leaks=0";
+}
+
+/*
+ * A pool's thread reads its entry's arguments without a lock while a descriptor
+ * among them becomes a copy. Before or after, it is the same file: lib/pool/hold.c.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:move_running\n";
 }
 #endif
 
@@ -453,6 +468,62 @@ struct flexsc_stats stats_of(const struct flexsc_loop *loop)
 	return stats;
 }
 
+/* The kernel's thread that runs the caller, as a file's name. */
+static bool is_own(const char *tid)
+{
+	char path[64];
+	ssize_t n = readlink("/proc/thread-self", path, sizeof(path) - 1);
+
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	return strrchr(path, '/') && !strcmp(strrchr(path, '/') + 1, tid);
+}
+
+/* Does a thread run besides the caller, or would it if it had a processor? */
+static bool others_run(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	bool found = false;
+	char name[300], state;
+	FILE *file;
+
+	CHECK(dir);
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(name, sizeof(name), "/proc/self/task/%s/stat",
+			 entry->d_name);
+		file = fopen(name, "re");
+		if (file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 &&
+		    state == 'R' && !is_own(entry->d_name))
+			found = true;
+		if (file)
+			fclose(file);
+	}
+	closedir(dir);
+	return found;
+}
+
+/* On a busy machine a thread that computes may get nothing for a while. */
+bool is_idle(void)
+{
+	const uint64_t most = IDLE_MS * MS / 100 * IDLE_PERCENT;
+	unsigned int busy = 0;
+	uint64_t used;
+
+	for (unsigned int i = 0; i < IDLE_LOOKS; i++) {
+		used = cpu_ns();
+		sleep_ms(IDLE_MS);
+		used = cpu_ns() - used;
+		if (used < most && !others_run())
+			return true;
+		busy += used >= most;
+	}
+	/* What has to end yet may take one look's time and more, but not most. */
+	return busy < IDLE_LOOKS / 2;
+}
+
 /* In the child; never returns. */
 static void run_child(const struct test *test)
 {
@@ -467,6 +538,9 @@ static void run_child(const struct test *test)
 			SKIP("engine %s: %s", engine, why);
 	}
 	test->run();
+	/* A sanitizer's threads compute, and the plain build has looked. */
+	if (!restricted && !SANITIZED)
+		CHECK(is_idle());
 	/* A sanitizer's last checks need what the filter may forbid. */
 	if (SANITIZED && restricted)
 		_exit(EXIT_SUCCESS);

@@ -7,7 +7,8 @@
  * under a time limit; at its end the whole group is killed, so one crash or
  * one hang is one failure and leaves nothing behind. The result is printed as
  * TAP on standard output, why a test failed on standard error. The child has a
- * single thread when the test starts.
+ * single thread when the test starts. When the test is over, all threads that it
+ * left have to wait: a process that goes on computing has failed.
  *
  *	program [NAME...] [KEY=VALUE...]
  *
@@ -133,6 +134,11 @@ unsigned int count_fds(void);
 unsigned int count_tasks(void);
 unsigned int count_maps(void);
 uint64_t cpu_ns(void);	/* the process's CPU time */
+/*
+ * Do all of the process's threads wait? It is told by the processor's time that
+ * they take, so by no other process, and soon if it is so.
+ */
+bool is_idle(void);
 /* Have n descriptors at least; false: not permitted. */
 bool raise_fd_limit(unsigned int n);
 /* The numbers below n in random order. */

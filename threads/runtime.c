@@ -8,52 +8,52 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/rseq.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "calls/affinity.h"
 #include "run/carrier.h"
-#include "base/clock.h"
+#include "lib/base/clock.h"
 #include "report/counters.h"
+#include "calls/cputime.h"
 #include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
 #include "run/home.h"
 #include "run/monitor.h"
 #include "run/park.h"
 #include "calls/polling.h"
-#include "libc/real.h"
+#include "run/own_thread.h"
+#include "signals/actions.h"
 #include "signals/signals.h"
 #include "libc/sites.h"
 #include "run/stacks.h"
+#include "calls/timers.h"
 #include "calls/ufutex.h"
 #include "libc/unpatched.h"
 #include "run/wait.h"
-
-bool flexsc__fsgsbase;
-__thread struct uthread flexsc__self
-	__attribute__((tls_model("initial-exec")));
+#include "run/uthreads.h"
 
 #ifndef ARCH_SHSTK_STATUS
 #define ARCH_SHSTK_STATUS	0x5005
 #endif
 
-/* How long the process's end waits for threads to come home, and looks. */
+/*
+ * How long the process's end waits for threads to come home, and how long
+ * between two looks, in ns.
+ */
 #define ENDS_NS		20000000U
 #define ENDS_LOOK_NS	50000
 
 enum state {
-	STATE_NOT = 0,	/* the program has one thread, as far as is known */
+	STATE_NOT = 0,	/* the program has made no thread that is known */
 	STATE_STARTS,
 	STATE_RUNS,
 	STATE_CANT,
 };
 
 static enum state state;
-static long owner;	/* the process that it runs in */
-
-/* All user threads, for whoever wants to see them. */
-static struct lock all_lock;
-static struct uthread *all;
+static long owner;	/* the process that the runtime runs in */
 
 bool flexsc__runtime_runs(void)
 {
@@ -74,7 +74,7 @@ static void say(const char *what, const char *why)
 	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
 }
 
-/* A number that flexsc run has checked; 0: not set. */
+/* A number that flexsc run has checked; 0 if it isn't set. */
 static uint32_t setting(const char *name)
 {
 	const char *value = getenv(name);
@@ -91,104 +91,48 @@ static unsigned int cores(void)
 	return (unsigned int)CPU_COUNT(&set);
 }
 
-/*
- * The kernel writes to the area of the thread that it runs, which is not the
- * one that the program looks at. Without an area, libc asks the kernel.
- */
-static void drop_rseq(void)
-{
-	struct rseq *area = (struct rseq *)(context_fs() +
-					    (uint64_t)__rseq_offset);
-
-	if (!__rseq_size)
-		return;
-	if (!raw_syscall(SYS_rseq, PTR(area), 32, RSEQ_FLAG_UNREGISTER,
-			 RSEQ_SIG, 0, 0))
-		area->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
-}
-
-static void list_add(struct uthread *u)
-{
-	lock(&all_lock);
-	u->all_prev = NULL;
-	u->all_next = all;
-	if (all)
-		all->all_prev = u;
-	all = u;
-	u->listed = true;
-	unlock(&all_lock);
-}
-
-static void list_remove(struct uthread *u)
-{
-	lock(&all_lock);
-	if (u->all_prev)
-		u->all_prev->all_next = u->all_next;
-	else
-		all = u->all_next;
-	if (u->all_next)
-		u->all_next->all_prev = u->all_prev;
-	u->listed = false;
-	unlock(&all_lock);
-}
-
 void flexsc__uthread_begin(struct uthread *u, void *stack, sigmask_t mask)
 {
 	memset(u, 0, sizeof(*u));
-	drop_rseq();
 	flexsc__home_init(u, stack, mask);
-	/* A handler may want the list's lock. */
+	/*
+	 * Inside the runtime no signal handler runs, which might need the
+	 * list's lock.
+	 */
 	flexsc__enter(u);
-	list_add(u);
+	flexsc__uthreads_add(u);
+	flexsc__affinity_begin(u);
+	flexsc__cputime_begin(u);
 	u->alive = true;
 	flexsc__exit(u);
 }
 
 void flexsc__uthread_end(struct uthread *u)
 {
-	/* In a child that its function forked. */
+	/* A child that the thread's function forked has no user threads. */
 	if (!u->alive)
 		return;
 	flexsc__enter(u);
 	u->cause = CAUSE_ENDS;
 	flexsc__come_home(u);
 	u->rooted = true;
-	list_remove(u);
+	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);
-	/* Some carrier may be about to look at it. */
+	/* A carrier may be about to look at u. */
 	while (atomic_load(&u->want.asked))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	flexsc__home_fini(u);
-	/* What came meanwhile was meant for the process, or for this one. */
+	/*
+	 * Signals that came meanwhile, for the process or for u itself, are
+	 * handled here.
+	 */
 	flexsc__exit(u);
 }
 
-void flexsc__runtime_hold(void)
-{
-	lock(&all_lock);
-}
-
-void flexsc__runtime_release(void)
-{
-	unlock(&all_lock);
-}
-
-struct uthread *flexsc__runtime_first(void)
-{
-	return all;
-}
-
-struct uthread *flexsc__uthread_of(pthread_t thread)
-{
-	/* It is at the same place in every thread's TLS. */
-	ptrdiff_t offset = (char *)&flexsc__self - (char *)context_fs();
-	struct uthread *u = (struct uthread *)((char *)thread + offset);
-
-	/* Once it isn't listed, it may be gone before a carrier has looked. */
-	return u->listed ? u : NULL;
-}
-
-/* Each context would need a shadow stack of its own. */
+/*
+ * Each context would need a shadow stack of its own, which the switch doesn't
+ * have.
+ */
 static bool has_shadow_stack(void)
 {
 	uint64_t features = 0;
@@ -204,21 +148,25 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
-	flexsc__signal_forked();
+	flexsc__actions_forked();
 	if (state != STATE_RUNS)
 		return;
-	/* First: with --deep what libc calls below arrives in the runtime. */
+	/*
+	 * First, because with --deep the calls that libc makes below come to
+	 * the hook.
+	 */
 	u->alive = false;
 	state = STATE_NOT;
-	for (struct uthread *other = all; other; other = other->all_next)
+	for (struct uthread *other = flexsc__uthreads_first(); other;
+	     other = other->all_next)
 		flexsc__polling_end(other);
-	all = NULL;
-	all_lock = (struct lock){ 0 };
+	flexsc__uthreads_forked();
 	flexsc__carriers_forked();
 	flexsc__counters_forked();
 	flexsc__ufutex_forked();
 	flexsc__park_forked();
 	flexsc__stacks_forked();
+	flexsc__timers_forked();
 	context_set_gs(NULL);
 }
 
@@ -226,11 +174,15 @@ static void forked(void)
 
 /*
  * The kernel closes an io_uring some milliseconds after its process is gone,
- * and with it the file that a request waits on. If that has a name that others
- * may want at once, a port, its thread waits at home instead.
+ * and only then the files that requests wait for. Another process may want such
+ * a file's name at once: a port to listen on. So at the process's end, threads
+ * that wait for it go home and wait there.
  */
 
-/* What it waits for may be over by now: then it comes home for nothing. */
+/*
+ * Does u wait for a socket that isn't connected? Its wait may be over by now;
+ * then u comes home for nothing.
+ */
 static bool waits_for_others(const struct uthread *u)
 {
 	struct sockaddr_storage peer;
@@ -244,37 +196,40 @@ static bool waits_for_others(const struct uthread *u)
 			   0) == -ENOTCONN;
 }
 
-/* Are there such, or some that have been called? */
+/*
+ * Call such user threads home. True if any is on its way there, or if the list
+ * is locked.
+ */
 static bool call_home(void)
 {
 	bool any = false;
 
-	if (!lock_at_once(&all_lock))
+	if (!flexsc__uthreads_hold_at_once())
 		return true;
-	for (struct uthread *u = all; u; u = u->all_next) {
+	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next) {
 		if (waits_for_others(u))
 			flexsc__want(u);
 		any |= atomic_load(&u->wanted) && u->home.away;
 	}
-	unlock(&all_lock);
+	flexsc__uthreads_release();
 	return any;
 }
 
 static void let_go(void)
 {
 	const struct timespec moment = { 0, ENDS_LOOK_NS };
-	uint64_t until = time_now(CLOCK_MONOTONIC) + ENDS_NS;
+	uint64_t until = time_monotonic() + ENDS_NS;
 	struct uthread *u = &flexsc__self;
 	bool enters = u->alive && !u->busy;
 
 	atomic_store(&flexsc__home_last, true);
-	/* The caller's carrier may have some of them. */
+	/* The user threads may be queued on the caller's carrier. */
 	if (enters) {
 		flexsc__enter(u);
 		u->cause = CAUSE_ENDS;
 		flexsc__come_home(u);
 	}
-	while (call_home() && time_now(CLOCK_MONOTONIC) < until)
+	while (call_home() && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 	if (enters)
 		flexsc__exit(u);
@@ -301,22 +256,27 @@ __attribute__((destructor)) static void at_exit(void)
 /* Starting. */
 
 /*
- * The runtime's descriptors are the highest there may be: programs count on the
- * lowest, and select() on those below 1024.
+ * Lowest number of the runtime's descriptors. Programs count on getting the
+ * lowest free one, and select() on those below 1024. fork() copies the table up
+ * to the highest, 10 ns for each number.
  */
+#define FLOOR	2048
+
 static void place_descriptors(uint32_t carriers)
 {
 	const int needed = 8 * (int)carriers + 16;
 	struct rlimit limit;
 
-	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
-	    limit.rlim_cur > (rlim_t)(2 * needed))
-		flexsc__fds_floor = (limit.rlim_cur < FDS_MAX ?
-					     (int)limit.rlim_cur :
-					     (int)FDS_MAX) - needed;
+	if (getrlimit(RLIMIT_NOFILE, &limit) ||
+	    limit.rlim_cur <= (rlim_t)(2 * needed))
+		return;
+	if (limit.rlim_cur > (rlim_t)(FLOOR + needed))
+		flexsc__own_fd_floor = FLOOR;
+	else
+		flexsc__own_fd_floor = (int)limit.rlim_cur - needed;
 }
 
-/* All of libc's places, or none: false. */
+/* Patch all of libc's places, or none: false. */
 static bool patch(void)
 {
 	static bool tried, patched;
@@ -338,7 +298,7 @@ static bool patch(void)
 	return patched;
 }
 
-/* What it can't have all of it makes do with, and says so. */
+/* Fewer carriers or another engine will do, but the user has to know. */
 static bool start_carriers(unsigned int n)
 {
 	struct flexsc_options options = {
@@ -399,14 +359,20 @@ static bool start(void)
 		return false;
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 		    sizeof(mask), 0, 0);
-	/* Without it, who computes would stop the others. */
+	/*
+	 * Without the monitor, a user thread that computes would stop all
+	 * others.
+	 */
 	if (flexsc__monitor_start() < 0) {
 		say("can't start", "monitor: Resource temporarily unavailable");
 		return false;
 	}
 	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
-	/* It has seen the handlers of libc's and of the engine's. */
+	/*
+	 * From here on the functions in front of libc's set handlers;
+	 * signal_init() has adopted those that libc and the engine had set.
+	 */
 	if (!in_place)
 		flexsc__unpatched_begin();
 	flexsc__uthread_begin(&flexsc__self, stack, mask);

@@ -10,9 +10,9 @@
 static const char usage[] =
 	"usage: flexsc check [ENGINE]\n\n"
 	"Says for each engine, or for one, whether it works on this machine\n"
-	"for this user, and if not why. The first that works is what programs\n"
-	"get unless FLEXSC_ENGINE or an option says otherwise. Exits with 0 if\n"
-	"all but kmod (or the one named) work, else with 1.\n";
+	"for this user, and if not why. Programs get uring, or threads where\n"
+	"that doesn't work, unless FLEXSC_ENGINE or an option says otherwise.\n"
+	"Exits with 0 if all but kmod (or the one named) work, else with 1.\n";
 
 static int check(const char *engine)
 {
@@ -20,7 +20,7 @@ static int check(const char *engine)
 	int err = flexsc_engine_probe(engine, why, sizeof(why));
 
 	if (!err)
-		printf("%-8s works\n", engine);
+		printf("%-8s works%s%s\n", engine, why[0] ? ", but " : "", why);
 	else
 		printf("%-8s doesn't work: %s\n", engine,
 		       why[0] ? why : strerror(-err));

@@ -99,18 +99,24 @@ int flexsc_loop_submit(struct flexsc_loop *loop);
 int flexsc_loop_dispatch(struct flexsc_loop *loop);
 int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns);
 
-/* The engine's name. And why not a better one: one line, or NULL. */
+/*
+ * The engine's name. And why not a better one, or why this one hasn't its way
+ * now ("kmod", where something watches system calls): one line, or NULL.
+ */
 const char *flexsc_loop_engine(const struct flexsc_loop *loop);
 const char *flexsc_loop_why(const struct flexsc_loop *loop);
 
 /*
- * Does this engine work here? Tries, instead of looking at versions. 0, or
- * -EOPNOTSUPP with the real reason as one line in why, or -EINVAL for a name
- * that is no engine.
+ * Does this engine work here? Tries, instead of looking at versions. 0, and in
+ * why a remark as flexsc_loop_why() has it, or an empty line; -EOPNOTSUPP with
+ * the real reason as one line in why; or -EINVAL for a name that is no engine.
  */
 int flexsc_engine_probe(const char *engine, char *why, size_t size);
 
-/* All engines' names, best first; NULL past the last. */
+/*
+ * All engines' names; NULL past the last. "uring" and "threads" come first, in
+ * the order in which they are tried; the others have to be asked for.
+ */
 const char *flexsc_engine_name(unsigned int i);
 
 /*

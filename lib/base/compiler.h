@@ -8,5 +8,6 @@
 #define FLEXSC_COMPILER_H
 
 #define COLD	__attribute__((cold, noinline))
+#define unlikely(x)	__builtin_expect(!!(x), 0)
 
 #endif /* FLEXSC_COMPILER_H */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "checks.h"
 #include "syscall.h"
 
 /*
@@ -45,20 +46,70 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* 0 free, 1 held, 2 held and somebody may sleep for it. */
+/*
+ * A lock is 0 free, 1 held, 2 held and somebody may sleep for it. Test builds know
+ * its holder, a kernel thread.
+ */
 struct lock {
 	_Atomic uint32_t word;
+#ifdef FLEXSC_CHECKS
+	_Atomic int32_t holder;
+#endif
 };
 
-/* False: somebody has it. */
+#ifdef FLEXSC_CHECKS
+
+static inline int32_t lock_self(void)
+{
+	return (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+static inline void lock_note(struct lock *lock)
+{
+	atomic_store_explicit(&lock->holder, lock_self(),
+			      memory_order_relaxed);
+}
+
+static inline bool lock_is_held(struct lock *lock)
+{
+	return atomic_load_explicit(&lock->holder, memory_order_relaxed) ==
+	       lock_self();
+}
+
+static inline void lock_forget(struct lock *lock)
+{
+	RULE(lock_is_held(lock));
+	atomic_store_explicit(&lock->holder, 0, memory_order_relaxed);
+}
+
+#define lock_assert_held(lock)	RULE(lock_is_held(lock))
+
+#else
+
+static inline void lock_note(struct lock *lock)
+{
+}
+
+static inline void lock_forget(struct lock *lock)
+{
+}
+
+#define lock_assert_held(lock)	((void)(lock))
+
+#endif
+
+/* False: another thread has it. */
 static inline bool lock_at_once(struct lock *lock)
 {
 	uint32_t was = 0;
 
 	/* L1: acquires what the holder before released at L2. */
-	return atomic_compare_exchange_strong_explicit(&lock->word, &was, 1,
-						       memory_order_acquire,
-						       memory_order_relaxed);
+	if (!atomic_compare_exchange_strong_explicit(&lock->word, &was, 1,
+						     memory_order_acquire,
+						     memory_order_relaxed))
+		return false;
+	lock_note(lock);
+	return true;
 }
 
 static inline void lock(struct lock *lock)
@@ -67,10 +118,12 @@ static inline void lock(struct lock *lock)
 		return;
 	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire))
 		futex_wait(&lock->word, 2, UINT64_MAX);
+	lock_note(lock);
 }
 
 static inline void unlock(struct lock *lock)
 {
+	lock_forget(lock);
 	/* L2: pairs with L1. */
 	if (atomic_exchange_explicit(&lock->word, 0, memory_order_release) == 2)
 		futex_wake(&lock->word);

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../pool/nowait.h"
 #include "../base/syscall.h"
+#include "probe.h"
 
 /* What a change of a descriptor's flags doesn't change. */
 #define FLAGS_KEEP \
@@ -21,34 +21,16 @@
 	 LOWATS)
 #define KINDS		(FD_STREAMS | FD_PLACED | FD_TERMINAL)
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
-/* Where copies begin at most: what is kept by descriptor isn't to be large. */
-#define COPIES		4096
 
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
 #define MEMORY		1		/* major number: /dev/null and its kin */
 
 _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_needs;
-int flexsc__fds_floor;
 atomic_bool flexsc__fds_any_signals;
 
 /* Above all that are FD_ALONE. */
 static _Atomic uint32_t alone_end;
-
-static uint32_t known(uint32_t fd)
-{
-	if (fd >= FDS_MAX)
-		return 0;
-	return atomic_load_explicit(&flexsc__fds_facts[fd],
-				    memory_order_relaxed);
-}
-
-static void learn(uint32_t fd, uint32_t fact)
-{
-	if (fd < FDS_MAX)
-		atomic_fetch_or_explicit(&flexsc__fds_facts[fd], fact,
-					 memory_order_relaxed);
-}
 
 static void forget(uint32_t fd, uint32_t keep)
 {
@@ -61,11 +43,11 @@ static void forget(uint32_t fd, uint32_t keep)
 static uint32_t find_out(uint32_t fd, uint32_t which,
 			 uint32_t (*ask)(uint32_t))
 {
-	uint32_t facts = known(fd);
+	uint32_t facts = fds_known(fd);
 
 	if (!(facts & which)) {
 		facts |= ask(fd);
-		learn(fd, facts);
+		fds_learn(fd, facts);
 	}
 	return facts;
 }
@@ -93,9 +75,9 @@ static uint32_t ask_waits(uint32_t fd)
 		return 0;
 	if (flags & O_NONBLOCK)
 		return FD_NEVER_WAITS;
-	if (flexsc__has_time_limit(fd, POLL_READ) ||
-	    flexsc__has_time_limit(fd, POLL_WRITE) ||
-	    flexsc__fds_wants_more(fd))
+	if (flexsc__probe_time_limit(fd, POLL_READ) ||
+	    flexsc__probe_time_limit(fd, POLL_WRITE) ||
+	    flexsc__fds_wants_more(fd) || flexsc__probe_loses(fd))
 		return FD_TIMEOUT;
 	return FD_WAITS;
 }
@@ -125,7 +107,7 @@ static uint32_t ask_kind(uint32_t fd)
 	case S_IFBLK:
 		return FD_PLACED;
 	case S_IFCHR:
-		if (file.stx_rdev_major != MEMORY && flexsc__is_terminal(fd))
+		if (file.stx_rdev_major != MEMORY && flexsc__probe_terminal(fd))
 			return FD_TERMINAL;
 		return FD_STREAMS;
 	default:
@@ -162,7 +144,7 @@ static bool streams(uint32_t fd)
 /* Its flag may have been changed by way of another descriptor. */
 static void look_again(uint32_t fd)
 {
-	uint32_t facts = known(fd);
+	uint32_t facts = fds_known(fd);
 	long flags;
 
 	if (facts & FD_ALONE || !(facts & (FD_WAITS | FD_NEVER_WAITS)))
@@ -183,12 +165,12 @@ static void option_set(uint32_t fd, uint64_t option)
 {
 	switch (option) {
 	case SO_RCVLOWAT:
-		learn(fd, FD_LOWAT);
+		fds_learn(fd, FD_LOWAT);
 		forget(fd, ~(uint32_t)FD_NO_LOWAT);
 		/* fall through */
 	case SO_RCVTIMEO:
 	case SO_SNDTIMEO:
-		learn(fd, FD_TIMEOUT);
+		fds_learn(fd, FD_TIMEOUT);
 		forget(fd, ~(uint32_t)FD_WAITS);
 		break;
 	default:
@@ -199,8 +181,8 @@ static void option_set(uint32_t fd, uint64_t option)
 static void forget_range(uint32_t fd, uint64_t last)
 {
 	for (; fd < FDS_MAX && fd <= last; fd++)
-		if (known(fd))
-			forget(fd, FD_OWN);
+		if (fds_known(fd))
+			forget(fd, FD_OWN | FD_PARKED);
 }
 
 void flexsc__fds_note(const struct flexsc_entry *entry)
@@ -209,7 +191,7 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 
 	switch (entry->nr) {
 	case SYS_close:
-		fds_forget(fd);
+		forget(fd, FD_PARKED);
 		break;
 	case SYS_fcntl:
 		if (entry->args[1] == F_SETFL)
@@ -231,7 +213,7 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 	case SYS_dup3:
 		forget(fd, ~(uint32_t)FD_ALONE);
 		if (fd != (uint32_t)entry->args[1])
-			fds_forget((uint32_t)entry->args[1]);
+			forget((uint32_t)entry->args[1], FD_PARKED);
 		break;
 	case SYS_close_range:
 		if (!(entry->args[2] & CLOSE_RANGE_CLOEXEC))
@@ -267,15 +249,17 @@ static uint8_t need_of(unsigned int nr, const struct table_row *row)
 		/* It depends on the offset which of them. */
 		return FD_WAITS | FD_STREAMS | FD_SEEKS;
 	case SYS_close:
+	case SYS_shutdown:
 		return FD_CLOSES;
-	case SYS_fcntl:
-	case SYS_ioctl:
-	case SYS_dup:
 #ifdef SYS_dup2
 	case SYS_dup2:
 #endif
 	case SYS_dup3:
 	case SYS_close_range:
+		return FD_CLOSES | FD_CHANGES;
+	case SYS_fcntl:
+	case SYS_ioctl:
+	case SYS_dup:
 	case SYS_setsockopt:
 		return FD_CHANGES;
 	default:
@@ -283,49 +267,22 @@ static uint8_t need_of(unsigned int nr, const struct table_row *row)
 	}
 }
 
-int flexsc__fds_own(int fd)
-{
-	int high;
-
-	if (fd < 0 || !flexsc__fds_floor)
-		return fd;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, flexsc__fds_floor);
-	if (high >= 0) {
-		close(fd);
-		fd = high;
-	}
-	learn((uint32_t)fd, FD_OWN);
-	return fd;
-}
-
 void flexsc__fds_poll(uint32_t fd)
 {
 	if (!fds_is_polled(fd))
-		learn(fd, FD_POLLED);
+		fds_learn(fd, FD_POLLED);
 }
 
 void flexsc__fds_park(uint32_t fd)
 {
 	if (!fds_is_parked(fd))
-		learn(fd, FD_PARKED);
+		if (!fds_is_parked(fd))
+		fds_learn(fd, FD_PARKED);
 }
 
-int flexsc__fds_copy(int fd)
+void flexsc__fds_unpark(uint32_t fd)
 {
-	int floor = flexsc__fds_floor / 2 < COPIES ? flexsc__fds_floor / 2 :
-						     COPIES;
-	long copy = raw_syscall(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC,
-				(uint64_t)floor, 0, 0, 0);
-
-	if (copy >= 0)
-		learn((uint32_t)copy, FD_OWN);
-	return copy >= 0 ? (int)copy : -1;
-}
-
-void flexsc__fds_close(int fd)
-{
-	fds_forget((uint32_t)fd);
-	close(fd);
+	forget(fd, ~(uint32_t)FD_PARKED);
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -361,6 +318,24 @@ bool flexsc__fds_at_position(const struct flexsc_entry *entry)
 	}
 }
 
+/*
+ * Does it put another file in the place of one that calls may wait for? (The
+ * loops' owners make a close_range() themselves, and say so.)
+ */
+static bool replaces_parked(const struct flexsc_entry *entry)
+{
+	switch (entry->nr) {
+#ifdef SYS_dup2
+	case SYS_dup2:
+#endif
+	case SYS_dup3:
+		return (uint32_t)entry->args[0] != (uint32_t)entry->args[1] &&
+		       fds_is_parked((uint32_t)entry->args[1]);
+	default:
+		return false;
+	}
+}
+
 bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t need)
 {
 	uint32_t fd = (uint32_t)entry->args[0];
@@ -378,7 +353,7 @@ bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t need)
 							 seeks(fd));
 	default:
 		flexsc__fds_note(entry);
-		return true;
+		return !replaces_parked(entry);
 	}
 }
 
@@ -425,19 +400,24 @@ static int64_t flags_given(const struct flexsc_entry *entry)
 	}
 }
 
-static void made(uint32_t fd, int64_t flags, uint32_t kind)
+/* Does a call on it wait as io_uring would, unless its flags say otherwise? */
+static uint32_t waits_given(const struct flexsc_entry *entry)
 {
-	uint32_t end = atomic_load_explicit(&alone_end, memory_order_relaxed);
+	const uint64_t flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
+	if ((entry->nr == SYS_socket || entry->nr == SYS_socketpair) &&
+	    probe_is_lossy(entry->args[0], entry->args[1] & ~flags))
+		return FD_TIMEOUT;
+	return FD_WAITS;
+}
+
+static void made(uint32_t fd, uint32_t facts)
+{
 	if (fd >= FDS_MAX)
 		return;
-	while (end <= fd &&
-	       !atomic_compare_exchange_weak(&alone_end, &end, fd + 1))
-		;
+	fds_raise_end(&alone_end, fd);
 	atomic_store_explicit(&flexsc__fds_facts[fd],
-			      FD_ALONE | FD_NO_LOWAT | kind |
-				      (flags & O_NONBLOCK ? FD_NEVER_WAITS :
-							    FD_WAITS),
+			      FD_ALONE | FD_NO_LOWAT | facts,
 			      memory_order_relaxed);
 }
 
@@ -452,7 +432,7 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 	case SYS_signalfd:
 #endif
 	case SYS_signalfd4:
-		learn(to, FD_SIGNALS);
+		fds_learn(to, FD_SIGNALS);
 		atomic_store(&flexsc__fds_any_signals, true);
 		return;
 	case SYS_close:
@@ -479,7 +459,7 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 		return;
 	}
 	if (fds_has_signals(from))
-		learn(to, FD_SIGNALS);
+		fds_learn(to, FD_SIGNALS);
 }
 
 static bool accepts(const struct flexsc_entry *entry)
@@ -490,31 +470,32 @@ static bool accepts(const struct flexsc_entry *entry)
 void flexsc__fds_accepted(uint32_t listener, uint32_t fd)
 {
 	forget(fd, ~(uint32_t)LOWATS);
-	learn(fd, known(listener) & LOWATS);
+	fds_learn(fd, fds_known(listener) & LOWATS);
 }
 
 void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);
-	uint32_t kind = opens(entry) ? 0 : FD_STREAMS;
+	uint32_t facts = opens(entry) ? 0 : FD_STREAMS;
 	const int *two = NULL;
 
 	flexsc__fds_note_signals(entry, ret);
 	if (flags < 0)
 		return;
 	/* A connection has its listener's time limits, if there are any. */
-	if (accepts(entry) && known((uint32_t)entry->args[0]) & FD_TIMEOUT) {
+	if (accepts(entry) && fds_known((uint32_t)entry->args[0]) & FD_TIMEOUT) {
 		fds_forget((uint32_t)ret);
 		return;
 	}
+	facts |= flags & O_NONBLOCK ? FD_NEVER_WAITS : waits_given(entry);
 	if (entry->nr == SYS_pipe2)
 		two = (const int *)(uintptr_t)entry->args[0];
 	else if (entry->nr == SYS_socketpair)
 		two = (const int *)(uintptr_t)entry->args[3];
 	for (unsigned int i = 0; two && i < 2; i++)
-		made((uint32_t)two[i], flags, kind);
+		made((uint32_t)two[i], facts);
 	if (!two)
-		made((uint32_t)ret, flags, kind);
+		made((uint32_t)ret, facts);
 }
 
 void flexsc__fds_share(void)
@@ -522,7 +503,7 @@ void flexsc__fds_share(void)
 	uint32_t end = atomic_load(&alone_end);
 
 	for (uint32_t fd = 0; fd < end; fd++)
-		if (known(fd) & FD_ALONE)
+		if (fds_known(fd) & FD_ALONE)
 			forget(fd, ~(uint32_t)FD_ALONE);
 	atomic_store(&alone_end, 0);
 }

@@ -3,7 +3,8 @@
  * What is known about the process's descriptors.
  *
  * io_uring waits where a plain call on a descriptor with O_NONBLOCK returns
- * -EAGAIN, ignores SO_RCVTIMEO, SO_SNDTIMEO and SO_RCVLOWAT, reads a pipe where
+ * -EAGAIN, ignores SO_RCVTIMEO, SO_SNDTIMEO and SO_RCVLOWAT, sends an empty
+ * datagram to a local socket whose queue was full at first, reads a pipe where
  * pread() returns -ESPIPE, and moves a file's position without the lock that keeps two
  * plain calls from using the same one: what they write would be lost. What a
  * call on a terminal does depends on who makes it, and on a time limit that
@@ -38,7 +39,8 @@ enum fd_fact {
 	/* What was asked and found not to be so, as far as that is kept. */
 	FD_NEVER_WAITS = 4,
 	FD_NEVER_SEEKS = 8,
-	FD_TIMEOUT = 16,	/* SO_{RCVTIMEO,SNDTIMEO,RCVLOWAT} was set */
+	/* SO_{RCVTIMEO,SNDTIMEO,RCVLOWAT} was set; or it loses datagrams. */
+	FD_TIMEOUT = 16,
 	/* Of a call, never of a descriptor. */
 	FD_CHANGES = 32,
 	FD_CLOSES = 64,
@@ -47,7 +49,7 @@ enum fd_fact {
 	FD_ALONE = 256,		/* no other descriptor means the same file */
 	/* A signalfd, or an epoll set with one: it tells the asker's signals. */
 	FD_SIGNALS = 512,
-	/* Somebody may wait for what closing it would take away: parking.h. */
+	/* Somebody may wait for what closing it would take away: closing.h. */
 	FD_PARKED = 1024,
 	FD_OWN = 2048,		/* it is the library's own */
 	FD_PLACED = 4096,	/* a file with a position that calls take turns with */
@@ -55,6 +57,7 @@ enum fd_fact {
 	FD_LOWAT = 16384,	/* SO_RCVLOWAT was set: one byte isn't enough */
 	FD_NO_LOWAT = 32768,	/* it wasn't */
 	FD_POLLED = 65536,	/* it hasn't been closed since it was polled */
+	FD_COPY = 131072,	/* it holds a file that calls wait for */
 };
 
 extern _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
@@ -64,11 +67,52 @@ extern uint8_t *flexsc__fds_needs;
 /* Before anything else here; as often as you like. 0 or -ENOMEM. */
 int flexsc__fds_init(void);
 
+static inline uint32_t fds_known(uint32_t fd)
+{
+	if (fd >= FDS_MAX)
+		return 0;
+	return atomic_load_explicit(&flexsc__fds_facts[fd],
+				    memory_order_relaxed);
+}
+
+static inline void fds_learn(uint32_t fd, uint32_t fact)
+{
+	if (fd < FDS_MAX)
+		atomic_fetch_or_explicit(&flexsc__fds_facts[fd], fact,
+					 memory_order_relaxed);
+}
+
+/* "end" is above all that are so: fd is one. */
+static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
+{
+	uint32_t now = atomic_load_explicit(end, memory_order_relaxed);
+
+	while (now <= fd && !atomic_compare_exchange_weak(end, &now, fd + 1))
+		;
+}
+
 static inline void fds_forget(uint32_t fd)
 {
 	if (fd < FDS_MAX)
 		atomic_store_explicit(&flexsc__fds_facts[fd], 0,
 				      memory_order_relaxed);
+}
+
+/*
+ * A descriptor is about to be closed. False: calls may wait for it, which have
+ * to be told before (closing.h).
+ */
+static inline bool fds_forget_closed(uint32_t fd)
+{
+	uint32_t parked;
+
+	if (fd >= FDS_MAX)
+		return true;
+	parked = atomic_load_explicit(&flexsc__fds_facts[fd],
+				      memory_order_relaxed) & FD_PARKED;
+	atomic_store_explicit(&flexsc__fds_facts[fd], parked,
+			      memory_order_relaxed);
+	return !parked;
 }
 
 /*
@@ -82,10 +126,8 @@ static inline bool fds_check(const struct flexsc_entry *entry)
 	uint8_t need = flexsc__fds_needs[entry->nr];
 	uint32_t fd = (uint32_t)entry->args[0];
 
-	if (need == FD_CLOSES) {
-		fds_forget(fd);
-		return true;
-	}
+	if (need == FD_CLOSES)
+		return fds_forget_closed(fd);
 	if (!need ||
 	    (fd < FDS_MAX &&
 	     (atomic_load_explicit(&flexsc__fds_facts[fd],
@@ -94,11 +136,14 @@ static inline bool fds_check(const struct flexsc_entry *entry)
 	return flexsc__fds_ask(entry, need);
 }
 
-/* The same for an entry that io_uring doesn't get: only the notes are taken. */
-static inline void fds_follow(const struct flexsc_entry *entry)
+/*
+ * Take note of what a call that io_uring doesn't get does to descriptors.
+ * False: calls may wait for what it closes, see closing.h.
+ */
+static inline bool fds_follow(const struct flexsc_entry *entry)
 {
-	if (flexsc__fds_needs[entry->nr] & (FD_CLOSES | FD_CHANGES))
-		fds_check(entry);
+	return !(flexsc__fds_needs[entry->nr] & (FD_CLOSES | FD_CHANGES)) ||
+	       fds_check(entry);
 }
 
 /* A call is made otherwise that may change descriptors. */
@@ -121,27 +166,7 @@ extern atomic_bool flexsc__fds_any_signals;
 
 static inline bool fds_has_signals(uint32_t fd)
 {
-	return fd < FDS_MAX &&
-	       atomic_load_explicit(&flexsc__fds_facts[fd],
-				    memory_order_relaxed) & FD_SIGNALS;
-}
-
-/*
- * Where the library's own descriptors begin; 0: anywhere. For a process whose
- * program knows nothing of them, and counts on the lowest numbers.
- */
-extern int flexsc__fds_floor;
-
-/* A new descriptor of the library's own, out of the way; an error as it is. */
-int flexsc__fds_own(int fd);
-/* It is the program's number again. */
-void flexsc__fds_close(int fd);
-
-static inline bool fds_is_own(uint32_t fd)
-{
-	return fd < FDS_MAX &&
-	       atomic_load_explicit(&flexsc__fds_facts[fd],
-				    memory_order_relaxed) & FD_OWN;
+	return fds_known(fd) & FD_SIGNALS;
 }
 
 /* A process is about to be made that has the same descriptors. */
@@ -152,23 +177,20 @@ void flexsc__fds_poll(uint32_t fd);
 
 static inline bool fds_is_polled(uint32_t fd)
 {
-	return fd < FDS_MAX &&
-	       atomic_load_explicit(&flexsc__fds_facts[fd],
-				    memory_order_relaxed) & FD_POLLED;
+	return fds_known(fd) & FD_POLLED;
 }
 
-/* Entries are parked on it, until it is closed. */
+/*
+ * A call may wait for the descriptor from here on; those that did have been
+ * told that it is being closed.
+ */
 void flexsc__fds_park(uint32_t fd);
+void flexsc__fds_unpark(uint32_t fd);
 
 static inline bool fds_is_parked(uint32_t fd)
 {
-	return fd < FDS_MAX &&
-	       atomic_load_explicit(&flexsc__fds_facts[fd],
-				    memory_order_relaxed) & FD_PARKED;
+	return fds_known(fd) & FD_PARKED;
 }
-
-/* One that means the same file, of the library's own; or -1. */
-int flexsc__fds_copy(int fd);
 
 /* Does the call read or write where the file's position is? */
 bool flexsc__fds_at_position(const struct flexsc_entry *entry);
@@ -181,9 +203,7 @@ uint32_t flexsc__fds_kind(uint32_t fd);
 
 static inline bool fds_is_placed(uint32_t fd)
 {
-	return fd < FDS_MAX &&
-	       atomic_load_explicit(&flexsc__fds_facts[fd],
-				    memory_order_relaxed) & FD_PLACED;
+	return fds_known(fd) & FD_PLACED;
 }
 
 /* Does the descriptor have O_NONBLOCK? */

@@ -3,12 +3,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "../base/syscall.h"
 
 struct partial {
 	int64_t total;		/* transferred so far */
+	struct msghdr message;	/* of a message, without its control part */
 	struct iovec iov[];	/* of a vector: a copy, to be cut down */
 };
 
@@ -16,6 +18,7 @@ enum kind {
 	WHOLE,		/* not done in parts */
 	BUFFER,		/* args[1] is data, args[2] its length */
 	VECTOR,		/* args[1] is an array of args[2] */
+	MESSAGE,	/* args[1] is a struct msghdr */
 	COUNT,		/* args[3] is a number of bytes; places move along */
 };
 
@@ -27,6 +30,8 @@ static enum kind kind_of(const struct flexsc_entry *entry)
 		return BUFFER;
 	case SYS_writev:
 		return VECTOR;
+	case SYS_sendmsg:
+		return MESSAGE;
 	case SYS_pwritev2:
 		/* At the current position it's a writev() with flags. */
 		return entry->args[3] == (__u64)-1 ? VECTOR : WHOLE;
@@ -42,10 +47,23 @@ bool flexsc__partial(const struct flexsc_entry *entry)
 	return kind_of(entry) != WHOLE;
 }
 
+static void *pointer(const struct flexsc_entry *entry)
+{
+	return (void *)(uintptr_t)entry->args[1];
+}
+
+static uint64_t sum(const struct iovec *iov, uint64_t count)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		n += iov[i].iov_len;
+	return n;
+}
+
 static uint64_t length(const struct flexsc_entry *entry)
 {
-	const struct iovec *iov = (const void *)(uintptr_t)entry->args[1];
-	uint64_t n = 0;
+	const struct msghdr *message = pointer(entry);
 
 	switch (kind_of(entry)) {
 	case WHOLE:
@@ -53,43 +71,86 @@ static uint64_t length(const struct flexsc_entry *entry)
 	case BUFFER:
 		return entry->args[2];
 	case VECTOR:
-		for (uint64_t i = 0; i < entry->args[2]; i++)
-			n += iov[i].iov_len;
-		break;
+		return sum(pointer(entry), entry->args[2]);
+	case MESSAGE:
+		return sum(message->msg_iov, message->msg_iovlen);
 	case COUNT:
 		return entry->args[3];
 	}
-	return n;
+	return 0;
 }
 
-static struct partial *begin(struct flexsc_entry *entry)
+static struct partial *copy_of(const struct iovec *iov, uint64_t count)
 {
-	bool vector = kind_of(entry) == VECTOR;
-	size_t size = vector ? entry->args[2] * sizeof(struct iovec) : 0;
+	size_t size = count * sizeof(*iov);
 	struct partial *partial = malloc(sizeof(*partial) + size);
 
-	if (!partial)
-		return NULL;
-	partial->total = 0;
-	if (vector) {
-		memcpy(partial->iov, (void *)(uintptr_t)entry->args[1], size);
-		entry->args[1] = PTR(partial->iov);
-	}
+	if (partial)
+		memcpy(partial->iov, iov, size);
 	return partial;
+}
+
+/* The control part of a message goes with its beginning. */
+static struct partial *begin(struct flexsc_entry *entry)
+{
+	const struct msghdr *message = pointer(entry);
+	struct partial *partial;
+
+	switch (kind_of(entry)) {
+	case VECTOR:
+		partial = copy_of(pointer(entry), entry->args[2]);
+		if (partial)
+			entry->args[1] = PTR(partial->iov);
+		break;
+	case MESSAGE:
+		partial = copy_of(message->msg_iov, message->msg_iovlen);
+		if (!partial)
+			break;
+		partial->message = *message;
+		partial->message.msg_iov = partial->iov;
+		partial->message.msg_control = NULL;
+		partial->message.msg_controllen = 0;
+		entry->args[1] = PTR(&partial->message);
+		break;
+	default:
+		partial = malloc(sizeof(*partial));
+		break;
+	}
+	if (partial)
+		partial->total = 0;
+	return partial;
+}
+
+static void cut_iov(struct iovec **first, uint64_t *count, uint64_t n)
+{
+	struct iovec *iov = *first;
+
+	for (; n && n >= iov->iov_len; iov++) {
+		n -= iov->iov_len;
+		--*count;
+	}
+	iov->iov_base = (char *)iov->iov_base + n;
+	iov->iov_len -= n;
+	*first = iov;
 }
 
 static void cut_vector(struct flexsc_entry *entry, uint64_t n)
 {
-	struct iovec *iov = (void *)(uintptr_t)entry->args[1];
+	struct iovec *iov = pointer(entry);
+	uint64_t count = entry->args[2];
 
-	while (n && n >= iov->iov_len) {
-		n -= iov->iov_len;
-		iov++;
-		entry->args[2]--;
-	}
-	iov->iov_base = (char *)iov->iov_base + n;
-	iov->iov_len -= n;
+	cut_iov(&iov, &count, n);
 	entry->args[1] = PTR(iov);
+	entry->args[2] = count;
+}
+
+static void cut_message(struct flexsc_entry *entry, uint64_t n)
+{
+	struct msghdr *message = pointer(entry);
+	uint64_t count = message->msg_iovlen;
+
+	cut_iov(&message->msg_iov, &count, n);
+	message->msg_iovlen = count;
 }
 
 /* Cut n bytes off the front. */
@@ -104,6 +165,9 @@ static void cut(struct flexsc_entry *entry, uint64_t n)
 		break;
 	case VECTOR:
 		cut_vector(entry, n);
+		break;
+	case MESSAGE:
+		cut_message(entry, n);
 		break;
 	case COUNT:
 		entry->args[3] -= n;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kmod engine: the kernel module executes entries where they are, in
- * memory that it shares with us: see <linux/flexsc.h>. Waiting executes them on
- * the owner's own thread; what may sleep is left to syscall threads: see
- * kmod_threads.c.
+ * The kmod engine: the kernel module executes entries where they are, in memory
+ * that it shares with the process (<linux/flexsc.h>). The owner executes
+ * entries on its own thread while it waits. Calls that may sleep are left to
+ * syscall threads (kmod_threads.c).
  *
  * Owner only, but for wake.
  */
@@ -16,14 +16,21 @@
 #include <sys/socket.h>
 
 #include "../pool/cancelpoint.h"
+#include "../pool/closing.h"
 #include "../base/cores.h"
-#include "../loop/engine.h"
+#include "engine.h"
 #include "../calls/fds.h"
+#include "../calls/own_fd.h"
 #include "../calls/partial.h"
 #include "../pool/pool.h"
 #include "../calls/refine.h"
 #include "../calls/table.h"
 #include "kmod.h"
+#include "kmod_bounce.h"
+#include "kmod_threads.h"
+#include "../base/compiler.h"
+#include "../loop/stats.h"
+#include "rest.h"
 
 #define DEVICE		"/dev/flexsc"
 #define IDLE_MS		2000	/* then a thread ends */
@@ -31,16 +38,14 @@
 /* Submitting. */
 
 /*
- * May it wait with a part done, and can't go on with the rest? On the owner's
- * thread it would end with that part, if the thread is needed.
+ * Can the call wait with a part done, but not be continued with the rest? On
+ * the owner's thread such a call would end with that part when the owner is
+ * needed.
  */
-static bool waits_for_all(const struct flexsc_entry *entry,
-			  const struct table_row *row)
+static bool waits_for_all(const struct flexsc_entry *entry)
 {
 	const uint32_t fd = (uint32_t)entry->args[0];
 
-	if (row->poll == POLL_WRITE)
-		return !flexsc__partial(entry);
 	switch (entry->nr) {
 	case SYS_recvfrom:
 		if (entry->args[3] & MSG_WAITALL)
@@ -57,22 +62,41 @@ static bool waits_for_all(const struct flexsc_entry *entry,
 	return flexsc__fds_wants_more(fd);
 }
 
+/* The entry may go to the kernel again, with the rest: see writes.h. */
+static COLD void begin_in_parts(struct flexsc_loop *loop, uint32_t index)
+{
+	call_of(loop, index)->route = BY_KERNEL_IN_PARTS;
+	flexsc__write_begin(loop, &kmod_of(loop)->writes, index);
+}
+
 /* Where the kernel may execute it: FLEXSC_* of flexsc_entry.nargs. */
-static unsigned int place_of(const struct flexsc_entry *entry,
+static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct flexsc_entry *entry = entry_of(loop, index);
+
+	/* These would end with a part, and can't be continued with the rest. */
+	if (!flexsc__partial(entry) || entry->nr == SYS_sendmsg)
+		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+	if (!write_is_short(entry))
+		begin_in_parts(loop, index);
+	return FLEXSC_MAY_SLEEP | FLEXSC_IF_WRITABLE;
+}
+
+static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 			     const struct table_row *row, enum call_class class)
 {
 	if (class == CLASS_FAST)
 		return 0;
 	if (class == CLASS_DISK)
 		return FLEXSC_MAY_SLEEP;
-	if (row->poll == POLL_NONE || waits_for_all(entry, row))
+	if (row->poll == POLL_WRITE)
+		return place_of_write(loop, index);
+	if (row->poll == POLL_NONE || waits_for_all(entry_of(loop, index)))
 		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
-	if (row->poll == POLL_READ)
-		return FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE;
-	return FLEXSC_MAY_SLEEP | FLEXSC_IF_WRITABLE;
+	return FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE;
 }
 
-/* Have what is submitted executed. If that fails the next wait says so. */
+/* Have the submitted entries executed. If that fails, the next wait says so. */
 static void kick(struct kmod *kmod)
 {
 	if (command(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
@@ -102,7 +126,7 @@ static inline void push(struct kmod *kmod, uint32_t index)
 	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* Has the kernel not taken all there is? */
+/* Are there entries in the ring that the kernel hasn't taken? */
 static bool is_submitted(const struct kmod *kmod)
 {
 	return kmod->shared->tail !=
@@ -110,8 +134,9 @@ static bool is_submitted(const struct kmod *kmod)
 }
 
 /*
- * Does no thread look at the ring? The kernel sets needs_kick, then looks at
- * tail once more; so here it is the other way round, with a full barrier.
+ * Does no thread look at the ring? The kernel sets needs_kick and then looks at
+ * the tail once more. The owner has stored the tail; after a full barrier it
+ * reads needs_kick. So at least one side sees the other's store.
  */
 static bool needs_kick(const struct kmod *kmod)
 {
@@ -120,14 +145,23 @@ static bool needs_kick(const struct kmod *kmod)
 }
 
 /*
- * Is nothing else there, nor anybody who looks for work? Then a single call
- * that can't block is a plain one: a visit to the kernel that is more than the
- * call gains nothing.
+ * Is the ring empty, and does no thread look at it? Then the owner makes a
+ * single call that can't block as a plain system call, because entering the
+ * module costs more than that call.
  */
 static bool is_lone(const struct kmod *kmod)
 {
 	return !is_submitted(kmod) &&
 	       __atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED);
+}
+
+/*
+ * Calls that wait for the descriptor which the entry closes get a copy first.
+ */
+static COLD void begin_closing(struct flexsc_loop *loop, uint32_t index)
+{
+	flexsc__closing_begin(entry_of(loop, index));
+	call_of(loop, index)->route = BY_KERNEL_CLOSING;
 }
 
 static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
@@ -145,29 +179,40 @@ static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
 		break;
 	case CLASS_NEVER:
 	case CLASS_NONE:
-		call_done(loop, index, -EOPNOTSUPP);
+		call_refuse(loop, index, -EOPNOTSUPP);
 		break;
 	default:
-		if (row->fds)
-			fds_follow(entry);
 		call_of(loop, index)->route = BY_KERNEL;
+		if (row->fds && !fds_follow(entry))
+			begin_closing(loop, index);
+		if (unlikely(kmod_of(loop)->bouncing.spares) &&
+		    flexsc__kmod_spare(loop, index, class))
+			break;
 		count(&loop->stats->by_kmod, 1);
 		entry->nargs =
-			(__u8)(row->nargs | place_of(entry, row, class));
+			(__u8)(row->nargs | place_of(loop, index, row, class));
 		push(kmod_of(loop), index);
 	}
 }
 
-/* It was cancelled, perhaps with a part done. */
-static COLD void end_unstarted(struct flexsc_loop *loop, uint32_t index)
+/* The kernel has completed the call with ret; returns the call's result. */
+static int64_t ends(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 {
-	call_done(loop, index,
-		  flexsc__partial_result(&call_of(loop, index)->partial,
-					 -ECANCELED));
+	struct call *call = call_of(loop, index);
+
+	if (call->route == BY_KERNEL_CLOSING)
+		flexsc__closing_end(entry_of(loop, index));
+	if (call->route != BY_KERNEL_IN_PARTS)
+		return ret;
+	flexsc__write_end(loop, &kmod_of(loop)->writes, index);
+	return flexsc__partial_result(&call->partial, ret);
 }
 
-/* What came back INTERRUPTED goes where nobody needs the thread. */
-static void place_again(struct flexsc_loop *loop)
+/*
+ * Entries that came back INTERRUPTED go to syscall threads, which nobody waits
+ * for.
+ */
+static COLD void place_again(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 	uint32_t index;
@@ -176,7 +221,9 @@ static void place_again(struct flexsc_loop *loop)
 		struct flexsc_entry *entry = entry_of(loop, index);
 
 		if (entry_status(entry) != FLEXSC_SUBMITTED) {
-			end_unstarted(loop, index);
+			/* The entry was cancelled, perhaps with a part done. */
+			call_refuse(loop, index,
+				    ends(loop, index, -ECANCELED));
 			continue;
 		}
 		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
@@ -185,16 +232,25 @@ static void place_again(struct flexsc_loop *loop)
 	}
 }
 
-/* The owner waits for what becomes of it now, or has more to do first. */
+static inline void submit_to_pool(struct kmod *kmod)
+{
+	if (kmod->to_pool.count)
+		flexsc__pool_submit(loop_pool(kmod->loop), &kmod->to_pool);
+}
+
+/* waits: the owner does nothing else before it waits for the results. */
 static void place_all(struct flexsc_loop *loop, bool waits)
 {
 	uint32_t n = 0, index, next;
 	bool lone;
 
-	place_again(loop);
+	if (kmod_of(loop)->again.count)
+		place_again(loop);
 	if (!loop->groups)
 		return;
 	loop->groups = 0;
+	if (unlikely(kmod_of(loop)->bouncing.spares))
+		flexsc__kmod_try(loop);
 	for (index = queue_take(&loop->submitted[0]); index != NONE;
 	     index = next) {
 		next = call_of(loop, index)->next;
@@ -203,15 +259,36 @@ static void place_all(struct flexsc_loop *loop, bool waits)
 		if (call_wanted(loop, index))
 			place(loop, index, lone);
 	}
+	submit_to_pool(kmod_of(loop));
 	flexsc__stats_batch(loop, n);
 }
 
 /* Completions. */
 
-/* A thread was needed elsewhere. True: the call isn't at its end. */
-static COLD bool goes_on(struct flexsc_loop *loop, uint32_t index)
+/*
+ * Submit the entry once more, for a syscall thread. Until then the kernel holds
+ * none of its files, so a write gets copies of its descriptors. A call that
+ * closes a descriptor keeps the number, which is what it closes.
+ */
+static COLD void make_again(struct flexsc_loop *loop, uint32_t index)
 {
 	struct kmod *kmod = kmod_of(loop);
+
+	if (call_of(loop, index)->route == BY_KERNEL &&
+	    !closes(entry_of(loop, index)))
+		begin_in_parts(loop, index);
+	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS)
+		flexsc__write_goes_on(loop, &kmod->writes, index);
+	entry_submit_again(entry_of(loop, index));
+	calls_append(loop, &kmod->again, index);
+}
+
+/*
+ * The kernel gave the entry back because the thread was needed. True: the entry
+ * is submitted once more.
+ */
+static COLD bool goes_on(struct flexsc_loop *loop, uint32_t index)
+{
 	struct flexsc_entry *entry = entry_of(loop, index);
 	struct call *call = call_of(loop, index);
 
@@ -224,13 +301,12 @@ static COLD bool goes_on(struct flexsc_loop *loop, uint32_t index)
 	if (entry->ret == -EAGAIN)
 		return flexsc__kmod_give_to_pool(loop, index);
 	if (entry->ret == -EINTR
-		    ? entry->nr == SYS_connect
+		    ? entry->nr == SYS_connect || entry->nr == SYS_close
 		    : !flexsc__partial(entry) ||
 			      !flexsc__partial_rest(entry, &call->partial,
 						    entry->ret))
 		return false;
-	entry_submit(entry);
-	calls_append(loop, &kmod->again, index);
+	make_again(loop, index);
 	return true;
 }
 
@@ -241,13 +317,13 @@ static void collect_one(struct flexsc_loop *loop, uint32_t index)
 
 	if (entry->nargs & FLEXSC_INTERRUPTED && goes_on(loop, index))
 		return;
-	if (call->partial)
-		entry->ret = flexsc__partial_result(&call->partial, entry->ret);
+	if (call->route != BY_KERNEL)
+		entry->ret = ends(loop, index, entry->ret);
 	__builtin_prefetch(call->cb, 1);
 	queue_append(&loop->done, call, index);
 }
 
-/* What threads had in user mode that can't tell the kernel. */
+/* Entries of syscall threads that a filter keeps from the kernel. */
 static COLD void collect_strays(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
@@ -255,18 +331,21 @@ static COLD void collect_strays(struct flexsc_loop *loop)
 
 	lock(&kmod->lock);
 	while ((index = calls_take(loop, &kmod->strays)) != NONE) {
-		entry_of(loop, index)->status = FLEXSC_DONE;
+		struct flexsc_entry *entry = entry_of(loop, index);
+
+		entry_finish(entry, entry->ret);
 		collect_one(loop, index);
 	}
 	unlock(&kmod->lock);
 }
 
-/* What the kernel has completed, oldest first. */
+/* Collect the entries that the kernel has completed, oldest first. */
 static bool collect(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 	uint32_t index = completions_take(&kmod->shared->completions);
 	uint32_t oldest = NONE;
+	uint64_t seen = kmod->seen;
 
 	while (index != NONE) {
 		uint32_t next = entry_of(loop, index)->link;
@@ -278,14 +357,15 @@ static bool collect(struct flexsc_loop *loop)
 	}
 	if (oldest == NONE)
 		return false;
+	if (unlikely(bounced_lately(kmod)))
+		flexsc__kmod_bounced(loop, (uint32_t)(kmod->seen - seen));
 	while (oldest != NONE) {
 		uint32_t next = call_of(loop, oldest)->next;
 
 		collect_one(loop, oldest);
 		oldest = next;
 	}
-	if (kmod->to_pool.count)
-		flexsc__pool_submit(kmod->pool, &kmod->to_pool);
+	submit_to_pool(kmod);
 	return true;
 }
 
@@ -300,11 +380,21 @@ static void kmod_submit(struct flexsc_loop *loop)
 		kick(kmod);
 }
 
+/* New credentials enter by ioctl() first, where security modules are asked. */
+static COLD long enter_asked(struct kmod *kmod)
+{
+	kmod->shared->seen = kmod->seen;
+	return control(kmod, FLEXSC_IOC_WAIT, 0);
+}
+
 static long enter_once(struct kmod *kmod)
 {
+	long result;
+
 	count_shared(&kmod->loop->stats->mode_switches, 1);
-	return raw_syscall(SYS_lseek, (uint64_t)kmod->fd, kmod->seen,
-			   FLEXSC_WAIT_SEEK, 0, 0, 0);
+	result = raw_syscall(SYS_lseek, (uint64_t)kmod->fd, kmod->seen,
+			     FLEXSC_WAIT_SEEK, 0, 0, 0);
+	return result == -EACCES ? enter_asked(kmod) : result;
 }
 
 /* Enter the kernel, and stay there for ns at most if nothing completes. */
@@ -326,8 +416,9 @@ static int enter(struct kmod *kmod, uint64_t ns)
 }
 
 /*
- * The loop is about to end, and a filter forbids the kernel's help. Without
- * threads nobody executes any more, and what isn't complete won't be.
+ * The loop is about to end, and a filter forbids the module's calls. Once the
+ * syscall threads have ended nothing is executed any more, so entries that
+ * aren't complete are completed here.
  */
 static COLD void abandon(struct flexsc_loop *loop)
 {
@@ -337,19 +428,30 @@ static COLD void abandon(struct flexsc_loop *loop)
 	collect(loop);
 	collect_strays(loop);
 	kmod->again.count = 0;
-	/* What is in the ring is ended here. */
+	/* Entries in the ring are completed below. */
 	__atomic_store_n(&kmod->shared->tail, kmod->shared->head,
 			 __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < loop->entries.count; i++) {
 		__u8 status = entry_status(entry_of(loop, i));
-		struct call *call = call_of(loop, i);
-		int64_t ret = status == FLEXSC_BUSY ? -EINTR : -ECANCELED;
+		const struct call *call = call_of(loop, i);
 
-		if (status != FLEXSC_FREE && status != FLEXSC_DONE &&
-		    call->route == BY_KERNEL)
-			call_done(loop, i, flexsc__partial_result(
-						   &call->partial, ret));
+		if (call->route == BY_POOL)
+			continue;
+		if (status == FLEXSC_SUBMITTED || status == FLEXSC_CANCEL)
+			call_refuse(loop, i, ends(loop, i, -ECANCELED));
+		else if (status == FLEXSC_BUSY)
+			call_done(loop, i, ends(loop, i, -EINTR));
 	}
+}
+
+/*
+ * Has the kernel sent a syscall thread home? Then the kernel has to look at the
+ * entries that were left to it.
+ */
+static bool was_deserted(struct kmod *kmod)
+{
+	return __atomic_load_n(&kmod->deserted, __ATOMIC_RELAXED) &&
+	       __atomic_exchange_n(&kmod->deserted, false, __ATOMIC_ACQUIRE);
 }
 
 static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
@@ -360,30 +462,31 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	place_all(loop, true);
 	if (collect(loop) || !queue_empty(&loop->done))
 		ns = 0;
-	/* Another core is at it. */
+	/* Another core executes entries. */
 	if (ns && !needs_kick(kmod)) {
 		flexsc__engine_spin(loop, ns);
 		if (collect(loop))
 			ns = 0;
 	}
-	if (kmod->pool) {
-		uint64_t watch = flexsc__pool_watch(kmod->pool);
-
-		ns = watch < ns ? watch : ns;
-	}
-	if (ns && flexsc__sleep_begin(loop)) {
+	if (ns && flexsc__sleep_begin(loop, &ns)) {
 		err = enter(kmod, ns);
 		flexsc__sleep_end(loop);
-	} else if (is_submitted(kmod) && needs_kick(kmod)) {
+	} else if ((is_submitted(kmod) && needs_kick(kmod)) ||
+		   was_deserted(kmod)) {
 		err = enter(kmod, 0);
 	}
 	if (err && loop->closing)
 		abandon(loop);
-	/* Who has left one has woken us. */
+	/* A syscall thread that left an entry here has woken the owner. */
 	if (__atomic_load_n(&kmod->strays.count, __ATOMIC_RELAXED))
 		collect_strays(loop);
 	collect(loop);
 	return err;
+}
+
+static void kmod_hold(struct flexsc_loop *loop, int fd)
+{
+	flexsc__writes_hold(loop, &kmod_of(loop)->writes, fd);
 }
 
 static bool kmod_stirs(const struct flexsc_loop *loop)
@@ -402,7 +505,7 @@ static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 	struct kmod *kmod = kmod_of(loop);
 
 	if (call_of(loop, index)->route == BY_POOL) {
-		flexsc__pool_cancel(kmod->pool, index);
+		flexsc__pool_cancel(loop_pool(loop), index);
 		return;
 	}
 	command(kmod, FLEXSC_IOC_CANCEL, index);
@@ -471,6 +574,7 @@ static int map_area(struct kmod *kmod)
 	if (area == MAP_FAILED)
 		return -errno;
 	kmod->area = args.area;
+	kmod->watched = args.features & FLEXSC_FEATURE_WATCHED;
 	kmod->shared = (void *)area;
 	kmod->ring = (void *)(area + args.ring_offset);
 	kmod->mask = args.ring_entries - 1;
@@ -483,7 +587,7 @@ static int map_area(struct kmod *kmod)
 	return 0;
 }
 
-/* For another engine: the loop's own entries, as they were. */
+/* Another engine is tried: give the loop its own entries back. */
 static int unmap_area(struct kmod *kmod, const struct arena *was)
 {
 	struct arena *entries = &kmod->loop->entries;
@@ -499,7 +603,7 @@ static int unmap_area(struct kmod *kmod, const struct arena *was)
 	return err;
 }
 
-/* Why it doesn't work here, in one line. */
+/* Note in one line why the module doesn't work here. */
 static int unsupported(struct flexsc_loop *loop, int err)
 {
 	const char *why;
@@ -542,25 +646,26 @@ static int kmod_open(struct flexsc_loop *loop)
 	if (!kmod)
 		return -ENOMEM;
 	kmod->loop = loop;
+	flexsc__writes_init(&kmod->writes);
 	kmod->max = flexsc__kmod_threads_max(loop);
 	kmod->signo = flexsc__cancel_signal();
-	kmod->fd = flexsc__fds_own(open(DEVICE, O_RDWR | O_CLOEXEC));
+	kmod->fd = flexsc__own_fd(open(DEVICE, O_RDWR | O_CLOEXEC));
 	err = kmod->fd < 0 ? -errno : map_area(kmod);
 	if (!err)
 		err = set_policy(kmod);
-	if (!err)
-		err = flexsc__fds_init();
 	if (!err) {
 		loop->stats->max_threads = kmod->max;
 		loop->engine_data = kmod;
+		if (kmod->watched)
+			flexsc__kmod_bounces(loop);
 		return 0;
 	}
 	if (unmap_area(kmod, &was))
 		err = -ENOMEM;
 	if (kmod->fd >= 0)
-		flexsc__fds_close(kmod->fd);
+		flexsc__own_fd_close(kmod->fd);
 	free(kmod);
-	/* Without entries there is no other engine, either. */
+	/* A loop without entries has no use for another engine. */
 	return loop->entries.count ? unsupported(loop, err) : err;
 }
 
@@ -569,10 +674,9 @@ static void kmod_close(struct flexsc_loop *loop)
 	struct kmod *kmod = kmod_of(loop);
 
 	flexsc__kmod_threads_end(kmod);
-	flexsc__pool_destroy(kmod->pool);
 	munmap(kmod->shared, kmod->area);
 	loop->entries = (struct arena){ 0 };
-	flexsc__fds_close(kmod->fd);
+	flexsc__own_fd_close(kmod->fd);
 	free(kmod);
 }
 
@@ -580,8 +684,7 @@ static void kmod_forked(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 
-	flexsc__pool_forked(kmod->pool);
-	flexsc__fds_close(kmod->fd);
+	flexsc__own_fd_close(kmod->fd);
 	flexsc__kmod_threads_forked(kmod);
 	free(kmod);
 	/* The child doesn't have the mapping. */
@@ -596,6 +699,7 @@ const struct engine flexsc__engine_kmod = {
 	.stirs = kmod_stirs,
 	.wake = kmod_wake,
 	.cancel = kmod_cancel,
+	.hold = kmod_hold,
 	.close = kmod_close,
 	.forked = kmod_forked,
 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Between the files of the kmod engine.
- */
+/* What the kmod engine has of a loop: kmod.c. Owner only, but for the lock's. */
 #ifndef FLEXSC_ENGINE_KMOD_H
 #define FLEXSC_ENGINE_KMOD_H
 
@@ -13,15 +11,29 @@
 #include "../base/futex.h"
 #include "../loop/loop.h"
 #include "../base/syscall.h"
+#include "../calls/table.h"
+#include "writes.h"
+#include "../loop/stats.h"
 
 /* How an entry is executed, in call->route. */
 enum route {
 	BY_KERNEL,
+	BY_KERNEL_IN_PARTS,	/* and may go there again: see writes.h */
+	BY_KERNEL_CLOSING,	/* and calls may wait for what it closes */
 	BY_POOL,	/* the kernel had no thread left for it */
 };
 
-struct pool;
 struct server;
+
+/* Calls that bounce, and where they go instead: see kmod_bounce.c. */
+struct bouncing {
+	bool spares;		/* the kernel: the pool makes the calls */
+	uint32_t seen;		/* flexsc_shared.bounced, when looked at last */
+	uint32_t row;		/* entries that bounced in a row */
+	uint32_t done;		/* entries that completed meanwhile */
+	uint32_t spared;	/* calls since it began */
+	uint64_t since;
+};
 
 struct kmod {
 	struct flexsc_loop *loop;
@@ -32,14 +44,18 @@ struct kmod {
 	uint32_t mask;
 	size_t area;
 	uint64_t seen;		/* completions taken from the queue */
-	struct pool *pool;	/* NULL until needed */
 	struct call_list to_pool;
 	struct call_list again;	/* came back INTERRUPTED */
+	struct writes writes;
 	cpu_set_t cores;
 	bool pinned;
 	bool no_more;		/* no thread could be made, the last time */
 
 	bool forsaken;		/* threads can't be told to end */
+	bool deserted;		/* one has been told to, not by us */
+	bool watched;		/* as the owner registered */
+
+	struct bouncing bouncing;
 
 	struct lock lock;	/* of the following */
 	struct call_list strays;	/* of threads that can't go back */
@@ -72,29 +88,5 @@ static inline long command(struct kmod *kmod, unsigned long request,
 				      FLEXSC_CALL(request, arg),
 				      FLEXSC_CALL_SEEK, 0, 0, 0);
 }
-
-/* kmod_threads.c */
-
-/* How many syscall threads there may be: the rest is for a pool. */
-uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop);
-
-/* Any thread: make one more; false if there can be none. */
-bool flexsc__kmod_thread_create(struct kmod *kmod);
-
-/* An entry is CANCEL now: if a thread has it in user mode, interrupt that. */
-void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index);
-
-/* Let all end, and wait for that. */
-void flexsc__kmod_threads_end(struct kmod *kmod);
-
-/* In a forked child, where there are none. */
-void flexsc__kmod_threads_forked(struct kmod *kmod);
-
-/*
- * The kernel has no thread left that may block: a pool has other ways, once
- * kmod->to_pool is submitted. Without one (no thread can be made at all) the
- * call is made here. True: the pool has it.
- */
-bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
 
 #endif /* FLEXSC_ENGINE_KMOD_H */

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kmod engine's syscall threads. Each makes one ioctl and stays in the
- * kernel, which executes entries on it. It comes out for one of these:
+ * The kmod engine's syscall threads, "servers" here. Each makes one ioctl and
+ * stays in the kernel, which executes entries on it. The ioctl returns for one
+ * of these:
  *
- *	MORE		nobody is idle any more: another is made. So there are
- *			as many as calls that block at the same time
- *	MOVE		it goes to another core
- *	BOUNCE		something watches its calls (a tracer, a filter): it
- *			makes one here, as a plain call
- *	IDLE, END	it ends; whoever makes the next one joins it
- *	an error	a filter came later, which forbids to go back: it ends
+ *	MORE		no server is idle: this one makes another. So there are
+ *			as many servers as calls that block at the same time
+ *	MOVE		the server moves to another core
+ *	BOUNCE		a tracer, a filter or the like watches the server's
+ *			calls: it makes one call in user mode, as a plain one
+ *	IDLE, END	the server ends; the maker of the next server joins it
+ *	an error	a filter that came later forbids the ioctl: it ends
  *
- * There is a limit. What the kernel can't execute without one more thread than
- * that goes to a pool of the library's own, which parks calls that wait.
+ * The number of servers is limited. An entry that the kernel can't execute
+ * without one more goes to a pool of the library's own, which parks calls that
+ * wait.
  *
- * The lock guards the list of threads; what they count is shared.
+ * The lock guards the list of servers; their counters are shared.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -26,7 +29,8 @@
 #include "../pool/pool.h"
 #include "../calls/refine.h"
 #include "../calls/table.h"
-#include "kmod.h"
+#include "kmod_threads.h"
+#include "../base/compiler.h"
 
 #define POOL_THREADS	16U
 
@@ -36,17 +40,17 @@ struct server {
 	pthread_t thread;
 	pid_t tid;
 	/* Under the lock: */
-	uint32_t bounced;	/* what it executes in user mode */
+	uint32_t bounced;	/* the entry that it executes in user mode */
 	bool cancelled;		/* it was sent the cancel signal */
 	bool ended;		/* to be joined */
 };
 
-/* What a thread does. */
+/* A server. */
 
 /*
- * The server executes this from now on, or nothing. A cancel signal that was
- * sent for what it executed must not hit the next: it is pending by then, and
- * any system call has it delivered.
+ * The server executes this entry in user mode from now on, or none (NONE). A
+ * cancel signal that was sent for the entry before mustn't interrupt this one's
+ * call. That signal is pending by now, and any system call has it delivered.
  */
 static void set_bounced(struct server *server, uint32_t index)
 {
@@ -61,23 +65,26 @@ static void set_bounced(struct server *server, uint32_t index)
 		raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-/* The kernel gave the call back: it may be watched here. */
+/* The kernel gave the entry back: make the call where it can be watched. */
 static int64_t bounce(struct server *server, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(server->kmod->loop, index);
 	int64_t ret;
 
-	/* flexsc__kmod_threads_cancel() finds it here, or its CANCEL is seen. */
+	/*
+	 * Either flexsc__kmod_threads_cancel() finds the entry here, or the
+	 * cancel point sees that it is CANCEL.
+	 */
 	set_bounced(server, index);
 	count_shared(&server->kmod->loop->stats->mode_switches, 1);
 	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
 	set_bounced(server, NONE);
-	/* For the owner, should the kernel be out of reach now. */
+	/* The owner needs it if a filter keeps this server from the kernel. */
 	entry->ret = ret;
 	return ret;
 }
 
-/* The policy's cores are the only ones: "anywhere" doesn't come up. */
+/* core is one of the policy's, never "anywhere". */
 static bool move(int32_t core)
 {
 	cpu_set_t set;
@@ -89,7 +96,7 @@ static bool move(int32_t core)
 	return !sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* It came out of the kernel with that. False: it ends. */
+/* The ioctl has returned "result". False: the server ends. */
 static bool answer(struct server *server, long result,
 		   struct flexsc_serve *serve)
 {
@@ -106,6 +113,9 @@ static bool answer(struct server *server, long result,
 		if (!move(serve->core))
 			serve->flags = FLEXSC_SERVE_STAYS;
 		return true;
+	case -EINTR:
+		serve->flags = FLEXSC_SERVE_HANDLED;
+		return true;
 	case FLEXSC_SERVE_IDLE:
 	case FLEXSC_SERVE_END:
 		return false;
@@ -115,8 +125,8 @@ static bool answer(struct server *server, long result,
 }
 
 /*
- * A filter forbids to go back. What the thread has in hand the owner gets, who
- * mustn't wait for it or for another such thread.
+ * A seccomp filter forbids this thread to re-enter the kernel. Hand its entry
+ * to the owner and wake the owner, which must not wait for such threads.
  */
 static COLD void shut_out(struct server *server, uint32_t index)
 {
@@ -150,6 +160,9 @@ static void *serve(void *arg)
 		 !__atomic_load_n(&kmod->forsaken, __ATOMIC_RELAXED));
 	if (result < 0 || serve.index != NONE)
 		shut_out(server, serve.index);
+	else if (result == FLEXSC_SERVE_END)
+		/* Pairs with was_deserted(): the ioctl is over. */
+		__atomic_store_n(&kmod->deserted, true, __ATOMIC_RELEASE);
 
 	lock(&kmod->lock);
 	server->ended = true;
@@ -159,9 +172,9 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* All of them. */
+/* All servers. */
 
-/* With the lock: join those that have ended, or all. */
+/* With the lock: join the servers that have ended, or all. */
 static void join_servers(struct kmod *kmod, bool all)
 {
 	struct server **link = &kmod->servers, *server;
@@ -200,7 +213,10 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 
 	if (!server)
 		return false;
-	/* It comes under our filters: may it serve? Without a struct nobody does. */
+	/*
+	 * A new thread is under the maker's filters. Do they allow the ioctl?
+	 * Without a struct it serves nothing, and fails with EFAULT.
+	 */
 	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT) {
 		free(server);
 		return false;
@@ -208,7 +224,7 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	server->kmod = kmod;
 	server->bounced = NONE;
 	lock(&kmod->lock);
-	/* Then who ends them joins them, without the lock. */
+	/* flexsc__kmod_threads_end() joins them itself, without the lock. */
 	if (!kmod->ending)
 		join_servers(kmod, false);
 	started = start(server);
@@ -230,7 +246,7 @@ void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
 	unlock(&kmod->lock);
 }
 
-/* With the lock: is there one to send a signal to? */
+/* With the lock: send each server a signal. False: there is none. */
 static bool interrupt_all(struct kmod *kmod)
 {
 	bool any = false;
@@ -245,8 +261,9 @@ static bool interrupt_all(struct kmod *kmod)
 }
 
 /*
- * A filter forbids to call them home. A signal brings them out of the kernel,
- * if not the first then one of the next: it may come just before they go there.
+ * A filter forbids the call that sends all servers home. A signal brings a
+ * server out of the kernel. It may come just before the server enters, so
+ * signals are sent until no server is left.
  */
 static COLD void drive_home(struct kmod *kmod)
 {
@@ -283,7 +300,7 @@ void flexsc__kmod_threads_forked(struct kmod *kmod)
 
 /* The pool. */
 
-/* Of the threads there may be, how many it gets. */
+/* How many of the loop's max_threads the pool may make. */
 static uint32_t pool_share(const struct flexsc_loop *loop)
 {
 	uint32_t half = loop->options.max_threads / 2;
@@ -296,7 +313,7 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop)
 	return loop->options.max_threads - pool_share(loop);
 }
 
-/* On the owner's thread, unless that would have to wait. */
+/* Make the call on the owner's thread, unless that would have to wait. */
 static int64_t make_here(struct flexsc_loop *loop,
 			 const struct flexsc_entry *entry,
 			 const struct table_row *row, enum call_class class)
@@ -306,7 +323,7 @@ static int64_t make_here(struct flexsc_loop *loop,
 	int64_t ret = -ECANCELED;
 
 	if (class == CLASS_WAIT)
-		what = flexsc__nowait(entry, row, &ret, &switches);
+		what = flexsc__nowait(entry, row, false, &ret, &switches);
 	if (what == NOWAIT_RUNS) {
 		switches++;
 		ret = raw_syscall(entry->nr, entry->args[0], entry->args[1],
@@ -319,23 +336,33 @@ static int64_t make_here(struct flexsc_loop *loop,
 	return ret;
 }
 
-bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index)
+bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index)
 {
 	struct kmod *kmod = kmod_of(loop);
+	struct call *call = call_of(loop, index);
+
+	if (!loop_pool(loop) && flexsc__pool_create(loop, pool_share(loop)))
+		return false;
+	if (call->route == BY_KERNEL_IN_PARTS &&
+	    !flexsc__write_to_pool(loop, &kmod->writes, index))
+		return false;
+	call->route = BY_POOL;
+	calls_append(loop, &kmod->to_pool, index);
+	return true;
+}
+
+bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index)
+{
 	struct flexsc_entry *entry = entry_of(loop, index);
 	const struct table_row *row = flexsc__table_row(entry->nr);
 	enum call_class class = flexsc__refine(row, entry);
 
 	count(&loop->stats->by_kmod, -1ULL);
-	if (class == CLASS_FAST ||
-	    (!kmod->pool &&
-	     flexsc__pool_create(&kmod->pool, loop, pool_share(loop)))) {
+	if (class == CLASS_FAST || !flexsc__kmod_to_pool(loop, index)) {
 		count(&loop->stats->by_inline, 1);
 		entry->ret = make_here(loop, entry, row, class);
 		return false;
 	}
-	call_of(loop, index)->route = BY_POOL;
-	entry_submit(entry);
-	calls_append(loop, &kmod->to_pool, index);
+	entry_submit_again(entry);
 	return true;
 }

@@ -5,6 +5,7 @@
 
 #include "../base/cores.h"
 #include "../calls/fds.h"
+#include "../calls/own_fd.h"
 #include "../base/syscall.h"
 
 #define SQ_IDLE_MS	1
@@ -124,7 +125,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	if (err)
 		return err;
 	MAPPED();
-	ring->uring.ring_fd = flexsc__fds_own(ring->uring.ring_fd);
+	ring->uring.ring_fd = flexsc__own_fd(ring->uring.ring_fd);
 	ring->uring.enter_ring_fd = ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;

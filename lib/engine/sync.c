@@ -4,8 +4,10 @@
  * the others are measured against and tested against. A call that blocks
  * blocks the loop.
  */
-#include "../loop/engine.h"
+#include "engine.h"
 #include "../loop/loop.h"
+#include "../loop/stats.h"
+#include "rest.h"
 
 static int sync_open(struct flexsc_loop *loop)
 {

@@ -7,28 +7,24 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "../loop/engine.h"
+#include "engine.h"
 #include "../calls/fds.h"
 #include "../loop/loop.h"
 #include "../pool/pool.h"
 #include "../calls/table.h"
+#include "../loop/stats.h"
+#include "rest.h"
 
 static int threads_open(struct flexsc_loop *loop)
 {
-	struct pool *pool;
-	int err = flexsc__fds_init();
+	int err = flexsc__pool_create(loop, loop->options.max_threads);
 
-	if (!err)
-		err = flexsc__pool_create(&pool, loop,
-					  loop->options.max_threads);
 	if (err == -EAGAIN) {
 		snprintf(loop->why, sizeof(loop->why),
 			 "no thread can be created: RLIMIT_NPROC or the "
 			 "cgroup's pids.max is reached");
 		return -EOPNOTSUPP;
 	}
-	if (!err)
-		loop->engine_data = pool;
 	return err;
 }
 
@@ -53,38 +49,26 @@ static void threads_submit(struct flexsc_loop *loop)
 		else
 			calls_append(loop, &pooled, index);
 	}
-	flexsc__pool_submit(loop->engine_data, &pooled);
+	flexsc__pool_submit(loop_pool(loop), &pooled);
 	flexsc__stats_batch(loop, n);
 }
 
 static int threads_wait(struct flexsc_loop *loop, uint64_t ns)
 {
-	uint64_t watch;
-
 	threads_submit(loop);
-	watch = flexsc__pool_watch(loop->engine_data);
-	flexsc__engine_sleep(loop, ns < watch ? ns : watch);
+	flexsc__engine_sleep(loop, ns);
 	return 0;
 }
 
 static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
 {
-	flexsc__pool_cancel(loop->engine_data, index);
+	flexsc__pool_cancel(loop_pool(loop), index);
 }
 
-static void threads_hold(struct flexsc_loop *loop, int fd)
-{
-	flexsc__pool_hold(loop->engine_data, fd);
-}
-
+/* The pool is all there is. */
 static void threads_close(struct flexsc_loop *loop)
 {
-	flexsc__pool_destroy(loop->engine_data);
-}
-
-static void threads_forked(struct flexsc_loop *loop)
-{
-	flexsc__pool_forked(loop->engine_data);
+	(void)loop;
 }
 
 const struct engine flexsc__engine_threads = {
@@ -94,7 +78,6 @@ const struct engine flexsc__engine_threads = {
 	.wait = threads_wait,
 	.wake = flexsc__engine_ring,
 	.cancel = threads_cancel,
-	.hold = threads_hold,
 	.close = threads_close,
-	.forked = threads_forked,
+	.forked = threads_close,
 };

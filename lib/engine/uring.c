@@ -9,6 +9,7 @@
  * sleeps when there is nothing else to do.
  */
 #include "uring_ops.h"
+#include "uring_why.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,14 +17,21 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../loop/engine.h"
+#include "../pool/closing.h"
+#include "engine.h"
 #include "../calls/fds.h"
+#include "../calls/own_fd.h"
 #include "../loop/loop.h"
 #include "../calls/partial.h"
 #include "../pool/pool.h"
 #include "../calls/refine.h"
 #include "../base/syscall.h"
+#include "writes.h"
 #include "ring.h"
+#include "../base/compiler.h"
+#include "../loop/stats.h"
+#include "rest.h"
+#include "../loop/cancel.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -34,18 +42,20 @@
 
 /* How an entry is executed, in call->route. */
 enum route {
+	BY_POOL,
 	BY_RING,
 	BY_RING_FOLLOWED,	/* and "follow" looks at how it ends */
-	BY_POOL,
+	BY_RING_AT_ONCE,	/* likewise: a write of a few bytes */
+	BY_RING_IN_PARTS,	/* likewise: of more, see writes.h */
 };
 
 struct uring {
 	struct ring ring;
 	uint64_t operations;	/* bit n: the kernel has operation n */
 	bool send_address;
-	struct pool *pool;		/* NULL until needed */
 	struct call_list to_pool;
 	struct call_list again;		/* writes with a rest */
+	struct writes writes;
 	uint32_t others;		/* of a batch, not executed by the ring */
 	/* Ringing: others write to the eventfd, a pending read of it ends. */
 	int bell;
@@ -66,29 +76,39 @@ static uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
 
 /* Completions. */
 
-/* A send is whole already: see uring_ops.c. */
-static bool is_write(const struct flexsc_entry *entry)
-{
-	return flexsc__partial(entry) && entry->nr != SYS_sendto;
-}
-
-/* Of a call that io_uring does differently, or that makes a descriptor. */
-static COLD void follow(struct flexsc_loop *loop, uint32_t index, int32_t res)
+static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
+			    int32_t res)
 {
 	struct uring *uring = uring_of(loop);
+	struct call *call = call_of(loop, index);
+
+	if (call->cancel == CANCEL_NOT &&
+	    flexsc__partial_rest(entry_of(loop, index), &call->partial, res)) {
+		if (call->route == BY_RING_IN_PARTS)
+			flexsc__write_goes_on(loop, &uring->writes, index);
+		calls_append(loop, &uring->again, index);
+		return;
+	}
+	if (call->route == BY_RING_IN_PARTS)
+		flexsc__write_end(loop, &uring->writes, index);
+	call_done(loop, index, flexsc__partial_result(&call->partial, res));
+}
+
+/*
+ * Of a call that io_uring does differently, that makes a descriptor, or that
+ * closes one which others may wait for.
+ */
+static COLD void follow(struct flexsc_loop *loop, uint32_t index, int32_t res)
+{
 	struct flexsc_entry *entry = entry_of(loop, index);
 	struct call *call = call_of(loop, index);
 
-	if (is_write(entry)) {
-		if (call->cancel == CANCEL_NOT &&
-		    flexsc__partial_rest(entry, &call->partial, res)) {
-			calls_append(loop, &uring->again, index);
-			return;
-		}
-		call_done(loop, index,
-			  flexsc__partial_result(&call->partial, res));
+	if (call->route >= BY_RING_AT_ONCE) {
+		write_on_or_end(loop, index, res);
 		return;
 	}
+	if (closes(entry))
+		flexsc__closing_end(entry);
 	flexsc__fds_made(entry, res);
 	call_done(loop, index, flexsc__uring_result(entry, res));
 }
@@ -170,18 +190,14 @@ static inline struct io_uring_sqe *request(struct flexsc_loop *loop)
 
 static bool use_pool(struct flexsc_loop *loop)
 {
-	struct uring *uring = uring_of(loop);
-
-	return uring->pool || !flexsc__pool_create(&uring->pool, loop,
-						    loop->options.max_threads);
+	return loop_pool(loop) ||
+	       !flexsc__pool_create(loop, loop->options.max_threads);
 }
 
 /* Does follow() have something to do for this operation's calls? */
 static bool follows(unsigned int op)
 {
 	switch (op) {
-	case IORING_OP_WRITE:
-	case IORING_OP_WRITEV:
 	case IORING_OP_OPENAT:
 	case IORING_OP_OPENAT2:
 	case IORING_OP_ACCEPT:
@@ -216,6 +232,11 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 	sqe->user_data = (uint64_t)call->gen << 32 | index;
 	entry_begin_alone(entry);
 	call->route = (uint8_t)route;
+	if (route == BY_RING_AT_ONCE && !write_is_short(entry) &&
+	    flexsc__partial(entry)) {
+		call->route = BY_RING_IN_PARTS;
+		flexsc__write_begin(loop, &uring_of(loop)->writes, index);
+	}
 	return true;
 }
 
@@ -233,7 +254,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 			calls_append(loop, &uring_of(loop)->to_pool, index);
 		} else {
 			/* Without a thread it never happens. */
-			call_done(loop, index, -ECANCELED);
+			call_refuse(loop, index, -ECANCELED);
 		}
 		break;
 	case CLASS_FAST:
@@ -242,9 +263,25 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 		break;
 	case CLASS_NEVER:
 	case CLASS_NONE:
-		call_done(loop, index, -EOPNOTSUPP);
+		call_refuse(loop, index, -EOPNOTSUPP);
 		break;
 	}
+}
+
+/*
+ * Have the ring execute a call that closes a descriptor, after telling the
+ * calls that wait for that descriptor. False: the ring has no such operation.
+ */
+static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	unsigned int op = flexsc__table_row(entry->nr)->op;
+
+	if (!op || !(uring_of(loop)->operations >> op & 1))
+		return false;
+	flexsc__closing_begin(entry);
+	return use_ring(loop, index, entry, call_of(loop, index),
+			BY_RING_FOLLOWED);
 }
 
 /* Cancelled before it was started, or nothing for the ring. */
@@ -254,7 +291,17 @@ static COLD void not_by_ring(struct flexsc_loop *loop, uint32_t index)
 	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
 		use_plain(loop, index);
 	else
-		call_done(loop, index, -ECANCELED);
+		call_refuse(loop, index, -ECANCELED);
+}
+
+/*
+ * What is known of the descriptor keeps the call from the ring, unless the call
+ * closes it: then the calls that wait for it are told first.
+ */
+static COLD void not_at_once(struct flexsc_loop *loop, uint32_t index)
+{
+	if (!closes(entry_of(loop, index)) || !close_by_ring(loop, index))
+		not_by_ring(loop, index);
 }
 
 /* The rest of a write; the entry is BUSY. */
@@ -267,11 +314,10 @@ static void write_on(struct flexsc_loop *loop, uint32_t index)
 }
 
 /* All that is submitted of one operation; returns how many calls. */
-static __attribute__((noinline)) uint32_t
-route_group(struct flexsc_loop *loop, unsigned int op)
+static inline __attribute__((always_inline)) uint32_t
+route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
 {
 	const bool known = op && uring_of(loop)->operations >> op & 1;
-	const enum route route = follows(op) ? BY_RING_FOLLOWED : BY_RING;
 	uint32_t n = 0, index = queue_take(&loop->submitted[op]);
 
 	while (index != NONE) {
@@ -279,14 +325,28 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 		struct call *call = call_of(loop, index);
 		uint32_t next = call->next;
 
-		if (entry_status(entry) != FLEXSC_SUBMITTED ||
-		    !fds_check(entry) || !known ||
-		    !use_ring(loop, index, entry, call, route))
+		if (entry_status(entry) != FLEXSC_SUBMITTED)
+			not_by_ring(loop, index);
+		else if (!fds_check(entry))
+			not_at_once(loop, index);
+		else if (!known ||
+			 !use_ring(loop, index, entry, call, route))
 			not_by_ring(loop, index);
 		n++;
 		index = next;
 	}
 	return n;
+}
+
+static __attribute__((noinline)) uint32_t
+route_group(struct flexsc_loop *loop, unsigned int op)
+{
+	/* A constant each: only writes are asked how much they write. */
+	if (op == IORING_OP_WRITE || op == IORING_OP_WRITEV)
+		return route_group_by(loop, op, BY_RING_AT_ONCE);
+	if (follows(op))
+		return route_group_by(loop, op, BY_RING_FOLLOWED);
+	return route_group_by(loop, op, BY_RING);
 }
 
 static void route(struct flexsc_loop *loop)
@@ -304,7 +364,7 @@ static void route(struct flexsc_loop *loop)
 				 (unsigned int)__builtin_ctzll(loop->groups));
 	count(&loop->stats->by_uring, n - uring->others);
 	if (uring->to_pool.count)
-		flexsc__pool_submit(uring->pool, &uring->to_pool);
+		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
 	flexsc__stats_batch(loop, n);
 }
 
@@ -339,17 +399,11 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	struct ring *ring = &uring->ring;
 
 	route(loop);
-	if (uring->pool) {
-		uint64_t watch = flexsc__pool_watch(uring->pool);
-
-		if (watch < ns)
-			ns = watch;
-	}
 	if (ns && io_uring_cq_ready(&ring->uring))
 		ns = 0;
 	if (ns) {
 		arm(loop);
-		if (flexsc__sleep_begin(loop)) {
+		if (flexsc__sleep_begin(loop, &ns)) {
 			flexsc__ring_enter(ring, ns);
 			flexsc__sleep_end(loop);
 			collect(loop);
@@ -360,6 +414,11 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 		flexsc__ring_enter(ring, 0);
 	collect(loop);
 	return 0;
+}
+
+static void uring_hold(struct flexsc_loop *loop, int fd)
+{
+	flexsc__writes_hold(loop, &uring_of(loop)->writes, fd);
 }
 
 static bool uring_stirs(const struct flexsc_loop *loop)
@@ -392,7 +451,7 @@ static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
 	uint64_t name = name_of(loop, index);
 
 	if (call_of(loop, index)->route == BY_POOL)
-		flexsc__pool_cancel(uring_of(loop)->pool, index);
+		flexsc__pool_cancel(loop_pool(loop), index);
 	else
 		cancel_request(loop, name, name | CANCEL);
 }
@@ -426,11 +485,9 @@ static int ready(struct flexsc_loop *loop, struct uring *uring)
 	unsigned int workers[2] = { 0, loop->options.max_threads };
 	int err = probe(uring);
 
-	if (!err)
-		err = flexsc__fds_init();
 	if (err)
 		return err;
-	uring->bell = flexsc__fds_own(eventfd(0, EFD_CLOEXEC));
+	uring->bell = flexsc__own_fd(eventfd(0, EFD_CLOEXEC));
 	if (uring->bell < 0)
 		return -errno;
 	/* Better to have, and not needed. */
@@ -481,6 +538,7 @@ static int uring_open(struct flexsc_loop *loop)
 		free(uring);
 		return loop->why[0] ? err : unsupported(loop, err);
 	}
+	flexsc__writes_init(&uring->writes);
 	loop->engine_data = uring;
 	loop->group_mask = GROUPS - 1;
 	return 0;
@@ -500,10 +558,9 @@ static void uring_close(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 
-	flexsc__pool_destroy(uring->pool);
 	disarm(loop);
 	flexsc__ring_fini(&uring->ring);
-	flexsc__fds_close(uring->bell);
+	flexsc__own_fd_close(uring->bell);
 	free(uring);
 }
 
@@ -511,9 +568,8 @@ static void uring_forked(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 
-	flexsc__pool_forked(uring->pool);
-	flexsc__fds_close(uring->ring.uring.ring_fd);
-	flexsc__fds_close(uring->bell);
+	flexsc__own_fd_close(uring->ring.uring.ring_fd);
+	flexsc__own_fd_close(uring->bell);
 	free(uring);
 }
 
@@ -525,6 +581,7 @@ const struct engine flexsc__engine_uring = {
 	.stirs = uring_stirs,
 	.wake = uring_wake,
 	.cancel = uring_cancel,
+	.hold = uring_hold,
 	.close = uring_close,
 	.forked = uring_forked,
 };

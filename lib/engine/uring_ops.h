@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Between the files of the uring engine. Owner only.
- */
-#ifndef FLEXSC_ENGINE_URING_H
-#define FLEXSC_ENGINE_URING_H
+/* System calls as operations of io_uring. Owner only. */
+#ifndef FLEXSC_URING_OPS_H
+#define FLEXSC_URING_OPS_H
 
 #include <liburing.h>
 #include <linux/flexsc.h>
@@ -19,8 +17,6 @@ enum {
 	OP_PIPE = 62,
 };
 
-/* uring_ops.c */
-
 /*
  * Describe the entry's system call to io_uring. False: io_uring can't do this
  * very call, with these arguments; it has to be made as a plain one.
@@ -32,7 +28,4 @@ bool flexsc__uring_prepare(const struct flexsc_entry *entry,
 /* What the plain call would have returned where io_uring returned res. */
 int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res);
 
-/* uring_why.c: why io_uring_setup() failed with err, in one line. */
-void flexsc__uring_why(int err, char *why, size_t size);
-
-#endif /* FLEXSC_ENGINE_URING_H */
+#endif /* FLEXSC_URING_OPS_H */

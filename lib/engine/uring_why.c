@@ -4,12 +4,13 @@
  * causes, and whoever has to change something needs the real one.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "uring_ops.h"
+#include "uring_why.h"
 
 static int sysctl_disabled(void)
 {

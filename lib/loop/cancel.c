@@ -9,12 +9,19 @@
  * that hadn't started it runs at once: nobody will execute that, though its
  * entry is in use until the engine has passed it over.
  */
-#include "loop.h"
+#include "cancel.h"
 
 #include <errno.h>
 
+#include "../base/clock.h"
 #include "../calls/partial.h"
 #include "../calls/table.h"
+#include "handle.h"
+#include "held.h"
+#include "loop.h"
+#include "ready.h"
+#include "signal.h"
+#include "stats.h"
 
 #define AGAIN_NS	1000000ULL
 
@@ -25,6 +32,7 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	struct call *call = call_of(loop, index);
 	bool part;
 
+	loop_assert_owner(loop);
 	if (call->cancel != CANCEL_NOT)
 		return;
 	call->cancel = (uint8_t)cause;
@@ -40,16 +48,14 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 		loop->engine->cancel(loop, index);
 }
 
-/*
- * The engine could not reach an entry that is CANCEL: it is to try again soon.
- * The entry has no other use for its deadline's timer any more.
- */
+/* The entry has no other use for its deadline's timer any more. */
 void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index)
 {
 	uint32_t *timer = &call_of(loop, index)->deadline;
 
-	flexsc__deadline_clear(loop, timer);
-	if (flexsc__wheel_arm(&loop->wheel, flexsc__now(), AGAIN_NS, TIMER_CALL,
+	loop_assert_owner(loop);
+	wheel_clear(&loop->wheel, timer);
+	if (flexsc__wheel_arm(&loop->wheel, time_monotonic(), AGAIN_NS, TIMER_CALL,
 			      index, timer))
 		loop->engine->cancel(loop, index);
 }
@@ -77,7 +83,7 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 		flexsc__ready(loop, cb, -ECANCELED);
 		break;
 	case HANDLE_SIGNAL:
-		flexsc__signal_end(loop, flexsc__signal_find(loop, cb),
+		flexsc__signal_end(loop, signal_find(&loop->signal_waits, cb),
 				   -ECANCELED);
 		break;
 	case HANDLE_NONE:
@@ -117,7 +123,8 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 
 		if (entry_status(entry) == FLEXSC_FREE ||
 		    call->cancel != CANCEL_NOT || ended(entry) ||
-		    !names_fd(entry->nr, entry->args, fd))
+		    (!names_fd(entry->nr, entry->args, fd) &&
+		     !call_was(call, fd)))
 			continue;
 		flexsc__cancel_call(loop, i, CANCEL_ASKED);
 		n++;
@@ -139,11 +146,6 @@ static bool wants_end(const struct flexsc_cb *cb, unsigned int nr)
 	return cb || flexsc__table_row(nr)->class == CLASS_WAIT;
 }
 
-/*
- * The loop ends. What somebody is told the result of is cancelled; so is what
- * may wait for others. A close() that was posted to be forgotten is neither,
- * and still happens, even if it is held.
- */
 void flexsc__cancel_all(struct flexsc_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->entries.count; i++) {
@@ -163,14 +165,6 @@ void flexsc__cancel_all(struct flexsc_loop *loop)
 }
 
 /* Deadlines. */
-
-void flexsc__deadline_clear(struct flexsc_loop *loop, uint32_t *deadline)
-{
-	if (*deadline == TIMER_NONE)
-		return;
-	flexsc__wheel_cancel(&loop->wheel, *deadline);
-	*deadline = TIMER_NONE;
-}
 
 int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 uint64_t ns)
@@ -196,10 +190,10 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	} else {
 		return -ENOENT;
 	}
-	flexsc__deadline_clear(loop, deadline);
+	wheel_clear(&loop->wheel, deadline);
 	if (!ns)
 		return 0;
-	err = flexsc__wheel_arm(&loop->wheel, flexsc__now(), ns, kind, index,
+	err = flexsc__wheel_arm(&loop->wheel, time_monotonic(), ns, kind, index,
 				deadline);
 	if (!err)
 		count(&loop->stats->timers, 1);

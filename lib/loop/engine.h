@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Engines execute submitted entries and report the done ones. Every function
- * but wake is called by the loop's owner.
+ * but wake and hold is called by the loop's owner.
+ *
+ * An engine may give entries to a pool of syscall threads (pool.h), which the
+ * loop has from then on. What the pool needs besides its entries is no engine's
+ * business: the loop watches it whenever it waits, tells it of descriptors that
+ * are about to be closed, ends it before the engine is closed, and forgets it
+ * in a forked child.
  */
-#ifndef FLEXSC_ENGINE_H
-#define FLEXSC_ENGINE_H
+#ifndef FLEXSC_LOOP_ENGINE_H
+#define FLEXSC_LOOP_ENGINE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct flexsc_loop;
@@ -34,39 +39,15 @@ struct engine {
 	/* An entry that was BUSY is CANCEL now: end it early. */
 	void (*cancel)(struct flexsc_loop *loop, uint32_t index);
 	/*
-	 * Any thread: a descriptor is about to be closed that calls may wait
-	 * for. NULL: the kernel holds its file.
+	 * Any thread: a descriptor is about to be closed. Calls that the engine
+	 * itself makes in more than one operation go on with a copy. NULL: it
+	 * makes each in one, for which the kernel holds the file.
 	 */
 	void (*hold)(struct flexsc_loop *loop, int fd);
-	/* Nothing is executing any more. */
+	/* Nothing is executing any more, and the pool is gone. */
 	void (*close)(struct flexsc_loop *loop);
 	/* In a forked child: close descriptors, touch nothing else. */
 	void (*forked)(struct flexsc_loop *loop);
 };
 
-extern const struct engine flexsc__engine_sync;
-extern const struct engine flexsc__engine_threads;
-extern const struct engine flexsc__engine_uring;
-extern const struct engine flexsc__engine_kmod;
-
-/* Choose and open an engine as loop->options say. */
-int flexsc__engine_open(struct flexsc_loop *loop);
-
-/* Execute a SUBMITTED entry here and now, as a plain system call. */
-void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index);
-/*
- * Around every sleep: begin says whether to sleep at all, and has wake called
- * from then on.
- */
-bool flexsc__sleep_begin(struct flexsc_loop *loop);
-void flexsc__sleep_end(struct flexsc_loop *loop);
-/* Look for work for spin_us, and ns at most, instead of sleeping at once. */
-void flexsc__engine_spin(const struct flexsc_loop *loop, uint64_t ns);
-/*
- * Sleep on loop->bell, for engines without something better to sleep in, and
- * how to end that.
- */
-void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns);
-void flexsc__engine_ring(struct flexsc_loop *loop);
-
-#endif /* FLEXSC_ENGINE_H */
+#endif /* FLEXSC_LOOP_ENGINE_H */

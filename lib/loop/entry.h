@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life cycle of an entry (<linux/flexsc.h> draws it), one function for
- * each arrow. The user side is run by the loop's owner alone; the engine side
- * by whoever executes: a syscall thread, or the owner itself for calls that
- * are run inline or through io_uring. U1..U3 and E1..E3 are the numbers used
- * there.
+ * each arrow; no other file writes an entry's status. The user side is run by
+ * the loop's owner alone. The engine side is run by the thread that executes: a
+ * syscall thread, or the owner for calls that are run inline or through
+ * io_uring. U1..U3 and E1..E3 are the numbers used there. A test build checks
+ * where each arrow begins.
  */
 #ifndef FLEXSC_ENTRY_H
 #define FLEXSC_ENTRY_H
@@ -12,6 +13,8 @@
 #include <linux/flexsc.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "../base/checks.h"
 
 /*
  * As args[3] of poll(), which has no such argument: the record can be read, and
@@ -32,13 +35,34 @@ static inline bool entry_swap(struct flexsc_entry *entry, uint8_t from,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Is the entry in one of these states? */
+#define ENTRY_IN(entry, statuses)	(1U << entry_status(entry) & (statuses))
+#define AT(status)			(1U << FLEXSC_##status)
+
 /* The user side. */
 
 /* FREE -> SUBMITTED, after the arguments were stored. */
 static inline void entry_submit(struct flexsc_entry *entry)
 {
+	RULE(ENTRY_IN(entry, AT(FREE)));
 	/* U1: publishes them; pairs with E1. */
 	__atomic_store_n(&entry->status, FLEXSC_SUBMITTED, __ATOMIC_RELEASE);
+}
+
+/* DONE -> SUBMITTED: the kernel gave the entry back before the call's end. */
+static inline void entry_submit_again(struct flexsc_entry *entry)
+{
+	RULE(ENTRY_IN(entry, AT(DONE)));
+	/* Publishes the arguments of the rest, as U1 does; pairs with E1. */
+	__atomic_store_n(&entry->status, FLEXSC_SUBMITTED, __ATOMIC_RELEASE);
+}
+
+/* SUBMITTED or CANCEL -> DONE: no engine has begun it, and none will. */
+static inline void entry_refuse(struct flexsc_entry *entry, int64_t ret)
+{
+	RULE(ENTRY_IN(entry, AT(SUBMITTED) | AT(CANCEL)));
+	entry->ret = ret;
+	__atomic_store_n(&entry->status, FLEXSC_DONE, __ATOMIC_RELEASE);
 }
 
 /* SUBMITTED -> CANCEL; false if it has been started. */
@@ -56,6 +80,7 @@ static inline bool entry_cancel_busy(struct flexsc_entry *entry)
 /* DONE -> FREE, after the result was consumed. */
 static inline void entry_free(struct flexsc_entry *entry)
 {
+	RULE(ENTRY_IN(entry, AT(DONE)));
 	__atomic_store_n(&entry->status, FLEXSC_FREE, __ATOMIC_RELAXED);
 }
 
@@ -84,12 +109,14 @@ static inline bool entry_begin(struct flexsc_entry *entry)
  */
 static inline void entry_begin_alone(struct flexsc_entry *entry)
 {
+	RULE(ENTRY_IN(entry, AT(SUBMITTED)));
 	__atomic_store_n(&entry->status, FLEXSC_BUSY, __ATOMIC_RELAXED);
 }
 
 /* BUSY or CANCEL -> DONE. */
 static inline void entry_finish(struct flexsc_entry *entry, int64_t ret)
 {
+	RULE(ENTRY_IN(entry, AT(BUSY) | AT(CANCEL)));
 	entry->ret = ret;
 	/* E2: publishes ret and what the call wrote; pairs with U2. */
 	__atomic_store_n(&entry->status, FLEXSC_DONE, __ATOMIC_RELEASE);

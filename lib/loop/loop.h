@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop and everything it owns. One thread, the owner, runs all of it; what
- * other threads touch is atomic and says so. Which file owns what:
+ * A loop: all that one thread, its owner, has of calls. What other threads touch
+ * is atomic and says so. Which file of this floor owns what:
  *
  *	page.c		entries and calls, and the list of free ones
- *	call.c		posting, chaining, waiting for an entry, completing
+ *	call.c		posting and consuming
+ *	held.c		calls without an entry: chained, or waiting for one
+ *	handle.c	what a pending cb is the cb of
  *	cancel.c	cancellation and deadlines
+ *	ready.c		cbs that have their result without an entry
  *	timer.c		the timing wheel
- *	event.c		timers, signals and wake-ups as callbacks
- *	loop.c		create, run, destroy
+ *	signal.c	signals as callbacks
+ *	event.c		timers and wake-ups as callbacks
  *	stats.c		the published counters
- *	fork.c		what fork() does to loops
- *	engine.c	the choice of an engine
+ *	all.c		all loops of the process
+ *	engine.h	what a loop asks of its engine
+ *
+ * How a loop is made, run and destroyed is in run/, above the engines.
  *
  *
  * The life of a call, seen by the owner
@@ -40,82 +45,13 @@
 #include <stdbool.h>
 
 #include "arena.h"
-#include "../base/compiler.h"
+#include "call.h"
 #include "engine.h"
 #include "entry.h"
+#include "held.h"
+#include "ready.h"
 #include "timer.h"
-
-#define NONE	FLEXSC_NO_ENTRY
-
-/* What cancelled a call. */
-enum cancel_cause {
-	CANCEL_NOT = 0,
-	CANCEL_ASKED,
-	CANCEL_DEADLINE,
-	CANCEL_TOLD,	/* ... and the callback has been run, or is about to */
-};
-
-/*
- * The private companion of the entry with the same index: what the owner
- * knows of it, and (in "pool") what a pool of syscall threads does while it
- * has it.
- */
-struct call {
-	struct flexsc_cb *cb;	/* NULL: none, or not in use */
-	uint32_t next;		/* on the list it is on */
-	uint32_t gen;		/* counts uses, to tell them apart */
-	uint32_t chained;	/* the held call that waits for this one */
-	uint32_t deadline;	/* its timer */
-	uint8_t cancel;		/* enum cancel_cause */
-	uint8_t route;		/* the engine's: how it executes it */
-	struct partial *partial;	/* the engine's: a write in parts */
-	struct {		/* under the pool's lock */
-		uint8_t where;	/* enum pool_where */
-		bool woken;	/* from where it was parked */
-		bool moved;	/* to a copy of its descriptor: parking.h */
-		uint32_t prev;
-		uint32_t thread;	/* the slot that executes it */
-	} pool;
-} __attribute__((aligned(64)));
-
-/* No held call: element 0 of theirs heads the waiting list. */
-#define NO_HELD	0U
-
-/* A call without an entry: chained to another, or waiting for a free one. */
-struct held {
-	struct flexsc_cb *cb;
-	__u64 args[FLEXSC_ARGS_MAX];
-	uint32_t next, prev;	/* the waiting list, or the free list */
-	uint32_t chained;
-	uint32_t deadline;
-	uint32_t before;	/* what it is chained to; see call.c */
-	uint16_t nr;
-	uint8_t chain;		/* FLEXSC_CHAIN_* */
-	uint8_t state;		/* enum held_state */
-	uint8_t before_kind;	/* enum handle_kind */
-};
-
-enum held_state {
-	HELD_FREE = 0,
-	HELD_CHAINED,	/* its predecessor has not completed */
-	HELD_WAITING,	/* for an entry, in the order posted */
-};
-
-/* A list of calls, oldest first; head and tail mean nothing in an empty one. */
-struct call_list {
-	uint32_t head, tail;
-	uint32_t count;
-};
-
-/*
- * Calls that are taken all at once, oldest first. Every call is on two of
- * these in its life, so it is made to be cheap: tail is where the next index
- * goes, and the last one's next means nothing until all are taken.
- */
-struct call_queue {
-	uint32_t *tail;
-	uint32_t head;
-};
+#include "page.h"
 
 /*
  * What is submitted lies in groups: calls of one group go to the kernel one
@@ -123,26 +59,6 @@ struct call_queue {
  * operation, for the engine that makes use of it; the others have one group.
  */
 #define GROUPS	64U
-
-/* A list of cbs that have their result, oldest first. */
-struct cb_list {
-	struct flexsc_cb *head, *tail;
-};
-
-/*
- * cb->handle while it is pending: what kind of thing it is, and which. The
- * handle of a cb that isn't pending is whatever memory it was made of, so a
- * handle is believed only if what it names points back at the cb.
- */
-enum handle_kind {
-	HANDLE_NONE = 0,
-	HANDLE_CALL,
-	HANDLE_HELD,
-	HANDLE_TIMER,
-	HANDLE_SIGNAL,
-};
-
-#define HANDLE_SHIFT	60
 
 struct flexsc_loop {
 	/* Hot: every post and every completion. */
@@ -160,7 +76,7 @@ struct flexsc_loop {
 	};
 	uint64_t groups;	/* those with something submitted: a bit each */
 	uint32_t group_mask;	/* 0: all in one */
-	uint64_t last;		/* what chain follows: a handle; see call.c */
+	uint64_t last;		/* what chain follows: a handle; see held.c */
 	int64_t last_ret;	/* its result, once it has completed */
 	uint64_t posted, completed;	/* calls */
 	uint64_t events;	/* callbacks owed for anything else */
@@ -172,6 +88,7 @@ struct flexsc_loop {
 
 	const struct engine *engine;
 	void *engine_data;
+	struct pool *pool;	/* see loop_pool() */
 
 	struct arena held;	/* struct held; element 0 is the waiting list */
 	uint32_t held_free;
@@ -195,13 +112,8 @@ struct flexsc_loop {
 	char why[160];
 	struct flexsc_stats_page *page;
 	int stats_fd;
-	struct flexsc_loop *next, *prev;	/* all loops: fork.c */
+	struct flexsc_loop *next, *prev;	/* all.c */
 };
-
-/* page.c */
-int flexsc__pages_init(struct flexsc_loop *loop, uint32_t max_entries);
-void flexsc__pages_fini(struct flexsc_loop *loop);
-bool flexsc__pages_grow(struct flexsc_loop *loop);
 
 /* Would a call that is posted now have an entry at once? */
 static inline bool flexsc__loop_has_entry(struct flexsc_loop *loop)
@@ -209,6 +121,14 @@ static inline bool flexsc__loop_has_entry(struct flexsc_loop *loop)
 	return !loop->waiting &&
 	       (loop->free != NONE || flexsc__pages_grow(loop));
 }
+
+/* Only the owner may come here; in the runtime its carrier, whoever posts. */
+#ifdef FLEXSC_IN_RUNTIME
+#define loop_assert_owner(loop)	((void)(loop))
+#else
+#define loop_assert_owner(loop) \
+	RULE(pthread_equal(pthread_self(), (loop)->owner))
+#endif
 
 static inline struct flexsc_entry *entry_of(const struct flexsc_loop *loop,
 					    uint32_t index)
@@ -245,32 +165,6 @@ static inline uint32_t calls_take(struct flexsc_loop *loop,
 	return index;
 }
 
-/* A queue of calls. */
-static inline void queue_init(struct call_queue *queue)
-{
-	queue->tail = &queue->head;
-}
-
-static inline bool queue_empty(const struct call_queue *queue)
-{
-	return queue->tail == &queue->head;
-}
-
-static inline void queue_append(struct call_queue *queue, struct call *call,
-				uint32_t index)
-{
-	*queue->tail = index;
-	queue->tail = &call->next;
-}
-
-/* The first of all there are, or NONE; each one's next is the next. */
-static inline uint32_t queue_take(struct call_queue *queue)
-{
-	*queue->tail = NONE;
-	queue_init(queue);
-	return queue->head;
-}
-
 static inline void callback(struct flexsc_cb *cb, int64_t ret)
 {
 	cb->ret = ret;
@@ -278,13 +172,15 @@ static inline void callback(struct flexsc_cb *cb, int64_t ret)
 		cb->callback(cb);
 }
 
-/* call.c */
-int flexsc__held_init(struct flexsc_loop *loop);
-void flexsc__held_end(struct flexsc_loop *loop, uint32_t held, int64_t ret);
-void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);
-void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index);
-int flexsc__post_check(struct flexsc_loop *loop, struct flexsc_cb *cb);
-bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb);
+/*
+ * The loop's pool of syscall threads; NULL until an engine needs one. Any
+ * thread, if the loop is one that lasts: see all.h.
+ */
+static inline struct pool *loop_pool(const struct flexsc_loop *loop)
+{
+	/* Acquires the pool; pairs with flexsc__pool_create(). */
+	return __atomic_load_n(&loop->pool, __ATOMIC_ACQUIRE);
+}
 
 static inline struct held *held_of(const struct flexsc_loop *loop,
 				   uint32_t held)
@@ -292,51 +188,21 @@ static inline struct held *held_of(const struct flexsc_loop *loop,
 	return (struct held *)loop->held.base + held;
 }
 
-static inline uint64_t handle_make(enum handle_kind kind, uint64_t index)
-{
-	return (uint64_t)kind << HANDLE_SHIFT | index;
-}
-
-static inline enum handle_kind handle_kind(uint64_t handle)
-{
-	return (enum handle_kind)(handle >> HANDLE_SHIFT);
-}
-
-static inline uint64_t handle_index(uint64_t handle)
-{
-	return handle & ((1ULL << HANDLE_SHIFT) - 1);
-}
-
-/* cancel.c */
-void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
-			 enum cancel_cause cause);
-void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
-void flexsc__cancel_all(struct flexsc_loop *loop);
-void flexsc__deadline_passed(struct flexsc_loop *loop,
-			     const struct timer *timer);
-void flexsc__deadline_clear(struct flexsc_loop *loop, uint32_t *deadline);
-
-/* event.c */
-uint64_t flexsc__now(void);
-void flexsc__ready(struct flexsc_loop *loop, struct flexsc_cb *cb,
-		   int64_t ret);
-void flexsc__events_collect(struct flexsc_loop *loop);
-bool flexsc__events_waiting(const struct flexsc_loop *loop);
-struct signal_wait **flexsc__signal_find(struct flexsc_loop *loop,
-					 const struct flexsc_cb *cb);
-void flexsc__signal_end(struct flexsc_loop *loop, struct signal_wait **link,
-			int64_t ret);
-struct flexsc_cb *flexsc__ready_take(struct flexsc_loop *loop);
-void flexsc__events_cancel(struct flexsc_loop *loop);
-void flexsc__events_forked(void);
-
 /* What engines do for each call. */
 
-/* An entry the owner executed has its result; the callback is next. */
+/* An entry that the owner executed has its result; the callback is next. */
 static inline void call_done(struct flexsc_loop *loop, uint32_t index,
 			     int64_t ret)
 {
 	entry_finish(entry_of(loop, index), ret);
+	queue_append(&loop->done, call_of(loop, index), index);
+}
+
+/* It is never begun, and this is its result. */
+static inline void call_refuse(struct flexsc_loop *loop, uint32_t index,
+			       int64_t ret)
+{
+	entry_refuse(entry_of(loop, index), ret);
 	queue_append(&loop->done, call_of(loop, index), index);
 }
 
@@ -345,19 +211,9 @@ static inline bool call_wanted(struct flexsc_loop *loop, uint32_t index)
 {
 	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
 		return true;
-	call_done(loop, index, -ECANCELED);
+	call_refuse(loop, index, -ECANCELED);
 	return false;
 }
-
-/* loop.c */
-int flexsc__loop_create(struct flexsc_loop **out,
-			const struct flexsc_options *options, char *why,
-			size_t size);
-void flexsc__collect(struct flexsc_loop *loop);
-bool flexsc__loop_ready(const struct flexsc_loop *loop);
-/* The same, and what the engine hasn't been asked for; by spinning owners. */
-bool flexsc__loop_stirs(const struct flexsc_loop *loop);
-void flexsc__default_forked(void);
 
 /*
  * Waking a loop that sleeps. The owner sets "sleeping", looks once more for
@@ -371,29 +227,5 @@ static inline void loop_notify(struct flexsc_loop *loop)
 	    atomic_exchange(&loop->sleeping, false))
 		loop->engine->wake(loop);
 }
-
-/* stats.c */
-int flexsc__stats_init(struct flexsc_loop *loop);
-void flexsc__stats_fini(struct flexsc_loop *loop);
-void flexsc__stats_publish(const struct flexsc_loop *loop);
-void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls);
-
-/*
- * Counters have one writer, so a plain sum does, stored whole for readers.
- * Those that syscall threads count too take an atomic one.
- */
-static inline void count(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
-}
-
-static inline void count_shared(uint64_t *counter, uint64_t n)
-{
-	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
-
-/* fork.c */
-int flexsc__fork_register(struct flexsc_loop *loop);
-void flexsc__fork_unregister(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_INTERNAL_LOOP_H */

@@ -3,9 +3,11 @@
  * Syscall pages: entries, their companions, and the list of free ones. Owner
  * only.
  */
-#include "loop.h"
+#include "page.h"
 
 #include <errno.h>
+
+#include "loop.h"
 
 /* Chain entries [first, count) in front of the free ones. */
 static void add_free(struct flexsc_loop *loop, uint32_t first)
@@ -25,6 +27,7 @@ bool flexsc__pages_grow(struct flexsc_loop *loop)
 	uint32_t first = loop->entries.count;
 	int err = flexsc__arena_grow(&loop->entries);
 
+	loop_assert_owner(loop);
 	if (err)
 		return false;
 	while (loop->calls.count < loop->entries.count) {

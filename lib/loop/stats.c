@@ -5,7 +5,7 @@
  * in /proc/PID/fd. Without a descriptor to spare they live in private memory
  * and only flexsc_loop_stats() sees them.
  */
-#include "loop.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "../calls/fds.h"
+#include "../calls/own_fd.h"
 #include "../base/syscall.h"
+#include "loop.h"
 
 /* Whole pages: TSan forgets an unmapped page only if all of it goes. */
 static size_t mapped(void)
@@ -27,13 +29,13 @@ static size_t mapped(void)
 
 static int publish(void)
 {
-	int fd = flexsc__fds_own(memfd_create(FLEXSC_STATS_NAME,
+	int fd = flexsc__own_fd(memfd_create(FLEXSC_STATS_NAME,
 						   MFD_CLOEXEC));
 
 	if (fd < 0)
 		return -1;
 	if (ftruncate(fd, sizeof(struct flexsc_stats_page))) {
-		flexsc__fds_close(fd);
+		flexsc__own_fd_close(fd);
 		return -1;
 	}
 	return fd;
@@ -66,7 +68,7 @@ void flexsc__stats_fini(struct flexsc_loop *loop)
 	if (loop->page)
 		munmap(loop->page, mapped());
 	if (loop->stats_fd >= 0)
-		flexsc__fds_close(loop->stats_fd);
+		flexsc__own_fd_close(loop->stats_fd);
 }
 
 static void level(uint64_t *where, uint64_t value)

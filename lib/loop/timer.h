@@ -79,4 +79,13 @@ static inline struct timer *wheel_timer(const struct wheel *wheel,
 	return (struct timer *)wheel->timers.base + timer;
 }
 
+/* Cancel a timer, if there is one. */
+static inline void wheel_clear(struct wheel *wheel, uint32_t *timer)
+{
+	if (*timer == TIMER_NONE)
+		return;
+	flexsc__wheel_cancel(wheel, *timer);
+	*timer = TIMER_NONE;
+}
+
 #endif /* FLEXSC_TIMER_H */

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "../calls/fds.h"
+#include "../calls/probe.h"
 #include "../base/syscall.h"
 
 /* Told not to wait, it would. */
@@ -23,10 +24,7 @@
 
 #define ROOM_MIN	4096U	/* in a socket that says it is ready */
 
-/*
- * A send goes on with the rest, but a message with a control part has no rest,
- * and a receive that waits for all has no way back.
- */
+/* A send goes on with the rest; a receive that waits for all has no way back. */
 static int64_t try_socket(const struct flexsc_entry *entry)
 {
 	const __u64 *a = entry->args;
@@ -44,6 +42,9 @@ static int64_t try_socket(const struct flexsc_entry *entry)
 			return NO_WAY;
 		return raw_syscall(entry->nr, a[0], a[1], a[2] | MSG_DONTWAIT,
 				   0, 0, 0);
+	case SYS_sendmsg:
+		return raw_syscall(SYS_sendmsg, a[0], a[1],
+				   a[2] | MSG_DONTWAIT, 0, 0, 0);
 	default:
 		return NO_WAY;
 	}
@@ -52,7 +53,19 @@ static int64_t try_socket(const struct flexsc_entry *entry)
 static bool is_socket_call(const struct flexsc_entry *entry)
 {
 	return entry->nr == SYS_recvfrom || entry->nr == SYS_recvmsg ||
-	       entry->nr == SYS_sendto;
+	       entry->nr == SYS_sendto || entry->nr == SYS_sendmsg;
+}
+
+/*
+ * It would wait, so its arguments are right. The kernel takes descriptors that
+ * a message passes when the call begins: they may be closed while it waits.
+ */
+static bool has_control(const struct flexsc_entry *entry)
+{
+	const struct msghdr *message =
+		(const struct msghdr *)(uintptr_t)entry->args[1];
+
+	return entry->nr == SYS_sendmsg && message->msg_controllen;
 }
 
 /*
@@ -149,26 +162,6 @@ static bool ready(uint64_t fd, unsigned int poll)
 	return raw_syscall(SYS_ppoll, PTR(&set), 1, PTR(&now), 0, 0, 0) != 0;
 }
 
-bool flexsc__has_time_limit(uint64_t fd, unsigned int poll)
-{
-	struct timeval limit = { 0 };
-	uint32_t size = sizeof(limit);
-
-	return !raw_syscall(SYS_getsockopt, fd, SOL_SOCKET,
-			    poll == POLL_READ ? SO_RCVTIMEO : SO_SNDTIMEO,
-			    PTR(&limit), PTR(&size), 0) &&
-	       (limit.tv_sec || limit.tv_usec);
-}
-
-bool flexsc__is_terminal(uint64_t fd)
-{
-	/* The kernel's structure is smaller. */
-	uint64_t mode[16];
-	long ret = raw_syscall(SYS_ioctl, fd, TCGETS, PTR(mode), 0, 0, 0);
-
-	return !ret || ret == -EIO;
-}
-
 static bool accepts(const struct flexsc_entry *entry)
 {
 	uint64_t flags = entry->nr == SYS_accept4 ? entry->args[3] : 0;
@@ -179,9 +172,14 @@ static bool accepts(const struct flexsc_entry *entry)
 			    SO_ACCEPTCONN, PTR(&on), PTR(&size), 0) && on;
 }
 
-/* It isn't ready; exact: told not to wait, it said that it would. */
+/*
+ * The call would have to wait. exact: the call itself said so, told not to
+ * wait. If poll(2) says after that that the descriptor is ready, as for a
+ * datagram socket that was shut down, an epoll set would report it over and
+ * over.
+ */
 static enum nowait not_ready(const struct flexsc_entry *entry,
-			     unsigned int poll, bool exact,
+			     unsigned int poll, bool exact, bool woken,
 			     unsigned int *switches)
 {
 	uint64_t fd = entry->args[0];
@@ -190,14 +188,18 @@ static enum nowait not_ready(const struct flexsc_entry *entry,
 	*switches += 2;
 	if (flags < 0 || (flags & O_NONBLOCK))
 		return NOWAIT_RUNS;
-	if (flexsc__has_time_limit(fd, poll))
+	if (flexsc__probe_time_limit(fd, poll))
 		return NOWAIT_UNKNOWN;
 	if (entry->nr == SYS_accept || entry->nr == SYS_accept4)
 		return accepts(entry) ? NOWAIT_WAITS : NOWAIT_RUNS;
-	if (exact)
+	if (exact && has_control(entry))
+		return NOWAIT_UNKNOWN;
+	if (exact && !woken)
 		return NOWAIT_WAITS;
 	++*switches;
-	return flexsc__is_terminal(fd) ? NOWAIT_UNKNOWN : NOWAIT_LATE;
+	if (exact)
+		return ready(fd, poll) ? NOWAIT_UNKNOWN : NOWAIT_WAITS;
+	return flexsc__probe_terminal(fd) ? NOWAIT_UNKNOWN : NOWAIT_LATE;
 }
 
 /* A call that can't be told not to wait before it's known to be ready, or not. */
@@ -213,8 +215,8 @@ static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
 }
 
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
-			   const struct table_row *row, int64_t *ret,
-			   unsigned int *switches)
+			   const struct table_row *row, bool woken,
+			   int64_t *ret, unsigned int *switches)
 {
 	bool part = true;
 
@@ -233,9 +235,11 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 		*ret = try_socket(entry);
 	if (*ret == NO_WAY)
 		*ret = try_polled(entry, row->poll, &part, switches);
+	/* There may be room for the first of several messages only. */
 	if (*ret == RUNS)
-		return NOWAIT_RUNS;
+		return entry->nr == SYS_sendmmsg ? NOWAIT_UNKNOWN : NOWAIT_RUNS;
 	if (*ret == WOULD || *ret == NO_WAY)
-		return not_ready(entry, row->poll, *ret == WOULD, switches);
+		return not_ready(entry, row->poll, *ret == WOULD, woken,
+				 switches);
 	return part ? NOWAIT_PART : NOWAIT_DONE;
 }

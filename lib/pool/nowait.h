@@ -26,15 +26,12 @@ enum nowait {
 	NOWAIT_UNKNOWN,	/* it may wait, and a descriptor doesn't tell */
 };
 
-/* Counts the mode switches it takes. */
+/*
+ * woken: it would have waited before, and poll(2) says that it needn't now.
+ * Counts the mode switches it takes.
+ */
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
-			   const struct table_row *row, int64_t *ret,
-			   unsigned int *switches);
-
-/* Does a socket's own time limit end the call? poll is an enum call_poll. */
-bool flexsc__has_time_limit(uint64_t fd, unsigned int poll);
-
-/* Is it one, or was it before it hung up? */
-bool flexsc__is_terminal(uint64_t fd);
+			   const struct table_row *row, bool woken,
+			   int64_t *ret, unsigned int *switches);
 
 #endif /* FLEXSC_NOWAIT_H */

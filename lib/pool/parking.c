@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../calls/fds.h"
+#include "../calls/own_fd.h"
 #include "parking.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include "pool.h"
 #include "../base/syscall.h"
 #include "../calls/table.h"
+#include "../loop/stats.h"
 
 #define EVENTS	64
 
@@ -43,9 +45,15 @@ static bool empty(const struct parking *parking, int fd)
 	       parking->parked[fd].head[1] == NONE;
 }
 
+/* Does it name a descriptor besides the one it waits for? */
+static bool is_pair(struct flexsc_loop *loop, uint32_t index)
+{
+	return flexsc__table_row(entry_of(loop, index)->nr)->fds & ~1U;
+}
+
 /* The lists are doubly linked: any entry may be cancelled. */
 
-static bool room_for(struct parking *parking, int fd)
+bool flexsc__park_room(struct parking *parking, int fd)
 {
 	size_t size = parking->size ? parking->size : 64;
 	struct parked *parked;
@@ -79,6 +87,7 @@ static void append(struct parking *parking, struct flexsc_loop *loop, int fd,
 	else
 		parked->head[side] = index;
 	parked->tail[side] = index;
+	parking->pairs += is_pair(loop, index);
 }
 
 static void drop(struct parking *parking, struct flexsc_loop *loop, int fd,
@@ -97,6 +106,7 @@ static void drop(struct parking *parking, struct flexsc_loop *loop, int fd,
 		call_of(loop, next)->pool.prev = prev;
 	else
 		parked->tail[side] = prev;
+	parking->pairs -= is_pair(loop, index);
 }
 
 /* The set. */
@@ -108,7 +118,7 @@ static void drop(struct parking *parking, struct flexsc_loop *loop, int fd,
  */
 static int watch(struct parking *parking, int fd, int op, uint32_t except)
 {
-	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	struct flexsc_loop *loop = parking->pool->loop;
 	struct epoll_event event = { .events = EPOLLONESHOT, .data.fd = fd };
 
 	for (unsigned int side = 0; side < 2; side++)
@@ -126,7 +136,7 @@ static int watch(struct parking *parking, int fd, int op, uint32_t except)
  */
 static void orphaned(struct parking *parking, int fd)
 {
-	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	struct flexsc_loop *loop = parking->pool->loop;
 
 	for (unsigned int side = 0; side < 2; side++) {
 		uint32_t *head = &parking->parked[fd].head[side];
@@ -148,13 +158,32 @@ static void watch_on(struct parking *parking, int fd, uint32_t except)
 
 void flexsc__park_next(struct parking *parking, int fd)
 {
+	lock_assert_held(&parking->pool->lock);
 	watch_on(parking, fd, 0);
+}
+
+void flexsc__park_again(struct parking *parking, int fd)
+{
+	struct flexsc_loop *loop = parking->pool->loop;
+
+	lock_assert_held(&parking->pool->lock);
+	watch_on(parking, fd, 0);
+	for (unsigned int side = 0; side < 2; side++) {
+		uint32_t *head = &parking->parked[fd].head[side];
+		uint32_t index;
+
+		while ((index = *head) != NONE) {
+			drop(parking, loop, fd, index);
+			call_of(loop, index)->pool.plainly = true;
+			flexsc__pool_wake(parking->pool, index);
+		}
+	}
 }
 
 /* A descriptor is ready: wake the first entry that wanted that. */
 static void fire(struct parking *parking, int fd, uint32_t events)
 {
-	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	struct flexsc_loop *loop = parking->pool->loop;
 	uint32_t woken = 0;
 
 	if (events & (EPOLLHUP | EPOLLERR))
@@ -184,15 +213,15 @@ static void *poller(void *arg)
 		long n = raw_syscall(SYS_epoll_pwait, (uint64_t)parking->epoll,
 				     PTR(events), EVENTS, ms, 0, 0);
 
-		flexsc__pool_lock(parking->pool);
+		lock(&parking->pool->lock);
 		for (long i = 0; i < n; i++) {
 			if (events[i].data.fd == parking->stop) {
-				flexsc__pool_unlock(parking->pool);
+				unlock(&parking->pool->lock);
 				return NULL;
 			}
 			fire(parking, events[i].data.fd, events[i].events);
 		}
-		flexsc__pool_unlock(parking->pool);
+		unlock(&parking->pool->lock);
 	}
 }
 
@@ -202,9 +231,9 @@ static bool start(struct parking *parking)
 
 	if (parking->running)
 		return true;
-	parking->epoll = flexsc__fds_own(epoll_create1(EPOLL_CLOEXEC));
+	parking->epoll = flexsc__own_fd(epoll_create1(EPOLL_CLOEXEC));
 	parking->stop =
-		flexsc__fds_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		flexsc__own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	event.data.fd = parking->stop;
 	if (parking->epoll < 0 || parking->stop < 0 ||
 	    epoll_ctl(parking->epoll, EPOLL_CTL_ADD, parking->stop, &event) ||
@@ -219,19 +248,18 @@ static bool start(struct parking *parking)
 
 bool flexsc__park(struct parking *parking, uint32_t index)
 {
-	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	struct flexsc_loop *loop = parking->pool->loop;
 	int fd = fd_of(loop, index), op, err;
 
-	if (!start(parking) || !room_for(parking, fd))
+	lock_assert_held(&parking->pool->lock);
+	if (!start(parking) || !flexsc__park_room(parking, fd))
 		return false;
 	op = empty(parking, fd) ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 	for (;;) {
 		append(parking, loop, fd, index);
 		err = watch(parking, fd, op, 0);
-		if (!err) {
-			flexsc__fds_park((uint32_t)fd);
+		if (!err)
 			return true;
-		}
 		drop(parking, loop, fd, index);
 		if (op == EPOLL_CTL_MOD && err == -ENOENT) {
 			orphaned(parking, fd);
@@ -252,53 +280,55 @@ static void unwatch(struct parking *parking, int fd)
 		    (uint64_t)fd, 0, 0, 0);
 }
 
-static void move(struct parking *parking, uint32_t index, int copy)
+int flexsc__park_copy(struct parking *parking, int fd)
 {
-	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	int copy = flexsc__own_fd_copy(fd);
 
-	entry_of(loop, index)->args[0] = (uint64_t)copy;
-	call_of(loop, index)->pool.moved = true;
-	parking->parked[copy].moved++;
+	lock_assert_held(&parking->pool->lock);
+	if (copy >= 0 && !flexsc__park_room(parking, copy)) {
+		flexsc__own_fd_close(copy);
+		copy = -1;
+	}
+	return copy;
 }
 
-void flexsc__park_hold(struct parking *parking, int fd)
+void flexsc__park_use(struct parking *parking, int copy)
 {
-	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
-	int copy;
-
-	if ((size_t)fd >= parking->size || empty(parking, fd))
-		return;
-	copy = flexsc__fds_copy(fd);
-	if (copy < 0)
-		return;
-	if (!room_for(parking, copy)) {
-		flexsc__fds_close(copy);
-		return;
-	}
-	unwatch(parking, fd);
-	for (unsigned int side = 0; side < 2; side++)
-		for (uint32_t index = parking->parked[fd].head[side];
-		     index != NONE; index = call_of(loop, index)->next)
-			move(parking, index, copy);
-	memcpy(&parking->parked[copy], &parking->parked[fd],
-	       offsetof(struct parked, moved));
-	parking->parked[fd] = NOBODY;
-	if (watch(parking, copy, EPOLL_CTL_ADD, 0))
-		orphaned(parking, copy);
+	lock_assert_held(&parking->pool->lock);
+	parking->parked[copy].users++;
 }
 
 void flexsc__park_release(struct parking *parking, int copy)
 {
-	if (--parking->parked[copy].moved)
+	lock_assert_held(&parking->pool->lock);
+	if (--parking->parked[copy].users)
 		return;
 	unwatch(parking, copy);
-	flexsc__fds_close(copy);
+	flexsc__own_fd_close(copy);
+}
+
+void flexsc__park_move(struct parking *parking, int fd, int copy)
+{
+	lock_assert_held(&parking->pool->lock);
+	if (empty(parking, fd))
+		return;
+	unwatch(parking, fd);
+	if (copy < 0) {
+		orphaned(parking, fd);
+		return;
+	}
+	memcpy(&parking->parked[copy], &parking->parked[fd],
+	       offsetof(struct parked, users));
+	memcpy(&parking->parked[fd], &NOBODY, offsetof(struct parked, users));
+	if (watch(parking, copy, EPOLL_CTL_ADD, 0))
+		orphaned(parking, copy);
 }
 
 void flexsc__unpark(struct parking *parking, uint32_t index)
 {
-	struct flexsc_loop *loop = flexsc__pool_loop(parking->pool);
+	struct flexsc_loop *loop = parking->pool->loop;
 
+	lock_assert_held(&parking->pool->lock);
 	/* The registration stays; it fires once more, for nobody. */
 	drop(parking, loop, fd_of(loop, index), index);
 }
@@ -311,14 +341,11 @@ void flexsc__parking_init(struct parking *parking, struct pool *pool)
 void flexsc__parking_forked(struct parking *parking)
 {
 	if (parking->epoll >= 0)
-		flexsc__fds_close(parking->epoll);
+		flexsc__own_fd_close(parking->epoll);
 	if (parking->stop >= 0)
-		flexsc__fds_close(parking->stop);
+		flexsc__own_fd_close(parking->stop);
 	parking->epoll = -1;
 	parking->stop = -1;
-	for (size_t fd = 0; fd < parking->size; fd++)
-		if (parking->parked[fd].moved)
-			flexsc__fds_close((int)fd);
 	free(parking->parked);
 	parking->parked = NULL;
 	parking->size = 0;

@@ -19,13 +19,19 @@
  * is still something to be had.
  *
  *
+ * Ready for something else
+ *
+ * A descriptor can be ready while a call on it has to wait: its error queue has
+ * something in it, what there is has been peeked at, there is room for another
+ * peer's datagram. Its registration would fire at once each time it is renewed.
+ * So an entry that was woken, and would wait while poll(2) says otherwise, waits
+ * on a thread instead, as its caller would, and the next one of the line is woken.
+ *
+ *
  * Closing
  *
- * A call in the kernel holds its file, whoever closes the descriptor meanwhile.
- * So who sees a descriptor being closed, as the runtime of flexsc run does, says
- * so before: those that are parked on it move to a copy of it, which is closed
- * when the last of them has completed. One that is just being executed doesn't
- * move: it was ready, or has only been posted.
+ * A descriptor that is closed takes its registration along. pool.h says how its
+ * entries get a copy before; the lists move with them.
  */
 #ifndef FLEXSC_PARKING_H
 #define FLEXSC_PARKING_H
@@ -36,12 +42,14 @@
 #include <stdint.h>
 
 struct pool;
-struct watch;
 
-/* The entries of a descriptor: those that read, those that write. */
+/*
+ * The entries of a descriptor: those that read, those that write. Of a copy also
+ * how many use it, parked or not.
+ */
 struct parked {
 	uint32_t head[2], tail[2];
-	uint32_t moved;		/* to here, and not complete; 0: no copy */
+	uint32_t users;		/* entries in the pool; 0: no copy */
 };
 
 struct parking {
@@ -52,6 +60,7 @@ struct parking {
 	pthread_t thread;
 	struct parked *parked;	/* by descriptor */
 	size_t size;		/* descriptors that "parked" has room for */
+	uint32_t pairs;		/* entries parked that name two descriptors */
 };
 
 void flexsc__parking_init(struct parking *parking, struct pool *pool);
@@ -65,21 +74,22 @@ void flexsc__parking_forked(struct parking *parking);
 bool flexsc__park(struct parking *parking, uint32_t index);
 /* Take one out, which is cancelled. */
 void flexsc__unpark(struct parking *parking, uint32_t index);
-/* This descriptor is about to be closed. */
-void flexsc__park_hold(struct parking *parking, int fd);
-/* An entry that was moved to this copy has completed. */
+/* Room for what is kept of a descriptor; false: no memory. */
+bool flexsc__park_room(struct parking *parking, int fd);
+/* A copy of a descriptor, used by nobody yet; -1: for lack of some resource. */
+int flexsc__park_copy(struct parking *parking, int fd);
+/* One more entry uses the copy; one has completed. The last one closes it. */
+void flexsc__park_use(struct parking *parking, int copy);
 void flexsc__park_release(struct parking *parking, int copy);
+/* A descriptor's entries use this copy now; without one they end with -EBADF. */
+void flexsc__park_move(struct parking *parking, int fd, int copy);
+
+/*
+ * All entries of a descriptor ask again: what they wait for may not come as the
+ * set's event. Those of a descriptor that the set no longer has end with -EBADF.
+ */
+void flexsc__park_again(struct parking *parking, int fd);
 /* An entry that was woken has completed; fd was its descriptor. */
 void flexsc__park_next(struct parking *parking, int fd);
-
-/* pool.c */
-struct flexsc_loop *flexsc__pool_loop(struct pool *pool);
-void flexsc__pool_lock(struct pool *pool);
-void flexsc__pool_unlock(struct pool *pool);
-void flexsc__pool_wake(struct pool *pool, uint32_t index);
-uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch);
-void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
-int flexsc__pool_spawn(struct pool *pool, pthread_t *thread,
-		       void *(*run)(void *), void *arg);
 
 #endif /* FLEXSC_PARKING_H */

@@ -11,9 +11,12 @@
 
 #include "cancelpoint.h"
 #include "../base/cores.h"
+#include "hold.h"
 #include "../calls/partial.h"
 #include "own_thread.h"
-#include "syscall_thread.h"
+#include "../loop/loop.h"
+#include "../loop/stats.h"
+#include "../base/clock.h"
 
 #define IDLE_NS		2000000000ULL	/* then a thread ends */
 #define WATCH_NS	2000000ULL	/* no progress for so long: one more */
@@ -32,6 +35,7 @@ bool flexsc__pool_create_thread(struct pool *pool)
 	uint32_t number = pool->unused;
 	struct syscall_thread *thread;
 
+	lock_assert_held(&pool->lock);
 	if (number == NONE || pool->stopping)
 		return false;
 	thread = pool_thread(pool, number);
@@ -60,6 +64,7 @@ bool flexsc__pool_start_another(struct pool *pool)
 {
 	struct syscall_thread *thread;
 
+	lock_assert_held(&pool->lock);
 	if (pool->idle == NONE)
 		return flexsc__pool_create_thread(pool);
 	thread = pool_thread(pool, pool->idle);
@@ -77,6 +82,7 @@ static bool leave_idle(struct pool *pool, uint32_t number)
 {
 	uint32_t *link = &pool->idle;
 
+	lock_assert_held(&pool->lock);
 	while (*link != NONE && *link != number)
 		link = &pool_thread(pool, *link)->next;
 	if (*link == NONE)
@@ -89,6 +95,7 @@ bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread)
 {
 	uint32_t number = (uint32_t)(thread - pool->threads);
 
+	lock_assert_held(&pool->lock);
 	atomic_store_explicit(&thread->bell, 0, memory_order_relaxed);
 	thread->next = pool->idle;
 	pool->idle = number;
@@ -111,6 +118,7 @@ bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread)
 
 void flexsc__pool_enqueue(struct pool *pool, uint32_t index)
 {
+	lock_assert_held(&pool->lock);
 	calls_append(pool->loop, &pool->queue, index);
 	call_of(pool->loop, index)->pool.where = POOL_QUEUED;
 	atomic_store_explicit(&pool->backlog, pool->queue.count,
@@ -122,6 +130,7 @@ void flexsc__pool_defer(struct pool *pool, uint32_t index)
 {
 	struct call *call = call_of(pool->loop, index);
 
+	lock_assert_held(&pool->lock);
 	call->pool.where = POOL_DEFERRED;
 	call->pool.prev = pool->deferred.count ? pool->deferred.tail : NONE;
 	calls_append(pool->loop, &pool->deferred, index);
@@ -133,6 +142,7 @@ void flexsc__pool_undefer(struct pool *pool, uint32_t index)
 	uint32_t next = call_of(pool->loop, index)->next;
 	uint32_t prev = call_of(pool->loop, index)->pool.prev;
 
+	lock_assert_held(&pool->lock);
 	if (prev != NONE)
 		call_of(pool->loop, prev)->next = next;
 	else
@@ -150,6 +160,7 @@ void flexsc__pool_submit(struct pool *pool, struct call_list *list)
 {
 	uint32_t index;
 
+	loop_assert_owner(pool->loop);
 	if (!list->count)
 		return;
 	lock(&pool->lock);
@@ -160,26 +171,9 @@ void flexsc__pool_submit(struct pool *pool, struct call_list *list)
 	unlock(&pool->lock);
 }
 
-/* For parking.c. */
-
-struct flexsc_loop *flexsc__pool_loop(struct pool *pool)
-{
-	return pool->loop;
-}
-
-void flexsc__pool_lock(struct pool *pool)
-{
-	lock(&pool->lock);
-}
-
-void flexsc__pool_unlock(struct pool *pool)
-{
-	unlock(&pool->lock);
-}
-
-/* With the lock: a parked entry's descriptor is ready. */
 void flexsc__pool_wake(struct pool *pool, uint32_t index)
 {
+	lock_assert_held(&pool->lock);
 	call_of(pool->loop, index)->pool.woken = true;
 	flexsc__pool_enqueue(pool, index);
 	if (!pool->active)
@@ -189,32 +183,23 @@ void flexsc__pool_wake(struct pool *pool, uint32_t index)
 int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 {
 	struct call *call = call_of(pool->loop, index);
-	int fd = (int)entry_of(pool->loop, index)->args[0];
 
 	call->pool.where = POOL_NOT;
 	if (call->pool.woken) {
 		call->pool.woken = false;
-		flexsc__park_next(&pool->parking, fd);
+		flexsc__park_next(&pool->parking,
+				  (int)entry_of(pool->loop, index)->args[0]);
 	}
-	if (call->pool.moved) {
-		call->pool.moved = false;
-		flexsc__park_release(&pool->parking, fd);
-	}
+	if (call->pool.moved)
+		flexsc__hold_end(pool, index);
 	return flexsc__partial_result(&call->partial, ret);
 }
 
-void flexsc__pool_hold(struct pool *pool, int fd)
-{
-	lock(&pool->lock);
-	flexsc__park_hold(&pool->parking, fd);
-	unlock(&pool->lock);
-}
-
-/* With the lock: an entry that no thread has is complete. */
 void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, index);
 
+	lock_assert_held(&pool->lock);
 	entry_finish(entry, flexsc__pool_leave(pool, index, ret));
 	completions_push(&pool->loop->completions, entry, index);
 	loop_notify(pool->loop);
@@ -228,23 +213,27 @@ static void interrupt(struct pool *pool, struct syscall_thread *thread)
 		flexsc__cancel_send(thread->tid, pool->signo);
 }
 
-/* Every thread waits, some of them in calls that should not. */
-static void kick(struct pool *pool)
+void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread)
 {
-	for (uint32_t i = 0; i < pool->max; i++) {
-		struct syscall_thread *thread = pool_thread(pool, i);
+	lock_assert_held(&pool->lock);
+	if (thread->index == NONE || !thread->unexpected)
+		return;
+	thread->kicked = true;
+	interrupt(pool, thread);
+}
 
-		if (thread->index == NONE || !thread->unexpected)
-			continue;
-		thread->kicked = true;
-		interrupt(pool, thread);
-	}
+/* Every thread waits, some of them in calls that should not. */
+static void kick_all(struct pool *pool)
+{
+	for (uint32_t i = 0; i < pool->max; i++)
+		flexsc__pool_kick(pool, pool_thread(pool, i));
 }
 
 void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 {
 	struct call *call = call_of(pool->loop, index);
 
+	loop_assert_owner(pool->loop);
 	lock(&pool->lock);
 	switch ((enum pool_where)call->pool.where) {
 	case POOL_RUNNING:
@@ -290,7 +279,7 @@ uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch)
 		watch->since = 0;
 		return UINT64_MAX;
 	}
-	now = flexsc__now();
+	now = time_monotonic();
 	taken = atomic_load_explicit(&pool->taken, memory_order_relaxed);
 	if (taken != watch->taken || !watch->since) {
 		watch->taken = taken;
@@ -299,16 +288,18 @@ uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch)
 		lock(&pool->lock);
 		overtake(pool);
 		if (!flexsc__pool_start_another(pool))
-			kick(pool);
+			kick_all(pool);
 		unlock(&pool->lock);
 		watch->since = now;
 	}
 	return WATCH_NS;
 }
 
-uint64_t flexsc__pool_watch(struct pool *pool)
+uint64_t flexsc__pool_watch(struct flexsc_loop *loop)
 {
-	return flexsc__pool_look(pool, &pool->watch);
+	struct pool *pool = loop_pool(loop);
+
+	return pool ? flexsc__pool_look(pool, &pool->watch) : UINT64_MAX;
 }
 
 static int init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
@@ -348,8 +339,7 @@ static int init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	return err;
 }
 
-int flexsc__pool_create(struct pool **out, struct flexsc_loop *loop,
-			uint32_t max)
+int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 	int err;
@@ -363,12 +353,15 @@ int flexsc__pool_create(struct pool **out, struct flexsc_loop *loop,
 		return err;
 	}
 	loop->stats->max_threads += pool->max;
-	*out = pool;
+	/* Pairs with loop_pool(). */
+	__atomic_store_n(&loop->pool, pool, __ATOMIC_RELEASE);
 	return 0;
 }
 
-void flexsc__pool_destroy(struct pool *pool)
+void flexsc__pool_destroy(struct flexsc_loop *loop)
 {
+	struct pool *pool = loop->pool;
+
 	if (!pool)
 		return;
 	lock(&pool->lock);
@@ -387,8 +380,10 @@ void flexsc__pool_destroy(struct pool *pool)
 	free(pool);
 }
 
-void flexsc__pool_forked(struct pool *pool)
+void flexsc__pool_forked(struct flexsc_loop *loop)
 {
+	struct pool *pool = loop->pool;
+
 	if (!pool)
 		return;
 	flexsc__parking_forked(&pool->parking);

@@ -39,16 +39,34 @@
  * they go back to the queue, those that transferred a part with the rest. As
  * the owner may sleep when the epoll set's thread queues an entry, that thread
  * is a watchman, too.
+ *
+ *
+ * Closing a descriptor
+ *
+ * A call in the kernel holds its files, whoever closes the descriptors meanwhile.
+ * An entry of the pool goes to the kernel more than once: to ask, when it was
+ * woken, with its rest. In between it would find nothing at its numbers, or
+ * other files. So who sees a descriptor being closed tells the pool before
+ * (closing.h), and entries go on with a copy of it, which is closed when the
+ * last of them is complete: those that are parked, deferred or queued, and those
+ * that a thread executes, since that thread may have to put them by. What a
+ * thread is about to do with a number it has read by then is interrupted, if
+ * the kernel may be asked again.
  */
 #ifndef FLEXSC_POOL_H
 #define FLEXSC_POOL_H
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct call_list;
+#include "../base/futex.h"
+#include "../loop/call.h"
+#include "parking.h"
+#include "syscall_thread.h"
+
 struct flexsc_loop;
-struct pool;
 
 /* Where an entry is in the pool; call->pool.where. */
 enum pool_where {
@@ -59,32 +77,102 @@ enum pool_where {
 	POOL_DEFERRED,
 };
 
-/*
- * All by the loop's owner. At most max threads, but at least two. -EAGAIN: not
- * one could be made; -EINVAL: options.cores is no list of usable cores.
- */
-int flexsc__pool_create(struct pool **pool, struct flexsc_loop *loop,
-			uint32_t max);
-/* Queue SUBMITTED entries; empties the list. */
-void flexsc__pool_submit(struct pool *pool, struct call_list *list);
-/* A BUSY entry of the pool is CANCEL now. */
-void flexsc__pool_cancel(struct pool *pool, uint32_t index);
-/*
- * Are entries queued? Then the owner sleeps no longer than that many
- * nanoseconds, and calls this again: the watch. UINT64_MAX: as it likes.
- */
-uint64_t flexsc__pool_watch(struct pool *pool);
-
 /* What a watchman has seen. */
 struct watch {
 	uint32_t taken;		/* entries taken, at the last look */
 	uint64_t since;		/* when that was new; 0: nothing to watch */
 };
-/* Any thread: this descriptor is about to be closed. */
-void flexsc__pool_hold(struct pool *pool, int fd);
-/* No entry is left in it. */
-void flexsc__pool_destroy(struct pool *pool);
-/* In a forked child. */
-void flexsc__pool_forked(struct pool *pool);
+/*
+ * Under its lock unless it says otherwise; nobody sleeps or makes a system call
+ * of an entry with the lock held.
+ */
+struct pool {
+	struct lock lock;
+	struct flexsc_loop *loop;
+	struct call_list queue;
+	struct call_list deferred;
+	_Atomic uint32_t backlog;	/* queue.count, for looks without lock */
+	_Atomic uint32_t taken;	/* entries ever taken: progress; no lock */
+	struct parking parking;
+
+	struct syscall_thread *threads;	/* max of them */
+	uint32_t max, count, blocked;
+	uint32_t active, max_active;
+	uint32_t idle, unused;	/* stacks of thread numbers */
+	bool stopping;
+	int signo;
+	bool pinned;
+	cpu_set_t cores;
+
+	struct watch watch;	/* the owner's */
+};
+
+static inline struct syscall_thread *pool_thread(struct pool *pool,
+						 uint32_t number)
+{
+	return &pool->threads[number];
+}
+
+/* Is there a thread that doesn't block, besides the calling one? */
+static inline bool pool_others(const struct pool *pool)
+{
+	return pool->count - pool->blocked > 1;
+}
+
+/*
+ * For the loop's owner. The loop has a pool from here on, of at
+ * most max threads, but at least two. -EAGAIN: not one could be made; -EINVAL:
+ * options.cores is no list of usable cores.
+ */
+int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max);
+/* Queue SUBMITTED entries; empties the list. */
+void flexsc__pool_submit(struct pool *pool, struct call_list *list);
+/* A BUSY entry of the pool is CANCEL now. */
+void flexsc__pool_cancel(struct pool *pool, uint32_t index);
+/*
+ * Has the loop a pool where entries are queued? Then the owner sleeps no longer
+ * than that many nanoseconds, and calls this again: the watch. UINT64_MAX: as
+ * it likes.
+ */
+uint64_t flexsc__pool_watch(struct flexsc_loop *loop);
+
+/* The loop's pool, if there is one; no entry is left in it. */
+void flexsc__pool_destroy(struct flexsc_loop *loop);
+/* The same in a forked child. */
+void flexsc__pool_forked(struct flexsc_loop *loop);
+
+/* For the rest of the floor, with the lock. */
+
+/* One more thread goes active: an idle one, or a new one. */
+bool flexsc__pool_start_another(struct pool *pool);
+/* Make a thread, active from the start. */
+bool flexsc__pool_create_thread(struct pool *pool);
+/*
+ * Sleep until woken. False: the thread is to end. The last one that isn't
+ * blocked stays.
+ */
+bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread);
+
+void flexsc__pool_enqueue(struct pool *pool, uint32_t index);
+void flexsc__pool_defer(struct pool *pool, uint32_t index);
+void flexsc__pool_undefer(struct pool *pool, uint32_t index);
+/* An entry is complete and leaves the pool: what its result is. */
+int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret);
+
+/* Interrupt its call, to be made again, if it was not expected to wait. */
+void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread);
+
+/* A parked entry's descriptor is ready. */
+void flexsc__pool_wake(struct pool *pool, uint32_t index);
+/* An entry that no thread has is complete. */
+void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
+
+/* Without it. */
+
+/* What a watchman does: flexsc__pool_watch(). */
+uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch);
+/* A thread of the pool's own, on its cores. 0 or an error number. */
+int flexsc__pool_spawn(struct pool *pool, pthread_t *thread,
+		       void *(*run)(void *), void *arg);
 
 #endif /* FLEXSC_POOL_H */

@@ -8,14 +8,19 @@
 #include <errno.h>
 
 #include "cancelpoint.h"
+#include "closing.h"
 #include "../calls/fds.h"
 #include "../base/futex.h"
+#include "hold.h"
 #include "../loop/loop.h"
 #include "nowait.h"
+#include "pool.h"
 #include "../calls/partial.h"
 #include "../calls/refine.h"
 #include "../base/syscall.h"
 #include "../calls/table.h"
+#include "../loop/stats.h"
+#include "../base/clock.h"
 
 #define GANG		16		/* backlog that is worth another core */
 #define QUIET		32		/* completions before the loop is told */
@@ -105,7 +110,11 @@ static int64_t call_kernel(struct syscall_thread *thread,
 	int64_t ret;
 
 	thread->switches++;
+	if (closes(entry))
+		flexsc__closing_begin(entry);
 	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
+	if (closes(entry))
+		flexsc__closing_end(entry);
 	if (ret >= 0 && (entry->nr == SYS_accept || entry->nr == SYS_accept4))
 		flexsc__fds_accepted((uint32_t)entry->args[0], (uint32_t)ret);
 	return ret;
@@ -128,6 +137,7 @@ static void returned(struct pool *pool, struct syscall_thread *thread,
 	bool again = ret == -EINTR || (ret == -ECANCELED && thread->kicked);
 	bool rest = false;
 
+	lock_assert_held(&pool->lock);
 	if (entry_status(entry) == FLEXSC_BUSY) {
 		if (part && flexsc__partial(entry))
 			rest = flexsc__partial_rest(entry, &call->partial, ret);
@@ -147,6 +157,7 @@ static bool park(struct pool *pool, struct syscall_thread *thread)
 {
 	struct call *call = call_of(pool->loop, thread->index);
 
+	lock_assert_held(&pool->lock);
 	if (!flexsc__park(&pool->parking, thread->index))
 		return false;
 	call->pool.where = POOL_PARKED;
@@ -156,12 +167,29 @@ static bool park(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
+ * With the lock: its descriptor is ready for something else, which the entries
+ * behind it may be waiting for.
+ */
+static void leave_line(struct pool *pool, struct syscall_thread *thread)
+{
+	struct call *call = call_of(pool->loop, thread->index);
+
+	lock_assert_held(&pool->lock);
+	if (!call->pool.woken)
+		return;
+	call->pool.woken = false;
+	flexsc__park_next(&pool->parking,
+			  (int)entry_of(pool->loop, thread->index)->args[0]);
+}
+
+/*
  * With the lock: leave an entry that is going to wait to others than a thread,
  * or at least not to the last one. False: execute it.
  */
 static bool put_by(struct pool *pool, struct syscall_thread *thread,
 		   enum nowait what)
 {
+	lock_assert_held(&pool->lock);
 	/* The other half is for calls that can't be parked. */
 	bool scarce = pool->blocked >= (pool->max - 1) / 2;
 
@@ -170,9 +198,12 @@ static bool put_by(struct pool *pool, struct syscall_thread *thread,
 		finished(thread, -ECANCELED);
 		return true;
 	}
-	if (what == NOWAIT_WAITS || (what == NOWAIT_LATE && scarce))
+	if (what == NOWAIT_WAITS || (what == NOWAIT_LATE && scarce)) {
 		if (park(pool, thread))
 			return true;
+	} else if (what == NOWAIT_UNKNOWN) {
+		leave_line(pool, thread);
+	}
 	if (pool_others(pool) || flexsc__pool_create_thread(pool))
 		return false;
 	if (pool->count == 1) {
@@ -215,12 +246,17 @@ static void execute_patiently(struct pool *pool, struct syscall_thread *thread,
 			      const struct table_row *row)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
-	enum nowait what;
+	struct call *call = call_of(pool->loop, thread->index);
+	enum nowait what = NOWAIT_UNKNOWN;
 	int64_t ret;
 
+	flexsc__hold_begin(entry);
 	/* A socket's room is a guess. */
 	thread->unexpected = entry->nr == SYS_sendfile;
-	what = flexsc__nowait(entry, row, &ret, &thread->switches);
+	if (!call->pool.plainly)
+		what = flexsc__nowait(entry, row, call->pool.woken, &ret,
+				      &thread->switches);
+	call->pool.plainly = false;
 	if (what == NOWAIT_RUNS) {
 		tell(thread);
 		thread->unexpected = true;
@@ -273,9 +309,9 @@ static void spin(struct pool *pool)
 
 	if (!us)
 		return;
-	until = flexsc__now() + us * 1000;
+	until = time_monotonic() + us * 1000;
 	while (!atomic_load_explicit(&pool->backlog, memory_order_relaxed) &&
-	       flexsc__now() < until)
+	       time_monotonic() < until)
 		cpu_relax();
 }
 

@@ -1,72 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fork() does to loops. The child has copies of them that it must not
- * use: their syscall threads are gone, their rings belong to the parent, their
- * memory isn't mapped. So every loop is registered here, and in the child each
- * is marked stale and its descriptors are closed.
+ * fork(): the child has copies of loops that it must not use: their syscall
+ * threads are gone, their rings belong to the parent, their memory isn't
+ * mapped. In the child each is marked stale and its descriptors are closed.
  */
-#include "../calls/fds.h"
-#include "../loop/loop.h"
+#include "fork.h"
 
 #include <pthread.h>
 
-static pthread_mutex_t loops_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct flexsc_loop *loops;
+#include "../calls/fds.h"
+#include "../calls/own_fd.h"
+#include "../loop/all.h"
+#include "../loop/loop.h"
+#include "../loop/signal.h"
+#include "../pool/pool.h"
+#include "own.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int once_err;
 
-static void prepare(void)
+static void abandon(struct flexsc_loop *loop)
 {
-	pthread_mutex_lock(&loops_lock);
-}
-
-static void parent(void)
-{
-	pthread_mutex_unlock(&loops_lock);
+	loop->stale = true;
+	flexsc__pool_forked(loop);
+	loop->engine->forked(loop);
+	if (loop->stats_fd >= 0)
+		flexsc__own_fd_close(loop->stats_fd);
 }
 
 static void child(void)
 {
-	flexsc__default_forked();
-	flexsc__events_forked();
-	for (struct flexsc_loop *loop = loops; loop; loop = loop->next) {
-		loop->stale = true;
-		loop->engine->forked(loop);
-		if (loop->stats_fd >= 0)
-			flexsc__fds_close(loop->stats_fd);
-	}
-	loops = NULL;
-	pthread_mutex_unlock(&loops_lock);
+	flexsc__own_forked();
+	flexsc__signals_forked();
+	flexsc__all_forked(abandon);
+	flexsc__own_fd_close_copies();
 }
 
-static void register_once(void)
+static void prepare_once(void)
 {
-	once_err = -pthread_atfork(prepare, parent, child);
+	once_err = -pthread_atfork(flexsc__all_lock, flexsc__all_unlock, child);
 }
 
-int flexsc__fork_register(struct flexsc_loop *loop)
+int flexsc__fork_prepare(void)
 {
-	pthread_once(&once, register_once);
-	if (once_err)
-		return once_err;
-	pthread_mutex_lock(&loops_lock);
-	loop->next = loops;
-	if (loops)
-		loops->prev = loop;
-	loops = loop;
-	pthread_mutex_unlock(&loops_lock);
-	return 0;
-}
-
-void flexsc__fork_unregister(struct flexsc_loop *loop)
-{
-	pthread_mutex_lock(&loops_lock);
-	if (loop->prev)
-		loop->prev->next = loop->next;
-	else
-		loops = loop->next;
-	if (loop->next)
-		loop->next->prev = loop->prev;
-	pthread_mutex_unlock(&loops_lock);
+	pthread_once(&once, prepare_once);
+	return once_err;
 }

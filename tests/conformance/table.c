@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/calls/table.h"
+#include "../../lib/calls/table.h"
 #include "../harness.h"
 
 #define UNUSED_KEY	0x7fe5c0deU	/* of System V IPC; nobody's */

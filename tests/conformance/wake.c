@@ -217,7 +217,7 @@ static void on_alarm(int signo)
 /* The handler interrupts posting, sleeping, dispatching. */
 TEST(signal_handlers_may_wake)
 {
-	static const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+	static const struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, off;
 
 	loop = test_loop();
 	signal(SIGALRM, on_alarm);
@@ -226,6 +226,7 @@ TEST(signal_handlers_may_wake)
 		CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	CHECK(run_until(loop, &done, ALARMS, 10000));
 	CHECK_EQ(done, ALARMS);
+	CHECK_EQ(setitimer(ITIMER_REAL, &off, NULL), 0);
 	for (unsigned int i = 0; i < ALARMS; i++)
 		CHECK_EQ(letters_of_alarm[i].runs, 1);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);

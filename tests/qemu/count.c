@@ -11,6 +11,9 @@
  *			this core spends, besides waiting. A system call that
  *			it makes meanwhile ends the process: there is none
  *	lib-remote	the same by libflexsc
+ *	bounced		by a syscall thread that makes it in user mode, as a
+ *			tracepoint watches all calls; "plain" and "library" as
+ *			well then. The library has given up bouncing by then
  *
  * Both user and kernel mode count. The last two need a second processor.
  */
@@ -28,7 +31,7 @@
 #define ROUNDS	200
 #define MOST	512
 
-/* Of lib/loop.h, whose names are those of the tests' harness as well. */
+/* Of lib/loop/loop.h, whose names are those of the tests' harness as well. */
 bool flexsc__loop_stirs(const struct flexsc_loop *loop);
 
 static struct raw raw;
@@ -422,5 +425,51 @@ TEST_LIMIT(count, 600)
 			each_batch(remote_by_library, &whats[w]);
 		flexsc_loop_destroy(loop);
 	}
+	raw_close(&raw);
+}
+
+/* Calls that bounce: qemu-count bounced. */
+
+static void bouncing(const struct what *what, unsigned int batch)
+{
+	uint64_t counts[ROUNDS];
+
+	for (int r = 0; r < ROUNDS; r++) {
+		uint64_t begin = instructions();
+
+		for (uint32_t i = 0; i < batch; i++)
+			post(i, what);
+		raw_finish(&raw, batch);
+		counts[r] = since(begin);
+		CHECK_EQ(raw.entries[0].ret, what->expected);
+	}
+	report(what->name, "bounced", batch, counts);
+}
+
+TEST_LIMIT(bounced, 600)
+{
+	static const char on[] = "/sys/kernel/tracing/events/raw_syscalls/"
+				 "sys_enter/enable";
+	static char buffer[64];
+	int file = open("/dev/zero", O_RDONLY);
+	const struct what whats[] = {
+		{ "getppid", SYS_getppid, 0, { 0 }, getppid(), 0 },
+		{ "pread", SYS_pread64, 4,
+		  { (uint64_t)file, (uint64_t)buffer, sizeof(buffer) }, 64, 0 },
+	};
+
+	calibrate();
+	raw_open(&raw, 8, 0);
+	raw_thread(&raw);
+	CHECK(raw_tell(on, "1"));
+	loop = new_loop(false);
+	for (unsigned int w = 0; w < 2; w++) {
+		plain(&whats[w], 64);
+		each_batch(bouncing, &whats[w]);
+		each_batch(by_library, &whats[w]);
+	}
+	CHECK(raw_shown(NULL, " bounced ") > 0);
+	CHECK(raw_tell(on, "0"));
+	flexsc_loop_destroy(loop);
 	raw_close(&raw);
 }

@@ -3,11 +3,14 @@
  * Nobody is passed by: a seccomp filter decides about calls that are made of
  * entries, too. Runs in a guest, as root, with the module's own interface.
  */
+#include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "raw.h"
 
@@ -141,10 +144,103 @@ TEST(a_filter_for_all_threads_reaches_syscall_threads)
 {
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
 	raw_thread(&raw);
-	usleep(10000);
+	raw_await_sleepers();
 	filter_getppid(ENOTNAM, SECCOMP_FILTER_FLAG_TSYNC);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(call(SYS_getppid), -ENOTNAM);
+	raw_close(&raw);
+}
+
+/*
+ * A sleep that was interrupted goes on in the thread that began it. If that is
+ * under a filter by then it is made again, where the filter sees it.
+ */
+static void filter_nanosleep(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_nanosleep, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTNAM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {
+		.len = sizeof(filter) / sizeof(filter[0]),
+		.filter = filter,
+	};
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			 SECCOMP_FILTER_FLAG_TSYNC, &program),
+		 0);
+}
+
+#define TRACED_MOST	8
+
+/* The syscall threads: all but the first. */
+static int other_threads(pid_t tids[TRACED_MOST])
+{
+	struct dirent *entry;
+	DIR *dir = opendir("/proc/self/task");
+	int n = 0;
+
+	CHECK(dir);
+	while ((entry = readdir(dir)))
+		if (atoi(entry->d_name) && atoi(entry->d_name) != getpid()) {
+			CHECK(n < TRACED_MOST);
+			tids[n++] = atoi(entry->d_name);
+		}
+	closedir(dir);
+	return n;
+}
+
+/* They are stopped by a tracer, out of their ioctls, until it is told. */
+static pid_t trace_others(int go[2])
+{
+	pid_t pid, tids[TRACED_MOST];
+	const int n = other_threads(tids);
+	int told[2], status;
+	char c;
+
+	CHECK_EQ(pipe(told), 0);
+	CHECK_EQ(pipe(go), 0);
+	pid = test_fork();
+	if (pid) {
+		CHECK_EQ(read(told[0], &c, 1), 1);
+		return pid;
+	}
+	for (int i = 0; i < n; i++) {
+		CHECK_EQ(ptrace(PTRACE_SEIZE, tids[i], NULL, NULL), 0);
+		CHECK_EQ(ptrace(PTRACE_INTERRUPT, tids[i], NULL, NULL), 0);
+		CHECK_EQ(waitpid(tids[i], &status, __WALL), tids[i]);
+	}
+	CHECK_EQ(write(told[1], "x", 1), 1);
+	CHECK_EQ(read(go[0], &c, 1), 1);
+	for (int i = 0; i < n; i++)
+		CHECK_EQ(ptrace(PTRACE_DETACH, tids[i], NULL, NULL), 0);
+	test_leave();
+}
+
+TEST(a_filter_sees_a_sleep_that_goes_on)
+{
+	static const struct timespec minute = { 60, 0 };
+	pid_t pid;
+	int go[2];
+
+	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
+	raw_post(&raw, 0, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_nanosleep,
+		 (uint64_t)&minute, 0, 0);
+	while (raw.entries[0].status != FLEXSC_BUSY) {
+		raw_kick(&raw);
+		usleep(1000);
+	}
+	usleep(100000);
+	pid = trace_others(go);
+	filter_nanosleep();
+	CHECK_EQ(write(go[1], "x", 1), 1);
+	test_reap(pid);
+	raw_finish(&raw, 1);
+	CHECK_EQ(raw.entries[0].ret, -ENOTNAM);
 	raw_close(&raw);
 }
 

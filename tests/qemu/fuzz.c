@@ -9,13 +9,17 @@
  *	qemu-fuzz [seed=N] [rounds=N] [ms=N]
  *
  * A round is one such process, in a cell, for the kernel makes any call that it
- * scribbles. Runs in a guest, as root.
+ * scribbles. By its seed it is under a filter, has all capabilities over a user
+ * namespace and a pid namespace of its own, or has no syscall threads, so that
+ * whoever waits is alone. Runs in a guest, as root.
  */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "cell.h"
@@ -88,6 +92,47 @@ static uint32_t some_index(void)
 
 /* What is written where. */
 
+/* Calls that do nothing unless they get numbers that chance doesn't find. */
+static const struct magic {
+	uint16_t nr;
+	uint64_t args[4];
+} magics[] = {
+	{ SYS_reboot, { 0xfee1dead, 672274793, 0x4321fedc } },
+	{ SYS_reboot, { 0xfee1dead, 85072278, 0x01234567 } },
+	{ SYS_reboot, { 0xfee1dead, 369367448, 0xa1b2c3d4 } },
+	{ SYS_reboot, { 0xfee1dead, 537993216, 0 } },
+	{ SYS_keyctl, { 0, (uint64_t)-1, 1 } },
+	{ SYS_keyctl, { 0, (uint64_t)-3, 1 } },
+	{ SYS_unshare, { CLONE_FILES } },
+	{ SYS_unshare, { CLONE_FS | CLONE_NEWNS } },
+	{ SYS_setns, { 3, CLONE_NEWPID } },
+	{ SYS_membarrier, { 1 << 4 } },
+	{ SYS_membarrier, { 1 << 3 } },
+	{ SYS_userfaultfd, { 1 } },
+	{ SYS_futex, { (uint64_t)scratch, 6 | 128 } },
+	{ SYS_futex, { (uint64_t)scratch, 7 | 128 } },
+	{ SYS_futex, { (uint64_t)scratch, 11 | 128, 0, 0 } },
+	{ SYS_clone, { CLONE_VM | CLONE_THREAD | CLONE_SIGHAND } },
+	{ SYS_exit, { 0 } },
+	{ SYS_restart_syscall, { 0 } },
+	{ SYS_rt_sigreturn, { 0 } },
+	{ SYS_ptrace, { 0 } },
+	{ SYS_tgkill, { 0, 0, SIGSTOP } },
+	{ SYS_io_uring_setup, { 4, (uint64_t)scratch } },
+	{ SYS_mount, { (uint64_t)"none", (uint64_t)".", (uint64_t)"tmpfs" } },
+	{ SYS_pidfd_open, { 1 } },
+	{ SYS_seccomp, { 0 } },
+};
+
+static void magical(struct flexsc_entry *entry)
+{
+	const struct magic *magic =
+		&magics[below(sizeof(magics) / sizeof(*magics))];
+
+	entry->nr = magic->nr;
+	memcpy(entry->args, magic->args, sizeof(magic->args));
+}
+
 /* Calls that one would make: most of them have something to do. */
 static void plausible(struct flexsc_entry *entry)
 {
@@ -97,9 +142,12 @@ static void plausible(struct flexsc_entry *entry)
 	const uint64_t fd = (uint64_t)things[below(8)];
 	const uint64_t to = (uint64_t)scratch + below(32768);
 
-	switch (below(9)) {
+	switch (below(10)) {
 	case 0:
 		entry->nr = SYS_getppid;
+		break;
+	case 8:
+		magical(entry);
 		break;
 	case 1:
 		entry->nr = SYS_read;
@@ -370,6 +418,33 @@ static void haunt(void)
 	_exit(0);
 }
 
+/* A process of its own, with the same memory and other rights. */
+static void twin(void)
+{
+	static __thread sigjmp_buf mine;
+	pid_t pid;
+
+	memcpy(mine, again, sizeof(again));
+	pid = (pid_t)syscall(SYS_clone,
+			     CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD |
+				     (one_in(2) ? CLONE_NEWUSER | CLONE_NEWPID :
+						  0),
+			     0, 0, 0, 0);
+	if (!pid) {
+		if (!sigsetjmp(again, 1)) {
+			post();
+			wait_long();
+			ioctl(raw.fd, FLEXSC_IOC_KICK);
+			serve();
+		}
+		_exit(0);
+	}
+	memcpy(again, mine, sizeof(again));
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	usleep((useconds_t)below(5000));
+}
+
 static void map(void)
 {
 	const size_t offset = below(raw.args.area / 4096 + 1) * 4096;
@@ -413,7 +488,7 @@ static const struct role {
 	unsigned int threads;
 } roles[] = {
 	{ scribble, 2 }, { post, 2 }, { wait_long, 2 }, { serve, 4 },
-	{ control, 1 }, { map, 1 },
+	{ control, 1 }, { map, 1 }, { twin, 1 },
 };
 
 static void fault(int signo)
@@ -459,6 +534,21 @@ static void open_things(void)
 	things[7] = -1;
 }
 
+/* The first of a pid namespace, over which it has all capabilities. */
+static void reign(void)
+{
+	int status;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWPID))
+		_exit(1);
+	pid = fork();
+	if (!pid)
+		return;
+	waitpid(pid, &status, 0);
+	_exit(0);
+}
+
 static void attack(void)
 {
 	const struct sigaction action = { .sa_handler = fault,
@@ -469,6 +559,8 @@ static void attack(void)
 	pthread_t id;
 
 	chance_seed(round_seed);
+	if (round_seed & 8)
+		reign();
 	open_things();
 	sigaction(SIGSEGV, &action, NULL);
 	sigaction(SIGBUS, &action, NULL);
@@ -480,6 +572,8 @@ static void attack(void)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 65536);
 	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
+		if (roles[i].run == serve && round_seed & 4)
+			continue;
 		for (unsigned int n = 0; n < roles[i].threads; n++, next++) {
 			*next = (struct start){ roles[i].run, number() };
 			pthread_create(&id, &attr, thread, next);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "raw.h"
 
+#include <dirent.h>
 #include <stdio.h>
 
 /* A plain system call; -errno. */
@@ -34,6 +35,10 @@ static void *syscall_thread(void *arg)
 		int result = ioctl(raw->fd, FLEXSC_IOC_SERVE, &serve);
 
 		serve.flags = 0;
+		if (result < 0 && errno == EINTR) {
+			serve.flags = FLEXSC_SERVE_HANDLED;
+			continue;
+		}
 		switch (result) {
 		case FLEXSC_SERVE_AGAIN:
 			break;
@@ -104,6 +109,48 @@ void raw_close(struct raw *raw)
 		usleep(1000);
 	CHECK_EQ(munmap(raw->shared, raw->args.area), 0);
 	CHECK_EQ(close(raw->fd), 0);
+}
+
+/* Does a thread sleep in ioctl()? The kernel says "running" if it doesn't. */
+static bool sleeps_in_ioctl(const char *tid)
+{
+	char path[64], text[128];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.16s/syscall",
+		 tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	/* A thread that has just ended can't be read. */
+	if (n <= 0)
+		return n < 0 && errno == ESRCH;
+	text[n] = 0;
+	return text[0] != 'r' && atoi(text) == SYS_ioctl;
+}
+
+static bool others_sleep(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const pid_t own = (pid_t)syscall(SYS_gettid);
+	struct dirent *task;
+	bool sleep = true;
+
+	CHECK(tasks);
+	while (sleep && (task = readdir(tasks)))
+		if (task->d_name[0] != '.' && atoi(task->d_name) != own)
+			sleep = sleeps_in_ioctl(task->d_name);
+	closedir(tasks);
+	return sleep;
+}
+
+void raw_await_sleepers(void)
+{
+	while (!others_sleep())
+		usleep(1000);
 }
 
 int raw_wait(struct raw *raw, uint64_t timeout)

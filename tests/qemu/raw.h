@@ -45,6 +45,8 @@ void raw_thread(struct raw *raw);
 /* Wait, and make the threads that are asked for; the ioctl's result. */
 int raw_wait(struct raw *raw, uint64_t timeout);
 void raw_kick(struct raw *raw);
+/* Wait until all other threads of the process sleep in an ioctl() of theirs. */
+void raw_await_sleepers(void);
 /* Have the current thread on a core, or on any (-1); false: impossible. */
 bool raw_move(int core);
 /*

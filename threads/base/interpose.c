@@ -28,7 +28,10 @@ static void find(unsigned int which)
 		functions[which] = dlsym(RTLD_NEXT, names[which]);
 }
 
-/* Other libraries' constructors may come before it, but no threads do. */
+/*
+ * Another library's constructor may call this first, but there are no other
+ * threads yet.
+ */
 __attribute__((constructor)) static void find_all(void)
 {
 	if (found || finding)
@@ -37,7 +40,10 @@ __attribute__((constructor)) static void find_all(void)
 	for (unsigned int i = 0; i < REALS; i++)
 		find(i);
 	count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
-	/* That an older libc lacks some is no error of the program's. */
+	/*
+	 * An older libc lacks some symbols; that is no error for the program to
+	 * see.
+	 */
 	dlerror();
 	found = true;
 }
@@ -45,7 +51,10 @@ __attribute__((constructor)) static void find_all(void)
 void *flexsc__real_if_any(enum real which)
 {
 	find_all();
-	/* Looking for what isn't there may allocate, and a malloc() lock. */
+	/*
+	 * During a look-up, another function may be needed: dlsym() of a
+	 * missing symbol may allocate, and the program's malloc() may lock.
+	 */
 	if (!found)
 		find(which);
 	return functions[which];

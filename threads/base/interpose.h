@@ -8,7 +8,7 @@
 
 #define EXPORT	__attribute__((visibility("default")))
 
-/* Those of symbols.def behind which libc's own is still wanted. */
+/* Interposed symbols whose real functions the library still calls. */
 enum real {
 #define CALL(...)
 #define POINT(...)
@@ -31,17 +31,17 @@ enum real {
 };
 
 /*
- * The next definition of a symbol. All are looked up at the start: later the
- * dynamic loader's lock may be held by who waits for the caller, for it is held
- * while a library's constructor runs.
+ * The next definition of a symbol. All are looked up at the start: later,
+ * another thread may hold the dynamic loader's lock while it waits for the
+ * caller, because a library's constructor runs with that lock held.
  */
 void *flexsc__real(enum real which);
-/* The same; NULL if there is none. */
+/* As flexsc__real(), but NULL if there is no other definition. */
 void *flexsc__real_if_any(enum real which);
 
 #define REAL(name) ((__typeof__(&name))flexsc__real(REAL_##name))
 
-/* libc's number of threads; NULL: it keeps none under that name. */
+/* libc's count of threads; NULL if it has none of that name. */
 _Atomic unsigned int *flexsc__real_count(void);
 
 #endif /* FLEXSC_THREADS_INTERPOSE_H */

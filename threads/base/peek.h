@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the runtime reads in the kernel's place may not be there: the call has
- * to fail with EFAULT then, and not the program by SIGSEGV. Any thread.
+ * Memory of the program's that the runtime reads in the kernel's place may be
+ * invalid. Then the call has to fail with EFAULT, and not the program by
+ * SIGSEGV. Any thread.
  */
 #ifndef FLEXSC_THREADS_PEEK_H
 #define FLEXSC_THREADS_PEEK_H
@@ -12,13 +13,13 @@
 #include <stdint.h>
 
 #include "lib/base/syscall.h"
-#include "../run/uthread.h"
+#include "sigset.h"
 
 #define PEEK_PAGE	4096UL
 
 /*
- * Is it in one of the frames of who called? Then it can be read. Of anything
- * else only the kernel can say.
+ * Is the address in a frame of the caller's, or its callers'? Then it can be
+ * read. Of other addresses only the kernel can tell.
  */
 static inline bool peek_on_stack(uint64_t address)
 {
@@ -27,7 +28,10 @@ static inline bool peek_on_stack(uint64_t address)
 	return address - here < PEEK_PAGE;
 }
 
-/* It copies a set of signals before it finds that it is to do nothing with it. */
+/*
+ * The kernel copies the signal set before it finds that "how" is invalid, so
+ * nothing changes.
+ */
 static inline bool peek_asks(uint64_t address)
 {
 	return raw_syscall(SYS_rt_sigprocmask, -1ULL,
@@ -35,7 +39,7 @@ static inline bool peek_asks(uint64_t address)
 			   sizeof(sigmask_t), 0, 0) != -EFAULT;
 }
 
-/* So many bytes; a page's at most. */
+/* Can so many bytes be read? A page's at most. */
 static inline bool peek_can_read(uint64_t address, size_t bytes)
 {
 	uint64_t last = address + bytes - 1;
@@ -44,6 +48,12 @@ static inline bool peek_can_read(uint64_t address, size_t bytes)
 		return true;
 	return peek_asks(address) &&
 	       (address / PEEK_PAGE == last / PEEK_PAGE || peek_asks(last));
+}
+
+/* Can an optional argument be read? A null pointer can. */
+static inline bool peek_if_given(const void *given, size_t bytes)
+{
+	return !given || peek_can_read(PTR(given), bytes);
 }
 
 #endif /* FLEXSC_THREADS_PEEK_H */

@@ -2,10 +2,15 @@
 #include "call.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
+#include <sys/ipc.h>
+#include <sys/wait.h>
 
 #include "../report/counters.h"
 #include "../run/home.h"
+#include "../run/lodge.h"
 #include "../run/wait.h"
 
 long flexsc__call_plainly(long nr, const uint64_t a[6])
@@ -24,7 +29,10 @@ long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6])
 	return ret;
 }
 
-/* At home: as libc would make it, with the race that libc has, too. */
+/*
+ * As libc makes a cancellation point: a cancellation between the call's end and
+ * the change of type loses the call's result, as in libc.
+ */
 long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
 {
 	int type;
@@ -51,6 +59,68 @@ long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6])
 	return flexsc__call_at_home(u, nr, a);
 }
 
+long flexsc__call_wait_home(struct uthread *u, long nr, const uint64_t a[6])
+{
+	flexsc__lodge(u);
+	return flexsc__call_go_home(u, nr, a);
+}
+
+/* Attempting. */
+
+/*
+ * Have the call not wait, if there is a way that has no other effect. A
+ * flock(2) that is refused may have lost the lock it was to replace, but
+ * flock(2) lets go of that before it waits, too.
+ */
+static bool refuse_to_wait(long nr, uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_flock:
+		a[1] |= LOCK_NB;
+		return true;
+	case SYS_fcntl:
+		a[1] = a[1] == F_SETLKW ? F_SETLK : F_OFD_SETLK;
+		return true;
+	case SYS_msgsnd:
+		a[3] |= IPC_NOWAIT;
+		return true;
+	case SYS_msgrcv:
+		a[4] |= IPC_NOWAIT;
+		return true;
+	case SYS_wait4:
+		a[2] |= WNOHANG;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool would_wait(long nr, long ret)
+{
+	switch (nr) {
+	case SYS_msgrcv:
+		return ret == -ENOMSG;
+	case SYS_wait4:
+		return !ret;
+	default:
+		return ret == -EAGAIN || ret == -EACCES;
+	}
+}
+
+long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
+{
+	uint64_t now[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
+	long ret;
+
+	if (!at_home() && refuse_to_wait(nr, now)) {
+		ret = flexsc__call_exposed(u, nr, now);
+		if (!would_wait(nr, ret))
+			return ret;
+		COUNT_HERE(own, 1);
+	}
+	return flexsc__call_wait_home(u, nr, a);
+}
+
 /* Ending early, and starting again. */
 
 /* Calls that a handler with SA_RESTART doesn't restart: signal(7). */
@@ -68,14 +138,19 @@ static bool restarts(long nr)
 	}
 }
 
+/* A cancellation loses nothing here: the call had no effect. */
+void flexsc__call_test_cancel(struct uthread *u)
+{
+	if (!u->point)
+		return;
+	flexsc__exit(u);
+	pthread_testcancel();
+	flexsc__enter(u);
+}
+
 bool flexsc__call_interrupted(struct uthread *u, long nr)
 {
-	/* Nothing is lost: the call had no effect. */
-	if (u->point) {
-		flexsc__exit(u);
-		pthread_testcancel();
-		flexsc__enter(u);
-	}
+	flexsc__call_test_cancel(u);
 	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
 }
 
@@ -91,13 +166,16 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 	long ret;
 
 	for (;;) {
-		if (flexsc__stays(u))
+		if (flexsc__stays(u) || lodge_here(u))
 			return flexsc__call_at_home(u, nr, a);
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);
 		if (ret == NO_ENTRY)
 			return no_entry(u, nr, a);
 		u->way = WAY_POSTED;
-		/* Nobody wanted it back: no thread can be made for it. */
+		/*
+		 * No signal ended the call, so the loop couldn't make a thread
+		 * for it.
+		 */
 		if (ret == -ECANCELED && !at_home())
 			return flexsc__call_go_home(u, nr, a);
 		if (ret != -ECANCELED && ret != -EINTR)

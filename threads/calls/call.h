@@ -1,39 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user thread's system call, in each of the ways that it can be made
- * (hook.h says which is whose). All run on the user thread, inside the runtime,
- * and return what the kernel did: a value or -errno. Where "u->point" is set,
- * a cancellation takes effect while the call waits, and only if it did nothing.
+ * A user thread's system call, in each of the ways that it can be made; hook.h
+ * says which call is made in which way. All of these run on the user thread,
+ * inside the runtime, and return the kernel's result: a value or -errno. Where
+ * "u->point" is set, a cancellation takes effect while the call waits, and only
+ * if the call had no effect.
  */
 #ifndef FLEXSC_THREADS_CALL_H
 #define FLEXSC_THREADS_CALL_H
 
 #include "../run/uthread.h"
 
-/* An argument that is one. */
+/* An argument that is a pointer. */
 static inline const void *flexsc__arg_pointer(uint64_t arg)
 {
 	return (const void *)(uintptr_t)arg;
 }
 
-/* On whichever kernel thread, inside the runtime: it doesn't wait. */
+/* On any kernel thread, inside the runtime: for a call that doesn't wait. */
 long flexsc__call_plainly(long nr, const uint64_t a[6]);
 
-/* The same, outside: it may take a while, and signals don't wait for it. */
+/*
+ * On any kernel thread, outside the runtime: for a call that may take a while,
+ * so that signals are handled meanwhile.
+ */
 long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* For one that is at home: as libc would make it. */
+/* For a user thread that is at home: as libc would make the call. */
 long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* For one that isn't. */
+/* Come home, then make the call there. */
 long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* By the carrier's loop, while others run; begun again after SA_RESTART. */
+/* Come home for a call that waits there: lodge.h. */
+long flexsc__call_wait_home(struct uthread *u, long nr, const uint64_t a[6]);
+
+/*
+ * For a call that neither a loop nor a poll of its descriptor can wait for:
+ * made on the spot if it needn't wait, and else at home.
+ */
+long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6]);
+
+/*
+ * By the carrier's loop, while other user threads run. The call is posted again
+ * after handlers that have SA_RESTART.
+ */
 long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
- * Was the wait ended by a signal that the program is to see? What never
- * happened is begun again otherwise.
+ * The user thread was wanted at home before its call began, perhaps because it
+ * was cancelled. The call had no effect yet, so a cancellation may take effect
+ * here.
+ */
+void flexsc__call_test_cancel(struct uthread *u);
+
+/*
+ * Did a signal handler end the wait so that the program sees EINTR? If not, a
+ * call that had no effect is begun again.
  */
 bool flexsc__call_interrupted(struct uthread *u, long nr);
 

@@ -8,16 +8,23 @@
 #include "call.h"
 #include "../report/counters.h"
 #include "../run/home.h"
+#include "../run/lodge.h"
 #include "../base/peek.h"
 #include "ufutex.h"
 
-/* What user threads wait for: one flag more, and it is another word. */
+/*
+ * Flags of a word that user threads wait for; with any other flag, it is
+ * another word to the kernel.
+ */
 #define PLAIN	(FUTEX_32 | FUTEX_PRIVATE_FLAG)
 #define WORDS	128U	/* the kernel's limit, FUTEX_WAITV_MAX */
 
 /* Waiting. */
 
-/* Of each word; the program may change its list meanwhile. */
+/*
+ * Counters that a waiter has raised, noted because the program may change its
+ * list of words meanwhile.
+ */
 struct counted {
 	_Atomic uint32_t *counts[WORDS];
 	unsigned int n;
@@ -50,7 +57,7 @@ static void count_all(struct counted *counted, long nr, const uint64_t a[6])
 		count(counted, a[0], a[3]);
 		return;
 	}
-	/* What else is wrong with it the kernel finds. */
+	/* The kernel refuses what is wrong with the list. */
 	if (!a[1] || a[1] > WORDS ||
 	    !peek_can_read(a[0], a[1] * sizeof(*list)))
 		return;
@@ -63,9 +70,11 @@ static long wait_in_kernel(struct uthread *u, long nr, const uint64_t a[6])
 	struct counted counted = { .n = 0 };
 	long ret;
 
-	/* F1 */
+	/*
+	 * F1: before the kernel looks at the words; pairs with F2 in ufutex.c.
+	 */
 	count_all(&counted, nr, a);
-	/* It may be cancelled at any moment. */
+	/* libc lets this wait be cancelled at any moment. */
 	pthread_cleanup_push(discount, &counted);
 	if (u)
 		ret = flexsc__call_exposed(u, nr, a);
@@ -82,6 +91,7 @@ static long wait(struct uthread *u, long nr, const uint64_t a[6])
 	if (!u)
 		return wait_in_kernel(NULL, nr, a);
 	u->cause = counters_cause(nr);
+	flexsc__lodge(u);
 	flexsc__come_home(u);
 	ret = wait_in_kernel(u, nr, a);
 	u->way = WAY_AT_HOME;
@@ -90,7 +100,10 @@ static long wait(struct uthread *u, long nr, const uint64_t a[6])
 
 /* Waking. */
 
-/* The kernel says what is wrong with it, and to wake nobody does nothing. */
+/*
+ * A wake of no waiter does nothing, but the kernel says what is wrong with the
+ * arguments.
+ */
 static long wake(struct uthread *u, uint64_t word, uint64_t bits, uint64_t n,
 		 uint64_t flags)
 {
@@ -105,9 +118,9 @@ static long wake(struct uthread *u, uint64_t word, uint64_t bits, uint64_t n,
 }
 
 /*
- * In the kernel whoever were moved to a private word would wait there
- * uncounted; so where this isn't what ufutex.c does, all are woken instead, and
- * look again.
+ * If the kernel moved waiters to a private word, they would wait there
+ * uncounted. So where ufutex.c can't requeue, all are woken instead, and look
+ * again.
  */
 static long move(struct uthread *u, const struct futex_waitv pair[2],
 		 const uint64_t a[6])

@@ -9,27 +9,36 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "affinity.h"
 #include "call.h"
 #include "../run/carrier.h"
+#include "lib/pool/closing.h"
 #include "../report/counters.h"
+#include "cputime.h"
 #include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
 #include "futex2.h"
 #include "../run/home.h"
 #include "lib/loop/loop.h"
 #include "polling.h"
 #include "lib/calls/refine.h"
 #include "../runtime.h"
+#include "../signals/actions.h"
 #include "../signals/signals.h"
+#include "sigmask.h"
 #include "sleep.h"
 #include "lib/calls/table.h"
 #include "ufutex.h"
 #include "../run/wait.h"
 
-/* What a user thread has of its carrier, if its calls don't wait: about 1 ms. */
+/*
+ * A slice, after which a user thread whose calls don't wait lets others run: in
+ * ticks (about 1 ms), looked at once in so many calls.
+ */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
 
-/* What is made at home, what plainly, and what is posted. */
+/* The choice between home, plainly and posted. */
 
 static bool reads_identity(long nr)
 {
@@ -47,7 +56,7 @@ static bool reads_identity(long nr)
 	}
 }
 
-/* Of those that wait for a device: the ones that do so as a rule. */
+/* Calls of CLASS_DISK that wait for a device as a rule, not only sometimes. */
 static bool syncs(long nr)
 {
 	switch (nr) {
@@ -63,7 +72,7 @@ static bool syncs(long nr)
 	}
 }
 
-/* Does the caller not want to wait? Then there is nothing to switch for. */
+/* Does the caller ask not to wait? Then posting would only cost a switch. */
 static bool is_impatient(long nr, const struct table_row *row,
 			 const uint64_t a[6])
 {
@@ -90,17 +99,30 @@ static bool is_impatient(long nr, const struct table_row *row,
 	       flexsc__fds_never_wait((uint32_t)a[0]);
 }
 
+/*
+ * Would the loop need a syscall thread that waits for the call? The user
+ * thread's home can wait just as well, and one kernel thread less is needed.
+ */
+static bool takes_a_thread(const struct table_row *row)
+{
+	return row->poll == POLL_NONE && !(row->op && flexsc__carriers_poll);
+}
+
 static long may_wait(struct uthread *u, long nr, const struct table_row *row,
 		     const uint64_t a[6])
 {
-	return is_impatient(nr, row, a) ? flexsc__call_exposed(u, nr, a) :
-					  flexsc__call_post(u, nr, a);
+	if (is_impatient(nr, row, a))
+		return flexsc__call_exposed(u, nr, a);
+	if (takes_a_thread(row))
+		return flexsc__call_attempt(u, nr, a);
+	return flexsc__call_post(u, nr, a);
 }
 
 /*
- * Does it make its thread unlike the others, for what the kernel permits or
- * shows? Carriers stay like those. (libc changes users of all threads, and its
- * patched places aren't asked.)
+ * Does the call make its thread unlike others in what the kernel permits or
+ * shows? Carriers keep what the others have, so such a thread has to stay at
+ * home. In a patched place setuid(2) and its kin are libc's, which changes all
+ * threads.
  */
 static bool sets_apart(const struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -122,7 +144,7 @@ static bool sets_apart(const struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_landlock_restrict_self:
 		return true;
 	case SYS_personality:
-		/* Or does it only ask? */
+		/* personality(0xffffffff) only asks. */
 		return (uint32_t)a[0] != ~0U;
 	case SYS_prctl:
 		return a[0] == PR_SET_SECCOMP;
@@ -131,7 +153,7 @@ static bool sets_apart(const struct uthread *u, long nr, const uint64_t a[6])
 	}
 }
 
-/* Of a thread's own, what new ones get from their maker. */
+/* Properties of a thread that its new threads inherit. */
 static bool is_inherited_option(uint64_t option)
 {
 	switch (option) {
@@ -154,7 +176,6 @@ static bool is_inherited_option(uint64_t option)
 static bool is_inherited(long nr, const uint64_t a[6])
 {
 	switch (nr) {
-	case SYS_sched_setaffinity:
 	case SYS_sched_setscheduler:
 	case SYS_sched_setparam:
 	case SYS_sched_setattr:
@@ -169,7 +190,7 @@ static bool is_inherited(long nr, const uint64_t a[6])
 	}
 }
 
-/* What kind of file is it, for a call that isn't the same on all of them? */
+/* Kind of file, for calls that don't do the same on all kinds; else 0. */
 static uint32_t kind_that_matters(const struct table_row *row,
 				  const struct flexsc_entry *entry)
 {
@@ -189,16 +210,19 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 {
 	const struct table_row *row = flexsc__table_row((unsigned int)nr);
 
-	/* It asks for the signals of the kernel thread that reads it. */
+	/* A signalfd shows the signals of the kernel thread that reads it. */
 	if (row->poll == POLL_READ && fds_has_signals((uint32_t)a[0]))
-		return flexsc__call_go_home(u, nr, a);
+		return flexsc__call_wait_home(u, nr, a);
 	switch (kind_that_matters(row, entry)) {
 	case FD_PLACED:
 		/* It waits for a disk at most, as pread() and pwrite() do. */
 		return flexsc__call_exposed(u, nr, a);
 	case FD_TERMINAL:
-		/* It may stop the process, unless the caller blocks that. */
-		return flexsc__call_go_home(u, nr, a);
+		/*
+		 * A terminal may stop a process in the background, unless the
+		 * caller blocks the signal for that: its home's mask tells.
+		 */
+		return flexsc__call_wait_home(u, nr, a);
 	default:
 		break;
 	}
@@ -218,6 +242,8 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 	case CLASS_NONE:
 		break;
 	}
+	if (nr == SYS_sched_setaffinity)
+		return flexsc__affinity_set(u, a);
 	if (sets_apart(u, nr, a))
 		u->rooted = true;
 	if (is_inherited(nr, a))
@@ -226,8 +252,8 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * A program that closes what it doesn't know of doesn't reach what is the
- * runtime's: it isn't there.
+ * close_range() must skip the runtime's own descriptors: to the program they
+ * don't exist.
  */
 static long close_others(const uint64_t a[6])
 {
@@ -276,7 +302,10 @@ static bool raises_pipe(long nr, const uint64_t a[6])
 	}
 }
 
-/* Does EFBIG come with a SIGXFSZ? Not if there's no limit but the file's own. */
+/*
+ * Does EFBIG come with a SIGXFSZ? Not if the limit is the file system's, so ask
+ * whether the process has one.
+ */
 static bool raises_size(long nr)
 {
 	struct rlimit limit;
@@ -301,7 +330,10 @@ static bool raises_size(long nr)
 	}
 }
 
-/* The signal that comes with an error, to whoever made the call; or 0. */
+/*
+ * The signal that the kernel raises with this error, for the kernel thread that
+ * made the call; 0 if none.
+ */
 static int raised(long nr, const uint64_t a[6], long ret)
 {
 	if (ret == -EPIPE && raises_pipe(nr, a))
@@ -311,49 +343,51 @@ static int raised(long nr, const uint64_t a[6], long ret)
 	return 0;
 }
 
-/* Then it has come already. */
+/* The signal of a call that was made at home has come already. */
 static bool made_at_home(const struct uthread *u)
 {
 	return u->way != WAY_POSTED && at_home();
 }
 
-/* Who waits for a file goes on, though its descriptor is closed. */
+/*
+ * Have calls that wait for a file go on with a copy before its descriptor is
+ * closed. Carriers never end, so their loops are used without a lock.
+ */
 static void hold(uint32_t fd)
 {
-	if (!fds_is_parked(fd))
-		return;
+	flexsc__fds_unpark(fd);
 	flexsc__polling_hold(fd);
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
-		struct flexsc_loop *loop = flexsc__carriers[i].loop;
-
-		if (loop->engine->hold)
-			loop->engine->hold(loop, (int)fd);
-	}
-}
-
-static void hold_what_closes(long nr, const uint64_t a[6])
-{
-	switch (nr) {
-	case SYS_close:
-		hold((uint32_t)a[0]);
-		break;
-	case SYS_dup2:
-	case SYS_dup3:
-		if (a[0] != a[1])
-			hold((uint32_t)a[1]);
-		break;
-	case SYS_close_range:
-		for (uint64_t fd = a[0]; fd < FDS_MAX && fd <= a[1]; fd++)
-			hold((uint32_t)fd);
-		break;
-	default:
-		break;
-	}
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+		flexsc__closing_hold(flexsc__carriers[i].loop, fd);
 }
 
 /*
- * vfork() and posix_spawn() lend the caller's memory to a child, whose
- * descriptors are its own: of what it does to them nothing is to be noted here.
+ * Is the call one that closing.h is about? Unlike closes(), for any number,
+ * even if the table has no such call.
+ */
+static bool closes_others(long nr)
+{
+	switch (nr) {
+	case SYS_close:
+	case SYS_dup2:
+	case SYS_dup3:
+	case SYS_close_range:
+	case SYS_shutdown:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void closed(uint32_t fd)
+{
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+		flexsc__closing_closed(flexsc__carriers[i].loop, fd);
+}
+
+/*
+ * vfork() and posix_spawn() lend the caller's memory to a child that has
+ * descriptors of its own. What the child does to them must not be noted here.
  */
 static bool in_child(struct uthread *u)
 {
@@ -361,10 +395,29 @@ static bool in_child(struct uthread *u)
 		return false;
 	if (flexsc__runtime_is_child())
 		return true;
-	/* The parent: posix_spawn() makes calls before it makes the child. */
+	/*
+	 * This is the parent. The mark stays as long as the function does that
+	 * makes the child, because posix_spawn() makes calls of the parent's
+	 * before there is one.
+	 */
 	if (!flexsc__stays(u))
 		u->forks = false;
 	return false;
+}
+
+void flexsc__hook_closes(uint32_t fd)
+{
+	struct uthread *u = &flexsc__self;
+	bool enters = u->alive && !u->busy;
+
+	if (fds_is_parked(fd)) {
+		if (enters)
+			flexsc__enter(u);
+		hold(fd);
+		if (enters)
+			flexsc__exit(u);
+	}
+	fds_forget(fd);
 }
 
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
@@ -380,7 +433,8 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		return -EBADF;
 	if (in_child(u))
 		return flexsc__call_plainly(nr, a);
-	hold_what_closes(nr, a);
+	if (closes_others(nr) && nr != SYS_shutdown)
+		flexsc__closing_each(nr, entry.args, hold);
 	flexsc__fds_note(&entry);
 	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])
 		ret = close_others(a);
@@ -389,9 +443,33 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	signo = raised(nr, a, ret);
 	if (signo && !made_at_home(u))
 		flexsc__signal_self(u, signo);
-	/* Others may have asked before the call was made. */
+	/*
+	 * Between the first note and the call, another thread may have asked
+	 * about the descriptor or begun to wait for it.
+	 */
 	flexsc__fds_note(&entry);
+	if (closes_others(nr))
+		flexsc__closing_each(nr, entry.args, closed);
 	flexsc__fds_made(&entry, ret);
+	return ret;
+}
+
+/*
+ * A signal to a thread. One to the caller itself arrives before this returns.
+ */
+static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
+{
+	const uint64_t *to = &a[nr != SYS_tkill];
+	int32_t tid = (int32_t)to[0];
+	long ret;
+
+	/* The kernel lets a kernel thread send some siginfos only to itself. */
+	if (tid == u->home.k.tid || nr == SYS_rt_tgsigqueueinfo)
+		ret = flexsc__call_go_home(u, nr, a);
+	else
+		ret = flexsc__call_plainly(nr, a);
+	if (!ret && tid != u->home.k.tid)
+		flexsc__signal_sent(tid, (int)to[1]);
 	return ret;
 }
 
@@ -408,19 +486,27 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_rt_sigaction:
 		return flexsc__signal_action(a);
 	case SYS_rseq:
-		/* The kernel would write to it whoever runs. */
+		/*
+		 * The kernel would write to the area of whichever user thread
+		 * runs.
+		 */
 		return -ENOSYS;
 	case SYS_rt_sigprocmask:
-		return flexsc__signal_mask(u, a);
+		return flexsc__sigmask(u, a);
 	case SYS_gettid:
 		u->way = WAY_ANSWERED;
 		return u->home.k.tid;
 	case SYS_tkill:
 	case SYS_tgkill:
-		/* What one sends oneself arrives at once. */
-		if (a[nr == SYS_tgkill] == (uint64_t)u->home.k.tid)
-			return flexsc__call_go_home(u, nr, a);
-		return flexsc__call_plainly(nr, a);
+	case SYS_rt_tgsigqueueinfo:
+		return send_signal(u, nr, a);
+	case SYS_clock_gettime:
+		return flexsc__cputime_clock(u, a);
+	case SYS_getrusage:
+		return flexsc__cputime_usage(u, a);
+	case SYS_timer_create:
+		flexsc__cputime_tie(u, (clockid_t)a[0]);
+		return by_class(u, nr, a);
 	case SYS_sched_yield:
 		flexsc__wait_turn(u);
 		return 0;
@@ -436,7 +522,11 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_select:
 	case SYS_pselect6:
 	case SYS_epoll_pwait2:
-		return flexsc__call_go_home(u, nr, a);
+	case SYS_io_uring_enter:
+	case SYS_pause:
+	case SYS_rt_sigsuspend:
+	case SYS_rt_sigtimedwait:
+		return flexsc__call_wait_home(u, nr, a);
 	case SYS_exit_group:
 		u->cause = CAUSE_ENDS;
 		flexsc__come_home(u);
@@ -444,22 +534,25 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__call_plainly(nr, a);
 	case SYS_wait4:
 	case SYS_waitid:
-		/* A child is its maker's, and that is a home. */
+		/* A child belongs to the kernel thread that made it: a home. */
 		if (a[nr == SYS_wait4 ? 2 : 3] & __WNOTHREAD)
-			return flexsc__call_go_home(u, nr, a);
+			return flexsc__call_wait_home(u, nr, a);
 		/* fall through */
 	default:
 		return by_class(u, nr, a);
 	}
 }
 
-/* A signal handler on a parked kernel thread has its user thread's TLS. */
+/*
+ * A signal handler on a parked kernel thread has its user thread's TLS, but
+ * isn't the user thread.
+ */
 static bool is_parked(const struct uthread *u)
 {
 	return at_home() && u->home.away;
 }
 
-/* For threads that aren't user threads, and for the runtime itself. */
+/* Calls of the runtime itself, and of threads that aren't user threads. */
 static long without(long nr, const uint64_t a[6])
 {
 	struct flexsc_entry entry = { .nr = (__u16)nr };
@@ -477,6 +570,8 @@ static long without(long nr, const uint64_t a[6])
 		return flexsc__signal_action(a);
 	case SYS_rseq:
 		return -ENOSYS;
+	case SYS_clock_gettime:
+		return flexsc__cputime_clock(NULL, a);
 	case SYS_exit_group:
 		flexsc__runtime_ends();
 		/* fall through */
@@ -484,7 +579,10 @@ static long without(long nr, const uint64_t a[6])
 		ret = flexsc__call_plainly(nr, a);
 		break;
 	}
-	/* There may be user threads later, and these descriptors still. */
+	/*
+	 * There may be user threads later, when these descriptors are still
+	 * open.
+	 */
 	for (unsigned int i = 0; i < 3; i++)
 		entry.args[i] = a[i];
 	flexsc__fds_note_signals(&entry, ret);
@@ -492,8 +590,8 @@ static long without(long nr, const uint64_t a[6])
 }
 
 /*
- * A thread whose calls never wait would keep its carrier: once in some calls
- * it is looked how long it has had it.
+ * A user thread whose calls never wait would keep its carrier. Every
+ * SLICE_CALLS calls it looks how long it has had the carrier.
  */
 static void end_slice(struct uthread *u)
 {
@@ -513,12 +611,13 @@ static long hook(long nr, const uint64_t a[6], bool site)
 		return without(nr, a);
 	flexsc__enter(u);
 	u->site = site;
-	/* What came before the call is handled before it. */
+	/* A signal that came before the call is handled before it. */
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
 		u->cause = CAUSE_SIGNAL;
 		flexsc__come_home(u);
+		flexsc__call_test_cancel(u);
 	}
-	/* A handler from here on interrupts the call, if that waits. */
+	/* A handler from here on interrupts the call, if the call waits. */
 	u->handled = HANDLED_NOT;
 	u->way = WAY_PLAINLY;
 	ret = choose(u, nr, a);

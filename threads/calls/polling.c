@@ -7,32 +7,34 @@
 
 #include "call.h"
 #include "../run/carrier.h"
-#include "../base/clock.h"
+#include "lib/base/clock.h"
 #include "../report/counters.h"
 #include "lib/loop/entry.h"
 #include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
 #include "../run/home.h"
+#include "../run/lodge.h"
 #include "../base/peek.h"
-#include "../runtime.h"
 #include "../run/wait.h"
+#include "../run/uthreads.h"
 
-/* A time limit, and how to make the call without one. */
+/* A call's time limit, and what it needs to be made without one. */
 struct patience {
-	int64_t ns;		/* negative: forever */
-	uint64_t now[6];	/* the arguments for "don't wait" */
-	struct pollfd fd;	/* to wait for; negative: not just one */
-	struct pollfd *one;	/* the program's, if that is what it polls */
+	int64_t ns;		/* the limit; negative: none */
+	uint64_t now[6];	/* the call's arguments for "don't wait" */
+	struct pollfd fd;	/* to wait for; fd < 0: not one descriptor */
+	struct pollfd *one;	/* the program's record, if it polls one */
 };
 
 /*
- * The set that a user thread waits for is kept while it does, as the kernel
- * would keep it: who closes the descriptor makes a copy of it first.
+ * An epoll set that a user thread waits for stays open while it waits, as in
+ * the kernel: a thread that closes the descriptor makes a copy of it first.
  *
- * The number is in the word's upper half, the copy's in the lower one, each
- * plus one; 0 is none. S1: who closes adds a copy if the word still names the
- * descriptor alone. S2: the waiter takes the word, and closes the copy that is
- * in it. If its wait is left by a jump or its thread is cancelled, it does so
- * when it waits again or ends.
+ * uthread.set has the descriptor in its upper half and the copy in its lower
+ * one, each plus one; 0 is none. S1: the thread that closes the descriptor adds
+ * a copy, if the word still names the descriptor alone. S2: the waiter clears
+ * the word, and closes the copy that was in it. If a jump leaves the wait or
+ * its thread is cancelled, the waiter does so when it waits again or ends.
  */
 
 static uint64_t set_word(uint32_t fd, uint32_t copy)
@@ -66,7 +68,7 @@ void flexsc__polling_end(struct uthread *u)
 
 	if (!atomic_load_explicit(&u->set, memory_order_relaxed))
 		return;
-	/* S2 */
+	/* S2: pairs with S1; one of the two closes the copy. */
 	copy = (uint32_t)atomic_exchange(&u->set, 0);
 	if (copy)
 		close_copy(copy - 1);
@@ -79,10 +81,10 @@ static void keep_set(struct uthread *u, uint32_t fd)
 
 	if (atomic_load(&u->set) != word)
 		return;
-	copy = flexsc__fds_copy((int)fd);
+	copy = flexsc__own_fd_copy((int)fd);
 	if (copy < 0)
 		return;
-	/* S1 */
+	/* S1: pairs with S2; fails if the waiter has taken the word. */
 	if (!atomic_compare_exchange_strong(&u->set, &word,
 					    set_word(fd, (uint32_t)copy + 1)))
 		close_copy((uint32_t)copy);
@@ -90,10 +92,10 @@ static void keep_set(struct uthread *u, uint32_t fd)
 
 void flexsc__polling_hold(uint32_t fd)
 {
-	flexsc__runtime_hold();
-	for (struct uthread *u = flexsc__runtime_first(); u; u = u->all_next)
+	flexsc__uthreads_hold();
+	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
 		keep_set(u, fd);
-	flexsc__runtime_release();
+	flexsc__uthreads_release();
 }
 
 static int64_t ns_of_ms(uint64_t ms)
@@ -101,7 +103,7 @@ static int64_t ns_of_ms(uint64_t ms)
 	return (int)ms < 0 ? -1 : (int64_t)(int)ms * 1000000;
 }
 
-/* False: this is not one of the simple cases. */
+/* False if the call isn't one of the simple cases. */
 static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 {
 	static const struct timespec nothing;
@@ -136,16 +138,21 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 	return true;
 }
 
-/* Until it is ready: -ETIME, 1, or what the call ended with. */
+/*
+ * Wait until the descriptor is ready. Returns 1, -ETIME, or the call's error.
+ */
 static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 {
-	/* The last is for who looks at what waits: runtime.c. */
+	/*
+	 * The last argument is for runtime.c, which looks at what threads wait
+	 * for.
+	 */
 	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, POLL_WAITS,
 				   (uint64_t)p->fd.fd };
 	uint64_t time = 0;
 
 	if (p->ns >= 0) {
-		time = time_now(CLOCK_MONOTONIC);
+		time = time_monotonic();
 		if (time >= until)
 			return -ETIME;
 	}
@@ -153,7 +160,10 @@ static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 				     p->ns < 0 ? 0 : until - time);
 }
 
-/* It looks at the descriptor again, which may be another file's, or none. */
+/*
+ * poll() again without waiting: the descriptor's number may be another file's
+ * by now, or none's. -EAGAIN if the wait has to go on.
+ */
 static long look_again(const struct patience *p, long ret)
 {
 	struct pollfd fd = p->fd;
@@ -163,7 +173,7 @@ static long look_again(const struct patience *p, long ret)
 	return n || ret == -ETIME ? n : -EAGAIN;
 }
 
-/* What poll() says of it. */
+/* What poll() answers for its one descriptor. */
 static long answer(const struct patience *p, long ret)
 {
 	if (!fds_is_polled((uint32_t)p->fd.fd))
@@ -173,8 +183,8 @@ static long answer(const struct patience *p, long ret)
 }
 
 /*
- * An epoll set is asked again: somebody else may have taken what made it ready;
- * -EAGAIN then.
+ * Ask an epoll set again: another thread may have taken the event that made it
+ * ready. -EAGAIN if the wait has to go on.
  */
 static long answer_set(long nr, const struct patience *p, long ret)
 {
@@ -184,6 +194,16 @@ static long answer_set(long nr, const struct patience *p, long ret)
 	return n || ret == -ETIME ? n : -EAGAIN;
 }
 
+/*
+ * As in the kernel, what is ready when a signal comes goes before the signal.
+ */
+static long interrupted(long nr, const struct patience *p)
+{
+	long n = p->one ? look_again(p, -EINTR) : answer_set(nr, p, -EINTR);
+
+	return n > 0 ? n : -EINTR;
+}
+
 static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
 			 const struct patience *p)
 {
@@ -191,10 +211,13 @@ static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
 
 	if (!p->one)
 		args[0] = (uint64_t)set_of(u);
-	return flexsc__call_go_home(u, nr, args);
+	return flexsc__call_wait_home(u, nr, args);
 }
 
-/* It waits in turns: what it waits for may be closed in each of them. */
+/*
+ * A wait is made in turns, because the descriptor may be closed in each of
+ * them.
+ */
 static void begin_turn(struct uthread *u, struct patience *p)
 {
 	if (p->one)
@@ -206,7 +229,7 @@ static void begin_turn(struct uthread *u, struct patience *p)
 static long turns(struct uthread *u, long nr, const uint64_t a[6],
 		  struct patience *p)
 {
-	uint64_t until = p->ns < 0 ? 0 : time_now(CLOCK_MONOTONIC) +
+	uint64_t until = p->ns < 0 ? 0 : time_monotonic() +
 						 (uint64_t)p->ns;
 	long ret;
 
@@ -220,7 +243,7 @@ static long turns(struct uthread *u, long nr, const uint64_t a[6],
 			p->now[0] = (uint64_t)set_of(u);
 		if (ret == -ECANCELED || ret == -EINTR) {
 			if (flexsc__call_interrupted(u, SYS_pause))
-				return -EINTR;
+				return interrupted(nr, p);
 			ret = -EAGAIN;
 		} else if (ret < 0 && ret != -ETIME) {
 			ret = poll_at_home(u, nr, a, p);
@@ -244,12 +267,15 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 	return ret;
 }
 
-/* Without waiting: what there is, or 0. */
+/* Make the call without waiting: what is ready, or 0. */
 static long look(long nr, const uint64_t a[6], const struct patience *p)
 {
 	long ret;
 
-	/* Who polls one descriptor has mostly found that it isn't ready. */
+	/*
+	 * A program that polls one descriptor has mostly found that it isn't
+	 * ready, so a look would be a call more.
+	 */
 	if (p->ns && p->one && flexsc__carriers_poll && peek_on_stack(a[0]))
 		return 0;
 	ret = flexsc__call_plainly(nr, p->now);
@@ -258,7 +284,10 @@ static long look(long nr, const uint64_t a[6], const struct patience *p)
 	return ret;
 }
 
-/* Of what poll() was asked, which the kernel has read: see hook.c. */
+/*
+ * Does poll() ask for a signalfd? The kernel has read the list, so it is valid.
+ * hook.c says why it matters.
+ */
 static bool has_signals(const uint64_t a[6])
 {
 	const struct pollfd *fds = flexsc__arg_pointer(a[0]);
@@ -277,18 +306,18 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 	struct patience p;
 	long ret;
 
-	if (flexsc__stays(u) || !can_poll(nr, a, &p) ||
+	if (flexsc__stays(u) || lodge_here(u) || !can_poll(nr, a, &p) ||
 	    fds_has_signals((uint32_t)p.fd.fd))
-		return flexsc__call_go_home(u, nr, a);
+		return flexsc__call_wait_home(u, nr, a);
 	ret = look(nr, a, &p);
 	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))
-		return flexsc__call_go_home(u, nr, a);
+		return flexsc__call_wait_home(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
-	/* From here on it is known that the record can be read. */
+	/* The first call has shown that the record can be read. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__carriers_poll || p.fd.fd < 0)
-		return flexsc__call_go_home(u, nr, a);
+		return flexsc__call_wait_home(u, nr, a);
 	return wait_for_one(u, nr, a, &p);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * poll(), ppoll(), epoll_wait() and epoll_pwait(). One descriptor, be it an
- * epoll set, is waited for by the carrier's loop; then the call is made again,
- * to see what there is. What is not so simple waits at home. User threads only,
- * inside the runtime; the kernel's result.
+ * poll(), ppoll(), epoll_wait() and epoll_pwait(). If the call waits for one
+ * descriptor, which may be an epoll set, the carrier's loop waits for it; then
+ * the call is made again without waiting. Other such calls wait at home. User
+ * threads only, inside the runtime. Returns the kernel's result.
  */
 #ifndef FLEXSC_THREADS_POLLING_H
 #define FLEXSC_THREADS_POLLING_H
@@ -12,10 +12,13 @@
 
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* A descriptor is about to be closed: whoever waits for it as a set goes on. */
+/*
+ * A descriptor is about to be closed: user threads that wait for it as an epoll
+ * set go on with a copy.
+ */
 void flexsc__polling_hold(uint32_t fd);
 
-/* User thread u doesn't wait for a set any more, if it did. */
+/* u waits for no epoll set any more, if it did. */
 void flexsc__polling_end(struct uthread *u);
 
 #endif /* FLEXSC_THREADS_POLLING_H */

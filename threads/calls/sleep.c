@@ -6,13 +6,18 @@
 #include <time.h>
 
 #include "call.h"
-#include "../base/clock.h"
+#include "lib/base/clock.h"
 #include "../report/counters.h"
+#include "cputime.h"
 #include "../run/home.h"
+#include "../run/lodge.h"
 #include "../base/peek.h"
 #include "../run/wait.h"
 
-/* Until "until" on this clock; what was left of it when a signal came. */
+/*
+ * Sleep until a time of this clock. Returns the ns that are left if a signal
+ * came.
+ */
 static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 {
 	uint64_t time = time_now(clock);
@@ -32,19 +37,21 @@ static long make(struct uthread *u, long nr, const uint64_t a[6],
 {
 	uint64_t left;
 
-	if (flexsc__stays(u) ||
+	if (cputime_is_thread_s(clock))
+		return flexsc__cputime_sleep(u, a);
+	if (flexsc__stays(u) || lodge_here(u) ||
 	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
-		return flexsc__call_go_home(u, nr, a);
+		return flexsc__call_wait_home(u, nr, a);
 	if (!peek_can_read(PTR(time), sizeof(*time)))
 		return -EFAULT;
 	if (!time_valid(time))
 		return -EINVAL;
-	/* What is relative is measured by a clock that nobody sets. */
+	/* A relative time is measured by a clock that can't be set. */
 	if (absolute)
 		left = sleep_until(u, clock, time_ns(time));
 	else
 		left = sleep_until(u, CLOCK_MONOTONIC,
-				   time_now(CLOCK_MONOTONIC) + time_ns(time));
+				   time_monotonic() + time_ns(time));
 	u->way = WAY_SLEPT;
 	if (!left)
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * nanosleep() and its kin: timers of the carrier's loop. User threads only,
- * inside the runtime; the kernel's results.
+ * inside the runtime. These return the kernel's results.
  */
 #ifndef FLEXSC_THREADS_SLEEP_H
 #define FLEXSC_THREADS_SLEEP_H

@@ -7,9 +7,10 @@
 #include <time.h>
 
 #include "../run/carrier.h"
-#include "../base/clock.h"
+#include "lib/base/clock.h"
 #include "../report/counters.h"
 #include "../run/home.h"
+#include "../run/lodge.h"
 #include "../base/peek.h"
 #include "../libc/unpatched.h"
 #include "../run/wait.h"
@@ -23,7 +24,7 @@
 
 struct bucket {
 	struct lock lock;
-	_Atomic uint32_t users;		/* user threads in it: F1, F2 */
+	_Atomic uint32_t users;		/* user threads that wait: F1, F2 */
 	_Atomic uint32_t kernels;	/* kernel threads that wait: F1, F2 */
 	struct uthread *head, *tail;
 } __attribute__((aligned(64)));
@@ -68,7 +69,9 @@ static void dequeue(struct bucket *bucket, struct uthread *u)
 	atomic_fetch_sub(&bucket->users, 1);
 }
 
-/* The bucket that u is in, locked; a requeue may move it meanwhile. */
+/*
+ * Lock the bucket that u is in. A requeue may move u to another one meanwhile.
+ */
 static struct bucket *lock_bucket(const struct uthread *u)
 {
 	for (;;) {
@@ -89,15 +92,18 @@ static uint32_t load(const uint32_t *word)
 }
 
 /*
- * What is read or written here may not be there. libc's own words are; of the
- * program's only the kernel can say.
+ * An address that the runtime reads or writes here may be invalid. libc's own
+ * are valid; of the program's only the kernel can tell.
  */
 static bool can_read(const struct uthread *u, const uint32_t *word)
 {
 	return (u && u->site) || peek_can_read(PTR(word), sizeof(*word));
 }
 
-/* The kernel writes what is there, and wakes nobody, for it isn't "other". */
+/*
+ * The kernel ORs 0 to the word, and wakes no thread, because the word isn't
+ * "other".
+ */
 static bool can_write(const struct uthread *u, const uint32_t *word)
 {
 	uint32_t nobody = 0, other;
@@ -111,7 +117,7 @@ static bool can_write(const struct uthread *u, const uint32_t *word)
 					      other)) != -EFAULT;
 }
 
-/* Not asked again where this thread has waited before. */
+/* The kernel isn't asked again about a page this thread has waited on. */
 static bool can_wait_for(struct uthread *u, const uint32_t *word)
 {
 	uintptr_t page = (uintptr_t)word / 4096;
@@ -130,7 +136,9 @@ static void end(struct uthread *u)
 	flexsc__carrier_ready(u);
 }
 
-/* On u's carrier: u is off its bucket, and not by the timer. */
+/*
+ * On u's carrier: u was taken off its bucket, and not by its timer. Can it run?
+ */
 bool flexsc__ufutex_over(struct carrier *c, struct uthread *u)
 {
 	if (!u->futex.timed || u->futex.expired) {
@@ -142,7 +150,7 @@ bool flexsc__ufutex_over(struct carrier *c, struct uthread *u)
 	return false;
 }
 
-/* On u's carrier: its timer expired, or was cancelled. */
+/* On u's carrier: its timer has expired or was cancelled. */
 static void time_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
@@ -166,7 +174,10 @@ void flexsc__ufutex_interrupt(struct carrier *c, struct uthread *u)
 	struct bucket *bucket = lock_bucket(u);
 	bool interrupted;
 
-	/* Others may have woken it meanwhile, and it waits elsewhere again. */
+	/*
+	 * A waker may have woken u meanwhile, and u may wait on another
+	 * carrier.
+	 */
 	interrupted = u->futex.queued && u->carrier == c;
 	if (interrupted) {
 		dequeue(bucket, u);
@@ -191,10 +202,10 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	}
 	u->futex.seen = false;
 	u->futex.expired = false;
-	/* P1 */
+	/* P1: before the look at "wanted"; pairs with P2 in wait.c. */
 	atomic_store(&u->wait, WAIT_FUTEX);
 	lock(&bucket->lock);
-	/* F1 */
+	/* F1: before the look at the word; pairs with F2. */
 	atomic_fetch_add(&bucket->users, 1);
 	enqueue(bucket, u);
 	if (load(u->futex.word) != u->futex.value)
@@ -206,12 +217,18 @@ static void wait_action(struct kthread *k, struct uthread *u)
 		u->ret = ret;
 	}
 	unlock(&bucket->lock);
-	/* Who waits may be woken from here on, and end: it isn't touched. */
+	/*
+	 * A user thread that stays in the bucket may be woken from here on, and
+	 * end, so it isn't touched any more.
+	 */
 	if (ret && flexsc__ufutex_over(c, u))
 		flexsc__carrier_ready(u);
 }
 
-/* How long from now, or from "passed" ago; absolute times are BITSET's. */
+/*
+ * Time left of the limit, in ns. FUTEX_WAIT has a relative limit, of which
+ * "passed" is over; FUTEX_WAIT_BITSET has an absolute one.
+ */
 static uint64_t time_left(const struct timespec *limit, uint64_t op,
 			  uint64_t passed)
 {
@@ -226,11 +243,15 @@ static uint64_t time_left(const struct timespec *limit, uint64_t op,
 static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 		      uint32_t bits)
 {
-	/* The usual race is lost before anything was done for it. */
+	/*
+	 * Mostly the word has changed already: find out before anything is done
+	 * for a wait.
+	 */
 	if (load(word) != value)
 		return -EAGAIN;
 	while (at_home())
 		flexsc__leave(u);
+	lodge_away(u);
 	u->futex.word = word;
 	u->futex.value = value;
 	u->futex.bits = bits;
@@ -246,7 +267,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 	uint64_t begin = 0, passed = 0;
 	long ret;
 
-	/* libc has read the time that it gives. */
+	/* libc has read the limit that it gives. */
 	if (limit && !u->site && !peek_can_read(args[3], sizeof(*limit)))
 		return -EFAULT;
 	if ((limit && !time_valid(limit)) || !bits)
@@ -254,15 +275,17 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 	if (!can_wait_for(u, word))
 		return -EFAULT;
 	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
-		begin = time_now(CLOCK_MONOTONIC);
+		begin = time_monotonic();
 	for (;;) {
 		u->futex.timed = limit;
 		if (begin)
-			passed = time_now(CLOCK_MONOTONIC) - begin;
+			passed = time_monotonic() - begin;
 		if (limit)
 			u->ns = time_left(limit, args[1], passed);
 		ret = wait_once(u, word, (uint32_t)args[2], bits);
-		/* As the kernel: only a wait without end is begun again. */
+		/*
+		 * As in the kernel, only a wait without a limit is begun again.
+		 */
 		if (ret != -EINTR ||
 		    (u->handled && (limit || u->handled != HANDLED_RESTART)))
 			break;
@@ -306,9 +329,9 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 	struct bucket *bucket = bucket_of((uint32_t *)(uintptr_t)args[0]);
 	long ret;
 
-	/* F1 */
+	/* F1: before the kernel looks at the word; pairs with F2. */
 	atomic_fetch_add(&bucket->kernels, 1);
-	/* libc lets it be cancelled at any moment. */
+	/* libc lets this wait be cancelled at any moment. */
 	pthread_cleanup_push(kernel_wait_over, bucket);
 	ret = exposed(u, args);
 	pthread_cleanup_pop(1);
@@ -331,7 +354,7 @@ static void release(struct uthread *list)
 	}
 }
 
-/* Off the bucket, and on a list to be released without the lock. */
+/* Take waiters off the bucket, as a list to be released when it is unlocked. */
 static struct uthread *take(struct bucket *bucket, const uint32_t *word,
 			    uint32_t n, uint32_t bits, uint32_t *taken)
 {
@@ -362,7 +385,10 @@ static long wake(struct uthread *u, const uint64_t args[6], uint32_t n,
 
 	if (!bits)
 		return -EINVAL;
-	/* F2: the word's new value comes before both counts. */
+	/*
+	 * F2: the word's new value comes before the looks at both counts; pairs
+	 * with F1.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&bucket->users, memory_order_relaxed)) {
 		lock(&bucket->lock);
@@ -424,15 +450,16 @@ static uint32_t move(struct bucket *from, const uint32_t *word,
 }
 
 /*
- * The kernel's waiters, who may be on the same word. Whoever were moved there
- * would be waiting uncounted; so all are woken instead, and look again.
+ * Kernel threads may wait for the word, too. If the kernel moved them to the
+ * second word, they would wait there uncounted. So all are woken instead, and
+ * look again.
  */
 static long requeue_kernel(struct bucket *from, const uint64_t args[6],
 			   uint64_t n)
 {
 	if (!atomic_load(&from->kernels))
 		return 0;
-	/* Both numbers may be "all", and the kernel's is an int. */
+	/* Both numbers may mean "all", and the kernel takes an int. */
 	return raw_syscall(SYS_futex, args[0],
 			   FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
 			   n < INT32_MAX ? n : INT32_MAX, 0, 0, 0);
@@ -468,7 +495,7 @@ static long requeue(struct uthread *u, const uint64_t args[6], bool compare)
 	return (long)taken + (long)moved + (more > 0 ? more : 0);
 }
 
-/* What FUTEX_WAKE_OP does to the second word; returns what was there. */
+/* Do to the second word what FUTEX_WAKE_OP asks for; returns its old value. */
 static uint32_t operate(uint32_t *word, uint32_t code)
 {
 	uint32_t old = load(word), new, arg = code >> 12 & 0xfff;
@@ -540,9 +567,9 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 	return more < 0 ? more : first + more;
 }
 
-/* What is the kernel's. */
+/* Futexes that are left to the kernel. */
 
-/* An address that can't be one is the kernel's to refuse. */
+/* The kernel refuses an address that can't be one. */
 static bool is_plausible(uint64_t address)
 {
 	return address >= 4096 && address < 1ULL << 47 && address % 4 == 0;
@@ -579,6 +606,7 @@ static long in_kernel(struct uthread *u, const uint64_t args[6])
 	if (!u || !needs_home(args[1]))
 		return kernel(args);
 	u->cause = SYS_futex;
+	flexsc__lodge(u);
 	flexsc__come_home(u);
 	ret = exposed(u, args);
 	u->way = WAY_AT_HOME;
@@ -591,8 +619,8 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 	uint32_t bits = ANY;
 
 	/*
-	 * An address that can't be one is the kernel's to refuse. Whom libc
-	 * wakes unseen waits in the kernel.
+	 * Where libc isn't patched, its wake-ups don't come here: all waiters
+	 * have to be in the kernel.
 	 */
 	if (!(op & FUTEX_PRIVATE_FLAG) || !is_plausible(args[0]) ||
 	    (has_second(op) && !is_plausible(args[4])) || flexsc__unpatched)
@@ -602,7 +630,7 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 		bits = (uint32_t)args[5];
 		/* fall through */
 	case FUTEX_WAIT:
-		if (!u || flexsc__stays(u))
+		if (!u || flexsc__stays(u) || lodge_here(u))
 			return kernel_wait(u, args);
 		return user_wait(u, args, bits);
 	case FUTEX_WAKE_BITSET:

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../calls/hook.h"
-#include "../signals/signals.h"
+#include "../signals/actions.h"
 #include "unpatched.h"
 #include "../base/interpose.h"
 #include "libc_call.h"
@@ -28,7 +28,7 @@ static struct sigaction from_kernel(const struct action *from)
 {
 	struct sigaction action = { .sa_flags = (int)from->flags };
 
-	/* The same place, whatever kind of handler. */
+	/* One member does for both kinds of handlers: they share memory. */
 	action.sa_handler = (sighandler_t)from->handler;
 	memcpy(&action.sa_mask, &from->mask, sizeof(from->mask));
 	return action;
@@ -54,7 +54,10 @@ int try_sigaction(int signo, const struct sigaction *new,
 	return 0;
 }
 
-/* For signal() and its kin; bit n is signal n + 1. */
+/*
+ * Signals whose handlers signal() and its kin are to set without SA_RESTART;
+ * bit n is signal n + 1.
+ */
 static sigmask_t interrupting;
 
 static sighandler_t set(int signo, sighandler_t handler, int flags)
@@ -91,7 +94,10 @@ sighandler_t try_sysv_signal(int signo, sighandler_t handler)
 sighandler_t try___sysv_signal(int signo, sighandler_t handler)
 	__attribute__((alias("try_sysv_signal")));
 
-/* What libc would know for signal() has to be known here from the beginning. */
+/*
+ * siginterrupt() decides about later calls of signal(), so what it says is
+ * noted from the start, even before libc turns out not to be patched.
+ */
 EXPORT int own_siginterrupt(int signo, int interrupts)
 	__asm__("siginterrupt");
 EXPORT int own_siginterrupt(int signo, int interrupts)
@@ -111,7 +117,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 	return sigaction(signo, &action, NULL);
 }
 
-/* By functions that are in front of libc's, too. */
+/* Made of functions that are in front of libc's themselves. */
 EXPORT sighandler_t own_sigset(int signo, sighandler_t handler)
 	__asm__("sigset");
 EXPORT sighandler_t own_sigset(int signo, sighandler_t handler)

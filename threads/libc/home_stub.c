@@ -5,23 +5,51 @@
 #include <setjmp.h>
 
 #include "../run/home.h"
+#include "../signals/identity.h"
+#include "../run/lodge.h"
 #include "unpatched.h"
 #include "lib/calls/fds.h"
 
-/* Is the thread to be there, with what the function leaves behind? */
+/* Does the function have to run at home, with this second argument? */
 static bool needs_home(struct uthread *u, uint16_t cause, uint64_t second)
 {
 	switch (cause) {
 	case CAUSE___sigsetjmp:
-		/* It doesn't save the mask. */
+		/* A sigsetjmp() that doesn't save the mask may run anywhere. */
 		return second;
 	case CAUSE_setcontext:
 	case CAUSE_swapcontext:
-		/* Where a context ends, libc changes the mask unseen. */
+		/*
+		 * Where a context ends, libc changes the mask without a call
+		 * that is seen, so the thread may never leave home again.
+		 */
 		u->rooted = true;
 		return true;
 	default:
 		return true;
+	}
+}
+
+static bool is_wait(uint16_t cause)
+{
+	switch (cause) {
+	case CAUSE_pselect:
+	case CAUSE_epoll_pwait2:
+	case CAUSE_sigsuspend:
+	case CAUSE_pause:
+	case CAUSE_sigwait:
+	case CAUSE_sigwaitinfo:
+	case CAUSE_sigtimedwait:
+	case CAUSE_sigpause:
+	case CAUSE___sigpause:
+	case CAUSE___xpg_sigpause:
+	case CAUSE_mq_receive:
+	case CAUSE_mq_timedreceive:
+	case CAUSE_mq_send:
+	case CAUSE_mq_timedsend:
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -37,6 +65,8 @@ void *flexsc__go_home(const struct stub *stub, uint64_t second)
 	if (u->alive && !u->busy && needs_home(u, stub->cause, second)) {
 		flexsc__enter(u);
 		u->cause = stub->cause;
+		if (is_wait(stub->cause))
+			flexsc__lodge(u);
 		flexsc__come_home(u);
 		flexsc__exit(u);
 	}
@@ -46,10 +76,8 @@ void *flexsc__go_home(const struct stub *stub, uint64_t second)
 static bool is_inherited(uint16_t cause)
 {
 	switch (cause) {
-	case CAUSE_pthread_setaffinity_np:
 	case CAUSE_pthread_setschedparam:
 	case CAUSE_pthread_setschedprio:
-	case CAUSE_sched_setaffinity:
 	case CAUSE_sched_setscheduler:
 	case CAUSE_sched_setparam:
 	case CAUSE_sched_setattr:
@@ -61,11 +89,18 @@ static bool is_inherited(uint16_t cause)
 	}
 }
 
+static bool changes_all(uint16_t cause)
+{
+	return cause >= CAUSE_setuid && cause <= CAUSE_initgroups;
+}
+
 struct at_home flexsc__stay_home(const struct stub *stub)
 {
 	struct uthread *u = &flexsc__self;
 	struct at_home there = { flexsc__go_home(stub, 0), 0 };
 
+	if (changes_all(stub->cause))
+		flexsc__identity_begin();
 	if (is_inherited(stub->cause))
 		atomic_store(&flexsc__home_inherited, true);
 	if (u->alive)
@@ -79,8 +114,8 @@ void flexsc__stayed_home(uint64_t outermost)
 }
 
 /*
- * Jumping. Where libc keeps the stack pointer in a jmp_buf, and how it hides
- * it there, is what every debugger knows.
+ * Jumping. Where libc keeps the stack pointer in a jmp_buf, and how it is
+ * mangled, is the same in all versions; debuggers rely on it.
  */
 static uintptr_t target_of(jmp_buf env)
 {
@@ -90,13 +125,16 @@ static uintptr_t target_of(jmp_buf env)
 	return (sp >> 17 | sp << 47) ^ guard;
 }
 
-/* Handlers, and libc's functions, that are jumped out of are left. */
+/*
+ * A jump leaves handlers and libc's functions for which the user thread stays
+ * at home.
+ */
 static void leave_for(struct uthread *u, jmp_buf env)
 {
 	flexsc__stay_left(u, target_of(env));
 	if (!flexsc__unpatched || !env->__mask_was_saved || u->busy)
 		return;
-	/* libc changes the mask unseen. */
+	/* libc restores the mask by a call that isn't seen. */
 	flexsc__enter(u);
 	u->cause = CAUSE___sigsetjmp;
 	flexsc__come_home(u);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wrappers that bring the caller home and then run the real function with all
- * arguments as they came, whatever they are. arch/x86_64/home_stub.S.
+ * Wrappers that bring the caller home, and then run the real function with all
+ * arguments as they came, whatever they are: arch/x86_64/home_stub.S.
  */
 #ifndef FLEXSC_THREADS_HOME_STUB_H
 #define FLEXSC_THREADS_HOME_STUB_H
@@ -14,9 +14,9 @@
 #include "../base/interpose.h"
 
 struct stub {
-	uint16_t which;		/* enum real: what runs there */
-	uint16_t cause;		/* enum cause: why one comes home */
-	bool forks;		/* there may be a process more afterwards */
+	uint16_t which;		/* enum real: the function to run */
+	uint16_t cause;		/* enum cause: for coming home */
+	bool forks;		/* it makes a process */
 };
 
 /* What flexsc__stay_home() returns, in two registers. */
@@ -25,14 +25,17 @@ struct at_home {
 	uint64_t outermost;	/* home.h: struct stay */
 };
 
-/* Come home, and don't leave before flexsc__stayed_home(at_home.outermost). */
+/* Come home, and stay there until flexsc__stayed_home(at_home.outermost). */
 struct at_home flexsc__stay_home(const struct stub *stub);
 void flexsc__stayed_home(uint64_t outermost);
 
-/* Come home, for a function that is called with this as its second argument. */
+/*
+ * Come home for a function whose second argument is "second". Returns that
+ * function.
+ */
 void *flexsc__go_home(const struct stub *stub, uint64_t second);
 
-/* A function of that name: this in r11, and there it goes on. */
+/* Defines the function "symbol": r11 gets the record's address, then "jump". */
 #define STUB_TEXT(symbol, record, jump)					\
 	__asm__(".text\n"						\
 		".globl " #symbol "\n"					\

@@ -7,12 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A value, or -1 and errno. "point": it is a cancellation point. */
+/*
+ * Returns a value, or -1 with errno set. "point": the call is a cancellation
+ * point.
+ */
 long flexsc__libc_call(bool point, long nr, const uint64_t args[6]);
 
 /*
- * Somebody was cancelled of whom it isn't known whether he is a user thread: C1
- * and C2 are here and there what they are with "cancelled" of one.
+ * A thread that may not be a user thread yet was cancelled. Same ordering as
+ * uthread.cancelled (C1 in pthread.c, C2 in own.c).
  */
 extern atomic_bool flexsc__anybody_cancelled;
 

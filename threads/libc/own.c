@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interposed functions that are not all alike, but for those of threads:
- * sleeping, the end of the process, and those whose arguments need looking at.
+ * Interposed functions that need code of their own, but for those of threads:
+ * sleeping, the process's end, and functions whose arguments need a look.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,9 @@
 #include "../base/interpose.h"
 #include "libc_call.h"
 
-/* As libc makes it, for a thread that isn't a user thread. */
+/*
+ * A cancellation point as libc makes it, for a thread that isn't a user thread.
+ */
 static long plain_point(long nr, const uint64_t args[6])
 {
 	int type;
@@ -36,10 +38,13 @@ static long plain_point(long nr, const uint64_t args[6])
 
 atomic_bool flexsc__anybody_cancelled;
 
-/* As pthread_testcancel(), which reads where little else is read. */
+/* As pthread_testcancel(), whose data is cold here, unlike u. */
 static void test_cancel(struct uthread *u)
 {
-	/* C2: a cancellation that has returned is seen. */
+	/*
+	 * C2: sees a pthread_cancel() that has returned before this call; pairs
+	 * with C1 in pthread.c.
+	 */
 	if (atomic_load_explicit(&u->cancelled, memory_order_relaxed) ||
 	    atomic_load_explicit(&flexsc__anybody_cancelled, memory_order_relaxed))
 		pthread_testcancel();
@@ -75,7 +80,7 @@ long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
 				       flexsc__hook(nr, args));
 }
 
-/* F_GETOWN's result may look like an error: libc asks otherwise. */
+/* The result of F_GETOWN may look like an error, so this asks as libc does. */
 static int get_owner(int fd)
 {
 	struct f_owner_ex owner;
@@ -86,7 +91,7 @@ static int get_owner(int fd)
 	return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
 }
 
-/* By the name that is linked: <fcntl.h> may call it otherwise. */
+/* Defined by its symbol's name, because <fcntl.h> may rename it. */
 EXPORT int own_fcntl(int fd, int command, ...) __asm__("fcntl");
 EXPORT int own_fcntl(int fd, int command, ...)
 {
@@ -105,7 +110,7 @@ EXPORT int own_fcntl(int fd, int command, ...)
 EXPORT int own_fcntl64(int fd, int command, ...)
 	__asm__("fcntl64") __attribute__((alias("fcntl")));
 
-/* libc knows what to do where the kernel doesn't have it. */
+/* libc knows what to do on a kernel without close_range(2). */
 EXPORT void closefrom(int first)
 {
 	const uint64_t args[6] = { first < 0 ? 0 : (uint64_t)first, ~0U };
@@ -156,7 +161,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags,
 	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
 				   PTR(rest) };
 
-	/* Before the kernel, which calls it otherwise. */
+	/* libc's error; the kernel's is another one. */
 	if (clock == CLOCK_THREAD_CPUTIME_ID)
 		return EINVAL;
 	return (int)-call_point(SYS_clock_nanosleep, args);
@@ -190,7 +195,7 @@ EXPORT int usleep(useconds_t us)
 	return (int)flexsc__libc_call(true, SYS_nanosleep, args);
 }
 
-/* The kernel would write the rest of the time to the caller's. */
+/* The kernel would store the rest of the time into the caller's limit. */
 EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		 const sigset_t *mask)
 {
@@ -201,7 +206,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	return (int)flexsc__libc_call(true, SYS_ppoll, args);
 }
 
-/* Only a set that gets a signalfd is of interest: fds.h. */
+/* Only a set that a signalfd is added to is of interest: fds.h. */
 EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 {
 	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,

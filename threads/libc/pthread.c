@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interposed functions of threads: how user threads begin and end, and what
- * one does to another. And the runtime's own threads, which libc makes as well.
+ * one thread does to another. Also the runtime's own threads, which libc makes
+ * as well.
  */
 #include <errno.h>
 #include <execinfo.h>
@@ -11,19 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../calls/affinity.h"
 #include "../run/carrier.h"
 #include "../report/counters.h"
 #include "../run/home.h"
 #include "../run/monitor.h"
 #include "../run/park.h"
-#include "real.h"
+#include "../run/own_thread.h"
 #include "../runtime.h"
-#include "../signals/signals.h"
+#include "../signals/actions.h"
 #include "../run/stacks.h"
 #include "unpatched.h"
 #include "../run/wait.h"
 #include "../base/interpose.h"
 #include "libc_call.h"
+#include "../run/uthreads.h"
 
 static void come_home(void)
 {
@@ -36,6 +39,12 @@ static void come_home(void)
 	flexsc__exit(u);
 }
 
+/*
+ * What a new thread needs to know. It lies at the top of the stack that its
+ * kernel thread will be parked on, and not in the heap: malloc() may be the
+ * program's own, and a free() in the new thread would make that prepare for a
+ * thread that perhaps never uses it.
+ */
 struct birth {
 	void *(*start)(void *);
 	void *arg;
@@ -44,12 +53,17 @@ struct birth {
 	bool rooted;
 };
 
+static struct birth *birth_on(void *stack)
+{
+	return (struct birth *)((char *)stack + PARK_BYTES) - 1;
+}
+
 static void end(void *arg)
 {
 	flexsc__uthread_end(arg);
 }
 
-/* Over other threads of the machine, which a carrier hasn't. */
+/* Does the caller have a real-time priority, which carriers lack? */
 static bool has_priority(void)
 {
 	long policy = raw_syscall(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
@@ -63,22 +77,17 @@ static void *thread_main(void *arg)
 	struct uthread *u = &flexsc__self;
 	void *ret;
 
-	free(arg);
 	flexsc__uthread_begin(u, birth.stack, birth.mask);
 	pthread_cleanup_push(end, u);
 	u->rooted = birth.rooted || has_priority();
-	flexsc__enter(u);
-	if (!u->rooted)
-		flexsc__leave(u);
-	flexsc__exit(u);
 	ret = birth.start(birth.arg);
 	pthread_cleanup_pop(1);
 	return ret;
 }
 
 /*
- * main(), which ends the first thread like others if it is left without a
- * return. What follows there is a system call that no carrier may make.
+ * main(). The first thread ends like others if a cancellation or pthread_exit()
+ * leaves main(); after that libc makes a system call that no carrier may make.
  */
 static int (*program_main)(int, char **, char **);
 
@@ -122,7 +131,10 @@ static sigmask_t inherited_mask(const pthread_attr_t *attr)
 	return mask;
 }
 
-/* Under its lock nobody is moved home: the carrier would wait for the lock. */
+/*
+ * Inside the runtime the caller isn't moved home. If it were, with the lock of
+ * the free stacks held, its carrier would wait for that lock.
+ */
 static void *get_park(void)
 {
 	struct uthread *u = &flexsc__self;
@@ -146,22 +158,20 @@ static void put_park(void *stack)
 static int create(pthread_t *thread, const pthread_attr_t *attr,
 		  void *(*start)(void *), void *arg)
 {
-	struct birth *birth = malloc(sizeof(*birth));
-	int err = EAGAIN;
+	void *stack = get_park();
+	struct birth *birth;
+	int err;
 
-	if (!birth)
-		return err;
+	if (!stack)
+		return EAGAIN;
 	if (atomic_load(&flexsc__home_inherited))
 		come_home();
-	*birth = (struct birth){ start, arg, get_park(),
-				 inherited_mask(attr),
+	birth = birth_on(stack);
+	*birth = (struct birth){ start, arg, stack, inherited_mask(attr),
 				 flexsc__self.rooted };
-	if (birth->stack)
-		err = REAL(pthread_create)(thread, attr, thread_main, birth);
-	if (err) {
-		put_park(birth->stack);
-		free(birth);
-	}
+	err = REAL(pthread_create)(thread, attr, thread_main, birth);
+	if (err)
+		put_park(stack);
 	return err;
 }
 
@@ -173,80 +183,6 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	if (!flexsc__runtime_start())
 		return REAL(pthread_create)(thread, attr, start, arg);
 	return create(thread, attr, start, arg);
-}
-
-/*
- * libc ends the process with its last thread. Those of the runtime don't
- * count; what counts them is there for debuggers.
- */
-static void count_thread(int n)
-{
-	_Atomic unsigned int *threads = flexsc__real_count();
-
-	if (threads)
-		atomic_fetch_add(threads, (unsigned int)n);
-}
-
-static void *runtime_main(void *arg)
-{
-	struct birth birth = *(struct birth *)arg;
-	void *ret;
-
-	free(arg);
-	ret = birth.start(birth.arg);
-	count_thread(1);
-	return ret;
-}
-
-/* On a stack of the runtime's, unless everything is to be as libc has it. */
-static int create_on_own(pthread_t *thread, const pthread_attr_t *attr,
-			 struct birth *birth)
-{
-	pthread_attr_t own;
-	size_t bytes;
-	void *stack;
-	int err;
-
-	if (!attr)
-		return REAL(pthread_create)(thread, NULL, runtime_main, birth);
-	stack = flexsc__stack_get(&bytes);
-	if (!stack)
-		return EAGAIN;
-	/* It isn't destroyed: what it refers to is the caller's. */
-	own = *attr;
-	pthread_attr_setstack(&own, stack, bytes);
-	err = REAL(pthread_create)(thread, &own, runtime_main, birth);
-	if (err)
-		flexsc__stack_put(stack);
-	return err;
-}
-
-int flexsc__runtime_thread(pthread_t *thread, const pthread_attr_t *attr,
-			   void *(*start)(void *), void *arg)
-{
-	struct birth *birth = malloc(sizeof(*birth));
-	int err;
-
-	if (!birth)
-		return EAGAIN;
-	*birth = (struct birth){ .start = start, .arg = arg };
-	count_thread(-1);
-	err = create_on_own(thread, attr, birth);
-	if (err) {
-		count_thread(1);
-		free(birth);
-	}
-	return err;
-}
-
-int flexsc__runtime_join(pthread_t thread, void **value)
-{
-	void *stack = flexsc__stack_of(thread);
-	int err = pthread_join(thread, value);
-
-	if (!err)
-		flexsc__stack_put(stack);
-	return err;
 }
 
 EXPORT void pthread_exit(void *value)
@@ -265,9 +201,9 @@ EXPORT void pthread_exit(void *value)
 }
 
 /*
- * What one does to another thread, which may end of it, but not before all is
- * done. False: it is the caller, or there is no runtime. In between are no
- * handlers.
+ * Begin to do something to another thread: until end_on() that thread can't
+ * end, and no signal handler runs here. False if the thread is the caller, or
+ * there is no runtime.
  */
 static bool begin_on(pthread_t thread)
 {
@@ -277,7 +213,7 @@ static bool begin_on(pthread_t thread)
 		return false;
 	if (self->alive)
 		flexsc__enter(self);
-	flexsc__runtime_hold();
+	flexsc__uthreads_hold();
 	return true;
 }
 
@@ -287,14 +223,14 @@ static void end_on(bool begun, struct uthread *wanted)
 		return;
 	if (wanted)
 		flexsc__want(wanted);
-	flexsc__runtime_release();
+	flexsc__uthreads_release();
 	if (flexsc__self.alive)
 		flexsc__exit(&flexsc__self);
 }
 
 /*
- * libc sets its handler with the first cancellation, which may interrupt the
- * runtime: so that is one without effect.
+ * libc sets its handler with the first cancellation, which might interrupt the
+ * runtime. So the first one is of the monitor, on which it has no effect.
  */
 static void adopt_cancel(int (*real)(pthread_t))
 {
@@ -307,7 +243,10 @@ static void adopt_cancel(int (*real)(pthread_t))
 	atomic_store(&adopted, true);
 }
 
-/* What pthread_cancel() loads first, which may wait for the dynamic loader. */
+/*
+ * pthread_cancel() loads the unwinder first, which may wait for the dynamic
+ * loader's lock.
+ */
 static void load_unwinder(void)
 {
 	static atomic_bool loaded;
@@ -331,14 +270,17 @@ EXPORT int pthread_cancel(pthread_t thread)
 		adopt_cancel(real);
 		u = flexsc__uthread_of(thread);
 	}
-	/* C1: before it can have an effect. A new thread isn't one of ours yet. */
+	/*
+	 * C1: before the cancellation can have an effect; pairs with C2 in
+	 * own.c. A new thread isn't a user thread yet.
+	 */
 	atomic_store(u ? &u->cancelled : &flexsc__anybody_cancelled, true);
 	err = real(thread);
 	end_on(other, err ? NULL : u);
 	return err;
 }
 
-/* A signal to oneself arrives before these return. */
+/* A signal to the caller itself arrives before the function returns. */
 static void come_home_for(pthread_t thread)
 {
 	if (pthread_equal(thread, pthread_self()))
@@ -346,8 +288,9 @@ static void come_home_for(pthread_t thread)
 }
 
 /*
- * The kernel has the signal, for the other's home. By whatever the caller does
- * next, the other may learn of it: no call of its that follows may be earlier.
+ * The kernel has queued the signal for the other thread's home. That thread is
+ * wanted there at once: the caller may tell it so next, and none of its calls
+ * after that may come before its handler.
  */
 static struct uthread *to_learn(pthread_t thread, int signo, int err)
 {
@@ -384,7 +327,28 @@ EXPORT int pthread_sigqueue(pthread_t thread, int signo,
 	return err;
 }
 
-/* Only then it may be for the caller itself. */
+EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size,
+				  const cpu_set_t *set)
+{
+	int err = REAL(pthread_setaffinity_np)(thread, size, set);
+	struct uthread *self = &flexsc__self, *u;
+	int32_t tid;
+
+	if (err || !flexsc__runtime_runs() || !self->alive || self->busy)
+		return err;
+	atomic_store(&flexsc__home_inherited, true);
+	flexsc__enter(self);
+	flexsc__uthreads_hold();
+	u = flexsc__uthread_of(thread);
+	tid = u ? u->home.k.tid : 0;
+	flexsc__uthreads_release();
+	if (tid)
+		flexsc__affinity_changed(self, tid);
+	flexsc__exit(self);
+	return 0;
+}
+
+/* A signal that the caller doesn't block may be for the caller itself. */
 static void come_home_unless_blocked(int signo)
 {
 	struct uthread *u = &flexsc__self;

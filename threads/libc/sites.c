@@ -12,16 +12,16 @@
 #include "../calls/hook.h"
 #include "lib/base/syscall.h"
 #include "../run/uthread.h"
-#include "vectors.h"
+#include "../arch/x86_64/vectors.h"
 
-#define JUMP		5U	/* bytes of a jump */
-#define SLOT		32U	/* bytes of a slot */
+#define JUMP		5U	/* bytes of a jump instruction */
+#define SLOT		32U	/* bytes */
 #define SLOTS		(4096U * 6 / SLOT)
-#define UNKNOWN		(-1L)	/* the call's number isn't in the text */
-#define FUNCTION_MAX	8192U	/* instructions */
+#define UNKNOWN		(-1L)	/* the text doesn't show the call's number */
+#define FUNCTION_MAX	8192U	/* instructions of a function */
 #define TARGETS_MAX	4096U
 
-/* For slots.S. */
+/* Used by slots.S. */
 extern uint8_t flexsc__slots[];
 void flexsc__slot_common(void);
 long flexsc__site_hook(long nr, const uint64_t args[6]);
@@ -29,16 +29,22 @@ long flexsc__site_hook(long nr, const uint64_t args[6]);
 uint8_t *flexsc__slot_returns[SLOTS];
 
 static bool all_calls;
-/* Every place where libc changes masks: what one saves, another restores. */
+/*
+ * Are all of libc's places patched that change signal masks? If not, none of
+ * them comes to the hook, because one place restores what another has saved.
+ */
 static bool all_masks;
 
-/* What the runtime isn't right without. */
+/* Calls that the runtime has to see, or it can't run. */
 static bool is_vital(long nr)
 {
 	return nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction;
 }
 
-/* What makes or changes descriptors (fds.h), and what is about the thread itself. */
+/*
+ * Calls that make or change descriptors (fds.h), and calls about the thread
+ * itself.
+ */
 static bool is_noted(long nr)
 {
 	switch (nr) {
@@ -72,23 +78,23 @@ long flexsc__site_hook(long nr, const uint64_t args[6])
 			   args[5]);
 }
 
-/* A loaded object's text, and where its functions begin. */
+/* A row of .eh_frame_hdr's table, relative to its begin. */
 struct start {
 	int32_t function, description;
 };
 
 struct object {
 	const uint8_t *text, *end;
-	const uint8_t *header;		/* .eh_frame_hdr */
-	const struct start *starts;	/* its table, sorted */
+	const uint8_t *header;		/* its .eh_frame_hdr */
+	const struct start *starts;	/* its table of functions, sorted */
 	uint32_t count;
 };
 
 struct instruction {
 	uint8_t *at;
 	uint8_t length;
-	uint8_t relative;	/* where it says how far off its operand is */
-	bool moves;		/* it can be at another place */
+	uint8_t relative;	/* offset of a distance in it, or 0 */
+	bool moves;		/* works at another address, too */
 };
 
 /* The function that holds a place, decoded. */
@@ -97,16 +103,16 @@ struct function {
 	struct instruction list[FUNCTION_MAX];
 	const uint8_t *targets[TARGETS_MAX];
 	unsigned int count, jumps;
-	long nr;		/* in eax after the last instruction, if known */
-	const uint8_t *set;	/* where */
+	long nr;		/* in eax after the last instruction */
+	const uint8_t *set;	/* the instruction that set it */
 	bool whole;
 };
 
-/* A place and what is to become of it. */
+/* A place to be patched. */
 struct site {
-	uint8_t *jump;		/* here the jump goes */
+	uint8_t *jump;		/* address that the jump is written to */
 	uint8_t *syscall;
-	uint8_t *relative;	/* a distance, to be changed if moved; or NULL */
+	uint8_t *relative;	/* a distance to be adapted, or NULL */
 };
 
 struct patch {
@@ -163,7 +169,7 @@ static bool is_zero(const ZydisDecodedInstruction *in,
 	       ops[0].reg.value == ops[1].reg.value;
 }
 
-/* What an instruction that writes eax leaves there. */
+/* The value that an instruction leaves in eax, which it writes. */
 static long value_set(const ZydisDecodedInstruction *in,
 		      const ZydisDecodedOperand *ops)
 {
@@ -219,7 +225,7 @@ static void decode_one(struct patch *patch, uint8_t *at)
 		note_operand(f, &in, ops, i, here);
 }
 
-/* The row of the function that a place is in. */
+/* The row of the function that holds a place. */
 static uint32_t row_of(const struct object *object, const uint8_t *place)
 {
 	uint32_t low = 0, high = object->count;
@@ -236,8 +242,8 @@ static uint32_t row_of(const struct object *object, const uint8_t *place)
 }
 
 /*
- * Is it where signal handlers return to? Its description begins a byte early,
- * and its system call is nobody else's business.
+ * Does the function return from signal handlers? Its row begins a byte early,
+ * and its system call must stay as it is.
  */
 static bool is_signal_frame(const struct object *object, uint32_t row)
 {
@@ -246,11 +252,13 @@ static bool is_signal_frame(const struct object *object, uint32_t row)
 	uint32_t back;
 
 	memcpy(&back, description + 4, sizeof(back));
-	/* Of the common part: after length, id and version. */
+	/*
+	 * The augmentation of the common entry, after length, id and version.
+	 */
 	return strchr((const char *)(description + 4 - back + 9), 'S');
 }
 
-/* The function around a place; the call's number as known there. */
+/* Decode the function that holds a place. Returns the call's number there. */
 static long decode(struct patch *patch, const struct object *object,
 		   uint32_t row, uint8_t *place)
 {
@@ -277,7 +285,7 @@ static long decode(struct patch *patch, const struct object *object,
 		decode_one(patch, at);
 	}
 	f->whole = f->whole && at >= f->end;
-	/* A jump in between may bring another number. */
+	/* A jump to an instruction in between may bring another number. */
 	for (unsigned int i = 0; i < f->jumps; i++)
 		if (set && f->targets[i] > set && f->targets[i] <= place)
 			nr = UNKNOWN;
@@ -295,7 +303,10 @@ static unsigned int index_of(const struct function *f, const uint8_t *at)
 	return i < f->count && f->list[i].at == at ? i : f->count;
 }
 
-/* Where a jump can replace what is before the place; false: nowhere. */
+/*
+ * Is there room for a jump before the "syscall", among instructions that can
+ * move to a slot and that no jump leads to?
+ */
 static bool room(const struct function *f, unsigned int i, struct site *site)
 {
 	uint8_t *place = f->list[i].at;
@@ -325,7 +336,7 @@ static bool is_wanted(const struct patch *patch, long nr)
 	switch (nr) {
 	case UNKNOWN:
 		return true;
-	/* They don't return, or return twice, or are libc's own affair. */
+	/* These don't return, or return twice, or are libc's own affair. */
 	case SYS_rt_sigreturn:
 	case SYS_clone:
 	case SYS_clone3:
@@ -354,7 +365,7 @@ static bool find_one(struct patch *patch, const struct object *object,
 		return true;
 	nr = decode(patch, object, row, place);
 	i = index_of(f, place);
-	/* Inside another instruction, or of an unwanted call. */
+	/* The bytes are inside an instruction, or the call isn't wanted. */
 	if (i == f->count || !is_wanted(patch, nr))
 		return true;
 	if (f->whole && room(f, i, &site)) {
@@ -382,7 +393,10 @@ static bool find(struct patch *patch, const struct object *object)
 	return true;
 }
 
-/* The encodings that every linker uses; the version is 1. */
+/*
+ * .eh_frame_hdr's first bytes: version 1, and the encodings that every linker
+ * uses.
+ */
 #define HEADER	"\x01\x1b\x03\x3b"
 
 static bool describe(struct dl_phdr_info *info, struct object *object)
@@ -438,7 +452,7 @@ static bool reachable(const uint8_t *from, const uint8_t *to)
 	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
 }
 
-/* Is what it is about near its slot, too? */
+/* Can an instruction's operand be reached from the slot, too? */
 static bool can_move(const struct site *site)
 {
 	int32_t distance = 0;
@@ -448,7 +462,7 @@ static bool can_move(const struct site *site)
 	return reachable(site->jump + distance, flexsc__slots);
 }
 
-/* "jmp to" at "at". */
+/* Write a jump from "at"; returns the end of it. */
 static uint8_t *put_jump(uint8_t *at, const uint8_t *to)
 {
 	int32_t distance = (int32_t)(to - (at + JUMP));
@@ -496,7 +510,7 @@ static void fill_site(uint32_t i, const struct site *site)
 {
 	uint8_t *end = put_jump(site->jump, flexsc__slots + (size_t)i * SLOT);
 
-	/* Nobody jumps there; nops, for those who read it. */
+	/* Nothing jumps there; nops keep the text readable. */
 	memset(end, 0x90, (size_t)(site->syscall - end));
 }
 
@@ -517,7 +531,7 @@ static bool write_sites(struct patch *patch)
 	for (unsigned int i = 0; i < patch->count; i++)
 		fill_slot(i, &patch->sites[i]);
 	protect(flexsc__slots, slots_end, shut);
-	/* First see whether all can be written, then write. */
+	/* Only when all can be written, any is. */
 	for (unsigned int i = 0; i < patch->count; i++)
 		if (!protect(patch->sites[i].jump, patch->sites[i].syscall,
 			     open))

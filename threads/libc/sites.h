@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The places inside libc and the dynamic loader that make system calls: found
- * by decoding the functions that hold them, and patched in memory to come to
- * the hook. Only the instructions before a "syscall" are replaced, by a jump
- * to a slot (arch); the "syscall" itself stays where it is.
+ * The places inside libc and the dynamic loader that make system calls. They
+ * are found by decoding the functions that hold them, and patched in memory to
+ * come to the hook. Only the instructions before a "syscall" are replaced, by a
+ * jump to a slot (arch/x86_64/slots.S); the "syscall" itself stays where it is.
  *
  * Called once, before there are other threads.
  */
@@ -14,11 +14,11 @@
 #include <stddef.h>
 
 /*
- * Patch all places that may make a futex call, end a thread, or set a signal
- * handler: all of them or none, for a wake-up that misses a waiter is lost; and those that change
- * descriptors, as far as their places allow. "deep": all other calls
- * too, as far as their places allow. Returns how many were patched, or -1 with
- * the reason in why.
+ * Patch all places that may make a futex call, end a thread or set a signal
+ * handler; all of them or none, because a wake-up that misses a waiter is lost.
+ * Places of calls that change descriptors or are about the thread itself are
+ * patched where there is room for a jump; with "deep", all other calls' places,
+ * too. Returns how many were patched, or -1 with the reason in "why".
  */
 int flexsc__sites_patch(bool deep, char *why, size_t size);
 

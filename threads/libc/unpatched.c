@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands in front of libc's functions where libc isn't patched: WAIT and
- * TRY of symbols.def. Those that set signal handlers are in handlers.c. The
- * program's threads.
+ * The functions in front of libc's where libc isn't patched: WAIT and TRY of
+ * symbols.def. Those that set signal handlers are in handlers.c. They run on
+ * the program's threads.
  */
+#include "../calls/hook.h"
 #include "unpatched.h"
 
 #include <aio.h>
@@ -22,15 +23,18 @@
 
 bool flexsc__unpatched;
 
-/* r11 has its address when "target" is reached. */
+/* r11 holds its address when "target" is reached. */
 struct front {
 	struct stub stub;
-	const void *target;	/* libc's, or what is in front of that */
+	const void *target;	/* libc's function, or the one in front of it */
 };
 
 _Static_assert(offsetof(struct front, target) == 8, "for the stub");
 
-/* Until libc's are known it does for all: nobody is at home yet. */
+/*
+ * The target of all until libc's functions are known. No thread has a home then
+ * to go to, so it only jumps on.
+ */
 extern const char flexsc__home_jump[];
 
 #define WAIT(symbol)							\
@@ -50,16 +54,16 @@ extern const char flexsc__home_jump[];
 #undef WAIT
 #undef TRY
 
-/* libc's. */
+/* libc's function, and coming home for it. */
 #define LIBC(symbol)	REAL(symbol)
 #define GO_HOME(symbol)	flexsc__go_home(&front_##symbol.stub, 0)
 
 /*
- * Mutexes. Those with priorities are the kernel's business, who wants to know
- * who calls.
+ * Mutexes. One with a priority protocol is the kernel's, which has to see the
+ * thread that locks it.
  */
 
-/* In __kind: libc's PTHREAD_MUTEX_PRIO_INHERIT_NP and _PRIO_PROTECT_NP. */
+/* Bits of __kind: libc's PTHREAD_MUTEX_PRIO_INHERIT_NP and _PRIO_PROTECT_NP. */
 #define PRIORITIES	0x60
 
 static bool has_priorities(const pthread_mutex_t *mutex)
@@ -130,7 +134,7 @@ static int try_sem_wait(sem_t *sem)
 	return LIBC(sem_wait)(sem);
 }
 
-/* As libc has it when the function has run. */
+/* libc's value of a pthread_once_t whose function has run. */
 #define ONCE_DONE	2
 
 static int try_pthread_once(pthread_once_t *once, void (*function)(void))
@@ -146,23 +150,23 @@ static void try_call_once(once_flag *once, void (*function)(void))
 	try_pthread_once((pthread_once_t *)once, function);
 }
 
-/* Closing: libc closes the descriptor for itself. */
+/* Closing: libc closes the descriptor by a call of its own. */
 
 static int try_fclose(FILE *file)
 {
-	fds_forget((uint32_t)fileno(file));
+	flexsc__hook_closes((uint32_t)fileno(file));
 	return LIBC(fclose)(file);
 }
 
 static int try_pclose(FILE *file)
 {
-	fds_forget((uint32_t)fileno(file));
+	flexsc__hook_closes((uint32_t)fileno(file));
 	return LIBC(pclose)(file);
 }
 
 static FILE *try_freopen(const char *path, const char *mode, FILE *file)
 {
-	fds_forget((uint32_t)fileno(file));
+	flexsc__hook_closes((uint32_t)fileno(file));
 	return LIBC(freopen)(path, mode, file);
 }
 
@@ -173,17 +177,17 @@ static FILE *try_freopen64(const char *path, const char *mode, FILE *file)
 
 static int try_closedir(DIR *dir)
 {
-	fds_forget((uint32_t)dirfd(dir));
+	flexsc__hook_closes((uint32_t)dirfd(dir));
 	return LIBC(closedir)(dir);
 }
 
 static int try_mq_close(mqd_t queue)
 {
-	fds_forget((uint32_t)queue);
+	flexsc__hook_closes((uint32_t)queue);
 	return LIBC(mq_close)(queue);
 }
 
-/* All of them. */
+/* The table of all fronts. */
 
 static const struct {
 	struct front *front;
@@ -196,7 +200,7 @@ static const struct {
 
 #define FRONTS	(sizeof(fronts) / sizeof(*fronts))
 
-/* Now, for later there may be locks held that looking for symbols takes. */
+/* At the start: later a lock may be held that looking for symbols takes. */
 __attribute__((constructor)) static void find_all(void)
 {
 	for (unsigned int i = 0; i < FRONTS; i++) {

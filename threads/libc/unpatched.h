@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where libc can't be patched: its locks suspend no user threads then, they
- * block kernel threads. So who would wait for other threads does so at home:
- * the functions of preload/symbols.def that may, see whether they have to, come
- * home, and go on as libc's own; a wake-up is the kernel's. Whatever else of
- * libc's makes calls that the hook has to see has a function in front of it,
- * too: signal handlers, masks in jumps and contexts, closing descriptors.
+ * Where libc can't be patched, its locks suspend no user threads but block
+ * kernel threads. So a user thread that would wait for other threads does so at
+ * home. The functions of base/symbols.def that may wait see whether they
+ * have to, come home, and go on as libc's own; a wake-up is the kernel's.
  *
- * What is left are the locks inside libc: of streams, the loader, the heap. Who
- * waits for one blocks his carrier until the monitor moves him home. Who holds
- * it may be suspended meanwhile, in a constructor or after flockfile(), and goes
- * on when the carrier has seen all those who came before.
+ * Other calls of libc's that the hook has to see have functions in front of
+ * them, too: setting signal handlers, changing masks by jumps and contexts,
+ * closing descriptors.
  *
- * The functions pass on to libc's until the runtime starts, and for good if
- * libc is patched: that takes a jump.
+ * Locks inside libc remain: of streams, the loader, the heap. A user thread
+ * that waits for one blocks its carrier until the monitor moves it home. The
+ * lock's holder may be suspended meanwhile, in a constructor or after
+ * flockfile(), and goes on when the carrier has run all user threads that were
+ * queued before.
+ *
+ * Until the runtime starts, and for good if libc is patched, these functions
+ * pass on to libc's, at the price of a jump.
  */
 #ifndef FLEXSC_THREADS_UNPATCHED_H
 #define FLEXSC_THREADS_UNPATCHED_H
 
 #include <stdbool.h>
 
-/* Is it so? Never changes back. */
+/* Set if libc isn't patched. Never reset. */
 extern bool flexsc__unpatched;
 
-/* From here on it is. Once, before there are other threads. */
+/* libc can't be patched. Called once, before there are other threads. */
 void flexsc__unpatched_begin(void);
 
 #endif /* FLEXSC_THREADS_UNPATCHED_H */

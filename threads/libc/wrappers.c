@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interposed symbols of symbols.def that are all alike. They run on the
- * program's threads, before main() too, and speak libc's language: -1 and
- * errno. None of libc's headers is included whose prototypes these replace.
+ * program's threads, also before main(), and return what libc's functions do:
+ * -1 with errno set. Headers with the prototypes that these replace aren't
+ * included.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 #include "libc_call.h"
 
 
-/* The arguments as the kernel takes them. */
+/* A function's arguments as the kernel takes them. */
 #define U0()			0
 #define U1(a)			(uint64_t)(a)
 #define U2(a, ...)		(uint64_t)(a), U1(__VA_ARGS__)

@@ -11,21 +11,24 @@
 #include <unistd.h>
 
 #include "../run/carrier.h"
-#include "../base/clock.h"
+#include "lib/base/clock.h"
 #include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
 #include "report.h"
 
-/* Where a copy of standard error doesn't lie in a program's way. */
+/*
+ * Lowest number for the copy of standard error, where a program seldom looks.
+ */
 #define COPY_FLOOR	500
 
 struct run_page *flexsc__run_page;
 
 static size_t page_bytes;
 static int page_fd = -1;
-/* Standard error as the program found it: flexsc run --stats. */
+/* Standard error as the program found it, for flexsc run --stats. */
 static int copy = -1;
 static struct stat copied;
-static long program_pid;	/* what flexsc run became */
+static long program_pid;	/* the process that flexsc run became */
 
 /* The page. */
 
@@ -36,7 +39,7 @@ static int own_pid(void)
 
 static int make_file(size_t size)
 {
-	int fd = flexsc__fds_own(memfd_create(RUN_PAGE_NAME, MFD_CLOEXEC));
+	int fd = flexsc__own_fd(memfd_create(RUN_PAGE_NAME, MFD_CLOEXEC));
 
 	if (fd >= 0 && ftruncate(fd, (off_t)size)) {
 		close(fd);
@@ -46,8 +49,8 @@ static int make_file(size_t size)
 }
 
 /*
- * A child that forks keeps it mapped until it is told: what it counts until
- * then, at home, is counted for its parent.
+ * A forked child keeps the page mapped until flexsc__counters_forked(): what it
+ * counts at home until then is counted for its parent.
  */
 int flexsc__counters_start(unsigned int n)
 {
@@ -67,14 +70,14 @@ int flexsc__counters_start(unsigned int n)
 	page->block = sizeof(struct counters);
 	page->carriers = n;
 	page->pid = own_pid();
-	page->begin = time_now(CLOCK_MONOTONIC);
+	page->begin = time_monotonic();
 	strncpy(page->program, program_invocation_short_name,
 		sizeof(page->program) - 1);
 	flexsc__run_page = page;
 	page_bytes = size;
-	/* From here on it is kept where the program doesn't reach it. */
+	/* From here on the copy is where the program can't reach it. */
 	if (!fds_is_own((uint32_t)copy))
-		copy = flexsc__fds_own(copy);
+		copy = flexsc__own_fd(copy);
 	return 0;
 }
 
@@ -82,7 +85,10 @@ void flexsc__counters_publish(const char *engine, unsigned int carriers)
 {
 	struct run_page *page = flexsc__run_page;
 
-	/* Homes' blocks come after theirs; there is none yet. */
+	/*
+	 * Homes' blocks come after the carriers', and no home exists yet that
+	 * counts.
+	 */
 	page->carriers = carriers;
 	strncpy(page->engine, engine, sizeof(page->engine) - 1);
 	__atomic_store_n(&page->magic, RUN_PAGE_MAGIC, __ATOMIC_RELEASE);
@@ -97,7 +103,7 @@ void flexsc__counters_forked(void)
 	flexsc__run_page = NULL;
 }
 
-/* Showing it. */
+/* Showing the page. */
 
 static uint64_t loops_calls(void)
 {
@@ -121,7 +127,7 @@ static bool is_copied(int fd)
 	       now.st_ino == copied.st_ino;
 }
 
-/* Unless the program has put something else in its place. */
+/* To standard error, unless the program has put another file in its place. */
 static void print(const char *text, size_t length)
 {
 	int fd = is_copied(copy) ? copy : is_copied(2) ? 2 : -1;
@@ -150,7 +156,7 @@ static void show_nothing(void)
 		print(text, (size_t)n);
 }
 
-/* Carriers go on counting: a copy, if there is memory for one. */
+/* A copy, if there is memory for one, because carriers go on counting. */
 static const struct run_page *at_this_moment(void)
 {
 	struct run_page *page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE,
@@ -174,15 +180,15 @@ void flexsc__counters_show(void)
 			show_nothing();
 		return;
 	}
-	/* A child of vfork() has this memory, too. */
+	/* A child of vfork() has this memory, too, but another process id. */
 	if (page->magic && page->pid == own_pid() &&
 	    !atomic_exchange(&shown, true))
 		print(text, flexsc__report(text, sizeof(text), at_this_moment(),
 					   loops_calls(),
-					   time_now(CLOCK_MONOTONIC)));
+					   time_monotonic()));
 }
 
-/* Before the program runs, for it may close what it has. */
+/* Before the program runs, because it may close standard error. */
 __attribute__((constructor)) static void keep_stderr(void)
 {
 	const char *pid = getenv("FLEXSC_STATS");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting what the runtime does. A carrier counts with plain stores on a
- * block of its own, and only one at a time counts there: its own stack, or the
- * user thread that it runs, inside the runtime, where nothing interrupts it in
- * favour of the program. Homes share blocks and add atomically: what happens
- * there makes system calls anyway.
+ * Counting what the runtime does. A carrier counts with plain stores on a block
+ * of its own. There is no race, because only the carrier's own stack counts
+ * there, or the user thread that it runs, inside the runtime, where no signal
+ * handler of the program's runs. Homes share blocks and add atomically, because
+ * what happens there makes system calls anyway.
  */
 #ifndef FLEXSC_THREADS_COUNTERS_H
 #define FLEXSC_THREADS_COUNTERS_H
@@ -14,14 +14,19 @@
 
 extern struct run_page *flexsc__run_page;
 
-/* Before the carriers start: a page for n of them. 0 or -ENOMEM. */
+/*
+ * Before the carriers start: make a page for n of them. Returns 0 or -ENOMEM.
+ */
 int flexsc__counters_start(unsigned int n);
-/* They have, so many of them, with this engine. */
+/* So many carriers have started, with this engine. */
 void flexsc__counters_publish(const char *engine, unsigned int carriers);
-/* In a forked child: nothing was counted. */
+/* In a forked child, for which nothing was counted. */
 void flexsc__counters_forked(void);
 
-/* The process ends, if this is it: show the counters, if that is wanted. */
+/*
+ * The process ends: show the counters, if flexsc run --stats asked for it.
+ * Without effect in a child.
+ */
 void flexsc__counters_show(void);
 
 static inline struct counters *counters_of_carrier(unsigned int number)
@@ -35,13 +40,13 @@ static inline struct counters *counters_of_home(int32_t tid)
 					 (uint32_t)tid % RUN_PAGE_HOMES];
 }
 
-/* Of the calling carrier's block. */
+/* Add to a counter in the calling carrier's block. */
 static inline void counters_own(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/* Of k's block, which is the caller's kernel thread. */
+/* Add to a counter in k's block; k is the caller's kernel thread. */
 static inline void counters_add(const struct kthread *k, uint64_t *counter,
 				uint64_t n)
 {
@@ -56,19 +61,19 @@ static inline void counters_add(const struct kthread *k, uint64_t *counter,
 	counters_own(&(c)->k.counters->field, n)
 #define COUNT_HERE(field, n)	COUNT(kthread_self(), field, n)
 
-/* Coming home for a call. */
+/* The cause of coming home for a call. */
 static inline uint16_t counters_cause(long nr)
 {
 	return nr >= 0 && nr < CAUSE_CALLS ? (uint16_t)nr : CAUSE_UNKNOWN;
 }
 
-/* A call of u has been made, in the way that it says. */
+/* Count a call of u by u->way. */
 static inline void counters_call(const struct uthread *u)
 {
 	COUNT_HERE(ways[u->way], 1);
 }
 
-/* A user thread goes home. */
+/* Count a user thread that goes home. */
 static inline void counters_coupling(unsigned int cause)
 {
 	__atomic_fetch_add(&flexsc__run_page->causes[cause], 1,

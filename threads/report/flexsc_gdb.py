@@ -29,11 +29,11 @@ LIBRARY = "libflexsc-threads"
 # What lies at a saved stack pointer: arch/x86_64/switch.S.
 SAVED = {"r15": 8, "r14": 16, "r13": 24, "r12": 32, "rbx": 40, "rbp": 48, "rip": 56}
 SAVED_BYTES = 64
-FRAMES = 50  # that are looked at for a function
+FRAMES = 50  # looked at for a user thread's function
 LIBC = re.compile(r"/(libc|libpthread|ld-linux[^/]*)[-.]")
 
 
-# What the library has
+# The library's variables
 
 
 def library() -> gdb.Objfile:
@@ -60,7 +60,7 @@ def carriers() -> list[gdb.Value]:
 
 
 def call_name(nr: int) -> str:
-    """As the library's table has it."""
+    """A call's name in the library's table, or its number."""
     try:
         name = value_of("flexsc__table")[nr]["name"]
         return name.string() if int(name) else str(nr)
@@ -106,7 +106,7 @@ class Uthread:
 
 
 def uthreads() -> list[Uthread]:
-    """All of them, the oldest first."""
+    """All user threads, the oldest first."""
     at = value_of("all")
     there = carriers()
     found = []
@@ -123,7 +123,7 @@ def find(tid: int) -> Uthread:
     raise gdb.GdbError(f"no user thread {tid}; see info uthreads")
 
 
-# Looking at one
+# Looking at one user thread
 
 
 class FrameId:
@@ -133,12 +133,12 @@ class FrameId:
 
 
 class Saved(gdb.unwinder.Unwinder):  # type: ignore[misc]
-    """While "sp" is set: the innermost frame was called by what is saved there."""
+    """While "sp" is set: the innermost frame's caller is what is saved at "sp"."""
 
     def __init__(self) -> None:
         super().__init__("flexsc-uthread")
         self.sp = 0
-        self.innermost = 0  # that frame's stack pointer
+        self.innermost = 0  # the innermost frame's stack pointer
 
     def begin(self, sp: int) -> None:
         self.innermost = stack_pointer(gdb.newest_frame())
@@ -179,7 +179,7 @@ def older(level: int) -> gdb.Frame:
 
 
 def first_saved() -> gdb.Frame:
-    """Inline functions of the innermost frame are frames, too."""
+    """The first saved frame: inline functions of the innermost come before it."""
     frame = gdb.newest_frame()
     while frame is not None and stack_pointer(frame) == saved_context.innermost:
         frame = frame.older()
@@ -194,7 +194,7 @@ gdb.unwinder.register_unwinder(None, saved_context, replace=True)
 
 @contextmanager
 def seen(uthread: Uthread) -> Iterator[int]:
-    """gdb looks at it; the level of its innermost frame."""
+    """Have gdb look at a user thread; gives the level of its innermost frame."""
     selected = gdb.selected_thread()
     selected_level = gdb.selected_frame().level()
     lwp = uthread.runs_on or uthread.tid
@@ -219,7 +219,7 @@ def seen(uthread: Uthread) -> Iterator[int]:
 
 
 def functions(uthread: Uthread) -> str:
-    """The innermost one outside the runtime; if that is libc's, the program's."""
+    """The innermost function outside the runtime, and libc's caller if it is libc's."""
     names: list[str] = []
     with seen(uthread):
         frame: gdb.Frame | None = gdb.selected_frame()
@@ -246,7 +246,7 @@ def run(uthread: Uthread, command: str) -> None:
 
 
 def without_home(trace: str, level: int) -> str:
-    """The innermost frames are the home's: its caller is number 0."""
+    """Leave the home's frames out: the user thread's innermost is number 0."""
     own = re.search(rf"^#{level} ", trace, re.MULTILINE)
     return re.sub(
         r"^#(\d+)( *)",

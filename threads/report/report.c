@@ -10,13 +10,13 @@
 
 #define TOP	10U	/* causes that are named */
 
-/* All ways that make no system call of their own. */
+/* Ways that make no system call of their own. */
 static const uint8_t silent[] = {
 	WAY_POSTED, WAY_FUTEX_WAIT, WAY_FUTEX_WAKE, WAY_POLLED, WAY_SLEPT,
 	WAY_ANSWERED,
 };
 
-/* Leaving home and coming back: two system calls each, home.c. */
+/* System calls of one trip, be it away from home or back: home.c. */
 #define CALLS_A_TRIP	2
 
 struct out {
@@ -102,7 +102,7 @@ const char *flexsc__report_cause(unsigned int cause)
 {
 	static const char *const names[] = {
 		"(signal)", "(preempted)", "(no entry)", "(thread end)",
-		"(fault)", "(unknown)",
+		"(fault)", "(tied)", "(unknown)",
 #define CALL(...)
 #define POINT(...)
 #define OWN(...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters of flexsc run as text. Any thread, of the process itself or of
- * another; allocates nothing.
+ * The counters of flexsc run as text. Any thread, of the process that is
+ * counted or of another one. Nothing is allocated.
  */
 #ifndef FLEXSC_THREADS_REPORT_H
 #define FLEXSC_THREADS_REPORT_H
@@ -12,33 +12,33 @@
 #include "run_page.h"
 
 #define REPORT_BYTES	16384U
-#define REPORT_CARRIERS	64U	/* that have a line */
+#define REPORT_CARRIERS	64U	/* carriers that have a line */
 
-/* Of all blocks; "tid" means nothing. */
+/* Sum of all blocks; its "tid" means nothing. */
 struct counters flexsc__report_total(const struct run_page *page);
 
 /* Calls of user threads, in all ways. */
 uint64_t flexsc__report_calls(const struct counters *total);
 
-/* User threads that went home, for all causes. */
+/* Times that user threads went home, for all causes. */
 uint64_t flexsc__report_couplings(const struct run_page *page);
 
 /*
- * Mode switches that the program would have made natively, less those that
- * were made instead; "loops": those of its carriers' loops.
+ * Mode switches that the program would have made natively, less those that were
+ * made instead. "loops" is the number made by the carriers' loops.
  */
 int64_t flexsc__report_avoided(const struct run_page *page,
 			       const struct counters *total, uint64_t loops);
 
-/* "clone3", "(signal)" and the like; "-": there is no such cause. */
+/* Name of a cause: "clone3", "(signal)" and the like; "-" if there is none. */
 const char *flexsc__report_cause(unsigned int cause);
 
-/* The cause with the most couplings of these; CAUSES: there are none. */
+/* The cause with the largest number; CAUSES if all numbers are 0. */
 unsigned int flexsc__report_top(const uint64_t causes[CAUSES]);
 
 /*
- * All of it, with an end of line each; how long it is. The sums are right if
- * the page is a copy, that doesn't change.
+ * The whole report, in lines. Returns its length. Sums are right only if the
+ * page doesn't change meanwhile: give a copy.
  */
 size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 		      uint64_t loops, uint64_t now);

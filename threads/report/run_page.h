@@ -3,9 +3,11 @@
  * What the runtime of flexsc run counts, and the page that it counts on: a
  * memfd named RUN_PAGE_NAME, which other processes of the same user find in
  * /proc/PID/fd and read. Each carrier has a block of its own; homes, of which
- * there may be thousands, share some. counters.h counts; report.h makes text
- * of it, for the runtime and for the command. Both are of the same build, so
- * the layout may change: RUN_PAGE_MAGIC and "block" tell.
+ * there may be thousands, share RUN_PAGE_HOMES blocks.
+ *
+ * The runtime counts by counters.h. report.h makes text of the page, both in
+ * the runtime and in the command. Both have to be of one build, because the
+ * layout may change: RUN_PAGE_MAGIC and "block" tell.
  */
 #ifndef FLEXSC_THREADS_RUN_PAGE_H
 #define FLEXSC_THREADS_RUN_PAGE_H
@@ -16,7 +18,7 @@
 #define RUN_PAGE_MAGIC	0x316e757278656c66ULL	/* "flexrun1" */
 #define RUN_PAGE_HOMES	8U	/* blocks that homes share */
 
-/* How a call of a user thread was made. Each is counted once, at its end. */
+/* How a user thread's call was made. Each call is counted once, at its end. */
 #define RUN_WAYS(WAY)							\
 	WAY(PLAINLY, "plainly", "made on the spot: they don't wait")	\
 	WAY(EXPOSED, "exposed", "made on the spot, where signals arrive") \
@@ -37,15 +39,19 @@ enum way {
 	WAYS
 };
 
-/* Why a user thread came home: a system call's number, or one of these. */
+/*
+ * Why a user thread came home: a system call's number, or one of the names
+ * below.
+ */
 enum cause {
-	CAUSE_CALLS = 512,	/* numbers below */
-	CAUSE_SIGNAL = CAUSE_CALLS,	/* or a cancellation */
-	CAUSE_KEPT,	/* the monitor found that it keeps its carrier */
+	CAUSE_CALLS = 512,	/* below this: system calls' numbers */
+	CAUSE_SIGNAL = CAUSE_CALLS,	/* a signal or a cancellation */
+	CAUSE_KEPT,	/* the monitor found that it kept its carrier */
 	CAUSE_ENTRY,	/* its carrier's loop had no entry left */
 	CAUSE_ENDS,	/* the thread ends */
 	CAUSE_FAULT,	/* a fault of the program's */
-	CAUSE_UNKNOWN,	/* a call that isn't known */
+	CAUSE_TIED,	/* tied: it may compute at home only */
+	CAUSE_UNKNOWN,	/* a call with an unknown number */
 #define CALL(...)
 #define POINT(...)
 #define OWN(...)
@@ -66,21 +72,21 @@ enum cause {
 	CAUSES
 };
 
-/* One kernel thread's, or several homes'. */
+/* Counts of one carrier, or of several homes. */
 struct counters {
-	uint64_t switches;	/* user threads run */
+	uint64_t switches;	/* runs of user threads */
 	uint64_t ways[WAYS];
-	uint64_t given;		/* user threads that came by the inbox */
-	uint64_t steals;	/* times it took some from another carrier */
-	uint64_t stolen;	/* how many */
+	uint64_t given;		/* user threads from the inbox */
+	uint64_t steals;	/* times it took some of another carrier's */
+	uint64_t stolen;	/* user threads that it took so */
 	uint64_t wakes;		/* idle carriers woken to share work */
-	uint64_t spins;		/* times it looked around before sleeping */
-	uint64_t found;		/* of those, found something */
+	uint64_t spins;		/* times it looked around before a sleep */
+	uint64_t found;		/* spins that found something to do */
 	uint64_t sleeps;
 	uint64_t departures;	/* user threads that left home */
 	uint64_t own;		/* system calls besides the program's */
 	uint64_t started, ended;	/* user threads */
-	int32_t tid;		/* of the carrier */
+	int32_t tid;		/* of the carrier; 0 for homes */
 } __attribute__((aligned(64)));
 
 struct run_page {
@@ -91,7 +97,7 @@ struct run_page {
 	uint64_t begin;		/* CLOCK_MONOTONIC, ns */
 	char engine[16];
 	char program[16];
-	uint64_t causes[CAUSES];	/* of couplings */
+	uint64_t causes[CAUSES];	/* times user threads came home */
 	struct counters blocks[];	/* the carriers', then the homes' */
 };
 

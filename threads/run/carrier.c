@@ -7,24 +7,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/clock.h"
+#include "lib/base/clock.h"
 #include "../report/counters.h"
+#include "../calls/cputime.h"
 #include "lib/calls/fds.h"
 #include "home.h"
 #include "lib/loop/loop.h"
 #include "monitor.h"
-#include "../libc/real.h"
-#include "../signals/signals.h"
+#include "own_thread.h"
+#include "carrier_signal.h"
 #include "wait.h"
+#include "lib/loop/event.h"
+#include "lib/run/make.h"
 
-/* User threads that run before completions are looked for again. */
+/* User threads that run before the carrier looks for completions again. */
 #define TURNS		32U
-/* A long run, some 20 us; and what counts as a turn. */
+/*
+ * Ticks of a run that makes its user thread "heavy" (some 20 us), and ticks
+ * that count as one more of TURNS.
+ */
 #define HEAVY_TICKS	50000U
 #define TURN_TICKS	16384U
-/* Those that run from the queue before one of the others. */
+/* Runs from the queue before one from "later". */
 #define PASSED		3U
-/* How long one looks around before it sleeps; waking it costs as much. */
+/*
+ * How long a carrier looks around before it sleeps, in ns: about what waking it
+ * costs.
+ */
 #define SPIN_NS		20000U
 
 struct carrier *flexsc__carriers;
@@ -33,10 +42,10 @@ bool flexsc__carriers_poll;
 unsigned int flexsc__carriers_count;
 
 static _Atomic uint32_t idle_count;
-static atomic_bool searching;	/* an idle one was woken to look for work */
+static atomic_bool searching;	/* an idle carrier was woken to look for work */
 static _Atomic(struct carrier *) spinner;
 
-/* The queue. One carrier has it for itself. */
+/* The queue. A carrier that is alone needs no lock for it. */
 
 static bool alone;
 
@@ -52,13 +61,16 @@ static void runqueue_unlock(struct runqueue *queue)
 		unlock(&queue->lock);
 }
 
-/* Under the lock. */
+/* With the queue's lock held. */
 static void runqueue_count(struct runqueue *queue, uint32_t n)
 {
 	uint32_t count = atomic_load_explicit(&queue->count,
 					      memory_order_relaxed) + n;
 
-	/* Q1: in one order with who looks whether to sleep: pairs with Q2. */
+	/*
+	 * Q1: before a look whether carriers are idle (share()), whose relaxed
+	 * load comes after this store's full barrier on x86; pairs with Q2.
+	 */
 	if (alone)
 		atomic_store_explicit(&queue->count, count,
 				      memory_order_relaxed);
@@ -80,7 +92,10 @@ static void runqueue_put(struct runqueue *queue, struct uthread *first,
 	runqueue_unlock(queue);
 }
 
-/* Two at a time: the first one's stack is found in what came by the second. */
+/*
+ * Prefetch for two at a time: to find the next user thread's stack takes a line
+ * that was prefetched when its predecessor was taken.
+ */
 static void prefetch_next(const struct uthread *next)
 {
 	if (!next)
@@ -106,7 +121,10 @@ static struct uthread *runqueue_take(struct runqueue *queue)
 	return u;
 }
 
-/* The older half, as a list; *n of them, the last in *last. */
+/*
+ * The queue's older half, as a list of *n user threads of which *last is the
+ * last.
+ */
 static struct uthread *runqueue_halve(struct runqueue *queue, uint32_t *n,
 				      struct uthread **last)
 {
@@ -130,7 +148,17 @@ static struct uthread *runqueue_halve(struct runqueue *queue, uint32_t *n,
 	return first;
 }
 
-/* Sleeping and waking. */
+/*
+ * Sleeping and waking. A carrier that has more than one user thread queued
+ * wakes an idle one. "searching" is set from then until a carrier has stolen or
+ * goes to sleep, so that carriers are woken one after the other, not all at
+ * once. A carrier that goes to sleep clears "searching", and then looks at all
+ * queues once more, so a queue that grew meanwhile isn't overlooked.
+ *
+ * "spinner" is the one carrier that looks around before it sleeps. User threads
+ * that come from no carrier are given to it first: waking it costs no system
+ * call.
+ */
 
 static uint32_t waiting(const struct carrier *c)
 {
@@ -152,7 +180,7 @@ static bool wake_idle(void)
 	return false;
 }
 
-/* There is more to do here than one carrier can: let one more look for it. */
+/* There is more to run here than one carrier can: wake an idle one for it. */
 static void share(const struct carrier *c)
 {
 	if (waiting(c) < 2 ||
@@ -218,14 +246,14 @@ void flexsc__carrier_return(struct uthread *u)
 	put_in_box(u->carrier, u);
 }
 
-/* What others gave: oldest first into the queue. */
+/* Move the inbox into the queue, the oldest user thread first. */
 static void take_inbox(struct carrier *c)
 {
 	struct uthread *u, *next, *oldest = NULL;
 
 	if (!atomic_load_explicit(&c->inbox, memory_order_relaxed))
 		return;
-	/* I2 */
+	/* I2: acquires the user threads; pairs with I1. */
 	u = atomic_exchange_explicit(&c->inbox, NULL, memory_order_acquire);
 	for (; u; u = next) {
 		next = u->next;
@@ -251,7 +279,12 @@ static void put_wanted(struct carrier *c, struct uthread *u)
 		u->want.next = head;
 	} while (!atomic_compare_exchange_weak(&c->wanted, &head, u));
 	flexsc_loop_wake(c->loop, NULL);
-	/* If that is out of date, it passed by a look at "wanted". */
+	/*
+	 * u may compute here without a look at "wanted". The signal does
+	 * nothing if u has been suspended meanwhile. If c has looked at
+	 * "wanted" too early and is about to set "current", there is no signal:
+	 * u comes home at its next call, or when the monitor finds it.
+	 */
 	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)
 		flexsc__signal_carrier(c);
 }
@@ -260,12 +293,15 @@ void flexsc__carrier_want(struct uthread *u)
 {
 	struct carrier *c = u->carrier;
 
-	/* It is in one list at a time; who has it there looks once more. */
+	/*
+	 * u is in one list at a time. The carrier that has it there sees
+	 * "asked" grow and looks once more.
+	 */
 	if (c && !atomic_fetch_add(&u->want.asked, 1))
 		put_wanted(c, u);
 }
 
-/* It may have been woken by others meanwhile, and wait elsewhere by now. */
+/* u may have been woken meanwhile, and wait on another carrier by now. */
 static void look_at_wanted(struct carrier *c, struct uthread *u)
 {
 	struct carrier *last;
@@ -279,7 +315,7 @@ static void look_at_wanted(struct carrier *c, struct uthread *u)
 			return;
 		}
 		flexsc__wait_interrupt(c, u);
-		/* From here on it may end, or be in a list again. */
+		/* From here on u may end, or be put into a list again. */
 	} while (!atomic_compare_exchange_strong(&u->want.asked, &asked, 0));
 }
 
@@ -289,7 +325,7 @@ static void take_wanted(struct carrier *c)
 
 	if (!atomic_load_explicit(&c->wanted, memory_order_relaxed))
 		return;
-	/* V2 */
+	/* V2: acquires the links; pairs with V1. */
 	for (u = atomic_exchange(&c->wanted, NULL); u; u = next) {
 		next = u->want.next;
 		look_at_wanted(c, u);
@@ -323,7 +359,10 @@ static struct uthread *steal(struct carrier *c)
 static bool work_elsewhere(void)
 {
 	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
-		/* Q2 */
+		/*
+		 * Q2: when about to sleep, after idle_count and "idle" were
+		 * raised; pairs with Q1.
+		 */
 		if (atomic_load(&flexsc__carriers[i].queue.count) ||
 		    atomic_load(&flexsc__carriers[i].later.count))
 			return true;
@@ -344,7 +383,7 @@ static void turn(struct carrier *c)
 	share(c);
 }
 
-/* Does something come within a moment? */
+/* Look around for SPIN_NS: is there something to do? */
 static bool spin(struct carrier *c)
 {
 	struct carrier *nobody = NULL;
@@ -355,8 +394,8 @@ static bool spin(struct carrier *c)
 	    !atomic_compare_exchange_strong(&spinner, &nobody, c))
 		return false;
 	COUNT_CARRIER(c, spins, 1);
-	until = time_now(CLOCK_MONOTONIC) + SPIN_NS;
-	for (; !found && time_now(CLOCK_MONOTONIC) < until; cpu_relax())
+	until = time_monotonic() + SPIN_NS;
+	for (; !found && time_monotonic() < until; cpu_relax())
 		found = flexsc__loop_stirs(c->loop) ||
 			atomic_load_explicit(&c->inbox, memory_order_relaxed) ||
 			atomic_load_explicit(&c->wanted,
@@ -371,7 +410,10 @@ static void sleep_until_work(struct carrier *c)
 	flexsc_loop_submit(c->loop);
 	if (spin(c)) {
 		COUNT_CARRIER(c, found, 1);
-		/* What it was nudged for is found now; it isn't found again. */
+		/*
+		 * Forget the wake-up that ended the spin, or the next spin ends
+		 * at once.
+		 */
 		atomic_store(&c->loop->nudged, false);
 		turn(c);
 		return;
@@ -389,7 +431,10 @@ static void sleep_until_work(struct carrier *c)
 	turn(c);
 }
 
-/* From the queue; every PASSED times from "later" before it, else after it. */
+/*
+ * Take a user thread from the queue, then from "later"; after PASSED from the
+ * queue, from "later" first.
+ */
 static struct uthread *take(struct carrier *c)
 {
 	struct uthread *u = NULL;
@@ -409,24 +454,32 @@ static struct uthread *take(struct carrier *c)
 
 static void run(struct carrier *c, struct uthread *u)
 {
-	uint64_t ticks;
+	uint64_t now, ticks;
 
 	u->carrier = c;
 	c->calls = 0;
 	c->began = context_ticks();
 	COUNT_CARRIER(c, switches, 1);
 	c->k.current = u;
-	/* A signal before that is blocked, one from here on is for u. */
+	/*
+	 * Before the unblocking: a signal that it lets arrive has to find u
+	 * here.
+	 */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
 		flexsc__signal_unblock(c, u->home.parked);
 	flexsc__switch(&c->k.sp, u->sp, u->fs);
 	c->k.current = NULL;
-	ticks = context_ticks() - c->began;
-	/* Before the action: from then on it may be somebody else's. */
+	now = context_ticks();
+	ticks = now - c->began;
+	/* Before the action: after it another kernel thread may run u. */
 	u->heavy = ticks >= HEAVY_TICKS;
+	if (ticks >= CPUTIME_TICKS)
+		flexsc__cputime_look(c, u, now);
+	u->ran += ticks;
+	c->ran += ticks;
 	u->action(&c->k, u);
-	/* Completions don't wait for many long runs. */
+	/* Many long runs mustn't keep completions waiting. */
 	c->turns += (uint32_t)(ticks / TURN_TICKS);
 }
 
@@ -447,6 +500,14 @@ static void carry(struct carrier *c)
 		else if (atomic_load(&u->wanted)) {
 			counters_coupling(CAUSE_SIGNAL);
 			flexsc__send_home(u);
+		/*
+		 * A2: before "current" is set; pairs with A1 in tied.c. If u is
+		 * on its way from home to a wait it goes on, because at home it
+		 * would only leave again.
+		 */
+		} else if (atomic_load(&u->tied) && !flexsc__leaves(u)) {
+			counters_coupling(CAUSE_TIED);
+			flexsc__send_home(u);
 		} else {
 			run(c, u);
 		}
@@ -463,24 +524,6 @@ struct start {
 	_Atomic uint32_t done;
 	int err;
 };
-
-int flexsc__carrier_thread(pthread_t *thread, void *(*run)(void *), void *arg)
-{
-	const sigmask_t all = ~SIGNAL_BIT(SIGNAL_SETXID);
-	sigmask_t before;
-	pthread_attr_t attr;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
-		    sizeof(all), 0, 0);
-	err = flexsc__runtime_thread(thread, &attr, run, arg);
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
-		    sizeof(before), 0, 0);
-	pthread_attr_destroy(&attr);
-	return err;
-}
 
 static void *carrier_main(void *arg)
 {
@@ -507,7 +550,7 @@ static void *carrier_main(void *arg)
 	if (!err)
 		c->k.counters->tid = c->k.tid;
 	start->err = err;
-	/* It is gone with this store. */
+	/* "start" is gone with this store: its owner returns. */
 	atomic_store(&start->done, 1);
 	futex_wake(&start->done);
 	if (!err)
@@ -521,7 +564,7 @@ static int start_one(struct carrier *c, const struct flexsc_options *options,
 	struct start start = { .c = c, .options = options, .why = why,
 			       .size = size };
 	pthread_t thread;
-	int err = flexsc__carrier_thread(&thread, carrier_main, &start);
+	int err = flexsc__runtime_detached(&thread, carrier_main, &start);
 
 	if (err) {
 		snprintf(why, size, "%s", strerror(err));
@@ -553,7 +596,7 @@ int flexsc__carriers_start(unsigned int n,
 		if (err)
 			break;
 		flexsc__carriers_count = i + 1;
-		/* The others wait in the same way. */
+		/* Have all carriers use one engine. */
 		same.engine = flexsc_loop_engine(flexsc__carriers[0].loop);
 	}
 	if (!flexsc__carriers_count)

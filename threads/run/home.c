@@ -7,7 +7,7 @@
 #include "../report/counters.h"
 #include "lib/base/futex.h"
 #include "park.h"
-#include "../signals/signals.h"
+#include "queued.h"
 
 atomic_bool flexsc__home_inherited;
 atomic_bool flexsc__home_last;
@@ -18,7 +18,7 @@ static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)
 			   PTR(old), sizeof(*mask), 0, 0);
 }
 
-/* The kernel thread's own stack begins here, when u first leaves. */
+/* The kernel thread's own stack begins here when u leaves home first. */
 static void home_main(void *arg)
 {
 	struct uthread *u = arg;
@@ -27,7 +27,10 @@ static void home_main(void *arg)
 	home->k.current = NULL;
 	u->action(&home->k, u);
 	for (;;) {
-		/* H2: acquires the user thread's stack from where it was. */
+		/*
+		 * H2: acquires the user thread's stack from the carrier that it
+		 * was on; pairs with H1.
+		 */
 		while (atomic_load_explicit(&home->word,
 					    memory_order_acquire) == HOME_AWAY)
 			futex_wait(&home->word, HOME_AWAY, UINT64_MAX);
@@ -71,17 +74,22 @@ static void leave(struct kthread *k, struct uthread *u)
 	flexsc__carrier_give(u);
 }
 
+bool flexsc__leaves(const struct uthread *u)
+{
+	return u->action == leave;
+}
+
 void flexsc__leave(struct uthread *u)
 {
 	sigmask_t mask;
 
 	if (!at_home())
 		return;
-	/* Signals that arrive from here on call it back. */
+	/* From here on a signal that arrives calls u home. */
 	u->home.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	set_mask(SIG_BLOCK, NULL, &mask);
-	/* Unless one of those signals has done so. */
+	/* Such a signal has blocked all others and noted the program's mask. */
 	if (!u->home.masked) {
 		u->home.mask = mask;
 		u->home.masked = true;
@@ -123,11 +131,11 @@ void flexsc__settle(struct uthread *u)
 		return;
 	u->home.away = false;
 	atomic_store(&u->wanted, false);
-	/* Signals that it was called for run their handlers here. */
+	/* The signals that u was called home for run their handlers here. */
 	u->busy = false;
 	if (u->home.masked) {
 		u->home.masked = false;
-		flexsc__signal_unmask(u, u->home.mask);
+		flexsc__queued_unmask(u, u->home.mask);
 		set_mask(SIG_SETMASK, &u->home.mask, NULL);
 	}
 	u->busy = true;
@@ -140,7 +148,7 @@ sigmask_t flexsc__settle_in_frame(struct uthread *u)
 
 	set_mask(SIG_SETMASK, &all, NULL);
 	mask = u->home.mask;
-	flexsc__signal_unmask(u, mask);
+	flexsc__queued_unmask(u, mask);
 	u->home.masked = false;
 	u->home.away = false;
 	atomic_store(&u->wanted, false);
@@ -158,7 +166,10 @@ static bool is_left(const struct uthread *u, uintptr_t sp)
 		return sp > frame;
 	if (u->stay.high)
 		return true;
-	/* A thread's TLS is above its stack; the first thread's isn't. */
+	/*
+	 * A thread's TLS is above its stack, so an address beyond it is on
+	 * another stack; the first thread's TLS is elsewhere.
+	 */
 	return sp > frame && (sp < u->fs || u->fs < frame);
 }
 
@@ -196,5 +207,6 @@ bool flexsc__stays(struct uthread *u)
 		return false;
 	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
 	return u->rooted || u->stay.frame ||
+	       atomic_load_explicit(&u->tied, memory_order_relaxed) ||
 	       atomic_load_explicit(&flexsc__home_last, memory_order_relaxed);
 }

@@ -9,18 +9,21 @@
 #include <string.h>
 
 #include "carrier.h"
-#include "../base/clock.h"
 #include "../report/counters.h"
+#include "../calls/cputime.h"
 #include "lib/calls/fds.h"
-#include "../libc/real.h"
-#include "../signals/signals.h"
+#include "lib/calls/own_fd.h"
+#include "own_thread.h"
+#include "carrier_signal.h"
 
-/* Some 40 us, and 0.2 ms. */
+/*
+ * Ticks in which a thread's state is read and is still believed (some 40 us),
+ * and ticks of a run that may be called home at the next look (0.2 ms); and how
+ * often the state is read at most.
+ */
 #define FOUND_TICKS	100000U
 #define LONG_TICKS	500000U
 #define TRIES		5
-/* The clock that counts what a thread has run, as the kernel numbers them. */
-#define CLOCK_OF(tid)	((clockid_t)(~(uint32_t)(tid) << 3 | 6))
 
 _Atomic uint32_t flexsc__monitor_asleep;
 pthread_t flexsc__monitor;
@@ -43,16 +46,19 @@ int flexsc__monitor_open(int32_t tid, const char *name)
 {
 	char path[64];
 
-	/* The program's numbers are few then, and it may use any. */
-	if (!flexsc__fds_floor)
+	/*
+	 * Without a floor the process may have few descriptors, and the program
+	 * may use any number.
+	 */
+	if (!flexsc__own_fd_floor)
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, name);
-	return flexsc__fds_own(open(path, O_RDONLY | O_CLOEXEC));
+	return flexsc__own_fd(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 /*
- * The call that c's kernel thread waits in; not all are begun again. True: it
- * waits in none, it runs, or would if it had a processor.
+ * Note the call that c's kernel thread is blocked in, for signals.c to begin it
+ * again. True if it is blocked in none: it runs, or would with a processor.
  */
 static bool note_call(struct carrier *c)
 {
@@ -86,14 +92,15 @@ static struct progress progress_of(const struct carrier *c)
 	at = strstr(text, name);
 	if (at)
 		now.waits = strtoul(at + sizeof(name) - 1, NULL, 10);
-	now.ran = time_now(CLOCK_OF(c->k.tid));
+	now.ran = flexsc__cputime_of(c->k.tid);
 	return now;
 }
 
 /*
- * It runs, or would if it had a processor. If it has run since the last look
- * without waiting, it is in no call that it has waited in: such a call may be
- * over but for a processor, and would fail yet.
+ * The thread runs, or would if it had a processor. If it has run since the last
+ * look without blocking, it is in no call that a signal could interrupt. Else
+ * it may be in a call that is over but for a processor, and a signal would make
+ * the call fail.
  */
 static bool has_run_only(const struct progress *before,
 			 const struct progress *now)
@@ -117,8 +124,8 @@ static enum found find(struct carrier *c, const struct progress *before)
 }
 
 /*
- * It is as it was found, if little time has passed in between: the monitor may
- * lose its processor there, and the thread go on to another call.
+ * What find() has read holds if little time passed while it read: the monitor
+ * may lose its processor in between, and the thread go on to another call.
  */
 static enum found find_now(struct carrier *c)
 {
@@ -135,7 +142,11 @@ static enum found find_now(struct carrier *c)
 	return found;
 }
 
-/* Who seems to run gets its signal between two calls, if that is soon enough. */
+/*
+ * Call a user thread that seems to run home between two of its calls, by a
+ * timer; once in a run, as a timer that hasn't expired by the next look is too
+ * late.
+ */
 static bool call_home_gently(struct carrier *c, uint64_t switches)
 {
 	if (c->timed == switches)
@@ -146,7 +157,10 @@ static bool call_home_gently(struct carrier *c, uint64_t switches)
 
 static void call_home(struct carrier *c, uint64_t switches)
 {
-	/* T1: who gets the last signal has read what was noted; pairs with T2. */
+	/*
+	 * T1: the last signal's handler has read c->stuck before it is written
+	 * again; pairs with T2.
+	 */
 	if (atomic_load(&c->called))
 		return;
 	atomic_store(&c->preempt, switches);
@@ -164,7 +178,10 @@ static void call_home(struct carrier *c, uint64_t switches)
 	}
 }
 
-/* It may be called home by the next look, which sees what it has done since. */
+/*
+ * A run of this length may be called home at the next look, which compares the
+ * thread's progress with what is noted at this one.
+ */
 static bool runs_for_long(const struct carrier *c)
 {
 	uint64_t began = __atomic_load_n(&c->began, __ATOMIC_RELAXED);
@@ -181,7 +198,7 @@ static void look(struct carrier *c)
 	if (switches == c->switches_seen) {
 		if (runs)
 			call_home(c, switches);
-		/* It may be in a call that no signal interrupts. */
+		/* c may be in a call that no signal interrupts. */
 		flexsc__carrier_relieve(c);
 	} else if (runs && runs_for_long(c)) {
 		c->progress = progress_of(c);
@@ -191,7 +208,10 @@ static void look(struct carrier *c)
 
 static void sleep_until_noticed(void)
 {
-	/* M2: then looks once more; a carrier does it the other way round. */
+	/*
+	 * M2: before the look at each carrier's "idle"; pairs with M1, where a
+	 * carrier clears "idle" before it looks whether the monitor is asleep.
+	 */
 	atomic_store(&flexsc__monitor_asleep, 1);
 	if (all_idle())
 		futex_wait(&flexsc__monitor_asleep, 1, UINT64_MAX);
@@ -216,5 +236,5 @@ static void *monitor_main(void *arg)
 
 int flexsc__monitor_start(void)
 {
-	return -flexsc__carrier_thread(&flexsc__monitor, monitor_main, NULL);
+	return -flexsc__runtime_detached(&flexsc__monitor, monitor_main, NULL);
 }

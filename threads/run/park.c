@@ -7,7 +7,7 @@
 #include "lib/base/futex.h"
 
 #define SLAB		64U	/* stacks mapped at once */
-#define OWN_FRAMES	8192U	/* what the runtime needs */
+#define OWN_FRAMES	8192U	/* bytes that the runtime needs */
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
@@ -15,7 +15,7 @@
 
 size_t flexsc__park_bytes;
 
-/* A free one begins with the next free one. */
+/* Free stacks, linked by link_of(). */
 static void *free_stacks;
 static struct lock stacks_lock;
 
@@ -25,11 +25,16 @@ void flexsc__park_init(void)
 
 	if (!frame)
 		frame = 4096;
-	/* Two signals: one to come home for, and setxid's on top of it. */
+	/*
+	 * Frames of two signals: one to come home for, and SIGSETXID on top of
+	 * it.
+	 */
 	flexsc__park_bytes = (OWN_FRAMES + 2 * frame + 4095) & ~4095UL;
 }
 
-/* Its top page is the one that is touched; this link is at the top too. */
+/*
+ * The top page of a stack is the one that is in use, so the link is there, too.
+ */
 static void **link_of(void *stack)
 {
 	return (void **)((char *)stack + PARK_BYTES) - 1;
@@ -78,6 +83,6 @@ void flexsc__park_put(void *stack)
 
 void flexsc__park_forked(void)
 {
-	/* Those in use are lost, as the threads' own stacks are. */
+	/* Stacks in use are lost, as the threads' own stacks are. */
 	stacks_lock = (struct lock){ 0 };
 }

@@ -9,14 +9,17 @@
 #define SLAB	16U	/* stacks mapped at once */
 #define PAGE	4096UL
 
-/* In a page of its own; then the stacks, each with a guard page below. */
+/*
+ * A slab begins with a page for this. The stacks follow, each with a guard page
+ * below.
+ */
 struct slab {
 	struct slab *next;
 	unsigned int used;
 };
 
 static struct slab *slabs;
-/* A free one begins with the next free one, where it has been touched. */
+/* Free stacks, linked at the top, where they have been touched. */
 static void *free_stacks;
 static struct lock stacks_lock;
 
@@ -93,7 +96,10 @@ void *flexsc__stack_of(pthread_t thread)
 
 	lock(&stacks_lock);
 	for (struct slab *slab = slabs; slab && !stack; slab = slab->next) {
-		/* libc describes a thread at the top of its stack. */
+		/*
+		 * libc has a thread's descriptor, its pthread_t, at the top of
+		 * its stack.
+		 */
 		uint64_t at = (uint64_t)thread - (uintptr_t)stack_in(slab, 0);
 
 		if (at < SLAB * STACK_BYTES)

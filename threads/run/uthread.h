@@ -4,30 +4,31 @@
  *
  * A user thread is what the program got from pthread_create(): its stack, its
  * TLS, its thread id. The kernel thread that glibc made for it is its home. A
- * kernel thread (struct kthread) is either a home or a carrier; it has a stack
+ * kernel thread (struct kthread) is either a home or a carrier. It has a stack
  * of its own, on which it decides what to run, and switches to a user thread
- * and back. So a user thread is always on exactly one of these:
+ * and back. So a user thread is always in exactly one of these places:
  *
- *	home		it runs on its own kernel thread, as NPTL has it
- *	a carrier	it runs there, beside nobody else
+ *	home		it runs on its own kernel thread, as under NPTL
+ *	a carrier	it runs there; a carrier runs one at a time
  *	a queue		it could run: a carrier's queue or inbox
  *	a wait		a posted call, a user-level futex, a timer
  *
  * A user thread changes its place only by flexsc__suspend(): the kernel thread
- * it was on continues on its own stack and does what was asked, the action.
- * From then on the user thread may already be running elsewhere.
+ * that it was on continues on its own stack, and there carries out the action
+ * that was asked for. From then on the user thread may run elsewhere.
  *
  *	home -> queue		home.c: leave, before it waits for something
- *	carrier -> home		home.c: come home
- *	carrier -> wait		wait.c
- *	wait -> queue		wait.c: it is over
+ *	carrier -> home		home.c: come home; signals.c: it is called home
+ *	carrier -> wait		wait.c, ufutex.c
+ *	carrier -> queue	wait.c: it lets others run
+ *	wait -> queue		wait.c, ufutex.c: the wait is over
  *	queue -> carrier	carrier.c
- *	queue -> home		carrier.c: it is wanted at home
+ *	queue -> home		carrier.c: it is wanted at home, or tied
  *
- * The runtime runs on both kinds of stack. On a user thread's stack it has
- * the user thread's TLS and is marked busy, so that nothing interrupts it in
- * favour of the program; on a kernel thread's own stack it has that one's TLS,
- * and "self" there is nobody.
+ * The runtime runs on both kinds of stack. On a user thread's stack it has the
+ * user thread's TLS, and marks the user thread busy, so that no signal handler
+ * of the program's interrupts it. On a kernel thread's own stack it has that
+ * kernel thread's TLS, and kthread.current is NULL.
  */
 #ifndef FLEXSC_THREADS_UTHREAD_H
 #define FLEXSC_THREADS_UTHREAD_H
@@ -39,100 +40,120 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "context.h"
+#include "../arch/x86_64/context.h"
 #include "lib/base/compiler.h"
+#include "../base/sigset.h"
 
 struct uthread;
 struct carrier;
 struct counters;
 
-/* Bytes of a stack that are touched when its thread runs again. */
+/* Bytes of a user thread's stack that are touched when it runs again. */
 #define PREFETCH	768U
-
-/* The kernel's set of signals: bit n is signal n + 1. */
-typedef uint64_t sigmask_t;
 
 struct kthread {
 	struct kthread *self;	/* at the GS base: kthread_self() */
 	void *sp;		/* of its own stack, while a user thread runs */
 	uint64_t fs;		/* its own TLS */
-	struct uthread *current;	/* who runs here; NULL: itself */
-	struct carrier *carrier;	/* NULL: it is a home */
+	struct uthread *current;	/* user thread that runs here or NULL */
+	struct carrier *carrier;	/* itself; NULL: it is a home */
 	struct counters *counters;	/* counters.h */
 	int32_t tid;
 };
 
-/* Whether a user thread's kernel thread is the one it runs on. */
+/* Whether a home's kernel thread has its user thread to run. */
 enum home_word {
 	HOME_AWAY = 0,
-	HOME_COMING,	/* the kernel thread is to take it up */
+	HOME_COMING,	/* the kernel thread is to resume it */
 };
 
 struct home {
 	struct kthread k;
-	_Atomic uint32_t word;	/* H1, H2 in home.c */
-	void *stack;		/* where the kernel thread is parked */
-	/* The program's signal mask, while "masked": the kernel has another. */
+	_Atomic uint32_t word;	/* enum home_word; H1, H2 in home.c */
+	void *stack;		/* of the kernel thread, while it is parked */
+	/*
+	 * The program's signal mask, while "masked" says that the kernel has
+	 * another.
+	 */
 	sigmask_t mask;
 	bool masked;
-	bool away;		/* for signal handlers on this kernel thread */
-	/* What it really blocks while away, besides what is libc's. */
+	bool away;		/* for this kernel thread's signal handlers */
+	/*
+	 * Mask that the parked kernel thread has until a signal calls its
+	 * thread home.
+	 */
 	sigmask_t parked;
 	void *lent;		/* a carrier's signal stack: signals.h */
-	long trap;		/* the last fault on a carrier: the processor's */
-	siginfo_t first;	/* what it was sent, to be handled next: there */
+	long trap;		/* trap number of the last fault on a carrier */
+	siginfo_t first;	/* the signal to be handled next: signals.h */
 };
 
 /* What a user thread waits for. */
 enum wait_kind {
 	WAIT_NOT = 0,
 	WAIT_CALL,	/* cb is posted to its carrier's loop */
-	WAIT_TIMER,	/* cb is a timer there */
+	WAIT_TIMER,	/* cb is a timer of its carrier's loop */
 	WAIT_FUTEX,	/* it is in a bucket; cb is a timer if timed */
 };
 
-/* The strongest kind of handler that ran since its call began, or began again. */
+/*
+ * Signal handlers that ran since the user thread's call was begun, or begun
+ * again.
+ */
 enum handled {
 	HANDLED_NOT = 0,
-	HANDLED_RESTART,	/* all had SA_RESTART */
+	HANDLED_RESTART,	/* all of them had SA_RESTART */
 	HANDLED_INTERRUPT,
 };
 
-/* The first line is all that is touched to make it run again. */
+/*
+ * The first cache line is all that a carrier needs to queue a user thread and
+ * to switch to it; what a wait and a run leave behind is in the second one.
+ */
 struct uthread {
 	struct flexsc_cb cb;
-	void *sp;		/* of its stack, while it doesn't run */
+	void *sp;		/* stack pointer, while it doesn't run */
 	uint64_t fs;
-	struct uthread *next;	/* of the queue, inbox or bucket it is in */
+	struct uthread *next;	/* in its queue, inbox or list of woken ones */
 	bool alive;		/* the runtime knows this thread */
-	bool rooted;		/* it doesn't leave home any more */
+	_Atomic uint8_t tied;	/* why it may compute at home only: tied.h */
 	bool busy;		/* inside the runtime */
-	bool point;		/* in a call that is a cancellation point */
+	bool point;		/* in a cancellation point's call */
 	bool heavy;		/* its last run was long: carrier.c */
-	bool site;		/* in one from a patched place: vectors.h */
-	/* It is to come home, and to end its wait. P1, P2 in wait.h. */
+	bool site;		/* in a patched place's call: vectors.h */
+	/*
+	 * It is to come home, and to end its wait for that: P1, P2 in wait.h.
+	 */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
 
 	void (*action)(struct kthread *k, struct uthread *u);
 	struct carrier *carrier;	/* the last one that ran it */
-	long ret;		/* what the wait ended with */
-	const uint64_t *args;	/* of the call, on its stack */
-	uint64_t ns;		/* of the timer */
+	long ret;		/* result of the wait */
+	const uint64_t *args;	/* of its call, on its stack */
+	uint64_t ns;		/* of its timer or time limit */
+	uint64_t ran;		/* ticks on carriers, before this run */
 	unsigned int nr;
-	uint16_t cause;		/* for coming home: enum cause */
-	uint8_t way;		/* its call was made: enum way */
+	uint16_t cause;		/* why it comes home: enum cause */
+	uint8_t way;		/* how its call was made: enum way */
 	uint8_t handled;	/* enum handled */
-	bool forks;		/* a child may be using its memory: hook.c */
+	bool forks;		/* a child may use its memory: hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
-	struct {		/* carrier.c: whom to look at */
+	bool rooted;		/* it never leaves home again */
+
+	struct {		/* lodge.h */
+		uint32_t away;	/* waits since it last came home for one */
+		uint32_t left;	/* waits that it is still to make at home */
+		uint32_t grant;	/* what "left" was at first */
+	} lodge;
+	struct {		/* carrier.c: list of waits to be ended */
 		_Atomic uint32_t asked;	/* how often; 0: it is in no list */
 		struct uthread *next;
 	} want;
 
-	struct {		/* why it doesn't leave home for now: home.h */
-		uintptr_t frame;	/* 0: it does */
-		uintptr_t low, high;	/* its stack, if that is a signal's */
+	struct {		/* why it stays at home for now: home.h */
+		uintptr_t frame;	/* of a function; 0: it may leave */
+		uintptr_t low, high;	/* signal stack that "frame" is on */
 	} stay;
 
 	struct {		/* under the bucket's lock: ufutex.c */
@@ -142,26 +163,29 @@ struct uthread {
 		uint32_t value;
 		bool queued;
 		bool timed, expired, seen;
-		uintptr_t page;	/* its own: where it waited last */
+		uintptr_t page;	/* page of a word it has waited for */
 	} futex;
+
+	_Atomic uint64_t told;	/* ns that its clock has shown: cputime.c */
 
 	/* The epoll set that it waits for: S1, S2 in polling.c. */
 	_Atomic uint64_t set;
 
 	struct home home;
-	struct uthread *all_next, *all_prev;	/* runtime.c */
+	struct uthread *all_next, *all_prev;	/* list of all: runtime.c */
+	struct uthread *tid_next;	/* hash chain by thread id: runtime.c */
 	bool listed;
 } __attribute__((aligned(64)));
 
-/* Whose wait a cb is of. */
+/* The user thread whose wait this cb is. */
 static inline struct uthread *waiter_of(struct flexsc_cb *cb)
 {
 	return (struct uthread *)((char *)cb - offsetof(struct uthread, cb));
 }
 
 /*
- * It will run soon: have what it touches first at hand. That is its stack from
- * the saved pointer on, through the runtime's frames to the program's.
+ * u will run soon: prefetch what it touches first. That is its stack from the
+ * saved pointer on, through the runtime's frames to the program's.
  */
 static inline void prefetch(const struct uthread *u)
 {
@@ -172,19 +196,23 @@ static inline void prefetch(const struct uthread *u)
 	__builtin_prefetch(&u->action, 1);
 }
 
-/* The calling user thread; one that isn't alive is none. */
+/* The calling user thread. If it isn't alive, the caller is no user thread. */
 extern __thread struct uthread flexsc__self
 	__attribute__((tls_model("initial-exec")));
 
-/* Where the caller runs. Read it again after every flexsc__suspend(). */
+/*
+ * The kernel thread that the caller runs on. Read it again after every
+ * flexsc__suspend().
+ */
 static inline struct kthread *kthread_self(void)
 {
 	return context_gs_word();
 }
 
 /*
- * The same for a thread that may be none of ours: NULL then. A new thread has
- * its maker's base until it has begun.
+ * The kernel thread that any thread is, or runs on; NULL if it is none of the
+ * runtime's. A new thread has its maker's GS base until it sets its own, but
+ * another FS base.
  */
 static inline struct kthread *kthread_known(void)
 {
@@ -202,8 +230,8 @@ static inline bool at_home(void)
 }
 
 /*
- * Let the kernel thread do "action" on its own stack, without this user
- * thread; returns when somebody runs it again.
+ * Have the kernel thread carry out "action" on its own stack, without this user
+ * thread. Returns when a kernel thread runs the user thread again.
  */
 static inline void flexsc__switch_out(struct uthread *u,
 				      void (*action)(struct kthread *,
@@ -229,7 +257,7 @@ static inline void flexsc__suspend(struct uthread *u,
 		flexsc__switch_out(u, action);
 }
 
-/* On a kernel thread's own stack: run u until it suspends. */
+/* On a kernel thread's own stack: run u until u is suspended. */
 static inline void flexsc__resume(struct kthread *k, struct uthread *u)
 {
 	k->current = u;

@@ -3,19 +3,21 @@
 
 #include <errno.h>
 
+#include "../calls/call.h"
 #include "carrier.h"
 #include "../report/counters.h"
 #include "home.h"
+#include "lodge.h"
 #include "lib/loop/loop.h"
 #include "../calls/ufutex.h"
 
 static void begin(struct uthread *u, enum wait_kind kind)
 {
-	/* P1 */
+	/* P1: before end_if_wanted() looks at "wanted"; pairs with P2. */
 	atomic_store(&u->wait, kind);
 }
 
-/* On the carrier that it began on. */
+/* Runs on the carrier that the wait began on. */
 static void wait_ends(struct uthread *u, long ret)
 {
 	u->ret = ret;
@@ -24,8 +26,8 @@ static void wait_ends(struct uthread *u, long ret)
 }
 
 /*
- * Whoever wanted u before the wait began has seen none to end; its handler may
- * even have run, on the way here.
+ * A thread that wanted u before the wait began found no wait to end. On u's way
+ * here, a signal handler may even have run.
  */
 static void end_if_wanted(struct carrier *c, struct uthread *u)
 {
@@ -50,7 +52,10 @@ static void post(struct kthread *k, struct uthread *u)
 	const uint64_t *args = u->args;
 	int err;
 
-	/* Who waits for an entry waits for others, who may wait for it. */
+	/*
+	 * A user thread that waited for a free entry would wait for calls of
+	 * others, which may in turn wait for it.
+	 */
 	if (!flexsc__loop_has_entry(loop)) {
 		wait_ends(u, NO_ENTRY);
 		return;
@@ -63,7 +68,10 @@ static void post(struct kthread *k, struct uthread *u)
 		wait_ends(u, err);
 		return;
 	}
-	/* Without memory for the limit it is as good as over. */
+	/*
+	 * Without memory for the time limit, the call is treated as if that had
+	 * passed.
+	 */
 	if (u->ns && flexsc_loop_deadline(loop, &u->cb, u->ns))
 		flexsc_loop_cancel(loop, &u->cb);
 	end_if_wanted(k->carrier, u);
@@ -72,8 +80,13 @@ static void post(struct kthread *k, struct uthread *u)
 static long wait_here(struct uthread *u,
 		      void (*action)(struct kthread *, struct uthread *))
 {
-	while (at_home())
+	while (at_home()) {
 		flexsc__leave(u);
+		/* A signal may have called u home before it began to wait. */
+		if (at_home())
+			flexsc__call_test_cancel(u);
+	}
+	lodge_away(u);
 	flexsc__suspend(u, action);
 	flexsc__settle(u);
 	return u->ret;
@@ -120,7 +133,7 @@ long flexsc__wait_time(struct uthread *u, uint64_t ns)
 	return wait_here(u, arm);
 }
 
-/* A turn. */
+/* Letting others run. */
 
 static void go_last(struct kthread *k, struct uthread *u)
 {
@@ -142,9 +155,9 @@ void flexsc__wait_turn(struct uthread *u)
 
 void flexsc__want(struct uthread *u)
 {
-	/* P2 */
+	/* P2: before the carrier looks at u->wait; pairs with P1. */
 	atomic_store(&u->wanted, true);
-	/* At home it will look by itself. */
+	/* If the caller is u itself, at home, it looks on its way out. */
 	if (u != &flexsc__self || u->home.away)
 		flexsc__carrier_want(u);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting: a user thread is suspended until a call is complete, a time has
- * come, or somebody wakes it, and its carrier runs others meanwhile.
+ * come, or another thread wakes it. Its carrier runs others meanwhile.
  *
- * Whoever wants a user thread at home (a signal, a cancellation) says so and
- * its wait ends early: flexsc__want(). P1: the waiter makes its wait known,
- * then looks at "wanted". P2: who wants it sets "wanted", then has its carrier
- * look at its wait. Both sequentially consistent: one of the two sees the
- * other.
+ * A signal or a cancellation wants a user thread at home, and ends its wait
+ * early: flexsc__want(). P1: the waiter makes its wait known, then looks at
+ * "wanted". P2: the other thread sets "wanted", then has the waiter's carrier
+ * look at its wait. Both are sequentially consistent, so one of the two sees
+ * the other.
  */
 #ifndef FLEXSC_THREADS_WAIT_H
 #define FLEXSC_THREADS_WAIT_H
@@ -15,33 +15,40 @@
 #include "uthread.h"
 
 /*
- * User threads only. They leave home if need be; they may return at home, if
- * wanted there.
+ * User threads only. The functions leave home if need be, and may return at
+ * home, if the user thread is wanted there.
  */
 
-/* No result of any call: the carrier's loop has no entry left. */
+/* Differs from all results of calls: the carrier's loop has no entry left. */
 #define NO_ENTRY	(-4096L)
 
 /*
- * Have call nr executed: its result; -ECANCELED or NO_ENTRY: it never happened.
+ * Have call nr executed. Returns its result, or -ECANCELED or NO_ENTRY if the
+ * call had no effect.
  */
 long flexsc__wait_call(struct uthread *u, unsigned int nr,
 		       const uint64_t args[6]);
-/* The same, for ns nanoseconds at most; -ETIME: it never happened. */
+/*
+ * Have call nr executed, for ns nanoseconds at most: as flexsc__wait_call(), or
+ * -ETIME if the call had no effect.
+ */
 long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
 			   const uint64_t args[6], uint64_t ns);
-/* Let ns nanoseconds pass: 0, or -EINTR. */
+/* Let ns nanoseconds pass. Returns 0 or -EINTR. */
 long flexsc__wait_time(struct uthread *u, uint64_t ns);
-/* Let others run. */
+/* Let other user threads run. */
 void flexsc__wait_turn(struct uthread *u);
 
-/* Any thread, any signal handler: end u's wait and have it come home. */
+/* Any thread, any signal handler: end u's wait, and have u come home. */
 void flexsc__want(struct uthread *u);
 
-/* Carriers only: u is wanted; if it waits on c, that ends. */
+/* Carriers only: u is wanted at home. If it waits on c, end that wait. */
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);
 
-/* Carriers only: u came through the inbox. Can it run? */
+/*
+ * Carriers only: u came through the inbox. Is its wait over, so that it can
+ * run?
+ */
 bool flexsc__wait_over(struct uthread *u);
 
 #endif /* FLEXSC_THREADS_WAIT_H */

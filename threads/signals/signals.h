@@ -2,121 +2,81 @@
 /*
  * Signals of user threads.
  *
- * A parked kernel thread keeps its user thread's signal mask, so the kernel
- * itself chooses who gets a signal, and /proc and kill(2) see what they would
- * see without this library. The program's handlers are kept here; the kernel
- * has one of ours, which runs on the kernel thread that the signal came to:
+ * A parked home keeps its user thread's signal mask, so the kernel itself
+ * chooses the thread that gets a signal, and /proc and kill(2) see what they
+ * would see without this library. The runtime keeps the program's handlers in a
+ * table and gives the kernel a handler of its own. What that handler does
+ * depends on the kernel thread that the signal came to:
  *
- *	at home		the program's handler, in its thread, as ever
- *	a parked home	sends the signal to itself again, blocks all signals,
- *			and calls its user thread home; it arrives there
+ *	at home		run the program's handler
+ *	a parked home	send the signal to this kernel thread again, block all
+ *			signals on it, and call the user thread home; there
+ *			the signal arrives
  *	a home whose user thread is inside the runtime
- *			the same; it arrives when that is left
- *	a carrier	only faults, which belong to who runs there and
- *			happen once more at home, SIGPIPE, which goes there
- *			with who wrote, and SIGSETXID: libc's handler
- *			with the carrier's own TLS
+ *			as a parked home; the signal arrives when the user
+ *			thread leaves the runtime
+ *	a carrier	move a user thread that faults home, where it faults
+ *			once more; send a SIGPIPE home with the user thread
+ *			whose write raised it; for SIGSETXID run libc's
+ *			handler with the carrier's own TLS
  *
- * What faults and writes raise may also be sent, to the process. For these
- * signals the kernel has our handler even if the program has none, so that a
- * carrier that gets one can pass it on: to the home of who runs there, if that
- * one doesn't block it; else back to the process, and the carrier blocks it
- * until it runs somebody who doesn't. A home that takes it or waits for it gets
- * it, now or later. A carrier blocks nothing that who runs there doesn't: a
- * fault that is blocked ends the process, as natively. SIGPIPE it doesn't block
- * before one was sent: what a write raises then goes no further. What the kernel
- * raises and what the process sends itself look the same: the former comes with
- * EPIPE, to who runs there, or by a call that was posted; that is seen when the
- * calls are looked at that are complete.
+ * Signals that faults and writes raise may also be sent to the process, and
+ * then reach a carrier by chance. The kernel has the runtime's handler for them
+ * even if the program has none, so that a carrier can pass such a signal on to
+ * the home of the user thread that it runs.
  *
- * What is sent again comes after what was queued meanwhile. So for signals that
- * queue it is a token: home.first has what it stands for, each handler gets
- * what is there, and leaves there what came to it; the token ends that.
+ * If that user thread blocks the signal, the carrier gives it back to the
+ * process and blocks it until it runs a user thread that doesn't. A home that
+ * handles it or waits for it gets it then.
  *
- * A user thread that runs on a carrier is called home by SIGSETXID, queued
- * with a mark: it moves, from inside our handler, and the interrupted program
- * goes on at home, by the same signal frame. The frame is on a signal stack of
- * the carrier's, for the user thread may have none left of its own; it takes
- * that stack along, and the carrier gets another.
+ * A carrier must not block a fault's signal that its user thread doesn't block,
+ * because the kernel ends a process that faults with the signal blocked. Nor
+ * does a carrier that has unblocked SIGPIPE block it before one was sent, so
+ * that the SIGPIPE of a posted write doesn't stay pending.
+ *
+ * A SIGPIPE that a write raised and one that the process sent to itself look
+ * alike. If a write raised it, there is an EPIPE: in the registers of the user
+ * thread that was interrupted, or as the result of a posted call. A carrier
+ * knows about the latter when it has looked at the calls that are complete.
+ *
+ * A signal that is sent again is queued behind those that came meanwhile, but
+ * real-time signals must be handled in order. So what is sent again is only a
+ * token: home.first holds the siginfo that it stands for. Each handler that
+ * runs takes the siginfo in home.first and leaves its own there, until the
+ * token arrives and empties home.first.
+ *
+ * A user thread that runs on a carrier is called home by a SIGSETXID that is
+ * queued with a mark. The runtime's handler moves the user thread from inside
+ * the signal frame, and the interrupted program goes on at home when the
+ * handler returns. The frame is on a signal stack of the carrier's, because the
+ * user thread may have little stack left; the user thread takes that stack
+ * along, and the carrier gets another.
  */
 #ifndef FLEXSC_THREADS_SIGNALS_H
 #define FLEXSC_THREADS_SIGNALS_H
 
 #include <signal.h>
 
+#include "../base/sigset.h"
 #include "../run/uthread.h"
 
-#define SIGNAL_BIT(signo)	(1ULL << ((signo) - 1))
-/* What instructions raise. */
-#define SIGNAL_FAULTS	(SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | \
-			 SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGILL) | \
-			 SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
-/* What somebody raises by what he does has to reach him. */
-#define SIGNAL_RAISED	(SIGNAL_FAULTS | SIGNAL_BIT(SIGPIPE))
-
-#define SIGNAL_CANCEL	32	/* glibc's */
-#define SIGNAL_SETXID	33
-
-/* Put ours in the place of all handlers there are. Once, at the start. */
-void flexsc__signal_init(void);
-/* In a forked child. */
-void flexsc__signal_forked(void);
-
-/* The program's mask comes to u's home: what is blocked waits there as it is. */
-void flexsc__signal_unmask(struct uthread *u, sigmask_t mask);
-
-/* The calling carrier gets a stack for the signals that reach it. */
-void flexsc__signal_stack(struct carrier *c);
-
-/* The calling carrier blocks no more of SIGNAL_RAISED than these. */
-void flexsc__signal_unblock(struct carrier *c, sigmask_t but);
-
 /*
- * The calling carrier, on its own stack. A SIGPIPE has come, before those calls
- * were looked at that are complete by now: if none of them has raised it, it was
- * sent.
+ * Put the runtime's handler in the place of all handlers there are. Called
+ * once, at the start.
  */
-void flexsc__signal_pipe(struct carrier *c);
-
-/* rt_sigaction(2), as the program makes it. */
-long flexsc__signal_action(const uint64_t args[6]);
-
-/* rt_sigprocmask(2), as a user thread makes it. */
-long flexsc__signal_mask(struct uthread *u, const uint64_t args[6]);
-
-/* A call of u's that its home didn't make is one that raises a signal. */
+void flexsc__signal_init(void);
+/*
+ * A call of u's that its home didn't make raised a signal: raise it at u's
+ * home.
+ */
 void flexsc__signal_self(struct uthread *u, int signo);
 
-/* The kernel's struct sigaction. */
-struct action {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-	sigmask_t mask;
-};
-
-/* Where libc has handlers return to. */
-uint64_t flexsc__signal_restorer(void);
-
-/* libc has set a handler of its own, unseen. */
-void flexsc__signal_adopt(int signo);
-
-/* Has the program a handler for it? */
-bool flexsc__signal_has_handler(int signo);
-
-/* Any thread: u, which seems to run on this carrier, is wanted at home. */
-void flexsc__signal_carrier(const struct carrier *c);
-
-/* The monitor: who keeps this carrier is, from the call that is in c->stuck. */
-void flexsc__signal_stuck(struct carrier *c);
 /*
- * The same for who runs, at the next tick of its processor: the kernel looks at
- * such timers where it returns to the program, so no call is interrupted, not
- * even one that begins in this moment. False: there is no timer.
+ * User thread, inside the runtime. The kernel has queued a signal for the
+ * thread tid. If tid is another user thread's home, that user thread is wanted
+ * at home from here on: the caller may tell it so next, and no call that the
+ * other makes after that may come before its handler.
  */
-bool flexsc__signal_running(const struct carrier *c);
-
-/* For that, the calling carrier's; negative: there is none. */
-int flexsc__signal_timer(const struct carrier *c);
+void flexsc__signal_sent(int32_t tid, int signo);
 
 #endif /* FLEXSC_THREADS_SIGNALS_H */

@@ -21,7 +21,7 @@ static const char help[] =
 "  -l, --log FILE           access log, \"-\" for standard output (none)\n"
 "  -a, --all                serve names that begin with a dot, too\n"
 "      --cache N            keep up to N files open for a second (0)\n"
-"      --engine NAME        uring, kmod or threads (the first that works)\n"
+"      --engine NAME        uring, threads (tried in this order) or kmod\n"
 "      --cores LIST         where syscall threads run, as 2,4-6\n"
 "      --timeout SECONDS    for a request, an idle client, a stuck one (30)\n"
 "      --grace SECONDS      for transfers under way when told to stop (10)\n"

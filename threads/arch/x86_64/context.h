@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What x86-64 has for switching: the FS base is a thread's TLS, the GS base is
- * unused by programs, so it says which kernel thread one is on. switch.S has
- * the switch itself.
+ * What x86-64 has for switching. The FS base is a thread's TLS. Programs don't
+ * use the GS base, so it points to the current kernel thread's struct kthread.
+ * switch.S has the switch itself.
  */
 #ifndef FLEXSC_THREADS_CONTEXT_H
 #define FLEXSC_THREADS_CONTEXT_H
@@ -28,13 +28,15 @@ static inline void context_probe(void)
 }
 
 /*
- * Leave this stack, its pointer in *from, for the one whose pointer is "to",
- * with this FS base. Returns when somebody switches back.
+ * Leave this stack, storing its pointer to *from, for the stack whose pointer
+ * is "to", with this FS base. Returns when this stack is switched back to.
  */
 void flexsc__switch(void **from, void *to, uint64_t fs);
 void flexsc__begin(void);
 
-/* It grows with time, by 1 to 5 in a nanosecond: nobody asks more of it. */
+/*
+ * A count that grows with time, by 1 to 5 in a nanosecond, and needn't do more.
+ */
 static inline uint64_t context_ticks(void)
 {
 	return __builtin_ia32_rdtsc();
@@ -78,7 +80,10 @@ static inline void *context_gs(void)
 	return (void *)base;
 }
 
-/* The word at the GS base, which is not null. Never kept across a switch. */
+/*
+ * The word at the GS base, which mustn't be null. Don't keep it across a
+ * switch.
+ */
 static inline void *context_gs_word(void)
 {
 	void *word;
@@ -87,7 +92,10 @@ static inline void *context_gs_word(void)
 	return word;
 }
 
-/* A stack pointer that begins fn(arg) on the stack that ends at top. */
+/*
+ * The stack pointer with which a switch begins fn(arg), on the stack that ends
+ * at "top".
+ */
 static inline void *context_init(void *top, void (*fn)(void *), void *arg)
 {
 	uint64_t *sp = (uint64_t *)((uintptr_t)top & ~(uintptr_t)15);
@@ -99,7 +107,7 @@ static inline void *context_init(void *top, void (*fn)(void *), void *arg)
 	*--sp = 0;
 	*--sp = 0;
 	*--sp = 0;			/* r15 */
-	*--sp = 0x037f00001f80;		/* what the ABI starts with */
+	*--sp = 0x037f00001f80;		/* mxcsr, x87 control word */
 	return sp;
 }
 

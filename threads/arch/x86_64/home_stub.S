@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * r11 has a struct stub (preload/home_stub.h), whose function gets all
- * arguments as they came: integers, vectors, and how many of those there are,
- * for functions with "...".
+ * r11 points to a struct stub (libc/home_stub.h). The stub's function gets
+ * all arguments as they came: integers, vectors, and in al how many of the
+ * latter there are, for functions with "...".
  *
- * flexsc__home_stub calls it, with the arguments that are in registers, and
- * keeps the user thread at home until it returns. flexsc__home_jump jumps to
- * it, for those that return twice or have more arguments.
+ * flexsc__home_stub calls the function, with the arguments that are in
+ * registers, and keeps the user thread at home until it returns.
+ * flexsc__home_jump jumps to the function, for functions that return twice or
+ * have more arguments.
  */
 	.macro save
 	movq	%rdi, (%rsp)
@@ -89,7 +90,7 @@ flexsc__home_jump:
 	subq	$200, %rsp
 	.cfi_def_cfa_offset 208
 	save
-	/* The function's own second argument, too. */
+	/* rsi is the function's second argument, and flexsc__go_home()'s. */
 	movq	%r11, %rdi
 	callq	flexsc__go_home
 	movq	%rax, %r11

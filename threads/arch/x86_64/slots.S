@@ -6,10 +6,10 @@
  *	mov $number, %ecx
  *	jmp flexsc__slot_common
  *
- * The kernel would have preserved everything but rax, rcx and r11, and what
- * lies in the red zone, so this does too; of the vector registers the runtime
- * itself makes no use, and it keeps them where others might (vectors.c). It looks to the unwinder like a
- * function that was called from the place it goes on at.
+ * The kernel preserves all registers but rax, rcx and r11, and the red zone, so
+ * this does, too. The runtime doesn't use vector registers, and saves them
+ * where other code may run (vectors.c). To the unwinder this looks like a
+ * function that was called from the place where it goes on.
  */
 
 	.section .text.flexsc_slots, "ax", @progbits

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The switch between two stacks of one kernel thread, together with the FS
- * base, which is where a thread's TLS is. What a function has to preserve is
- * pushed on the stack that is left; the rest is the caller's loss already.
+ * base, which is where a thread's TLS is. Registers that a function has to
+ * preserve are pushed on the stack that is left; the caller expects the others
+ * to be lost.
  *
  * What lies at a saved stack pointer:
  *
@@ -10,7 +11,8 @@
  *	 8	r15, r14, r13, r12, rbx, rbp
  *	56	where to go on
  *
- * context.h builds the first one of a fresh stack; flexsc_gdb.py reads them.
+ * context.h builds the first such record of a fresh stack; flexsc_gdb.py reads
+ * them.
  */
 #include <sys/syscall.h>
 
@@ -75,7 +77,7 @@ flexsc__switch:
 	.cfi_adjust_cfa_offset -8
 	.cfi_restore rbp
 	ret
-	/* A kernel that keeps the base to itself. */
+	/* The kernel doesn't let user mode write the base. */
 2:	movq	%rsi, %r12
 	movq	%rdx, %rsi
 	movl	$ARCH_SET_FS, %edi
@@ -86,7 +88,10 @@ flexsc__switch:
 	.cfi_endproc
 	.size flexsc__switch, . - flexsc__switch
 
-/* The first thing on a fresh stack: rbx is called with r12, for good. */
+/*
+ * A fresh stack begins here: call rbx with the argument r12, which never
+ * returns.
+ */
 	.globl flexsc__begin
 	.hidden flexsc__begin
 	.type flexsc__begin, @function

@@ -5,17 +5,20 @@
 
 #include "../../run/uthread.h"
 
-/* What a program can have in them: x87, SSE, AVX, AVX-512. */
+/* XSAVE's bits of the state that a program may have: x87, SSE, AVX, AVX-512. */
 #define STATE	0xe7U
 
 #define ALIGN	64U
-#define HEADER	512U	/* where the description of the area begins */
+#define HEADER	512U	/* offset of the area's header, in bytes */
 
 static uint32_t mask;
 static uint64_t bytes;
 static bool compact;
 
-/* Where the last of these ends; the compacted format is no larger. */
+/*
+ * Size of the area, in bytes: where the last component ends. The compacted
+ * format is no larger.
+ */
 static uint64_t end_of_state(void)
 {
 	uint64_t end = HEADER + 64;
@@ -53,7 +56,7 @@ void flexsc__vectors_suspend(struct uthread *u,
 	char *area = __builtin_alloca_with_align(bytes, ALIGN * 8);
 	uint64_t *header = (uint64_t *)(area + HEADER);
 
-	/* It has to be zero where it isn't written. */
+	/* XRSTOR refuses a header whose reserved bytes aren't zero. */
 	for (unsigned int i = 0; i < 8; i++)
 		header[i] = 0;
 	if (compact)

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector registers. A function call loses them, so a switch doesn't keep them;
- * but a system call keeps them, so at a patched place in libc they have to
- * survive whatever others do meanwhile. The runtime is compiled not to use
- * them; around a suspension they are saved on the user thread's stack.
+ * Vector registers. A function call may change them, so the switch doesn't
+ * preserve them. But a system call preserves them, so at a patched place in
+ * libc they have to survive what other user threads do meanwhile. The runtime
+ * is compiled not to use them; around a suspension they are saved on the user
+ * thread's stack.
  */
 #ifndef FLEXSC_THREADS_VECTORS_H
 #define FLEXSC_THREADS_VECTORS_H
 
 #include <stdbool.h>
 
-/* Once, at the start. False: the processor can't save them. */
+/*
+ * Called once, at the start. False if the processor can't save the registers.
+ */
 bool flexsc__vectors_probe(void);
 
 #endif /* FLEXSC_THREADS_VECTORS_H */

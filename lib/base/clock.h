@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Times in nanoseconds, as the runtime counts them. Any thread. */
-#ifndef FLEXSC_THREADS_CLOCK_H
-#define FLEXSC_THREADS_CLOCK_H
+/* Times in nanoseconds. Any thread, any signal handler. */
+#ifndef FLEXSC_CLOCK_H
+#define FLEXSC_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,14 +9,17 @@
 
 #define SECOND	1000000000ULL
 
-/* What the kernel takes for a time. */
+/* Would the kernel accept this time? */
 static inline bool time_valid(const struct timespec *time)
 {
 	return time->tv_sec >= 0 && time->tv_nsec >= 0 &&
 	       time->tv_nsec < (long)SECOND;
 }
 
-/* A valid one; what is too large is as good as never. */
+/*
+ * A valid time in ns; one that is too large becomes INT64_MAX, as good as
+ * never.
+ */
 static inline uint64_t time_ns(const struct timespec *time)
 {
 	if (time->tv_sec >= (time_t)(INT64_MAX / SECOND))
@@ -32,4 +35,9 @@ static inline uint64_t time_now(clockid_t clock)
 	return time_ns(&time);
 }
 
-#endif /* FLEXSC_THREADS_CLOCK_H */
+static inline uint64_t time_monotonic(void)
+{
+	return time_now(CLOCK_MONOTONIC);
+}
+
+#endif /* FLEXSC_CLOCK_H */

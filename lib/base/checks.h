@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rules that every test build checks (-Dchecks, on in debug builds): a rule that
+ * is broken ends the process, and says which and where. Any thread, any signal
+ * handler.
+ */
+#ifndef FLEXSC_CHECKS_H
+#define FLEXSC_CHECKS_H
+
+#ifdef FLEXSC_CHECKS
+
+void flexsc__rule_broken(const char *rule, const char *file, int line)
+	__attribute__((noreturn));
+
+#define RULE(condition) \
+	((condition) ? (void)0 : \
+		       flexsc__rule_broken(#condition, __FILE__, __LINE__))
+
+#else
+
+#define RULE(condition)	((void)sizeof(condition))
+
+#endif
+
+#endif /* FLEXSC_CHECKS_H */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "own_fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "../base/syscall.h"
+
+/* Where copies begin at most: what is kept by descriptor isn't to be large. */
+#define COPIES		4096
+
+int flexsc__own_fd_floor;
+
+/* Above all that are FD_COPY. */
+static _Atomic uint32_t copies_end;
+
+int flexsc__own_fd(int fd)
+{
+	int high;
+
+	if (fd < 0 || !flexsc__own_fd_floor)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, flexsc__own_fd_floor);
+	if (high >= 0) {
+		close(fd);
+		fd = high;
+	}
+	fds_learn((uint32_t)fd, FD_OWN);
+	return fd;
+}
+
+int flexsc__own_fd_copy(int fd)
+{
+	int floor = flexsc__own_fd_floor / 2 < COPIES ? flexsc__own_fd_floor / 2 :
+						     COPIES;
+	long copy = raw_syscall(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC,
+				(uint64_t)floor, 0, 0, 0);
+
+	if (copy < 0)
+		return -1;
+	fds_learn((uint32_t)copy, FD_OWN | FD_COPY);
+	fds_raise_end(&copies_end, (uint32_t)copy);
+	return (int)copy;
+}
+
+void flexsc__own_fd_close_copies(void)
+{
+	uint32_t end = atomic_load(&copies_end);
+
+	for (uint32_t fd = 0; fd < end && fd < FDS_MAX; fd++)
+		if (fds_known(fd) & FD_COPY)
+			flexsc__own_fd_close((int)fd);
+	atomic_store(&copies_end, 0);
+}
+
+void flexsc__own_fd_close(int fd)
+{
+	fds_forget((uint32_t)fd);
+	close(fd);
+}

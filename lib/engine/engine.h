@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The engines, and the choice of one. What an engine is: loop/engine.h. */
+#ifndef FLEXSC_ENGINE_H
+#define FLEXSC_ENGINE_H
+
+#include "../loop/engine.h"
+
+extern const struct engine flexsc__engine_sync;
+extern const struct engine flexsc__engine_threads;
+extern const struct engine flexsc__engine_uring;
+extern const struct engine flexsc__engine_kmod;
+
+/* Choose and open an engine as loop->options say. */
+int flexsc__engine_open(struct flexsc_loop *loop);
+
+#endif /* FLEXSC_ENGINE_H */

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Entries that bounce. If a tracer, auditing, a tracepoint or a late filter
+ * watches a thread's system calls, the kernel module has the thread make each
+ * call in user mode. That costs a way into the kernel and out again on top of a
+ * plain call, and a switch of threads for a lone one. A pool of the library's
+ * own is watched as well and costs less, so the loop spares the kernel:
+ *
+ *	serves -> spares	BOUNCED_MOST entries in a row have bounced, or
+ *				the owner was watched when it registered
+ *	spares -> serves	SPARED_MOST calls later, or TRY_NS: a trial
+ *	serves -> spares	in a trial one that bounces is enough
+ *
+ * While the kernel is spared, loop->why says so. Owner only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "kmod_bounce.h"
+#include "kmod_threads.h"
+#include "rest.h"
+#include "../base/clock.h"
+
+#define BOUNCED_MOST	16
+#define SPARED_MOST	1000
+#define TRY_NS		1000000000ULL
+
+#define TRACEPOINTS	"/sys/kernel/tracing/events/"
+
+/* The first bytes of a file, as text. */
+static const char *read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	return text;
+}
+
+static int tracer(void)
+{
+	char text[2048];
+	const char *line = strstr(read_text("/proc/thread-self/status", text,
+					    sizeof(text)),
+				  "\nTracerPid:");
+
+	return line ? atoi(line + sizeof("\nTracerPid:") - 1) : 0;
+}
+
+/* Is it on ("1"), or partly so ("X")? Only root can read it. */
+static bool tracepoint(const char *path)
+{
+	char text[4];
+
+	return strchr("1X", *read_text(path, text, sizeof(text))) && *text;
+}
+
+/* Name the watcher; two that look alike from user mode are named together. */
+static void say_why(struct flexsc_loop *loop)
+{
+	const char *why = "auditing, or a tracepoint on system calls, watches "
+			  "them";
+	int saved = errno, pid = tracer();
+	char text[64];
+
+	if (pid) {
+		snprintf(text, sizeof(text), "the tracer %d watches them", pid);
+		why = text;
+	} else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2) {
+		why = "a seccomp filter watches them";
+	} else if (tracepoint(TRACEPOINTS "raw_syscalls/enable") ||
+		   tracepoint(TRACEPOINTS "syscalls/enable")) {
+		why = "a tracepoint on system calls is on";
+	}
+	snprintf(loop->why, sizeof(loop->why),
+		 "its calls would bounce: %s; threads make them", why);
+	errno = saved;
+}
+
+static void spare(struct flexsc_loop *loop)
+{
+	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
+
+	bouncing->spares = true;
+	bouncing->spared = 0;
+	bouncing->since = time_monotonic();
+	if (!loop->why[0])
+		say_why(loop);
+}
+
+void flexsc__kmod_bounces(struct flexsc_loop *loop)
+{
+	spare(loop);
+}
+
+/*
+ * An entry bounces before it is complete. So if more entries have completed
+ * than bounced, at least one didn't bounce.
+ */
+void flexsc__kmod_bounced(struct flexsc_loop *loop, uint32_t n)
+{
+	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
+	uint32_t bounced = __atomic_load_n(&kmod_of(loop)->shared->bounced,
+					   __ATOMIC_RELAXED);
+
+	bouncing->row += bounced - bouncing->seen;
+	bouncing->done += n;
+	bouncing->seen = bounced;
+	if (bouncing->spares)
+		return;
+	if (bouncing->done > bouncing->row) {
+		bouncing->row = 0;
+		bouncing->done = 0;
+		loop->why[0] = '\0';
+	} else if (bouncing->row >= BOUNCED_MOST) {
+		spare(loop);
+	}
+}
+
+void flexsc__kmod_try(struct flexsc_loop *loop)
+{
+	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
+
+	if (bouncing->spared < SPARED_MOST &&
+	    time_monotonic() - bouncing->since < TRY_NS)
+		return;
+	bouncing->spares = false;
+	bouncing->row = BOUNCED_MOST - 1;
+	bouncing->done = BOUNCED_MOST - 1;
+}
+
+bool flexsc__kmod_spare(struct flexsc_loop *loop, uint32_t index,
+			enum call_class class)
+{
+	kmod_of(loop)->bouncing.spared++;
+	if (class != CLASS_FAST)
+		return flexsc__kmod_to_pool(loop, index);
+	flexsc__engine_inline(loop, index);
+	return true;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Entries that bounce, and what spares the kernel them. Owner only. */
+#ifndef FLEXSC_KMOD_BOUNCE_H
+#define FLEXSC_KMOD_BOUNCE_H
+
+#include "kmod.h"
+
+/* Registering found the thread watched: begin with the pool. */
+void flexsc__kmod_bounces(struct flexsc_loop *loop);
+
+/* So many entries were executed by the kernel: did they bounce? */
+void flexsc__kmod_bounced(struct flexsc_loop *loop, uint32_t n);
+
+/* Is there anything that flexsc__kmod_bounced() has to know? */
+static inline bool bounced_lately(const struct kmod *kmod)
+{
+	return kmod->bouncing.row ||
+	       __atomic_load_n(&kmod->shared->bounced, __ATOMIC_RELAXED) !=
+		       kmod->bouncing.seen;
+}
+
+/* Before a batch, while the kernel is spared: go on with that? */
+void flexsc__kmod_try(struct flexsc_loop *loop);
+
+/* Have the call made without the kernel. False: there is no thread for it. */
+bool flexsc__kmod_spare(struct flexsc_loop *loop, uint32_t index,
+			enum call_class class);
+
+#endif /* FLEXSC_KMOD_BOUNCE_H */

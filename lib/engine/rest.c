@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "rest.h"
+
+#include "../base/clock.h"
+#include "../base/compiler.h"
+#include "../base/futex.h"
+#include "../loop/event.h"
+#include "../loop/loop.h"
+#include "../loop/stats.h"
+#include "../pool/closing.h"
+#include "../pool/pool.h"
+
+static inline int64_t make(const struct flexsc_entry *entry)
+{
+	return raw_syscall(entry->nr, entry->args[0], entry->args[1],
+			   entry->args[2], entry->args[3], entry->args[4],
+			   entry->args[5]);
+}
+
+static COLD int64_t make_closing(const struct flexsc_entry *entry)
+{
+	int64_t ret;
+
+	flexsc__closing_begin(entry);
+	ret = make(entry);
+	flexsc__closing_end(entry);
+	return ret;
+}
+
+void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+
+	loop_assert_owner(loop);
+	entry_begin_alone(entry);
+	count(&loop->stats->by_inline, 1);
+	count_shared(&loop->stats->mode_switches, 1);
+	if (closes(entry)) {
+		call_done(loop, index, make_closing(entry));
+		return;
+	}
+	call_done(loop, index, make(entry));
+}
+
+/*
+ * The owner is about to sleep, unless there is something to do: see
+ * loop_notify().
+ */
+bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
+{
+	uint64_t watch = flexsc__pool_watch(loop);
+
+	loop_assert_owner(loop);
+	if (watch < *ns)
+		*ns = watch;
+	atomic_store(&loop->sleeping, true);
+	if (!flexsc__loop_ready(loop))
+		return true;
+	atomic_store(&loop->sleeping, false);
+	return false;
+}
+
+void flexsc__sleep_end(struct flexsc_loop *loop)
+{
+	atomic_store(&loop->sleeping, false);
+	count(&loop->stats->wakeups, 1);
+}
+
+void flexsc__engine_spin(const struct flexsc_loop *loop, uint64_t ns)
+{
+	uint64_t most = loop->options.spin_us * 1000ULL;
+	uint64_t until;
+
+	if (!most)
+		return;
+	until = time_monotonic() + (ns < most ? ns : most);
+	while (!flexsc__loop_stirs(loop) && time_monotonic() < until)
+		cpu_relax();
+}
+
+void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns)
+{
+	uint32_t bell;
+
+	if (!ns)
+		return;
+	flexsc__engine_spin(loop, ns);
+	bell = atomic_load(&loop->bell);
+	if (!flexsc__sleep_begin(loop, &ns))
+		return;
+	count_shared(&loop->stats->mode_switches, 1);
+	futex_wait(&loop->bell, bell, ns);
+	flexsc__sleep_end(loop);
+}
+
+void flexsc__engine_ring(struct flexsc_loop *loop)
+{
+	atomic_fetch_add(&loop->bell, 1);
+	count_shared(&loop->stats->mode_switches, 1);
+	futex_wake(&loop->bell);
+}

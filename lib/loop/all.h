@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All loops of the process, for what concerns each of them: from the end of its
+ * making to the beginning of its end a loop is here. Any thread.
+ */
+#ifndef FLEXSC_ALL_H
+#define FLEXSC_ALL_H
+
+#include <stdint.h>
+
+struct flexsc_loop;
+
+void flexsc__all_add(struct flexsc_loop *loop);
+void flexsc__all_remove(struct flexsc_loop *loop);
+
+/* Each of them, under the lock. */
+void flexsc__all_each(void (*each)(struct flexsc_loop *loop, uint32_t arg),
+		      uint32_t arg);
+
+/* Around a fork(); in the child there are none afterwards. */
+void flexsc__all_lock(void);
+void flexsc__all_unlock(void);
+void flexsc__all_forked(void (*each)(struct flexsc_loop *loop));
+
+#endif /* FLEXSC_ALL_H */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls: what the owner knows of an entry besides what the entry says, and lists
+ * of them. Owner only, but for what is said to be the pool's.
+ */
+#ifndef FLEXSC_LOOP_CALL_H
+#define FLEXSC_LOOP_CALL_H
+
+#include <flexsc/flexsc.h>
+#include <linux/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NONE	FLEXSC_NO_ENTRY	/* no call */
+
+struct flexsc_loop;
+
+/* What cancelled a call. */
+enum cancel_cause {
+	CANCEL_NOT = 0,
+	CANCEL_ASKED,
+	CANCEL_DEADLINE,
+	CANCEL_TOLD,	/* ... and the callback has been run, or is about to */
+};
+
+/*
+ * The private companion of the entry with the same index: what the owner
+ * knows of it, and (in "pool") what a pool of syscall threads does while it
+ * has it.
+ */
+struct call {
+	struct flexsc_cb *cb;	/* NULL: none, or not in use */
+	uint32_t next;		/* on the list it is on */
+	uint32_t gen;		/* counts uses, to tell them apart */
+	uint32_t chained;	/* the held call that waits for this one */
+	uint32_t deadline;	/* its timer */
+	uint8_t cancel;		/* enum cancel_cause */
+	uint8_t route;		/* the engine's: how it executes it */
+	uint8_t fds;		/* bit n: argument n is a descriptor: writes.h */
+	struct partial *partial;	/* the engine's: a write in parts */
+	struct {		/* the list of writes.h, under its lock */
+		uint32_t next, prev;
+		uint32_t was;	/* argument 0 before it was a copy, plus 1 */
+	} begun;
+	struct {		/* under the pool's lock */
+		uint8_t where;	/* enum pool_where */
+		bool woken;	/* from where it was parked */
+		bool plainly;	/* whatever poll(2) says: closing.h */
+		uint8_t moved;	/* bit n: argument n is a copy: hold.h, writes.h */
+		uint32_t prev;
+		uint32_t thread;	/* the slot that executes it */
+	} pool;
+} __attribute__((aligned(64)));
+
+/* Does it go on with a copy of this descriptor, which is open still? */
+static inline bool call_was(const struct call *call, int fd)
+{
+	return __atomic_load_n(&call->begun.was, __ATOMIC_RELAXED) ==
+	       (uint32_t)fd + 1;
+}
+
+/* A list of calls, oldest first; head and tail mean nothing in an empty one. */
+struct call_list {
+	uint32_t head, tail;
+	uint32_t count;
+};
+
+/*
+ * Calls that are taken all at once, oldest first. Every call is on two of
+ * these in its life, so it is made to be cheap: tail is where the next index
+ * goes, and the last one's next means nothing until all are taken.
+ */
+struct call_queue {
+	uint32_t *tail;
+	uint32_t head;
+};
+
+static inline void queue_init(struct call_queue *queue)
+{
+	queue->tail = &queue->head;
+}
+
+static inline bool queue_empty(const struct call_queue *queue)
+{
+	return queue->tail == &queue->head;
+}
+
+static inline void queue_append(struct call_queue *queue, struct call *call,
+				uint32_t index)
+{
+	*queue->tail = index;
+	queue->tail = &call->next;
+}
+
+/* The first of all there are, or NONE; each one's next is the next. */
+static inline uint32_t queue_take(struct call_queue *queue)
+{
+	*queue->tail = NONE;
+	queue_init(queue);
+	return queue->head;
+}
+
+/* A done entry is freed, and its callback runs. */
+void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);
+
+/* Its entry is CANCEL, and nobody has begun it. */
+void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index);
+
+#endif /* FLEXSC_LOOP_CALL_H */

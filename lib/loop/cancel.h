@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Cancellation and deadlines. Owner only. */
+#ifndef FLEXSC_CANCEL_H
+#define FLEXSC_CANCEL_H
+
+#include "call.h"
+#include "timer.h"
+
+void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
+			 enum cancel_cause cause);
+
+/*
+ * The engine could not reach an entry that is CANCEL: it is to try again soon.
+ */
+void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
+
+/*
+ * The loop ends. What somebody is told the result of is cancelled; so is what
+ * may wait for others. A close() that was posted to be forgotten is neither,
+ * and still happens, even if it is held.
+ */
+void flexsc__cancel_all(struct flexsc_loop *loop);
+
+/* A call's deadline, or a held call's. */
+void flexsc__deadline_passed(struct flexsc_loop *loop,
+			     const struct timer *timer);
+
+#endif /* FLEXSC_CANCEL_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "handle.h"
+
+#include <errno.h>
+
+#include "loop.h"
+#include "signal.h"
+
+bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
+{
+	uint64_t index = handle_index(cb->handle);
+
+	switch (handle_kind(cb->handle)) {
+	case HANDLE_CALL:
+		return index < loop->calls.count &&
+		       call_of(loop, (uint32_t)index)->cb == cb;
+	case HANDLE_HELD:
+		return index < loop->held.count &&
+		       held_of(loop, (uint32_t)index)->cb == cb;
+	case HANDLE_TIMER:
+		return index < loop->wheel.timers.count &&
+		       wheel_timer(&loop->wheel, (uint32_t)index)->owner ==
+			       (uintptr_t)cb;
+	case HANDLE_SIGNAL:
+		return signal_find(&loop->signal_waits, cb) != NULL;
+	case HANDLE_NONE:
+		break;
+	}
+	return false;
+}
+
+int flexsc__post_check(struct flexsc_loop *loop, struct flexsc_cb *cb)
+{
+	if (!loop)
+		return -EINVAL;
+	if (loop->stale)
+		return -ESTALE;
+	if (loop->closing)
+		return -ESHUTDOWN;
+#ifdef FLEXSC_CHECKS
+	if (cb && flexsc__cb_pending(loop, cb))
+		return -EBUSY;
+#else
+	(void)cb;
+#endif
+	return 0;
+}

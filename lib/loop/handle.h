@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Handles: what a pending cb is the cb of. Owner only. */
+#ifndef FLEXSC_HANDLE_H
+#define FLEXSC_HANDLE_H
+
+#include <flexsc/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flexsc_loop;
+
+/*
+ * cb->handle while it is pending: what kind of thing it is, and which. The
+ * handle of a cb that isn't pending is whatever memory it was made of, so a
+ * handle is believed only if what it names points back at the cb.
+ */
+enum handle_kind {
+	HANDLE_NONE = 0,
+	HANDLE_CALL,
+	HANDLE_HELD,
+	HANDLE_TIMER,
+	HANDLE_SIGNAL,
+};
+
+#define HANDLE_SHIFT	60
+
+static inline uint64_t handle_make(enum handle_kind kind, uint64_t index)
+{
+	return (uint64_t)kind << HANDLE_SHIFT | index;
+}
+
+static inline enum handle_kind handle_kind(uint64_t handle)
+{
+	return (enum handle_kind)(handle >> HANDLE_SHIFT);
+}
+
+static inline uint64_t handle_index(uint64_t handle)
+{
+	return handle & ((1ULL << HANDLE_SHIFT) - 1);
+}
+
+bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb);
+
+/* May something be posted on this loop, with this cb? 0 or -errno. */
+int flexsc__post_check(struct flexsc_loop *loop, struct flexsc_cb *cb);
+
+#endif /* FLEXSC_HANDLE_H */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Held calls: posted, and without an entry, because none is free or because they
+ * are chained to another call. Owner only.
+ *
+ *	posted	-> chained	to a call that isn't complete
+ *	posted	-> waiting	no entry is free, or others wait already
+ *	chained	-> waiting	its predecessor has completed, no entry is free
+ *	chained, waiting -> free	it has an entry, or its result
+ */
+#ifndef FLEXSC_HELD_H
+#define FLEXSC_HELD_H
+
+#include <flexsc/flexsc.h>
+#include <linux/flexsc.h>
+#include <stdint.h>
+
+struct flexsc_loop;
+
+#define CHAINED		0x80U	/* in loop->chain: there is one */
+
+/* No held call: element 0 of theirs heads the waiting list. */
+#define NO_HELD	0U
+
+/* A call without an entry: chained to another, or waiting for a free one. */
+struct held {
+	struct flexsc_cb *cb;
+	__u64 args[FLEXSC_ARGS_MAX];
+	uint32_t next, prev;	/* the waiting list, or the free list */
+	uint32_t chained;
+	uint32_t deadline;
+	uint32_t before;	/* what it is chained to, of before_kind */
+	uint16_t nr;
+	uint8_t chain;		/* FLEXSC_CHAIN_* */
+	uint8_t state;		/* enum held_state */
+	uint8_t before_kind;	/* enum handle_kind */
+};
+
+enum held_state {
+	HELD_FREE = 0,
+	HELD_CHAINED,	/* its predecessor has not completed */
+	HELD_WAITING,	/* for an entry, in the order posted */
+};
+
+int flexsc__held_init(struct flexsc_loop *loop);
+
+/* Post where no entry can be had now: behind another, or behind all. */
+int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      const struct held *call);
+
+/* End a held call before its turn. */
+void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
+
+/* A predecessor has completed with ret: start what is chained to it, or end it. */
+void flexsc__held_go(struct flexsc_loop *loop, uint32_t index, int64_t ret);
+
+/* An entry is free: it is for the call that waits longest. */
+void flexsc__held_next(struct flexsc_loop *loop);
+
+#endif /* FLEXSC_HELD_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signals as callbacks. Owner only, but for the signal handler itself.
+ */
+#ifndef FLEXSC_SIGNAL_H
+#define FLEXSC_SIGNAL_H
+
+#include <flexsc/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flexsc_loop;
+
+/* A cb that waits for a signal. */
+struct signal_wait {
+	struct signal_wait *next;
+	struct flexsc_cb *cb;
+	int signo;
+};
+
+/* The link to the wait in the list, or NULL. */
+static inline struct signal_wait **
+signal_find(struct signal_wait **wait, const struct flexsc_cb *cb)
+{
+	while (*wait && (*wait)->cb != cb)
+		wait = &(*wait)->next;
+	return *wait ? wait : NULL;
+}
+
+/* Take a wait off its list and complete its cb. */
+void flexsc__signal_end(struct flexsc_loop *loop, struct signal_wait **link,
+			int64_t ret);
+
+/* Complete what the signals that have arrived are waited for by. */
+void flexsc__signals_collect(struct flexsc_loop *loop);
+bool flexsc__signals_waiting(const struct flexsc_loop *loop);
+
+/* The loop ends: complete all, with -ECANCELED. */
+void flexsc__signals_cancel(struct flexsc_loop *loop);
+
+/*
+ * In a forked child: its parent's loops are not told of its signals, and the
+ * signals do to it what they did before.
+ */
+void flexsc__signals_forked(void);
+
+#endif /* FLEXSC_SIGNAL_H */

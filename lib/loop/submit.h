@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A free entry is taken, filled, and goes with the next batch. Inline, as each
+ * call comes by here. Owner only.
+ */
+#ifndef FLEXSC_SUBMIT_H
+#define FLEXSC_SUBMIT_H
+
+#include "../calls/table.h"
+#include "handle.h"
+#include "loop.h"
+#include "page.h"
+
+/* Take a free entry; NONE if there is none and can't be. */
+static inline uint32_t free_take(struct flexsc_loop *loop)
+{
+	uint32_t index = loop->free;
+
+	if (index == NONE) {
+		if (!flexsc__pages_grow(loop))
+			return NONE;
+		index = loop->free;
+	}
+	loop->free = call_of(loop, index)->next;
+	return index;
+}
+
+/* The entry is filled: it goes with the next batch. */
+static inline void submit(struct flexsc_loop *loop, uint32_t index,
+			  const struct table_row *row, struct flexsc_cb *cb)
+{
+	unsigned int group = row->op & loop->group_mask;
+	struct call *call = call_of(loop, index);
+
+	loop_assert_owner(loop);
+	call->cb = cb;
+	if (cb)
+		cb->handle = handle_make(HANDLE_CALL, index);
+	entry_submit(entry_of(loop, index));
+	queue_append(&loop->submitted[group], call, index);
+	loop->groups |= 1ULL << group;
+}
+
+/* What was posted last has completed. */
+static inline void forget_last(struct flexsc_loop *loop, uint64_t handle, int64_t ret)
+{
+	if (loop->last != handle)
+		return;
+	loop->last = 0;
+	loop->last_ret = ret;
+}
+
+#endif /* FLEXSC_SUBMIT_H */

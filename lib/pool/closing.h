@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that close descriptors, or shut sockets down, which calls of any loop of
+ * the process may wait for. Whoever makes such a call says so before and after:
+ *
+ *	begin	entries that wait go on with a copy: pool.h
+ *	(the call)
+ *	end	entries that wait still look again. Those that have come to wait
+ *		since for what is closed end with -EBADF, as they would have a
+ *		moment later; those on a socket end as shutdown() has them end,
+ *		which poll(2) doesn't show
+ *
+ * Any thread. A descriptor that nobody waits for costs a look at what is known
+ * of it. One that is closed otherwise, as by a plain close(), takes its
+ * registration in the pool's epoll set along: what waits for it waits on.
+ */
+#ifndef FLEXSC_CLOSING_H
+#define FLEXSC_CLOSING_H
+
+#include <linux/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../calls/fds.h"
+
+struct flexsc_loop;
+
+/*
+ * Does the call close a descriptor or shut a socket down? Any thread that has a
+ * loop, or has called flexsc__fds_init().
+ */
+static inline bool closes(const struct flexsc_entry *entry)
+{
+	return flexsc__fds_needs[entry->nr] & FD_CLOSES;
+}
+
+/*
+ * Call "each" for every descriptor that the call closes or shuts down and that
+ * calls may wait for.
+ */
+void flexsc__closing_each(long nr, const __u64 *args,
+			  void (*each)(uint32_t fd));
+
+void flexsc__closing_begin(const struct flexsc_entry *entry);
+void flexsc__closing_end(const struct flexsc_entry *entry);
+
+/* One loop's part of it: the descriptor is about to be closed; it is closed. */
+void flexsc__closing_hold(struct flexsc_loop *loop, uint32_t fd);
+void flexsc__closing_closed(struct flexsc_loop *loop, uint32_t fd);
+
+#endif /* FLEXSC_CLOSING_H */

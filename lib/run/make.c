@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "make.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../base/cores.h"
+#include "../calls/fds.h"
+#include "../engine/engine.h"
+#include "../loop/all.h"
+#include "../loop/loop.h"
+#include "../loop/page.h"
+#include "../loop/stats.h"
+#include "../pool/pool.h"
+#include "fork.h"
+#include "own.h"
+#include "run.h"
+
+#define MAX_ENTRIES	(1U << 20)
+#define MAX_ENTRIES_MAX	(1U << 26)
+#define MAX_THREADS	64
+#define MAX_THREADS_MAX	4096
+
+static bool zero(const void *memory, size_t size)
+{
+	const char *byte = memory;
+
+	while (size && !*byte) {
+		byte++;
+		size--;
+	}
+	return !size;
+}
+
+/* Older callers know fewer options, newer ones more: those must be unused. */
+static int take_options(struct flexsc_loop *loop,
+			const struct flexsc_options *options)
+{
+	struct flexsc_options *own = &loop->options;
+	size_t known = sizeof(*own);
+	cpu_set_t cores;
+
+	if (options) {
+		if (options->size < offsetof(struct flexsc_options, cores))
+			return -EINVAL;
+		if (options->size < known)
+			known = options->size;
+		if (!zero((const char *)options + known,
+			  options->size - known))
+			return -EINVAL;
+		memcpy(own, options, known);
+	}
+	if (own->flags & ~FLEXSC_SQPOLL)
+		return -EINVAL;
+	/* Here, since an engine may need them late or never. */
+	if (own->cores && flexsc__cores_parse(own->cores, &cores))
+		return -EINVAL;
+	if (!own->max_entries)
+		own->max_entries = MAX_ENTRIES;
+	if (!own->max_threads)
+		own->max_threads = MAX_THREADS;
+	if (own->max_entries > MAX_ENTRIES_MAX ||
+	    own->max_threads > MAX_THREADS_MAX)
+		return -EINVAL;
+	/* Whole pages. */
+	own->max_entries = (own->max_entries + FLEXSC_PAGE_ENTRIES - 1) /
+			   FLEXSC_PAGE_ENTRIES * FLEXSC_PAGE_ENTRIES;
+	return 0;
+}
+
+static void release(struct flexsc_loop *loop)
+{
+	flexsc__stats_fini(loop);
+	flexsc__wheel_fini(&loop->wheel);
+	flexsc__arena_fini(&loop->held);
+	flexsc__pages_fini(loop);
+	free(loop);
+}
+
+static int init(struct flexsc_loop *loop)
+{
+	int err;
+
+	loop->completions.head = FLEXSC_NO_ENTRY;
+	for (unsigned int group = 0; group < GROUPS; group++)
+		queue_init(&loop->submitted[group]);
+	queue_init(&loop->done);
+	err = flexsc__stats_init(loop);
+	if (!err)
+		err = flexsc__pages_init(loop, loop->options.max_entries);
+	if (!err)
+		err = flexsc__held_init(loop);
+	if (!err)
+		err = flexsc__wheel_init(&loop->wheel, time_monotonic());
+	if (!err)
+		err = flexsc__fds_init();
+	if (!err)
+		err = flexsc__fork_prepare();
+	if (!err)
+		err = flexsc__engine_open(loop);
+	if (err)
+		return err;
+	flexsc__stats_publish(loop);
+	flexsc__all_add(loop);
+	return 0;
+}
+
+int flexsc__loop_create(struct flexsc_loop **out,
+			const struct flexsc_options *options, char *why,
+			size_t size)
+{
+	struct flexsc_loop *loop;
+	int err;
+
+	loop = aligned_alloc(64, (sizeof(*loop) + 63) / 64 * 64);
+	if (!loop)
+		return -ENOMEM;
+	memset(loop, 0, sizeof(*loop));
+	loop->stats_fd = -1;
+	loop->owner = pthread_self();
+	err = take_options(loop, options);
+	if (!err)
+		err = init(loop);
+	if (err) {
+		if (why)
+			snprintf(why, size, "%s",
+				 loop->why[0] ? loop->why : strerror(-err));
+		release(loop);
+		return err;
+	}
+	*out = loop;
+	return 0;
+}
+
+int flexsc_loop_create(struct flexsc_loop **loop,
+		       const struct flexsc_options *options)
+{
+	return loop ? flexsc__loop_create(loop, options, NULL, 0) : -EINVAL;
+}
+
+int flexsc_loop_destroy(struct flexsc_loop *loop)
+{
+	if (!loop)
+		return 0;
+	if (loop->inside)
+		return -EBUSY;
+	if (!loop->stale && !pthread_equal(loop->owner, pthread_self()))
+		return -EPERM;
+	flexsc__own_forget(loop);
+	if (loop->stale) {
+		/* Its mappings aren't here, its descriptors are closed. */
+		free(loop);
+		return 0;
+	}
+	flexsc__drain(loop);
+	flexsc__all_remove(loop);
+	flexsc__pool_destroy(loop);
+	loop->engine->close(loop);
+	release(loop);
+	return 0;
+}
+
+int flexsc_engine_probe(const char *name, char *why, size_t size)
+{
+	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
+	struct flexsc_loop *loop;
+	int err;
+
+	if (!name)
+		return -EINVAL;
+	options.engine = name;
+	err = flexsc__loop_create(&loop, &options, why, size);
+	if (err)
+		return err;
+	if (why)
+		snprintf(why, size, "%s", loop->why);
+	flexsc_loop_destroy(loop);
+	return 0;
+}
+
+const char *flexsc_loop_engine(const struct flexsc_loop *loop)
+{
+	return loop ? loop->engine->name : NULL;
+}
+
+const char *flexsc_loop_why(const struct flexsc_loop *loop)
+{
+	return loop && loop->why[0] ? loop->why : NULL;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread's own loop, and its default one. The thread itself. */
+#ifndef FLEXSC_OWN_H
+#define FLEXSC_OWN_H
+
+struct flexsc_loop;
+
+/* The loop is about to be destroyed. */
+void flexsc__own_forget(const struct flexsc_loop *loop);
+
+/* In a forked child: the thread that lives on has no loop. */
+void flexsc__own_forked(void);
+
+#endif /* FLEXSC_OWN_H */

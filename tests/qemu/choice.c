@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Which engine a loop gets where the module is loaded, and when one on the
+ * module has its calls made without it: where they would bounce. Runs in a
+ * guest, as root.
+ */
+#include <stdio.h>
+
+#include "raw.h"
+
+#define FORBIDDEN	"/proc/sys/kernel/io_uring_disabled"
+#define WATCH		"/sys/kernel/tracing/events/raw_syscalls/sys_enter/enable"
+#define BATCH		10
+
+static struct flexsc_loop *loop;
+
+static uint64_t by_kmod(void)
+{
+	struct flexsc_stats stats;
+
+	CHECK_EQ(flexsc_loop_stats(loop, &stats, sizeof(stats)), 0);
+	return stats.by_kmod;
+}
+
+/* So many batches of calls that a device answers, with their results. */
+static void make_calls(int batches)
+{
+	static struct call calls[BATCH];
+	static char bytes[BATCH];
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	for (int i = 0; i < batches; i++) {
+		for (int k = 0; k < BATCH; k++) {
+			calls[k] = (struct call)CALL_INIT;
+			bytes[k] = 1;
+			POST(loop, &calls[k], SYS_pread64, fd, &bytes[k], 1, 0);
+		}
+		for (int k = 0; k < BATCH; k++) {
+			CHECK_EQ(await_call(loop, &calls[k]), 1);
+			CHECK_EQ(bytes[k], 0);
+		}
+	}
+	close(fd);
+}
+
+static void watch(bool on)
+{
+	CHECK(raw_tell(WATCH, on ? "1" : "0"));
+}
+
+TEST(the_module_is_not_chosen_by_itself)
+{
+	if (access(FORBIDDEN, W_OK))
+		SKIP("this kernel can't forbid io_uring alone");
+	unsetenv("FLEXSC_ENGINE");
+	CHECK(raw_tell(FORBIDDEN, "2"));
+	loop = test_loop();
+	CHECK_EQ(strcmp(flexsc_loop_engine(loop), "threads"), 0);
+	CHECK(strstr(flexsc_loop_why(loop), "uring: "));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	setenv("FLEXSC_ENGINE", "kmod", 1);
+	loop = test_loop();
+	CHECK_EQ(strcmp(flexsc_loop_engine(loop), "kmod"), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK(raw_tell(FORBIDDEN, "0"));
+}
+
+TEST(a_check_says_that_calls_would_bounce)
+{
+	char why[256] = "untouched";
+
+	CHECK_EQ(flexsc_engine_probe("kmod", why, sizeof(why)), 0);
+	CHECK_EQ(strcmp(why, ""), 0);
+	watch(true);
+	CHECK_EQ(flexsc_engine_probe("kmod", why, sizeof(why)), 0);
+	watch(false);
+	CHECK(strstr(why, "would bounce: a tracepoint"));
+	CHECK(!strchr(why, '\n'));
+}
+
+TEST(a_watched_loop_spares_the_kernel)
+{
+	watch(true);
+	loop = NEW_LOOP(.engine = "kmod");
+	CHECK(strstr(flexsc_loop_why(loop), "would bounce"));
+	make_calls(20);
+	CHECK_EQ(by_kmod(), 0);
+	CHECK_EQ(raw_shown(NULL, " bounced "), 0);
+	/* Now and then it tries again, in vain: a batch at most. */
+	make_calls(80);
+	usleep(1100000);
+	make_calls(10);
+	CHECK(raw_shown(NULL, " bounced ") > 0);
+	CHECK(by_kmod() <= 3 * BATCH);
+	CHECK(flexsc_loop_why(loop));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	watch(false);
+}
+
+TEST(a_loop_spares_the_kernel_while_its_calls_bounce)
+{
+	uint64_t before;
+
+	loop = NEW_LOOP(.engine = "kmod");
+	make_calls(20);
+	CHECK(!flexsc_loop_why(loop));
+	CHECK_EQ(by_kmod(), 20 * BATCH);
+	watch(true);
+	make_calls(100);
+	watch(false);
+	CHECK(strstr(flexsc_loop_why(loop), "would bounce: a tracepoint"));
+	CHECK(by_kmod() <= 20 * BATCH + 5 * BATCH);
+	CHECK(raw_shown(NULL, " bounced ") >= 16);
+	/* Nobody watches any more. */
+	usleep(1100000);
+	before = by_kmod();
+	make_calls(20);
+	CHECK_EQ(by_kmod() - before, 20 * BATCH);
+	CHECK(!flexsc_loop_why(loop));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}

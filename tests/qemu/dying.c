@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A thread dies inside of an entry's call, as it does by a mistake of the
+ * kernel's. Here it is by reboot(), which in a pid namespace ends the thread
+ * that calls it: the module refuses that call, so these tests have a module
+ * that doesn't (suite.py). What the dead thread held is given up, and its
+ * record is no way to another task. Runs in a guest, as root, whose kernel looks
+ * for writes to task structures that were freed.
+ */
+#define _GNU_SOURCE
+#include <linux/reboot.h>
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "raw.h"
+
+#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
+#define ROUNDS	20
+
+static struct raw raw;
+static char stack[65536] __attribute__((aligned(16)));
+
+static void post_death(uint32_t index, uint8_t flags)
+{
+	raw_post(&raw, index, flags, SYS_reboot, LINUX_REBOOT_MAGIC1,
+		 LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_POWER_OFF);
+}
+
+/* The two ways to execute; neither comes back. */
+
+static int wait_to_death(void *arg)
+{
+	(void)arg;
+	raw.shared->timeout = 0;
+	ioctl(raw.fd, FLEXSC_IOC_WAIT, 0);
+	_exit(0);
+}
+
+static int serve_to_death(void *arg)
+{
+	struct flexsc_serve serve = {
+		.index = FLEXSC_NO_ENTRY,
+		.flags = FLEXSC_SERVE_FIRST,
+		.core = -1,
+	};
+
+	(void)arg;
+	/* A process has credentials of its own, and they have to be the owner's. */
+	ioctl(raw.fd, FLEXSC_IOC_KICK);
+	while (ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve) == FLEXSC_SERVE_MORE)
+		serve.flags = FLEXSC_SERVE_NO_MORE;
+	_exit(0);
+}
+
+/* In the test's memory, and the first of a namespace. */
+static pid_t mortal(int (*run)(void *arg))
+{
+	pid_t pid = clone(run, stack + sizeof(stack),
+			  CLONE_VM | CLONE_FILES | CLONE_NEWPID | SIGCHLD, NULL);
+
+	CHECK(pid > 0);
+	return pid;
+}
+
+static void await_death(pid_t pid)
+{
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status));
+}
+
+static void await_done(uint32_t index)
+{
+	while (__atomic_load_n(&raw.entries[index].status, __ATOMIC_ACQUIRE) !=
+	       FLEXSC_DONE)
+		usleep(1000);
+	CHECK_EQ(raw.entries[index].ret, -EINTR);
+}
+
+TEST(the_caller_dies_and_another_takes_its_place)
+{
+	raw_open(&raw, 1, 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+		post_death(0, 0);
+		await_death(mortal(wait_to_death));
+		await_done(0);
+		CHECK_EQ(raw_reap(&raw), 2);
+		raw_post(&raw, 2, 0, SYS_getppid, 0, 0, 0);
+		CHECK_EQ(raw_wait(&raw, 0), FLEXSC_WAIT_LOOK);
+		CHECK_EQ(raw_reap(&raw), 1);
+	}
+	raw_close(&raw);
+}
+
+/* It was going to ask for a thread for what it put aside. */
+TEST(what_a_dead_caller_put_aside_is_executed)
+{
+	raw_open(&raw, 1, 0);
+	raw_post(&raw, 1, ASIDE, SYS_getppid, 0, 0, 0);
+	post_death(0, 0);
+	await_death(mortal(wait_to_death));
+	await_done(0);
+	raw_finish(&raw, 2);
+	CHECK_EQ(raw.entries[1].ret, getppid());
+	raw_close(&raw);
+}
+
+/* The record that the dead thread had is what a cancellation looks at. */
+TEST(what_a_dead_thread_executed_is_cancelled)
+{
+	raw_open(&raw, 1, 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		post_death(0, 0);
+		await_death(mortal(wait_to_death));
+		/* The kernel gives the task's memory up a while after this. */
+		for (int n = 0; n < 50; n++) {
+			CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
+			usleep(1000);
+		}
+		await_done(0);
+		CHECK_EQ(raw_reap(&raw), 1);
+	}
+	raw_close(&raw);
+}
+
+static void *cancel_always(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&raw.ending))
+		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
+	return NULL;
+}
+
+TEST(a_thread_is_cancelled_while_it_dies)
+{
+	pthread_t thread;
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pthread_create(&thread, NULL, cancel_always, NULL), 0);
+	for (int i = 0; i < 5 * ROUNDS; i++) {
+		post_death(0, 0);
+		await_death(mortal(wait_to_death));
+		await_done(0);
+		CHECK_EQ(raw_reap(&raw), 1);
+	}
+	atomic_store(&raw.ending, true);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	raw_close(&raw);
+}
+
+TEST(a_syscall_thread_dies_and_another_goes_on)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		raw_open(&raw, 1, 0);
+		post_death(0, 0);
+		raw_post(&raw, 1, ASIDE, SYS_getppid, 0, 0, 0);
+		await_death(mortal(serve_to_death));
+		raw_finish(&raw, 2);
+		CHECK_EQ(raw.entries[0].ret, -EINTR);
+		CHECK_EQ(raw.entries[1].ret, getppid());
+		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
+		raw_close(&raw);
+	}
+}
+
+/* Nobody is left to close it but the burial. */
+TEST(the_last_thread_dies_and_nothing_is_left)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		raw_open(&raw, 1, 0);
+		post_death(0, 0);
+		await_death(mortal(wait_to_death));
+		CHECK_EQ(munmap(raw.shared, raw.args.area), 0);
+		CHECK_EQ(close(raw.fd), 0);
+	}
+	while (raw_shown(NULL, " idle ") != -1)
+		usleep(1000);
+}

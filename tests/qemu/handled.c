@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A signal's handler runs on a syscall thread, because the call that it makes
+ * lets the signal through (ppoll() and its kin) or the thread does. The entry
+ * ends as a plain call of such a thread does. Runs in a guest, as root.
+ */
+#include <linux/time_types.h>
+#include <stdio.h>
+
+#include "raw.h"
+
+static struct raw raw;
+static atomic_int handled;
+static int fds[2];
+static int epoll;
+
+struct waiting {
+	const char *name;
+	unsigned int nr;
+	uint64_t args[FLEXSC_ARGS_MAX];
+};
+
+static uint64_t none;		/* no signal is blocked */
+static struct { uint64_t mask, size; } mask_of_select = { (uint64_t)&none, 8 };
+static uint8_t event[12];
+static char byte;
+
+#define CALLS	5
+
+static void make_calls(struct waiting calls[CALLS])
+{
+	const struct waiting made[CALLS] = {
+		{ "ppoll", SYS_ppoll, { 0, 0, 0, PTR(&none), 8 } },
+		{ "pselect6", SYS_pselect6,
+		  { 0, 0, 0, 0, 0, PTR(&mask_of_select) } },
+		{ "epoll_pwait", SYS_epoll_pwait,
+		  { (uint64_t)epoll, PTR(event), 1, (uint64_t)-1, PTR(&none),
+		    8 } },
+		{ "epoll_pwait2", SYS_epoll_pwait2,
+		  { (uint64_t)epoll, PTR(event), 1, 0, PTR(&none), 8 } },
+		{ "read", SYS_read, { (uint64_t)fds[0], PTR(&byte), 1 } },
+	};
+
+	memcpy(calls, made, sizeof(made));
+}
+
+static void handle(int signo)
+{
+	(void)signo;
+	atomic_fetch_add(&handled, 1);
+}
+
+static void let_through(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	CHECK_EQ(pthread_sigmask(how, &set, NULL), 0);
+}
+
+static void begin(int flags)
+{
+	const struct sigaction action = { .sa_handler = handle,
+					  .sa_flags = flags };
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	let_through(SIG_BLOCK);
+	CHECK_EQ(pipe(fds), 0);
+	epoll = (int)syscall(SYS_epoll_create1, 0);
+	CHECK(epoll >= 0);
+	atomic_store(&handled, 0);
+}
+
+/* A signal for whichever thread lets it through. */
+static void interrupt_once(void)
+{
+	const int before = atomic_load(&handled);
+
+	CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+	while (atomic_load(&handled) == before)
+		usleep(1000);
+}
+
+/* The oracle. */
+
+static atomic_int plain_tid;
+static bool plain_open;
+
+static void *make_plainly(void *arg)
+{
+	const struct waiting *call = arg;
+	const uint64_t *args = call->args;
+
+	if (plain_open)
+		let_through(SIG_UNBLOCK);
+	atomic_store(&plain_tid, (int)syscall(SYS_gettid));
+	return (void *)(intptr_t)plain_call(call->nr, args[0], args[1], args[2],
+					    args[3], args[4], args[5]);
+}
+
+/* Until the thread sleeps in a call. */
+static void await_asleep(int tid)
+{
+	char path[64], text[512];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	for (;;) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t n = read(fd, text, sizeof(text) - 1);
+
+		close(fd);
+		CHECK(n > 0);
+		text[n] = 0;
+		if (strstr(text, ") S "))
+			return;
+		usleep(1000);
+	}
+}
+
+static int64_t plainly(struct waiting *call, bool open, bool feed)
+{
+	pthread_t thread;
+	void *ret;
+
+	plain_open = open;
+	atomic_store(&plain_tid, 0);
+	CHECK_EQ(pthread_create(&thread, NULL, make_plainly, call), 0);
+	while (!atomic_load(&plain_tid))
+		usleep(1000);
+	await_asleep(atomic_load(&plain_tid));
+	interrupt_once();
+	if (feed)
+		CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK_EQ(pthread_join(thread, &ret), 0);
+	return (intptr_t)ret;
+}
+
+/* Of an entry, which a syscall thread executes: the owner kicks first. */
+static int64_t posted(const struct waiting *call, bool feed)
+{
+	uint32_t index;
+
+	raw.entries[0].nr = (uint16_t)call->nr;
+	raw.entries[0].nargs = 6;
+	memcpy(raw.entries[0].args, call->args, sizeof(call->args));
+	raw_push(&raw, 0);
+	while (raw.entries[0].status != FLEXSC_BUSY) {
+		raw_kick(&raw);
+		usleep(1000);
+	}
+	/* It sleeps soon. */
+	usleep(100000);
+	interrupt_once();
+	if (feed)
+		CHECK_EQ(write(fds[1], "x", 1), 1);
+	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
+		CHECK(raw_wait(&raw, UINT64_MAX) >= 0);
+	raw.seen++;
+	CHECK_EQ(raw.entries[index].nargs & FLEXSC_INTERRUPTED, 0);
+	return raw.entries[index].ret;
+}
+
+static void compare(int flags)
+{
+	struct waiting calls[CALLS];
+
+	begin(flags);
+	make_calls(calls);
+	raw_open(&raw, 1, 0);
+	/* Those with a mask of their own. */
+	for (int i = 0; i < CALLS - 1; i++) {
+		test_note("%s", calls[i].name);
+		CHECK_EQ(plainly(&calls[i], false, false), -EINTR);
+		CHECK_EQ(posted(&calls[i], false), -EINTR);
+	}
+	raw_close(&raw);
+}
+
+TEST(a_handler_ends_a_call_with_a_mask)
+{
+	compare(0);
+}
+
+TEST(a_restarting_handler_ends_a_call_with_a_mask)
+{
+	compare(SA_RESTART);
+}
+
+/* A syscall thread that lets the signal through by itself. */
+static void *serve_openly(void *arg)
+{
+	struct flexsc_serve serve = {
+		.index = FLEXSC_NO_ENTRY,
+		.flags = FLEXSC_SERVE_FIRST,
+		.core = -1,
+	};
+	int result;
+
+	(void)arg;
+	let_through(SIG_UNBLOCK);
+	do {
+		result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve);
+		serve.flags = result == FLEXSC_SERVE_MORE ?
+				      FLEXSC_SERVE_NO_MORE :
+				      0;
+		if (result < 0 && errno == EINTR)
+			serve.flags = FLEXSC_SERVE_HANDLED;
+	} while (result >= 0 ? result != FLEXSC_SERVE_END : errno == EINTR);
+	return NULL;
+}
+
+static void compare_read(int flags, int64_t want)
+{
+	struct waiting calls[CALLS];
+	pthread_t thread;
+
+	begin(flags);
+	make_calls(calls);
+	CHECK_EQ(plainly(&calls[CALLS - 1], true, want == 1), want);
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pthread_create(&thread, NULL, serve_openly, NULL), 0);
+	while (raw_shown(NULL, " idle ") != 1)
+		usleep(1000);
+	CHECK_EQ(posted(&calls[CALLS - 1], want == 1), want);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	raw_close(&raw);
+}
+
+TEST(a_handler_ends_a_read)
+{
+	compare_read(0, -EINTR);
+}
+
+TEST(a_read_goes_on_after_a_restarting_handler)
+{
+	compare_read(SA_RESTART, 1);
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Entries are executed with the credentials of whoever waits or kicks, whatever
+ * thread executes them. Credentials belong to threads in Linux, so here one
+ * thread changes its own and the others keep theirs. Runs in a guest, as root,
+ * with Landlock among the security modules.
+ */
+#include <linux/keyctl.h>
+#include <linux/landlock.h>
+#include <sys/prctl.h>
+
+#include "raw.h"
+
+#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
+#define FOREVER	UINT64_MAX
+#define NOBODY	65534
+#define SECRET	"/tmp/secret"
+
+static struct raw raw;
+
+static void make_secret(void)
+{
+	int fd = open(SECRET, O_CREAT | O_RDWR, 0600);
+
+	CHECK(fd >= 0);
+	close(fd);
+}
+
+/* Of this thread alone. */
+static void drop_rights(void)
+{
+	CHECK_EQ(syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY), 0);
+	CHECK(open(SECRET, O_RDONLY) == -1 && errno == EACCES);
+}
+
+/* One thread is idle, with the rights that it was made with. */
+static void open_with_idle_thread(void)
+{
+	make_secret();
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	while (raw_shown(NULL, " idle ") != 1)
+		usleep(1000);
+}
+
+static void post_open(void)
+{
+	raw_post(&raw, 0, ASIDE, SYS_open, PTR(SECRET), O_RDONLY, 0);
+}
+
+/* The result of what was posted. */
+static int64_t result(void)
+{
+	uint32_t index;
+
+	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
+		CHECK(raw_wait(&raw, FOREVER) >= 0);
+	raw.seen++;
+	raw.entries[index].status = FLEXSC_FREE;
+	return raw.entries[index].ret;
+}
+
+TEST(threads_with_older_rights_execute_nothing_for_who_waits)
+{
+	open_with_idle_thread();
+	post_open();
+	CHECK(result() >= 0);
+	drop_rights();
+	post_open();
+	CHECK_EQ(result(), -EACCES);
+	post_open();
+	CHECK_EQ(result(), -EACCES);
+	raw_close(&raw);
+}
+
+TEST(threads_with_older_rights_execute_nothing_for_who_kicks)
+{
+	open_with_idle_thread();
+	drop_rights();
+	post_open();
+	for (int i = 0; i < 3000 && raw.entries[0].status != FLEXSC_DONE; i++) {
+		raw_kick(&raw);
+		usleep(1000);
+	}
+	CHECK_EQ(raw.entries[0].status, FLEXSC_DONE);
+	CHECK_EQ(raw.entries[0].ret, -EACCES);
+	raw_close(&raw);
+}
+
+static atomic_int waited;
+
+/* With the rights of a process that has just begun. */
+static void *wait_as_root(void *arg)
+{
+	(void)arg;
+	raw.shared->timeout = FOREVER;
+	atomic_store(&waited, ioctl(raw.fd, FLEXSC_IOC_WAIT, 0) < 0 ? errno : 0);
+	return NULL;
+}
+
+/* The owner changes while the former one sleeps in its wait. */
+TEST(a_waiter_with_older_rights_executes_nothing)
+{
+	pthread_t thread;
+
+	open_with_idle_thread();
+	CHECK_EQ(pthread_create(&thread, NULL, wait_as_root, NULL), 0);
+	while (raw_shown(NULL, " waits ") != 1)
+		usleep(1000);
+	usleep(50000);
+	drop_rights();
+	raw_kick(&raw);
+	raw_post(&raw, 0, 0, SYS_open, PTR(SECRET), O_RDONLY, 0);
+	raw_kick(&raw);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(atomic_load(&waited), EACCES);
+	CHECK_EQ(result(), -EACCES);
+	raw_close(&raw);
+}
+
+/* By waits that don't wait. */
+TEST(where_a_thread_was_sent_home_another_is_asked_for)
+{
+	open_with_idle_thread();
+	drop_rights();
+	post_open();
+	for (int i = 0; i < 3000 && raw.entries[0].status != FLEXSC_DONE; i++) {
+		CHECK_EQ(raw_wait(&raw, 0), FLEXSC_WAIT_LOOK);
+		usleep(1000);
+	}
+	CHECK_EQ(raw.entries[0].ret, -EACCES);
+	raw_close(&raw);
+}
+
+static void *serve_as_nobody(void *arg)
+{
+	struct flexsc_serve serve = {
+		.index = FLEXSC_NO_ENTRY,
+		.flags = FLEXSC_SERVE_FIRST,
+		.core = -1,
+	};
+
+	(void)arg;
+	drop_rights();
+	return (void *)(intptr_t)ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve);
+}
+
+TEST(a_thread_with_other_rights_is_sent_home)
+{
+	pthread_t thread;
+	void *said;
+
+	make_secret();
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pthread_create(&thread, NULL, serve_as_nobody, NULL), 0);
+	CHECK_EQ(pthread_join(thread, &said), 0);
+	CHECK_EQ((intptr_t)said, FLEXSC_SERVE_END);
+	raw_close(&raw);
+}
+
+/* A sandbox as its authors document it: of the thread that asks for it. */
+static void restrict_self(void)
+{
+	const struct landlock_ruleset_attr attr = {
+		.handled_access_fs = LANDLOCK_ACCESS_FS_READ_FILE,
+	};
+	int rules = (int)syscall(SYS_landlock_create_ruleset, &attr,
+				 sizeof(attr), 0);
+
+	CHECK(rules >= 0);
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_landlock_restrict_self, rules, 0), 0);
+	CHECK(open(SECRET, O_RDONLY) == -1 && errno == EACCES);
+	close(rules);
+}
+
+TEST(a_sandbox_holds_for_what_is_posted)
+{
+	open_with_idle_thread();
+	restrict_self();
+	raw_post(&raw, 0, 0, SYS_open, PTR(SECRET), O_RDONLY, 0);
+	CHECK_EQ(result(), -EACCES);
+	post_open();
+	CHECK_EQ(result(), -EACCES);
+	raw_close(&raw);
+}
+
+/* The same as an ioctl(), of which security modules aren't told. */
+static long kick_by_lseek(void)
+{
+	return raw_syscall(SYS_lseek, (uint64_t)raw.fd,
+			   FLEXSC_CALL(FLEXSC_IOC_KICK, 0), FLEXSC_CALL_SEEK, 0,
+			   0, 0);
+}
+
+TEST(new_rights_enter_by_ioctl)
+{
+	make_secret();
+	raw_open(&raw, 1, 0);
+	raw.shared->timeout = 0;
+	CHECK_EQ(raw_enter(&raw), FLEXSC_WAIT_LOOK);
+	drop_rights();
+	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	CHECK_EQ(raw_enter(&raw), -EACCES);
+	CHECK_EQ(kick_by_lseek(), -EACCES);
+	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(raw_reap(&raw), 1);
+	CHECK_EQ(raw.entries[0].ret, getppid());
+	CHECK_EQ(raw_enter(&raw), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(kick_by_lseek(), FLEXSC_WAIT_LOOK);
+	raw_close(&raw);
+}
+
+/*
+ * Each thread that is made has credentials of its own then, so none is ever
+ * like the owner: it isn't asked for threads for ever.
+ */
+TEST(an_owner_with_a_thread_keyring_stays_alone)
+{
+	open_with_idle_thread();
+	CHECK(syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID,
+		      KEY_SPEC_THREAD_KEYRING, 1) > 0);
+	post_open();
+	CHECK_EQ(result(), -EAGAIN);
+	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
+	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	CHECK_EQ(result(), getppid());
+	raw_close(&raw);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* How threads begin: with what mask, how many, and where memory ends. */
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "threads.h"
+
+/* The signals that a thread begins with blocked. */
+
+static __thread int handled;
+static atomic_int all_handled;
+
+static void handle(int signo)
+{
+	(void)signo;
+	handled++;
+	all_handled++;
+}
+
+static sigset_t set_of(int a, int b)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	if (a)
+		sigaddset(&set, a);
+	if (b)
+		sigaddset(&set, b);
+	return set;
+}
+
+static void blocks(const sigset_t *want)
+{
+	sigset_t set;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &set), 0);
+	for (int signo = 1; signo <= SIGRTMAX; signo++)
+		if (signo < 32 || signo > 33)
+			CHECK_EQ(sigismember(&set, signo),
+				 sigismember(want, signo));
+}
+
+static void *has_mask(void *set)
+{
+	blocks(set);
+	for (int i = 0; i < 5; i++) {
+		usleep(100);
+		blocks(set);
+	}
+	return set;
+}
+
+static pthread_t start_with(const sigset_t *set, void *(*run)(void *),
+			    void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	CHECK_EQ(pthread_attr_init(&attr), 0);
+	CHECK_EQ(pthread_attr_setsigmask_np(&attr, set), 0);
+	CHECK_EQ(pthread_create(&thread, &attr, run, arg), 0);
+	CHECK_EQ(pthread_attr_destroy(&attr), 0);
+	return thread;
+}
+
+static void *give_masks(void *arg)
+{
+	sigset_t mine = set_of(SIGUSR1, 0), none = set_of(0, 0),
+		 other = set_of(SIGUSR2, SIGRTMAX), full;
+
+	sigfillset(&full);
+	sigdelset(&full, SIGKILL);
+	sigdelset(&full, SIGSTOP);
+	for (int i = 0; i < 5; i++) {
+		CHECK_EQ(pthread_sigmask(SIG_SETMASK, &mine, NULL), 0);
+		usleep(100);
+		join(start(has_mask, &mine));
+		join(start_with(&none, has_mask, &none));
+		join(start_with(&other, has_mask, &other));
+		join(start_with(&full, has_mask, &full));
+		blocks(&mine);
+		CHECK_EQ(pthread_sigmask(SIG_SETMASK, &none, NULL), 0);
+		usleep(100);
+		join(start_with(&mine, has_mask, &mine));
+		blocks(&none);
+	}
+	return arg;
+}
+
+TEST(a_thread_begins_with_the_mask_it_is_given)
+{
+	give_masks(NULL);
+	join(start(give_masks, NULL));
+}
+
+/* The process has been sent it, and nobody takes it before the new thread. */
+static void *take_what_is_pending(void *arg)
+{
+	CHECK_EQ(handled, 1);
+	return arg;
+}
+
+TEST(a_thread_that_unblocks_a_signal_gets_it_first)
+{
+	struct sigaction action = { .sa_handler = handle };
+	sigset_t one = set_of(SIGUSR1, 0), none = set_of(0, 0);
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &one, NULL), 0);
+	join(start(has_mask, &one));
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+		CHECK_EQ(all_handled, i);
+		join(start_with(&none, take_what_is_pending, NULL));
+		CHECK_EQ(all_handled, i + 1);
+	}
+}
+
+/* Many in a row. */
+
+#define MIB	(1UL << 20)
+#define STACK	(8 * MIB)
+
+/* So much more memory than there is, in addresses. */
+static void limit_memory(unsigned long more)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+	struct rlimit limit;
+
+	CHECK(file);
+	CHECK_EQ(fscanf(file, "%lu", &pages), 1);
+	fclose(file);
+	limit.rlim_cur = limit.rlim_max = pages * 4096 + more;
+	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+static atomic_uint begun;
+static sem_t sem;
+
+static void *begin_and_end(void *arg)
+{
+	begun++;
+	CHECK_EQ(sem_post(&sem), 0);
+	return arg;
+}
+
+static void *wait_and_end(void *arg)
+{
+	usleep(10);
+	return begin_and_end(arg);
+}
+
+static pthread_attr_t attributes(int detach)
+{
+	pthread_attr_t attr;
+
+	CHECK_EQ(pthread_attr_init(&attr), 0);
+	CHECK_EQ(pthread_attr_setdetachstate(&attr, detach), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, STACK), 0);
+	return attr;
+}
+
+/* As a server does that has a thread for each client, one after the other. */
+static void *start_detached(void *(*run)(void *), unsigned int n, bool awaits)
+{
+	pthread_attr_t attr = attributes(PTHREAD_CREATE_DETACHED);
+	pthread_t thread;
+
+	begun = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		CHECK_EQ(pthread_create(&thread, &attr, run, NULL), 0);
+		while (awaits && sem_wait(&sem))
+			;
+	}
+	while (begun < n)
+		usleep(1000);
+	while (!sem_trywait(&sem))
+		;
+	return NULL;
+}
+
+static void *start_many(void *arg)
+{
+	start_detached(begin_and_end, 1000, true);
+	start_detached(wait_and_end, 1000, true);
+	/* And without a look at them: so many have ended all the same. */
+	start_detached(begin_and_end, 2000, false);
+	return arg;
+}
+
+TEST_LIMIT(threads_that_end_leave_room_for_others, 60)
+{
+	CHECK_EQ(sem_init(&sem, 0, 0), 0);
+	join(start(begin_and_end, NULL));
+	/* Natively some ten are there at a time. */
+	limit_memory(256 * STACK);
+	start_many(NULL);
+	join(start(start_many, NULL));
+}
+
+/* None is left. */
+
+static void *wait_for_post(void *arg)
+{
+	while (sem_wait(&sem))
+		CHECK_EQ(errno, EINTR);
+	return arg;
+}
+
+#define MOST	200
+
+/* Until there is no room; those that there are, are in order. */
+static unsigned int start_all(pthread_t *threads)
+{
+	pthread_attr_t attr = attributes(PTHREAD_CREATE_JOINABLE);
+	unsigned int n = 0;
+	int err;
+
+	while (n < MOST) {
+		err = pthread_create(&threads[n], &attr, wait_for_post, &sem);
+		if (err)
+			break;
+		n++;
+	}
+	CHECK(n < MOST);
+	CHECK_EQ(err, EAGAIN);
+	for (int i = 0; i < 20; i++)
+		CHECK_EQ(pthread_create(&threads[n], &attr, wait_for_post,
+					NULL), EAGAIN);
+	return n;
+}
+
+static void end_all(const pthread_t *threads, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		CHECK_EQ(sem_post(&sem), 0);
+	for (unsigned int i = 0; i < n; i++)
+		CHECK(join(threads[i]) == &sem);
+}
+
+static void *start_until_none_is_left(void *arg)
+{
+	pthread_t threads[MOST];
+	unsigned int n = 0, maps = 0;
+
+	for (int round = 0; round < 8; round++) {
+		unsigned int now = start_all(threads);
+
+		end_all(threads, now);
+		CHECK(now >= 8);
+		/* Nothing is lost with what fails. */
+		if (round > 1)
+			CHECK(now + 2 >= n);
+		if (round > 2)
+			CHECK(count_maps() <= maps + 4);
+		n = now;
+		if (round == 2)
+			maps = count_maps();
+	}
+	return arg;
+}
+
+TEST_LIMIT(where_memory_ends_no_thread_is_made_and_none_is_lost, 60)
+{
+	/* libc may have more, if there is room for one in the right place. */
+	CHECK_EQ(mallopt(M_ARENA_MAX, 1), 1);
+	CHECK_EQ(sem_init(&sem, 0, 0), 0);
+	CHECK_EQ(sem_post(&sem), 0);
+	join(start(wait_for_post, NULL));
+	limit_memory(16 * STACK);
+	start_until_none_is_left(NULL);
+	join(start(start_until_none_is_left, NULL));
+}
+
+/* What isn't possible. */
+static void *refuse(void *arg)
+{
+	pthread_attr_t attr = attributes(PTHREAD_CREATE_JOINABLE);
+	cpu_set_t none;
+	pthread_t thread;
+
+	usleep(100);
+	CPU_ZERO(&none);
+	CHECK_EQ(pthread_attr_setaffinity_np(&attr, sizeof(none), &none), 0);
+	for (int i = 0; i < 100; i++)
+		CHECK_EQ(pthread_create(&thread, &attr, wait_for_post, NULL),
+			 EINVAL);
+	CHECK_EQ(pthread_attr_destroy(&attr), 0);
+	return arg;
+}
+
+TEST(an_attribute_that_is_not_possible_is_refused)
+{
+	unsigned int tasks;
+
+	join(start(refuse, NULL));
+	tasks = count_tasks();
+	refuse(NULL);
+	join(start(refuse, NULL));
+	CHECK(falls_to(count_tasks, tasks));
+}

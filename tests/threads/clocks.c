@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a thread has computed: its clock and others' views of it, what the kernel
+ * says of its use, and timers by it. The process's clock is the yardstick, which
+ * the kernel keeps for all its threads.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+/* How far two clocks may be apart that say the same; a timer may be late by. */
+#define NEAR		(3 * MS)
+#define LATE		(60 * MS)
+
+static uint64_t ns_of(clockid_t clock)
+{
+	struct timespec time;
+
+	CHECK_EQ(clock_gettime(clock, &time), 0);
+	CHECK(time.tv_nsec >= 0 && time.tv_nsec < 1000000000);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t mine(void)
+{
+	return ns_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static clockid_t clock_of(pthread_t thread)
+{
+	clockid_t clock;
+
+	CHECK_EQ(pthread_getcpuclockid(thread, &clock), 0);
+	return clock;
+}
+
+/* Until the process has computed for so long. */
+static void compute(uint64_t ns)
+{
+	uint64_t end = cpu_ns() + ns;
+
+	while (cpu_ns() < end)
+		;
+}
+
+/* With a wait now and then, after which it may go on elsewhere. */
+static void compute_and_wait(unsigned int times, uint64_t ns)
+{
+	for (unsigned int i = 0; i < times; i++) {
+		compute(ns);
+		usleep(100);
+	}
+}
+
+/* Its own. */
+
+static void *compute_alone(void *arg)
+{
+	uint64_t process, thread, used;
+
+	usleep(100);
+	process = cpu_ns();
+	thread = mine();
+	CHECK(thread < 50 * MS);
+	compute_and_wait(40, 5 * MS);
+	used = mine() - thread;
+	process = cpu_ns() - process;
+	CHECK(used >= 150 * MS);
+	CHECK(used <= process + NEAR);
+	return arg;
+}
+
+TEST_LIMIT(a_thread_s_clock_says_what_it_has_computed, 60)
+{
+	join(start(compute_alone, NULL));
+	compute_alone(NULL);
+}
+
+static void *ask_late(void *arg)
+{
+	usleep(100);
+	compute_and_wait(20, 5 * MS);
+	CHECK(mine() >= 75 * MS);
+	CHECK(mine() <= cpu_ns());
+	return arg;
+}
+
+TEST_LIMIT(what_was_computed_before_anybody_asked_counts, 60)
+{
+	join(start(ask_late, NULL));
+}
+
+static atomic_bool over;
+
+static void *compute_until_over(void *arg)
+{
+	while (!over)
+		compute_and_wait(1, MS);
+	return arg;
+}
+
+static void *only_wait(void *arg)
+{
+	uint64_t begin;
+
+	usleep(100);
+	begin = mine();
+	for (int i = 0; i < 200; i++)
+		usleep(500);
+	CHECK(mine() - begin < 30 * MS);
+	return arg;
+}
+
+TEST_LIMIT(a_thread_that_waits_does_not_count_what_others_compute, 60)
+{
+	pthread_t threads[3];
+
+	for (int i = 0; i < 3; i++)
+		threads[i] = start(compute_until_over, NULL);
+	join(start(only_wait, NULL));
+	over = true;
+	for (int i = 0; i < 3; i++)
+		join(threads[i]);
+}
+
+static void *read_often(void *arg)
+{
+	uint64_t last = mine(), now;
+
+	for (int i = 0; i < 3000; i++) {
+		if (i % 10 == 0)
+			usleep(50);
+		if (i % 500 == 0)
+			compute(15 * MS);
+		if (i % 700 == 0)
+			CHECK_EQ(sched_getscheduler(0), SCHED_OTHER);
+		now = mine();
+		CHECK(now >= last);
+		last = now;
+		now = ns_of(clock_of(pthread_self()));
+		CHECK(now >= last);
+		last = now;
+	}
+	*(uint64_t *)arg = last;
+	return arg;
+}
+
+/* Others compute on the same cores: that is nobody's time here. */
+static int begin_rival(void)
+{
+	int pid = test_fork();
+
+	if (!pid)
+		for (;;)
+			;
+	return pid;
+}
+
+static void end_rival(int pid)
+{
+	CHECK_EQ(kill(pid, SIGKILL), 0);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+TEST_LIMIT(clocks_go_forward_and_add_up, 60)
+{
+	uint64_t sum = 0, seen[4] = { 0 }, last[4];
+	pthread_t threads[4];
+	clockid_t clocks[4];
+	int rivals[2] = { begin_rival(), begin_rival() };
+
+	for (int i = 0; i < 4; i++) {
+		threads[i] = start(read_often, &last[i]);
+		clocks[i] = clock_of(threads[i]);
+	}
+	for (int round = 0; round < 100; round++) {
+		for (int i = 0; i < 4; i++) {
+			struct timespec time;
+			uint64_t now;
+
+			/* It may have ended. */
+			if (clock_gettime(clocks[i], &time))
+				continue;
+			now = (uint64_t)time.tv_sec * SECOND +
+			      (uint64_t)time.tv_nsec;
+			CHECK(now >= seen[i]);
+			seen[i] = now;
+		}
+		usleep(500);
+	}
+	for (int i = 0; i < 4; i++) {
+		join(threads[i]);
+		CHECK(seen[i] <= last[i] + 50 * MS);
+		sum += last[i];
+	}
+	CHECK(sum >= 60 * MS);
+	CHECK(sum <= cpu_ns() + NEAR);
+	for (int i = 0; i < 2; i++)
+		end_rival(rivals[i]);
+}
+
+/* Each other's. */
+
+struct seen {
+	sem_t go, done;
+	_Atomic uint64_t ns;
+};
+
+static void *compute_and_say(void *arg)
+{
+	struct seen *seen = arg;
+
+	for (int i = 0; i < 10; i++) {
+		while (sem_wait(&seen->go))
+			;
+		compute_and_wait(2, 4 * MS);
+		compute(i * 4 * MS);
+		seen->ns = mine();
+		CHECK_EQ(sem_post(&seen->done), 0);
+	}
+	while (sem_wait(&seen->go))
+		;
+	return NULL;
+}
+
+static void *look_at_other(void *arg)
+{
+	struct seen seen = { 0 };
+	pthread_t thread;
+	clockid_t clock;
+
+	CHECK_EQ(sem_init(&seen.go, 0, 0), 0);
+	CHECK_EQ(sem_init(&seen.done, 0, 0), 0);
+	thread = start(compute_and_say, &seen);
+	clock = clock_of(thread);
+	for (int i = 0; i < 10; i++) {
+		uint64_t now;
+
+		CHECK_EQ(sem_post(&seen.go), 0);
+		while (sem_wait(&seen.done))
+			;
+		settle();
+		now = ns_of(clock);
+		CHECK(now >= seen.ns);
+		CHECK(now <= seen.ns + NEAR);
+		CHECK_EQ(ns_of(clock) - now, 0);
+	}
+	CHECK_EQ(sem_post(&seen.go), 0);
+	join(thread);
+	return arg;
+}
+
+TEST_LIMIT(a_thread_s_clock_is_the_same_for_others, 60)
+{
+	look_at_other(NULL);
+	join(start(look_at_other, NULL));
+}
+
+/* getrusage(2), and what programs ask the kernel for themselves. */
+
+static uint64_t use_of(const struct rusage *usage)
+{
+	return ((uint64_t)usage->ru_utime.tv_sec +
+		(uint64_t)usage->ru_stime.tv_sec) * SECOND +
+	       ((uint64_t)usage->ru_utime.tv_usec +
+		(uint64_t)usage->ru_stime.tv_usec) * 1000;
+}
+
+static void *ask_in_other_ways(void *arg)
+{
+	struct rusage usage;
+	struct timespec time;
+	uint64_t now;
+
+	for (int i = 0; i < 10; i++) {
+		compute_and_wait(2, 4 * MS);
+		now = mine();
+		CHECK_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+		CHECK(use_of(&usage) + NEAR >= now);
+		CHECK(use_of(&usage) <= mine() + NEAR);
+		now = mine();
+		CHECK_EQ(syscall(SYS_getrusage, RUSAGE_THREAD, &usage), 0);
+		CHECK(use_of(&usage) + NEAR >= now);
+		now = mine();
+		CHECK_EQ(syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID,
+				 &time), 0);
+		CHECK((uint64_t)time.tv_nsec + (uint64_t)time.tv_sec * SECOND >=
+		      now);
+	}
+	CHECK_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+	CHECK(use_of(&usage) <= cpu_ns() + NEAR);
+	CHECK(use_of(&usage) + NEAR >= mine());
+	CHECK_EQ(syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, 8), -1);
+	CHECK_EQ(errno, EFAULT);
+	CHECK_EQ(syscall(SYS_getrusage, RUSAGE_THREAD, 8), -1);
+	CHECK_EQ(errno, EFAULT);
+	return arg;
+}
+
+TEST_LIMIT(the_kernel_s_figures_are_the_same, 60)
+{
+	ask_in_other_ways(NULL);
+	join(start(ask_in_other_ways, NULL));
+}
+
+static void *refuse(void *arg)
+{
+	struct timespec time = { 0 };
+	uint64_t thread;
+	clockid_t clock;
+
+	usleep(100);
+	thread = mine();
+	CHECK_EQ(clock_getcpuclockid(0, &clock), 0);
+	CHECK(ns_of(clock) >= thread);
+	CHECK_EQ(clock_getcpuclockid(getpid(), &clock), 0);
+	CHECK(ns_of(clock) >= thread);
+	CHECK_EQ(clock_settime(CLOCK_THREAD_CPUTIME_ID, &time), -1);
+	CHECK_EQ(clock_getres(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+	CHECK_EQ(clock_getres(clock_of(pthread_self()), &time), 0);
+	/* A thread that there is none of. */
+	CHECK_EQ(clock_gettime((clockid_t)(~0x3fffffU << 3 | 6), &time), -1);
+	CHECK_EQ(errno, EINVAL);
+	return arg;
+}
+
+TEST_LIMIT(clocks_that_are_not_there_are_refused, 60)
+{
+	refuse(NULL);
+	join(start(refuse, NULL));
+}
+
+/* Sleeping by what others compute. */
+
+static void *sleep_by_clocks(void *arg)
+{
+	const struct timespec ms20 = { 0, 20 * MS };
+	pthread_t other = start(compute_until_over, NULL);
+	clockid_t clock = clock_of(other);
+	struct timespec until;
+	uint64_t begin;
+
+	begin = cpu_ns();
+	CHECK_EQ(clock_nanosleep(CLOCK_PROCESS_CPUTIME_ID, 0, &ms20, NULL), 0);
+	CHECK(cpu_ns() - begin >= 20 * MS);
+	begin = ns_of(clock);
+	CHECK_EQ(clock_nanosleep(clock, 0, &ms20, NULL), 0);
+	CHECK(ns_of(clock) - begin >= 20 * MS - NEAR);
+	begin = ns_of(clock) + 20 * MS;
+	until = (struct timespec){ (time_t)(begin / SECOND),
+				   (long)(begin % SECOND) };
+	CHECK_EQ(clock_nanosleep(clock, TIMER_ABSTIME, &until, NULL), 0);
+	CHECK(ns_of(clock) >= begin - NEAR);
+	CHECK(ns_of(clock) <= begin + 10 * LATE);
+	CHECK_EQ(clock_nanosleep(clock_of(pthread_self()), 0, &ms20, NULL),
+		 EINVAL);
+	over = true;
+	join(other);
+	return arg;
+}
+
+TEST_LIMIT(a_thread_sleeps_by_what_others_compute, 60)
+{
+	sleep_by_clocks(NULL);
+	over = false;
+	join(start(sleep_by_clocks, NULL));
+}
+
+/* Timers. */
+
+static __thread volatile sig_atomic_t told;
+static atomic_int all_told;
+
+static void tell(int signo)
+{
+	(void)signo;
+	told++;
+	all_told++;
+}
+
+static void tell_value(union sigval value)
+{
+	CHECK_EQ(value.sival_int, 7);
+	all_told++;
+}
+
+static void handle(void)
+{
+	struct sigaction action = { .sa_handler = tell, .sa_flags = SA_RESTART };
+
+	told = 0;
+	all_told = 0;
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+}
+
+static timer_t timer_to(clockid_t clock, pid_t tid)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = SIGUSR1 };
+	timer_t timer;
+
+	event._sigev_un._tid = tid;
+	CHECK_EQ(timer_create(clock, &event, &timer), 0);
+	return timer;
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){ (time_t)(ns / SECOND), (long)(ns % SECOND) };
+}
+
+static void set_timer(timer_t timer, int flags, uint64_t first, uint64_t every)
+{
+	const struct itimerspec spec = { .it_value = time_of(first),
+					 .it_interval = time_of(every) };
+	struct itimerspec left;
+
+	CHECK_EQ(timer_settime(timer, flags, &spec, NULL), 0);
+	CHECK_EQ(timer_gettime(timer, &left), 0);
+	if (!(flags & TIMER_ABSTIME))
+		CHECK((uint64_t)left.it_value.tv_sec * SECOND +
+		      (uint64_t)left.it_value.tv_nsec <= first);
+}
+
+/* Not before its time, by the clock that it is of, nor long after. */
+static void compute_until_told(clockid_t clock, uint64_t when)
+{
+	uint64_t now;
+
+	do {
+		compute_and_wait(1, MS);
+		now = ns_of(clock);
+		if (told)
+			CHECK(now >= when - NEAR);
+		else
+			CHECK(now <= when + LATE);
+	} while (!told);
+	told = 0;
+}
+
+static void *time_oneself(void *arg)
+{
+	const clockid_t clocks[] = { CLOCK_THREAD_CPUTIME_ID,
+				     clock_of(pthread_self()),
+				     CLOCK_PROCESS_CPUTIME_ID };
+
+	compute_and_wait(5, 5 * MS);
+	for (int i = 0; i < 3; i++) {
+		timer_t timer = timer_to(clocks[i], gettid());
+		uint64_t now = ns_of(clocks[i]);
+
+		set_timer(timer, 0, 40 * MS, 0);
+		compute_until_told(clocks[i], now + 40 * MS);
+		now = ns_of(clocks[i]) + 40 * MS;
+		set_timer(timer, TIMER_ABSTIME, now, 0);
+		compute_until_told(clocks[i], now);
+		now = ns_of(clocks[i]);
+		set_timer(timer, 0, 20 * MS, 20 * MS);
+		compute_until_told(clocks[i], now + 20 * MS);
+		compute_until_told(clocks[i], now + 40 * MS);
+		CHECK_EQ(timer_delete(timer), 0);
+		compute_and_wait(5, 5 * MS);
+		told = 0;
+	}
+	return arg;
+}
+
+TEST_LIMIT(a_thread_is_told_when_it_has_computed_for_so_long, 60)
+{
+	handle();
+	time_oneself(NULL);
+	join(start(time_oneself, NULL));
+}
+
+struct worker {
+	_Atomic pid_t tid;
+	atomic_bool computes;
+};
+
+static void *work(void *arg)
+{
+	struct worker *worker = arg;
+
+	worker->tid = gettid();
+	while (!over) {
+		if (worker->computes)
+			compute_and_wait(1, MS);
+		else
+			usleep(1000);
+	}
+	CHECK_EQ(told, 0);
+	return NULL;
+}
+
+static void *time_other(void *arg)
+{
+	struct worker worker = { 0 };
+	pthread_t thread = start(work, &worker);
+	clockid_t clock = clock_of(thread);
+	timer_t timer = timer_to(clock, gettid());
+	uint64_t when;
+
+	told = 0;
+	worker.computes = true;
+	while (ns_of(clock) < 20 * MS)
+		usleep(1000);
+	for (int i = 0; i < 4; i++) {
+		when = ns_of(clock) + 30 * MS;
+		set_timer(timer, i % 2 ? TIMER_ABSTIME : 0,
+			  i % 2 ? when : 30 * MS, 0);
+		while (!told) {
+			CHECK(ns_of(clock) <= when + LATE);
+			usleep(500);
+		}
+		CHECK(ns_of(clock) >= when - NEAR);
+		told = 0;
+	}
+	worker.computes = false;
+	settle();
+	set_timer(timer, 0, 30 * MS, 0);
+	for (int i = 0; i < 60; i++)
+		usleep(1000);
+	CHECK_EQ(told, 0);
+	CHECK_EQ(timer_delete(timer), 0);
+	over = true;
+	join(thread);
+	return arg;
+}
+
+TEST_LIMIT(a_thread_is_told_what_another_computes, 60)
+{
+	handle();
+	time_other(NULL);
+	over = false;
+	join(start(time_other, NULL));
+}
+
+static void *time_by_thread(void *arg)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD,
+				  .sigev_notify_function = tell_value,
+				  .sigev_value.sival_int = 7 };
+	timer_t timer;
+	uint64_t when;
+
+	all_told = 0;
+	CHECK_EQ(timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer), 0);
+	for (int i = 0; i < 2; i++) {
+		when = mine() + 30 * MS;
+		set_timer(timer, i ? TIMER_ABSTIME : 0, i ? when : 30 * MS, 0);
+		while (!all_told) {
+			CHECK(mine() <= when + LATE);
+			compute_and_wait(1, MS);
+		}
+		CHECK(mine() >= when - NEAR);
+		all_told = 0;
+	}
+	CHECK_EQ(timer_delete(timer), 0);
+	return arg;
+}
+
+TEST_LIMIT(a_function_is_called_when_a_thread_has_computed, 60)
+{
+	join(start(time_by_thread, NULL));
+}

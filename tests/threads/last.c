@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process ends with the last of the program's threads: not earlier, and not
+ * later, whatever threads the runtime makes for itself meanwhile.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "late.h"
+#include "threads.h"
+
+#define LATE	300000U
+
+/* A call that the engines have a syscall thread of their own for. */
+static void make_disk_call(void)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+
+	CHECK_EQ(msync(page, sizeof(page), MS_SYNC), 0);
+}
+
+static int status_of(void (*run)(void))
+{
+	int pid = test_fork(), status;
+
+	if (!pid) {
+		run();
+		_exit(99);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void *compute(void *arg)
+{
+	struct timespec end = in_ms(CLOCK_MONOTONIC, 100), now;
+
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < end.tv_sec ||
+		 (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
+	return arg;
+}
+
+/* The only other thread ends, while a syscall thread for main() is made. */
+static void call_while_another_ends(void)
+{
+	start(compute, NULL);
+	settle();
+	late_to_make = LATE;
+	make_disk_call();
+	late_to_make = 0;
+	_exit(7);
+}
+
+TEST(a_process_lives_on_while_a_thread_is_made)
+{
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(status_of(call_while_another_ends), 7);
+}
+
+static void *call_disk(void *arg)
+{
+	settle();
+	make_disk_call();
+	return arg;
+}
+
+/* The syscall thread for a call that is cancelled begins after all others. */
+static void leave_while_one_begins(void)
+{
+	pthread_t thread = start(call_disk, NULL);
+
+	late_to_begin = LATE;
+	for (int i = 0; i < 3; i++)
+		settle();
+	CHECK_EQ(pthread_cancel(thread), 0);
+	join(thread);
+	pthread_exit(NULL);
+}
+
+TEST(a_process_ends_while_a_thread_begins)
+{
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(status_of(leave_while_one_begins), 0);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FLEXSC_TESTS_LATE_H
+#define FLEXSC_TESTS_LATE_H
+
+#include <stdatomic.h>
+
+/* Microseconds by which threads are made late, and by which they begin late. */
+extern atomic_uint late_to_make, late_to_begin;
+
+#endif /* FLEXSC_TESTS_LATE_H */

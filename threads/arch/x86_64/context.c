@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "context.h"
+
+bool flexsc__fsgsbase;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "affinity.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "../run/carrier.h"
+#include "../run/home.h"
+#include "../run/tied.h"
+#include "../run/uthreads.h"
+
+/* False if cpu_set_t is too small for the kernel's cores. */
+static bool affinity_of(int32_t tid, cpu_set_t *set)
+{
+	CPU_ZERO(set);
+	return raw_syscall(SYS_sched_getaffinity, (uint64_t)tid, sizeof(*set),
+			   PTR(set), 0, 0, 0) > 0;
+}
+
+/*
+ * The affinity of all carriers. They have the same one, because it is changed
+ * for all threads of the process at once.
+ */
+static cpu_set_t of_carriers(void)
+{
+	cpu_set_t set;
+
+	affinity_of(flexsc__carriers[0].k.tid, &set);
+	return set;
+}
+
+static bool is_bound(const struct uthread *u, const cpu_set_t *carriers)
+{
+	cpu_set_t own, both;
+
+	if (!affinity_of(u->home.k.tid, &own))
+		return false;
+	CPU_AND(&both, &own, carriers);
+	return !CPU_EQUAL(&both, carriers);
+}
+
+/*
+ * Under the list's lock, so that of two threads the last one here sees the last
+ * change.
+ */
+static void look_at(struct uthread *u, const cpu_set_t *carriers)
+{
+	flexsc__tie(u, TIED_AFFINITY, is_bound(u, carriers));
+}
+
+void flexsc__affinity_begin(struct uthread *u)
+{
+	const cpu_set_t carriers = of_carriers();
+
+	/*
+	 * A thread that bound u before u was listed didn't find it: look here.
+	 */
+	if (!is_bound(u, &carriers))
+		return;
+	flexsc__uthreads_hold();
+	look_at(u, &carriers);
+	flexsc__uthreads_release();
+}
+
+static bool is_carrier(int32_t tid)
+{
+	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+		if (flexsc__carriers[i].k.tid == tid)
+			return true;
+	return false;
+}
+
+static void look_again(int32_t tid)
+{
+	const cpu_set_t carriers = of_carriers();
+	struct uthread *u;
+
+	flexsc__uthreads_hold();
+	if (is_carrier(tid)) {
+		for (u = flexsc__uthreads_first(); u; u = u->all_next)
+			look_at(u, &carriers);
+	} else {
+		u = flexsc__uthread_with(tid);
+		if (u)
+			look_at(u, &carriers);
+	}
+	flexsc__uthreads_release();
+}
+
+void flexsc__affinity_changed(struct uthread *self, int32_t tid)
+{
+	look_again(tid);
+	flexsc__tied_settle(self, tid);
+}
+
+long flexsc__affinity_set(struct uthread *u, const uint64_t args[6])
+{
+	int32_t tid = (int32_t)args[0] ? (int32_t)args[0] : u->home.k.tid;
+	long ret = raw_syscall(SYS_sched_setaffinity, (uint64_t)tid, args[1],
+			       args[2], 0, 0, 0);
+
+	if (ret)
+		return ret;
+	atomic_store(&flexsc__home_inherited, true);
+	flexsc__affinity_changed(u, tid);
+	return 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The interposed functions of clocks and timers: what differs for a thread's
+ * clock. cputime.h says why.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "../calls/cputime.h"
+#include "../run/home.h"
+#include "../calls/timers.h"
+#include "../base/interpose.h"
+#include "libc_call.h"
+#include "lib/base/syscall.h"
+
+/* Programs ask for the time often: nothing is added but a test. */
+EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	static __typeof__(&clock_gettime) real;
+	const uint64_t args[6] = { (uint64_t)clock, PTR(time) };
+
+	if (__builtin_expect(cputime_is_thread_s(clock), 0))
+		return (int)flexsc__libc_call(false, SYS_clock_gettime, args);
+	if (!real)
+		real = REAL(clock_gettime);
+	return real(clock, time);
+}
+
+/* Enter the runtime, if the caller is a user thread outside it. */
+static bool begin(void)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (!u->alive || u->busy)
+		return false;
+	flexsc__enter(u);
+	return true;
+}
+
+static void end(void)
+{
+	flexsc__exit(&flexsc__self);
+}
+
+static int32_t tie(clockid_t clock)
+{
+	int32_t tid;
+
+	if (!begin())
+		return 0;
+	tid = flexsc__cputime_tie(&flexsc__self, clock);
+	end();
+	return tid;
+}
+
+/*
+ * The timer's thread is tied once more, because it may have become a user
+ * thread since the first time.
+ */
+static void note(struct timer *timer, clockid_t clock)
+{
+	begin();
+	flexsc__timers_add(timer);
+	flexsc__cputime_tie(&flexsc__self, clock);
+	end();
+}
+
+/* If the clock is the caller's own, the caller is at home then. */
+EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
+{
+	struct timer *timer;
+	int ret;
+
+	if (!cputime_is_thread_s(clock) || !flexsc__self.alive)
+		return REAL(timer_create)(clock, event, id);
+	timer = malloc(sizeof(*timer));
+	if (!timer)
+		return -1;
+	timer->tid = tie(clock);
+	ret = REAL(timer_create)(clock, event, id);
+	if (ret || !timer->tid) {
+		free(timer);
+		return ret;
+	}
+	timer->id = *id;
+	note(timer, clock);
+	return 0;
+}
+
+/*
+ * If the timer is on a thread's clock: its absolute time on the home's clock.
+ * False: leave the time as it is.
+ */
+static bool give_home(timer_t id, const struct itimerspec *time,
+		      struct itimerspec *at_home)
+{
+	int32_t tid;
+
+	if (!time || !timers_any() || !begin())
+		return false;
+	tid = flexsc__timers_tid(id);
+	if (tid) {
+		*at_home = *time;
+		at_home->it_value = flexsc__cputime_at_home(tid,
+							    time->it_value);
+	}
+	end();
+	return tid;
+}
+
+EXPORT int timer_settime(timer_t id, int flags, const struct itimerspec *time,
+			 struct itimerspec *old)
+{
+	struct itimerspec at_home;
+
+	if (flags & TIMER_ABSTIME && give_home(id, time, &at_home))
+		time = &at_home;
+	return REAL(timer_settime)(id, flags, time, old);
+}
+
+EXPORT int timer_delete(timer_t id)
+{
+	struct timer *timer = NULL;
+
+	if (timers_any() && begin()) {
+		timer = flexsc__timers_take(id);
+		end();
+	}
+	free(timer);
+	return REAL(timer_delete)(id);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "carrier_signal.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "park.h"
+
+/*
+ * Their addresses mark a SIGSETXID as the runtime's: as an ordinary one, and as
+ * flexsc__signal_stuck()'s.
+ */
+static char mark, mark_stuck;
+
+void flexsc__signal_stack(struct carrier *c)
+{
+	stack_t stack = { .ss_flags = SS_DISABLE };
+
+	c->stack = flexsc__park_get();
+	if (c->stack)
+		stack = (stack_t){ c->stack, 0, PARK_BYTES };
+	raw_syscall(SYS_sigaltstack, PTR(&stack), 0, 0, 0, 0, 0);
+}
+
+void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
+{
+	sigmask_t these = atomic_load(&c->blocked) & ~but;
+
+	if (!these)
+		return;
+	/*
+	 * Before the signals arrive: a handler that passes one on sets its bit
+	 * again, and that must not be undone.
+	 */
+	atomic_fetch_and(&c->blocked, ~these);
+	raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, PTR(&these), 0,
+		    sizeof(these), 0, 0);
+	/*
+	 * Any SIGPIPE that was really sent has been delivered by now to a
+	 * thread that doesn't block it, so this flag is stale.
+	 */
+	if (these & SIGNAL_BIT(SIGPIPE))
+		atomic_store(&c->pipe_came, false);
+}
+
+void flexsc__signal_pipe(struct carrier *c)
+{
+	const sigmask_t this = SIGNAL_BIT(SIGPIPE);
+	siginfo_t info = { .si_signo = SIGPIPE, .si_code = SI_QUEUE };
+	bool sent = !c->pipe_broke;
+
+	atomic_store(&c->pipe_came, false);
+	c->pipe_broke = false;
+	if (!sent)
+		return;
+	info.si_pid = (pid_t)signal_process();
+	info.si_uid = (uid_t)raw_syscall(SYS_getuid, 0, 0, 0, 0, 0, 0);
+	atomic_fetch_or(&c->blocked, this);
+	raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, PTR(&this), 0, sizeof(this),
+		    0, 0);
+	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)info.si_pid, SIGPIPE,
+		    PTR(&info), 0, 0, 0);
+}
+
+bool flexsc__signal_is_marked(const siginfo_t *info)
+{
+	return (info->si_code == SI_QUEUE || info->si_code == SI_TIMER) &&
+	       (info->si_ptr == &mark || info->si_ptr == &mark_stuck);
+}
+
+struct stuck flexsc__signal_noted(struct carrier *c, const siginfo_t *info)
+{
+	struct stuck stuck = { .nr = -1 };
+
+	if (info->si_ptr != &mark_stuck)
+		return stuck;
+	stuck = c->stuck;
+	/*
+	 * T2: from here on the monitor may write c->stuck again; pairs with T1.
+	 */
+	atomic_store(&c->called, false);
+	return stuck;
+}
+
+static bool call_home(const struct carrier *c, char *is)
+{
+	siginfo_t info = { .si_signo = SIGNAL_SETXID, .si_code = SI_QUEUE };
+
+	info.si_pid = (pid_t)signal_process();
+	info.si_ptr = is;
+	return !raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)info.si_pid,
+			    (uint64_t)c->k.tid, SIGNAL_SETXID, PTR(&info), 0,
+			    0);
+}
+
+void flexsc__signal_carrier(const struct carrier *c)
+{
+	call_home(c, &mark);
+}
+
+void flexsc__signal_stuck(struct carrier *c)
+{
+	atomic_store(&c->called, true);
+	/* The limit of queued signals (RLIMIT_SIGPENDING) may be reached. */
+	if (!call_home(c, &mark_stuck))
+		atomic_store(&c->called, false);
+}
+
+bool flexsc__signal_running(const struct carrier *c)
+{
+	const struct itimerspec soon = { .it_value.tv_nsec = 1 };
+
+	return c->kept_timer >= 0 &&
+	       !raw_syscall(SYS_timer_settime, (uint64_t)c->kept_timer, 0,
+			    PTR(&soon), 0, 0, 0);
+}
+
+int flexsc__signal_timer(const struct carrier *c)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = SIGNAL_SETXID,
+				  .sigev_value.sival_ptr = &mark };
+	int timer;
+
+	event._sigev_un._tid = c->k.tid;
+	if (raw_syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, PTR(&event),
+			PTR(&timer), 0, 0, 0))
+		return -1;
+	return timer;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * User threads that are *tied*: they compute at home only, for as long as there
+ * is a reason. A tied thread may still wait on a carrier, which sends it home
+ * when the wait is over; so a wait that has begun isn't disturbed when its
+ * thread is tied.
+ */
+#ifndef FLEXSC_THREADS_TIED_H
+#define FLEXSC_THREADS_TIED_H
+
+#include "uthread.h"
+
+/* Reasons: the bits of uthread.tied. */
+enum tie {
+	TIED_AFFINITY = 1,	/* affinity.h */
+	TIED_CLOCK = 2,		/* cputime.h */
+};
+
+/*
+ * Under the list's lock (runtime.h): from here on there is this reason to tie
+ * u, or no longer.
+ */
+void flexsc__tie(struct uthread *u, enum tie reason, bool holds);
+
+/*
+ * Inside the runtime, without the list's lock; self is the caller, if it is a
+ * user thread. If the thread tid is tied and runs, it runs at home when this
+ * returns. That holds for the caller itself, too.
+ */
+void flexsc__tied_settle(struct uthread *self, int32_t tid);
+
+#endif /* FLEXSC_THREADS_TIED_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* All user threads: as a list, and by thread id. */
+#ifndef FLEXSC_THREADS_UTHREADS_H
+#define FLEXSC_THREADS_UTHREADS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "uthread.h"
+
+/* Inside the runtime: a new user thread, whose home has its id; one that ends. */
+void flexsc__uthreads_add(struct uthread *u);
+void flexsc__uthreads_remove(struct uthread *u);
+
+/*
+ * The list of user threads, locked: no user thread ends meanwhile. The caller
+ * is inside the runtime (home.h) if it is a user thread.
+ */
+void flexsc__uthreads_hold(void);
+void flexsc__uthreads_release(void);
+/* False: another thread has it locked. */
+bool flexsc__uthreads_hold_at_once(void);
+
+/* With the list locked: the first user thread; all_next links the others. */
+struct uthread *flexsc__uthreads_first(void);
+
+/*
+ * With the list locked: the user thread of a pthread_t; NULL if it is none, or
+ * ends.
+ */
+struct uthread *flexsc__uthread_of(pthread_t thread);
+
+/*
+ * With the list locked: the user thread with this thread id; NULL if it is
+ * none, or ends.
+ */
+struct uthread *flexsc__uthread_with(int32_t tid);
+
+/* In a forked child, which has none. */
+void flexsc__uthreads_forked(void);
+
+#endif /* FLEXSC_THREADS_UTHREADS_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libc changes the users and groups of all threads by a signal to each of them.
+ * Carriers have to change before homes: a user thread that has seen the new
+ * user at home must not see the old one on a carrier after that. libc's call
+ * waits for all threads, so this makes it hardly longer. A home waits for some
+ * milliseconds at most, because a carrier may be without a processor for
+ * longer.
+ */
+#ifndef FLEXSC_THREADS_IDENTITY_H
+#define FLEXSC_THREADS_IDENTITY_H
+
+struct carrier;
+
+/* Any thread: a call follows that changes all threads, or fails. */
+void flexsc__identity_begin(void);
+/* A carrier, in the signal's handler: this carrier has changed. */
+void flexsc__identity_changed(struct carrier *c);
+/* A home, in the signal's handler: wait until all carriers have changed. */
+void flexsc__identity_await(void);
+
+#endif /* FLEXSC_THREADS_IDENTITY_H */
