@@ -15,7 +15,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -179,6 +179,11 @@ class Server:
         return status
 
     def stop(self, limit: float = PATIENCE) -> int:
+        """When nobody asks for anything."""
+        assert not busy([self.process.pid])
+        return self.terminate(limit)
+
+    def terminate(self, limit: float = PATIENCE) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.wait(limit)
 
@@ -190,6 +195,29 @@ class Server:
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()
+
+
+def ticks(pid: int) -> int:
+    """What a process has had of the processor: 100 are a second; 0 if it is gone."""
+    with contextlib.suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return int(stat[11]) + int(stat[12])
+    return 0
+
+
+def busy(pids: Iterable[int], limit: float = PATIENCE) -> list[int]:
+    """Which of them compute, all the time, though nobody asks for anything?
+
+    One whose threads all wait takes a tick at most in half a second, 2 % of a core.
+    That is the processor's time, so it doesn't depend on what else the machine does.
+    """
+    found = list(pids)
+    end = time.monotonic() + limit
+    while found and time.monotonic() < end:
+        before = {pid: ticks(pid) for pid in found}
+        time.sleep(0.5)
+        found = [pid for pid in found if ticks(pid) - before[pid] > 1]
+    return found
 
 
 def eventually(condition: Callable[[], bool], limit: float = PATIENCE) -> bool:

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import pytest
 
-from conftest import PATIENCE, command, eventually
+from conftest import PATIENCE, busy, command, eventually
 
 WAYS = ("native", "uring-1", "uring-4", "threads-1", "threads-4")
 CARRIED = WAYS[1:]
@@ -37,6 +37,17 @@ def installed(name: str, package: str) -> str:
     if path is None:
         pytest.skip(f"no {name}: install {package}")
     return path
+
+
+def compiled(folder: Path, source: str, *options: str) -> str:
+    """A C program of a test's own; without a compiler, the test is skipped."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no cc: install gcc")
+    (folder / "program.c").write_text(source)
+    argv = [compiler, "-O1", "-w", *options, "-o", "program", "program.c"]
+    subprocess.run(argv, cwd=folder, check=True, timeout=60)
+    return str(folder / "program")
 
 
 def launcher(way: str) -> list[str]:
@@ -103,6 +114,10 @@ class Program:
         self.wait_until(lambda: answers(port), limit)
 
     def stop(self, signo: int = signal.SIGTERM, limit: float = PATIENCE) -> int:
+        """When nobody asks for anything; but who kills it needn't wait for that."""
+        if signo != signal.SIGKILL:
+            found = busy(family(self.process.pid))
+            assert not found, f"{found} go on computing:\n{self.said()[-3000:]}"
         self.process.send_signal(signo)
         return self.process.wait(limit)
 
@@ -127,6 +142,15 @@ def children(pid: int) -> list[int]:
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def family(pid: int) -> list[int]:
+    """It and all that it started, as long as they last."""
+    found = [pid]
+    for member in found:
+        with contextlib.suppress(OSError):
+            found += children(member)
     return found
 
 

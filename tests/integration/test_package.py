@@ -19,6 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 VERSION = (ROOT / "VERSION").read_text().strip()
 HEADERS = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
 OPTIONS = ("PREEMPT_NOTIFIERS", "IRQ_WORK", "KPROBES", "KALLSYMS_ALL")
+# As kernels name themselves.
+TRIED = ("6.1.0-x", "6.12.1+x", "6.12.1-cloud", "7.3.4+x")
+TRIED_ARM = ("6.12.1+x", "6.12.1-cloud")
+UNTRIED = ("6.0.0-x", "6.10.1", "6.11.0-x", "6.13.0", "6.18.2+x", "7.0.0-x", "7.30.1")
 
 # $1: the package, $2: a kernel version, $3: what to do in the root.
 IN_A_ROOT = """
@@ -63,12 +67,16 @@ for option in {options}; do
 	try "$option" 6.1.0-x x86_64
 done
 cp "$config" /tmp/kernel/.config
-try old 6.0.0-x x86_64
 try machine 6.1.0-x i686
-for version in 6.1.0-x 6.12.1+x 7.0.0-x; do
+for version in {kernels}; do
 	try "$version" "$version" x86_64
+	try "$version-arm" "$version" aarch64
 done
-""".format(version=VERSION, options=" ".join(OPTIONS))
+""".format(
+    version=VERSION,
+    options=" ".join(OPTIONS),
+    kernels=" ".join((*TRIED, *UNTRIED)),
+)
 
 
 @pytest.fixture(scope="module")
@@ -155,8 +163,33 @@ def test_kernels_that_the_module_is_not_for_are_excluded(
     package: Path, tmp_path: Path
 ) -> None:
     found = in_a_root(package, tmp_path, EXCLUDES)
-    for name in (*OPTIONS, "old", "machine"):
+    for name in (*OPTIONS, "machine", *UNTRIED):
         assert found[name] == "77", name
+    for name in (*TRIED, *UNTRIED):
+        assert (found[f"{name}-arm"] == "77") == (name not in TRIED_ARM), name
     # There is nothing to build it with; but for that it would be.
-    for name in ("6.1.0-x", "6.12.1+x", "7.0.0-x"):
+    for name in TRIED:
         assert found[name] not in ("0", "77"), name
+
+
+def test_dkms_and_the_documents_name_the_same_kernels() -> None:
+    conf = (ROOT / "packaging/dkms/dkms.conf.in").read_text()
+    series = re.search(r'KERNEL="\^\(([^)]*)\)', conf)
+    assert series
+    named = series[1].replace("\\", "").split("|")
+    words = f"{', '.join(named[:-1])} and {named[-1]}"
+    for path in ("docs/kmod.md", "CHANGELOG.md"):
+        assert words in " ".join((ROOT / path).read_text().split()), path
+
+
+def test_what_dkms_no_longer_knows_is_not_said(package: Path) -> None:
+    assert not re.search(
+        r"^CLEAN=", (ROOT / "packaging/dkms/dkms.conf.in").read_text(), re.MULTILINE
+    )
+    said = subprocess.run(
+        ["dpkg-deb", "--field", package, "Maintainer"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "localhost" not in said.stdout

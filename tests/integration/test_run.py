@@ -130,6 +130,29 @@ lock.acquire()
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_its_children_have_a_small_table_of_descriptors(way: str) -> None:
+    """Each fork() copies it, as far as the highest number there is."""
+    script = """
+import resource
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+os.execv(sys.executable, [sys.executable, "-S", "-c", sys.argv[1]])
+"""
+    inner = """
+import os, threading
+thread = threading.Thread(target=print)
+thread.start()
+thread.join()
+for line in open("/proc/self/status"):
+    if line.startswith("FDSize"):
+        print(line)
+"""
+    done = under(way, [*python(script), inner])
+    assert done.returncode == 0 and done.stderr == ""
+    assert int(done.stdout.split()[-1]) <= 4096
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_input_and_output_are_the_program_s(way: str) -> None:
     script = """
 def copy():

@@ -118,13 +118,19 @@ def test_calls_are_counted_by_their_way(way: str) -> None:
 
 @pytest.mark.parametrize("way", CARRIED)
 def test_couplings_have_their_causes(way: str) -> None:
-    """A call that needs its thread's identity, made on a carrier each time."""
+    """A call that needs its thread's identity, made on a carrier each time.
+
+    time.sleep() is until a time, which may have come before the call is made: then
+    nothing waits. usleep() always does.
+    """
     script = """
+import ctypes
+usleep = ctypes.CDLL(None).usleep
 def work():
     for _ in range(20):
-        time.sleep(0.001)
+        usleep(1000)
         os.sched_getaffinity(0)
-        time.sleep(0.001)
+        usleep(1000)
         os.setpriority(os.PRIO_PROCESS, 0, 0)
 thread = threading.Thread(target=work)
 thread.start()

@@ -7,7 +7,7 @@ Where the kernel or the processor has no FSGSBASE, the runtime asks the kernel
 for each change of a base register, and the instructions fault. So it is in a
 guest that is booted with "nofsgsbase", where some programs with threads run as
 they do here. The last line is "N passed, N failed, N skipped"; the status is 0
-if none failed, 3 if there is no kernel to be had.
+if none failed, 3 if apt has no source of a kernel, or there is no QEMU.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from guest import CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError
-from kernels import NoKernelError, image_of, installed
+from guest import CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError, NoGuestError
+from kernels import KernelError, NoKernelError, image_of, installed
 from suite import NO_KERNEL, Tally, count, quoted
 
 SECONDS = 400.0
@@ -85,9 +85,12 @@ def main() -> int:
             raise NoKernelError("no linux-headers-*-cloud-amd64 is installed")
         image = image_of(kernels[0], given.work)
         found = test(image, given.build, given.work / "kernel-bases.log")
-    except (NoKernelError, GuestError) as error:
-        print(error)
+    except (NoKernelError, NoGuestError) as error:
+        print(f"skipped: bases: {error}")
         return NO_KERNEL
+    except (KernelError, GuestError) as error:
+        print(f"FAILED bases: {error}")
+        found = Tally(failed=1)
     print(f"{found.passed} passed, {found.failed} failed, {found.skipped} skipped")
     return int(found.failed > 0)
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from guest import TIMEOUT, GuestError
-from kernels import NoKernelError, image_of, installed
+from kernels import KernelError, NoKernelError, installed
 from suite import NO_KERNEL, Target, prepare, programs
 
 SECONDS = 300.0
@@ -60,9 +60,8 @@ def target_of(work: Path) -> Target:
     for kernel in reversed(installed()):
         try:
             with contextlib.redirect_stdout(said):
-                kernel.image = image_of(kernel, work)
                 target = prepare(kernel, work)
-        except NoKernelError as error:
+        except (KernelError, NoKernelError) as error:
             why = str(error)
         else:
             assert target

@@ -8,7 +8,7 @@ else is named by --file, each with the shared libraries it needs, in memory.
 There is no network but loopback, no disk and no other user but root. What the
 command says comes out here; what the kernel says goes to --log. The status is
 the command's, 124 if it took longer than --seconds, 125 if the guest crashed
-or its kernel complained, 126 if there is no guest to be had.
+or its kernel complained, 126 if there is no guest to be had, or none that boots.
 """
 
 from __future__ import annotations
@@ -121,7 +121,11 @@ poweroff -f
 
 
 class GuestError(Exception):
-    """There is no guest to be had."""
+    """A guest can't be started."""
+
+
+class NoGuestError(GuestError):
+    """What a guest needs isn't installed here."""
 
 
 @dataclass
@@ -133,7 +137,7 @@ class Guest:
     files: list[Path] = field(default_factory=list)
     cpus: int = 2
     memory: int = 768
-    icount: bool = False
+    icount: str = ""  # how time counts instructions, if it does: QEMU's option
     parameters: str = ""
     complaint: re.Pattern[str] = COMPLAINT
     machine: str = "x86_64"
@@ -143,9 +147,7 @@ class Guest:
     def run(
         self, command: str, seconds: float, log: Path, output: TextIO = sys.stdout
     ) -> int:
-        qemu = shutil.which(f"qemu-system-{self.machine}")
-        if not qemu:
-            raise GuestError(f"qemu-system-{self.machine} isn't installed")
+        qemu = self.qemu()
         with tempfile.TemporaryDirectory() as folder:
             system = Path(folder) / "system.gz"
             pack(self, command, Path(folder) / "root", system)
@@ -159,6 +161,16 @@ class Guest:
             raise GuestError("the guest's clock is wrong each time")
         return CRASHED if complaints(self.complaint, log, output) else status
 
+    def qemu(self) -> str:
+        """The emulator; here, with what its guest's system is made of."""
+        found = shutil.which(f"qemu-system-{self.machine}")
+        if not found:
+            raise NoGuestError(f"qemu-system-{self.machine} isn't installed")
+        for tool in ("cpio", "busybox"):
+            if not shutil.which(tool) and not (tool == "busybox" and self.busybox):
+                raise NoGuestError(f"{tool} isn't installed")
+        return found
+
     def options(self) -> list[str]:
         accel = "tcg,thread=single" if self.icount else "tcg,thread=multi"
         machine = MACHINES[self.machine]
@@ -168,7 +180,7 @@ class Guest:
         words = ["-accel", accel, *machine.options, *COMMON, "-m", str(self.memory)]
         words += ["-smp", str(self.cpus)]
         words += ["-kernel", str(self.kernel), "-append", append.strip()]
-        return words + (["-icount", "shift=0"] if self.icount else [])
+        return words + (["-icount", self.icount] if self.icount else [])
 
 
 def libraries(program: Path) -> Iterable[Path]:
@@ -204,10 +216,8 @@ def place(root: Path, path: Path, where: Path) -> None:
 
 def pack(guest: Guest, command: str, root: Path, system: Path) -> None:
     """Make the guest's system."""
-    busybox = str(guest.busybox or "") or shutil.which("busybox")
-    if not busybox:
-        raise GuestError("busybox isn't installed")
-    place(root, Path(busybox), Path("/bin/busybox"))
+    own = shutil.which("busybox") or ""
+    place(root, guest.busybox or Path(own), Path("/bin/busybox"))
     for path in guest.files:
         place(root, path, Path("/bin") / path.name)
         for library in libraries_among(path, guest.libraries):
@@ -294,7 +304,13 @@ def main(words: Sequence[str]) -> int:
     add("--file", type=Path, action="append", default=[], help="to be in /bin")
     add("--cpus", type=int, default=2)
     add("--memory", type=int, default=768, help="in MiB")
-    add("--icount", action="store_true", help="time counts instructions")
+    add(
+        "--icount",
+        nargs="?",
+        const="shift=0",
+        default="",
+        help="time counts instructions",
+    )
     add("--parameters", default="", help="of the kernel, besides")
     add("--seconds", type=float, default=120.0, help="when it is late")
     add("--log", type=Path, help="what the kernel says (a temporary file)")

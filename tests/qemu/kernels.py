@@ -2,14 +2,18 @@
 """Kernels to test with: their headers and images, from Debian's archive.
 
 The release's own kernel is the one whose headers are installed. That of its
-backports is fetched, through an apt of our own that knows nothing but them: its
-address is that of the release's archive, as it is configured here. Nothing is
-installed, and the machine's own sources stay as they are; packages are unpacked
-into a folder, where what they need of each other is found.
+backports is fetched, through an apt of the tests' own that knows nothing but them:
+its address is that of the release's archive, as it is configured here. The newest
+is that of the next release's backports. Its tools and its compiler need that
+release's libraries, so it has a root of its own to be built in.
+
+Nothing is installed, and the machine's own sources stay as they are; packages are
+unpacked into a folder, where what they need of each other is found.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -34,10 +38,21 @@ CROSS = {
         "DEB_HOST_GNU_TYPE=aarch64-linux-gnu",
     ]
 }
+# The release after this one, and what makes modules in a root of its own.
+NEXT = {"bookworm": "trixie"}
+TOOLS = "binutils coreutils dash findutils grep make mawk sed"
+MOUNTED = """
+mount --rbind /dev "$1/dev" && mount -t proc proc "$1/proc" &&
+mount --rbind "$2" "$1/module" && shift && shift && exec "$@"
+"""
 
 
 class NoKernelError(Exception):
-    """A kernel can't be had here."""
+    """This machine has no source for a kernel: nothing can be tried."""
+
+
+class KernelError(Exception):
+    """A kernel is to be had, and something went wrong with it: a test failed."""
 
 
 @dataclass
@@ -53,6 +68,28 @@ class Kernel:
         """Build the module that is in the folder."""
         cross = CROSS[self.machine] if self.machine != platform.machine() else []
         command("make", "-C", folder, f"KDIR={self.headers}", *cross, *words)
+
+
+@dataclass
+class Rooted(Kernel):
+    """One of another release: its headers are in a root, and it's made there."""
+
+    root: Path = Path("/")
+
+    def make(self, folder: Path, *words: str) -> None:
+        arch = DEBIAN[self.machine]
+        inside = f"/{self.headers.relative_to(self.root)}"
+        machine = [f"DEB_BUILD_ARCH={arch}", f"DEB_HOST_ARCH={arch}"]
+        machine.append(f"DEB_HOST_GNU_TYPE={self.machine}-linux-gnu")
+        mounted = ["sh", "-c", MOUNTED, "sh", str(self.root), str(folder.parent)]
+        entered = ["chroot", str(self.root), "make", "-C", f"/module/{folder.name}"]
+        command(*SEPARATE, *mounted, *entered, f"KDIR={inside}", *machine, *words)
+
+
+# In namespaces of its own; who isn't root is root there.
+SEPARATE = ["unshare", "--mount", "--pid", "--fork", "--propagation", "private"]
+if os.getuid():
+    SEPARATE.append("--map-root-user")
 
 
 def command(
@@ -71,10 +108,10 @@ def command(
             timeout=seconds,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoKernelError(str(error)) from error
+        raise KernelError(str(error)) from error
     if done.returncode:
         print(done.stdout)
-        raise NoKernelError(f"{' '.join(map(str, words))}: status {done.returncode}")
+        raise KernelError(f"{' '.join(map(str, words))}: status {done.returncode}")
     return done.stdout
 
 
@@ -89,17 +126,38 @@ def image_of(kernel: Kernel, work: Path, apt: Sequence[str] = ()) -> Path:
     """The kernel itself; unpacked and not installed, for it is never booted here."""
     image = work / "boot" / f"vmlinuz-{kernel.version}"
     if not image.exists():
+        arch = DEBIAN[kernel.machine]
+        name = f"linux-image-{kernel.version}:{arch}"
+        # Of late its package is one of several that this one needs.
+        parts = depends(name, apt, "binary")
         with tempfile.TemporaryDirectory(dir=work) as folder:
-            name = f"linux-image-{kernel.version}:{DEBIAN[kernel.machine]}"
-            unpack([name], Path(folder), Path(folder) / "files", apt)
+            files = Path(folder) / "files"
+            unpack([f"{parts[0]}:{arch}" if parts else name], Path(folder), files, apt)
+            found = [*files.glob("boot/vmlinuz-*"), *files.rglob("modules/*/vmlinuz")]
+            if not found:
+                raise KernelError(f"{name} has no kernel")
             image.parent.mkdir(exist_ok=True)
-            shutil.copy(Path(folder) / "files" / "boot" / image.name, image)
+            shutil.copy(found[0], image)
     return image
+
+
+def said_by_apt(*words: str | Path) -> str:
+    """An answer of apt's. What it has no source of, or can't reach, isn't here."""
+    try:
+        return command(*words)
+    except KernelError as error:
+        raise NoKernelError(str(error)) from error
+
+
+def download(names: Sequence[str], folder: Path, apt: Sequence[str] = ()) -> None:
+    """Packages into a folder. What apt has no source of isn't a failure."""
+    said_by_apt("apt-get", *apt, "--print-uris", "download", *names)
+    command("apt-get", *apt, "download", *names, cwd=folder)
 
 
 def unpack(names: Sequence[str], folder: Path, root: Path, apt: Sequence[str]) -> None:
     """Packages into a root."""
-    command("apt-get", *apt, "download", *names, cwd=folder)
+    download(names, folder, apt)
     for package in folder.glob("*.deb"):
         command("dpkg-deb", "--extract", package, root)
         package.unlink()
@@ -109,68 +167,77 @@ def archive() -> tuple[str, str]:
     """The release's name, and where this machine has it from."""
     release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     form = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
-    said = command("apt-get", "indextargets", "--format", form)
+    said = said_by_apt("apt-get", "indextargets", "--format", form)
     found = re.search(rf"^{release} main (\S+)$", said, re.MULTILINE)
     if not release or not found:
         raise NoKernelError("apt has no source of this release")
     return release, found[1]
 
 
-def backports_apt(work: Path) -> list[str]:
-    """Options for an apt that knows the release's backports alone."""
-    folder = work / "apt"
+def apt_of(work: Path, *names: str) -> list[str]:
+    """Options for an apt that knows these parts of the archive; the last is first."""
+    folder = work / f"apt-{names[-1]}"
     (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    (folder / "status").touch()
     sources = folder / "sources.list"
     options = {
         "Dir::Etc::SourceList": sources,
         "Dir::Etc::SourceParts": "-",
         "Dir::State::Lists": folder / "lists",
+        "Dir::State::Status": folder / "status",
         "Dir::Cache::pkgcache": "",
         "Dir::Cache::srcpkgcache": "",
+        "APT::Default-Release": names[-1],
+        "APT::Install-Recommends": "false",
         "APT::Sandbox::User": "root",
         "Acquire::Languages": "none",
         "Acquire::Retries": "1",
         "Acquire::http::Timeout": "20",
         "Acquire::https::Timeout": "20",
         "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled": "false",
+        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
     }
     words = [word for key in options for word in ("-o", f"{key}={options[key]}")]
     if not sources.exists() or time.time() - sources.stat().st_mtime > A_DAY:
-        release, uri = archive()
+        _, uri = archive()
         signed = f"[signed-by={KEYRING}] " if KEYRING.exists() else ""
-        text = f"deb {signed}{uri} {release}-backports main\n"
         fresh = folder / "fresh.list"
-        fresh.write_text(text)
+        fresh.write_text("".join(f"deb {signed}{uri} {name} main\n" for name in names))
         fetching = [w.replace(str(sources), str(fresh)) for w in words]
-        command("apt-get", *fetching, "--error-on=any", "update")
+        said_by_apt("apt-get", *fetching, "--error-on=any", "update")
         fresh.rename(sources)
     return words
 
 
-def depends(name: str, apt: Sequence[str]) -> list[str]:
+def depends(name: str, apt: Sequence[str], kinds: str = "headers|kbuild") -> list[str]:
     """The packages of a kernel that its newest version depends on."""
-    said = command("apt-cache", *apt, "show", "--no-all-versions", name)
+    said = said_by_apt("apt-cache", *apt, "show", "--no-all-versions", name)
     line = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
-    return re.findall(r"linux-(?:headers|kbuild)-[^ ,]+", line[1]) if line else []
+    return re.findall(rf"linux-(?:{kinds})-[^ ,]+", line[1]) if line else []
+
+
+def newest_headers(arch: str, apt: Sequence[str]) -> str:
+    found = depends(f"linux-headers-cloud-{arch}:{arch}", apt)
+    if not found:
+        raise NoKernelError(f"apt has no linux-headers-cloud-{arch}")
+    return found[0]
 
 
 def fetched(machine: str, work: Path, apt: Sequence[str] = ()) -> Kernel:
     """The newest of apt's; with the headers alone."""
     arch = DEBIAN[machine]
-    newest = depends(f"linux-headers-cloud-{arch}:{arch}", apt)
-    if not newest:
-        raise NoKernelError(f"apt has no linux-headers-cloud-{arch}")
-    version = newest[0].removeprefix("linux-headers-")
+    name = newest_headers(arch, apt)
+    version = name.removeprefix("linux-headers-")
     root = work / f"headers-{version}"
-    kernel = Kernel(version, root / "usr" / "src" / newest[0], machine)
+    kernel = Kernel(version, root / "usr" / "src" / name, machine)
     if kernel.headers.exists():
         return kernel
-    needs = depends(f"{newest[0]}:{arch}", apt)
+    needs = depends(f"{name}:{arch}", apt)
     with tempfile.TemporaryDirectory(dir=work) as folder:
         here = Path(folder)
-        unpack([f"{newest[0]}:{arch}", *needs], here, here / "files", apt)
+        unpack([f"{name}:{arch}", *needs], here, here / "files", apt)
         # It says where the others are installed.
-        makefile = here / "files" / "usr" / "src" / newest[0] / "Makefile"
+        makefile = here / "files" / "usr" / "src" / name / "Makefile"
         text = makefile.read_text()
         makefile.write_text(text.replace(" /usr/", f" {root}/usr/"))
         shutil.rmtree(root, ignore_errors=True)
@@ -178,9 +245,61 @@ def fetched(machine: str, work: Path, apt: Sequence[str] = ()) -> Kernel:
     return kernel
 
 
-def backports(machine: str, work: Path) -> Kernel:
+def release(machine: str, work: Path) -> list[Kernel]:
+    """This release's own; fetched, with no image, for another machine."""
+    if machine != platform.machine():
+        return [fetched(machine, work)]
+    found = installed()
+    if not found:
+        raise NoKernelError(f"no linux-headers-*-cloud-{DEBIAN[machine]} is installed")
+    return found
+
+
+def backports(machine: str, work: Path) -> list[Kernel]:
     """The newest kernel of the release's backports, with its image."""
-    apt = backports_apt(work)
+    name, _ = archive()
+    apt = apt_of(work, f"{name}-backports")
     kernel = fetched(machine, work, apt)
     kernel.image = image_of(kernel, work, apt)
-    return kernel
+    return [kernel]
+
+
+def newest(machine: str, work: Path) -> list[Kernel]:
+    """That of the next release's backports, with its image."""
+    name, _ = archive()
+    if name not in NEXT:
+        raise NoKernelError(f"which release is behind {name} isn't known")
+    try:
+        command(*SEPARATE, "true")
+    except KernelError as error:
+        raise NoKernelError(f"no root of its own can be made: {error}") from error
+    apt = apt_of(work, NEXT[name], f"{NEXT[name]}-backports")
+    headers = newest_headers(DEBIAN[machine], apt)
+    version = headers.removeprefix("linux-headers-")
+    root = work / f"root-{version}"
+    if not root.exists():
+        with tempfile.TemporaryDirectory(dir=work) as folder:
+            make_root(Path(folder), [headers, *TOOLS.split()], apt)
+            (Path(folder) / "root").rename(root)
+    source = root / "usr" / "src" / headers
+    kernel = Rooted(version, source, machine, root=root)
+    kernel.image = image_of(kernel, work, apt)
+    return [kernel]
+
+
+def make_root(folder: Path, names: Sequence[str], apt: Sequence[str]) -> None:
+    """These packages and all that they need, unpacked into folder/root."""
+    cache = folder / "cache"
+    (cache / "archives" / "partial").mkdir(parents=True)
+    own = [*apt, "-o", f"Dir::Cache={cache}"]
+    command("apt-get", *own, "--yes", "--download-only", "install", *names)
+    root = folder / "root"
+    for name in ("dev", "proc", "tmp", "module"):
+        (root / name).mkdir(parents=True)
+    for package in (cache / "archives").glob("*.deb"):
+        command("dpkg-deb", "--extract", package, root)
+    # What installing base-files and mawk does.
+    for name in ("bin", "lib", "lib64"):
+        if not (root / name).exists():
+            (root / name).symlink_to(f"usr/{name}")
+    (root / "usr" / "bin" / "awk").symlink_to("mawk")

@@ -12,7 +12,7 @@ module's tracepoints are on; debugfs is read meanwhile, and in the end memory is
 looked for that nobody has any more.
 
 The last line is "N passed, N failed, N skipped; N rounds, N minutes"; the status
-is 0 if none failed and no kernel has complained, 3 if the kernel can't be built.
+is 0 if none failed and no kernel has complained, 3 if apt has no source of it.
 scripts/packages kernel installs what that needs, besides 3 GB and 10 minutes.
 """
 
@@ -27,8 +27,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from guest import COMPLAINT, GuestError
-from kernels import Kernel, NoKernelError, command
+from guest import COMPLAINT, GuestError, NoGuestError
+from kernels import Kernel, KernelError, NoKernelError, command, download
 from suite import (
     GROUPS,
     NO_KERNEL,
@@ -124,10 +124,15 @@ class Watching(Kernel):
     """A kernel with KCSAN, whose module is linked with watch.c."""
 
     def make(self, folder: Path, *words: str) -> None:
+        if not (folder / "watch.c").exists():
+            self.link_watch(folder)
+        super().make(folder, *words)
+
+    def link_watch(self, folder: Path) -> None:
         symbols = (self.headers / "System.map").read_text()
         skips = re.search(r"^(\w+) d kcsan_skip$", symbols, re.MULTILINE)
         if not skips:
-            raise NoKernelError(f"{self.headers} has no kcsan_skip")
+            raise KernelError(f"{self.headers} has no kcsan_skip")
         shutil.copy(Path(__file__).with_name("watch.c"), folder)
         with (folder / "Kbuild").open("a") as kbuild:
             wrap = " ".join(f"--wrap=__tsan_{name}" for name in WRAPPED)
@@ -135,14 +140,13 @@ class Watching(Kernel):
             print("KCSAN_SANITIZE_watch.o := n", file=kbuild)
             print(f"CFLAGS_watch.o := -DSKIPS=0x{skips[1]}UL", file=kbuild)
             print(f"LDFLAGS_flexsc.o := {wrap}", file=kbuild)
-        super().make(folder, *words)
 
 
 def source(work: Path) -> Path:
     """Debian's kernel, unpacked; that of the archive, unless there is one."""
     found = sorted(work.glob(f"{PACKAGE}_*.deb"))
     if not found:
-        command("apt-get", "download", PACKAGE, cwd=work)
+        download([PACKAGE], work)
         found = sorted(work.glob(f"{PACKAGE}_*.deb"))
     target = work / found[-1].stem
     if not (target / PACKAGE).exists():
@@ -180,7 +184,7 @@ def configure(tree: Path, sources: Path, sanitizer: str) -> None:
     missing = [line for line in wanted if line not in given]
     if missing:
         config.unlink()
-        raise NoKernelError(f"{PACKAGE} has it otherwise: {', '.join(missing)}")
+        raise KernelError(f"{PACKAGE} has it otherwise: {', '.join(missing)}")
 
 
 def write(path: Path, text: str) -> Path:
@@ -262,9 +266,12 @@ def main() -> int:
         print(f"Linux {target.name}, commit {commit()}", flush=True)
         begin = time.monotonic()
         total, count = rounds(target, given)
-    except (NoKernelError, GuestError) as error:
+    except (NoKernelError, NoGuestError) as error:
         print(error)
         return NO_KERNEL
+    except (KernelError, GuestError) as error:
+        print(f"FAILED {given.sanitizer}: {error}")
+        return 1
     minutes = (time.monotonic() - begin) / 60
     print(
         f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped; "

@@ -34,7 +34,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 import pytest
 
 from loads import LOADS, Load, new_place, version
-from programs import carried_by
+from conftest import busy
+from programs import carried_by, family
 from watch import Use, calm, growth, picture
 
 WAYS = ("uring-1", "uring-2", "threads-2")
@@ -114,6 +115,9 @@ class Case:
             raise TimeoutError(f"{late} clients have had no answer for {LATE} s")
         load.settled()
         self.seen.uses.append(calm(load.program.process.pid))
+        burning = busy(family(load.program.process.pid))
+        if burning:
+            raise RuntimeError(f"{burning} go on computing, and nobody asks")
 
     def rounds(self, load: Load) -> None:
         end = time.monotonic() + self.seconds

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from conftest import command
-from programs import children
+from programs import family
 
 # What may be more at the end than after the first round.
 MORE_DESCRIPTORS = 24
@@ -33,15 +33,6 @@ class Use:
             f"{self.processes} processes, {self.descriptors} descriptors, "
             f"{self.threads} threads, {self.kib >> 10} MiB"
         )
-
-
-def family(pid: int) -> list[int]:
-    """It and all that it started, as long as they last."""
-    found = [pid]
-    for member in found:
-        with contextlib.suppress(OSError):
-            found += children(member)
-    return found
 
 
 def resident(pid: int) -> int:

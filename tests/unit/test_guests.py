@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""What the tests in virtual machines count as failed, and what as skipped.
+
+Nothing here is fetched: kernels are the headers that are installed, and files
+that are none.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "qemu")]
+
+import guest  # noqa: E402
+import kernels  # noqa: E402
+import run  # noqa: E402
+import suite  # noqa: E402
+
+HEADERS = kernels.installed()
+
+
+def no_kernel(*_: object) -> list[kernels.Kernel]:
+    raise kernels.NoKernelError("there is no network in this test")
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the module's sources, to be built by the suite."""
+    copy = tmp_path / "sources"
+    for part in ("kmod", "include/uapi"):
+        shutil.copytree(ROOT / part, copy / part)
+    monkeypatch.setattr(suite, "ROOT", copy)
+    return copy
+
+
+def run_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: str
+) -> tuple[int, Path]:
+    work = tmp_path / "work"
+    given = ["suite.py", "--build", str(tmp_path), "--work", str(work), *words]
+    monkeypatch.setattr(suite, "backports", no_kernel)
+    monkeypatch.setattr(suite, "newest", no_kernel)
+    monkeypatch.setattr(sys, "argv", given)
+    return suite.main(), work
+
+
+def image_that_is_none(kernel: kernels.Kernel, work: Path, *_: object) -> Path:
+    image = work / "vmlinuz"
+    image.write_bytes(b"this doesn't boot\n" * 1000)
+    return image
+
+
+def program_that_is_none(tmp_path: Path) -> str:
+    """It is put into a guest's system, which nobody ever starts."""
+    program = tmp_path / "tests" / "qemu-kmod"
+    program.parent.mkdir()
+    shutil.copy("/bin/true", program)
+    return program.name
+
+
+@pytest.mark.skipif(not HEADERS, reason="no linux-headers-*-cloud is installed")
+def test_a_module_that_does_not_compile_has_failed(
+    sources: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with (sources / "kmod" / "main.c").open("a") as source:
+        source.write("this is no C\n")
+    status, _ = run_suite(tmp_path, monkeypatch, "--kernel", HEADERS[0].version)
+    lines = capfd.readouterr().out.splitlines()
+    assert status == 1
+    assert lines[-1] == "0 passed, 1 failed, 2 skipped"
+    assert any(line.startswith(f"FAILED {HEADERS[0].version}: make") for line in lines)
+
+
+def test_a_guest_that_does_not_boot_has_failed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    image = image_that_is_none(kernels.Kernel("", tmp_path), tmp_path)
+    machine = guest.Guest(image)
+    try:
+        machine.qemu()
+    except guest.NoGuestError as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr(
+        suite, "prepare", lambda *_: suite.Target("none", machine, tmp_path, seconds=20)
+    )
+    monkeypatch.setattr(suite, "release", lambda *_: [kernels.Kernel("none", tmp_path)])
+    name = program_that_is_none(tmp_path)
+    status, _ = run_suite(tmp_path, monkeypatch, name)
+    assert status == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 2 skipped"
+
+
+def test_what_one_kernel_found_is_kept_when_the_next_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = {
+        "good": suite.Tally(passed=5, failed=2),
+        "bad": kernels.KernelError("make: status 2"),
+        "unknown": kernels.NoKernelError("apt has no source"),
+    }
+
+    def prepare(kernel: kernels.Kernel, *_: object) -> suite.Target:
+        result = found[kernel.version]
+        if isinstance(result, Exception):
+            raise result
+        return suite.Target(kernel.version, guest.Guest(tmp_path), tmp_path)
+
+    monkeypatch.setattr(suite, "prepare", prepare)
+    monkeypatch.setattr(suite, "test", lambda target, *_: found[target.name])
+    monkeypatch.setattr(guest.Guest, "qemu", lambda _: "qemu")
+    monkeypatch.setattr(
+        suite, "release", lambda *_: [kernels.Kernel(name, tmp_path) for name in found]
+    )
+    status, _ = run_suite(tmp_path, monkeypatch)
+    assert status == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "5 passed, 3 failed, 3 skipped"
+
+
+def test_a_machine_without_sources_or_an_emulator_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(suite, "release", no_kernel)
+    assert run_suite(tmp_path, monkeypatch)[0] == suite.NO_KERNEL
+    monkeypatch.setattr(suite, "release", lambda *_: [kernels.Kernel("some", tmp_path)])
+    monkeypatch.setattr(
+        suite,
+        "prepare",
+        lambda *_: suite.Target("some", guest.Guest(tmp_path), tmp_path),
+    )
+    monkeypatch.setenv("PATH", str(tmp_path))
+    capfd.readouterr()
+    assert run_suite(tmp_path, monkeypatch)[0] == suite.NO_KERNEL
+    assert f"qemu-system-{platform.machine()} isn't installed" in capfd.readouterr().out
+
+
+def test_a_package_that_apt_has_and_cannot_be_unpacked_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """apt-get is a program of this test: what it downloads is no package."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    apt = tools / "apt-get"
+    apt.write_text(
+        "#!/bin/sh\ncase $* in *known*) ;; *) exit 100 ;; esac\n"
+        "case $* in *--print-uris*) ;; *) echo none >known.deb ;; esac\n"
+    )
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    with pytest.raises(kernels.NoKernelError):
+        kernels.unpack(["other"], tmp_path, tmp_path / "root", [])
+    with pytest.raises(kernels.KernelError):
+        kernels.unpack(["known"], tmp_path, tmp_path / "root", [])
+
+
+SUITES = {
+    "all is well": ("print('9 passed, 0 failed, 2 skipped')", 0, (9, 0, 2)),
+    "some failed": ("print('9 passed, 3 failed, 1 skipped')", 1, (9, 3, 1)),
+    "nothing to try": ("print('skipped: bases: no qemu')", 3, (0, 0, 1)),
+    "it died": ("print('what is this?')", 1, (0, 1, 0)),
+    "it says nothing": ("", 0, (0, 1, 0)),
+    "status without a failure": (
+        "print('9 passed, 0 failed, 0 skipped')",
+        7,
+        (9, 1, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "status", "counts"), SUITES.values(), ids=SUITES)
+def test_the_step_counts_what_the_suite_found(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: str,
+    status: int,
+    counts: tuple[int, int, int],
+) -> None:
+    program = tmp_path / "tests" / "qemu" / "stub.py"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"{said}\nraise SystemExit({status})\n")
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    log = tmp_path / "log"
+    log.write_text("")
+    step = run.Step("qemu", log, run.Tally())
+    run.guests(step, "stub.py")
+    tally = step.tally
+    assert (tally.passed, tally.failed, tally.skipped) == counts
