@@ -31,7 +31,7 @@ PYTHON_TOOLS = ["pytest==8.3.4", "ruff==0.8.4", "mypy==1.13.0"]
 LIMIT = 600  # seconds, for one command
 GUESTS_LIMIT = 1500  # and for one that runs many guests
 NO_SOURCES = 3  # tests/peers/peers.py had nothing to run
-NO_KERNEL = 3  # tests/qemu/suite.py had none
+NO_KERNEL = 3  # tests/vm/suite.py had none
 
 
 @dataclass
@@ -200,7 +200,7 @@ def lint(step: Step) -> None:
     step.check(tool("ruff"), "format", "--check", *python)
     step.check(tool("mypy"), "--strict", "lib/calls/gensyscalls.py", "tests/run.py")
     step.check(tool("mypy"), "--strict", "bench/flexbench")
-    step.check(tool("mypy"), "--strict", "tests/qemu")
+    step.check(tool("mypy"), "--strict", "tests/vm")
     step.check(tool("mypy"), "--strict", "threads/report/flexsc_gdb.py")
     step.check(tool("mypy"), "--strict", "tests/floors.py")
     step.check("python3", "tests/floors.py", "lib")
@@ -347,21 +347,21 @@ def peers(step: Step) -> None:
 
 # Those that need no clock: a guest's runs unevenly.
 GUEST = (
-    "qemu-attack",
-    "qemu-cancelling",
-    "qemu-choice",
-    "qemu-cores",
-    "qemu-dying",
-    "qemu-filtered",
-    "qemu-fuzz",
-    "qemu-handled",
-    "qemu-kmod",
-    "qemu-leaving",
-    "qemu-rights",
-    "qemu-rounds",
-    "qemu-serve",
-    "qemu-watchdog",
-    "qemu-watched",
+    "kmod-attack",
+    "kmod-cancelling",
+    "kmod-choice",
+    "kmod-cores",
+    "kmod-dying",
+    "kmod-filtered",
+    "kmod-fuzz",
+    "kmod-handled",
+    "kmod-interface",
+    "kmod-leaving",
+    "kmod-rights",
+    "kmod-rounds",
+    "kmod-serve",
+    "kmod-watchdog",
+    "kmod-watched",
     "conformance-cancel_each",
     "conformance-chain",
     "conformance-closing",
@@ -376,11 +376,11 @@ GUEST = (
 # What hardly depends on the kernel takes its time on one: a further kernel costs
 # four guests.
 ONCE = (
-    "qemu-(cancelling|cores|fuzz|handled|leaving|rounds|serve|watchdog|watched)"
+    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|serve|watchdog|watched)"
     "|conformance-(cancel_each|chain|closing|posting|results_socket|stats|table)"
     "|pairs"
 )
-CROSS_GUEST = ("qemu-filtered", "qemu-kmod", "conformance-results_other")
+CROSS_GUEST = ("kmod-filtered", "kmod-interface", "conformance-results_other")
 
 
 def guests(step: Step, suite: str, *words: str) -> None:
@@ -388,7 +388,7 @@ def guests(step: Step, suite: str, *words: str) -> None:
     begin = step.log.stat().st_size
     status = step.status(
         "python3",
-        f"tests/qemu/{suite}",
+        f"tests/vm/{suite}",
         f"--build={step.build}",
         f"--work={step.build}/guests",
         *words,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "qemu")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "vm")]
 
 import guest  # noqa: E402
 import kernels  # noqa: E402
@@ -58,7 +58,7 @@ def image_that_is_none(kernel: kernels.Kernel, work: Path, *_: object) -> Path:
 
 def program_that_is_none(tmp_path: Path) -> str:
     """It is put into a guest's system, which nobody ever starts."""
-    program = tmp_path / "tests" / "qemu-kmod"
+    program = tmp_path / "tests" / "kmod-interface"
     program.parent.mkdir()
     shutil.copy("/bin/true", program)
     return program.name
@@ -185,7 +185,7 @@ def test_the_step_counts_what_the_suite_found(
     status: int,
     counts: tuple[int, int, int],
 ) -> None:
-    program = tmp_path / "tests" / "qemu" / "stub.py"
+    program = tmp_path / "tests" / "vm" / "stub.py"
     program.parent.mkdir(parents=True)
     program.write_text(f"{said}\nraise SystemExit({status})\n")
     monkeypatch.setattr(run, "ROOT", tmp_path)

@@ -428,7 +428,7 @@ TEST_LIMIT(count, 600)
 	raw_close(&raw);
 }
 
-/* Calls that bounce: qemu-count bounced. */
+/* Calls that bounce: kmod-count bounced. */
 
 static void bouncing(const struct what *what, unsigned int batch)
 {

@@ -3,7 +3,7 @@
  * A random mixture of everything, for a while, by several loops at once; each
  * callback comes exactly once, no byte is lost, no descriptor is left.
  *
- *	stress-soak [seconds=N] [seed=N] [loops=N]
+ *	stress-mixture [seconds=N] [seed=N] [loops=N]
  *
  * A worker is a thread with a loop and a set of jobs; it lives in rounds, each
  * with a new loop of other options. Meanwhile the main thread wakes loops,

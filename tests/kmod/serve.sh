@@ -4,7 +4,7 @@
 # what it answers: TAP, and behind "#" the counters of flexsc stat and of the
 # module, before and after. Runs as root.
 #
-#	qemu-serve [ENGINE...]
+#	kmod-serve [ENGINE...]
 #
 # CLIENTS and REQUESTS in the environment: how many there are, and how many
 # requests each of them makes.
@@ -74,7 +74,7 @@ for engine in "$@"; do
 	start "$engine"
 	result $? "$engine: it serves"
 	counters "$engine" before
-	said=$(qemu-http "$port" "$clients" "$requests" /tmp/www \
+	said=$(kmod-http "$port" "$clients" "$requests" /tmp/www \
 		small folder/middle small large small empty)
 	result $? "$engine: $said"
 	# Counters are published before the loop sleeps.

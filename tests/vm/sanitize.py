@@ -50,8 +50,8 @@ BUILDING = 7200.0
 
 # Besides the suite's; or instead, to run longer. KASAN keeps what is freed.
 MORE = (
-    ("qemu-attack", "qemu-fuzz rounds=100"),
-    ("qemu-rounds rounds=300 memory=65536",),
+    ("kmod-attack", "kmod-fuzz rounds=100"),
+    ("kmod-rounds rounds=300 memory=65536",),
     ("stress-soak seconds=120 loops=1 seed={round}",),
     ("stress-soak seconds=120 loops=2 seed={round}",),
 )

@@ -5,7 +5,7 @@
  * to run soon. Runs in a guest with one processor whose clock counts
  * instructions, so what the host does meanwhile doesn't matter; as root.
  *
- *	qemu-watchdog [seed=N] [rounds=N]
+ *	kmod-watchdog [seed=N] [rounds=N]
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -130,9 +130,9 @@ def main() -> int:
         say("flexsc.ko is built, and a kernel is fetched for it")
         target = target_of(given.work)
         say(f"A virtual machine with Linux {target.name}; this takes a minute")
-        files = programs(given.build, "qemu-serve")
+        files = programs(given.build, "kmod-serve")
         guest = replace(target.guest, files=files)
-        command = f"CLIENTS={given.clients} REQUESTS={given.requests} qemu-serve"
+        command = f"CLIENTS={given.clients} REQUESTS={given.requests} kmod-serve"
         log = given.work / "demo-kernel.log"
         status = guest.run(f"{command} {' '.join(ENGINES)}", SECONDS, log, output)
     except (NoKernelError, GuestError, OSError) as error:

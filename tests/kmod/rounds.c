@@ -4,7 +4,7 @@
  * way there is: killed, by exec, frozen, stopped, without their memory or their
  * file, with somebody else holding that. Then nothing is left of them.
  *
- *	qemu-rounds [seed=N] [rounds=N] [memory=KiB]
+ *	kmod-rounds [seed=N] [rounds=N] [memory=KiB]
  *
  * A round is one such process, the OWNER. Two WORKERS make rounds at a time,
  * and beside them an honest process must see right results only. Runs in a

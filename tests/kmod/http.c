@@ -4,7 +4,7 @@
  * connection that it keeps. They ask for the files of a folder in turn, and
  * each answer has to be the file, byte for byte.
  *
- *	qemu-http PORT CLIENTS REQUESTS FOLDER FILE...
+ *	kmod-http PORT CLIENTS REQUESTS FOLDER FILE...
  *
  * REQUESTS is what each of them asks for. Ends with how many answers were right
  * in all, and the status says whether all were.
@@ -74,7 +74,7 @@ static bool read_files(const char *folder, char **names, unsigned int count)
 		file->data = read_file(folder, names[i], &file->size);
 		if (file->data)
 			continue;
-		fprintf(stderr, "qemu-http: %s/%s: %s\n", folder, names[i],
+		fprintf(stderr, "kmod-http: %s/%s: %s\n", folder, names[i],
 			strerror(errno));
 		return false;
 	}
@@ -177,7 +177,7 @@ static void *run_client(void *arg)
 		if (!wrong)
 			atomic_fetch_add(&right, 1);
 		else
-			fprintf(stderr, "qemu-http: client %u, request %u, "
+			fprintf(stderr, "kmod-http: client %u, request %u, "
 				"/%s: %s\n", number, i, file->name, wrong);
 	}
 	if (fd >= 0)
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 	unsigned long clients;
 
 	if (argc < 6) {
-		fputs("usage: qemu-http PORT CLIENTS REQUESTS FOLDER FILE...\n",
+		fputs("usage: kmod-http PORT CLIENTS REQUESTS FOLDER FILE...\n",
 		      stderr);
 		return 2;
 	}

@@ -53,39 +53,39 @@ SECONDS = 400.0
 
 # Programs that share a guest: each group takes about as long.
 GROUPS = (
-    ("qemu-kmod", "conformance-results_file", "conformance-results_other"),
-    ("qemu-cancelling", "qemu-leaving", "qemu-watched", "qemu-handled"),
-    ("qemu-cores",),
-    ("qemu-dying",),
-    ("qemu-rights",),
-    ("qemu-watchdog",),
-    ("qemu-attack", "qemu-fuzz", "qemu-rounds"),
-    ("qemu-filtered", "qemu-choice", "conformance-blocking", "conformance-restricted"),
+    ("kmod-interface", "conformance-results_file", "conformance-results_other"),
+    ("kmod-cancelling", "kmod-leaving", "kmod-watched", "kmod-handled"),
+    ("kmod-cores",),
+    ("kmod-dying",),
+    ("kmod-rights",),
+    ("kmod-watchdog",),
+    ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
+    ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
     ("conformance-loop", "conformance-deadline", "conformance-stats"),
     ("conformance-results_socket", "conformance-chain", "conformance-timer"),
     ("conformance-closing", "pairs loop=1 few=1"),
     ("conformance-process", "conformance-signal", "conformance-fork"),
     ("conformance-capacity", "conformance-cancel_each", "conformance-wake"),
-    ("qemu-serve",),
+    ("kmod-serve",),
 )
 
 # What a program takes along, besides itself.
 COMPANIONS = {
-    "qemu-serve": ("tests/qemu-http", "cmd/flexsc/flexsc"),
+    "kmod-serve": ("tests/kmod-http", "cmd/flexsc/flexsc"),
     "pairs": ("tests/pair",),
 }
 # Those that need more processors than two, or one.
-CPUS = {"qemu-cores": 4, "qemu-watchdog": 1}
+CPUS = {"kmod-cores": 4, "kmod-watchdog": 1}
 # What their guest's kernel is told.
 PARAMETERS = {
-    "qemu-dying": "slub_debug=FZPU,task_struct",
-    "qemu-rights": "lsm=landlock",
+    "kmod-dying": "slub_debug=FZPU,task_struct",
+    "kmod-rights": "lsm=landlock",
 }
 # Their guest's clock counts instructions, and nothing while all processors idle.
-COUNTED = {"qemu-watchdog": "shift=0,sleep=off"}
+COUNTED = {"kmod-watchdog": "shift=0,sleep=off"}
 # Their module makes a call that ends its thread, as a mistake of the kernel's does.
-MORTAL = {"qemu-dying"}
+MORTAL = {"kmod-dying"}
 
 
 @dataclass
@@ -201,7 +201,7 @@ def run_group(
         for command in commands
     ]
     script = (
-        "engine() { case $1 in qemu-*) echo sync ;; *) echo kmod ;; esac; }; "
+        "engine() { case $1 in kmod-*) echo sync ;; *) echo kmod ;; esac; }; "
         f"export FLEXSC_TEST_SLOWER={target.slower}; "
         f"{target.before} {''.join(each)} {target.after}"
     )

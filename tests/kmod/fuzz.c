@@ -6,7 +6,7 @@
  * suffer: the kernel doesn't complain, the process can always be ended, and an
  * honest process beside it sees right results only.
  *
- *	qemu-fuzz [seed=N] [rounds=N] [ms=N]
+ *	kmod-fuzz [seed=N] [rounds=N] [ms=N]
  *
  * A round is one such process, in a cell, for the kernel makes any call that it
  * scribbles. By its seed it is under a filter, has all capabilities over a user
