@@ -544,16 +544,23 @@ def failures(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if FAILURE.match(line)][:NAMED]
 
 
+def processors_used() -> float:
+    """The seconds, of all that has been run so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run(name: str) -> tuple[Tally, list[str]]:
     log = OUT / f"{name}.log"
     log.write_text("")
     step = Step(name, log, Tally())
-    begin = time.monotonic()
+    begin, busy = time.monotonic(), processors_used()
     STEPS[name](step)
     tally = step.tally
     print(
         f"{name:8} {tally.passed:5} passed {tally.failed:3} failed "
-        f"{tally.skipped:3} skipped {time.monotonic() - begin:6.1f} s",
+        f"{tally.skipped:3} skipped {time.monotonic() - begin:6.1f} s, "
+        f"{processors_used() - busy:6.1f} s of processors",
         flush=True,
     )
     if not tally.failed:
@@ -579,11 +586,7 @@ def main(names: list[str]) -> int:
     # The output before may be long, or cut.
     for line in failed:
         print(line)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"{time.monotonic() - begin:.0f} s, "
-        f"{used.ru_utime + used.ru_stime:.0f} s of processors"
-    )
+    print(f"{time.monotonic() - begin:.0f} s, {processors_used():.0f} s of processors")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return int(total.failed > 0)
 
