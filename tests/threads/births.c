@@ -172,10 +172,15 @@ static void *start_detached(void *(*run)(void *), unsigned int n, bool awaits)
 {
 	pthread_attr_t attr = attributes(PTHREAD_CREATE_DETACHED);
 	pthread_t thread;
+	int err;
 
 	begun = 0;
 	for (unsigned int i = 0; i < n; i++) {
-		CHECK_EQ(pthread_create(&thread, &attr, run, NULL), 0);
+		/* On a busy machine many may have to run before they end. */
+		while ((err = pthread_create(&thread, &attr, run, NULL)) ==
+			       EAGAIN && !awaits)
+			usleep(1000);
+		CHECK_EQ(err, 0);
 		while (awaits && sem_wait(&sem))
 			;
 	}
