@@ -3,7 +3,8 @@
 
     floors.py FOLDER...
 
-A folder's file FLOORS names its sub-folders in order, the lowest first. Wrong is
+A folder's file FLOORS names its sub-folders in order, the lowest first; "." are
+the files that are in none. Wrong is
 
 - a file that includes one of a higher floor, or of a floor that isn't named,
 - a file that uses a function of a higher floor,
@@ -58,7 +59,7 @@ class House:
 
     def floor(self, path: Path) -> int | None:
         """Its number; None: it isn't on one."""
-        name = path.relative_to(self.folder).parts[0]
+        name = (*path.relative_to(self.folder).parent.parts, ".")[0]
         return self.floors.index(name) if name in self.floors else None
 
 

@@ -12,59 +12,27 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "calls/affinity.h"
+#include "calls/life.h"
 #include "run/carrier.h"
-#include "lib/base/clock.h"
 #include "report/counters.h"
-#include "calls/cputime.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
-#include "run/home.h"
 #include "run/monitor.h"
-#include "run/park.h"
+#include "run/stacks.h"
 #include "calls/polling.h"
-#include "run/own_thread.h"
 #include "signals/actions.h"
 #include "signals/signals.h"
 #include "libc/sites.h"
-#include "run/stacks.h"
 #include "calls/timers.h"
 #include "calls/ufutex.h"
 #include "libc/unpatched.h"
-#include "run/wait.h"
 #include "run/uthreads.h"
+#include "run/ending.h"
+#include "run/state.h"
 
 #ifndef ARCH_SHSTK_STATUS
 #define ARCH_SHSTK_STATUS	0x5005
 #endif
-
-/*
- * How long the process's end waits for threads to come home, and how long
- * between two looks, in ns.
- */
-#define ENDS_NS		20000000U
-#define ENDS_LOOK_NS	50000
-
-enum state {
-	STATE_NOT = 0,	/* the program has made no thread that is known */
-	STATE_STARTS,
-	STATE_RUNS,
-	STATE_CANT,
-};
-
-static enum state state;
-static long owner;	/* the process that the runtime runs in */
-
-bool flexsc__runtime_runs(void)
-{
-	return state == STATE_RUNS;
-}
-
-bool flexsc__runtime_maker(void)
-{
-	return (state == STATE_STARTS || state == STATE_RUNS) &&
-	       !flexsc__self.alive;
-}
 
 static void say(const char *what, const char *why)
 {
@@ -91,44 +59,6 @@ static unsigned int cores(void)
 	return (unsigned int)CPU_COUNT(&set);
 }
 
-void flexsc__uthread_begin(struct uthread *u, void *stack, sigmask_t mask)
-{
-	memset(u, 0, sizeof(*u));
-	flexsc__home_init(u, stack, mask);
-	/*
-	 * Inside the runtime no signal handler runs, which might need the
-	 * list's lock.
-	 */
-	flexsc__enter(u);
-	flexsc__uthreads_add(u);
-	flexsc__affinity_begin(u);
-	flexsc__cputime_begin(u);
-	u->alive = true;
-	flexsc__exit(u);
-}
-
-void flexsc__uthread_end(struct uthread *u)
-{
-	/* A child that the thread's function forked has no user threads. */
-	if (!u->alive)
-		return;
-	flexsc__enter(u);
-	u->cause = CAUSE_ENDS;
-	flexsc__come_home(u);
-	u->rooted = true;
-	flexsc__uthreads_remove(u);
-	flexsc__polling_end(u);
-	/* A carrier may be about to look at u. */
-	while (atomic_load(&u->want.asked))
-		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-	flexsc__home_fini(u);
-	/*
-	 * Signals that came meanwhile, for the process or for u itself, are
-	 * handled here.
-	 */
-	flexsc__exit(u);
-}
-
 /*
  * Each context would need a shadow stack of its own, which the switch doesn't
  * have.
@@ -149,14 +79,14 @@ static void forked(void)
 	struct uthread *u = &flexsc__self;
 
 	flexsc__actions_forked();
-	if (state != STATE_RUNS)
+	if (!runtime_runs())
 		return;
 	/*
 	 * First, because with --deep the calls that libc makes below come to
 	 * the hook.
 	 */
 	u->alive = false;
-	state = STATE_NOT;
+	flexsc__runtime.state = RUNTIME_NOT;
 	for (struct uthread *other = flexsc__uthreads_first(); other;
 	     other = other->all_next)
 		flexsc__polling_end(other);
@@ -164,93 +94,14 @@ static void forked(void)
 	flexsc__carriers_forked();
 	flexsc__counters_forked();
 	flexsc__ufutex_forked();
-	flexsc__park_forked();
 	flexsc__stacks_forked();
 	flexsc__timers_forked();
 	context_set_gs(NULL);
 }
 
-/* Ending. */
-
-/*
- * The kernel closes an io_uring some milliseconds after its process is gone,
- * and only then the files that requests wait for. Another process may want such
- * a file's name at once: a port to listen on. So at the process's end, threads
- * that wait for it go home and wait there.
- */
-
-/*
- * Does u wait for a socket that isn't connected? Its wait may be over by now;
- * then u comes home for nothing.
- */
-static bool waits_for_others(const struct uthread *u)
-{
-	struct sockaddr_storage peer;
-	uint32_t size = sizeof(peer);
-	uint64_t fd;
-
-	if (atomic_load(&u->wait) != WAIT_CALL || u->nr == SYS_connect)
-		return false;
-	fd = u->nr == SYS_poll ? u->args[4] : u->args[0];
-	return raw_syscall(SYS_getpeername, fd, PTR(&peer), PTR(&size), 0, 0,
-			   0) == -ENOTCONN;
-}
-
-/*
- * Call such user threads home. True if any is on its way there, or if the list
- * is locked.
- */
-static bool call_home(void)
-{
-	bool any = false;
-
-	if (!flexsc__uthreads_hold_at_once())
-		return true;
-	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next) {
-		if (waits_for_others(u))
-			flexsc__want(u);
-		any |= atomic_load(&u->wanted) && u->home.away;
-	}
-	flexsc__uthreads_release();
-	return any;
-}
-
-static void let_go(void)
-{
-	const struct timespec moment = { 0, ENDS_LOOK_NS };
-	uint64_t until = time_monotonic() + ENDS_NS;
-	struct uthread *u = &flexsc__self;
-	bool enters = u->alive && !u->busy;
-
-	atomic_store(&flexsc__home_last, true);
-	/* The user threads may be queued on the caller's carrier. */
-	if (enters) {
-		flexsc__enter(u);
-		u->cause = CAUSE_ENDS;
-		flexsc__come_home(u);
-	}
-	while (call_home() && time_monotonic() < until)
-		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
-	if (enters)
-		flexsc__exit(u);
-}
-
-bool flexsc__runtime_is_child(void)
-{
-	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != owner;
-}
-
-void flexsc__runtime_ends(void)
-{
-	flexsc__counters_show();
-	if (flexsc__carriers_poll && !flexsc__runtime_is_child() &&
-	    !atomic_load(&flexsc__home_last))
-		let_go();
-}
-
 __attribute__((destructor)) static void at_exit(void)
 {
-	flexsc__runtime_ends();
+	flexsc__ending();
 }
 
 /* Starting. */
@@ -287,7 +138,7 @@ static bool patch(void)
 		return patched;
 	tried = true;
 	pthread_atfork(NULL, NULL, forked);
-	at_quick_exit(flexsc__runtime_ends);
+	at_quick_exit(flexsc__ending);
 	if (wanted && !strcmp(wanted, "0"))
 		return false;
 	patched = flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
@@ -313,7 +164,7 @@ static bool start_carriers(unsigned int n)
 		say("can't start", why);
 		return false;
 	}
-	other = flexsc_loop_why(flexsc__carriers[0].loop);
+	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
 	if (other)
 		say("syscall threads are used", other);
 	if (count < (int)n) {
@@ -332,7 +183,7 @@ static bool start(void)
 
 	if (!carriers)
 		carriers = cores();
-	flexsc__carriers_spin = carriers > 1 && cores() > 1;
+	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	if (getenv("FLEXSC_ENGINE") &&
 	    !strcmp(getenv("FLEXSC_ENGINE"), "sync")) {
 		say("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
@@ -345,8 +196,9 @@ static bool start(void)
 		return false;
 	}
 	context_probe();
-	flexsc__park_init();
-	stack = flexsc__park_get();
+	flexsc__stacks_init();
+	flexsc__ufutex_init();
+	stack = flexsc__stack_get(&flexsc__parked);
 	if (!stack || flexsc__fds_init())
 		return false;
 	in_place = patch();
@@ -367,7 +219,7 @@ static bool start(void)
 		say("can't start", "monitor: Resource temporarily unavailable");
 		return false;
 	}
-	owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
 	/*
 	 * From here on the functions in front of libc's set handlers;
@@ -375,15 +227,17 @@ static bool start(void)
 	 */
 	if (!in_place)
 		flexsc__unpatched_begin();
-	flexsc__uthread_begin(&flexsc__self, stack, mask);
+	flexsc__life_begin(&flexsc__self, stack, mask);
 	return true;
 }
 
 bool flexsc__runtime_start(void)
 {
-	if (state == STATE_NOT) {
-		state = STATE_STARTS;
-		state = start() ? STATE_RUNS : STATE_CANT;
+	enum runtime_state *state = &flexsc__runtime.state;
+
+	if (*state == RUNTIME_NOT) {
+		*state = RUNTIME_STARTS;
+		*state = start() ? RUNTIME_RUNS : RUNTIME_CANT;
 	}
-	return state == STATE_RUNS;
+	return *state == RUNTIME_RUNS;
 }

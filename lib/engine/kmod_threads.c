@@ -185,7 +185,7 @@ static void join_servers(struct kmod *kmod, bool all)
 			continue;
 		}
 		*link = server->next;
-		pthread_join(server->thread, NULL);
+		flexsc__own_join(server->thread);
 		free(server);
 	}
 }

@@ -59,3 +59,8 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 	pthread_attr_destroy(&attr);
 	return -err;
 }
+
+void flexsc__own_join(pthread_t thread)
+{
+	pthread_join(thread, NULL);
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads of the library's own: small stacks, and no signals but those that
- * libc uses between threads.
+ * libc uses between threads. Inside the runtime of flexsc run these functions
+ * are the runtime's (threads/run/own_thread.c).
  */
 #ifndef FLEXSC_OWN_THREAD_H
 #define FLEXSC_OWN_THREAD_H
@@ -12,5 +13,7 @@
 /* cores: where it may run; NULL: as its maker. 0 or -errno. */
 int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 		  const cpu_set_t *cores);
+/* Wait until such a thread, which has ended or is about to, is gone. */
+void flexsc__own_join(pthread_t thread);
 
 #endif /* FLEXSC_OWN_THREAD_H */

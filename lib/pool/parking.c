@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../loop/loop.h"
+#include "own_thread.h"
 #include "pool.h"
 #include "../base/syscall.h"
 #include "../calls/table.h"
@@ -355,7 +356,7 @@ void flexsc__parking_fini(struct parking *parking)
 {
 	if (parking->running) {
 		eventfd_write(parking->stop, 1);
-		pthread_join(parking->thread, NULL);
+		flexsc__own_join(parking->thread);
 	}
 	flexsc__parking_forked(parking);
 }

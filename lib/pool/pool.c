@@ -40,7 +40,7 @@ bool flexsc__pool_create_thread(struct pool *pool)
 		return false;
 	thread = pool_thread(pool, number);
 	if (thread->ended)
-		pthread_join(thread->thread, NULL);
+		flexsc__own_join(thread->thread);
 	pool->unused = thread->next;
 	*thread = (struct syscall_thread){
 		.pool = pool,
@@ -374,7 +374,7 @@ void flexsc__pool_destroy(struct flexsc_loop *loop)
 	unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->max; i++)
 		if (pool->threads[i].pool)
-			pthread_join(pool->threads[i].thread, NULL);
+			flexsc__own_join(pool->threads[i].thread);
 	flexsc__parking_fini(&pool->parking);
 	free(pool->threads);
 	free(pool);

@@ -38,6 +38,16 @@ def test_a_house_as_it_is_drawn(tmp_path: Path) -> None:
     )
 
 
+def test_files_of_the_folder_itself_may_have_a_floor(tmp_path: Path) -> None:
+    (tmp_path / "low").mkdir()
+    (tmp_path / "low" / "a.c").write_text('#include "../top.h"\n')
+    (tmp_path / "top.h").write_text("")
+    (tmp_path / "top.c").write_text('#include "top.h"\n')
+    (tmp_path / "FLOORS").write_text("low\tbelow\n.\tthe roof\n")
+    said = list(floors.wrong(floors.read(tmp_path)))
+    assert said == [f"{tmp_path}/low/a.c includes {tmp_path}/top.h, which is above"]
+
+
 def test_an_include_goes_up(tmp_path: Path) -> None:
     said = found(tmp_path, low__a_c='#include "../high/b.h"\n', high__b_h="")
     assert said == ["low/a.c includes high/b.h, which is above"]

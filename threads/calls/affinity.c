@@ -8,6 +8,7 @@
 #include "../run/home.h"
 #include "../run/tied.h"
 #include "../run/uthreads.h"
+#include "../run/state.h"
 
 /* False if cpu_set_t is too small for the kernel's cores. */
 static bool affinity_of(int32_t tid, cpu_set_t *set)
@@ -25,7 +26,7 @@ static cpu_set_t of_carriers(void)
 {
 	cpu_set_t set;
 
-	affinity_of(flexsc__carriers[0].k.tid, &set);
+	affinity_of(flexsc__runtime.carriers[0].k.tid, &set);
 	return set;
 }
 
@@ -64,8 +65,8 @@ void flexsc__affinity_begin(struct uthread *u)
 
 static bool is_carrier(int32_t tid)
 {
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
-		if (flexsc__carriers[i].k.tid == tid)
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		if (flexsc__runtime.carriers[i].k.tid == tid)
 			return true;
 	return false;
 }
@@ -101,7 +102,7 @@ long flexsc__affinity_set(struct uthread *u, const uint64_t args[6])
 
 	if (ret)
 		return ret;
-	atomic_store(&flexsc__home_inherited, true);
+	atomic_store(&flexsc__runtime.inherited, true);
 	flexsc__affinity_changed(u, tid);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include <sys/ipc.h>
 #include <sys/wait.h>
 
-#include "../report/counters.h"
+#include "../run/count.h"
 #include "../run/home.h"
 #include "../run/lodge.h"
 #include "../run/wait.h"
@@ -138,19 +138,9 @@ static bool restarts(long nr)
 	}
 }
 
-/* A cancellation loses nothing here: the call had no effect. */
-void flexsc__call_test_cancel(struct uthread *u)
-{
-	if (!u->point)
-		return;
-	flexsc__exit(u);
-	pthread_testcancel();
-	flexsc__enter(u);
-}
-
 bool flexsc__call_interrupted(struct uthread *u, long nr)
 {
-	flexsc__call_test_cancel(u);
+	flexsc__wait_test_cancel(u);
 	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
 }
 

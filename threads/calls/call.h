@@ -48,13 +48,6 @@ long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6]);
 long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
- * The user thread was wanted at home before its call began, perhaps because it
- * was cancelled. The call had no effect yet, so a cancellation may take effect
- * here.
- */
-void flexsc__call_test_cancel(struct uthread *u);
-
-/*
  * Did a signal handler end the wait so that the program sees EINTR? If not, a
  * call that had no effect is begun again.
  */

@@ -13,16 +13,15 @@
 #include "call.h"
 #include "../run/carrier.h"
 #include "lib/pool/closing.h"
-#include "../report/counters.h"
-#include "cputime.h"
+#include "../run/count.h"
+#include "cpuclock.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
 #include "futex2.h"
 #include "../run/home.h"
-#include "lib/loop/loop.h"
 #include "polling.h"
 #include "lib/calls/refine.h"
-#include "../runtime.h"
+#include "../run/ending.h"
 #include "../signals/actions.h"
 #include "../signals/signals.h"
 #include "sigmask.h"
@@ -30,6 +29,7 @@
 #include "lib/calls/table.h"
 #include "ufutex.h"
 #include "../run/wait.h"
+#include "../run/state.h"
 
 /*
  * A slice, after which a user thread whose calls don't wait lets others run: in
@@ -105,7 +105,7 @@ static bool is_impatient(long nr, const struct table_row *row,
  */
 static bool takes_a_thread(const struct table_row *row)
 {
-	return row->poll == POLL_NONE && !(row->op && flexsc__carriers_poll);
+	return row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls);
 }
 
 static long may_wait(struct uthread *u, long nr, const struct table_row *row,
@@ -247,7 +247,7 @@ static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
 	if (sets_apart(u, nr, a))
 		u->rooted = true;
 	if (is_inherited(nr, a))
-		atomic_store(&flexsc__home_inherited, true);
+		atomic_store(&flexsc__runtime.inherited, true);
 	return flexsc__call_go_home(u, nr, a);
 }
 
@@ -357,8 +357,8 @@ static void hold(uint32_t fd)
 {
 	flexsc__fds_unpark(fd);
 	flexsc__polling_hold(fd);
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
-		flexsc__closing_hold(flexsc__carriers[i].loop, fd);
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		flexsc__closing_hold(flexsc__runtime.carriers[i].loop, fd);
 }
 
 /*
@@ -381,8 +381,8 @@ static bool closes_others(long nr)
 
 static void closed(uint32_t fd)
 {
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
-		flexsc__closing_closed(flexsc__carriers[i].loop, fd);
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		flexsc__closing_closed(flexsc__runtime.carriers[i].loop, fd);
 }
 
 /*
@@ -393,7 +393,7 @@ static bool in_child(struct uthread *u)
 {
 	if (!u->forks)
 		return false;
-	if (flexsc__runtime_is_child())
+	if (runtime_is_lent())
 		return true;
 	/*
 	 * This is the parent. The mark stays as long as the function does that
@@ -501,11 +501,11 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_rt_tgsigqueueinfo:
 		return send_signal(u, nr, a);
 	case SYS_clock_gettime:
-		return flexsc__cputime_clock(u, a);
+		return flexsc__cpuclock_get(u, a);
 	case SYS_getrusage:
-		return flexsc__cputime_usage(u, a);
+		return flexsc__cpuclock_usage(u, a);
 	case SYS_timer_create:
-		flexsc__cputime_tie(u, (clockid_t)a[0]);
+		flexsc__cpuclock_tie(u, (clockid_t)a[0]);
 		return by_class(u, nr, a);
 	case SYS_sched_yield:
 		flexsc__wait_turn(u);
@@ -530,7 +530,7 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_exit_group:
 		u->cause = CAUSE_ENDS;
 		flexsc__come_home(u);
-		flexsc__runtime_ends();
+		flexsc__ending();
 		return flexsc__call_plainly(nr, a);
 	case SYS_wait4:
 	case SYS_waitid:
@@ -571,9 +571,9 @@ static long without(long nr, const uint64_t a[6])
 	case SYS_rseq:
 		return -ENOSYS;
 	case SYS_clock_gettime:
-		return flexsc__cputime_clock(NULL, a);
+		return flexsc__cpuclock_get(NULL, a);
 	case SYS_exit_group:
-		flexsc__runtime_ends();
+		flexsc__ending();
 		/* fall through */
 	default:
 		ret = flexsc__call_plainly(nr, a);
@@ -615,7 +615,7 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
 		u->cause = CAUSE_SIGNAL;
 		flexsc__come_home(u);
-		flexsc__call_test_cancel(u);
+		flexsc__wait_test_cancel(u);
 	}
 	/* A handler from here on interrupts the call, if the call waits. */
 	u->handled = HANDLED_NOT;

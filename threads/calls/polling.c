@@ -8,7 +8,7 @@
 #include "call.h"
 #include "../run/carrier.h"
 #include "lib/base/clock.h"
-#include "../report/counters.h"
+#include "../run/count.h"
 #include "lib/loop/entry.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
@@ -17,6 +17,7 @@
 #include "../base/peek.h"
 #include "../run/wait.h"
 #include "../run/uthreads.h"
+#include "../run/state.h"
 
 /* A call's time limit, and what it needs to be made without one. */
 struct patience {
@@ -144,7 +145,7 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 {
 	/*
-	 * The last argument is for runtime.c, which looks at what threads wait
+	 * The last argument is for ending.c, which looks at what threads wait
 	 * for.
 	 */
 	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, POLL_WAITS,
@@ -276,7 +277,7 @@ static long look(long nr, const uint64_t a[6], const struct patience *p)
 	 * A program that polls one descriptor has mostly found that it isn't
 	 * ready, so a look would be a call more.
 	 */
-	if (p->ns && p->one && flexsc__carriers_poll && peek_on_stack(a[0]))
+	if (p->ns && p->one && flexsc__runtime.polls && peek_on_stack(a[0]))
 		return 0;
 	ret = flexsc__call_plainly(nr, p->now);
 	if (!ret && p->ns)
@@ -317,7 +318,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 	/* The first call has shown that the record can be read. */
 	if (p.one)
 		p.fd = *p.one;
-	if (!flexsc__carriers_poll || p.fd.fd < 0)
+	if (!flexsc__runtime.polls || p.fd.fd < 0)
 		return flexsc__call_wait_home(u, nr, a);
 	return wait_for_one(u, nr, a, &p);
 }

@@ -8,7 +8,7 @@
 #include "call.h"
 #include "lib/base/clock.h"
 #include "../report/counters.h"
-#include "cputime.h"
+#include "cpuclock.h"
 #include "../run/home.h"
 #include "../run/lodge.h"
 #include "../base/peek.h"
@@ -37,8 +37,8 @@ static long make(struct uthread *u, long nr, const uint64_t a[6],
 {
 	uint64_t left;
 
-	if (cputime_is_thread_s(clock))
-		return flexsc__cputime_sleep(u, a);
+	if (cpuclock_is_thread_s(clock))
+		return flexsc__cpuclock_sleep(u, a);
 	if (flexsc__stays(u) || lodge_here(u) ||
 	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
 		return flexsc__call_wait_home(u, nr, a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "timers.h"
 
-#include "cputime.h"
+#include "cpuclock.h"
 #include "lib/base/futex.h"
 
 /*
@@ -79,7 +79,7 @@ struct timer *flexsc__timers_take(timer_t id)
 			same = same->next;
 	/* With its last timer, the thread may leave home again. */
 	if (timer && !same)
-		flexsc__cputime_untie(timer->tid);
+		flexsc__cpuclock_untie(timer->tid);
 	unlock(&timers_lock);
 	return timer;
 }

@@ -12,8 +12,8 @@
 #include "../run/home.h"
 #include "../run/lodge.h"
 #include "../base/peek.h"
-#include "../libc/unpatched.h"
 #include "../run/wait.h"
+#include "../run/state.h"
 
 #define BUCKETS	1024U
 #define ANY	FUTEX_BITSET_MATCH_ANY
@@ -139,7 +139,7 @@ static void end(struct uthread *u)
 /*
  * On u's carrier: u was taken off its bucket, and not by its timer. Can it run?
  */
-bool flexsc__ufutex_over(struct carrier *c, struct uthread *u)
+static bool ufutex_is_over(struct carrier *c, struct uthread *u)
 {
 	if (!u->futex.timed || u->futex.expired) {
 		atomic_store(&u->wait, WAIT_NOT);
@@ -169,7 +169,7 @@ static void time_over(struct flexsc_cb *cb)
 		u->futex.expired = true;
 }
 
-void flexsc__ufutex_interrupt(struct carrier *c, struct uthread *u)
+static void ufutex_interrupt(struct carrier *c, struct uthread *u)
 {
 	struct bucket *bucket = lock_bucket(u);
 	bool interrupted;
@@ -184,8 +184,18 @@ void flexsc__ufutex_interrupt(struct carrier *c, struct uthread *u)
 		u->ret = -EINTR;
 	}
 	unlock(&bucket->lock);
-	if (interrupted && flexsc__ufutex_over(c, u))
+	if (interrupted && ufutex_is_over(c, u))
 		flexsc__carrier_ready(u);
+}
+
+static const struct wait_ops ufutex_waits = {
+	.interrupt = ufutex_interrupt,
+	.is_over = ufutex_is_over,
+};
+
+void flexsc__ufutex_init(void)
+{
+	flexsc__wait_futexes(&ufutex_waits);
 }
 
 /* Waiting. */
@@ -221,7 +231,7 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	 * A user thread that stays in the bucket may be woken from here on, and
 	 * end, so it isn't touched any more.
 	 */
-	if (ret && flexsc__ufutex_over(c, u))
+	if (ret && ufutex_is_over(c, u))
 		flexsc__carrier_ready(u);
 }
 
@@ -623,7 +633,7 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 	 * have to be in the kernel.
 	 */
 	if (!(op & FUTEX_PRIVATE_FLAG) || !is_plausible(args[0]) ||
-	    (has_second(op) && !is_plausible(args[4])) || flexsc__unpatched)
+	    (has_second(op) && !is_plausible(args[4])) || flexsc__runtime.unpatched)
 		return in_kernel(u, args);
 	switch (op & FUTEX_CMD_MASK) {
 	case FUTEX_WAIT_BITSET:

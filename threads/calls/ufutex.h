@@ -39,9 +39,8 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6]);
  */
 _Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word);
 
-/* For wait.c, on the carrier that u waits on. */
-void flexsc__ufutex_interrupt(struct carrier *c, struct uthread *u);
-bool flexsc__ufutex_over(struct carrier *c, struct uthread *u);
+/* Before there are carriers. */
+void flexsc__ufutex_init(void);
 
 /* In a forked child, where no thread waits. */
 void flexsc__ufutex_forked(void);

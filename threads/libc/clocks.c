@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../calls/cputime.h"
+#include "../calls/cpuclock.h"
 #include "../run/home.h"
 #include "../calls/timers.h"
 #include "../base/interpose.h"
@@ -19,7 +19,7 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 	static __typeof__(&clock_gettime) real;
 	const uint64_t args[6] = { (uint64_t)clock, PTR(time) };
 
-	if (__builtin_expect(cputime_is_thread_s(clock), 0))
+	if (__builtin_expect(cpuclock_is_thread_s(clock), 0))
 		return (int)flexsc__libc_call(false, SYS_clock_gettime, args);
 	if (!real)
 		real = REAL(clock_gettime);
@@ -48,7 +48,7 @@ static int32_t tie(clockid_t clock)
 
 	if (!begin())
 		return 0;
-	tid = flexsc__cputime_tie(&flexsc__self, clock);
+	tid = flexsc__cpuclock_tie(&flexsc__self, clock);
 	end();
 	return tid;
 }
@@ -61,7 +61,7 @@ static void note(struct timer *timer, clockid_t clock)
 {
 	begin();
 	flexsc__timers_add(timer);
-	flexsc__cputime_tie(&flexsc__self, clock);
+	flexsc__cpuclock_tie(&flexsc__self, clock);
 	end();
 }
 
@@ -71,7 +71,7 @@ EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 	struct timer *timer;
 	int ret;
 
-	if (!cputime_is_thread_s(clock) || !flexsc__self.alive)
+	if (!cpuclock_is_thread_s(clock) || !flexsc__self.alive)
 		return REAL(timer_create)(clock, event, id);
 	timer = malloc(sizeof(*timer));
 	if (!timer)
@@ -101,7 +101,7 @@ static bool give_home(timer_t id, const struct itimerspec *time,
 	tid = flexsc__timers_tid(id);
 	if (tid) {
 		*at_home = *time;
-		at_home->it_value = flexsc__cputime_at_home(tid,
+		at_home->it_value = flexsc__cpuclock_at_home(tid,
 							    time->it_value);
 	}
 	end();

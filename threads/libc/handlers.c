@@ -9,6 +9,7 @@
 #include "unpatched.h"
 #include "../base/interpose.h"
 #include "libc_call.h"
+#include "../run/state.h"
 
 #define RESTORER	0x04000000U	/* the kernel's SA_RESTORER */
 
@@ -107,7 +108,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 	if (signo > 0 && signo <= 64)
 		interrupting = (interrupting & ~(1ULL << (signo - 1))) |
 			       (sigmask_t)!!interrupts << (signo - 1);
-	if (!flexsc__unpatched)
+	if (!flexsc__runtime.unpatched)
 		return ((int (*)(int, int))flexsc__real(REAL_siginterrupt))(
 			signo, interrupts);
 	if (sigaction(signo, NULL, &action))

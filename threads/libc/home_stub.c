@@ -9,6 +9,7 @@
 #include "../run/lodge.h"
 #include "unpatched.h"
 #include "lib/calls/fds.h"
+#include "../run/state.h"
 
 /* Does the function have to run at home, with this second argument? */
 static bool needs_home(struct uthread *u, uint16_t cause, uint64_t second)
@@ -102,7 +103,7 @@ struct at_home flexsc__stay_home(const struct stub *stub)
 	if (changes_all(stub->cause))
 		flexsc__identity_begin();
 	if (is_inherited(stub->cause))
-		atomic_store(&flexsc__home_inherited, true);
+		atomic_store(&flexsc__runtime.inherited, true);
 	if (u->alive)
 		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;
 	return there;
@@ -132,7 +133,7 @@ static uintptr_t target_of(jmp_buf env)
 static void leave_for(struct uthread *u, jmp_buf env)
 {
 	flexsc__stay_left(u, target_of(env));
-	if (!flexsc__unpatched || !env->__mask_was_saved || u->busy)
+	if (!flexsc__runtime.unpatched || !env->__mask_was_saved || u->busy)
 		return;
 	/* libc restores the mask by a call that isn't seen. */
 	flexsc__enter(u);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wrappers that bring the caller home, and then run the real function with all
- * arguments as they came, whatever they are: arch/x86_64/home_stub.S.
+ * arguments as they came, whatever they are: x86_64/home_stub.S.
  */
 #ifndef FLEXSC_THREADS_HOME_STUB_H
 #define FLEXSC_THREADS_HOME_STUB_H

@@ -3,6 +3,7 @@
 #ifndef FLEXSC_THREADS_LIBC_CALL_H
 #define FLEXSC_THREADS_LIBC_CALL_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,9 +14,22 @@
  */
 long flexsc__libc_call(bool point, long nr, const uint64_t args[6]);
 
+/* A call that is a cancellation point. Returns the kernel's result. */
+long flexsc__libc_point(long nr, const uint64_t args[6]);
+
+/* The kernel's result, as libc's functions return it. */
+static inline long libc_result(long ret)
+{
+	if ((unsigned long)ret > -4096UL) {
+		errno = (int)-ret;
+		return -1;
+	}
+	return ret;
+}
+
 /*
  * A thread that may not be a user thread yet was cancelled. Same ordering as
- * uthread.cancelled (C1 in pthread.c, C2 in own.c).
+ * uthread.cancelled (C1 in pthread.c, C2 in libc_call.c).
  */
 extern atomic_bool flexsc__anybody_cancelled;
 

@@ -17,68 +17,10 @@
 
 #include "../calls/call.h"
 #include "../calls/hook.h"
-#include "../runtime.h"
+#include "../run/ending.h"
 #include "lib/calls/fds.h"
 #include "../base/interpose.h"
 #include "libc_call.h"
-
-/*
- * A cancellation point as libc makes it, for a thread that isn't a user thread.
- */
-static long plain_point(long nr, const uint64_t args[6])
-{
-	int type;
-	long ret;
-
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	ret = flexsc__hook(nr, args);
-	pthread_setcanceltype(type, NULL);
-	return ret;
-}
-
-atomic_bool flexsc__anybody_cancelled;
-
-/* As pthread_testcancel(), whose data is cold here, unlike u. */
-static void test_cancel(struct uthread *u)
-{
-	/*
-	 * C2: sees a pthread_cancel() that has returned before this call; pairs
-	 * with C1 in pthread.c.
-	 */
-	if (atomic_load_explicit(&u->cancelled, memory_order_relaxed) ||
-	    atomic_load_explicit(&flexsc__anybody_cancelled, memory_order_relaxed))
-		pthread_testcancel();
-}
-
-/* A call that is a cancellation point. */
-static long call_point(long nr, const uint64_t args[6])
-{
-	struct uthread *u = &flexsc__self;
-	long ret;
-
-	if (!u->alive)
-		return plain_point(nr, args);
-	test_cancel(u);
-	u->point = true;
-	ret = flexsc__hook(nr, args);
-	u->point = false;
-	return ret;
-}
-
-static long as_libc_returns(long ret)
-{
-	if ((unsigned long)ret > -4096UL) {
-		errno = (int)-ret;
-		return -1;
-	}
-	return ret;
-}
-
-long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
-{
-	return as_libc_returns(point ? call_point(nr, args) :
-				       flexsc__hook(nr, args));
-}
 
 /* The result of F_GETOWN may look like an error, so this asks as libc does. */
 static int get_owner(int fd)
@@ -121,7 +63,7 @@ EXPORT void closefrom(int first)
 
 static _Noreturn void end_process(int status)
 {
-	flexsc__runtime_ends();
+	flexsc__ending();
 	for (;;)
 		raw_syscall(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
 }
@@ -164,7 +106,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags,
 	/* libc's error; the kernel's is another one. */
 	if (clock == CLOCK_THREAD_CPUTIME_ID)
 		return EINVAL;
-	return (int)-call_point(SYS_clock_nanosleep, args);
+	return (int)-flexsc__libc_point(SYS_clock_nanosleep, args);
 }
 
 /* C11's. */
@@ -214,7 +156,7 @@ EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 
 	if (fds_has_signals((uint32_t)fd))
 		return (int)flexsc__libc_call(false, SYS_epoll_ctl, args);
-	return (int)as_libc_returns(flexsc__call_plainly(SYS_epoll_ctl, args));
+	return (int)libc_result(flexsc__call_plainly(SYS_epoll_ctl, args));
 }
 
 /* Checked forms. */

@@ -20,8 +20,7 @@
 #include "handlers.h"
 #include "home_stub.h"
 #include "../base/interpose.h"
-
-bool flexsc__unpatched;
+#include "../run/state.h"
 
 /* r11 holds its address when "target" is reached. */
 struct front {
@@ -214,7 +213,7 @@ __attribute__((constructor)) static void find_all(void)
 
 void flexsc__unpatched_begin(void)
 {
-	flexsc__unpatched = true;
+	flexsc__runtime.unpatched = true;
 	for (unsigned int i = 0; i < FRONTS; i++)
 		fronts[i].front->target = fronts[i].unpatched;
 }

@@ -21,11 +21,6 @@
 #ifndef FLEXSC_THREADS_UNPATCHED_H
 #define FLEXSC_THREADS_UNPATCHED_H
 
-#include <stdbool.h>
-
-/* Set if libc isn't patched. Never reset. */
-extern bool flexsc__unpatched;
-
 /* libc can't be patched. Called once, before there are other threads. */
 void flexsc__unpatched_begin(void);
 

@@ -10,9 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../run/carrier.h"
 #include "lib/base/clock.h"
-#include "lib/calls/fds.h"
+#include "lib/base/syscall.h"
 #include "lib/calls/own_fd.h"
 #include "report.h"
 
@@ -105,20 +104,6 @@ void flexsc__counters_forked(void)
 
 /* Showing the page. */
 
-static uint64_t loops_calls(void)
-{
-	uint64_t calls = 0;
-
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
-		struct flexsc_stats stats;
-
-		if (!flexsc_loop_stats(flexsc__carriers[i].loop, &stats,
-				       sizeof(stats)))
-			calls += stats.mode_switches;
-	}
-	return calls;
-}
-
 static bool is_copied(int fd)
 {
 	struct stat now;
@@ -167,7 +152,7 @@ static const struct run_page *at_this_moment(void)
 	return memcpy(page, flexsc__run_page, page_bytes);
 }
 
-void flexsc__counters_show(void)
+void flexsc__counters_show(uint64_t calls)
 {
 	static char text[REPORT_BYTES];
 	static atomic_bool shown;
@@ -184,8 +169,13 @@ void flexsc__counters_show(void)
 	if (page->magic && page->pid == own_pid() &&
 	    !atomic_exchange(&shown, true))
 		print(text, flexsc__report(text, sizeof(text), at_this_moment(),
-					   loops_calls(),
-					   time_monotonic()));
+					   calls, time_monotonic()));
+}
+
+/* The runtime, if it has started, has shown the counters before this. */
+static void quick_exit_follows(void)
+{
+	flexsc__counters_show(0);
 }
 
 /* Before the program runs, because it may close standard error. */
@@ -199,5 +189,5 @@ __attribute__((constructor)) static void keep_stderr(void)
 	copy = fcntl(2, F_DUPFD_CLOEXEC, COPY_FLOOR);
 	if (copy < 0)
 		copy = fcntl(2, F_DUPFD_CLOEXEC, 3);
-	at_quick_exit(flexsc__counters_show);
+	at_quick_exit(quick_exit_follows);
 }

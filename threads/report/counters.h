@@ -10,7 +10,6 @@
 #define FLEXSC_THREADS_COUNTERS_H
 
 #include "run_page.h"
-#include "../run/uthread.h"
 
 extern struct run_page *flexsc__run_page;
 
@@ -25,9 +24,9 @@ void flexsc__counters_forked(void);
 
 /*
  * The process ends: show the counters, if flexsc run --stats asked for it.
- * Without effect in a child.
+ * Without effect in a child. "calls" is how many system calls the loops made.
  */
-void flexsc__counters_show(void);
+void flexsc__counters_show(uint64_t calls);
 
 static inline struct counters *counters_of_carrier(unsigned int number)
 {
@@ -46,31 +45,10 @@ static inline void counters_own(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/* Add to a counter in k's block; k is the caller's kernel thread. */
-static inline void counters_add(const struct kthread *k, uint64_t *counter,
-				uint64_t n)
-{
-	if (k->carrier)
-		counters_own(counter, n);
-	else
-		__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
-
-#define COUNT(k, field, n)	counters_add(k, &(k)->counters->field, n)
-#define COUNT_CARRIER(c, field, n) \
-	counters_own(&(c)->k.counters->field, n)
-#define COUNT_HERE(field, n)	COUNT(kthread_self(), field, n)
-
 /* The cause of coming home for a call. */
 static inline uint16_t counters_cause(long nr)
 {
 	return nr >= 0 && nr < CAUSE_CALLS ? (uint16_t)nr : CAUSE_UNKNOWN;
-}
-
-/* Count a call of u by u->way. */
-static inline void counters_call(const struct uthread *u)
-{
-	COUNT_HERE(ways[u->way], 1);
 }
 
 /* Count a user thread that goes home. */

@@ -54,8 +54,8 @@ def value_of(name: str) -> gdb.Value:
 
 
 def carriers() -> list[gdb.Value]:
-    count = int(value_of("flexsc__carriers_count"))
-    first = value_of("flexsc__carriers")
+    count = int(value_of("flexsc__runtime")["count"])
+    first = value_of("flexsc__runtime")["carriers"]
     return [first[i] for i in range(count)]
 
 

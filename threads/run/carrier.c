@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "../report/counters.h"
-#include "../calls/cputime.h"
+#include "count.h"
+#include "cputime.h"
 #include "lib/calls/fds.h"
 #include "home.h"
 #include "lib/loop/loop.h"
@@ -19,6 +19,7 @@
 #include "wait.h"
 #include "lib/loop/event.h"
 #include "lib/run/make.h"
+#include "state.h"
 
 /* User threads that run before the carrier looks for completions again. */
 #define TURNS		32U
@@ -35,11 +36,6 @@
  * costs.
  */
 #define SPIN_NS		20000U
-
-struct carrier *flexsc__carriers;
-bool flexsc__carriers_spin;
-bool flexsc__carriers_poll;
-unsigned int flexsc__carriers_count;
 
 static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle carrier was woken to look for work */
@@ -168,8 +164,8 @@ static uint32_t waiting(const struct carrier *c)
 
 static bool wake_idle(void)
 {
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
-		struct carrier *c = &flexsc__carriers[i];
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
+		struct carrier *c = &flexsc__runtime.carriers[i];
 
 		if (atomic_load(&c->idle)) {
 			flexsc_loop_wake(c->loop, NULL);
@@ -236,8 +232,8 @@ void flexsc__carrier_give(struct uthread *u)
 	if (!c)
 		c = u->carrier;
 	if (!c)
-		c = &flexsc__carriers[atomic_fetch_add(&turn, 1) %
-				      flexsc__carriers_count];
+		c = &flexsc__runtime.carriers[atomic_fetch_add(&turn, 1) %
+				      flexsc__runtime.count];
 	put_in_box(c, u);
 }
 
@@ -334,9 +330,9 @@ static void take_wanted(struct carrier *c)
 
 static struct uthread *steal(struct carrier *c)
 {
-	for (unsigned int i = 1; i < flexsc__carriers_count; i++) {
-		struct carrier *from = &flexsc__carriers[
-			(c->number + i) % flexsc__carriers_count];
+	for (unsigned int i = 1; i < flexsc__runtime.count; i++) {
+		struct carrier *from = &flexsc__runtime.carriers[
+			(c->number + i) % flexsc__runtime.count];
 		struct uthread *first, *last;
 		uint32_t n;
 
@@ -358,13 +354,13 @@ static struct uthread *steal(struct carrier *c)
 
 static bool work_elsewhere(void)
 {
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 		/*
 		 * Q2: when about to sleep, after idle_count and "idle" were
 		 * raised; pairs with Q1.
 		 */
-		if (atomic_load(&flexsc__carriers[i].queue.count) ||
-		    atomic_load(&flexsc__carriers[i].later.count))
+		if (atomic_load(&flexsc__runtime.carriers[i].queue.count) ||
+		    atomic_load(&flexsc__runtime.carriers[i].later.count))
 			return true;
 	return false;
 }
@@ -390,7 +386,7 @@ static bool spin(struct carrier *c)
 	bool found = false;
 	uint64_t until;
 
-	if (!flexsc__carriers_spin ||
+	if (!flexsc__runtime.spins ||
 	    !atomic_compare_exchange_strong(&spinner, &nobody, c))
 		return false;
 	COUNT_CARRIER(c, spins, 1);
@@ -564,7 +560,7 @@ static int start_one(struct carrier *c, const struct flexsc_options *options,
 	struct start start = { .c = c, .options = options, .why = why,
 			       .size = size };
 	pthread_t thread;
-	int err = flexsc__runtime_detached(&thread, carrier_main, &start);
+	int err = flexsc__own_detached(&thread, carrier_main, &start);
 
 	if (err) {
 		snprintf(why, size, "%s", strerror(err));
@@ -583,27 +579,27 @@ int flexsc__carriers_start(unsigned int n,
 	int err = 0;
 
 	alone = n == 1;
-	flexsc__carriers = aligned_alloc(64, n * sizeof(struct carrier));
-	if (!flexsc__carriers) {
+	flexsc__runtime.carriers = aligned_alloc(64, n * sizeof(struct carrier));
+	if (!flexsc__runtime.carriers) {
 		snprintf(why, size, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
 	for (unsigned int i = 0; i < n && !err; i++) {
-		struct carrier *c = &flexsc__carriers[i];
+		struct carrier *c = &flexsc__runtime.carriers[i];
 
 		*c = (struct carrier){ .number = i };
 		err = start_one(c, &same, why, size);
 		if (err)
 			break;
-		flexsc__carriers_count = i + 1;
+		flexsc__runtime.count = i + 1;
 		/* Have all carriers use one engine. */
-		same.engine = flexsc_loop_engine(flexsc__carriers[0].loop);
+		same.engine = flexsc_loop_engine(flexsc__runtime.carriers[0].loop);
 	}
-	if (!flexsc__carriers_count)
+	if (!flexsc__runtime.count)
 		return err;
-	flexsc__counters_publish(same.engine, flexsc__carriers_count);
-	flexsc__carriers_poll = !strcmp(same.engine, "uring");
-	return (int)flexsc__carriers_count;
+	flexsc__counters_publish(same.engine, flexsc__runtime.count);
+	flexsc__runtime.polls = !strcmp(same.engine, "uring");
+	return (int)flexsc__runtime.count;
 }
 
 static void close_own(int fd)
@@ -614,12 +610,12 @@ static void close_own(int fd)
 
 void flexsc__carriers_forked(void)
 {
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++) {
-		close_own(flexsc__carriers[i].stuck_fd);
-		close_own(flexsc__carriers[i].status_fd);
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
+		close_own(flexsc__runtime.carriers[i].stuck_fd);
+		close_own(flexsc__runtime.carriers[i].status_fd);
 	}
-	flexsc__carriers_count = 0;
-	flexsc__carriers = NULL;
+	flexsc__runtime.count = 0;
+	flexsc__runtime.carriers = NULL;
 	atomic_store(&idle_count, 0);
 	atomic_store(&spinner, NULL);
 	atomic_store(&searching, false);

@@ -85,16 +85,6 @@ struct carrier {
 	_Atomic uint32_t changed;	/* N1, N2 in identity.c */
 };
 
-extern struct carrier *flexsc__carriers;
-extern unsigned int flexsc__carriers_count;
-/* Are there enough cores for a carrier to look around for work? */
-extern bool flexsc__carriers_spin;
-/*
- * Do the loops wait for one descriptor without a syscall thread? (io_uring
- * does.)
- */
-extern bool flexsc__carriers_poll;
-
 /*
  * Start n carriers whose loops have these options. Returns how many there are,
  * or -errno; if there are fewer than n, "why" says the reason.

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "park.h"
+#include "stacks.h"
 
 /*
  * Their addresses mark a SIGSETXID as the runtime's: as an ordinary one, and as
@@ -16,9 +16,9 @@ void flexsc__signal_stack(struct carrier *c)
 {
 	stack_t stack = { .ss_flags = SS_DISABLE };
 
-	c->stack = flexsc__park_get();
+	c->stack = flexsc__stack_get(&flexsc__parked);
 	if (c->stack)
-		stack = (stack_t){ c->stack, 0, PARK_BYTES };
+		stack = (stack_t){ c->stack, 0, flexsc__parked.bytes };
 	raw_syscall(SYS_sigaltstack, PTR(&stack), 0, 0, 0, 0, 0);
 }
 

@@ -4,13 +4,11 @@
 #include <signal.h>
 
 #include "carrier.h"
-#include "../report/counters.h"
+#include "count.h"
 #include "lib/base/futex.h"
-#include "park.h"
+#include "stacks.h"
 #include "queued.h"
-
-atomic_bool flexsc__home_inherited;
-atomic_bool flexsc__home_last;
+#include "state.h"
 
 static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)
 {
@@ -50,7 +48,7 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
 		.fs = u->fs,
 		.current = u,
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
-		.sp = context_init((char *)stack + PARK_BYTES, home_main, u),
+		.sp = context_init(stack_top(&flexsc__parked, stack), home_main, u),
 	};
 	home->k.counters = counters_of_home(home->k.tid);
 	COUNT(&home->k, started, 1);
@@ -60,9 +58,9 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
 
 void flexsc__home_fini(struct uthread *u)
 {
-	flexsc__park_put(u->home.lent);
+	flexsc__stack_put(&flexsc__parked, u->home.lent);
 	COUNT(&u->home.k, ended, 1);
-	flexsc__park_put(u->home.stack);
+	flexsc__stack_put(&flexsc__parked, u->home.stack);
 	u->home.lent = NULL;
 	u->home.stack = NULL;
 }
@@ -95,7 +93,7 @@ void flexsc__leave(struct uthread *u)
 		u->home.masked = true;
 	}
 	u->home.parked = u->home.mask;
-	flexsc__park_put(u->home.lent);
+	flexsc__stack_put(&flexsc__parked, u->home.lent);
 	u->home.lent = NULL;
 	flexsc__suspend(u, leave);
 	flexsc__settle(u);
@@ -123,6 +121,17 @@ void flexsc__come_home(struct uthread *u)
 	else if (!atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		return;
 	flexsc__settle(u);
+}
+
+void flexsc__bring_home(void)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (!u->alive || u->busy)
+		return;
+	flexsc__enter(u);
+	flexsc__come_home(u);
+	flexsc__exit(u);
 }
 
 void flexsc__settle(struct uthread *u)
@@ -208,5 +217,5 @@ bool flexsc__stays(struct uthread *u)
 	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
 	return u->rooted || u->stay.frame ||
 	       atomic_load_explicit(&u->tied, memory_order_relaxed) ||
-	       atomic_load_explicit(&flexsc__home_last, memory_order_relaxed);
+	       atomic_load_explicit(&flexsc__runtime.last, memory_order_relaxed);
 }

@@ -15,20 +15,11 @@
 
 /*
  * The calling kernel thread becomes the home of its user thread, and will be
- * parked on this stack (park.h). The mask is the user thread's.
+ * parked on this stack (stacks.h). The mask is the user thread's.
  */
 void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask);
 /* The user thread is at home and won't leave again. */
 void flexsc__home_fini(struct uthread *u);
-
-/*
- * A home has an affinity, a priority or the like of its own, which new threads
- * are to inherit: from then on a thread comes home to make threads.
- */
-extern atomic_bool flexsc__home_inherited;
-
-/* The process ends: user threads that come home stay there. */
-extern atomic_bool flexsc__home_last;
 
 /*
  * User thread only: go home, and leave home. Without effect on a user thread
@@ -111,5 +102,11 @@ static inline void flexsc__exit(struct uthread *u)
 		flexsc__settle(u);
 	}
 }
+
+/*
+ * Any thread: the caller comes home, if it is a user thread outside the
+ * runtime.
+ */
+void flexsc__bring_home(void);
 
 #endif /* FLEXSC_THREADS_HOME_H */

@@ -10,11 +10,12 @@
 
 #include "carrier.h"
 #include "../report/counters.h"
-#include "../calls/cputime.h"
+#include "cputime.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
 #include "own_thread.h"
 #include "carrier_signal.h"
+#include "state.h"
 
 /*
  * Ticks in which a thread's state is read and is still believed (some 40 us),
@@ -36,8 +37,8 @@ void flexsc__monitor_wake(void)
 
 static bool all_idle(void)
 {
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
-		if (!atomic_load(&flexsc__carriers[i].idle))
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		if (!atomic_load(&flexsc__runtime.carriers[i].idle))
 			return false;
 	return true;
 }
@@ -228,13 +229,13 @@ static void *monitor_main(void *arg)
 		futex_wait(&nobody, 0, MONITOR_NS);
 		if (all_idle())
 			sleep_until_noticed();
-		for (unsigned int i = 0; i < flexsc__carriers_count; i++)
-			look(&flexsc__carriers[i]);
+		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+			look(&flexsc__runtime.carriers[i]);
 	}
 	return NULL;
 }
 
 int flexsc__monitor_start(void)
 {
-	return -flexsc__runtime_detached(&flexsc__monitor, monitor_main, NULL);
+	return -flexsc__own_detached(&flexsc__monitor, monitor_main, NULL);
 }

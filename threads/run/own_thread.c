@@ -8,8 +8,7 @@
 
 #include "../base/interpose.h"
 #include "../base/sigset.h"
-#include "carrier.h"
-#include "park.h"
+#include "lib/pool/own_thread.h"
 #include "stacks.h"
 
 /* What a new thread is told, at the top of a stack to park on. */
@@ -21,7 +20,7 @@ struct birth {
 
 static struct birth *birth_on(void *stack)
 {
-	return (struct birth *)((char *)stack + PARK_BYTES) - 1;
+	return (struct birth *)stack_top(&flexsc__parked, stack) - 1;
 }
 
 /*
@@ -47,12 +46,12 @@ static void join_count(void)
 		atomic_fetch_add(threads, 1);
 }
 
-static void *runtime_main(void *arg)
+static void *own_main(void *arg)
 {
 	struct birth birth = *(struct birth *)arg;
 	void *ret;
 
-	flexsc__park_put(birth.stack);
+	flexsc__stack_put(&flexsc__parked, birth.stack);
 	leave_count();
 	ret = birth.start(birth.arg);
 	join_count();
@@ -60,74 +59,86 @@ static void *runtime_main(void *arg)
 }
 
 /*
- * Make the thread on a stack of the runtime's, unless libc's defaults are
- * wanted.
+ * Make the thread on a stack of the runtime's. With very large thread-local
+ * storage that is too small: then on one of libc's.
  */
-static int create_on_own(pthread_t *thread, const pthread_attr_t *attr,
-			 struct birth *birth)
+static int own_create(pthread_t *thread, pthread_attr_t *attr,
+		      struct birth *birth)
 {
-	pthread_attr_t own;
-	size_t bytes;
-	void *stack;
+	void *stack = flexsc__stack_get(&flexsc__owned);
 	int err;
 
-	if (!attr)
-		return REAL(pthread_create)(thread, NULL, runtime_main, birth);
-	stack = flexsc__stack_get(&bytes);
 	if (!stack)
 		return EAGAIN;
-	/*
-	 * The copy isn't destroyed, because what it points to is the caller's.
-	 */
-	own = *attr;
-	pthread_attr_setstack(&own, stack, bytes);
-	err = REAL(pthread_create)(thread, &own, runtime_main, birth);
+	pthread_attr_setstack(attr, stack, flexsc__owned.bytes);
+	err = REAL(pthread_create)(thread, attr, own_main, birth);
 	if (err)
-		flexsc__stack_put(stack);
+		flexsc__stack_put(&flexsc__owned, stack);
+	if (err == EINVAL)
+		err = REAL(pthread_create)(thread, NULL, own_main, birth);
 	return err;
 }
 
-int flexsc__runtime_thread(pthread_t *thread, const pthread_attr_t *attr,
-			   void *(*start)(void *), void *arg)
+/* A thread that has these signals blocked from its first instruction on. */
+static int own_make(pthread_t *thread, pthread_attr_t *attr,
+		    void *(*run)(void *), void *arg, sigmask_t blocked)
 {
-	void *park = flexsc__park_get();
+	void *park = flexsc__stack_get(&flexsc__parked);
 	struct birth *birth;
+	sigmask_t before;
 	int err;
 
 	if (!park)
 		return EAGAIN;
 	birth = birth_on(park);
-	*birth = (struct birth){ .start = start, .arg = arg, .stack = park };
-	err = create_on_own(thread, attr, birth);
+	*birth = (struct birth){ .start = run, .arg = arg, .stack = park };
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&blocked),
+		    PTR(&before), sizeof(blocked), 0, 0);
+	err = own_create(thread, attr, birth);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
+		    sizeof(before), 0, 0);
 	if (err)
-		flexsc__park_put(park);
+		flexsc__stack_put(&flexsc__parked, park);
 	return err;
 }
 
-int flexsc__runtime_join(pthread_t thread, void **value)
+/*
+ * For the library, in place of lib/pool/own_thread.c: such a thread is one that
+ * may be cancelled.
+ */
+int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
+		       const cpu_set_t *cores)
+{
+	const sigmask_t all = ~(SIGNAL_BIT(SIGNAL_CANCEL) |
+				SIGNAL_BIT(SIGNAL_SETXID));
+	pthread_attr_t attr;
+	int err;
+
+	pthread_attr_init(&attr);
+	if (cores)
+		pthread_attr_setaffinity_np(&attr, sizeof(*cores), cores);
+	err = own_make(thread, &attr, run, arg, all);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+void flexsc__own_join(pthread_t thread)
 {
 	void *stack = flexsc__stack_of(thread);
-	int err = pthread_join(thread, value);
 
-	if (!err)
-		flexsc__stack_put(stack);
-	return err;
+	REAL(pthread_join)(thread, NULL);
+	flexsc__stack_put(&flexsc__owned, stack);
 }
 
-int flexsc__runtime_detached(pthread_t *thread, void *(*run)(void *), void *arg)
+int flexsc__own_detached(pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	const sigmask_t all = ~SIGNAL_BIT(SIGNAL_SETXID);
-	sigmask_t before;
 	pthread_attr_t attr;
 	int err;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
-		    sizeof(all), 0, 0);
-	err = flexsc__runtime_thread(thread, &attr, run, arg);
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
-		    sizeof(before), 0, 0);
+	err = own_make(thread, &attr, run, arg, all);
 	pthread_attr_destroy(&attr);
 	return err;
 }

@@ -2,117 +2,154 @@
 #include "stacks.h"
 
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "lib/base/futex.h"
+#define PAGE		4096UL
+#define OWN_FRAMES	8192U	/* bytes that the runtime needs, parked */
 
-#define SLAB	16U	/* stacks mapped at once */
-#define PAGE	4096UL
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ	51
+#endif
 
 /*
- * A slab begins with a page for this. The stacks follow, each with a guard page
- * below.
+ * A slab begins with a page for this. The stacks follow, each with its guard
+ * page below.
  */
 struct slab {
 	struct slab *next;
 	unsigned int used;
 };
 
-static struct slab *slabs;
-/* Free stacks, linked at the top, where they have been touched. */
-static void *free_stacks;
-static struct lock stacks_lock;
+struct stacks flexsc__parked = { .per_slab = 64 };
+struct stacks flexsc__owned = {
+	.bytes = (256UL << 10) - PAGE,
+	.per_slab = 16,
+	.guarded = true,
+};
 
-static char *stack_in(struct slab *slab, unsigned int i)
+void flexsc__stacks_init(void)
 {
-	return (char *)slab + PAGE + i * STACK_BYTES + PAGE;
+	size_t frame = getauxval(AT_MINSIGSTKSZ);
+
+	if (!frame)
+		frame = 4096;
+	/*
+	 * Frames of two signals: one to come home for, and SIGSETXID on top of
+	 * it.
+	 */
+	flexsc__parked.bytes = (OWN_FRAMES + 2 * frame + PAGE - 1) & -PAGE;
 }
 
-static void **link_of(void *stack)
+static size_t guard_of(const struct stacks *stacks)
 {
-	return (void **)((char *)stack + STACK_BYTES - PAGE) - 1;
+	return stacks->guarded ? PAGE : 0;
 }
 
-static struct slab *map_slab(void)
+/* From one stack to the next. */
+static size_t step_of(const struct stacks *stacks)
 {
-	struct slab *slab = mmap(NULL, PAGE + SLAB * STACK_BYTES,
+	return stacks->bytes + guard_of(stacks);
+}
+
+static char *stack_in(const struct stacks *stacks, struct slab *slab,
+		      unsigned int i)
+{
+	return (char *)slab + PAGE + i * step_of(stacks) + guard_of(stacks);
+}
+
+static void **link_of(const struct stacks *stacks, void *stack)
+{
+	return (void **)stack_top(stacks, stack) - 1;
+}
+
+/* With the lock. */
+static struct slab *map_slab(struct stacks *stacks)
+{
+	struct slab *slab = mmap(NULL, PAGE + stacks->per_slab * step_of(stacks),
 				 PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 				 -1, 0);
 
 	if (slab == MAP_FAILED)
 		return NULL;
-	slab->next = slabs;
-	slabs = slab;
+	slab->next = stacks->slabs;
+	stacks->slabs = slab;
 	return slab;
 }
 
-static void *carve(void)
+/* A stack that wasn't in use yet. With the lock. */
+static void *carve(struct stacks *stacks)
 {
-	struct slab *slab = slabs;
+	struct slab *slab = stacks->slabs;
 	char *stack;
 
-	while (slab && slab->used == SLAB)
+	while (slab && slab->used == stacks->per_slab)
 		slab = slab->next;
 	if (!slab)
-		slab = map_slab();
+		slab = map_slab(stacks);
 	if (!slab)
 		return NULL;
-	stack = stack_in(slab, slab->used);
-	if (mprotect(stack - PAGE, PAGE, PROT_NONE))
+	stack = stack_in(stacks, slab, slab->used);
+	if (stacks->guarded && mprotect(stack - PAGE, PAGE, PROT_NONE))
 		return NULL;
 	slab->used++;
 	return stack;
 }
 
-void *flexsc__stack_get(size_t *bytes)
+void *flexsc__stack_get(struct stacks *stacks)
 {
 	void *stack;
 
-	*bytes = STACK_BYTES - PAGE;
-	lock(&stacks_lock);
-	stack = free_stacks;
+	lock(&stacks->lock);
+	stack = stacks->free;
 	if (stack)
-		free_stacks = *link_of(stack);
+		stacks->free = *link_of(stacks, stack);
 	else
-		stack = carve();
-	unlock(&stacks_lock);
+		stack = carve(stacks);
+	unlock(&stacks->lock);
 	return stack;
 }
 
-void flexsc__stack_put(void *stack)
+void flexsc__stack_put(struct stacks *stacks, void *stack)
 {
 	if (!stack)
 		return;
-	lock(&stacks_lock);
-	*link_of(stack) = free_stacks;
-	free_stacks = stack;
-	unlock(&stacks_lock);
+	lock(&stacks->lock);
+	*link_of(stacks, stack) = stacks->free;
+	stacks->free = stack;
+	unlock(&stacks->lock);
 }
 
 void *flexsc__stack_of(pthread_t thread)
 {
+	struct stacks *stacks = &flexsc__owned;
+	const size_t step = step_of(stacks);
 	void *stack = NULL;
 
-	lock(&stacks_lock);
-	for (struct slab *slab = slabs; slab && !stack; slab = slab->next) {
+	lock(&stacks->lock);
+	for (struct slab *slab = stacks->slabs; slab && !stack;
+	     slab = slab->next) {
 		/*
 		 * libc has a thread's descriptor, its pthread_t, at the top of
 		 * its stack.
 		 */
-		uint64_t at = (uint64_t)thread - (uintptr_t)stack_in(slab, 0);
+		uint64_t at = (uint64_t)thread -
+			      (uintptr_t)stack_in(stacks, slab, 0);
 
-		if (at < SLAB * STACK_BYTES)
-			stack = stack_in(slab, at / STACK_BYTES);
+		if (at < stacks->per_slab * step)
+			stack = stack_in(stacks, slab,
+					 (unsigned int)(at / step));
 	}
-	unlock(&stacks_lock);
+	unlock(&stacks->lock);
 	return stack;
 }
 
 void flexsc__stacks_forked(void)
 {
-	stacks_lock = (struct lock){ 0 };
-	free_stacks = NULL;
-	for (struct slab *slab = slabs; slab; slab = slab->next)
+	flexsc__parked.lock = (struct lock){ 0 };
+	flexsc__owned.lock = (struct lock){ 0 };
+	flexsc__owned.free = NULL;
+	for (struct slab *slab = flexsc__owned.slabs; slab; slab = slab->next)
 		slab->used = 0;
 }

@@ -1,28 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks of the runtime's own threads. libc's wouldn't do: a forked child
- * reuses the stacks of all threads that it doesn't have, so a thread of the
- * program's that asks for a small stack would get a larger one. Any thread.
+ * Stacks that libc doesn't make. Any thread; stacks that are given back are
+ * used again, and their memory is never returned.
+ *
+ * PARKED: kernel threads are parked on them, and carriers handle signals there.
+ * There is one for each user thread. They have to hold little: a futex wait,
+ * and the frames of signals that arrive meanwhile. They have no guard pages,
+ * because two more mappings for each user thread would halve the number of
+ * threads that a process can have.
+ *
+ * OWNED: those of the runtime's own threads, each with a guard page. libc's
+ * wouldn't do: a forked child reuses the stacks of all threads that it doesn't
+ * have, so a thread of the program's that asks for a small stack would get a
+ * larger one.
  */
 #ifndef FLEXSC_THREADS_STACKS_H
 #define FLEXSC_THREADS_STACKS_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#define STACK_BYTES	(256UL << 10)
+#include "lib/base/futex.h"
 
-/*
- * The lowest usable address of a stack, and its size in "bytes"; NULL if out of
- * memory.
- */
-void *flexsc__stack_get(size_t *bytes);
+struct slab;
+
+struct stacks {
+	struct lock lock;
+	struct slab *slabs;
+	void *free;		/* given back; linked at their tops */
+	size_t bytes;		/* that can be used of one */
+	unsigned int per_slab;	/* mapped at once */
+	bool guarded;
+};
+
+extern struct stacks flexsc__parked, flexsc__owned;
+
+/* Called once, before the first flexsc__stack_get(). */
+void flexsc__stacks_init(void);
+
+/* A stack's lowest address; NULL if out of memory. */
+void *flexsc__stack_get(struct stacks *stacks);
 /* Without effect on NULL. */
-void flexsc__stack_put(void *stack);
+void flexsc__stack_put(struct stacks *stacks, void *stack);
 
-/* The stack that a thread was made on; NULL if it isn't one of these. */
+/* Where a stack ends, and what grows down on it begins. */
+static inline char *stack_top(const struct stacks *stacks, void *stack)
+{
+	return (char *)stack + stacks->bytes;
+}
+
+/* The owned stack that a thread was made on; NULL if it isn't on one. */
 void *flexsc__stack_of(pthread_t thread);
 
-/* In a forked child, where no thread is on any of them. */
+/*
+ * In a forked child, where no thread is on an owned stack. Parked ones that are
+ * in use are lost, because the child's thread may run on one.
+ */
 void flexsc__stacks_forked(void);
 
 #endif /* FLEXSC_THREADS_STACKS_H */

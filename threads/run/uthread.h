@@ -41,6 +41,7 @@
 #include <stdint.h>
 
 #include "../arch/x86_64/context.h"
+#include "../arch/x86_64/vectors.h"
 #include "lib/base/compiler.h"
 #include "../base/sigset.h"
 
@@ -229,32 +230,28 @@ static inline bool at_home(void)
 	return !kthread_self()->carrier;
 }
 
+/* Switch from the user thread to its kernel thread's own stack. */
+static inline void uthread_switch_out(void *arg)
+{
+	const struct kthread *k = kthread_self();
+	struct uthread *u = arg;
+
+	flexsc__switch(&u->sp, k->sp, k->fs);
+}
+
 /*
  * Have the kernel thread carry out "action" on its own stack, without this user
  * thread. Returns when a kernel thread runs the user thread again.
  */
-static inline void flexsc__switch_out(struct uthread *u,
-				      void (*action)(struct kthread *,
-						     struct uthread *))
-{
-	const struct kthread *k = kthread_self();
-
-	u->action = action;
-	flexsc__switch(&u->sp, k->sp, k->fs);
-}
-
-void flexsc__vectors_suspend(struct uthread *u,
-			     void (*action)(struct kthread *,
-					    struct uthread *));
-
 static inline void flexsc__suspend(struct uthread *u,
 				   void (*action)(struct kthread *,
 						  struct uthread *))
 {
+	u->action = action;
 	if (u->site)
-		flexsc__vectors_suspend(u, action);
+		flexsc__vectors_around(uthread_switch_out, u);
 	else
-		flexsc__switch_out(u, action);
+		uthread_switch_out(u);
 }
 
 /* On a kernel thread's own stack: run u until u is suspended. */

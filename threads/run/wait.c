@@ -2,14 +2,20 @@
 #include "wait.h"
 
 #include <errno.h>
+#include <pthread.h>
 
-#include "../calls/call.h"
 #include "carrier.h"
 #include "../report/counters.h"
 #include "home.h"
 #include "lodge.h"
 #include "lib/loop/loop.h"
-#include "../calls/ufutex.h"
+
+static const struct wait_ops *futexes;
+
+void flexsc__wait_futexes(const struct wait_ops *ops)
+{
+	futexes = ops;
+}
 
 static void begin(struct uthread *u, enum wait_kind kind)
 {
@@ -77,6 +83,15 @@ static void post(struct kthread *k, struct uthread *u)
 	end_if_wanted(k->carrier, u);
 }
 
+void flexsc__wait_test_cancel(struct uthread *u)
+{
+	if (!u->point)
+		return;
+	flexsc__exit(u);
+	pthread_testcancel();
+	flexsc__enter(u);
+}
+
 static long wait_here(struct uthread *u,
 		      void (*action)(struct kthread *, struct uthread *))
 {
@@ -84,7 +99,7 @@ static long wait_here(struct uthread *u,
 		flexsc__leave(u);
 		/* A signal may have called u home before it began to wait. */
 		if (at_home())
-			flexsc__call_test_cancel(u);
+			flexsc__wait_test_cancel(u);
 	}
 	lodge_away(u);
 	flexsc__suspend(u, action);
@@ -174,7 +189,7 @@ void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
 		flexsc_loop_cancel(c->loop, &u->cb);
 		break;
 	case WAIT_FUTEX:
-		flexsc__ufutex_interrupt(c, u);
+		futexes->interrupt(c, u);
 		break;
 	}
 }
@@ -182,5 +197,5 @@ void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
 bool flexsc__wait_over(struct uthread *u)
 {
 	return atomic_load(&u->wait) != WAIT_FUTEX ||
-	       flexsc__ufutex_over(u->carrier, u);
+	       futexes->is_over(u->carrier, u);
 }

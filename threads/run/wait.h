@@ -39,6 +39,13 @@ long flexsc__wait_time(struct uthread *u, uint64_t ns);
 /* Let other user threads run. */
 void flexsc__wait_turn(struct uthread *u);
 
+/*
+ * The caller was wanted at home before its call began, perhaps because it was
+ * cancelled. The call had no effect yet, so a cancellation may take effect
+ * here.
+ */
+void flexsc__wait_test_cancel(struct uthread *u);
+
 /* Any thread, any signal handler: end u's wait, and have u come home. */
 void flexsc__want(struct uthread *u);
 
@@ -50,5 +57,19 @@ void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);
  * run?
  */
 bool flexsc__wait_over(struct uthread *u);
+
+/*
+ * Waits of a kind that this file doesn't know: WAIT_FUTEX. Both functions run
+ * on the carrier that u waits on.
+ */
+struct wait_ops {
+	/* u is wanted at home: end its wait. */
+	void (*interrupt)(struct carrier *c, struct uthread *u);
+	/* u came through the inbox: can it run? */
+	bool (*is_over)(struct carrier *c, struct uthread *u);
+};
+
+/* Before there are carriers. */
+void flexsc__wait_futexes(const struct wait_ops *ops);
 
 #endif /* FLEXSC_THREADS_WAIT_H */

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "../run/carrier.h"
+#include "../run/state.h"
 
 #define LOOK_NS	50000
 /*
@@ -33,13 +34,13 @@ void flexsc__identity_await(void)
 	uint32_t now = atomic_load(&calls);
 	int looks = 0;
 
-	for (unsigned int i = 0; i < flexsc__carriers_count; i++)
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 		/*
 		 * N2: before this home changes; pairs with N1. A call that
 		 * failed is counted, although no carrier gets a signal for it.
 		 */
 		while ((int32_t)(now - atomic_load(
-				 &flexsc__carriers[i].changed)) > 0 &&
+				 &flexsc__runtime.carriers[i].changed)) > 0 &&
 		       looks++ < LOOKS)
 			raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 }

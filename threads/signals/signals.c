@@ -13,7 +13,7 @@
 #include "../run/home.h"
 #include "identity.h"
 #include "../run/lodge.h"
-#include "../run/park.h"
+#include "../run/stacks.h"
 #include "../run/queued.h"
 #include "actions.h"
 #include "../run/wait.h"
@@ -119,7 +119,7 @@ static void go_home(struct kthread *k, struct uthread *u)
 	char *stack = c->stack;
 
 	if (stack && (char *)u->sp >= stack &&
-	    (char *)u->sp < stack + PARK_BYTES) {
+	    (char *)u->sp < stack + flexsc__parked.bytes) {
 		u->home.lent = stack;
 		flexsc__signal_stack(c);
 	}

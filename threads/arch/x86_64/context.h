@@ -2,7 +2,7 @@
 /*
  * What x86-64 has for switching. The FS base is a thread's TLS. Programs don't
  * use the GS base, so it points to the current kernel thread's struct kthread.
- * switch.S has the switch itself.
+ * switch.h has the switch itself.
  */
 #ifndef FLEXSC_THREADS_CONTEXT_H
 #define FLEXSC_THREADS_CONTEXT_H
@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 
 #include "lib/base/syscall.h"
+#include "switch.h"
 
 /* May user mode write the bases? Set once, before the first switch. */
 extern bool flexsc__fsgsbase;
@@ -26,13 +27,6 @@ static inline void context_probe(void)
 {
 	flexsc__fsgsbase = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
 }
-
-/*
- * Leave this stack, storing its pointer to *from, for the stack whose pointer
- * is "to", with this FS base. Returns when this stack is switched back to.
- */
-void flexsc__switch(void **from, void *to, uint64_t fs);
-void flexsc__begin(void);
 
 /*
  * A count that grows with time, by 1 to 5 in a nanosecond, and needn't do more.

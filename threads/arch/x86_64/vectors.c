@@ -2,8 +2,7 @@
 #include "vectors.h"
 
 #include <cpuid.h>
-
-#include "../../run/uthread.h"
+#include <stdint.h>
 
 /* XSAVE's bits of the state that a program may have: x87, SSE, AVX, AVX-512. */
 #define STATE	0xe7U
@@ -49,9 +48,7 @@ bool flexsc__vectors_probe(void)
 	return true;
 }
 
-void flexsc__vectors_suspend(struct uthread *u,
-			     void (*action)(struct kthread *,
-					    struct uthread *))
+void flexsc__vectors_around(void (*run)(void *), void *arg)
 {
 	char *area = __builtin_alloca_with_align(bytes, ALIGN * 8);
 	uint64_t *header = (uint64_t *)(area + HEADER);
@@ -65,7 +62,7 @@ void flexsc__vectors_suspend(struct uthread *u,
 	else
 		__asm__ volatile("xsave (%0)" : : "r"(area), "a"(mask), "d"(0)
 				 : "memory");
-	flexsc__switch_out(u, action);
+	run(arg);
 	__asm__ volatile("xrstor (%0)" : : "r"(area), "a"(mask), "d"(0)
 			 : "memory");
 }

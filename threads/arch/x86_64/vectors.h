@@ -16,4 +16,10 @@
  */
 bool flexsc__vectors_probe(void);
 
+/*
+ * Save the registers on the caller's stack, run the function, which is
+ * compiled not to use them, and restore them.
+ */
+void flexsc__vectors_around(void (*run)(void *), void *arg);
+
 #endif /* FLEXSC_THREADS_VECTORS_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The switch between two stacks of a kernel thread: switch.S. */
+#ifndef FLEXSC_THREADS_SWITCH_H
+#define FLEXSC_THREADS_SWITCH_H
+
+#include <stdint.h>
+
+/*
+ * Leave this stack, storing its pointer to *from, for the stack whose pointer
+ * is "to", with this FS base. Returns when this stack is switched back to.
+ */
+void flexsc__switch(void **from, void *to, uint64_t fs);
+/* Where a fresh stack begins: context_init() says what lies there. */
+void flexsc__begin(void);
+
+#endif /* FLEXSC_THREADS_SWITCH_H */

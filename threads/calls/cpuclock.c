@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "cpuclock.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "call.h"
+#include "lib/base/clock.h"
+#include "../base/peek.h"
+#include "../run/cputime.h"
+#include "../run/state.h"
+#include "../run/tied.h"
+#include "../run/uthreads.h"
+#include "timers.h"
+
+/*
+ * A thread's clock never goes back, whichever thread asks, although a look may
+ * have taken ticks off.
+ */
+static uint64_t tell(struct uthread *u, uint64_t ns)
+{
+	uint64_t told = atomic_load(&u->told);
+
+	while (told < ns)
+		if (atomic_compare_exchange_weak(&u->told, &told, ns))
+			return ns;
+	return told;
+}
+
+/* Which thread a clock is of. */
+
+static int32_t tid_of(const struct uthread *self, clockid_t clock)
+{
+	int32_t tid = clock == CLOCK_THREAD_CPUTIME_ID ? 0 : ~(clock >> 3);
+
+	return tid || !self ? tid : self->home.k.tid;
+}
+
+/*
+ * Processor time of a user thread, at home and on carriers; false if tid isn't
+ * a user thread's.
+ */
+static bool find_time(struct uthread *self, int32_t tid, uint64_t home_ns,
+		       uint64_t *ns)
+{
+	struct uthread *u;
+
+	if (self && self->home.k.tid == tid) {
+		*ns = tell(self, home_ns + flexsc__cputime_own(self));
+		return true;
+	}
+	flexsc__uthreads_hold();
+	u = flexsc__uthread_with(tid);
+	if (u)
+		*ns = tell(u, home_ns + flexsc__cputime_other(u));
+	flexsc__uthreads_release();
+	return u;
+}
+
+long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6])
+{
+	clockid_t clock = (clockid_t)args[0];
+	struct timespec *time = (struct timespec *)(uintptr_t)args[1];
+	uint64_t ns;
+	int32_t tid;
+	long ret;
+
+	if (!cpuclock_is_thread_s(clock) || !runtime_runs())
+		return flexsc__call_plainly(SYS_clock_gettime, args);
+	tid = tid_of(u, clock);
+	if (tid)
+		clock = (clockid_t)(~(uint32_t)tid << 3) |
+			(clock < 0 ? clock & 7 : 6);
+	ret = raw_syscall(SYS_clock_gettime, (uint64_t)clock, args[1], 0, 0, 0,
+			  0);
+	if (!ret && tid && find_time(u, tid, time_ns(time), &ns))
+		*time = (struct timespec){ (time_t)(ns / SECOND),
+					   (long)(ns % SECOND) };
+	return ret;
+}
+
+long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6])
+{
+	struct rusage *usage = (struct rusage *)(uintptr_t)args[1];
+	uint64_t us;
+	long ret;
+
+	if ((int)args[0] != RUSAGE_THREAD)
+		return flexsc__call_plainly(SYS_getrusage, args);
+	ret = flexsc__call_go_home(u, SYS_getrusage, args);
+	if (ret)
+		return ret;
+	us = flexsc__cputime_before(u) / 1000 + (uint64_t)usage->ru_utime.tv_usec;
+	usage->ru_utime.tv_sec += (time_t)(us / 1000000);
+	usage->ru_utime.tv_usec = (suseconds_t)(us % 1000000);
+	return 0;
+}
+
+/* Timers. */
+
+static void tie(int32_t tid, bool holds)
+{
+	struct uthread *u;
+
+	flexsc__uthreads_hold();
+	u = flexsc__uthread_with(tid);
+	if (u)
+		flexsc__tie(u, TIED_CLOCK, holds);
+	flexsc__uthreads_release();
+}
+
+void flexsc__cpuclock_begin(struct uthread *u)
+{
+	if (flexsc__timers_on(u->home.k.tid))
+		tie(u->home.k.tid, true);
+}
+
+int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock)
+{
+	int32_t tid;
+
+	if (!cpuclock_is_thread_s(clock))
+		return 0;
+	tid = tid_of(u, clock);
+	tie(tid, true);
+	flexsc__tied_settle(u, tid);
+	return tid;
+}
+
+void flexsc__cpuclock_untie(int32_t tid)
+{
+	tie(tid, false);
+}
+
+struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time)
+{
+	const struct uthread *u;
+	uint64_t ns = 0, away;
+
+	flexsc__uthreads_hold();
+	u = flexsc__uthread_with(tid);
+	away = u ? flexsc__cputime_before(u) : 0;
+	flexsc__uthreads_release();
+	if (time_valid(&time))
+		ns = time_ns(&time);
+	if (!ns || !away)
+		return time;
+	/* A time that has passed must not become 0, which means never. */
+	ns = ns > away ? ns - away : 1;
+	return (struct timespec){ (time_t)(ns / SECOND), (long)(ns % SECOND) };
+}
+
+/*
+ * The thread whose clock it is stays tied for good, because other threads may
+ * sleep by that clock, too.
+ */
+long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6])
+{
+	clockid_t clock = (clockid_t)args[0];
+	uint64_t changed[6] = { args[0], args[1], args[2], args[3] };
+	struct timespec time;
+	int32_t tid = 0;
+
+	if (tid_of(u, clock) != u->home.k.tid)
+		tid = flexsc__cpuclock_tie(u, clock);
+	if (tid && args[1] & TIMER_ABSTIME &&
+	    peek_can_read(args[2], sizeof(time))) {
+		time = flexsc__cpuclock_at_home(
+			tid, *(struct timespec *)(uintptr_t)args[2]);
+		changed[2] = PTR(&time);
+	}
+	return flexsc__call_go_home(u, SYS_clock_nanosleep, changed);
+}

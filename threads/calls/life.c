@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "life.h"
+
+#include <string.h>
+
+#include "../run/home.h"
+#include "../run/uthreads.h"
+#include "../report/run_page.h"
+#include "affinity.h"
+#include "cpuclock.h"
+#include "polling.h"
+
+void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask)
+{
+	memset(u, 0, sizeof(*u));
+	flexsc__home_init(u, stack, mask);
+	/*
+	 * Inside the runtime no signal handler runs, which might need the
+	 * list's lock.
+	 */
+	flexsc__enter(u);
+	flexsc__uthreads_add(u);
+	flexsc__affinity_begin(u);
+	flexsc__cpuclock_begin(u);
+	u->alive = true;
+	flexsc__exit(u);
+}
+
+void flexsc__life_end(struct uthread *u)
+{
+	/* A child that the thread's function forked has no user threads. */
+	if (!u->alive)
+		return;
+	flexsc__enter(u);
+	u->cause = CAUSE_ENDS;
+	flexsc__come_home(u);
+	u->rooted = true;
+	flexsc__uthreads_remove(u);
+	flexsc__polling_end(u);
+	/* A carrier may be about to look at u. */
+	while (atomic_load(&u->want.asked))
+		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	flexsc__home_fini(u);
+	/*
+	 * Signals that came meanwhile, for the process or for u itself, are
+	 * handled here.
+	 */
+	flexsc__exit(u);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pthread_create(), in front of libc's: the first one starts the runtime, and
+ * each makes a user thread. Also main(), whose thread is one from then on.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/interpose.h"
+#include "calls/life.h"
+#include "run/home.h"
+#include "run/stacks.h"
+#include "run/state.h"
+#include "runtime.h"
+
+/*
+ * What a new thread needs to know. It lies at the top of the stack that its
+ * kernel thread will be parked on, and not in the heap: malloc() may be the
+ * program's own, and a free() in the new thread would make that prepare for a
+ * thread that perhaps never uses it.
+ */
+struct birth {
+	void *(*start)(void *);
+	void *arg;
+	void *stack;
+	sigmask_t mask;
+	bool rooted;
+};
+
+static struct birth *birth_on(void *stack)
+{
+	return (struct birth *)stack_top(&flexsc__parked, stack) - 1;
+}
+
+static void end(void *arg)
+{
+	flexsc__life_end(arg);
+}
+
+/* Does the caller have a real-time priority, which carriers lack? */
+static bool has_priority(void)
+{
+	long policy = raw_syscall(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
+
+	return policy > 0 && policy != SCHED_BATCH && policy != SCHED_IDLE;
+}
+
+static void *thread_main(void *arg)
+{
+	struct birth birth = *(struct birth *)arg;
+	struct uthread *u = &flexsc__self;
+	void *ret;
+
+	flexsc__life_begin(u, birth.stack, birth.mask);
+	pthread_cleanup_push(end, u);
+	u->rooted = birth.rooted || has_priority();
+	ret = birth.start(birth.arg);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
+/*
+ * main(). The first thread ends like others if a cancellation or pthread_exit()
+ * leaves main(); after that libc makes a system call that no carrier may make.
+ */
+static int (*program_main)(int, char **, char **);
+
+static int first_main(int argc, char **argv, char **environment)
+{
+	int status;
+
+	pthread_cleanup_push(end, &flexsc__self);
+	status = program_main(argc, argv, environment);
+	pthread_cleanup_pop(0);
+	return status;
+}
+
+EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
+			     char **argv, void (*init)(void),
+			     void (*fini)(void), void (*rtld_fini)(void),
+			     void *stack);
+EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
+			     char **argv, void (*init)(void),
+			     void (*fini)(void), void (*rtld_fini)(void),
+			     void *stack)
+{
+	program_main = main;
+	return REAL(__libc_start_main)(first_main, argc, argv, init, fini,
+				       rtld_fini, stack);
+}
+
+static sigmask_t inherited_mask(const pthread_attr_t *attr)
+{
+	struct uthread *u = &flexsc__self;
+	sigmask_t mask = u->home.mask;
+	sigset_t set;
+
+	if (attr && !pthread_attr_getsigmask_np(attr, &set)) {
+		memcpy(&mask, &set, sizeof(mask));
+		return mask;
+	}
+	if (!u->home.masked)
+		raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
+			    sizeof(mask), 0, 0);
+	return mask;
+}
+
+/*
+ * Inside the runtime the caller isn't moved home. If it were, with the lock of
+ * the free stacks held, its carrier would wait for that lock.
+ */
+static void *get_park(void)
+{
+	struct uthread *u = &flexsc__self;
+	void *stack;
+
+	flexsc__enter(u);
+	stack = flexsc__stack_get(&flexsc__parked);
+	flexsc__exit(u);
+	return stack;
+}
+
+static void put_park(void *stack)
+{
+	struct uthread *u = &flexsc__self;
+
+	flexsc__enter(u);
+	flexsc__stack_put(&flexsc__parked, stack);
+	flexsc__exit(u);
+}
+
+static int create(pthread_t *thread, const pthread_attr_t *attr,
+		  void *(*start)(void *), void *arg)
+{
+	void *stack = get_park();
+	struct birth *birth;
+	int err;
+
+	if (!stack)
+		return EAGAIN;
+	if (atomic_load(&flexsc__runtime.inherited))
+		flexsc__bring_home();
+	birth = birth_on(stack);
+	*birth = (struct birth){ start, arg, stack, inherited_mask(attr),
+				 flexsc__self.rooted };
+	err = REAL(pthread_create)(thread, attr, thread_main, birth);
+	if (err)
+		put_park(stack);
+	return err;
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*start)(void *), void *arg)
+{
+	if (!flexsc__runtime_start())
+		return REAL(pthread_create)(thread, attr, start, arg);
+	return create(thread, attr, start, arg);
+}

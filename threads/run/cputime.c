@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "cputime.h"
+
+#include "carrier.h"
+#include "lib/base/clock.h"
+
+/* The processor-time clock of a kernel thread, by the kernel's numbering. */
+#define CLOCK_OF(tid)	((clockid_t)(~(uint32_t)(tid) << 3 | 6))
+
+/* Ticks and nanoseconds. */
+
+#define BASE_NS		1000000U	/* ns between two stamps, at least */
+#define TRIES		8
+
+struct stamp {
+	uint64_t ticks, ns;
+};
+
+static struct stamp at_start;
+/* Ticks in 2^32 nanoseconds; 0 until it is known. */
+static _Atomic uint64_t ticks_rate;
+
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec time = { 0 };
+
+	raw_syscall(SYS_clock_gettime, (uint64_t)clock, PTR(&time), 0, 0, 0, 0);
+	return time_ns(&time);
+}
+
+uint64_t flexsc__cputime_of(int32_t tid)
+{
+	return read_clock(CLOCK_OF(tid));
+}
+
+/* Both clocks at one moment: of some tries, the one disturbed least. */
+static struct stamp stamp(void)
+{
+	uint64_t least = UINT64_MAX;
+	struct stamp best = { 0 };
+
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t before = context_ticks(), took;
+		uint64_t ns = time_monotonic();
+
+		took = context_ticks() - before;
+		if (took < least) {
+			least = took;
+			best = (struct stamp){ before + took / 2, ns };
+		}
+	}
+	return best;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	at_start = stamp();
+}
+
+/* The rate must never change, or clocks would go back. */
+static uint64_t rate(void)
+{
+	uint64_t known = atomic_load(&ticks_rate), found;
+	struct stamp now;
+
+	if (known)
+		return known;
+	do {
+		now = stamp();
+	} while (now.ns - at_start.ns < BASE_NS);
+	found = (uint64_t)(((unsigned __int128)(now.ticks - at_start.ticks)
+			    << 32) / (now.ns - at_start.ns));
+	if (atomic_compare_exchange_strong(&ticks_rate, &known, found))
+		return found;
+	return known;
+}
+
+static uint64_t ns_of(uint64_t ticks)
+{
+	return (uint64_t)(((unsigned __int128)ticks << 32) / rate());
+}
+
+static uint64_t ticks_of(uint64_t ns)
+{
+	return (uint64_t)((unsigned __int128)ns * rate() >> 32);
+}
+
+/*
+ * Ticks on carriers. Other threads read what a carrier writes here plainly; an
+ * aligned word doesn't tear.
+ */
+
+#define READ(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+/*
+ * Ticks of the current run, up to "now", in which the carrier had no processor.
+ */
+static uint64_t lost(const struct carrier *c, uint64_t now, uint64_t ns)
+{
+	uint64_t run = now - READ(c->began), since = now - READ(c->looked.at);
+	uint64_t ran = READ(c->ran) + run - READ(c->looked.ran);
+	uint64_t had = ticks_of(ns - READ(c->looked.ns));
+	uint64_t most = run < since ? run : since;
+
+	if (ran <= had)
+		return 0;
+	return ran - had < most ? ran - had : most;
+}
+
+void flexsc__cputime_look(struct carrier *c, struct uthread *u, uint64_t now)
+{
+	uint64_t ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
+
+	u->ran -= lost(c, now, ns);
+	c->looked.ran = c->ran + (now - c->began);
+	c->looked.ns = ns;
+	c->looked.at = now;
+}
+
+static uint64_t own_ticks(struct uthread *u)
+{
+	struct carrier *c = kthread_self()->carrier;
+
+	if (!c)
+		return u->ran;
+	flexsc__cputime_look(c, u, context_ticks());
+	/*
+	 * Up to that look, and not to this moment: since then the carrier may
+	 * have been off its processor.
+	 */
+	return u->ran + (c->looked.at - c->began);
+}
+
+/* That thread may change carriers or go home meanwhile. */
+static uint64_t others_ticks(const struct uthread *u)
+{
+	for (;;) {
+		const struct carrier *c = READ(u->carrier);
+		uint64_t ran = READ(u->ran), began, at, ns, now, gone;
+
+		if (!c || READ(c->k.current) != u)
+			return ran;
+		began = READ(c->began);
+		at = READ(c->looked.at);
+		/*
+		 * The clock is read before the ticks. What passes in between
+		 * counts as time without a processor, so the result is too
+		 * little rather than too much.
+		 */
+		ns = flexsc__cputime_of(c->k.tid);
+		now = context_ticks();
+		gone = lost(c, now, ns);
+		/* It is still the same run, and nothing was taken off. */
+		if (READ(c->k.current) == u && READ(c->began) == began &&
+		    READ(c->looked.at) == at && READ(u->ran) == ran)
+			return ran + (now - began) - gone;
+	}
+}
+
+uint64_t flexsc__cputime_own(struct uthread *u)
+{
+	return ns_of(own_ticks(u));
+}
+
+uint64_t flexsc__cputime_other(const struct uthread *u)
+{
+	return ns_of(others_ticks(u));
+}
+
+uint64_t flexsc__cputime_before(const struct uthread *u)
+{
+	return ns_of(READ(u->ran));
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a user thread has computed.
+ *
+ * The kernel counts what its home has computed; what it has computed on
+ * carriers is added. That is counted from the start on, in ticks of the
+ * processor, which a carrier reads anyway where a run begins and ends: a
+ * program may ask at any time.
+ *
+ * Ticks go on while the kernel runs other threads on the carrier's processor.
+ * So after a long run, which alone can have been disturbed much, and when the
+ * thread itself asks, the carrier's own clock is looked at. All of a carrier's
+ * runs since the last look can't have taken more than that clock has advanced,
+ * so what exceeds it is taken off the current run.
+ *
+ * What the kernel does for a thread's posted calls counts as the carrier's.
+ */
+#ifndef FLEXSC_THREADS_CPUTIME_H
+#define FLEXSC_THREADS_CPUTIME_H
+
+#include "uthread.h"
+
+/* Ticks of a long run, some 0.2 ms. */
+#define CPUTIME_TICKS	500000U
+
+/* Any thread: processor time of a kernel thread, in nanoseconds. */
+uint64_t flexsc__cputime_of(int32_t tid);
+
+/*
+ * The calling carrier, while it runs u or right after: correct what u has
+ * computed. The run is counted up to "now", in ticks, because the carrier may
+ * be off its processor between that moment and the look.
+ */
+void flexsc__cputime_look(struct carrier *c, struct uthread *u, uint64_t now);
+
+/* What the caller, which is u, has computed on carriers, in nanoseconds. */
+uint64_t flexsc__cputime_own(struct uthread *u);
+/* With the list of user threads locked: the same of another user thread. */
+uint64_t flexsc__cputime_other(const struct uthread *u);
+/* What u has computed on carriers before its current run, in nanoseconds. */
+uint64_t flexsc__cputime_before(const struct uthread *u);
+
+#endif /* FLEXSC_THREADS_CPUTIME_H */

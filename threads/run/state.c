@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "state.h"
+
+struct runtime flexsc__runtime;

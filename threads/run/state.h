@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The runtime as a whole, as far as all parts of it may ask. runtime.c starts
+ * and ends it; a field is written where its comment says.
+ */
+#ifndef FLEXSC_THREADS_STATE_H
+#define FLEXSC_THREADS_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/base/syscall.h"
+
+struct carrier;
+
+enum runtime_state {
+	RUNTIME_NOT = 0,	/* the program has made no thread that is known */
+	RUNTIME_STARTS,
+	RUNTIME_RUNS,
+	RUNTIME_CANT,
+};
+
+struct runtime {
+	/* runtime.c, while there is one thread. */
+	enum runtime_state state;
+	long owner;		/* id of the process that the runtime runs in */
+	bool unpatched;		/* libc isn't patched; never reset */
+
+	/* carrier.c, while it starts the carriers; or in a forked child. */
+	struct carrier *carriers;
+	unsigned int count;	/* how many they are */
+	/* Loops wait for one descriptor without a syscall thread: io_uring. */
+	bool polls;
+	/* runtime.c, before the carriers: may one look around for work? */
+	bool spins;
+
+	/*
+	 * Any thread. A home has an affinity, a priority or the like of its
+	 * own, which new threads are to inherit: from then on a thread comes
+	 * home to make threads.
+	 */
+	atomic_bool inherited;
+	/* Any thread. The process ends: user threads that come home stay. */
+	atomic_bool last;
+};
+
+extern struct runtime flexsc__runtime;
+
+static inline bool runtime_runs(void)
+{
+	return flexsc__runtime.state == RUNTIME_RUNS;
+}
+
+/* Is the caller a child of vfork()? It shares this memory, but nothing else. */
+static inline bool runtime_is_lent(void)
+{
+	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) !=
+	       flexsc__runtime.owner;
+}
+
+#endif /* FLEXSC_THREADS_STATE_H */
