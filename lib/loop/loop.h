@@ -122,13 +122,9 @@ static inline bool flexsc__loop_has_entry(struct flexsc_loop *loop)
 	       (loop->free != NONE || flexsc__pages_grow(loop));
 }
 
-/* Only the owner may come here; in the runtime its carrier, whoever posts. */
-#ifdef FLEXSC_IN_RUNTIME
-#define loop_assert_owner(loop)	((void)(loop))
-#else
+/* Only the owner may come here; in the runtime of flexsc run it is a carrier. */
 #define loop_assert_owner(loop) \
 	RULE(pthread_equal(pthread_self(), (loop)->owner))
-#endif
 
 static inline struct flexsc_entry *entry_of(const struct flexsc_loop *loop,
 					    uint32_t index)

@@ -45,6 +45,7 @@ _Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word)
 
 static void enqueue(struct bucket *bucket, struct uthread *u)
 {
+	lock_assert_held(&bucket->lock);
 	u->futex.prev = bucket->tail;
 	u->futex.next = NULL;
 	if (bucket->tail)
@@ -57,6 +58,7 @@ static void enqueue(struct bucket *bucket, struct uthread *u)
 
 static void dequeue(struct bucket *bucket, struct uthread *u)
 {
+	lock_assert_held(&bucket->lock);
 	if (u->futex.prev)
 		u->futex.prev->futex.next = u->futex.next;
 	else

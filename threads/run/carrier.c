@@ -63,6 +63,8 @@ static void runqueue_count(struct runqueue *queue, uint32_t n)
 	uint32_t count = atomic_load_explicit(&queue->count,
 					      memory_order_relaxed) + n;
 
+	if (!alone)
+		lock_assert_held(&queue->lock);
 	/*
 	 * Q1: before a look whether carriers are idle (share()), whose relaxed
 	 * load comes after this store's full barrier on x86; pairs with Q2.
@@ -195,6 +197,7 @@ void flexsc__carrier_relieve(const struct carrier *c)
 
 void flexsc__carrier_put(struct carrier *c, struct uthread *u)
 {
+	RULE(kthread_self()->carrier == c);
 	runqueue_put(u->heavy ? &c->later : &c->queue, u, u, 1);
 	share(c);
 }

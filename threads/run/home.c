@@ -109,13 +109,14 @@ void flexsc__send_home(struct uthread *u)
 
 static void go_home(struct kthread *k, struct uthread *u)
 {
-	(void)k;
+	RULE(k->carrier);
 	counters_coupling(u->cause);
 	flexsc__send_home(u);
 }
 
 void flexsc__come_home(struct uthread *u)
 {
+	RULE(u == &flexsc__self && u->busy);
 	if (!at_home())
 		flexsc__suspend(u, go_home);
 	else if (!atomic_load_explicit(&u->wanted, memory_order_relaxed))

@@ -83,12 +83,14 @@ sigmask_t flexsc__settle_in_frame(struct uthread *u);
  */
 static inline void flexsc__enter(struct uthread *u)
 {
+	RULE(u == &flexsc__self && !u->busy);
 	u->busy = true;
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
 static inline void flexsc__exit(struct uthread *u)
 {
+	RULE(u == &flexsc__self && u->busy);
 	for (;;) {
 		u->busy = false;
 		/*

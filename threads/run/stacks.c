@@ -84,6 +84,7 @@ static void *carve(struct stacks *stacks)
 	struct slab *slab = stacks->slabs;
 	char *stack;
 
+	lock_assert_held(&stacks->lock);
 	while (slab && slab->used == stacks->per_slab)
 		slab = slab->next;
 	if (!slab)

@@ -42,6 +42,7 @@
 
 #include "../arch/x86_64/context.h"
 #include "../arch/x86_64/vectors.h"
+#include "lib/base/checks.h"
 #include "lib/base/compiler.h"
 #include "../base/sigset.h"
 
@@ -247,6 +248,7 @@ static inline void flexsc__suspend(struct uthread *u,
 				   void (*action)(struct kthread *,
 						  struct uthread *))
 {
+	RULE(u->busy && kthread_self()->current == u);
 	u->action = action;
 	if (u->site)
 		flexsc__vectors_around(uthread_switch_out, u);

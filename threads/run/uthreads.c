@@ -83,6 +83,7 @@ struct uthread *flexsc__uthread_of(pthread_t thread)
 	ptrdiff_t offset = (char *)&flexsc__self - (char *)context_fs();
 	struct uthread *u = (struct uthread *)((char *)thread + offset);
 
+	lock_assert_held(&all_lock);
 	/*
 	 * A user thread that is no longer listed may be gone before a carrier
 	 * looks.
@@ -94,6 +95,7 @@ struct uthread *flexsc__uthread_with(int32_t tid)
 {
 	struct uthread *u = *with_tid(tid);
 
+	lock_assert_held(&all_lock);
 	while (u && u->home.k.tid != tid)
 		u = u->tid_next;
 	return u;

@@ -26,6 +26,7 @@ static void begin(struct uthread *u, enum wait_kind kind)
 /* Runs on the carrier that the wait began on. */
 static void wait_ends(struct uthread *u, long ret)
 {
+	RULE(kthread_self()->carrier == u->carrier);
 	u->ret = ret;
 	atomic_store_explicit(&u->wait, WAIT_NOT, memory_order_relaxed);
 	flexsc__carrier_put(u->carrier, u);
@@ -179,6 +180,7 @@ void flexsc__want(struct uthread *u)
 
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
 {
+	RULE(kthread_self()->carrier == c);
 	if (u->carrier != c || !atomic_load(&u->wanted))
 		return;
 	switch ((enum wait_kind)atomic_load(&u->wait)) {
