@@ -4,12 +4,10 @@
 #include <errno.h>
 #include <linux/flexsc.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "affinity.h"
 #include "call.h"
 #include "../run/carrier.h"
 #include "lib/pool/closing.h"
@@ -20,13 +18,12 @@
 #include "futex2.h"
 #include "../run/home.h"
 #include "polling.h"
-#include "lib/calls/refine.h"
+#include "route.h"
 #include "../run/ending.h"
 #include "../signals/actions.h"
 #include "../signals/signals.h"
 #include "sigmask.h"
 #include "sleep.h"
-#include "lib/calls/table.h"
 #include "ufutex.h"
 #include "../run/wait.h"
 #include "../run/state.h"
@@ -37,219 +34,6 @@
  */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
-
-/* The choice between home, plainly and posted. */
-
-static bool reads_identity(long nr)
-{
-	switch (nr) {
-	case SYS_getuid:
-	case SYS_geteuid:
-	case SYS_getgid:
-	case SYS_getegid:
-	case SYS_getresuid:
-	case SYS_getresgid:
-	case SYS_getgroups:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Calls of CLASS_DISK that wait for a device as a rule, not only sometimes. */
-static bool syncs(long nr)
-{
-	switch (nr) {
-	case SYS_fsync:
-	case SYS_fdatasync:
-	case SYS_sync:
-	case SYS_syncfs:
-	case SYS_sync_file_range:
-	case SYS_msync:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Does the caller ask not to wait? Then posting would only cost a switch. */
-static bool is_impatient(long nr, const struct table_row *row,
-			 const uint64_t a[6])
-{
-	switch (nr) {
-	case SYS_recvfrom:
-	case SYS_sendto:
-		if (a[3] & MSG_DONTWAIT)
-			return true;
-		break;
-	case SYS_recvmsg:
-	case SYS_sendmsg:
-		if (a[2] & MSG_DONTWAIT)
-			return true;
-		break;
-	case SYS_recvmmsg:
-	case SYS_sendmmsg:
-		if (a[3] & MSG_DONTWAIT)
-			return true;
-		break;
-	default:
-		break;
-	}
-	return (row->poll != POLL_NONE || nr == SYS_connect) &&
-	       flexsc__fds_never_wait((uint32_t)a[0]);
-}
-
-/*
- * Would the loop need a syscall thread that waits for the call? The user
- * thread's home can wait just as well, and one kernel thread less is needed.
- */
-static bool takes_a_thread(const struct table_row *row)
-{
-	return row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls);
-}
-
-static long may_wait(struct uthread *u, long nr, const struct table_row *row,
-		     const uint64_t a[6])
-{
-	if (is_impatient(nr, row, a))
-		return flexsc__call_exposed(u, nr, a);
-	if (takes_a_thread(row))
-		return flexsc__call_attempt(u, nr, a);
-	return flexsc__call_post(u, nr, a);
-}
-
-/*
- * Does the call make its thread unlike others in what the kernel permits or
- * shows? Carriers keep what the others have, so such a thread has to stay at
- * home. In a patched place setuid(2) and its kin are libc's, which changes all
- * threads.
- */
-static bool sets_apart(const struct uthread *u, long nr, const uint64_t a[6])
-{
-	switch (nr) {
-	case SYS_setuid:
-	case SYS_setgid:
-	case SYS_setreuid:
-	case SYS_setregid:
-	case SYS_setresuid:
-	case SYS_setresgid:
-	case SYS_setgroups:
-		return !u->site;
-	case SYS_setfsuid:
-	case SYS_setfsgid:
-	case SYS_capset:
-	case SYS_unshare:
-	case SYS_setns:
-	case SYS_seccomp:
-	case SYS_landlock_restrict_self:
-		return true;
-	case SYS_personality:
-		/* personality(0xffffffff) only asks. */
-		return (uint32_t)a[0] != ~0U;
-	case SYS_prctl:
-		return a[0] == PR_SET_SECCOMP;
-	default:
-		return false;
-	}
-}
-
-/* Properties of a thread that its new threads inherit. */
-static bool is_inherited_option(uint64_t option)
-{
-	switch (option) {
-	case PR_SET_KEEPCAPS:
-	case PR_SET_SECUREBITS:
-	case PR_CAPBSET_DROP:
-	case PR_CAP_AMBIENT:
-	case PR_SET_NO_NEW_PRIVS:
-	case PR_SET_TIMERSLACK:
-	case PR_SET_TSC:
-	case PR_MCE_KILL:
-	case PR_SET_SPECULATION_CTRL:
-	case PR_SET_IO_FLUSHER:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool is_inherited(long nr, const uint64_t a[6])
-{
-	switch (nr) {
-	case SYS_sched_setscheduler:
-	case SYS_sched_setparam:
-	case SYS_sched_setattr:
-	case SYS_setpriority:
-	case SYS_ioprio_set:
-	case SYS_set_mempolicy:
-		return true;
-	case SYS_prctl:
-		return is_inherited_option(a[0]);
-	default:
-		return false;
-	}
-}
-
-/* Kind of file, for calls that don't do the same on all kinds; else 0. */
-static uint32_t kind_that_matters(const struct table_row *row,
-				  const struct flexsc_entry *entry)
-{
-	uint32_t fd = (uint32_t)entry->args[0];
-
-	if (flexsc__fds_at_position(entry))
-		return flexsc__fds_kind(fd);
-	if (entry->nr == SYS_sendfile ||
-	    (entry->nr == SYS_ioctl &&
-	     flexsc__refine(row, entry) != CLASS_FAST))
-		return flexsc__fds_kind(fd) & FD_TERMINAL;
-	return 0;
-}
-
-static long choose_way(struct uthread *u, long nr, const uint64_t a[6],
-		       const struct flexsc_entry *entry)
-{
-	const struct table_row *row = flexsc__table_row((unsigned int)nr);
-
-	/* A signalfd shows the signals of the kernel thread that reads it. */
-	if (row->poll == POLL_READ && fds_has_signals((uint32_t)a[0]))
-		return flexsc__call_wait_home(u, nr, a);
-	switch (kind_that_matters(row, entry)) {
-	case FD_PLACED:
-		/* It waits for a disk at most, as pread() and pwrite() do. */
-		return flexsc__call_exposed(u, nr, a);
-	case FD_TERMINAL:
-		/*
-		 * A terminal may stop a process in the background, unless the
-		 * caller blocks the signal for that: its home's mask tells.
-		 */
-		return flexsc__call_wait_home(u, nr, a);
-	default:
-		break;
-	}
-	switch (flexsc__refine(row, entry)) {
-	case CLASS_FAST:
-		return flexsc__call_plainly(nr, a);
-	case CLASS_DISK:
-		return syncs(nr) ? flexsc__call_post(u, nr, a) :
-				   flexsc__call_exposed(u, nr, a);
-	case CLASS_WAIT:
-		return may_wait(u, nr, row, a);
-	case CLASS_SELF:
-		if (reads_identity(nr))
-			return flexsc__call_plainly(nr, a);
-		/* fall through */
-	case CLASS_NEVER:
-	case CLASS_NONE:
-		break;
-	}
-	if (nr == SYS_sched_setaffinity)
-		return flexsc__affinity_set(u, a);
-	if (sets_apart(u, nr, a))
-		u->rooted = true;
-	if (is_inherited(nr, a))
-		atomic_store(&flexsc__runtime.inherited, true);
-	return flexsc__call_go_home(u, nr, a);
-}
 
 /*
  * close_range() must skip the runtime's own descriptors: to the program they
@@ -439,7 +223,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])
 		ret = close_others(a);
 	else
-		ret = choose_way(u, nr, a, &entry);
+		ret = flexsc__route(u, nr, &entry);
 	signo = raised(nr, a, ret);
 	if (signo && !made_at_home(u))
 		flexsc__signal_self(u, signo);

@@ -14,78 +14,19 @@
 #include "../base/peek.h"
 #include "../run/wait.h"
 #include "../run/state.h"
+#include "bucket.h"
 
-#define BUCKETS	1024U
 #define ANY	FUTEX_BITSET_MATCH_ANY
 
 #ifndef FUTEX_LOCK_PI2
 #define FUTEX_LOCK_PI2	13
 #endif
 
-struct bucket {
-	struct lock lock;
-	_Atomic uint32_t users;		/* user threads that wait: F1, F2 */
-	_Atomic uint32_t kernels;	/* kernel threads that wait: F1, F2 */
-	struct uthread *head, *tail;
-} __attribute__((aligned(64)));
-
-static struct bucket buckets[BUCKETS];
-
-static struct bucket *bucket_of(const uint32_t *word)
-{
-	uint64_t hash = (uintptr_t)word / sizeof(*word) * 0x9e3779b97f4a7c15ULL;
-
-	return &buckets[hash >> 54];
-}
+struct bucket flexsc__buckets[BUCKETS];
 
 _Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word)
 {
 	return &bucket_of(word)->kernels;
-}
-
-static void enqueue(struct bucket *bucket, struct uthread *u)
-{
-	lock_assert_held(&bucket->lock);
-	u->futex.prev = bucket->tail;
-	u->futex.next = NULL;
-	if (bucket->tail)
-		bucket->tail->futex.next = u;
-	else
-		bucket->head = u;
-	bucket->tail = u;
-	u->futex.queued = true;
-}
-
-static void dequeue(struct bucket *bucket, struct uthread *u)
-{
-	lock_assert_held(&bucket->lock);
-	if (u->futex.prev)
-		u->futex.prev->futex.next = u->futex.next;
-	else
-		bucket->head = u->futex.next;
-	if (u->futex.next)
-		u->futex.next->futex.prev = u->futex.prev;
-	else
-		bucket->tail = u->futex.prev;
-	u->futex.queued = false;
-	atomic_fetch_sub(&bucket->users, 1);
-}
-
-/*
- * Lock the bucket that u is in. A requeue may move u to another one meanwhile.
- */
-static struct bucket *lock_bucket(const struct uthread *u)
-{
-	for (;;) {
-		uint32_t *word = __atomic_load_n(&u->futex.word,
-						 __ATOMIC_RELAXED);
-		struct bucket *bucket = bucket_of(word);
-
-		lock(&bucket->lock);
-		if (bucket_of(u->futex.word) == bucket)
-			return bucket;
-		unlock(&bucket->lock);
-	}
 }
 
 static uint32_t load(const uint32_t *word)
@@ -156,12 +97,12 @@ static bool ufutex_is_over(struct carrier *c, struct uthread *u)
 static void time_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
-	struct bucket *bucket = lock_bucket(u);
+	struct bucket *bucket = bucket_lock(u);
 	bool expired;
 
 	expired = u->futex.queued;
 	if (expired) {
-		dequeue(bucket, u);
+		bucket_remove(bucket, u);
 		u->ret = -ETIMEDOUT;
 	}
 	unlock(&bucket->lock);
@@ -173,7 +114,7 @@ static void time_over(struct flexsc_cb *cb)
 
 static void ufutex_interrupt(struct carrier *c, struct uthread *u)
 {
-	struct bucket *bucket = lock_bucket(u);
+	struct bucket *bucket = bucket_lock(u);
 	bool interrupted;
 
 	/*
@@ -182,7 +123,7 @@ static void ufutex_interrupt(struct carrier *c, struct uthread *u)
 	 */
 	interrupted = u->futex.queued && u->carrier == c;
 	if (interrupted) {
-		dequeue(bucket, u);
+		bucket_remove(bucket, u);
 		u->ret = -EINTR;
 	}
 	unlock(&bucket->lock);
@@ -219,13 +160,13 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	lock(&bucket->lock);
 	/* F1: before the look at the word; pairs with F2. */
 	atomic_fetch_add(&bucket->users, 1);
-	enqueue(bucket, u);
+	bucket_add(bucket, u);
 	if (load(u->futex.word) != u->futex.value)
 		ret = -EAGAIN;
 	else if (atomic_load(&u->wanted) || u->handled)
 		ret = -EINTR;
 	if (ret) {
-		dequeue(bucket, u);
+		bucket_remove(bucket, u);
 		u->ret = ret;
 	}
 	unlock(&bucket->lock);
@@ -376,7 +317,7 @@ static struct uthread *take(struct bucket *bucket, const uint32_t *word,
 		next = u->futex.next;
 		if (u->futex.word != word || !(u->futex.bits & bits))
 			continue;
-		dequeue(bucket, u);
+		bucket_remove(bucket, u);
 		u->ret = 0;
 		*link = u;
 		link = &u->next;
@@ -422,26 +363,6 @@ static long wake(struct uthread *u, const uint64_t args[6], uint32_t n,
 
 /* Requeueing. */
 
-static void lock_both(struct bucket *a, struct bucket *b)
-{
-	if (a > b) {
-		struct bucket *c = a;
-
-		a = b;
-		b = c;
-	}
-	lock(&a->lock);
-	if (a != b)
-		lock(&b->lock);
-}
-
-static void unlock_both(struct bucket *a, struct bucket *b)
-{
-	unlock(&a->lock);
-	if (a != b)
-		unlock(&b->lock);
-}
-
 static uint32_t move(struct bucket *from, const uint32_t *word,
 		     struct bucket *to, uint32_t *target, uint32_t n)
 {
@@ -452,10 +373,10 @@ static uint32_t move(struct bucket *from, const uint32_t *word,
 		next = u->futex.next;
 		if (u->futex.word != word)
 			continue;
-		dequeue(from, u);
+		bucket_remove(from, u);
 		__atomic_store_n(&u->futex.word, target, __ATOMIC_RELAXED);
 		atomic_fetch_add(&to->users, 1);
-		enqueue(to, u);
+		bucket_add(to, u);
 		moved++;
 	}
 	return moved;
@@ -490,16 +411,16 @@ static long requeue(struct uthread *u, const uint64_t args[6], bool compare)
 		return -EINVAL;
 	if (compare && !can_read(u, word))
 		return -EFAULT;
-	lock_both(from, to);
+	buckets_lock(from, to);
 	if (compare && load(word) != (uint32_t)args[5]) {
-		unlock_both(from, to);
+		buckets_unlock(from, to);
 		return -EAGAIN;
 	}
 	set_way(u, atomic_load(&from->kernels) ? WAY_KERNEL_WAKE :
 						 WAY_FUTEX_WAKE);
 	woken = take(from, word, (uint32_t)args[2], ANY, &taken);
 	moved = move(from, word, to, target, (uint32_t)args[3]);
-	unlock_both(from, to);
+	buckets_unlock(from, to);
 	release(woken);
 	more = requeue_kernel(from, args,
 			      (uint64_t)(uint32_t)args[2] - taken +
@@ -664,5 +585,5 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 void flexsc__ufutex_forked(void)
 {
 	for (unsigned int i = 0; i < BUCKETS; i++)
-		buckets[i] = (struct bucket){ 0 };
+		flexsc__buckets[i] = (struct bucket){ 0 };
 }

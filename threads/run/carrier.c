@@ -41,111 +41,6 @@ static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle carrier was woken to look for work */
 static _Atomic(struct carrier *) spinner;
 
-/* The queue. A carrier that is alone needs no lock for it. */
-
-static bool alone;
-
-static void runqueue_lock(struct runqueue *queue)
-{
-	if (!alone)
-		lock(&queue->lock);
-}
-
-static void runqueue_unlock(struct runqueue *queue)
-{
-	if (!alone)
-		unlock(&queue->lock);
-}
-
-/* With the queue's lock held. */
-static void runqueue_count(struct runqueue *queue, uint32_t n)
-{
-	uint32_t count = atomic_load_explicit(&queue->count,
-					      memory_order_relaxed) + n;
-
-	if (!alone)
-		lock_assert_held(&queue->lock);
-	/*
-	 * Q1: before a look whether carriers are idle (share()), whose relaxed
-	 * load comes after this store's full barrier on x86; pairs with Q2.
-	 */
-	if (alone)
-		atomic_store_explicit(&queue->count, count,
-				      memory_order_relaxed);
-	else
-		atomic_store(&queue->count, count);
-}
-
-static void runqueue_put(struct runqueue *queue, struct uthread *first,
-			 struct uthread *last, uint32_t n)
-{
-	last->next = NULL;
-	runqueue_lock(queue);
-	if (queue->head)
-		queue->tail->next = first;
-	else
-		queue->head = first;
-	queue->tail = last;
-	runqueue_count(queue, n);
-	runqueue_unlock(queue);
-}
-
-/*
- * Prefetch for two at a time: to find the next user thread's stack takes a line
- * that was prefetched when its predecessor was taken.
- */
-static void prefetch_next(const struct uthread *next)
-{
-	if (!next)
-		return;
-	prefetch(next);
-	__builtin_prefetch(next->next, 1);
-}
-
-static struct uthread *runqueue_take(struct runqueue *queue)
-{
-	struct uthread *u;
-
-	if (!atomic_load_explicit(&queue->count, memory_order_relaxed))
-		return NULL;
-	runqueue_lock(queue);
-	u = queue->head;
-	if (u) {
-		queue->head = u->next;
-		runqueue_count(queue, -1U);
-		prefetch_next(u->next);
-	}
-	runqueue_unlock(queue);
-	return u;
-}
-
-/*
- * The queue's older half, as a list of *n user threads of which *last is the
- * last.
- */
-static struct uthread *runqueue_halve(struct runqueue *queue, uint32_t *n,
-				      struct uthread **last)
-{
-	struct uthread *first = NULL;
-	uint32_t half;
-
-	if (!atomic_load(&queue->count))
-		return NULL;
-	lock(&queue->lock);
-	half = (atomic_load(&queue->count) + 1) / 2;
-	*n = half;
-	if (half) {
-		first = queue->head;
-		*last = first;
-		while (--half)
-			*last = (*last)->next;
-		queue->head = (*last)->next;
-		runqueue_count(queue, -*n);
-	}
-	unlock(&queue->lock);
-	return first;
-}
-
 /*
  * Sleeping and waking. A carrier that has more than one user thread queued
  * wakes an idle one. "searching" is set from then until a carrier has stolen or
@@ -581,7 +476,7 @@ int flexsc__carriers_start(unsigned int n,
 	struct flexsc_options same = *options;
 	int err = 0;
 
-	alone = n == 1;
+	flexsc__runtime.alone = n == 1;
 	flexsc__runtime.carriers = aligned_alloc(64, n * sizeof(struct carrier));
 	if (!flexsc__runtime.carriers) {
 		snprintf(why, size, "%s", strerror(ENOMEM));

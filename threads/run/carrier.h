@@ -19,14 +19,8 @@
 
 #include <flexsc/loop.h>
 
-#include "lib/base/futex.h"
+#include "runqueue.h"
 #include "uthread.h"
-
-struct runqueue {
-	struct lock lock;
-	_Atomic uint32_t count;
-	struct uthread *head, *tail;
-};
 
 /* A system call that a kernel thread is in, as /proc shows it. */
 struct stuck {

@@ -30,6 +30,7 @@ struct runtime {
 	/* carrier.c, while it starts the carriers; or in a forked child. */
 	struct carrier *carriers;
 	unsigned int count;	/* how many they are */
+	bool alone;		/* no more than one was asked for */
 	/* Loops wait for one descriptor without a syscall thread: io_uring. */
 	bool polls;
 	/* runtime.c, before the carriers: may one look around for work? */
