@@ -2,9 +2,8 @@
 #include "own_fd.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include "../base/syscall.h"
+#include "../base/plain.h"
 
 /* Where copies begin at most: what is kept by descriptor isn't to be large. */
 #define COPIES		4096
@@ -20,9 +19,9 @@ int flexsc__own_fd(int fd)
 
 	if (fd < 0 || !flexsc__own_fd_floor)
 		return fd;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, flexsc__own_fd_floor);
+	high = plain_copy(fd, flexsc__own_fd_floor);
 	if (high >= 0) {
-		close(fd);
+		plain_close(fd);
 		fd = high;
 	}
 	fds_learn((uint32_t)fd, FD_OWN);
@@ -56,5 +55,5 @@ void flexsc__own_fd_close_copies(void)
 void flexsc__own_fd_close(int fd)
 {
 	fds_forget((uint32_t)fd);
-	close(fd);
+	plain_close(fd);
 }

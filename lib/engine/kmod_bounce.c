@@ -26,6 +26,7 @@
 #include "kmod_threads.h"
 #include "rest.h"
 #include "../base/clock.h"
+#include "../base/plain.h"
 
 #define BOUNCED_MOST	16
 #define SPARED_MOST	1000
@@ -37,10 +38,10 @@
 static const char *read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+	long n = fd < 0 ? -1 : plain_read(fd, text, size - 1);
 
 	if (fd >= 0)
-		close(fd);
+		plain_close(fd);
 	text[n < 0 ? 0 : n] = '\0';
 	return text;
 }

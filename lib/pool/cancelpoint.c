@@ -12,21 +12,13 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "../base/syscall.h"
+#include "../base/sigaction.h"
 
 _Static_assert(FLEXSC_CANCEL == 4 && ECANCELED == 125,
 	       "cancelpoint.S knows these");
 
 extern const char flexsc__cancelpoint_begin[], flexsc__cancelpoint_end[],
 	flexsc__cancelpoint_cancelled[];
-
-/* The kernel's struct sigaction. */
-struct kernel_action {
-	void (*handler)(int, siginfo_t *, void *);
-	unsigned long flags;
-	void (*restorer)(void);
-	uint64_t mask;
-};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int cancel_signal;
@@ -48,31 +40,24 @@ static void on_cancel(int signo, siginfo_t *info, void *context)
 		*pc = (uintptr_t)flexsc__cancelpoint_cancelled;
 }
 
-static long action(int signo, const struct kernel_action *new,
-		   struct kernel_action *old)
-{
-	return raw_syscall(SYS_rt_sigaction, (uint64_t)signo, PTR(new),
-			   PTR(old), sizeof(uint64_t), 0, 0);
-}
-
 static void choose(void)
 {
-	struct kernel_action mine = {
-		.handler = on_cancel,
+	struct kernel_sigaction mine = {
+		.handler = (uintptr_t)on_cancel,
 		.flags = SA_SIGINFO,	/* and no SA_RESTART */
 		.mask = ~0ULL,
 	};
-	struct kernel_action now;
+	struct kernel_sigaction now;
 #if defined(__x86_64__)
 	extern void flexsc__cancel_restorer(void);
 
-	mine.restorer = flexsc__cancel_restorer;
-	mine.flags |= 0x04000000;	/* SA_RESTORER */
+	mine.restorer = (uintptr_t)flexsc__cancel_restorer;
+	mine.flags |= SA_RESTORER;
 #endif
 	for (int signo = SIGRTMAX; signo >= SIGRTMIN; signo--) {
-		if (action(signo, NULL, &now) || now.handler)
+		if (kernel_sigaction(signo, NULL, &now) || now.handler)
 			continue;
-		if (!action(signo, &mine, NULL))
+		if (!kernel_sigaction(signo, &mine, NULL))
 			cancel_signal = signo;
 		return;
 	}

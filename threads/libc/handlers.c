@@ -13,9 +13,9 @@
 
 #define RESTORER	0x04000000U	/* the kernel's SA_RESTORER */
 
-static struct action to_kernel(const struct sigaction *from)
+static struct kernel_sigaction to_kernel(const struct sigaction *from)
 {
-	struct action action = {
+	struct kernel_sigaction action = {
 		.handler = (uintptr_t)from->sa_handler,
 		.flags = (uint32_t)from->sa_flags | RESTORER,
 		.restorer = flexsc__signal_restorer(),
@@ -25,7 +25,7 @@ static struct action to_kernel(const struct sigaction *from)
 	return action;
 }
 
-static struct sigaction from_kernel(const struct action *from)
+static struct sigaction from_kernel(const struct kernel_sigaction *from)
 {
 	struct sigaction action = { .sa_flags = (int)from->flags };
 
@@ -38,7 +38,7 @@ static struct sigaction from_kernel(const struct action *from)
 int try_sigaction(int signo, const struct sigaction *new,
 		  struct sigaction *old)
 {
-	struct action next, was;
+	struct kernel_sigaction next, was;
 	const uint64_t args[6] = { (uint64_t)signo, new ? PTR(&next) : 0,
 				   PTR(&was), sizeof(sigmask_t) };
 

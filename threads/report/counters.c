@@ -2,7 +2,6 @@
 #include "counters.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/plain.h"
 #include "lib/base/syscall.h"
 #include "lib/calls/own_fd.h"
 #include "report.h"
@@ -41,7 +41,7 @@ static int make_file(size_t size)
 	int fd = flexsc__own_fd(memfd_create(RUN_PAGE_NAME, MFD_CLOEXEC));
 
 	if (fd >= 0 && ftruncate(fd, (off_t)size)) {
-		close(fd);
+		plain_close(fd);
 		fd = -1;
 	}
 	return fd;
@@ -96,7 +96,7 @@ void flexsc__counters_publish(const char *engine, unsigned int carriers)
 void flexsc__counters_forked(void)
 {
 	if (page_fd >= 0)
-		raw_syscall(SYS_close, (uint64_t)page_fd, 0, 0, 0, 0, 0);
+		plain_close(page_fd);
 	munmap(flexsc__run_page, page_bytes);
 	page_fd = -1;
 	flexsc__run_page = NULL;
@@ -186,8 +186,8 @@ __attribute__((constructor)) static void keep_stderr(void)
 	if (!pid || fstat(2, &copied))
 		return;
 	program_pid = strtol(pid, NULL, 10);
-	copy = fcntl(2, F_DUPFD_CLOEXEC, COPY_FLOOR);
+	copy = plain_copy(2, COPY_FLOOR);
 	if (copy < 0)
-		copy = fcntl(2, F_DUPFD_CLOEXEC, 3);
+		copy = plain_copy(2, 3);
 	at_quick_exit(quick_exit_follows);
 }

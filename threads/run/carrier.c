@@ -45,12 +45,23 @@ static _Atomic(struct carrier *) spinner;
  * Sleeping and waking. A carrier that has more than one user thread queued
  * wakes an idle one. "searching" is set from then until a carrier has stolen or
  * goes to sleep, so that carriers are woken one after the other, not all at
- * once. A carrier that goes to sleep clears "searching", and then looks at all
- * queues once more, so a queue that grew meanwhile isn't overlooked.
+ * once.
+ *
+ *	Q1	a queue grows, then share() looks at idle_count and "searching"
+ *	Q2	a carrier that goes to sleep sets "idle", raises idle_count and
+ *		clears "searching", then looks at all queues
+ *
+ * All of these but share()'s looks are sequentially consistent, and a queue's
+ * count is stored with a full barrier behind it. So share() sees an idle
+ * carrier, or that carrier sees the queue. If share() leaves the queue to the
+ * carrier that is searching already, that carrier steals from it, or clears
+ * "searching" as in Q2 before it sleeps; if there was no idle carrier to search,
+ * wake_idle() clears it, and the queue's owner looks again at its next turn.
  *
  * "spinner" is the one carrier that looks around before it sleeps. User threads
- * that come from no carrier are given to it first: waking it costs no system
- * call.
+ * that come from no carrier are given to it first, because waking it costs no
+ * system call. A user thread that is given to it when it has just stopped is
+ * in its inbox, and put_in_box() wakes its loop: nothing depends on the order.
  */
 
 static uint32_t waiting(const struct carrier *c)
@@ -64,6 +75,7 @@ static bool wake_idle(void)
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
 		struct carrier *c = &flexsc__runtime.carriers[i];
 
+		/* Pairs with the store in sleep_until_work(): Q2. */
 		if (atomic_load(&c->idle)) {
 			flexsc_loop_wake(c->loop, NULL);
 			return true;
@@ -188,8 +200,8 @@ void flexsc__carrier_want(struct uthread *u)
 	struct carrier *c = u->carrier;
 
 	/*
-	 * u is in one list at a time. The carrier that has it there sees
-	 * "asked" grow and looks once more.
+	 * V3: u is in one list at a time. The carrier that has it there sees
+	 * "asked" grow, and looks once more; pairs with V4.
 	 */
 	if (c && !atomic_fetch_add(&u->want.asked, 1))
 		put_wanted(c, u);
@@ -209,7 +221,10 @@ static void look_at_wanted(struct carrier *c, struct uthread *u)
 			return;
 		}
 		flexsc__wait_interrupt(c, u);
-		/* From here on u may end, or be put into a list again. */
+		/*
+		 * V4: it hasn't grown since the look at "wanted"; pairs with V3.
+		 * From here on u may end, or be put into a list again.
+		 */
 	} while (!atomic_compare_exchange_strong(&u->want.asked, &asked, 0));
 }
 
@@ -253,10 +268,7 @@ static struct uthread *steal(struct carrier *c)
 static bool work_elsewhere(void)
 {
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
-		/*
-		 * Q2: when about to sleep, after idle_count and "idle" were
-		 * raised; pairs with Q1.
-		 */
+		/* Q2: pairs with runqueue_count(), Q1. */
 		if (atomic_load(&flexsc__runtime.carriers[i].queue.count) ||
 		    atomic_load(&flexsc__runtime.carriers[i].later.count))
 			return true;
@@ -312,6 +324,7 @@ static void sleep_until_work(struct carrier *c)
 		turn(c);
 		return;
 	}
+	/* Q2, until the look at all queues. */
 	atomic_store(&c->idle, true);
 	atomic_fetch_add(&idle_count, 1);
 	atomic_store(&searching, false);
@@ -319,6 +332,7 @@ static void sleep_until_work(struct carrier *c)
 		COUNT_CARRIER(c, sleeps, 1);
 		flexsc_loop_wait(c->loop, FLEXSC_FOREVER);
 	}
+	/* M1: before the look whether the monitor sleeps; pairs with M2. */
 	atomic_store(&c->idle, false);
 	atomic_fetch_sub(&idle_count, 1);
 	flexsc__monitor_notice();
@@ -389,9 +403,10 @@ static void carry(struct carrier *c)
 		u = take(c);
 		if (!u)
 			u = steal(c);
-		if (!u)
+		if (!u) {
 			sleep_until_work(c);
-		else if (atomic_load(&u->wanted)) {
+		} else if (atomic_load(&u->wanted)) {
+			/* Pairs with P2 in wait.c: u's wait was over already. */
 			counters_coupling(CAUSE_SIGNAL);
 			flexsc__send_home(u);
 		/*
@@ -444,7 +459,10 @@ static void *carrier_main(void *arg)
 	if (!err)
 		c->k.counters->tid = c->k.tid;
 	start->err = err;
-	/* "start" is gone with this store: its owner returns. */
+	/*
+	 * Releases the carrier to start_one(). "start" is gone with this store,
+	 * because that returns.
+	 */
 	atomic_store(&start->done, 1);
 	futex_wake(&start->done);
 	if (!err)

@@ -9,13 +9,8 @@
 
 #define SIGNALS	64
 
-/* libc's headers keep this flag of the kernel's to themselves. */
-#ifndef SA_RESTORER
-#define SA_RESTORER	0x04000000
-#endif
-
 /* The program's actions, and whether the kernel has the runtime's instead. */
-static struct action actions[SIGNALS + 1];
+static struct kernel_sigaction actions[SIGNALS + 1];
 static bool ours[SIGNALS + 1];
 static struct lock actions_lock;
 /*
@@ -32,18 +27,11 @@ static long owner;
 /* The runtime's handler. */
 static void (*handler)(int, siginfo_t *, void *);
 
-static long replace(int signo, const struct action *new);
+static long replace(int signo, const struct kernel_sigaction *new);
 
 static bool is_function(uint64_t handler)
 {
 	return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN;
-}
-
-static long kernel_action(int signo, const struct action *new,
-			  struct action *old)
-{
-	return raw_syscall(SYS_rt_sigaction, (uint64_t)signo, PTR(new),
-			   PTR(old), sizeof(sigmask_t), 0, 0);
 }
 
 static bool is_owner(void)
@@ -63,13 +51,13 @@ uint64_t flexsc__action_flags(int signo)
 
 bool flexsc__action_ignores(int signo)
 {
-	struct action action;
+	struct kernel_sigaction action;
 
-	return kernel_action(signo, NULL, &action) ||
+	return kernel_sigaction(signo, NULL, &action) ||
 	       action.handler == (uintptr_t)SIG_IGN;
 }
 
-static const struct action normal = { .handler = (uintptr_t)SIG_DFL };
+static const struct kernel_sigaction normal = { .handler = (uintptr_t)SIG_DFL };
 
 /*
  * A fault happens again when the runtime's handler returns. A signal that was
@@ -80,7 +68,7 @@ void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context)
 {
 	sigmask_t mask;
 
-	kernel_action(signo, &normal, NULL);
+	kernel_sigaction(signo, &normal, NULL);
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
 	mask &= ~SIGNAL_BIT(signo);
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
@@ -96,13 +84,13 @@ static void reset(int signo)
 	if (is_owner())
 		replace(signo, &normal);
 	else
-		kernel_action(signo, &normal, NULL);
+		kernel_sigaction(signo, &normal, NULL);
 	unlock(&actions_lock);
 }
 
 void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 {
-	struct action action = actions[signo];
+	struct kernel_sigaction action = actions[signo];
 	sigmask_t mask;
 
 	/* Another thread may have removed the handler just now. */
@@ -131,7 +119,7 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
  * these, so the kernel must not act on one before it is known which user thread
  * it is for and what that blocks.
  */
-static bool is_replaced(int signo, const struct action *action)
+static bool is_replaced(int signo, const struct kernel_sigaction *action)
 {
 	return is_function(action->handler) ||
 	       (action->handler == (uintptr_t)SIG_DFL &&
@@ -139,9 +127,10 @@ static bool is_replaced(int signo, const struct action *action)
 }
 
 /* The runtime's action, with all that the kernel does for the program's. */
-static struct action instead_of(int signo, const struct action *action)
+static struct kernel_sigaction
+instead_of(int signo, const struct kernel_sigaction *action)
 {
-	struct action own = *action;
+	struct kernel_sigaction own = *action;
 
 	own.handler = (uintptr_t)handler;
 	if (!(own.flags & SA_RESTORER)) {
@@ -170,22 +159,22 @@ static struct action instead_of(int signo, const struct action *action)
 }
 
 /* With actions_lock held. */
-static long replace(int signo, const struct action *new)
+static long replace(int signo, const struct kernel_sigaction *new)
 {
-	struct action own;
+	struct kernel_sigaction own;
 	long err;
 
 	if (new->flags & SA_RESTORER)
 		restorer = new->restorer;
 	if (!is_replaced(signo, new)) {
-		err = kernel_action(signo, new, NULL);
+		err = kernel_sigaction(signo, new, NULL);
 		if (!err)
 			ours[signo] = false;
 		return err;
 	}
 	own = instead_of(signo, new);
 	actions[signo] = *new;
-	err = kernel_action(signo, &own, NULL);
+	err = kernel_sigaction(signo, &own, NULL);
 	if (!err)
 		ours[signo] = true;
 	return err;
@@ -193,10 +182,10 @@ static long replace(int signo, const struct action *new)
 
 long flexsc__signal_action(const uint64_t args[6])
 {
-	const struct action *new = (void *)(uintptr_t)args[1];
-	struct action *old = (void *)(uintptr_t)args[2];
+	const struct kernel_sigaction *new = (void *)(uintptr_t)args[1];
+	struct kernel_sigaction *old = (void *)(uintptr_t)args[2];
 	int signo = (int)args[0];
-	struct action was, next;
+	struct kernel_sigaction was, next;
 	long err;
 
 	if (signo < 1 || signo > SIGNALS || args[3] != sizeof(sigmask_t) ||
@@ -206,7 +195,7 @@ long flexsc__signal_action(const uint64_t args[6])
 	if (new)
 		next = *new;
 	lock(&actions_lock);
-	err = kernel_action(signo, NULL, &was);
+	err = kernel_sigaction(signo, NULL, &was);
 	/*
 	 * libc may have changed the action without the runtime, so the kernel's
 	 * answer counts, unless it is the runtime's handler.
@@ -233,10 +222,10 @@ bool flexsc__signal_has_handler(int signo)
 
 void flexsc__signal_adopt(int signo)
 {
-	struct action was;
+	struct kernel_sigaction was;
 
 	lock(&actions_lock);
-	if (!kernel_action(signo, NULL, &was) && is_replaced(signo, &was) &&
+	if (!kernel_sigaction(signo, NULL, &was) && is_replaced(signo, &was) &&
 	    was.handler != (uintptr_t)handler)
 		replace(signo, &was);
 	unlock(&actions_lock);

@@ -11,14 +11,7 @@
 #include <ucontext.h>
 
 #include "../base/sigset.h"
-
-/* The kernel's struct sigaction. */
-struct action {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-	sigmask_t mask;
-};
+#include "lib/base/sigaction.h"
 
 /*
  * Put this handler of the runtime's in the place of all handlers there are.

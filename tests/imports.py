@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Does the runtime of flexsc run keep out of its own way?
+
+    imports.py SYMBOLS NM FOLDER...
+
+The runtime stands in front of libc's functions: SYMBOLS (threads/base/symbols.def)
+lists them. An object of the runtime, in a folder of the build, that uses one of these names gets the runtime's
+function, as if the program had called it, which may wait for a carrier or enter the
+runtime twice. So none may, but for those below; the objects of threads/libc/ define
+these functions, and use them for the program.
+
+The last line is "ok" or "not ok", and the status says which.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+# What may be used all the same, and why.
+MAY = {
+    "__sigsetjmp": "pthread_cleanup_push(), which saves no mask",
+    "abort": "the end",
+    "clock_gettime": "passes other clocks than a thread's on to libc at once",
+    "epoll_ctl": "passes sets without a signalfd on",
+    "eventfd": "makes a descriptor, which the runtime notes as it has to",
+    "fclose": "of a file that no thread waits for",
+    "ftruncate64": "waits for nothing",
+    "prctl": "asks only",
+    "pthread_mutex_lock": "of locks that are held for some instructions",
+    "pthread_mutex_unlock": "as above",
+    "pthread_once": "of functions that wait for nothing",
+    "sched_getaffinity": "asks only, about the runtime's own threads",
+    "sched_setaffinity": "of the runtime's own threads",
+    "sched_yield": "on the runtime's own threads",
+    "sigaction": "the program's action is looked up, and set for it",
+}
+LISTED = re.compile(r"^(?:CALL|POINT|HOME|FORK|FORK_JUMP|OWN|WAIT|TRY)\((\w+)", re.M)
+
+
+def used(nm: str, path: Path) -> set[str]:
+    """Names that the object expects others to define."""
+    said = subprocess.run(
+        [nm, "--undefined-only", "--format=just-symbols", path],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    ).stdout
+    return set(said.split())
+
+
+def wrong(symbols: Path, nm: str, objects: Sequence[Path]) -> Iterator[str]:
+    listed = set(LISTED.findall(symbols.read_text()))
+    if not listed or not objects:
+        yield "nothing to look at"
+    for name in sorted(set(MAY) - listed):
+        yield f"{name} may be used, but isn't in {symbols}"
+    for path in objects:
+        if path.name.startswith("libc_"):
+            continue
+        for name in sorted((used(nm, path) & listed) - set(MAY)):
+            yield f"{path.name} uses {name}(), in front of which the runtime stands"
+
+
+def main(words: list[str]) -> int:
+    if len(words) < 3:
+        print("usage: imports.py SYMBOLS NM FOLDER...", file=sys.stderr)
+        return 2
+    objects = [path for word in words[2:] for path in sorted(Path(word).glob("*.o"))]
+    found = list(wrong(Path(words[0]), words[1], objects))
+    for line in found:
+        print(f"# {line}")
+    print("not ok 1 - imports" if found else "ok 1 - imports")
+    print("1..1")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
