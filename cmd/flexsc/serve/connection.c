@@ -21,9 +21,9 @@
  *					reached
  *	CLOSING		-		no call is pending
  *
- * What is pending, "ops" says. Each callback clears its own bit first, and
- * ends with connection_settle(), which alone frees; so whatever a callback
- * calls may drop the connection without its callers having to know.
+ * What is pending, "ops" says, and the exchange. Each callback clears its own
+ * bit first, and ends with connection_settle(), which alone frees; so whatever
+ * a callback calls may drop the connection without its callers having to know.
  *
  * While the end of an answer is being sent, the next read is pending already,
  * unless there are bytes of another request: those come first. It fills input
@@ -40,8 +40,8 @@
 
 #include <flexsc/flexsc.h>
 
+#include "answer.h"
 #include "connection.h"
-#include "worker.h"
 
 /* Don't ask for less than this. */
 #define ROOM		512
@@ -57,7 +57,55 @@ static bool rest(const struct connection *c)
 	return c->parsed < c->end;
 }
 
-bool connection_posted(struct connection *c, enum connection_op op, int rc)
+/*
+ * Lists
+ */
+
+static void to_idle(struct connection *c)
+{
+	struct clients *all = c->clients;
+
+	if (c->idle)
+		return;
+	c->idle = true;
+	DL_DELETE(all->busy, c);
+	DL_APPEND(all->idle, c);
+}
+
+static void to_busy(struct connection *c)
+{
+	struct clients *all = c->clients;
+
+	if (!c->idle)
+		return;
+	c->idle = false;
+	DL_DELETE(all->idle, c); /* NOLINT(clang-analyzer-core.NullDereference) */
+	DL_APPEND(all->busy, c);
+}
+
+static bool connection_pending(const struct connection *c,
+			       enum connection_op op)
+{
+	return c->ops & op;
+}
+
+/* Close it as soon as nothing is pending, which is cancelled. */
+static void connection_drop(struct connection *c)
+{
+	struct flexsc_loop *loop = c->clients->env->loop;
+
+	if (c->state == CONNECTION_CLOSING)
+		return;
+	c->state = CONNECTION_CLOSING;
+	to_busy(c);
+	if (connection_pending(c, OP_RECEIVE))
+		flexsc_loop_cancel(loop, &c->receive);
+	exchange_cut(&c->exchange);
+}
+
+/* Mark op as pending if rc says so, else close. */
+static bool connection_posted(struct connection *c, enum connection_op op,
+			      int rc)
 {
 	if (rc == 0)
 		c->ops |= op;
@@ -67,39 +115,13 @@ bool connection_posted(struct connection *c, enum connection_op op, int rc)
 }
 
 /*
- * Lists
- */
-
-static void to_idle(struct connection *c)
-{
-	struct worker *w = c->worker;
-
-	if (c->idle)
-		return;
-	c->idle = true;
-	DL_DELETE(w->busy, c);
-	DL_APPEND(w->idle, c);
-}
-
-static void to_busy(struct connection *c)
-{
-	struct worker *w = c->worker;
-
-	if (!c->idle)
-		return;
-	c->idle = false;
-	DL_DELETE(w->idle, c); /* NOLINT(clang-analyzer-core.NullDereference) */
-	DL_APPEND(w->busy, c);
-}
-
-/*
  * Input
  */
 
 /* Nothing in it is needed any more. */
 static void rewind_input(struct connection *c)
 {
-	pool_put(&c->worker->pool, c->big);
+	pool_put(&c->clients->env->pool, c->big);
 	c->big = NULL;
 	c->input = c->small;
 	c->size = sizeof(c->small);
@@ -111,7 +133,7 @@ static void rewind_input(struct connection *c)
 /* The head doesn't fit in the small one. */
 static bool enlarge_input(struct connection *c)
 {
-	struct buffer *big = pool_get(&c->worker->pool);
+	struct buffer *big = pool_get(&c->clients->env->pool);
 
 	if (!big)
 		return false;
@@ -150,7 +172,7 @@ static bool make_room(struct connection *c)
 /* Ask for more input, until deadline. */
 static void receive(struct connection *c, uint64_t deadline)
 {
-	struct flexsc_loop *loop = c->worker->loop;
+	struct flexsc_loop *loop = c->clients->env->loop;
 	int rc = flexsc_loop_recvfrom(loop, &c->receive, c->fd,
 				      c->input + c->end, c->size - c->end, 0,
 				      NULL, NULL);
@@ -170,7 +192,7 @@ static uint64_t remaining(uint64_t since, uint64_t limit)
 /* A request has its time as a whole, lest a client sends a byte a minute. */
 static void receive_request(struct connection *c)
 {
-	uint64_t timeout = c->worker->settings->timeout;
+	uint64_t timeout = c->clients->env->settings->timeout;
 
 	if (c->request.state != REQUEST_IDLE) {
 		if (!c->begun)
@@ -186,7 +208,16 @@ static void refuse(struct connection *c, int status)
 	c->request.unread = true;
 	c->state = CONNECTION_ANSWERING;
 	to_busy(c);
-	exchange_refuse(c, status);
+	if (!answer_refuse(&c->exchange, c->input + c->start, status))
+		connection_drop(c);
+}
+
+static void connection_answer(struct connection *c)
+{
+	bool keep = c->request.keep_alive && !c->clients->stopping;
+
+	if (!answer_request(&c->exchange, c->input + c->start, keep))
+		connection_drop(c);
 }
 
 /* Look for a request in the input. */
@@ -203,7 +234,7 @@ static void parse(struct connection *c)
 	} else if (rc == REQUEST_READY) {
 		c->state = CONNECTION_ANSWERING;
 		to_busy(c);
-		exchange_start(c);
+		connection_answer(c);
 	} else if (c->ended) {
 		connection_drop(c);
 	} else if (!make_room(c)) {
@@ -213,19 +244,21 @@ static void parse(struct connection *c)
 	}
 }
 
-void connection_read_ahead(struct connection *c)
+/* The last of the answer is being sent; read on meanwhile. */
+static void connection_read_ahead(struct exchange *x)
 {
-	struct worker *w = c->worker;
+	struct connection *c = x->arg;
+	struct clients *all = c->clients;
 
-	if (c->state != CONNECTION_ANSWERING || w->stopping ||
-	    !c->exchange.response.keep_alive || rest(c) || c->big ||
-	    c->ended || connection_pending(c, OP_RECEIVE))
+	if (x->stage != EXCHANGE_SEND || all->stopping ||
+	    !x->response.keep_alive || rest(c) || c->big || c->ended ||
+	    connection_pending(c, OP_RECEIVE))
 		return;
 	/* The log alone still wants the head. */
-	if (!log_enabled(&w->log))
+	if (!log_enabled(&all->env->log))
 		rewind_input(c);
 	if (c->size - c->end >= ROOM)
-		receive(c, w->settings->timeout);
+		receive(c, all->env->settings->timeout);
 }
 
 /*
@@ -234,8 +267,8 @@ void connection_read_ahead(struct connection *c)
 
 static void shut_down(struct connection *c)
 {
-	int rc = flexsc_loop_shutdown(c->worker->loop, &c->shutdown, c->fd,
-				      SHUT_WR);
+	struct flexsc_loop *loop = c->clients->env->loop;
+	int rc = flexsc_loop_shutdown(loop, &c->shutdown, c->fd, SHUT_WR);
 
 	connection_posted(c, OP_SHUTDOWN, rc);
 }
@@ -263,15 +296,16 @@ static void finish(struct connection *c)
 		linger(c);
 }
 
-void connection_answered(struct connection *c)
+/* The answer has been sent. */
+static void connection_answered(struct connection *c)
 {
-	bool keep = c->exchange.response.keep_alive && !c->worker->stopping;
+	bool keep = c->exchange.response.keep_alive && !c->clients->stopping;
 
 	if (!keep) {
 		finish(c);
 		return;
 	}
-	request_init(&c->request, &c->worker->settings->limits);
+	request_init(&c->request, &c->clients->env->settings->limits);
 	c->state = CONNECTION_WAITING;
 	c->begun = 0;
 	c->start = c->parsed;
@@ -290,46 +324,20 @@ void connection_answered(struct connection *c)
 	receive_request(c);
 }
 
-void connection_drop(struct connection *c)
+/* The last thing that each callback does. c may be gone after it. */
+static void connection_settle(struct connection *c)
 {
-	struct flexsc_loop *loop = c->worker->loop;
+	struct clients *all = c->clients;
 
-	if (c->state == CONNECTION_CLOSING)
+	if (c->state != CONNECTION_CLOSING || c->ops || c->exchange.pending)
 		return;
-	c->state = CONNECTION_CLOSING;
-	to_busy(c);
-	if (connection_pending(c, OP_RECEIVE))
-		flexsc_loop_cancel(loop, &c->receive);
-	exchange_cancel(c);
-}
-
-void connection_settle(struct connection *c)
-{
-	struct worker *w = c->worker;
-
-	if (c->state != CONNECTION_CLOSING || c->ops)
-		return;
-	exchange_fini(c);
 	rewind_input(c);
-	flexsc_loop_close(w->loop, NULL, c->fd);
-	DL_DELETE(w->busy, c);
-	c->next = w->unused;
-	w->unused = c;
-	worker_left(w);
-}
-
-void connection_cut(struct connection *c)
-{
-	connection_drop(c);
-	connection_settle(c);
-}
-
-void connection_stop(struct connection *c)
-{
-	if (c->state == CONNECTION_LINGERING ||
-	    (c->state == CONNECTION_WAITING &&
-	     c->request.state == REQUEST_IDLE))
-		connection_cut(c);
+	flexsc_loop_close(all->env->loop, NULL, c->fd);
+	DL_DELETE(all->busy, c);
+	c->next = all->unused;
+	all->unused = c;
+	all->count--;
+	all->left(all);
 }
 
 /*
@@ -388,6 +396,30 @@ static void on_receive(struct flexsc_cb *cb)
 	connection_settle(c);
 }
 
+static void on_done(struct exchange *x)
+{
+	struct connection *c = x->arg;
+
+	if (x->stage == EXCHANGE_SENT)
+		connection_answered(c);
+	else
+		connection_drop(c);
+	connection_settle(c);
+}
+
+static void connection_shed(struct exchange *x)
+{
+	struct connection *c = x->arg;
+
+	clients_shed(c->clients);
+}
+
+static const struct exchange_events events = {
+	.ending = connection_read_ahead,
+	.done = on_done,
+	.short_of_fds = connection_shed,
+};
+
 static void on_shutdown(struct flexsc_cb *cb)
 {
 	struct connection *c = cb->arg;
@@ -411,34 +443,42 @@ static void set_peer(struct connection *c, const struct sockaddr_storage *peer)
 	inet_ntop(peer->ss_family, address, c->peer, sizeof(c->peer));
 }
 
-static struct connection *allocate(struct worker *w)
+static struct connection *allocate(struct clients *all)
 {
-	struct connection *c = w->unused;
+	struct connection *c = all->unused;
 
 	if (c) {
-		w->unused = c->next;
+		all->unused = c->next;
 		return c;
 	}
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
-	c->worker = w;
+	c->clients = all;
 	c->receive = (struct flexsc_cb){ .callback = on_receive, .arg = c };
 	c->shutdown = (struct flexsc_cb){ .callback = on_shutdown, .arg = c };
-	exchange_init(c);
+	c->exchange = (struct exchange){
+		.env = all->env,
+		.events = &events,
+		.arg = c,
+		.request = &c->request,
+		.peer = c->peer,
+	};
+	answer_init(&c->exchange);
 	return c;
 }
 
-void connection_start(struct worker *w, int fd,
+void connection_start(struct clients *all, int fd,
 		      const struct sockaddr_storage *peer, bool refused)
 {
-	struct connection *c = w->stopping ? NULL : allocate(w);
+	struct connection *c = all->stopping ? NULL : allocate(all);
 
 	if (!c) {
-		flexsc_loop_close(w->loop, NULL, fd);
+		flexsc_loop_close(all->env->loop, NULL, fd);
 		return;
 	}
 	c->fd = fd;
+	c->exchange.socket = fd;
 	c->state = CONNECTION_WAITING;
 	c->ops = 0;
 	c->idle = false;
@@ -446,11 +486,11 @@ void connection_start(struct worker *w, int fd,
 	c->begun = 0;
 	c->discarded = 0;
 	rewind_input(c);
-	if (log_enabled(&w->log))
+	if (log_enabled(&all->env->log))
 		set_peer(c, peer);
-	request_init(&c->request, &w->settings->limits);
-	DL_APPEND(w->busy, c);
-	w->connections++;
+	request_init(&c->request, &all->env->settings->limits);
+	DL_APPEND(all->busy, c);
+	all->count++;
 	if (refused)
 		refuse(c, 503);
 	else
@@ -458,12 +498,57 @@ void connection_start(struct worker *w, int fd,
 	connection_settle(c);
 }
 
-void connection_free_unused(struct worker *w)
-{
-	while (w->unused) {
-		struct connection *c = w->unused;
+/*
+ * All of them
+ */
 
-		w->unused = c->next;
+static void connection_cut(struct connection *c)
+{
+	connection_drop(c);
+	connection_settle(c);
+}
+
+bool clients_shed(struct clients *all)
+{
+	if (!all->idle)
+		return false;
+	connection_cut(all->idle);
+	return true;
+}
+
+static bool connection_waits(const struct connection *c)
+{
+	return c->state == CONNECTION_LINGERING ||
+	       (c->state == CONNECTION_WAITING &&
+		c->request.state == REQUEST_IDLE);
+}
+
+void clients_stop(struct clients *all)
+{
+	struct connection *c, *next;
+
+	all->stopping = true;
+	DL_FOREACH_SAFE(all->idle, c, next)
+		connection_cut(c);
+	DL_FOREACH_SAFE(all->busy, c, next)
+		if (connection_waits(c))
+			connection_cut(c);
+}
+
+void clients_cut(struct clients *all)
+{
+	struct connection *c, *next;
+
+	DL_FOREACH_SAFE(all->busy, c, next)
+		connection_cut(c);
+}
+
+void clients_fini(struct clients *all)
+{
+	while (all->unused) {
+		struct connection *c = all->unused;
+
+		all->unused = c->next;
 		free(c);
 	}
 }

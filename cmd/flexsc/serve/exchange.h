@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request and its answer.
+ * One request and its answer: what it holds, what is pending of it, and how it
+ * ends. What it does, answer.h begins.
  */
 #ifndef SERVE_EXCHANGE_H
 #define SERVE_EXCHANGE_H
@@ -9,19 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/types.h>
+
 #include <linux/stat.h>
 
 #include <flexsc/call.h>
 
+#include "environment.h"
 #include "file.h"
 #include "path.h"
 #include "response.h"
 
-struct buffer;
-struct connection;
 struct directory;
+struct exchange;
+struct request;
 
-/* What a complete call means depends on it; the arrows are in exchange.c. */
+/* What a complete call means depends on it; the arrows are in answer.c. */
 enum exchange_stage {
 	EXCHANGE_OPEN,
 	EXCHANGE_OPEN_INDEX,
@@ -30,10 +34,39 @@ enum exchange_stage {
 	EXCHANGE_LOAD,
 	EXCHANGE_LIST,
 	EXCHANGE_SEND,
+	/* It is over. */
+	EXCHANGE_SENT,
+	EXCHANGE_CUT,
+};
+
+/* Calls that may be pending. */
+enum exchange_op {
+	OP_OPEN	= 0x01,
+	OP_STAT	= 0x02,
+	OP_LOAD	= 0x04,
+	OP_SEND	= 0x08,
+};
+
+/* What an exchange tells whoever has it. */
+struct exchange_events {
+	/* The last of the answer is being sent. May cut the exchange. */
+	void (*ending)(struct exchange *x);
+	/* It is over: EXCHANGE_SENT or EXCHANGE_CUT; it holds nothing. */
+	void (*done)(struct exchange *x);
+	/* The process is out of descriptors. */
+	void (*short_of_fds)(struct exchange *x);
 };
 
 struct exchange {
+	struct environment *env;
+	const struct exchange_events *events;
+	void *arg;			/* for them */
+	const struct request *request;
+	const char *request_head;	/* stays until ending(), or the log */
+	const char *peer;		/* only read if there is a log */
+	int socket;
 	enum exchange_stage stage;
+	unsigned int pending;		/* of enum exchange_op */
 	struct flexsc_cb open;
 	struct flexsc_cb stat;
 	struct flexsc_cb load;
@@ -65,22 +98,58 @@ struct exchange {
 	struct statx stx;
 };
 
-/* Answer the connection's request, or refuse it with its status. */
-void exchange_start(struct connection *c);
+static inline bool exchange_pending(const struct exchange *x,
+				    enum exchange_op op)
+{
+	return x->pending & op;
+}
 
-/* Answer status at once. */
-void exchange_refuse(struct connection *c, int status);
+/* Start over. False: there is no buffer. */
+bool exchange_begin(struct exchange *x, const char *head, bool keep_alive);
+
+/*
+ * What begins an exchange does this instead of exchange_settle(). False: it is
+ * over already, and done() won't be called.
+ */
+bool exchange_begun(struct exchange *x);
 
 /* Give back the file: to the cache, or to the kernel. */
-void exchange_release(struct connection *c);
+void exchange_release(struct exchange *x);
 
-/* Give back all that it holds. Nothing of it is pending. */
-void exchange_fini(struct connection *c);
+/* Give up: cancel what is pending. done() comes when that is complete. */
+void exchange_cut(struct exchange *x);
 
-/* Cancel what is pending of it. */
-void exchange_cancel(struct connection *c);
+/* For exchange_settle(). */
+void exchange_end(struct exchange *x);
 
-/* Once, before the first. */
-void exchange_init(struct connection *c);
+/* Mark op as pending if rc says so, else cut. */
+static inline bool exchange_posted(struct exchange *x, enum exchange_op op,
+				   int rc)
+{
+	if (rc == 0)
+		x->pending |= op;
+	else
+		exchange_cut(x);
+	return rc == 0;
+}
+
+/* A callback's first thing: op isn't pending. False: x has been cut. */
+static inline bool exchange_completed(struct exchange *x, enum exchange_op op)
+{
+	x->pending &= ~op;
+	return x->stage != EXCHANGE_CUT;
+}
+
+static inline bool exchange_over(const struct exchange *x)
+{
+	return x->stage >= EXCHANGE_SENT && !x->pending;
+}
+
+/* A callback's last thing: done(), if that was the end. x may be gone then. */
+static inline void exchange_settle(struct exchange *x)
+{
+	if (exchange_over(x))
+		exchange_end(x);
+}
 
 #endif /* SERVE_EXCHANGE_H */

@@ -20,7 +20,7 @@
 #include <flexsc/flexsc.h>
 
 #include "connection.h"
-#include "worker.h"
+#include "listener.h"
 
 #define PAUSE	(CLOCK_SECOND / 20)
 
@@ -114,15 +114,16 @@ static void pause_accepting(struct listener *l)
 {
 	if (l->paused || l->closed)
 		return;
-	worker_shed(l->worker);
-	l->paused = flexsc_loop_timer(l->worker->loop, &l->pause, PAUSE) == 0;
+	clients_shed(l->clients);
+	l->paused = flexsc_loop_timer(l->clients->env->loop, &l->pause,
+				      PAUSE) == 0;
 }
 
 static void on_accept(struct flexsc_cb *cb)
 {
 	struct listener_accept *a = cb->arg;
 	struct listener *l = a->listener;
-	struct worker *w = l->worker;
+	struct clients *all = l->clients;
 
 	a->posted = false;
 	l->posted--;
@@ -138,25 +139,25 @@ static void on_accept(struct flexsc_cb *cb)
 	default:
 		/* Other errors are those of one client that has gone. */
 		if (cb->ret >= 0)
-			connection_start(w, cb->ret, &a->peer,
-					 w->connections >= w->max_connections &&
-					 !worker_shed(w));
+			connection_start(all, cb->ret, &a->peer,
+					 all->count >= all->max &&
+					 !clients_shed(all));
 	}
 	listener_resume(l);
 }
 
 static bool post(struct listener *l, struct listener_accept *a)
 {
-	struct worker *w = l->worker;
+	struct clients *all = l->clients;
 	struct sockaddr *peer = NULL;
 	socklen_t *length = NULL;
 
-	if (log_enabled(&w->log)) {
+	if (log_enabled(&all->env->log)) {
 		peer = (struct sockaddr *)&a->peer;
 		length = &a->length;
 		a->length = sizeof(a->peer);
 	}
-	if (flexsc_loop_accept4(w->loop, &a->cb, l->fd, peer, length,
+	if (flexsc_loop_accept4(all->env->loop, &a->cb, l->fd, peer, length,
 				SOCK_CLOEXEC) != 0)
 		return false;
 	a->posted = true;
@@ -164,12 +165,12 @@ static bool post(struct listener *l, struct listener_accept *a)
 	return true;
 }
 
-void listener_init(struct listener *l, struct worker *w, int fd)
+void listener_init(struct listener *l, struct clients *all, int fd)
 {
 	unsigned int i;
 
 	*l = (struct listener){
-		.worker = w,
+		.clients = all,
 		.fd = fd,
 		.pause = { .callback = on_pause, .arg = l },
 	};
@@ -184,14 +185,13 @@ void listener_init(struct listener *l, struct worker *w, int fd)
 
 void listener_resume(struct listener *l)
 {
-	struct worker *w = l->worker;
+	struct clients *all = l->clients;
 	unsigned int i;
 
 	if (l->paused || l->closed)
 		return;
 	for (i = 0; i < LISTENER_ACCEPTS; i++) {
-		if (w->connections + l->posted >=
-		    w->max_connections + LISTENER_ACCEPTS)
+		if (all->count + l->posted >= all->max + LISTENER_ACCEPTS)
 			return;
 		if (!l->accepts[i].posted && !post(l, &l->accepts[i])) {
 			pause_accepting(l);
@@ -205,9 +205,9 @@ void listener_close(struct listener *l)
 	unsigned int i;
 
 	l->closed = true;
-	flexsc_loop_cancel(l->worker->loop, &l->pause);
+	flexsc_loop_cancel(l->clients->env->loop, &l->pause);
 	for (i = 0; i < LISTENER_ACCEPTS; i++)
-		flexsc_loop_cancel(l->worker->loop, &l->accepts[i].cb);
+		flexsc_loop_cancel(l->clients->env->loop, &l->accepts[i].cb);
 	shutdown(l->fd, SHUT_RDWR);
 }
 

@@ -15,8 +15,7 @@
 /* Calls of accept4() that wait at once. */
 #define LISTENER_ACCEPTS	8
 
-struct worker;
-
+struct clients;
 struct listener;
 
 struct listener_accept {
@@ -28,7 +27,7 @@ struct listener_accept {
 };
 
 struct listener {
-	struct worker *worker;
+	struct clients *clients;
 	int fd;
 	unsigned int posted;
 	bool paused;
@@ -49,7 +48,7 @@ void listener_name(int fd, char *name, size_t size);
 /* The port alone. */
 void listener_port(int fd, char *port, size_t size);
 
-void listener_init(struct listener *listener, struct worker *worker, int fd);
+void listener_init(struct listener *listener, struct clients *clients, int fd);
 
 /* Accept, as far as there is room for clients. */
 void listener_resume(struct listener *listener);

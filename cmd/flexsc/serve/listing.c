@@ -4,43 +4,38 @@
 
 #include <flexsc/flexsc.h>
 
-#include "connection.h"
+#include "exchange.h"
 #include "directory.h"
 #include "message.h"
 #include "transfer.h"
-#include "worker.h"
 
-static void read_names(struct connection *c)
+static void read_names(struct exchange *x)
 {
-	struct exchange *x = &c->exchange;
-	int rc = flexsc_loop_getdents64(c->worker->loop, &x->load, x->own.fd,
+	int rc = flexsc_loop_getdents64(x->env->loop, &x->load, x->own.fd,
 					(void *)x->buffer->body, BUFFER_BODY);
 
-	connection_posted(c, OP_LOAD, rc);
+	exchange_posted(x, OP_LOAD, rc);
 }
 
-void listing_start(struct connection *c)
+void listing_start(struct exchange *x)
 {
-	struct exchange *x = &c->exchange;
-
 	x->stage = EXCHANGE_LIST;
-	x->directory = directory_create(c->worker->settings->all);
+	x->directory = directory_create(x->env->settings->all);
 	if (x->directory)
-		read_names(c);
+		read_names(x);
 	else
-		message_send(c, 503);
+		message_send(x, 503);
 }
 
-static void send_listing(struct connection *c)
+static void send_listing(struct exchange *x)
 {
-	struct exchange *x = &c->exchange;
 	const char *head;
 	size_t length;
 
 	x->page = directory_page(x->directory, x->path.name, x->path.length,
 				 RESPONSE_HEAD_MAX, &length);
 	if (!x->page) {
-		message_send(c, 503);
+		message_send(x, 503);
 		return;
 	}
 	x->response.status = 200;
@@ -48,19 +43,17 @@ static void send_listing(struct connection *c)
 	x->head = x->page + RESPONSE_HEAD_MAX - head;
 	if (x->response.head_only)
 		length = 0;
-	transfer_last(c, head, x->head, x->head + length);
+	transfer_last(x, head, x->head, x->head + length);
 }
 
-void listing_loaded(struct connection *c, int64_t ret)
+void listing_loaded(struct exchange *x, int64_t ret)
 {
-	struct exchange *x = &c->exchange;
-
 	if (ret < 0)
-		message_send_error(c, -ret);
+		message_send_error(x, -ret);
 	else if (ret == 0)
-		send_listing(c);
+		send_listing(x);
 	else if (directory_add(x->directory, x->buffer->body, ret))
-		read_names(c);
+		read_names(x);
 	else
-		message_send(c, 503);
+		message_send(x, 503);
 }

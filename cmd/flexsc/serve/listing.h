@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answer that lists a folder: the stage LIST of exchange.c.
+ * The answer that lists a folder: the stage LIST of answer.c.
  */
 #ifndef SERVE_LISTING_H
 #define SERVE_LISTING_H
 
 #include <stdint.h>
 
-struct connection;
+struct exchange;
 
 /* The folder is open. */
-void listing_start(struct connection *c);
+void listing_start(struct exchange *x);
 
 /* Names were read. */
-void listing_loaded(struct connection *c, int64_t ret);
+void listing_loaded(struct exchange *x, int64_t ret);
 
 #endif /* SERVE_LISTING_H */

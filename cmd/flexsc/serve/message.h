@@ -5,20 +5,20 @@
 #ifndef SERVE_MESSAGE_H
 #define SERVE_MESSAGE_H
 
-struct connection;
+struct exchange;
 struct response_detail;
 
-void message_send(struct connection *c, int status);
-void message_send_with(struct connection *c, int status,
+void message_send(struct exchange *x, int status);
+void message_send_with(struct exchange *x, int status,
 		       const struct response_detail *detail);
 
 /* 503, without a buffer. */
-void message_send_busy(struct connection *c);
+void message_send_busy(struct exchange *x);
 
 /* What tells the client that a call on a file has failed with this errno. */
-void message_send_error(struct connection *c, int error);
+void message_send_error(struct exchange *x, int error);
 
 /* 301, to the same path with a slash. */
-void message_redirect(struct connection *c);
+void message_redirect(struct exchange *x);
 
 #endif /* SERVE_MESSAGE_H */

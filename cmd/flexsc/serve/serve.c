@@ -136,7 +136,7 @@ static unsigned int start_others(struct team_member *team,
 
 static void announce(const struct team_member *team, const struct settings *s)
 {
-	const struct flexsc_loop *loop = team->worker.loop;
+	const struct flexsc_loop *loop = team->worker.env.loop;
 	const char *why = flexsc_loop_why(loop);
 	const char *reason = why ? strstr(why, ": ") : NULL;
 	char name[80];
@@ -175,7 +175,7 @@ static int run_team(struct team_member *team, const struct settings *s)
 		pthread_join(team[i].thread, NULL);
 		rc = rc ? rc : team[i].rc;
 	}
-	if (team[0].worker.loop)
+	if (team[0].worker.env.loop)
 		worker_fini(&team[0].worker);
 	return rc;
 }

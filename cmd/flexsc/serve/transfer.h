@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sending an answer, and loading the file that it is made of meanwhile: the
- * stages LOAD and SEND of exchange.c.
+ * stages LOAD and SEND of answer.c.
  */
 #ifndef SERVE_TRANSFER_H
 #define SERVE_TRANSFER_H
@@ -9,26 +9,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct connection;
+struct exchange;
 struct flexsc_cb;
 
 /* The first part of a file; if it has no more than that, the only one. */
 #define TRANSFER_FIRST	8192
 
 /* Go on loading the chunk. */
-void transfer_load(struct connection *c);
+void transfer_load(struct exchange *x);
 
 /* Send the file's head and its first chunk, which is complete. */
-void transfer_file(struct connection *c);
+void transfer_file(struct exchange *x);
 
 /* Send the next chunk, which is complete, with head bytes in front of it. */
-void transfer_chunk(struct connection *c, size_t head);
+void transfer_chunk(struct exchange *x, size_t head);
 
 /* Send the head alone, of a file of which length bytes would follow. */
-void transfer_head(struct connection *c, uint64_t length);
+void transfer_head(struct exchange *x, uint64_t length);
 
 /* Send length bytes at out, the last ones, of which head are no body. */
-void transfer_last(struct connection *c, const char *out, size_t head,
+void transfer_last(struct exchange *x, const char *out, size_t head,
 		   size_t length);
 
 /* The callback of what was sent. */

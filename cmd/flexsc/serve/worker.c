@@ -14,14 +14,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <utlist.h>
-
 #include <flexsc/flexsc.h>
 
-#include "connection.h"
 #include "worker.h"
 
 static const int signals[] = { SIGTERM, SIGINT };
@@ -32,17 +30,9 @@ static void close_worker(struct worker *w)
 	unsigned int i;
 
 	for (i = 0; i < 2; i++)
-		flexsc_loop_cancel(w->loop, &w->signals[i]);
-	flexsc_loop_cancel(w->loop, &w->grace);
-	log_close(&w->log);
-}
-
-static void cut(struct worker *w)
-{
-	struct connection *c, *next;
-
-	DL_FOREACH_SAFE(w->busy, c, next)
-		connection_cut(c);
+		flexsc_loop_cancel(w->env.loop, &w->signals[i]);
+	flexsc_loop_cancel(w->env.loop, &w->grace);
+	log_close(&w->env.log);
 }
 
 static void on_grace(struct flexsc_cb *cb)
@@ -52,30 +42,24 @@ static void on_grace(struct flexsc_cb *cb)
 	if (cb->ret < 0)
 		return;
 	fprintf(stderr, "flexsc: %u transfers were not over in time\n",
-		w->connections);
-	cut(w);
+		w->clients.count);
+	clients_cut(&w->clients);
 }
 
 static void stop(struct worker *w)
 {
-	struct connection *c, *next;
-
-	if (w->stopping) {
-		cut(w);
+	if (w->clients.stopping) {
+		clients_cut(&w->clients);
 		return;
 	}
-	w->stopping = true;
 	listener_close(&w->listener);
-	DL_FOREACH_SAFE(w->idle, c, next)
-		connection_cut(c);
-	DL_FOREACH_SAFE(w->busy, c, next)
-		connection_stop(c);
-	if (w->connections == 0) {
+	clients_stop(&w->clients);
+	if (w->clients.count == 0) {
 		close_worker(w);
 		return;
 	}
 	w->grace = (struct flexsc_cb){ .callback = on_grace, .arg = w };
-	flexsc_loop_timer(w->loop, &w->grace, w->settings->grace);
+	flexsc_loop_timer(w->env.loop, &w->grace, w->env.settings->grace);
 }
 
 static void on_signal(struct flexsc_cb *cb)
@@ -86,8 +70,8 @@ static void on_signal(struct flexsc_cb *cb)
 		return;
 	/* Again, for the second one; unless that was the end. */
 	stop(w);
-	if (w->connections)
-		flexsc_loop_signal(w->loop, cb, cb->ret);
+	if (w->clients.count)
+		flexsc_loop_signal(w->env.loop, cb, cb->ret);
 }
 
 static void on_ask(struct flexsc_cb *cb)
@@ -97,23 +81,17 @@ static void on_ask(struct flexsc_cb *cb)
 
 void worker_ask_stop(struct worker *w)
 {
-	flexsc_loop_wake(w->loop, &w->ask);
+	flexsc_loop_wake(w->env.loop, &w->ask);
 }
 
-bool worker_shed(struct worker *w)
+static void worker_left(struct clients *clients)
 {
-	if (!w->idle)
-		return false;
-	connection_cut(w->idle);
-	return true;
-}
+	struct worker *w = (void *)((char *)clients -
+				    offsetof(struct worker, clients));
 
-void worker_left(struct worker *w)
-{
-	w->connections--;
-	if (!w->stopping)
+	if (!clients->stopping)
 		listener_resume(&w->listener);
-	else if (w->connections == 0)
+	else if (clients->count == 0)
 		close_worker(w);
 }
 
@@ -133,7 +111,7 @@ static void run_in_batches(void)
 
 static int create_loop(struct worker *w)
 {
-	const struct settings *s = w->settings;
+	const struct settings *s = w->env.settings;
 	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
 	char why[256] = "";
 	int rc;
@@ -141,7 +119,7 @@ static int create_loop(struct worker *w)
 	run_in_batches();
 	options.engine = s->engine;
 	options.cores = s->cores;
-	rc = flexsc_loop_create(&w->loop, &options);
+	rc = flexsc_loop_create(&w->env.loop, &options);
 	if (rc == 0)
 		return 0;
 	if (rc == -EOPNOTSUPP && s->engine)
@@ -157,20 +135,23 @@ static int create_loop(struct worker *w)
 static void init(struct worker *w, const struct settings *s)
 {
 	*w = (struct worker){
-		.settings = s,
-		.how_file = {
+		.env.settings = s,
+		.env.how_file = {
 			.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY,
 			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 		},
-		.how_folder = {
+		.env.how_folder = {
 			.flags = O_RDONLY | O_CLOEXEC | O_DIRECTORY,
 			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 		},
-		.max_connections = (s->max_connections + s->loops - 1) /
-				   s->loops,
+		.clients = {
+			.env = &w->env,
+			.left = worker_left,
+			.max = (s->max_connections + s->loops - 1) / s->loops,
+		},
 		.ask = { .callback = on_ask, .arg = w },
 	};
-	clock_update(&w->clock);
+	clock_update(&w->env.clock);
 }
 
 int worker_init(struct worker *w, const struct settings *s, int socket)
@@ -179,7 +160,7 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 	int rc;
 
 	init(w, s);
-	listener_init(&w->listener, w, socket);
+	listener_init(&w->listener, &w->clients, socket);
 	rc = create_loop(w);
 	if (rc)
 		return rc;
@@ -187,15 +168,16 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 	 * To open a pipe shall not wait for a writer. io_uring doesn't, and
 	 * would have to make plain calls on what was opened with this flag.
 	 */
-	if (strcmp(flexsc_loop_engine(w->loop), "uring") != 0)
-		w->how_file.flags |= O_NONBLOCK;
-	w->cache.loop = w->loop;
-	w->cache.limit = (s->cache + s->loops - 1) / s->loops;
-	rc = log_init(&w->log, w->settings->log_file, w->loop);
+	if (strcmp(flexsc_loop_engine(w->env.loop), "uring") != 0)
+		w->env.how_file.flags |= O_NONBLOCK;
+	w->env.cache.loop = w->env.loop;
+	w->env.cache.limit = (s->cache + s->loops - 1) / s->loops;
+	rc = log_init(&w->env.log, w->env.settings->log_file, w->env.loop);
 	for (i = 0; i < 2 && rc == 0; i++) {
 		w->signals[i] = (struct flexsc_cb){ .callback = on_signal,
 						    .arg = w };
-		rc = flexsc_loop_signal(w->loop, &w->signals[i], signals[i]);
+		rc = flexsc_loop_signal(w->env.loop, &w->signals[i],
+					signals[i]);
 	}
 	if (rc)
 		fprintf(stderr, "flexsc: can't start: %s\n", strerror(-rc));
@@ -206,7 +188,7 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 
 int worker_run(struct worker *w)
 {
-	int rc = flexsc_loop_run(w->loop);
+	int rc = flexsc_loop_run(w->env.loop);
 
 	if (rc < 0)
 		fprintf(stderr, "flexsc: the loop failed: %s\n",
@@ -216,10 +198,10 @@ int worker_run(struct worker *w)
 
 void worker_fini(struct worker *w)
 {
-	flexsc_loop_destroy(w->loop);
+	flexsc_loop_destroy(w->env.loop);
 	listener_fini(&w->listener);
-	connection_free_unused(w);
-	cache_fini(&w->cache);
-	log_fini(&w->log);
-	pool_fini(&w->pool);
+	clients_fini(&w->clients);
+	cache_fini(&w->env.cache);
+	log_fini(&w->env.log);
+	pool_fini(&w->env.pool);
 }

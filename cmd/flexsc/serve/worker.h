@@ -6,43 +6,19 @@
 #ifndef SERVE_WORKER_H
 #define SERVE_WORKER_H
 
-#include <stdbool.h>
-
-#include <linux/openat2.h>
-
 #include <flexsc/call.h>
 
-#include "buffer.h"
-#include "cache.h"
-#include "clock.h"
+#include "connection.h"
+#include "environment.h"
 #include "listener.h"
-#include "log.h"
-#include "settings.h"
-
-struct flexsc_loop;
-struct connection;
 
 struct worker {
-	struct flexsc_loop *loop;
-	const struct settings *settings;
-	struct clock clock;
-	struct pool pool;
-	struct cache cache;
-	struct log log;
+	struct environment env;
+	struct clients clients;
 	struct listener listener;
-	/* Arguments of openat2(), for a file and for a folder. */
-	struct open_how how_file;
-	struct open_how how_folder;
-	/* Clients that wait between two requests, longest first; others. */
-	struct connection *idle;
-	struct connection *busy;
-	struct connection *unused;
-	unsigned int connections;
-	unsigned int max_connections;
 	struct flexsc_cb signals[2];
 	struct flexsc_cb grace;
 	struct flexsc_cb ask;		/* worker_ask_stop() */
-	bool stopping;
 };
 
 /*
@@ -60,11 +36,5 @@ void worker_fini(struct worker *worker);
 
 /* From any thread, before the worker's own begins to end it: as SIGTERM. */
 void worker_ask_stop(struct worker *worker);
-
-/* Descriptors or places are short: close the longest idle client, if any. */
-bool worker_shed(struct worker *worker);
-
-/* A connection has gone. */
-void worker_left(struct worker *worker);
 
 #endif /* SERVE_WORKER_H */

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a request to the end of its answer; runs on the worker's thread.
+ *
+ *	stage		pending			then
+ *	OPEN		openat2			LOOK; or a message
+ *	OPEN_INDEX	openat2			LOOK; OPEN_FOLDER if the folder
+ *						has no index.html
+ *	LOOK		statx, read		SEND if all that is wanted was
+ *						read, else LOAD; OPEN_FOLDER if
+ *						index.html is a folder
+ *	LOAD		read			SEND, when the first part is
+ *						complete
+ *	OPEN_FOLDER	openat2			LIST
+ *	LIST		getdents64		SEND, when there are no more
+ *	SEND		sendto, read; sendfile	SENT
+ *
+ * Any stage but SEND may go to SEND with a message (404 ...) instead, and any
+ * to CUT. A file that the cache keeps begins at LOAD.
+ *
+ * The size is unknown before statx, but most files are small: the first part
+ * is read at the same time, on the guess that the whole file is wanted. A
+ * file of more parts is loaded and sent by transfer.c.
+ */
+#include "answer.h"
+
+#include <errno.h>
+
+#include <sys/stat.h>
+
+#include <flexsc/flexsc.h>
+
+#include "condition.h"
+#include "exchange.h"
+#include "listing.h"
+#include "message.h"
+#include "request.h"
+#include "transfer.h"
+
+/* The kernel asks to try again when the tree changed under a lookup. */
+#define RETRIES		8
+
+/*
+ * Files
+ */
+
+/* The file has become shorter since statx. */
+static void cut_short(struct exchange *x)
+{
+	if (x->response.status != 200) {
+		message_send(x, 500);
+		return;
+	}
+	x->want = x->have;
+	x->left = 0;
+	if (x->want)
+		transfer_file(x);
+	else
+		transfer_head(x, 0);
+}
+
+static void answer_file(struct exchange *x)
+{
+	uint64_t first = 0, length = 0;
+
+	x->response.status = condition_decide(x->request, x->request_head,
+					      x->file, &first, &length);
+	if (x->response.status == 416) {
+		struct response_detail detail = { .size = x->file->size };
+
+		message_send_with(x, 416, &detail);
+		return;
+	}
+	/* The guess was wrong? */
+	if (x->offset != first)
+		x->have = 0;
+	x->offset = first;
+	if (x->response.head_only || length == 0) {
+		transfer_head(x, length);
+		return;
+	}
+	x->chunk = x->buffer->body;
+	x->want = length < TRANSFER_FIRST ? length : TRANSFER_FIRST;
+	x->left = length - x->want;
+	x->stage = EXCHANGE_LOAD;
+	if (x->have < x->want)
+		transfer_load(x);
+	else
+		transfer_file(x);
+}
+
+/* Read what will probably be wanted, before the size is known. */
+static void guess(struct exchange *x)
+{
+	const struct request *r = x->request;
+	struct range range = { .kind = RANGE_NONE };
+	const char *value;
+	size_t length;
+
+	if (x->response.head_only || condition_any(r))
+		return;
+	value = request_header(r, x->request_head, HEADER_RANGE, &length);
+	if (value)
+		range = range_parse(value, length);
+	if (range.kind == RANGE_SUFFIX || range.first > INT64_MAX)
+		return;
+	x->want = TRANSFER_FIRST;
+	if (range.kind == RANGE_BYTES) {
+		x->offset = range.first;
+		if (range.last - range.first < TRANSFER_FIRST)
+			x->want = range.last - range.first + 1;
+	}
+	x->chunk = x->buffer->body;
+	transfer_load(x);
+}
+
+static void look(struct exchange *x)
+{
+	int rc;
+
+	x->stage = EXCHANGE_LOOK;
+	x->file = &x->own;
+	rc = file_stat(x->env->loop, &x->stat, x->own.fd, &x->stx);
+	if (exchange_posted(x, OP_STAT, rc))
+		guess(x);
+}
+
+static void open_file(struct exchange *x, enum exchange_stage stage)
+{
+	struct environment *env = x->env;
+	bool folder = stage == EXCHANGE_OPEN_FOLDER;
+	struct open_how *how = folder ? &env->how_folder : &env->how_file;
+	int rc = flexsc_loop_openat2(env->loop, &x->open,
+				     env->settings->root_fd, x->path.name,
+				     how, sizeof(*how));
+
+	x->stage = stage;
+	/* To open a pipe waits until somebody writes. */
+	if (exchange_posted(x, OP_OPEN, rc))
+		flexsc_loop_deadline(env->loop, &x->open,
+				     env->settings->timeout);
+}
+
+static void open_folder(struct exchange *x)
+{
+	exchange_release(x);
+	path_pop_index(&x->path);
+	open_file(x, EXCHANGE_OPEN_FOLDER);
+}
+
+/* Both calls of LOOK are complete. */
+static void looked(struct exchange *x)
+{
+	struct cache *cache = &x->env->cache;
+	const struct path *path = &x->path;
+	struct file *kept = NULL;
+
+	if (x->stat.ret < 0) {
+		message_send_error(x, -x->stat.ret);
+		return;
+	}
+	if (S_ISDIR(x->stx.stx_mode)) {
+		if (path->directory)
+			open_folder(x);
+		else
+			message_redirect(x);
+		return;
+	}
+	if (!S_ISREG(x->stx.stx_mode)) {
+		message_send(x, 403);
+		return;
+	}
+	file_describe(&x->own, &x->stx, mime_find(path->name, path->length));
+	if (cache->limit)
+		kept = cache_insert(cache, path->name, path->length, &x->own);
+	if (kept)
+		x->file = kept;
+	answer_file(x);
+}
+
+/*
+ * Callbacks
+ */
+
+static void not_opened(struct exchange *x, int error)
+{
+	struct cache *cache = &x->env->cache;
+
+	if (error == EAGAIN && ++x->retries < RETRIES) {
+		open_file(x, x->stage);
+		return;
+	}
+	if (cache->limit)
+		cache_forget(cache, x->path.name, x->path.length);
+	if (error == ENOENT && x->stage == EXCHANGE_OPEN_INDEX)
+		open_folder(x);
+	else
+		message_send_error(x, error);
+}
+
+static void on_open(struct flexsc_cb *cb)
+{
+	struct exchange *x = cb->arg;
+	bool going = exchange_completed(x, OP_OPEN);
+
+	if (cb->ret >= 0) {
+		x->own.fd = cb->ret;
+		x->position = 0;
+	}
+	if (going) {
+		if (cb->ret < 0)
+			not_opened(x, -cb->ret);
+		else if (x->stage == EXCHANGE_OPEN_FOLDER)
+			listing_start(x);
+		else
+			look(x);
+	}
+	exchange_settle(x);
+}
+
+static void on_stat(struct flexsc_cb *cb)
+{
+	struct exchange *x = cb->arg;
+	bool going = exchange_completed(x, OP_STAT);
+
+	if (going) {
+		if (!exchange_pending(x, OP_LOAD))
+			looked(x);
+		else if (cb->ret < 0 || !S_ISREG(x->stx.stx_mode))
+			/* To read from a pipe may take for ever. */
+			flexsc_loop_cancel(x->env->loop, &x->load);
+	}
+	exchange_settle(x);
+}
+
+static void loaded(struct exchange *x, int64_t ret)
+{
+	if (ret > 0) {
+		x->have += ret;
+		x->position += x->in_order ? ret : 0;
+	}
+	switch (x->stage) {
+	case EXCHANGE_LOOK:
+		/* An error comes again, if the part is wanted at all. */
+		if (!exchange_pending(x, OP_STAT))
+			looked(x);
+		break;
+	case EXCHANGE_LOAD:
+		if (ret < 0 && ret != -EINTR)
+			message_send_error(x, -ret);
+		else if (ret == 0)
+			cut_short(x);
+		else if (x->have < x->want)
+			transfer_load(x);
+		else
+			transfer_file(x);
+		break;
+	case EXCHANGE_LIST:
+		listing_loaded(x, ret);
+		break;
+	case EXCHANGE_SEND:
+		/* The length was announced: it must be kept, or cut off. */
+		if (ret <= 0 && ret != -EINTR)
+			exchange_cut(x);
+		else if (x->have < x->want)
+			transfer_load(x);
+		else if (!exchange_pending(x, OP_SEND))
+			transfer_chunk(x, 0);
+		break;
+	case EXCHANGE_OPEN:
+	case EXCHANGE_OPEN_INDEX:
+	case EXCHANGE_OPEN_FOLDER:
+	case EXCHANGE_SENT:
+	case EXCHANGE_CUT:
+		break;
+	}
+}
+
+static void on_load(struct flexsc_cb *cb)
+{
+	struct exchange *x = cb->arg;
+	bool going = exchange_completed(x, OP_LOAD);
+
+	if (going)
+		loaded(x, cb->ret);
+	exchange_settle(x);
+}
+
+/*
+ * Beginning and end
+ */
+
+/* Open what the path names, or take it from the cache. */
+static void find(struct exchange *x)
+{
+	struct cache *cache = &x->env->cache;
+	struct path *path = &x->path;
+
+	if (path->directory)
+		path_push_index(path);
+	if (cache->limit)
+		x->file = cache_find(cache, path->name, path->length);
+	if (x->file)
+		answer_file(x);
+	else
+		open_file(x, path->directory ? EXCHANGE_OPEN_INDEX :
+					       EXCHANGE_OPEN);
+}
+
+static void answer_find(struct exchange *x)
+{
+	const struct request *r = x->request;
+	int status;
+
+	if (r->method != HTTP_GET && r->method != HTTP_HEAD) {
+		message_send(x, 405);
+		return;
+	}
+	status = path_resolve(&x->path, x->request_head + r->target.at,
+			      r->target.length, x->buffer->path,
+			      sizeof(x->buffer->path), x->env->settings->all);
+	if (status)
+		message_send(x, status);
+	else
+		find(x);
+}
+
+bool answer_request(struct exchange *x, const char *head, bool keep_alive)
+{
+	if (exchange_begin(x, head, keep_alive))
+		answer_find(x);
+	else
+		message_send_busy(x);
+	return exchange_begun(x);
+}
+
+bool answer_refuse(struct exchange *x, const char *head, int status)
+{
+	if (exchange_begin(x, head, false))
+		message_send(x, status);
+	else
+		message_send_busy(x);
+	return exchange_begun(x);
+}
+
+void answer_init(struct exchange *x)
+{
+	x->open = (struct flexsc_cb){ .callback = on_open, .arg = x };
+	x->stat = (struct flexsc_cb){ .callback = on_stat, .arg = x };
+	x->load = (struct flexsc_cb){ .callback = on_load, .arg = x };
+	x->send = (struct flexsc_cb){ .callback = transfer_on_send, .arg = x };
+	x->own.fd = -1;
+}
