@@ -4,7 +4,7 @@
  * flexbench, the Python package that has them run by turns and compares.
  */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "cases.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "../command.h"
+#include "report.h"
+#include "settings.h"
 
 static const char raw_usage[] =
 "usage: flexsc bench --raw CASE [KEY=VALUE]...\n\n"
@@ -32,12 +34,6 @@ static const struct {
 };
 
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
-
-int bench_failed(const char *what, int err)
-{
-	fprintf(stderr, "flexsc: bench: %s: %s\n", what, strerror(-err));
-	return 1;
-}
 
 static int raw(int argc, char **argv)
 {

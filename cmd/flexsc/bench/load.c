@@ -28,7 +28,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "cases.h"
 #include "histogram.h"
 #include "loop.h"
 #include "peer.h"

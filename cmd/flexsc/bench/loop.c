@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "report.h"
 
 int bench_pin(long core)
 {

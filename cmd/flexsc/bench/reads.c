@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "cases.h"
 #include "loop.h"
 #include "report.h"
 #include "ring.h"

@@ -10,9 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
 
 static bool first;	/* the next member needs no comma */
+
+int bench_failed(const char *what, int err)
+{
+	fprintf(stderr, "flexsc: bench: %s: %s\n", what, strerror(-err));
+	return 1;
+}
 
 int bench_series_init(struct bench_series *series, const char *name,
 		      const struct bench_settings *settings)

@@ -22,6 +22,9 @@ struct bench_series {
 	long count;
 };
 
+/* Say on stderr what failed, as a negative errno code says; returns 1. */
+int bench_failed(const char *what, int err);
+
 /* Room for one sample a repetition. 0, or 1 after a line on stderr. */
 int bench_series_init(struct bench_series *series, const char *name,
 		      const struct bench_settings *settings);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "bench.h"
+#include "report.h"
 
 #define SQ_ENTRIES	1024
 #define CQ_ENTRIES	8192

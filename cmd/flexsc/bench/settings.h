@@ -37,6 +37,11 @@ struct bench_settings {
 bool bench_settings_parse(struct bench_settings *settings, int argc,
 			  char **argv);
 
+static inline bool bench_is(const char *word, const char *name)
+{
+	return __builtin_strcmp(word, name) == 0;
+}
+
 /* Print them as the members of a JSON object. */
 void bench_settings_print(const struct bench_settings *settings);
 

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "cases.h"
 #include "loop.h"
 #include "report.h"
 

@@ -6,25 +6,14 @@
  *
  * A case returns the exit status: 0, or 1 after one line on stderr.
  */
-#ifndef FLEXSC_BENCH_H
-#define FLEXSC_BENCH_H
+#ifndef FLEXSC_BENCH_CASES_H
+#define FLEXSC_BENCH_CASES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "settings.h"
+struct bench_settings;
 
 int bench_calls(const struct bench_settings *settings);
 int bench_timers(const struct bench_settings *settings);
 int bench_reads(const struct bench_settings *settings);
 int bench_load(const struct bench_settings *settings);
 
-/* Say on stderr what failed, as a negative errno code says; returns 1. */
-int bench_failed(const char *what, int err);
-
-static inline bool bench_is(const char *word, const char *name)
-{
-	return __builtin_strcmp(word, name) == 0;
-}
-
-#endif /* FLEXSC_BENCH_H */
+#endif /* FLEXSC_BENCH_CASES_H */
