@@ -4,17 +4,20 @@
     floors.py FOLDER...
 
 A folder's file FLOORS names its sub-folders in order, the lowest first; "." are
-the files that are in none. Wrong is
+the files of the folder itself. A header may be named, too ("bench/cases.h"): it
+is an interface, whose functions files of higher floors define. Wrong is
 
 - a file that includes one of a higher floor, or of a floor that isn't named,
 - a file that uses a function of a higher floor,
 - a circle of headers,
 - a header that declares another file's functions,
-- a circle of more files than LARGEST that use each other's functions.
+- a circle of more files than LARGEST that use each other's functions; FLOORS may
+  give a lower number, in a line "circles N".
 
 Prints what is wrong; the status is 1 if something is. What is a function, and
 where it is defined, is told by the style of the code: a definition begins in a
-line's first column, and the name of what other files use begins with "flexsc_".
+line's first column, and isn't static. A word of that name is a use, unless it
+names a member or a type, or the file has a static function of that name.
 """
 
 from __future__ import annotations
@@ -29,22 +32,35 @@ from pathlib import Path
 LARGEST = 7
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 NOT_CODE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
-DEFINITION = re.compile(
-    r"^(?!static\b|extern\b|typedef\b)[A-Za-z_][\w \t\*\n]*?\b(flexsc_\w+)"
-    r"\([^;{}]*\)\s*\{",
-    re.MULTILINE,
-)
-PROTOTYPE = re.compile(
-    r"^(?!static\b|typedef\b)[A-Za-z_][\w \t\*\n]*?\b(flexsc__\w+)\([^;{}]*\)[^;{}]*;",
-    re.MULTILINE,
-)
-LABEL = re.compile(r"^(flexsc_\w+):", re.MULTILINE)
+HEAD = r"^(?!typedef\b|extern\b)([A-Za-z_][\w \t\*\n]*?)\b(\w+)\([^;{}]*\)"
+DEFINITION = re.compile(HEAD + r"\s*\{", re.MULTILINE)
+PROTOTYPE = re.compile(HEAD.replace("|extern\\b", "") + r"[^;{}]*;", re.MULTILINE)
+LABEL = re.compile(r"^\s*\.globl\s+(\w+)", re.MULTILINE)
+WORD = re.compile(r"(?<![\w.])(?<!->)(?<!struct )(?<!enum )(?<!union )[A-Za-z_]\w*")
+CIRCLES = "circles"
 
 
-def floors_of(folder: Path) -> list[str]:
-    """The names of its floors."""
-    lines = (folder / "FLOORS").read_text().splitlines()
-    return [line.split()[0] for line in lines if line and line[0] not in "# \t"]
+def drawn(folder: Path) -> tuple[list[str], int]:
+    """The names of its floors, and how many files may be in a circle."""
+    floors, largest = [], LARGEST
+    for line in (folder / "FLOORS").read_text().splitlines():
+        if not line or line[0] in "# \t":
+            continue
+        name, *rest = line.split()
+        if name == CIRCLES:
+            largest = min(largest, int(rest[0]))
+        else:
+            floors.append(name)
+    return floors, largest
+
+
+def functions(pattern: re.Pattern[str], code: str, static: bool = False) -> set[str]:
+    """Names that pattern finds, of static functions or of the others."""
+    return {
+        name
+        for before, name in pattern.findall(code)
+        if ("static" in before.split()) == static
+    }
 
 
 @dataclass
@@ -53,18 +69,23 @@ class House:
 
     folder: Path
     floors: list[str]
+    largest: int = LARGEST
     code: dict[Path, str] = field(default_factory=dict)
     includes: dict[Path, set[Path]] = field(default_factory=dict)
     home: dict[str, Path] = field(default_factory=dict)  # of functions
 
     def floor(self, path: Path) -> int | None:
         """Its number; None: it isn't on one."""
-        name = (*path.relative_to(self.folder).parent.parts, ".")[0]
-        return self.floors.index(name) if name in self.floors else None
+        within = path.relative_to(self.folder)
+        top = within.parts[0] if len(within.parts) > 1 else "."
+        for name in (str(within), top):
+            if name in self.floors:
+                return self.floors.index(name)
+        return None
 
 
 def read(folder: Path) -> House:
-    house = House(folder, floors_of(folder))
+    house = House(folder, *drawn(folder))
     for path in sorted(folder.rglob("*.[chS]")):
         text = path.read_text()
         house.code[path] = NOT_CODE.sub(" ", text)
@@ -73,10 +94,16 @@ def read(folder: Path) -> House:
             Path(os.path.normpath(target)) for target in found if target.exists()
         }
     for path, code in house.code.items():
-        if path.suffix != ".h":
-            pattern = LABEL if path.suffix == ".S" else DEFINITION
-            house.home |= dict.fromkeys(pattern.findall(code), path)
+        if path.suffix == ".S":
+            house.home |= dict.fromkeys(LABEL.findall(code), path)
+        elif path.suffix == ".c":
+            house.home |= dict.fromkeys(functions(DEFINITION, code), path)
     return house
+
+
+def words(code: str) -> set[str]:
+    """Words that may name another file's function."""
+    return set(WORD.findall(code)) - functions(DEFINITION, code, static=True)
 
 
 def uses(house: House) -> dict[Path, set[Path]]:
@@ -84,7 +111,7 @@ def uses(house: House) -> dict[Path, set[Path]]:
     return {
         path: {
             house.home[word]
-            for word in set(re.findall(r"\bflexsc_\w+", code))
+            for word in words(code)
             if word in house.home and house.home[word] != path
         }
         for path, code in house.code.items()
@@ -139,9 +166,10 @@ def upwards(house: House, arrows: Mapping[Path, set[Path]], verb: str) -> Iterat
 def strangers(house: House) -> Iterator[str]:
     """Headers with prototypes of what a file of another name defines."""
     for path, code in house.code.items():
-        if path.suffix != ".h":
+        interface = str(path.relative_to(house.folder)) in house.floors
+        if path.suffix != ".h" or interface:
             continue
-        for name in PROTOTYPE.findall(code):
+        for name in sorted(functions(PROTOTYPE, code)):
             home = house.home.get(name)
             if home and home.with_suffix("") != path.with_suffix(""):
                 yield f"{path} declares {name}(), which is in {home}"
@@ -155,7 +183,7 @@ def wrong(house: House) -> Iterator[str]:
     for circle in circles(headers):
         yield f"a circle of headers: {listed(circle)}"
     for circle in circles(uses(house)):
-        if len(circle) > LARGEST:
+        if len(circle) > house.largest:
             yield f"a circle of {len(circle)} files: {listed(circle)}"
 
 

@@ -212,7 +212,7 @@ def lint(step: Step) -> None:
     step.check(tool("mypy"), "--strict", "tests/vm")
     step.check(tool("mypy"), "--strict", "threads/report/flexsc_gdb.py")
     step.check(tool("mypy"), "--strict", "tests/floors.py", "tests/imports.py")
-    step.check("python3", "tests/floors.py", "lib", "threads")
+    step.check("python3", "tests/floors.py", "lib", "threads", "cmd/flexsc")
     shared = {"MYPYPATH": "tests/integration"}
     step.check(tool("mypy"), "--strict", "tests/soak", env=shared)
 
