@@ -55,11 +55,14 @@ def drawn(folder: Path) -> tuple[list[str], int]:
 
 
 def functions(pattern: re.Pattern[str], code: str, static: bool = False) -> set[str]:
-    """Names that pattern finds, of static functions or of the others."""
+    """Names that pattern finds, of static functions or of the others.
+
+    EXPORT marks those that stand in front of libc's: nobody here means them.
+    """
     return {
         name
         for before, name in pattern.findall(code)
-        if ("static" in before.split()) == static
+        if ("static" in before.split()) == static and "EXPORT" not in before.split()
     }
 
 
