@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool of big buffers of one worker; runs on its thread. The buffer that
- * came back last is given first, for it is in the processor's cache.
+ * The big buffers of one worker; runs on its thread. The buffer that came back
+ * last is given first, because it is in the processor's cache.
  */
 #include <stdlib.h>
 
@@ -10,48 +10,48 @@
 #define KEEP	1024	/* unused buffers that aren't given back to libc */
 #define SPARES	512	/* no second buffers when so many are in use */
 
-struct buffer *pool_get(struct pool *pool)
+struct buffer *buffer_get(struct buffers *buffers)
 {
-	struct buffer *buffer = pool->free;
+	struct buffer *buffer = buffers->free;
 
 	if (buffer) {
-		pool->free = buffer->next;
-		pool->unused--;
+		buffers->free = buffer->next;
+		buffers->unused--;
 	} else {
 		buffer = malloc(sizeof(*buffer));
 		if (!buffer)
 			return NULL;
 	}
-	pool->used++;
+	buffers->used++;
 	return buffer;
 }
 
-struct buffer *pool_spare(struct pool *pool)
+struct buffer *buffer_spare(struct buffers *buffers)
 {
-	return pool->used < SPARES ? pool_get(pool) : NULL;
+	return buffers->used < SPARES ? buffer_get(buffers) : NULL;
 }
 
-void pool_put(struct pool *pool, struct buffer *buffer)
+void buffer_put(struct buffers *buffers, struct buffer *buffer)
 {
 	if (!buffer)
 		return;
-	pool->used--;
-	if (pool->unused >= KEEP) {
+	buffers->used--;
+	if (buffers->unused >= KEEP) {
 		free(buffer);
 		return;
 	}
-	buffer->next = pool->free;
-	pool->free = buffer;
-	pool->unused++;
+	buffer->next = buffers->free;
+	buffers->free = buffer;
+	buffers->unused++;
 }
 
-void pool_fini(struct pool *pool)
+void buffers_fini(struct buffers *buffers)
 {
-	while (pool->free) {
-		struct buffer *buffer = pool->free;
+	while (buffers->free) {
+		struct buffer *buffer = buffers->free;
 
-		pool->free = buffer->next;
+		buffers->free = buffer->next;
 		free(buffer);
 	}
-	pool->unused = 0;
+	buffers->unused = 0;
 }

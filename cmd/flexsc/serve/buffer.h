@@ -26,21 +26,21 @@ struct buffer {
 	char shift[192];
 };
 
-struct pool {
+struct buffers {
 	struct buffer *free;
 	unsigned int unused;	/* on the free list */
 	unsigned int used;	/* given away */
 };
 
 /* NULL: no memory. */
-struct buffer *pool_get(struct pool *pool);
+struct buffer *buffer_get(struct buffers *buffers);
 
 /* A second one for a connection that has one: NULL when many are in use. */
-struct buffer *pool_spare(struct pool *pool);
+struct buffer *buffer_spare(struct buffers *buffers);
 
 /* NULL is fine. */
-void pool_put(struct pool *pool, struct buffer *buffer);
+void buffer_put(struct buffers *buffers, struct buffer *buffer);
 
-void pool_fini(struct pool *pool);
+void buffers_fini(struct buffers *buffers);
 
 #endif /* SERVE_BUFFER_H */

@@ -121,7 +121,7 @@ static bool connection_posted(struct connection *c, enum connection_op op,
 /* Nothing in it is needed any more. */
 static void rewind_input(struct connection *c)
 {
-	pool_put(&c->clients->env->pool, c->big);
+	buffer_put(&c->clients->env->buffers, c->big);
 	c->big = NULL;
 	c->input = c->small;
 	c->size = sizeof(c->small);
@@ -133,7 +133,7 @@ static void rewind_input(struct connection *c)
 /* The head doesn't fit in the small one. */
 static bool enlarge_input(struct connection *c)
 {
-	struct buffer *big = pool_get(&c->clients->env->pool);
+	struct buffer *big = buffer_get(&c->clients->env->buffers);
 
 	if (!big)
 		return false;

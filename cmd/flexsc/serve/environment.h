@@ -20,7 +20,7 @@ struct environment {
 	struct flexsc_loop *loop;
 	const struct settings *settings;
 	struct clock clock;
-	struct pool pool;
+	struct buffers buffers;
 	struct cache cache;
 	struct log log;
 	/* Arguments of openat2(), for a file and for a folder. */

@@ -36,7 +36,7 @@ bool exchange_begin(struct exchange *x, const char *head, bool keep_alive)
 	x->left = 0;
 	x->sent = 0;
 	x->by_kernel = false;
-	x->buffer = pool_get(&env->pool);
+	x->buffer = buffer_get(&env->buffers);
 	return x->buffer;
 }
 
@@ -72,7 +72,7 @@ static void exchange_log(struct exchange *x)
 /* Give back all that it holds. */
 static void exchange_give_back(struct exchange *x)
 {
-	struct pool *pool = &x->env->pool;
+	struct buffers *buffers = &x->env->buffers;
 
 	if (x->response.status && log_enabled(&x->env->log))
 		exchange_log(x);
@@ -82,9 +82,9 @@ static void exchange_give_back(struct exchange *x)
 	x->directory = NULL;
 	free(x->page);
 	x->page = NULL;
-	pool_put(pool, x->spare);
+	buffer_put(buffers, x->spare);
 	x->spare = NULL;
-	pool_put(pool, x->buffer);
+	buffer_put(buffers, x->buffer);
 	x->buffer = NULL;
 }
 

@@ -88,7 +88,7 @@ static void load_next(struct exchange *x)
 
 	if (exchange_pending(x, OP_SEND)) {
 		if (!x->spare)
-			x->spare = pool_spare(&x->env->pool);
+			x->spare = buffer_spare(&x->env->buffers);
 		to = x->spare;
 		if (!to)
 			return;

@@ -203,5 +203,5 @@ void worker_fini(struct worker *w)
 	clients_fini(&w->clients);
 	cache_fini(&w->env.cache);
 	log_fini(&w->env.log);
-	pool_fini(&w->env.pool);
+	buffers_fini(&w->env.buffers);
 }
