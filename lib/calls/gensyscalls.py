@@ -139,6 +139,7 @@ class Call:
     numbers: dict[str, int]  # by machine; those that lack it are missing
     kind: str  # a key of CLASSES
     op: str  # a key of OPS, or ""
+    shape: str  # of its requests: enum call_shape in table.h; "" without op
     args: tuple[Arg, ...]
     note: str
 
@@ -207,13 +208,13 @@ def parse_line(line: int, text: str) -> Call | None:
     content, _, note = (part.strip() for part in text.partition("#"))
     if not content:
         return None
-    fields = content.split(None, 5)
-    if len(fields) < 6:
+    fields = content.split(None, 6)
+    if len(fields) < 7:
         raise ValueError(
-            f"{len(fields)} columns instead of 6: "
-            "name, x86-64 number, aarch64 number, class, uring-op, args"
+            f"{len(fields)} columns instead of 7: "
+            "name, x86-64 number, aarch64 number, class, uring-op, shape, args"
         )
-    name, *texts, kind, op, args = fields
+    name, *texts, kind, op, shape, args = fields
     if not NAME.fullmatch(name):
         raise ValueError(f"'{name}' is no system call's name")
     numbers = {
@@ -221,8 +222,8 @@ def parse_line(line: int, text: str) -> Call | None:
         for machine, number in zip(MACHINES, texts, strict=True)
         if number != "-"
     }
-    op = "" if op == "-" else op
-    call = Call(line, name, numbers, kind, op, parse_args(args), note)
+    op, shape = (word.replace("-", "") for word in (op, shape))
+    call = Call(line, name, numbers, kind, op, shape, parse_args(args), note)
     check(call)
     return call
 
@@ -235,6 +236,12 @@ def check(call: Call) -> None:
         raise ValueError(f"unknown class '{call.kind}'; one of {', '.join(CLASSES)}")
     if call.op and call.op not in OPS:
         raise ValueError(f"unknown io_uring operation '{call.op}'")
+    if bool(call.op) != bool(call.shape):
+        raise ValueError(
+            f"{call.name} needs an io_uring operation and a shape, or none"
+        )
+    if call.shape and not NAME.fullmatch(call.shape):
+        raise ValueError(f"'{call.shape}' is no shape's name")
     if call.refused and not call.note:
         raise ValueError(f"{call.name} is refused without a '# reason'")
     if "*/" in call.note:
@@ -446,9 +453,10 @@ def emit_table(calls: list[Call]) -> str:
             kind = CLASSES[call.kind]
             fds = sum(arg.fd << n for n, arg in enumerate(call.args))
             op = f"{OPS[call.op]} /* {call.op} */" if call.op else "0"
+            shape = f"SHAPE_{(call.shape or 'none').upper()}"
             yield (
                 f'\t[{number}] = {{ "{call.name}", {len(call.args)}, '
-                f"{kind.constant}, {kind.poll}, {fds:#04x}, {op} }},"
+                f"{kind.constant}, {kind.poll}, {fds:#04x}, {op}, {shape} }},"
             )
 
     return "\n".join([TABLE_TOP, *per_machine(rows), TABLE_END])

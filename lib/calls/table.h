@@ -26,6 +26,35 @@ enum call_poll {
 	POLL_WRITE,	/* POLLOUT: likewise; a large one may still wait */
 };
 
+/*
+ * Which field of an io_uring request takes which argument; "shape" in
+ * syscalls.tbl. lib/engine/uring_ops.c has a function for each.
+ */
+enum call_shape {
+	SHAPE_NONE = 0,	/* a call without an operation */
+	/* What is read and written. */
+	SHAPE_RW, SHAPE_RW_AT, SHAPE_RW_V2, SHAPE_RANGE, SHAPE_MADVISE,
+	/* A descriptor and little else. */
+	SHAPE_FD, SHAPE_DATASYNC, SHAPE_NUMBER, SHAPE_FALLOCATE,
+	SHAPE_FTRUNCATE,
+	/* Sockets and pipes. */
+	SHAPE_SOCKET, SHAPE_ADDRESS, SHAPE_ACCEPT, SHAPE_SENDTO,
+	SHAPE_RECVFROM, SHAPE_SENDMSG, SHAPE_RECVMSG, SHAPE_PIPE,
+	SHAPE_SPLICE, SHAPE_TEE,
+	/* What waits. */
+	SHAPE_POLL, SHAPE_EPOLL_CTL, SHAPE_EPOLL_WAIT, SHAPE_NANOSLEEP,
+	SHAPE_CLOCK_SLEEP, SHAPE_WAITID,
+	/* Paths with their directories. */
+	SHAPE_OPENAT, SHAPE_OPENAT2, SHAPE_STATX, SHAPE_TWO_AT,
+	SHAPE_UNLINKAT, SHAPE_MKDIRAT, SHAPE_SYMLINKAT,
+	/* Paths alone. */
+	SHAPE_OPEN, SHAPE_CREAT, SHAPE_TWO, SHAPE_UNLINK, SHAPE_RMDIR,
+	SHAPE_MKDIR, SHAPE_SYMLINK,
+	/* Extended attributes, of a path and of a descriptor. */
+	SHAPE_XATTR, SHAPE_FXATTR,
+	SHAPES
+};
+
 struct table_row {
 	const char *name;
 	uint8_t nargs;
@@ -33,6 +62,7 @@ struct table_row {
 	uint8_t poll;	/* enum call_poll */
 	uint8_t fds;	/* bit n: argument n is a descriptor */
 	uint8_t op;	/* IORING_OP_*, or 0 for none */
+	uint8_t shape;	/* enum call_shape */
 };
 
 extern const struct table_row flexsc__table[];

@@ -221,11 +221,11 @@ static COLD void do_nothing(struct io_uring_sqe *sqe)
 
 static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 			    struct flexsc_entry *entry, struct call *call,
-			    enum route route)
+			    unsigned int op, enum route route)
 {
 	struct io_uring_sqe *sqe = request(loop);
 
-	if (!flexsc__uring_prepare(entry, sqe, uring_of(loop)->send_address)) {
+	if (!uring_prepare(sqe, op, entry, uring_of(loop)->send_address)) {
 		do_nothing(sqe);
 		return false;
 	}
@@ -280,7 +280,7 @@ static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
 	if (!op || !(uring_of(loop)->operations >> op & 1))
 		return false;
 	flexsc__closing_begin(entry);
-	return use_ring(loop, index, entry, call_of(loop, index),
+	return use_ring(loop, index, entry, call_of(loop, index), op,
 			BY_RING_FOLLOWED);
 }
 
@@ -307,9 +307,10 @@ static COLD void not_at_once(struct flexsc_loop *loop, uint32_t index)
 /* The rest of a write; the entry is BUSY. */
 static void write_on(struct flexsc_loop *loop, uint32_t index)
 {
+	const struct flexsc_entry *entry = entry_of(loop, index);
 	struct io_uring_sqe *sqe = request(loop);
 
-	flexsc__uring_prepare(entry_of(loop, index), sqe, false);
+	uring_prepare(sqe, flexsc__table[entry->nr].op, entry, false);
 	sqe->user_data = name_of(loop, index);
 }
 
@@ -330,7 +331,7 @@ route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
 		else if (!fds_check(entry))
 			not_at_once(loop, index);
 		else if (!known ||
-			 !use_ring(loop, index, entry, call, route))
+			 !use_ring(loop, index, entry, call, op, route))
 			not_by_ring(loop, index);
 		n++;
 		index = next;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * System calls as io_uring operations: which field takes which argument, and
- * which arguments have no operation. syscalls.tbl says which operation; here
- * is a function for each shape that operations have. Owner only.
+ * which arguments have no operation. syscalls.tbl says which operation a call
+ * is, and of which shape; here is a function for each shape. Owner only.
  */
+#include "uring_ops.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -15,18 +17,20 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "../loop/entry.h"
 #include "../base/syscall.h"
-#include "uring_ops.h"
+#include "../loop/entry.h"
 
 /* The most that one read or write transfers; the kernel's MAX_RW_COUNT. */
 #define RW_MAX		0x7ffff000ULL
 #define CURRENT		((uint64_t)-1)	/* offset: the file's own position */
+#define HERE		((uint64_t)AT_FDCWD)	/* fd: the working directory */
 
 typedef const __u64 *args_t;
 
-static bool fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
-		 uint64_t addr, uint64_t len, uint64_t off)
+/* The flags word has many names; it is one word. */
+static inline bool fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
+			uint64_t addr, uint64_t len, uint64_t off,
+			uint64_t flags)
 {
 	memset(sqe, 0, sizeof(*sqe));
 	sqe->opcode = op;
@@ -34,51 +38,105 @@ static bool fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
 	sqe->addr = addr;
 	sqe->len = (uint32_t)len;
 	sqe->off = off;
-	return true;
-}
-
-/* The same with the flags word, whatever the operation calls it. */
-static bool fill_flags(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
-		       uint64_t addr, uint64_t len, uint64_t off,
-		       uint64_t flags)
-{
-	fill(sqe, op, fd, addr, len, off);
 	sqe->rw_flags = (int)flags;
 	return true;
 }
 
-/* (fd, buf, count, offset): a count that is no int is the plain call's. */
-static bool rw(struct io_uring_sqe *sqe, uint8_t op, args_t a, uint64_t off)
+/* Argument n, or 0: calls of one shape may differ by having it or not. */
+static inline uint64_t optional(const struct flexsc_entry *entry,
+				unsigned int n)
 {
-	return a[2] <= RW_MAX && fill(sqe, op, a[0], a[1], a[2], off);
-}
-
-/* The same at a place; a negative one is an error that io_uring lacks. */
-static bool rw_at(struct io_uring_sqe *sqe, uint8_t op, args_t a)
-{
-	return (int64_t)a[3] >= 0 && rw(sqe, op, a, a[3]);
-}
-
-/* p{read,write}v2: offset -1 is the current position, and there are flags. */
-static bool rw_v2(struct io_uring_sqe *sqe, uint8_t op, args_t a)
-{
-	if ((int64_t)a[3] < -1 || !rw(sqe, op, a, a[3]))
-		return false;
-	sqe->rw_flags = (int)a[5];
-	return true;
+	return n < (entry->nargs & FLEXSC_NARGS_MASK) ? entry->args[n] : 0;
 }
 
 /* A plain send waits until all is sent; the operation has to be told to. */
-static uint64_t whole(uint64_t flags)
+static inline uint64_t whole(uint64_t flags)
 {
 	return flags & MSG_DONTWAIT ? flags : flags | MSG_WAITALL;
 }
 
-static bool send_op(struct io_uring_sqe *sqe, args_t a, bool send_address)
+/*
+ * The shape "name": the operation does what the call does if "fits", and its
+ * request has these fields.
+ */
+#define SHAPE(name, fits, fd, addr, len, off, flags)			\
+static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
+			   const struct flexsc_entry *entry,		\
+			   bool send_address)				\
+{									\
+	args_t a = entry->args;						\
+									\
+	return (fits) && fill(sqe, op, fd, addr, len, off, flags);	\
+}
+
+/*
+ * What is read and written. A count that is no int is the plain call's. A
+ * negative place is an error that io_uring lacks; -1 of those that have flags
+ * is the file's own position.
+ *
+ *    name	fits			fd	addr	len	off	flags
+ */
+SHAPE(rw,	a[2] <= RW_MAX,		a[0],	a[1],	a[2],	CURRENT, 0)
+SHAPE(rw_at,	a[2] <= RW_MAX && (int64_t)a[3] >= 0,
+					a[0],	a[1],	a[2],	a[3],	0)
+SHAPE(rw_v2,	a[2] <= RW_MAX && (int64_t)a[3] >= -1,
+					a[0],	a[1],	a[2],	a[3],	a[5])
+SHAPE(range,	a[2] <= UINT32_MAX,	a[0],	0,	a[2],	a[1],	a[3])
+SHAPE(madvise,	a[1] <= UINT32_MAX,	-1ULL,	a[0],	a[1],	0,	a[2])
+
+/* A descriptor and little else. */
+SHAPE(fd,	true,			a[0],	0,	0,	0,	0)
+SHAPE(datasync,	true,			a[0],	0,	0,	0,
+							IORING_FSYNC_DATASYNC)
+SHAPE(number,	true,			a[0],	0,	a[1],	0,	0)
+SHAPE(fallocate, true,			a[0],	a[3],	a[1],	a[2],	0)
+SHAPE(ftruncate, true,			a[0],	0,	0,	a[1],	0)
+
+/* Sockets and pipes. */
+SHAPE(socket, true,			a[0],	0,	a[2],	a[1],	0)
+SHAPE(address,	true,			a[0],	a[1],	0, (uint32_t)a[2], 0)
+SHAPE(accept, true,			a[0],	a[1],	0,	a[2],
+							optional(entry, 3))
+SHAPE(recvfrom, !a[4] && a[2] <= RW_MAX,
+					a[0],	a[1],	a[2],	0,	a[3])
+SHAPE(sendmsg, a[1],			a[0],	a[1],	1,	0, whole(a[2]))
+SHAPE(recvmsg, a[1],			a[0],	a[1],	1,	0,	a[2])
+SHAPE(pipe,	true,			0,	a[0],	0,	0,
+							optional(entry, 1))
+
+/* Epoll sets; one with a time limit, or with a mask of signals, is plain. */
+SHAPE(epoll_ctl, true,			a[0],	a[3],	a[1], (uint32_t)a[2], 0)
+SHAPE(epoll_wait, (int)a[3] < 0 && !optional(entry, 4),
+					a[0],	a[1],	a[2],	0,	0)
+
+/* Paths with their directories. */
+SHAPE(openat, true,			a[0],	a[1],	a[3],	0,	a[2])
+SHAPE(openat2,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],	0)
+SHAPE(statx,	a[1],			a[0],	a[1],	a[3],	a[4],	a[2])
+SHAPE(two_at,	true,			a[0],	a[1],	a[2],	a[3],
+							optional(entry, 4))
+SHAPE(unlinkat, true,		a[0],	a[1],	0,	0,	a[2])
+SHAPE(mkdirat, true,			a[0],	a[1],	a[2],	0,	0)
+SHAPE(symlinkat, true,		a[1],	a[0],	0,	a[2],	0)
+
+/* Paths alone: x86-64 has these calls, too. */
+SHAPE(open,	true,			HERE,	a[0],	a[2],	0,	a[1])
+SHAPE(creat,	true,			HERE,	a[0],	a[1],	0,
+						O_CREAT | O_WRONLY | O_TRUNC)
+SHAPE(two,	true,			HERE,	a[0],	HERE,	a[1],	0)
+SHAPE(unlink, true,			HERE,	a[0],	0,	0,	0)
+SHAPE(rmdir,	true,			HERE,	a[0],	0,	0, AT_REMOVEDIR)
+SHAPE(mkdir,	true,			HERE,	a[0],	a[1],	0,	0)
+SHAPE(symlink, true,			HERE,	a[0],	0,	a[1],	0)
+
+static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
+			   const struct flexsc_entry *entry, bool send_address)
 {
+	args_t a = entry->args;
+
 	if (a[2] > RW_MAX || (a[4] && !send_address) || a[5] > UINT16_MAX)
 		return false;
-	fill_flags(sqe, IORING_OP_SEND, a[0], a[1], a[2], a[4], whole(a[3]));
+	fill(sqe, op, a[0], a[1], a[2], a[4], whole(a[3]));
 	/* addr_len: its name is younger than some headers. */
 	if (a[4])
 		memcpy((char *)sqe + offsetof(struct io_uring_sqe,
@@ -88,43 +146,56 @@ static bool send_op(struct io_uring_sqe *sqe, args_t a, bool send_address)
 }
 
 /* splice() moves its offsets where they're stored; the operation doesn't. */
-static bool splice_op(struct io_uring_sqe *sqe, args_t a)
+static bool prepare_splice(struct io_uring_sqe *sqe, uint8_t op,
+			   const struct flexsc_entry *entry, bool send_address)
 {
+	args_t a = entry->args;
+
 	if (a[1] || a[3] || !a[4] || a[4] > RW_MAX)
 		return false;
-	fill_flags(sqe, IORING_OP_SPLICE, a[2], 0, a[4], CURRENT, a[5]);
+	fill(sqe, op, a[2], 0, a[4], CURRENT, a[5]);
 	sqe->splice_off_in = CURRENT;
 	sqe->splice_fd_in = (int)a[0];
 	return true;
 }
 
-static bool tee_op(struct io_uring_sqe *sqe, args_t a)
+static bool prepare_tee(struct io_uring_sqe *sqe, uint8_t op,
+			const struct flexsc_entry *entry, bool send_address)
 {
+	args_t a = entry->args;
+
 	if (!a[2] || a[2] > RW_MAX)
 		return false;
-	fill_flags(sqe, IORING_OP_TEE, a[1], 0, a[2], 0, a[3]);
+	fill(sqe, op, a[1], 0, a[2], 0, a[3]);
 	sqe->splice_fd_in = (int)a[0];
 	return true;
 }
 
-/* ({path or fd}, name, value, size, flags) */
-static bool xattr(struct io_uring_sqe *sqe, uint8_t op, args_t a, bool is_fd,
-		  uint64_t flags)
+/* (path, name, value, size, flags) */
+static bool prepare_xattr(struct io_uring_sqe *sqe, uint8_t op,
+			  const struct flexsc_entry *entry, bool send_address)
 {
+	args_t a = entry->args;
+
 	if (a[3] > UINT32_MAX)
 		return false;
-	fill_flags(sqe, op, is_fd ? a[0] : 0, a[1], a[3], a[2], flags);
-	sqe->addr3 = is_fd ? 0 : a[0];
+	fill(sqe, op, 0, a[1], a[3], a[2], optional(entry, 4));
+	sqe->addr3 = a[0];
 	return true;
 }
+
+SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
+							optional(entry, 4))
 
 #ifdef SYS_poll
 /*
  * One descriptor without a time limit. The kernel looks at it first: what is
  * ready, or isn't memory, is the plain call's.
  */
-static bool poll_op(struct io_uring_sqe *sqe, args_t a)
+static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
+			 const struct flexsc_entry *entry, bool send_address)
 {
+	args_t a = entry->args;
 	const struct pollfd *one = (const struct pollfd *)(uintptr_t)a[0];
 
 	if (a[1] != 1 || (int)a[2] >= 0)
@@ -134,13 +205,13 @@ static bool poll_op(struct io_uring_sqe *sqe, args_t a)
 		return false;
 	if (one->fd < 0)
 		return false;
-	fill(sqe, IORING_OP_POLL_ADD, (uint64_t)one->fd, 0, 0, 0);
+	fill(sqe, op, (uint64_t)one->fd, 0, 0, 0, 0);
 	sqe->poll32_events = (uint16_t)one->events;
 	return true;
 }
 
 /* What poll() returns where the operation returned res. */
-static int64_t poll_result(args_t a, int32_t res)
+static int64_t result_poll(args_t a, int32_t res)
 {
 	struct pollfd *one = (struct pollfd *)(uintptr_t)a[0];
 
@@ -165,16 +236,25 @@ static bool valid_time(uint64_t when)
 }
 
 /* Invalid times are an error that the operation doesn't see. */
-static bool sleep_op(struct io_uring_sqe *sqe, uint64_t when, uint64_t rest,
-		     unsigned int flags)
+static bool sleep_op(struct io_uring_sqe *sqe, uint8_t op, uint64_t when,
+		     uint64_t rest, unsigned int flags)
 {
-	if (!when || rest || !valid_time(when))
-		return false;
-	return fill_flags(sqe, IORING_OP_TIMEOUT, -1ULL, when, 1, 0, flags);
+	return when && !rest && valid_time(when) &&
+	       fill(sqe, op, -1ULL, when, 1, 0, flags);
 }
 
-static bool clock_sleep(struct io_uring_sqe *sqe, args_t a)
+static bool prepare_nanosleep(struct io_uring_sqe *sqe, uint8_t op,
+			      const struct flexsc_entry *entry, bool send_address)
 {
+	args_t a = entry->args;
+
+	return sleep_op(sqe, op, a[0], a[1], 0);
+}
+
+static bool prepare_clock_sleep(struct io_uring_sqe *sqe, uint8_t op,
+				const struct flexsc_entry *entry, bool send_address)
+{
+	args_t a = entry->args;
 	unsigned int flags = 0;
 
 	if (a[0] == CLOCK_REALTIME)
@@ -185,237 +265,97 @@ static bool clock_sleep(struct io_uring_sqe *sqe, args_t a)
 		flags |= IORING_TIMEOUT_ABS;
 	else if (a[1])
 		return false;
-	return sleep_op(sqe, a[2], flags & IORING_TIMEOUT_ABS ? 0 : a[3],
+	return sleep_op(sqe, op, a[2], flags & IORING_TIMEOUT_ABS ? 0 : a[3],
 			flags);
 }
 
-static bool waitid_op(struct io_uring_sqe *sqe, args_t a)
+/* A sleep that ends is a success to the call, a timeout to the operation. */
+static int64_t result_sleep(args_t a, int32_t res)
 {
+	return res == -ETIME ? 0 : res;
+}
+
+static bool prepare_waitid(struct io_uring_sqe *sqe, uint8_t op,
+			   const struct flexsc_entry *entry, bool send_address)
+{
+	args_t a = entry->args;
+
 	if (a[4])
 		return false;
-	fill(sqe, OP_WAITID, a[1], 0, a[0], a[2]);
+	fill(sqe, op, a[1], 0, a[0], a[2], 0);
 	sqe->file_index = (uint32_t)a[3];
 	return true;
 }
 
-/* Calls on sockets and pipes. */
-static bool prepare_socket(const struct flexsc_entry *entry,
-			   struct io_uring_sqe *sqe, bool send_address)
+/* The shape of calls that have no operation. */
+static bool prepare_none(struct io_uring_sqe *sqe, uint8_t op,
+			 const struct flexsc_entry *entry, bool send_address)
 {
-	args_t a = entry->args;
+	return false;
+}
 
-	switch (entry->nr) {
-	case SYS_accept:
-		return fill(sqe, IORING_OP_ACCEPT, a[0], a[1], 0, a[2]);
-	case SYS_accept4:
-		return fill_flags(sqe, IORING_OP_ACCEPT, a[0], a[1], 0, a[2],
-				  a[3]);
-	case SYS_connect:
-		return fill(sqe, IORING_OP_CONNECT, a[0], a[1], 0,
-			    (uint32_t)a[2]);
-	case SYS_sendto:
-		return send_op(sqe, a, send_address);
-	case SYS_recvfrom:
-		return !a[4] && a[2] <= RW_MAX &&
-		       fill_flags(sqe, IORING_OP_RECV, a[0], a[1], a[2], 0,
-				  a[3]);
-	case SYS_sendmsg:
-		return a[1] && fill_flags(sqe, IORING_OP_SENDMSG, a[0], a[1], 1,
-					  0, whole(a[2]));
-	case SYS_recvmsg:
-		return a[1] && fill_flags(sqe, IORING_OP_RECVMSG, a[0], a[1], 1, 0,
-				  a[2]);
-	case SYS_shutdown:
-		return fill(sqe, IORING_OP_SHUTDOWN, a[0], 0, a[1], 0);
-	case SYS_socket:
-		return fill(sqe, IORING_OP_SOCKET, a[0], 0, a[2], a[1]);
-	case SYS_bind:
-		return fill(sqe, OP_BIND, a[0], a[1], 0, (uint32_t)a[2]);
-	case SYS_listen:
-		return fill(sqe, OP_LISTEN, a[0], 0, a[1], 0);
-	case SYS_splice:
-		return splice_op(sqe, a);
-	case SYS_tee:
-		return tee_op(sqe, a);
-#ifdef SYS_pipe
-	case SYS_pipe:
-		return fill(sqe, OP_PIPE, 0, a[0], 0, 0);
-#endif
-	case SYS_pipe2:
-		return fill_flags(sqe, OP_PIPE, 0, a[0], 0, 0, a[1]);
-	case SYS_epoll_ctl:
-		return fill(sqe, IORING_OP_EPOLL_CTL, a[0], a[3], a[1],
-			    (uint32_t)a[2]);
+const uring_prepare_fn flexsc__uring_prepare[SHAPES] = {
+	[SHAPE_NONE] = prepare_none,
+	[SHAPE_RW] = prepare_rw,
+	[SHAPE_RW_AT] = prepare_rw_at,
+	[SHAPE_RW_V2] = prepare_rw_v2,
+	[SHAPE_RANGE] = prepare_range,
+	[SHAPE_MADVISE] = prepare_madvise,
+	[SHAPE_FD] = prepare_fd,
+	[SHAPE_DATASYNC] = prepare_datasync,
+	[SHAPE_NUMBER] = prepare_number,
+	[SHAPE_FALLOCATE] = prepare_fallocate,
+	[SHAPE_FTRUNCATE] = prepare_ftruncate,
+	[SHAPE_SOCKET] = prepare_socket,
+	[SHAPE_ADDRESS] = prepare_address,
+	[SHAPE_ACCEPT] = prepare_accept,
+	[SHAPE_SENDTO] = prepare_sendto,
+	[SHAPE_RECVFROM] = prepare_recvfrom,
+	[SHAPE_SENDMSG] = prepare_sendmsg,
+	[SHAPE_RECVMSG] = prepare_recvmsg,
+	[SHAPE_PIPE] = prepare_pipe,
+	[SHAPE_SPLICE] = prepare_splice,
+	[SHAPE_TEE] = prepare_tee,
 #ifdef SYS_poll
-	case SYS_poll:
-		return poll_op(sqe, a);
+	[SHAPE_POLL] = prepare_poll,
 #endif
-#ifdef SYS_epoll_wait
-	case SYS_epoll_wait:
-		return (int)a[3] < 0 &&
-		       fill(sqe, OP_EPOLL_WAIT, a[0], a[1], a[2], 0);
+	[SHAPE_EPOLL_CTL] = prepare_epoll_ctl,
+	[SHAPE_EPOLL_WAIT] = prepare_epoll_wait,
+	[SHAPE_NANOSLEEP] = prepare_nanosleep,
+	[SHAPE_CLOCK_SLEEP] = prepare_clock_sleep,
+	[SHAPE_WAITID] = prepare_waitid,
+	[SHAPE_OPENAT] = prepare_openat,
+	[SHAPE_OPENAT2] = prepare_openat2,
+	[SHAPE_STATX] = prepare_statx,
+	[SHAPE_TWO_AT] = prepare_two_at,
+	[SHAPE_UNLINKAT] = prepare_unlinkat,
+	[SHAPE_MKDIRAT] = prepare_mkdirat,
+	[SHAPE_SYMLINKAT] = prepare_symlinkat,
+	[SHAPE_OPEN] = prepare_open,
+	[SHAPE_CREAT] = prepare_creat,
+	[SHAPE_TWO] = prepare_two,
+	[SHAPE_UNLINK] = prepare_unlink,
+	[SHAPE_RMDIR] = prepare_rmdir,
+	[SHAPE_MKDIR] = prepare_mkdir,
+	[SHAPE_SYMLINK] = prepare_symlink,
+	[SHAPE_XATTR] = prepare_xattr,
+	[SHAPE_FXATTR] = prepare_fxattr,
+};
+
+static int64_t (*const result[SHAPES])(args_t a, int32_t res) = {
+#ifdef SYS_poll
+	[SHAPE_POLL] = result_poll,
 #endif
-	case SYS_epoll_pwait:
-		return (int)a[3] < 0 && !a[4] &&
-		       fill(sqe, OP_EPOLL_WAIT, a[0], a[1], a[2], 0);
-	case SYS_nanosleep:
-		return sleep_op(sqe, a[0], a[1], 0);
-	case SYS_clock_nanosleep:
-		return clock_sleep(sqe, a);
-	case SYS_waitid:
-		return waitid_op(sqe, a);
-	default:
-		return false;
-	}
-}
-
-/* x86-64 has calls on paths that don't name a directory too. */
-static bool prepare_here(const struct flexsc_entry *entry,
-			 struct io_uring_sqe *sqe)
-{
-#ifdef SYS_open
-	const uint64_t here = (uint64_t)AT_FDCWD;
-	args_t a = entry->args;
-
-	switch (entry->nr) {
-	case SYS_open:
-		return fill_flags(sqe, IORING_OP_OPENAT, here, a[0], a[2], 0,
-				  a[1]);
-	case SYS_creat:
-		return fill_flags(sqe, IORING_OP_OPENAT, here, a[0], a[1], 0,
-				  O_CREAT | O_WRONLY | O_TRUNC);
-	case SYS_rename:
-		return fill(sqe, IORING_OP_RENAMEAT, here, a[0], here, a[1]);
-	case SYS_unlink:
-		return fill(sqe, IORING_OP_UNLINKAT, here, a[0], 0, 0);
-	case SYS_rmdir:
-		return fill_flags(sqe, IORING_OP_UNLINKAT, here, a[0], 0, 0,
-				  AT_REMOVEDIR);
-	case SYS_mkdir:
-		return fill(sqe, IORING_OP_MKDIRAT, here, a[0], a[1], 0);
-	case SYS_symlink:
-		return fill(sqe, IORING_OP_SYMLINKAT, here, a[0], 0, a[1]);
-	case SYS_link:
-		return fill(sqe, IORING_OP_LINKAT, here, a[0], here, a[1]);
-	default:
-		break;
-	}
-#endif
-	return prepare_socket(entry, sqe, false);
-}
-
-/* Calls on paths and on extended attributes. */
-static __attribute__((noinline)) bool
-prepare_path(const struct flexsc_entry *entry, struct io_uring_sqe *sqe)
-{
-	args_t a = entry->args;
-
-	switch (entry->nr) {
-	case SYS_openat:
-		return fill_flags(sqe, IORING_OP_OPENAT, a[0], a[1], a[3], 0,
-				  a[2]);
-	case SYS_openat2:
-		return a[3] <= UINT32_MAX &&
-		       fill(sqe, IORING_OP_OPENAT2, a[0], a[1], a[3], a[2]);
-	case SYS_statx:
-		return a[1] && fill_flags(sqe, IORING_OP_STATX, a[0], a[1],
-					  a[3], a[4], a[2]);
-#ifdef SYS_renameat
-	case SYS_renameat:
-		return fill(sqe, IORING_OP_RENAMEAT, a[0], a[1], a[2], a[3]);
-#endif
-	case SYS_renameat2:
-		return fill_flags(sqe, IORING_OP_RENAMEAT, a[0], a[1], a[2],
-				  a[3], a[4]);
-	case SYS_unlinkat:
-		return fill_flags(sqe, IORING_OP_UNLINKAT, a[0], a[1], 0, 0,
-				  a[2]);
-	case SYS_mkdirat:
-		return fill(sqe, IORING_OP_MKDIRAT, a[0], a[1], a[2], 0);
-	case SYS_symlinkat:
-		return fill(sqe, IORING_OP_SYMLINKAT, a[1], a[0], 0, a[2]);
-	case SYS_linkat:
-		return fill_flags(sqe, IORING_OP_LINKAT, a[0], a[1], a[2],
-				  a[3], a[4]);
-	case SYS_setxattr:
-		return xattr(sqe, IORING_OP_SETXATTR, a, false, a[4]);
-	case SYS_getxattr:
-		return xattr(sqe, IORING_OP_GETXATTR, a, false, 0);
-	default:
-		return prepare_here(entry, sqe);
-	}
-}
-
-bool flexsc__uring_prepare(const struct flexsc_entry *entry,
-			   struct io_uring_sqe *sqe, bool send_address)
-{
-	args_t a = entry->args;
-
-	switch (entry->nr) {
-	case SYS_read:
-		return rw(sqe, IORING_OP_READ, a, CURRENT);
-	case SYS_write:
-		return rw(sqe, IORING_OP_WRITE, a, CURRENT);
-	case SYS_pread64:
-		return rw_at(sqe, IORING_OP_READ, a);
-	case SYS_pwrite64:
-		return rw_at(sqe, IORING_OP_WRITE, a);
-	case SYS_readv:
-		return rw(sqe, IORING_OP_READV, a, CURRENT);
-	case SYS_writev:
-		return rw(sqe, IORING_OP_WRITEV, a, CURRENT);
-	case SYS_preadv:
-		return rw_at(sqe, IORING_OP_READV, a);
-	case SYS_pwritev:
-		return rw_at(sqe, IORING_OP_WRITEV, a);
-	case SYS_preadv2:
-		return rw_v2(sqe, IORING_OP_READV, a);
-	case SYS_pwritev2:
-		return rw_v2(sqe, IORING_OP_WRITEV, a);
-	case SYS_close:
-		return fill(sqe, IORING_OP_CLOSE, a[0], 0, 0, 0);
-	case SYS_fsync:
-		return fill(sqe, IORING_OP_FSYNC, a[0], 0, 0, 0);
-	case SYS_fdatasync:
-		return fill_flags(sqe, IORING_OP_FSYNC, a[0], 0, 0, 0,
-				  IORING_FSYNC_DATASYNC);
-	case SYS_sync_file_range:
-		return a[2] <= UINT32_MAX &&
-		       fill_flags(sqe, IORING_OP_SYNC_FILE_RANGE, a[0], 0,
-				  a[2], a[1], a[3]);
-	case SYS_fallocate:
-		return fill(sqe, IORING_OP_FALLOCATE, a[0], a[3], a[1], a[2]);
-	case SYS_ftruncate:
-		return fill(sqe, OP_FTRUNCATE, a[0], 0, 0, a[1]);
-	case SYS_fadvise64:
-		return a[2] <= UINT32_MAX &&
-		       fill_flags(sqe, IORING_OP_FADVISE, a[0], 0, a[2], a[1],
-				  a[3]);
-	case SYS_madvise:
-		return a[1] <= UINT32_MAX &&
-		       fill_flags(sqe, IORING_OP_MADVISE, -1ULL, a[0], a[1], 0,
-				  a[2]);
-	case SYS_fsetxattr:
-		return xattr(sqe, IORING_OP_FSETXATTR, a, true, a[4]);
-	case SYS_fgetxattr:
-		return xattr(sqe, IORING_OP_FGETXATTR, a, true, 0);
-	case SYS_sendto:
-		return send_op(sqe, a, send_address);
-	default:
-		return prepare_path(entry, sqe);
-	}
-}
+	[SHAPE_NANOSLEEP] = result_sleep,
+	[SHAPE_CLOCK_SLEEP] = result_sleep,
+};
 
 int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res)
 {
-	/* A sleep that ends is a success to nanosleep(), a timeout here. */
-	if (res == -ETIME && (entry->nr == SYS_nanosleep ||
-			      entry->nr == SYS_clock_nanosleep))
-		return 0;
-#ifdef SYS_poll
-	if (entry->nr == SYS_poll && res > -512)
-		return poll_result(entry->args, res);
-#endif
+	unsigned int shape = flexsc__table_row(entry->nr)->shape;
+
 	/* The kernel's own codes for "interrupted, to be restarted". */
-	return res <= -512 && res >= -516 ? -EINTR : res;
+	if (res <= -512 && res >= -516)
+		return -EINTR;
+	return result[shape] ? result[shape](entry->args, res) : res;
 }

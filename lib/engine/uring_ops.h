@@ -7,23 +7,30 @@
 #include <linux/flexsc.h>
 #include <stdbool.h>
 
-/* Operations newer than the headers that are built against. */
-enum {
-	OP_WAITID = 50,
-	OP_FTRUNCATE = 55,
-	OP_BIND = 56,
-	OP_LISTEN = 57,
-	OP_EPOLL_WAIT = 59,
-	OP_PIPE = 62,
-};
+#include "../calls/table.h"
 
 /*
- * Describe the entry's system call to io_uring. False: io_uring can't do this
- * very call, with these arguments; it has to be made as a plain one.
- * send_address: the kernel's send operation takes an address.
+ * Describe an entry's system call to io_uring; op is its operation. False:
+ * io_uring can't do this very call, with these arguments; it has to be made as
+ * a plain one. send_address: the kernel's send operation takes an address.
  */
-bool flexsc__uring_prepare(const struct flexsc_entry *entry,
-			   struct io_uring_sqe *sqe, bool send_address);
+typedef bool (*uring_prepare_fn)(struct io_uring_sqe *sqe, uint8_t op,
+				 const struct flexsc_entry *entry,
+				 bool send_address);
+
+/* By shape: enum call_shape. */
+extern const uring_prepare_fn flexsc__uring_prepare[SHAPES];
+
+static inline bool uring_prepare(struct io_uring_sqe *sqe, unsigned int op,
+				 const struct flexsc_entry *entry,
+				 bool send_address)
+{
+	/* It was posted, so it is in the table. */
+	unsigned int shape = flexsc__table[entry->nr].shape;
+
+	return flexsc__uring_prepare[shape](sqe, (uint8_t)op, entry,
+					    send_address);
+}
 
 /* What the plain call would have returned where io_uring returned res. */
 int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res);

@@ -73,45 +73,48 @@ def generate(what: str, output: Path) -> Path:
 
 # Malformed tables.
 
-GOOD = "read 0 63 wait:in READ fd fd, void *buf, size_t count"
+GOOD = "read 0 63 wait:in READ rw fd fd, void *buf, size_t count"
 
 MALFORMED = {
-    "duplicate name": ("read 1 - fast - void", "name read is already on line 2"),
+    "duplicate name": ("read 1 - fast - - void", "name read is already on line 2"),
     "duplicate x86-64 number": (
-        "write 0 64 fast - void",
+        "write 0 64 fast - - void",
         "x86-64 number 0 is already on line 2",
     ),
     "duplicate aarch64 number": (
-        "write 1 63 fast - void",
+        "write 1 63 fast - - void",
         "aarch64 number 63 is already on line 2",
     ),
-    "bad name": ("Write 1 64 fast - void", "'Write'"),
-    "number that is none": ("write 0x1 64 fast - void", "'0x1'"),
-    "negative number": ("write 1 -64 fast - void", "'-64'"),
-    "huge number": ("write 65536 64 fast - void", "65536"),
-    "no number": ("write - - fast - void", "no number"),
-    "unknown class": ("write 1 64 slow - void", "unknown class 'slow'"),
-    "unknown operation": ("write 1 64 disk SCRIBBLE fd fd", "'SCRIBBLE'"),
-    "operation of none": ("write 1 64 disk NOP fd fd", "'NOP'"),
-    "unknown type": ("write 1 64 disk - word x", "unknown type 'word'"),
-    "typedef of nothing": ("write 1 64 disk - word *x", "unknown type 'word'"),
-    "void by value": ("write 1 64 disk - void x", "unknown type 'void'"),
-    "structure by value": ("write 1 64 disk - struct stat s", "by pointer"),
-    "pointer to fd": ("write 1 64 disk - fd *x", "'fd'"),
-    "argument without name": ("write 1 64 disk - int", "'int'"),
-    "empty argument": ("write 1 64 disk - int a,, int b", "''"),
-    "C++ keyword": ("write 1 64 disk - int new", "'new' is reserved"),
-    "our own parameter": ("write 1 64 disk - int cb", "'cb' is reserved"),
-    "same argument twice": ("write 1 64 disk - int a, int a", "'a'"),
+    "bad name": ("Write 1 64 fast - - void", "'Write'"),
+    "number that is none": ("write 0x1 64 fast - - void", "'0x1'"),
+    "negative number": ("write 1 -64 fast - - void", "'-64'"),
+    "huge number": ("write 65536 64 fast - - void", "65536"),
+    "no number": ("write - - fast - - void", "no number"),
+    "unknown class": ("write 1 64 slow - - void", "unknown class 'slow'"),
+    "unknown operation": ("write 1 64 disk SCRIBBLE rw fd fd", "'SCRIBBLE'"),
+    "operation of none": ("write 1 64 disk NOP rw fd fd", "'NOP'"),
+    "operation without shape": ("write 1 64 disk WRITE - fd fd", "a shape"),
+    "shape without operation": ("write 1 64 disk - rw fd fd", "a shape"),
+    "shape that is none": ("write 1 64 disk WRITE r/w fd fd", "'r/w'"),
+    "unknown type": ("write 1 64 disk - - word x", "unknown type 'word'"),
+    "typedef of nothing": ("write 1 64 disk - - word *x", "unknown type 'word'"),
+    "void by value": ("write 1 64 disk - - void x", "unknown type 'void'"),
+    "structure by value": ("write 1 64 disk - - struct stat s", "by pointer"),
+    "pointer to fd": ("write 1 64 disk - - fd *x", "'fd'"),
+    "argument without name": ("write 1 64 disk - - int", "'int'"),
+    "empty argument": ("write 1 64 disk - - int a,, int b", "''"),
+    "C++ keyword": ("write 1 64 disk - - int new", "'new' is reserved"),
+    "our own parameter": ("write 1 64 disk - - int cb", "'cb' is reserved"),
+    "same argument twice": ("write 1 64 disk - - int a, int a", "'a'"),
     "seven arguments": (
-        "write 1 64 disk - int a, int b, int c, int d, int e, int f, int g",
+        "write 1 64 disk - - int a, int b, int c, int d, int e, int f, int g",
         "7 arguments",
     ),
-    "too few columns": ("write 1 64 disk -", "5 columns"),
-    "refused without reason": ("write 1 64 never - void", "without a '# reason'"),
-    "refused with operation": ("write 1 64 never WRITE fd fd # no", "refused"),
-    "polled without descriptor": ("write 1 64 wait:out - int fd", "wait:out"),
-    "note that ends a comment": ("write 1 64 never - void # no */", "comment"),
+    "too few columns": ("write 1 64 disk - -", "6 columns"),
+    "refused without reason": ("write 1 64 never - - void", "without a '# reason'"),
+    "refused with operation": ("write 1 64 never WRITE rw fd fd # no", "refused"),
+    "polled without descriptor": ("write 1 64 wait:out - - int fd", "wait:out"),
+    "note that ends a comment": ("write 1 64 never - - void # no */", "comment"),
 }
 
 
@@ -445,9 +448,9 @@ int main(void)
 		const struct table_row *row = flexsc__table_row(nr);
 
 		if (row->class != CLASS_NONE)
-			printf("%u %s %d %d %d %d %d\n", nr, row->name,
+			printf("%u %s %d %d %d %d %d %d\n", nr, row->name,
 			row->nargs, row->class, row->poll, row->fds,
-			row->op);
+			row->op, row->shape);
 	}
 	return flexsc__table_row(~0U)->class != CLASS_NONE;
 }
@@ -463,6 +466,19 @@ KINDS = {
 }
 
 
+def shape_numbers() -> dict[str, int]:
+    """What table.h calls the shapes; "" is none."""
+    text = (ROOT / "lib" / "calls" / "table.h").read_text(encoding="utf-8")
+    names = re.findall(r"\bSHAPE_(\w+)", text)
+    numbers = {name.lower(): number for number, name in enumerate(names)}
+    return {"": 0} | numbers
+
+
+def test_every_shape_is_some_calls() -> None:
+    used = {call.shape for call in CALLS}
+    assert used == set(shape_numbers()) - {"none"}
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_compiled_table_says_what_the_table_says(
     built: Path, tmp_path: Path, compiler: str
@@ -473,6 +489,7 @@ def test_compiled_table_says_what_the_table_says(
         *(need(compiler), "-std=gnu11", "-Wall", "-Wextra", "-Werror"),
         *(f"-I{ROOT}", source, built / "table.c", "-o", program),
     )
+    shapes = shape_numbers()
     expected = []
     for call in sorted(HERE, key=lambda call: int(call.numbers[MACHINE])):
         kind, poll = KINDS[call.kind]
@@ -480,7 +497,7 @@ def test_compiled_table_says_what_the_table_says(
         op = gen.OPS[call.op] if call.op else 0
         expected.append(
             f"{call.numbers[MACHINE]} {call.name} {len(call.args)} "
-            f"{kind} {poll} {fds} {op}"
+            f"{kind} {poll} {fds} {op} {shapes[call.shape]}"
         )
     assert run_ok(program).splitlines() == expected
 

@@ -4,9 +4,12 @@
  * how; the two agree on every call.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +31,7 @@ static struct flexsc_entry plausible(unsigned int nr)
 
 	memset(&entry, 0, sizeof(entry));
 	entry.nr = (uint16_t)nr;
+	entry.nargs = flexsc__table_row(nr)->nargs;
 	entry.args[0] = 3;
 	entry.args[1] = (uintptr_t)memory;
 	entry.args[2] = 8;
@@ -86,7 +90,8 @@ static bool prepare(const struct flexsc_entry *entry, struct io_uring_sqe *sqe)
 {
 	/* What a request before it left there must not show. */
 	memset(sqe, 0xa5, sizeof(*sqe));
-	return flexsc__uring_prepare(entry, sqe, true);
+	return uring_prepare(sqe, flexsc__table_row(entry->nr)->op, entry,
+			     true);
 }
 
 TEST(every_operation_in_the_table_has_a_translation)
@@ -116,6 +121,170 @@ TEST(every_operation_in_the_table_has_a_translation)
 	}
 	test_note("%u calls", n);
 	CHECK(n >= 50);
+}
+
+/*
+ * Where the arguments go: the fields fd, addr, len, off, flags, splice_fd_in and
+ * addr3 of a request, a letter each. 'a' to 'f': that argument; '-': 0; '1': 1;
+ * 'h': the working directory; 'n': no descriptor; 'p': the one in poll()'s
+ * record; 'c': the file's own position; 'w': the flags with MSG_WAITALL; '=':
+ * "value".
+ */
+struct fields {
+	const char *name;
+	const char *taken;
+	uint32_t value;
+};
+
+static const struct fields fields[] = {
+	{ "read", "abcc---", 0 },
+	{ "write", "abcc---", 0 },
+	{ "open", "hac-b--", 0 },
+	{ "close", "a------", 0 },
+	{ "poll", "p---b--", 0 },
+	{ "pread64", "abcd---", 0 },
+	{ "pwrite64", "abcd---", 0 },
+	{ "readv", "abcc---", 0 },
+	{ "writev", "abcc---", 0 },
+	{ "pipe", "-a-----", 0 },
+	{ "madvise", "nab-c--", 0 },
+	{ "nanosleep", "na1----", 0 },
+	{ "socket", "a-cb---", 0 },
+	{ "connect", "ab-c---", 0 },
+	{ "accept", "ab-c---", 0 },
+	{ "sendto", "abcewf-", 0 },
+	{ "recvfrom", "abc-d--", 0 },
+	{ "sendmsg", "ab1-w--", 0 },
+	{ "recvmsg", "ab1-c--", 0 },
+	{ "shutdown", "a-b----", 0 },
+	{ "bind", "ab-c---", 0 },
+	{ "listen", "a-b----", 0 },
+	{ "fsync", "a------", 0 },
+	{ "fdatasync", "a---1--", 0 },
+	{ "ftruncate", "a--b---", 0 },
+	{ "rename", "hahb---", 0 },
+	{ "mkdir", "hab----", 0 },
+	{ "rmdir", "ha--=--", AT_REMOVEDIR },
+	{ "creat", "hab-=--", O_CREAT | O_WRONLY | O_TRUNC },
+	{ "link", "hahb---", 0 },
+	{ "unlink", "ha-----", 0 },
+	{ "symlink", "ha-b---", 0 },
+	{ "setxattr", "-bdce-a", 0 },
+	{ "fsetxattr", "abdce--", 0 },
+	{ "getxattr", "-bdc--a", 0 },
+	{ "fgetxattr", "abdc---", 0 },
+	{ "fadvise64", "a-cbd--", 0 },
+	{ "clock_nanosleep", "nca----", 0 },
+	{ "epoll_wait", "abc----", 0 },
+	{ "epoll_ctl", "adbc---", 0 },
+	{ "waitid", "b-ac-d-", 0 },
+	{ "openat", "abd-c--", 0 },
+	{ "mkdirat", "abc----", 0 },
+	{ "unlinkat", "ab--c--", 0 },
+	{ "renameat", "abcd---", 0 },
+	{ "linkat", "abcde--", 0 },
+	{ "symlinkat", "ba-c---", 0 },
+	{ "splice", "ccecfa-", 0 },
+	{ "tee", "b-c-da-", 0 },
+	{ "sync_file_range", "a-cbd--", 0 },
+	{ "epoll_pwait", "abc----", 0 },
+	{ "fallocate", "adbc---", 0 },
+	{ "accept4", "ab-cd--", 0 },
+	{ "pipe2", "-a--b--", 0 },
+	{ "preadv", "abcd---", 0 },
+	{ "pwritev", "abcd---", 0 },
+	{ "renameat2", "abcde--", 0 },
+	{ "preadv2", "abcdf--", 0 },
+	{ "pwritev2", "abcdf--", 0 },
+	{ "statx", "abdec--", 0 },
+	{ "openat2", "abdc---", 0 },
+};
+
+/* Arguments that can be told apart, where the call has an operation for them. */
+static struct flexsc_entry distinct(unsigned int nr)
+{
+	struct flexsc_entry entry = arguments(nr);
+
+	switch (nr) {
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+#ifdef SYS_poll
+	case SYS_poll:
+#endif
+		return entry;
+	case SYS_splice:
+		set_args(&entry, 0x20a, 0, 0x20c, 0, 0x20e, 0x20f);
+		return entry;
+#ifdef SYS_epoll_wait
+	case SYS_epoll_wait:
+#endif
+	case SYS_epoll_pwait:
+		set_args(&entry, 0x20a, 0x20b, 0x20c, -2ULL, 0, 0x20f);
+		return entry;
+	default:
+		set_args(&entry, 0x20a, 0x20b, 0x20c, 0x20d, 0x20e, 0x20f);
+		if (nr == SYS_recvfrom || nr == SYS_waitid)
+			entry.args[4] = 0;
+		return entry;
+	}
+}
+
+static char source(const struct flexsc_entry *entry, uint64_t field,
+		   uint32_t value)
+{
+	if (!field)
+		return '-';
+	if (field == UINT64_MAX)
+		return 'c';
+	if (field == UINT32_MAX)
+		return 'n';
+	if (field == (uint32_t)never.fd)
+		return 'p';
+	if ((int32_t)field == AT_FDCWD)
+		return 'h';
+	for (unsigned int i = 0; i < 6; i++) {
+		if (field == entry->args[i])
+			return (char)('a' + i);
+		if (field == (entry->args[i] | MSG_WAITALL))
+			return 'w';
+	}
+	return field == value ? '=' : field == 1 ? '1' : '?';
+}
+
+TEST(each_argument_goes_to_its_field)
+{
+	int fds[2];
+
+	CHECK_EQ(pipe(fds), 0);
+	never = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		const struct fields *f = &fields[i];
+		unsigned int nr = 0;
+		struct flexsc_entry entry;
+		struct io_uring_sqe sqe;
+		char taken[8];
+
+		while (nr < flexsc__table_size &&
+		       (!flexsc__table_row(nr)->name ||
+			strcmp(flexsc__table_row(nr)->name, f->name) != 0))
+			nr++;
+		/* Not on this machine. */
+		if (nr == flexsc__table_size)
+			continue;
+		entry = distinct(nr);
+		CHECK(prepare(&entry, &sqe));
+		snprintf(taken, sizeof(taken), "%c%c%c%c%c%c%c",
+			 source(&entry, (uint32_t)sqe.fd, f->value),
+			 source(&entry, sqe.addr, f->value),
+			 source(&entry, sqe.len, f->value),
+			 source(&entry, sqe.off, f->value),
+			 source(&entry, (uint32_t)sqe.rw_flags, f->value),
+			 source(&entry, (uint32_t)sqe.splice_fd_in, f->value),
+			 source(&entry, sqe.addr3, f->value));
+		if (strcmp(taken, f->taken) != 0)
+			test_fail(__FILE__, __LINE__, "%s: %s instead of %s",
+				  f->name, taken, f->taken);
+	}
 }
 
 TEST(no_other_call_has_one)
@@ -162,6 +331,7 @@ TEST(random_arguments_are_harmless)
 
 		memset(&entry, 0, sizeof(entry));
 		entry.nr = (uint16_t)(test_random() % flexsc__table_size);
+		entry.nargs = flexsc__table_row(entry.nr)->nargs;
 		for (unsigned int a = 0; a < 6; a++)
 			entry.args[a] = test_random() >> test_random() % 64;
 		if (prepare(&entry, &sqe))
