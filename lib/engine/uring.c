@@ -52,7 +52,7 @@ enum route {
 struct uring {
 	struct ring ring;
 	uint64_t operations;	/* bit n: the kernel has operation n */
-	bool send_address;
+	unsigned int known;	/* of enum uring_known */
 	struct call_list to_pool;
 	struct call_list again;		/* writes with a rest */
 	struct writes writes;
@@ -224,8 +224,13 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 			    unsigned int op, enum route route)
 {
 	struct io_uring_sqe *sqe = request(loop);
+	unsigned int known = uring_of(loop)->known;
 
-	if (!uring_prepare(sqe, op, entry, uring_of(loop)->send_address)) {
+	if (route == BY_RING_FOLLOWED && call->poll_waits) {
+		call->poll_waits = false;
+		known |= URING_POLL_WAITS;
+	}
+	if (!uring_prepare(sqe, op, entry, known)) {
 		do_nothing(sqe);
 		return false;
 	}
@@ -310,7 +315,7 @@ static void write_on(struct flexsc_loop *loop, uint32_t index)
 	const struct flexsc_entry *entry = entry_of(loop, index);
 	struct io_uring_sqe *sqe = request(loop);
 
-	uring_prepare(sqe, flexsc__table[entry->nr].op, entry, false);
+	uring_prepare(sqe, flexsc__table[entry->nr].op, entry, 0);
 	sqe->user_data = name_of(loop, index);
 }
 
@@ -477,7 +482,8 @@ static int probe(struct uring *uring)
 			uring->operations |= 1ULL << op;
 	free(probe);
 	/* Sending to an address came in together with this operation. */
-	uring->send_address = uring->operations >> IORING_OP_SEND_ZC & 1;
+	if (uring->operations >> IORING_OP_SEND_ZC & 1)
+		uring->known = URING_SENDS_TO;
 	return err ? (int)err : flexsc__ring_submit(&uring->ring);
 }
 

@@ -18,7 +18,6 @@
 #include <time.h>
 
 #include "../base/syscall.h"
-#include "../loop/entry.h"
 
 /* The most that one read or write transfers; the kernel's MAX_RW_COUNT. */
 #define RW_MAX		0x7ffff000ULL
@@ -62,7 +61,7 @@ static inline uint64_t whole(uint64_t flags)
 #define SHAPE(name, fits, fd, addr, len, off, flags)			\
 static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
 			   const struct flexsc_entry *entry,		\
-			   bool send_address)				\
+			   unsigned int known)				\
 {									\
 	args_t a = entry->args;						\
 									\
@@ -130,11 +129,12 @@ SHAPE(mkdir,	true,			HERE,	a[0],	a[1],	0,	0)
 SHAPE(symlink, true,			HERE,	a[0],	0,	a[1],	0)
 
 static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
-			   const struct flexsc_entry *entry, bool send_address)
+			   const struct flexsc_entry *entry, unsigned int known)
 {
 	args_t a = entry->args;
 
-	if (a[2] > RW_MAX || (a[4] && !send_address) || a[5] > UINT16_MAX)
+	if (a[2] > RW_MAX || (a[4] && !(known & URING_SENDS_TO)) ||
+	    a[5] > UINT16_MAX)
 		return false;
 	fill(sqe, op, a[0], a[1], a[2], a[4], whole(a[3]));
 	/* addr_len: its name is younger than some headers. */
@@ -147,7 +147,7 @@ static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
 
 /* splice() moves its offsets where they're stored; the operation doesn't. */
 static bool prepare_splice(struct io_uring_sqe *sqe, uint8_t op,
-			   const struct flexsc_entry *entry, bool send_address)
+			   const struct flexsc_entry *entry, unsigned int known)
 {
 	args_t a = entry->args;
 
@@ -160,7 +160,7 @@ static bool prepare_splice(struct io_uring_sqe *sqe, uint8_t op,
 }
 
 static bool prepare_tee(struct io_uring_sqe *sqe, uint8_t op,
-			const struct flexsc_entry *entry, bool send_address)
+			const struct flexsc_entry *entry, unsigned int known)
 {
 	args_t a = entry->args;
 
@@ -173,7 +173,7 @@ static bool prepare_tee(struct io_uring_sqe *sqe, uint8_t op,
 
 /* (path, name, value, size, flags) */
 static bool prepare_xattr(struct io_uring_sqe *sqe, uint8_t op,
-			  const struct flexsc_entry *entry, bool send_address)
+			  const struct flexsc_entry *entry, unsigned int known)
 {
 	args_t a = entry->args;
 
@@ -189,18 +189,18 @@ SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
 
 #ifdef SYS_poll
 /*
- * One descriptor without a time limit. The kernel looks at it first: what is
- * ready, or isn't memory, is the plain call's.
+ * One descriptor without a time limit. The kernel is asked first, unless the
+ * poster did: what is ready, or isn't memory, is the plain call's.
  */
 static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
-			 const struct flexsc_entry *entry, bool send_address)
+			 const struct flexsc_entry *entry, unsigned int known)
 {
 	args_t a = entry->args;
 	const struct pollfd *one = (const struct pollfd *)(uintptr_t)a[0];
 
 	if (a[1] != 1 || (int)a[2] >= 0)
 		return false;
-	if (a[3] != POLL_WAITS &&
+	if (!(known & URING_POLL_WAITS) &&
 	    raw_syscall(SYS_poll, a[0], 1, 0, 0, 0, 0) != 0)
 		return false;
 	if (one->fd < 0)
@@ -244,7 +244,7 @@ static bool sleep_op(struct io_uring_sqe *sqe, uint8_t op, uint64_t when,
 }
 
 static bool prepare_nanosleep(struct io_uring_sqe *sqe, uint8_t op,
-			      const struct flexsc_entry *entry, bool send_address)
+			      const struct flexsc_entry *entry, unsigned int known)
 {
 	args_t a = entry->args;
 
@@ -252,7 +252,7 @@ static bool prepare_nanosleep(struct io_uring_sqe *sqe, uint8_t op,
 }
 
 static bool prepare_clock_sleep(struct io_uring_sqe *sqe, uint8_t op,
-				const struct flexsc_entry *entry, bool send_address)
+				const struct flexsc_entry *entry, unsigned int known)
 {
 	args_t a = entry->args;
 	unsigned int flags = 0;
@@ -276,7 +276,7 @@ static int64_t result_sleep(args_t a, int32_t res)
 }
 
 static bool prepare_waitid(struct io_uring_sqe *sqe, uint8_t op,
-			   const struct flexsc_entry *entry, bool send_address)
+			   const struct flexsc_entry *entry, unsigned int known)
 {
 	args_t a = entry->args;
 
@@ -289,7 +289,7 @@ static bool prepare_waitid(struct io_uring_sqe *sqe, uint8_t op,
 
 /* The shape of calls that have no operation. */
 static bool prepare_none(struct io_uring_sqe *sqe, uint8_t op,
-			 const struct flexsc_entry *entry, bool send_address)
+			 const struct flexsc_entry *entry, unsigned int known)
 {
 	return false;
 }

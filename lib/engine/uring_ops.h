@@ -9,27 +9,32 @@
 
 #include "../calls/table.h"
 
+/* What is known besides the entry. */
+enum uring_known {
+	URING_SENDS_TO = 1,	/* the kernel's send operation takes an address */
+	URING_POLL_WAITS = 2,	/* the call was posted by flexsc__call_poll() */
+};
+
 /*
  * Describe an entry's system call to io_uring; op is its operation. False:
  * io_uring can't do this very call, with these arguments; it has to be made as
- * a plain one. send_address: the kernel's send operation takes an address.
+ * a plain one. known: of enum uring_known.
  */
 typedef bool (*uring_prepare_fn)(struct io_uring_sqe *sqe, uint8_t op,
 				 const struct flexsc_entry *entry,
-				 bool send_address);
+				 unsigned int known);
 
 /* By shape: enum call_shape. */
 extern const uring_prepare_fn flexsc__uring_prepare[SHAPES];
 
 static inline bool uring_prepare(struct io_uring_sqe *sqe, unsigned int op,
 				 const struct flexsc_entry *entry,
-				 bool send_address)
+				 unsigned int known)
 {
 	/* It was posted, so it is in the table. */
 	unsigned int shape = flexsc__table[entry->nr].shape;
 
-	return flexsc__uring_prepare[shape](sqe, (uint8_t)op, entry,
-					    send_address);
+	return flexsc__uring_prepare[shape](sqe, (uint8_t)op, entry, known);
 }
 
 /* What the plain call would have returned where io_uring returned res. */

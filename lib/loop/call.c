@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "../base/compiler.h"
+#include "../base/syscall.h"
 #include "../calls/table.h"
 #include "held.h"
 #include "submit.h"
@@ -92,6 +93,21 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return post(loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
 
+#ifdef SYS_poll
+int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      struct pollfd *one)
+{
+	int err = flexsc_loop_call(loop, cb, SYS_poll, PTR(one), 1, -1ULL, 0,
+				   0, 0);
+
+	/* A held call is forgotten: an engine asks the kernel for it. */
+	if (!err && handle_kind(loop->last) == HANDLE_CALL)
+		call_of(loop, (uint32_t)handle_index(loop->last))->poll_waits =
+			true;
+	return err;
+}
+#endif
+
 int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags)
 {
 	int err = flexsc__post_check(loop, NULL);
@@ -166,6 +182,8 @@ static COLD void retire_otherwise(struct flexsc_loop *loop, uint32_t index)
 	if (call->cancel != CANCEL_NOT)
 		ret = cancelled(loop, call, ret);
 	call->chained = NO_HELD;
+	/* Cancelled before an engine came to see it. */
+	call->poll_waits = false;
 	retire(loop, index, ret);
 	if (chained != NO_HELD)
 		flexsc__held_go(loop, chained, ret);

@@ -10,10 +10,12 @@
 #include <linux/flexsc.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 
 #define NONE	FLEXSC_NO_ENTRY	/* no call */
 
 struct flexsc_loop;
+struct pollfd;
 
 /* What cancelled a call. */
 enum cancel_cause {
@@ -37,6 +39,7 @@ struct call {
 	uint8_t cancel;		/* enum cancel_cause */
 	uint8_t route;		/* the engine's: how it executes it */
 	uint8_t fds;		/* bit n: argument n is a descriptor: writes.h */
+	bool poll_waits;	/* see flexsc__call_poll() */
 	struct partial *partial;	/* the engine's: a write in parts */
 	struct {		/* the list of writes.h, under its lock */
 		uint32_t next, prev;
@@ -99,6 +102,16 @@ static inline uint32_t queue_take(struct call_queue *queue)
 	queue_init(queue);
 	return queue->head;
 }
+
+#ifdef SYS_poll
+/*
+ * Post a poll() of one descriptor without a time limit. The record can be read,
+ * and nobody needs to know whether the descriptor is ready already, so an engine
+ * needn't ask the kernel before it has the call wait.
+ */
+int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      struct pollfd *one);
+#endif
 
 /* A done entry is freed, and its callback runs. */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);

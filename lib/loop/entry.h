@@ -16,12 +16,6 @@
 
 #include "../base/checks.h"
 
-/*
- * As args[3] of poll(), which has no such argument: the record can be read, and
- * nobody needs to know whether it is ready yet.
- */
-#define POLL_WAITS	0x666c65787363ULL
-
 static inline uint8_t entry_status(const struct flexsc_entry *entry)
 {
 	/* U2: acquires the result that E2 published. */

@@ -91,7 +91,7 @@ static bool prepare(const struct flexsc_entry *entry, struct io_uring_sqe *sqe)
 	/* What a request before it left there must not show. */
 	memset(sqe, 0xa5, sizeof(*sqe));
 	return uring_prepare(sqe, flexsc__table_row(entry->nr)->op, entry,
-			     true);
+			     URING_SENDS_TO);
 }
 
 TEST(every_operation_in_the_table_has_a_translation)
@@ -320,6 +320,22 @@ TEST(large_numbers_are_not_cut)
 				  flexsc__table_row(calls[i])->name);
 	}
 }
+
+#ifdef SYS_poll
+TEST(poll_looks_unless_its_poster_has)
+{
+	struct flexsc_entry entry = arguments(SYS_poll);
+	struct io_uring_sqe sqe;
+	int fds[2];
+
+	CHECK_EQ(pipe(fds), 0);
+	never = (struct pollfd){ .fd = fds[1], .events = POLLOUT };
+	CHECK(!prepare(&entry, &sqe));
+	CHECK(uring_prepare(&sqe, IORING_OP_POLL_ADD, &entry,
+			    URING_POLL_WAITS));
+	CHECK_EQ(sqe.fd, fds[1]);
+}
+#endif
 
 /* Any arguments at all: refused or translated, without looking at memory. */
 TEST(random_arguments_are_harmless)

@@ -148,8 +148,7 @@ static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 	 * The last argument is for ending.c, which looks at what threads wait
 	 * for.
 	 */
-	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, POLL_WAITS,
-				   (uint64_t)p->fd.fd };
+	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, 0, (uint64_t)p->fd.fd };
 	uint64_t time = 0;
 
 	if (p->ns >= 0) {

@@ -53,10 +53,21 @@ static void call_over(struct flexsc_cb *cb)
 	wait_ends(u, cb->ret);
 }
 
+/* A poll() that is posted is polling.c's: it has one descriptor. */
+static int post_call(struct flexsc_loop *loop, struct uthread *u)
+{
+	const uint64_t *args = u->args;
+
+	if (u->nr == SYS_poll)
+		return flexsc__call_poll(loop, &u->cb,
+					 (struct pollfd *)(uintptr_t)args[0]);
+	return flexsc_loop_call(loop, &u->cb, u->nr, args[0], args[1], args[2],
+				args[3], args[4], args[5]);
+}
+
 static void post(struct kthread *k, struct uthread *u)
 {
 	struct flexsc_loop *loop = k->carrier->loop;
-	const uint64_t *args = u->args;
 	int err;
 
 	/*
@@ -69,8 +80,7 @@ static void post(struct kthread *k, struct uthread *u)
 	}
 	u->cb.callback = call_over;
 	begin(u, WAIT_CALL);
-	err = flexsc_loop_call(loop, &u->cb, u->nr, args[0], args[1], args[2],
-			       args[3], args[4], args[5]);
+	err = post_call(loop, u);
 	if (err) {
 		wait_ends(u, err);
 		return;
