@@ -26,7 +26,7 @@
 #define MEMORY		1		/* major number: /dev/null and its kin */
 
 _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
-uint8_t *flexsc__fds_needs;
+uint8_t *flexsc__fds_uses;
 atomic_bool flexsc__fds_any_signals;
 
 /* Above all that are FD_ALONE. */
@@ -228,42 +228,41 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 	}
 }
 
-/* What has to be so before a call goes to io_uring. */
-static uint8_t need_of(unsigned int nr, const struct table_row *row)
+static uint8_t use_of(unsigned int nr, const struct table_row *row)
 {
 	switch (nr) {
 	case SYS_connect:
-		return FD_WAITS;
+		return NEED_WAITS;
 	case SYS_pread64:
 	case SYS_preadv:
 	case SYS_pwrite64:
 	case SYS_pwritev:
-		return FD_SEEKS;
+		return NEED_SEEKS;
 	case SYS_read:
 	case SYS_readv:
 	case SYS_write:
 	case SYS_writev:
-		return FD_WAITS | FD_STREAMS;
+		return NEED_WAITS | NEED_STREAMS;
 	case SYS_preadv2:
 	case SYS_pwritev2:
 		/* It depends on the offset which of them. */
-		return FD_WAITS | FD_STREAMS | FD_SEEKS;
+		return NEED_WAITS | NEED_STREAMS | NEED_SEEKS;
 	case SYS_close:
 	case SYS_shutdown:
-		return FD_CLOSES;
+		return EFFECT_CLOSES;
 #ifdef SYS_dup2
 	case SYS_dup2:
 #endif
 	case SYS_dup3:
 	case SYS_close_range:
-		return FD_CLOSES | FD_CHANGES;
+		return EFFECT_CLOSES | EFFECT_CHANGES;
 	case SYS_fcntl:
 	case SYS_ioctl:
 	case SYS_dup:
 	case SYS_setsockopt:
-		return FD_CHANGES;
+		return EFFECT_CHANGES;
 	default:
-		return row->poll != POLL_NONE ? FD_WAITS : 0;
+		return row->poll != POLL_NONE ? NEED_WAITS : 0;
 	}
 }
 
@@ -276,7 +275,6 @@ void flexsc__fds_poll(uint32_t fd)
 void flexsc__fds_park(uint32_t fd)
 {
 	if (!fds_is_parked(fd))
-		if (!fds_is_parked(fd))
 		fds_learn(fd, FD_PARKED);
 }
 
@@ -287,19 +285,19 @@ void flexsc__fds_unpark(uint32_t fd)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void find_needs(void)
+static void find_uses(void)
 {
-	uint8_t *needs = calloc(flexsc__table_size, 1);
+	uint8_t *uses = calloc(flexsc__table_size, 1);
 
-	for (unsigned int nr = 0; needs && nr < flexsc__table_size; nr++)
-		needs[nr] = need_of(nr, &flexsc__table[nr]);
-	flexsc__fds_needs = needs;
+	for (unsigned int nr = 0; uses && nr < flexsc__table_size; nr++)
+		uses[nr] = use_of(nr, &flexsc__table[nr]);
+	flexsc__fds_uses = uses;
 }
 
 int flexsc__fds_init(void)
 {
-	pthread_once(&once, find_needs);
-	return flexsc__fds_needs ? 0 : -ENOMEM;
+	pthread_once(&once, find_uses);
+	return flexsc__fds_uses ? 0 : -ENOMEM;
 }
 
 bool flexsc__fds_at_position(const struct flexsc_entry *entry)
@@ -336,18 +334,18 @@ static bool replaces_parked(const struct flexsc_entry *entry)
 	}
 }
 
-bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t need)
+bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use)
 {
 	uint32_t fd = (uint32_t)entry->args[0];
 
-	switch (need) {
-	case FD_WAITS:
+	switch (use) {
+	case NEED_WAITS:
 		return waits(fd);
-	case FD_SEEKS:
+	case NEED_SEEKS:
 		return seeks(fd);
-	case FD_WAITS | FD_STREAMS:
+	case NEED_WAITS | NEED_STREAMS:
 		return streams(fd) && waits(fd);
-	case FD_WAITS | FD_STREAMS | FD_SEEKS:
+	case NEED_WAITS | NEED_STREAMS | NEED_SEEKS:
 		return waits(fd) &&
 		       (flexsc__fds_at_position(entry) ? streams(fd) :
 							 seeks(fd));

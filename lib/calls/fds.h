@@ -33,36 +33,47 @@
 /* Of higher ones nothing is remembered. */
 #define FDS_MAX		(1U << 20)
 
+/* What is known of a descriptor: a word of facts each. */
 enum fd_fact {
-	FD_WAITS = 1,	/* a call that would wait does: it has no O_NONBLOCK */
-	FD_SEEKS = 2,	/* it has offsets */
+	FD_WAITS = 1 << 0,	/* a call that would wait does: no O_NONBLOCK */
+	FD_SEEKS = 1 << 1,	/* it has offsets */
+	FD_STREAMS = 1 << 2,	/* neither FD_PLACED nor FD_TERMINAL */
 	/* What was asked and found not to be so, as far as that is kept. */
-	FD_NEVER_WAITS = 4,
-	FD_NEVER_SEEKS = 8,
+	FD_NEVER_WAITS = 1 << 3,
+	FD_NEVER_SEEKS = 1 << 4,
 	/* SO_{RCVTIMEO,SNDTIMEO,RCVLOWAT} was set; or it loses datagrams. */
-	FD_TIMEOUT = 16,
-	/* Of a call, never of a descriptor. */
-	FD_CHANGES = 32,
-	FD_CLOSES = 64,
-	/* Of a descriptor: neither FD_PLACED nor FD_TERMINAL. */
-	FD_STREAMS = 128,
-	FD_ALONE = 256,		/* no other descriptor means the same file */
+	FD_TIMEOUT = 1 << 5,
+	/* No descriptor has bits 6 and 7: see enum fd_effect. */
+	FD_ALONE = 1 << 8,	/* no other descriptor means the same file */
 	/* A signalfd, or an epoll set with one: it tells the asker's signals. */
-	FD_SIGNALS = 512,
+	FD_SIGNALS = 1 << 9,
 	/* Somebody may wait for what closing it would take away: closing.h. */
-	FD_PARKED = 1024,
-	FD_OWN = 2048,		/* it is the library's own */
-	FD_PLACED = 4096,	/* a file with a position that calls take turns with */
-	FD_TERMINAL = 8192,
-	FD_LOWAT = 16384,	/* SO_RCVLOWAT was set: one byte isn't enough */
-	FD_NO_LOWAT = 32768,	/* it wasn't */
-	FD_POLLED = 65536,	/* it hasn't been closed since it was polled */
-	FD_COPY = 131072,	/* it holds a file that calls wait for */
+	FD_PARKED = 1 << 10,
+	FD_OWN = 1 << 11,	/* it is the library's own */
+	FD_PLACED = 1 << 12,	/* a file with a position that calls take turns with */
+	FD_TERMINAL = 1 << 13,
+	FD_LOWAT = 1 << 14,	/* SO_RCVLOWAT was set: one byte isn't enough */
+	FD_NO_LOWAT = 1 << 15,	/* it wasn't */
+	FD_POLLED = 1 << 16,	/* it hasn't been closed since it was polled */
+	FD_COPY = 1 << 17,	/* it holds a file that calls wait for */
+};
+
+/* What has to be so of argument 0 before io_uring gets a call. */
+enum fd_need {
+	NEED_WAITS = FD_WAITS,
+	NEED_SEEKS = FD_SEEKS,
+	NEED_STREAMS = FD_STREAMS,
+};
+
+/* What a call does to descriptors. */
+enum fd_effect {
+	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() knows how */
+	EFFECT_CLOSES = 1 << 7,
 };
 
 extern _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
-/* By system call: what has to be so of argument 0 for io_uring. */
-extern uint8_t *flexsc__fds_needs;
+/* By system call, a byte each: enum fd_need and enum fd_effect. */
+extern uint8_t *flexsc__fds_uses;
 
 /* Before anything else here; as often as you like. 0 or -ENOMEM. */
 int flexsc__fds_init(void);
@@ -119,21 +130,21 @@ static inline bool fds_forget_closed(uint32_t fd)
  * An entry is about to be executed: does io_uring do what the plain call
  * would? Takes note of what the call does to descriptors.
  */
-bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t need);
+bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use);
 
 static inline bool fds_check(const struct flexsc_entry *entry)
 {
-	uint8_t need = flexsc__fds_needs[entry->nr];
+	uint8_t use = flexsc__fds_uses[entry->nr];
 	uint32_t fd = (uint32_t)entry->args[0];
 
-	if (need == FD_CLOSES)
+	if (use == EFFECT_CLOSES)
 		return fds_forget_closed(fd);
-	if (!need ||
+	if (!use ||
 	    (fd < FDS_MAX &&
 	     (atomic_load_explicit(&flexsc__fds_facts[fd],
-				   memory_order_relaxed) & need) == need))
+				   memory_order_relaxed) & use) == use))
 		return true;
-	return flexsc__fds_ask(entry, need);
+	return flexsc__fds_ask(entry, use);
 }
 
 /*
@@ -142,7 +153,8 @@ static inline bool fds_check(const struct flexsc_entry *entry)
  */
 static inline bool fds_follow(const struct flexsc_entry *entry)
 {
-	return !(flexsc__fds_needs[entry->nr] & (FD_CLOSES | FD_CHANGES)) ||
+	return !(flexsc__fds_uses[entry->nr] &
+		 (EFFECT_CLOSES | EFFECT_CHANGES)) ||
 	       fds_check(entry);
 }
 

@@ -31,7 +31,7 @@ struct flexsc_loop;
  */
 static inline bool closes(const struct flexsc_entry *entry)
 {
-	return flexsc__fds_needs[entry->nr] & FD_CLOSES;
+	return flexsc__fds_uses[entry->nr] & EFFECT_CLOSES;
 }
 
 /*
