@@ -3,7 +3,8 @@
  * The kmod engine: the kernel module executes entries where they are, in memory
  * that it shares with the process (<linux/flexsc.h>). The owner executes
  * entries on its own thread while it waits. Calls that may sleep are left to
- * syscall threads (kmod_threads.c).
+ * syscall threads (kmod_threads.c). Here entries are submitted, and waited for;
+ * kmod_done.c collects them.
  *
  * Owner only, but for wake.
  */
@@ -26,7 +27,9 @@
 #include "../calls/refine.h"
 #include "../calls/table.h"
 #include "kmod.h"
+#include "kmod_area.h"
 #include "kmod_bounce.h"
+#include "kmod_done.h"
 #include "kmod_threads.h"
 #include "../base/compiler.h"
 #include "../loop/stats.h"
@@ -62,13 +65,6 @@ static bool waits_for_all(const struct flexsc_entry *entry)
 	return flexsc__fds_wants_more(fd);
 }
 
-/* The entry may go to the kernel again, with the rest: see writes.h. */
-static COLD void begin_in_parts(struct flexsc_loop *loop, uint32_t index)
-{
-	call_of(loop, index)->route = BY_KERNEL_IN_PARTS;
-	flexsc__write_begin(loop, &kmod_of(loop)->writes, index);
-}
-
 /* Where the kernel may execute it: FLEXSC_* of flexsc_entry.nargs. */
 static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
 {
@@ -78,7 +74,7 @@ static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
 	if (!flexsc__partial(entry) || entry->nr == SYS_sendmsg)
 		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
 	if (!write_is_short(entry))
-		begin_in_parts(loop, index);
+		flexsc__kmod_in_parts(loop, index);
 	return FLEXSC_MAY_SLEEP | FLEXSC_IF_WRITABLE;
 }
 
@@ -195,19 +191,6 @@ static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
 	}
 }
 
-/* The kernel has completed the call with ret; returns the call's result. */
-static int64_t ends(struct flexsc_loop *loop, uint32_t index, int64_t ret)
-{
-	struct call *call = call_of(loop, index);
-
-	if (call->route == BY_KERNEL_CLOSING)
-		flexsc__closing_end(entry_of(loop, index));
-	if (call->route != BY_KERNEL_IN_PARTS)
-		return ret;
-	flexsc__write_end(loop, &kmod_of(loop)->writes, index);
-	return flexsc__partial_result(&call->partial, ret);
-}
-
 /*
  * Entries that came back INTERRUPTED go to syscall threads, which nobody waits
  * for.
@@ -223,19 +206,14 @@ static COLD void place_again(struct flexsc_loop *loop)
 		if (entry_status(entry) != FLEXSC_SUBMITTED) {
 			/* The entry was cancelled, perhaps with a part done. */
 			call_refuse(loop, index,
-				    ends(loop, index, -ECANCELED));
+				    flexsc__kmod_finish(loop, index,
+							-ECANCELED));
 			continue;
 		}
 		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
 			       FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
 		push(kmod, index);
 	}
-}
-
-static inline void submit_to_pool(struct kmod *kmod)
-{
-	if (kmod->to_pool.count)
-		flexsc__pool_submit(loop_pool(kmod->loop), &kmod->to_pool);
 }
 
 /* waits: the owner does nothing else before it waits for the results. */
@@ -259,114 +237,8 @@ static void place_all(struct flexsc_loop *loop, bool waits)
 		if (call_wanted(loop, index))
 			place(loop, index, lone);
 	}
-	submit_to_pool(kmod_of(loop));
+	kmod_submit_to_pool(kmod_of(loop));
 	flexsc__stats_batch(loop, n);
-}
-
-/* Completions. */
-
-/*
- * Submit the entry once more, for a syscall thread. Until then the kernel holds
- * none of its files, so a write gets copies of its descriptors. A call that
- * closes a descriptor keeps the number, which is what it closes.
- */
-static COLD void make_again(struct flexsc_loop *loop, uint32_t index)
-{
-	struct kmod *kmod = kmod_of(loop);
-
-	if (call_of(loop, index)->route == BY_KERNEL &&
-	    !closes(entry_of(loop, index)))
-		begin_in_parts(loop, index);
-	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS)
-		flexsc__write_goes_on(loop, &kmod->writes, index);
-	entry_submit_again(entry_of(loop, index));
-	calls_append(loop, &kmod->again, index);
-}
-
-/*
- * The kernel gave the entry back because the thread was needed. True: the entry
- * is submitted once more.
- */
-static COLD bool goes_on(struct flexsc_loop *loop, uint32_t index)
-{
-	struct flexsc_entry *entry = entry_of(loop, index);
-	struct call *call = call_of(loop, index);
-
-	entry->nargs &= FLEXSC_NARGS_MASK;
-	if (call->cancel != CANCEL_NOT) {
-		if (entry->ret == -EAGAIN)
-			entry->ret = -ECANCELED;
-		return false;
-	}
-	if (entry->ret == -EAGAIN)
-		return flexsc__kmod_give_to_pool(loop, index);
-	if (entry->ret == -EINTR
-		    ? entry->nr == SYS_connect || entry->nr == SYS_close
-		    : !flexsc__partial(entry) ||
-			      !flexsc__partial_rest(entry, &call->partial,
-						    entry->ret))
-		return false;
-	make_again(loop, index);
-	return true;
-}
-
-static void collect_one(struct flexsc_loop *loop, uint32_t index)
-{
-	struct flexsc_entry *entry = entry_of(loop, index);
-	struct call *call = call_of(loop, index);
-
-	if (entry->nargs & FLEXSC_INTERRUPTED && goes_on(loop, index))
-		return;
-	if (call->route != BY_KERNEL)
-		entry->ret = ends(loop, index, entry->ret);
-	__builtin_prefetch(call->cb, 1);
-	queue_append(&loop->done, call, index);
-}
-
-/* Entries of syscall threads that a filter keeps from the kernel. */
-static COLD void collect_strays(struct flexsc_loop *loop)
-{
-	struct kmod *kmod = kmod_of(loop);
-	uint32_t index;
-
-	lock(&kmod->lock);
-	while ((index = calls_take(loop, &kmod->strays)) != NONE) {
-		struct flexsc_entry *entry = entry_of(loop, index);
-
-		entry_finish(entry, entry->ret);
-		collect_one(loop, index);
-	}
-	unlock(&kmod->lock);
-}
-
-/* Collect the entries that the kernel has completed, oldest first. */
-static bool collect(struct flexsc_loop *loop)
-{
-	struct kmod *kmod = kmod_of(loop);
-	uint32_t index = completions_take(&kmod->shared->completions);
-	uint32_t oldest = NONE;
-	uint64_t seen = kmod->seen;
-
-	while (index != NONE) {
-		uint32_t next = entry_of(loop, index)->link;
-
-		call_of(loop, index)->next = oldest;
-		oldest = index;
-		index = next;
-		kmod->seen++;
-	}
-	if (oldest == NONE)
-		return false;
-	if (unlikely(bounced_lately(kmod)))
-		flexsc__kmod_bounced(loop, (uint32_t)(kmod->seen - seen));
-	while (oldest != NONE) {
-		uint32_t next = call_of(loop, oldest)->next;
-
-		collect_one(loop, oldest);
-		oldest = next;
-	}
-	submit_to_pool(kmod);
-	return true;
 }
 
 /* The engine. */
@@ -416,35 +288,6 @@ static int enter(struct kmod *kmod, uint64_t ns)
 }
 
 /*
- * The loop is about to end, and a filter forbids the module's calls. Once the
- * syscall threads have ended nothing is executed any more, so entries that
- * aren't complete are completed here.
- */
-static COLD void abandon(struct flexsc_loop *loop)
-{
-	struct kmod *kmod = kmod_of(loop);
-
-	flexsc__kmod_threads_end(kmod);
-	collect(loop);
-	collect_strays(loop);
-	kmod->again.count = 0;
-	/* Entries in the ring are completed below. */
-	__atomic_store_n(&kmod->shared->tail, kmod->shared->head,
-			 __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < loop->entries.count; i++) {
-		__u8 status = entry_status(entry_of(loop, i));
-		const struct call *call = call_of(loop, i);
-
-		if (call->route == BY_POOL)
-			continue;
-		if (status == FLEXSC_SUBMITTED || status == FLEXSC_CANCEL)
-			call_refuse(loop, i, ends(loop, i, -ECANCELED));
-		else if (status == FLEXSC_BUSY)
-			call_done(loop, i, ends(loop, i, -EINTR));
-	}
-}
-
-/*
  * Has the kernel sent a syscall thread home? Then the kernel has to look at the
  * entries that were left to it.
  */
@@ -460,12 +303,12 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	int err = 0;
 
 	place_all(loop, true);
-	if (collect(loop) || !queue_empty(&loop->done))
+	if (flexsc__kmod_collect(loop) || !queue_empty(&loop->done))
 		ns = 0;
 	/* Another core executes entries. */
 	if (ns && !needs_kick(kmod)) {
 		flexsc__engine_spin(loop, ns);
-		if (collect(loop))
+		if (flexsc__kmod_collect(loop))
 			ns = 0;
 	}
 	if (ns && flexsc__sleep_begin(loop, &ns)) {
@@ -476,11 +319,11 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 		err = enter(kmod, 0);
 	}
 	if (err && loop->closing)
-		abandon(loop);
+		flexsc__kmod_abandon(loop);
 	/* A syscall thread that left an entry here has woken the owner. */
 	if (__atomic_load_n(&kmod->strays.count, __ATOMIC_RELAXED))
-		collect_strays(loop);
-	collect(loop);
+		flexsc__kmod_collect_strays(loop);
+	flexsc__kmod_collect(loop);
 	return err;
 }
 
@@ -541,68 +384,6 @@ static int set_policy(struct kmod *kmod)
 	return (int)control(kmod, FLEXSC_IOC_SET_POLICY, PTR(&policy));
 }
 
-/* Pages, as many as the entries that are wanted, and a power of two. */
-static uint32_t pages_for(uint32_t entries)
-{
-	uint32_t pages = 1;
-
-	while (pages < FLEXSC_PAGES_MAX &&
-	       2 * pages * FLEXSC_PAGE_ENTRIES <= entries)
-		pages *= 2;
-	return pages;
-}
-
-/* The loop's entries are in the area from now on; none is in use yet. */
-static int map_area(struct kmod *kmod)
-{
-	struct arena *entries = &kmod->loop->entries;
-	const uint32_t count = entries->count;
-	struct flexsc_register args = {
-		.size = sizeof(args),
-		.abi = FLEXSC_ABI_VERSION,
-		.flags = FLEXSC_REGISTER_FILTERED_LATER,
-		.pages = pages_for(entries->max),
-	};
-	char *area;
-	int err = (int)control(kmod, FLEXSC_IOC_REGISTER, PTR(&args));
-
-	if (err)
-		return err;
-	flexsc__arena_fini(entries);
-	area = mmap(NULL, args.area, PROT_READ | PROT_WRITE, MAP_SHARED,
-		    kmod->fd, 0);
-	if (area == MAP_FAILED)
-		return -errno;
-	kmod->area = args.area;
-	kmod->watched = args.features & FLEXSC_FEATURE_WATCHED;
-	kmod->shared = (void *)area;
-	kmod->ring = (void *)(area + args.ring_offset);
-	kmod->mask = args.ring_entries - 1;
-	*entries = (struct arena){
-		.base = area + args.entries_offset,
-		.size = sizeof(struct flexsc_entry),
-		.count = count,
-		.max = args.pages * FLEXSC_PAGE_ENTRIES,
-	};
-	return 0;
-}
-
-/* Another engine is tried: give the loop its own entries back. */
-static int unmap_area(struct kmod *kmod, const struct arena *was)
-{
-	struct arena *entries = &kmod->loop->entries;
-	int err = 0;
-
-	if (kmod->shared)
-		munmap(kmod->shared, kmod->area);
-	if (entries->base == was->base)
-		return 0;
-	err = flexsc__arena_init(entries, was->size, was->max);
-	while (!err && entries->count < was->count)
-		err = flexsc__arena_grow(entries);
-	return err;
-}
-
 /* Note in one line why the module doesn't work here. */
 static int unsupported(struct flexsc_loop *loop, int err)
 {
@@ -650,7 +431,7 @@ static int kmod_open(struct flexsc_loop *loop)
 	kmod->max = flexsc__kmod_threads_max(loop);
 	kmod->signo = flexsc__cancel_signal();
 	kmod->fd = flexsc__own_fd(open(DEVICE, O_RDWR | O_CLOEXEC));
-	err = kmod->fd < 0 ? -errno : map_area(kmod);
+	err = kmod->fd < 0 ? -errno : flexsc__kmod_area_map(kmod);
 	if (!err)
 		err = set_policy(kmod);
 	if (!err) {
@@ -660,7 +441,7 @@ static int kmod_open(struct flexsc_loop *loop)
 			flexsc__kmod_bounces(loop);
 		return 0;
 	}
-	if (unmap_area(kmod, &was))
+	if (flexsc__kmod_area_unmap(kmod, &was))
 		err = -ENOMEM;
 	if (kmod->fd >= 0)
 		flexsc__own_fd_close(kmod->fd);

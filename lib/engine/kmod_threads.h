@@ -6,6 +6,7 @@
 #ifndef FLEXSC_KMOD_THREADS_H
 #define FLEXSC_KMOD_THREADS_H
 
+#include "../pool/pool.h"
 #include "kmod.h"
 
 /* How many syscall threads there may be: the rest is for a pool. */
@@ -25,6 +26,12 @@ void flexsc__kmod_threads_forked(struct kmod *kmod);
 
 /* For the next submission of kmod->to_pool; false: no thread can be made. */
 bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index);
+
+static inline void kmod_submit_to_pool(struct kmod *kmod)
+{
+	if (kmod->to_pool.count)
+		flexsc__pool_submit(loop_pool(kmod->loop), &kmod->to_pool);
+}
 
 /*
  * The kernel has no thread left that may block: a pool has other ways, once

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "kmod_done.h"
+
+#include <errno.h>
+
+#include "../base/compiler.h"
+#include "../calls/partial.h"
+#include "../pool/closing.h"
+#include "kmod.h"
+#include "kmod_bounce.h"
+#include "kmod_threads.h"
+
+void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index)
+{
+	call_of(loop, index)->route = BY_KERNEL_IN_PARTS;
+	flexsc__write_begin(loop, &kmod_of(loop)->writes, index);
+}
+
+int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
+			    int64_t ret)
+{
+	struct call *call = call_of(loop, index);
+
+	if (call->route == BY_KERNEL_CLOSING)
+		flexsc__closing_end(entry_of(loop, index));
+	if (call->route != BY_KERNEL_IN_PARTS)
+		return ret;
+	flexsc__write_end(loop, &kmod_of(loop)->writes, index);
+	return flexsc__partial_result(&call->partial, ret);
+}
+
+/*
+ * Submit the entry once more, for a syscall thread. Until then the kernel holds
+ * none of its files, so a write gets copies of its descriptors. A call that
+ * closes a descriptor keeps the number, which is what it closes.
+ */
+static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	if (call_of(loop, index)->route == BY_KERNEL &&
+	    !closes(entry_of(loop, index)))
+		flexsc__kmod_in_parts(loop, index);
+	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS)
+		flexsc__write_goes_on(loop, &kmod->writes, index);
+	entry_submit_again(entry_of(loop, index));
+	calls_append(loop, &kmod->again, index);
+}
+
+/*
+ * The kernel gave the entry back because the thread was needed. True: the entry
+ * is submitted once more.
+ */
+static COLD bool resume(struct flexsc_loop *loop, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	struct call *call = call_of(loop, index);
+
+	entry->nargs &= FLEXSC_NARGS_MASK;
+	if (call->cancel != CANCEL_NOT) {
+		if (entry->ret == -EAGAIN)
+			entry->ret = -ECANCELED;
+		return false;
+	}
+	if (entry->ret == -EAGAIN)
+		return flexsc__kmod_give_to_pool(loop, index);
+	if (entry->ret == -EINTR
+		    ? entry->nr == SYS_connect || entry->nr == SYS_close
+		    : !flexsc__partial(entry) ||
+			      !flexsc__partial_rest(entry, &call->partial,
+						    entry->ret))
+		return false;
+	submit_again(loop, index);
+	return true;
+}
+
+static void collect_one(struct flexsc_loop *loop, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	struct call *call = call_of(loop, index);
+
+	if (entry->nargs & FLEXSC_INTERRUPTED && resume(loop, index))
+		return;
+	if (call->route != BY_KERNEL)
+		entry->ret = flexsc__kmod_finish(loop, index, entry->ret);
+	__builtin_prefetch(call->cb, 1);
+	queue_append(&loop->done, call, index);
+}
+
+void flexsc__kmod_collect_strays(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+	uint32_t index;
+
+	lock(&kmod->lock);
+	while ((index = calls_take(loop, &kmod->strays)) != NONE) {
+		struct flexsc_entry *entry = entry_of(loop, index);
+
+		entry_finish(entry, entry->ret);
+		collect_one(loop, index);
+	}
+	unlock(&kmod->lock);
+}
+
+/* The queue has the newest first; callbacks run from the oldest on. */
+bool flexsc__kmod_collect(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+	uint32_t index = completions_take(&kmod->shared->completions);
+	uint32_t oldest = NONE;
+	uint64_t seen = kmod->seen;
+
+	while (index != NONE) {
+		uint32_t next = entry_of(loop, index)->link;
+
+		call_of(loop, index)->next = oldest;
+		oldest = index;
+		index = next;
+		kmod->seen++;
+	}
+	if (oldest == NONE)
+		return false;
+	if (unlikely(bounced_lately(kmod)))
+		flexsc__kmod_bounced(loop, (uint32_t)(kmod->seen - seen));
+	while (oldest != NONE) {
+		uint32_t next = call_of(loop, oldest)->next;
+
+		collect_one(loop, oldest);
+		oldest = next;
+	}
+	kmod_submit_to_pool(kmod);
+	return true;
+}
+
+void flexsc__kmod_abandon(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	flexsc__kmod_threads_end(kmod);
+	flexsc__kmod_collect(loop);
+	flexsc__kmod_collect_strays(loop);
+	kmod->again.count = 0;
+	/* Entries in the ring are completed below. */
+	__atomic_store_n(&kmod->shared->tail, kmod->shared->head,
+			 __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < loop->entries.count; i++) {
+		__u8 status = entry_status(entry_of(loop, i));
+		const struct call *call = call_of(loop, i);
+
+		if (call->route == BY_POOL)
+			continue;
+		if (status == FLEXSC_SUBMITTED || status == FLEXSC_CANCEL)
+			call_refuse(loop, i,
+				    flexsc__kmod_finish(loop, i, -ECANCELED));
+		else if (status == FLEXSC_BUSY)
+			call_done(loop, i,
+				  flexsc__kmod_finish(loop, i, -EINTR));
+	}
+}
