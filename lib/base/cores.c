@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int number(const char **at)
+static int cores_number(const char **at)
 {
 	char *end;
 	unsigned long n;
@@ -16,16 +16,16 @@ static int number(const char **at)
 	return n < CPU_SETSIZE ? (int)n : -EINVAL;
 }
 
-static int parse(const char *list, cpu_set_t *cores)
+static int cores_read(const char *list, cpu_set_t *cores)
 {
 	CPU_ZERO(cores);
 	for (;;) {
-		int first = number(&list);
+		int first = cores_number(&list);
 		int last = first;
 
 		if (*list == '-') {
 			list++;
-			last = number(&list);
+			last = cores_number(&list);
 		}
 		if (first < 0 || last < first)
 			return -EINVAL;
@@ -57,7 +57,7 @@ static void keep_usable(cpu_set_t *cores)
 
 int flexsc__cores_parse(const char *list, cpu_set_t *cores)
 {
-	int err = parse(list, cores);
+	int err = cores_read(list, cores);
 
 	if (err)
 		return err;

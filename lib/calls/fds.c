@@ -17,7 +17,7 @@
 
 /* What a change of a descriptor's flags doesn't change. */
 #define FLAGS_KEEP \
-	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_PARKED | FD_POLLED | KINDS | \
+	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
 	 LOWATS)
 #define KINDS		(FD_STREAMS | FD_PLACED | FD_TERMINAL)
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
@@ -32,7 +32,7 @@ atomic_bool flexsc__fds_any_signals;
 /* Above all that are FD_ALONE. */
 static _Atomic uint32_t alone_end;
 
-static void forget(uint32_t fd, uint32_t keep)
+static void fds_keep(uint32_t fd, uint32_t keep)
 {
 	if (fd < FDS_MAX)
 		atomic_fetch_and_explicit(&flexsc__fds_facts[fd], keep,
@@ -40,8 +40,8 @@ static void forget(uint32_t fd, uint32_t keep)
 }
 
 /* What is known of these facts, and asked if nothing is. */
-static uint32_t find_out(uint32_t fd, uint32_t which,
-			 uint32_t (*ask)(uint32_t))
+static uint32_t fds_find_out(uint32_t fd, uint32_t which,
+			     uint32_t (*ask)(uint32_t))
 {
 	uint32_t facts = fds_known(fd);
 
@@ -61,9 +61,9 @@ static uint32_t ask_lowat(uint32_t fd)
 	return bytes > 1 ? FD_LOWAT : FD_NO_LOWAT;
 }
 
-bool flexsc__fds_wants_more(uint32_t fd)
+bool flexsc__fds_find_lowat(uint32_t fd)
 {
-	return find_out(fd, LOWATS, ask_lowat) & FD_LOWAT;
+	return fds_find_out(fd, LOWATS, ask_lowat) & FD_LOWAT;
 }
 
 static uint32_t ask_waits(uint32_t fd)
@@ -77,7 +77,7 @@ static uint32_t ask_waits(uint32_t fd)
 		return FD_NEVER_WAITS;
 	if (flexsc__probe_time_limit(fd, POLL_READ) ||
 	    flexsc__probe_time_limit(fd, POLL_WRITE) ||
-	    flexsc__fds_wants_more(fd) || flexsc__probe_loses(fd))
+	    flexsc__fds_find_lowat(fd) || flexsc__probe_loses(fd))
 		return FD_TIMEOUT;
 	return FD_WAITS;
 }
@@ -116,25 +116,25 @@ static uint32_t ask_kind(uint32_t fd)
 }
 
 /* Does this kind of call on this descriptor wait as io_uring would? */
-static bool waits(uint32_t fd)
+static bool fds_find_waits(uint32_t fd)
 {
-	return !(find_out(fd, FD_WAITS | FD_NEVER_WAITS | FD_TIMEOUT,
-			  ask_waits) & (FD_NEVER_WAITS | FD_TIMEOUT));
+	return !(fds_find_out(fd, FD_WAITS | FD_NEVER_WAITS | FD_TIMEOUT,
+			      ask_waits) & (FD_NEVER_WAITS | FD_TIMEOUT));
 }
 
-static bool seeks(uint32_t fd)
+static bool fds_find_seeks(uint32_t fd)
 {
-	return !(find_out(fd, FD_SEEKS | FD_NEVER_SEEKS, ask_seeks) &
+	return !(fds_find_out(fd, FD_SEEKS | FD_NEVER_SEEKS, ask_seeks) &
 		 FD_NEVER_SEEKS);
 }
 
 uint32_t flexsc__fds_kind(uint32_t fd)
 {
-	return find_out(fd, KINDS, ask_kind) & KINDS;
+	return fds_find_out(fd, KINDS, ask_kind) & KINDS;
 }
 
 /* A bad one has no kind, and io_uring says that it is bad. */
-static bool streams(uint32_t fd)
+static bool fds_find_streams(uint32_t fd)
 {
 	uint32_t kind = flexsc__fds_kind(fd);
 
@@ -142,7 +142,7 @@ static bool streams(uint32_t fd)
 }
 
 /* Its flag may have been changed by way of another descriptor. */
-static void look_again(uint32_t fd)
+static void fds_look_again(uint32_t fd)
 {
 	uint32_t facts = fds_known(fd);
 	long flags;
@@ -151,38 +151,38 @@ static void look_again(uint32_t fd)
 		return;
 	flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 	if (flags >= 0 && !!(flags & O_NONBLOCK) != !!(facts & FD_NEVER_WAITS))
-		forget(fd, ~(uint32_t)(FD_WAITS | FD_NEVER_WAITS));
+		fds_keep(fd, ~(uint32_t)(FD_WAITS | FD_NEVER_WAITS));
 }
 
-bool flexsc__fds_never_wait(uint32_t fd)
+bool flexsc__fds_find_nonblock(uint32_t fd)
 {
-	look_again(fd);
-	return find_out(fd, FD_WAITS | FD_NEVER_WAITS | FD_TIMEOUT,
-			ask_waits) & FD_NEVER_WAITS;
+	fds_look_again(fd);
+	return fds_find_out(fd, FD_WAITS | FD_NEVER_WAITS | FD_TIMEOUT,
+			    ask_waits) & FD_NEVER_WAITS;
 }
 
-static void option_set(uint32_t fd, uint64_t option)
+static void fds_note_option(uint32_t fd, uint64_t option)
 {
 	switch (option) {
 	case SO_RCVLOWAT:
 		fds_learn(fd, FD_LOWAT);
-		forget(fd, ~(uint32_t)FD_NO_LOWAT);
+		fds_keep(fd, ~(uint32_t)FD_NO_LOWAT);
 		/* fall through */
 	case SO_RCVTIMEO:
 	case SO_SNDTIMEO:
 		fds_learn(fd, FD_TIMEOUT);
-		forget(fd, ~(uint32_t)FD_WAITS);
+		fds_keep(fd, ~(uint32_t)FD_WAITS);
 		break;
 	default:
 		break;
 	}
 }
 
-static void forget_range(uint32_t fd, uint64_t last)
+static void fds_forget_range(uint32_t fd, uint64_t last)
 {
 	for (; fd < FDS_MAX && fd <= last; fd++)
 		if (fds_known(fd))
-			forget(fd, FD_OWN | FD_PARKED);
+			fds_keep(fd, FD_OWN | FD_MARKED);
 }
 
 void flexsc__fds_note(const struct flexsc_entry *entry)
@@ -191,37 +191,37 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 
 	switch (entry->nr) {
 	case SYS_close:
-		forget(fd, FD_PARKED);
+		fds_keep(fd, FD_MARKED);
 		break;
 	case SYS_fcntl:
 		if (entry->args[1] == F_SETFL)
-			forget(fd, FLAGS_KEEP);
+			fds_keep(fd, FLAGS_KEEP);
 		else if (entry->args[1] == F_DUPFD ||
 			 entry->args[1] == F_DUPFD_CLOEXEC)
-			forget(fd, ~(uint32_t)FD_ALONE);
+			fds_keep(fd, ~(uint32_t)FD_ALONE);
 		break;
 	case SYS_ioctl:
 		if (entry->args[1] == FIONBIO)
-			forget(fd, FLAGS_KEEP);
+			fds_keep(fd, FLAGS_KEEP);
 		break;
 	case SYS_dup:
-		forget(fd, ~(uint32_t)FD_ALONE);
+		fds_keep(fd, ~(uint32_t)FD_ALONE);
 		break;
 #ifdef SYS_dup2
 	case SYS_dup2:
 #endif
 	case SYS_dup3:
-		forget(fd, ~(uint32_t)FD_ALONE);
+		fds_keep(fd, ~(uint32_t)FD_ALONE);
 		if (fd != (uint32_t)entry->args[1])
-			forget((uint32_t)entry->args[1], FD_PARKED);
+			fds_keep((uint32_t)entry->args[1], FD_MARKED);
 		break;
 	case SYS_close_range:
 		if (!(entry->args[2] & CLOSE_RANGE_CLOEXEC))
-			forget_range(fd, (uint32_t)entry->args[1]);
+			fds_forget_range(fd, (uint32_t)entry->args[1]);
 		break;
 	case SYS_setsockopt:
 		if (entry->args[1] == SOL_SOCKET)
-			option_set(fd, entry->args[2]);
+			fds_note_option(fd, entry->args[2]);
 		break;
 	default:
 		break;
@@ -272,15 +272,15 @@ void flexsc__fds_poll(uint32_t fd)
 		fds_learn(fd, FD_POLLED);
 }
 
-void flexsc__fds_park(uint32_t fd)
+void flexsc__fds_mark(uint32_t fd)
 {
-	if (!fds_is_parked(fd))
-		fds_learn(fd, FD_PARKED);
+	if (!fds_is_marked(fd))
+		fds_learn(fd, FD_MARKED);
 }
 
-void flexsc__fds_unpark(uint32_t fd)
+void flexsc__fds_unmark(uint32_t fd)
 {
-	forget(fd, ~(uint32_t)FD_PARKED);
+	fds_keep(fd, ~(uint32_t)FD_MARKED);
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -320,7 +320,7 @@ bool flexsc__fds_at_position(const struct flexsc_entry *entry)
  * Does it put another file in the place of one that calls may wait for? (The
  * loops' owners make a close_range() themselves, and say so.)
  */
-static bool replaces_parked(const struct flexsc_entry *entry)
+static bool replaces_marked(const struct flexsc_entry *entry)
 {
 	switch (entry->nr) {
 #ifdef SYS_dup2
@@ -328,7 +328,7 @@ static bool replaces_parked(const struct flexsc_entry *entry)
 #endif
 	case SYS_dup3:
 		return (uint32_t)entry->args[0] != (uint32_t)entry->args[1] &&
-		       fds_is_parked((uint32_t)entry->args[1]);
+		       fds_is_marked((uint32_t)entry->args[1]);
 	default:
 		return false;
 	}
@@ -340,23 +340,23 @@ bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use)
 
 	switch (use) {
 	case NEED_WAITS:
-		return waits(fd);
+		return fds_find_waits(fd);
 	case NEED_SEEKS:
-		return seeks(fd);
+		return fds_find_seeks(fd);
 	case NEED_WAITS | NEED_STREAMS:
-		return streams(fd) && waits(fd);
+		return fds_find_streams(fd) && fds_find_waits(fd);
 	case NEED_WAITS | NEED_STREAMS | NEED_SEEKS:
-		return waits(fd) &&
-		       (flexsc__fds_at_position(entry) ? streams(fd) :
-							 seeks(fd));
+		return fds_find_waits(fd) &&
+		       (flexsc__fds_at_position(entry) ? fds_find_streams(fd) :
+							 fds_find_seeks(fd));
 	default:
 		flexsc__fds_note(entry);
-		return !replaces_parked(entry);
+		return !replaces_marked(entry);
 	}
 }
 
 /* Does it open a path? Then the file may be of any kind. */
-static bool opens(const struct flexsc_entry *entry)
+static bool is_open(const struct flexsc_entry *entry)
 {
 	switch (entry->nr) {
 	case SYS_openat:
@@ -409,7 +409,7 @@ static uint32_t waits_given(const struct flexsc_entry *entry)
 	return FD_WAITS;
 }
 
-static void made(uint32_t fd, uint32_t facts)
+static void fds_set_made(uint32_t fd, uint32_t facts)
 {
 	if (fd >= FDS_MAX)
 		return;
@@ -434,7 +434,7 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 		atomic_store(&flexsc__fds_any_signals, true);
 		return;
 	case SYS_close:
-		forget(from, ~(uint32_t)FD_SIGNALS);
+		fds_keep(from, ~(uint32_t)FD_SIGNALS);
 		return;
 	case SYS_fcntl:
 		if (entry->args[1] != F_DUPFD &&
@@ -460,28 +460,29 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 		fds_learn(to, FD_SIGNALS);
 }
 
-static bool accepts(const struct flexsc_entry *entry)
+static bool is_accept(const struct flexsc_entry *entry)
 {
 	return entry->nr == SYS_accept || entry->nr == SYS_accept4;
 }
 
-void flexsc__fds_accepted(uint32_t listener, uint32_t fd)
+void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd)
 {
-	forget(fd, ~(uint32_t)LOWATS);
+	fds_keep(fd, ~(uint32_t)LOWATS);
 	fds_learn(fd, fds_known(listener) & LOWATS);
 }
 
-void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
+void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);
-	uint32_t facts = opens(entry) ? 0 : FD_STREAMS;
+	uint32_t facts = is_open(entry) ? 0 : FD_STREAMS;
 	const int *two = NULL;
 
 	flexsc__fds_note_signals(entry, ret);
 	if (flags < 0)
 		return;
 	/* A connection has its listener's time limits, if there are any. */
-	if (accepts(entry) && fds_known((uint32_t)entry->args[0]) & FD_TIMEOUT) {
+	if (is_accept(entry) &&
+	    fds_known((uint32_t)entry->args[0]) & FD_TIMEOUT) {
 		fds_forget((uint32_t)ret);
 		return;
 	}
@@ -491,9 +492,9 @@ void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret)
 	else if (entry->nr == SYS_socketpair)
 		two = (const int *)(uintptr_t)entry->args[3];
 	for (unsigned int i = 0; two && i < 2; i++)
-		made((uint32_t)two[i], facts);
+		fds_set_made((uint32_t)two[i], facts);
 	if (!two)
-		made((uint32_t)ret, facts);
+		fds_set_made((uint32_t)ret, facts);
 }
 
 void flexsc__fds_share(void)
@@ -502,6 +503,6 @@ void flexsc__fds_share(void)
 
 	for (uint32_t fd = 0; fd < end; fd++)
 		if (fds_known(fd) & FD_ALONE)
-			forget(fd, ~(uint32_t)FD_ALONE);
+			fds_keep(fd, ~(uint32_t)FD_ALONE);
 	atomic_store(&alone_end, 0);
 }

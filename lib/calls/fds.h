@@ -15,7 +15,8 @@
  * flags, if it is posted to any loop of the process or flexsc__fds_note() is
  * told; changes made behind all these go unnoticed until then. A change can be
  * made behind them where another descriptor, here or in another process, means
- * the same file: flexsc__fds_never_wait() asks each time unless there is none.
+ * the same file: flexsc__fds_find_nonblock() asks each time unless there is
+ * none.
  *
  * Any thread. Facts are single words without order among them: whoever changes
  * a descriptor that others use at the same time has a race already.
@@ -48,7 +49,7 @@ enum fd_fact {
 	/* A signalfd, or an epoll set with one: it tells the asker's signals. */
 	FD_SIGNALS = 1 << 9,
 	/* Somebody may wait for what closing it would take away: closing.h. */
-	FD_PARKED = 1 << 10,
+	FD_MARKED = 1 << 10,
 	FD_OWN = 1 << 11,	/* it is the library's own */
 	FD_PLACED = 1 << 12,	/* a file with a position that calls take turns with */
 	FD_TERMINAL = 1 << 13,
@@ -96,9 +97,9 @@ static inline void fds_learn(uint32_t fd, uint32_t fact)
 /* "end" is above all that are so: fd is one. */
 static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 {
-	uint32_t now = atomic_load_explicit(end, memory_order_relaxed);
+	uint32_t old = atomic_load_explicit(end, memory_order_relaxed);
 
-	while (now <= fd && !atomic_compare_exchange_weak(end, &now, fd + 1))
+	while (old <= fd && !atomic_compare_exchange_weak(end, &old, fd + 1))
 		;
 }
 
@@ -120,7 +121,7 @@ static inline bool fds_forget_closed(uint32_t fd)
 	if (fd >= FDS_MAX)
 		return true;
 	parked = atomic_load_explicit(&flexsc__fds_facts[fd],
-				      memory_order_relaxed) & FD_PARKED;
+				      memory_order_relaxed) & FD_MARKED;
 	atomic_store_explicit(&flexsc__fds_facts[fd], parked,
 			      memory_order_relaxed);
 	return !parked;
@@ -132,7 +133,7 @@ static inline bool fds_forget_closed(uint32_t fd)
  */
 bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use);
 
-static inline bool fds_check(const struct flexsc_entry *entry)
+static inline bool fds_admit(const struct flexsc_entry *entry)
 {
 	uint8_t use = flexsc__fds_uses[entry->nr];
 	uint32_t fd = (uint32_t)entry->args[0];
@@ -155,21 +156,21 @@ static inline bool fds_follow(const struct flexsc_entry *entry)
 {
 	return !(flexsc__fds_uses[entry->nr] &
 		 (EFFECT_CLOSES | EFFECT_CHANGES)) ||
-	       fds_check(entry);
+	       fds_admit(entry);
 }
 
 /* A call is made otherwise that may change descriptors. */
 void flexsc__fds_note(const struct flexsc_entry *entry);
 
 /* An entry has returned: if it made descriptors, their flags are known. */
-void flexsc__fds_made(const struct flexsc_entry *entry, int64_t ret);
+void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);
 
 /* A connection was accepted: it wants what its listener does. */
-void flexsc__fds_accepted(uint32_t listener, uint32_t fd);
+void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);
 
 /*
  * A call has returned of which nothing else is noted: was it about FD_SIGNALS?
- * (flexsc__fds_made() includes this.)
+ * (flexsc__fds_note_made() includes this.)
  */
 void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret);
 
@@ -196,19 +197,19 @@ static inline bool fds_is_polled(uint32_t fd)
  * A call may wait for the descriptor from here on; those that did have been
  * told that it is being closed.
  */
-void flexsc__fds_park(uint32_t fd);
-void flexsc__fds_unpark(uint32_t fd);
+void flexsc__fds_mark(uint32_t fd);
+void flexsc__fds_unmark(uint32_t fd);
 
-static inline bool fds_is_parked(uint32_t fd)
+static inline bool fds_is_marked(uint32_t fd)
 {
-	return fds_known(fd) & FD_PARKED;
+	return fds_known(fd) & FD_MARKED;
 }
 
 /* Does the call read or write where the file's position is? */
 bool flexsc__fds_at_position(const struct flexsc_entry *entry);
 
 /* Is it a socket on which receives wait for more than a byte? */
-bool flexsc__fds_wants_more(uint32_t fd);
+bool flexsc__fds_find_lowat(uint32_t fd);
 
 /* FD_STREAMS, FD_PLACED or FD_TERMINAL; 0 if there is no such descriptor. */
 uint32_t flexsc__fds_kind(uint32_t fd);
@@ -219,6 +220,6 @@ static inline bool fds_is_placed(uint32_t fd)
 }
 
 /* Does the descriptor have O_NONBLOCK? */
-bool flexsc__fds_never_wait(uint32_t fd);
+bool flexsc__fds_find_nonblock(uint32_t fd);
 
 #endif /* FLEXSC_FDS_H */

@@ -22,7 +22,7 @@ enum kind {
 	COUNT,		/* args[3] is a number of bytes; places move along */
 };
 
-static enum kind kind_of(const struct flexsc_entry *entry)
+static enum kind partial_kind(const struct flexsc_entry *entry)
 {
 	switch (entry->nr) {
 	case SYS_write:
@@ -44,15 +44,15 @@ static enum kind kind_of(const struct flexsc_entry *entry)
 
 bool flexsc__partial(const struct flexsc_entry *entry)
 {
-	return kind_of(entry) != WHOLE;
+	return partial_kind(entry) != WHOLE;
 }
 
-static void *pointer(const struct flexsc_entry *entry)
+static void *partial_pointer(const struct flexsc_entry *entry)
 {
 	return (void *)(uintptr_t)entry->args[1];
 }
 
-static uint64_t sum(const struct iovec *iov, uint64_t count)
+static uint64_t partial_sum(const struct iovec *iov, uint64_t count)
 {
 	uint64_t n = 0;
 
@@ -61,26 +61,26 @@ static uint64_t sum(const struct iovec *iov, uint64_t count)
 	return n;
 }
 
-static uint64_t length(const struct flexsc_entry *entry)
+static uint64_t partial_length(const struct flexsc_entry *entry)
 {
-	const struct msghdr *message = pointer(entry);
+	const struct msghdr *message = partial_pointer(entry);
 
-	switch (kind_of(entry)) {
+	switch (partial_kind(entry)) {
 	case WHOLE:
 		break;
 	case BUFFER:
 		return entry->args[2];
 	case VECTOR:
-		return sum(pointer(entry), entry->args[2]);
+		return partial_sum(partial_pointer(entry), entry->args[2]);
 	case MESSAGE:
-		return sum(message->msg_iov, message->msg_iovlen);
+		return partial_sum(message->msg_iov, message->msg_iovlen);
 	case COUNT:
 		return entry->args[3];
 	}
 	return 0;
 }
 
-static struct partial *copy_of(const struct iovec *iov, uint64_t count)
+static struct partial *partial_copy(const struct iovec *iov, uint64_t count)
 {
 	size_t size = count * sizeof(*iov);
 	struct partial *partial = malloc(sizeof(*partial) + size);
@@ -91,19 +91,19 @@ static struct partial *copy_of(const struct iovec *iov, uint64_t count)
 }
 
 /* The control part of a message goes with its beginning. */
-static struct partial *begin(struct flexsc_entry *entry)
+static struct partial *partial_begin(struct flexsc_entry *entry)
 {
-	const struct msghdr *message = pointer(entry);
+	const struct msghdr *message = partial_pointer(entry);
 	struct partial *partial;
 
-	switch (kind_of(entry)) {
+	switch (partial_kind(entry)) {
 	case VECTOR:
-		partial = copy_of(pointer(entry), entry->args[2]);
+		partial = partial_copy(partial_pointer(entry), entry->args[2]);
 		if (partial)
 			entry->args[1] = PTR(partial->iov);
 		break;
 	case MESSAGE:
-		partial = copy_of(message->msg_iov, message->msg_iovlen);
+		partial = partial_copy(message->msg_iov, message->msg_iovlen);
 		if (!partial)
 			break;
 		partial->message = *message;
@@ -121,7 +121,7 @@ static struct partial *begin(struct flexsc_entry *entry)
 	return partial;
 }
 
-static void cut_iov(struct iovec **first, uint64_t *count, uint64_t n)
+static void partial_cut_iov(struct iovec **first, uint64_t *count, uint64_t n)
 {
 	struct iovec *iov = *first;
 
@@ -134,29 +134,29 @@ static void cut_iov(struct iovec **first, uint64_t *count, uint64_t n)
 	*first = iov;
 }
 
-static void cut_vector(struct flexsc_entry *entry, uint64_t n)
+static void partial_cut_vector(struct flexsc_entry *entry, uint64_t n)
 {
-	struct iovec *iov = pointer(entry);
+	struct iovec *iov = partial_pointer(entry);
 	uint64_t count = entry->args[2];
 
-	cut_iov(&iov, &count, n);
+	partial_cut_iov(&iov, &count, n);
 	entry->args[1] = PTR(iov);
 	entry->args[2] = count;
 }
 
-static void cut_message(struct flexsc_entry *entry, uint64_t n)
+static void partial_cut_message(struct flexsc_entry *entry, uint64_t n)
 {
-	struct msghdr *message = pointer(entry);
+	struct msghdr *message = partial_pointer(entry);
 	uint64_t count = message->msg_iovlen;
 
-	cut_iov(&message->msg_iov, &count, n);
+	partial_cut_iov(&message->msg_iov, &count, n);
 	message->msg_iovlen = count;
 }
 
 /* Cut n bytes off the front. */
-static void cut(struct flexsc_entry *entry, uint64_t n)
+static void partial_cut(struct flexsc_entry *entry, uint64_t n)
 {
-	switch (kind_of(entry)) {
+	switch (partial_kind(entry)) {
 	case WHOLE:
 		break;
 	case BUFFER:
@@ -164,10 +164,10 @@ static void cut(struct flexsc_entry *entry, uint64_t n)
 		entry->args[2] -= n;
 		break;
 	case VECTOR:
-		cut_vector(entry, n);
+		partial_cut_vector(entry, n);
 		break;
 	case MESSAGE:
-		cut_message(entry, n);
+		partial_cut_message(entry, n);
 		break;
 	case COUNT:
 		entry->args[3] -= n;
@@ -176,7 +176,7 @@ static void cut(struct flexsc_entry *entry, uint64_t n)
 }
 
 /* The owner looks at it while others may change it. */
-static void set(struct partial **partial, struct partial *to)
+static void partial_set(struct partial **partial, struct partial *to)
 {
 	__atomic_store_n(partial, to, __ATOMIC_RELAXED);
 }
@@ -189,15 +189,15 @@ bool flexsc__partial_begun(struct partial *const *partial)
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res)
 {
-	if (res <= 0 || (uint64_t)res >= length(entry))
+	if (res <= 0 || (uint64_t)res >= partial_length(entry))
 		return false;
 	if (!*partial)
-		set(partial, begin(entry));
+		partial_set(partial, partial_begin(entry));
 	/* Without memory the call is a short one, as it may always be. */
 	if (!*partial)
 		return false;
 	(*partial)->total += res;
-	cut(entry, (uint64_t)res);
+	partial_cut(entry, (uint64_t)res);
 	return true;
 }
 
@@ -209,6 +209,6 @@ int64_t flexsc__partial_result(struct partial **partial, int64_t res)
 		return res;
 	total = (*partial)->total + (res > 0 ? res : 0);
 	free(*partial);
-	set(partial, NULL);
+	partial_set(partial, NULL);
 	return total;
 }

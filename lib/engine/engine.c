@@ -29,7 +29,7 @@ const char *flexsc_engine_name(unsigned int i)
 	return i < ENGINES ? engines[i]->name : NULL;
 }
 
-static const struct engine *find(const char *name)
+static const struct engine *engine_find(const char *name)
 {
 	for (size_t i = 0; i < ENGINES; i++)
 		if (!strcmp(engines[i]->name, name))
@@ -74,6 +74,6 @@ int flexsc__engine_open(struct flexsc_loop *loop)
 		name = secure_getenv("FLEXSC_ENGINE");
 	if (!name || !*name)
 		return open_best(loop);
-	engine = find(name);
+	engine = engine_find(name);
 	return engine ? open_engine(loop, engine) : -EINVAL;
 }

@@ -62,7 +62,7 @@ static bool waits_for_all(const struct flexsc_entry *entry)
 		if (flexsc__fds_kind(fd) == FD_TERMINAL)
 			return true;
 	}
-	return flexsc__fds_wants_more(fd);
+	return flexsc__fds_find_lowat(fd);
 }
 
 /* Where the kernel may execute it: FLEXSC_* of flexsc_entry.nargs. */
@@ -93,7 +93,7 @@ static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 }
 
 /* Have the submitted entries executed. If that fails, the next wait says so. */
-static void kick(struct kmod *kmod)
+static void kmod_kick(struct kmod *kmod)
 {
 	if (command(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
 		__atomic_store_n(&kmod->no_more,
@@ -102,21 +102,21 @@ static void kick(struct kmod *kmod)
 }
 
 /* The ring is full of entries that were cancelled, and posted again. */
-static COLD void make_room(struct kmod *kmod)
+static COLD void kmod_make_room(struct kmod *kmod)
 {
 	while (kmod->shared->tail -
 		       __atomic_load_n(&kmod->shared->head, __ATOMIC_ACQUIRE) >
 	       kmod->mask)
-		kick(kmod);
+		kmod_kick(kmod);
 }
 
-static inline void push(struct kmod *kmod, uint32_t index)
+static inline void kmod_push(struct kmod *kmod, uint32_t index)
 {
 	uint32_t tail = kmod->shared->tail;
 
 	if (tail - __atomic_load_n(&kmod->shared->head, __ATOMIC_RELAXED) >
 	    kmod->mask)
-		make_room(kmod);
+		kmod_make_room(kmod);
 	kmod->ring[tail & kmod->mask] = index;
 	/* U4: pairs with the kernel's E4. */
 	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
@@ -160,7 +160,7 @@ static COLD void begin_closing(struct flexsc_loop *loop, uint32_t index)
 	call_of(loop, index)->route = BY_KERNEL_CLOSING;
 }
 
-static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
+static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	const struct table_row *row = flexsc__table_row(entry->nr);
@@ -187,7 +187,7 @@ static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
 		count(&loop->stats->by_kmod, 1);
 		entry->nargs =
 			(__u8)(row->nargs | place_of(loop, index, row, class));
-		push(kmod_of(loop), index);
+		kmod_push(kmod_of(loop), index);
 	}
 }
 
@@ -195,7 +195,7 @@ static void place(struct flexsc_loop *loop, uint32_t index, bool lone)
  * Entries that came back INTERRUPTED go to syscall threads, which nobody waits
  * for.
  */
-static COLD void place_again(struct flexsc_loop *loop)
+static COLD void kmod_place_again(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 	uint32_t index;
@@ -212,30 +212,30 @@ static COLD void place_again(struct flexsc_loop *loop)
 		}
 		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
 			       FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
-		push(kmod, index);
+		kmod_push(kmod, index);
 	}
 }
 
 /* waits: the owner does nothing else before it waits for the results. */
-static void place_all(struct flexsc_loop *loop, bool waits)
+static void kmod_place_all(struct flexsc_loop *loop, bool waits)
 {
 	uint32_t n = 0, index, next;
 	bool lone;
 
 	if (kmod_of(loop)->again.count)
-		place_again(loop);
+		kmod_place_again(loop);
 	if (!loop->groups)
 		return;
 	loop->groups = 0;
 	if (unlikely(kmod_of(loop)->bouncing.spares))
-		flexsc__kmod_try(loop);
+		flexsc__kmod_try_again(loop);
 	for (index = queue_take(&loop->submitted[0]); index != NONE;
 	     index = next) {
 		next = call_of(loop, index)->next;
 		lone = waits && !n && next == NONE && is_lone(kmod_of(loop));
 		n++;
-		if (call_wanted(loop, index))
-			place(loop, index, lone);
+		if (call_admit(loop, index))
+			kmod_place(loop, index, lone);
 	}
 	kmod_submit_to_pool(kmod_of(loop));
 	flexsc__stats_batch(loop, n);
@@ -247,30 +247,30 @@ static void kmod_submit(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 
-	place_all(loop, false);
+	kmod_place_all(loop, false);
 	if (is_submitted(kmod) && needs_kick(kmod))
-		kick(kmod);
+		kmod_kick(kmod);
 }
 
 /* New credentials enter by ioctl() first, where security modules are asked. */
-static COLD long enter_asked(struct kmod *kmod)
+static COLD long kmod_enter_asked(struct kmod *kmod)
 {
 	kmod->shared->seen = kmod->seen;
 	return control(kmod, FLEXSC_IOC_WAIT, 0);
 }
 
-static long enter_once(struct kmod *kmod)
+static long kmod_enter_once(struct kmod *kmod)
 {
 	long result;
 
 	count_shared(&kmod->loop->stats->mode_switches, 1);
 	result = raw_syscall(SYS_lseek, (uint64_t)kmod->fd, kmod->seen,
 			     FLEXSC_WAIT_SEEK, 0, 0, 0);
-	return result == -EACCES ? enter_asked(kmod) : result;
+	return result == -EACCES ? kmod_enter_asked(kmod) : result;
 }
 
 /* Enter the kernel, and stay there for ns at most if nothing completes. */
-static int enter(struct kmod *kmod, uint64_t ns)
+static int kmod_enter(struct kmod *kmod, uint64_t ns)
 {
 	struct flexsc_shared *shared = kmod->shared;
 	long result;
@@ -281,7 +281,7 @@ static int enter(struct kmod *kmod, uint64_t ns)
 		__atomic_store_n(&kmod->no_more, false, __ATOMIC_RELAXED);
 		shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 	}
-	while ((result = enter_once(kmod)) == FLEXSC_WAIT_MORE)
+	while ((result = kmod_enter_once(kmod)) == FLEXSC_WAIT_MORE)
 		if (!flexsc__kmod_thread_create(kmod))
 			shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 	return result < 0 && result != -EINTR ? (int)result : 0;
@@ -291,7 +291,7 @@ static int enter(struct kmod *kmod, uint64_t ns)
  * Has the kernel sent a syscall thread home? Then the kernel has to look at the
  * entries that were left to it.
  */
-static bool was_deserted(struct kmod *kmod)
+static bool kmod_take_deserted(struct kmod *kmod)
 {
 	return __atomic_load_n(&kmod->deserted, __ATOMIC_RELAXED) &&
 	       __atomic_exchange_n(&kmod->deserted, false, __ATOMIC_ACQUIRE);
@@ -302,7 +302,7 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	struct kmod *kmod = kmod_of(loop);
 	int err = 0;
 
-	place_all(loop, true);
+	kmod_place_all(loop, true);
 	if (flexsc__kmod_collect(loop) || !queue_empty(&loop->done))
 		ns = 0;
 	/* Another core executes entries. */
@@ -312,11 +312,11 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 			ns = 0;
 	}
 	if (ns && flexsc__sleep_begin(loop, &ns)) {
-		err = enter(kmod, ns);
+		err = kmod_enter(kmod, ns);
 		flexsc__sleep_end(loop);
 	} else if ((is_submitted(kmod) && needs_kick(kmod)) ||
-		   was_deserted(kmod)) {
-		err = enter(kmod, 0);
+		   kmod_take_deserted(kmod)) {
+		err = kmod_enter(kmod, 0);
 	}
 	if (err && loop->closing)
 		flexsc__kmod_abandon(loop);
@@ -385,7 +385,7 @@ static int set_policy(struct kmod *kmod)
 }
 
 /* Note in one line why the module doesn't work here. */
-static int unsupported(struct flexsc_loop *loop, int err)
+static int kmod_explain(struct flexsc_loop *loop, int err)
 {
 	const char *why;
 
@@ -438,7 +438,7 @@ static int kmod_open(struct flexsc_loop *loop)
 		loop->stats->max_threads = kmod->max;
 		loop->engine_data = kmod;
 		if (kmod->watched)
-			flexsc__kmod_bounces(loop);
+			flexsc__kmod_spare_first(loop);
 		return 0;
 	}
 	if (flexsc__kmod_area_unmap(kmod, &was))
@@ -447,7 +447,7 @@ static int kmod_open(struct flexsc_loop *loop)
 		flexsc__own_fd_close(kmod->fd);
 	free(kmod);
 	/* A loop without entries has no use for another engine. */
-	return loop->entries.count ? unsupported(loop, err) : err;
+	return loop->entries.count ? kmod_explain(loop, err) : err;
 }
 
 static void kmod_close(struct flexsc_loop *loop)

@@ -86,7 +86,7 @@ static void say_why(struct flexsc_loop *loop)
 	errno = saved;
 }
 
-static void spare(struct flexsc_loop *loop)
+static void bounce_spare(struct flexsc_loop *loop)
 {
 	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
 
@@ -97,16 +97,16 @@ static void spare(struct flexsc_loop *loop)
 		say_why(loop);
 }
 
-void flexsc__kmod_bounces(struct flexsc_loop *loop)
+void flexsc__kmod_spare_first(struct flexsc_loop *loop)
 {
-	spare(loop);
+	bounce_spare(loop);
 }
 
 /*
  * An entry bounces before it is complete. So if more entries have completed
  * than bounced, at least one didn't bounce.
  */
-void flexsc__kmod_bounced(struct flexsc_loop *loop, uint32_t n)
+void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n)
 {
 	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
 	uint32_t bounced = __atomic_load_n(&kmod_of(loop)->shared->bounced,
@@ -122,11 +122,11 @@ void flexsc__kmod_bounced(struct flexsc_loop *loop, uint32_t n)
 		bouncing->done = 0;
 		loop->why[0] = '\0';
 	} else if (bouncing->row >= BOUNCED_MOST) {
-		spare(loop);
+		bounce_spare(loop);
 	}
 }
 
-void flexsc__kmod_try(struct flexsc_loop *loop)
+void flexsc__kmod_try_again(struct flexsc_loop *loop)
 {
 	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
 

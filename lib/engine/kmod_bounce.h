@@ -6,12 +6,12 @@
 #include "kmod.h"
 
 /* Registering found the thread watched: begin with the pool. */
-void flexsc__kmod_bounces(struct flexsc_loop *loop);
+void flexsc__kmod_spare_first(struct flexsc_loop *loop);
 
 /* So many entries were executed by the kernel: did they bounce? */
-void flexsc__kmod_bounced(struct flexsc_loop *loop, uint32_t n);
+void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n);
 
-/* Is there anything that flexsc__kmod_bounced() has to know? */
+/* Is there anything that flexsc__kmod_note_bounces() has to know? */
 static inline bool bounced_lately(const struct kmod *kmod)
 {
 	return kmod->bouncing.row ||
@@ -20,7 +20,7 @@ static inline bool bounced_lately(const struct kmod *kmod)
 }
 
 /* Before a batch, while the kernel is spared: go on with that? */
-void flexsc__kmod_try(struct flexsc_loop *loop);
+void flexsc__kmod_try_again(struct flexsc_loop *loop);
 
 /* Have the call made without the kernel. False: there is no thread for it. */
 bool flexsc__kmod_spare(struct flexsc_loop *loop, uint32_t index,

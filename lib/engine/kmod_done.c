@@ -42,7 +42,7 @@ static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 	    !closes(entry_of(loop, index)))
 		flexsc__kmod_in_parts(loop, index);
 	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS)
-		flexsc__write_goes_on(loop, &kmod->writes, index);
+		flexsc__write_continue(loop, &kmod->writes, index);
 	entry_submit_again(entry_of(loop, index));
 	calls_append(loop, &kmod->again, index);
 }
@@ -121,7 +121,7 @@ bool flexsc__kmod_collect(struct flexsc_loop *loop)
 	if (oldest == NONE)
 		return false;
 	if (unlikely(bounced_lately(kmod)))
-		flexsc__kmod_bounced(loop, (uint32_t)(kmod->seen - seen));
+		flexsc__kmod_note_bounces(loop, (uint32_t)(kmod->seen - seen));
 	while (oldest != NONE) {
 		uint32_t next = call_of(loop, oldest)->next;
 

@@ -66,7 +66,7 @@ static void set_bounced(struct server *server, uint32_t index)
 }
 
 /* The kernel gave the entry back: make the call where it can be watched. */
-static int64_t bounce(struct server *server, uint32_t index)
+static int64_t server_bounce(struct server *server, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(server->kmod->loop, index);
 	int64_t ret;
@@ -85,7 +85,7 @@ static int64_t bounce(struct server *server, uint32_t index)
 }
 
 /* core is one of the policy's, never "anywhere". */
-static bool move(int32_t core)
+static bool server_move(int32_t core)
 {
 	cpu_set_t set;
 
@@ -97,20 +97,20 @@ static bool move(int32_t core)
 }
 
 /* The ioctl has returned "result". False: the server ends. */
-static bool answer(struct server *server, long result,
-		   struct flexsc_serve *serve)
+static bool server_answer(struct server *server, long result,
+			  struct flexsc_serve *serve)
 {
 	serve->flags = 0;
 	switch (result) {
 	case FLEXSC_SERVE_BOUNCE:
-		serve->ret = bounce(server, serve->index);
+		serve->ret = server_bounce(server, serve->index);
 		return true;
 	case FLEXSC_SERVE_MORE:
 		if (!flexsc__kmod_thread_create(server->kmod))
 			serve->flags = FLEXSC_SERVE_NO_MORE;
 		return true;
 	case FLEXSC_SERVE_MOVE:
-		if (!move(serve->core))
+		if (!server_move(serve->core))
 			serve->flags = FLEXSC_SERVE_STAYS;
 		return true;
 	case -EINTR:
@@ -128,7 +128,7 @@ static bool answer(struct server *server, long result,
  * A seccomp filter forbids this thread to re-enter the kernel. Hand its entry
  * to the owner and wake the owner, which must not wait for such threads.
  */
-static COLD void shut_out(struct server *server, uint32_t index)
+static COLD void server_shut_out(struct server *server, uint32_t index)
 {
 	struct kmod *kmod = server->kmod;
 
@@ -156,12 +156,12 @@ static void *serve(void *arg)
 	flexsc__cancel_unblock(kmod->signo);
 	do {
 		result = control(kmod, FLEXSC_IOC_SERVE, PTR(&serve));
-	} while (answer(server, result, &serve) &&
+	} while (server_answer(server, result, &serve) &&
 		 !__atomic_load_n(&kmod->forsaken, __ATOMIC_RELAXED));
 	if (result < 0 || serve.index != NONE)
-		shut_out(server, serve.index);
+		server_shut_out(server, serve.index);
 	else if (result == FLEXSC_SERVE_END)
-		/* Pairs with was_deserted(): the ioctl is over. */
+		/* Pairs with kmod_take_deserted(): the ioctl is over. */
 		__atomic_store_n(&kmod->deserted, true, __ATOMIC_RELEASE);
 
 	lock(&kmod->lock);
@@ -191,7 +191,7 @@ static void join_servers(struct kmod *kmod, bool all)
 }
 
 /* With the lock. */
-static bool start(struct server *server)
+static bool server_start(struct server *server)
 {
 	struct kmod *kmod = server->kmod;
 
@@ -227,7 +227,7 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	/* flexsc__kmod_threads_end() joins them itself, without the lock. */
 	if (!kmod->ending)
 		join_servers(kmod, false);
-	started = start(server);
+	started = server_start(server);
 	unlock(&kmod->lock);
 	if (!started)
 		free(server);
@@ -314,9 +314,9 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop)
 }
 
 /* Make the call on the owner's thread, unless that would have to wait. */
-static int64_t make_here(struct flexsc_loop *loop,
-			 const struct flexsc_entry *entry,
-			 const struct table_row *row, enum call_class class)
+static int64_t execute_here(struct flexsc_loop *loop,
+			    const struct flexsc_entry *entry,
+			    const struct table_row *row, enum call_class class)
 {
 	enum nowait what = NOWAIT_RUNS;
 	unsigned int switches = 0;
@@ -360,7 +360,7 @@ bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index)
 	count(&loop->stats->by_kmod, -1ULL);
 	if (class == CLASS_FAST || !flexsc__kmod_to_pool(loop, index)) {
 		count(&loop->stats->by_inline, 1);
-		entry->ret = make_here(loop, entry, row, class);
+		entry->ret = execute_here(loop, entry, row, class);
 		return false;
 	}
 	entry_submit_again(entry);

@@ -10,19 +10,19 @@
 #include "../pool/closing.h"
 #include "../pool/pool.h"
 
-static inline int64_t make(const struct flexsc_entry *entry)
+static inline int64_t rest_make(const struct flexsc_entry *entry)
 {
 	return raw_syscall(entry->nr, entry->args[0], entry->args[1],
 			   entry->args[2], entry->args[3], entry->args[4],
 			   entry->args[5]);
 }
 
-static COLD int64_t make_closing(const struct flexsc_entry *entry)
+static COLD int64_t rest_make_closing(const struct flexsc_entry *entry)
 {
 	int64_t ret;
 
 	flexsc__closing_begin(entry);
-	ret = make(entry);
+	ret = rest_make(entry);
 	flexsc__closing_end(entry);
 	return ret;
 }
@@ -36,10 +36,10 @@ void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index)
 	count(&loop->stats->by_inline, 1);
 	count_shared(&loop->stats->mode_switches, 1);
 	if (closes(entry)) {
-		call_done(loop, index, make_closing(entry));
+		call_done(loop, index, rest_make_closing(entry));
 		return;
 	}
-	call_done(loop, index, make(entry));
+	call_done(loop, index, rest_make(entry));
 }
 
 /*

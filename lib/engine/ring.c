@@ -77,8 +77,8 @@ static int poll_params(const struct flexsc_options *options,
 	return 0;
 }
 
-static int setup(struct ring *ring, const struct flexsc_options *options,
-		 size_t size, struct io_uring_params *params)
+static int ring_setup(struct ring *ring, const struct flexsc_options *options,
+		      size_t size, struct io_uring_params *params)
 {
 	const unsigned int *flags = ring->polled ? polled_flags : setup_flags;
 	int err = -EINVAL;
@@ -96,13 +96,14 @@ static int setup(struct ring *ring, const struct flexsc_options *options,
 	return err;
 }
 
-static int setup_any(struct ring *ring, const struct flexsc_options *options,
-		     struct io_uring_params *params)
+static int ring_setup_any(struct ring *ring,
+			  const struct flexsc_options *options,
+			  struct io_uring_params *params)
 {
 	int err = -ENOMEM;
 
 	for (size_t i = 0; err == -ENOMEM && i < SIZES; i++)
-		err = setup(ring, options, i, params);
+		err = ring_setup(ring, options, i, params);
 	return err;
 }
 
@@ -117,10 +118,10 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 		.polled = options->flags & FLEXSC_SQPOLL,
 		.switches = switches,
 	};
-	err = setup_any(ring, options, &params);
+	err = ring_setup_any(ring, options, &params);
 	for (unsigned int i = 0; err == -ENOMEM && i < FREEING_TRIES; i++) {
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
-		err = setup_any(ring, options, &params);
+		err = ring_setup_any(ring, options, &params);
 	}
 	if (err)
 		return err;
@@ -151,7 +152,7 @@ static bool poller_sleeps(const struct ring *ring)
 	       IORING_SQ_NEED_WAKEUP;
 }
 
-static int enter(struct ring *ring, unsigned int flags, uint64_t ns)
+static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 {
 	struct __kernel_timespec limit = {
 		.tv_sec = (int64_t)(ns / 1000000000),
@@ -182,10 +183,10 @@ static int enter(struct ring *ring, unsigned int flags, uint64_t ns)
 
 int flexsc__ring_enter(struct ring *ring, uint64_t ns)
 {
-	return enter(ring, IORING_ENTER_GETEVENTS, ns);
+	return ring_enter(ring, IORING_ENTER_GETEVENTS, ns);
 }
 
 int flexsc__ring_submit(struct ring *ring)
 {
-	return enter(ring, 0, 0);
+	return ring_enter(ring, 0, 0);
 }

@@ -25,7 +25,7 @@ static void sync_submit(struct flexsc_loop *loop)
 	for (index = queue_take(&loop->submitted[0]); index != NONE; index = next) {
 		next = call_of(loop, index)->next;
 		n++;
-		if (call_wanted(loop, index))
+		if (call_admit(loop, index))
 			flexsc__engine_inline(loop, index);
 	}
 	flexsc__stats_batch(loop, n);

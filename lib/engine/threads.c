@@ -41,7 +41,7 @@ static void threads_submit(struct flexsc_loop *loop)
 
 		next = call_of(loop, index)->next;
 		n++;
-		if (!call_wanted(loop, index))
+		if (!call_admit(loop, index))
 			continue;
 		fds_follow(entry_of(loop, index));
 		if (flexsc__table_row(nr)->class == CLASS_SELF)

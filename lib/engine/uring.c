@@ -44,7 +44,7 @@
 enum route {
 	BY_POOL,
 	BY_RING,
-	BY_RING_FOLLOWED,	/* and "follow" looks at how it ends */
+	BY_RING_FOLLOWED,	/* and uring_follow() looks at how it ends */
 	BY_RING_AT_ONCE,	/* likewise: a write of a few bytes */
 	BY_RING_IN_PARTS,	/* likewise: of more, see writes.h */
 };
@@ -85,7 +85,7 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
 	if (call->cancel == CANCEL_NOT &&
 	    flexsc__partial_rest(entry_of(loop, index), &call->partial, res)) {
 		if (call->route == BY_RING_IN_PARTS)
-			flexsc__write_goes_on(loop, &uring->writes, index);
+			flexsc__write_continue(loop, &uring->writes, index);
 		calls_append(loop, &uring->again, index);
 		return;
 	}
@@ -98,7 +98,8 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
  * Of a call that io_uring does differently, that makes a descriptor, or that
  * closes one which others may wait for.
  */
-static COLD void follow(struct flexsc_loop *loop, uint32_t index, int32_t res)
+static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
+			      int32_t res)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	struct call *call = call_of(loop, index);
@@ -109,7 +110,7 @@ static COLD void follow(struct flexsc_loop *loop, uint32_t index, int32_t res)
 	}
 	if (closes(entry))
 		flexsc__closing_end(entry);
-	flexsc__fds_made(entry, res);
+	flexsc__fds_note_made(entry, res);
 	call_done(loop, index, flexsc__uring_result(entry, res));
 }
 
@@ -117,7 +118,8 @@ static COLD void follow(struct flexsc_loop *loop, uint32_t index, int32_t res)
  * A cancellation may not find its request, or not reach it, while the kernel
  * moves it from one way of waiting to another.
  */
-static void cancel_ended(struct flexsc_loop *loop, uint64_t name, int32_t res)
+static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
+			       int32_t res)
 {
 	uint32_t index = (uint32_t)name;
 
@@ -127,16 +129,16 @@ static void cancel_ended(struct flexsc_loop *loop, uint64_t name, int32_t res)
 }
 
 /* Not of an entry. */
-static COLD void collect_other(struct flexsc_loop *loop, uint64_t what,
-			       int32_t res)
+static COLD void uring_collect_other(struct flexsc_loop *loop, uint64_t what,
+				     int32_t res)
 {
 	if (what == WAKE)
 		uring_of(loop)->armed = false;
 	else if (what != IGNORE)
-		cancel_ended(loop, what & ~(uint64_t)CANCEL, res);
+		uring_cancel_ended(loop, what & ~(uint64_t)CANCEL, res);
 }
 
-static void collect(struct flexsc_loop *loop)
+static void uring_collect(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 	struct io_uring_cq *cq = &uring->ring.uring.cq;
@@ -151,7 +153,7 @@ static void collect(struct flexsc_loop *loop)
 		uint32_t index = (uint32_t)cqe->user_data;
 
 		if (index >= CANCEL) {
-			collect_other(loop, cqe->user_data, cqe->res);
+			uring_collect_other(loop, cqe->user_data, cqe->res);
 			continue;
 		}
 		/* Its callback runs soon. */
@@ -159,30 +161,30 @@ static void collect(struct flexsc_loop *loop)
 		if (call_of(loop, index)->route == BY_RING)
 			call_done(loop, index, cqe->res);
 		else
-			follow(loop, index, cqe->res);
+			uring_follow(loop, index, cqe->res);
 	}
 	/* R4: the kernel may use those again. */
 	__atomic_store_n(cq->khead, head, __ATOMIC_RELEASE);
 }
 
 /* The ring is full of requests. */
-static COLD void make_room(struct flexsc_loop *loop)
+static COLD void uring_make_room(struct flexsc_loop *loop)
 {
 	struct ring *ring = &uring_of(loop)->ring;
 
 	if (flexsc__ring_submit(ring))
-		collect(loop);
+		uring_collect(loop);
 	if (ring->polled)
 		io_uring_sqring_wait(&ring->uring);
 }
 
 /* A request to fill, come what may. */
-static inline struct io_uring_sqe *request(struct flexsc_loop *loop)
+static inline struct io_uring_sqe *uring_request(struct flexsc_loop *loop)
 {
 	struct io_uring_sqe *sqe;
 
 	while (!(sqe = ring_request(&uring_of(loop)->ring)))
-		make_room(loop);
+		uring_make_room(loop);
 	return sqe;
 }
 
@@ -194,8 +196,8 @@ static bool use_pool(struct flexsc_loop *loop)
 	       !flexsc__pool_create(loop, loop->options.max_threads);
 }
 
-/* Does follow() have something to do for this operation's calls? */
-static bool follows(unsigned int op)
+/* Does uring_follow() have something to do for this operation's calls? */
+static bool is_followed(unsigned int op)
 {
 	switch (op) {
 	case IORING_OP_OPENAT:
@@ -223,7 +225,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 			    struct flexsc_entry *entry, struct call *call,
 			    unsigned int op, enum route route)
 {
-	struct io_uring_sqe *sqe = request(loop);
+	struct io_uring_sqe *sqe = uring_request(loop);
 	unsigned int known = uring_of(loop)->known;
 
 	if (route == BY_RING_FOLLOWED && call->poll_waits) {
@@ -290,7 +292,7 @@ static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
 }
 
 /* Cancelled before it was started, or nothing for the ring. */
-static COLD void not_by_ring(struct flexsc_loop *loop, uint32_t index)
+static COLD void route_past_ring(struct flexsc_loop *loop, uint32_t index)
 {
 	uring_of(loop)->others++;
 	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
@@ -303,17 +305,17 @@ static COLD void not_by_ring(struct flexsc_loop *loop, uint32_t index)
  * What is known of the descriptor keeps the call from the ring, unless the call
  * closes it: then the calls that wait for it are told first.
  */
-static COLD void not_at_once(struct flexsc_loop *loop, uint32_t index)
+static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
 {
 	if (!closes(entry_of(loop, index)) || !close_by_ring(loop, index))
-		not_by_ring(loop, index);
+		route_past_ring(loop, index);
 }
 
 /* The rest of a write; the entry is BUSY. */
 static void write_on(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
-	struct io_uring_sqe *sqe = request(loop);
+	struct io_uring_sqe *sqe = uring_request(loop);
 
 	uring_prepare(sqe, flexsc__table[entry->nr].op, entry, 0);
 	sqe->user_data = name_of(loop, index);
@@ -332,12 +334,12 @@ route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
 		uint32_t next = call->next;
 
 		if (entry_status(entry) != FLEXSC_SUBMITTED)
-			not_by_ring(loop, index);
-		else if (!fds_check(entry))
-			not_at_once(loop, index);
+			route_past_ring(loop, index);
+		else if (!fds_admit(entry))
+			route_closing(loop, index);
 		else if (!known ||
 			 !use_ring(loop, index, entry, call, op, route))
-			not_by_ring(loop, index);
+			route_past_ring(loop, index);
 		n++;
 		index = next;
 	}
@@ -350,12 +352,12 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 	/* A constant each: only writes are asked how much they write. */
 	if (op == IORING_OP_WRITE || op == IORING_OP_WRITEV)
 		return route_group_by(loop, op, BY_RING_AT_ONCE);
-	if (follows(op))
+	if (is_followed(op))
 		return route_group_by(loop, op, BY_RING_FOLLOWED);
 	return route_group_by(loop, op, BY_RING);
 }
 
-static void route(struct flexsc_loop *loop)
+static void uring_route(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 	uint32_t n = 0, index;
@@ -378,21 +380,21 @@ static void route(struct flexsc_loop *loop)
 
 static void uring_submit(struct flexsc_loop *loop)
 {
-	route(loop);
+	uring_route(loop);
 	if (ring_unsubmitted(&uring_of(loop)->ring) &&
 	    flexsc__ring_submit(&uring_of(loop)->ring))
-		collect(loop);
+		uring_collect(loop);
 }
 
 /* Have a read pending that ends when somebody rings. */
-static void arm(struct flexsc_loop *loop)
+static void uring_arm(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 	struct io_uring_sqe *sqe;
 
 	if (uring->armed)
 		return;
-	sqe = request(loop);
+	sqe = uring_request(loop);
 	io_uring_prep_read(sqe, uring->bell, &uring->rung,
 			   sizeof(uring->rung), 0);
 	io_uring_sqe_set_data64(sqe, WAKE);
@@ -404,21 +406,21 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	struct uring *uring = uring_of(loop);
 	struct ring *ring = &uring->ring;
 
-	route(loop);
+	uring_route(loop);
 	if (ns && io_uring_cq_ready(&ring->uring))
 		ns = 0;
 	if (ns) {
-		arm(loop);
+		uring_arm(loop);
 		if (flexsc__sleep_begin(loop, &ns)) {
 			flexsc__ring_enter(ring, ns);
 			flexsc__sleep_end(loop);
-			collect(loop);
+			uring_collect(loop);
 			return 0;
 		}
 	}
 	if (ring_unsubmitted(ring) || ring_holds_back(ring))
 		flexsc__ring_enter(ring, 0);
-	collect(loop);
+	uring_collect(loop);
 	return 0;
 }
 
@@ -446,7 +448,7 @@ static void uring_wake(struct flexsc_loop *loop)
 static void cancel_request(struct flexsc_loop *loop, uint64_t name,
 			   uint64_t own_name)
 {
-	struct io_uring_sqe *sqe = request(loop);
+	struct io_uring_sqe *sqe = uring_request(loop);
 
 	io_uring_prep_cancel64(sqe, name, 0);
 	io_uring_sqe_set_data64(sqe, own_name);
@@ -468,7 +470,7 @@ static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
  * What the kernel can do: asked, not concluded from its version. A filter may
  * forbid io_uring's other two calls as well: both are tried.
  */
-static int probe(struct uring *uring)
+static int uring_probe(struct uring *uring)
 {
 	struct io_uring_probe *probe;
 	long err;
@@ -487,10 +489,10 @@ static int probe(struct uring *uring)
 	return err ? (int)err : flexsc__ring_submit(&uring->ring);
 }
 
-static int ready(struct flexsc_loop *loop, struct uring *uring)
+static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 {
 	unsigned int workers[2] = { 0, loop->options.max_threads };
-	int err = probe(uring);
+	int err = uring_probe(uring);
 
 	if (err)
 		return err;
@@ -502,7 +504,7 @@ static int ready(struct flexsc_loop *loop, struct uring *uring)
 	return 0;
 }
 
-static int unsupported(struct flexsc_loop *loop, int err)
+static int uring_explain(struct flexsc_loop *loop, int err)
 {
 	switch (err) {
 	case -EMFILE:
@@ -530,10 +532,10 @@ static int uring_open(struct flexsc_loop *loop)
 			&loop->stats->mode_switches);
 	if (err) {
 		free(uring);
-		return unsupported(loop, err);
+		return uring_explain(loop, err);
 	}
 	if ((uring->ring.uring.features & needed) == needed) {
-		err = ready(loop, uring);
+		err = uring_set_up(loop, uring);
 	} else {
 		snprintf(loop->why, sizeof(loop->why),
 			 "the kernel's io_uring is older than 5.11: it lacks "
@@ -543,7 +545,7 @@ static int uring_open(struct flexsc_loop *loop)
 	if (err) {
 		flexsc__ring_fini(&uring->ring);
 		free(uring);
-		return loop->why[0] ? err : unsupported(loop, err);
+		return loop->why[0] ? err : uring_explain(loop, err);
 	}
 	flexsc__writes_init(&uring->writes);
 	loop->engine_data = uring;
@@ -552,12 +554,12 @@ static int uring_open(struct flexsc_loop *loop)
 }
 
 /* The kernel must not write to "rung" after it was freed. */
-static void disarm(struct flexsc_loop *loop)
+static void uring_disarm(struct flexsc_loop *loop)
 {
 	while (uring_of(loop)->armed) {
 		cancel_request(loop, WAKE, IGNORE);
 		flexsc__ring_enter(&uring_of(loop)->ring, 1000000);
-		collect(loop);
+		uring_collect(loop);
 	}
 }
 
@@ -565,7 +567,7 @@ static void uring_close(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 
-	disarm(loop);
+	uring_disarm(loop);
 	flexsc__ring_fini(&uring->ring);
 	flexsc__own_fd_close(uring->bell);
 	free(uring);

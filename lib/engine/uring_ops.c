@@ -27,9 +27,9 @@
 typedef const __u64 *args_t;
 
 /* The flags word has many names; it is one word. */
-static inline bool fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
-			uint64_t addr, uint64_t len, uint64_t off,
-			uint64_t flags)
+static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
+			    uint64_t addr, uint64_t len, uint64_t off,
+			    uint64_t flags)
 {
 	memset(sqe, 0, sizeof(*sqe));
 	sqe->opcode = op;
@@ -42,14 +42,14 @@ static inline bool fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
 }
 
 /* Argument n, or 0: calls of one shape may differ by having it or not. */
-static inline uint64_t optional(const struct flexsc_entry *entry,
-				unsigned int n)
+static inline uint64_t sqe_optional(const struct flexsc_entry *entry,
+				    unsigned int n)
 {
 	return n < (entry->nargs & FLEXSC_NARGS_MASK) ? entry->args[n] : 0;
 }
 
 /* A plain send waits until all is sent; the operation has to be told to. */
-static inline uint64_t whole(uint64_t flags)
+static inline uint64_t sqe_send_flags(uint64_t flags)
 {
 	return flags & MSG_DONTWAIT ? flags : flags | MSG_WAITALL;
 }
@@ -65,7 +65,7 @@ static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
 {									\
 	args_t a = entry->args;						\
 									\
-	return (fits) && fill(sqe, op, fd, addr, len, off, flags);	\
+	return (fits) && sqe_fill(sqe, op, fd, addr, len, off, flags);	\
 }
 
 /*
@@ -95,17 +95,18 @@ SHAPE(ftruncate, true,			a[0],	0,	0,	a[1],	0)
 SHAPE(socket, true,			a[0],	0,	a[2],	a[1],	0)
 SHAPE(address,	true,			a[0],	a[1],	0, (uint32_t)a[2], 0)
 SHAPE(accept, true,			a[0],	a[1],	0,	a[2],
-							optional(entry, 3))
+							sqe_optional(entry, 3))
 SHAPE(recvfrom, !a[4] && a[2] <= RW_MAX,
 					a[0],	a[1],	a[2],	0,	a[3])
-SHAPE(sendmsg, a[1],			a[0],	a[1],	1,	0, whole(a[2]))
+SHAPE(sendmsg, a[1],			a[0],	a[1],	1,	0,
+							sqe_send_flags(a[2]))
 SHAPE(recvmsg, a[1],			a[0],	a[1],	1,	0,	a[2])
 SHAPE(pipe,	true,			0,	a[0],	0,	0,
-							optional(entry, 1))
+							sqe_optional(entry, 1))
 
 /* Epoll sets; one with a time limit, or with a mask of signals, is plain. */
 SHAPE(epoll_ctl, true,			a[0],	a[3],	a[1], (uint32_t)a[2], 0)
-SHAPE(epoll_wait, (int)a[3] < 0 && !optional(entry, 4),
+SHAPE(epoll_wait, (int)a[3] < 0 && !sqe_optional(entry, 4),
 					a[0],	a[1],	a[2],	0,	0)
 
 /* Paths with their directories. */
@@ -113,7 +114,7 @@ SHAPE(openat, true,			a[0],	a[1],	a[3],	0,	a[2])
 SHAPE(openat2,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],	0)
 SHAPE(statx,	a[1],			a[0],	a[1],	a[3],	a[4],	a[2])
 SHAPE(two_at,	true,			a[0],	a[1],	a[2],	a[3],
-							optional(entry, 4))
+							sqe_optional(entry, 4))
 SHAPE(unlinkat, true,		a[0],	a[1],	0,	0,	a[2])
 SHAPE(mkdirat, true,			a[0],	a[1],	a[2],	0,	0)
 SHAPE(symlinkat, true,		a[1],	a[0],	0,	a[2],	0)
@@ -136,7 +137,7 @@ static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
 	if (a[2] > RW_MAX || (a[4] && !(known & URING_SENDS_TO)) ||
 	    a[5] > UINT16_MAX)
 		return false;
-	fill(sqe, op, a[0], a[1], a[2], a[4], whole(a[3]));
+	sqe_fill(sqe, op, a[0], a[1], a[2], a[4], sqe_send_flags(a[3]));
 	/* addr_len: its name is younger than some headers. */
 	if (a[4])
 		memcpy((char *)sqe + offsetof(struct io_uring_sqe,
@@ -153,7 +154,7 @@ static bool prepare_splice(struct io_uring_sqe *sqe, uint8_t op,
 
 	if (a[1] || a[3] || !a[4] || a[4] > RW_MAX)
 		return false;
-	fill(sqe, op, a[2], 0, a[4], CURRENT, a[5]);
+	sqe_fill(sqe, op, a[2], 0, a[4], CURRENT, a[5]);
 	sqe->splice_off_in = CURRENT;
 	sqe->splice_fd_in = (int)a[0];
 	return true;
@@ -166,7 +167,7 @@ static bool prepare_tee(struct io_uring_sqe *sqe, uint8_t op,
 
 	if (!a[2] || a[2] > RW_MAX)
 		return false;
-	fill(sqe, op, a[1], 0, a[2], 0, a[3]);
+	sqe_fill(sqe, op, a[1], 0, a[2], 0, a[3]);
 	sqe->splice_fd_in = (int)a[0];
 	return true;
 }
@@ -179,13 +180,13 @@ static bool prepare_xattr(struct io_uring_sqe *sqe, uint8_t op,
 
 	if (a[3] > UINT32_MAX)
 		return false;
-	fill(sqe, op, 0, a[1], a[3], a[2], optional(entry, 4));
+	sqe_fill(sqe, op, 0, a[1], a[3], a[2], sqe_optional(entry, 4));
 	sqe->addr3 = a[0];
 	return true;
 }
 
 SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
-							optional(entry, 4))
+							sqe_optional(entry, 4))
 
 #ifdef SYS_poll
 /*
@@ -205,7 +206,7 @@ static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
 		return false;
 	if (one->fd < 0)
 		return false;
-	fill(sqe, op, (uint64_t)one->fd, 0, 0, 0, 0);
+	sqe_fill(sqe, op, (uint64_t)one->fd, 0, 0, 0, 0);
 	sqe->poll32_events = (uint16_t)one->events;
 	return true;
 }
@@ -227,7 +228,7 @@ static int64_t result_poll(args_t a, int32_t res)
  * time limit before it finds that there is nothing to wait for. This costs a
  * mode switch, which a call that sleeps can afford.
  */
-static bool valid_time(uint64_t when)
+static bool sqe_check_time(uint64_t when)
 {
 	_Atomic uint32_t word = 0;
 
@@ -236,11 +237,11 @@ static bool valid_time(uint64_t when)
 }
 
 /* Invalid times are an error that the operation doesn't see. */
-static bool sleep_op(struct io_uring_sqe *sqe, uint8_t op, uint64_t when,
-		     uint64_t rest, unsigned int flags)
+static bool sqe_sleep(struct io_uring_sqe *sqe, uint8_t op, uint64_t when,
+		      uint64_t rest, unsigned int flags)
 {
-	return when && !rest && valid_time(when) &&
-	       fill(sqe, op, -1ULL, when, 1, 0, flags);
+	return when && !rest && sqe_check_time(when) &&
+	       sqe_fill(sqe, op, -1ULL, when, 1, 0, flags);
 }
 
 static bool prepare_nanosleep(struct io_uring_sqe *sqe, uint8_t op,
@@ -248,7 +249,7 @@ static bool prepare_nanosleep(struct io_uring_sqe *sqe, uint8_t op,
 {
 	args_t a = entry->args;
 
-	return sleep_op(sqe, op, a[0], a[1], 0);
+	return sqe_sleep(sqe, op, a[0], a[1], 0);
 }
 
 static bool prepare_clock_sleep(struct io_uring_sqe *sqe, uint8_t op,
@@ -265,8 +266,8 @@ static bool prepare_clock_sleep(struct io_uring_sqe *sqe, uint8_t op,
 		flags |= IORING_TIMEOUT_ABS;
 	else if (a[1])
 		return false;
-	return sleep_op(sqe, op, a[2], flags & IORING_TIMEOUT_ABS ? 0 : a[3],
-			flags);
+	return sqe_sleep(sqe, op, a[2], flags & IORING_TIMEOUT_ABS ? 0 : a[3],
+			 flags);
 }
 
 /* A sleep that ends is a success to the call, a timeout to the operation. */
@@ -282,7 +283,7 @@ static bool prepare_waitid(struct io_uring_sqe *sqe, uint8_t op,
 
 	if (a[4])
 		return false;
-	fill(sqe, op, a[1], 0, a[0], a[2], 0);
+	sqe_fill(sqe, op, a[1], 0, a[0], a[2], 0);
 	sqe->file_index = (uint32_t)a[3];
 	return true;
 }

@@ -13,12 +13,12 @@ void flexsc__writes_init(struct writes *writes)
 }
 
 /* The entry's descriptors that aren't copies: bit n is argument n. */
-static unsigned int numbers(const struct call *call)
+static unsigned int write_numbers(const struct call *call)
 {
 	return call->fds & ~(unsigned int)call->pool.moved;
 }
 
-static void set_was(struct call *call, uint32_t was)
+static void write_set_was(struct call *call, uint32_t was)
 {
 	__atomic_store_n(&call->begun.was, was, __ATOMIC_RELAXED);
 }
@@ -52,7 +52,7 @@ static void unlink_write(struct flexsc_loop *loop, struct writes *writes,
 		writes->head = call->begun.next;
 	if (call->begun.next != NONE)
 		call_of(loop, call->begun.next)->begun.prev = call->begun.prev;
-	set_was(call, 0);
+	write_set_was(call, 0);
 }
 
 void flexsc__write_begin(struct flexsc_loop *loop, struct writes *writes,
@@ -66,7 +66,7 @@ void flexsc__write_begin(struct flexsc_loop *loop, struct writes *writes,
 		return;
 	/* Before it can be waited for: see flexsc__closing_begin(). */
 	for (; fds; fds &= fds - 1)
-		flexsc__fds_park((uint32_t)entry->args[__builtin_ctz(fds)]);
+		flexsc__fds_mark((uint32_t)entry->args[__builtin_ctz(fds)]);
 	lock(&writes->lock);
 	link_write(loop, writes, index);
 	unlock(&writes->lock);
@@ -76,7 +76,7 @@ void flexsc__write_begin(struct flexsc_loop *loop, struct writes *writes,
  * With the lock: a number becomes a copy. Whoever executes the entry reads the
  * argument without the lock: before or after, it is the same file.
  */
-static bool move(struct flexsc_loop *loop, uint32_t index, unsigned int n)
+static bool write_move(struct flexsc_loop *loop, uint32_t index, unsigned int n)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	int copy = flexsc__own_fd_copy((int)entry->args[n]);
@@ -88,21 +88,21 @@ static bool move(struct flexsc_loop *loop, uint32_t index, unsigned int n)
 	return true;
 }
 
-void flexsc__write_goes_on(struct flexsc_loop *loop, struct writes *writes,
-			   uint32_t index)
+void flexsc__write_continue(struct flexsc_loop *loop, struct writes *writes,
+			    uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
 	unsigned int fds;
 
 	lock(&writes->lock);
-	fds = numbers(call_of(loop, index));
+	fds = write_numbers(call_of(loop, index));
 	for (; fds; fds &= fds - 1) {
 		unsigned int n = (unsigned int)__builtin_ctz(fds);
 		uint32_t fd = (uint32_t)entry->args[n];
 
 		if (flexsc__fds_kind(fd) & ~(uint32_t)FD_PLACED &&
-		    move(loop, index, n) && !n)
-			set_was(call_of(loop, index), fd + 1);
+		    write_move(loop, index, n) && !n)
+			write_set_was(call_of(loop, index), fd + 1);
 	}
 	unlock(&writes->lock);
 }
@@ -139,17 +139,17 @@ bool flexsc__write_to_pool(struct flexsc_loop *loop, struct writes *writes,
 }
 
 /* With the lock: the descriptor may be one of the entry's. */
-static void hold(struct flexsc_loop *loop, uint32_t index, int fd)
+static void write_hold(struct flexsc_loop *loop, uint32_t index, int fd)
 {
-	unsigned int fds = numbers(call_of(loop, index));
+	unsigned int fds = write_numbers(call_of(loop, index));
 
 	if (call_was(call_of(loop, index), fd))
-		set_was(call_of(loop, index), 0);
+		write_set_was(call_of(loop, index), 0);
 	for (; fds; fds &= fds - 1) {
 		unsigned int n = (unsigned int)__builtin_ctz(fds);
 
 		if ((int)entry_of(loop, index)->args[n] == fd)
-			move(loop, index, n);
+			write_move(loop, index, n);
 	}
 }
 
@@ -159,6 +159,6 @@ void flexsc__writes_hold(struct flexsc_loop *loop, struct writes *writes,
 	lock(&writes->lock);
 	for (uint32_t index = writes->head; index != NONE;
 	     index = call_of(loop, index)->begun.next)
-		hold(loop, index, fd);
+		write_hold(loop, index, fd);
 	unlock(&writes->lock);
 }

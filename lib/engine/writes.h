@@ -57,8 +57,8 @@ static inline bool write_is_short(const struct flexsc_entry *entry)
  */
 void flexsc__write_begin(struct flexsc_loop *loop, struct writes *writes,
 			 uint32_t index);
-void flexsc__write_goes_on(struct flexsc_loop *loop, struct writes *writes,
-			   uint32_t index);
+void flexsc__write_continue(struct flexsc_loop *loop, struct writes *writes,
+			    uint32_t index);
 void flexsc__write_end(struct flexsc_loop *loop, struct writes *writes,
 		       uint32_t index);
 

@@ -12,7 +12,7 @@ static size_t round_up(size_t bytes)
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static size_t reserved(const struct arena *arena)
+static size_t arena_reserved(const struct arena *arena)
 {
 	return round_up((size_t)arena->max * arena->size);
 }
@@ -21,7 +21,7 @@ int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max)
 {
 	*arena = (struct arena){ .size = size, .max = max };
 	for (;;) {
-		arena->base = mmap(NULL, reserved(arena), PROT_NONE,
+		arena->base = mmap(NULL, arena_reserved(arena), PROT_NONE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 				   -1, 0);
 		if (arena->base != MAP_FAILED)
@@ -32,7 +32,7 @@ int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max)
 			return -ENOMEM;
 		arena->max /= 2;
 	}
-	madvise(arena->base, reserved(arena), MADV_DONTFORK);
+	madvise(arena->base, arena_reserved(arena), MADV_DONTFORK);
 	return 0;
 }
 
@@ -65,6 +65,6 @@ int flexsc__arena_grow(struct arena *arena)
 void flexsc__arena_fini(struct arena *arena)
 {
 	if (arena->base)
-		munmap(arena->base, reserved(arena));
+		munmap(arena->base, arena_reserved(arena));
 	*arena = (struct arena){ 0 };
 }

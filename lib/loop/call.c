@@ -16,7 +16,7 @@
 /* Posting. */
 
 /* The number of no call that can be posted. */
-static COLD int refused(struct flexsc_loop *loop, unsigned int nr)
+static COLD int call_refuse_number(struct flexsc_loop *loop, unsigned int nr)
 {
 	loop->chain = 0;
 	return flexsc__table_row(nr)->class == CLASS_NEVER ? -EOPNOTSUPP :
@@ -30,9 +30,9 @@ static COLD int refused(struct flexsc_loop *loop, unsigned int nr)
  * before anything is looked at, to have their registers free.
  */
 static __attribute__((noinline)) int
-post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
-     uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
-     uint64_t a5)
+call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
+	  uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
+	  uint64_t a5)
 {
 	uint32_t index = loop->free;
 	struct flexsc_entry *entry = entry_of(loop, index);
@@ -45,7 +45,7 @@ post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
 	entry->args[4] = a4;
 	entry->args[5] = a5;
 	if (nr >= flexsc__table_size || !table_accepts(&flexsc__table[nr]))
-		return refused(loop, nr);
+		return call_refuse_number(loop, nr);
 	loop->free = call_of(loop, index)->next;
 	entry->nr = (uint16_t)nr;
 	entry->nargs = flexsc__table[nr].nargs;
@@ -55,10 +55,10 @@ post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
 	return 0;
 }
 
-static COLD int post_otherwise(struct flexsc_loop *loop, struct flexsc_cb *cb,
-			       unsigned int nr, uint64_t a0, uint64_t a1,
-			       uint64_t a2, uint64_t a3, uint64_t a4,
-			       uint64_t a5)
+static COLD int call_post_otherwise(struct flexsc_loop *loop,
+				    struct flexsc_cb *cb, unsigned int nr,
+				    uint64_t a0, uint64_t a1, uint64_t a2,
+				    uint64_t a3, uint64_t a4, uint64_t a5)
 {
 	struct held call = {
 		.nr = (uint16_t)nr,
@@ -69,12 +69,12 @@ static COLD int post_otherwise(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	if (err)
 		return err;
 	if (!table_accepts(flexsc__table_row(nr)))
-		return refused(loop, nr);
+		return call_refuse_number(loop, nr);
 	call.chain = loop->chain;
 	loop->chain = 0;
 	if (!call.chain && !loop->waiting &&
 	    (loop->free != NONE || flexsc__pages_grow(loop)))
-		return post(loop, cb, nr, a0, a1, a2, a3, a4, a5);
+		return call_post(loop, cb, nr, a0, a1, a2, a3, a4, a5);
 	return flexsc__held_post(loop, cb, &call);
 }
 
@@ -89,8 +89,8 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     uint64_t a3, uint64_t a4, uint64_t a5)
 {
 	if (CHECKS || !loop || loop->unusual || loop->free == NONE)
-		return post_otherwise(loop, cb, nr, a0, a1, a2, a3, a4, a5);
-	return post(loop, cb, nr, a0, a1, a2, a3, a4, a5);
+		return call_post_otherwise(loop, cb, nr, a0, a1, a2, a3, a4, a5);
+	return call_post(loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
 
 #ifdef SYS_poll
@@ -125,8 +125,8 @@ int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags)
 /* Consuming. */
 
 /* What the caller gets to see of the result of a call that was cancelled. */
-static int64_t cancelled(struct flexsc_loop *loop, struct call *call,
-			 int64_t ret)
+static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
+				  int64_t ret)
 {
 	enum cancel_cause cause = call->cancel;
 
@@ -152,12 +152,12 @@ void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 	wheel_clear(&loop->wheel, &call->deadline);
 	call->cb = NULL;
 	loop->events++;
-	flexsc__ready(loop, cb, cancelled(loop, call, -ECANCELED));
+	flexsc__ready(loop, cb, call_cancel_result(loop, call, -ECANCELED));
 	call->cancel = CANCEL_TOLD;
 }
 
-static inline void retire(struct flexsc_loop *loop, uint32_t index,
-			  int64_t ret)
+static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index,
+				   int64_t ret)
 {
 	struct call *call = call_of(loop, index);
 
@@ -171,7 +171,7 @@ static inline void retire(struct flexsc_loop *loop, uint32_t index,
 }
 
 /* The same where there is more to be done than running the callback. */
-static COLD void retire_otherwise(struct flexsc_loop *loop, uint32_t index)
+static COLD void call_retire_otherwise(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
 	struct flexsc_cb *cb = call->cb;
@@ -180,11 +180,11 @@ static COLD void retire_otherwise(struct flexsc_loop *loop, uint32_t index)
 
 	wheel_clear(&loop->wheel, &call->deadline);
 	if (call->cancel != CANCEL_NOT)
-		ret = cancelled(loop, call, ret);
+		ret = call_cancel_result(loop, call, ret);
 	call->chained = NO_HELD;
 	/* Cancelled before an engine came to see it. */
 	call->poll_waits = false;
-	retire(loop, index, ret);
+	call_free_entry(loop, index, ret);
 	if (chained != NO_HELD)
 		flexsc__held_go(loop, chained, ret);
 	if (loop->waiting && loop->free != NONE)
@@ -205,10 +205,10 @@ void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 	int64_t ret = entry_of(loop, index)->ret;
 
 	if (call->deadline | call->chained | call->cancel | loop->waiting) {
-		retire_otherwise(loop, index);
+		call_retire_otherwise(loop, index);
 		return;
 	}
-	retire(loop, index, ret);
+	call_free_entry(loop, index, ret);
 	if (cb)
 		callback(cb, ret);
 }

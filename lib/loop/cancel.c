@@ -93,7 +93,7 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 }
 
 /* Has it come to its end? The kernel engine gives some back before. */
-static bool ended(const struct flexsc_entry *entry)
+static bool is_ended(const struct flexsc_entry *entry)
 {
 	return entry_status(entry) == FLEXSC_DONE &&
 	       !(entry->nargs & FLEXSC_INTERRUPTED);
@@ -122,7 +122,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 		const struct call *call = call_of(loop, i);
 
 		if (entry_status(entry) == FLEXSC_FREE ||
-		    call->cancel != CANCEL_NOT || ended(entry) ||
+		    call->cancel != CANCEL_NOT || is_ended(entry) ||
 		    (!names_fd(entry->nr, entry->args, fd) &&
 		     !call_was(call, fd)))
 			continue;
@@ -141,7 +141,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 	return n;
 }
 
-static bool wants_end(const struct flexsc_cb *cb, unsigned int nr)
+static bool must_cancel(const struct flexsc_cb *cb, unsigned int nr)
 {
 	return cb || flexsc__table_row(nr)->class == CLASS_WAIT;
 }
@@ -153,13 +153,13 @@ void flexsc__cancel_all(struct flexsc_loop *loop)
 		const struct flexsc_entry *entry = entry_of(loop, i);
 
 		if (entry_status(entry) != FLEXSC_FREE &&
-		    wants_end(call->cb, entry->nr))
+		    must_cancel(call->cb, entry->nr))
 			flexsc__cancel_call(loop, i, CANCEL_ASKED);
 	}
 	for (uint32_t i = 1; i < loop->held.count; i++) {
 		const struct held *held = held_of(loop, i);
 
-		if (held->state != HELD_FREE && wants_end(held->cb, held->nr))
+		if (held->state != HELD_FREE && must_cancel(held->cb, held->nr))
 			flexsc__held_end(loop, i, -ECANCELED);
 	}
 }

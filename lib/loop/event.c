@@ -64,7 +64,7 @@ static void collect_woken(struct flexsc_loop *loop)
 
 	if (!atomic_load_explicit(&loop->woken, memory_order_relaxed))
 		return;
-	/* W2: takes all of them, newest first; turn them round. */
+	/* W2: takes all of them, newest first; reverse their order. */
 	cb = atomic_exchange_explicit(&loop->woken, NULL, memory_order_acquire);
 	for (; cb; cb = next) {
 		next = cb_next(cb);

@@ -9,7 +9,7 @@ struct flexsc_loop;
 
 /*
  * Put everything that has happened on the ready list. Timers at most so many
- * at a time: the rest stays due, and the calls get their turn between.
+ * at a time: the rest stays due, and calls are dispatched between.
  */
 void flexsc__events_collect(struct flexsc_loop *loop);
 

@@ -94,7 +94,7 @@ static void held_attach(struct flexsc_loop *loop, uint32_t index,
 	*chained_to(loop, kind, before) = index;
 }
 
-/* A held call's turn has come: it moves into a free entry. */
+/* A held call moves into a free entry. */
 static void held_start(struct flexsc_loop *loop, uint32_t index,
 		       uint32_t entry_index)
 {
@@ -170,7 +170,7 @@ static uint32_t held_drop(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * End a held call before its turn. One chained to it that runs always follows
+ * End a held call that has no entry. One chained to it that runs always follows
  * whatever the ended one was waiting for.
  */
 void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)

@@ -48,7 +48,7 @@ int flexsc__held_init(struct flexsc_loop *loop);
 int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      const struct held *call);
 
-/* End a held call before its turn. */
+/* End a held call that has no entry. */
 void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 
 /* A predecessor has completed with ret: start what is chained to it, or end it. */

@@ -23,7 +23,7 @@
  *
  *	posted		-> submitted	a free entry was filled
  *	posted		-> held		no entry is free, or it is chained
- *	held		-> submitted	its turn came; keeps its cb
+ *	held		-> submitted	an entry is free for it; keeps its cb
  *	held		-> ready	cancelled, or its predecessor failed
  *	submitted	-> the engine	the batch it is in was handed over
  *	the engine	-> done		see <linux/flexsc.h>
@@ -202,8 +202,8 @@ static inline void call_refuse(struct flexsc_loop *loop, uint32_t index,
 	queue_append(&loop->done, call_of(loop, index), index);
 }
 
-/* Is it to be executed? If it was cancelled, it is completed here. */
-static inline bool call_wanted(struct flexsc_loop *loop, uint32_t index)
+/* Is it to be executed? False: it was cancelled, and is completed now. */
+static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
 {
 	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
 		return true;

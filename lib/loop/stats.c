@@ -20,14 +20,14 @@
 #include "loop.h"
 
 /* Whole pages: TSan forgets an unmapped page only if all of it goes. */
-static size_t mapped(void)
+static size_t stats_mapped(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	return (sizeof(struct flexsc_stats_page) + page - 1) / page * page;
 }
 
-static int publish(void)
+static int stats_memfd(void)
 {
 	int fd = flexsc__own_fd(memfd_create(FLEXSC_STATS_NAME,
 						   MFD_CLOEXEC));
@@ -45,17 +45,17 @@ int flexsc__stats_init(struct flexsc_loop *loop)
 {
 	struct flexsc_stats_page *page = MAP_FAILED;
 
-	loop->stats_fd = publish();
+	loop->stats_fd = stats_memfd();
 	if (loop->stats_fd >= 0)
-		page = mmap(NULL, mapped(), PROT_READ | PROT_WRITE,
+		page = mmap(NULL, stats_mapped(), PROT_READ | PROT_WRITE,
 			    MAP_SHARED, loop->stats_fd, 0);
 	if (page == MAP_FAILED)
-		page = mmap(NULL, mapped(), PROT_READ | PROT_WRITE,
+		page = mmap(NULL, stats_mapped(), PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return -ENOMEM;
 	/* A child's counting must not show in its parent's page. */
-	madvise(page, mapped(), MADV_DONTFORK);
+	madvise(page, stats_mapped(), MADV_DONTFORK);
 	loop->page = page;
 	loop->stats = &page->stats;
 	page->size = sizeof(*page);
@@ -66,27 +66,28 @@ int flexsc__stats_init(struct flexsc_loop *loop)
 void flexsc__stats_fini(struct flexsc_loop *loop)
 {
 	if (loop->page)
-		munmap(loop->page, mapped());
+		munmap(loop->page, stats_mapped());
 	if (loop->stats_fd >= 0)
 		flexsc__own_fd_close(loop->stats_fd);
 }
 
-static void level(uint64_t *where, uint64_t value)
+static void stats_set(uint64_t *where, uint64_t value)
 {
 	__atomic_store_n(where, value, __ATOMIC_RELAXED);
 }
 
 /* What the loop doesn't count on the page itself. */
-static void refresh(const struct flexsc_loop *loop, struct flexsc_stats *stats)
+static void stats_refresh(const struct flexsc_loop *loop,
+			  struct flexsc_stats *stats)
 {
-	level(&stats->posted, loop->posted);
-	level(&stats->completed, loop->completed);
-	level(&stats->outstanding, loop->posted - loop->completed);
-	level(&stats->waiting, loop->waiting);
-	level(&stats->entries, loop->entries.count);
-	level(&stats->max_entries, loop->entries.max);
-	level(&stats->bytes,
-	      arena_bytes(&loop->entries) + arena_bytes(&loop->calls) +
+	stats_set(&stats->posted, loop->posted);
+	stats_set(&stats->completed, loop->completed);
+	stats_set(&stats->outstanding, loop->posted - loop->completed);
+	stats_set(&stats->waiting, loop->waiting);
+	stats_set(&stats->entries, loop->entries.count);
+	stats_set(&stats->max_entries, loop->entries.max);
+	stats_set(&stats->bytes,
+		  arena_bytes(&loop->entries) + arena_bytes(&loop->calls) +
 		      arena_bytes(&loop->held) +
 		      arena_bytes(&loop->wheel.timers));
 }
@@ -97,9 +98,9 @@ void flexsc__stats_publish(const struct flexsc_loop *loop)
 	if (!loop->page->magic) {
 		strncpy(loop->page->engine, loop->engine->name,
 			sizeof(loop->page->engine) - 1);
-		level(&loop->page->magic, FLEXSC_STATS_MAGIC);
+		stats_set(&loop->page->magic, FLEXSC_STATS_MAGIC);
 	}
-	refresh(loop, loop->stats);
+	stats_refresh(loop, loop->stats);
 }
 
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls)

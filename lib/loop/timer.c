@@ -52,7 +52,7 @@ static void list_remove(struct wheel *wheel, uint32_t timer)
 			~(1ULL << slot % WHEEL_SLOTS);
 }
 
-static unsigned int level_of(uint64_t now, uint64_t expiry)
+static unsigned int wheel_level(uint64_t now, uint64_t expiry)
 {
 	uint64_t differ = (now ^ expiry) | (WHEEL_SLOTS - 1);
 
@@ -67,7 +67,7 @@ static void prefetch_owner(const struct timer *timer)
 }
 
 /* Put a timer where its expiry belongs, seen from wheel->now. */
-static void place(struct wheel *wheel, uint32_t timer)
+static void wheel_place(struct wheel *wheel, uint32_t timer)
 {
 	uint64_t expiry = wheel_timer(wheel, timer)->expiry;
 	unsigned int level, slot;
@@ -77,7 +77,7 @@ static void place(struct wheel *wheel, uint32_t timer)
 		prefetch_owner(wheel_timer(wheel, timer));
 		return;
 	}
-	level = level_of(wheel->now, expiry);
+	level = wheel_level(wheel->now, expiry);
 	slot = (expiry >> level * WHEEL_BITS) % WHEEL_SLOTS;
 	list_append(wheel, level * WHEEL_SLOTS + slot, timer);
 	wheel->used[level] |= 1ULL << slot;
@@ -109,7 +109,7 @@ void flexsc__wheel_fini(struct wheel *wheel)
 	flexsc__arena_fini(&wheel->timers);
 }
 
-static int grow(struct wheel *wheel)
+static int wheel_grow(struct wheel *wheel)
 {
 	uint32_t first = wheel->timers.count;
 	int err = flexsc__arena_grow(&wheel->timers);
@@ -129,7 +129,7 @@ int flexsc__wheel_arm(struct wheel *wheel, uint64_t now, uint64_t ns,
 	uint64_t at, expiry;
 	struct timer *t;
 
-	if (wheel->free == TIMER_NONE && grow(wheel))
+	if (wheel->free == TIMER_NONE && wheel_grow(wheel))
 		return -ENOMEM;
 	/* Round up: never early. Time without end is the last tick. */
 	if (__builtin_add_overflow(now, ns, &at) ||
@@ -143,7 +143,7 @@ int flexsc__wheel_arm(struct wheel *wheel, uint64_t now, uint64_t ns,
 	t->expiry = expiry;
 	t->owner = owner;
 	t->kind = kind;
-	place(wheel, *timer);
+	wheel_place(wheel, *timer);
 	wheel->armed++;
 	return 0;
 }
@@ -162,8 +162,8 @@ void flexsc__wheel_cancel(struct wheel *wheel, uint32_t timer)
  * Lower levels come first: all their slots lie before the next slot of a
  * higher level.
  */
-static uint64_t earliest(const struct wheel *wheel, unsigned int *level,
-			 unsigned int *slot)
+static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
+			       unsigned int *slot)
 {
 	for (*level = 0; *level < WHEEL_LEVELS; (*level)++) {
 		unsigned int shift = *level * WHEEL_BITS;
@@ -180,7 +180,8 @@ static uint64_t earliest(const struct wheel *wheel, unsigned int *level,
 }
 
 /* A slot's time has come: its timers move down, or are due. */
-static void spill(struct wheel *wheel, unsigned int level, unsigned int slot)
+static void wheel_spill(struct wheel *wheel, unsigned int level,
+			unsigned int slot)
 {
 	uint32_t head = level * WHEEL_SLOTS + slot;
 
@@ -191,7 +192,7 @@ static void spill(struct wheel *wheel, unsigned int level, unsigned int slot)
 		__builtin_prefetch(
 			wheel_timer(wheel, wheel_timer(wheel, timer)->next));
 		list_remove(wheel, timer);
-		place(wheel, timer);
+		wheel_place(wheel, timer);
 	}
 }
 
@@ -201,12 +202,12 @@ void flexsc__wheel_advance(struct wheel *wheel, uint64_t now)
 	unsigned int level, slot;
 
 	for (;;) {
-		uint64_t begin = earliest(wheel, &level, &slot);
+		uint64_t begin = wheel_earliest(wheel, &level, &slot);
 
 		if (begin > until)
 			break;
 		wheel->now = begin;
-		spill(wheel, level, slot);
+		wheel_spill(wheel, level, slot);
 	}
 	if (until > wheel->now)
 		wheel->now = until;
@@ -235,7 +236,7 @@ uint64_t flexsc__wheel_next(const struct wheel *wheel, uint64_t now)
 
 	if (!list_empty(wheel, DUE))
 		return 0;
-	begin = earliest(wheel, &level, &slot);
+	begin = wheel_earliest(wheel, &level, &slot);
 	if (begin == UINT64_MAX)
 		return UINT64_MAX;
 	begin <<= WHEEL_TICK_BITS;

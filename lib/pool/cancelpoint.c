@@ -40,14 +40,14 @@ static void on_cancel(int signo, siginfo_t *info, void *context)
 		*pc = (uintptr_t)flexsc__cancelpoint_cancelled;
 }
 
-static void choose(void)
+static void choose_signal(void)
 {
 	struct kernel_sigaction mine = {
 		.handler = (uintptr_t)on_cancel,
 		.flags = SA_SIGINFO,	/* and no SA_RESTART */
 		.mask = ~0ULL,
 	};
-	struct kernel_sigaction now;
+	struct kernel_sigaction before;
 #if defined(__x86_64__)
 	extern void flexsc__cancel_restorer(void);
 
@@ -55,7 +55,7 @@ static void choose(void)
 	mine.flags |= SA_RESTORER;
 #endif
 	for (int signo = SIGRTMAX; signo >= SIGRTMIN; signo--) {
-		if (kernel_sigaction(signo, NULL, &now) || now.handler)
+		if (kernel_sigaction(signo, NULL, &before) || before.handler)
 			continue;
 		if (!kernel_sigaction(signo, &mine, NULL))
 			cancel_signal = signo;
@@ -65,7 +65,7 @@ static void choose(void)
 
 int flexsc__cancel_signal(void)
 {
-	pthread_once(&once, choose);
+	pthread_once(&once, choose_signal);
 	return cancel_signal;
 }
 

@@ -8,9 +8,9 @@
 #include "../loop/loop.h"
 #include "hold.h"
 
-static void one(uint64_t fd, void (*each)(uint32_t fd))
+static void closing_one(uint64_t fd, void (*each)(uint32_t fd))
 {
-	if (fds_is_parked((uint32_t)fd))
+	if (fds_is_marked((uint32_t)fd))
 		each((uint32_t)fd);
 }
 
@@ -20,21 +20,21 @@ void flexsc__closing_each(long nr, const __u64 *args,
 	switch (nr) {
 	case SYS_close:
 	case SYS_shutdown:
-		one(args[0], each);
+		closing_one(args[0], each);
 		break;
 #ifdef SYS_dup2
 	case SYS_dup2:
 #endif
 	case SYS_dup3:
 		if ((uint32_t)args[0] != (uint32_t)args[1])
-			one(args[1], each);
+			closing_one(args[1], each);
 		break;
 	case SYS_close_range:
 		if (args[2] & CLOSE_RANGE_CLOEXEC)
 			break;
 		for (uint64_t fd = (uint32_t)args[0];
 		     fd < FDS_MAX && fd <= (uint32_t)args[1]; fd++)
-			one(fd, each);
+			closing_one(fd, each);
 		break;
 	default:
 		break;
@@ -63,24 +63,24 @@ void flexsc__closing_closed(struct flexsc_loop *loop, uint32_t fd)
  * The mark is taken off first: one that is set again from here on belongs to a
  * call that has begun to wait since, and flexsc__closing_end() sees it.
  */
-static void hold(uint32_t fd)
+static void closing_begin_all(uint32_t fd)
 {
-	flexsc__fds_unpark(fd);
+	flexsc__fds_unmark(fd);
 	flexsc__all_each(flexsc__closing_hold, fd);
 }
 
 void flexsc__closing_begin(const struct flexsc_entry *entry)
 {
 	if (entry->nr != SYS_shutdown)
-		flexsc__closing_each(entry->nr, entry->args, hold);
+		flexsc__closing_each(entry->nr, entry->args, closing_begin_all);
 }
 
-static void closed(uint32_t fd)
+static void closing_end_all(uint32_t fd)
 {
 	flexsc__all_each(flexsc__closing_closed, fd);
 }
 
 void flexsc__closing_end(const struct flexsc_entry *entry)
 {
-	flexsc__closing_each(entry->nr, entry->args, closed);
+	flexsc__closing_each(entry->nr, entry->args, closing_end_all);
 }

@@ -17,32 +17,32 @@ struct closing {
 #define NOT_YET		INT32_MAX
 
 /* Which of the entry's arguments are descriptors: bit n is argument n. */
-static unsigned int descriptors(const struct flexsc_entry *entry)
+static unsigned int hold_descriptors(const struct flexsc_entry *entry)
 {
 	return flexsc__table_row(entry->nr)->fds;
 }
 
-static int argument(const struct flexsc_entry *entry, unsigned int n)
+static int hold_argument(const struct flexsc_entry *entry, unsigned int n)
 {
 	return (int)entry->args[n];
 }
 
 void flexsc__hold_begin(const struct flexsc_entry *entry)
 {
-	unsigned int fds = descriptors(entry);
+	unsigned int fds = hold_descriptors(entry);
 
 	for (unsigned int n = 0; fds; n++, fds >>= 1)
 		if (fds & 1)
-			flexsc__fds_park((uint32_t)argument(entry, n));
+			flexsc__fds_mark((uint32_t)hold_argument(entry, n));
 }
 
 /* With the lock: is there room to count the users of its copies? */
-static bool room_for_copies(struct pool *pool, const struct flexsc_entry *entry,
-			    unsigned int moved)
+static bool hold_make_room(struct pool *pool, const struct flexsc_entry *entry,
+			   unsigned int moved)
 {
 	for (unsigned int n = 0; moved; n++, moved >>= 1)
 		if (moved & 1 &&
-		    !flexsc__park_room(&pool->parking, argument(entry, n)))
+		    !flexsc__park_room(&pool->parking, hold_argument(entry, n)))
 			return false;
 	return true;
 }
@@ -54,10 +54,11 @@ bool flexsc__hold_adopt(struct pool *pool, uint32_t index)
 	bool room;
 
 	lock(&pool->lock);
-	room = room_for_copies(pool, entry, moved);
+	room = hold_make_room(pool, entry, moved);
 	for (unsigned int n = 0; room && moved; n++, moved >>= 1)
 		if (moved & 1)
-			flexsc__park_use(&pool->parking, argument(entry, n));
+			flexsc__park_use(&pool->parking,
+					 hold_argument(entry, n));
 	unlock(&pool->lock);
 	return room;
 }
@@ -73,11 +74,11 @@ void flexsc__hold_end(struct pool *pool, uint32_t index)
 	for (unsigned int n = 0; moved; n++, moved >>= 1)
 		if (moved & 1)
 			flexsc__park_release(&pool->parking,
-					     argument(entry, n));
+					     hold_argument(entry, n));
 }
 
 /* Copies that nobody needs aren't made. */
-static bool has_copy(struct closing *closing)
+static bool hold_copy(struct closing *closing)
 {
 	if (closing->copy == NOT_YET)
 		closing->copy = flexsc__park_copy(&closing->pool->parking,
@@ -89,12 +90,12 @@ static bool has_copy(struct closing *closing)
  * The entry goes on with the copy. Its thread, if one executes it, reads the
  * argument without the lock: before or after, it is the same file.
  */
-static bool move(struct closing *closing, uint32_t index)
+static bool hold_move(struct closing *closing, uint32_t index)
 {
 	struct pool *pool = closing->pool;
 	struct flexsc_entry *entry = entry_of(pool->loop, index);
 	struct call *call = call_of(pool->loop, index);
-	unsigned int fds = descriptors(entry);
+	unsigned int fds = hold_descriptors(entry);
 	bool moved = false;
 
 	/*
@@ -104,9 +105,9 @@ static bool move(struct closing *closing, uint32_t index)
 	if (closes(entry))
 		return false;
 	for (unsigned int n = 0; fds; n++, fds >>= 1) {
-		if (!(fds & 1) || argument(entry, n) != closing->fd)
+		if (!(fds & 1) || hold_argument(entry, n) != closing->fd)
 			continue;
-		if (!has_copy(closing))
+		if (!hold_copy(closing))
 			return false;
 		__atomic_store_n(&entry->args[n], (uint64_t)closing->copy,
 				 __ATOMIC_RELAXED);
@@ -117,19 +118,20 @@ static bool move(struct closing *closing, uint32_t index)
 	return moved;
 }
 
-static void move_list(struct closing *closing, const struct call_list *list)
+static void hold_move_list(struct closing *closing,
+			   const struct call_list *list)
 {
 	uint32_t index = list->head;
 
 	for (uint32_t n = list->count; n; n--) {
 		uint32_t next = call_of(closing->pool->loop, index)->next;
 
-		move(closing, index);
+		hold_move(closing, index);
 		index = next;
 	}
 }
 
-static void move_running(struct closing *closing)
+static void hold_move_running(struct closing *closing)
 {
 	struct pool *pool = closing->pool;
 
@@ -137,12 +139,12 @@ static void move_running(struct closing *closing)
 		struct syscall_thread *thread = pool_thread(pool, i);
 
 		if (thread->pool && thread->index != NONE &&
-		    move(closing, thread->index))
+		    hold_move(closing, thread->index))
 			flexsc__pool_kick(pool, thread);
 	}
 }
 
-static void move_parked(struct closing *closing, int fd)
+static void hold_move_parked(struct closing *closing, int fd)
 {
 	const struct parking *parking = &closing->pool->parking;
 
@@ -152,7 +154,7 @@ static void move_parked(struct closing *closing, int fd)
 
 		for (; index != NONE;
 		     index = call_of(closing->pool->loop, index)->next)
-			move(closing, index);
+			hold_move(closing, index);
 	}
 }
 
@@ -160,16 +162,16 @@ static void move_parked(struct closing *closing, int fd)
  * Entries that wait for the descriptor; and those that wait for another and
  * name this one as well, if there are calls that name two.
  */
-static void move_all_parked(struct closing *closing)
+static void hold_move_all_parked(struct closing *closing)
 {
 	struct parking *parking = &closing->pool->parking;
 
 	if ((size_t)closing->fd < parking->size) {
-		move_parked(closing, closing->fd);
+		hold_move_parked(closing, closing->fd);
 		flexsc__park_move(parking, closing->fd, closing->copy);
 	}
 	for (size_t fd = 0; parking->pairs && fd < parking->size; fd++)
-		move_parked(closing, (int)fd);
+		hold_move_parked(closing, (int)fd);
 }
 
 void flexsc__hold_fd(struct pool *pool, int fd)
@@ -177,10 +179,10 @@ void flexsc__hold_fd(struct pool *pool, int fd)
 	struct closing closing = { .pool = pool, .fd = fd, .copy = NOT_YET };
 
 	lock(&pool->lock);
-	move_list(&closing, &pool->queue);
-	move_list(&closing, &pool->deferred);
-	move_running(&closing);
-	move_all_parked(&closing);
+	hold_move_list(&closing, &pool->queue);
+	hold_move_list(&closing, &pool->deferred);
+	hold_move_running(&closing);
+	hold_move_all_parked(&closing);
 	unlock(&pool->lock);
 }
 

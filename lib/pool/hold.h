@@ -6,7 +6,7 @@
  * Any descriptor among an entry's arguments can be closed, so which arguments
  * have become copies is noted by entry (call->pool.moved), and how many entries
  * use a copy by descriptor (struct parked). The descriptors of entries that may
- * go to the kernel again are marked (flexsc__fds_park()): a descriptor that
+ * go to the kernel again are marked (flexsc__fds_mark()): a descriptor that
  * isn't is closed without a look at any pool.
  */
 #ifndef FLEXSC_HOLD_H

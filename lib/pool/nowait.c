@@ -113,7 +113,7 @@ static int64_t try_stream(const struct flexsc_entry *entry)
 }
 
 /* Bytes that a socket takes without waiting; 0 if it isn't one. */
-static uint64_t room(uint64_t fd)
+static uint64_t ask_room(uint64_t fd)
 {
 	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
 	uint32_t size = sizeof(memory), queued;
@@ -138,7 +138,7 @@ static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 			    bool *part)
 {
 	const __u64 *a = entry->args;
-	uint64_t most = is_ready ? room(a[0]) : 0;
+	uint64_t most = is_ready ? ask_room(a[0]) : 0;
 	int64_t ret;
 
 	if (is_ready && !most)
@@ -151,18 +151,18 @@ static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 	return is_ready || ret < 0 ? ret : WOULD;
 }
 
-static bool ready(uint64_t fd, unsigned int poll)
+static bool ask_ready(uint64_t fd, unsigned int poll)
 {
-	struct timespec now = { 0 };
+	struct timespec limit = { 0 };
 	struct pollfd set = {
 		.fd = (int)fd,
 		.events = poll == POLL_READ ? POLLIN : POLLOUT,
 	};
 
-	return raw_syscall(SYS_ppoll, PTR(&set), 1, PTR(&now), 0, 0, 0) != 0;
+	return raw_syscall(SYS_ppoll, PTR(&set), 1, PTR(&limit), 0, 0, 0) != 0;
 }
 
-static bool accepts(const struct flexsc_entry *entry)
+static bool is_listening(const struct flexsc_entry *entry)
 {
 	uint64_t flags = entry->nr == SYS_accept4 ? entry->args[3] : 0;
 	uint32_t on = 0, size = sizeof(on);
@@ -178,9 +178,9 @@ static bool accepts(const struct flexsc_entry *entry)
  * datagram socket that was shut down, an epoll set would report it over and
  * over.
  */
-static enum nowait not_ready(const struct flexsc_entry *entry,
-			     unsigned int poll, bool exact, bool woken,
-			     unsigned int *switches)
+static enum nowait judge_unready(const struct flexsc_entry *entry,
+				 unsigned int poll, bool exact, bool woken,
+				 unsigned int *switches)
 {
 	uint64_t fd = entry->args[0];
 	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
@@ -191,14 +191,14 @@ static enum nowait not_ready(const struct flexsc_entry *entry,
 	if (flexsc__probe_time_limit(fd, poll))
 		return NOWAIT_UNKNOWN;
 	if (entry->nr == SYS_accept || entry->nr == SYS_accept4)
-		return accepts(entry) ? NOWAIT_WAITS : NOWAIT_RUNS;
+		return is_listening(entry) ? NOWAIT_WAITS : NOWAIT_RUNS;
 	if (exact && has_control(entry))
 		return NOWAIT_UNKNOWN;
 	if (exact && !woken)
 		return NOWAIT_WAITS;
 	++*switches;
 	if (exact)
-		return ready(fd, poll) ? NOWAIT_UNKNOWN : NOWAIT_WAITS;
+		return ask_ready(fd, poll) ? NOWAIT_UNKNOWN : NOWAIT_WAITS;
 	return flexsc__probe_terminal(fd) ? NOWAIT_UNKNOWN : NOWAIT_LATE;
 }
 
@@ -206,7 +206,7 @@ static enum nowait not_ready(const struct flexsc_entry *entry,
 static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
 			  bool *part, unsigned int *switches)
 {
-	bool is_ready = ready(entry->args[0], poll);
+	bool is_ready = ask_ready(entry->args[0], poll);
 
 	*switches += 2;
 	if (entry->nr == SYS_sendfile)
@@ -227,7 +227,7 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 		return NOWAIT_RUNS;
 	/* Told not to wait, the kernel takes what there is. */
 	if (row->poll == POLL_READ &&
-	    flexsc__fds_wants_more((uint32_t)entry->args[0]))
+	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
 		return NOWAIT_UNKNOWN;
 	++*switches;
 	*ret = NO_WAY;
@@ -239,7 +239,7 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 	if (*ret == RUNS)
 		return entry->nr == SYS_sendmmsg ? NOWAIT_UNKNOWN : NOWAIT_RUNS;
 	if (*ret == WOULD || *ret == NO_WAY)
-		return not_ready(entry, row->poll, *ret == WOULD, woken,
-				 switches);
+		return judge_unready(entry, row->poll, *ret == WOULD, woken,
+				     switches);
 	return part ? NOWAIT_PART : NOWAIT_DONE;
 }

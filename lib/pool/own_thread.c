@@ -9,7 +9,7 @@
 
 #define STACK		(64 * 1024)
 
-static int attributes(pthread_attr_t *attr, const cpu_set_t *cores)
+static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
 {
 	int err = pthread_attr_init(attr);
 
@@ -47,7 +47,7 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 {
 	pthread_attr_t attr;
 	uint64_t before;
-	int err = attributes(&attr, cores);
+	int err = own_thread_attributes(&attr, cores);
 
 	if (err)
 		return -err;

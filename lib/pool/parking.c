@@ -19,13 +19,13 @@
 
 #define EVENTS	64
 
-static int fd_of(struct flexsc_loop *loop, uint32_t index)
+static int parked_fd(struct flexsc_loop *loop, uint32_t index)
 {
 	return (int)entry_of(loop, index)->args[0];
 }
 
 /* Which of a descriptor's lists an entry is in. */
-static unsigned int side_of(struct flexsc_loop *loop, uint32_t index)
+static unsigned int parked_side(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct table_row *row =
 		flexsc__table_row(entry_of(loop, index)->nr);
@@ -40,7 +40,7 @@ static const struct parked NOBODY = {
 
 static const uint32_t wanted[2] = { EPOLLIN, EPOLLOUT };
 
-static bool empty(const struct parking *parking, int fd)
+static bool parked_empty(const struct parking *parking, int fd)
 {
 	return parking->parked[fd].head[0] == NONE &&
 	       parking->parked[fd].head[1] == NONE;
@@ -75,11 +75,11 @@ bool flexsc__park_room(struct parking *parking, int fd)
 	return true;
 }
 
-static void append(struct parking *parking, struct flexsc_loop *loop, int fd,
-		   uint32_t index)
+static void parked_append(struct parking *parking, struct flexsc_loop *loop,
+			  int fd, uint32_t index)
 {
 	struct parked *parked = &parking->parked[fd];
-	unsigned int side = side_of(loop, index);
+	unsigned int side = parked_side(loop, index);
 
 	call_of(loop, index)->next = NONE;
 	call_of(loop, index)->pool.prev = parked->tail[side];
@@ -91,11 +91,11 @@ static void append(struct parking *parking, struct flexsc_loop *loop, int fd,
 	parking->pairs += is_pair(loop, index);
 }
 
-static void drop(struct parking *parking, struct flexsc_loop *loop, int fd,
-		 uint32_t index)
+static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
+			int fd, uint32_t index)
 {
 	struct parked *parked = &parking->parked[fd];
-	unsigned int side = side_of(loop, index);
+	unsigned int side = parked_side(loop, index);
 	uint32_t next = call_of(loop, index)->next;
 	uint32_t prev = call_of(loop, index)->pool.prev;
 
@@ -113,11 +113,12 @@ static void drop(struct parking *parking, struct flexsc_loop *loop, int fd,
 /* The set. */
 
 /*
- * Watch for what the descriptor's entries want, but not for "except". Said
+ * Register what the descriptor's entries want, but not "except". Said
  * anew each time: a number whose file was closed, and which is another's now,
  * would keep silent.
  */
-static int watch(struct parking *parking, int fd, int op, uint32_t except)
+static int parking_register(struct parking *parking, int fd, int op,
+			    uint32_t except)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
 	struct epoll_event event = { .events = EPOLLONESHOT, .data.fd = fd };
@@ -135,7 +136,7 @@ static int watch(struct parking *parking, int fd, int op, uint32_t except)
  * closed under them, and its number may be another file's now. They must not
  * touch that one.
  */
-static void orphaned(struct parking *parking, int fd)
+static void parking_end_orphans(struct parking *parking, int fd)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
 
@@ -144,23 +145,24 @@ static void orphaned(struct parking *parking, int fd)
 		uint32_t index;
 
 		while ((index = *head) != NONE) {
-			drop(parking, loop, fd, index);
+			parked_drop(parking, loop, fd, index);
 			flexsc__pool_finish(parking->pool, index, -EBADF);
 		}
 	}
 }
 
 /* Watch on for the entries that are left. */
-static void watch_on(struct parking *parking, int fd, uint32_t except)
+static void parking_renew(struct parking *parking, int fd, uint32_t except)
 {
-	if (!empty(parking, fd) && watch(parking, fd, EPOLL_CTL_MOD, except))
-		orphaned(parking, fd);
+	if (!parked_empty(parking, fd) &&
+	    parking_register(parking, fd, EPOLL_CTL_MOD, except))
+		parking_end_orphans(parking, fd);
 }
 
 void flexsc__park_next(struct parking *parking, int fd)
 {
 	lock_assert_held(&parking->pool->lock);
-	watch_on(parking, fd, 0);
+	parking_renew(parking, fd, 0);
 }
 
 void flexsc__park_again(struct parking *parking, int fd)
@@ -168,13 +170,13 @@ void flexsc__park_again(struct parking *parking, int fd)
 	struct flexsc_loop *loop = parking->pool->loop;
 
 	lock_assert_held(&parking->pool->lock);
-	watch_on(parking, fd, 0);
+	parking_renew(parking, fd, 0);
 	for (unsigned int side = 0; side < 2; side++) {
 		uint32_t *head = &parking->parked[fd].head[side];
 		uint32_t index;
 
 		while ((index = *head) != NONE) {
-			drop(parking, loop, fd, index);
+			parked_drop(parking, loop, fd, index);
 			call_of(loop, index)->pool.plainly = true;
 			flexsc__pool_wake(parking->pool, index);
 		}
@@ -182,7 +184,7 @@ void flexsc__park_again(struct parking *parking, int fd)
 }
 
 /* A descriptor is ready: wake the first entry that wanted that. */
-static void fire(struct parking *parking, int fd, uint32_t events)
+static void parking_fire(struct parking *parking, int fd, uint32_t events)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
 	uint32_t woken = 0;
@@ -194,15 +196,15 @@ static void fire(struct parking *parking, int fd, uint32_t events)
 
 		if (!(events & wanted[side]) || index == NONE)
 			continue;
-		drop(parking, loop, fd, index);
+		parked_drop(parking, loop, fd, index);
 		flexsc__pool_wake(parking->pool, index);
 		woken |= wanted[side];
 	}
 	if (woken != (EPOLLIN | EPOLLOUT))
-		watch_on(parking, fd, woken);
+		parking_renew(parking, fd, woken);
 }
 
-static void *poller(void *arg)
+static void *parking_poll(void *arg)
 {
 	struct parking *parking = arg;
 	struct epoll_event events[EVENTS];
@@ -220,13 +222,14 @@ static void *poller(void *arg)
 				unlock(&parking->pool->lock);
 				return NULL;
 			}
-			fire(parking, events[i].data.fd, events[i].events);
+			parking_fire(parking, events[i].data.fd,
+				     events[i].events);
 		}
 		unlock(&parking->pool->lock);
 	}
 }
 
-static bool start(struct parking *parking)
+static bool parking_start(struct parking *parking)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -238,7 +241,7 @@ static bool start(struct parking *parking)
 	event.data.fd = parking->stop;
 	if (parking->epoll < 0 || parking->stop < 0 ||
 	    epoll_ctl(parking->epoll, EPOLL_CTL_ADD, parking->stop, &event) ||
-	    flexsc__pool_spawn(parking->pool, &parking->thread, poller,
+	    flexsc__pool_spawn(parking->pool, &parking->thread, parking_poll,
 			       parking)) {
 		flexsc__parking_forked(parking);
 		return false;
@@ -250,20 +253,20 @@ static bool start(struct parking *parking)
 bool flexsc__park(struct parking *parking, uint32_t index)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
-	int fd = fd_of(loop, index), op, err;
+	int fd = parked_fd(loop, index), op, err;
 
 	lock_assert_held(&parking->pool->lock);
-	if (!start(parking) || !flexsc__park_room(parking, fd))
+	if (!parking_start(parking) || !flexsc__park_room(parking, fd))
 		return false;
-	op = empty(parking, fd) ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+	op = parked_empty(parking, fd) ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 	for (;;) {
-		append(parking, loop, fd, index);
-		err = watch(parking, fd, op, 0);
+		parked_append(parking, loop, fd, index);
+		err = parking_register(parking, fd, op, 0);
 		if (!err)
 			return true;
-		drop(parking, loop, fd, index);
+		parked_drop(parking, loop, fd, index);
 		if (op == EPOLL_CTL_MOD && err == -ENOENT) {
-			orphaned(parking, fd);
+			parking_end_orphans(parking, fd);
 			op = EPOLL_CTL_ADD;
 		} else if (op == EPOLL_CTL_ADD && err == -EEXIST) {
 			op = EPOLL_CTL_MOD;
@@ -275,7 +278,7 @@ bool flexsc__park(struct parking *parking, uint32_t index)
 
 /* Closing. */
 
-static void unwatch(struct parking *parking, int fd)
+static void parking_unregister(struct parking *parking, int fd)
 {
 	raw_syscall(SYS_epoll_ctl, (uint64_t)parking->epoll, EPOLL_CTL_DEL,
 		    (uint64_t)fd, 0, 0, 0);
@@ -304,25 +307,25 @@ void flexsc__park_release(struct parking *parking, int copy)
 	lock_assert_held(&parking->pool->lock);
 	if (--parking->parked[copy].users)
 		return;
-	unwatch(parking, copy);
+	parking_unregister(parking, copy);
 	flexsc__own_fd_close(copy);
 }
 
 void flexsc__park_move(struct parking *parking, int fd, int copy)
 {
 	lock_assert_held(&parking->pool->lock);
-	if (empty(parking, fd))
+	if (parked_empty(parking, fd))
 		return;
-	unwatch(parking, fd);
+	parking_unregister(parking, fd);
 	if (copy < 0) {
-		orphaned(parking, fd);
+		parking_end_orphans(parking, fd);
 		return;
 	}
 	memcpy(&parking->parked[copy], &parking->parked[fd],
 	       offsetof(struct parked, users));
 	memcpy(&parking->parked[fd], &NOBODY, offsetof(struct parked, users));
-	if (watch(parking, copy, EPOLL_CTL_ADD, 0))
-		orphaned(parking, copy);
+	if (parking_register(parking, copy, EPOLL_CTL_ADD, 0))
+		parking_end_orphans(parking, copy);
 }
 
 void flexsc__unpark(struct parking *parking, uint32_t index)
@@ -331,7 +334,7 @@ void flexsc__unpark(struct parking *parking, uint32_t index)
 
 	lock_assert_held(&parking->pool->lock);
 	/* The registration stays; it fires once more, for nobody. */
-	drop(parking, loop, fd_of(loop, index), index);
+	parked_drop(parking, loop, parked_fd(loop, index), index);
 }
 
 void flexsc__parking_init(struct parking *parking, struct pool *pool)

@@ -14,7 +14,7 @@
  *
  * When a descriptor is ready, the first entry that wanted this is woken, and
  * no other of that list: what it was ready for may be gone when the first one
- * is done. Then it is the next one's turn: the registration is renewed when
+ * is done. The next one follows: the registration is renewed when
  * the woken entry has completed, or is parked again. It fires at once if there
  * is still something to be had.
  *

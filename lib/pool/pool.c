@@ -78,7 +78,7 @@ bool flexsc__pool_start_another(struct pool *pool)
 }
 
 /* Take a thread off the idle stack; false if it was woken meanwhile. */
-static bool leave_idle(struct pool *pool, uint32_t number)
+static bool pool_leave_idle(struct pool *pool, uint32_t number)
 {
 	uint32_t *link = &pool->idle;
 
@@ -108,7 +108,7 @@ bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread)
 		err = futex_wait(&thread->bell, 0, ns);
 		lock(&pool->lock);
 		if (err == -ETIMEDOUT && !thread->active && pool_others(pool) &&
-		    leave_idle(pool, number))
+		    pool_leave_idle(pool, number))
 			return false;
 	}
 	return !pool->stopping;
@@ -206,7 +206,7 @@ void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret)
 }
 
 /* Interrupt a thread's call; with the lock, so that it is that call. */
-static void interrupt(struct pool *pool, struct syscall_thread *thread)
+static void pool_interrupt(struct pool *pool, struct syscall_thread *thread)
 {
 	thread->cancelled = true;
 	if (pool->signo)
@@ -219,11 +219,11 @@ void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread)
 	if (thread->index == NONE || !thread->unexpected)
 		return;
 	thread->kicked = true;
-	interrupt(pool, thread);
+	pool_interrupt(pool, thread);
 }
 
 /* Every thread waits, some of them in calls that should not. */
-static void kick_all(struct pool *pool)
+static void pool_kick_all(struct pool *pool)
 {
 	for (uint32_t i = 0; i < pool->max; i++)
 		flexsc__pool_kick(pool, pool_thread(pool, i));
@@ -237,7 +237,7 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 	lock(&pool->lock);
 	switch ((enum pool_where)call->pool.where) {
 	case POOL_RUNNING:
-		interrupt(pool, pool_thread(pool, call->pool.thread));
+		pool_interrupt(pool, pool_thread(pool, call->pool.thread));
 		break;
 	case POOL_PARKED:
 		flexsc__unpark(&pool->parking, index);
@@ -258,7 +258,7 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
  * Nothing is taken any more: whoever executes something waits in it, as it
  * turns out, and is no longer active.
  */
-static void overtake(struct pool *pool)
+static void pool_overtake(struct pool *pool)
 {
 	for (uint32_t i = 0; i < pool->max; i++) {
 		struct syscall_thread *thread = pool_thread(pool, i);
@@ -286,9 +286,9 @@ uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch)
 		watch->since = now;
 	} else if (now - watch->since >= WATCH_NS) {
 		lock(&pool->lock);
-		overtake(pool);
+		pool_overtake(pool);
 		if (!flexsc__pool_start_another(pool))
-			kick_all(pool);
+			pool_kick_all(pool);
 		unlock(&pool->lock);
 		watch->since = now;
 	}
@@ -302,7 +302,7 @@ uint64_t flexsc__pool_watch(struct flexsc_loop *loop)
 	return pool ? flexsc__pool_look(pool, &pool->watch) : UINT64_MAX;
 }
 
-static int init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
+static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 {
 	const struct flexsc_options *options = &loop->options;
 	int err;
@@ -346,7 +346,7 @@ int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max)
 
 	if (!pool)
 		return -ENOMEM;
-	err = init(pool, loop, max);
+	err = pool_init(pool, loop, max);
 	if (err) {
 		free(pool->threads);
 		free(pool);

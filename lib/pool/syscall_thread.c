@@ -26,7 +26,7 @@
 #define QUIET		32		/* completions before the loop is told */
 
 /* Take the next entry, one that was deferred if this thread may block. */
-static uint32_t take(struct pool *pool, struct syscall_thread *thread)
+static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 {
 	uint32_t index = calls_take(pool->loop, &pool->queue);
 	struct call *call;
@@ -54,7 +54,7 @@ static uint32_t take(struct pool *pool, struct syscall_thread *thread)
  * A cancel signal that was sent for this entry must not hit the next. It is
  * pending by now; any system call has it delivered.
  */
-static void settle(struct syscall_thread *thread)
+static void thread_settle(struct syscall_thread *thread)
 {
 	if (thread->cancelled)
 		raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -63,17 +63,17 @@ static void settle(struct syscall_thread *thread)
 	thread->unexpected = false;
 }
 
-/* The thread's entry has its result; "deliver" makes that known. */
-static void finished(struct syscall_thread *thread, int64_t ret)
+/* The thread's entry has its result; thread_deliver() makes that known. */
+static void thread_finish(struct syscall_thread *thread, int64_t ret)
 {
 	thread->done = thread->index;
 	thread->ret = flexsc__pool_leave(thread->pool, thread->index, ret);
 	thread->index = NONE;
-	settle(thread);
+	thread_settle(thread);
 }
 
 /* Without the lock. */
-static void deliver(struct syscall_thread *thread)
+static void thread_deliver(struct syscall_thread *thread)
 {
 	struct flexsc_loop *loop = thread->pool->loop;
 	uint32_t index = thread->done;
@@ -90,7 +90,7 @@ static void deliver(struct syscall_thread *thread)
  * Tell the loop of what was delivered. Not for each one: while there is more
  * to execute, one wake-up for all is better (OSDI 2010, section 3.6).
  */
-static void tell(struct syscall_thread *thread)
+static void thread_tell(struct syscall_thread *thread)
 {
 	struct flexsc_loop *loop = thread->pool->loop;
 
@@ -104,7 +104,7 @@ static void tell(struct syscall_thread *thread)
 	loop_notify(loop);
 }
 
-static int64_t call_kernel(struct syscall_thread *thread,
+static int64_t thread_call(struct syscall_thread *thread,
 			   const struct flexsc_entry *entry)
 {
 	int64_t ret;
@@ -116,7 +116,8 @@ static int64_t call_kernel(struct syscall_thread *thread,
 	if (closes(entry))
 		flexsc__closing_end(entry);
 	if (ret >= 0 && (entry->nr == SYS_accept || entry->nr == SYS_accept4))
-		flexsc__fds_accepted((uint32_t)entry->args[0], (uint32_t)ret);
+		flexsc__fds_note_accepted((uint32_t)entry->args[0],
+					  (uint32_t)ret);
 	return ret;
 }
 
@@ -128,8 +129,8 @@ static int64_t call_kernel(struct syscall_thread *thread,
  * arguments then starts again. So is what transferred a part, if that isn't
  * how the call ends.
  */
-static void returned(struct pool *pool, struct syscall_thread *thread,
-		     int64_t ret, bool part)
+static void thread_return(struct pool *pool, struct syscall_thread *thread,
+			  int64_t ret, bool part)
 {
 	uint32_t index = thread->index;
 	struct flexsc_entry *entry = entry_of(pool->loop, index);
@@ -142,18 +143,18 @@ static void returned(struct pool *pool, struct syscall_thread *thread,
 		if (part && flexsc__partial(entry))
 			rest = flexsc__partial_rest(entry, &call->partial, ret);
 		if (rest || (again && entry->nr != SYS_connect)) {
-			settle(thread);
+			thread_settle(thread);
 			thread->index = NONE;
 			flexsc__pool_enqueue(pool, index);
 			return;
 		}
 	}
 	thread->executed++;
-	finished(thread, ret);
+	thread_finish(thread, ret);
 }
 
 /* With the lock: is it parked? */
-static bool park(struct pool *pool, struct syscall_thread *thread)
+static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 {
 	struct call *call = call_of(pool->loop, thread->index);
 
@@ -170,7 +171,7 @@ static bool park(struct pool *pool, struct syscall_thread *thread)
  * With the lock: its descriptor is ready for something else, which the entries
  * behind it may be waiting for.
  */
-static void leave_line(struct pool *pool, struct syscall_thread *thread)
+static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 {
 	struct call *call = call_of(pool->loop, thread->index);
 
@@ -186,8 +187,8 @@ static void leave_line(struct pool *pool, struct syscall_thread *thread)
  * With the lock: leave an entry that is going to wait to others than a thread,
  * or at least not to the last one. False: execute it.
  */
-static bool put_by(struct pool *pool, struct syscall_thread *thread,
-		   enum nowait what)
+static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
+			  enum nowait what)
 {
 	lock_assert_held(&pool->lock);
 	/* The other half is for calls that can't be parked. */
@@ -195,20 +196,20 @@ static bool put_by(struct pool *pool, struct syscall_thread *thread,
 
 	if (entry_status(entry_of(pool->loop, thread->index)) ==
 	    FLEXSC_CANCEL) {
-		finished(thread, -ECANCELED);
+		thread_finish(thread, -ECANCELED);
 		return true;
 	}
 	if (what == NOWAIT_WAITS || (what == NOWAIT_LATE && scarce)) {
-		if (park(pool, thread))
+		if (thread_park(pool, thread))
 			return true;
 	} else if (what == NOWAIT_UNKNOWN) {
-		leave_line(pool, thread);
+		thread_leave_line(pool, thread);
 	}
 	if (pool_others(pool) || flexsc__pool_create_thread(pool))
 		return false;
 	if (pool->count == 1) {
 		/* No second thread can be made: nobody would take it. */
-		finished(thread, -ECANCELED);
+		thread_finish(thread, -ECANCELED);
 		return true;
 	}
 	flexsc__pool_defer(pool, thread->index);
@@ -217,15 +218,16 @@ static bool put_by(struct pool *pool, struct syscall_thread *thread,
 }
 
 /* With the lock, on return as well: a call that is going to wait. */
-static void execute_waiting(struct pool *pool, struct syscall_thread *thread,
-			    enum nowait what)
+static void thread_execute_waiting(struct pool *pool,
+				   struct syscall_thread *thread,
+				   enum nowait what)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	int64_t ret;
 
 	/* A kick while it was asked about isn't meant for what follows. */
-	settle(thread);
-	if (put_by(pool, thread, what))
+	thread_settle(thread);
+	if (thread_put_by(pool, thread, what))
 		return;
 	pool->blocked++;
 	if (thread->active)
@@ -234,16 +236,17 @@ static void execute_waiting(struct pool *pool, struct syscall_thread *thread,
 	if (pool->queue.count && pool->active < pool->max_active)
 		flexsc__pool_start_another(pool);
 	unlock(&pool->lock);
-	tell(thread);
-	ret = call_kernel(thread, entry);
+	thread_tell(thread);
+	ret = thread_call(thread, entry);
 	lock(&pool->lock);
 	pool->blocked--;
-	returned(pool, thread, ret, thread->kicked);
+	thread_return(pool, thread, ret, thread->kicked);
 }
 
 /* Without the lock; with it on return: a call that may wait for others. */
-static void execute_patiently(struct pool *pool, struct syscall_thread *thread,
-			      const struct table_row *row)
+static void thread_execute_patiently(struct pool *pool,
+				     struct syscall_thread *thread,
+				     const struct table_row *row)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	struct call *call = call_of(pool->loop, thread->index);
@@ -258,22 +261,22 @@ static void execute_patiently(struct pool *pool, struct syscall_thread *thread,
 				      &thread->switches);
 	call->pool.plainly = false;
 	if (what == NOWAIT_RUNS) {
-		tell(thread);
+		thread_tell(thread);
 		thread->unexpected = true;
-		ret = call_kernel(thread, entry);
+		ret = thread_call(thread, entry);
 	}
 	lock(&pool->lock);
 	if (what == NOWAIT_DONE || what == NOWAIT_PART)
-		returned(pool, thread, ret,
-			 what == NOWAIT_PART || thread->kicked);
+		thread_return(pool, thread, ret,
+			      what == NOWAIT_PART || thread->kicked);
 	else if (what == NOWAIT_RUNS)
-		returned(pool, thread, ret, thread->kicked);
+		thread_return(pool, thread, ret, thread->kicked);
 	else
-		execute_waiting(pool, thread, what);
+		thread_execute_waiting(pool, thread, what);
 }
 
 /* Without the lock; with it on return: execute thread->index. */
-static void execute(struct pool *pool, struct syscall_thread *thread)
+static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	const struct table_row *row;
@@ -283,26 +286,26 @@ static void execute(struct pool *pool, struct syscall_thread *thread)
 	/* One that was put by is BUSY already, unless cancelled. */
 	if (!entry_begin(entry) && entry_status(entry) == FLEXSC_CANCEL) {
 		lock(&pool->lock);
-		finished(thread, -ECANCELED);
+		thread_finish(thread, -ECANCELED);
 		return;
 	}
 	row = flexsc__table_row(entry->nr);
 	class = flexsc__refine(row, entry);
 	if (class == CLASS_DISK || thread->quiet >= QUIET)
-		tell(thread);
+		thread_tell(thread);
 	if (class == CLASS_WAIT) {
-		execute_patiently(pool, thread, row);
+		thread_execute_patiently(pool, thread, row);
 		return;
 	}
 	if (class != CLASS_NEVER)
-		ret = call_kernel(thread, entry);
+		ret = thread_call(thread, entry);
 	lock(&pool->lock);
 	thread->executed++;
-	finished(thread, ret);
+	thread_finish(thread, ret);
 }
 
 /* Without the lock: look for entries for a while, instead of sleeping. */
-static void spin(struct pool *pool)
+static void thread_spin(struct pool *pool)
 {
 	uint64_t us = pool->loop->options.spin_us;
 	uint64_t until;
@@ -316,7 +319,7 @@ static void spin(struct pool *pool)
 }
 
 /* With the lock: may the thread look for entries? */
-static bool go_active(struct pool *pool, struct syscall_thread *thread)
+static bool thread_go_active(struct pool *pool, struct syscall_thread *thread)
 {
 	if (thread->active && pool->active > pool->max_active) {
 		thread->active = false;
@@ -340,19 +343,20 @@ void *flexsc__syscall_thread(void *arg)
 	lock(&pool->lock);
 	thread->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	for (;;) {
-		if (go_active(pool, thread) && take(pool, thread) != NONE) {
+		if (thread_go_active(pool, thread) &&
+		    thread_take(pool, thread) != NONE) {
 			unlock(&pool->lock);
-			deliver(thread);
-			execute(pool, thread);
+			thread_deliver(thread);
+			thread_execute(pool, thread);
 			spun = false;
 		} else if (thread->done != NONE || thread->quiet) {
 			unlock(&pool->lock);
-			deliver(thread);
-			tell(thread);
+			thread_deliver(thread);
+			thread_tell(thread);
 			lock(&pool->lock);
 		} else if (thread->active && !spun) {
 			unlock(&pool->lock);
-			spin(pool);
+			thread_spin(pool);
 			lock(&pool->lock);
 			spun = true;
 		} else {

@@ -19,7 +19,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int once_err;
 
-static void abandon(struct flexsc_loop *loop)
+static void fork_abandon(struct flexsc_loop *loop)
 {
 	loop->stale = true;
 	flexsc__pool_forked(loop);
@@ -28,21 +28,22 @@ static void abandon(struct flexsc_loop *loop)
 		flexsc__own_fd_close(loop->stats_fd);
 }
 
-static void child(void)
+static void fork_child(void)
 {
 	flexsc__own_forked();
 	flexsc__signals_forked();
-	flexsc__all_forked(abandon);
+	flexsc__all_forked(fork_abandon);
 	flexsc__own_fd_close_copies();
 }
 
-static void prepare_once(void)
+static void fork_prepare(void)
 {
-	once_err = -pthread_atfork(flexsc__all_lock, flexsc__all_unlock, child);
+	once_err = -pthread_atfork(flexsc__all_lock, flexsc__all_unlock,
+				   fork_child);
 }
 
 int flexsc__fork_prepare(void)
 {
-	pthread_once(&once, prepare_once);
+	pthread_once(&once, fork_prepare);
 	return once_err;
 }

@@ -26,7 +26,7 @@
 #define MAX_THREADS	64
 #define MAX_THREADS_MAX	4096
 
-static bool zero(const void *memory, size_t size)
+static bool is_zero(const void *memory, size_t size)
 {
 	const char *byte = memory;
 
@@ -50,8 +50,8 @@ static int take_options(struct flexsc_loop *loop,
 			return -EINVAL;
 		if (options->size < known)
 			known = options->size;
-		if (!zero((const char *)options + known,
-			  options->size - known))
+		if (!is_zero((const char *)options + known,
+			     options->size - known))
 			return -EINVAL;
 		memcpy(own, options, known);
 	}
@@ -73,7 +73,7 @@ static int take_options(struct flexsc_loop *loop,
 	return 0;
 }
 
-static void release(struct flexsc_loop *loop)
+static void make_release(struct flexsc_loop *loop)
 {
 	flexsc__stats_fini(loop);
 	flexsc__wheel_fini(&loop->wheel);
@@ -82,7 +82,7 @@ static void release(struct flexsc_loop *loop)
 	free(loop);
 }
 
-static int init(struct flexsc_loop *loop)
+static int make_init(struct flexsc_loop *loop)
 {
 	int err;
 
@@ -125,12 +125,12 @@ int flexsc__loop_create(struct flexsc_loop **out,
 	loop->owner = pthread_self();
 	err = take_options(loop, options);
 	if (!err)
-		err = init(loop);
+		err = make_init(loop);
 	if (err) {
 		if (why)
 			snprintf(why, size, "%s",
 				 loop->why[0] ? loop->why : strerror(-err));
-		release(loop);
+		make_release(loop);
 		return err;
 	}
 	*out = loop;
@@ -161,7 +161,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 	flexsc__all_remove(loop);
 	flexsc__pool_destroy(loop);
 	loop->engine->close(loop);
-	release(loop);
+	make_release(loop);
 	return 0;
 }
 

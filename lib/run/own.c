@@ -25,14 +25,14 @@ void flexsc__own_forget(const struct flexsc_loop *loop)
 	pthread_setspecific(at_thread_end, NULL);
 }
 
-static void thread_ends(void *loop)
+static void own_destroy(void *loop)
 {
 	flexsc_loop_destroy(loop);
 }
 
-static void make_key(void)
+static void own_make_key(void)
 {
-	once_err = -pthread_key_create(&at_thread_end, thread_ends);
+	once_err = -pthread_key_create(&at_thread_end, own_destroy);
 }
 
 struct flexsc_loop *flexsc_loop_default(void)
@@ -53,7 +53,7 @@ int flexsc_init(void)
 
 	if (default_loop || own_loop)
 		return -EEXIST;
-	pthread_once(&once, make_key);
+	pthread_once(&once, own_make_key);
 	if (once_err)
 		return once_err;
 	err = flexsc_loop_create(&loop, NULL);

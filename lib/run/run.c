@@ -28,7 +28,7 @@
 /* Running. */
 
 /* Move what syscall threads completed to the done list, oldest first. */
-static void collect_completions(struct flexsc_loop *loop)
+static void run_collect_completions(struct flexsc_loop *loop)
 {
 	uint32_t index = completions_take(&loop->completions);
 	uint32_t oldest = NONE;
@@ -48,19 +48,19 @@ static void collect_completions(struct flexsc_loop *loop)
 	}
 }
 
-static void collect(struct flexsc_loop *loop)
+static void run_collect(struct flexsc_loop *loop)
 {
-	collect_completions(loop);
+	run_collect_completions(loop);
 	flexsc__events_collect(loop);
 }
 
 /* Are there callbacks to come? */
-static bool owing(const struct flexsc_loop *loop)
+static bool is_owing(const struct flexsc_loop *loop)
 {
 	return loop->events || loop->posted != loop->completed;
 }
 
-static bool stopped(const struct flexsc_loop *loop)
+static bool is_stopped(const struct flexsc_loop *loop)
 {
 	return atomic_load_explicit(&loop->stop, memory_order_relaxed);
 }
@@ -69,7 +69,7 @@ static bool stopped(const struct flexsc_loop *loop)
  * Run the callbacks of calls that are done, but not of those that become so
  * meanwhile. Returns how many ran.
  */
-static int dispatch_done(struct flexsc_loop *loop, bool until_stop)
+static int run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
 {
 	uint32_t *tail = loop->done.tail, index, next;
 	int n = 0;
@@ -77,7 +77,7 @@ static int dispatch_done(struct flexsc_loop *loop, bool until_stop)
 	if (queue_empty(&loop->done))
 		return 0;
 	for (index = queue_take(&loop->done); index != NONE; index = next) {
-		if (n == BUDGET || (until_stop && stopped(loop)))
+		if (n == BUDGET || (until_stop && is_stopped(loop)))
 			break;
 		next = call_of(loop, index)->next;
 		flexsc__call_retire(loop, index);
@@ -94,13 +94,13 @@ static int dispatch_done(struct flexsc_loop *loop, bool until_stop)
 }
 
 /* The same of everything else that is ready. */
-static int dispatch_ready(struct flexsc_loop *loop, bool until_stop)
+static int run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 {
 	struct flexsc_cb *cb, *last = loop->ready.tail;
 	bool more = loop->ready.head;
 	int n = 0;
 
-	while (more && !(until_stop && stopped(loop))) {
+	while (more && !(until_stop && is_stopped(loop))) {
 		cb = flexsc__ready_take(loop);
 		more = cb != last;
 		cb->handle = 0;
@@ -111,19 +111,19 @@ static int dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-static int dispatch(struct flexsc_loop *loop, bool until_stop)
+static int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 {
 	int n;
 
 	loop->inside = true;
-	n = dispatch_done(loop, until_stop);
-	n += dispatch_ready(loop, until_stop);
+	n = run_dispatch_done(loop, until_stop);
+	n += run_dispatch_ready(loop, until_stop);
 	loop->inside = false;
 	return n;
 }
 
 /* One batch to the engine, and a sleep of at most ns if nothing is ready. */
-static int step(struct flexsc_loop *loop, uint64_t ns)
+static int run_step(struct flexsc_loop *loop, uint64_t ns)
 {
 	if (ns && loop->wheel.armed) {
 		uint64_t next = flexsc__wheel_next(&loop->wheel, time_monotonic());
@@ -139,7 +139,7 @@ static int step(struct flexsc_loop *loop, uint64_t ns)
 	return loop->engine->wait(loop, ns);
 }
 
-static int check(const struct flexsc_loop *loop)
+static int run_check(const struct flexsc_loop *loop)
 {
 	if (!loop)
 		return -EINVAL;
@@ -150,17 +150,17 @@ static int check(const struct flexsc_loop *loop)
 
 int flexsc_loop_run(struct flexsc_loop *loop)
 {
-	int err = check(loop);
+	int err = run_check(loop);
 
 	while (!err) {
-		collect(loop);
+		run_collect(loop);
 		atomic_store(&loop->nudged, false);
-		dispatch(loop, true);
+		run_dispatch(loop, true);
 		if (atomic_exchange(&loop->stop, false))
 			break;
-		if (!owing(loop) && !flexsc__loop_ready(loop))
+		if (!is_owing(loop) && !flexsc__loop_ready(loop))
 			break;
-		err = step(loop, FLEXSC_FOREVER);
+		err = run_step(loop, FLEXSC_FOREVER);
 	}
 	if (loop && !loop->stale)
 		flexsc__stats_publish(loop);
@@ -190,14 +190,14 @@ int flexsc_loop_submit(struct flexsc_loop *loop)
 
 int flexsc_loop_dispatch(struct flexsc_loop *loop)
 {
-	int err = check(loop);
+	int err = run_check(loop);
 
 	if (!err)
-		err = step(loop, 0);
+		err = run_step(loop, 0);
 	if (err)
 		return err;
-	collect(loop);
-	err = dispatch(loop, false);
+	run_collect(loop);
+	err = run_dispatch(loop, false);
 	flexsc__stats_publish(loop);
 	return err;
 }
@@ -205,11 +205,11 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns)
 {
 	uint64_t begin = time_monotonic(), passed = 0;
-	int err = check(loop);
+	int err = run_check(loop);
 
 	while (!err) {
-		err = step(loop, ns == FLEXSC_FOREVER ? ns : ns - passed);
-		collect(loop);
+		err = run_step(loop, ns == FLEXSC_FOREVER ? ns : ns - passed);
+		run_collect(loop);
 		if (err || flexsc__loop_ready(loop)) {
 			atomic_store(&loop->nudged, false);
 			return err ? err : 1;
@@ -225,16 +225,16 @@ void flexsc__drain(struct flexsc_loop *loop)
 {
 	loop->closing = true;
 	/* Start what was posted: it may have been meant to happen. */
-	step(loop, 0);
+	run_step(loop, 0);
 	flexsc__cancel_all(loop);
 	flexsc__events_cancel(loop);
 	for (;;) {
 		atomic_store(&loop->stop, false);
 		atomic_store(&loop->nudged, false);
-		collect(loop);
-		dispatch(loop, false);
-		if (!owing(loop))
+		run_collect(loop);
+		run_dispatch(loop, false);
+		if (!is_owing(loop))
 			break;
-		step(loop, FLEXSC_FOREVER);
+		run_step(loop, FLEXSC_FOREVER);
 	}
 }

@@ -139,7 +139,7 @@ static bool made_at_home(const struct uthread *u)
  */
 static void hold(uint32_t fd)
 {
-	flexsc__fds_unpark(fd);
+	flexsc__fds_unmark(fd);
 	flexsc__polling_hold(fd);
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 		flexsc__closing_hold(flexsc__runtime.carriers[i].loop, fd);
@@ -194,7 +194,7 @@ void flexsc__hook_closes(uint32_t fd)
 	struct uthread *u = &flexsc__self;
 	bool enters = u->alive && !u->busy;
 
-	if (fds_is_parked(fd)) {
+	if (fds_is_marked(fd)) {
 		if (enters)
 			flexsc__enter(u);
 		hold(fd);
@@ -234,7 +234,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	flexsc__fds_note(&entry);
 	if (closes_others(nr))
 		flexsc__closing_each(nr, entry.args, closed);
-	flexsc__fds_made(&entry, ret);
+	flexsc__fds_note_made(&entry, ret);
 	return ret;
 }
 

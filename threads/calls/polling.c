@@ -60,7 +60,7 @@ static void close_copy(uint32_t copy)
 static void set_begin(struct uthread *u, uint32_t fd)
 {
 	atomic_store(&u->set, set_word(fd, 0));
-	flexsc__fds_park(fd);
+	flexsc__fds_mark(fd);
 }
 
 void flexsc__polling_end(struct uthread *u)

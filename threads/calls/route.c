@@ -67,7 +67,7 @@ static bool is_impatient(long nr, const struct table_row *row,
 		break;
 	}
 	return (row->poll != POLL_NONE || nr == SYS_connect) &&
-	       flexsc__fds_never_wait((uint32_t)a[0]);
+	       flexsc__fds_find_nonblock((uint32_t)a[0]);
 }
 
 /*
