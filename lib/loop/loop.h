@@ -108,7 +108,7 @@ struct flexsc_loop {
 	/* Cold. */
 	pthread_t owner;
 	struct flexsc_options options;
-	char cores[256];
+	char *cores;		/* options.cores is this copy; may be NULL */
 	char why[160];
 	struct flexsc_stats_page *page;
 	int stats_fd;

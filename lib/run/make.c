@@ -60,6 +60,12 @@ static int take_options(struct flexsc_loop *loop,
 	/* Here, since an engine may need them late or never. */
 	if (own->cores && flexsc__cores_parse(own->cores, &cores))
 		return -EINVAL;
+	if (own->cores) {
+		loop->cores = strdup(own->cores);
+		if (!loop->cores)
+			return -ENOMEM;
+		own->cores = loop->cores;
+	}
 	if (!own->max_entries)
 		own->max_entries = MAX_ENTRIES;
 	if (!own->max_threads)
@@ -79,6 +85,7 @@ static void make_release(struct flexsc_loop *loop)
 	flexsc__wheel_fini(&loop->wheel);
 	flexsc__arena_fini(&loop->held);
 	flexsc__pages_fini(loop);
+	free(loop->cores);
 	free(loop);
 }
 
@@ -154,6 +161,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 	flexsc__own_forget(loop);
 	if (loop->stale) {
 		/* Its mappings aren't here, its descriptors are closed. */
+		free(loop->cores);
 		free(loop);
 		return 0;
 	}

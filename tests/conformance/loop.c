@@ -73,6 +73,29 @@ TEST(cores_are_checked)
 	CHECK_EQ(create_with((struct flexsc_options){ .cores = good }), 0);
 }
 
+/* An engine may make its threads long after the loop was made. */
+TEST(the_list_of_cores_is_the_callers_again)
+{
+	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
+	struct flexsc_loop *made = NULL;
+	struct flexsc_cb cb = { .callback = count_done };
+	cpu_set_t set;
+	char list[32];
+	int cpu = 0;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	snprintf(list, sizeof(list), "%d", cpu);
+	options.cores = list;
+	CHECK_EQ(flexsc_loop_create(&made, &options), 0);
+	strcpy(list, "none");
+	CHECK_EQ(flexsc_loop_chdir(made, &cb, "."), 0);
+	CHECK_EQ(flexsc_loop_run(made), 0);
+	CHECK_EQ(cb.ret, 0);
+	CHECK_EQ(flexsc_loop_destroy(made), 0);
+}
+
 /* A newer program's options work as far as they are zero. */
 TEST(the_size_of_the_options_is_checked)
 {
