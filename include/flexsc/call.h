@@ -64,9 +64,9 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * the system allows no more.)
  *
  * Returns 0 if the request was made, -ENOENT if cb isn't pending, which is
- * harmless (cb itself must still be readable memory). Costs the same however
- * many calls are pending. A call that no signal can interrupt (a read from a
- * disk) completes in its own time.
+ * harmless (cb itself must still be readable memory), -EINVAL (loop or cb is
+ * NULL) or -ESTALE. Costs the same however many calls are pending. A call that
+ * no signal can interrupt (a read from a disk) completes in its own time.
  */
 int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
@@ -74,7 +74,7 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
  * Cancel every pending call that names descriptor fd in an argument of
  * descriptor type; returns how many. For the moment before close(): a pending
  * call keeps its file open, so close() alone doesn't end it. Costs a look at
- * each pending call.
+ * each pending call. -EINVAL: loop is NULL; -ESTALE.
  */
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
 
@@ -82,7 +82,8 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
  * Cancel cb's call unless it completes within ns nanoseconds from now: the
  * read timeout of section 4.2. A call that was ended by its deadline has
  * ret == -ETIME. Set it after posting; setting it again replaces it, and 0
- * removes it. -ENOENT: cb isn't a pending call. Costs no mode switch.
+ * removes it. -ENOENT: cb isn't a pending call; -EINVAL (loop or cb is NULL),
+ * -ESTALE; -ENOMEM: there is no deadline. Costs no mode switch.
  */
 int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 uint64_t ns);
@@ -102,13 +103,15 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
  *				(section 8.3's looped multi-call)
  *	FLEXSC_CHAIN_ALWAYS	the next call runs whatever the result was
  *
- * Chains may be longer than two. -EINVAL: unknown flags; -ESRCH: nothing was
- * posted that is still pending. The first call's callback runs before the
- * second call starts.
+ * Chains may be longer than two. The first call's callback runs before the
+ * second call starts. -EINVAL: unknown flags, or loop is NULL; -ESRCH: nothing
+ * was posted that is still pending; -ESHUTDOWN, -ESTALE.
  */
 int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags);
 
 struct flexsc_loop *flexsc_loop_default(void);
+
+/* The functions above, on the calling thread's default loop. */
 
 static inline int flexsc_cancel(struct flexsc_cb *cb)
 {

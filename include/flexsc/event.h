@@ -43,8 +43,11 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * From any thread, and from signal handlers: run cb's callback on the loop's
  * own thread, with ret 0. Wakes the loop if it sleeps. cb == NULL only wakes.
  * Can't be cancelled. What the caller wrote before is visible to the callback.
+ * Never fails but with -EINVAL (NULL loop) and -ESTALE.
  */
 int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
+
+/* The first two on the calling thread's default loop. */
 
 static inline int flexsc_timer(struct flexsc_cb *cb, uint64_t ns)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loop: takes what was posted to an engine in batches and runs callbacks
- * (ATC 2011, section 4). Lifetimes, errors and threads: <flexsc/flexsc.h>.
+ * (ATC 2011, section 4). Lifetimes and threads: <flexsc/flexsc.h>.
+ *
+ * Errors in common, where nothing else is said: -EINVAL (NULL loop, bad
+ * argument), -ESTALE (the loop belongs to the parent process).
  */
 #ifndef FLEXSC_LOOP_H
 #define FLEXSC_LOOP_H
@@ -24,18 +27,20 @@ struct flexsc_loop;
 struct flexsc_options {
 	size_t size;		/* sizeof(struct flexsc_options) */
 	/*
-	 * "uring", "threads", "sync", or NULL: what the environment variable
-	 * FLEXSC_ENGINE names, otherwise the first of these that works. An
-	 * empty name is as good as none.
+	 * "uring", "threads", "kmod", "sync", or NULL: what the environment
+	 * variable FLEXSC_ENGINE names (not in set-user-ID programs), otherwise
+	 * the first of "uring" and "threads" that works. An empty name is as
+	 * good as none.
 	 */
 	const char *engine;
 	/* Where syscall threads run, as "2,4-6"; NULL: where the owner may. */
 	const char *cores;
-	uint32_t max_entries;	/* calls executing at once; default 1048576 */
-	uint32_t max_threads;	/* syscall threads; default 64 */
+	/* Calls executing at once; default 1048576, at most 67108864. */
+	uint32_t max_entries;
+	uint32_t max_threads;	/* syscall threads; default 64, at most 4096 */
 	/*
-	 * Owner and syscall threads look for work so long before they sleep:
-	 * worth it where they have cores of their own.
+	 * Owner and syscall threads look for work for so many microseconds
+	 * before they sleep: worth it where they have cores of their own.
 	 */
 	uint32_t spin_us;
 	uint32_t flags;		/* FLEXSC_SQPOLL */
@@ -50,12 +55,13 @@ struct flexsc_options {
  */
 #define FLEXSC_SQPOLL	0x1U
 
-/* No time limit. */
+/* No time limit, where nanoseconds are asked for. */
 #define FLEXSC_FOREVER	UINT64_MAX
 
 /*
  * Make a loop, owned by the calling thread (OSDI 2010, section 3.4:
- * flexsc_register). options may be NULL.
+ * flexsc_register). options may be NULL; it and what it points to are the
+ * caller's again when this returns. *loop is valid until it is destroyed.
  *
  *	-EINVAL		unknown engine or option, a core that can't be used
  *	-EOPNOTSUPP	the engine asked for doesn't work here; see
@@ -75,8 +81,9 @@ int flexsc_loop_create(struct flexsc_loop **loop,
 int flexsc_loop_destroy(struct flexsc_loop *loop);
 
 /*
- * Run callbacks until flexsc_loop_stop() or until nothing is pending.
- * Returns 0; -EDEADLK inside a callback; or what the engine failed with.
+ * Run callbacks until flexsc_loop_stop() or until nothing is pending (ATC
+ * 2011, section 4). Returns 0; -EDEADLK inside a callback; or what the engine
+ * failed with.
  */
 int flexsc_loop_run(struct flexsc_loop *loop);
 
@@ -87,13 +94,13 @@ int flexsc_loop_run(struct flexsc_loop *loop);
 int flexsc_loop_stop(struct flexsc_loop *loop);
 
 /*
- * The parts of flexsc_loop_run(), for programs with a loop of their own.
- * submit: start what was posted. dispatch: collect completions and run the
- * callbacks of those that are complete now; returns how many ran. wait: start
- * what was posted and sleep until at least one call, timer, signal or wake-up
- * is ready for dispatch, or ns nanoseconds have passed (section 3.2:
- * flexsc_wait); returns 1 if something is ready, else 0. Inside a callback
- * dispatch and wait return -EDEADLK.
+ * The parts of flexsc_loop_run(), for programs with a loop of their own. Each
+ * starts what was posted. dispatch then runs the callbacks of what is complete
+ * by now, and returns how many ran. wait sleeps until at least one call, timer,
+ * signal or wake-up is ready for dispatch, or ns nanoseconds have passed (OSDI
+ * 2010, section 3.2: flexsc_wait); it returns 1 if something is ready, else 0.
+ * Inside a callback dispatch and wait return -EDEADLK. dispatch and wait may
+ * return what the engine failed with, too.
  */
 int flexsc_loop_submit(struct flexsc_loop *loop);
 int flexsc_loop_dispatch(struct flexsc_loop *loop);
@@ -101,34 +108,42 @@ int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns);
 
 /*
  * The engine's name. And why not a better one, or why this one hasn't its way
- * now ("kmod", where something watches system calls): one line, or NULL.
+ * now ("kmod", where something watches system calls): one line, or NULL. Both
+ * strings are the loop's: they last as long, and the second may change whenever
+ * the loop runs. NULL for a NULL loop.
  */
 const char *flexsc_loop_engine(const struct flexsc_loop *loop);
 const char *flexsc_loop_why(const struct flexsc_loop *loop);
 
 /*
  * Does this engine work here? Tries, instead of looking at versions. 0, and in
- * why a remark as flexsc_loop_why() has it, or an empty line; -EOPNOTSUPP with
- * the real reason as one line in why; or -EINVAL for a name that is no engine.
+ * why (which may be NULL) a remark as flexsc_loop_why() has it, or an empty
+ * line; -EOPNOTSUPP with the real reason as one line in why; -EINVAL for a name
+ * that is no engine; else as flexsc_loop_create(). size is why's, in bytes; a
+ * longer line is cut.
  */
 int flexsc_engine_probe(const char *engine, char *why, size_t size);
 
 /*
- * All engines' names; NULL past the last. "uring" and "threads" come first, in
- * the order in which they are tried; the others have to be asked for.
+ * All engines' names, which last as long as the process; NULL past the last.
+ * "uring" and "threads" come first, in the order in which they are tried;
+ * "kmod" and "sync" have to be asked for.
  */
 const char *flexsc_engine_name(unsigned int i);
 
 /*
- * The calling thread's default loop. init makes it, with default options;
- * -EEXIST if there is one. fini destroys it; so does the end of the thread.
- * set_default makes an existing loop the default, or none, and leaves whoever
- * created it to destroy it.
+ * The calling thread's default loop, or NULL. init makes it, with default
+ * options; -EEXIST if there is one, else as flexsc_loop_create(). fini destroys
+ * what init made, as flexsc_loop_destroy(); so does the end of the thread.
+ * set_default makes an existing loop the default, or none (NULL), and leaves
+ * whoever created it to destroy it; 0.
  */
 struct flexsc_loop *flexsc_loop_default(void);
 int flexsc_loop_set_default(struct flexsc_loop *loop);
 int flexsc_init(void);
 int flexsc_fini(void);
+
+/* The functions above, on the calling thread's default loop. */
 
 static inline int flexsc_main_loop(void)
 {

@@ -42,8 +42,11 @@ struct flexsc_stats {
 };
 
 /*
- * Copy at most size bytes of the statistics. To the owner they are exact; any
- * other thread gets what was so when the loop last looked for work.
+ * Copy the first size bytes of the statistics to stats, the caller's; size is
+ * sizeof(struct flexsc_stats) of the caller's header, and fields that the
+ * library doesn't know are 0. To the owner they are exact; any other thread gets
+ * what was so when the loop last looked for work. 0, -EINVAL (NULL loop or
+ * stats), or -ESTALE.
  */
 int flexsc_loop_stats(const struct flexsc_loop *loop,
 		      struct flexsc_stats *stats, size_t size);
