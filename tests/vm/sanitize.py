@@ -67,6 +67,7 @@ LATE = {
         "fork",
         "loop",
         "process",
+        "receiving",
         "restricted",
         "signal",
         "stats",
