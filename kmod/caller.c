@@ -17,8 +17,13 @@
  */
 #include <linux/sched/signal.h>
 
+#include "caller.h"
+#include "cancel.h"
 #include "compat.h"
+#include "entry.h"
 #include "registration.h"
+#include "slot.h"
+#include "thread.h"
 
 static bool has_completed(struct registration *reg)
 {
@@ -121,7 +126,7 @@ void caller_deserted(struct registration *reg)
 	struct thread *caller = held_up(reg);
 
 	if (caller && READ_ONCE(reg->handover) &&
-	    !atomic_read(&reg->idle_count) && !thread_any_active(reg))
+	    !atomic_read(&reg->idle_count) && !slot_any_active(reg))
 		interrupt_caller(caller);
 }
 
@@ -164,7 +169,7 @@ static __always_inline bool take_slot(struct registration *reg,
 	struct slot *slot = &reg->slots[0];
 
 	return (likely(READ_ONCE(slot->core) < 0) && slot_take(slot, thread)) ||
-	       thread_take_slot(thread);
+	       slot_take_any(thread);
 }
 
 /* Execute submitted entries, if the owner gets a slot. */
@@ -178,7 +183,7 @@ static __always_inline void execute_inline(struct registration *reg,
 	entries_execute_inline(reg, thread);
 	if (unlikely(stranded))
 		entries_retrieve(reg, thread);
-	thread_give_slot(thread);
+	slot_give(thread);
 }
 
 /*
@@ -225,7 +230,7 @@ static long why_return(struct registration *reg, struct thread *thread,
 	if (task_work_pending(current))
 		return FLEXSC_WAIT_LOOK;
 	if (entries_pending(reg) && !thread_looks(reg) && !thread_wake(reg) &&
-	    !thread_any_active(reg) && thread_ask(reg))
+	    !slot_any_active(reg) && thread_ask(reg))
 		return FLEXSC_WAIT_MORE;
 	return GO_ON;
 }
@@ -305,9 +310,25 @@ static bool begin(struct registration *reg, struct thread *thread, u64 seen)
 static noinline long leave_entries(struct registration *reg, long ret)
 {
 	if (thread_wake(reg) || ret != FLEXSC_WAIT_LOOK ||
-	    thread_any_active(reg) || !thread_ask(reg))
+	    slot_any_active(reg) || !thread_ask(reg))
 		return ret;
 	return FLEXSC_WAIT_MORE;
+}
+
+/*
+ * The current task is in FLEXSC_IOC_WAIT from now on. Most of the time the
+ * usual record is free and has this task already: one compare-and-swap then.
+ */
+static __always_inline struct thread *
+thread_enter_caller(struct registration *reg)
+{
+	struct thread *thread = READ_ONCE(reg->usual);
+
+	if (unlikely(!thread || cmpxchg(&thread->in_use, 0, 1)))
+		thread = thread_other(reg);
+	if (likely(thread))
+		thread_begin(thread);
+	return thread;
 }
 
 /* FLEXSC_IOC_WAIT. Process context, with a reference to the file. */
@@ -344,10 +365,10 @@ long caller_wait(struct registration *reg, u64 seen)
 long caller_kick(struct registration *reg)
 {
 	count(reg, COUNT_KICKS, 1);
-	if (!entries_pending(reg) || !thread_slot_free(reg) ||
+	if (!entries_pending(reg) || !slot_any_free(reg) ||
 	    thread_looks(reg) || thread_wake(reg))
 		return FLEXSC_WAIT_LOOK;
-	if (thread_any_active(reg) || !thread_ask(reg))
+	if (slot_any_active(reg) || !thread_ask(reg))
 		return FLEXSC_WAIT_LOOK;
 	return FLEXSC_WAIT_MORE;
 }

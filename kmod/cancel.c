@@ -31,6 +31,8 @@
 #include <linux/sched.h>
 #include <linux/wait.h>
 
+#include "cancel.h"
+#include "entry.h"
 #include "registration.h"
 
 /*

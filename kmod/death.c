@@ -19,7 +19,12 @@
 #include <linux/file.h>
 #include <linux/rcupdate.h>
 
+#include "caller.h"
+#include "death.h"
+#include "entry.h"
 #include "registration.h"
+#include "slot.h"
+#include "thread.h"
 
 /* From sched_out(), with the run queue's lock, for a task that is TASK_DEAD. */
 void death_note(struct thread *thread)
@@ -50,7 +55,7 @@ static unsigned int bury(struct thread *thread)
 	if (thread->wants_more)
 		atomic_set(&reg->coming, 0);
 	thread->wants_more = false;
-	thread_give_slot(thread);
+	slot_give(thread);
 	cmpxchg(&reg->caller, thread, NULL);
 	/*
 	 * Only after the owner's role is given up: an owner that sees that the

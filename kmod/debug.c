@@ -5,7 +5,9 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
+#include "debug.h"
 #include "registration.h"
+#include "slot.h"
 
 static DEFINE_MUTEX(lock);
 static LIST_HEAD(all);

@@ -16,7 +16,7 @@
 #include <uapi/linux/futex.h>
 
 #include "compat.h"
-#include "registration.h"
+#include "dispatch.h"
 
 #ifdef CONFIG_ARM64
 #define PREFIX	"__arm64_"

@@ -9,8 +9,14 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 
+#include "caller.h"
+#include "cancel.h"
 #include "compat.h"
+#include "dispatch.h"
+#include "entry.h"
 #include "registration.h"
+#include "slot.h"
+#include "thread.h"
 #include "trace.h"
 
 /*
@@ -65,7 +71,6 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 static void put_aside(struct registration *reg, u32 index, bool front)
 {
 	struct companion *companion = &reg->companions[index];
-	struct entry_list *list = &reg->aside;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
@@ -73,13 +78,13 @@ static void put_aside(struct registration *reg, u32 index, bool front)
 	if (companion->aside)
 		goto unlock;
 	companion->aside = true;
-	companion->next = front ? list->head : FLEXSC_NO_ENTRY;
+	companion->next = front ? reg->aside_head : FLEXSC_NO_ENTRY;
 	if (reg->aside_count && !front)
-		reg->companions[list->tail].next = index;
+		reg->companions[reg->aside_tail].next = index;
 	if (!reg->aside_count || front)
-		list->head = index;
+		reg->aside_head = index;
 	if (!reg->aside_count || !front)
-		list->tail = index;
+		reg->aside_tail = index;
 	WRITE_ONCE(reg->aside_count, reg->aside_count + 1);
 unlock:
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
@@ -95,8 +100,8 @@ static bool aside_take(struct registration *reg, u32 *index)
 	raw_spin_lock_irqsave(&reg->lock, flags);
 	any = reg->aside_count;
 	if (any) {
-		*index = reg->aside.head;
-		reg->aside.head = reg->companions[*index].next;
+		*index = reg->aside_head;
+		reg->aside_head = reg->companions[*index].next;
 		reg->companions[*index].aside = false;
 		WRITE_ONCE(reg->aside_count, reg->aside_count - 1);
 	}
@@ -290,7 +295,7 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
 	/* Pairs with entry_carry_on(), which looks at "task" after this. */
 	smp_store_release(&companion->taken, taken);
 	thread->carries = index;
-	thread_give_slot(thread);
+	slot_give(thread);
 }
 
 /*
@@ -648,9 +653,9 @@ static noinline bool stops(struct thread *thread)
 	if (need_resched())
 		tell(thread);
 	cond_resched_tasks_rcu_qs();
-	if (!thread->slot && !thread_take_slot(thread))
+	if (!thread->slot && !slot_take_any(thread))
 		return true;
-	return thread_misplaced(thread);
+	return slot_misplaced(thread);
 }
 
 /*
@@ -667,10 +672,11 @@ static __always_inline bool take(struct registration *reg,
 	if (unlikely(n % UNTOLD_MOST == UNTOLD_MOST - 1))
 		tell(thread);
 	if (unlikely(READ_ONCE(thread->slot->core) != thread->core) &&
-	    thread_misplaced(thread))
+	    slot_misplaced(thread))
 		return false;
 	any = aside_take(reg, index);
-	thread_spill(reg);
+	if (unlikely(READ_ONCE(reg->slot_count) > 1))
+		slot_spill(reg);
 	return any || ring_take(reg, index);
 }
 

@@ -10,10 +10,16 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 
+#include "caller.h"
+#include "cancel.h"
 #include "compat.h"
+#include "debug.h"
+#include "dispatch.h"
+#include "policy.h"
+#include "registration.h"
+#include "thread.h"
 #define CREATE_TRACE_POINTS
 #include "trace.h"
-#include "registration.h"
 
 static int device_open(struct inode *inode, struct file *file)
 {

@@ -11,7 +11,11 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
+#include "entry.h"
+#include "policy.h"
 #include "registration.h"
+#include "slot.h"
+#include "thread.h"
 
 #define SPIN_LEAST	1000	/* shortest adaptive polling, in ns */
 #define PATIENCE	NSEC_PER_MSEC	/* period of the watch, in ns */
@@ -43,7 +47,7 @@ static enum hrtimer_restart watch(struct hrtimer *timer)
 	u32 head = (u32)atomic_read(&reg->head);
 
 	if (head == reg->watched && entries_pending(reg) &&
-	    thread_slot_free(reg))
+	    slot_any_free(reg))
 		thread_wake(reg);
 	reg->watched = head;
 	if (!anybody_executes(reg)) {

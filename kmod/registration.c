@@ -17,8 +17,15 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
+#include "caller.h"
 #include "compat.h"
+#include "death.h"
+#include "debug.h"
+#include "entry.h"
+#include "policy.h"
 #include "registration.h"
+#include "slot.h"
+#include "thread.h"
 
 struct registration *registration_create(void)
 {

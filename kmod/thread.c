@@ -2,8 +2,8 @@
 /*
  * Syscall threads (OSDI 2010, section 3.5): threads of the process that called
  * FLEXSC_IOC_SERVE. registration.h draws their states. This file has the
- * records of threads (the owner's, too), the slots, the idle list, and what
- * happens when a thread blocks.
+ * records of threads (the owner's, too), the idle list, and what happens when a
+ * thread blocks.
  */
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
@@ -11,8 +11,15 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "caller.h"
+#include "cancel.h"
 #include "compat.h"
+#include "death.h"
+#include "entry.h"
+#include "policy.h"
 #include "registration.h"
+#include "slot.h"
+#include "thread.h"
 
 #define WAKE_TRIES	8	/* idle threads whose core is looked at */
 #define MISFITS_MOST	4	/* unfit new threads in a row: ask no more */
@@ -129,109 +136,6 @@ struct thread *thread_other(struct registration *reg)
 	return thread;
 }
 
-/* Slots. */
-
-/*
- * May a thread have slot i? Not if its core is offline; but if all cores of the
- * policy are, slot 0 stays usable, so that entries are executed somewhere.
- */
-static bool slot_usable(struct registration *reg, u32 i, u32 count)
-{
-	int core = READ_ONCE(reg->slots[i].core);
-	u32 j;
-
-	if (core < 0 || cpu_online(core))
-		return true;
-	if (i)
-		return false;
-	for (j = 1; j < count; j++) {
-		core = READ_ONCE(reg->slots[j].core);
-		if (core < 0 || cpu_online(core))
-			return false;
-	}
-	return true;
-}
-
-/*
- * May the owner have a slot of this core? User mode isn't asked to move the
- * owner, so it must run there already, unless no syscall thread is left for its
- * entries.
- */
-static bool caller_fits(struct registration *reg, int core)
-{
-	return core < 0 || core == (int)raw_smp_processor_id() ||
-	       entries_alone(reg);
-}
-
-bool thread_take_slot(struct thread *thread)
-{
-	struct registration *reg = thread->reg;
-	u32 count = READ_ONCE(reg->slot_count);
-	u32 i;
-
-	for (i = 0; i < count; i++) {
-		struct slot *slot = &reg->slots[i];
-
-		if (READ_ONCE(slot->active) || !slot_usable(reg, i, count))
-			continue;
-		if (thread->is_caller &&
-		    !caller_fits(reg, READ_ONCE(slot->core)))
-			continue;
-		if (!slot_take(slot, thread))
-			continue;
-		return true;
-	}
-	return false;
-}
-
-/* The thread has a slot: must it move to the core of that before it works? */
-bool thread_misplaced(const struct thread *thread)
-{
-	int core = READ_ONCE(thread->slot->core);
-
-	if (thread->is_caller)
-		return false;
-	if (core != thread->core)
-		return true;
-	/*
-	 * Its affinity may be gone although it was set: the scheduler lets a
-	 * thread run anywhere when its core goes offline.
-	 */
-	return core >= 0 && cpu_online(core) &&
-	       current->nr_cpus_allowed != thread->stays &&
-	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core);
-}
-
-/* The first slot that a syscall thread may take. A hint, without the lock. */
-static struct slot *slot_free(struct registration *reg)
-{
-	u32 count = READ_ONCE(reg->slot_count);
-	u32 i;
-
-	for (i = 0; i < count; i++)
-		if (!READ_ONCE(reg->slots[i].active) &&
-		    slot_usable(reg, i, count))
-			return &reg->slots[i];
-	return NULL;
-}
-
-/* Is there a core without an active thread? */
-bool thread_slot_free(struct registration *reg)
-{
-	return slot_free(reg);
-}
-
-bool thread_any_active(struct registration *reg)
-{
-	u32 count = READ_ONCE(reg->slot_count);
-	u32 i;
-
-	for (i = 0; i < count; i++)
-		if (READ_ONCE(reg->slots[i].active))
-			return true;
-	return false;
-}
-
 /*
  * Is a syscall thread active that is not in a call? It needs no help, because
  * it looks for entries before it gives up its slot, and again after that.
@@ -310,7 +214,7 @@ void thread_blocked(struct irq_work *work)
 	 * this sees the new tail, or the owner sees needs_kick, and kicks.
 	 */
 	smp_mb();
-	if (entries_pending(reg) && thread_slot_free(reg) && !thread_wake(reg))
+	if (entries_pending(reg) && slot_any_free(reg) && !thread_wake(reg))
 		wake_up(&reg->wait);
 	caller_blocked(reg);
 	caller_recall(reg);
@@ -324,7 +228,7 @@ void thread_left(struct registration *reg)
 {
 	/* Pairs with the full barrier in thread_looks(). */
 	smp_mb();
-	if (entries_pending(reg) && thread_slot_free(reg) && !thread_wake(reg))
+	if (entries_pending(reg) && slot_any_free(reg) && !thread_wake(reg))
 		wake_up(&reg->wait);
 	/* It may have been woken to take the owner's role. */
 	caller_recall(reg);
@@ -356,7 +260,7 @@ void thread_no_more(struct registration *reg)
  */
 static struct thread *idle_first(struct registration *reg)
 {
-	struct slot *slot = slot_free(reg);
+	struct slot *slot = slot_first_free(reg);
 	struct thread *thread;
 	int tries = WAKE_TRIES;
 
@@ -443,7 +347,7 @@ static bool idle(struct registration *reg, struct thread *thread)
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (READ_ONCE(thread->woken) || READ_ONCE(reg->ended) ||
 		    thread_must_leave() ||
-		    (entries_pending(reg) && thread_slot_free(reg)) ||
+		    (entries_pending(reg) && slot_any_free(reg)) ||
 		    caller_wanted(reg))
 			break;
 		if (schedule_hrtimeout(&until, HRTIMER_MODE_ABS))
@@ -458,11 +362,6 @@ static bool idle(struct registration *reg, struct thread *thread)
 }
 
 /* Serving. */
-
-bool thread_unfiltered(void)
-{
-	return !task_filtered();
-}
 
 /*
  * With a slot: execute entries, then poll for more as the policy says. Gives up
@@ -479,11 +378,11 @@ static void serve_slot(struct registration *reg, struct thread *thread)
 		caller_recall(reg);
 		if (!thread->slot || thread->carries != FLEXSC_NO_ENTRY ||
 		    thread_must_leave() || thread_unfit(reg) ||
-		    thread_misplaced(thread))
+		    slot_misplaced(thread))
 			break;
 	} while (policy_spin(reg, thread));
 	WRITE_ONCE(reg->shared->needs_kick, 1);
-	thread_give_slot(thread);
+	slot_give(thread);
 	/*
 	 * Pairs with the owner's full barrier between tail and needs_kick, and
 	 * with thread_looks(): what they miss is seen by the next look.
@@ -519,14 +418,14 @@ static long serve(struct registration *reg, struct thread *thread)
 		if (why != GO_ON)
 			return why;
 		cond_resched();
-		if (entries_pending(reg) && thread_take_slot(thread)) {
+		if (entries_pending(reg) && slot_take_any(thread)) {
 			if (thread_ask(reg)) {
-				thread_give_slot(thread);
+				slot_give(thread);
 				return FLEXSC_SERVE_MORE;
 			}
-			if (thread_misplaced(thread)) {
+			if (slot_misplaced(thread)) {
 				thread->core = READ_ONCE(thread->slot->core);
-				thread_give_slot(thread);
+				slot_give(thread);
 				return FLEXSC_SERVE_MOVE;
 			}
 			serve_slot(reg, thread);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The functions that execute entries' calls, by the calls' numbers. */
+#ifndef FLEXSC_KMOD_DISPATCH_H
+#define FLEXSC_KMOD_DISPATCH_H
+
+#include <linux/compiler.h>
+#include <linux/linkage.h>
+#include <linux/types.h>
+
+struct pt_regs;
+
+typedef asmlinkage long (*call_fn)(const struct pt_regs *regs);
+#define DISPATCH_SIZE	512	/* a power of two, to mask numbers */
+extern call_fn dispatch_table[DISPATCH_SIZE];
+extern call_fn dispatch_restart;	/* restart_syscall() */
+int dispatch_init(void);
+long dispatch_refusal(unsigned int nr);
+
+asmlinkage long dispatch_unknown(const struct pt_regs *regs);
+
+static __always_inline call_fn dispatch_of(unsigned int nr)
+{
+	if (unlikely(nr >= DISPATCH_SIZE))
+		return dispatch_unknown;
+	/*
+	 * Masked as well as checked, so that speculation doesn't go beyond the
+	 * table either; hidden, so that the compiler keeps the mask.
+	 */
+	OPTIMIZER_HIDE_VAR(nr);
+	return dispatch_table[nr & (DISPATCH_SIZE - 1)];
+}
+
+#endif /* FLEXSC_KMOD_DISPATCH_H */
