@@ -41,7 +41,7 @@
  * runs doesn't need to be told, unless it is inside of a virtual machine: it
  * looks at the flag before it enters user mode.
  */
-static void interrupt(struct task_struct *task)
+static void cancel_interrupt(struct task_struct *task)
 {
 	wait_queue_entry_t sleeper = { .private = task };
 
@@ -63,8 +63,8 @@ bool cancel_kick(struct thread *thread, u64 now)
 	preempt_disable();
 	mine = atomic64_cmpxchg(&thread->now, now, NOW_CLAIMED | index) == now;
 	if (mine) {
-		interrupt(thread->task);
-		/* The task isn't needed any more. Pairs with cancel_seen(). */
+		cancel_interrupt(thread->task);
+		/* The task isn't needed any more. Pairs with cancel_await(). */
 		atomic64_set_release(&thread->now, NOW_KICKED | index);
 	}
 	preempt_enable();
@@ -75,7 +75,7 @@ bool cancel_kick(struct thread *thread, u64 now)
  * The thread has ended its entry, but was CLAIMED or KICKED before that: wait
  * until the interruption is pending.
  */
-noinline bool cancel_seen(struct thread *thread, u32 index)
+noinline bool cancel_await(struct thread *thread, u32 index)
 {
 	/* Pairs with cancel_kick(). */
 	while (atomic64_read_acquire(&thread->now) != (NOW_KICKED | index))
@@ -85,14 +85,14 @@ noinline bool cancel_seen(struct thread *thread, u32 index)
 }
 
 /* The thread that executes the entry, as far as can be told; NULL: none. */
-static struct thread *executes(struct registration *reg, u32 index)
+static struct thread *cancel_find(struct registration *reg, u32 index)
 {
 	u64 now = NOW_EXECUTES | index;
 	struct thread *thread;
 	u32 i;
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
-		/* Pairs with sched_out(): without a slot, it noted itself. */
+		/* Pairs with thread_sched_out(), which notes it elsewhere. */
 		thread = smp_load_acquire(&reg->slots[i].active);
 		if (thread && atomic64_read(&thread->now) == now)
 			return thread;
@@ -108,9 +108,12 @@ long cancel_entry(struct registration *reg, u32 index)
 	if (index >= reg->entry_count)
 		return -EINVAL;
 	index = array_index_nospec(index, reg->entry_count);
-	/* Behind the owner's CANCEL. Pairs with begin() and make_again(). */
+	/*
+	 * Behind the owner's CANCEL. Pairs with entry_begin() and
+	 * carry_make_again().
+	 */
 	smp_mb();
-	thread = executes(reg, index);
+	thread = cancel_find(reg, index);
 	if (thread && cancel_kick(thread, NOW_EXECUTES | index))
 		count(reg, COUNT_CANCELLED, 1);
 	return 0;

@@ -17,7 +17,7 @@
 #define NOW_CLAIMED	NOW(2)
 #define NOW_KICKED	NOW(3)
 bool cancel_kick(struct thread *thread, u64 now);
-bool cancel_seen(struct thread *thread, u32 index);
+bool cancel_await(struct thread *thread, u32 index);
 long cancel_entry(struct registration *reg, u32 index);
 
 /* The thread's call of entry "index" has returned. Was it interrupted? */
@@ -27,7 +27,7 @@ static __always_inline bool cancel_settle(struct thread *thread, u32 index)
 
 	if (likely(atomic64_try_cmpxchg(&thread->now, (s64 *)&now, NOW_NOTHING)))
 		return false;
-	return cancel_seen(thread, index);
+	return cancel_await(thread, index);
 }
 
 #endif /* FLEXSC_KMOD_CANCEL_H */

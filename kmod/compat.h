@@ -25,7 +25,7 @@
 #error "FlexSC needs CONFIG_IRQ_WORK and CONFIG_KPROBES"
 #endif
 
-/* Has the task left the run queue? Called from sched_out(). */
+/* Has the task left the run queue? Called from thread_sched_out(). */
 static inline bool task_sleeps(struct task_struct *task)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)

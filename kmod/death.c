@@ -4,8 +4,9 @@
  * ioctl. An oops does that. reboot() in a pid namespace would; it is refused
  * (dispatch.c).
  *
- *	executes	-> noted	the task's last sched_out() queues its
- *					record, with the run queue's lock held
+ *	executes	-> noted	the task's last thread_sched_out()
+ *					queues its record, with the run queue's
+ *					lock held
  *	noted		-> buried	an irq_work right behind that starts a
  *					work. When the task is off its processor
  *					for good, the work does what leaving the
@@ -19,14 +20,14 @@
 #include <linux/file.h>
 #include <linux/rcupdate.h>
 
-#include "caller.h"
 #include "death.h"
 #include "entry.h"
+#include "owner.h"
 #include "registration.h"
 #include "slot.h"
 #include "thread.h"
 
-/* From sched_out(), with the run queue's lock, for a task that is TASK_DEAD. */
+/* From thread_sched_out(), with the run queue's lock; the task is TASK_DEAD. */
 void death_note(struct thread *thread)
 {
 	llist_add(&thread->dead, &thread->reg->dead);
@@ -34,13 +35,13 @@ void death_note(struct thread *thread)
 }
 
 /* Out of the run queue's lock, where a work can be queued. */
-static void start_burial(struct irq_work *work)
+static void death_start_burial(struct irq_work *work)
 {
 	schedule_work(&container_of(work, struct registration, death)->burial);
 }
 
 /* Returns how many references to the file the task had. Run by a worker. */
-static unsigned int bury(struct thread *thread)
+static unsigned int death_bury(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
 	u64 now = atomic64_read(&thread->now);
@@ -56,7 +57,7 @@ static unsigned int bury(struct thread *thread)
 		atomic_set(&reg->coming, 0);
 	thread->wants_more = false;
 	slot_give(thread);
-	cmpxchg(&reg->caller, thread, NULL);
+	cmpxchg(&reg->owner, thread, NULL);
 	/*
 	 * Only after the owner's role is given up: an owner that sees that the
 	 * entry has ended may wait again at once, and must not get -EBUSY.
@@ -68,7 +69,7 @@ static unsigned int bury(struct thread *thread)
 }
 
 /* Bury all tasks that died so far. Run by a worker, because it sleeps. */
-static void bury_all(struct work_struct *work)
+static void death_bury_all(struct work_struct *work)
 {
 	struct registration *reg =
 		container_of(work, struct registration, burial);
@@ -79,12 +80,12 @@ static void bury_all(struct work_struct *work)
 
 	/*
 	 * One task's irq_work may find the record of another task that is still
-	 * in its last sched_out(). That runs with preemption off, so a grace
-	 * period waits for it.
+	 * in its last thread_sched_out(). That runs with preemption off, so a
+	 * grace period waits for it.
 	 */
 	synchronize_rcu();
 	llist_for_each_entry_safe(thread, next, dead, dead)
-		n += bury(thread);
+		n += death_bury(thread);
 	thread_left(reg);
 	/* The last fput() may destroy the registration. */
 	while (n--)
@@ -93,8 +94,8 @@ static void bury_all(struct work_struct *work)
 
 void death_init(struct registration *reg)
 {
-	init_irq_work(&reg->death, start_burial);
-	INIT_WORK(&reg->burial, bury_all);
+	init_irq_work(&reg->death, death_start_burial);
+	INIT_WORK(&reg->burial, death_bury_all);
 }
 
 /* The file is gone, and so is every reference that a dead task had to it. */

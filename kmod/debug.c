@@ -9,12 +9,12 @@
 #include "registration.h"
 #include "slot.h"
 
-static DEFINE_MUTEX(lock);
-static LIST_HEAD(all);
-static u32 last_id;
-static struct dentry *folder;
+static DEFINE_MUTEX(debug_lock);
+static LIST_HEAD(debug_all);
+static u32 debug_last_id;
+static struct dentry *debug_folder;
 
-static const char *const names[COUNTERS] = {
+static const char *const debug_names[COUNTERS] = {
 	[COUNT_EXECUTED] = "executed",
 	[COUNT_INLINE] = "inline",
 	[COUNT_BLOCKED] = "blocked",
@@ -29,20 +29,20 @@ static const char *const names[COUNTERS] = {
 	[COUNT_KICKS] = "kicks",
 };
 
-static const char *const slot_names[SLOT_COUNTERS] = {
+static const char *const debug_slot_names[SLOT_COUNTERS] = {
 	[SLOT_BATCHES] = "batches",
 	[SLOT_TAKEN] = "taken",
 	[SLOT_BLOCKED] = "blocked",
 	[SLOT_BOUNCED] = "bounced",
 };
 
-static const char *const spins[] = {
+static const char *const debug_spins[] = {
 	[FLEXSC_SPIN_OFF] = "off",
 	[FLEXSC_SPIN_FIXED] = "fixed",
 	[FLEXSC_SPIN_ADAPTIVE] = "adaptive",
 };
 
-static const char *const states[] = {
+static const char *const debug_states[] = {
 	[FLEXSC_FREE] = "free",
 	[FLEXSC_SUBMITTED] = "submitted",
 	[FLEXSC_BUSY] = "busy",
@@ -52,36 +52,36 @@ static const char *const states[] = {
 
 void debug_add(struct registration *reg)
 {
-	mutex_lock(&lock);
-	reg->id = ++last_id;
-	list_add_tail(&reg->all, &all);
-	mutex_unlock(&lock);
+	mutex_lock(&debug_lock);
+	reg->id = ++debug_last_id;
+	list_add_tail(&reg->all, &debug_all);
+	mutex_unlock(&debug_lock);
 }
 
 void debug_remove(struct registration *reg)
 {
-	mutex_lock(&lock);
+	mutex_lock(&debug_lock);
 	list_del(&reg->all);
-	mutex_unlock(&lock);
+	mutex_unlock(&debug_lock);
 }
 
-static void show_states(struct seq_file *file, struct registration *reg)
+static void debug_show_states(struct seq_file *file, struct registration *reg)
 {
-	u32 in[ARRAY_SIZE(states)] = { 0 };
+	u32 in[ARRAY_SIZE(debug_states)] = { 0 };
 	u32 i;
 
 	for (i = 0; i < reg->entry_count; i++) {
 		u8 status = READ_ONCE(reg->entries[i].status);
 
-		if (status < ARRAY_SIZE(states))
+		if (status < ARRAY_SIZE(debug_states))
 			in[status]++;
 	}
-	for (i = 0; i < ARRAY_SIZE(states); i++)
-		seq_printf(file, " %s %u", states[i], in[i]);
+	for (i = 0; i < ARRAY_SIZE(debug_states); i++)
+		seq_printf(file, " %s %u", debug_states[i], in[i]);
 	seq_puts(file, "\n");
 }
 
-static void show_slot(struct seq_file *file, const struct slot *slot)
+static void debug_show_slot(struct seq_file *file, const struct slot *slot)
 {
 	const char *state = "free";
 	int i;
@@ -90,50 +90,52 @@ static void show_slot(struct seq_file *file, const struct slot *slot)
 		state = READ_ONCE(slot->spins) ? "spins" : "active";
 	seq_printf(file, " core %d %s", READ_ONCE(slot->core), state);
 	for (i = 0; i < SLOT_COUNTERS; i++)
-		seq_printf(file, " %s %lld", slot_names[i],
+		seq_printf(file, " %s %lld", debug_slot_names[i],
 			   atomic64_read(&slot->counts[i]));
 	seq_puts(file, "\n");
 }
 
-static void show_policy(struct seq_file *file, struct registration *reg)
+static void debug_show_policy(struct seq_file *file, struct registration *reg)
 {
 	u32 i;
 
-	seq_printf(file, " spin %s ns %u\n", spins[READ_ONCE(reg->policy.spin)],
+	seq_printf(file, " spin %s ns %u\n",
+		   debug_spins[READ_ONCE(reg->policy.spin)],
 		   READ_ONCE(reg->spin_ns));
 	for (i = 0; i < READ_ONCE(reg->slot_count); i++)
-		show_slot(file, &reg->slots[i]);
+		debug_show_slot(file, &reg->slots[i]);
 }
 
-static int registrations_show(struct seq_file *file, void *unused)
+static int debug_registrations_show(struct seq_file *file, void *unused)
 {
 	struct registration *reg;
 	int i;
 
-	mutex_lock(&lock);
-	list_for_each_entry(reg, &all, all) {
+	mutex_lock(&debug_lock);
+	list_for_each_entry(reg, &debug_all, all) {
 		seq_printf(file, "registration %u pid %d entries %u idle %d\n",
 			   reg->id, reg->pid, reg->entry_count,
 			   atomic_read(&reg->idle_count));
-		show_states(file, reg);
-		show_policy(file, reg);
+		debug_show_states(file, reg);
+		debug_show_policy(file, reg);
 		for (i = 0; i < COUNTERS; i++)
-			seq_printf(file, " %s %lld", names[i],
+			seq_printf(file, " %s %lld", debug_names[i],
 				   atomic64_read(&reg->counts[i]));
 		seq_puts(file, "\n");
 	}
-	mutex_unlock(&lock);
+	mutex_unlock(&debug_lock);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(registrations);
+DEFINE_SHOW_ATTRIBUTE(debug_registrations);
 
 void debug_init(void)
 {
-	folder = debugfs_create_dir("flexsc", NULL);
-	debugfs_create_file("registrations", 0400, folder, NULL, &registrations_fops);
+	debug_folder = debugfs_create_dir("flexsc", NULL);
+	debugfs_create_file("registrations", 0400, debug_folder, NULL,
+			    &debug_registrations_fops);
 }
 
 void debug_exit(void)
 {
-	debugfs_remove(folder);
+	debugfs_remove(debug_folder);
 }

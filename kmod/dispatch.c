@@ -30,12 +30,12 @@
 call_fn dispatch_table[DISPATCH_SIZE] __ro_after_init;
 call_fn dispatch_restart __ro_after_init;
 
-struct known_call {
+struct dispatch_known {
 	u16 nr;
 	bool allowed;
 };
 
-static const struct known_call known_calls[] __initconst = {
+static const struct dispatch_known dispatch_known_calls[] __initconst = {
 #define ALLOWED(name)	{ __NR_##name, true },
 #define REFUSED(name)	{ __NR_##name, false },
 #include "calls.def"
@@ -43,15 +43,15 @@ static const struct known_call known_calls[] __initconst = {
 #undef REFUSED
 };
 
-/* The kernel's futex(), which futex_without_owner() calls. */
-static call_fn futex __ro_after_init;
+/* The kernel's futex(), which dispatch_futex_unowned() calls. */
+static call_fn dispatch_futex __ro_after_init;
 
 asmlinkage long dispatch_unknown(const struct pt_regs *regs)
 {
 	return -ENOSYS;
 }
 
-static asmlinkage long refused(const struct pt_regs *regs)
+static asmlinkage long dispatch_refused(const struct pt_regs *regs)
 {
 	return -EOPNOTSUPP;
 }
@@ -61,7 +61,7 @@ static asmlinkage long refused(const struct pt_regs *regs)
  * executes the entry. lib/calls/refine.c refuses the operations to the library's
  * users.
  */
-static asmlinkage long futex_without_owner(const struct pt_regs *regs)
+static asmlinkage long dispatch_futex_unowned(const struct pt_regs *regs)
 {
 	switch ((int)regs_second(regs) & FUTEX_CMD_MASK) {
 	case FUTEX_LOCK_PI:
@@ -72,12 +72,12 @@ static asmlinkage long futex_without_owner(const struct pt_regs *regs)
 	case FUTEX_CMP_REQUEUE_PI:
 		return -EOPNOTSUPP;
 	default:
-		return futex(regs);
+		return dispatch_futex(regs);
 	}
 }
 
 /* The address of a symbol, be it code or data; NULL: unknown. */
-static void __init *address_of(const char *symbol)
+static void __init *dispatch_address(const char *symbol)
 {
 	struct kprobe probe = {
 		.symbol_name = symbol,
@@ -89,40 +89,41 @@ static void __init *address_of(const char *symbol)
 	return probe.addr;
 }
 
-static bool __init has(const call_fn *table, unsigned int nr,
-		       const char *symbol)
+static bool __init dispatch_has(const call_fn *table, unsigned int nr,
+				const char *symbol)
 {
-	unsigned long function = (unsigned long)address_of(symbol);
+	unsigned long function = (unsigned long)dispatch_address(symbol);
 
 	return function - (unsigned long)table[nr] <= LANDING;
 }
 
 int __init dispatch_init(void)
 {
-	const call_fn *table = address_of("sys_call_table");
+	const call_fn *table = dispatch_address("sys_call_table");
 	int i;
 
 	if (!table) {
 		pr_err("the kernel's sys_call_table isn't found: CONFIG_KALLSYMS_ALL is missing\n");
 		return -EOPNOTSUPP;
 	}
-	if (!has(table, __NR_getppid, PREFIX "sys_getppid") ||
-	    !has(table, __NR_read, PREFIX "sys_read") ||
-	    !has(table, __NR_close, PREFIX "sys_close") ||
-	    !has(table, __NR_openat, PREFIX "sys_openat")) {
+	if (!dispatch_has(table, __NR_getppid, PREFIX "sys_getppid") ||
+	    !dispatch_has(table, __NR_read, PREFIX "sys_read") ||
+	    !dispatch_has(table, __NR_close, PREFIX "sys_close") ||
+	    !dispatch_has(table, __NR_openat, PREFIX "sys_openat")) {
 		pr_err("what looks like the sys_call_table isn't one: this kernel isn't supported\n");
 		return -EOPNOTSUPP;
 	}
 	BUILD_BUG_ON(NR_syscalls > DISPATCH_SIZE);
 	for (i = 0; i < DISPATCH_SIZE; i++)
 		dispatch_table[i] = dispatch_unknown;
-	for (i = 0; i < ARRAY_SIZE(known_calls); i++)
-		if (known_calls[i].nr < NR_syscalls)
-			dispatch_table[known_calls[i].nr] =
-				known_calls[i].allowed ?
-					table[known_calls[i].nr] : refused;
-	futex = table[__NR_futex];
-	dispatch_table[__NR_futex] = futex_without_owner;
+	for (i = 0; i < ARRAY_SIZE(dispatch_known_calls); i++)
+		if (dispatch_known_calls[i].nr < NR_syscalls)
+			dispatch_table[dispatch_known_calls[i].nr] =
+				dispatch_known_calls[i].allowed ?
+					table[dispatch_known_calls[i].nr] :
+					dispatch_refused;
+	dispatch_futex = table[__NR_futex];
+	dispatch_table[__NR_futex] = dispatch_futex_unowned;
 	dispatch_restart = table[__NR_restart_syscall];
 	return 0;
 }
@@ -133,5 +134,5 @@ long dispatch_refusal(unsigned int nr)
 
 	if (function == dispatch_unknown)
 		return -ENOSYS;
-	return function == refused ? -EOPNOTSUPP : 0;
+	return function == dispatch_refused ? -EOPNOTSUPP : 0;
 }

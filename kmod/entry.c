@@ -9,11 +9,11 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 
-#include "caller.h"
 #include "cancel.h"
 #include "compat.h"
 #include "dispatch.h"
 #include "entry.h"
+#include "owner.h"
 #include "registration.h"
 #include "slot.h"
 #include "thread.h"
@@ -35,8 +35,9 @@
 /*
  * Attempts to publish, and rounds of them. Completions of other threads make
  * only a few attempts fail; that many fail only if a thread of the process
- * keeps writing to the queue. sched_out() makes one round with interrupts off,
- * so a round is short. After the last round the thread's completions are lost.
+ * keeps writing to the queue. thread_sched_out() makes one round with interrupts
+ * off, so a round is short. After the last round the thread's completions are
+ * lost.
  */
 #define PUBLISH_TRIES	1000
 #define PUBLISH_ROUNDS	1000
@@ -68,7 +69,7 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 
 /* The aside list: entries that the owner leaves to syscall threads. */
 
-static void put_aside(struct registration *reg, u32 index, bool front)
+static void aside_put(struct registration *reg, u32 index, bool front)
 {
 	struct companion *companion = &reg->companions[index];
 	unsigned long flags;
@@ -110,25 +111,25 @@ static bool aside_take(struct registration *reg, u32 *index)
 }
 
 /* Is the descriptor in the entry's first argument ready? May sleep. */
-static bool ready(struct thread *thread, const struct flexsc_entry *entry,
-		  u8 flags)
+static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
+		       u8 flags)
 {
 	struct file *file = fget((unsigned int)READ_ONCE(entry->args[0]));
 	__poll_t mask;
 
 	if (!file)
 		return true;	/* the call fails at once */
-	/* A driver may sleep here: "asks" lets sched_out() give up the slot. */
+	/* A driver may sleep here: with "asks" thread_sched_out() frees the slot. */
 	WRITE_ONCE(thread->asks, true);
 	mask = vfs_poll(file, NULL);
 	WRITE_ONCE(thread->asks, false);
 	fput(file);
 	/*
 	 * If the owner slept in vfs_poll(), there was no call to interrupt, and
-	 * caller_recall() had no effect. So it must not sleep in the entry as
-	 * well: without a slot sched_out() wouldn't repeat the recall.
+	 * owner_recall() had no effect. So it must not sleep in the entry as
+	 * well: without a slot thread_sched_out() wouldn't repeat the recall.
 	 */
-	if (thread->is_caller && !thread->slot)
+	if (thread->is_owner && !thread->slot)
 		return false;
 	if (mask & (EPOLLERR | EPOLLHUP))
 		return true;
@@ -136,8 +137,8 @@ static bool ready(struct thread *thread, const struct flexsc_entry *entry,
 }
 
 /* May the owner execute an entry with these flags itself? */
-static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
-		       u8 flags)
+static bool entry_let_owner(struct thread *thread, struct flexsc_entry *entry,
+			    u8 flags)
 {
 	struct registration *reg = thread->reg;
 
@@ -152,7 +153,7 @@ static bool caller_may(struct thread *thread, struct flexsc_entry *entry,
 	if (flags & FLEXSC_ASIDE)
 		return false;
 	if (flags & (FLEXSC_IF_READABLE | FLEXSC_IF_WRITABLE))
-		return ready(thread, entry, flags);
+		return entry_poll(thread, entry, flags);
 	return true;
 }
 
@@ -182,8 +183,8 @@ static __always_inline bool publish(struct registration *reg,
 	return false;
 published:
 	/*
-	 * Relaxed: a syscall thread calls caller_recall() some time after this,
-	 * and that has the full barrier which pairs with wait_longer().
+	 * Relaxed: a syscall thread calls owner_recall() some time after this,
+	 * and that has the full barrier which pairs with owner_wait_longer().
 	 */
 	atomic64_add(thread->completed, &reg->completed);
 	thread->newest = FLEXSC_NO_ENTRY;
@@ -222,8 +223,8 @@ static void entries_publish(struct thread *thread)
 }
 
 /* The entry is DONE now, and one of those that publish() will push. */
-static __always_inline void complete_entry(struct registration *reg,
-					   struct thread *thread,
+static __always_inline void publish_entry(struct registration *reg,
+					  struct thread *thread,
 					   struct flexsc_entry *entry,
 					   u32 index, long ret)
 {
@@ -240,11 +241,11 @@ static __always_inline void complete_entry(struct registration *reg,
 	thread->completed++;
 }
 
-static void finish(struct thread *thread, u32 index, long ret)
+static void publish_finish(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;
 
-	complete_entry(reg, thread, &reg->entries[index], index, ret);
+	publish_entry(reg, thread, &reg->entries[index], index, ret);
 	entries_publish(thread);
 }
 
@@ -252,8 +253,8 @@ static void finish(struct thread *thread, u32 index, long ret)
  * Make a submitted entry BUSY. Before that the thread says what it executes: an
  * owner that finds the entry BUSY can then have it interrupted (see cancel.c).
  */
-static __always_inline bool begin(struct thread *thread,
-				  struct flexsc_entry *entry, u32 index)
+static __always_inline bool entry_begin(struct thread *thread,
+					struct flexsc_entry *entry, u32 index)
 {
 	u8 submitted = FLEXSC_SUBMITTED;
 
@@ -266,21 +267,21 @@ static __always_inline bool begin(struct thread *thread,
 }
 
 /* The entry wasn't SUBMITTED. If it is CANCEL it ends here. */
-static noinline void not_begun(struct thread *thread, u32 index)
+static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
 {
 	cancel_settle(thread, index);
 	if (READ_ONCE(thread->reg->entries[index].status) == FLEXSC_CANCEL)
-		finish(thread, index, -ECANCELED);
+		publish_finish(thread, index, -ECANCELED);
 }
 
-static void interrupted(struct thread *thread, u32 index, long ret)
+static void publish_interrupted(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;
 	struct flexsc_entry *entry = &reg->entries[index];
 
 	count(reg, COUNT_INTERRUPTED, 1);
 	WRITE_ONCE(entry->nargs, READ_ONCE(entry->nargs) | FLEXSC_INTERRUPTED);
-	finish(thread, index, ret);
+	publish_finish(thread, index, ret);
 }
 
 /*
@@ -303,16 +304,16 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
  * call will be made from the beginning. If the entry was cancelled meanwhile it
  * ends here, with ret.
  */
-static void submit_again(struct thread *thread, u32 index, bool front, long ret)
+static void entry_submit_again(struct thread *thread, u32 index, bool front, long ret)
 {
 	struct registration *reg = thread->reg;
 	struct flexsc_entry *entry = &reg->entries[index];
 
 	if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
 	    FLEXSC_BUSY)
-		put_aside(reg, index, front);
+		aside_put(reg, index, front);
 	else
-		finish(thread, index, ret);
+		publish_finish(thread, index, ret);
 }
 
 /*
@@ -321,12 +322,12 @@ static void submit_again(struct thread *thread, u32 index, bool front, long ret)
  * through user mode. Any thread may make other calls from the beginning. The
  * owner may be due in user mode, so its entry ends as INTERRUPTED.
  */
-static void restart(struct thread *thread, u32 index, long ret)
+static void carry_restart(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;
 
-	if (thread->is_caller) {
-		interrupted(thread, index, -EINTR);
+	if (thread->is_owner) {
+		publish_interrupted(thread, index, -EINTR);
 		return;
 	}
 	count(reg, COUNT_RESTARTED, 1);
@@ -335,7 +336,7 @@ static void restart(struct thread *thread, u32 index, long ret)
 		WRITE_ONCE(reg->entries[index].ret, -EINTR);
 		carry(thread, index, TAKEN_RESTARTS);
 	} else {
-		submit_again(thread, index, true, -EINTR);
+		entry_submit_again(thread, index, true, -EINTR);
 	}
 }
 
@@ -370,20 +371,20 @@ static void carry_signalled(struct thread *thread, u32 index, long ret)
  * along. The owner needs no such detour: it passes through user mode before it
  * looks at completions.
  */
-static noinline void leave_first(struct thread *thread, u32 index, long ret)
+static noinline void carry_leave_first(struct thread *thread, u32 index, long ret)
 {
 	WRITE_ONCE(thread->reg->entries[index].ret, ret);
 	carry(thread, index, TAKEN_LEAVES);
 }
 
-static bool is_restart(long ret)
+static bool carry_is_restart(long ret)
 {
 	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
 	       ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK;
 }
 
 /* May "ret" mean that the call was interrupted? */
-static __always_inline bool is_interruption(long ret)
+static __always_inline bool carry_is_interruption(long ret)
 {
 	return unlikely((unsigned long)ret >= (unsigned long)-MAX_ERRNO) &&
 	       (ret == -EINTR || ret <= -ERESTARTSYS);
@@ -393,41 +394,41 @@ static __always_inline bool is_interruption(long ret)
  * The call was interrupted. Depending on the reason and on "ret" its entry is
  * complete, is INTERRUPTED, or is to be made again.
  */
-static noinline void ended_early(struct thread *thread, u32 index, long ret,
-				 bool kicked)
+static noinline void carry_end_early(struct thread *thread, u32 index, long ret,
+				     bool kicked)
 {
 	bool cancelled = READ_ONCE(thread->reg->entries[index].status) ==
 			 FLEXSC_CANCEL;
 
-	if (!cancelled && !thread->is_caller && task_sigpending(current) &&
-	    (is_restart(ret) || ret == -EINTR)) {
+	if (!cancelled && !thread->is_owner && task_sigpending(current) &&
+	    (carry_is_restart(ret) || ret == -EINTR)) {
 		carry_signalled(thread, index, ret);
 		return;
 	}
-	if (is_restart(ret) && !cancelled) {
-		restart(thread, index, ret);
+	if (carry_is_restart(ret) && !cancelled) {
+		carry_restart(thread, index, ret);
 		return;
 	}
-	if (is_restart(ret))
+	if (carry_is_restart(ret))
 		ret = -EINTR;
 	if (!cancelled && (kicked || (ret == -EINTR && signal_pending(current))))
-		interrupted(thread, index, ret);
-	else if (!thread->is_caller && task_work_pending(current))
-		leave_first(thread, index, ret);
+		publish_interrupted(thread, index, ret);
+	else if (!thread->is_owner && task_work_pending(current))
+		carry_leave_first(thread, index, ret);
 	else
-		finish(thread, index, ret);
+		publish_finish(thread, index, ret);
 }
 
 /*
  * Something watches this task's system calls, so user mode has to make the
  * call. From here on user mode has to cancel it, too.
  */
-static void bounce(struct thread *thread, u32 index, unsigned int nr)
+static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 {
 	long refusal = dispatch_refusal(nr);
 
 	if (refusal) {
-		finish(thread, index, refusal);
+		publish_finish(thread, index, refusal);
 		return;
 	}
 	thread->bounces = true;
@@ -442,26 +443,26 @@ static void bounce(struct thread *thread, u32 index, unsigned int nr)
  * The owner is watched, and FLEXSC_IOC_WAIT can't bounce an entry. A syscall
  * thread gets the entry, or user mode if there is no syscall thread.
  */
-static void leave_watched(struct thread *thread, u32 index)
+static void carry_leave_watched(struct thread *thread, u32 index)
 {
 	struct registration *reg = thread->reg;
 
 	if (entries_alone(reg)) {
-		interrupted(thread, index, -EAGAIN);
+		publish_interrupted(thread, index, -EAGAIN);
 		return;
 	}
 	count(reg, COUNT_ASIDE, 1);
-	submit_again(thread, index, false, -ECANCELED);
+	entry_submit_again(thread, index, false, -ECANCELED);
 }
 
-static noinline void make_watched(struct thread *thread, u32 index,
-				  unsigned int nr)
+static noinline void carry_make_watched(struct thread *thread, u32 index,
+					unsigned int nr)
 {
 	cancel_settle(thread, index);
-	if (thread->is_caller)
-		leave_watched(thread, index);
+	if (thread->is_owner)
+		carry_leave_watched(thread, index);
 	else
-		bounce(thread, index, nr);
+		carry_bounce(thread, index, nr);
 }
 
 /*
@@ -470,10 +471,10 @@ static noinline void make_watched(struct thread *thread, u32 index,
  * the call after the check, and a filter that comes after the check is only as
  * late as it would be for a plain call.
  */
-static __always_inline void make(struct registration *reg,
-				 struct thread *thread,
-				 struct flexsc_entry *entry, u32 index,
-				 bool is_caller)
+static __always_inline void entry_make(struct registration *reg,
+				       struct thread *thread,
+				       struct flexsc_entry *entry, u32 index,
+				       bool is_owner)
 {
 	unsigned int nr = READ_ONCE(entry->nr);
 	bool kicked;
@@ -482,18 +483,18 @@ static __always_inline void make(struct registration *reg,
 	trace_flexsc_submit(reg, index, nr);
 	regs_load(&thread->regs, entry, nr);
 	if (unlikely(syscall_watched())) {
-		make_watched(thread, index, nr);
+		carry_make_watched(thread, index, nr);
 		return;
 	}
 	history_clear();
 	ret = dispatch_of(nr)(&thread->regs);
 	kicked = cancel_settle(thread, index);
-	if (unlikely(kicked) || is_interruption(ret))
-		ended_early(thread, index, ret, kicked);
-	else if (!is_caller && unlikely(task_work_pending(current)))
-		leave_first(thread, index, ret);
+	if (unlikely(kicked) || carry_is_interruption(ret))
+		carry_end_early(thread, index, ret, kicked);
+	else if (!is_owner && unlikely(task_work_pending(current)))
+		carry_leave_first(thread, index, ret);
 	else
-		complete_entry(reg, thread, entry, index, ret);
+		publish_entry(reg, thread, entry, index, ret);
 }
 
 /*
@@ -505,14 +506,14 @@ static __always_inline void make(struct registration *reg,
  * If the thread is watched by now, or unfit, the entry ends as INTERRUPTED: the
  * library has its call made elsewhere, from the beginning.
  */
-static void make_again(struct thread *thread, u32 index)
+static void carry_make_again(struct thread *thread, u32 index)
 {
 	struct registration *reg = thread->reg;
 	long ret = -ECANCELED;
 	bool kicked;
 
-	if (syscall_watched() || thread_unfit(reg)) {
-		interrupted(thread, index, -EINTR);
+	if (syscall_watched() || owner_bars(reg)) {
+		publish_interrupted(thread, index, -EINTR);
 		return;
 	}
 	WRITE_ONCE(reg->companions[index].thread, thread);
@@ -523,22 +524,22 @@ static void make_again(struct thread *thread, u32 index)
 	/* A signal handler ran meanwhile, which voids a restart block. */
 	if (ret == -EINTR)
 		kicked = true;
-	if (kicked || is_interruption(ret))
-		ended_early(thread, index, ret, kicked);
+	if (kicked || carry_is_interruption(ret))
+		carry_end_early(thread, index, ret, kicked);
 	else
-		finish(thread, index, ret);
+		publish_finish(thread, index, ret);
 }
 
 /* Does the owner leave the entry to a syscall thread? If so, put it aside. */
-static bool leave_aside(struct thread *thread, struct flexsc_entry *entry,
-			u32 index, u8 flags)
+static bool entry_leave_aside(struct thread *thread, struct flexsc_entry *entry,
+			      u32 index, u8 flags)
 {
 	struct registration *reg = thread->reg;
 
-	if (caller_may(thread, entry, flags))
+	if (entry_let_owner(thread, entry, flags))
 		return false;
 	count(reg, COUNT_ASIDE, 1);
-	put_aside(reg, index, false);
+	aside_put(reg, index, false);
 	return true;
 }
 
@@ -547,18 +548,18 @@ static bool leave_aside(struct thread *thread, struct flexsc_entry *entry,
  * to user mode, which has other ways, rather than block in it? Readiness to be
  * written to isn't enough to keep the entry: a long write may block halfway.
  */
-static bool give_back(struct thread *thread, struct flexsc_entry *entry,
-		      u32 index, u8 flags)
+static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
+			    u32 index, u8 flags)
 {
 	if (!(flags & (FLEXSC_ASIDE | FLEXSC_IF_WRITABLE)) &&
 	    (!(flags & FLEXSC_IF_READABLE) ||
-	     ready(thread, entry, flags)))
+	     entry_poll(thread, entry, flags)))
 		return false;
-	if (begin(thread, entry, index)) {
+	if (entry_begin(thread, entry, index)) {
 		cancel_settle(thread, index);
-		interrupted(thread, index, -EAGAIN);
+		publish_interrupted(thread, index, -EAGAIN);
 	} else {
-		not_begun(thread, index);
+		entry_settle_unbegun(thread, index);
 	}
 	return true;
 }
@@ -568,50 +569,50 @@ static bool give_back(struct thread *thread, struct flexsc_entry *entry,
  * entry that the owner may not execute is put aside for syscall threads, or
  * given back to user mode if there are none. True: it was.
  */
-static bool declined(struct thread *thread, struct flexsc_entry *entry,
-		     u32 index, u8 flags)
+static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
+			  u32 index, u8 flags)
 {
-	if ((thread->is_caller || flags & FLEXSC_MAY_SLEEP) &&
+	if ((thread->is_owner || flags & FLEXSC_MAY_SLEEP) &&
 	    entries_alone(thread->reg))
-		return give_back(thread, entry, index, flags);
-	return thread->is_caller && leave_aside(thread, entry, index, flags);
+		return entry_give_back(thread, entry, index, flags);
+	return thread->is_owner && entry_leave_aside(thread, entry, index, flags);
 }
 
-/* The rest of execute(), for an entry with flags. */
-static noinline void consider(struct thread *thread,
-			      struct flexsc_entry *entry, u32 index, u8 flags)
+/* The rest of entry_execute(), for an entry with flags. */
+static noinline void entry_consider(struct thread *thread,
+				    struct flexsc_entry *entry, u32 index, u8 flags)
 {
 	entries_publish(thread);
-	if (declined(thread, entry, index, flags))
+	if (entry_decline(thread, entry, index, flags))
 		return;
 	/* The owner's credentials may have changed while vfs_poll() slept. */
-	if (!thread->is_caller && thread_unfit(thread->reg)) {
-		put_aside(thread->reg, index, true);
+	if (!thread->is_owner && owner_bars(thread->reg)) {
+		aside_put(thread->reg, index, true);
 		return;
 	}
 	/* The slot was lost in vfs_poll(): cancel_entry() looks here. */
 	if (!thread->slot)
 		WRITE_ONCE(thread->reg->companions[index].thread, thread);
-	if (begin(thread, entry, index))
-		make(thread->reg, thread, entry, index, thread->is_caller);
+	if (entry_begin(thread, entry, index))
+		entry_make(thread->reg, thread, entry, index, thread->is_owner);
 	else
-		not_begun(thread, index);
+		entry_settle_unbegun(thread, index);
 }
 
 /* Execute an entry that was taken off the ring or the aside list. */
-static __always_inline void execute(struct registration *reg,
-				    struct thread *thread, u32 index,
-				    bool is_caller)
+static __always_inline void entry_execute(struct registration *reg,
+					  struct thread *thread, u32 index,
+					  bool is_owner)
 {
 	struct flexsc_entry *entry = &reg->entries[index];
 	u8 flags = READ_ONCE(entry->nargs) & ~FLEXSC_NARGS_MASK;
 
 	if (flags)
-		consider(thread, entry, index, flags);
-	else if (likely(begin(thread, entry, index)))
-		make(reg, thread, entry, index, is_caller);
+		entry_consider(thread, entry, index, flags);
+	else if (likely(entry_begin(thread, entry, index)))
+		entry_make(reg, thread, entry, index, is_owner);
 	else
-		not_begun(thread, index);
+		entry_settle_unbegun(thread, index);
 }
 
 /*
@@ -623,56 +624,56 @@ static __always_inline void execute(struct registration *reg,
  * ends soon, and if it blocks it is interrupted, because the close() is
  * complete.
  */
-static bool must_leave(struct thread *thread)
+static bool entries_must_leave(struct thread *thread)
 {
-	if (thread->is_caller && !READ_ONCE(thread->reg->handover))
+	if (thread->is_owner && !READ_ONCE(thread->reg->handover))
 		return signal_pending(current);
 	return thread_must_leave();
 }
 
 /* The thread goes on executing: publish, and wake the owner if it sleeps. */
-static noinline void tell(struct thread *thread)
+static noinline void entries_tell(struct thread *thread)
 {
 	entries_publish(thread);
-	caller_recall(thread->reg);
+	owner_recall(thread->reg);
 }
 
 /*
  * Between entries, when thread_stirs() or the slot is lost. Give way to other
  * tasks, and get a slot again. True: the thread can't take another entry.
  */
-static noinline bool stops(struct thread *thread)
+static noinline bool entries_give_way(struct thread *thread)
 {
 	WRITE_ONCE(thread->blocked, false);
-	if (must_leave(thread) || thread->carries != FLEXSC_NO_ENTRY)
+	if (entries_must_leave(thread) || thread->carries != FLEXSC_NO_ENTRY)
 		return true;
-	if (thread->is_caller &&
-	    READ_ONCE(thread->reg->caller) != thread)
+	if (thread->is_owner &&
+	    READ_ONCE(thread->reg->owner) != thread)
 		return true;
 	/* RCU-tasks waits for each task to sleep, which this one may not do. */
 	if (need_resched())
-		tell(thread);
+		entries_tell(thread);
 	cond_resched_tasks_rcu_qs();
 	if (!thread->slot && !slot_take_any(thread))
 		return true;
-	return slot_misplaced(thread);
+	return slot_is_elsewhere(thread);
 }
 
 /*
  * Take the next entry of a syscall thread that has taken n so far. The aside
  * list is first, because its entries are older than those in the ring.
  */
-static __always_inline bool take(struct registration *reg,
-				 struct thread *thread, u64 n, u32 *index)
+static __always_inline bool entries_take(struct registration *reg,
+					 struct thread *thread, u64 n, u32 *index)
 {
 	bool any;
 
 	if (unlikely(thread->completed >= COMPLETED_MOST))
 		entries_publish(thread);
 	if (unlikely(n % UNTOLD_MOST == UNTOLD_MOST - 1))
-		tell(thread);
+		entries_tell(thread);
 	if (unlikely(READ_ONCE(thread->slot->core) != thread->core) &&
-	    slot_misplaced(thread))
+	    slot_is_elsewhere(thread))
 		return false;
 	any = aside_take(reg, index);
 	if (unlikely(READ_ONCE(reg->slot_count) > 1))
@@ -681,34 +682,34 @@ static __always_inline bool take(struct registration *reg,
 }
 
 /* Between entries: has the thread to stop? */
-static __always_inline bool looks_up(struct thread *thread)
+static __always_inline bool entries_look_up(struct thread *thread)
 {
-	return unlikely(thread_stirs() || !thread->slot) && stops(thread);
+	return unlikely(thread_stirs() || !thread->slot) && entries_give_way(thread);
 }
 
-static __always_inline u64 execute_all(struct registration *reg,
-				       struct thread *thread, bool is_caller)
+static __always_inline u64 entries_execute_all(struct registration *reg,
+					       struct thread *thread, bool is_owner)
 {
-	/* Not for the owner: user mode or wait_longer() has looked just now. */
-	bool stop = !is_caller && looks_up(thread);
+	/* Not for the owner: user mode or owner_wait_longer() looked just now. */
+	bool stop = !is_owner && entries_look_up(thread);
 	const struct cred *cred = current_cred();
 	u64 n = 0;
 	u32 index;
 
-	while (!stop && (is_caller ? ring_take(reg, &index) :
-				     take(reg, thread, n, &index))) {
+	while (!stop && (is_owner ? ring_take(reg, &index) :
+				     entries_take(reg, thread, n, &index))) {
 		/*
 		 * After the entry is taken, not before: an owner sets its
 		 * credentials when it waits or kicks, then posts (U4), so a
 		 * thread that has taken the entry (E4) sees the new ones.
 		 */
 		if (unlikely(READ_ONCE(reg->cred) != cred) ||
-		    (!is_caller && thread_unfit(reg))) {
-			put_aside(reg, index, true);
+		    (!is_owner && owner_bars(reg))) {
+			aside_put(reg, index, true);
 			break;
 		}
-		execute(reg, thread, index, is_caller);
-		stop = looks_up(thread);
+		entry_execute(reg, thread, index, is_owner);
+		stop = entries_look_up(thread);
 		n++;
 	}
 	if (unlikely(!publish(reg, thread)))
@@ -717,7 +718,7 @@ static __always_inline u64 execute_all(struct registration *reg,
 	return n;
 }
 
-static __always_inline void count_batch(struct slot *slot, u64 n)
+static __always_inline void entries_count_batch(struct slot *slot, u64 n)
 {
 	atomic64_inc(&slot->counts[SLOT_BATCHES]);
 	atomic64_add(n, &slot->counts[SLOT_TAKEN]);
@@ -727,10 +728,10 @@ static __always_inline void count_batch(struct slot *slot, u64 n)
 void entries_execute(struct registration *reg, struct thread *thread)
 {
 	struct slot *slot = thread->slot;
-	u64 n = execute_all(reg, thread, false);
+	u64 n = entries_execute_all(reg, thread, false);
 
 	count(reg, COUNT_EXECUTED, n);
-	count_batch(slot, n);
+	entries_count_batch(slot, n);
 }
 
 /*
@@ -740,10 +741,10 @@ void entries_execute(struct registration *reg, struct thread *thread)
 void entries_execute_inline(struct registration *reg, struct thread *thread)
 {
 	struct slot *slot = thread->slot;
-	u64 n = execute_all(reg, thread, true);
+	u64 n = entries_execute_all(reg, thread, true);
 
 	count(reg, COUNT_INLINE, n);
-	count_batch(slot, n);
+	entries_count_batch(slot, n);
 }
 
 /*
@@ -760,10 +761,10 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 	while (n-- && thread->slot && !thread_must_leave() &&
 	       entries_stranded(reg) && aside_take(reg, &index)) {
 		if (unlikely(READ_ONCE(reg->cred) != current_cred())) {
-			put_aside(reg, index, true);
+			aside_put(reg, index, true);
 			break;
 		}
-		execute(reg, thread, index, true);
+		entry_execute(reg, thread, index, true);
 		cond_resched();
 	}
 	entries_publish(thread);
@@ -778,13 +779,13 @@ static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
 			       bool handled)
 {
 	if (handled)
-		finish(thread, index, -EINTR);
+		publish_finish(thread, index, -EINTR);
 	else if (taken == TAKEN_RESTARTS)
-		make_again(thread, index);
+		carry_make_again(thread, index);
 	else if (taken == TAKEN_AGAIN)
-		submit_again(thread, index, true, -EINTR);
+		entry_submit_again(thread, index, true, -EINTR);
 	else
-		interrupted(thread, index, -EINTR);
+		publish_interrupted(thread, index, -EINTR);
 }
 
 /* Go on with an entry that this task took along to user mode. */
@@ -804,12 +805,12 @@ void entry_carry_on(struct registration *reg, struct thread *thread,
 	if (taken == TAKEN_NOT || READ_ONCE(companion->task) != current)
 		return;
 	WRITE_ONCE(companion->task, NULL);
-	/* Before finish() or submit_again() ends this life of the entry. */
+	/* Before publish_finish() or entry_submit_again() ends this life of the entry. */
 	smp_store_release(&companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)
-		finish(thread, index, args->ret);
+		publish_finish(thread, index, args->ret);
 	else if (taken == TAKEN_LEAVES)
-		finish(thread, index, READ_ONCE(reg->entries[index].ret));
+		publish_finish(thread, index, READ_ONCE(reg->entries[index].ret));
 	else
 		carry_on_signalled(thread, index, taken,
 				   args->flags & FLEXSC_SERVE_HANDLED);
@@ -822,7 +823,7 @@ void entry_bury(struct thread *thread, u32 index)
 	struct registration *reg = thread->reg;
 
 	cancel_settle(thread, index);
-	complete_entry(reg, thread, &reg->entries[index], index, -EINTR);
+	publish_entry(reg, thread, &reg->entries[index], index, -EINTR);
 	/*
 	 * The worker doesn't try again. Publishing fails only if a thread of
 	 * the process keeps writing to the queue, and then the result is lost.

@@ -10,11 +10,11 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 
-#include "caller.h"
 #include "cancel.h"
 #include "compat.h"
 #include "debug.h"
 #include "dispatch.h"
+#include "owner.h"
 #include "policy.h"
 #include "registration.h"
 #include "thread.h"
@@ -34,7 +34,7 @@ static int device_release(struct inode *inode, struct file *file)
 }
 
 /* Is the file registered, and by the current process? 0 or -errno. */
-static __always_inline int check(struct registration *reg)
+static __always_inline int device_check(struct registration *reg)
 {
 	/* Pairs with registration_register(), which sets this late. */
 	struct mm_struct *mm = smp_load_acquire(&reg->mm);
@@ -50,24 +50,24 @@ static __always_inline int check(struct registration *reg)
  * allowed for by FLEXSC_REGISTER_FILTERED*? If it was allowed for, syscall
  * threads under no filter must not execute the owner's entries from now on.
  */
-static __always_inline bool forbidden(struct registration *reg)
+static __always_inline bool device_forbids(struct registration *reg)
 {
 	if (likely(!task_filtered()))
 		return false;
 	if (reg->filtered)
-		WRITE_ONCE(reg->caller_filtered, true);
+		WRITE_ONCE(reg->owner_filtered, true);
 	return !reg->filtered;
 }
 
 /*
  * Make the current thread the owner, because it waits or kicks: its rights
- * count from now on, see thread_unfit(). "asked" means that security modules
+ * count from now on, see owner_bars(). "asked" means that security modules
  * were asked, as they are about an ioctl(), but not about an lseek(). So new
  * credentials must come by an ioctl() first; with -EACCES user mode tries that.
  */
-static __always_inline int own(struct registration *reg, bool asked)
+static __always_inline int device_own(struct registration *reg, bool asked)
 {
-	if (forbidden(reg))
+	if (device_forbids(reg))
 		return -EPERM;
 	if (likely(READ_ONCE(reg->cred) == current_cred()))
 		return 0;
@@ -78,7 +78,7 @@ static __always_inline int own(struct registration *reg, bool asked)
 }
 
 /* Hold the file while entries are executed on the current thread. */
-static __always_inline int hold(struct file *file)
+static __always_inline int device_hold(struct file *file)
 {
 	/* An entry that executes entries could nest until the stack is full. */
 	if (thread_inside())
@@ -92,9 +92,9 @@ static __always_inline int hold(struct file *file)
 }
 
 /* FLEXSC_IOC_SERVE */
-static long serve(struct file *file, struct flexsc_serve __user *user)
+static long device_serve(struct file *file, struct flexsc_serve __user *user)
 {
-	long ret = hold(file);
+	long ret = device_hold(file);
 
 	if (ret)
 		return ret;
@@ -104,40 +104,41 @@ static long serve(struct file *file, struct flexsc_serve __user *user)
 }
 
 /* FLEXSC_IOC_WAIT. Inlined, to make the shortest way of all. */
-static __always_inline long wait(struct file *file, struct registration *reg,
-				 u64 seen, bool asked)
+static __always_inline long device_wait(struct file *file,
+					struct registration *reg, u64 seen,
+					bool asked)
 {
-	long ret = own(reg, asked);
+	long ret = device_own(reg, asked);
 
 	if (ret)
 		return ret;
-	ret = hold(file);
+	ret = device_hold(file);
 	if (ret)
 		return ret;
-	ret = caller_wait(reg, seen);
+	ret = owner_wait(reg, seen);
 	fput(file);
 	return ret;
 }
 
-static u64 seen_by(const struct registration *reg)
+static u64 device_seen(const struct registration *reg)
 {
 	return READ_ONCE(reg->shared->seen);
 }
 
 /* The ioctls that take no struct. */
-static long command(struct registration *reg, unsigned int cmd, u64 arg,
-		    bool asked)
+static long device_command(struct registration *reg, unsigned int cmd, u64 arg,
+			   bool asked)
 {
 	int err;
 
 	switch (cmd) {
 	case FLEXSC_IOC_KICK:
-		err = own(reg, asked);
-		return err ? err : caller_kick(reg);
+		err = device_own(reg, asked);
+		return err ? err : owner_kick(reg);
 	case FLEXSC_IOC_CANCEL:
 		return cancel_entry(reg, (u32)arg);
 	case FLEXSC_IOC_WAKE:
-		return caller_wake(reg);
+		return owner_wake(reg);
 	case FLEXSC_IOC_END:
 		thread_end_all(reg);
 		return 0;
@@ -154,7 +155,7 @@ static long command(struct registration *reg, unsigned int cmd, u64 arg,
 static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 {
 	struct registration *reg = file->private_data;
-	int err = check(reg);
+	int err = device_check(reg);
 
 	if (err)
 		return err;
@@ -162,10 +163,10 @@ static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 	if (in_compat_syscall())
 		return -EINVAL;
 	if (likely(whence == FLEXSC_WAIT_SEEK))
-		return wait(file, reg, offset, false);
+		return device_wait(file, reg, offset, false);
 	if (whence != FLEXSC_CALL_SEEK)
 		return -EINVAL;
-	return command(reg, _IO(FLEXSC_IOC_MAGIC, offset & 0xff),
+	return device_command(reg, _IO(FLEXSC_IOC_MAGIC, offset & 0xff),
 		       (u64)offset >> 8, false);
 }
 
@@ -177,32 +178,32 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	if (cmd == FLEXSC_IOC_REGISTER)
 		return registration_register(reg, file, user);
-	err = check(reg);
+	err = device_check(reg);
 	if (err)
 		return err;
 	switch (cmd) {
 	case FLEXSC_IOC_SERVE:
-		return serve(file, user);
+		return device_serve(file, user);
 	case FLEXSC_IOC_WAIT:
-		return wait(file, reg, seen_by(reg), true);
+		return device_wait(file, reg, device_seen(reg), true);
 	case FLEXSC_IOC_SET_POLICY:
 		return policy_set(reg, user);
 	case FLEXSC_IOC_GET_POLICY:
 		return policy_get(reg, user);
 	default:
-		return command(reg, cmd, arg, true);
+		return device_command(reg, cmd, arg, true);
 	}
 }
 
 static int device_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct registration *reg = file->private_data;
-	int err = check(reg);
+	int err = device_check(reg);
 
 	return err ? err : registration_map(reg, vma);
 }
 
-static const struct file_operations operations = {
+static const struct file_operations device_operations = {
 	.owner = THIS_MODULE,
 	.open = device_open,
 	.release = device_release,
@@ -211,11 +212,11 @@ static const struct file_operations operations = {
 	.llseek = device_llseek,
 };
 
-static struct miscdevice device = {
+static struct miscdevice device_misc = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "flexsc",
 	.mode = 0660,
-	.fops = &operations,
+	.fops = &device_operations,
 };
 
 static int __init flexsc_init(void)
@@ -229,7 +230,7 @@ static int __init flexsc_init(void)
 		return err;
 	preempt_notifier_inc();
 	debug_init();
-	err = misc_register(&device);
+	err = misc_register(&device_misc);
 	if (err) {
 		debug_exit();
 		preempt_notifier_dec();
@@ -240,7 +241,7 @@ static int __init flexsc_init(void)
 
 static void __exit flexsc_exit(void)
 {
-	misc_deregister(&device);
+	misc_deregister(&device_misc);
 	debug_exit();
 	preempt_notifier_dec();
 	threads_exit();

@@ -28,7 +28,7 @@
  * executes.
  */
 
-static bool anybody_executes(struct registration *reg)
+static bool policy_anybody_executes(struct registration *reg)
 {
 	u32 i;
 
@@ -40,7 +40,7 @@ static bool anybody_executes(struct registration *reg)
 }
 
 /* A period is over. Timer context. */
-static enum hrtimer_restart watch(struct hrtimer *timer)
+static enum hrtimer_restart policy_watch(struct hrtimer *timer)
 {
 	struct registration *reg =
 		container_of(timer, struct registration, watch);
@@ -50,14 +50,16 @@ static enum hrtimer_restart watch(struct hrtimer *timer)
 	    slot_any_free(reg))
 		thread_wake(reg);
 	reg->watched = head;
-	if (!anybody_executes(reg)) {
+	if (!policy_anybody_executes(reg)) {
 		WRITE_ONCE(reg->watching, 0);
 		/*
-		 * Pairs with watch_begin(): either that sees that the watch
-		 * ends, or this sees the slot of the thread that executes.
+		 * Pairs with policy_watch_begin(): either that sees that the
+		 * watch ends, or this sees the slot of the thread that
+		 * executes.
 		 */
 		smp_mb();
-		if (!anybody_executes(reg) || cmpxchg(&reg->watching, 0, 1))
+		if (!policy_anybody_executes(reg) ||
+		    cmpxchg(&reg->watching, 0, 1))
 			return HRTIMER_NORESTART;
 	}
 	hrtimer_forward_now(timer, PATIENCE);
@@ -65,11 +67,11 @@ static enum hrtimer_restart watch(struct hrtimer *timer)
 }
 
 /* A thread may be executing, and there is another core: start the watch. */
-static void watch_begin(struct registration *reg)
+static void policy_watch_begin(struct registration *reg)
 {
 	/*
-	 * Pairs with watch(): either that sees the slot of the thread that
-	 * executes, or this sees that the watch ends.
+	 * Pairs with policy_watch(): either that sees the slot of the thread
+	 * that executes, or this sees that the watch ends.
 	 */
 	smp_mb();
 	if (!READ_ONCE(reg->watching) && !cmpxchg(&reg->watching, 0, 1))
@@ -81,12 +83,12 @@ void policy_init(struct registration *reg)
 	reg->slot_count = 1;
 	reg->policy.backlog = 64;
 	reg->policy.idle_ms = 0;
-	timer_setup_hr(&reg->watch, watch);
+	timer_setup_hr(&reg->watch, policy_watch);
 }
 
 /* Setting and getting. */
 
-static bool named_twice(const struct flexsc_policy *policy, u32 i)
+static bool policy_named_twice(const struct flexsc_policy *policy, u32 i)
 {
 	u32 j;
 
@@ -96,7 +98,7 @@ static bool named_twice(const struct flexsc_policy *policy, u32 i)
 	return false;
 }
 
-static int check_cores(const struct flexsc_policy *policy)
+static int policy_check_cores(const struct flexsc_policy *policy)
 {
 	u32 i;
 
@@ -111,7 +113,7 @@ static int check_cores(const struct flexsc_policy *policy)
 		if (core >= nr_cpu_ids)
 			return -EINVAL;
 		core = array_index_nospec(core, nr_cpu_ids);
-		if (!cpu_possible(core) || named_twice(policy, i))
+		if (!cpu_possible(core) || policy_named_twice(policy, i))
 			return -EINVAL;
 	}
 	for (i = 0; i < policy->cores; i++)
@@ -120,18 +122,19 @@ static int check_cores(const struct flexsc_policy *policy)
 	return 0;
 }
 
-static int check(const struct flexsc_policy *policy)
+static int policy_check(const struct flexsc_policy *policy)
 {
 	if (policy->cores > FLEXSC_CORES_MAX ||
 	    policy->spin > FLEXSC_SPIN_ADAPTIVE ||
 	    policy->spin_us > FLEXSC_SPIN_US_MAX || policy->reserved[0] ||
 	    policy->reserved[1] || policy->reserved[2])
 		return -EINVAL;
-	return check_cores(policy);
+	return policy_check_cores(policy);
 }
 
 /* With registration.setup. Running threads read single words without it. */
-static void store(struct flexsc_policy *to, const struct flexsc_policy *from)
+static void policy_store(struct flexsc_policy *to,
+			 const struct flexsc_policy *from)
 {
 	WRITE_ONCE(to->spin, from->spin);
 	WRITE_ONCE(to->spin_us, from->spin_us);
@@ -150,11 +153,11 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 
 	if (copy_from_user(&policy, user, sizeof(policy)))
 		return -EFAULT;
-	err = check(&policy);
+	err = policy_check(&policy);
 	if (err)
 		return err;
 	mutex_lock(&reg->setup);
-	store(&reg->policy, &policy);
+	policy_store(&reg->policy, &policy);
 	for (i = 0; i < FLEXSC_CORES_MAX; i++)
 		WRITE_ONCE(reg->slots[i].core,
 			   i < policy.cores ? policy.core[i] : -1);
@@ -163,7 +166,7 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	mutex_unlock(&reg->setup);
 	/* A thread that began on a single core has no watch yet. */
 	if (policy.cores > 1)
-		watch_begin(reg);
+		policy_watch_begin(reg);
 	/* There may be a free slot now, but an idle thread doesn't look. */
 	if (entries_pending(reg))
 		thread_wake(reg);
@@ -184,7 +187,7 @@ long policy_get(struct registration *reg, struct flexsc_policy __user *user)
 /* Looking for work. */
 
 /* Work came after "gap" ns without any: adapt the time to poll. */
-static void adapt(struct registration *reg, u64 gap)
+static void policy_adapt(struct registration *reg, u64 gap)
 {
 	u32 most = READ_ONCE(reg->policy.spin_us) * NSEC_PER_USEC;
 	u32 ns = READ_ONCE(reg->spin_ns);
@@ -202,16 +205,17 @@ void policy_begin(struct registration *reg, struct slot *slot)
 
 	if (unlikely(since)) {
 		WRITE_ONCE(reg->idle_since, 0);
-		adapt(reg, ktime_get_mono_fast_ns() - since);
+		policy_adapt(reg, ktime_get_mono_fast_ns() - since);
 	}
 	if (READ_ONCE(reg->slot_count) == 1)
 		return;
 	WRITE_ONCE(slot->spins, false);
-	watch_begin(reg);
+	policy_watch_begin(reg);
 }
 
 /* Poll until work comes, or "until" has passed (false), or it has to stop. */
-static bool spin(struct registration *reg, struct thread *thread, u64 until)
+static bool policy_spin_until(struct registration *reg, struct thread *thread,
+			      u64 until)
 {
 	while (!entries_pending(reg)) {
 		if (need_resched() || thread_must_leave() ||
@@ -239,11 +243,11 @@ bool policy_spin(struct registration *reg, struct thread *thread)
 		return false;
 	begin = ktime_get_mono_fast_ns();
 	WRITE_ONCE(thread->slot->spins, true);
-	came = spin(reg, thread, begin + ns);
+	came = policy_spin_until(reg, thread, begin + ns);
 	WRITE_ONCE(thread->slot->spins, false);
 	if (kind == FLEXSC_SPIN_ADAPTIVE) {
 		if (came)
-			adapt(reg, 0);
+			policy_adapt(reg, 0);
 		else
 			WRITE_ONCE(reg->idle_since, begin);
 	}

@@ -17,11 +17,11 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "caller.h"
 #include "compat.h"
 #include "death.h"
 #include "debug.h"
 #include "entry.h"
+#include "owner.h"
 #include "policy.h"
 #include "registration.h"
 #include "slot.h"
@@ -44,14 +44,14 @@ struct registration *registration_create(void)
 		init_irq_work(&reg->slots[i].blocked, thread_blocked);
 	}
 	death_init(reg);
-	caller_init(reg);
+	owner_init(reg);
 	policy_init(reg);
 	return reg;
 }
 
 /* Memory. */
 
-static void free_pages_of(struct registration *reg)
+static void registration_free_area(struct registration *reg)
 {
 	unsigned long i;
 
@@ -64,7 +64,7 @@ static void free_pages_of(struct registration *reg)
 	kvfree(reg->companions);
 }
 
-static int allocate(struct registration *reg, unsigned long pages)
+static int registration_allocate(struct registration *reg, unsigned long pages)
 {
 	unsigned long i;
 
@@ -84,7 +84,8 @@ static int allocate(struct registration *reg, unsigned long pages)
 }
 
 /* Where everything is in the area, and what user mode is told about it. */
-static void lay_out(struct registration *reg, struct flexsc_register *args)
+static void registration_lay_out(struct registration *reg,
+				 struct flexsc_register *args)
 {
 	args->ring_entries = reg->entry_count;
 	args->ring_offset = PAGE_SIZE;
@@ -97,13 +98,13 @@ static void lay_out(struct registration *reg, struct flexsc_register *args)
 		args->features |= FLEXSC_FEATURE_WATCHED;
 }
 
-static void uncharge(struct registration *reg, unsigned long pages)
+static void registration_uncharge(struct registration *reg, unsigned long pages)
 {
 	atomic_long_sub(pages, &reg->user->locked_vm);
 	free_uid(reg->user);
 }
 
-static int charge(struct registration *reg, unsigned long pages)
+static int registration_charge(struct registration *reg, unsigned long pages)
 {
 	unsigned long most = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	unsigned long all;
@@ -112,27 +113,28 @@ static int charge(struct registration *reg, unsigned long pages)
 	all = atomic_long_add_return(pages, &reg->user->locked_vm);
 	if (all <= most || capable(CAP_IPC_LOCK))
 		return 0;
-	uncharge(reg, pages);
+	registration_uncharge(reg, pages);
 	return -ENOMEM;
 }
 
 /* With registration.setup. */
-static int make_area(struct registration *reg, struct flexsc_register *args)
+static int registration_make_area(struct registration *reg,
+				  struct flexsc_register *args)
 {
 	unsigned long pages;
 	int err;
 
 	reg->entry_count = args->pages * FLEXSC_PAGE_ENTRIES;
 	reg->mask = reg->entry_count - 1;
-	lay_out(reg, args);
+	registration_lay_out(reg, args);
 	pages = args->area >> PAGE_SHIFT;
-	err = charge(reg, pages);
+	err = registration_charge(reg, pages);
 	if (err)
 		return err;
-	err = allocate(reg, pages);
+	err = registration_allocate(reg, pages);
 	if (err) {
-		uncharge(reg, pages);
-		free_pages_of(reg);
+		registration_uncharge(reg, pages);
+		registration_free_area(reg);
 		reg->pages = NULL;
 		reg->companions = NULL;
 		reg->shared = NULL;
@@ -148,7 +150,7 @@ static int make_area(struct registration *reg, struct flexsc_register *args)
 
 /* Registering. */
 
-static int check(const struct flexsc_register *args)
+static int registration_check(const struct flexsc_register *args)
 {
 	if (args->size != sizeof(*args))
 		return args->size < sizeof(*args) ? -EINVAL : -E2BIG;
@@ -171,20 +173,20 @@ int registration_register(struct registration *reg, struct file *file,
 
 	if (copy_from_user(&args, user, sizeof(args)))
 		return -EFAULT;
-	err = check(&args);
+	err = registration_check(&args);
 	if (err)
 		return err;
 	if (task_filtered() && !(args.flags & FLEXSC_REGISTER_FILTERED))
 		return -EPERM;
 	mutex_lock(&reg->setup);
-	err = reg->mm ? -EALREADY : make_area(reg, &args);
+	err = reg->mm ? -EALREADY : registration_make_area(reg, &args);
 	if (!err) {
 		reg->filtered = args.flags;
 		reg->file = file;
 		reg->cred = get_current_cred();
 		reg->pid = task_tgid_nr(current);
 		mmgrab(current->mm);
-		/* Pairs with check() in main.c: all but "id" is set. */
+		/* Pairs with device_check(): all but "id" is set. */
 		smp_store_release(&reg->mm, current->mm);
 		debug_add(reg);
 	}
@@ -238,12 +240,12 @@ void registration_destroy(struct registration *reg)
 		death_fini(reg);
 		hrtimer_cancel(&reg->timer);
 		hrtimer_cancel(&reg->watch);
-		WARN_ON_ONCE(reg->caller);
+		WARN_ON_ONCE(reg->owner);
 		threads_free(reg);
 		put_cred(reg->cred);
-		uncharge(reg, reg->page_count);
+		registration_uncharge(reg, reg->page_count);
 		mmdrop(reg->mm);
-		free_pages_of(reg);
+		registration_free_area(reg);
 	}
 	kvfree(reg);
 }

@@ -7,15 +7,15 @@
  *	entry.c		taking, executing and finishing entries
  *	slot.c		slots: which are free, and for which thread
  *	thread.c	syscall threads: records, idling, blocking
- *	caller.c	the owner in FLEXSC_IOC_WAIT, and how it is called back
+ *	owner.c	the owner in FLEXSC_IOC_WAIT, and how it is called back
  *	cancel.c	interrupting the thread that executes an entry
  *	death.c		threads that die in a call
  *	policy.c	cores, and for how long threads poll
  *	dispatch.c	the kernel's system-call table
  *	debug.c		debugfs
  *
- * The OWNER is the thread that waited or kicked last. In names it is the
- * "caller" while it waits.
+ * The OWNER is the thread that waited or kicked last: entries are executed with
+ * its rights. While it waits, registration.owner is its record.
  *
  *
  * Which threads may execute entries
@@ -28,8 +28,8 @@
  *
  *	idle	-> active	a syscall thread was woken and took a slot; or
  *				the owner entered WAIT and took one
- *	active	-> blocked	sched_out() gave up its slot; an irq_work wakes
- *				the next thread, because sched_out() runs with
+ *	active	-> blocked	thread_sched_out() gave up its slot; an irq_work
+ *				wakes the next thread, because that runs with
  *				the run queue's lock held and can't
  *	blocked	-> active	its entry ended, and a slot was free
  *	blocked	-> idle		its entry ended, and no slot was free
@@ -50,8 +50,8 @@
  * registration.lock guards the idle list, the aside list and the unused
  * records. It is taken with interrupts off, because irq_works and timers take
  * it as well. No other lock of the module is taken inside it or held around it.
- * A thread is woken inside it, which takes the run queue's lock, so sched_out()
- * must never take it.
+ * A thread is woken inside it, which takes the run queue's lock, so
+ * thread_sched_out() must never take it.
  */
 #ifndef FLEXSC_KMOD_REGISTRATION_H
 #define FLEXSC_KMOD_REGISTRATION_H
@@ -124,11 +124,11 @@ struct registration {
 	bool ended;
 
 	/* The owner. */
-	struct thread *caller;	/* in WAIT; NULL: none. Compare-and-swap */
+	struct thread *owner;	/* in WAIT; NULL: none. Compare-and-swap */
 	struct thread *usual;	/* a record for WAIT alone; see in_use */
 	wait_queue_head_t wait;
 	bool handover;		/* FLEXSC_WAIT_HANDOVER, of this wait */
-	bool caller_filtered;	/* an owner has been under a filter */
+	bool owner_filtered;	/* an owner has been under a filter */
 	const struct cred *cred;	/* the owner's; held and compared */
 	int misfits;		/* new threads in a row that were unfit */
 	bool woken;		/* FLEXSC_IOC_WAKE, until a wait ends by it */

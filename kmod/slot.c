@@ -38,7 +38,7 @@ static bool slot_usable(struct registration *reg, u32 i, u32 count)
  * owner, so it must run there already, unless no syscall thread is left for its
  * entries.
  */
-static bool caller_fits(struct registration *reg, int core)
+static bool slot_fits_owner(struct registration *reg, int core)
 {
 	return core < 0 || core == (int)raw_smp_processor_id() ||
 	       entries_alone(reg);
@@ -55,8 +55,8 @@ bool slot_take_any(struct thread *thread)
 
 		if (READ_ONCE(slot->active) || !slot_usable(reg, i, count))
 			continue;
-		if (thread->is_caller &&
-		    !caller_fits(reg, READ_ONCE(slot->core)))
+		if (thread->is_owner &&
+		    !slot_fits_owner(reg, READ_ONCE(slot->core)))
 			continue;
 		if (!slot_take(slot, thread))
 			continue;
@@ -66,11 +66,11 @@ bool slot_take_any(struct thread *thread)
 }
 
 /* The thread has a slot: must it move to the core of that before it works? */
-bool slot_misplaced(const struct thread *thread)
+bool slot_is_elsewhere(const struct thread *thread)
 {
 	int core = READ_ONCE(thread->slot->core);
 
-	if (thread->is_caller)
+	if (thread->is_owner)
 		return false;
 	if (core != thread->core)
 		return true;

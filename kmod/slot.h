@@ -33,7 +33,7 @@ struct slot {
 };
 
 bool slot_take_any(struct thread *thread);
-bool slot_misplaced(const struct thread *thread);
+bool slot_is_elsewhere(const struct thread *thread);
 struct slot *slot_first_free(struct registration *reg);
 bool slot_any_free(struct registration *reg);
 bool slot_any_active(struct registration *reg);
@@ -43,7 +43,7 @@ static __always_inline bool slot_take(struct slot *slot, struct thread *thread)
 {
 	if (READ_ONCE(slot->active) || cmpxchg(&slot->active, NULL, thread))
 		return false;
-	/* sched_out() reads it if the task is preempted here. */
+	/* thread_sched_out() reads it if the task is preempted here. */
 	WRITE_ONCE(thread->slot, slot);
 	return true;
 }

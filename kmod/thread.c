@@ -11,11 +11,11 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "caller.h"
 #include "cancel.h"
 #include "compat.h"
 #include "death.h"
 #include "entry.h"
+#include "owner.h"
 #include "policy.h"
 #include "registration.h"
 #include "slot.h"
@@ -27,11 +27,11 @@
 #define SERVE_FLAGS	(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE | \
 			 FLEXSC_SERVE_STAYS | FLEXSC_SERVE_HANDLED)
 
-static struct kmem_cache *records;
+static struct kmem_cache *thread_cache;
 
 /* Records. */
 
-static struct thread *record_unused(struct registration *reg)
+static struct thread *thread_take_unused(struct registration *reg)
 {
 	struct thread *thread;
 	unsigned long flags;
@@ -49,12 +49,12 @@ static struct thread *record_unused(struct registration *reg)
  * the fields set here as well, so the usual record, which is for WAIT alone, is
  * set up only once.
  */
-static struct thread *record_get(struct registration *reg, bool is_caller)
+static struct thread *thread_get(struct registration *reg, bool is_owner)
 {
-	struct thread *thread = record_unused(reg);
+	struct thread *thread = thread_take_unused(reg);
 
 	if (!thread) {
-		thread = kmem_cache_zalloc(records, GFP_KERNEL_ACCOUNT);
+		thread = kmem_cache_zalloc(thread_cache, GFP_KERNEL_ACCOUNT);
 		if (!thread)
 			return NULL;
 		thread->reg = reg;
@@ -62,7 +62,7 @@ static struct thread *record_get(struct registration *reg, bool is_caller)
 		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
 	}
 	/* thread_looks() may read it now, by a stale pointer. */
-	WRITE_ONCE(thread->is_caller, is_caller);
+	WRITE_ONCE(thread->is_owner, is_owner);
 	thread->carries = FLEXSC_NO_ENTRY;
 	thread->stays = 0;
 	thread->bounces = false;
@@ -108,18 +108,18 @@ void threads_free(struct registration *reg)
 
 	if (reg->usual) {
 		put_task_struct(reg->usual->task);
-		kmem_cache_free(records, reg->usual);
+		kmem_cache_free(thread_cache, reg->usual);
 	}
 	while ((thread = reg->records)) {
 		reg->records = thread->next_free;
-		kmem_cache_free(records, thread);
+		kmem_cache_free(thread_cache, thread);
 	}
 }
 
 /* Begin FLEXSC_IOC_SERVE for the current task. NULL: no memory. */
 struct thread *thread_enter(struct registration *reg)
 {
-	struct thread *thread = record_get(reg, false);
+	struct thread *thread = thread_get(reg, false);
 
 	if (thread)
 		thread_begin(thread);
@@ -129,7 +129,7 @@ struct thread *thread_enter(struct registration *reg)
 /* A record for WAIT, if the usual one is in use or there is none yet. */
 struct thread *thread_other(struct registration *reg)
 {
-	struct thread *thread = record_get(reg, true);
+	struct thread *thread = thread_get(reg, true);
 
 	if (thread && !cmpxchg(&reg->usual, NULL, thread))
 		thread->is_usual = true;
@@ -146,7 +146,7 @@ bool thread_looks(struct registration *reg)
 	u32 i;
 
 	/*
-	 * Pairs with the full barriers of serve_slot() and thread_left(),
+	 * Pairs with the full barriers of thread_use_slot() and thread_left(),
 	 * behind giving up a slot: the thread sees what is pending, or this
 	 * sees that it has no slot any more.
 	 */
@@ -154,7 +154,7 @@ bool thread_looks(struct registration *reg)
 	for (i = 0; i < count; i++) {
 		struct thread *thread = READ_ONCE(reg->slots[i].active);
 
-		if (thread && !READ_ONCE(thread->is_caller) &&
+		if (thread && !READ_ONCE(thread->is_owner) &&
 		    !READ_ONCE(thread->asks) && !atomic64_read(&thread->now))
 			return true;
 	}
@@ -167,8 +167,8 @@ bool thread_looks(struct registration *reg)
  * lock held and interrupts off, so it can't wake a thread to take over: the
  * slot's irq_work does, right after.
  */
-static void sched_out(struct preempt_notifier *notifier,
-		      struct task_struct *next)
+static void thread_sched_out(struct preempt_notifier *notifier,
+			     struct task_struct *next)
 {
 	struct thread *thread = container_of(notifier, struct thread, notifier);
 	struct slot *slot = READ_ONCE(thread->slot);
@@ -176,7 +176,8 @@ static void sched_out(struct preempt_notifier *notifier,
 
 	if (unlikely(READ_ONCE(current->__state) == TASK_DEAD))
 		death_note(thread);
-	if (!slot || (!now && !READ_ONCE(thread->asks)) || !task_sleeps(current))
+	if (!slot || (!now && !READ_ONCE(thread->asks)) ||
+	    !task_sleeps(current))
 		return;
 	/* If that fails, the thread publishes when it runs again. */
 	entries_publish_now(thread);
@@ -194,13 +195,13 @@ static void sched_out(struct preempt_notifier *notifier,
 	irq_work_queue(&slot->blocked);
 }
 
-static void sched_in(struct preempt_notifier *notifier, int cpu)
+static void thread_sched_in(struct preempt_notifier *notifier, int cpu)
 {
 }
 
 struct preempt_ops thread_preempt_ops = {
-	.sched_in = sched_in,
-	.sched_out = sched_out,
+	.sched_in = thread_sched_in,
+	.sched_out = thread_sched_out,
 };
 
 /* A thread blocked and gave up its slot: others go on. Runs in an irq_work. */
@@ -216,8 +217,8 @@ void thread_blocked(struct irq_work *work)
 	smp_mb();
 	if (entries_pending(reg) && slot_any_free(reg) && !thread_wake(reg))
 		wake_up(&reg->wait);
-	caller_blocked(reg);
-	caller_recall(reg);
+	owner_blocked(reg);
+	owner_recall(reg);
 }
 
 /*
@@ -231,13 +232,14 @@ void thread_left(struct registration *reg)
 	if (entries_pending(reg) && slot_any_free(reg) && !thread_wake(reg))
 		wake_up(&reg->wait);
 	/* It may have been woken to take the owner's role. */
-	caller_recall(reg);
+	owner_recall(reg);
 }
 
 /*
  * An idle thread should be there, to take over from a thread that blocks. True:
  * there is none, and none was asked for yet, so user mode has to make one. The
- * next thread that serves for the first time ends the request: see arrive().
+ * next thread that serves for the first time ends the request: see
+ * thread_arrive().
  */
 bool thread_ask(struct registration *reg)
 {
@@ -258,7 +260,7 @@ void thread_no_more(struct registration *reg)
  * is on the first free slot's core already; if there is none, the very last one
  * that went idle. NULL: none is idle. With registration.lock.
  */
-static struct thread *idle_first(struct registration *reg)
+static struct thread *thread_idle_first(struct registration *reg)
 {
 	struct slot *slot = slot_first_free(reg);
 	struct thread *thread;
@@ -274,7 +276,7 @@ static struct thread *idle_first(struct registration *reg)
 }
 
 /*
- * Wake an idle thread. False: none is idle. Any context but sched_out(),
+ * Wake an idle thread. False: none is idle. Any context but thread_sched_out(),
  * because it takes registration.lock and, inside it, a run queue's.
  */
 bool thread_wake(struct registration *reg)
@@ -283,7 +285,7 @@ bool thread_wake(struct registration *reg)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	thread = idle_first(reg);
+	thread = thread_idle_first(reg);
 	if (thread) {
 		list_del(&thread->idle);
 		atomic_dec(&reg->idle_count);
@@ -295,7 +297,7 @@ bool thread_wake(struct registration *reg)
 	return thread;
 }
 
-static void idle_begin(struct registration *reg, struct thread *thread)
+static void thread_idle_begin(struct registration *reg, struct thread *thread)
 {
 	unsigned long flags;
 
@@ -311,8 +313,8 @@ static void idle_begin(struct registration *reg, struct thread *thread)
  * Take the thread off the idle list, unless thread_wake() has done so. False:
  * its time is up (not timely), but it is the last idle thread, and stays there.
  */
-static bool idle_end(struct registration *reg, struct thread *thread,
-		     bool timely)
+static bool thread_idle_end(struct registration *reg, struct thread *thread,
+			    bool timely)
 {
 	unsigned long flags;
 	bool off;
@@ -331,12 +333,12 @@ static bool idle_end(struct registration *reg, struct thread *thread,
  * Sleep until there is something to do. False: there was nothing for idle_ms,
  * and the thread may end.
  */
-static bool idle(struct registration *reg, struct thread *thread)
+static bool thread_idle(struct registration *reg, struct thread *thread)
 {
 	u32 ms = READ_ONCE(reg->policy.idle_ms);
 	ktime_t until = ms ? ktime_add_ms(ktime_get(), ms) : KTIME_MAX;
 
-	idle_begin(reg, thread);
+	thread_idle_begin(reg, thread);
 	/*
 	 * The thread is on the list, then looks for work. Whatever makes work
 	 * (a kick, a recall, thread_end_all()) has a full barrier behind that,
@@ -348,16 +350,16 @@ static bool idle(struct registration *reg, struct thread *thread)
 		if (READ_ONCE(thread->woken) || READ_ONCE(reg->ended) ||
 		    thread_must_leave() ||
 		    (entries_pending(reg) && slot_any_free(reg)) ||
-		    caller_wanted(reg))
+		    owner_is_wanted(reg))
 			break;
 		if (schedule_hrtimeout(&until, HRTIMER_MODE_ABS))
 			continue;
-		if (idle_end(reg, thread, false))
+		if (thread_idle_end(reg, thread, false))
 			return thread->woken;
 		until = KTIME_MAX;
 	}
 	__set_current_state(TASK_RUNNING);
-	idle_end(reg, thread, true);
+	thread_idle_end(reg, thread, true);
 	return true;
 }
 
@@ -365,9 +367,10 @@ static bool idle(struct registration *reg, struct thread *thread)
 
 /*
  * With a slot: execute entries, then poll for more as the policy says. Gives up
- * the slot; serve() looks once more after that whether entries are pending.
+ * the slot; thread_go_on() looks once more after that whether entries are
+ * pending.
  */
-static void serve_slot(struct registration *reg, struct thread *thread)
+static void thread_use_slot(struct registration *reg, struct thread *thread)
 {
 	do {
 		/* Another thread sets it when it gives up its slot. */
@@ -375,10 +378,10 @@ static void serve_slot(struct registration *reg, struct thread *thread)
 			WRITE_ONCE(reg->shared->needs_kick, 0);
 		policy_begin(reg, thread->slot);
 		entries_execute(reg, thread);
-		caller_recall(reg);
+		owner_recall(reg);
 		if (!thread->slot || thread->carries != FLEXSC_NO_ENTRY ||
-		    thread_must_leave() || thread_unfit(reg) ||
-		    slot_misplaced(thread))
+		    thread_must_leave() || owner_bars(reg) ||
+		    slot_is_elsewhere(thread))
 			break;
 	} while (policy_spin(reg, thread));
 	WRITE_ONCE(reg->shared->needs_kick, 1);
@@ -390,8 +393,8 @@ static void serve_slot(struct registration *reg, struct thread *thread)
 	smp_mb();
 }
 
-/* What FLEXSC_IOC_SERVE returns. GO_ON: the thread stays in the kernel. */
-static long why_leave(struct registration *reg, struct thread *thread)
+/* What FLEXSC_IOC_SERVE returns, or THREAD_STAYS. */
+static long thread_decide(struct registration *reg, struct thread *thread)
 {
 	if (thread->bounces)
 		return FLEXSC_SERVE_BOUNCE;
@@ -402,20 +405,20 @@ static long why_leave(struct registration *reg, struct thread *thread)
 	if (thread_must_leave() ||
 	    thread->carries != FLEXSC_NO_ENTRY)
 		return FLEXSC_SERVE_AGAIN;
-	if (thread_unfit(reg))
+	if (owner_bars(reg))
 		return FLEXSC_SERVE_END;
-	if (caller_take_over(reg))
+	if (owner_take_over(reg))
 		return FLEXSC_SERVE_TAKEOVER;
-	return GO_ON;
+	return THREAD_STAYS;
 }
 
-static long serve(struct registration *reg, struct thread *thread)
+static long thread_go_on(struct registration *reg, struct thread *thread)
 {
 	long why;
 
 	for (;;) {
-		why = why_leave(reg, thread);
-		if (why != GO_ON)
+		why = thread_decide(reg, thread);
+		if (why != THREAD_STAYS)
 			return why;
 		cond_resched();
 		if (entries_pending(reg) && slot_take_any(thread)) {
@@ -423,13 +426,13 @@ static long serve(struct registration *reg, struct thread *thread)
 				slot_give(thread);
 				return FLEXSC_SERVE_MORE;
 			}
-			if (slot_misplaced(thread)) {
+			if (slot_is_elsewhere(thread)) {
 				thread->core = READ_ONCE(thread->slot->core);
 				slot_give(thread);
 				return FLEXSC_SERVE_MOVE;
 			}
-			serve_slot(reg, thread);
-		} else if (!idle(reg, thread)) {
+			thread_use_slot(reg, thread);
+		} else if (!thread_idle(reg, thread)) {
 			return FLEXSC_SERVE_IDLE;
 		}
 	}
@@ -441,9 +444,9 @@ static long serve(struct registration *reg, struct thread *thread)
  * every new thread is unfit (a thread keyring gives each credentials of its
  * own), no more are asked for after MISFITS_MOST.
  */
-static void arrive(struct registration *reg)
+static void thread_arrive(struct registration *reg)
 {
-	int misfits = thread_unfit(reg) ? READ_ONCE(reg->misfits) + 1 : 0;
+	int misfits = owner_bars(reg) ? READ_ONCE(reg->misfits) + 1 : 0;
 
 	WRITE_ONCE(reg->misfits, misfits);
 	atomic_set(&reg->coming, 0);
@@ -469,25 +472,25 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	if (args.flags & FLEXSC_SERVE_STAYS)
 		thread->stays = current->nr_cpus_allowed;
 	if (args.flags & FLEXSC_SERVE_FIRST)
-		arrive(reg);
+		thread_arrive(reg);
 	if (args.flags & FLEXSC_SERVE_NO_MORE)
 		thread_no_more(reg);
 	if (args.index != FLEXSC_NO_ENTRY) {
 		entry_carry_on(reg, thread, &args);
-		caller_recall(reg);
+		owner_recall(reg);
 	}
-	ret = serve(reg, thread);
+	ret = thread_go_on(reg, thread);
 	args.index = thread->carries;
 	args.flags = 0;
 	args.core = thread->core;
 	thread_leave(thread);
 	/* A thread that moves is about to come back for what is pending. */
 	if (ret == FLEXSC_SERVE_MOVE)
-		caller_recall(reg);
+		owner_recall(reg);
 	else
 		thread_left(reg);
 	if (ret == FLEXSC_SERVE_END)
-		caller_deserted(reg);
+		owner_deserted(reg);
 	return copy_to_user(user, &args, sizeof(args)) ? -EFAULT : ret;
 }
 
@@ -495,7 +498,10 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 void thread_end_all(struct registration *reg)
 {
 	WRITE_ONCE(reg->ended, true);
-	/* Pairs with idle(): it sees "ended", or this finds it on the list. */
+	/*
+	 * Pairs with thread_idle(): it sees "ended", or this finds it on the
+	 * list.
+	 */
 	smp_mb();
 	while (thread_wake(reg))
 		;
@@ -503,11 +509,11 @@ void thread_end_all(struct registration *reg)
 
 int threads_init(void)
 {
-	records = KMEM_CACHE(thread, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
-	return records ? 0 : -ENOMEM;
+	thread_cache = KMEM_CACHE(thread, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
+	return thread_cache ? 0 : -ENOMEM;
 }
 
 void threads_exit(void)
 {
-	kmem_cache_destroy(records);
+	kmem_cache_destroy(thread_cache);
 }

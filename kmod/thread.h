@@ -36,12 +36,12 @@ struct thread {
 	 */
 	struct task_struct *task;
 	struct preempt_notifier notifier;
-	struct slot *slot;	/* its task writes it, in sched_out() too */
+	struct slot *slot;	/* its task writes it; see thread_sched_out() */
 	int core;		/* that it says it moved to; -1: any */
 	int stays;		/* nr_cpus_allowed when it said it can't move */
 	bool asks;		/* asks a file whether a call would block */
 	atomic64_t now;		/* the entry that it executes: see cancel.c */
-	bool is_caller;		/* in FLEXSC_IOC_WAIT */
+	bool is_owner;		/* in FLEXSC_IOC_WAIT */
 	bool is_usual;		/* it is registration.usual */
 	bool blocked;		/* lost its slot in an entry that goes on */
 	bool woken;		/* taken off the idle list; under the lock */
@@ -59,8 +59,8 @@ struct thread {
 	struct thread *next_free;
 };
 
-/* A result of why_leave() and why_return(): stay in the kernel. */
-#define GO_ON	LONG_MIN
+/* Of thread_decide() and owner_decide(): the thread stays in the kernel. */
+#define THREAD_STAYS	LONG_MIN
 
 extern struct preempt_ops thread_preempt_ops;
 struct thread *thread_enter(struct registration *reg);
@@ -118,7 +118,7 @@ static __always_inline void thread_begin(struct thread *thread)
 static inline void thread_release(struct thread *thread)
 {
 	if (likely(thread->is_usual))
-		/* Pairs with the cmpxchg() of thread_enter_caller(). */
+		/* Pairs with the cmpxchg() of owner_enter(). */
 		smp_store_release(&thread->in_use, 0);
 	else
 		thread_put(thread);

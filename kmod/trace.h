@@ -14,9 +14,9 @@
 #include "registration.h"
 
 TRACE_EVENT(flexsc_submit,
-	TP_PROTO(const struct registration *reg, u32 index, unsigned int nr),
-	TP_ARGS(reg, index, nr),
-	TP_STRUCT__entry(
+	    TP_PROTO(const struct registration *reg, u32 index, unsigned int nr),
+	    TP_ARGS(reg, index, nr),
+	    TP_STRUCT__entry(
 		__field(u32, registration)
 		__field(u32, index)
 		__field(unsigned int, nr)
@@ -31,9 +31,9 @@ TRACE_EVENT(flexsc_submit,
 );
 
 TRACE_EVENT(flexsc_complete,
-	TP_PROTO(const struct registration *reg, u32 index, long ret),
-	TP_ARGS(reg, index, ret),
-	TP_STRUCT__entry(
+	    TP_PROTO(const struct registration *reg, u32 index, long ret),
+	    TP_ARGS(reg, index, ret),
+	    TP_STRUCT__entry(
 		__field(u32, registration)
 		__field(u32, index)
 		__field(long, ret)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The owner in FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4),
- * "caller" in names. One thread at a time has this role. It executes submitted
- * entries itself, because that is cheaper than to wake a syscall thread, and
- * sleeps when there are none.
+ * The owner in FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4). One
+ * thread at a time has this role. It executes submitted entries itself, because
+ * that is cheaper than to wake a syscall thread, and sleeps when there are
+ * none.
  *
  * It may block in an entry like any other thread; syscall threads go on then.
  * If the owner is due in user mode meanwhile (an entry has completed, its time
@@ -17,59 +17,62 @@
  */
 #include <linux/sched/signal.h>
 
-#include "caller.h"
 #include "cancel.h"
 #include "compat.h"
 #include "entry.h"
+#include "owner.h"
 #include "registration.h"
 #include "slot.h"
 #include "thread.h"
 
-static bool has_completed(struct registration *reg)
+static bool owner_has_completed(struct registration *reg)
 {
 	return (s64)(atomic64_read(&reg->completed) -
 		     (s64)READ_ONCE(reg->seen)) > 0;
 }
 
-static bool is_late(struct registration *reg)
+static bool owner_is_late(struct registration *reg)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
 
 	return deadline != KTIME_MAX && ktime_get() >= deadline;
 }
 
-static bool due(struct registration *reg)
+static bool owner_is_due(struct registration *reg)
 {
-	return has_completed(reg) || READ_ONCE(reg->woken) || is_late(reg);
+	return owner_has_completed(reg) || READ_ONCE(reg->woken) ||
+	       owner_is_late(reg);
 }
 
 /* The waiting owner, if it is blocked in an entry and due in user mode. */
-static struct thread *held_up(struct registration *reg)
+static struct thread *owner_held_up(struct registration *reg)
 {
-	struct thread *caller = READ_ONCE(reg->caller);
+	struct thread *owner = READ_ONCE(reg->owner);
 
-	return caller && READ_ONCE(caller->blocked) && due(reg) ? caller : NULL;
+	if (!owner || !READ_ONCE(owner->blocked) || !owner_is_due(reg))
+		return NULL;
+	return owner;
 }
 
 /* Should a syscall thread take the owner's role? */
-bool caller_wanted(struct registration *reg)
+bool owner_is_wanted(struct registration *reg)
 {
-	return READ_ONCE(reg->handover) && held_up(reg);
+	return READ_ONCE(reg->handover) && owner_held_up(reg);
 }
 
 /*
  * Take the role from an owner that is held up, for the current syscall thread.
  * True: this thread has it now, and must return FLEXSC_SERVE_TAKEOVER.
  */
-bool caller_take_over(struct registration *reg)
+bool owner_take_over(struct registration *reg)
 {
-	struct thread *caller;
+	struct thread *owner;
 	bool taken;
 
 	if (!READ_ONCE(reg->handover))
 		return false;
-	caller = held_up(reg);
-	taken = caller && cmpxchg(&reg->caller, caller, NULL) == caller;
+	owner = owner_held_up(reg);
+	taken = owner && cmpxchg(&reg->owner, owner, NULL) == owner;
 	if (taken) {
 		count(reg, COUNT_TAKEOVERS, 1);
 		/*
@@ -81,12 +84,12 @@ bool caller_take_over(struct registration *reg)
 	return taken;
 }
 
-static void interrupt_caller(struct thread *caller)
+static void owner_interrupt(struct thread *owner)
 {
-	u64 now = atomic64_read(&caller->now);
+	u64 now = atomic64_read(&owner->now);
 
 	if (now >> 32 == NOW_EXECUTES >> 32)
-		cancel_kick(caller, now);
+		cancel_kick(owner, now);
 }
 
 /*
@@ -94,77 +97,77 @@ static void interrupt_caller(struct thread *caller)
  * there. To be called after anything that may make it due. Any context but with
  * a run queue's lock held, because this may wake a task.
  */
-void caller_recall(struct registration *reg)
+void owner_recall(struct registration *reg)
 {
-	struct thread *caller;
+	struct thread *owner;
 
-	smp_mb(); /* Pairs with wait_longer() and thread_blocked(). */
+	smp_mb(); /* Pairs with owner_wait_longer() and thread_blocked(). */
 	/*
 	 * Either this sees that the owner sleeps, or is blocked in an entry; or
-	 * the owner in wait_longer(), or the irq_work that runs after it has
-	 * blocked, sees that it is due.
+	 * the owner in owner_wait_longer(), or the irq_work that runs after it
+	 * has blocked, sees that it is due.
 	 */
-	if (waitqueue_active(&reg->wait) && due(reg)) {
+	if (waitqueue_active(&reg->wait) && owner_is_due(reg)) {
 		wake_up(&reg->wait);
 		return;
 	}
-	caller = held_up(reg);
-	if (caller && READ_ONCE(reg->handover))
+	owner = owner_held_up(reg);
+	if (owner && READ_ONCE(reg->handover))
 		thread_wake(reg);
-	else if (caller)
-		interrupt_caller(caller);
+	else if (owner)
+		owner_interrupt(owner);
 }
 
 /*
- * A syscall thread was sent home, and caller_recall() may have woken just this
+ * A syscall thread was sent home, and owner_recall() may have woken just this
  * one to take the owner's role. If no other is left, interrupt the owner's call
  * as without FLEXSC_WAIT_HANDOVER: otherwise the owner would be held up until
  * that call ends by itself.
  */
-void caller_deserted(struct registration *reg)
+void owner_deserted(struct registration *reg)
 {
-	struct thread *caller = held_up(reg);
+	struct thread *owner = owner_held_up(reg);
 
-	if (caller && READ_ONCE(reg->handover) &&
+	if (owner && READ_ONCE(reg->handover) &&
 	    !atomic_read(&reg->idle_count) && !slot_any_active(reg))
-		interrupt_caller(caller);
+		owner_interrupt(owner);
 }
 
 /*
  * A thread has blocked. If it is the waiting owner, it isn't in
  * schedule_hrtimeout(), so its time limit needs a timer. An owner that isn't to
- * wait at all is late already, and caller_recall() sees that. Runs in an
+ * wait at all is late already, and owner_recall() sees that. Runs in an
  * irq_work.
  */
-void caller_blocked(struct registration *reg)
+void owner_blocked(struct registration *reg)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
-	struct thread *caller;
+	struct thread *owner;
 
 	if (deadline == KTIME_MAX || !deadline)
 		return;
-	caller = READ_ONCE(reg->caller);
-	if (caller && READ_ONCE(caller->blocked))
+	owner = READ_ONCE(reg->owner);
+	if (owner && READ_ONCE(owner->blocked))
 		hrtimer_start(&reg->timer, deadline, HRTIMER_MODE_ABS);
 }
 
 /* The owner's time is up while it is blocked in an entry. Timer context. */
-static enum hrtimer_restart late(struct hrtimer *timer)
+static enum hrtimer_restart owner_run_late(struct hrtimer *timer)
 {
-	caller_recall(container_of(timer, struct registration, timer));
+	owner_recall(container_of(timer, struct registration, timer));
 	return HRTIMER_NORESTART;
 }
 
-void caller_init(struct registration *reg)
+void owner_init(struct registration *reg)
 {
 	init_waitqueue_head(&reg->wait);
-	timer_setup_hr(&reg->timer, late);
+	timer_setup_hr(&reg->timer, owner_run_late);
 	reg->deadline = KTIME_MAX;
 }
 
 /* Without cores there is one slot, and any thread may have it. */
-static __always_inline bool take_slot(struct registration *reg,
-				      struct thread *thread)
+static __always_inline bool owner_take_slot(struct registration *reg,
+					    struct thread *thread)
 {
 	struct slot *slot = &reg->slots[0];
 
@@ -173,12 +176,12 @@ static __always_inline bool take_slot(struct registration *reg,
 }
 
 /* Execute submitted entries, if the owner gets a slot. */
-static __always_inline void execute_inline(struct registration *reg,
-					   struct thread *thread)
+static __always_inline void owner_execute(struct registration *reg,
+					  struct thread *thread)
 {
 	bool stranded = entries_stranded(reg);
 
-	if ((ring_empty(reg) && !stranded) || !take_slot(reg, thread))
+	if ((ring_empty(reg) && !stranded) || !owner_take_slot(reg, thread))
 		return;
 	entries_execute_inline(reg, thread);
 	if (unlikely(stranded))
@@ -190,18 +193,18 @@ static __always_inline void execute_inline(struct registration *reg,
  * Sleep until the owner is due, or has to leave. It is on the wait queue
  * already, so a wake-up after these checks isn't lost. False: its time is up.
  */
-static bool caller_sleep(struct registration *reg, struct thread *thread)
+static bool owner_sleep(struct registration *reg, struct thread *thread)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
 
-	if (has_completed(reg) || READ_ONCE(reg->woken) ||
-	    READ_ONCE(reg->caller) != thread || thread_must_leave())
+	if (owner_has_completed(reg) || READ_ONCE(reg->woken) ||
+	    READ_ONCE(reg->owner) != thread || thread_must_leave())
 		return true;
 	return schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
 }
 
 /* Has the owner left an entry for which user mode must make a thread first? */
-static __always_inline bool wants_more(struct thread *thread)
+static __always_inline bool owner_take_wants_more(struct thread *thread)
 {
 	if (likely(!thread->wants_more))
 		return false;
@@ -210,13 +213,13 @@ static __always_inline bool wants_more(struct thread *thread)
 }
 
 /*
- * No entry has completed: may the owner sleep? GO_ON, or what FLEXSC_IOC_WAIT
- * returns instead.
+ * No entry has completed: may the owner sleep? THREAD_STAYS, or what
+ * FLEXSC_IOC_WAIT returns instead.
  */
-static long why_return(struct registration *reg, struct thread *thread,
-		       bool timely)
+static long owner_decide(struct registration *reg, struct thread *thread,
+			 bool timely)
 {
-	if (READ_ONCE(reg->caller) != thread)
+	if (READ_ONCE(reg->owner) != thread)
 		return FLEXSC_WAIT_TAKEN;
 	/* A thread with other credentials has become the owner. */
 	if (READ_ONCE(reg->cred) != current_cred())
@@ -232,11 +235,11 @@ static long why_return(struct registration *reg, struct thread *thread,
 	if (entries_pending(reg) && !thread_looks(reg) && !thread_wake(reg) &&
 	    !slot_any_active(reg) && thread_ask(reg))
 		return FLEXSC_WAIT_MORE;
-	return GO_ON;
+	return THREAD_STAYS;
 }
 
-static noinline long wait_longer(struct registration *reg,
-				 struct thread *thread)
+static noinline long owner_wait_longer(struct registration *reg,
+				       struct thread *thread)
 {
 	bool timely = true;
 	DEFINE_WAIT(wait);
@@ -245,40 +248,40 @@ static noinline long wait_longer(struct registration *reg,
 	for (;;) {
 		/*
 		 * prepare_to_wait() ends with a full barrier, which pairs with
-		 * the one in caller_recall(). Besides, why_return() may wake a
+		 * the one in owner_recall(). Besides, owner_decide() may wake a
 		 * thread for pending entries: if that thread leaves instead,
 		 * thread_left() finds the owner on the queue and wakes it.
 		 */
 		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
-		why = why_return(reg, thread, timely);
-		if (why == GO_ON)
-			timely = caller_sleep(reg, thread);
+		why = owner_decide(reg, thread, timely);
+		if (why == THREAD_STAYS)
+			timely = owner_sleep(reg, thread);
 		finish_wait(&reg->wait, &wait);
-		if (why != GO_ON)
+		if (why != THREAD_STAYS)
 			return why;
 		if (!thread_must_leave())
-			execute_inline(reg, thread);
-		if (wants_more(thread))
+			owner_execute(reg, thread);
+		if (owner_take_wants_more(thread))
 			return FLEXSC_WAIT_MORE;
-		if (has_completed(reg))
+		if (owner_has_completed(reg))
 			return FLEXSC_WAIT_LOOK;
 	}
 }
 
 /* Most of the time submitted entries complete at once, and this is all. */
-static __always_inline long wait(struct registration *reg,
-				 struct thread *thread)
+static __always_inline long owner_wait_first(struct registration *reg,
+					     struct thread *thread)
 {
-	execute_inline(reg, thread);
-	if (wants_more(thread))
+	owner_execute(reg, thread);
+	if (owner_take_wants_more(thread))
 		return FLEXSC_WAIT_MORE;
-	if (has_completed(reg))
+	if (owner_has_completed(reg))
 		return FLEXSC_WAIT_LOOK;
-	return wait_longer(reg, thread);
+	return owner_wait_longer(reg, thread);
 }
 
 /* KTIME_MAX: never; 0: now, without sleeping. */
-static ktime_t deadline_of(u64 timeout)
+static ktime_t owner_deadline(u64 timeout)
 {
 	if (likely((s64)timeout < 0))
 		return KTIME_MAX;
@@ -288,16 +291,17 @@ static ktime_t deadline_of(u64 timeout)
 }
 
 /* Take the owner's role for this wait. False: another thread has it. */
-static bool begin(struct registration *reg, struct thread *thread, u64 seen)
+static bool owner_begin(struct registration *reg, struct thread *thread,
+			u64 seen)
 {
 	struct flexsc_shared *shared = reg->shared;
 	u32 flags = READ_ONCE(shared->wait_flags);
 
-	if (cmpxchg(&reg->caller, NULL, thread))
+	if (cmpxchg(&reg->owner, NULL, thread))
 		return false;
 	WRITE_ONCE(reg->handover, flags & FLEXSC_WAIT_HANDOVER);
 	WRITE_ONCE(reg->seen, seen);
-	WRITE_ONCE(reg->deadline, deadline_of(READ_ONCE(shared->timeout)));
+	WRITE_ONCE(reg->deadline, owner_deadline(READ_ONCE(shared->timeout)));
 	if (flags & FLEXSC_WAIT_NO_MORE)
 		thread_no_more(reg);
 	return true;
@@ -307,7 +311,7 @@ static bool begin(struct registration *reg, struct thread *thread, u64 seen)
  * The owner has put entries aside: wake a syscall thread for them. If there is
  * none, and user mode can make one, return MORE instead of LOOK.
  */
-static noinline long leave_entries(struct registration *reg, long ret)
+static noinline long owner_leave_entries(struct registration *reg, long ret)
 {
 	if (thread_wake(reg) || ret != FLEXSC_WAIT_LOOK ||
 	    slot_any_active(reg) || !thread_ask(reg))
@@ -320,7 +324,7 @@ static noinline long leave_entries(struct registration *reg, long ret)
  * usual record is free and has this task already: one compare-and-swap then.
  */
 static __always_inline struct thread *
-thread_enter_caller(struct registration *reg)
+owner_enter(struct registration *reg)
 {
 	struct thread *thread = READ_ONCE(reg->usual);
 
@@ -332,18 +336,18 @@ thread_enter_caller(struct registration *reg)
 }
 
 /* FLEXSC_IOC_WAIT. Process context, with a reference to the file. */
-long caller_wait(struct registration *reg, u64 seen)
+long owner_wait(struct registration *reg, u64 seen)
 {
 	struct thread *thread;
 	long ret = -EBUSY;
 
-	thread = thread_enter_caller(reg);
+	thread = owner_enter(reg);
 	if (!thread)
 		return -ENOMEM;
-	if (begin(reg, thread, seen)) {
+	if (owner_begin(reg, thread, seen)) {
 		count(reg, COUNT_WAITS, 1);
-		ret = wait(reg, thread);
-		if (unlikely(cmpxchg(&reg->caller, thread, NULL) != thread)) {
+		ret = owner_wait_first(reg, thread);
+		if (unlikely(cmpxchg(&reg->owner, thread, NULL) != thread)) {
 			/* TAKEN hides MORE: let another thread ask for one. */
 			if (ret == FLEXSC_WAIT_MORE)
 				atomic_set(&reg->coming, 0);
@@ -352,17 +356,17 @@ long caller_wait(struct registration *reg, u64 seen)
 			 * The thread that took the role may be asleep until the
 			 * entry completes that has just ended here.
 			 */
-			caller_recall(reg);
+			owner_recall(reg);
 		}
 		if (READ_ONCE(reg->aside_count))
-			ret = leave_entries(reg, ret);
+			ret = owner_leave_entries(reg, ret);
 	}
 	thread_leave(thread);
 	return ret;
 }
 
 /* FLEXSC_IOC_KICK */
-long caller_kick(struct registration *reg)
+long owner_kick(struct registration *reg)
 {
 	count(reg, COUNT_KICKS, 1);
 	if (!entries_pending(reg) || !slot_any_free(reg) ||
@@ -374,9 +378,9 @@ long caller_kick(struct registration *reg)
 }
 
 /* FLEXSC_IOC_WAKE */
-long caller_wake(struct registration *reg)
+long owner_wake(struct registration *reg)
 {
 	WRITE_ONCE(reg->woken, true);
-	caller_recall(reg);
+	owner_recall(reg);
 	return 0;
 }
