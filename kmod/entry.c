@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Entries: taking, executing and finishing them. Run by syscall threads and by
- * the owner, in process context unless a comment says otherwise. The arrows E1
- * to E4 are those of <linux/flexsc.h>. User mode may change the shared area at
- * any time, so every word of it is loaded once.
+ * Taking and executing entries. Run by syscall threads and by the owner, in
+ * process context unless a comment says otherwise. The arrows E1 and E4 are
+ * those of <linux/flexsc.h>. User mode may change the shared area at any time,
+ * so every word of it is loaded once.
  */
 #include <linux/file.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 
+#include "aside.h"
 #include "cancel.h"
+#include "carry.h"
 #include "compat.h"
 #include "dispatch.h"
 #include "entry.h"
 #include "owner.h"
+#include "publish.h"
 #include "registration.h"
 #include "slot.h"
 #include "thread.h"
@@ -32,16 +35,6 @@
  */
 #define UNTOLD_MOST	64
 
-/*
- * Attempts to publish, and rounds of them. Completions of other threads make
- * only a few attempts fail; that many fail only if a thread of the process
- * keeps writing to the queue. thread_sched_out() makes one round with interrupts
- * off, so a round is short. After the last round the thread's completions are
- * lost.
- */
-#define PUBLISH_TRIES	1000
-#define PUBLISH_ROUNDS	1000
-
 /* The ring. */
 
 static __always_inline bool ring_take(struct registration *reg, u32 *index)
@@ -55,7 +48,8 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 			return false;
 		/* Stale if user mode lied about its tail, but masked below. */
 		word = READ_ONCE(reg->ring[head & reg->mask]);
-	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head, (int)(head + 1)));
+	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head,
+				     (int)(head + 1)));
 	/*
 	 * Behind the compare-and-swap, because the owner may overwrite the word
 	 * from now on. If threads take words at the same time this may go back
@@ -67,49 +61,6 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 	return true;
 }
 
-/* The aside list: entries that the owner leaves to syscall threads. */
-
-static void aside_put(struct registration *reg, u32 index, bool front)
-{
-	struct companion *companion = &reg->companions[index];
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&reg->lock, flags);
-	/* User mode posted the entry twice: once on the list is enough. */
-	if (companion->aside)
-		goto unlock;
-	companion->aside = true;
-	companion->next = front ? reg->aside_head : FLEXSC_NO_ENTRY;
-	if (reg->aside_count && !front)
-		reg->companions[reg->aside_tail].next = index;
-	if (!reg->aside_count || front)
-		reg->aside_head = index;
-	if (!reg->aside_count || !front)
-		reg->aside_tail = index;
-	WRITE_ONCE(reg->aside_count, reg->aside_count + 1);
-unlock:
-	raw_spin_unlock_irqrestore(&reg->lock, flags);
-}
-
-static bool aside_take(struct registration *reg, u32 *index)
-{
-	unsigned long flags;
-	bool any;
-
-	if (!READ_ONCE(reg->aside_count))
-		return false;
-	raw_spin_lock_irqsave(&reg->lock, flags);
-	any = reg->aside_count;
-	if (any) {
-		*index = reg->aside_head;
-		reg->aside_head = reg->companions[*index].next;
-		reg->companions[*index].aside = false;
-		WRITE_ONCE(reg->aside_count, reg->aside_count - 1);
-	}
-	raw_spin_unlock_irqrestore(&reg->lock, flags);
-	return any;
-}
-
 /* Is the descriptor in the entry's first argument ready? May sleep. */
 static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 		       u8 flags)
@@ -119,7 +70,7 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 
 	if (!file)
 		return true;	/* the call fails at once */
-	/* A driver may sleep here: with "asks" thread_sched_out() frees the slot. */
+	/* A driver may sleep here, and thread_sched_out() free the slot then. */
 	WRITE_ONCE(thread->asks, true);
 	mask = vfs_poll(file, NULL);
 	WRITE_ONCE(thread->asks, false);
@@ -157,98 +108,6 @@ static bool entry_let_owner(struct thread *thread, struct flexsc_entry *entry,
 	return true;
 }
 
-/* Execution. */
-
-/*
- * Push the thread's completions on the queue. They are linked to each other
- * first and pushed together: when the thread has no more to do, blocks, or is
- * about to execute a call that may take long. False: the head changed too
- * often, and they are still to be pushed.
- */
-static __always_inline bool publish(struct registration *reg,
-				    struct thread *thread)
-{
-	u32 *queue = &reg->shared->completions.head;
-	u32 head = READ_ONCE(*queue);
-	u32 tries = PUBLISH_TRIES;
-
-	if (thread->newest == FLEXSC_NO_ENTRY)
-		return true;
-	do {
-		WRITE_ONCE(reg->entries[thread->oldest].link, head);
-		/* E3: publishes the links; pairs with U3. */
-		if (likely(try_cmpxchg(queue, &head, thread->newest)))
-			goto published;
-	} while (--tries);
-	return false;
-published:
-	/*
-	 * Relaxed: a syscall thread calls owner_recall() some time after this,
-	 * and that has the full barrier which pairs with owner_wait_longer().
-	 */
-	atomic64_add(thread->completed, &reg->completed);
-	thread->newest = FLEXSC_NO_ENTRY;
-	thread->completed = 0;
-	return true;
-}
-
-/* Any context, also with a run queue's lock held. False: try again later. */
-bool entries_publish_now(struct thread *thread)
-{
-	return publish(thread->reg, thread);
-}
-
-/*
- * Some thread of the process keeps changing the queue's head. Try for a while,
- * then drop the completions: only that process's calls suffer.
- */
-static noinline void publish_on(struct thread *thread)
-{
-	u32 rounds = PUBLISH_ROUNDS;
-
-	do {
-		cond_resched();
-		if (entries_publish_now(thread))
-			return;
-	} while (--rounds && !fatal_signal_pending(current));
-	thread->newest = FLEXSC_NO_ENTRY;
-	thread->completed = 0;
-}
-
-/* Only by the thread itself, and not while it executes an entry. May sleep. */
-static void entries_publish(struct thread *thread)
-{
-	if (unlikely(!entries_publish_now(thread)))
-		publish_on(thread);
-}
-
-/* The entry is DONE now, and one of those that publish() will push. */
-static __always_inline void publish_entry(struct registration *reg,
-					  struct thread *thread,
-					   struct flexsc_entry *entry,
-					   u32 index, long ret)
-{
-	u32 newest = thread->newest;
-
-	trace_flexsc_complete(reg, index, ret);
-	WRITE_ONCE(entry->ret, ret);
-	WRITE_ONCE(entry->link, newest);
-	/* E2: publishes ret and what the call wrote; pairs with U2. */
-	smp_store_release(&entry->status, FLEXSC_DONE);
-	if (newest == FLEXSC_NO_ENTRY)
-		thread->oldest = index;
-	thread->newest = index;
-	thread->completed++;
-}
-
-static void publish_finish(struct thread *thread, u32 index, long ret)
-{
-	struct registration *reg = thread->reg;
-
-	publish_entry(reg, thread, &reg->entries[index], index, ret);
-	entries_publish(thread);
-}
-
 /*
  * Make a submitted entry BUSY. Before that the thread says what it executes: an
  * owner that finds the entry BUSY can then have it interrupted (see cancel.c).
@@ -272,197 +131,6 @@ static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
 	cancel_settle(thread, index);
 	if (READ_ONCE(thread->reg->entries[index].status) == FLEXSC_CANCEL)
 		publish_finish(thread, index, -ECANCELED);
-}
-
-static void publish_interrupted(struct thread *thread, u32 index, long ret)
-{
-	struct registration *reg = thread->reg;
-	struct flexsc_entry *entry = &reg->entries[index];
-
-	count(reg, COUNT_INTERRUPTED, 1);
-	WRITE_ONCE(entry->nargs, READ_ONCE(entry->nargs) | FLEXSC_INTERRUPTED);
-	publish_finish(thread, index, ret);
-}
-
-/*
- * Have the current task take the entry to user mode. Until it is back with the
- * entry it executes no other.
- */
-static void carry(struct thread *thread, u32 index, enum taken taken)
-{
-	struct companion *companion = &thread->reg->companions[index];
-
-	WRITE_ONCE(companion->task, current);
-	/* Pairs with entry_carry_on(), which looks at "task" after this. */
-	smp_store_release(&companion->taken, taken);
-	thread->carries = index;
-	slot_give(thread);
-}
-
-/*
- * Submit a BUSY entry again, at the front or at the back of the aside list: its
- * call will be made from the beginning. If the entry was cancelled meanwhile it
- * ends here, with ret.
- */
-static void entry_submit_again(struct thread *thread, u32 index, bool front, long ret)
-{
-	struct registration *reg = thread->reg;
-	struct flexsc_entry *entry = &reg->entries[index];
-
-	if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
-	    FLEXSC_BUSY)
-		aside_put(reg, index, front);
-	else
-		publish_finish(thread, index, ret);
-}
-
-/*
- * The call returned one of the kernel's restart codes. A call with a restart
- * block can only go on in this task, so a syscall thread carries its entry
- * through user mode. Any thread may make other calls from the beginning. The
- * owner may be due in user mode, so its entry ends as INTERRUPTED.
- */
-static void carry_restart(struct thread *thread, u32 index, long ret)
-{
-	struct registration *reg = thread->reg;
-
-	if (thread->is_owner) {
-		publish_interrupted(thread, index, -EINTR);
-		return;
-	}
-	count(reg, COUNT_RESTARTED, 1);
-	if (ret == -ERESTART_RESTARTBLOCK) {
-		/* The result if the task never comes back. */
-		WRITE_ONCE(reg->entries[index].ret, -EINTR);
-		carry(thread, index, TAKEN_RESTARTS);
-	} else {
-		entry_submit_again(thread, index, true, -EINTR);
-	}
-}
-
-/*
- * A signal ended the call of a syscall thread. If a handler runs, the entry's
- * result is -EINTR, or the call is made again, as SA_RESTART says. If none runs
- * (the signal stopped the task, or another thread took it) the call goes on.
- *
- * The kernel decides between the two on the way to user mode, by the result of
- * the system call that returns. So the ioctl returns the result of the entry's
- * call. The thread then calls the ioctl again with the entry: restarted by the
- * kernel if no handler ran, or with FLEXSC_SERVE_HANDLED.
- */
-static void carry_signalled(struct thread *thread, u32 index, long ret)
-{
-	enum taken taken = TAKEN_AGAIN;
-
-	thread->signalled = (int)ret;
-	if (ret == -EINTR || ret == -ERESTART_RESTARTBLOCK) {
-		taken = ret == -EINTR ? TAKEN_ENDED : TAKEN_RESTARTS;
-		thread->signalled = -ERESTARTNOHAND;
-	}
-	if (taken != TAKEN_ENDED)
-		count(thread->reg, COUNT_RESTARTED, 1);
-	WRITE_ONCE(thread->reg->entries[index].ret, -EINTR);
-	carry(thread, index, taken);
-}
-
-/*
- * A call may leave work for the way to user mode, as close() does. Until that
- * is done the entry must not be seen as complete, so a syscall thread takes it
- * along. The owner needs no such detour: it passes through user mode before it
- * looks at completions.
- */
-static noinline void carry_leave_first(struct thread *thread, u32 index, long ret)
-{
-	WRITE_ONCE(thread->reg->entries[index].ret, ret);
-	carry(thread, index, TAKEN_LEAVES);
-}
-
-static bool carry_is_restart(long ret)
-{
-	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
-	       ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK;
-}
-
-/* May "ret" mean that the call was interrupted? */
-static __always_inline bool carry_is_interruption(long ret)
-{
-	return unlikely((unsigned long)ret >= (unsigned long)-MAX_ERRNO) &&
-	       (ret == -EINTR || ret <= -ERESTARTSYS);
-}
-
-/*
- * The call was interrupted. Depending on the reason and on "ret" its entry is
- * complete, is INTERRUPTED, or is to be made again.
- */
-static noinline void carry_end_early(struct thread *thread, u32 index, long ret,
-				     bool kicked)
-{
-	bool cancelled = READ_ONCE(thread->reg->entries[index].status) ==
-			 FLEXSC_CANCEL;
-
-	if (!cancelled && !thread->is_owner && task_sigpending(current) &&
-	    (carry_is_restart(ret) || ret == -EINTR)) {
-		carry_signalled(thread, index, ret);
-		return;
-	}
-	if (carry_is_restart(ret) && !cancelled) {
-		carry_restart(thread, index, ret);
-		return;
-	}
-	if (carry_is_restart(ret))
-		ret = -EINTR;
-	if (!cancelled && (kicked || (ret == -EINTR && signal_pending(current))))
-		publish_interrupted(thread, index, ret);
-	else if (!thread->is_owner && task_work_pending(current))
-		carry_leave_first(thread, index, ret);
-	else
-		publish_finish(thread, index, ret);
-}
-
-/*
- * Something watches this task's system calls, so user mode has to make the
- * call. From here on user mode has to cancel it, too.
- */
-static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
-{
-	long refusal = dispatch_refusal(nr);
-
-	if (refusal) {
-		publish_finish(thread, index, refusal);
-		return;
-	}
-	thread->bounces = true;
-	WRITE_ONCE(thread->reg->shared->bounced,
-		   atomic64_inc_return(&thread->reg->counts[COUNT_BOUNCED]));
-	if (thread->slot)
-		atomic64_inc(&thread->slot->counts[SLOT_BOUNCED]);
-	carry(thread, index, TAKEN_BOUNCED);
-}
-
-/*
- * The owner is watched, and FLEXSC_IOC_WAIT can't bounce an entry. A syscall
- * thread gets the entry, or user mode if there is no syscall thread.
- */
-static void carry_leave_watched(struct thread *thread, u32 index)
-{
-	struct registration *reg = thread->reg;
-
-	if (entries_alone(reg)) {
-		publish_interrupted(thread, index, -EAGAIN);
-		return;
-	}
-	count(reg, COUNT_ASIDE, 1);
-	entry_submit_again(thread, index, false, -ECANCELED);
-}
-
-static noinline void carry_make_watched(struct thread *thread, u32 index,
-					unsigned int nr)
-{
-	cancel_settle(thread, index);
-	if (thread->is_owner)
-		carry_leave_watched(thread, index);
-	else
-		carry_bounce(thread, index, nr);
 }
 
 /*
@@ -495,39 +163,6 @@ static __always_inline void entry_make(struct registration *reg,
 		carry_leave_first(thread, index, ret);
 	else
 		publish_entry(reg, thread, entry, index, ret);
-}
-
-/*
- * Go on with a call that was interrupted in this task. The entry is BUSY
- * already, so it may have been cancelled before the thread says what it
- * executes: hence the look at its status behind a full barrier, which pairs
- * with cancel_entry().
- *
- * If the thread is watched by now, or unfit, the entry ends as INTERRUPTED: the
- * library has its call made elsewhere, from the beginning.
- */
-static void carry_make_again(struct thread *thread, u32 index)
-{
-	struct registration *reg = thread->reg;
-	long ret = -ECANCELED;
-	bool kicked;
-
-	if (syscall_watched() || owner_bars(reg)) {
-		publish_interrupted(thread, index, -EINTR);
-		return;
-	}
-	WRITE_ONCE(reg->companions[index].thread, thread);
-	atomic64_xchg(&thread->now, NOW_EXECUTES | index);
-	if (READ_ONCE(reg->entries[index].status) != FLEXSC_CANCEL)
-		ret = dispatch_restart(&thread->regs);
-	kicked = cancel_settle(thread, index);
-	/* A signal handler ran meanwhile, which voids a restart block. */
-	if (ret == -EINTR)
-		kicked = true;
-	if (kicked || carry_is_interruption(ret))
-		carry_end_early(thread, index, ret, kicked);
-	else
-		publish_finish(thread, index, ret);
 }
 
 /* Does the owner leave the entry to a syscall thread? If so, put it aside. */
@@ -575,14 +210,16 @@ static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
 	if ((thread->is_owner || flags & FLEXSC_MAY_SLEEP) &&
 	    entries_alone(thread->reg))
 		return entry_give_back(thread, entry, index, flags);
-	return thread->is_owner && entry_leave_aside(thread, entry, index, flags);
+	return thread->is_owner &&
+	       entry_leave_aside(thread, entry, index, flags);
 }
 
 /* The rest of entry_execute(), for an entry with flags. */
 static noinline void entry_consider(struct thread *thread,
-				    struct flexsc_entry *entry, u32 index, u8 flags)
+				    struct flexsc_entry *entry, u32 index,
+				    u8 flags)
 {
-	entries_publish(thread);
+	publish_all(thread);
 	if (entry_decline(thread, entry, index, flags))
 		return;
 	/* The owner's credentials may have changed while vfs_poll() slept. */
@@ -634,7 +271,7 @@ static bool entries_must_leave(struct thread *thread)
 /* The thread goes on executing: publish, and wake the owner if it sleeps. */
 static noinline void entries_tell(struct thread *thread)
 {
-	entries_publish(thread);
+	publish_all(thread);
 	owner_recall(thread->reg);
 }
 
@@ -647,8 +284,7 @@ static noinline bool entries_give_way(struct thread *thread)
 	WRITE_ONCE(thread->blocked, false);
 	if (entries_must_leave(thread) || thread->carries != FLEXSC_NO_ENTRY)
 		return true;
-	if (thread->is_owner &&
-	    READ_ONCE(thread->reg->owner) != thread)
+	if (thread->is_owner && READ_ONCE(thread->reg->owner) != thread)
 		return true;
 	/* RCU-tasks waits for each task to sleep, which this one may not do. */
 	if (need_resched())
@@ -664,12 +300,13 @@ static noinline bool entries_give_way(struct thread *thread)
  * list is first, because its entries are older than those in the ring.
  */
 static __always_inline bool entries_take(struct registration *reg,
-					 struct thread *thread, u64 n, u32 *index)
+					 struct thread *thread, u64 n,
+					 u32 *index)
 {
 	bool any;
 
 	if (unlikely(thread->completed >= COMPLETED_MOST))
-		entries_publish(thread);
+		publish_all(thread);
 	if (unlikely(n % UNTOLD_MOST == UNTOLD_MOST - 1))
 		entries_tell(thread);
 	if (unlikely(READ_ONCE(thread->slot->core) != thread->core) &&
@@ -684,20 +321,22 @@ static __always_inline bool entries_take(struct registration *reg,
 /* Between entries: has the thread to stop? */
 static __always_inline bool entries_look_up(struct thread *thread)
 {
-	return unlikely(thread_stirs() || !thread->slot) && entries_give_way(thread);
+	return unlikely(thread_stirs() || !thread->slot) &&
+	       entries_give_way(thread);
 }
 
 static __always_inline u64 entries_execute_all(struct registration *reg,
-					       struct thread *thread, bool is_owner)
+					       struct thread *thread,
+					       bool is_owner)
 {
-	/* Not for the owner: user mode or owner_wait_longer() looked just now. */
+	/* Not the owner: user mode or owner_wait_longer() looked just now. */
 	bool stop = !is_owner && entries_look_up(thread);
 	const struct cred *cred = current_cred();
 	u64 n = 0;
 	u32 index;
 
 	while (!stop && (is_owner ? ring_take(reg, &index) :
-				     entries_take(reg, thread, n, &index))) {
+				    entries_take(reg, thread, n, &index))) {
 		/*
 		 * After the entry is taken, not before: an owner sets its
 		 * credentials when it waits or kicks, then posts (U4), so a
@@ -712,8 +351,8 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 		stop = entries_look_up(thread);
 		n++;
 	}
-	if (unlikely(!publish(reg, thread)))
-		publish_on(thread);
+	if (unlikely(!publish_try(reg, thread)))
+		publish_hard(thread);
 	WRITE_ONCE(thread->blocked, false);
 	return n;
 }
@@ -767,53 +406,7 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 		entry_execute(reg, thread, index, true);
 		cond_resched();
 	}
-	entries_publish(thread);
-	WRITE_ONCE(thread->blocked, false);
-}
-
-/*
- * Go on with a call that a signal ended. If a handler ran
- * (FLEXSC_SERVE_HANDLED) the entry ends with -EINTR.
- */
-static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
-			       bool handled)
-{
-	if (handled)
-		publish_finish(thread, index, -EINTR);
-	else if (taken == TAKEN_RESTARTS)
-		carry_make_again(thread, index);
-	else if (taken == TAKEN_AGAIN)
-		entry_submit_again(thread, index, true, -EINTR);
-	else
-		publish_interrupted(thread, index, -EINTR);
-}
-
-/* Go on with an entry that this task took along to user mode. */
-void entry_carry_on(struct registration *reg, struct thread *thread,
-		    const struct flexsc_serve *args)
-{
-	u32 index = args->index;
-	struct companion *companion;
-	u8 taken;
-
-	if (index >= reg->entry_count)
-		return;
-	index = array_index_nospec(index, reg->entry_count);
-	companion = &reg->companions[index];
-	/* Pairs with carry(): "task" belongs to this "taken". */
-	taken = smp_load_acquire(&companion->taken);
-	if (taken == TAKEN_NOT || READ_ONCE(companion->task) != current)
-		return;
-	WRITE_ONCE(companion->task, NULL);
-	/* Before publish_finish() or entry_submit_again() ends this life of the entry. */
-	smp_store_release(&companion->taken, TAKEN_NOT);
-	if (taken == TAKEN_BOUNCED)
-		publish_finish(thread, index, args->ret);
-	else if (taken == TAKEN_LEAVES)
-		publish_finish(thread, index, READ_ONCE(reg->entries[index].ret));
-	else
-		carry_on_signalled(thread, index, taken,
-				   args->flags & FLEXSC_SERVE_HANDLED);
+	publish_all(thread);
 	WRITE_ONCE(thread->blocked, false);
 }
 
@@ -828,8 +421,6 @@ void entry_bury(struct thread *thread, u32 index)
 	 * The worker doesn't try again. Publishing fails only if a thread of
 	 * the process keeps writing to the queue, and then the result is lost.
 	 */
-	if (!entries_publish_now(thread)) {
-		thread->newest = FLEXSC_NO_ENTRY;
-		thread->completed = 0;
-	}
+	if (!publish_now(thread))
+		publish_drop(thread);
 }

@@ -36,9 +36,6 @@ enum taken {
 void entries_execute(struct registration *reg, struct thread *thread);
 void entries_retrieve(struct registration *reg, struct thread *thread);
 void entries_execute_inline(struct registration *reg, struct thread *thread);
-bool entries_publish_now(struct thread *thread);
-void entry_carry_on(struct registration *reg, struct thread *thread,
-		    const struct flexsc_serve *args);
 void entry_bury(struct thread *thread, u32 index);
 
 static inline bool ring_empty(struct registration *reg)

@@ -4,7 +4,10 @@
  *
  *	main.c		the device: opening, ioctls, loading and unloading
  *	registration.c	memory, mapping, the end of a registration
- *	entry.c		taking, executing and finishing entries
+ *	entry.c		taking and executing entries
+ *	aside.c		entries that are left to syscall threads
+ *	publish.c	completed entries
+ *	carry.c		entries carried through user mode, or interrupted
  *	slot.c		slots: which are free, and for which thread
  *	thread.c	syscall threads: records, idling, blocking
  *	owner.c	the owner in FLEXSC_IOC_WAIT, and how it is called back

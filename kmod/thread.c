@@ -11,12 +11,13 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "cancel.h"
+#include "carry.h"
 #include "compat.h"
 #include "death.h"
 #include "entry.h"
 #include "owner.h"
 #include "policy.h"
+#include "publish.h"
 #include "registration.h"
 #include "slot.h"
 #include "thread.h"
@@ -180,7 +181,7 @@ static void thread_sched_out(struct preempt_notifier *notifier,
 	    !task_sleeps(current))
 		return;
 	/* If that fails, the thread publishes when it runs again. */
-	entries_publish_now(thread);
+	publish_now(thread);
 	/* Before the slot is free: pairs with executes() in cancel.c. */
 	if (now)
 		WRITE_ONCE(thread->reg->companions[(u32)now].thread, thread);
@@ -476,7 +477,7 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	if (args.flags & FLEXSC_SERVE_NO_MORE)
 		thread_no_more(reg);
 	if (args.index != FLEXSC_NO_ENTRY) {
-		entry_carry_on(reg, thread, &args);
+		carry_on(reg, thread, &args);
 		owner_recall(reg);
 	}
 	ret = thread_go_on(reg, thread);
