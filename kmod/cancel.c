@@ -109,7 +109,7 @@ long cancel_entry(struct registration *reg, u32 index)
 		return -EINVAL;
 	index = array_index_nospec(index, reg->entry_count);
 	/*
-	 * Behind the owner's CANCEL. Pairs with entry_begin() and
+	 * Behind the owner's CANCEL. Pairs with entry_start() and
 	 * carry_make_again().
 	 */
 	smp_mb();

@@ -45,10 +45,8 @@ static void carry_submit_again(struct thread *thread, u32 index, bool front,
 			       long ret)
 {
 	struct registration *reg = thread->reg;
-	struct flexsc_entry *entry = &reg->entries[index];
 
-	if (cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
-	    FLEXSC_BUSY)
+	if (entry_leave(&reg->entries[index]))
 		aside_put(reg, index, front);
 	else
 		publish_finish(thread, index, ret);
@@ -128,8 +126,7 @@ static bool carry_is_restart(long ret)
 noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 			      bool kicked)
 {
-	bool cancelled = READ_ONCE(thread->reg->entries[index].status) ==
-			 FLEXSC_CANCEL;
+	bool cancelled = entry_is_cancelled(&thread->reg->entries[index]);
 
 	if (!cancelled && !thread->is_owner && task_sigpending(current) &&
 	    (carry_is_restart(ret) || ret == -EINTR)) {
@@ -219,7 +216,7 @@ static void carry_make_again(struct thread *thread, u32 index)
 	}
 	WRITE_ONCE(reg->companions[index].thread, thread);
 	atomic64_xchg(&thread->now, NOW_EXECUTES | index);
-	if (READ_ONCE(reg->entries[index].status) != FLEXSC_CANCEL)
+	if (!entry_is_cancelled(&reg->entries[index]))
 		ret = dispatch_restart(&thread->regs);
 	kicked = cancel_settle(thread, index);
 	/* A signal handler ran meanwhile, which voids a restart block. */

@@ -6,6 +6,7 @@
 #include <linux/seq_file.h>
 
 #include "debug.h"
+#include "entry.h"
 #include "registration.h"
 #include "slot.h"
 
@@ -71,7 +72,7 @@ static void debug_show_states(struct seq_file *file, struct registration *reg)
 	u32 i;
 
 	for (i = 0; i < reg->entry_count; i++) {
-		u8 status = READ_ONCE(reg->entries[i].status);
+		u8 status = entry_status(&reg->entries[i]);
 
 		if (status < ARRAY_SIZE(debug_states))
 			in[status]++;

@@ -70,7 +70,7 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 
 	if (!file)
 		return true;	/* the call fails at once */
-	/* A driver may sleep here, and thread_sched_out() free the slot then. */
+	/* If a driver sleeps here, thread_sched_out() frees the slot. */
 	WRITE_ONCE(thread->asks, true);
 	mask = vfs_poll(file, NULL);
 	WRITE_ONCE(thread->asks, false);
@@ -112,24 +112,18 @@ static bool entry_let_owner(struct thread *thread, struct flexsc_entry *entry,
  * Make a submitted entry BUSY. Before that the thread says what it executes: an
  * owner that finds the entry BUSY can then have it interrupted (see cancel.c).
  */
-static __always_inline bool entry_begin(struct thread *thread,
+static __always_inline bool entry_start(struct thread *thread,
 					struct flexsc_entry *entry, u32 index)
 {
-	u8 submitted = FLEXSC_SUBMITTED;
-
 	atomic64_set(&thread->now, NOW_EXECUTES | index);
-	/*
-	 * E1: acquires the arguments that U1 published. If it succeeds it is a
-	 * full barrier as well, behind "now": pairs with cancel_entry().
-	 */
-	return try_cmpxchg(&entry->status, &submitted, FLEXSC_BUSY);
+	return entry_begin(entry);
 }
 
 /* The entry wasn't SUBMITTED. If it is CANCEL it ends here. */
 static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
 {
 	cancel_settle(thread, index);
-	if (READ_ONCE(thread->reg->entries[index].status) == FLEXSC_CANCEL)
+	if (entry_is_cancelled(&thread->reg->entries[index]))
 		publish_finish(thread, index, -ECANCELED);
 }
 
@@ -190,7 +184,7 @@ static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 	    (!(flags & FLEXSC_IF_READABLE) ||
 	     entry_poll(thread, entry, flags)))
 		return false;
-	if (entry_begin(thread, entry, index)) {
+	if (entry_start(thread, entry, index)) {
 		cancel_settle(thread, index);
 		publish_interrupted(thread, index, -EAGAIN);
 	} else {
@@ -230,7 +224,7 @@ static noinline void entry_consider(struct thread *thread,
 	/* The slot was lost in vfs_poll(): cancel_entry() looks here. */
 	if (!thread->slot)
 		WRITE_ONCE(thread->reg->companions[index].thread, thread);
-	if (entry_begin(thread, entry, index))
+	if (entry_start(thread, entry, index))
 		entry_make(thread->reg, thread, entry, index, thread->is_owner);
 	else
 		entry_settle_unbegun(thread, index);
@@ -246,7 +240,7 @@ static __always_inline void entry_execute(struct registration *reg,
 
 	if (flags)
 		entry_consider(thread, entry, index, flags);
-	else if (likely(entry_begin(thread, entry, index)))
+	else if (likely(entry_start(thread, entry, index)))
 		entry_make(reg, thread, entry, index, is_owner);
 	else
 		entry_settle_unbegun(thread, index);

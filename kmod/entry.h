@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Entries: what the kernel keeps about each, and whether any wait to be
- * executed.
+ * Entries: what the kernel keeps about each, the arrows of their life that the
+ * module takes, and whether any wait to be executed.
  */
 #ifndef FLEXSC_KMOD_ENTRY_H
 #define FLEXSC_KMOD_ENTRY_H
@@ -32,6 +32,53 @@ enum taken {
 	TAKEN_AGAIN,		/* a signal ended its call, to be made again */
 	TAKEN_ENDED,		/* a signal ended its call with -EINTR */
 };
+
+/*
+ * The arrows, twins of those in lib/loop/entry.h; no other file of the module
+ * writes an entry's status. User mode may write any status at any time, so
+ * there is no wrong one to complain about: an arrow that is a compare-and-swap
+ * says whether it was taken, and any status may become DONE.
+ */
+
+static inline u8 entry_status(const struct flexsc_entry *entry)
+{
+	return READ_ONCE(entry->status);
+}
+
+static inline bool entry_is_cancelled(const struct flexsc_entry *entry)
+{
+	return entry_status(entry) == FLEXSC_CANCEL;
+}
+
+/* SUBMITTED -> BUSY. False: the owner has cancelled it first. */
+static __always_inline bool entry_begin(struct flexsc_entry *entry)
+{
+	u8 submitted = FLEXSC_SUBMITTED;
+
+	/*
+	 * E1: acquires the arguments that U1 published. If it succeeds it is a
+	 * full barrier as well, behind thread.now: pairs with cancel_entry().
+	 */
+	return try_cmpxchg(&entry->status, &submitted, FLEXSC_BUSY);
+}
+
+/*
+ * BUSY -> SUBMITTED: it is left to another thread. False: the owner cancelled
+ * it meanwhile.
+ */
+static inline bool entry_leave(struct flexsc_entry *entry)
+{
+	return cmpxchg(&entry->status, FLEXSC_BUSY, FLEXSC_SUBMITTED) ==
+	       FLEXSC_BUSY;
+}
+
+/* BUSY or CANCEL -> DONE. */
+static __always_inline void entry_finish(struct flexsc_entry *entry, long ret)
+{
+	WRITE_ONCE(entry->ret, ret);
+	/* E2: publishes ret and what the call wrote; pairs with U2. */
+	smp_store_release(&entry->status, FLEXSC_DONE);
+}
 
 void entries_execute(struct registration *reg, struct thread *thread);
 void entries_retrieve(struct registration *reg, struct thread *thread);

@@ -71,10 +71,8 @@ static __always_inline void publish_entry(struct registration *reg,
 	u32 newest = thread->newest;
 
 	trace_flexsc_complete(reg, index, ret);
-	WRITE_ONCE(entry->ret, ret);
 	WRITE_ONCE(entry->link, newest);
-	/* E2: publishes ret and what the call wrote; pairs with U2. */
-	smp_store_release(&entry->status, FLEXSC_DONE);
+	entry_finish(entry, ret);
 	if (newest == FLEXSC_NO_ENTRY)
 		thread->oldest = index;
 	thread->newest = index;
