@@ -63,6 +63,8 @@ bool cancel_kick(struct thread *thread, u64 now)
 	preempt_disable();
 	mine = atomic64_cmpxchg(&thread->now, now, NOW_CLAIMED | index) == now;
 	if (mine) {
+		/* The record has a task while it executes an entry. */
+		WARN_ON_ONCE(!thread->task);
 		cancel_interrupt(thread->task);
 		/* The task isn't needed any more. Pairs with cancel_await(). */
 		atomic64_set_release(&thread->now, NOW_KICKED | index);
@@ -77,6 +79,11 @@ bool cancel_kick(struct thread *thread, u64 now)
  */
 noinline bool cancel_await(struct thread *thread, u32 index)
 {
+	u64 now = atomic64_read(&thread->now);
+
+	/* Of this entry, or it would wait forever. */
+	WARN_ON_ONCE(now != (NOW_CLAIMED | index) &&
+		     now != (NOW_KICKED | index));
 	/* Pairs with cancel_kick(). */
 	while (atomic64_read_acquire(&thread->now) != (NOW_KICKED | index))
 		cpu_relax();

@@ -29,6 +29,7 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
 {
 	struct companion *companion = &thread->reg->companions[index];
 
+	WARN_ON_ONCE(thread->is_owner || thread->carries != FLEXSC_NO_ENTRY);
 	WRITE_ONCE(companion->task, current);
 	/* Pairs with carry_on(), which looks at "task" after this. */
 	smp_store_release(&companion->taken, taken);
@@ -263,10 +264,11 @@ void carry_on(struct registration *reg, struct thread *thread,
 		return;
 	WRITE_ONCE(companion->task, NULL);
 	/*
-	 * Before publish_finish() or carry_submit_again() ends this life of the
-	 * entry.
+	 * Needs no order with "task", which a reader of NOT doesn't look at. The
+	 * next carrier's stores come behind both, because this life of the entry
+	 * ends with a release (entry_finish()) or a full barrier (entry_leave()).
 	 */
-	smp_store_release(&companion->taken, TAKEN_NOT);
+	WRITE_ONCE(companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)
 		publish_finish(thread, index, args->ret);
 	else if (taken == TAKEN_LEAVES)

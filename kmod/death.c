@@ -30,6 +30,8 @@
 /* From thread_sched_out(), with the run queue's lock; the task is TASK_DEAD. */
 void death_note(struct thread *thread)
 {
+	lockdep_assert_irqs_disabled();
+	WARN_ON_ONCE(thread->task != current);
 	llist_add(&thread->dead, &thread->reg->dead);
 	irq_work_queue(&thread->reg->death);
 }
@@ -47,6 +49,8 @@ static unsigned int death_bury(struct thread *thread)
 	u64 now = atomic64_read(&thread->now);
 	unsigned int files = 1 + thread->fget;
 
+	might_sleep();
+	WARN_ON_ONCE(READ_ONCE(thread->task->__state) != TASK_DEAD);
 	WRITE_ONCE(thread->asks, false);
 	WRITE_ONCE(thread->blocked, false);
 	/*

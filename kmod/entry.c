@@ -12,6 +12,7 @@
 #include "aside.h"
 #include "cancel.h"
 #include "carry.h"
+#include "checks.h"
 #include "compat.h"
 #include "dispatch.h"
 #include "entry.h"
@@ -115,6 +116,7 @@ static bool entry_let_owner(struct thread *thread, struct flexsc_entry *entry,
 static __always_inline bool entry_start(struct thread *thread,
 					struct flexsc_entry *entry, u32 index)
 {
+	RULE(thread->task == current && !atomic64_read(&thread->now));
 	atomic64_set(&thread->now, NOW_EXECUTES | index);
 	return entry_begin(entry);
 }
@@ -361,8 +363,10 @@ static __always_inline void entries_count_batch(struct slot *slot, u64 n)
 void entries_execute(struct registration *reg, struct thread *thread)
 {
 	struct slot *slot = thread->slot;
-	u64 n = entries_execute_all(reg, thread, false);
+	u64 n;
 
+	RULE(slot && !thread->is_owner);
+	n = entries_execute_all(reg, thread, false);
 	count(reg, COUNT_EXECUTED, n);
 	entries_count_batch(slot, n);
 }
@@ -374,8 +378,10 @@ void entries_execute(struct registration *reg, struct thread *thread)
 void entries_execute_inline(struct registration *reg, struct thread *thread)
 {
 	struct slot *slot = thread->slot;
-	u64 n = entries_execute_all(reg, thread, true);
+	u64 n;
 
+	RULE(slot && thread->is_owner);
+	n = entries_execute_all(reg, thread, true);
 	count(reg, COUNT_INLINE, n);
 	entries_count_batch(slot, n);
 }
@@ -409,6 +415,7 @@ void entry_bury(struct thread *thread, u32 index)
 {
 	struct registration *reg = thread->reg;
 
+	WARN_ON_ONCE(thread->task == current || thread->slot);
 	cancel_settle(thread, index);
 	publish_entry(reg, thread, &reg->entries[index], index, -EINTR);
 	/*

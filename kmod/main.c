@@ -11,6 +11,7 @@
 #include <linux/preempt.h>
 
 #include "cancel.h"
+#include "checks.h"
 #include "compat.h"
 #include "debug.h"
 #include "dispatch.h"
@@ -94,8 +95,10 @@ static __always_inline int device_hold(struct file *file)
 /* FLEXSC_IOC_SERVE */
 static long device_serve(struct file *file, struct flexsc_serve __user *user)
 {
-	long ret = device_hold(file);
+	long ret;
 
+	might_sleep();
+	ret = device_hold(file);
 	if (ret)
 		return ret;
 	ret = thread_serve(file->private_data, user);
@@ -108,8 +111,10 @@ static __always_inline long device_wait(struct file *file,
 					struct registration *reg, u64 seen,
 					bool asked)
 {
-	long ret = device_own(reg, asked);
+	long ret;
 
+	RULE_MAY_SLEEP();
+	ret = device_own(reg, asked);
 	if (ret)
 		return ret;
 	ret = device_hold(file);

@@ -18,6 +18,7 @@
 #include <linux/sched/signal.h>
 
 #include "cancel.h"
+#include "checks.h"
 #include "compat.h"
 #include "entry.h"
 #include "owner.h"
@@ -74,6 +75,7 @@ bool owner_take_over(struct registration *reg)
 	owner = owner_held_up(reg);
 	taken = owner && cmpxchg(&reg->owner, owner, NULL) == owner;
 	if (taken) {
+		WARN_ON_ONCE(READ_ONCE(owner->task) == current);
 		count(reg, COUNT_TAKEOVERS, 1);
 		/*
 		 * The owner may have left its entry since, and sleep: wake it,
@@ -181,6 +183,7 @@ static __always_inline void owner_execute(struct registration *reg,
 {
 	bool stranded = entries_stranded(reg);
 
+	RULE(thread->is_owner && thread->task == current && !thread->slot);
 	if ((ring_empty(reg) && !stranded) || !owner_take_slot(reg, thread))
 		return;
 	entries_execute_inline(reg, thread);

@@ -10,6 +10,7 @@
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
+#include "checks.h"
 #include "compat.h"
 #include "entry.h"
 #include "policy.h"
@@ -132,10 +133,13 @@ static int policy_check(const struct flexsc_policy *policy)
 	return policy_check_cores(policy);
 }
 
-/* With registration.setup. Running threads read single words without it. */
-static void policy_store(struct flexsc_policy *to,
+/* Running threads read single words without the lock. */
+static void policy_store(struct registration *reg,
 			 const struct flexsc_policy *from)
 {
+	struct flexsc_policy *to = &reg->policy;
+
+	lockdep_assert_held(&reg->setup);
 	WRITE_ONCE(to->spin, from->spin);
 	WRITE_ONCE(to->spin_us, from->spin_us);
 	WRITE_ONCE(to->idle_ms, from->idle_ms);
@@ -157,7 +161,7 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	if (err)
 		return err;
 	mutex_lock(&reg->setup);
-	policy_store(&reg->policy, &policy);
+	policy_store(reg, &policy);
 	for (i = 0; i < FLEXSC_CORES_MAX; i++)
 		WRITE_ONCE(reg->slots[i].core,
 			   i < policy.cores ? policy.core[i] : -1);
@@ -203,6 +207,7 @@ void policy_begin(struct registration *reg, struct slot *slot)
 {
 	u64 since = READ_ONCE(reg->idle_since);
 
+	RULE(READ_ONCE(slot->active)->task == current);
 	if (unlikely(since)) {
 		WRITE_ONCE(reg->idle_since, 0);
 		policy_adapt(reg, ktime_get_mono_fast_ns() - since);
@@ -239,6 +244,7 @@ bool policy_spin(struct registration *reg, struct thread *thread)
 	u64 begin;
 	bool came;
 
+	RULE(thread->task == current && thread->slot);
 	if (kind == FLEXSC_SPIN_OFF || !ns)
 		return false;
 	begin = ktime_get_mono_fast_ns();

@@ -7,6 +7,7 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
+#include "checks.h"
 #include "publish.h"
 #include "registration.h"
 #include "thread.h"
@@ -46,6 +47,8 @@ noinline void publish_hard(struct thread *thread)
 /* Only by the thread itself, and not while it executes an entry. May sleep. */
 void publish_all(struct thread *thread)
 {
+	RULE_MAY_SLEEP();
+	RULE(thread->task == current && !atomic64_read(&thread->now));
 	if (unlikely(!publish_now(thread)))
 		publish_hard(thread);
 }

@@ -9,6 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/flexsc.h>
 
+#include "checks.h"
 #include "entry.h"
 #include "registration.h"
 #include "thread.h"
@@ -70,6 +71,8 @@ static __always_inline void publish_entry(struct registration *reg,
 {
 	u32 newest = thread->newest;
 
+	/* Or a cancellation of this entry could interrupt the next. */
+	RULE(!atomic64_read(&thread->now));
 	trace_flexsc_complete(reg, index, ret);
 	WRITE_ONCE(entry->link, newest);
 	entry_finish(entry, ret);

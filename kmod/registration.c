@@ -117,13 +117,13 @@ static int registration_charge(struct registration *reg, unsigned long pages)
 	return -ENOMEM;
 }
 
-/* With registration.setup. */
 static int registration_make_area(struct registration *reg,
 				  struct flexsc_register *args)
 {
 	unsigned long pages;
 	int err;
 
+	lockdep_assert_held(&reg->setup);
 	reg->entry_count = args->pages * FLEXSC_PAGE_ENTRIES;
 	reg->mask = reg->entry_count - 1;
 	registration_lay_out(reg, args);
@@ -220,27 +220,51 @@ int registration_map(struct registration *reg, struct vm_area_struct *vma)
 }
 
 /*
- * The end: the file is gone, so no task is in an ioctl, and each that died in
- * one has been buried: its burial gave up the file last of all. In this order:
- *
- * 1. debugfs doesn't show the registration any more.
- * 2. irq_works of slots are over, which may start the timer of a wait, and so
- *    are burials, which use records.
- * 3. The timers are over, which look for threads to wake.
- * 4. Nothing refers to the records and the memory, which are freed.
+ * No task is in an ioctl, so none has a slot: no irq_work of a slot is queued
+ * any more, and those that were are waited for.
  */
-void registration_destroy(struct registration *reg)
+static void registration_end_slots(struct registration *reg)
 {
 	int i;
 
+	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
+		WARN_ON_ONCE(reg->slots[i].active);
+		irq_work_sync(&reg->slots[i].blocked);
+	}
+}
+
+/* The irq_works and burials are over that start the owner's timer. */
+static void registration_end_timers(struct registration *reg)
+{
+	hrtimer_cancel(&reg->timer);
+	hrtimer_cancel(&reg->watch);
+}
+
+/* Nobody is left to wait, to idle, or to be woken. */
+static void registration_check_deserted(struct registration *reg)
+{
+	WARN_ON_ONCE(reg->owner);
+	/* Needs no barrier: no task can come. */
+	WARN_ON_ONCE(waitqueue_active(&reg->wait));
+	WARN_ON_ONCE(!list_empty(&reg->idle));
+	WARN_ON_ONCE(atomic_read(&reg->idle_count));
+}
+
+/*
+ * The end: the file is gone, so no task is in an ioctl, and each that died in
+ * one has been buried: its burial gave up the file last of all. Each step needs
+ * those before it, and checks what it needs. What user mode leaves behind, such
+ * as entries on the aside list, is no mistake of the module's.
+ */
+void registration_destroy(struct registration *reg)
+{
+	might_sleep();
 	if (reg->mm) {
 		debug_remove(reg);
-		for (i = 0; i < FLEXSC_CORES_MAX; i++)
-			irq_work_sync(&reg->slots[i].blocked);
+		registration_end_slots(reg);
 		death_fini(reg);
-		hrtimer_cancel(&reg->timer);
-		hrtimer_cancel(&reg->watch);
-		WARN_ON_ONCE(reg->owner);
+		registration_end_timers(reg);
+		registration_check_deserted(reg);
 		threads_free(reg);
 		put_cred(reg->cred);
 		registration_uncharge(reg, reg->page_count);

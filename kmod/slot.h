@@ -11,6 +11,7 @@
 #include <linux/irq_work.h>
 #include <linux/types.h>
 
+#include "checks.h"
 #include "thread.h"
 
 /* Events of a slot. */
@@ -39,8 +40,10 @@ bool slot_any_free(struct registration *reg);
 bool slot_any_active(struct registration *reg);
 void slot_spill(struct registration *reg);
 
+/* The slot becomes the current task's, which has none. False: it isn't free. */
 static __always_inline bool slot_take(struct slot *slot, struct thread *thread)
 {
+	RULE(thread->task == current && !thread->slot);
 	if (READ_ONCE(slot->active) || cmpxchg(&slot->active, NULL, thread))
 		return false;
 	/* thread_sched_out() reads it if the task is preempted here. */
@@ -54,6 +57,7 @@ static __always_inline void slot_give(struct thread *thread)
 
 	if (!slot)
 		return;
+	RULE(READ_ONCE(slot->active) == thread);
 	WRITE_ONCE(thread->slot, NULL);
 	/* Pairs with the cmpxchg() of slot_take(). */
 	smp_store_release(&slot->active, NULL);

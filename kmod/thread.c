@@ -95,6 +95,7 @@ void thread_put(struct thread *thread)
 	struct registration *reg = thread->reg;
 	unsigned long flags;
 
+	WARN_ON_ONCE(thread->slot || atomic64_read(&thread->now));
 	put_task_struct(thread->task);
 	thread->task = NULL;
 	raw_spin_lock_irqsave(&reg->lock, flags);
@@ -108,11 +109,13 @@ void threads_free(struct registration *reg)
 	struct thread *thread;
 
 	if (reg->usual) {
+		WARN_ON_ONCE(reg->usual->in_use || reg->usual->slot);
 		put_task_struct(reg->usual->task);
 		kmem_cache_free(thread_cache, reg->usual);
 	}
 	while ((thread = reg->records)) {
 		reg->records = thread->next_free;
+		WARN_ON_ONCE(thread->task || thread->slot);
 		kmem_cache_free(thread_cache, thread);
 	}
 }
@@ -175,6 +178,8 @@ static void thread_sched_out(struct preempt_notifier *notifier,
 	struct slot *slot = READ_ONCE(thread->slot);
 	u64 now = atomic64_read(&thread->now);
 
+	lockdep_assert_irqs_disabled();
+	RULE(thread->task == current);
 	if (unlikely(READ_ONCE(current->__state) == TASK_DEAD))
 		death_note(thread);
 	if (!slot || (!now && !READ_ONCE(thread->asks)) ||
@@ -259,7 +264,7 @@ void thread_no_more(struct registration *reg)
 /*
  * The idle thread to wake. Of the last WAKE_TRIES that went idle it is one that
  * is on the first free slot's core already; if there is none, the very last one
- * that went idle. NULL: none is idle. With registration.lock.
+ * that went idle. NULL: none is idle.
  */
 static struct thread *thread_idle_first(struct registration *reg)
 {
@@ -267,6 +272,7 @@ static struct thread *thread_idle_first(struct registration *reg)
 	struct thread *thread;
 	int tries = WAKE_TRIES;
 
+	lockdep_assert_held(&reg->lock);
 	list_for_each_entry(thread, &reg->idle, idle) {
 		if (!slot || !tries--)
 			break;
@@ -339,6 +345,7 @@ static bool thread_idle(struct registration *reg, struct thread *thread)
 	u32 ms = READ_ONCE(reg->policy.idle_ms);
 	ktime_t until = ms ? ktime_add_ms(ktime_get(), ms) : KTIME_MAX;
 
+	WARN_ON_ONCE(thread->slot || thread->carries != FLEXSC_NO_ENTRY);
 	thread_idle_begin(reg, thread);
 	/*
 	 * The thread is on the list, then looks for work. Whatever makes work

@@ -19,6 +19,8 @@
 #include <linux/task_work.h>
 #include <linux/thread_info.h>
 
+#include "checks.h"
+
 struct irq_work;
 struct registration;
 struct slot;
@@ -102,6 +104,9 @@ static inline bool thread_inside(void)
  */
 static __always_inline void thread_begin(struct thread *thread)
 {
+	RULE(!thread_inside());
+	RULE(!thread->slot);
+	RULE(!atomic64_read(&thread->now));
 	if (unlikely(thread->task != current))
 		thread_become(thread);
 	/*
@@ -124,8 +129,14 @@ static inline void thread_release(struct thread *thread)
 		thread_put(thread);
 }
 
+/* The current task gives back its record, as it found it. Process context. */
 static inline void thread_leave(struct thread *thread)
 {
+	RULE(thread->task == current);
+	RULE(!thread->slot);
+	RULE(!atomic64_read(&thread->now));
+	RULE(thread->newest == FLEXSC_NO_ENTRY);
+	RULE(!thread->blocked && !thread->asks && !thread->wants_more);
 	/* As preempt_notifier_unregister() does, but inline. */
 	__hlist_del(&thread->notifier.link);
 	thread_release(thread);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Rules that the module keeps whatever user mode does. Where an instruction
+ * doesn't count they are WARN_ON_ONCE(), lockdep_assert_held() and the like;
+ * elsewhere they are RULE()s, which only a kernel that checks itself looks at
+ * (tests/vm/sanitize.py builds one).
+ */
+#ifndef FLEXSC_KMOD_CHECKS_H
+#define FLEXSC_KMOD_CHECKS_H
+
+#include <linux/bug.h>
+#include <linux/kconfig.h>
+#include <linux/kernel.h>
+
+#define CHECKED	(IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP) || \
+		 IS_ENABLED(CONFIG_PROVE_LOCKING))
+
+#define RULE(holds)	((void)(CHECKED && WARN_ON_ONCE(!(holds))))
+
+/* As might_sleep(), which would also give way to other tasks. */
+#define RULE_MAY_SLEEP()	__might_sleep(__FILE__, __LINE__)
+
+#endif /* FLEXSC_KMOD_CHECKS_H */
