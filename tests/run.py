@@ -368,6 +368,7 @@ GUEST = (
     "kmod-handled",
     "kmod-interface",
     "kmod-leaving",
+    "kmod-owner",
     "kmod-rights",
     "kmod-rounds",
     "kmod-serve",
@@ -391,7 +392,12 @@ ONCE = (
     "|conformance-(cancel_each|chain|closing|posting|results_socket|stats|table)"
     "|pairs"
 )
-CROSS_GUEST = ("kmod-filtered", "kmod-interface", "conformance-results_other")
+CROSS_GUEST = (
+    "kmod-filtered",
+    "kmod-interface",
+    "kmod-owner",
+    "conformance-results_other",
+)
 
 
 def guests(step: Step, suite: str, *words: str) -> None:

@@ -214,11 +214,11 @@ static void *canceller(void *arg)
 }
 
 /*
- * The caller puts an entry aside, and is told that nobody else will come, so it
+ * The owner puts an entry aside, and is told that nobody else will come, so it
  * executes that one behind others. Both are interrupted: the second begins only
  * once the first one's interruption is over.
  */
-TEST(a_caller_is_cancelled_again_and_again)
+TEST(an_owner_is_cancelled_again_and_again)
 {
 	static char bytes[1 << 20];
 	struct iovec parts[256];

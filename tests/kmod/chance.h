@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-static __thread uint64_t chance_state = 1;
+extern __thread uint64_t chance_state;
 
 static inline void chance_seed(uint64_t seed)
 {

@@ -8,192 +8,15 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "raw.h"
+#include "place.h"
 
 #define CPU	"/sys/devices/system/cpu/cpu"
-#define TRACING	"/sys/kernel/tracing/"
-#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
-#define FOREVER	UINT64_MAX
-#define SLOW_PARTS 1024
-
-static struct raw raw;
-static char marks[2][32];	/* what entries write to the trace */
-
-static int set(const struct flexsc_policy *policy)
-{
-	return ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, policy) ? -errno : 0;
-}
-
-/* A list of cores, that ends with -1. */
-static struct flexsc_policy on(int first, int second)
-{
-	struct flexsc_policy policy = { .backlog = 64 };
-
-	if (first >= 0)
-		policy.core[policy.cores++] = (uint16_t)first;
-	if (second >= 0)
-		policy.core[policy.cores++] = (uint16_t)second;
-	return policy;
-}
-
-static void begin_with(uint32_t pages, int first, int second)
-{
-	struct flexsc_policy policy = on(first, second);
-
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 4)
-		SKIP("needs four processors");
-	raw_open(&raw, pages, 0);
-	CHECK(raw_move(0));
-	CHECK_EQ(set(&policy), 0);
-}
-
-static void begin(int first, int second)
-{
-	begin_with(8, first, second);
-}
-
-/*
- * The entry leaves its mark: the kernel's trace says on which processor. (That
- * isn't the same as where its thread is later, and getcpu() is refused.)
- */
-static void mark(uint32_t index, uint8_t flags, int which)
-{
-	static int fd = -1, count;
-	char *text = marks[which];
-
-	if (fd < 0)
-		fd = open(TRACING "trace_marker", O_WRONLY | O_CLOEXEC);
-	CHECK(fd >= 0);
-	snprintf(text, sizeof(marks[0]), "flexsc %d %d\n", getpid(), count++);
-	raw_post(&raw, index, flags, SYS_write, (uint64_t)fd, (uint64_t)text,
-		 strlen(text));
-}
-
-/* Where a mark was left; -1: nowhere. */
-static int marked(int which)
-{
-	char *line = NULL, *cpu;
-	size_t size = 0;
-	int found = -1;
-	FILE *trace = fopen(TRACING "trace", "re");
-
-	CHECK(trace);
-	while (found < 0 && getline(&line, &size, trace) > 0) {
-		cpu = strchr(line, '[');
-		if (strstr(line, marks[which]) && cpu)
-			found = atoi(cpu + 1);
-	}
-	free(line);
-	fclose(trace);
-	return found;
-}
-
-static void finish(uint32_t count)
-{
-	uint32_t done = raw_reap(&raw);
-
-	while (done < count) {
-		CHECK(raw_wait(&raw, FOREVER) >= 0 || errno == EINTR);
-		done += raw_reap(&raw);
-	}
-	CHECK_EQ(done, count);
-}
-
-/* Where is a call executed? */
-static int where(uint8_t flags)
-{
-	mark(0, flags, 0);
-	finish(1);
-	CHECK(raw.entries[0].ret > 0);
-	return marked(0);
-}
-
-static void call(void)
-{
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
-	finish(1);
-}
-
-static uint8_t status(uint32_t index)
-{
-	return __atomic_load_n(&raw.entries[index].status, __ATOMIC_ACQUIRE);
-}
-
-/* Does the entry get there in so many milliseconds, with nobody's help? */
-static bool becomes(uint32_t index, uint8_t wanted, int ms)
-{
-	for (; status(index) != wanted && ms > 0; ms--)
-		usleep(1000);
-	return status(index) == wanted;
-}
-
-/* The first is free again, if not at once. */
-static bool returns_to(int core)
-{
-	for (int i = 0; i < 100; i++)
-		if (where(0) == core)
-			return true;
-	return false;
-}
-
-/*
- * Are nearly all calls executed there, once, though the next core helps out
- * when the machine that this runs on stands still for a millisecond?
- */
-static bool prefers(int core)
-{
-	for (int tries = 0; tries < 20; tries++) {
-		int there = 0;
-
-		for (int i = 0; i < 10; i++)
-			there += where(0) == core;
-		if (there >= 9)
-			return true;
-	}
-	return false;
-}
-
-/* To be read into from /dev/urandom: that takes many seconds. */
-static struct iovec *slow_parts(void)
-{
-	static struct iovec parts[SLOW_PARTS];
-	static char bytes[1 << 20];
-
-	/* It has no page to wait for. */
-	memset(bytes, 1, sizeof(bytes));
-	for (int i = 0; i < SLOW_PARTS; i++)
-		parts[i] = (struct iovec){ bytes, sizeof(bytes) };
-	return parts;
-}
-
-/* An entry that keeps a core busy, unless it's interrupted. */
-static void post_slow(uint32_t index)
-{
-	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-
-	CHECK(fd >= 0);
-	raw_post(&raw, index, ASIDE, SYS_readv, (uint64_t)fd,
-		 (uint64_t)slow_parts(), SLOW_PARTS);
-	/* Whoever is asked for is there, and idle, before it begins. */
-	raw_kick(&raw);
-	CHECK(becomes(index, FLEXSC_BUSY, 10000));
-}
-
-static void cancel(uint32_t index)
-{
-	uint8_t busy = FLEXSC_BUSY;
-
-	CHECK(__atomic_compare_exchange_n(&raw.entries[index].status, &busy,
-					  FLEXSC_CANCEL, false,
-					  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, index), 0);
-}
 
 TEST(calls_run_on_the_named_core)
 {
-	begin(2, -1);
+	place_begin(2, -1);
 	for (int i = 0; i < 20; i++)
-		CHECK_EQ(where(i % 2 ? ASIDE : 0), 2);
+		CHECK_EQ(place_where(i % 2 ? ASIDE : 0), 2);
 	CHECK_EQ(raw_shown(" core 2 ", " taken "), 20);
 	CHECK_EQ(raw_shown(NULL, " inline "), 0);
 	raw_close(&raw);
@@ -201,77 +24,77 @@ TEST(calls_run_on_the_named_core)
 
 TEST(the_first_core_is_preferred)
 {
-	begin(3, 1);
+	place_begin(3, 1);
 	for (int i = 0; i < 4; i++) {
-		CHECK(prefers(3));
+		CHECK(place_prefers(3));
 		usleep(5000);
 	}
 	raw_close(&raw);
 }
 
 /* Where it is one of them, waiting executes as it does without a policy. */
-TEST(a_caller_on_a_named_core_executes)
+TEST(an_owner_on_a_named_core_executes)
 {
-	begin(1, 2);
+	place_begin(1, 2);
 	CHECK(raw_move(2));
 	for (int i = 0; i < 20; i++)
-		CHECK_EQ(where(0), 2);
+		CHECK_EQ(place_where(0), 2);
 	CHECK_EQ(raw.threads, 0);
 	CHECK_EQ(raw_shown(" core 2 ", " taken "), 20);
 	raw_close(&raw);
 }
 
 /* And where nobody else will. */
-TEST(a_caller_that_is_alone_executes)
+TEST(an_owner_that_is_alone_executes)
 {
-	begin(1, 2);
-	mark(0, 0, 0);
+	place_begin(1, 2);
+	place_mark(0, 0, 0);
 	raw.shared->seen = 0;
-	raw.shared->timeout = FOREVER;
+	raw.shared->timeout = UINT64_MAX;
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_MORE);
 	raw.shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_LOOK);
 	CHECK_EQ(raw_reap(&raw), 1);
-	CHECK_EQ(marked(0), 0);
+	CHECK_EQ(place_marked(0), 0);
 	raw_close(&raw);
 }
 
 /* Nobody enters the kernel for that: the owner looks at memory. */
 TEST(a_slow_call_sends_others_to_the_next_core)
 {
-	struct flexsc_policy policy = on(2, 3);
+	struct flexsc_policy policy = place_on(2, 3);
 
 	/*
 	 * The second comes later: of two threads that are sent to the first
 	 * core at the same time one might begin on the second.
 	 */
-	begin(2, -1);
-	post_slow(0);
-	CHECK_EQ(set(&policy), 0);
+	place_begin(2, -1);
+	place_post_slow(0);
+	CHECK_EQ(place_set(&policy), 0);
 	for (uint32_t i = 1; i < 10; i++) {
-		mark(i, ASIDE, 0);
-		CHECK(becomes(i, FLEXSC_DONE, 8000));
-		CHECK_EQ(status(0), FLEXSC_BUSY);
-		CHECK_EQ(marked(0), 3);
+		place_mark(i, ASIDE, 0);
+		CHECK(place_becomes(i, FLEXSC_DONE, 8000));
+		CHECK_EQ(place_status(0), FLEXSC_BUSY);
+		CHECK_EQ(place_marked(0), 3);
 	}
-	cancel(0);
-	finish(10);
-	CHECK(returns_to(2));
+	place_cancel(0);
+	raw_collect(&raw, 10);
+	CHECK(place_returns_to(2));
 	raw_close(&raw);
 }
 
 /* One syscall thread at a time for each core. */
 TEST(a_slow_call_keeps_its_only_core)
 {
-	begin(2, -1);
-	post_slow(0);
-	mark(1, ASIDE, 0);
+	place_begin(2, -1);
+	place_post_slow(0);
+	place_mark(1, ASIDE, 0);
 	CHECK_EQ(raw_wait(&raw, 200 * MS), FLEXSC_WAIT_LOOK);
-	CHECK_EQ(status(0), FLEXSC_BUSY);
-	CHECK_EQ(status(1), FLEXSC_SUBMITTED);
-	cancel(0);
-	finish(2);
-	CHECK_EQ(marked(0), 2);
+	CHECK_EQ(place_status(0), FLEXSC_BUSY);
+	CHECK_EQ(place_status(1), FLEXSC_SUBMITTED);
+	place_cancel(0);
+	raw_collect(&raw, 2);
+	CHECK_EQ(place_marked(0), 2);
 	raw_close(&raw);
 }
 
@@ -280,15 +103,15 @@ TEST(a_blocked_call_frees_its_core)
 	char byte;
 	int fds[2];
 
-	begin(2, 3);
+	place_begin(2, 3);
 	CHECK_EQ(pipe(fds), 0);
 	raw_post(&raw, 1, ASIDE, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
 		 1);
 	raw_kick(&raw);
-	CHECK(becomes(1, FLEXSC_BUSY, 8000));
-	CHECK(prefers(2));
+	CHECK(place_becomes(1, FLEXSC_BUSY, 8000));
+	CHECK(place_prefers(2));
 	CHECK_EQ(write(fds[1], "x", 1), 1);
-	finish(1);
+	raw_collect(&raw, 1);
 	raw_close(&raw);
 }
 
@@ -306,10 +129,10 @@ TEST(a_core_that_computes_is_used)
 	atomic_bool end = false;
 	pthread_t thread;
 
-	begin(2, -1);
+	place_begin(2, -1);
 	CHECK_EQ(pthread_create(&thread, NULL, spinner, &end), 0);
 	for (int i = 0; i < 10; i++)
-		CHECK_EQ(where(0), 2);
+		CHECK_EQ(place_where(0), 2);
 	atomic_store(&end, true);
 	pthread_join(thread, NULL);
 	raw_close(&raw);
@@ -321,14 +144,14 @@ TEST(a_backlog_spreads)
 	static char bytes[SIZE];
 	struct flexsc_policy policy;
 
-	begin(2, 3);
-	policy = on(2, 3);
+	place_begin(2, 3);
+	policy = place_on(2, 3);
 	policy.backlog = 4;
-	CHECK_EQ(set(&policy), 0);
+	CHECK_EQ(place_set(&policy), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
 		raw_post(&raw, i, ASIDE, SYS_getrandom, (uint64_t)bytes, SIZE,
 			 0);
-	finish(COUNT);
+	raw_collect(&raw, COUNT);
 	CHECK(raw_shown(" core 2 ", " taken ") > 0);
 	CHECK(raw_shown(" core 3 ", " taken ") > 0);
 	raw_close(&raw);
@@ -338,11 +161,11 @@ TEST(a_backlog_spreads)
 
 static void poll_for(uint32_t kind, uint32_t us)
 {
-	struct flexsc_policy policy = on(2, -1);
+	struct flexsc_policy policy = place_on(2, -1);
 
 	policy.spin = kind;
 	policy.spin_us = us;
-	CHECK_EQ(set(&policy), 0);
+	CHECK_EQ(place_set(&policy), 0);
 }
 
 static int64_t kicks;
@@ -353,7 +176,7 @@ static bool call_lightly(void)
 	bool light = true;
 
 	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
-	while (status(0) != FLEXSC_DONE) {
+	while (place_status(0) != FLEXSC_DONE) {
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&raw.shared->needs_kick,
 				    __ATOMIC_RELAXED)) {
@@ -383,19 +206,19 @@ TEST_LIMIT(polling_needs_no_kernel_entry, 60)
 {
 	int tries = 0;
 
-	begin(2, -1);
+	place_begin(2, -1);
 	poll_for(FLEXSC_SPIN_FIXED, 10000);
 	/* The machine that this runs on may stand still at times. */
 	while (!many_lightly(20))
 		CHECK(++tries < 2000);
-	CHECK_EQ(where(0), 2);
+	CHECK_EQ(place_where(0), 2);
 	test_note("%d tries", tries + 1);
 	raw_close(&raw);
 }
 
 TEST(without_polling_each_call_is_kicked)
 {
-	begin(2, -1);
+	place_begin(2, -1);
 	CHECK(!many_lightly(1000));
 	raw_close(&raw);
 }
@@ -414,9 +237,9 @@ TEST(polling_ends)
 {
 	uint64_t before;
 
-	begin(2, -1);
+	place_begin(2, -1);
 	poll_for(FLEXSC_SPIN_FIXED, 5000);
-	call();
+	place_call();
 	CHECK(sleeps());
 	CHECK_EQ(raw.shared->needs_kick, 1);
 	before = cpu_ns();
@@ -425,10 +248,10 @@ TEST(polling_ends)
 	/* Each time, and nobody else wants the core. */
 	poll_for(FLEXSC_SPIN_FIXED, 1000);
 	for (int i = 0; i < 50; i++) {
-		call();
+		place_call();
 		CHECK(sleeps());
 	}
-	CHECK_EQ(where(0), 2);
+	CHECK_EQ(place_where(0), 2);
 	raw_close(&raw);
 }
 
@@ -439,18 +262,18 @@ static int64_t spin_ns(void)
 
 TEST_LIMIT(polling_adapts, 60)
 {
-	begin(2, -1);
+	place_begin(2, -1);
 	poll_for(FLEXSC_SPIN_ADAPTIVE, 8000);
 	CHECK_EQ(spin_ns(), 8000000);
 	/* Each time it takes longer than it could spin. */
 	for (int i = 0; i < 20; i++) {
-		call();
+		place_call();
 		usleep(20000);
 	}
 	CHECK_EQ(spin_ns(), 1000);
 	/* And then it would have paid. */
 	for (int i = 0; i < 5000 && spin_ns() < 8000000; i++)
-		call();
+		place_call();
 	CHECK_EQ(spin_ns(), 8000000);
 	raw_close(&raw);
 }
@@ -461,13 +284,13 @@ TEST(the_policy_is_shown)
 {
 	struct flexsc_policy policy, got;
 
-	begin(2, 1);
-	policy = on(3, 2);
+	place_begin(2, 1);
+	policy = place_on(3, 2);
 	policy.spin = FLEXSC_SPIN_ADAPTIVE;
 	policy.spin_us = 77;
 	policy.idle_ms = 1234;
 	policy.backlog = 5;
-	CHECK_EQ(set(&policy), 0);
+	CHECK_EQ(place_set(&policy), 0);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_GET_POLICY, &got), 0);
 	CHECK(!memcmp(&policy, &got, sizeof(policy)));
 	raw_close(&raw);
@@ -475,9 +298,9 @@ TEST(the_policy_is_shown)
 
 static void refuse(struct flexsc_policy bad, int error)
 {
-	struct flexsc_policy good = on(2, 1), got;
+	struct flexsc_policy good = place_on(2, 1), got;
 
-	CHECK_EQ(set(&bad), error);
+	CHECK_EQ(place_set(&bad), error);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_GET_POLICY, &got), 0);
 	CHECK(!memcmp(&good, &got, sizeof(good)));
 }
@@ -486,31 +309,31 @@ TEST(bad_policies_are_refused)
 {
 	struct flexsc_policy bad;
 
-	begin(2, 1);
-	refuse(on(4, -1), -EINVAL);
-	refuse(on(65535, -1), -EINVAL);
-	refuse(on(1, 1), -EINVAL);
-	bad = on(1, -1);
+	place_begin(2, 1);
+	refuse(place_on(4, -1), -EINVAL);
+	refuse(place_on(65535, -1), -EINVAL);
+	refuse(place_on(1, 1), -EINVAL);
+	bad = place_on(1, -1);
 	bad.cores = FLEXSC_CORES_MAX + 1;
 	refuse(bad, -EINVAL);
-	bad = on(1, -1);
+	bad = place_on(1, -1);
 	bad.core[1] = 2;
 	refuse(bad, -EINVAL);
-	bad = on(1, -1);
+	bad = place_on(1, -1);
 	bad.spin = FLEXSC_SPIN_ADAPTIVE + 1;
 	refuse(bad, -EINVAL);
-	bad = on(1, -1);
+	bad = place_on(1, -1);
 	bad.spin_us = FLEXSC_SPIN_US_MAX + 1;
 	refuse(bad, -EINVAL);
 	for (int i = 0; i < 3; i++) {
-		bad = on(1, -1);
+		bad = place_on(1, -1);
 		bad.reserved[i] = 1;
 		refuse(bad, -EINVAL);
 	}
 	CHECK(raw_tell(CPU "3/online", "0"));
-	refuse(on(1, 3), -ENODEV);
+	refuse(place_on(1, 3), -ENODEV);
 	CHECK(raw_tell(CPU "3/online", "1"));
-	CHECK_EQ(where(0), 2);
+	CHECK_EQ(place_where(0), 2);
 	raw_close(&raw);
 }
 
@@ -518,22 +341,22 @@ TEST(cores_change_between_calls)
 {
 	struct flexsc_policy policy;
 
-	begin(2, 3);
+	place_begin(2, 3);
 	for (int i = 0; i < 60; i++) {
-		policy = on(1 + i % 3, -1);
+		policy = place_on(1 + i % 3, -1);
 		if (i >= 30) {
 			/* A thread that looks for work has to notice. */
 			policy.spin = FLEXSC_SPIN_FIXED;
 			policy.spin_us = 10000;
 		}
-		CHECK_EQ(set(&policy), 0);
-		CHECK_EQ(where(0), 1 + i % 3);
+		CHECK_EQ(place_set(&policy), 0);
+		CHECK_EQ(place_where(0), 1 + i % 3);
 	}
 	/* And anywhere: nobody is held where it was. */
-	policy = on(-1, -1);
-	CHECK_EQ(set(&policy), 0);
+	policy = place_on(-1, -1);
+	CHECK_EQ(place_set(&policy), 0);
 	for (int i = 0; i < 20; i++)
-		where(ASIDE);
+		place_where(ASIDE);
 	CHECK(raw_shown(" core -1 ", " taken ") > 0);
 	raw_close(&raw);
 }
@@ -543,20 +366,20 @@ TEST(cores_change_while_calls_are_executed)
 	enum { COUNT = 60000 };
 	struct flexsc_policy there;
 
-	begin_with(1024, 2, -1);
-	there = on(3, -1);
-	where(0);
-	mark(0, ASIDE, 0);
+	place_begin_with(1024, 2, -1);
+	there = place_on(3, -1);
+	place_where(0);
+	place_mark(0, ASIDE, 0);
 	for (uint32_t i = 1; i < COUNT - 1; i++)
 		raw_post(&raw, i, ASIDE, SYS_getppid, 0, 0, 0);
-	mark(COUNT - 1, ASIDE, 1);
+	place_mark(COUNT - 1, ASIDE, 1);
 	raw_kick(&raw);
-	CHECK(becomes(0, FLEXSC_DONE, 8000));
-	CHECK_EQ(set(&there), 0);
-	CHECK(status(COUNT - 1) != FLEXSC_DONE);
-	finish(COUNT);
-	CHECK_EQ(marked(0), 2);
-	CHECK_EQ(marked(1), 3);
+	CHECK(place_becomes(0, FLEXSC_DONE, 8000));
+	CHECK_EQ(place_set(&there), 0);
+	CHECK(place_status(COUNT - 1) != FLEXSC_DONE);
+	raw_collect(&raw, COUNT);
+	CHECK_EQ(place_marked(0), 2);
+	CHECK_EQ(place_marked(1), 3);
 	raw_close(&raw);
 }
 
@@ -564,37 +387,37 @@ TEST(cores_change_while_calls_are_executed)
 
 TEST_LIMIT(a_core_may_go_and_come_back, 60)
 {
-	struct flexsc_policy policy = on(3, 2);
+	struct flexsc_policy policy = place_on(3, 2);
 
-	begin(3, 2);
+	place_begin(3, 2);
 	policy.spin = FLEXSC_SPIN_FIXED;
 	policy.spin_us = 10000;
 	for (int i = 0; i < 3; i++) {
 		if (i == 2)
-			CHECK_EQ(set(&policy), 0);
-		CHECK(prefers(3));
+			CHECK_EQ(place_set(&policy), 0);
+		CHECK(place_prefers(3));
 		CHECK(raw_tell(CPU "3/online", "0"));
 		for (int j = 0; j < 5; j++)
-			CHECK_EQ(where(0), 2);
+			CHECK_EQ(place_where(0), 2);
 		CHECK(raw_tell(CPU "3/online", "1"));
-		CHECK(prefers(3));
+		CHECK(place_prefers(3));
 	}
 	raw_close(&raw);
 }
 
 TEST_LIMIT(the_only_core_may_go, 60)
 {
-	begin(3, -1);
-	CHECK_EQ(where(0), 3);
-	post_slow(1);
+	place_begin(3, -1);
+	CHECK_EQ(place_where(0), 3);
+	place_post_slow(1);
 	CHECK(raw_tell(CPU "3/online", "0"));
-	cancel(1);
-	finish(1);
+	place_cancel(1);
+	raw_collect(&raw, 1);
 	for (int j = 0; j < 5; j++)
-		CHECK(where(ASIDE) < 3);
+		CHECK(place_where(ASIDE) < 3);
 	CHECK(raw_tell(CPU "3/online", "1"));
 	for (int j = 0; j < 5; j++)
-		CHECK_EQ(where(0), 3);
+		CHECK_EQ(place_where(0), 3);
 	raw_close(&raw);
 }
 
@@ -604,21 +427,21 @@ TEST(a_cpuset_is_not_left)
 	const char *folder = "/sys/fs/cgroup/two";
 	char pid[16];
 
-	begin(2, 3);
+	place_begin(2, 3);
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	CHECK(raw_tell("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset"));
 	CHECK(!mkdir(folder, 0755) || errno == EEXIST);
 	CHECK(raw_tell("/sys/fs/cgroup/two/cpuset.cpus", "0-1"));
-	CHECK(prefers(2));
+	CHECK(place_prefers(2));
 	CHECK(raw_tell("/sys/fs/cgroup/two/cgroup.procs", pid));
 	for (int i = 0; i < 10; i++)
-		CHECK(where(ASIDE) < 2);
+		CHECK(place_where(ASIDE) < 2);
 	/* Smaller, to where one of them is just now. */
 	CHECK(raw_tell("/sys/fs/cgroup/two/cpuset.cpus", "1"));
 	for (int i = 0; i < 10; i++)
-		CHECK_EQ(where(ASIDE), 1);
+		CHECK_EQ(place_where(ASIDE), 1);
 	CHECK(raw_tell("/sys/fs/cgroup/two/cpuset.cpus", "1-2"));
-	CHECK_EQ(where(ASIDE), 2);
+	CHECK_EQ(place_where(ASIDE), 2);
 	CHECK(raw_tell("/sys/fs/cgroup/cgroup.procs", pid));
 	CHECK_EQ(rmdir(folder), 0);
 	raw_close(&raw);
@@ -639,7 +462,7 @@ TEST(the_librarys_cores_are_used)
 		snprintf(marks[0], sizeof(marks[0]), "library %d %d\n",
 			 getpid(), i);
 		CHECK(DO(loop, SYS_write, fd, marks[0], strlen(marks[0])) > 0);
-		CHECK_EQ(marked(0), 2);
+		CHECK_EQ(place_marked(0), 2);
 	}
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -660,7 +483,7 @@ TEST(what_has_not_started_is_withdrawn_at_once)
 	CHECK(raw_move(0));
 	CHECK_EQ(pipe(fds), 0);
 	POST(loop, &slow, SYS_readv, open("/dev/urandom", O_RDONLY | O_CLOEXEC),
-	     slow_parts(), SLOW_PARTS);
+	     place_slow_parts(), SLOW_PARTS);
 	while (raw_shown(NULL, " busy ") != 1)
 		run_for(loop, 1);
 	for (int i = 0; i < ROUNDS; i++) {

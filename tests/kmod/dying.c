@@ -78,7 +78,7 @@ static void await_done(uint32_t index)
 	CHECK_EQ(raw.entries[index].ret, -EINTR);
 }
 
-TEST(the_caller_dies_and_another_takes_its_place)
+TEST(the_owner_dies_and_another_takes_its_place)
 {
 	raw_open(&raw, 1, 0);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -95,7 +95,7 @@ TEST(the_caller_dies_and_another_takes_its_place)
 }
 
 /* It was going to ask for a thread for what it put aside. */
-TEST(what_a_dead_caller_put_aside_is_executed)
+TEST(what_a_dead_owner_put_aside_is_executed)
 {
 	raw_open(&raw, 1, 0);
 	raw_post(&raw, 1, ASIDE, SYS_getppid, 0, 0, 0);

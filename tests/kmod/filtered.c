@@ -84,7 +84,7 @@ TEST(a_filter_sees_what_bounces)
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED);
 	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
 	CHECK_EQ(call(SYS_getpid), getpid());
-	/* By a thread, which carries the filter: not by the caller. */
+	/* By a thread, which carries the filter: not by the owner. */
 	CHECK(raw.threads > 0);
 	CHECK_EQ(call(SYS_gettid), -EOPNOTSUPP);
 	raw_close(&raw);

@@ -4,15 +4,9 @@
  * what it has to refuse. Runs in a guest, as root.
  */
 #include <linux/futex.h>
-#include <linux/userfaultfd.h>
 #include <stdio.h>
-#include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "raw.h"
 #include "lib/calls/table.h"
@@ -20,18 +14,6 @@
 #define FOREVER	UINT64_MAX
 
 static struct raw raw;
-
-/* Wait until so many have completed. */
-static void finish(uint32_t count)
-{
-	uint32_t done = raw_reap(&raw);
-
-	while (done < count) {
-		CHECK(raw_wait(&raw, FOREVER) >= 0);
-		done += raw_reap(&raw);
-	}
-	CHECK_EQ(done, count);
-}
 
 static struct flexsc_entry *completed(void)
 {
@@ -68,7 +50,7 @@ TEST(a_batch_is_executed)
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < 65536; i++)
 			raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
-		finish(65536);
+		raw_collect(&raw, 65536);
 		for (uint32_t i = 0; i < 65536; i++)
 			CHECK_EQ(raw.entries[i].ret, getppid());
 	}
@@ -193,64 +175,6 @@ TEST(aside_is_for_a_syscall_thread)
 	raw_close(&raw);
 }
 
-TEST(a_blocked_caller_is_interrupted)
-{
-	char byte = 0;
-	int fds[2];
-
-	raw_open(&raw, 1, 0);
-	raw_thread(&raw);
-	raw_await_sleepers();
-	CHECK_EQ(pipe(fds), 0);
-	/* The caller takes the read, and a thread what is behind it. */
-	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
-	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
-	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
-	finish(2);
-	CHECK_EQ(raw.entries[1].ret, getppid());
-	CHECK_EQ(raw.entries[0].ret, -EINTR);
-	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
-	raw_close(&raw);
-}
-
-TEST(a_blocked_callers_time_is_limited)
-{
-	struct timespec begin, end;
-	char byte = 0;
-	int fds[2];
-
-	raw_open(&raw, 1, 0);
-	raw_thread(&raw);
-	raw_await_sleepers();
-	CHECK_EQ(pipe(fds), 0);
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
-	CHECK_EQ(raw_wait(&raw, 100 * MS), FLEXSC_WAIT_LOOK);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	CHECK((end.tv_sec - begin.tv_sec) * 1000 +
-	      (end.tv_nsec - begin.tv_nsec) / 1000000 >= 99);
-	finish(1);
-	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
-	raw_close(&raw);
-}
-
-TEST(a_blocked_caller_that_must_not_wait_is_interrupted)
-{
-	char byte = 0;
-	int fds[2];
-
-	raw_open(&raw, 1, 0);
-	raw_thread(&raw);
-	raw_await_sleepers();
-	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
-	CHECK_EQ(raw_wait(&raw, 0), FLEXSC_WAIT_LOOK);
-	finish(1);
-	CHECK_EQ(raw.entries[0].ret, -EINTR);
-	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
-	raw_close(&raw);
-}
-
 TEST(many_block_at_once)
 {
 	enum { COUNT = 256 };
@@ -267,7 +191,7 @@ TEST(many_block_at_once)
 	CHECK_EQ(raw_reap(&raw), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
 		CHECK_EQ(write(fds[COUNT - 1 - i][1], "y", 1), 1);
-	finish(COUNT);
+	raw_collect(&raw, COUNT);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		CHECK_EQ(raw.entries[i].ret, 1);
 		CHECK_EQ(bytes[i], 'y');
@@ -298,295 +222,6 @@ TEST(a_busy_entry_is_cancelled)
 		CHECK(raw.entries[0].ret == -EINTR ||
 		      raw.entries[0].ret == -ECANCELED);
 	}
-	raw_close(&raw);
-}
-
-/* The role goes round; each round the last entry is the one that blocks. */
-static _Atomic int callers;
-static _Atomic int takeovers;
-static int blocking[2];
-
-static void go_on(struct raw *r)
-{
-	CHECK_EQ(atomic_fetch_add(&callers, 1), 0);
-	atomic_fetch_add(&takeovers, 1);
-	atomic_fetch_sub(&callers, 1);
-	/* Gives the role back: this ends the read of who had it. */
-	CHECK_EQ(write(blocking[1], "z", 1), 1);
-	(void)r;
-}
-
-/* A thread that is still active may take the read; then the caller sleeps. */
-TEST(the_role_is_handed_over)
-{
-	char byte = 0;
-	int taken = 0;
-
-	raw_open(&raw, 1, 0);
-	raw.flags = FLEXSC_WAIT_HANDOVER;
-	raw.taken_over = go_on;
-	raw_thread(&raw);
-	raw_thread(&raw);
-	raw_await_sleepers();
-	CHECK_EQ(pipe(blocking), 0);
-	for (int round = 0; round < 50; round++) {
-		raw_post(&raw, 0, 0, SYS_read, (uint64_t)blocking[0],
-			 (uint64_t)&byte, 1);
-		raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
-		if (raw_wait(&raw, FOREVER) == FLEXSC_WAIT_TAKEN)
-			CHECK_EQ(takeovers, ++taken);
-		else
-			CHECK_EQ(write(blocking[1], "z", 1), 1);
-		finish(2);
-		CHECK_EQ(raw.entries[0].ret, 1);
-		CHECK_EQ(raw.entries[1].ret, getppid());
-	}
-	CHECK_EQ(takeovers, taken);
-	CHECK(taken > 0);
-	raw_close(&raw);
-}
-
-/*
- * A driver that sleeps even when it's only asked: an epoll descriptor, while
- * somebody else's epoll_wait() waits for the page that it writes to.
- */
-static int epoll, faults;
-static atomic_bool ended;
-
-static void *fetch(void *page)
-{
-	CHECK_EQ(epoll_wait(epoll, page, 1, -1), 1);
-	return NULL;
-}
-
-static void *wait_once(void *arg)
-{
-	CHECK(raw_wait(&raw, FOREVER) >= 0);
-	atomic_store(&ended, true);
-	return arg;
-}
-
-static pthread_t start(void *(*run)(void *), void *arg)
-{
-	pthread_t thread;
-
-	CHECK_EQ(pthread_create(&thread, NULL, run, arg), 0);
-	return thread;
-}
-
-/* A page that isn't there before somebody says so. */
-static void *missing_page(void)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	CHECK(page != MAP_FAILED);
-	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	CHECK(faults >= 0);
-	CHECK_EQ(ioctl(faults, UFFDIO_API, &api), 0);
-	range.range.start = (uintptr_t)page;
-	range.range.len = 4096;
-	CHECK_EQ(ioctl(faults, UFFDIO_REGISTER, &range), 0);
-	return page;
-}
-
-TEST(who_asks_in_vain_lets_others_go_on)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	struct uffdio_zeropage zero = { .range = { 0, 4096 } };
-	struct uffd_msg fault;
-	pthread_t fetcher, caller;
-	void *page;
-	int fds[2];
-
-	raw_open(&raw, 1, 0);
-	raw_thread(&raw);
-	CHECK_EQ(pipe(fds), 0);
-	CHECK_EQ(write(fds[1], "x", 1), 1);
-	epoll = epoll_create1(EPOLL_CLOEXEC);
-	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event), 0);
-	page = missing_page();
-	fetcher = start(fetch, page);
-	CHECK_EQ(read(faults, &fault, sizeof(fault)), sizeof(fault));
-	raw_post(&raw, 0, FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE,
-		 SYS_epoll_pwait, (uint64_t)epoll, (uint64_t)&event, 1);
-	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
-	caller = start(wait_once, NULL);
-	while (__atomic_load_n(&raw.entries[1].status, __ATOMIC_ACQUIRE) !=
-	       FLEXSC_DONE)
-		usleep(1000);
-	/* The caller has asked, and has no answer yet. */
-	CHECK(!atomic_load(&ended));
-	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
-	zero.range.start = (uintptr_t)page;
-	CHECK_EQ(ioctl(faults, UFFDIO_ZEROPAGE, &zero), 0);
-	pthread_join(fetcher, NULL);
-	pthread_join(caller, NULL);
-	raw_finish(&raw, 2);
-	CHECK_EQ(raw.entries[0].ret, 1);
-	CHECK_EQ(raw.entries[1].ret, getppid());
-	raw_close(&raw);
-}
-
-/*
- * The new caller hears of what the old one still executes: nobody else is there
- * to tell it.
- */
-static void *end_blocking(void *arg)
-{
-	usleep(100000);
-	CHECK_EQ(write(blocking[1], "z", 1), 1);
-	return arg;
-}
-
-static void wait_for_the_old(struct raw *r)
-{
-	pthread_t writer;
-
-	raw_reap(r);
-	CHECK_EQ(r->entries[0].status, FLEXSC_BUSY);
-	writer = start(end_blocking, NULL);
-	while (!raw_reap(r))
-		CHECK_EQ(raw_wait(r, FOREVER), FLEXSC_WAIT_LOOK);
-	pthread_join(writer, NULL);
-	atomic_store(&ended, true);
-}
-
-TEST(a_new_caller_hears_of_the_old_ones_call)
-{
-	char byte = 0;
-
-	raw_open(&raw, 1, 0);
-	raw.flags = FLEXSC_WAIT_HANDOVER;
-	raw.taken_over = wait_for_the_old;
-	raw_thread(&raw);
-	raw_thread(&raw);
-	raw_await_sleepers();
-	CHECK_EQ(pipe(blocking), 0);
-	raw_post(&raw, 0, 0, SYS_read, (uint64_t)blocking[0], (uint64_t)&byte,
-		 1);
-	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
-	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_TAKEN);
-	while (!atomic_load(&ended))
-		usleep(1000);
-	CHECK_EQ(raw.entries[0].ret, 1);
-	CHECK_EQ(byte, 'z');
-	raw_close(&raw);
-}
-
-/*
- * The last thread there is blocks in a call that wasn't said to: the caller,
- * who sleeps, executes what is behind it.
- */
-static void *serve_alone(void *arg)
-{
-	struct flexsc_serve serve = {
-		.index = FLEXSC_NO_ENTRY,
-		.flags = FLEXSC_SERVE_FIRST,
-		.core = -1,
-	};
-	int result;
-
-	do {
-		result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve);
-		serve.flags = FLEXSC_SERVE_NO_MORE;
-	} while (result == FLEXSC_SERVE_MORE || result == FLEXSC_SERVE_AGAIN);
-	CHECK_EQ(result, FLEXSC_SERVE_END);
-	return arg;
-}
-
-TEST(a_sleeping_caller_is_the_last_one)
-{
-	static char much[1 << 24];
-	const int urandom = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-	pthread_t server, caller;
-	const unsigned int n = 8 * test_slower();
-	struct iovec parts[128];
-	char byte = 0;
-
-	CHECK(urandom >= 0 && n <= 128);
-	/* A fault would have the call sleep, and the caller take the next. */
-	memset(much, 1, sizeof(much));
-	/* It takes a second or more: what follows is posted meanwhile. */
-	for (unsigned int i = 0; i < n; i++)
-		parts[i] = (struct iovec){ much, sizeof(much) };
-	raw_open(&raw, 1, 0);
-	CHECK_EQ(pipe(blocking), 0);
-	server = start(serve_alone, NULL);
-	/* It isn't woken by the first that completes. */
-	raw.seen = 1;
-	caller = start(wait_once, NULL);
-	raw_await_sleepers();
-	raw_post(&raw, 0, FLEXSC_ASIDE, SYS_readv, (uint64_t)urandom,
-		 (uint64_t)parts, n);
-	raw_kick(&raw);
-	while (raw.entries[0].status == FLEXSC_SUBMITTED)
-		usleep(100);
-	raw_post(&raw, 1, 0, SYS_read, (uint64_t)blocking[0], (uint64_t)&byte,
-		 1);
-	raw_post(&raw, 2, 0, SYS_getppid, 0, 0, 0);
-	pthread_join(caller, NULL);
-	CHECK_EQ(raw.entries[0].status, FLEXSC_DONE);
-	CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
-	CHECK_EQ(raw.entries[2].status, FLEXSC_DONE);
-	CHECK_EQ(write(blocking[1], "z", 1), 1);
-	raw.seen = 0;
-	finish(3);
-	CHECK_EQ(byte, 'z');
-	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
-	pthread_join(server, NULL);
-	raw_close(&raw);
-}
-
-/* Who sleeps hears of completions though others never run out of work. */
-TEST(a_sleeping_caller_is_told_while_others_work)
-{
-	static char bytes[32768];
-	pthread_t caller;
-
-	raw_open(&raw, 1, 0);
-	raw_thread(&raw);
-	raw_thread(&raw);
-	caller = start(wait_once, NULL);
-	raw_await_sleepers();
-	for (uint32_t i = 0; i < 64; i++)
-		raw_post(&raw, i, 0, SYS_getrandom, (uint64_t)bytes,
-			 sizeof(bytes), 0);
-	raw_kick(&raw);
-	while (!atomic_load(&ended)) {
-		uint32_t index = raw_take(&raw);
-
-		while (index != FLEXSC_NO_ENTRY) {
-			uint32_t next = raw.entries[index].link;
-
-			raw_push(&raw, index);
-			index = next;
-		}
-	}
-	pthread_join(caller, NULL);
-	raw_close(&raw);
-}
-
-TEST(the_wait_can_be_woken)
-{
-	pid_t pid;
-
-	raw_open(&raw, 1, 0);
-	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAKE), 0);
-	CHECK_EQ(raw_wait(&raw, FOREVER), 0);
-	/* Not by another process. */
-	pid = fork();
-	if (!pid) {
-		_exit(ioctl(raw.fd, FLEXSC_IOC_WAKE) == -1 && errno == EPERM
-			      ? 0
-			      : 1);
-	}
-	int status;
-
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
 	raw_close(&raw);
 }
 
@@ -625,7 +260,6 @@ TEST(bad_registrations_are_refused)
 	close(fd);
 }
 
-/* udev gives it to a group; what the guest's root did to it doesn't count. */
 /* It would post its parent's calls. */
 TEST(a_child_does_not_have_the_pages)
 {
@@ -643,6 +277,7 @@ TEST(a_child_does_not_have_the_pages)
 	raw_close(&raw);
 }
 
+/* udev gives it to a group; what the guest's root did to it doesn't count. */
 TEST(the_device_is_not_for_everybody)
 {
 	char text[256];

@@ -381,7 +381,7 @@ static bool hangs_up(int fd)
 }
 
 /*
- * By a syscall thread that stays in the kernel, and by the caller: when the
+ * By a syscall thread that stays in the kernel, and by the owner: when the
  * call is complete, and not a moment later.
  */
 TEST(what_is_closed_is_closed_at_once)

@@ -214,6 +214,17 @@ static bool again(const struct flexsc_entry *entry)
 	return entry->nargs & FLEXSC_INTERRUPTED && entry->ret == -EINTR;
 }
 
+void raw_collect(struct raw *raw, uint32_t count)
+{
+	uint32_t done = raw_reap(raw);
+
+	while (done < count) {
+		CHECK(raw_wait(raw, UINT64_MAX) >= 0 || errno == EINTR);
+		done += raw_reap(raw);
+	}
+	CHECK_EQ(done, count);
+}
+
 void raw_finish(struct raw *raw, uint32_t count)
 {
 	uint32_t index, next;

@@ -56,9 +56,11 @@ bool raw_move(int core);
  */
 int64_t raw_shown(const char *part, const char *key);
 int64_t raw_shown_of(pid_t pid, const char *part, const char *key);
+/* Wait until so many have completed, and free them. */
+void raw_collect(struct raw *raw, uint32_t count);
 /*
- * Wait until so many have completed. What comes back because its thread was
- * needed is posted again, as the library does.
+ * The same. What comes back because its thread was needed is posted again, as
+ * the library does.
  */
 void raw_finish(struct raw *raw, uint32_t count);
 /* Write to a file, as "echo" does; false: not accepted. */

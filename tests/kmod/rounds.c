@@ -66,7 +66,7 @@ static int empty[2], pair[2], file;
 static char buffer[CALLS][64];
 static struct pollfd polled;
 
-/* Most of these block; some where the caller executes them. */
+/* Most of these block; some where the owner executes them. */
 static void post(uint32_t i)
 {
 	static const struct timespec times[] = { { 0, 300000 }, { 100, 0 } };

@@ -41,7 +41,7 @@ static void wait_again(uint32_t flags)
 	ioctl(raw.fd, FLEXSC_IOC_WAIT, 0);
 }
 
-/* Put aside by the caller, and nobody is there to take it. */
+/* Put aside by the owner, and nobody is there to take it. */
 static void one_aside(void)
 {
 	raw_post(&raw, 0, FLEXSC_ASIDE, SYS_getppid, 0, 0, 0);

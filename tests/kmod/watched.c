@@ -224,7 +224,7 @@ TEST(counters_are_right)
 	CHECK_EQ(pipe(fds), 0);
 	CHECK_EQ(raw_shown(NULL, " entries "), 64);
 	CHECK_EQ(raw_shown(NULL, " free "), 64);
-	/* Ten by the caller, in one batch. */
+	/* Ten by the owner, in one batch. */
 	for (uint32_t i = 0; i < 10; i++)
 		raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
 	CHECK_EQ(raw_shown(NULL, " submitted "), 10);

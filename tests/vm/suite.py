@@ -53,7 +53,12 @@ SECONDS = 400.0
 
 # Programs that share a guest: each group takes about as long.
 GROUPS = (
-    ("kmod-interface", "conformance-results_file", "conformance-results_other"),
+    (
+        "kmod-interface",
+        "kmod-owner",
+        "conformance-results_file",
+        "conformance-results_other",
+    ),
     ("kmod-cancelling", "kmod-leaving", "kmod-watched", "kmod-handled"),
     ("kmod-cores",),
     ("kmod-dying",),

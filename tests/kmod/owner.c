@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The owner in FLEXSC_IOC_WAIT: blocked in an entry while it is due in user
+ * mode, handing its role over, and asleep while others execute. By the module's
+ * own interface. Runs in a guest, as root.
+ */
+#include <linux/userfaultfd.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "raw.h"
+
+#define FOREVER	UINT64_MAX
+
+static struct raw raw;
+
+TEST(a_blocked_owner_is_interrupted)
+{
+	char byte = 0;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	raw_await_sleepers();
+	CHECK_EQ(pipe(fds), 0);
+	/* The owner takes the read, and a thread what is behind it. */
+	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
+	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
+	raw_collect(&raw, 2);
+	CHECK_EQ(raw.entries[1].ret, getppid());
+	CHECK_EQ(raw.entries[0].ret, -EINTR);
+	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
+	raw_close(&raw);
+}
+
+TEST(a_blocked_owners_time_is_limited)
+{
+	struct timespec begin, end;
+	char byte = 0;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	raw_await_sleepers();
+	CHECK_EQ(pipe(fds), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
+	CHECK_EQ(raw_wait(&raw, 100 * MS), FLEXSC_WAIT_LOOK);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	CHECK((end.tv_sec - begin.tv_sec) * 1000 +
+	      (end.tv_nsec - begin.tv_nsec) / 1000000 >= 99);
+	raw_collect(&raw, 1);
+	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
+	raw_close(&raw);
+}
+
+TEST(a_blocked_owner_that_must_not_wait_is_interrupted)
+{
+	char byte = 0;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	raw_await_sleepers();
+	CHECK_EQ(pipe(fds), 0);
+	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
+	CHECK_EQ(raw_wait(&raw, 0), FLEXSC_WAIT_LOOK);
+	raw_collect(&raw, 1);
+	CHECK_EQ(raw.entries[0].ret, -EINTR);
+	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
+	raw_close(&raw);
+}
+
+/* The role goes round; each round the last entry is the one that blocks. */
+static _Atomic int owners;
+static _Atomic int takeovers;
+static int blocking[2];
+
+static void go_on(struct raw *r)
+{
+	CHECK_EQ(atomic_fetch_add(&owners, 1), 0);
+	atomic_fetch_add(&takeovers, 1);
+	atomic_fetch_sub(&owners, 1);
+	/* Gives the role back: this ends the read of who had it. */
+	CHECK_EQ(write(blocking[1], "z", 1), 1);
+	(void)r;
+}
+
+/* A thread that is still active may take the read; then the owner sleeps. */
+TEST(the_role_is_handed_over)
+{
+	char byte = 0;
+	int taken = 0;
+
+	raw_open(&raw, 1, 0);
+	raw.flags = FLEXSC_WAIT_HANDOVER;
+	raw.taken_over = go_on;
+	raw_thread(&raw);
+	raw_thread(&raw);
+	raw_await_sleepers();
+	CHECK_EQ(pipe(blocking), 0);
+	for (int round = 0; round < 50; round++) {
+		raw_post(&raw, 0, 0, SYS_read, (uint64_t)blocking[0],
+			 (uint64_t)&byte, 1);
+		raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+		if (raw_wait(&raw, FOREVER) == FLEXSC_WAIT_TAKEN)
+			CHECK_EQ(takeovers, ++taken);
+		else
+			CHECK_EQ(write(blocking[1], "z", 1), 1);
+		raw_collect(&raw, 2);
+		CHECK_EQ(raw.entries[0].ret, 1);
+		CHECK_EQ(raw.entries[1].ret, getppid());
+	}
+	CHECK_EQ(takeovers, taken);
+	CHECK(taken > 0);
+	raw_close(&raw);
+}
+
+/*
+ * A driver that sleeps even when it's only asked: an epoll descriptor, while
+ * somebody else's epoll_wait() waits for the page that it writes to.
+ */
+static int epoll, faults;
+static atomic_bool ended;
+
+static void *fetch(void *page)
+{
+	CHECK_EQ(epoll_wait(epoll, page, 1, -1), 1);
+	return NULL;
+}
+
+static void *wait_once(void *arg)
+{
+	CHECK(raw_wait(&raw, FOREVER) >= 0);
+	atomic_store(&ended, true);
+	return arg;
+}
+
+static pthread_t start(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, run, arg), 0);
+	return thread;
+}
+
+/* A page that isn't there before somebody says so. */
+static void *missing_page(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(page != MAP_FAILED);
+	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	CHECK(faults >= 0);
+	CHECK_EQ(ioctl(faults, UFFDIO_API, &api), 0);
+	range.range.start = (uintptr_t)page;
+	range.range.len = 4096;
+	CHECK_EQ(ioctl(faults, UFFDIO_REGISTER, &range), 0);
+	return page;
+}
+
+TEST(who_asks_in_vain_lets_others_go_on)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct uffdio_zeropage zero = { .range = { 0, 4096 } };
+	struct uffd_msg fault;
+	pthread_t fetcher, owner;
+	void *page;
+	int fds[2];
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event), 0);
+	page = missing_page();
+	fetcher = start(fetch, page);
+	CHECK_EQ(read(faults, &fault, sizeof(fault)), sizeof(fault));
+	raw_post(&raw, 0, FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE,
+		 SYS_epoll_pwait, (uint64_t)epoll, (uint64_t)&event, 1);
+	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+	owner = start(wait_once, NULL);
+	while (__atomic_load_n(&raw.entries[1].status, __ATOMIC_ACQUIRE) !=
+	       FLEXSC_DONE)
+		usleep(1000);
+	/* The owner has asked, and has no answer yet. */
+	CHECK(!atomic_load(&ended));
+	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
+	zero.range.start = (uintptr_t)page;
+	CHECK_EQ(ioctl(faults, UFFDIO_ZEROPAGE, &zero), 0);
+	pthread_join(fetcher, NULL);
+	pthread_join(owner, NULL);
+	raw_finish(&raw, 2);
+	CHECK_EQ(raw.entries[0].ret, 1);
+	CHECK_EQ(raw.entries[1].ret, getppid());
+	raw_close(&raw);
+}
+
+/*
+ * The new owner hears of what the old one still executes: nobody else is there
+ * to tell it.
+ */
+static void *end_blocking(void *arg)
+{
+	usleep(100000);
+	CHECK_EQ(write(blocking[1], "z", 1), 1);
+	return arg;
+}
+
+static void wait_for_the_old(struct raw *r)
+{
+	pthread_t writer;
+
+	raw_reap(r);
+	CHECK_EQ(r->entries[0].status, FLEXSC_BUSY);
+	writer = start(end_blocking, NULL);
+	while (!raw_reap(r))
+		CHECK_EQ(raw_wait(r, FOREVER), FLEXSC_WAIT_LOOK);
+	pthread_join(writer, NULL);
+	atomic_store(&ended, true);
+}
+
+TEST(a_new_owner_hears_of_the_old_ones_call)
+{
+	char byte = 0;
+
+	raw_open(&raw, 1, 0);
+	raw.flags = FLEXSC_WAIT_HANDOVER;
+	raw.taken_over = wait_for_the_old;
+	raw_thread(&raw);
+	raw_thread(&raw);
+	raw_await_sleepers();
+	CHECK_EQ(pipe(blocking), 0);
+	raw_post(&raw, 0, 0, SYS_read, (uint64_t)blocking[0], (uint64_t)&byte,
+		 1);
+	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_TAKEN);
+	while (!atomic_load(&ended))
+		usleep(1000);
+	CHECK_EQ(raw.entries[0].ret, 1);
+	CHECK_EQ(byte, 'z');
+	raw_close(&raw);
+}
+
+/*
+ * The last thread there is blocks in a call that wasn't said to: the owner,
+ * who sleeps, executes what is behind it.
+ */
+static void *serve_alone(void *arg)
+{
+	struct flexsc_serve serve = {
+		.index = FLEXSC_NO_ENTRY,
+		.flags = FLEXSC_SERVE_FIRST,
+		.core = -1,
+	};
+	int result;
+
+	do {
+		result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve);
+		serve.flags = FLEXSC_SERVE_NO_MORE;
+	} while (result == FLEXSC_SERVE_MORE || result == FLEXSC_SERVE_AGAIN);
+	CHECK_EQ(result, FLEXSC_SERVE_END);
+	return arg;
+}
+
+TEST(a_sleeping_owner_is_the_last_one)
+{
+	static char much[1 << 24];
+	const int urandom = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+	pthread_t server, owner;
+	const unsigned int n = 8 * test_slower();
+	struct iovec parts[128];
+	char byte = 0;
+
+	CHECK(urandom >= 0 && n <= 128);
+	/* A fault would have the call sleep, and the owner take the next. */
+	memset(much, 1, sizeof(much));
+	/* It takes a second or more: what follows is posted meanwhile. */
+	for (unsigned int i = 0; i < n; i++)
+		parts[i] = (struct iovec){ much, sizeof(much) };
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(pipe(blocking), 0);
+	server = start(serve_alone, NULL);
+	/* It isn't woken by the first that completes. */
+	raw.seen = 1;
+	owner = start(wait_once, NULL);
+	raw_await_sleepers();
+	raw_post(&raw, 0, FLEXSC_ASIDE, SYS_readv, (uint64_t)urandom,
+		 (uint64_t)parts, n);
+	raw_kick(&raw);
+	while (raw.entries[0].status == FLEXSC_SUBMITTED)
+		usleep(100);
+	raw_post(&raw, 1, 0, SYS_read, (uint64_t)blocking[0], (uint64_t)&byte,
+		 1);
+	raw_post(&raw, 2, 0, SYS_getppid, 0, 0, 0);
+	pthread_join(owner, NULL);
+	CHECK_EQ(raw.entries[0].status, FLEXSC_DONE);
+	CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
+	CHECK_EQ(raw.entries[2].status, FLEXSC_DONE);
+	CHECK_EQ(write(blocking[1], "z", 1), 1);
+	raw.seen = 0;
+	raw_collect(&raw, 3);
+	CHECK_EQ(byte, 'z');
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
+	pthread_join(server, NULL);
+	raw_close(&raw);
+}
+
+/* Who sleeps hears of completions though others never run out of work. */
+TEST(a_sleeping_owner_is_told_while_others_work)
+{
+	static char bytes[32768];
+	pthread_t owner;
+
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	raw_thread(&raw);
+	owner = start(wait_once, NULL);
+	raw_await_sleepers();
+	for (uint32_t i = 0; i < 64; i++)
+		raw_post(&raw, i, 0, SYS_getrandom, (uint64_t)bytes,
+			 sizeof(bytes), 0);
+	raw_kick(&raw);
+	while (!atomic_load(&ended)) {
+		uint32_t index = raw_take(&raw);
+
+		while (index != FLEXSC_NO_ENTRY) {
+			uint32_t next = raw.entries[index].link;
+
+			raw_push(&raw, index);
+			index = next;
+		}
+	}
+	pthread_join(owner, NULL);
+	raw_close(&raw);
+}
+
+TEST(the_wait_can_be_woken)
+{
+	pid_t pid;
+
+	raw_open(&raw, 1, 0);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAKE), 0);
+	CHECK_EQ(raw_wait(&raw, FOREVER), 0);
+	/* Not by another process. */
+	pid = fork();
+	if (!pid) {
+		_exit(ioctl(raw.fd, FLEXSC_IOC_WAKE) == -1 && errno == EPERM
+			      ? 0
+			      : 1);
+	}
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	raw_close(&raw);
+}
