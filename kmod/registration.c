@@ -240,9 +240,11 @@ static void registration_end_timers(struct registration *reg)
 	hrtimer_cancel(&reg->watch);
 }
 
-/* Nobody is left to wait, to idle, or to be woken. */
+/* Nobody is left to wait, to idle, or to be woken, nor anything that wakes. */
 static void registration_check_deserted(struct registration *reg)
 {
+	WARN_ON_ONCE(hrtimer_active(&reg->timer));
+	WARN_ON_ONCE(hrtimer_active(&reg->watch));
 	WARN_ON_ONCE(reg->owner);
 	/* Needs no barrier: no task can come. */
 	WARN_ON_ONCE(waitqueue_active(&reg->wait));
@@ -260,11 +262,13 @@ void registration_destroy(struct registration *reg)
 {
 	might_sleep();
 	if (reg->mm) {
+		/* From here on debugfs reads none of it. */
 		debug_remove(reg);
 		registration_end_slots(reg);
 		death_fini(reg);
 		registration_end_timers(reg);
 		registration_check_deserted(reg);
+		/* Nothing refers to the records and the memory any more. */
 		threads_free(reg);
 		put_cred(reg->cred);
 		registration_uncharge(reg, reg->page_count);
