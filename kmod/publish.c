@@ -7,7 +7,6 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
-#include "checks.h"
 #include "publish.h"
 #include "registration.h"
 #include "thread.h"
@@ -42,15 +41,6 @@ noinline void publish_hard(struct thread *thread)
 			return;
 	} while (--rounds && !fatal_signal_pending(current));
 	publish_drop(thread);
-}
-
-/* Only by the thread itself, and not while it executes an entry. May sleep. */
-void publish_all(struct thread *thread)
-{
-	RULE_MAY_SLEEP();
-	RULE(thread->task == current && !atomic64_read(&thread->now));
-	if (unlikely(!publish_now(thread)))
-		publish_hard(thread);
 }
 
 /* End an entry outside of a batch: it is published at once. */

@@ -25,7 +25,6 @@
 
 bool publish_now(struct thread *thread);
 void publish_hard(struct thread *thread);
-void publish_all(struct thread *thread);
 void publish_drop(struct thread *thread);
 void publish_finish(struct thread *thread, u32 index, long ret);
 void publish_interrupted(struct thread *thread, u32 index, long ret);
@@ -61,6 +60,15 @@ published:
 	thread->newest = FLEXSC_NO_ENTRY;
 	thread->completed = 0;
 	return true;
+}
+
+/* Only by the thread itself, and not while it executes an entry. May sleep. */
+static inline void publish_all(struct thread *thread)
+{
+	RULE_MAY_SLEEP();
+	RULE(thread->task == current && !atomic64_read(&thread->now));
+	if (thread->newest != FLEXSC_NO_ENTRY && !publish_now(thread))
+		publish_hard(thread);
 }
 
 /* The entry is DONE now; publish_try() will push it. */
