@@ -92,15 +92,15 @@ SHAPE(fallocate, true,			a[0],	a[3],	a[1],	a[2],	0)
 SHAPE(ftruncate, true,			a[0],	0,	0,	a[1],	0)
 
 /* Sockets and pipes. */
-SHAPE(socket, true,			a[0],	0,	a[2],	a[1],	0)
+SHAPE(socket,	true,			a[0],	0,	a[2],	a[1],	0)
 SHAPE(address,	true,			a[0],	a[1],	0, (uint32_t)a[2], 0)
-SHAPE(accept, true,			a[0],	a[1],	0,	a[2],
+SHAPE(accept,	true,			a[0],	a[1],	0,	a[2],
 							sqe_optional(entry, 3))
 SHAPE(recvfrom, !a[4] && a[2] <= RW_MAX,
 					a[0],	a[1],	a[2],	0,	a[3])
-SHAPE(sendmsg, a[1],			a[0],	a[1],	1,	0,
+SHAPE(sendmsg,	a[1],			a[0],	a[1],	1,	0,
 							sqe_send_flags(a[2]))
-SHAPE(recvmsg, a[1],			a[0],	a[1],	1,	0,	a[2])
+SHAPE(recvmsg,	a[1],			a[0],	a[1],	1,	0,	a[2])
 SHAPE(pipe,	true,			0,	a[0],	0,	0,
 							sqe_optional(entry, 1))
 
@@ -110,24 +110,24 @@ SHAPE(epoll_wait, (int)a[3] < 0 && !sqe_optional(entry, 4),
 					a[0],	a[1],	a[2],	0,	0)
 
 /* Paths with their directories. */
-SHAPE(openat, true,			a[0],	a[1],	a[3],	0,	a[2])
+SHAPE(openat,	true,			a[0],	a[1],	a[3],	0,	a[2])
 SHAPE(openat2,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],	0)
 SHAPE(statx,	a[1],			a[0],	a[1],	a[3],	a[4],	a[2])
 SHAPE(two_at,	true,			a[0],	a[1],	a[2],	a[3],
 							sqe_optional(entry, 4))
-SHAPE(unlinkat, true,		a[0],	a[1],	0,	0,	a[2])
-SHAPE(mkdirat, true,			a[0],	a[1],	a[2],	0,	0)
-SHAPE(symlinkat, true,		a[1],	a[0],	0,	a[2],	0)
+SHAPE(unlinkat,	true,			a[0],	a[1],	0,	0,	a[2])
+SHAPE(mkdirat,	true,			a[0],	a[1],	a[2],	0,	0)
+SHAPE(symlinkat, true,			a[1],	a[0],	0,	a[2],	0)
 
 /* Paths alone: x86-64 has these calls, too. */
 SHAPE(open,	true,			HERE,	a[0],	a[2],	0,	a[1])
 SHAPE(creat,	true,			HERE,	a[0],	a[1],	0,
 						O_CREAT | O_WRONLY | O_TRUNC)
 SHAPE(two,	true,			HERE,	a[0],	HERE,	a[1],	0)
-SHAPE(unlink, true,			HERE,	a[0],	0,	0,	0)
+SHAPE(unlink,	true,			HERE,	a[0],	0,	0,	0)
 SHAPE(rmdir,	true,			HERE,	a[0],	0,	0, AT_REMOVEDIR)
 SHAPE(mkdir,	true,			HERE,	a[0],	a[1],	0,	0)
-SHAPE(symlink, true,			HERE,	a[0],	0,	a[1],	0)
+SHAPE(symlink,	true,			HERE,	a[0],	0,	a[1],	0)
 
 static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
 			   const struct flexsc_entry *entry, unsigned int known)
