@@ -234,7 +234,7 @@ TEST(a_filter_sees_a_sleep_that_goes_on)
 		raw_kick(&raw);
 		usleep(1000);
 	}
-	usleep(100000);
+	raw_await_sleepers();
 	pid = trace_others(go);
 	filter_nanosleep();
 	CHECK_EQ(write(go[1], "x", 1), 1);

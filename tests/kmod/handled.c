@@ -149,8 +149,7 @@ static int64_t posted(const struct waiting *call, bool feed)
 		raw_kick(&raw);
 		usleep(1000);
 	}
-	/* It sleeps soon. */
-	usleep(100000);
+	raw_await_sleepers();
 	interrupt_once();
 	if (feed)
 		CHECK_EQ(write(fds[1], "x", 1), 1);
