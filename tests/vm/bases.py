@@ -30,7 +30,8 @@ ENGINES = ("uring", "threads")
 PROGRAMS = {
     "threads-sites": "",
     "threads-locks": "two_threads broadcast lost barrier libc_locks",
-    "threads-life": "create_threads fork_from change_of_user locals exec_from",
+    "threads-life": "create_threads change_of_user locals",
+    "threads-process": "fork_from exec_from",
     "threads-signals": "ends_a_call computes its_own_signal_stack",
     "threads-faults": "where_it_happens",
 }

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* What keeps a carrier, and who goes on all the same: computing, odd calls. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "lib/base/syscall.h"
+#include "threads.h"
+
+static atomic_bool stop;
+static atomic_long spins;
+
+static void *spin(void *arg)
+{
+	while (!stop)
+		spins++;
+	return arg;
+}
+
+TEST(a_thread_that_computes_stops_nobody)
+{
+	pthread_t threads[8];
+	uint64_t begin;
+
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(spin, NULL);
+	begin = now_ns();
+	for (int i = 0; i < 10; i++)
+		usleep(1000);
+	CHECK(now_ns() - begin < 5 * SECOND);
+	stop = true;
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+}
+
+static void *open_fifo(void *arg)
+{
+	int fd = open(arg, O_RDONLY);
+	char byte;
+
+	CHECK(fd >= 0);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	close(fd);
+	return NULL;
+}
+
+TEST(a_call_that_waits_unexpectedly_stops_nobody)
+{
+	pthread_t threads[4];
+	int fd;
+
+	enter_scratch();
+	CHECK_EQ(mkfifo("fifo", 0600), 0);
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(open_fifo, (void *)"fifo");
+	for (int i = 0; i < 10; i++)
+		usleep(1000);
+	fd = open("fifo", O_WRONLY);
+	CHECK_EQ(write(fd, "xxxx", 4), 4);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+	close(fd);
+	leave_scratch();
+}
+
+/* Of <threads.h>, which isn't found beside ours. */
+int thrd_sleep(const struct timespec *time, struct timespec *rest);
+
+/* Calls that the kernel doesn't begin again after a handler. */
+static void *wait_unexpectedly(void *arg)
+{
+	const struct timeval limit = { .tv_usec = 100000 };
+	const struct timespec time = { .tv_nsec = 100000000 };
+	uint64_t begin = now_ns();
+	FILE *stream;
+	int fds[2];
+
+	usleep(100);
+	CHECK_EQ(raw_syscall(SYS_nanosleep, PTR(&time), 0, 0, 0, 0, 0), 0);
+	CHECK(now_ns() - begin >= 100 * MS);
+	usleep(100);
+	CHECK_EQ(raw_syscall(SYS_poll, 0, 0, 100, 0, 0, 0), 0);
+	CHECK(now_ns() - begin >= 200 * MS);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	CHECK_EQ(setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &limit,
+			    sizeof(limit)), 0);
+	stream = fdopen(fds[0], "r");
+	usleep(100);
+	CHECK_EQ(fgetc(stream), EOF);
+	CHECK_EQ(errno, EAGAIN);
+	fclose(stream);
+	close(fds[1]);
+	CHECK_EQ(thrd_sleep(&time, NULL), 0);
+	CHECK(now_ns() - begin < 10 * SECOND);
+	return arg;
+}
+
+TEST(a_call_that_waits_unexpectedly_ends_as_it_should)
+{
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(wait_unexpectedly, NULL);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+/* As libc makes calls: the number is set just before. */
+#define PLAIN_CALL(number, a, b, c)					\
+	({								\
+		long ret;						\
+									\
+		asm volatile("mov %[nr], %%eax\n\tsyscall"		\
+			     : "=&a" (ret)				\
+			     : [nr] "i" (number), "D" (a), "S" (b), "d" (c)	\
+			     : "rcx", "r11", "memory");			\
+		ret;							\
+	})
+
+static atomic_bool moved_enough;
+
+/*
+ * It mostly computes when it is found to keep its carrier, and is about to
+ * wait when it is called home for that.
+ */
+static void *compute_then_wait(void *arg)
+{
+	const struct timespec moment = { .tv_nsec = 3000000 };
+	uint64_t until;
+
+	while (!moved_enough) {
+		usleep(100);
+		until = now_ns() + 8 * MS + test_random() % (15 * MS);
+		while (now_ns() < until)
+			;
+		CHECK_EQ(PLAIN_CALL(SYS_nanosleep, &moment, 0L, 0L), 0);
+		CHECK_EQ(PLAIN_CALL(SYS_poll, 0L, 0L, 3L), 0);
+	}
+	return arg;
+}
+
+TEST(a_call_that_begins_as_its_thread_is_moved_isn_t_interrupted)
+{
+	uint64_t end = now_ns() + 3 * SECOND;
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(compute_then_wait, NULL);
+	while (now_ns() < end)
+		usleep(10000);
+	moved_enough = true;
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static atomic_int interrupted;
+
+static void handle(int signo)
+{
+	(void)signo;
+}
+
+static void *poll_unexpectedly(void *arg)
+{
+	for (int i = 0; i < 10; i++) {
+		usleep(100);
+		CHECK_EQ(raw_syscall(SYS_poll, 0, 0, -1U, 0, 0, 0), -EINTR);
+		interrupted++;
+	}
+	return arg;
+}
+
+/* It may come while the call is on its way home. */
+TEST(a_signal_ends_a_call_that_waits_unexpectedly)
+{
+	struct sigaction action = { .sa_handler = handle };
+	pthread_t thread;
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	thread = start(poll_unexpectedly, NULL);
+	for (int i = 0; interrupted < 10; i++) {
+		usleep((useconds_t)(i % 23 * 1000));
+		/* That it has ended is seen after that. */
+		if (interrupted < 10)
+			pthread_kill(thread, SIGUSR1);
+	}
+	join(thread);
+}
+
+static void *use_every_number(void *arg)
+{
+	for (int fd = 3; fd < 1024; fd++) {
+		int copy = dup2(0, fd);
+
+		if (copy == fd)
+			close(fd);
+		*(long *)arg += copy == fd;
+	}
+	return NULL;
+}
+
+TEST(a_child_may_use_its_parent_s_numbers)
+{
+	struct rlimit limit = { 1024, 1024 };
+	long n = 0;
+	int pid;
+
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	join(start(use_every_number, &n));
+	pid = test_fork();
+	if (!pid) {
+		/* It has fewer of the runtime's. */
+		setenv("FLEXSC_CARRIERS", "1", 1);
+		n = 0;
+		join(start(use_every_number, &n));
+		CHECK(n >= 1021 - 7);
+		test_leave();
+	}
+	test_reap(pid);
+}
+
+/*
+ * As vfork() does, but from a place that nobody intercepts: until the child
+ * ends no signal gets the caller out of the kernel. It runs beside it, on a
+ * stack of its own.
+ */
+static long wait_like_vfork(void (*child)(void), char *stack)
+{
+	register uint64_t tls __asm__("r8") = 0, tid __asm__("r10") = 0;
+	long ret;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "call *%[child]\n"
+			 "1:"
+			 : "=a"(ret)
+			 : "a"(SYS_clone), "S"(stack), "d"(0), "r"(tid),
+			   "r"(tls), [child] "b"(child),
+			   "D"(CLONE_VM | CLONE_VFORK | SIGCHLD)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static char child_stack[16384] __attribute__((aligned(16)));
+static sem_t behind;
+static atomic_bool ran;
+
+/* With nothing of libc's, whose thread it isn't. */
+static void end_when_it_ran(void)
+{
+	const struct timespec moment = { 0, 1000000 };
+
+	for (int i = 0; i < 5000 && !ran; i++)
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+	raw_syscall(SYS_exit, !ran, 0, 0, 0, 0, 0);
+}
+
+static void *run_behind(void *arg)
+{
+	CHECK_EQ(sem_wait(&behind), 0);
+	ran = true;
+	return arg;
+}
+
+/* Whom it has woken is queued where it runs itself. */
+static void *wake_and_block(void *arg)
+{
+	CHECK_EQ(sem_post(&behind), 0);
+	*(long *)arg = wait_like_vfork(end_when_it_ran,
+				      child_stack + sizeof(child_stack));
+	return NULL;
+}
+
+TEST(a_call_that_nothing_ends_stops_no_more_than_a_carrier)
+{
+	const char *carriers = getenv("FLEXSC_CARRIERS");
+	pthread_t woken, blocked;
+	int status;
+	long pid;
+
+	if (preloaded() && carriers && !strcmp(carriers, "1"))
+		SKIP("there is but one");
+	CHECK_EQ(sem_init(&behind, 0, 0), 0);
+	for (int i = 0; i < 20; i++) {
+		ran = false;
+		woken = start(run_behind, NULL);
+		settle();
+		blocked = start(wake_and_block, &pid);
+		join(blocked);
+		join(woken);
+		CHECK(pid > 0);
+		CHECK_EQ(waitpid((pid_t)pid, &status, 0), pid);
+		CHECK_EQ(status, 0);
+	}
+}
+
+enum { HEAVY = 20, TRIPS = 100 };
+
+static atomic_int heavy_runs;
+static atomic_bool heavy_ends;
+static int there[2], back[2];
+
+/* Works for a while, then waits for what is ready already. */
+static void *work_and_wait(void *arg)
+{
+	struct pollfd fd = { *(int *)arg, POLLOUT, 0 };
+
+	while (!heavy_ends) {
+		struct timespec until = in_ms(CLOCK_MONOTONIC, 0), now;
+
+		until.tv_nsec += 200000;
+		do
+			clock_gettime(CLOCK_MONOTONIC, &now);
+		while (now.tv_sec * 1000000000LL + now.tv_nsec <
+		       until.tv_sec * 1000000000LL + until.tv_nsec);
+		heavy_runs++;
+		CHECK_EQ(poll(&fd, 1, 1000), 1);
+	}
+	return NULL;
+}
+
+static void *answer(void *arg)
+{
+	char byte;
+
+	while (read(there[0], &byte, 1) == 1)
+		CHECK_EQ(write(back[1], &byte, 1), 1);
+	return arg;
+}
+
+static void *make_trips(void *arg)
+{
+	char byte = 'x';
+
+	for (int i = 0; i < TRIPS; i++) {
+		CHECK_EQ(write(there[1], &byte, 1), 1);
+		CHECK_EQ(read(back[0], &byte, 1), 1);
+	}
+	close(there[1]);
+	return arg;
+}
+
+/* Counted in runs, so it doesn't matter how fast the machine is. */
+TEST(who_does_little_waits_for_few)
+{
+	const char *carriers = getenv("FLEXSC_CARRIERS");
+	pthread_t heavy[HEAVY], other;
+	int free_fds[2], runs;
+
+	if (!preloaded() || !carriers || strcmp(carriers, "1"))
+		SKIP("only one carrier runs one after the other");
+	CHECK_EQ(pipe(free_fds) | pipe(there) | pipe(back), 0);
+	for (int i = 0; i < HEAVY; i++)
+		heavy[i] = start(work_and_wait, &free_fds[1]);
+	while (heavy_runs < 5 * HEAVY)
+		usleep(1000);
+	other = start(answer, NULL);
+	runs = heavy_runs;
+	join(start(make_trips, NULL));
+	runs = heavy_runs - runs;
+	heavy_ends = true;
+	join(other);
+	for (int i = 0; i < HEAVY; i++)
+		join(heavy[i]);
+	/* In turn, all of them would run at least once in each trip. */
+	CHECK(runs < HEAVY * TRIPS);
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes with threads: how they end, fork, and start other programs. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+static void *same(void *arg)
+{
+	return arg;
+}
+
+static atomic_int alive;
+
+static void *live(void *arg)
+{
+	alive++;
+	for (;;)
+		usleep(20000);
+	return arg;
+}
+
+static void *exit_later(void *arg)
+{
+	settle();
+	exit((int)(long)arg);
+}
+
+static int status_of(void (*run)(void))
+{
+	int pid = fork(), status;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		run();
+		_exit(99);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void main_leaves(void)
+{
+	start(exit_later, (void *)42L);
+	pthread_exit(NULL);
+}
+
+static void *only_leave(void *arg)
+{
+	settle();
+	return arg;
+}
+
+static void all_leave(void)
+{
+	start(only_leave, NULL);
+	pthread_exit(NULL);
+}
+
+static void exit_from_thread(void)
+{
+	start(exit_later, (void *)17L);
+	for (;;)
+		pause();
+}
+
+/* However the first thread ends, and wherever it waited last. */
+
+static pthread_t first;
+
+static void wait_a_little(void *arg)
+{
+	(void)arg;
+	usleep(1000);
+}
+
+static void have_destructor(void)
+{
+	pthread_key_t key;
+
+	CHECK_EQ(pthread_key_create(&key, wait_a_little), 0);
+	CHECK_EQ(pthread_setspecific(key, &first), 0);
+}
+
+static void *cancel_first(void *arg)
+{
+	settle();
+	CHECK_EQ(pthread_cancel(first), 0);
+	settle();
+	exit((int)(long)arg);
+}
+
+static void main_is_cancelled(void)
+{
+	first = pthread_self();
+	start(cancel_first, (void *)43L);
+	pthread_cleanup_push(wait_a_little, NULL);
+	for (;;)
+		sleep(5);
+	pthread_cleanup_pop(0);
+}
+
+static void main_is_cancelled_while_it_computes(void)
+{
+	first = pthread_self();
+	have_destructor();
+	start(cancel_first, (void *)44L);
+	usleep(100);
+	for (;;)
+		pthread_testcancel();
+}
+
+/* Of <threads.h>, which isn't found beside ours. */
+void thrd_exit(int result) __attribute__((noreturn));
+
+static void main_leaves_as_a_c11_thread(void)
+{
+	have_destructor();
+	start(exit_later, (void *)45L);
+	usleep(100);
+	thrd_exit(0);
+}
+
+TEST(the_process_goes_on_without_its_first_thread)
+{
+	CHECK_EQ(status_of(main_is_cancelled), 43);
+	CHECK_EQ(status_of(main_is_cancelled_while_it_computes), 44);
+	CHECK_EQ(status_of(main_leaves_as_a_c11_thread), 45);
+}
+
+TEST(the_process_ends_as_natively)
+{
+	CHECK_EQ(status_of(main_leaves), 42);
+	CHECK_EQ(status_of(all_leave), 0);
+	CHECK_EQ(status_of(exit_from_thread), 17);
+}
+
+/* What a process that has ended waited on is free. */
+
+static int listener;
+
+static void *accept_forever(void *arg)
+{
+	while (accept(listener, NULL, NULL) >= 0 || errno == EINTR)
+		;
+	return arg;
+}
+
+static void *poll_forever(void *arg)
+{
+	struct pollfd set = { listener, POLLIN, 0 };
+
+	while (poll(&set, 1, -1) <= 0)
+		;
+	return arg;
+}
+
+static void *end_the_process(void *arg)
+{
+	usleep(1000);
+	if (!arg)
+		exit(0);
+	if (arg == &listener)
+		_exit(0);
+	syscall(SYS_exit_group, 0);
+	return NULL;
+}
+
+static void serve(void *how)
+{
+	for (int i = 0; i < 4; i++) {
+		start(accept_forever, NULL);
+		start(poll_forever, NULL);
+	}
+	settle();
+	start(end_the_process, how);
+	accept_forever(NULL);
+}
+
+static int listen_at(struct sockaddr_in *address)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)),
+		 0);
+	if (bind(fd, (struct sockaddr *)address, sizeof(*address)) ||
+	    listen(fd, 10)) {
+		CHECK_EQ(errno, EADDRINUSE);
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Is the port free at once? Later it has to be anyhow. */
+static bool is_free_after(void *how)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t length = sizeof(address);
+	bool at_once;
+	int pid;
+
+	listener = listen_at(&address);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &length),
+		 0);
+	pid = test_fork();
+	if (!pid)
+		serve(how);
+	close(listener);
+	test_reap(pid);
+	listener = listen_at(&address);
+	at_once = listener >= 0;
+	while (listener < 0) {
+		usleep(1000);
+		listener = listen_at(&address);
+	}
+	close(listener);
+	return at_once;
+}
+
+TEST(a_port_is_free_when_its_process_has_ended)
+{
+	void *const ways[] = { NULL, &listener, &alive };
+
+	for (unsigned int i = 0; i < 3; i++) {
+		unsigned int n = 0;
+
+		/* A busy machine may have it wait: not each time. */
+		while (!is_free_after(ways[i]))
+			CHECK(++n < 10);
+	}
+}
+
+static atomic_int prepared, in_parent;
+
+static void prepare(void)
+{
+	prepared++;
+}
+
+static void parent(void)
+{
+	in_parent++;
+}
+
+static void *fork_here(void *arg)
+{
+	int status, pid;
+
+	usleep(100);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		/* A child begins anew, with threads if it likes. */
+		for (int i = 0; i < 10; i++)
+			join(start(same, NULL));
+		usleep(1000);
+		_exit(getpid() == syscall(SYS_gettid) ? 7 : 8);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 7);
+	return arg;
+}
+
+TEST(fork_from_any_thread)
+{
+	pthread_t threads[8];
+
+	CHECK_EQ(pthread_atfork(prepare, parent, NULL), 0);
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(fork_here, NULL);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+	CHECK_EQ(prepared, 8);
+	CHECK_EQ(in_parent, 8);
+}
+
+static void *size_of_stack(void *arg)
+{
+	pthread_attr_t attr;
+	void *low;
+
+	CHECK_EQ(pthread_getattr_np(pthread_self(), &attr), 0);
+	CHECK_EQ(pthread_attr_getstack(&attr, &low, arg), 0);
+	pthread_attr_destroy(&attr);
+	return NULL;
+}
+
+/* How many threads get more than they asked for? */
+static int count_large(void)
+{
+	size_t bytes = 32768, found[8];
+	pthread_t threads[8];
+	pthread_attr_t attr;
+	int large = 0;
+
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, bytes), 0);
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(pthread_create(&threads[i], &attr, size_of_stack,
+					&found[i]), 0);
+	for (int i = 0; i < 8; i++) {
+		join(threads[i]);
+		large += found[i] > bytes;
+	}
+	return large;
+}
+
+static void *await_child(void *arg)
+{
+	int pid = fork(), status;
+
+	if (!pid) {
+		sleep(100);
+		_exit(1);
+	}
+	*(int *)arg = pid;
+	alive++;
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return NULL;
+}
+
+TEST(a_forked_child_s_stacks_are_no_larger_than_asked_for)
+{
+	int pids[6], pid, status;
+	pthread_t threads[6];
+
+	for (int i = 0; i < 6; i++)
+		threads[i] = start(await_child, &pids[i]);
+	while (alive < 6)
+		usleep(1000);
+	settle();
+	pid = fork();
+	/* The harness may have had two threads, to try the engine. */
+	if (!pid)
+		_exit(count_large() > 2);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	for (int i = 0; i < 6; i++) {
+		kill(pids[i], SIGKILL);
+		join(threads[i]);
+	}
+}
+
+extern char **environ;
+
+static void *spawn_here(void *arg)
+{
+	char *words[] = { (char *)"sh", (char *)"-c", (char *)"exit 5", NULL };
+	int status, pid;
+	char line[16];
+	FILE *pipe;
+
+	CHECK_EQ(posix_spawnp(&pid, "sh", NULL, NULL, words, environ), 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(WEXITSTATUS(status), 5);
+	CHECK_EQ(WEXITSTATUS(system("exit 6")), 6);
+	pipe = popen("echo heard", "r");
+	CHECK(pipe && fgets(line, sizeof(line), pipe));
+	CHECK_EQ(strcmp(line, "heard\n"), 0);
+	CHECK_EQ(pclose(pipe), 0);
+	pid = vfork();
+	if (!pid) {
+		execlp("sh", "sh", "-c", "exit 4", NULL);
+		_exit(1);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(WEXITSTATUS(status), 4);
+	return arg;
+}
+
+TEST(other_programs_are_started_from_any_thread)
+{
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(spawn_here, NULL);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+}
+
+static void *exec_here(void *arg)
+{
+	usleep(100);
+	execlp("sh", "sh", "-c", "exit 33", NULL);
+	return arg;
+}
+
+static void exec_from_thread(void)
+{
+	start(live, NULL);
+	join(start(exec_here, NULL));
+}
+
+TEST(exec_from_a_thread_replaces_the_process)
+{
+	CHECK_EQ(status_of(exec_from_thread), 33);
+}
