@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* What tests ask of the machine: times, and counts of what a process has. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+/* A process is idle that takes so little of a core for so long. */
+#define IDLE_MS		50U
+#define IDLE_PERCENT	3U
+#define IDLE_LOOKS	20	/* something may have to end yet */
+
+uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+void sleep_ms(unsigned int ms)
+{
+	struct timespec t = { ms / 1000, (long)(ms % 1000 * MS) };
+
+	while (nanosleep(&t, &t) < 0)
+		;
+}
+
+static unsigned int count_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	unsigned int n = 0;
+
+	CHECK(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+unsigned int count_fds(void)
+{
+	return count_entries("/proc/self/fd") - 1;
+}
+
+unsigned int count_tasks(void)
+{
+	return count_entries("/proc/self/task");
+}
+
+unsigned int count_maps(void)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned int n = 0;
+
+	CHECK(file);
+	for (int c; (c = getc(file)) != EOF;)
+		n += c == '\n';
+	fclose(file);
+	return n;
+}
+
+uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+bool raise_fd_limit(unsigned int n)
+{
+	struct rlimit limit;
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (limit.rlim_cur >= n)
+		return true;
+	limit.rlim_cur = n;
+	if (limit.rlim_max < n)
+		limit.rlim_max = n;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+void shuffle(uint32_t *order, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t j = (uint32_t)(test_random() % (i + 1));
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+}
+
+bool falls_to(unsigned int (*count)(void), unsigned int n)
+{
+	for (unsigned int i = 0; i < 500; i++) {
+		if (count() <= n)
+			return true;
+		sleep_ms(10);
+	}
+	return false;
+}
+
+/* The kernel's thread that runs the caller, as a file's name. */
+static bool is_own(const char *tid)
+{
+	char path[64];
+	ssize_t n = readlink("/proc/thread-self", path, sizeof(path) - 1);
+
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	return strrchr(path, '/') && !strcmp(strrchr(path, '/') + 1, tid);
+}
+
+/* Does a thread run besides the caller, or would it if it had a processor? */
+static bool others_run(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	bool found = false;
+	char name[300], state;
+	FILE *file;
+
+	CHECK(dir);
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(name, sizeof(name), "/proc/self/task/%s/stat",
+			 entry->d_name);
+		file = fopen(name, "re");
+		if (file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 &&
+		    state == 'R' && !is_own(entry->d_name))
+			found = true;
+		if (file)
+			fclose(file);
+	}
+	closedir(dir);
+	return found;
+}
+
+/* On a busy machine a thread that computes may get nothing for a while. */
+bool is_idle(void)
+{
+	const uint64_t most = IDLE_MS * MS / 100 * IDLE_PERCENT;
+	unsigned int busy = 0;
+	uint64_t used;
+
+	for (unsigned int i = 0; i < IDLE_LOOKS; i++) {
+		used = cpu_ns();
+		sleep_ms(IDLE_MS);
+		used = cpu_ns() - used;
+		if (used < most && !others_run())
+			return true;
+		busy += used >= most;
+	}
+	/* What has to end yet may take one look's time and more, but not most. */
+	return busy < IDLE_LOOKS / 2;
+}
