@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the compiler is told for speed. Where a call's common way ends in a
- * branch to something rare, that is COLD: a function of its own that costs the
- * common way nothing, not even saved registers, and that is never expected.
+ * Hints that tell the compiler what is rare. Where a call's common way ends in
+ * a branch to something rare, that is COLD: a function of its own that costs
+ * the common way nothing, not even saved registers, and that is never expected.
  */
 #ifndef FLEXSC_COMPILER_H
 #define FLEXSC_COMPILER_H

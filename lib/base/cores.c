@@ -39,7 +39,7 @@ static int cores_read(const char *list, cpu_set_t *cores)
 }
 
 /*
- * Which of them can be used is found by trying: a thread may run where its
+ * Keep the cores that can be used, found by trying: a thread may run where its
  * creator doesn't, but not outside the process's cpuset.
  */
 static void keep_usable(cpu_set_t *cores)

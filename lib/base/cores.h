@@ -5,7 +5,10 @@
 
 #include <sched.h>
 
-/* -EINVAL: no such list, or none of its cores is the process's to use. */
+/*
+ * Read a list of cores. -EINVAL: no such list, or none of its cores is the
+ * process's to use.
+ */
 int flexsc__cores_parse(const char *list, cpu_set_t *cores);
 
 #endif /* FLEXSC_CORES_H */

@@ -47,8 +47,8 @@ static inline void cpu_relax(void)
 }
 
 /*
- * A lock is 0 free, 1 held, 2 held and somebody may sleep for it. Test builds know
- * its holder, a kernel thread.
+ * A lock is 0: free, 1: held, or 2: held, and another thread may sleep until it
+ * is free. Test builds know its holder, a kernel thread.
  */
 struct lock {
 	_Atomic uint32_t word;
@@ -98,7 +98,7 @@ static inline void lock_forget(struct lock *lock)
 
 #endif
 
-/* False: another thread has it. */
+/* Take the lock without waiting. False: another thread has it. */
 static inline bool lock_at_once(struct lock *lock)
 {
 	uint32_t was = 0;

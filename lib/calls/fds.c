@@ -15,7 +15,7 @@
 #include "../base/syscall.h"
 #include "probe.h"
 
-/* What a change of a descriptor's flags doesn't change. */
+/* Facts that stay when a descriptor's flags change. */
 #define FLAGS_KEEP \
 	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
 	 LOWATS)
@@ -23,13 +23,13 @@
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
 
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
-#define MEMORY		1		/* major number: /dev/null and its kin */
+#define MEMORY		1		/* the major number of /dev/null */
 
 _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_uses;
 atomic_bool flexsc__fds_any_signals;
 
-/* Above all that are FD_ALONE. */
+/* The end of the descriptors that are FD_ALONE: all are below. */
 static _Atomic uint32_t alone_end;
 
 static void fds_keep(uint32_t fd, uint32_t keep)
@@ -39,7 +39,7 @@ static void fds_keep(uint32_t fd, uint32_t keep)
 					  memory_order_relaxed);
 }
 
-/* What is known of these facts, and asked if nothing is. */
+/* The facts "which" of a descriptor; asked for if none is known. */
 static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 			     uint32_t (*ask)(uint32_t))
 {
@@ -70,7 +70,7 @@ static uint32_t ask_waits(uint32_t fd)
 {
 	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
-	/* A bad one blocks nobody, and io_uring says so too. */
+	/* A bad descriptor blocks no call, and io_uring says so, too. */
 	if (flags < 0)
 		return 0;
 	if (flags & O_NONBLOCK)
@@ -90,8 +90,8 @@ static uint32_t ask_seeks(uint32_t fd)
 }
 
 /*
- * Not by lseek(), which claims to have worked where there is no position. The
- * file's server, if it has one, isn't asked.
+ * A descriptor's kind isn't asked by lseek(), which claims to have worked where
+ * there is no position. A file's server, if it has one, isn't asked.
  */
 static uint32_t ask_kind(uint32_t fd)
 {
@@ -115,7 +115,7 @@ static uint32_t ask_kind(uint32_t fd)
 	}
 }
 
-/* Does this kind of call on this descriptor wait as io_uring would? */
+/* Does a call on this descriptor wait as io_uring would? */
 static bool fds_find_waits(uint32_t fd)
 {
 	return !(fds_find_out(fd, FD_WAITS | FD_NEVER_WAITS | FD_TIMEOUT,
@@ -133,7 +133,10 @@ uint32_t flexsc__fds_kind(uint32_t fd)
 	return fds_find_out(fd, KINDS, ask_kind) & KINDS;
 }
 
-/* A bad one has no kind, and io_uring says that it is bad. */
+/*
+ * Does the descriptor stream? A bad one does, because io_uring says that it is
+ * bad.
+ */
 static bool fds_find_streams(uint32_t fd)
 {
 	uint32_t kind = flexsc__fds_kind(fd);
@@ -141,7 +144,9 @@ static bool fds_find_streams(uint32_t fd)
 	return kind & FD_STREAMS || !kind;
 }
 
-/* Its flag may have been changed by way of another descriptor. */
+/*
+ * A descriptor's O_NONBLOCK may have been changed by way of another descriptor.
+ */
 static void fds_look_again(uint32_t fd)
 {
 	uint32_t facts = fds_known(fd);
@@ -245,7 +250,7 @@ static uint8_t use_of(unsigned int nr, const struct table_row *row)
 		return NEED_WAITS | NEED_STREAMS;
 	case SYS_preadv2:
 	case SYS_pwritev2:
-		/* It depends on the offset which of them. */
+		/* The offset decides between streams and seeks. */
 		return NEED_WAITS | NEED_STREAMS | NEED_SEEKS;
 	case SYS_close:
 	case SYS_shutdown:
@@ -317,8 +322,8 @@ bool flexsc__fds_at_position(const struct flexsc_entry *entry)
 }
 
 /*
- * Does it put another file in the place of one that calls may wait for? (The
- * loops' owners make a close_range() themselves, and say so.)
+ * Does the entry put another file in the place of a descriptor that calls may
+ * wait for? (The loops' owners make a close_range() themselves, and say so.)
  */
 static bool replaces_marked(const struct flexsc_entry *entry)
 {
@@ -355,7 +360,7 @@ bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use)
 	}
 }
 
-/* Does it open a path? Then the file may be of any kind. */
+/* Does the entry open a path? Then the file may be of any kind. */
 static bool is_open(const struct flexsc_entry *entry)
 {
 	switch (entry->nr) {
@@ -370,14 +375,14 @@ static bool is_open(const struct flexsc_entry *entry)
 	}
 }
 
-/* The flags that a call which makes a descriptor gives it; -1: it makes none. */
+/* The flags that an entry gives the descriptor it makes; -1: it makes none. */
 static int64_t flags_given(const struct flexsc_entry *entry)
 {
 	switch (entry->nr) {
 	case SYS_openat:
 		return (int)entry->args[2];
 	case SYS_openat2:
-		/* The structure is the caller's, and was valid: it worked. */
+		/* The program's structure was valid: the call worked. */
 		return (int)((const struct open_how *)(uintptr_t)
 				     entry->args[2])->flags;
 #ifdef SYS_open
@@ -398,7 +403,10 @@ static int64_t flags_given(const struct flexsc_entry *entry)
 	}
 }
 
-/* Does a call on it wait as io_uring would, unless its flags say otherwise? */
+/*
+ * Does a call on the descriptor that the entry made wait as io_uring would,
+ * unless the descriptor's flags say otherwise?
+ */
 static uint32_t waits_given(const struct flexsc_entry *entry)
 {
 	const uint64_t flags = SOCK_CLOEXEC | SOCK_NONBLOCK;

@@ -5,21 +5,23 @@
  * io_uring waits where a plain call on a descriptor with O_NONBLOCK returns
  * -EAGAIN, ignores SO_RCVTIMEO, SO_SNDTIMEO and SO_RCVLOWAT, sends an empty
  * datagram to a local socket whose queue was full at first, reads a pipe where
- * pread() returns -ESPIPE, and moves a file's position without the lock that keeps two
- * plain calls from using the same one: what they write would be lost. What a
- * call on a terminal does depends on who makes it, and on a time limit that
- * poll(2) knows nothing of. Calls on such descriptors have to be plain ones. Asking the
- * kernel each time would cost the mode switch that is to be saved, so it is
- * asked once for each descriptor, and not at all for those that calls of a
- * loop made. A fact is dropped when a call closes the descriptor or changes its
- * flags, if it is posted to any loop of the process or flexsc__fds_note() is
- * told; changes made behind all these go unnoticed until then. A change can be
- * made behind them where another descriptor, here or in another process, means
- * the same file: flexsc__fds_find_nonblock() asks each time unless there is
- * none.
+ * pread() returns -ESPIPE, and moves a file's position without the lock that
+ * keeps two plain calls from using one position: what they write would be lost.
  *
- * Any thread. Facts are single words without order among them: whoever changes
- * a descriptor that others use at the same time has a race already.
+ * A call on a terminal depends on the thread that makes it, and on a time limit
+ * that poll(2) knows nothing of. So calls on all such descriptors have to be
+ * plain ones. To ask the kernel each time would cost the mode switch that is to
+ * be saved, so it is asked once for each descriptor, and not at all for
+ * descriptors that calls of a loop made.
+ *
+ * A fact is dropped when a call closes the descriptor or changes its flags, if
+ * the call is posted to any loop of the process or flexsc__fds_note() is told.
+ * Changes made behind all these go unnoticed until then. A change can be made
+ * behind them where another descriptor, here or in another process, means the
+ * file, too: flexsc__fds_find_nonblock() asks each time unless there is none.
+ *
+ * Any thread. Facts are single words without order among them: a thread that
+ * changes a descriptor that others are using has a race already.
  */
 #ifndef FLEXSC_FDS_H
 #define FLEXSC_FDS_H
@@ -31,52 +33,54 @@
 
 #include "table.h"
 
-/* Of higher ones nothing is remembered. */
+/* Descriptors from this number on have no facts. */
 #define FDS_MAX		(1U << 20)
 
-/* What is known of a descriptor: a word of facts each. */
+/* Facts of a descriptor, one word for each descriptor. */
 enum fd_fact {
 	FD_WAITS = 1 << 0,	/* a call that would wait does: no O_NONBLOCK */
 	FD_SEEKS = 1 << 1,	/* it has offsets */
 	FD_STREAMS = 1 << 2,	/* neither FD_PLACED nor FD_TERMINAL */
-	/* What was asked and found not to be so, as far as that is kept. */
+	/* Facts that were asked for and found not to be so. */
 	FD_NEVER_WAITS = 1 << 3,
 	FD_NEVER_SEEKS = 1 << 4,
 	/* SO_{RCVTIMEO,SNDTIMEO,RCVLOWAT} was set; or it loses datagrams. */
 	FD_TIMEOUT = 1 << 5,
 	/* No descriptor has bits 6 and 7: see enum fd_effect. */
 	FD_ALONE = 1 << 8,	/* no other descriptor means the same file */
-	/* A signalfd, or an epoll set with one: it tells the asker's signals. */
+	/*
+	 * A signalfd, or an epoll set with one: the thread that asks matters.
+	 */
 	FD_SIGNALS = 1 << 9,
-	/* Somebody may wait for what closing it would take away: closing.h. */
+	/* A call may wait for what closing would take away: pool/closing.h. */
 	FD_MARKED = 1 << 10,
 	FD_OWN = 1 << 11,	/* it is the library's own */
-	FD_PLACED = 1 << 12,	/* a file with a position that calls take turns with */
+	FD_PLACED = 1 << 12,	/* calls take turns with its position */
 	FD_TERMINAL = 1 << 13,
 	FD_LOWAT = 1 << 14,	/* SO_RCVLOWAT was set: one byte isn't enough */
-	FD_NO_LOWAT = 1 << 15,	/* it wasn't */
+	FD_NO_LOWAT = 1 << 15,	/* SO_RCVLOWAT wasn't set */
 	FD_POLLED = 1 << 16,	/* it hasn't been closed since it was polled */
 	FD_COPY = 1 << 17,	/* it holds a file that calls wait for */
 };
 
-/* What has to be so of argument 0 before io_uring gets a call. */
+/* Facts that argument 0 must have before io_uring gets a call. */
 enum fd_need {
 	NEED_WAITS = FD_WAITS,
 	NEED_SEEKS = FD_SEEKS,
 	NEED_STREAMS = FD_STREAMS,
 };
 
-/* What a call does to descriptors. */
+/* Effects of a call on descriptors. */
 enum fd_effect {
 	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() knows how */
 	EFFECT_CLOSES = 1 << 7,
 };
 
 extern _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
-/* By system call, a byte each: enum fd_need and enum fd_effect. */
+/* One byte for each system call: enum fd_need and enum fd_effect. */
 extern uint8_t *flexsc__fds_uses;
 
-/* Before anything else here; as often as you like. 0 or -ENOMEM. */
+/* Called before all else here, as often as one likes. 0 or -ENOMEM. */
 int flexsc__fds_init(void);
 
 static inline uint32_t fds_known(uint32_t fd)
@@ -94,7 +98,7 @@ static inline void fds_learn(uint32_t fd, uint32_t fact)
 					 memory_order_relaxed);
 }
 
-/* "end" is above all that are so: fd is one. */
+/* Raise the end of the descriptors that have a fact, because fd has it now. */
 static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 {
 	uint32_t old = atomic_load_explicit(end, memory_order_relaxed);
@@ -112,7 +116,7 @@ static inline void fds_forget(uint32_t fd)
 
 /*
  * A descriptor is about to be closed. False: calls may wait for it, which have
- * to be told before (closing.h).
+ * to be told before (pool/closing.h).
  */
 static inline bool fds_forget_closed(uint32_t fd)
 {
@@ -150,7 +154,7 @@ static inline bool fds_admit(const struct flexsc_entry *entry)
 
 /*
  * Take note of what a call that io_uring doesn't get does to descriptors.
- * False: calls may wait for what it closes, see closing.h.
+ * False: calls may wait for what it closes, see pool/closing.h.
  */
 static inline bool fds_follow(const struct flexsc_entry *entry)
 {
@@ -159,13 +163,13 @@ static inline bool fds_follow(const struct flexsc_entry *entry)
 	       fds_admit(entry);
 }
 
-/* A call is made otherwise that may change descriptors. */
+/* Take note of a call that may change descriptors. */
 void flexsc__fds_note(const struct flexsc_entry *entry);
 
 /* An entry has returned: if it made descriptors, their flags are known. */
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);
 
-/* A connection was accepted: it wants what its listener does. */
+/* A connection was accepted: SO_RCVLOWAT is its listener's. */
 void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);
 
 /*
@@ -174,7 +178,7 @@ void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);
  */
 void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret);
 
-/* Was there ever one? */
+/* Has there been a descriptor with FD_SIGNALS? */
 extern atomic_bool flexsc__fds_any_signals;
 
 static inline bool fds_has_signals(uint32_t fd)
@@ -182,10 +186,13 @@ static inline bool fds_has_signals(uint32_t fd)
 	return fds_known(fd) & FD_SIGNALS;
 }
 
-/* A process is about to be made that has the same descriptors. */
+/* A process is about to be made that shares this process's descriptors. */
 void flexsc__fds_share(void);
 
-/* It is polled; later: is it still that one? */
+/*
+ * A descriptor is polled; fds_is_polled() says later whether it was closed
+ * since.
+ */
 void flexsc__fds_poll(uint32_t fd);
 
 static inline bool fds_is_polled(uint32_t fd)
@@ -194,8 +201,8 @@ static inline bool fds_is_polled(uint32_t fd)
 }
 
 /*
- * A call may wait for the descriptor from here on; those that did have been
- * told that it is being closed.
+ * A call may wait for the descriptor from here on. Calls that waited before
+ * have been told that the descriptor is being closed.
  */
 void flexsc__fds_mark(uint32_t fd);
 void flexsc__fds_unmark(uint32_t fd);
@@ -208,7 +215,7 @@ static inline bool fds_is_marked(uint32_t fd)
 /* Does the call read or write where the file's position is? */
 bool flexsc__fds_at_position(const struct flexsc_entry *entry);
 
-/* Is it a socket on which receives wait for more than a byte? */
+/* Is the descriptor a socket on which receives wait for more than a byte? */
 bool flexsc__fds_find_lowat(uint32_t fd);
 
 /* FD_STREAMS, FD_PLACED or FD_TERMINAL; 0 if there is no such descriptor. */

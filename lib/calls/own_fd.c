@@ -5,12 +5,12 @@
 
 #include "../base/plain.h"
 
-/* Where copies begin at most: what is kept by descriptor isn't to be large. */
+/* The number that copies begin at, at most: memory is kept for each number. */
 #define COPIES		4096
 
 int flexsc__own_fd_floor;
 
-/* Above all that are FD_COPY. */
+/* The end of the descriptors that are FD_COPY: all are below. */
 static _Atomic uint32_t copies_end;
 
 int flexsc__own_fd(int fd)

@@ -14,9 +14,14 @@
  */
 extern int flexsc__own_fd_floor;
 
-/* A new descriptor of the library's own, out of the way; an error as it is. */
+/*
+ * Move a new descriptor of the library's own out of the way. An error is
+ * returned as it is.
+ */
 int flexsc__own_fd(int fd);
-/* It is the program's number again. */
+/*
+ * Close a descriptor of the library's own: the number is the program's again.
+ */
 void flexsc__own_fd_close(int fd);
 
 static inline bool fds_is_own(uint32_t fd)
@@ -26,9 +31,9 @@ static inline bool fds_is_own(uint32_t fd)
 				    memory_order_relaxed) & FD_OWN;
 }
 
-/* One that means the same file, of the library's own; or -1. */
+/* Make a descriptor of the library's own that means the file of fd; or -1. */
 int flexsc__own_fd_copy(int fd);
-/* In a forked child: nobody there needs them. */
+/* In a forked child, which needs no copies. */
 void flexsc__own_fd_close_copies(void);
 
 #endif /* FLEXSC_OWN_FD_H */

@@ -33,7 +33,10 @@ static enum kind partial_kind(const struct flexsc_entry *entry)
 	case SYS_sendmsg:
 		return MESSAGE;
 	case SYS_pwritev2:
-		/* At the current position it's a writev() with flags. */
+		/*
+		 * A pwritev2() at the current position is a writev() with
+		 * flags.
+		 */
 		return entry->args[3] == (__u64)-1 ? VECTOR : WHOLE;
 	case SYS_sendfile:
 		return COUNT;
@@ -153,7 +156,7 @@ static void partial_cut_message(struct flexsc_entry *entry, uint64_t n)
 	message->msg_iovlen = count;
 }
 
-/* Cut n bytes off the front. */
+/* Cut n bytes off the front of what the entry transfers. */
 static void partial_cut(struct flexsc_entry *entry, uint64_t n)
 {
 	switch (partial_kind(entry)) {
@@ -175,7 +178,7 @@ static void partial_cut(struct flexsc_entry *entry, uint64_t n)
 	}
 }
 
-/* The owner looks at it while others may change it. */
+/* The owner looks at "partial" while other threads may change it. */
 static void partial_set(struct partial **partial, struct partial *to)
 {
 	__atomic_store_n(partial, to, __ATOMIC_RELAXED);

@@ -3,7 +3,7 @@
  * Calls that transfer data in parts. A plain write() to a pipe or a socket
  * waits until all is written. An io_uring operation returns when some is, and
  * so does a call that was interrupted in its middle. The engine then goes on
- * with the rest, and the caller sees one call.
+ * with the rest, and the program sees one call.
  */
 #ifndef FLEXSC_PARTIAL_H
 #define FLEXSC_PARTIAL_H
@@ -14,21 +14,21 @@
 
 struct partial;
 
-/* Is it a call of that kind? */
+/* Does the entry's call transfer data in parts? */
 bool flexsc__partial(const struct flexsc_entry *entry);
 
 /*
  * The entry's call has transferred res bytes. True: that wasn't all, and the
  * entry's arguments now describe the rest. *partial is NULL at first, and kept
- * for the same entry from then on.
+ * for this entry from then on.
  */
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 
-/* The owner, at any time: has a part been done? */
+/* Has a part of the call been done? The owner, at any time. */
 bool flexsc__partial_begun(struct partial *const *partial);
 
-/* The last part returned res: what the call returns. Frees *partial. */
+/* The result of a call whose last part returned res. Frees *partial. */
 int64_t flexsc__partial_result(struct partial **partial, int64_t res);
 
 #endif /* FLEXSC_PARTIAL_H */

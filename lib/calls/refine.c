@@ -27,7 +27,9 @@ static enum call_class futex_class(int op)
 	case FUTEX_TRYLOCK_PI:
 	case FUTEX_WAIT_REQUEUE_PI:
 	case FUTEX_CMP_REQUEUE_PI:
-		/* The owner they name is the thread that makes the call. */
+		/*
+		 * A PI futex's owner would be the thread that makes the call.
+		 */
 		return CLASS_NEVER;
 	case FUTEX_WAIT:
 	case FUTEX_WAIT_BITSET:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that are several calls in one: what the arguments say beyond the
- * table's row.
+ * The class of calls that are several calls in one: their arguments say more
+ * than the table's row.
  */
 #ifndef FLEXSC_REFINE_H
 #define FLEXSC_REFINE_H
@@ -10,7 +10,7 @@
 
 #include "table.h"
 
-/* The class of this very call; CLASS_NEVER: complete it with -EOPNOTSUPP. */
+/* The class of a call with these arguments. CLASS_NEVER: -EOPNOTSUPP. */
 enum call_class flexsc__refine(const struct table_row *row,
 			       const struct flexsc_entry *entry);
 

@@ -19,7 +19,7 @@ enum call_class {
 	CLASS_NEVER,	/* refused */
 };
 
-/* What poll(2) on argument 0 says about a CLASS_WAIT call. */
+/* The meaning of poll(2) on argument 0 of a CLASS_WAIT call. */
 enum call_poll {
 	POLL_NONE = 0,	/* nothing */
 	POLL_READ,	/* POLLIN: it can start without waiting */
@@ -32,7 +32,7 @@ enum call_poll {
  */
 enum call_shape {
 	SHAPE_NONE = 0,	/* a call without an operation */
-	/* What is read and written. */
+	/* Reads and writes. */
 	SHAPE_RW, SHAPE_RW_AT, SHAPE_RW_V2, SHAPE_RANGE, SHAPE_MADVISE,
 	/* A descriptor and little else. */
 	SHAPE_FD, SHAPE_DATASYNC, SHAPE_NUMBER, SHAPE_FALLOCATE,
@@ -41,7 +41,7 @@ enum call_shape {
 	SHAPE_SOCKET, SHAPE_ADDRESS, SHAPE_ACCEPT, SHAPE_SENDTO,
 	SHAPE_RECVFROM, SHAPE_SENDMSG, SHAPE_RECVMSG, SHAPE_PIPE,
 	SHAPE_SPLICE, SHAPE_TEE,
-	/* What waits. */
+	/* Calls that wait. */
 	SHAPE_POLL, SHAPE_EPOLL_CTL, SHAPE_EPOLL_WAIT, SHAPE_NANOSLEEP,
 	SHAPE_CLOCK_SLEEP, SHAPE_WAITID,
 	/* Paths with their directories. */
@@ -68,14 +68,14 @@ struct table_row {
 extern const struct table_row flexsc__table[];
 extern const unsigned int flexsc__table_size;
 
-/* May it be posted? */
+/* May a call of this row be posted? */
 static inline bool table_accepts(const struct table_row *row)
 {
-	/* In one comparison: the classes in between. */
+	/* One comparison: the classes between NONE and NEVER. */
 	return (uint8_t)(row->class - CLASS_FAST) < CLASS_NEVER - CLASS_FAST;
 }
 
-/* The row of call nr; one of CLASS_NONE for any number that isn't a call. */
+/* The row of call nr; a row of CLASS_NONE for any number that isn't a call. */
 const struct table_row *flexsc__table_row(unsigned int nr);
 
 #endif /* FLEXSC_TABLE_H */

@@ -44,8 +44,8 @@ static int open_engine(struct flexsc_loop *loop, const struct engine *engine)
 }
 
 /*
- * The first that works. loop->why keeps the reason why the best didn't: the
- * one its user wants to know.
+ * Open the first engine that works. loop->why keeps the reason why the best
+ * didn't: the one its user wants to know.
  */
 static int open_best(struct flexsc_loop *loop)
 {

@@ -36,7 +36,7 @@
 #include "rest.h"
 
 #define DEVICE		"/dev/flexsc"
-#define IDLE_MS		2000	/* then a thread ends */
+#define IDLE_MS		2000	/* a syscall thread without work then ends */
 
 /* Submitting. */
 
@@ -65,12 +65,12 @@ static bool waits_for_all(const struct flexsc_entry *entry)
 	return flexsc__fds_find_lowat(fd);
 }
 
-/* Where the kernel may execute it: FLEXSC_* of flexsc_entry.nargs. */
+/* Where the kernel may execute a write: FLEXSC_* of flexsc_entry.nargs. */
 static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
 
-	/* These would end with a part, and can't be continued with the rest. */
+	/* Such a write would end with a part, and can't go on with the rest. */
 	if (!flexsc__partial(entry) || entry->nr == SYS_sendmsg)
 		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
 	if (!write_is_short(entry))
@@ -101,7 +101,10 @@ static void kmod_kick(struct kmod *kmod)
 				 __ATOMIC_RELAXED);
 }
 
-/* The ring is full of entries that were cancelled, and posted again. */
+/*
+ * Wait for room in the ring, which is full of entries that were cancelled, and
+ * posted again.
+ */
 static COLD void kmod_make_room(struct kmod *kmod)
 {
 	while (kmod->shared->tail -
@@ -192,8 +195,8 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 }
 
 /*
- * Entries that came back INTERRUPTED go to syscall threads, which nobody waits
- * for.
+ * Entries that came back INTERRUPTED go to syscall threads, whose calls aren't
+ * interrupted when the owner is needed.
  */
 static COLD void kmod_place_again(struct flexsc_loop *loop)
 {
@@ -216,7 +219,10 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 	}
 }
 
-/* waits: the owner does nothing else before it waits for the results. */
+/*
+ * Place all submitted entries. waits: the owner does nothing else before it
+ * waits for the results.
+ */
 static void kmod_place_all(struct flexsc_loop *loop, bool waits)
 {
 	uint32_t n = 0, index, next;
@@ -305,7 +311,9 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	kmod_place_all(loop, true);
 	if (flexsc__kmod_collect(loop) || !queue_empty(&loop->done))
 		ns = 0;
-	/* Another core executes entries. */
+	/*
+	 * Another core executes entries: look for completions before sleeping.
+	 */
 	if (ns && !needs_kick(kmod)) {
 		flexsc__engine_spin(loop, ns);
 		if (flexsc__kmod_collect(loop))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kmod engine has of a loop: kmod.c. Owner only, but for the lock's. */
+/*
+ * The kmod engine's part of a loop: kmod.c. Owner only, except for the fields
+ * under the lock.
+ */
 #ifndef FLEXSC_ENGINE_KMOD_H
 #define FLEXSC_ENGINE_KMOD_H
 
@@ -18,8 +21,8 @@
 /* How an entry is executed, in call->route. */
 enum route {
 	BY_KERNEL,
-	BY_KERNEL_IN_PARTS,	/* and may go there again: see writes.h */
-	BY_KERNEL_CLOSING,	/* and calls may wait for what it closes */
+	BY_KERNEL_IN_PARTS,	/* may go there again: see writes.h */
+	BY_KERNEL_CLOSING,	/* calls may wait for what it closes */
 	BY_POOL,	/* the kernel had no thread left for it */
 };
 
@@ -27,11 +30,11 @@ struct server;
 
 /* Calls that bounce, and where they go instead: see kmod_bounce.c. */
 struct bouncing {
-	bool spares;		/* the kernel: the pool makes the calls */
+	bool spares;		/* spares the kernel: the pool makes calls */
 	uint32_t seen;		/* flexsc_shared.bounced, when looked at last */
 	uint32_t row;		/* entries that bounced in a row */
 	uint32_t done;		/* entries that completed meanwhile */
-	uint32_t spared;	/* calls since it began */
+	uint32_t spared;	/* calls since the kernel is spared */
 	uint64_t since;
 };
 
@@ -45,20 +48,20 @@ struct kmod {
 	size_t area;
 	uint64_t seen;		/* completions taken from the queue */
 	struct call_list to_pool;
-	struct call_list again;	/* came back INTERRUPTED */
+	struct call_list again;	/* entries that came back INTERRUPTED */
 	struct writes writes;
 	cpu_set_t cores;
 	bool pinned;
 	bool no_more;		/* no thread could be made, the last time */
 
-	bool forsaken;		/* threads can't be told to end */
-	bool deserted;		/* one has been told to, not by us */
-	bool watched;		/* as the owner registered */
+	bool forsaken;		/* syscall threads can't be told to end */
+	bool deserted;		/* the kernel has sent a syscall thread home */
+	bool watched;		/* the owner was, when it registered */
 
 	struct bouncing bouncing;
 
-	struct lock lock;	/* of the following */
-	struct call_list strays;	/* of threads that can't go back */
+	struct lock lock;	/* guards the fields below */
+	struct call_list strays;	/* entries of threads shut out */
 	struct server *servers;
 	uint32_t count, max;
 	bool ending;
@@ -77,7 +80,10 @@ static inline long control(struct kmod *kmod, unsigned long command,
 			   0);
 }
 
-/* One that takes no struct: a filter may forbid ioctl(), and leave lseek(). */
+/*
+ * Make an ioctl that takes no struct, or its lseek(): a filter may forbid
+ * ioctl() and leave lseek().
+ */
 static inline long command(struct kmod *kmod, unsigned long request,
 			   uint64_t arg)
 {

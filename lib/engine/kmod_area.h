@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The area: the memory that the kernel module shares with the process, which has
- * the loop's entries. Owner only, when the engine is opened.
+ * The area: the memory that the kernel module shares with the process, which
+ * has the loop's entries. Owner only, when the engine is opened.
  */
 #ifndef FLEXSC_KMOD_AREA_H
 #define FLEXSC_KMOD_AREA_H

@@ -56,7 +56,7 @@ static int tracer(void)
 	return line ? atoi(line + sizeof("\nTracerPid:") - 1) : 0;
 }
 
-/* Is it on ("1"), or partly so ("X")? Only root can read it. */
+/* Is the tracepoint on ("1"), or partly so ("X")? Only root can read it. */
 static bool tracepoint(const char *path)
 {
 	char text[4];

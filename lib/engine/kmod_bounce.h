@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries that bounce, and what spares the kernel them. Owner only. */
+/* Entries that bounce, and how the kernel is spared them. Owner only. */
 #ifndef FLEXSC_KMOD_BOUNCE_H
 #define FLEXSC_KMOD_BOUNCE_H
 
@@ -8,10 +8,10 @@
 /* Registering found the thread watched: begin with the pool. */
 void flexsc__kmod_spare_first(struct flexsc_loop *loop);
 
-/* So many entries were executed by the kernel: did they bounce? */
+/* The kernel has executed n entries: did they bounce? */
 void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n);
 
-/* Is there anything that flexsc__kmod_note_bounces() has to know? */
+/* Has flexsc__kmod_note_bounces() something to look at? */
 static inline bool bounced_lately(const struct kmod *kmod)
 {
 	return kmod->bouncing.row ||
@@ -19,7 +19,7 @@ static inline bool bounced_lately(const struct kmod *kmod)
 		       kmod->bouncing.seen;
 }
 
-/* Before a batch, while the kernel is spared: go on with that? */
+/* A batch begins while the kernel is spared: is it time for a trial? */
 void flexsc__kmod_try_again(struct flexsc_loop *loop);
 
 /* Have the call made without the kernel. False: there is no thread for it. */

@@ -30,7 +30,7 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Submit the entry once more, for a syscall thread. Until then the kernel holds
+ * Submit the entry once more, to a syscall thread. Until then the kernel holds
  * none of its files, so a write gets copies of its descriptors. A call that
  * closes a descriptor keeps the number, which is what it closes.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries that the kernel module gives back: complete, or INTERRUPTED, which are
- * submitted once more. Owner only.
+ * Entries that the kernel module gives back: complete, or INTERRUPTED, which
+ * are submitted once more. Owner only.
  */
 #ifndef FLEXSC_KMOD_DONE_H
 #define FLEXSC_KMOD_DONE_H

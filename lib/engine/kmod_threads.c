@@ -313,7 +313,7 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop)
 	return loop->options.max_threads - pool_share(loop);
 }
 
-/* Make the call on the owner's thread, unless that would have to wait. */
+/* Make the call on the owner's thread, unless the call would have to wait. */
 static int64_t execute_here(struct flexsc_loop *loop,
 			    const struct flexsc_entry *entry,
 			    const struct table_row *row, enum call_class class)

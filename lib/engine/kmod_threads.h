@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Syscall threads that the kernel module has the process make, and the pool where
- * the module has none left. Owner only, unless it says otherwise.
+ * Syscall threads that the kernel module has the process make, and the pool
+ * where the module has none left. Owner only, unless it says otherwise.
  */
 #ifndef FLEXSC_KMOD_THREADS_H
 #define FLEXSC_KMOD_THREADS_H
@@ -15,16 +15,22 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop);
 /* Any thread: make one more; false if there can be none. */
 bool flexsc__kmod_thread_create(struct kmod *kmod);
 
-/* An entry is CANCEL now: if a thread has it in user mode, interrupt that. */
+/*
+ * An entry is CANCEL now: if a thread makes its call in user mode, interrupt
+ * it.
+ */
 void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index);
 
-/* Let all end, and wait for that. */
+/* Let all syscall threads end, and wait for that. */
 void flexsc__kmod_threads_end(struct kmod *kmod);
 
-/* In a forked child, where there are none. */
+/* In a forked child, which has no syscall threads. */
 void flexsc__kmod_threads_forked(struct kmod *kmod);
 
-/* For the next submission of kmod->to_pool; false: no thread can be made. */
+/*
+ * Have the pool make the entry's call, with kmod->to_pool's next submission.
+ * False: no thread can be made.
+ */
 bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index);
 
 static inline void kmod_submit_to_pool(struct kmod *kmod)
@@ -34,9 +40,9 @@ static inline void kmod_submit_to_pool(struct kmod *kmod)
 }
 
 /*
- * The kernel has no thread left that may block: a pool has other ways, once
- * kmod->to_pool is submitted. Without one (no thread can be made at all) the
- * call is made here. True: the pool has it.
+ * Have an entry made for which the kernel has no thread left that may block.
+ * The pool has it when kmod->to_pool is submitted. Without a pool (no thread
+ * can be made at all) the call is made here. True: the pool has it.
  */
 bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What engines have in common: a call made on the spot, and how an owner that
- * has nothing to do rests. Owner only, but for flexsc__engine_ring().
+ * Engines' common parts: a call made on the spot, and how an owner that has
+ * nothing to do rests. Owner only, but for flexsc__engine_ring().
  */
 #ifndef FLEXSC_REST_H
 #define FLEXSC_REST_H
@@ -14,17 +14,17 @@ struct flexsc_loop;
 /* Execute a SUBMITTED entry here and now, as a plain system call. */
 void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index);
 /*
- * Around every sleep, after what is submitted was handed over: begin says
- * whether to sleep at all and shortens *ns if the pool wants to be watched; wake
- * is called from then on.
+ * Around every sleep, after submitted entries were handed over: begin says
+ * whether to sleep at all and shortens *ns if the pool wants to be watched;
+ * wake is called from then on.
  */
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns);
 void flexsc__sleep_end(struct flexsc_loop *loop);
 /* Look for work for spin_us, and ns at most, instead of sleeping at once. */
 void flexsc__engine_spin(const struct flexsc_loop *loop, uint64_t ns);
 /*
- * Sleep on loop->bell, for engines without something better to sleep in, and
- * how to end that.
+ * Sleep on loop->bell, and end that sleep: of engines that have nothing better
+ * to sleep in.
  */
 void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns);
 void flexsc__engine_ring(struct flexsc_loop *loop);

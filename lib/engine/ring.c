@@ -26,8 +26,8 @@ void __tsan_release(void *addr);
 #endif
 
 /*
- * Smaller ones where there is no memory for better: what doesn't fit waits, or
- * is kept by the kernel until it does.
+ * Sizes of a ring, the best first; smaller ones where there is no memory.
+ * Entries that don't fit wait, or the kernel keeps their results.
  */
 static const struct {
 	unsigned int requests, results;
@@ -35,13 +35,16 @@ static const struct {
 
 #define SIZES	(sizeof(sizes) / sizeof(sizes[0]))
 
-/* The kernel frees what counts against a limit a while after its end. */
+/*
+ * Tries for a ring, because the kernel frees memory that counts against a limit
+ * a while after its end.
+ */
 #define FREEING_TRIES	5U
 #define FREEING_NS	10000000
 
 #define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
 
-/* Best first; an older kernel takes a later one. */
+/* Flags of a ring, the best first; an older kernel takes later ones. */
 static const unsigned int setup_flags[] = {
 	BASIC | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER |
 		IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
@@ -51,7 +54,7 @@ static const unsigned int setup_flags[] = {
 	0
 };
 
-/* The same with a kernel thread that polls; deferring would defeat it. */
+/* Flags of a ring whose kernel thread polls, which deferring would defeat. */
 static const unsigned int polled_flags[] = {
 	BASIC | IORING_SETUP_SQPOLL | IORING_SETUP_SUBMIT_ALL |
 		IORING_SETUP_SINGLE_ISSUER,
@@ -130,7 +133,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	ring->uring.enter_ring_fd = ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
-	/* The next two are better to have, and not needed. */
+	/* A ring does without these two calls. */
 	io_uring_ring_dontfork(&ring->uring);
 	if (io_uring_register_ring_fd(&ring->uring) == 1)
 		ring->enter_flags = IORING_ENTER_REGISTERED_RING;
@@ -144,10 +147,10 @@ void flexsc__ring_fini(struct ring *ring)
 	io_uring_queue_exit(&ring->uring);
 }
 
-/* Of the kernel thread that polls: does it sleep? */
+/* Does the kernel thread that polls sleep? */
 static bool poller_sleeps(const struct ring *ring)
 {
-	/* In one order with R1, or it may go to sleep and leave requests. */
+	/* Ordered with R1, or the poller may go to sleep and leave requests. */
 	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) &
 	       IORING_SQ_NEED_WAKEUP;
 }
@@ -163,7 +166,7 @@ static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 	uint32_t submit = ring->tail - ring_head(ring);
 	long ret;
 
-	/* R1; for the poller, see there. */
+	/* R1: publishes the requests; in one order with poller_sleeps(). */
 	__atomic_store_n(ring->uring.sq.ktail, ring->tail,
 			 ring->polled ? __ATOMIC_SEQ_CST : __ATOMIC_RELEASE);
 	flags |= ring->enter_flags;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sync engine: plain system calls, made by the owner at submit time. What
- * the others are measured against and tested against. A call that blocks
- * blocks the loop.
+ * The sync engine: plain system calls, made by the owner at submit time. The
+ * other engines are measured and tested against it. A call that blocks blocks
+ * the loop.
  */
 #include "engine.h"
 #include "../loop/loop.h"
@@ -40,7 +40,10 @@ static int sync_wait(struct flexsc_loop *loop, uint64_t ns)
 
 static void sync_cancel(struct flexsc_loop *loop, uint32_t index)
 {
-	/* Never: an entry is BUSY only while the owner executes it. */
+	/*
+	 * The sync engine has nothing to cancel: an entry is BUSY only while
+	 * the owner executes it.
+	 */
 	(void)loop;
 	(void)index;
 }

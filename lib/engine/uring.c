@@ -35,18 +35,18 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* What a completion is of, if it isn't of an entry. */
+/* Names of completions that aren't an entry's. */
 #define WAKE		UINT64_MAX
 #define IGNORE		(UINT64_MAX - 1)
-#define CANCEL		0x80000000U	/* with an entry's name: of cancelling it */
+#define CANCEL		0x80000000U	/* in a name: of a cancellation */
 
 /* How an entry is executed, in call->route. */
 enum route {
 	BY_POOL,
 	BY_RING,
-	BY_RING_FOLLOWED,	/* and uring_follow() looks at how it ends */
-	BY_RING_AT_ONCE,	/* likewise: a write of a few bytes */
-	BY_RING_IN_PARTS,	/* likewise: of more, see writes.h */
+	BY_RING_FOLLOWED,	/* uring_follow() looks at how it ends */
+	BY_RING_AT_ONCE,	/* uring_follow(): a write of a few bytes */
+	BY_RING_IN_PARTS,	/* uring_follow(): a long write: writes.h */
 };
 
 struct uring {
@@ -56,8 +56,11 @@ struct uring {
 	struct call_list to_pool;
 	struct call_list again;		/* writes with a rest */
 	struct writes writes;
-	uint32_t others;		/* of a batch, not executed by the ring */
-	/* Ringing: others write to the eventfd, a pending read of it ends. */
+	uint32_t others;		/* entries that the ring didn't get */
+	/*
+	 * The bell: other threads write to the eventfd, and end a pending read
+	 * of it.
+	 */
 	int bell;
 	bool armed;
 	uint64_t rung;
@@ -95,8 +98,8 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Of a call that io_uring does differently, that makes a descriptor, or that
- * closes one which others may wait for.
+ * End a call that io_uring does differently, that makes a descriptor, or that
+ * closes one which other calls may wait for.
  */
 static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 			      int32_t res)
@@ -116,7 +119,7 @@ static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 
 /*
  * A cancellation may not find its request, or not reach it, while the kernel
- * moves it from one way of waiting to another.
+ * moves the request from one way of waiting to another.
  */
 static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
 			       int32_t res)
@@ -128,7 +131,7 @@ static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
 		flexsc__cancel_later(loop, index);
 }
 
-/* Not of an entry. */
+/* Collect a completion that isn't an entry's. */
 static COLD void uring_collect_other(struct flexsc_loop *loop, uint64_t what,
 				     int32_t res)
 {
@@ -156,14 +159,14 @@ static void uring_collect(struct flexsc_loop *loop)
 			uring_collect_other(loop, cqe->user_data, cqe->res);
 			continue;
 		}
-		/* Its callback runs soon. */
+		/* The cb's callback runs soon. */
 		__builtin_prefetch(call_of(loop, index)->cb, 1);
 		if (call_of(loop, index)->route == BY_RING)
 			call_done(loop, index, cqe->res);
 		else
 			uring_follow(loop, index, cqe->res);
 	}
-	/* R4: the kernel may use those again. */
+	/* R4: the kernel may use these results' room again. */
 	__atomic_store_n(cq->khead, head, __ATOMIC_RELEASE);
 }
 
@@ -214,7 +217,7 @@ static bool is_followed(unsigned int op)
 	}
 }
 
-/* A request that was taken and isn't needed. */
+/* Use up a request that was taken and isn't needed. */
 static COLD void do_nothing(struct io_uring_sqe *sqe)
 {
 	io_uring_prep_nop(sqe);
@@ -247,7 +250,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 	return true;
 }
 
-/* Plain, where it can't hold up the loop. */
+/* Make the call plainly, where it can't hold up the loop. */
 static void use_plain(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct table_row *row =
@@ -260,7 +263,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 			call_of(loop, index)->route = BY_POOL;
 			calls_append(loop, &uring_of(loop)->to_pool, index);
 		} else {
-			/* Without a thread it never happens. */
+			/* Without a thread the call is never made. */
 			call_refuse(loop, index, -ECANCELED);
 		}
 		break;
@@ -291,7 +294,7 @@ static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
 			BY_RING_FOLLOWED);
 }
 
-/* Cancelled before it was started, or nothing for the ring. */
+/* Make the call without the ring; it may be cancelled already. */
 static COLD void route_past_ring(struct flexsc_loop *loop, uint32_t index)
 {
 	uring_of(loop)->others++;
@@ -302,8 +305,8 @@ static COLD void route_past_ring(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * What is known of the descriptor keeps the call from the ring, unless the call
- * closes it: then the calls that wait for it are told first.
+ * A descriptor's facts keep the call from the ring, unless the call closes it:
+ * then the calls that wait for the descriptor are told first.
  */
 static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
 {
@@ -311,7 +314,7 @@ static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
 		route_past_ring(loop, index);
 }
 
-/* The rest of a write; the entry is BUSY. */
+/* Go on with the rest of a write, whose entry is BUSY. */
 static void write_on(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
@@ -321,7 +324,7 @@ static void write_on(struct flexsc_loop *loop, uint32_t index)
 	sqe->user_data = name_of(loop, index);
 }
 
-/* All that is submitted of one operation; returns how many calls. */
+/* Route all calls of one operation; returns how many they are. */
 static inline __attribute__((always_inline)) uint32_t
 route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
 {
@@ -349,7 +352,10 @@ route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
 static __attribute__((noinline)) uint32_t
 route_group(struct flexsc_loop *loop, unsigned int op)
 {
-	/* A constant each: only writes are asked how much they write. */
+	/*
+	 * Each call of route_group_by() has a constant route: only writes are
+	 * asked for their length.
+	 */
 	if (op == IORING_OP_WRITE || op == IORING_OP_WRITEV)
 		return route_group_by(loop, op, BY_RING_AT_ONCE);
 	if (is_followed(op))
@@ -467,8 +473,8 @@ static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
 /* Opening and closing. */
 
 /*
- * What the kernel can do: asked, not concluded from its version. A filter may
- * forbid io_uring's other two calls as well: both are tried.
+ * Ask the kernel what it can do, instead of concluding that from its version. A
+ * filter may forbid io_uring's other two calls as well: both are tried.
  */
 static int uring_probe(struct uring *uring)
 {
@@ -499,7 +505,7 @@ static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 	uring->bell = flexsc__own_fd(eventfd(0, EFD_CLOEXEC));
 	if (uring->bell < 0)
 		return -errno;
-	/* Better to have, and not needed. */
+	/* The limit of workers is better to have, and not needed. */
 	io_uring_register_iowq_max_workers(&uring->ring.uring, workers);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * System calls as io_uring operations: which field takes which argument, and
- * which arguments have no operation. syscalls.tbl says which operation a call
- * is, and of which shape; here is a function for each shape. Owner only.
+ * which arguments have no operation. calls/syscalls.tbl says which operation a
+ * call is, and of which shape; here is a function for each shape. Owner only.
  */
 #include "uring_ops.h"
 
@@ -190,8 +190,9 @@ SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
 
 #ifdef SYS_poll
 /*
- * One descriptor without a time limit. The kernel is asked first, unless the
- * poster did: what is ready, or isn't memory, is the plain call's.
+ * A poll of one descriptor without a time limit. The kernel is asked first,
+ * unless the poster did: a descriptor that is ready, or memory that can't be
+ * read, is the plain call's.
  */
 static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
 			 const struct flexsc_entry *entry, unsigned int known)
@@ -211,7 +212,7 @@ static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
-/* What poll() returns where the operation returned res. */
+/* The result of poll() where the operation returned res. */
 static int64_t result_poll(args_t a, int32_t res)
 {
 	struct pollfd *one = (struct pollfd *)(uintptr_t)a[0];
@@ -224,9 +225,9 @@ static int64_t result_poll(args_t a, int32_t res)
 #endif
 
 /*
- * Is it a time, and in memory that can be read? The kernel looks at a futex's
- * time limit before it finds that there is nothing to wait for. This costs a
- * mode switch, which a call that sleeps can afford.
+ * Is there a time at this address, in memory that can be read? The kernel looks
+ * at a futex's time limit before it finds that there is nothing to wait for.
+ * This costs a mode switch, which a call that sleeps can afford.
  */
 static bool sqe_check_time(uint64_t when)
 {

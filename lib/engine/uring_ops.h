@@ -9,9 +9,9 @@
 
 #include "../calls/table.h"
 
-/* What is known besides the entry. */
+/* What is known of an entry's call besides the entry. */
 enum uring_known {
-	URING_SENDS_TO = 1,	/* the kernel's send operation takes an address */
+	URING_SENDS_TO = 1,	/* the send operation takes an address */
 	URING_POLL_WAITS = 2,	/* the call was posted by flexsc__call_poll() */
 };
 
@@ -24,20 +24,20 @@ typedef bool (*uring_prepare_fn)(struct io_uring_sqe *sqe, uint8_t op,
 				 const struct flexsc_entry *entry,
 				 unsigned int known);
 
-/* By shape: enum call_shape. */
+/* Functions by shape: enum call_shape. */
 extern const uring_prepare_fn flexsc__uring_prepare[SHAPES];
 
 static inline bool uring_prepare(struct io_uring_sqe *sqe, unsigned int op,
 				 const struct flexsc_entry *entry,
 				 unsigned int known)
 {
-	/* It was posted, so it is in the table. */
+	/* The call was posted, so it is in the table. */
 	unsigned int shape = flexsc__table[entry->nr].shape;
 
 	return flexsc__uring_prepare[shape](sqe, (uint8_t)op, entry, known);
 }
 
-/* What the plain call would have returned where io_uring returned res. */
+/* The plain call's result where io_uring returned res. */
 int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res);
 
 #endif /* FLEXSC_URING_OPS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why there is no io_uring here. The same few error codes have very different
- * causes, and whoever has to change something needs the real one.
+ * Why there is no io_uring here. A few error codes have very different causes,
+ * and the user who has to change something needs the real one.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -37,7 +37,7 @@ static bool limited(__rlimit_resource_t resource)
 	return !getrlimit(resource, &limit) && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* It isn't told which limit it was: those that there are. */
+/* The kernel doesn't say which limit was reached: name those there are. */
 static const char *no_memory(void)
 {
 	if (limited(RLIMIT_AS))

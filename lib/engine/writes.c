@@ -23,7 +23,7 @@ static void write_set_was(struct call *call, uint32_t was)
 	__atomic_store_n(&call->begun.was, was, __ATOMIC_RELAXED);
 }
 
-/* With the lock. */
+/* Link a write in the list, with the lock. */
 static void link_write(struct flexsc_loop *loop, struct writes *writes,
 		       uint32_t index)
 {
@@ -37,7 +37,7 @@ static void link_write(struct flexsc_loop *loop, struct writes *writes,
 	writes->head = index;
 }
 
-/* With the lock. */
+/* Take a write off the list, with the lock. */
 static void unlink_write(struct flexsc_loop *loop, struct writes *writes,
 			 uint32_t index)
 {
@@ -64,7 +64,7 @@ void flexsc__write_begin(struct flexsc_loop *loop, struct writes *writes,
 	call_of(loop, index)->fds = (uint8_t)fds;
 	if (!fds)
 		return;
-	/* Before it can be waited for: see flexsc__closing_begin(). */
+	/* Marks come before calls can wait: see flexsc__closing_begin(). */
 	for (; fds; fds &= fds - 1)
 		flexsc__fds_mark((uint32_t)entry->args[__builtin_ctz(fds)]);
 	lock(&writes->lock);
@@ -73,8 +73,8 @@ void flexsc__write_begin(struct flexsc_loop *loop, struct writes *writes,
 }
 
 /*
- * With the lock: a number becomes a copy. Whoever executes the entry reads the
- * argument without the lock: before or after, it is the same file.
+ * With the lock: an argument becomes a copy. The thread that executes the entry
+ * reads the argument without the lock: before or after, it is the entry's file.
  */
 static bool write_move(struct flexsc_loop *loop, uint32_t index, unsigned int n)
 {
@@ -117,7 +117,9 @@ void flexsc__write_end(struct flexsc_loop *loop, struct writes *writes,
 	lock(&writes->lock);
 	unlink_write(loop, writes, index);
 	unlock(&writes->lock);
-	/* Nobody moves it any more. */
+	/*
+	 * The write is off the list: no thread moves its descriptors any more.
+	 */
 	moved = call->pool.moved;
 	call->pool.moved = 0;
 	for (; moved; moved &= moved - 1)
@@ -129,7 +131,10 @@ bool flexsc__write_to_pool(struct flexsc_loop *loop, struct writes *writes,
 {
 	bool adopted;
 
-	/* Together: what is moved after that the pool counts. */
+	/*
+	 * The pool counts the copies in one step with the list: a descriptor
+	 * may move right after.
+	 */
 	lock(&writes->lock);
 	adopted = flexsc__hold_adopt(loop_pool(loop), index);
 	if (adopted)

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes that an engine may make in more than one operation: io_uring's requests
- * end when something is written, and so does a call of the kernel module's that
- * is interrupted because its thread is needed. An operation holds its files, but
- * the next one, with the rest, would find nothing at a descriptor's number if that
- * was closed meanwhile, or another file. So a write whose rest has a number to
- * look up goes on with a copy of the descriptor:
+ * Writes that an engine may make in more than one operation: io_uring's
+ * requests end when something is written, and so does a call of the kernel
+ * module's that is interrupted because its thread is needed. An operation holds
+ * its files, but the next one, with the rest, would find nothing at a
+ * descriptor's number if that was closed meanwhile, or another file. So a write
+ * whose rest has a number to look up goes on with a copy of the descriptor:
  *
  *	begun		-> moved	the descriptor is about to be closed
  *	begun		-> moved	there is a rest; not of a file on a disk
  *	begun, moved	-> ended	the copies are closed
- *	begun, moved	-> the pool	... when the last entry there is complete
+ *	begun, moved	-> the pool	... when their last entry is complete
  *
- * begun, moved: in the list, under the lock, which is what other threads look at
- * that close the descriptor. Which arguments are copies call->pool.moved says. A
- * file on a disk is copied only when the program closes it, because whoever closes
- * any of its descriptors loses the process's locks on it.
+ * begun, moved: the write is in the list, under the lock. Threads that close
+ * the descriptor look at the list. call->pool.moved says which arguments are
+ * copies. A file on a disk is copied only when the program closes it, because
+ * closing any of its descriptors loses the process's locks on it.
  *
- * As long as the program hasn't closed the descriptor it can name the call by it
- * (flexsc_loop_cancel_fd()), though the call goes on with a copy.
+ * As long as the program hasn't closed the descriptor it can name the call by
+ * it (flexsc_loop_cancel_fd()), though the call goes on with a copy.
  */
 #ifndef FLEXSC_WRITES_H
 #define FLEXSC_WRITES_H
@@ -52,8 +52,9 @@ static inline bool write_is_short(const struct flexsc_entry *entry)
 }
 
 /*
- * The owner: its first operation is about to begin; there is a rest; it is
- * complete. A descriptor that can't be copied keeps its number.
+ * Steps of a write, by the owner: its first operation is about to begin; there
+ * is a rest; it is complete. A descriptor that can't be copied keeps its
+ * number.
  */
 void flexsc__write_begin(struct flexsc_loop *loop, struct writes *writes,
 			 uint32_t index);
@@ -63,13 +64,13 @@ void flexsc__write_end(struct flexsc_loop *loop, struct writes *writes,
 		       uint32_t index);
 
 /*
- * Instead of the end: the loop's pool makes the rest, and closes the copies. False:
- * for lack of memory the pool can't have it.
+ * The loop's pool makes the rest of a write, and closes the copies. False: the
+ * pool can't have it, because there is no memory.
  */
 bool flexsc__write_to_pool(struct flexsc_loop *loop, struct writes *writes,
 			   uint32_t index);
 
-/* Any thread: this descriptor is about to be closed. */
+/* A descriptor is about to be closed. Any thread. */
 void flexsc__writes_hold(struct flexsc_loop *loop, struct writes *writes,
 			 int fd);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All loops of the process, for what concerns each of them: from the end of its
- * making to the beginning of its end a loop is here. Any thread.
+ * All loops of the process, from the end of their making to the beginning of
+ * their end. Any thread.
  */
 #ifndef FLEXSC_ALL_H
 #define FLEXSC_ALL_H
@@ -13,11 +13,11 @@ struct flexsc_loop;
 void flexsc__all_add(struct flexsc_loop *loop);
 void flexsc__all_remove(struct flexsc_loop *loop);
 
-/* Each of them, under the lock. */
+/* Call "each" for every loop, under the lock. */
 void flexsc__all_each(void (*each)(struct flexsc_loop *loop, uint32_t arg),
 		      uint32_t arg);
 
-/* Around a fork(); in the child there are none afterwards. */
+/* Around a fork(); the child has no loops here afterwards. */
 void flexsc__all_lock(void);
 void flexsc__all_unlock(void);
 void flexsc__all_forked(void (*each)(struct flexsc_loop *loop));

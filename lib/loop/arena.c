@@ -26,7 +26,7 @@ int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max)
 				   -1, 0);
 		if (arena->base != MAP_FAILED)
 			break;
-		/* RLIMIT_AS: take what there is. */
+		/* RLIMIT_AS may allow less: try half of it. */
 		arena->base = NULL;
 		if (arena->max <= PAGE / size)
 			return -ENOMEM;
@@ -55,7 +55,10 @@ int flexsc__arena_grow(struct arena *arena)
 	if (new > old && mprotect((char *)arena->base + old, new - old,
 				  PROT_READ | PROT_WRITE))
 		return -ENOMEM;
-	/* Large ones are used at random: without it most accesses miss. */
+	/*
+	 * A large arena is used at random: without huge pages most accesses
+	 * miss.
+	 */
 	if (new >= HUGE)
 		madvise(arena->base, new / HUGE * HUGE, MADV_HUGEPAGE);
 	arena->count = (uint32_t)count;

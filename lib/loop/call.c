@@ -25,9 +25,9 @@ static COLD int call_refuse_number(struct flexsc_loop *loop, unsigned int nr)
 
 /*
  * Fill a free entry: there is one, and nothing waits for it. As few
- * instructions as can be, for this and flexsc__call_retire() are what a call
- * costs in user mode besides the engine's part. So the arguments are stored
- * before anything is looked at, to have their registers free.
+ * instructions as can be, because this and flexsc__call_retire() are what a
+ * call costs in user mode besides the engine's part. So the arguments are
+ * stored before anything is looked at, to have their registers free.
  */
 static __attribute__((noinline)) int
 call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
@@ -100,7 +100,7 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	int err = flexsc_loop_call(loop, cb, SYS_poll, PTR(one), 1, -1ULL, 0,
 				   0, 0);
 
-	/* A held call is forgotten: an engine asks the kernel for it. */
+	/* A held call isn't noted: an engine asks the kernel about it. */
 	if (!err && handle_kind(loop->last) == HANDLE_CALL)
 		call_of(loop, (uint32_t)handle_index(loop->last))->poll_waits =
 			true;
@@ -124,7 +124,7 @@ int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags)
 
 /* Consuming. */
 
-/* What the caller gets to see of the result of a call that was cancelled. */
+/* The result that the program sees of a call that was cancelled. */
 static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 				  int64_t ret)
 {
@@ -138,8 +138,8 @@ static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 }
 
 /*
- * It was cancelled before it started, with no part done. Its callback needn't
- * wait until an engine comes to see that, unless calls wait for it as well.
+ * A call was cancelled before it started, with no part done. Its callback
+ * needn't wait until an engine sees that, unless calls wait for it as well.
  */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 {
@@ -170,7 +170,7 @@ static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index,
 	loop->completed++;
 }
 
-/* The same where there is more to be done than running the callback. */
+/* Retire an entry whose call has more to be done than its callback. */
 static COLD void call_retire_otherwise(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
@@ -182,7 +182,7 @@ static COLD void call_retire_otherwise(struct flexsc_loop *loop, uint32_t index)
 	if (call->cancel != CANCEL_NOT)
 		ret = call_cancel_result(loop, call, ret);
 	call->chained = NO_HELD;
-	/* Cancelled before an engine came to see it. */
+	/* The call may be cancelled before an engine came to see it. */
 	call->poll_waits = false;
 	call_free_entry(loop, index, ret);
 	if (chained != NO_HELD)
@@ -194,9 +194,9 @@ static COLD void call_retire_otherwise(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * A done entry: free it, start what waited for it, run its callback. All of
- * the library's own work comes first, since the callback may post, cancel, or
- * free what the cb lives in.
+ * A done entry is freed, what waited for it starts, and its callback runs. All
+ * of the library's own work comes first, because the callback may post, cancel,
+ * or free what the cb lives in.
  */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls: what the owner knows of an entry besides what the entry says, and lists
- * of them. Owner only, but for what is said to be the pool's.
+ * Calls: what the owner knows of an entry besides what the entry says, and
+ * lists of calls. Owner only, except for the pool's fields.
  */
 #ifndef FLEXSC_LOOP_CALL_H
 #define FLEXSC_LOOP_CALL_H
@@ -17,7 +17,7 @@
 struct flexsc_loop;
 struct pollfd;
 
-/* What cancelled a call. */
+/* Causes that a call is cancelled for. */
 enum cancel_cause {
 	CANCEL_NOT = 0,
 	CANCEL_ASKED,
@@ -26,9 +26,9 @@ enum cancel_cause {
 };
 
 /*
- * The private companion of the entry with the same index: what the owner
- * knows of it, and (in "pool") what a pool of syscall threads does while it
- * has it.
+ * The private companion of an entry, at the entry's index: what the owner knows
+ * of it, and (in "pool") what a pool of syscall threads does while the pool has
+ * it.
  */
 struct call {
 	struct flexsc_cb *cb;	/* NULL: none, or not in use */
@@ -37,25 +37,25 @@ struct call {
 	uint32_t chained;	/* the held call that waits for this one */
 	uint32_t deadline;	/* its timer */
 	uint8_t cancel;		/* enum cancel_cause */
-	uint8_t route;		/* the engine's: how it executes it */
-	uint8_t fds;		/* bit n: argument n is a descriptor: writes.h */
+	uint8_t route;		/* the engine's: how it executes the entry */
+	uint8_t fds;		/* a write's descriptors: bit n, argument n */
 	bool poll_waits;	/* see flexsc__call_poll() */
 	struct partial *partial;	/* the engine's: a write in parts */
-	struct {		/* the list of writes.h, under its lock */
+	struct {		/* engine/writes.h's list, under its lock */
 		uint32_t next, prev;
 		uint32_t was;	/* argument 0 before it was a copy, plus 1 */
 	} begun;
 	struct {		/* under the pool's lock */
 		uint8_t where;	/* enum pool_where */
 		bool woken;	/* from where it was parked */
-		bool plainly;	/* whatever poll(2) says: closing.h */
-		uint8_t moved;	/* bit n: argument n is a copy: hold.h, writes.h */
+		bool plainly;	/* whatever poll(2) says: pool/closing.h */
+		uint8_t moved;	/* bit n: argument n is a copy: pool/hold.h */
 		uint32_t prev;
-		uint32_t thread;	/* the slot that executes it */
+		uint32_t thread;	/* number of the thread that has it */
 	} pool;
 } __attribute__((aligned(64)));
 
-/* Does it go on with a copy of this descriptor, which is open still? */
+/* Does the call go on with a copy of this descriptor, which is open still? */
 static inline bool call_was(const struct call *call, int fd)
 {
 	return __atomic_load_n(&call->begun.was, __ATOMIC_RELAXED) ==
@@ -69,9 +69,9 @@ struct call_list {
 };
 
 /*
- * Calls that are taken all at once, oldest first. Every call is on two of
- * these in its life, so it is made to be cheap: tail is where the next index
- * goes, and the last one's next means nothing until all are taken.
+ * Calls that are taken all at once, oldest first. Every call is on two queues
+ * in its life, so a queue is made to be cheap: tail is where the next index
+ * goes, and the last call's next means nothing until all are taken.
  */
 struct call_queue {
 	uint32_t *tail;
@@ -95,7 +95,7 @@ static inline void queue_append(struct call_queue *queue, struct call *call,
 	queue->tail = &call->next;
 }
 
-/* The first of all there are, or NONE; each one's next is the next. */
+/* Take all calls: returns the first, or NONE; each call's next is the next. */
 static inline uint32_t queue_take(struct call_queue *queue)
 {
 	*queue->tail = NONE;
@@ -106,8 +106,8 @@ static inline uint32_t queue_take(struct call_queue *queue)
 #ifdef SYS_poll
 /*
  * Post a poll() of one descriptor without a time limit. The record can be read,
- * and nobody needs to know whether the descriptor is ready already, so an engine
- * needn't ask the kernel before it has the call wait.
+ * and nobody needs to know whether the descriptor is ready already, so an
+ * engine needn't ask the kernel before it has the call wait.
  */
 int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one);
@@ -116,7 +116,7 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 /* A done entry is freed, and its callback runs. */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);
 
-/* Its entry is CANCEL, and nobody has begun it. */
+/* A call's entry is CANCEL, and no thread has begun it. */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index);
 
 #endif /* FLEXSC_LOOP_CALL_H */

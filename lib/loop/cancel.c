@@ -5,9 +5,9 @@
  *
  * Cancelling never completes an entry by itself; it changes the status and
  * tells the engine, and the entry then completes like any other, once. So the
- * callback can't run twice, and not before the kernel has let go. For a call
- * that hadn't started it runs at once: nobody will execute that, though its
- * entry is in use until the engine has passed it over.
+ * callback can't run twice, and not before the kernel has let go. The callback
+ * of a call that hadn't started runs at once, because no thread will execute
+ * the call, though its entry is in use until the engine has passed it over.
  */
 #include "cancel.h"
 
@@ -37,9 +37,12 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 		return;
 	call->cancel = (uint8_t)cause;
 	part = flexsc__partial_begun(&call->partial);
-	/* Whoever takes it next sees CANCEL and completes it unexecuted. */
+	/*
+	 * The thread that takes the entry next sees CANCEL and completes it
+	 * unexecuted.
+	 */
 	if (entry_cancel_submitted(entry)) {
-		/* Nobody has changed "partial" before that. */
+		/* No engine has changed "partial" before that. */
 		if (!part)
 			flexsc__call_unstarted(loop, index);
 		return;
@@ -92,7 +95,7 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 	return 0;
 }
 
-/* Has it come to its end? The kernel engine gives some back before. */
+/* Has the entry come to its end? The kernel module gives some back before. */
 static bool is_ended(const struct flexsc_entry *entry)
 {
 	return entry_status(entry) == FLEXSC_DONE &&

@@ -15,13 +15,13 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * The loop ends. What somebody is told the result of is cancelled; so is what
- * may wait for others. A close() that was posted to be forgotten is neither,
- * and still happens, even if it is held.
+ * The loop ends. A call whose result a callback is told is cancelled; so is a
+ * call that may wait for others. A close() that was posted without a cb is
+ * neither, and still happens, even if it is held.
  */
 void flexsc__cancel_all(struct flexsc_loop *loop);
 
-/* A call's deadline, or a held call's. */
+/* A call's deadline has passed, or a held call's. */
 void flexsc__deadline_passed(struct flexsc_loop *loop,
 			     const struct timer *timer);
 

@@ -3,11 +3,11 @@
  * Engines execute submitted entries and report the done ones. Every function
  * but wake and hold is called by the loop's owner.
  *
- * An engine may give entries to a pool of syscall threads (pool.h), which the
- * loop has from then on. What the pool needs besides its entries is no engine's
- * business: the loop watches it whenever it waits, tells it of descriptors that
- * are about to be closed, ends it before the engine is closed, and forgets it
- * in a forked child.
+ * An engine may give entries to a pool of syscall threads (pool/pool.h), which
+ * the loop has from then on. The pool's other needs are no engine's business:
+ * the loop watches it whenever it waits, tells it of descriptors that are about
+ * to be closed, ends it before the engine is closed, and forgets it in a forked
+ * child.
  */
 #ifndef FLEXSC_LOOP_ENGINE_H
 #define FLEXSC_LOOP_ENGINE_H

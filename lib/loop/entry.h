@@ -97,9 +97,9 @@ static inline bool entry_begin(struct flexsc_entry *entry)
 }
 
 /*
- * The same where the owner itself executes what it has seen to be SUBMITTED:
- * nobody competes, so it needs no atomic read-modify-write, which would cost
- * more than the rest of a call.
+ * SUBMITTED -> BUSY, where the owner itself executes an entry that it has seen
+ * to be SUBMITTED: no thread competes, so it needs no atomic read-modify-write,
+ * which would cost more than the rest of a call.
  */
 static inline void entry_begin_alone(struct flexsc_entry *entry)
 {
@@ -125,8 +125,8 @@ static inline void completions_push(struct flexsc_completions *queue,
 	do {
 		entry->link = head;
 		/*
-		 * Sequentially consistent rather than release, for the
-		 * sleeping protocol too: see loop_notify().
+		 * Sequentially consistent rather than release, because of the
+		 * sleeping protocol: see loop_notify().
 		 */
 	} while (!__atomic_compare_exchange_n(&queue->head, &head, index, true,
 					      __ATOMIC_SEQ_CST,

@@ -46,7 +46,7 @@ int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb)
 		struct flexsc_cb *head = atomic_load_explicit(
 			&loop->woken, memory_order_relaxed);
 
-		/* W1: publishes the caller's writes; pairs with W2. */
+		/* W1: publishes the waker's writes; pairs with W2. */
 		do {
 			cb_set_next(cb, head);
 		} while (!atomic_compare_exchange_weak(&loop->woken, &head,
@@ -64,7 +64,7 @@ static void collect_woken(struct flexsc_loop *loop)
 
 	if (!atomic_load_explicit(&loop->woken, memory_order_relaxed))
 		return;
-	/* W2: takes all of them, newest first; reverse their order. */
+	/* W2: takes all cbs, newest first; reverse their order. */
 	cb = atomic_exchange_explicit(&loop->woken, NULL, memory_order_acquire);
 	for (; cb; cb = next) {
 		next = cb_next(cb);
@@ -78,7 +78,7 @@ static void collect_woken(struct flexsc_loop *loop)
 	}
 }
 
-/* All of them. */
+/* Timers, signals and wake-ups together. */
 
 static struct flexsc_cb *timer_cb(const struct timer *timer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timers, signals and wake-ups, all of them. Owner only. */
+/* Timers, signals and wake-ups together. Owner only. */
 #ifndef FLEXSC_LOOP_EVENT_H
 #define FLEXSC_LOOP_EVENT_H
 
@@ -15,7 +15,9 @@ void flexsc__events_collect(struct flexsc_loop *loop);
 
 /* Is there something to dispatch, timers not counted? */
 bool flexsc__loop_ready(const struct flexsc_loop *loop);
-/* The same, and what the engine hasn't been asked for; by spinning owners. */
+/*
+ * Is there something to dispatch, or to ask the engine for? By spinning owners.
+ */
 bool flexsc__loop_stirs(const struct flexsc_loop *loop);
 
 /* The loop ends, calls were cancelled: complete the rest, -ECANCELED. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles: what a pending cb is the cb of. Owner only. */
+/* Handles: from a pending cb to its call, timer or signal. Owner only. */
 #ifndef FLEXSC_HANDLE_H
 #define FLEXSC_HANDLE_H
 

@@ -75,7 +75,7 @@ int flexsc__held_init(struct flexsc_loop *loop)
 	return 0;
 }
 
-/* What a predecessor, an entry or a held call, says is chained to it. */
+/* The link from a predecessor, an entry or a held call, to its held call. */
 static uint32_t *chained_to(struct flexsc_loop *loop, enum handle_kind kind,
 			    uint32_t index)
 {
@@ -94,7 +94,7 @@ static void held_attach(struct flexsc_loop *loop, uint32_t index,
 	*chained_to(loop, kind, before) = index;
 }
 
-/* A held call moves into a free entry. */
+/* Move a held call into a free entry. */
 static void held_start(struct flexsc_loop *loop, uint32_t index,
 		       uint32_t entry_index)
 {
@@ -139,7 +139,9 @@ static void held_complete(struct flexsc_loop *loop, uint32_t index,
 	}
 }
 
-/* A call's predecessor has completed with ret: hand it over if asked to. */
+/*
+ * Give a predecessor's result to a held call, if the call's chain asks for it.
+ */
 static void chain_result(struct held *held, int64_t ret)
 {
 	unsigned int arg = held->chain & ~FLEXSC_CHAIN_ALWAYS;
@@ -150,8 +152,8 @@ static void chain_result(struct held *held, int64_t ret)
 }
 
 /*
- * Complete a held call with ret, and those chained to it with -ECANCELED, up
- * to one that runs always: that one is returned, or NO_HELD.
+ * Complete a held call with ret, and its chain with -ECANCELED, up to a call
+ * that runs always: that call is returned, or NO_HELD.
  */
 static uint32_t held_drop(struct flexsc_loop *loop, uint32_t index,
 			  int64_t ret)
@@ -170,8 +172,8 @@ static uint32_t held_drop(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * End a held call that has no entry. One chained to it that runs always follows
- * whatever the ended one was waiting for.
+ * End a held call that has no entry. A call chained to it that runs always
+ * follows whatever the ended call was waiting for.
  */
 void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held calls: posted, and without an entry, because none is free or because they
- * are chained to another call. Owner only.
+ * Held calls: posted, and without an entry, because none is free or because
+ * they are chained to another call. Owner only.
  *
  *	posted	-> chained	to a call that isn't complete
  *	posted	-> waiting	no entry is free, or others wait already
@@ -17,9 +17,9 @@
 
 struct flexsc_loop;
 
-#define CHAINED		0x80U	/* in loop->chain: there is one */
+#define CHAINED		0x80U	/* in loop->chain: the next post is chained */
 
-/* No held call: element 0 of theirs heads the waiting list. */
+/* No held call: element 0 heads the waiting list. */
 #define NO_HELD	0U
 
 /* A call without an entry: chained to another, or waiting for a free one. */
@@ -29,7 +29,7 @@ struct held {
 	uint32_t next, prev;	/* the waiting list, or the free list */
 	uint32_t chained;
 	uint32_t deadline;
-	uint32_t before;	/* what it is chained to, of before_kind */
+	uint32_t before;	/* its predecessor's index, of before_kind */
 	uint16_t nr;
 	uint8_t chain;		/* FLEXSC_CHAIN_* */
 	uint8_t state;		/* enum held_state */
@@ -51,10 +51,13 @@ int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 /* End a held call that has no entry. */
 void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 
-/* A predecessor has completed with ret: start what is chained to it, or end it. */
+/*
+ * A predecessor has completed with ret: start the calls chained to it, or end
+ * them.
+ */
 void flexsc__held_go(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 
-/* An entry is free: it is for the call that waits longest. */
+/* An entry is free: the call that waits longest gets it. */
 void flexsc__held_next(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_HELD_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop: all that one thread, its owner, has of calls. What other threads touch
- * is atomic and says so. Which file of this floor owns what:
+ * A loop: all that one thread, its owner, has of calls. What other threads
+ * touch is atomic and says so. Which file of this floor owns what:
  *
  *	page.c		entries and calls, and the list of free ones
  *	call.c		posting and consuming
@@ -54,7 +54,7 @@
 #include "page.h"
 
 /*
- * What is submitted lies in groups: calls of one group go to the kernel one
+ * Submitted calls lie in groups: calls of one group go to the kernel one
  * after the other, which is faster than a mixture. A group is an io_uring
  * operation, for the engine that makes use of it; the others have one group.
  */
@@ -64,22 +64,22 @@ struct flexsc_loop {
 	/* Hot: every post and every completion. */
 	struct arena entries;	/* struct flexsc_entry: the syscall pages */
 	struct arena calls;	/* struct call, the same indices */
-	uint32_t free;		/* entries that are */
+	uint32_t free;		/* the first free entry */
 	union {
 		struct {
-			uint32_t waiting;	/* held calls without an entry */
+			uint32_t waiting;	/* held calls that wait */
 			uint8_t chain;	/* the next post's: flags | CHAINED */
 			bool closing;
 			bool stale;	/* belongs to the parent process */
 		};
 		uint64_t unusual;	/* any of these */
 	};
-	uint64_t groups;	/* those with something submitted: a bit each */
-	uint32_t group_mask;	/* 0: all in one */
+	uint64_t groups;	/* groups with something submitted: bits */
+	uint32_t group_mask;	/* 0: all groups are one */
 	uint64_t last;		/* what chain follows: a handle; see held.c */
 	int64_t last_ret;	/* its result, once it has completed */
 	uint64_t posted, completed;	/* calls */
-	uint64_t events;	/* callbacks owed for anything else */
+	uint64_t events;	/* callbacks owed except for calls */
 	struct call_queue done;
 	struct cb_list ready;
 	bool inside;		/* a callback is running */
@@ -96,7 +96,7 @@ struct flexsc_loop {
 	struct signal_target *signals;
 	struct signal_wait *signal_waits;
 
-	/* Other threads', from here on. */
+	/* Fields of other threads, from here on. */
 	struct flexsc_completions completions
 		__attribute__((aligned(64)));
 	_Atomic(struct flexsc_cb *) woken;	/* newest first */
@@ -122,7 +122,7 @@ static inline bool flexsc__loop_has_entry(struct flexsc_loop *loop)
 	       (loop->free != NONE || flexsc__pages_grow(loop));
 }
 
-/* Only the owner may come here; in the runtime of flexsc run it is a carrier. */
+/* The owner alone may come here; under flexsc run it is a carrier. */
 #define loop_assert_owner(loop) \
 	RULE(pthread_equal(pthread_self(), (loop)->owner))
 
@@ -184,7 +184,7 @@ static inline struct held *held_of(const struct flexsc_loop *loop,
 	return (struct held *)loop->held.base + held;
 }
 
-/* What engines do for each call. */
+/* An engine's steps for each call. */
 
 /* An entry that the owner executed has its result; the callback is next. */
 static inline void call_done(struct flexsc_loop *loop, uint32_t index,
@@ -194,7 +194,7 @@ static inline void call_done(struct flexsc_loop *loop, uint32_t index,
 	queue_append(&loop->done, call_of(loop, index), index);
 }
 
-/* It is never begun, and this is its result. */
+/* End an entry that is never begun, with this result. */
 static inline void call_refuse(struct flexsc_loop *loop, uint32_t index,
 			       int64_t ret)
 {
@@ -202,7 +202,9 @@ static inline void call_refuse(struct flexsc_loop *loop, uint32_t index,
 	queue_append(&loop->done, call_of(loop, index), index);
 }
 
-/* Is it to be executed? False: it was cancelled, and is completed now. */
+/*
+ * Is the entry to be executed? False: it was cancelled, and is completed now.
+ */
 static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
 {
 	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)

@@ -29,7 +29,7 @@ static inline void cb_set_next(struct flexsc_cb *cb, struct flexsc_cb *next)
 
 void flexsc__ready(struct flexsc_loop *loop, struct flexsc_cb *cb, int64_t ret);
 
-/* The oldest, or NULL. */
+/* Take the oldest cb, or NULL. */
 struct flexsc_cb *flexsc__ready_take(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_READY_H */

@@ -159,7 +159,7 @@ void flexsc__signal_end(struct flexsc_loop *loop, struct signal_wait **link,
 	free(wait);
 }
 
-/* The signals that arrived and that somebody waits for. */
+/* Signals that arrived and that a cb waits for. */
 static uint64_t signals_ready(const struct flexsc_loop *loop)
 {
 	uint64_t ready = 0, pending;

@@ -31,16 +31,16 @@ signal_find(struct signal_wait **wait, const struct flexsc_cb *cb)
 void flexsc__signal_end(struct flexsc_loop *loop, struct signal_wait **link,
 			int64_t ret);
 
-/* Complete what the signals that have arrived are waited for by. */
+/* Complete the cbs that wait for signals that have arrived. */
 void flexsc__signals_collect(struct flexsc_loop *loop);
 bool flexsc__signals_waiting(const struct flexsc_loop *loop);
 
-/* The loop ends: complete all, with -ECANCELED. */
+/* The loop ends: complete all waits, with -ECANCELED. */
 void flexsc__signals_cancel(struct flexsc_loop *loop);
 
 /*
- * In a forked child: its parent's loops are not told of its signals, and the
- * signals do to it what they did before.
+ * A forked child's signals aren't told to its parent's loops, and do to it what
+ * they did before.
  */
 void flexsc__signals_forked(void);
 

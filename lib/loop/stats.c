@@ -76,7 +76,7 @@ static void stats_set(uint64_t *where, uint64_t value)
 	__atomic_store_n(where, value, __ATOMIC_RELAXED);
 }
 
-/* What the loop doesn't count on the page itself. */
+/* Counters that the loop doesn't keep on the page itself. */
 static void stats_refresh(const struct flexsc_loop *loop,
 			  struct flexsc_stats *stats)
 {
@@ -92,7 +92,7 @@ static void stats_refresh(const struct flexsc_loop *loop,
 		      arena_bytes(&loop->wheel.timers));
 }
 
-/* Once a turn, not once a call. Owner only. */
+/* Publish the loop's counters: once a turn, not once a call. Owner only. */
 void flexsc__stats_publish(const struct flexsc_loop *loop)
 {
 	if (!loop->page->magic) {

@@ -13,8 +13,8 @@ void flexsc__stats_publish(const struct flexsc_loop *loop);
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls);
 
 /*
- * Counters have one writer, so a plain sum does, stored whole for readers.
- * Those that syscall threads count too take an atomic one.
+ * A counter has one writer, so a plain sum does, stored whole for readers.
+ * Counters that syscall threads count take an atomic sum.
  */
 static inline void count(uint64_t *counter, uint64_t n)
 {

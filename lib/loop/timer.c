@@ -59,7 +59,7 @@ static unsigned int wheel_level(uint64_t now, uint64_t expiry)
 	return (63 - (unsigned int)__builtin_clzll(differ)) / WHEEL_BITS;
 }
 
-/* What is due is completed next: its cb will be written to. */
+/* A timer that is due is completed next: its cb will be written to. */
 static void prefetch_owner(const struct timer *timer)
 {
 	if (timer->kind == TIMER_CB)
@@ -131,7 +131,10 @@ int flexsc__wheel_arm(struct wheel *wheel, uint64_t now, uint64_t ns,
 
 	if (wheel->free == TIMER_NONE && wheel_grow(wheel))
 		return -ENOMEM;
-	/* Round up: never early. Time without end is the last tick. */
+	/*
+	 * Expiry is rounded up: a timer never fires early. Time without end is
+	 * the last tick.
+	 */
 	if (__builtin_add_overflow(now, ns, &at) ||
 	    __builtin_add_overflow(at, (1ULL << WHEEL_TICK_BITS) - 1, &at))
 		expiry = TICK_MAX;
@@ -188,7 +191,7 @@ static void wheel_spill(struct wheel *wheel, unsigned int level,
 	while (!list_empty(wheel, head)) {
 		uint32_t timer = wheel_timer(wheel, head)->next;
 
-		/* Neighbours in time are anywhere in memory. */
+		/* Timers that are neighbours in time are anywhere in memory. */
 		__builtin_prefetch(
 			wheel_timer(wheel, wheel_timer(wheel, timer)->next));
 		list_remove(wheel, timer);

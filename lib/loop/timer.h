@@ -26,7 +26,7 @@
 #define WHEEL_SLOTS	(1U << WHEEL_BITS)
 #define WHEEL_LEVELS	8
 
-/* Whose timer it is; decides what happens when it fires. */
+/* The kinds of timers: the kind decides what happens when the timer fires. */
 enum timer_kind {
 	TIMER_CB,	/* owner is the struct flexsc_cb to complete */
 	TIMER_CALL,	/* owner is a call's index: its deadline */

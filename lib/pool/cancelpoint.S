@@ -61,7 +61,7 @@ flexsc__cancelpoint_cancelled:
 	.size	flexsc__cancelpoint, . - flexsc__cancelpoint
 
 #if defined(__x86_64__)
-/* Where the signal handler returns to: rt_sigreturn. */
+/* The signal handler's return address: rt_sigreturn. */
 	.globl	flexsc__cancel_restorer
 	.hidden	flexsc__cancel_restorer
 	.type	flexsc__cancel_restorer, %function

@@ -3,10 +3,10 @@
  * A system call that another thread can cancel, without a window in which the
  * cancellation is lost.
  *
- * The caller's entry is BUSY. Whoever cancels sets it to CANCEL, then sends
- * the thread the cancel signal. Wherever the signal finds it:
+ * The thread's entry is BUSY. The owner sets it to CANCEL, then sends the
+ * thread the cancel signal. Wherever the signal finds the thread:
  *
- *	before the status is looked at	it sees CANCEL, and makes no call
+ *	before the status is looked at	the thread makes no call
  *	between that and the call	the handler moves it past the call
  *	sleeping in the call		the kernel ends the call, -EINTR
  *	after the call			nothing happens
@@ -32,7 +32,7 @@ int flexsc__cancel_signal(void);
 /* In the thread: let the cancel signal through. */
 void flexsc__cancel_unblock(int signo);
 
-/* Send it. */
+/* Send the cancel signal to a thread. */
 void flexsc__cancel_send(pid_t tid, int signo);
 
 #endif /* FLEXSC_CANCELPOINT_H */

@@ -60,8 +60,8 @@ void flexsc__closing_closed(struct flexsc_loop *loop, uint32_t fd)
 }
 
 /*
- * The mark is taken off first: one that is set again from here on belongs to a
- * call that has begun to wait since, and flexsc__closing_end() sees it.
+ * The mark is taken off first: a mark that is set from here on is a call's that
+ * has begun to wait since, and flexsc__closing_end() sees it.
  */
 static void closing_begin_all(uint32_t fd)
 {

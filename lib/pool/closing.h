@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that close descriptors, or shut sockets down, which calls of any loop of
- * the process may wait for. Whoever makes such a call says so before and after:
+ * Calls that close descriptors, or shut sockets down, which calls of any loop
+ * of the process may wait for. A thread that makes one says so before and
+ * after:
  *
  *	begin	entries that wait go on with a copy: pool.h
  *	(the call)
- *	end	entries that wait still look again. Those that have come to wait
- *		since for what is closed end with -EBADF, as they would have a
- *		moment later; those on a socket end as shutdown() has them end,
+ *	end	entries that wait still look again. Entries that have come to
+ *		wait since for what is closed end with -EBADF, as a moment
+ *		later; entries on a socket end as shutdown() has them end,
  *		which poll(2) doesn't show
  *
- * Any thread. A descriptor that nobody waits for costs a look at what is known
- * of it. One that is closed otherwise, as by a plain close(), takes its
- * registration in the pool's epoll set along: what waits for it waits on.
+ * Any thread. A descriptor that no entry waits for costs a look at its facts. A
+ * descriptor that is closed otherwise, as by a plain close(), takes its
+ * registration in the pool's epoll set along: entries that wait for it wait on.
  */
 #ifndef FLEXSC_CLOSING_H
 #define FLEXSC_CLOSING_H
@@ -44,7 +45,7 @@ void flexsc__closing_each(long nr, const __u64 *args,
 void flexsc__closing_begin(const struct flexsc_entry *entry);
 void flexsc__closing_end(const struct flexsc_entry *entry);
 
-/* One loop's part of it: the descriptor is about to be closed; it is closed. */
+/* One loop's part: the descriptor is about to be closed; it is closed. */
 void flexsc__closing_hold(struct flexsc_loop *loop, uint32_t fd);
 void flexsc__closing_closed(struct flexsc_loop *loop, uint32_t fd);
 

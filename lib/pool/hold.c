@@ -7,7 +7,7 @@
 #include "closing.h"
 #include "pool.h"
 
-/* A descriptor that is about to be closed, and the copy that is used instead. */
+/* A descriptor that is about to be closed, and the copy used instead. */
 struct closing {
 	struct pool *pool;
 	int fd;
@@ -36,7 +36,7 @@ void flexsc__hold_begin(const struct flexsc_entry *entry)
 			flexsc__fds_mark((uint32_t)hold_argument(entry, n));
 }
 
-/* With the lock: is there room to count the users of its copies? */
+/* With the lock: is there room to count the users of the entry's copies? */
 static bool hold_make_room(struct pool *pool, const struct flexsc_entry *entry,
 			   unsigned int moved)
 {
@@ -77,7 +77,7 @@ void flexsc__hold_end(struct pool *pool, uint32_t index)
 					     hold_argument(entry, n));
 }
 
-/* Copies that nobody needs aren't made. */
+/* A copy is made when the first entry needs it. */
 static bool hold_copy(struct closing *closing)
 {
 	if (closing->copy == NOT_YET)
@@ -87,8 +87,8 @@ static bool hold_copy(struct closing *closing)
 }
 
 /*
- * The entry goes on with the copy. Its thread, if one executes it, reads the
- * argument without the lock: before or after, it is the same file.
+ * The entry goes on with the copy. A thread that executes the entry reads the
+ * argument without the lock: before or after, it is the entry's file.
  */
 static bool hold_move(struct closing *closing, uint32_t index)
 {
@@ -159,8 +159,8 @@ static void hold_move_parked(struct closing *closing, int fd)
 }
 
 /*
- * Entries that wait for the descriptor; and those that wait for another and
- * name this one as well, if there are calls that name two.
+ * Move the entries that wait for the descriptor, and those that name it while
+ * they wait for another, if there are calls that name two.
  */
 static void hold_move_all_parked(struct closing *closing)
 {

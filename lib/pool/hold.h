@@ -6,8 +6,8 @@
  * Any descriptor among an entry's arguments can be closed, so which arguments
  * have become copies is noted by entry (call->pool.moved), and how many entries
  * use a copy by descriptor (struct parked). The descriptors of entries that may
- * go to the kernel again are marked (flexsc__fds_mark()): a descriptor that
- * isn't is closed without a look at any pool.
+ * go to the kernel again are marked (flexsc__fds_mark()): a descriptor without
+ * a mark is closed without a look at any pool.
  */
 #ifndef FLEXSC_HOLD_H
 #define FLEXSC_HOLD_H
@@ -18,20 +18,29 @@
 
 struct pool;
 
-/* Without the lock, before its first way there: it may go to the kernel again. */
+/*
+ * An entry is about to go to the kernel for the first time, and may go there
+ * again. Without the lock.
+ */
 void flexsc__hold_begin(const struct flexsc_entry *entry);
 
 /*
- * Its owner, before it is submitted: it comes with copies, which nobody else uses,
- * and which the pool closes. False: there is no memory for that.
+ * The owner, before it submits an entry that comes with copies: no other entry
+ * uses them, and the pool closes them. False: there is no memory for that.
  */
 bool flexsc__hold_adopt(struct pool *pool, uint32_t index);
 
-/* It is complete: the copies that it used are closed after their last user. */
+/*
+ * An entry is complete: the copies that it used are closed after their last
+ * user.
+ */
 void flexsc__hold_end(struct pool *pool, uint32_t index);
 
 /* Any thread: this descriptor is about to be closed. */
 void flexsc__hold_fd(struct pool *pool, int fd);
-/* Any thread: it is closed or shut down, and what waits for it looks again. */
+/*
+ * Any thread: the descriptor is closed or shut down, and entries that wait for
+ * it look again.
+ */
 void flexsc__hold_closed(struct pool *pool, int fd);
 #endif /* FLEXSC_HOLD_H */

@@ -15,16 +15,19 @@
 #include "../calls/probe.h"
 #include "../base/syscall.h"
 
-/* Told not to wait, it would. */
+/* Result: the call, told not to wait, would have to. */
 #define WOULD	(-EAGAIN)
-/* There is no way to tell it, or it isn't permitted here. */
+/* Result: the call can't be told not to wait, or not in this process. */
 #define NO_WAY	INT64_MIN
-/* Its descriptor is ready. */
+/* Result: the call's descriptor is ready. */
 #define RUNS	(INT64_MIN + 1)
 
 #define ROOM_MIN	4096U	/* in a socket that says it is ready */
 
-/* A send goes on with the rest; a receive that waits for all has no way back. */
+/*
+ * Tell a socket's call not to wait. A send goes on with the rest; a receive
+ * that waits for all has no way back.
+ */
 static int64_t try_socket(const struct flexsc_entry *entry)
 {
 	const __u64 *a = entry->args;
@@ -57,8 +60,9 @@ static bool is_socket_call(const struct flexsc_entry *entry)
 }
 
 /*
- * It would wait, so its arguments are right. The kernel takes descriptors that
- * a message passes when the call begins: they may be closed while it waits.
+ * Does a message pass descriptors? The call would wait, so its arguments are
+ * right. The kernel takes the descriptors when the call begins: they may be
+ * closed while it waits.
  */
 static bool has_control(const struct flexsc_entry *entry)
 {
@@ -69,8 +73,9 @@ static bool has_control(const struct flexsc_entry *entry)
 }
 
 /*
- * Not of a file that poll(2) takes for ready, which is any file on a disk: of
- * those, a part may be in memory, and end the call before its time.
+ * Tell a read or write not to wait. Files that poll(2) takes for ready, as any
+ * file on a disk, aren't told: a part may be in memory, and end the call before
+ * its time.
  */
 static int64_t try_stream(const struct flexsc_entry *entry)
 {
@@ -126,13 +131,13 @@ static uint64_t ask_room(uint64_t fd)
 		queued = memory[SK_MEMINFO_WMEM_ALLOC];
 	if (memory[SK_MEMINFO_SNDBUF] < queued + ROOM_MIN)
 		return ROOM_MIN;
-	/* Some of it is for what surrounds the data. */
+	/* Some of the room is taken by what surrounds the data. */
 	return (memory[SK_MEMINFO_SNDBUF] - queued) / 8 * 7;
 }
 
 /*
- * Not more than there is room for, if the socket is ready; else none. Less than
- * that is the file's end.
+ * A sendfile() of no more than the socket has room for, if it is ready; else of
+ * nothing. A result below that is the file's end.
  */
 static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 			    bool *part)
@@ -147,7 +152,7 @@ static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 		most = a[3];
 	ret = raw_syscall(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
 	*part = ret == (int64_t)most;
-	/* Of nothing, it only says whether the arguments are right. */
+	/* A sendfile() of nothing says only whether the arguments are right. */
 	return is_ready || ret < 0 ? ret : WOULD;
 }
 
@@ -202,7 +207,10 @@ static enum nowait judge_unready(const struct flexsc_entry *entry,
 	return flexsc__probe_terminal(fd) ? NOWAIT_UNKNOWN : NOWAIT_LATE;
 }
 
-/* A call that can't be told not to wait before it's known to be ready, or not. */
+/*
+ * Ask whether the call's descriptor is ready, before telling the call not to
+ * wait.
+ */
 static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
 			  bool *part, unsigned int *switches)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of a call that may wait for others, found out without waiting.
- * Any thread.
+ * Calls that may wait for others, made without waiting. Any thread.
  *
  * Such a call is to be left to an epoll set if it would wait, but only then:
  * read(2) of a descriptor that is open for writing fails at once, however long
@@ -19,16 +18,16 @@
 
 enum nowait {
 	NOWAIT_DONE,	/* *ret is its result */
-	NOWAIT_PART,	/* the same, or what it has transferred by now */
+	NOWAIT_PART,	/* *ret is its result, or a part of it */
 	NOWAIT_RUNS,	/* make the call: it won't wait */
 	NOWAIT_WAITS,	/* it would wait, for its descriptor to be ready */
-	NOWAIT_LATE,	/* the same, unless it would fail at once */
+	NOWAIT_LATE,	/* it would wait, unless it fails at once */
 	NOWAIT_UNKNOWN,	/* it may wait, and a descriptor doesn't tell */
 };
 
 /*
- * woken: it would have waited before, and poll(2) says that it needn't now.
- * Counts the mode switches it takes.
+ * Make a call without waiting. woken: it would have waited before, and poll(2)
+ * says that it needn't now. Counts the mode switches this takes.
  */
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 			   const struct table_row *row, bool woken,

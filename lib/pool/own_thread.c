@@ -16,7 +16,10 @@ static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
 	if (err)
 		return err;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	/* Too small with very large thread-local storage: then the default. */
+	/*
+	 * The size is too small with very large thread-local storage: then
+	 * libc's default.
+	 */
 	pthread_attr_setstacksize(attr, STACK);
 #endif
 	if (cores)

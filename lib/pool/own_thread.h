@@ -10,10 +10,10 @@
 #include <pthread.h>
 #include <sched.h>
 
-/* cores: where it may run; NULL: as its maker. 0 or -errno. */
+/* Make a thread. cores: where it may run; NULL: as its maker. 0 or -errno. */
 int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 		  const cpu_set_t *cores);
-/* Wait until such a thread, which has ended or is about to, is gone. */
+/* Wait until a thread that has ended, or is about to, is gone. */
 void flexsc__own_join(pthread_t thread);
 
 #endif /* FLEXSC_OWN_THREAD_H */

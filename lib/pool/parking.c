@@ -24,7 +24,7 @@ static int parked_fd(struct flexsc_loop *loop, uint32_t index)
 	return (int)entry_of(loop, index)->args[0];
 }
 
-/* Which of a descriptor's lists an entry is in. */
+/* The descriptor's list that an entry is in: 0 or 1. */
 static unsigned int parked_side(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct table_row *row =
@@ -46,7 +46,7 @@ static bool parked_empty(const struct parking *parking, int fd)
 	       parking->parked[fd].head[1] == NONE;
 }
 
-/* Does it name a descriptor besides the one it waits for? */
+/* Does the entry name a descriptor besides the one it waits for? */
 static bool is_pair(struct flexsc_loop *loop, uint32_t index)
 {
 	return flexsc__table_row(entry_of(loop, index)->nr)->fds & ~1U;

@@ -12,11 +12,11 @@
  *
  * One at a time
  *
- * When a descriptor is ready, the first entry that wanted this is woken, and
- * no other of that list: what it was ready for may be gone when the first one
- * is done. The next one follows: the registration is renewed when
- * the woken entry has completed, or is parked again. It fires at once if there
- * is still something to be had.
+ * When a descriptor is ready, the first entry that wanted this is woken, and no
+ * other entry of its list, because what it was ready for may be gone when the
+ * first one is done. The next one follows: the registration is renewed when the
+ * woken entry has completed, or is parked again. It fires at once if there is
+ * still something to be had.
  *
  *
  * Ready for something else
@@ -24,8 +24,9 @@
  * A descriptor can be ready while a call on it has to wait: its error queue has
  * something in it, what there is has been peeked at, there is room for another
  * peer's datagram. Its registration would fire at once each time it is renewed.
- * So an entry that was woken, and would wait while poll(2) says otherwise, waits
- * on a thread instead, as its caller would, and the next one of the line is woken.
+ * So an entry that was woken, and would wait while poll(2) says otherwise,
+ * waits on a thread instead, as a plain call would, and the next entry of the
+ * line is woken.
  *
  *
  * Closing
@@ -44,8 +45,8 @@
 struct pool;
 
 /*
- * The entries of a descriptor: those that read, those that write. Of a copy also
- * how many use it, parked or not.
+ * The entries of a descriptor, in a list that reads and a list that writes. Of
+ * a copy also the number of entries that use it, parked or not.
  */
 struct parked {
 	uint32_t head[2], tail[2];
@@ -72,21 +73,24 @@ void flexsc__parking_forked(struct parking *parking);
  * for lack of some resource.
  */
 bool flexsc__park(struct parking *parking, uint32_t index);
-/* Take one out, which is cancelled. */
+/* Take an entry out, which is cancelled. */
 void flexsc__unpark(struct parking *parking, uint32_t index);
-/* Room for what is kept of a descriptor; false: no memory. */
+/* Make room for a descriptor's lists. False: there is no memory. */
 bool flexsc__park_room(struct parking *parking, int fd);
 /* A copy of a descriptor, used by nobody yet; -1: for lack of some resource. */
 int flexsc__park_copy(struct parking *parking, int fd);
-/* One more entry uses the copy; one has completed. The last one closes it. */
+/* A use of a copy begins; a use ends. The last one closes the copy. */
 void flexsc__park_use(struct parking *parking, int copy);
 void flexsc__park_release(struct parking *parking, int copy);
-/* A descriptor's entries use this copy now; without one they end with -EBADF. */
+/*
+ * A descriptor's entries use this copy now. Without one they end with -EBADF.
+ */
 void flexsc__park_move(struct parking *parking, int fd, int copy);
 
 /*
  * All entries of a descriptor ask again: what they wait for may not come as the
- * set's event. Those of a descriptor that the set no longer has end with -EBADF.
+ * set's event. Those of a descriptor that the set no longer has end with
+ * -EBADF.
  */
 void flexsc__park_again(struct parking *parking, int fd);
 /* An entry that was woken has completed; fd was its descriptor. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pool: its queue, its threads' coming and going, its owner's side. pool.h
- * says who runs when, syscall_thread.h what the lock is for.
+ * says which thread runs when, syscall_thread.h which fields the lock guards.
  */
 #include "pool.h"
 
@@ -222,7 +222,7 @@ void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread)
 	pool_interrupt(pool, thread);
 }
 
-/* Every thread waits, some of them in calls that should not. */
+/* Interrupt the calls that should not wait: every thread waits in its call. */
 static void pool_kick_all(struct pool *pool)
 {
 	for (uint32_t i = 0; i < pool->max; i++)
@@ -247,7 +247,7 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 		flexsc__pool_undefer(pool, index);
 		flexsc__pool_finish(pool, index, -ECANCELED);
 		break;
-	case POOL_QUEUED:	/* whoever takes it sees CANCEL */
+	case POOL_QUEUED:	/* the thread that takes it sees CANCEL */
 	case POOL_NOT:		/* it has just completed */
 		break;
 	}
@@ -255,8 +255,8 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 }
 
 /*
- * Nothing is taken any more: whoever executes something waits in it, as it
- * turns out, and is no longer active.
+ * No entry is taken any more: threads that execute one wait in it, as it turns
+ * out, and are no longer active.
  */
 static void pool_overtake(struct pool *pool)
 {
@@ -310,7 +310,9 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	pool->loop = loop;
 	pool->idle = NONE;
 	pool->unused = NONE;
-	/* One is always left unblocked, so one alone could never block. */
+	/*
+	 * One thread is always left unblocked, so one alone could never block.
+	 */
 	pool->max = max > 1 ? max : 2;
 	pool->signo = flexsc__cancel_signal();
 	flexsc__parking_init(&pool->parking, pool);

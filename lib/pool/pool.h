@@ -16,7 +16,7 @@
  *	blocked		-> idle		its call ended, there is none
  *	active		-> idle		the queue is empty
  *	idle		-> gone		nothing to do for two seconds
- *	(none)		-> active	nobody is idle, and the limit not reached
+ *	(none)		-> active	none is idle; the limit isn't reached
  *
  * User space isn't told when a thread blocks. What the table knows decides
  * instead. Calls that may wait for their descriptor are told not to, or asked
@@ -43,15 +43,16 @@
  *
  * Closing a descriptor
  *
- * A call in the kernel holds its files, whoever closes the descriptors meanwhile.
- * An entry of the pool goes to the kernel more than once: to ask, when it was
- * woken, with its rest. In between it would find nothing at its numbers, or
- * other files. So who sees a descriptor being closed tells the pool before
- * (closing.h), and entries go on with a copy of it, which is closed when the
- * last of them is complete: those that are parked, deferred or queued, and those
- * that a thread executes, since that thread may have to put them by. What a
- * thread is about to do with a number it has read by then is interrupted, if
- * the kernel may be asked again.
+ * A call in the kernel holds its files, whichever thread closes the descriptors
+ * meanwhile. An entry of the pool goes to the kernel more than once: to ask,
+ * when it was woken, with its rest. In between it would find nothing at its
+ * numbers, or other files. So a thread that sees a descriptor being closed
+ * tells the pool before (closing.h), and entries go on with a copy of it, which
+ * is closed when the last entry that uses it is complete.
+ *
+ * Those entries are parked, deferred or queued, or a thread executes them,
+ * which may have to put them by. A call that a thread is about to make with a
+ * number it has read by then is interrupted, if the kernel may be asked again.
  */
 #ifndef FLEXSC_POOL_H
 #define FLEXSC_POOL_H
@@ -77,14 +78,14 @@ enum pool_where {
 	POOL_DEFERRED,
 };
 
-/* What a watchman has seen. */
+/* A watchman's last look. */
 struct watch {
 	uint32_t taken;		/* entries taken, at the last look */
 	uint64_t since;		/* when that was new; 0: nothing to watch */
 };
 /*
- * Under its lock unless it says otherwise; nobody sleeps or makes a system call
- * of an entry with the lock held.
+ * A pool's fields are under its lock unless they say otherwise. No thread
+ * sleeps, or makes an entry's system call, with the lock held.
  */
 struct pool {
 	struct lock lock;
@@ -120,9 +121,9 @@ static inline bool pool_others(const struct pool *pool)
 }
 
 /*
- * For the loop's owner. The loop has a pool from here on, of at
- * most max threads, but at least two. -EAGAIN: not one could be made; -EINVAL:
- * options.cores is no list of usable cores.
+ * Make the loop's pool, of at most max threads, but at least two. For the
+ * owner. -EAGAIN: not one could be made; -EINVAL: options.cores is no list of
+ * usable cores.
  */
 int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max);
 /* Queue SUBMITTED entries; empties the list. */
@@ -138,7 +139,7 @@ uint64_t flexsc__pool_watch(struct flexsc_loop *loop);
 
 /* The loop's pool, if there is one; no entry is left in it. */
 void flexsc__pool_destroy(struct flexsc_loop *loop);
-/* The same in a forked child. */
+/* Free the pool in a forked child, where no thread is left. */
 void flexsc__pool_forked(struct flexsc_loop *loop);
 
 /* For the rest of the floor, with the lock. */
@@ -156,10 +157,12 @@ bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread);
 void flexsc__pool_enqueue(struct pool *pool, uint32_t index);
 void flexsc__pool_defer(struct pool *pool, uint32_t index);
 void flexsc__pool_undefer(struct pool *pool, uint32_t index);
-/* An entry is complete and leaves the pool: what its result is. */
+/* An entry is complete and leaves the pool; returns its result. */
 int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret);
 
-/* Interrupt its call, to be made again, if it was not expected to wait. */
+/*
+ * Interrupt a thread's call, to be made again, if it was not expected to wait.
+ */
 void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread);
 
 /* A parked entry's descriptor is ready. */
@@ -167,9 +170,9 @@ void flexsc__pool_wake(struct pool *pool, uint32_t index);
 /* An entry that no thread has is complete. */
 void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
 
-/* Without it. */
+/* For the rest of the floor, without the lock. */
 
-/* What a watchman does: flexsc__pool_watch(). */
+/* A watchman's look: flexsc__pool_watch(). */
 uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch);
 /* A thread of the pool's own, on its cores. 0 or an error number. */
 int flexsc__pool_spawn(struct pool *pool, pthread_t *thread,

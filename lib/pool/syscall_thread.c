@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a syscall thread does: take an entry, execute it, deliver the result;
- * sleep when there are none. pool.h says who runs when.
+ * A syscall thread takes an entry, executes it and delivers the result; it
+ * sleeps when there are none. pool.h says which thread runs when.
  */
 #include "syscall_thread.h"
 
@@ -72,7 +72,7 @@ static void thread_finish(struct syscall_thread *thread, int64_t ret)
 	thread_settle(thread);
 }
 
-/* Without the lock. */
+/* Deliver the thread's result, without the lock. */
 static void thread_deliver(struct syscall_thread *thread)
 {
 	struct flexsc_loop *loop = thread->pool->loop;
@@ -87,8 +87,9 @@ static void thread_deliver(struct syscall_thread *thread)
 }
 
 /*
- * Tell the loop of what was delivered. Not for each one: while there is more
- * to execute, one wake-up for all is better (OSDI 2010, section 3.6).
+ * Tell the loop of the entries that were delivered, but not of each one: while
+ * there is more to execute, one wake-up for all is better (OSDI 2010, section
+ * 3.6).
  */
 static void thread_tell(struct syscall_thread *thread)
 {
@@ -123,11 +124,11 @@ static int64_t thread_call(struct syscall_thread *thread,
 
 /*
  * With the lock: a call that waited, or might have, returned. If it was
- * interrupted and not cancelled it is queued again: whoever takes it next asks
- * anew whether it would wait. That is so after a kick, and after the signal
- * with which setuid() and its like reach every thread; a time limit among the
- * arguments then starts again. So is what transferred a part, if that isn't
- * how the call ends.
+ * interrupted and not cancelled it is queued again: the next thread asks anew
+ * whether it would wait. That is so after a kick, and after the signal with
+ * which setuid() and its like reach every thread; a time limit among the
+ * arguments then starts again. A call that transferred a part is queued again,
+ * too, if that isn't how it ends.
  */
 static void thread_return(struct pool *pool, struct syscall_thread *thread,
 			  int64_t ret, bool part)
@@ -153,7 +154,7 @@ static void thread_return(struct pool *pool, struct syscall_thread *thread,
 	thread_finish(thread, ret);
 }
 
-/* With the lock: is it parked? */
+/* With the lock: park the thread's entry, if it can be. */
 static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 {
 	struct call *call = call_of(pool->loop, thread->index);
@@ -168,8 +169,8 @@ static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * With the lock: its descriptor is ready for something else, which the entries
- * behind it may be waiting for.
+ * With the lock: the entry's descriptor is ready for something else, which the
+ * entries behind it may be waiting for.
  */
 static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 {
@@ -191,7 +192,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 			  enum nowait what)
 {
 	lock_assert_held(&pool->lock);
-	/* The other half is for calls that can't be parked. */
+	/* The other half of the threads is for calls that can't be parked. */
 	bool scarce = pool->blocked >= (pool->max - 1) / 2;
 
 	if (entry_status(entry_of(pool->loop, thread->index)) ==
@@ -208,7 +209,10 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 	if (pool_others(pool) || flexsc__pool_create_thread(pool))
 		return false;
 	if (pool->count == 1) {
-		/* No second thread can be made: nobody would take it. */
+		/*
+		 * No second thread can be made, so no thread would take the
+		 * entry.
+		 */
 		thread_finish(thread, -ECANCELED);
 		return true;
 	}
@@ -225,7 +229,7 @@ static void thread_execute_waiting(struct pool *pool,
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	int64_t ret;
 
-	/* A kick while it was asked about isn't meant for what follows. */
+	/* A kick that came before isn't meant for the call that follows. */
 	thread_settle(thread);
 	if (thread_put_by(pool, thread, what))
 		return;
@@ -283,7 +287,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	enum call_class class;
 	int64_t ret = -EOPNOTSUPP;
 
-	/* One that was put by is BUSY already, unless cancelled. */
+	/* An entry that was put by is BUSY already, unless it was cancelled. */
 	if (!entry_begin(entry) && entry_status(entry) == FLEXSC_CANCEL) {
 		lock(&pool->lock);
 		thread_finish(thread, -ECANCELED);

@@ -17,15 +17,15 @@ struct syscall_thread {
 	struct pool *pool;
 	pthread_t thread;
 	pid_t tid;
-	uint32_t next;		/* idle, or unused */
+	uint32_t next;		/* on the pool's list, idle or unused */
 	bool active;
 	bool ended;		/* to be joined */
 	bool cancelled;		/* the signal was sent for "index" */
-	bool kicked;		/* and only to have it queued again */
+	bool kicked;		/* ... to have the entry queued again */
 	_Atomic bool unexpected;	/* may wait, but said it wouldn't */
-	uint32_t index;		/* what it executes, or NONE */
+	uint32_t index;		/* the entry it executes, or NONE */
 	_Atomic uint32_t bell;	/* 1: wake up */
-	/* Its own: a result not yet delivered. */
+	/* The thread's own fields: a result not yet delivered. */
 	uint32_t done;
 	int64_t ret;
 	unsigned int quiet;	/* delivered since the loop was told */

@@ -37,7 +37,10 @@ static bool is_zero(const void *memory, size_t size)
 	return !size;
 }
 
-/* Older callers know fewer options, newer ones more: those must be unused. */
+/*
+ * An older program knows fewer options, a newer one more: its surplus must be
+ * unused.
+ */
 static int take_options(struct flexsc_loop *loop,
 			const struct flexsc_options *options)
 {
@@ -57,7 +60,10 @@ static int take_options(struct flexsc_loop *loop,
 	}
 	if (own->flags & ~FLEXSC_SQPOLL)
 		return -EINVAL;
-	/* Here, since an engine may need them late or never. */
+	/*
+	 * The list is checked here, because an engine may need it late or
+	 * never.
+	 */
 	if (own->cores && flexsc__cores_parse(own->cores, &cores))
 		return -EINVAL;
 	if (own->cores) {
@@ -73,7 +79,7 @@ static int take_options(struct flexsc_loop *loop,
 	if (own->max_entries > MAX_ENTRIES_MAX ||
 	    own->max_threads > MAX_THREADS_MAX)
 		return -EINVAL;
-	/* Whole pages. */
+	/* The limit is whole pages. */
 	own->max_entries = (own->max_entries + FLEXSC_PAGE_ENTRIES - 1) /
 			   FLEXSC_PAGE_ENTRIES * FLEXSC_PAGE_ENTRIES;
 	return 0;
@@ -160,7 +166,10 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 		return -EPERM;
 	flexsc__own_forget(loop);
 	if (loop->stale) {
-		/* Its mappings aren't here, its descriptors are closed. */
+		/*
+		 * A stale loop has no mappings here, and its descriptors are
+		 * closed.
+		 */
 		free(loop->cores);
 		free(loop);
 		return 0;

@@ -10,7 +10,7 @@
 static _Thread_local struct flexsc_loop *default_loop;
 static _Thread_local struct flexsc_loop *own_loop;
 
-/* Has the end of the thread destroy its own loop. */
+/* The key whose destructor ends the thread's own loop. */
 static pthread_key_t at_thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int once_err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's own loop, and its default one. The thread itself. */
+/* A thread's own loop, and its default one. Run by that thread. */
 #ifndef FLEXSC_OWN_H
 #define FLEXSC_OWN_H
 

@@ -66,7 +66,7 @@ static bool is_stopped(const struct flexsc_loop *loop)
 }
 
 /*
- * Run the callbacks of calls that are done, but not of those that become so
+ * Run the callbacks of calls that are done now, not of calls that become done
  * meanwhile. Returns how many ran.
  */
 static int run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
@@ -85,7 +85,7 @@ static int run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
 	}
 	if (index == NONE)
 		return n;
-	/* The rest is first the next time. */
+	/* The calls that are left come first the next time. */
 	*tail = loop->done.head;
 	if (queue_empty(&loop->done))
 		loop->done.tail = tail;
@@ -93,7 +93,7 @@ static int run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-/* The same of everything else that is ready. */
+/* Run the callbacks of cbs on the ready list. Returns how many ran. */
 static int run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 {
 	struct flexsc_cb *cb, *last = loop->ready.tail;
@@ -122,7 +122,7 @@ static int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-/* One batch to the engine, and a sleep of at most ns if nothing is ready. */
+/* Give the engine one batch, and sleep for at most ns if nothing is ready. */
 static int run_step(struct flexsc_loop *loop, uint64_t ns)
 {
 	if (ns && loop->wheel.armed) {
@@ -224,7 +224,9 @@ int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns)
 void flexsc__drain(struct flexsc_loop *loop)
 {
 	loop->closing = true;
-	/* Start what was posted: it may have been meant to happen. */
+	/*
+	 * Start the calls that were posted: they may have been meant to happen.
+	 */
 	run_step(loop, 0);
 	flexsc__cancel_all(loop);
 	flexsc__events_cancel(loop);
