@@ -16,10 +16,10 @@
 #include "runtime.h"
 
 /*
- * What a new thread needs to know. It lies at the top of the stack that its
- * kernel thread will be parked on, and not in the heap: malloc() may be the
- * program's own, and a free() in the new thread would make that prepare for a
- * thread that perhaps never uses it.
+ * Arguments of a new thread. They lie at the top of the stack that its kernel
+ * thread will be parked on, and not in the heap: malloc() may be the program's
+ * own, and a free() in the new thread would make that prepare for a thread that
+ * perhaps never uses it.
  */
 struct birth {
 	void *(*start)(void *);
@@ -39,7 +39,7 @@ static void end(void *arg)
 	flexsc__life_end(arg);
 }
 
-/* Does the caller have a real-time priority, which carriers lack? */
+/* Does the calling thread have a real-time priority, which carriers lack? */
 static bool has_priority(void)
 {
 	long policy = raw_syscall(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
@@ -108,8 +108,8 @@ static sigmask_t inherited_mask(const pthread_attr_t *attr)
 }
 
 /*
- * Inside the runtime the caller isn't moved home. If it were, with the lock of
- * the free stacks held, its carrier would wait for that lock.
+ * Inside the runtime the calling thread isn't moved home. If it were, with the
+ * lock of the free stacks held, its carrier would wait for that lock.
  */
 static void *get_park(void)
 {

@@ -82,8 +82,8 @@ static void forked(void)
 	if (!runtime_runs())
 		return;
 	/*
-	 * First, because with --deep the calls that libc makes below come to
-	 * the hook.
+	 * u is no user thread from here on, because with --deep the calls that
+	 * libc makes below come to the hook.
 	 */
 	u->alive = false;
 	flexsc__runtime.state = RUNTIME_NOT;
@@ -223,7 +223,8 @@ static bool start(void)
 	flexsc__signal_init();
 	/*
 	 * From here on the functions in front of libc's set handlers;
-	 * signal_init() has adopted those that libc and the engine had set.
+	 * flexsc__signal_init() has adopted those that libc and the engine had
+	 * set.
 	 */
 	if (!in_place)
 		flexsc__unpatched_begin();

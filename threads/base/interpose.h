@@ -31,9 +31,9 @@ enum real {
 };
 
 /*
- * The next definition of a symbol. All are looked up at the start: later,
- * another thread may hold the dynamic loader's lock while it waits for the
- * caller, because a library's constructor runs with that lock held.
+ * The next definition of a symbol. All are looked up at the start, because
+ * later another thread may hold the dynamic loader's lock while it waits for
+ * the calling thread: a library's constructor runs with that lock held.
  */
 void *flexsc__real(enum real which);
 /* As flexsc__real(), but NULL if there is no other definition. */
@@ -41,7 +41,7 @@ void *flexsc__real_if_any(enum real which);
 
 #define REAL(name) ((__typeof__(&name))flexsc__real(REAL_##name))
 
-/* libc's count of threads; NULL if it has none of that name. */
+/* libc's count of threads; NULL if libc has none by that name. */
 _Atomic unsigned int *flexsc__real_count(void);
 
 #endif /* FLEXSC_THREADS_INTERPOSE_H */

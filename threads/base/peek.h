@@ -18,8 +18,8 @@
 #define PEEK_PAGE	4096UL
 
 /*
- * Is the address in a frame of the caller's, or its callers'? Then it can be
- * read. Of other addresses only the kernel can tell.
+ * Is the address in a frame of the calling thread's stack? Then it can be read.
+ * Of other addresses only the kernel can tell.
  */
 static inline bool peek_on_stack(uint64_t address)
 {
@@ -39,7 +39,7 @@ static inline bool peek_asks(uint64_t address)
 			   sizeof(sigmask_t), 0, 0) != -EFAULT;
 }
 
-/* Can so many bytes be read? A page's at most. */
+/* Can this many bytes, a page's at most, be read? */
 static inline bool peek_can_read(uint64_t address, size_t bytes)
 {
 	uint64_t last = address + bytes - 1;

@@ -35,7 +35,7 @@ static inline long signal_process(void)
 	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-/* Did an instruction of the thread raise it? */
+/* Did an instruction of the thread raise the signal? */
 static inline bool signal_is_fault(int signo, const siginfo_t *info)
 {
 	return info->si_code > 0 && SIGNAL_FAULTS & SIGNAL_BIT(signo);

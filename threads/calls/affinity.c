@@ -10,7 +10,9 @@
 #include "../run/uthreads.h"
 #include "../run/state.h"
 
-/* False if cpu_set_t is too small for the kernel's cores. */
+/*
+ * A thread's affinity; false if cpu_set_t is too small for the kernel's cores.
+ */
 static bool affinity_of(int32_t tid, cpu_set_t *set)
 {
 	CPU_ZERO(set);
@@ -19,7 +21,7 @@ static bool affinity_of(int32_t tid, cpu_set_t *set)
 }
 
 /*
- * The affinity of all carriers. They have the same one, because it is changed
+ * The affinity of all carriers. They have one affinity, because it is changed
  * for all threads of the process at once.
  */
 static cpu_set_t of_carriers(void)
@@ -41,8 +43,8 @@ static bool is_bound(const struct uthread *u, const cpu_set_t *carriers)
 }
 
 /*
- * Under the list's lock, so that of two threads the last one here sees the last
- * change.
+ * Tie a user thread that is bound, or untie it. Under the list's lock, so that
+ * of two threads the last one here sees the last change.
  */
 static void look_at(struct uthread *u, const cpu_set_t *carriers)
 {

@@ -6,7 +6,7 @@
  * to new threads, and shows it to other processes. A carrier has the affinity
  * that the process had when the carrier started, or has been given since. A
  * user thread is *bound* if a carrier may run on cores that the user thread
- * must not use. It is tied then (tied.h).
+ * must not use. It is tied then (run/tied.h).
  */
 #ifndef FLEXSC_THREADS_AFFINITY_H
 #define FLEXSC_THREADS_AFFINITY_H
@@ -19,9 +19,9 @@
 void flexsc__affinity_begin(struct uthread *u);
 
 /*
- * Inside the runtime; self is the caller, if it is a user thread. The thread
- * tid, of any kind, has got another affinity. If it is a user thread that is
- * bound by that and runs, it runs at home when this returns.
+ * The thread tid, of any kind, has got another affinity. If it is a user thread
+ * that is bound by that and runs, it runs at home when this returns. Inside the
+ * runtime; self is the calling thread, if that is a user thread.
  */
 void flexsc__affinity_changed(struct uthread *self, int32_t tid);
 

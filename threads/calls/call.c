@@ -30,8 +30,8 @@ long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6])
 }
 
 /*
- * As libc makes a cancellation point: a cancellation between the call's end and
- * the change of type loses the call's result, as in libc.
+ * A cancellation point as libc makes it: a cancellation between the call's end
+ * and the change of type loses the call's result, as in libc.
  */
 long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
 {

@@ -17,33 +17,33 @@ static inline const void *flexsc__arg_pointer(uint64_t arg)
 	return (const void *)(uintptr_t)arg;
 }
 
-/* On any kernel thread, inside the runtime: for a call that doesn't wait. */
+/* Make a call that doesn't wait. On any kernel thread, inside the runtime. */
 long flexsc__call_plainly(long nr, const uint64_t a[6]);
 
 /*
- * On any kernel thread, outside the runtime: for a call that may take a while,
- * so that signals are handled meanwhile.
+ * Make a call that may take a while outside the runtime, so that signals are
+ * handled meanwhile. On any kernel thread.
  */
 long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* For a user thread that is at home: as libc would make the call. */
+/* Make the call of a user thread that is at home, as libc would make it. */
 long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6]);
 
 /* Come home, then make the call there. */
 long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* Come home for a call that waits there: lodge.h. */
+/* Come home for a call that waits there: run/lodge.h. */
 long flexsc__call_wait_home(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
- * For a call that neither a loop nor a poll of its descriptor can wait for:
- * made on the spot if it needn't wait, and else at home.
+ * Make a call that neither a loop nor a poll of its descriptor can wait for: on
+ * the spot if it needn't wait, and else at home.
  */
 long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
- * By the carrier's loop, while other user threads run. The call is posted again
- * after handlers that have SA_RESTART.
+ * Have the carrier's loop make the call, while other user threads run. The call
+ * is posted again after handlers that have SA_RESTART.
  */
 long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6]);
 

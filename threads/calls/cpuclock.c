@@ -27,7 +27,7 @@ static uint64_t tell(struct uthread *u, uint64_t ns)
 	return told;
 }
 
-/* Which thread a clock is of. */
+/* The id of the thread that a clock is of. */
 
 static int32_t tid_of(const struct uthread *self, clockid_t clock)
 {

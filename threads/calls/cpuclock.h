@@ -4,7 +4,7 @@
  * and what it has computed on carriers (run/cputime.h).
  *
  * A kernel's timer on such a clock counts what the home computes. So a user
- * thread is tied (tied.h) as long as there is a timer on its clock, and an
+ * thread is tied (run/tied.h) as long as there is a timer on its clock, and an
  * absolute time is given to the kernel less what the thread has computed on
  * carriers.
  */
@@ -15,9 +15,7 @@
 
 #include "../run/uthread.h"
 
-/*
- * Is it the clock of a thread, and not of a process? By the kernel's numbering.
- */
+/* Is the clock a thread's, and not a process's? By the kernel's numbering. */
 static inline bool cpuclock_is_thread_s(clockid_t clock)
 {
 	return clock == CLOCK_THREAD_CPUTIME_ID ||
@@ -25,8 +23,8 @@ static inline bool cpuclock_is_thread_s(clockid_t clock)
 }
 
 /*
- * clock_gettime(2) and getrusage(2). Any thread; u is the caller, if it is a
- * user thread.
+ * clock_gettime(2) and getrusage(2). Any thread; u is the calling thread, if it
+ * is a user thread.
  */
 long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6]);
 long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6]);
@@ -41,9 +39,9 @@ long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6]);
 void flexsc__cpuclock_begin(struct uthread *u);
 
 /*
- * There is a timer on this clock. Inside the runtime, u being the caller.
- * Returns the id of the thread whose clock it is, which is tied now if it is a
- * user thread; 0 if it is no thread's.
+ * Tie the thread of a clock that a timer is on. Inside the runtime, u being the
+ * calling thread. Returns the id of the thread whose clock it is, which is tied
+ * now if it is a user thread; 0 if the clock is no thread's.
  */
 int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock);
 /* Inside the runtime: the last timer on this thread's clock is gone. */

@@ -15,9 +15,7 @@
 #define FUTEX2_WAIT	455
 #define FUTEX2_REQUEUE	456
 
-/*
- * Any of these calls, made by a user thread or by another thread (u == NULL).
- */
+/* Make a futex2 call of a user thread, or of another thread (u == NULL). */
 long flexsc__futex2(struct uthread *u, long nr, const uint64_t args[6]);
 
 #endif /* FLEXSC_THREADS_FUTEX2_H */

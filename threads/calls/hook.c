@@ -146,8 +146,8 @@ static void hold(uint32_t fd)
 }
 
 /*
- * Is the call one that closing.h is about? Unlike closes(), for any number,
- * even if the table has no such call.
+ * Is the call one that lib/pool/closing.h is about? Unlike closes(), for any
+ * number, even if the table has no such call.
  */
 static bool closes_others(long nr)
 {
@@ -170,8 +170,9 @@ static void closed(uint32_t fd)
 }
 
 /*
- * vfork() and posix_spawn() lend the caller's memory to a child that has
- * descriptors of its own. What the child does to them must not be noted here.
+ * vfork() and posix_spawn() lend the calling thread's memory to a child that
+ * has descriptors of its own. What the child does to them must not be noted
+ * here.
  */
 static bool in_child(struct uthread *u)
 {
@@ -180,9 +181,9 @@ static bool in_child(struct uthread *u)
 	if (runtime_is_lent())
 		return true;
 	/*
-	 * This is the parent. The mark stays as long as the function does that
-	 * makes the child, because posix_spawn() makes calls of the parent's
-	 * before there is one.
+	 * The parent runs here. The mark stays as long as the function does
+	 * that makes the child, because posix_spawn() makes calls of the
+	 * parent's before there is one.
 	 */
 	if (!flexsc__stays(u))
 		u->forks = false;
@@ -239,7 +240,8 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 }
 
 /*
- * A signal to a thread. One to the caller itself arrives before this returns.
+ * Send a signal to a thread. A signal to the calling thread itself arrives
+ * before this returns.
  */
 static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -364,8 +366,7 @@ static long without(long nr, const uint64_t a[6])
 		break;
 	}
 	/*
-	 * There may be user threads later, when these descriptors are still
-	 * open.
+	 * User threads may come later, when these descriptors are still open.
 	 */
 	for (unsigned int i = 0; i < 3; i++)
 		entry.args[i] = a[i];

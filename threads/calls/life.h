@@ -10,7 +10,9 @@
  * flexsc__parked; the mask is u's.
  */
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask);
-/* The caller ceases to be a user thread. Without effect if it is none. */
+/*
+ * The calling thread ceases to be a user thread. Without effect if it is none.
+ */
 void flexsc__life_end(struct uthread *u);
 
 #endif /* FLEXSC_THREADS_LIFE_H */

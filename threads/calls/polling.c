@@ -104,7 +104,7 @@ static int64_t ns_of_ms(uint64_t ms)
 	return (int)ms < 0 ? -1 : (int64_t)(int)ms * 1000000;
 }
 
-/* False if the call isn't one of the simple cases. */
+/* Can the wait be the loop's? Not if the call isn't one of the simple cases. */
 static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 {
 	static const struct timespec nothing;
@@ -145,8 +145,8 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 {
 	/*
-	 * The last argument is for ending.c, which looks at what threads wait
-	 * for.
+	 * The last argument is for run/ending.c, which looks at what threads
+	 * wait for.
 	 */
 	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, 0, (uint64_t)p->fd.fd };
 	uint64_t time = 0;
@@ -173,7 +173,7 @@ static long look_again(const struct patience *p, long ret)
 	return n || ret == -ETIME ? n : -EAGAIN;
 }
 
-/* What poll() answers for its one descriptor. */
+/* The result of poll() for its one descriptor. */
 static long answer(const struct patience *p, long ret)
 {
 	if (!fds_is_polled((uint32_t)p->fd.fd))
@@ -215,8 +215,7 @@ static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * A wait is made in turns, because the descriptor may be closed in each of
- * them.
+ * A wait is made in turns, because in each turn the descriptor may be closed.
  */
 static void begin_turn(struct uthread *u, struct patience *p)
 {

@@ -43,7 +43,7 @@ static bool syncs(long nr)
 	}
 }
 
-/* Does the caller ask not to wait? Then posting would only cost a switch. */
+/* Does the call ask not to wait? Then posting would only cost a switch. */
 static bool is_impatient(long nr, const struct table_row *row,
 			 const uint64_t a[6])
 {
@@ -161,7 +161,7 @@ static bool is_inherited(long nr, const uint64_t a[6])
 	}
 }
 
-/* Kind of file, for calls that don't do the same on all kinds; else 0. */
+/* The kind of the entry's file, if the call differs by kind; else 0. */
 static uint32_t kind_that_matters(const struct table_row *row,
 				  const struct flexsc_entry *entry)
 {
@@ -187,12 +187,16 @@ long flexsc__route(struct uthread *u, long nr,
 		return flexsc__call_wait_home(u, nr, a);
 	switch (kind_that_matters(row, entry)) {
 	case FD_PLACED:
-		/* It waits for a disk at most, as pread() and pwrite() do. */
+		/*
+		 * The call waits for a disk at most, as pread() and pwrite()
+		 * do.
+		 */
 		return flexsc__call_exposed(u, nr, a);
 	case FD_TERMINAL:
 		/*
 		 * A terminal may stop a process in the background, unless the
-		 * caller blocks the signal for that: its home's mask tells.
+		 * user thread blocks the signal for that: its home's mask
+		 * tells.
 		 */
 		return flexsc__call_wait_home(u, nr, a);
 	default:

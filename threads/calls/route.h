@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The route of a user thread's call: plainly, posted, or at home. It follows
- * from the call's class (lib/calls/syscalls.tbl), from the file that the call is
- * about, and from what the call would do to the kernel thread that makes it.
+ * from the call's class (lib/calls/syscalls.tbl), from the file that the call
+ * is about, and from what the call would do to the kernel thread that makes it.
  */
 #ifndef FLEXSC_THREADS_ROUTE_H
 #define FLEXSC_THREADS_ROUTE_H

@@ -13,8 +13,8 @@
 			 SIGNAL_BIT(SIGNAL_SETXID))
 
 /*
- * Is it all signals, perhaps without libc's own? libc blocks such a set for a
- * moment only.
+ * Is the set all signals, perhaps without libc's own? libc blocks such a set
+ * for a moment only.
  */
 static bool is_all(sigmask_t set)
 {

@@ -2,9 +2,9 @@
 /*
  * rt_sigtimedwait(2): sigwaitinfo(), sigtimedwait().
  *
- * A carrier that doesn't block a signal which is sent to the process may take the
- * signal although a home waits for it, and gives it back. The home's wait ends
- * with EINTR then, although no handler ran, and goes on here.
+ * A carrier that doesn't block a signal which is sent to the process may take
+ * the signal although a home waits for it, and gives it back. The home's wait
+ * ends with EINTR then, although no handler ran, and goes on here.
  */
 #ifndef FLEXSC_THREADS_SIGWAIT_H
 #define FLEXSC_THREADS_SIGWAIT_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The timers that libc has made on the clocks of threads, and which thread each
- * is about. As long as there is one, its thread is tied (cputime.h). A thread
- * that makes a timer adds it here, then ties the timer's thread; a new thread
- * is listed first, then looks here. So one of the two sees the other. User
- * threads, inside the runtime.
+ * is about. As long as there is one, its thread is tied (run/cputime.h). A
+ * thread that makes a timer adds it here, then ties the timer's thread; a new
+ * thread is listed first, then looks here. So one of the two sees the other.
+ * User threads, inside the runtime.
  */
 #ifndef FLEXSC_THREADS_TIMERS_H
 #define FLEXSC_THREADS_TIMERS_H
@@ -22,13 +22,16 @@ struct timer {
 
 extern _Atomic(struct timer *) flexsc__timers;
 
-/* Are there any? Costs a load. Any thread. */
+/* Are there timers? Costs a load. Any thread. */
 static inline bool timers_any(void)
 {
 	return atomic_load_explicit(&flexsc__timers, memory_order_relaxed);
 }
 
-/* The memory stays the caller's until the timer is taken. */
+/*
+ * Add a timer, whose memory stays the calling thread's until the timer is
+ * taken.
+ */
 void flexsc__timers_add(struct timer *timer);
 /* Is there a timer on this thread's clock? */
 bool flexsc__timers_on(int32_t tid);
@@ -43,7 +46,7 @@ int32_t flexsc__timers_tid(timer_t id);
  */
 struct timer *flexsc__timers_take(timer_t id);
 
-/* In a forked child, which inherits no timers. */
+/* Forget the timers in a forked child, which inherits none. */
 void flexsc__timers_forked(void);
 
 #endif /* FLEXSC_THREADS_TIMERS_H */

@@ -80,7 +80,7 @@ static void end(struct uthread *u)
 }
 
 /*
- * On u's carrier: u was taken off its bucket, and not by its timer. Can it run?
+ * Can u run? On u's carrier: u was taken off its bucket, and not by its timer.
  */
 static bool ufutex_is_over(struct carrier *c, struct uthread *u)
 {
@@ -93,7 +93,7 @@ static bool ufutex_is_over(struct carrier *c, struct uthread *u)
 	return false;
 }
 
-/* On u's carrier: its timer has expired or was cancelled. */
+/* On u's carrier: u's timer has expired or was cancelled. */
 static void time_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
@@ -155,7 +155,7 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	}
 	u->futex.seen = false;
 	u->futex.expired = false;
-	/* P1: before the look at "wanted"; pairs with P2 in wait.c. */
+	/* P1: before the look at "wanted"; pairs with P2 in run/wait.c. */
 	atomic_store(&u->wait, WAIT_FUTEX);
 	lock(&bucket->lock);
 	/* F1: before the look at the word; pairs with F2. */

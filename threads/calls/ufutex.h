@@ -39,10 +39,10 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6]);
  */
 _Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word);
 
-/* Before there are carriers. */
+/* Tell run/wait.h of futex waits, before there are carriers. */
 void flexsc__ufutex_init(void);
 
-/* In a forked child, where no thread waits. */
+/* Empty the buckets of a forked child, where no thread waits. */
 void flexsc__ufutex_forked(void);
 
 #endif /* FLEXSC_THREADS_UFUTEX_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interposed functions of clocks and timers: what differs for a thread's
- * clock. cputime.h says why.
+ * clock. run/cputime.h says why.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -26,7 +26,7 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 	return real(clock, time);
 }
 
-/* Enter the runtime, if the caller is a user thread outside it. */
+/* Enter the runtime, if the calling thread is a user thread outside it. */
 static bool begin(void)
 {
 	struct uthread *u = &flexsc__self;
@@ -65,7 +65,7 @@ static void note(struct timer *timer, clockid_t clock)
 	end();
 }
 
-/* If the clock is the caller's own, the caller is at home then. */
+/* The calling thread is at home then if the clock is its own. */
 EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 {
 	struct timer *timer;
@@ -88,8 +88,8 @@ EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 }
 
 /*
- * If the timer is on a thread's clock: its absolute time on the home's clock.
- * False: leave the time as it is.
+ * Turn a timer's absolute time into one on the home's clock, if the timer is on
+ * a thread's clock. False: leave the time as it is.
  */
 static bool give_home(timer_t id, const struct itimerspec *time,
 		      struct itimerspec *at_home)

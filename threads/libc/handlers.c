@@ -29,7 +29,10 @@ static struct sigaction from_kernel(const struct kernel_sigaction *from)
 {
 	struct sigaction action = { .sa_flags = (int)from->flags };
 
-	/* One member does for both kinds of handlers: they share memory. */
+	/*
+	 * One member does for both kinds of handlers, because they share
+	 * memory.
+	 */
 	action.sa_handler = (sighandler_t)from->handler;
 	memcpy(&action.sa_mask, &from->mask, sizeof(from->mask));
 	return action;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The functions that set signal handlers, where libc isn't patched: TRY of
- * symbols.def. They run on the program's threads.
+ * base/symbols.def. They run on the program's threads.
  */
 #ifndef FLEXSC_THREADS_HANDLERS_H
 #define FLEXSC_THREADS_HANDLERS_H

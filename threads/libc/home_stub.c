@@ -115,8 +115,8 @@ void flexsc__stayed_home(uint64_t outermost)
 }
 
 /*
- * Jumping. Where libc keeps the stack pointer in a jmp_buf, and how it is
- * mangled, is the same in all versions; debuggers rely on it.
+ * Jumping. The place in a jmp_buf where libc keeps the stack pointer, and the
+ * way it is mangled, are one in all versions; debuggers rely on it.
  */
 static uintptr_t target_of(jmp_buf env)
 {
@@ -127,8 +127,8 @@ static uintptr_t target_of(jmp_buf env)
 }
 
 /*
- * A jump leaves handlers and libc's functions for which the user thread stays
- * at home.
+ * A jump leaves handlers, and functions of libc's that keep the user thread at
+ * home.
  */
 static void leave_for(struct uthread *u, jmp_buf env)
 {

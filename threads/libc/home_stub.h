@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wrappers that bring the caller home, and then run the real function with all
- * arguments as they came, whatever they are: x86_64/home_stub.S.
+ * Wrappers that bring the calling thread home, and then run the real function
+ * with all arguments as they came, whatever they are: libc/x86_64/home_stub.S.
  */
 #ifndef FLEXSC_THREADS_HOME_STUB_H
 #define FLEXSC_THREADS_HOME_STUB_H
@@ -19,10 +19,10 @@ struct stub {
 	bool forks;		/* it makes a process */
 };
 
-/* What flexsc__stay_home() returns, in two registers. */
+/* The result of flexsc__stay_home(), in two registers. */
 struct at_home {
 	void *function;
-	uint64_t outermost;	/* home.h: struct stay */
+	uint64_t outermost;	/* run/home.h: struct stay */
 };
 
 /* Come home, and stay there until flexsc__stayed_home(at_home.outermost). */

@@ -109,7 +109,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags,
 	return (int)-flexsc__libc_point(SYS_clock_nanosleep, args);
 }
 
-/* C11's. */
+/* C11's thrd_sleep(). */
 EXPORT int thrd_sleep(const struct timespec *time, struct timespec *rest);
 EXPORT int thrd_sleep(const struct timespec *time, struct timespec *rest)
 {
@@ -137,7 +137,7 @@ EXPORT int usleep(useconds_t us)
 	return (int)flexsc__libc_call(true, SYS_nanosleep, args);
 }
 
-/* The kernel would store the rest of the time into the caller's limit. */
+/* The kernel would store the rest of the time into the program's limit. */
 EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		 const sigset_t *mask)
 {
@@ -148,7 +148,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	return (int)flexsc__libc_call(true, SYS_ppoll, args);
 }
 
-/* Only a set that a signalfd is added to is of interest: fds.h. */
+/* A set matters only if a signalfd is added to it: lib/calls/fds.h. */
 EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 {
 	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,

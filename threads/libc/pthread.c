@@ -40,8 +40,8 @@ EXPORT void pthread_exit(void *value)
 
 /*
  * Begin to do something to another thread: until end_on() that thread can't
- * end, and no signal handler runs here. False if the thread is the caller, or
- * there is no runtime.
+ * end, and no signal handler runs here. False if the thread is the calling one,
+ * or there is no runtime.
  */
 static bool begin_on(pthread_t thread)
 {
@@ -118,7 +118,10 @@ EXPORT int pthread_cancel(pthread_t thread)
 	return err;
 }
 
-/* A signal to the caller itself arrives before the function returns. */
+/*
+ * Come home before a thread is sent a signal: a signal to the calling thread
+ * itself arrives before the function returns.
+ */
 static void come_home_for(pthread_t thread)
 {
 	if (pthread_equal(thread, pthread_self()))
@@ -127,8 +130,8 @@ static void come_home_for(pthread_t thread)
 
 /*
  * The kernel has queued the signal for the other thread's home. That thread is
- * wanted there at once: the caller may tell it so next, and none of its calls
- * after that may come before its handler.
+ * wanted there at once: the calling thread may tell it so next, and none of its
+ * calls after that may come before its handler.
  */
 static struct uthread *to_learn(pthread_t thread, int signo, int err)
 {
@@ -186,7 +189,10 @@ EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size,
 	return 0;
 }
 
-/* A signal that the caller doesn't block may be for the caller itself. */
+/*
+ * Come home for a signal to the process, unless the calling thread blocks it:
+ * the signal may be for this thread.
+ */
 static void come_home_unless_blocked(int signo)
 {
 	struct uthread *u = &flexsc__self;

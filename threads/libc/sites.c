@@ -21,7 +21,7 @@
 #define FUNCTION_MAX	8192U	/* instructions of a function */
 #define TARGETS_MAX	4096U
 
-/* Used by slots.S. */
+/* Used by libc/x86_64/slots.S. */
 extern uint8_t flexsc__slots[];
 void flexsc__slot_common(void);
 long flexsc__site_hook(long nr, const uint64_t args[6]);
@@ -30,20 +30,20 @@ uint8_t *flexsc__slot_returns[SLOTS];
 
 static bool all_calls;
 /*
- * Are all of libc's places patched that change signal masks? If not, none of
- * them comes to the hook, because one place restores what another has saved.
+ * Are all of libc's places patched that change signal masks? If not, none comes
+ * to the hook, because one place restores what another has saved.
  */
 static bool all_masks;
 
-/* Calls that the runtime has to see, or it can't run. */
+/* Does the runtime have to see the call, or it can't run? */
 static bool is_vital(long nr)
 {
 	return nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction;
 }
 
 /*
- * Calls that make or change descriptors (fds.h), and calls about the thread
- * itself.
+ * Does the call make or change descriptors (lib/calls/fds.h), or is it about
+ * the thread itself?
  */
 static bool is_noted(long nr)
 {
@@ -336,7 +336,9 @@ static bool is_wanted(const struct patch *patch, long nr)
 	switch (nr) {
 	case UNKNOWN:
 		return true;
-	/* These don't return, or return twice, or are libc's own affair. */
+	/*
+	 * These calls don't return, or return twice, or are libc's own affair.
+	 */
 	case SYS_rt_sigreturn:
 	case SYS_clone:
 	case SYS_clone3:
@@ -531,7 +533,7 @@ static bool write_sites(struct patch *patch)
 	for (unsigned int i = 0; i < patch->count; i++)
 		fill_slot(i, &patch->sites[i]);
 	protect(flexsc__slots, slots_end, shut);
-	/* Only when all can be written, any is. */
+	/* Any place is written only when all can be. */
 	for (unsigned int i = 0; i < patch->count; i++)
 		if (!protect(patch->sites[i].jump, patch->sites[i].syscall,
 			     open))

@@ -14,11 +14,11 @@
 #include <stddef.h>
 
 /*
- * Patch all places that may make a futex call, end a thread or set a signal
- * handler; all of them or none, because a wake-up that misses a waiter is lost.
- * Places of calls that change descriptors or are about the thread itself are
- * patched where there is room for a jump; with "deep", all other calls' places,
- * too. Returns how many were patched, or -1 with the reason in "why".
+ * Patch the places that may make a futex call, end a thread or set a signal
+ * handler: all or none, because a wake-up that misses a waiter is lost. Places
+ * of calls that change descriptors or are about the thread itself are patched
+ * where there is room for a jump; with "deep", all other calls' places, too.
+ * Returns how many were patched, or -1 with the reason in "why".
  */
 int flexsc__sites_patch(bool deep, char *why, size_t size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The functions in front of libc's where libc isn't patched: WAIT and TRY of
- * symbols.def. Those that set signal handlers are in handlers.c. They run on
- * the program's threads.
+ * base/symbols.def. Those that set signal handlers are in handlers.c. They run
+ * on the program's threads.
  */
 #include "../calls/hook.h"
 #include "unpatched.h"
@@ -199,7 +199,10 @@ static const struct {
 
 #define FRONTS	(sizeof(fronts) / sizeof(*fronts))
 
-/* At the start: later a lock may be held that looking for symbols takes. */
+/*
+ * Functions are looked up at the start, because later a lock may be held that
+ * looking for symbols takes.
+ */
 __attribute__((constructor)) static void find_all(void)
 {
 	for (unsigned int i = 0; i < FRONTS; i++) {

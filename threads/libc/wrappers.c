@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interposed symbols of symbols.def that are all alike. They run on the
- * program's threads, also before main(), and return what libc's functions do:
- * -1 with errno set. Headers with the prototypes that these replace aren't
+ * The interposed symbols of base/symbols.def that are all alike. They run on
+ * the program's threads, also before main(), and return what libc's functions
+ * do: -1 with errno set. Headers with the prototypes that these replace aren't
  * included.
  */
 #include <stdbool.h>

@@ -74,7 +74,7 @@ int flexsc__counters_start(unsigned int n)
 		sizeof(page->program) - 1);
 	flexsc__run_page = page;
 	page_bytes = size;
-	/* From here on the copy is where the program can't reach it. */
+	/* The copy is where the program can't reach it from here on. */
 	if (!fds_is_own((uint32_t)copy))
 		copy = flexsc__own_fd(copy);
 	return 0;
@@ -112,7 +112,10 @@ static bool is_copied(int fd)
 	       now.st_ino == copied.st_ino;
 }
 
-/* To standard error, unless the program has put another file in its place. */
+/*
+ * Print to standard error, unless the program has put another file in its
+ * place.
+ */
 static void print(const char *text, size_t length)
 {
 	int fd = is_copied(copy) ? copy : is_copied(2) ? 2 : -1;
@@ -178,7 +181,10 @@ static void quick_exit_follows(void)
 	flexsc__counters_show(0);
 }
 
-/* Before the program runs, because it may close standard error. */
+/*
+ * The copy is made before the program runs, because it may close standard
+ * error.
+ */
 __attribute__((constructor)) static void keep_stderr(void)
 {
 	const char *pid = getenv("FLEXSC_STATS");

@@ -13,13 +13,11 @@
 
 extern struct run_page *flexsc__run_page;
 
-/*
- * Before the carriers start: make a page for n of them. Returns 0 or -ENOMEM.
- */
+/* Make a page for n carriers, before they start. Returns 0 or -ENOMEM. */
 int flexsc__counters_start(unsigned int n);
 /* So many carriers have started, with this engine. */
 void flexsc__counters_publish(const char *engine, unsigned int carriers);
-/* In a forked child, for which nothing was counted. */
+/* Drop the page in a forked child, for which nothing was counted. */
 void flexsc__counters_forked(void);
 
 /*

@@ -53,10 +53,12 @@ static _Atomic(struct carrier *) spinner;
  *
  * All of these but share()'s looks are sequentially consistent, and a queue's
  * count is stored with a full barrier behind it. So share() sees an idle
- * carrier, or that carrier sees the queue. If share() leaves the queue to the
- * carrier that is searching already, that carrier steals from it, or clears
- * "searching" as in Q2 before it sleeps; if there was no idle carrier to search,
- * wake_idle() clears it, and the queue's owner looks again at its next turn.
+ * carrier, or that carrier sees the queue.
+ *
+ * If share() leaves the queue to the carrier that is searching already, that
+ * carrier steals from it, or clears "searching" as in Q2 before it sleeps; if
+ * there was no idle carrier to search, wake_idle() clears it, and the queue's
+ * carrier looks again at its next turn.
  *
  * "spinner" is the one carrier that looks around before it sleeps. User threads
  * that come from no carrier are given to it first, because waking it costs no
@@ -85,7 +87,7 @@ static bool wake_idle(void)
 	return false;
 }
 
-/* There is more to run here than one carrier can: wake an idle one for it. */
+/* Wake an idle carrier, because there is more to run here than one can. */
 static void share(const struct carrier *c)
 {
 	if (waiting(c) < 2 ||
@@ -222,8 +224,8 @@ static void look_at_wanted(struct carrier *c, struct uthread *u)
 		}
 		flexsc__wait_interrupt(c, u);
 		/*
-		 * V4: it hasn't grown since the look at "wanted"; pairs with V3.
-		 * From here on u may end, or be put into a list again.
+		 * V4: it hasn't grown since the look at "wanted"; pairs with
+		 * V3. From here on u may end, or be put into a list again.
 		 */
 	} while (!atomic_compare_exchange_strong(&u->want.asked, &asked, 0));
 }
@@ -370,7 +372,7 @@ static void run(struct carrier *c, struct uthread *u)
 	COUNT_CARRIER(c, switches, 1);
 	c->k.current = u;
 	/*
-	 * Before the unblocking: a signal that it lets arrive has to find u
+	 * The order matters: a signal that unblocking lets arrive has to find u
 	 * here.
 	 */
 	atomic_signal_fence(memory_order_seq_cst);
@@ -380,7 +382,10 @@ static void run(struct carrier *c, struct uthread *u)
 	c->k.current = NULL;
 	now = context_ticks();
 	ticks = now - c->began;
-	/* Before the action: after it another kernel thread may run u. */
+	/*
+	 * Heaviness is noted before the action, because after it another kernel
+	 * thread may run u.
+	 */
 	u->heavy = ticks >= HEAVY_TICKS;
 	if (ticks >= CPUTIME_TICKS)
 		flexsc__cputime_look(c, u, now);
@@ -406,7 +411,7 @@ static void carry(struct carrier *c)
 		if (!u) {
 			sleep_until_work(c);
 		} else if (atomic_load(&u->wanted)) {
-			/* Pairs with P2 in wait.c: u's wait was over already. */
+			/* Pairs with P2 in wait.c: u's wait was over. */
 			counters_coupling(CAUSE_SIGNAL);
 			flexsc__send_home(u);
 		/*

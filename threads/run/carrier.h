@@ -29,7 +29,7 @@ struct stuck {
 	uint64_t sp, pc;
 };
 
-/* What a kernel thread has done so far. */
+/* A kernel thread's progress so far. */
 struct progress {
 	uint64_t waits;		/* times it has blocked */
 	uint64_t ran;		/* processor time, ns */
@@ -43,7 +43,7 @@ struct carrier {
 	unsigned int number;
 	uint32_t turns;		/* runs since it looked for completions */
 	uint32_t passed;	/* runs since one from "later" */
-	uint32_t calls;		/* made in the current run: hook.c */
+	uint32_t calls;		/* made in the current run: calls/hook.c */
 	uint64_t began;		/* current run: context_ticks() */
 	uint64_t ran;		/* ticks of all runs before the current */
 	struct {		/* the last look at its clock: cputime.c */
@@ -51,12 +51,12 @@ struct carrier {
 		uint64_t ran;	/* ticks of all runs until then */
 		uint64_t ns;	/* what the clock said */
 	} looked;
-	void *stack;		/* signal stack: signals.h */
-	sigmask_t open;		/* mask to restore: go_home() in signals.c */
+	void *stack;		/* signal stack: signals/signals.h */
+	sigmask_t open;		/* to restore: signals/signals.c */
 	_Atomic sigmask_t blocked;	/* signals of SIGNAL_RAISED */
 	/*
 	 * Found by a SIGPIPE's handler while no user thread's own code runs
-	 * here, and by the loop's completions: signals.h.
+	 * here, and by the loop's completions: signals/signals.h.
 	 */
 	atomic_bool pipe_came;	/* a SIGPIPE came */
 	bool pipe_broke;	/* a posted call ended with EPIPE */
@@ -76,7 +76,7 @@ struct carrier {
 	 */
 	_Atomic uint64_t preempt;
 	atomic_bool called;	/* a signal will read "stuck": T1, T2 */
-	_Atomic uint32_t changed;	/* N1, N2 in identity.c */
+	_Atomic uint32_t changed;	/* N1, N2 in signals/identity.c */
 };
 
 /*
@@ -87,7 +87,7 @@ int flexsc__carriers_start(unsigned int n,
 			   const struct flexsc_options *options, char *why,
 			   size_t size);
 
-/* In a forked child, which has no carriers. */
+/* Forget the carriers in a forked child, which has none. */
 void flexsc__carriers_forked(void);
 
 /* Any thread: u can run, on the carrier that is best for it. */
@@ -108,10 +108,10 @@ void flexsc__carrier_want(struct uthread *u);
  */
 void flexsc__carrier_relieve(const struct carrier *c);
 
-/* Carriers only: u can run again, on c, which is the caller. */
+/* Carriers only: u can run again, on c, which is the calling carrier. */
 void flexsc__carrier_put(struct carrier *c, struct uthread *u);
 
-/* Any thread: u can run again, on the caller if that is a carrier. */
+/* Any thread: u can run again, on the calling thread if that is a carrier. */
 void flexsc__carrier_ready(struct uthread *u);
 
 #endif /* FLEXSC_THREADS_CARRIER_H */

@@ -29,8 +29,8 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
 	if (!these)
 		return;
 	/*
-	 * Before the signals arrive: a handler that passes one on sets its bit
-	 * again, and that must not be undone.
+	 * The bits are cleared before the signals arrive: a handler that passes
+	 * one on sets its bit again, and that must not be undone.
 	 */
 	atomic_fetch_and(&c->blocked, ~these);
 	raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, PTR(&these), 0,

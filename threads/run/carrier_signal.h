@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a carrier needs for signals, and how a carrier is sent one: signals.h says
- * what happens then.
+ * What a carrier needs for signals, and how a carrier is sent one:
+ * signals/signals.h says what happens then.
  */
 #ifndef FLEXSC_THREADS_CARRIER_SIGNAL_H
 #define FLEXSC_THREADS_CARRIER_SIGNAL_H
@@ -21,8 +21,8 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but);
 
 /*
  * On a carrier's own stack. A SIGPIPE came before the carrier looked at the
- * calls that are complete by now. If none of these calls ended with EPIPE, the
- * SIGPIPE was sent: give it back to the process.
+ * calls that are complete by now. If no such call ended with EPIPE, the SIGPIPE
+ * was sent: give it back to the process.
  */
 void flexsc__signal_pipe(struct carrier *c);
 
@@ -55,8 +55,8 @@ int flexsc__signal_timer(const struct carrier *c);
 bool flexsc__signal_is_marked(const siginfo_t *info);
 
 /*
- * On the carrier, which got this SIGSETXID: the call that the monitor found the
- * carrier in, if the signal is flexsc__signal_stuck()'s. Else its nr is negative.
+ * The call that the monitor found the calling carrier in, if this SIGSETXID is
+ * flexsc__signal_stuck()'s. Else its nr is negative.
  */
 struct stuck flexsc__signal_noted(struct carrier *c, const siginfo_t *info);
 

@@ -6,7 +6,7 @@
 #include "../report/counters.h"
 #include "uthread.h"
 
-/* Add to a counter in k's block; k is the caller's kernel thread. */
+/* Add to a counter in the block of k, which is the calling kernel thread. */
 static inline void counters_add(const struct kthread *k, uint64_t *counter,
 				uint64_t n)
 {

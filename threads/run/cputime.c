@@ -131,7 +131,10 @@ static uint64_t own_ticks(struct uthread *u)
 	return u->ran + (c->looked.at - c->began);
 }
 
-/* That thread may change carriers or go home meanwhile. */
+/*
+ * Ticks that another user thread has run on carriers. It may change carriers or
+ * go home meanwhile.
+ */
 static uint64_t others_ticks(const struct uthread *u)
 {
 	for (;;) {
@@ -150,7 +153,10 @@ static uint64_t others_ticks(const struct uthread *u)
 		ns = flexsc__cputime_of(c->k.tid);
 		now = context_ticks();
 		gone = lost(c, now, ns);
-		/* It is still the same run, and nothing was taken off. */
+		/*
+		 * The run is still the one of the first look, and nothing was
+		 * taken off.
+		 */
 		if (READ(c->k.current) == u && READ(c->began) == began &&
 		    READ(c->looked.at) == at && READ(u->ran) == ran)
 			return ran + (now - began) - gone;

@@ -33,11 +33,14 @@ uint64_t flexsc__cputime_of(int32_t tid);
  */
 void flexsc__cputime_look(struct carrier *c, struct uthread *u, uint64_t now);
 
-/* What the caller, which is u, has computed on carriers, in nanoseconds. */
+/* Time that u, the calling user thread, has computed on carriers, in ns. */
 uint64_t flexsc__cputime_own(struct uthread *u);
-/* With the list of user threads locked: the same of another user thread. */
+/*
+ * Time that another user thread has computed on carriers, in ns. With the list
+ * of user threads locked.
+ */
 uint64_t flexsc__cputime_other(const struct uthread *u);
-/* What u has computed on carriers before its current run, in nanoseconds. */
+/* Time that u has computed on carriers before its current run, in ns. */
 uint64_t flexsc__cputime_before(const struct uthread *u);
 
 #endif /* FLEXSC_THREADS_CPUTIME_H */

@@ -39,8 +39,8 @@ static bool waits_for_others(const struct uthread *u)
 }
 
 /*
- * Call such user threads home. True if any is on its way there, or if the list
- * is locked.
+ * Call user threads home that wait for sockets that aren't connected. True if
+ * one is on its way there, or if the list is locked.
  */
 static bool call_home(void)
 {
@@ -65,7 +65,7 @@ static void let_go(void)
 	bool enters = u->alive && !u->busy;
 
 	atomic_store(&flexsc__runtime.last, true);
-	/* The user threads may be queued on the caller's carrier. */
+	/* The user threads may be queued on this thread's own carrier. */
 	if (enters) {
 		flexsc__enter(u);
 		u->cause = CAUSE_ENDS;

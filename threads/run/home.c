@@ -83,7 +83,7 @@ void flexsc__leave(struct uthread *u)
 
 	if (!at_home())
 		return;
-	/* From here on a signal that arrives calls u home. */
+	/* A signal that arrives from here on calls u home. */
 	u->home.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	set_mask(SIG_BLOCK, NULL, &mask);

@@ -6,7 +6,7 @@
  *
  * While a user thread is away, its kernel thread sleeps on a small stack of its
  * own, with the program's signal mask. A signal that arrives meanwhile calls
- * the user thread home: signals.h.
+ * the user thread home: signals/signals.h.
  */
 #ifndef FLEXSC_THREADS_HOME_H
 #define FLEXSC_THREADS_HOME_H
@@ -31,8 +31,8 @@ void flexsc__leave(struct uthread *u);
 /*
  * A user thread stays at home while a function runs that needs it there: a
  * signal handler, or one of libc's. A jump may leave such a function without
- * its end. So only the outermost one counts, by its frame: a caller whose frame
- * is above that one has left the function. (A caller that is further down can't
+ * its end. So only the outermost one counts, by its frame: a call whose frame
+ * is above that one has left the function. (A call that is further down can't
  * tell, so longjmp() does.)
  */
 struct stay {
@@ -40,8 +40,8 @@ struct stay {
 };
 
 /*
- * From here on the user thread stays. Its signal stack, if it is on one, is
- * from low to high.
+ * The user thread stays at home from here on. Its signal stack, if it is on
+ * one, is from low to high.
  */
 struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
 			       uintptr_t high);
@@ -106,7 +106,7 @@ static inline void flexsc__exit(struct uthread *u)
 }
 
 /*
- * Any thread: the caller comes home, if it is a user thread outside the
+ * Any thread: the calling thread comes home, if it is a user thread outside the
  * runtime.
  */
 void flexsc__bring_home(void);

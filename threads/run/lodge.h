@@ -22,22 +22,22 @@
 
 #include "uthread.h"
 
-/* The caller is about to come home for a wait. */
+/* The user thread is about to come home for a wait. */
 void flexsc__lodge(struct uthread *u);
 
 /*
- * The monitor found the caller in a wait that kept its carrier, and moves it
- * home.
+ * The monitor found the user thread in a wait that kept its carrier, and moves
+ * it home.
  */
 void flexsc__lodge_stuck(struct uthread *u);
 
-/* The caller begins a wait away from home. */
+/* The user thread begins a wait away from home. */
 static inline void lodge_away(struct uthread *u)
 {
 	u->lodge.away++;
 }
 
-/* The caller is about to wait. Is it to wait at home, where it is? */
+/* The user thread is about to wait. Is it to wait at home, where it is? */
 static inline bool lodge_here(struct uthread *u)
 {
 	if (!u->lodge.left)

@@ -58,8 +58,9 @@ int flexsc__monitor_open(int32_t tid, const char *name)
 }
 
 /*
- * Note the call that c's kernel thread is blocked in, for signals.c to begin it
- * again. True if it is blocked in none: it runs, or would with a processor.
+ * Note the call that c's kernel thread is blocked in, for signals/signals.c to
+ * begin it again. True if it is blocked in none: it runs, or would with a
+ * processor.
  */
 static bool note_call(struct carrier *c)
 {

@@ -4,7 +4,7 @@
  * user thread computes, or it blocks in a call that the runtime didn't
  * intercept. That user thread is sent home, where it goes on as a kernel thread
  * among others, and the carrier serves the rest. A call that the user thread
- * blocked in is begun again at home, by the kernel or else by signals.c. User
+ * blocked in is begun again at home, by the kernel or signals/signals.c. User
  * threads that are queued on the carrier go to an idle one, if there is one.
  *
  * The monitor is a thread of its own. It looks every MONITOR_NS while a carrier
@@ -32,8 +32,8 @@ extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);
 
 /*
- * Carriers only: the caller is no longer idle. Costs a load if the monitor
- * isn't asleep.
+ * Carriers only: the calling carrier is no longer idle. Costs a load if the
+ * monitor isn't asleep.
  */
 static inline void flexsc__monitor_notice(void)
 {

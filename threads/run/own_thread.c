@@ -11,7 +11,7 @@
 #include "lib/pool/own_thread.h"
 #include "stacks.h"
 
-/* What a new thread is told, at the top of a stack to park on. */
+/* Arguments of a new thread, at the top of a stack to park on. */
 struct birth {
 	void *(*start)(void *);
 	void *arg;
@@ -103,8 +103,8 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 }
 
 /*
- * For the library, in place of lib/pool/own_thread.c: such a thread is one that
- * may be cancelled.
+ * Make a thread of the library's, in place of lib/pool/own_thread.c. It may be
+ * cancelled.
  */
 int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 		       const cpu_set_t *cores)

@@ -5,7 +5,7 @@
 
 #include "../base/sigset.h"
 
-/* Its address marks a token. */
+/* The address of this byte marks a token. */
 static char mark;
 
 /*

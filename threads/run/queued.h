@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of real-time signals that are sent again: signals.h, tokens. */
+/*
+ * The order of real-time signals that are sent again: tokens,
+ * signals/signals.h.
+ */
 #ifndef FLEXSC_THREADS_QUEUED_H
 #define FLEXSC_THREADS_QUEUED_H
 
@@ -8,12 +11,12 @@
 #include "uthread.h"
 
 /*
- * This siginfo is about to be sent again to u's home: keep it in home.first, and
+ * Keep a siginfo that is about to be sent again to u's home in home.first, and
  * make a token of it.
  */
 void flexsc__queued_keep(struct uthread *u, int signo, siginfo_t *info);
 
-/* This siginfo is about to be handled: exchange it for home.first, if any. */
+/* Exchange a siginfo that is about to be handled for home.first, if any. */
 void flexsc__queued_give(struct uthread *u, int signo, siginfo_t *info);
 
 /*

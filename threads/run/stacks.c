@@ -46,7 +46,7 @@ static size_t guard_of(const struct stacks *stacks)
 	return stacks->guarded ? PAGE : 0;
 }
 
-/* From one stack to the next. */
+/* Distance from one stack to the next, in bytes. */
 static size_t step_of(const struct stacks *stacks)
 {
 	return stacks->bytes + guard_of(stacks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime as a whole, as far as all parts of it may ask. runtime.c starts
- * and ends it; a field is written where its comment says.
+ * The runtime as a whole, as far as all parts of it may ask. threads/runtime.c
+ * starts and ends it; a field is written where its comment says.
  */
 #ifndef FLEXSC_THREADS_STATE_H
 #define FLEXSC_THREADS_STATE_H
@@ -15,14 +15,14 @@
 struct carrier;
 
 enum runtime_state {
-	RUNTIME_NOT = 0,	/* the program has made no thread that is known */
+	RUNTIME_NOT = 0,	/* the program has made no known thread */
 	RUNTIME_STARTS,
 	RUNTIME_RUNS,
 	RUNTIME_CANT,
 };
 
 struct runtime {
-	/* runtime.c, while there is one thread. */
+	/* While there is one thread: threads/runtime.c, libc/unpatched.c. */
 	enum runtime_state state;
 	long owner;		/* id of the process that the runtime runs in */
 	bool unpatched;		/* libc isn't patched; never reset */
@@ -33,7 +33,10 @@ struct runtime {
 	bool alone;		/* no more than one was asked for */
 	/* Loops wait for one descriptor without a syscall thread: io_uring. */
 	bool polls;
-	/* runtime.c, before the carriers: may one look around for work? */
+	/*
+	 * May a carrier look around for work? threads/runtime.c, before there
+	 * are carriers.
+	 */
 	bool spins;
 
 	/*
@@ -53,7 +56,10 @@ static inline bool runtime_runs(void)
 	return flexsc__runtime.state == RUNTIME_RUNS;
 }
 
-/* Is the caller a child of vfork()? It shares this memory, but nothing else. */
+/*
+ * Is the calling thread a child of vfork()? It shares this memory, but nothing
+ * else.
+ */
 static inline bool runtime_is_lent(void)
 {
 	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) !=

@@ -41,8 +41,8 @@ static bool call_home(int32_t tid)
 	runs = c && atomic_load(&u->tied) &&
 	       __atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u;
 	/*
-	 * By a timer, so that the signal comes between two calls and interrupts
-	 * none.
+	 * The carrier's timer sends the signal, so that it comes between two
+	 * calls and interrupts none.
 	 */
 	if (runs && !flexsc__signal_running(c))
 		flexsc__signal_carrier(c);

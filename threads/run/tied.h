@@ -12,20 +12,20 @@
 
 /* Reasons: the bits of uthread.tied. */
 enum tie {
-	TIED_AFFINITY = 1,	/* affinity.h */
+	TIED_AFFINITY = 1,	/* calls/affinity.h */
 	TIED_CLOCK = 2,		/* cputime.h */
 };
 
 /*
- * Under the list's lock (runtime.h): from here on there is this reason to tie
+ * Under the list's lock (uthreads.h): from here on there is this reason to tie
  * u, or no longer.
  */
 void flexsc__tie(struct uthread *u, enum tie reason, bool holds);
 
 /*
- * Inside the runtime, without the list's lock; self is the caller, if it is a
- * user thread. If the thread tid is tied and runs, it runs at home when this
- * returns. That holds for the caller itself, too.
+ * If the thread tid is tied and runs, it runs at home when this returns. That
+ * holds for the calling thread itself, too. Inside the runtime, without the
+ * list's lock; self is the calling thread, if it is a user thread.
  */
 void flexsc__tied_settle(struct uthread *self, int32_t tid);
 

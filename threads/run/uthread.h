@@ -18,10 +18,10 @@
  * that was asked for. From then on the user thread may run elsewhere.
  *
  *	home -> queue		home.c: leave, before it waits for something
- *	carrier -> home		home.c: come home; signals.c: it is called home
- *	carrier -> wait		wait.c, ufutex.c
+ *	carrier -> home		home.c: come home; signals/signals.c: called
+ *	carrier -> wait		wait.c, calls/ufutex.c
  *	carrier -> queue	wait.c: it lets others run
- *	wait -> queue		wait.c, ufutex.c: the wait is over
+ *	wait -> queue		wait.c, calls/ufutex.c: the wait is over
  *	queue -> carrier	carrier.c
  *	queue -> home		carrier.c: it is wanted at home, or tied
  *
@@ -59,7 +59,7 @@ struct kthread {
 	uint64_t fs;		/* its own TLS */
 	struct uthread *current;	/* user thread that runs here or NULL */
 	struct carrier *carrier;	/* itself; NULL: it is a home */
-	struct counters *counters;	/* counters.h */
+	struct counters *counters;	/* report/counters.h */
 	int32_t tid;
 };
 
@@ -85,12 +85,12 @@ struct home {
 	 * thread home.
 	 */
 	sigmask_t parked;
-	void *lent;		/* a carrier's signal stack: signals.h */
+	void *lent;		/* a carrier's signal stack */
 	long trap;		/* trap number of the last fault on a carrier */
-	siginfo_t first;	/* the signal to be handled next: signals.h */
+	siginfo_t first;	/* the next signal: signals/signals.h */
 };
 
-/* What a user thread waits for. */
+/* Kinds of waits of a user thread. */
 enum wait_kind {
 	WAIT_NOT = 0,
 	WAIT_CALL,	/* cb is posted to its carrier's loop */
@@ -104,7 +104,7 @@ enum wait_kind {
  */
 enum handled {
 	HANDLED_NOT = 0,
-	HANDLED_RESTART,	/* all of them had SA_RESTART */
+	HANDLED_RESTART,	/* all had SA_RESTART */
 	HANDLED_INTERRUPT,
 };
 
@@ -122,9 +122,10 @@ struct uthread {
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a cancellation point's call */
 	bool heavy;		/* its last run was long: carrier.c */
-	bool site;		/* in a patched place's call: vectors.h */
+	bool site;		/* in a patched place's call */
 	/*
-	 * It is to come home, and to end its wait for that: P1, P2 in wait.h.
+	 * The user thread is to come home, and to end its wait for that: P1, P2
+	 * in wait.h.
 	 */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
@@ -139,7 +140,7 @@ struct uthread {
 	uint16_t cause;		/* why it comes home: enum cause */
 	uint8_t way;		/* how its call was made: enum way */
 	uint8_t handled;	/* enum handled */
-	bool forks;		/* a child may use its memory: hook.c */
+	bool forks;		/* a child may use its memory: calls/hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
 	bool rooted;		/* it never leaves home again */
 
@@ -158,7 +159,7 @@ struct uthread {
 		uintptr_t low, high;	/* signal stack that "frame" is on */
 	} stay;
 
-	struct {		/* under the bucket's lock: ufutex.c */
+	struct {		/* under the bucket's lock: calls/ufutex.c */
 		uint32_t *word;
 		struct uthread *next, *prev;
 		uint32_t bits;
@@ -170,12 +171,12 @@ struct uthread {
 
 	_Atomic uint64_t told;	/* ns that its clock has shown: cputime.c */
 
-	/* The epoll set that it waits for: S1, S2 in polling.c. */
+	/* The epoll set that it waits for: S1, S2 in calls/polling.c. */
 	_Atomic uint64_t set;
 
 	struct home home;
-	struct uthread *all_next, *all_prev;	/* list of all: runtime.c */
-	struct uthread *tid_next;	/* hash chain by thread id: runtime.c */
+	struct uthread *all_next, *all_prev;	/* list of all: uthreads.c */
+	struct uthread *tid_next;	/* by thread id: uthreads.c */
 	bool listed;
 } __attribute__((aligned(64)));
 
@@ -198,13 +199,13 @@ static inline void prefetch(const struct uthread *u)
 	__builtin_prefetch(&u->action, 1);
 }
 
-/* The calling user thread. If it isn't alive, the caller is no user thread. */
+/* The calling user thread. If it isn't alive, the thread is no user thread. */
 extern __thread struct uthread flexsc__self
 	__attribute__((tls_model("initial-exec")));
 
 /*
- * The kernel thread that the caller runs on. Read it again after every
- * flexsc__suspend().
+ * The kernel thread that the calling user thread runs on. Read it again after
+ * every flexsc__suspend().
  */
 static inline struct kthread *kthread_self(void)
 {
@@ -256,7 +257,7 @@ static inline void flexsc__suspend(struct uthread *u,
 		uthread_switch_out(u);
 }
 
-/* On a kernel thread's own stack: run u until u is suspended. */
+/* Run u until u is suspended. On a kernel thread's own stack. */
 static inline void flexsc__resume(struct kthread *k, struct uthread *u)
 {
 	k->current = u;

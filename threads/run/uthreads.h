@@ -8,17 +8,20 @@
 
 #include "uthread.h"
 
-/* Inside the runtime: a new user thread, whose home has its id; one that ends. */
+/*
+ * Inside the runtime: add a new user thread, whose home has its id; remove one
+ * that ends.
+ */
 void flexsc__uthreads_add(struct uthread *u);
 void flexsc__uthreads_remove(struct uthread *u);
 
 /*
- * The list of user threads, locked: no user thread ends meanwhile. The caller
- * is inside the runtime (home.h) if it is a user thread.
+ * Lock the list of user threads: no user thread ends meanwhile. The calling
+ * thread is inside the runtime (home.h) if it is a user thread.
  */
 void flexsc__uthreads_hold(void);
 void flexsc__uthreads_release(void);
-/* False: another thread has it locked. */
+/* Lock the list without waiting. False: another thread has it locked. */
 bool flexsc__uthreads_hold_at_once(void);
 
 /* With the list locked: the first user thread; all_next links the others. */
@@ -36,7 +39,7 @@ struct uthread *flexsc__uthread_of(pthread_t thread);
  */
 struct uthread *flexsc__uthread_with(int32_t tid);
 
-/* In a forked child, which has none. */
+/* Forget the user threads in a forked child, which has none. */
 void flexsc__uthreads_forked(void);
 
 #endif /* FLEXSC_THREADS_UTHREADS_H */

@@ -53,7 +53,7 @@ static void call_over(struct flexsc_cb *cb)
 	wait_ends(u, cb->ret);
 }
 
-/* A poll() that is posted is polling.c's: it has one descriptor. */
+/* A poll() that is posted is calls/polling.c's: it has one descriptor. */
 static int post_call(struct flexsc_loop *loop, struct uthread *u)
 {
 	const uint64_t *args = u->args;
@@ -183,7 +183,7 @@ void flexsc__want(struct uthread *u)
 {
 	/* P2: before the carrier looks at u->wait; pairs with P1. */
 	atomic_store(&u->wanted, true);
-	/* If the caller is u itself, at home, it looks on its way out. */
+	/* If u is the calling thread, at home, it looks on its way out. */
 	if (u != &flexsc__self || u->home.away)
 		flexsc__carrier_want(u);
 }

@@ -40,9 +40,9 @@ long flexsc__wait_time(struct uthread *u, uint64_t ns);
 void flexsc__wait_turn(struct uthread *u);
 
 /*
- * The caller was wanted at home before its call began, perhaps because it was
- * cancelled. The call had no effect yet, so a cancellation may take effect
- * here.
+ * The calling user thread was wanted at home before its call began, perhaps
+ * because it was cancelled. The call had no effect yet, so a cancellation may
+ * take effect here.
  */
 void flexsc__wait_test_cancel(struct uthread *u);
 
@@ -69,7 +69,7 @@ struct wait_ops {
 	bool (*is_over)(struct carrier *c, struct uthread *u);
 };
 
-/* Before there are carriers. */
+/* Tell this file of futex waits, before there are carriers. */
 void flexsc__wait_futexes(const struct wait_ops *ops);
 
 #endif /* FLEXSC_THREADS_WAIT_H */

@@ -207,7 +207,7 @@ long flexsc__signal_action(const uint64_t args[6])
 	unlock(&actions_lock);
 	if (err || !old)
 		return err;
-	/* The action is changed all the same, as by the kernel. */
+	/* The action is changed nevertheless, as by the kernel. */
 	if (!peek_if_given(old, sizeof(*old)))
 		return -EFAULT;
 	*old = was;
@@ -251,7 +251,10 @@ void flexsc__actions_init(void (*arrive)(int, siginfo_t *, void *))
 {
 	handler = arrive;
 	owner = signal_process();
-	/* First, because its action says where all handlers return to. */
+	/*
+	 * SIGNAL_SETXID is first, because its action says where handlers return
+	 * to.
+	 */
 	flexsc__signal_adopt(SIGNAL_SETXID);
 	for (int signo = 1; signo <= SIGNALS; signo++)
 		flexsc__signal_adopt(signo);

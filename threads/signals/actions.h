@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program's signal actions, and the runtime's handler in the kernel in their
- * place. Any thread.
+ * The program's signal actions, and the runtime's handler in the kernel in
+ * their place. Any thread.
  */
 #ifndef FLEXSC_THREADS_ACTIONS_H
 #define FLEXSC_THREADS_ACTIONS_H
@@ -18,7 +18,7 @@
  * Called once, at the start.
  */
 void flexsc__actions_init(void (*arrive)(int, siginfo_t *, void *));
-/* In a forked child. */
+/* In a forked child, whose actions these are now. */
 void flexsc__actions_forked(void);
 
 /* rt_sigaction(2) for the program. */
@@ -42,7 +42,9 @@ bool flexsc__action_ignores(int signo);
 
 /* Run the program's handler with the signals blocked that it asked for. */
 void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context);
-/* The program has no handler: the process ends by the signal's default action. */
+/*
+ * End the process by the signal's default action: the program has no handler.
+ */
 void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context);
 
 #endif /* FLEXSC_THREADS_ACTIONS_H */

@@ -315,7 +315,8 @@ static bool is_final(const struct kthread *k, int signo)
  * thread runs here and its registers show EPIPE, libc wrote for it (stdio, say)
  * to a pipe without readers: the call is over, so the signal is sent to its
  * home. If it is inside the runtime, a posted call may have raised the signal;
- * the carrier finds out, and hook.c raises the signal for such a call's thread.
+ * the carrier finds out, and calls/hook.c raises the signal for such a call's
+ * thread.
  */
 static void broken_pipe(struct kthread *k, siginfo_t *info,
 			ucontext_t *context)
@@ -378,8 +379,8 @@ static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
 }
 
 /*
- * Is this a thread that was made on a carrier? It has the carrier's GS base and
- * mask until it sets its own.
+ * Is the calling thread one that was made on a carrier? It has the carrier's GS
+ * base and mask until it sets its own.
  */
 static bool is_new(int signo)
 {

@@ -74,8 +74,8 @@ void flexsc__signal_self(struct uthread *u, int signo);
 /*
  * User thread, inside the runtime. The kernel has queued a signal for the
  * thread tid. If tid is another user thread's home, that user thread is wanted
- * at home from here on: the caller may tell it so next, and no call that the
- * other makes after that may come before its handler.
+ * at home from here on: the calling thread may tell it so next, and no call
+ * that the other makes after that may come before its handler.
  */
 void flexsc__signal_sent(int32_t tid, int signo);
 

@@ -11,8 +11,8 @@
  *	 8	r15, r14, r13, r12, rbx, rbp
  *	56	where to go on
  *
- * context.h builds the first such record of a fresh stack; flexsc_gdb.py reads
- * them.
+ * context.h builds the first such record of a fresh stack;
+ * report/flexsc_gdb.py reads them.
  */
 #include <sys/syscall.h>
 

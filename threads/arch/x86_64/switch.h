@@ -10,7 +10,9 @@
  * is "to", with this FS base. Returns when this stack is switched back to.
  */
 void flexsc__switch(void **from, void *to, uint64_t fs);
-/* Where a fresh stack begins: context_init() says what lies there. */
+/*
+ * The code that a fresh stack begins with: context_init() says what lies there.
+ */
 void flexsc__begin(void);
 
 #endif /* FLEXSC_THREADS_SWITCH_H */

@@ -17,8 +17,8 @@
 bool flexsc__vectors_probe(void);
 
 /*
- * Save the registers on the caller's stack, run the function, which is
- * compiled not to use them, and restore them.
+ * Save the registers on the current stack, run the function, which is compiled
+ * not to use them, and restore them.
  */
 void flexsc__vectors_around(void (*run)(void *), void *arg);
 

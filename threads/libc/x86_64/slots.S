@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where libc's patched places jump to. Each has a slot here, filled when it is
- * patched (sites.c): the instructions that the jump replaced, then
+ * patched (libc/sites.c): the instructions that the jump replaced, then
  *
  *	mov $number, %ecx
  *	jmp flexsc__slot_common
  *
  * The kernel preserves all registers but rax, rcx and r11, and the red zone, so
  * this does, too. The runtime doesn't use vector registers, and saves them
- * where other code may run (vectors.c). To the unwinder this looks like a
- * function that was called from the place where it goes on.
+ * where other code may run (arch/x86_64/vectors.c). To the unwinder this looks
+ * like a function that was called from the place where it goes on.
  */
 
 	.section .text.flexsc_slots, "ax", @progbits
