@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* flexsc check: which engines work here; for the others, the reason. */
+/* flexsc check: the engines that work here, and why the others don't. */
 #include <errno.h>
 #include <flexsc/flexsc.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ int command_check(int argc, char **argv)
 		failed = check(argv[1]);
 		return failed == -EINVAL ? 2 : failed != 0;
 	}
-	/* The kernel module is nothing that every machine has to have. */
+	/* The kernel module needn't be on every machine. */
 	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
 		failed |= check(engine) && strcmp(engine, "kmod") != 0;
 	return failed;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters of a live process, read from what it publishes: loops and the
- * runtime of flexsc run have memfds, which are found among its descriptors.
- * It isn't disturbed.
+ * The counters of a live process: its loops and the runtime of flexsc run
+ * publish them in memfds, which are found among its descriptors. The process
+ * isn't disturbed.
  */
 #ifndef FLEXSC_PROCESS_H
 #define FLEXSC_PROCESS_H
@@ -20,13 +20,13 @@ struct process {
 };
 
 /*
- * 0, also if it has neither; -ENOENT: there is no such process; or why its
- * descriptors can't be seen.
+ * Read a process's counters. 0, also if it publishes none; -ENOENT: there is no
+ * such process; or why its descriptors can't be seen.
  */
 int process_read(pid_t pid, struct process *process);
 void process_free(struct process *process);
 
-/* System calls that the loops of its carriers made. */
+/* System calls that the loops of the process's carriers made. */
 uint64_t process_loop_calls(const struct process *process);
 
 #endif /* FLEXSC_PROCESS_H */

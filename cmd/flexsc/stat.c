@@ -127,7 +127,7 @@ int command_stat(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	/* No process has such a number. */
+	/* No process has a larger number. */
 	if (pid > INT_MAX)
 		pid = INT_MAX;
 	return stat_process(argv[1], (pid_t)pid);

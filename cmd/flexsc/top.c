@@ -56,17 +56,17 @@ struct settings {
 /* A process, as it was at one time. */
 struct row {
 	pid_t pid;
-	uint64_t begin;		/* of the runtime; tells it from its successor */
+	uint64_t begin;		/* the runtime's; tells a successor */
 	uint64_t time;
 	char program[16];
-	bool run;		/* else it has loops only */
+	bool run;		/* or it has loops only */
 	uint64_t alive;		/* user threads */
 	uint64_t calls, switches, couplings, steals;
 	int64_t avoided;
 	uint64_t causes[CAUSES];
-	/* In a second, since the row before. */
+	/* Counts in a second, since the row before. */
 	double rates[5];
-	unsigned int top;	/* cause of these couplings */
+	unsigned int top;	/* the most frequent cause of couplings */
 };
 
 enum rate { RATE_CALLS, RATE_AVOIDED, RATE_SWITCHES, RATE_COUPLINGS,
@@ -175,7 +175,7 @@ static double rate(int64_t n, double seconds)
 	return seconds > 0 ? (double)n / seconds : 0;
 }
 
-/* The loops of a process may become fewer. */
+/* Counts may shrink, because the loops of a process may become fewer. */
 static double up(uint64_t now, uint64_t then, double seconds)
 {
 	return rate(now > then ? (int64_t)(now - then) : 0, seconds);
@@ -320,7 +320,7 @@ static void screen_end(void)
 		tcsetattr(STDIN_FILENO, TCSANOW, &cooked);
 }
 
-/* Until the next look, or the end. */
+/* Pause until the next look, or the end. */
 static void pause_for(const struct settings *settings)
 {
 	struct pollfd fd = { .fd = is_raw ? STDIN_FILENO : -1,

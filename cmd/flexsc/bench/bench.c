@@ -66,9 +66,10 @@ static bool holds(const char *folder)
 }
 
 /*
- * The folder that holds the package: the one asked for and no other; or beside
- * an installed command, wherever it was moved to; or where this one was built,
- * or was to be installed. NULL after a line on stderr.
+ * The folder that holds flexbench: the folder asked for and no other; or one
+ * beside an installed command, wherever the command was moved to; or the folder
+ * where this command was built, or was to be installed. NULL after a line on
+ * stderr.
  */
 static const char *find(const char *beside)
 {
@@ -118,7 +119,10 @@ static int flexbench(int argc, char **argv)
 	if (!folder || set_path(folder))
 		return 1;
 	args[i++] = (char *)"python3";
-	/* Leave nothing behind, and take nothing from the current folder. */
+	/*
+	 * Python leaves no files behind, and imports nothing from the current
+	 * folder.
+	 */
 	args[i++] = (char *)"-B";
 	args[i++] = (char *)"-P";
 	args[i++] = (char *)"-m";

@@ -40,7 +40,7 @@ static void called(struct flexsc_cb *cb)
 	calls->wrong += cb->ret != calls->expected;
 }
 
-/* What is called. */
+/* The calls. */
 
 static int memfd(void)
 {
@@ -81,9 +81,9 @@ static int choose(struct calls *calls, const char *name)
 	return calls->fd < 0 ? bench_failed(name, -errno) : 0;
 }
 
-/* How it is called: one batch each. */
+/* The variants: one batch each. */
 
-/* No callback: a plain call needs none. */
+/* A plain call needs no callback. */
 static void batch_plain(struct calls *calls)
 {
 	for (unsigned int i = 0; i < calls->batch; i++) {
@@ -165,7 +165,7 @@ static int measure(struct calls *calls, const struct bench_settings *settings,
 		for (long i = 0; i < batches; i++)
 			batch(calls);
 		end = bench_clock(CLOCK_MONOTONIC);
-		/* The first one was to warm up. */
+		/* The first repetition was to warm up. */
 		if (rep >= 0)
 			bench_series_add(series,
 					 (double)(end - begin) /

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "histogram.h"
 
-/* In the middle of a class. */
+/* The time in the middle of a class. */
 static double middle(unsigned int class)
 {
 	unsigned int group = class / BENCH_HISTOGRAM_SUB;

@@ -2,7 +2,7 @@
 /*
  * Times by the logarithm of their length: 64 classes for each power of two
  * nanoseconds, so a percentile is off by less than one percent, whatever its
- * size. One thread fills one; afterwards they are added up.
+ * size. One thread fills a histogram; afterwards histograms are added up.
  */
 #ifndef FLEXSC_BENCH_HISTOGRAM_H
 #define FLEXSC_BENCH_HISTOGRAM_H
@@ -19,7 +19,7 @@ struct bench_histogram {
 	uint64_t counts[BENCH_HISTOGRAM_CLASSES];
 };
 
-/* The class of a time: what is below 64 ns has one for each nanosecond. */
+/* The class of a time; below 64 ns each nanosecond has a class. */
 static inline unsigned int bench_histogram_class(uint64_t ns)
 {
 	unsigned int shift;
@@ -40,7 +40,7 @@ static inline void bench_histogram_add(struct bench_histogram *h, uint64_t ns)
 void bench_histogram_merge(struct bench_histogram *into,
 			   const struct bench_histogram *from);
 
-/* Nanoseconds that a share of 0 to 1 of all times doesn't exceed. */
+/* The time in ns that a share of 0 to 1 of all times doesn't exceed. */
 double bench_histogram_at(const struct bench_histogram *h, double share);
 
 #endif /* FLEXSC_BENCH_HISTOGRAM_H */

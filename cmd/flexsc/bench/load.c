@@ -37,21 +37,24 @@
 #define SECOND		1000000000ULL
 #define WARM_UP		(3 * SECOND / 10)
 #define PATIENCE	(2 * SECOND)
-#define PATIENCE_FIRST	(10 * SECOND)	/* it may have to make a thread */
+#define PATIENCE_FIRST	(10 * SECOND)	/* a thread may have to be made */
 #define NEVER		UINT64_MAX
 #define STALLED		"no answer for 2 seconds"
-#define LOOK_MS		200	/* between looks for who waits too long */
+#define LOOK_MS		200	/* ms between looks for late answers */
 #define EVENTS		256
 #define OTHER_FDS	64
 
 struct load {
 	const struct bench_settings *settings;
 	bool http;
-	/* Of what is counted; from NEVER on set once, some time before. */
+	/*
+	 * Answers are counted between these times, which are NEVER until they
+	 * are set once, some time before.
+	 */
 	_Atomic uint64_t begin, end;
 	atomic_uint_fast32_t silent;	/* connections without an answer yet */
-	atomic_uint_fast32_t open;	/* those without one after the end */
-	atomic_bool failed;	/* somebody; it has said so */
+	atomic_uint_fast32_t open;	/* connections without their last */
+	atomic_bool failed;	/* a thread has, and said so */
 };
 
 struct client {
@@ -60,8 +63,8 @@ struct client {
 	int epoll;
 	struct bench_peer *peers;
 	size_t count;
-	uint64_t answers;	/* all of them */
-	struct bench_histogram *times;	/* those that are counted */
+	uint64_t answers;	/* all answers */
+	struct bench_histogram *times;	/* of answers that are counted */
 };
 
 static void fail(struct client *client, const struct bench_peer *peer,
@@ -105,7 +108,10 @@ static void answered(struct client *client, struct bench_peer *peer)
 	bench_peer_ask(peer, now);
 }
 
-/* One event: what is left of a request, what there is of the answer. */
+/*
+ * An event of a connection: send the rest of a request, take what there is of
+ * the answer.
+ */
 static void handle(struct client *client, struct bench_peer *peer)
 {
 	const char *wrong = bench_peer_push(peer);
@@ -136,9 +142,10 @@ static void look(struct client *client, uint64_t now)
 }
 
 /*
- * Until the end, and then until each connection has one more answer: one that
- * doesn't come may have been due shortly before. Meanwhile all of all threads
- * go on: who is silent may be in the way of others, as with greet=0.
+ * Run a thread's connections until the end, and then until each has one more
+ * answer: an answer that doesn't come may have been due shortly before.
+ * Meanwhile all threads go on, because a silent connection may be in the way of
+ * others, as with greet=0.
  */
 static void *run_client(void *arg)
 {
@@ -164,7 +171,7 @@ static void *run_client(void *arg)
 
 /* Connections. */
 
-/* One exchange, alone. NULL, or what is wrong. */
+/* One exchange of a connection, alone. NULL, or what is wrong. */
 static const char *greet(struct bench_peer *peer)
 {
 	struct pollfd readable = { .fd = peer->fd, .events = POLLIN };
@@ -200,7 +207,7 @@ static int add(struct client *client, struct bench_peer *peer, uint32_t number)
 		fail(client, peer, wrong);
 		return 1;
 	}
-	/* The first edge, room to send, sends it. */
+	/* The first edge, room to send, sends the request. */
 	bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
 	if (epoll_ctl(client->epoll, EPOLL_CTL_ADD, peer->fd, &event))
 		return bench_failed("load: epoll", -errno);
@@ -233,7 +240,10 @@ static int connect_all(struct client *clients, size_t threads, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct client *client = &clients[i % threads];
-		/* Counted first: it is to be finished even if it fails. */
+		/*
+		 * The connection is counted first, to be finished even if it
+		 * fails.
+		 */
 		struct bench_peer *peer = &client->peers[client->count++];
 
 		peer->fd = -1;
@@ -274,7 +284,7 @@ static int run(struct client *clients, size_t threads, struct load *load)
 	load->open = load->silent;
 	if (load->settings->greet)
 		count_from(load, now + WARM_UP);
-	/* They have waited for the others to be connected. */
+	/* Connections have waited for the others to be connected. */
 	for (size_t i = 0; i < threads; i++)
 		for (size_t j = 0; j < clients[i].count; j++)
 			clients[i].peers[j].sent_at = now;

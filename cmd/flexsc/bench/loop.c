@@ -51,7 +51,7 @@ void *bench_memory(size_t count, size_t size)
 {
 	void *memory = malloc(count * size);
 
-	/* Written, so that page faults are over. */
+	/* The memory is written, so that page faults are over. */
 	if (memory)
 		memset(memory, 0, count * size);
 	else
@@ -83,7 +83,10 @@ uint32_t *bench_order(uint64_t outstanding, uint64_t active)
 		return NULL;
 	for (uint64_t i = 0; i < outstanding; i++)
 		order[i] = (uint32_t)i;
-	/* Each moves to the front from where nothing has been moved yet. */
+	/*
+	 * Each active number moves to the front from where nothing has been
+	 * moved yet.
+	 */
 	for (uint64_t i = 0; i < active; i++)
 		swap(&order[i], &order[i * (outstanding / active)]);
 	shuffle(order, active);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the cases have in common: the library's loop for a variant, clocks,
- * chance, and memory that was touched before anything is measured.
+ * The cases' common parts: the library's loop for a variant, clocks, chance,
+ * and memory that was touched before anything is measured.
  */
 #ifndef FLEXSC_BENCH_LOOP_H
 #define FLEXSC_BENCH_LOOP_H
@@ -18,18 +18,19 @@ struct flexsc_loop;
 int bench_pin(long core);
 
 /*
- * A loop, and this thread pinned: after the loop was made, for it may have its
- * syscall threads only where its owner may be. 0, or 1 after a line on stderr.
+ * Make a loop and pin this thread: after the loop was made, because it may have
+ * its syscall threads only where its owner may be. 0, or 1 after a line on
+ * stderr.
  */
 int bench_loop_create(struct flexsc_loop **loop,
 		      const struct bench_settings *settings);
 
-/* Zeroed and resident; NULL after a line on stderr. */
+/* Memory that is zeroed and resident; NULL after a line on stderr. */
 void *bench_memory(size_t count, size_t size);
 
 /*
- * The numbers below "outstanding" in random order, but the first "active" of
- * them are spread evenly. NULL after a line on stderr.
+ * The numbers below "outstanding" in random order, but the first "active"
+ * numbers are spread evenly. NULL after a line on stderr.
  */
 uint32_t *bench_order(uint64_t outstanding, uint64_t active);
 
@@ -45,7 +46,7 @@ static inline uint64_t bench_clock(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The same numbers in every run (xorshift64). */
+/* Random numbers that are equal in every run (xorshift64). */
 static inline uint64_t bench_random(uint64_t *state)
 {
 	*state ^= *state << 13;

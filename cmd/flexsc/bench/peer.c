@@ -52,7 +52,10 @@ int bench_peer_init(struct bench_peer *peer, uint16_t port, uint32_t number,
 	*peer = (struct bench_peer){
 		.fd = -1, .http = http, .number = number,
 		.request_size = http ? sizeof(get) - 1 : bytes,
-		/* One more, for what nobody asked for. */
+		/*
+		 * One byte more than the answer, to see one that wasn't asked
+		 * for.
+		 */
 		.room = http ? BENCH_PEER_HEAD_MAX + BENCH_PEER_BYTES_MAX :
 			       bytes + 1,
 	};
@@ -75,7 +78,10 @@ void bench_peer_fini(struct bench_peer *peer)
 	free(peer->body);
 }
 
-/* Bytes that no other connection sends, nor this one for its next request. */
+/*
+ * Fill the request with bytes that no other connection sends, nor this one for
+ * its next request.
+ */
 static void fill(struct bench_peer *peer)
 {
 	uint64_t word = ((uint64_t)peer->number << 40) + peer->answers + 1;
@@ -110,7 +116,7 @@ const char *bench_peer_push(struct bench_peer *peer)
 	return NULL;
 }
 
-/* A number and nothing else; negative: it isn't one. */
+/* A number and nothing else; negative: the text isn't one. */
 static long number(const char *s)
 {
 	char *end;

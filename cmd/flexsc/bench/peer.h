@@ -24,7 +24,7 @@
 struct bench_peer {
 	int fd;
 	bool http;
-	bool over;		/* its owner's: nothing more is expected */
+	bool over;		/* the thread's: no more is expected */
 	uint32_t number;	/* among all connections */
 	uint64_t answers;	/* right ones */
 	uint64_t sent_at;	/* when the request began to be sent */
@@ -40,8 +40,8 @@ struct bench_peer {
 };
 
 /*
- * Connect to a port of this host. 0, or a negative errno code; then fini it all
- * the same.
+ * Connect to a port of this host. 0, or a negative errno code, after which
+ * bench_peer_fini() is due, too.
  */
 int bench_peer_init(struct bench_peer *peer, uint16_t port, uint32_t number,
 		    bool http, size_t bytes);

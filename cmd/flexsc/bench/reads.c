@@ -70,7 +70,7 @@ static void completed(struct reader *reader)
 	reads->left--;
 }
 
-/* Through the library. */
+/* Reads through the library. */
 
 static void post(struct reader *reader)
 {
@@ -95,7 +95,7 @@ static void turn(struct reads *reads)
 	flexsc_loop_submit(reads->loop);
 }
 
-/* Raw. */
+/* Reads by raw io_uring. */
 
 static void post_raw(struct reader *reader)
 {
@@ -123,7 +123,7 @@ static void turn_raw(struct reads *reads)
 	io_uring_submit(&reads->ring);
 }
 
-/* Both. */
+/* Reads in both ways. */
 
 static void write_some(struct reads *reads, uint64_t of)
 {
@@ -235,7 +235,7 @@ static int measure(struct reads *reads)
 	if (open_all(reads))
 		return 1;
 	post_all(reads);
-	/* The first one is to warm up. */
+	/* The first round is to warm up. */
 	run(reads);
 	reads->cost.count = 0;
 	reads->writing.count = 0;
@@ -287,7 +287,7 @@ static int ready(struct reads *reads)
 	       bench_ring_init(&reads->ring);
 }
 
-/* Whole descriptors. */
+/* Divide the reads among descriptors, which are whole. */
 static void divide(struct reads *reads)
 {
 	const struct bench_settings *settings = reads->settings;

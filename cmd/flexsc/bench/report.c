@@ -24,7 +24,7 @@ int bench_series_init(struct bench_series *series, const char *name,
 {
 	series->name = name;
 	series->count = 0;
-	/* One more, to warm up. */
+	/* One sample more, to warm up. */
 	series->samples = calloc((size_t)settings->reps + 1, sizeof(double));
 	return series->samples ? 0 : bench_failed("samples", -ENOMEM);
 }

@@ -31,7 +31,10 @@ int bench_series_init(struct bench_series *series, const char *name,
 void bench_series_fini(struct bench_series *series);
 void bench_series_add(struct bench_series *series, double sample);
 
-/* In this order; series and counts as often as one likes. */
+/*
+ * The parts of a report, in this order; series and counts as often as one
+ * likes.
+ */
 void bench_report_begin(const char *name,
 			const struct bench_settings *settings);
 void bench_report_series(const struct bench_series *series);

@@ -21,7 +21,7 @@ struct bench_settings {
 	long calls;		/* completions in a repetition */
 	long reps;
 	long outstanding;
-	long active;		/* of those outstanding, the ones in use */
+	long active;		/* outstanding ones that are in use */
 	long sharing;		/* reads that wait on one descriptor */
 	long spacing;		/* nanoseconds between timers that expire */
 	const char *mode;	/* of the load: echo, http */
@@ -33,7 +33,7 @@ struct bench_settings {
 	long greet;		/* one exchange a connection, one by one */
 };
 
-/* False after one line on stderr. */
+/* Parse the arguments. False after one line on stderr. */
 bool bench_settings_parse(struct bench_settings *settings, int argc,
 			  char **argv);
 
@@ -42,7 +42,7 @@ static inline bool bench_is(const char *word, const char *name)
 	return __builtin_strcmp(word, name) == 0;
 }
 
-/* Print them as the members of a JSON object. */
+/* Print the settings as the members of a JSON object. */
 void bench_settings_print(const struct bench_settings *settings);
 
 #endif /* FLEXSC_BENCH_SETTINGS_H */

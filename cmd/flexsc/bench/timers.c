@@ -50,7 +50,7 @@ static uint64_t far_away(struct timers *timers)
 	return FAR + bench_random(&timers->seed) % FAR;
 }
 
-/* Once around for n timers, one of which expires every "spacing". */
+/* The time of n timers, one of which expires every "spacing". */
 static uint64_t soon(struct timers *timers, uint64_t n)
 {
 	return bench_random(&timers->seed) %
@@ -63,7 +63,7 @@ static void counted(struct timers *timers)
 		flexsc_loop_stop(timers->loop);
 }
 
-/* dormant */
+/* The callback of a timer that expires, of "dormant". */
 
 static void expired_again(struct flexsc_cb *cb)
 {
@@ -83,7 +83,7 @@ static void run_dormant(struct timers *timers)
 			 (double)(now() - begin) / (double)calls);
 }
 
-/* all */
+/* The callback of a timer that expires, of "all". */
 
 static void expired(struct flexsc_cb *cb)
 {
@@ -115,7 +115,7 @@ static void run_all(struct timers *timers)
 			 (double)arming / (double)(rounds * n));
 }
 
-/* cancel, cancel-all */
+/* The callback of a cancelled timer, of "cancel" and "cancel-all". */
 
 static void cancelled(struct flexsc_cb *cb)
 {
@@ -203,7 +203,7 @@ static void measure(struct timers *timers, const struct scenario *scenario)
 	}
 	if (scenario->run != run_all)
 		arm(timers, scenario);
-	/* The first one is to warm up. */
+	/* The first run is to warm up. */
 	scenario->run(timers);
 	timers->cost.count = 0;
 	timers->arming.count = 0;
@@ -212,7 +212,7 @@ static void measure(struct timers *timers, const struct scenario *scenario)
 	report(timers);
 }
 
-/* The loop's end cancels what is outstanding: not to be armed again. */
+/* The loop's end cancels outstanding timers, which must not be armed again. */
 static void silence(struct timers *timers)
 {
 	for (uint64_t i = 0; i < timers->outstanding; i++)

@@ -89,7 +89,7 @@ static void answer_file(struct exchange *x)
 		transfer_file(x);
 }
 
-/* Read what will probably be wanted, before the size is known. */
+/* Read the part that will probably be wanted, before the size is known. */
 static void guess(struct exchange *x)
 {
 	const struct request *r = x->request;
@@ -135,7 +135,7 @@ static void open_file(struct exchange *x, enum exchange_stage stage)
 				     how, sizeof(*how));
 
 	x->stage = stage;
-	/* To open a pipe waits until somebody writes. */
+	/* Opening a pipe waits until another process writes. */
 	if (exchange_posted(x, OP_OPEN, rc))
 		flexsc_loop_deadline(env->loop, &x->open,
 				     env->settings->timeout);
@@ -227,7 +227,7 @@ static void on_stat(struct flexsc_cb *cb)
 		if (!exchange_pending(x, OP_LOAD))
 			looked(x);
 		else if (cb->ret < 0 || !S_ISREG(x->stx.stx_mode))
-			/* To read from a pipe may take for ever. */
+			/* Reading from a pipe may take for ever. */
 			flexsc_loop_cancel(x->env->loop, &x->load);
 	}
 	exchange_settle(x);
@@ -241,7 +241,7 @@ static void loaded(struct exchange *x, int64_t ret)
 	}
 	switch (x->stage) {
 	case EXCHANGE_LOOK:
-		/* An error comes again, if the part is wanted at all. */
+		/* A failed read is made again, if the part is wanted at all. */
 		if (!exchange_pending(x, OP_STAT))
 			looked(x);
 		break;
@@ -259,7 +259,10 @@ static void loaded(struct exchange *x, int64_t ret)
 		listing_loaded(x, ret);
 		break;
 	case EXCHANGE_SEND:
-		/* The length was announced: it must be kept, or cut off. */
+		/*
+		 * The length was announced: the answer must keep it, or be cut
+		 * off.
+		 */
 		if (ret <= 0 && ret != -EINTR)
 			exchange_cut(x);
 		else if (x->have < x->want)
@@ -290,7 +293,7 @@ static void on_load(struct flexsc_cb *cb)
  * Beginning and end
  */
 
-/* Open what the path names, or take it from the cache. */
+/* Open the file that the path names, or take it from the cache. */
 static void find(struct exchange *x)
 {
 	struct cache *cache = &x->env->cache;

@@ -32,13 +32,13 @@ struct buffers {
 	unsigned int used;	/* given away */
 };
 
-/* NULL: no memory. */
+/* A free buffer; NULL: no memory. */
 struct buffer *buffer_get(struct buffers *buffers);
 
-/* A second one for a connection that has one: NULL when many are in use. */
+/* A second buffer for a connection that has one: NULL when many are in use. */
 struct buffer *buffer_spare(struct buffers *buffers);
 
-/* NULL is fine. */
+/* Take a buffer back; NULL is fine. */
 void buffer_put(struct buffers *buffers, struct buffer *buffer);
 
 void buffers_fini(struct buffers *buffers);

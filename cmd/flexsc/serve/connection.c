@@ -43,7 +43,7 @@
 #include "answer.h"
 #include "connection.h"
 
-/* Don't ask for less than this. */
+/* Bytes of room that a read asks for at least. */
 #define ROOM		512
 
 #define LINGER_TIME	(2 * CLOCK_SECOND)
@@ -89,7 +89,7 @@ static bool connection_pending(const struct connection *c,
 	return c->ops & op;
 }
 
-/* Close it as soon as nothing is pending, which is cancelled. */
+/* Close the connection as soon as nothing is pending, and cancel what is. */
 static void connection_drop(struct connection *c)
 {
 	struct flexsc_loop *loop = c->clients->env->loop;
@@ -118,7 +118,7 @@ static bool connection_posted(struct connection *c, enum connection_op op,
  * Input
  */
 
-/* Nothing in it is needed any more. */
+/* The input holds nothing that is needed any more. */
 static void rewind_input(struct connection *c)
 {
 	buffer_put(&c->clients->env->buffers, c->big);
@@ -130,7 +130,7 @@ static void rewind_input(struct connection *c)
 	c->end = 0;
 }
 
-/* The head doesn't fit in the small one. */
+/* Move the input to a big buffer: the head doesn't fit in the small one. */
 static bool enlarge_input(struct connection *c)
 {
 	struct buffer *big = buffer_get(&c->clients->env->buffers);
@@ -181,7 +181,7 @@ static void receive(struct connection *c, uint64_t deadline)
 		flexsc_loop_deadline(loop, &c->receive, deadline);
 }
 
-/* What is left of limit since then. */
+/* The time that is left of limit since then. */
 static uint64_t remaining(uint64_t since, uint64_t limit)
 {
 	uint64_t spent = clock_ticks() - since;
@@ -244,7 +244,7 @@ static void parse(struct connection *c)
 	}
 }
 
-/* The last of the answer is being sent; read on meanwhile. */
+/* The last of the answer is being sent; the next request is read meanwhile. */
 static void connection_read_ahead(struct exchange *x)
 {
 	struct connection *c = x->arg;
@@ -254,7 +254,7 @@ static void connection_read_ahead(struct exchange *x)
 	    !x->response.keep_alive || rest(c) || c->big || c->ended ||
 	    connection_pending(c, OP_RECEIVE))
 		return;
-	/* The log alone still wants the head. */
+	/* The log alone still wants the request's head. */
 	if (!log_enabled(&all->env->log))
 		rewind_input(c);
 	if (c->size - c->end >= ROOM)
@@ -357,7 +357,10 @@ static void received_nothing(struct connection *c, int64_t ret)
 			connection_drop(c);
 		break;
 	case CONNECTION_ANSWERING:
-		/* Not late: it wasn't the client's turn. */
+		/*
+		 * A late read says nothing, because it wasn't the client's
+		 * turn.
+		 */
 		c->ended |= !late;
 		break;
 	case CONNECTION_LINGERING:
@@ -499,7 +502,7 @@ void connection_start(struct clients *all, int fd,
 }
 
 /*
- * All of them
+ * All connections
  */
 
 static void connection_cut(struct connection *c)

@@ -35,9 +35,9 @@ enum connection_op {
 /* The connections of a worker. */
 struct clients {
 	struct environment *env;
-	/* One of them has gone. */
+	/* A connection has gone. */
 	void (*left)(struct clients *clients);
-	/* Those that wait between two requests, longest first; others. */
+	/* Connections that wait between two requests, longest first; others. */
 	struct connection *idle;
 	struct connection *busy;
 	struct connection *unused;
@@ -61,15 +61,15 @@ struct connection {
 	struct request request;
 	struct exchange exchange;
 	/*
-	 * Input: the current request begins at start; up to parsed llhttp has
-	 * seen it, up to end it is there.
+	 * Input: the current request begins at start; llhttp has seen it up to
+	 * parsed, and it is there up to end.
 	 */
 	char *input;
 	size_t size;
 	size_t start;
 	size_t parsed;
 	size_t end;
-	struct buffer *big;	/* what input is in, unless in small */
+	struct buffer *big;	/* where input is, unless in small */
 	char peer[INET6_ADDRSTRLEN];
 	char small[CONNECTION_INPUT];
 };
@@ -84,13 +84,13 @@ void connection_start(struct clients *clients, int fd,
 /* Descriptors or places are short: close the longest idle one, if any. */
 bool clients_shed(struct clients *clients);
 
-/* Drop those that wait for a request; the others finish what was begun. */
+/* Drop connections that wait for a request; others finish what was begun. */
 void clients_stop(struct clients *clients);
 
-/* Drop all, whatever they do. */
+/* Drop all connections, whatever they do. */
 void clients_cut(struct clients *clients);
 
-/* When there are none. */
+/* Called when there are no connections. */
 void clients_fini(struct clients *clients);
 
 #endif /* SERVE_CONNECTION_H */

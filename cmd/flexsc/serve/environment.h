@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all exchanges of a worker share; its thread alone touches it, but for
- * the settings and the log's file, which are all workers'.
+ * The common things of a worker's exchanges. The worker's thread alone touches
+ * them, except for the settings and the log's file, which are all workers'.
  */
 #ifndef SERVE_ENVIRONMENT_H
 #define SERVE_ENVIRONMENT_H

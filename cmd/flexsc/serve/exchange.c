@@ -69,7 +69,7 @@ static void exchange_log(struct exchange *x)
 	log_write(&x->env->log, &x->env->clock, &line);
 }
 
-/* Give back all that it holds. */
+/* Give back all that the exchange holds. */
 static void exchange_give_back(struct exchange *x)
 {
 	struct buffers *buffers = &x->env->buffers;

@@ -25,7 +25,10 @@ struct directory;
 struct exchange;
 struct request;
 
-/* What a complete call means depends on it; the arrows are in answer.c. */
+/*
+ * Stages of an exchange; a call's end means what its stage says. The arrows are
+ * in answer.c.
+ */
 enum exchange_stage {
 	EXCHANGE_OPEN,
 	EXCHANGE_OPEN_INDEX,
@@ -34,7 +37,7 @@ enum exchange_stage {
 	EXCHANGE_LOAD,
 	EXCHANGE_LIST,
 	EXCHANGE_SEND,
-	/* It is over. */
+	/* Stages of an exchange that is over. */
 	EXCHANGE_SENT,
 	EXCHANGE_CUT,
 };
@@ -47,11 +50,14 @@ enum exchange_op {
 	OP_SEND	= 0x08,
 };
 
-/* What an exchange tells whoever has it. */
+/* Events that an exchange tells its connection. */
 struct exchange_events {
 	/* The last of the answer is being sent. May cut the exchange. */
 	void (*ending)(struct exchange *x);
-	/* It is over: EXCHANGE_SENT or EXCHANGE_CUT; it holds nothing. */
+	/*
+	 * The exchange is over: EXCHANGE_SENT or EXCHANGE_CUT; it holds
+	 * nothing.
+	 */
 	void (*done)(struct exchange *x);
 	/* The process is out of descriptors. */
 	void (*short_of_fds)(struct exchange *x);
@@ -60,7 +66,7 @@ struct exchange_events {
 struct exchange {
 	struct environment *env;
 	const struct exchange_events *events;
-	void *arg;			/* for them */
+	void *arg;			/* for the events */
 	const struct request *request;
 	const char *request_head;	/* stays until ending(), or the log */
 	const char *peer;		/* only read if there is a log */
@@ -74,12 +80,12 @@ struct exchange {
 	struct path path;
 	struct response response;
 	unsigned int retries;
-	struct buffer *buffer;		/* what is sent */
-	struct buffer *spare;		/* what is loaded meanwhile */
+	struct buffer *buffer;		/* data that is sent */
+	struct buffer *spare;		/* data that is loaded meanwhile */
 	struct directory *directory;	/* while its names are read */
-	char *page;			/* from malloc(), what is sent instead */
+	char *page;			/* from malloc(), sent instead */
 	struct file *file;		/* NULL: none is open */
-	struct file own;		/* it, unless the cache keeps it */
+	struct file own;		/* file, unless the cache keeps it */
 	/* The part of the file that is being loaded, or waits to be sent. */
 	char *chunk;
 	uint64_t offset;		/* in the file */
@@ -88,7 +94,7 @@ struct exchange {
 	uint64_t left;			/* bytes of the answer behind it */
 	uint64_t position;		/* of our own descriptor */
 	bool in_order;			/* the pending read is at position */
-	/* What is being sent: from out, or the rest of the file. */
+	/* Data that is being sent: from out, or the rest of the file. */
 	bool by_kernel;
 	off_t place;			/* the kernel's own offset then */
 	const char *out;
@@ -104,22 +110,25 @@ static inline bool exchange_pending(const struct exchange *x,
 	return x->pending & op;
 }
 
-/* Start over. False: there is no buffer. */
+/* Start the exchange over. False: there is no buffer. */
 bool exchange_begin(struct exchange *x, const char *head, bool keep_alive);
 
 /*
- * What begins an exchange does this instead of exchange_settle(). False: it is
- * over already, and done() won't be called.
+ * The function that begins an exchange does this instead of exchange_settle().
+ * False: the exchange is over already, and done() won't be called.
  */
 bool exchange_begun(struct exchange *x);
 
 /* Give back the file: to the cache, or to the kernel. */
 void exchange_release(struct exchange *x);
 
-/* Give up: cancel what is pending. done() comes when that is complete. */
+/*
+ * Give the exchange up: cancel what is pending. done() comes when that is
+ * complete.
+ */
 void exchange_cut(struct exchange *x);
 
-/* For exchange_settle(). */
+/* End an exchange that is over, for exchange_settle(). */
 void exchange_end(struct exchange *x);
 
 /* Mark op as pending if rc says so, else cut. */

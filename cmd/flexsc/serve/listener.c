@@ -40,7 +40,7 @@ static int listen_on(const struct addrinfo *info, bool shared)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	/* Inherited by what is accepted. */
+	/* Accepted sockets inherit these options. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if ((!shared || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one,
 				   sizeof(one)) == 0) &&
@@ -109,7 +109,7 @@ static void on_pause(struct flexsc_cb *cb)
 	listener_resume(l);
 }
 
-/* Out of descriptors or memory. */
+/* Pause accepting: the process is out of descriptors or memory. */
 static void pause_accepting(struct listener *l)
 {
 	if (l->paused || l->closed)

@@ -9,10 +9,10 @@
 
 struct exchange;
 
-/* The folder is open. */
+/* Begin the answer: the folder is open. */
 void listing_start(struct exchange *x);
 
-/* Names were read. */
+/* Go on with the answer: names were read. */
 void listing_loaded(struct exchange *x, int64_t ret);
 
 #endif /* SERVE_LISTING_H */

@@ -7,7 +7,7 @@
 #include "exchange.h"
 #include "transfer.h"
 
-/* A redirection forgets a longer query. */
+/* Bytes of the longest query that a redirection keeps. */
 #define QUERY_MAX	16384
 
 _Static_assert(BUFFER_HEAD >= RESPONSE_HEAD_MAX, "a head fits");

@@ -12,13 +12,15 @@ void message_send(struct exchange *x, int status);
 void message_send_with(struct exchange *x, int status,
 		       const struct response_detail *detail);
 
-/* 503, without a buffer. */
+/* Send 503, without a buffer. */
 void message_send_busy(struct exchange *x);
 
-/* What tells the client that a call on a file has failed with this errno. */
+/*
+ * Send the status that says that a call on a file has failed with this errno.
+ */
 void message_send_error(struct exchange *x, int error);
 
-/* 301, to the same path with a slash. */
+/* Send 301, to this path with a slash. */
 void message_redirect(struct exchange *x);
 
 #endif /* SERVE_MESSAGE_H */

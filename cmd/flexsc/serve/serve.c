@@ -24,7 +24,7 @@
 #include "mime.h"
 #include "worker.h"
 
-/* Descriptors for a worker's own use, and for libc's and the shell's. */
+/* Descriptors of a worker, of libc and of the shell. */
 #define OWN_FDS		16
 #define OTHER_FDS	32
 
@@ -36,10 +36,10 @@ struct team_member {
 	int core;		/* -1: any */
 	int rc;
 	sem_t ready;	/* posted by the member: it runs, or has failed */
-	sem_t leave;	/* posted to it: nobody will ask it to stop any more */
+	sem_t leave;	/* posted to it: no thread will stop it any more */
 };
 
-/* The nth processor that this process may use, -1 if there are fewer. */
+/* The nth processor that this process may use; -1 if there are fewer. */
 static int nth_core(unsigned int n)
 {
 	cpu_set_t set;
@@ -61,7 +61,7 @@ static void pin(int core)
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(core, &set);
-	/* Merely faster: go on without. */
+	/* A pinned worker is merely faster: go on without. */
 	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
@@ -80,7 +80,10 @@ static void *run_member(void *arg)
 	sem_post(&m->ready);
 	if (m->rc == 0) {
 		m->rc = worker_run(&m->worker);
-		/* Clients would wait at its socket for ever: all shall stop. */
+		/*
+		 * Clients would wait at the worker's socket for ever: all
+		 * workers shall stop.
+		 */
 		if (m->rc)
 			kill(getpid(), SIGTERM);
 		wait_for(&m->leave);
@@ -89,7 +92,7 @@ static void *run_member(void *arg)
 	return NULL;
 }
 
-/* Sockets for all; the first one finds the port. */
+/* Open the members' sockets; the first one finds the port. */
 static bool open_sockets(struct team_member *team, const struct settings *s)
 {
 	const char *port = s->port;
@@ -152,7 +155,7 @@ static void announce(const struct team_member *team, const struct settings *s)
 		s->loops > 1 ? "s" : "");
 }
 
-/* Run all; 0 or the first error. */
+/* Run all members; 0 or the first error. */
 static int run_team(struct team_member *team, const struct settings *s)
 {
 	unsigned int n, i;
@@ -202,7 +205,8 @@ static int serve(const struct settings *s)
 
 /*
  * Each client needs a descriptor, and its request another one. With too few
- * of them, clients would be accepted and then told that files can't be opened.
+ * descriptors, clients would be accepted and then told that files can't be
+ * opened.
  */
 static void fit_descriptors(struct settings *s)
 {

@@ -100,7 +100,10 @@ static bool seconds(const char *name, const char *text, uint64_t *value)
 	return true;
 }
 
-/* Not sync: it would wait for one client while others have something to say. */
+/*
+ * Is the engine known, and not sync, which would wait for one client while
+ * others have something to say?
+ */
 static bool known_engine(const char *option, const char *name)
 {
 	if (strcmp(name, "uring") == 0 || strcmp(name, "kmod") == 0 ||
@@ -112,7 +115,7 @@ static bool known_engine(const char *option, const char *name)
 	return false;
 }
 
-/* What the library would take from the environment. */
+/* Are the library's variables of the environment right? */
 static bool known_environment(void)
 {
 	const char *name = secure_getenv("FLEXSC_ENGINE");

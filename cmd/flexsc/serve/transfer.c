@@ -17,10 +17,10 @@
 
 #include "exchange.h"
 
-/* What is left of a file that is worth a sendfile(). */
+/* Bytes of a file that are worth a sendfile(). */
 #define LARGE		TRANSFER_FIRST
 
-/* The client has so long to take something of what was posted. */
+/* A send is posted; the client has so long to take something of it. */
 static void sending(struct exchange *x, int rc)
 {
 	x->stage = EXCHANGE_SEND;
@@ -139,7 +139,7 @@ void transfer_head(struct exchange *x, uint64_t length)
 	transfer_last(x, head, body - head, body - head);
 }
 
-/* All that was to be sent is sent. */
+/* All of the answer is sent. */
 static void sent(struct exchange *x)
 {
 	if (exchange_pending(x, OP_LOAD))

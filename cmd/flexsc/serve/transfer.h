@@ -12,7 +12,7 @@
 struct exchange;
 struct flexsc_cb;
 
-/* The first part of a file; if it has no more than that, the only one. */
+/* Bytes of a file's first part; a file of no more bytes has no other part. */
 #define TRANSFER_FIRST	8192
 
 /* Go on loading the chunk. */
@@ -31,7 +31,7 @@ void transfer_head(struct exchange *x, uint64_t length);
 void transfer_last(struct exchange *x, const char *out, size_t head,
 		   size_t length);
 
-/* The callback of what was sent. */
+/* The callback of a send. */
 void transfer_on_send(struct flexsc_cb *cb);
 
 #endif /* SERVE_TRANSFER_H */

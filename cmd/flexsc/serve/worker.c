@@ -68,7 +68,7 @@ static void on_signal(struct flexsc_cb *cb)
 
 	if (cb->ret < 0)
 		return;
-	/* Again, for the second one; unless that was the end. */
+	/* Wait for a second signal, unless the worker is at its end. */
 	stop(w);
 	if (w->clients.count)
 		flexsc_loop_signal(w->env.loop, cb, cb->ret);
@@ -98,13 +98,16 @@ static void worker_left(struct clients *clients)
 /*
  * io_uring looks at files on a kernel thread that inherits this policy. Woken
  * for each file it would run at once, two context switches a request; a batch
- * thread waits until the loop sleeps, and then looks at all of them.
+ * thread waits until the loop sleeps, and then looks at all files.
  */
 static void run_in_batches(void)
 {
 	const struct sched_param none = { 0 };
 
-	/* Merely faster; and somebody else's choice is respected. */
+	/*
+	 * The policy is merely faster; and one that somebody else chose is
+	 * respected.
+	 */
 	if (sched_getscheduler(0) == SCHED_OTHER)
 		sched_setscheduler(0, SCHED_BATCH, &none);
 }
@@ -165,8 +168,8 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 	if (rc)
 		return rc;
 	/*
-	 * To open a pipe shall not wait for a writer. io_uring doesn't, and
-	 * would have to make plain calls on what was opened with this flag.
+	 * Opening a pipe shall not wait for a writer. io_uring doesn't wait,
+	 * and would have to make plain calls on what was opened with this flag.
 	 */
 	if (strcmp(flexsc_loop_engine(w->env.loop), "uring") != 0)
 		w->env.how_file.flags |= O_NONBLOCK;

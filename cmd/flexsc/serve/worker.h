@@ -31,10 +31,13 @@ int worker_init(struct worker *worker, const struct settings *settings,
 /* Serve until told to stop. 0, or -errno after a message. */
 int worker_run(struct worker *worker);
 
-/* On the thread that made it, whether that succeeded or not. */
+/* End a worker, on the thread that made it, whether that succeeded or not. */
 void worker_fini(struct worker *worker);
 
-/* From any thread, before the worker's own begins to end it: as SIGTERM. */
+/*
+ * Stop a worker as SIGTERM does. From any thread, before the worker's own
+ * begins to end it.
+ */
 void worker_ask_stop(struct worker *worker);
 
 #endif /* SERVE_WORKER_H */
