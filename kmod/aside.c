@@ -11,7 +11,7 @@
 #include "entry.h"
 #include "registration.h"
 
-/* At the front, or at the back. */
+/* Put an entry at the front or at the back of the list. */
 void aside_put(struct registration *reg, u32 index, bool front)
 {
 	struct companion *companion = &reg->companions[index];
@@ -34,7 +34,10 @@ unlock:
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
 }
 
-/* The list was seen not to be empty. False: it is by now. */
+/*
+ * Take the first entry of the list, which was seen not to be empty. False: it
+ * is empty by now.
+ */
 bool aside_take_first(struct registration *reg, u32 *index)
 {
 	unsigned long flags;

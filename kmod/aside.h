@@ -14,7 +14,7 @@
 void aside_put(struct registration *reg, u32 index, bool front);
 bool aside_take_first(struct registration *reg, u32 *index);
 
-/* False: there is none. */
+/* Take an entry off the aside list. False: there is none. */
 static __always_inline bool aside_take(struct registration *reg, u32 *index)
 {
 	return READ_ONCE(reg->aside_count) && aside_take_first(reg, index);

@@ -81,7 +81,9 @@ noinline bool cancel_await(struct thread *thread, u32 index)
 {
 	u64 now = atomic64_read(&thread->now);
 
-	/* Of this entry, or it would wait forever. */
+	/*
+	 * The interruption is of this entry, or the thread would wait forever.
+	 */
 	WARN_ON_ONCE(now != (NOW_CLAIMED | index) &&
 		     now != (NOW_KICKED | index));
 	/* Pairs with cancel_kick(). */

@@ -264,9 +264,10 @@ void carry_on(struct registration *reg, struct thread *thread,
 		return;
 	WRITE_ONCE(companion->task, NULL);
 	/*
-	 * Needs no order with "task", which a reader of NOT doesn't look at. The
-	 * next carrier's stores come behind both, because this life of the entry
-	 * ends with a release (entry_finish()) or a full barrier (entry_leave()).
+	 * Needs no order with "task", which a reader of NOT doesn't look at.
+	 * The next carrier's stores come behind both, because this life of the
+	 * entry ends with a release (entry_finish()) or a full barrier
+	 * (entry_leave()).
 	 */
 	WRITE_ONCE(companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)

@@ -17,7 +17,10 @@
 #include <linux/entry-common.h>
 #endif
 
-/* As in packaging/dkms/dkms.conf.in, but for CONFIG_KALLSYMS_ALL. */
+/*
+ * The kernel options of packaging/dkms/dkms.conf.in, except
+ * CONFIG_KALLSYMS_ALL.
+ */
 #if !IS_ENABLED(CONFIG_PREEMPT_NOTIFIERS)
 #error "FlexSC needs CONFIG_PREEMPT_NOTIFIERS, which KVM selects"
 #endif
@@ -80,8 +83,8 @@ static inline bool task_filtered(void)
 }
 
 /*
- * Before an indirect call whose target user mode chooses: what the kernel does
- * against branch history injection whenever it is entered, done here for each
+ * Clear the branch history before an indirect call whose target user mode
+ * chooses. The kernel does so whenever it is entered; here it is done for each
  * call, because a whole batch enters the kernel once. Processors that clear it
  * themselves, or aren't affected, do nothing here. Newer kernels export the
  * function to KVM alone.

@@ -27,7 +27,10 @@
 #include "slot.h"
 #include "thread.h"
 
-/* From thread_sched_out(), with the run queue's lock; the task is TASK_DEAD. */
+/*
+ * Have the record of a dead task buried. Called from thread_sched_out(), with
+ * the run queue's lock held; the task is TASK_DEAD.
+ */
 void death_note(struct thread *thread)
 {
 	lockdep_assert_irqs_disabled();
@@ -36,13 +39,19 @@ void death_note(struct thread *thread)
 	irq_work_queue(&thread->reg->death);
 }
 
-/* Out of the run queue's lock, where a work can be queued. */
+/*
+ * Start the burial in a work, which can't be queued with the run queue's lock
+ * held. Runs in an irq_work.
+ */
 static void death_start_burial(struct irq_work *work)
 {
 	schedule_work(&container_of(work, struct registration, death)->burial);
 }
 
-/* Returns how many references to the file the task had. Run by a worker. */
+/*
+ * Give up what the dead task held. Returns how many references to the file it
+ * had. Run by a worker.
+ */
 static unsigned int death_bury(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
@@ -63,8 +72,9 @@ static unsigned int death_bury(struct thread *thread)
 	slot_give(thread);
 	cmpxchg(&reg->owner, thread, NULL);
 	/*
-	 * Only after the owner's role is given up: an owner that sees that the
-	 * entry has ended may wait again at once, and must not get -EBUSY.
+	 * The entry ends after the owner's role is given up: an owner that sees
+	 * that the entry has ended may wait again at once, and must not get
+	 * -EBUSY.
 	 */
 	if (now)
 		entry_bury(thread, (u32)now);

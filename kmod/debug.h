@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What debugfs shows. */
+/* A registration's part of debugfs. */
 #ifndef FLEXSC_KMOD_DEBUG_H
 #define FLEXSC_KMOD_DEBUG_H
 

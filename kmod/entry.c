@@ -325,7 +325,7 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 					       struct thread *thread,
 					       bool is_owner)
 {
-	/* Not the owner: user mode or owner_wait_longer() looked just now. */
+	/* The owner needn't look up: user mode or owner_wait_longer() did. */
 	bool stop = !is_owner && entries_look_up(thread);
 	const struct cred *cred = current_cred();
 	u64 n = 0;
@@ -372,8 +372,9 @@ void entries_execute(struct registration *reg, struct thread *thread)
 }
 
 /*
- * The same loop for the owner. It is compiled separately, because the owner's
- * way is the shortest: it doesn't look at the aside list or the backlog.
+ * Execute submitted entries on the owner. This function is compiled separately
+ * from entries_execute(), because the owner's way is the shortest: it doesn't
+ * look at the aside list or the backlog.
  */
 void entries_execute_inline(struct registration *reg, struct thread *thread)
 {

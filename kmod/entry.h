@@ -11,7 +11,9 @@
 
 #include "registration.h"
 
-/* What the kernel keeps about an entry, out of user mode's reach. */
+/*
+ * An entry's companion: what the kernel knows of it, out of user mode's reach.
+ */
 struct companion {
 	struct thread *thread;	/* executes it without a slot; may be stale */
 	struct task_struct *task;	/* carries it; never followed */

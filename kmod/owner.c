@@ -283,7 +283,10 @@ static __always_inline long owner_wait_first(struct registration *reg,
 	return owner_wait_longer(reg, thread);
 }
 
-/* KTIME_MAX: never; 0: now, without sleeping. */
+/*
+ * The time at which a wait ends. KTIME_MAX: never; 0: at once, without
+ * sleeping.
+ */
 static ktime_t owner_deadline(u64 timeout)
 {
 	if (likely((s64)timeout < 0))

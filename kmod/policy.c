@@ -171,7 +171,7 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	/* A thread that began on a single core has no watch yet. */
 	if (policy.cores > 1)
 		policy_watch_begin(reg);
-	/* There may be a free slot now, but an idle thread doesn't look. */
+	/* A slot may be free now, but an idle thread doesn't look. */
 	if (entries_pending(reg))
 		thread_wake(reg);
 	return 0;

@@ -14,7 +14,10 @@
 /* Rounds of attempts. After the last the thread's completions are lost. */
 #define PUBLISH_ROUNDS	1000
 
-/* Any context, also with a run queue's lock held. False: try again later. */
+/*
+ * Push the thread's completions on the queue. Any context, also with a run
+ * queue's lock held. False: try again later.
+ */
 bool publish_now(struct thread *thread)
 {
 	return publish_try(thread->reg, thread);
@@ -52,7 +55,7 @@ void publish_finish(struct thread *thread, u32 index, long ret)
 	publish_all(thread);
 }
 
-/* The same for an entry that user mode may post again. */
+/* End an entry as INTERRUPTED: user mode may post it again. */
 void publish_interrupted(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;

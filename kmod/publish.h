@@ -62,7 +62,10 @@ published:
 	return true;
 }
 
-/* Only by the thread itself, and not while it executes an entry. May sleep. */
+/*
+ * Publish the thread's completions. Run by the thread itself, not while it
+ * executes an entry. May sleep.
+ */
 static inline void publish_all(struct thread *thread)
 {
 	RULE_MAY_SLEEP();
@@ -79,7 +82,10 @@ static __always_inline void publish_entry(struct registration *reg,
 {
 	u32 newest = thread->newest;
 
-	/* Or a cancellation of this entry could interrupt the next. */
+	/*
+	 * The thread executes no entry, or a cancellation of this one could
+	 * interrupt the next.
+	 */
 	RULE(!atomic64_read(&thread->now));
 	trace_flexsc_complete(reg, index, ret);
 	WRITE_ONCE(entry->link, newest);

@@ -262,7 +262,7 @@ void registration_destroy(struct registration *reg)
 {
 	might_sleep();
 	if (reg->mm) {
-		/* From here on debugfs reads none of it. */
+		/* debugfs doesn't read the registration from here on. */
 		debug_remove(reg);
 		registration_end_slots(reg);
 		death_fini(reg);

@@ -65,7 +65,9 @@ bool slot_take_any(struct thread *thread)
 	return false;
 }
 
-/* The thread has a slot: must it move to the core of that before it works? */
+/*
+ * Must the thread, which has a slot, move to the slot's core before it works?
+ */
 bool slot_is_elsewhere(const struct thread *thread)
 {
 	int core = READ_ONCE(thread->slot->core);
@@ -75,8 +77,8 @@ bool slot_is_elsewhere(const struct thread *thread)
 	if (core != thread->core)
 		return true;
 	/*
-	 * Its affinity may be gone although it was set: the scheduler lets a
-	 * thread run anywhere when its core goes offline.
+	 * A thread's affinity may be gone although it was set: the scheduler
+	 * lets a thread run anywhere when its core goes offline.
 	 */
 	return core >= 0 && cpu_online(core) &&
 	       current->nr_cpus_allowed != thread->stays &&

@@ -185,9 +185,9 @@ static void thread_sched_out(struct preempt_notifier *notifier,
 	if (!slot || (!now && !READ_ONCE(thread->asks)) ||
 	    !task_sleeps(current))
 		return;
-	/* If that fails, the thread publishes when it runs again. */
+	/* If publishing fails, the thread publishes when it runs again. */
 	publish_now(thread);
-	/* Before the slot is free: pairs with executes() in cancel.c. */
+	/* Before the slot is free: pairs with cancel_find(). */
 	if (now)
 		WRITE_ONCE(thread->reg->companions[(u32)now].thread, thread);
 	WRITE_ONCE(thread->slot, NULL);
@@ -237,7 +237,7 @@ void thread_left(struct registration *reg)
 	smp_mb();
 	if (entries_pending(reg) && slot_any_free(reg) && !thread_wake(reg))
 		wake_up(&reg->wait);
-	/* It may have been woken to take the owner's role. */
+	/* The thread may have been woken to take the owner's role. */
 	owner_recall(reg);
 }
 
@@ -381,7 +381,7 @@ static bool thread_idle(struct registration *reg, struct thread *thread)
 static void thread_use_slot(struct registration *reg, struct thread *thread)
 {
 	do {
-		/* Another thread sets it when it gives up its slot. */
+		/* Another thread sets needs_kick when it gives up its slot. */
 		if (READ_ONCE(reg->shared->needs_kick))
 			WRITE_ONCE(reg->shared->needs_kick, 0);
 		policy_begin(reg, thread->slot);
@@ -401,7 +401,7 @@ static void thread_use_slot(struct registration *reg, struct thread *thread)
 	smp_mb();
 }
 
-/* What FLEXSC_IOC_SERVE returns, or THREAD_STAYS. */
+/* The result of FLEXSC_IOC_SERVE, or THREAD_STAYS. */
 static long thread_decide(struct registration *reg, struct thread *thread)
 {
 	if (thread->bounces)

@@ -61,7 +61,9 @@ struct thread {
 	struct thread *next_free;
 };
 
-/* Of thread_decide() and owner_decide(): the thread stays in the kernel. */
+/*
+ * Result of thread_decide() and owner_decide(): the thread stays in the kernel.
+ */
 #define THREAD_STAYS	LONG_MIN
 
 extern struct preempt_ops thread_preempt_ops;

@@ -60,8 +60,8 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
  *	-EINTR		it was interrupted while it executed, as by a signal
  *	-ECANCELED	it never started or only waited: it had no effect
  *
- * (Nobody need have asked for the last: so ends, too, what needs a thread when
- * the system allows no more.)
+ * (A call may end with -ECANCELED unasked: if it needs a thread, and the system
+ * allows no more.)
  *
  * Returns 0 if the request was made, -ENOENT if cb isn't pending, which is
  * harmless (cb itself must still be readable memory), -EINVAL (loop or cb is
@@ -111,7 +111,7 @@ int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags);
 
 struct flexsc_loop *flexsc_loop_default(void);
 
-/* The functions above, on the calling thread's default loop. */
+/* Functions of the calling thread's default loop. */
 
 static inline int flexsc_cancel(struct flexsc_cb *cb)
 {

@@ -28,13 +28,14 @@ int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      uint64_t ns);
 
 /*
- * Complete cb with ret signo when the process or a thread gets that signal.
- * The first cb for a signal installs a handler (SA_RESTART) that stays until
- * the last loop that asked for it is destroyed; meanwhile no signal is lost:
- * one that arrives between two posts completes the second at once. Several
- * loops may ask for the same signal; each is told. Like pending signals, ones
- * that arrive faster than they're handled merge. -EINVAL: the signal can't be
- * caught.
+ * Complete cb with ret signo when the process or a thread gets that signal. The
+ * first cb for a signal installs a handler (SA_RESTART) that stays until the
+ * last loop that asked for it is destroyed.
+ *
+ * Meanwhile no signal is lost: one that arrives between two posts completes the
+ * second at once. Several loops may ask for one signal; each is told. Like
+ * pending signals, ones that arrive faster than they're handled merge. -EINVAL:
+ * the signal can't be caught.
  */
 int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		       int signo);
@@ -47,7 +48,7 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
  */
 int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
-/* The first two on the calling thread's default loop. */
+/* Timers and signals of the calling thread's default loop. */
 
 static inline int flexsc_timer(struct flexsc_cb *cb, uint64_t ns)
 {

@@ -96,9 +96,12 @@ int flexsc_loop_stop(struct flexsc_loop *loop);
 /*
  * The parts of flexsc_loop_run(), for programs with a loop of their own. Each
  * starts what was posted. dispatch then runs the callbacks of what is complete
- * by now, and returns how many ran. wait sleeps until at least one call, timer,
- * signal or wake-up is ready for dispatch, or ns nanoseconds have passed (OSDI
- * 2010, section 3.2: flexsc_wait); it returns 1 if something is ready, else 0.
+ * by now, and returns how many ran.
+ *
+ * wait sleeps until at least one call, timer, signal or wake-up is ready for
+ * dispatch, or ns nanoseconds have passed (OSDI 2010, section 3.2:
+ * flexsc_wait); it returns 1 if something is ready, else 0.
+ *
  * Inside a callback dispatch and wait return -EDEADLK. dispatch and wait may
  * return what the engine failed with, too.
  */
@@ -143,7 +146,7 @@ int flexsc_loop_set_default(struct flexsc_loop *loop);
 int flexsc_init(void);
 int flexsc_fini(void);
 
-/* The functions above, on the calling thread's default loop. */
+/* Functions of the calling thread's default loop. */
 
 static inline int flexsc_main_loop(void)
 {

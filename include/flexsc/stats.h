@@ -32,7 +32,7 @@ struct flexsc_stats {
 	uint64_t wakeups;	/* times the sleeping loop was woken */
 	/* Levels rather than counts. */
 	uint64_t outstanding;	/* calls posted and not completed */
-	uint64_t waiting;	/* of those, waiting for an entry */
+	uint64_t waiting;	/* outstanding calls that wait for an entry */
 	uint64_t entries;	/* entries in the pages now */
 	uint64_t max_entries;	/* the limit */
 	uint64_t threads;	/* syscall threads now */
@@ -44,8 +44,8 @@ struct flexsc_stats {
 /*
  * Copy the first size bytes of the statistics to stats, the caller's; size is
  * sizeof(struct flexsc_stats) of the caller's header, and fields that the
- * library doesn't know are 0. To the owner they are exact; any other thread gets
- * what was so when the loop last looked for work. 0, -EINVAL (NULL loop or
+ * library doesn't know are 0. To the owner they are exact; any other thread
+ * gets what was so when the loop last looked for work. 0, -EINVAL (NULL loop or
  * stats), or -ESTALE.
  */
 int flexsc_loop_stats(const struct flexsc_loop *loop,

@@ -21,7 +21,7 @@
  *	BUSY		CANCEL		owner	cancelled while it executes
  *	BUSY		SUBMITTED	engine	it is left to another thread
  *	BUSY		DONE		engine	it has a result
- *	CANCEL		DONE		both	the same; see "ret"
+ *	CANCEL		DONE		both	it has a result; see "ret"
  *	DONE		SUBMITTED	owner	it came back before its end
  *	DONE		FREE		owner	the result was consumed
  *
@@ -111,7 +111,7 @@ struct flexsc_page {
 	struct flexsc_entry	entry[FLEXSC_PAGE_ENTRIES];
 };
 
-/* The completion queue; a cache line of its own, for engines write it. */
+/* The completion queue: a cache line of its own, because engines write it. */
 struct flexsc_completions {
 	__u32	head;			/* newest completed entry, or NO_ENTRY */
 	__u32	reserved[15];		/* zero */
