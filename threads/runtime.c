@@ -174,6 +174,16 @@ static bool start_carriers(unsigned int n)
 	return true;
 }
 
+/*
+ * Else libc made the caller, as for SIGEV_THREAD, and nothing would tell the
+ * runtime that it ends.
+ */
+static bool is_first_thread(void)
+{
+	return raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) ==
+	       flexsc__runtime.owner;
+}
+
 static bool start(void)
 {
 	sigmask_t mask = 0;
@@ -228,7 +238,10 @@ static bool start(void)
 	 */
 	if (!in_place)
 		flexsc__unpatched_begin();
-	flexsc__life_begin(&flexsc__self, stack, mask);
+	if (is_first_thread())
+		flexsc__life_begin(&flexsc__self, stack, mask);
+	else
+		flexsc__stack_put(&flexsc__parked, stack);
 	return true;
 }
 

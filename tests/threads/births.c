@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "threads.h"
 
@@ -310,4 +311,39 @@ TEST(an_attribute_that_is_not_possible_is_refused)
 	refuse(NULL);
 	join(start(refuse, NULL));
 	CHECK(falls_to(count_tasks, tasks));
+}
+
+/* A thread of libc's makes the first ones, and ends. */
+
+static atomic_int made, have_run;
+
+static void *run_once(void *arg)
+{
+	usleep(1000);
+	have_run++;
+	return arg;
+}
+
+static void make_one(union sigval value)
+{
+	(void)value;
+	CHECK_EQ(pthread_detach(start(run_once, NULL)), 0);
+	made++;
+}
+
+TEST(the_first_thread_may_be_made_by_one_that_ends)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD,
+				  .sigev_notify_function = make_one };
+	struct itimerspec soon = { .it_value.tv_nsec = 1000000 };
+	timer_t timer;
+
+	CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	for (int i = 1; i <= 20; i++) {
+		CHECK_EQ(timer_settime(timer, 0, &soon, NULL), 0);
+		while (made < i || have_run < i)
+			usleep(1000);
+	}
+	join(start(run_once, NULL));
+	CHECK_EQ(have_run, 21);
 }
