@@ -59,8 +59,16 @@ static void *own_main(void *arg)
 }
 
 /*
+ * Bytes that a thread of the runtime has at least, besides the program's
+ * thread-local storage.
+ */
+#define LEAST		65536U
+
+/*
  * Make the thread on a stack of the runtime's. With very large thread-local
- * storage that is too small: then on one of libc's.
+ * storage the stack is too small: then make it on a stack of libc's. libc puts
+ * that storage at the stack's top and asks for little below it, so it is told
+ * of a stack that is smaller by LEAST.
  */
 static int own_create(pthread_t *thread, pthread_attr_t *attr,
 		      struct birth *birth)
@@ -70,7 +78,8 @@ static int own_create(pthread_t *thread, pthread_attr_t *attr,
 
 	if (!stack)
 		return EAGAIN;
-	pthread_attr_setstack(attr, stack, flexsc__owned.bytes);
+	pthread_attr_setstack(attr, (char *)stack + LEAST,
+			      flexsc__owned.bytes - LEAST);
 	err = REAL(pthread_create)(thread, attr, own_main, birth);
 	if (err)
 		flexsc__stack_put(&flexsc__owned, stack);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Thread-local storage that nearly fills the stacks of the runtime's own
+ * threads: those that libc makes have room for it.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "threads.h"
+
+static __thread volatile char large[251000];
+
+static void *use_it(void *arg)
+{
+	int *fds = arg;
+	char byte;
+
+	for (size_t i = 0; i < sizeof(large); i += 4096)
+		large[i]++;
+	/* Whichever thread of the runtime executes it. */
+	CHECK_EQ(read(fds[0], &byte, 1), 1);
+	CHECK_EQ(fsync(fds[2]), 0);
+	for (size_t i = 0; i < sizeof(large); i += 4096)
+		CHECK_EQ(large[i], 1);
+	return arg;
+}
+
+TEST(threads_have_much_of_their_own)
+{
+	pthread_t threads[8];
+	int fds[3];
+
+	CHECK_EQ(pipe(fds), 0);
+	fds[2] = memfd_create("large", 0);
+	CHECK(fds[2] >= 0);
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(use_it, fds);
+	usleep(10000);
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(write(fds[1], "x", 1), 1);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+}
