@@ -381,6 +381,14 @@ def test_the_limits_are_options(start: Start) -> None:
         client.send(b"0123456789")
         assert client.read().status == 200
     assert server.get("/hello.txt", X="x" * 300).status == 431
+    # Empty lines before a request are no part of it, however they come.
+    head = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\nX: "
+    head += b"x" * (300 - len(head) - 4) + b"\r\n\r\n"
+    with server.client() as client:
+        client.send(b"\r\n\r\n" + head)
+        assert client.read().status == 200
+        client.send(b"\r\n\r\n" + head.replace(b"x\r", b"xx\r"))
+        assert client.read().status == 431
     chunked = b"b\r\n0123456789a\r\n0\r\n\r\n"
     head = b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert server.talk(head + chunked).status == 413

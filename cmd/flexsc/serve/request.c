@@ -205,6 +205,19 @@ static int status_of(const struct request *r, llhttp_errno_t error)
 	}
 }
 
+/*
+ * The request begins behind empty lines, which the parser skips: how many of
+ * the first n bytes they are. If they came alone, the input begins behind them.
+ */
+static size_t empty_lines(const struct request *r, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && (r->head[i] == '\r' || r->head[i] == '\n'))
+		i++;
+	return i;
+}
+
 /* Too much of it? n bytes of the request, counted from head, are there. */
 static int check_size(const struct request *r, size_t n)
 {
@@ -212,7 +225,7 @@ static int check_size(const struct request *r, size_t n)
 
 	if (r->state == REQUEST_HEAD)
 		head = n;
-	if (head > r->limits->head)
+	if (head > r->limits->head && head - empty_lines(r, head) > r->limits->head)
 		return r->target.length > r->limits->head / 2 ? 414 : 431;
 	return r->body > r->limits->body ? 413 : 0;
 }
