@@ -29,12 +29,12 @@ struct birth {
 	bool rooted;
 };
 
-static struct birth *birth_on(void *stack)
+static struct birth *uthread_birth_on(void *stack)
 {
 	return (struct birth *)stack_top(&flexsc__parked, stack) - 1;
 }
 
-static void end(void *arg)
+static void uthread_end(void *arg)
 {
 	flexsc__life_end(arg);
 }
@@ -54,7 +54,7 @@ static void *thread_main(void *arg)
 	void *ret;
 
 	flexsc__life_begin(u, birth.stack, birth.mask);
-	pthread_cleanup_push(end, u);
+	pthread_cleanup_push(uthread_end, u);
 	u->rooted = birth.rooted || has_priority();
 	ret = birth.start(birth.arg);
 	pthread_cleanup_pop(1);
@@ -71,7 +71,7 @@ static int first_main(int argc, char **argv, char **environment)
 {
 	int status;
 
-	pthread_cleanup_push(end, &flexsc__self);
+	pthread_cleanup_push(uthread_end, &flexsc__self);
 	status = program_main(argc, argv, environment);
 	pthread_cleanup_pop(0);
 	return status;
@@ -142,7 +142,7 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 		return EAGAIN;
 	if (atomic_load(&flexsc__runtime.inherited))
 		flexsc__bring_home();
-	birth = birth_on(stack);
+	birth = uthread_birth_on(stack);
 	*birth = (struct birth){ start, arg, stack, inherited_mask(attr),
 				 flexsc__self.rooted };
 	err = REAL(pthread_create)(thread, attr, thread_main, birth);

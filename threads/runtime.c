@@ -34,7 +34,7 @@
 #define ARCH_SHSTK_STATUS	0x5005
 #endif
 
-static void say(const char *what, const char *why)
+static void runtime_say(const char *what, const char *why)
 {
 	char line[400];
 	int n = snprintf(line, sizeof(line), "flexsc: run: %s: %s\n", what, why);
@@ -144,8 +144,8 @@ static bool patch(void)
 	patched = flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
 				      sizeof(why)) >= 0;
 	if (!patched)
-		say("libc can't be patched, so locks block kernel threads",
-		    why);
+		runtime_say("libc can't be patched, so locks block kernel threads",
+			    why);
 	return patched;
 }
 
@@ -161,15 +161,15 @@ static bool start_carriers(unsigned int n)
 	const char *other;
 
 	if (count < 0) {
-		say("can't start", why);
+		runtime_say("can't start", why);
 		return false;
 	}
 	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
 	if (other)
-		say("syscall threads are used", other);
+		runtime_say("syscall threads are used", other);
 	if (count < (int)n) {
 		snprintf(what, sizeof(what), "%d of %u carriers", count, n);
-		say(what, why);
+		runtime_say(what, why);
 	}
 	return true;
 }
@@ -196,13 +196,13 @@ static bool start(void)
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	if (getenv("FLEXSC_ENGINE") &&
 	    !strcmp(getenv("FLEXSC_ENGINE"), "sync")) {
-		say("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
-		    "uring or threads");
+		runtime_say("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
+			    "uring or threads");
 		return false;
 	}
 	if (has_shadow_stack()) {
-		say("can't start", "the program uses shadow stacks; link it "
-		    "with -z noshstk");
+		runtime_say("can't start", "the program uses shadow stacks; link it "
+			    "with -z noshstk");
 		return false;
 	}
 	context_probe();
@@ -214,7 +214,7 @@ static bool start(void)
 	in_place = patch();
 	place_descriptors(carriers);
 	if (flexsc__counters_start(carriers)) {
-		say("can't start", strerror(ENOMEM));
+		runtime_say("can't start", strerror(ENOMEM));
 		return false;
 	}
 	if (!start_carriers(carriers))
@@ -226,7 +226,7 @@ static bool start(void)
 	 * others.
 	 */
 	if (flexsc__monitor_start() < 0) {
-		say("can't start", "monitor: Resource temporarily unavailable");
+		runtime_say("can't start", "monitor: Resource temporarily unavailable");
 		return false;
 	}
 	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);

@@ -22,7 +22,7 @@ static void *functions[REALS];
 static _Atomic unsigned int *count;
 static bool found, finding;
 
-static void find(unsigned int which)
+static void real_find(unsigned int which)
 {
 	if (!functions[which])
 		functions[which] = dlsym(RTLD_NEXT, names[which]);
@@ -38,7 +38,7 @@ __attribute__((constructor)) static void find_all(void)
 		return;
 	finding = true;
 	for (unsigned int i = 0; i < REALS; i++)
-		find(i);
+		real_find(i);
 	count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
 	/*
 	 * An older libc lacks some symbols; that is no error for the program to
@@ -56,7 +56,7 @@ void *flexsc__real_if_any(enum real which)
 	 * missing symbol may allocate, and the program's malloc() may lock.
 	 */
 	if (!found)
-		find(which);
+		real_find(which);
 	return functions[which];
 }
 

@@ -73,7 +73,7 @@ static bool is_carrier(int32_t tid)
 	return false;
 }
 
-static void look_again(int32_t tid)
+static void affinity_look_again(int32_t tid)
 {
 	const cpu_set_t carriers = of_carriers();
 	struct uthread *u;
@@ -92,7 +92,7 @@ static void look_again(int32_t tid)
 
 void flexsc__affinity_changed(struct uthread *self, int32_t tid)
 {
-	look_again(tid);
+	affinity_look_again(tid);
 	flexsc__tied_settle(self, tid);
 }
 

@@ -98,7 +98,7 @@ long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6])
 
 /* Timers. */
 
-static void tie(int32_t tid, bool holds)
+static void cpuclock_tie(int32_t tid, bool holds)
 {
 	struct uthread *u;
 
@@ -112,7 +112,7 @@ static void tie(int32_t tid, bool holds)
 void flexsc__cpuclock_begin(struct uthread *u)
 {
 	if (flexsc__timers_on(u->home.k.tid))
-		tie(u->home.k.tid, true);
+		cpuclock_tie(u->home.k.tid, true);
 }
 
 int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock)
@@ -122,14 +122,14 @@ int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock)
 	if (!cpuclock_is_thread_s(clock))
 		return 0;
 	tid = tid_of(u, clock);
-	tie(tid, true);
+	cpuclock_tie(tid, true);
 	flexsc__tied_settle(u, tid);
 	return tid;
 }
 
 void flexsc__cpuclock_untie(int32_t tid)
 {
-	tie(tid, false);
+	cpuclock_tie(tid, false);
 }
 
 struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time)

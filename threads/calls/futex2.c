@@ -104,8 +104,8 @@ static long wait(struct uthread *u, long nr, const uint64_t a[6])
  * A wake of no waiter does nothing, but the kernel says what is wrong with the
  * arguments.
  */
-static long wake(struct uthread *u, uint64_t word, uint64_t bits, uint64_t n,
-		 uint64_t flags)
+static long futex2_wake(struct uthread *u, uint64_t word, uint64_t bits,
+			uint64_t n, uint64_t flags)
 {
 	const uint64_t old[6] = { word, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
 				  n, 0, 0, bits };
@@ -122,8 +122,8 @@ static long wake(struct uthread *u, uint64_t word, uint64_t bits, uint64_t n,
  * uncounted. So where ufutex.c can't requeue, all are woken instead, and look
  * again.
  */
-static long move(struct uthread *u, const struct futex_waitv pair[2],
-		 const uint64_t a[6])
+static long futex2_move(struct uthread *u, const struct futex_waitv pair[2],
+			const uint64_t a[6])
 {
 	const uint64_t old[6] = {
 		pair[0].uaddr, FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG, a[2],
@@ -133,11 +133,11 @@ static long move(struct uthread *u, const struct futex_waitv pair[2],
 
 	if (pair[0].flags == PLAIN && pair[1].flags == PLAIN)
 		return flexsc__ufutex(u, old);
-	return wake(u, pair[0].uaddr, FUTEX_BITSET_MATCH_ANY,
-		    n < INT32_MAX ? n : INT32_MAX, pair[0].flags);
+	return futex2_wake(u, pair[0].uaddr, FUTEX_BITSET_MATCH_ANY,
+			   n < INT32_MAX ? n : INT32_MAX, pair[0].flags);
 }
 
-static long requeue(struct uthread *u, const uint64_t a[6])
+static long futex2_requeue(struct uthread *u, const uint64_t a[6])
 {
 	const struct futex_waitv *pair = flexsc__arg_pointer(a[0]);
 	long err = raw_syscall(FUTEX2_REQUEUE, a[0], a[1], 0, 0, 0, 0);
@@ -148,16 +148,16 @@ static long requeue(struct uthread *u, const uint64_t a[6])
 	    !((pair[0].flags | pair[1].flags) & FUTEX_PRIVATE_FLAG))
 		return raw_syscall(FUTEX2_REQUEUE, a[0], a[1], a[2], a[3], 0,
 				   0);
-	return move(u, pair, a);
+	return futex2_move(u, pair, a);
 }
 
 long flexsc__futex2(struct uthread *u, long nr, const uint64_t a[6])
 {
 	switch (nr) {
 	case FUTEX2_WAKE:
-		return wake(u, a[0], a[1], a[2], a[3]);
+		return futex2_wake(u, a[0], a[1], a[2], a[3]);
 	case FUTEX2_REQUEUE:
-		return requeue(u, a);
+		return futex2_requeue(u, a);
 	default:
 		return wait(u, nr, a);
 	}

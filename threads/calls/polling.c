@@ -164,7 +164,7 @@ static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
  * poll() again without waiting: the descriptor's number may be another file's
  * by now, or none's. -EAGAIN if the wait has to go on.
  */
-static long look_again(const struct patience *p, long ret)
+static long poll_look_again(const struct patience *p, long ret)
 {
 	struct pollfd fd = p->fd;
 	long n = raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0);
@@ -177,7 +177,7 @@ static long look_again(const struct patience *p, long ret)
 static long answer(const struct patience *p, long ret)
 {
 	if (!fds_is_polled((uint32_t)p->fd.fd))
-		return look_again(p, ret);
+		return poll_look_again(p, ret);
 	p->one->revents = ret == -ETIME ? 0 : p->fd.revents;
 	return p->one->revents != 0;
 }
@@ -199,7 +199,8 @@ static long answer_set(long nr, const struct patience *p, long ret)
  */
 static long interrupted(long nr, const struct patience *p)
 {
-	long n = p->one ? look_again(p, -EINTR) : answer_set(nr, p, -EINTR);
+	long n = p->one ? poll_look_again(p, -EINTR) :
+			  answer_set(nr, p, -EINTR);
 
 	return n > 0 ? n : -EINTR;
 }
@@ -267,7 +268,7 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /* Make the call without waiting: what is ready, or 0. */
-static long look(long nr, const uint64_t a[6], const struct patience *p)
+static long poll_look(long nr, const uint64_t a[6], const struct patience *p)
 {
 	long ret;
 
@@ -308,7 +309,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 	if (flexsc__stays(u) || lodge_here(u) || !can_poll(nr, a, &p) ||
 	    fds_has_signals((uint32_t)p.fd.fd))
 		return flexsc__call_wait_home(u, nr, a);
-	ret = look(nr, a, &p);
+	ret = poll_look(nr, a, &p);
 	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))
 		return flexsc__call_wait_home(u, nr, a);
 	if (ret || !p.ns)

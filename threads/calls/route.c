@@ -144,7 +144,7 @@ static bool is_inherited_option(uint64_t option)
 	}
 }
 
-static bool is_inherited(long nr, const uint64_t a[6])
+static bool call_is_inherited(long nr, const uint64_t a[6])
 {
 	switch (nr) {
 	case SYS_sched_setscheduler:
@@ -222,7 +222,7 @@ long flexsc__route(struct uthread *u, long nr,
 		return flexsc__affinity_set(u, a);
 	if (sets_apart(u, nr, a))
 		u->rooted = true;
-	if (is_inherited(nr, a))
+	if (call_is_inherited(nr, a))
 		atomic_store(&flexsc__runtime.inherited, true);
 	return flexsc__call_go_home(u, nr, a);
 }

@@ -29,7 +29,7 @@ _Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word)
 	return &bucket_of(word)->kernels;
 }
 
-static uint32_t load(const uint32_t *word)
+static uint32_t word_load(const uint32_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
@@ -53,7 +53,7 @@ static bool can_write(const struct uthread *u, const uint32_t *word)
 
 	if (!can_read(u, word))
 		return false;
-	other = !load(word);
+	other = !word_load(word);
 	return raw_syscall(SYS_futex, PTR(&nobody),
 			   FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 1, 1, PTR(word),
 			   (uint32_t)FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ,
@@ -73,7 +73,7 @@ static bool can_wait_for(struct uthread *u, const uint32_t *word)
 
 /* The end of a wait. */
 
-static void end(struct uthread *u)
+static void futex_wait_end(struct uthread *u)
 {
 	atomic_store(&u->wait, WAIT_NOT);
 	flexsc__carrier_ready(u);
@@ -94,7 +94,7 @@ static bool ufutex_is_over(struct carrier *c, struct uthread *u)
 }
 
 /* On u's carrier: u's timer has expired or was cancelled. */
-static void time_over(struct flexsc_cb *cb)
+static void futex_time_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
 	struct bucket *bucket = bucket_lock(u);
@@ -107,7 +107,7 @@ static void time_over(struct flexsc_cb *cb)
 	}
 	unlock(&bucket->lock);
 	if (expired || u->futex.seen)
-		end(u);
+		futex_wait_end(u);
 	else
 		u->futex.expired = true;
 }
@@ -150,7 +150,7 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	long ret = 0;
 
 	if (u->futex.timed) {
-		u->cb.callback = time_over;
+		u->cb.callback = futex_time_over;
 		u->futex.timed = !flexsc_loop_timer(c->loop, &u->cb, u->ns);
 	}
 	u->futex.seen = false;
@@ -161,7 +161,7 @@ static void wait_action(struct kthread *k, struct uthread *u)
 	/* F1: before the look at the word; pairs with F2. */
 	atomic_fetch_add(&bucket->users, 1);
 	bucket_add(bucket, u);
-	if (load(u->futex.word) != u->futex.value)
+	if (word_load(u->futex.word) != u->futex.value)
 		ret = -EAGAIN;
 	else if (atomic_load(&u->wanted) || u->handled)
 		ret = -EINTR;
@@ -200,7 +200,7 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	 * Mostly the word has changed already: find out before anything is done
 	 * for a wait.
 	 */
-	if (load(word) != value)
+	if (word_load(word) != value)
 		return -EAGAIN;
 	while (at_home())
 		flexsc__leave(u);
@@ -303,13 +303,13 @@ static void release(struct uthread *list)
 		if (list->futex.timed)
 			flexsc__carrier_return(list);
 		else
-			end(list);
+			futex_wait_end(list);
 	}
 }
 
 /* Take waiters off the bucket, as a list to be released when it is unlocked. */
-static struct uthread *take(struct bucket *bucket, const uint32_t *word,
-			    uint32_t n, uint32_t bits, uint32_t *taken)
+static struct uthread *bucket_take(struct bucket *bucket, const uint32_t *word,
+				   uint32_t n, uint32_t bits, uint32_t *taken)
 {
 	struct uthread *first = NULL, **link = &first, *u, *next;
 
@@ -327,8 +327,8 @@ static struct uthread *take(struct bucket *bucket, const uint32_t *word,
 	return first;
 }
 
-static long wake(struct uthread *u, const uint64_t args[6], uint32_t n,
-		 uint32_t bits)
+static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
+			  uint32_t bits)
 {
 	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
 	struct bucket *bucket = bucket_of(word);
@@ -345,7 +345,7 @@ static long wake(struct uthread *u, const uint64_t args[6], uint32_t n,
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&bucket->users, memory_order_relaxed)) {
 		lock(&bucket->lock);
-		woken = take(bucket, word, n, bits, &taken);
+		woken = bucket_take(bucket, word, n, bits, &taken);
 		unlock(&bucket->lock);
 		release(woken);
 	}
@@ -363,8 +363,8 @@ static long wake(struct uthread *u, const uint64_t args[6], uint32_t n,
 
 /* Requeueing. */
 
-static uint32_t move(struct bucket *from, const uint32_t *word,
-		     struct bucket *to, uint32_t *target, uint32_t n)
+static uint32_t bucket_move(struct bucket *from, const uint32_t *word,
+			    struct bucket *to, uint32_t *target, uint32_t n)
 {
 	struct uthread *u, *next;
 	uint32_t moved = 0;
@@ -398,7 +398,8 @@ static long requeue_kernel(struct bucket *from, const uint64_t args[6],
 			   n < INT32_MAX ? n : INT32_MAX, 0, 0, 0);
 }
 
-static long requeue(struct uthread *u, const uint64_t args[6], bool compare)
+static long futex_requeue(struct uthread *u, const uint64_t args[6],
+			  bool compare)
 {
 	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
 	uint32_t *target = (uint32_t *)(uintptr_t)args[4];
@@ -412,14 +413,14 @@ static long requeue(struct uthread *u, const uint64_t args[6], bool compare)
 	if (compare && !can_read(u, word))
 		return -EFAULT;
 	buckets_lock(from, to);
-	if (compare && load(word) != (uint32_t)args[5]) {
+	if (compare && word_load(word) != (uint32_t)args[5]) {
 		buckets_unlock(from, to);
 		return -EAGAIN;
 	}
 	set_way(u, atomic_load(&from->kernels) ? WAY_KERNEL_WAKE :
 						 WAY_FUTEX_WAKE);
-	woken = take(from, word, (uint32_t)args[2], ANY, &taken);
-	moved = move(from, word, to, target, (uint32_t)args[3]);
+	woken = bucket_take(from, word, (uint32_t)args[2], ANY, &taken);
+	moved = bucket_move(from, word, to, target, (uint32_t)args[3]);
 	buckets_unlock(from, to);
 	release(woken);
 	more = requeue_kernel(from, args,
@@ -431,7 +432,7 @@ static long requeue(struct uthread *u, const uint64_t args[6], bool compare)
 /* Do to the second word what FUTEX_WAKE_OP asks for; returns its old value. */
 static uint32_t operate(uint32_t *word, uint32_t code)
 {
-	uint32_t old = load(word), new, arg = code >> 12 & 0xfff;
+	uint32_t old = word_load(word), new, arg = code >> 12 & 0xfff;
 
 	if (code >> 28 & FUTEX_OP_OPARG_SHIFT)
 		arg = 1U << (arg & 31);
@@ -494,9 +495,9 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 	if (!can_write(u, (uint32_t *)(uintptr_t)args[4]))
 		return -EFAULT;
 	old = operate((uint32_t *)(uintptr_t)args[4], code);
-	first = wake(u, args, (uint32_t)args[2], ANY);
+	first = futex_wake_up(u, args, (uint32_t)args[2], ANY);
 	if (first >= 0 && holds(old, code))
-		more = wake(u, second, (uint32_t)args[3], ANY);
+		more = futex_wake_up(u, second, (uint32_t)args[3], ANY);
 	return more < 0 ? more : first + more;
 }
 
@@ -515,7 +516,7 @@ static bool has_second(uint64_t op)
 	       op == FUTEX_WAKE_OP;
 }
 
-static bool needs_home(uint64_t op)
+static bool op_needs_home(uint64_t op)
 {
 	switch (op & FUTEX_CMD_MASK) {
 	case FUTEX_WAIT:
@@ -536,7 +537,7 @@ static long in_kernel(struct uthread *u, const uint64_t args[6])
 {
 	long ret;
 
-	if (!u || !needs_home(args[1]))
+	if (!u || !op_needs_home(args[1]))
 		return kernel(args);
 	u->cause = SYS_futex;
 	flexsc__lodge(u);
@@ -570,11 +571,11 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 		bits = (uint32_t)args[5];
 		/* fall through */
 	case FUTEX_WAKE:
-		return wake(u, args, (uint32_t)args[2], bits);
+		return futex_wake_up(u, args, (uint32_t)args[2], bits);
 	case FUTEX_REQUEUE:
-		return requeue(u, args, false);
+		return futex_requeue(u, args, false);
 	case FUTEX_CMP_REQUEUE:
-		return requeue(u, args, true);
+		return futex_requeue(u, args, true);
 	case FUTEX_WAKE_OP:
 		return wake_op(u, args);
 	default:

@@ -27,7 +27,7 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 }
 
 /* Enter the runtime, if the calling thread is a user thread outside it. */
-static bool begin(void)
+static bool clocks_enter(void)
 {
 	struct uthread *u = &flexsc__self;
 
@@ -37,19 +37,19 @@ static bool begin(void)
 	return true;
 }
 
-static void end(void)
+static void clocks_exit(void)
 {
 	flexsc__exit(&flexsc__self);
 }
 
-static int32_t tie(clockid_t clock)
+static int32_t clocks_tie(clockid_t clock)
 {
 	int32_t tid;
 
-	if (!begin())
+	if (!clocks_enter())
 		return 0;
 	tid = flexsc__cpuclock_tie(&flexsc__self, clock);
-	end();
+	clocks_exit();
 	return tid;
 }
 
@@ -59,10 +59,10 @@ static int32_t tie(clockid_t clock)
  */
 static void note(struct timer *timer, clockid_t clock)
 {
-	begin();
+	clocks_enter();
 	flexsc__timers_add(timer);
 	flexsc__cpuclock_tie(&flexsc__self, clock);
-	end();
+	clocks_exit();
 }
 
 /* The calling thread is at home then if the clock is its own. */
@@ -76,7 +76,7 @@ EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 	timer = malloc(sizeof(*timer));
 	if (!timer)
 		return -1;
-	timer->tid = tie(clock);
+	timer->tid = clocks_tie(clock);
 	ret = REAL(timer_create)(clock, event, id);
 	if (ret || !timer->tid) {
 		free(timer);
@@ -96,7 +96,7 @@ static bool give_home(timer_t id, const struct itimerspec *time,
 {
 	int32_t tid;
 
-	if (!time || !timers_any() || !begin())
+	if (!time || !timers_any() || !clocks_enter())
 		return false;
 	tid = flexsc__timers_tid(id);
 	if (tid) {
@@ -104,7 +104,7 @@ static bool give_home(timer_t id, const struct itimerspec *time,
 		at_home->it_value = flexsc__cpuclock_at_home(tid,
 							    time->it_value);
 	}
-	end();
+	clocks_exit();
 	return tid;
 }
 
@@ -122,9 +122,9 @@ EXPORT int timer_delete(timer_t id)
 {
 	struct timer *timer = NULL;
 
-	if (timers_any() && begin()) {
+	if (timers_any() && clocks_enter()) {
 		timer = flexsc__timers_take(id);
-		end();
+		clocks_exit();
 	}
 	free(timer);
 	return REAL(timer_delete)(id);

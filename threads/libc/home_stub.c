@@ -12,7 +12,7 @@
 #include "../run/state.h"
 
 /* Does the function have to run at home, with this second argument? */
-static bool needs_home(struct uthread *u, uint16_t cause, uint64_t second)
+static bool cause_needs_home(struct uthread *u, uint16_t cause, uint64_t second)
 {
 	switch (cause) {
 	case CAUSE___sigsetjmp:
@@ -63,7 +63,7 @@ void *flexsc__go_home(const struct stub *stub, uint64_t second)
 		flexsc__fds_share();
 		u->forks = true;
 	}
-	if (u->alive && !u->busy && needs_home(u, stub->cause, second)) {
+	if (u->alive && !u->busy && cause_needs_home(u, stub->cause, second)) {
 		flexsc__enter(u);
 		u->cause = stub->cause;
 		if (is_wait(stub->cause))
@@ -74,7 +74,7 @@ void *flexsc__go_home(const struct stub *stub, uint64_t second)
 	return function;
 }
 
-static bool is_inherited(uint16_t cause)
+static bool cause_is_inherited(uint16_t cause)
 {
 	switch (cause) {
 	case CAUSE_pthread_setschedparam:
@@ -102,7 +102,7 @@ struct at_home flexsc__stay_home(const struct stub *stub)
 
 	if (changes_all(stub->cause))
 		flexsc__identity_begin();
-	if (is_inherited(stub->cause))
+	if (cause_is_inherited(stub->cause))
 		atomic_store(&flexsc__runtime.inherited, true);
 	if (u->alive)
 		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;

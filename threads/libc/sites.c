@@ -45,7 +45,7 @@ static bool is_vital(long nr)
  * Does the call make or change descriptors (lib/calls/fds.h), or is it about
  * the thread itself?
  */
-static bool is_noted(long nr)
+static bool call_is_needed(long nr)
 {
 	switch (nr) {
 	case SYS_rt_sigprocmask:
@@ -71,7 +71,7 @@ static bool is_noted(long nr)
 
 long flexsc__site_hook(long nr, const uint64_t args[6])
 {
-	if ((all_calls || is_vital(nr) || is_noted(nr)) &&
+	if ((all_calls || is_vital(nr) || call_is_needed(nr)) &&
 	    (nr != SYS_rt_sigprocmask || all_masks))
 		return flexsc__hook_site(nr, args);
 	return raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
@@ -350,7 +350,7 @@ static bool is_wanted(const struct patch *patch, long nr)
 	case SYS_rseq:
 		return false;
 	default:
-		return patch->deep || is_vital(nr) || is_noted(nr);
+		return patch->deep || is_vital(nr) || call_is_needed(nr);
 	}
 }
 
@@ -383,7 +383,7 @@ static bool find_one(struct patch *patch, const struct object *object,
 	return true;
 }
 
-static bool find(struct patch *patch, const struct object *object)
+static bool site_find(struct patch *patch, const struct object *object)
 {
 	const uint8_t *at = object->text;
 
@@ -442,7 +442,7 @@ static int find_in(struct dl_phdr_info *info, size_t size, void *arg)
 	if (!describe(info, &object))
 		return !fail(patch, "no table of functions",
 			     (void *)info->dlpi_addr);
-	return !find(patch, &object);
+	return !site_find(patch, &object);
 }
 
 /* Patching. */

@@ -345,7 +345,7 @@ static void sleep_until_work(struct carrier *c)
  * Take a user thread from the queue, then from "later"; after PASSED from the
  * queue, from "later" first.
  */
-static struct uthread *take(struct carrier *c)
+static struct uthread *carrier_take(struct carrier *c)
 {
 	struct uthread *u = NULL;
 
@@ -405,7 +405,7 @@ static void carry(struct carrier *c)
 		take_wanted(c);
 		if (++c->turns >= TURNS)
 			turn(c);
-		u = take(c);
+		u = carrier_take(c);
 		if (!u)
 			u = steal(c);
 		if (!u) {

@@ -42,7 +42,7 @@ static bool waits_for_others(const struct uthread *u)
  * Call user threads home that wait for sockets that aren't connected. True if
  * one is on its way there, or if the list is locked.
  */
-static bool call_home(void)
+static bool ending_call_home(void)
 {
 	bool any = false;
 
@@ -71,7 +71,7 @@ static void let_go(void)
 		u->cause = CAUSE_ENDS;
 		flexsc__come_home(u);
 	}
-	while (call_home() && time_monotonic() < until)
+	while (ending_call_home() && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 	if (enters)
 		flexsc__exit(u);

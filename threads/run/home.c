@@ -107,7 +107,7 @@ void flexsc__send_home(struct uthread *u)
 	futex_wake(&u->home.word);
 }
 
-static void go_home(struct kthread *k, struct uthread *u)
+static void home_return(struct kthread *k, struct uthread *u)
 {
 	RULE(k->carrier);
 	counters_coupling(u->cause);
@@ -118,7 +118,7 @@ void flexsc__come_home(struct uthread *u)
 {
 	RULE(u == &flexsc__self && u->busy);
 	if (!at_home())
-		flexsc__suspend(u, go_home);
+		flexsc__suspend(u, home_return);
 	else if (!atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		return;
 	flexsc__settle(u);

@@ -18,7 +18,7 @@
 #define STUCK_MOST	(1U << 22)
 #define STUCK_GROWTH	16U
 
-static void arrive(struct uthread *u, uint32_t grant, uint32_t most)
+static void lodge_begin(struct uthread *u, uint32_t grant, uint32_t most)
 {
 	u->lodge.grant = grant < most ? grant : most;
 	u->lodge.left = u->lodge.grant;
@@ -37,7 +37,7 @@ static uint32_t take_distance(struct uthread *u)
 void flexsc__lodge(struct uthread *u)
 {
 	if (!at_home() && take_distance(u) < NEAR)
-		arrive(u, 2 * u->lodge.grant + 1, MOST);
+		lodge_begin(u, 2 * u->lodge.grant + 1, MOST);
 }
 
 void flexsc__lodge_stuck(struct uthread *u)
@@ -46,5 +46,5 @@ void flexsc__lodge_stuck(struct uthread *u)
 
 	take_distance(u);
 	grant = STUCK_GROWTH * u->lodge.grant;
-	arrive(u, grant > STUCK_LEAST ? grant : STUCK_LEAST, STUCK_MOST);
+	lodge_begin(u, grant > STUCK_LEAST ? grant : STUCK_LEAST, STUCK_MOST);
 }

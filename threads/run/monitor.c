@@ -116,7 +116,7 @@ enum found {
 	FOUND_RUNNING,
 };
 
-static enum found find(struct carrier *c, const struct progress *before)
+static enum found monitor_find(struct carrier *c, const struct progress *before)
 {
 	if (!note_call(c))
 		return FOUND_WAITING;
@@ -126,8 +126,9 @@ static enum found find(struct carrier *c, const struct progress *before)
 }
 
 /*
- * What find() has read holds if little time passed while it read: the monitor
- * may lose its processor in between, and the thread go on to another call.
+ * What monitor_find() has read holds if little time passed while it read: the
+ * monitor may lose its processor in between, and the thread go on to another
+ * call.
  */
 static enum found find_now(struct carrier *c)
 {
@@ -138,7 +139,7 @@ static enum found find_now(struct carrier *c)
 
 	do {
 		begin = context_ticks();
-		found = find(c, &before);
+		found = monitor_find(c, &before);
 	} while (found != FOUND_NEITHER &&
 		 context_ticks() - begin > FOUND_TICKS && ++tries < TRIES);
 	return found;
@@ -157,7 +158,7 @@ static bool call_home_gently(struct carrier *c, uint64_t switches)
 	return flexsc__signal_running(c);
 }
 
-static void call_home(struct carrier *c, uint64_t switches)
+static void monitor_call_home(struct carrier *c, uint64_t switches)
 {
 	/*
 	 * T1: the last signal's handler has read c->stuck before it is written
@@ -191,7 +192,7 @@ static bool runs_for_long(const struct carrier *c)
 	return context_ticks() - began > LONG_TICKS;
 }
 
-static void look(struct carrier *c)
+static void monitor_look(struct carrier *c)
 {
 	uint64_t switches = __atomic_load_n(&c->k.counters->switches,
 					    __ATOMIC_RELAXED);
@@ -199,7 +200,7 @@ static void look(struct carrier *c)
 
 	if (switches == c->switches_seen) {
 		if (runs)
-			call_home(c, switches);
+			monitor_call_home(c, switches);
 		/* c may be in a call that no signal interrupts. */
 		flexsc__carrier_relieve(c);
 	} else if (runs && runs_for_long(c)) {
@@ -231,7 +232,7 @@ static void *monitor_main(void *arg)
 		if (all_idle())
 			sleep_until_noticed();
 		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
-			look(&flexsc__runtime.carriers[i]);
+			monitor_look(&flexsc__runtime.carriers[i]);
 	}
 	return NULL;
 }

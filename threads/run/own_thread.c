@@ -18,7 +18,7 @@ struct birth {
 	void *stack;
 };
 
-static struct birth *birth_on(void *stack)
+static struct birth *own_birth_on(void *stack)
 {
 	return (struct birth *)stack_top(&flexsc__parked, stack) - 1;
 }
@@ -99,7 +99,7 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 
 	if (!park)
 		return EAGAIN;
-	birth = birth_on(park);
+	birth = own_birth_on(park);
 	*birth = (struct birth){ .start = run, .arg = arg, .stack = park };
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&blocked),
 		    PTR(&before), sizeof(blocked), 0, 0);

@@ -18,7 +18,7 @@
 void flexsc__tie(struct uthread *u, enum tie reason, bool holds)
 {
 	/*
-	 * A1: before call_home() looks whether u runs; pairs with A2 in
+	 * A1: before tied_call_home() looks whether u runs; pairs with A2 in
 	 * carrier.c. A carrier that is past A2 and hasn't set "current" yet is
 	 * missed: it runs u until u's next wait, or until the monitor finds it.
 	 */
@@ -29,7 +29,7 @@ void flexsc__tie(struct uthread *u, enum tie reason, bool holds)
 }
 
 /* Is the thread on a carrier although it is tied? Then it is called home. */
-static bool call_home(int32_t tid)
+static bool tied_call_home(int32_t tid)
 {
 	const struct uthread *u;
 	const struct carrier *c;
@@ -63,6 +63,6 @@ void flexsc__tied_settle(struct uthread *self, int32_t tid)
 	}
 	/* The thread may be in a call that no signal interrupts: a disk's. */
 	until = time_monotonic() + WAIT_NS;
-	while (call_home(tid) && time_monotonic() < until)
+	while (tied_call_home(tid) && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 }

@@ -17,7 +17,7 @@ void flexsc__wait_futexes(const struct wait_ops *ops)
 	futexes = ops;
 }
 
-static void begin(struct uthread *u, enum wait_kind kind)
+static void wait_begin(struct uthread *u, enum wait_kind kind)
 {
 	/* P1: before end_if_wanted() looks at "wanted"; pairs with P2. */
 	atomic_store(&u->wait, kind);
@@ -79,7 +79,7 @@ static void post(struct kthread *k, struct uthread *u)
 		return;
 	}
 	u->cb.callback = call_over;
-	begin(u, WAIT_CALL);
+	wait_begin(u, WAIT_CALL);
 	err = post_call(loop, u);
 	if (err) {
 		wait_ends(u, err);
@@ -135,7 +135,7 @@ long flexsc__wait_call(struct uthread *u, unsigned int nr,
 
 /* Time. */
 
-static void time_over(struct flexsc_cb *cb)
+static void timer_over(struct flexsc_cb *cb)
 {
 	wait_ends(waiter_of(cb), cb->ret ? -EINTR : 0);
 }
@@ -144,8 +144,8 @@ static void arm(struct kthread *k, struct uthread *u)
 {
 	int err;
 
-	u->cb.callback = time_over;
-	begin(u, WAIT_TIMER);
+	u->cb.callback = timer_over;
+	wait_begin(u, WAIT_TIMER);
 	err = flexsc_loop_timer(k->carrier->loop, &u->cb, u->ns);
 	if (err)
 		wait_ends(u, err);

@@ -113,7 +113,7 @@ static void setxid(const struct kthread *k, int signo, siginfo_t *info,
  * with the user thread. All signals are blocked until the carrier has another
  * stack: the next signal's frame would overwrite this one.
  */
-static void go_home(struct kthread *k, struct uthread *u)
+static void signal_go_home(struct kthread *k, struct uthread *u)
 {
 	struct carrier *c = k->carrier;
 	char *stack = c->stack;
@@ -134,7 +134,7 @@ static void go_home(struct kthread *k, struct uthread *u)
 }
 
 /* Was the call interrupted that the monitor found? */
-static bool is_noted(const struct stuck *stuck, const greg_t *regs)
+static bool call_is_noted(const struct stuck *stuck, const greg_t *regs)
 {
 	const uint64_t *args = stuck->args;
 
@@ -176,7 +176,7 @@ static void begin_again(const struct stuck *stuck, ucontext_t *context)
 
 	if (regs[REG_RAX] != -EINTR)
 		return;
-	nr = is_noted(stuck, regs) ? stuck->nr :
+	nr = call_is_noted(stuck, regs) ? stuck->nr :
 				     number_at((uint64_t)regs[REG_RIP]);
 	if (nr < 0 || nr == SYS_close)
 		return;
@@ -192,7 +192,7 @@ static void move_home(struct kthread *k, struct uthread *u,
 
 	flexsc__enter(u);
 	memcpy(&k->carrier->open, &context->uc_sigmask, sizeof(mask));
-	flexsc__suspend(u, go_home);
+	flexsc__suspend(u, signal_go_home);
 	if (stuck && u->cause != CAUSE_SIGNAL && !atomic_load(&u->wanted))
 		begin_again(stuck, context);
 	mask = flexsc__settle_in_frame(u);
@@ -388,7 +388,7 @@ static bool is_new(int signo)
 	       kthread_self()->carrier;
 }
 
-static void arrive(int signo, siginfo_t *info, void *frame)
+static void signal_arrive(int signo, siginfo_t *info, void *frame)
 {
 	struct kthread *k = kthread_known();
 	ucontext_t *context = frame;
@@ -429,5 +429,5 @@ void flexsc__signal_sent(int32_t tid, int signo)
 
 void flexsc__signal_init(void)
 {
-	flexsc__actions_init(arrive);
+	flexsc__actions_init(signal_arrive);
 }
