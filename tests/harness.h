@@ -128,6 +128,10 @@ void test_reap(int pid);
 /* A pseudo-random number: the same sequence in every run. */
 uint64_t test_random(void);
 
+/* A datagram socket with an address of its own on the loopback device. */
+struct sockaddr_in;
+int datagram_socket(struct sockaddr_in *address);
+
 uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);
 unsigned int count_fds(void);

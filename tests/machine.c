@@ -2,6 +2,7 @@
 /* What tests ask of the machine: times, and counts of what a process has. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -160,4 +161,19 @@ bool is_idle(void)
 	}
 	/* What has to end yet may take one look's time and more, but not most. */
 	return busy < IDLE_LOOKS / 2;
+}
+
+int datagram_socket(struct sockaddr_in *address)
+{
+	socklen_t size = sizeof(*address);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	*address = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	CHECK(fd >= 0);
+	CHECK_EQ(bind(fd, (struct sockaddr *)address, size), 0);
+	CHECK_EQ(getsockname(fd, (struct sockaddr *)address, &size), 0);
+	return fd;
 }

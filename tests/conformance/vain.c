@@ -40,21 +40,6 @@ static void check_idle(struct flexsc_loop *loop)
 	CHECK(least < 10 * MS * (SANITIZED ? 4 : 1));
 }
 
-static int bound(struct sockaddr_in *address)
-{
-	socklen_t size = sizeof(*address);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	*address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	CHECK(fd >= 0);
-	CHECK_EQ(bind(fd, (struct sockaddr *)address, size), 0);
-	CHECK_EQ(getsockname(fd, (struct sockaddr *)address, &size), 0);
-	return fd;
-}
-
 /* The time at which a datagram was sent is in the queue. */
 TEST(an_error_queue_is_nothing_to_receive)
 {
@@ -63,7 +48,7 @@ TEST(an_error_queue_is_nothing_to_receive)
 	struct call call = { .cb.callback = done };
 	struct sockaddr_in one, other;
 	struct flexsc_loop *loop = test_loop();
-	int fd = bound(&one), peer = bound(&other);
+	int fd = datagram_socket(&one), peer = datagram_socket(&other);
 	char c = 0;
 
 	NEEDS_WAITING_ENGINE();

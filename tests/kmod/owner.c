@@ -16,15 +16,21 @@
 
 static struct raw raw;
 
+/* A registration with a syscall thread that idles, and a pipe. */
+static void open_with_idle_thread(int fds[2])
+{
+	raw_open(&raw, 1, 0);
+	raw_thread(&raw);
+	raw_await_sleepers();
+	CHECK_EQ(pipe(fds), 0);
+}
+
 TEST(a_blocked_owner_is_interrupted)
 {
 	char byte = 0;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
-	raw_thread(&raw);
-	raw_await_sleepers();
-	CHECK_EQ(pipe(fds), 0);
+	open_with_idle_thread(fds);
 	/* The owner takes the read, and a thread what is behind it. */
 	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
 	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
@@ -42,10 +48,7 @@ TEST(a_blocked_owners_time_is_limited)
 	char byte = 0;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
-	raw_thread(&raw);
-	raw_await_sleepers();
-	CHECK_EQ(pipe(fds), 0);
+	open_with_idle_thread(fds);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
 	CHECK_EQ(raw_wait(&raw, 100 * MS), FLEXSC_WAIT_LOOK);
@@ -62,10 +65,7 @@ TEST(a_blocked_owner_that_must_not_wait_is_interrupted)
 	char byte = 0;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
-	raw_thread(&raw);
-	raw_await_sleepers();
-	CHECK_EQ(pipe(fds), 0);
+	open_with_idle_thread(fds);
 	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
 	CHECK_EQ(raw_wait(&raw, 0), FLEXSC_WAIT_LOOK);
 	raw_collect(&raw, 1);

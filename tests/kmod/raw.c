@@ -121,8 +121,10 @@ static bool sleeps_in_ioctl(const char *tid)
 	snprintf(path, sizeof(path), "/proc/self/task/%.16s/syscall",
 		 tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0) {
+		CHECK_EQ(errno, ENOENT);
 		return true;
+	}
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	/* A thread that has just ended can't be read. */

@@ -76,29 +76,14 @@ static void leave_waiting(long (*wait)(int fd), int fd)
 	settle();
 }
 
-static int bound(struct sockaddr_in *address)
-{
-	socklen_t size = sizeof(*address);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	*address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	CHECK(fd >= 0);
-	CHECK_EQ(bind(fd, (struct sockaddr *)address, size), 0);
-	CHECK_EQ(getsockname(fd, (struct sockaddr *)address, &size), 0);
-	return fd;
-}
-
 TEST(an_error_queue_wakes_nobody)
 {
 	const int when = SOF_TIMESTAMPING_TX_SOFTWARE |
 			 SOF_TIMESTAMPING_SOFTWARE;
 	struct sockaddr_in own, other;
-	int fd = bound(&own);
+	int fd = datagram_socket(&own);
 
-	bound(&other);
+	datagram_socket(&other);
 	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &when,
 			    sizeof(when)), 0);
 	CHECK_EQ(sendto(fd, "x", 1, 0, (struct sockaddr *)&other,
