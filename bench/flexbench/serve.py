@@ -19,16 +19,17 @@ from pathlib import Path
 
 from . import clients, servers, table, tools
 from .compare import ratio
-from .runner import Plan, in_turn, progress
+from .runner import Plan, in_turn, progress, raw
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 from .servers import Server
 from .tools import Load
 
 BENCH = "serve"
 
-FILE = "file.bin"
+FILE = "index.html"
 CACHE = 1000
 WARM_UP_S = 1
+ROUNDS_S = 1
 COUNT_S = 2
 CONNECTIONS = 128
 ROWS = [
@@ -36,6 +37,7 @@ ROWS = [
     ("latency p50, us", "p50_us"),
     ("latency p99, us", "p99_us"),
     ("core busy, %", "busy_percent"),
+    ("processor time/request in rounds, us", "cpu_us"),
 ]
 MODES = {
     "plain": "opening, reading and closing the file each time",
@@ -67,12 +69,28 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def in_rounds(plan: Plan, server: Server) -> list[float]:
+    """What a request costs the server, whatever else the machine does: its client
+    shares its core, and asks on all connections before it takes an answer."""
+    settings: Settings = {
+        "port": int(server.url.rpartition(":")[2].rstrip("/")),
+        "pid": server.pid,
+        "mode": "http",
+        "core": plan.cores.measured,
+        "seconds": ROUNDS_S,
+        "connections": connections(plan),
+        "bytes": plan.bytes,
+    }
+    return list(raw(plan.flexsc, "rounds", settings)["samples"]["cpu_us"])
+
+
 def round_of(plan: Plan, server: Server) -> Json:
     before = cpu_seconds(server.pid)
     found = load(plan, server, plan.seconds)
     busy = (cpu_seconds(server.pid) - before) / found.seconds
     return {
         "samples": {
+            "cpu_us": in_rounds(plan, server),
             "requests_per_s": [found.requests_per_s],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],

@@ -102,7 +102,8 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         (["load", "port=1", "mode=ftp"], 1, "mode=ftp: give echo or http"),
         (["load", "port=1"], 1, "load: connecting: Connection refused"),
         (["load", "port=70000"], 2, "port=70000: give a number from 1 to 65535"),
-        (["sleep"], 2, "--raw sleep: give calls, timers, reads or load"),
+        (["sleep"], 2, "--raw sleep: give calls, timers, reads, load or rounds"),
+        (["rounds", "port=1"], 1, "rounds: give port=N and pid=N"),
     ],
 )
 def test_bad_settings_are_one_line(args: list[str], status: int, reason: str) -> None:
@@ -119,18 +120,24 @@ EXAMPLES = ["echo-threads", "echo-epoll", "http-threads", "http-epoll"]
 
 
 @contextlib.contextmanager
-def example(name: str) -> Iterator[int]:
-    """One of the example servers; its port."""
+def example_process(name: str) -> Iterator[tuple[int, int]]:
+    """One of the example servers; its port and its process."""
     path = Path(command()).resolve().parents[2] / "examples" / name
     if not path.is_file():
         pytest.skip(f"{path} isn't built")
     with subprocess.Popen([path, "0"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
-            yield int(process.stdout.readline())
+            yield int(process.stdout.readline()), process.pid
             assert process.poll() is None
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def example(name: str) -> Iterator[int]:
+    with example_process(name) as (port, _):
+        yield port
 
 
 Behaviour = Callable[[socket.socket], None]
@@ -174,6 +181,29 @@ def test_raw_load(name: str, greet: int) -> None:
     times = [found["samples"][f"p{p}_us"][0] for p in (50, 90, 99, 999)]
     assert 0 < times[0]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_raw_rounds(name: str) -> None:
+    mode = name.partition("-")[0]
+    with example_process(name) as (port, pid):
+        done = bench(
+            *("--raw", "rounds", f"port={port}", f"pid={pid}", f"mode={mode}"),
+            *("connections=20", "seconds=1"),
+        )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (us,) = found["samples"]["cpu_us"]
+    counts = found["counts"]
+    assert counts["answers"] == 20 * counts["rounds"] > 0
+    assert 0 < us < 1e6 / (counts["answers"] / 20)
+
+
+def test_rounds_end_with_their_server() -> None:
+    with misbehaving(close_at_once) as port:
+        done = bench("--raw", "rounds", f"port={port}", f"pid={os.getpid()}")
+    assert done.returncode == 1
+    assert "rounds: connection 1, after 0 answers: " in done.stderr
 
 
 def close_at_once(connection: socket.socket) -> None:

@@ -20,8 +20,8 @@
 
 static const char raw_usage[] =
 "usage: flexsc bench --raw CASE [KEY=VALUE]...\n\n"
-"Runs one measurement and prints it as JSON. CASE is calls, timers, reads or\n"
-"load; flexsc-bench(1) says which keys there are.\n";
+"Runs one measurement and prints it as JSON. CASE is calls, timers, reads,\n"
+"load or rounds; flexsc-bench(1) says which keys there are.\n";
 
 static const struct {
 	const char *name;
@@ -31,6 +31,7 @@ static const struct {
 	{ "timers", bench_timers },
 	{ "reads", bench_reads },
 	{ "load", bench_load },
+	{ "rounds", bench_rounds },
 };
 
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
@@ -50,8 +51,8 @@ static int raw(int argc, char **argv)
 			return 2;
 		return cases[i].run(&settings);
 	}
-	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers, reads or "
-		"load\n", argv[0]);
+	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers, reads, "
+		"load or rounds\n", argv[0]);
 	return 2;
 }
 

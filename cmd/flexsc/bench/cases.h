@@ -15,5 +15,6 @@ int bench_calls(const struct bench_settings *settings);
 int bench_timers(const struct bench_settings *settings);
 int bench_reads(const struct bench_settings *settings);
 int bench_load(const struct bench_settings *settings);
+int bench_rounds(const struct bench_settings *settings);
 
 #endif /* FLEXSC_BENCH_CASES_H */

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BENCH_PEER_BYTES_MAX	16384
+#define BENCH_PEER_BODY_MIN	16384	/* bytes of a body that always fit */
 #define BENCH_PEER_HEAD_MAX	4096
 
 struct bench_peer {

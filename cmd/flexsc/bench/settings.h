@@ -26,8 +26,9 @@ struct bench_settings {
 	long spacing;		/* nanoseconds between timers that expire */
 	const char *mode;	/* of the load: echo, http */
 	long port;		/* to load; 0: none */
+	long pid;		/* of the process behind port; 0: none */
 	long connections;
-	long bytes;		/* in a message to be echoed */
+	long bytes;		/* to be echoed; in an answer's body at most */
 	long seconds;		/* of load */
 	long threads;		/* of the clients */
 	long greet;		/* one exchange a connection, one by one */

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench --raw rounds: what a server's answer costs in processor time. A round
+ * is one request on each connection, and then the answer to each. The server's
+ * process is the one of the setting pid, and its own clock is read before the
+ * rounds and after: neither other processes nor a client that is slower than
+ * the server change the figure. Client and server best share a core (core=N),
+ * so that every round is one batch.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cases.h"
+#include "loop.h"
+#include "peer.h"
+#include "report.h"
+
+#define SECOND		1000000000ULL
+#define PATIENCE_MS	10000
+#define WARM_UP		50	/* rounds */
+
+struct rounds {
+	const struct bench_settings *settings;
+	struct bench_peer *peers;
+	uint32_t count;		/* connections made */
+	clockid_t clock;	/* the server's processor time */
+};
+
+static int rounds_fail(const struct bench_peer *peer, const char *what)
+{
+	fprintf(stderr, "flexsc: bench: rounds: connection %u, after %llu "
+		"answers: %s\n", peer->number + 1,
+		(unsigned long long)peer->answers, what);
+	return 1;
+}
+
+/* Take the answer, and send what is left of the request. */
+static const char *rounds_take(struct bench_peer *peer)
+{
+	struct pollfd readable = { .fd = peer->fd, .events = POLLIN };
+	const char *wrong = NULL;
+	bool done = false;
+
+	while (!wrong && !done) {
+		if (poll(&readable, 1, PATIENCE_MS) <= 0)
+			return "no answer for 10 seconds";
+		wrong = bench_peer_push(peer);
+		if (!wrong)
+			wrong = bench_peer_pull(peer, &done);
+	}
+	return wrong;
+}
+
+static int rounds_make_one(struct rounds *rounds)
+{
+	const char *wrong;
+
+	for (uint32_t i = 0; i < rounds->count; i++) {
+		bench_peer_ask(&rounds->peers[i], 0);
+		wrong = bench_peer_push(&rounds->peers[i]);
+		if (wrong)
+			return rounds_fail(&rounds->peers[i], wrong);
+	}
+	for (uint32_t i = 0; i < rounds->count; i++) {
+		wrong = rounds_take(&rounds->peers[i]);
+		if (wrong)
+			return rounds_fail(&rounds->peers[i], wrong);
+	}
+	return 0;
+}
+
+static int rounds_connect(struct rounds *rounds)
+{
+	const struct bench_settings *settings = rounds->settings;
+
+	while (rounds->count < (uint32_t)settings->connections) {
+		uint32_t i = rounds->count++;
+		int err = bench_peer_init(&rounds->peers[i],
+					  (uint16_t)settings->port, i,
+					  bench_is(settings->mode, "http"),
+					  (size_t)settings->bytes);
+
+		if (err)
+			return bench_failed("rounds: connecting", err);
+	}
+	for (int i = 0; i < WARM_UP; i++)
+		if (rounds_make_one(rounds))
+			return 1;
+	return 0;
+}
+
+static int rounds_measure(struct rounds *rounds)
+{
+	uint64_t length = (uint64_t)rounds->settings->seconds * SECOND;
+	uint64_t end, before, made = 0;
+	double us;
+	struct bench_series series = { "cpu_us", &us, 1 };
+
+	if (rounds_connect(rounds))
+		return 1;
+	before = bench_clock(rounds->clock);
+	for (end = bench_clock(CLOCK_MONOTONIC) + length;
+	     bench_clock(CLOCK_MONOTONIC) < end; made++)
+		if (rounds_make_one(rounds))
+			return 1;
+	us = (double)(bench_clock(rounds->clock) - before) / 1000 /
+	     (double)(made * rounds->count);
+	bench_report_begin("rounds", rounds->settings);
+	bench_report_series(&series);
+	bench_report_counts();
+	bench_report_count("rounds", (double)made);
+	bench_report_count("answers", (double)(made * rounds->count));
+	bench_report_end();
+	return 0;
+}
+
+int bench_rounds(const struct bench_settings *settings)
+{
+	struct rounds rounds = { .settings = settings };
+	int err;
+
+	if (!settings->port || !settings->pid) {
+		fputs("flexsc: bench: rounds: give port=N and pid=N\n", stderr);
+		return 1;
+	}
+	err = clock_getcpuclockid((pid_t)settings->pid, &rounds.clock);
+	if (err)
+		return bench_failed("rounds: the server's clock", -err);
+	if (bench_pin(settings->core))
+		return 1;
+	rounds.peers = calloc((size_t)settings->connections,
+			      sizeof(*rounds.peers));
+	if (!rounds.peers)
+		return bench_failed("rounds", -ENOMEM);
+	err = rounds_measure(&rounds);
+	for (uint32_t i = 0; i < rounds.count; i++)
+		bench_peer_fini(&rounds.peers[i]);
+	free(rounds.peers);
+	return err;
+}
