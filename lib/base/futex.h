@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "checks.h"
-#include "syscall.h"
+#include "ask.h"
 
 /*
  * Sleep while *word == value, at most ns nanoseconds (UINT64_MAX: forever).
@@ -28,13 +28,13 @@ static inline long futex_wait(_Atomic uint32_t *word, uint32_t value,
 		.tv_nsec = (long)(ns % 1000000000),
 	};
 
-	return raw_syscall(SYS_futex, PTR(word), FUTEX_WAIT_PRIVATE, value,
-			   ns == UINT64_MAX ? 0 : PTR(&limit), 0, 0);
+	return ask(SYS_futex, PTR(word), FUTEX_WAIT_PRIVATE, value,
+		   ns == UINT64_MAX ? 0 : PTR(&limit), 0, 0);
 }
 
 static inline void futex_wake(_Atomic uint32_t *word)
 {
-	raw_syscall(SYS_futex, PTR(word), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+	ask(SYS_futex, PTR(word), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
 static inline void cpu_relax(void)

@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/syscall.h"
+#include "../base/ask.h"
 #include "probe.h"
 
 /* Facts that stay when a descriptor's flags change. */
 #define FLAGS_KEEP \
 	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
-	 LOWATS)
+	 LOWATS | FD_SEEKS | FD_LOCAL)
 #define KINDS		(FD_STREAMS | FD_PLACED | FD_TERMINAL)
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
 
@@ -56,8 +56,8 @@ static uint32_t ask_lowat(uint32_t fd)
 {
 	uint32_t bytes = 1, size = sizeof(bytes);
 
-	raw_syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, PTR(&bytes),
-		    PTR(&size), 0);
+	ask(SYS_getsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, PTR(&bytes),
+	    PTR(&size), 0);
 	return bytes > 1 ? FD_LOWAT : FD_NO_LOWAT;
 }
 
@@ -68,7 +68,7 @@ bool flexsc__fds_find_lowat(uint32_t fd)
 
 static uint32_t ask_waits(uint32_t fd)
 {
-	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
 	/* A bad descriptor blocks no call, and io_uring says so, too. */
 	if (flags < 0)
@@ -84,7 +84,7 @@ static uint32_t ask_waits(uint32_t fd)
 
 static uint32_t ask_seeks(uint32_t fd)
 {
-	if (raw_syscall(SYS_lseek, fd, 0, SEEK_CUR, 0, 0, 0) == -ESPIPE)
+	if (ask(SYS_lseek, fd, 0, SEEK_CUR, 0, 0, 0) == -ESPIPE)
 		return FD_NEVER_SEEKS;
 	return FD_SEEKS;
 }
@@ -97,9 +97,9 @@ static uint32_t ask_kind(uint32_t fd)
 {
 	struct statx file;
 
-	if (raw_syscall(SYS_statx, fd, PTR(""),
-			AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
-			PTR(&file), 0))
+	if (ask(SYS_statx, fd, PTR(""),
+		AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
+		PTR(&file), 0))
 		return 0;
 	switch (file.stx_mode & S_IFMT) {
 	case S_IFREG:
@@ -154,7 +154,7 @@ static void fds_look_again(uint32_t fd)
 
 	if (facts & FD_ALONE || !(facts & (FD_WAITS | FD_NEVER_WAITS)))
 		return;
-	flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+	flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 	if (flags >= 0 && !!(flags & O_NONBLOCK) != !!(facts & FD_NEVER_WAITS))
 		fds_keep(fd, ~(uint32_t)(FD_WAITS | FD_NEVER_WAITS));
 }
@@ -466,6 +466,12 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 	}
 	if (fds_has_signals(from))
 		fds_learn(to, FD_SIGNALS);
+}
+
+void flexsc__fds_note_regular(uint32_t fd, unsigned int mode)
+{
+	if (S_ISREG(mode))
+		fds_learn(fd, FD_PLACED | FD_SEEKS);
 }
 
 static bool is_accept(const struct flexsc_entry *entry)

@@ -61,6 +61,7 @@ enum fd_fact {
 	FD_NO_LOWAT = 1 << 15,	/* SO_RCVLOWAT wasn't set */
 	FD_POLLED = 1 << 16,	/* it hasn't been closed since it was polled */
 	FD_COPY = 1 << 17,	/* it holds a file that calls wait for */
+	FD_LOCAL = 1 << 18,	/* no server has its attributes */
 };
 
 /* Facts that argument 0 must have before io_uring gets a call. */
@@ -168,6 +169,9 @@ void flexsc__fds_note(const struct flexsc_entry *entry);
 
 /* An entry has returned: if it made descriptors, their flags are known. */
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);
+
+/* A descriptor was looked at: it is of a file with this mode. */
+void flexsc__fds_note_regular(uint32_t fd, unsigned int mode);
 
 /* A connection was accepted: SO_RCVLOWAT is its listener's. */
 void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);

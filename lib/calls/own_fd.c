@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "../base/plain.h"
+#include "../base/ask.h"
 
 /* The number that copies begin at, at most: memory is kept for each number. */
 #define COPIES		4096
@@ -32,8 +33,8 @@ int flexsc__own_fd_copy(int fd)
 {
 	int floor = flexsc__own_fd_floor / 2 < COPIES ? flexsc__own_fd_floor / 2 :
 						     COPIES;
-	long copy = raw_syscall(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC,
-				(uint64_t)floor, 0, 0, 0);
+	long copy = ask(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC,
+			(uint64_t)floor, 0, 0, 0);
 
 	if (copy < 0)
 		return -1;

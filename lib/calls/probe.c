@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/time.h>
 
-#include "../base/syscall.h"
+#include "../base/ask.h"
 #include "table.h"
 
 bool flexsc__probe_time_limit(uint64_t fd, unsigned int poll)
@@ -13,9 +13,9 @@ bool flexsc__probe_time_limit(uint64_t fd, unsigned int poll)
 	struct timeval limit = { 0 };
 	uint32_t size = sizeof(limit);
 
-	return !raw_syscall(SYS_getsockopt, fd, SOL_SOCKET,
-			    poll == POLL_READ ? SO_RCVTIMEO : SO_SNDTIMEO,
-			    PTR(&limit), PTR(&size), 0) &&
+	return !ask(SYS_getsockopt, fd, SOL_SOCKET,
+		    poll == POLL_READ ? SO_RCVTIMEO : SO_SNDTIMEO,
+		    PTR(&limit), PTR(&size), 0) &&
 	       (limit.tv_sec || limit.tv_usec);
 }
 
@@ -23,7 +23,7 @@ bool flexsc__probe_terminal(uint64_t fd)
 {
 	/* The kernel's structure is smaller. */
 	uint64_t mode[16];
-	long ret = raw_syscall(SYS_ioctl, fd, TCGETS, PTR(mode), 0, 0, 0);
+	long ret = ask(SYS_ioctl, fd, TCGETS, PTR(mode), 0, 0, 0);
 
 	return !ret || ret == -EIO;
 }
@@ -32,8 +32,8 @@ uint32_t flexsc__probe_option(uint32_t fd, int option)
 {
 	uint32_t value = 0, size = sizeof(value);
 
-	raw_syscall(SYS_getsockopt, fd, SOL_SOCKET, (uint64_t)option,
-		    PTR(&value), PTR(&size), 0);
+	ask(SYS_getsockopt, fd, SOL_SOCKET, (uint64_t)option,
+	    PTR(&value), PTR(&size), 0);
 	return value;
 }
 

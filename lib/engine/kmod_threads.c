@@ -27,6 +27,7 @@
 #include "../pool/nowait.h"
 #include "../pool/own_thread.h"
 #include "../pool/pool.h"
+#include "../base/ask.h"
 #include "../calls/refine.h"
 #include "../calls/table.h"
 #include "kmod_threads.h"
@@ -319,20 +320,18 @@ static int64_t execute_here(struct flexsc_loop *loop,
 			    const struct table_row *row, enum call_class class)
 {
 	enum nowait what = NOWAIT_RUNS;
-	unsigned int switches = 0;
 	int64_t ret = -ECANCELED;
 
 	if (class == CLASS_WAIT)
-		what = flexsc__nowait(entry, row, false, &ret, &switches);
+		what = flexsc__nowait(entry, row, false, &ret);
 	if (what == NOWAIT_RUNS) {
-		switches++;
-		ret = raw_syscall(entry->nr, entry->args[0], entry->args[1],
-				  entry->args[2], entry->args[3],
-				  entry->args[4], entry->args[5]);
+		ret = ask(entry->nr, entry->args[0], entry->args[1],
+			  entry->args[2], entry->args[3],
+			  entry->args[4], entry->args[5]);
 	} else if (what != NOWAIT_DONE && what != NOWAIT_PART) {
 		ret = -ECANCELED;
 	}
-	count_shared(&loop->stats->mode_switches, switches);
+	count_shared(&loop->stats->mode_switches, asks_take());
 	return ret;
 }
 

@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 #include "../base/compiler.h"
 #include "../base/futex.h"
+#include "../calls/stat.h"
 #include "../loop/event.h"
 #include "../loop/loop.h"
 #include "../loop/stats.h"
@@ -40,6 +41,21 @@ void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index)
 		return;
 	}
 	call_done(loop, index, rest_make(entry));
+}
+
+bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	int64_t ret;
+
+	loop_assert_owner(loop);
+	if (!flexsc__stat_make(entry, &ret))
+		return false;
+	entry_begin_alone(entry);
+	count(&loop->stats->by_inline, 1);
+	count_shared(&loop->stats->mode_switches, 1);
+	call_done(loop, index, ret);
+	return true;
 }
 
 /*
@@ -88,14 +104,14 @@ void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns)
 	bell = atomic_load(&loop->bell);
 	if (!flexsc__sleep_begin(loop, &ns))
 		return;
-	count_shared(&loop->stats->mode_switches, 1);
 	futex_wait(&loop->bell, bell, ns);
+	count_shared(&loop->stats->mode_switches, asks_take());
 	flexsc__sleep_end(loop);
 }
 
 void flexsc__engine_ring(struct flexsc_loop *loop)
 {
 	atomic_fetch_add(&loop->bell, 1);
-	count_shared(&loop->stats->mode_switches, 1);
 	futex_wake(&loop->bell);
+	count_shared(&loop->stats->mode_switches, asks_take());
 }

@@ -13,6 +13,13 @@ struct flexsc_loop;
 
 /* Execute a SUBMITTED entry here and now, as a plain system call. */
 void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index);
+
+/*
+ * Execute a SUBMITTED entry here and now if it looks at an open file and doesn't
+ * wait for that. False: it isn't executed.
+ */
+bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index);
+
 /*
  * Around every sleep, after submitted entries were handed over: begin says
  * whether to sleep at all and shortens *ns if the pool wants to be watched;

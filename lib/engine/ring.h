@@ -66,6 +66,12 @@ static inline struct io_uring_sqe *ring_request(struct ring *ring)
 	return &ring->sqes[ring->tail++ & ring->mask];
 }
 
+/* The request that was taken last isn't needed. */
+static inline void ring_return(struct ring *ring)
+{
+	ring->tail--;
+}
+
 /* Are there requests that the kernel doesn't know of, or hasn't taken? */
 static inline bool ring_unsubmitted(const struct ring *ring)
 {

@@ -46,7 +46,7 @@ static void threads_submit(struct flexsc_loop *loop)
 		fds_follow(entry_of(loop, index));
 		if (flexsc__table_row(nr)->class == CLASS_SELF)
 			flexsc__engine_inline(loop, index);
-		else
+		else if (!flexsc__engine_look(loop, index))
 			calls_append(loop, &pooled, index);
 	}
 	flexsc__pool_submit(loop_pool(loop), &pooled);

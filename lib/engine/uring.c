@@ -217,13 +217,6 @@ static bool is_followed(unsigned int op)
 	}
 }
 
-/* Use up a request that was taken and isn't needed. */
-static COLD void do_nothing(struct io_uring_sqe *sqe)
-{
-	io_uring_prep_nop(sqe);
-	io_uring_sqe_set_data64(sqe, IGNORE);
-}
-
 static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 			    struct flexsc_entry *entry, struct call *call,
 			    unsigned int op, enum route route)
@@ -236,7 +229,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 		known |= URING_POLL_WAITS;
 	}
 	if (!uring_prepare(sqe, op, entry, known)) {
-		do_nothing(sqe);
+		ring_return(&uring_of(loop)->ring);
 		return false;
 	}
 	sqe->user_data = (uint64_t)call->gen << 32 | index;
@@ -258,6 +251,9 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 
 	switch (flexsc__refine(row, entry_of(loop, index))) {
 	case CLASS_DISK:
+		if (flexsc__engine_look(loop, index))
+			break;
+		/* fall through */
 	case CLASS_WAIT:
 		if (use_pool(loop)) {
 			call_of(loop, index)->route = BY_POOL;

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "../base/syscall.h"
+#include "../base/ask.h"
 
 /* The most that one read or write transfers; the kernel's MAX_RW_COUNT. */
 #define RW_MAX		0x7ffff000ULL
@@ -112,7 +112,8 @@ SHAPE(epoll_wait, (int)a[3] < 0 && !sqe_optional(entry, 4),
 /* Paths with their directories. */
 SHAPE(openat,	true,			a[0],	a[1],	a[3],	0,	a[2])
 SHAPE(openat2,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],	0)
-SHAPE(statx,	a[1],			a[0],	a[1],	a[3],	a[4],	a[2])
+SHAPE(statx,	a[1] && !(a[2] & AT_EMPTY_PATH),
+					a[0],	a[1],	a[3],	a[4],	a[2])
 SHAPE(two_at,	true,			a[0],	a[1],	a[2],	a[3],
 							sqe_optional(entry, 4))
 SHAPE(unlinkat,	true,			a[0],	a[1],	0,	0,	a[2])
@@ -203,7 +204,7 @@ static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
 	if (a[1] != 1 || (int)a[2] >= 0)
 		return false;
 	if (!(known & URING_POLL_WAITS) &&
-	    raw_syscall(SYS_poll, a[0], 1, 0, 0, 0, 0) != 0)
+	    ask(SYS_poll, a[0], 1, 0, 0, 0, 0) != 0)
 		return false;
 	if (one->fd < 0)
 		return false;
@@ -233,8 +234,8 @@ static bool sqe_check_time(uint64_t when)
 {
 	_Atomic uint32_t word = 0;
 
-	return raw_syscall(SYS_futex, PTR(&word), FUTEX_WAIT_PRIVATE, 1, when,
-			   0, 0) == -EAGAIN;
+	return ask(SYS_futex, PTR(&word), FUTEX_WAIT_PRIVATE, 1, when,
+		   0, 0) == -EAGAIN;
 }
 
 /* Invalid times are an error that the operation doesn't see. */

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../base/ask.h"
 #include "../calls/fds.h"
 #include "../calls/own_fd.h"
 #include "../base/syscall.h"
@@ -105,6 +106,8 @@ void flexsc__stats_publish(const struct flexsc_loop *loop)
 
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls)
 {
+	if (flexsc__asks)
+		count_shared(&loop->stats->mode_switches, asks_take());
 	count(&loop->stats->batches, 1);
 	count(&loop->stats->batched, calls);
 }

@@ -13,7 +13,7 @@
 
 #include "../calls/fds.h"
 #include "../calls/probe.h"
-#include "../base/syscall.h"
+#include "../base/ask.h"
 
 /* Result: the call, told not to wait, would have to. */
 #define WOULD	(-EAGAIN)
@@ -38,16 +38,16 @@ static int64_t try_socket(const struct flexsc_entry *entry)
 			return NO_WAY;
 		/* fall through */
 	case SYS_sendto:
-		return raw_syscall(entry->nr, a[0], a[1], a[2],
-				   a[3] | MSG_DONTWAIT, a[4], a[5]);
+		return ask(entry->nr, a[0], a[1], a[2],
+			   a[3] | MSG_DONTWAIT, a[4], a[5]);
 	case SYS_recvmsg:
 		if (a[2] & MSG_WAITALL)
 			return NO_WAY;
-		return raw_syscall(entry->nr, a[0], a[1], a[2] | MSG_DONTWAIT,
-				   0, 0, 0);
+		return ask(entry->nr, a[0], a[1], a[2] | MSG_DONTWAIT,
+			   0, 0, 0);
 	case SYS_sendmsg:
-		return raw_syscall(SYS_sendmsg, a[0], a[1],
-				   a[2] | MSG_DONTWAIT, 0, 0, 0);
+		return ask(SYS_sendmsg, a[0], a[1],
+			   a[2] | MSG_DONTWAIT, 0, 0, 0);
 	default:
 		return NO_WAY;
 	}
@@ -105,7 +105,7 @@ static int64_t try_stream(const struct flexsc_entry *entry)
 		at = a[3];
 		flags |= a[5];
 	}
-	ret = raw_syscall(nr, a[0], vector, n, at, 0, flags);
+	ret = ask(nr, a[0], vector, n, at, 0, flags);
 	switch (ret) {
 	case -EOPNOTSUPP:
 	case -ENOSYS:
@@ -123,8 +123,8 @@ static uint64_t ask_room(uint64_t fd)
 	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
 	uint32_t size = sizeof(memory), queued;
 
-	if (raw_syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_MEMINFO,
-			PTR(memory), PTR(&size), 0))
+	if (ask(SYS_getsockopt, fd, SOL_SOCKET, SO_MEMINFO,
+		PTR(memory), PTR(&size), 0))
 		return 0;
 	queued = memory[SK_MEMINFO_WMEM_QUEUED];
 	if (queued < memory[SK_MEMINFO_WMEM_ALLOC])
@@ -150,7 +150,7 @@ static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 		return RUNS;
 	if (a[3] < most)
 		most = a[3];
-	ret = raw_syscall(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
+	ret = ask(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
 	*part = ret == (int64_t)most;
 	/* A sendfile() of nothing says only whether the arguments are right. */
 	return is_ready || ret < 0 ? ret : WOULD;
@@ -164,7 +164,7 @@ static bool ask_ready(uint64_t fd, unsigned int poll)
 		.events = poll == POLL_READ ? POLLIN : POLLOUT,
 	};
 
-	return raw_syscall(SYS_ppoll, PTR(&set), 1, PTR(&limit), 0, 0, 0) != 0;
+	return ask(SYS_ppoll, PTR(&set), 1, PTR(&limit), 0, 0, 0) != 0;
 }
 
 static bool is_listening(const struct flexsc_entry *entry)
@@ -173,8 +173,8 @@ static bool is_listening(const struct flexsc_entry *entry)
 	uint32_t on = 0, size = sizeof(on);
 
 	return !(flags & ~(uint64_t)(SOCK_CLOEXEC | SOCK_NONBLOCK)) &&
-	       !raw_syscall(SYS_getsockopt, entry->args[0], SOL_SOCKET,
-			    SO_ACCEPTCONN, PTR(&on), PTR(&size), 0) && on;
+	       !ask(SYS_getsockopt, entry->args[0], SOL_SOCKET,
+		    SO_ACCEPTCONN, PTR(&on), PTR(&size), 0) && on;
 }
 
 /*
@@ -184,13 +184,11 @@ static bool is_listening(const struct flexsc_entry *entry)
  * over.
  */
 static enum nowait judge_unready(const struct flexsc_entry *entry,
-				 unsigned int poll, bool exact, bool woken,
-				 unsigned int *switches)
+				 unsigned int poll, bool exact, bool woken)
 {
 	uint64_t fd = entry->args[0];
-	long flags = raw_syscall(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
-	*switches += 2;
 	if (flags < 0 || (flags & O_NONBLOCK))
 		return NOWAIT_RUNS;
 	if (flexsc__probe_time_limit(fd, poll))
@@ -201,7 +199,6 @@ static enum nowait judge_unready(const struct flexsc_entry *entry,
 		return NOWAIT_UNKNOWN;
 	if (exact && !woken)
 		return NOWAIT_WAITS;
-	++*switches;
 	if (exact)
 		return ask_ready(fd, poll) ? NOWAIT_UNKNOWN : NOWAIT_WAITS;
 	return flexsc__probe_terminal(fd) ? NOWAIT_UNKNOWN : NOWAIT_LATE;
@@ -212,11 +209,10 @@ static enum nowait judge_unready(const struct flexsc_entry *entry,
  * wait.
  */
 static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
-			  bool *part, unsigned int *switches)
+			  bool *part)
 {
 	bool is_ready = ask_ready(entry->args[0], poll);
 
-	*switches += 2;
 	if (entry->nr == SYS_sendfile)
 		return try_sendfile(entry, is_ready, part);
 	return is_ready ? RUNS : try_stream(entry);
@@ -224,7 +220,7 @@ static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
 
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 			   const struct table_row *row, bool woken,
-			   int64_t *ret, unsigned int *switches)
+			   int64_t *ret)
 {
 	bool part = true;
 
@@ -237,17 +233,15 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 	if (row->poll == POLL_READ &&
 	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
 		return NOWAIT_UNKNOWN;
-	++*switches;
 	*ret = NO_WAY;
 	if (is_socket_call(entry))
 		*ret = try_socket(entry);
 	if (*ret == NO_WAY)
-		*ret = try_polled(entry, row->poll, &part, switches);
+		*ret = try_polled(entry, row->poll, &part);
 	/* There may be room for the first of several messages only. */
 	if (*ret == RUNS)
 		return entry->nr == SYS_sendmmsg ? NOWAIT_UNKNOWN : NOWAIT_RUNS;
 	if (*ret == WOULD || *ret == NO_WAY)
-		return judge_unready(entry, row->poll, *ret == WOULD, woken,
-				     switches);
+		return judge_unready(entry, row->poll, *ret == WOULD, woken);
 	return part ? NOWAIT_PART : NOWAIT_DONE;
 }

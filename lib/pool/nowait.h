@@ -27,10 +27,10 @@ enum nowait {
 
 /*
  * Make a call without waiting. woken: it would have waited before, and poll(2)
- * says that it needn't now. Counts the mode switches this takes.
+ * says that it needn't now. Its mode switches are the thread's: calls/ask.h.
  */
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 			   const struct table_row *row, bool woken,
-			   int64_t *ret, unsigned int *switches);
+			   int64_t *ret);
 
 #endif /* FLEXSC_NOWAIT_H */

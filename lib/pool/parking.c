@@ -14,6 +14,7 @@
 #include "own_thread.h"
 #include "pool.h"
 #include "../base/syscall.h"
+#include "../base/ask.h"
 #include "../calls/table.h"
 #include "../loop/stats.h"
 
@@ -216,6 +217,7 @@ static void *parking_poll(void *arg)
 		long n = raw_syscall(SYS_epoll_pwait, (uint64_t)parking->epoll,
 				     PTR(events), EVENTS, ms, 0, 0);
 
+		count_shared(&parking->pool->loop->stats->mode_switches, 1);
 		lock(&parking->pool->lock);
 		for (long i = 0; i < n; i++) {
 			if (events[i].data.fd == parking->stop) {
@@ -280,8 +282,8 @@ bool flexsc__park(struct parking *parking, uint32_t index)
 
 static void parking_unregister(struct parking *parking, int fd)
 {
-	raw_syscall(SYS_epoll_ctl, (uint64_t)parking->epoll, EPOLL_CTL_DEL,
-		    (uint64_t)fd, 0, 0, 0);
+	ask(SYS_epoll_ctl, (uint64_t)parking->epoll, EPOLL_CTL_DEL,
+	    (uint64_t)fd, 0, 0, 0);
 }
 
 int flexsc__park_copy(struct parking *parking, int fd)

@@ -72,7 +72,6 @@ bool flexsc__pool_start_another(struct pool *pool)
 	thread->active = true;
 	pool->active++;
 	atomic_store_explicit(&thread->bell, 1, memory_order_release);
-	count_shared(&pool->loop->stats->mode_switches, 1);
 	futex_wake(&thread->bell);
 	return true;
 }
@@ -104,7 +103,6 @@ bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread)
 		long err;
 
 		unlock(&pool->lock);
-		count_shared(&pool->loop->stats->mode_switches, 1);
 		err = futex_wait(&thread->bell, 0, ns);
 		lock(&pool->lock);
 		if (err == -ETIMEDOUT && !thread->active && pool_others(pool) &&

@@ -18,6 +18,7 @@
 #include "../calls/partial.h"
 #include "../calls/refine.h"
 #include "../base/syscall.h"
+#include "../base/ask.h"
 #include "../calls/table.h"
 #include "../loop/stats.h"
 #include "../base/clock.h"
@@ -57,7 +58,7 @@ static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 static void thread_settle(struct syscall_thread *thread)
 {
 	if (thread->cancelled)
-		raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+		ask(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	thread->cancelled = false;
 	thread->kicked = false;
 	thread->unexpected = false;
@@ -99,7 +100,8 @@ static void thread_tell(struct syscall_thread *thread)
 		return;
 	thread->quiet = 0;
 	count_shared(&loop->stats->by_thread, thread->executed);
-	count_shared(&loop->stats->mode_switches, thread->switches);
+	count_shared(&loop->stats->mode_switches,
+		     thread->switches + asks_take());
 	thread->executed = 0;
 	thread->switches = 0;
 	loop_notify(loop);
@@ -261,8 +263,7 @@ static void thread_execute_patiently(struct pool *pool,
 	/* A socket's room is a guess. */
 	thread->unexpected = entry->nr == SYS_sendfile;
 	if (!call->pool.plainly)
-		what = flexsc__nowait(entry, row, call->pool.woken, &ret,
-				      &thread->switches);
+		what = flexsc__nowait(entry, row, call->pool.woken, &ret);
 	call->pool.plainly = false;
 	if (what == NOWAIT_RUNS) {
 		thread_tell(thread);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -89,6 +90,46 @@ TEST(every_call_is_counted_where_it_ran)
 		CHECK_EQ(s.by_inline, s.posted);
 		CHECK_EQ(s.threads, 0);
 	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Nobody has to be asked for what the kernel has in memory. */
+TEST(open_files_are_looked_at_on_the_spot)
+{
+	char name[] = "/tmp/flexsc-stats-XXXXXX";
+	int fd = mkstemp(name), folder = open("/tmp", O_RDONLY | O_DIRECTORY);
+	struct stat plain, posted;
+	struct statx more;
+
+	loop = test_loop();
+	CHECK(fd >= 0 && folder >= 0);
+	CHECK_EQ(fstat(fd, &plain), 0);
+	for (int i = 0; i < 2; i++) {
+		memset(&posted, 0xff, sizeof(posted));
+		CHECK_EQ(DO(loop, SYS_fstat, fd, &posted), 0);
+		CHECK(!memcmp(&plain, &posted, sizeof(plain)));
+	}
+	CHECK_EQ(DO(loop, SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &more),
+		 0);
+	CHECK_EQ(more.stx_ino, plain.st_ino);
+	if (strcmp(test_engine(), "kmod"))
+		CHECK_EQ(stats_of(loop).by_inline, 3);
+	/* Calls that are no such ones. */
+	CHECK_EQ(DO(loop, SYS_statx, folder, name + 5, AT_EMPTY_PATH,
+		    STATX_INO, &more), 0);
+	CHECK_EQ(more.stx_ino, plain.st_ino);
+	CHECK_EQ(DO(loop, SYS_statx, fd, name + 5, AT_EMPTY_PATH, STATX_INO,
+		    &more), -ENOTDIR);
+	CHECK_EQ(DO(loop, SYS_statx, fd, 1, AT_EMPTY_PATH, STATX_INO, &more),
+		 -EFAULT);
+	CHECK_EQ(DO(loop, SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, 1),
+		 -EFAULT);
+	CHECK_EQ(DO(loop, SYS_fstat, fd, 1), -EFAULT);
+	CHECK_EQ(DO(loop, SYS_fstat, -1, &posted), -EBADF);
+	CHECK_EQ(DO(loop, SYS_statx, AT_FDCWD, "/", 0, STATX_INO, &more), 0);
+	unlink(name);
+	close(fd);
+	close(folder);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
