@@ -6,21 +6,18 @@
  *	OPEN		openat2			LOOK; or a message
  *	OPEN_INDEX	openat2			LOOK; OPEN_FOLDER if the folder
  *						has no index.html
- *	LOOK		statx, read		SEND if all that is wanted was
- *						read, else LOAD; OPEN_FOLDER if
- *						index.html is a folder
- *	LOAD		read			SEND, when the first part is
+ *	LOOK		statx			LOAD; OPEN_FOLDER if index.html
+ *						is a folder
+ *	LOAD		pread			SEND, when the first part is
  *						complete
  *	OPEN_FOLDER	openat2			LIST
  *	LIST		getdents64		SEND, when there are no more
- *	SEND		sendto, read; sendfile	SENT
+ *	SEND		sendto, pread; sendfile	SENT
  *
  * Any stage but SEND may go to SEND with a message (404 ...) instead, and any
  * to CUT. A file that the cache keeps begins at LOAD.
  *
- * The size is unknown before statx, but most files are small: the first part
- * is read at the same time, on the guess that the whole file is wanted. A
- * file of more parts is loaded and sent by transfer.c.
+ * A file of more parts is loaded and sent by transfer.c.
  */
 #include "answer.h"
 
@@ -71,46 +68,15 @@ static void answer_file(struct exchange *x)
 		message_send_with(x, 416, &detail);
 		return;
 	}
-	/* The guess was wrong? */
-	if (x->offset != first)
-		x->have = 0;
 	x->offset = first;
 	if (x->response.head_only || length == 0) {
 		transfer_head(x, length);
 		return;
 	}
 	x->chunk = x->buffer->body;
-	x->want = length < TRANSFER_FIRST ? length : TRANSFER_FIRST;
+	x->want = length <= TRANSFER_WHOLE ? length : TRANSFER_FIRST;
 	x->left = length - x->want;
 	x->stage = EXCHANGE_LOAD;
-	if (x->have < x->want)
-		transfer_load(x);
-	else
-		transfer_file(x);
-}
-
-/* Read the part that will probably be wanted, before the size is known. */
-static void guess(struct exchange *x)
-{
-	const struct request *r = x->request;
-	struct range range = { .kind = RANGE_NONE };
-	const char *value;
-	size_t length;
-
-	if (x->response.head_only || condition_any(r))
-		return;
-	value = request_header(r, x->request_head, HEADER_RANGE, &length);
-	if (value)
-		range = range_parse(value, length);
-	if (range.kind == RANGE_SUFFIX || range.first > INT64_MAX)
-		return;
-	x->want = TRANSFER_FIRST;
-	if (range.kind == RANGE_BYTES) {
-		x->offset = range.first;
-		if (range.last - range.first < TRANSFER_FIRST)
-			x->want = range.last - range.first + 1;
-	}
-	x->chunk = x->buffer->body;
 	transfer_load(x);
 }
 
@@ -121,8 +87,7 @@ static void look(struct exchange *x)
 	x->stage = EXCHANGE_LOOK;
 	x->file = &x->own;
 	rc = file_stat(x->env->loop, &x->stat, x->own.fd, &x->stx);
-	if (exchange_posted(x, OP_STAT, rc))
-		guess(x);
+	exchange_posted(x, OP_STAT, rc);
 }
 
 static void open_file(struct exchange *x, enum exchange_stage stage)
@@ -148,7 +113,6 @@ static void open_folder(struct exchange *x)
 	open_file(x, EXCHANGE_OPEN_FOLDER);
 }
 
-/* Both calls of LOOK are complete. */
 static void looked(struct exchange *x)
 {
 	struct cache *cache = &x->env->cache;
@@ -203,10 +167,8 @@ static void on_open(struct flexsc_cb *cb)
 	struct exchange *x = cb->arg;
 	bool going = exchange_completed(x, OP_OPEN);
 
-	if (cb->ret >= 0) {
+	if (cb->ret >= 0)
 		x->own.fd = cb->ret;
-		x->position = 0;
-	}
 	if (going) {
 		if (cb->ret < 0)
 			not_opened(x, -cb->ret);
@@ -223,28 +185,16 @@ static void on_stat(struct flexsc_cb *cb)
 	struct exchange *x = cb->arg;
 	bool going = exchange_completed(x, OP_STAT);
 
-	if (going) {
-		if (!exchange_pending(x, OP_LOAD))
-			looked(x);
-		else if (cb->ret < 0 || !S_ISREG(x->stx.stx_mode))
-			/* Reading from a pipe may take for ever. */
-			flexsc_loop_cancel(x->env->loop, &x->load);
-	}
+	if (going)
+		looked(x);
 	exchange_settle(x);
 }
 
 static void loaded(struct exchange *x, int64_t ret)
 {
-	if (ret > 0) {
+	if (ret > 0)
 		x->have += ret;
-		x->position += x->in_order ? ret : 0;
-	}
 	switch (x->stage) {
-	case EXCHANGE_LOOK:
-		/* A failed read is made again, if the part is wanted at all. */
-		if (!exchange_pending(x, OP_STAT))
-			looked(x);
-		break;
 	case EXCHANGE_LOAD:
 		if (ret < 0 && ret != -EINTR)
 			message_send_error(x, -ret);
@@ -273,6 +223,7 @@ static void loaded(struct exchange *x, int64_t ret)
 	case EXCHANGE_OPEN:
 	case EXCHANGE_OPEN_INDEX:
 	case EXCHANGE_OPEN_FOLDER:
+	case EXCHANGE_LOOK:
 	case EXCHANGE_SENT:
 	case EXCHANGE_CUT:
 		break;

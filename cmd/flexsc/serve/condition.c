@@ -145,12 +145,6 @@ static bool range_applies(const struct request *r, const char *head,
 	       memcmp(value, file_date(file), length) == 0;
 }
 
-bool condition_any(const struct request *r)
-{
-	return r->count[HEADER_IF_NONE_MATCH] || r->count[HEADER_IF_RANGE] ||
-	       r->count[HEADER_IF_MODIFIED_SINCE];
-}
-
 int condition_decide(const struct request *r, const char *head,
 		     const struct file *file, uint64_t *first,
 		     uint64_t *length)

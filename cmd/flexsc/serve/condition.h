@@ -34,9 +34,6 @@ struct range range_parse(const char *value, size_t length);
 bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
 		   uint64_t *length);
 
-/* Does the request only want the file if something holds? */
-bool condition_any(const struct request *request);
-
 /*
  * The status for a request of a file: 200, 206, 304 or 416. For the first two
  * *first and *length are the bytes to send.

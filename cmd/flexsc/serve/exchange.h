@@ -92,8 +92,6 @@ struct exchange {
 	size_t want;			/* bytes it shall have; 0: no chunk */
 	size_t have;
 	uint64_t left;			/* bytes of the answer behind it */
-	uint64_t position;		/* of our own descriptor */
-	bool in_order;			/* the pending read is at position */
 	/* Data that is being sent: from out, or the rest of the file. */
 	bool by_kernel;
 	off_t place;			/* the kernel's own offset then */

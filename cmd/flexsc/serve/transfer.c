@@ -61,24 +61,15 @@ void transfer_last(struct exchange *x, const char *out, size_t head,
 	x->events->ending(x);
 }
 
-/*
- * A descriptor of our own is read in order as far as possible: only pread64()
- * has to know whether it is one that can be sought.
- */
 void transfer_load(struct exchange *x)
 {
 	uint64_t at = x->offset + x->have;
 	char *to = x->chunk + x->have;
 	size_t n = x->want - x->have;
-	int fd = x->file->fd, rc;
 
-	x->in_order = !x->file->cached && at == x->position;
-	if (x->in_order)
-		rc = flexsc_loop_read(x->env->loop, &x->load, fd, to, n);
-	else
-		rc = flexsc_loop_pread64(x->env->loop, &x->load, fd, to,
-					 n, at);
-	exchange_posted(x, OP_LOAD, rc);
+	exchange_posted(x, OP_LOAD,
+			flexsc_loop_pread64(x->env->loop, &x->load,
+					    x->file->fd, to, n, at));
 }
 
 /* Begin with the next chunk, if there is a buffer for it. */

@@ -12,7 +12,9 @@
 struct exchange;
 struct flexsc_cb;
 
-/* Bytes of a file's first part; a file of no more bytes has no other part. */
+/* A file of so many bytes at most is sent in one part. */
+#define TRANSFER_WHOLE	32768
+/* Bytes of the first part of any other. */
 #define TRANSFER_FIRST	8192
 
 /* Go on loading the chunk. */
