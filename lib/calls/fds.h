@@ -55,7 +55,7 @@ enum fd_fact {
 	/* A call may wait for what closing would take away: pool/closing.h. */
 	FD_MARKED = 1 << 10,
 	FD_OWN = 1 << 11,	/* it is the library's own */
-	FD_PLACED = 1 << 12,	/* calls take turns with its position */
+	FD_PLACED = 1 << 12,	/* its calls share a file position */
 	FD_TERMINAL = 1 << 13,
 	FD_LOWAT = 1 << 14,	/* SO_RCVLOWAT was set: one byte isn't enough */
 	FD_NO_LOWAT = 1 << 15,	/* SO_RCVLOWAT wasn't set */
@@ -121,15 +121,15 @@ static inline void fds_forget(uint32_t fd)
  */
 static inline bool fds_forget_closed(uint32_t fd)
 {
-	uint32_t parked;
+	uint32_t marked;
 
 	if (fd >= FDS_MAX)
 		return true;
-	parked = atomic_load_explicit(&flexsc__fds_facts[fd],
+	marked = atomic_load_explicit(&flexsc__fds_facts[fd],
 				      memory_order_relaxed) & FD_MARKED;
-	atomic_store_explicit(&flexsc__fds_facts[fd], parked,
+	atomic_store_explicit(&flexsc__fds_facts[fd], marked,
 			      memory_order_relaxed);
-	return !parked;
+	return !marked;
 }
 
 /*

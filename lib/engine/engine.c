@@ -45,7 +45,7 @@ static int open_engine(struct flexsc_loop *loop, const struct engine *engine)
 
 /*
  * Open the first engine that works. loop->why keeps the reason why the best
- * didn't: the one its user wants to know.
+ * didn't, because that engine is the one to be repaired.
  */
 static int open_best(struct flexsc_loop *loop)
 {

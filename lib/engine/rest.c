@@ -64,11 +64,11 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
  */
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 {
-	uint64_t watch = flexsc__pool_watch(loop);
+	uint64_t check = flexsc__pool_check(loop);
 
 	loop_assert_owner(loop);
-	if (watch < *ns)
-		*ns = watch;
+	if (check < *ns)
+		*ns = check;
 	atomic_store(&loop->sleeping, true);
 	if (!flexsc__loop_ready(loop))
 		return true;

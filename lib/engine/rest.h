@@ -22,7 +22,7 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index);
 
 /*
  * Around every sleep, after submitted entries were handed over: begin says
- * whether to sleep at all and shortens *ns if the pool wants to be watched;
+ * whether to sleep at all and shortens *ns if the pool is to be checked sooner;
  * wake is called from then on.
  */
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns);

@@ -11,7 +11,7 @@
 #define SQ_IDLE_MS	1
 
 /*
- * liburing maps and unmaps without libc, so TSan would hold a ring's memory for
+ * liburing maps and unmaps without libc, so TSan would take a ring's memory for
  * that of an earlier ring of another thread.
  */
 #if defined(__SANITIZE_THREAD__)
@@ -172,7 +172,7 @@ static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 	flags |= ring->enter_flags;
 	if (ring->polled && poller_sleeps(ring))
 		flags |= IORING_ENTER_SQ_WAKEUP;
-	else if (ring->polled && !ns && !ring_holds_back(ring))
+	else if (ring->polled && !ns && !ring_needs_enter(ring))
 		return 0;
 	if (timed)
 		flags |= IORING_ENTER_EXT_ARG;

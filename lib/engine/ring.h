@@ -80,7 +80,7 @@ static inline bool ring_unsubmitted(const struct ring *ring)
 }
 
 /* Are there results that only entering brings out? */
-static inline bool ring_holds_back(const struct ring *ring)
+static inline bool ring_needs_enter(const struct ring *ring)
 {
 	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_RELAXED) &
 	       (IORING_SQ_CQ_OVERFLOW | IORING_SQ_TASKRUN);

@@ -243,7 +243,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 	return true;
 }
 
-/* Make the call plainly, where it can't hold up the loop. */
+/* Make the call plainly, where it can't delay the loop. */
 static void use_plain(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct table_row *row =
@@ -420,7 +420,7 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 			return 0;
 		}
 	}
-	if (ring_unsubmitted(ring) || ring_holds_back(ring))
+	if (ring_unsubmitted(ring) || ring_needs_enter(ring))
 		flexsc__ring_enter(ring, 0);
 	uring_collect(loop);
 	return 0;
@@ -435,7 +435,7 @@ static bool uring_stirs(const struct flexsc_loop *loop)
 {
 	const struct ring *ring = &uring_of(loop)->ring;
 
-	return io_uring_cq_ready(&ring->uring) || ring_holds_back(ring);
+	return io_uring_cq_ready(&ring->uring) || ring_needs_enter(ring);
 }
 
 static void uring_wake(struct flexsc_loop *loop)

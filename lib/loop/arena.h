@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An array that grows in place: address space for the most it may ever hold is
+ * An array that grows in place: address space for the most it may ever have is
  * reserved once, memory is committed as it grows, and elements never move, so
  * indices and pointers both stay good. Owned by one thread; others may read
  * elements they were told of. Not inherited by a forked child.

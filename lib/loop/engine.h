@@ -5,7 +5,7 @@
  *
  * An engine may give entries to a pool of syscall threads (pool/pool.h), which
  * the loop has from then on. The pool's other needs are no engine's business:
- * the loop watches it whenever it waits, tells it of descriptors that are about
+ * the loop checks it whenever it waits, tells it of descriptors that are about
  * to be closed, ends it before the engine is closed, and forgets it in a forked
  * child.
  */

@@ -20,7 +20,7 @@
 struct signal_target {
 	struct signal_target *next;
 	_Atomic(struct flexsc_loop *) loop;	/* NULL: not in use */
-	_Atomic uint64_t wanted;	/* bit n: signal n + 1 */
+	_Atomic uint64_t caught;	/* bit n: signal n + 1 */
 	_Atomic uint64_t pending;
 	_Atomic uint32_t users;		/* handlers looking at it */
 };
@@ -29,7 +29,7 @@ static _Atomic(struct signal_target *) targets;
 
 static struct dispositions {
 	pthread_mutex_t lock;	/* not taken by the handler */
-	unsigned int users[64];	/* targets that want the signal */
+	unsigned int users[64];	/* targets that catch the signal */
 	struct sigaction before[64];
 } dispositions = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -45,7 +45,7 @@ static void on_signal(int signo)
 	for (target = atomic_load(&targets); target; target = target->next) {
 		struct flexsc_loop *loop;
 
-		if (!(atomic_load(&target->wanted) & signal_bit(signo)))
+		if (!(atomic_load(&target->caught) & signal_bit(signo)))
 			continue;
 		/* S1: users goes up before loop is read; pairs with S2. */
 		atomic_fetch_add(&target->users, 1);
@@ -78,7 +78,7 @@ static struct signal_target *target_get(struct flexsc_loop *loop)
 }
 
 /* Have the handler tell this loop of the signal from now on. */
-static int signal_want(struct flexsc_loop *loop, int signo)
+static int signal_catch(struct flexsc_loop *loop, int signo)
 {
 	struct sigaction action = { .sa_handler = on_signal,
 				    .sa_flags = SA_RESTART };
@@ -94,7 +94,7 @@ static int signal_want(struct flexsc_loop *loop, int signo)
 		err = -EINVAL;
 	if (!err) {
 		dispositions.users[i]++;
-		atomic_fetch_or(&loop->signals->wanted, signal_bit(signo));
+		atomic_fetch_or(&loop->signals->caught, signal_bit(signo));
 	}
 	pthread_mutex_unlock(&dispositions.lock);
 	return err;
@@ -103,14 +103,14 @@ static int signal_want(struct flexsc_loop *loop, int signo)
 static void signals_fini(struct flexsc_loop *loop)
 {
 	struct signal_target *target = loop->signals;
-	uint64_t wanted;
+	uint64_t caught;
 
 	if (!target)
 		return;
 	pthread_mutex_lock(&dispositions.lock);
-	wanted = atomic_exchange(&target->wanted, 0);
+	caught = atomic_exchange(&target->caught, 0);
 	for (int i = 0; i < 64; i++)
-		if (wanted & 1ULL << i && !--dispositions.users[i])
+		if (caught & 1ULL << i && !--dispositions.users[i])
 			sigaction(i + 1, &dispositions.before[i], NULL);
 	/* S2: no new handler finds the loop; pairs with S1. */
 	atomic_store(&target->loop, NULL);
@@ -135,8 +135,8 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	if (!wait)
 		return -ENOMEM;
 	if (!loop->signals ||
-	    !(atomic_load(&loop->signals->wanted) & signal_bit(signo)))
-		err = signal_want(loop, signo);
+	    !(atomic_load(&loop->signals->caught) & signal_bit(signo)))
+		err = signal_catch(loop, signo);
 	if (err) {
 		free(wait);
 		return err;
@@ -210,7 +210,7 @@ void flexsc__signals_forked(void)
 
 	for (target = atomic_load(&targets); target; target = target->next) {
 		atomic_store(&target->loop, NULL);
-		atomic_store(&target->wanted, 0);
+		atomic_store(&target->caught, 0);
 		atomic_store(&target->users, 0);
 	}
 	for (int i = 0; i < 64; i++)

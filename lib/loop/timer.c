@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 /*
- * The first elements are list heads: one for each slot, one for what is due.
- * Slot 0 of level 0 has index 0, so TIMER_NONE never names a timer.
+ * The first elements are list heads: one for each bucket, one for what is due.
+ * Bucket 0 of level 0 has index 0, so TIMER_NONE never names a timer.
  */
-#define SLOTS		(WHEEL_LEVELS * WHEEL_SLOTS)
-#define DUE		SLOTS
-#define FIRST		(SLOTS + 1)
+#define BUCKETS		(WHEEL_LEVELS * WHEEL_BUCKETS)
+#define DUE		BUCKETS
+#define FIRST		(BUCKETS + 1)
 #define TIMERS_MAX	(1U << 24)
 
 #define TICK_MAX	((1ULL << (64 - WHEEL_TICK_BITS)) - 1)
@@ -34,27 +34,27 @@ static void list_append(struct wheel *wheel, uint32_t head, uint32_t timer)
 
 	wheel_timer(wheel, timer)->next = head;
 	wheel_timer(wheel, timer)->prev = last;
-	wheel_timer(wheel, timer)->slot = head;
+	wheel_timer(wheel, timer)->bucket = head;
 	wheel_timer(wheel, last)->next = timer;
 	wheel_timer(wheel, head)->prev = timer;
 }
 
-/* Take a timer off its list, and the slot's mark with the last one. */
+/* Take a timer off its list, and the bucket's mark with the last one. */
 static void list_remove(struct wheel *wheel, uint32_t timer)
 {
 	struct timer *t = wheel_timer(wheel, timer);
-	uint32_t slot = t->slot;
+	uint32_t bucket = t->bucket;
 
 	wheel_timer(wheel, t->prev)->next = t->next;
 	wheel_timer(wheel, t->next)->prev = t->prev;
-	if (slot != DUE && list_empty(wheel, slot))
-		wheel->used[slot / WHEEL_SLOTS] &=
-			~(1ULL << slot % WHEEL_SLOTS);
+	if (bucket != DUE && list_empty(wheel, bucket))
+		wheel->used[bucket / WHEEL_BUCKETS] &=
+			~(1ULL << bucket % WHEEL_BUCKETS);
 }
 
 static unsigned int wheel_level(uint64_t now, uint64_t expiry)
 {
-	uint64_t differ = (now ^ expiry) | (WHEEL_SLOTS - 1);
+	uint64_t differ = (now ^ expiry) | (WHEEL_BUCKETS - 1);
 
 	return (63 - (unsigned int)__builtin_clzll(differ)) / WHEEL_BITS;
 }
@@ -70,7 +70,7 @@ static void prefetch_owner(const struct timer *timer)
 static void wheel_place(struct wheel *wheel, uint32_t timer)
 {
 	uint64_t expiry = wheel_timer(wheel, timer)->expiry;
-	unsigned int level, slot;
+	unsigned int level, bucket;
 
 	if (expiry <= wheel->now) {
 		list_append(wheel, DUE, timer);
@@ -78,9 +78,9 @@ static void wheel_place(struct wheel *wheel, uint32_t timer)
 		return;
 	}
 	level = wheel_level(wheel->now, expiry);
-	slot = (expiry >> level * WHEEL_BITS) % WHEEL_SLOTS;
-	list_append(wheel, level * WHEEL_SLOTS + slot, timer);
-	wheel->used[level] |= 1ULL << slot;
+	bucket = (expiry >> level * WHEEL_BITS) % WHEEL_BUCKETS;
+	list_append(wheel, level * WHEEL_BUCKETS + bucket, timer);
+	wheel->used[level] |= 1ULL << bucket;
 }
 
 int flexsc__wheel_init(struct wheel *wheel, uint64_t now)
@@ -161,32 +161,32 @@ void flexsc__wheel_cancel(struct wheel *wheel, uint32_t timer)
 }
 
 /*
- * The tick at which the earliest slot in use begins; its level and number.
- * Lower levels come first: all their slots lie before the next slot of a
+ * The tick at which the earliest bucket in use begins; its level and number.
+ * Lower levels come first: all their buckets lie before the next bucket of a
  * higher level.
  */
 static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
-			       unsigned int *slot)
+			       unsigned int *bucket)
 {
 	for (*level = 0; *level < WHEEL_LEVELS; (*level)++) {
 		unsigned int shift = *level * WHEEL_BITS;
 		uint64_t begin;
 
-		/* Slots in use lie after now's own digit, on every level. */
+		/* Buckets in use lie after now's own digit, on every level. */
 		if (!wheel->used[*level])
 			continue;
-		*slot = (unsigned int)__builtin_ctzll(wheel->used[*level]);
+		*bucket = (unsigned int)__builtin_ctzll(wheel->used[*level]);
 		begin = wheel->now >> shift >> WHEEL_BITS << WHEEL_BITS;
-		return (begin | *slot) << shift;
+		return (begin | *bucket) << shift;
 	}
 	return UINT64_MAX;
 }
 
-/* A slot's time has come: its timers move down, or are due. */
+/* A bucket's time has come: its timers move down, or are due. */
 static void wheel_spill(struct wheel *wheel, unsigned int level,
-			unsigned int slot)
+			unsigned int bucket)
 {
-	uint32_t head = level * WHEEL_SLOTS + slot;
+	uint32_t head = level * WHEEL_BUCKETS + bucket;
 
 	while (!list_empty(wheel, head)) {
 		uint32_t timer = wheel_timer(wheel, head)->next;
@@ -202,15 +202,15 @@ static void wheel_spill(struct wheel *wheel, unsigned int level,
 void flexsc__wheel_advance(struct wheel *wheel, uint64_t now)
 {
 	uint64_t until = now >> WHEEL_TICK_BITS;
-	unsigned int level, slot;
+	unsigned int level, bucket;
 
 	for (;;) {
-		uint64_t begin = wheel_earliest(wheel, &level, &slot);
+		uint64_t begin = wheel_earliest(wheel, &level, &bucket);
 
 		if (begin > until)
 			break;
 		wheel->now = begin;
-		wheel_spill(wheel, level, slot);
+		wheel_spill(wheel, level, bucket);
 	}
 	if (until > wheel->now)
 		wheel->now = until;
@@ -234,12 +234,12 @@ int flexsc__wheel_pop(struct wheel *wheel, struct timer *timer)
 
 uint64_t flexsc__wheel_next(const struct wheel *wheel, uint64_t now)
 {
-	unsigned int level, slot;
+	unsigned int level, bucket;
 	uint64_t begin;
 
 	if (!list_empty(wheel, DUE))
 		return 0;
-	begin = wheel_earliest(wheel, &level, &slot);
+	begin = wheel_earliest(wheel, &level, &bucket);
 	if (begin == UINT64_MAX)
 		return UINT64_MAX;
 	begin <<= WHEEL_TICK_BITS;

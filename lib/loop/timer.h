@@ -3,12 +3,12 @@
  * Timers: a hierarchical timing wheel. Arming, cancelling and firing cost the
  * same however many there are. Owned by the loop's thread.
  *
- * Time is counted in ticks of 2^16 ns. Level n of the wheel has 64 slots of
+ * Time is counted in ticks of 2^16 ns. Level n of the wheel has 64 buckets of
  * 64^n ticks; a timer is put on the level of the highest 6-bit digit in which
  * its expiry differs from now, and moves to lower levels as that digit's time
  * comes. A timer fires on the first tick not before its expiry.
  *
- *	armed on a level >= 1	-> a lower level	its slot's time came
+ *	armed on a level >= 1	-> a lower level	its bucket's time came
  *	armed on level 0	-> due			its tick came
  *	armed, due		-> free			cancelled, or popped
  */
@@ -23,7 +23,7 @@
 
 #define WHEEL_TICK_BITS	16
 #define WHEEL_BITS	6
-#define WHEEL_SLOTS	(1U << WHEEL_BITS)
+#define WHEEL_BUCKETS	(1U << WHEEL_BITS)
 #define WHEEL_LEVELS	8
 
 /* The kinds of timers: the kind decides what happens when the timer fires. */
@@ -36,17 +36,17 @@ enum timer_kind {
 struct timer {
 	uint64_t expiry;	/* in ticks */
 	uint64_t owner;
-	uint32_t next, prev;	/* circular, through the slot's own element */
-	uint32_t slot;
+	uint32_t next, prev;	/* circular, through the bucket's own element */
+	uint32_t bucket;
 	uint32_t kind;		/* enum timer_kind */
 };
 
 struct wheel {
-	struct arena timers;	/* slots first, then the due list, then timers */
+	struct arena timers;	/* buckets first, then the due list, then timers */
 	uint32_t free;
 	uint32_t armed;
 	uint64_t now;		/* in ticks; all before it has been moved */
-	uint64_t used[WHEEL_LEVELS];	/* a bit per slot that isn't empty */
+	uint64_t used[WHEEL_LEVELS];	/* a bit per bucket that isn't empty */
 };
 
 /* now is CLOCK_MONOTONIC in nanoseconds, here and below. */

@@ -39,7 +39,7 @@ static const struct parked NOBODY = {
 	.tail = { NONE, NONE },
 };
 
-static const uint32_t wanted[2] = { EPOLLIN, EPOLLOUT };
+static const uint32_t side_events[2] = { EPOLLIN, EPOLLOUT };
 
 static bool parked_empty(const struct parking *parking, int fd)
 {
@@ -114,7 +114,7 @@ static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
 /* The set. */
 
 /*
- * Register what the descriptor's entries want, but not "except". Said
+ * Register what the descriptor's entries wait for, but not "except". Said
  * anew each time: a number whose file was closed, and which is another's now,
  * would keep silent.
  */
@@ -126,7 +126,7 @@ static int parking_register(struct parking *parking, int fd, int op,
 
 	for (unsigned int side = 0; side < 2; side++)
 		if (parking->parked[fd].head[side] != NONE)
-			event.events |= wanted[side] & ~except;
+			event.events |= side_events[side] & ~except;
 	count_shared(&loop->stats->mode_switches, 1);
 	return (int)raw_syscall(SYS_epoll_ctl, (uint64_t)parking->epoll,
 				(uint64_t)op, (uint64_t)fd, PTR(&event), 0, 0);
@@ -184,7 +184,7 @@ void flexsc__park_again(struct parking *parking, int fd)
 	}
 }
 
-/* A descriptor is ready: wake the first entry that wanted that. */
+/* A descriptor is ready: wake the first entry that waits for that. */
 static void parking_fire(struct parking *parking, int fd, uint32_t events)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
@@ -195,11 +195,11 @@ static void parking_fire(struct parking *parking, int fd, uint32_t events)
 	for (unsigned int side = 0; side < 2; side++) {
 		uint32_t index = parking->parked[fd].head[side];
 
-		if (!(events & wanted[side]) || index == NONE)
+		if (!(events & side_events[side]) || index == NONE)
 			continue;
 		parked_drop(parking, loop, fd, index);
 		flexsc__pool_wake(parking->pool, index);
-		woken |= wanted[side];
+		woken |= side_events[side];
 	}
 	if (woken != (EPOLLIN | EPOLLOUT))
 		parking_renew(parking, fd, woken);
@@ -209,10 +209,11 @@ static void *parking_poll(void *arg)
 {
 	struct parking *parking = arg;
 	struct epoll_event events[EVENTS];
-	struct watch watch = { 0 };
+	struct progress progress = { 0 };
 
 	for (;;) {
-		uint64_t ns = flexsc__pool_look(parking->pool, &watch);
+		uint64_t ns = flexsc__pool_check_progress(parking->pool,
+							  &progress);
 		uint64_t ms = ns == UINT64_MAX ? -1ULL : ns / 1000000;
 		long n = raw_syscall(SYS_epoll_pwait, (uint64_t)parking->epoll,
 				     PTR(events), EVENTS, ms, 0, 0);

@@ -6,17 +6,17 @@
  *
  * The set has one thread, which runs when a descriptor is ready and queues an
  * entry in the pool again. A set knows a descriptor once, so the entries of
- * one descriptor are two lists, those that want to read and those that want to
+ * one descriptor are two lists, those that are to read and those that are to
  * write, oldest first. A registration fires once.
  *
  *
  * One at a time
  *
- * When a descriptor is ready, the first entry that wanted this is woken, and no
- * other entry of its list, because what it was ready for may be gone when the
- * first one is done. The next one follows: the registration is renewed when the
- * woken entry has completed, or is parked again. It fires at once if there is
- * still something to be had.
+ * When a descriptor is ready, the first entry that waits for it is woken, and
+ * no other entry of its list, because what it was ready for may be gone when
+ * the first one is done. The next one follows: the registration is renewed when
+ * the woken entry has completed, or is parked again. It fires at once if there
+ * is still something to be had.
  *
  *
  * Ready for something else

@@ -19,7 +19,7 @@
 #include "../base/clock.h"
 
 #define IDLE_NS		2000000000ULL	/* then a thread ends */
-#define WATCH_NS	2000000ULL	/* no progress for so long: one more */
+#define STALL_NS	2000000ULL	/* no progress for so long: one more */
 
 /* Threads come and go. */
 
@@ -253,8 +253,8 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 }
 
 /*
- * No entry is taken any more: threads that execute one wait in it, as it turns
- * out, and are no longer active.
+ * No entry is taken any more: threads that execute one wait in it, after all,
+ * and are no longer active.
  */
 static void pool_overtake(struct pool *pool)
 {
@@ -268,36 +268,38 @@ static void pool_overtake(struct pool *pool)
 	}
 }
 
-uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch)
+uint64_t flexsc__pool_check_progress(struct pool *pool,
+				     struct progress *progress)
 {
 	uint64_t now;
 	uint32_t taken;
 
 	if (!atomic_load_explicit(&pool->backlog, memory_order_relaxed)) {
-		watch->since = 0;
+		progress->since = 0;
 		return UINT64_MAX;
 	}
 	now = time_monotonic();
 	taken = atomic_load_explicit(&pool->taken, memory_order_relaxed);
-	if (taken != watch->taken || !watch->since) {
-		watch->taken = taken;
-		watch->since = now;
-	} else if (now - watch->since >= WATCH_NS) {
+	if (taken != progress->taken || !progress->since) {
+		progress->taken = taken;
+		progress->since = now;
+	} else if (now - progress->since >= STALL_NS) {
 		lock(&pool->lock);
 		pool_overtake(pool);
 		if (!flexsc__pool_start_another(pool))
 			pool_kick_all(pool);
 		unlock(&pool->lock);
-		watch->since = now;
+		progress->since = now;
 	}
-	return WATCH_NS;
+	return STALL_NS;
 }
 
-uint64_t flexsc__pool_watch(struct flexsc_loop *loop)
+uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 {
 	struct pool *pool = loop_pool(loop);
 
-	return pool ? flexsc__pool_look(pool, &pool->watch) : UINT64_MAX;
+	return pool ? flexsc__pool_check_progress(pool, &pool->progress) :
+		      UINT64_MAX;
 }
 
 static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)

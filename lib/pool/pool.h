@@ -22,8 +22,8 @@
  * instead. Calls that may wait for their descriptor are told not to, or asked
  * for by poll(2): see nowait.h. Those that would wait are parked, which is to
  * wait in an epoll set and take no thread. Calls that wait for anything else
- * block one. For calls that only may wait for a device there is a watch: an
- * owner that sees a queue and no progress starts one more thread.
+ * block one. Calls that only may wait for a device are why progress is checked:
+ * an owner that sees a queue and no progress starts one more thread.
  *
  *
  * Why it never comes to a standstill
@@ -35,10 +35,10 @@
  *
  * What poll(2) says can be wrong a moment later, or true only of a write's
  * beginning, so the last thread may find itself waiting all the same. The
- * watch sees that too, and interrupts calls that were not expected to wait:
+ * check sees that too, and interrupts calls that were not expected to wait:
  * they go back to the queue, those that transferred a part with the rest. As
  * the owner may sleep when the epoll set's thread queues an entry, that thread
- * is a watchman, too.
+ * checks progress, too.
  *
  *
  * Closing a descriptor
@@ -78,11 +78,12 @@ enum pool_where {
 	POOL_DEFERRED,
 };
 
-/* A watchman's last look. */
-struct watch {
-	uint32_t taken;		/* entries taken, at the last look */
-	uint64_t since;		/* when that was new; 0: nothing to watch */
+/* What a thread that checks the pool's progress saw last. */
+struct progress {
+	uint32_t taken;		/* entries taken, at the last check */
+	uint64_t since;		/* when that was new; 0: nothing is queued */
 };
+
 /*
  * A pool's fields are under its lock unless they say otherwise. No thread
  * sleeps, or makes an entry's system call, with the lock held.
@@ -105,7 +106,7 @@ struct pool {
 	bool pinned;
 	cpu_set_t cores;
 
-	struct watch watch;	/* the owner's */
+	struct progress progress;	/* as the owner saw it */
 };
 
 static inline struct syscall_thread *pool_thread(struct pool *pool,
@@ -132,10 +133,10 @@ void flexsc__pool_submit(struct pool *pool, struct call_list *list);
 void flexsc__pool_cancel(struct pool *pool, uint32_t index);
 /*
  * Has the loop a pool where entries are queued? Then the owner sleeps no longer
- * than that many nanoseconds, and calls this again: the watch. UINT64_MAX: as
- * it likes.
+ * than that many nanoseconds, and calls this again, which checks progress.
+ * UINT64_MAX: as it likes.
  */
-uint64_t flexsc__pool_watch(struct flexsc_loop *loop);
+uint64_t flexsc__pool_check(struct flexsc_loop *loop);
 
 /* The loop's pool, if there is one; no entry is left in it. */
 void flexsc__pool_destroy(struct flexsc_loop *loop);
@@ -172,8 +173,9 @@ void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
 
 /* For the rest of the floor, without the lock. */
 
-/* A watchman's look: flexsc__pool_watch(). */
-uint64_t flexsc__pool_look(struct pool *pool, struct watch *watch);
+/* flexsc__pool_check() of a thread with what it saw last. */
+uint64_t flexsc__pool_check_progress(struct pool *pool,
+				     struct progress *progress);
 /* A thread of the pool's own, on its cores. 0 or an error number. */
 int flexsc__pool_spawn(struct pool *pool, pthread_t *thread,
 		       void *(*run)(void *), void *arg);

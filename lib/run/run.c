@@ -134,8 +134,8 @@ static int run_step(struct flexsc_loop *loop, uint64_t ns)
 	if (ns && flexsc__loop_ready(loop))
 		ns = 0;
 	flexsc__stats_publish(loop);
-	/* An owner that never sleeps watches, too. */
-	flexsc__pool_watch(loop);
+	/* An owner that never sleeps checks progress, too. */
+	flexsc__pool_check(loop);
 	return loop->engine->wait(loop, ns);
 }
 

@@ -6,7 +6,7 @@
  *
  * A system call is an ENTRY of 64 bytes in a SYSCALL PAGE of 64 entries
  * (OSDI 2010, section 3.2). An entry is named by its index, counted through
- * all pages of one registration: page * FLEXSC_PAGE_ENTRIES + slot. A page
+ * all pages of one registration: page * FLEXSC_PAGE_ENTRIES + place. A page
  * has exactly one posting thread, its owner, so posting takes plain stores
  * and no atomic read-modify-write.
  *
