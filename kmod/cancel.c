@@ -3,20 +3,20 @@
  * Interrupting the thread that executes an entry (ATC 2011, section 4.2), and
  * never the entry after it.
  *
- * A thread's "now" says what it executes:
+ * A thread's "executes" says what it executes:
  *
- *	NOTHING		-> EXECUTES	the thread begins an entry
- *	EXECUTES	-> NOTHING	... and has ended it
- *	EXECUTES	-> CLAIMED	another thread is about to interrupt it
+ *	NOTHING		-> ENTRY	the thread begins an entry
+ *	ENTRY		-> NOTHING	... and has ended it
+ *	ENTRY		-> CLAIMED	another thread is about to interrupt it
  *	CLAIMED		-> KICKED	the interruption is pending
  *	KICKED		-> NOTHING	the thread has seen that; it goes to
  *					user mode, which takes the interruption
  *					away, before it begins another entry
  *
- * All arrows out of EXECUTES are compare-and-swaps. The thread waits while it
- * is CLAIMED, which is short, so the record names its task until then. A task
- * that died in its call stays EXECUTES until it is buried (death.c): the
- * record's reference keeps it, and interrupting it does nothing.
+ * All arrows out of ENTRY are compare-and-swaps. The thread waits while it is
+ * CLAIMED, which is short, so the record names its task until then. A task that
+ * died in its call stays in ENTRY until it is buried (death.c): the record's
+ * reference keeps it, and interrupting it does nothing.
  *
  * A thread says what it executes, then makes the entry BUSY; the owner changes
  * BUSY to CANCEL, then looks for the thread. There is a full barrier on each
@@ -51,23 +51,25 @@ static void cancel_interrupt(struct task_struct *task)
 }
 
 /*
- * Interrupt what the thread executes, if that still is "now". Any context but
+ * Interrupt what the thread executes, if that hasn't changed. Any context but
  * with a run queue's lock held, because this wakes the task.
  */
-bool cancel_kick(struct thread *thread, u64 now)
+bool cancel_kick(struct thread *thread, u64 executes)
 {
-	u32 index = (u32)now;
+	u32 index = (u32)executes;
 	bool mine;
 
 	/* The thread spins while it is CLAIMED: don't be preempted then. */
 	preempt_disable();
-	mine = atomic64_cmpxchg(&thread->now, now, NOW_CLAIMED | index) == now;
+	mine = atomic64_cmpxchg(&thread->executes, executes,
+				EXECUTES_CLAIMED | index) == executes;
 	if (mine) {
 		/* The record has a task while it executes an entry. */
 		WARN_ON_ONCE(!thread->task);
 		cancel_interrupt(thread->task);
 		/* The task isn't needed any more. Pairs with cancel_await(). */
-		atomic64_set_release(&thread->now, NOW_KICKED | index);
+		atomic64_set_release(&thread->executes,
+				     EXECUTES_KICKED | index);
 	}
 	preempt_enable();
 	return mine;
@@ -79,31 +81,32 @@ bool cancel_kick(struct thread *thread, u64 now)
  */
 noinline bool cancel_await(struct thread *thread, u32 index)
 {
-	u64 now = atomic64_read(&thread->now);
+	u64 executes = atomic64_read(&thread->executes);
 
 	/*
 	 * The interruption is of this entry, or the thread would wait forever.
 	 */
-	WARN_ON_ONCE(now != (NOW_CLAIMED | index) &&
-		     now != (NOW_KICKED | index));
+	WARN_ON_ONCE(executes != (EXECUTES_CLAIMED | index) &&
+		     executes != (EXECUTES_KICKED | index));
 	/* Pairs with cancel_kick(). */
-	while (atomic64_read_acquire(&thread->now) != (NOW_KICKED | index))
+	while (atomic64_read_acquire(&thread->executes) !=
+	       (EXECUTES_KICKED | index))
 		cpu_relax();
-	atomic64_set(&thread->now, NOW_NOTHING);
+	atomic64_set(&thread->executes, EXECUTES_NOTHING);
 	return true;
 }
 
 /* The thread that executes the entry, as far as can be told; NULL: none. */
 static struct thread *cancel_find(struct registration *reg, u32 index)
 {
-	u64 now = NOW_EXECUTES | index;
+	u64 executes = EXECUTES_ENTRY | index;
 	struct thread *thread;
 	u32 i;
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
 		/* Pairs with thread_sched_out(), which notes it elsewhere. */
 		thread = smp_load_acquire(&reg->slots[i].active);
-		if (thread && atomic64_read(&thread->now) == now)
+		if (thread && atomic64_read(&thread->executes) == executes)
 			return thread;
 	}
 	return READ_ONCE(reg->companions[index].thread);
@@ -123,7 +126,7 @@ long cancel_entry(struct registration *reg, u32 index)
 	 */
 	smp_mb();
 	thread = cancel_find(reg, index);
-	if (thread && cancel_kick(thread, NOW_EXECUTES | index))
+	if (thread && cancel_kick(thread, EXECUTES_ENTRY | index))
 		count(reg, COUNT_CANCELLED, 1);
 	return 0;
 }

@@ -216,7 +216,7 @@ static void carry_make_again(struct thread *thread, u32 index)
 		return;
 	}
 	WRITE_ONCE(reg->companions[index].thread, thread);
-	atomic64_xchg(&thread->now, NOW_EXECUTES | index);
+	atomic64_xchg(&thread->executes, EXECUTES_ENTRY | index);
 	if (!entry_is_cancelled(&reg->entries[index]))
 		ret = dispatch_restart(&thread->regs);
 	kicked = cancel_settle(thread, index);

@@ -15,7 +15,7 @@
 #define CHECKED	(IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP) || \
 		 IS_ENABLED(CONFIG_PROVE_LOCKING))
 
-#define RULE(holds)	((void)(CHECKED && WARN_ON_ONCE(!(holds))))
+#define RULE(condition)	((void)(CHECKED && WARN_ON_ONCE(!(condition))))
 
 /* As might_sleep(), which would also give way to other tasks. */
 #define RULE_MAY_SLEEP()	__might_sleep(__FILE__, __LINE__)

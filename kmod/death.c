@@ -49,13 +49,13 @@ static void death_start_burial(struct irq_work *work)
 }
 
 /*
- * Give up what the dead task held. Returns how many references to the file it
+ * Give up what the dead task had. Returns how many references to the file it
  * had. Run by a worker.
  */
 static unsigned int death_bury(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
-	u64 now = atomic64_read(&thread->now);
+	u64 executes = atomic64_read(&thread->executes);
 	unsigned int files = 1 + thread->fget;
 
 	might_sleep();
@@ -66,9 +66,9 @@ static unsigned int death_bury(struct thread *thread)
 	 * The dead task was to ask user mode for a thread, and can't any more:
 	 * let another task ask for one.
 	 */
-	if (thread->wants_more)
+	if (thread->needs_thread)
 		atomic_set(&reg->coming, 0);
-	thread->wants_more = false;
+	thread->needs_thread = false;
 	slot_give(thread);
 	cmpxchg(&reg->owner, thread, NULL);
 	/*
@@ -76,8 +76,8 @@ static unsigned int death_bury(struct thread *thread)
 	 * that the entry has ended may wait again at once, and must not get
 	 * -EBUSY.
 	 */
-	if (now)
-		entry_bury(thread, (u32)now);
+	if (executes)
+		entry_bury(thread, (u32)executes);
 	thread_release(thread);
 	return files;
 }

@@ -95,9 +95,9 @@ static bool entry_let_owner(struct thread *thread, struct flexsc_entry *entry,
 	struct registration *reg = thread->reg;
 
 	if (flags & FLEXSC_MAY_SLEEP &&
-	    (thread->wants_more || thread_ask(reg))) {
+	    (thread->needs_thread || thread_ask(reg))) {
 		/* No thread is idle, but user mode can make one. */
-		thread->wants_more = true;
+		thread->needs_thread = true;
 		return false;
 	}
 	if (READ_ONCE(reg->handover))
@@ -116,8 +116,8 @@ static bool entry_let_owner(struct thread *thread, struct flexsc_entry *entry,
 static __always_inline bool entry_start(struct thread *thread,
 					struct flexsc_entry *entry, u32 index)
 {
-	RULE(thread->task == current && !atomic64_read(&thread->now));
-	atomic64_set(&thread->now, NOW_EXECUTES | index);
+	RULE(thread->task == current && !atomic64_read(&thread->executes));
+	atomic64_set(&thread->executes, EXECUTES_ENTRY | index);
 	return entry_begin(entry);
 }
 

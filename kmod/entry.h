@@ -59,7 +59,8 @@ static __always_inline bool entry_begin(struct flexsc_entry *entry)
 
 	/*
 	 * E1: acquires the arguments that U1 published. If it succeeds it is a
-	 * full barrier as well, behind thread.now: pairs with cancel_entry().
+	 * full barrier as well, behind thread.executes. Pairs with
+	 * cancel_entry().
 	 */
 	return try_cmpxchg(&entry->status, &submitted, FLEXSC_BUSY);
 }

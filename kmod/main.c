@@ -78,14 +78,14 @@ static __always_inline int device_own(struct registration *reg, bool asked)
 	return 0;
 }
 
-/* Hold the file while entries are executed on the current thread. */
-static __always_inline int device_hold(struct file *file)
+/* Get a reference to the file while the current thread executes entries. */
+static __always_inline int device_get(struct file *file)
 {
 	/* An entry that executes entries could nest until the stack is full. */
 	if (thread_inside())
 		return -ELOOP;
 	/*
-	 * ioctl() holds no reference if the process has one thread, and an
+	 * ioctl() has no reference if the process has one thread, and an
 	 * entry may close this very file.
 	 */
 	get_file(file);
@@ -98,7 +98,7 @@ static long device_serve(struct file *file, struct flexsc_serve __user *user)
 	long ret;
 
 	might_sleep();
-	ret = device_hold(file);
+	ret = device_get(file);
 	if (ret)
 		return ret;
 	ret = thread_serve(file->private_data, user);
@@ -117,7 +117,7 @@ static __always_inline long device_wait(struct file *file,
 	ret = device_own(reg, asked);
 	if (ret)
 		return ret;
-	ret = device_hold(file);
+	ret = device_get(file);
 	if (ret)
 		return ret;
 	ret = owner_wait(reg, seen);

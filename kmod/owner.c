@@ -46,7 +46,7 @@ static bool owner_is_due(struct registration *reg)
 }
 
 /* The waiting owner, if it is blocked in an entry and due in user mode. */
-static struct thread *owner_held_up(struct registration *reg)
+static struct thread *owner_delayed(struct registration *reg)
 {
 	struct thread *owner = READ_ONCE(reg->owner);
 
@@ -56,13 +56,13 @@ static struct thread *owner_held_up(struct registration *reg)
 }
 
 /* Should a syscall thread take the owner's role? */
-bool owner_is_wanted(struct registration *reg)
+bool owner_needs_takeover(struct registration *reg)
 {
-	return READ_ONCE(reg->handover) && owner_held_up(reg);
+	return READ_ONCE(reg->handover) && owner_delayed(reg);
 }
 
 /*
- * Take the role from an owner that is held up, for the current syscall thread.
+ * Take the role from an owner that is delayed, for the current syscall thread.
  * True: this thread has it now, and must return FLEXSC_SERVE_TAKEOVER.
  */
 bool owner_take_over(struct registration *reg)
@@ -72,7 +72,7 @@ bool owner_take_over(struct registration *reg)
 
 	if (!READ_ONCE(reg->handover))
 		return false;
-	owner = owner_held_up(reg);
+	owner = owner_delayed(reg);
 	taken = owner && cmpxchg(&reg->owner, owner, NULL) == owner;
 	if (taken) {
 		WARN_ON_ONCE(READ_ONCE(owner->task) == current);
@@ -88,10 +88,10 @@ bool owner_take_over(struct registration *reg)
 
 static void owner_interrupt(struct thread *owner)
 {
-	u64 now = atomic64_read(&owner->now);
+	u64 executes = atomic64_read(&owner->executes);
 
-	if (now >> 32 == NOW_EXECUTES >> 32)
-		cancel_kick(owner, now);
+	if (executes >> 32 == EXECUTES_ENTRY >> 32)
+		cancel_kick(owner, executes);
 }
 
 /*
@@ -113,7 +113,7 @@ void owner_recall(struct registration *reg)
 		wake_up(&reg->wait);
 		return;
 	}
-	owner = owner_held_up(reg);
+	owner = owner_delayed(reg);
 	if (owner && READ_ONCE(reg->handover))
 		thread_wake(reg);
 	else if (owner)
@@ -123,12 +123,12 @@ void owner_recall(struct registration *reg)
 /*
  * A syscall thread was sent home, and owner_recall() may have woken just this
  * one to take the owner's role. If no other is left, interrupt the owner's call
- * as without FLEXSC_WAIT_HANDOVER: otherwise the owner would be held up until
+ * as without FLEXSC_WAIT_HANDOVER: otherwise the owner would be delayed until
  * that call ends by itself.
  */
 void owner_deserted(struct registration *reg)
 {
-	struct thread *owner = owner_held_up(reg);
+	struct thread *owner = owner_delayed(reg);
 
 	if (owner && READ_ONCE(reg->handover) &&
 	    !atomic_read(&reg->idle_count) && !slot_any_active(reg))
@@ -207,11 +207,11 @@ static bool owner_sleep(struct registration *reg, struct thread *thread)
 }
 
 /* Has the owner left an entry for which user mode must make a thread first? */
-static __always_inline bool owner_take_wants_more(struct thread *thread)
+static __always_inline bool owner_take_needs_thread(struct thread *thread)
 {
-	if (likely(!thread->wants_more))
+	if (likely(!thread->needs_thread))
 		return false;
-	thread->wants_more = false;
+	thread->needs_thread = false;
 	return true;
 }
 
@@ -264,7 +264,7 @@ static noinline long owner_wait_longer(struct registration *reg,
 			return why;
 		if (!thread_must_leave())
 			owner_execute(reg, thread);
-		if (owner_take_wants_more(thread))
+		if (owner_take_needs_thread(thread))
 			return FLEXSC_WAIT_MORE;
 		if (owner_has_completed(reg))
 			return FLEXSC_WAIT_LOOK;
@@ -276,7 +276,7 @@ static __always_inline long owner_wait_first(struct registration *reg,
 					     struct thread *thread)
 {
 	owner_execute(reg, thread);
-	if (owner_take_wants_more(thread))
+	if (owner_take_needs_thread(thread))
 		return FLEXSC_WAIT_MORE;
 	if (owner_has_completed(reg))
 		return FLEXSC_WAIT_LOOK;

@@ -17,7 +17,7 @@ long owner_wake(struct registration *reg);
 void owner_recall(struct registration *reg);
 void owner_deserted(struct registration *reg);
 void owner_blocked(struct registration *reg);
-bool owner_is_wanted(struct registration *reg);
+bool owner_needs_takeover(struct registration *reg);
 bool owner_take_over(struct registration *reg);
 void owner_init(struct registration *reg);
 

@@ -19,14 +19,14 @@
 #include "thread.h"
 
 #define SPIN_LEAST	1000	/* shortest adaptive polling, in ns */
-#define PATIENCE	NSEC_PER_MSEC	/* period of the watch, in ns */
+#define PATIENCE	NSEC_PER_MSEC	/* between checks of progress, in ns */
 
 /*
- * The watch. A slow call keeps its slot, and the owner may be busy in user
+ * Progress. A slow call keeps its slot, and the owner may be busy in user
  * mode. So while syscall threads execute, and the policy has another core, a
  * timer checks that entries are still taken. If none was in a period, although
- * some are pending, it wakes a thread for another core. It ends when no thread
- * executes.
+ * some are pending, it wakes a thread for another core. The checks end when no
+ * thread executes.
  */
 
 static bool policy_anybody_executes(struct registration *reg)
@@ -41,42 +41,43 @@ static bool policy_anybody_executes(struct registration *reg)
 }
 
 /* A period is over. Timer context. */
-static enum hrtimer_restart policy_watch(struct hrtimer *timer)
+static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
 {
 	struct registration *reg =
-		container_of(timer, struct registration, watch);
+		container_of(timer, struct registration, progress);
 	u32 head = (u32)atomic_read(&reg->head);
 
-	if (head == reg->watched && entries_pending(reg) &&
+	if (head == reg->progress_head && entries_pending(reg) &&
 	    slot_any_free(reg))
 		thread_wake(reg);
-	reg->watched = head;
+	reg->progress_head = head;
 	if (!policy_anybody_executes(reg)) {
-		WRITE_ONCE(reg->watching, 0);
+		WRITE_ONCE(reg->progress_checks, 0);
 		/*
-		 * Pairs with policy_watch_begin(): either that sees that the
-		 * watch ends, or this sees the slot of the thread that
+		 * Pairs with policy_progress_begin(): either that sees that the
+		 * checks end, or this sees the slot of the thread that
 		 * executes.
 		 */
 		smp_mb();
 		if (!policy_anybody_executes(reg) ||
-		    cmpxchg(&reg->watching, 0, 1))
+		    cmpxchg(&reg->progress_checks, 0, 1))
 			return HRTIMER_NORESTART;
 	}
 	hrtimer_forward_now(timer, PATIENCE);
 	return HRTIMER_RESTART;
 }
 
-/* A thread may be executing, and there is another core: start the watch. */
-static void policy_watch_begin(struct registration *reg)
+/* A thread may be executing, and there is another core: start the checks. */
+static void policy_progress_begin(struct registration *reg)
 {
 	/*
-	 * Pairs with policy_watch(): either that sees the slot of the thread
-	 * that executes, or this sees that the watch ends.
+	 * Pairs with policy_check_progress(): either that sees the slot of the
+	 * thread that executes, or this sees that the checks end.
 	 */
 	smp_mb();
-	if (!READ_ONCE(reg->watching) && !cmpxchg(&reg->watching, 0, 1))
-		hrtimer_start(&reg->watch, PATIENCE, HRTIMER_MODE_REL);
+	if (!READ_ONCE(reg->progress_checks) &&
+	    !cmpxchg(&reg->progress_checks, 0, 1))
+		hrtimer_start(&reg->progress, PATIENCE, HRTIMER_MODE_REL);
 }
 
 void policy_init(struct registration *reg)
@@ -84,7 +85,7 @@ void policy_init(struct registration *reg)
 	reg->slot_count = 1;
 	reg->policy.backlog = 64;
 	reg->policy.idle_ms = 0;
-	timer_setup_hr(&reg->watch, policy_watch);
+	timer_setup_hr(&reg->progress, policy_check_progress);
 }
 
 /* Setting and getting. */
@@ -168,9 +169,9 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	WRITE_ONCE(reg->slot_count, max(policy.cores, 1U));
 	WRITE_ONCE(reg->spin_ns, policy.spin_us * NSEC_PER_USEC);
 	mutex_unlock(&reg->setup);
-	/* A thread that began on a single core has no watch yet. */
+	/* A thread that began on a single core has no checks yet. */
 	if (policy.cores > 1)
-		policy_watch_begin(reg);
+		policy_progress_begin(reg);
 	/* A slot may be free now, but an idle thread doesn't look. */
 	if (entries_pending(reg))
 		thread_wake(reg);
@@ -215,7 +216,7 @@ void policy_begin(struct registration *reg, struct slot *slot)
 	if (READ_ONCE(reg->slot_count) == 1)
 		return;
 	WRITE_ONCE(slot->spins, false);
-	policy_watch_begin(reg);
+	policy_progress_begin(reg);
 }
 
 /* Poll until work comes, or "until" has passed (false), or it has to stop. */

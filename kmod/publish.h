@@ -69,7 +69,7 @@ published:
 static inline void publish_all(struct thread *thread)
 {
 	RULE_MAY_SLEEP();
-	RULE(thread->task == current && !atomic64_read(&thread->now));
+	RULE(thread->task == current && !atomic64_read(&thread->executes));
 	if (thread->newest != FLEXSC_NO_ENTRY && !publish_now(thread))
 		publish_hard(thread);
 }
@@ -86,7 +86,7 @@ static __always_inline void publish_entry(struct registration *reg,
 	 * The thread executes no entry, or a cancellation of this one could
 	 * interrupt the next.
 	 */
-	RULE(!atomic64_read(&thread->now));
+	RULE(!atomic64_read(&thread->executes));
 	trace_flexsc_complete(reg, index, ret);
 	WRITE_ONCE(entry->link, newest);
 	entry_finish(entry, ret);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The memory of a registration: made once, mapped by its process, given back
- * when the file is closed for good. A thread in an ioctl holds the file, and so
- * does a mapping, so by then no thread uses the memory.
+ * when the file is closed for good. A thread in an ioctl has a reference to the
+ * file, and so has a mapping, so by then no thread uses the memory.
  *
  * Every page is charged to the memory cgroup, and to RLIMIT_MEMLOCK of the
  * user. That is per user and not per process, because a file can outlive its
@@ -237,14 +237,14 @@ static void registration_end_slots(struct registration *reg)
 static void registration_end_timers(struct registration *reg)
 {
 	hrtimer_cancel(&reg->timer);
-	hrtimer_cancel(&reg->watch);
+	hrtimer_cancel(&reg->progress);
 }
 
 /* Nobody is left to wait, to idle, or to be woken, nor anything that wakes. */
 static void registration_check_deserted(struct registration *reg)
 {
 	WARN_ON_ONCE(hrtimer_active(&reg->timer));
-	WARN_ON_ONCE(hrtimer_active(&reg->watch));
+	WARN_ON_ONCE(hrtimer_active(&reg->progress));
 	WARN_ON_ONCE(reg->owner);
 	/* Needs no barrier: no task can come. */
 	WARN_ON_ONCE(waitqueue_active(&reg->wait));

@@ -52,7 +52,7 @@
  *
  * registration.lock guards the idle list, the aside list and the unused
  * records. It is taken with interrupts off, because irq_works and timers take
- * it as well. No other lock of the module is taken inside it or held around it.
+ * it as well. No other lock of the module is taken inside it or around it.
  * A thread is woken inside it, which takes the run queue's lock, so
  * thread_sched_out() must never take it.
  */
@@ -100,7 +100,7 @@ enum counter {
 struct registration {
 	/* Constant once registered. */
 	struct mm_struct *mm;	/* grabbed: compared, never used */
-	struct file *file;	/* uncounted: threads in an ioctl hold it */
+	struct file *file;	/* uncounted: threads in an ioctl count */
 	struct user_struct *user;	/* charged for the memory */
 	struct page **pages;
 	unsigned long page_count;
@@ -132,7 +132,7 @@ struct registration {
 	wait_queue_head_t wait;
 	bool handover;		/* FLEXSC_WAIT_HANDOVER, of this wait */
 	bool owner_filtered;	/* an owner has been under a filter */
-	const struct cred *cred;	/* the owner's; held and compared */
+	const struct cred *cred;	/* a reference; compared */
 	int misfits;		/* new threads in a row that were unfit */
 	bool woken;		/* FLEXSC_IOC_WAKE, until a wait ends by it */
 	u64 seen;		/* completions that this wait needs more than */
@@ -143,9 +143,9 @@ struct registration {
 	struct flexsc_policy policy;
 	u32 spin_ns;		/* time to poll; adapted */
 	u64 idle_since;		/* ns; polling found no work since; 0: found */
-	struct hrtimer watch;	/* finds calls that keep others waiting */
-	u32 watched;		/* the ring's head at the watch's last run */
-	int watching;		/* the watch runs. Compare-and-swap */
+	struct hrtimer progress;	/* finds calls that delay others */
+	u32 progress_head;	/* the ring's head at the last check */
+	int progress_checks;	/* the timer runs. Compare-and-swap */
 	struct thread *records;	/* that are unused; under the lock */
 	struct llist_head dead;	/* records of tasks that died in a call */
 	struct irq_work death;

@@ -26,7 +26,7 @@ enum slot_counter {
 /* A right to take and execute entries. */
 struct slot {
 	struct registration *reg;
-	struct thread *active;	/* its holder; NULL: free. Compare-and-swap */
+	struct thread *active;	/* that has it; NULL: free. Compare-and-swap */
 	int core;		/* that its thread runs on; -1: any */
 	bool spins;		/* its thread polls, and executes nothing */
 	struct irq_work blocked;

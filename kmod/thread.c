@@ -73,7 +73,7 @@ static struct thread *thread_get(struct registration *reg, bool is_owner)
 }
 
 /*
- * Make the current task the record's. The record holds a reference to it,
+ * Make the current task the record's. The record has a reference to it,
  * because the task may die in a call. Process context.
  */
 noinline void thread_become(struct thread *thread)
@@ -95,7 +95,7 @@ void thread_put(struct thread *thread)
 	struct registration *reg = thread->reg;
 	unsigned long flags;
 
-	WARN_ON_ONCE(thread->slot || atomic64_read(&thread->now));
+	WARN_ON_ONCE(thread->slot || atomic64_read(&thread->executes));
 	put_task_struct(thread->task);
 	thread->task = NULL;
 	raw_spin_lock_irqsave(&reg->lock, flags);
@@ -159,7 +159,8 @@ bool thread_looks(struct registration *reg)
 		struct thread *thread = READ_ONCE(reg->slots[i].active);
 
 		if (thread && !READ_ONCE(thread->is_owner) &&
-		    !READ_ONCE(thread->asks) && !atomic64_read(&thread->now))
+		    !READ_ONCE(thread->asks) &&
+		    !atomic64_read(&thread->executes))
 			return true;
 	}
 	return false;
@@ -176,20 +177,21 @@ static void thread_sched_out(struct preempt_notifier *notifier,
 {
 	struct thread *thread = container_of(notifier, struct thread, notifier);
 	struct slot *slot = READ_ONCE(thread->slot);
-	u64 now = atomic64_read(&thread->now);
+	u64 executes = atomic64_read(&thread->executes);
 
 	lockdep_assert_irqs_disabled();
 	RULE(thread->task == current);
 	if (unlikely(READ_ONCE(current->__state) == TASK_DEAD))
 		death_note(thread);
-	if (!slot || (!now && !READ_ONCE(thread->asks)) ||
+	if (!slot || (!executes && !READ_ONCE(thread->asks)) ||
 	    !task_sleeps(current))
 		return;
 	/* If publishing fails, the thread publishes when it runs again. */
 	publish_now(thread);
 	/* Before the slot is free: pairs with cancel_find(). */
-	if (now)
-		WRITE_ONCE(thread->reg->companions[(u32)now].thread, thread);
+	if (executes)
+		WRITE_ONCE(thread->reg->companions[(u32)executes].thread,
+			   thread);
 	WRITE_ONCE(thread->slot, NULL);
 	count(thread->reg, COUNT_BLOCKED, 1);
 	atomic64_inc(&slot->counts[SLOT_BLOCKED]);
@@ -358,7 +360,7 @@ static bool thread_idle(struct registration *reg, struct thread *thread)
 		if (READ_ONCE(thread->woken) || READ_ONCE(reg->ended) ||
 		    thread_must_leave() ||
 		    (entries_pending(reg) && slot_any_free(reg)) ||
-		    owner_is_wanted(reg))
+		    owner_needs_takeover(reg))
 			break;
 		if (schedule_hrtimeout(&until, HRTIMER_MODE_ABS))
 			continue;

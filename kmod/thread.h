@@ -42,12 +42,12 @@ struct thread {
 	int core;		/* that it says it moved to; -1: any */
 	int stays;		/* nr_cpus_allowed when it said it can't move */
 	bool asks;		/* asks a file whether a call would block */
-	atomic64_t now;		/* the entry that it executes: see cancel.c */
+	atomic64_t executes;	/* an entry, or nothing: see cancel.c */
 	bool is_owner;		/* in FLEXSC_IOC_WAIT */
 	bool is_usual;		/* it is registration.usual */
 	bool blocked;		/* lost its slot in an entry that goes on */
 	bool woken;		/* taken off the idle list; under the lock */
-	bool wants_more;	/* user mode has to make a thread */
+	bool needs_thread;	/* user mode has to make a thread */
 	bool bounces;		/* user mode has to make the call it carries */
 	int signalled;		/* result of FLEXSC_IOC_SERVE, if not 0 */
 	u32 carries;		/* entry to take to user mode, or NO_ENTRY */
@@ -108,7 +108,7 @@ static __always_inline void thread_begin(struct thread *thread)
 {
 	RULE(!thread_inside());
 	RULE(!thread->slot);
-	RULE(!atomic64_read(&thread->now));
+	RULE(!atomic64_read(&thread->executes));
 	if (unlikely(thread->task != current))
 		thread_become(thread);
 	/*
@@ -136,9 +136,9 @@ static inline void thread_leave(struct thread *thread)
 {
 	RULE(thread->task == current);
 	RULE(!thread->slot);
-	RULE(!atomic64_read(&thread->now));
+	RULE(!atomic64_read(&thread->executes));
 	RULE(thread->newest == FLEXSC_NO_ENTRY);
-	RULE(!thread->blocked && !thread->asks && !thread->wants_more);
+	RULE(!thread->blocked && !thread->asks && !thread->needs_thread);
 	/* As preempt_notifier_unregister() does, but inline. */
 	__hlist_del(&thread->notifier.link);
 	thread_release(thread);
