@@ -17,7 +17,7 @@
 
 /*
  * Arguments of a new thread. They lie at the top of the stack that its kernel
- * thread will be parked on, and not in the heap: malloc() may be the program's
+ * thread will be asleep on, and not in the heap: malloc() may be the program's
  * own, and a free() in the new thread would make that prepare for a thread that
  * perhaps never uses it.
  */
@@ -31,7 +31,7 @@ struct birth {
 
 static struct birth *uthread_birth_on(void *stack)
 {
-	return (struct birth *)stack_top(&flexsc__parked, stack) - 1;
+	return (struct birth *)stack_top(&flexsc__small, stack) - 1;
 }
 
 static void uthread_end(void *arg)
@@ -117,7 +117,7 @@ static void *get_park(void)
 	void *stack;
 
 	flexsc__enter(u);
-	stack = flexsc__stack_get(&flexsc__parked);
+	stack = flexsc__stack_get(&flexsc__small);
 	flexsc__exit(u);
 	return stack;
 }
@@ -127,7 +127,7 @@ static void put_park(void *stack)
 	struct uthread *u = &flexsc__self;
 
 	flexsc__enter(u);
-	flexsc__stack_put(&flexsc__parked, stack);
+	flexsc__stack_put(&flexsc__small, stack);
 	flexsc__exit(u);
 }
 

@@ -131,7 +131,7 @@ static void place_descriptors(uint32_t carriers)
 static bool patch(void)
 {
 	static bool tried, patched;
-	const char *wanted = getenv("FLEXSC_PATCH");
+	const char *setting = getenv("FLEXSC_PATCH");
 	char why[160];
 
 	if (tried)
@@ -139,7 +139,7 @@ static bool patch(void)
 	tried = true;
 	pthread_atfork(NULL, NULL, forked);
 	at_quick_exit(flexsc__ending);
-	if (wanted && !strcmp(wanted, "0"))
+	if (setting && !strcmp(setting, "0"))
 		return false;
 	patched = flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
 				      sizeof(why)) >= 0;
@@ -208,7 +208,7 @@ static bool start(void)
 	context_probe();
 	flexsc__stacks_init();
 	flexsc__ufutex_init();
-	stack = flexsc__stack_get(&flexsc__parked);
+	stack = flexsc__stack_get(&flexsc__small);
 	if (!stack || flexsc__fds_init())
 		return false;
 	in_place = patch();
@@ -241,7 +241,7 @@ static bool start(void)
 	if (is_first_thread())
 		flexsc__life_begin(&flexsc__self, stack, mask);
 	else
-		flexsc__stack_put(&flexsc__parked, stack);
+		flexsc__stack_put(&flexsc__small, stack);
 	return true;
 }
 

@@ -60,9 +60,9 @@ void flexsc__affinity_begin(struct uthread *u)
 	 */
 	if (!is_bound(u, &carriers))
 		return;
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	look_at(u, &carriers);
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 }
 
 static bool is_carrier(int32_t tid)
@@ -78,7 +78,7 @@ static void affinity_look_again(int32_t tid)
 	const cpu_set_t carriers = of_carriers();
 	struct uthread *u;
 
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	if (is_carrier(tid)) {
 		for (u = flexsc__uthreads_first(); u; u = u->all_next)
 			look_at(u, &carriers);
@@ -87,7 +87,7 @@ static void affinity_look_again(int32_t tid)
 		if (u)
 			look_at(u, &carriers);
 	}
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 }
 
 void flexsc__affinity_changed(struct uthread *self, int32_t tid)

@@ -109,11 +109,11 @@ static bool would_wait(long nr, long ret)
 
 long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
 {
-	uint64_t now[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
+	uint64_t nowait[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
 	long ret;
 
-	if (!at_home() && refuse_to_wait(nr, now)) {
-		ret = flexsc__call_exposed(u, nr, now);
+	if (!at_home() && refuse_to_wait(nr, nowait)) {
+		ret = flexsc__call_exposed(u, nr, nowait);
 		if (!would_wait(nr, ret))
 			return ret;
 		COUNT_HERE(own, 1);

@@ -49,11 +49,11 @@ static bool find_time(struct uthread *self, int32_t tid, uint64_t home_ns,
 		*ns = tell(self, home_ns + flexsc__cputime_own(self));
 		return true;
 	}
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
 	if (u)
 		*ns = tell(u, home_ns + flexsc__cputime_other(u));
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 	return u;
 }
 
@@ -98,15 +98,15 @@ long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6])
 
 /* Timers. */
 
-static void cpuclock_tie(int32_t tid, bool holds)
+static void cpuclock_tie(int32_t tid, bool tied)
 {
 	struct uthread *u;
 
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
 	if (u)
-		flexsc__tie(u, TIED_CLOCK, holds);
-	flexsc__uthreads_release();
+		flexsc__tie(u, TIED_CLOCK, tied);
+	flexsc__uthreads_unlock();
 }
 
 void flexsc__cpuclock_begin(struct uthread *u)
@@ -137,10 +137,10 @@ struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time)
 	const struct uthread *u;
 	uint64_t ns = 0, away;
 
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
 	away = u ? flexsc__cputime_before(u) : 0;
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 	if (time_valid(&time))
 		ns = time_ns(&time);
 	if (!ns || !away)

@@ -48,8 +48,8 @@ int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock);
 void flexsc__cpuclock_untie(int32_t tid);
 
 /*
- * Inside the runtime: turns a time on the clock of the thread tid into one on
- * the clock of its home.
+ * Inside the runtime: converts a time on the clock of the thread tid to the
+ * clock of its home.
  */
 struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time);
 

@@ -18,7 +18,7 @@
 #include "futex2.h"
 #include "../run/home.h"
 #include "polling.h"
-#include "route.h"
+#include "way.h"
 #include "../run/ending.h"
 #include "../signals/actions.h"
 #include "../signals/signals.h"
@@ -224,7 +224,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])
 		ret = close_others(a);
 	else
-		ret = flexsc__route(u, nr, &entry);
+		ret = flexsc__way_make(u, nr, &entry);
 	signo = raised(nr, a, ret);
 	if (signo && !made_at_home(u))
 		flexsc__signal_self(u, signo);
@@ -294,7 +294,7 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		flexsc__cpuclock_tie(u, (clockid_t)a[0]);
 		return by_class(u, nr, a);
 	case SYS_sched_yield:
-		flexsc__wait_turn(u);
+		flexsc__wait_yield(u);
 		return 0;
 	case SYS_nanosleep:
 		return flexsc__sleep_nanosleep(u, nr, a);
@@ -330,10 +330,10 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 }
 
 /*
- * A signal handler on a parked kernel thread has its user thread's TLS, but
+ * A signal handler on a home that is asleep has its user thread's TLS, but
  * isn't the user thread.
  */
-static bool is_parked(const struct uthread *u)
+static bool is_asleep(const struct uthread *u)
 {
 	return at_home() && u->home.away;
 }
@@ -384,7 +384,7 @@ static void end_slice(struct uthread *u)
 
 	if (c && ++c->calls % SLICE_CALLS == 0 &&
 	    context_ticks() - c->began >= SLICE_TICKS)
-		flexsc__wait_turn(u);
+		flexsc__wait_yield(u);
 }
 
 static long hook(long nr, const uint64_t a[6], bool site)
@@ -392,7 +392,7 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	struct uthread *u = &flexsc__self;
 	long ret;
 
-	if (!u->alive || u->busy || is_parked(u))
+	if (!u->alive || u->busy || is_asleep(u))
 		return without(nr, a);
 	flexsc__enter(u);
 	u->site = site;

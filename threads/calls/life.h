@@ -7,7 +7,7 @@
 
 /*
  * The calling kernel thread is new, and becomes u's home. The stack is from
- * flexsc__parked; the mask is u's.
+ * flexsc__small; the mask is u's.
  */
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask);
 /*

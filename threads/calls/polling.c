@@ -22,7 +22,7 @@
 /* A call's time limit, and what it needs to be made without one. */
 struct patience {
 	int64_t ns;		/* the limit; negative: none */
-	uint64_t now[6];	/* the call's arguments for "don't wait" */
+	uint64_t nowait[6];	/* the call's arguments for "don't wait" */
 	struct pollfd fd;	/* to wait for; fd < 0: not one descriptor */
 	struct pollfd *one;	/* the program's record, if it polls one */
 };
@@ -93,10 +93,10 @@ static void keep_set(struct uthread *u, uint32_t fd)
 
 void flexsc__polling_hold(uint32_t fd)
 {
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
 		keep_set(u, fd);
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 }
 
 static int64_t ns_of_ms(uint64_t ms)
@@ -111,26 +111,26 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 	const struct timespec *limit = flexsc__arg_pointer(a[2]);
 
 	for (unsigned int i = 0; i < 6; i++)
-		p->now[i] = a[i];
+		p->nowait[i] = a[i];
 	p->fd.fd = -1;
 	p->one = NULL;
 	switch (nr) {
 	case SYS_poll:
 		p->ns = ns_of_ms(a[2]);
-		p->now[2] = 0;
+		p->nowait[2] = 0;
 		break;
 	case SYS_ppoll:
 		if (a[3] || (limit && (!peek_can_read(a[2], sizeof(*limit)) ||
 				       !time_valid(limit))))
 			return false;
 		p->ns = limit ? (int64_t)time_ns(limit) : -1;
-		p->now[2] = PTR(&nothing);
+		p->nowait[2] = PTR(&nothing);
 		break;
 	default:
 		if (nr == SYS_epoll_pwait && a[4])
 			return false;
 		p->ns = ns_of_ms(a[3]);
-		p->now[3] = 0;
+		p->nowait[3] = 0;
 		p->fd = (struct pollfd){ (int)a[0], POLLIN, 0 };
 		return true;
 	}
@@ -188,7 +188,7 @@ static long answer(const struct patience *p, long ret)
  */
 static long answer_set(long nr, const struct patience *p, long ret)
 {
-	long n = flexsc__call_plainly(nr, p->now);
+	long n = flexsc__call_plainly(nr, p->nowait);
 
 	COUNT_HERE(own, 1);
 	return n || ret == -ETIME ? n : -EAGAIN;
@@ -215,10 +215,8 @@ static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
 	return flexsc__call_wait_home(u, nr, args);
 }
 
-/*
- * A wait is made in turns, because in each turn the descriptor may be closed.
- */
-static void begin_turn(struct uthread *u, struct patience *p)
+/* A wait is made in tries, because in each the descriptor may be closed. */
+static void begin_try(struct uthread *u, struct patience *p)
 {
 	if (p->one)
 		flexsc__fds_poll((uint32_t)p->fd.fd);
@@ -226,7 +224,7 @@ static void begin_turn(struct uthread *u, struct patience *p)
 		p->fd.fd = set_of(u);
 }
 
-static long turns(struct uthread *u, long nr, const uint64_t a[6],
+static long tries(struct uthread *u, long nr, const uint64_t a[6],
 		  struct patience *p)
 {
 	uint64_t until = p->ns < 0 ? 0 : time_monotonic() +
@@ -236,11 +234,11 @@ static long turns(struct uthread *u, long nr, const uint64_t a[6],
 	do {
 		if (flexsc__stays(u))
 			return poll_at_home(u, nr, a, p);
-		begin_turn(u, p);
+		begin_try(u, p);
 		ret = await_ready(u, p, until);
 		u->way = WAY_POLLED;
 		if (!p->one)
-			p->now[0] = (uint64_t)set_of(u);
+			p->nowait[0] = (uint64_t)set_of(u);
 		if (ret == -ECANCELED || ret == -EINTR) {
 			if (flexsc__call_interrupted(u, SYS_pause))
 				return interrupted(nr, p);
@@ -262,7 +260,7 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 	flexsc__polling_end(u);
 	if (!p->one)
 		set_begin(u, (uint32_t)p->fd.fd);
-	ret = turns(u, nr, a, p);
+	ret = tries(u, nr, a, p);
 	flexsc__polling_end(u);
 	return ret;
 }
@@ -278,7 +276,7 @@ static long poll_look(long nr, const uint64_t a[6], const struct patience *p)
 	 */
 	if (p->ns && p->one && flexsc__runtime.polls && peek_on_stack(a[0]))
 		return 0;
-	ret = flexsc__call_plainly(nr, p->now);
+	ret = flexsc__call_plainly(nr, p->nowait);
 	if (!ret && p->ns)
 		COUNT_HERE(own, 1);
 	return ret;

@@ -51,7 +51,7 @@ long flexsc__sigmask(struct uthread *u, const uint64_t args[6])
 	    !peek_if_given(old, sizeof(*old)))
 		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
 	next = set ? changed(args[0], was, *set) : was;
-	if (next != was && next != u->home.parked &&
+	if (next != was && next != u->home.sleep_mask &&
 	    !(args[0] == SIG_BLOCK && is_all(*set)))
 		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
 	u->home.mask = next;

@@ -143,7 +143,7 @@ void flexsc__ufutex_init(void)
 
 /* Waiting. */
 
-static void wait_action(struct kthread *k, struct uthread *u)
+static void wait_then(struct kthread *k, struct uthread *u)
 {
 	struct bucket *bucket = bucket_of(u->futex.word);
 	struct carrier *c = k->carrier;
@@ -208,7 +208,7 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	u->futex.word = word;
 	u->futex.value = value;
 	u->futex.bits = bits;
-	flexsc__suspend(u, wait_action);
+	flexsc__suspend(u, wait_then);
 	flexsc__settle(u);
 	return u->ret;
 }
@@ -462,7 +462,7 @@ static uint32_t operate(uint32_t *word, uint32_t code)
 	return old;
 }
 
-static bool holds(uint32_t value, uint32_t code)
+static bool compare(uint32_t value, uint32_t code)
 {
 	int32_t arg = (int32_t)(code << 20) >> 20, old = (int32_t)value;
 
@@ -496,7 +496,7 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 		return -EFAULT;
 	old = operate((uint32_t *)(uintptr_t)args[4], code);
 	first = futex_wake_up(u, args, (uint32_t)args[2], ANY);
-	if (first >= 0 && holds(old, code))
+	if (first >= 0 && compare(old, code))
 		more = futex_wake_up(u, second, (uint32_t)args[3], ANY);
 	return more < 0 ? more : first + more;
 }

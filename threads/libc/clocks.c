@@ -88,8 +88,8 @@ EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 }
 
 /*
- * Turn a timer's absolute time into one on the home's clock, if the timer is on
- * a thread's clock. False: leave the time as it is.
+ * Convert a timer's absolute time to the home's clock, if the timer is on a
+ * thread's clock. False: leave the time as it is.
  */
 static bool give_home(timer_t id, const struct itimerspec *time,
 		      struct itimerspec *at_home)

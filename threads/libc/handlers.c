@@ -100,7 +100,7 @@ sighandler_t try___sysv_signal(int signo, sighandler_t handler)
 
 /*
  * siginterrupt() decides about later calls of signal(), so what it says is
- * noted from the start, even before libc turns out not to be patched.
+ * noted from the start, even before it is known that libc isn't patched.
  */
 EXPORT int own_siginterrupt(int signo, int interrupts)
 	__asm__("siginterrupt");
@@ -128,7 +128,7 @@ EXPORT sighandler_t own_sigset(int signo, sighandler_t handler)
 {
 	struct sigaction new = { .sa_flags = 0 }, old;
 	sigset_t set, was;
-	bool hold = handler == SIG_HOLD;
+	bool blocks = handler == SIG_HOLD;
 
 	new.sa_handler = handler;
 	sigemptyset(&set);
@@ -136,8 +136,8 @@ EXPORT sighandler_t own_sigset(int signo, sighandler_t handler)
 		errno = EINVAL;
 		return SIG_ERR;
 	}
-	if (sigaction(signo, hold ? NULL : &new, &old) ||
-	    sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, &was))
+	if (sigaction(signo, blocks ? NULL : &new, &old) ||
+	    sigprocmask(blocks ? SIG_BLOCK : SIG_UNBLOCK, &set, &was))
 		return SIG_ERR;
 	return sigismember(&was, signo) ? SIG_HOLD : old.sa_handler;
 }

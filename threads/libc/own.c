@@ -161,9 +161,9 @@ EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 
 /* Checked forms. */
 
-static void check(size_t wanted, size_t size)
+static void check(size_t needed, size_t size)
 {
-	if (wanted > size) {
+	if (needed > size) {
 		fputs("*** buffer overflow detected ***: terminated\n", stderr);
 		abort();
 	}

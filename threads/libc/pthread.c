@@ -51,7 +51,7 @@ static bool begin_on(pthread_t thread)
 		return false;
 	if (self->alive)
 		flexsc__enter(self);
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	return true;
 }
 
@@ -61,7 +61,7 @@ static void end_on(bool begun, struct uthread *wanted)
 		return;
 	if (wanted)
 		flexsc__want(wanted);
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 	if (flexsc__self.alive)
 		flexsc__exit(&flexsc__self);
 }
@@ -179,10 +179,10 @@ EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size,
 		return err;
 	atomic_store(&flexsc__runtime.inherited, true);
 	flexsc__enter(self);
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	u = flexsc__uthread_of(thread);
 	tid = u ? u->home.k.tid : 0;
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 	if (tid)
 		flexsc__affinity_changed(self, tid);
 	flexsc__exit(self);

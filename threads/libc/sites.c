@@ -15,18 +15,18 @@
 #include "../arch/x86_64/vectors.h"
 
 #define JUMP		5U	/* bytes of a jump instruction */
-#define SLOT		32U	/* bytes */
-#define SLOTS		(4096U * 6 / SLOT)
+#define TRAMPOLINE	32U	/* bytes */
+#define TRAMPOLINES	(4096U * 6 / TRAMPOLINE)
 #define UNKNOWN		(-1L)	/* the text doesn't show the call's number */
 #define FUNCTION_MAX	8192U	/* instructions of a function */
 #define TARGETS_MAX	4096U
 
-/* Used by libc/x86_64/slots.S. */
-extern uint8_t flexsc__slots[];
-void flexsc__slot_common(void);
+/* Used by libc/x86_64/trampolines.S. */
+extern uint8_t flexsc__trampolines[];
+void flexsc__trampoline_common(void);
 long flexsc__site_hook(long nr, const uint64_t args[6]);
 
-uint8_t *flexsc__slot_returns[SLOTS];
+uint8_t *flexsc__trampoline_returns[TRAMPOLINES];
 
 static bool all_calls;
 /*
@@ -97,7 +97,7 @@ struct instruction {
 	bool moves;		/* works at another address, too */
 };
 
-/* The function that holds a place, decoded. */
+/* The function that has a place, decoded. */
 struct function {
 	const uint8_t *begin, *end;
 	struct instruction list[FUNCTION_MAX];
@@ -118,7 +118,7 @@ struct site {
 struct patch {
 	ZydisDecoder decoder;
 	struct function function;
-	struct site sites[SLOTS];
+	struct site sites[TRAMPOLINES];
 	unsigned int count;
 	bool deep;
 	char *why;
@@ -225,7 +225,7 @@ static void decode_one(struct patch *patch, uint8_t *at)
 		note_operand(f, &in, ops, i, here);
 }
 
-/* The row of the function that holds a place. */
+/* The row of the function that has a place. */
 static uint32_t row_of(const struct object *object, const uint8_t *place)
 {
 	uint32_t low = 0, high = object->count;
@@ -258,7 +258,7 @@ static bool is_signal_frame(const struct object *object, uint32_t row)
 	return strchr((const char *)(description + 4 - back + 9), 'S');
 }
 
-/* Decode the function that holds a place. Returns the call's number there. */
+/* Decode the function that has a place. Returns the call's number there. */
 static long decode(struct patch *patch, const struct object *object,
 		   uint32_t row, uint8_t *place)
 {
@@ -305,7 +305,7 @@ static unsigned int index_of(const struct function *f, const uint8_t *at)
 
 /*
  * Is there room for a jump before the "syscall", among instructions that can
- * move to a slot and that no jump leads to?
+ * move to a trampoline and that no jump leads to?
  */
 static bool room(const struct function *f, unsigned int i, struct site *site)
 {
@@ -331,7 +331,7 @@ static bool room(const struct function *f, unsigned int i, struct site *site)
 	return true;
 }
 
-static bool is_wanted(const struct patch *patch, long nr)
+static bool must_patch(const struct patch *patch, long nr)
 {
 	switch (nr) {
 	case UNKNOWN:
@@ -367,11 +367,11 @@ static bool find_one(struct patch *patch, const struct object *object,
 		return true;
 	nr = decode(patch, object, row, place);
 	i = index_of(f, place);
-	/* The bytes are inside an instruction, or the call isn't wanted. */
-	if (i == f->count || !is_wanted(patch, nr))
+	/* The bytes are inside an instruction, or the call is left alone. */
+	if (i == f->count || !must_patch(patch, nr))
 		return true;
 	if (f->whole && room(f, i, &site)) {
-		if (patch->count == SLOTS)
+		if (patch->count == TRAMPOLINES)
 			return fail(patch, "too many system calls", place);
 		patch->sites[patch->count++] = site;
 		return true;
@@ -454,14 +454,14 @@ static bool reachable(const uint8_t *from, const uint8_t *to)
 	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
 }
 
-/* Can an instruction's operand be reached from the slot, too? */
+/* Can an instruction's operand be reached from the trampoline, too? */
 static bool can_move(const struct site *site)
 {
 	int32_t distance = 0;
 
 	if (site->relative)
 		memcpy(&distance, site->relative, sizeof(distance));
-	return reachable(site->jump + distance, flexsc__slots);
+	return reachable(site->jump + distance, flexsc__trampolines);
 }
 
 /* Write a jump from "at"; returns the end of it. */
@@ -483,21 +483,26 @@ static void move_distance(uint8_t *at, ptrdiff_t by)
 	memcpy(at, &distance, sizeof(distance));
 }
 
-static void fill_slot(uint32_t i, const struct site *site)
+static uint8_t *trampoline_of(uint32_t i)
 {
-	uint8_t *slot = flexsc__slots + (size_t)i * SLOT, *at = slot;
+	return flexsc__trampolines + (size_t)i * TRAMPOLINE;
+}
+
+static void fill_trampoline(uint32_t i, const struct site *site)
+{
+	uint8_t *trampoline = trampoline_of(i), *at = trampoline;
 	size_t moved = (size_t)(site->syscall - site->jump);
 
 	memcpy(at, site->jump, moved);
 	if (site->relative)
 		move_distance(at + (site->relative - site->jump),
-			      site->jump - slot);
+			      site->jump - trampoline);
 	at += moved;
 	*at++ = 0xb9;
 	memcpy(at, &i, sizeof(i));
 	at += sizeof(i);
-	put_jump(at, (const uint8_t *)(uintptr_t)flexsc__slot_common);
-	flexsc__slot_returns[i] = site->syscall + 2;
+	put_jump(at, (const uint8_t *)(uintptr_t)flexsc__trampoline_common);
+	flexsc__trampoline_returns[i] = site->syscall + 2;
 }
 
 static bool protect(uint8_t *from, const uint8_t *to, int access)
@@ -510,7 +515,7 @@ static bool protect(uint8_t *from, const uint8_t *to, int access)
 
 static void fill_site(uint32_t i, const struct site *site)
 {
-	uint8_t *end = put_jump(site->jump, flexsc__slots + (size_t)i * SLOT);
+	uint8_t *end = put_jump(site->jump, trampoline_of(i));
 
 	/* Nothing jumps there; nops keep the text readable. */
 	memset(end, 0x90, (size_t)(site->syscall - end));
@@ -520,19 +525,19 @@ static bool write_sites(struct patch *patch)
 {
 	const int open = PROT_READ | PROT_WRITE | PROT_EXEC;
 	const int shut = PROT_READ | PROT_EXEC;
-	uint8_t *slots_end = flexsc__slots + SLOTS * SLOT;
+	uint8_t *end = trampoline_of(TRAMPOLINES);
 
 	for (unsigned int i = 0; i < patch->count; i++)
-		if (!reachable(patch->sites[i].jump, flexsc__slots) ||
+		if (!reachable(patch->sites[i].jump, flexsc__trampolines) ||
 		    !can_move(&patch->sites[i]))
 			return fail(patch, "libc is too far away",
 				    patch->sites[i].jump);
-	if (!protect(flexsc__slots, slots_end, open))
+	if (!protect(flexsc__trampolines, end, open))
 		return fail(patch, "text can't be made writable",
-			    flexsc__slots);
+			    flexsc__trampolines);
 	for (unsigned int i = 0; i < patch->count; i++)
-		fill_slot(i, &patch->sites[i]);
-	protect(flexsc__slots, slots_end, shut);
+		fill_trampoline(i, &patch->sites[i]);
+	protect(flexsc__trampolines, end, shut);
 	/* Any place is written only when all can be. */
 	for (unsigned int i = 0; i < patch->count; i++)
 		if (!protect(patch->sites[i].jump, patch->sites[i].syscall,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The places inside libc and the dynamic loader that make system calls. They
- * are found by decoding the functions that hold them, and patched in memory to
+ * are found by decoding the functions that have them, and patched in memory to
  * come to the hook. Only the instructions before a "syscall" are replaced, by a
- * jump to a slot (x86_64/slots.S); the "syscall" itself stays where it is.
+ * jump to a trampoline (x86_64/trampolines.S); the "syscall" itself stays.
  *
  * Called once, before there are other threads.
  */

@@ -22,7 +22,7 @@
 #include "../base/interpose.h"
 #include "../run/state.h"
 
-/* r11 holds its address when "target" is reached. */
+/* r11 has its address when "target" is reached. */
 struct front {
 	struct stub stub;
 	const void *target;	/* libc's function, or the one in front of it */

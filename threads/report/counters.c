@@ -106,10 +106,10 @@ void flexsc__counters_forked(void)
 
 static bool is_copied(int fd)
 {
-	struct stat now;
+	struct stat file;
 
-	return fd >= 0 && !fstat(fd, &now) && now.st_dev == copied.st_dev &&
-	       now.st_ino == copied.st_ino;
+	return fd >= 0 && !fstat(fd, &file) && file.st_dev == copied.st_dev &&
+	       file.st_ino == copied.st_ino;
 }
 
 /*

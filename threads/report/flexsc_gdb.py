@@ -6,7 +6,7 @@
     (gdb) uthread TID COMMAND
     (gdb) uthread apply all COMMAND
 
-gdb knows kernel threads: of a user thread it shows the home, which is parked
+gdb knows kernel threads: of a user thread it shows the home, which is asleep
 while the user thread waits or runs elsewhere. Here COMMAND (bt, up, info
 locals...) sees the user thread. Nothing in the process changes: a user thread
 that doesn't run is shown as the caller of its home's innermost frame, by an

@@ -22,13 +22,13 @@
 #include "state.h"
 
 /* User threads that run before the carrier looks for completions again. */
-#define TURNS		32U
+#define RUNS		32U
 /*
  * Ticks of a run that makes its user thread "heavy" (some 20 us), and ticks
- * that count as one more of TURNS.
+ * that count as one more of RUNS.
  */
 #define HEAVY_TICKS	50000U
-#define TURN_TICKS	16384U
+#define RUN_TICKS	16384U
 /* Runs from the queue before one from "later". */
 #define PASSED		3U
 /*
@@ -58,7 +58,7 @@ static _Atomic(struct carrier *) spinner;
  * If share() leaves the queue to the carrier that is searching already, that
  * carrier steals from it, or clears "searching" as in Q2 before it sleeps; if
  * there was no idle carrier to search, wake_idle() clears it, and the queue's
- * carrier looks again at its next turn.
+ * carrier looks again when it dispatches next.
  *
  * "spinner" is the one carrier that looks around before it sleeps. User threads
  * that come from no carrier are given to it first, because waking it costs no
@@ -137,14 +137,14 @@ static void put_in_box(struct carrier *c, struct uthread *u)
 
 void flexsc__carrier_give(struct uthread *u)
 {
-	static _Atomic unsigned int turn;
+	static _Atomic unsigned int next;
 	struct carrier *c = atomic_load_explicit(&spinner,
 						 memory_order_relaxed);
 
 	if (!c)
 		c = u->carrier;
 	if (!c)
-		c = &flexsc__runtime.carriers[atomic_fetch_add(&turn, 1) %
+		c = &flexsc__runtime.carriers[atomic_fetch_add(&next, 1) %
 				      flexsc__runtime.count];
 	put_in_box(c, u);
 }
@@ -277,12 +277,12 @@ static bool work_elsewhere(void)
 	return false;
 }
 
-static void turn(struct carrier *c)
+static void dispatch(struct carrier *c)
 {
 	bool pipe_came = atomic_load_explicit(&c->pipe_came,
 					      memory_order_relaxed);
 
-	c->turns = 0;
+	c->runs = 0;
 	flexsc_loop_dispatch(c->loop);
 	if (pipe_came)
 		flexsc__signal_pipe(c);
@@ -323,7 +323,7 @@ static void sleep_until_work(struct carrier *c)
 		 * at once.
 		 */
 		atomic_store(&c->loop->nudged, false);
-		turn(c);
+		dispatch(c);
 		return;
 	}
 	/* Q2, until the look at all queues. */
@@ -338,7 +338,7 @@ static void sleep_until_work(struct carrier *c)
 	atomic_store(&c->idle, false);
 	atomic_fetch_sub(&idle_count, 1);
 	flexsc__monitor_notice();
-	turn(c);
+	dispatch(c);
 }
 
 /*
@@ -377,7 +377,7 @@ static void run(struct carrier *c, struct uthread *u)
 	 */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
-		flexsc__signal_unblock(c, u->home.parked);
+		flexsc__signal_unblock(c, u->home.sleep_mask);
 	flexsc__switch(&c->k.sp, u->sp, u->fs);
 	c->k.current = NULL;
 	now = context_ticks();
@@ -391,9 +391,9 @@ static void run(struct carrier *c, struct uthread *u)
 		flexsc__cputime_look(c, u, now);
 	u->ran += ticks;
 	c->ran += ticks;
-	u->action(&c->k, u);
+	u->then(&c->k, u);
 	/* Many long runs mustn't keep completions waiting. */
-	c->turns += (uint32_t)(ticks / TURN_TICKS);
+	c->runs += (uint32_t)(ticks / RUN_TICKS);
 }
 
 static void carry(struct carrier *c)
@@ -403,8 +403,8 @@ static void carry(struct carrier *c)
 
 		take_inbox(c);
 		take_wanted(c);
-		if (++c->turns >= TURNS)
-			turn(c);
+		if (++c->runs >= RUNS)
+			dispatch(c);
 		u = carrier_take(c);
 		if (!u)
 			u = steal(c);

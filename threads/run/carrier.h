@@ -41,7 +41,7 @@ struct carrier {
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads */
 	unsigned int number;
-	uint32_t turns;		/* runs since it looked for completions */
+	uint32_t runs;		/* runs since it looked for completions */
 	uint32_t passed;	/* runs since one from "later" */
 	uint32_t calls;		/* made in the current run: calls/hook.c */
 	uint64_t began;		/* current run: context_ticks() */

@@ -16,9 +16,9 @@ void flexsc__signal_stack(struct carrier *c)
 {
 	stack_t stack = { .ss_flags = SS_DISABLE };
 
-	c->stack = flexsc__stack_get(&flexsc__parked);
+	c->stack = flexsc__stack_get(&flexsc__small);
 	if (c->stack)
-		stack = (stack_t){ c->stack, 0, flexsc__parked.bytes };
+		stack = (stack_t){ c->stack, 0, flexsc__small.bytes };
 	raw_syscall(SYS_sigaltstack, PTR(&stack), 0, 0, 0, 0, 0);
 }
 

@@ -46,14 +46,14 @@ static bool ending_call_home(void)
 {
 	bool any = false;
 
-	if (!flexsc__uthreads_hold_at_once())
+	if (!flexsc__uthreads_trylock())
 		return true;
 	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next) {
 		if (waits_for_others(u))
 			flexsc__want(u);
 		any |= atomic_load(&u->wanted) && u->home.away;
 	}
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 	return any;
 }
 

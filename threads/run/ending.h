@@ -4,7 +4,7 @@
  * for other processes.
  *
  * The kernel closes an io_uring some milliseconds after its process is gone,
- * and only then the files that requests wait for. Another process may want such
+ * and only then the files that requests wait for. Another process may need such
  * a file's name at once: a port to listen on. So at the process's end, threads
  * that wait for it go home and wait there.
  */

@@ -23,7 +23,7 @@ static void home_main(void *arg)
 	struct home *home = &u->home;
 
 	home->k.current = NULL;
-	u->action(&home->k, u);
+	u->then(&home->k, u);
 	for (;;) {
 		/*
 		 * H2: acquires the user thread's stack from the carrier that it
@@ -48,7 +48,7 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
 		.fs = u->fs,
 		.current = u,
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
-		.sp = context_init(stack_top(&flexsc__parked, stack), home_main, u),
+		.sp = context_init(stack_top(&flexsc__small, stack), home_main, u),
 	};
 	home->k.counters = counters_of_home(home->k.tid);
 	COUNT(&home->k, started, 1);
@@ -58,9 +58,9 @@ void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
 
 void flexsc__home_fini(struct uthread *u)
 {
-	flexsc__stack_put(&flexsc__parked, u->home.lent);
+	flexsc__stack_put(&flexsc__small, u->home.lent);
 	COUNT(&u->home.k, ended, 1);
-	flexsc__stack_put(&flexsc__parked, u->home.stack);
+	flexsc__stack_put(&flexsc__small, u->home.stack);
 	u->home.lent = NULL;
 	u->home.stack = NULL;
 }
@@ -74,7 +74,7 @@ static void leave(struct kthread *k, struct uthread *u)
 
 bool flexsc__leaves(const struct uthread *u)
 {
-	return u->action == leave;
+	return u->then == leave;
 }
 
 void flexsc__leave(struct uthread *u)
@@ -92,8 +92,8 @@ void flexsc__leave(struct uthread *u)
 		u->home.mask = mask;
 		u->home.masked = true;
 	}
-	u->home.parked = u->home.mask;
-	flexsc__stack_put(&flexsc__parked, u->home.lent);
+	u->home.sleep_mask = u->home.mask;
+	flexsc__stack_put(&flexsc__small, u->home.lent);
 	u->home.lent = NULL;
 	flexsc__suspend(u, leave);
 	flexsc__settle(u);

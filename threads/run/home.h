@@ -15,7 +15,7 @@
 
 /*
  * The calling kernel thread becomes the home of its user thread, and will be
- * parked on this stack (stacks.h). The mask is the user thread's.
+ * asleep on this stack (stacks.h). The mask is the user thread's.
  */
 void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask);
 /* The user thread is at home and won't leave again. */

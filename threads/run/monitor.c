@@ -126,7 +126,7 @@ static enum found monitor_find(struct carrier *c, const struct progress *before)
 }
 
 /*
- * What monitor_find() has read holds if little time passed while it read: the
+ * What monitor_find() has read is true if little time passed while it read: the
  * monitor may lose its processor in between, and the thread go on to another
  * call.
  */

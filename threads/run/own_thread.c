@@ -20,7 +20,7 @@ struct birth {
 
 static struct birth *own_birth_on(void *stack)
 {
-	return (struct birth *)stack_top(&flexsc__parked, stack) - 1;
+	return (struct birth *)stack_top(&flexsc__small, stack) - 1;
 }
 
 /*
@@ -51,7 +51,7 @@ static void *own_main(void *arg)
 	struct birth birth = *(struct birth *)arg;
 	void *ret;
 
-	flexsc__stack_put(&flexsc__parked, birth.stack);
+	flexsc__stack_put(&flexsc__small, birth.stack);
 	leave_count();
 	ret = birth.start(birth.arg);
 	join_count();
@@ -92,22 +92,22 @@ static int own_create(pthread_t *thread, pthread_attr_t *attr,
 static int own_make(pthread_t *thread, pthread_attr_t *attr,
 		    void *(*run)(void *), void *arg, sigmask_t blocked)
 {
-	void *park = flexsc__stack_get(&flexsc__parked);
+	void *small = flexsc__stack_get(&flexsc__small);
 	struct birth *birth;
 	sigmask_t before;
 	int err;
 
-	if (!park)
+	if (!small)
 		return EAGAIN;
-	birth = own_birth_on(park);
-	*birth = (struct birth){ .start = run, .arg = arg, .stack = park };
+	birth = own_birth_on(small);
+	*birth = (struct birth){ .start = run, .arg = arg, .stack = small };
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&blocked),
 		    PTR(&before), sizeof(blocked), 0, 0);
 	err = own_create(thread, attr, birth);
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
 		    sizeof(before), 0, 0);
 	if (err)
-		flexsc__stack_put(&flexsc__parked, park);
+		flexsc__stack_put(&flexsc__small, small);
 	return err;
 }
 

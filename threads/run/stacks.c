@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #define PAGE		4096UL
-#define OWN_FRAMES	8192U	/* bytes that the runtime needs, parked */
+#define OWN_FRAMES	8192U	/* bytes of a small one for the runtime */
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
@@ -21,7 +21,7 @@ struct slab {
 	unsigned int used;
 };
 
-struct stacks flexsc__parked = { .per_slab = 64 };
+struct stacks flexsc__small = { .per_slab = 64 };
 struct stacks flexsc__owned = {
 	.bytes = (256UL << 10) - PAGE,
 	.per_slab = 16,
@@ -38,7 +38,7 @@ void flexsc__stacks_init(void)
 	 * Frames of two signals: one to come home for, and SIGSETXID on top of
 	 * it.
 	 */
-	flexsc__parked.bytes = (OWN_FRAMES + 2 * frame + PAGE - 1) & -PAGE;
+	flexsc__small.bytes = (OWN_FRAMES + 2 * frame + PAGE - 1) & -PAGE;
 }
 
 static size_t guard_of(const struct stacks *stacks)
@@ -148,7 +148,7 @@ void *flexsc__stack_of(pthread_t thread)
 
 void flexsc__stacks_forked(void)
 {
-	flexsc__parked.lock = (struct lock){ 0 };
+	flexsc__small.lock = (struct lock){ 0 };
 	flexsc__owned.lock = (struct lock){ 0 };
 	flexsc__owned.free = NULL;
 	for (struct slab *slab = flexsc__owned.slabs; slab; slab = slab->next)

@@ -3,11 +3,11 @@
  * Stacks that libc doesn't make. Any thread; stacks that are given back are
  * used again, and their memory is never returned.
  *
- * PARKED: kernel threads are parked on them, and carriers handle signals there.
- * There is one for each user thread. They have to hold little: a futex wait,
- * and the frames of signals that arrive meanwhile. They have no guard pages,
- * because two more mappings for each user thread would halve the number of
- * threads that a process can have.
+ * SMALL: homes are asleep on them, and carriers handle signals there. There is
+ * one for each user thread. They have room for little: a futex wait, and the
+ * frames of signals that arrive meanwhile. They have no guard pages, because
+ * two more mappings for each user thread would halve the number of threads that
+ * a process can have.
  *
  * OWNED: those of the runtime's own threads, each with a guard page. libc's
  * wouldn't do: a forked child reuses the stacks of all threads that it doesn't
@@ -34,7 +34,7 @@ struct stacks {
 	bool guarded;
 };
 
-extern struct stacks flexsc__parked, flexsc__owned;
+extern struct stacks flexsc__small, flexsc__owned;
 
 /* Called once, before the first flexsc__stack_get(). */
 void flexsc__stacks_init(void);
@@ -54,7 +54,7 @@ static inline char *stack_top(const struct stacks *stacks, void *stack)
 void *flexsc__stack_of(pthread_t thread);
 
 /*
- * In a forked child, where no thread is on an owned stack. Parked ones that are
+ * In a forked child, where no thread is on an owned stack. Small ones that are
  * in use are lost, because the child's thread may run on one.
  */
 void flexsc__stacks_forked(void);

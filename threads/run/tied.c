@@ -15,14 +15,14 @@
 #define WAIT_NS		50000000U
 #define LOOK_NS		500000
 
-void flexsc__tie(struct uthread *u, enum tie reason, bool holds)
+void flexsc__tie(struct uthread *u, enum tie reason, bool tied)
 {
 	/*
 	 * A1: before tied_call_home() looks whether u runs; pairs with A2 in
 	 * carrier.c. A carrier that is past A2 and hasn't set "current" yet is
 	 * missed: it runs u until u's next wait, or until the monitor finds it.
 	 */
-	if (holds)
+	if (tied)
 		atomic_fetch_or(&u->tied, (uint8_t)reason);
 	else
 		atomic_fetch_and(&u->tied, (uint8_t)~reason);
@@ -35,7 +35,7 @@ static bool tied_call_home(int32_t tid)
 	const struct carrier *c;
 	bool runs;
 
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
 	c = u ? u->carrier : NULL;
 	runs = c && atomic_load(&u->tied) &&
@@ -46,7 +46,7 @@ static bool tied_call_home(int32_t tid)
 	 */
 	if (runs && !flexsc__signal_running(c))
 		flexsc__signal_carrier(c);
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 	return runs;
 }
 

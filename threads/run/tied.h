@@ -20,12 +20,12 @@ enum tie {
  * Under the list's lock (uthreads.h): from here on there is this reason to tie
  * u, or no longer.
  */
-void flexsc__tie(struct uthread *u, enum tie reason, bool holds);
+void flexsc__tie(struct uthread *u, enum tie reason, bool tied);
 
 /*
- * If the thread tid is tied and runs, it runs at home when this returns. That
- * holds for the calling thread itself, too. Inside the runtime, without the
- * list's lock; self is the calling thread, if it is a user thread.
+ * If the thread tid is tied and runs, it runs at home when this returns, even if
+ * it is the calling thread. Inside the runtime, without the list's lock; self is
+ * the calling thread, if it is a user thread.
  */
 void flexsc__tied_settle(struct uthread *self, int32_t tid);
 

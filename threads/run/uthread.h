@@ -14,8 +14,8 @@
  *	a wait		a posted call, a user-level futex, a timer
  *
  * A user thread changes its place only by flexsc__suspend(): the kernel thread
- * that it was on continues on its own stack, and there carries out the action
- * that was asked for. From then on the user thread may run elsewhere.
+ * that it was on continues on its own stack, and there runs uthread.then. From
+ * then on the user thread may run elsewhere.
  *
  *	home -> queue		home.c: leave, before it waits for something
  *	carrier -> home		home.c: come home; signals/signals.c: called
@@ -72,7 +72,7 @@ enum home_word {
 struct home {
 	struct kthread k;
 	_Atomic uint32_t word;	/* enum home_word; H1, H2 in home.c */
-	void *stack;		/* of the kernel thread, while it is parked */
+	void *stack;		/* of the kernel thread, while it is asleep */
 	/*
 	 * The program's signal mask, while "masked" says that the kernel has
 	 * another.
@@ -81,10 +81,10 @@ struct home {
 	bool masked;
 	bool away;		/* for this kernel thread's signal handlers */
 	/*
-	 * Mask that the parked kernel thread has until a signal calls its
-	 * thread home.
+	 * Mask that the kernel thread has while it is asleep, until a signal
+	 * calls its thread home.
 	 */
-	sigmask_t parked;
+	sigmask_t sleep_mask;
 	void *lent;		/* a carrier's signal stack */
 	long trap;		/* trap number of the last fault on a carrier */
 	siginfo_t first;	/* the next signal: signals/signals.h */
@@ -130,7 +130,7 @@ struct uthread {
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
 
-	void (*action)(struct kthread *k, struct uthread *u);
+	void (*then)(struct kthread *k, struct uthread *u);
 	struct carrier *carrier;	/* the last one that ran it */
 	long ret;		/* result of the wait */
 	const uint64_t *args;	/* of its call, on its stack */
@@ -196,7 +196,7 @@ static inline void prefetch(const struct uthread *u)
 
 	for (unsigned int i = 0; i < PREFETCH; i += 64)
 		__builtin_prefetch(sp + i, 1);
-	__builtin_prefetch(&u->action, 1);
+	__builtin_prefetch(&u->then, 1);
 }
 
 /* The calling user thread. If it isn't alive, the thread is no user thread. */
@@ -242,15 +242,15 @@ static inline void uthread_switch_out(void *arg)
 }
 
 /*
- * Have the kernel thread carry out "action" on its own stack, without this user
+ * Have the kernel thread run "then" on its own stack, without this user
  * thread. Returns when a kernel thread runs the user thread again.
  */
 static inline void flexsc__suspend(struct uthread *u,
-				   void (*action)(struct kthread *,
+				   void (*then)(struct kthread *,
 						  struct uthread *))
 {
 	RULE(u->busy && kthread_self()->current == u);
-	u->action = action;
+	u->then = then;
 	if (u->site)
 		flexsc__vectors_around(uthread_switch_out, u);
 	else
@@ -263,7 +263,7 @@ static inline void flexsc__resume(struct kthread *k, struct uthread *u)
 	k->current = u;
 	flexsc__switch(&k->sp, u->sp, u->fs);
 	k->current = NULL;
-	u->action(k, u);
+	u->then(k, u);
 }
 
 #endif /* FLEXSC_THREADS_UTHREAD_H */

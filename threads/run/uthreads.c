@@ -57,17 +57,17 @@ void flexsc__uthreads_remove(struct uthread *u)
 	unlock(&all_lock);
 }
 
-void flexsc__uthreads_hold(void)
+void flexsc__uthreads_lock(void)
 {
 	lock(&all_lock);
 }
 
-void flexsc__uthreads_release(void)
+void flexsc__uthreads_unlock(void)
 {
 	unlock(&all_lock);
 }
 
-bool flexsc__uthreads_hold_at_once(void)
+bool flexsc__uthreads_trylock(void)
 {
 	return lock_at_once(&all_lock);
 }

@@ -19,10 +19,10 @@ void flexsc__uthreads_remove(struct uthread *u);
  * Lock the list of user threads: no user thread ends meanwhile. The calling
  * thread is inside the runtime (home.h) if it is a user thread.
  */
-void flexsc__uthreads_hold(void);
-void flexsc__uthreads_release(void);
+void flexsc__uthreads_lock(void);
+void flexsc__uthreads_unlock(void);
 /* Lock the list without waiting. False: another thread has it locked. */
-bool flexsc__uthreads_hold_at_once(void);
+bool flexsc__uthreads_trylock(void);
 
 /* With the list locked: the first user thread; all_next links the others. */
 struct uthread *flexsc__uthreads_first(void);

@@ -72,7 +72,7 @@ static void post(struct kthread *k, struct uthread *u)
 
 	/*
 	 * A user thread that waited for a free entry would wait for calls of
-	 * others, which may in turn wait for it.
+	 * others, which may wait for it themselves.
 	 */
 	if (!flexsc__loop_has_entry(loop)) {
 		wait_ends(u, NO_ENTRY);
@@ -104,7 +104,7 @@ void flexsc__wait_test_cancel(struct uthread *u)
 }
 
 static long wait_here(struct uthread *u,
-		      void (*action)(struct kthread *, struct uthread *))
+		      void (*then)(struct kthread *, struct uthread *))
 {
 	while (at_home()) {
 		flexsc__leave(u);
@@ -113,7 +113,7 @@ static long wait_here(struct uthread *u,
 			flexsc__wait_test_cancel(u);
 	}
 	lodge_away(u);
-	flexsc__suspend(u, action);
+	flexsc__suspend(u, then);
 	flexsc__settle(u);
 	return u->ret;
 }
@@ -167,7 +167,7 @@ static void go_last(struct kthread *k, struct uthread *u)
 	flexsc__carrier_ready(u);
 }
 
-void flexsc__wait_turn(struct uthread *u)
+void flexsc__wait_yield(struct uthread *u)
 {
 	if (at_home()) {
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);

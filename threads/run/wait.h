@@ -37,7 +37,7 @@ long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
 /* Let ns nanoseconds pass. Returns 0 or -EINTR. */
 long flexsc__wait_time(struct uthread *u, uint64_t ns);
 /* Let other user threads run. */
-void flexsc__wait_turn(struct uthread *u);
+void flexsc__wait_yield(struct uthread *u);
 
 /*
  * The calling user thread was wanted at home before its call began, perhaps

@@ -119,7 +119,7 @@ static void signal_go_home(struct kthread *k, struct uthread *u)
 	char *stack = c->stack;
 
 	if (stack && (char *)u->sp >= stack &&
-	    (char *)u->sp < stack + flexsc__parked.bytes) {
+	    (char *)u->sp < stack + flexsc__small.bytes) {
 		u->home.lent = stack;
 		flexsc__signal_stack(c);
 	}
@@ -197,7 +197,7 @@ static void move_home(struct kthread *k, struct uthread *u,
 		begin_again(stuck, context);
 	mask = flexsc__settle_in_frame(u);
 	/*
-	 * The frame holds the carrier's mask and signal stack, but it is left
+	 * The frame has the carrier's mask and signal stack, but it is left
 	 * at home: put the user thread's there.
 	 */
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
@@ -291,7 +291,7 @@ static void pass_on(struct kthread *k, int signo, siginfo_t *info,
 	const struct uthread *u = k->current;
 	siginfo_t again = passed_on(info);
 
-	if (!u || u->home.parked & SIGNAL_BIT(signo)) {
+	if (!u || u->home.sleep_mask & SIGNAL_BIT(signo)) {
 		atomic_fetch_or(&k->carrier->blocked, SIGNAL_BIT(signo));
 		give_back(signo, info, context);
 	} else {
@@ -307,7 +307,7 @@ static bool is_final(const struct kthread *k, int signo)
 	const struct uthread *u = k->current;
 
 	return flexsc__action_is_default(signo) ||
-	       (u && u->home.parked & SIGNAL_BIT(signo) & SIGNAL_FAULTS);
+	       (u && u->home.sleep_mask & SIGNAL_BIT(signo) & SIGNAL_FAULTS);
 }
 
 /*
@@ -420,11 +420,11 @@ void flexsc__signal_sent(int32_t tid, int signo)
 
 	if (!flexsc__signal_has_handler(signo))
 		return;
-	flexsc__uthreads_hold();
+	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
 	if (u)
 		flexsc__want(u);
-	flexsc__uthreads_release();
+	flexsc__uthreads_unlock();
 }
 
 void flexsc__signal_init(void)

@@ -2,18 +2,18 @@
 /*
  * Signals of user threads.
  *
- * A parked home keeps its user thread's signal mask, so the kernel itself
- * chooses the thread that gets a signal, and /proc and kill(2) see what they
- * would see without this library. The runtime keeps the program's handlers in a
- * table and gives the kernel a handler of its own. What that handler does
+ * A home that is asleep keeps its user thread's signal mask, so the kernel
+ * itself chooses the thread that gets a signal, and /proc and kill(2) see what
+ * they would see without this library. The runtime keeps the program's handlers
+ * in a table and gives the kernel a handler of its own. What that handler does
  * depends on the kernel thread that the signal came to:
  *
  *	at home		run the program's handler
- *	a parked home	send the signal to this kernel thread again, block all
+ *	an asleep home	send the signal to this kernel thread again, block all
  *			signals on it, and call the user thread home; there
  *			the signal arrives
  *	a home whose user thread is inside the runtime
- *			as a parked home; the signal arrives when the user
+ *			as an asleep home; the signal arrives when the user
  *			thread leaves the runtime
  *	a carrier	move a user thread that faults home, where it faults
  *			once more; send a SIGPIPE home with the user thread
@@ -41,7 +41,7 @@
  *
  * A signal that is sent again is queued behind those that came meanwhile, but
  * real-time signals must be handled in order. So what is sent again is only a
- * token: home.first holds the siginfo that it stands for. Each handler that
+ * token: home.first has the siginfo that it stands for. Each handler that
  * runs takes the siginfo in home.first and leaves its own there, until the
  * token arrives and empties home.first.
  *

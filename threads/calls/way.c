@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "route.h"
+#include "way.h"
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -176,7 +176,7 @@ static uint32_t kind_that_matters(const struct table_row *row,
 	return 0;
 }
 
-long flexsc__route(struct uthread *u, long nr,
+long flexsc__way_make(struct uthread *u, long nr,
 		   const struct flexsc_entry *entry)
 {
 	const struct table_row *row = flexsc__table_row((unsigned int)nr);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where libc's patched places jump to. Each has a slot here, filled when it is
- * patched (libc/sites.c): the instructions that the jump replaced, then
+ * Where libc's patched places jump to. Each has a trampoline here, filled when
+ * it is patched (libc/sites.c): the instructions that the jump replaced, then
  *
  *	mov $number, %ecx
- *	jmp flexsc__slot_common
+ *	jmp flexsc__trampoline_common
  *
  * The kernel preserves all registers but rax, rcx and r11, and the red zone, so
  * this does, too. The runtime doesn't use vector registers, and saves them
@@ -12,22 +12,22 @@
  * like a function that was called from the place where it goes on.
  */
 
-	.section .text.flexsc_slots, "ax", @progbits
-	.globl flexsc__slots
-	.hidden flexsc__slots
+	.section .text.flexsc_trampolines, "ax", @progbits
+	.globl flexsc__trampolines
+	.hidden flexsc__trampolines
 	.balign 4096
-flexsc__slots:
+flexsc__trampolines:
 	.fill 4096 * 6, 1, 0xcc
 
 	.text
-	.globl flexsc__slot_common
-	.hidden flexsc__slot_common
-	.type flexsc__slot_common, @function
+	.globl flexsc__trampoline_common
+	.hidden flexsc__trampoline_common
+	.type flexsc__trampoline_common, @function
 	.p2align 4
-flexsc__slot_common:
+flexsc__trampoline_common:
 	.cfi_startproc
 	.cfi_def_cfa rsp, 0
-	leaq	flexsc__slot_returns(%rip), %r11
+	leaq	flexsc__trampoline_returns(%rip), %r11
 	movq	(%r11, %rcx, 8), %r11
 	leaq	-128(%rsp), %rsp
 	.cfi_def_cfa_offset 128
@@ -70,6 +70,6 @@ flexsc__slot_common:
 	.cfi_def_cfa_offset 0
 	jmpq	*%r11
 	.cfi_endproc
-	.size flexsc__slot_common, . - flexsc__slot_common
+	.size flexsc__trampoline_common, . - flexsc__trampoline_common
 
 	.section .note.GNU-stack, "", @progbits
