@@ -202,7 +202,7 @@ def lint(step: Step) -> None:
         step.tally.failed += 1
         return
     python = [
-        "lib/calls/gensyscalls.py",
+        "lib/calls",
         "threads/report/flexsc_gdb.py",
         "tests",
         "bench",

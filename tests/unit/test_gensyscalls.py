@@ -37,6 +37,7 @@ def load_generator() -> Any:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    sys.path.insert(0, str(GENERATOR.parent))
     spec.loader.exec_module(module)
     return module
 
