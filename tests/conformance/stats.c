@@ -204,7 +204,7 @@ TEST(at_most_size_bytes_are_copied)
 static atomic_bool reader_stop;
 
 /* Counters never go back, whoever looks at whichever moment. */
-static void *watch(void *arg)
+static void *observe(void *arg)
 {
 	struct flexsc_stats last = { .posted = 0 };
 
@@ -227,7 +227,7 @@ TEST(another_thread_may_read)
 	pthread_t thread;
 
 	loop = test_loop();
-	CHECK_EQ(pthread_create(&thread, NULL, watch, NULL), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, observe, NULL), 0);
 	for (unsigned int i = 0; i < MANY(20000); i++)
 		CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	atomic_store(&reader_stop, true);

@@ -174,7 +174,7 @@ static uint64_t lateness_beside(pid_t pid, uint64_t span)
 	return most;
 }
 
-static void watch(void (*run)(void), uint64_t seed)
+static void disturb(void (*run)(void), uint64_t seed)
 {
 	const struct sched_param first = { .sched_priority = 50 };
 	uint64_t late;
@@ -206,22 +206,22 @@ static void burn(void)
 
 TEST(a_process_that_burns_is_put_off)
 {
-	watch(burn, 0);
+	disturb(burn, 0);
 }
 
 TEST(an_entry_that_is_put_aside_keeps_nobody)
 {
-	watch(one_aside, 0);
+	disturb(one_aside, 0);
 }
 
 TEST(an_entry_that_is_never_ready_keeps_nobody)
 {
-	watch(never_readable, 0);
+	disturb(never_readable, 0);
 }
 
 TEST(a_lying_tail_keeps_nobody)
 {
-	watch(a_lying_tail, 0);
+	disturb(a_lying_tail, 0);
 }
 
 TEST_LIMIT(nothing_keeps_a_processor, 600)
@@ -230,5 +230,5 @@ TEST_LIMIT(nothing_keeps_a_processor, 600)
 	const unsigned long rounds = test_parameter("rounds", 20);
 
 	for (unsigned long i = 0; i < rounds; i++)
-		watch(anything, seed + i);
+		disturb(anything, seed + i);
 }

@@ -36,7 +36,7 @@ import pytest
 from loads import LOADS, Load, new_place, version
 from conftest import busy
 from programs import carried_by, family
-from watch import Use, calm, growth, picture
+from use import Use, calm, growth, picture
 
 WAYS = ("uring-1", "uring-2", "threads-2")
 ROUND = 15.0

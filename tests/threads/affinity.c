@@ -38,24 +38,24 @@ static cpu_set_t only(int cpu)
 }
 
 /* As each function tells it that there is. */
-static void has(const cpu_set_t *want)
+static void has(const cpu_set_t *expected)
 {
 	cpu_set_t set;
 	long bytes;
 
 	CPU_ZERO(&set);
 	CHECK_EQ(pthread_getaffinity_np(pthread_self(), sizeof(set), &set), 0);
-	CHECK(CPU_EQUAL(&set, want));
+	CHECK(CPU_EQUAL(&set, expected));
 	CPU_ZERO(&set);
 	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-	CHECK(CPU_EQUAL(&set, want));
+	CHECK(CPU_EQUAL(&set, expected));
 	CPU_ZERO(&set);
 	CHECK_EQ(sched_getaffinity(gettid(), sizeof(set), &set), 0);
-	CHECK(CPU_EQUAL(&set, want));
+	CHECK(CPU_EQUAL(&set, expected));
 	CPU_ZERO(&set);
 	bytes = syscall(SYS_sched_getaffinity, 0, sizeof(set), &set);
 	CHECK(bytes > 0 && bytes <= (long)sizeof(set));
-	CHECK(CPU_EQUAL(&set, want));
+	CHECK(CPU_EQUAL(&set, expected));
 }
 
 static void runs_on(int cpu)

@@ -36,7 +36,7 @@ static sigset_t set_of(int a, int b)
 	return set;
 }
 
-static void blocks(const sigset_t *want)
+static void blocks(const sigset_t *expected)
 {
 	sigset_t set;
 
@@ -44,7 +44,7 @@ static void blocks(const sigset_t *want)
 	for (int signo = 1; signo <= SIGRTMAX; signo++)
 		if (signo < 32 || signo > 33)
 			CHECK_EQ(sigismember(&set, signo),
-				 sigismember(want, signo));
+				 sigismember(expected, signo));
 }
 
 static void *has_mask(void *set)

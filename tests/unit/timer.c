@@ -140,14 +140,14 @@ TEST_LIMIT(random_steps_agree_with_the_model, 60)
 	CHECK(fired > STEPS / 20);
 }
 
-/* Sleeping as long as it says each time, the wheel fires within a few turns. */
+/* Sleeping as long as it says each time, the wheel fires within a few rounds. */
 TEST(next_leads_to_the_expiry)
 {
 	struct timer timer;
 
 	for (unsigned int round = 0; round < 10000; round++) {
 		uint64_t span = any_span() >> 2;
-		unsigned int turns = 0;
+		unsigned int rounds = 0;
 
 		begin(any_span() >> 2);
 		arm(0, span);
@@ -156,7 +156,7 @@ TEST(next_leads_to_the_expiry)
 
 			CHECK(next > 0 && next != UINT64_MAX);
 			now += next;
-			CHECK(++turns <= WHEEL_LEVELS + 1);
+			CHECK(++rounds <= WHEEL_LEVELS + 1);
 		}
 		CHECK(now >= armed[0].at && now < armed[0].at + TICK);
 		flexsc__wheel_fini(&wheel);

@@ -154,7 +154,7 @@ class Guest:
             words = [qemu, *self.options(), "-initrd", str(system)]
             words += ["-serial", f"file:{log}", *MACHINES[self.machine].serial]
             for _ in range(TRIES):
-                status = watch(words, seconds, log, output)
+                status = follow(words, seconds, log, output)
                 if status != AGAIN:
                     break
         if status == AGAIN:
@@ -256,7 +256,7 @@ def pack(guest: Guest, command: str, root: Path, system: Path) -> None:
             raise GuestError("the guest's system can't be packed")
 
 
-def watch(words: Sequence[str], seconds: float, log: Path, output: TextIO) -> int:
+def follow(words: Sequence[str], seconds: float, log: Path, output: TextIO) -> int:
     """Run the machine, and show what its command says."""
     machine = subprocess.Popen(
         words,

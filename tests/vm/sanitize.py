@@ -82,7 +82,7 @@ reader=$!
 """
 TRACE = "echo 1 >/sys/kernel/tracing/events/flexsc/enable; "
 # Memory is lost if it is so twice, five seconds after it was allocated. After a
-# complaint, or when its tables are full, lockdep stops watching.
+# complaint, or when its tables are full, lockdep turns itself off.
 CHECKS = """
 echo 0 >/sys/kernel/tracing/events/flexsc/enable
 kill $reader
@@ -93,11 +93,11 @@ cat $kmemleak
 [ -s $kmemleak ] && grep -q unreferenced $kmemleak && echo -n "not "
 echo "ok 1 - nothing is lost"
 grep -q "debug_locks: *1" /proc/lockdep_stats || echo -n "not "
-echo "ok 2 - locks are still watched"
+echo "ok 2 - locks are still checked"
 echo 1..2
 """
-# An access is watched for so long that another of the guest's processors runs
-# meanwhile, even on a busy host; which those are, watch.c says. By itself the
+# A picked access is delayed for so long that another of the guest's processors runs
+# meanwhile, even on a busy host; which those are, pick.c says. By itself the
 # kernel looks at nothing.
 RACES_SEEN = "kcsan.udelay_task=200 kcsan.udelay_interrupt=100 kcsan.skip_watch=200000"
 WRAPPED = [
@@ -122,24 +122,24 @@ RACES = re.compile(
 
 @dataclass
 class Watching(Kernel):
-    """A kernel with KCSAN, whose module is linked with watch.c."""
+    """A kernel with KCSAN, whose module is linked with pick.c."""
 
     def make(self, folder: Path, *words: str) -> None:
-        if not (folder / "watch.c").exists():
-            self.link_watch(folder)
+        if not (folder / "pick.c").exists():
+            self.link_pick(folder)
         super().make(folder, *words)
 
-    def link_watch(self, folder: Path) -> None:
+    def link_pick(self, folder: Path) -> None:
         symbols = (self.headers / "System.map").read_text()
         skips = re.search(r"^(\w+) d kcsan_skip$", symbols, re.MULTILINE)
         if not skips:
             raise KernelError(f"{self.headers} has no kcsan_skip")
-        shutil.copy(Path(__file__).with_name("watch.c"), folder)
+        shutil.copy(Path(__file__).with_name("pick.c"), folder)
         with (folder / "Kbuild").open("a") as kbuild:
             wrap = " ".join(f"--wrap=__tsan_{name}" for name in WRAPPED)
-            print("flexsc-y += watch.o", file=kbuild)
-            print("KCSAN_SANITIZE_watch.o := n", file=kbuild)
-            print(f"CFLAGS_watch.o := -DSKIPS=0x{skips[1]}UL", file=kbuild)
+            print("flexsc-y += pick.o", file=kbuild)
+            print("KCSAN_SANITIZE_pick.o := n", file=kbuild)
+            print(f"CFLAGS_pick.o := -DSKIPS=0x{skips[1]}UL", file=kbuild)
             print(f"LDFLAGS_flexsc.o := {wrap}", file=kbuild)
 
 

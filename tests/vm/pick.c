@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Linked into the module for a kernel with KCSAN, to have many of the module's
- * accesses watched: the kernel picks one of so many of all, and few of those are
+ * accesses picked: the kernel picks one of so many of all, and few of those are
  * the module's. The linker has the module's plain accesses come here first
  * (--wrap). SKIPS is where each processor's "kcsan_skip" is, the kernel's count
- * until the next that it watches; other code is watched now and then only.
+ * until the next that it picks; of other code it picks one now and then only.
  */
 #include <linux/percpu.h>
 #include <linux/smp.h>
