@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexbench: has "flexsc bench --raw" measure by turns, keeps the raw samples,
+"""flexbench: has "flexsc bench --raw" measure alternately, keeps the raw samples,
 and compares.
 
     machine     what it is measured on, and which cores are used

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import table
 from .compare import Interval, ratio
-from .runner import Plan, raw_in_turn
+from .runner import Plan, measure_all_raw
 from .samples import Measurement, Run, Settings, distinct
 
 BENCH = "calls"
@@ -61,7 +61,7 @@ def measure(run: Run, plan: Plan) -> None:
     for place in VARIANTS:
         for call in CALLS:
             for batch in QUICK_BATCHES if plan.quick else BATCHES:
-                raw_in_turn(run, plan, BENCH, variants(plan, call, place, batch))
+                measure_all_raw(run, plan, BENCH, variants(plan, call, place, batch))
 
 
 def place_of(measurement: Measurement) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import examples, table
 from .compare import Interval, ratio
-from .runner import Plan, in_turn
+from .runner import Plan, measure_all
 from .running import FLEXSC, NATIVE, Program
 from .samples import BenchError, Json, Measurement, Run, Settings
 
@@ -130,7 +130,7 @@ def measure(run: Run, plan: Plan, bench: str) -> None:
             {"part": PART, "variant": variant, "connections": count}
             for variant in (NATIVE, FLEXSC)
         ]
-        in_turn(run, bench, variants, min(plan.rounds, ROUNDS), once)
+        measure_all(run, bench, variants, min(plan.rounds, ROUNDS), once)
 
 
 def compared(a: Measurement, b: Measurement, series: str) -> Interval | None:

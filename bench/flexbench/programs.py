@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Real programs, natively and under flexsc run: Apache (OSDI 2010, figure 11)
 and MariaDB (figure 14). Both variants of a program run all the time, on the
-same core, and are loaded by turns from the other cores.
+same core, and are loaded alternately from the other cores.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from . import apache, mariadb, table, tools
 from .compare import ratio
-from .runner import Plan, in_turn, progress
+from .runner import Plan, measure_all, progress
 from .running import FLEXSC, NATIVE, Program
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 from .serve import cpu_seconds
@@ -119,7 +119,7 @@ def compare(run: Run, plan: Plan, name: str, mode: str, of: dict[str, Program]) 
     for program in of.values():
         round_of(plan, kind, program, mode, min(WARM_UP_S, plan.seconds))
     check(plan, of[FLEXSC])
-    in_turn(
+    measure_all(
         run,
         BENCH,
         variants(plan, name, mode),

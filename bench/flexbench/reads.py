@@ -9,7 +9,7 @@ import resource
 
 from . import table
 from .compare import Interval, ratio
-from .runner import Plan, raw_in_turn
+from .runner import Plan, measure_all_raw
 from .samples import Measurement, Run, Settings, distinct
 
 BENCH = "reads"
@@ -22,7 +22,7 @@ OTHER_FDS = 100
 
 SCENARIOS = {
     "dormant": "1,000 complete again and again",
-    "uniform": "all complete in turn, in random order",
+    "uniform": "all complete, in random order",
 }
 
 
@@ -54,7 +54,7 @@ def variants(plan: Plan, scenario: str) -> list[Settings]:
 
 def measure(run: Run, plan: Plan) -> None:
     for scenario in SCENARIOS:
-        raw_in_turn(run, plan, BENCH, variants(plan, scenario))
+        measure_all_raw(run, plan, BENCH, variants(plan, scenario))
 
 
 def compared(a: Measurement | None, b: Measurement | None) -> Interval | None:

@@ -35,7 +35,7 @@ class Plan:
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
-    """Each variant once a round, in turn forwards and backwards, so that a
+    """Each variant once a round, alternately forwards and backwards, so that a
     steady drift of the machine favours none.
     """
     for index in range(rounds):
@@ -71,7 +71,7 @@ def raw(flexsc: str, case: str, settings: Settings, pinned: Sequence[str] = ()) 
     return found
 
 
-def in_turn(
+def measure_all(
     run: Run,
     bench: str,
     variants: Sequence[Settings],
@@ -97,5 +97,7 @@ def in_turn(
     run.measurements += [m for m in found if m not in failed]
 
 
-def raw_in_turn(run: Run, plan: Plan, case: str, variants: Sequence[Settings]) -> None:
-    in_turn(run, case, variants, plan.rounds, lambda s: raw(plan.flexsc, case, s))
+def measure_all_raw(
+    run: Run, plan: Plan, case: str, variants: Sequence[Settings]
+) -> None:
+    measure_all(run, case, variants, plan.rounds, lambda s: raw(plan.flexsc, case, s))

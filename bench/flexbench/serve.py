@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """flexsc serve against stock nginx with one worker: the same core, the same
-file, the same wrk on other cores, by turns.
+file, the same wrk on other cores, alternately.
 
     plain    open, stat, read or sendfile, and close for each request
     cached   both keep the file open for a while
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from . import clients, servers, table, tools
 from .compare import ratio
-from .runner import Plan, in_turn, progress, raw
+from .runner import Plan, measure_all, progress, raw
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 from .servers import Server
 from .tools import Load
@@ -175,7 +175,7 @@ def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
     ]
     for server in found:
         load(plan, server, WARM_UP_S)
-    in_turn(
+    measure_all(
         run,
         BENCH,
         variants,

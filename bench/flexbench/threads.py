@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Servers that block, with a thread for each connection: natively, under flexsc
-run, and beside the same server with epoll; by turns, on the same cores.
+run, and beside the same server with epoll; alternately, on the same cores.
 
     load        throughput and latency against the number of connections
     entries     throughput against the number of calls that flexsc run may
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from . import examples, idle, servers, table, tools
 from .compare import Interval, ratio
 from .examples import EPOLL
-from .runner import Plan, in_turn, raw
+from .runner import Plan, measure_all, raw
 from .running import FLEXSC, NATIVE
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 from .serve import cpu_seconds
@@ -123,7 +123,7 @@ def measure_load(run: Run, plan: Plan, counts: Sequence[int], cores: int) -> Non
     for mode in MODES:
         for connections in [plan.connections] if plan.connections else counts:
             every = variants(plan, mode, connections, cores)
-            in_turn(run, BENCH, every, plan.rounds, lambda s: once(plan, s))
+            measure_all(run, BENCH, every, plan.rounds, lambda s: once(plan, s))
 
 
 def measure(run: Run, plan: Plan) -> None:
@@ -135,7 +135,9 @@ def measure(run: Run, plan: Plan) -> None:
         measure_load(run, plan, counts, 2)
     else:
         run.note("threads: a server on two cores takes four of them")
-    in_turn(run, BENCH, entries_variants(plan), plan.rounds, lambda s: once(plan, s))
+    measure_all(
+        run, BENCH, entries_variants(plan), plan.rounds, lambda s: once(plan, s)
+    )
     idle.measure(run, plan, BENCH)
 
 

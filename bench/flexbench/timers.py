@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from . import table
 from .compare import ratio
-from .runner import Plan, raw_in_turn
+from .runner import Plan, measure_all_raw
 from .samples import Run, Settings, distinct
 
 BENCH = "timers"
@@ -40,7 +40,7 @@ def variants(plan: Plan, scenario: str) -> list[Settings]:
 
 def measure(run: Run, plan: Plan) -> None:
     for scenario in SCENARIOS:
-        raw_in_turn(run, plan, BENCH, variants(plan, scenario))
+        measure_all_raw(run, plan, BENCH, variants(plan, scenario))
 
 
 def show(run: Run) -> list[str]:

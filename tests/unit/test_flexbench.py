@@ -139,7 +139,7 @@ def test_a_variant_that_fails_is_left_out_and_noted_once() -> None:
     run = empty_run()
     variants: list[Settings] = [{"variant": "good"}, {"variant": "bad"}]
     for _ in range(2):
-        runner.in_turn(run, "calls", variants, 3, measure)
+        runner.measure_all(run, "calls", variants, 3, measure)
     assert [m.settings["variant"] for m in run.measurements] == ["good", "good"]
     assert [len(m.rounds) for m in run.measurements] == [3, 3]
     assert run.notes == ["calls: a variant is left out: bad: doesn't work here"]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * flexsc bench: the measuring loops for one variant at a time (--raw), or
- * flexbench, the Python package that has them run by turns and compares.
+ * flexbench, the Python package that has them run alternately and compares.
  */
 #define _GNU_SOURCE
 #include "cases.h"
@@ -58,7 +58,7 @@ static int raw(int argc, char **argv)
 
 /* flexbench. */
 
-static bool holds(const char *folder)
+static bool has_flexbench(const char *folder)
 {
 	char path[PATH_MAX];
 
@@ -67,7 +67,7 @@ static bool holds(const char *folder)
 }
 
 /*
- * The folder that holds flexbench: the folder asked for and no other; or one
+ * The folder that has flexbench: the folder asked for and no other; or one
  * beside an installed command, wherever the command was moved to; or the folder
  * where this command was built, or was to be installed. NULL after a line on
  * stderr.
@@ -81,10 +81,10 @@ static const char *find(const char *beside)
 	size_t first = asked ? 0 : 1, end = asked ? 1 : 4;
 
 	for (size_t i = first; i < end; i++)
-		if (holds(folders[i]))
+		if (has_flexbench(folders[i]))
 			return folders[i];
 	fprintf(stderr, "flexsc: bench: the Python package flexbench isn't in "
-		"%s; set FLEXBENCH_DIR to the folder that holds it\n",
+		"%s; set FLEXBENCH_DIR to the folder that has it\n",
 		folders[end - 1]);
 	return NULL;
 }

@@ -23,12 +23,12 @@ void bench_histogram_merge(struct bench_histogram *into,
 
 double bench_histogram_at(const struct bench_histogram *h, double share)
 {
-	double wanted = share * (double)h->total;
+	double rank = share * (double)h->total;
 	uint64_t sum = 0;
 
 	for (unsigned int i = 0; i < BENCH_HISTOGRAM_CLASSES; i++) {
 		sum += h->counts[i];
-		if (sum && (double)sum >= wanted)
+		if (sum && (double)sum >= rank)
 			return middle(i);
 	}
 	return 0;

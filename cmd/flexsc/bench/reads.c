@@ -6,7 +6,7 @@
  * again.
  *
  *	dormant		the active ones are always the same
- *	uniform		all take their turn, in random order
+ *	uniform		all, one after the other, in random order
  *
  * The writes, with what the kernel does in them, are measured apart. Where
  * descriptors are few, "sharing" reads wait on each: it counts like a

@@ -7,7 +7,7 @@
  *	all		all of them expire, at random times
  *	cancel		none expires; the active ones are cancelled and armed
  *			again, as read timeouts are
- *	cancel-all	the same with all of them in turn, in random order
+ *	cancel-all	the same with all of them, in random order
  *
  * One expires every "spacing" nanoseconds on average, however many there are,
  * so that the loop wakes up for equally many. Counted is the thread's time on

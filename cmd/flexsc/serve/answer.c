@@ -48,9 +48,9 @@ static void cut_short(struct exchange *x)
 		message_send(x, 500);
 		return;
 	}
-	x->want = x->have;
+	x->needed = x->have;
 	x->left = 0;
-	if (x->want)
+	if (x->needed)
 		transfer_file(x);
 	else
 		transfer_head(x, 0);
@@ -74,8 +74,8 @@ static void answer_file(struct exchange *x)
 		return;
 	}
 	x->chunk = x->buffer->body;
-	x->want = length <= TRANSFER_WHOLE ? length : TRANSFER_FIRST;
-	x->left = length - x->want;
+	x->needed = length <= TRANSFER_WHOLE ? length : TRANSFER_FIRST;
+	x->left = length - x->needed;
 	x->stage = EXCHANGE_LOAD;
 	transfer_load(x);
 }
@@ -200,7 +200,7 @@ static void loaded(struct exchange *x, int64_t ret)
 			message_send_error(x, -ret);
 		else if (ret == 0)
 			cut_short(x);
-		else if (x->have < x->want)
+		else if (x->have < x->needed)
 			transfer_load(x);
 		else
 			transfer_file(x);
@@ -215,7 +215,7 @@ static void loaded(struct exchange *x, int64_t ret)
 		 */
 		if (ret <= 0 && ret != -EINTR)
 			exchange_cut(x);
-		else if (x->have < x->want)
+		else if (x->have < x->needed)
 			transfer_load(x);
 		else if (!exchange_pending(x, OP_SEND))
 			transfer_chunk(x, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache of one worker; runs on its thread. A name in the table holds one
+ * The cache of one worker; runs on its thread. A name in the table has one
  * reference to its file, each request that reads the file another; whoever
  * drops the last one closes the descriptor.
  */

@@ -32,8 +32,8 @@ struct file *cache_find(struct cache *cache, const char *name, size_t length);
 
 /*
  * Keep file, which has just been opened and described, under that name in
- * place of what was there; takes the descriptor. Returns the kept one, held
- * as from cache_find(), or NULL if it can't be kept: then file remains the
+ * place of what was there; takes the descriptor. Returns the kept one, as
+ * cache_find() does, or NULL if it can't be kept: then file remains the
  * caller's.
  */
 struct file *cache_insert(struct cache *cache, const char *name, size_t length,
@@ -44,7 +44,7 @@ void cache_forget(struct cache *cache, const char *name, size_t length);
 
 void cache_release(struct cache *cache, struct file *file);
 
-/* When nothing is held. Closes at once; the loop need not run any more. */
+/* When all are released. Closes at once; the loop need not run any more. */
 void cache_fini(struct cache *cache);
 
 #endif /* SERVE_CACHE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request wants of a file: all of it, a part, or only news.
+ * What a request asks for of a file: all of it, a part, or only news.
  */
 #ifndef SERVE_CONDITION_H
 #define SERVE_CONDITION_H

@@ -118,7 +118,7 @@ static bool connection_posted(struct connection *c, enum connection_op op,
  * Input
  */
 
-/* The input holds nothing that is needed any more. */
+/* The input has nothing that is needed any more. */
 static void rewind_input(struct connection *c)
 {
 	buffer_put(&c->clients->env->buffers, c->big);
@@ -254,7 +254,7 @@ static void connection_read_ahead(struct exchange *x)
 	    !x->response.keep_alive || rest(c) || c->big || c->ended ||
 	    connection_pending(c, OP_RECEIVE))
 		return;
-	/* The log alone still wants the request's head. */
+	/* The log alone still needs the request's head. */
 	if (!log_enabled(&all->env->log))
 		rewind_input(c);
 	if (c->size - c->end >= ROOM)
@@ -358,8 +358,8 @@ static void received_nothing(struct connection *c, int64_t ret)
 		break;
 	case CONNECTION_ANSWERING:
 		/*
-		 * A late read says nothing, because it wasn't the client's
-		 * turn.
+		 * A late read says nothing, because the client was to wait
+		 * then.
 		 */
 		c->ended |= !late;
 		break;

@@ -31,7 +31,7 @@ bool exchange_begin(struct exchange *x, const char *head, bool keep_alive)
 	};
 	x->retries = 0;
 	x->offset = 0;
-	x->want = 0;
+	x->needed = 0;
 	x->have = 0;
 	x->left = 0;
 	x->sent = 0;
@@ -69,7 +69,7 @@ static void exchange_log(struct exchange *x)
 	log_write(&x->env->log, &x->env->clock, &line);
 }
 
-/* Give back all that the exchange holds. */
+/* Give back all that the exchange has. */
 static void exchange_give_back(struct exchange *x)
 {
 	struct buffers *buffers = &x->env->buffers;

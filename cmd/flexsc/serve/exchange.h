@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request and its answer: what it holds, what is pending of it, and how it
+ * One request and its answer: what it has, what is pending of it, and how it
  * ends. What it does, answer.h begins.
  */
 #ifndef SERVE_EXCHANGE_H
@@ -55,7 +55,7 @@ struct exchange_events {
 	/* The last of the answer is being sent. May cut the exchange. */
 	void (*ending)(struct exchange *x);
 	/*
-	 * The exchange is over: EXCHANGE_SENT or EXCHANGE_CUT; it holds
+	 * The exchange is over: EXCHANGE_SENT or EXCHANGE_CUT; it has
 	 * nothing.
 	 */
 	void (*done)(struct exchange *x);
@@ -89,7 +89,7 @@ struct exchange {
 	/* The part of the file that is being loaded, or waits to be sent. */
 	char *chunk;
 	uint64_t offset;		/* in the file */
-	size_t want;			/* bytes it shall have; 0: no chunk */
+	size_t needed;			/* bytes it shall have; 0: no chunk */
 	size_t have;
 	uint64_t left;			/* bytes of the answer behind it */
 	/* Data that is being sent: from out, or the rest of the file. */

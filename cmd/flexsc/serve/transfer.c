@@ -55,7 +55,7 @@ void transfer_last(struct exchange *x, const char *out, size_t head,
 	x->out_left = length;
 	x->head = head;
 	x->left = 0;
-	x->want = 0;
+	x->needed = 0;
 	send_out(x);
 	exchange_release(x);
 	x->events->ending(x);
@@ -65,7 +65,7 @@ void transfer_load(struct exchange *x)
 {
 	uint64_t at = x->offset + x->have;
 	char *to = x->chunk + x->have;
-	size_t n = x->want - x->have;
+	size_t n = x->needed - x->have;
 
 	exchange_posted(x, OP_LOAD,
 			flexsc_loop_pread64(x->env->loop, &x->load,
@@ -86,8 +86,8 @@ static void load_next(struct exchange *x)
 	}
 	x->chunk = to->body;
 	x->have = 0;
-	x->want = x->left < BUFFER_BODY ? x->left : BUFFER_BODY;
-	x->left -= x->want;
+	x->needed = x->left < BUFFER_BODY ? x->left : BUFFER_BODY;
+	x->left -= x->needed;
 	transfer_load(x);
 }
 
@@ -100,13 +100,13 @@ void transfer_chunk(struct exchange *x, size_t head)
 		x->spare = sent;
 	}
 	if (x->left == 0) {
-		transfer_last(x, x->chunk - head, x->head, head + x->want);
+		transfer_last(x, x->chunk - head, x->head, head + x->needed);
 		return;
 	}
 	x->out = x->chunk - head;
-	x->out_left = head + x->want;
-	x->offset += x->want;
-	x->want = 0;
+	x->out_left = head + x->needed;
+	x->offset += x->needed;
+	x->needed = 0;
 	send_out(x);
 	if (x->left < LARGE)
 		load_next(x);
@@ -115,7 +115,7 @@ void transfer_chunk(struct exchange *x, size_t head)
 void transfer_file(struct exchange *x)
 {
 	const char *head = response_file(&x->response, x->chunk, x->file,
-					 x->offset, x->want + x->left);
+					 x->offset, x->needed + x->left);
 
 	x->head = x->chunk - head;
 	transfer_chunk(x, x->head);
@@ -135,7 +135,7 @@ static void sent(struct exchange *x)
 {
 	if (exchange_pending(x, OP_LOAD))
 		return;
-	if (x->want) {
+	if (x->needed) {
 		transfer_chunk(x, 0);
 	} else if (x->left >= LARGE || (x->by_kernel && x->left)) {
 		send_rest(x);
