@@ -108,13 +108,13 @@ static const char *error_name(int64_t value)
 }
 
 void test_equal(const char *file, int line, const char *got_text,
-		const char *want_text, int64_t got, int64_t want)
+		const char *expected_text, int64_t got, int64_t expected)
 {
-	if (got == want)
+	if (got == expected)
 		return;
-	test_fail(file, line, "%s is %lld %s, want %s: %lld %s", got_text,
-		  (long long)got, error_name(got), want_text, (long long)want,
-		  error_name(want));
+	test_fail(file, line, "%s is %lld %s, expected %s: %lld %s", got_text,
+		  (long long)got, error_name(got), expected_text,
+		  (long long)expected, error_name(expected));
 }
 
 void test_skip(const char *format, ...)
@@ -352,11 +352,11 @@ void run_for(struct flexsc_loop *loop, unsigned int ms)
 
 void run_until_readable(struct flexsc_loop *loop, int fd)
 {
-	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+	struct pollfd input = { .fd = fd, .events = POLLIN };
 
 	do
 		run_for(loop, 20);
-	while (!poll(&wanted, 1, 0));
+	while (!poll(&input, 1, 0));
 }
 
 struct flexsc_stats stats_of(const struct flexsc_loop *loop)

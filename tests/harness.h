@@ -91,15 +91,15 @@ void test_register(struct test *test);
  */
 #define CHECK(condition)						\
 	((condition) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", #condition))
-#define CHECK_EQ(got, want)						\
-	test_equal(__FILE__, __LINE__, #got, #want, (int64_t)(got),	\
-		   (int64_t)(want))
+#define CHECK_EQ(got, expected)						\
+	test_equal(__FILE__, __LINE__, #got, #expected, (int64_t)(got),	\
+		   (int64_t)(expected))
 #define SKIP(...)	test_skip(__VA_ARGS__)
 
 void test_fail(const char *file, int line, const char *format, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
 void test_equal(const char *file, int line, const char *got_text,
-		const char *want_text, int64_t got, int64_t want);
+		const char *expected_text, int64_t got, int64_t expected);
 void test_skip(const char *format, ...)
 	__attribute__((noreturn, format(printf, 1, 2)));
 void test_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that wait hold nothing up: not each other, not calls posted later,
+ * Calls that wait delay nothing: not each other, not calls posted later,
  * however many they are and however few syscall threads or entries there are.
  */
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@
 #include "../harness.h"
 #include "readers.h"
 
-TEST(blocked_reads_dont_hold_up_later_calls)
+TEST(blocked_reads_dont_delay_later_calls)
 {
 	struct flexsc_loop *loop = test_loop();
 	uint64_t before;
@@ -90,7 +90,7 @@ TEST(a_call_wakes_calls_of_its_own_loop)
  * Calls that no descriptor can be polled for each take a syscall thread. With
  * four threads, four of them run; the rest start as those end.
  */
-TEST(calls_that_cant_be_polled_take_turns)
+TEST(calls_that_cant_be_polled_alternate)
 {
 	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	struct call calls[12];

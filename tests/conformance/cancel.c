@@ -294,21 +294,21 @@ TEST_LIMIT(a_cancelled_read_loses_no_data, 40)
 }
 
 static atomic_bool feeder_stop;
-static _Atomic(unsigned int) feeder_turn;
+static _Atomic(unsigned int) feeder_round;
 
-/* Writes to one pipe per turn, while the owner cancels its read. */
+/* Writes to one pipe per round, while the owner cancels its read. */
 static void *feeder(void *arg)
 {
-	unsigned int turn = 0;
+	unsigned int round = 0;
 
 	(void)arg;
 	while (!atomic_load(&feeder_stop)) {
-		if (atomic_load(&feeder_turn) == turn) {
+		if (atomic_load(&feeder_round) == round) {
 			sched_yield();
 			continue;
 		}
-		turn = atomic_load(&feeder_turn);
-		CHECK_EQ(write(races[turn % RACES].p[1], "x", 1), 1);
+		round = atomic_load(&feeder_round);
+		CHECK_EQ(write(races[round % RACES].p[1], "x", 1), 1);
 	}
 	return NULL;
 }
@@ -323,13 +323,13 @@ TEST_LIMIT(a_read_cancelled_while_data_arrives_loses_none, 40)
 	NEEDS_WAITING_ENGINE();
 	races_open();
 	CHECK_EQ(pthread_create(&thread, NULL, feeder, NULL), 0);
-	for (unsigned int turn = 1; turn < MANY(5000); turn++) {
-		struct race *r = &races[turn % RACES];
+	for (unsigned int round = 1; round < MANY(5000); round++) {
+		struct race *r = &races[round % RACES];
 
 		race_post(loop, r);
 		r->fed = true;
 		CHECK_EQ(flexsc_loop_submit(loop), 0);
-		atomic_store(&feeder_turn, turn);
+		atomic_store(&feeder_round, round);
 		for (uint64_t spin = test_random() % 20000; spin; spin--)
 			__asm__ volatile("" ::: "memory");
 		if (test_random() & 1)

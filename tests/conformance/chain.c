@@ -221,7 +221,7 @@ TEST(an_error_can_be_an_argument)
 	finish();
 }
 
-TEST(a_blocked_chain_holds_nothing_else_up)
+TEST(a_blocked_chain_delays_nothing_else)
 {
 	struct call first = CALL_INIT, second = CALL_INIT;
 	char c;

@@ -212,37 +212,38 @@ observe(void (*run)(unsigned int, const uint64_t *, enum compare),
 	return *outcome;
 }
 
-static bool agree(const struct outcome *got, const struct outcome *want,
+static bool agree(const struct outcome *got, const struct outcome *expected,
 		  enum compare compare)
 {
 	switch (compare) {
 	case DESCRIPTOR:
-		return got->ret == want->ret || (got->ret >= 0 && want->ret >= 0);
+		return got->ret == expected->ret ||
+		       (got->ret >= 0 && expected->ret >= 0);
 	case VARIES:
-		return (got->ret >= 0) == (want->ret >= 0);
+		return (got->ret >= 0) == (expected->ret >= 0);
 	case OWN:
 		return got->ret == got->own;
 	case SAME:
 		break;
 	}
-	return got->ret == want->ret;
+	return got->ret == expected->ret;
 }
 
 /* One line per row that differs, so that a run shows all of them. */
 static unsigned int try_row(unsigned int nr, const struct table_row *row)
 {
 	enum compare compare = special_of(row->name)->compare;
-	struct outcome want, got;
+	struct outcome expected, got;
 	uint64_t args[6];
 
 	harmless_args(row, args);
-	want = observe(run_plainly, row->name, nr, args, compare);
+	expected = observe(run_plainly, row->name, nr, args, compare);
 	got = observe(run_on_loop, row->name, nr, args, compare);
-	if (got.posted == 0 && got.ran == 1 && agree(&got, &want, compare))
+	if (got.posted == 0 && got.ran == 1 && agree(&got, &expected, compare))
 		return 0;
-	test_note("%s (%u): posted %d, ran %d times, ret %lld, want %lld",
+	test_note("%s (%u): posted %d, ran %d times, ret %lld, expected %lld",
 		  row->name, nr, got.posted, got.ran, (long long)got.ret,
-		  (long long)want.ret);
+		  (long long)expected.ret);
 	return 1;
 }
 

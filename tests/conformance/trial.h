@@ -83,15 +83,15 @@ static inline void trial_compare(const struct trial *oracle,
 				 const struct trial *engine, const char *file)
 {
 	for (unsigned int i = 0; i < oracle->n && i < engine->n; i++) {
-		const struct trial_note *want = &oracle->notes[i];
+		const struct trial_note *expected = &oracle->notes[i];
 		const struct trial_note *got = &engine->notes[i];
 
-		CHECK_EQ(got->line, want->line);
-		if (got->value != want->value)
+		CHECK_EQ(got->line, expected->line);
+		if (got->value != expected->value)
 			test_fail(file, got->line,
 				  "%s: %" PRId64 " by the loop, %" PRId64
 				  " by the plain call",
-				  got->what, got->value, want->value);
+				  got->what, got->value, expected->value);
 	}
 	CHECK_EQ(engine->n, oracle->n);
 	CHECK(oracle->n > 0);

@@ -216,20 +216,20 @@ static void *serve_openly(void *arg)
 	return NULL;
 }
 
-static void compare_read(int flags, int64_t want)
+static void compare_read(int flags, int64_t expected)
 {
 	struct waiting calls[CALLS];
 	pthread_t thread;
 
 	begin(flags);
 	make_calls(calls);
-	CHECK_EQ(plainly(&calls[CALLS - 1], true, want == 1), want);
+	CHECK_EQ(plainly(&calls[CALLS - 1], true, expected == 1), expected);
 	raw_open(&raw, 1, 0);
 	CHECK_EQ(pthread_create(&thread, NULL, serve_openly, NULL), 0);
 	while (raw_shown(NULL, " idle ") != 1)
 		usleep(1000);
 	alone = true;
-	CHECK_EQ(posted(&calls[CALLS - 1], want == 1), want);
+	CHECK_EQ(posted(&calls[CALLS - 1], expected == 1), expected);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	raw_close(&raw);

@@ -18,7 +18,7 @@ struct job {
 	int file, pipe[2];
 	char content[SIZE];
 	char got[BATCH][64];
-	uint64_t want[BATCH];		/* results */
+	uint64_t expected[BATCH];		/* results */
 	uint64_t offset[BATCH];		/* ... of a pread */
 	bool reads[BATCH];
 };
@@ -45,15 +45,15 @@ static void post(struct job *job, uint32_t i)
 	static const struct timespec soon = { 0, 200000 };
 	struct raw *raw = &job->raw;
 
-	job->want[i] = 0;
+	job->expected[i] = 0;
 	job->reads[i] = false;
 	switch (test_random() % 6) {
 	case 0:
-		job->want[i] = (uint64_t)getppid();
+		job->expected[i] = (uint64_t)getppid();
 		raw_post(raw, i, 0, SYS_getppid, 0, 0, 0);
 		break;
 	case 1:
-		job->want[i] = (uint64_t)-EBADF;
+		job->expected[i] = (uint64_t)-EBADF;
 		raw_post(raw, i, 0, SYS_close, 12345, 0, 0);
 		break;
 	case 2:
@@ -61,12 +61,12 @@ static void post(struct job *job, uint32_t i)
 			 SYS_nanosleep, (uint64_t)&soon, 0, 0);
 		break;
 	case 3:
-		job->want[i] = 64;
+		job->expected[i] = 64;
 		raw_post(raw, i, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_write,
 			 (uint64_t)job->pipe[1], (uint64_t)job->content, 64);
 		break;
 	default:
-		job->want[i] = 64;
+		job->expected[i] = 64;
 		job->reads[i] = true;
 		job->offset[i] = test_random() % (SIZE - 64);
 		raw->entries[i].args[3] = job->offset[i];
@@ -106,7 +106,7 @@ static void batch(struct job *job)
 	}
 	CHECK_EQ(done, BATCH);
 	for (uint32_t i = 0; i < BATCH; i++) {
-		CHECK_EQ(raw->entries[i].ret, job->want[i]);
+		CHECK_EQ(raw->entries[i].ret, job->expected[i]);
 		CHECK(!job->reads[i] ||
 		      !memcmp(job->got[i], job->content + job->offset[i], 64));
 	}
