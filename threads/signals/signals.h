@@ -9,11 +9,11 @@
  * depends on the kernel thread that the signal came to:
  *
  *	at home		run the program's handler
- *	an asleep home	send the signal to this kernel thread again, block all
+ *	a sleeping home	send the signal to this kernel thread again, block all
  *			signals on it, and call the user thread home; there
  *			the signal arrives
  *	a home whose user thread is inside the runtime
- *			as an asleep home; the signal arrives when the user
+ *			as a sleeping home; the signal arrives when the user
  *			thread leaves the runtime
  *	a carrier	move a user thread that faults home, where it faults
  *			once more; send a SIGPIPE home with the user thread
