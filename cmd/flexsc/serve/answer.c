@@ -73,7 +73,10 @@ static void answer_file(struct exchange *x)
 		transfer_head(x, length);
 		return;
 	}
-	x->chunk = x->buffer->body;
+	if (x->file->contents) {
+		transfer_mapped(x, length);
+		return;
+	}
 	x->needed = length <= TRANSFER_WHOLE ? length : TRANSFER_FIRST;
 	x->left = length - x->needed;
 	x->stage = EXCHANGE_LOAD;
@@ -94,11 +97,12 @@ static void open_file(struct exchange *x, enum exchange_stage stage)
 {
 	struct environment *env = x->env;
 	bool folder = stage == EXCHANGE_OPEN_FOLDER;
-	struct open_how *how = folder ? &env->how_folder : &env->how_file;
 	int rc = flexsc_loop_openat2(env->loop, &x->open,
 				     env->settings->root_fd, x->path.name,
-				     how, sizeof(*how));
+				     &env->how[env->links][folder],
+				     sizeof(env->how[0][0]));
 
+	x->links = env->links;
 	x->stage = stage;
 	/* Opening a pipe waits until another process writes. */
 	if (exchange_posted(x, OP_OPEN, rc))
@@ -150,7 +154,10 @@ static void not_opened(struct exchange *x, int error)
 {
 	struct cache *cache = &x->env->cache;
 
-	if (error == EAGAIN && ++x->retries < RETRIES) {
+	bool again = error == EAGAIN || (error == ELOOP && !x->links);
+
+	x->env->links |= error == ELOOP;
+	if (again && ++x->retries < RETRIES) {
 		open_file(x, x->stage);
 		return;
 	}
@@ -190,44 +197,28 @@ static void on_stat(struct flexsc_cb *cb)
 	exchange_settle(x);
 }
 
+/* The next answer with this file needn't load it, if this was all of it. */
+static void answer_loaded(struct exchange *x)
+{
+	if (x->file->cached && x->have == x->file->size)
+		cache_map(x->file);
+	transfer_file(x);
+}
+
 static void loaded(struct exchange *x, int64_t ret)
 {
 	if (ret > 0)
 		x->have += ret;
-	switch (x->stage) {
-	case EXCHANGE_LOAD:
-		if (ret < 0 && ret != -EINTR)
-			message_send_error(x, -ret);
-		else if (ret == 0)
-			cut_short(x);
-		else if (x->have < x->needed)
-			transfer_load(x);
-		else
-			transfer_file(x);
-		break;
-	case EXCHANGE_LIST:
+	if (x->stage == EXCHANGE_LIST)
 		listing_loaded(x, ret);
-		break;
-	case EXCHANGE_SEND:
-		/*
-		 * The length was announced: the answer must keep it, or be cut
-		 * off.
-		 */
-		if (ret <= 0 && ret != -EINTR)
-			exchange_cut(x);
-		else if (x->have < x->needed)
-			transfer_load(x);
-		else if (!exchange_pending(x, OP_SEND))
-			transfer_chunk(x, 0);
-		break;
-	case EXCHANGE_OPEN:
-	case EXCHANGE_OPEN_INDEX:
-	case EXCHANGE_OPEN_FOLDER:
-	case EXCHANGE_LOOK:
-	case EXCHANGE_SENT:
-	case EXCHANGE_CUT:
-		break;
-	}
+	else if (ret < 0 && ret != -EINTR)
+		message_send_error(x, -ret);
+	else if (ret == 0)
+		cut_short(x);
+	else if (x->have < x->needed)
+		transfer_load(x);
+	else
+		answer_loaded(x);
 }
 
 static void on_load(struct flexsc_cb *cb)

@@ -8,7 +8,6 @@
 #include "buffer.h"
 
 #define KEEP	1024	/* unused buffers that aren't given back to libc */
-#define SPARES	512	/* no second buffers when so many are in use */
 
 struct buffer *buffer_get(struct buffers *buffers)
 {
@@ -22,20 +21,13 @@ struct buffer *buffer_get(struct buffers *buffers)
 		if (!buffer)
 			return NULL;
 	}
-	buffers->used++;
 	return buffer;
-}
-
-struct buffer *buffer_spare(struct buffers *buffers)
-{
-	return buffers->used < SPARES ? buffer_get(buffers) : NULL;
 }
 
 void buffer_put(struct buffers *buffers, struct buffer *buffer)
 {
 	if (!buffer)
 		return;
-	buffers->used--;
 	if (buffers->unused >= KEEP) {
 		free(buffer);
 		return;

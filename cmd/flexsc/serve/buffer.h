@@ -29,14 +29,10 @@ struct buffer {
 struct buffers {
 	struct buffer *free;
 	unsigned int unused;	/* on the free list */
-	unsigned int used;	/* given away */
 };
 
 /* A free buffer; NULL: no memory. */
 struct buffer *buffer_get(struct buffers *buffers);
-
-/* A second buffer for a connection that has one: NULL when many are in use. */
-struct buffer *buffer_spare(struct buffers *buffers);
 
 /* Take a buffer back; NULL is fine. */
 void buffer_put(struct buffers *buffers, struct buffer *buffer);

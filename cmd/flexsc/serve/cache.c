@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define HASH_NONFATAL_OOM 1
@@ -25,11 +26,19 @@ struct cached {
 	char name[];
 };
 
+static void unmap(struct file *file)
+{
+	if (file->contents)
+		munmap((void *)file->contents, file->size);
+	file->contents = NULL;
+}
+
 static void drop(struct cache *cache, struct cached *entry)
 {
 	if (--entry->references)
 		return;
 	flexsc_loop_close(cache->loop, NULL, entry->file.fd);
+	unmap(&entry->file);
 	free(entry);
 }
 
@@ -103,6 +112,18 @@ void cache_forget(struct cache *cache, const char *name, size_t length)
 		evict(cache, entry);
 }
 
+void cache_map(struct file *file)
+{
+	void *contents;
+
+	if (file->contents)
+		return;
+	/* The pages are in memory: none has to be waited for later. */
+	contents = mmap(NULL, file->size, PROT_READ, MAP_SHARED | MAP_POPULATE,
+			file->fd, 0);
+	file->contents = contents == MAP_FAILED ? NULL : contents;
+}
+
 void cache_release(struct cache *cache, struct file *file)
 {
 	drop(cache, file->cached);
@@ -115,6 +136,7 @@ void cache_fini(struct cache *cache)
 	DL_FOREACH_SAFE(cache->oldest, entry, next) {
 		HASH_DEL(cache->table, entry);
 		close(entry->file.fd);
+		unmap(&entry->file);
 		free(entry);
 	}
 	cache->oldest = NULL;

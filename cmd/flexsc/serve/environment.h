@@ -6,6 +6,8 @@
 #ifndef SERVE_ENVIRONMENT_H
 #define SERVE_ENVIRONMENT_H
 
+#include <stdbool.h>
+
 #include <linux/openat2.h>
 
 #include "buffer.h"
@@ -23,9 +25,14 @@ struct environment {
 	struct buffers buffers;
 	struct cache cache;
 	struct log log;
-	/* Arguments of openat2(), for a file and for a folder. */
-	struct open_how how_file;
-	struct open_how how_folder;
+	/*
+	 * Arguments of openat2(), for a file and for a folder. Without symbolic
+	 * links a name leads nowhere but below the root, and the kernel needn't
+	 * look whether it does, which takes 3 % of a request: how[0]. How[1]
+	 * follows links, and is used from the first name on that has one.
+	 */
+	struct open_how how[2][2];
+	bool links;
 };
 
 #endif /* SERVE_ENVIRONMENT_H */

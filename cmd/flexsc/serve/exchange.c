@@ -82,8 +82,6 @@ static void exchange_give_back(struct exchange *x)
 	x->directory = NULL;
 	free(x->page);
 	x->page = NULL;
-	buffer_put(buffers, x->spare);
-	x->spare = NULL;
 	buffer_put(buffers, x->buffer);
 	x->buffer = NULL;
 }

@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <linux/stat.h>
 
@@ -80,23 +82,22 @@ struct exchange {
 	struct path path;
 	struct response response;
 	unsigned int retries;
-	struct buffer *buffer;		/* data that is sent */
-	struct buffer *spare;		/* data that is loaded meanwhile */
+	bool links;			/* the open follows symbolic links */
+	struct buffer *buffer;		/* data that is loaded, then sent */
 	struct directory *directory;	/* while its names are read */
 	char *page;			/* from malloc(), sent instead */
 	struct file *file;		/* NULL: none is open */
 	struct file own;		/* file, unless the cache keeps it */
-	/* The part of the file that is being loaded, or waits to be sent. */
-	char *chunk;
+	/* The part of the file that is being loaded. */
 	uint64_t offset;		/* in the file */
-	size_t needed;			/* bytes it shall have; 0: no chunk */
+	size_t needed;			/* bytes it shall have */
 	size_t have;
 	uint64_t left;			/* bytes of the answer behind it */
-	/* Data that is being sent: from out, or the rest of the file. */
+	/* Data that is being sent: out, or the rest of the file. */
 	bool by_kernel;
 	off_t place;			/* the kernel's own offset then */
-	const char *out;
-	size_t out_left;
+	struct iovec out[2];		/* the second may be empty */
+	struct msghdr message;		/* of both */
 	size_t head;			/* of the bytes sent, not body */
 	uint64_t sent;
 	struct statx stx;

@@ -32,6 +32,7 @@ struct cached;
 struct file {
 	int fd;			/* -1: none */
 	struct cached *cached;	/* whose descriptor it is; NULL: our own */
+	const char *contents;	/* mapped by the cache; NULL: not */
 	uint64_t size;
 	time_t modified;
 	/* "Content-Type: ...", all of its headers but Content-Length. */

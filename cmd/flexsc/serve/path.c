@@ -2,7 +2,7 @@
 /*
  * Names of files. Pure functions. What they let through is safe by itself: no
  * "..", no empty and no absolute name; that symbolic links stay inside is the
- * kernel's business (RESOLVE_BENEATH).
+ * kernel's business (openat2() in answer.c).
  */
 #include <string.h>
 

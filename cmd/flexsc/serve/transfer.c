@@ -2,10 +2,10 @@
 /*
  * Runs on the worker's thread.
  *
- * A file of one part is loaded, then sent. One of some more is loaded into one
- * buffer while the other is sent; whichever of the two ends last goes on with
- * the next chunk. Of a large one, the kernel sends all but the first chunk by
- * itself: that copies nothing, but takes a syscall thread to start it.
+ * A file of one part is loaded, then sent with its head. Of a larger one the
+ * first part is, and the kernel sends the rest by itself, which copies nothing.
+ * A small file that the cache keeps isn't loaded again: it is mapped, and the
+ * kernel takes it from there.
  */
 #include "transfer.h"
 
@@ -16,9 +16,6 @@
 #include <flexsc/flexsc.h>
 
 #include "exchange.h"
-
-/* Bytes of a file that are worth a sendfile(). */
-#define LARGE		TRANSFER_FIRST
 
 /* A send is posted; the client has so long to take something of it. */
 static void sending(struct exchange *x, int rc)
@@ -32,10 +29,19 @@ static void sending(struct exchange *x, int rc)
 static void send_out(struct exchange *x)
 {
 	int flags = MSG_NOSIGNAL | MSG_WAITALL | (x->left ? MSG_MORE : 0);
+	struct flexsc_loop *loop = x->env->loop;
 
-	sending(x, flexsc_loop_sendto(x->env->loop, &x->send, x->socket,
-				      (void *)x->out, x->out_left, flags, NULL,
-				      0));
+	if (x->out[1].iov_len) {
+		x->message = (struct msghdr){
+			.msg_iov = x->out, .msg_iovlen = 2,
+		};
+		sending(x, flexsc_loop_sendmsg(loop, &x->send, x->socket,
+					       &x->message, flags));
+		return;
+	}
+	sending(x, flexsc_loop_sendto(loop, &x->send, x->socket,
+				      x->out[0].iov_base, x->out[0].iov_len,
+				      flags, NULL, 0));
 }
 
 /* Have the rest of the file sent. */
@@ -48,14 +54,19 @@ static void send_rest(struct exchange *x)
 	x->events->ending(x);
 }
 
+static void set_out(struct exchange *x, const char *out, size_t head,
+		    size_t length)
+{
+	x->out[0] = (struct iovec){ (void *)out, length };
+	x->out[1].iov_len = 0;
+	x->head = head;
+}
+
 void transfer_last(struct exchange *x, const char *out, size_t head,
 		   size_t length)
 {
-	x->out = out;
-	x->out_left = length;
-	x->head = head;
+	set_out(x, out, head, length);
 	x->left = 0;
-	x->needed = 0;
 	send_out(x);
 	exchange_release(x);
 	x->events->ending(x);
@@ -63,62 +74,43 @@ void transfer_last(struct exchange *x, const char *out, size_t head,
 
 void transfer_load(struct exchange *x)
 {
-	uint64_t at = x->offset + x->have;
-	char *to = x->chunk + x->have;
-	size_t n = x->needed - x->have;
+	char *to = x->buffer->body + x->have;
 
 	exchange_posted(x, OP_LOAD,
 			flexsc_loop_pread64(x->env->loop, &x->load,
-					    x->file->fd, to, n, at));
-}
-
-/* Begin with the next chunk, if there is a buffer for it. */
-static void load_next(struct exchange *x)
-{
-	struct buffer *to = x->buffer;
-
-	if (exchange_pending(x, OP_SEND)) {
-		if (!x->spare)
-			x->spare = buffer_spare(&x->env->buffers);
-		to = x->spare;
-		if (!to)
-			return;
-	}
-	x->chunk = to->body;
-	x->have = 0;
-	x->needed = x->left < BUFFER_BODY ? x->left : BUFFER_BODY;
-	x->left -= x->needed;
-	transfer_load(x);
-}
-
-void transfer_chunk(struct exchange *x, size_t head)
-{
-	if (x->spare && x->chunk == x->spare->body) {
-		struct buffer *sent = x->buffer;
-
-		x->buffer = x->spare;
-		x->spare = sent;
-	}
-	if (x->left == 0) {
-		transfer_last(x, x->chunk - head, x->head, head + x->needed);
-		return;
-	}
-	x->out = x->chunk - head;
-	x->out_left = head + x->needed;
-	x->offset += x->needed;
-	x->needed = 0;
-	send_out(x);
-	if (x->left < LARGE)
-		load_next(x);
+					    x->file->fd, to,
+					    x->needed - x->have,
+					    x->offset + x->have));
 }
 
 void transfer_file(struct exchange *x)
 {
-	const char *head = response_file(&x->response, x->chunk, x->file,
-					 x->offset, x->needed + x->left);
+	char *body = x->buffer->body;
+	const char *out = response_file(&x->response, body, x->file, x->offset,
+					x->needed + x->left);
+	size_t head = body - out;
 
-	x->head = x->chunk - head;
-	transfer_chunk(x, x->head);
+	if (!x->left) {
+		transfer_last(x, out, head, head + x->needed);
+		return;
+	}
+	set_out(x, out, head, head + x->needed);
+	x->offset += x->needed;
+	send_out(x);
+}
+
+void transfer_mapped(struct exchange *x, uint64_t length)
+{
+	char *body = x->buffer->body;
+	const char *out = response_file(&x->response, body, x->file, x->offset,
+					length);
+
+	set_out(x, out, body - out, body - out);
+	x->out[1] = (struct iovec){
+		(void *)(x->file->contents + x->offset), length,
+	};
+	send_out(x);
+	x->events->ending(x);
 }
 
 void transfer_head(struct exchange *x, uint64_t length)
@@ -130,31 +122,21 @@ void transfer_head(struct exchange *x, uint64_t length)
 	transfer_last(x, head, body - head, body - head);
 }
 
-/* All of the answer is sent. */
-static void sent(struct exchange *x)
+/* The client took so many bytes. */
+static void took(struct exchange *x, size_t n)
 {
-	if (exchange_pending(x, OP_LOAD))
-		return;
-	if (x->needed) {
-		transfer_chunk(x, 0);
-	} else if (x->left >= LARGE || (x->by_kernel && x->left)) {
-		send_rest(x);
-	} else if (x->left) {
-		load_next(x);
-	} else {
-		x->stage = EXCHANGE_SENT;
-	}
-}
-
-static void took(struct exchange *x, uint64_t n)
-{
+	x->sent += n;
 	if (x->by_kernel) {
 		x->offset += n;
 		x->left -= n;
-	} else {
-		x->out += n;
-		x->out_left -= n;
+		return;
 	}
+	for (; n && n >= x->out[0].iov_len; x->out[1].iov_len = 0) {
+		n -= x->out[0].iov_len;
+		x->out[0] = x->out[1];
+	}
+	x->out[0].iov_base = (char *)x->out[0].iov_base + n;
+	x->out[0].iov_len -= n;
 }
 
 void transfer_on_send(struct flexsc_cb *cb)
@@ -162,17 +144,17 @@ void transfer_on_send(struct flexsc_cb *cb)
 	struct exchange *x = cb->arg;
 	bool going = exchange_completed(x, OP_SEND);
 
-	if (cb->ret > 0) {
-		x->sent += cb->ret;
+	if (cb->ret > 0)
 		took(x, cb->ret);
-	}
 	if (going) {
 		if (cb->ret <= 0 && cb->ret != -EINTR)
 			exchange_cut(x);
-		else if (x->out_left)
+		else if (x->out[0].iov_len)
 			send_out(x);
+		else if (x->left)
+			send_rest(x);
 		else
-			sent(x);
+			x->stage = EXCHANGE_SENT;
 	}
 	exchange_settle(x);
 }

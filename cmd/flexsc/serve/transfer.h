@@ -17,14 +17,14 @@ struct flexsc_cb;
 /* Bytes of the first part of any other. */
 #define TRANSFER_FIRST	8192
 
-/* Go on loading the chunk. */
+/* Go on loading the first part. */
 void transfer_load(struct exchange *x);
 
-/* Send the file's head and its first chunk, which is complete. */
+/* Send the file's head and its first part, which is loaded; then the rest. */
 void transfer_file(struct exchange *x);
 
-/* Send the next chunk, which is complete, with head bytes in front of it. */
-void transfer_chunk(struct exchange *x, size_t head);
+/* Send the head, and length bytes of the file's contents, which are mapped. */
+void transfer_mapped(struct exchange *x, uint64_t length);
 
 /* Send the head alone, of a file of which length bytes would follow. */
 void transfer_head(struct exchange *x, uint64_t length);

@@ -135,18 +135,32 @@ static int create_loop(struct worker *w)
 	return rc;
 }
 
+static void init_how(struct environment *env)
+{
+	uint64_t flags[] = {
+		O_RDONLY | O_CLOEXEC | O_NOCTTY,
+		O_RDONLY | O_CLOEXEC | O_DIRECTORY,
+	};
+
+	/*
+	 * Opening a pipe shall not wait for a writer. io_uring doesn't wait,
+	 * and would have to make plain calls on what was opened with this flag.
+	 */
+	if (strcmp(flexsc_loop_engine(env->loop), "uring") != 0)
+		flags[0] |= O_NONBLOCK;
+	for (int folder = 0; folder < 2; folder++) {
+		env->how[0][folder].flags = flags[folder];
+		env->how[0][folder].resolve = RESOLVE_NO_SYMLINKS;
+		env->how[1][folder].flags = flags[folder];
+		env->how[1][folder].resolve =
+			RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+	}
+}
+
 static void init(struct worker *w, const struct settings *s)
 {
 	*w = (struct worker){
 		.env.settings = s,
-		.env.how_file = {
-			.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY,
-			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-		},
-		.env.how_folder = {
-			.flags = O_RDONLY | O_CLOEXEC | O_DIRECTORY,
-			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-		},
 		.clients = {
 			.env = &w->env,
 			.left = worker_left,
@@ -167,12 +181,7 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 	rc = create_loop(w);
 	if (rc)
 		return rc;
-	/*
-	 * Opening a pipe shall not wait for a writer. io_uring doesn't wait,
-	 * and would have to make plain calls on what was opened with this flag.
-	 */
-	if (strcmp(flexsc_loop_engine(w->env.loop), "uring") != 0)
-		w->env.how_file.flags |= O_NONBLOCK;
+	init_how(&w->env);
 	w->env.cache.loop = w->env.loop;
 	w->env.cache.limit = (s->cache + s->loops - 1) / s->loops;
 	rc = log_init(&w->env.log, w->env.settings->log_file, w->env.loop);
