@@ -34,6 +34,7 @@
  *	flexsc_loop_stats(), _engine(), _why()	any thread
  *	flexsc_loop_create(), flexsc_init()	any thread; it becomes the owner
  *	flexsc_engine_probe()			any thread
+ *	flexsc_fd_forget(), flexsc_fd_hint()	any thread
  *	everything else				the owner
  *
  * "Any thread" may do so until the owner starts to destroy the loop.
@@ -66,6 +67,7 @@
 
 #include <flexsc/call.h>
 #include <flexsc/event.h>
+#include <flexsc/fd.h>
 #include <flexsc/loop.h>
 #include <flexsc/stats.h>
 #include <flexsc/syscalls.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fds.h"
 
+#include <flexsc/fd.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -188,6 +190,33 @@ static void fds_forget_range(uint32_t fd, uint64_t last)
 	for (; fd < FDS_MAX && fd <= last; fd++)
 		if (fds_known(fd))
 			fds_keep(fd, FD_OWN | FD_MARKED);
+}
+
+void flexsc_fd_forget(int fd)
+{
+	fds_keep((uint32_t)fd, FD_OWN | FD_COPY | FD_MARKED);
+}
+
+int flexsc_fd_hint(int fd, unsigned int flags)
+{
+	const unsigned int kinds = FLEXSC_FD_REGULAR | FLEXSC_FD_STREAM;
+	const unsigned int waits = FLEXSC_FD_BLOCKING | FLEXSC_FD_NONBLOCK;
+	uint32_t facts = 0;
+
+	if (flags & ~(kinds | waits) || (flags & kinds) == kinds ||
+	    (flags & waits) == waits || fds_known((uint32_t)fd) & FD_OWN)
+		return -EINVAL;
+	if (flags & FLEXSC_FD_REGULAR)
+		facts |= FD_PLACED | FD_SEEKS;
+	if (flags & FLEXSC_FD_STREAM)
+		facts |= FD_STREAMS | FD_NEVER_SEEKS;
+	if (flags & FLEXSC_FD_BLOCKING)
+		facts |= FD_WAITS | FD_NO_LOWAT;
+	if (flags & FLEXSC_FD_NONBLOCK)
+		facts |= FD_NEVER_WAITS;
+	flexsc_fd_forget(fd);
+	fds_learn((uint32_t)fd, facts);
+	return 0;
 }
 
 void flexsc__fds_note(const struct flexsc_entry *entry)

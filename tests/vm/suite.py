@@ -69,7 +69,12 @@ GROUPS = (
     ("conformance-cancel", "conformance-posting", "conformance-table"),
     ("conformance-loop", "conformance-deadline", "conformance-stats"),
     ("conformance-results_socket", "conformance-receiving", "conformance-timer"),
-    ("conformance-closing", "conformance-chain", "pairs loop=1 few=1"),
+    (
+        "conformance-closing",
+        "conformance-chain",
+        "conformance-descriptors",
+        "pairs loop=1 few=1",
+    ),
     ("conformance-process", "conformance-signal", "conformance-fork"),
     ("conformance-capacity", "conformance-cancel_each", "conformance-wake"),
     ("kmod-serve",),
