@@ -297,9 +297,16 @@ uint64_t flexsc__pool_check_progress(struct pool *pool,
 uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 {
 	struct pool *pool = loop_pool(loop);
+	uint64_t ns;
 
-	return pool ? flexsc__pool_check_progress(pool, &pool->progress) :
-		      UINT64_MAX;
+	if (!pool)
+		return UINT64_MAX;
+	ns = flexsc__pool_check_progress(pool, &pool->progress);
+	/* P1: pairs with P2 in syscall_thread.c, as "sleeping" does. */
+	if (atomic_load_explicit(&pool->checked, memory_order_relaxed) !=
+	    (ns != UINT64_MAX))
+		atomic_store(&pool->checked, ns != UINT64_MAX);
+	return ns;
 }
 
 static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)

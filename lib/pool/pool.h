@@ -107,6 +107,7 @@ struct pool {
 	cpu_set_t cores;
 
 	struct progress progress;	/* as the owner saw it */
+	atomic_bool checked;	/* the owner sleeps for STALL_NS at most */
 };
 
 static inline struct syscall_thread *pool_thread(struct pool *pool,

@@ -280,6 +280,19 @@ static void thread_execute_patiently(struct pool *pool,
 		thread_execute_waiting(pool, thread, what);
 }
 
+/*
+ * May the loop be told of what is delivered after the next entry, which may take
+ * a while? To wake the owner for each costs more than most entries do. If more
+ * entries are queued, an owner that sleeps wakes by itself soon. P2: it does if
+ * "checked" is still set after the results were delivered; else it sets
+ * "sleeping" later, and looks for results after that.
+ */
+static bool thread_may_be_late(struct pool *pool)
+{
+	return atomic_load_explicit(&pool->backlog, memory_order_relaxed) &&
+	       atomic_load(&pool->checked);
+}
+
 /* Without the lock; with it on return: execute thread->index. */
 static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 {
@@ -296,7 +309,8 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	}
 	row = flexsc__table_row(entry->nr);
 	class = flexsc__refine(row, entry);
-	if (class == CLASS_DISK || thread->quiet >= QUIET)
+	if (thread->quiet >= QUIET ||
+	    (class == CLASS_DISK && !thread_may_be_late(pool)))
 		thread_tell(thread);
 	if (class == CLASS_WAIT) {
 		thread_execute_patiently(pool, thread, row);

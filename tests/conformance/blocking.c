@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
@@ -175,6 +176,47 @@ static void fifo_does_not_wait(struct flexsc_loop *loop)
 	fd = DO(loop, SYS_openat, AT_FDCWD, "fifo", O_RDONLY, 0);
 	CHECK(fd >= 0);
 	CHECK(!(fcntl((int)fd, F_GETFL) & O_NONBLOCK));
+}
+
+static unsigned int looked;
+
+static void count_looked(struct flexsc_cb *cb)
+{
+	((struct call *)cb)->runs++;
+	looked++;
+}
+
+/*
+ * A thread that goes on to an open() which waits has told of what it did before,
+ * though more calls are queued behind; and so has the next thread.
+ */
+TEST(results_before_an_open_that_waits_arrive)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 2);
+	struct call looks[9], opens[2];
+	struct statx files[9];
+
+	NEEDS_WAITING_ENGINE();
+	enter_scratch();
+	CHECK_EQ(DO(loop, SYS_mknodat, AT_FDCWD, "fifo", 0010600, 0), 0);
+	for (unsigned int i = 0; i < 9; i++) {
+		looks[i] = (struct call)CALL_INIT;
+		looks[i].cb.callback = count_looked;
+		POST(loop, &looks[i], SYS_statx, AT_FDCWD, ".", 0, STATX_INO,
+		     &files[i]);
+		if (i != 2 && i != 5)
+			continue;
+		opens[i / 3] = (struct call)CALL_INIT;
+		POST(loop, &opens[i / 3], SYS_openat, AT_FDCWD, "fifo",
+		     i == 2 ? O_RDONLY : O_RDONLY | O_CLOEXEC, 0);
+	}
+	CHECK(run_until(loop, &looked, 6, 5000));
+	/* Opens by io_uring don't wait, and have ended. */
+	flexsc_loop_cancel(loop, &opens[0].cb);
+	flexsc_loop_cancel(loop, &opens[1].cb);
+	CHECK(run_until(loop, &looked, 9, 5000));
+	leave_scratch();
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Both ends of a FIFO wait for each other in open(). */
