@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the uring engine share: uring.c opens, waits and closes,
+ * uring_route.c takes what is posted to the ring, uring_done.c takes results
+ * from it. Owner only.
+ */
+#ifndef FLEXSC_URING_H
+#define FLEXSC_URING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../loop/loop.h"
+#include "ring.h"
+#include "writes.h"
+
+/* Names of completions that aren't an entry's. */
+#define WAKE		UINT64_MAX
+#define IGNORE		(UINT64_MAX - 1)
+#define CANCEL		0x80000000U	/* in a name: of a cancellation */
+
+/* How an entry is executed, in call->route. */
+enum route {
+	BY_POOL,
+	BY_RING,
+	BY_RING_FOLLOWED,	/* uring_follow() looks at how it ends */
+	BY_RING_AT_ONCE,	/* uring_follow(): a write of a few bytes */
+	BY_RING_IN_PARTS,	/* uring_follow(): a long write: writes.h */
+};
+
+struct uring {
+	struct ring ring;
+	uint64_t operations;	/* bit n: the kernel has operation n */
+	unsigned int known;	/* of enum uring_known */
+	struct call_list to_pool;
+	struct call_list again;		/* writes with a rest */
+	struct writes writes;
+	uint32_t others;		/* entries that the ring didn't get */
+	/*
+	 * The bell: other threads write to the eventfd, and end a pending read
+	 * of it.
+	 */
+	int bell;
+	bool armed;
+	uint64_t rung;
+};
+
+static inline struct uring *uring_of(const struct flexsc_loop *loop)
+{
+	return loop->engine_data;
+}
+
+/* An entry's use, named so that a later use of the entry isn't meant. */
+static inline uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
+{
+	return (uint64_t)call_of(loop, index)->gen << 32 | index;
+}
+
+#endif /* FLEXSC_URING_H */

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The uring engine's routes: what was submitted becomes requests, or is
+ * executed inline or by the pool. Owner only.
+ */
+#include "uring_route.h"
+
+#include <errno.h>
+
+#include "../base/compiler.h"
+#include "../calls/fds.h"
+#include "../calls/partial.h"
+#include "../calls/refine.h"
+#include "../loop/stats.h"
+#include "../pool/closing.h"
+#include "../pool/pool.h"
+#include "rest.h"
+#include "uring_done.h"
+#include "uring_ops.h"
+
+static bool use_pool(struct flexsc_loop *loop)
+{
+	return loop_pool(loop) ||
+	       !flexsc__pool_create(loop, loop->options.max_threads);
+}
+
+/* Does uring_follow() have something to do for this operation's calls? */
+static bool is_followed(unsigned int op)
+{
+	switch (op) {
+	case IORING_OP_OPENAT:
+	case IORING_OP_OPENAT2:
+	case IORING_OP_ACCEPT:
+	case IORING_OP_SOCKET:
+	case IORING_OP_TIMEOUT:
+	case IORING_OP_POLL_ADD:
+	case IORING_OP_SPLICE:
+	case IORING_OP_TEE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
+			    struct flexsc_entry *entry, struct call *call,
+			    unsigned int op, enum route route)
+{
+	struct io_uring_sqe *sqe = uring_request(loop);
+	unsigned int known = uring_of(loop)->known;
+
+	if (route == BY_RING_FOLLOWED && call->poll_waits) {
+		call->poll_waits = false;
+		known |= URING_POLL_WAITS;
+	}
+	if (!uring_prepare(sqe, op, entry, known)) {
+		ring_return(&uring_of(loop)->ring);
+		return false;
+	}
+	sqe->user_data = (uint64_t)call->gen << 32 | index;
+	entry_begin_alone(entry);
+	call->route = (uint8_t)route;
+	if (route == BY_RING_AT_ONCE && !write_is_short(entry) &&
+	    flexsc__partial(entry)) {
+		call->route = BY_RING_IN_PARTS;
+		flexsc__write_begin(loop, &uring_of(loop)->writes, index);
+	}
+	return true;
+}
+
+/* Make the call plainly, where it can't delay the loop. */
+static void use_plain(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct table_row *row =
+		flexsc__table_row(entry_of(loop, index)->nr);
+
+	switch (flexsc__refine(row, entry_of(loop, index))) {
+	case CLASS_DISK:
+		if (flexsc__engine_look(loop, index))
+			break;
+		/* fall through */
+	case CLASS_WAIT:
+		if (use_pool(loop)) {
+			call_of(loop, index)->route = BY_POOL;
+			calls_append(loop, &uring_of(loop)->to_pool, index);
+		} else {
+			/* Without a thread the call is never made. */
+			call_refuse(loop, index, -ECANCELED);
+		}
+		break;
+	case CLASS_FAST:
+	case CLASS_SELF:
+		flexsc__engine_inline(loop, index);
+		break;
+	case CLASS_NEVER:
+	case CLASS_NONE:
+		call_refuse(loop, index, -EOPNOTSUPP);
+		break;
+	}
+}
+
+/*
+ * Have the ring execute a call that closes a descriptor, after telling the
+ * calls that wait for that descriptor. False: the ring has no such operation.
+ */
+static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	unsigned int op = flexsc__table_row(entry->nr)->op;
+
+	if (!op || !(uring_of(loop)->operations >> op & 1))
+		return false;
+	flexsc__closing_begin(entry);
+	return use_ring(loop, index, entry, call_of(loop, index), op,
+			BY_RING_FOLLOWED);
+}
+
+/* Make the call without the ring; it may be cancelled already. */
+static COLD void route_past_ring(struct flexsc_loop *loop, uint32_t index)
+{
+	uring_of(loop)->others++;
+	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
+		use_plain(loop, index);
+	else
+		call_refuse(loop, index, -ECANCELED);
+}
+
+/*
+ * A descriptor's facts keep the call from the ring, unless the call closes it:
+ * then the calls that wait for the descriptor are told first.
+ */
+static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
+{
+	if (!closes(entry_of(loop, index)) || !close_by_ring(loop, index))
+		route_past_ring(loop, index);
+}
+
+/* Go on with the rest of a write, whose entry is BUSY. */
+static void write_on(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct flexsc_entry *entry = entry_of(loop, index);
+	struct io_uring_sqe *sqe = uring_request(loop);
+
+	uring_prepare(sqe, flexsc__table[entry->nr].op, entry, 0);
+	sqe->user_data = name_of(loop, index);
+}
+
+/* Route all calls of one operation; returns how many they are. */
+static inline __attribute__((always_inline)) uint32_t
+route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
+{
+	const bool known = op && uring_of(loop)->operations >> op & 1;
+	uint32_t n = 0, index = queue_take(&loop->submitted[op]);
+
+	while (index != NONE) {
+		struct flexsc_entry *entry = entry_of(loop, index);
+		struct call *call = call_of(loop, index);
+		uint32_t next = call->next;
+
+		if (entry_status(entry) != FLEXSC_SUBMITTED)
+			route_past_ring(loop, index);
+		else if (!fds_admit(entry))
+			route_closing(loop, index);
+		else if (!known ||
+			 !use_ring(loop, index, entry, call, op, route))
+			route_past_ring(loop, index);
+		n++;
+		index = next;
+	}
+	return n;
+}
+
+static __attribute__((noinline)) uint32_t
+route_group(struct flexsc_loop *loop, unsigned int op)
+{
+	/*
+	 * Each call of route_group_by() has a constant route: only writes are
+	 * asked for their length.
+	 */
+	if (op == IORING_OP_WRITE || op == IORING_OP_WRITEV)
+		return route_group_by(loop, op, BY_RING_AT_ONCE);
+	if (is_followed(op))
+		return route_group_by(loop, op, BY_RING_FOLLOWED);
+	return route_group_by(loop, op, BY_RING);
+}
+
+void flexsc__uring_route(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	uint32_t n = 0, index;
+
+	while ((index = calls_take(loop, &uring->again)) != NONE)
+		write_on(loop, index);
+	if (!loop->groups)
+		return;
+	uring->others = 0;
+	for (; loop->groups; loop->groups &= loop->groups - 1)
+		n += route_group(loop,
+				 (unsigned int)__builtin_ctzll(loop->groups));
+	count(&loop->stats->by_uring, n - uring->others);
+	if (uring->to_pool.count)
+		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
+	flexsc__stats_batch(loop, n);
+}
