@@ -68,6 +68,9 @@ struct table_row {
 extern const struct table_row flexsc__table[];
 extern const unsigned int flexsc__table_size;
 
+/* All numbers of the table are below, and have room for new ones. */
+#define TABLE_ROOM	512U
+
 /* May a call of this row be posted? */
 static inline bool table_accepts(const struct table_row *row)
 {

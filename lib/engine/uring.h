@@ -53,7 +53,7 @@ static inline struct uring *uring_of(const struct flexsc_loop *loop)
 /* An entry's use, named so that a later use of the entry isn't meant. */
 static inline uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
 {
-	return (uint64_t)call_of(loop, index)->gen << 32 | index;
+	return call_of(loop, index)->name;
 }
 
 #endif /* FLEXSC_URING_H */

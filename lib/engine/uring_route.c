@@ -57,7 +57,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 		ring_return(&uring_of(loop)->ring);
 		return false;
 	}
-	sqe->user_data = (uint64_t)call->gen << 32 | index;
+	sqe->user_data = call->name;
 	entry_begin_alone(entry);
 	call->route = (uint8_t)route;
 	if (route == BY_RING_AT_ONCE && !write_is_short(entry) &&

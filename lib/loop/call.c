@@ -18,41 +18,10 @@
 /* The number of no call that can be posted. */
 static COLD int call_refuse_number(struct flexsc_loop *loop, unsigned int nr)
 {
+	loop_assert_owner(loop);
 	loop->chain = 0;
 	return flexsc__table_row(nr)->class == CLASS_NEVER ? -EOPNOTSUPP :
 							     -ENOSYS;
-}
-
-/*
- * Fill a free entry: there is one, and nothing waits for it. As few
- * instructions as can be, because this and flexsc__call_retire() are what a
- * call costs in user mode besides the engine's part. So the arguments are
- * stored before anything is looked at, to have their registers free.
- */
-static __attribute__((noinline)) int
-call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
-	  uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
-	  uint64_t a5)
-{
-	uint32_t index = loop->free;
-	struct flexsc_entry *entry = entry_of(loop, index);
-
-	loop_assert_owner(loop);
-	entry->args[0] = a0;
-	entry->args[1] = a1;
-	entry->args[2] = a2;
-	entry->args[3] = a3;
-	entry->args[4] = a4;
-	entry->args[5] = a5;
-	if (nr >= flexsc__table_size || !table_accepts(&flexsc__table[nr]))
-		return call_refuse_number(loop, nr);
-	loop->free = call_of(loop, index)->next;
-	entry->nr = (uint16_t)nr;
-	entry->nargs = flexsc__table[nr].nargs;
-	submit(loop, index, &flexsc__table[nr], cb);
-	loop->last = handle_make(HANDLE_CALL, index);
-	loop->posted++;
-	return 0;
 }
 
 static COLD int call_post_otherwise(struct flexsc_loop *loop,
@@ -72,10 +41,55 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 		return call_refuse_number(loop, nr);
 	call.chain = loop->chain;
 	loop->chain = 0;
-	if (!call.chain && !loop->waiting &&
-	    (loop->free != NONE || flexsc__pages_grow(loop)))
-		return call_post(loop, cb, nr, a0, a1, a2, a3, a4, a5);
-	return flexsc__held_post(loop, cb, &call);
+	if (call.chain || !flexsc__loop_has_entry(loop))
+		return flexsc__held_post(loop, cb, &call);
+	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
+}
+
+/*
+ * Fill a free entry, for which nothing waits. As few instructions as can be,
+ * because this and flexsc__call_retire() are what a call costs in user mode
+ * besides the engine's part. So the arguments are stored before anything else
+ * is looked at, to have their registers free.
+ */
+int flexsc__post_entry(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
+		      uint64_t a3, uint64_t a4, uint64_t a5)
+{
+	uint32_t index = loop->free;
+	struct flexsc_entry *entry = entry_of(loop, index);
+
+	loop_assert_owner(loop);
+	if (index == NONE)
+		return call_post_otherwise(loop, cb, nr, a0, a1, a2, a3, a4, a5);
+	entry->args[0] = a0;
+	entry->args[1] = a1;
+	entry->args[2] = a2;
+	entry->args[3] = a3;
+	entry->args[4] = a4;
+	entry->args[5] = a5;
+	loop->free = call_of(loop, index)->next;
+	entry->nr = (uint16_t)nr;
+	entry->nargs = flexsc__table[nr].nargs;
+	submit(loop, index, &flexsc__table[nr], cb);
+	loop->last = handle_make(HANDLE_CALL, index);
+	loop->posted++;
+	return 0;
+}
+
+static int call_post_refused(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			     unsigned int nr, uint64_t a0, uint64_t a1,
+			     uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5)
+{
+	return call_refuse_number(loop, nr);
+}
+
+void flexsc__posts_init(struct flexsc_loop *loop)
+{
+	for (unsigned int nr = 0; nr < TABLE_ROOM; nr++)
+		loop->posts[nr] = table_accepts(flexsc__table_row(nr)) ?
+					  flexsc__post_entry :
+					  call_post_refused;
 }
 
 #ifdef FLEXSC_CHECKS
@@ -88,9 +102,9 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		     uint64_t a3, uint64_t a4, uint64_t a5)
 {
-	if (CHECKS || !loop || loop->unusual || loop->free == NONE)
+	if (CHECKS || !loop || loop->unusual || nr >= TABLE_ROOM)
 		return call_post_otherwise(loop, cb, nr, a0, a1, a2, a3, a4, a5);
-	return call_post(loop, cb, nr, a0, a1, a2, a3, a4, a5);
+	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
 
 #ifdef SYS_poll
@@ -116,6 +130,7 @@ int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags)
 		return err;
 	if ((flags & ~FLEXSC_CHAIN_ALWAYS) > FLEXSC_ARGS_MAX)
 		return -EINVAL;
+	loop->last = loop_last(loop);
 	if (!loop->last)
 		return -ESRCH;
 	loop->chain = (uint8_t)(flags | CHAINED);
@@ -156,12 +171,10 @@ void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 	call->cancel = CANCEL_TOLD;
 }
 
-static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index,
-				   int64_t ret)
+static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
 
-	forget_last(loop, handle_make(HANDLE_CALL, index), ret);
 	call->cb = NULL;
 	call->gen++;
 	call->next = loop->free;
@@ -184,7 +197,8 @@ static COLD void call_retire_otherwise(struct flexsc_loop *loop, uint32_t index)
 	call->chained = NO_HELD;
 	/* The call may be cancelled before an engine came to see it. */
 	call->poll_waits = false;
-	call_free_entry(loop, index, ret);
+	forget_last(loop, handle_make(HANDLE_CALL, index), ret);
+	call_free_entry(loop, index);
 	if (chained != NO_HELD)
 		flexsc__held_go(loop, chained, ret);
 	if (loop->waiting && loop->free != NONE)
@@ -204,11 +218,11 @@ void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 	struct flexsc_cb *cb = call->cb;
 	int64_t ret = entry_of(loop, index)->ret;
 
-	if (call->deadline | call->chained | call->cancel | loop->waiting) {
+	if (call->links | call->cancel | loop->unusual) {
 		call_retire_otherwise(loop, index);
 		return;
 	}
-	call_free_entry(loop, index, ret);
+	call_free_entry(loop, index);
 	if (cb)
 		callback(cb, ret);
 }

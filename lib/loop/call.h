@@ -17,6 +17,11 @@
 struct flexsc_loop;
 struct pollfd;
 
+/* Post system call nr, one below TABLE_ROOM, on a loop that isn't unusual. */
+typedef int (*post_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		       unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
+		       uint64_t a3, uint64_t a4, uint64_t a5);
+
 /* Causes that a call is cancelled for. */
 enum cancel_cause {
 	CANCEL_NOT = 0,
@@ -32,10 +37,21 @@ enum cancel_cause {
  */
 struct call {
 	struct flexsc_cb *cb;	/* NULL: none, or not in use */
+	union {
+		struct {
+			uint32_t index;	/* the entry's */
+			uint32_t gen;	/* counts uses, to tell them apart */
+		};
+		uint64_t name;		/* of this use: index and gen */
+	};
+	union {
+		struct {
+			uint32_t chained; /* the held call that waits for it */
+			uint32_t deadline; /* its timer */
+		};
+		uint64_t links;		/* either of them */
+	};
 	uint32_t next;		/* on the list it is on */
-	uint32_t gen;		/* counts uses, to tell them apart */
-	uint32_t chained;	/* the held call that waits for this one */
-	uint32_t deadline;	/* its timer */
 	uint8_t cancel;		/* enum cancel_cause */
 	uint8_t route;		/* the engine's: how it executes the entry */
 	uint8_t fds;		/* a write's descriptors: bit n, argument n */
@@ -112,6 +128,14 @@ static inline uint32_t queue_take(struct call_queue *queue)
 int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one);
 #endif
+
+/* All calls are posted by their entries, until an engine knows better. */
+void flexsc__posts_init(struct flexsc_loop *loop);
+
+/* The function of type post_fn that does for any call and any engine. */
+int flexsc__post_entry(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
+		      uint64_t a3, uint64_t a4, uint64_t a5);
 
 /* A done entry is freed, and its callback runs. */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);

@@ -103,6 +103,9 @@ static void held_start(struct flexsc_loop *loop, uint32_t index,
 	struct flexsc_entry *entry = entry_of(loop, entry_index);
 	struct call *call = call_of(loop, entry_index);
 
+	/* What was posted last has completed, if this was its entry. */
+	if (loop->last == handle_make(HANDLE_CALL, entry_index))
+		loop->last = 0;
 	entry->nr = held->nr;
 	entry->nargs = row->nargs;
 	memcpy(entry->args, held->args, sizeof(entry->args));

@@ -44,10 +44,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "../calls/table.h"
 #include "arena.h"
 #include "call.h"
 #include "engine.h"
 #include "entry.h"
+#include "handle.h"
 #include "held.h"
 #include "ready.h"
 #include "timer.h"
@@ -76,7 +78,7 @@ struct flexsc_loop {
 	};
 	uint64_t groups;	/* groups with something submitted: bits */
 	uint32_t group_mask;	/* 0: all groups are one */
-	uint64_t last;		/* what chain follows: a handle; see held.c */
+	uint64_t last;		/* what was posted last: see loop_last() */
 	int64_t last_ret;	/* its result, once it has completed */
 	uint64_t posted, completed;	/* calls */
 	uint64_t events;	/* callbacks owed except for calls */
@@ -85,6 +87,7 @@ struct flexsc_loop {
 	bool inside;		/* a callback is running */
 	struct flexsc_stats *stats;
 	struct call_queue submitted[GROUPS];
+	post_fn posts[TABLE_ROOM];	/* how calls are posted, by number */
 
 	const struct engine *engine;
 	void *engine_data;
@@ -136,6 +139,25 @@ static inline struct call *call_of(const struct flexsc_loop *loop,
 				   uint32_t index)
 {
 	return (struct call *)loop->calls.base + index;
+}
+
+/* Has the entry a call? */
+static inline bool call_in_use(const struct flexsc_loop *loop, uint32_t index)
+{
+	return entry_status(entry_of(loop, index)) != FLEXSC_FREE;
+}
+
+/*
+ * The handle of what was posted last, or 0 if that has completed. Retiring a
+ * call doesn't forget it, as most calls are followed by no chain. (Whatever
+ * takes its entry then is posted later, or is a held call: see held_start().)
+ */
+static inline uint64_t loop_last(const struct flexsc_loop *loop)
+{
+	if (handle_kind(loop->last) == HANDLE_CALL &&
+	    !call_in_use(loop, (uint32_t)handle_index(loop->last)))
+		return 0;
+	return loop->last;
 }
 
 /* A list of calls. */

@@ -13,6 +13,7 @@
 static void add_free(struct flexsc_loop *loop, uint32_t first)
 {
 	for (uint32_t i = loop->entries.count; i-- > first;) {
+		call_of(loop, i)->index = i;
 		call_of(loop, i)->next = loop->free;
 		loop->free = i;
 	}

@@ -103,6 +103,7 @@ static int make_init(struct flexsc_loop *loop)
 	for (unsigned int group = 0; group < GROUPS; group++)
 		queue_init(&loop->submitted[group]);
 	queue_init(&loop->done);
+	flexsc__posts_init(loop);
 	err = flexsc__stats_init(loop);
 	if (!err)
 		err = flexsc__pages_init(loop, loop->options.max_entries);

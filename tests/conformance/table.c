@@ -364,6 +364,7 @@ TEST(the_calls_programs_use_have_rows)
 		{ SYS_getpid, "getpid", 0, 0 },
 	};
 
+	CHECK(flexsc__table_size <= TABLE_ROOM);
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		const struct table_row *row = flexsc__table_row(known[i].nr);
 
