@@ -72,11 +72,19 @@ static inline void ring_return(struct ring *ring)
 	ring->tail--;
 }
 
+/*
+ * The first request that the kernel can't have seen, or one before it if no
+ * kernel thread polls.
+ */
+static inline uint32_t ring_unseen(const struct ring *ring)
+{
+	return ring->polled ? *ring->uring.sq.ktail : ring_head(ring);
+}
+
 /* Are there requests that the kernel doesn't know of, or hasn't taken? */
 static inline bool ring_unsubmitted(const struct ring *ring)
 {
-	return ring->tail != (ring->polled ? *ring->uring.sq.ktail :
-					     ring_head(ring));
+	return ring->tail != ring_unseen(ring);
 }
 
 /* Are there results that only entering brings out? */

@@ -22,6 +22,7 @@
 #include "../pool/pool.h"
 #include "engine.h"
 #include "rest.h"
+#include "uring_direct.h"
 #include "uring_done.h"
 #include "uring_ops.h"
 #include "uring_route.h"
@@ -29,12 +30,22 @@
 
 /* The engine. */
 
+/* Direct calls may fill all requests that the kernel has let go of. */
+static inline void uring_make_way(struct uring *uring)
+{
+	struct ring *ring = &uring->ring;
+
+	ring->head = ring_head(ring);
+	uring->direct_end = ring->head + ring->mask + 1;
+}
+
 static void uring_submit(struct flexsc_loop *loop)
 {
 	flexsc__uring_route(loop);
 	if (ring_unsubmitted(&uring_of(loop)->ring) &&
 	    flexsc__ring_submit(&uring_of(loop)->ring))
 		flexsc__uring_collect(loop);
+	uring_make_way(uring_of(loop));
 }
 
 /* Have a read pending that ends when somebody rings. */
@@ -65,13 +76,13 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 		if (flexsc__sleep_begin(loop, &ns)) {
 			flexsc__ring_enter(ring, ns);
 			flexsc__sleep_end(loop);
-			flexsc__uring_collect(loop);
+			uring_make_way(uring);
 			return 0;
 		}
 	}
 	if (ring_unsubmitted(ring) || ring_needs_enter(ring))
 		flexsc__ring_enter(ring, 0);
-	flexsc__uring_collect(loop);
+	uring_make_way(uring);
 	return 0;
 }
 
@@ -201,6 +212,9 @@ static int uring_open(struct flexsc_loop *loop)
 	flexsc__writes_init(&uring->writes);
 	loop->engine_data = uring;
 	loop->group_mask = GROUPS - 1;
+	uring->counted = uring->ring.tail;
+	uring_make_way(uring);
+	flexsc__uring_posts(loop);
 	return 0;
 }
 
@@ -221,6 +235,7 @@ static void uring_close(struct flexsc_loop *loop)
 	uring_disarm(loop);
 	flexsc__ring_fini(&uring->ring);
 	flexsc__own_fd_close(uring->bell);
+	free(uring->sorted);
 	free(uring);
 }
 
@@ -230,6 +245,7 @@ static void uring_forked(struct flexsc_loop *loop)
 
 	flexsc__own_fd_close(uring->ring.uring.ring_fd);
 	flexsc__own_fd_close(uring->bell);
+	free(uring->sorted);
 	free(uring);
 }
 
@@ -241,6 +257,10 @@ const struct engine flexsc__engine_uring = {
 	.stirs = uring_stirs,
 	.wake = uring_wake,
 	.cancel = uring_cancel,
+	.dispatch = flexsc__uring_dispatch,
+	.complete = flexsc__uring_complete,
+	.collect = flexsc__uring_collect,
+	.shadow = flexsc__uring_shadow,
 	.hold = uring_hold,
 	.close = uring_close,
 	.forked = uring_forked,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the uring engine share: uring.c opens, waits and closes,
- * uring_route.c takes what is posted to the ring, uring_done.c takes results
- * from it. Owner only.
+ * uring_direct.c posts calls straight to the ring, uring_route.c takes others
+ * there, uring_done.c takes results from it. Owner only.
  */
 #ifndef FLEXSC_URING_H
 #define FLEXSC_URING_H
@@ -36,6 +36,12 @@ struct uring {
 	struct call_list again;		/* writes with a rest */
 	struct writes writes;
 	uint32_t others;		/* entries that the ring didn't get */
+	/* Direct calls since the last batch; requests that were counted. */
+	uint32_t direct, counted;
+	uint32_t direct_end;	/* direct calls have the requests before it */
+	bool parts;		/* a long write has begun in this batch */
+	uint64_t kinds;		/* bit n: a direct call's operation is n */
+	struct io_uring_sqe *sorted;	/* see uring_route.c; may be NULL */
 	/*
 	 * The bell: other threads write to the eventfd, and end a pending read
 	 * of it.

@@ -6,7 +6,9 @@
 #include "../calls/fds.h"
 #include "../calls/partial.h"
 #include "../loop/cancel.h"
+#include "../loop/direct.h"
 #include "../pool/closing.h"
+#include "uring_direct.h"
 #include "uring_ops.h"
 
 static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
@@ -61,7 +63,7 @@ static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
 		flexsc__cancel_later(loop, index);
 }
 
-/* Collect a completion that isn't an entry's. */
+/* A completion that isn't a call's. */
 static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
 				     int32_t res)
 {
@@ -71,33 +73,118 @@ static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
 		uring_cancel_ended(loop, what & ~(uint64_t)CANCEL, res);
 }
 
+/* A completion, but of a direct call. */
+static void done_take(struct flexsc_loop *loop, uint64_t what, int32_t res)
+{
+	uint32_t index = (uint32_t)what;
+
+	if (index >= CANCEL)
+		done_other(loop, what, res);
+	else if (call_of(loop, index)->route == BY_RING)
+		call_done(loop, index, res);
+	else
+		uring_follow(loop, index, res);
+}
+
+/* A direct call is complete whose callback can't run now. */
+static COLD void done_direct(struct flexsc_loop *loop, uint32_t index,
+			     int32_t res)
+{
+	flexsc__uring_direct_begin(loop, index);
+	call_done(loop, index, res);
+}
+
+static inline bool is_direct(const struct flexsc_loop *loop, uint64_t what)
+{
+	uint32_t index = (uint32_t)what;
+
+	return index < CANCEL && call_is_direct(call_of(loop, index));
+}
+
+/* R4: the kernel may use the result's room again. */
+static inline void done_taken(struct io_uring_cq *cq, uint32_t head)
+{
+	__atomic_store_n(cq->khead, head + 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * The next result before "tail", if there is one: its room is the kernel's
+ * again, so that the result may be followed by a callback that takes others.
+ */
+static inline bool done_next(struct io_uring_cq *cq, uint32_t tail,
+			     uint64_t *what, int32_t *res)
+{
+	uint32_t head = *cq->khead;
+	const struct io_uring_cqe *cqe = &cq->cqes[head & cq->ring_mask];
+
+	if ((int32_t)(tail - head) <= 0)
+		return false;
+	*what = cqe->user_data;
+	*res = cqe->res;
+	done_taken(cq, head);
+	return true;
+}
+
+/* R3: acquires the results that the kernel released with the tail. */
+static inline uint32_t done_tail(const struct io_uring_cq *cq)
+{
+	return __atomic_load_n(cq->ktail, __ATOMIC_ACQUIRE);
+}
+
 void flexsc__uring_collect(struct flexsc_loop *loop)
 {
-	struct uring *uring = uring_of(loop);
-	struct io_uring_cq *cq = &uring->ring.uring.cq;
-	/* R3: acquires the results that the kernel released with the tail. */
-	uint32_t tail = __atomic_load_n(cq->ktail, __ATOMIC_ACQUIRE);
-	uint32_t head = *cq->khead;
-	const uint32_t mask = cq->ring_mask;
-	const struct io_uring_cqe *cqes = cq->cqes;
+	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
+	uint32_t tail = done_tail(cq);
+	uint64_t what;
+	int32_t res;
 
-	for (; head != tail; head++) {
-		const struct io_uring_cqe *cqe = &cqes[head & mask];
-		uint32_t index = (uint32_t)cqe->user_data;
+	while (done_next(cq, tail, &what, &res))
+		if (is_direct(loop, what))
+			done_direct(loop, (uint32_t)what, res);
+		else
+			done_take(loop, what, res);
+}
 
-		if (index >= CANCEL) {
-			done_other(loop, cqe->user_data, cqe->res);
+bool flexsc__uring_complete(struct flexsc_loop *loop)
+{
+	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
+	uint32_t tail = done_tail(cq);
+	uint32_t head;
+
+	while ((head = *cq->khead) != tail) {
+		const struct io_uring_cqe cqe = cq->cqes[head & cq->ring_mask];
+
+		if (is_direct(loop, cqe.user_data))
+			return true;
+		done_taken(cq, head);
+		done_take(loop, cqe.user_data, cqe.res);
+	}
+	return false;
+}
+
+int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop)
+{
+	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
+	uint32_t tail = done_tail(cq);
+	uint64_t what;
+	int32_t res;
+	int n = 0;
+
+	if (tail - *cq->khead > DISPATCH_MOST)
+		tail = *cq->khead + DISPATCH_MOST;
+	for (;;) {
+		if (atomic_load_explicit(&loop->stop, memory_order_relaxed) &&
+		    until_stop)
+			return n;
+		if (!done_next(cq, tail, &what, &res))
+			return n;
+		if (!is_direct(loop, what)) {
+			done_take(loop, what, res);
 			continue;
 		}
-		/* The cb's callback runs soon. */
-		__builtin_prefetch(call_of(loop, index)->cb, 1);
-		if (call_of(loop, index)->route == BY_RING)
-			call_done(loop, index, cqe->res);
-		else
-			uring_follow(loop, index, cqe->res);
+		direct_retire(loop, call_of(loop, (uint32_t)what), res);
+		n++;
 	}
-	/* R4: the kernel may use these results' room again. */
-	__atomic_store_n(cq->khead, head, __ATOMIC_RELEASE);
 }
 
 /* The ring is full of requests. */

@@ -18,28 +18,11 @@
 #include <time.h>
 
 #include "../base/ask.h"
+#include "uring_fields.h"
 
-/* The most that one read or write transfers; the kernel's MAX_RW_COUNT. */
-#define RW_MAX		0x7ffff000ULL
-#define CURRENT		((uint64_t)-1)	/* offset: the file's own position */
 #define HERE		((uint64_t)AT_FDCWD)	/* fd: the working directory */
 
 typedef const __u64 *args_t;
-
-/* The flags word has many names; it is one word. */
-static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
-			    uint64_t addr, uint64_t len, uint64_t off,
-			    uint64_t flags)
-{
-	memset(sqe, 0, sizeof(*sqe));
-	sqe->opcode = op;
-	sqe->fd = (int32_t)fd;
-	sqe->addr = addr;
-	sqe->len = (uint32_t)len;
-	sqe->off = off;
-	sqe->rw_flags = (int)flags;
-	return true;
-}
 
 /* Argument n, or 0: calls of one shape may differ by having it or not. */
 static inline uint64_t sqe_optional(const struct flexsc_entry *entry,
@@ -48,17 +31,12 @@ static inline uint64_t sqe_optional(const struct flexsc_entry *entry,
 	return n < (entry->nargs & FLEXSC_NARGS_MASK) ? entry->args[n] : 0;
 }
 
-/* A plain send waits until all is sent; the operation has to be told to. */
-static inline uint64_t sqe_send_flags(uint64_t flags)
-{
-	return flags & MSG_DONTWAIT ? flags : flags | MSG_WAITALL;
-}
-
 /*
  * The shape "name": the operation does what the call does if "fits", and its
  * request has these fields.
  */
-#define SHAPE(name, fits, fd, addr, len, off, flags)			\
+#define SHAPE(name, ...)	SHAPE_OF(name, __VA_ARGS__)
+#define SHAPE_OF(name, fits, fd, addr, len, off, flags)			\
 static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
 			   const struct flexsc_entry *entry,		\
 			   unsigned int known)				\
@@ -69,24 +47,21 @@ static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
 }
 
 /*
- * What is read and written. A count that is no int is the plain call's. A
- * negative place is an error that io_uring lacks; -1 of those that have flags
- * is the file's own position.
+ * What is read and written. A count that is no int is the plain call's; -1 for
+ * a place is the file's own position, if the call has flags.
  *
  *    name	fits			fd	addr	len	off	flags
  */
-SHAPE(rw,	a[2] <= RW_MAX,		a[0],	a[1],	a[2],	CURRENT, 0)
-SHAPE(rw_at,	a[2] <= RW_MAX && (int64_t)a[3] >= 0,
-					a[0],	a[1],	a[2],	a[3],	0)
+SHAPE(rw,	FIELDS_RW)
+SHAPE(rw_at,	FIELDS_RW_AT)
 SHAPE(rw_v2,	a[2] <= RW_MAX && (int64_t)a[3] >= -1,
 					a[0],	a[1],	a[2],	a[3],	a[5])
 SHAPE(range,	a[2] <= UINT32_MAX,	a[0],	0,	a[2],	a[1],	a[3])
 SHAPE(madvise,	a[1] <= UINT32_MAX,	-1ULL,	a[0],	a[1],	0,	a[2])
 
 /* A descriptor and little else. */
-SHAPE(fd,	true,			a[0],	0,	0,	0,	0)
-SHAPE(datasync,	true,			a[0],	0,	0,	0,
-							IORING_FSYNC_DATASYNC)
+SHAPE(fd,	FIELDS_FD)
+SHAPE(datasync,	FIELDS_DATASYNC)
 SHAPE(number,	true,			a[0],	0,	a[1],	0,	0)
 SHAPE(fallocate, true,			a[0],	a[3],	a[1],	a[2],	0)
 SHAPE(ftruncate, true,			a[0],	0,	0,	a[1],	0)
@@ -96,11 +71,9 @@ SHAPE(socket,	true,			a[0],	0,	a[2],	a[1],	0)
 SHAPE(address,	true,			a[0],	a[1],	0, (uint32_t)a[2], 0)
 SHAPE(accept,	true,			a[0],	a[1],	0,	a[2],
 							sqe_optional(entry, 3))
-SHAPE(recvfrom, !a[4] && a[2] <= RW_MAX,
-					a[0],	a[1],	a[2],	0,	a[3])
-SHAPE(sendmsg,	a[1],			a[0],	a[1],	1,	0,
-							sqe_send_flags(a[2]))
-SHAPE(recvmsg,	a[1],			a[0],	a[1],	1,	0,	a[2])
+SHAPE(recvfrom, FIELDS_RECVFROM)
+SHAPE(sendmsg,	FIELDS_SENDMSG)
+SHAPE(recvmsg,	FIELDS_RECVMSG)
 SHAPE(pipe,	true,			0,	a[0],	0,	0,
 							sqe_optional(entry, 1))
 
@@ -112,8 +85,7 @@ SHAPE(epoll_wait, (int)a[3] < 0 && !sqe_optional(entry, 4),
 /* Paths with their directories. */
 SHAPE(openat,	true,			a[0],	a[1],	a[3],	0,	a[2])
 SHAPE(openat2,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],	0)
-SHAPE(statx,	a[1] && !(a[2] & AT_EMPTY_PATH),
-					a[0],	a[1],	a[3],	a[4],	a[2])
+SHAPE(statx,	FIELDS_STATX)
 SHAPE(two_at,	true,			a[0],	a[1],	a[2],	a[3],
 							sqe_optional(entry, 4))
 SHAPE(unlinkat,	true,			a[0],	a[1],	0,	0,	a[2])

@@ -6,6 +6,7 @@
 #include "uring_route.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "../base/compiler.h"
 #include "../calls/fds.h"
@@ -15,6 +16,7 @@
 #include "../pool/closing.h"
 #include "../pool/pool.h"
 #include "rest.h"
+#include "uring_direct.h"
 #include "uring_done.h"
 #include "uring_ops.h"
 
@@ -54,7 +56,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 		known |= URING_POLL_WAITS;
 	}
 	if (!uring_prepare(sqe, op, entry, known)) {
-		ring_return(&uring_of(loop)->ring);
+		uring_return(loop);
 		return false;
 	}
 	sqe->user_data = call->name;
@@ -64,6 +66,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 	    flexsc__partial(entry)) {
 		call->route = BY_RING_IN_PARTS;
 		flexsc__write_begin(loop, &uring_of(loop)->writes, index);
+		uring_of(loop)->parts = true;
 	}
 	return true;
 }
@@ -184,6 +187,39 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 	return route_group_by(loop, op, BY_RING);
 }
 
+/*
+ * Direct calls lie in the order posted. Sort all requests of the batch by their
+ * operations, as the groups are: the kernel executes calls of a kind faster.
+ */
+static void route_sort(struct uring *uring)
+{
+	const struct ring *ring = &uring->ring;
+	const uint32_t first = *ring->uring.sq.ktail;
+	const uint32_t n = ring->tail - first;
+	uint32_t place[GROUPS] = { 0 }, sum = 0;
+
+	if (!uring->sorted)
+		uring->sorted = calloc(ring->mask + 1, sizeof(*uring->sorted));
+	if (!uring->sorted)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		place[ring->sqes[(first + i) & ring->mask].opcode % GROUPS]++;
+	for (unsigned int op = 0; op < GROUPS; op++) {
+		uint32_t count = place[op];
+
+		place[op] = sum;
+		sum += count;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct io_uring_sqe *sqe =
+			&ring->sqes[(first + i) & ring->mask];
+
+		uring->sorted[place[sqe->opcode % GROUPS]++] = *sqe;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		ring->sqes[(first + i) & ring->mask] = uring->sorted[i];
+}
+
 void flexsc__uring_route(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
@@ -191,13 +227,23 @@ void flexsc__uring_route(struct flexsc_loop *loop)
 
 	while ((index = calls_take(loop, &uring->again)) != NONE)
 		write_on(loop, index);
-	if (!loop->groups)
+	uring->direct += uring->ring.tail - uring->counted;
+	uring->counted = uring->ring.tail;
+	if (!loop->groups && !uring->direct)
 		return;
 	uring->others = 0;
 	for (; loop->groups; loop->groups &= loop->groups - 1)
 		n += route_group(loop,
 				 (unsigned int)__builtin_ctzll(loop->groups));
+	if (uring->parts)
+		flexsc__uring_direct_closing(loop);
+	if (uring->parts || uring->kinds & (uring->kinds - 1))
+		route_sort(uring);
+	n += uring->direct;
 	count(&loop->stats->by_uring, n - uring->others);
+	uring->direct = 0;
+	uring->kinds = 0;
+	uring->parts = false;
 	if (uring->to_pool.count)
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
 	flexsc__stats_batch(loop, n);

@@ -9,6 +9,7 @@
 #include "../base/compiler.h"
 #include "../base/syscall.h"
 #include "../calls/table.h"
+#include "direct.h"
 #include "held.h"
 #include "submit.h"
 #include "stats.h"
@@ -183,22 +184,29 @@ static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index)
 	loop->completed++;
 }
 
-/* Retire an entry whose call has more to be done than its callback. */
-static COLD void call_retire_otherwise(struct flexsc_loop *loop, uint32_t index)
+COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
+					uint32_t index, int64_t ret)
 {
 	struct call *call = call_of(loop, index);
+	bool direct = call_is_direct(call);
 	struct flexsc_cb *cb = call->cb;
 	uint32_t chained = call->chained;
-	int64_t ret = entry_of(loop, index)->ret;
 
 	wheel_clear(&loop->wheel, &call->deadline);
 	if (call->cancel != CANCEL_NOT)
 		ret = call_cancel_result(loop, call, ret);
 	call->chained = NO_HELD;
-	/* The call may be cancelled before an engine came to see it. */
-	call->poll_waits = false;
 	forget_last(loop, handle_make(HANDLE_CALL, index), ret);
-	call_free_entry(loop, index);
+	if (direct) {
+		/* What is chained may want to know how much was asked for. */
+		if (chained != NO_HELD)
+			flexsc__direct_describe(loop, index);
+		direct_free(loop, call);
+	} else {
+		/* It may be cancelled before an engine came to see it. */
+		call->poll_waits = false;
+		call_free_entry(loop, index);
+	}
 	if (chained != NO_HELD)
 		flexsc__held_go(loop, chained, ret);
 	if (loop->waiting && loop->free != NONE)
@@ -219,7 +227,7 @@ void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 	int64_t ret = entry_of(loop, index)->ret;
 
 	if (call->links | call->cancel | loop->unusual) {
-		call_retire_otherwise(loop, index);
+		flexsc__call_retire_otherwise(loop, index, ret);
 		return;
 	}
 	call_free_entry(loop, index);

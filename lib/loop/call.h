@@ -52,24 +52,60 @@ struct call {
 		uint64_t links;		/* either of them */
 	};
 	uint32_t next;		/* on the list it is on */
-	uint8_t cancel;		/* enum cancel_cause */
-	uint8_t route;		/* the engine's: how it executes the entry */
-	uint8_t fds;		/* a write's descriptors: bit n, argument n */
-	bool poll_waits;	/* see flexsc__call_poll() */
+	union {
+		struct {
+			uint8_t cancel;	/* enum cancel_cause */
+			/* The engine's: how it executes the entry. */
+			uint8_t route;
+			union {
+				struct {
+					/* A write's: bit n, argument n. */
+					uint8_t fds;
+					/* See flexsc__call_poll(). */
+					bool poll_waits;
+				};
+				uint16_t nr;	/* a direct call's number */
+			};
+		};
+		uint32_t how;		/* all of this */
+	};
 	struct partial *partial;	/* the engine's: a write in parts */
-	struct {		/* engine/writes.h's list, under its lock */
-		uint32_t next, prev;
-		uint32_t was;	/* argument 0 before it was a copy, plus 1 */
-	} begun;
+	union {
+		struct {	/* engine/writes.h's list, under its lock */
+			uint32_t next, prev;
+			/* Argument 0 before it was a copy, plus 1. */
+			uint32_t was;
+		} begun;
+		struct {	/* a direct call's arguments 0 and 2 */
+			uint32_t fd, len;
+		} direct;
+	};
 	struct {		/* under the pool's lock */
 		uint8_t where;	/* enum pool_where */
 		bool woken;	/* from where it was parked */
 		bool plainly;	/* whatever poll(2) says: pool/closing.h */
 		uint8_t moved;	/* bit n: argument n is a copy: pool/hold.h */
-		uint32_t prev;
-		uint32_t thread;	/* number of the thread that has it */
+		union {
+			struct {
+				uint32_t prev;
+				/* Number of the thread that has it. */
+				uint32_t thread;
+			};
+			/* A direct call's argument 1. */
+			uint64_t addr __attribute__((packed));
+		};
 	} pool;
 } __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct call) == 64, "a call is one cache line");
+
+/* A value of route, of all engines that have direct calls: see direct.h. */
+#define ROUTE_DIRECT	0x80U
+
+static inline bool call_is_direct(const struct call *call)
+{
+	return call->route == ROUTE_DIRECT;
+}
 
 /* Does the call go on with a copy of this descriptor, which is open still? */
 static inline bool call_was(const struct call *call, int fd)
@@ -139,6 +175,13 @@ int flexsc__post_entry(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 /* A done entry is freed, and its callback runs. */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);
+
+/*
+ * The same of a call that has more to be done than its callback, or whose loop
+ * is unusual; it may be direct.
+ */
+void flexsc__call_retire_otherwise(struct flexsc_loop *loop, uint32_t index,
+				   int64_t ret);
 
 /* A call's entry is CANCEL, and no thread has begun it. */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index);

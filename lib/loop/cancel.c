@@ -36,6 +36,8 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	loop_assert_owner(loop);
 	if (call->cancel != CANCEL_NOT)
 		return;
+	if (call_is_direct(call))
+		loop->engine->shadow(loop, index);
 	call->cancel = (uint8_t)cause;
 	part = flexsc__partial_begun(&call->partial);
 	/*
@@ -113,6 +115,20 @@ static bool names_fd(unsigned int nr, const __u64 *args, int fd)
 	return false;
 }
 
+/* Does the call of this index, if there is one, name the descriptor? */
+static bool call_names_fd(const struct flexsc_loop *loop, uint32_t index,
+			  int fd)
+{
+	const struct flexsc_entry *entry = entry_of(loop, index);
+	const struct call *call = call_of(loop, index);
+
+	if (call_is_direct(call))
+		return flexsc__table_row(call->nr)->fds &&
+		       (int)call->direct.fd == fd;
+	return entry_status(entry) != FLEXSC_FREE && !is_ended(entry) &&
+	       (names_fd(entry->nr, entry->args, fd) || call_was(call, fd));
+}
+
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 {
 	int n = 0;
@@ -121,14 +137,12 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 		return -EINVAL;
 	if (loop->stale)
 		return -ESTALE;
+	/* A call that has its result isn't pending. */
+	if (loop->engine->collect)
+		loop->engine->collect(loop);
 	for (uint32_t i = 0; i < loop->entries.count; i++) {
-		const struct flexsc_entry *entry = entry_of(loop, i);
-		const struct call *call = call_of(loop, i);
-
-		if (entry_status(entry) == FLEXSC_FREE ||
-		    call->cancel != CANCEL_NOT || is_ended(entry) ||
-		    (!names_fd(entry->nr, entry->args, fd) &&
-		     !call_was(call, fd)))
+		if (call_of(loop, i)->cancel != CANCEL_NOT ||
+		    !call_names_fd(loop, i, fd))
 			continue;
 		flexsc__cancel_call(loop, i, CANCEL_ASKED);
 		n++;
@@ -154,10 +168,10 @@ void flexsc__cancel_all(struct flexsc_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->entries.count; i++) {
 		const struct call *call = call_of(loop, i);
-		const struct flexsc_entry *entry = entry_of(loop, i);
+		unsigned int nr = call_is_direct(call) ? call->nr :
+							 entry_of(loop, i)->nr;
 
-		if (entry_status(entry) != FLEXSC_FREE &&
-		    must_cancel(call->cb, entry->nr))
+		if (call_in_use(loop, i) && must_cancel(call->cb, nr))
 			flexsc__cancel_call(loop, i, CANCEL_ASKED);
 	}
 	for (uint32_t i = 1; i < loop->held.count; i++) {

@@ -17,6 +17,8 @@
 
 struct flexsc_loop;
 
+#define DISPATCH_MOST	1024	/* callbacks of a kind in one turn */
+
 struct engine {
 	const char *name;
 	/*
@@ -27,9 +29,10 @@ struct engine {
 	/* Start executing loop->submitted; leaves its lists empty. */
 	void (*submit)(struct flexsc_loop *loop);
 	/*
-	 * Submit, then collect what is complete into loop->done. When nothing
-	 * is, sleep until something is, until wake, or for ns nanoseconds at
-	 * most; 0 doesn't sleep. Waking up for no reason is allowed.
+	 * Submit, then collect what is complete into loop->done; results of
+	 * direct calls are left where they are. When nothing is complete, sleep
+	 * until something is, until wake, or for ns nanoseconds at most; 0
+	 * doesn't sleep. Waking up for no reason is allowed.
 	 */
 	int (*wait)(struct flexsc_loop *loop, uint64_t ns);
 	/* Would wait find something at once? NULL: the loop knows itself. */
@@ -38,6 +41,25 @@ struct engine {
 	void (*wake)(struct flexsc_loop *loop);
 	/* An entry that was BUSY is CANCEL now: end it early. */
 	void (*cancel)(struct flexsc_loop *loop, uint32_t index);
+	/*
+	 * Of an engine that has direct calls (direct.h); the others have none
+	 * of these four.
+	 *
+	 * Run the callbacks of direct calls that are complete now, DISPATCH_MOST
+	 * of them at most, and before a stop if "until_stop"; collect the rest
+	 * of what is complete into loop->done. Returns how many ran.
+	 */
+	int (*dispatch)(struct flexsc_loop *loop, bool until_stop);
+	/* Would dispatch() run one? Collects what comes before it. */
+	bool (*complete)(struct flexsc_loop *loop);
+	/* Collect all that is complete into loop->done, by their entries. */
+	void (*collect)(struct flexsc_loop *loop);
+	/*
+	 * A direct call is to be cancelled, and needs its entry: SUBMITTED and
+	 * in loop->submitted, if the kernel will not see the request; BUSY; or
+	 * DONE, and in loop->done.
+	 */
+	void (*shadow)(struct flexsc_loop *loop, uint32_t index);
 	/*
 	 * Any thread: a descriptor is about to be closed. Calls that the engine
 	 * itself makes in more than one operation go on with a copy. NULL: it

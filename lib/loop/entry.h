@@ -6,6 +6,9 @@
  * syscall thread, or the owner for calls that are run inline or through
  * io_uring. U1..U3 and E1..E3 are the numbers used there. A test build checks
  * where each arrow begins.
+ *
+ * The entry of a direct call stays FREE; its life begins, if at all, when the
+ * shadow is filled (direct.h).
  */
 #ifndef FLEXSC_ENTRY_H
 #define FLEXSC_ENTRY_H

@@ -13,7 +13,8 @@ bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 	switch (handle_kind(cb->handle)) {
 	case HANDLE_CALL:
 		return index < loop->calls.count &&
-		       call_of(loop, (uint32_t)index)->cb == cb;
+		       call_of(loop, (uint32_t)index)->cb == cb &&
+		       call_in_use(loop, (uint32_t)index);
 	case HANDLE_HELD:
 		return index < loop->held.count &&
 		       held_of(loop, (uint32_t)index)->cb == cb;

@@ -5,6 +5,7 @@
  *
  *	page.c		entries and calls, and the list of free ones
  *	call.c		posting and consuming
+ *	direct.c	calls that their engine takes without an entry
  *	held.c		calls without an entry: chained, or waiting for one
  *	handle.c	what a pending cb is the cb of
  *	cancel.c	cancellation and deadlines
@@ -22,12 +23,15 @@
  * The life of a call, seen by the owner
  *
  *	posted		-> submitted	a free entry was filled
+ *	posted		-> direct	the engine has written its request
  *	posted		-> held		no entry is free, or it is chained
  *	held		-> submitted	an entry is free for it; keeps its cb
  *	held		-> ready	cancelled, or its predecessor failed
  *	submitted	-> the engine	the batch it is in was handed over
  *	the engine	-> done		see <linux/flexsc.h>
  *	done		-> free		dispatched: its callback runs
+ *	direct		-> free		its result is there: its callback runs
+ *	direct		-> submitted	its entry is needed, and was filled
  *
  * Lists of calls are threaded through struct call; a call is on one at a time.
  * Everything that completes without an entry (timers, signals, wake-ups, held
@@ -144,7 +148,8 @@ static inline struct call *call_of(const struct flexsc_loop *loop,
 /* Has the entry a call? */
 static inline bool call_in_use(const struct flexsc_loop *loop, uint32_t index)
 {
-	return entry_status(entry_of(loop, index)) != FLEXSC_FREE;
+	return call_is_direct(call_of(loop, index)) ||
+	       entry_status(entry_of(loop, index)) != FLEXSC_FREE;
 }
 
 /*

@@ -7,7 +7,8 @@
  *	collect		what syscall threads, other threads, signals and
  *			timers have completed
  *	dispatch	callbacks of what was complete then, some of each kind,
- *			so that none of them starves the others
+ *			so that none of them starves the others; results of
+ *			direct calls are taken here, from the engine
  *	engine->wait	what the callbacks posted goes to the kernel in one
  *			batch, in the same mode switch that collects results
  *			and, when nothing is left to do, sleeps
@@ -22,8 +23,6 @@
 #include "../loop/loop.h"
 #include "../loop/stats.h"
 #include "../pool/pool.h"
-
-#define BUDGET		1024	/* callbacks of a kind in one turn */
 
 /* Running. */
 
@@ -77,7 +76,7 @@ static int run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
 	if (queue_empty(&loop->done))
 		return 0;
 	for (index = queue_take(&loop->done); index != NONE; index = next) {
-		if (n == BUDGET || (until_stop && is_stopped(loop)))
+		if (n == DISPATCH_MOST || (until_stop && is_stopped(loop)))
 			break;
 		next = call_of(loop, index)->next;
 		flexsc__call_retire(loop, index);
@@ -113,13 +112,22 @@ static int run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 
 static int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 {
-	int n;
+	int n = 0;
 
 	loop->inside = true;
-	n = run_dispatch_done(loop, until_stop);
+	if (loop->engine->dispatch)
+		n = loop->engine->dispatch(loop, until_stop);
+	n += run_dispatch_done(loop, until_stop);
 	n += run_dispatch_ready(loop, until_stop);
 	loop->inside = false;
 	return n;
+}
+
+/* Is something ready for dispatch? */
+static bool run_ready(struct flexsc_loop *loop)
+{
+	return (loop->engine->complete && loop->engine->complete(loop)) ||
+	       flexsc__loop_ready(loop);
 }
 
 /* Give the engine one batch, and sleep for at most ns if nothing is ready. */
@@ -210,7 +218,7 @@ int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns)
 	while (!err) {
 		err = run_step(loop, ns == FLEXSC_FOREVER ? ns : ns - passed);
 		run_collect(loop);
-		if (err || flexsc__loop_ready(loop)) {
+		if (err || run_ready(loop)) {
 			atomic_store(&loop->nudged, false);
 			return err ? err : 1;
 		}

@@ -28,7 +28,8 @@
  * The arrows from SUBMITTED to BUSY or CANCEL, and from BUSY to CANCEL or
  * SUBMITTED, are compare-and-swaps, because two sides compete for them. The
  * others have a single writer: the owner completes what no engine has taken,
- * or will.
+ * or will. (The library's uring engine makes most calls without their entries,
+ * which stay FREE then, as nobody else sees them.)
  *
  *
  * What must be seen before what

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "uring_direct.h"
+
+#include <sys/syscall.h>
+
+#include "../base/compiler.h"
+#include "../calls/fds.h"
+#include "../loop/direct.h"
+#include "../pool/closing.h"
+#include "uring_done.h"
+#include "uring_fields.h"
+
+/* Posting. */
+
+/*
+ * Do the descriptor's facts let io_uring have the call? Facts of what is closed
+ * are forgotten after that.
+ */
+static inline bool direct_admits(uint32_t fd, uint8_t use)
+{
+	if (use == EFFECT_CLOSES)
+		return !fds_is_marked(fd);
+	return !use || (fd < FDS_MAX && (fds_known(fd) & use) == use);
+}
+
+static inline bool direct_has_room(const struct flexsc_loop *loop)
+{
+	const struct uring *uring = uring_of(loop);
+
+	return loop->free != NONE &&
+	       (int32_t)(uring->direct_end - uring->ring.tail) > 0;
+}
+
+/* The request of the call that takes the first free entry. */
+static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
+						  uint8_t op)
+{
+	struct uring *uring = uring_of(loop);
+	struct ring *ring = &uring->ring;
+
+	uring->kinds |= 1ULL << op;
+	return &ring->sqes[ring->tail++ & ring->mask];
+}
+
+/*
+ * A function that posts calls of one number. Its constants are folded: what is
+ * left of the table, the shape and the facts is a few comparisons.
+ */
+#define DIRECT(word, op, use, ...) DIRECT_OF(word, op, use, __VA_ARGS__)
+#define DIRECT_OF(word, op, use, fits, f_fd, f_addr, f_len, f_off, f_flags) \
+static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
+		       unsigned int nr, uint64_t a0, uint64_t a1,	\
+		       uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5) \
+{									\
+	const uint64_t a[] = { a0, a1, a2, a3, a4, a5 };		\
+	struct io_uring_sqe *sqe;					\
+	struct call *call;						\
+									\
+	if (!direct_admits((uint32_t)a0, use) || !(fits) ||		\
+	    !direct_has_room(loop))					\
+		return flexsc__post_entry(loop, cb, nr, a0, a1, a2, a3,	\
+					  a4, a5);			\
+	if ((use) & EFFECT_CLOSES)					\
+		fds_forget((uint32_t)a0);				\
+	sqe = direct_request(loop, op);					\
+	sqe_fill(sqe, op, f_fd, f_addr, f_len, f_off, f_flags);		\
+	call = direct_post(loop, cb, SYS_##word);			\
+	sqe->user_data = call->name;					\
+	call->direct.fd = (uint32_t)a0;					\
+	call->direct.len = (uint32_t)a2;				\
+	if (op != IORING_OP_CLOSE && op != IORING_OP_READ)		\
+		call->pool.addr = a1;					\
+	return 0;							\
+}
+
+#define WAITS		NEED_WAITS
+#define STREAMS		(NEED_WAITS | NEED_STREAMS)
+#define SEEKS		NEED_SEEKS
+#define CLOSES		EFFECT_CLOSES
+
+/* X(word, operation, facts, fields) */
+#define DIRECT_CALLS(X)							\
+	X(close,	IORING_OP_CLOSE,	CLOSES,	 FIELDS_FD)	\
+	X(read,		IORING_OP_READ,		STREAMS, FIELDS_RW)	\
+	X(readv,	IORING_OP_READV,	STREAMS, FIELDS_RW)	\
+	X(pread64,	IORING_OP_READ,		SEEKS,	 FIELDS_RW_AT)	\
+	X(preadv,	IORING_OP_READV,	SEEKS,	 FIELDS_RW_AT)	\
+	X(recvfrom,	IORING_OP_RECV,		WAITS,	 FIELDS_RECVFROM) \
+	X(recvmsg,	IORING_OP_RECVMSG,	WAITS,	 FIELDS_RECVMSG) \
+	X(sendto,	IORING_OP_SEND,		WAITS,	 FIELDS_SEND)	\
+	X(sendmsg,	IORING_OP_SENDMSG,	WAITS,	 FIELDS_SENDMSG) \
+	X(statx,	IORING_OP_STATX,	0,	 FIELDS_STATX)	\
+	X(fsync,	IORING_OP_FSYNC,	0,	 FIELDS_FD)	\
+	X(fdatasync,	IORING_OP_FSYNC,	0,	 FIELDS_DATASYNC)
+
+DIRECT_CALLS(DIRECT)
+
+#define ROW(word, op, use, ...) { SYS_##word, op, use, post_##word },
+
+static const struct {
+	uint16_t nr;
+	uint8_t op, use;
+	post_fn post;
+} directs[] = { DIRECT_CALLS(ROW) };
+
+/*
+ * A call that changes descriptors: facts that are known may be wrong from here
+ * on. The batch's other calls are posted by their entries, so facts are looked
+ * at after the change, as it has no operation and is made first.
+ */
+static int post_changing(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			 unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
+			 uint64_t a3, uint64_t a4, uint64_t a5)
+{
+	struct uring *uring = uring_of(loop);
+
+	uring->direct_end = uring->ring.tail;
+	return flexsc__post_entry(loop, cb, nr, a0, a1, a2, a3, a4, a5);
+}
+
+void flexsc__uring_posts(struct flexsc_loop *loop)
+{
+	const struct uring *uring = uring_of(loop);
+
+	for (unsigned int nr = 0; nr < flexsc__table_size; nr++)
+		if (flexsc__fds_uses[nr] & EFFECT_CHANGES &&
+		    table_accepts(&flexsc__table[nr]))
+			loop->posts[nr] = post_changing;
+	for (size_t i = 0; i < sizeof(directs) / sizeof(directs[0]); i++) {
+		unsigned int nr = directs[i].nr, op = directs[i].op;
+
+		RULE(flexsc__table[nr].op == op);
+		RULE(flexsc__fds_uses[nr] == directs[i].use);
+		RULE(!(flexsc__table[nr].fds & ~1U));
+		if (uring->operations >> op & 1)
+			loop->posts[nr] = directs[i].post;
+	}
+}
+
+/* Shadows. */
+
+void flexsc__uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
+{
+	flexsc__direct_fill(loop, index);
+	entry_begin_alone(entry_of(loop, index));
+	call_of(loop, index)->route = BY_RING;
+}
+
+/* Withdraw the request of this name, if the kernel can't have seen it. */
+static bool direct_withdraw(struct uring *uring, uint64_t name)
+{
+	struct ring *ring = &uring->ring;
+
+	for (uint32_t i = ring->tail; i != ring_unseen(ring);) {
+		struct io_uring_sqe *sqe = &ring->sqes[--i & ring->mask];
+
+		if (sqe->user_data != name)
+			continue;
+		do_nothing(sqe);
+		uring->direct--;
+		return true;
+	}
+	return false;
+}
+
+void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index)
+{
+	struct call *call = call_of(loop, index);
+
+	flexsc__uring_collect(loop);
+	if (!call_is_direct(call))
+		return;
+	if (!direct_withdraw(uring_of(loop), call->name)) {
+		flexsc__uring_direct_begin(loop, index);
+		return;
+	}
+	flexsc__direct_fill(loop, index);
+	queue_append(&loop->submitted[0], call, index);
+	loop->groups |= 1;
+}
+
+/* A direct close() that is to tell others: uring_follow() sees it end. */
+static void direct_follow(struct flexsc_loop *loop, uint32_t index)
+{
+	flexsc__uring_direct_begin(loop, index);
+	call_of(loop, index)->route = BY_RING_FOLLOWED;
+	flexsc__closing_begin(entry_of(loop, index));
+}
+
+void flexsc__uring_direct_closing(struct flexsc_loop *loop)
+{
+	const struct ring *ring = &uring_of(loop)->ring;
+
+	for (uint32_t i = ring_unseen(ring); i != ring->tail; i++) {
+		const struct io_uring_sqe *sqe = &ring->sqes[i & ring->mask];
+		uint32_t index = (uint32_t)sqe->user_data;
+
+		if (sqe->opcode == IORING_OP_CLOSE &&
+		    call_is_direct(call_of(loop, index)) &&
+		    fds_is_marked(call_of(loop, index)->direct.fd))
+			direct_follow(loop, index);
+	}
+}

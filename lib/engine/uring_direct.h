@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that the uring engine posts direct (loop/direct.h): the request is
+ * written when the call is posted. Only calls that io_uring makes as the plain
+ * call would, whose result is the operation's, and that nobody has to be told
+ * of. What keeps one call from it is looked at when that is posted; then it is
+ * posted by its entry, and the routes decide:
+ *
+ *	a descriptor whose facts aren't known, or aren't those that are needed
+ *	arguments that the operation doesn't do
+ *	a close() of what calls may wait for
+ *	a call of the same batch that changes descriptors
+ *	a ring that is full
+ *
+ * Owner only.
+ */
+#ifndef FLEXSC_URING_DIRECT_H
+#define FLEXSC_URING_DIRECT_H
+
+#include <stdint.h>
+
+struct flexsc_loop;
+
+/* Fill loop->posts with the functions that post direct. */
+void flexsc__uring_posts(struct flexsc_loop *loop);
+
+/* The engine's function of this name: loop/engine.h. */
+void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index);
+
+/* A direct call goes on with an entry, which is BUSY. */
+void flexsc__uring_direct_begin(struct flexsc_loop *loop, uint32_t index);
+
+/*
+ * A long write has begun: a close() in the same batch may be of what it needs,
+ * and has to tell it.
+ */
+void flexsc__uring_direct_closing(struct flexsc_loop *loop);
+
+#endif /* FLEXSC_URING_DIRECT_H */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which field of an io_uring request takes which argument, for the shapes of
+ * calls that are posted in both ways: by an entry (uring_ops.c), and direct
+ * (uring_direct.c). "a" is the array of arguments.
+ */
+#ifndef FLEXSC_URING_FIELDS_H
+#define FLEXSC_URING_FIELDS_H
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* The most that one read or write transfers; the kernel's MAX_RW_COUNT. */
+#define RW_MAX		0x7ffff000ULL
+#define CURRENT		((uint64_t)-1)	/* offset: the file's own position */
+
+/*
+ * A count that is no int is the plain call's. A negative place is an error that
+ * io_uring lacks.
+ *
+ *			fits			fd	addr	len	off flags
+ */
+#define FIELDS_RW	a[2] <= RW_MAX,		a[0],	a[1],	a[2],	CURRENT, 0
+#define FIELDS_RW_AT	a[2] <= RW_MAX && (int64_t)a[3] >= 0, \
+						a[0],	a[1],	a[2],	a[3], 0
+#define FIELDS_FD	true,			a[0],	0,	0,	0, 0
+#define FIELDS_DATASYNC	true,			a[0],	0,	0,	0, \
+						IORING_FSYNC_DATASYNC
+#define FIELDS_RECVFROM	!a[4] && a[2] <= RW_MAX, \
+						a[0],	a[1],	a[2],	0, a[3]
+#define FIELDS_SENDMSG	a[1],			a[0],	a[1],	1,	0, \
+						sqe_send_flags(a[2])
+#define FIELDS_RECVMSG	a[1],			a[0],	a[1],	1,	0, a[2]
+/* One of an open file is made on the spot: calls/stat.h. */
+#define FIELDS_STATX	a[1] && !(a[2] & AT_EMPTY_PATH), \
+						a[0],	a[1],	a[3],	a[4], a[2]
+/* Of sendto without an address. */
+#define FIELDS_SEND	!a[4] && a[2] <= RW_MAX, \
+						a[0],	a[1],	a[2],	0, \
+						sqe_send_flags(a[3])
+
+/* The flags word has many names; it is one word. */
+static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
+			    uint64_t addr, uint64_t len, uint64_t off,
+			    uint64_t flags)
+{
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = op;
+	sqe->fd = (int32_t)fd;
+	sqe->addr = addr;
+	sqe->len = (uint32_t)len;
+	sqe->off = off;
+	sqe->rw_flags = (int)flags;
+	return true;
+}
+
+/* A plain send waits until all is sent; the operation has to be told to. */
+static inline uint64_t sqe_send_flags(uint64_t flags)
+{
+	return flags & MSG_DONTWAIT ? flags : flags | MSG_WAITALL;
+}
+
+#endif /* FLEXSC_URING_FIELDS_H */
