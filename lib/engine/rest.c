@@ -64,7 +64,7 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
  */
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 {
-	uint64_t check = flexsc__pool_check(loop);
+	uint64_t check = loop_pool(loop) ? flexsc__pool_check(loop) : *ns;
 
 	loop_assert_owner(loop);
 	if (check < *ns)
@@ -73,12 +73,15 @@ bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 	if (!flexsc__loop_ready(loop))
 		return true;
 	atomic_store(&loop->sleeping, false);
+	/* Whoever made it visible may not have told yet. */
+	atomic_store_explicit(&loop->told, true, memory_order_relaxed);
 	return false;
 }
 
 void flexsc__sleep_end(struct flexsc_loop *loop)
 {
-	atomic_store(&loop->sleeping, false);
+	/* Who sees this late rings in vain. */
+	atomic_store_explicit(&loop->sleeping, false, memory_order_relaxed);
 	count(&loop->stats->wakeups, 1);
 }
 

@@ -157,11 +157,8 @@ static bool poller_sleeps(const struct ring *ring)
 
 static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 {
-	struct __kernel_timespec limit = {
-		.tv_sec = (int64_t)(ns / 1000000000),
-		.tv_nsec = (int64_t)(ns % 1000000000),
-	};
-	struct io_uring_getevents_arg arg = { .ts = PTR(&limit) };
+	struct __kernel_timespec limit;
+	struct io_uring_getevents_arg arg;
 	bool timed = ns && ns != FLEXSC_FOREVER;
 	uint32_t submit = ring->tail - ring_head(ring);
 	long ret;
@@ -174,8 +171,12 @@ static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 		flags |= IORING_ENTER_SQ_WAKEUP;
 	else if (ring->polled && !ns && !ring_needs_enter(ring))
 		return 0;
-	if (timed)
+	if (timed) {
+		limit.tv_sec = (int64_t)(ns / 1000000000);
+		limit.tv_nsec = (int64_t)(ns % 1000000000);
+		arg = (struct io_uring_getevents_arg){ .ts = PTR(&limit) };
 		flags |= IORING_ENTER_EXT_ARG;
+	}
 	__atomic_fetch_add(ring->switches, 1, __ATOMIC_RELAXED);
 	ret = raw_syscall(SYS_io_uring_enter,
 			  (uint64_t)ring->uring.enter_ring_fd, submit,

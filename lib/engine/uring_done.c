@@ -162,16 +162,15 @@ bool flexsc__uring_complete(struct flexsc_loop *loop)
 	return false;
 }
 
-int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop)
+/* Dispatch the results before "tail". */
+static __attribute__((noinline)) int
+done_dispatch(struct flexsc_loop *loop, bool until_stop, uint32_t tail)
 {
 	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
-	uint32_t tail = done_tail(cq);
 	uint64_t what;
 	int32_t res;
 	int n = 0;
 
-	if (tail - *cq->khead > DISPATCH_MOST)
-		tail = *cq->khead + DISPATCH_MOST;
 	for (;;) {
 		if (atomic_load_explicit(&loop->stop, memory_order_relaxed) &&
 		    until_stop)
@@ -185,6 +184,18 @@ int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop)
 		direct_retire(loop, call_of(loop, (uint32_t)what), res);
 		n++;
 	}
+}
+
+int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop)
+{
+	const struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
+	uint32_t head = *cq->khead, tail = done_tail(cq);
+
+	if (tail == head)
+		return 0;
+	if (tail - head > DISPATCH_MOST)
+		tail = head + DISPATCH_MOST;
+	return done_dispatch(loop, until_stop, tail);
 }
 
 /* The ring is full of requests. */

@@ -220,31 +220,42 @@ static void route_sort(struct uring *uring)
 		ring->sqes[(first + i) & ring->mask] = uring->sorted[i];
 }
 
-void flexsc__uring_route(struct flexsc_loop *loop)
+/* Route all that isn't direct; returns how many calls that is. */
+static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 	uint32_t n = 0, index;
 
 	while ((index = calls_take(loop, &uring->again)) != NONE)
 		write_on(loop, index);
-	uring->direct += uring->ring.tail - uring->counted;
-	uring->counted = uring->ring.tail;
-	if (!loop->groups && !uring->direct)
-		return;
-	uring->others = 0;
 	for (; loop->groups; loop->groups &= loop->groups - 1)
 		n += route_group(loop,
 				 (unsigned int)__builtin_ctzll(loop->groups));
 	if (uring->parts)
 		flexsc__uring_direct_closing(loop);
+	if (uring->to_pool.count)
+		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
+	return n;
+}
+
+void flexsc__uring_route(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	uint32_t n = 0;
+
+	uring->direct += uring->ring.tail - uring->counted;
+	uring->counted = uring->ring.tail;
+	if (loop->groups || uring->again.count)
+		n = route_all(loop);
+	n += uring->direct;
+	if (!n)
+		return;
+	count(&loop->stats->by_uring, n - uring->others);
+	flexsc__stats_batch(loop, n);
 	if (uring->parts || uring->kinds & (uring->kinds - 1))
 		route_sort(uring);
-	n += uring->direct;
-	count(&loop->stats->by_uring, n - uring->others);
+	uring->others = 0;
 	uring->direct = 0;
 	uring->kinds = 0;
 	uring->parts = false;
-	if (uring->to_pool.count)
-		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
-	flexsc__stats_batch(loop, n);
 }

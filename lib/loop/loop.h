@@ -90,8 +90,8 @@ struct flexsc_loop {
 	struct cb_list ready;
 	bool inside;		/* a callback is running */
 	struct flexsc_stats *stats;
+	uint32_t grown;		/* arenas' elements that are published */
 	struct call_queue submitted[GROUPS];
-	post_fn posts[TABLE_ROOM];	/* how calls are posted, by number */
 
 	const struct engine *engine;
 	void *engine_data;
@@ -109,6 +109,7 @@ struct flexsc_loop {
 	_Atomic(struct flexsc_cb *) woken;	/* newest first */
 	_Atomic uint32_t bell;		/* engines that sleep on a futex */
 	atomic_bool sleeping;		/* see loop_notify() */
+	atomic_bool told;		/* of something, since run_collect() */
 	atomic_bool stop;
 	atomic_bool nudged;		/* a wake-up without a cb */
 
@@ -120,6 +121,8 @@ struct flexsc_loop {
 	struct flexsc_stats_page *page;
 	int stats_fd;
 	struct flexsc_loop *next, *prev;	/* all.c */
+
+	post_fn posts[TABLE_ROOM];	/* how calls are posted, by number */
 };
 
 /* Would a call that is posted now have an entry at once? */
@@ -245,12 +248,29 @@ static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
  * work, and sleeps; others make work visible, then look at "sleeping". All
  * four are sequentially consistent, so at least one side sees the other's: no
  * wake-up is lost. Whoever clears the flag rings, so it is rung once.
+ *
+ * "told" saves an owner that is awake the look at all that others may have made
+ * visible. It forgets what it was told before it looks, so the same holds.
  */
 static inline void loop_notify(struct flexsc_loop *loop)
 {
+	if (!atomic_load(&loop->told))
+		atomic_store(&loop->told, true);
 	if (atomic_load(&loop->sleeping) &&
 	    atomic_exchange(&loop->sleeping, false))
 		loop->engine->wake(loop);
+}
+
+/*
+ * Is there nothing for a turn to collect: neither what loop_notify() tells, nor
+ * what syscall threads complete before they tell, nor timers and signals?
+ */
+static inline bool loop_is_quiet(struct flexsc_loop *loop)
+{
+	return !atomic_load_explicit(&loop->told, memory_order_relaxed) &&
+	       __atomic_load_n(&loop->completions.head, __ATOMIC_RELAXED) ==
+		       FLEXSC_NO_ENTRY &&
+	       !loop->wheel.armed && !loop->signals;
 }
 
 #endif /* FLEXSC_INTERNAL_LOOP_H */

@@ -72,19 +72,10 @@ void flexsc__stats_fini(struct flexsc_loop *loop)
 		flexsc__own_fd_close(loop->stats_fd);
 }
 
-static void stats_set(uint64_t *where, uint64_t value)
-{
-	__atomic_store_n(where, value, __ATOMIC_RELAXED);
-}
-
-/* Counters that the loop doesn't keep on the page itself. */
+/* What the loop's memory is. */
 static void stats_refresh(const struct flexsc_loop *loop,
 			  struct flexsc_stats *stats)
 {
-	stats_set(&stats->posted, loop->posted);
-	stats_set(&stats->completed, loop->completed);
-	stats_set(&stats->outstanding, loop->posted - loop->completed);
-	stats_set(&stats->waiting, loop->waiting);
 	stats_set(&stats->entries, loop->entries.count);
 	stats_set(&stats->max_entries, loop->entries.max);
 	stats_set(&stats->bytes,
@@ -93,7 +84,7 @@ static void stats_refresh(const struct flexsc_loop *loop,
 		      arena_bytes(&loop->wheel.timers));
 }
 
-/* Publish the loop's counters: once a turn, not once a call. Owner only. */
+/* Publish all counters: see stats_publish(). Owner only. */
 void flexsc__stats_publish(const struct flexsc_loop *loop)
 {
 	if (!loop->page->magic) {
@@ -102,6 +93,7 @@ void flexsc__stats_publish(const struct flexsc_loop *loop)
 		stats_set(&loop->page->magic, FLEXSC_STATS_MAGIC);
 	}
 	stats_refresh(loop, loop->stats);
+	stats_count(loop);
 }
 
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls)

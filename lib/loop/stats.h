@@ -5,12 +5,40 @@
 
 #include <stdint.h>
 
-struct flexsc_loop;
+#include "loop.h"
 
 int flexsc__stats_init(struct flexsc_loop *loop);
 void flexsc__stats_fini(struct flexsc_loop *loop);
 void flexsc__stats_publish(const struct flexsc_loop *loop);
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls);
+
+static inline void stats_set(uint64_t *where, uint64_t value)
+{
+	__atomic_store_n(where, value, __ATOMIC_RELAXED);
+}
+
+/* Counters of each call, which the loop doesn't keep on the page itself. */
+static inline void stats_count(const struct flexsc_loop *loop)
+{
+	stats_set(&loop->stats->posted, loop->posted);
+	stats_set(&loop->stats->completed, loop->completed);
+	stats_set(&loop->stats->outstanding, loop->posted - loop->completed);
+	stats_set(&loop->stats->waiting, loop->waiting);
+}
+
+/* Publish once a turn: all, if there is more memory than at the last time. */
+static inline void stats_publish(struct flexsc_loop *loop)
+{
+	uint32_t grown = loop->entries.count + loop->held.count +
+			 loop->wheel.timers.count;
+
+	if (grown == loop->grown) {
+		stats_count(loop);
+		return;
+	}
+	loop->grown = grown;
+	flexsc__stats_publish(loop);
+}
 
 /*
  * A counter has one writer, so a plain sum does, stored whole for readers.

@@ -47,10 +47,22 @@ static void run_collect_completions(struct flexsc_loop *loop)
 	}
 }
 
-static void run_collect(struct flexsc_loop *loop)
+static __attribute__((noinline)) void
+run_collect_all(struct flexsc_loop *loop)
 {
+	/* Forgotten before the look, in one order with it: see loop_notify(). */
+	if (atomic_load_explicit(&loop->told, memory_order_relaxed)) {
+		atomic_store(&loop->told, false);
+		atomic_thread_fence(memory_order_seq_cst);
+	}
 	run_collect_completions(loop);
 	flexsc__events_collect(loop);
+}
+
+static inline void run_collect(struct flexsc_loop *loop)
+{
+	if (!loop_is_quiet(loop))
+		run_collect_all(loop);
 }
 
 /* Are there callbacks to come? */
@@ -68,13 +80,12 @@ static bool is_stopped(const struct flexsc_loop *loop)
  * Run the callbacks of calls that are done now, not of calls that become done
  * meanwhile. Returns how many ran.
  */
-static int run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
+static __attribute__((noinline)) int
+run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
 {
 	uint32_t *tail = loop->done.tail, index, next;
 	int n = 0;
 
-	if (queue_empty(&loop->done))
-		return 0;
 	for (index = queue_take(&loop->done); index != NONE; index = next) {
 		if (n == DISPATCH_MOST || (until_stop && is_stopped(loop)))
 			break;
@@ -93,10 +104,11 @@ static int run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
 }
 
 /* Run the callbacks of cbs on the ready list. Returns how many ran. */
-static int run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
+static __attribute__((noinline)) int
+run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 {
 	struct flexsc_cb *cb, *last = loop->ready.tail;
-	bool more = loop->ready.head;
+	bool more = true;
 	int n = 0;
 
 	while (more && !(until_stop && is_stopped(loop))) {
@@ -110,17 +122,26 @@ static int run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-static int run_dispatch(struct flexsc_loop *loop, bool until_stop)
+static inline int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 {
 	int n = 0;
 
 	loop->inside = true;
 	if (loop->engine->dispatch)
 		n = loop->engine->dispatch(loop, until_stop);
-	n += run_dispatch_done(loop, until_stop);
-	n += run_dispatch_ready(loop, until_stop);
+	if (!queue_empty(&loop->done))
+		n += run_dispatch_done(loop, until_stop);
+	if (loop->ready.head)
+		n += run_dispatch_ready(loop, until_stop);
 	loop->inside = false;
 	return n;
+}
+
+/* Is there surely nothing to do but what the engine has? */
+static inline bool run_is_idle(struct flexsc_loop *loop)
+{
+	return loop_is_quiet(loop) && queue_empty(&loop->done) &&
+	       !loop->ready.head;
 }
 
 /* Is something ready for dispatch? */
@@ -139,11 +160,12 @@ static int run_step(struct flexsc_loop *loop, uint64_t ns)
 		if (next < ns)
 			ns = next;
 	}
-	if (ns && flexsc__loop_ready(loop))
+	if (ns && !run_is_idle(loop) && flexsc__loop_ready(loop))
 		ns = 0;
-	flexsc__stats_publish(loop);
+	stats_publish(loop);
 	/* An owner that never sleeps checks progress, too. */
-	flexsc__pool_check(loop);
+	if (loop_pool(loop))
+		flexsc__pool_check(loop);
 	return loop->engine->wait(loop, ns);
 }
 
@@ -156,22 +178,29 @@ static int run_check(const struct flexsc_loop *loop)
 	return loop->inside ? -EDEADLK : 0;
 }
 
+static inline void run_forget_nudge(struct flexsc_loop *loop)
+{
+	if (atomic_load_explicit(&loop->nudged, memory_order_relaxed))
+		atomic_store(&loop->nudged, false);
+}
+
 int flexsc_loop_run(struct flexsc_loop *loop)
 {
 	int err = run_check(loop);
 
 	while (!err) {
 		run_collect(loop);
-		atomic_store(&loop->nudged, false);
+		run_forget_nudge(loop);
 		run_dispatch(loop, true);
-		if (atomic_exchange(&loop->stop, false))
+		if (is_stopped(loop) && atomic_exchange(&loop->stop, false))
 			break;
-		if (!is_owing(loop) && !flexsc__loop_ready(loop))
+		if (!is_owing(loop) &&
+		    (run_is_idle(loop) || !flexsc__loop_ready(loop)))
 			break;
 		err = run_step(loop, FLEXSC_FOREVER);
 	}
 	if (loop && !loop->stale)
-		flexsc__stats_publish(loop);
+		stats_publish(loop);
 	return err;
 }
 
@@ -206,7 +235,7 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 		return err;
 	run_collect(loop);
 	err = run_dispatch(loop, false);
-	flexsc__stats_publish(loop);
+	stats_publish(loop);
 	return err;
 }
 
@@ -219,7 +248,7 @@ int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns)
 		err = run_step(loop, ns == FLEXSC_FOREVER ? ns : ns - passed);
 		run_collect(loop);
 		if (err || run_ready(loop)) {
-			atomic_store(&loop->nudged, false);
+			run_forget_nudge(loop);
 			return err ? err : 1;
 		}
 		passed = time_monotonic() - begin;
@@ -240,7 +269,7 @@ void flexsc__drain(struct flexsc_loop *loop)
 	flexsc__events_cancel(loop);
 	for (;;) {
 		atomic_store(&loop->stop, false);
-		atomic_store(&loop->nudged, false);
+		run_forget_nudge(loop);
 		run_collect(loop);
 		run_dispatch(loop, false);
 		if (!is_owing(loop))
