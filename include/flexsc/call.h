@@ -53,6 +53,13 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     uint64_t a3, uint64_t a4, uint64_t a5);
 
 /*
+ * The same of a call with three arguments at most, which cost less to pass; of
+ * a longer call the others are 0. The typed functions choose.
+ */
+int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
+
+/*
  * Ask that a pending call, timer or signal ends early (section 4.2). The
  * callback runs all the same, once, from the loop and not from here, with
  *

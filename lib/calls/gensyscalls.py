@@ -34,6 +34,7 @@ from calltable import (
 )
 
 WIDTH = 80
+SHORT_ARGS = 3  # flexsc_loop_call3()
 MAN_DATE = "2026-11-21"
 
 # Writing C.
@@ -101,7 +102,9 @@ def function(call: Call) -> str:
     parameters = comma(
         ["struct flexsc_cb *cb", *(arg.declaration for arg in args)], ")"
     )
-    values = [*(arg.as_uint64 for arg in args), *["0"] * (MAX_ARGS - len(args))]
+    short = len(args) <= SHORT_ARGS
+    room = SHORT_ARGS if short else MAX_ARGS
+    values = [*(arg.as_uint64 for arg in args), *["0"] * (room - len(args))]
     forwarded = ["flexsc_loop_default()", "cb", *(arg.name for arg in args)]
     text = "\n".join(
         [
@@ -114,7 +117,7 @@ def function(call: Call) -> str:
             "{",
             wrap(
                 comma(["cb", f"FLEXSC_NR_{name}", *values], ");"),
-                "\treturn flexsc_loop_call(loop, ",
+                f"\treturn flexsc_loop_call{SHORT_ARGS if short else ''}(loop, ",
                 "\t\t\t",
             ),
             "}",

@@ -44,22 +44,21 @@ static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 
 /*
  * A function that posts calls of one number. Its constants are folded: what is
- * left of the table, the shape and the facts is a few comparisons.
+ * left of the table, the shape and the facts is a few comparisons. "parameters"
+ * are the call's arguments, three or six, and "otherwise" posts it by its entry.
  */
-#define DIRECT(word, op, use, ...) DIRECT_OF(word, op, use, __VA_ARGS__)
-#define DIRECT_OF(word, op, use, fits, f_fd, f_addr, f_len, f_off, f_flags) \
+#define DIRECT_OF(word, op, use, parameters, arguments, otherwise,	\
+		  fits, f_fd, f_addr, f_len, f_off, f_flags)		\
 static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
-		       unsigned int nr, uint64_t a0, uint64_t a1,	\
-		       uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5) \
+		       unsigned int nr, UNPACK parameters)		\
 {									\
-	const uint64_t a[] = { a0, a1, a2, a3, a4, a5 };		\
+	const uint64_t a[] = { UNPACK arguments };			\
 	struct io_uring_sqe *sqe;					\
 	struct call *call;						\
 									\
 	if (!direct_admits((uint32_t)a0, use) || !(fits) ||		\
 	    !direct_has_room(loop))					\
-		return flexsc__post_entry(loop, cb, nr, a0, a1, a2, a3,	\
-					  a4, a5);			\
+		return otherwise(loop, cb, nr, UNPACK arguments);	\
 	if ((use) & EFFECT_CLOSES)					\
 		fds_forget((uint32_t)a0);				\
 	sqe = direct_request(loop, op);					\
@@ -72,50 +71,92 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 		call->pool.addr = a1;					\
 	return 0;							\
 }
+#define UNPACK(...)	__VA_ARGS__
+#define DIRECT_(...)	DIRECT_OF(__VA_ARGS__)
+#define DIRECT3(word, op, use, ...)					\
+	DIRECT_(word, op, use, (uint64_t a0, uint64_t a1, uint64_t a2),	\
+		(a0, a1, a2), flexsc__post_entry3, __VA_ARGS__)
+#define DIRECT6(word, op, use, ...)					\
+	DIRECT_(word, op, use,						\
+		(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,	\
+		 uint64_t a4, uint64_t a5),				\
+		(a0, a1, a2, a3, a4, a5), flexsc__post_entry, __VA_ARGS__)
 
 #define WAITS		NEED_WAITS
 #define STREAMS		(NEED_WAITS | NEED_STREAMS)
 #define SEEKS		NEED_SEEKS
 #define CLOSES		EFFECT_CLOSES
 
-/* X(word, operation, facts, fields) */
-#define DIRECT_CALLS(X)							\
+/* X(word, operation, facts, fields): calls of up to three arguments; others. */
+#define DIRECT_CALLS3(X)						\
 	X(close,	IORING_OP_CLOSE,	CLOSES,	 FIELDS_FD)	\
 	X(read,		IORING_OP_READ,		STREAMS, FIELDS_RW)	\
 	X(readv,	IORING_OP_READV,	STREAMS, FIELDS_RW)	\
+	X(recvmsg,	IORING_OP_RECVMSG,	WAITS,	 FIELDS_RECVMSG) \
+	X(sendmsg,	IORING_OP_SENDMSG,	WAITS,	 FIELDS_SENDMSG) \
+	X(fsync,	IORING_OP_FSYNC,	0,	 FIELDS_FD)	\
+	X(fdatasync,	IORING_OP_FSYNC,	0,	 FIELDS_DATASYNC)
+#define DIRECT_CALLS6(X)						\
 	X(pread64,	IORING_OP_READ,		SEEKS,	 FIELDS_RW_AT)	\
 	X(preadv,	IORING_OP_READV,	SEEKS,	 FIELDS_RW_AT)	\
 	X(recvfrom,	IORING_OP_RECV,		WAITS,	 FIELDS_RECVFROM) \
-	X(recvmsg,	IORING_OP_RECVMSG,	WAITS,	 FIELDS_RECVMSG) \
 	X(sendto,	IORING_OP_SEND,		WAITS,	 FIELDS_SEND)	\
-	X(sendmsg,	IORING_OP_SENDMSG,	WAITS,	 FIELDS_SENDMSG) \
-	X(statx,	IORING_OP_STATX,	0,	 FIELDS_STATX)	\
-	X(fsync,	IORING_OP_FSYNC,	0,	 FIELDS_FD)	\
-	X(fdatasync,	IORING_OP_FSYNC,	0,	 FIELDS_DATASYNC)
+	X(statx,	IORING_OP_STATX,	0,	 FIELDS_STATX)
 
-DIRECT_CALLS(DIRECT)
+DIRECT_CALLS3(DIRECT3)
+DIRECT_CALLS6(DIRECT6)
 
-#define ROW(word, op, use, ...) { SYS_##word, op, use, post_##word },
+/* A call of three arguments that was posted with six. */
+static int post_by_three(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			 unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
+			 uint64_t a3, uint64_t a4, uint64_t a5)
+{
+	return loop->posts3[nr](loop, cb, nr, a0, a1, a2);
+}
+
+#define ROW3(word, op, use, ...) \
+	{ SYS_##word, op, use, post_by_three, post_##word },
+#define ROW6(word, op, use, ...) \
+	{ SYS_##word, op, use, post_##word, flexsc__post_entry3 },
 
 static const struct {
 	uint16_t nr;
 	uint8_t op, use;
 	post_fn post;
-} directs[] = { DIRECT_CALLS(ROW) };
+	post3_fn post3;
+} directs[] = { DIRECT_CALLS3(ROW3) DIRECT_CALLS6(ROW6) };
 
 /*
  * A call that changes descriptors: facts that are known may be wrong from here
  * on. The batch's other calls are posted by their entries, so facts are looked
  * at after the change, as it has no operation and is made first.
  */
+static void direct_pause(struct flexsc_loop *loop)
+{
+	uring_of(loop)->direct_end = uring_of(loop)->ring.tail;
+}
+
 static int post_changing(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 			 uint64_t a3, uint64_t a4, uint64_t a5)
 {
-	struct uring *uring = uring_of(loop);
-
-	uring->direct_end = uring->ring.tail;
+	direct_pause(loop);
 	return flexsc__post_entry(loop, cb, nr, a0, a1, a2, a3, a4, a5);
+}
+
+static int post3_changing(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			  unsigned int nr, uint64_t a0, uint64_t a1,
+			  uint64_t a2)
+{
+	direct_pause(loop);
+	return flexsc__post_entry3(loop, cb, nr, a0, a1, a2);
+}
+
+static void posts_set(struct flexsc_loop *loop, unsigned int nr, post_fn post,
+		      post3_fn post3)
+{
+	loop->posts[nr] = post;
+	loop->posts3[nr] = post3;
 }
 
 void flexsc__uring_posts(struct flexsc_loop *loop)
@@ -125,7 +166,7 @@ void flexsc__uring_posts(struct flexsc_loop *loop)
 	for (unsigned int nr = 0; nr < flexsc__table_size; nr++)
 		if (flexsc__fds_uses[nr] & EFFECT_CHANGES &&
 		    table_accepts(&flexsc__table[nr]))
-			loop->posts[nr] = post_changing;
+			posts_set(loop, nr, post_changing, post3_changing);
 	for (size_t i = 0; i < sizeof(directs) / sizeof(directs[0]); i++) {
 		unsigned int nr = directs[i].nr, op = directs[i].op;
 
@@ -133,7 +174,7 @@ void flexsc__uring_posts(struct flexsc_loop *loop)
 		RULE(flexsc__fds_uses[nr] == directs[i].use);
 		RULE(!(flexsc__table[nr].fds & ~1U));
 		if (uring->operations >> op & 1)
-			loop->posts[nr] = directs[i].post;
+			posts_set(loop, nr, directs[i].post, directs[i].post3);
 	}
 }
 

@@ -53,9 +53,10 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
  * besides the engine's part. So the arguments are stored before anything else
  * is looked at, to have their registers free.
  */
-int flexsc__post_entry(struct flexsc_loop *loop, struct flexsc_cb *cb,
-		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
-		      uint64_t a3, uint64_t a4, uint64_t a5)
+static inline __attribute__((always_inline)) int
+call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
+	  uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
+	  uint64_t a5)
 {
 	uint32_t index = loop->free;
 	struct flexsc_entry *entry = entry_of(loop, index);
@@ -78,6 +79,19 @@ int flexsc__post_entry(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return 0;
 }
 
+int flexsc__post_entry(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		       unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
+		       uint64_t a3, uint64_t a4, uint64_t a5)
+{
+	return call_post(loop, cb, nr, a0, a1, a2, a3, a4, a5);
+}
+
+int flexsc__post_entry3(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2)
+{
+	return call_post(loop, cb, nr, a0, a1, a2, 0, 0, 0);
+}
+
 static int call_post_refused(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			     unsigned int nr, uint64_t a0, uint64_t a1,
 			     uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5)
@@ -85,12 +99,23 @@ static int call_post_refused(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return call_refuse_number(loop, nr);
 }
 
+static int call_post3_refused(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			      unsigned int nr, uint64_t a0, uint64_t a1,
+			      uint64_t a2)
+{
+	return call_refuse_number(loop, nr);
+}
+
 void flexsc__posts_init(struct flexsc_loop *loop)
 {
-	for (unsigned int nr = 0; nr < TABLE_ROOM; nr++)
-		loop->posts[nr] = table_accepts(flexsc__table_row(nr)) ?
-					  flexsc__post_entry :
-					  call_post_refused;
+	for (unsigned int nr = 0; nr < TABLE_ROOM; nr++) {
+		bool accepts = table_accepts(flexsc__table_row(nr));
+
+		loop->posts[nr] = accepts ? flexsc__post_entry :
+					    call_post_refused;
+		loop->posts3[nr] = accepts ? flexsc__post_entry3 :
+					     call_post3_refused;
+	}
 }
 
 #ifdef FLEXSC_CHECKS
@@ -106,6 +131,14 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	if (CHECKS || !loop || loop->unusual || nr >= TABLE_ROOM)
 		return call_post_otherwise(loop, cb, nr, a0, a1, a2, a3, a4, a5);
 	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
+}
+
+int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2)
+{
+	if (CHECKS || !loop || loop->unusual || nr >= TABLE_ROOM)
+		return call_post_otherwise(loop, cb, nr, a0, a1, a2, 0, 0, 0);
+	return loop->posts3[nr](loop, cb, nr, a0, a1, a2);
 }
 
 #ifdef SYS_poll

@@ -165,13 +165,19 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one);
 #endif
 
+/* ... a call of up to three arguments: the others are 0. */
+typedef int (*post3_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
+
 /* All calls are posted by their entries, until an engine knows better. */
 void flexsc__posts_init(struct flexsc_loop *loop);
 
-/* The function of type post_fn that does for any call and any engine. */
+/* The functions of these types that do for any call and any engine. */
 int flexsc__post_entry(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		      uint64_t a3, uint64_t a4, uint64_t a5);
+int flexsc__post_entry3(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
 /* A done entry is freed, and its callback runs. */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);

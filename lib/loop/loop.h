@@ -122,7 +122,9 @@ struct flexsc_loop {
 	int stats_fd;
 	struct flexsc_loop *next, *prev;	/* all.c */
 
-	post_fn posts[TABLE_ROOM];	/* how calls are posted, by number */
+	/* How calls are posted, by number. */
+	post_fn posts[TABLE_ROOM];
+	post3_fn posts3[TABLE_ROOM];
 };
 
 /* Would a call that is posted now have an entry at once? */

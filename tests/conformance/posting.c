@@ -96,6 +96,43 @@ TEST(surplus_arguments_are_ignored)
 }
 
 /* The upper half of an int argument is not part of it. */
+/* What isn't passed is 0. */
+TEST(a_call_is_posted_with_three_arguments)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call call = CALL_INIT;
+	int p[2];
+	char c = 'p';
+
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	CHECK_EQ(write(p[1], "ab", 2), 2);
+	for (unsigned int i = 0; i < 2; i++) {
+		call.runs = 0;
+		CHECK_EQ(flexsc_loop_call3(loop, &call.cb, SYS_read,
+					   (uint64_t)p[0], (uintptr_t)&c, 1),
+			 0);
+		CHECK_EQ(call.runs, 0);
+		CHECK_EQ(await_call(loop, &call), 1);
+		CHECK_EQ(c, "ab"[i]);
+	}
+	call.runs = 0;
+	CHECK_EQ(flexsc_loop_call3(loop, &call.cb, SYS_getppid, 1, 2, 3), 0);
+	CHECK_EQ(await_call(loop, &call), getppid());
+	/* A place, which a pipe has not. */
+	call.runs = 0;
+	CHECK_EQ(flexsc_loop_call3(loop, &call.cb, SYS_pwrite64, (uint64_t)p[1],
+				   (uintptr_t)"x", 1), 0);
+	CHECK_EQ(await_call(loop, &call), -ESPIPE);
+	CHECK_EQ(flexsc_loop_call3(NULL, NULL, SYS_close, 0, 0, 0), -EINVAL);
+	CHECK_EQ(flexsc_loop_call3(loop, NULL, SYS_exit, 0, 0, 0),
+		 -EOPNOTSUPP);
+	CHECK_EQ(flexsc_loop_call3(loop, NULL, 100000, 0, 0, 0), -ENOSYS);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, SYS_exit, 0, 0, 0, 0, 0, 0),
+		 -EOPNOTSUPP);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, 511, 0, 0, 0, 0, 0, 0), -ENOSYS);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
 TEST(int_arguments_may_have_garbage_above)
 {
 	struct flexsc_loop *loop = test_loop();

@@ -404,6 +404,13 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return -95;
 }
 
+int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2)
+{
+	printf("three: ");
+	return flexsc_loop_call(loop, cb, nr, a0, a1, a2, 0, 0, 0);
+}
+
 int main(void)
 {
 	struct flexsc_cb *cb = (struct flexsc_cb *)32;
@@ -430,7 +437,7 @@ def test_functions_post_their_arguments_in_place(built: Path, tmp_path: Path) ->
         return int(BY_NAME[name].numbers[MACHINE])
 
     assert run_ok(program).splitlines() == [
-        f"16 32 {number('getpid')} 0 0 0 0 0 0",
+        f"three: 16 32 {number('getpid')} 0 0 0 0 0 0",
         f"64 32 {number('pread64')} -1 8 7 -5 0 0",
         f"16 0 {number('renameat2')} -100 1 2 3 4 0",
         f"16 0 {number('futex')} 1 2 3 4 5 4294967295",

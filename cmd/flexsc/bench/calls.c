@@ -126,11 +126,20 @@ static void batch_liburing(struct calls *calls)
 
 static void batch_flexsc(struct calls *calls)
 {
+	struct flexsc_loop *loop = calls->loop;
+
+	/* As the typed functions do. */
 	for (unsigned int i = 0; i < calls->batch; i++)
-		flexsc_loop_call(calls->loop, &calls->cbs[i], calls->nr,
-				 (uint64_t)calls->fd,
-				 (uintptr_t)&calls->bytes[i], 1, 0, 0, 0);
-	flexsc_loop_run(calls->loop);
+		if (calls->nr == SYS_pread64)
+			flexsc_loop_call(loop, &calls->cbs[i], calls->nr,
+					 (uint64_t)calls->fd,
+					 (uintptr_t)&calls->bytes[i], 1, 0, 0,
+					 0);
+		else
+			flexsc_loop_call3(loop, &calls->cbs[i], calls->nr,
+					  (uint64_t)calls->fd,
+					  (uintptr_t)&calls->bytes[i], 1);
+	flexsc_loop_run(loop);
 }
 
 static int ready(struct calls *calls, const struct bench_settings *settings,
