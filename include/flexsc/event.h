@@ -43,8 +43,17 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
 /*
  * From any thread, and from signal handlers: run cb's callback on the loop's
  * own thread, with ret 0. Wakes the loop if it sleeps. cb == NULL only wakes.
- * Can't be cancelled. What the caller wrote before is visible to the callback.
- * Never fails but with -EINVAL (NULL loop) and -ESTALE.
+ * Can't be cancelled.
+ *
+ * A cb may be woken at any time, also while its callback runs or when it has
+ * been woken already: one callback then answers several wake-ups. After each
+ * wake-up a callback begins, and what the caller wrote before is visible to it.
+ * So such a cb is for the wake-ups of one loop only, and lives until the last
+ * one's callback; that may free it. Only callback and arg need initialising
+ * here, too, though a memory checker may remark that handle is looked at.
+ *
+ * -EINVAL (NULL loop), -ESTALE, -ESHUTDOWN (from callbacks of a loop that is
+ * being destroyed); it never fails otherwise.
  */
 int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
 

@@ -92,6 +92,7 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 		flexsc__signal_end(loop, signal_find(&loop->signal_waits, cb),
 				   -ECANCELED);
 		break;
+	case HANDLE_WOKEN:
 	case HANDLE_NONE:
 		break;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timers and wake-ups as callbacks. Owner only, but for flexsc_loop_wake(). */
+/* Timers as callbacks, and what is common to them and other events. Owner only. */
 #include "event.h"
 
 #include <errno.h>
@@ -34,51 +34,7 @@ int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return 0;
 }
 
-/* Wake-ups: from any thread and any signal handler. */
-
-int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb)
-{
-	if (!loop)
-		return -EINVAL;
-	if (loop->stale)
-		return -ESTALE;
-	if (cb) {
-		struct flexsc_cb *head = atomic_load_explicit(
-			&loop->woken, memory_order_relaxed);
-
-		/* W1: publishes the waker's writes; pairs with W2. */
-		do {
-			cb_set_next(cb, head);
-		} while (!atomic_compare_exchange_weak(&loop->woken, &head,
-						       cb));
-	} else {
-		atomic_store(&loop->nudged, true);
-	}
-	loop_notify(loop);
-	return 0;
-}
-
-static void collect_woken(struct flexsc_loop *loop)
-{
-	struct flexsc_cb *cb, *next, *oldest = NULL;
-
-	if (!atomic_load_explicit(&loop->woken, memory_order_relaxed))
-		return;
-	/* W2: takes all cbs, newest first; reverse their order. */
-	cb = atomic_exchange_explicit(&loop->woken, NULL, memory_order_acquire);
-	for (; cb; cb = next) {
-		next = cb_next(cb);
-		cb_set_next(cb, oldest);
-		oldest = cb;
-	}
-	for (cb = oldest; cb; cb = next) {
-		next = cb_next(cb);
-		loop->events++;
-		flexsc__ready(loop, cb, 0);
-	}
-}
-
-/* Timers, signals and wake-ups together. */
+/* All that completes without an entry. */
 
 static struct flexsc_cb *timer_cb(const struct timer *timer)
 {
@@ -99,7 +55,6 @@ void flexsc__events_collect(struct flexsc_loop *loop)
 	int budget = 1024;
 
 	loop_assert_owner(loop);
-	collect_woken(loop);
 	flexsc__signals_collect(loop);
 	if (!loop->wheel.armed)
 		return;
@@ -114,7 +69,7 @@ bool flexsc__loop_ready(const struct flexsc_loop *loop)
 	       __atomic_load_n(&loop->completions.head, __ATOMIC_SEQ_CST) !=
 		       FLEXSC_NO_ENTRY ||
 	       atomic_load(&loop->stop) || atomic_load(&loop->nudged) ||
-	       atomic_load(&loop->woken) || flexsc__signals_waiting(loop);
+	       wakes_wait(&loop->wakes) || flexsc__signals_waiting(loop);
 }
 
 bool flexsc__loop_stirs(const struct flexsc_loop *loop)
@@ -127,7 +82,6 @@ void flexsc__events_cancel(struct flexsc_loop *loop)
 {
 	struct timer timer;
 
-	collect_woken(loop);
 	flexsc__signals_cancel(loop);
 	/* Far enough for every timer that can be armed. */
 	flexsc__wheel_advance(&loop->wheel, UINT64_MAX);

@@ -8,9 +8,11 @@
 
 bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
-	uint64_t index = handle_index(cb->handle);
+	/* Another thread may wake it at this moment. */
+	uint64_t handle = __atomic_load_n(&cb->handle, __ATOMIC_RELAXED);
+	uint64_t index = handle_index(handle);
 
-	switch (handle_kind(cb->handle)) {
+	switch (handle_kind(handle)) {
 	case HANDLE_CALL:
 		return index < loop->calls.count &&
 		       call_of(loop, (uint32_t)index)->cb == cb &&
@@ -24,6 +26,7 @@ bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 			       (uintptr_t)cb;
 	case HANDLE_SIGNAL:
 		return signal_find(&loop->signal_waits, cb) != NULL;
+	case HANDLE_WOKEN:
 	case HANDLE_NONE:
 		break;
 	}
@@ -39,7 +42,8 @@ int flexsc__post_check(struct flexsc_loop *loop, struct flexsc_cb *cb)
 	if (loop->closing)
 		return -ESHUTDOWN;
 #ifdef FLEXSC_CHECKS
-	if (cb && flexsc__cb_pending(loop, cb))
+	if (cb && (flexsc__cb_pending(loop, cb) ||
+		   flexsc__wakes_has(&loop->wakes, cb)))
 		return -EBUSY;
 #else
 	(void)cb;

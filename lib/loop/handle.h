@@ -20,6 +20,7 @@ enum handle_kind {
 	HANDLE_HELD,
 	HANDLE_TIMER,
 	HANDLE_SIGNAL,
+	HANDLE_WOKEN,	/* see wake.h */
 };
 
 #define HANDLE_SHIFT	60

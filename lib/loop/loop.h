@@ -12,7 +12,8 @@
  *	ready.c		cbs that have their result without an entry
  *	timer.c		the timing wheel
  *	signal.c	signals as callbacks
- *	event.c		timers and wake-ups as callbacks
+ *	wake.c		wake-ups by other threads
+ *	event.c		timers as callbacks; timers, signals, wake-ups together
  *	stats.c		the published counters
  *	all.c		all loops of the process
  *	engine.h	what a loop asks of its engine
@@ -34,8 +35,8 @@
  *	direct		-> submitted	its entry is needed, and was filled
  *
  * Lists of calls are threaded through struct call; a call is on one at a time.
- * Everything that completes without an entry (timers, signals, wake-ups, held
- * calls that were cancelled) goes to the ready list, threaded through the cbs
+ * Everything that completes without an entry (timers, signals, held calls that
+ * were cancelled), but wake-ups, goes to the ready list, threaded through the cbs
  * themselves, which belong to the library until their callbacks run.
  */
 #ifndef FLEXSC_INTERNAL_LOOP_H
@@ -58,6 +59,7 @@
 #include "ready.h"
 #include "timer.h"
 #include "page.h"
+#include "wake.h"
 
 /*
  * Submitted calls lie in groups: calls of one group go to the kernel one
@@ -106,7 +108,7 @@ struct flexsc_loop {
 	/* Fields of other threads, from here on. */
 	struct flexsc_completions completions
 		__attribute__((aligned(64)));
-	_Atomic(struct flexsc_cb *) woken;	/* newest first */
+	struct wakes wakes;
 	_Atomic uint32_t bell;		/* engines that sleep on a futex */
 	atomic_bool sleeping;		/* see loop_notify() */
 	atomic_bool told;		/* of something, since run_collect() */

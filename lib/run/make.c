@@ -119,6 +119,7 @@ static int make_init(struct flexsc_loop *loop)
 		err = flexsc__engine_open(loop);
 	if (err)
 		return err;
+	flexsc__wakes_init(&loop->wakes);
 	flexsc__stats_publish(loop);
 	flexsc__all_add(loop);
 	return 0;

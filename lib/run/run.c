@@ -68,7 +68,8 @@ static inline void run_collect(struct flexsc_loop *loop)
 /* Are there callbacks to come? */
 static bool is_owing(const struct flexsc_loop *loop)
 {
-	return loop->events || loop->posted != loop->completed;
+	return loop->events || wakes_wait(&loop->wakes) ||
+	       loop->posted != loop->completed;
 }
 
 static bool is_stopped(const struct flexsc_loop *loop)
@@ -122,6 +123,18 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
+/* Run the callbacks of cbs that were woken. Returns how many ran. */
+static int run_dispatch_woken(struct flexsc_loop *loop, bool until_stop)
+{
+	int n = 0;
+
+	flexsc__wakes_take(&loop->wakes);
+	while (!(until_stop && is_stopped(loop)) &&
+	       flexsc__wakes_run(&loop->wakes))
+		n++;
+	return n;
+}
+
 static inline int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 {
 	int n = 0;
@@ -133,6 +146,8 @@ static inline int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 		n += run_dispatch_done(loop, until_stop);
 	if (loop->ready.head)
 		n += run_dispatch_ready(loop, until_stop);
+	if (wakes_wait(&loop->wakes))
+		n += run_dispatch_woken(loop, until_stop);
 	loop->inside = false;
 	return n;
 }

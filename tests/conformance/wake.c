@@ -6,7 +6,9 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -239,4 +241,281 @@ TEST(a_wake_up_that_waits_runs_when_the_loop_is_destroyed)
 	send_one(5);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 	CHECK_EQ(done, 1);
+}
+
+/* Wake-ups of a cb that is queued already. */
+
+static struct call one_call = CALL_INIT, other = CALL_INIT;
+
+static void wake(struct call *call)
+{
+	CHECK_EQ(flexsc_loop_wake(loop, &call->cb), 0);
+}
+
+TEST(a_cb_that_is_woken_again_runs_once)
+{
+	loop = test_loop();
+	wake(&one_call);
+	wake(&other);
+	wake(&one_call);
+	wake(&other);
+	CHECK_EQ(flexsc_loop_wait(loop, 15 * SECOND), 1);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 2);
+	wake(&one_call);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
+	CHECK_EQ(one_call.runs, 2);
+	CHECK_EQ(other.runs, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_cb_that_is_woken_twice_runs_once_when_the_loop_is_destroyed)
+{
+	loop = test_loop();
+	wake(&one_call);
+	wake(&one_call);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(one_call.runs, 1);
+}
+
+/* A stop leaves some cbs queued, which may be woken again. */
+static void stop_loop(struct flexsc_cb *cb)
+{
+	call_done(cb);
+	CHECK_EQ(flexsc_loop_stop(loop), 0);
+}
+
+TEST(a_cb_that_a_stop_left_queued_runs_once)
+{
+	struct call stopper = { .cb = { .callback = stop_loop } };
+
+	loop = test_loop();
+	wake(&stopper);
+	wake(&one_call);
+	wake(&other);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(stopper.runs, 1);
+	CHECK_EQ(one_call.runs, 0);
+	wake(&one_call);
+	wake(&stopper);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(stopper.runs, 2);
+	CHECK_EQ(one_call.runs, 1);
+	CHECK_EQ(other.runs, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Whatever the rest of a cb was before, also if it was a queued cb's. */
+TEST(only_callback_and_arg_need_initialising)
+{
+	struct call calls[6] = { CALL_INIT };
+
+	loop = test_loop();
+	wake(&calls[0]);
+	for (unsigned int i = 1; i < 6; i++) {
+		if (i == 1)
+			calls[i].cb = calls[0].cb;
+		else
+			memset(&calls[i], (int)(0x33 * (i - 1)),
+			       sizeof(calls[i]));
+		calls[i].cb.callback = call_done;
+		calls[i].runs = 0;
+		wake(&calls[i]);
+	}
+	CHECK_EQ(flexsc_loop_dispatch(loop), 6);
+	for (unsigned int i = 0; i < 6; i++) {
+		CHECK_EQ(calls[i].runs, 1);
+		CHECK_EQ(calls[i].cb.ret, 0);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_woken_cb_can_not_be_cancelled)
+{
+	loop = test_loop();
+	wake(&one_call);
+	CHECK_EQ(flexsc_loop_cancel(loop, &one_call.cb), -ENOENT);
+	CHECK_EQ(flexsc_loop_deadline(loop, &one_call.cb, MS), -ENOENT);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static void wake_while_it_ends(struct flexsc_cb *cb)
+{
+	call_done(cb);
+	CHECK_EQ(flexsc_loop_wake(loop, cb), -ESHUTDOWN);
+}
+
+TEST(a_loop_that_is_destroyed_takes_no_wake_ups)
+{
+	struct call call = { .cb = { .callback = wake_while_it_ends } };
+
+	loop = test_loop();
+	wake(&call);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(call.runs, 1);
+}
+
+/* What was queued in the parent isn't queued in the child's own loop. */
+TEST(a_forked_child_may_use_a_cb_that_is_queued)
+{
+	int pid;
+
+	/* The new thread may have a sanitizer's lock, and the child keeps it. */
+	if (SANITIZED && !strcmp(test_engine(), "threads"))
+		SKIP("no threads after a fork beside one that begins");
+	loop = test_loop();
+	wake(&one_call);
+	pid = test_fork();
+	if (!pid) {
+		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		loop = test_loop();
+		wake(&one_call);
+		CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+		CHECK_EQ(one_call.runs, 1);
+		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_leave();
+	}
+	test_reap(pid);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+	CHECK_EQ(one_call.runs, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Plain memory: TSan knows whether the second wake-up publishes it. */
+static unsigned int note;
+static atomic_bool noted;
+
+static void read_note(struct flexsc_cb *cb)
+{
+	call_done(cb);
+	CHECK_EQ(note, 7);
+}
+
+static void *write_note(void *arg)
+{
+	note = 7;
+	wake(arg);
+	atomic_store_explicit(&noted, true, memory_order_relaxed);
+	return NULL;
+}
+
+TEST(what_the_second_waker_wrote_is_visible)
+{
+	struct call call = { .cb = { .callback = read_note } };
+	pthread_t thread;
+
+	loop = test_loop();
+	wake(&call);
+	CHECK_EQ(pthread_create(&thread, NULL, write_note, &call), 0);
+	while (!atomic_load_explicit(&noted, memory_order_relaxed))
+		sleep_ms(1);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+	CHECK_EQ(call.runs, 1);
+	pthread_join(thread, NULL);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static volatile sig_atomic_t rings;
+
+static void on_ring(int signo)
+{
+	(void)signo;
+	rings = rings + 1;
+	flexsc_loop_wake(loop, rings % 2 ? &one_call.cb : &other.cb);
+}
+
+TEST(signal_handlers_may_wake_the_same_cb)
+{
+	static const struct itimerval often = { { 0, 500 }, { 0, 500 } }, off;
+	unsigned int runs;
+
+	loop = test_loop();
+	signal(SIGALRM, on_ring);
+	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	while (rings < ALARMS) {
+		wake(&one_call);
+		wake(&other);
+		CHECK(flexsc_loop_dispatch(loop) >= 2);
+	}
+	CHECK_EQ(setitimer(ITIMER_REAL, &off, NULL), 0);
+	flexsc_loop_dispatch(loop);
+	runs = one_call.runs;
+	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
+	wake(&one_call);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+	CHECK_EQ(one_call.runs, runs + 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/*
+ * Threads wake the same few cbs at random. Each counts its wake-ups of each cb
+ * before it makes one; a callback notes the counts that it sees. So every
+ * wake-up was followed by a callback if all counts have been noted at the end.
+ */
+#define FEW	3
+
+static struct bell {
+	struct flexsc_cb cb;
+	atomic_uint counts[THREADS];
+	unsigned int noted[THREADS];
+	unsigned int runs;
+} bells[FEW];
+static atomic_uint ringers;
+
+static void bell_rings(struct flexsc_cb *cb)
+{
+	struct bell *bell = (struct bell *)cb;
+
+	CHECK_EQ(cb->ret, 0);
+	for (unsigned int i = 0; i < THREADS; i++)
+		bell->noted[i] = atomic_load_explicit(&bell->counts[i],
+						      memory_order_relaxed);
+	/* Some wake their own, too. */
+	if (++bell->runs % 16 == 0)
+		CHECK_EQ(flexsc_loop_wake(loop, cb), 0);
+	CHECK_EQ(cb->ret, 0);
+}
+
+static void *ring_bells(void *arg)
+{
+	unsigned int me = (unsigned int)(uintptr_t)arg, seed = me;
+
+	for (unsigned int i = 0; i < 4 * EACH; i++) {
+		struct bell *bell = &bells[(unsigned int)rand_r(&seed) % FEW];
+
+		atomic_fetch_add_explicit(&bell->counts[me], 1,
+					  memory_order_relaxed);
+		CHECK_EQ(flexsc_loop_wake(loop, &bell->cb), 0);
+		/* Let the loop fall asleep now and then. */
+		if (i % 256 == 0)
+			sleep_ms(1);
+	}
+	if (atomic_fetch_sub(&ringers, 1) == 1)
+		CHECK_EQ(flexsc_loop_wake(loop, &one_call.cb), 0);
+	return NULL;
+}
+
+TEST_LIMIT(no_wake_up_of_a_queued_cb_is_lost, 60)
+{
+	pthread_t threads[THREADS];
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < FEW; i++)
+		bells[i].cb.callback = bell_rings;
+	atomic_store(&ringers, THREADS);
+	for (unsigned int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, ring_bells,
+					(void *)(uintptr_t)i), 0);
+	CHECK(run_until(loop, &one_call.runs, 1, 50000));
+	while (flexsc_loop_dispatch(loop) > 0)
+		continue;
+	for (unsigned int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned int i = 0; i < FEW; i++)
+		for (unsigned int k = 0; k < THREADS; k++)
+			CHECK_EQ(bells[i].noted[k],
+				 atomic_load(&bells[i].counts[k]));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
