@@ -2,7 +2,7 @@
 /*
  * What else completes on a loop: timers, signals, wake-ups from other threads.
  * Each is a cb like a system call's, posted once and completing once; post it
- * again from its callback to have it again. flexsc_loop_cancel() ends timers
+ * again from its callback to have it again (a timer also before). flexsc_loop_cancel() ends timers
  * and signals with -ECANCELED. None of them takes an entry.
  *
  * Errors in common: -EINVAL (NULL loop, bad argument), -EBUSY (cb is pending;
@@ -23,6 +23,10 @@ extern "C" {
  * Complete cb with ret 0 after ns nanoseconds of CLOCK_MONOTONIC: never early,
  * late by at most 66 microseconds plus what the loop is busy with. Arming,
  * cancelling and firing cost the same for one timer and for a million.
+ *
+ * A pending timer that is posted again is replaced: it completes once, at the
+ * new time. It is pending until its callback starts, or until it is cancelled;
+ * a cancelled one has to run its callback before it may be posted again.
  */
 int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      uint64_t ns);

@@ -14,16 +14,29 @@
 
 /* Timers. */
 
+/* Forget a cb's timer, if it has one. */
+static bool timer_forget(struct flexsc_loop *loop, const struct flexsc_cb *cb)
+{
+	if (handle_kind(cb->handle) != HANDLE_TIMER ||
+	    !flexsc__cb_pending(loop, cb))
+		return false;
+	flexsc__wheel_cancel(&loop->wheel, (uint32_t)handle_index(cb->handle));
+	loop->events--;
+	return true;
+}
+
 int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      uint64_t ns)
 {
 	int err = flexsc__post_check(loop, cb);
 	uint32_t timer;
 
-	if (err)
+	if (err && err != -EBUSY)
 		return err;
 	if (!cb)
 		return -EINVAL;
+	if (!timer_forget(loop, cb) && err)
+		return err;
 	err = flexsc__wheel_arm(&loop->wheel, time_monotonic(), ns, TIMER_CB,
 			(uintptr_t)cb, &timer);
 	if (err)
@@ -41,12 +54,17 @@ static struct flexsc_cb *timer_cb(const struct timer *timer)
 	return (struct flexsc_cb *)(uintptr_t)timer->owner;
 }
 
-static void timer_due(struct flexsc_loop *loop, const struct timer *timer)
+struct flexsc_cb *flexsc__timer_take(struct flexsc_loop *loop)
 {
-	if (timer->kind == TIMER_CB)
-		flexsc__ready(loop, timer_cb(timer), 0);
-	else
-		flexsc__deadline_passed(loop, timer);
+	struct flexsc_cb *cb;
+	struct timer timer;
+
+	if (!flexsc__wheel_pop(&loop->wheel, WHEEL_DUE_CBS, &timer))
+		return NULL;
+	cb = timer_cb(&timer);
+	cb->handle = 0;
+	loop->events--;
+	return cb;
 }
 
 void flexsc__events_collect(struct flexsc_loop *loop)
@@ -59,13 +77,15 @@ void flexsc__events_collect(struct flexsc_loop *loop)
 	if (!loop->wheel.armed)
 		return;
 	flexsc__wheel_advance(&loop->wheel, time_monotonic());
-	while (budget-- && flexsc__wheel_pop(&loop->wheel, &timer))
-		timer_due(loop, &timer);
+	while (budget-- &&
+	       flexsc__wheel_pop(&loop->wheel, WHEEL_DUE_DEADLINES, &timer))
+		flexsc__deadline_passed(loop, &timer);
 }
 
 bool flexsc__loop_ready(const struct flexsc_loop *loop)
 {
 	return !queue_empty(&loop->done) || loop->ready.head ||
+	       wheel_has_cbs(&loop->wheel) ||
 	       __atomic_load_n(&loop->completions.head, __ATOMIC_SEQ_CST) !=
 		       FLEXSC_NO_ENTRY ||
 	       atomic_load(&loop->stop) || atomic_load(&loop->nudged) ||
@@ -85,11 +105,9 @@ void flexsc__events_cancel(struct flexsc_loop *loop)
 	flexsc__signals_cancel(loop);
 	/* Far enough for every timer that can be armed. */
 	flexsc__wheel_advance(&loop->wheel, UINT64_MAX);
-	while (flexsc__wheel_pop(&loop->wheel, &timer))
-		if (timer.kind == TIMER_CB)
-			flexsc__ready(loop, timer_cb(&timer), -ECANCELED);
-		else
-			call_of(loop, (uint32_t)timer.owner)->deadline =
-				TIMER_NONE;
+	while (flexsc__wheel_pop(&loop->wheel, WHEEL_DUE_CBS, &timer))
+		flexsc__ready(loop, timer_cb(&timer), -ECANCELED);
+	while (flexsc__wheel_pop(&loop->wheel, WHEEL_DUE_DEADLINES, &timer))
+		call_of(loop, (uint32_t)timer.owner)->deadline = TIMER_NONE;
 	flexsc__wheel_set(&loop->wheel, time_monotonic());
 }

@@ -5,15 +5,20 @@
 
 #include <stdbool.h>
 
+struct flexsc_cb;
 struct flexsc_loop;
 
 /*
- * Put everything that has happened on the ready list. Timers at most so many
- * at a time: the rest stays due, and calls are dispatched between.
+ * See what has happened: signals go to the ready list, deadlines end calls,
+ * timers are due. Deadlines at most so many at a time: calls are dispatched
+ * between.
  */
 void flexsc__events_collect(struct flexsc_loop *loop);
 
-/* Is there something to dispatch, timers not counted? */
+/* Take the oldest cb whose timer is due, to run its callback; NULL: none. */
+struct flexsc_cb *flexsc__timer_take(struct flexsc_loop *loop);
+
+/* Is there something to dispatch? Timers count when they were collected. */
 bool flexsc__loop_ready(const struct flexsc_loop *loop);
 /*
  * Is there something to dispatch, or to ask the engine for? By spinning owners.

@@ -35,8 +35,8 @@
  *	direct		-> submitted	its entry is needed, and was filled
  *
  * Lists of calls are threaded through struct call; a call is on one at a time.
- * Everything that completes without an entry (timers, signals, held calls that
- * were cancelled), but wake-ups, goes to the ready list, threaded through the cbs
+ * What completes without an entry, but timers and wake-ups (signals, held calls
+ * and timers that were cancelled), goes to the ready list, threaded through the cbs
  * themselves, which belong to the library until their callbacks run.
  */
 #ifndef FLEXSC_INTERNAL_LOOP_H

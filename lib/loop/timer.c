@@ -2,15 +2,13 @@
 #include "timer.h"
 
 #include <errno.h>
-#include <stdbool.h>
 
 /*
- * The first elements are list heads: one for each bucket, one for what is due.
+ * The first elements are list heads: one for each bucket, two for what is due.
  * Bucket 0 of level 0 has index 0, so TIMER_NONE never names a timer.
  */
-#define BUCKETS		(WHEEL_LEVELS * WHEEL_BUCKETS)
-#define DUE		BUCKETS
-#define FIRST		(BUCKETS + 1)
+#define BUCKETS		WHEEL_DUE_CBS
+#define FIRST		(WHEEL_DUE_DEADLINES + 1)
 #define TIMERS_MAX	(1U << 24)
 
 #define TICK_MAX	((1ULL << (64 - WHEEL_TICK_BITS)) - 1)
@@ -47,7 +45,7 @@ static void list_remove(struct wheel *wheel, uint32_t timer)
 
 	wheel_timer(wheel, t->prev)->next = t->next;
 	wheel_timer(wheel, t->next)->prev = t->prev;
-	if (bucket != DUE && list_empty(wheel, bucket))
+	if (bucket < BUCKETS && list_empty(wheel, bucket))
 		wheel->used[bucket / WHEEL_BUCKETS] &=
 			~(1ULL << bucket % WHEEL_BUCKETS);
 }
@@ -59,11 +57,16 @@ static unsigned int wheel_level(uint64_t now, uint64_t expiry)
 	return (63 - (unsigned int)__builtin_clzll(differ)) / WHEEL_BITS;
 }
 
-/* A timer that is due is completed next: its cb will be written to. */
-static void prefetch_owner(const struct timer *timer)
+static void wheel_due(struct wheel *wheel, uint32_t timer)
 {
-	if (timer->kind == TIMER_CB)
-		__builtin_prefetch((void *)(uintptr_t)timer->owner, 1);
+	if (wheel_timer(wheel, timer)->kind != TIMER_CB) {
+		list_append(wheel, WHEEL_DUE_DEADLINES, timer);
+		return;
+	}
+	list_append(wheel, WHEEL_DUE_CBS, timer);
+	/* The timer is completed next: its cb will be written to. */
+	__builtin_prefetch((void *)(uintptr_t)wheel_timer(wheel, timer)->owner,
+			   1);
 }
 
 /* Put a timer where its expiry belongs, seen from wheel->now. */
@@ -73,8 +76,7 @@ static void wheel_place(struct wheel *wheel, uint32_t timer)
 	unsigned int level, bucket;
 
 	if (expiry <= wheel->now) {
-		list_append(wheel, DUE, timer);
-		prefetch_owner(wheel_timer(wheel, timer));
+		wheel_due(wheel, timer);
 		return;
 	}
 	level = wheel_level(wheel->now, expiry);
@@ -221,11 +223,11 @@ void flexsc__wheel_set(struct wheel *wheel, uint64_t now)
 	wheel->now = now >> WHEEL_TICK_BITS;
 }
 
-int flexsc__wheel_pop(struct wheel *wheel, struct timer *timer)
+int flexsc__wheel_pop(struct wheel *wheel, uint32_t due, struct timer *timer)
 {
-	uint32_t index = wheel_timer(wheel, DUE)->next;
+	uint32_t index = wheel_timer(wheel, due)->next;
 
-	if (index == DUE)
+	if (index == due)
 		return 0;
 	*timer = *wheel_timer(wheel, index);
 	flexsc__wheel_cancel(wheel, index);
@@ -237,7 +239,8 @@ uint64_t flexsc__wheel_next(const struct wheel *wheel, uint64_t now)
 	unsigned int level, bucket;
 	uint64_t begin;
 
-	if (!list_empty(wheel, DUE))
+	if (!list_empty(wheel, WHEEL_DUE_DEADLINES) ||
+	    !list_empty(wheel, WHEEL_DUE_CBS))
 		return 0;
 	begin = wheel_earliest(wheel, &level, &bucket);
 	if (begin == UINT64_MAX)

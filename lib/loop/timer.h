@@ -15,6 +15,7 @@
 #ifndef FLEXSC_TIMER_H
 #define FLEXSC_TIMER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "arena.h"
@@ -25,6 +26,13 @@
 #define WHEEL_BITS	6
 #define WHEEL_BUCKETS	(1U << WHEEL_BITS)
 #define WHEEL_LEVELS	8
+
+/*
+ * Timers that are due, oldest first. They can be cancelled until they are
+ * popped.
+ */
+#define WHEEL_DUE_CBS		(WHEEL_LEVELS * WHEEL_BUCKETS)
+#define WHEEL_DUE_DEADLINES	(WHEEL_DUE_CBS + 1)
 
 /* The kinds of timers: the kind decides what happens when the timer fires. */
 enum timer_kind {
@@ -42,7 +50,7 @@ struct timer {
 };
 
 struct wheel {
-	struct arena timers;	/* buckets first, then the due list, then timers */
+	struct arena timers;	/* buckets first, then the due lists, then timers */
 	uint32_t free;
 	uint32_t armed;
 	uint64_t now;		/* in ticks; all before it has been moved */
@@ -58,14 +66,14 @@ int flexsc__wheel_arm(struct wheel *wheel, uint64_t now, uint64_t ns,
 	      enum timer_kind kind, uint64_t owner, uint32_t *timer);
 void flexsc__wheel_cancel(struct wheel *wheel, uint32_t timer);
 
-/* Move the timers that have expired to the due list. */
+/* Move the timers that have expired to the due lists. */
 void flexsc__wheel_advance(struct wheel *wheel, uint64_t now);
 
 /* Set an empty wheel's time, also back. */
 void flexsc__wheel_set(struct wheel *wheel, uint64_t now);
 
-/* Take the oldest due timer out and free it; 0 if there is none. */
-int flexsc__wheel_pop(struct wheel *wheel, struct timer *timer);
+/* Take the oldest timer of a due list out and free it; 0 if there is none. */
+int flexsc__wheel_pop(struct wheel *wheel, uint32_t due, struct timer *timer);
 
 /*
  * Nanoseconds until flexsc__wheel_advance() has something to do; UINT64_MAX:
@@ -86,6 +94,12 @@ static inline void wheel_clear(struct wheel *wheel, uint32_t *timer)
 		return;
 	flexsc__wheel_cancel(wheel, *timer);
 	*timer = TIMER_NONE;
+}
+
+/* Are there cbs whose timer is due? */
+static inline bool wheel_has_cbs(const struct wheel *wheel)
+{
+	return wheel_timer(wheel, WHEEL_DUE_CBS)->next != WHEEL_DUE_CBS;
 }
 
 #endif /* FLEXSC_TIMER_H */

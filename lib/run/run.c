@@ -123,6 +123,20 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
+/* Run the callbacks of timers that were due when they were collected. */
+static int run_dispatch_timers(struct flexsc_loop *loop, bool until_stop)
+{
+	struct flexsc_cb *cb;
+	int n = 0;
+
+	while (n < BUDGET && !(until_stop && is_stopped(loop)) &&
+	       (cb = flexsc__timer_take(loop))) {
+		callback(cb, 0);
+		n++;
+	}
+	return n;
+}
+
 /* Run the callbacks of cbs that were woken. Returns how many ran. */
 static int run_dispatch_woken(struct flexsc_loop *loop, bool until_stop)
 {
@@ -146,6 +160,8 @@ static inline int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 		n += run_dispatch_done(loop, until_stop);
 	if (loop->ready.head)
 		n += run_dispatch_ready(loop, until_stop);
+	if (loop->wheel.armed)
+		n += run_dispatch_timers(loop, until_stop);
 	if (wakes_wait(&loop->wakes))
 		n += run_dispatch_woken(loop, until_stop);
 	loop->inside = false;

@@ -258,3 +258,118 @@ TEST(a_timer_wakes_a_loop_that_waits_for_a_call)
 	CHECK_EQ(call.runs, 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
+
+/* Timers that are posted again while they're pending. */
+
+static struct timed second;
+
+TEST(a_pending_timer_that_is_posted_again_is_replaced)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct timed later = { .due = 0 }, sooner = { .due = 0 };
+	uint64_t before = now_ns();
+
+	arm(loop, &later, MS);
+	arm(loop, &later, 3600 * SECOND);
+	arm(loop, &later, 50 * MS);
+	arm(loop, &sooner, 3600 * SECOND);
+	arm(loop, &sooner, MS);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK(now_ns() - before < 15 * SECOND);
+	CHECK_EQ(early, 0);
+	CHECK_EQ(later.call.runs, 1);
+	CHECK_EQ(sooner.call.runs, 1);
+	CHECK_EQ(stats_of(loop).timers, 5);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_replaced_timer_can_be_cancelled_and_ends_with_the_loop)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct timed cancelled = { .due = 0 }, left = { .due = 0 };
+
+	for (unsigned int i = 0; i < 10; i++) {
+		arm(loop, &cancelled, (i + 1) * MS);
+		arm(loop, &left, 3600 * SECOND);
+	}
+	CHECK_EQ(flexsc_loop_cancel(loop, &cancelled.call.cb), 0);
+	CHECK_EQ(await_call(loop, &cancelled.call), -ECANCELED);
+	run_for(loop, 30);
+	CHECK_EQ(done, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(left.call.runs, 1);
+	CHECK_EQ(left.call.cb.ret, -ECANCELED);
+}
+
+static void put_off_second(struct flexsc_cb *cb)
+{
+	call_done(cb);
+	if (!second.call.runs)
+		arm(inner_loop, &second, 30 * MS);
+}
+
+/* Both are due at the same time, and the first one's callback is first. */
+TEST(a_due_timer_can_be_replaced_until_its_callback)
+{
+	struct call first = { .cb = { .callback = put_off_second } };
+
+	inner_loop = test_loop();
+	CHECK_EQ(flexsc_loop_timer(inner_loop, &first.cb, MS), 0);
+	arm(inner_loop, &second, MS);
+	sleep_ms(5);
+	CHECK_EQ(await_call(inner_loop, &first), 0);
+	CHECK_EQ(second.call.runs, 0);
+	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+	CHECK_EQ(second.call.runs, 1);
+	CHECK_EQ(early, 0);
+	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
+}
+
+static void cancel_second(struct flexsc_cb *cb)
+{
+	call_done(cb);
+	CHECK_EQ(flexsc_loop_cancel(inner_loop, &second.call.cb), 0);
+	CHECK_EQ(flexsc_loop_cancel(inner_loop, &second.call.cb), -ENOENT);
+}
+
+TEST(a_due_timer_can_be_cancelled_until_its_callback)
+{
+	struct call first = { .cb = { .callback = cancel_second } };
+
+	inner_loop = test_loop();
+	CHECK_EQ(flexsc_loop_timer(inner_loop, &first.cb, MS), 0);
+	arm(inner_loop, &second, MS);
+	sleep_ms(5);
+	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+	CHECK_EQ(second.call.runs, 1);
+	CHECK_EQ(second.call.cb.ret, -ECANCELED);
+	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
+}
+
+#define IDLE	100
+
+/* As a server does with its clients' idle time limits. */
+TEST(timers_that_are_put_off_at_random_fire_once_each)
+{
+	static struct timed timers[IDLE];
+
+	inner_loop = test_loop();
+	for (unsigned int i = 0; i < MANY(20000); i++) {
+		unsigned int n = (unsigned int)(test_random() % IDLE);
+
+		if (timers[n].call.runs)
+			continue;
+		arm(inner_loop, &timers[n], test_random() % (20 * MS));
+		if (i % 16 == 0)
+			CHECK(flexsc_loop_dispatch(inner_loop) >= 0);
+	}
+	for (unsigned int i = 0; i < IDLE; i++)
+		if (!timers[i].call.runs)
+			arm(inner_loop, &timers[i], test_random() % (20 * MS));
+	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+	for (unsigned int i = 0; i < IDLE; i++)
+		CHECK_EQ(timers[i].call.runs, 1);
+	CHECK_EQ(early, 0);
+	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
+}
+

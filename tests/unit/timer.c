@@ -59,6 +59,13 @@ static void cancel(unsigned int i)
 	armed[i].used = false;
 }
 
+/* One that is due, of either list. */
+static int pop(struct timer *timer)
+{
+	return flexsc__wheel_pop(&wheel, WHEEL_DUE_CBS, timer) ||
+	       flexsc__wheel_pop(&wheel, WHEEL_DUE_DEADLINES, timer);
+}
+
 /* The earliest that is armed, or TIMERS. */
 static unsigned int earliest(void)
 {
@@ -91,7 +98,7 @@ static void advance(void)
 	struct timer timer;
 
 	flexsc__wheel_advance(&wheel, now);
-	while (flexsc__wheel_pop(&wheel, &timer))
+	while (pop(&timer))
 		check_popped(&timer);
 	first = earliest();
 	if (first == TIMERS) {
@@ -151,7 +158,7 @@ TEST(next_leads_to_the_expiry)
 
 		begin(any_span() >> 2);
 		arm(0, span);
-		while (flexsc__wheel_advance(&wheel, now), !flexsc__wheel_pop(&wheel, &timer)) {
+		while (flexsc__wheel_advance(&wheel, now), !pop(&timer)) {
 			uint64_t next = flexsc__wheel_next(&wheel, now);
 
 			CHECK(next > 0 && next != UINT64_MAX);
@@ -163,23 +170,35 @@ TEST(next_leads_to_the_expiry)
 	}
 }
 
+/* Takes all of a due list; returns how many. */
+static unsigned int pop_in_order(uint32_t due)
+{
+	unsigned int n = 0;
+	uint64_t last = 0;
+	struct timer timer;
+
+	for (; flexsc__wheel_pop(&wheel, due, &timer); n++) {
+		CHECK_EQ(timer.kind == TIMER_CB, due == WHEEL_DUE_CBS);
+		CHECK(armed[timer.owner].at + TICK > last);
+		last = armed[timer.owner].at;
+	}
+	return n;
+}
+
 /* Those that expire first come first, however far time has jumped. */
 TEST(they_fire_in_order)
 {
-	uint64_t last = 0;
-	struct timer timer;
 
 	begin(12345678);
 	for (unsigned int i = 0; i < TIMERS; i++)
 		arm(i, any_span() >> 4);
 	now = UINT64_MAX / 2;
 	flexsc__wheel_advance(&wheel, now);
-	for (unsigned int i = 0; i < TIMERS; i++) {
-		CHECK_EQ(flexsc__wheel_pop(&wheel, &timer), 1);
-		CHECK(armed[timer.owner].at + TICK > last);
-		last = armed[timer.owner].at;
-	}
-	CHECK_EQ(flexsc__wheel_pop(&wheel, &timer), 0);
+	CHECK(wheel_has_cbs(&wheel));
+	CHECK_EQ(pop_in_order(WHEEL_DUE_CBS), TIMERS / 3);
+	CHECK(!wheel_has_cbs(&wheel));
+	CHECK_EQ(pop_in_order(WHEEL_DUE_DEADLINES), TIMERS - TIMERS / 3);
+	CHECK_EQ(wheel.armed, 0);
 	flexsc__wheel_fini(&wheel);
 }
 
@@ -195,11 +214,11 @@ TEST(a_due_timer_can_be_cancelled)
 	flexsc__wheel_advance(&wheel, now);
 	CHECK_EQ(flexsc__wheel_next(&wheel, now), 0);
 	cancel(1);
-	CHECK_EQ(flexsc__wheel_pop(&wheel, &timer), 1);
+	CHECK_EQ(pop(&timer), 1);
 	CHECK_EQ(timer.owner, 0);
-	CHECK_EQ(flexsc__wheel_pop(&wheel, &timer), 1);
+	CHECK_EQ(pop(&timer), 1);
 	CHECK_EQ(timer.owner, 2);
-	CHECK_EQ(flexsc__wheel_pop(&wheel, &timer), 0);
+	CHECK_EQ(pop(&timer), 0);
 	CHECK_EQ(wheel.armed, 0);
 	flexsc__wheel_fini(&wheel);
 }
@@ -214,11 +233,11 @@ TEST(time_without_end_never_comes)
 	arm(2, UINT64_MAX - now - TICK);
 	now += 200ULL * 365 * 86400 * SECOND;
 	flexsc__wheel_advance(&wheel, now);
-	CHECK_EQ(flexsc__wheel_pop(&wheel, &timer), 0);
+	CHECK_EQ(pop(&timer), 0);
 	/* But the loop's end comes for all. */
 	flexsc__wheel_advance(&wheel, UINT64_MAX);
 	for (unsigned int i = 0; i < 3; i++)
-		CHECK_EQ(flexsc__wheel_pop(&wheel, &timer), 1);
+		CHECK_EQ(pop(&timer), 1);
 	flexsc__wheel_fini(&wheel);
 }
 
@@ -240,7 +259,7 @@ TEST_LIMIT(a_million_timers, 60)
 	CHECK_EQ(wheel.armed, n / 2);
 	for (now = 0; now <= 3601 * SECOND; now += SECOND / 4) {
 		flexsc__wheel_advance(&wheel, now);
-		while (flexsc__wheel_pop(&wheel, &timer)) {
+		while (pop(&timer)) {
 			CHECK(timer.owner & 1);
 			popped++;
 		}
