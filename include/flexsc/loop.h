@@ -82,7 +82,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop);
 
 /*
  * Run callbacks until flexsc_loop_stop() or until nothing is pending (ATC
- * 2011, section 4). Returns 0; -EDEADLK inside a callback; or what the engine
+ * 2011, section 4), but for flexsc_loop_ref(). Returns 0; -EDEADLK inside a callback; or what the engine
  * failed with.
  */
 int flexsc_loop_run(struct flexsc_loop *loop);
@@ -92,6 +92,20 @@ int flexsc_loop_run(struct flexsc_loop *loop);
  * a stop before the run is not lost, and each one ends one run.
  */
 int flexsc_loop_stop(struct flexsc_loop *loop);
+
+/*
+ * What flexsc_loop_run() waits for is counted: calls, timers and signals that
+ * are pending. ref counts one more, for a loop that is to go on until another
+ * thread wakes it; unref counts one fewer, so that a pending signal, say,
+ * doesn't keep the loop. Each lasts until the other one undoes it, through any
+ * number of runs, and a sum below one ends the run whatever is pending. So undo
+ * an unref where the signal's callback doesn't post it again.
+ *
+ * Callbacks that are due at once run all the same. wait, dispatch and destroy
+ * don't look at this count. 0, or as above.
+ */
+int flexsc_loop_ref(struct flexsc_loop *loop);
+int flexsc_loop_unref(struct flexsc_loop *loop);
 
 /*
  * The parts of flexsc_loop_run(), for programs with a loop of their own. Each
@@ -156,6 +170,16 @@ static inline int flexsc_main_loop(void)
 static inline int flexsc_stop(void)
 {
 	return flexsc_loop_stop(flexsc_loop_default());
+}
+
+static inline int flexsc_ref(void)
+{
+	return flexsc_loop_ref(flexsc_loop_default());
+}
+
+static inline int flexsc_unref(void)
+{
+	return flexsc_loop_unref(flexsc_loop_default());
 }
 
 static inline int flexsc_submit(void)

@@ -88,6 +88,7 @@ struct flexsc_loop {
 	int64_t last_ret;	/* its result, once it has completed */
 	uint64_t posted, completed;	/* calls */
 	uint64_t events;	/* callbacks owed except for calls */
+	int64_t refs;		/* what a run waits for besides */
 	struct call_queue done;
 	struct cb_list ready;
 	bool inside;		/* a callback is running */

@@ -65,11 +65,10 @@ static inline void run_collect(struct flexsc_loop *loop)
 		run_collect_all(loop);
 }
 
-/* Are there callbacks to come? */
-static bool is_owing(const struct flexsc_loop *loop)
+/* Callbacks to come, but for wake-ups. */
+static uint64_t run_owed(const struct flexsc_loop *loop)
 {
-	return loop->events || wakes_wait(&loop->wakes) ||
-	       loop->posted != loop->completed;
+	return loop->events + loop->posted - loop->completed;
 }
 
 static bool is_stopped(const struct flexsc_loop *loop)
@@ -129,7 +128,7 @@ static int run_dispatch_timers(struct flexsc_loop *loop, bool until_stop)
 	struct flexsc_cb *cb;
 	int n = 0;
 
-	while (n < BUDGET && !(until_stop && is_stopped(loop)) &&
+	while (n < DISPATCH_MOST && !(until_stop && is_stopped(loop)) &&
 	       (cb = flexsc__timer_take(loop))) {
 		callback(cb, 0);
 		n++;
@@ -172,7 +171,7 @@ static inline int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 static inline bool run_is_idle(struct flexsc_loop *loop)
 {
 	return loop_is_quiet(loop) && queue_empty(&loop->done) &&
-	       !loop->ready.head;
+	       !loop->ready.head && !wakes_wait(&loop->wakes);
 }
 
 /* Is something ready for dispatch? */
@@ -225,7 +224,7 @@ int flexsc_loop_run(struct flexsc_loop *loop)
 		run_dispatch(loop, true);
 		if (is_stopped(loop) && atomic_exchange(&loop->stop, false))
 			break;
-		if (!is_owing(loop) &&
+		if ((int64_t)run_owed(loop) + loop->refs <= 0 &&
 		    (run_is_idle(loop) || !flexsc__loop_ready(loop)))
 			break;
 		err = run_step(loop, FLEXSC_FOREVER);
@@ -233,6 +232,27 @@ int flexsc_loop_run(struct flexsc_loop *loop)
 	if (loop && !loop->stale)
 		stats_publish(loop);
 	return err;
+}
+
+static int run_ref(struct flexsc_loop *loop, int64_t n)
+{
+	if (!loop)
+		return -EINVAL;
+	if (loop->stale)
+		return -ESTALE;
+	loop_assert_owner(loop);
+	loop->refs += n;
+	return 0;
+}
+
+int flexsc_loop_ref(struct flexsc_loop *loop)
+{
+	return run_ref(loop, 1);
+}
+
+int flexsc_loop_unref(struct flexsc_loop *loop)
+{
+	return run_ref(loop, -1);
 }
 
 int flexsc_loop_stop(struct flexsc_loop *loop)
@@ -303,7 +323,7 @@ void flexsc__drain(struct flexsc_loop *loop)
 		run_forget_nudge(loop);
 		run_collect(loop);
 		run_dispatch(loop, false);
-		if (!is_owing(loop))
+		if (!run_owed(loop) && !wakes_wait(&loop->wakes))
 			break;
 		run_step(loop, FLEXSC_FOREVER);
 	}

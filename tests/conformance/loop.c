@@ -511,3 +511,115 @@ TEST(dispatch_ends_although_callbacks_post_again)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
+
+/* What keeps a run going. */
+
+static void unref_loop(struct flexsc_cb *cb)
+{
+	call_done(cb);
+	CHECK_EQ(flexsc_loop_unref(loop), 0);
+}
+
+static void *wake_after_a_while(void *arg)
+{
+	sleep_ms(50);
+	CHECK_EQ(flexsc_loop_wake(loop, arg), 0);
+	return NULL;
+}
+
+TEST(a_referenced_loop_waits_for_wake_ups)
+{
+	struct call call = { .cb = { .callback = unref_loop } };
+	pthread_t thread;
+
+	loop = test_loop();
+	CHECK_EQ(flexsc_loop_ref(loop), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, wake_after_a_while, &call.cb), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(call.runs, 1);
+	pthread_join(thread, NULL);
+	/* Nothing is left to wait for. */
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(an_unreferenced_signal_does_not_keep_the_loop)
+{
+	struct call signalled = CALL_INIT, call = CALL_INIT;
+
+	CHECK_EQ(flexsc_init(), 0);
+	loop = flexsc_loop_default();
+	CHECK_EQ(flexsc_signal(&signalled.cb, SIGUSR1), 0);
+	CHECK_EQ(flexsc_unref(), 0);
+	POST(loop, &call, SYS_getppid);
+	CHECK_EQ(flexsc_main_loop(), 0);
+	CHECK_EQ(call.runs, 1);
+	CHECK_EQ(signalled.runs, 0);
+	CHECK_EQ(flexsc_ref(), 0);
+	CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+	CHECK_EQ(flexsc_main_loop(), 0);
+	CHECK_EQ(signalled.cb.ret, SIGUSR1);
+	CHECK_EQ(flexsc_fini(), 0);
+}
+
+/* An unref stands for one pending thing, whichever it is. */
+TEST(references_are_counted)
+{
+	struct call timers[3] = { CALL_INIT, CALL_INIT, CALL_INIT };
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < 2; i++) {
+		CHECK_EQ(flexsc_loop_unref(loop), 0);
+		CHECK_EQ(flexsc_loop_timer(loop, &timers[i].cb, 3600 * SECOND),
+			 0);
+	}
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(flexsc_loop_timer(loop, &timers[2].cb, MS), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(timers[2].runs, 1);
+	CHECK_EQ(flexsc_loop_unref(loop), 0);
+	CHECK_EQ(flexsc_loop_timer(loop, &timers[2].cb, 3600 * SECOND), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	/* Every callback runs, counted or not. */
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(timers[0].cb.ret, -ECANCELED);
+	CHECK_EQ(timers[1].cb.ret, -ECANCELED);
+	CHECK_EQ(timers[2].cb.ret, -ECANCELED);
+}
+
+TEST(a_callback_that_is_owed_at_once_runs_although_unreferenced)
+{
+	struct call call = CALL_INIT;
+
+	loop = test_loop();
+	CHECK_EQ(flexsc_loop_timer(loop, &call.cb, 3600 * SECOND), 0);
+	CHECK_EQ(flexsc_loop_cancel(loop, &call.cb), 0);
+	CHECK_EQ(flexsc_loop_unref(loop), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(call.cb.ret, -ECANCELED);
+	CHECK_EQ(call.runs, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(references_are_nothing_to_wait_and_dispatch)
+{
+	struct call call = CALL_INIT;
+	uint64_t before = now_ns();
+
+	loop = test_loop();
+	CHECK_EQ(flexsc_loop_ref(loop), 0);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
+	CHECK_EQ(flexsc_loop_wait(loop, MS), 0);
+	for (unsigned int i = 0; i < 3; i++)
+		CHECK_EQ(flexsc_loop_unref(loop), 0);
+	CHECK_EQ(flexsc_loop_timer(loop, &call.cb, 20 * MS), 0);
+	CHECK_EQ(flexsc_loop_wait(loop, 15 * SECOND), 1);
+	CHECK(now_ns() - before >= 20 * MS);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+	for (unsigned int i = 0; i < 3; i++)
+		CHECK_EQ(flexsc_loop_ref(loop), 0);
+	/* One too many doesn't keep the loop from its end. */
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(flexsc_loop_ref(NULL), -EINVAL);
+	CHECK_EQ(flexsc_loop_unref(NULL), -EINVAL);
+}
