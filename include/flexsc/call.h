@@ -97,9 +97,10 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
 int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 uint64_t ns);
 
-/* Flags of flexsc_loop_chain(). */
+/* Flags of flexsc_loop_chain() and flexsc_loop_call_after(). */
 #define FLEXSC_CHAIN_ARG(n)	((unsigned int)(n) + 1)
 #define FLEXSC_CHAIN_ALWAYS	0x10U
+#define FLEXSC_CHAIN_FULL	0x20U
 
 /*
  * Order. Two calls posted one after the other may run in any order, or at the
@@ -111,12 +112,37 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
  *				replaced by the result of the one before it
  *				(section 8.3's looped multi-call)
  *	FLEXSC_CHAIN_ALWAYS	the next call runs whatever the result was
+ *	FLEXSC_CHAIN_FULL	the next call runs only if the one before it
+ *				transferred all that it was asked to: a short
+ *				read or write ends the chain (not with ALWAYS)
+ *
+ * FULL is about bytes: of read, write, recv and send with their kin (p, v, v2,
+ * msg, from and to), sendfile, splice, vmsplice, tee and copy_file_range. After
+ * other calls it says nothing.
  *
  * Chains may be longer than two. The first call's callback runs before the
- * second call starts. -EINVAL: unknown flags, or loop is NULL; -ESRCH: nothing
- * was posted that is still pending; -ESHUTDOWN, -ESTALE.
+ * second call starts. A chained call's deadline runs from when it is set, also
+ * while the call waits for the one before it; it then ends with -ETIME without
+ * having run, and what is chained to it with -ECANCELED.
+ *
+ * -EINVAL: unknown flags, or loop is NULL; -ESRCH: nothing was posted that is
+ * still pending; -ESHUTDOWN, -ESTALE.
  */
 int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags);
+
+/*
+ * Post system call nr with these six arguments, chained to "before", the cb of
+ * any pending call, in a chain of its own or not; flags as above. Doesn't see
+ * an open flexsc_loop_chain(), and leaves it open.
+ *
+ * Errors of flexsc_loop_call(), and -ENOENT: before isn't a pending call;
+ * -EBUSY: another call is chained to it already; -EINVAL: before or args is
+ * NULL, before is cb, or unknown flags. So is posting after flexsc_loop_chain()
+ * refused with -EBUSY, where this function has taken the place meanwhile.
+ */
+int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			   struct flexsc_cb *before, unsigned int flags,
+			   unsigned int nr, const uint64_t args[6]);
 
 struct flexsc_loop *flexsc_loop_default(void);
 
@@ -140,6 +166,14 @@ static inline int flexsc_deadline(struct flexsc_cb *cb, uint64_t ns)
 static inline int flexsc_chain(unsigned int flags)
 {
 	return flexsc_loop_chain(flexsc_loop_default(), flags);
+}
+
+static inline int flexsc_call_after(struct flexsc_cb *cb,
+				    struct flexsc_cb *before, unsigned int flags,
+				    unsigned int nr, const uint64_t args[6])
+{
+	return flexsc_loop_call_after(flexsc_loop_default(), cb, before, flags,
+				      nr, args);
 }
 
 #pragma GCC visibility pop

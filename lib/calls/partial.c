@@ -7,9 +7,11 @@
 #include <sys/uio.h>
 
 #include "../base/syscall.h"
+#include "asked.h"
 
 struct partial {
 	int64_t total;		/* transferred so far */
+	__u64 args[2];		/* arguments 1 and 2, as they were */
 	struct msghdr message;	/* of a message, without its control part */
 	struct iovec iov[];	/* of a vector: a copy, to be cut down */
 };
@@ -55,34 +57,6 @@ static void *partial_pointer(const struct flexsc_entry *entry)
 	return (void *)(uintptr_t)entry->args[1];
 }
 
-static uint64_t partial_sum(const struct iovec *iov, uint64_t count)
-{
-	uint64_t n = 0;
-
-	for (uint64_t i = 0; i < count; i++)
-		n += iov[i].iov_len;
-	return n;
-}
-
-static uint64_t partial_length(const struct flexsc_entry *entry)
-{
-	const struct msghdr *message = partial_pointer(entry);
-
-	switch (partial_kind(entry)) {
-	case WHOLE:
-		break;
-	case BUFFER:
-		return entry->args[2];
-	case VECTOR:
-		return partial_sum(partial_pointer(entry), entry->args[2]);
-	case MESSAGE:
-		return partial_sum(message->msg_iov, message->msg_iovlen);
-	case COUNT:
-		return entry->args[3];
-	}
-	return 0;
-}
-
 static struct partial *partial_copy(const struct iovec *iov, uint64_t count)
 {
 	size_t size = count * sizeof(*iov);
@@ -98,6 +72,7 @@ static struct partial *partial_begin(struct flexsc_entry *entry)
 {
 	const struct msghdr *message = partial_pointer(entry);
 	struct partial *partial;
+	__u64 args[2] = { entry->args[1], entry->args[2] };
 
 	switch (partial_kind(entry)) {
 	case VECTOR:
@@ -119,8 +94,10 @@ static struct partial *partial_begin(struct flexsc_entry *entry)
 		partial = malloc(sizeof(*partial));
 		break;
 	}
-	if (partial)
-		partial->total = 0;
+	if (!partial)
+		return NULL;
+	memcpy(partial->args, args, sizeof(args));
+	partial->total = 0;
 	return partial;
 }
 
@@ -192,7 +169,8 @@ bool flexsc__partial_begun(struct partial *const *partial)
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res)
 {
-	if (res <= 0 || (uint64_t)res >= partial_length(entry))
+	if (res <= 0 || !flexsc__partial(entry) ||
+	    (uint64_t)res >= flexsc__asked(entry))
 		return false;
 	if (!*partial)
 		partial_set(partial, partial_begin(entry));
@@ -204,13 +182,25 @@ bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 	return true;
 }
 
-int64_t flexsc__partial_result(struct partial **partial, int64_t res)
+static void partial_restore(struct flexsc_entry *entry,
+			    const struct partial *partial)
+{
+	/* Argument 1 of those is a descriptor, which others may look at. */
+	if (partial_kind(entry) == COUNT)
+		entry->args[3] += (uint64_t)partial->total;
+	else
+		memcpy(&entry->args[1], partial->args, sizeof(partial->args));
+}
+
+int64_t flexsc__partial_result(struct flexsc_entry *entry,
+			       struct partial **partial, int64_t res)
 {
 	int64_t total;
 
 	if (!*partial)
 		return res;
 	total = (*partial)->total + (res > 0 ? res : 0);
+	partial_restore(entry, *partial);
 	free(*partial);
 	partial_set(partial, NULL);
 	return total;

@@ -28,7 +28,11 @@ bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 /* Has a part of the call been done? The owner, at any time. */
 bool flexsc__partial_begun(struct partial *const *partial);
 
-/* The result of a call whose last part returned res. Frees *partial. */
-int64_t flexsc__partial_result(struct partial **partial, int64_t res);
+/*
+ * The result of a call whose last part returned res. Frees *partial; the
+ * entry's arguments are the call's again.
+ */
+int64_t flexsc__partial_result(struct flexsc_entry *entry,
+			       struct partial **partial, int64_t res);
 
 #endif /* FLEXSC_PARTIAL_H */

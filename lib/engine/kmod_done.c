@@ -26,7 +26,8 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 	if (call->route != BY_KERNEL_IN_PARTS)
 		return ret;
 	flexsc__write_end(loop, &kmod_of(loop)->writes, index);
-	return flexsc__partial_result(&call->partial, ret);
+	return flexsc__partial_result(entry_of(loop, index), &call->partial,
+				      ret);
 }
 
 /*

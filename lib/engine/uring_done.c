@@ -26,7 +26,9 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
 	}
 	if (call->route == BY_RING_IN_PARTS)
 		flexsc__write_end(loop, &uring->writes, index);
-	call_done(loop, index, flexsc__partial_result(&call->partial, res));
+	call_done(loop, index,
+		  flexsc__partial_result(entry_of(loop, index), &call->partial,
+					 res));
 }
 
 /*

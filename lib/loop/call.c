@@ -5,6 +5,7 @@
 #include "call.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "../base/compiler.h"
 #include "../base/syscall.h"
@@ -43,7 +44,8 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 	call.chain = loop->chain;
 	loop->chain = 0;
 	if (call.chain || !flexsc__loop_has_entry(loop))
-		return flexsc__held_post(loop, cb, &call);
+		return flexsc__held_post(loop, cb, &call,
+					 call.chain ? loop->last : 0);
 	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
 
@@ -156,19 +158,57 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 }
 #endif
 
+static bool chain_flags_known(unsigned int flags)
+{
+	const unsigned int how = FLEXSC_CHAIN_ALWAYS | FLEXSC_CHAIN_FULL;
+
+	return (flags & ~how) <= FLEXSC_ARGS_MAX && (flags & how) != how;
+}
+
 int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags)
 {
 	int err = flexsc__post_check(loop, NULL);
 
 	if (err)
 		return err;
-	if ((flags & ~FLEXSC_CHAIN_ALWAYS) > FLEXSC_ARGS_MAX)
+	if (!chain_flags_known(flags))
 		return -EINVAL;
 	loop->last = loop_last(loop);
 	if (!loop->last)
 		return -ESRCH;
 	loop->chain = (uint8_t)(flags | CHAINED);
 	return 0;
+}
+
+/* Is it pending as a call, with or without an entry? */
+static bool call_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
+{
+	enum handle_kind kind = handle_kind(cb->handle);
+
+	return (kind == HANDLE_CALL || kind == HANDLE_HELD) &&
+	       flexsc__cb_pending(loop, cb);
+}
+
+int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			   struct flexsc_cb *before, unsigned int flags,
+			   unsigned int nr, const uint64_t args[6])
+{
+	struct held call = { .nr = (uint16_t)nr,
+			     .chain = (uint8_t)(flags | CHAINED) };
+	int err = flexsc__post_check(loop, cb);
+
+	if (err)
+		return err;
+	if (!before || before == cb || !args || !chain_flags_known(flags))
+		return -EINVAL;
+	if (flexsc__table_row(nr)->class == CLASS_NEVER)
+		return -EOPNOTSUPP;
+	if (!table_accepts(flexsc__table_row(nr)))
+		return -ENOSYS;
+	if (!call_pending(loop, before))
+		return -ENOENT;
+	memcpy(call.args, args, sizeof(call.args));
+	return flexsc__held_post(loop, cb, &call, before->handle);
 }
 
 /* Consuming. */
@@ -224,16 +264,19 @@ COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
 	bool direct = call_is_direct(call);
 	struct flexsc_cb *cb = call->cb;
 	uint32_t chained = call->chained;
+	unsigned int chain = chained != NO_HELD ? held_of(loop, chained)->chain :
+						  loop->chain;
+	int64_t outcome;
 
 	wheel_clear(&loop->wheel, &call->deadline);
 	if (call->cancel != CANCEL_NOT)
 		ret = call_cancel_result(loop, call, ret);
 	call->chained = NO_HELD;
-	forget_last(loop, handle_make(HANDLE_CALL, index), ret);
+	if (direct && chain & FLEXSC_CHAIN_FULL)
+		flexsc__direct_describe(loop, index);
+	outcome = flexsc__chain_outcome(chain, entry_of(loop, index), ret);
+	forget_last(loop, handle_make(HANDLE_CALL, index), outcome);
 	if (direct) {
-		/* What is chained may want to know how much was asked for. */
-		if (chained != NO_HELD)
-			flexsc__direct_describe(loop, index);
 		direct_free(loop, call);
 	} else {
 		/* It may be cancelled before an engine came to see it. */
@@ -241,7 +284,7 @@ COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
 		call_free_entry(loop, index);
 	}
 	if (chained != NO_HELD)
-		flexsc__held_go(loop, chained, ret);
+		flexsc__held_go(loop, chained, outcome);
 	if (loop->waiting && loop->free != NONE)
 		flexsc__held_next(loop);
 	if (cb)

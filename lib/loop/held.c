@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../calls/asked.h"
 #include "../calls/table.h"
 #include "handle.h"
 #include "loop.h"
@@ -147,7 +148,7 @@ static void held_complete(struct flexsc_loop *loop, uint32_t index,
  */
 static void chain_result(struct held *held, int64_t ret)
 {
-	unsigned int arg = held->chain & ~FLEXSC_CHAIN_ALWAYS;
+	unsigned int arg = held->chain & CHAIN_ARGS;
 
 	if (arg)
 		held->args[arg - 1] = (uint64_t)ret;
@@ -199,6 +200,15 @@ void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 		held_wait(loop, index);
 }
 
+int64_t flexsc__chain_outcome(unsigned int chain,
+			      const struct flexsc_entry *entry, int64_t ret)
+{
+	return chain & FLEXSC_CHAIN_FULL && ret >= 0 &&
+		       (uint64_t)ret < flexsc__asked(entry) ?
+		       -ECANCELED :
+		       ret;
+}
+
 void flexsc__held_go(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 {
 	uint32_t entry;
@@ -218,13 +228,16 @@ void flexsc__held_go(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 }
 
 int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
-		      const struct held *call)
+		      const struct held *call, uint64_t before)
 {
+	enum handle_kind kind = handle_kind(before);
 	uint32_t index = loop->held_free;
-	uint64_t last = loop->last;
 	struct held *held;
 
 	loop_assert_owner(loop);
+	if (before && *chained_to(loop, kind, (uint32_t)handle_index(before)) !=
+			      NO_HELD)
+		return -EBUSY;
 	if (index == NONE) {
 		if (!held_grow(loop))
 			return -ENOMEM;
@@ -240,12 +253,13 @@ int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	if (cb)
 		cb->handle = handle_make(HANDLE_HELD, index);
 	loop->posted++;
-	loop->last = handle_make(HANDLE_HELD, index);
+	/* A chain that is open keeps what it was opened after. */
+	if (!loop->chain)
+		loop->last = handle_make(HANDLE_HELD, index);
 	if (!(call->chain & CHAINED))
 		held_wait(loop, index);
-	else if (last)
-		held_attach(loop, index, handle_kind(last),
-			    (uint32_t)handle_index(last));
+	else if (before)
+		held_attach(loop, index, kind, (uint32_t)handle_index(before));
 	else	/* its predecessor has completed meanwhile */
 		flexsc__held_go(loop, index, loop->last_ret);
 	return 0;

@@ -18,6 +18,7 @@
 struct flexsc_loop;
 
 #define CHAINED		0x80U	/* in loop->chain: the next post is chained */
+#define CHAIN_ARGS	0x0fU	/* which argument is the result */
 
 /* No held call: element 0 heads the waiting list. */
 #define NO_HELD	0U
@@ -44,12 +45,24 @@ enum held_state {
 
 int flexsc__held_init(struct flexsc_loop *loop);
 
-/* Post where no entry can be had now: behind another, or behind all. */
+/*
+ * Post where no entry can be had now: behind all, or chained to "before", the
+ * handle of a pending call; 0: the call that loop->last named has completed.
+ * -EBUSY: another one is chained to it already.
+ */
 int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
-		      const struct held *call);
+		      const struct held *call, uint64_t before);
 
 /* End a held call that has no entry. */
 void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
+
+/*
+ * A call has completed with ret. The result that flexsc__held_go() is to see
+ * where "chain" is the flags: a failure, if too little was transferred. The
+ * entry has the call's arguments still.
+ */
+int64_t flexsc__chain_outcome(unsigned int chain,
+			      const struct flexsc_entry *entry, int64_t ret);
 
 /*
  * A predecessor has completed with ret: start the calls chained to it, or end

@@ -190,7 +190,8 @@ int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 	}
 	if (call->pool.moved)
 		flexsc__hold_end(pool, index);
-	return flexsc__partial_result(&call->partial, ret);
+	return flexsc__partial_result(entry_of(pool->loop, index),
+				      &call->partial, ret);
 }
 
 void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret)
