@@ -46,7 +46,9 @@ struct flexsc_options {
 	uint32_t flags;		/* FLEXSC_SQPOLL */
 };
 
-#define FLEXSC_OPTIONS_INIT { .size = sizeof(struct flexsc_options) }
+/* All fields by their order: C++ before 20 has no names here. */
+#define FLEXSC_OPTIONS_INIT \
+	{ sizeof(struct flexsc_options), NULL, NULL, 0, 0, 0, 0 }
 
 /*
  * The uring engine's submissions are found by a kernel thread that polls, on

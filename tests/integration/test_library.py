@@ -136,3 +136,57 @@ def test_the_headers_are_cpp_too(tmp_path: Path) -> None:
         f"-Wl,-rpath,{BUILD / 'lib'}",
     )
     subprocess.run([tmp_path / "program"], timeout=PATIENCE, check=True)
+
+
+HEADERS = [
+    "flexsc/call.h",
+    "flexsc/event.h",
+    "flexsc/loop.h",
+    "flexsc/stats.h",
+    "flexsc/syscalls.h",
+    "flexsc/flexsc.h",
+    "linux/flexsc.h",
+]
+LANGUAGES = ["c99", "c11", "c17", "c++11", "c++14", "c++17", "c++20"]
+USE = """
+#include <flexsc/flexsc.h>
+struct flexsc_options options = FLEXSC_OPTIONS_INIT;
+int with_options(struct flexsc_loop **loop);
+int with_options(struct flexsc_loop **loop)
+{
+    struct flexsc_options own = FLEXSC_OPTIONS_INIT;
+    own.engine = "threads";
+    return flexsc_loop_create(loop, &own);
+}
+"""
+
+
+def compilers(language: str) -> list[str]:
+    names = ["g++", "clang++"] if "++" in language else ["gcc", "clang"]
+    return [name for name in names if shutil.which(name)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_header_compiles_alone_and_without_warnings(
+    language: str, tmp_path: Path
+) -> None:
+    if not compilers(language):
+        pytest.skip("no compiler for it")
+    sources = {name: f"#include <{name}>\n" for name in HEADERS}
+    sources["use"] = USE
+    for compiler in compilers(language):
+        for name, text in sources.items():
+            suffix = "cc" if "++" in language else "c"
+            source = tmp_path / f"{name.replace('/', '-')}.{suffix}"
+            source.write_text(text)
+            run(
+                compiler,
+                f"-std={language}",
+                "-Wall",
+                "-Wextra",
+                "-pedantic",
+                "-Werror",
+                "-fsyntax-only",
+                *INCLUDES,
+                source,
+            )

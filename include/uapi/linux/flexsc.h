@@ -422,7 +422,7 @@ struct flexsc_policy {
 #define FLEXSC_CALL_SEEK	4	/* SEEK_HOLE */
 #define FLEXSC_CALL(command, arg)	(_IOC_NR(command) | (__u64)(arg) << 8)
 
-#ifndef __cplusplus
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(struct flexsc_entry) == 64, "entry is a cache line");
 _Static_assert(sizeof(struct flexsc_page) == 4096, "page is a page");
 _Static_assert(sizeof(struct flexsc_completions) == 64, "queue is a line");
