@@ -32,6 +32,7 @@ static const struct {
 	COUNTER(posted, "calls posted"),
 	COUNTER(completed, "calls whose result was consumed"),
 	COUNTER(cancelled, "of those, ended early on request"),
+	COUNTER(failed_unseen, "calls without a callback that failed"),
 	COUNTER(waited, "calls that waited for an entry"),
 	COUNTER(by_inline, "calls run inline by the loop's thread"),
 	COUNTER(by_uring, "calls run by io_uring"),

@@ -39,6 +39,7 @@ struct flexsc_stats {
 	uint64_t max_threads;	/* the limit */
 	uint64_t bytes;		/* library memory in use for calls */
 	uint64_t by_kmod;	/* calls run by the kernel module */
+	uint64_t failed_unseen;	/* calls without a cb that ended with ret < 0 */
 };
 
 /*

@@ -245,6 +245,12 @@ void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 	call->cancel = CANCEL_TOLD;
 }
 
+COLD void flexsc__call_untold(struct flexsc_loop *loop, int64_t ret)
+{
+	if (ret < 0)
+		count(&loop->stats->failed_unseen, 1);
+}
+
 static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
@@ -266,6 +272,7 @@ COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
 	uint32_t chained = call->chained;
 	unsigned int chain = chained != NO_HELD ? held_of(loop, chained)->chain :
 						  loop->chain;
+	bool told = call->cancel == CANCEL_TOLD;
 	int64_t outcome;
 
 	wheel_clear(&loop->wheel, &call->deadline);
@@ -289,6 +296,8 @@ COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
 		flexsc__held_next(loop);
 	if (cb)
 		callback(cb, ret);
+	else if (!told)
+		flexsc__call_untold(loop, ret);
 }
 
 /*
@@ -309,4 +318,6 @@ void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 	call_free_entry(loop, index);
 	if (cb)
 		callback(cb, ret);
+	else
+		flexsc__call_untold(loop, ret);
 }

@@ -77,6 +77,8 @@ static inline void direct_retire(struct flexsc_loop *loop, struct call *call,
 	direct_free(loop, call);
 	if (cb)
 		callback(cb, ret);
+	else
+		flexsc__call_untold(loop, ret);
 }
 
 /* Store in the shadow what is known of the call; it stays FREE. */

@@ -140,6 +140,8 @@ static void held_complete(struct flexsc_loop *loop, uint32_t index,
 	if (cb) {
 		loop->events++;
 		flexsc__ready(loop, cb, ret);
+	} else {
+		flexsc__call_untold(loop, ret);
 	}
 }
 

@@ -154,6 +154,33 @@ TEST(cancelled_calls_are_counted_apart)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
+/* Only of calls that nobody is told of, whichever way they end. */
+TEST(failures_without_a_cb_are_counted)
+{
+	struct flexsc_stats s;
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < 10; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_close, -1);
+		CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_getppid)), 0);
+	}
+	CHECK_EQ(flexsc_loop_cancel(loop, &calls[0].cb), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(stats_of(loop).failed_unseen, 0);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_close, -1)), 0);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_unlinkat, AT_FDCWD,
+						   "none/none", 0)), 0);
+	/* That one is held, and never runs. */
+	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_getppid)), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	s = stats_of(loop);
+	CHECK_EQ(s.failed_unseen, 3);
+	CHECK_EQ(s.completed, 23);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
 TEST(refused_posts_are_not_counted)
 {
 	struct flexsc_cb cb = { .callback = NULL };
