@@ -145,9 +145,7 @@ static int uring_probe(struct uring *uring)
 		if (probe->ops[op].flags & IO_URING_OP_SUPPORTED)
 			uring->operations |= 1ULL << op;
 	free(probe);
-	/* Sending to an address came in together with this operation. */
-	if (uring->operations >> IORING_OP_SEND_ZC & 1)
-		uring->known = URING_SENDS_TO;
+	uring->known = flexsc__uring_known(uring->operations);
 	return err ? (int)err : flexsc__ring_submit(&uring->ring);
 }
 

@@ -9,6 +9,7 @@
 #include "../pool/closing.h"
 #include "uring_done.h"
 #include "uring_fields.h"
+#include "uring_ops.h"
 
 /* Posting. */
 
@@ -173,7 +174,8 @@ void flexsc__uring_posts(struct flexsc_loop *loop)
 		RULE(flexsc__table[nr].op == op);
 		RULE(flexsc__fds_uses[nr] == directs[i].use);
 		RULE(!(flexsc__table[nr].fds & ~1U));
-		if (uring->operations >> op & 1)
+		if (uring->operations >> op & 1 &&
+		    !flexsc__uring_in_parts(op, uring->known))
 			posts_set(loop, nr, directs[i].post, directs[i].post3);
 	}
 }

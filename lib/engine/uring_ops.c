@@ -269,6 +269,33 @@ static bool prepare_none(struct io_uring_sqe *sqe, uint8_t op,
 	return false;
 }
 
+unsigned int flexsc__uring_known(uint64_t operations)
+{
+	unsigned int known = 0;
+
+	/* Sending to an address came in together with this operation. */
+	if (operations >> IORING_OP_SEND_ZC & 1)
+		known |= URING_SENDS_TO;
+	/* And so did MSG_WAITALL for sending: Linux 5.19. */
+	if (operations >> IORING_OP_SOCKET & 1)
+		known |= URING_SENDS_WHOLE;
+	return known;
+}
+
+bool flexsc__uring_in_parts(unsigned int op, unsigned int known)
+{
+	switch (op) {
+	case IORING_OP_WRITE:
+	case IORING_OP_WRITEV:
+		return true;
+	case IORING_OP_SEND:
+	case IORING_OP_SENDMSG:
+		return !(known & URING_SENDS_WHOLE);
+	default:
+		return false;
+	}
+}
+
 const uring_prepare_fn flexsc__uring_prepare[SHAPES] = {
 	[SHAPE_NONE] = prepare_none,
 	[SHAPE_RW] = prepare_rw,

@@ -13,7 +13,14 @@
 enum uring_known {
 	URING_SENDS_TO = 1,	/* the send operation takes an address */
 	URING_POLL_WAITS = 2,	/* the call was posted by flexsc__call_poll() */
+	URING_SENDS_WHOLE = 4,	/* send operations heed MSG_WAITALL */
 };
+
+/* Of enum uring_known, where the kernel has these operations: bit n, op n. */
+unsigned int flexsc__uring_known(uint64_t operations);
+
+/* May the operation end with a part done of what its plain call does whole? */
+bool flexsc__uring_in_parts(unsigned int op, unsigned int known);
 
 /*
  * Describe an entry's system call to io_uring; op is its operation. False:

@@ -178,9 +178,9 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 {
 	/*
 	 * Each call of route_group_by() has a constant route: only writes are
-	 * asked for their length.
+	 * asked for their length, and on old kernels sends.
 	 */
-	if (op == IORING_OP_WRITE || op == IORING_OP_WRITEV)
+	if (flexsc__uring_in_parts(op, uring_of(loop)->known))
 		return route_group_by(loop, op, BY_RING_AT_ONCE);
 	if (is_followed(op))
 		return route_group_by(loop, op, BY_RING_FOLLOWED);

@@ -368,3 +368,36 @@ TEST(results_are_those_of_the_plain_call)
 		CHECK_EQ(flexsc__uring_result(&entry, -code), -EINTR);
 	CHECK_EQ(flexsc__uring_result(&entry, -511), -511);
 }
+
+#define HAS(op)	(1ULL << IORING_OP_##op)
+
+/* Linux 5.11, 5.19, and 6.0 or later. */
+TEST(what_sends_can_do_is_known_by_what_came_with_it)
+{
+	const uint64_t old = HAS(SEND) | HAS(SENDMSG) | HAS(WRITE);
+
+	CHECK_EQ(flexsc__uring_known(old), 0);
+	CHECK_EQ(flexsc__uring_known(old | HAS(SOCKET)), URING_SENDS_WHOLE);
+	CHECK_EQ(flexsc__uring_known(old | HAS(SOCKET) | HAS(SEND_ZC)),
+		 URING_SENDS_WHOLE | URING_SENDS_TO);
+	CHECK_EQ(flexsc__uring_known(UINT64_MAX),
+		 URING_SENDS_WHOLE | URING_SENDS_TO);
+}
+
+TEST(sends_go_on_with_the_rest_where_the_kernel_does_not)
+{
+	static const unsigned int all[] = { 0, URING_SENDS_TO, URING_SENDS_WHOLE,
+		URING_SENDS_WHOLE | URING_SENDS_TO };
+
+	for (unsigned int i = 0; i < 4; i++) {
+		bool old = !(all[i] & URING_SENDS_WHOLE);
+
+		CHECK(flexsc__uring_in_parts(IORING_OP_WRITE, all[i]));
+		CHECK(flexsc__uring_in_parts(IORING_OP_WRITEV, all[i]));
+		CHECK_EQ(flexsc__uring_in_parts(IORING_OP_SEND, all[i]), old);
+		CHECK_EQ(flexsc__uring_in_parts(IORING_OP_SENDMSG, all[i]), old);
+		CHECK(!flexsc__uring_in_parts(IORING_OP_READ, all[i]));
+		CHECK(!flexsc__uring_in_parts(IORING_OP_RECV, all[i]));
+		CHECK(!flexsc__uring_in_parts(IORING_OP_CLOSE, all[i]));
+	}
+}
