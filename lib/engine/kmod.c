@@ -315,7 +315,7 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	 * Another core executes entries: look for completions before sleeping.
 	 */
 	if (ns && !needs_kick(kmod)) {
-		flexsc__engine_spin(loop, ns);
+		ns = flexsc__engine_spin(loop, ns);
 		if (flexsc__kmod_collect(loop))
 			ns = 0;
 	}

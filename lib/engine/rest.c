@@ -85,25 +85,35 @@ void flexsc__sleep_end(struct flexsc_loop *loop)
 	count(&loop->stats->wakeups, 1);
 }
 
-void flexsc__engine_spin(const struct flexsc_loop *loop, uint64_t ns)
+uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns)
 {
-	uint64_t most = loop->options.spin_us * 1000ULL;
-	uint64_t until;
+	const uint64_t most = loop->options.spin_us * 1000ULL;
+	uint64_t begin, passed = 0;
 
 	if (!most)
-		return;
-	until = time_monotonic() + (ns < most ? ns : most);
-	while (!flexsc__loop_stirs(loop) && time_monotonic() < until)
+		return ns;
+	begin = time_monotonic();
+	do {
+		if (flexsc__loop_stirs(loop))
+			return 0;
+		/* An owner that never sleeps watches, too. */
+		flexsc__pool_check(loop);
 		cpu_relax();
+		passed = time_monotonic() - begin;
+		if (passed >= ns)
+			return 0;
+	} while (passed < most);
+	return ns == FLEXSC_FOREVER ? ns : ns - passed;
 }
 
 void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns)
 {
 	uint32_t bell;
 
+	if (ns)
+		ns = flexsc__engine_spin(loop, ns);
 	if (!ns)
 		return;
-	flexsc__engine_spin(loop, ns);
 	bell = atomic_load(&loop->bell);
 	if (!flexsc__sleep_begin(loop, &ns))
 		return;

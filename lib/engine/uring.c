@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "../base/compiler.h"
 #include "../base/syscall.h"
 #include "../calls/own_fd.h"
 #include "../loop/stats.h"
@@ -63,6 +64,16 @@ static void uring_arm(struct flexsc_loop *loop)
 	uring->armed = true;
 }
 
+/* Look for work, with all requests at the kernel; how long to sleep then. */
+static COLD uint64_t uring_spin(struct flexsc_loop *loop, uint64_t ns)
+{
+	struct ring *ring = &uring_of(loop)->ring;
+
+	if (ring_unsubmitted(ring) && flexsc__ring_submit(ring))
+		flexsc__uring_collect(loop);
+	return flexsc__engine_spin(loop, ns);
+}
+
 static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 {
 	struct uring *uring = uring_of(loop);
@@ -71,6 +82,8 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	flexsc__uring_route(loop);
 	if (ns && io_uring_cq_ready(&ring->uring))
 		ns = 0;
+	if (ns && loop->options.spin_us)
+		ns = uring_spin(loop, ns);
 	if (ns) {
 		uring_arm(loop);
 		if (flexsc__sleep_begin(loop, &ns)) {

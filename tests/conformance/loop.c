@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -622,4 +623,108 @@ TEST(references_are_nothing_to_wait_and_dispatch)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 	CHECK_EQ(flexsc_loop_ref(NULL), -EINVAL);
 	CHECK_EQ(flexsc_loop_unref(NULL), -EINVAL);
+}
+
+/*
+ * Spinning. A loop that looks for work longer than the work takes to come
+ * doesn't sleep, which is counted.
+ */
+#define LONG_US		10000000U
+
+static atomic_uint answers;
+
+static void answer(struct flexsc_cb *cb)
+{
+	call_done(cb);
+	atomic_fetch_add(&answers, 1);
+}
+
+static void *wake_when_answered(void *arg)
+{
+	for (unsigned int i = 0; i < 100; i++) {
+		CHECK_EQ(flexsc_loop_wake(loop, arg), 0);
+		while (atomic_load(&answers) <= i)
+			sched_yield();
+	}
+	CHECK_EQ(flexsc_loop_stop(loop), 0);
+	return NULL;
+}
+
+TEST(a_loop_that_spins_is_woken_without_a_mode_switch)
+{
+	struct call call = { .cb = { .callback = answer } };
+	struct flexsc_stats before;
+	pthread_t thread;
+
+	loop = NEW_LOOP(.spin_us = LONG_US);
+	before = stats_of(loop);
+	CHECK_EQ(flexsc_loop_ref(loop), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, wake_when_answered, &call.cb), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	pthread_join(thread, NULL);
+	CHECK_EQ(call.runs, 100);
+	CHECK_EQ(stats_of(loop).wakeups, 0);
+	CHECK_EQ(stats_of(loop).mode_switches, before.mode_switches);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static void *write_a_byte(void *fd)
+{
+	sleep_ms(1);
+	CHECK_EQ(write((int)(intptr_t)fd, "x", 1), 1);
+	return NULL;
+}
+
+TEST(a_loop_that_spins_finds_results)
+{
+	struct call call = CALL_INIT;
+	pthread_t thread;
+	char c;
+
+	NEEDS_WAITING_ENGINE();
+	loop = NEW_LOOP(.spin_us = LONG_US);
+	for (unsigned int i = 0; i < 10; i++) {
+		int p[2];
+
+		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+		call.runs = 0;
+		POST(loop, &call, SYS_read, p[0], &c, 1);
+		CHECK_EQ(pthread_create(&thread, NULL, write_a_byte,
+					(void *)(intptr_t)p[1]), 0);
+		CHECK_EQ(flexsc_loop_run(loop), 0);
+		CHECK_EQ(call.cb.ret, 1);
+		pthread_join(thread, NULL);
+		close(p[0]);
+		close(p[1]);
+	}
+	CHECK_EQ(stats_of(loop).wakeups, 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_loop_that_spins_until_a_timer_does_not_sleep_then)
+{
+	struct call call = CALL_INIT;
+
+	loop = NEW_LOOP(.spin_us = LONG_US);
+	for (unsigned int i = 0; i < 10; i++) {
+		CHECK_EQ(flexsc_loop_timer(loop, &call.cb, MS), 0);
+		CHECK_EQ(flexsc_loop_run(loop), 0);
+	}
+	CHECK_EQ(call.runs, 10);
+	CHECK_EQ(flexsc_loop_wait(loop, MS), 0);
+	CHECK_EQ(stats_of(loop).wakeups, 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_loop_that_found_nothing_sleeps)
+{
+	struct call call = CALL_INIT;
+	uint64_t before = now_ns();
+
+	loop = NEW_LOOP(.spin_us = 1000);
+	CHECK_EQ(flexsc_loop_timer(loop, &call.cb, 50 * MS), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK(now_ns() - before >= 50 * MS);
+	CHECK(stats_of(loop).wakeups > 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
