@@ -51,7 +51,8 @@
  * From the start of the callback on all of it is the caller's again; the
  * callback may post the same cb, or free it. With cb == NULL there is no
  * callback to tell the end: give such calls only arguments without pointers,
- * or memory that outlives the loop.
+ * or memory that outlives the loop. flexsc_stats.failed_unseen counts those
+ * that failed.
  *
  *
  * fork and exec

@@ -53,7 +53,8 @@ struct flexsc_options {
 /*
  * The uring engine's submissions are found by a kernel thread that polls, on
  * "cores" if given: core specialisation (OSDI 2010, section 3.6). It burns
- * that core while there is work, and for spin_us (default 1000) after.
+ * that core while there is work, and for spin_us (default 1000) after, in
+ * whole milliseconds. Other engines ignore it.
  */
 #define FLEXSC_SQPOLL	0x1U
 
