@@ -123,7 +123,8 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
 }
 
 /* Run the callbacks of timers that were due when they were collected. */
-static int run_dispatch_timers(struct flexsc_loop *loop, bool until_stop)
+static __attribute__((noinline)) int
+run_dispatch_timers(struct flexsc_loop *loop, bool until_stop)
 {
 	struct flexsc_cb *cb;
 	int n = 0;
@@ -137,7 +138,8 @@ static int run_dispatch_timers(struct flexsc_loop *loop, bool until_stop)
 }
 
 /* Run the callbacks of cbs that were woken. Returns how many ran. */
-static int run_dispatch_woken(struct flexsc_loop *loop, bool until_stop)
+static __attribute__((noinline)) int
+run_dispatch_woken(struct flexsc_loop *loop, bool until_stop)
 {
 	int n = 0;
 
@@ -148,7 +150,9 @@ static int run_dispatch_woken(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-static inline int run_dispatch(struct flexsc_loop *loop, bool until_stop)
+/* Inline, for each of its callers has a constant until_stop. */
+static inline __attribute__((always_inline)) int
+run_dispatch(struct flexsc_loop *loop, bool until_stop)
 {
 	int n = 0;
 
@@ -159,7 +163,7 @@ static inline int run_dispatch(struct flexsc_loop *loop, bool until_stop)
 		n += run_dispatch_done(loop, until_stop);
 	if (loop->ready.head)
 		n += run_dispatch_ready(loop, until_stop);
-	if (loop->wheel.armed)
+	if (wheel_has_cbs(&loop->wheel))
 		n += run_dispatch_timers(loop, until_stop);
 	if (wakes_wait(&loop->wakes))
 		n += run_dispatch_woken(loop, until_stop);
