@@ -2,8 +2,11 @@
 /*
  * What else completes on a loop: timers, signals, wake-ups from other threads.
  * Each is a cb like a system call's, posted once and completing once; post it
- * again from its callback to have it again (a timer also before). flexsc_loop_cancel() ends timers
+ * again from its callback to have it again. flexsc_loop_cancel() ends timers
  * and signals with -ECANCELED. None of them takes an entry.
+ *
+ * As for calls, only callback and arg need initialising; but a memory checker
+ * may remark that the handle of a timer or a wake-up is looked at.
  *
  * Errors in common: -EINVAL (NULL loop, bad argument), -EBUSY (cb is pending;
  * checking build), -ESHUTDOWN, -ESTALE, -ENOMEM; see flexsc_loop_call().
@@ -53,8 +56,7 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * been woken already: one callback then answers several wake-ups. After each
  * wake-up a callback begins, and what the caller wrote before is visible to it.
  * So such a cb is for the wake-ups of one loop only, and lives until the last
- * one's callback; that may free it. Only callback and arg need initialising
- * here, too, though a memory checker may remark that handle is looked at.
+ * one's callback; that may free it.
  *
  * -EINVAL (NULL loop), -ESTALE, -ESHUTDOWN (from callbacks of a loop that is
  * being destroyed); it never fails otherwise.

@@ -634,17 +634,21 @@ static void *drain(void *arg)
 	return arg;
 }
 
-static void write_in_parts(size_t most, unsigned int nr, uint64_t what,
-			   uint64_t length)
+static void in_parts(size_t most, unsigned int nr, uint64_t b, uint64_t c,
+		     uint64_t d)
 {
 	struct call first = CALL_INIT, next = CALL_INIT;
 	pthread_t thread;
 
 	NEEDS_WAITING_ENGINE();
 	loop = test_loop();
-	CHECK_EQ(pipe2(drained, O_CLOEXEC), 0);
+	if (nr == SYS_sendmsg || nr == SYS_sendfile)
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+				    drained), 0);
+	else
+		CHECK_EQ(pipe2(drained, O_CLOEXEC), 0);
 	drain_most = most;
-	POST(loop, &first, nr, drained[1], what, length);
+	POST(loop, &first, nr, drained[1], b, c, d);
 	run_for(loop, 5);
 	chain(FLEXSC_CHAIN_FULL);
 	POST(loop, &next, SYS_getppid);
@@ -664,27 +668,59 @@ static void write_in_parts(size_t most, unsigned int nr, uint64_t what,
 static struct iovec parts[3] = { { large, 1000 }, { large, 100000 },
 				 { large, LARGE - 101000 } };
 
+static struct msghdr three = { .msg_iov = parts, .msg_iovlen = 3 };
+
+static int large_file(void)
+{
+	int fd = (int)PLAIN(SYS_memfd_create, "large", 0);
+
+	CHECK_EQ(ftruncate(fd, LARGE), 0);
+	return fd;
+}
+
 TEST(a_write_in_parts_is_full_in_the_end)
 {
-	write_in_parts(LARGE, SYS_write, (uintptr_t)large, LARGE);
+	in_parts(LARGE, SYS_write, (uintptr_t)large, LARGE, 0);
 }
 
 TEST(a_vector_in_parts_is_full_in_the_end)
 {
-	write_in_parts(LARGE, SYS_writev, (uintptr_t)parts, 3);
+	in_parts(LARGE, SYS_writev, (uintptr_t)parts, 3, 0);
+}
+
+TEST(a_message_in_parts_is_full_in_the_end)
+{
+	in_parts(LARGE, SYS_sendmsg, (uintptr_t)&three, 0, 0);
+}
+
+TEST(a_file_sent_in_parts_is_full_in_the_end)
+{
+	in_parts(LARGE, SYS_sendfile, (uint64_t)large_file(), 0, LARGE);
 }
 
 /* The signal of a broken pipe is none here: the result is short. */
 TEST(a_write_that_ends_in_parts_is_short)
 {
 	signal(SIGPIPE, SIG_IGN);
-	write_in_parts(300000, SYS_write, (uintptr_t)large, LARGE);
+	in_parts(300000, SYS_write, (uintptr_t)large, LARGE, 0);
 }
 
 TEST(a_vector_that_ends_in_parts_is_short)
 {
 	signal(SIGPIPE, SIG_IGN);
-	write_in_parts(300000, SYS_writev, (uintptr_t)parts, 3);
+	in_parts(300000, SYS_writev, (uintptr_t)parts, 3, 0);
+}
+
+TEST(a_message_that_ends_in_parts_is_short)
+{
+	signal(SIGPIPE, SIG_IGN);
+	in_parts(300000, SYS_sendmsg, (uintptr_t)&three, 0, 0);
+}
+
+TEST(a_file_that_ends_in_parts_is_short)
+{
+	signal(SIGPIPE, SIG_IGN);
+	in_parts(300000, SYS_sendfile, (uint64_t)large_file(), 0, LARGE);
 }
 
 /* A predecessor that is named. */
