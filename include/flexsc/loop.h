@@ -127,6 +127,34 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop);
 int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns);
 
 /*
+ * A loop inside another one, which epoll, libuv, GLib or asyncio runs. The
+ * outer loop watches fd for POLLIN and calls, on the owner's thread,
+ *
+ *	flexsc_loop_prepare(loop, &ns)	each time before it sleeps
+ *	poll(...)			for ns nanoseconds at most
+ *	flexsc_loop_dispatch(loop)	when fd is readable or ns have passed
+ *
+ * fd returns a descriptor that stays readable while a loop that was prepared
+ * has something to dispatch. It is the loop's: don't read, write or close it;
+ * each call returns the same one, which lasts until the loop is destroyed. Like
+ * any such descriptor it may say so once too often: dispatch then returns 0.
+ * -EMFILE, -ENFILE, -ENOMEM, or what the engine failed with.
+ *
+ * prepare starts what was posted, and from then on calls, signals and wake-ups
+ * from any thread make fd readable. *ns is how long the outer loop may sleep
+ * because of timers: 0 not at all, then fd is readable already; FLEXSC_FOREVER
+ * without limit. It holds until something is posted, or cancelled: prepare
+ * again. -EINVAL: ns is NULL, or fd was never called; -EDEADLK inside a
+ * callback. flexsc_loop_stop() doesn't concern a loop that isn't run.
+ *
+ * prepare costs a mode switch if something was posted, and one if there is
+ * nothing to dispatch. "kmod" leaves its calls to syscall threads from the
+ * first flexsc_loop_fd() on.
+ */
+int flexsc_loop_fd(struct flexsc_loop *loop);
+int flexsc_loop_prepare(struct flexsc_loop *loop, uint64_t *ns);
+
+/*
  * The engine's name. And why not a better one, or why this one hasn't its way
  * now ("kmod", where something watches system calls): one line, or NULL. Both
  * strings are the loop's: they last as long, and the second may change whenever

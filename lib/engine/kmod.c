@@ -351,6 +351,27 @@ static void kmod_wake(struct flexsc_loop *loop)
 	command(kmod_of(loop), FLEXSC_IOC_WAKE, 0);
 }
 
+/* The module wakes who waits in it, and nobody else: the pool makes calls. */
+static int kmod_attach(struct flexsc_loop *loop, int fd)
+{
+	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
+
+	(void)fd;
+	bouncing->spares = true;
+	bouncing->always = true;
+	snprintf(loop->why, sizeof(loop->why),
+		 "an outer loop waits for its calls: threads make them");
+	return 0;
+}
+
+/* Has the module entries that it hasn't completed? */
+static bool kmod_is_silent(const struct flexsc_loop *loop)
+{
+	const struct kmod *kmod = kmod_of(loop);
+
+	return (uint32_t)kmod->seen != kmod->shared->tail;
+}
+
 static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 {
 	struct kmod *kmod = kmod_of(loop);
@@ -487,6 +508,8 @@ const struct engine flexsc__engine_kmod = {
 	.wait = kmod_wait,
 	.stirs = kmod_stirs,
 	.wake = kmod_wake,
+	.attach = kmod_attach,
+	.is_silent = kmod_is_silent,
 	.cancel = kmod_cancel,
 	.hold = kmod_hold,
 	.close = kmod_close,

@@ -31,6 +31,7 @@ struct server;
 /* Calls that bounce, and where they go instead: see kmod_bounce.c. */
 struct bouncing {
 	bool spares;		/* spares the kernel: the pool makes calls */
+	bool always;		/* ... from now on: kmod_attach() */
 	uint32_t seen;		/* flexsc_shared.bounced, when looked at last */
 	uint32_t row;		/* entries that bounced in a row */
 	uint32_t done;		/* entries that completed meanwhile */

@@ -130,8 +130,9 @@ void flexsc__kmod_try_again(struct flexsc_loop *loop)
 {
 	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
 
-	if (bouncing->spared < SPARED_MOST &&
-	    time_monotonic() - bouncing->since < TRY_NS)
+	if (bouncing->always ||
+	    (bouncing->spared < SPARED_MOST &&
+	     time_monotonic() - bouncing->since < TRY_NS))
 		return;
 	bouncing->spares = false;
 	bouncing->row = BOUNCED_MOST - 1;

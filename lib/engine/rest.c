@@ -69,10 +69,10 @@ bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 	loop_assert_owner(loop);
 	if (check < *ns)
 		*ns = check;
-	atomic_store(&loop->sleeping, true);
+	atomic_store(&loop->sleeping, ASLEEP);
 	if (!flexsc__loop_ready(loop))
 		return true;
-	atomic_store(&loop->sleeping, false);
+	atomic_store(&loop->sleeping, AWAKE);
 	/* Whoever made it visible may not have told yet. */
 	atomic_store_explicit(&loop->told, true, memory_order_relaxed);
 	return false;
@@ -81,7 +81,7 @@ bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 void flexsc__sleep_end(struct flexsc_loop *loop)
 {
 	/* Who sees this late rings in vain. */
-	atomic_store_explicit(&loop->sleeping, false, memory_order_relaxed);
+	atomic_store_explicit(&loop->sleeping, AWAKE, memory_order_relaxed);
 	count(&loop->stats->wakeups, 1);
 }
 

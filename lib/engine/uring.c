@@ -120,6 +120,18 @@ static void uring_wake(struct flexsc_loop *loop)
 		    sizeof(one), 0, 0, 0);
 }
 
+/* The kernel tells of deferred work in this way as well. */
+static int uring_attach(struct flexsc_loop *loop, int fd)
+{
+	return io_uring_register_eventfd(&uring_of(loop)->ring.uring, fd);
+}
+
+/* The kernel, short of memory, takes requests when it is asked again. */
+static bool uring_is_silent(const struct flexsc_loop *loop)
+{
+	return ring_unsubmitted(&uring_of(loop)->ring);
+}
+
 static void cancel_request(struct flexsc_loop *loop, uint64_t name,
 			   uint64_t own_name)
 {
@@ -267,6 +279,8 @@ const struct engine flexsc__engine_uring = {
 	.wait = uring_wait,
 	.stirs = uring_stirs,
 	.wake = uring_wake,
+	.attach = uring_attach,
+	.is_silent = uring_is_silent,
 	.cancel = uring_cancel,
 	.dispatch = flexsc__uring_dispatch,
 	.complete = flexsc__uring_complete,

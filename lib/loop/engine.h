@@ -39,6 +39,16 @@ struct engine {
 	bool (*stirs)(const struct flexsc_loop *loop);
 	/* Any thread, any signal handler: end the wait. */
 	void (*wake)(struct flexsc_loop *loop);
+	/*
+	 * From now on make this eventfd readable with each result that isn't
+	 * told by loop_notify(). 0 or -errno. NULL: all of them are.
+	 */
+	int (*attach)(struct flexsc_loop *loop, int fd);
+	/*
+	 * Are there calls that the eventfd won't tell of, so that they have to
+	 * be looked for? NULL: never.
+	 */
+	bool (*is_silent)(const struct flexsc_loop *loop);
 	/* An entry that was BUSY is CANCEL now: end it early. */
 	void (*cancel)(struct flexsc_loop *loop, uint32_t index);
 	/*

@@ -82,14 +82,19 @@ void flexsc__events_collect(struct flexsc_loop *loop)
 		flexsc__deadline_passed(loop, &timer);
 }
 
-bool flexsc__loop_ready(const struct flexsc_loop *loop)
+bool flexsc__loop_has_work(const struct flexsc_loop *loop)
 {
 	return !queue_empty(&loop->done) || loop->ready.head ||
 	       wheel_has_cbs(&loop->wheel) ||
 	       __atomic_load_n(&loop->completions.head, __ATOMIC_SEQ_CST) !=
 		       FLEXSC_NO_ENTRY ||
-	       atomic_load(&loop->stop) || atomic_load(&loop->nudged) ||
 	       wakes_wait(&loop->wakes) || flexsc__signals_waiting(loop);
+}
+
+bool flexsc__loop_ready(const struct flexsc_loop *loop)
+{
+	return flexsc__loop_has_work(loop) || atomic_load(&loop->stop) ||
+	       atomic_load(&loop->nudged);
 }
 
 bool flexsc__loop_stirs(const struct flexsc_loop *loop)

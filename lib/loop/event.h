@@ -19,6 +19,8 @@ void flexsc__events_collect(struct flexsc_loop *loop);
 struct flexsc_cb *flexsc__timer_take(struct flexsc_loop *loop);
 
 /* Is there something to dispatch? Timers count when they were collected. */
+bool flexsc__loop_has_work(const struct flexsc_loop *loop);
+/* Is there that, or something else that ends a wait: a stop, a nudge? */
 bool flexsc__loop_ready(const struct flexsc_loop *loop);
 /*
  * Is there something to dispatch, or to ask the engine for? By spinning owners.

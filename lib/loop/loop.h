@@ -14,6 +14,7 @@
  *	signal.c	signals as callbacks
  *	wake.c		wake-ups by other threads
  *	event.c		timers as callbacks; timers, signals, wake-ups together
+ *	outer.c		the descriptor for an outer loop
  *	stats.c		the published counters
  *	all.c		all loops of the process
  *	engine.h	what a loop asks of its engine
@@ -56,6 +57,7 @@
 #include "entry.h"
 #include "handle.h"
 #include "held.h"
+#include "outer.h"
 #include "ready.h"
 #include "timer.h"
 #include "page.h"
@@ -111,7 +113,7 @@ struct flexsc_loop {
 		__attribute__((aligned(64)));
 	struct wakes wakes;
 	_Atomic uint32_t bell;		/* engines that sleep on a futex */
-	atomic_bool sleeping;		/* see loop_notify() */
+	_Atomic uint8_t sleeping;	/* enum sleep: see loop_notify() */
 	atomic_bool told;		/* of something, since run_collect() */
 	atomic_bool stop;
 	atomic_bool nudged;		/* a wake-up without a cb */
@@ -123,6 +125,7 @@ struct flexsc_loop {
 	char why[160];
 	struct flexsc_stats_page *page;
 	int stats_fd;
+	struct outer outer;
 	struct flexsc_loop *next, *prev;	/* all.c */
 
 	/* How calls are posted, by number. */
@@ -248,6 +251,13 @@ static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
 	return false;
 }
 
+/* Where the owner sleeps. */
+enum sleep {
+	AWAKE = 0,
+	ASLEEP,		/* in engine->wait(): engine->wake() ends that */
+	ASLEEP_OUTSIDE,	/* in an outer loop, which watches outer.fd */
+};
+
 /*
  * Waking a loop that sleeps. The owner sets "sleeping", looks once more for
  * work, and sleeps; others make work visible, then look at "sleeping". All
@@ -259,11 +269,17 @@ static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
  */
 static inline void loop_notify(struct flexsc_loop *loop)
 {
+	uint8_t was;
+
 	if (!atomic_load(&loop->told))
 		atomic_store(&loop->told, true);
-	if (atomic_load(&loop->sleeping) &&
-	    atomic_exchange(&loop->sleeping, false))
+	if (!atomic_load(&loop->sleeping))
+		return;
+	was = atomic_exchange(&loop->sleeping, AWAKE);
+	if (was == ASLEEP)
 		loop->engine->wake(loop);
+	else if (was == ASLEEP_OUTSIDE)
+		flexsc__outer_ring(loop);
 }
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of the library's own: small stacks, and no signals but those that
+ * Threads of the library's own: stacks of a megabyte, no signals but those that
  * libc uses between threads. Inside the runtime of flexsc run these functions
  * are the runtime's (threads/run/own_thread.c).
  */

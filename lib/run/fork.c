@@ -24,6 +24,7 @@ static void fork_abandon(struct flexsc_loop *loop)
 	loop->stale = true;
 	flexsc__pool_forked(loop);
 	loop->engine->forked(loop);
+	flexsc__outer_close(loop);
 	if (loop->stats_fd >= 0)
 		flexsc__own_fd_close(loop->stats_fd);
 }

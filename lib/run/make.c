@@ -137,6 +137,7 @@ int flexsc__loop_create(struct flexsc_loop **out,
 		return -ENOMEM;
 	memset(loop, 0, sizeof(*loop));
 	loop->stats_fd = -1;
+	loop->outer.fd = -1;
 	loop->owner = pthread_self();
 	err = take_options(loop, options);
 	if (!err)
@@ -180,6 +181,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 	flexsc__all_remove(loop);
 	flexsc__pool_destroy(loop);
 	loop->engine->close(loop);
+	flexsc__outer_close(loop);
 	make_release(loop);
 	return 0;
 }

@@ -24,6 +24,8 @@
 #include "../loop/stats.h"
 #include "../pool/pool.h"
 
+#define SILENT_NS	1000000ULL	/* then look for what nobody tells of */
+
 /* Running. */
 
 /* Move what syscall threads completed to the done list, oldest first. */
@@ -311,6 +313,62 @@ int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns)
 			break;
 	}
 	return err;
+}
+
+/* Nanoseconds until a timer, the pool or the engine wants a look. */
+static uint64_t run_patience(struct flexsc_loop *loop)
+{
+	uint64_t most = flexsc__pool_check(loop), timer;
+
+	if (loop->engine->is_silent && loop->engine->is_silent(loop) &&
+	    most > SILENT_NS)
+		most = SILENT_NS;
+	if (!loop->wheel.armed)
+		return most;
+	timer = flexsc__wheel_next(&loop->wheel, time_monotonic());
+	return timer < most ? timer : most;
+}
+
+/* Is there something to dispatch? That a nudge was seen is forgotten. */
+static bool run_has_work(struct flexsc_loop *loop)
+{
+	return atomic_exchange(&loop->nudged, false) ||
+	       flexsc__loop_has_work(loop) ||
+	       (loop->engine->stirs && loop->engine->stirs(loop));
+}
+
+/*
+ * Let an outer loop sleep, unless there is something to do: as
+ * flexsc__sleep_begin(), see loop_notify(). What rings before the descriptor is
+ * silenced has made its work visible by then.
+ */
+static bool run_sleep_outside(struct flexsc_loop *loop)
+{
+	if (run_has_work(loop))
+		return false;
+	flexsc__outer_silence(loop);
+	atomic_store(&loop->sleeping, ASLEEP_OUTSIDE);
+	return !run_has_work(loop);
+}
+
+int flexsc_loop_prepare(struct flexsc_loop *loop, uint64_t *ns)
+{
+	int err = run_check(loop);
+	uint64_t most;
+
+	if (err)
+		return err;
+	if (!ns || loop->outer.fd < 0)
+		return -EINVAL;
+	loop->engine->submit(loop);
+	flexsc__stats_publish(loop);
+	most = run_patience(loop);
+	if (!most || !run_sleep_outside(loop)) {
+		flexsc__outer_hold(loop);
+		most = 0;
+	}
+	*ns = most;
+	return 0;
 }
 
 void flexsc__drain(struct flexsc_loop *loop)
