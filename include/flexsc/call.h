@@ -32,6 +32,12 @@ struct flexsc_cb {
 };
 
 /*
+ * When a cb has completed, from the start of its callback on or harvested,
+ * handle holds flags of the completion. There are none yet: it is 0, and a
+ * program that meets bits it doesn't know ignores them.
+ */
+
+/*
  * Post system call nr with six arguments; those it doesn't take are ignored.
  * cb == NULL is fire and forget. Costs a few stores, and never a mode switch.
  *

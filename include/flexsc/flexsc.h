@@ -43,14 +43,14 @@
  *
  * Memory
  *
- * From posting until its callback starts, a cb and every buffer its arguments
- * point to belong to the library: leave them where they are, don't write to
- * them, don't read what the call is to fill, don't post the cb again (but as the
- * timer or wake-up that it is). That holds for path names and structures as
- * well as for data.
+ * From posting until its callback starts, or until it is harvested, a cb and
+ * every buffer its arguments point to belong to the library: leave them where
+ * they are, don't write to them, don't read what the call is to fill, don't
+ * post the cb again (but as the timer or wake-up that it is). That is so for
+ * path names and structures as well as for data.
  *
- * From the start of the callback on all of it is the caller's again; the
- * callback may post the same cb, or free it. With cb == NULL there is no
+ * From then on all of it is the caller's again; the callback may post the same
+ * cb, or free it. With cb == NULL there is no
  * callback to tell the end: give such calls only arguments without pointers,
  * or memory that outlives the loop. flexsc_stats.failed_unseen counts those
  * that failed.

@@ -19,6 +19,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct flexsc_loop;
+struct flexsc_cb;
 
 /*
  * How a loop is made. Zero the structure, set size, then what you care about:
@@ -127,6 +128,23 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop);
 int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns);
 
 /*
+ * dispatch without callbacks, for languages and loops that have their own way
+ * to go on: the next n cbs at most that are complete by now are put into done,
+ * the oldest calls first, with ret set and handle as at the start of a
+ * callback, which isn't run. Timers, signals and wake-ups come as cbs like
+ * calls; what was posted without a cb is consumed and put nowhere. The ret of a
+ * cb that was woken means nothing, because it may have been woken again.
+ *
+ * Returns how many there are: 0 if nothing is complete. To sleep until
+ * something is: flexsc_loop_wait(), or a descriptor (below). -EINVAL also if n
+ * is above INT_MAX; -EDEADLK inside a callback; or what the engine failed with.
+ * A program may both harvest and dispatch; each cb comes out once.
+ * flexsc_loop_destroy() runs the callbacks of what wasn't harvested before.
+ */
+int flexsc_loop_harvest(struct flexsc_loop *loop, struct flexsc_cb **done,
+			unsigned int n);
+
+/*
  * A loop inside another one, which epoll, libuv, GLib or asyncio runs. The
  * outer loop watches fd for POLLIN and calls, on the owner's thread,
  *
@@ -221,6 +239,11 @@ static inline int flexsc_submit(void)
 static inline int flexsc_dispatch(void)
 {
 	return flexsc_loop_dispatch(flexsc_loop_default());
+}
+
+static inline int flexsc_harvest(struct flexsc_cb **done, unsigned int n)
+{
+	return flexsc_loop_harvest(flexsc_loop_default(), done, n);
 }
 
 static inline int flexsc_wait(uint64_t ns)

@@ -263,8 +263,12 @@ static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index)
 	loop->completed++;
 }
 
-COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
-					uint32_t index, int64_t ret)
+/*
+ * Retire a call that has more to be done than its callback. Returns its cb, or
+ * NULL.
+ */
+static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
+					       uint32_t index, int64_t ret)
 {
 	struct call *call = call_of(loop, index);
 	bool direct = call_is_direct(call);
@@ -295,9 +299,19 @@ COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
 	if (loop->waiting && loop->free != NONE)
 		flexsc__held_next(loop);
 	if (cb)
-		callback(cb, ret);
-	else if (!told)
+		return cb_complete(cb, ret);
+	if (!told)
 		flexsc__call_untold(loop, ret);
+	return NULL;
+}
+
+COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
+					uint32_t index, int64_t ret)
+{
+	struct flexsc_cb *cb = call_retire_rest(loop, index, ret);
+
+	if (cb && cb->callback)
+		cb->callback(cb);
 }
 
 /*
@@ -320,4 +334,10 @@ void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 		callback(cb, ret);
 	else
 		flexsc__call_untold(loop, ret);
+}
+
+struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,
+				       uint32_t index)
+{
+	return call_retire_rest(loop, index, entry_of(loop, index)->ret);
 }

@@ -181,6 +181,9 @@ int flexsc__post_entry3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 /* A done entry is freed, and its callback runs. */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);
+/* ... or its cb, if there is one, is returned with its result. */
+struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,
+				       uint32_t index);
 
 /*
  * The same of a call that has more to be done than its callback, or whose loop

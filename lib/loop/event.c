@@ -82,7 +82,8 @@ void flexsc__events_collect(struct flexsc_loop *loop)
 		flexsc__deadline_passed(loop, &timer);
 }
 
-bool flexsc__loop_has_work(const struct flexsc_loop *loop)
+static inline __attribute__((always_inline)) bool
+has_work(const struct flexsc_loop *loop)
 {
 	return !queue_empty(&loop->done) || loop->ready.head ||
 	       wheel_has_cbs(&loop->wheel) ||
@@ -91,9 +92,14 @@ bool flexsc__loop_has_work(const struct flexsc_loop *loop)
 	       wakes_wait(&loop->wakes) || flexsc__signals_waiting(loop);
 }
 
+bool flexsc__loop_has_work(const struct flexsc_loop *loop)
+{
+	return has_work(loop);
+}
+
 bool flexsc__loop_ready(const struct flexsc_loop *loop)
 {
-	return flexsc__loop_has_work(loop) || atomic_load(&loop->stop) ||
+	return has_work(loop) || atomic_load(&loop->stop) ||
 	       atomic_load(&loop->nudged);
 }
 

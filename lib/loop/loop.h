@@ -94,6 +94,7 @@ struct flexsc_loop {
 	struct call_queue done;
 	struct cb_list ready;
 	bool inside;		/* a callback is running */
+	bool ready_first;	/* of the next harvest */
 	struct flexsc_stats *stats;
 	uint32_t grown;		/* arenas' elements that are published */
 	struct call_queue submitted[GROUPS];
@@ -199,9 +200,17 @@ static inline uint32_t calls_take(struct flexsc_loop *loop,
 	return index;
 }
 
-static inline void callback(struct flexsc_cb *cb, int64_t ret)
+/* The cb is the program's again; handle has flags then, of which none is yet. */
+static inline struct flexsc_cb *cb_complete(struct flexsc_cb *cb, int64_t ret)
 {
 	cb->ret = ret;
+	cb->handle = 0;
+	return cb;
+}
+
+static inline void callback(struct flexsc_cb *cb, int64_t ret)
+{
+	cb_complete(cb, ret);
 	if (cb->callback)
 		cb->callback(cb);
 }

@@ -104,12 +104,21 @@ void flexsc__wakes_take(struct wakes *wakes)
 	}
 }
 
-bool flexsc__wakes_run(struct wakes *wakes)
+struct flexsc_cb *flexsc__wakes_next(struct wakes *wakes)
 {
 	struct flexsc_cb *cb = wakes->oldest;
 
-	if (!cb)
-		return false;
+	wakes->oldest = wake_next(cb);
+	cb->ret = 0;
+	/* W2, as below. From here on a waker may queue it again. */
+	__atomic_exchange_n(&cb->handle, 0, __ATOMIC_ACQ_REL);
+	return cb;
+}
+
+void flexsc__wakes_run(struct wakes *wakes)
+{
+	struct flexsc_cb *cb = wakes->oldest;
+
 	wakes->oldest = wake_next(cb);
 	/*
 	 * Before W2, so that whoever sets the mark anew sees it. Releases what
@@ -126,5 +135,4 @@ bool flexsc__wakes_run(struct wakes *wakes)
 	/* W6: the callback's use of the cb is over; pairs with W5. */
 	if (atomic_exchange(&wakes->running, 0) & AGAIN)
 		wake_queue(wakes, cb);
-	return true;
 }

@@ -42,10 +42,11 @@ static inline bool wakes_wait(const struct wakes *wakes)
 }
 
 /*
- * Take the cbs that are queued now; then run the callback of the oldest, until
- * false says that there is none. Owner only.
+ * Take the cbs that are queued now; then, as long as there is an oldest one, run
+ * its callback or take it away. Owner only.
  */
 void flexsc__wakes_take(struct wakes *wakes);
-bool flexsc__wakes_run(struct wakes *wakes);
+void flexsc__wakes_run(struct wakes *wakes);
+struct flexsc_cb *flexsc__wakes_next(struct wakes *wakes);
 
 #endif /* FLEXSC_WAKE_H */

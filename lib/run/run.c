@@ -16,6 +16,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <limits.h>
 
 #include "../base/clock.h"
 #include "../loop/cancel.h"
@@ -25,6 +26,23 @@
 #include "../pool/pool.h"
 
 #define SILENT_NS	1000000ULL	/* then look for what nobody tells of */
+
+/* Completed cbs that the program takes itself, instead of being called back. */
+struct harvest {
+	struct flexsc_cb **cbs;
+	unsigned int n, room;
+};
+
+static inline bool harvest_is_full(const struct harvest *harvest)
+{
+	return harvest && harvest->n == harvest->room;
+}
+
+static void harvest_add(struct harvest *harvest, struct flexsc_cb *cb)
+{
+	if (cb)
+		harvest->cbs[harvest->n++] = cb;
+}
 
 /* Running. */
 
@@ -80,19 +98,24 @@ static bool is_stopped(const struct flexsc_loop *loop)
 
 /*
  * Run the callbacks of calls that are done now, not of calls that become done
- * meanwhile. Returns how many ran.
+ * meanwhile. Returns how many ran. With a harvest, collect cbs instead.
  */
 static __attribute__((noinline)) int
-run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
+run_dispatch_done(struct flexsc_loop *loop, bool until_stop,
+		  struct harvest *harvest)
 {
 	uint32_t *tail = loop->done.tail, index, next;
 	int n = 0;
 
 	for (index = queue_take(&loop->done); index != NONE; index = next) {
-		if (n == DISPATCH_MOST || (until_stop && is_stopped(loop)))
+		if (n == DISPATCH_MOST || (until_stop && is_stopped(loop)) ||
+		    harvest_is_full(harvest))
 			break;
 		next = call_of(loop, index)->next;
-		flexsc__call_retire(loop, index);
+		if (harvest)
+			harvest_add(harvest, flexsc__call_harvest(loop, index));
+		else
+			flexsc__call_retire(loop, index);
 		n++;
 	}
 	if (index == NONE)
@@ -105,50 +128,64 @@ run_dispatch_done(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-/* Run the callbacks of cbs on the ready list. Returns how many ran. */
+/* The same for the cbs on the ready list. */
 static __attribute__((noinline)) int
-run_dispatch_ready(struct flexsc_loop *loop, bool until_stop)
+run_dispatch_ready(struct flexsc_loop *loop, bool until_stop,
+		   struct harvest *harvest)
 {
 	struct flexsc_cb *cb, *last = loop->ready.tail;
-	bool more = true;
+	bool more = loop->ready.head;
 	int n = 0;
 
-	while (more && !(until_stop && is_stopped(loop))) {
+	while (more && !(until_stop && is_stopped(loop)) &&
+	       !harvest_is_full(harvest)) {
 		cb = flexsc__ready_take(loop);
 		more = cb != last;
-		cb->handle = 0;
 		loop->events--;
-		callback(cb, cb->ret);
+		if (harvest)
+			harvest_add(harvest, cb_complete(cb, cb->ret));
+		else
+			callback(cb, cb->ret);
 		n++;
 	}
 	return n;
 }
 
-/* Run the callbacks of timers that were due when they were collected. */
+/* The same for timers that were due when they were collected. */
 static __attribute__((noinline)) int
-run_dispatch_timers(struct flexsc_loop *loop, bool until_stop)
+run_dispatch_timers(struct flexsc_loop *loop, bool until_stop,
+		    struct harvest *harvest)
 {
 	struct flexsc_cb *cb;
 	int n = 0;
 
 	while (n < DISPATCH_MOST && !(until_stop && is_stopped(loop)) &&
-	       (cb = flexsc__timer_take(loop))) {
-		callback(cb, 0);
+	       !harvest_is_full(harvest) && (cb = flexsc__timer_take(loop))) {
+		if (harvest)
+			harvest_add(harvest, cb_complete(cb, 0));
+		else
+			callback(cb, 0);
 		n++;
 	}
 	return n;
 }
 
-/* Run the callbacks of cbs that were woken. Returns how many ran. */
+/* The same for cbs that were woken. */
 static __attribute__((noinline)) int
-run_dispatch_woken(struct flexsc_loop *loop, bool until_stop)
+run_dispatch_woken(struct flexsc_loop *loop, bool until_stop,
+		   struct harvest *harvest)
 {
 	int n = 0;
 
 	flexsc__wakes_take(&loop->wakes);
-	while (!(until_stop && is_stopped(loop)) &&
-	       flexsc__wakes_run(&loop->wakes))
+	while (loop->wakes.oldest && !(until_stop && is_stopped(loop)) &&
+	       !harvest_is_full(harvest)) {
+		if (harvest)
+			harvest_add(harvest, flexsc__wakes_next(&loop->wakes));
+		else
+			flexsc__wakes_run(&loop->wakes);
 		n++;
+	}
 	return n;
 }
 
@@ -162,13 +199,13 @@ run_dispatch(struct flexsc_loop *loop, bool until_stop)
 	if (loop->engine->dispatch)
 		n = loop->engine->dispatch(loop, until_stop);
 	if (!queue_empty(&loop->done))
-		n += run_dispatch_done(loop, until_stop);
+		n += run_dispatch_done(loop, until_stop, NULL);
 	if (loop->ready.head)
-		n += run_dispatch_ready(loop, until_stop);
+		n += run_dispatch_ready(loop, until_stop, NULL);
 	if (wheel_has_cbs(&loop->wheel))
-		n += run_dispatch_timers(loop, until_stop);
+		n += run_dispatch_timers(loop, until_stop, NULL);
 	if (wakes_wait(&loop->wakes))
-		n += run_dispatch_woken(loop, until_stop);
+		n += run_dispatch_woken(loop, until_stop, NULL);
 	loop->inside = false;
 	return n;
 }
@@ -294,6 +331,40 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 	err = run_dispatch(loop, false);
 	stats_publish(loop);
 	return err;
+}
+
+/* Direct calls come by their entries, like the others. */
+static void run_harvest_calls(struct flexsc_loop *loop, struct harvest *harvest)
+{
+	if (loop->engine->collect)
+		loop->engine->collect(loop);
+	run_dispatch_done(loop, false, harvest);
+}
+
+/* Calls and the rest take turns at being first, if one kind fills the array. */
+int flexsc_loop_harvest(struct flexsc_loop *loop, struct flexsc_cb **done,
+			unsigned int n)
+{
+	struct harvest harvest = { .cbs = done, .room = n };
+	int err = run_check(loop);
+
+	if (!err && ((!done && n) || n > INT_MAX))
+		err = -EINVAL;
+	if (!err)
+		err = run_step(loop, 0);
+	if (err)
+		return err;
+	run_collect(loop);
+	if (!loop->ready_first)
+		run_harvest_calls(loop, &harvest);
+	run_dispatch_ready(loop, false, &harvest);
+	run_dispatch_timers(loop, false, &harvest);
+	run_dispatch_woken(loop, false, &harvest);
+	if (loop->ready_first)
+		run_harvest_calls(loop, &harvest);
+	loop->ready_first = harvest_is_full(&harvest) && !loop->ready_first;
+	stats_publish(loop);
+	return (int)harvest.n;
 }
 
 int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns)
