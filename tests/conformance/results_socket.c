@@ -476,3 +476,30 @@ TRIAL(timerfds_expire)
 	RET(SYS_timerfd_settime, fd, 0, NULL, NULL);
 	RET(SYS_close, fd);
 }
+
+/* By the loop that is given, and by the default one. */
+TEST(recv_and_send_need_no_address)
+{
+	struct call call = CALL_INIT;
+	struct flexsc_loop *loop = test_loop();
+	char text[4] = "";
+	int s[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+	CHECK_EQ(flexsc_loop_send(loop, &call.cb, s[0], "abc", 3, 0), 0);
+	CHECK_EQ(await_call(loop, &call), 3);
+	call.runs = 0;
+	CHECK_EQ(flexsc_loop_recv(loop, &call.cb, s[1], text, 2, MSG_PEEK), 0);
+	CHECK_EQ(await_call(loop, &call), 2);
+	CHECK_EQ(strcmp(text, "ab"), 0);
+	CHECK_EQ(flexsc_loop_set_default(loop), 0);
+	call.runs = 0;
+	CHECK_EQ(flexsc_recv(&call.cb, s[1], text, 3, 0), 0);
+	CHECK_EQ(await_call(loop, &call), 3);
+	CHECK_EQ(strcmp(text, "abc"), 0);
+	close(s[1]);
+	call.runs = 0;
+	CHECK_EQ(flexsc_send(&call.cb, s[0], "x", 1, MSG_NOSIGNAL), 0);
+	CHECK_EQ(await_call(loop, &call), -EPIPE);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
