@@ -74,5 +74,6 @@
 #include <flexsc/socket.h>
 #include <flexsc/stats.h>
 #include <flexsc/syscalls.h>
+#include <flexsc/work.h>
 
 #endif /* FLEXSC_FLEXSC_H */

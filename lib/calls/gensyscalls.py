@@ -222,6 +222,11 @@ def emit_table(calls: list[Call]) -> str:
                 f'\t[{number}] = {{ "{call.name}", {len(call.args)}, '
                 f"{kind.constant}, {kind.poll}, {fds:#04x}, {op}, {shape} }},"
             )
+        # NR_WORK: behind all calls. Its arguments: enum in loop/work.h.
+        yield (
+            f'\t[{number + 1}] = {{ "work", 2, '
+            "CLASS_WORK, POLL_NONE, 0x00, 0, SHAPE_NONE },"
+        )
 
     return "\n".join([TABLE_TOP, *per_machine(rows), TABLE_END])
 

@@ -17,6 +17,7 @@ enum call_class {
 	CLASS_WAIT,	/* may sleep until somebody else acts */
 	CLASS_SELF,	/* acts on the calling thread: inline, always */
 	CLASS_NEVER,	/* refused */
+	CLASS_WORK,	/* no system call: see loop/work.h */
 };
 
 /* The meaning of poll(2) on argument 0 of a CLASS_WAIT call. */
@@ -68,10 +69,13 @@ struct table_row {
 extern const struct table_row flexsc__table[];
 extern const unsigned int flexsc__table_size;
 
+/* The last row, which is no system call's. */
+#define NR_WORK		(flexsc__table_size - 1)
+
 /* All numbers of the table are below, and have room for new ones. */
 #define TABLE_ROOM	512U
 
-/* May a call of this row be posted? */
+/* May a system call of this row be posted? */
 static inline bool table_accepts(const struct table_row *row)
 {
 	/* One comparison: the classes between NONE and NEVER. */

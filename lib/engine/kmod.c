@@ -180,6 +180,12 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 	case CLASS_NONE:
 		call_refuse(loop, index, -EOPNOTSUPP);
 		break;
+	case CLASS_WORK:
+		call_of(loop, index)->route = BY_KERNEL;
+		/* Without a thread it is never run. */
+		if (!flexsc__kmod_to_pool(loop, index))
+			call_refuse(loop, index, -ECANCELED);
+		break;
 	default:
 		call_of(loop, index)->route = BY_KERNEL;
 		if (row->fds && !fds_follow(entry))

@@ -7,12 +7,20 @@
 #include "engine.h"
 #include "../loop/loop.h"
 #include "../loop/stats.h"
+#include "../loop/work.h"
 #include "rest.h"
 
 static int sync_open(struct flexsc_loop *loop)
 {
 	(void)loop;
 	return 0;
+}
+
+static void sync_work(struct flexsc_loop *loop, uint32_t index)
+{
+	entry_begin_alone(entry_of(loop, index));
+	count(&loop->stats->by_inline, 1);
+	call_done(loop, index, work_run(entry_of(loop, index)));
 }
 
 static void sync_submit(struct flexsc_loop *loop)
@@ -25,7 +33,11 @@ static void sync_submit(struct flexsc_loop *loop)
 	for (index = queue_take(&loop->submitted[0]); index != NONE; index = next) {
 		next = call_of(loop, index)->next;
 		n++;
-		if (call_admit(loop, index))
+		if (!call_admit(loop, index))
+			continue;
+		if (work_is(entry_of(loop, index)))
+			sync_work(loop, index);
+		else
 			flexsc__engine_inline(loop, index);
 	}
 	flexsc__stats_batch(loop, n);

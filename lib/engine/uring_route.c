@@ -83,6 +83,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 			break;
 		/* fall through */
 	case CLASS_WAIT:
+	case CLASS_WORK:
 		if (use_pool(loop)) {
 			call_of(loop, index)->route = BY_POOL;
 			calls_append(loop, &uring_of(loop)->to_pool, index);

@@ -127,6 +127,16 @@ static void held_start(struct flexsc_loop *loop, uint32_t index,
 	held_free(loop, index);
 }
 
+static void held_start_or_wait(struct flexsc_loop *loop, uint32_t index)
+{
+	uint32_t entry = loop->waiting ? NONE : free_take(loop);
+
+	if (entry != NONE)
+		held_start(loop, index, entry);
+	else
+		held_wait(loop, index);
+}
+
 /* Complete a held call that has not run, without its successors. */
 static void held_complete(struct flexsc_loop *loop, uint32_t index,
 			  int64_t ret)
@@ -259,7 +269,7 @@ int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	if (!loop->chain)
 		loop->last = handle_make(HANDLE_HELD, index);
 	if (!(call->chain & CHAINED))
-		held_wait(loop, index);
+		held_start_or_wait(loop, index);
 	else if (before)
 		held_attach(loop, index, kind, (uint32_t)handle_index(before));
 	else	/* its predecessor has completed meanwhile */

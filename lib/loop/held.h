@@ -46,7 +46,7 @@ enum held_state {
 int flexsc__held_init(struct flexsc_loop *loop);
 
 /*
- * Post where no entry can be had now: behind all, or chained to "before", the
+ * Post with an entry, behind all that wait for one, or chained to "before", the
  * handle of a pending call; 0: the call that loop->last named has completed.
  * -EBUSY: another one is chained to it already.
  */

@@ -15,6 +15,7 @@
  *	wake.c		wake-ups by other threads
  *	event.c		timers as callbacks; timers, signals, wake-ups together
  *	outer.c		the descriptor for an outer loop
+ *	work.c		posting functions of the program's
  *	stats.c		the published counters
  *	all.c		all loops of the process
  *	engine.h	what a loop asks of its engine
@@ -200,7 +201,7 @@ static inline uint32_t calls_take(struct flexsc_loop *loop,
 	return index;
 }
 
-/* The cb is the program's again; handle has flags then, of which none is yet. */
+/* The cb is the program's again; handle holds flags then, none so far. */
 static inline struct flexsc_cb *cb_complete(struct flexsc_cb *cb, int64_t ret)
 {
 	cb->ret = ret;

@@ -7,7 +7,8 @@
 
 #include "../base/syscall.h"
 
-#define STACK		(64 * 1024)
+/* Enough for flexsc_loop_work(), and too little for a huge page. */
+#define STACK		(1024 * 1024)
 
 static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
 {

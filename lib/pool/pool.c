@@ -16,6 +16,7 @@
 #include "own_thread.h"
 #include "../loop/loop.h"
 #include "../loop/stats.h"
+#include "../loop/work.h"
 #include "../base/clock.h"
 
 #define IDLE_NS		2000000000ULL	/* then a thread ends */
@@ -204,9 +205,14 @@ void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret)
 	loop_notify(pool->loop);
 }
 
-/* Interrupt a thread's call; with the lock, so that it is that call. */
+/*
+ * Interrupt a thread's call; with the lock, so that it is that call. A function
+ * of the program's isn't interrupted: it may hold locks.
+ */
 static void pool_interrupt(struct pool *pool, struct syscall_thread *thread)
 {
+	if (work_is(entry_of(pool->loop, thread->index)))
+		return;
 	thread->cancelled = true;
 	if (pool->signo)
 		flexsc__cancel_send(thread->tid, pool->signo);

@@ -13,6 +13,7 @@
 #include "../base/futex.h"
 #include "hold.h"
 #include "../loop/loop.h"
+#include "../loop/work.h"
 #include "nowait.h"
 #include "pool.h"
 #include "../calls/partial.h"
@@ -145,7 +146,8 @@ static void thread_return(struct pool *pool, struct syscall_thread *thread,
 	if (entry_status(entry) == FLEXSC_BUSY) {
 		if (part && flexsc__partial(entry))
 			rest = flexsc__partial_rest(entry, &call->partial, ret);
-		if (rest || (again && entry->nr != SYS_connect)) {
+		if (rest || (again && entry->nr != SYS_connect &&
+			     !work_is(entry))) {
 			thread_settle(thread);
 			thread->index = NONE;
 			flexsc__pool_enqueue(pool, index);
@@ -243,7 +245,7 @@ static void thread_execute_waiting(struct pool *pool,
 		flexsc__pool_start_another(pool);
 	unlock(&pool->lock);
 	thread_tell(thread);
-	ret = thread_call(thread, entry);
+	ret = work_is(entry) ? work_run(entry) : thread_call(thread, entry);
 	lock(&pool->lock);
 	pool->blocked--;
 	thread_return(pool, thread, ret, thread->kicked);
@@ -314,6 +316,12 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 		thread_tell(thread);
 	if (class == CLASS_WAIT) {
 		thread_execute_patiently(pool, thread, row);
+		return;
+	}
+	if (class == CLASS_WORK) {
+		/* As a call that waits: what it does isn't known. */
+		lock(&pool->lock);
+		thread_execute_waiting(pool, thread, NOWAIT_UNKNOWN);
 		return;
 	}
 	if (class != CLASS_NEVER)

@@ -65,7 +65,7 @@ def declared() -> set[str]:
     for header in (ROOT / "include" / "flexsc").glob("*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
         text = re.sub(r"\n\{\n.*?\n\}\n", "", text, flags=re.DOTALL)
-        names.update(re.findall(r"(\w+)\([^;{}()]*\);", text))
+        names.update(re.findall(r"(\w+)\((?:[^;{}()]|\([^;{}()]*\))*\);", text))
     return {name for name in names if name.startswith("flexsc_")}
 
 

@@ -507,6 +507,8 @@ def test_compiled_table_says_what_the_table_says(
             f"{call.numbers[MACHINE]} {call.name} {len(call.args)} "
             f"{kind} {poll} {fds} {op} {shapes[call.shape]}"
         )
+    work = 1 + max(int(call.numbers[MACHINE]) for call in HERE)
+    expected.append(f"{work} work 2 6 0 0 0 0")
     assert run_ok(program).splitlines() == expected
 
 

@@ -77,7 +77,7 @@ GROUPS = (
     ),
     ("conformance-process", "conformance-signal", "conformance-fork"),
     ("conformance-capacity", "conformance-cancel_each", "conformance-wake"),
-    ("conformance-embed", "conformance-harvest"),
+    ("conformance-embed", "conformance-harvest", "conformance-work"),
     ("kmod-serve",),
 )
 

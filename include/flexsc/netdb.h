@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names become addresses without stopping the loop: getaddrinfo() by
+ * flexsc_loop_work(). For programs that have POSIX's <netdb.h>, so
+ * <flexsc/flexsc.h> doesn't include it.
+ */
+#ifndef FLEXSC_NETDB_H
+#define FLEXSC_NETDB_H
+
+#include <errno.h>
+#include <flexsc/work.h>
+#include <netdb.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A request, the caller's: it, and what it points to, belong to the library
+ * until the callback. Nothing in it needs initialising.
+ */
+struct flexsc_getaddrinfo {
+	const char *node, *service;
+	const struct addrinfo *hints;
+	struct addrinfo *result;	/* for freeaddrinfo(); NULL on failure */
+	int error;			/* EAI_*, for gai_strerror(), or 0 */
+};
+
+static inline int64_t flexsc_getaddrinfo_run(void *arg)
+{
+	struct flexsc_getaddrinfo *request = (struct flexsc_getaddrinfo *)arg;
+
+	request->error = getaddrinfo(request->node, request->service,
+				     request->hints, &request->result);
+	if (request->error)
+		request->result = NULL;
+	switch (request->error) {
+	case 0:
+		return 0;
+	case EAI_SYSTEM:
+		return -errno;
+	case EAI_MEMORY:
+		return -ENOMEM;
+	case EAI_AGAIN:
+		return -EAGAIN;
+	default:
+		return -ENOENT;
+	}
+}
+
+/*
+ * getaddrinfo(3). The callback's ret is 0, and request->result the list, which
+ * the caller frees; or -ENOMEM, -EAGAIN (a name server is out of order for
+ * now), what a system call failed with, or -ENOENT, and request->error says
+ * more. It is -ECANCELED or -ETIME, with an error of 0, if the query was ended
+ * before it started: one that runs goes on to its end. Returns what
+ * flexsc_loop_work() does.
+ */
+static inline int flexsc_loop_getaddrinfo(struct flexsc_loop *loop,
+					  struct flexsc_cb *cb,
+					  struct flexsc_getaddrinfo *request,
+					  const char *node,
+					  const char *service,
+					  const struct addrinfo *hints)
+{
+	request->node = node;
+	request->service = service;
+	request->hints = hints;
+	request->result = NULL;
+	request->error = 0;
+	return flexsc_loop_work(loop, cb, flexsc_getaddrinfo_run, request);
+}
+
+/* The same on the calling thread's default loop. */
+static inline int flexsc_getaddrinfo(struct flexsc_cb *cb,
+				     struct flexsc_getaddrinfo *request,
+				     const char *node, const char *service,
+				     const struct addrinfo *hints)
+{
+	return flexsc_loop_getaddrinfo(flexsc_loop_default(), cb, request, node,
+				       service, hints);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FLEXSC_NETDB_H */

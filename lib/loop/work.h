@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Work: a function of the program's, in an entry whose number is no system
+ * call's. flexsc_loop_call() refuses that number, so what a program got from
+ * elsewhere as a number never becomes a jump. Posted by the owner; run by a
+ * syscall thread, or by the owner where there is none.
+ */
+#ifndef FLEXSC_LOOP_WORK_H
+#define FLEXSC_LOOP_WORK_H
+
+#include <linux/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../calls/table.h"
+
+/* Arguments of the entry. */
+enum { WORK_ARG, WORK_RUN };
+
+static inline bool work_is(const struct flexsc_entry *entry)
+{
+	return entry->nr == NR_WORK;
+}
+
+static inline int64_t work_run(const struct flexsc_entry *entry)
+{
+	int64_t (*run)(void *) =
+		(int64_t (*)(void *))(uintptr_t)entry->args[WORK_RUN];
+
+	return run((void *)(uintptr_t)entry->args[WORK_ARG]);
+}
+
+#endif /* FLEXSC_LOOP_WORK_H */
