@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* flexsc(1): finds the subcommand. */
+#include <flexsc/version.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ int main(int argc, char **argv)
 	    !strcmp(name, "help"))
 		return help(stdout, 0);
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
-		puts("flexsc " FLEXSC_VERSION);
+		puts("flexsc " FLEXSC_VERSION_STRING);
 		return 0;
 	}
 	for (size_t i = 0; i < COMMANDS; i++)

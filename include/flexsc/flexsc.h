@@ -33,7 +33,7 @@
  *	flexsc_loop_stop()			any thread, any signal handler
  *	flexsc_loop_stats(), _engine(), _why()	any thread
  *	flexsc_loop_create(), flexsc_init()	any thread; it becomes the owner
- *	flexsc_engine_probe()			any thread
+ *	flexsc_engine_probe(), flexsc_version()	any thread
  *	flexsc_fd_forget(), flexsc_fd_hint()	any thread
  *	everything else				the owner
  *
@@ -74,6 +74,7 @@
 #include <flexsc/socket.h>
 #include <flexsc/stats.h>
 #include <flexsc/syscalls.h>
+#include <flexsc/version.h>
 #include <flexsc/work.h>
 
 #endif /* FLEXSC_FLEXSC_H */

@@ -198,6 +198,12 @@ int flexsc_engine_probe(const char *engine, char *why, size_t size);
 const char *flexsc_engine_name(unsigned int i);
 
 /*
+ * The library's FLEXSC_VERSION (<flexsc/version.h>): may differ from what the
+ * program was compiled for. Any thread.
+ */
+unsigned int flexsc_version(void);
+
+/*
  * The calling thread's default loop, or NULL. init makes it, with default
  * options; -EEXIST if there is one, else as flexsc_loop_create(). fini destroys
  * what init made, as flexsc_loop_destroy(); so does the end of the thread.

@@ -204,6 +204,11 @@ int flexsc_engine_probe(const char *name, char *why, size_t size)
 	return 0;
 }
 
+unsigned int flexsc_version(void)
+{
+	return FLEXSC_VERSION;
+}
+
 const char *flexsc_loop_engine(const struct flexsc_loop *loop)
 {
 	return loop ? loop->engine->name : NULL;

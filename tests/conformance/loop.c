@@ -728,3 +728,15 @@ TEST(a_loop_that_found_nothing_sleeps)
 	CHECK(stats_of(loop).wakeups > 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
+
+TEST(the_library_has_the_version_of_its_headers)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u.%u.%u", flexsc_version() >> 16,
+		 flexsc_version() >> 8 & 0xff, flexsc_version() & 0xff);
+	CHECK_EQ(strcmp(text, FLEXSC_VERSION_STRING), 0);
+	CHECK_EQ(flexsc_version(), FLEXSC_VERSION);
+	CHECK(FLEXSC_VERSION >= FLEXSC_VERSION_NUMBER(0, 1, 0));
+	CHECK(FLEXSC_VERSION < FLEXSC_VERSION_NUMBER(255, 255, 255));
+}
