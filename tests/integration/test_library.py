@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
+import os
+import platform
 import re
 import shutil
+import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -120,6 +126,82 @@ def test_the_example_of_the_readme_says_sizes(tmp_path: Path) -> None:
         f"{source}: {size}",
         "/nowhere: -2",
     }
+
+
+class Cb(ctypes.Structure):
+    _fields_ = (
+        ("callback", ctypes.c_void_p),
+        ("arg", ctypes.c_void_p),
+        ("ret", ctypes.c_int64),
+        ("handle", ctypes.c_uint64),
+    )
+
+
+async def embedded(library: ctypes.CDLL, loop: ctypes.c_void_p) -> list[int]:
+    """What calls, a timer and a wake-up of another thread gave, by asyncio alone."""
+    outer = asyncio.get_running_loop()
+    cbs = [Cb() for _ in range(4)]
+    done = [outer.create_future() for _ in cbs]
+    array = (ctypes.POINTER(Cb) * 8)()
+    ns = ctypes.c_uint64()
+    timer: asyncio.TimerHandle | None = None
+
+    def turn() -> None:
+        nonlocal timer
+        for i in range(library.flexsc_loop_harvest(loop, array, len(array))):
+            at = ctypes.addressof(array[i].contents)
+            which = [ctypes.addressof(cb) for cb in cbs].index(at)
+            done[which].set_result(cbs[which].ret)
+        assert library.flexsc_loop_prepare(loop, ctypes.byref(ns)) == 0
+        if timer:
+            timer.cancel()
+        forever = ns.value == 2**64 - 1
+        timer = None if forever else outer.call_later(ns.value / 1e9, turn)
+
+    outer.add_reader(library.flexsc_loop_fd(loop), turn)
+    near, far = socket.socketpair()
+    text = ctypes.create_string_buffer(8)
+    read = (near.fileno(), ctypes.cast(text, ctypes.c_void_p).value, 8, 0, 0, 0)
+    six = ctypes.c_uint64 * 6
+    library.flexsc_loop_call(
+        loop, ctypes.byref(cbs[0]), platform_number("read"), *six(*read)
+    )
+    library.flexsc_loop_timer(loop, ctypes.byref(cbs[1]), ctypes.c_uint64(1000000))
+    library.flexsc_loop_call(
+        loop, ctypes.byref(cbs[2]), platform_number("getppid"), *six(*([0] * 6))
+    )
+    outer.call_soon(turn)
+    await asyncio.gather(done[1], done[2])
+    wake = threading.Thread(
+        target=library.flexsc_loop_wake, args=(loop, ctypes.byref(cbs[3]))
+    )
+    wake.start()
+    far.send(b"hello")
+    results = await asyncio.wait_for(asyncio.gather(*done), PATIENCE)
+    wake.join()
+    assert text.value == b"hello"
+    outer.remove_reader(library.flexsc_loop_fd(loop))
+    return list(results)
+
+
+def platform_number(name: str) -> int:
+    header = (BUILD / "include" / "flexsc" / "syscalls.h").read_text()
+    words = {"x86_64": "#if", "aarch64": "#elif"}[platform.machine()]
+    mine = header.split(f"\n{words} defined(", 1)[1]
+    found = re.search(rf"^#define FLEXSC_NR_{name} (\d+)$", mine, re.MULTILINE)
+    assert found
+    return int(found[1])
+
+
+def test_a_loop_runs_inside_asyncio() -> None:
+    library = ctypes.CDLL(str(BUILD / "lib" / "libflexsc.so"))
+    loop = ctypes.c_void_p()
+    library.flexsc_loop_call.argtypes = [ctypes.c_void_p, ctypes.c_void_p] + [
+        ctypes.c_uint64
+    ] * 7
+    assert library.flexsc_loop_create(ctypes.byref(loop), None) == 0
+    assert asyncio.run(embedded(library, loop)) == [5, 0, os.getppid(), 0]
+    assert library.flexsc_loop_destroy(loop) == 0
 
 
 def test_the_headers_are_cpp_too(tmp_path: Path) -> None:
