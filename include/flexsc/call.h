@@ -92,11 +92,11 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
 
 /*
- * Cancel cb's call unless it completes within ns nanoseconds from now: the
- * read timeout of section 4.2. A call that was ended by its deadline has
- * ret == -ETIME. Set it after posting; setting it again replaces it, and 0
- * removes it. It is late by at most 66 microseconds, or by 10 milliseconds if it
- * is a second or more, besides what the loop is busy with. -ENOENT: cb isn't a
+ * Cancel cb's call unless it completes within ns nanoseconds from now: the read
+ * timeout of section 4.2. A call that was ended by its deadline has ret ==
+ * -ETIME. Set it after posting; setting it again replaces it, and 0 removes it.
+ * It is late by at most 66 microseconds, or by 10 milliseconds if it is a
+ * second or more, besides what the loop is busy with. -ENOENT: cb isn't a
  * pending call; -EINVAL (loop or cb is NULL), -ESTALE; -ENOMEM: there is no
  * deadline. Costs no mode switch.
  */

@@ -50,10 +50,9 @@
  * path names and structures as well as for data.
  *
  * From then on all of it is the caller's again; the callback may post the same
- * cb, or free it. With cb == NULL there is no
- * callback to tell the end: give such calls only arguments without pointers,
- * or memory that outlives the loop. flexsc_stats.failed_unseen counts those
- * that failed.
+ * cb, or free it. With cb == NULL there is no callback to tell the end: give
+ * such calls only arguments without pointers, or memory that outlives the loop.
+ * flexsc_stats.failed_unseen counts those that failed.
  *
  *
  * fork and exec

@@ -86,8 +86,8 @@ int flexsc_loop_destroy(struct flexsc_loop *loop);
 
 /*
  * Run callbacks until flexsc_loop_stop() or until nothing is pending (ATC
- * 2011, section 4), but for flexsc_loop_ref(). Returns 0; -EDEADLK inside a callback; or what the engine
- * failed with.
+ * 2011, section 4), but for flexsc_loop_ref(). Returns 0; -EDEADLK inside a
+ * callback; or what the engine failed with.
  */
 int flexsc_loop_run(struct flexsc_loop *loop);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls that the library makes for itself: to learn something, to sleep, or
- * to wake another thread. Each thread counts its own; the count goes to the mode
- * switches of the loop that the thread works for.
+ * System calls that the library makes for itself: to learn something, to sleep,
+ * or to wake another thread. Each thread counts its own; the count goes to the
+ * mode switches of the loop that the thread works for.
  */
 #ifndef FLEXSC_ASK_H
 #define FLEXSC_ASK_H

@@ -4,8 +4,8 @@
  * line: the mount's number first, and the filesystem's type behind a lone "-".
  * What was found is kept by the mount's and the device's numbers. Both may be
  * given again, to another mount, when this one is gone: a filesystem with a
- * server that then comes in the place of a local one is taken for local, so that
- * attributes of its files are what the kernel remembers of them.
+ * server that then comes in the place of a local one is taken for local, so
+ * that attributes of its files are what the kernel remembers of them.
  */
 #include "mounts.h"
 

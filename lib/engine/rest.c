@@ -96,7 +96,7 @@ uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns)
 	do {
 		if (flexsc__loop_stirs(loop))
 			return 0;
-		/* An owner that never sleeps watches, too. */
+		/* An owner that never sleeps checks, too. */
 		flexsc__pool_check(loop);
 		cpu_relax();
 		passed = time_monotonic() - begin;

@@ -15,8 +15,8 @@ struct flexsc_loop;
 void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * Execute a SUBMITTED entry here and now if it looks at an open file and doesn't
- * wait for that. False: it isn't executed.
+ * Execute a SUBMITTED entry here and now if it looks at an open file and
+ * doesn't wait for that. False: it isn't executed.
  */
 bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index);
 

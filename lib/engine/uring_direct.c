@@ -46,7 +46,8 @@ static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 /*
  * A function that posts calls of one number. Its constants are folded: what is
  * left of the table, the shape and the facts is a few comparisons. "parameters"
- * are the call's arguments, three or six, and "otherwise" posts it by its entry.
+ * are the call's arguments, three or six, and "otherwise" posts it by its
+ * entry.
  */
 #define DIRECT_OF(word, op, use, parameters, arguments, otherwise,	\
 		  fits, f_fd, f_addr, f_len, f_off, f_flags)		\

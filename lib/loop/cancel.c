@@ -186,8 +186,8 @@ void flexsc__cancel_all(struct flexsc_loop *loop)
 /* Deadlines. */
 
 /*
- * The time from which a deadline counts. A long one may be late by a tick of the
- * kernel's clock, which costs a fifth of reading the processor's.
+ * The time from which a deadline counts. A long one may be late by a tick of
+ * the kernel's clock, which costs a fifth of reading the processor's.
  */
 static uint64_t deadline_begin(uint64_t ns)
 {

@@ -38,8 +38,8 @@
  *
  * Lists of calls are threaded through struct call; a call is on one at a time.
  * What completes without an entry, but timers and wake-ups (signals, held calls
- * and timers that were cancelled), goes to the ready list, threaded through the cbs
- * themselves, which belong to the library until their callbacks run.
+ * and timers that were cancelled), goes to the ready list, threaded through the
+ * cbs themselves, which belong to the library until their callbacks run.
  */
 #ifndef FLEXSC_INTERNAL_LOOP_H
 #define FLEXSC_INTERNAL_LOOP_H

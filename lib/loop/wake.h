@@ -42,8 +42,8 @@ static inline bool wakes_wait(const struct wakes *wakes)
 }
 
 /*
- * Take the cbs that are queued now; then, as long as there is an oldest one, run
- * its callback or take it away. Owner only.
+ * Take the cbs that are queued now; then, as long as there is an oldest one,
+ * run its callback or take it away. Owner only.
  */
 void flexsc__wakes_take(struct wakes *wakes);
 void flexsc__wakes_run(struct wakes *wakes);

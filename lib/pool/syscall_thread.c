@@ -283,10 +283,10 @@ static void thread_execute_patiently(struct pool *pool,
 }
 
 /*
- * May the loop be told of what is delivered after the next entry, which may take
- * a while? To wake the owner for each costs more than most entries do. If more
- * entries are queued, an owner that sleeps wakes by itself soon. P2: it does if
- * "checked" is still set after the results were delivered; else it sets
+ * May the loop be told of what is delivered after the next entry, which may
+ * take a while? To wake the owner for each costs more than most entries do. If
+ * more entries are queued, an owner that sleeps wakes by itself soon. P2: it
+ * does if "checked" is still set after the results were delivered; else it sets
  * "sleeping" later, and looks for results after that.
  */
 static bool thread_may_be_late(struct pool *pool)

@@ -224,8 +224,13 @@ def test_the_headers_are_cpp_too(tmp_path: Path) -> None:
 HEADERS = [
     "flexsc/call.h",
     "flexsc/event.h",
+    "flexsc/fd.h",
     "flexsc/loop.h",
+    "flexsc/netdb.h",
+    "flexsc/socket.h",
     "flexsc/stats.h",
+    "flexsc/version.h",
+    "flexsc/work.h",
     "flexsc/syscalls.h",
     "flexsc/flexsc.h",
     "linux/flexsc.h",

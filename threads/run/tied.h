@@ -23,9 +23,9 @@ enum tie {
 void flexsc__tie(struct uthread *u, enum tie reason, bool tied);
 
 /*
- * If the thread tid is tied and runs, it runs at home when this returns, even if
- * it is the calling thread. Inside the runtime, without the list's lock; self is
- * the calling thread, if it is a user thread.
+ * If the thread tid is tied and runs, it runs at home when this returns, even
+ * if it is the calling thread. Inside the runtime, without the list's lock;
+ * self is the calling thread, if it is a user thread.
  */
 void flexsc__tied_settle(struct uthread *self, int32_t tid);
 

@@ -8,7 +8,8 @@
  * so that every round is one batch.
  *
  * What a server leaves in a socket, the kernel sends when the client has taken
- * what came before, in the client's time: of long answers the sum of both counts.
+ * what came before, in the client's time: of long answers the sum of both
+ * counts.
  */
 #define _GNU_SOURCE
 #include <errno.h>

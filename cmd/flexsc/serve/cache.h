@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open files, kept for the next request of the same name: descriptors, what heads
- * say about them, and where the kernel has the contents of small ones.
+ * Open files, kept for the next request of the same name: descriptors, what
+ * heads say about them, and where the kernel has the contents of small ones.
  */
 #ifndef SERVE_CACHE_H
 #define SERVE_CACHE_H
@@ -43,8 +43,8 @@ struct file *cache_insert(struct cache *cache, const char *name, size_t length,
 void cache_forget(struct cache *cache, const char *name, size_t length);
 
 /*
- * Map the contents of a small file, which were just read, so that answers can be
- * sent from there. They change when the file does. Where a file has become
+ * Map the contents of a small file, which were just read, so that answers can
+ * be sent from there. They change when the file does. Where a file has become
  * shorter, sending fails.
  */
 void cache_map(struct file *file);

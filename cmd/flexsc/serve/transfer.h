@@ -15,8 +15,8 @@ struct flexsc_cb;
 /* A file of so many bytes at most is sent in one part. */
 #define TRANSFER_WHOLE	32768
 /*
- * Bytes of the first part of any other. Less keeps the client's window small for
- * long: 8 KiB took twice the time for 1 MiB. More is copied for nothing.
+ * Bytes of the first part of any other. Less keeps the client's window small
+ * for long: 8 KiB took twice the time for 1 MiB. More is copied for nothing.
  */
 #define TRANSFER_FIRST	16384
 
