@@ -20,6 +20,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "vm")]
 import guest  # noqa: E402
 import kernels  # noqa: E402
 import run  # noqa: E402
+import sanitize  # noqa: E402
 import suite  # noqa: E402
 
 HEADERS = kernels.installed()
@@ -195,3 +196,19 @@ def test_the_step_counts_what_the_suite_found(
     run.guests(step, "stub.py")
     tally = step.tally
     assert (tally.passed, tally.failed, tally.skipped) == counts
+
+
+def test_what_guests_are_to_run_is_there() -> None:
+    """A program that was renamed would fail where nobody looks for long."""
+    folders = [ROOT / "tests" / name for name in ("conformance", "kmod", "stress", ".")]
+    sources = {
+        f"{folder.name}-{path.stem}": path
+        for folder in folders
+        for path in folder.glob("*.c")
+    }
+    wanted = suite.programs_of([*suite.GROUPS, *sanitize.MORE]) | sanitize.LATE
+    assert {name for name in wanted - sources.keys() if name not in OTHERS} == set()
+
+
+# Built of several files, or no programs of the build.
+OTHERS = {"pairs", "kmod-serve"}

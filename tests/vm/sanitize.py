@@ -52,8 +52,8 @@ BUILDING = 7200.0
 MORE = (
     ("kmod-attack", "kmod-fuzz rounds=100"),
     ("kmod-rounds rounds=300 memory=65536",),
-    ("stress-soak seconds=120 loops=1 seed={round}",),
-    ("stress-soak seconds=120 loops=2 seed={round}",),
+    ("stress-mixture seconds=120 loops=1 seed={round}",),
+    ("stress-mixture seconds=120 loops=2 seed={round}",),
 )
 # Here 20 ms aren't always enough to begin a call, nor 5 s to end it. These run
 # for what their calls do to the kernel; tests that fail count as skipped.
