@@ -585,7 +585,9 @@ TEST(a_read_posted_after_o_nonblock_does_not_wait)
 		SKIP("two calls of a batch run in any order");
 	known_pair(loop, p);
 	init(calls, 2, count_done);
-	POST(loop, &calls[0], SYS_fcntl, p[0], F_SETFL, O_RDWR | O_NONBLOCK);
+	CHECK_EQ(flexsc_loop_call3(loop, &calls[0].cb, SYS_fcntl,
+				   (uint64_t)p[0], F_SETFL,
+				   O_RDWR | O_NONBLOCK), 0);
 	POST(loop, &calls[1], SYS_read, p[0], &c, 1);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_each_once(calls, 2);
