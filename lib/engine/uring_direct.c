@@ -54,7 +54,7 @@ static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 		       unsigned int nr, UNPACK parameters)		\
 {									\
-	const uint64_t a[] = { UNPACK arguments };			\
+	const uint64_t a[FLEXSC_ARGS_MAX] = { UNPACK arguments };	\
 	struct io_uring_sqe *sqe;					\
 	struct call *call;						\
 									\
