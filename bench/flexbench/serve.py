@@ -206,6 +206,9 @@ def measure(run: Run, plan: Plan) -> None:
 def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
     rows = []
     for title, series in ROWS:
+        # A file of an older version may lack one.
+        if series not in ours.rounds[0]["samples"]:
+            continue
         rows.append(
             [
                 title,
