@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* futex(2) as programs call it themselves. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -29,6 +32,43 @@ static long wake(_Atomic uint32_t *word, uint32_t n)
 	return futex(word, FUTEX_WAKE, n, 0, NULL, 0);
 }
 
+/* Do all kernel threads of the process sleep, but the one that looks? */
+static bool all_sleep(void)
+{
+	DIR *folder = opendir("/proc/self/task");
+	struct dirent *entry;
+	int running = 0;
+
+	CHECK(folder);
+	while ((entry = readdir(folder))) {
+		char path[300], text[512];
+		FILE *file;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat",
+			 entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (fgets(text, sizeof(text), file))
+			running += strstr(text, ") R ") != NULL;
+		fclose(file);
+	}
+	closedir(folder);
+	return running <= 1;
+}
+
+/* A thread that has said that it will wait may not be waiting yet. */
+static void await_sleep(void)
+{
+	settle();
+	for (int quiet = 0, looks = 0; quiet < 3 && looks < 5000; looks++) {
+		quiet = all_sleep() ? quiet + 1 : 0;
+		usleep(1000);
+	}
+}
+
 static void *await(void *arg)
 {
 	waiting++;
@@ -44,8 +84,7 @@ static void start_waiters(pthread_t *threads, _Atomic uint32_t *word, int n)
 		threads[i] = start(await, (void *)word);
 	while (waiting < n)
 		usleep(1000);
-	settle();
-	settle();
+	await_sleep();
 }
 
 static void expect_woken(int n)
