@@ -30,8 +30,8 @@ CLASSES = {
     "self": CallClass("CLASS_SELF", "POLL_NONE", "always inline"),
     "disk": CallClass("CLASS_DISK", "POLL_NONE", "device"),
     "wait": CallClass("CLASS_WAIT", "POLL_NONE", "waits"),
-    "wait:in": CallClass("CLASS_WAIT", "POLL_READ", "waits for input"),
-    "wait:out": CallClass("CLASS_WAIT", "POLL_WRITE", "waits for output"),
+    "wait:in": CallClass("CLASS_WAIT", "POLL_READ", "waits, input"),
+    "wait:out": CallClass("CLASS_WAIT", "POLL_WRITE", "waits, output"),
     "never": CallClass("CLASS_NEVER", "POLL_NONE", "refused"),
 }
 

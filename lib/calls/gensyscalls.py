@@ -277,9 +277,9 @@ May sleep a bounded while for a device, a filesystem or many pages of memory.
 .B waits
 May sleep until somebody else acts.
 With
-.B for input
+.B input
 or
-.BR "for output" ,
+.BR output ,
 .BR poll (2)
 on the first argument tells whether it would do so before it starts.
 .TP
@@ -294,11 +294,39 @@ The reasons are under
 A call with an io_uring operation is executed by that operation in the engine
 .BR uring ,
 if the running kernel has it and its arguments allow.
+Not every such operation needs no thread; this is who executes a call:
+.TP
+.B kernel
+io_uring itself, when the batch is submitted.
+A wait takes no thread; only what has to be fetched from a device takes one of
+the kernel\(aqs worker threads.
+.TP
+.B worker
+A worker thread of the kernel\(aqs each time (Linux 6.18): the loop isn\(aqt delayed,
+and the call costs about twice what it costs plainly.
+Opens that create or truncate are such calls, too.
+.TP
+.B thread
+A syscall thread of the library\(aqs, of at most
+.IR max_threads .
+.TP
+.B owner
+The loop\(aqs own thread, between two callbacks.
+.BR fstat (2),
+and
+.BR statx (2)
+with
+.BR AT_EMPTY_PATH ,
+are made by it, too, where no server has to be asked.
+.PP
+In the engine
+.B threads
+syscall threads make all but the owner\(aqs.
 .SH SYSTEM CALLS
 .TS
-lB lB lB lB
-l l l l.
-Name	Class	io_uring	On"""
+lB1 lB1 lB1 lB1 lB
+l1 l1 l1 l1 l.
+Name	Class	io_uring	By	On"""
 
 MAN_REFUSED = r""".TE
 .SH REFUSED CALLS"""
@@ -315,6 +343,28 @@ make the change first and the loop after.
 .BR io_uring (7)"""
 
 
+# Operations that io_uring always hands to a worker thread: seen on Linux 6.18, by the
+# tracepoint io_uring_queue_async_work under the conformance suite.
+WORKERS = frozenset(
+    """
+    FADVISE FALLOCATE FGETXATTR FSETXATTR FSYNC FTRUNCATE GETXATTR LINKAT MADVISE
+    MKDIRAT RENAMEAT SETXATTR SHUTDOWN SPLICE STATX SYMLINKAT SYNC_FILE_RANGE TEE
+    UNLINKAT
+    """.split()
+)
+
+
+def executed_by(call: Call) -> str:
+    """In the engine uring."""
+    if call.refused:
+        return "-"
+    if call.kind in ("fast", "self"):
+        return "owner"
+    if not call.op:
+        return "thread"
+    return "worker" if call.op in WORKERS else "kernel"
+
+
 def emit_man(calls: list[Call]) -> str:
     rows = [
         "\t".join(
@@ -322,6 +372,7 @@ def emit_man(calls: list[Call]) -> str:
                 call.name,
                 CLASSES[call.kind].words,
                 call.op or "-",
+                executed_by(call),
                 "both" if call.everywhere else next(iter(call.numbers)),
             ]
         )

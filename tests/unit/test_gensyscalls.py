@@ -546,12 +546,19 @@ def test_some_rows_are_what_everybody_knows() -> None:
 def test_manual_lists_every_call(built: Path) -> None:
     text = (built / "flexsc-syscalls.7").read_text(encoding="utf-8")
     listed, refused = text.split(".SH REFUSED CALLS")
-    rows = dict(re.findall(r"^(\w+)\t([^\t]*\t[^\t]*)\t[^\t]*$", listed, re.MULTILINE))
+    row = re.compile(r"^(\w+)\t([^\t]*\t[^\t]*\t[^\t]*)\t[^\t]*$", re.MULTILINE)
+    rows = dict(row.findall(listed))
     rows.pop("Name")
     assert set(rows) == set(BY_NAME)
     for call in CALLS:
         words = gen.CLASSES[call.kind].words
-        assert rows[call.name] == f"{words}\t{gen.roff(call.op or '-')}"
+        by = gen.executed_by(call)
+        assert rows[call.name] == gen.roff(f"{words}\t{call.op or '-'}\t{by}")
+    assert rows["statx"].endswith("worker")
+    assert rows["recvfrom"].endswith("kernel")
+    assert rows["getdents64"].endswith("thread")
+    assert rows["getppid"].endswith("owner")
+    assert {call.op for call in CALLS} > gen.WORKERS
     named = [
         name
         for line in re.findall(r"^\.BR (.*)$", refused.split(".SH")[0], re.MULTILINE)
