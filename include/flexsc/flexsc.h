@@ -37,7 +37,8 @@
  *	flexsc_fd_forget(), flexsc_fd_hint()	any thread
  *	everything else				the owner
  *
- * "Any thread" may do so until the owner starts to destroy the loop.
+ * "Any thread" may do so until the owner starts to destroy the loop. A wake-up
+ * or a stop by which the owner comes to destroy it is in time.
  * Different loops share nothing and need no locks.
  *
  *

@@ -119,6 +119,7 @@ struct flexsc_loop {
 	atomic_bool told;		/* of something, since run_collect() */
 	atomic_bool stop;
 	atomic_bool nudged;		/* a wake-up without a cb */
+	_Atomic uint32_t visitors;	/* see loop_visit() */
 
 	/* Cold. */
 	pthread_t owner;
@@ -290,6 +291,21 @@ static inline void loop_notify(struct flexsc_loop *loop)
 		loop->engine->wake(loop);
 	else if (was == ASLEEP_OUTSIDE)
 		flexsc__outer_ring(loop);
+}
+
+/*
+ * Another thread is about to tell the owner something that may be the last thing
+ * the owner waits for: the owner doesn't free the loop before the visit's end.
+ * N1: that is the thread's last use of the loop; pairs with N2 in run/make.c.
+ */
+static inline void loop_visit(struct flexsc_loop *loop)
+{
+	atomic_fetch_add(&loop->visitors, 1);
+}
+
+static inline void loop_leave(struct flexsc_loop *loop)
+{
+	atomic_fetch_sub_explicit(&loop->visitors, 1, memory_order_release);
 }
 
 /*

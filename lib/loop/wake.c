@@ -79,11 +79,13 @@ int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb)
 		return -ESTALE;
 	if (loop->closing)
 		return -ESHUTDOWN;
+	loop_visit(loop);
 	if (cb)
 		wake_cb(&loop->wakes, cb);
 	else
 		atomic_store(&loop->nudged, true);
 	loop_notify(loop);
+	loop_leave(loop);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,14 @@ int flexsc_loop_create(struct flexsc_loop **loop,
 	return loop ? flexsc__loop_create(loop, options, NULL, 0) : -EINVAL;
 }
 
+/* Threads that have told of the end may not have returned yet. */
+static void make_await_visitors(const struct flexsc_loop *loop)
+{
+	/* N2: acquires the end of each visit; pairs with N1 in loop.h. */
+	while (atomic_load_explicit(&loop->visitors, memory_order_acquire))
+		sched_yield();
+}
+
 int flexsc_loop_destroy(struct flexsc_loop *loop)
 {
 	if (!loop)
@@ -178,6 +187,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 		return 0;
 	}
 	flexsc__drain(loop);
+	make_await_visitors(loop);
 	flexsc__all_remove(loop);
 	flexsc__pool_destroy(loop);
 	loop->engine->close(loop);

@@ -304,8 +304,10 @@ int flexsc_loop_stop(struct flexsc_loop *loop)
 		return -EINVAL;
 	if (loop->stale)
 		return -ESTALE;
+	loop_visit(loop);
 	atomic_store(&loop->stop, true);
 	loop_notify(loop);
+	loop_leave(loop);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -89,6 +90,39 @@ static void *send_later(void *arg)
 	sleep_ms(100);
 	send_one(7);
 	return arg;
+}
+
+/*
+ * The owner may destroy a loop because of a wake-up or a stop, while the thread
+ * that made it is still about to return.
+ */
+static void *end_loop(void *arg)
+{
+	struct flexsc_loop *_Atomic *from = arg;
+	struct flexsc_loop *ends;
+
+	while (!(ends = atomic_load(from)))
+		sched_yield();
+	CHECK_EQ(flexsc_loop_stop(ends), 0);
+	return NULL;
+}
+
+TEST_LIMIT(a_loop_may_be_destroyed_by_whom_it_stopped, 60)
+{
+	for (unsigned int i = 0; i < MANY(500); i++) {
+		struct flexsc_loop *_Atomic shared = NULL;
+		struct flexsc_loop *mine;
+		pthread_t thread;
+
+		CHECK_EQ(pthread_create(&thread, NULL, end_loop,
+					(void *)&shared), 0);
+		mine = test_loop();
+		CHECK_EQ(flexsc_loop_ref(mine), 0);
+		atomic_store(&shared, mine);
+		CHECK_EQ(flexsc_loop_run(mine), 0);
+		CHECK_EQ(flexsc_loop_destroy(mine), 0);
+		pthread_join(thread, NULL);
+	}
 }
 
 TEST(a_wake_up_ends_the_sleep_at_once)

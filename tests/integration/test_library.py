@@ -221,12 +221,12 @@ def test_the_headers_are_cpp_too(tmp_path: Path) -> None:
     subprocess.run([tmp_path / "program"], timeout=PATIENCE, check=True)
 
 
+# <flexsc/netdb.h> is for programs that have all of POSIX's <netdb.h>.
 HEADERS = [
     "flexsc/call.h",
     "flexsc/event.h",
     "flexsc/fd.h",
     "flexsc/loop.h",
-    "flexsc/netdb.h",
     "flexsc/socket.h",
     "flexsc/stats.h",
     "flexsc/version.h",
@@ -260,7 +260,8 @@ def test_each_header_compiles_alone_and_without_warnings(
 ) -> None:
     if not compilers(language):
         pytest.skip("no compiler for it")
-    sources = {name: f"#include <{name}>\n" for name in HEADERS}
+    # C wants more than macros in a file.
+    sources = {name: f"#include <{name}>\ntypedef int used;\n" for name in HEADERS}
     sources["use"] = USE
     for compiler in compilers(language):
         for name, text in sources.items():
