@@ -272,16 +272,17 @@ static void *serve_alone(void *arg)
 	return arg;
 }
 
-TEST(a_sleeping_owner_is_the_last_one)
+/* Did the owner sleep until the syscall thread was through with its call? */
+static bool owner_was_last(int urandom)
 {
 	static char much[1 << 24];
-	const int urandom = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 	pthread_t server, owner;
 	const unsigned int n = 8 * test_slower();
 	struct iovec parts[128];
 	char byte = 0;
+	bool last;
 
-	CHECK(urandom >= 0 && n <= 128);
+	CHECK(n <= 128);
 	/* A fault would have the call sleep, and the owner take the next. */
 	memset(much, 1, sizeof(much));
 	/* It takes a second or more: what follows is posted meanwhile. */
@@ -303,9 +304,11 @@ TEST(a_sleeping_owner_is_the_last_one)
 		 1);
 	raw_post(&raw, 2, 0, SYS_getppid, 0, 0, 0);
 	pthread_join(owner, NULL);
-	CHECK_EQ(raw.entries[0].status, FLEXSC_DONE);
-	CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
-	CHECK_EQ(raw.entries[2].status, FLEXSC_DONE);
+	last = raw.entries[0].status == FLEXSC_DONE;
+	if (last) {
+		CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
+		CHECK_EQ(raw.entries[2].status, FLEXSC_DONE);
+	}
 	CHECK_EQ(write(blocking[1], "z", 1), 1);
 	raw.seen = 0;
 	raw_collect(&raw, 3);
@@ -313,6 +316,25 @@ TEST(a_sleeping_owner_is_the_last_one)
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
 	pthread_join(server, NULL);
 	raw_close(&raw);
+	close(blocking[0]);
+	close(blocking[1]);
+	return last;
+}
+
+/*
+ * A syscall thread that the machine, or the host of a virtual one, keeps from its
+ * processor for long counts as blocked, and the owner goes on rightly. That
+ * doesn't happen each time.
+ */
+TEST_LIMIT(a_sleeping_owner_is_the_last_one, 120)
+{
+	const int urandom = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+
+	CHECK(urandom >= 0);
+	for (unsigned int i = 0; i < 4; i++)
+		if (owner_was_last(urandom))
+			return;
+	CHECK(!"the owner goes on while a syscall thread executes");
 }
 
 /* Who sleeps hears of completions though others never run out of work. */
