@@ -43,6 +43,9 @@ static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 	return &ring->sqes[ring->tail++ & ring->mask];
 }
 
+/* Arguments of the macros are names of functions, and lists. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /*
  * A function that posts calls of one number. Its constants are folded: what is
  * left of the table, the shape and the facts is a few comparisons. "parameters"
@@ -83,6 +86,8 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 		(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,	\
 		 uint64_t a4, uint64_t a5),				\
 		(a0, a1, a2, a3, a4, a5), flexsc__post_entry, __VA_ARGS__)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #define WAITS		NEED_WAITS
 #define STREAMS		(NEED_WAITS | NEED_STREAMS)

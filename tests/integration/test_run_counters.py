@@ -343,13 +343,13 @@ r, w = os.pipe()
 threads = [threading.Thread(target=os.read, args=(r, 1)) for _ in range(5)]
 for thread in threads:
     thread.start()
-print("ready", flush=True)
 def talk():
     r, w = os.pipe()
     while True:
         os.write(w, b"x")
         os.read(r, 1)
 threading.Thread(target=talk).start()
+print("ready", flush=True)
 """
 
 
