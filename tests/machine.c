@@ -119,6 +119,20 @@ static bool is_own(const char *tid)
 	return strrchr(path, '/') && !strcmp(strrchr(path, '/') + 1, tid);
 }
 
+/* The test may have used up its descriptors or its memory, and is over. */
+static DIR *open_without_limits(const char *name)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_AS, &limit) && !getrlimit(RLIMIT_AS, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_AS, &limit);
+	}
+	close(0);
+	close(1);
+	return opendir(name);
+}
+
 /* Does a thread run besides the caller, or would it if it had a processor? */
 static bool others_run(void)
 {
@@ -127,9 +141,8 @@ static bool others_run(void)
 	char name[300], state;
 	FILE *file;
 
-	/* The test may have used up its descriptors, and is over. */
-	if (!dir && errno == EMFILE && !close(0) && !close(1))
-		dir = opendir("/proc/self/task");
+	if (!dir)
+		dir = open_without_limits("/proc/self/task");
 	CHECK(dir);
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		if (entry->d_name[0] == '.')
