@@ -56,5 +56,6 @@ void flexsc__own_fd_close_copies(void)
 void flexsc__own_fd_close(int fd)
 {
 	fds_forget((uint32_t)fd);
+	flexsc__asks++;
 	plain_close(fd);
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <ucontext.h>
 
+#include "../base/ask.h"
 #include "../base/sigaction.h"
 
 _Static_assert(FLEXSC_CANCEL == 4 && ECANCELED == 125,
@@ -79,7 +80,6 @@ void flexsc__cancel_unblock(int signo)
 
 void flexsc__cancel_send(pid_t tid, int signo)
 {
-	raw_syscall(SYS_tgkill,
-		    (uint64_t)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
-		    (uint64_t)tid, (uint64_t)signo, 0, 0, 0);
+	ask(SYS_tgkill, (uint64_t)ask(SYS_getpid, 0, 0, 0, 0, 0, 0),
+	    (uint64_t)tid, (uint64_t)signo, 0, 0, 0);
 }

@@ -215,10 +215,11 @@ static void *parking_poll(void *arg)
 		uint64_t ns = flexsc__pool_check_progress(parking->pool,
 							  &progress);
 		uint64_t ms = ns == UINT64_MAX ? -1ULL : ns / 1000000;
-		long n = raw_syscall(SYS_epoll_pwait, (uint64_t)parking->epoll,
-				     PTR(events), EVENTS, ms, 0, 0);
+		long n = ask(SYS_epoll_pwait, (uint64_t)parking->epoll,
+			     PTR(events), EVENTS, ms, 0, 0);
 
-		count_shared(&parking->pool->loop->stats->mode_switches, 1);
+		count_shared(&parking->pool->loop->stats->mode_switches,
+			     asks_take());
 		lock(&parking->pool->lock);
 		for (long i = 0; i < n; i++) {
 			if (events[i].data.fd == parking->stop) {

@@ -121,7 +121,7 @@ def test_mode_switches_are_what_the_kernel_sees(
                 now = stats(server)["mode_switches"] - counted
                 return abs(now / (calls(listed) - seen) - 1)
 
-            assert eventually(lambda: differ() < 0.02)
+            assert eventually(lambda: differ() < 0.01)
     finally:
         tracer.terminate()
         tracer.wait(10)
