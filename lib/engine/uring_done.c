@@ -67,7 +67,7 @@ static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
 
 /* A completion that isn't a call's. */
 static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
-				     int32_t res)
+			    int32_t res)
 {
 	if (what == WAKE)
 		uring_of(loop)->armed = false;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "wake.h"
 
-#include <errno.h>
-
 #include "handle.h"
 #include "loop.h"
 
@@ -73,12 +71,10 @@ static void wake_cb(struct wakes *wakes, struct flexsc_cb *cb)
 
 int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb)
 {
-	if (!loop)
-		return -EINVAL;
-	if (loop->stale)
-		return -ESTALE;
-	if (loop->closing)
-		return -ESHUTDOWN;
+	int err = flexsc__post_check(loop, NULL);
+
+	if (err)
+		return err;
 	loop_visit(loop);
 	if (cb)
 		wake_cb(&loop->wakes, cb);

@@ -93,36 +93,62 @@ static void *send_later(void *arg)
 }
 
 /*
- * The owner may destroy a loop because of a wake-up or a stop, while the thread
- * that made it is still about to return.
+ * The owner may destroy a loop because of a stop or a wake-up, while the thread
+ * that made it is still about to return: on one core the owner comes first.
  */
+struct ending {
+	_Atomic(struct flexsc_loop *) loop;
+	bool by_wake;
+	struct flexsc_cb cb;
+};
+
+static void stop_own(struct flexsc_cb *cb)
+{
+	CHECK_EQ(flexsc_loop_stop(cb->arg), 0);
+}
+
 static void *end_loop(void *arg)
 {
-	struct flexsc_loop *_Atomic *from = arg;
+	struct ending *ending = arg;
 	struct flexsc_loop *ends;
 
-	while (!(ends = atomic_load(from)))
+	while (!(ends = atomic_load(&ending->loop)))
 		sched_yield();
-	CHECK_EQ(flexsc_loop_stop(ends), 0);
+	/* The owner sleeps by then. */
+	usleep(100);
+	if (ending->by_wake)
+		CHECK_EQ(flexsc_loop_wake(ends, &ending->cb), 0);
+	else
+		CHECK_EQ(flexsc_loop_stop(ends), 0);
 	return NULL;
 }
 
-TEST_LIMIT(a_loop_may_be_destroyed_by_whom_it_stopped, 60)
+static void end_from_beside(bool by_wake)
 {
-	for (unsigned int i = 0; i < MANY(500); i++) {
-		struct flexsc_loop *_Atomic shared = NULL;
-		struct flexsc_loop *mine;
-		pthread_t thread;
+	struct ending ending = { .by_wake = by_wake,
+				 .cb.callback = stop_own };
+	struct flexsc_loop *mine;
+	pthread_t thread;
 
-		CHECK_EQ(pthread_create(&thread, NULL, end_loop,
-					(void *)&shared), 0);
-		mine = test_loop();
-		CHECK_EQ(flexsc_loop_ref(mine), 0);
-		atomic_store(&shared, mine);
-		CHECK_EQ(flexsc_loop_run(mine), 0);
-		CHECK_EQ(flexsc_loop_destroy(mine), 0);
-		pthread_join(thread, NULL);
-	}
+	CHECK_EQ(pthread_create(&thread, NULL, end_loop, &ending), 0);
+	mine = test_loop();
+	ending.cb.arg = mine;
+	CHECK_EQ(flexsc_loop_ref(mine), 0);
+	atomic_store(&ending.loop, mine);
+	CHECK_EQ(flexsc_loop_run(mine), 0);
+	CHECK_EQ(flexsc_loop_destroy(mine), 0);
+	pthread_join(thread, NULL);
+}
+
+TEST_LIMIT(a_loop_may_be_destroyed_by_whom_it_told_to_end, 60)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+	for (unsigned int i = 0; i < MANY(1000); i++)
+		end_from_beside(i % 2);
 }
 
 TEST(a_wake_up_ends_the_sleep_at_once)
