@@ -38,6 +38,7 @@ ROWS = [
     ("latency p99, us", "p99_us"),
     ("core busy, %", "busy_percent"),
     ("processor time/request in rounds, us", "cpu_us"),
+    ("the same with the client's, us", "both_us"),
 ]
 MODES = {
     "plain": "opening, reading and closing the file each time",
@@ -69,7 +70,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def in_rounds(plan: Plan, server: Server) -> list[float]:
+def in_rounds(plan: Plan, server: Server) -> dict[str, list[float]]:
     """What a request costs the server, whatever else the machine does: its client
     shares its core, and asks on all connections before it takes an answer."""
     settings: Settings = {
@@ -81,7 +82,7 @@ def in_rounds(plan: Plan, server: Server) -> list[float]:
         "connections": connections(plan),
         "bytes": plan.bytes,
     }
-    return list(raw(plan.flexsc, "rounds", settings)["samples"]["cpu_us"])
+    return dict(raw(plan.flexsc, "rounds", settings)["samples"])
 
 
 def round_of(plan: Plan, server: Server) -> Json:
@@ -90,7 +91,7 @@ def round_of(plan: Plan, server: Server) -> Json:
     busy = (cpu_seconds(server.pid) - before) / found.seconds
     return {
         "samples": {
-            "cpu_us": in_rounds(plan, server),
+            **in_rounds(plan, server),
             "requests_per_s": [found.requests_per_s],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],

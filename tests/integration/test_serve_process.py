@@ -5,6 +5,7 @@ options and its end.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -265,6 +266,25 @@ def test_the_cache_notices_changes(start: Start, tmp_path: Path) -> None:
         assert eventually(lambda: client.ask("/file").body == b"newer", 3)
         (root / "file").unlink()
         assert eventually(lambda: client.ask("/file").status == 404, 3)
+
+
+def test_a_kept_file_that_shrinks_breaks_off(start: Start, tmp_path: Path) -> None:
+    """It is sent from a mapping, of which a part has no file behind it then."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "file").write_bytes(bytes(30000))
+    (root / "other").write_text("other")
+    server = start("--cache", "10", root=root)
+    with server.client() as client:
+        for _ in range(3):
+            assert client.ask("/file").body == bytes(30000)
+    os.truncate(root / "file", 5000)
+    with server.client() as client, contextlib.suppress(EOFError):
+        # Unless the cache has looked again by now.
+        assert client.ask("/file").body == bytes(5000)
+    assert server.get("/other").body == b"other"
+    assert eventually(lambda: server.get("/file").body == bytes(5000), 3)
+    assert server.stop() == 0
 
 
 def test_the_cache_is_bounded(start: Start) -> None:
