@@ -33,8 +33,8 @@ struct flexsc_cb {
 
 /*
  * When a cb has completed, from the start of its callback on or harvested,
- * handle holds flags of the completion. There are none yet: it is 0, and a
- * program that meets bits it doesn't know ignores them.
+ * handle holds what <flexsc/multishot.h> reads from it, and is 0 after any other
+ * call. A program that meets bits it doesn't know ignores them.
  */
 
 /*

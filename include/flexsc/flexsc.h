@@ -71,6 +71,7 @@
 #include <flexsc/event.h>
 #include <flexsc/fd.h>
 #include <flexsc/loop.h>
+#include <flexsc/multishot.h>
 #include <flexsc/socket.h>
 #include <flexsc/stats.h>
 #include <flexsc/syscalls.h>

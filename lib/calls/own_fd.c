@@ -37,7 +37,7 @@ int flexsc__own_fd_copy(int fd)
 			(uint64_t)floor, 0, 0, 0);
 
 	if (copy < 0)
-		return -1;
+		return (int)copy;
 	fds_learn((uint32_t)copy, FD_OWN | FD_COPY);
 	fds_raise_end(&copies_end, (uint32_t)copy);
 	return (int)copy;

@@ -31,7 +31,7 @@ static inline bool fds_is_own(uint32_t fd)
 				    memory_order_relaxed) & FD_OWN;
 }
 
-/* Make a descriptor of the library's own that means the file of fd; or -1. */
+/* Make a descriptor of the library's own that means the file of fd; -errno. */
 int flexsc__own_fd_copy(int fd);
 /* In a forked child, which needs no copies. */
 void flexsc__own_fd_close_copies(void);

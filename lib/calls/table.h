@@ -18,6 +18,7 @@ enum call_class {
 	CLASS_SELF,	/* acts on the calling thread: inline, always */
 	CLASS_NEVER,	/* refused */
 	CLASS_WORK,	/* no system call: see loop/work.h */
+	CLASS_RING,	/* no system call: see loop/multishot.h */
 };
 
 /* The meaning of poll(2) on argument 0 of a CLASS_WAIT call. */
@@ -53,6 +54,8 @@ enum call_shape {
 	SHAPE_MKDIR, SHAPE_SYMLINK,
 	/* Extended attributes, of a path and of a descriptor. */
 	SHAPE_XATTR, SHAPE_FXATTR,
+	/* Multishot calls, which no system call is: loop/multishot.h. */
+	SHAPE_MULTISHOT_ACCEPT, SHAPE_MULTISHOT_RECV,
 	SHAPES
 };
 
@@ -69,8 +72,10 @@ struct table_row {
 extern const struct table_row flexsc__table[];
 extern const unsigned int flexsc__table_size;
 
-/* The last row, which is no system call's. */
-#define NR_WORK		(flexsc__table_size - 1)
+/* The last rows, which are no system call's. */
+#define NR_WORK		(flexsc__table_size - 3)
+#define NR_ACCEPT	(flexsc__table_size - 2)
+#define NR_RECV		(flexsc__table_size - 1)
 
 /* All numbers of the table are below, and have room for new ones. */
 #define TABLE_ROOM	512U

@@ -178,6 +178,7 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 		break;
 	case CLASS_NEVER:
 	case CLASS_NONE:
+	case CLASS_RING:
 		call_refuse(loop, index, -EOPNOTSUPP);
 		break;
 	case CLASS_WORK:

@@ -23,6 +23,7 @@
 #include "../pool/pool.h"
 #include "engine.h"
 #include "rest.h"
+#include "uring_buffers.h"
 #include "uring_direct.h"
 #include "uring_done.h"
 #include "uring_ops.h"
@@ -287,6 +288,10 @@ const struct engine flexsc__engine_uring = {
 	.collect = flexsc__uring_collect,
 	.shadow = flexsc__uring_shadow,
 	.hold = uring_hold,
+	.accepts_many = flexsc__uring_accepts_many,
+	.buffers_lend = flexsc__uring_buffers_lend,
+	.buffers_unlend = flexsc__uring_buffers_unlend,
+	.buffer_put = flexsc__uring_buffer_put,
 	.close = uring_close,
 	.forked = uring_forked,
 };

@@ -24,6 +24,7 @@ enum route {
 	BY_POOL,
 	BY_RING,
 	BY_RING_FOLLOWED,	/* uring_follow() looks at how it ends */
+	BY_RING_MULTISHOT,	/* uring_follow() tells each result */
 	BY_RING_AT_ONCE,	/* uring_follow(): a write of a few bytes */
 	BY_RING_IN_PARTS,	/* uring_follow(): a long write: writes.h */
 };

@@ -7,6 +7,7 @@
 #include "../calls/partial.h"
 #include "../loop/cancel.h"
 #include "../loop/direct.h"
+#include "../loop/multishot.h"
 #include "../pool/closing.h"
 #include "uring_direct.h"
 #include "uring_ops.h"
@@ -31,18 +32,40 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
 					 res));
 }
 
+/* A multishot request has a result, and goes on or not. */
+static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
+			     const struct io_uring_cqe *cqe)
+{
+	int64_t ret = cqe->res;
+
+	/* What fails, or ends, leaves the buffer to the kernel. */
+	RULE(ret > 0 || !(cqe->flags & IORING_CQE_F_BUFFER));
+	if (cqe->flags & IORING_CQE_F_BUFFER)
+		ret = multishot_received(cqe->res, cqe->flags >>
+							IORING_CQE_BUFFER_SHIFT);
+	if (cqe->flags & IORING_CQE_F_MORE)
+		flexsc__multishot_shot(call_of(loop, index)->cb, ret);
+	else
+		call_done(loop, index, ret);
+}
+
 /*
  * End a call that io_uring does differently, that makes a descriptor, or that
  * closes one which other calls may wait for.
  */
 static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
-			      int32_t res)
+			      const struct io_uring_cqe *cqe)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	struct call *call = call_of(loop, index);
+	int32_t res = cqe->res;
 
 	if (call->route >= BY_RING_AT_ONCE) {
 		write_on_or_end(loop, index, res);
+		return;
+	}
+	if (call->route == BY_RING_MULTISHOT) {
+		multishot_follow(loop, index, cqe);
 		return;
 	}
 	if (closes(entry))
@@ -76,16 +99,16 @@ static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
 }
 
 /* A completion, but of a direct call. */
-static void done_take(struct flexsc_loop *loop, uint64_t what, int32_t res)
+static void done_take(struct flexsc_loop *loop, const struct io_uring_cqe *cqe)
 {
-	uint32_t index = (uint32_t)what;
+	uint32_t index = (uint32_t)cqe->user_data;
 
 	if (index >= CANCEL)
-		done_other(loop, what, res);
+		done_other(loop, cqe->user_data, cqe->res);
 	else if (call_of(loop, index)->route == BY_RING)
-		call_done(loop, index, res);
+		call_done(loop, index, cqe->res);
 	else
-		uring_follow(loop, index, res);
+		uring_follow(loop, index, cqe);
 }
 
 /* A direct call is complete whose callback can't run now. */
@@ -114,15 +137,16 @@ static inline void done_taken(struct io_uring_cq *cq, uint32_t head)
  * again, so that the result may be followed by a callback that takes others.
  */
 static inline bool done_next(struct io_uring_cq *cq, uint32_t tail,
-			     uint64_t *what, int32_t *res)
+			     struct io_uring_cqe *cqe)
 {
 	uint32_t head = *cq->khead;
-	const struct io_uring_cqe *cqe = &cq->cqes[head & cq->ring_mask];
+	const struct io_uring_cqe *from = &cq->cqes[head & cq->ring_mask];
 
 	if ((int32_t)(tail - head) <= 0)
 		return false;
-	*what = cqe->user_data;
-	*res = cqe->res;
+	cqe->user_data = from->user_data;
+	cqe->res = from->res;
+	cqe->flags = from->flags;
 	done_taken(cq, head);
 	return true;
 }
@@ -137,14 +161,13 @@ void flexsc__uring_collect(struct flexsc_loop *loop)
 {
 	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
 	uint32_t tail = done_tail(cq);
-	uint64_t what;
-	int32_t res;
+	struct io_uring_cqe cqe;
 
-	while (done_next(cq, tail, &what, &res))
-		if (is_direct(loop, what))
-			done_direct(loop, (uint32_t)what, res);
+	while (done_next(cq, tail, &cqe))
+		if (is_direct(loop, cqe.user_data))
+			done_direct(loop, (uint32_t)cqe.user_data, cqe.res);
 		else
-			done_take(loop, what, res);
+			done_take(loop, &cqe);
 }
 
 bool flexsc__uring_complete(struct flexsc_loop *loop)
@@ -159,7 +182,7 @@ bool flexsc__uring_complete(struct flexsc_loop *loop)
 		if (is_direct(loop, cqe.user_data))
 			return true;
 		done_taken(cq, head);
-		done_take(loop, cqe.user_data, cqe.res);
+		done_take(loop, &cqe);
 	}
 	return false;
 }
@@ -169,21 +192,21 @@ static __attribute__((noinline)) int
 done_dispatch(struct flexsc_loop *loop, bool until_stop, uint32_t tail)
 {
 	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
-	uint64_t what;
-	int32_t res;
+	struct io_uring_cqe cqe;
 	int n = 0;
 
 	for (;;) {
 		if (atomic_load_explicit(&loop->stop, memory_order_relaxed) &&
 		    until_stop)
 			return n;
-		if (!done_next(cq, tail, &what, &res))
+		if (!done_next(cq, tail, &cqe))
 			return n;
-		if (!is_direct(loop, what)) {
-			done_take(loop, what, res);
+		if (!is_direct(loop, cqe.user_data)) {
+			done_take(loop, &cqe);
 			continue;
 		}
-		direct_retire(loop, call_of(loop, (uint32_t)what), res);
+		direct_retire(loop, call_of(loop, (uint32_t)cqe.user_data),
+			      cqe.res);
 		n++;
 	}
 }

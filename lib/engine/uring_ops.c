@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "../base/ask.h"
+#include "../loop/multishot.h"
 #include "uring_fields.h"
 
 #define HERE		((uint64_t)AT_FDCWD)	/* fd: the working directory */
@@ -262,6 +263,32 @@ static bool prepare_waitid(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
+/* Multishot requests: loop/multishot.h has their arguments. */
+static bool prepare_multishot_accept(struct io_uring_sqe *sqe, uint8_t op,
+				     const struct flexsc_entry *entry,
+				     unsigned int known)
+{
+	args_t a = entry->args;
+
+	sqe_fill(sqe, op, a[0], 0, 0, 0, a[3]);
+	sqe->ioprio = IORING_ACCEPT_MULTISHOT;
+	return true;
+}
+
+static bool prepare_multishot_recv(struct io_uring_sqe *sqe, uint8_t op,
+				   const struct flexsc_entry *entry,
+				   unsigned int known)
+{
+	args_t a = entry->args;
+
+	sqe_fill(sqe, op, a[0], 0, 0, 0, a[RECV_FLAGS]);
+	sqe->flags = IOSQE_BUFFER_SELECT;
+	sqe->buf_group = (uint16_t)a[RECV_GROUP];
+	if (!a[RECV_ONCE])
+		sqe->ioprio = IORING_RECV_MULTISHOT;
+	return true;
+}
+
 /* The shape of calls that have no operation. */
 static bool prepare_none(struct io_uring_sqe *sqe, uint8_t op,
 			 const struct flexsc_entry *entry, unsigned int known)
@@ -273,9 +300,9 @@ unsigned int flexsc__uring_known(uint64_t operations)
 {
 	unsigned int known = 0;
 
-	/* Sending to an address came in together with this operation. */
+	/* Both came in together with this operation: Linux 6.0. */
 	if (operations >> IORING_OP_SEND_ZC & 1)
-		known |= URING_SENDS_TO;
+		known |= URING_SENDS_TO | URING_MULTISHOT;
 	/* And so did MSG_WAITALL for sending: Linux 5.19. */
 	if (operations >> IORING_OP_SOCKET & 1)
 		known |= URING_SENDS_WHOLE;
@@ -342,6 +369,8 @@ const uring_prepare_fn flexsc__uring_prepare[SHAPES] = {
 	[SHAPE_SYMLINK] = prepare_symlink,
 	[SHAPE_XATTR] = prepare_xattr,
 	[SHAPE_FXATTR] = prepare_fxattr,
+	[SHAPE_MULTISHOT_ACCEPT] = prepare_multishot_accept,
+	[SHAPE_MULTISHOT_RECV] = prepare_multishot_recv,
 };
 
 static int64_t (*const result[SHAPES])(args_t a, int32_t res) = {

@@ -14,6 +14,7 @@ enum uring_known {
 	URING_SENDS_TO = 1,	/* the send operation takes an address */
 	URING_POLL_WAITS = 2,	/* the call was posted by flexsc__call_poll() */
 	URING_SENDS_WHOLE = 4,	/* send operations heed MSG_WAITALL */
+	URING_MULTISHOT = 8,	/* accept and receive, and rings of buffers */
 };
 
 /* Of enum uring_known, where the kernel has these operations: bit n, op n. */

@@ -61,7 +61,8 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 	}
 	sqe->user_data = call->name;
 	entry_begin_alone(entry);
-	call->route = (uint8_t)route;
+	call->route = (uint8_t)(entry->nr < NR_ACCEPT ? route :
+							BY_RING_MULTISHOT);
 	if (route == BY_RING_AT_ONCE && !write_is_short(entry) &&
 	    flexsc__partial(entry)) {
 		call->route = BY_RING_IN_PARTS;
@@ -98,6 +99,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 		break;
 	case CLASS_NEVER:
 	case CLASS_NONE:
+	case CLASS_RING:
 		call_refuse(loop, index, -EOPNOTSUPP);
 		break;
 	}

@@ -19,6 +19,7 @@
 #include "handle.h"
 #include "held.h"
 #include "loop.h"
+#include "multishot.h"
 #include "ready.h"
 #include "signal.h"
 #include "stats.h"
@@ -92,6 +93,9 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 		flexsc__signal_end(loop, signal_find(&loop->signal_waits, cb),
 				   -ECANCELED);
 		break;
+	case HANDLE_MULTISHOT:
+		flexsc__multishot_cancel(flexsc__multishot_find(loop, cb));
+		break;
 	case HANDLE_WOKEN:
 	case HANDLE_NONE:
 		break;
@@ -132,7 +136,7 @@ static bool call_names_fd(const struct flexsc_loop *loop, uint32_t index,
 
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 {
-	int n = 0;
+	int n;
 
 	if (!loop)
 		return -EINVAL;
@@ -141,6 +145,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 	/* A call that has its result isn't pending. */
 	if (loop->engine->collect)
 		loop->engine->collect(loop);
+	n = flexsc__multishots_cancel_fd(loop, fd);
 	for (uint32_t i = 0; i < loop->entries.count; i++) {
 		if (call_of(loop, i)->cancel != CANCEL_NOT ||
 		    !call_names_fd(loop, i, fd))

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct flexsc_buffers;
 struct flexsc_loop;
 
 #define DISPATCH_MOST	1024	/* callbacks of a kind in one turn */
@@ -76,6 +77,22 @@ struct engine {
 	 * makes each in one, for which the kernel holds the file.
 	 */
 	void (*hold)(struct flexsc_loop *loop, int fd);
+	/*
+	 * Of an engine that has multishot requests (multishot.h); the others
+	 * have none of these four.
+	 *
+	 * May NR_ACCEPT be posted here? (NR_RECV may where buffers are lent.)
+	 */
+	bool (*accepts_many)(const struct flexsc_loop *loop);
+	/*
+	 * Take buffers->count new buffers, all free, for NR_RECV entries that
+	 * name buffers->group, and set buffers->lent. 0 or -errno.
+	 */
+	int (*buffers_lend)(struct flexsc_buffers *buffers);
+	/* They are given back: no entry names them. */
+	void (*buffers_unlend)(struct flexsc_buffers *buffers);
+	/* A buffer is free again. */
+	void (*buffer_put)(struct flexsc_buffers *buffers, uint32_t which);
 	/* Nothing is executing any more, and the pool is gone. */
 	void (*close)(struct flexsc_loop *loop);
 	/* In a forked child: close descriptors, touch nothing else. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "loop.h"
+#include "multishot.h"
 #include "signal.h"
 
 bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
@@ -26,6 +27,8 @@ bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 			       (uintptr_t)cb;
 	case HANDLE_SIGNAL:
 		return signal_find(&loop->signal_waits, cb) != NULL;
+	case HANDLE_MULTISHOT:
+		return flexsc__multishot_find(loop, cb) != NULL;
 	case HANDLE_WOKEN:
 	case HANDLE_NONE:
 		break;

@@ -21,6 +21,7 @@ enum handle_kind {
 	HANDLE_TIMER,
 	HANDLE_SIGNAL,
 	HANDLE_WOKEN,	/* see wake.h */
+	HANDLE_MULTISHOT,	/* see multishot.h */
 };
 
 #define HANDLE_SHIFT	60

@@ -16,6 +16,8 @@
  *	event.c		timers as callbacks; timers, signals, wake-ups together
  *	outer.c		the descriptor for an outer loop
  *	work.c		posting functions of the program's
+ *	multishot.c	calls that are posted once and complete many times
+ *	buffers.c	memory that such a call receives into
  *	stats.c		the published counters
  *	all.c		all loops of the process
  *	engine.h	what a loop asks of its engine
@@ -58,6 +60,7 @@
 #include "entry.h"
 #include "handle.h"
 #include "held.h"
+#include "multishot.h"
 #include "outer.h"
 #include "ready.h"
 #include "timer.h"
@@ -109,6 +112,9 @@ struct flexsc_loop {
 	struct wheel wheel;
 	struct signal_target *signals;
 	struct signal_wait *signal_waits;
+	struct multishots multishots;
+	struct flexsc_buffers *buffers;
+	uint32_t groups_made;	/* of buffers */
 
 	/* Fields of other threads, from here on. */
 	struct flexsc_completions completions
@@ -202,7 +208,7 @@ static inline uint32_t calls_take(struct flexsc_loop *loop,
 	return index;
 }
 
-/* The cb is the program's again; handle holds flags then, none so far. */
+/* The cb is the program's again. */
 static inline struct flexsc_cb *cb_complete(struct flexsc_cb *cb, int64_t ret)
 {
 	cb->ret = ret;

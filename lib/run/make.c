@@ -14,6 +14,7 @@
 #include "../calls/fds.h"
 #include "../engine/engine.h"
 #include "../loop/all.h"
+#include "../loop/buffers.h"
 #include "../loop/loop.h"
 #include "../loop/page.h"
 #include "../loop/stats.h"
@@ -90,6 +91,7 @@ static void make_release(struct flexsc_loop *loop)
 {
 	flexsc__stats_fini(loop);
 	flexsc__wheel_fini(&loop->wheel);
+	flexsc__multishots_fini(loop);
 	flexsc__arena_fini(&loop->held);
 	flexsc__pages_fini(loop);
 	free(loop->cores);
@@ -110,6 +112,8 @@ static int make_init(struct flexsc_loop *loop)
 		err = flexsc__pages_init(loop, loop->options.max_entries);
 	if (!err)
 		err = flexsc__held_init(loop);
+	if (!err)
+		err = flexsc__multishots_init(loop);
 	if (!err)
 		err = flexsc__wheel_init(&loop->wheel, time_monotonic());
 	if (!err)
@@ -182,6 +186,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 		 * A stale loop has no mappings here, and its descriptors are
 		 * closed.
 		 */
+		flexsc__buffers_fini(loop);
 		free(loop->cores);
 		free(loop);
 		return 0;
@@ -190,6 +195,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 	make_await_visitors(loop);
 	flexsc__all_remove(loop);
 	flexsc__pool_destroy(loop);
+	flexsc__buffers_fini(loop);
 	loop->engine->close(loop);
 	flexsc__outer_close(loop);
 	make_release(loop);

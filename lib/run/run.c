@@ -41,6 +41,8 @@ static inline bool harvest_is_full(const struct harvest *harvest)
 static void harvest_add(struct harvest *harvest, struct flexsc_cb *cb)
 {
 	if (cb)
+		cb = flexsc__multishot_harvested(cb);
+	if (cb)
 		harvest->cbs[harvest->n++] = cb;
 }
 
@@ -138,7 +140,8 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop,
 	int n = 0;
 
 	while (more && !(until_stop && is_stopped(loop)) &&
-	       !harvest_is_full(harvest)) {
+	       !harvest_is_full(harvest) &&
+	       !(harvest && flexsc__multishot_is_again(loop->ready.head))) {
 		cb = flexsc__ready_take(loop);
 		more = cb != last;
 		loop->events--;
@@ -357,6 +360,7 @@ int flexsc_loop_harvest(struct flexsc_loop *loop, struct flexsc_cb **done,
 	if (err)
 		return err;
 	run_collect(loop);
+	loop->multishots.harvests++;
 	if (!loop->ready_first)
 		run_harvest_calls(loop, &harvest);
 	run_dispatch_ready(loop, false, &harvest);

@@ -101,7 +101,7 @@ TEST(every_operation_in_the_table_has_a_translation)
 
 	CHECK_EQ(pipe(fds), 0);
 	never = (struct pollfd){ .fd = fds[0], .events = POLLIN };
-	for (unsigned int nr = 0; nr < flexsc__table_size; nr++) {
+	for (unsigned int nr = 0; nr < NR_WORK; nr++) {
 		const struct table_row *row = flexsc__table_row(nr);
 		struct flexsc_entry entry = arguments(nr);
 		struct io_uring_sqe sqe;
@@ -285,6 +285,35 @@ TEST(each_argument_goes_to_its_field)
 			test_fail(__FILE__, __LINE__, "%s: %s instead of %s",
 				  f->name, taken, f->taken);
 	}
+}
+
+TEST(multishot_requests_say_so)
+{
+	struct flexsc_entry entry = { .nr = (uint16_t)NR_ACCEPT,
+				      .args = { 5, 0, 0, SOCK_CLOEXEC } };
+	struct io_uring_sqe sqe;
+
+	CHECK(prepare(&entry, &sqe));
+	CHECK_EQ(sqe.opcode, IORING_OP_ACCEPT);
+	CHECK_EQ(sqe.fd, 5);
+	CHECK_EQ(sqe.addr | sqe.addr2, 0);
+	CHECK_EQ(sqe.accept_flags, SOCK_CLOEXEC);
+	CHECK_EQ(sqe.ioprio, IORING_ACCEPT_MULTISHOT);
+	CHECK_EQ(sqe.flags, 0);
+	entry = (struct flexsc_entry){ .nr = (uint16_t)NR_RECV,
+				       .args = { 6, 7, 0, 0 } };
+	CHECK(prepare(&entry, &sqe));
+	CHECK_EQ(sqe.opcode, IORING_OP_RECV);
+	CHECK_EQ(sqe.fd, 6);
+	CHECK_EQ(sqe.buf_group, 7);
+	CHECK_EQ(sqe.addr | sqe.len, 0);
+	CHECK_EQ(sqe.ioprio, IORING_RECV_MULTISHOT);
+	CHECK_EQ(sqe.flags, IOSQE_BUFFER_SELECT);
+	entry.args[2] = 1;
+	entry.args[3] = MSG_DONTWAIT;
+	CHECK(prepare(&entry, &sqe));
+	CHECK_EQ(sqe.ioprio, 0);
+	CHECK_EQ(sqe.msg_flags, MSG_DONTWAIT);
 }
 
 TEST(no_other_call_has_one)

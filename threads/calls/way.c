@@ -216,6 +216,7 @@ long flexsc__way_make(struct uthread *u, long nr,
 		/* fall through */
 	case CLASS_NEVER:
 	case CLASS_NONE:
+	case CLASS_RING:
 	case CLASS_WORK:	/* not yet a call of this kernel's */
 		break;
 	}

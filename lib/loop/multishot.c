@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: MIT */
+#include "multishot.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../base/syscall.h"
+#include "../calls/fds.h"
+#include "../calls/own_fd.h"
+#include "buffers.h"
+#include "held.h"
+#include "loop.h"
+#include "ready.h"
+
+#define MULTISHOTS_MAX	(1U << 24)
+#define SHOTS_MAX	(1U << 24)
+
+/* A result of a call that goes on. */
+struct shot {
+	struct flexsc_cb cb;	/* arg is the multishot */
+	uint32_t next;		/* free list */
+};
+
+static void multishot_over(struct flexsc_cb *own);
+static void multishot_told(struct flexsc_cb *cb);
+
+static struct multishot *multishot_at(const struct flexsc_loop *loop,
+				      uint32_t index)
+{
+	return (struct multishot *)loop->multishots.all.base + index;
+}
+
+static struct shot *shot_at(const struct flexsc_loop *loop, uint32_t index)
+{
+	return (struct shot *)loop->multishots.shots.base + index;
+}
+
+static struct multishot *multishot_of(struct flexsc_cb *own)
+{
+	return (struct multishot *)((char *)own -
+				    offsetof(struct multishot, own));
+}
+
+static struct flexsc_loop *loop_of(const struct multishot *multishot)
+{
+	return multishot->own.arg;
+}
+
+static uint32_t index_of(const struct multishot *multishot)
+{
+	return (uint32_t)(multishot - multishot_at(loop_of(multishot), 0));
+}
+
+/* Memory. */
+
+int flexsc__multishots_init(struct flexsc_loop *loop)
+{
+	struct multishots *all = &loop->multishots;
+	int err = flexsc__arena_init(&all->all, sizeof(struct multishot),
+				     MULTISHOTS_MAX);
+
+	all->free = all->free_shots = NONE;
+	return err ? err :
+		     flexsc__arena_init(&all->shots, sizeof(struct shot),
+					SHOTS_MAX);
+}
+
+void flexsc__multishots_fini(struct flexsc_loop *loop)
+{
+	flexsc__arena_fini(&loop->multishots.all);
+	flexsc__arena_fini(&loop->multishots.shots);
+}
+
+static struct multishot *multishot_alloc(struct flexsc_loop *loop)
+{
+	struct multishots *all = &loop->multishots;
+	uint32_t first = all->all.count;
+	struct multishot *multishot;
+
+	if (all->free == NONE) {
+		if (flexsc__arena_grow(&all->all))
+			return NULL;
+		for (uint32_t i = all->all.count; i-- > first;) {
+			multishot_at(loop, i)->next = all->free;
+			all->free = i;
+		}
+	}
+	multishot = multishot_at(loop, all->free);
+	all->free = multishot->next;
+	return multishot;
+}
+
+static struct shot *shot_alloc(struct flexsc_loop *loop)
+{
+	struct multishots *all = &loop->multishots;
+	uint32_t first = all->shots.count;
+	struct shot *shot;
+
+	if (all->free_shots == NONE) {
+		if (flexsc__arena_grow(&all->shots))
+			return NULL;
+		for (uint32_t i = all->shots.count; i-- > first;) {
+			shot_at(loop, i)->next = all->free_shots;
+			all->free_shots = i;
+		}
+	}
+	shot = shot_at(loop, all->free_shots);
+	all->free_shots = shot->next;
+	return shot;
+}
+
+static void shot_free(struct flexsc_loop *loop, struct shot *shot)
+{
+	shot->next = loop->multishots.free_shots;
+	loop->multishots.free_shots = (uint32_t)(shot - shot_at(loop, 0));
+}
+
+/* Calls of its own. */
+
+/*
+ * Post a call of its own, which is no part of the program's chains. NR_ACCEPT
+ * and NR_RECV are numbers that flexsc_loop_call() refuses.
+ */
+static int multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
+			  unsigned int nr, const uint64_t args[FLEXSC_ARGS_MAX])
+{
+	struct held call = { .nr = (uint16_t)nr };
+	const uint64_t last = loop_last(loop);
+	const uint8_t chain = loop->chain;
+	int err = flexsc__post_check(loop, own);
+
+	if (err)
+		return err == -ESHUTDOWN ? -ECANCELED : err;
+	memcpy(call.args, args, sizeof(call.args));
+	loop->chain = 0;
+	err = flexsc__held_post(loop, own, &call, 0);
+	loop->chain = chain;
+	loop->last = last;
+	return err;
+}
+
+static int multishot_post_own(struct multishot *multishot, unsigned int nr,
+			      const uint64_t args[FLEXSC_ARGS_MAX])
+{
+	return multishot_post(loop_of(multishot), &multishot->own, nr, args);
+}
+
+static bool is_the_engines(const struct multishot *multishot)
+{
+	return multishot->file == multishot->fd;
+}
+
+static int multishot_accept(struct multishot *multishot)
+{
+	const uint64_t args[FLEXSC_ARGS_MAX] = {
+		[0] = (uint64_t)multishot->file,
+		[3] = (uint64_t)multishot->flags,
+	};
+
+	return multishot_post_own(
+		multishot, is_the_engines(multishot) ? NR_ACCEPT : SYS_accept4,
+		args);
+}
+
+/* The engine takes a buffer when something has come. */
+static int multishot_recv_lent(struct multishot *multishot)
+{
+	const bool once = !is_the_engines(multishot);
+	const uint64_t args[FLEXSC_ARGS_MAX] = {
+		[0] = (uint64_t)multishot->file,
+		[RECV_GROUP] = multishot->buffers->group,
+		[RECV_ONCE] = once,
+		[RECV_FLAGS] = once ? MSG_DONTWAIT : 0,
+	};
+
+	return multishot_post_own(multishot, NR_RECV, args);
+}
+
+static int multishot_recv(struct multishot *multishot)
+{
+	struct flexsc_buffers *buffers = multishot->buffers;
+	uint64_t args[FLEXSC_ARGS_MAX] = {
+		[0] = (uint64_t)multishot->file,
+		[2] = buffers->size,
+		[3] = MSG_DONTWAIT,
+	};
+	uint32_t which;
+	int err;
+
+	if (buffers->lent)
+		return multishot_recv_lent(multishot);
+	which = flexsc__buffers_take(buffers);
+	if (which == NO_BUFFER)
+		return -ENOBUFS;
+	args[1] = PTR(buffers_at(buffers, which));
+	err = multishot_post_own(multishot, SYS_recvfrom, args);
+	if (err)
+		flexsc__buffers_put(buffers, which);
+	else
+		multishot->taken = which;
+	return err;
+}
+
+static int multishot_try(struct multishot *multishot)
+{
+	multishot->waits = false;
+	return multishot->buffers ? multishot_recv(multishot) :
+				    multishot_accept(multishot);
+}
+
+#ifdef SYS_poll
+static int multishot_post_poll(struct multishot *multishot)
+{
+	const uint64_t args[FLEXSC_ARGS_MAX] = { PTR(&multishot->poll), 1,
+						 -1ULL };
+	int err = multishot_post_own(multishot, SYS_poll, args);
+
+	if (!err)
+		flexsc__call_poll_waits(loop_of(multishot), &multishot->own);
+	return err;
+}
+#else
+static int multishot_post_poll(struct multishot *multishot)
+{
+	const uint64_t args[FLEXSC_ARGS_MAX] = { PTR(&multishot->poll), 1 };
+
+	return multishot_post_own(multishot, SYS_ppoll, args);
+}
+#endif
+
+static int multishot_wait(struct multishot *multishot)
+{
+	multishot->waits = true;
+	multishot->poll = (struct pollfd){ .fd = multishot->file,
+					   .events = POLLIN };
+	return multishot_post_poll(multishot);
+}
+
+/* After a good result: may more have come with it? */
+static int multishot_go_on(struct multishot *multishot, int64_t ret)
+{
+	const struct flexsc_buffers *buffers = multishot->buffers;
+
+	if (!buffers || is_the_engines(multishot) ||
+	    (ret == (int64_t)buffers->size && buffers->frees))
+		return multishot_try(multishot);
+	return multishot_wait(multishot);
+}
+
+/* Completions. */
+
+/* It ends: what is left is its last completion. */
+static void multishot_free(struct multishot *multishot)
+{
+	struct flexsc_loop *loop = loop_of(multishot);
+
+	RULE(!multishot->shots && multishot->taken == NO_BUFFER);
+	multishot->cb = NULL;
+	multishot->next = loop->multishots.free;
+	loop->multishots.free = index_of(multishot);
+	if (multishot->buffers)
+		multishot->buffers->users--;
+	if (!is_the_engines(multishot) &&
+	    multishot_post(loop, NULL, SYS_close,
+			   (uint64_t[FLEXSC_ARGS_MAX]){
+				   (uint64_t)multishot->file }))
+		flexsc__own_fd_close(multishot->file);
+}
+
+/* What is known of a connection that the engine accepted. */
+static void multishot_note_accepted(const struct multishot *multishot,
+				    int64_t ret)
+{
+	const struct flexsc_entry entry = {
+		.nr = SYS_accept4,
+		.args = { [0] = (uint64_t)multishot->fd,
+			  [3] = (uint64_t)multishot->flags },
+	};
+
+	flexsc__fds_note_made(&entry, ret);
+}
+
+/* The program's cb is complete, with a result and the buffer it is in. */
+static struct flexsc_cb *multishot_tell(struct multishot *multishot,
+					int64_t ret, uint32_t which, bool more)
+{
+	struct flexsc_cb *cb = multishot->cb;
+	uint64_t handle = 0;
+
+	if (which != NO_BUFFER) {
+		flexsc__buffers_give(multishot->buffers, which);
+		handle = MULTISHOT_BUFFER | (uint64_t)which << MULTISHOT_WHICH;
+	}
+	if (!multishot->buffers && is_the_engines(multishot))
+		multishot_note_accepted(multishot, ret);
+	if (more)
+		handle |= FLEXSC_CB_MORE |
+			  handle_make(HANDLE_MULTISHOT, index_of(multishot));
+	else
+		multishot_free(multishot);
+	cb->ret = ret;
+	cb->handle = handle;
+	return cb;
+}
+
+/* A result of a call of its own: the buffer is told apart. */
+static int64_t multishot_result(struct multishot *multishot, int64_t ret,
+				uint32_t *which)
+{
+	*which = multishot->taken;
+	multishot->taken = NO_BUFFER;
+	if (multishot->buffers && multishot->buffers->lent && !multishot->waits &&
+	    ret >= 0) {
+		*which = (uint32_t)(ret >> 32) - 1;
+		ret = (int32_t)ret;
+	}
+	if (ret <= 0 && *which != NO_BUFFER) {
+		flexsc__buffers_put(multishot->buffers, *which);
+		*which = NO_BUFFER;
+	}
+	return ret;
+}
+
+/* A result that isn't told is undone. */
+static void multishot_drop(struct multishot *multishot, int64_t ret,
+			   uint32_t which)
+{
+	if (which != NO_BUFFER)
+		flexsc__buffers_put(multishot->buffers, which);
+	else if (!multishot->buffers && !multishot->waits && ret >= 0)
+		flexsc__own_fd_close((int)ret);
+}
+
+/* Is it a good result, which another may follow? */
+static bool is_good(const struct multishot *multishot, int64_t ret)
+{
+	return multishot->buffers ? ret > 0 : ret >= 0;
+}
+
+/*
+ * The call of its own has ended. Returns the program's cb, or NULL if there is
+ * nothing to tell.
+ */
+static struct flexsc_cb *multishot_end(struct multishot *multishot)
+{
+	const bool waited = multishot->waits;
+	uint32_t which;
+	int64_t ret = multishot_result(multishot, multishot->own.ret, &which);
+	int err;
+
+	if (multishot->failed) {
+		multishot_drop(multishot, ret, which);
+		return multishot_tell(multishot, multishot->failed, NO_BUFFER,
+				      false);
+	}
+	if (waited && ret >= 0) {
+		err = multishot->cancelled ? -ECANCELED :
+					     multishot_try(multishot);
+		return err ? multishot_tell(multishot, err, NO_BUFFER, false) :
+			     NULL;
+	}
+	if (ret == -EAGAIN && !is_the_engines(multishot) &&
+	    !multishot->cancelled && !multishot_wait(multishot))
+		return NULL;
+	if (!is_good(multishot, ret))
+		return multishot_tell(multishot, ret, NO_BUFFER, false);
+	return multishot_tell(multishot, ret, which,
+			      !multishot->cancelled &&
+				      !multishot_go_on(multishot, ret));
+}
+
+/* The call's end waits for the shots before it. */
+static void multishot_postpone(struct multishot *multishot)
+{
+	struct flexsc_loop *loop = loop_of(multishot);
+
+	loop->events++;
+	flexsc__ready(loop, &multishot->own, multishot->own.ret);
+}
+
+static void multishot_over(struct flexsc_cb *own)
+{
+	struct multishot *multishot = multishot_of(own);
+	struct flexsc_cb *cb;
+
+	if (multishot->shots) {
+		multishot_postpone(multishot);
+		return;
+	}
+	cb = multishot_end(multishot);
+	if (cb && cb->callback)
+		cb->callback(cb);
+}
+
+/* A shot is taken from the ready list. */
+static struct flexsc_cb *shot_take(struct flexsc_cb *cb)
+{
+	struct multishot *multishot = cb->arg;
+	int64_t ret = cb->ret;
+	uint32_t which;
+
+	shot_free(loop_of(multishot), (struct shot *)cb);
+	multishot->shots--;
+	ret = multishot_result(multishot, ret, &which);
+	return multishot_tell(multishot, ret, which, true);
+}
+
+static void multishot_told(struct flexsc_cb *cb)
+{
+	cb = shot_take(cb);
+	if (cb->callback)
+		cb->callback(cb);
+}
+
+/* There is no memory to tell a result: the call ends, and says so. */
+static void multishot_fail(struct multishot *multishot, int64_t ret)
+{
+	uint32_t which;
+
+	ret = multishot_result(multishot, ret, &which);
+	multishot_drop(multishot, ret, which);
+	multishot->failed = -ENOMEM;
+	flexsc__multishot_cancel(multishot);
+}
+
+void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
+{
+	struct multishot *multishot = multishot_of(own);
+	struct flexsc_loop *loop = loop_of(multishot);
+	struct shot *shot = shot_alloc(loop);
+
+	if (!shot) {
+		multishot_fail(multishot, ret);
+		return;
+	}
+	shot->cb.callback = multishot_told;
+	shot->cb.arg = multishot;
+	multishot->shots++;
+	loop->events++;
+	flexsc__ready(loop, &shot->cb, ret);
+}
+
+/* Harvests. */
+
+static struct multishot *multishot_behind(const struct flexsc_cb *cb)
+{
+	if (cb->callback == multishot_told)
+		return cb->arg;
+	if (cb->callback == multishot_over)
+		return multishot_of((struct flexsc_cb *)cb);
+	return NULL;
+}
+
+bool flexsc__multishot_is_again(const struct flexsc_cb *cb)
+{
+	const struct multishot *multishot = multishot_behind(cb);
+
+	return multishot &&
+	       multishot->harvest == loop_of(multishot)->multishots.harvests;
+}
+
+struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb)
+{
+	struct multishot *multishot = multishot_behind(cb);
+
+	if (!multishot)
+		return cb;
+	if (cb != &multishot->own) {
+		cb = shot_take(cb);
+	} else if (multishot->shots || flexsc__multishot_is_again(cb)) {
+		multishot_postpone(multishot);
+		return NULL;
+	} else {
+		cb = multishot_end(multishot);
+	}
+	if (cb)
+		multishot->harvest = loop_of(multishot)->multishots.harvests;
+	return cb;
+}
+
+/* Posting and cancelling. */
+
+struct multishot *flexsc__multishot_find(struct flexsc_loop *loop,
+					 const struct flexsc_cb *cb)
+{
+	uint32_t index = multishot_index(cb->handle);
+
+	if (index >= loop->multishots.all.count ||
+	    multishot_at(loop, index)->cb != cb)
+		return NULL;
+	return multishot_at(loop, index);
+}
+
+void flexsc__multishot_cancel(struct multishot *multishot)
+{
+	multishot->cancelled = true;
+	flexsc_loop_cancel(loop_of(multishot), &multishot->own);
+}
+
+int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < loop->multishots.all.count; i++) {
+		struct multishot *multishot = multishot_at(loop, i);
+
+		if (!multishot->cb || multishot->fd != fd ||
+		    multishot->cancelled)
+			continue;
+		flexsc__multishot_cancel(multishot);
+		n++;
+	}
+	return n;
+}
+
+/* Does the engine's request on this descriptor wait as this header says? */
+static bool waits_in_engine(int fd)
+{
+	const struct flexsc_entry entry = { .nr = SYS_accept4,
+					    .args = { (uint64_t)fd } };
+
+	return fds_admit(&entry);
+}
+
+static int multishot_begin(struct multishot *multishot, bool in_engine)
+{
+	int copy, err;
+
+	if (in_engine)
+		return multishot_try(multishot);
+	copy = flexsc__own_fd_copy(multishot->fd);
+	if (copy < 0) {
+		multishot->own.ret = copy;
+		multishot_postpone(multishot);
+		return 0;
+	}
+	multishot->file = copy;
+	err = multishot->buffers ? multishot_wait(multishot) :
+				   multishot_try(multishot);
+	if (err)
+		flexsc__own_fd_close(copy);
+	return err;
+}
+
+static int multishot_start(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			   int fd, int flags, struct flexsc_buffers *buffers)
+{
+	struct multishot *multishot;
+	bool in_engine = buffers ? buffers->lent != NULL :
+				   loop->engine->accepts_many &&
+					   loop->engine->accepts_many(loop);
+	int err;
+
+	if (loop->chain)
+		return -EINVAL;
+	multishot = multishot_alloc(loop);
+	if (!multishot)
+		return -ENOMEM;
+	*multishot = (struct multishot){
+		.own = { .callback = multishot_over, .arg = loop },
+		.buffers = buffers, .taken = NO_BUFFER,
+		.fd = fd, .file = fd, .flags = flags,
+	};
+	err = multishot_begin(multishot, in_engine && waits_in_engine(fd));
+	if (err) {
+		multishot->next = loop->multishots.free;
+		loop->multishots.free = index_of(multishot);
+		return err;
+	}
+	multishot->cb = cb;
+	if (buffers)
+		buffers->users++;
+	cb->handle = handle_make(HANDLE_MULTISHOT, index_of(multishot));
+	return 0;
+}
+
+int flexsc_loop_accept_multishot(struct flexsc_loop *loop,
+				 struct flexsc_cb *cb, int sockfd, int flags)
+{
+	int err = flexsc__post_check(loop, cb);
+
+	if (err)
+		return err;
+	if (!cb || flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK))
+		return -EINVAL;
+	return multishot_start(loop, cb, sockfd, flags, NULL);
+}
+
+int flexsc_loop_recv_multishot(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			       int sockfd, struct flexsc_buffers *buffers)
+{
+	int err = flexsc__post_check(loop, cb);
+
+	if (err)
+		return err;
+	if (!cb || !buffers || buffers->loop != loop)
+		return -EINVAL;
+	return multishot_start(loop, cb, sockfd, 0, buffers);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Multishot calls: posted once, completing many times. One stands behind a cb
+ * of the program's, and has at most one call of its own pending:
+ *
+ *	tries	its accept or receive is pending. An engine that has multishot
+ *		requests has made the call one (NR_ACCEPT, NR_RECV) and tells
+ *		each result by flexsc__multishot_shot(); otherwise the call is
+ *		posted again after each result
+ *	waits	a poll is pending, because there was nothing; a receive
+ *		without such an engine begins here, as it needs no buffer then
+ *
+ *	tries	-> tries	a result is told; the call goes on, or is posted
+ *				again
+ *	tries	-> waits	there was nothing, or a receive is to wait
+ *	waits	-> tries	the poll has ended
+ *	tries, waits -> free	an error, the end, cancelled: the last completion
+ *
+ * A shot is a result of a call that is still pending, on the ready list. What
+ * comes after shots, the call's end, takes its place behind them there.
+ *
+ * Between two calls of its own nothing would hold the file, so one that isn't
+ * the engine's names a copy of the descriptor. Owner only.
+ */
+#ifndef FLEXSC_LOOP_MULTISHOT_H
+#define FLEXSC_LOOP_MULTISHOT_H
+
+#include <flexsc/multishot.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "handle.h"
+
+struct flexsc_loop;
+
+struct multishot {
+	struct flexsc_cb own;	/* of its own call; arg is the loop */
+	struct flexsc_cb *cb;	/* the program's; NULL: free */
+	struct flexsc_buffers *buffers;	/* NULL: it accepts */
+	struct pollfd poll;
+	uint64_t harvest;	/* its last completion was in this one */
+	uint32_t next;		/* free list */
+	uint32_t shots;		/* on the ready list */
+	uint32_t taken;		/* the buffer of its own call; NO_BUFFER */
+	int fd;			/* as the program named it */
+	int file;		/* as its calls name it: fd, or a copy */
+	int flags;
+	int failed;		/* instead of the call's own result; 0 */
+	bool waits, cancelled;
+};
+
+/* Those of a loop. */
+struct multishots {
+	struct arena all, shots;
+	uint32_t free, free_shots;
+	uint64_t harvests;
+};
+
+/* Arguments of an NR_RECV entry: 0 is the socket, 3 the flags. */
+enum { RECV_GROUP = 1, RECV_ONCE = 2, RECV_FLAGS = 3 };
+
+/*
+ * A cb's handle: the index is in the low half. The high half of a completed
+ * cb's is the program's: FLEXSC_CB_MORE, and which buffer.
+ */
+#define MULTISHOT_BUFFER	(1ULL << 33)
+#define MULTISHOT_WHICH		40
+
+static inline bool multishot_has_buffer(uint64_t handle)
+{
+	return handle & MULTISHOT_BUFFER;
+}
+
+static inline uint32_t multishot_buffer(uint64_t handle)
+{
+	return (uint16_t)(handle >> MULTISHOT_WHICH);
+}
+
+static inline uint32_t multishot_index(uint64_t handle)
+{
+	return (uint32_t)handle;
+}
+
+/* What an NR_RECV entry returns: its result, and the buffer if there is one. */
+static inline int64_t multishot_received(int32_t res, uint32_t which)
+{
+	return (int64_t)((uint64_t)(which + 1) << 32 | (uint32_t)res);
+}
+
+int flexsc__multishots_init(struct flexsc_loop *loop);
+void flexsc__multishots_fini(struct flexsc_loop *loop);
+
+struct multishot *flexsc__multishot_find(struct flexsc_loop *loop,
+					 const struct flexsc_cb *cb);
+
+void flexsc__multishot_cancel(struct multishot *multishot);
+/* End all that the program posted with this descriptor; returns how many. */
+int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd);
+
+/*
+ * An NR_ACCEPT or NR_RECV entry, whose cb is own, has this result and goes on.
+ */
+void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret);
+
+/*
+ * A harvested cb: a multishot's own is replaced by the program's, or by NULL if
+ * there is nothing to tell.
+ */
+struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb);
+/* Is it a shot whose cb is in this harvest already? */
+bool flexsc__multishot_is_again(const struct flexsc_cb *cb);
+
+#endif /* FLEXSC_LOOP_MULTISHOT_H */
