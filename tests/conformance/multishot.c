@@ -652,7 +652,7 @@ TEST(no_chain_goes_by_one)
 {
 	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
-	struct call first = CALL_INIT, second = CALL_INIT;
+	struct call first = CALL_INIT, second = CALL_INIT, third = CALL_INIT;
 	uint64_t args[6] = { 0 };
 	int p[2], q[2];
 	char c;
@@ -666,9 +666,8 @@ TEST(no_chain_goes_by_one)
 	CHECK_EQ(flexsc_loop_deadline(loop, &shots->cb, SECOND), -ENOENT);
 	POST(loop, &first, SYS_read, q[0], &c, 1);
 	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	CHECK_EQ(flexsc_loop_recv_multishot(loop, &shots->cb, p[0],
-					    shots->buffers),
-		 -EINVAL);
+	CHECK_EQ(flexsc_loop_recv_multishot(loop, &third.cb, p[0],
+					    shots->buffers), -EINVAL);
 	/* Its own calls neither take the open chain nor end it. */
 	send_all(p[1], "abc", 3);
 	await_good(shots, 1);
