@@ -6,7 +6,8 @@
  * back it has to be told: another library that closes a socket, after which the
  * number is a different descriptor's.
  *
- * Any thread, with or without a loop. Nothing here costs a mode switch.
+ * Any thread, with or without a loop, and no mode switch; but for what is said of
+ * fixed descriptors.
  */
 #ifndef FLEXSC_FD_H
 #define FLEXSC_FD_H
@@ -14,6 +15,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct flexsc_loop;
 
 #pragma GCC visibility push(default)
 
@@ -39,6 +42,24 @@ void flexsc_fd_forget(int fd);
  * 0; -EINVAL: unknown flags, both of a pair, or a descriptor of the library's.
  */
 int flexsc_fd_hint(int fd, unsigned int flags);
+
+/*
+ * fd is a descriptor that many calls of this loop will name: an engine that can
+ * keeps hold of the file, so that a call needn't look it up (io_uring's fixed
+ * files: some 50 nanoseconds of each read, write, receive or send). Calls name
+ * fd as before. Other engines do nothing.
+ *
+ * A close() that is posted to this loop ends it. Before fd is closed or replaced
+ * in another way, as by dup2(), flexsc_loop_unfix_fd() has to be called, or
+ * calls go on with the old file, which stays open. Owner only.
+ *
+ * 0, also if fd was fixed before; -EBADF; -ENOSPC: the loop has 1024 of them;
+ * -ENOMEM, -EINVAL (loop is NULL), -ESTALE.
+ */
+int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd);
+
+/* The reverse. 0, also if fd isn't fixed; -EINVAL, -ESTALE. */
+int flexsc_loop_unfix_fd(struct flexsc_loop *loop, int fd);
 
 #pragma GCC visibility pop
 

@@ -26,6 +26,7 @@
 #include "uring_buffers.h"
 #include "uring_direct.h"
 #include "uring_done.h"
+#include "uring_fixed.h"
 #include "uring_ops.h"
 #include "uring_route.h"
 #include "uring_why.h"
@@ -259,6 +260,7 @@ static void uring_close(struct flexsc_loop *loop)
 	uring_disarm(loop);
 	flexsc__ring_fini(&uring->ring);
 	flexsc__own_fd_close(uring->bell);
+	flexsc__uring_fixed_fini(uring);
 	free(uring->sorted);
 	free(uring);
 }
@@ -269,6 +271,7 @@ static void uring_forked(struct flexsc_loop *loop)
 
 	flexsc__own_fd_close(uring->ring.uring.ring_fd);
 	flexsc__own_fd_close(uring->bell);
+	flexsc__uring_fixed_fini(uring);
 	free(uring->sorted);
 	free(uring);
 }
@@ -288,6 +291,8 @@ const struct engine flexsc__engine_uring = {
 	.collect = flexsc__uring_collect,
 	.shadow = flexsc__uring_shadow,
 	.hold = uring_hold,
+	.fix = flexsc__uring_fix,
+	.unfix = flexsc__uring_unfix,
 	.accepts_many = flexsc__uring_accepts_many,
 	.buffers_lend = flexsc__uring_buffers_lend,
 	.buffers_unlend = flexsc__uring_buffers_unlend,

@@ -29,6 +29,8 @@ enum route {
 	BY_RING_IN_PARTS,	/* uring_follow(): a long write: writes.h */
 };
 
+struct fixed;
+
 struct uring {
 	struct ring ring;
 	uint64_t operations;	/* bit n: the kernel has operation n */
@@ -42,6 +44,7 @@ struct uring {
 	uint32_t direct_end;	/* direct calls have the requests before it */
 	bool parts;		/* a long write has begun in this batch */
 	uint64_t kinds;		/* bit n: a direct call's operation is n */
+	struct fixed *fixed;	/* descriptors; NULL: there was none yet */
 	struct io_uring_sqe *sorted;	/* see uring_route.c; may be NULL */
 	/*
 	 * The bell: other threads write to the eventfd, and end a pending read

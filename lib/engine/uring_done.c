@@ -10,6 +10,7 @@
 #include "../loop/multishot.h"
 #include "../pool/closing.h"
 #include "uring_direct.h"
+#include "uring_fixed.h"
 #include "uring_ops.h"
 
 static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
@@ -228,6 +229,8 @@ COLD void flexsc__uring_make_room(struct flexsc_loop *loop)
 {
 	struct ring *ring = &uring_of(loop)->ring;
 
+	if (uring_of(loop)->fixed)
+		flexsc__uring_use_fixed(loop);
 	if (flexsc__ring_submit(ring))
 		flexsc__uring_collect(loop);
 	if (ring->polled)

@@ -18,6 +18,7 @@
 #include "rest.h"
 #include "uring_direct.h"
 #include "uring_done.h"
+#include "uring_fixed.h"
 #include "uring_ops.h"
 
 static bool use_pool(struct flexsc_loop *loop)
@@ -241,7 +242,7 @@ static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 	return n;
 }
 
-void flexsc__uring_route(struct flexsc_loop *loop)
+static void route_batch(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 	uint32_t n = 0;
@@ -261,4 +262,11 @@ void flexsc__uring_route(struct flexsc_loop *loop)
 	uring->direct = 0;
 	uring->kinds = 0;
 	uring->parts = false;
+}
+
+void flexsc__uring_route(struct flexsc_loop *loop)
+{
+	route_batch(loop);
+	if (uring_of(loop)->fixed)
+		flexsc__uring_use_fixed(loop);
 }

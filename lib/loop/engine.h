@@ -93,6 +93,9 @@ struct engine {
 	void (*buffers_unlend)(struct flexsc_buffers *buffers);
 	/* A buffer is free again. */
 	void (*buffer_put)(struct flexsc_buffers *buffers, uint32_t which);
+	/* See flexsc_loop_fix_fd(). NULL: there is nothing to gain. */
+	int (*fix)(struct flexsc_loop *loop, int fd);
+	void (*unfix)(struct flexsc_loop *loop, int fd);
 	/* Nothing is executing any more, and the pool is gone. */
 	void (*close)(struct flexsc_loop *loop);
 	/* In a forked child: close descriptors, touch nothing else. */

@@ -18,6 +18,7 @@
  *	work.c		posting functions of the program's
  *	multishot.c	calls that are posted once and complete many times
  *	buffers.c	memory that such a call receives into
+ *	fixed.c		descriptors that the engine keeps hold of
  *	stats.c		the published counters
  *	all.c		all loops of the process
  *	engine.h	what a loop asks of its engine

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "uring_fixed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/compiler.h"
+#include "uring.h"
+#include "uring_done.h"
+
+#define OP(name)	(1ULL << IORING_OP_##name)
+
+/* Operations whose descriptor may be a slot. */
+#define OPS_FIXED							\
+	(OP(READ) | OP(READV) | OP(WRITE) | OP(WRITEV) | OP(RECV) |	\
+	 OP(SEND) | OP(RECVMSG) | OP(SENDMSG) | OP(ACCEPT) | OP(FSYNC) | \
+	 OP(SYNC_FILE_RANGE) | OP(FALLOCATE) | OP(FADVISE) | OP(POLL_ADD))
+
+/* The place of the descriptor's slot; NULL: it can have none. */
+static uint16_t *fixed_slot(const struct fixed *fixed, int fd)
+{
+	return (uint32_t)fd < fixed->size ? &fixed->slots[fd] : NULL;
+}
+
+/* The ring's slots are made with the first. 0, -ENOMEM, or -EOPNOTSUPP. */
+static int fixed_make(struct uring *uring)
+{
+	struct fixed *fixed = calloc(1, sizeof(*fixed));
+
+	if (!fixed)
+		return -ENOMEM;
+	if (io_uring_register_files_sparse(&uring->ring.uring, FIXED_MAX)) {
+		free(fixed);
+		return -EOPNOTSUPP;
+	}
+	while (fixed->frees < FIXED_MAX) {
+		fixed->free[fixed->frees] =
+			(uint16_t)(FIXED_MAX - 1 - fixed->frees);
+		fixed->frees++;
+	}
+	uring->fixed = fixed;
+	return 0;
+}
+
+static int fixed_make_room(struct fixed *fixed, uint32_t fd)
+{
+	uint32_t size = fd < 64 ? 64 : 2 * fd;
+	uint16_t *slots;
+
+	if (fd < fixed->size)
+		return 0;
+	slots = reallocarray(fixed->slots, size, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	memset(slots + fixed->size, 0, (size - fixed->size) * sizeof(*slots));
+	fixed->slots = slots;
+	fixed->size = size;
+	return 0;
+}
+
+/* The kernel lets go of files that no request is to name any more. */
+static void fixed_let_go(struct uring *uring)
+{
+	struct fixed *fixed = uring->fixed;
+	const int none = -1;
+
+	while (fixed->leaves) {
+		uint16_t slot = fixed->leaving[--fixed->leaves];
+
+		++*uring->ring.switches;
+		io_uring_register_files_update(&uring->ring.uring, slot, &none,
+					       1);
+		fixed->free[fixed->frees++] = slot;
+	}
+}
+
+/* The descriptor's slot, if it has one, is leaving. */
+static void fixed_leave(struct fixed *fixed, int fd)
+{
+	uint16_t *slot = fixed_slot(fixed, fd);
+
+	if (!slot || !*slot)
+		return;
+	fixed->leaving[fixed->leaves++] = (uint16_t)(*slot - 1);
+	*slot = 0;
+}
+
+int flexsc__uring_fix(struct flexsc_loop *loop, int fd)
+{
+	struct uring *uring = uring_of(loop);
+	int err = 0;
+	uint16_t slot;
+
+	/* When a kernel thread takes requests isn't known. */
+	if (uring->ring.polled)
+		return 0;
+	if (!uring->fixed)
+		err = fixed_make(uring);
+	if (err == -EOPNOTSUPP)
+		return 0;
+	if (!err)
+		err = fixed_make_room(uring->fixed, (uint32_t)fd);
+	if (err || uring->fixed->slots[fd])
+		return err;
+	if (!uring->fixed->frees)
+		return -ENOSPC;
+	slot = uring->fixed->free[uring->fixed->frees - 1];
+	++*uring->ring.switches;
+	err = io_uring_register_files_update(&uring->ring.uring, slot, &fd, 1);
+	if (err < 0)
+		return err;
+	uring->fixed->frees--;
+	uring->fixed->slots[fd] = (uint16_t)(slot + 1);
+	return 0;
+}
+
+void flexsc__uring_unfix(struct flexsc_loop *loop, int fd)
+{
+	struct uring *uring = uring_of(loop);
+
+	if (!uring->fixed)
+		return;
+	fixed_leave(uring->fixed, fd);
+	if (!ring_unsubmitted(&uring->ring))
+		fixed_let_go(uring);
+}
+
+/* Give a request that isn't submitted its slot. */
+static void fixed_use(struct fixed *fixed, struct io_uring_sqe *sqe)
+{
+	const uint16_t *slot = fixed_slot(fixed, sqe->fd);
+
+	/* One that the kernel didn't take has it already. */
+	if (!slot || !*slot || sqe->flags & IOSQE_FIXED_FILE)
+		return;
+	if (sqe->opcode == IORING_OP_CLOSE) {
+		fixed_leave(fixed, sqe->fd);
+	} else if (OPS_FIXED >> sqe->opcode & 1) {
+		sqe->fd = *slot - 1;
+		sqe->flags |= IOSQE_FIXED_FILE;
+	}
+}
+
+COLD void flexsc__uring_use_fixed(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	struct fixed *fixed = uring->fixed;
+	struct ring *ring = &uring->ring;
+
+	for (uint32_t i = ring_unseen(ring); i != ring->tail; i++)
+		fixed_use(fixed, &ring->sqes[i & ring->mask]);
+	if (!fixed->leaves)
+		return;
+	if (ring_unsubmitted(ring) && flexsc__ring_submit(ring))
+		flexsc__uring_collect(loop);
+	if (!ring_unsubmitted(ring))
+		fixed_let_go(uring);
+}
+
+void flexsc__uring_fixed_fini(struct uring *uring)
+{
+	if (uring->fixed)
+		free(uring->fixed->slots);
+	free(uring->fixed);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Fixed descriptors, which are the engine's business. Owner only. */
+#include <errno.h>
+#include <flexsc/fd.h>
+
+#include "loop.h"
+
+int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd)
+{
+	if (!loop)
+		return -EINVAL;
+	if (loop->stale)
+		return -ESTALE;
+	loop_assert_owner(loop);
+	if (fd < 0)
+		return -EBADF;
+	return loop->engine->fix ? loop->engine->fix(loop, fd) : 0;
+}
+
+int flexsc_loop_unfix_fd(struct flexsc_loop *loop, int fd)
+{
+	if (!loop)
+		return -EINVAL;
+	if (loop->stale)
+		return -ESTALE;
+	loop_assert_owner(loop);
+	if (loop->engine->unfix)
+		loop->engine->unfix(loop, fd);
+	return 0;
+}
