@@ -147,3 +147,55 @@ def test_loops_share_a_listener() -> None:
         assert program.wait(PATIENCE) == 0
         for client in clients:
             client.close()
+
+
+@contextlib.contextmanager
+def echo(*arguments: str) -> Iterator[int]:
+    with subprocess.Popen(
+        [example("echo"), "0", *arguments], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout
+        yield int(server.stdout.readline())
+        assert server.poll() is None
+        server.kill()
+
+
+def exchange(port: int, data: bytes) -> bytes:
+    """What comes back, received while it is sent and to the end."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+
+        def send() -> None:
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        back = bytearray()
+        while len(back) < len(data) and (part := client.recv(65536)):
+            back += part
+        sender.join(PATIENCE)
+    return bytes(back)
+
+
+@pytest.mark.parametrize("arguments", [(), ("one",)])
+def test_an_echo_is_whole(arguments: tuple[str, ...]) -> None:
+    data = bytes(range(256)) * 200
+    with echo(*arguments) as port, contextlib.ExitStack() as idle:
+        for _ in range(50):
+            idle.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+        for _ in range(20):
+            assert exchange(port, data) == data
+
+
+def test_an_echo_waits_for_who_does_not_listen() -> None:
+    with echo() as port, socket.create_connection(("127.0.0.1", port)) as client:
+        client.setblocking(False)
+        sent = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                sent += client.send(bytes(1 << 16))
+        # Its buffers aren't all, and it loses nothing.
+        assert exchange(port, b"still there") == b"still there"
+        client.settimeout(PATIENCE)
+        while sent:
+            sent -= len(client.recv(1 << 16))
