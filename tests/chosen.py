@@ -39,6 +39,7 @@ GUEST = (
     "conformance-cancel_each",
     "conformance-chain",
     "conformance-closing",
+    "conformance-multishot",
     "conformance-posting",
     "conformance-results_file",
     "conformance-results_other",
@@ -51,7 +52,7 @@ GUEST = (
 # four guests.
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|serve|watchdog|watched)"
-    "|conformance-(cancel_each|chain|closing|posting|results_socket|stats|table)"
+    "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
     "|pairs"
 )
 CROSS_GUEST = (

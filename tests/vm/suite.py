@@ -78,6 +78,12 @@ GROUPS = (
     ("conformance-process", "conformance-signal", "conformance-fork"),
     ("conformance-capacity", "conformance-cancel_each", "conformance-wake"),
     ("conformance-embed", "conformance-harvest", "conformance-work"),
+    (
+        "conformance-multishot",
+        "conformance-fixed",
+        "conformance-direct",
+        "conformance-direct_batches",
+    ),
     ("kmod-serve",),
 )
 
