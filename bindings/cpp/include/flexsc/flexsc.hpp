@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * C++20 coroutines over a loop. A coroutine posts a system call by awaiting it
+ * and goes on when the call is complete; meanwhile the loop runs others.
+ *
+ *	#include <flexsc/flexsc.hpp>
+ *
+ *	flexsc::task<> echo(flexsc::loop &loop, int fd)
+ *	{
+ *		std::array<std::byte, 4096> buffer;
+ *
+ *		for (;;) {
+ *			auto got = co_await loop.read(fd, buffer);
+ *			if (got.ret <= 0)
+ *				break;
+ *			co_await loop.write(fd, std::span(buffer).first(got.ret));
+ *		}
+ *		co_await loop.close(fd);
+ *	}
+ *
+ *	flexsc::loop loop;
+ *	loop.spawn(echo(loop, 0));
+ *	loop.run();
+ *
+ * Headers alone, over <flexsc/flexsc.h>; link as for that. A call's cb lies in the
+ * coroutine's frame, so no call allocates memory. What calls mean and cost:
+ * <flexsc/call.h>. Results, deadlines and stop tokens: <flexsc/pending.hpp>. Tasks
+ * and when_all(): <flexsc/task.hpp>.
+ *
+ *
+ * Errors
+ *
+ * A system call's own failure is a result that says so: see class result. All
+ * else is thrown: what posting was refused with (std::system_error of that
+ * code, from the co_await), and what a function given to loop::work() threw. An
+ * exception leaves a task through the co_await of the task. That of a spawned
+ * task, which nobody awaits, leaves loop::run().
+ *
+ *
+ * Threads
+ *
+ * A loop, its coroutines and all that they use belong to the thread that made
+ * the loop. Any thread may call loop::stop() and event::set(), so may signal
+ * handlers; any thread may request the stop of a token that a call was given.
+ * All of it only until the owner starts to destroy the loop.
+ *
+ *
+ * Lifetimes
+ *
+ * From the co_await's beginning to its end the memory that a call's arguments
+ * point to belongs to the library. The coroutine waits meanwhile, so its own
+ * variables are good for that, and temporaries in the co_await's expression.
+ *
+ * A coroutine that waits is never destroyed: its frame holds the cb, and perhaps
+ * the buffer, of a call that the kernel is busy with. All here keeps to that. A
+ * task that has begun lives in the frame that awaits it, a spawned one owns
+ * itself, and when_all() waits for all of its tasks, also if one fails. The end
+ * of a loop cancels what is pending, and lets each coroutine go on to its end. A
+ * program that destroys the handle of a coroutine that waits all the same is ended,
+ * with a message, before the frame is freed.
+ *
+ * So a coroutine's parameters are to be values, or references to what outlives
+ * it. A lambda's captures are in the lambda, not in the frame: one that is a
+ * coroutine outlives its call, or captures nothing.
+ */
+#ifndef FLEXSC_FLEXSC_HPP
+#define FLEXSC_FLEXSC_HPP
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <flexsc/flexsc.h>
+#include <flexsc/pending.hpp>
+#include <flexsc/task.hpp>
+
+namespace flexsc
+{
+
+namespace detail
+{
+
+/* A coroutine that begins at once, and whose end frees it. */
+struct detached {
+	struct promise_type {
+		detached get_return_object() const noexcept { return {}; }
+		std::suspend_never initial_suspend() const noexcept { return {}; }
+		std::suspend_never final_suspend() const noexcept { return {}; }
+		void return_void() const noexcept {}
+		void unhandled_exception() const noexcept { std::terminate(); }
+	};
+};
+
+} // namespace detail
+
+/* How a loop is made: struct flexsc_options in <flexsc/loop.h>. */
+struct options {
+	const char *engine = nullptr;
+	const char *cores = nullptr;
+	uint32_t max_entries = 0;
+	uint32_t max_threads = 0;
+	std::chrono::duration<uint32_t, std::micro> spin{ 0 };
+	uint32_t flags = 0;	/* FLEXSC_SQPOLL */
+};
+
+/*
+ * A loop, and the scope of the coroutines that are spawned on it. Owned by the
+ * thread that makes it. May be moved while no coroutine refers to it.
+ */
+class loop {
+	struct state {
+		flexsc_loop *native = nullptr;
+		size_t spawned = 0;	/* that haven't ended */
+		std::vector<std::exception_ptr> thrown;	/* by spawned tasks */
+	};
+
+	template <class Post> auto event_post(Post how)
+	{
+		return detail::pending<Post, false>(native(), std::move(how));
+	}
+
+public:
+	/* Throws what flexsc_loop_create() fails with. */
+	explicit loop(const options &with = {}) : self(new state)
+	{
+		const flexsc_options own = {
+			sizeof(own),	  with.engine,	     with.cores,
+			with.max_entries, with.max_threads, with.spin.count(),
+			with.flags,
+		};
+		int err = flexsc_loop_create(&self->native, &own);
+
+		if (err)
+			detail::throw_error(err, "flexsc_loop_create");
+	}
+
+	loop(loop &&) noexcept = default;
+	loop &operator=(loop &&) = delete;
+
+	/*
+	 * Cancels what is pending and runs all coroutines to their ends. Their
+	 * calls end with ECANCELED, EINTR or the true result, and to await
+	 * another one throws ESHUTDOWN. What spawned tasks throw is dropped. If a
+	 * task waits for something that isn't the loop's, or this is called by a
+	 * coroutine of the loop's, the process is ended with a message.
+	 */
+	~loop()
+	{
+		if (!self)
+			return;
+		/* A forked child's copies of coroutines just stay. */
+		bool forked = flexsc_loop_submit(self->native) == -ESTALE;
+
+		if (flexsc_loop_destroy(self->native))
+			detail::die("a loop was destroyed by its own coroutine, "
+				    "or by another thread");
+		if (self->spawned && !forked)
+			detail::die("a loop was destroyed while a task waits "
+				    "for something else");
+	}
+
+	/*
+	 * Run until all spawned tasks have ended, and what was posted through
+	 * native(), or until stop(). Throws the first exception of a spawned task
+	 * at once; the other tasks go on in the next run. Throws what
+	 * flexsc_loop_run() fails with, too.
+	 */
+	void run()
+	{
+		if (!self->thrown.empty())
+			stop();
+		int err = flexsc_loop_run(self->native);
+
+		if (err)
+			detail::throw_error(err, "flexsc_loop_run");
+		if (self->thrown.empty())
+			return;
+		std::exception_ptr first = std::move(self->thrown.front());
+
+		self->thrown.erase(self->thrown.begin());
+		std::rethrow_exception(first);
+	}
+
+	/* End one run: as flexsc_loop_stop(). Any thread, any signal handler. */
+	void stop() noexcept { flexsc_loop_stop(self->native); }
+
+	/*
+	 * Begin a task that nobody awaits: at once, as far as it goes without
+	 * waiting, the rest in run(). What it returns is dropped.
+	 */
+	template <class T> void spawn(task<T> begun)
+	{
+		root(*self, std::move(begun));
+	}
+
+	/* For the functions of <flexsc/flexsc.h>; it stays this object's. */
+	flexsc_loop *native() const noexcept { return self->native; }
+
+	/*
+	 * What a C function posts as flexsc_loop_read() does: how(flexsc_loop *,
+	 * flexsc_cb *) calls it, and returns 0 or -errno.
+	 */
+	template <class Post> auto post(Post how)
+	{
+		return detail::pending<Post, true>(native(), std::move(how));
+	}
+
+	/* Any system call: loop.call<FLEXSC_NR_unlinkat>(AT_FDCWD, path, 0). */
+	template <unsigned int NR, class... Args> auto call(Args... args)
+	{
+		static_assert(sizeof...(args) <= 6);
+		return post([a = std::array<uint64_t, sizeof...(args)>{
+				     detail::argument(args)... }](
+				    flexsc_loop *on, flexsc_cb *cb) {
+			auto arg = [&](size_t n) { return n < a.size() ? a[n] : 0; };
+
+			if constexpr (sizeof...(args) <= 3)
+				return flexsc_loop_call3(on, cb, NR, arg(0),
+							 arg(1), arg(2));
+			else
+				return flexsc_loop_call(on, cb, NR, arg(0), arg(1),
+							arg(2), arg(3), arg(4),
+							arg(5));
+		});
+	}
+
+	/*
+	 * To be awaited. Each is the system call of that name, and the co_await
+	 * returns its result.
+	 */
+	auto read(int fd, std::span<std::byte> to)
+	{
+		return call<FLEXSC_NR_read>(fd, to.data(), to.size());
+	}
+
+	auto write(int fd, std::span<const std::byte> from)
+	{
+		return call<FLEXSC_NR_write>(fd, from.data(), from.size());
+	}
+
+	auto pread(int fd, std::span<std::byte> to, off_t offset)
+	{
+		return call<FLEXSC_NR_pread64>(fd, to.data(), to.size(), offset);
+	}
+
+	auto pwrite(int fd, std::span<const std::byte> from, off_t offset)
+	{
+		return call<FLEXSC_NR_pwrite64>(fd, from.data(), from.size(),
+						offset);
+	}
+
+	auto openat(int dirfd, const char *path, int flags, mode_t mode = 0)
+	{
+		return call<FLEXSC_NR_openat>(dirfd, path, flags, mode);
+	}
+
+	auto close(int fd) { return call<FLEXSC_NR_close>(fd); }
+
+	auto statx(int dirfd, const char *path, int flags, unsigned int mask,
+		   struct ::statx *to)
+	{
+		return call<FLEXSC_NR_statx>(dirfd, path, flags, mask, to);
+	}
+
+	auto fsync(int fd) { return call<FLEXSC_NR_fsync>(fd); }
+
+	auto accept(int fd, struct ::sockaddr *address = nullptr,
+		    unsigned int *size = nullptr, int flags = 0)
+	{
+		return call<FLEXSC_NR_accept4>(fd, address, size, flags);
+	}
+
+	auto connect(int fd, const struct ::sockaddr *address, unsigned int size)
+	{
+		return call<FLEXSC_NR_connect>(fd, address, size);
+	}
+
+	auto recv(int fd, std::span<std::byte> to, int flags = 0)
+	{
+		return call<FLEXSC_NR_recvfrom>(fd, to.data(), to.size(), flags,
+						nullptr, nullptr);
+	}
+
+	auto send(int fd, std::span<const std::byte> from, int flags = 0)
+	{
+		return call<FLEXSC_NR_sendto>(fd, from.data(), from.size(),
+					      flags, nullptr, 0);
+	}
+
+	/*
+	 * Run function() on a syscall thread, as flexsc_loop_work() does: returns
+	 * what it returns, and throws what it throws; or std::system_error of
+	 * ECANCELED or ETIME if it was cancelled or late before it started.
+	 *
+	 * (g++ 12 destroys the captures of a lambda twice that is written inside a
+	 * co_await: give one with a name, unless they are trivial.)
+	 */
+	template <class Function> auto work(Function function)
+	{
+		return post(detail::work_post<Function>(std::move(function)));
+	}
+
+	/* A timer, as flexsc_loop_timer(): never early; the result is 0. */
+	template <class Rep, class Period>
+	auto sleep_for(std::chrono::duration<Rep, Period> time)
+	{
+		return event_post([ns = detail::nanoseconds(time)](auto *on,
+								   auto *cb) {
+			return flexsc_loop_timer(on, cb, ns);
+		});
+	}
+
+	/* The next signal of this number, as flexsc_loop_signal(): its number. */
+	auto signal(int signo)
+	{
+		return event_post([signo](auto *on, auto *cb) {
+			return flexsc_loop_signal(on, cb, signo);
+		});
+	}
+
+private:
+	template <class T>
+	static detail::detached root(state &self, task<T> begun)
+	{
+		self.spawned++;
+		flexsc_loop_ref(self.native);
+		try {
+			co_await std::move(begun);
+		} catch (...) {
+			self.thrown.push_back(std::current_exception());
+			flexsc_loop_stop(self.native);
+		}
+		self.spawned--;
+		flexsc_loop_unref(self.native);
+	}
+
+	std::unique_ptr<state> self;
+};
+
+/*
+ * Told by any thread, awaited by one coroutine of the loop: co_await event, or
+ * wait(). The result is 0, and what was written before set() is visible then.
+ */
+class event {
+public:
+	explicit event(const loop &on) : self(new shared)
+	{
+		self->loop = on.native();
+	}
+
+	event(event &&) = delete;
+
+	~event()
+	{
+		if (self->waits)
+			detail::die("an event was destroyed that a coroutine awaits");
+		/* A wake-up that is on its way has the last use of the memory. */
+		if (self->woken)
+			self->orphan = true;
+		else
+			delete self;
+	}
+
+	/*
+	 * End the wait, or the next one; any number of times before that are as
+	 * good as once. Any thread, any signal handler.
+	 */
+	void set() noexcept
+	{
+		if (!self->woken.exchange(true) &&
+		    flexsc_loop_wake(self->loop, self))
+			self->woken = false;	/* the loop ends */
+	}
+
+	/*
+	 * To be awaited: for so long, after which the error is ETIME; with until()
+	 * it may be ECANCELED. Throws EBUSY if a coroutine awaits it already.
+	 */
+	auto wait_for(std::chrono::nanoseconds time)
+	{
+		return wait_ns(detail::nanoseconds(time));
+	}
+
+	auto wait() { return wait_ns(FLEXSC_FOREVER); }
+	auto operator co_await() { return wait(); }
+
+private:
+	/* The owner's, but for woken. */
+	struct shared : flexsc_cb {
+		flexsc_loop *loop = nullptr;
+		flexsc_cb *waits = nullptr;	/* the timer of who awaits it */
+		bool is_set = false;
+		bool orphan = false;		/* the event is gone */
+		std::atomic<bool> woken = false;	/* was_woken() is to come */
+
+		shared() noexcept : flexsc_cb{ was_woken, nullptr, 0, 0 } {}
+	};
+
+	static void was_woken(flexsc_cb *cb) noexcept
+	{
+		auto *self = static_cast<shared *>(cb);
+
+		/* Acquires what was written before set() that found it true. */
+		self->woken.exchange(false);
+		self->is_set = true;
+		if (self->orphan)
+			delete self;
+		else if (self->waits)
+			flexsc_loop_cancel(self->loop, self->waits);
+	}
+
+	/* A wait is a timer, so it can be late, cancelled, and end with the loop. */
+	struct wait_post {
+		shared *self;
+		uint64_t ns;
+
+		int operator()(flexsc_loop *loop, flexsc_cb *cb) noexcept
+		{
+			int err = self->waits ? -EBUSY :
+						flexsc_loop_timer(
+							loop, cb,
+							self->is_set ? 0 : ns);
+
+			if (!err)
+				self->waits = cb;
+			return err;
+		}
+
+		result take(int64_t ret) noexcept
+		{
+			self->waits = nullptr;
+			if (std::exchange(self->is_set, false))
+				return { 0 };
+			return { ret ? ret : -ETIME };
+		}
+	};
+
+	detail::pending<wait_post, false> wait_ns(uint64_t ns)
+	{
+		return { self->loop, wait_post{ self, ns } };
+	}
+
+	shared *self;
+};
+
+} // namespace flexsc
+
+#endif /* FLEXSC_FLEXSC_HPP */

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a coroutine waits for: a call, a timer, a signal. Made by the functions of
+ * class loop in <flexsc/flexsc.hpp>, which tells of errors, threads and lifetimes.
+ */
+#ifndef FLEXSC_PENDING_HPP
+#define FLEXSC_PENDING_HPP
+
+#include <cerrno>
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include <flexsc/call.h>
+#include <flexsc/event.h>
+#include <flexsc/task.hpp>
+#include <flexsc/work.h>
+
+namespace flexsc
+{
+
+namespace detail
+{
+
+[[noreturn]] inline void throw_error(int64_t err, const char *what)
+{
+	throw std::system_error(static_cast<int>(-err), std::system_category(),
+				what);
+}
+
+/* A rule is broken, and to go on would be to use freed memory. */
+[[noreturn]] inline void die(const char *why) noexcept
+{
+	std::fprintf(stderr, "flexsc: %s\n", why);
+	std::terminate();
+}
+
+} // namespace detail
+
+/* What became of a call: the kernel's result, or -errno. True if it worked. */
+struct result {
+	int64_t ret = 0;
+
+	constexpr explicit operator bool() const noexcept { return ret >= 0; }
+
+	/* The errno code, positive; 0 if it worked. */
+	constexpr int error() const noexcept
+	{
+		return ret < 0 ? static_cast<int>(-ret) : 0;
+	}
+
+	/* ret, or throws the error as std::system_error. */
+	int64_t value_or_throw() const
+	{
+		if (ret < 0)
+			detail::throw_error(ret, "flexsc");
+		return ret;
+	}
+};
+
+namespace detail
+{
+
+/* Nanoseconds as the C functions have them: not below 0. */
+template <class Rep, class Period>
+uint64_t nanoseconds(std::chrono::duration<Rep, Period> time)
+{
+	auto ns = std::chrono::ceil<std::chrono::nanoseconds>(time).count();
+
+	return ns > 0 ? static_cast<uint64_t>(ns) : 0;
+}
+
+/* A system call's argument as a register has it. */
+template <class T> uint64_t argument(T value) noexcept
+{
+	if constexpr (std::is_null_pointer_v<T>)
+		return 0;
+	else if constexpr (std::is_pointer_v<T>)
+		return reinterpret_cast<uintptr_t>(value);
+	else
+		return static_cast<uint64_t>(value);
+}
+
+template <class Post, bool deadlines> class stoppable;
+
+/*
+ * What loop's functions return, to be awaited at once. Posted by post(loop, cb),
+ * which returns as the C functions do. It is its cb, so it stays where it is, in
+ * the frame, while arg is the coroutine that waits; else that is NULL.
+ */
+template <class Post, bool deadlines>
+class [[nodiscard]] pending : protected flexsc_cb {
+public:
+	pending(flexsc_loop *on, Post how) noexcept
+		: flexsc_cb{ completed, nullptr, 0, 0 }, loop(on),
+		  post(std::move(how))
+	{
+	}
+
+	pending(pending &&unposted) noexcept = default;
+
+	~pending()
+	{
+		if (arg)
+			die("a coroutine was destroyed that waits for a call");
+	}
+
+	/*
+	 * A deadline of a system call, or of work: it is cancelled unless it
+	 * completes in this time, and its error is ETIME then.
+	 */
+	template <class Rep, class Period>
+	pending within(std::chrono::duration<Rep, Period> time) &&
+		requires deadlines
+	{
+		deadline = nanoseconds(time);
+		if (!deadline)
+			deadline = 1;
+		return std::move(*this);
+	}
+
+	/*
+	 * Cancelled when stop is requested: ends with the true result if it
+	 * completed first, else with EINTR or ECANCELED as flexsc_loop_cancel()
+	 * says. Comes last, after within().
+	 */
+	stoppable<Post, deadlines> until(std::stop_token stop) &&
+	{
+		return { std::move(*this), std::move(stop) };
+	}
+
+	bool await_ready() const noexcept { return false; }
+
+	void await_suspend(std::coroutine_handle<> waits)
+	{
+		int err = post(loop, static_cast<flexsc_cb *>(this));
+
+		if (err)
+			throw_error(err, "flexsc: posting");
+		arg = waits.address();
+		/* Without memory for its deadline it ends early. */
+		if (deadline && flexsc_loop_deadline(loop, this, deadline))
+			flexsc_loop_cancel(loop, this);
+	}
+
+	/* A result; or what post makes of it. */
+	auto await_resume()
+	{
+		if constexpr (requires { post.take(ret); })
+			return post.take(ret);
+		else
+			return result{ ret };
+	}
+
+protected:
+	/* An exception can't go on into the library. */
+	void go_on() noexcept
+	{
+		std::coroutine_handle<>::from_address(std::exchange(arg, nullptr))
+			.resume();
+	}
+
+	flexsc_loop *loop;
+
+private:
+	static void completed(flexsc_cb *cb) noexcept
+	{
+		static_cast<pending *>(cb)->go_on();
+	}
+
+	Post post;
+	uint64_t deadline = 0;
+};
+
+/*
+ * The same with a stop token. Any thread may request the stop, but the owner
+ * alone may cancel: the request wakes the loop, and the wake-up's callback
+ * cancels. The coroutine goes on when both callbacks have run, if two are to come.
+ */
+template <class Post, bool deadlines>
+class [[nodiscard]] stoppable : public pending<Post, deadlines> {
+	using base = pending<Post, deadlines>;
+
+public:
+	stoppable(base &&call, std::stop_token token) noexcept
+		: base(std::move(call)), stop(std::move(token))
+	{
+		this->callback = completed;
+	}
+
+	stoppable(stoppable &&unposted) noexcept
+		: base(std::move(unposted)), stop(std::move(unposted.stop))
+	{
+	}
+
+	/* They would lose the token. */
+	void within() = delete;
+	void until() = delete;
+
+	bool await_suspend(std::coroutine_handle<> waits)
+	{
+		if (stop.stop_requested()) {
+			this->ret = -ECANCELED;
+			return false;
+		}
+		base::await_suspend(waits);
+		on_stop.emplace(std::move(stop), wake{ this });
+		return true;
+	}
+
+private:
+	struct wake {
+		stoppable *self;
+		void operator()() noexcept
+		{
+			self->woken = !flexsc_loop_wake(self->loop, &self->waker);
+		}
+	};
+
+	static void completed(flexsc_cb *cb) noexcept
+	{
+		auto *self = static_cast<stoppable *>(cb);
+
+		/* Waits for a request that is just waking: woken is settled. */
+		self->on_stop.reset();
+		if (self->woken && !self->told)
+			self->over = true;
+		else
+			self->go_on();
+	}
+
+	static void was_woken(flexsc_cb *cb) noexcept
+	{
+		auto *self = static_cast<stoppable *>(cb->arg);
+
+		self->told = true;
+		if (self->over)
+			self->go_on();
+		else
+			flexsc_loop_cancel(self->loop, self);
+	}
+
+	std::stop_token stop;
+	std::optional<std::stop_callback<wake>> on_stop;
+	flexsc_cb waker{ was_woken, this, 0, 0 };
+	bool woken = false;	/* the stopping thread's, until on_stop's end */
+	bool told = false;	/* the wake-up's callback has run */
+	bool over = false;	/* the call's has */
+};
+
+/* A function for a syscall thread, and what it returned or threw. */
+template <class Function> class work_post {
+	using value_type = std::invoke_result_t<Function>;
+
+public:
+	explicit work_post(Function &&own) : function(std::move(own)) {}
+	work_post(work_post &&unposted) noexcept
+		: function(std::move(unposted.function))
+	{
+	}
+
+	int operator()(flexsc_loop *loop, flexsc_cb *cb) noexcept
+	{
+		return flexsc_loop_work(loop, cb, run, this);
+	}
+
+	value_type take(int64_t ret)
+	{
+		if (ret < 0)
+			throw_error(ret, "flexsc: work");
+		if (thrown)
+			std::rethrow_exception(thrown);
+		if constexpr (!std::is_void_v<value_type>)
+			return *std::move(value);
+	}
+
+private:
+	static int64_t run(void *arg) noexcept
+	{
+		auto &self = *static_cast<work_post *>(arg);
+
+		try {
+			if constexpr (std::is_void_v<value_type>)
+				self.function();
+			else
+				self.value.emplace(self.function());
+		} catch (...) {
+			self.thrown = std::current_exception();
+		}
+		return 0;
+	}
+
+	Function function;
+	std::optional<or_unit<value_type>> value;
+	std::exception_ptr thrown;
+};
+
+} // namespace detail
+
+} // namespace flexsc
+
+#endif /* FLEXSC_PENDING_HPP */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/harness.h for C++, and what the programs here have in common. */
+#ifndef FLEXSC_TESTS_HARNESS_HPP
+#define FLEXSC_TESTS_HARNESS_HPP
+
+#include <flexsc/flexsc.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+extern "C" {
+#include "../../../tests/harness.h"
+}
+
+using namespace std::chrono_literals;
+using flexsc::event;
+using flexsc::loop;
+using flexsc::result;
+using flexsc::task;
+using flexsc::when_all;
+
+/* How often something happened, for a coroutine's end: a count of one more. */
+struct counted {
+	unsigned int &n;
+	~counted() { n++; }
+};
+
+/* The code that function() throws as std::system_error; 0 if it doesn't. */
+template <class Function> int thrown_by(Function function)
+{
+	try {
+		function();
+	} catch (const std::system_error &error) {
+		return error.code().value();
+	}
+	return 0;
+}
+
+/* A pipe; its reading end never has anything, unless a test writes it. */
+struct tube {
+	int fd[2];
+
+	tube() { CHECK_EQ(pipe2(fd, O_CLOEXEC), 0); }
+	tube(tube &&) = delete;
+	~tube()
+	{
+		close(fd[0]);
+		close(fd[1]);
+	}
+};
+
+#endif /* FLEXSC_TESTS_HARNESS_HPP */
