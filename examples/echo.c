@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 {
 	one = argc > 2 && !strcmp(argv[2], "one");
 	listener = listen_on((uint16_t)(argc > 1 ? atoi(argv[1]) : 0));
-	if (flexsc_init() || flexsc_buffers(&buffers, BUFFERS, SIZE))
+	if (flexsc_init() || flexsc_make_buffers(&buffers, BUFFERS, SIZE))
 		return 1;
 	accept_all(&accepting);
 	return flexsc_main_loop();

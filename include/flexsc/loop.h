@@ -93,7 +93,7 @@ int flexsc_loop_run(struct flexsc_loop *loop);
 
 /*
  * Make flexsc_loop_run() return after the callback it is in, or not to start:
- * a stop before the run is not lost, and each one ends one run.
+ * a stop before the run is not lost. Several before it end that run alone.
  */
 int flexsc_loop_stop(struct flexsc_loop *loop);
 
@@ -114,7 +114,7 @@ int flexsc_loop_unref(struct flexsc_loop *loop);
 /*
  * The parts of flexsc_loop_run(), for programs with a loop of their own. Each
  * starts what was posted. dispatch then runs the callbacks of what is complete
- * by now, and returns how many ran.
+ * by now, and returns how many calls, timers, signals and wake-ups that were.
  *
  * wait sleeps until at least one call, timer, signal or wake-up is ready for
  * dispatch, or ns nanoseconds have passed (OSDI 2010, section 3.2:

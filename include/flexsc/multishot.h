@@ -66,7 +66,7 @@ int flexsc_loop_accept_multishot(struct flexsc_loop *loop,
  * -ESHUTDOWN, -ESTALE.
  */
 struct flexsc_buffers;
-int flexsc_loop_buffers(struct flexsc_loop *loop,
+int flexsc_loop_make_buffers(struct flexsc_loop *loop,
 			struct flexsc_buffers **buffers, unsigned int count,
 			size_t size);
 
@@ -108,10 +108,10 @@ static inline int flexsc_accept_multishot(struct flexsc_cb *cb, int sockfd,
 					    flags);
 }
 
-static inline int flexsc_buffers(struct flexsc_buffers **buffers,
+static inline int flexsc_make_buffers(struct flexsc_buffers **buffers,
 				 unsigned int count, size_t size)
 {
-	return flexsc_loop_buffers(flexsc_loop_default(), buffers, count, size);
+	return flexsc_loop_make_buffers(flexsc_loop_default(), buffers, count, size);
 }
 
 static inline int flexsc_recv_multishot(struct flexsc_cb *cb, int sockfd,

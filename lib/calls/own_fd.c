@@ -16,11 +16,12 @@ static _Atomic uint32_t copies_end;
 
 int flexsc__own_fd(int fd)
 {
-	int high;
+	int high = -1;
 
-	if (fd < 0 || !flexsc__own_fd_floor)
+	if (fd < 0)
 		return fd;
-	high = plain_copy(fd, flexsc__own_fd_floor);
+	if (flexsc__own_fd_floor)
+		high = plain_copy(fd, flexsc__own_fd_floor);
 	if (high >= 0) {
 		plain_close(fd);
 		fd = high;

@@ -60,7 +60,7 @@ static int buffers_prepare(struct flexsc_buffers *buffers)
 	return 0;
 }
 
-int flexsc_loop_buffers(struct flexsc_loop *loop,
+int flexsc_loop_make_buffers(struct flexsc_loop *loop,
 			struct flexsc_buffers **out, unsigned int count,
 			size_t size)
 {

@@ -95,6 +95,12 @@ TEST(a_file_that_is_said_to_be_regular_is_one)
 
 TEST(hints_that_contradict_themselves_are_refused)
 {
+	struct flexsc_loop *loop = test_loop();
+
+	/* The library's own. */
+	CHECK_EQ(flexsc_fd_hint(flexsc_loop_fd(loop), FLEXSC_FD_STREAM),
+		 -EINVAL);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 	CHECK_EQ(flexsc_fd_hint(0, FLEXSC_FD_REGULAR | FLEXSC_FD_STREAM),
 		 -EINVAL);
 	CHECK_EQ(flexsc_fd_hint(0, FLEXSC_FD_BLOCKING | FLEXSC_FD_NONBLOCK),

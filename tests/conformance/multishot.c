@@ -162,7 +162,7 @@ static struct flexsc_buffers *new_buffers(struct flexsc_loop *loop,
 {
 	struct flexsc_buffers *buffers;
 
-	CHECK_EQ(flexsc_loop_buffers(loop, &buffers, count, size), 0);
+	CHECK_EQ(flexsc_loop_make_buffers(loop, &buffers, count, size), 0);
 	return buffers;
 }
 
@@ -464,12 +464,12 @@ TEST(bad_buffers_are_refused)
 
 	NEEDS_WAITING_ENGINE();
 	pair(p, 0);
-	CHECK_EQ(flexsc_loop_buffers(loop, &none, 0, 16), -EINVAL);
-	CHECK_EQ(flexsc_loop_buffers(loop, &none, 3, 16), -EINVAL);
-	CHECK_EQ(flexsc_loop_buffers(loop, &none, 65536, 16), -EINVAL);
-	CHECK_EQ(flexsc_loop_buffers(loop, &none, 4, 0), -EINVAL);
-	CHECK_EQ(flexsc_loop_buffers(loop, NULL, 4, 16), -EINVAL);
-	CHECK_EQ(flexsc_loop_buffers(NULL, &none, 4, 16), -EINVAL);
+	CHECK_EQ(flexsc_loop_make_buffers(loop, &none, 0, 16), -EINVAL);
+	CHECK_EQ(flexsc_loop_make_buffers(loop, &none, 3, 16), -EINVAL);
+	CHECK_EQ(flexsc_loop_make_buffers(loop, &none, 65536, 16), -EINVAL);
+	CHECK_EQ(flexsc_loop_make_buffers(loop, &none, 4, 0), -EINVAL);
+	CHECK_EQ(flexsc_loop_make_buffers(loop, NULL, 4, 16), -EINVAL);
+	CHECK_EQ(flexsc_loop_make_buffers(NULL, &none, 4, 16), -EINVAL);
 	CHECK_EQ(flexsc_buffers_free(NULL), -EINVAL);
 	CHECK_EQ(flexsc_loop_recv_multishot(other, &shots->cb, p[0], buffers),
 		 -EINVAL);

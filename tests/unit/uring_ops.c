@@ -408,9 +408,9 @@ TEST(what_sends_can_do_is_known_by_what_came_with_it)
 	CHECK_EQ(flexsc__uring_known(old), 0);
 	CHECK_EQ(flexsc__uring_known(old | HAS(SOCKET)), URING_SENDS_WHOLE);
 	CHECK_EQ(flexsc__uring_known(old | HAS(SOCKET) | HAS(SEND_ZC)),
-		 URING_SENDS_WHOLE | URING_SENDS_TO);
+		 URING_SENDS_WHOLE | URING_SENDS_TO | URING_MULTISHOT);
 	CHECK_EQ(flexsc__uring_known(UINT64_MAX),
-		 URING_SENDS_WHOLE | URING_SENDS_TO);
+		 URING_SENDS_WHOLE | URING_SENDS_TO | URING_MULTISHOT);
 }
 
 TEST(sends_go_on_with_the_rest_where_the_kernel_does_not)
