@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""The extension: its sources, and where pkg-config says that libflexsc is."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+NAMES = (
+    "call",
+    "file",
+    "future",
+    "loop",
+    "module",
+    "names",
+    "open",
+    "status",
+    "turn",
+)
+
+
+def pkg_config(what: str) -> list[str]:
+    said = subprocess.run(
+        ["pkg-config", what, "flexsc"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return shlex.split(said.stdout)
+
+
+class Build(build_ext):
+    """Looks for the library when something is compiled, and not before."""
+
+    def build_extension(self, ext: Extension) -> None:
+        ext.extra_compile_args += ["-std=gnu11", *pkg_config("--cflags")]
+        ext.extra_link_args += pkg_config("--libs")
+        super().build_extension(ext)
+
+
+setup(
+    cmdclass={"build_ext": Build},
+    ext_modules=[
+        Extension(
+            "flexsc._flexsc",
+            [f"src/{name}.c" for name in NAMES],
+            depends=[f"src/{name}.h" for name in NAMES if name != "module"],
+        )
+    ],
+)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""asyncio's file calls by libflexsc, without a thread for each.
+
+A call is posted to a loop of FlexSC that is embedded in the running event loop,
+and awaited:
+
+    async with flexsc.open("file") as file:
+        data = await file.read()
+    size = (await flexsc.stat("file")).st_size
+
+What functions return is a Call: await it, once or more, make a task of it, or
+give it to asyncio.gather() and its kin. It is posted when it is made, and runs
+whether or not it is awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from flexsc._flexsc import (
+    AsyncFile,
+    Call,
+    Loop,
+    Opening,
+    _close_running,
+    link,
+    listdir,
+    lstat,
+    mkdir,
+    open,
+    readlink,
+    rename,
+    rmdir,
+    running_loop,
+    stat,
+    symlink,
+    sync,
+    unlink,
+)
+
+__all__ = [
+    "AsyncFile",
+    "Call",
+    "Loop",
+    "Opening",
+    "link",
+    "listdir",
+    "lstat",
+    "mkdir",
+    "open",
+    "readlink",
+    "rename",
+    "rmdir",
+    "running_loop",
+    "shutdown",
+    "stat",
+    "symlink",
+    "sync",
+    "unlink",
+]
+
+
+async def shutdown() -> None:
+    """Cancel the running event loop's calls, and close its Loop.
+
+    Closing the event loop does that as well.
+    """
+    _close_running()
+    await asyncio.sleep(0)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that take names of files: stat, mkdir, rename ... */
+#ifndef NAMES_H
+#define NAMES_H
+
+#include "call.h"
+
+/* Sets the name of call's path i. 0, or -1: raised. */
+int names_set(struct call *call, int i, PyObject *path);
+
+extern PyMethodDef names_methods[];
+
+#endif /* NAMES_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "open.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include "file.h"
+#include "future.h"
+#include "names.h"
+
+/* A descriptor that nobody will get, as the call was cancelled. */
+static void open_undo(struct call *call, int fd)
+{
+	struct flexsc_loop *flexsc = call->loop->flexsc;
+
+	if (!flexsc || flexsc_loop_call3(flexsc, NULL, SYS_close, (uint64_t)fd,
+					 0, 0))
+		file_close_plainly(fd);
+	call->loop->posted = true;
+}
+
+static int open_end(struct call *call, int64_t ret)
+{
+	int fd = (int)ret;
+
+	if (!call->cancelled)
+		call->result = file_new(call->loop, call->name[0], fd,
+					call->args[2]);
+	if (call->result)
+		return 0;
+	open_undo(call, fd);
+	return -1;
+}
+
+/* The flags of a mode like "rb+"; -1: raised. */
+static int open_flags(const char *mode)
+{
+	int flags = 0, plus = 0, binary = 0, ways = 0;
+
+	for (const char *c = mode; *c; c++) {
+		switch (*c) {
+		case 'r':
+			ways++;
+			break;
+		case 'w':
+			flags |= O_CREAT | O_TRUNC;
+			ways++;
+			break;
+		case 'a':
+			flags |= O_CREAT | O_APPEND;
+			ways++;
+			break;
+		case 'x':
+			flags |= O_CREAT | O_EXCL;
+			ways++;
+			break;
+		case '+':
+			plus++;
+			break;
+		case 'b':
+			binary++;
+			break;
+		default:
+			ways = 2;
+		}
+	}
+	if (ways != 1 || plus > 1 || binary != 1) {
+		PyErr_Format(PyExc_ValueError,
+			     "mode must be one of rb, wb, ab, xb, with or without +: '%s'",
+			     mode);
+		return -1;
+	}
+	flags |= plus ? O_RDWR : flags ? O_WRONLY : O_RDONLY;
+	return flags | O_CLOEXEC;
+}
+
+PyObject *open_file(PyObject *module, PyObject *args, PyObject *names)
+{
+	static char *known[] = { "path", "mode", "permissions", NULL };
+	unsigned int permissions = 0666;
+	const char *mode = "rb";
+	PyObject *path;
+	struct loop *loop;
+	struct call *call;
+	int flags;
+
+	if (!PyArg_ParseTupleAndKeywords(args, names, "O|sI:open", known,
+					 &path, &mode, &permissions))
+		return NULL;
+	flags = open_flags(mode);
+	loop = flags < 0 ? NULL : loop_running();
+	if (!loop)
+		return NULL;
+	call = call_new(&opening_type, loop, SYS_openat, open_end);
+	if (!call)
+		return NULL;
+	if (names_set(call, 0, path)) {
+		Py_DECREF(call);
+		return NULL;
+	}
+	call->args[0] = (uint64_t)AT_FDCWD;
+	call->args[1] = (uintptr_t)PyBytes_AS_STRING(call->path[0]);
+	call->args[2] = (uint64_t)flags;
+	call->args[3] = permissions;
+	return call_post(call);
+}
