@@ -31,7 +31,13 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build-test"
 VENV = OUT / "venv"
 TOOLS = threading.Lock()
-PYTHON_TOOLS = ["pytest==8.3.4", "ruff==0.8.4", "mypy==1.13.0"]
+PYTHON_TOOLS = [
+    "pytest==8.3.4",
+    "ruff==0.8.4",
+    "mypy==1.13.0",
+    "setuptools==75.6.0",
+    "wheel==0.45.1",
+]
 LIMIT = 600  # seconds, for one command
 GUESTS_LIMIT = 1500  # and for one that runs many guests
 NICE = ("nice", "-n", "19")
@@ -163,13 +169,13 @@ def tool(name: str) -> Path:
 
 
 def python_tools(step: Step) -> bool:
-    """Have pytest, ruff and mypy in an environment of the tests' own."""
+    """Have what PYTHON_TOOLS lists in an environment of the tests' own."""
     with TOOLS:
         return have_tools(step)
 
 
 def have_tools(step: Step) -> bool:
-    if all(tool(name).exists() for name in ("pytest", "ruff", "mypy")):
+    if all(tool(name).exists() for name in ("pytest", "ruff", "mypy", "wheel")):
         return True
     return step.run("python3", "-m", "venv", VENV) and step.run(
         tool("pip"), "install", "--quiet", *PYTHON_TOOLS
@@ -206,6 +212,7 @@ def lint(step: Step) -> None:
         "threads/report/flexsc_gdb.py",
         "tests",
         "bench",
+        "bindings",
     ]
     step.check(tool("ruff"), "check", *python)
     step.check(tool("ruff"), "format", "--check", *python)
@@ -219,6 +226,11 @@ def lint(step: Step) -> None:
     step.check("python3", "tests/arrows.py")
     shared = {"MYPYPATH": "tests/integration"}
     step.check(tool("mypy"), "--strict", "tests/soak", env=shared)
+    package = {"MYPYPATH": "bindings/python/src"}
+    bindings = [
+        f"bindings/python/{name}" for name in ("src/flexsc", "tests", "bench.py")
+    ]
+    step.check(tool("mypy"), "--strict", *bindings, env=package)
 
 
 def kernel_module(step: Step) -> None:
