@@ -19,8 +19,8 @@
  *
  * Neither chains nor deadlines: flexsc_loop_chain() before one is -EINVAL,
  * flexsc_loop_call_after() and flexsc_loop_deadline() of one are -ENOENT.
- * flexsc_loop_cancel() and flexsc_loop_cancel_fd() end it, and a loop runs while
- * one is pending. Completions that were on their way come before the last one.
+ * flexsc_loop_cancel() and flexsc_loop_cancel_fd() end it, and a loop runs
+ * while one is pending. Completions that were on their way come before the last one.
  */
 #ifndef FLEXSC_MULTISHOT_H
 #define FLEXSC_MULTISHOT_H
@@ -58,8 +58,8 @@ int flexsc_loop_accept_multishot(struct flexsc_loop *loop,
 
 /*
  * Memory that a loop receives into: "count" buffers (a power of two, 1 to
- * 32768) of "size" bytes each (1 to 1 GiB). A socket that nothing comes on needs
- * none of them, so a few buffers serve many connections.
+ * 32768) of "size" bytes each (1 to 1 GiB). A silent socket needs none of
+ * them, so a few buffers serve many connections.
  *
  * They belong to the loop, and its destruction frees them. -EINVAL: another
  * count or size; -ENOMEM; -ENOSPC: the loop has had 65536 of these;
@@ -83,8 +83,8 @@ int flexsc_buffers_free(struct flexsc_buffers *buffers);
  *			came is still in the socket: return buffers, post again
  *	-errno		of recv(): the last
  *
- * 0, or the errors of flexsc_loop_call(), and -EINVAL: cb or buffers is NULL, or
- * buffers is another loop's.
+ * 0, or the errors of flexsc_loop_call(), and -EINVAL: cb or buffers is NULL,
+ * or buffers is another loop's.
  */
 int flexsc_loop_recv_multishot(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			       int sockfd, struct flexsc_buffers *buffers);
