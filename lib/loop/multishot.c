@@ -362,9 +362,12 @@ static struct flexsc_cb *multishot_end(struct multishot *multishot)
 		return err ? multishot_tell(multishot, err, NO_BUFFER, false) :
 			     NULL;
 	}
-	if (ret == -EAGAIN && !is_the_engines(multishot) &&
-	    !multishot->cancelled && !multishot_wait(multishot))
-		return NULL;
+	if (ret == -EAGAIN && !is_the_engines(multishot)) {
+		ret = multishot->cancelled ? -ECANCELED :
+					     multishot_wait(multishot);
+		if (!ret)
+			return NULL;
+	}
 	if (!is_good(multishot, ret))
 		return multishot_tell(multishot, ret, NO_BUFFER, false);
 	return multishot_tell(multishot, ret, which,
