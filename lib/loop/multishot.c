@@ -433,7 +433,8 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 {
 	struct multishot *multishot = multishot_of(own);
 	struct flexsc_loop *loop = loop_of(multishot);
-	struct shot *shot = shot_alloc(loop);
+	/* Nothing is told after what wasn't: a stream would have a hole. */
+	struct shot *shot = multishot->failed ? NULL : shot_alloc(loop);
 
 	if (!shot) {
 		multishot_fail(multishot, ret);
