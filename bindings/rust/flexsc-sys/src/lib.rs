@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+//! The declarations of libflexsc's headers, `<flexsc/*.h>`, which say what each of
+//! them does and what it asks of its caller.
+//!
+//! What the headers define inline isn't here: the functions named after system
+//! calls (`flexsc_loop_call()` with a number of [`nr`] is what these do), those
+//! without "loop" in their names (each is its namesake with
+//! `flexsc_loop_default()`), and `<flexsc/netdb.h>`.
+#![allow(non_camel_case_types)]
+#![deny(missing_docs)]
+
+use std::marker::{PhantomData, PhantomPinned};
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+
+pub mod nr;
+
+/// A loop. Opaque, of one thread.
+#[repr(C)]
+pub struct flexsc_loop {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// Memory that a loop receives into. Opaque, of one loop.
+#[repr(C)]
+pub struct flexsc_buffers {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// What a call is posted with.
+#[repr(C)]
+#[derive(Debug)]
+pub struct flexsc_cb {
+    /// Called at the end; `None`: only `ret` is set.
+    pub callback: Option<unsafe extern "C" fn(cb: *mut flexsc_cb)>,
+    /// The caller's own.
+    pub arg: *mut c_void,
+    /// The result, or a negative error number.
+    pub ret: i64,
+    /// The library's, while posted.
+    pub handle: u64,
+}
+
+/// How a loop is made: zero means the default everywhere but in `size`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct flexsc_options {
+    /// The size of this structure.
+    pub size: usize,
+    /// The engine's name, or null.
+    pub engine: *const c_char,
+    /// Where syscall threads run, as `"2,4-6"`, or null.
+    pub cores: *const c_char,
+    /// Calls executing at once.
+    pub max_entries: u32,
+    /// Syscall threads.
+    pub max_threads: u32,
+    /// Microseconds of looking for work before sleeping.
+    pub spin_us: u32,
+    /// [`FLEXSC_SQPOLL`].
+    pub flags: u32,
+}
+
+/// What a loop has done.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct flexsc_stats {
+    /// Calls accepted.
+    pub posted: u64,
+    /// Calls whose result was consumed.
+    pub completed: u64,
+    /// Calls completed early because that was asked.
+    pub cancelled: u64,
+    /// Calls that had to wait for an entry.
+    pub waited: u64,
+    /// Times a batch went to the engine.
+    pub batches: u64,
+    /// Calls in them.
+    pub batched: u64,
+    /// System calls made by library and threads.
+    pub mode_switches: u64,
+    /// Calls run as plain calls by the owner.
+    pub by_inline: u64,
+    /// Calls run by io_uring.
+    pub by_uring: u64,
+    /// Calls run by a syscall thread.
+    pub by_thread: u64,
+    /// Timers armed, deadlines among them.
+    pub timers: u64,
+    /// Times the sleeping loop was woken.
+    pub wakeups: u64,
+    /// Calls posted and not completed.
+    pub outstanding: u64,
+    /// Outstanding calls that wait for an entry.
+    pub waiting: u64,
+    /// Entries in the pages now.
+    pub entries: u64,
+    /// The limit of entries.
+    pub max_entries: u64,
+    /// Syscall threads now.
+    pub threads: u64,
+    /// The limit of threads.
+    pub max_threads: u64,
+    /// Library memory in use for calls.
+    pub bytes: u64,
+    /// Calls run by the kernel module.
+    pub by_kmod: u64,
+    /// Calls without a cb that ended with an error.
+    pub failed_unseen: u64,
+}
+
+/// What a loop publishes for other processes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct flexsc_stats_page {
+    /// [`FLEXSC_STATS_MAGIC`].
+    pub magic: u64,
+    /// The size of the whole structure.
+    pub size: u32,
+    /// The owner thread.
+    pub tid: i32,
+    /// The engine's name.
+    pub engine: [c_char; 16],
+    /// The counters.
+    pub stats: flexsc_stats,
+}
+
+/// A flag of a loop: a kernel thread finds the uring engine's submissions.
+pub const FLEXSC_SQPOLL: c_uint = 0x1;
+/// No time limit.
+pub const FLEXSC_FOREVER: u64 = u64::MAX;
+
+/// The next call runs whatever the result was.
+pub const FLEXSC_CHAIN_ALWAYS: c_uint = 0x10;
+/// The next call runs only if the one before it transferred all.
+pub const FLEXSC_CHAIN_FULL: c_uint = 0x20;
+
+/// In a completed cb's handle: another completion follows.
+pub const FLEXSC_CB_MORE: u64 = 1 << 32;
+
+/// Argument `n` of the next call is the result of the one before it.
+#[allow(non_snake_case)]
+pub const fn FLEXSC_CHAIN_ARG(n: c_uint) -> c_uint {
+    n + 1
+}
+
+/// A file on a filesystem.
+pub const FLEXSC_FD_REGULAR: c_uint = 0x1;
+/// A socket or a pipe.
+pub const FLEXSC_FD_STREAM: c_uint = 0x2;
+/// No `O_NONBLOCK`, no time limits.
+pub const FLEXSC_FD_BLOCKING: c_uint = 0x4;
+/// `O_NONBLOCK`.
+pub const FLEXSC_FD_NONBLOCK: c_uint = 0x8;
+
+/// The name of the memfd that a loop's counters are in.
+pub const FLEXSC_STATS_NAME: &str = "flexsc-stats";
+/// How the page in it begins.
+pub const FLEXSC_STATS_MAGIC: u64 = 0x6373_7865_6c66;
+
+/// The version that this was written for, as `FLEXSC_VERSION` of the headers.
+pub const FLEXSC_VERSION: c_uint = 0x100;
+
+extern "C" {
+    /// `<flexsc/call.h>`
+    pub fn flexsc_loop_call(
+        r#loop: *mut flexsc_loop,
+        cb: *mut flexsc_cb,
+        nr: c_uint,
+        a0: u64,
+        a1: u64,
+        a2: u64,
+        a3: u64,
+        a4: u64,
+        a5: u64,
+    ) -> c_int;
+    /// `<flexsc/call.h>`
+    pub fn flexsc_loop_call3(
+        r#loop: *mut flexsc_loop,
+        cb: *mut flexsc_cb,
+        nr: c_uint,
+        a0: u64,
+        a1: u64,
+        a2: u64,
+    ) -> c_int;
+    /// `<flexsc/call.h>`
+    pub fn flexsc_loop_cancel(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb) -> c_int;
+    /// `<flexsc/call.h>`
+    pub fn flexsc_loop_cancel_fd(r#loop: *mut flexsc_loop, fd: c_int) -> c_int;
+    /// `<flexsc/call.h>`
+    pub fn flexsc_loop_deadline(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, ns: u64) -> c_int;
+    /// `<flexsc/call.h>`
+    pub fn flexsc_loop_chain(r#loop: *mut flexsc_loop, flags: c_uint) -> c_int;
+    /// `<flexsc/call.h>`
+    pub fn flexsc_loop_call_after(
+        r#loop: *mut flexsc_loop,
+        cb: *mut flexsc_cb,
+        before: *mut flexsc_cb,
+        flags: c_uint,
+        nr: c_uint,
+        args: *const u64,
+    ) -> c_int;
+
+    /// `<flexsc/event.h>`
+    pub fn flexsc_loop_timer(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, ns: u64) -> c_int;
+    /// `<flexsc/event.h>`
+    pub fn flexsc_loop_signal(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, signo: c_int) -> c_int;
+    /// `<flexsc/event.h>`
+    pub fn flexsc_loop_wake(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb) -> c_int;
+
+    /// `<flexsc/work.h>`
+    pub fn flexsc_loop_work(
+        r#loop: *mut flexsc_loop,
+        cb: *mut flexsc_cb,
+        run: Option<unsafe extern "C" fn(arg: *mut c_void) -> i64>,
+        arg: *mut c_void,
+    ) -> c_int;
+
+    /// `<flexsc/fd.h>`
+    pub fn flexsc_fd_forget(fd: c_int);
+    /// `<flexsc/fd.h>`
+    pub fn flexsc_fd_hint(fd: c_int, flags: c_uint) -> c_int;
+    /// `<flexsc/fd.h>`
+    pub fn flexsc_loop_fix_fd(r#loop: *mut flexsc_loop, fd: c_int) -> c_int;
+    /// `<flexsc/fd.h>`
+    pub fn flexsc_loop_unfix_fd(r#loop: *mut flexsc_loop, fd: c_int) -> c_int;
+
+    /// `<flexsc/multishot.h>`
+    pub fn flexsc_loop_accept_multishot(
+        r#loop: *mut flexsc_loop,
+        cb: *mut flexsc_cb,
+        sockfd: c_int,
+        flags: c_int,
+    ) -> c_int;
+    /// `<flexsc/multishot.h>`
+    pub fn flexsc_loop_make_buffers(
+        r#loop: *mut flexsc_loop,
+        buffers: *mut *mut flexsc_buffers,
+        count: c_uint,
+        size: usize,
+    ) -> c_int;
+    /// `<flexsc/multishot.h>`
+    pub fn flexsc_buffers_free(buffers: *mut flexsc_buffers) -> c_int;
+    /// `<flexsc/multishot.h>`
+    pub fn flexsc_loop_recv_multishot(
+        r#loop: *mut flexsc_loop,
+        cb: *mut flexsc_cb,
+        sockfd: c_int,
+        buffers: *mut flexsc_buffers,
+    ) -> c_int;
+    /// `<flexsc/multishot.h>`
+    pub fn flexsc_buffers_data(buffers: *const flexsc_buffers, cb: *const flexsc_cb)
+        -> *mut c_void;
+    /// `<flexsc/multishot.h>`
+    pub fn flexsc_buffers_return(buffers: *mut flexsc_buffers, data: *mut c_void) -> c_int;
+
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_create(
+        r#loop: *mut *mut flexsc_loop,
+        options: *const flexsc_options,
+    ) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_destroy(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_run(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_stop(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_ref(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_unref(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_submit(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_dispatch(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_wait(r#loop: *mut flexsc_loop, ns: u64) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_harvest(
+        r#loop: *mut flexsc_loop,
+        done: *mut *mut flexsc_cb,
+        n: c_uint,
+    ) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_fd(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_prepare(r#loop: *mut flexsc_loop, ns: *mut u64) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_engine(r#loop: *const flexsc_loop) -> *const c_char;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_why(r#loop: *const flexsc_loop) -> *const c_char;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_engine_probe(engine: *const c_char, why: *mut c_char, size: usize) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_engine_name(i: c_uint) -> *const c_char;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_version() -> c_uint;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_default() -> *mut flexsc_loop;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_loop_set_default(r#loop: *mut flexsc_loop) -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_init() -> c_int;
+    /// `<flexsc/loop.h>`
+    pub fn flexsc_fini() -> c_int;
+
+    /// `<flexsc/stats.h>`
+    pub fn flexsc_loop_stats(
+        r#loop: *const flexsc_loop,
+        stats: *mut flexsc_stats,
+        size: usize,
+    ) -> c_int;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+//! The declarations are those of the C headers: sizes, offsets, constants, call
+//! numbers, and each function's type. `cc` compiles a program of assertions.
+
+use flexsc_sys::*;
+use std::fmt::Write as _;
+use std::mem::{align_of, size_of, MaybeUninit};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs, process};
+
+/// The C compiler's verdict on a text, with the headers' folders.
+fn compile(name: &str, text: &str, options: &[&str]) -> Output {
+    let source = env::temp_dir().join(format!("flexsc-sys-{}-{name}.c", process::id()));
+    fs::write(&source, text).unwrap();
+    let includes = env!("FLEXSC_INCLUDE")
+        .split(':')
+        .map(|path| format!("-I{path}"));
+    let done = Command::new(env::var("CC").unwrap_or_else(|_| "cc".into()))
+        .args(["-Werror", "-fsyntax-only"])
+        .args(includes)
+        .args(options)
+        .arg(&source)
+        .output()
+        .expect("a C compiler");
+    fs::remove_file(&source).unwrap();
+    done
+}
+
+fn must_compile(name: &str, text: &str) {
+    let done = compile(name, text, &[]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+}
+
+const HEAD: &str = "#include <flexsc/flexsc.h>\n#include <stddef.h>\n";
+
+/// Assertions on a structure; the fields listed have to be all.
+macro_rules! structure {
+    ($text:expr, $name:ident, $($field:ident)*) => {{
+        let name = stringify!($name);
+        writeln!($text, "_Static_assert(sizeof(struct {name}) == {}, \"\");",
+                 size_of::<$name>()).unwrap();
+        writeln!($text, "_Static_assert(_Alignof(struct {name}) == {}, \"\");",
+                 align_of::<$name>()).unwrap();
+        let place = MaybeUninit::<$name>::uninit();
+        let base = place.as_ptr();
+        $(
+            // SAFETY: The address is taken, nothing is read.
+            let field = unsafe { std::ptr::addr_of!((*base).$field) };
+            let field_name = stringify!($field);
+            writeln!($text, "_Static_assert(offsetof(struct {name}, {field_name}) == {}, \"\");",
+                     field as usize - base as usize).unwrap();
+            writeln!($text, "_Static_assert(sizeof(((struct {name} *)0)->{field_name}) == {}, \"\");",
+                     size_of_pointee(field)).unwrap();
+        )*
+        // Exhaustive: a field that is missing here doesn't compile.
+        #[allow(dead_code)]
+        fn all(value: $name) {
+            let $name { $($field: _),* } = value;
+        }
+    }};
+}
+
+fn size_of_pointee<T>(_: *const T) -> usize {
+    size_of::<T>()
+}
+
+#[test]
+fn structures_are_laid_out_as_in_c() {
+    let mut text = HEAD.to_string();
+    structure!(text, flexsc_cb, callback arg ret handle);
+    structure!(text, flexsc_options,
+        size engine cores max_entries max_threads spin_us flags);
+    structure!(text, flexsc_stats,
+        posted completed cancelled waited batches batched mode_switches by_inline
+        by_uring by_thread timers wakeups outstanding waiting entries max_entries
+        threads max_threads bytes by_kmod failed_unseen);
+    structure!(text, flexsc_stats_page, magic size tid engine stats);
+    must_compile("structures", &text);
+}
+
+#[test]
+fn a_wrong_layout_is_found() {
+    let text = format!("{HEAD}_Static_assert(sizeof(struct flexsc_cb) == 33, \"\");\n");
+    assert!(!compile("wrong", &text, &[]).status.success());
+}
+
+#[test]
+fn constants_have_the_values_of_c() {
+    let mut text = HEAD.to_string();
+    let mut equal = |name: &str, value: u64| {
+        writeln!(text, "_Static_assert({name} == {value}ULL, \"\");").unwrap();
+    };
+    equal("FLEXSC_SQPOLL", FLEXSC_SQPOLL.into());
+    equal("FLEXSC_FOREVER", FLEXSC_FOREVER);
+    equal("FLEXSC_CHAIN_ALWAYS", FLEXSC_CHAIN_ALWAYS.into());
+    equal("FLEXSC_CHAIN_FULL", FLEXSC_CHAIN_FULL.into());
+    equal("FLEXSC_CHAIN_ARG(5)", FLEXSC_CHAIN_ARG(5).into());
+    equal("FLEXSC_CB_MORE", FLEXSC_CB_MORE);
+    equal("FLEXSC_FD_REGULAR", FLEXSC_FD_REGULAR.into());
+    equal("FLEXSC_FD_STREAM", FLEXSC_FD_STREAM.into());
+    equal("FLEXSC_FD_BLOCKING", FLEXSC_FD_BLOCKING.into());
+    equal("FLEXSC_FD_NONBLOCK", FLEXSC_FD_NONBLOCK.into());
+    equal("FLEXSC_STATS_MAGIC", FLEXSC_STATS_MAGIC);
+    equal("FLEXSC_VERSION", FLEXSC_VERSION.into());
+    writeln!(
+        text,
+        "const char name[] = FLEXSC_STATS_NAME;\n_Static_assert(sizeof(name) == {}, \"\");",
+        FLEXSC_STATS_NAME.len() + 1
+    )
+    .unwrap();
+    must_compile("constants", &text);
+}
+
+/// Where one of the headers is; without "-I" in the system's own folder.
+fn path_of(header: &str) -> PathBuf {
+    let folders = env!("FLEXSC_INCLUDE").split(':').map(Path::new);
+    let mut paths = folders.map(|folder| folder.join("flexsc").join(header));
+    let found = paths.find(|path| path.is_file());
+    found.unwrap_or_else(|| Path::new("/usr/include/flexsc").join(header))
+}
+
+#[test]
+fn calls_have_the_numbers_of_c() {
+    let mut text = HEAD.to_string();
+    for (name, number) in nr::ALL {
+        let name = name.to_lowercase();
+        writeln!(text, "_Static_assert(FLEXSC_NR_{name} == {number}, \"\");").unwrap();
+    }
+    must_compile("numbers", &text);
+}
+
+#[test]
+fn no_call_of_the_headers_is_missing() {
+    let header = fs::read_to_string(path_of("syscalls.h")).unwrap();
+    let defined = header
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define FLEXSC_NR_"));
+    // Those of the other machine have to be defined nowhere here.
+    let mut text = HEAD.to_string();
+    let mut n = 0;
+    for name in defined.filter_map(|line| line.split_whitespace().next()) {
+        let known = nr::ALL
+            .iter()
+            .any(|(ours, _)| ours.eq_ignore_ascii_case(name));
+        if !known {
+            writeln!(text, "#ifdef FLEXSC_NR_{name}\n#error {name}\n#endif").unwrap();
+        }
+        n += 1;
+    }
+    assert!(n >= nr::ALL.len());
+    must_compile("missing", &text);
+}
+
+/// This crate's declarations, as C.
+fn declarations() -> Vec<(String, String)> {
+    let text = include_str!("../src/lib.rs");
+    let text = text.split("extern \"C\" {\n").nth(1).unwrap();
+    let mut found = Vec::new();
+    for item in text.split("pub fn ").skip(1) {
+        let words: Vec<&str> = item.split(';').next().unwrap().split_whitespace().collect();
+        let item = words.join(" ");
+        let (name, rest) = item.split_once('(').unwrap();
+        let (arguments, result) = match rest.rsplit_once(") -> ") {
+            Some((arguments, result)) => (arguments, c_type(result)),
+            None => (rest.trim_end().trim_end_matches(')'), "void".to_string()),
+        };
+        let work = arguments.contains("Option<");
+        let arguments = match work {
+            // The one function that takes a function.
+            true => "struct flexsc_loop *, struct flexsc_cb *, int64_t (*)(void *), void *".into(),
+            false => c_arguments(arguments),
+        };
+        found.push((name.to_string(), format!("{result} {name}({arguments});")));
+    }
+    found
+}
+
+fn c_arguments(arguments: &str) -> String {
+    let list: Vec<String> = arguments
+        .split(',')
+        .filter_map(|argument| argument.split_once(": "))
+        .map(|(_, kind)| c_type(kind))
+        .collect();
+    match list.is_empty() {
+        true => "void".into(),
+        false => list.join(", "),
+    }
+}
+
+fn c_type(rust: &str) -> String {
+    let rust = rust.trim();
+    if let Some(to) = rust.strip_prefix("*mut ") {
+        return format!("{} *", c_type(to));
+    }
+    if let Some(to) = rust.strip_prefix("*const ") {
+        return format!("const {} *", c_type(to));
+    }
+    match rust {
+        "c_int" => "int".into(),
+        "c_uint" => "unsigned int".into(),
+        "c_char" => "char".into(),
+        "c_void" => "void".into(),
+        "u64" => "uint64_t".into(),
+        "usize" => "size_t".into(),
+        name if name.starts_with("flexsc_") => format!("struct {name}"),
+        other => panic!("no C type for {other}"),
+    }
+}
+
+#[test]
+fn functions_have_the_types_of_c() {
+    let declared = declarations();
+    assert!(declared.len() > 30, "{}", declared.len());
+    let mut text = HEAD.to_string();
+    for (_, line) in &declared {
+        // A declaration that disagrees with the header's is an error.
+        writeln!(text, "{line}").unwrap();
+    }
+    must_compile("functions", &text);
+}
+
+#[test]
+fn no_function_of_the_headers_is_missing() {
+    let declared = declarations();
+    let mut looked = 0;
+    for entry in fs::read_dir(path_of("call.h").parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        // All inline.
+        if !name.ends_with(".h") || ["syscalls.h", "netdb.h", "socket.h"].contains(&name) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        looked += 1;
+        let heads = text.lines().filter(|line| {
+            !line.starts_with([' ', '\t', '/', '#']) && !line.starts_with("static ")
+        });
+        for line in heads.filter(|line| line.contains("flexsc_") && line.contains('(')) {
+            let name = line.split('(').next().unwrap();
+            let name = name.rsplit([' ', '*']).next().unwrap();
+            assert!(
+                declared.iter().any(|(ours, _)| ours == name),
+                "{name}: {line}"
+            );
+        }
+    }
+    assert!(looked > 5, "{looked}");
+}
+
+#[test]
+fn the_library_is_of_this_version_or_later() {
+    // SAFETY: It asks nothing of its caller.
+    assert!(unsafe { flexsc_version() } >= FLEXSC_VERSION);
+}
