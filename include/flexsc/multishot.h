@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that complete many times: one post accepts all connections of a
- * listener, or receives all that comes on a socket. io_uring's multishot
- * requests where the engine has them; elsewhere the library posts one call
- * after the other, and what a program sees is no different.
+ * Multishot calls complete many times: one post accepts all connections of a
+ * listener, or receives all that comes on a socket. They are io_uring's
+ * multishot requests where the engine has these; elsewhere the library posts
+ * one call after the other.
  *
- * The cb is the library's until the last completion. Each completion sets ret
- * and runs the callback, or is harvested; a cb is in one harvest once. While
- * flexsc_cb_more(cb) is true there, another one follows, and cb may be
- * cancelled, also from its callback. The last one has the reason as ret: an
- * error, 0 for the end of what is received, -ECANCELED. (It may also be a good
- * result, if the library couldn't go on: -ENOMEM, or the loop is being
- * destroyed.) cb is the program's again then, and may be posted again.
+ * The cb is the library's until its last completion. Each completion sets ret,
+ * and runs the callback or is harvested. A harvest has at most one completion
+ * of a cb; others come in later harvests. A completion is the last one if
+ * flexsc_cb_more(cb) is false in its callback, or after its harvest; then cb is
+ * the program's, and may be posted again. Before that cb may be cancelled, also
+ * in its callback.
  *
- * Nothing waits shorter or ends for the sake of O_NONBLOCK or of the socket's
- * time limits; but for a socket without them it costs less. The file stays open
- * while the call is pending, whatever becomes of the descriptor.
+ * Look at ret first: the last completion may have a good result, too, a
+ * descriptor or bytes, when the call was cancelled or its loop destroyed, or
+ * when the library couldn't go on. Otherwise the last ret says why the call
+ * ended: an error, 0 for the end of a stream, -ECANCELED.
  *
- * Neither chains nor deadlines: flexsc_loop_chain() before one is -EINVAL,
- * flexsc_loop_call_after() and flexsc_loop_deadline() of one are -ENOENT.
- * flexsc_loop_cancel() and flexsc_loop_cancel_fd() end it, and a loop runs
- * while one is pending. Completions that were on their way come before the last one.
+ * These calls wait, although the socket may have O_NONBLOCK, SO_RCVTIMEO or
+ * SO_RCVLOWAT; a socket without any of the three costs less. The file stays
+ * open while the call is pending, whatever becomes of the descriptor, from the
+ * next turn of the loop or flexsc_loop_submit() on.
+ *
+ * A multishot call has no deadline and is in no chain: flexsc_loop_chain()
+ * before its post makes the post -EINVAL, flexsc_loop_call_after() and
+ * flexsc_loop_deadline() of its cb are -ENOENT. flexsc_loop_cancel() and
+ * flexsc_loop_cancel_fd() end the call; completions that were on their way come
+ * before the last one. A loop runs while one is pending.
  */
 #ifndef FLEXSC_MULTISHOT_H
 #define FLEXSC_MULTISHOT_H
@@ -39,7 +45,7 @@ extern "C" {
 /* In a completed cb's handle: see flexsc_cb_more(). */
 #define FLEXSC_CB_MORE	(1ULL << 32)
 
-/* Another completion of this cb follows. From the callback on, or harvested. */
+/* Does another completion of this completed cb follow? */
 static inline bool flexsc_cb_more(const struct flexsc_cb *cb)
 {
 	return (cb->handle & FLEXSC_CB_MORE) != 0;
@@ -47,11 +53,11 @@ static inline bool flexsc_cb_more(const struct flexsc_cb *cb)
 
 /*
  * Accept every connection on sockfd, as accept4() with these flags
- * (SOCK_CLOEXEC, SOCK_NONBLOCK) and no address. ret: a new descriptor, the
- * program's to close, or -errno, which is the last: -EMFILE, -ECONNABORTED.
+ * (SOCK_CLOEXEC, SOCK_NONBLOCK) and no address. ret: a new descriptor, which is
+ * the program's to close, or an error of accept4(), which ends the call.
  *
- * 0, or the errors of flexsc_loop_call(), and -EINVAL: cb is NULL, or another
- * flag.
+ * 0, or the errors of flexsc_loop_call(), and -EINVAL: cb is NULL, or a flag is
+ * unknown.
  */
 int flexsc_loop_accept_multishot(struct flexsc_loop *loop,
 				 struct flexsc_cb *cb, int sockfd, int flags);
@@ -61,16 +67,19 @@ int flexsc_loop_accept_multishot(struct flexsc_loop *loop,
  * 32768) of "size" bytes each (1 to 1 GiB). A silent socket needs none of
  * them, so a few buffers serve many connections.
  *
- * They belong to the loop, and its destruction frees them. -EINVAL: another
- * count or size; -ENOMEM; -ENOSPC: the loop has had 65536 of these;
- * -ESHUTDOWN, -ESTALE.
+ * Buffers belong to the loop, whose destruction frees them. -EINVAL: a count or
+ * size that isn't allowed; -ENOMEM; -ENOSPC: this was done 65536 times for the
+ * loop; -ESHUTDOWN, -ESTALE.
  */
 struct flexsc_buffers;
 int flexsc_loop_make_buffers(struct flexsc_loop *loop,
 			struct flexsc_buffers **buffers, unsigned int count,
 			size_t size);
 
-/* Free them earlier. -EBUSY: a receive into them is pending; -EINVAL: NULL. */
+/*
+ * Free buffers before the loop's destruction, those that the program has, too.
+ * -EBUSY: a receive into them is pending; -EINVAL: NULL; -ESTALE.
+ */
 int flexsc_buffers_free(struct flexsc_buffers *buffers);
 
 /*
@@ -78,10 +87,14 @@ int flexsc_buffers_free(struct flexsc_buffers *buffers);
  * bytes are in one, which is the program's from here until
  * flexsc_buffers_return(). A datagram that is longer loses its end.
  *
- *	0		the peer sends no more (or an empty datagram): the last
- *	-ENOBUFS	something came, and no buffer was free: the last. What
- *			came is still in the socket: return buffers, post again
- *	-errno		of recv(): the last
+ *	0		the peer sends no more; or an empty datagram came,
+ *			which any sender can send: post again
+ *	-ENOBUFS	a buffer was needed, and none was free. What came is
+ *			still in the socket: return buffers, post again
+ *	-ENOMEM		there was no memory to tell a result, which is lost
+ *	-errno		of recv()
+ *
+ * Each of these ends the call.
  *
  * 0, or the errors of flexsc_loop_call(), and -EINVAL: cb or buffers is NULL,
  * or buffers is another loop's.
@@ -89,13 +102,17 @@ int flexsc_buffers_free(struct flexsc_buffers *buffers);
 int flexsc_loop_recv_multishot(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			       int sockfd, struct flexsc_buffers *buffers);
 
-/* Where the received bytes of a completed cb are; NULL: it has no buffer. */
+/*
+ * Where the received bytes of a completed cb are; NULL: it has no buffer. Until
+ * its next completion or post; of the buffers that it was posted with.
+ */
 void *flexsc_buffers_data(const struct flexsc_buffers *buffers,
 			  const struct flexsc_cb *cb);
 
 /*
  * The buffer at data is the loop's again. Owner only; costs no mode switch.
- * -EINVAL: it isn't a buffer's beginning, or no program's.
+ * -EINVAL: data isn't where a buffer begins, or the program doesn't have that
+ * buffer; -ESTALE.
  */
 int flexsc_buffers_return(struct flexsc_buffers *buffers, void *data);
 

@@ -222,14 +222,16 @@ def emit_table(calls: list[Call]) -> str:
                 f'\t[{number}] = {{ "{call.name}", {len(call.args)}, '
                 f"{kind.constant}, {kind.poll}, {fds:#04x}, {op}, {shape} }},"
             )
-        # Behind all calls: NR_WORK, NR_ACCEPT, NR_RECV. Their arguments are in
-        # loop/work.h and loop/multishot.h.
+        # Behind all calls: NR_WORK, NR_AWAIT, NR_ACCEPT, NR_RECV. Their arguments
+        # are in loop/work.h, loop/await.h and loop/multishot.h.
         yield from (
             f'\t[{number + 1}] = {{ "work", 2, '
             "CLASS_WORK, POLL_NONE, 0x00, 0, SHAPE_NONE },",
-            f'\t[{number + 2}] = {{ "accept (multishot)", 4, CLASS_RING, '
+            f'\t[{number + 2}] = {{ "await", 2, CLASS_WORK, '
+            f"POLL_NONE, 0x01, {OPS['POLL_ADD']}, SHAPE_AWAIT }},",
+            f'\t[{number + 3}] = {{ "accept (multishot)", 4, CLASS_RING, '
             f"POLL_NONE, 0x01, {OPS['ACCEPT']}, SHAPE_MULTISHOT_ACCEPT }},",
-            f'\t[{number + 3}] = {{ "recv (multishot)", 4, CLASS_RING, '
+            f'\t[{number + 4}] = {{ "recv (multishot)", 4, CLASS_RING, '
             f"POLL_NONE, 0x01, {OPS['RECV']}, SHAPE_MULTISHOT_RECV }},",
         )
 

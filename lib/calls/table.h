@@ -17,8 +17,8 @@ enum call_class {
 	CLASS_WAIT,	/* may sleep until somebody else acts */
 	CLASS_SELF,	/* acts on the calling thread: inline, always */
 	CLASS_NEVER,	/* refused */
-	CLASS_WORK,	/* no system call: see loop/work.h */
-	CLASS_RING,	/* no system call: see loop/multishot.h */
+	CLASS_WORK,	/* no system call: see loop/work.h, loop/await.h */
+	CLASS_RING,	/* of io_uring alone: see loop/multishot.h */
 };
 
 /* The meaning of poll(2) on argument 0 of a CLASS_WAIT call. */
@@ -54,8 +54,8 @@ enum call_shape {
 	SHAPE_MKDIR, SHAPE_SYMLINK,
 	/* Extended attributes, of a path and of a descriptor. */
 	SHAPE_XATTR, SHAPE_FXATTR,
-	/* Multishot calls, which no system call is: loop/multishot.h. */
-	SHAPE_MULTISHOT_ACCEPT, SHAPE_MULTISHOT_RECV,
+	/* What no system call is: loop/await.h, loop/multishot.h. */
+	SHAPE_AWAIT, SHAPE_MULTISHOT_ACCEPT, SHAPE_MULTISHOT_RECV,
 	SHAPES
 };
 
@@ -73,7 +73,8 @@ extern const struct table_row flexsc__table[];
 extern const unsigned int flexsc__table_size;
 
 /* The last rows, which are no system call's. */
-#define NR_WORK		(flexsc__table_size - 3)
+#define NR_WORK		(flexsc__table_size - 4)
+#define NR_AWAIT	(flexsc__table_size - 3)
 #define NR_ACCEPT	(flexsc__table_size - 2)
 #define NR_RECV		(flexsc__table_size - 1)
 

@@ -5,6 +5,8 @@
  * the loop.
  */
 #include "engine.h"
+#include "../base/ask.h"
+#include "../loop/await.h"
 #include "../loop/loop.h"
 #include "../loop/stats.h"
 #include "../loop/work.h"
@@ -16,11 +18,19 @@ static int sync_open(struct flexsc_loop *loop)
 	return 0;
 }
 
-static void sync_work(struct flexsc_loop *loop, uint32_t index)
+/* What no system call is. */
+static void sync_other(struct flexsc_loop *loop, uint32_t index)
 {
+	const struct flexsc_entry *entry = entry_of(loop, index);
+	int64_t ret;
+
 	entry_begin_alone(entry_of(loop, index));
 	count(&loop->stats->by_inline, 1);
-	call_done(loop, index, work_run(entry_of(loop, index)));
+	if (work_is(entry))
+		ret = work_run(entry);
+	else
+		ret = ask(SYS_ppoll, entry->args[AWAIT_RECORD], 1, 0, 0, 0, 0);
+	call_done(loop, index, ret);
 }
 
 static void sync_submit(struct flexsc_loop *loop)
@@ -35,8 +45,9 @@ static void sync_submit(struct flexsc_loop *loop)
 		n++;
 		if (!call_admit(loop, index))
 			continue;
-		if (work_is(entry_of(loop, index)))
-			sync_work(loop, index);
+		if (work_is(entry_of(loop, index)) ||
+		    await_is(entry_of(loop, index)))
+			sync_other(loop, index);
 		else
 			flexsc__engine_inline(loop, index);
 	}

@@ -42,8 +42,9 @@ static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
 	/* What fails, or ends, leaves the buffer to the kernel. */
 	RULE(ret > 0 || !(cqe->flags & IORING_CQE_F_BUFFER));
 	if (cqe->flags & IORING_CQE_F_BUFFER)
-		ret = multishot_received(cqe->res, cqe->flags >>
-							IORING_CQE_BUFFER_SHIFT);
+		ret = flexsc__multishot_filled(
+			call_of(loop, index)->cb, cqe->res,
+			cqe->flags >> IORING_CQE_BUFFER_SHIFT);
 	if (cqe->flags & IORING_CQE_F_MORE)
 		flexsc__multishot_shot(call_of(loop, index)->cb, ret);
 	else

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "../base/ask.h"
+#include "../loop/await.h"
 #include "../loop/multishot.h"
 #include "uring_fields.h"
 
@@ -263,6 +264,22 @@ static bool prepare_waitid(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
+static bool prepare_await(struct io_uring_sqe *sqe, uint8_t op,
+			  const struct flexsc_entry *entry, unsigned int known)
+{
+	sqe_fill(sqe, op, entry->args[AWAIT_FD], 0, 0, 0, 0);
+	sqe->poll32_events = POLLIN;
+	return true;
+}
+
+static int64_t result_await(args_t a, int32_t res)
+{
+	if (res < 0)
+		return res;
+	((struct pollfd *)(uintptr_t)a[AWAIT_RECORD])->revents = (short)res;
+	return 1;
+}
+
 /* Multishot requests: loop/multishot.h has their arguments. */
 static bool prepare_multishot_accept(struct io_uring_sqe *sqe, uint8_t op,
 				     const struct flexsc_entry *entry,
@@ -369,6 +386,7 @@ const uring_prepare_fn flexsc__uring_prepare[SHAPES] = {
 	[SHAPE_SYMLINK] = prepare_symlink,
 	[SHAPE_XATTR] = prepare_xattr,
 	[SHAPE_FXATTR] = prepare_fxattr,
+	[SHAPE_AWAIT] = prepare_await,
 	[SHAPE_MULTISHOT_ACCEPT] = prepare_multishot_accept,
 	[SHAPE_MULTISHOT_RECV] = prepare_multishot_recv,
 };
@@ -377,6 +395,7 @@ static int64_t (*const result[SHAPES])(args_t a, int32_t res) = {
 #ifdef SYS_poll
 	[SHAPE_POLL] = result_poll,
 #endif
+	[SHAPE_AWAIT] = result_await,
 	[SHAPE_NANOSLEEP] = result_sleep,
 	[SHAPE_CLOCK_SLEEP] = result_sleep,
 };

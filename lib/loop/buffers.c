@@ -22,10 +22,12 @@ void flexsc__buffers_put(struct flexsc_buffers *buffers, uint32_t which)
 {
 	loop_assert_owner(buffers->loop);
 	RULE(!buffers->given[which]);
-	if (buffers->lent)
+	if (buffers->lent) {
+		buffers->out--;
 		buffers->loop->engine->buffer_put(buffers, which);
-	else
-		buffers->free[buffers->frees++] = (uint16_t)which;
+		return;
+	}
+	buffers->free[buffers->frees++] = (uint16_t)which;
 }
 
 void flexsc__buffers_give(struct flexsc_buffers *buffers, uint32_t which)
@@ -72,6 +74,7 @@ int flexsc_loop_make_buffers(struct flexsc_loop *loop,
 		return -ESTALE;
 	if (loop->closing)
 		return -ESHUTDOWN;
+	loop_assert_owner(loop);
 	if (!out || !count || count & (count - 1) || count > COUNT_MAX ||
 	    !size || size > BYTES_MAX)
 		return -EINVAL;

@@ -26,6 +26,7 @@ struct flexsc_buffers {
 	bool *given;		/* is it the program's? */
 	uint16_t group;		/* the engine's name for them */
 	void *lent;		/* the engine's ring; NULL: it takes none */
+	uint32_t out;		/* lent ones that came back with bytes */
 	uint16_t *free;		/* a stack, if they aren't lent */
 	uint32_t frees;
 };

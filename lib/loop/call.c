@@ -150,18 +150,11 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	int err = flexsc_loop_call(loop, cb, SYS_poll, PTR(one), 1, -1ULL, 0,
 				   0, 0);
 
-	if (!err)
-		flexsc__call_poll_waits(loop, cb);
-	return err;
-}
-
-void flexsc__call_poll_waits(struct flexsc_loop *loop,
-			     const struct flexsc_cb *cb)
-{
 	/* A held call isn't noted: an engine asks the kernel about it. */
-	if (handle_kind(cb->handle) == HANDLE_CALL)
-		call_of(loop, (uint32_t)handle_index(cb->handle))->poll_waits =
+	if (!err && handle_kind(loop->last) == HANDLE_CALL)
+		call_of(loop, (uint32_t)handle_index(loop->last))->poll_waits =
 			true;
+	return err;
 }
 #endif
 

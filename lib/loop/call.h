@@ -163,9 +163,6 @@ static inline uint32_t queue_take(struct call_queue *queue)
  */
 int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one);
-/* ... said of such a poll() that was just posted. */
-void flexsc__call_poll_waits(struct flexsc_loop *loop,
-			     const struct flexsc_cb *cb);
 #endif
 
 /* ... a call of up to three arguments: the others are 0. */

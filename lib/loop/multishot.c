@@ -7,16 +7,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/ask.h"
+#include "../base/clock.h"
 #include "../base/syscall.h"
 #include "../calls/fds.h"
 #include "../calls/own_fd.h"
+#include "await.h"
 #include "buffers.h"
 #include "held.h"
 #include "loop.h"
 #include "ready.h"
 
-#define MULTISHOTS_MAX	(1U << 24)
-#define SHOTS_MAX	(1U << 24)
+#define MULTISHOTS_MAX	(1U << 20)
+#define SHOTS_MAX	(1U << 20)
+#define PAUSE_NS	1000000	/* where a poll says what a receive doesn't */
 
 /* A result of a call that goes on. */
 struct shot {
@@ -56,16 +60,19 @@ static uint32_t index_of(const struct multishot *multishot)
 
 /* Memory. */
 
-int flexsc__multishots_init(struct flexsc_loop *loop)
+/* Addresses are reserved for the first: most loops have none. */
+static int multishots_make(struct multishots *all)
 {
-	struct multishots *all = &loop->multishots;
 	int err = flexsc__arena_init(&all->all, sizeof(struct multishot),
 				     MULTISHOTS_MAX);
 
+	if (err)
+		return err;
+	err = flexsc__arena_init(&all->shots, sizeof(struct shot), SHOTS_MAX);
+	if (err)
+		flexsc__arena_fini(&all->all);
 	all->free = all->free_shots = NONE;
-	return err ? err :
-		     flexsc__arena_init(&all->shots, sizeof(struct shot),
-					SHOTS_MAX);
+	return err;
 }
 
 void flexsc__multishots_fini(struct flexsc_loop *loop)
@@ -80,6 +87,8 @@ static struct multishot *multishot_alloc(struct flexsc_loop *loop)
 	uint32_t first = all->all.count;
 	struct multishot *multishot;
 
+	if (!all->all.base && multishots_make(all))
+		return NULL;
 	if (all->free == NONE) {
 		if (flexsc__arena_grow(&all->all))
 			return NULL;
@@ -211,35 +220,49 @@ static int multishot_try(struct multishot *multishot)
 				    multishot_accept(multishot);
 }
 
-#ifdef SYS_poll
-static int multishot_post_poll(struct multishot *multishot)
-{
-	const uint64_t args[FLEXSC_ARGS_MAX] = { PTR(&multishot->poll), 1,
-						 -1ULL };
-	int err = multishot_post_own(multishot, SYS_poll, args);
-
-	if (!err)
-		flexsc__call_poll_waits(loop_of(multishot), &multishot->own);
-	return err;
-}
-#else
-static int multishot_post_poll(struct multishot *multishot)
-{
-	const uint64_t args[FLEXSC_ARGS_MAX] = { PTR(&multishot->poll), 1 };
-
-	return multishot_post_own(multishot, SYS_ppoll, args);
-}
-#endif
-
 static int multishot_wait(struct multishot *multishot)
 {
+	const uint64_t args[FLEXSC_ARGS_MAX] = {
+		[AWAIT_FD] = (uint64_t)multishot->file,
+		[AWAIT_RECORD] = PTR(&multishot->poll),
+	};
+
 	multishot->waits = true;
 	multishot->poll = (struct pollfd){ .fd = multishot->file,
 					   .events = POLLIN };
-	return multishot_post_poll(multishot);
+	return multishot_post_own(multishot, NR_AWAIT, args);
 }
 
-/* After a good result: may more have come with it? */
+/*
+ * The poll said that there is an error, and the call found nothing: messages
+ * wait in the socket's error queue, of which the poll would tell at once again.
+ */
+static int multishot_pause(struct multishot *multishot)
+{
+	struct flexsc_loop *loop = loop_of(multishot);
+	uint32_t timer;
+	int err;
+
+	if (loop->closing)
+		return -ECANCELED;
+	err = flexsc__wheel_arm(&loop->wheel, time_monotonic(), PAUSE_NS,
+				TIMER_CB, (uintptr_t)&multishot->own, &timer);
+	if (err)
+		return err;
+	multishot->own.handle = handle_make(HANDLE_TIMER, timer);
+	loop->events++;
+	multishot->waits = true;
+	multishot->poll.revents = POLLIN;
+	return 0;
+}
+
+static int multishot_wait_again(struct multishot *multishot)
+{
+	return multishot->poll.revents == POLLERR ? multishot_pause(multishot) :
+						    multishot_wait(multishot);
+}
+
+/* Post what finds the result that follows a good one. */
 static int multishot_go_on(struct multishot *multishot, int64_t ret)
 {
 	const struct flexsc_buffers *buffers = multishot->buffers;
@@ -364,7 +387,7 @@ static struct flexsc_cb *multishot_end(struct multishot *multishot)
 	}
 	if (ret == -EAGAIN && !is_the_engines(multishot)) {
 		ret = multishot->cancelled ? -ECANCELED :
-					     multishot_wait(multishot);
+					     multishot_wait_again(multishot);
 		if (!ret)
 			return NULL;
 	}
@@ -427,6 +450,13 @@ static void multishot_fail(struct multishot *multishot, int64_t ret)
 	multishot_drop(multishot, ret, which);
 	multishot->failed = -ENOMEM;
 	flexsc__multishot_cancel(multishot);
+}
+
+int64_t flexsc__multishot_filled(struct flexsc_cb *own, int32_t res,
+				 uint32_t which)
+{
+	multishot_of(own)->buffers->out++;
+	return (int64_t)((uint64_t)(which + 1) << 32 | (uint32_t)res);
 }
 
 void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
@@ -529,13 +559,25 @@ static bool waits_in_engine(int fd)
 	return fds_admit(&entry);
 }
 
+/* What a receive would say before it waits: 0, -ENOTSOCK, -ENOTCONN. */
+static int check_receives(int fd)
+{
+	uint32_t listens = 0, size = sizeof(listens);
+	long err = ask(SYS_getsockopt, (uint64_t)fd, SOL_SOCKET, SO_ACCEPTCONN,
+		       PTR(&listens), PTR(&size), 0);
+
+	return listens ? -ENOTCONN : (int)err;
+}
+
 static int multishot_begin(struct multishot *multishot, bool in_engine)
 {
 	int copy, err;
 
 	if (in_engine)
 		return multishot_try(multishot);
-	copy = flexsc__own_fd_copy(multishot->fd);
+	copy = multishot->buffers ? check_receives(multishot->fd) : 0;
+	if (!copy)
+		copy = flexsc__own_fd_copy(multishot->fd);
 	if (copy < 0) {
 		multishot->own.ret = copy;
 		multishot_postpone(multishot);
@@ -553,13 +595,17 @@ static int multishot_start(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			   int fd, int flags, struct flexsc_buffers *buffers)
 {
 	struct multishot *multishot;
-	bool in_engine = buffers ? buffers->lent != NULL :
-				   loop->engine->accepts_many &&
-					   loop->engine->accepts_many(loop);
+	bool in_engine;
 	int err;
 
 	if (loop->chain)
 		return -EINVAL;
+	/* The engine's receive fails at once if it finds no buffer. */
+	if (buffers)
+		in_engine = buffers->lent && buffers->out < buffers->count;
+	else
+		in_engine = loop->engine->accepts_many &&
+			    loop->engine->accepts_many(loop);
 	multishot = multishot_alloc(loop);
 	if (!multishot)
 		return -ENOMEM;

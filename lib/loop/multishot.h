@@ -83,13 +83,6 @@ static inline uint32_t multishot_index(uint64_t handle)
 	return (uint32_t)handle;
 }
 
-/* What an NR_RECV entry returns: its result, and the buffer if there is one. */
-static inline int64_t multishot_received(int32_t res, uint32_t which)
-{
-	return (int64_t)((uint64_t)(which + 1) << 32 | (uint32_t)res);
-}
-
-int flexsc__multishots_init(struct flexsc_loop *loop);
 void flexsc__multishots_fini(struct flexsc_loop *loop);
 
 struct multishot *flexsc__multishot_find(struct flexsc_loop *loop,
@@ -98,6 +91,10 @@ struct multishot *flexsc__multishot_find(struct flexsc_loop *loop,
 void flexsc__multishot_cancel(struct multishot *multishot);
 /* End all that the program posted with this descriptor; returns how many. */
 int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd);
+
+/* What an NR_RECV entry returns that has received res bytes into this buffer. */
+int64_t flexsc__multishot_filled(struct flexsc_cb *own, int32_t res,
+				 uint32_t which);
 
 /*
  * An NR_ACCEPT or NR_RECV entry, whose cb is own, has this result and goes on.

@@ -7,12 +7,17 @@ void flexsc__ready(struct flexsc_loop *loop, struct flexsc_cb *cb, int64_t ret)
 {
 	loop_assert_owner(loop);
 	cb->ret = ret;
-	cb_set_next(cb, NULL);
-	if (loop->ready.head)
-		cb_set_next(loop->ready.tail, cb);
-	else
-		loop->ready.head = cb;
-	loop->ready.tail = cb;
+	cb_list_add(&loop->ready, cb);
+}
+
+void flexsc__ready_return(struct flexsc_loop *loop, struct cb_list *taken)
+{
+	if (!taken->head)
+		return;
+	cb_set_next(taken->tail, loop->ready.head);
+	if (!loop->ready.head)
+		loop->ready.tail = taken->tail;
+	loop->ready.head = taken->head;
 }
 
 struct flexsc_cb *flexsc__ready_take(struct flexsc_loop *loop)

@@ -27,7 +27,20 @@ static inline void cb_set_next(struct flexsc_cb *cb, struct flexsc_cb *next)
 	cb->handle = (uintptr_t)next;
 }
 
+static inline void cb_list_add(struct cb_list *list, struct flexsc_cb *cb)
+{
+	cb_set_next(cb, NULL);
+	if (list->head)
+		cb_set_next(list->tail, cb);
+	else
+		list->head = cb;
+	list->tail = cb;
+}
+
 void flexsc__ready(struct flexsc_loop *loop, struct flexsc_cb *cb, int64_t ret);
+
+/* Put back what was taken, in front of all. */
+void flexsc__ready_return(struct flexsc_loop *loop, struct cb_list *taken);
 
 /* Take the oldest cb, or NULL. */
 struct flexsc_cb *flexsc__ready_take(struct flexsc_loop *loop);

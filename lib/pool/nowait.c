@@ -14,6 +14,7 @@
 #include "../calls/fds.h"
 #include "../calls/probe.h"
 #include "../base/ask.h"
+#include "../loop/await.h"
 
 /* Result: the call, told not to wait, would have to. */
 #define WOULD	(-EAGAIN)
@@ -218,12 +219,23 @@ static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
 	return is_ready ? RUNS : try_stream(entry);
 }
 
+static enum nowait try_await(const struct flexsc_entry *entry, int64_t *ret)
+{
+	struct timespec limit = { 0 };
+
+	*ret = ask(SYS_ppoll, entry->args[AWAIT_RECORD], 1, PTR(&limit), 0, 0,
+		   0);
+	return *ret ? NOWAIT_DONE : NOWAIT_WAITS;
+}
+
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 			   const struct table_row *row, bool woken,
 			   int64_t *ret)
 {
 	bool part = true;
 
+	if (await_is(entry))
+		return try_await(entry, ret);
 	if (row->poll == POLL_NONE)
 		return NOWAIT_UNKNOWN;
 	/* Any file on a disk is always ready. */

@@ -31,7 +31,7 @@ static unsigned int parked_side(struct flexsc_loop *loop, uint32_t index)
 	const struct table_row *row =
 		flexsc__table_row(entry_of(loop, index)->nr);
 
-	return row->poll == POLL_READ ? 0 : 1;
+	return row->poll == POLL_WRITE ? 1 : 0;
 }
 
 static const struct parked NOBODY = {

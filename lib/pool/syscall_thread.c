@@ -12,6 +12,7 @@
 #include "../calls/fds.h"
 #include "../base/futex.h"
 #include "hold.h"
+#include "../loop/await.h"
 #include "../loop/loop.h"
 #include "../loop/work.h"
 #include "nowait.h"
@@ -116,7 +117,13 @@ static int64_t thread_call(struct syscall_thread *thread,
 	thread->switches++;
 	if (closes(entry))
 		flexsc__closing_begin(entry);
-	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
+	if (await_is(entry))
+		ret = flexsc__cancelpoint(
+			&entry->status, SYS_ppoll,
+			(__u64[FLEXSC_ARGS_MAX]){ entry->args[AWAIT_RECORD], 1 });
+	else
+		ret = flexsc__cancelpoint(&entry->status, entry->nr,
+					  entry->args);
 	if (closes(entry))
 		flexsc__closing_end(entry);
 	if (ret >= 0 && (entry->nr == SYS_accept || entry->nr == SYS_accept4))
@@ -314,7 +321,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	if (thread->quiet >= QUIET ||
 	    (class == CLASS_DISK && !thread_may_be_late(pool)))
 		thread_tell(thread);
-	if (class == CLASS_WAIT) {
+	if (class == CLASS_WAIT || await_is(entry)) {
 		thread_execute_patiently(pool, thread, row);
 		return;
 	}

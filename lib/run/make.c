@@ -113,8 +113,6 @@ static int make_init(struct flexsc_loop *loop)
 	if (!err)
 		err = flexsc__held_init(loop);
 	if (!err)
-		err = flexsc__multishots_init(loop);
-	if (!err)
 		err = flexsc__wheel_init(&loop->wheel, time_monotonic());
 	if (!err)
 		err = flexsc__fds_init();

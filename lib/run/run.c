@@ -136,14 +136,19 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop,
 		   struct harvest *harvest)
 {
 	struct flexsc_cb *cb, *last = loop->ready.tail;
+	struct cb_list again = { 0 };
 	bool more = loop->ready.head;
 	int n = 0;
 
 	while (more && !(until_stop && is_stopped(loop)) &&
-	       !harvest_is_full(harvest) &&
-	       !(harvest && flexsc__multishot_is_again(loop->ready.head))) {
+	       !harvest_is_full(harvest)) {
 		cb = flexsc__ready_take(loop);
 		more = cb != last;
+		/* A cb is in a harvest once. */
+		if (harvest && flexsc__multishot_is_again(cb)) {
+			cb_list_add(&again, cb);
+			continue;
+		}
 		loop->events--;
 		if (harvest)
 			harvest_add(harvest, cb_complete(cb, cb->ret));
@@ -151,6 +156,7 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop,
 			callback(cb, cb->ret);
 		n++;
 	}
+	flexsc__ready_return(loop, &again);
 	return n;
 }
 

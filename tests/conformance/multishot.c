@@ -492,6 +492,133 @@ TEST(bad_buffers_are_refused)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
+/* The pool has 64 threads. */
+TEST(more_are_idle_than_there_are_threads)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct flexsc_buffers *buffers = new_buffers(loop, 2, 16);
+	struct shots *shots[200];
+	int p[200][2];
+
+	NEEDS_WAITING_ENGINE();
+	for (unsigned int i = 0; i < 200; i++) {
+		pair(p[i], i % 2 ? SOCK_NONBLOCK : 0);
+		shots[i] = new_shots(loop, buffers);
+		receive(shots[i], p[i][0]);
+	}
+	run_for(loop, 20);
+	for (unsigned int i = 200; i-- > 0;) {
+		send_all(p[i][1], "hello", 5);
+		await_good(shots[i], 1);
+	}
+	CHECK(count_tasks() < 20 + TSAN_TASKS);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	for (unsigned int i = 0; i < 200; i++) {
+		CHECK(is_cancelled(shots[i]->last));
+		free(shots[i]);
+	}
+}
+
+/* ... from one on which something has come. */
+TEST(a_silent_socket_waits_although_no_buffer_is_free)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct shots *shots = new_shots(loop, new_buffers(loop, 1, 16));
+	struct shots *silent = new_shots(loop, shots->buffers);
+	int p[2], q[2];
+
+	NEEDS_WAITING_ENGINE();
+	pair(p, 0);
+	pair(q, 0);
+	shots->keep = true;
+	receive(shots, p[0]);
+	send_all(p[1], "x", 1);
+	await_good(shots, 1);
+	receive(silent, q[0]);
+	run_for(loop, 20);
+	CHECK_EQ(silent->ended, 0);
+	CHECK_EQ(flexsc_buffers_return(shots->buffers, shots->kept[0]), 0);
+	send_all(q[1], "y", 1);
+	await_good(silent, 1);
+	await_cancelled(silent);
+	free(silent);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	free(shots);
+}
+
+TEST(what_cant_be_received_from_ends_at_once)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
+	struct sockaddr_in address;
+	int p[2];
+
+	NEEDS_WAITING_ENGINE();
+	receive(shots, 1000);
+	await_end(shots, -EBADF);
+	CHECK_EQ(pipe(p), 0);
+	receive(shots, p[0]);
+	await_end(shots, -ENOTSOCK);
+	CHECK_EQ(pipe2(p, O_NONBLOCK), 0);
+	receive(shots, p[0]);
+	await_end(shots, -ENOTSOCK);
+	receive(shots, listener(&address, 0));
+	await_end(shots, -ENOTCONN);
+	receive(shots, listener(&address, SOCK_NONBLOCK));
+	await_end(shots, -ENOTCONN);
+	free(shots);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* A message in the error queue makes a poll say that there is an error. */
+TEST(an_error_queue_burns_nothing)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
+	struct sockaddr_in address;
+	int fd = listener(&address, 0), peer = connected(&address), on = 1;
+	int end = accept4(fd, NULL, NULL, SOCK_NONBLOCK);
+	static char bytes[65536];
+	uint64_t before;
+
+	NEEDS_WAITING_ENGINE();
+	if (setsockopt(end, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof(on)))
+		SKIP("no messages of sends that copy nothing");
+	receive(shots, end);
+	run_for(loop, 5);
+	send(end, bytes, sizeof(bytes), MSG_ZEROCOPY);
+	CHECK(recv(peer, bytes, sizeof(bytes), 0) > 0);
+	before = stats_of(loop).completed;
+	run_for(loop, 300);
+	CHECK(stats_of(loop).completed - before < 2000);
+	send_all(peer, "hello", 5);
+	await_good(shots, 1);
+	await_cancelled(shots);
+	free(shots);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_receive_that_found_nothing_is_cancelled)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 4));
+	int p[2];
+
+	NEEDS_WAITING_ENGINE();
+	pair(p, SOCK_NONBLOCK);
+	for (unsigned int i = 1; i <= 20; i++) {
+		receive(shots, p[0]);
+		/* A full buffer: there may be more. */
+		send_all(p[1], "abcd", 4);
+		await_good(shots, i);
+		CHECK_EQ(flexsc_loop_submit(loop), 0);
+		sleep_ms(2);
+		await_cancelled(shots);
+	}
+	free(shots);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
 /* Buffers come and go, and so do their engine's names. */
 TEST(buffers_are_made_again_and_again)
 {
@@ -753,6 +880,43 @@ TEST(a_harvest_has_each_once)
 	free(shots);
 	free(other);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_busy_one_leaves_others_in_the_harvest)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct shots *busy = new_shots(loop, new_buffers(loop, 128, 8));
+	struct shots *other = new_shots(loop, busy->buffers);
+	struct flexsc_cb *done[64];
+	unsigned int harvests = 0;
+	int p[2], q[2], n;
+
+	NEEDS_WAITING_ENGINE();
+	pair(p, 0);
+	pair(q, 0);
+	receive(busy, p[0]);
+	receive(other, q[0]);
+	run_for(loop, 2);
+	for (unsigned int i = 0; i < 100; i++)
+		send_all(p[1], "12345678", 8);
+	send_all(q[1], "x", 1);
+	sleep_ms(20);
+	while (!other->n) {
+		n = flexsc_loop_harvest(loop, done, 64);
+		CHECK(n >= 0 && ++harvests < 1000);
+		for (int i = 0; i < n; i++)
+			shot(done[i]);
+		if (!n)
+			CHECK(flexsc_loop_wait(loop, 10 * MS) >= 0);
+	}
+	/* Far from all of the other's came before. */
+	CHECK(busy->n <= 20);
+	await_good(busy, 100);
+	for (size_t i = 0; i < 800; i++)
+		CHECK_EQ(busy->bytes[i], '1' + (char)(i % 8));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	free(busy);
+	free(other);
 }
 
 /* All of it at random. */

@@ -300,6 +300,11 @@ TEST(multishot_requests_say_so)
 	CHECK_EQ(sqe.accept_flags, SOCK_CLOEXEC);
 	CHECK_EQ(sqe.ioprio, IORING_ACCEPT_MULTISHOT);
 	CHECK_EQ(sqe.flags, 0);
+	entry = (struct flexsc_entry){ .nr = (uint16_t)NR_AWAIT, .args = { 6 } };
+	CHECK(prepare(&entry, &sqe));
+	CHECK_EQ(sqe.opcode, IORING_OP_POLL_ADD);
+	CHECK_EQ(sqe.fd, 6);
+	CHECK_EQ(sqe.poll32_events, POLLIN);
 	entry = (struct flexsc_entry){ .nr = (uint16_t)NR_RECV,
 				       .args = { 6, 7, 0, 0 } };
 	CHECK(prepare(&entry, &sqe));
