@@ -78,9 +78,11 @@ bool slot_is_elsewhere(const struct thread *thread)
 		return true;
 	/*
 	 * A thread's affinity may be gone although it was set: the scheduler
-	 * lets a thread run anywhere when its core goes offline.
+	 * lets a thread run anywhere when its core goes offline. The core isn't
+	 * active from before that on, and no thread can move there; one that
+	 * was asked to would say that it stays.
 	 */
-	return core >= 0 && cpu_online(core) &&
+	return core >= 0 && cpu_active(core) &&
 	       current->nr_cpus_allowed != thread->stays &&
 	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core);
 }

@@ -68,7 +68,7 @@ static void fixed_let_go(struct uring *uring)
 	while (fixed->leaves) {
 		uint16_t slot = fixed->leaving[--fixed->leaves];
 
-		++*uring->ring.switches;
+		__atomic_fetch_add(uring->ring.switches, 1, __ATOMIC_RELAXED);
 		io_uring_register_files_update(&uring->ring.uring, slot, &none,
 					       1);
 		fixed->free[fixed->frees++] = slot;
@@ -106,7 +106,7 @@ int flexsc__uring_fix(struct flexsc_loop *loop, int fd)
 	if (!uring->fixed->frees)
 		return -ENOSPC;
 	slot = uring->fixed->free[uring->fixed->frees - 1];
-	++*uring->ring.switches;
+	__atomic_fetch_add(uring->ring.switches, 1, __ATOMIC_RELAXED);
 	err = io_uring_register_files_update(&uring->ring.uring, slot, &fd, 1);
 	if (err < 0)
 		return err;

@@ -162,11 +162,11 @@ def test_connections_in_any_state_are_waited_for(
 
 @pytest.mark.parametrize("way", ("native", "threads-1", "uring-4"))
 def test_who_computes_is_found(way: str, tmp_path: Path) -> None:
-    """So these checks can fail: it takes some 5 % of a core."""
+    """So these checks can fail: it takes some 20 % of a core."""
     script = """
 def work():
     while True:
-        sum(range(500_000))
+        sum(range(2_000_000))
         time.sleep(0.1)
 threading.Thread(target=work).start()
 """
