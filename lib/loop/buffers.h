@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers that a loop receives into. A buffer is free, which is the engine's to
- * know if the buffers were lent to it (engine.h), in use by a receive, or the
- * program's. Owner only.
+ * Buffers that a loop receives into. A buffer is free, in use by a receive, or
+ * the program's. Free buffers are in the engine's hands if all were lent to the
+ * engine (engine.h), and on the stack "free" otherwise. Owner only.
  *
  *	free	-> in use	the kernel, or buffers_take()
  *	in use	-> free		nothing was received: buffers_put()

@@ -78,10 +78,10 @@ struct engine {
 	 */
 	void (*hold)(struct flexsc_loop *loop, int fd);
 	/*
-	 * Of an engine that has multishot requests (multishot.h); the others
-	 * have none of these four.
+	 * The next four are of engines that have multishot requests
+	 * (multishot.h); other engines have none of the four.
 	 *
-	 * May NR_ACCEPT be posted here? (NR_RECV may where buffers are lent.)
+	 * May NR_ACCEPT be posted? (NR_RECV may if its buffers are lent.)
 	 */
 	bool (*accepts_many)(const struct flexsc_loop *loop);
 	/*
@@ -89,7 +89,7 @@ struct engine {
 	 * name buffers->group, and set buffers->lent. 0 or -errno.
 	 */
 	int (*buffers_lend)(struct flexsc_buffers *buffers);
-	/* They are given back: no entry names them. */
+	/* The loop takes lent buffers back; no entry names them. */
 	void (*buffers_unlend)(struct flexsc_buffers *buffers);
 	/* A buffer is free again. */
 	void (*buffer_put)(struct flexsc_buffers *buffers, uint32_t which);

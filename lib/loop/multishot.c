@@ -157,6 +157,7 @@ static int multishot_post_own(struct multishot *multishot, unsigned int nr,
 	return multishot_post(loop_of(multishot), &multishot->own, nr, args);
 }
 
+/* Are its calls the engine's multishot requests? No copy was made then. */
 static bool is_the_engines(const struct multishot *multishot)
 {
 	return multishot->file == multishot->fd;
@@ -275,7 +276,7 @@ static int multishot_go_on(struct multishot *multishot, int64_t ret)
 
 /* Completions. */
 
-/* It ends: what is left is its last completion. */
+/* A multishot call ends, but for telling the last completion. */
 static void multishot_free(struct multishot *multishot)
 {
 	struct flexsc_loop *loop = loop_of(multishot);

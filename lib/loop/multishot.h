@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multishot calls: posted once, completing many times. One stands behind a cb
- * of the program's, and has at most one call of its own pending:
+ * Multishot calls: posted once, completing many times. A multishot call stands
+ * behind a cb of the program's, and has at most one call of its own pending:
  *
- *	tries	its accept or receive is pending. An engine that has multishot
- *		requests has made the call one (NR_ACCEPT, NR_RECV) and tells
- *		each result by flexsc__multishot_shot(); otherwise the call is
+ *	tries	an accept or a receive is pending. If the engine has multishot
+ *		requests the call is one (NR_ACCEPT, NR_RECV), and each result
+ *		is told by flexsc__multishot_shot(). Otherwise the call is
  *		posted again after each result
- *	waits	a poll is pending, because there was nothing; a receive
- *		without such an engine begins here, as it needs no buffer then
+ *	waits	an entry that awaits (await.h) is pending, or a timer. Without
+ *		the engine's requests a receive begins here: a receive that is
+ *		pending takes a buffer, an entry that awaits takes none
  *
  *	tries	-> tries	a result is told; the call goes on, or is posted
  *				again
- *	tries	-> waits	there was nothing, or a receive is to wait
- *	waits	-> tries	the poll has ended
+ *	tries	-> waits	the call found nothing, or a receive has a result
+ *	waits	-> tries	the entry that awaits, or the timer, has ended
  *	tries, waits -> free	an error, the end, cancelled: the last completion
  *
- * A shot is a result of a call that is still pending, on the ready list. What
- * comes after shots, the call's end, takes its place behind them there.
+ * A shot is a result of such a call while the call goes on. Shots lie on the
+ * ready list; the call's end, if it comes after shots, is put behind them there.
  *
- * Between two calls of its own nothing would hold the file, so one that isn't
- * the engine's names a copy of the descriptor. Owner only.
+ * Nothing would hold the file between two calls that the library posts, so these
+ * calls name a copy of the descriptor. Owner only.
  */
 #ifndef FLEXSC_LOOP_MULTISHOT_H
 #define FLEXSC_LOOP_MULTISHOT_H
@@ -40,18 +41,18 @@ struct multishot {
 	struct flexsc_cb *cb;	/* the program's; NULL: free */
 	struct flexsc_buffers *buffers;	/* NULL: it accepts */
 	struct pollfd poll;
-	uint64_t harvest;	/* its last completion was in this one */
+	uint64_t harvest;	/* number of the last one that had the cb */
 	uint32_t next;		/* free list */
 	uint32_t shots;		/* on the ready list */
 	uint32_t taken;		/* the buffer of its own call; NO_BUFFER */
-	int fd;			/* as the program named it */
-	int file;		/* as its calls name it: fd, or a copy */
+	int fd;			/* the descriptor that the program named */
+	int file;		/* the one that own's calls name: fd, or a copy */
 	int flags;
 	int failed;		/* instead of the call's own result; 0 */
 	bool waits, cancelled;
 };
 
-/* Those of a loop. */
+/* A loop's multishot calls. */
 struct multishots {
 	struct arena all, shots;
 	uint32_t free, free_shots;
