@@ -21,8 +21,8 @@ struct flexsc_loop;
 /*
  * A call's event control block (ATC 2011, section 4; the talk, "Main API").
  * Set callback and arg before posting; nothing else needs initialising.
- * The callback runs exactly once per post, on the loop's thread, never from
- * inside the posting function.
+ * The callback runs exactly once per post (but see <flexsc/multishot.h>), on
+ * the loop's thread, never from inside the posting function.
  */
 struct flexsc_cb {
 	void (*callback)(struct flexsc_cb *cb);	/* NULL: only set ret */

@@ -6,8 +6,8 @@
  * back it has to be told: another library that closes a socket, after which the
  * number is a different descriptor's.
  *
- * Any thread, with or without a loop, and no mode switch; but for what is said of
- * fixed descriptors.
+ * flexsc_fd_forget() and flexsc_fd_hint() are for any thread, with or without a
+ * loop, and make no mode switch. Fixed descriptors are the loop's owner's.
  */
 #ifndef FLEXSC_FD_H
 #define FLEXSC_FD_H
@@ -47,18 +47,20 @@ int flexsc_fd_hint(int fd, unsigned int flags);
  * fd is a descriptor that many calls of this loop will name: an engine that can
  * keeps hold of the file, so that a call needn't look it up (io_uring's fixed
  * files: some 50 nanoseconds of each read, write, receive or send). Calls name
- * fd as before. Other engines do nothing.
+ * fd as before. Fixing costs a mode switch, the loop's first two, and unfixing
+ * one. Other engines, and "uring" with FLEXSC_SQPOLL, do nothing.
  *
- * A close() that is posted to this loop ends it. Before fd is closed or replaced
- * in another way, as by dup2(), flexsc_loop_unfix_fd() has to be called, or
- * calls go on with the old file, which stays open. Owner only.
+ * A close() of fd that is posted to this loop unfixes fd. Before fd is closed or
+ * replaced in another way, as by dup2(), flexsc_loop_unfix_fd() has to be
+ * called: otherwise calls may go on with the old file, which stays open.
  *
- * 0, also if fd was fixed before; -EBADF; -ENOSPC: the loop has 1024 of them;
+ * 0, also if fd was fixed before; -EBADF: fd is negative or, where the engine
+ * keeps hold of files, not open; -ENOSPC: the loop has 1024 fixed descriptors;
  * -ENOMEM, -EINVAL (loop is NULL), -ESTALE.
  */
 int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd);
 
-/* The reverse. 0, also if fd isn't fixed; -EINVAL, -ESTALE. */
+/* End what fix did. 0, also if fd isn't fixed; -EINVAL (loop NULL), -ESTALE. */
 int flexsc_loop_unfix_fd(struct flexsc_loop *loop, int fd);
 
 #pragma GCC visibility pop

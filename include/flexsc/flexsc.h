@@ -51,7 +51,8 @@
  * path names and structures as well as for data.
  *
  * From then on all of it is the caller's again; the callback may post the same
- * cb, or free it. With cb == NULL there is no callback to tell the end: give
+ * cb, or free it. (The cb of a multishot call is the library's until its last
+ * completion: <flexsc/multishot.h>.) With cb == NULL there is no callback to tell the end: give
  * such calls only arguments without pointers, or memory that outlives the loop.
  * flexsc_stats.failed_unseen counts those that failed.
  *

@@ -114,7 +114,8 @@ int flexsc_loop_unref(struct flexsc_loop *loop);
 /*
  * The parts of flexsc_loop_run(), for programs with a loop of their own. Each
  * starts what was posted. dispatch then runs the callbacks of what is complete
- * by now, and returns how many calls, timers, signals and wake-ups that were.
+ * by now. It returns how many calls, timers, signals and wake-ups that were,
+ * those of the library's own for multishot calls among them.
  *
  * wait sleeps until at least one call, timer, signal or wake-up is ready for
  * dispatch, or ns nanoseconds have passed (OSDI 2010, section 3.2:

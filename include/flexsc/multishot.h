@@ -2,15 +2,15 @@
 /*
  * Multishot calls complete many times: one post accepts all connections of a
  * listener, or receives all that comes on a socket. They are io_uring's
- * multishot requests where the engine has these; elsewhere the library posts
- * one call after the other.
+ * multishot requests where the engine has these and the descriptor is a
+ * blocking one; elsewhere the library posts one call after the other.
  *
  * The cb is the library's until its last completion. Each completion sets ret,
  * and runs the callback or is harvested. A harvest has at most one completion
  * of a cb; others come in later harvests. A completion is the last one if
  * flexsc_cb_more(cb) is false in its callback, or after its harvest; then cb is
- * the program's, and may be posted again. Before that cb may be cancelled, also
- * in its callback.
+ * the program's, and may be posted again. A cb that isn't the program's yet may
+ * be cancelled, also in its callback.
  *
  * Look at ret first: the last completion may have a good result, too, a
  * descriptor or bytes, when the call was cancelled or its loop destroyed, or
@@ -19,12 +19,14 @@
  *
  * These calls wait, although the socket may have O_NONBLOCK, SO_RCVTIMEO or
  * SO_RCVLOWAT; a socket without any of the three costs less. The file stays
- * open while the call is pending, whatever becomes of the descriptor, from the
- * next turn of the loop or flexsc_loop_submit() on.
+ * open while the call is pending, from the next turn of the loop or
+ * flexsc_loop_submit() on. Cancel the call before the descriptor is closed all
+ * the same: io_uring may end a request early, and the library then posts
+ * another one by the descriptor's number.
  *
  * A multishot call has no deadline and is in no chain: flexsc_loop_chain()
- * before its post makes the post -EINVAL, flexsc_loop_call_after() and
- * flexsc_loop_deadline() of its cb are -ENOENT. flexsc_loop_cancel() and
+ * before its post makes the post -EINVAL; flexsc_loop_call_after() with its cb
+ * as "before", and flexsc_loop_deadline() of its cb, are -ENOENT. flexsc_loop_cancel() and
  * flexsc_loop_cancel_fd() end the call; completions that were on their way come
  * before the last one. A loop runs while one is pending.
  */
@@ -92,7 +94,7 @@ int flexsc_buffers_free(struct flexsc_buffers *buffers);
  *	-ENOBUFS	a buffer was needed, and none was free. What came is
  *			still in the socket: return buffers, post again
  *	-ENOMEM		there was no memory to tell a result, which is lost
- *	-errno		of recv()
+ *	-errno		of recv(); -EMFILE: the descriptor couldn't be copied
  *
  * Each of these ends the call.
  *
@@ -103,8 +105,9 @@ int flexsc_loop_recv_multishot(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			       int sockfd, struct flexsc_buffers *buffers);
 
 /*
- * Where the received bytes of a completed cb are; NULL: it has no buffer. Until
- * its next completion or post; of the buffers that it was posted with.
+ * Where the received bytes of a completed cb are; NULL: cb has no buffer. cb was
+ * posted with these buffers. Ask before the next completion or post of cb; the
+ * address is good until flexsc_buffers_return().
  */
 void *flexsc_buffers_data(const struct flexsc_buffers *buffers,
 			  const struct flexsc_cb *cb);

@@ -4,9 +4,11 @@
  * the program's. Free buffers are in the engine's hands if all were lent to the
  * engine (engine.h), and on the stack "free" otherwise. Owner only.
  *
- *	free	-> in use	the kernel, or buffers_take()
- *	in use	-> free		nothing was received: buffers_put()
- *	in use	-> the program's	a completion names it: buffers_give()
+ *	free	-> in use	the kernel, or flexsc__buffers_take()
+ *	in use	-> free		nothing was received, or the result is dropped:
+ *				flexsc__buffers_put()
+ *	in use	-> the program's	a completion names the buffer:
+ *				flexsc__buffers_give()
  *	the program's -> free	flexsc_buffers_return()
  */
 #ifndef FLEXSC_BUFFERS_H
@@ -42,7 +44,7 @@ static inline void *buffers_at(const struct flexsc_buffers *buffers,
 
 /* Take a free one that isn't lent; NO_BUFFER. */
 uint32_t flexsc__buffers_take(struct flexsc_buffers *buffers);
-/* Nothing was received into it. */
+/* A buffer is free again, and what is in it is forgotten. */
 void flexsc__buffers_put(struct flexsc_buffers *buffers, uint32_t which);
 /* It is the program's from here on. */
 void flexsc__buffers_give(struct flexsc_buffers *buffers, uint32_t which);

@@ -551,7 +551,7 @@ int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd)
 	return n;
 }
 
-/* Does the engine's request on this descriptor wait as this header says? */
+/* Does the engine's request on this descriptor wait as <flexsc/multishot.h> says? */
 static bool waits_in_engine(int fd)
 {
 	const struct flexsc_entry entry = { .nr = SYS_accept4,

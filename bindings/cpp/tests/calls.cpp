@@ -445,6 +445,35 @@ TEST(an_event_may_be_late_cancelled_set_twice_and_is_for_one)
 	loop.run();
 }
 
+static task<> wait_for_it(event &event, bool &came)
+{
+	came = (co_await event).ret == 0;
+}
+
+static task<> be_stopped(loop &loop, event &event)
+{
+	std::stop_source stop;
+
+	stop.request_stop();
+	co_await loop.sleep_for(1ms);
+	CHECK_EQ((co_await event.wait().until(stop.get_token())).error(),
+		 ECANCELED);
+	event.set();
+}
+
+/* It was stopped before it began; another coroutine waits meanwhile. */
+TEST(a_stopped_wait_takes_no_event_from_another)
+{
+	loop loop;
+	event event(loop);
+	bool came = false;
+
+	loop.spawn(wait_for_it(event, came));
+	loop.spawn(be_stopped(loop, event));
+	loop.run();
+	CHECK(came);
+}
+
 TEST(an_event_may_go_while_its_wake_up_is_on_its_way)
 {
 	loop loop;

@@ -422,6 +422,7 @@ private:
 	struct wait_post {
 		shared *self;
 		uint64_t ns;
+		bool posted = false;
 
 		int operator()(flexsc_loop *loop, flexsc_cb *cb) noexcept
 		{
@@ -430,13 +431,17 @@ private:
 							loop, cb,
 							self->is_set ? 0 : ns);
 
-			if (!err)
+			posted = !err;
+			if (posted)
 				self->waits = cb;
 			return err;
 		}
 
 		result take(int64_t ret) noexcept
 		{
+			/* Another coroutine may be the one that waits. */
+			if (!posted)
+				return { ret };
 			self->waits = nullptr;
 			if (std::exchange(self->is_set, false))
 				return { 0 };

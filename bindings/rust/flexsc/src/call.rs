@@ -100,6 +100,8 @@ impl<K: Kind> Call<K> {
     }
 
     /// Have the call end with `ETIME` unless it completes within this time from now.
+    ///
+    /// A timer ([`Handle::sleep`](crate::Handle::sleep)) has no deadline: nothing changes.
     pub fn deadline(self, time: Duration) -> Call<K> {
         if let Stage::Posted(ticket) = &self.stage {
             if ticket.deadline(nanoseconds(time).max(1)) == -ENOMEM {
