@@ -75,8 +75,8 @@ int flexsc_loop_accept_multishot(struct flexsc_loop *loop,
  */
 struct flexsc_buffers;
 int flexsc_loop_make_buffers(struct flexsc_loop *loop,
-			struct flexsc_buffers **buffers, unsigned int count,
-			size_t size);
+			     struct flexsc_buffers **buffers,
+			     unsigned int count, size_t size);
 
 /*
  * Free buffers before the loop's destruction, those that the program has, too.
@@ -129,9 +129,10 @@ static inline int flexsc_accept_multishot(struct flexsc_cb *cb, int sockfd,
 }
 
 static inline int flexsc_make_buffers(struct flexsc_buffers **buffers,
-				 unsigned int count, size_t size)
+				      unsigned int count, size_t size)
 {
-	return flexsc_loop_make_buffers(flexsc_loop_default(), buffers, count, size);
+	return flexsc_loop_make_buffers(flexsc_loop_default(), buffers, count,
+					size);
 }
 
 static inline int flexsc_recv_multishot(struct flexsc_cb *cb, int sockfd,

@@ -63,8 +63,8 @@ static int buffers_prepare(struct flexsc_buffers *buffers)
 }
 
 int flexsc_loop_make_buffers(struct flexsc_loop *loop,
-			struct flexsc_buffers **out, unsigned int count,
-			size_t size)
+			     struct flexsc_buffers **out, unsigned int count,
+			     size_t size)
 {
 	struct flexsc_buffers *buffers;
 

@@ -18,6 +18,12 @@ static void pair(int p[2])
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 }
 
+/* Other engines do nothing, nor does a ring that a kernel thread polls. */
+static bool is_fixing(void)
+{
+	return !strcmp(test_engine(), "uring") && !getenv("FLEXSC_TEST_SQPOLL");
+}
+
 TEST(calls_do_what_they_did)
 {
 	struct flexsc_loop *loop = test_loop();
@@ -157,7 +163,7 @@ TEST(what_cant_be_fixed_is_said)
 		CHECK(copy >= 0);
 		err = flexsc_loop_fix_fd(loop, copy);
 	}
-	CHECK(!err || err == -ENOSPC);
+	CHECK_EQ(err, is_fixing() ? -ENOSPC : 0);
 	if (err) {
 		CHECK_EQ(flexsc_loop_unfix_fd(loop, copy - 1), 0);
 		CHECK_EQ(flexsc_loop_fix_fd(loop, copy), 0);
@@ -180,9 +186,6 @@ TEST(the_engine_keeps_hold_of_the_file)
 	CHECK_EQ(send(p[1], "abc", 3, 0), 3);
 	CHECK_EQ(DO(loop, SYS_read, p[0], in, 1), 1);
 	CHECK_EQ(close(p[0]), 0);
-	if (getenv("FLEXSC_TEST_SQPOLL"))
-		CHECK_EQ(DO(loop, SYS_read, p[0], in, 1), -EBADF);
-	else
-		CHECK_EQ(DO(loop, SYS_read, p[0], in, 1), 1);
+	CHECK_EQ(DO(loop, SYS_read, p[0], in, 1), is_fixing() ? 1 : -EBADF);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
