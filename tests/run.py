@@ -202,6 +202,7 @@ def lint(step: Step) -> None:
         "-Iinclude",
         "-Iinclude/uapi",
         "lib",
+        "send",
     )
     kernel_module(step)
     if not python_tools(step):
@@ -222,7 +223,7 @@ def lint(step: Step) -> None:
     step.check(tool("mypy"), "--strict", "threads/report/flexsc_gdb.py")
     for name in ("floors", "imports", "arrows"):
         step.check(tool("mypy"), "--strict", f"tests/{name}.py")
-    step.check("python3", "tests/floors.py", "lib", "threads", "cmd/flexsc", "kmod")
+    step.check("python3", "tests/floors.py", "lib", "send", "threads", "cmd/flexsc", "kmod")
     step.check("python3", "tests/arrows.py")
     shared = {"MYPYPATH": "tests/integration"}
     step.check(tool("mypy"), "--strict", "tests/soak", env=shared)
@@ -443,7 +444,8 @@ def clang(step: Step) -> None:
         step.tally.failed += 1
         return
     tidy = ("run-clang-tidy", "-quiet", "-p", step.build)
-    step.check(*tidy, *sorted((ROOT / "lib").rglob("*.c")))
+    sources = [*(ROOT / "lib").rglob("*.c"), *(ROOT / "send").rglob("*.c")]
+    step.check(*tidy, *sorted(sources))
     commands = sorted((ROOT / "cmd").rglob("*.c"))
     step.check(*tidy, "-checks=-clang-analyzer-*", *commands)
 

@@ -35,6 +35,7 @@
 #define FLEXSC_SEND_H
 
 #include <linux/flexsc_send.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -146,8 +147,7 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
  *	-EBADF		no such descriptor
  *	-EPERM		it can't be polled
  *	-ENOSPC		options.events are watched
- *	-ELOOP		it watches others itself: epoll, an ECB
- *	-EBUSY		uring: O_ASYNC is in use for it
+ *	-ELOOP		kmod: it watches others itself, as epoll does
  */
 int flexsc_ecb_watch(struct flexsc_ecb *ecb, int fd, uint32_t want, int group,
 		     void *data);
@@ -183,8 +183,44 @@ int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
  */
 int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data);
 
-/* Any thread, any signal handler; -EPIPE when the owner's thread has ended. */
+/* Any thread, any signal handler. A word of 0 is -EINVAL. */
 int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word);
+
+/*
+ * Events of what a descriptor of the library's own tells: it is made by these
+ * functions, and closed when the event is forgotten. Each returns the event's
+ * index. Taking such an event reads the descriptor, and so is a system call.
+ *
+ * A signal of the set, which is blocked for the calling thread; have other
+ * threads block it as well. payload: signo | code << 32, pid | uid << 32, value.
+ * Each signal that is queued is an event.
+ */
+int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
+		      void *data);
+
+/*
+ * A timer: after "first" ns of CLOCK_MONOTONIC, and every "period" ns after that;
+ * 0: once. payload[0]: how often it expired.
+ */
+int flexsc_ecb_timer(struct flexsc_ecb *ecb, uint64_t first, uint64_t period,
+		     int group, void *data);
+
+/*
+ * The end of a child, which is reaped when the event is taken. payload: si_code
+ * and si_status of waitid(2), pid.
+ */
+int flexsc_ecb_child(struct flexsc_ecb *ecb, pid_t pid, int group, void *data);
+
+/* A file or directory; mask as in inotify(7). payload[0]: what happened, ORed. */
+int flexsc_ecb_file(struct flexsc_ecb *ecb, const char *path, uint32_t mask,
+		    int group, void *data);
+
+/*
+ * Calls of a loop are complete: run flexsc_loop_dispatch(), then
+ * flexsc_loop_prepare(), as an outer loop does (<flexsc/loop.h>).
+ */
+int flexsc_ecb_loop(struct flexsc_ecb *ecb, struct flexsc_loop *loop, int group,
+		    void *data);
 
 /* No more events of it; the second one closes its descriptor, too. */
 int flexsc_ecb_forget(struct flexsc_ecb *ecb, unsigned int event);
@@ -210,17 +246,19 @@ struct flexsc_event {
 
 /*
  * Fast. Take the next event of the groups, the lowest group first, and the
- * oldest first within one. 1, or 0: there is none. Never a system call, but
- * for sources with FLEXSC_WATCH_CHECKED. Inside of the handler, and outside.
+ * oldest first within one. 1, or 0: there is none. Inside of the handler, and
+ * outside. No system call, but for FLEXSC_WATCH_CHECKED and sources that say so,
+ * and with the backend uring one for all connections that were accepted since
+ * the last time, and one to be notified again.
  */
 int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
 		    struct flexsc_event *event);
 
 /*
- * Sleep until an event of the groups can be taken, or for ns nanoseconds. 1: one
- * can; 0: none. -EINTR: a signal's handler ran. The ECB's handler isn't called
- * for what ends the sleep, and "deliver" doesn't matter for these groups
- * meanwhile (SEND, section 3.5).
+ * Sleep until there may be an event of the groups, or for ns nanoseconds
+ * (FLEXSC_FOREVER: no limit). 1: look; 0: none came. -EINTR: a signal's handler
+ * ran. The ECB's handler isn't called for events of these groups, and "deliver"
+ * doesn't matter for them meanwhile (SEND, section 3.5).
  */
 int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns);
 

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -199,3 +201,19 @@ def test_an_echo_waits_for_who_does_not_listen() -> None:
         client.settimeout(PATIENCE)
         while sent:
             sent -= len(client.recv(1 << 16))
+
+
+def test_a_program_that_computes_hears_of_signals() -> None:
+    with subprocess.Popen(
+        [example("hello-send"), "30"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as hello:
+        assert hello.stdout
+        for _ in range(3):
+            time.sleep(0.5)
+            hello.send_signal(signal.SIGINT)
+            assert hello.stdout.readline() == "received SIGINT\n"
+        assert re.fullmatch(r"[1-9]\d* primes in \d seconds\n", hello.stdout.read())
+        assert hello.wait(PATIENCE) == 0

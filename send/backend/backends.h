@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FLEXSC_SEND_BACKENDS_H
+#define FLEXSC_SEND_BACKENDS_H
+
+struct backend;
+
+extern const struct backend flexsc__backend_uring;
+
+#endif /* FLEXSC_SEND_BACKENDS_H */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "notifier.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <flexsc/send.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "../../lib/base/syscall.h"
+#include "../event/backend.h"
+#include "../event/critical.h"
+
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int users;
+static struct sigaction before;	/* the program's; constant while users > 0 */
+
+/* A signal that isn't for an ECB of this thread is the program's. */
+static void notifier_pass_on(int signo, siginfo_t *info, void *context)
+{
+	if (before.sa_flags & SA_SIGINFO)
+		before.sa_sigaction(signo, info, context);
+	else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+		before.sa_handler(signo);
+}
+
+static void notifier_handler(int signo, siginfo_t *info, void *context)
+{
+	struct flexsc_ecb *ecb = flexsc__ecb_self;
+	int err = errno;
+
+	if (!ecb || ecb->stale) {
+		notifier_pass_on(signo, info, context);
+	} else if (ecb->control->critical ||
+		   !__atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED)) {
+		ecb->masked = true;
+		sigaddset(&((ucontext_t *)context)->uc_sigmask, signo);
+	} else {
+		critical_enter(ecb);
+		if (ecb->backend->collect)
+			ecb->backend->collect(ecb);
+		flexsc__critical_leave(ecb);
+	}
+	errno = err;
+}
+
+int flexsc__notifier_get(void)
+{
+	struct sigaction action = {
+		.sa_sigaction = notifier_handler,
+		.sa_flags = SA_SIGINFO | SA_RESTART,
+	};
+	int err = 0;
+
+	pthread_mutex_lock(&users_lock);
+	if (!users && sigaction(SIGURG, &action, &before))
+		err = -errno;
+	else
+		users++;
+	pthread_mutex_unlock(&users_lock);
+	return err;
+}
+
+void flexsc__notifier_put(void)
+{
+	struct sigaction now;
+
+	pthread_mutex_lock(&users_lock);
+	/* A handler that the program set meanwhile is its own affair. */
+	if (!--users && !sigaction(SIGURG, NULL, &now) &&
+	    now.sa_sigaction == notifier_handler)
+		sigaction(SIGURG, &before, NULL);
+	pthread_mutex_unlock(&users_lock);
+}
+
+void flexsc__notifier_unmask(struct flexsc_ecb *ecb)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGURG);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void flexsc__notifier_send(const struct flexsc_ecb *ecb)
+{
+	raw_syscall(SYS_tgkill, (uint32_t)getpid(), (uint32_t)ecb->tid, SIGURG,
+		    0, 0, 0);
+}
+
+int flexsc__notifier_arm(const struct flexsc_ecb *ecb, int fd)
+{
+	const struct f_owner_ex owner = {
+		.type = F_OWNER_TID,
+		.pid = ecb->tid,
+	};
+
+	if (fcntl(fd, F_SETOWN_EX, &owner) || fcntl(fd, F_SETSIG, SIGURG) ||
+	    fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK))
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+#include "uring.h"
+
+#include <errno.h>
+#include <flexsc/send.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../lib/base/checks.h"
+#include "../../lib/base/clock.h"
+#include "../../lib/base/syscall.h"
+#include "../../lib/calls/own_fd.h"
+#include "../../lib/engine/uring_why.h"
+#include "../event/backend.h"
+#include "../event/ecb.h"
+#include "../event/slot.h"
+#include "../event/source.h"
+#include "backends.h"
+#include "notifier.h"
+#include "uring_accept.h"
+#include "uring_tell.h"
+
+#define REQUESTS	256U
+#define COMPLETIONS_MAX	32768U
+#define AGAIN		100000000U	/* ns until a full listener is tried again */
+
+/*
+ * A request's name: its kind, the slot's index, and how often that was given
+ * away, so that what completes late isn't taken for the next one's.
+ */
+#define NAME_GEN	24
+#define NAME(kind, index, gen) \
+	((uint64_t)(kind) << 60 | (uint64_t)((gen) & ((1U << NAME_GEN) - 1)) << 32 | (index))
+
+static uint64_t evring_name(const struct flexsc_ecb *ecb,
+			    enum evring_kind kind, uint32_t index)
+{
+	return NAME(kind, index,
+		    kind <= EVRING_ACCEPT ? ecb->slots[index].gen : 0);
+}
+
+void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n)
+{
+	struct evring *evring = ecb->own;
+
+	/* Fails only while the kernel is out of memory: wait for some. */
+	while (io_uring_sq_space_left(&evring->ring) < n)
+		io_uring_submit(&evring->ring);
+}
+
+struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
+					    enum evring_kind kind,
+					    uint32_t index)
+{
+	struct evring *evring = ecb->own;
+	struct io_uring_sqe *sqe;
+
+	flexsc__evring_room(ecb, 1);
+	sqe = io_uring_get_sqe(&evring->ring);
+	io_uring_sqe_set_data64(sqe, evring_name(ecb, kind, index));
+	return sqe;
+}
+
+void flexsc__evring_cancel(struct flexsc_ecb *ecb, enum evring_kind kind,
+			   uint32_t index)
+{
+	struct io_uring_sqe *sqe =
+		flexsc__evring_request(ecb, EVRING_OTHER, 0);
+
+	io_uring_prep_cancel64(sqe, evring_name(ecb, kind, index), 0);
+}
+
+void flexsc__evring_poll(struct flexsc_ecb *ecb, uint32_t index)
+{
+	struct io_uring_sqe *sqe =
+		flexsc__evring_request(ecb, EVRING_POLL, index);
+
+	io_uring_prep_poll_multishot(sqe, ecb->slots[index].fd,
+				     ecb->sources[index].want);
+}
+
+/* What has completed. */
+
+/*
+ * Can the file be polled? If not, io_uring says that it is always ready, and
+ * ends the request; epoll says that it can't be.
+ */
+static bool evring_pollable(int fd)
+{
+	struct epoll_event event = { 0 };
+	int set = epoll_create1(EPOLL_CLOEXEC);
+	bool pollable;
+
+	if (set < 0)
+		return true;
+	pollable = !epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) ||
+		   errno != EPERM;
+	close(set);
+	return pollable;
+}
+
+static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
+			  bool more)
+{
+	struct source *source = &ecb->sources[index];
+
+	if (res >= 0 && !more && !evring_pollable(ecb->slots[index].fd))
+		res = -EPERM;
+	if (res < 0) {
+		source->error = res;
+		return;
+	}
+	flexsc__source_raise(ecb, index, (uint32_t)res);
+	/* It ended early, by a full queue of completions: look again. */
+	if (!more)
+		flexsc__evring_poll(ecb, index);
+}
+
+static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
+			    bool more)
+{
+	enum evring_kind kind = (enum evring_kind)(name >> 60);
+	uint32_t index = (uint32_t)name;
+
+	if (kind == EVRING_BELL)
+		((struct evring *)ecb->own)->listens = false;
+	if (kind >= EVRING_BELL)
+		return;
+	if (!(ecb->sources[index].flags & SOURCE_USED) ||
+	    name != evring_name(ecb, kind, index)) {
+		/* A connection that came as its listener was forgotten. */
+		if (kind == EVRING_ACCEPT && res >= 0)
+			close(res);
+		return;
+	}
+	if (kind == EVRING_POLL)
+		evring_polled(ecb, index, res, more);
+	else
+		flexsc__evring_accepted(ecb, index, res, more);
+}
+
+/* Returns whether anything was. */
+static bool evring_reap(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+	struct io_uring_cqe *cqe;
+	bool any = false;
+
+	while (!io_uring_peek_cqe(&evring->ring, &cqe)) {
+		uint64_t name = cqe->user_data;
+		int res = cqe->res;
+		bool more = cqe->flags & IORING_CQE_F_MORE;
+
+		io_uring_cqe_seen(&evring->ring, cqe);
+		evring_complete(ecb, name, res, more);
+		any = true;
+	}
+	return any;
+}
+
+/* Reap, and submit what follows from it, until there is nothing. */
+static void evring_settle(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+
+	do {
+		if (io_uring_sq_ready(&evring->ring))
+			io_uring_submit(&evring->ring);
+	} while (evring_reap(ecb) || io_uring_sq_ready(&evring->ring));
+}
+
+static bool evring_tells(const struct flexsc_ecb *ecb)
+{
+	return ecb->handler && !(ecb->flags & FLEXSC_ECB_BATCHED) &&
+	       __atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED);
+}
+
+static void evring_collect(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+
+	RULE(ecb->control->critical);
+	flexsc__evring_hush(ecb);
+	evring_settle(ecb);
+	if (!evring_tells(ecb))
+		return;
+	flexsc__evring_tell(ecb);
+	for (;;) {
+		io_uring_cq_eventfd_toggle(&evring->ring, true);
+		/*
+		 * A full barrier. Pairs with the kernel, which writes a
+		 * completion and then looks whether to count it.
+		 */
+		__atomic_fetch_add(&ecb->control->critical, 0,
+				   __ATOMIC_SEQ_CST);
+		if (!io_uring_cq_ready(&evring->ring))
+			break;
+		flexsc__evring_hush(ecb);
+		evring_settle(ecb);
+	}
+}
+
+/* The backend. */
+
+/*
+ * The descriptor's first state is there when the request is submitted, or the
+ * reason why there is none.
+ */
+static int evring_begin(struct flexsc_ecb *ecb, uint32_t index)
+{
+	int err;
+
+	evring_collect(ecb);
+	err = ecb->sources[index].error;
+	if (!err)
+		return (int)index;
+	if (ecb->sources[index].flags & SOURCE_ACCEPTS)
+		flexsc__evring_unlisten(ecb, index);
+	flexsc__slot_revoke(ecb, index);
+	return err;
+}
+
+static int evring_watch(struct flexsc_ecb *ecb,
+			const struct flexsc_ecb_watch *watch)
+{
+	int index = flexsc__slot_give(ecb, watch);
+	int err = 0;
+
+	if (index < 0 || watch->type == FLEXSC_EVT_USER)
+		return index;
+	if (watch->flags & FLEXSC_WATCH_ACCEPT)
+		err = flexsc__evring_listen(ecb, (uint32_t)index, watch);
+	else
+		flexsc__evring_poll(ecb, (uint32_t)index);
+	if (!err)
+		return evring_begin(ecb, (uint32_t)index);
+	flexsc__slot_revoke(ecb, (uint32_t)index);
+	return err;
+}
+
+static int evring_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
+{
+	struct source *source = &ecb->sources[index];
+
+	if (source->flags & SOURCE_ACCEPTS)
+		flexsc__evring_unlisten(ecb, index);
+	else if (ecb->slots[index].fd >= 0)
+		flexsc__evring_cancel(ecb, EVRING_POLL, index);
+	if (close)
+		io_uring_prep_close(
+			flexsc__evring_request(ecb, EVRING_OTHER, 0),
+			ecb->slots[index].fd);
+	flexsc__slot_revoke(ecb, index);
+	flexsc__evring_accept(ecb);
+	evring_collect(ecb);
+	return 0;
+}
+
+static int evring_flush(struct flexsc_ecb *ecb)
+{
+	flexsc__source_flush(ecb);
+	flexsc__evring_accept(ecb);
+	evring_collect(ecb);
+	return 0;
+}
+
+static struct __kernel_timespec evring_left(uint64_t now, uint64_t until)
+{
+	uint64_t left = until > now ? until - now : 0;
+
+	return (struct __kernel_timespec){
+		.tv_sec = (int64_t)(left / SECOND),
+		.tv_nsec = (long long)(left % SECOND),
+	};
+}
+
+/* Have the bell end the wait. */
+static void evring_listen_to_bell(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+
+	if (evring->listens)
+		return;
+	io_uring_prep_read(flexsc__evring_request(ecb, EVRING_BELL, 0),
+			   evring->bell, &evring->rung, sizeof(evring->rung),
+			   0);
+	evring->listens = true;
+}
+
+static int evring_wait(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+	uint64_t until = ecb->control->deadline;
+	uint64_t now = time_monotonic();
+	struct __kernel_timespec left;
+	struct io_uring_cqe *cqe;
+	int err;
+
+	/* Nothing tells of descriptors that are free again. */
+	if (!flexsc__evring_accept(ecb) && until > now + AGAIN)
+		until = now + AGAIN;
+	left = evring_left(now, until);
+	evring_listen_to_bell(ecb);
+	/* On its own: with requests to submit, -EINTR would be kept from us. */
+	if (io_uring_sq_ready(&evring->ring))
+		io_uring_submit(&evring->ring);
+	err = io_uring_wait_cqe_timeout(&evring->ring, &cqe,
+					until == UINT64_MAX ? NULL : &left);
+	evring_collect(ecb);
+	return err < 0 && err != -ETIME && err != -EAGAIN ? err : 0;
+}
+
+static void evring_kick(struct flexsc_ecb *ecb, uint32_t groups)
+{
+	const struct flexsc_event_control *control = ecb->control;
+	const uint64_t one = 1;
+
+	if (control_waits(control, groups))
+		raw_syscall(SYS_write,
+			    (uint32_t)((struct evring *)ecb->own)->bell,
+			    PTR(&one), sizeof(one), 0, 0, 0);
+	else if (control_notifies(control, groups))
+		flexsc__notifier_send(ecb);
+}
+
+static int evring_open_ring(struct flexsc_ecb *ecb, struct evring *evring)
+{
+	struct io_uring_params params = {
+		.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
+		.cq_entries = 2 * ecb->events,
+	};
+	int err;
+
+	if (params.cq_entries > COMPLETIONS_MAX)
+		params.cq_entries = COMPLETIONS_MAX;
+	if (params.cq_entries < 2 * REQUESTS)
+		params.cq_entries = 2 * REQUESTS;
+	if (ecb->flags & FLEXSC_ECB_BATCHED)
+		params.flags |= IORING_SETUP_SINGLE_ISSUER |
+				IORING_SETUP_DEFER_TASKRUN;
+	err = io_uring_queue_init_params(REQUESTS, &evring->ring, &params);
+	if (err) {
+		flexsc__uring_why(err, ecb->why, sizeof(ecb->why));
+		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ?
+			       err : -EOPNOTSUPP;
+	}
+	evring->completions = params.cq_entries;
+	evring->ring.ring_fd = flexsc__own_fd(evring->ring.ring_fd);
+	evring->ring.enter_ring_fd = evring->ring.ring_fd;
+	return 0;
+}
+
+static int evring_open_area(struct flexsc_ecb *ecb)
+{
+	void *area;
+
+	ecb->area = FLEXSC_ECB_SLOTS_OFFSET +
+		    ecb->events * sizeof(struct flexsc_event_slot);
+	area = mmap(NULL, ecb->area, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (area == MAP_FAILED)
+		return -ENOMEM;
+	ecb->control = area;
+	ecb->slots = (void *)((char *)area + FLEXSC_ECB_SLOTS_OFFSET);
+	return 0;
+}
+
+static void evring_close(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+
+	flexsc__evring_unlisten_all(ecb);
+	io_uring_queue_exit(&evring->ring);
+	flexsc__evring_tell_close(evring);
+	flexsc__own_fd_close(evring->bell);
+	munmap(ecb->control, ecb->area);
+	free(evring);
+}
+
+static int evring_open(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = calloc(1, sizeof(*evring));
+	int err;
+
+	if (!evring)
+		return -ENOMEM;
+	evring->told = -1;
+	evring->bell = eventfd(0, EFD_CLOEXEC);
+	err = evring->bell < 0 ? -errno : evring_open_area(ecb);
+	if (!err)
+		err = evring_open_ring(ecb, evring);
+	if (!err) {
+		evring->bell = flexsc__own_fd(evring->bell);
+		ecb->own = evring;
+		return 0;
+	}
+	if (ecb->control)
+		munmap(ecb->control, ecb->area);
+	if (evring->bell >= 0)
+		close(evring->bell);
+	free(evring);
+	return err;
+}
+
+static void evring_forked(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+
+	flexsc__own_fd_close(evring->ring.ring_fd);
+	flexsc__own_fd_close(evring->bell);
+	flexsc__evring_tell_close(evring);
+}
+
+const struct backend flexsc__backend_uring = {
+	.name = "uring",
+	.open = evring_open,
+	.watch = evring_watch,
+	.forget = evring_forget,
+	.dropped = flexsc__slot_dropped,
+	.flush = evring_flush,
+	.wait = evring_wait,
+	.collect = evring_collect,
+	.kick = evring_kick,
+	.unmask = flexsc__notifier_unmask,
+	.close = evring_close,
+	.forked = evring_forked,
+};

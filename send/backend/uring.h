@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Delivery by io_uring, on every kernel that has it. The ring is an ECB's own,
+ * and in its default mode: the kernel interrupts the owner wherever it computes,
+ * to write completions. (With FLEXSC_ECB_BATCHED it does so in waits only.) What
+ * is complete is collected into slots when the owner looks.
+ *
+ *	uring.c		the ring, descriptors, and what has completed
+ *	uring_tell.c	how completions become SIGURG
+ *	uring_accept.c	listeners
+ *
+ * Owner only, in a critical section.
+ */
+#ifndef FLEXSC_SEND_URING_H
+#define FLEXSC_SEND_URING_H
+
+#include <liburing.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct acceptor;
+struct flexsc_ecb;
+
+struct evring {
+	struct io_uring ring;
+	int bell;		/* an eventfd that ends a wait */
+	bool listens;		/* a read of it is pending */
+	uint64_t rung;		/* what that read */
+	int told;		/* an eventfd: there are completions; -1: none */
+	int pipe[2];		/* with O_ASYNC; see uring_tell.c */
+	uint64_t tells;		/* by the kernel: what was read of "told" */
+	bool telling;		/* the chain was submitted */
+	char byte;
+	struct acceptor *acceptors;
+	uint32_t completions;	/* that the ring has room for */
+};
+
+/* What a completion is of. */
+enum evring_kind {
+	EVRING_POLL,		/* the index is a slot's */
+	EVRING_ACCEPT,		/* likewise */
+	EVRING_BELL,
+	EVRING_OTHER,		/* nothing follows from it */
+};
+
+/*
+ * Returns an empty request. Its preparation leaves the name alone that it has
+ * got, by which its completions are known.
+ */
+struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
+					    enum evring_kind kind,
+					    uint32_t index);
+/* Have room for n requests that are submitted together. */
+void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n);
+/* Cancel the slot's request. */
+void flexsc__evring_cancel(struct flexsc_ecb *ecb, enum evring_kind kind,
+			   uint32_t index);
+/* Poll the slot's descriptor. */
+void flexsc__evring_poll(struct flexsc_ecb *ecb, uint32_t index);
+
+#endif /* FLEXSC_SEND_URING_H */

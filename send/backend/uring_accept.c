@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listeners: a multishot accept each. While a listener may not accept, because
+ * its group may not be delivered or nothing is free for a connection,
+ * connections stay in its backlog.
+ *
+ *	idle -> accepting	its group may be delivered, and it isn't full
+ *	accepting -> idle	its request ended, or was cancelled
+ *
+ * What was accepted before the kernel saw a cancellation, and finds no slot, is
+ * spare: it is delivered when a slot is free.
+ */
+#include "uring_accept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <flexsc/send.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../lib/base/checks.h"
+#include "../event/ecb.h"
+#include "../event/slot.h"
+#include "../event/source.h"
+#include "uring.h"
+
+struct acceptor {
+	struct acceptor *next;
+	uint32_t index;		/* its own slot's */
+	bool accepting;		/* a request is pending */
+	bool full;		/* no slot or descriptor was free, when last tried */
+	bool told;		/* an event said so; until a connection is accepted */
+	struct flexsc_ecb_watch watch;
+	uint32_t spares, spares_max;
+	int spare[];
+};
+
+static struct acceptor *acceptor_of(const struct flexsc_ecb *ecb,
+				    uint32_t index)
+{
+	RULE(ecb->sources[index].flags & SOURCE_ACCEPTS);
+	return ecb->sources[index].own;
+}
+
+/* Nothing is free: wait until something is. */
+static void acceptor_fill(struct flexsc_ecb *ecb, struct acceptor *acceptor,
+			  int err)
+{
+	acceptor->full = true;
+	if (acceptor->accepting)
+		flexsc__evring_cancel(ecb, EVRING_ACCEPT, acceptor->index);
+	if (acceptor->told)
+		return;
+	acceptor->told = true;
+	ecb->control->overflows++;
+	ecb->slots[acceptor->index].error = err;
+	ecb->sources[acceptor->index].type = FLEXSC_EVT_OVERFLOW;
+	flexsc__source_raise(ecb, acceptor->index, 0);
+}
+
+/* Give a slot to a connection; false: none is free. */
+static bool acceptor_deliver(struct flexsc_ecb *ecb, struct acceptor *acceptor,
+			     int fd)
+{
+	const struct flexsc_ecb_watch watch = {
+		.fd = fd,
+		.want = acceptor->watch.accept_want,
+		.type = FLEXSC_EVT_IPACCEPT,
+		.group = acceptor->watch.group,
+		.data = acceptor->watch.accept_data,
+	};
+	int index = flexsc__slot_give(ecb, &watch);
+
+	if (index < 0)
+		return false;
+	ecb->sources[index].later = (uint8_t)acceptor->watch.accept_group;
+	flexsc__source_raise(ecb, (uint32_t)index, 0);
+	flexsc__evring_poll(ecb, (uint32_t)index);
+	acceptor->told = false;
+	return true;
+}
+
+static bool acceptor_may(const struct flexsc_ecb *ecb,
+			 const struct acceptor *acceptor)
+{
+	return !acceptor->full && !ecb->sources[acceptor->index].error &&
+	       control_deliverable(ecb->control) &
+		       1U << acceptor->watch.group;
+}
+
+static void acceptor_request(struct flexsc_ecb *ecb, struct acceptor *acceptor)
+{
+	struct io_uring_sqe *sqe =
+		flexsc__evring_request(ecb, EVRING_ACCEPT, acceptor->index);
+
+	io_uring_prep_multishot_accept(sqe, acceptor->watch.fd, NULL, NULL,
+				       (int)acceptor->watch.accept_flags);
+	acceptor->accepting = true;
+}
+
+static void acceptor_connected(struct flexsc_ecb *ecb,
+			       struct acceptor *acceptor, int fd)
+{
+	if (!acceptor->spares && acceptor_deliver(ecb, acceptor, fd))
+		return;
+	RULE(acceptor->spares < acceptor->spares_max);
+	acceptor->spare[acceptor->spares++] = fd;
+	acceptor_fill(ecb, acceptor, -ENOSPC);
+}
+
+void flexsc__evring_accepted(struct flexsc_ecb *ecb, uint32_t index, int res,
+			     bool more)
+{
+	struct acceptor *acceptor = acceptor_of(ecb, index);
+
+	if (!more)
+		acceptor->accepting = false;
+	if (res >= 0)
+		acceptor_connected(ecb, acceptor, res);
+	else if (res == -EMFILE || res == -ENFILE || res == -ENOBUFS ||
+		 res == -ENOMEM)
+		acceptor_fill(ecb, acceptor, res);
+	else if (res == -EINVAL || res == -ENOTSOCK || res == -EBADF ||
+		 res == -EOPNOTSUPP)
+		ecb->sources[index].error = res;
+	/* Of the others a connection died of, or the request was cancelled. */
+	if (!acceptor->accepting && acceptor_may(ecb, acceptor))
+		acceptor_request(ecb, acceptor);
+}
+
+/* Deliver what is spare; false: not all found a slot. */
+static bool acceptor_empty(struct flexsc_ecb *ecb, struct acceptor *acceptor)
+{
+	uint32_t done = 0;
+
+	while (done < acceptor->spares &&
+	       acceptor_deliver(ecb, acceptor, acceptor->spare[done]))
+		done++;
+	acceptor->spares -= done;
+	for (uint32_t i = 0; done && i < acceptor->spares; i++)
+		acceptor->spare[i] = acceptor->spare[i + done];
+	return !acceptor->spares;
+}
+
+bool flexsc__evring_accept(struct flexsc_ecb *ecb)
+{
+	const struct evring *evring = ecb->own;
+	bool full = false;
+
+	for (struct acceptor *each = evring->acceptors; each;
+	     each = each->next) {
+		full |= each->full;
+		each->full = !acceptor_empty(ecb, each);
+		if (acceptor_may(ecb, each) == each->accepting)
+			continue;
+		if (each->accepting)
+			flexsc__evring_cancel(ecb, EVRING_ACCEPT, each->index);
+		else
+			acceptor_request(ecb, each);
+	}
+	return !full;
+}
+
+int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,
+			  const struct flexsc_ecb_watch *watch)
+{
+	struct evring *evring = ecb->own;
+	/* As many connections as can be complete when a request is cancelled. */
+	uint32_t spares = 2 * evring->completions;
+	int flags = fcntl(watch->fd, F_GETFL);
+	struct acceptor *acceptor;
+
+	if (flags < 0)
+		return -errno;
+	if (!(flags & O_NONBLOCK))
+		return -EINVAL;
+	acceptor = calloc(1, sizeof(*acceptor) + spares * sizeof(int));
+	if (!acceptor)
+		return -ENOMEM;
+	acceptor->index = index;
+	acceptor->watch = *watch;
+	acceptor->spares_max = spares;
+	acceptor->next = evring->acceptors;
+	evring->acceptors = acceptor;
+	ecb->sources[index].own = acceptor;
+	ecb->sources[index].flags |= SOURCE_ACCEPTS;
+	if (acceptor_may(ecb, acceptor))
+		acceptor_request(ecb, acceptor);
+	return 0;
+}
+
+void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index)
+{
+	struct evring *evring = ecb->own;
+	struct acceptor *acceptor = acceptor_of(ecb, index);
+	struct acceptor **link = &evring->acceptors;
+
+	if (acceptor->accepting)
+		flexsc__evring_cancel(ecb, EVRING_ACCEPT, index);
+	while (*link != acceptor)
+		link = &(*link)->next;
+	*link = acceptor->next;
+	/* No event told the program of these. */
+	while (acceptor->spares)
+		close(acceptor->spare[--acceptor->spares]);
+	free(acceptor);
+}
+
+void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb)
+{
+	const struct evring *evring = ecb->own;
+
+	while (evring->acceptors)
+		flexsc__evring_unlisten(ecb, evring->acceptors->index);
+}

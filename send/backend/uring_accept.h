@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Listeners. Owner only, in a critical section. */
+#ifndef FLEXSC_SEND_URING_ACCEPT_H
+#define FLEXSC_SEND_URING_ACCEPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flexsc_ecb;
+struct flexsc_ecb_watch;
+
+/* Make the slot's listener. 0 or -errno. */
+int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,
+			  const struct flexsc_ecb_watch *watch);
+void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index);
+/* A connection, or -errno; "more": the request goes on. */
+void flexsc__evring_accepted(struct flexsc_ecb *ecb, uint32_t index, int res,
+			     bool more);
+/*
+ * Accept what may be accepted now, and stop what may not. False: a listener is
+ * full, and has to be tried again.
+ */
+bool flexsc__evring_accept(struct flexsc_ecb *ecb);
+void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb);
+
+#endif /* FLEXSC_SEND_URING_ACCEPT_H */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a completion becomes SIGURG, by the kernel alone and without a thread. The
+ * ring has an eventfd, which counts completions, and a chain of three requests
+ * that make no completions of their own:
+ *
+ *	read the eventfd, which waits for a completion
+ *	write a byte to a pipe with O_ASYNC: SIGURG for the owner
+ *	read the byte
+ *
+ * All of it happens on the owner's way to user mode, where the signal's handler
+ * then runs and finds the completion. A chain tells once, and is submitted anew
+ * when what it told of is collected.
+ *
+ * While the owner collects it has the kernel not count. What completes until it
+ * counts again is found by one more look; see evring_collect().
+ */
+#include "uring_tell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <flexsc/send.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../../lib/calls/own_fd.h"
+#include "../event/ecb.h"
+#include "notifier.h"
+#include "uring.h"
+
+void flexsc__evring_tell_close(struct evring *evring)
+{
+	if (evring->told < 0)
+		return;
+	flexsc__own_fd_close(evring->told);
+	flexsc__own_fd_close(evring->pipe[0]);
+	flexsc__own_fd_close(evring->pipe[1]);
+	evring->told = -1;
+}
+
+/* Make the eventfd and the pipe. 0 or -errno. */
+static int tell_open(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+	int fds[2];
+	int err;
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	evring->told = eventfd(0, EFD_CLOEXEC);
+	err = evring->told < 0 ? -errno : 0;
+	if (!err) {
+		evring->told = flexsc__own_fd(evring->told);
+		evring->pipe[0] = flexsc__own_fd(fds[0]);
+		evring->pipe[1] = flexsc__own_fd(fds[1]);
+		err = flexsc__notifier_arm(ecb, evring->pipe[0]);
+		if (!err)
+			err = io_uring_register_eventfd(&evring->ring,
+							evring->told);
+		if (err)
+			flexsc__evring_tell_close(evring);
+		return err;
+	}
+	close(fds[0]);
+	close(fds[1]);
+	return err;
+}
+
+static void tell_request(struct flexsc_ecb *ecb)
+{
+	const unsigned int quiet = IOSQE_CQE_SKIP_SUCCESS;
+	struct evring *evring = ecb->own;
+	struct io_uring_sqe *sqe;
+
+	flexsc__evring_room(ecb, 3);
+	__atomic_store_n(&evring->tells, 0, __ATOMIC_RELAXED);
+	sqe = flexsc__evring_request(ecb, EVRING_OTHER, 0);
+	io_uring_prep_read(sqe, evring->told, &evring->tells,
+			   sizeof(evring->tells), 0);
+	io_uring_sqe_set_flags(sqe, quiet | IOSQE_IO_LINK);
+	sqe = flexsc__evring_request(ecb, EVRING_OTHER, 0);
+	io_uring_prep_write(sqe, evring->pipe[1], "", 1, 0);
+	io_uring_sqe_set_flags(sqe, quiet | IOSQE_IO_LINK);
+	sqe = flexsc__evring_request(ecb, EVRING_OTHER, 0);
+	io_uring_prep_read(sqe, evring->pipe[0], &evring->byte, 1, 0);
+	io_uring_sqe_set_flags(sqe, quiet);
+	evring->telling = true;
+}
+
+void flexsc__evring_hush(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+
+	if (evring->told >= 0)
+		io_uring_cq_eventfd_toggle(&evring->ring, false);
+}
+
+int flexsc__evring_tell(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+	int err = evring->told < 0 ? tell_open(ecb) : 0;
+
+	if (err)
+		return err;
+	/* The kernel has read the eventfd: this chain has told. */
+	if (evring->telling && !__atomic_load_n(&evring->tells,
+						__ATOMIC_RELAXED))
+		return 0;
+	tell_request(ecb);
+	io_uring_submit(&evring->ring);
+	return 0;
+}

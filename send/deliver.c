@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events reach the program: what is delivered and notified of, taking events,
+ * waiting, critical sections. Owner only.
+ */
+#include <errno.h>
+#include <flexsc/send.h>
+
+#include "../lib/base/clock.h"
+#include "event/backend.h"
+#include "event/critical.h"
+#include "event/take.h"
+#include "own.h"
+
+struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb)
+{
+	return ecb ? ecb->control : NULL;
+}
+
+int flexsc_ecb_flush(struct flexsc_ecb *ecb)
+{
+	int err = flexsc__ecb_check(ecb);
+
+	if (err)
+		return err;
+	critical_enter(ecb);
+	err = ecb->backend->flush(ecb);
+	flexsc__critical_leave(ecb);
+	return err;
+}
+
+/* U4. */
+static int deliver_say(struct flexsc_ecb *ecb, uint32_t *word, uint32_t groups)
+{
+	control_say(word, groups);
+	return flexsc_ecb_flush(ecb);
+}
+
+int flexsc_ecb_deliver(struct flexsc_ecb *ecb, uint32_t groups)
+{
+	int err = flexsc__ecb_check(ecb);
+
+	return err ? err : deliver_say(ecb, &ecb->control->deliver, groups);
+}
+
+int flexsc_ecb_notify(struct flexsc_ecb *ecb, uint32_t groups)
+{
+	int err = flexsc__ecb_check(ecb);
+
+	if (err)
+		return err;
+	if (groups && (!ecb->handler || ecb->flags & FLEXSC_ECB_BATCHED))
+		return -EINVAL;
+	return deliver_say(ecb, &ecb->control->notify, groups);
+}
+
+int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
+		    struct flexsc_event *event)
+{
+	bool any;
+
+	flexsc__ecb_rule(ecb);
+	critical_enter(ecb);
+	if (ecb->backend->collect)
+		ecb->backend->collect(ecb);
+	any = flexsc__take(ecb, groups, event);
+	flexsc__critical_leave(ecb);
+	return any;
+}
+
+/* The handler is called for groups that nobody waits for. */
+static void deliver_others(struct flexsc_ecb *ecb, uint32_t groups)
+{
+	if (ecb->handler && control_due(ecb->control) & ~groups &&
+	    ecb->control->critical == 1)
+		flexsc__critical_handle(ecb);
+}
+
+/* Sleep until one of the groups is pending. 1, 0 when it is too late, -errno. */
+static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
+{
+	struct flexsc_event_control *control = ecb->control;
+
+	for (;;) {
+		bool masked;
+		int err;
+
+		if (control_pending(control) & groups)
+			return 1;
+		if (control->deadline != UINT64_MAX &&
+		    time_monotonic() >= control->deadline)
+			return 0;
+		deliver_others(ecb, groups);
+		masked = ecb->masked;
+		err = ecb->backend->wait(ecb);
+		/* A notification's signal is none of the program's. */
+		if (err == -EINTR && ecb->masked != masked)
+			err = 0;
+		if (err)
+			return control_pending(control) & groups ? 1 : err;
+	}
+}
+
+int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
+{
+	uint64_t now = time_monotonic();
+	int ret = flexsc__ecb_check(ecb);
+
+	if (ret)
+		return ret;
+	critical_enter(ecb);
+	ecb->control->deadline = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+	/* U3 */
+	control_say(&ecb->control->waiting, groups);
+	ecb->backend->flush(ecb);
+	ret = deliver_await(ecb, groups);
+	control_say(&ecb->control->waiting, 0);
+	flexsc__critical_slip(ecb);
+	return ret;
+}
+
+void flexsc_critical_begin(struct flexsc_ecb *ecb)
+{
+	flexsc__ecb_rule(ecb);
+	critical_enter(ecb);
+}
+
+void flexsc_critical_end(struct flexsc_ecb *ecb)
+{
+	flexsc__ecb_rule(ecb);
+	flexsc__critical_leave(ecb);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Event control blocks are made, inherited by nobody, and end. One thread has at
+ * most one, so its signal handler finds it.
+ */
+#include <errno.h>
+#include <flexsc/send.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backend/backends.h"
+#include "backend/notifier.h"
+#include "event/backend.h"
+#include "event/critical.h"
+#include "own.h"
+
+#define EVENTS	4096U
+#define FLAGS	(FLEXSC_ECB_INTERRUPTS_CALLS | FLEXSC_ECB_TIMES | \
+		 FLEXSC_ECB_BATCHED | FLEXSC_ECB_INTEGER_ONLY)
+
+/* In the order in which they are tried. */
+static const struct backend *const backends[] = {
+	&flexsc__backend_uring,
+};
+
+#define BACKENDS	(sizeof(backends) / sizeof(backends[0]))
+
+_Thread_local struct flexsc_ecb *flexsc__ecb_self;
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct flexsc_ecb *all;
+
+/* fork(): the child has copies of ECBs that belong to the parent's threads. */
+
+static void ecb_fork_begin(void)
+{
+	pthread_mutex_lock(&all_lock);
+}
+
+static void ecb_fork_parent(void)
+{
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void ecb_fork_child(void)
+{
+	for (struct flexsc_ecb *ecb = all; ecb; ecb = ecb->next) {
+		ecb->stale = true;
+		ecb->backend->forked(ecb);
+	}
+	all = NULL;
+	flexsc__ecb_self = NULL;
+	pthread_mutex_unlock(&all_lock);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int once_err;
+
+static void ecb_fork_prepare(void)
+{
+	once_err = -pthread_atfork(ecb_fork_begin, ecb_fork_parent,
+				   ecb_fork_child);
+}
+
+static void ecb_add(struct flexsc_ecb *ecb)
+{
+	pthread_mutex_lock(&all_lock);
+	ecb->next = all;
+	if (all)
+		all->prev = ecb;
+	all = ecb;
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void ecb_remove(struct flexsc_ecb *ecb)
+{
+	pthread_mutex_lock(&all_lock);
+	if (ecb->prev)
+		ecb->prev->next = ecb->next;
+	else
+		all = ecb->next;
+	if (ecb->next)
+		ecb->next->prev = ecb->prev;
+	pthread_mutex_unlock(&all_lock);
+}
+
+/* Making. */
+
+static int ecb_take_options(struct flexsc_ecb *ecb,
+			    const struct flexsc_ecb_options *options)
+{
+	ecb->events = options->events ? options->events : EVENTS;
+	ecb->flags = options->flags;
+	if (options->size != sizeof(*options) ||
+	    ecb->events > FLEXSC_ECB_EVENTS_MAX || ecb->flags & ~FLAGS)
+		return -EINVAL;
+	return 0;
+}
+
+/* Open the backend of that name, or without one the first that works. */
+static int ecb_open(struct flexsc_ecb *ecb, const char *name)
+{
+	int err = name ? -EINVAL : -EOPNOTSUPP;
+
+	for (size_t i = 0; i < BACKENDS; i++) {
+		if (name && strcmp(backends[i]->name, name))
+			continue;
+		ecb->backend = backends[i];
+		err = backends[i]->open(ecb);
+		if (!err || name)
+			break;
+	}
+	return err;
+}
+
+static int ecb_open_chosen(struct flexsc_ecb *ecb, const char *name)
+{
+	if (!name)
+		name = secure_getenv("FLEXSC_SEND");
+	return ecb_open(ecb, name && *name ? name : NULL);
+}
+
+static int ecb_make(struct flexsc_ecb *ecb,
+		    const struct flexsc_ecb_options *options)
+{
+	int err = options ? ecb_take_options(ecb, options) : 0;
+
+	if (err)
+		return err;
+	ecb->sources = calloc(ecb->events, sizeof(*ecb->sources));
+	if (!ecb->sources)
+		return -ENOMEM;
+	err = flexsc__notifier_get();
+	if (err)
+		return err;
+	err = ecb_open_chosen(ecb, options ? options->backend : NULL);
+	if (err)
+		flexsc__notifier_put();
+	return err;
+}
+
+static struct flexsc_ecb *ecb_new(void)
+{
+	struct flexsc_ecb *ecb = calloc(1, sizeof(*ecb));
+
+	if (!ecb)
+		return NULL;
+	ecb->events = EVENTS;
+	ecb->tid = (int32_t)syscall(SYS_gettid);
+	return ecb;
+}
+
+static void ecb_free(struct flexsc_ecb *ecb)
+{
+	free(ecb->sources);
+	free(ecb);
+}
+
+int flexsc_ecb_create(struct flexsc_ecb **made,
+		      const struct flexsc_ecb_options *options)
+{
+	struct flexsc_ecb *ecb;
+	int err;
+
+	if (!made)
+		return -EINVAL;
+	if (flexsc__ecb_self)
+		return -EBUSY;
+	pthread_once(&once, ecb_fork_prepare);
+	if (once_err)
+		return once_err;
+	ecb = ecb_new();
+	if (!ecb)
+		return -ENOMEM;
+	err = ecb_make(ecb, options);
+	if (err) {
+		ecb_free(ecb);
+		return err;
+	}
+	ecb_add(ecb);
+	flexsc__ecb_self = ecb;
+	*made = ecb;
+	return 0;
+}
+
+int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
+{
+	int err = flexsc__ecb_check(ecb);
+
+	if (err == -ESTALE) {
+		ecb_free(ecb);
+		return 0;
+	}
+	if (err)
+		return ecb ? err : 0;
+	if (ecb->handling)
+		return -EBUSY;
+	/* The handler isn't called any more; a signal may still come. */
+	critical_enter(ecb);
+	ecb_remove(ecb);
+	ecb->backend->close(ecb);
+	flexsc__ecb_self = NULL;
+	flexsc__notifier_put();
+	if (ecb->masked)
+		flexsc__notifier_unmask(ecb);
+	ecb_free(ecb);
+	return 0;
+}
+
+/* What is known of it. */
+
+const char *flexsc_ecb_backend(const struct flexsc_ecb *ecb)
+{
+	return ecb ? ecb->backend->name : NULL;
+}
+
+int flexsc_ecb_handler(struct flexsc_ecb *ecb,
+		       void (*handler)(struct flexsc_ecb *ecb, void *arg),
+		       void *arg)
+{
+	int err = flexsc__ecb_check(ecb);
+
+	if (err)
+		return err;
+	if (ecb->control->notify)
+		return -EBUSY;
+	ecb->handler = handler;
+	ecb->arg = arg;
+	return 0;
+}
+
+int flexsc_ecb_probe(const char *backend, char *why, size_t size)
+{
+	struct flexsc_ecb *ecb = ecb_new();
+	int err;
+
+	if (!ecb)
+		return -ENOMEM;
+	err = backend ? ecb_open(ecb, backend) : -EINVAL;
+	if (why && size)
+		snprintf(why, size, "%s", ecb->why);
+	if (!err) {
+		ecb->control->critical = 1;
+		ecb->backend->close(ecb);
+	}
+	ecb_free(ecb);
+	return err;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The words that an event control block shares, each with the order that the
+ * contract gives it (<linux/flexsc_send.h>: S1 to S3, U1 to U4). Sources are in
+ * other threads and in the kernel.
+ */
+#ifndef FLEXSC_SEND_CONTROL_H
+#define FLEXSC_SEND_CONTROL_H
+
+#include <linux/flexsc_send.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct flexsc_event_control control_t;
+typedef struct flexsc_event_slot slot_t;
+
+/* Groups that may have something on their lists: U3's load, too. */
+static inline uint32_t control_pending(const control_t *control)
+{
+	return __atomic_load_n(&control->pending, __ATOMIC_SEQ_CST);
+}
+
+/* Groups that the handler is to be called for. Owner only. */
+static inline uint32_t control_due(const control_t *control)
+{
+	return __atomic_load_n(&control->notify, __ATOMIC_RELAXED) &
+	       control_pending(control);
+}
+
+/* Groups that may be delivered. The owner, or a source by S3. */
+static inline uint32_t control_deliverable(const control_t *control)
+{
+	return __atomic_load_n(&control->notify, __ATOMIC_RELAXED) |
+	       __atomic_load_n(&control->deliver, __ATOMIC_RELAXED) |
+	       __atomic_load_n(&control->waiting, __ATOMIC_RELAXED);
+}
+
+/*
+ * S1: add bits to a slot. True: it was on no list, so the caller pushes it.
+ */
+static inline bool slot_mark(slot_t *slot, uint32_t bits)
+{
+	return !(__atomic_fetch_or(&slot->state, bits | FLEXSC_EVENT_QUEUED,
+				   __ATOMIC_ACQ_REL) & FLEXSC_EVENT_QUEUED);
+}
+
+/*
+ * S1: push a marked slot. True: its group wasn't pending, so the caller goes on
+ * with S3. If it was, whoever made it pending has done so, or the owner has
+ * found out by U3, and takes this slot as well.
+ */
+static inline bool control_push(control_t *control, slot_t *slots,
+				uint32_t index, uint32_t group)
+{
+	uint32_t *head = &control->head[group];
+	uint32_t old = __atomic_load_n(head, __ATOMIC_RELAXED);
+
+	do {
+		__atomic_store_n(&slots[index].next, old, __ATOMIC_RELAXED);
+	} while (!__atomic_compare_exchange_n(head, &old, index + 1, true,
+					      __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+	return !(__atomic_fetch_or(&control->pending, 1U << group,
+				   __ATOMIC_SEQ_CST) & 1U << group);
+}
+
+/* U1: take a group's whole list. The newest slot's index + 1; 0: empty. */
+static inline uint32_t control_take(control_t *control, uint32_t group)
+{
+	if (!__atomic_load_n(&control->head[group], __ATOMIC_RELAXED))
+		return 0;
+	return __atomic_exchange_n(&control->head[group], 0, __ATOMIC_ACQUIRE);
+}
+
+/* U1: the event of a slot is taken. Returns what happened. */
+static inline uint32_t slot_take(slot_t *slot)
+{
+	return __atomic_exchange_n(&slot->state, 0, __ATOMIC_ACQ_REL);
+}
+
+/* U2, before the list is looked at once more. */
+static inline void control_clear(control_t *control, uint32_t group)
+{
+	__atomic_fetch_and(&control->pending, ~(1U << group),
+			   __ATOMIC_SEQ_CST);
+}
+
+/* S3, after control_push(). */
+static inline bool control_waits(const control_t *control, uint32_t groups)
+{
+	return __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST) & groups;
+}
+
+static inline bool control_notifies(const control_t *control, uint32_t groups)
+{
+	return __atomic_load_n(&control->notify, __ATOMIC_SEQ_CST) & groups &&
+	       !__atomic_load_n(&control->critical, __ATOMIC_SEQ_CST);
+}
+
+/* U3: store to one of the owner's words, so that sources see it from here on. */
+static inline void control_say(uint32_t *word, uint32_t value)
+{
+	__atomic_exchange_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+#endif /* FLEXSC_SEND_CONTROL_H */

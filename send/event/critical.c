@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "critical.h"
+
+#include "../../lib/base/checks.h"
+#include "backend.h"
+
+void flexsc__critical_handle(struct flexsc_ecb *ecb)
+{
+	RULE(ecb->control->critical == 1);
+	RULE(!ecb->handling);
+	ecb->handling = true;
+	ecb->handler(ecb, ecb->arg);
+	ecb->handling = false;
+	RULE(ecb->control->critical == 1);
+}
+
+/* What SIGURG told in the critical section is on its list from here on. */
+static bool critical_unmask(struct flexsc_ecb *ecb)
+{
+	if (!ecb->masked)
+		return false;
+	ecb->masked = false;
+	if (ecb->backend->collect)
+		ecb->backend->collect(ecb);
+	return true;
+}
+
+/* The last section ends. Returns when nothing is due. */
+static void critical_end(struct flexsc_ecb *ecb)
+{
+	uint32_t *critical = &ecb->control->critical;
+	bool unmask = false;
+
+	for (;;) {
+		ecb->handling = false;
+		control_say(critical, 0);
+		if (!ecb->masked && !(ecb->handler && control_due(ecb->control)))
+			break;
+		critical_enter(ecb);
+		unmask |= critical_unmask(ecb);
+		if (ecb->handler && control_due(ecb->control))
+			flexsc__critical_handle(ecb);
+	}
+	if (unmask)
+		ecb->backend->unmask(ecb);
+}
+
+void flexsc__critical_slip(struct flexsc_ecb *ecb)
+{
+	uint32_t *critical = &ecb->control->critical;
+	uint32_t sections = __atomic_load_n(critical, __ATOMIC_RELAXED);
+
+	RULE(sections);
+	/* A handler that was left by longjmp() is over when its section is. */
+	if (sections == 1)
+		ecb->handling = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(critical, sections - 1, __ATOMIC_RELEASE);
+}
+
+void flexsc__critical_leave(struct flexsc_ecb *ecb)
+{
+	const struct flexsc_event_control *control = ecb->control;
+
+	/* With notify zero nothing is due, and SIGURG may stay masked. */
+	if (__atomic_load_n(&control->critical, __ATOMIC_RELAXED) > 1 ||
+	    !__atomic_load_n(&control->notify, __ATOMIC_RELAXED))
+		flexsc__critical_slip(ecb);
+	else
+		critical_end(ecb);
+}

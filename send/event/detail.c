@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "detail.h"
+
+#include <flexsc/send.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../lib/base/syscall.h"
+#include "ecb.h"
+#include "source.h"
+
+/* What poll(2) says of a descriptor now. */
+static uint32_t detail_asked(int fd, uint32_t want)
+{
+	struct pollfd poll = { .fd = fd, .events = (short)want };
+
+	raw_syscall(SYS_ppoll, PTR(&poll), 1, PTR(&(struct timespec){ 0 }), 0,
+		    0, 0);
+	return (uint32_t)poll.revents & FLEXSC_EVENT_POLL;
+}
+
+static bool detail_io(const struct source *source, struct flexsc_event *event,
+		      uint32_t state)
+{
+	if (state & FLEXSC_EVENT_CHECK)
+		event->ready |= source->want & (POLLIN | POLLOUT);
+	if (!(source->flags & SOURCE_CHECKED))
+		return true;
+	event->ready = detail_asked(event->fd, source->want);
+	return event->ready;
+}
+
+static bool detail_post(struct source *source, struct flexsc_event *event)
+{
+	event->ready = 0;
+	event->payload[0] = __atomic_exchange_n(&source->word, 0,
+						__ATOMIC_RELAXED);
+	/* A word that came between a post's two steps was handed out before. */
+	return event->payload[0];
+}
+
+/* One signal; the slot is put on its list again, for the next one. */
+static bool detail_signal(struct flexsc_ecb *ecb, struct flexsc_event *event)
+{
+	struct signalfd_siginfo info;
+
+	if (read(event->fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	event->payload[0] = info.ssi_signo | (uint64_t)info.ssi_code << 32;
+	event->payload[1] = info.ssi_pid | (uint64_t)info.ssi_uid << 32;
+	event->payload[2] = info.ssi_ptr;
+	flexsc__source_raise(ecb, event->event, POLLIN);
+	return true;
+}
+
+static bool detail_timer(struct flexsc_event *event)
+{
+	return read(event->fd, &event->payload[0], sizeof(uint64_t)) ==
+	       sizeof(uint64_t);
+}
+
+static bool detail_child(struct flexsc_event *event)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid((idtype_t)P_PIDFD, (id_t)event->fd, &info,
+		   WEXITED | WNOHANG) || !info.si_pid)
+		return false;
+	event->payload[0] = (uint64_t)info.si_code;
+	event->payload[1] = (uint64_t)info.si_status;
+	event->payload[2] = (uint64_t)info.si_pid;
+	return true;
+}
+
+static bool detail_file(struct flexsc_event *event)
+{
+	char buffer[4096] __attribute__((aligned(8)));
+	ssize_t size;
+
+	while ((size = read(event->fd, buffer, sizeof(buffer))) > 0) {
+		for (char *at = buffer; at < buffer + size;) {
+			const struct inotify_event *one = (void *)at;
+
+			event->payload[0] |= one->mask;
+			at += sizeof(*one) + one->len;
+		}
+	}
+	return event->payload[0];
+}
+
+/* A descriptor of the library's own is read; the program's are its own affair. */
+static bool detail_own(struct flexsc_ecb *ecb, struct flexsc_event *event)
+{
+	switch (event->type) {
+	case FLEXSC_EVT_SIGNAL:
+		return detail_signal(ecb, event);
+	case FLEXSC_EVT_TIMER:
+		return detail_timer(event);
+	case FLEXSC_EVT_CHILD:
+		return detail_child(event);
+	case FLEXSC_EVT_FILE:
+		return detail_file(event);
+	default:
+		return true;
+	}
+}
+
+bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_event *event,
+		    uint32_t state)
+{
+	struct source *source = &ecb->sources[event->event];
+
+	event->ready = state & (FLEXSC_EVENT_POLL | FLEXSC_EVENT_CHECK);
+	if (event->type == FLEXSC_EVT_USER)
+		return detail_post(source, event);
+	if (event->type == FLEXSC_EVT_IPACCEPT) {
+		/* From now on it is a descriptor like others. */
+		source->type = FLEXSC_EVT_IOREADY;
+		source->group = source->later;
+	}
+	if (source->flags & SOURCE_OWN)
+		return detail_own(ecb, event);
+	return detail_io(source, event, state);
+}

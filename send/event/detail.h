@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What an event says beyond its slot. Owner only, in a critical section. */
+#ifndef FLEXSC_SEND_DETAIL_H
+#define FLEXSC_SEND_DETAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flexsc_ecb;
+struct flexsc_event;
+
+/*
+ * Complete an event that was taken, whose slot had that state. False: there is
+ * nothing to hand out.
+ */
+bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_event *event,
+		    uint32_t state);
+
+#endif /* FLEXSC_SEND_DETAIL_H */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "slot.h"
+
+#include <errno.h>
+#include <flexsc/send.h>
+#include <string.h>
+
+#include "../../lib/base/checks.h"
+#include "ecb.h"
+
+/* The index + 1 of a free slot; 0: none. */
+static uint32_t slot_free(struct flexsc_ecb *ecb)
+{
+	uint32_t slot = ecb->free;
+
+	if (slot)
+		ecb->free = ecb->sources[slot - 1].link;
+	else if (ecb->fresh < ecb->events)
+		slot = ++ecb->fresh;
+	return slot;
+}
+
+int flexsc__slot_give(struct flexsc_ecb *ecb,
+		      const struct flexsc_ecb_watch *watch)
+{
+	uint32_t index = slot_free(ecb) - 1;
+	struct flexsc_event_slot *slot = &ecb->slots[index];
+
+	if (index == UINT32_MAX)
+		return -ENOSPC;
+	RULE(!__atomic_load_n(&slot->state, __ATOMIC_RELAXED));
+	ecb->sources[index] = (struct source){
+		.want = watch->want,
+		.type = (uint8_t)watch->type,
+		.group = (uint8_t)watch->group,
+		.later = (uint8_t)watch->group,
+		.flags = SOURCE_USED,
+	};
+	slot->gen++;
+	slot->type = watch->type;
+	slot->group = watch->group;
+	slot->fd = watch->fd;
+	slot->error = 0;
+	slot->data = watch->data;
+	slot->time = 0;
+	memset(slot->payload, 0, sizeof(slot->payload));
+	return (int)index;
+}
+
+void flexsc__slot_dropped(struct flexsc_ecb *ecb, uint32_t index)
+{
+	struct source *source = &ecb->sources[index];
+
+	RULE(source->flags == SOURCE_REVOKED);
+	source->flags = 0;
+	source->link = ecb->free;
+	ecb->free = index + 1;
+}
+
+/* An event that is held isn't any more. */
+static void slot_unhold(struct flexsc_ecb *ecb, uint32_t index)
+{
+	uint32_t *link = &ecb->held;
+
+	while (*link != index + 1)
+		link = &ecb->sources[*link - 1].link;
+	*link = ecb->sources[index].link;
+	ecb->control->held--;
+}
+
+void flexsc__slot_revoke(struct flexsc_ecb *ecb, uint32_t index)
+{
+	struct source *source = &ecb->sources[index];
+	uint32_t *state = &ecb->slots[index].state;
+
+	RULE(source->flags & SOURCE_USED);
+	if (source->flags & SOURCE_HELD)
+		slot_unhold(ecb, index);
+	source->flags = SOURCE_REVOKED;
+	/* No source marks the slot any more, and the owner is here. */
+	if (__atomic_load_n(state, __ATOMIC_RELAXED))
+		__atomic_fetch_or(state, FLEXSC_EVENT_REVOKED,
+				  __ATOMIC_RELAXED);
+	else
+		flexsc__slot_dropped(ecb, index);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Events on their way to the lists, where the library brings them there. */
+#ifndef FLEXSC_SEND_SOURCE_H
+#define FLEXSC_SEND_SOURCE_H
+
+#include <stdint.h>
+
+struct flexsc_ecb;
+
+/*
+ * Something happened to the slot's source: deliver it, or hold the event if its
+ * group may not be delivered. Owner only, in a critical section.
+ */
+void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
+			  uint32_t bits);
+/* Deliver events that are held and may be delivered now. Likewise. */
+void flexsc__source_flush(struct flexsc_ecb *ecb);
+
+/* Any thread, any signal handler. */
+void flexsc__source_post(struct flexsc_ecb *ecb, uint32_t index,
+			 uint64_t word);
+
+#endif /* FLEXSC_SEND_SOURCE_H */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lists of a group are taken whole and turned round, so that the oldest event
+ * is handed out first; ecb->first has what was turned. A group's bit in "pending"
+ * is cleared when both lists are empty (U2), so the bit says for the owner, too,
+ * that there is something to take.
+ */
+#include "take.h"
+
+#include <flexsc/send.h>
+
+#include "../../lib/base/checks.h"
+#include "backend.h"
+#include "ecb.h"
+#include "detail.h"
+
+/* Turn a list round, to the oldest first. Returns that one's index + 1. */
+static uint32_t take_turned(slot_t *slots, uint32_t newest)
+{
+	uint32_t oldest = 0;
+
+	while (newest) {
+		uint32_t older = slots[newest - 1].next;
+
+		slots[newest - 1].next = oldest;
+		oldest = newest;
+		newest = older;
+	}
+	return oldest;
+}
+
+/* The oldest slot of a group, index + 1; 0: none. */
+static uint32_t take_first(struct flexsc_ecb *ecb, uint32_t group)
+{
+	uint32_t first = ecb->first[group];
+	uint32_t newest;
+
+	if (first)
+		return first;
+	newest = control_take(ecb->control, group);
+	if (!newest) {
+		control_clear(ecb->control, group);
+		newest = control_take(ecb->control, group);
+		if (!newest)
+			return 0;
+		__atomic_fetch_or(&ecb->control->pending, 1U << group,
+				  __ATOMIC_RELAXED);
+	}
+	first = take_turned(ecb->slots, newest);
+	ecb->first[group] = first;
+	return first;
+}
+
+/* Take a slot off its list. False: no event comes of it. */
+static bool take_slot(struct flexsc_ecb *ecb, uint32_t index,
+		      struct flexsc_event *event)
+{
+	struct flexsc_event_slot *slot = &ecb->slots[index];
+	uint32_t state;
+
+	RULE(index < ecb->events);
+	*event = (struct flexsc_event){
+		.event = index,
+		.type = slot->type,
+		.group = slot->group,
+		.fd = slot->fd,
+		.error = slot->error,
+		.data = (void *)(uintptr_t)slot->data,
+		.time = slot->time,
+		.payload = { slot->payload[0], slot->payload[1],
+			     slot->payload[2] },
+	};
+	ecb->first[slot->group] = slot->next;
+	state = slot_take(slot);
+	RULE(state & FLEXSC_EVENT_QUEUED);
+	if (!(state & FLEXSC_EVENT_REVOKED))
+		return flexsc__detail(ecb, event, state);
+	if (ecb->backend->dropped)
+		ecb->backend->dropped(ecb, index);
+	return false;
+}
+
+bool flexsc__take(struct flexsc_ecb *ecb, uint32_t groups,
+		  struct flexsc_event *event)
+{
+	uint32_t due;
+
+	RULE(ecb->control->critical);
+	while ((due = control_pending(ecb->control) & groups)) {
+		uint32_t group = (uint32_t)__builtin_ctz(due);
+		uint32_t slot = take_first(ecb, group);
+
+		if (slot && take_slot(ecb, slot - 1, event))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Events that are handed out. Owner only, in a critical section. */
+#ifndef FLEXSC_SEND_TAKE_H
+#define FLEXSC_SEND_TAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flexsc_ecb;
+struct flexsc_event;
+
+/* Take the first event of the groups; false: there is none. */
+bool flexsc__take(struct flexsc_ecb *ecb, uint32_t groups,
+		  struct flexsc_event *event);
+
+#endif /* FLEXSC_SEND_TAKE_H */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sources that are descriptors of the library's own: signals, timers, children,
+ * files. Their events are read when they are taken (event/detail.c). Owner only.
+ */
+#include <errno.h>
+#include <flexsc/loop.h>
+#include <flexsc/send.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "../lib/base/clock.h"
+#include "event/ecb.h"
+#include "own.h"
+#include "watch.h"
+
+/* Watch a new descriptor. -1: it couldn't be made, and errno says why. */
+static int kind_watch(struct flexsc_ecb *ecb, int fd,
+		      enum flexsc_event_type type, int group, void *data)
+{
+	int index;
+
+	if (fd < 0)
+		return -errno;
+	index = flexsc__watch(ecb, fd, type, POLLIN, group, SOURCE_OWN, data);
+	if (index < 0)
+		close(fd);
+	return index;
+}
+
+int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
+		      void *data)
+{
+	int err = flexsc__ecb_check(ecb);
+
+	if (err)
+		return err;
+	if (!set)
+		return -EINVAL;
+	err = -pthread_sigmask(SIG_BLOCK, set, NULL);
+	if (err)
+		return err;
+	return kind_watch(ecb, signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC),
+			  FLEXSC_EVT_SIGNAL, group, data);
+}
+
+static struct timespec kind_time(uint64_t ns)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / SECOND),
+		.tv_nsec = (long)(ns % SECOND),
+	};
+}
+
+int flexsc_ecb_timer(struct flexsc_ecb *ecb, uint64_t first, uint64_t period,
+		     int group, void *data)
+{
+	/* To timerfd a time of zero is none at all. */
+	const struct itimerspec time = {
+		.it_value = kind_time(first ? first : 1),
+		.it_interval = kind_time(period),
+	};
+	int err = flexsc__ecb_check(ecb);
+	int fd;
+
+	if (err)
+		return err;
+	fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (fd >= 0 && timerfd_settime(fd, 0, &time, NULL)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return kind_watch(ecb, fd, FLEXSC_EVT_TIMER, group, data);
+}
+
+int flexsc_ecb_child(struct flexsc_ecb *ecb, pid_t pid, int group, void *data)
+{
+	int err = flexsc__ecb_check(ecb);
+
+	if (err)
+		return err;
+	return kind_watch(ecb, (int)syscall(SYS_pidfd_open, pid, 0),
+			  FLEXSC_EVT_CHILD, group, data);
+}
+
+int flexsc_ecb_file(struct flexsc_ecb *ecb, const char *path, uint32_t mask,
+		    int group, void *data)
+{
+	int err = flexsc__ecb_check(ecb);
+	int fd;
+
+	if (err)
+		return err;
+	if (!path)
+		return -EINVAL;
+	fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (fd >= 0 && inotify_add_watch(fd, path, mask) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return kind_watch(ecb, fd, FLEXSC_EVT_FILE, group, data);
+}
+
+int flexsc_ecb_loop(struct flexsc_ecb *ecb, struct flexsc_loop *loop, int group,
+		    void *data)
+{
+	int fd = flexsc_loop_fd(loop);
+
+	if (fd < 0)
+		return fd;
+	return flexsc_ecb_watch_as(ecb, fd, FLEXSC_EVT_DONE, POLLIN, group, 0,
+				   data);
+}

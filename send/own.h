@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose an ECB is. Any thread. */
+#ifndef FLEXSC_SEND_OWN_H
+#define FLEXSC_SEND_OWN_H
+
+#include <errno.h>
+
+#include "../lib/base/checks.h"
+#include "event/ecb.h"
+
+/* May the calling thread use the ECB? 0 or -errno. */
+static inline int flexsc__ecb_check(const struct flexsc_ecb *ecb)
+{
+	if (!ecb)
+		return -EINVAL;
+	if (ecb->stale)
+		return -ESTALE;
+	return ecb == flexsc__ecb_self ? 0 : -EPERM;
+}
+
+/* The same, for what is fast: in test builds. */
+static inline void flexsc__ecb_rule(const struct flexsc_ecb *ecb)
+{
+	RULE(!flexsc__ecb_check(ecb));
+}
+
+#endif /* FLEXSC_SEND_OWN_H */

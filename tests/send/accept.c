@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections that are accepted when they are delivered. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "send.h"
+
+static const struct flexsc_inherit plain = {
+	.want = POLLIN,
+	.group = 2,
+	.flags = SOCK_NONBLOCK | SOCK_CLOEXEC,
+};
+
+/* A listener on loopback. */
+static int listener(struct sockaddr_in *address, int backlog)
+{
+	socklen_t size = sizeof(*address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+			0);
+
+	*address = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	CHECK(fd >= 0);
+	CHECK_EQ(bind(fd, (struct sockaddr *)address, size), 0);
+	CHECK_EQ(listen(fd, backlog), 0);
+	CHECK_EQ(getsockname(fd, (struct sockaddr *)address, &size), 0);
+	return fd;
+}
+
+static int connected(const struct sockaddr_in *address)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(connect(fd, (const struct sockaddr *)address,
+			 sizeof(*address)), 0);
+	return fd;
+}
+
+TEST(a_connection_is_an_event)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct sockaddr_in address;
+	struct flexsc_event event;
+	int fd = listener(&address, 16), index, client;
+	char byte;
+
+	index = flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL);
+	CHECK(index >= 0);
+	client = connected(&address);
+	event = test_next(ecb, 1U << 1);
+	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(event.group, 1);
+	CHECK(event.fd >= 0 && event.fd != fd);
+	CHECK(event.event != (unsigned int)index);
+	CHECK(fcntl(event.fd, F_GETFL) & O_NONBLOCK);
+	CHECK(fcntl(event.fd, F_GETFD) & FD_CLOEXEC);
+	test_none(ecb, ALL);
+	/* It is watched, in a group of its own. */
+	test_write(client);
+	event = test_next(ecb, 1U << 2);
+	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
+	CHECK(event.ready & POLLIN);
+	CHECK_EQ(read(event.fd, &byte, 1), 1);
+	CHECK_EQ(flexsc_ecb_close(ecb, event.event), 0);
+	CHECK_EQ(read(client, &byte, 1), 0);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_connection_comes_with_its_state)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct sockaddr_in address;
+	int fd = listener(&address, 16), client = connected(&address);
+
+	test_write(client);
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	CHECK(test_next(ecb, 1U << 1).ready & POLLIN);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(what_may_not_be_delivered_is_not_accepted)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct sockaddr_in address;
+	struct flexsc_event event;
+	int fd = listener(&address, 16), client;
+	struct pollfd waits = { .fd = fd, .events = POLLIN };
+
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	client = connected(&address);
+	test_none(ecb, ALL);
+	/* It waits in the listener's backlog. */
+	CHECK_EQ(poll(&waits, 1, 0), 1);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 1), 0);
+	event = test_next(ecb, ALL);
+	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(poll(&waits, 1, 0), 0);
+	/* Its own group isn't delivered yet. */
+	test_write(client);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 2), 0);
+	CHECK(test_next(ecb, ALL).ready & POLLIN);
+	/* Not accepted any more. */
+	connected(&address);
+	test_none(ecb, ALL);
+	CHECK_EQ(poll(&waits, 1, 1000), 1);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 1), 0);
+	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+/* A child that connects so often, one after the other, and says its number. */
+static int connecting_child(const struct sockaddr_in *address, uint32_t count)
+{
+	int pid = test_fork();
+
+	if (pid)
+		return pid;
+	for (uint32_t i = 0; i < count; i++) {
+		int fd = connected(address);
+		char byte;
+
+		CHECK_EQ(write(fd, &i, sizeof(i)), sizeof(i));
+		/* Until the other side closes. */
+		CHECK_EQ(read(fd, &byte, 1), 0);
+		close(fd);
+	}
+	test_leave();
+}
+
+TEST_LIMIT(few_slots_serve_many_connections, 60)
+{
+	enum { CLIENTS = 12, EACH = 40 };
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 8);
+	unsigned int overflows = 0, served = 0;
+	struct sockaddr_in address;
+	int fd = listener(&address, 128), pids[CLIENTS];
+
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	for (int i = 0; i < CLIENTS; i++)
+		pids[i] = connecting_child(&address, EACH);
+	/* All are there, and not all have found a slot. */
+	while (!flexsc_ecb_control(ecb)->overflows) {
+		sleep_ms(1);
+		CHECK_EQ(flexsc_ecb_flush(ecb), 0);
+	}
+	while (served < CLIENTS * EACH) {
+		struct flexsc_event event = test_next(ecb, ALL);
+		uint32_t number;
+
+		if (event.type == FLEXSC_EVT_OVERFLOW) {
+			CHECK_EQ(event.fd, fd);
+			CHECK(event.error < 0);
+			overflows++;
+			continue;
+		}
+		if (read(event.fd, &number, sizeof(number)) !=
+		    sizeof(number))
+			continue;
+		CHECK_EQ(flexsc_ecb_close(ecb, event.event), 0);
+		served++;
+	}
+	CHECK(overflows);
+	for (int i = 0; i < CLIENTS; i++)
+		test_reap(pids[i]);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(without_descriptors_connections_wait)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct rlimit limit, least;
+	struct sockaddr_in address;
+	struct flexsc_event event;
+	int fd = listener(&address, 16), clients[3];
+
+	for (int i = 0; i < 3; i++)
+		clients[i] = connected(&address);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	least = limit;
+	least.rlim_cur = (rlim_t)clients[2] + 1;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	event = test_next(ecb, ALL);
+	CHECK_EQ(event.type, FLEXSC_EVT_OVERFLOW);
+	CHECK_EQ(event.fd, fd);
+	CHECK_EQ(event.error, -EMFILE);
+	/* It is said once. */
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 300 * MS), 0);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST_LIMIT(connections_are_accepted_while_the_owner_computes, 60)
+{
+	enum { MANY_MORE = 64 };	/* than the backlog has room for */
+	struct flexsc_ecb *ecb = test_ecb();
+	struct sockaddr_in address;
+	int fd = listener(&address, 4), pid, status;
+	uint64_t until = now_ns() + 40 * SECOND * test_slower();
+
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	pid = test_fork();
+	if (!pid) {
+		for (int i = 0; i < MANY_MORE; i++) {
+			connected(&address);
+			/* An owner without a core can't accept. */
+			sleep_ms(2);
+		}
+		test_leave();
+	}
+	/* No call of the library's: only the child's end is looked for. */
+	do {
+		for (volatile int i = 0; i < 1000000; i++)
+			;
+		CHECK(now_ns() < until);
+	} while (!waitpid(pid, &status, WNOHANG));
+	CHECK_EQ(status, 0);
+	for (int i = 0; i < MANY_MORE; i++)
+		CHECK_EQ(test_next(ecb, 1U << 1).type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_batched_ecb_accepts_in_waits)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.flags = FLEXSC_ECB_BATCHED);
+	struct sockaddr_in address;
+	int fd = listener(&address, 16);
+	struct pollfd waits = { .fd = fd, .events = POLLIN };
+	struct flexsc_event event;
+
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	connected(&address);
+	sleep_ms(20);
+	CHECK_EQ(poll(&waits, 1, 0), 1);
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, SECOND), 1);
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1), -EINVAL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(bad_listeners_are_refused)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct flexsc_inherit bad = plain;
+	struct sockaddr_in address;
+	int fd = listener(&address, 16), fds[2];
+
+	CHECK_EQ(flexsc_ecb_autoaccept(ecb, fd, 1, NULL, NULL), -EINVAL);
+	bad.flags = 1;
+	CHECK_EQ(flexsc_ecb_autoaccept(ecb, fd, 1, &bad, NULL), -EINVAL);
+	CHECK_EQ(flexsc_ecb_autoaccept(ecb, fd, 40, &plain, NULL), -EINVAL);
+	CHECK_EQ(flexsc_ecb_autoaccept(ecb, 987, 1, &plain, NULL), -EBADF);
+	test_pair(fds);
+	CHECK(flexsc_ecb_autoaccept(ecb, fds[0], 1, &plain, NULL) < 0);
+	fcntl(fd, F_SETFL, 0);
+	CHECK_EQ(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL), -EINVAL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_forgotten_listener_listens)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct sockaddr_in address;
+	int fd = listener(&address, 16), index;
+
+	index = flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL);
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
+	connected(&address);
+	test_none(ecb, ALL);
+	CHECK(accept4(fd, NULL, NULL, SOCK_NONBLOCK) >= 0);
+	index = flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL);
+	connected(&address);
+	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(flexsc_ecb_close(ecb, (unsigned int)index), 0);
+	CHECK_EQ(fcntl(fd, F_GETFD), -1);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT */
+/* Events in memory: what is delivered, when, in which order, and how often. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+
+#include "send.h"
+
+TEST(an_event_is_delivered)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct flexsc_event event;
+	int fds[2], cookie, index;
+
+	test_pair(fds);
+	index = flexsc_ecb_watch(ecb, fds[0], POLLIN, 3, &cookie);
+	CHECK(index >= 0);
+	test_none(ecb, ALL);
+	test_write(fds[1]);
+	event = test_next(ecb, ALL);
+	CHECK_EQ(event.event, index);
+	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
+	CHECK_EQ(event.group, 3);
+	CHECK_EQ(event.fd, fds[0]);
+	CHECK(event.ready & POLLIN);
+	CHECK(event.data == &cookie);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(the_first_state_is_an_event)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	int fds[2];
+
+	test_pair(fds);
+	test_write(fds[1]);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	CHECK(test_next(ecb, ALL).ready & POLLIN);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(events_that_are_not_taken_coalesce)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	for (int i = 0; i < 100; i++)
+		test_write(fds[1]);
+	CHECK(test_next(ecb, ALL).ready & POLLIN);
+	test_none(ecb, ALL);
+	/* An event is a change: one more byte is one more. */
+	test_write(fds[1]);
+	CHECK(test_next(ecb, ALL).ready & POLLIN);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_hang_up_is_told)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct flexsc_event event;
+	char byte;
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	close(fds[1]);
+	event = test_next(ecb, ALL);
+	CHECK(event.ready & (POLLIN | POLLHUP));
+	CHECK_EQ(read(fds[0], &byte, 1), 0);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(the_oldest_comes_first_and_the_lowest_group_before)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	int user[6];
+
+	for (int i = 0; i < 6; i++)
+		user[i] = flexsc_ecb_user(ecb, i % 2 ? 7 : 31, NULL);
+	for (int i = 0; i < 6; i++)
+		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user[i], 1), 0);
+	CHECK_EQ(test_next(ecb, ALL).event, user[1]);
+	/* Posted later, and of a lower group than what is left. */
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user[1], 1), 0);
+	CHECK_EQ(test_next(ecb, 1U << 31).event, user[0]);
+	CHECK_EQ(test_next(ecb, ALL).event, user[3]);
+	CHECK_EQ(test_next(ecb, ALL).event, user[5]);
+	CHECK_EQ(test_next(ecb, ALL).event, user[1]);
+	CHECK_EQ(test_next(ecb, ALL).event, user[2]);
+	CHECK_EQ(test_next(ecb, ALL).event, user[4]);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(words_of_posts_are_ored)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct flexsc_event event;
+	int user = flexsc_ecb_user(ecb, 0, NULL);
+
+	for (int i = 0; i < 64; i += 3)
+		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1ULL << i),
+			 0);
+	event = test_next(ecb, ALL);
+	CHECK_EQ(event.type, FLEXSC_EVT_USER);
+	CHECK_EQ(event.payload[0], 0x9249249249249249ULL);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 0), -EINVAL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(what_may_not_be_delivered_is_held)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct flexsc_event event;
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 5, NULL) >= 0);
+	test_write(fds[1]);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 4), 0);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 5), 0);
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
+	CHECK(event.ready & POLLIN);
+	/* By a plain store. */
+	__atomic_store_n(&flexsc_ecb_control(ecb)->deliver, 0,
+			 __ATOMIC_RELAXED);
+	test_write(fds[1]);
+	test_none(ecb, ALL);
+	/* A wait for the group is worth a bit of deliver. */
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 5, SECOND), 1);
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_forgotten_source_tells_nothing)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	int fds[2], index;
+
+	test_pair(fds);
+	index = flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL);
+	test_write(fds[1]);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, SECOND), 1);
+	/* Its event is on a list. */
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
+	test_none(ecb, ALL);
+	test_write(fds[1]);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), -ENOENT);
+	/* The descriptor is as it was, and may be watched again. */
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	CHECK(test_next(ecb, ALL).ready & POLLIN);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_closed_descriptor_tells_nothing)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+
+	for (int i = 0; i < 50; i++) {
+		int fds[2], next[2], index;
+		char byte;
+
+		test_pair(fds);
+		index = flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL);
+		test_write(fds[1]);
+		CHECK_EQ(flexsc_ecb_close(ecb, (unsigned int)index), 0);
+		/* The number is another file's at once. */
+		test_pair(next);
+		CHECK_EQ(next[0], fds[0]);
+		/* Nothing holds the closed file. */
+		CHECK_EQ(read(fds[1], &byte, 1), -1);
+		CHECK(errno == ECONNRESET || errno == EPIPE || errno == EAGAIN);
+		index = flexsc_ecb_watch(ecb, next[0], POLLIN, 0, NULL);
+		CHECK(index >= 0);
+		test_none(ecb, ALL);
+		CHECK_EQ(flexsc_ecb_close(ecb, (unsigned int)index), 0);
+		close(fds[1]);
+		close(next[1]);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_peer_sees_the_end_at_once)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct pollfd end;
+	int fds[2], index;
+
+	test_pair(fds);
+	index = flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL);
+	CHECK_EQ(flexsc_ecb_close(ecb, (unsigned int)index), 0);
+	end = (struct pollfd){ .fd = fds[1], .events = POLLIN };
+	CHECK_EQ(poll(&end, 1, 1000), 1);
+	CHECK(end.revents & POLLHUP);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_checked_event_is_true)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	char byte;
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch_as(ecb, fds[0], FLEXSC_EVT_IOREADY, POLLIN, 0,
+				  FLEXSC_WATCH_CHECKED, NULL) >= 0);
+	test_write(fds[1]);
+	CHECK_EQ(read(fds[0], &byte, 1), 1);
+	test_none(ecb, ALL);
+	test_write(fds[1]);
+	CHECK(test_next(ecb, ALL).ready & POLLIN);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(slots_are_used_again)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 4);
+	int fds[2], index[4];
+
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	test_pair(fds);
+	test_write(fds[0]);
+	test_write(fds[1]);
+	for (int round = 0; round < 30; round++) {
+		for (int i = 0; i < 4; i++) {
+			index[i] = flexsc_ecb_watch(ecb, fds[i % 2], POLLIN, i,
+						    NULL);
+			CHECK(index[i] >= 0);
+		}
+		CHECK_EQ(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL),
+			 -ENOSPC);
+		test_next(ecb, 1);
+		test_next(ecb, 2);
+		/* Two are on lists, two aren't. */
+		for (int i = 0; i < 4; i++)
+			CHECK_EQ(flexsc_ecb_forget(ecb,
+						   (unsigned int)index[i]), 0);
+		test_none(ecb, ALL);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_wait_ends)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	uint64_t began = now_ns();
+	int fds[2], user;
+
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 30 * MS), 0);
+	CHECK(now_ns() - began >= 30 * MS);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 0), 0);
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
+	user = flexsc_ecb_user(ecb, 3, NULL);
+	test_write(fds[1]);
+	/* Not for another group. */
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 20 * MS), 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, FLEXSC_FOREVER), 1);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, FLEXSC_FOREVER), 1);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+static atomic_uint handled;
+
+static void on_alarm(int signo)
+{
+	handled++;
+}
+
+TEST(a_signal_ends_a_wait)
+{
+	const struct sigaction action = { .sa_handler = on_alarm };
+	struct flexsc_ecb *ecb = test_ecb();
+
+	sigaction(SIGALRM, &action, NULL);
+	alarm(1);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 10 * SECOND), -EINTR);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+/* Threads that post, each until the owner has seen its last post. */
+
+#define POSTERS	4
+
+struct poster {
+	pthread_t thread;
+	struct flexsc_ecb *ecb;
+	unsigned int event, posts;
+	atomic_uint posted;
+	unsigned int seen, events;	/* the owner's */
+};
+
+static void *post_many(void *arg)
+{
+	struct poster *poster = arg;
+
+	for (unsigned int i = 0; i < poster->posts; i++) {
+		atomic_fetch_add_explicit(&poster->posted, 1,
+					  memory_order_relaxed);
+		CHECK_EQ(flexsc_ecb_post(poster->ecb, poster->event, 1), 0);
+		if (!(i % 64))
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Take events until the last post of each was seen. */
+static void see_all(struct flexsc_ecb *ecb, struct poster *posters, bool sleep)
+{
+	unsigned int left = POSTERS;
+	struct flexsc_event event;
+
+	while (left) {
+		if (sleep)
+			CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 10 * SECOND), 1);
+		while (flexsc_ecb_next(ecb, ALL, &event)) {
+			struct poster *poster = event.data;
+			unsigned int posted =
+				atomic_load_explicit(&poster->posted,
+						     memory_order_relaxed);
+
+			CHECK_EQ(event.payload[0], 1);
+			poster->events++;
+			if (posted == poster->posts &&
+			    poster->seen != poster->posts)
+				left--;
+			poster->seen = posted;
+		}
+	}
+}
+
+static void posts_are_seen(bool sleep)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct poster posters[POSTERS] = { 0 };
+	struct flexsc_event event;
+
+	for (int i = 0; i < POSTERS; i++) {
+		struct poster *poster = &posters[i];
+		int user = flexsc_ecb_user(ecb, i / 2, poster);
+
+		CHECK(user >= 0);
+		poster->ecb = ecb;
+		poster->event = (unsigned int)user;
+		poster->posts = MANY(200000);
+		CHECK_EQ(pthread_create(&poster->thread, NULL, post_many,
+					poster), 0);
+	}
+	see_all(ecb, posters, sleep);
+	for (int i = 0; i < POSTERS; i++) {
+		pthread_join(posters[i].thread, NULL);
+		CHECK(posters[i].events <= posters[i].posts);
+	}
+	/* The last post may have been counted before it was made. */
+	while (flexsc_ecb_next(ecb, ALL, &event))
+		;
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST_LIMIT(no_post_is_lost_to_an_owner_that_looks, 60)
+{
+	posts_are_seen(false);
+}
+
+TEST_LIMIT(no_post_is_lost_to_an_owner_that_sleeps, 60)
+{
+	posts_are_seen(true);
+}
+
+TEST_LIMIT(thousands_of_descriptors, 60)
+{
+	enum { MOST = 4000 };
+	struct flexsc_ecb *ecb = NEW_ECB(.events = MOST);
+	static unsigned int seen[MOST];
+	static int fds[MOST];
+	struct flexsc_event event;
+
+	if (!raise_fd_limit(MOST + 100))
+		SKIP("no %d descriptors", MOST);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	for (int i = 0; i < MOST; i++) {
+		fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		CHECK(fds[i] >= 0);
+		CHECK(flexsc_ecb_watch(ecb, fds[i], POLLIN, i % 32,
+				       &seen[i]) >= 0);
+	}
+	for (unsigned int round = 1; round <= 3; round++) {
+		for (int i = 0; i < MOST; i++)
+			eventfd_write(fds[i], 1);
+		for (int i = 0; i < MOST; i++) {
+			event = test_next(ecb, ALL);
+			CHECK_EQ(++*(unsigned int *)event.data, round);
+		}
+		test_none(ecb, ALL);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+/* Bad use. */
+
+static void *use_it(void *arg)
+{
+	struct flexsc_ecb *ecb = arg;
+
+	CHECK_EQ(flexsc_ecb_watch(ecb, 0, POLLIN, 0, NULL), -EPERM);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 0), -EPERM);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), -EPERM);
+	return NULL;
+}
+
+TEST(an_ecb_is_its_thread_s)
+{
+	struct flexsc_ecb *ecb = test_ecb(), *other;
+	pthread_t thread;
+
+	CHECK_EQ(flexsc_ecb_create(&other, NULL), -EBUSY);
+	CHECK_EQ(pthread_create(&thread, NULL, use_it, ecb), 0);
+	pthread_join(thread, NULL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	other = test_ecb();
+	CHECK_EQ(flexsc_ecb_destroy(other), 0);
+}
+
+TEST(a_child_has_none)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	unsigned int fds_before;
+	int fds[2], user, pid;
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	user = flexsc_ecb_user(ecb, 0, NULL);
+	fds_before = count_fds();
+	pid = test_fork();
+	if (!pid) {
+		CHECK(count_fds() < fds_before);
+		CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 0), -ESTALE);
+		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), -ESTALE);
+		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+		ecb = test_ecb();
+		CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+		test_write(fds[1]);
+		CHECK(test_next(ecb, ALL).ready & POLLIN);
+		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+		test_leave();
+	}
+	test_reap(pid);
+	/* The parent's goes on: the byte that the child wrote. */
+	CHECK(test_next(ecb, ALL).ready & POLLIN);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(nothing_is_left_behind)
+{
+	unsigned int fds = count_fds(), maps = 0;
+
+	for (int i = 0; i < 50; i++) {
+		struct flexsc_ecb *ecb = test_ecb();
+		int pair[2];
+
+		test_pair(pair);
+		CHECK(flexsc_ecb_watch(ecb, pair[0], POLLIN, 0, NULL) >= 0);
+		test_write(pair[1]);
+		test_next(ecb, ALL);
+		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+		close(pair[0]);
+		close(pair[1]);
+		if (i == 10)
+			maps = count_maps();
+	}
+	CHECK(falls_to(count_fds, fds));
+	if (!SANITIZED)
+		CHECK(count_maps() <= maps + 1);
+}
+
+TEST(bad_arguments_are_refused)
+{
+	struct flexsc_ecb_options options = FLEXSC_ECB_OPTIONS_INIT;
+	struct flexsc_ecb *ecb;
+	int fds[2], file;
+
+	CHECK_EQ(flexsc_ecb_create(NULL, NULL), -EINVAL);
+	options.flags = 0x40;
+	CHECK_EQ(flexsc_ecb_create(&ecb, &options), -EINVAL);
+	options.flags = 0;
+	options.backend = "nothing";
+	CHECK_EQ(flexsc_ecb_create(&ecb, &options), -EINVAL);
+	options.backend = NULL;
+	options.events = FLEXSC_ECB_EVENTS_MAX + 1;
+	CHECK_EQ(flexsc_ecb_create(&ecb, &options), -EINVAL);
+	CHECK_EQ(flexsc_ecb_destroy(NULL), 0);
+	ecb = test_ecb();
+	test_pair(fds);
+	CHECK_EQ(flexsc_ecb_watch(NULL, fds[0], POLLIN, 0, NULL), -EINVAL);
+	CHECK_EQ(flexsc_ecb_watch(ecb, fds[0], POLLIN, 32, NULL), -EINVAL);
+	CHECK_EQ(flexsc_ecb_watch(ecb, fds[0], 0x10000, 0, NULL), -EINVAL);
+	CHECK_EQ(flexsc_ecb_watch(ecb, -1, POLLIN, 0, NULL), -EBADF);
+	CHECK_EQ(flexsc_ecb_watch(ecb, 987, POLLIN, 0, NULL), -EBADF);
+	file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	CHECK(file >= 0);
+	CHECK_EQ(flexsc_ecb_watch(ecb, file, POLLIN, 0, NULL), -EPERM);
+	CHECK_EQ(flexsc_ecb_forget(ecb, 5), -ENOENT);
+	CHECK_EQ(flexsc_ecb_forget(ecb, 1U << 30), -EINVAL);
+	CHECK_EQ(flexsc_ecb_post(ecb, 5, 1), -EINVAL);
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1), -EINVAL);
+	CHECK_EQ(flexsc_ecb_group(ecb, FLEXSC_EVT_TIMER, 40), -EINVAL);
+	CHECK_EQ(flexsc_ecb_group(ecb, FLEXSC_EVT_IOREADY, 9), 0);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLOUT, -1, NULL) >= 0);
+	CHECK_EQ(test_next(ecb, ALL).group, 9);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}

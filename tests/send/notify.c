@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: MIT */
+/* The handler: when it is called, where, and what it finds and leaves. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <pty.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+
+#include "send.h"
+
+/* What the handler did. Written by the owner's thread alone. */
+struct seen {
+	volatile unsigned int calls;
+	volatile unsigned int events;
+	volatile unsigned int inside;
+	volatile uint32_t groups;
+	uint32_t take;		/* groups that it takes events of */
+};
+
+static void take_all(struct flexsc_ecb *ecb, void *arg)
+{
+	struct seen *seen = arg;
+	struct flexsc_event event;
+
+	CHECK_EQ(seen->inside++, 0);
+	seen->calls++;
+	while (flexsc_ecb_next(ecb, seen->take, &event)) {
+		seen->events++;
+		seen->groups |= 1U << event.group;
+	}
+	errno = 4242;
+	seen->inside--;
+}
+
+/* An ECB that calls take_all() for all groups. */
+static struct flexsc_ecb *notified(struct seen *seen)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+
+	*seen = (struct seen){ .take = ALL };
+	CHECK_EQ(flexsc_ecb_handler(ecb, take_all, seen), 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	return ecb;
+}
+
+/* Compute, without a call, until the counter is n. */
+static void compute_until(const volatile unsigned int *counter, unsigned int n)
+{
+	uint64_t until = now_ns() + 5 * SECOND * test_slower();
+
+	while (*counter < n)
+		CHECK(now_ns() < until);
+}
+
+/* So long that what would be called has been. */
+static void compute_a_while(void)
+{
+	uint64_t until = now_ns() + 20 * MS;
+
+	while (now_ns() < until)
+		;
+}
+
+/* Does something later, while the test computes. */
+struct later {
+	pthread_t thread;
+	void (*act)(int fd);
+	int fd;
+};
+
+static void *act_later(void *arg)
+{
+	struct later *later = arg;
+
+	sleep_ms(20);
+	later->act(later->fd);
+	return NULL;
+}
+
+static void one_byte(int fd)
+{
+	test_write(fd);
+}
+
+static void one_count(int fd)
+{
+	eventfd_write(fd, 1);
+}
+
+static void usr1(int pid)
+{
+	kill(pid, SIGUSR1);
+}
+
+static void nothing(int fd)
+{
+}
+
+static void touch(int fd)
+{
+	CHECK(fchmod(fd, 0600) == 0);
+}
+
+/* A source, and what makes an event of it while the owner computes. */
+static void preempts(int fd, void (*act)(int fd), int act_fd)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	struct later later = { .act = act, .fd = act_fd };
+	int index = flexsc_ecb_watch(ecb, fd, POLLIN, 4, NULL);
+
+	CHECK(index >= 0);
+	CHECK_EQ(seen.events, 0);
+	CHECK_EQ(pthread_create(&later.thread, NULL, act_later, &later), 0);
+	compute_until(&seen.events, 1);
+	CHECK_EQ(seen.groups, 1U << 4);
+	pthread_join(later.thread, NULL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_socket_preempts)
+{
+	int fds[2];
+
+	test_pair(fds);
+	preempts(fds[0], one_byte, fds[1]);
+}
+
+TEST(a_pipe_preempts)
+{
+	int fds[2];
+
+	CHECK_EQ(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	preempts(fds[0], one_byte, fds[1]);
+}
+
+TEST(a_terminal_preempts)
+{
+	int master, slave;
+
+	CHECK_EQ(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	preempts(master, one_byte, slave);
+}
+
+TEST(an_eventfd_preempts)
+{
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	preempts(fd, one_count, fd);
+}
+
+TEST(a_timer_preempts)
+{
+	const struct itimerspec soon = { .it_value = { .tv_nsec = 30000000 } };
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	timerfd_settime(fd, 0, &soon, NULL);
+	preempts(fd, nothing, fd);
+}
+
+TEST(a_signal_preempts)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	preempts(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC), usr1,
+		 getpid());
+}
+
+TEST(a_child_preempts)
+{
+	int pid = test_fork();
+
+	if (!pid) {
+		sleep_ms(40);
+		test_leave();
+	}
+	preempts((int)syscall(SYS_pidfd_open, pid, 0), nothing, 0);
+	test_reap(pid);
+}
+
+TEST(a_file_preempts)
+{
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), file;
+
+	enter_scratch();
+	file = open("file", O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+	CHECK(inotify_add_watch(fd, "file", IN_ATTRIB) >= 0);
+	preempts(fd, touch, file);
+	leave_scratch();
+}
+
+struct posting {
+	pthread_t thread;
+	struct flexsc_ecb *ecb;
+	unsigned int event;
+};
+
+static void *post_later(void *arg)
+{
+	struct posting *posting = arg;
+
+	sleep_ms(20);
+	CHECK_EQ(flexsc_ecb_post(posting->ecb, posting->event, 1), 0);
+	return NULL;
+}
+
+TEST(a_post_preempts)
+{
+	struct seen seen;
+	struct posting posting = { .ecb = notified(&seen) };
+
+	posting.event = (unsigned int)flexsc_ecb_user(posting.ecb, 1, NULL);
+	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
+		 0);
+	compute_until(&seen.events, 1);
+	pthread_join(posting.thread, NULL);
+	/* Its own posts, too. */
+	CHECK_EQ(flexsc_ecb_post(posting.ecb, posting.event, 1), 0);
+	compute_until(&seen.events, 2);
+	CHECK_EQ(flexsc_ecb_destroy(posting.ecb), 0);
+}
+
+TEST(not_in_a_critical_section)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	for (unsigned int i = 1; i <= 20; i++) {
+		flexsc_critical_begin(ecb);
+		flexsc_critical_begin(ecb);
+		test_write(fds[1]);
+		if (i % 4 == 1)
+			compute_a_while();
+		flexsc_critical_end(ecb);
+		CHECK_EQ(seen.calls, i - 1);
+		/* The outermost end makes up for it, at once. */
+		flexsc_critical_end(ecb);
+		compute_until(&seen.calls, i);
+	}
+	CHECK_EQ(seen.events, 20);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(not_while_notify_says_no)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	struct flexsc_event_control *control = flexsc_ecb_control(ecb);
+	struct flexsc_event event;
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 6, NULL) >= 0);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	__atomic_store_n(&control->notify, 0, __ATOMIC_RELAXED);
+	test_write(fds[1]);
+	compute_a_while();
+	CHECK_EQ(seen.calls, 0);
+	/* It is delivered all the same. */
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
+	test_write(fds[1]);
+	compute_a_while();
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 5), 0);
+	CHECK_EQ(seen.calls, 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 6), 0);
+	CHECK_EQ(seen.events, 1);
+	test_write(fds[1]);
+	compute_until(&seen.events, 2);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(what_the_handler_leaves_calls_it_again)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	int low = flexsc_ecb_user(ecb, 1, NULL);
+	int high = flexsc_ecb_user(ecb, 9, NULL);
+	struct flexsc_event event;
+
+	/* It takes the lower group alone, the higher doesn't notify. */
+	seen.take = 1U << 1;
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 1), 0);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)high, 1), 0);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)low, 1), 0);
+	compute_until(&seen.calls, 1);
+	CHECK_EQ(seen.events, 1);
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
+	CHECK_EQ(event.event, high);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_wait_is_for_its_caller)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	struct posting posting = { .ecb = ecb };
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
+	posting.event = (unsigned int)flexsc_ecb_user(ecb, 3, NULL);
+	/* What ends the wait doesn't call the handler; other groups do. */
+	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
+		 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 5 * SECOND), 1);
+	CHECK_EQ(seen.calls, 0);
+	pthread_join(posting.thread, NULL);
+	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
+		 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, 100 * MS), 0);
+	CHECK(seen.calls);
+	pthread_join(posting.thread, NULL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(errno_and_numbers_are_kept)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	struct posting posting = { .ecb = ecb };
+	volatile double x = 2;
+	uint64_t until;
+
+	posting.event = (unsigned int)flexsc_ecb_user(ecb, 1, NULL);
+	for (unsigned int i = 0; i < 20; i++) {
+		double sum = 0;
+
+		CHECK_EQ(pthread_create(&posting.thread, NULL, post_later,
+					&posting), 0);
+		errno = 17;
+		until = now_ns() + 5 * SECOND * test_slower();
+		while (seen.events == i) {
+			sum = sqrt(x) * sqrt(x);
+			CHECK(sum > 1.99 && sum < 2.01);
+			CHECK(now_ns() < until);
+		}
+		CHECK_EQ(errno, 17);
+		pthread_join(posting.thread, NULL);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+static atomic_uint program_s;
+
+static void on_urgent(int signo)
+{
+	program_s++;
+}
+
+static void *raise_urgent(void *arg)
+{
+	raise(SIGURG);
+	return NULL;
+}
+
+TEST(other_threads_signals_are_the_program_s)
+{
+	const struct sigaction action = { .sa_handler = on_urgent };
+	struct sigaction now;
+	struct seen seen;
+	struct flexsc_ecb *ecb;
+	pthread_t thread;
+
+	sigaction(SIGURG, &action, NULL);
+	ecb = notified(&seen);
+	CHECK_EQ(pthread_create(&thread, NULL, raise_urgent, NULL), 0);
+	pthread_join(thread, NULL);
+	CHECK_EQ(program_s, 1);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	CHECK_EQ(sigaction(SIGURG, NULL, &now), 0);
+	CHECK(now.sa_handler == on_urgent);
+}
+
+static sigjmp_buf landing;
+
+static void leap(struct flexsc_ecb *ecb, void *arg)
+{
+	siglongjmp(landing, 1);
+}
+
+TEST(a_handler_may_be_left_by_a_jump)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct flexsc_event event;
+	volatile int leaps = 0;
+	int user;
+
+	CHECK_EQ(flexsc_ecb_handler(ecb, leap, NULL), 0);
+	user = flexsc_ecb_user(ecb, 0, NULL);
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1), 0);
+	if (sigsetjmp(landing, 1)) {
+		CHECK_EQ(flexsc_ecb_control(ecb)->critical, 1);
+		while (flexsc_ecb_next(ecb, ALL, &event))
+			;
+		flexsc_critical_end(ecb);
+		leaps++;
+	}
+	if (leaps < 3) {
+		uint64_t until = now_ns() + 5 * SECOND;
+
+		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+		while (now_ns() < until)
+			;
+		CHECK(false);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+static void try_to_end(struct flexsc_ecb *ecb, void *arg)
+{
+	struct flexsc_event event;
+
+	while (flexsc_ecb_next(ecb, ALL, &event))
+		;
+	*(volatile int *)arg = flexsc_ecb_destroy(ecb);
+}
+
+TEST(a_handler_can_not_end_its_ecb)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	volatile int err = 0;
+	uint64_t until = now_ns() + 5 * SECOND;
+	int user;
+
+	CHECK_EQ(flexsc_ecb_handler(ecb, try_to_end, (void *)&err), 0);
+	user = flexsc_ecb_user(ecb, 0, NULL);
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1), 0);
+	CHECK_EQ(flexsc_ecb_handler(ecb, NULL, NULL), -EBUSY);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+	while (!err)
+		CHECK(now_ns() < until);
+	CHECK_EQ(err, -EBUSY);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+/* Sources whose descriptors are the library's. */
+
+static uint64_t said[FLEXSC_EVT_TYPES][3];
+static volatile unsigned int counts[FLEXSC_EVT_TYPES];
+
+static void note(struct flexsc_ecb *ecb, void *arg)
+{
+	struct flexsc_event event;
+
+	while (flexsc_ecb_next(ecb, ALL, &event)) {
+		memcpy(said[event.type], event.payload, sizeof(event.payload));
+		counts[event.type]++;
+	}
+}
+
+static struct flexsc_ecb *noted(void)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+
+	CHECK_EQ(flexsc_ecb_handler(ecb, note, NULL), 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	return ecb;
+}
+
+TEST(each_queued_signal_is_an_event)
+{
+	struct flexsc_ecb *ecb = noted();
+	unsigned int fds = count_fds();
+	sigset_t set;
+	int index;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN + 3);
+	index = flexsc_ecb_signal(ecb, &set, 0, NULL);
+	CHECK(index >= 0);
+	flexsc_critical_begin(ecb);
+	for (int i = 0; i < 10; i++)
+		CHECK_EQ(sigqueue(getpid(), SIGRTMIN + 3,
+				  (union sigval){ .sival_int = i }), 0);
+	flexsc_critical_end(ecb);
+	compute_until(&counts[FLEXSC_EVT_SIGNAL], 10);
+	CHECK_EQ((uint32_t)said[FLEXSC_EVT_SIGNAL][0], SIGRTMIN + 3);
+	CHECK_EQ((int32_t)(said[FLEXSC_EVT_SIGNAL][0] >> 32), SI_QUEUE);
+	CHECK_EQ((uint32_t)said[FLEXSC_EVT_SIGNAL][1], getpid());
+	CHECK_EQ((uint32_t)said[FLEXSC_EVT_SIGNAL][2], 9);
+	CHECK_EQ(counts[FLEXSC_EVT_SIGNAL], 10);
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
+	CHECK_EQ(count_fds(), fds);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_timer_goes_on)
+{
+	struct flexsc_ecb *ecb = noted();
+	uint64_t began = now_ns();
+
+	CHECK(flexsc_ecb_timer(ecb, 20 * MS, 10 * MS, 3, NULL) >= 0);
+	compute_until(&counts[FLEXSC_EVT_TIMER], 5);
+	CHECK(now_ns() - began >= 60 * MS);
+	CHECK(said[FLEXSC_EVT_TIMER][0]);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_child_is_reaped)
+{
+	struct flexsc_ecb *ecb = noted();
+	int pid = test_fork();
+
+	if (!pid)
+		_exit(42);
+	CHECK(flexsc_ecb_child(ecb, pid, 3, NULL) >= 0);
+	compute_until(&counts[FLEXSC_EVT_CHILD], 1);
+	CHECK_EQ(said[FLEXSC_EVT_CHILD][0], CLD_EXITED);
+	CHECK_EQ(said[FLEXSC_EVT_CHILD][1], 42);
+	CHECK_EQ(said[FLEXSC_EVT_CHILD][2], pid);
+	CHECK_EQ(waitpid(pid, NULL, 0), -1);
+	CHECK_EQ(flexsc_ecb_child(ecb, pid, 3, NULL), -ESRCH);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_directory_is_watched)
+{
+	struct flexsc_ecb *ecb = noted();
+
+	enter_scratch();
+	CHECK(flexsc_ecb_file(ecb, ".", IN_CREATE | IN_DELETE, 3, NULL) >= 0);
+	CHECK_EQ(flexsc_ecb_file(ecb, "none", IN_CREATE, 3, NULL), -ENOENT);
+	close(open("new", O_CREAT | O_WRONLY, 0600));
+	compute_until(&counts[FLEXSC_EVT_FILE], 1);
+	CHECK_EQ(said[FLEXSC_EVT_FILE][0], IN_CREATE);
+	CHECK_EQ(unlink("new"), 0);
+	compute_until(&counts[FLEXSC_EVT_FILE], 2);
+	CHECK_EQ(said[FLEXSC_EVT_FILE][0], IN_DELETE);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	leave_scratch();
+}
+
+static void dispatch(struct flexsc_ecb *ecb, void *arg)
+{
+	struct flexsc_event event;
+	uint64_t ns;
+
+	while (flexsc_ecb_next(ecb, ALL, &event)) {
+		CHECK_EQ(event.type, FLEXSC_EVT_DONE);
+		CHECK(flexsc_loop_dispatch(arg) >= 0);
+		CHECK_EQ(flexsc_loop_prepare(arg, &ns), 0);
+	}
+}
+
+TEST(finished_calls_are_events)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct flexsc_loop *loop;
+	struct call call = CALL_INIT;
+	struct later later = { .act = one_byte };
+	uint64_t ns;
+	char byte;
+	int fds[2];
+
+	CHECK_EQ(flexsc_loop_create(&loop, NULL), 0);
+	CHECK_EQ(flexsc_ecb_handler(ecb, dispatch, loop), 0);
+	CHECK(flexsc_ecb_loop(ecb, loop, 0, NULL) >= 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	CHECK_EQ(pipe2(fds, O_CLOEXEC), 0);
+	flexsc_critical_begin(ecb);
+	POST(loop, &call, SYS_read, fds[0], &byte, 1);
+	CHECK_EQ(flexsc_loop_prepare(loop, &ns), 0);
+	flexsc_critical_end(ecb);
+	later.fd = fds[1];
+	CHECK_EQ(pthread_create(&later.thread, NULL, act_later, &later), 0);
+	compute_until(&call.runs, 1);
+	CHECK_EQ(call.cb.ret, 1);
+	pthread_join(later.thread, NULL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/*
+ * Everything at once: threads write to sockets and eventfds and post, while the
+ * owner computes, takes events, waits, and turns notification on and off. What
+ * was written last is read in the end.
+ */
+
+#define WRITERS	4
+
+struct writer {
+	pthread_t thread;
+	struct flexsc_ecb *ecb;
+	unsigned int event;	/* a user event's; else fd counts */
+	int fd;
+	atomic_uint written;
+	volatile unsigned int seen;
+};
+
+static unsigned int writes;
+static volatile unsigned int handler_inside;
+
+static void *write_many(void *arg)
+{
+	struct writer *writer = arg;
+
+	for (unsigned int i = 0; i < writes; i++) {
+		atomic_fetch_add(&writer->written, 1);
+		if (writer->fd < 0)
+			flexsc_ecb_post(writer->ecb, writer->event, 1);
+		else
+			eventfd_write(writer->fd, 1);
+		if (!(i % 256))
+			usleep(1);
+	}
+	return NULL;
+}
+
+static void see(const struct flexsc_event *event)
+{
+	struct writer *writer = event->data;
+	eventfd_t count;
+
+	if (event->fd >= 0)
+		eventfd_read(event->fd, &count);
+	writer->seen = atomic_load(&writer->written);
+}
+
+static void see_in_handler(struct flexsc_ecb *ecb, void *arg)
+{
+	struct flexsc_event event;
+
+	CHECK_EQ(handler_inside++, 0);
+	while (flexsc_ecb_next(ecb, ALL, &event))
+		see(&event);
+	handler_inside--;
+}
+
+static void do_something(struct flexsc_ecb *ecb)
+{
+	struct flexsc_event event;
+	volatile unsigned int sum = 0;
+
+	switch (test_random() % 6) {
+	case 0:
+		flexsc_critical_begin(ecb);
+		for (unsigned int i = 0; i < 1000; i++)
+			sum += i;
+		flexsc_critical_end(ecb);
+		break;
+	case 1:
+		if (flexsc_ecb_next(ecb, ALL, &event))
+			see(&event);
+		break;
+	case 2:
+		CHECK(flexsc_ecb_wait(ecb, ALL, 100000) >= 0);
+		if (flexsc_ecb_next(ecb, ALL, &event))
+			see(&event);
+		break;
+	case 3:
+		CHECK_EQ(flexsc_ecb_notify(ecb, (uint32_t)test_random()), 0);
+		break;
+	case 4:
+		CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+		break;
+	default:
+		for (unsigned int i = 0; i < 20000; i++)
+			sum += i;
+	}
+}
+
+static bool all_seen(const struct writer *writers)
+{
+	for (int i = 0; i < WRITERS; i++)
+		if (writers[i].seen != writes)
+			return false;
+	return true;
+}
+
+TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct writer writers[WRITERS] = { 0 };
+	uint64_t until;
+
+	writes = MANY(100000) / test_slower();
+	CHECK_EQ(flexsc_ecb_handler(ecb, see_in_handler, NULL), 0);
+	for (int i = 0; i < WRITERS; i++) {
+		struct writer *writer = &writers[i];
+		int index;
+
+		writer->ecb = ecb;
+		writer->fd = i % 2 ? eventfd(0, EFD_NONBLOCK) : -1;
+		index = i % 2 ? flexsc_ecb_watch(ecb, writer->fd, POLLIN, i,
+						 writer) :
+				flexsc_ecb_user(ecb, i, writer);
+		CHECK(index >= 0);
+		writer->event = (unsigned int)index;
+	}
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	for (int i = 0; i < WRITERS; i++)
+		CHECK_EQ(pthread_create(&writers[i].thread, NULL, write_many,
+					&writers[i]), 0);
+	do {
+		do_something(ecb);
+	} while (atomic_load(&writers[0].written) < writes ||
+		 atomic_load(&writers[1].written) < writes);
+	for (int i = 0; i < WRITERS; i++)
+		pthread_join(writers[i].thread, NULL);
+	/* The rest comes by the handler alone, while the owner computes. */
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	until = now_ns() + 10 * SECOND * test_slower();
+	while (!all_seen(writers))
+		CHECK(now_ns() < until);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of SEND share. FLEXSC_SEND names the backend under test; where
+ * it doesn't work the tests are skipped with its own reason.
+ */
+#ifndef FLEXSC_TESTS_SEND_H
+#define FLEXSC_TESTS_SEND_H
+
+#include <flexsc/send.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../harness.h"
+
+#define ALL	UINT32_MAX
+
+static inline struct flexsc_ecb *
+test_ecb_with(const struct flexsc_ecb_options *options)
+{
+	char why[192] = "";
+	struct flexsc_ecb *ecb;
+	int err = flexsc_ecb_create(&ecb, options);
+
+	if (err == -EOPNOTSUPP) {
+		flexsc_ecb_probe(getenv("FLEXSC_SEND"), why, sizeof(why));
+		SKIP("%s", why);
+	}
+	CHECK_EQ(err, 0);
+	return ecb;
+}
+
+#define NEW_ECB(...)							\
+	test_ecb_with(&(struct flexsc_ecb_options){			\
+		.size = sizeof(struct flexsc_ecb_options), __VA_ARGS__ })
+
+/* An ECB that delivers all. */
+static inline struct flexsc_ecb *test_ecb(void)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	return ecb;
+}
+
+static inline bool test_is_kmod(const struct flexsc_ecb *ecb)
+{
+	return !strcmp(flexsc_ecb_backend(ecb), "kmod");
+}
+
+/* The next event, which has to be there, or come within five seconds. */
+static inline struct flexsc_event test_next(struct flexsc_ecb *ecb,
+					    uint32_t groups)
+{
+	struct flexsc_event event;
+	uint64_t until = now_ns() + 5 * SECOND * test_slower();
+
+	while (!flexsc_ecb_next(ecb, groups, &event)) {
+		CHECK(now_ns() < until);
+		CHECK(flexsc_ecb_wait(ecb, groups, SECOND) >= 0);
+	}
+	return event;
+}
+
+/* No event comes, though there is time for it. */
+static inline void test_none(struct flexsc_ecb *ecb, uint32_t groups)
+{
+	struct flexsc_event event;
+
+	CHECK_EQ(flexsc_ecb_next(ecb, groups, &event), 0);
+	sleep_ms(10);
+	CHECK_EQ(flexsc_ecb_next(ecb, groups, &event), 0);
+}
+
+static inline void test_pair(int fds[2])
+{
+	CHECK_EQ(socketpair(AF_UNIX,
+			    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds),
+		 0);
+}
+
+static inline void test_write(int fd)
+{
+	CHECK_EQ(write(fd, "x", 1), 1);
+}
+
+#endif /* FLEXSC_TESTS_SEND_H */
