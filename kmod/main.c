@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The device, /dev/flexsc. An open file is a registration, or is about to be
- * registered.
+ * registered. It makes event control blocks, too, which are files of their own.
  */
 #include <linux/file.h>
 #include <linux/compat.h>
@@ -9,12 +9,14 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 
 #include "cancel.h"
 #include "checks.h"
 #include "compat.h"
 #include "debug.h"
 #include "dispatch.h"
+#include "ecb.h"
 #include "owner.h"
 #include "policy.h"
 #include "registration.h"
@@ -183,6 +185,8 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	if (cmd == FLEXSC_IOC_REGISTER)
 		return registration_register(reg, file, user);
+	if (cmd == FLEXSC_IOC_ECB)
+		return ecb_create(user);
 	err = device_check(reg);
 	if (err)
 		return err;
@@ -205,7 +209,7 @@ static int device_mmap(struct file *file, struct vm_area_struct *vma)
 	struct registration *reg = file->private_data;
 	int err = device_check(reg);
 
-	return err ? err : registration_map(reg, vma);
+	return err ? err : area_map(&reg->area, vma);
 }
 
 static const struct file_operations device_operations = {
@@ -247,6 +251,8 @@ static int __init flexsc_init(void)
 static void __exit flexsc_exit(void)
 {
 	misc_deregister(&device_misc);
+	/* The tasks that gave up the last ECBs have left the module's code. */
+	synchronize_rcu_tasks();
 	debug_exit();
 	preempt_notifier_dec();
 	threads_exit();

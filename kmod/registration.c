@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memory of a registration: made once, mapped by its process, given back
- * when the file is closed for good. A thread in an ioctl has a reference to the
- * file, and so has a mapping, so by then no thread uses the memory.
- *
- * Every page is charged to the memory cgroup, and to RLIMIT_MEMLOCK of the
- * user. That is per user and not per process, because a file can outlive its
- * process.
+ * A registration: made once, mapped by its process, ended when the file is closed
+ * for good. A thread in an ioctl has a reference to the file, and so has a
+ * mapping, so by then no thread uses the memory.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
-#include <linux/sched/user.h>
 #include <linux/seccomp.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "death.h"
@@ -51,38 +45,6 @@ struct registration *registration_create(void)
 
 /* Memory. */
 
-static void registration_free_area(struct registration *reg)
-{
-	unsigned long i;
-
-	if (reg->shared)
-		vunmap(reg->shared);
-	for (i = 0; i < reg->page_count; i++)
-		if (reg->pages[i])
-			put_page(reg->pages[i]);
-	kvfree(reg->pages);
-	kvfree(reg->companions);
-}
-
-static int registration_allocate(struct registration *reg, unsigned long pages)
-{
-	unsigned long i;
-
-	reg->companions = kvcalloc(reg->entry_count, sizeof(*reg->companions),
-				   GFP_KERNEL_ACCOUNT);
-	reg->pages = kvcalloc(pages, sizeof(*reg->pages), GFP_KERNEL_ACCOUNT);
-	if (!reg->companions || !reg->pages)
-		return -ENOMEM;
-	for (i = 0; i < pages; i++) {
-		reg->pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-		if (!reg->pages[i])
-			return -ENOMEM;
-		reg->page_count = i + 1;
-	}
-	reg->shared = vmap(reg->pages, pages, VM_MAP, PAGE_KERNEL);
-	return reg->shared ? 0 : -ENOMEM;
-}
-
 /* Where everything is in the area, and what user mode is told about it. */
 static void registration_lay_out(struct registration *reg,
 				 struct flexsc_register *args)
@@ -98,51 +60,27 @@ static void registration_lay_out(struct registration *reg,
 		args->features |= FLEXSC_FEATURE_WATCHED;
 }
 
-static void registration_uncharge(struct registration *reg, unsigned long pages)
-{
-	atomic_long_sub(pages, &reg->user->locked_vm);
-	free_uid(reg->user);
-}
-
-static int registration_charge(struct registration *reg, unsigned long pages)
-{
-	unsigned long most = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	unsigned long all;
-
-	reg->user = get_uid(current_user());
-	all = atomic_long_add_return(pages, &reg->user->locked_vm);
-	if (all <= most || capable(CAP_IPC_LOCK))
-		return 0;
-	registration_uncharge(reg, pages);
-	return -ENOMEM;
-}
-
 static int registration_make_area(struct registration *reg,
 				  struct flexsc_register *args)
 {
-	unsigned long pages;
 	int err;
 
 	lockdep_assert_held(&reg->setup);
 	reg->entry_count = args->pages * FLEXSC_PAGE_ENTRIES;
 	reg->mask = reg->entry_count - 1;
 	registration_lay_out(reg, args);
-	pages = args->area >> PAGE_SHIFT;
-	err = registration_charge(reg, pages);
-	if (err)
-		return err;
-	err = registration_allocate(reg, pages);
+	reg->companions = kvcalloc(reg->entry_count, sizeof(*reg->companions),
+				   GFP_KERNEL_ACCOUNT);
+	if (!reg->companions)
+		return -ENOMEM;
+	err = area_make(&reg->area, args->area);
 	if (err) {
-		registration_uncharge(reg, pages);
-		registration_free_area(reg);
-		reg->pages = NULL;
-		reg->companions = NULL;
-		reg->shared = NULL;
-		reg->page_count = 0;
+		kvfree(reg->companions);
 		return err;
 	}
-	reg->ring = (void *)reg->shared + args->ring_offset;
-	reg->entries = (void *)reg->shared + args->entries_offset;
+	reg->shared = reg->area.memory;
+	reg->ring = reg->area.memory + args->ring_offset;
+	reg->entries = reg->area.memory + args->entries_offset;
 	reg->shared->completions.head = FLEXSC_NO_ENTRY;
 	reg->shared->needs_kick = 1;
 	return 0;
@@ -211,14 +149,6 @@ void registration_own(struct registration *reg)
 	wake_up(&reg->wait);
 }
 
-int registration_map(struct registration *reg, struct vm_area_struct *vma)
-{
-	if (!(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	area_flags_set(vma);
-	return vm_map_pages(vma, reg->pages, reg->page_count);
-}
-
 /*
  * No task is in an ioctl, so none has a slot: no irq_work of a slot is queued
  * any more, and those that were are waited for.
@@ -271,9 +201,9 @@ void registration_destroy(struct registration *reg)
 		/* Nothing refers to the records and the memory any more. */
 		threads_free(reg);
 		put_cred(reg->cred);
-		registration_uncharge(reg, reg->page_count);
 		mmdrop(reg->mm);
-		registration_free_area(reg);
+		area_free(&reg->area);
+		kvfree(reg->companions);
 	}
 	kvfree(reg);
 }

@@ -3,7 +3,8 @@
  * A registration and all that belongs to it. Which file owns what:
  *
  *	main.c		the device: opening, ioctls, loading and unloading
- *	registration.c	memory, mapping, the end of a registration
+ *	registration.c	registering, the end of a registration
+ *	area.c		memory that user mode maps
  *	entry.c		taking and executing entries
  *	aside.c		entries that are left to syscall threads
  *	publish.c	completed entries
@@ -70,15 +71,13 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "area.h"
 #include "slot.h"
 
 struct companion;
 struct cred;
 struct file;
 struct mm_struct;
-struct page;
-struct user_struct;
-struct vm_area_struct;
 
 /* Events of a registration, counted where they happen and shown by debugfs. */
 enum counter {
@@ -101,9 +100,7 @@ struct registration {
 	/* Constant once registered. */
 	struct mm_struct *mm;	/* grabbed: compared, never used */
 	struct file *file;	/* uncounted: threads in an ioctl count */
-	struct user_struct *user;	/* charged for the memory */
-	struct page **pages;
-	unsigned long page_count;
+	struct area area;
 	struct flexsc_shared *shared;
 	u32 *ring;
 	struct flexsc_entry *entries;
@@ -163,7 +160,6 @@ void registration_destroy(struct registration *reg);
 int registration_register(struct registration *reg, struct file *file,
 			  struct flexsc_register __user *user);
 void registration_own(struct registration *reg);
-int registration_map(struct registration *reg, struct vm_area_struct *vma);
 
 static __always_inline void count(struct registration *reg, enum counter what,
 				  u64 n)

@@ -64,6 +64,7 @@ GROUPS = (
     ("kmod-dying",),
     ("kmod-rights",),
     ("kmod-watchdog",),
+    ("kmod-send",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),

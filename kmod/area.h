@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Memory that the kernel and one process share: see area.c. */
+#ifndef FLEXSC_KMOD_AREA_H
+#define FLEXSC_KMOD_AREA_H
+
+struct page;
+struct user_struct;
+struct vm_area_struct;
+
+struct area {
+	void *memory;		/* as the kernel sees it; NULL: none yet */
+	struct page **pages;
+	unsigned long page_count;
+	struct user_struct *user;	/* charged for the memory */
+};
+
+int area_make(struct area *area, unsigned long bytes);
+void area_free(struct area *area);
+int area_map(const struct area *area, struct vm_area_struct *vma);
+
+#endif /* FLEXSC_KMOD_AREA_H */

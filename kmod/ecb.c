@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Event control blocks: creation, mapping, waiting, the owner's task work, and
+ * the end. See ecb.h.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/compat.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/task_work.h>
+#include <linux/uaccess.h>
+
+#include "compat.h"
+#include "ecb.h"
+#include "upcall.h"
+
+/* References. */
+
+void ecb_get(struct ecb *ecb)
+{
+	refcount_inc(&ecb->refs);
+}
+
+static void ecb_free(struct ecb *ecb)
+{
+	might_sleep();
+	put_task_struct(ecb->owner);
+	mmdrop(ecb->mm);
+	area_free(&ecb->area);
+	kfree(ecb);
+	/* flexsc_exit() waits until the current task has left this function. */
+	module_put(THIS_MODULE);
+}
+
+void ecb_put(struct ecb *ecb)
+{
+	if (refcount_dec_and_test(&ecb->refs))
+		ecb_free(ecb);
+}
+
+/* The task work. */
+
+/* Is the current task, the owner, still in its own process and to go on? */
+static bool ecb_owner_goes_on(const struct ecb *ecb)
+{
+	return current->mm == ecb->mm && !(current->flags & PF_EXITING);
+}
+
+static void ecb_work(struct callback_head *work)
+{
+	struct ecb *ecb = container_of(work, struct ecb, work);
+
+	WARN_ON_ONCE(current != ecb->owner);
+	/* A full barrier: what comes now is looked at below or queued anew. */
+	WARN_ON_ONCE(!atomic_xchg(&ecb->queued, 0));
+	if (ecb_owner_goes_on(ecb))
+		upcall_notify(ecb);
+	ecb_put(ecb);
+}
+
+/*
+ * Have the owner call ecb_work() before it goes on in user mode: at once if it
+ * is there. Any context; the caller has a reference.
+ */
+void ecb_kick(struct ecb *ecb)
+{
+	enum task_work_notify_mode mode =
+		ecb->flags & FLEXSC_ECB_INTERRUPTS_CALLS ? TWA_SIGNAL :
+							   TWA_RESUME;
+
+	/* A full barrier. Pairs with ecb_work(). */
+	if (atomic_xchg(&ecb->queued, 1))
+		return;
+	ecb_get(ecb);
+	/* Not the last reference, so this needn't sleep. */
+	if (task_work_add(ecb->owner, &ecb->work, mode))
+		ecb_put(ecb);
+}
+
+/* Wake the owner if it sleeps interruptibly. It looks at the words again. */
+static void ecb_wake(struct ecb *ecb)
+{
+	wait_queue_entry_t sleeper = { .private = ecb->owner };
+
+	default_wake_function(&sleeper, TASK_INTERRUPTIBLE, 0, NULL);
+}
+
+/*
+ * S3: tell the owner, as it asked for, that an event of these groups is in its
+ * memory. Any context; behind a full barrier.
+ */
+void ecb_announce(struct ecb *ecb, u32 groups)
+{
+	const struct flexsc_event_control *control = ecb->control;
+
+	if (READ_ONCE(control->waiting) & groups)
+		ecb_wake(ecb);
+	else if (READ_ONCE(control->notify) & groups &&
+		 !READ_ONCE(control->critical))
+		ecb_kick(ecb);
+}
+
+/* Waiting. */
+
+/* Does the owner wait for something that is there? */
+static bool ecb_has(struct ecb *ecb, u32 groups)
+{
+	return READ_ONCE(ecb->control->pending) & groups;
+}
+
+static long ecb_sleep(struct ecb *ecb, u32 groups, u64 deadline)
+{
+	ktime_t expires = min_t(u64, deadline, KTIME_MAX);
+	long ret = 0;
+
+	for (;;) {
+		/* A full barrier: U3. */
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (ecb_has(ecb, groups))
+			break;
+		ret = -EINTR;
+		if (signal_pending(current))
+			break;
+		ret = 0;
+		if (!schedule_hrtimeout_range(deadline == U64_MAX ? NULL :
+					      &expires,
+					      current->timer_slack_ns,
+					      HRTIMER_MODE_ABS))
+			break;
+	}
+	__set_current_state(TASK_RUNNING);
+	return ret;
+}
+
+static long ecb_wait(struct ecb *ecb, u32 groups)
+{
+	u64 deadline = READ_ONCE(ecb->control->deadline);
+	long ret;
+
+	WRITE_ONCE(ecb->control->waiting, groups);
+	ret = ecb_sleep(ecb, groups, deadline);
+	WRITE_ONCE(ecb->control->waiting, 0);
+	return ret;
+}
+
+/*
+ * FLEXSC_ECB_KICK: what a source in the kernel does at S3, for one that is a
+ * thread.
+ */
+static long ecb_kick_groups(struct ecb *ecb, u32 groups)
+{
+	smp_mb();
+	ecb_announce(ecb, groups);
+	return 0;
+}
+
+/* The file. */
+
+static int ecb_check(const struct ecb *ecb)
+{
+	return current->mm == ecb->mm ? 0 : -EPERM;
+}
+
+static int ecb_check_owner(const struct ecb *ecb)
+{
+	return current == ecb->owner ? ecb_check(ecb) : -EPERM;
+}
+
+static loff_t ecb_llseek(struct file *file, loff_t offset, int whence)
+{
+	struct ecb *ecb = file->private_data;
+	int err = ecb_check_owner(ecb);
+
+	if (err)
+		return err;
+	if (whence != FLEXSC_ECB_WAIT_SEEK)
+		return -EINVAL;
+	return ecb_wait(ecb, offset);
+}
+
+static long ecb_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct ecb *ecb = file->private_data;
+	int err = cmd == FLEXSC_ECB_KICK ? ecb_check(ecb) :
+					   ecb_check_owner(ecb);
+
+	if (err)
+		return err;
+	switch (cmd) {
+	case FLEXSC_ECB_KICK:
+		return ecb_kick_groups(ecb, arg);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int ecb_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct ecb *ecb = file->private_data;
+	int err = ecb_check(ecb);
+
+	return err ? err : area_map(&ecb->area, vma);
+}
+
+static int ecb_release(struct inode *inode, struct file *file)
+{
+	ecb_put(file->private_data);
+	return 0;
+}
+
+static const struct file_operations ecb_operations = {
+	.owner = THIS_MODULE,
+	.release = ecb_release,
+	.unlocked_ioctl = ecb_ioctl,
+	.mmap = ecb_mmap,
+	.llseek = ecb_llseek,
+};
+
+/* Creation. */
+
+static int ecb_check_args(const struct flexsc_ecb_create *args)
+{
+	int i;
+
+	if (args->size != sizeof(*args))
+		return -EINVAL;
+	if (args->abi != FLEXSC_ECB_ABI_VERSION)
+		return -EPROTONOSUPPORT;
+	if (!args->events || args->events > FLEXSC_ECB_EVENTS_MAX ||
+	    args->flags & ~(FLEXSC_ECB_INTERRUPTS_CALLS | FLEXSC_ECB_TIMES))
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(args->reserved); i++)
+		if (args->reserved[i])
+			return -EINVAL;
+	return task_filtered() ? -EPERM : 0;
+}
+
+static u64 ecb_area(u32 events)
+{
+	return PAGE_ALIGN(FLEXSC_ECB_SLOTS_OFFSET +
+			  events * sizeof(struct flexsc_event_slot));
+}
+
+static struct ecb *ecb_make(const struct flexsc_ecb_create *args)
+{
+	struct ecb *ecb = kzalloc(sizeof(*ecb), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!ecb)
+		return ERR_PTR(-ENOMEM);
+	err = area_make(&ecb->area, args->area);
+	if (err) {
+		kfree(ecb);
+		return ERR_PTR(err);
+	}
+	ecb->control = ecb->area.memory;
+	ecb->slots = ecb->area.memory + FLEXSC_ECB_SLOTS_OFFSET;
+	ecb->events = args->events;
+	ecb->flags = args->flags;
+	ecb->owner = get_task_struct(current);
+	ecb->mm = current->mm;
+	mmgrab(ecb->mm);
+	init_task_work(&ecb->work, ecb_work);
+	refcount_set(&ecb->refs, 1);
+	__module_get(THIS_MODULE);
+	return ecb;
+}
+
+/* FLEXSC_IOC_ECB: its descriptor. */
+int ecb_create(struct flexsc_ecb_create __user *user)
+{
+	struct flexsc_ecb_create args;
+	struct ecb *ecb;
+	int err, fd;
+
+	if (copy_from_user(&args, user, sizeof(args)))
+		return -EFAULT;
+	err = ecb_check_args(&args);
+	if (err)
+		return err;
+	args.area = ecb_area(args.events);
+	if (copy_to_user(user, &args, sizeof(args)))
+		return -EFAULT;
+	ecb = ecb_make(&args);
+	if (IS_ERR(ecb))
+		return PTR_ERR(ecb);
+	fd = anon_inode_getfd("[flexsc_ecb]", &ecb_operations, ecb,
+			      O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		ecb_put(ecb);
+	return fd;
+}
