@@ -6,6 +6,7 @@
 #define FLEXSC_KMOD_COMPAT_H
 
 #include <linux/flexsc.h>
+#include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
@@ -13,6 +14,9 @@
 #include <linux/sched.h>
 #include <linux/thread_info.h>
 #include <linux/version.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#include <linux/filelock.h>
+#endif
 #ifdef CONFIG_GENERIC_ENTRY
 #include <linux/entry-common.h>
 #endif
@@ -97,6 +101,32 @@ static __always_inline void history_clear(void)
 				 X86_FEATURE_CLEAR_BHB_LOOP)
 		     : ASM_CALL_CONSTRAINT : : "rax", "rcx", "cc", "memory");
 #endif
+}
+
+/* A POSIX lock of the current process. */
+static inline void lock_init_posix(struct file_lock *lock, struct file *file,
+				   void *owner, unsigned char type)
+{
+	locks_init_lock(lock);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	lock->c.flc_file = file;
+	lock->c.flc_owner = owner;
+	lock->c.flc_pid = current->tgid;
+	lock->c.flc_flags = FL_POSIX;
+	lock->c.flc_type = type;
+#else
+	lock->fl_file = file;
+	lock->fl_owner = owner;
+	lock->fl_pid = current->tgid;
+	lock->fl_flags = FL_POSIX;
+	lock->fl_type = type;
+#endif
+}
+
+/* A word of the lock's that is its fl_ops' own. */
+static inline void *lock_private(struct file_lock *lock)
+{
+	return &lock->fl_u;
 }
 
 /* The arguments, where the kernel's entry code puts them. */

@@ -17,9 +17,11 @@
 #include <linux/task_work.h>
 #include <linux/uaccess.h>
 
+#include "accept.h"
 #include "compat.h"
 #include "ecb.h"
 #include "upcall.h"
+#include "watch.h"
 
 /* References. */
 
@@ -33,6 +35,7 @@ static void ecb_free(struct ecb *ecb)
 	might_sleep();
 	put_task_struct(ecb->owner);
 	mmdrop(ecb->mm);
+	watches_free(ecb);
 	area_free(&ecb->area);
 	kfree(ecb);
 	/* flexsc_exit() waits until the current task has left this function. */
@@ -60,8 +63,11 @@ static void ecb_work(struct callback_head *work)
 	WARN_ON_ONCE(current != ecb->owner);
 	/* A full barrier: what comes now is looked at below or queued anew. */
 	WARN_ON_ONCE(!atomic_xchg(&ecb->queued, 0));
-	if (ecb_owner_goes_on(ecb))
+	if (ecb_owner_goes_on(ecb)) {
+		watch_sweep(ecb);
+		accept_run(ecb);
 		upcall_notify(ecb);
+	}
 	ecb_put(ecb);
 }
 
@@ -107,36 +113,59 @@ void ecb_announce(struct ecb *ecb, u32 groups)
 		ecb_kick(ecb);
 }
 
-/* Waiting. */
-
-/* Does the owner wait for something that is there? */
-static bool ecb_has(struct ecb *ecb, u32 groups)
+/* There is something to do in the owner's context. Any context. */
+void ecb_call(struct ecb *ecb)
 {
-	return READ_ONCE(ecb->control->pending) & groups;
+	/* Pairs with ecb_wait(). */
+	smp_mb();
+	if (READ_ONCE(ecb->control->waiting))
+		ecb_wake(ecb);
+	else
+		ecb_kick(ecb);
 }
 
-static long ecb_sleep(struct ecb *ecb, u32 groups, u64 deadline)
+/* Waiting. */
+
+/* Is there an event that the owner waits for, or something for it to do? */
+static bool ecb_stirs(struct ecb *ecb, u32 groups)
 {
-	ktime_t expires = min_t(u64, deadline, KTIME_MAX);
-	long ret = 0;
+	return READ_ONCE(ecb->control->pending) & groups ||
+	       !llist_empty(&ecb->accepts);
+}
+
+/* Sleep until it does, or until "expires". False: a signal or the time came. */
+static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
+{
+	bool stirs, slept = true;
 
 	for (;;) {
 		/* A full barrier: U3. */
 		set_current_state(TASK_INTERRUPTIBLE);
-		if (ecb_has(ecb, groups))
+		stirs = ecb_stirs(ecb, groups);
+		if (stirs || !slept || signal_pending(current))
 			break;
-		ret = -EINTR;
-		if (signal_pending(current))
-			break;
-		ret = 0;
-		if (!schedule_hrtimeout_range(deadline == U64_MAX ? NULL :
-					      &expires,
-					      current->timer_slack_ns,
-					      HRTIMER_MODE_ABS))
-			break;
+		slept = schedule_hrtimeout_range(expires,
+						 current->timer_slack_ns,
+						 HRTIMER_MODE_ABS);
 	}
 	__set_current_state(TASK_RUNNING);
-	return ret;
+	return stirs;
+}
+
+static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
+{
+	ktime_t expires = min_t(u64, deadline, KTIME_MAX);
+
+	watch_sweep(ecb);
+	accept_retry(ecb);
+	watch_flush(ecb);
+	do {
+		accept_run(ecb);
+		if (READ_ONCE(ecb->control->pending) & groups)
+			return 0;
+	} while (ecb_sleep(ecb, groups,
+			   deadline == U64_MAX ? NULL : &expires));
+	return signal_pending(current) ? -EINTR : 0;
 }
 
 static long ecb_wait(struct ecb *ecb, u32 groups)
@@ -145,9 +174,25 @@ static long ecb_wait(struct ecb *ecb, u32 groups)
 	long ret;
 
 	WRITE_ONCE(ecb->control->waiting, groups);
-	ret = ecb_sleep(ecb, groups, deadline);
+	/* A full barrier: U3. */
+	smp_mb();
+	ret = ecb_wait_for(ecb, groups, deadline);
 	WRITE_ONCE(ecb->control->waiting, 0);
+	/* A full barrier. Pairs with ecb_call(). */
+	smp_mb();
+	if (!llist_empty(&ecb->accepts))
+		ecb_kick(ecb);
 	return ret;
+}
+
+/* FLEXSC_ECB_FLUSH */
+static long ecb_flush_held(struct ecb *ecb)
+{
+	watch_sweep(ecb);
+	accept_retry(ecb);
+	watch_flush(ecb);
+	accept_run(ecb);
+	return 0;
 }
 
 /*
@@ -194,6 +239,12 @@ static long ecb_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	if (err)
 		return err;
 	switch (cmd) {
+	case FLEXSC_ECB_WATCH:
+		return watch_add(ecb, file, (void __user *)arg);
+	case FLEXSC_ECB_FORGET:
+		return watch_forget(ecb, arg);
+	case FLEXSC_ECB_FLUSH:
+		return ecb_flush_held(ecb);
 	case FLEXSC_ECB_KICK:
 		return ecb_kick_groups(ecb, arg);
 	default:
@@ -209,14 +260,29 @@ static int ecb_mmap(struct file *file, struct vm_area_struct *vma)
 	return err ? err : area_map(&ecb->area, vma);
 }
 
+/*
+ * A descriptor of the file is closed. If the process is gone, and it doesn't
+ * count that a child of it has another one, the watched files are given up.
+ */
+static int ecb_flush(struct file *file, fl_owner_t files)
+{
+	struct ecb *ecb = file->private_data;
+
+	if (files == ecb->files && current->mm != ecb->mm)
+		watches_end(ecb);
+	return 0;
+}
+
 static int ecb_release(struct inode *inode, struct file *file)
 {
+	watches_end(file->private_data);
 	ecb_put(file->private_data);
 	return 0;
 }
 
 static const struct file_operations ecb_operations = {
 	.owner = THIS_MODULE,
+	.flush = ecb_flush,
 	.release = ecb_release,
 	.unlocked_ioctl = ecb_ioctl,
 	.mmap = ecb_mmap,
@@ -255,15 +321,20 @@ static struct ecb *ecb_make(const struct flexsc_ecb_create *args)
 
 	if (!ecb)
 		return ERR_PTR(-ENOMEM);
-	err = area_make(&ecb->area, args->area);
+	ecb->events = args->events;
+	ecb->flags = args->flags;
+	err = watches_make(ecb);
+	if (!err)
+		err = area_make(&ecb->area, args->area);
 	if (err) {
+		watches_free(ecb);
 		kfree(ecb);
 		return ERR_PTR(err);
 	}
+	spin_lock_init(&ecb->lock);
 	ecb->control = ecb->area.memory;
 	ecb->slots = ecb->area.memory + FLEXSC_ECB_SLOTS_OFFSET;
-	ecb->events = args->events;
-	ecb->flags = args->flags;
+	ecb->files = current->files;
 	ecb->owner = get_task_struct(current);
 	ecb->mm = current->mm;
 	mmgrab(ecb->mm);

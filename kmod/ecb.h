@@ -4,6 +4,10 @@
  * <linux/flexsc_send.h>. Which file owns what:
  *
  *	ecb.c		creation, mapping, waiting, the task work, the end
+ *	event.h		writing an event into the owner's memory
+ *	watch.c		watched descriptors, and events that are held
+ *	hook.c		how a close() of a watched descriptor is noticed
+ *	accept.c	connections that are accepted when they are delivered
  *	upcall.c	notification: the owner's handler is called
  *
  * The OWNER is the thread that made the ECB.
@@ -12,13 +16,16 @@
  * What lives how long
  *
  * The FILE is the descriptor and the mappings. The ECB has references, counted
- * in "refs": one of the file, and one of its task work while that is queued.
- * The one given back last frees it. It also has a reference to the module, to
+ * in "refs": one of the file, one of each watch that isn't free (watch.h), and one
+ * of its task work while that is queued. The one given back last frees it. It
+ * also has a reference to the module, to
  * the owner's task_struct, and to the process's mm_struct, which is compared and
  * never used. So nothing that runs late finds anything freed.
  *
  *	open	-> closed	the last descriptor and mapping are gone: no
- *				task is in an ioctl or waits
+ *				task is in an ioctl or waits. All watches end.
+ *				Or the process is: it ended or executed another
+ *				program, and a child still has the descriptor
  *	closed	-> freed	the last reference was given back
  *
  * TASK WORK: a function that the owner calls before it goes on in user mode.
@@ -38,11 +45,15 @@
 
 #include <linux/atomic.h>
 #include <linux/flexsc_send.h>
+#include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/sched.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 
 #include "area.h"
+
+struct watch;
 
 struct ecb {
 	/* Constant. */
@@ -52,17 +63,34 @@ struct ecb {
 	u32 events;
 	u32 flags;			/* FLEXSC_ECB_* */
 	struct mm_struct *mm;
+	void *files;			/* descriptors; compared, never used */
 	struct area area;
+
+	struct watch *watches;		/* one for each slot */
+
+	/*
+	 * Under the lock, inside which no other is taken and nothing wakes:
+	 * which watches are live and which are free.
+	 */
+	spinlock_t lock ____cacheline_aligned;
+	bool closed;
+	u32 free_first, free_last;	/* index + 1; 0: none */
+	u32 free_count;
+	refcount_t refs;
 
 	atomic_t queued ____cacheline_aligned;	/* the task work */
 	struct callback_head work;
-	refcount_t refs;
+	struct llist_head held;		/* watches with events that are held, */
+	struct llist_head accepts;	/* that have to accept, */
+	struct llist_head starved;	/* that could not, */
+	struct llist_head suspects;	/* that close() tells nothing of */
 };
 
 int ecb_create(struct flexsc_ecb_create __user *user);
 void ecb_get(struct ecb *ecb);
 void ecb_put(struct ecb *ecb);
 void ecb_kick(struct ecb *ecb);
+void ecb_call(struct ecb *ecb);
 void ecb_announce(struct ecb *ecb, u32 groups);
 
 #endif /* FLEXSC_KMOD_ECB_H */

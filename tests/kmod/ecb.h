@@ -1,26 +1,59 @@
 /* SPDX-License-Identifier: MIT */
-/* An event control block, used without the library. For tests. */
+/*
+ * An event control block, used without the library: the owner's part of the
+ * contract in <linux/flexsc_send.h>, as short as it can be. For tests.
+ */
 #ifndef FLEXSC_TESTS_ECB_H
 #define FLEXSC_TESTS_ECB_H
 
 #include <linux/flexsc_send.h>
+#include <poll.h>
 
 #include "raw.h"
+
+#define ALL_GROUPS	UINT32_MAX
 
 struct ecb {
 	int fd;
 	struct flexsc_ecb_create args;
 	struct flexsc_event_control *control;
 	struct flexsc_event_slot *slots;
+	/* Lists that were taken, oldest first: index + 1. */
+	uint32_t first[FLEXSC_ECB_GROUPS];
+	uint32_t *behind;
 };
 
+int ecb_try_open(struct ecb *ecb, uint32_t events, uint32_t flags);
 void ecb_open(struct ecb *ecb, uint32_t events, uint32_t flags);
 void ecb_close(struct ecb *ecb);
+/* Watch a descriptor: its slot, or -errno. "data" is the descriptor. */
+int ecb_try_watch(struct ecb *ecb, int fd, uint32_t want, uint16_t group);
+uint32_t ecb_watch(struct ecb *ecb, int fd, uint32_t want, uint16_t group);
+uint32_t ecb_watch_user(struct ecb *ecb, uint16_t group);
+int ecb_try_accept(struct ecb *ecb, int listener, uint16_t group,
+		   uint32_t want, uint16_t inherited);
+int ecb_forget(struct ecb *ecb, uint32_t event);
+/* The oldest event of the lowest of these groups; false: there is none. */
+bool ecb_next(struct ecb *ecb, uint32_t groups, struct flexsc_event_slot *out);
+/* Sleep, at most for so long; 0 or -errno. */
+int ecb_wait(struct ecb *ecb, uint32_t groups, uint64_t ns);
+/* Wait for an event, and take it. */
+struct flexsc_event_slot ecb_get(struct ecb *ecb, uint32_t groups);
+/* By any thread: as a source, S1 and S3. */
+void ecb_post(struct ecb *ecb, uint32_t event, uint16_t group, uint32_t bits);
 
 /* A store to a word of the owner's, and a full barrier: U3. */
 static inline void ecb_store(uint32_t *word, uint32_t value)
 {
 	__atomic_exchange_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+/* U4 */
+static inline void ecb_deliver(struct ecb *ecb, uint32_t groups)
+{
+	ecb_store(&ecb->control->deliver, groups);
+	if (__atomic_load_n(&ecb->control->held, __ATOMIC_RELAXED))
+		CHECK_EQ(ioctl(ecb->fd, FLEXSC_ECB_FLUSH), 0);
 }
 
 #endif /* FLEXSC_TESTS_ECB_H */

@@ -3,11 +3,391 @@
  * SEND in the kernel module, by its own interface: event control blocks. Runs in
  * a guest, as root.
  */
-#include "ecb.h"
-
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
+#include "chance.h"
+#include "ecb.h"
+
+#define BIT(n)	(1U << (n))
+
 static struct ecb ecb;
+static struct flexsc_event_slot event;
+
+static bool next(void)
+{
+	return ecb_next(&ecb, ALL_GROUPS, &event);
+}
+
+/* A pair of sockets; what is written to [1] is an event of [0]. */
+static void pair(int fds[2])
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+}
+
+static void say(int fd)
+{
+	CHECK_EQ(write(fd, "x", 1), 1);
+}
+
+static void hear(int fd)
+{
+	char byte;
+
+	CHECK_EQ(read(fd, &byte, 1), 1);
+}
+
+/* Without a wait, and by no call of this thread. */
+static void expect(uint32_t index, uint32_t bits)
+{
+	CHECK(next());
+	CHECK_EQ(event.fd, event.data);
+	CHECK_EQ(ecb.slots[index].fd, event.fd);
+	CHECK_EQ(event.state & FLEXSC_EVENT_POLL & bits, bits);
+}
+
+/* Creation. */
+
+static int refusal(struct flexsc_ecb_create args)
+{
+	int device = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
+	int ret = ioctl(device, FLEXSC_IOC_ECB, &args), err = errno;
+
+	close(device);
+	CHECK_EQ(ret, -1);
+	return err;
+}
+
+TEST(bad_blocks_are_refused)
+{
+	const struct flexsc_ecb_create good = {
+		.size = sizeof(good), .abi = FLEXSC_ECB_ABI_VERSION, .events = 8,
+	};
+	struct flexsc_ecb_create bad = good;
+
+	bad.size = 8;
+	CHECK_EQ(refusal(bad), EINVAL);
+	bad = good;
+	bad.abi = 99;
+	CHECK_EQ(refusal(bad), EPROTONOSUPPORT);
+	bad = good;
+	bad.events = 0;
+	CHECK_EQ(refusal(bad), EINVAL);
+	bad.events = FLEXSC_ECB_EVENTS_MAX + 1;
+	CHECK_EQ(refusal(bad), EINVAL);
+	bad = good;
+	bad.flags = 0x80;
+	CHECK_EQ(refusal(bad), EINVAL);
+	bad = good;
+	bad.reserved[4] = 1;
+	CHECK_EQ(refusal(bad), EINVAL);
+}
+
+TEST(memory_is_limited)
+{
+	const struct rlimit none = { 65536, 65536 };
+
+	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+	/* Root may lock what it likes. */
+	CHECK(ecb_try_open(&ecb, 4096, 0) >= 0);
+	close(ecb.fd);
+	CHECK_EQ(chmod("/dev/flexsc", 0666), 0);
+	CHECK_EQ(syscall(SYS_setresuid, 1000, 1000, 1000), 0);
+	CHECK_EQ(ecb_try_open(&ecb, 4096, 0), -ENOMEM);
+	CHECK(ecb_try_open(&ecb, 64, 0) >= 0);
+}
+
+TEST(bad_watches_are_refused)
+{
+	struct flexsc_ecb_watch good = { .fd = 0, .want = POLLIN }, bad;
+	int fds[2], file = open("/tmp/plain", O_RDWR | O_CREAT, 0600);
+
+	ecb_open(&ecb, 2, 0);
+	pair(fds);
+	good.fd = fds[0];
+	for (int i = 0; i < 8; i++) {
+		bad = good;
+		bad.flags = i == 0 ? 0x80 : 0;
+		bad.type = i == 1 ? FLEXSC_EVT_TYPES : 0;
+		bad.group = i == 2 ? FLEXSC_ECB_GROUPS : 0;
+		bad.want = i == 3 ? 0x10000 : POLLIN;
+		bad.reserved3[1] = i == 4;
+		bad.reserved1 = i == 5;
+		bad.accept_want = i == 6;
+		if (i == 7)
+			bad.fd = -1;
+		CHECK(ioctl(ecb.fd, FLEXSC_ECB_WATCH, &bad) == -1 &&
+		      errno == EINVAL);
+	}
+	CHECK(ioctl(ecb.fd, FLEXSC_ECB_WATCH, NULL) == -1 && errno == EFAULT);
+	CHECK_EQ(ecb_try_watch(&ecb, 999, POLLIN, 0), -EBADF);
+	CHECK_EQ(ecb_try_watch(&ecb, file, POLLIN, 0), -EPERM);
+	CHECK_EQ(ecb_try_watch(&ecb, ecb.fd, POLLIN, 0), -ELOOP);
+	CHECK_EQ(ecb_try_watch(&ecb, epoll_create1(0), POLLIN, 0), -ELOOP);
+	CHECK_EQ(ecb_try_watch(&ecb, open("/dev/flexsc", O_RDWR), POLLIN, 0),
+		 -ELOOP);
+	CHECK_EQ(ecb_try_accept(&ecb, file, 0, POLLIN, 0), -EPERM);
+	CHECK_EQ(ecb_try_accept(&ecb, eventfd(0, 0), 0, POLLIN, 0),
+		 -EOPNOTSUPP);
+	CHECK_EQ(ecb_try_accept(&ecb, socket(AF_INET, SOCK_STREAM, 0), 0,
+				POLLIN, 0), -EOPNOTSUPP);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	ecb_watch(&ecb, fds[1], POLLIN, 0);
+	CHECK_EQ(ecb_try_watch(&ecb, fds[0], POLLIN, 0), -ENOSPC);
+	CHECK_EQ(ecb_forget(&ecb, 2), -ENOENT);
+	CHECK_EQ(ecb_forget(&ecb, 1), 0);
+	CHECK_EQ(ecb_forget(&ecb, 1), -ENOENT);
+	CHECK_EQ(ecb_watch(&ecb, fds[1], POLLIN, 0), 1);
+	ecb_close(&ecb);
+}
+
+static void *a_stranger(void *arg)
+{
+	int fds[2];
+
+	(void)arg;
+	pair(fds);
+	CHECK_EQ(ecb_try_watch(&ecb, fds[0], POLLIN, 0), -EPERM);
+	CHECK_EQ(ecb_forget(&ecb, 0), -EPERM);
+	CHECK_EQ(ecb_wait(&ecb, 1, 0), -EPERM);
+	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 1), 0);
+	return NULL;
+}
+
+static void in_thread(void *(*function)(void *), void *arg)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, function, arg), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static int status_of(pid_t pid)
+{
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+TEST(only_the_owner_commands)
+{
+	pid_t pid;
+
+	ecb_open(&ecb, 8, 0);
+	in_thread(a_stranger, NULL);
+	pid = fork();
+	if (!pid) {
+		unsigned char here;
+
+		CHECK_EQ(ecb_try_watch(&ecb, 0, POLLIN, 0), -EPERM);
+		CHECK(ioctl(ecb.fd, FLEXSC_ECB_KICK, 1) && errno == EPERM);
+		CHECK(mmap(NULL, ecb.args.area, PROT_READ, MAP_SHARED, ecb.fd,
+			   0) == MAP_FAILED);
+		CHECK(mincore(ecb.control, 4096, &here) && errno == ENOMEM);
+		_exit(0);
+	}
+	CHECK_EQ(status_of(pid), 0);
+	ecb_close(&ecb);
+}
+
+/* Delivery. */
+
+TEST(an_event_is_delivered)
+{
+	uint32_t index;
+	int fds[2];
+
+	ecb_open(&ecb, 8, 0);
+	pair(fds);
+	ecb_deliver(&ecb, BIT(3));
+	index = ecb_watch(&ecb, fds[0], POLLIN, 3);
+	CHECK(!next());
+	say(fds[1]);
+	CHECK_EQ(ecb.control->pending, BIT(3));
+	expect(index, POLLIN);
+	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
+	CHECK_EQ(event.group, 3);
+	CHECK_EQ(event.time, 0);
+	CHECK(!next());
+	/* Coalesced, and delivered anew once it is taken. */
+	for (int i = 0; i < 10; i++)
+		say(fds[1]);
+	expect(index, POLLIN);
+	CHECK(!next());
+	say(fds[1]);
+	expect(index, POLLIN);
+	/* The present state is the first event. */
+	CHECK_EQ(ecb_forget(&ecb, index), 0);
+	index = ecb_watch(&ecb, fds[0], POLLIN | POLLOUT, 3);
+	expect(index, POLLIN | POLLOUT);
+	CHECK_EQ(event.gen, ecb.slots[index].gen);
+	CHECK_EQ(close(fds[1]), 0);
+	expect(index, POLLHUP);
+	ecb_close(&ecb);
+}
+
+TEST(times_are_told_if_asked_for)
+{
+	struct timespec time;
+	int fds[2];
+
+	ecb_open(&ecb, 8, FLEXSC_ECB_TIMES);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	pair(fds);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	say(fds[1]);
+	CHECK(next());
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	CHECK((uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec -
+	      event.time < 10 * SECOND);
+	ecb_close(&ecb);
+}
+
+TEST(lower_groups_are_first_and_older_events)
+{
+	enum { COUNT = 96 };
+	int fds[COUNT][2];
+
+	ecb_open(&ecb, COUNT, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	for (int i = 0; i < COUNT; i++) {
+		pair(fds[i]);
+		CHECK_EQ(ecb_watch(&ecb, fds[i][0], POLLIN,
+				   (uint16_t)(31 - i % 32)), i);
+	}
+	for (int i = 0; i < COUNT; i++)
+		say(fds[i][1]);
+	CHECK_EQ(ecb.control->pending, ALL_GROUPS);
+	for (int group = 0; group < 32; group++)
+		for (int nth = 0; nth < 3; nth++) {
+			CHECK(next());
+			CHECK_EQ(event.group, group);
+			CHECK_EQ(event.fd, fds[nth * 32 + 31 - group][0]);
+		}
+	CHECK(!next());
+	ecb_close(&ecb);
+}
+
+static void *say_later(void *arg)
+{
+	usleep(50000);
+	say(*(int *)arg);
+	return NULL;
+}
+
+static pthread_t later(int *fd)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, say_later, fd), 0);
+	return thread;
+}
+
+TEST(a_computing_thread_gets_events)
+{
+	pthread_t thread;
+	int fds[2];
+
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, 1);
+	pair(fds);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	thread = later(&fds[1]);
+	while (!next())
+		;
+	CHECK_EQ(event.fd, fds[0]);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	ecb_close(&ecb);
+}
+
+TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal)
+{
+	pthread_t thread;
+	int fds[2];
+
+	ecb_open(&ecb, 8, 0);
+	pair(fds);
+	/* Neither delivered nor notified, but waited for. */
+	ecb_watch(&ecb, fds[0], POLLIN, 5);
+	CHECK_EQ(ecb_wait(&ecb, BIT(5), 0), 0);
+	CHECK_EQ(ecb_wait(&ecb, BIT(5), 20 * MS), 0);
+	CHECK(!next());
+	for (int i = 0; i < 20; i++) {
+		thread = later(&fds[1]);
+		CHECK_EQ(ecb_wait(&ecb, BIT(5), UINT64_MAX), 0);
+		CHECK(next());
+		CHECK_EQ(event.group, 5);
+		CHECK_EQ(pthread_join(thread, NULL), 0);
+		hear(fds[0]);
+	}
+	CHECK_EQ(ecb.control->waiting, 0);
+	/* What is held is delivered to who waits for it. */
+	say(fds[1]);
+	CHECK_EQ(ecb.control->held, 1);
+	CHECK_EQ(ecb_wait(&ecb, BIT(4), 0), 0);
+	CHECK(!next());
+	CHECK_EQ(ecb_wait(&ecb, BIT(5), UINT64_MAX), 0);
+	CHECK(next());
+	CHECK_EQ(ecb.control->held, 0);
+	signal(SIGALRM, (void (*)(int))(void (*)(void))abs);
+	ualarm(20000, 0);
+	CHECK_EQ(ecb_wait(&ecb, BIT(5), UINT64_MAX), -EINTR);
+	ecb_close(&ecb);
+}
+
+TEST(what_is_held_is_delivered_when_allowed)
+{
+	uint32_t index;
+	int fds[2];
+
+	ecb_open(&ecb, 8, 0);
+	pair(fds);
+	index = ecb_watch(&ecb, fds[0], POLLIN, 1);
+	CHECK_EQ(ecb.control->held, 0);
+	for (int i = 0; i < 3; i++)
+		say(fds[1]);
+	CHECK(!next());
+	CHECK_EQ(ecb.control->held, 1);
+	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_FLUSH), 0);
+	CHECK_EQ(ecb.control->held, 1);
+	ecb_deliver(&ecb, BIT(1));
+	CHECK_EQ(ecb.control->held, 0);
+	expect(index, POLLIN);
+	CHECK(!next());
+	/* Held, but not so any more when it may be delivered. */
+	ecb_deliver(&ecb, 0);
+	say(fds[1]);
+	CHECK_EQ(ecb.control->held, 1);
+	for (int i = 0; i < 4; i++)
+		hear(fds[0]);
+	ecb_deliver(&ecb, BIT(1));
+	CHECK_EQ(ecb.control->held, 0);
+	CHECK(!next());
+	/* Held of a watch that ends. */
+	ecb_deliver(&ecb, 0);
+	say(fds[1]);
+	CHECK_EQ(ecb_forget(&ecb, index), 0);
+	ecb_deliver(&ecb, BIT(1));
+	CHECK(!next());
+	CHECK_EQ(ecb.control->held, 0);
+	ecb_close(&ecb);
+}
+
+/* Notification, whichever way it comes. */
 
 static atomic_int notified;
 
@@ -17,18 +397,944 @@ static void on_urgent(int signal)
 	atomic_fetch_add(&notified, 1);
 }
 
-TEST(the_owner_is_notified_of_a_kick)
+TEST(the_owner_is_notified_outside_of_critical_sections)
+{
+	int fds[2];
+
+	ecb_open(&ecb, 8, 0);
+	pair(fds);
+	signal(SIGURG, on_urgent);
+	ecb_watch(&ecb, fds[0], POLLIN, 1);
+	ecb_store(&ecb.control->notify, BIT(1));
+	ecb.control->critical = 1;
+	say(fds[1]);
+	CHECK(next());
+	CHECK_EQ(notified, 0);
+	ecb.control->critical = 0;
+	say(fds[1]);
+	CHECK_EQ(notified, 1);
+	/* It isn't taken, so it coalesces. */
+	say(fds[1]);
+	CHECK_EQ(notified, 1);
+	CHECK(next());
+	ecb_store(&ecb.control->notify, 0);
+	ecb_store(&ecb.control->deliver, BIT(1));
+	say(fds[1]);
+	CHECK(next());
+	CHECK_EQ(notified, 1);
+	/* What ends a wait calls no handler. */
+	ecb_store(&ecb.control->notify, BIT(1));
+	in_thread(say_later, &fds[1]);
+	CHECK_EQ(notified, 2);
+	CHECK(next());
+	for (int i = 0; i < 5; i++) {
+		pthread_t thread = later(&fds[1]);
+
+		CHECK_EQ(ecb_wait(&ecb, BIT(1), UINT64_MAX), 0);
+		CHECK_EQ(notified, 2);
+		CHECK(next());
+		CHECK_EQ(pthread_join(thread, NULL), 0);
+	}
+	ecb_close(&ecb);
+}
+
+TEST(a_call_is_interrupted_only_if_asked)
+{
+	struct timespec time = { 0, 200000000 };
+	pthread_t thread;
+	int fds[2];
+
+	for (uint32_t flags = 0; flags < 2; flags++) {
+		ecb_open(&ecb, 8, flags);
+		pair(fds);
+		/* Ignored, as the handler would be by an upcall's owner. */
+		signal(SIGURG, SIG_IGN);
+		ecb_watch(&ecb, fds[0], POLLIN, 0);
+		ecb_store(&ecb.control->notify, 1);
+		thread = later(&fds[1]);
+		if (flags)
+			CHECK(sigtimedwait(&(sigset_t){ 0 }, NULL, &time) ==
+			      -1 && errno == EINTR);
+		else
+			CHECK(sigtimedwait(&(sigset_t){ 0 }, NULL, &time) ==
+			      -1 && errno == EAGAIN);
+		CHECK_EQ(pthread_join(thread, NULL), 0);
+		ecb_close(&ecb);
+	}
+}
+
+/* Revocation. */
+
+/* Is the peer told that this end is gone, while the block lives on? */
+static bool hung_up(int fd)
+{
+	char byte;
+
+	return read(fd, &byte, 1) == 0;
+}
+
+TEST(close_revokes_at_once)
+{
+	uint32_t index;
+	int fds[2];
+
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	for (int i = 0; i < 100; i++) {
+		pair(fds);
+		index = ecb_watch(&ecb, fds[0], POLLIN, 0);
+		if (i % 2)
+			say(fds[1]);
+		CHECK_EQ(close(fds[0]), 0);
+		CHECK(hung_up(fds[1]) || errno == ECONNRESET);
+		CHECK(!next());
+		CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
+		CHECK_EQ(close(fds[1]), 0);
+	}
+	ecb_close(&ecb);
+}
+
+TEST(a_pipe_breaks_although_watched)
+{
+	uint32_t in, out;
+	int fds[2];
+
+	signal(SIGPIPE, SIG_IGN);
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK_EQ(pipe2(fds, O_NONBLOCK), 0);
+	in = ecb_watch(&ecb, fds[0], POLLIN, 0);
+	out = ecb_watch(&ecb, fds[1], POLLOUT, 0);
+	expect(out, POLLOUT);
+	say(fds[1]);
+	expect(in, POLLIN);
+	/* The two have one inode. */
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK(write(fds[1], "x", 1) == -1 && errno == EPIPE);
+	CHECK_EQ(ecb_forget(&ecb, in), -ENOENT);
+	expect(out, POLLERR);
+	CHECK_EQ(ecb_forget(&ecb, out), 0);
+	CHECK_EQ(close(fds[1]), 0);
+	ecb_close(&ecb);
+}
+
+TEST(a_watch_is_of_its_descriptor)
+{
+	int fds[2], copy, other, status;
+	uint32_t index;
+	pid_t pid;
+
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	pair(fds);
+	index = ecb_watch(&ecb, fds[0], POLLIN, 0);
+	/* A duplicate goes. */
+	copy = dup(fds[0]);
+	CHECK_EQ(close(copy), 0);
+	say(fds[1]);
+	expect(index, POLLIN);
+	/* A child's goes, and the child. */
+	pid = fork();
+	if (!pid) {
+		close(fds[0]);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	say(fds[1]);
+	expect(index, POLLIN);
+	/* The process's own locks don't matter. */
+	struct flock lock = { .l_type = F_RDLCK };
+
+	fcntl(fds[0], F_SETLK, &lock);
+	say(fds[1]);
+	expect(index, POLLIN);
+	lock.l_type = F_UNLCK;
+	fcntl(fds[0], F_SETLK, &lock);
+	say(fds[1]);
+	expect(index, POLLIN);
+	/* The watched one goes, and a duplicate stays. */
+	copy = dup(fds[0]);
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
+	say(fds[1]);
+	CHECK(!next());
+	/* By dup2(). */
+	index = ecb_watch(&ecb, copy, POLLIN, 0);
+	expect(index, POLLIN);
+	other = open("/dev/null", O_RDONLY);
+	CHECK_EQ(dup2(other, copy), copy);
+	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
+	CHECK(hung_up(fds[1]) || errno == ECONNRESET);
+	/* By close_range(). */
+	CHECK_EQ(close(fds[1]), 0);
+	pair(fds);
+	index = ecb_watch(&ecb, fds[0], POLLIN, 0);
+	CHECK_EQ(syscall(SYS_close_range, fds[0], fds[0], 0), 0);
+	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
+	ecb_close(&ecb);
+}
+
+TEST(the_same_inode_is_watched_many_times)
+{
+	int fds[2], copies[16];
+
+	ecb_open(&ecb, 32, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK_EQ(mkfifo("/tmp/fifo", 0600), 0);
+	fds[0] = open("/tmp/fifo", O_RDWR | O_NONBLOCK);
+	for (int i = 0; i < 16; i++) {
+		copies[i] = dup(fds[0]);
+		ecb_watch(&ecb, copies[i], POLLIN, 0);
+	}
+	for (int left = 16; left; left--) {
+		int count = 0;
+
+		say(fds[0]);
+		while (next())
+			count++;
+		CHECK_EQ(count, left);
+		hear(fds[0]);
+		while (next())
+			;
+		CHECK_EQ(close(copies[left - 1]), 0);
+	}
+	ecb_close(&ecb);
+}
+
+TEST(whole_file_locks_of_a_fifo_do_no_harm)
+{
+	struct flock lock = { .l_type = F_RDLCK };
+	uint32_t index;
+	int fd, peer;
+
+	ecb_open(&ecb, 32, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK_EQ(mkfifo("/tmp/fifo2", 0600), 0);
+	for (int i = 0; i < 4; i++) {
+		peer = open("/tmp/fifo2", O_RDWR | O_NONBLOCK);
+		fd = open("/tmp/fifo2", O_RDWR | O_NONBLOCK);
+		/* Merged with the hook's lock, before or behind it. */
+		lock.l_type = i & 1 ? F_WRLCK : F_RDLCK;
+		if (i & 2)
+			CHECK_EQ(fcntl(fd, F_SETLK, &lock), 0);
+		index = ecb_watch(&ecb, fd, POLLIN, 0);
+		CHECK_EQ(fcntl(fd, F_SETLK, &lock), 0);
+		lock.l_type = F_UNLCK;
+		lock.l_start = 100;
+		lock.l_len = 100;
+		CHECK_EQ(fcntl(fd, F_SETLK, &lock), 0);
+		say(peer);
+		expect(index, POLLIN);
+		lock.l_start = lock.l_len = 0;
+		CHECK_EQ(ecb_forget(&ecb, index), 0);
+		CHECK_EQ(fcntl(fd, F_SETLK, &lock), 0);
+		CHECK_EQ(close(fd), 0);
+		CHECK_EQ(close(peer), 0);
+	}
+	ecb_close(&ecb);
+}
+
+/* Another thread uses the number of a descriptor again and again. */
+
+static atomic_bool over;
+
+static void *reuse(void *arg)
+{
+	int *fds = arg;
+
+	while (!over) {
+		CHECK_EQ(dup2(fds[2], fds[0]), fds[0]);
+		CHECK_EQ(dup2(fds[3], fds[0]), fds[0]);
+	}
+	return NULL;
+}
+
+TEST_LIMIT(a_number_is_used_again_at_once, 60)
+{
+	int one[2], two[2], fds[4];
+	pthread_t thread;
+	int watched = 0;
+
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	pair(one);
+	pair(two);
+	fds[0] = dup(one[0]);
+	fds[2] = one[0];
+	fds[3] = two[0];
+	say(one[1]);
+	CHECK_EQ(pthread_create(&thread, NULL, reuse, fds), 0);
+	for (int i = 0; i < 20000; i++) {
+		int index = ecb_try_watch(&ecb, fds[0], POLLIN, 0);
+
+		while (next())
+			CHECK_EQ(event.data, fds[0]);
+		CHECK(index >= 0 || index == -EBADF);
+		if (index < 0)
+			continue;
+		watched++;
+		/* The other thread has revoked it, or will. */
+		if (i % 2)
+			while (ecb_forget(&ecb, (uint32_t)index) == 0)
+				;
+		else
+			while (__atomic_load_n(&ecb.slots[index].state,
+					       __ATOMIC_RELAXED) == 0 &&
+			       ecb_forget(&ecb, 7) == -ENOENT && i % 64)
+				break;
+		ecb_forget(&ecb, (uint32_t)index);
+		CHECK(!next());
+	}
+	over = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK(watched > 100);
+	/* No file is left watched: the peers hang up. */
+	close(fds[0]);
+	close(one[0]);
+	close(two[0]);
+	CHECK(hung_up(one[1]) || errno == ECONNRESET);
+	CHECK(hung_up(two[1]));
+	ecb_close(&ecb);
+}
+
+/* Sources. */
+
+static volatile uint32_t burnt;
+
+static void *burn(void *arg)
+{
+	for (uint32_t i = 0; i < 100000000; i++)
+		burnt += i;
+	return arg;
+}
+
+TEST(eventfds_timers_signals_children_and_files)
+{
+	struct itimerspec soon = { { 0, 0 }, { 0, 20000000 } };
+	int sources[6], children;
+	uint64_t one = 1;
+	sigset_t set;
+	pid_t pid;
+
+	ecb_open(&ecb, 16, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sources[0] = eventfd(0, EFD_NONBLOCK);
+	sources[1] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+	sources[2] = signalfd(-1, &set, SFD_NONBLOCK);
+	sources[3] = inotify_init1(IN_NONBLOCK);
+	CHECK(inotify_add_watch(sources[3], "/tmp", IN_CREATE) >= 0);
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(ecb_watch(&ecb, sources[i], POLLIN, 0), i);
+	CHECK(!next());
+	CHECK_EQ(write(sources[0], &one, 8), 8);
+	expect(0, POLLIN);
+	CHECK_EQ(timerfd_settime(sources[1], 0, &soon, NULL), 0);
+	while (!next())
+		;
+	CHECK_EQ(event.fd, sources[1]);
+	/* With siglock held. */
+	for (int i = 0; i < 100; i++) {
+		raise(SIGUSR1);
+		CHECK(next());
+		CHECK_EQ(event.fd, sources[2]);
+		CHECK_EQ(sigwaitinfo(&set, NULL), SIGUSR1);
+	}
+	CHECK(creat("/tmp/made", 0600) >= 0);
+	CHECK(next());
+	CHECK_EQ(event.fd, sources[3]);
+	pid = fork();
+	if (!pid) {
+		burn(NULL);
+		_exit(0);
+	}
+	children = (int)syscall(SYS_pidfd_open, pid, 0);
+	CHECK_EQ(ecb_watch(&ecb, children, POLLIN, 0), 4);
+	while (!next())
+		;
+	CHECK_EQ(event.fd, children);
+	CHECK_EQ(status_of(pid), 0);
+	ecb_close(&ecb);
+}
+
+/* Ended with the notification pending, with siglock held. */
+TEST(a_signal_notifies_by_a_signalfd)
+{
+	sigset_t set;
+
+	ecb_open(&ecb, 16, 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGURG, on_urgent);
+	ecb_watch(&ecb, signalfd(-1, &set, SFD_NONBLOCK), POLLIN, 0);
+	ecb_store(&ecb.control->notify, 1);
+	for (int i = 1; i <= 100; i++) {
+		raise(SIGUSR1);
+		CHECK_EQ(notified, i);
+		CHECK(next());
+		CHECK_EQ(sigwaitinfo(&set, NULL), SIGUSR1);
+	}
+	/* The queue of signals goes away while it is watched: POLLFREE. */
+	for (int i = 0; i < 20; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			ecb_open(&ecb, 16, 0);
+			ecb_watch(&ecb, signalfd(-1, &set, SFD_NONBLOCK),
+				  POLLIN, 0);
+			if (i % 2)
+				kill(getpid(), SIGKILL);
+			_exit(0);
+		}
+		status_of(pid);
+	}
+	ecb_close(&ecb);
+}
+
+TEST(a_terminal_is_watched)
+{
+	int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK), slave;
+	int unlock = 0;
+	uint32_t index;
+
+	if (master < 0)
+		test_skip("no pseudo-terminals");
+	ecb_open(&ecb, 16, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK_EQ(ioctl(master, 0x40045431 /* TIOCSPTLCK */, &unlock), 0);
+	slave = ioctl(master, 0x5441 /* TIOCGPTPEER */, O_RDWR | O_NOCTTY);
+	CHECK(slave >= 0);
+	index = ecb_watch(&ecb, master, POLLIN, 0);
+	CHECK_EQ(write(slave, "x\n", 2), 2);
+	while (!next())
+		usleep(1000);
+	CHECK(event.state & POLLIN);
+	CHECK_EQ(ecb_forget(&ecb, index), 0);
+	ecb_close(&ecb);
+}
+
+/* close() says nothing of an anonymous inode: the owner looks. */
+TEST(an_anonymous_inode_that_was_closed_delivers_no_more)
+{
+	struct itimerspec often = { { 0, 1000000 }, { 0, 1000000 } };
+	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK), copy;
+
+	ecb_open(&ecb, 16, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	ecb_watch(&ecb, timer, POLLIN, 0);
+	copy = dup(timer);
+	CHECK_EQ(timerfd_settime(timer, 0, &often, NULL), 0);
+	ecb_get(&ecb, ALL_GROUPS);
+	CHECK_EQ(close(timer), 0);
+	usleep(20000);
+	CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, 0), 0);
+	CHECK(!next());
+	usleep(20000);
+	CHECK(!next());
+	close(copy);
+	ecb_close(&ecb);
+}
+
+static void *post_many(void *arg)
+{
+	uint32_t index = *(uint32_t *)arg;
+
+	for (int i = 0; i < 1000; i++)
+		ecb_post(&ecb, index, 2, 0);
+	usleep(20000);
+	ecb_post(&ecb, index, 2, 0x8000);
+	return NULL;
+}
+
+TEST(a_thread_posts)
+{
+	uint32_t index;
+	pthread_t thread;
+	bool last = false;
+
+	ecb_open(&ecb, 4, 0);
+	index = ecb_watch_user(&ecb, 2);
+	CHECK_EQ(ecb.slots[index].fd, -1);
+	CHECK_EQ(ecb.slots[index].type, FLEXSC_EVT_USER);
+	CHECK_EQ(pthread_create(&thread, NULL, post_many, &index), 0);
+	while (!last) {
+		event = ecb_get(&ecb, BIT(2));
+		last = event.state & 0x8000;
+	}
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	ecb_post(&ecb, index, 2, 0);
+	CHECK_EQ(ecb_forget(&ecb, index), 0);
+	CHECK(!next());
+	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
+	ecb_close(&ecb);
+}
+
+/* Many. */
+
+enum { SOURCES = 3, EACH = 350000 };
+
+static int counted[SOURCES];
+
+static void *count_up(void *arg)
+{
+	int fd = *(int *)arg;
+	uint64_t one = 1;
+
+	for (int i = 0; i < EACH; i++)
+		CHECK_EQ(write(fd, &one, 8), 8);
+	return NULL;
+}
+
+/* Each is taken or coalesces; what was read is all that was written. */
+TEST_LIMIT(a_million_events_are_counted, 120)
+{
+	uint64_t got[SOURCES] = { 0 }, value;
+	pthread_t threads[SOURCES];
+	uint64_t sum = 0;
+
+	ecb_open(&ecb, SOURCES, 0);
+	for (int i = 0; i < SOURCES; i++) {
+		counted[i] = eventfd(0, EFD_NONBLOCK);
+		CHECK_EQ(ecb_watch(&ecb, counted[i], POLLIN, (uint16_t)i), i);
+		CHECK_EQ(pthread_create(&threads[i], NULL, count_up,
+					&counted[i]), 0);
+	}
+	while (sum < (uint64_t)SOURCES * EACH) {
+		/* Delivered, held and waited for in turns. */
+		ecb_deliver(&ecb, (uint32_t)sum % 3 ? ALL_GROUPS : BIT(1));
+		if (!next()) {
+			CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, 10 * SECOND), 0);
+			CHECK(next());
+		}
+		if (read(event.fd, &value, 8) == 8) {
+			got[event.group] += value;
+			sum += value;
+		}
+	}
+	for (int i = 0; i < SOURCES; i++) {
+		CHECK_EQ(got[i], EACH);
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	}
+	ecb_close(&ecb);
+}
+
+/* Auto-accept. */
+
+static int listener_of(uint16_t *port)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t size = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	CHECK_EQ(bind(fd, (void *)&address, size), 0);
+	CHECK_EQ(listen(fd, 128), 0);
+	CHECK_EQ(getsockname(fd, (void *)&address, &size), 0);
+	*port = address.sin_port;
+	return fd;
+}
+
+static int caller_of(uint16_t port, struct sockaddr_in *own)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = port,
+	};
+	socklen_t size = sizeof(*own);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	CHECK_EQ(connect(fd, (void *)&address, sizeof(address)), 0);
+	if (own)
+		CHECK_EQ(getsockname(fd, (void *)own, &size), 0);
+	return fd;
+}
+
+TEST(connections_are_accepted_when_delivered)
+{
+	struct flexsc_event_peer peer;
+	struct sockaddr_in own;
+	int listener, caller, accepted, index;
+	uint16_t port;
+
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	listener = listener_of(&port);
+	index = ecb_try_accept(&ecb, listener, 1, POLLIN, 2);
+	CHECK_EQ(index, 0);
+	caller = caller_of(port, &own);
+	CHECK(next());
+	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(event.group, 1);
+	CHECK_EQ(event.data, 77);
+	memcpy(&peer, event.payload, sizeof(peer));
+	CHECK_EQ(peer.family, AF_INET);
+	CHECK_EQ(peer.port, own.sin_port);
+	CHECK_EQ(memcmp(peer.address, &own.sin_addr, 4), 0);
+	accepted = event.fd;
+	CHECK(fcntl(accepted, F_GETFL) & O_NONBLOCK);
+	CHECK_EQ(fcntl(accepted, F_GETFD), 0);
+	CHECK(!next());
+	say(caller);
+	CHECK(next());
+	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
+	CHECK_EQ(event.group, 2);
+	CHECK_EQ(event.fd, accepted);
+	/* Closed, it is revoked as others are. */
+	hear(accepted);
+	CHECK_EQ(close(accepted), 0);
+	CHECK(hung_up(caller));
+	CHECK_EQ(close(caller), 0);
+	CHECK(!next());
+	/* What is held isn't accepted; the owner that waits accepts. */
+	ecb_deliver(&ecb, 0);
+	caller = caller_of(port, NULL);
+	say(caller);
+	CHECK(!next());
+	CHECK_EQ(ecb.control->held, 1);
+	CHECK_EQ(accept4(listener, NULL, NULL, 0), accepted);
+	CHECK_EQ(close(accepted), 0);
+	CHECK_EQ(close(caller), 0);
+	caller = caller_of(port, NULL);
+	say(caller);
+	CHECK_EQ(ecb_wait(&ecb, BIT(1), SECOND), 0);
+	CHECK(next());
+	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
+	CHECK(event.state & POLLIN);
+	CHECK_EQ(ecb.control->waiting, 0);
+	/* The listener goes. */
+	CHECK_EQ(close(listener), 0);
+	CHECK_EQ(ecb_forget(&ecb, 0), -ENOENT);
+	ecb_close(&ecb);
+}
+
+/* An end of each connection is sent, so that it can be told when it is lost. */
+static void *call_many(void *arg)
+{
+	for (int i = 0; i < 1000; i++) {
+		int fd = caller_of(*(uint16_t *)arg, NULL);
+
+		say(fd);
+		/* Closed by the owner. */
+		CHECK(hung_up(fd) || errno == ECONNRESET);
+		CHECK_EQ(close(fd), 0);
+	}
+	return NULL;
+}
+
+/* Take what comes, and close it, until that many have come. */
+static void serve(int connections, uint64_t pause)
+{
+	int served = 0;
+
+	while (served < connections) {
+		event = ecb_get(&ecb, ALL_GROUPS);
+		if (event.type == FLEXSC_EVT_OVERFLOW) {
+			usleep((useconds_t)pause);
+			CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_FLUSH), 0);
+			continue;
+		}
+		if (event.type == FLEXSC_EVT_IPACCEPT)
+			served++;
+		else
+			CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
+		/* Its request may be there already, or not. */
+		if (event.state & POLLIN)
+			CHECK_EQ(close(event.fd), 0);
+	}
+}
+
+static void call_from_threads(uint16_t port, int threads)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < threads; i++) {
+		uint16_t *own = malloc(sizeof(port));
+
+		*own = port;
+		CHECK_EQ(pthread_create(&thread, NULL, call_many, own), 0);
+	}
+}
+
+TEST_LIMIT(eight_slots_serve_thousands_of_connections, 60)
+{
+	uint16_t port;
+
+	ecb_open(&ecb, 8, 0);
+	CHECK_EQ(ecb_try_accept(&ecb, listener_of(&port), 0, POLLIN, 1), 0);
+	call_from_threads(port, 16);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	serve(16000, 100);
+	CHECK(ecb.control->overflows > 0);
+}
+
+TEST_LIMIT(connections_wait_for_descriptors, 60)
+{
+	struct rlimit few = { 48, 1024 };
+	int callers[128], many = 0;
+	int accepted[128], count = 0;
+	uint16_t port;
+
+	ecb_open(&ecb, 256, 0);
+	CHECK_EQ(ecb_try_accept(&ecb, listener_of(&port), 0, POLLIN, 1), 0);
+	while (many < 60)
+		callers[many++] = caller_of(port, NULL);
+	/* All numbers below are in use. */
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK(next());
+	CHECK_EQ(event.type, FLEXSC_EVT_OVERFLOW);
+	CHECK_EQ(event.error, -EMFILE);
+	CHECK(!next());
+	few.rlim_cur = 1024;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while (count < many) {
+		CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, SECOND), 0);
+		while (next())
+			accepted[count++] = event.fd;
+	}
+	for (int i = 0; i < many; i++) {
+		CHECK_EQ(close(callers[i]), 0);
+		CHECK_EQ(close(accepted[i]), 0);
+	}
+	CHECK_EQ(ecb.control->overflows, 1);
+	ecb_close(&ecb);
+}
+
+/* Ends. */
+
+TEST(a_block_ends_with_its_descriptor_and_memory)
+{
+	int fds[2];
+
+	pair(fds);
+	for (int i = 0; i < 2; i++) {
+		ecb_open(&ecb, 8, 0);
+		ecb_deliver(&ecb, ALL_GROUPS);
+		ecb_watch(&ecb, fds[0], POLLIN, 0);
+		if (i)
+			CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
+		else
+			CHECK_EQ(close(ecb.fd), 0);
+		say(fds[1]);
+		if (!i)
+			CHECK(next());
+		if (i)
+			CHECK_EQ(close(ecb.fd), 0);
+		else
+			CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
+		say(fds[1]);
+	}
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK(hung_up(fds[1]) || errno == ECONNRESET);
+}
+
+/* In a child: watch, and tell the parent by the pipe that it is so. */
+static pid_t watching(int fd, int ready, bool notifies)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	signal(SIGURG, SIG_IGN);
+	if (notifies)
+		ecb_store(&ecb.control->notify, ALL_GROUPS);
+	ecb_watch(&ecb, fd, POLLIN, 0);
+	say(ready);
+	for (;;)
+		while (next())
+			;
+}
+
+TEST(a_process_is_killed_while_events_come)
+{
+	int fds[2], ready[2], status;
+	pid_t pid;
+
+	CHECK_EQ(pipe(ready), 0);
+	for (int i = 0; i < 50; i++) {
+		pair(fds);
+		pid = watching(fds[0], ready[1], i % 2);
+		CHECK_EQ(close(fds[0]), 0);
+		hear(ready[0]);
+		for (int n = 0; n < 20; n++)
+			say(fds[1]);
+		kill(pid, SIGKILL);
+		while (write(fds[1], "x", 1) == 1)
+			;
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK(errno == EPIPE || errno == EAGAIN);
+		CHECK(hung_up(fds[1]) || errno == ECONNRESET);
+		CHECK_EQ(close(fds[1]), 0);
+	}
+}
+
+TEST(exec_ends_a_block)
+{
+	char *arguments[] = { "busybox", "sleep", "10", NULL };
+	int fds[2];
+	pid_t pid;
+
+	signal(SIGPIPE, SIG_IGN);
+	pair(fds);
+	pid = fork();
+	if (!pid) {
+		ecb_open(&ecb, 8, 0);
+		fcntl(fds[0], F_SETFD, FD_CLOEXEC);
+		close(fds[1]);
+		ecb_deliver(&ecb, ALL_GROUPS);
+		ecb_watch(&ecb, fds[0], POLLIN, 0);
+		say(fds[0]);
+		execv("/bin/busybox", arguments);
+		_exit(1);
+	}
+	close(fds[0]);
+	while (read(fds[1], arguments, 1) != 0)
+		usleep(1000);
+	kill(pid, SIGKILL);
+	status_of(pid);
+}
+
+/* It has the descriptor, not the events, and doesn't keep files open. */
+TEST(a_child_does_not_keep_what_is_watched)
+{
+	int fds[2], gate[2];
+	pid_t pid;
+
+	CHECK_EQ(pipe(gate), 0);
+	pair(fds);
+	pid = fork();
+	if (!pid) {
+		close(fds[1]);
+		ecb_open(&ecb, 8, 0);
+		ecb_watch(&ecb, fds[0], POLLIN, 0);
+		if (!fork()) {
+			close(fds[0]);
+			close(gate[1]);
+			hear(gate[0]);
+		}
+		_exit(0);
+	}
+	close(fds[0]);
+	CHECK_EQ(status_of(pid), 0);
+	while (!hung_up(fds[1]))
+		usleep(1000);
+	say(gate[1]);
+}
+
+static void *an_owner(void *arg)
 {
 	ecb_open(&ecb, 8, 0);
-	signal(SIGURG, on_urgent);
-	ecb_store(&ecb.control->notify, 2);
-	__atomic_fetch_or(&ecb.control->pending, 2, __ATOMIC_SEQ_CST);
+	ecb_deliver(&ecb, 1);
+	ecb_store(&ecb.control->notify, 1);
+	ecb_watch(&ecb, *(int *)arg, POLLIN, 0);
+	return NULL;
+}
+
+TEST(the_owner_ends_before_its_process)
+{
+	int fds[2];
+
+	pair(fds);
+	in_thread(an_owner, &fds[0]);
+	for (int i = 0; i < 10; i++) {
+		say(fds[1]);
+		ecb.slots[0].state = 0;
+	}
 	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 1), 0);
-	CHECK_EQ(notified, 0);
-	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 2), 0);
-	CHECK_EQ(notified, 1);
-	ecb.control->critical = 1;
-	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 2), 0);
-	CHECK_EQ(notified, 1);
+	CHECK_EQ(ecb_forget(&ecb, 0), -EPERM);
+	CHECK_EQ(close(fds[0]), 0);
+	for (int i = 0; i < 10; i++)
+		hear(fds[1]);
 	ecb_close(&ecb);
+}
+
+TEST(the_module_stays_while_a_block_lives)
+{
+	ecb_open(&ecb, 8, 0);
+	CHECK(syscall(SYS_delete_module, "flexsc", O_NONBLOCK) == -1 &&
+	      errno == EWOULDBLOCK);
+	CHECK_EQ(close(ecb.fd), 0);
+	CHECK(syscall(SYS_delete_module, "flexsc", O_NONBLOCK) == -1 &&
+	      errno == EWOULDBLOCK);
+}
+
+/* Hostile memory: nothing of it is believed. */
+
+static void *scribble_words(void *arg)
+{
+	uint32_t *words = (void *)ecb.control;
+
+	(void)arg;
+	chance_seed(1);
+	while (!over) {
+		size_t n = below(one_in(2) ? 64 :
+					     ecb.args.area / sizeof(*words));
+
+		words[n] = one_in(4) ? 0 : (uint32_t)number() >> below(32);
+	}
+	return NULL;
+}
+
+TEST_LIMIT(scribbling_harms_nobody, 60)
+{
+	enum { COUNT = 32 };
+	int fds[COUNT][2], listener;
+	pthread_t thread;
+	uint16_t port;
+
+	ecb_open(&ecb, 64, 0);
+	signal(SIGURG, SIG_IGN);
+	chance_seed(2);
+	listener = listener_of(&port);
+	for (int i = 0; i < COUNT; i++)
+		pair(fds[i]);
+	CHECK_EQ(pthread_create(&thread, NULL, scribble_words, NULL), 0);
+	for (int i = 0; i < 100000; i++) {
+		int n = (int)below(COUNT);
+
+		switch (below(9)) {
+		case 0:
+			ecb_try_watch(&ecb, fds[n][0], POLLIN | POLLOUT,
+				      (uint16_t)below(32));
+			break;
+		case 1:
+			ecb_forget(&ecb, (uint32_t)below(64));
+			break;
+		case 2:
+			ioctl(ecb.fd, FLEXSC_ECB_FLUSH);
+			break;
+		case 3:
+			ioctl(ecb.fd, FLEXSC_ECB_KICK, number());
+			break;
+		case 4:
+			raw_syscall(SYS_lseek, (uint64_t)ecb.fd, number(),
+				    FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
+			/* It may be for ever. */
+			ualarm(1000, 0);
+			break;
+		case 5:
+			close(fds[n][0]);
+			close(fds[n][1]);
+			pair(fds[n]);
+			break;
+		case 6:
+			ecb_try_accept(&ecb, listener, 0, POLLIN, 31);
+			break;
+		default:
+			if (write(fds[n][1], "x", 1) != 1)
+				CHECK_EQ(errno, EAGAIN);
+		}
+	}
+	over = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
+	CHECK_EQ(close(ecb.fd), 0);
 }

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Auto-accept (SEND, section 3.6.1): connections are accepted when they are
+ * delivered, by the owner on its way to user mode or while it waits, with the
+ * kernel's own accept4(), so by the owner's rights. Each gets a watch of its
+ * own.
+ *
+ * A LISTENER, a watch that accepts, is on one list at most:
+ *
+ *	none	 -> accepts	a connection may be there, and is to be delivered
+ *	accepts	 -> none	all are accepted, or are held
+ *	accepts	 -> accepts	there may be more: others have their turn
+ *	accepts	 -> starved	no slot or no descriptor is left: an event of the
+ *				listener says so
+ *	starved	 -> accepts	a watch ended, or the owner waits or flushes
+ *
+ * What is on "accepts" is seen to by a task work that is queued behind that, or by
+ * the owner before it sleeps or stops waiting.
+ */
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/net.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+
+#include "accept.h"
+#include "compat.h"
+#include "dispatch.h"
+#include "event.h"
+#include "watch.h"
+
+#define ACCEPT_TURN	64	/* connections of a listener, then others' turn */
+
+int accept_check(const struct flexsc_ecb_watch *args)
+{
+	if (args->fd == -1 || args->accept_want & ~FLEXSC_EVENT_POLL ||
+	    args->accept_group >= FLEXSC_ECB_GROUPS ||
+	    args->accept_flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
+		return -EINVAL;
+	return 0;
+}
+
+/* May connections be accepted behind the owner's back? */
+static bool accept_possible(const struct file *file)
+{
+	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_watched();
+}
+
+int accept_check_file(const struct file *file)
+{
+	return S_ISSOCK(file_inode(file)->i_mode) && accept_possible(file) ?
+		0 : -EOPNOTSUPP;
+}
+
+struct inherit *accept_inherit(const struct flexsc_ecb_watch *args)
+{
+	struct inherit *inherit = kmalloc(sizeof(*inherit), GFP_KERNEL_ACCOUNT);
+
+	if (!inherit)
+		return NULL;
+	inherit->want = args->accept_want;
+	inherit->group = array_index_nospec(args->accept_group,
+					    FLEXSC_ECB_GROUPS);
+	inherit->flags = args->accept_flags;
+	inherit->data = args->accept_data;
+	return inherit;
+}
+
+/* Lists. */
+
+/* Have the owner accept. Any context. */
+void accept_later(struct watch *listener)
+{
+	struct ecb *ecb = listener->ecb;
+
+	if (test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
+		return;
+	llist_add(&listener->accepts, &ecb->accepts);
+	ecb_call(ecb);
+}
+
+static void accept_starve(struct watch *listener)
+{
+	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
+		llist_add(&listener->accepts, &listener->ecb->starved);
+}
+
+/* There may be a slot or a descriptor again. */
+void accept_retry(struct ecb *ecb)
+{
+	struct llist_node *node;
+	struct watch *listener, *next;
+
+	if (llist_empty(&ecb->starved))
+		return;
+	node = llist_del_all(&ecb->starved);
+	llist_for_each_entry_safe(listener, next, node, accepts)
+		llist_add(&listener->accepts, &ecb->accepts);
+	ecb_call(ecb);
+}
+
+/* Accepting. */
+
+static long accept_call(int fd, u32 flags)
+{
+	const struct flexsc_entry entry = { .args = { fd, 0, 0, flags } };
+	struct pt_regs regs = { 0 };
+
+	regs_load(&regs, &entry, __NR_accept4);
+	return dispatch_of(__NR_accept4)(&regs);
+}
+
+static void accept_tell_peer(struct file *file, struct flexsc_event_slot *slot)
+{
+	struct flexsc_event_peer *peer = (void *)slot->payload;
+	struct sockaddr_storage address = { 0 };
+	struct socket *socket = sock_from_file(file);
+	const struct sockaddr_in *in = (void *)&address;
+	const struct sockaddr_in6 *in6 = (void *)&address;
+
+	BUILD_BUG_ON(sizeof(*peer) != sizeof(slot->payload));
+	memset(peer, 0, sizeof(*peer));
+	if (!socket || kernel_getpeername(socket, (void *)&address) < 0)
+		return;
+	if (address.ss_family == AF_INET) {
+		peer->family = AF_INET;
+		peer->port = (__force u16)in->sin_port;
+		memcpy(peer->address, &in->sin_addr, sizeof(in->sin_addr));
+	} else if (address.ss_family == AF_INET6) {
+		peer->family = AF_INET6;
+		peer->port = (__force u16)in6->sin6_port;
+		peer->scope = in6->sin6_scope_id;
+		memcpy(peer->address, &in6->sin6_addr, sizeof(in6->sin6_addr));
+	}
+}
+
+/*
+ * Watch a connection and deliver it. Its callbacks only add to the first event,
+ * because the slot is claimed before they can be called. It is pushed even if the
+ * descriptor has been closed already: the slot is revoked then.
+ */
+static void accept_deliver(struct watch *listener, struct watch *watch,
+			   struct file *file)
+{
+	struct ecb *ecb = watch->ecb;
+	struct flexsc_event_slot *slot = &ecb->slots[watch->index];
+	int level;
+
+	event_claim(slot, 0);
+	accept_tell_peer(file, slot);
+	level = watch_start(watch, file);
+	if (level == -ENOSPC || level == -ENOENT)
+		close_fd(watch->fd);
+	watch_deliver_claimed(watch, max(level, 0), FLEXSC_EVT_IPACCEPT,
+			      listener->group);
+}
+
+static void accept_one(struct watch *listener, struct watch *watch, int fd)
+{
+	const struct inherit *inherit = listener->inherit;
+	struct file *file = fget(fd);
+
+	/* Another thread may have closed it, though it can't know it. */
+	if (!file)
+		return watch_put(watch);
+	watch->fd = fd;
+	watch->want = inherit->want | EPOLLERR | EPOLLHUP;
+	watch->type = FLEXSC_EVT_IOREADY;
+	watch->group = inherit->group;
+	watch_prepare(watch, inherit->data);
+	accept_deliver(listener, watch, file);
+	fput(file);
+}
+
+/* An event of the listener itself. */
+static void accept_tell(struct watch *listener, u16 type, long error)
+{
+	struct flexsc_event_slot *slot =
+		&listener->ecb->slots[listener->index];
+
+	if (!event_claim(slot, error ? FLEXSC_EVENT_CHECK : EPOLLIN))
+		return;
+	slot->error = error;
+	watch_deliver_claimed(listener, 0, type, listener->group);
+}
+
+static void accept_overflow(struct watch *listener, long error)
+{
+	atomic_inc(event_word(&listener->ecb->control->overflows));
+	accept_tell(listener, FLEXSC_EVT_OVERFLOW, error);
+	accept_starve(listener);
+}
+
+/* What accept4() didn't accept. True: another connection may be. */
+static bool accept_failed(struct watch *listener, long error)
+{
+	switch (error) {
+	case -ECONNABORTED:
+	case -EPROTO:
+		return true;
+	case -EAGAIN:
+		return false;
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+	case -ENOBUFS:
+	case -ENOSPC:
+		accept_overflow(listener, error);
+		return false;
+	default:
+		accept_tell(listener, listener->type, error);
+		return false;
+	}
+}
+
+/* One connection. True: there may be more. */
+static bool accept_next(struct watch *listener, const struct file *file)
+{
+	struct watch *watch;
+	long fd;
+
+	if (!event_allowed(listener->ecb, BIT(listener->group))) {
+		watch_hold(listener, EPOLLIN);
+		return false;
+	}
+	if (!accept_possible(file) || !watch_in_table(listener, file)) {
+		accept_tell(listener, listener->type, 0);
+		return false;
+	}
+	watch = watch_take(listener->ecb);
+	if (!watch)
+		return accept_failed(listener, -ENOSPC);
+	fd = accept_call(listener->fd, listener->inherit->flags);
+	if (fd >= 0) {
+		accept_one(listener, watch, fd);
+		return true;
+	}
+	watch_put(watch);
+	return accept_failed(listener, fd);
+}
+
+static void accept_turn(struct watch *listener)
+{
+	struct file *file = watch_file(listener);
+	int i;
+
+	if (!file)
+		return;
+	for (i = 0; i < ACCEPT_TURN; i++)
+		if (!accept_next(listener, file))
+			break;
+	fput(file);
+	if (i == ACCEPT_TURN)
+		accept_later(listener);
+}
+
+/* Accept what is there, in the owner's context, without locks. */
+void accept_run(struct ecb *ecb)
+{
+	struct llist_node *node;
+	struct watch *listener, *next;
+
+	if (llist_empty(&ecb->accepts))
+		return;
+	node = llist_del_all(&ecb->accepts);
+	llist_for_each_entry_safe(listener, next, node, accepts) {
+		clear_bit(WATCH_ACCEPTS, &listener->lists);
+		/* A full barrier: a connection that comes now is seen here. */
+		smp_mb__after_atomic();
+		if (listener->inherit)
+			accept_turn(listener);
+	}
+}

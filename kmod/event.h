@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Writing events into the owner's memory, as the contract's S1 and S3 say. Any
+ * context.
+ */
+#ifndef FLEXSC_KMOD_EVENT_H
+#define FLEXSC_KMOD_EVENT_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/timekeeping.h>
+
+#include "ecb.h"
+
+static_assert(sizeof(atomic_t) == sizeof(__u32));
+
+static __always_inline atomic_t *event_word(__u32 *word)
+{
+	return (atomic_t *)word;
+}
+
+/* May events of the groups be in the memory? */
+static __always_inline bool event_allowed(const struct ecb *ecb, u32 groups)
+{
+	const struct flexsc_event_control *control = ecb->control;
+
+	return (READ_ONCE(control->deliver) | READ_ONCE(control->notify) |
+		READ_ONCE(control->waiting)) & groups;
+}
+
+/* Note what happened. True: the slot is on no list, and the caller's to push. */
+static __always_inline bool event_claim(struct flexsc_event_slot *slot, u32 bits)
+{
+	return !(atomic_fetch_or(FLEXSC_EVENT_QUEUED | bits,
+				 event_word(&slot->state)) &
+		 FLEXSC_EVENT_QUEUED);
+}
+
+/* Push a slot that was claimed, and tell the owner. */
+static __always_inline void event_push(struct ecb *ecb, u32 index, u16 type,
+				       u16 group)
+{
+	struct flexsc_event_slot *slot = &ecb->slots[index];
+	atomic_t *head = event_word(&ecb->control->head[group]);
+	int next = atomic_read(head);
+
+	WRITE_ONCE(slot->type, type);
+	WRITE_ONCE(slot->group, group);
+	if (ecb->flags & FLEXSC_ECB_TIMES)
+		WRITE_ONCE(slot->time, ktime_get_ns());
+	do {
+		WRITE_ONCE(slot->next, next);
+	} while (!atomic_try_cmpxchg(head, &next, index + 1));
+	atomic_or(BIT(group), event_word(&ecb->control->pending));
+	smp_mb__after_atomic();
+	ecb_announce(ecb, BIT(group));
+}
+
+/* The source is gone, or about to push the slot for the last time. */
+static inline void event_revoke(struct flexsc_event_slot *slot)
+{
+	atomic_t *state = event_word(&slot->state);
+	int old = atomic_read(state), new;
+
+	do {
+		new = old & FLEXSC_EVENT_QUEUED ?
+			FLEXSC_EVENT_QUEUED | FLEXSC_EVENT_REVOKED : 0;
+	} while (old != new && !atomic_try_cmpxchg(state, &old, new));
+}
+
+#endif /* FLEXSC_KMOD_EVENT_H */

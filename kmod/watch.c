@@ -1,0 +1,637 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Watched descriptors: their callbacks, which are sources of events, and events
+ * that are held. See watch.h.
+ *
+ * Callbacks run with the lock of a wait queue held and interrupts off, in any
+ * context. They do nothing but stores to the memory, putting a watch on a list,
+ * queueing the task work, and waking the owner.
+ */
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/net.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "accept.h"
+#include "compat.h"
+#include "event.h"
+#include "hook.h"
+#include "watch.h"
+
+static struct flexsc_event_slot *watch_slot(const struct watch *watch)
+{
+	return &watch->ecb->slots[watch->index];
+}
+
+/* Which are free. */
+
+int watches_make(struct ecb *ecb)
+{
+	u32 i;
+
+	ecb->watches = kvcalloc(ecb->events, sizeof(*ecb->watches),
+				GFP_KERNEL_ACCOUNT);
+	if (!ecb->watches)
+		return -ENOMEM;
+	for (i = 0; i < ecb->events; i++) {
+		ecb->watches[i].ecb = ecb;
+		ecb->watches[i].index = i;
+		ecb->watches[i].next_free = i + 2;
+	}
+	ecb->watches[ecb->events - 1].next_free = 0;
+	ecb->free_first = 1;
+	ecb->free_last = ecb->events;
+	ecb->free_count = ecb->events;
+	return 0;
+}
+
+void watches_free(struct ecb *ecb)
+{
+	kvfree(ecb->watches);
+}
+
+static struct watch *watch_pop(struct ecb *ecb)
+{
+	struct watch *watch = &ecb->watches[ecb->free_first - 1];
+
+	lockdep_assert_held(&ecb->lock);
+	ecb->free_first = watch->next_free;
+	if (!ecb->free_first)
+		ecb->free_last = 0;
+	ecb->free_count--;
+	return watch;
+}
+
+static void watch_push(struct ecb *ecb, struct watch *watch)
+{
+	u32 last = ecb->free_last;
+
+	lockdep_assert_held(&ecb->lock);
+	watch->next_free = 0;
+	if (last)
+		ecb->watches[last - 1].next_free = watch->index + 1;
+	else
+		ecb->free_first = watch->index + 1;
+	ecb->free_last = watch->index + 1;
+	ecb->free_count++;
+}
+
+/* Most watches to look at whose slots the owner hasn't taken off their lists. */
+#define WATCH_TRIES	1024
+
+/* A free watch, by the owner; NULL: there is none. */
+struct watch *watch_take(struct ecb *ecb)
+{
+	struct watch *watch = NULL;
+	u32 tries;
+
+	spin_lock(&ecb->lock);
+	tries = min_t(u32, ecb->free_count, WATCH_TRIES);
+	while (!watch && tries--) {
+		watch = watch_pop(ecb);
+		if (!READ_ONCE(watch_slot(watch)->state))
+			break;
+		watch_push(ecb, watch);
+		watch = NULL;
+	}
+	spin_unlock(&ecb->lock);
+	if (watch) {
+		refcount_set(&watch->refs, 1);
+		ecb_get(ecb);
+	}
+	return watch;
+}
+
+/* What the owner sees of a watch that was taken, and has its words. */
+void watch_prepare(struct watch *watch, u64 data)
+{
+	struct flexsc_event_slot *slot = watch_slot(watch);
+
+	slot->gen = ++watch->gen;
+	slot->type = watch->type;
+	slot->group = watch->group;
+	slot->fd = watch->fd;
+	slot->error = 0;
+	slot->data = data;
+	/* Of its last source. */
+	atomic_and(WATCH_HELD, &watch->kept);
+}
+
+/* References. */
+
+void watch_get(struct watch *watch)
+{
+	refcount_inc(&watch->refs);
+}
+
+void watch_put(struct watch *watch)
+{
+	struct ecb *ecb = watch->ecb;
+
+	if (!refcount_dec_and_test(&watch->refs))
+		return;
+	kfree(watch->inherit);
+	watch->inherit = NULL;
+	spin_lock(&ecb->lock);
+	watch_push(ecb, watch);
+	spin_unlock(&ecb->lock);
+	accept_retry(ecb);
+	ecb_put(ecb);
+}
+
+/* A reference to the file of a live watch; NULL: it isn't one. */
+struct file *watch_file(struct watch *watch)
+{
+	struct ecb *ecb = watch->ecb;
+	struct file *file = NULL;
+
+	spin_lock(&ecb->lock);
+	if (watch->live && watch->file)
+		file = get_file(watch->file);
+	spin_unlock(&ecb->lock);
+	return file;
+}
+
+/* Is the watched descriptor, of the current process, still this file? */
+bool watch_in_table(const struct watch *watch, const struct file *file)
+{
+	bool is;
+
+	if (!current->files || current->files != watch->files)
+		return false;
+	rcu_read_lock();
+	is = files_lookup_fd_raw(current->files, watch->fd) == file;
+	rcu_read_unlock();
+	return is;
+}
+
+/* Sources. */
+
+/*
+ * S4: its group is in none of the owner's words. The owner may have stored one
+ * meanwhile, and seen nothing held: then this is still the one to deliver.
+ */
+void watch_hold(struct watch *watch, u32 bits)
+{
+	struct ecb *ecb = watch->ecb;
+
+	if (!(atomic_fetch_or(WATCH_HELD | bits, &watch->kept) & WATCH_HELD)) {
+		llist_add(&watch->held, &ecb->held);
+		atomic_inc(event_word(&ecb->control->held));
+	}
+	/* A full barrier. Pairs with U4. */
+	smp_mb();
+	if (!event_allowed(ecb, BIT(watch->group)))
+		return;
+	bits = atomic_fetch_and(WATCH_HELD, &watch->kept) & ~WATCH_HELD;
+	if (!bits)
+		return;
+	if (watch->inherit)
+		accept_later(watch);
+	else if (event_claim(watch_slot(watch), bits))
+		event_push(ecb, watch->index, watch->type, watch->group);
+}
+
+/* close() says nothing of this one: have the owner look. */
+static void watch_suspect(struct watch *watch)
+{
+	if (!test_and_set_bit(WATCH_SUSPECT, &watch->lists))
+		llist_add(&watch->suspect, &watch->ecb->suspects);
+}
+
+/* Something happened. Any context. */
+static __always_inline void watch_happened(struct watch *watch, u32 bits)
+{
+	struct ecb *ecb = watch->ecb;
+
+	if (unlikely(!event_allowed(ecb, BIT(watch->group))))
+		return watch_hold(watch, bits);
+	if (unlikely(watch->inherit))
+		return accept_later(watch);
+	if (!event_claim(watch_slot(watch), bits))
+		return;
+	if (unlikely(!watch->hooked))
+		watch_suspect(watch);
+	event_push(ecb, watch->index, watch->type, watch->group);
+}
+
+/* The queue goes away, and only waits for this entry to leave it. */
+static void watch_queue_freed(struct poller *poller)
+{
+	list_del_init(&poller->entry.entry);
+	/* From here on the watch may be freed. Pairs with poller_leave(). */
+	smp_store_release(&poller->head, NULL);
+}
+
+static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
+			void *key)
+{
+	struct poller *poller = container_of(entry, struct poller, entry);
+	struct watch *watch = entry->private;
+	u32 bits = (__force u32)key_to_poll(key);
+
+	/* No key says nothing but that something happened. */
+	if (!bits)
+		watch_happened(watch, FLEXSC_EVENT_CHECK);
+	else if (bits & watch->want)
+		watch_happened(watch, bits & watch->want);
+	if (unlikely(bits & (__force u32)POLLFREE))
+		watch_queue_freed(poller);
+	return 1;
+}
+
+/*
+ * The owner pushes a slot that it claimed, with more bits. The watch may have
+ * been ended meanwhile, see watch.h.
+ */
+void watch_deliver_claimed(struct watch *watch, u32 bits, u16 type, u16 group)
+{
+	struct flexsc_event_slot *slot = watch_slot(watch);
+
+	atomic_or(bits, event_word(&slot->state));
+	event_push(watch->ecb, watch->index, type, group);
+	/* Behind a full barrier. Pairs with watch_end(). */
+	if (!READ_ONCE(watch->live))
+		event_revoke(slot);
+}
+
+/* The owner delivers. */
+static void watch_deliver(struct watch *watch, u32 bits)
+{
+	if (event_claim(watch_slot(watch), bits))
+		watch_deliver_claimed(watch, 0, watch->type, watch->group);
+	else if (!READ_ONCE(watch->live))
+		event_revoke(watch_slot(watch));
+}
+
+/* Wait queues. */
+
+struct watch_table {
+	poll_table table;
+	struct watch *watch;
+};
+
+static struct poller *poller_next(struct watch *watch)
+{
+	u8 n = watch->pollers;
+
+	if (!n)
+		return &watch->poller;
+	if (n == 1)
+		watch->more = kcalloc(WATCH_POLLERS - 1, sizeof(*watch->more),
+				      GFP_KERNEL_ACCOUNT);
+	return n < WATCH_POLLERS && watch->more ? &watch->more[n - 1] : NULL;
+}
+
+static void poller_enter(struct file *file, wait_queue_head_t *head,
+			 poll_table *table)
+{
+	struct watch *watch =
+		container_of(table, struct watch_table, table)->watch;
+	struct poller *poller;
+
+	if (watch->pollers > WATCH_POLLERS)
+		return;
+	poller = poller_next(watch);
+	if (!poller) {
+		watch->pollers = WATCH_POLLERS + 1;
+		return;
+	}
+	watch->pollers++;
+	init_waitqueue_func_entry(&poller->entry, watch_called);
+	poller->entry.private = watch;
+	poller->head = head;
+	add_wait_queue(head, &poller->entry);
+}
+
+static void poller_leave(struct poller *poller)
+{
+	wait_queue_head_t *head;
+
+	/* A queue that goes away is freed by RCU. */
+	rcu_read_lock();
+	/* Pairs with watch_queue_freed(). */
+	head = smp_load_acquire(&poller->head);
+	if (head)
+		remove_wait_queue(head, &poller->entry);
+	rcu_read_unlock();
+	poller->head = NULL;
+}
+
+/* Behind this, no callback of the watch runs. */
+static void watch_leave_queues(struct watch *watch)
+{
+	int i;
+
+	poller_leave(&watch->poller);
+	if (!watch->more)
+		return;
+	for (i = 0; i < WATCH_POLLERS - 1; i++)
+		poller_leave(&watch->more[i]);
+	kfree(watch->more);
+	watch->more = NULL;
+}
+
+/* Enter the file's queues. What poll(2) says of it now, or -errno. */
+static int watch_enter_queues(struct watch *watch, struct file *file)
+{
+	struct watch_table table = { .watch = watch };
+	u32 level;
+
+	watch->pollers = 0;
+	init_poll_funcptr(&table.table, poller_enter);
+	table.table._key = (__force __poll_t)watch->want;
+	level = (__force u32)vfs_poll(file, &table.table) & watch->want;
+	return watch->pollers > WATCH_POLLERS ? -ENOSPC : level;
+}
+
+/* Begin and end. */
+
+/* False: the ECB is closed. */
+static bool watch_go_live(struct watch *watch)
+{
+	struct ecb *ecb = watch->ecb;
+	bool open;
+
+	spin_lock(&ecb->lock);
+	open = !ecb->closed;
+	watch->live = open;
+	spin_unlock(&ecb->lock);
+	return open;
+}
+
+/*
+ * Watch the file, which "fd" of the current thread, the owner, is. Returns its
+ * state, or -errno; then the watch has ended.
+ */
+int watch_start(struct watch *watch, struct file *file)
+{
+	int level;
+
+	watch->file = file;
+	watch->files = current->files;
+	watch->hooked = false;
+	watch->position = 0;
+	level = watch_enter_queues(watch, file);
+	if (level >= 0 && !watch_go_live(watch))
+		level = -ENOENT;
+	if (level < 0) {
+		watch_leave_queues(watch);
+		event_revoke(watch_slot(watch));
+		watch_put(watch);
+		return level;
+	}
+	get_file(file);
+	if (hook_possible(file))
+		hook_set(watch, file);
+	else if (!watch_in_table(watch, file))
+		watch_end(watch, false);
+	return READ_ONCE(watch->live) ? level : -EBADF;
+}
+
+/*
+ * End the watch, if nobody did. "closing": by the hook, so that there is no lock
+ * any more.
+ */
+void watch_end(struct watch *watch, bool closing)
+{
+	struct ecb *ecb = watch->ecb;
+	bool live;
+
+	spin_lock(&ecb->lock);
+	live = watch->live;
+	WRITE_ONCE(watch->live, false);
+	spin_unlock(&ecb->lock);
+	if (!live)
+		return;
+	watch_leave_queues(watch);
+	/* Pairs with watch_deliver_claimed(). */
+	smp_mb();
+	event_revoke(watch_slot(watch));
+	atomic_and(WATCH_HELD, &watch->kept);
+	if (watch->file) {
+		if (watch->hooked && !closing)
+			hook_clear(watch, watch->file);
+		fput(watch->file);
+	}
+	watch_put(watch);
+}
+
+/* The ECB is closed: by a thread of the process that ends, or by its last user. */
+void watches_end(struct ecb *ecb)
+{
+	u32 i;
+
+	spin_lock(&ecb->lock);
+	ecb->closed = true;
+	spin_unlock(&ecb->lock);
+	for (i = 0; i < ecb->events; i++) {
+		watch_end(&ecb->watches[i], false);
+		cond_resched();
+	}
+}
+
+/* FLEXSC_ECB_WATCH */
+
+static int watch_check(const struct flexsc_ecb_watch *args)
+{
+	if (args->flags & ~(FLEXSC_WATCH_ACCEPT | FLEXSC_WATCH_CHECKED) ||
+	    args->want & ~FLEXSC_EVENT_POLL ||
+	    args->type >= FLEXSC_EVT_TYPES ||
+	    args->group >= FLEXSC_ECB_GROUPS || args->reserved1 ||
+	    args->reserved2 || args->reserved3[0] || args->reserved3[1])
+		return -EINVAL;
+	if ((args->fd == -1) != (args->type == FLEXSC_EVT_USER))
+		return -EINVAL;
+	if (args->flags & FLEXSC_WATCH_ACCEPT)
+		return accept_check(args);
+	return args->accept_want || args->accept_group || args->accept_flags ||
+	       args->accept_data ? -EINVAL : 0;
+}
+
+/* Such as epoll: its callback runs others' callbacks. */
+static bool watch_is_watcher(const struct file *file,
+			     const struct file *ecb_file)
+{
+	const char *name;
+
+	if (file->f_op->owner == THIS_MODULE)
+		return true;
+	/* Names of anonymous inodes' files don't change. */
+	if (file_inode(file)->i_sb != file_inode(ecb_file)->i_sb)
+		return false;
+	name = file->f_path.dentry->d_name.name;
+	return !strcmp(name, "[eventpoll]") || !strcmp(name, "[io_uring]");
+}
+
+static int watch_check_file(const struct flexsc_ecb_watch *args,
+			    struct file *file, const struct file *ecb_file)
+{
+	if (watch_is_watcher(file, ecb_file))
+		return -ELOOP;
+	if (!file_can_poll(file))
+		return -EPERM;
+	return args->flags & FLEXSC_WATCH_ACCEPT ? accept_check_file(file) : 0;
+}
+
+static struct watch *watch_fill(struct ecb *ecb,
+				const struct flexsc_ecb_watch *args)
+{
+	struct watch *watch = watch_take(ecb);
+
+	if (!watch)
+		return ERR_PTR(-ENOSPC);
+	watch->fd = args->fd;
+	watch->want = args->want | EPOLLERR | EPOLLHUP;
+	watch->type = args->type;
+	watch->group = array_index_nospec(args->group, FLEXSC_ECB_GROUPS);
+	if (args->flags & FLEXSC_WATCH_ACCEPT) {
+		watch->inherit = accept_inherit(args);
+		if (!watch->inherit) {
+			watch_put(watch);
+			return ERR_PTR(-ENOMEM);
+		}
+	}
+	watch_prepare(watch, args->data);
+	return watch;
+}
+
+/* A slot for threads: user mode pushes it. */
+static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
+{
+	struct watch *watch = watch_fill(ecb, args);
+
+	if (IS_ERR(watch))
+		return PTR_ERR(watch);
+	watch->file = NULL;
+	if (watch_go_live(watch))
+		return watch->index;
+	watch_put(watch);
+	return -ENOENT;
+}
+
+static long watch_add_file(struct ecb *ecb, struct file *file,
+			   const struct flexsc_ecb_watch *args)
+{
+	struct watch *watch = watch_fill(ecb, args);
+	int level;
+
+	if (IS_ERR(watch))
+		return PTR_ERR(watch);
+	level = watch_start(watch, file);
+	if (level < 0)
+		return level;
+	if (level && watch->inherit)
+		watch_happened(watch, level);
+	else if (level && event_allowed(ecb, BIT(watch->group)))
+		watch_deliver(watch, level);
+	else if (level)
+		watch_hold(watch, level);
+	return watch->index;
+}
+
+long watch_add(struct ecb *ecb, const struct file *ecb_file,
+	       const struct flexsc_ecb_watch __user *user)
+{
+	struct flexsc_ecb_watch args;
+	struct file *file;
+	long ret;
+
+	if (copy_from_user(&args, user, sizeof(args)))
+		return -EFAULT;
+	ret = watch_check(&args);
+	if (ret)
+		return ret;
+	watch_sweep(ecb);
+	if (args.fd == -1)
+		return watch_add_user(ecb, &args);
+	file = fget(args.fd);
+	if (!file)
+		return -EBADF;
+	ret = watch_check_file(&args, file, ecb_file);
+	if (!ret)
+		ret = watch_add_file(ecb, file, &args);
+	fput(file);
+	return ret;
+}
+
+/* FLEXSC_ECB_FORGET */
+long watch_forget(struct ecb *ecb, unsigned long index)
+{
+	struct watch *watch;
+
+	if (index >= ecb->events)
+		return -ENOENT;
+	watch = &ecb->watches[array_index_nospec(index, ecb->events)];
+	if (!READ_ONCE(watch->live))
+		return -ENOENT;
+	watch_end(watch, false);
+	return 0;
+}
+
+/* What is held, by the owner. */
+
+/* An event that was held is delivered if poll(2) still says so. */
+static void watch_release(struct watch *watch, u32 bits)
+{
+	struct file *file = watch_file(watch);
+	u32 level;
+
+	if (!file)
+		return;
+	if (!event_allowed(watch->ecb, BIT(watch->group))) {
+		watch_hold(watch, bits);
+	} else if (watch->inherit) {
+		accept_later(watch);
+	} else {
+		level = (__force u32)vfs_poll(file, NULL) & watch->want;
+		if (level)
+			watch_deliver(watch, level);
+	}
+	fput(file);
+}
+
+/* Deliver what was held and may be delivered now. */
+void watch_flush(struct ecb *ecb)
+{
+	struct llist_node *node = llist_del_all(&ecb->held);
+	struct watch *watch, *next;
+	u32 bits;
+
+	llist_for_each_entry_safe(watch, next, node, held) {
+		atomic_dec(event_word(&ecb->control->held));
+		/* From here on a source may put it on the list. */
+		bits = atomic_xchg(&watch->kept, 0) & ~WATCH_HELD;
+		if (bits)
+			watch_release(watch, bits);
+	}
+}
+
+/*
+ * End the watches that delivered and whose descriptors were closed, which
+ * close() told nothing of.
+ */
+void watch_sweep(struct ecb *ecb)
+{
+	struct llist_node *node;
+	struct watch *watch, *next;
+	struct file *file;
+
+	if (llist_empty(&ecb->suspects))
+		return;
+	node = llist_del_all(&ecb->suspects);
+	llist_for_each_entry_safe(watch, next, node, suspect) {
+		clear_bit(WATCH_SUSPECT, &watch->lists);
+		/* A full barrier: what is delivered now is suspected anew. */
+		smp_mb__after_atomic();
+		file = watch_file(watch);
+		if (!file)
+			continue;
+		if (!watch_in_table(watch, file))
+			watch_end(watch, false);
+		fput(file);
+	}
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A WATCH is what the kernel has of a slot that is given to a source. There is
+ * one for each slot, made with the ECB.
+ *
+ *	free	-> live		watch_take(): it has a slot's index, whose
+ *				"state" in the memory is zero
+ *	live	-> ended	watch_end(), by whoever finds it live first: the
+ *				owner's FORGET, the close hook in any thread, or
+ *				the end of the file
+ *	ended	-> free		the last reference is given back
+ *
+ * The first reference is that of being live, and there is one for each lock of the
+ * close hook (hook.c). A watch that isn't free has a reference to the ECB. Only
+ * the owner takes watches, so in the owner's context none that is seen becomes
+ * another one.
+ *
+ * Who ends a watch takes it off its wait queues, so no callback runs any more,
+ * then revokes the slot, then gives up the watched file. The owner delivers
+ * too, from WATCH, FLUSH and auto-accept, and a watch may be ended meanwhile: so
+ * the owner, having delivered, looks whether the watch is live, or revokes the
+ * slot again. It can't have taken the event before that: it is in the kernel.
+ *
+ * A watch is on up to three lists of the ECB, once each; "kept" and "lists" say on
+ * which. It may end, and even be given to another source, while it is on one:
+ * whoever empties a list skips a watch that has nothing to do there.
+ */
+#ifndef FLEXSC_KMOD_WATCH_H
+#define FLEXSC_KMOD_WATCH_H
+
+#include <linux/atomic.h>
+#include <linux/llist.h>
+#include <linux/refcount.h>
+#include <linux/wait.h>
+
+#include "ecb.h"
+
+/* One wait queue of a watched file. */
+struct poller {
+	wait_queue_entry_t entry;
+	wait_queue_head_t *head;	/* NULL: none, or freed (POLLFREE) */
+};
+
+#define WATCH_POLLERS	4	/* most */
+
+/* watch.kept: what is held (bits of a slot's "state"), and whether on ecb.held. */
+#define WATCH_HELD	FLEXSC_EVENT_QUEUED
+
+/* watch.lists: numbers of bits. */
+enum {
+	WATCH_ACCEPTS,		/* on ecb.accepts or ecb.starved */
+	WATCH_SUSPECT,		/* on ecb.suspects */
+};
+
+/* Of what is accepted. */
+struct inherit {
+	u32 want;
+	u16 group;
+	u32 flags;
+	u64 data;
+};
+
+struct watch {
+	/* Constant while it is live. */
+	struct ecb *ecb;
+	struct file *file;	/* a reference; NULL: a thread's slot */
+	void *files;		/* the descriptors; compared, never used */
+	struct inherit *inherit;	/* NULL: it doesn't accept */
+	struct poller poller;
+	struct poller *more;	/* WATCH_POLLERS - 1; NULL: none */
+	loff_t position;	/* of the close hook's lock */
+	int fd;
+	u32 want;		/* bits of poll(2) */
+	u32 index;
+	u32 gen;
+	u16 type;
+	u16 group;
+	u8 pollers;		/* in use; WATCH_POLLERS + 1: more are needed */
+
+	bool live;		/* written under ecb.lock */
+	bool hooked;		/* a lock of the close hook was set */
+	refcount_t refs;
+	u32 next_free;		/* index + 1; under ecb.lock */
+	atomic_t kept;
+	unsigned long lists;
+	struct llist_node held, accepts, suspect;
+};
+
+int watches_make(struct ecb *ecb);
+void watches_free(struct ecb *ecb);
+void watches_end(struct ecb *ecb);
+
+long watch_add(struct ecb *ecb, const struct file *ecb_file,
+	       const struct flexsc_ecb_watch __user *user);
+long watch_forget(struct ecb *ecb, unsigned long index);
+void watch_flush(struct ecb *ecb);
+void watch_sweep(struct ecb *ecb);
+
+struct watch *watch_take(struct ecb *ecb);
+void watch_prepare(struct watch *watch, u64 data);
+int watch_start(struct watch *watch, struct file *file);
+void watch_end(struct watch *watch, bool closing);
+void watch_get(struct watch *watch);
+void watch_put(struct watch *watch);
+
+struct file *watch_file(struct watch *watch);
+bool watch_in_table(const struct watch *watch, const struct file *file);
+void watch_hold(struct watch *watch, u32 bits);
+void watch_deliver_claimed(struct watch *watch, u32 bits, u16 type, u16 group);
+
+#endif /* FLEXSC_KMOD_WATCH_H */
