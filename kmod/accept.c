@@ -81,11 +81,6 @@ void accept_later(struct watch *listener)
 	ecb_call(ecb);
 }
 
-static void accept_starve(struct watch *listener)
-{
-	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
-		llist_add(&listener->accepts, &listener->ecb->starved);
-}
 
 /* There may be a slot or a descriptor again. */
 void accept_retry(struct ecb *ecb)
@@ -99,6 +94,19 @@ void accept_retry(struct ecb *ecb)
 	llist_for_each_entry_safe(listener, next, node, accepts)
 		llist_add(&listener->accepts, &ecb->accepts);
 	ecb_call(ecb);
+}
+
+/* "frees": ecb.frees, as it was when there was no slot or no descriptor. */
+static void accept_starve(struct watch *listener, u32 frees)
+{
+	struct ecb *ecb = listener->ecb;
+
+	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
+		llist_add(&listener->accepts, &ecb->starved);
+	/* A full barrier. Pairs with watch_put(). */
+	smp_mb();
+	if (READ_ONCE(ecb->frees) != frees)
+		accept_retry(ecb);
 }
 
 /* Accepting. */
@@ -186,15 +194,15 @@ static void accept_tell(struct watch *listener, u16 type, long error)
 	watch_deliver_claimed(listener, 0, type, listener->group);
 }
 
-static void accept_overflow(struct watch *listener, long error)
+static void accept_overflow(struct watch *listener, long error, u32 frees)
 {
 	atomic_inc(event_word(&listener->ecb->control->overflows));
 	accept_tell(listener, FLEXSC_EVT_OVERFLOW, error);
-	accept_starve(listener);
+	accept_starve(listener, frees);
 }
 
 /* What accept4() didn't accept. True: another connection may be. */
-static bool accept_failed(struct watch *listener, long error)
+static bool accept_failed(struct watch *listener, long error, u32 frees)
 {
 	switch (error) {
 	case -ECONNABORTED:
@@ -207,7 +215,7 @@ static bool accept_failed(struct watch *listener, long error)
 	case -ENOMEM:
 	case -ENOBUFS:
 	case -ENOSPC:
-		accept_overflow(listener, error);
+		accept_overflow(listener, error, frees);
 		return false;
 	default:
 		accept_tell(listener, listener->type, error);
@@ -218,6 +226,7 @@ static bool accept_failed(struct watch *listener, long error)
 /* One connection. True: there may be more. */
 static bool accept_next(struct watch *listener, const struct file *file)
 {
+	u32 frees = READ_ONCE(listener->ecb->frees);
 	struct watch *watch;
 	long fd;
 
@@ -231,14 +240,14 @@ static bool accept_next(struct watch *listener, const struct file *file)
 	}
 	watch = watch_take(listener->ecb);
 	if (!watch)
-		return accept_failed(listener, -ENOSPC);
+		return accept_failed(listener, -ENOSPC, frees);
 	fd = accept_call(listener->fd, listener->inherit->flags);
 	if (fd >= 0) {
 		accept_one(listener, watch, fd);
 		return true;
 	}
-	watch_put(watch);
-	return accept_failed(listener, fd);
+	watch_return(watch);
+	return accept_failed(listener, fd, frees);
 }
 
 static void accept_turn(struct watch *listener)

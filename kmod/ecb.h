@@ -76,6 +76,7 @@ struct ecb {
 	bool closed;
 	u32 free_first, free_last;	/* index + 1; 0: none */
 	u32 free_count;
+	u32 frees;			/* watches that became free so far */
 	refcount_t refs;
 
 	atomic_t queued ____cacheline_aligned;	/* the task work */

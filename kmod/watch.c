@@ -127,6 +127,17 @@ void watch_get(struct watch *watch)
 	refcount_inc(&watch->refs);
 }
 
+/* What was taken isn't needed. */
+void watch_return(struct watch *watch)
+{
+	struct ecb *ecb = watch->ecb;
+
+	spin_lock(&ecb->lock);
+	watch_push(ecb, watch);
+	spin_unlock(&ecb->lock);
+	ecb_put(ecb);
+}
+
 void watch_put(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -137,7 +148,10 @@ void watch_put(struct watch *watch)
 	watch->inherit = NULL;
 	spin_lock(&ecb->lock);
 	watch_push(ecb, watch);
+	WRITE_ONCE(ecb->frees, ecb->frees + 1);
 	spin_unlock(&ecb->lock);
+	/* A full barrier. Pairs with accept_starve(). */
+	smp_mb();
 	accept_retry(ecb);
 	ecb_put(ecb);
 }

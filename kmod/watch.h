@@ -102,6 +102,7 @@ int watch_start(struct watch *watch, struct file *file);
 void watch_end(struct watch *watch, bool closing);
 void watch_get(struct watch *watch);
 void watch_put(struct watch *watch);
+void watch_return(struct watch *watch);
 
 struct file *watch_file(struct watch *watch);
 bool watch_in_table(const struct watch *watch, const struct file *file);

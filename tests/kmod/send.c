@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -50,13 +51,29 @@ static void hear(int fd)
 	CHECK_EQ(read(fd, &byte, 1), 1);
 }
 
-/* Without a wait, and by no call of this thread. */
+static atomic_int notified;
+
+static void on_urgent(int signal)
+{
+	(void)signal;
+	atomic_fetch_add(&notified, 1);
+}
+
+/* Compute, until there is an event. */
+static void spin(void)
+{
+	while (!next())
+		;
+}
+
+/* Without a wait, and by no call of this thread. The kernel may not tell what. */
 static void expect(uint32_t index, uint32_t bits)
 {
 	CHECK(next());
 	CHECK_EQ(event.fd, event.data);
 	CHECK_EQ(ecb.slots[index].fd, event.fd);
-	CHECK_EQ(event.state & FLEXSC_EVENT_POLL & bits, bits);
+	if (!(event.state & FLEXSC_EVENT_CHECK))
+		CHECK_EQ(event.state & bits, bits);
 }
 
 /* Creation. */
@@ -307,8 +324,7 @@ TEST(a_computing_thread_gets_events)
 	pair(fds);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	thread = later(&fds[1]);
-	while (!next())
-		;
+	spin();
 	CHECK_EQ(event.fd, fds[0]);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	ecb_close(&ecb);
@@ -333,6 +349,7 @@ TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal)
 		CHECK_EQ(event.group, 5);
 		CHECK_EQ(pthread_join(thread, NULL), 0);
 		hear(fds[0]);
+		CHECK(!next());
 	}
 	CHECK_EQ(ecb.control->waiting, 0);
 	/* What is held is delivered to who waits for it. */
@@ -343,7 +360,8 @@ TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal)
 	CHECK_EQ(ecb_wait(&ecb, BIT(5), UINT64_MAX), 0);
 	CHECK(next());
 	CHECK_EQ(ecb.control->held, 0);
-	signal(SIGALRM, (void (*)(int))(void (*)(void))abs);
+	CHECK(!next());
+	signal(SIGALRM, on_urgent);
 	ualarm(20000, 0);
 	CHECK_EQ(ecb_wait(&ecb, BIT(5), UINT64_MAX), -EINTR);
 	ecb_close(&ecb);
@@ -389,14 +407,6 @@ TEST(what_is_held_is_delivered_when_allowed)
 
 /* Notification, whichever way it comes. */
 
-static atomic_int notified;
-
-static void on_urgent(int signal)
-{
-	(void)signal;
-	atomic_fetch_add(&notified, 1);
-}
-
 TEST(the_owner_is_notified_outside_of_critical_sections)
 {
 	int fds[2];
@@ -428,8 +438,10 @@ TEST(the_owner_is_notified_outside_of_critical_sections)
 	CHECK_EQ(notified, 2);
 	CHECK(next());
 	for (int i = 0; i < 5; i++) {
-		pthread_t thread = later(&fds[1]);
+		pthread_t thread;
 
+		CHECK(!next());
+		thread = later(&fds[1]);
 		CHECK_EQ(ecb_wait(&ecb, BIT(1), UINT64_MAX), 0);
 		CHECK_EQ(notified, 2);
 		CHECK(next());
@@ -663,6 +675,7 @@ TEST_LIMIT(a_number_is_used_again_at_once, 60)
 	fds[2] = one[0];
 	fds[3] = two[0];
 	say(one[1]);
+	chance_seed(1);
 	CHECK_EQ(pthread_create(&thread, NULL, reuse, fds), 0);
 	for (int i = 0; i < 20000; i++) {
 		int index = ecb_try_watch(&ecb, fds[0], POLLIN, 0);
@@ -673,15 +686,9 @@ TEST_LIMIT(a_number_is_used_again_at_once, 60)
 		if (index < 0)
 			continue;
 		watched++;
-		/* The other thread has revoked it, or will. */
-		if (i % 2)
-			while (ecb_forget(&ecb, (uint32_t)index) == 0)
-				;
-		else
-			while (__atomic_load_n(&ecb.slots[index].state,
-					       __ATOMIC_RELAXED) == 0 &&
-			       ecb_forget(&ecb, 7) == -ENOENT && i % 64)
-				break;
+		/* The other thread revokes it meanwhile, or not. */
+		for (uint64_t n = below(300); n; n--)
+			__asm__ volatile("");
 		ecb_forget(&ecb, (uint32_t)index);
 		CHECK(!next());
 	}
@@ -732,8 +739,7 @@ TEST(eventfds_timers_signals_children_and_files)
 	CHECK_EQ(write(sources[0], &one, 8), 8);
 	expect(0, POLLIN);
 	CHECK_EQ(timerfd_settime(sources[1], 0, &soon, NULL), 0);
-	while (!next())
-		;
+	spin();
 	CHECK_EQ(event.fd, sources[1]);
 	/* With siglock held. */
 	for (int i = 0; i < 100; i++) {
@@ -752,8 +758,7 @@ TEST(eventfds_timers_signals_children_and_files)
 	}
 	children = (int)syscall(SYS_pidfd_open, pid, 0);
 	CHECK_EQ(ecb_watch(&ecb, children, POLLIN, 0), 4);
-	while (!next())
-		;
+	spin();
 	CHECK_EQ(event.fd, children);
 	CHECK_EQ(status_of(pid), 0);
 	ecb_close(&ecb);
@@ -968,7 +973,7 @@ TEST(connections_are_accepted_when_delivered)
 	index = ecb_try_accept(&ecb, listener, 1, POLLIN, 2);
 	CHECK_EQ(index, 0);
 	caller = caller_of(port, &own);
-	CHECK(next());
+	spin();
 	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
 	CHECK_EQ(event.group, 1);
 	CHECK_EQ(event.data, 77);
@@ -981,7 +986,7 @@ TEST(connections_are_accepted_when_delivered)
 	CHECK_EQ(fcntl(accepted, F_GETFD), 0);
 	CHECK(!next());
 	say(caller);
-	CHECK(next());
+	spin();
 	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
 	CHECK_EQ(event.group, 2);
 	CHECK_EQ(event.fd, accepted);
@@ -995,8 +1000,9 @@ TEST(connections_are_accepted_when_delivered)
 	ecb_deliver(&ecb, 0);
 	caller = caller_of(port, NULL);
 	say(caller);
+	while (!__atomic_load_n(&ecb.control->held, __ATOMIC_RELAXED))
+		;
 	CHECK(!next());
-	CHECK_EQ(ecb.control->held, 1);
 	CHECK_EQ(accept4(listener, NULL, NULL, 0), accepted);
 	CHECK_EQ(close(accepted), 0);
 	CHECK_EQ(close(caller), 0);
@@ -1027,18 +1033,18 @@ static void *call_many(void *arg)
 	return NULL;
 }
 
-/* Take what comes, and close it, until that many have come. */
-static void serve(int connections, uint64_t pause)
+/*
+ * Take what comes, and close it, until that many have come. Closing makes room
+ * after an overflow.
+ */
+static void serve(int connections)
 {
 	int served = 0;
 
 	while (served < connections) {
 		event = ecb_get(&ecb, ALL_GROUPS);
-		if (event.type == FLEXSC_EVT_OVERFLOW) {
-			usleep((useconds_t)pause);
-			CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_FLUSH), 0);
+		if (event.type == FLEXSC_EVT_OVERFLOW)
 			continue;
-		}
 		if (event.type == FLEXSC_EVT_IPACCEPT)
 			served++;
 		else
@@ -1069,7 +1075,7 @@ TEST_LIMIT(eight_slots_serve_thousands_of_connections, 60)
 	CHECK_EQ(ecb_try_accept(&ecb, listener_of(&port), 0, POLLIN, 1), 0);
 	call_from_threads(port, 16);
 	ecb_deliver(&ecb, ALL_GROUPS);
-	serve(16000, 100);
+	serve(16000);
 	CHECK(ecb.control->overflows > 0);
 }
 
@@ -1158,6 +1164,7 @@ TEST(a_process_is_killed_while_events_come)
 	int fds[2], ready[2], status;
 	pid_t pid;
 
+	signal(SIGPIPE, SIG_IGN);
 	CHECK_EQ(pipe(ready), 0);
 	for (int i = 0; i < 50; i++) {
 		pair(fds);
@@ -1251,8 +1258,7 @@ TEST(the_owner_ends_before_its_process)
 	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 1), 0);
 	CHECK_EQ(ecb_forget(&ecb, 0), -EPERM);
 	CHECK_EQ(close(fds[0]), 0);
-	for (int i = 0; i < 10; i++)
-		hear(fds[1]);
+	CHECK(hung_up(fds[1]) || errno == ECONNRESET);
 	ecb_close(&ecb);
 }
 
@@ -1292,6 +1298,7 @@ TEST_LIMIT(scribbling_harms_nobody, 60)
 
 	ecb_open(&ecb, 64, 0);
 	signal(SIGURG, SIG_IGN);
+	signal(SIGALRM, on_urgent);
 	chance_seed(2);
 	listener = listener_of(&port);
 	for (int i = 0; i < COUNT; i++)
@@ -1315,10 +1322,11 @@ TEST_LIMIT(scribbling_harms_nobody, 60)
 			ioctl(ecb.fd, FLEXSC_ECB_KICK, number());
 			break;
 		case 4:
+			/* It may be for ever. */
+			ualarm(1000, 1000);
 			raw_syscall(SYS_lseek, (uint64_t)ecb.fd, number(),
 				    FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
-			/* It may be for ever. */
-			ualarm(1000, 0);
+			ualarm(0, 0);
 			break;
 		case 5:
 			close(fds[n][0]);
