@@ -141,11 +141,10 @@ struct flexsc_event_control {
 	 * only while notify is zero.
 	 */
 	__u64	entry;
-	__u64	stack;
 	__u64	tail_begin;
 	__u64	tail_end;
-	__u64	again;
 	__u64	arg;
+	__u64	reserved0[2];
 
 	/* Groups whose lists may have slots. Sources OR, the owner ANDs. */
 	__u32	pending;
@@ -164,37 +163,35 @@ struct flexsc_event_control {
  * The upcall (SEND, section 3.4), on x86-64
  *
  * The kernel makes the owner enter the handler where it happens to be in user
- * mode, and the owner goes back by itself. With sp the stack pointer of the
- * interrupted code, the kernel stores
- *
- *	sp - 136	ip
- *	sp - 144	flags
- *
- * and, right below, or below "stack" if that isn't zero, struct
- * flexsc_upcall_frame. Then it sets "critical" to one, "regs" and the stack
- * pointer to the frame's address, di to "arg", clears the flags DF, TF and RF,
- * and goes on at "entry". Nothing else is saved: the code at "entry" leaves bx,
- * bp, r12 to r15 and the extended state as it found them.
+ * mode, and the owner goes back by itself. Right below the red zone of the
+ * interrupted code, which ends 128 bytes below its stack pointer, the kernel
+ * stores struct flexsc_upcall_frame. Then it sets "critical" to one, "regs" and
+ * the stack pointer to the frame's address, di to "arg", clears the flags DF, TF
+ * and RF, and goes on at "entry". Nothing else is saved: the code at "entry"
+ * leaves bx, bp, r12 to r15 and the extended state as it found them.
  *
  * User mode leaves by a TAIL of instructions, in [tail_begin, tail_end), that
- * begins with a store of zero to "critical" and writes no other memory. It
- * loads the frame's registers, in order, then the stack pointer, pops the
- * flags, and returns with 128 bytes to drop. If the handler is to be called
- * while ip is inside of the tail, the kernel doesn't make another frame, but
- * sets the stack pointer to "regs", di to "arg", "critical" to one, and goes on
- * at "again". Each word that the tail loads lies in the red zone of the stack
- * pointer until the last instruction, so a signal's frame is never on top of
- * one, and the tail can be run again from wherever it was left.
+ * begins with a store of zero to "critical" and writes no other memory. The
+ * stack pointer is the frame's address until the last two instructions: these
+ * are "popfq", at the frame's flags, and "ret $128", at its ip. If the handler is
+ * to be called while ip is inside of the tail, the kernel doesn't make another
+ * frame: it sets the stack pointer back to the one that is there, and does the
+ * rest as above. The tail can be run again from wherever it was left, because
+ * each word that it loads lies in the red zone of the stack pointer until the
+ * last instruction: no frame of a signal's, or of another upcall on top of a
+ * signal's handler, is ever on top of one.
  *
- * entry, again and stack are the owner's: with one that isn't an address of
- * user mode there is no upcall. Where an upcall isn't possible (another
- * machine, a 32-bit program, a restartable sequence, a shadow stack, single
- * steps) the kernel sends the owner SIGURG instead.
+ * entry is the owner's: with one that isn't an address of user mode there is no
+ * upcall. Where an upcall isn't possible (another machine, a 32-bit program, a
+ * restartable sequence, a shadow stack, single steps, a tracer, a stack that
+ * can't be written to, a system call that isn't over) the kernel sends the owner
+ * SIGURG instead. A thread's event control blocks have a tail each.
  */
 struct flexsc_upcall_frame {
 	__u64	r11, r10, r9, r8;
 	__u64	di, si, dx, cx, ax;
-	__u64	sp;		/* that of the flags */
+	__u64	flags;
+	__u64	ip;
 };
 
 /*
@@ -290,7 +287,7 @@ struct flexsc_ecb_watch {
 _Static_assert(sizeof(struct flexsc_event_slot) == 64, "slot is a cache line");
 _Static_assert(sizeof(struct flexsc_event_peer) == 24, "peer is a payload");
 _Static_assert(sizeof(struct flexsc_event_control) == 256, "four lines");
-_Static_assert(sizeof(struct flexsc_upcall_frame) == 80, "ten words");
+_Static_assert(sizeof(struct flexsc_upcall_frame) == 88, "eleven words");
 _Static_assert(sizeof(struct flexsc_ecb_create) == 64, "ABI");
 _Static_assert(sizeof(struct flexsc_ecb_watch) == 64, "ABI");
 _Static_assert(__builtin_offsetof(struct flexsc_event_slot, data) == 24, "ABI");
