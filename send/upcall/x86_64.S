@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An event control block's owner is here between being interrupted by the kernel
+ * and going back. The stack pointer is the address of struct
+ * flexsc_upcall_frame, rdi is a struct flexsc__upcall.
+ *
+ * The kernel enters by IRET or the like, so no ENDBR is needed. A debugger and
+ * an unwinder see the interrupted code as the caller: the CFA is its stack
+ * pointer, 216 bytes above the frame.
+ *
+ * The entry is where the tail goes on again, too: both find the frame at the
+ * stack pointer, and in all other registers what the interrupted code has there
+ * or what doesn't matter.
+ */
+#include "upcall.h"
+
+/* Offsets in struct flexsc_event_control and struct flexsc_upcall_frame. */
+#define CONTROL_NOTIFY		0
+#define CONTROL_CRITICAL	8
+#define CONTROL_PENDING		64
+#define FRAME_FLAGS		72
+#define FRAME			88
+
+#define RED_ZONE		128
+#define EFLAGS			49	/* in DWARF */
+
+	.section .rodata
+	.balign 4
+mxcsr:	.long	0x1f80
+
+	.text
+	.globl flexsc__upcall_entry
+	.globl flexsc__upcall_tail
+	.globl flexsc__upcall_tail_end
+	.hidden flexsc__upcall_entry
+	.hidden flexsc__upcall_tail
+	.hidden flexsc__upcall_tail_end
+	.type flexsc__upcall_entry, @function
+	.p2align 4
+flexsc__upcall_entry:
+	.cfi_startproc
+	.cfi_signal_frame
+	.cfi_def_cfa rsp, FRAME + RED_ZONE
+	.cfi_offset r11, -216
+	.cfi_offset r10, -208
+	.cfi_offset r9, -200
+	.cfi_offset r8, -192
+	.cfi_offset rdi, -184
+	.cfi_offset rsi, -176
+	.cfi_offset rdx, -168
+	.cfi_offset rcx, -160
+	.cfi_offset rax, -152
+	.cfi_offset EFLAGS, -144
+	.cfi_offset rip, -136
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rbp, 0
+	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rbx, 0
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	movq	%rdi, %rbx
+	andq	$-16, %rsp
+	/* What a function may expect: an empty x87 stack, the default controls. */
+	movq	UPCALL_STATE(%rbx), %rcx
+	testq	%rcx, %rcx
+	jz	3f
+	movl	UPCALL_MASK(%rbx), %eax
+	movl	UPCALL_MASK + 4(%rbx), %edx
+	cmpl	$0, UPCALL_COMPACT(%rbx)
+	je	1f
+	xsavec64 (%rcx)
+	jmp	2f
+1:	xsave64	(%rcx)
+2:	fninit
+	ldmxcsr	mxcsr(%rip)
+3:	callq	*UPCALL_RUN(%rbx)
+	movq	UPCALL_STATE(%rbx), %rcx
+	testq	%rcx, %rcx
+	jz	4f
+	movl	UPCALL_MASK(%rbx), %eax
+	movl	UPCALL_MASK + 4(%rbx), %edx
+	xrstor64 (%rcx)
+4:	movq	%rbx, %rdi
+	movq	UPCALL_CONTROL(%rbx), %rdx
+	xorl	%eax, %eax
+	movq	%rbp, %rsp
+	.cfi_def_cfa_register rsp
+	popq	%rbx
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore rbx
+	popq	%rbp
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore rbp
+
+	/* U3: a full barrier between the store and the loads. */
+flexsc__upcall_tail:
+	xchgl	%eax, CONTROL_CRITICAL(%rdx)
+	movl	CONTROL_NOTIFY(%rdx), %eax
+	testl	%eax, CONTROL_PENDING(%rdx)
+	jz	5f
+	/* Before the tail is left: the kernel would make a frame outside of it. */
+	movl	$1, CONTROL_CRITICAL(%rdx)
+	jmp	flexsc__upcall_entry
+5:	movq	(%rsp), %r11
+	movq	8(%rsp), %r10
+	movq	16(%rsp), %r9
+	movq	24(%rsp), %r8
+	movq	32(%rsp), %rdi
+	movq	40(%rsp), %rsi
+	movq	48(%rsp), %rdx
+	movq	56(%rsp), %rcx
+	movq	64(%rsp), %rax
+	leaq	FRAME_FLAGS(%rsp), %rsp
+	.cfi_adjust_cfa_offset -FRAME_FLAGS
+	/* The kernel knows the stack pointer at each of these two. */
+	popfq
+	.cfi_adjust_cfa_offset -8
+	ret	$RED_ZONE
+flexsc__upcall_tail_end:
+	.cfi_endproc
+	.size flexsc__upcall_entry, . - flexsc__upcall_entry
+
+	.section .note.GNU-stack, "", @progbits
