@@ -11,14 +11,19 @@
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/ptrace.h>
+#include <linux/rseq.h>
 #include <linux/sched.h>
 #include <linux/thread_info.h>
+#include <linux/uaccess.h>
 #include <linux/version.h>
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #include <linux/filelock.h>
 #endif
 #ifdef CONFIG_GENERIC_ENTRY
 #include <linux/entry-common.h>
+#endif
+#ifdef CONFIG_X86_USER_SHADOW_STACK
+#include <asm/prctl.h>
 #endif
 
 /*
@@ -81,6 +86,39 @@ static inline bool task_filtered(void)
 #ifdef CONFIG_SECCOMP
 	/* Another thread may give it a filter right now. */
 	return data_race(current->seccomp.mode);
+#else
+	return false;
+#endif
+}
+
+static inline struct rseq __user *task_rseq(void)
+{
+#if !defined(CONFIG_RSEQ)
+	return NULL;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+	return current->rseq.usrptr;
+#else
+	return current->rseq;
+#endif
+}
+
+/*
+ * May the current task be in a restartable sequence of instructions? It says so
+ * in its memory, and some programs don't clear the word when they leave one.
+ */
+static inline bool task_in_sequence(void)
+{
+	struct rseq __user *rseq = task_rseq();
+	u64 sequence;
+
+	return rseq && (get_user(sequence, &rseq->rseq_cs) || sequence);
+}
+
+/* Has the current task a shadow stack, which knows where "ret" may go? */
+static inline bool task_shadowed(void)
+{
+#ifdef CONFIG_X86_USER_SHADOW_STACK
+	return current->thread.features & ARCH_SHSTK_SHSTK;
 #else
 	return false;
 #endif

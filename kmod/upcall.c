@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Notification: the owner of an ECB is made to call its handler, by a signal.
+ * Notification: the owner of an ECB is made to call its handler, by an upcall or,
+ * where that isn't possible, by a signal.
  */
 #include <linux/sched/signal.h>
 
@@ -20,6 +21,6 @@ static bool upcall_wanted(const struct flexsc_event_control *control)
  */
 void upcall_notify(struct ecb *ecb)
 {
-	if (upcall_wanted(ecb->control))
+	if (upcall_wanted(ecb->control) && !upcall_enter(ecb))
 		send_sig_info(SIGURG, SEND_SIG_PRIV, current);
 }

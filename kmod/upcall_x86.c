@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The upcall on x86-64: what the owner's registers are changed to, on its way to
+ * user mode, so that it enters its handler and can go back by itself. The
+ * contract is "The upcall" in <linux/flexsc_send.h>.
+ *
+ * All runs in the owner's task work. That is where a signal's frame would be
+ * made, too, with these differences: the kernel's code for signals decides how an
+ * interrupted system call ends and aborts restartable sequences. What needs one
+ * of these is left to a signal.
+ *
+ * The owner may not be on its way to user mode after all: io_uring_enter(),
+ * KVM_RUN and tracing run task work in the middle of a system call. Its result,
+ * which the frame would have to have, isn't known then.
+ */
+#include <linux/errno.h>
+#include <linux/sched.h>
+#include <linux/stddef.h>
+#include <linux/uaccess.h>
+#include <asm/processor-flags.h>
+#include <asm/segment.h>
+#include <asm/syscall.h>
+
+#include "compat.h"
+#include "ecb.h"
+#include "upcall.h"
+
+#define RED_ZONE	128
+#define SYSCALL_SIZE	2	/* of the instruction */
+/* How far from the tail's end its last two instructions are. */
+#define RET_LEFT	3
+#define POPF_LEFT	4
+
+static bool upcall_possible(const struct pt_regs *regs)
+{
+	return regs->cs == __USER_CS && !(regs->flags & X86_EFLAGS_TF) &&
+	       !READ_ONCE(current->ptrace) && !task_shadowed() &&
+	       !task_in_sequence();
+}
+
+/*
+ * If a system call was interrupted, let it end as the caller sees it. False:
+ * the result isn't known, or depends on a signal's handler.
+ */
+static bool upcall_end_call(struct pt_regs *regs, u32 flags)
+{
+	if (syscall_get_nr(current, regs) == -1)
+		return true;
+	switch ((long)regs->ax) {
+	case -ENOSYS:		/* what the kernel's entry code puts there */
+		return false;
+	case -ERESTARTSYS:
+	case -ERESTARTNOHAND:
+	case -ERESTART_RESTARTBLOCK:
+		if (!(flags & FLEXSC_ECB_INTERRUPTS_CALLS))
+			return false;
+		regs->ax = -EINTR;
+		break;
+	case -ERESTARTNOINTR:
+		regs->ax = regs->orig_ax;
+		regs->ip -= SYSCALL_SIZE;
+		break;
+	}
+	regs->orig_ax = -1;
+	return true;
+}
+
+/* Is the owner leaving its handler? Then there is a frame. */
+static bool upcall_find_frame(const struct flexsc_event_control *control,
+			      const struct pt_regs *regs, u64 *frame)
+{
+	u64 begin = READ_ONCE(control->tail_begin);
+	u64 end = READ_ONCE(control->tail_end);
+
+	if (regs->ip < begin || regs->ip >= end)
+		return false;
+	*frame = regs->sp;
+	if (end - regs->ip == POPF_LEFT)
+		*frame -= offsetof(struct flexsc_upcall_frame, flags);
+	else if (end - regs->ip == RET_LEFT)
+		*frame -= offsetof(struct flexsc_upcall_frame, ip);
+	return true;
+}
+
+static bool upcall_make_frame(const struct pt_regs *regs, u64 *address)
+{
+	const struct flexsc_upcall_frame frame = {
+		.r11 = regs->r11,
+		.r10 = regs->r10,
+		.r9 = regs->r9,
+		.r8 = regs->r8,
+		.di = regs->di,
+		.si = regs->si,
+		.dx = regs->dx,
+		.cx = regs->cx,
+		.ax = regs->ax,
+		.flags = regs->flags,
+		.ip = regs->ip,
+	};
+
+	*address = regs->sp - RED_ZONE - sizeof(frame);
+	return !copy_to_user((void __user *)*address, &frame, sizeof(frame));
+}
+
+bool upcall_enter(struct ecb *ecb)
+{
+	struct flexsc_event_control *control = ecb->control;
+	struct pt_regs *regs = current_pt_regs();
+	u64 entry = READ_ONCE(control->entry);
+	u64 frame;
+
+	if (!entry || entry >= TASK_SIZE_MAX || !upcall_possible(regs) ||
+	    !upcall_end_call(regs, ecb->flags))
+		return false;
+	if (!upcall_find_frame(control, regs, &frame) &&
+	    !upcall_make_frame(regs, &frame))
+		return false;
+	WRITE_ONCE(control->critical, 1);
+	WRITE_ONCE(control->regs, frame);
+	regs->sp = frame;
+	regs->di = READ_ONCE(control->arg);
+	regs->ip = entry;
+	regs->flags &= ~(X86_EFLAGS_DF | X86_EFLAGS_TF | X86_EFLAGS_RF);
+	return true;
+}
