@@ -61,7 +61,7 @@ int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
 
 	flexsc__ecb_rule(ecb);
 	critical_enter(ecb);
-	if (ecb->backend->collect)
+	if (ecb->backend->stirs && ecb->backend->stirs(ecb))
 		ecb->backend->collect(ecb);
 	any = flexsc__take(ecb, groups, event);
 	flexsc__critical_leave(ecb);

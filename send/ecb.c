@@ -24,6 +24,7 @@
 
 /* In the order in which they are tried. */
 static const struct backend *const backends[] = {
+	&flexsc__backend_kmod,
 	&flexsc__backend_uring,
 };
 

@@ -3,6 +3,7 @@
 #include "watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <flexsc/send.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -119,6 +120,19 @@ int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data)
 	return watch_make(ecb, &watch, 0);
 }
 
+/* Does it listen, without blocking? 0 or -errno. */
+static int watch_listener(int fd)
+{
+	socklen_t size = sizeof(int);
+	int flags = fcntl(fd, F_GETFL), listens = 0;
+
+	if (flags < 0)
+		return -errno;
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size))
+		return -errno;
+	return listens && flags & O_NONBLOCK ? 0 : -EINVAL;
+}
+
 int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
 			  const struct flexsc_inherit *inherit, void *data)
 {
@@ -137,8 +151,9 @@ int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
 	if (!inherit || inherit->flags & ~(uint32_t)ACCEPT_FLAGS ||
 	    inherit->want & ~FLEXSC_EVENT_POLL)
 		return -EINVAL;
-	if (listener < 0)
-		return -EBADF;
+	err = watch_listener(listener);
+	if (err)
+		return err;
 	err = watch_group(ecb, FLEXSC_EVT_IPACCEPT, group);
 	later = watch_group(ecb, FLEXSC_EVT_IOREADY, inherit->group);
 	if (err < 0 || later < 0)
@@ -182,11 +197,12 @@ int flexsc_ecb_close(struct flexsc_ecb *ecb, unsigned int event)
 
 int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word)
 {
-	if (!ecb || event >= ecb->events || !word ||
-	    ecb->slots[event].type != FLEXSC_EVT_USER)
+	if (!ecb || event >= ecb->events || !word)
 		return -EINVAL;
 	if (ecb->stale)
 		return -ESTALE;
+	if (ecb->slots[event].type != FLEXSC_EVT_USER)
+		return -EINVAL;
 	flexsc__source_post(ecb, event, word);
 	return 0;
 }

@@ -31,11 +31,11 @@
 #include "kmod_bounce.h"
 #include "kmod_done.h"
 #include "kmod_threads.h"
+#include "kmod_why.h"
 #include "../base/compiler.h"
 #include "../loop/stats.h"
 #include "rest.h"
 
-#define DEVICE		"/dev/flexsc"
 #define IDLE_MS		2000	/* a syscall thread without work then ends */
 
 /* Submitting. */
@@ -420,40 +420,6 @@ static int set_policy(struct kmod *kmod)
 	return (int)control(kmod, FLEXSC_IOC_SET_POLICY, PTR(&policy));
 }
 
-/* Note in one line why the module doesn't work here. */
-static int kmod_explain(struct flexsc_loop *loop, int err)
-{
-	const char *why;
-
-	switch (err) {
-	case -ENOENT:
-	case -ENXIO:
-	case -ENODEV:
-		why = "there is no " DEVICE ": load the kernel module flexsc";
-		break;
-	case -EACCES:
-		why = DEVICE " is not for this user: join its group, flexsc";
-		break;
-	case -EPERM:
-		why = "a seccomp filter is in force, which the module would "
-		      "pass by";
-		break;
-	case -EPROTONOSUPPORT:
-	case -E2BIG:
-	case -ENOTTY:
-		why = "the kernel module is of another version than libflexsc";
-		break;
-	case -ENOMEM:
-		why = "too little memory may be locked: raise RLIMIT_MEMLOCK "
-		      "or set fewer entries";
-		break;
-	default:
-		return err;
-	}
-	snprintf(loop->why, sizeof(loop->why), "%s", why);
-	return -EOPNOTSUPP;
-}
-
 static int kmod_open(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = calloc(1, sizeof(*kmod));
@@ -466,7 +432,7 @@ static int kmod_open(struct flexsc_loop *loop)
 	flexsc__writes_init(&kmod->writes);
 	kmod->max = flexsc__kmod_threads_max(loop);
 	kmod->signo = flexsc__cancel_signal();
-	kmod->fd = flexsc__own_fd(open(DEVICE, O_RDWR | O_CLOEXEC));
+	kmod->fd = flexsc__own_fd(open(KMOD_DEVICE, O_RDWR | O_CLOEXEC));
 	err = kmod->fd < 0 ? -errno : flexsc__kmod_area_map(kmod);
 	if (!err)
 		err = set_policy(kmod);
@@ -483,7 +449,9 @@ static int kmod_open(struct flexsc_loop *loop)
 		flexsc__own_fd_close(kmod->fd);
 	free(kmod);
 	/* A loop without entries has no use for another engine. */
-	return loop->entries.count ? kmod_explain(loop, err) : err;
+	return loop->entries.count ?
+		       flexsc__kmod_why(err, loop->why, sizeof(loop->why)) :
+		       err;
 }
 
 static void kmod_close(struct flexsc_loop *loop)

@@ -4,6 +4,7 @@
 
 struct backend;
 
+extern const struct backend flexsc__backend_kmod;
 extern const struct backend flexsc__backend_uring;
 
 #endif /* FLEXSC_SEND_BACKENDS_H */

@@ -205,6 +205,14 @@ static void evring_collect(struct flexsc_ecb *ecb)
 	}
 }
 
+static bool evring_stirs(const struct flexsc_ecb *ecb)
+{
+	const struct evring *evring = ecb->own;
+
+	return io_uring_cq_ready(&evring->ring) ||
+	       io_uring_cq_has_overflow(&evring->ring);
+}
+
 /* The backend. */
 
 /*
@@ -425,6 +433,7 @@ const struct backend flexsc__backend_uring = {
 	.flush = evring_flush,
 	.wait = evring_wait,
 	.collect = evring_collect,
+	.stirs = evring_stirs,
 	.kick = evring_kick,
 	.unmask = flexsc__notifier_unmask,
 	.close = evring_close,

@@ -13,7 +13,6 @@
 #include "uring_accept.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <flexsc/send.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -168,13 +167,8 @@ int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,
 	struct evring *evring = ecb->own;
 	/* As many connections as can be complete when a request is cancelled. */
 	uint32_t spares = 2 * evring->completions;
-	int flags = fcntl(watch->fd, F_GETFL);
 	struct acceptor *acceptor;
 
-	if (flags < 0)
-		return -errno;
-	if (!(flags & O_NONBLOCK))
-		return -EINVAL;
 	acceptor = calloc(1, sizeof(*acceptor) + spares * sizeof(int));
 	if (!acceptor)
 		return -ENOMEM;

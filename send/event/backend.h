@@ -36,8 +36,13 @@ struct backend {
 	int (*flush)(struct flexsc_ecb *ecb);
 	/* Sleep until something may have happened, or until control->deadline. */
 	int (*wait)(struct flexsc_ecb *ecb);
-	/* Put what has arrived on the lists. NULL: it is on them. */
+	/*
+	 * Put what has arrived on the lists, and have the owner notified of the
+	 * next event. NULL: the kernel does both.
+	 */
 	void (*collect)(struct flexsc_ecb *ecb);
+	/* Has something arrived? Of a backend that collects. */
+	bool (*stirs)(const struct flexsc_ecb *ecb);
 	/* Any thread, any signal handler: S3 for these groups. */
 	void (*kick)(struct flexsc_ecb *ecb, uint32_t groups);
 	/* The critical section that a notification met is over. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../lib/base/syscall.h"
+#include "backend.h"
 #include "ecb.h"
 #include "source.h"
 
@@ -52,7 +53,7 @@ static bool detail_signal(struct flexsc_ecb *ecb, struct flexsc_event *event)
 	event->payload[0] = info.ssi_signo | (uint64_t)info.ssi_code << 32;
 	event->payload[1] = info.ssi_pid | (uint64_t)info.ssi_uid << 32;
 	event->payload[2] = info.ssi_ptr;
-	flexsc__source_raise(ecb, event->event, POLLIN);
+	flexsc__source_again(ecb, event->event);
 	return true;
 }
 
@@ -91,6 +92,16 @@ static bool detail_file(struct flexsc_event *event)
 	return event->payload[0];
 }
 
+/* From now on it is a descriptor like others. */
+static void detail_accepted(const struct flexsc_ecb *ecb, struct source *source)
+{
+	/* The kernel gave the slot, and nobody has asked for the source. */
+	if (!ecb->backend->collect)
+		*source = (struct source){ .flags = SOURCE_USED };
+	source->type = FLEXSC_EVT_IOREADY;
+	source->group = source->later;
+}
+
 /* A descriptor of the library's own is read; the program's are its own affair. */
 static bool detail_own(struct flexsc_ecb *ecb, struct flexsc_event *event)
 {
@@ -116,11 +127,8 @@ bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_event *event,
 	event->ready = state & (FLEXSC_EVENT_POLL | FLEXSC_EVENT_CHECK);
 	if (event->type == FLEXSC_EVT_USER)
 		return detail_post(source, event);
-	if (event->type == FLEXSC_EVT_IPACCEPT) {
-		/* From now on it is a descriptor like others. */
-		source->type = FLEXSC_EVT_IOREADY;
-		source->group = source->later;
-	}
+	if (event->type == FLEXSC_EVT_IPACCEPT)
+		detail_accepted(ecb, source);
 	if (source->flags & SOURCE_OWN)
 		return detail_own(ecb, event);
 	return detail_io(source, event, state);

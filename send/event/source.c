@@ -51,6 +51,12 @@ void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 		source_hold(ecb, index, bits);
 }
 
+void flexsc__source_again(struct flexsc_ecb *ecb, uint32_t index)
+{
+	RULE(ecb->control->critical);
+	source_push(ecb, index, POLLIN);
+}
+
 void flexsc__source_flush(struct flexsc_ecb *ecb)
 {
 	uint32_t *link = &ecb->held;

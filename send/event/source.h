@@ -13,6 +13,8 @@ struct flexsc_ecb;
  */
 void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 			  uint32_t bits);
+/* There is more of what was just taken: put the slot on its list again. */
+void flexsc__source_again(struct flexsc_ecb *ecb, uint32_t index);
 /* Deliver events that are held and may be delivered now. Likewise. */
 void flexsc__source_flush(struct flexsc_ecb *ecb);
 

@@ -65,6 +65,8 @@ GROUPS = (
     ("kmod-rights",),
     ("kmod-watchdog",),
     ("kmod-send",),
+    ("send-delivery", "send-accept"),
+    ("send-notify",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
@@ -215,7 +217,8 @@ def run_group(
     if MORTAL & set(names):
         guest.modules = [target.mortal]
     each = [
-        f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) {command}; "
+        f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) "
+        f"FLEXSC_SEND=kmod {command}; "
         for command in commands
     ]
     script = (

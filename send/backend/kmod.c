@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Delivery by the kernel module: sources write into the memory that it shares,
+ * the owner is made to enter its handler without a signal, and a watch ends
+ * inside of close(). Owner only, but for kick.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <flexsc/send.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../lib/base/syscall.h"
+#include "../../lib/calls/own_fd.h"
+#include "../../lib/engine/kmod_why.h"
+#include "../event/backend.h"
+#include "../event/critical.h"
+#include "../event/ecb.h"
+#include "../upcall/upcall.h"
+#include "backends.h"
+#include "notifier.h"
+
+#define STATE_ALIGNMENT	64
+
+struct kecb {
+	struct flexsc__upcall upcall;
+	struct flexsc_ecb *ecb;
+	int fd;
+};
+
+static int kecb_ioctl(const struct flexsc_ecb *ecb, unsigned long command,
+		      uint64_t arg)
+{
+	const struct kecb *kecb = ecb->own;
+
+	return (int)raw_syscall(SYS_ioctl, (uint32_t)kecb->fd, command, arg, 0,
+				0, 0);
+}
+
+/* The handler, in the critical section that the kernel began. */
+static void kecb_run(struct flexsc__upcall *upcall)
+{
+	struct flexsc_ecb *ecb = ((struct kecb *)upcall)->ecb;
+	int err = errno;
+
+	if (!ecb->handler)
+		/* "notify" is the program's mistake: not once more. */
+		__atomic_store_n(&ecb->control->notify, 0, __ATOMIC_RELAXED);
+	else if (control_due(ecb->control))
+		flexsc__critical_handle(ecb);
+	errno = err;
+}
+
+/* Say how the handler is entered. Without these words the kernel sends SIGURG. */
+static int kecb_prepare(struct flexsc_ecb *ecb)
+{
+#ifdef __x86_64__
+	struct kecb *kecb = ecb->own;
+	struct flexsc__upcall *upcall = &kecb->upcall;
+	size_t size = flexsc__upcall_probe(upcall);
+
+	upcall->control = ecb->control;
+	upcall->run = kecb_run;
+	if (!(ecb->flags & FLEXSC_ECB_INTEGER_ONLY)) {
+		if (!size)
+			return 0;
+		size = (size + STATE_ALIGNMENT - 1) & -(size_t)STATE_ALIGNMENT;
+		upcall->state = aligned_alloc(STATE_ALIGNMENT, size);
+		if (!upcall->state)
+			return -ENOMEM;
+		__builtin_memset(upcall->state, 0, size);
+	}
+	ecb->control->arg = PTR(upcall);
+	ecb->control->tail_begin = PTR(flexsc__upcall_tail);
+	ecb->control->tail_end = PTR(flexsc__upcall_tail_end);
+	ecb->control->entry = PTR(flexsc__upcall_entry);
+#endif
+	return 0;
+}
+
+static int kecb_watch(struct flexsc_ecb *ecb,
+		      const struct flexsc_ecb_watch *watch)
+{
+	struct flexsc_ecb_watch own = *watch;
+	int index;
+
+	/* The kernel doesn't know the library's own flags. */
+	own.flags &= FLEXSC_WATCH_ACCEPT;
+	index = kecb_ioctl(ecb, FLEXSC_ECB_WATCH, PTR(&own));
+	if (index >= 0)
+		ecb->sources[index] = (struct source){ 0 };
+	return index;
+}
+
+static int kecb_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
+{
+	int fd = ecb->slots[index].fd;
+	int err;
+
+	/* First: behind close() the slot may be another descriptor's. */
+	err = kecb_ioctl(ecb, FLEXSC_ECB_FORGET, index);
+	ecb->sources[index].flags = 0;
+	if (close)
+		err = (int)raw_syscall(SYS_close, (uint32_t)fd, 0, 0, 0, 0, 0);
+	return err;
+}
+
+static int kecb_flush(struct flexsc_ecb *ecb)
+{
+	return __atomic_load_n(&ecb->control->held, __ATOMIC_SEQ_CST) ?
+		       kecb_ioctl(ecb, FLEXSC_ECB_FLUSH, 0) : 0;
+}
+
+static int kecb_wait(struct flexsc_ecb *ecb)
+{
+	const struct kecb *kecb = ecb->own;
+
+	return (int)raw_syscall(SYS_lseek, (uint32_t)kecb->fd,
+				ecb->control->waiting, FLEXSC_ECB_WAIT_SEEK, 0,
+				0, 0);
+}
+
+static void kecb_kick(struct flexsc_ecb *ecb, uint32_t groups)
+{
+	if (control_waits(ecb->control, groups) ||
+	    control_notifies(ecb->control, groups))
+		kecb_ioctl(ecb, FLEXSC_ECB_KICK, groups);
+}
+
+static int kecb_map(struct flexsc_ecb *ecb, struct kecb *kecb, int device)
+{
+	struct flexsc_ecb_create args = {
+		.size = sizeof(args),
+		.abi = FLEXSC_ECB_ABI_VERSION,
+		.events = ecb->events,
+		.flags = ecb->flags & (FLEXSC_ECB_INTERRUPTS_CALLS |
+				       FLEXSC_ECB_TIMES),
+	};
+	void *area;
+
+	kecb->fd = ioctl(device, FLEXSC_IOC_ECB, &args);
+	if (kecb->fd < 0)
+		return -errno;
+	kecb->fd = flexsc__own_fd(kecb->fd);
+	area = mmap(NULL, args.area, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    kecb->fd, 0);
+	if (area == MAP_FAILED)
+		return -errno;
+	ecb->area = args.area;
+	ecb->control = area;
+	ecb->slots = (void *)((char *)area + FLEXSC_ECB_SLOTS_OFFSET);
+	return 0;
+}
+
+static void kecb_close(struct flexsc_ecb *ecb)
+{
+	struct kecb *kecb = ecb->own;
+
+	flexsc__own_fd_close(kecb->fd);
+	munmap(ecb->control, ecb->area);
+	free(kecb->upcall.state);
+	free(kecb);
+}
+
+static int kecb_make(struct flexsc_ecb *ecb, struct kecb *kecb)
+{
+	int device = open(KMOD_DEVICE, O_RDWR | O_CLOEXEC);
+	int err;
+
+	if (device < 0)
+		return -errno;
+	err = kecb_map(ecb, kecb, device);
+	close(device);
+	return err;
+}
+
+static int kecb_open(struct flexsc_ecb *ecb)
+{
+	struct kecb *kecb;
+	int err;
+
+	/* The owner would have to be kept from its events while it computes. */
+	if (ecb->flags & FLEXSC_ECB_BATCHED) {
+		__builtin_strcpy(ecb->why, "batches are io_uring's");
+		return -EOPNOTSUPP;
+	}
+	kecb = calloc(1, sizeof(*kecb));
+	if (!kecb)
+		return -ENOMEM;
+	kecb->fd = -1;
+	kecb->ecb = ecb;
+	ecb->own = kecb;
+	err = kecb_make(ecb, kecb);
+	if (!err)
+		err = kecb_prepare(ecb);
+	if (!err)
+		return 0;
+	if (ecb->control)
+		munmap(ecb->control, ecb->area);
+	ecb->control = NULL;
+	if (kecb->fd >= 0)
+		flexsc__own_fd_close(kecb->fd);
+	free(kecb);
+	return flexsc__kmod_why(err, ecb->why, sizeof(ecb->why));
+}
+
+static void kecb_forked(struct flexsc_ecb *ecb)
+{
+	const struct kecb *kecb = ecb->own;
+
+	flexsc__own_fd_close(kecb->fd);
+}
+
+const struct backend flexsc__backend_kmod = {
+	.name = "kmod",
+	.open = kecb_open,
+	.watch = kecb_watch,
+	.forget = kecb_forget,
+	.flush = kecb_flush,
+	.wait = kecb_wait,
+	.kick = kecb_kick,
+	.unmask = flexsc__notifier_unmask,
+	.close = kecb_close,
+	.forked = kecb_forked,
+};
