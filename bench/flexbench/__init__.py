@@ -6,7 +6,7 @@ and compares.
     samples     measurements, and the file that keeps them
     compare     medians, ratios, and how far they can be trusted
     runner      one variant after the other, round after round
-    calls, timers, reads, serve, threads, programs
+    calls, timers, reads, send, serve, threads, programs
                 the benches: what is measured, and the table of it
     idle        the part of threads that weighs idle connections
     servers     flexsc serve and nginx, side by side

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import calls, programs, running, serve, threads
+from . import calls, programs, running, send, serve, threads
 from .samples import BenchError, Measurement, Run, distinct
 
 
@@ -140,6 +140,30 @@ def plot_threads(pyplot: Any, run: Run, folder: Path) -> list[Path]:
     return made
 
 
+def plot_send(pyplot: Any, run: Run, folder: Path) -> list[Path]:
+    found = run.of(send.BENCH, scenario="dequeue")
+    if len(distinct(found, "batch")) < 2:
+        return []
+    pyplot.figure(figsize=(7, 4.5))
+    for variant in distinct(found, "variant"):
+        points = [
+            (
+                int(m.settings["batch"]),
+                m.median(send.DEQUEUE) * int(m.settings["batch"]),
+            )
+            for m in found
+            if m.settings["variant"] == variant
+        ]
+        pyplot.plot(*zip(*points, strict=True), "-o", label=variant, markersize=4)
+    pyplot.ylim(bottom=0)
+    pyplot.xlabel("events queued")
+    pyplot.ylabel("nanoseconds to dequeue all")
+    pyplot.title("SEND beside POSIX signals (SEND, figure 4.1)")
+    pyplot.grid(visible=True, alpha=0.3)
+    pyplot.legend()
+    return [save(pyplot, folder / "send-dequeue.svg")]
+
+
 def plot_programs(pyplot: Any, run: Run, folder: Path) -> list[Path]:
     made = []
     for name, kind in programs.KINDS.items():
@@ -159,5 +183,5 @@ def plot(run: Run, folder: Path) -> list[Path]:
     except OSError as error:
         raise BenchError(f"{folder}: {error.strerror}") from error
     made = plot_calls(pyplot, run, folder) + plot_serve(pyplot, run, folder)
-    made += plot_threads(pyplot, run, folder)
+    made += plot_threads(pyplot, run, folder) + plot_send(pyplot, run, folder)
     return made + plot_programs(pyplot, run, folder)

@@ -21,7 +21,7 @@
 static const char raw_usage[] =
 "usage: flexsc bench --raw CASE [KEY=VALUE]...\n\n"
 "Runs one measurement and prints it as JSON. CASE is calls, timers, reads,\n"
-"load or rounds; flexsc-bench(1) says which keys there are.\n";
+"events, load or rounds; flexsc-bench(1) says which keys there are.\n";
 
 static const struct {
 	const char *name;
@@ -30,6 +30,7 @@ static const struct {
 	{ "calls", bench_calls },
 	{ "timers", bench_timers },
 	{ "reads", bench_reads },
+	{ "events", bench_events },
 	{ "load", bench_load },
 	{ "rounds", bench_rounds },
 };
@@ -52,7 +53,7 @@ static int raw(int argc, char **argv)
 		return cases[i].run(&settings);
 	}
 	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers, reads, "
-		"load or rounds\n", argv[0]);
+		"events, load or rounds\n", argv[0]);
 	return 2;
 }
 
