@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* flexsc check: the engines that work here, and why the others don't. */
+/*
+ * flexsc check: the engines and SEND's backends that work here, and why the
+ * others don't.
+ */
 #include <errno.h>
 #include <flexsc/flexsc.h>
+#include <flexsc/send.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,18 +16,36 @@ static const char usage[] =
 	"Says for each engine, or for one, whether it works on this machine\n"
 	"for this user, and if not why. Programs get uring, or threads where\n"
 	"that doesn't work, unless FLEXSC_ENGINE or an option says otherwise.\n"
+	"Then the same of the backends of SEND: programs get kmod, or uring\n"
+	"where that doesn't work, unless FLEXSC_SEND or an option says otherwise.\n"
 	"Exits with 0 if all but kmod (or the one named) work, else with 1.\n";
+
+static void check_print(const char *what, const char *name, int err,
+			const char *why)
+{
+	if (!err)
+		printf("%s%-8s works%s%s\n", what, name, why[0] ? ", but " : "",
+		       why);
+	else
+		printf("%s%-8s doesn't work: %s\n", what, name,
+		       why[0] ? why : strerror(-err));
+}
 
 static int check(const char *engine)
 {
 	char why[256] = "";
 	int err = flexsc_engine_probe(engine, why, sizeof(why));
 
-	if (!err)
-		printf("%-8s works%s%s\n", engine, why[0] ? ", but " : "", why);
-	else
-		printf("%-8s doesn't work: %s\n", engine,
-		       why[0] ? why : strerror(-err));
+	check_print("", engine, err, why);
+	return err;
+}
+
+static int check_send(const char *backend)
+{
+	char why[256] = "";
+	int err = flexsc_ecb_probe(backend, why, sizeof(why));
+
+	check_print("send: ", backend, err, why);
 	return err;
 }
 
@@ -48,5 +70,7 @@ int command_check(int argc, char **argv)
 	/* The kernel module needn't be on every machine. */
 	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
 		failed |= check(engine) && strcmp(engine, "kmod") != 0;
+	check_send("kmod");
+	failed |= check_send("uring");
 	return failed;
 }

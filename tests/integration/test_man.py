@@ -68,6 +68,7 @@ def test_examples_compile(page: str, tmp_path: Path) -> None:
             "-Werror",
             "-fsyntax-only",
             f"-I{ROOT / 'include'}",
+            f"-I{ROOT / 'include/uapi'}",
             f"-I{BUILD / 'include'}",
             source,
         ],
