@@ -7,6 +7,9 @@
  * longest time goes; if none is idle, a few more are accepted to be told 503,
  * and the others wait in the socket's queue. When the process is out of
  * descriptors or memory, an idle client goes, too, and accepting pauses.
+ *
+ * Clients come by calls of accept4() that wait, or, with --events send, by SEND:
+ * then they are accepted while the worker works, too (incoming.h).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -119,29 +122,65 @@ static void pause_accepting(struct listener *l)
 				      PAUSE) == 0;
 }
 
-static void on_accept(struct flexsc_cb *cb)
+/* A client's socket, or why there is none. */
+static void take_client(struct listener *l, int64_t ret,
+			const struct sockaddr_storage *peer)
 {
-	struct listener_accept *a = cb->arg;
-	struct listener *l = a->listener;
 	struct clients *all = l->clients;
 
-	a->posted = false;
-	l->posted--;
-	switch (cb->ret) {
+	switch (ret) {
 	case -EMFILE:
 	case -ENFILE:
 	case -ENOMEM:
 	case -ENOBUFS:
+	case -ENOSPC:
 	case -EINVAL:
 	case -EBADF:
 		pause_accepting(l);
 		break;
 	default:
 		/* Other errors are those of one client that has gone. */
-		if (cb->ret >= 0)
-			connection_start(all, cb->ret, &a->peer,
+		if (ret >= 0)
+			connection_start(all, (int)ret, peer,
 					 all->count >= all->max &&
 					 !clients_shed(all));
+	}
+}
+
+/* May so many be accepted that have to be told 503? */
+static bool has_room(const struct listener *l)
+{
+	const struct clients *all = l->clients;
+
+	return all->count + l->posted < all->max + LISTENER_ACCEPTS;
+}
+
+static void on_accept(struct flexsc_cb *cb)
+{
+	struct listener_accept *a = cb->arg;
+	struct listener *l = a->listener;
+
+	a->posted = false;
+	l->posted--;
+	take_client(l, cb->ret, &a->peer);
+	listener_resume(l);
+}
+
+/* SEND has connections. */
+static void on_incoming(struct flexsc_cb *cb)
+{
+	struct listener *l = cb->arg;
+
+	while (!l->closed && !l->paused && has_room(l)) {
+		struct sockaddr_storage peer = { 0 };
+		socklen_t length = sizeof(peer);
+		int fd = incoming_next(&l->incoming);
+
+		if (fd == -EAGAIN)
+			break;
+		if (fd >= 0 && log_enabled(&l->clients->env->log))
+			getpeername(fd, (struct sockaddr *)&peer, &length);
+		take_client(l, fd, &peer);
 	}
 	listener_resume(l);
 }
@@ -183,21 +222,56 @@ void listener_init(struct listener *l, struct clients *all, int fd)
 	}
 }
 
+int listener_begin(struct listener *l)
+{
+	int err = 0;
+
+	l->sends = l->clients->env->settings->sends;
+	if (l->sends)
+		err = incoming_init(&l->incoming, l->clients->env->loop, l->fd,
+				    on_incoming, l);
+	if (!err)
+		listener_resume(l);
+	return err;
+}
+
+static void resume_incoming(struct listener *l)
+{
+	if (has_room(l))
+		incoming_go_on(&l->incoming);
+	else
+		incoming_stop(&l->incoming);
+}
+
 void listener_resume(struct listener *l)
 {
-	struct clients *all = l->clients;
 	unsigned int i;
 
 	if (l->paused || l->closed)
 		return;
+	if (l->sends) {
+		resume_incoming(l);
+		return;
+	}
 	for (i = 0; i < LISTENER_ACCEPTS; i++) {
-		if (all->count + l->posted >= all->max + LISTENER_ACCEPTS)
+		if (!has_room(l))
 			return;
 		if (!l->accepts[i].posted && !post(l, &l->accepts[i])) {
 			pause_accepting(l);
 			return;
 		}
 	}
+}
+
+/* Those that came are closed: the worker stops. */
+static void close_incoming(struct listener *l)
+{
+	int fd;
+
+	incoming_stop(&l->incoming);
+	while ((fd = incoming_next(&l->incoming)) != -EAGAIN)
+		if (fd >= 0)
+			close(fd);
 }
 
 void listener_close(struct listener *l)
@@ -209,9 +283,13 @@ void listener_close(struct listener *l)
 	for (i = 0; i < LISTENER_ACCEPTS; i++)
 		flexsc_loop_cancel(l->clients->env->loop, &l->accepts[i].cb);
 	shutdown(l->fd, SHUT_RDWR);
+	if (l->sends)
+		close_incoming(l);
 }
 
 void listener_fini(struct listener *l)
 {
+	if (l->sends)
+		incoming_fini(&l->incoming);
 	close(l->fd);
 }

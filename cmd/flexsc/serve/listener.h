@@ -12,6 +12,8 @@
 
 #include <flexsc/call.h>
 
+#include "incoming.h"
+
 /* Calls of accept4() that wait at once. */
 #define LISTENER_ACCEPTS	8
 
@@ -32,6 +34,8 @@ struct listener {
 	unsigned int posted;
 	bool paused;
 	bool closed;
+	bool sends;		/* by SEND, and not by accept4() */
+	struct incoming incoming;
 	struct flexsc_cb pause;
 	struct listener_accept accepts[LISTENER_ACCEPTS];
 };
@@ -49,6 +53,9 @@ void listener_name(int fd, char *name, size_t size);
 void listener_port(int fd, char *port, size_t size);
 
 void listener_init(struct listener *listener, struct clients *clients, int fd);
+
+/* Begin to accept; the worker has its loop. 0 or -errno. */
+int listener_begin(struct listener *listener);
 
 /* Accept, as far as there is room for clients. */
 void listener_resume(struct listener *listener);

@@ -191,10 +191,10 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 		rc = flexsc_loop_signal(w->env.loop, &w->signals[i],
 					signals[i]);
 	}
+	if (rc == 0)
+		rc = listener_begin(&w->listener);
 	if (rc)
 		fprintf(stderr, "flexsc: can't start: %s\n", strerror(-rc));
-	else
-		listener_resume(&w->listener);
 	return rc;
 }
 
