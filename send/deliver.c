@@ -115,7 +115,7 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 	ecb->backend->flush(ecb);
 	ret = deliver_await(ecb, groups);
 	control_say(&ecb->control->waiting, 0);
-	flexsc__critical_slip(ecb);
+	flexsc__critical_leave_but(ecb, groups);
 	return ret;
 }
 

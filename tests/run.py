@@ -223,7 +223,9 @@ def lint(step: Step) -> None:
     step.check(tool("mypy"), "--strict", "threads/report/flexsc_gdb.py")
     for name in ("floors", "imports", "arrows"):
         step.check(tool("mypy"), "--strict", f"tests/{name}.py")
-    step.check("python3", "tests/floors.py", "lib", "send", "threads", "cmd/flexsc", "kmod")
+    step.check(
+        "python3", "tests/floors.py", "lib", "send", "threads", "cmd/flexsc", "kmod"
+    )
     step.check("python3", "tests/arrows.py")
     shared = {"MYPYPATH": "tests/integration"}
     step.check(tool("mypy"), "--strict", "tests/soak", env=shared)

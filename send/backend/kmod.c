@@ -18,6 +18,7 @@
 #include "../event/backend.h"
 #include "../event/critical.h"
 #include "../event/ecb.h"
+#include "../upcall/state.h"
 #include "../upcall/upcall.h"
 #include "backends.h"
 #include "notifier.h"

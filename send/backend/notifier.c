@@ -39,6 +39,8 @@ static void notifier_handler(int signo, siginfo_t *info, void *context)
 	} else if (ecb->control->critical ||
 		   !__atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED)) {
 		ecb->masked = true;
+		if (ecb->backend->hush)
+			ecb->backend->hush(ecb);
 		sigaddset(&((ucontext_t *)context)->uc_sigmask, signo);
 	} else {
 		critical_enter(ecb);

@@ -435,6 +435,7 @@ const struct backend flexsc__backend_uring = {
 	.collect = evring_collect,
 	.stirs = evring_stirs,
 	.kick = evring_kick,
+	.hush = flexsc__evring_hush,
 	.unmask = flexsc__notifier_unmask,
 	.close = evring_close,
 	.forked = evring_forked,

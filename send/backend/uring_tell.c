@@ -21,8 +21,10 @@
 #include <fcntl.h>
 #include <flexsc/send.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "../../lib/base/syscall.h"
 #include "../../lib/calls/own_fd.h"
 #include "../event/ecb.h"
 #include "notifier.h"
@@ -66,6 +68,16 @@ static int tell_open(struct flexsc_ecb *ecb)
 	return err;
 }
 
+/* What has completed before is collected: forget its count. */
+static void tell_forget(const struct evring *evring)
+{
+	uint64_t count;
+	const struct iovec vector = { &count, sizeof(count) };
+
+	raw_syscall(SYS_preadv2, (uint32_t)evring->told, PTR(&vector), 1,
+		    UINT64_MAX, UINT64_MAX, RWF_NOWAIT);
+}
+
 static void tell_request(struct flexsc_ecb *ecb)
 {
 	const unsigned int quiet = IOSQE_CQE_SKIP_SUCCESS;
@@ -106,6 +118,8 @@ int flexsc__evring_tell(struct flexsc_ecb *ecb)
 	if (evring->telling && !__atomic_load_n(&evring->tells,
 						__ATOMIC_RELAXED))
 		return 0;
+	if (evring->telling)
+		tell_forget(evring);
 	tell_request(ecb);
 	io_uring_submit(&evring->ring);
 	return 0;

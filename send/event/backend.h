@@ -45,6 +45,11 @@ struct backend {
 	bool (*stirs)(const struct flexsc_ecb *ecb);
 	/* Any thread, any signal handler: S3 for these groups. */
 	void (*kick)(struct flexsc_ecb *ecb, uint32_t groups);
+	/*
+	 * A notification met a critical section: the end of that collects, so
+	 * what comes until then needn't tell. NULL: it doesn't.
+	 */
+	void (*hush)(struct flexsc_ecb *ecb);
 	/* The critical section that a notification met is over. */
 	void (*unmask)(struct flexsc_ecb *ecb);
 	void (*close)(struct flexsc_ecb *ecb);

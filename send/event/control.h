@@ -58,8 +58,11 @@ static inline bool control_push(control_t *control, slot_t *slots,
 	do {
 		__atomic_store_n(&slots[index].next, old, __ATOMIC_RELAXED);
 	} while (!__atomic_compare_exchange_n(head, &old, index + 1, true,
-					      __ATOMIC_RELEASE,
+					      __ATOMIC_SEQ_CST,
 					      __ATOMIC_RELAXED));
+	/* An owner that clears the bit later sees the slot: U2. */
+	if (__atomic_load_n(&control->pending, __ATOMIC_SEQ_CST) & 1U << group)
+		return false;
 	return !(__atomic_fetch_or(&control->pending, 1U << group,
 				   __ATOMIC_SEQ_CST) & 1U << group);
 }

@@ -25,27 +25,33 @@ static bool critical_unmask(struct flexsc_ecb *ecb)
 	return true;
 }
 
-/* The last section ends. Returns when nothing is due. */
-static void critical_end(struct flexsc_ecb *ecb)
+/* Is the handler to be called? */
+static bool critical_due(const struct flexsc_ecb *ecb, uint32_t except)
 {
-	uint32_t *critical = &ecb->control->critical;
+	return ecb->handler && control_due(ecb->control) & ~except;
+}
+
+/* The last section ends. Returns when nothing is due. */
+static void critical_end(struct flexsc_ecb *ecb, uint32_t except)
+{
 	bool unmask = false;
 
 	for (;;) {
 		ecb->handling = false;
-		control_say(critical, 0);
-		if (!ecb->masked && !(ecb->handler && control_due(ecb->control)))
+		control_say(&ecb->control->critical, 0);
+		if (!ecb->masked && !critical_due(ecb, except))
 			break;
 		critical_enter(ecb);
 		unmask |= critical_unmask(ecb);
-		if (ecb->handler && control_due(ecb->control))
+		if (critical_due(ecb, except))
 			flexsc__critical_handle(ecb);
 	}
 	if (unmask)
 		ecb->backend->unmask(ecb);
 }
 
-void flexsc__critical_slip(struct flexsc_ecb *ecb)
+/* A section ends, and the handler isn't called. */
+static void critical_step(struct flexsc_ecb *ecb)
 {
 	uint32_t *critical = &ecb->control->critical;
 	uint32_t sections = __atomic_load_n(critical, __ATOMIC_RELAXED);
@@ -58,14 +64,19 @@ void flexsc__critical_slip(struct flexsc_ecb *ecb)
 	__atomic_store_n(critical, sections - 1, __ATOMIC_RELEASE);
 }
 
-void flexsc__critical_leave(struct flexsc_ecb *ecb)
+void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except)
 {
 	const struct flexsc_event_control *control = ecb->control;
 
 	/* With notify zero nothing is due, and SIGURG may stay masked. */
 	if (__atomic_load_n(&control->critical, __ATOMIC_RELAXED) > 1 ||
 	    !__atomic_load_n(&control->notify, __ATOMIC_RELAXED))
-		flexsc__critical_slip(ecb);
+		critical_step(ecb);
 	else
-		critical_end(ecb);
+		critical_end(ecb, except);
+}
+
+void flexsc__critical_leave(struct flexsc_ecb *ecb)
+{
+	flexsc__critical_leave_but(ecb, 0);
 }

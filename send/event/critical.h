@@ -28,8 +28,8 @@ static inline void critical_enter(struct flexsc_ecb *ecb)
 }
 
 void flexsc__critical_leave(struct flexsc_ecb *ecb);
-/* ... without a call of the handler: see flexsc_ecb_wait(). */
-void flexsc__critical_slip(struct flexsc_ecb *ecb);
+/* ... without a call of the handler for these groups alone. */
+void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except);
 
 /* Call the handler, inside of a critical section, for what is due. */
 void flexsc__critical_handle(struct flexsc_ecb *ecb);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the processor has of extended state. */
-#include "upcall.h"
+#include "state.h"
 
 #include <cpuid.h>
+
+#include "upcall.h"
 
 #define XSTATE		0x0d		/* leaf of CPUID */
 #define XSTATE_LEGACY	576		/* the first two components, the header */

@@ -329,6 +329,30 @@ TEST(a_wait_is_for_its_caller)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+TEST(a_wait_leaves_the_others_notified)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	struct posting posting = { .ecb = ecb };
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
+	posting.event = (unsigned int)flexsc_ecb_user(ecb, 3, NULL);
+	for (unsigned int i = 1; i <= 5; i++) {
+		/* A notification meets the wait, which isn't for its group. */
+		CHECK_EQ(pthread_create(&posting.thread, NULL, post_later,
+					&posting), 0);
+		CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 5, 50 * MS), 0);
+		pthread_join(posting.thread, NULL);
+		CHECK_EQ(seen.events, 2 * i - 1);
+		/* No call of the library's, and it preempts. */
+		test_write(fds[1]);
+		compute_until(&seen.events, 2 * i);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 TEST(errno_and_numbers_are_kept)
 {
 	struct seen seen;

@@ -36,8 +36,10 @@
  *
  *  S1  A source ORs what happened, and QUEUED, into "state" (acquire, release).
  *	If QUEUED was set it has no more to do. Otherwise it stores "type",
- *	"group", "time" and "payload", if they change, then "next", then makes the slot the list's head by a
- *	releasing compare-and-swap, and ORs the group into "pending".
+ *	"group", "time" and "payload", if they change, then "next", then makes
+ *	the slot the list's head by a compare-and-swap (a full barrier), and ORs
+ *	the group into "pending" if it isn't there. If it is there, whoever set
+ *	it does the rest.
  *  U1  The owner takes a whole list by an acquiring exchange of its head. It
  *	copies a slot's fields and "next", and only then exchanges "state" for
  *	zero (acquire, release): from then on the slot may be pushed again. No
