@@ -66,7 +66,7 @@ GROUPS = (
     ("kmod-watchdog",),
     ("kmod-send",),
     ("send-delivery", "send-accept"),
-    ("send-notify",),
+    ("send-notify", "send-cost"),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),

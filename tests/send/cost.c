@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System calls of the owner: which functions make none, and how many the others
+ * make. The parent counts them, as the child's tracer, between two marks.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#include "send.h"
+
+/* A call that nothing else here makes. */
+#define MARK	SYS_getpgid
+
+struct bed {
+	struct flexsc_ecb *ecb;
+	int user, fd, pair[2];
+	volatile unsigned int handled;
+};
+
+static void handle(struct flexsc_ecb *ecb, void *arg)
+{
+	struct bed *bed = arg;
+	struct flexsc_event event;
+
+	while (flexsc_ecb_next(ecb, ALL, &event))
+		bed->handled++;
+}
+
+static void make_bed(struct bed *bed)
+{
+	*bed = (struct bed){ .ecb = test_ecb() };
+	CHECK_EQ(flexsc_ecb_handler(bed->ecb, handle, bed), 0);
+	bed->user = flexsc_ecb_user(bed->ecb, 1, NULL);
+	bed->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	CHECK(flexsc_ecb_watch(bed->ecb, bed->fd, POLLIN, 2, NULL) >= 0);
+	test_pair(bed->pair);
+}
+
+/* The number of the call that the child has just begun. */
+static long number_of(int pid)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) <= 0 ||
+	    info.op != PTRACE_SYSCALL_INFO_ENTRY)
+		return -1;
+	return (long)info.entry.nr;
+}
+
+/* System calls of the child between its marks. */
+static unsigned int count_calls(int pid)
+{
+	unsigned int calls = 0, marks = 0;
+	int status, signo = 0;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSTOPPED(status));
+	CHECK_EQ(ptrace(PTRACE_SETOPTIONS, pid, NULL,
+			PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL), 0);
+	for (;;) {
+		CHECK_EQ(ptrace(PTRACE_SYSCALL, pid, NULL, signo), 0);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		if (!WIFSTOPPED(status))
+			break;
+		signo = WSTOPSIG(status);
+		if (signo != (SIGTRAP | 0x80))
+			continue;
+		signo = 0;
+		if (number_of(pid) == MARK)
+			marks++;
+		else if (number_of(pid) >= 0 && marks == 1)
+			calls++;
+	}
+	CHECK_EQ(status, 0);
+	CHECK_EQ(marks, 2);
+	return calls;
+}
+
+/* How many system calls an action takes that follows its preparation. */
+static unsigned int calls_of(void (*prepare)(struct bed *bed),
+			     void (*act)(struct bed *bed))
+{
+	struct bed bed;
+	int pid = test_fork();
+
+	if (pid)
+		return count_calls(pid);
+	make_bed(&bed);
+	if (prepare)
+		prepare(&bed);
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGSTOP);
+	syscall(MARK, 0);
+	act(&bed);
+	syscall(MARK, 0);
+	test_leave();
+}
+
+static void notify_all(struct bed *bed)
+{
+	CHECK_EQ(flexsc_ecb_notify(bed->ecb, ALL), 0);
+}
+
+static void take_posts(struct bed *bed)
+{
+	struct flexsc_event event;
+
+	for (int i = 0; i < 100; i++) {
+		flexsc_ecb_post(bed->ecb, (unsigned int)bed->user, 1);
+		CHECK_EQ(flexsc_ecb_next(bed->ecb, ALL, &event), 1);
+		CHECK_EQ(flexsc_ecb_next(bed->ecb, ALL, &event), 0);
+	}
+}
+
+static void nest_sections(struct bed *bed)
+{
+	for (int i = 0; i < 100; i++) {
+		flexsc_critical_begin(bed->ecb);
+		flexsc_critical_begin(bed->ecb);
+		flexsc_critical_end(bed->ecb);
+		flexsc_critical_end(bed->ecb);
+	}
+}
+
+/* What is posted in a section is handled at its end, by a plain call. */
+static void post_in_sections(struct bed *bed)
+{
+	for (unsigned int i = 1; i <= 100; i++) {
+		flexsc_critical_begin(bed->ecb);
+		flexsc_ecb_post(bed->ecb, (unsigned int)bed->user, 1);
+		flexsc_critical_end(bed->ecb);
+		CHECK_EQ(bed->handled, i);
+	}
+}
+
+static void store_words(struct bed *bed)
+{
+	struct flexsc_event_control *control = flexsc_ecb_control(bed->ecb);
+
+	for (int i = 0; i < 100; i++) {
+		__atomic_store_n(&control->notify, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&control->deliver, ALL, __ATOMIC_RELAXED);
+	}
+}
+
+/* Delivered before, so that taking them is all. */
+static void write_events(struct bed *bed)
+{
+	for (int i = 0; i < 100; i++)
+		eventfd_write(bed->fd, 1);
+}
+
+static void take_events(struct bed *bed)
+{
+	struct flexsc_event event;
+
+	CHECK_EQ(flexsc_ecb_next(bed->ecb, ALL, &event), 1);
+	CHECK_EQ(flexsc_ecb_next(bed->ecb, ALL, &event), 0);
+}
+
+static void wait_for_event(struct bed *bed)
+{
+	CHECK_EQ(flexsc_ecb_wait(bed->ecb, ALL, FLEXSC_FOREVER), 1);
+}
+
+static void watch_one(struct bed *bed)
+{
+	CHECK(flexsc_ecb_watch(bed->ecb, bed->pair[0], POLLIN, 0, NULL) >= 0);
+}
+
+static void forget_one(struct bed *bed)
+{
+	/* The second source of make_bed(). */
+	CHECK_EQ(flexsc_ecb_forget(bed->ecb, 1), 0);
+}
+
+static void close_one(struct bed *bed)
+{
+	CHECK_EQ(flexsc_ecb_close(bed->ecb, 1), 0);
+}
+
+/* The write() is one of them. */
+static void preempt_by_write(struct bed *bed)
+{
+	eventfd_write(bed->fd, 1);
+	while (!bed->handled)
+		;
+}
+
+TEST(stores_and_loads_are_no_calls)
+{
+	if (SANITIZED)
+		SKIP("sanitizers make calls of their own");
+	CHECK_EQ(calls_of(NULL, take_posts), 0);
+	CHECK_EQ(calls_of(NULL, nest_sections), 0);
+	CHECK_EQ(calls_of(notify_all, nest_sections), 0);
+	CHECK_EQ(calls_of(notify_all, post_in_sections), 0);
+	CHECK_EQ(calls_of(notify_all, store_words), 0);
+	CHECK_EQ(calls_of(write_events, take_events), 0);
+	CHECK_EQ(calls_of(write_events, wait_for_event), 0);
+}
+
+TEST(calls_of_the_others)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	bool kmod = test_is_kmod(ecb);
+
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	if (SANITIZED)
+		SKIP("sanitizers make calls of their own");
+	CHECK_EQ(calls_of(NULL, watch_one), 1);
+	CHECK_EQ(calls_of(NULL, forget_one), 1);
+	CHECK_EQ(calls_of(NULL, close_one), kmod ? 2 : 1);
+	/*
+	 * uring: write, io_uring_enter and preadv2 to be told again, and the
+	 * signal's return. The module's upcall makes none; a tracer's presence
+	 * makes it a signal.
+	 */
+	CHECK_EQ(calls_of(notify_all, preempt_by_write), kmod ? 2 : 4);
+}
