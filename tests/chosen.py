@@ -47,13 +47,17 @@ GUEST = (
     "conformance-stats",
     "conformance-table",
     "pairs",
+    "send-accept",
+    "send-cost",
+    "send-delivery",
+    "send-notify",
 )
 # What hardly depends on the kernel takes its time on one: a further kernel costs
 # four guests.
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|serve|watchdog|watched)"
     "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
-    "|pairs"
+    "|pairs|send-(accept|cost|delivery|notify)"
 )
 CROSS_GUEST = (
     "kmod-filtered",

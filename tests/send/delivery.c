@@ -356,7 +356,7 @@ static void posts_are_seen(bool sleep)
 		CHECK(user >= 0);
 		poster->ecb = ecb;
 		poster->event = (unsigned int)user;
-		poster->posts = MANY(200000);
+		poster->posts = MANY(200000) / test_slower();
 		CHECK_EQ(pthread_create(&poster->thread, NULL, post_many,
 					poster), 0);
 	}
