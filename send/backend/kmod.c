@@ -40,6 +40,8 @@ static int kecb_ioctl(const struct flexsc_ecb *ecb, unsigned long command,
 				0, 0);
 }
 
+#ifdef __x86_64__
+
 /* The handler, in the critical section that the kernel began. */
 static void kecb_run(struct flexsc__upcall *upcall)
 {
@@ -57,7 +59,6 @@ static void kecb_run(struct flexsc__upcall *upcall)
 /* Say how the handler is entered. Without these words the kernel sends SIGURG. */
 static int kecb_prepare(struct flexsc_ecb *ecb)
 {
-#ifdef __x86_64__
 	struct kecb *kecb = ecb->own;
 	struct flexsc__upcall *upcall = &kecb->upcall;
 	size_t size = flexsc__upcall_probe(upcall);
@@ -77,9 +78,18 @@ static int kecb_prepare(struct flexsc_ecb *ecb)
 	ecb->control->tail_begin = PTR(flexsc__upcall_tail);
 	ecb->control->tail_end = PTR(flexsc__upcall_tail_end);
 	ecb->control->entry = PTR(flexsc__upcall_entry);
-#endif
 	return 0;
 }
+
+#else
+
+/* The kernel sends SIGURG. */
+static int kecb_prepare(struct flexsc_ecb *ecb)
+{
+	return 0;
+}
+
+#endif
 
 static int kecb_watch(struct flexsc_ecb *ecb,
 		      const struct flexsc_ecb_watch *watch)
