@@ -2,7 +2,8 @@
 /*
  * bench --raw load: clients of a server on this host. Each connection sends a
  * request, waits for the answer, checks it, and sends the next; so as many
- * requests are under way as there are connections.
+ * requests are under way as there are connections. (With a rate it is an open
+ * loop instead: open.h.)
  *
  * Once each of them had an answer, so that the server has made its threads,
  * comes a warm-up; counted is what is answered after that, and how long each
@@ -31,6 +32,7 @@
 #include "cases.h"
 #include "histogram.h"
 #include "loop.h"
+#include "open.h"
 #include "peer.h"
 #include "report.h"
 
@@ -362,6 +364,8 @@ int bench_load(const struct bench_settings *settings)
 	struct client *clients;
 	int err;
 
+	if (settings->rate)
+		return bench_open(settings);
 	if (!load.http && !bench_is(settings->mode, "echo")) {
 		fprintf(stderr, "flexsc: bench: load: mode=%s: give echo or "
 			"http\n", settings->mode);

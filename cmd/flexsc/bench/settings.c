@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Values are printed as JSON strings as they are: nothing to be escaped. */
-#define HARMLESS	"abcdefghijklmnopqrstuvwxyz0123456789,-"
+#define HARMLESS	"abcdefghijklmnopqrstuvwxyz0123456789,.-"
 
 enum kind { WORD, NUMBER };
 
@@ -43,6 +43,18 @@ static const struct key {
 	KEY_NUMBER(seconds, 1, 3600),
 	KEY_NUMBER(threads, 1, 256),
 	KEY_NUMBER(greet, 0, 1),
+	KEY_NUMBER(rate, 1, 1000000),
+	KEY_WORD(arrivals),
+	KEY_NUMBER(seed, 1, 1000000000),
+	KEY_NUMBER(count, 1, 100000000),
+	KEY_NUMBER(warm_ms, 0, 3600000),
+	KEY_NUMBER(timeout_ms, 0, 3600000),
+	KEY_WORD(conns),
+	KEY_WORD(sizes),
+	KEY_WORD(address),
+	KEY_WORD(source),
+	KEY_NUMBER(sources, 1, 200),
+	KEY_NUMBER(trace, 0, 1),
 };
 
 #define KEYS	(sizeof(keys) / sizeof(keys[0]))
@@ -103,6 +115,8 @@ bool bench_settings_parse(struct bench_settings *settings, int argc,
 		.active = 1000, .sharing = 1, .spacing = 1000,
 		.mode = "echo", .connections = 128, .bytes = 64, .seconds = 5,
 		.threads = 1, .greet = 1,
+		.arrivals = "even", .seed = 1, .conns = "new",
+		.address = "127.0.0.1", .source = "127.0.0.2", .sources = 64,
 	};
 	for (int i = 0; i < argc; i++) {
 		size_t length = strcspn(argv[i], "=");

@@ -32,6 +32,19 @@ struct bench_settings {
 	long seconds;		/* of load */
 	long threads;		/* of the clients */
 	long greet;		/* one exchange a connection, one by one */
+	/* Of an open loop. */
+	long rate;		/* requests a second; 0: the loop is closed */
+	const char *arrivals;	/* even, poisson */
+	long seed;
+	long count;		/* requests; 0: rate * seconds */
+	long warm_ms;		/* requests due that early aren't counted */
+	long timeout_ms;	/* clients give up; 0: they don't */
+	const char *conns;	/* new, kept */
+	const char *sizes;	/* KiB of the pages, in turn; NULL: the page / */
+	const char *address;	/* the server's */
+	const char *source;	/* the clients' first one */
+	long sources;		/* addresses of clients */
+	long trace;		/* print each answer's time */
 };
 
 /* Parse the arguments. False after one line on stderr. */
