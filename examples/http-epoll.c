@@ -123,8 +123,9 @@ static void accept_all(int listener)
 
 int main(int argc, char **argv)
 {
-	int listener = http_listen("http-epoll",
-				   (uint16_t)(argc > 1 ? atoi(argv[1]) : 0));
+	int listener = http_listen("http-epoll", "127.0.0.1",
+				   (uint16_t)(argc > 1 ? atoi(argv[1]) : 0),
+				   4096);
 	struct epoll_event events[EVENTS], event = { .events = EPOLLIN };
 
 	epoll = epoll_create1(EPOLL_CLOEXEC);

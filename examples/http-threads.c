@@ -87,8 +87,9 @@ static void start(const pthread_attr_t *attr, int fd)
 
 int main(int argc, char **argv)
 {
-	int listener = http_listen("http-threads",
-				   (uint16_t)(argc > 1 ? atoi(argv[1]) : 0));
+	int listener = http_listen("http-threads", "127.0.0.1",
+				   (uint16_t)(argc > 1 ? atoi(argv[1]) : 0),
+				   4096);
 	pthread_attr_t attr;
 
 	pthread_attr_init(&attr);

@@ -77,6 +77,24 @@ static bool is_printable(struct text t, bool blanks)
 	return true;
 }
 
+/* The size in KiB that a target names: 1 is "/", N is "/Nk"; 0: neither. */
+static unsigned int page_of(struct text target)
+{
+	unsigned int kib = 0;
+
+	if (is(target, "/"))
+		return 1;
+	if (target.n < 3 || target.n > 7 || target.s[0] != '/' ||
+	    target.s[1] == '0' || target.s[target.n - 1] != 'k')
+		return 0;
+	for (size_t i = 1; i < target.n - 1; i++) {
+		if (target.s[i] < '0' || target.s[i] > '9')
+			return 0;
+		kib = 10 * kib + (unsigned int)(target.s[i] - '0');
+	}
+	return kib;
+}
+
 static bool parse_request_line(struct text line, struct http_request *request,
 			       struct head *head)
 {
@@ -89,10 +107,11 @@ static bool parse_request_line(struct text line, struct http_request *request,
 	if (!head->http10 && !is(line, "HTTP/1.1"))
 		return false;
 	request->head = is(method, "HEAD");
+	request->kib = page_of(target);
 	if (!request->head && !is(method, "GET"))
 		request->status = 501;
 	else
-		request->status = is(target, "/") ? 200 : 404;
+		request->status = request->kib ? 200 : 404;
 	return true;
 }
 
@@ -213,46 +232,60 @@ static const char *reason(int status)
 	}
 }
 
-/* HTTP_PAGE bytes: a line of text again and again, and the last one cut. */
-static void put_page(char *out)
+/* A line of text again and again, and the last one cut. */
+void http_page(char *out, size_t size)
 {
 	static const char line[] = "A page that was in memory all the time.\n";
 
-	for (size_t i = 0; i < HTTP_PAGE; i += sizeof(line) - 1) {
-		size_t left = HTTP_PAGE - i;
+	for (size_t i = 0; i < size; i += sizeof(line) - 1) {
+		size_t left = size - i;
 
 		memcpy(out + i, line,
 		       left < sizeof(line) - 1 ? left : sizeof(line) - 1);
 	}
 }
 
-size_t http_answer(const struct http_request *request, char *out)
+size_t http_head(const struct http_request *request, size_t page, char *out)
 {
-	size_t body = request->status == 200 ? HTTP_PAGE : 0;
-	int n = sprintf(out, "HTTP/1.1 %d %s\r\nServer: example\r\n"
-			"Content-Type: text/plain\r\nContent-Length: %zu\r\n"
-			"Connection: %s\r\n\r\n", request->status,
-			reason(request->status), body,
-			request->keep ? "keep-alive" : "close");
-
-	if (!body || request->head)
-		return (size_t)n;
-	put_page(out + n);
-	return (size_t)n + body;
+	return (size_t)sprintf(out,
+		"HTTP/1.1 %d %s\r\nServer: example\r\n"
+		"Content-Type: text/plain\r\nContent-Length: %zu\r\n"
+		"Connection: %s\r\n\r\n", request->status,
+		reason(request->status), page,
+		request->keep ? "keep-alive" : "close");
 }
 
-int http_listen(const char *program, uint16_t port)
+size_t http_answer(const struct http_request *request, char *out)
+{
+	struct http_request mine = *request;
+	size_t body, n;
+
+	if (mine.status == 200 && mine.kib > 1)
+		mine.status = 404;
+	body = mine.status == 200 ? HTTP_PAGE : 0;
+	n = http_head(&mine, body, out);
+	if (!body || mine.head)
+		return n;
+	http_page(out + n, body);
+	return n + body;
+}
+
+int http_listen(const char *program, const char *address, uint16_t port,
+		int backlog)
 {
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET,
 		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	socklen_t length = sizeof(addr);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
+	if (!inet_aton(address, &addr.sin_addr)) {
+		fprintf(stderr, "%s: %s isn't an address\n", program, address);
+		exit(1);
+	}
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&addr, length) || listen(fd, 4096) ||
+	if (bind(fd, (struct sockaddr *)&addr, length) || listen(fd, backlog) ||
 	    getsockname(fd, (struct sockaddr *)&addr, &length)) {
 		perror(program);
 		exit(1);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/1.1 for servers of one page: takes request heads out of what has
+ * HTTP/1.1 for servers of few pages: takes request heads out of what has
  * arrived, however it was cut to pieces, and writes the answers. It makes no
  * system calls, and a caller may have any number of these at a time.
  *
- * GET and HEAD of / are answered with the page, other targets with 404, other
+ * GET and HEAD of / or /1k are answered with a page of 1 KiB; /2k, /3k ... name
+ * larger ones, which http-events.c has. Other targets are answered with 404, other
  * methods with 501, what isn't HTTP with 400. After the last two, and after a
  * request that has a body, which nobody reads here, the connection is closed.
  */
@@ -17,6 +18,7 @@
 
 #define HTTP_HEAD_MAX	4096	/* a longer request head is answered with 400 */
 #define HTTP_ANSWER_MAX	1536
+#define HTTP_FIELDS_MAX	256	/* of an answer's head */
 #define HTTP_PAGE	1024
 
 struct http_in {
@@ -30,6 +32,7 @@ struct http_request {
 	int status;	/* to answer with */
 	bool head;	/* without the page */
 	bool keep;	/* the connection */
+	unsigned int kib;	/* of the page that is asked for; 0: none */
 };
 
 /* Room for what arrives next, never 0 bytes; then count it in in->end. */
@@ -41,10 +44,17 @@ bool http_next(struct http_in *in, struct http_request *request);
 /* Its answer into out, which has HTTP_ANSWER_MAX bytes; the length. */
 size_t http_answer(const struct http_request *request, char *out);
 
+/* The answer's head alone, for a page of so many bytes: HTTP_FIELDS_MAX. */
+size_t http_head(const struct http_request *request, size_t page, char *out);
+
+/* The first bytes of every page. */
+void http_page(char *out, size_t size);
+
 /*
- * Listen on the loopback interface and print the port; what a port of 0 is
- * given is free. It doesn't return if that fails.
+ * Listen on the address and print the port; what a port of 0 is given is free.
+ * It doesn't return if that fails.
  */
-int http_listen(const char *program, uint16_t port);
+int http_listen(const char *program, const char *address, uint16_t port,
+		int backlog);
 
 #endif /* EXAMPLES_HTTP_H */

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SEND, and the two servers that tell what makes it good (SEND, section 4.7):
+ *
+ *	send	events are delivered at once, and the handler puts connections on
+ *		the queues, whatever the server computes meanwhile
+ *	ps2	events are delivered at once, and the server looks at them when it
+ *		has nothing else to do
+ *	ps1	events are delivered when the server asks for them
+ *
+ * In all three, connections are accepted when they are delivered.
+ */
+#define _GNU_SOURCE
+#include <flexsc/send.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "events.h"
+
+/* Groups: a lower one is taken first. */
+#define FRESH	0x1U
+#define OTHERS	0x2U
+#define ALL	(FRESH | OTHERS)
+#define FOREVER	UINT64_MAX
+
+static struct flexsc_ecb *ecb;
+static uint32_t admitted = ALL;
+
+static void handle(struct flexsc_ecb *from, void *arg)
+{
+	struct flexsc_event event;
+
+	while (flexsc_ecb_next(from, ALL, &event)) {
+		if (event.type == FLEXSC_EVT_IPACCEPT) {
+			server_connections[event.fd].place = (int)event.event;
+			server_new(event.fd, server_clock());
+		} else if (event.type == FLEXSC_EVT_IOREADY) {
+			server_ready(event.fd);
+		}
+	}
+}
+
+static bool failed(int err)
+{
+	if (err >= 0)
+		return false;
+	fprintf(stderr, "http-events: send: %s\n", strerror(-err));
+	return true;
+}
+
+static bool begin(int listener, uint32_t flags)
+{
+	struct flexsc_ecb_options options = FLEXSC_ECB_OPTIONS_INIT;
+	struct flexsc_inherit inherit = {
+		.want = POLLIN | POLLOUT | POLLRDHUP, .group = 1,
+		.flags = SOCK_NONBLOCK,
+	};
+
+	options.flags = flags;
+	options.events = (uint32_t)server_limit;
+	return !failed(flexsc_ecb_create(&ecb, &options)) &&
+	       !failed(flexsc_ecb_handler(ecb, handle, NULL)) &&
+	       !failed(flexsc_ecb_autoaccept(ecb, listener, 0, &inherit,
+					     NULL));
+}
+
+static bool begin_ps1(int listener)
+{
+	return begin(listener, FLEXSC_ECB_BATCHED);
+}
+
+static bool begin_ps2(int listener)
+{
+	return begin(listener, 0) &&
+	       !failed(flexsc_ecb_deliver(ecb, admitted));
+}
+
+static bool begin_send(int listener)
+{
+	return begin_ps2(listener) &&
+	       !failed(flexsc_ecb_notify(ecb, admitted));
+}
+
+static void wait_for_events(void)
+{
+	flexsc_ecb_wait(ecb, admitted, FOREVER);
+	handle(ecb, NULL);
+}
+
+/* As in SEND, figure 4.2: what ends the sleep isn't notified of. */
+static void wait_send(void)
+{
+	flexsc_ecb_notify(ecb, 0);
+	wait_for_events();
+	flexsc_ecb_notify(ecb, admitted);
+}
+
+static void watch(int fd, bool sending)
+{
+}
+
+static void close_it(int fd)
+{
+	flexsc_ecb_close(ecb, (unsigned int)server_connections[fd].place);
+}
+
+static void admit_ps1(bool yes)
+{
+	admitted = yes ? ALL : OTHERS;
+}
+
+static void admit_ps2(bool yes)
+{
+	admit_ps1(yes);
+	flexsc_ecb_deliver(ecb, admitted);
+}
+
+/* Notification implies delivery. */
+static void admit_send(bool yes)
+{
+	admit_ps2(yes);
+	flexsc_ecb_notify(ecb, admitted);
+}
+
+static void hold(void)
+{
+	flexsc_critical_begin(ecb);
+}
+
+static void release(void)
+{
+	flexsc_critical_end(ecb);
+}
+
+static const char *by(void)
+{
+	struct flexsc_ecb *probe;
+	const char *name;
+
+	if (flexsc_ecb_create(&probe, NULL))
+		return NULL;
+	name = flexsc_ecb_backend(probe);
+	flexsc_ecb_destroy(probe);
+	return name;
+}
+
+const struct model model_send = {
+	.name = "send", .delivery = "immediate", .notification = "preemptive",
+	.accepting = "at delivery", .by = by, .begin = begin_send,
+	.wait = wait_send, .watch = watch, .close = close_it,
+	.admit = admit_send, .hold = hold, .release = release,
+};
+
+const struct model model_ps2 = {
+	.name = "ps2", .delivery = "immediate", .notification = "batched",
+	.accepting = "at delivery", .by = by, .begin = begin_ps2,
+	.wait = wait_for_events, .watch = watch, .close = close_it,
+	.admit = admit_ps2,
+};
+
+const struct model model_ps1 = {
+	.name = "ps1", .delivery = "batched", .notification = "batched",
+	.accepting = "at delivery", .by = by, .begin = begin_ps1,
+	.wait = wait_for_events, .watch = watch, .close = close_it,
+	.admit = admit_ps1,
+};
