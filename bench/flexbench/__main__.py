@@ -15,6 +15,9 @@ from . import (
     calls,
     machine,
     mariadb,
+    network,
+    overload,
+    overload_plan,
     plot,
     programs,
     reads,
@@ -35,7 +38,10 @@ BENCHES: dict[str, ModuleType] = {
     "serve": serve,
     "threads": threads,
     "programs": programs,
+    "overload": overload,
 }
+# A study of its own, which takes long.
+APART = ["overload"]
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 SECONDS, QUICK_SECONDS = 5, 2
@@ -67,7 +73,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
         nargs="?",
         choices=[*BENCHES, "all"],
         default="all",
-        help="what to measure (all)",
+        help="what to measure (all but overload)",
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="of overload: its parts and settings",
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer rounds and sizes, wider ranges"
@@ -101,6 +113,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "of them for threads",
     )
     parser.add_argument(
+        "--network",
+        default=network.LO,
+        metavar="KIND",
+        help=f"for overload: {', '.join(network.KINDS)} ({network.LO})",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"
     )
     parser.add_argument(
@@ -113,7 +131,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--plot", type=Path, metavar="DIR", help="draw figures there, as SVG"
     )
     parser.add_argument("--flexsc", default="flexsc", help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
+    if args.words and args.bench != "overload":
+        parser.error(f"{args.bench} takes no {args.words[0]}")
+    return args
 
 
 def measure(args: argparse.Namespace, argv: list[str]) -> Run:
@@ -126,10 +147,12 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         seconds=args.seconds or (QUICK_SECONDS if args.quick else SECONDS),
         bytes=args.bytes,
         connections=args.connections,
+        words=args.words,
+        network=args.network,
     )
     run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
     for name, bench in BENCHES.items():
-        if args.bench not in (name, "all"):
+        if args.bench != name and (args.bench != "all" or name in APART):
             continue
         try:
             bench.measure(run, plan)
@@ -150,6 +173,8 @@ def show(run: Run) -> None:
 def main(argv: list[str]) -> int:
     args = parse(argv)
     try:
+        if args.bench == "overload":
+            overload_plan.parse(args.words, args.network)
         if args.out and not args.show:
             # Better now than after minutes of measuring.
             args.out.touch()

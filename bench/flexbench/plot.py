@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import calls, programs, running, send, serve, threads
+from . import calls, overload_plot, programs, running, send, serve, threads
 from .samples import BenchError, Measurement, Run, distinct
 
 
@@ -184,4 +184,5 @@ def plot(run: Run, folder: Path) -> list[Path]:
         raise BenchError(f"{folder}: {error.strerror}") from error
     made = plot_calls(pyplot, run, folder) + plot_serve(pyplot, run, folder)
     made += plot_threads(pyplot, run, folder) + plot_send(pyplot, run, folder)
-    return made + plot_programs(pyplot, run, folder)
+    made += plot_programs(pyplot, run, folder)
+    return made + overload_plot.plot(pyplot, run, folder, save)

@@ -32,6 +32,8 @@ class Plan:
     seconds: int
     bytes: int
     connections: int | None  # that were asked for
+    words: Sequence[str] = ()  # of overload
+    network: str = "lo"  # of overload
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:

@@ -12,6 +12,7 @@ from .samples import BenchError
 # Debian's packages, by program.
 PACKAGES = {
     "apache2": "apache2",
+    "ip": "iproute2",
     "mariadb-install-db": "mariadb-server",
     "mariadbd": "mariadb-server",
     "nginx": "nginx-light",
@@ -19,6 +20,7 @@ PACKAGES = {
     "strace": "strace",
     "sysbench": "sysbench",
     "taskset": "util-linux",
+    "tc": "iproute2",
     "wrk": "wrk",
 }
 # Where an ordinary user's PATH doesn't lead.

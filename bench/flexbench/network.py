@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Networks between clients and a server on one machine.
+
+    lo          the loopback interface. What the server sends is received on its
+                own core, and what it receives was received on its clients'
+    veth        two network namespaces with a pair of interfaces; the same
+                about the cores
+    rps         veth, and each side receives on its own core (RPS)
+    100mbit     veth, as fast as that in each direction
+
+All but lo take root. They live as long as a with-block.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from . import tools
+from .machine import Cores
+from .samples import BenchError
+
+LO, VETH, RPS, SLOW = "lo", "veth", "rps", "100mbit"
+KINDS = [LO, VETH, RPS, SLOW]
+TIMEOUT = 10
+
+SERVER, CLIENT, CLIENTS = "10.213.0.1", "10.213.0.2", "10.213.1"
+# A packet that would wait longer in the interface's queue is lost.
+RATE = ["tbf", "rate", "100mbit", "burst", "32kb", "latency", "200ms"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """server, client: what comes before a command, to run it on that side."""
+
+    kind: str
+    server: list[str]
+    client: list[str]
+    address: str  # of the server
+    source: str  # the clients' first one
+
+
+def execute(*command: str) -> None:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{' '.join(command)}: not done in {TIMEOUT} s") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        raise BenchError(f"{' '.join(command)}: {lines[-1]}")
+
+
+def inside(namespace: str) -> list[str]:
+    return [tools.need("ip"), "netns", "exec", namespace]
+
+
+@contextmanager
+def namespace(name: str) -> Iterator[str]:
+    ip = tools.need("ip")
+    execute(ip, "netns", "add", name)
+    try:
+        execute(ip, "-n", name, "link", "set", "lo", "up")
+        yield name
+    finally:
+        execute(ip, "netns", "del", name)
+
+
+def connect(server: str, client: str) -> None:
+    """A pair of interfaces, v0 on both sides. The clients have many addresses,
+    so that they don't run out of ports.
+    """
+    ip = tools.need("ip")
+    pair = ["link", "add", "v0", "netns", server, "type", "veth"]
+    execute(ip, *pair, "peer", "name", "v0", "netns", client)
+    for side, address in ((server, SERVER), (client, CLIENT)):
+        execute(ip, "-n", side, "addr", "add", f"{address}/16", "dev", "v0")
+        execute(ip, "-n", side, "link", "set", "v0", "up")
+    execute(
+        *(ip, "-n", client, "route", "add", "local", f"{CLIENTS}.0/24", "dev", "lo")
+    )
+    reuse = "echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse"
+    execute(*inside(client), "sh", "-c", reuse)
+
+
+def steer(side: str, cores: Sequence[int]) -> None:
+    mask = sum(1 << core for core in cores)
+    groups: list[str] = []
+    while mask or not groups:
+        groups.append(f"{mask & 0xFFFFFFFF:x}")
+        mask >>= 32
+    path = "/sys/class/net/v0/queues/rx-0/rps_cpus"
+    execute(*inside(side), "sh", "-c", f"echo {','.join(groups[::-1])} > {path}")
+
+
+@contextmanager
+def network(kind: str, cores: Cores) -> Iterator[Network]:
+    if kind == LO:
+        yield Network(kind, [], [], "127.0.0.1", "127.0.0.2")
+        return
+    if os.geteuid() != 0:
+        raise BenchError(f"--network {kind} takes root; lo doesn't")
+    with ExitStack() as stack:
+        name = f"flexsc-{os.getpid()}"
+        server = stack.enter_context(namespace(f"{name}-server"))
+        client = stack.enter_context(namespace(f"{name}-client"))
+        connect(server, client)
+        if kind == RPS:
+            steer(server, [cores.measured])
+            steer(client, cores.load)
+        if kind == SLOW:
+            tc = [tools.need("tc"), "qdisc", "add", "dev", "v0", "root", *RATE]
+            execute(*inside(server), *tc)
+            execute(*inside(client), *tc)
+        yield Network(kind, inside(server), inside(client), SERVER, f"{CLIENTS}.1")
