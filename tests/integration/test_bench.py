@@ -45,6 +45,20 @@ def raw(case: str, *args: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.parametrize("variant", ["signal", "uring"])
+def test_raw_events(variant: str) -> None:
+    found = raw(
+        "events", f"variant={variant}", "scenario=dequeue", "batch=10", "calls=200"
+    )
+    assert found["case"] == "events"
+    for name in ("ns_to_queue", "ns_to_dequeue"):
+        assert all(0 < t < 1e7 for t in found["samples"][name])
+    found = raw(
+        "events", f"variant={variant}", "scenario=preempt", "cores=0", "calls=20"
+    )
+    assert all(0 < t < 1e9 for t in found["samples"]["ns_to_preempt"])
+
+
 @pytest.mark.parametrize("variant", ["plain", "liburing", "sync", "threads", "uring"])
 @pytest.mark.parametrize("call", ["close", "read", "pread", "getppid"])
 def test_raw_calls(variant: str, call: str) -> None:
@@ -102,8 +116,14 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         (["load", "port=1", "mode=ftp"], 1, "mode=ftp: give echo or http"),
         (["load", "port=1"], 1, "load: connecting: Connection refused"),
         (["load", "port=70000"], 2, "port=70000: give a number from 1 to 65535"),
-        (["sleep"], 2, "--raw sleep: give calls, timers, reads, load or rounds"),
+        (
+            ["sleep"],
+            2,
+            "--raw sleep: give calls, timers, reads, events, load or rounds",
+        ),
         (["rounds", "port=1"], 1, "rounds: give port=N and pid=N"),
+        (["events"], 1, "events: scenario=dormant: give dequeue or preempt"),
+        (["events", "scenario=preempt"], 1, "events: preempt: give cores=N"),
     ],
 )
 def test_bad_settings_are_one_line(args: list[str], status: int, reason: str) -> None:

@@ -25,6 +25,7 @@ from flexbench import (  # noqa: E402
     plot,
     programs,
     reads,
+    send,
     runner,
     running,
     samples,
@@ -218,6 +219,23 @@ def test_timers_few_and_many_are_compared() -> None:
     (text,) = timers.show(run)
     assert "1.25 (1.25-1.25)" in text
     assert "100,000" in text.splitlines()[1]
+
+
+def test_send_is_compared_with_signals() -> None:
+    run = empty_run()
+    values = {"signal": 1000.0, "uring": 50.0}
+    for settings in send.variants(plan()):
+        variant = str(settings["variant"])
+        if variant not in values:
+            continue
+        samples = once(send.DEQUEUE, values[variant], values[variant])
+        for one in samples:
+            one["samples"] |= {send.QUEUE: [700.0], send.PREEMPT: [15000.0]}
+        run.measurements.append(Measurement("send", settings, samples))
+    dequeued, preempted = send.show(run)
+    assert "0.05 (0.05-0.05)" in dequeued.splitlines()[-1]
+    assert dequeued.splitlines()[-1].startswith("100")
+    assert "15,000" in preempted
 
 
 def test_reads_are_compared_both_ways() -> None:
