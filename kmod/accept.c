@@ -81,7 +81,6 @@ void accept_later(struct watch *listener)
 	ecb_call(ecb);
 }
 
-
 /* There may be a slot or a descriptor again. */
 void accept_retry(struct ecb *ecb)
 {
@@ -161,8 +160,9 @@ static void accept_deliver(struct watch *listener, struct watch *watch,
 	level = watch_start(watch, file);
 	if (level == -ENOSPC || level == -ENOENT)
 		close_fd(watch->fd);
-	watch_deliver_claimed(watch, max(level, 0), FLEXSC_EVT_IPACCEPT,
-			      listener->group);
+	watch_deliver_claimed(watch, max(level, 0),
+			      event_is(FLEXSC_EVT_IPACCEPT,
+				       listener->is >> 16));
 }
 
 static void accept_one(struct watch *listener, struct watch *watch, int fd)
@@ -174,30 +174,34 @@ static void accept_one(struct watch *listener, struct watch *watch, int fd)
 	if (!file)
 		return watch_put(watch);
 	watch->fd = fd;
-	watch->want = inherit->want | EPOLLERR | EPOLLHUP;
-	watch->type = FLEXSC_EVT_IOREADY;
-	watch->group = inherit->group;
+	watch->want = inherit->want | POLLERR | POLLHUP;
+	watch->is = event_is(FLEXSC_EVT_IOREADY, inherit->group);
 	watch_prepare(watch, inherit->data);
 	accept_deliver(listener, watch, file);
 	fput(file);
 }
 
 /* An event of the listener itself. */
-static void accept_tell(struct watch *listener, u16 type, long error)
+static void accept_tell(struct watch *listener, u32 is, long error)
 {
 	struct flexsc_event_slot *slot =
 		&listener->ecb->slots[listener->index];
 
-	if (!event_claim(slot, error ? FLEXSC_EVENT_CHECK : EPOLLIN))
+	if (!event_claim(slot, error ? FLEXSC_EVENT_CHECK : POLLIN))
 		return;
 	slot->error = error;
-	watch_deliver_claimed(listener, 0, type, listener->group);
+	watch_deliver_claimed(listener, 0, is);
 }
 
+/* Said once, until there is room again. */
 static void accept_overflow(struct watch *listener, long error, u32 frees)
 {
-	atomic_inc(event_word(&listener->ecb->control->overflows));
-	accept_tell(listener, FLEXSC_EVT_OVERFLOW, error);
+	if (!listener->overflowed) {
+		listener->overflowed = true;
+		atomic_inc(event_word(&listener->ecb->control->overflows));
+		accept_tell(listener, event_is(FLEXSC_EVT_OVERFLOW,
+					       listener->is >> 16), error);
+	}
 	accept_starve(listener, frees);
 }
 
@@ -218,7 +222,7 @@ static bool accept_failed(struct watch *listener, long error, u32 frees)
 		accept_overflow(listener, error, frees);
 		return false;
 	default:
-		accept_tell(listener, listener->type, error);
+		accept_tell(listener, listener->is, error);
 		return false;
 	}
 }
@@ -230,12 +234,12 @@ static bool accept_next(struct watch *listener, const struct file *file)
 	struct watch *watch;
 	long fd;
 
-	if (!event_allowed(listener->ecb, BIT(listener->group))) {
-		watch_hold(listener, EPOLLIN);
+	if (!event_allowed(listener->ecb, BIT(listener->is >> 16))) {
+		watch_hold(listener, POLLIN);
 		return false;
 	}
 	if (!accept_possible(file) || !watch_in_table(listener, file)) {
-		accept_tell(listener, listener->type, 0);
+		accept_tell(listener, listener->is, 0);
 		return false;
 	}
 	watch = watch_take(listener->ecb);
@@ -243,6 +247,7 @@ static bool accept_next(struct watch *listener, const struct file *file)
 		return accept_failed(listener, -ENOSPC, frees);
 	fd = accept_call(listener->fd, listener->inherit->flags);
 	if (fd >= 0) {
+		listener->overflowed = false;
 		accept_one(listener, watch, fd);
 		return true;
 	}
@@ -250,19 +255,30 @@ static bool accept_next(struct watch *listener, const struct file *file)
 	return accept_failed(listener, fd, frees);
 }
 
-static void accept_turn(struct watch *listener)
+static void accept_some(struct watch *listener, const struct file *file)
 {
-	struct file *file = watch_file(listener);
 	int i;
 
-	if (!file)
-		return;
 	for (i = 0; i < ACCEPT_TURN; i++)
 		if (!accept_next(listener, file))
-			break;
-	fput(file);
-	if (i == ACCEPT_TURN)
-		accept_later(listener);
+			return;
+	accept_later(listener);
+}
+
+static void accept_turn(struct watch *listener)
+{
+	struct file *file;
+
+	/* Or its slot might be taken for a connection. */
+	if (!watch_get_live(listener))
+		return;
+	file = watch_file(listener);
+	/* It isn't a listener if it became another watch on the list. */
+	if (file && listener->inherit)
+		accept_some(listener, file);
+	if (file)
+		fput(file);
+	watch_put(listener);
 }
 
 /* Accept what is there, in the owner's context, without locks. */
@@ -278,7 +294,6 @@ void accept_run(struct ecb *ecb)
 		clear_bit(WATCH_ACCEPTS, &listener->lists);
 		/* A full barrier: a connection that comes now is seen here. */
 		smp_mb__after_atomic();
-		if (listener->inherit)
-			accept_turn(listener);
+		accept_turn(listener);
 	}
 }

@@ -91,26 +91,11 @@ void ecb_kick(struct ecb *ecb)
 }
 
 /* Wake the owner if it sleeps interruptibly. It looks at the words again. */
-static void ecb_wake(struct ecb *ecb)
+void ecb_wake(struct ecb *ecb)
 {
 	wait_queue_entry_t sleeper = { .private = ecb->owner };
 
 	default_wake_function(&sleeper, TASK_INTERRUPTIBLE, 0, NULL);
-}
-
-/*
- * S3: tell the owner, as it asked for, that an event of these groups is in its
- * memory. Any context; behind a full barrier.
- */
-void ecb_announce(struct ecb *ecb, u32 groups)
-{
-	const struct flexsc_event_control *control = ecb->control;
-
-	if (READ_ONCE(control->waiting) & groups)
-		ecb_wake(ecb);
-	else if (READ_ONCE(control->notify) & groups &&
-		 !READ_ONCE(control->critical))
-		ecb_kick(ecb);
 }
 
 /* There is something to do in the owner's context. Any context. */
@@ -165,6 +150,9 @@ static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
 			return 0;
 	} while (ecb_sleep(ecb, groups,
 			   deadline == U64_MAX ? NULL : &expires));
+	/* Being stopped or frozen is no reason to return. */
+	if (task_sigpending(current))
+		return -ERESTARTNOHAND;
 	return signal_pending(current) ? -EINTR : 0;
 }
 
@@ -201,6 +189,7 @@ static long ecb_flush_held(struct ecb *ecb)
  */
 static long ecb_kick_groups(struct ecb *ecb, u32 groups)
 {
+	/* Pairs with U3. */
 	smp_mb();
 	ecb_announce(ecb, groups);
 	return 0;
@@ -314,6 +303,20 @@ static u64 ecb_area(u32 events)
 			  events * sizeof(struct flexsc_event_slot));
 }
 
+static int ecb_make_memory(struct ecb *ecb, u64 area)
+{
+	int err = area_make(&ecb->area, area);
+
+	if (err)
+		return err;
+	ecb->control = ecb->area.memory;
+	ecb->slots = ecb->area.memory + FLEXSC_ECB_SLOTS_OFFSET;
+	err = watches_make(ecb);
+	if (err)
+		area_free(&ecb->area);
+	return err;
+}
+
 static struct ecb *ecb_make(const struct flexsc_ecb_create *args)
 {
 	struct ecb *ecb = kzalloc(sizeof(*ecb), GFP_KERNEL_ACCOUNT);
@@ -323,17 +326,12 @@ static struct ecb *ecb_make(const struct flexsc_ecb_create *args)
 		return ERR_PTR(-ENOMEM);
 	ecb->events = args->events;
 	ecb->flags = args->flags;
-	err = watches_make(ecb);
-	if (!err)
-		err = area_make(&ecb->area, args->area);
+	err = ecb_make_memory(ecb, args->area);
 	if (err) {
-		watches_free(ecb);
 		kfree(ecb);
 		return ERR_PTR(err);
 	}
 	spin_lock_init(&ecb->lock);
-	ecb->control = ecb->area.memory;
-	ecb->slots = ecb->area.memory + FLEXSC_ECB_SLOTS_OFFSET;
 	ecb->files = current->files;
 	ecb->owner = get_task_struct(current);
 	ecb->mm = current->mm;

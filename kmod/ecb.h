@@ -92,6 +92,21 @@ void ecb_get(struct ecb *ecb);
 void ecb_put(struct ecb *ecb);
 void ecb_kick(struct ecb *ecb);
 void ecb_call(struct ecb *ecb);
-void ecb_announce(struct ecb *ecb, u32 groups);
+void ecb_wake(struct ecb *ecb);
+
+/*
+ * S3: tell the owner, as it asked for, that an event of these groups is in its
+ * memory. Any context; behind a full barrier.
+ */
+static __always_inline void ecb_announce(struct ecb *ecb, u32 groups)
+{
+	const struct flexsc_event_control *control = ecb->control;
+
+	if (unlikely(READ_ONCE(control->waiting) & groups))
+		ecb_wake(ecb);
+	else if (READ_ONCE(control->notify) & groups &&
+		 !READ_ONCE(control->critical))
+		ecb_kick(ecb);
+}
 
 #endif /* FLEXSC_KMOD_ECB_H */

@@ -8,11 +8,21 @@
 
 #include <linux/atomic.h>
 #include <linux/bits.h>
+#include <linux/stddef.h>
 #include <linux/timekeeping.h>
 
 #include "ecb.h"
 
 static_assert(sizeof(atomic_t) == sizeof(__u32));
+
+/* What event_push() stores at once. */
+static_assert(offsetof(struct flexsc_event_slot, group) ==
+	      offsetof(struct flexsc_event_slot, type) + sizeof(__u16));
+
+static __always_inline u32 event_is(u16 type, u16 group)
+{
+	return (u32)group << 16 | type;
+}
 
 static __always_inline atomic_t *event_word(__u32 *word)
 {
@@ -36,22 +46,27 @@ static __always_inline bool event_claim(struct flexsc_event_slot *slot, u32 bits
 		 FLEXSC_EVENT_QUEUED);
 }
 
-/* Push a slot that was claimed, and tell the owner. */
-static __always_inline void event_push(struct ecb *ecb, u32 index, u16 type,
-				       u16 group)
+/*
+ * Push a slot that was claimed, and tell the owner. "is" is the slot's type, and
+ * its group in the high half.
+ */
+static __always_inline void event_push(struct ecb *ecb,
+				       struct flexsc_event_slot *slot,
+				       u32 index, u32 is)
 {
-	struct flexsc_event_slot *slot = &ecb->slots[index];
-	atomic_t *head = event_word(&ecb->control->head[group]);
+	struct flexsc_event_control *control = ecb->control;
+	u32 group = is >> 16;
+	atomic_t *head = event_word(&control->head[group]);
 	int next = atomic_read(head);
 
-	WRITE_ONCE(slot->type, type);
-	WRITE_ONCE(slot->group, group);
-	if (ecb->flags & FLEXSC_ECB_TIMES)
-		WRITE_ONCE(slot->time, ktime_get_ns());
+	*(u32 *)&slot->type = is;
+	if (unlikely(ecb->flags & FLEXSC_ECB_TIMES))
+		slot->time = ktime_get_ns();
 	do {
 		WRITE_ONCE(slot->next, next);
-	} while (!atomic_try_cmpxchg(head, &next, index + 1));
-	atomic_or(BIT(group), event_word(&ecb->control->pending));
+	} while (unlikely(!atomic_try_cmpxchg(head, &next, index + 1)));
+	atomic_or(BIT(group), event_word(&control->pending));
+	/* S3. Pairs with U3. */
 	smp_mb__after_atomic();
 	ecb_announce(ecb, BIT(group));
 }

@@ -19,6 +19,8 @@
  *	there are no descriptors, or these are others than they were when the
  *		watch began (the process ends, or unshared them): the watch ends
  *
+ *	the process is being killed: the watch ends
+ *
  * Whoever ends a watch first says so and then removes the lock, and who sets it
  * looks behind that whether the watch is live: so none is left over.
  *
@@ -32,8 +34,9 @@
  * keeps nobody waiting, and what they deliver is looked at in the owner's
  * context: see watch_sweep().
  */
-#include <linux/fs.h>
 #include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/sched/signal.h>
 #include <linux/stat.h>
 
 #include "compat.h"
@@ -72,11 +75,14 @@ static void hook_removed(struct file_lock *lock)
 	struct file *file = watch_file(watch);
 
 	if (file) {
-		if (watch_in_table(watch, file))
+		/* Setting n locks of an inode anew takes n * n steps. */
+		if (watch_in_table(watch, file) &&
+		    !fatal_signal_pending(current))
 			hook_set(watch, file);
 		else
 			watch_end(watch, true);
 		fput(file);
+		cond_resched();
 	}
 	watch_put(watch);
 }

@@ -21,11 +21,6 @@
 #include "hook.h"
 #include "watch.h"
 
-static struct flexsc_event_slot *watch_slot(const struct watch *watch)
-{
-	return &watch->ecb->slots[watch->index];
-}
-
 /* Which are free. */
 
 int watches_make(struct ecb *ecb)
@@ -38,6 +33,7 @@ int watches_make(struct ecb *ecb)
 		return -ENOMEM;
 	for (i = 0; i < ecb->events; i++) {
 		ecb->watches[i].ecb = ecb;
+		ecb->watches[i].slot = &ecb->slots[i];
 		ecb->watches[i].index = i;
 		ecb->watches[i].next_free = i + 2;
 	}
@@ -92,7 +88,7 @@ struct watch *watch_take(struct ecb *ecb)
 	tries = min_t(u32, ecb->free_count, WATCH_TRIES);
 	while (!watch && tries--) {
 		watch = watch_pop(ecb);
-		if (!READ_ONCE(watch_slot(watch)->state))
+		if (!READ_ONCE(watch->slot->state))
 			break;
 		watch_push(ecb, watch);
 		watch = NULL;
@@ -108,11 +104,12 @@ struct watch *watch_take(struct ecb *ecb)
 /* What the owner sees of a watch that was taken, and has its words. */
 void watch_prepare(struct watch *watch, u64 data)
 {
-	struct flexsc_event_slot *slot = watch_slot(watch);
+	struct flexsc_event_slot *slot = watch->slot;
 
+	watch->mask = BIT(watch->is >> 16);
+	watch->overflowed = false;
 	slot->gen = ++watch->gen;
-	slot->type = watch->type;
-	slot->group = watch->group;
+	*(u32 *)&slot->type = watch->is;
 	slot->fd = watch->fd;
 	slot->error = 0;
 	slot->data = data;
@@ -125,6 +122,20 @@ void watch_prepare(struct watch *watch, u64 data)
 void watch_get(struct watch *watch)
 {
 	refcount_inc(&watch->refs);
+}
+
+/* A reference to a live watch. False: it isn't one. */
+bool watch_get_live(struct watch *watch)
+{
+	struct ecb *ecb = watch->ecb;
+	bool live;
+
+	spin_lock(&ecb->lock);
+	live = watch->live;
+	if (live)
+		watch_get(watch);
+	spin_unlock(&ecb->lock);
+	return live;
 }
 
 /* What was taken isn't needed. */
@@ -188,7 +199,7 @@ bool watch_in_table(const struct watch *watch, const struct file *file)
  * S4: its group is in none of the owner's words. The owner may have stored one
  * meanwhile, and seen nothing held: then this is still the one to deliver.
  */
-void watch_hold(struct watch *watch, u32 bits)
+noinline void watch_hold(struct watch *watch, u32 bits)
 {
 	struct ecb *ecb = watch->ecb;
 
@@ -198,19 +209,19 @@ void watch_hold(struct watch *watch, u32 bits)
 	}
 	/* A full barrier. Pairs with U4. */
 	smp_mb();
-	if (!event_allowed(ecb, BIT(watch->group)))
+	if (!event_allowed(ecb, watch->mask))
 		return;
 	bits = atomic_fetch_and(WATCH_HELD, &watch->kept) & ~WATCH_HELD;
 	if (!bits)
 		return;
 	if (watch->inherit)
 		accept_later(watch);
-	else if (event_claim(watch_slot(watch), bits))
-		event_push(ecb, watch->index, watch->type, watch->group);
+	else if (event_claim(watch->slot, bits))
+		event_push(ecb, watch->slot, watch->index, watch->is);
 }
 
 /* close() says nothing of this one: have the owner look. */
-static void watch_suspect(struct watch *watch)
+static noinline void watch_suspect(struct watch *watch)
 {
 	if (!test_and_set_bit(WATCH_SUSPECT, &watch->lists))
 		llist_add(&watch->suspect, &watch->ecb->suspects);
@@ -221,39 +232,42 @@ static __always_inline void watch_happened(struct watch *watch, u32 bits)
 {
 	struct ecb *ecb = watch->ecb;
 
-	if (unlikely(!event_allowed(ecb, BIT(watch->group))))
+	if (unlikely(!event_allowed(ecb, watch->mask)))
 		return watch_hold(watch, bits);
 	if (unlikely(watch->inherit))
 		return accept_later(watch);
-	if (!event_claim(watch_slot(watch), bits))
+	if (!event_claim(watch->slot, bits))
 		return;
-	if (unlikely(!watch->hooked))
+	if (!READ_ONCE(watch->hooked) &&
+	    !test_bit(WATCH_SUSPECT, &watch->lists))
 		watch_suspect(watch);
-	event_push(ecb, watch->index, watch->type, watch->group);
+	event_push(ecb, watch->slot, watch->index, watch->is);
 }
 
-/* The queue goes away, and only waits for this entry to leave it. */
-static void watch_queue_freed(struct poller *poller)
+/* The queue goes away, and only waits for this entry to leave it: POLLFREE. */
+static noinline int watch_queue_freed(wait_queue_entry_t *entry)
 {
-	list_del_init(&poller->entry.entry);
+	struct poller *poller = container_of(entry, struct poller, entry);
+
+	watch_happened(entry->private, POLLHUP | FLEXSC_EVENT_CHECK);
+	list_del_init(&entry->entry);
 	/* From here on the watch may be freed. Pairs with poller_leave(). */
 	smp_store_release(&poller->head, NULL);
+	return 1;
 }
 
 static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
 			void *key)
 {
-	struct poller *poller = container_of(entry, struct poller, entry);
 	struct watch *watch = entry->private;
 	u32 bits = (__force u32)key_to_poll(key);
 
-	/* No key says nothing but that something happened. */
-	if (!bits)
-		watch_happened(watch, FLEXSC_EVENT_CHECK);
-	else if (bits & watch->want)
-		watch_happened(watch, bits & watch->want);
 	if (unlikely(bits & (__force u32)POLLFREE))
-		watch_queue_freed(poller);
+		return watch_queue_freed(entry);
+	/* No key says nothing but that something happened. */
+	bits = bits ? bits & watch->want : FLEXSC_EVENT_CHECK;
+	if (bits)
+		watch_happened(watch, bits);
 	return 1;
 }
 
@@ -261,12 +275,12 @@ static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
  * The owner pushes a slot that it claimed, with more bits. The watch may have
  * been ended meanwhile, see watch.h.
  */
-void watch_deliver_claimed(struct watch *watch, u32 bits, u16 type, u16 group)
+void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is)
 {
-	struct flexsc_event_slot *slot = watch_slot(watch);
+	struct flexsc_event_slot *slot = watch->slot;
 
 	atomic_or(bits, event_word(&slot->state));
-	event_push(watch->ecb, watch->index, type, group);
+	event_push(watch->ecb, slot, watch->index, is);
 	/* Behind a full barrier. Pairs with watch_end(). */
 	if (!READ_ONCE(watch->live))
 		event_revoke(slot);
@@ -275,10 +289,10 @@ void watch_deliver_claimed(struct watch *watch, u32 bits, u16 type, u16 group)
 /* The owner delivers. */
 static void watch_deliver(struct watch *watch, u32 bits)
 {
-	if (event_claim(watch_slot(watch), bits))
-		watch_deliver_claimed(watch, 0, watch->type, watch->group);
+	if (event_claim(watch->slot, bits))
+		watch_deliver_claimed(watch, 0, watch->is);
 	else if (!READ_ONCE(watch->live))
-		event_revoke(watch_slot(watch));
+		event_revoke(watch->slot);
 }
 
 /* Wait queues. */
@@ -364,7 +378,7 @@ static int watch_enter_queues(struct watch *watch, struct file *file)
 
 /* Begin and end. */
 
-/* False: the ECB is closed. */
+/* From here on any thread may end it. False: the ECB is closed. */
 static bool watch_go_live(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -373,37 +387,46 @@ static bool watch_go_live(struct watch *watch)
 	spin_lock(&ecb->lock);
 	open = !ecb->closed;
 	watch->live = open;
+	if (open)
+		watch_get(watch);
 	spin_unlock(&ecb->lock);
 	return open;
 }
 
-/*
- * Watch the file, which "fd" of the current thread, the owner, is. Returns its
- * state, or -errno; then the watch has ended.
- */
-int watch_start(struct watch *watch, struct file *file)
+static int watch_go(struct watch *watch, struct file *file)
 {
-	int level;
+	int level = watch_enter_queues(watch, file);
 
-	watch->file = file;
-	watch->files = current->files;
-	watch->hooked = false;
-	watch->position = 0;
-	level = watch_enter_queues(watch, file);
 	if (level >= 0 && !watch_go_live(watch))
 		level = -ENOENT;
 	if (level < 0) {
 		watch_leave_queues(watch);
-		event_revoke(watch_slot(watch));
-		watch_put(watch);
+		event_revoke(watch->slot);
+		fput(file);
 		return level;
 	}
-	get_file(file);
 	if (hook_possible(file))
 		hook_set(watch, file);
 	else if (!watch_in_table(watch, file))
 		watch_end(watch, false);
 	return READ_ONCE(watch->live) ? level : -EBADF;
+}
+
+/*
+ * Watch the file, which "fd" of the current thread, the owner, is, with a watch
+ * that was taken. Returns its state, or -errno; then the watch has ended.
+ */
+int watch_start(struct watch *watch, struct file *file)
+{
+	int level;
+
+	watch->file = get_file(file);
+	watch->files = current->files;
+	watch->hooked = false;
+	watch->position = 0;
+	level = watch_go(watch, file);
+	watch_put(watch);
+	return level;
 }
 
 /*
@@ -424,7 +447,7 @@ void watch_end(struct watch *watch, bool closing)
 	watch_leave_queues(watch);
 	/* Pairs with watch_deliver_claimed(). */
 	smp_mb();
-	event_revoke(watch_slot(watch));
+	event_revoke(watch->slot);
 	atomic_and(WATCH_HELD, &watch->kept);
 	if (watch->file) {
 		if (watch->hooked && !closing)
@@ -458,7 +481,7 @@ static int watch_check(const struct flexsc_ecb_watch *args)
 	    args->group >= FLEXSC_ECB_GROUPS || args->reserved1 ||
 	    args->reserved2 || args->reserved3[0] || args->reserved3[1])
 		return -EINVAL;
-	if ((args->fd == -1) != (args->type == FLEXSC_EVT_USER))
+	if (args->type == FLEXSC_EVT_USER ? args->fd != -1 : args->fd == -1)
 		return -EINVAL;
 	if (args->flags & FLEXSC_WATCH_ACCEPT)
 		return accept_check(args);
@@ -499,9 +522,9 @@ static struct watch *watch_fill(struct ecb *ecb,
 	if (!watch)
 		return ERR_PTR(-ENOSPC);
 	watch->fd = args->fd;
-	watch->want = args->want | EPOLLERR | EPOLLHUP;
-	watch->type = args->type;
-	watch->group = array_index_nospec(args->group, FLEXSC_ECB_GROUPS);
+	watch->want = args->want | POLLERR | POLLHUP;
+	watch->is = event_is(args->type, array_index_nospec(args->group,
+							    FLEXSC_ECB_GROUPS));
 	if (args->flags & FLEXSC_WATCH_ACCEPT) {
 		watch->inherit = accept_inherit(args);
 		if (!watch->inherit) {
@@ -517,14 +540,14 @@ static struct watch *watch_fill(struct ecb *ecb,
 static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
 {
 	struct watch *watch = watch_fill(ecb, args);
+	long ret;
 
 	if (IS_ERR(watch))
 		return PTR_ERR(watch);
 	watch->file = NULL;
-	if (watch_go_live(watch))
-		return watch->index;
+	ret = watch_go_live(watch) ? watch->index : -ENOENT;
 	watch_put(watch);
-	return -ENOENT;
+	return ret;
 }
 
 static long watch_add_file(struct ecb *ecb, struct file *file,
@@ -540,7 +563,7 @@ static long watch_add_file(struct ecb *ecb, struct file *file,
 		return level;
 	if (level && watch->inherit)
 		watch_happened(watch, level);
-	else if (level && event_allowed(ecb, BIT(watch->group)))
+	else if (level && event_allowed(ecb, watch->mask))
 		watch_deliver(watch, level);
 	else if (level)
 		watch_hold(watch, level);
@@ -596,7 +619,7 @@ static void watch_release(struct watch *watch, u32 bits)
 
 	if (!file)
 		return;
-	if (!event_allowed(watch->ecb, BIT(watch->group))) {
+	if (!event_allowed(watch->ecb, watch->mask)) {
 		watch_hold(watch, bits);
 	} else if (watch->inherit) {
 		accept_later(watch);

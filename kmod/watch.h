@@ -3,17 +3,20 @@
  * A WATCH is what the kernel has of a slot that is given to a source. There is
  * one for each slot, made with the ECB.
  *
- *	free	-> live		watch_take(): it has a slot's index, whose
- *				"state" in the memory is zero
+ *	free	-> taken	watch_take(), by the owner: it has a slot's
+ *				index, whose "state" in the memory is zero
+ *	taken	-> live		it is in the file's queues, or a thread's. If that
+ *				can't be it is free again
  *	live	-> ended	watch_end(), by whoever finds it live first: the
  *				owner's FORGET, the close hook in any thread, or
  *				the end of the file
  *	ended	-> free		the last reference is given back
  *
- * The first reference is that of being live, and there is one for each lock of the
- * close hook (hook.c). A watch that isn't free has a reference to the ECB. Only
- * the owner takes watches, so in the owner's context none that is seen becomes
- * another one.
+ * There is a reference of being taken, until watch_start() is over, one of being
+ * live, one for each lock of the close hook (hook.c), and one of a listener's turn
+ * (accept.c). Who sets a lock has one of these, too. A watch that isn't free has a
+ * reference to the ECB. Only the owner takes watches, so in the owner's context
+ * none becomes another one, but where it takes one itself.
  *
  * Who ends a watch takes it off its wait queues, so no callback runs any more,
  * then revokes the slot, then gives up the watched file. The owner delivers
@@ -63,6 +66,7 @@ struct inherit {
 struct watch {
 	/* Constant while it is live. */
 	struct ecb *ecb;
+	struct flexsc_event_slot *slot;
 	struct file *file;	/* a reference; NULL: a thread's slot */
 	void *files;		/* the descriptors; compared, never used */
 	struct inherit *inherit;	/* NULL: it doesn't accept */
@@ -73,12 +77,13 @@ struct watch {
 	u32 want;		/* bits of poll(2) */
 	u32 index;
 	u32 gen;
-	u16 type;
-	u16 group;
+	u32 is;			/* event_is(): type and group of its events */
+	u32 mask;		/* the group's bit */
 	u8 pollers;		/* in use; WATCH_POLLERS + 1: more are needed */
 
 	bool live;		/* written under ecb.lock */
 	bool hooked;		/* a lock of the close hook was set */
+	bool overflowed;	/* and said so; until it accepts again */
 	refcount_t refs;
 	u32 next_free;		/* index + 1; under ecb.lock */
 	atomic_t kept;
@@ -101,12 +106,13 @@ void watch_prepare(struct watch *watch, u64 data);
 int watch_start(struct watch *watch, struct file *file);
 void watch_end(struct watch *watch, bool closing);
 void watch_get(struct watch *watch);
+bool watch_get_live(struct watch *watch);
 void watch_put(struct watch *watch);
 void watch_return(struct watch *watch);
 
 struct file *watch_file(struct watch *watch);
 bool watch_in_table(const struct watch *watch, const struct file *file);
 void watch_hold(struct watch *watch, u32 bits);
-void watch_deliver_claimed(struct watch *watch, u32 bits, u16 type, u16 group);
+void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is);
 
 #endif /* FLEXSC_KMOD_WATCH_H */

@@ -71,7 +71,7 @@
 #define FLEXSC_ECB_ABI_VERSION	1
 
 #define FLEXSC_ECB_GROUPS	32
-#define FLEXSC_ECB_EVENTS_MAX	(1U << 20)
+#define FLEXSC_ECB_EVENTS_MAX	0x100000U
 /* Where the slots begin, in bytes from the event control block. */
 #define FLEXSC_ECB_SLOTS_OFFSET	4096
 
@@ -203,8 +203,9 @@ struct flexsc_upcall_frame {
  * control block whose owner is the calling thread, and returns its descriptor
  * (close-on-exec). mmap() of "area" bytes at offset 0 gives its memory. No other
  * process can use it, and fork() gives a child neither the memory nor events.
- * It ends when its descriptor is closed and its memory unmapped, and delivers
- * nothing more once its owner ended. Beside -EFAULT the kernel refuses with
+ * It ends when its descriptor is closed and its memory unmapped, or when the
+ * process ends or executes another program. Once its owner ended nobody is
+ * notified, and no connection accepted. Beside -EFAULT the kernel refuses with
  *
  *	-EINVAL		a wrong size, flag, or number of slots; a reserved word
  *			that isn't zero
@@ -229,13 +230,23 @@ struct flexsc_ecb_create {
 /*
  * FLEXSC_ECB_WATCH: give a slot to a descriptor, or to the process' threads. The
  * state that the descriptor has now is its first event, if it has one of
- * "want". Returns the slot's index, or
+ * "want". Returns the slot's index, or the errors below.
+ *
+ * A watch ends when its descriptor is closed: for sockets, pipes and FIFOs inside
+ * close(), dup2(), close_range() and the like, and a watch doesn't keep the file.
+ * For other files, at the owner's next watch, flush or wait behind an event, or
+ * when it is to be notified of one. A duplicate of the descriptor is none that is
+ * watched. While another process has locked a whole FIFO for writing, by fcntl(),
+ * that FIFO is such a file, and the other way round a watched FIFO can't be
+ * locked so by another process.
  *
  *	-EINVAL		an unknown flag, type or group
  *	-EBADF		no such descriptor
  *	-EPERM		the caller isn't the owner; the file has no poll(2)
- *	-ELOOP		a file that itself watches others
- *	-ENOSPC		no slot is free, or the file has more than four queues
+ *	-ELOOP		a file that itself watches others: an event control
+ *			block, epoll, io_uring, /dev/flexsc
+ *	-ENOSPC		no slot is free, or the file has more than four queues.
+ *			A slot that was revoked is free when the owner took it
  *	-EOPNOTSUPP	FLEXSC_WATCH_ACCEPT: a listener that blocks, or calls of
  *			the owner that something watches
  */
@@ -260,7 +271,13 @@ struct flexsc_ecb_watch {
  * The descriptor listens. Connections are accepted when they are to be delivered
  * (SEND, section 3.6.1), and each gets a slot of its own. Its first event is
  * FLEXSC_EVT_IPACCEPT in "group", with the state that it has then; later events
- * are FLEXSC_EVT_IOREADY in "accept_group".
+ * are FLEXSC_EVT_IOREADY in "accept_group". Where there is no slot, no descriptor
+ * or no memory for one, FLEXSC_EVT_OVERFLOW of the listener has the error and
+ * "overflows" counts it, once until a connection is accepted again. It is tried
+ * again when a watch ends, and by the owner's next flush or wait. Another error of
+ * accept4(), and a connection that can't be accepted because something watches the
+ * owner's calls by now or the listener blocks, is an event of the listener's own
+ * type.
  */
 #define FLEXSC_WATCH_ACCEPT	0x1U
 /* The library's: it asks poll(2) before an event is handed out. */
@@ -282,6 +299,7 @@ struct flexsc_ecb_watch {
  * lseek(fd, groups, FLEXSC_ECB_WAIT_SEEK): sleep until one of the groups is
  * pending, or until "deadline". What is held of them is delivered first. 0: look;
  * -EINTR: a signal. The handler isn't called because of what ended the sleep.
+ * The kernel stores "waiting" itself, and zero at the end.
  */
 #define FLEXSC_ECB_WAIT_SEEK	3	/* SEEK_DATA */
 
