@@ -33,6 +33,7 @@ GUEST = (
     "kmod-owner",
     "kmod-rights",
     "kmod-rounds",
+    "kmod-send",
     "kmod-serve",
     "kmod-watchdog",
     "kmod-watched",

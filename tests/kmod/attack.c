@@ -8,10 +8,13 @@
 #include <linux/reboot.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "ecb.h"
 #include "raw.h"
 
 /* Make so many registrations wait inside of one another. */
@@ -319,4 +322,68 @@ TEST(memory_of_the_dead_is_limited)
 	CHECK_EQ(register_in_child(fds[1]), ENOMEM);
 	CHECK_EQ(close(fds[0]), 0);
 	CHECK_EQ(register_in_child(fds[1]), 0);
+}
+
+/* Event control blocks. */
+
+/* The signal that notifies is itself an event, that notifies. */
+TEST(a_notification_that_causes_itself_ends)
+{
+	struct flexsc_event_slot event;
+	struct ecb ecb;
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGURG);
+	CHECK_EQ(sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	fd = signalfd(-1, &set, SFD_NONBLOCK);
+	ecb_open(&ecb, 8, 0);
+	ecb_watch(&ecb, fd, POLLIN, 0);
+	ecb_store(&ecb.control->notify, ALL_GROUPS);
+	for (int i = 0; i < 1000; i++) {
+		raise(SIGURG);
+		while (ecb_next(&ecb, ALL_GROUPS, &event))
+			CHECK_EQ(sigwaitinfo(&set, NULL), SIGURG);
+	}
+	ecb_close(&ecb);
+}
+
+/* All slots are revoked, and nobody takes them: they aren't given again. */
+TEST(slots_that_are_never_taken_run_out)
+{
+	enum { COUNT = 4096 };
+	struct ecb ecb;
+	int fds[2];
+
+	ecb_open(&ecb, COUNT, 0);
+	ecb_store(&ecb.control->deliver, ALL_GROUPS);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	for (int i = 0; i < COUNT; i++)
+		CHECK_EQ(ecb_forget(&ecb, ecb_watch(&ecb, fds[0], POLLOUT, 0)),
+			 0);
+	for (int i = 0; i < 100; i++)
+		CHECK_EQ(ecb_try_watch(&ecb, fds[0], POLLIN, 0), -ENOSPC);
+	ecb_close(&ecb);
+}
+
+/* The most slots there can be, all of one descriptor, which is then closed. */
+TEST_LIMIT(many_watches_of_one_descriptor_end_at_once, 120)
+{
+	enum { COUNT = 2000 };
+	struct ecb ecb;
+	int fds[2];
+
+	ecb_open(&ecb, FLEXSC_ECB_EVENTS_MAX, 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	for (int i = 0; i < COUNT; i++)
+		CHECK_EQ(ecb_watch(&ecb, fds[0], POLLIN, 0), i);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK_EQ(ecb.control->held, COUNT);
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK_EQ(ecb_forget(&ecb, 0), -ENOENT);
+	CHECK_EQ(ecb_forget(&ecb, COUNT - 1), -ENOENT);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK_EQ(ecb.control->pending, 0);
+	ecb_close(&ecb);
 }

@@ -16,6 +16,9 @@
  *			well then. The library has given up bouncing by then
  *
  * Both user and kernel mode count. The last two need a second processor.
+ *
+ * "kmod-count events" is about SEND: what an event of a socket costs, beyond
+ * the write() that causes it.
  */
 #define _GNU_SOURCE
 #include <liburing.h>
@@ -24,6 +27,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "ecb.h"
 #include "lib/base/futex.h"
 #include "raw.h"
 #include "lib/base/syscall.h"
@@ -472,4 +476,144 @@ TEST_LIMIT(bounced, 600)
 	CHECK(raw_tell(on, "0"));
 	flexsc_loop_destroy(loop);
 	raw_close(&raw);
+}
+
+/* Events: kmod-count events. */
+
+static struct ecb ecb;
+static volatile uint64_t told;
+
+/* U1, of a list with one slot on it. */
+static inline void take_event(void)
+{
+	struct flexsc_event_slot *slot;
+	uint32_t event;
+
+	if (!__atomic_load_n(&ecb.control->pending, __ATOMIC_ACQUIRE))
+		abort();
+	__atomic_fetch_and(&ecb.control->pending, ~1U, __ATOMIC_SEQ_CST);
+	event = __atomic_exchange_n(&ecb.control->head[0], 0, __ATOMIC_ACQUIRE);
+	slot = &ecb.slots[event - 1];
+	told = slot->data + slot->type + slot->next;
+	told = __atomic_exchange_n(&slot->state, 0, __ATOMIC_ACQ_REL);
+}
+
+static void say(int fd)
+{
+	if (raw_syscall(SYS_write, (uint64_t)fd, (uint64_t)"x", 1, 0, 0, 0) != 1)
+		abort();
+}
+
+static void hear(int fd)
+{
+	char bytes[16];
+
+	CHECK(read(fd, bytes, sizeof(bytes)) > 0);
+}
+
+/* The median of writes, and of what is done behind them. */
+static double writes(const int pair[2], void (*taken)(void))
+{
+	uint64_t counts[ROUNDS];
+
+	for (int r = 0; r < ROUNDS; r++) {
+		uint64_t begin = instructions();
+
+		say(pair[1]);
+		if (taken)
+			taken();
+		counts[r] = since(begin);
+		hear(pair[0]);
+	}
+	return median(counts, ROUNDS);
+}
+
+static void new_pair(int pair[2])
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+}
+
+/* The medians of a watch, and of a close() of what is watched or isn't. */
+static double closes(bool watched, double *watch)
+{
+	const struct flexsc_ecb_watch good = { .want = POLLIN };
+	uint64_t counts[ROUNDS], watches[ROUNDS], begin;
+	int pair[2];
+
+	for (int r = 0; r < ROUNDS; r++) {
+		struct flexsc_ecb_watch args = good;
+
+		new_pair(pair);
+		args.fd = pair[0];
+		begin = instructions();
+		if (watched && raw_syscall(SYS_ioctl, (uint64_t)ecb.fd,
+					   FLEXSC_ECB_WATCH, (uint64_t)&args,
+					   0, 0, 0) < 0)
+			abort();
+		watches[r] = since(begin);
+		begin = instructions();
+		raw_syscall(SYS_close, (uint64_t)pair[0], 0, 0, 0, 0, 0);
+		counts[r] = since(begin);
+		CHECK_EQ(close(pair[1]), 0);
+	}
+	*watch = median(watches, ROUNDS);
+	return median(counts, ROUNDS);
+}
+
+/* An eventfd does little itself. */
+static void count_eventfd(void)
+{
+	int fd = (int)syscall(SYS_eventfd2, 0, O_NONBLOCK);
+	const struct flexsc_ecb_watch args = { .fd = fd, .want = POLLIN };
+	uint64_t counts[2][ROUNDS], watches[ROUNDS], one = 1, begin;
+	struct flexsc_event_slot revoked;
+	long event;
+
+	for (int watched = 0; watched < 2; watched++) {
+		if (watched)
+			ecb_watch(&ecb, fd, POLLIN, 0);
+		for (int r = 0; r < ROUNDS; r++) {
+			begin = instructions();
+			raw_syscall(SYS_write, (uint64_t)fd, (uint64_t)&one, 8,
+				    0, 0, 0);
+			if (watched)
+				take_event();
+			counts[watched][r] = since(begin);
+		}
+	}
+	for (int r = 0; r < ROUNDS; r++) {
+		begin = instructions();
+		event = raw_syscall(SYS_ioctl, (uint64_t)ecb.fd,
+				    FLEXSC_ECB_WATCH, (uint64_t)&args, 0, 0, 0);
+		watches[r] = since(begin);
+		CHECK_EQ(ecb_forget(&ecb, (uint32_t)event), 0);
+		CHECK(!ecb_next(&ecb, 1, &revoked));
+	}
+	printf("watch of an eventfd %.0f\n", median(watches, ROUNDS));
+	printf("event of an eventfd taken %.0f\n", median(counts[1], ROUNDS) -
+	       median(counts[0], ROUNDS));
+}
+
+TEST_LIMIT(events, 600)
+{
+	double unwatched, watch, plain_close;
+	int pair[2];
+
+	calibrate();
+	ecb_open(&ecb, 64, 0);
+	ecb_deliver(&ecb, 1);
+	new_pair(pair);
+	writes(pair, NULL);
+	unwatched = writes(pair, NULL);
+	ecb_watch(&ecb, pair[0], POLLIN, 0);
+	printf("event taken %.0f\n", writes(pair, take_event) - unwatched);
+	say(pair[1]);
+	hear(pair[0]);
+	printf("event again %.0f\n", writes(pair, NULL) - unwatched);
+	count_eventfd();
+	plain_close = closes(false, &watch);
+	printf("close of what is watched %.0f more\n",
+	       closes(true, &watch) - plain_close);
+	printf("watch %.0f\n", watch);
+	ecb_close(&ecb);
 }

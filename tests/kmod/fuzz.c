@@ -18,12 +18,16 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "cell.h"
 #include "chance.h"
+#include "ecb.h"
 #include "honest.h"
 #include "scribble.h"
 #include "system.h"
@@ -168,6 +172,173 @@ static void control(void)
 	}
 }
 
+/*
+ * Events: a block whose owner is one thread. What is watched changes all the
+ * time, and other threads write to the block's memory.
+ */
+static struct ecb block;
+static atomic_bool block_open;
+static int sources[16];
+
+/* Another source under the same number, most of the time. */
+static void new_source(int *fd)
+{
+	const struct itimerspec often = { { 0, 100000 }, { 0, 100000 } };
+	int both[2] = { -1, -1 };
+
+	switch (below(5)) {
+	case 0:
+		both[0] = eventfd((unsigned int)below(2), EFD_NONBLOCK);
+		break;
+	case 1:
+		both[0] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+		timerfd_settime(both[0], 0, &often, NULL);
+		break;
+	case 2:
+		if (pipe(both))
+			return;
+		break;
+	default:
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, both);
+	}
+	if (*fd > 0 && one_in(2)) {
+		dup2(both[0], *fd);
+		close(both[0]);
+	} else {
+		close(*fd);
+		*fd = both[0];
+	}
+	if (both[1] >= 0) {
+		if (one_in(2))
+			ioctl(both[1], 0x5421 /* FIONBIO */, &(int){ 1 });
+		/* What it was is still watched, or it is closed at once. */
+		dup2(both[1], sources[below(16)]);
+		close(both[1]);
+	}
+}
+
+static void listen_on(int *fd)
+{
+	const struct sockaddr any = { .sa_family = AF_UNIX };
+	int fresh = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	/* A name of the kernel's choice. */
+	bind(fresh, &any, sizeof(any.sa_family));
+	listen(fresh, 4);
+	close(*fd);
+	*fd = fresh;
+}
+
+static void call_somebody(int fd)
+{
+	struct sockaddr_storage name;
+	socklen_t size = sizeof(name);
+	int caller = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	if (!getsockname(fd, (struct sockaddr *)&name, &size))
+		connect(caller, (struct sockaddr *)&name, size);
+	if (one_in(2))
+		close(caller);
+	else
+		sources[below(16)] = caller;
+}
+
+static void disturb(void)
+{
+	int *fd = &sources[below(16)];
+	uint64_t one = 1;
+
+	switch (below(8)) {
+	case 0:
+		new_source(fd);
+		break;
+	case 1:
+		listen_on(fd);
+		break;
+	case 2:
+		call_somebody(*fd);
+		break;
+	case 3:
+		if (atomic_load(&block_open))
+			ioctl(block.fd, FLEXSC_ECB_KICK, scribble_value());
+		break;
+	default:
+		if (write(*fd, &one, 8) < 0 && one_in(2))
+			read(*fd, &one, 8);
+	}
+}
+
+static void watch_something(void)
+{
+	struct flexsc_ecb_watch watch = {
+		.fd = sources[below(16)],
+		.want = (uint32_t)below(65536),
+		.type = (uint16_t)below(FLEXSC_EVT_TYPES),
+		.group = (uint16_t)below(32),
+		.flags = one_in(2),
+		.accept_group = (uint16_t)below(2),
+	};
+
+	if (one_in(9))
+		((uint32_t *)&watch)[below(16)] = (uint32_t)scribble_value();
+	if (one_in(9))
+		watch.fd = -1;
+	ioctl(block.fd, FLEXSC_ECB_WATCH, one_in(30) ? scribble_address() :
+						       (uint64_t)&watch);
+}
+
+static void own_events(void)
+{
+	/* One thread has this role: the owner. */
+	if (!atomic_load(&block_open)) {
+		signal(SIGURG, SIG_IGN);
+		if (ecb_try_open(&block, 1 + (uint32_t)below(100), 0) < 0) {
+			usleep(10000);
+			return;
+		}
+		block.control = mmap(NULL, block.args.area,
+				     PROT_READ | PROT_WRITE, MAP_SHARED,
+				     block.fd, 0);
+		atomic_store(&block_open, true);
+	}
+	switch (below(8)) {
+	case 0:
+		ioctl(block.fd, FLEXSC_ECB_FORGET, below(110));
+		break;
+	case 1:
+		ioctl(block.fd, FLEXSC_ECB_FLUSH);
+		break;
+	case 2:
+		if (!one_in(100))
+			block.control->deadline = 0;
+		lseek(block.fd, (off_t)scribble_value(), FLEXSC_ECB_WAIT_SEEK);
+		break;
+	case 3:
+		ioctl(block.fd, _IO(0xe9, 16 + below(6)), scribble_value());
+		break;
+	case 4:
+		disturb();
+		break;
+	default:
+		watch_something();
+	}
+}
+
+static void scribble_events(void)
+{
+	uint32_t *words = (void *)block.control;
+
+	if (!atomic_load(&block_open))
+		return (void)usleep(1000);
+	for (int i = 0; i < 100; i++)
+		words[below(one_in(2) ? 64 : block.args.area / 4)] =
+			one_in(3) ? 0 : (uint32_t)scribble_value();
+	if (one_in(2000))
+		munmap(block.control, 4096 * below(3));
+	if (one_in(2000))
+		close(block.fd);
+}
+
 /* In a child: the area, if it is there, and a file that isn't the child's. */
 static void haunt(void)
 {
@@ -250,7 +421,8 @@ static const struct role {
 	unsigned int threads;
 } roles[] = {
 	{ scribble, 2 }, { post, 2 }, { wait_long, 2 }, { serve, 4 },
-	{ control, 1 }, { map, 1 }, { twin, 1 },
+	{ control, 1 }, { map, 1 }, { twin, 1 }, { own_events, 1 },
+	{ disturb, 1 }, { scribble_events, 1 },
 };
 
 static void fault(int signo)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes with a registration, syscall threads and calls in flight end in any
+ * Processes with a registration, syscall threads and calls in flight, and with an
+ * event control block whose owner gets events and connections, end in any
  * way there is: killed, by exec, frozen, stopped, without their memory or their
  * file, with somebody else holding that. Then nothing is left of them.
  *
@@ -15,10 +16,12 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "chance.h"
+#include "ecb.h"
 #include "honest.h"
 #include "raw.h"
 #include "system.h"
@@ -122,6 +125,60 @@ static void *keep_on(void *seed)
 	return NULL;
 }
 
+/* Events of its own making, and connections that it accepts. */
+
+static struct ecb events;
+static atomic_bool eventful;
+
+static int listen_somewhere(struct sockaddr_un *name, socklen_t *size)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	name->sun_family = AF_UNIX;
+	CHECK_EQ(bind(fd, (void *)name, sizeof(name->sun_family)), 0);
+	CHECK_EQ(listen(fd, 64), 0);
+	CHECK_EQ(getsockname(fd, (void *)name, size), 0);
+	return fd;
+}
+
+static void make_events(const struct sockaddr_un *name, socklen_t size)
+{
+	struct flexsc_event_slot event;
+	int both[2], caller;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0);
+	caller = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	ecb_try_watch(&events, both[0], POLLIN, (uint16_t)below(2));
+	if (one_in(2))
+		CHECK_EQ(write(both[1], "x", 1), 1);
+	connect(caller, (const void *)name, size);
+	ecb_wait(&events, 3, below(2) * MS);
+	while (ecb_next(&events, ALL_GROUPS, &event))
+		if (event.type == FLEXSC_EVT_IPACCEPT)
+			close(event.fd);
+	close(both[0]);
+	close(both[1]);
+	close(caller);
+}
+
+static void *keep_events(void *seed)
+{
+	struct sockaddr_un name = { 0 };
+	socklen_t size = sizeof(name);
+
+	chance_seed(*(uint64_t *)seed ^ 1);
+	signal(SIGURG, SIG_IGN);
+	ecb_open(&events, 16, 0);
+	CHECK(ecb_try_accept(&events, listen_somewhere(&name, &size), 2,
+			     POLLIN, 3) >= 0);
+	ecb_deliver(&events, ALL_GROUPS);
+	ecb_store(&events.control->notify, (uint32_t)number());
+	atomic_store(&eventful, true);
+	for (;;)
+		make_events(&name, size);
+	return NULL;
+}
+
 static void pass(int fd)
 {
 	union {
@@ -195,12 +252,15 @@ static void end(void)
 		break;
 	case END_CLOSED_UNMAPPED:
 		close(raw.fd);
+		close(events.fd);
 		/* Fall through. */
 	case END_UNMAPPED:
 		munmap(raw.shared, raw.args.area);
+		munmap(events.control, events.args.area);
 		break;
 	case END_CLOSED:
 		close(raw.fd);
+		close(events.fd);
 		break;
 	case END_SENT_HOME:
 		ioctl(raw.fd, FLEXSC_IOC_END);
@@ -231,10 +291,11 @@ static void be_owner(void)
 	while (n--)
 		raw_thread(&raw);
 	CHECK_EQ(pthread_create(&thread, NULL, keep_on, &seed), 0);
-	while (atomic_load(&own->shared->beats) < 2)
+	CHECK_EQ(pthread_create(&thread, NULL, keep_events, &seed), 0);
+	while (atomic_load(&own->shared->beats) < 2 || !atomic_load(&eventful))
 		usleep(100);
 	if (own->end == END_PASSED)
-		pass(raw.fd);
+		pass(below(2) ? raw.fd : events.fd);
 	if (own->end == END_INHERITED)
 		inherit();
 	usleep((useconds_t)below(1000));
