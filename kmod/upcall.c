@@ -7,6 +7,7 @@
 
 #include "ecb.h"
 #include "upcall.h"
+#include "upcall_x86.h"
 
 /* Is there an event that the owner wants to be called for now? */
 static bool upcall_wanted(const struct flexsc_event_control *control)

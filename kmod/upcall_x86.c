@@ -23,7 +23,7 @@
 
 #include "compat.h"
 #include "ecb.h"
-#include "upcall.h"
+#include "upcall_x86.h"
 
 #define RED_ZONE	128
 #define SYSCALL_SIZE	2	/* of the instruction */
@@ -84,22 +84,28 @@ static bool upcall_find_frame(const struct flexsc_event_control *control,
 
 static bool upcall_make_frame(const struct pt_regs *regs, u64 *address)
 {
-	const struct flexsc_upcall_frame frame = {
-		.r11 = regs->r11,
-		.r10 = regs->r10,
-		.r9 = regs->r9,
-		.r8 = regs->r8,
-		.di = regs->di,
-		.si = regs->si,
-		.dx = regs->dx,
-		.cx = regs->cx,
-		.ax = regs->ax,
-		.flags = regs->flags,
-		.ip = regs->ip,
-	};
+	struct flexsc_upcall_frame __user *frame;
 
-	*address = regs->sp - RED_ZONE - sizeof(frame);
-	return !copy_to_user((void __user *)*address, &frame, sizeof(frame));
+	frame = (void __user *)(regs->sp - RED_ZONE - sizeof(*frame));
+	if (!user_access_begin(frame, sizeof(*frame)))
+		return false;
+	unsafe_put_user(regs->r11, &frame->r11, fault);
+	unsafe_put_user(regs->r10, &frame->r10, fault);
+	unsafe_put_user(regs->r9, &frame->r9, fault);
+	unsafe_put_user(regs->r8, &frame->r8, fault);
+	unsafe_put_user(regs->di, &frame->di, fault);
+	unsafe_put_user(regs->si, &frame->si, fault);
+	unsafe_put_user(regs->dx, &frame->dx, fault);
+	unsafe_put_user(regs->cx, &frame->cx, fault);
+	unsafe_put_user(regs->ax, &frame->ax, fault);
+	unsafe_put_user(regs->flags, &frame->flags, fault);
+	unsafe_put_user(regs->ip, &frame->ip, fault);
+	user_access_end();
+	*address = (u64)frame;
+	return true;
+fault:
+	user_access_end();
+	return false;
 }
 
 bool upcall_enter(struct ecb *ecb)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Upcalls: see upcall_x86.c. Other machines have none. */
+#ifndef FLEXSC_KMOD_UPCALL_X86_H
+#define FLEXSC_KMOD_UPCALL_X86_H
+
+#include <linux/types.h>
+
+struct ecb;
+
+/* Change the owner's registers; false: it isn't where that is possible. */
+#ifdef CONFIG_X86_64
+bool upcall_enter(struct ecb *ecb);
+#else
+static inline bool upcall_enter(struct ecb *ecb)
+{
+	return false;
+}
+#endif
+
+#endif /* FLEXSC_KMOD_UPCALL_X86_H */
