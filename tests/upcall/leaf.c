@@ -110,9 +110,9 @@ static void handle(struct flexsc__upcall *upcall)
 	while (due(control)) {
 		leaf_handled++;
 		__atomic_fetch_and(&control->pending, 0, __ATOMIC_SEQ_CST);
+		if (leaf_within)
+			leaf_within();
 	}
-	if (leaf_within)
-		leaf_within();
 	errno = ENOTTY;
 	leaf_clobber();
 	handling--;

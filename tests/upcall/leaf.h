@@ -84,7 +84,7 @@ enum leaf_keep { KEEP_COMPACT, KEEP_PLAIN, KEEP_NOTHING, KEEPS };
 bool leaf_upcall(struct flexsc__upcall *upcall,
 		 struct flexsc_event_control *control, enum leaf_keep keep);
 extern uint32_t leaf_handled;
-/* Called by the handler, if not NULL, before it clobbers. */
+/* Called for each event, if not NULL. */
 extern void (*leaf_within)(void);
 void leaf_handle_plainly(struct flexsc__upcall *upcall);
 

@@ -67,6 +67,7 @@ GROUPS = (
     ("kmod-send",),
     ("send-delivery", "send-accept"),
     ("send-notify", "send-cost"),
+    ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
@@ -101,6 +102,7 @@ CPUS = {"kmod-cores": 4, "kmod-watchdog": 1}
 PARAMETERS = {
     "kmod-dying": "slub_debug=FZPU,task_struct",
     "kmod-rights": "lsm=landlock",
+    "kmod-upcall": "vsyscall=xonly",
 }
 # Their guest's clock counts instructions, and nothing while all processors idle.
 COUNTED = {"kmod-watchdog": "shift=0,sleep=off"}

@@ -1,0 +1,748 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Upcalls by the kernel module: a thread raises events as fast as it can, and the
+ * owner is somewhere. Each event is handled once, and what was interrupted doesn't
+ * notice. Runs in a guest, as root.
+ */
+#define _GNU_SOURCE
+#include <liburing.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/rseq.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "../upcall/leaf.h"
+#include "ecb.h"
+
+#define UPCALLS		500U	/* of a test, at least */
+#define FLAG_TF		0x100
+
+static struct ecb ecb;
+static struct flexsc_event_control *control;
+static struct flexsc__upcall upcall;
+static uint32_t posted, urgent;
+static atomic_bool stop;
+
+/* An event of group 0, counted unless one is pending already. */
+static void raise_event(void)
+{
+	if (__atomic_fetch_or(&control->pending, 1, __ATOMIC_SEQ_CST) & 1)
+		return;
+	__atomic_add_fetch(&posted, 1, __ATOMIC_RELAXED);
+	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 1), 0);
+}
+
+static void *source(void *arg)
+{
+	uint64_t random = 1;
+
+	(void)arg;
+	while (!atomic_load(&stop)) {
+		raise_event();
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		for (uint64_t i = random % 4096; i; i--)
+			__builtin_ia32_pause();
+	}
+	return NULL;
+}
+
+/* Where an upcall isn't possible. */
+static void on_urgent(int signo)
+{
+	int err = errno;
+
+	(void)signo;
+	urgent++;
+	if (control->critical)
+		return;
+	do {
+		control->critical = 1;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (__atomic_exchange_n(&control->pending, 0,
+					__ATOMIC_SEQ_CST)) {
+			leaf_handled++;
+			if (leaf_within)
+				leaf_within();
+		}
+		ecb_store(&control->critical, 0);
+	} while (control->pending & control->notify);
+	errno = err;
+}
+
+static char alternate[65536] __attribute__((aligned(64)));
+
+static void handle_signal(int signo, void (*handler)(int), int flags)
+{
+	const struct sigaction action = { .sa_handler = handler,
+					  .sa_flags = flags };
+
+	CHECK_EQ(sigaction(signo, &action, NULL), 0);
+}
+
+static bool begin(uint32_t flags, enum leaf_keep keep)
+{
+	const stack_t stack = { .ss_sp = alternate,
+				.ss_size = sizeof(alternate) };
+
+	posted = 0;
+	urgent = 0;
+	leaf_handled = 0;
+	CHECK_EQ(sigaltstack(&stack, NULL), 0);
+	handle_signal(SIGURG, on_urgent, SA_RESTART | SA_ONSTACK);
+	ecb_open(&ecb, 128, flags);
+	control = ecb.control;
+	if (leaf_upcall(&upcall, control, keep))
+		return true;
+	ecb_close(&ecb);
+	return false;
+}
+
+static pthread_t thread;
+
+static void source_begin(void)
+{
+	atomic_store(&stop, false);
+	CHECK_EQ(pthread_create(&thread, NULL, source, NULL), 0);
+}
+
+static void source_end(void)
+{
+	atomic_store(&stop, true);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	thread = 0;
+}
+
+/* All that was raised has been handled. */
+static void end(void)
+{
+	if (thread)
+		source_end();
+	CHECK_EQ(control->pending, 0);
+	CHECK_EQ(control->critical, 0);
+	CHECK_EQ(leaf_handled, posted);
+	test_note("%u events, %u signals", posted, urgent);
+	ecb_close(&ecb);
+	free(upcall.state);
+}
+
+/* Upcalls where they are possible. */
+
+static void leaf_under_fire(enum leaf_keep keep)
+{
+	if (!begin(0, keep))
+		return;
+	errno = EILSEQ;
+	source_begin();
+	while (leaf_handled < 4 * UPCALLS) {
+		errno = EILSEQ;
+		leaf_check(500);
+		CHECK_EQ(errno, EILSEQ);
+	}
+	CHECK_EQ(urgent, 0);
+	end();
+}
+
+TEST_LIMIT(a_leaf_does_not_notice, 100)
+{
+	for (enum leaf_keep keep = 0; keep < KEEPS; keep++)
+		leaf_under_fire(keep);
+}
+
+static uint32_t alarms;
+
+static void on_alarm(int signo)
+{
+	int err = errno;
+
+	(void)signo;
+	alarms++;
+	leaf_clobber();
+	errno = err;
+}
+
+static void alarms_every(long us)
+{
+	const struct itimerval time = { { 0, us }, { 0, us } };
+
+	CHECK_EQ(setitimer(ITIMER_REAL, &time, NULL), 0);
+}
+
+TEST_LIMIT(signals_come_beside, 100)
+{
+	const int flags[] = { 0, SA_ONSTACK };
+
+	for (int i = 0; i < 2; i++) {
+		CHECK(begin(0, KEEP_PLAIN));
+		handle_signal(SIGALRM, on_alarm, flags[i]);
+		alarms = 0;
+		alarms_every(300);
+		source_begin();
+		while (leaf_handled < UPCALLS || alarms < UPCALLS / 10)
+			leaf_check(500);
+		alarms_every(0);
+		CHECK_EQ(urgent, 0);
+		end();
+	}
+}
+
+TEST_LIMIT(a_process_is_stopped_and_goes_on, 60)
+{
+	const pid_t pid = test_fork();
+
+	if (!pid) {
+		CHECK(begin(0, KEEP_PLAIN));
+		source_begin();
+		while (leaf_handled < UPCALLS)
+			leaf_check(500);
+		end();
+		test_leave();
+	}
+	for (int i = 0; i < 100; i++) {
+		usleep(1000);
+		kill(pid, SIGSTOP);
+		usleep(1000);
+		kill(pid, SIGCONT);
+	}
+	test_reap(pid);
+}
+
+/*
+ * The owner stands still inside of a tail, whose frame is made here, at a place
+ * where the stack pointer is "above" bytes above the frame.
+ */
+static void stand_in_tail(uint64_t above)
+{
+	uint64_t sum, sp, after;
+
+	__asm__ volatile("movq	%%rsp, %[sp]\n"
+			 "subq	$216, %%rsp\n"
+			 "movq	$1, (%%rsp)\n"
+			 "movq	$2, 8(%%rsp)\n"
+			 "movq	$4, 16(%%rsp)\n"
+			 "movq	$8, 24(%%rsp)\n"
+			 "movq	$16, 32(%%rsp)\n"
+			 "movq	$32, 40(%%rsp)\n"
+			 "movq	$64, 48(%%rsp)\n"
+			 "movq	$128, 56(%%rsp)\n"
+			 "movq	$256, 64(%%rsp)\n"
+			 "movq	$0x202, 72(%%rsp)\n"
+			 "leaq	1f(%%rip), %%rax\n"
+			 "movq	%%rax, 80(%%rsp)\n"
+			 "addq	%[above], %%rsp\n"
+			 ".globl standing\n"
+			 "standing: jmp standing\n"
+			 "1:	addq	%%r11, %%rax\n"
+			 "addq	%%r10, %%rax\n"
+			 "addq	%%r9, %%rax\n"
+			 "addq	%%r8, %%rax\n"
+			 "addq	%%rdi, %%rax\n"
+			 "addq	%%rsi, %%rax\n"
+			 "addq	%%rdx, %%rax\n"
+			 "addq	%%rcx, %%rax\n"
+			 "movq	%%rsp, %[after]\n"
+			 "movq	%[sp], %%rsp\n"
+			 : "=&a"(sum), [sp] "=&b"(sp), [after] "=&r"(after)
+			 : [above] "r"(above)
+			 : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10",
+			   "r11", "cc", "memory");
+	CHECK_EQ(sum, 511);
+	CHECK_EQ(after, sp);
+	CHECK_EQ(control->regs, sp - 216);
+}
+
+extern const char standing[];
+
+static void *raise_later(void *arg)
+{
+	usleep(2000);
+	raise_event();
+	return arg;
+}
+
+TEST(the_tail_is_left_from_each_place)
+{
+	const struct { uint64_t before, behind, above; } places[] = {
+		{ 0, 8, 0 }, { 10, 5, 0 }, { 10, 4, 72 }, { 10, 3, 80 },
+	};
+
+	for (int i = 0; i < 4; i++) {
+		CHECK(begin(0, KEEP_PLAIN));
+		control->tail_begin = (uintptr_t)standing - places[i].before;
+		control->tail_end = (uintptr_t)standing + places[i].behind;
+		CHECK_EQ(pthread_create(&thread, NULL, raise_later, NULL), 0);
+		stand_in_tail(places[i].above);
+		CHECK_EQ(leaf_handled, 1);
+		CHECK_EQ(urgent, 0);
+		end();
+	}
+}
+
+TEST_LIMIT(clocks_are_read, 60)
+{
+	time_t (*vsyscall)(time_t *) = (void *)0xffffffffff600400;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[256];
+	bool mapped = false;
+	uint64_t last = 0;
+
+	CHECK(maps);
+	while (fgets(line, sizeof(line), maps))
+		mapped |= !!strstr(line, "[vsyscall]");
+	fclose(maps);
+	CHECK(begin(0, KEEP_PLAIN));
+	source_begin();
+	while (leaf_handled < UPCALLS) {
+		struct timespec now;
+		uint64_t ns;
+
+		CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+		ns = (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+		CHECK(ns >= last);
+		last = ns;
+		if (mapped)
+			CHECK(labs(vsyscall(NULL) - time(NULL)) <= 1);
+	}
+	test_note("vsyscall: %d", mapped);
+	CHECK_EQ(urgent, 0);
+	end();
+}
+
+/* System calls. */
+
+TEST_LIMIT(calls_have_their_results, 60)
+{
+	const pid_t parent = getppid();
+	char byte;
+	int fds[2];
+
+	CHECK(begin(0, KEEP_PLAIN));
+	CHECK_EQ(pipe(fds), 0);
+	source_begin();
+	while (leaf_handled < UPCALLS) {
+		const struct timespec time = { 0, 1000 };
+
+		CHECK_EQ(syscall(SYS_getppid), parent);
+		CHECK_EQ(write(fds[1], "x", 1), 1);
+		CHECK_EQ(read(fds[0], &byte, 1), 1);
+		CHECK_EQ(nanosleep(&time, NULL), 0);
+		CHECK_EQ(read(-1, &byte, 1), -1);
+		CHECK_EQ(errno, EBADF);
+	}
+	CHECK_EQ(urgent, 0);
+	end();
+}
+
+static void *raise_and_write(void *arg)
+{
+	usleep(20000);
+	raise_event();
+	CHECK_EQ(leaf_handled, 0);
+	usleep(20000);
+	CHECK_EQ(leaf_handled, 0);
+	CHECK_EQ(write(*(int *)arg, "x", 1), 1);
+	return NULL;
+}
+
+TEST(a_call_that_sleeps_is_not_interrupted)
+{
+	char byte;
+	int fds[2];
+
+	CHECK(begin(0, KEEP_PLAIN));
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, raise_and_write, &fds[1]), 0);
+	CHECK_EQ(read(fds[0], &byte, 1), 1);
+	CHECK_EQ(leaf_handled, 1);
+	CHECK_EQ(urgent, 0);
+	end();
+}
+
+TEST(a_call_that_sleeps_is_interrupted_if_asked)
+{
+	const struct timespec time = { 10, 0 };
+	char byte;
+	int fds[2];
+
+	CHECK_EQ(pipe(fds), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK(begin(FLEXSC_ECB_INTERRUPTS_CALLS, KEEP_PLAIN));
+		CHECK_EQ(pthread_create(&thread, NULL, raise_later, NULL), 0);
+		/* -ERESTARTSYS, _RESTARTBLOCK, and NOHAND, in the kernel. */
+		CHECK_EQ(i == 0	? read(fds[0], &byte, 1) :
+			 i == 1 ? nanosleep(&time, NULL) :
+				  pause(), -1);
+		CHECK_EQ(errno, EINTR);
+		CHECK_EQ(leaf_handled, 1);
+		CHECK_EQ(urgent, 0);
+		end();
+	}
+}
+
+static uint32_t word;
+
+/* Holds the lock until the owner, which waits for it, has handled an event. */
+static void *hold(void *arg)
+{
+	__atomic_store_n(&word, (uint32_t)syscall(SYS_gettid),
+			 __ATOMIC_SEQ_CST);
+	while (!(__atomic_load_n(&word, __ATOMIC_SEQ_CST) & FUTEX_WAITERS))
+		usleep(1000);
+	usleep(2000);
+	raise_event();
+	while (!__atomic_load_n(&leaf_handled, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	CHECK_EQ(syscall(SYS_futex, &word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0),
+		 0);
+	return arg;
+}
+
+/* -ERESTARTNOINTR, in the kernel. */
+TEST(a_call_that_is_always_begun_again_is)
+{
+	CHECK(begin(FLEXSC_ECB_INTERRUPTS_CALLS, KEEP_PLAIN));
+	CHECK_EQ(pthread_create(&thread, NULL, hold, NULL), 0);
+	while (!__atomic_load_n(&word, __ATOMIC_SEQ_CST))
+		;
+	CHECK_EQ(syscall(SYS_futex, &word, FUTEX_LOCK_PI, 0, NULL, NULL, 0), 0);
+	CHECK_EQ(leaf_handled, 1);
+	CHECK_EQ(urgent, 0);
+	end();
+}
+
+static atomic_int rounds;
+static pid_t owner;
+
+static void *raise_and_signal(void *arg)
+{
+	int round = 0;
+
+	while (!atomic_load(&stop)) {
+		if (atomic_load(&rounds) == round)
+			continue;
+		round = atomic_load(&rounds);
+		usleep(300);
+		syscall(SYS_tgkill, getpid(), owner, SIGUSR1);
+		raise_event();
+	}
+	return arg;
+}
+
+/* A signal ends the call, though an event comes at that moment. */
+TEST_LIMIT(a_signal_interrupts_a_call_as_ever, 60)
+{
+	char byte;
+	int fds[2];
+
+	CHECK(begin(0, KEEP_PLAIN));
+	CHECK_EQ(pipe(fds), 0);
+	handle_signal(SIGUSR1, on_alarm, 0);
+	owner = (pid_t)syscall(SYS_gettid);
+	atomic_store(&stop, false);
+	atomic_store(&rounds, 0);
+	CHECK_EQ(pthread_create(&thread, NULL, raise_and_signal, NULL), 0);
+	for (int i = 1; i <= 500; i++) {
+		atomic_store(&rounds, i);
+		CHECK_EQ(read(fds[0], &byte, 1), -1);
+		CHECK_EQ(errno, EINTR);
+	}
+	end();
+}
+
+/* Task work runs in the middle of io_uring_enter(). */
+TEST_LIMIT(io_uring_waits_beside, 60)
+{
+	struct io_uring ring;
+	uint32_t turns = 0;
+
+	CHECK(begin(0, KEEP_PLAIN));
+	if (io_uring_queue_init(8, &ring, 0))
+		SKIP("no io_uring");
+	source_begin();
+	while (leaf_handled < UPCALLS) {
+		struct __kernel_timespec time = { 0, 100000 };
+		struct io_uring_cqe *cqe;
+		int ret;
+
+		io_uring_prep_timeout(io_uring_get_sqe(&ring), &time, 0, 0);
+		do
+			ret = io_uring_submit_and_wait(&ring, 1);
+		while (ret == -EINTR);
+		CHECK(ret == 0 || ret == 1);
+		while (io_uring_peek_cqe(&ring, &cqe))
+			CHECK(io_uring_submit_and_wait(&ring, 1) >= 0 ||
+			      errno == EINTR);
+		CHECK_EQ(cqe->res, -ETIME);
+		io_uring_cqe_seen(&ring, cqe);
+		turns++;
+	}
+	io_uring_queue_exit(&ring);
+	test_note("%u turns", turns);
+	end();
+}
+
+/* Where upcalls aren't possible. */
+
+TEST(bad_words_mean_signals)
+{
+	const uint64_t bad[] = { 0, 1ULL << 56, 1ULL << 63, 0xffffffff81000000,
+				 UINT64_MAX };
+
+	CHECK(begin(0, KEEP_PLAIN));
+	for (int i = 0; i < 5; i++) {
+		control->notify = 0;
+		control->entry = bad[i];
+		control->notify = 1;
+		raise_event();
+		CHECK_EQ(urgent, i + 1);
+		CHECK_EQ(leaf_handled, i + 1);
+	}
+	end();
+}
+
+/* Wait for an event with that stack pointer. */
+static void wait_at(uint64_t sp)
+{
+	__asm__ volatile("movq	%%rsp, %%rbx\n"
+			 "movq	%[sp], %%rsp\n"
+			 "1:	cmpl	$0, %[handled]\n"
+			 "je	1b\n"
+			 "movq	%%rbx, %%rsp\n"
+			 :
+			 : [sp] "r"(sp), [handled] "m"(leaf_handled)
+			 : "rbx", "cc", "memory");
+}
+
+TEST(a_stack_without_room_means_a_signal)
+{
+	char *page = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	const uint64_t sps[] = { (uint64_t)page + 4096 + 215, 0, 215, 1ULL << 47,
+				 1ULL << 63, 0xffffffff82000000 };
+
+	CHECK(page != MAP_FAILED);
+	CHECK_EQ(mprotect(page + 4096, 4096, PROT_READ | PROT_WRITE), 0);
+	for (int i = 0; i < 6; i++) {
+		CHECK(begin(0, KEEP_PLAIN));
+		CHECK_EQ(pthread_create(&thread, NULL, raise_later, NULL), 0);
+		wait_at(sps[i]);
+		CHECK_EQ(urgent, 1);
+		end();
+	}
+}
+
+/* A tail anywhere and a stack pointer from anywhere harm the program only. */
+TEST(a_bad_tail_is_the_programs_fault)
+{
+	const uint64_t sps[] = { 0, 1ULL << 47, 0xffffffff82000000 };
+
+	for (int i = 0; i < 3; i++) {
+		const pid_t pid = fork();
+		int status;
+
+		CHECK(pid >= 0);
+		if (!pid) {
+			begin(0, KEEP_PLAIN);
+			signal(SIGSEGV, SIG_DFL);
+			control->tail_begin = 0;
+			control->tail_end = UINT64_MAX;
+			pthread_create(&thread, NULL, raise_later, NULL);
+			wait_at(sps[i]);
+			_exit(0);
+		}
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK(WIFSIGNALED(status));
+		CHECK(WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS);
+	}
+}
+
+static struct rseq *rseq_area(void)
+{
+	return (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+}
+
+static uint64_t shared_value;
+
+static void add_to_shared(void)
+{
+	shared_value++;
+}
+
+/* Add one, in a sequence that is begun again when it is interrupted. */
+static void add_in_sequence(void)
+{
+	uint64_t value, turns;
+
+	__asm__ volatile(
+		".pushsection __rseq_cs, \"aw\"\n"
+		".balign 32\n"
+		"9:	.long 0, 0\n"
+		".quad	1f, 2f - 1f, 4f\n"
+		".popsection\n"
+		"0:	leaq	9b(%%rip), %[value]\n"
+		"movq	%[value], %[cs]\n"
+		"1:	movq	%[shared], %[value]\n"
+		"movl	$200, %k[turns]\n"
+		"3:	decl	%k[turns]\n"
+		"jnz	3b\n"
+		"incq	%[value]\n"
+		"movq	%[value], %[shared]\n"
+		"2:	jmp	5f\n"
+		".byte	0x0f, 0xb9, 0x3d\n"
+		".long	0x53053053\n"
+		"4:	jmp	0b\n"
+		"5:	movq	$0, %[cs]\n"
+		: [value] "=&r"(value), [turns] "=&r"(turns),
+		  [shared] "+m"(shared_value), [cs] "=m"(rseq_area()->rseq_cs)
+		:
+		: "cc", "memory");
+}
+
+TEST_LIMIT(a_restartable_sequence_is_begun_again, 60)
+{
+	uint64_t added = 0;
+
+	if (!__rseq_size)
+		SKIP("no rseq");
+	CHECK(begin(0, KEEP_PLAIN));
+	leaf_within = add_to_shared;
+	source_begin();
+	while (leaf_handled < UPCALLS) {
+		add_in_sequence();
+		added++;
+	}
+	source_end();
+	CHECK(urgent > 0);
+	CHECK_EQ(shared_value, added + leaf_handled);
+	end();
+}
+
+static uint64_t traps;
+
+static void on_trap(int signo)
+{
+	(void)signo;
+	traps++;
+}
+
+/* The processor's single steps. */
+TEST_LIMIT(a_stepping_program_gets_signals, 60)
+{
+	uint32_t before;
+
+	CHECK(begin(0, KEEP_PLAIN));
+	handle_signal(SIGTRAP, on_trap, 0);
+	leaf_prepare();
+	source_begin();
+	leaf_want.flags |= FLAG_TF;
+	while (traps < 20000) {
+		before = leaf_handled;
+		leaf_want.regs[2] = 100;
+		leaf();
+		__asm__ volatile("pushfq; andl %0, (%%rsp); popfq"
+				 : : "i"(~FLAG_TF) : "memory", "cc");
+		CHECK(leaf_handled >= before);
+	}
+	CHECK(urgent > 0);
+	end();
+}
+
+/* A tracer that only looks on. */
+static void traced(void)
+{
+	CHECK(begin(0, KEEP_PLAIN));
+	CHECK_EQ(ptrace(PTRACE_TRACEME, 0, NULL, NULL), 0);
+	raise(SIGSTOP);
+	source_begin();
+	while (leaf_handled < UPCALLS / 10)
+		leaf_check(500);
+	/* One that came before it was traced isn't there. */
+	CHECK(urgent > 0);
+	end();
+	test_leave();
+}
+
+TEST_LIMIT(a_traced_program_gets_signals, 60)
+{
+	const pid_t pid = test_fork();
+	uint32_t signals = 0;
+	int status;
+
+	if (!pid)
+		traced();
+	for (;;) {
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		if (!WIFSTOPPED(status))
+			break;
+		signals += WSTOPSIG(status) == SIGURG;
+		CHECK_EQ(ptrace(PTRACE_CONT, pid, NULL,
+				WSTOPSIG(status) == SIGSTOP ? 0 :
+							      WSTOPSIG(status)),
+			 0);
+	}
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 0);
+	CHECK(signals > UPCALLS / 10 / 2);
+}
+
+/* To and from 32-bit code by a change of the segment. */
+static void change_mode(greg_t *regs, long long segment, uint64_t ip)
+{
+	regs[REG_CSGSFS] = (regs[REG_CSGSFS] & ~0xffffLL) | segment;
+	regs[REG_RIP] = (greg_t)ip;
+}
+
+static unsigned char *code;
+static uint64_t before, stack_before;
+
+static void on_signal_enter(int signo, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)signo;
+	(void)info;
+	before = (uint64_t)regs[REG_RIP];
+	stack_before = (uint64_t)regs[REG_RSP];
+	change_mode(regs, 0x23, (uint64_t)code);
+}
+
+static void on_urgent_leave(int signo, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)info;
+	on_urgent(signo);
+	/* QEMU keeps 32 bits of it. */
+	regs[REG_RSP] = (greg_t)stack_before;
+	change_mode(regs, 0x33, before);
+}
+
+TEST(a_program_in_32_bit_mode_gets_a_signal)
+{
+	const struct sigaction enter = {
+		.sa_sigaction = on_signal_enter,
+		.sa_flags = SA_SIGINFO,
+	}, leave = {
+		.sa_sigaction = on_urgent_leave,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK,
+	};
+
+	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	CHECK(code != MAP_FAILED);
+	memcpy(code, "\xeb\xfe", 2);	/* jmp to itself */
+	CHECK(begin(0, KEEP_PLAIN));
+	CHECK_EQ(sigaction(SIGUSR1, &enter, NULL), 0);
+	CHECK_EQ(sigaction(SIGURG, &leave, NULL), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, raise_later, NULL), 0);
+	raise(SIGUSR1);
+	CHECK_EQ(urgent, 1);
+	end();
+}
