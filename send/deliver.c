@@ -92,7 +92,7 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 			return 0;
 		deliver_others(ecb, groups);
 		masked = ecb->masked;
-		err = ecb->backend->wait(ecb);
+		err = ecb->backend->wait(ecb, groups);
 		/* A notification's signal is none of the program's. */
 		if (err == -EINTR && ecb->masked != masked)
 			err = 0;

@@ -124,13 +124,12 @@ static int kecb_flush(struct flexsc_ecb *ecb)
 		       kecb_ioctl(ecb, FLEXSC_ECB_FLUSH, 0) : 0;
 }
 
-static int kecb_wait(struct flexsc_ecb *ecb)
+static int kecb_wait(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	const struct kecb *kecb = ecb->own;
 
 	return (int)raw_syscall(SYS_lseek, (uint32_t)kecb->fd,
-				ecb->control->waiting, FLEXSC_ECB_WAIT_SEEK, 0,
-				0, 0);
+				groups, FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
 }
 
 static void kecb_kick(struct flexsc_ecb *ecb, uint32_t groups)

@@ -300,7 +300,7 @@ static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 	evring->listens = true;
 }
 
-static int evring_wait(struct flexsc_ecb *ecb)
+static int evring_wait(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	struct evring *evring = ecb->own;
 	uint64_t until = ecb->control->deadline;

@@ -34,8 +34,11 @@ struct backend {
 	 * delivered, accept and notify what may be.
 	 */
 	int (*flush)(struct flexsc_ecb *ecb);
-	/* Sleep until something may have happened, or until control->deadline. */
-	int (*wait)(struct flexsc_ecb *ecb);
+	/*
+	 * Sleep until something of the groups may have happened, or until
+	 * control->deadline.
+	 */
+	int (*wait)(struct flexsc_ecb *ecb, uint32_t groups);
 	/*
 	 * Put what has arrived on the lists, and have the owner notified of the
 	 * next event. NULL: the kernel does both.
