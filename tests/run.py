@@ -309,11 +309,16 @@ def python(step: Step) -> None:
         step.tally.failed += 1
         return
     files = sorted((ROOT / "tests" / "integration").glob("test_*.py"))
-    programs = [path for path in files if path.stem.startswith("test_run_")]
-    others = [path for path in files if path not in programs]
-    parts = {"others": [ROOT / "tests" / "unit", *others]}
-    parts |= {path.stem: [path] for path in programs}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    serve = [path for path in files if path.stem.startswith("test_serve")]
+    alone = [
+        path
+        for path in files
+        if path.stem.startswith(("test_run_", "test_bench", "test_overload"))
+    ]
+    others = [path for path in files if path not in serve + alone]
+    parts = {"serve": serve, "others": [ROOT / "tests" / "unit", *others]}
+    parts |= {path.stem: [path] for path in alone}
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
         done = [pool.submit(pytest, step, name, paths) for name, paths in parts.items()]
         found = [future.result() for future in done]
     # What failed is last, where it is seen.
