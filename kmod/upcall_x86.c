@@ -101,7 +101,7 @@ static bool upcall_make_frame(const struct pt_regs *regs, u64 *address)
 	unsafe_put_user(regs->flags, &frame->flags, fault);
 	unsafe_put_user(regs->ip, &frame->ip, fault);
 	user_access_end();
-	*address = (u64)frame;
+	*address = (__force u64)frame;
 	return true;
 fault:
 	user_access_end();
