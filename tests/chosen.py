@@ -56,7 +56,7 @@ GUEST = (
 # What hardly depends on the kernel takes its time on one: a further kernel costs
 # four guests.
 ONCE = (
-    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|serve|watchdog|watched)"
+    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|send|serve|watchdog|watched)"
     "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
     "|pairs|send-(accept|cost|delivery|notify)"
 )

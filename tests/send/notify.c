@@ -102,6 +102,11 @@ static void usr1(int pid)
 	kill(pid, SIGUSR1);
 }
 
+static void end_child(int pid)
+{
+	kill(pid, SIGKILL);
+}
+
 static void nothing(int fd)
 {
 }
@@ -181,14 +186,13 @@ TEST(a_signal_preempts)
 
 TEST(a_child_preempts)
 {
-	int pid = test_fork();
+	int pid = fork();
 
-	if (!pid) {
-		sleep_ms(40);
-		test_leave();
-	}
-	preempts((int)syscall(SYS_pidfd_open, pid, 0), nothing, 0);
-	test_reap(pid);
+	if (!pid)
+		for (;;)
+			pause();
+	preempts((int)syscall(SYS_pidfd_open, pid, 0), end_child, pid);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 }
 
 TEST(a_file_preempts)
