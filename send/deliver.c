@@ -82,7 +82,7 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 	struct flexsc_event_control *control = ecb->control;
 
 	for (;;) {
-		bool masked;
+		uint32_t signals;
 		int err;
 
 		if (control_pending(control) & groups)
@@ -91,10 +91,10 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		    time_monotonic() >= control->deadline)
 			return 0;
 		deliver_others(ecb, groups);
-		masked = ecb->masked;
+		signals = ecb->signals;
 		err = ecb->backend->wait(ecb, groups);
 		/* A notification's signal is none of the program's. */
-		if (err == -EINTR && ecb->masked != masked)
+		if (err == -EINTR && ecb->signals != signals)
 			err = 0;
 		if (err)
 			return control_pending(control) & groups ? 1 : err;

@@ -29,25 +29,39 @@ static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 		before.sa_handler(signo);
 }
 
+/* The module sends one when it has put something on a list, and no more. */
+static void notifier_postpone(struct flexsc_ecb *ecb, ucontext_t *context)
+{
+	if (!ecb->backend->hush)
+		return;
+	ecb->masked = true;
+	ecb->backend->hush(ecb);
+	sigaddset(&context->uc_sigmask, SIGURG);
+}
+
+static void notifier_notified(struct flexsc_ecb *ecb, ucontext_t *context)
+{
+	ecb->signals++;
+	if (ecb->control->critical ||
+	    !__atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED)) {
+		notifier_postpone(ecb, context);
+		return;
+	}
+	critical_enter(ecb);
+	if (ecb->backend->collect)
+		ecb->backend->collect(ecb);
+	flexsc__critical_leave(ecb);
+}
+
 static void notifier_handler(int signo, siginfo_t *info, void *context)
 {
 	struct flexsc_ecb *ecb = flexsc__ecb_self;
 	int err = errno;
 
-	if (!ecb || ecb->stale) {
+	if (!ecb || ecb->stale)
 		notifier_pass_on(signo, info, context);
-	} else if (ecb->control->critical ||
-		   !__atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED)) {
-		ecb->masked = true;
-		if (ecb->backend->hush)
-			ecb->backend->hush(ecb);
-		sigaddset(&((ucontext_t *)context)->uc_sigmask, signo);
-	} else {
-		critical_enter(ecb);
-		if (ecb->backend->collect)
-			ecb->backend->collect(ecb);
-		flexsc__critical_leave(ecb);
-	}
+	else
+		notifier_notified(ecb, context);
 	errno = err;
 }
 

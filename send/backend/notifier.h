@@ -5,8 +5,8 @@
  * O_ASYNC that io_uring writes to, the module where an upcall isn't possible,
  * other threads for what they post.
  *
- * A signal that meets a critical section, or an owner that isn't to be notified
- * of anything, blocks SIGURG: ecb->masked. So a busy period costs one needless
+ * With uring a signal that meets a critical section, or an owner that isn't to be
+ * notified of anything, blocks SIGURG: ecb->masked. So a busy period costs one needless
  * signal. The end of the section, or flexsc_ecb_notify(), does what the signal
  * couldn't, and unblocks it.
  */

@@ -64,6 +64,7 @@ struct flexsc_ecb {
 	void *arg;
 	bool handling;		/* inside of the handler */
 	bool masked;		/* SIGURG came in a critical section */
+	uint32_t signals;	/* how often SIGURG came */
 	bool stale;		/* in a forked child */
 
 	uint32_t first[FLEXSC_ECB_GROUPS];	/* oldest slots taken off lists */
