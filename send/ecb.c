@@ -200,8 +200,9 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 		return ecb ? err : 0;
 	if (ecb->handling)
 		return -EBUSY;
-	/* The handler isn't called any more; a signal may still come. */
+	/* The handler isn't called any more, and no signal finds the ECB. */
 	critical_enter(ecb);
+	flexsc__notifier_mask(ecb);
 	ecb_remove(ecb);
 	ecb->backend->close(ecb);
 	flexsc__ecb_self = NULL;

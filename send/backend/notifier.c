@@ -94,6 +94,16 @@ void flexsc__notifier_put(void)
 	pthread_mutex_unlock(&users_lock);
 }
 
+void flexsc__notifier_mask(struct flexsc_ecb *ecb)
+{
+	sigset_t set, old;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGURG);
+	pthread_sigmask(SIG_BLOCK, &set, &old);
+	ecb->masked |= !sigismember(&old, SIGURG);
+}
+
 void flexsc__notifier_unmask(struct flexsc_ecb *ecb)
 {
 	sigset_t set;

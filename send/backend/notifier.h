@@ -19,6 +19,8 @@ struct flexsc_ecb;
 int flexsc__notifier_get(void);
 void flexsc__notifier_put(void);
 
+/* Block SIGURG as a signal that meets a critical section does. Owner only. */
+void flexsc__notifier_mask(struct flexsc_ecb *ecb);
 /* The backend's "unmask". Owner only. */
 void flexsc__notifier_unmask(struct flexsc_ecb *ecb);
 /* Any thread, any signal handler. */

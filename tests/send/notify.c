@@ -450,6 +450,33 @@ TEST(a_handler_may_be_left_by_a_jump)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+static atomic_bool storm_over;
+
+static void *write_until_over(void *arg)
+{
+	while (!storm_over)
+		eventfd_write(*(const int *)arg, 1);
+	return NULL;
+}
+
+TEST(an_ecb_ends_in_a_storm)
+{
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	uint64_t until = now_ns() + 2 * SECOND;
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, write_until_over, &fd), 0);
+	while (now_ns() < until) {
+		struct seen seen;
+		struct flexsc_ecb *ecb = notified(&seen);
+
+		CHECK(flexsc_ecb_watch(ecb, fd, POLLIN, 0, NULL) >= 0);
+		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	}
+	storm_over = true;
+	pthread_join(thread, NULL);
+}
+
 static void try_to_end(struct flexsc_ecb *ecb, void *arg)
 {
 	struct flexsc_event event;
