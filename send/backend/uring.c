@@ -27,6 +27,7 @@
 
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U
+#define ENDS_MAX	8		/* then a request isn't made again */
 #define AGAIN		100000000U	/* ns until a full listener is tried again */
 
 /*
@@ -116,8 +117,12 @@ static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 		return;
 	}
 	flexsc__source_raise(ecb, index, (uint32_t)res);
-	/* It ended early, by a full queue of completions: look again. */
-	if (!more)
+	source->ends = more ? 0 : source->ends + 1;
+	/*
+	 * It ended early, by a full queue of completions: look again. A file
+	 * that nobody can wait for ends it always, and doesn't change any more.
+	 */
+	if (!more && source->ends < ENDS_MAX)
 		flexsc__evring_poll(ecb, index);
 }
 

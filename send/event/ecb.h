@@ -39,6 +39,7 @@ struct source {
 	uint32_t held;		/* state of an event that may not be delivered */
 	uint32_t link;		/* the next free slot, or the next held event */
 	int32_t error;		/* -errno of the kernel's, or 0 */
+	uint8_t ends;		/* early ends of its request, one after another */
 	uint64_t word;		/* any: what was posted and isn't taken */
 	void *own;		/* the backend's */
 };

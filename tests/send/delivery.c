@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
@@ -204,6 +205,29 @@ TEST(a_peer_sees_the_end_at_once)
 	end = (struct pollfd){ .fd = fds[1], .events = POLLIN };
 	CHECK_EQ(poll(&end, 1, 1000), 1);
 	CHECK(end.revents & POLLHUP);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+/* Files whose state doesn't change: it is their one event. */
+static void tells_once(struct flexsc_ecb *ecb, int fd)
+{
+	CHECK(fd >= 0);
+	CHECK(flexsc_ecb_watch(ecb, fd, POLLIN, 0, NULL) >= 0);
+	CHECK(test_next(ecb, ALL).ready & POLLIN);
+	test_none(ecb, ALL);
+}
+
+TEST(a_file_that_never_changes_tells_once)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	int master, slave;
+
+	if (test_is_kmod(ecb))
+		SKIP("io_uring's");
+	CHECK_EQ(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	close(master);
+	tells_once(ecb, slave);
+	tells_once(ecb, open("/proc/uptime", O_RDONLY | O_CLOEXEC));
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
