@@ -406,6 +406,43 @@ TEST_LIMIT(no_post_is_lost_to_an_owner_that_sleeps, 60)
 	posts_are_seen(true);
 }
 
+struct bit {
+	pthread_t thread;
+	struct flexsc_ecb *ecb;
+	unsigned int event;
+	uint64_t word;
+};
+
+static void *post_bit(void *arg)
+{
+	const struct bit *bit = arg;
+
+	for (unsigned int i = 0; i < MANY(100000); i++)
+		CHECK_EQ(flexsc_ecb_post(bit->ecb, bit->event, bit->word), 0);
+	CHECK_EQ(flexsc_ecb_post(bit->ecb, bit->event, bit->word << 32), 0);
+	return NULL;
+}
+
+TEST_LIMIT(threads_post_to_one_event, 60)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct bit bits[POSTERS];
+	unsigned int event = (unsigned int)flexsc_ecb_user(ecb, 0, NULL);
+	uint64_t last = 0;
+
+	for (int i = 0; i < POSTERS; i++) {
+		bits[i] = (struct bit){ .ecb = ecb, .event = event,
+					.word = 1ULL << i };
+		CHECK_EQ(pthread_create(&bits[i].thread, NULL, post_bit,
+					&bits[i]), 0);
+	}
+	while (last != (1U << POSTERS) - 1)
+		last |= test_next(ecb, ALL).payload[0] >> 32;
+	for (int i = 0; i < POSTERS; i++)
+		pthread_join(bits[i].thread, NULL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 TEST_LIMIT(thousands_of_descriptors, 60)
 {
 	enum { MOST = 4000 };
