@@ -52,6 +52,8 @@ static void ecb_fork_child(void)
 	for (struct flexsc_ecb *ecb = all; ecb; ecb = ecb->next) {
 		ecb->stale = true;
 		ecb->backend->forked(ecb);
+		if (ecb->over)
+			ecb->over();
 	}
 	all = NULL;
 	flexsc__ecb_self = NULL;
@@ -204,6 +206,8 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 	critical_enter(ecb);
 	flexsc__notifier_mask(ecb);
 	ecb_remove(ecb);
+	if (ecb->over)
+		ecb->over();
 	ecb->backend->close(ecb);
 	flexsc__ecb_self = NULL;
 	flexsc__notifier_put();

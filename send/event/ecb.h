@@ -12,6 +12,7 @@
  *	watch.c		 the program's sources
  *	kinds.c		 sources that the library makes for the program
  *	deliver.c	 the program takes events, and waits
+ *	posix/		 real-time signals of the process, on one of its ECBs
  *
  * The owner's thread alone uses the fields below, except where it says "any".
  * That thread may be interrupted by its own handler anywhere outside of critical
@@ -63,6 +64,7 @@ struct flexsc_ecb {
 
 	void (*handler)(struct flexsc_ecb *ecb, void *arg);
 	void *arg;
+	void (*over)(void);	/* NULL, or told that this ECB is no more */
 	bool handling;		/* inside of the handler */
 	bool masked;		/* SIGURG came in a critical section */
 	uint32_t signals;	/* how often SIGURG came */

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Actions, the mask, and signals that are sent or pending. */
+#include <errno.h>
+#include <flexsc/signal.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "../event/critical.h"
+#include "queue.h"
+#include "signals.h"
+
+static struct signals *const signals = &flexsc__signals;
+
+/* Actions. */
+
+static void action_set(uint32_t group, const struct sigaction *to)
+{
+	struct action *action = &signals->actions[group];
+	const sigset_t others = set_others(&to->sa_mask);
+
+	action->action = *to;
+	action->blocks = set_groups(&to->sa_mask);
+	if (!(to->sa_flags & SA_NODEFER))
+		action->blocks |= 1U << group;
+	action->blocks_others = !set_empty(&others);
+}
+
+/* What is queued and ignored from now on is forgotten, even if it is blocked. */
+static void action_ignore(uint32_t group)
+{
+	while (flexsc__signals_gather() & 1U << group)
+		flexsc__queue_take(group);
+}
+
+int flexsc_sigaction(int signo, const struct sigaction *action,
+		     struct sigaction *old)
+{
+	uint32_t group = signal_group(signo);
+	struct flexsc_ecb *ecb;
+	bool only;
+
+	if (!is_realtime(signo))
+		return sigaction(signo, action, old);
+	ecb = flexsc__signals_own();
+	if (!ecb)
+		return -1;
+	only = flexsc__signals_enter();
+	if (old)
+		*old = signals->actions[group].action;
+	if (action)
+		action_set(group, action);
+	if (only && action && action->sa_handler == SIG_IGN)
+		action_ignore(group);
+	flexsc__critical_leave(ecb);
+	return 0;
+}
+
+/* The mask. */
+
+/* What the kernel is to be told: real-time signals stay blocked there. */
+static int mask_kernel(int how, const sigset_t *set, sigset_t *old)
+{
+	sigset_t others;
+	int err;
+
+	if (set) {
+		others = set_others(set);
+		if (how == SIG_SETMASK)
+			others = set_with(&others, INSIDE);
+		/* A system call says nothing new then. */
+		if (!old && set_empty(&others))
+			return 0;
+	}
+	err = pthread_sigmask(how, set ? &others : NULL, old);
+	if (!err)
+		return 0;
+	errno = err;
+	return -1;
+}
+
+static uint32_t mask_changed(int how, uint32_t groups)
+{
+	if (how == SIG_BLOCK)
+		return signals->blocked | groups;
+	return how == SIG_UNBLOCK ? signals->blocked & ~groups : groups;
+}
+
+static void mask_set(uint32_t blocked)
+{
+	uint32_t others = signals->blocked & ~blocked;
+	bool only = flexsc__signals_enter();
+
+	flexsc__signals_block(blocked);
+	if (only) {
+		flexsc__signals_leave();
+		return;
+	}
+	flexsc__signals_tell(others);
+	flexsc__critical_leave(signals->ecb);
+}
+
+static int mask_own(int how, const sigset_t *set, sigset_t *old)
+{
+	uint32_t blocked = signals->blocked;
+
+	if (set && how != SIG_BLOCK && how != SIG_UNBLOCK &&
+	    how != SIG_SETMASK) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (mask_kernel(how, set, old))
+		return -1;
+	if (set)
+		mask_set(mask_changed(how, set_groups(set)));
+	if (old) {
+		*old = set_with(old, blocked);
+		sigdelset(old, SIGURG);
+	}
+	return 0;
+}
+
+int flexsc_sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	enum signals_whose whose = flexsc__signals_whose();
+
+	if (whose == SIGNALS_OTHERS)
+		return mask_kernel(how, set, old);
+	if (whose == SIGNALS_NOBODYS && !signals->before)
+		return sigprocmask(how, set, old);
+	if (!flexsc__signals_own())
+		return -1;
+	return mask_own(how, set, old);
+}
+
+/* Signals that are sent, and pending. */
+
+int flexsc_sigpending(sigset_t *set)
+{
+	uint32_t groups;
+
+	if (sigpending(set))
+		return -1;
+	groups = set_groups(set) | flexsc__queue_pending();
+	*set = set_with(set, groups);
+	return 0;
+}
+
+/* What the owner sends itself is handled when this returns. */
+static void signal_send(uint32_t group, uint32_t entry,
+			const struct queued *queued)
+{
+	bool own = flexsc__signals_whose() == SIGNALS_OWN;
+	bool only = own && flexsc__signals_enter();
+
+	flexsc__queue_push(group, entry, queued);
+	if (only) {
+		flexsc__signals_leave();
+		return;
+	}
+	flexsc__signals_tell(1U << group);
+	if (own)
+		flexsc__critical_leave(signals->ecb);
+}
+
+int flexsc_sigqueue(pid_t pid, int signo, const union sigval value)
+{
+	const struct queued queued = {
+		.code = SI_QUEUE,
+		.pid = pid,
+		.uid = signals->uid,
+		.value = value,
+	};
+	uint32_t entry;
+
+	if (!is_realtime(signo) ||
+	    flexsc__signals_whose() == SIGNALS_NOBODYS || pid != signals->pid)
+		return sigqueue(pid, signo, value);
+	entry = flexsc__queue_get();
+	if (!entry) {
+		errno = EAGAIN;
+		return -1;
+	}
+	signal_send(signal_group(signo), entry, &queued);
+	return 0;
+}
