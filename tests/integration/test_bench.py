@@ -119,7 +119,7 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         (
             ["sleep"],
             2,
-            "--raw sleep: give calls, timers, reads, events, load or rounds",
+            "--raw sleep: give calls, timers, reads, events, load, rounds or signals",
         ),
         (["rounds", "port=1"], 1, "rounds: give port=N and pid=N"),
         (["events"], 1, "events: scenario=dormant: give dequeue or preempt"),

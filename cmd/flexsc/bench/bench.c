@@ -21,7 +21,7 @@
 static const char raw_usage[] =
 "usage: flexsc bench --raw CASE [KEY=VALUE]...\n\n"
 "Runs one measurement and prints it as JSON. CASE is calls, timers, reads,\n"
-"events, load or rounds; flexsc-bench(1) says which keys there are.\n";
+"events, load, rounds or signals; flexsc-bench(1) says which keys there are.\n";
 
 static const struct {
 	const char *name;
@@ -33,6 +33,7 @@ static const struct {
 	{ "events", bench_events },
 	{ "load", bench_load },
 	{ "rounds", bench_rounds },
+	{ "signals", bench_signals },
 };
 
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
@@ -53,7 +54,7 @@ static int raw(int argc, char **argv)
 		return cases[i].run(&settings);
 	}
 	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers, reads, "
-		"events, load or rounds\n", argv[0]);
+		"events, load, rounds or signals\n", argv[0]);
 	return 2;
 }
 

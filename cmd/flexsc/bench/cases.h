@@ -17,5 +17,6 @@ int bench_events(const struct bench_settings *settings);
 int bench_reads(const struct bench_settings *settings);
 int bench_load(const struct bench_settings *settings);
 int bench_rounds(const struct bench_settings *settings);
+int bench_signals(const struct bench_settings *settings);
 
 #endif /* FLEXSC_BENCH_CASES_H */
