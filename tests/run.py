@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from chosen import CROSS_GUEST, GUEST, ONCE, PEERS
+from chosen import CROSS_GUEST, GUEST, ONCE, PEERS, SIGNALS
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build-test"
@@ -329,24 +329,16 @@ def python(step: Step) -> None:
         step.count(report)
 
 
-def peers(step: Step) -> None:
-    """Others' tests: what passes natively has to pass under flexsc run."""
-    step.tree = "release"
-    if not step.setup():
-        step.tally.failed += 1
-        return
+def others(step: Step, *words: str | Path) -> None:
+    """Others' tests, which pass natively, so as these words say."""
     begin = step.log.stat().st_size
     status = step.status(
         "python3",
         "tests/peers/peers.py",
         f"--work={step.build}/work",
-        f"--filter=^({'|'.join(PEERS)})",
         f"--jobs={2 * (os.cpu_count() or 1)}",
         "--timeout=30",
-        "--known=tests/peers/known.txt",
-        "--",
-        step.build / "cmd" / "flexsc" / "flexsc",
-        "run",
+        *words,
     )
     said = step.log.read_text(errors="replace")[begin:].splitlines()
     if status == NO_SOURCES:
@@ -358,6 +350,32 @@ def peers(step: Step) -> None:
         step.tally.add(Tally(int(found[1]), int(found[2])))
     if status and not step.tally.failed:
         step.tally.failed += 1
+
+
+def peers(step: Step) -> None:
+    """Others' tests: under flexsc run, and with signals of the library's."""
+    step.tree = "release"
+    if not step.setup():
+        step.tally.failed += 1
+        return
+    others(
+        step,
+        f"--filter=^({'|'.join(PEERS)})",
+        "--known=tests/peers/known.txt",
+        "--",
+        step.build / "cmd" / "flexsc" / "flexsc",
+        "run",
+    )
+    others(
+        step,
+        "--suite=signals",
+        f"--build={step.build}",
+        f"--filter=^({'|'.join(SIGNALS)})",
+        "--known=tests/peers/known-signals.txt",
+        "--",
+        "env",
+        "SIGNALS=1",
+    )
 
 
 def guests(step: Step, suite: str, *words: str) -> None:

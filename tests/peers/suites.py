@@ -99,9 +99,11 @@ class Suite(ABC):
     name: str
     package: str
     programs: tuple[str, ...] = ()
+    asked = False  # it is run only if it is named
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, tree: Path | None = None) -> None:
         self.work = work
+        self.tree = tree  # a build of the project
         self.source = work / self.package
 
     @abstractmethod
@@ -170,7 +172,7 @@ class Posix(Suite):
     package = "posixtestsuite"
     programs = ("cc",)
 
-    FAMILIES = (
+    FAMILIES: tuple[str, ...] = (
         "pthread_*",
         "sem_*",
         "sig*",
@@ -200,6 +202,7 @@ class Posix(Suite):
         "-pthread",
     )
     SCRIPTED = re.compile(r"^(conformance/interfaces/\S+)\.test (\d+)$", re.MULTILINE)
+    SUFFIX = ".test"
     RESULTS = {0: "PASS", 1: "FAIL", 2: "UNRESOLVED", 4: "UNSUPPORTED", 5: "UNTESTED"}
 
     def result(self, outcome: Outcome) -> str:
@@ -209,6 +212,13 @@ class Posix(Suite):
         if outcome.status < 0 or outcome.status > 128 and outcome.status != 255:
             return "CRASH"
         return self.RESULTS.get(outcome.status, "FAIL")
+
+    def more(self) -> list[str]:
+        """More flags of the compiler."""
+        return []
+
+    def libraries(self) -> list[str]:
+        return ["-lrt"]
 
     def build(self, pool: Pool, wanted: re.Pattern[str]) -> Built:
         tests = [test for test in self._listed() if wanted.search(test.name)]
@@ -238,22 +248,24 @@ class Posix(Suite):
         return found
 
     def _test(self, name: str, path: Path, interface: str) -> list[Test]:
-        argv = [str(path.with_suffix(".test"))]
+        argv = [str(path.with_suffix(self.SUFFIX))]
         if path.suffix == ".sh":
             # The other scripts say that there is nothing to run.
             script = self.SCRIPTED.search(path.read_text(errors="replace"))
             if not script:
                 return []
-            argv = [f"{self.source / script[1]}.test", script[2]]
+            argv = [f"{self.source / script[1]}{self.SUFFIX}", script[2]]
         return [Test(name, argv, self.source, f"{self.name}/{interface}")]
 
     def _helpers(self) -> set[Path]:
         """Programs that a test executes."""
         top = self.source / "conformance" / "interfaces"
-        return {path.with_suffix(".test") for path in top.glob("sig*/*-buildonly.c")}
+        return {
+            path.with_suffix(self.SUFFIX) for path in top.glob("sig*/*-buildonly.c")
+        }
 
     def _log(self, program: Path) -> Path:
-        return program.with_suffix(".unbuilt")
+        return Path(f"{program}.unbuilt")
 
     def _why(self, program: Path) -> str:
         found = re.search(
@@ -264,7 +276,7 @@ class Posix(Suite):
     def _compile(self, program: Path) -> Command:
         source = program.with_suffix(".c")
         argv = ["cc", *self.FLAGS, f"-I{self.source / 'include'}", str(source)]
-        argv += ["-o", f"{program}.new", "-lrt"]
+        argv += [*self.more(), "-o", f"{program}.new", *self.libraries()]
         return Command(str(program), argv, self.source, COMPILE_LIMIT, str(program))
 
     def _compiled(self, command: Command, outcome: Outcome) -> None:
@@ -273,6 +285,38 @@ class Posix(Suite):
             Path(f"{program}.new").rename(program)
         else:
             self._log(program).write_text(outcome.output)
+
+
+class Signals(Posix):
+    """The same suite's tests of real-time signals, and of what is alike for them,
+    with their functions' names defined anew (signals.h). The prefix that has them
+    be those of the library is "env SIGNALS=1".
+    """
+
+    name = "signals"
+    asked = True
+    FAMILIES: tuple[str, ...] = (
+        "sigaction",
+        "sigpending",
+        "sigprocmask",
+        "sigqueue",
+        "sigsuspend",
+        "sigtimedwait",
+        "sigwait",
+        "sigwaitinfo",
+    )
+    SUFFIX = ".signals"
+
+    def more(self) -> list[str]:
+        include = Path(__file__).resolve().parents[2] / "include"
+        header = Path(__file__).with_name("signals.h")
+        return ["-include", str(header), f"-I{include}", f"-I{include / 'uapi'}"]
+
+    def libraries(self) -> list[str]:
+        if self.tree is None:
+            raise PeersError("signals: give --build, a build of the project")
+        folder = self.tree / "lib"
+        return [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lflexsc", "-lrt"]
 
 
 class Libuv(Suite):
@@ -331,4 +375,4 @@ class Libuv(Suite):
         return Test(f"{self.name}/{name}", argv, self.source, self.name, self.ENV)
 
 
-SUITES: dict[str, type[Suite]] = {"posix": Posix, "libuv": Libuv}
+SUITES: dict[str, type[Suite]] = {"posix": Posix, "signals": Signals, "libuv": Libuv}
