@@ -23,8 +23,6 @@
 #include "backends.h"
 #include "notifier.h"
 
-#define STATE_ALIGNMENT	64
-
 struct kecb {
 	struct flexsc__upcall upcall;
 	struct flexsc_ecb *ecb;
@@ -68,11 +66,7 @@ static int kecb_prepare(struct flexsc_ecb *ecb)
 	if (!(ecb->flags & FLEXSC_ECB_INTEGER_ONLY)) {
 		if (!size)
 			return 0;
-		size = (size + STATE_ALIGNMENT - 1) & -(size_t)STATE_ALIGNMENT;
-		upcall->state = aligned_alloc(STATE_ALIGNMENT, size);
-		if (!upcall->state)
-			return -ENOMEM;
-		__builtin_memset(upcall->state, 0, size);
+		upcall->room = size;
 	}
 	ecb->control->arg = PTR(upcall);
 	ecb->control->tail_begin = PTR(flexsc__upcall_tail);
@@ -170,7 +164,6 @@ static void kecb_close(struct flexsc_ecb *ecb)
 
 	flexsc__own_fd_close(kecb->fd);
 	munmap(ecb->control, ecb->area);
-	free(kecb->upcall.state);
 	free(kecb);
 }
 

@@ -9,7 +9,7 @@
 /* Offsets in struct flexsc__upcall, for assembly. */
 #define UPCALL_CONTROL	0
 #define UPCALL_RUN	8
-#define UPCALL_STATE	16
+#define UPCALL_ROOM	16
 #define UPCALL_MASK	24
 #define UPCALL_COMPACT	32
 
@@ -28,11 +28,11 @@ struct flexsc__upcall {
 	 */
 	void (*run)(struct flexsc__upcall *upcall);
 	/*
-	 * Where the interrupted code's extended state is kept: of the size
-	 * below, zeroed, 64-byte aligned. NULL: nothing is, and whatever "run"
-	 * calls uses general registers only.
+	 * The size of the interrupted code's extended state, which is kept on
+	 * its stack. 0: none is kept, and whatever "run" calls uses general
+	 * registers only.
 	 */
-	void *state;
+	uint64_t room;
 	uint32_t mask[2];	/* state components that are kept */
 	uint32_t compact;	/* by XSAVEC */
 };
@@ -40,7 +40,7 @@ struct flexsc__upcall {
 _Static_assert(offsetof(struct flexsc__upcall, control) == UPCALL_CONTROL,
 	       "assembly");
 _Static_assert(offsetof(struct flexsc__upcall, run) == UPCALL_RUN, "assembly");
-_Static_assert(offsetof(struct flexsc__upcall, state) == UPCALL_STATE,
+_Static_assert(offsetof(struct flexsc__upcall, room) == UPCALL_ROOM,
 	       "assembly");
 _Static_assert(offsetof(struct flexsc__upcall, mask) == UPCALL_MASK,
 	       "assembly");

@@ -22,6 +22,7 @@
 #define FRAME			88
 
 #define RED_ZONE		128
+#define XSAVE_HEADER		512
 #define EFLAGS			49	/* in DWARF */
 
 	.section .rodata
@@ -61,27 +62,34 @@ flexsc__upcall_entry:
 	movq	%rsp, %rbp
 	.cfi_def_cfa_register rbp
 	movq	%rdi, %rbx
-	andq	$-16, %rsp
-	/* What a function may expect: an empty x87 stack, the default controls. */
-	movq	UPCALL_STATE(%rbx), %rcx
+	/* On the stack: a handler that ends its critical section is interrupted. */
+	movq	UPCALL_ROOM(%rbx), %rcx
 	testq	%rcx, %rcx
 	jz	3f
+	subq	%rcx, %rsp
+	andq	$-64, %rsp
+	/* XRSTOR wants zeroes where XSAVE writes nothing of its header. */
+	xorl	%eax, %eax
+	.irp	word, 0, 8, 16, 24, 32, 40, 48, 56
+	movq	%rax, XSAVE_HEADER + \word(%rsp)
+	.endr
 	movl	UPCALL_MASK(%rbx), %eax
 	movl	UPCALL_MASK + 4(%rbx), %edx
 	cmpl	$0, UPCALL_COMPACT(%rbx)
 	je	1f
-	xsavec64 (%rcx)
+	xsavec64 (%rsp)
 	jmp	2f
-1:	xsave64	(%rcx)
+1:	xsave64	(%rsp)
+	/* What a function may expect: an empty x87 stack, the default controls. */
 2:	fninit
 	ldmxcsr	mxcsr(%rip)
-3:	callq	*UPCALL_RUN(%rbx)
-	movq	UPCALL_STATE(%rbx), %rcx
-	testq	%rcx, %rcx
-	jz	4f
+3:	andq	$-16, %rsp
+	callq	*UPCALL_RUN(%rbx)
+	cmpq	$0, UPCALL_ROOM(%rbx)
+	je	4f
 	movl	UPCALL_MASK(%rbx), %eax
 	movl	UPCALL_MASK + 4(%rbx), %edx
-	xrstor64 (%rcx)
+	xrstor64 (%rsp)
 4:	movq	%rbx, %rdi
 	movq	UPCALL_CONTROL(%rbx), %rdx
 	xorl	%eax, %eax

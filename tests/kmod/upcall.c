@@ -130,7 +130,6 @@ static void end(void)
 	CHECK_EQ(leaf_handled, posted);
 	test_note("%u events, %u signals", posted, urgent);
 	ecb_close(&ecb);
-	free(upcall.state);
 }
 
 /* Upcalls where they are possible. */

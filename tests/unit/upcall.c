@@ -117,6 +117,8 @@ static bool in_tail(const struct tracee *tracee)
 /* The traced process. */
 
 static struct flexsc__upcall upcall;
+/* NULL: leaf_upcall()'s. */
+static void (*handler)(struct flexsc__upcall *upcall);
 
 static void on_signal(int signo)
 {
@@ -171,6 +173,8 @@ static bool tracee_start(struct tracee *tracee, enum leaf_keep keep,
 	CHECK(control != MAP_FAILED);
 	if (!leaf_upcall(&upcall, control, keep))
 		return false;
+	if (handler)
+		upcall.run = handler;
 	stay_here();
 	memset(tracee, 0, sizeof(*tracee));
 	tracee->random = 1;
@@ -438,4 +442,49 @@ TEST(a_debugger_finds_the_interrupted_code)
 	event_raise(&tracee);
 	leaf_return(&tracee);
 	CHECK(!go_on(&tracee));
+}
+
+/* A handler that ends its critical section is interrupted by an upcall. */
+
+extern const char nesting_here[];
+
+static void nesting(struct flexsc__upcall *own)
+{
+	static unsigned int calls;
+
+	control->pending = 0;
+	leaf_handled++;
+	leaf_clobber();
+	if (!calls++) {
+		control->critical = 0;
+		__asm__ volatile("int3\n\t"
+				 ".globl nesting_here\n"
+				 "nesting_here:" : : : "memory");
+		control->critical = 1;
+	}
+	leaf_clobber();
+}
+
+static void nest(enum leaf_keep keep)
+{
+	struct tracee tracee;
+
+	/* This one uses all registers. */
+	if (keep == KEEP_NOTHING || !tracee_start(&tracee, keep, 1))
+		return;
+	CHECK(leaf_next(&tracee));
+	event_raise(&tracee);
+	do
+		CHECK(go_on(&tracee));
+	while (tracee.regs.rip != (uintptr_t)nesting_here);
+	event_raise(&tracee);
+	while (go_on(&tracee))
+		;
+	CHECK_EQ(tracee.entered, 2);
+}
+
+TEST(an_upcall_may_interrupt_a_handler)
+{
+	handler = nesting;
+	each_keep(nest);
 }

@@ -133,12 +133,7 @@ bool leaf_upcall(struct flexsc__upcall *upcall,
 	}
 	upcall->control = control;
 	upcall->run = keep == KEEP_NOTHING ? leaf_handle_plainly : handle;
-	upcall->state = NULL;
-	if (keep != KEEP_NOTHING) {
-		upcall->state = aligned_alloc(64, (size + 63) / 64 * 64);
-		CHECK(upcall->state);
-		memset(upcall->state, 0, size);
-	}
+	upcall->room = keep == KEEP_NOTHING ? 0 : size;
 	control->entry = (uintptr_t)flexsc__upcall_entry;
 	control->tail_begin = (uintptr_t)flexsc__upcall_tail;
 	control->tail_end = (uintptr_t)flexsc__upcall_tail_end;
