@@ -305,18 +305,35 @@ static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 	evring->listens = true;
 }
 
+/*
+ * Nothing tells of descriptors that are free again: try full listeners now and
+ * then. Returns when to look again; UINT64_MAX: there is no need.
+ */
+static uint64_t evring_retry(struct flexsc_ecb *ecb, uint64_t now)
+{
+	struct evring *evring = ecb->own;
+
+	if (!flexsc__evring_full(ecb))
+		return UINT64_MAX;
+	if (now >= evring->again) {
+		flexsc__evring_accept(ecb);
+		evring->again = now + AGAIN;
+	}
+	return evring->again;
+}
+
 static int evring_wait(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	struct evring *evring = ecb->own;
 	uint64_t until = ecb->control->deadline;
 	uint64_t now = time_monotonic();
+	uint64_t again = evring_retry(ecb, now);
 	struct __kernel_timespec left;
 	struct io_uring_cqe *cqe;
 	int err;
 
-	/* Nothing tells of descriptors that are free again. */
-	if (!flexsc__evring_accept(ecb) && until > now + AGAIN)
-		until = now + AGAIN;
+	if (until > again)
+		until = again;
 	left = evring_left(now, until);
 	evring_listen_to_bell(ecb);
 	/* On its own: with requests to submit, -EINTR would be kept from us. */

@@ -32,6 +32,7 @@ struct evring {
 	bool telling;		/* the chain was submitted */
 	char byte;
 	struct acceptor *acceptors;
+	uint64_t again;		/* when full listeners are tried again */
 	uint32_t completions;	/* that the ring has room for */
 };
 

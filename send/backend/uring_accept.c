@@ -142,14 +142,23 @@ static bool acceptor_empty(struct flexsc_ecb *ecb, struct acceptor *acceptor)
 	return !acceptor->spares;
 }
 
-bool flexsc__evring_accept(struct flexsc_ecb *ecb)
+bool flexsc__evring_full(const struct flexsc_ecb *ecb)
 {
 	const struct evring *evring = ecb->own;
-	bool full = false;
+
+	for (const struct acceptor *each = evring->acceptors; each;
+	     each = each->next)
+		if (each->full)
+			return true;
+	return false;
+}
+
+void flexsc__evring_accept(struct flexsc_ecb *ecb)
+{
+	const struct evring *evring = ecb->own;
 
 	for (struct acceptor *each = evring->acceptors; each;
 	     each = each->next) {
-		full |= each->full;
 		each->full = !acceptor_empty(ecb, each);
 		if (acceptor_may(ecb, each) == each->accepting)
 			continue;
@@ -158,7 +167,6 @@ bool flexsc__evring_accept(struct flexsc_ecb *ecb)
 		else
 			acceptor_request(ecb, each);
 	}
-	return !full;
 }
 
 int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,

@@ -16,11 +16,10 @@ void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index);
 /* A connection, or -errno; "more": the request goes on. */
 void flexsc__evring_accepted(struct flexsc_ecb *ecb, uint32_t index, int res,
 			     bool more);
-/*
- * Accept what may be accepted now, and stop what may not. False: a listener is
- * full, and has to be tried again.
- */
-bool flexsc__evring_accept(struct flexsc_ecb *ecb);
+/* Accept what may be accepted now, full listeners too; stop what may not. */
+void flexsc__evring_accept(struct flexsc_ecb *ecb);
+/* Is a listener full, so that it has to be tried again? */
+bool flexsc__evring_full(const struct flexsc_ecb *ecb);
 void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb);
 
 #endif /* FLEXSC_SEND_URING_ACCEPT_H */

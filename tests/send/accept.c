@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "send.h"
 
@@ -178,6 +179,15 @@ TEST_LIMIT(few_slots_serve_many_connections, 60)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+/* Processor time of the thread. */
+static uint64_t thread_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
 TEST(without_descriptors_connections_wait)
 {
 	struct flexsc_ecb *ecb = test_ecb();
@@ -185,6 +195,7 @@ TEST(without_descriptors_connections_wait)
 	struct sockaddr_in address;
 	struct flexsc_event event;
 	int fd = listener(&address, 16), clients[3];
+	uint64_t used;
 
 	for (int i = 0; i < 3; i++)
 		clients[i] = connected(&address);
@@ -199,7 +210,11 @@ TEST(without_descriptors_connections_wait)
 	CHECK_EQ(event.error, -EMFILE);
 	/* It is said once. */
 	test_none(ecb, ALL);
+	used = thread_ns();
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 300 * MS), 0);
+	/* It sleeps meanwhile. */
+	if (!SANITIZED)
+		CHECK(thread_ns() - used < 100 * MS);
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
