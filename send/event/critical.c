@@ -37,7 +37,6 @@ static void critical_end(struct flexsc_ecb *ecb, uint32_t except)
 	bool unmask = false;
 
 	for (;;) {
-		ecb->handling = false;
 		control_say(&ecb->control->critical, 0);
 		if (!ecb->masked && !critical_due(ecb, except))
 			break;
@@ -57,16 +56,29 @@ static void critical_step(struct flexsc_ecb *ecb)
 	uint32_t sections = __atomic_load_n(critical, __ATOMIC_RELAXED);
 
 	RULE(sections);
-	/* A handler that was left by longjmp() is over when its section is. */
-	if (sections == 1)
-		ecb->handling = false;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(critical, sections - 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * A handler that was left by longjmp() is over when its section is. The jump may
+ * have left SIGURG's handler, too, or the end of a section that SIGURG met, or a
+ * wait.
+ */
+static void critical_jumped(struct flexsc_ecb *ecb)
+{
+	ecb->handling = false;
+	ecb->masked = true;
+	control_say(&ecb->control->waiting, 0);
 }
 
 void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except)
 {
 	const struct flexsc_event_control *control = ecb->control;
+
+	if (ecb->handling &&
+	    __atomic_load_n(&control->critical, __ATOMIC_RELAXED) == 1)
+		critical_jumped(ecb);
 
 	/* With notify zero nothing is due, and SIGURG may stay masked. */
 	if (__atomic_load_n(&control->critical, __ATOMIC_RELAXED) > 1 ||

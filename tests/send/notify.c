@@ -450,6 +450,69 @@ TEST(a_handler_may_be_left_by_a_jump)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+static jmp_buf plain_landing;
+static volatile unsigned int landings;
+
+static void leap_at_first(struct flexsc_ecb *ecb, void *arg)
+{
+	take_all(ecb, arg);
+	if (!landings++)
+		longjmp(plain_landing, 1);
+}
+
+static void write_in_section(struct flexsc_ecb *ecb, int fd)
+{
+	flexsc_critical_begin(ecb);
+	eventfd_write(fd, 1);
+	compute_a_while();
+	flexsc_critical_end(ecb);
+}
+
+static void write_and_compute(struct flexsc_ecb *ecb, int fd)
+{
+	eventfd_write(fd, 1);
+	compute_a_while();
+}
+
+static void write_and_wait(struct flexsc_ecb *ecb, int fd)
+{
+	eventfd_write(fd, 1);
+	flexsc_ecb_wait(ecb, 1U << 5, SECOND);
+}
+
+/* A handler is left where act() calls it. What comes later notifies. */
+static void leave_and_go_on(void (*act)(struct flexsc_ecb *ecb, int fd))
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct seen seen = { .take = ALL };
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), user;
+
+	landings = 0;
+	CHECK_EQ(flexsc_ecb_handler(ecb, leap_at_first, &seen), 0);
+	CHECK(flexsc_ecb_watch(ecb, fd, POLLIN, 0, NULL) >= 0);
+	user = flexsc_ecb_user(ecb, 5, NULL);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	if (!setjmp(plain_landing)) {
+		act(ecb, fd);
+		CHECK(false);
+	}
+	flexsc_critical_end(ecb);
+	for (unsigned int i = 2; i < 6; i++) {
+		eventfd_write(fd, 1);
+		compute_until(&landings, 2 * i - 2);
+		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+		compute_until(&landings, 2 * i - 1);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_jump_leaves_the_later_ones_notified)
+{
+	leave_and_go_on(write_and_compute);
+	leave_and_go_on(write_in_section);
+	leave_and_go_on(write_and_wait);
+}
+
 static atomic_bool storm_over;
 
 static void *write_until_over(void *arg)
