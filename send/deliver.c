@@ -85,12 +85,13 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		uint32_t signals;
 		int err;
 
+		/* First: the handler may take time, and wait itself. */
+		deliver_others(ecb, groups);
 		if (control_pending(control) & groups)
 			return 1;
 		if (control->deadline != UINT64_MAX &&
 		    time_monotonic() >= control->deadline)
 			return 0;
-		deliver_others(ecb, groups);
 		signals = ecb->signals;
 		err = ecb->backend->wait(ecb, groups);
 		/* A notification's signal is none of the program's. */
@@ -103,18 +104,23 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 
 int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 {
-	uint64_t now = time_monotonic();
+	uint64_t now = time_monotonic(), deadline;
 	int ret = flexsc__ecb_check(ecb);
+	uint32_t waiting;
 
 	if (ret)
 		return ret;
 	critical_enter(ecb);
+	/* Of the wait that called the handler, which calls this. */
+	waiting = ecb->control->waiting;
+	deadline = ecb->control->deadline;
 	ecb->control->deadline = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
 	/* U3 */
 	control_say(&ecb->control->waiting, groups);
 	ecb->backend->flush(ecb);
 	ret = deliver_await(ecb, groups);
-	control_say(&ecb->control->waiting, 0);
+	ecb->control->deadline = deadline;
+	control_say(&ecb->control->waiting, waiting);
 	flexsc__critical_leave_but(ecb, groups);
 	return ret;
 }

@@ -210,13 +210,14 @@ struct posting {
 	pthread_t thread;
 	struct flexsc_ecb *ecb;
 	unsigned int event;
+	unsigned int late;	/* ms more */
 };
 
 static void *post_later(void *arg)
 {
 	struct posting *posting = arg;
 
-	sleep_ms(20);
+	sleep_ms(20 + posting->late);
 	CHECK_EQ(flexsc_ecb_post(posting->ecb, posting->event, 1), 0);
 	return NULL;
 }
@@ -330,6 +331,38 @@ TEST(a_wait_is_for_its_caller)
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, 100 * MS), 0);
 	CHECK(seen.calls);
 	pthread_join(posting.thread, NULL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+static void wait_inside(struct flexsc_ecb *ecb, void *arg)
+{
+	struct flexsc_event event;
+
+	while (flexsc_ecb_next(ecb, 1U << 2, &event))
+		;
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 4, MS), 0);
+}
+
+TEST(a_handler_may_wait_inside_of_a_wait)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct posting posting = { .ecb = ecb };
+	struct later later = { .act = one_byte };
+	int fds[2];
+
+	test_pair(fds);
+	CHECK_EQ(flexsc_ecb_handler(ecb, wait_inside, NULL), 0);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
+	posting.event = (unsigned int)flexsc_ecb_user(ecb, 3, NULL);
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 2), 0);
+	later.fd = fds[1];
+	posting.late = 100;
+	CHECK_EQ(pthread_create(&later.thread, NULL, act_later, &later), 0);
+	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
+		 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 5 * SECOND), 1);
+	pthread_join(posting.thread, NULL);
+	pthread_join(later.thread, NULL);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
