@@ -350,7 +350,7 @@ static void evring_kick(struct flexsc_ecb *ecb, uint32_t groups)
 	const struct flexsc_event_control *control = ecb->control;
 	const uint64_t one = 1;
 
-	if (control_waits(control, groups))
+	if (control_wakes(control, groups))
 		raw_syscall(SYS_write,
 			    (uint32_t)((struct evring *)ecb->own)->bell,
 			    PTR(&one), sizeof(one), 0, 0, 0);

@@ -94,6 +94,16 @@ static inline bool control_waits(const control_t *control, uint32_t groups)
 	return __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST) & groups;
 }
 
+/* The same, of an owner that calls the handler in its sleep. */
+static inline bool control_wakes(const control_t *control, uint32_t groups)
+{
+	uint32_t waiting = __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST);
+
+	return waiting &&
+	       (waiting | __atomic_load_n(&control->notify, __ATOMIC_SEQ_CST)) &
+		       groups;
+}
+
 static inline bool control_notifies(const control_t *control, uint32_t groups)
 {
 	return __atomic_load_n(&control->notify, __ATOMIC_SEQ_CST) & groups &&

@@ -24,6 +24,7 @@ struct seen {
 	volatile unsigned int events;
 	volatile unsigned int inside;
 	volatile uint32_t groups;
+	volatile uint64_t last;	/* when it was called */
 	uint32_t take;		/* groups that it takes events of */
 };
 
@@ -34,6 +35,7 @@ static void take_all(struct flexsc_ecb *ecb, void *arg)
 
 	CHECK_EQ(seen->inside++, 0);
 	seen->calls++;
+	seen->last = now_ns();
 	while (flexsc_ecb_next(ecb, seen->take, &event)) {
 		seen->events++;
 		seen->groups |= 1U << event.group;
@@ -332,6 +334,24 @@ TEST(a_wait_is_for_its_caller)
 	CHECK(seen.calls);
 	pthread_join(posting.thread, NULL);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_post_interrupts_a_wait_for_others)
+{
+	struct seen seen;
+	struct posting posting = { .ecb = notified(&seen) };
+	uint64_t began = now_ns();
+
+	if (test_is_kmod(posting.ecb))
+		SKIP("io_uring's");
+	posting.event = (unsigned int)flexsc_ecb_user(posting.ecb, 3, NULL);
+	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
+		 0);
+	CHECK_EQ(flexsc_ecb_wait(posting.ecb, 1U << 2, 4 * SECOND), 0);
+	CHECK(seen.calls);
+	CHECK(seen.last - began < 2 * SECOND);
+	pthread_join(posting.thread, NULL);
+	CHECK_EQ(flexsc_ecb_destroy(posting.ecb), 0);
 }
 
 static void wait_inside(struct flexsc_ecb *ecb, void *arg)
