@@ -276,8 +276,13 @@ static int evring_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
 
 static int evring_flush(struct flexsc_ecb *ecb)
 {
+	struct evring *evring = ecb->own;
+
 	flexsc__source_flush(ecb);
 	flexsc__evring_accept(ecb);
+	/* A wait that doesn't sleep delivers batches, too. */
+	if (ecb->flags & FLEXSC_ECB_BATCHED && ecb->control->waiting)
+		io_uring_get_events(&evring->ring);
 	evring_collect(ecb);
 	return 0;
 }

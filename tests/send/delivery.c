@@ -297,6 +297,29 @@ TEST(a_wait_ends)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+TEST(a_batched_wait_that_does_not_sleep_delivers)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.flags = FLEXSC_ECB_BATCHED);
+	struct flexsc_event event;
+	int fds[2], user;
+
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
+	user = flexsc_ecb_user(ecb, 3, NULL);
+	test_write(fds[1]);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 0), 1);
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
+	CHECK_EQ(event.fd, fds[0]);
+	/* Nor do posts keep the descriptor's events away. */
+	test_write(fds[1]);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, SECOND), 1);
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
+	CHECK_EQ(event.fd, fds[0]);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 static atomic_uint handled;
 
 static void on_alarm(int signo)
