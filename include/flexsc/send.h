@@ -118,7 +118,9 @@ struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb);
 
 /*
  * Store the bits, and have what waited for them delivered, and notified of if
- * "notify" says so. A system call only if something did.
+ * "notify" says so. A system call only if something did. uring: -EMFILE, -ENFILE
+ * or -ENOMEM if descriptors for notification can't be made; events are delivered
+ * all the same.
  */
 int flexsc_ecb_deliver(struct flexsc_ecb *ecb, uint32_t groups);
 int flexsc_ecb_notify(struct flexsc_ecb *ecb, uint32_t groups);

@@ -185,16 +185,18 @@ static bool evring_tells(const struct flexsc_ecb *ecb)
 	       __atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED);
 }
 
-static void evring_collect(struct flexsc_ecb *ecb)
+/* 0, or -errno: no completion will tell. */
+static int evring_look(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
+	int err;
 
 	RULE(ecb->control->critical);
 	flexsc__evring_hush(ecb);
 	evring_settle(ecb);
 	if (!evring_tells(ecb))
-		return;
-	flexsc__evring_tell(ecb);
+		return 0;
+	err = flexsc__evring_tell(ecb);
 	for (;;) {
 		io_uring_cq_eventfd_toggle(&evring->ring, true);
 		/*
@@ -208,6 +210,12 @@ static void evring_collect(struct flexsc_ecb *ecb)
 		flexsc__evring_hush(ecb);
 		evring_settle(ecb);
 	}
+	return err;
+}
+
+static void evring_collect(struct flexsc_ecb *ecb)
+{
+	evring_look(ecb);
 }
 
 static bool evring_stirs(const struct flexsc_ecb *ecb)
@@ -283,8 +291,7 @@ static int evring_flush(struct flexsc_ecb *ecb)
 	/* A wait that doesn't sleep delivers batches, too. */
 	if (ecb->flags & FLEXSC_ECB_BATCHED && ecb->control->waiting)
 		io_uring_get_events(&evring->ring);
-	evring_collect(ecb);
-	return 0;
+	return evring_look(ecb);
 }
 
 static struct __kernel_timespec evring_left(uint64_t now, uint64_t until)

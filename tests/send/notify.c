@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -617,6 +618,30 @@ TEST(a_handler_can_not_end_its_ecb)
 	while (!err)
 		CHECK(now_ns() < until);
 	CHECK_EQ(err, -EBUSY);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_lack_of_descriptors_is_told)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct rlimit limit, least;
+	struct seen seen = { .take = ALL };
+	int fds[2];
+
+	if (test_is_kmod(ecb))
+		SKIP("io_uring's");
+	test_pair(fds);
+	CHECK_EQ(flexsc_ecb_handler(ecb, take_all, &seen), 0);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	least = limit;
+	least.rlim_cur = (rlim_t)fds[1] + 1;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), -EMFILE);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	test_write(fds[1]);
+	compute_until(&seen.calls, 1);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
