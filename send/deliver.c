@@ -59,6 +59,9 @@ int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
 {
 	bool any;
 
+	/* A handler that forked, in the child. */
+	if (ecb->stale)
+		return 0;
 	flexsc__ecb_rule(ecb);
 	critical_enter(ecb);
 	if (ecb->backend->stirs && ecb->backend->stirs(ecb))
@@ -87,6 +90,9 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 
 		/* First: the handler may take time, and wait itself. */
 		deliver_others(ecb, groups);
+		/* Or fork. */
+		if (ecb->stale)
+			return -ESTALE;
 		if (control_pending(control) & groups)
 			return 1;
 		if (control->deadline != UINT64_MAX &&

@@ -40,10 +40,12 @@ static struct flexsc_ecb *all;
 static void ecb_fork_begin(void)
 {
 	pthread_mutex_lock(&all_lock);
+	flexsc__notifier_lock();
 }
 
 static void ecb_fork_parent(void)
 {
+	flexsc__notifier_unlock();
 	pthread_mutex_unlock(&all_lock);
 }
 
@@ -56,7 +58,10 @@ static void ecb_fork_child(void)
 			ecb->over();
 	}
 	all = NULL;
+	if (flexsc__ecb_self && flexsc__ecb_self->masked)
+		flexsc__notifier_unmask(flexsc__ecb_self);
 	flexsc__ecb_self = NULL;
+	flexsc__notifier_unlock();
 	pthread_mutex_unlock(&all_lock);
 }
 
@@ -194,14 +199,14 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 {
 	int err = flexsc__ecb_check(ecb);
 
+	if (ecb && ecb->handling && err != -EPERM)
+		return -EBUSY;
 	if (err == -ESTALE) {
 		ecb_free(ecb);
 		return 0;
 	}
 	if (err)
 		return ecb ? err : 0;
-	if (ecb->handling)
-		return -EBUSY;
 	/* The handler isn't called any more, and no signal finds the ECB. */
 	critical_enter(ecb);
 	flexsc__notifier_mask(ecb);

@@ -94,6 +94,16 @@ void flexsc__notifier_put(void)
 	pthread_mutex_unlock(&users_lock);
 }
 
+void flexsc__notifier_lock(void)
+{
+	pthread_mutex_lock(&users_lock);
+}
+
+void flexsc__notifier_unlock(void)
+{
+	pthread_mutex_unlock(&users_lock);
+}
+
 void flexsc__notifier_mask(struct flexsc_ecb *ecb)
 {
 	sigset_t set, old;
@@ -110,6 +120,7 @@ void flexsc__notifier_unmask(struct flexsc_ecb *ecb)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGURG);
+	ecb->masked = false;
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 

@@ -18,6 +18,9 @@ struct flexsc_ecb;
 /* The process' handler, for as long as there are ECBs. 0 or -errno. */
 int flexsc__notifier_get(void);
 void flexsc__notifier_put(void);
+/* Around fork(). */
+void flexsc__notifier_lock(void);
+void flexsc__notifier_unlock(void);
 
 /* Block SIGURG as a signal that meets a critical section does. Owner only. */
 void flexsc__notifier_mask(struct flexsc_ecb *ecb);

@@ -28,7 +28,8 @@ static bool critical_unmask(struct flexsc_ecb *ecb)
 /* Is the handler to be called? */
 static bool critical_due(const struct flexsc_ecb *ecb, uint32_t except)
 {
-	return ecb->handler && control_due(ecb->control) & ~except;
+	return ecb->handler && !ecb->stale &&
+	       control_due(ecb->control) & ~except;
 }
 
 /* The last section ends. Returns when nothing is due. */

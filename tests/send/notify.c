@@ -594,6 +594,77 @@ TEST(an_ecb_ends_in_a_storm)
 	pthread_join(thread, NULL);
 }
 
+/* A child that has an ECB of its own, which notifies. */
+static void preempted_child(void)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	int fds[2];
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	test_write(fds[1]);
+	compute_until(&seen.calls, 1);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	test_leave();
+}
+
+TEST(a_child_of_a_section_is_notified)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	int fds[2], pid;
+
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	flexsc_critical_begin(ecb);
+	test_write(fds[1]);
+	compute_a_while();
+	pid = test_fork();
+	if (!pid)
+		preempted_child();
+	flexsc_critical_end(ecb);
+	test_reap(pid);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+static volatile int child = -1;
+
+static void fork_once(struct flexsc_ecb *ecb, void *arg)
+{
+	if (child < 0)
+		child = test_fork();
+	if (!child)
+		CHECK_EQ(flexsc_ecb_destroy(ecb), -EBUSY);
+	take_all(ecb, arg);
+}
+
+TEST(a_handler_may_fork)
+{
+	struct seen seen = { .take = ALL };
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	int fds[2];
+
+	if (test_is_kmod(ecb))
+		SKIP("io_uring's");
+	test_pair(fds);
+	CHECK_EQ(flexsc_ecb_handler(ecb, fork_once, &seen), 0);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	test_write(fds[1]);
+	compute_until(&seen.calls, 1);
+	if (!child) {
+		CHECK_EQ(seen.events, 0);
+		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+		preempted_child();
+	}
+	test_reap(child);
+	CHECK_EQ(seen.events, 1);
+	test_write(fds[1]);
+	compute_until(&seen.events, 2);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 static void try_to_end(struct flexsc_ecb *ecb, void *arg)
 {
 	struct flexsc_event event;
