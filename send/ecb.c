@@ -191,6 +191,9 @@ int flexsc_ecb_create(struct flexsc_ecb **made,
 	}
 	ecb_add(ecb);
 	flexsc__ecb_self = ecb;
+	/* A thread inherits its signal mask, maybe that of an owner's section. */
+	if (!(ecb->flags & FLEXSC_ECB_BATCHED))
+		flexsc__notifier_unmask(ecb);
 	*made = ecb;
 	return 0;
 }

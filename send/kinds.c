@@ -41,7 +41,8 @@ int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 
 	if (err)
 		return err;
-	if (!set)
+	/* SIGURG notifies. */
+	if (!set || sigismember(set, SIGURG))
 		return -EINVAL;
 	err = -pthread_sigmask(SIG_BLOCK, set, NULL);
 	if (err)

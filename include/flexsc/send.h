@@ -85,7 +85,8 @@ struct flexsc_ecb_options {
 
 /*
  * Make an ECB, owned by the calling thread (SEND, section 3.2.2: evtctl(),
- * DEF_ECB). options may be NULL. *ecb is valid until it is destroyed.
+ * DEF_ECB). options may be NULL. *ecb is valid until it is destroyed. SIGURG is
+ * unblocked for the thread.
  *
  *	-EINVAL		an unknown backend, option or flag
  *	-EOPNOTSUPP	no backend, or not the one asked for, works here;
@@ -198,7 +199,7 @@ int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word);
  *
  * A signal of the set, which is blocked for the calling thread; have other
  * threads block it as well. payload: signo | code << 32, pid | uid << 32, value.
- * Each signal that is queued is an event.
+ * Each signal that is queued is an event. SIGURG is -EINVAL: it notifies.
  */
 int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 		      void *data);

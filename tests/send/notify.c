@@ -628,6 +628,26 @@ TEST(a_child_of_a_section_is_notified)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+TEST(an_owner_unblocks_the_signal)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb;
+	sigset_t set;
+	int fds[2];
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGURG);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	ecb = notified(&seen);
+	test_pair(fds);
+	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	test_write(fds[1]);
+	compute_until(&seen.calls, 1);
+	sigaddset(&set, SIGUSR1);
+	CHECK_EQ(flexsc_ecb_signal(ecb, &set, 0, NULL), -EINVAL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 static volatile int child = -1;
 
 static void fork_once(struct flexsc_ecb *ecb, void *arg)
