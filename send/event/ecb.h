@@ -73,7 +73,8 @@ struct flexsc_ecb {
 	uint32_t first[FLEXSC_ECB_GROUPS];	/* oldest slots taken off lists */
 	uint32_t free;		/* first free slot + 1; 0: none */
 	uint32_t fresh;		/* slots from here on were never given */
-	uint32_t held;		/* first held event + 1; 0: none */
+	uint32_t held;		/* oldest held event + 1; 0: none */
+	uint32_t held_last;	/* the newest + 1, if there is one */
 	uint8_t groups[FLEXSC_EVT_TYPES];	/* by default */
 
 	int32_t tid;		/* any: the owner's */

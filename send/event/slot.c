@@ -61,10 +61,15 @@ void flexsc__slot_dropped(struct flexsc_ecb *ecb, uint32_t index)
 static void slot_unhold(struct flexsc_ecb *ecb, uint32_t index)
 {
 	uint32_t *link = &ecb->held;
+	uint32_t before = 0;
 
-	while (*link != index + 1)
-		link = &ecb->sources[*link - 1].link;
+	while (*link != index + 1) {
+		before = *link;
+		link = &ecb->sources[before - 1].link;
+	}
 	*link = ecb->sources[index].link;
+	if (!*link)
+		ecb->held_last = before;
 	ecb->control->held--;
 }
 

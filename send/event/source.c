@@ -32,8 +32,12 @@ static void source_hold(struct flexsc_ecb *ecb, uint32_t index, uint32_t bits)
 	if (source->flags & SOURCE_HELD)
 		return;
 	source->flags |= SOURCE_HELD;
-	source->link = ecb->held;
-	ecb->held = index + 1;
+	source->link = 0;
+	if (ecb->held)
+		ecb->sources[ecb->held_last - 1].link = index + 1;
+	else
+		ecb->held = index + 1;
+	ecb->held_last = index + 1;
 	ecb->control->held++;
 }
 
@@ -60,6 +64,7 @@ void flexsc__source_again(struct flexsc_ecb *ecb, uint32_t index)
 void flexsc__source_flush(struct flexsc_ecb *ecb)
 {
 	uint32_t *link = &ecb->held;
+	uint32_t last = 0;
 
 	RULE(ecb->control->critical);
 	while (*link) {
@@ -69,6 +74,7 @@ void flexsc__source_flush(struct flexsc_ecb *ecb)
 		if (!(control_deliverable(ecb->control) &
 		      1U << source->group)) {
 			link = &source->link;
+			last = index + 1;
 			continue;
 		}
 		*link = source->link;
@@ -77,6 +83,7 @@ void flexsc__source_flush(struct flexsc_ecb *ecb)
 		source_push(ecb, index, source->held);
 		source->held = 0;
 	}
+	ecb->held_last = last;
 }
 
 void flexsc__source_post(struct flexsc_ecb *ecb, uint32_t index,

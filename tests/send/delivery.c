@@ -144,6 +144,37 @@ TEST(what_may_not_be_delivered_is_held)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+TEST(the_oldest_of_held_events_comes_first)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	int fds[6], index[6];
+
+	for (int i = 0; i < 6; i++) {
+		fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		index[i] = flexsc_ecb_watch(ecb, fds[i], POLLIN, i == 2, NULL);
+		eventfd_write(fds[i], 1);
+		test_none(ecb, ALL);
+	}
+	/* From the middle, and the newest. */
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index[1]), 0);
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index[5]), 0);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, 1), 0);
+	CHECK_EQ(test_next(ecb, 1).event, index[0]);
+	CHECK_EQ(test_next(ecb, 1).event, index[3]);
+	CHECK_EQ(test_next(ecb, 1).event, index[4]);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, 0), 0);
+	for (int i = 3; i < 5; i++) {
+		eventfd_write(fds[i], 1);
+		test_none(ecb, ALL);
+	}
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	CHECK_EQ(test_next(ecb, 1).event, index[3]);
+	CHECK_EQ(test_next(ecb, 1).event, index[4]);
+	CHECK_EQ(test_next(ecb, ALL).event, index[2]);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 TEST(a_forgotten_source_tells_nothing)
 {
 	struct flexsc_ecb *ecb = test_ecb();
