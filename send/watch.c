@@ -201,6 +201,8 @@ int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word)
 		return -EINVAL;
 	if (ecb->stale)
 		return -ESTALE;
+	if (!(ecb->sources[event].flags & SOURCE_USED))
+		return -ENOENT;
 	if (ecb->sources[event].type != FLEXSC_EVT_USER)
 		return -EINVAL;
 	flexsc__source_post(ecb, event, word);

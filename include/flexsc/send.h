@@ -189,7 +189,7 @@ int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
  */
 int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data);
 
-/* Any thread, any signal handler. A word of 0 is -EINVAL. */
+/* Any thread, any signal handler. A word of 0 is -EINVAL; -ENOENT: forgotten. */
 int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word);
 
 /*

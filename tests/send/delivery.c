@@ -144,6 +144,21 @@ TEST(what_may_not_be_delivered_is_held)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+TEST(a_forgotten_event_is_not_posted)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	int fds[2], user = flexsc_ecb_user(ecb, 0, NULL);
+
+	test_pair(fds);
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)user), 0);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), -ENOENT);
+	/* The slot is another source's. */
+	CHECK_EQ(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL), user);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), -EINVAL);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 TEST(the_oldest_of_held_events_comes_first)
 {
 	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
@@ -631,7 +646,7 @@ TEST(bad_arguments_are_refused)
 	CHECK_EQ(flexsc_ecb_watch(ecb, file, POLLIN, 0, NULL), -EPERM);
 	CHECK_EQ(flexsc_ecb_forget(ecb, 5), -ENOENT);
 	CHECK_EQ(flexsc_ecb_forget(ecb, 1U << 30), -EINVAL);
-	CHECK_EQ(flexsc_ecb_post(ecb, 5, 1), -EINVAL);
+	CHECK_EQ(flexsc_ecb_post(ecb, 5, 1), -ENOENT);
 	CHECK_EQ(flexsc_ecb_notify(ecb, 1), -EINVAL);
 	CHECK_EQ(flexsc_ecb_group(ecb, FLEXSC_EVT_TIMER, 40), -EINVAL);
 	CHECK_EQ(flexsc_ecb_group(ecb, FLEXSC_EVT_IOREADY, 9), 0);
