@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "critical.h"
 
+#include <errno.h>
+
 #include "../../lib/base/checks.h"
 #include "backend.h"
 
 void flexsc__critical_handle(struct flexsc_ecb *ecb)
 {
+	int err = errno;
+
 	RULE(ecb->control->critical == 1);
 	RULE(!ecb->handling);
 	ecb->handling = true;
 	ecb->handler(ecb, ecb->arg);
 	ecb->handling = false;
+	errno = err;
 	RULE(ecb->control->critical == 1);
 }
 

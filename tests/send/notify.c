@@ -438,6 +438,21 @@ TEST(errno_and_numbers_are_kept)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+TEST(the_end_of_a_section_keeps_errno)
+{
+	struct seen seen;
+	struct flexsc_ecb *ecb = notified(&seen);
+	int user = flexsc_ecb_user(ecb, 1, NULL);
+
+	flexsc_critical_begin(ecb);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+	errno = 17;
+	flexsc_critical_end(ecb);
+	CHECK_EQ(seen.calls, 1);
+	CHECK_EQ(errno, 17);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 static atomic_uint program_s;
 
 static void on_urgent(int signo)
