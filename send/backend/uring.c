@@ -264,6 +264,16 @@ static int evring_watch(struct flexsc_ecb *ecb,
 	return err;
 }
 
+/* A slot is free: maybe for a connection. */
+static void evring_dropped(struct flexsc_ecb *ecb, uint32_t index)
+{
+	flexsc__slot_dropped(ecb, index);
+	if (!flexsc__evring_full(ecb))
+		return;
+	flexsc__evring_accept(ecb);
+	evring_collect(ecb);
+}
+
 static int evring_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
 {
 	struct source *source = &ecb->sources[index];
@@ -463,7 +473,7 @@ const struct backend flexsc__backend_uring = {
 	.open = evring_open,
 	.watch = evring_watch,
 	.forget = evring_forget,
-	.dropped = flexsc__slot_dropped,
+	.dropped = evring_dropped,
 	.flush = evring_flush,
 	.wait = evring_wait,
 	.collect = evring_collect,

@@ -222,6 +222,53 @@ TEST(without_descriptors_connections_wait)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+static volatile unsigned int accepted, overflowed, newest;
+
+static void note_connections(struct flexsc_ecb *ecb, void *arg)
+{
+	struct flexsc_event event;
+
+	while (flexsc_ecb_next(ecb, ALL, &event)) {
+		overflowed += event.type == FLEXSC_EVT_OVERFLOW;
+		if (event.type != FLEXSC_EVT_IPACCEPT)
+			continue;
+		newest = event.event;
+		accepted++;
+	}
+}
+
+static void compute_until(const volatile unsigned int *counter, unsigned int n)
+{
+	uint64_t until = now_ns() + 5 * SECOND * test_slower();
+
+	while (*counter < n)
+		CHECK(now_ns() < until);
+}
+
+TEST(a_slot_is_free_when_its_last_event_is_taken)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 2);
+	struct sockaddr_in address;
+	int fd = listener(&address, 16), client;
+
+	CHECK_EQ(flexsc_ecb_handler(ecb, note_connections, NULL), 0);
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	client = connected(&address);
+	compute_until(&accepted, 1);
+	connected(&address);
+	compute_until(&overflowed, 1);
+	/* The first one is closed with an event of it on a list. */
+	flexsc_critical_begin(ecb);
+	test_write(client);
+	sleep_ms(10);
+	CHECK_EQ(flexsc_ecb_flush(ecb), 0);
+	CHECK_EQ(flexsc_ecb_close(ecb, newest), 0);
+	flexsc_critical_end(ecb);
+	compute_until(&accepted, 2);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 TEST_LIMIT(connections_are_accepted_while_the_owner_computes, 60)
 {
 	enum { MANY_MORE = 64 };	/* than the backlog has room for */
