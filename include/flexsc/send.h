@@ -97,7 +97,10 @@ struct flexsc_ecb_options {
 int flexsc_ecb_create(struct flexsc_ecb **ecb,
 		      const struct flexsc_ecb_options *options);
 
-/* Forget all sources, free everything. -EBUSY inside of the handler. */
+/*
+ * Forget all sources, free everything, close connections whose event wasn't handed
+ * out (uring). -EBUSY inside of the handler.
+ */
 int flexsc_ecb_destroy(struct flexsc_ecb *ecb);
 
 /* The name of the ECB's backend. It lives as long as the library. */

@@ -427,6 +427,11 @@ static void evring_close(struct flexsc_ecb *ecb)
 	struct evring *evring = ecb->own;
 
 	flexsc__evring_unlisten_all(ecb);
+	flexsc__evring_hush(ecb);
+	if (ecb->flags & FLEXSC_ECB_BATCHED)
+		io_uring_submit_and_get_events(&evring->ring);
+	evring_settle(ecb);
+	flexsc__evring_disown(ecb);
 	io_uring_queue_exit(&evring->ring);
 	flexsc__evring_tell_close(evring);
 	flexsc__own_fd_close(evring->bell);

@@ -213,6 +213,18 @@ void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb)
 {
 	const struct evring *evring = ecb->own;
 
-	while (evring->acceptors)
-		flexsc__evring_unlisten(ecb, evring->acceptors->index);
+	while (evring->acceptors) {
+		uint32_t index = evring->acceptors->index;
+
+		flexsc__evring_unlisten(ecb, index);
+		flexsc__slot_revoke(ecb, index);
+	}
+}
+
+void flexsc__evring_disown(const struct flexsc_ecb *ecb)
+{
+	for (uint32_t i = 0; i < ecb->fresh; i++)
+		if (ecb->sources[i].flags & SOURCE_USED &&
+		    ecb->sources[i].type == FLEXSC_EVT_IPACCEPT)
+			close(ecb->slots[i].fd);
 }

@@ -21,5 +21,7 @@ void flexsc__evring_accept(struct flexsc_ecb *ecb);
 /* Is a listener full, so that it has to be tried again? */
 bool flexsc__evring_full(const struct flexsc_ecb *ecb);
 void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb);
+/* Without listeners: close connections whose events weren't handed out. */
+void flexsc__evring_disown(const struct flexsc_ecb *ecb);
 
 #endif /* FLEXSC_SEND_URING_ACCEPT_H */

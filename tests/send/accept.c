@@ -338,6 +338,41 @@ TEST(bad_listeners_are_refused)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+/* Connections that came, and that the program wasn't told of. */
+static void end_with_connections(uint32_t flags, int taken)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.flags = flags);
+	struct sockaddr_in address;
+	int fd = listener(&address, 16), clients[8];
+	unsigned int fds = count_fds();
+
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	for (int i = 0; i < 8; i++)
+		clients[i] = connected(&address);
+	for (int i = 0; i < taken; i++)
+		close(test_next(ecb, 1U << 1).fd);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	for (int i = 0; i < 8; i++)
+		close(clients[i]);
+	/* Without the ECB's own. */
+	CHECK(count_fds() < fds);
+	close(fd);
+}
+
+TEST(connections_that_were_not_told_of_are_closed)
+{
+	unsigned int fds;
+
+	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
+	fds = count_fds();
+	end_with_connections(0, 0);
+	end_with_connections(0, 3);
+	if (getenv("FLEXSC_SEND") && !strcmp(getenv("FLEXSC_SEND"), "uring"))
+		end_with_connections(FLEXSC_ECB_BATCHED, 3);
+	CHECK(falls_to(count_fds, fds));
+}
+
 TEST(a_forgotten_listener_listens)
 {
 	struct flexsc_ecb *ecb = test_ecb();
