@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <flexsc/send.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../../lib/base/checks.h"
@@ -34,6 +34,11 @@ struct acceptor {
 	uint32_t spares, spares_max;
 	int spare[];
 };
+
+static size_t acceptor_size(uint32_t spares)
+{
+	return sizeof(struct acceptor) + spares * sizeof(int);
+}
 
 static struct acceptor *acceptor_of(const struct flexsc_ecb *ecb,
 				    uint32_t index)
@@ -177,8 +182,10 @@ int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,
 	uint32_t spares = 2 * evring->completions;
 	struct acceptor *acceptor;
 
-	acceptor = calloc(1, sizeof(*acceptor) + spares * sizeof(int));
-	if (!acceptor)
+	/* A handler that interrupted malloc() may make a listener. */
+	acceptor = mmap(NULL, acceptor_size(spares), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (acceptor == MAP_FAILED)
 		return -ENOMEM;
 	acceptor->index = index;
 	acceptor->watch = *watch;
@@ -206,7 +213,7 @@ void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index)
 	/* No event told the program of these. */
 	while (acceptor->spares)
 		close(acceptor->spare[--acceptor->spares]);
-	free(acceptor);
+	munmap(acceptor, acceptor_size(acceptor->spares_max));
 }
 
 void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb)

@@ -319,6 +319,51 @@ TEST(a_batched_ecb_accepts_in_waits)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+struct listening {
+	struct flexsc_inherit inherit;
+	int fd;
+	volatile unsigned int times;
+};
+
+static void listen_and_forget(struct flexsc_ecb *ecb, void *arg)
+{
+	struct listening *listening = arg;
+	struct flexsc_event event;
+	int index = flexsc_ecb_autoaccept(ecb, listening->fd, 1,
+					  &listening->inherit, NULL);
+
+	while (flexsc_ecb_next(ecb, ALL, &event))
+		;
+	CHECK(index >= 0);
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
+	listening->times++;
+}
+
+/* As a signal's handler, it may interrupt malloc(). */
+TEST(a_handler_makes_and_forgets_listeners)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct listening listening = { .inherit = plain };
+	struct sockaddr_in address;
+	uint64_t until = now_ns() + 10 * SECOND * test_slower();
+	void *blocks[64] = { 0 };
+
+	listening.fd = listener(&address, 16);
+	CHECK_EQ(flexsc_ecb_handler(ecb, listen_and_forget, &listening), 0);
+	CHECK(flexsc_ecb_timer(ecb, 1, 50000, 0, NULL) >= 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	while (listening.times < 2000) {
+		for (size_t i = 0; i < 64; i++) {
+			free(blocks[i]);
+			blocks[i] = malloc(1000 + i * 1500);
+		}
+		CHECK(now_ns() < until);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	for (size_t i = 0; i < 64; i++)
+		free(blocks[i]);
+}
+
 TEST(bad_listeners_are_refused)
 {
 	struct flexsc_ecb *ecb = test_ecb();
