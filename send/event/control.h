@@ -67,10 +67,13 @@ static inline bool control_push(control_t *control, slot_t *slots,
 				   __ATOMIC_SEQ_CST) & 1U << group);
 }
 
-/* U1: take a group's whole list. The newest slot's index + 1; 0: empty. */
+/*
+ * U1: take a group's whole list. The newest slot's index + 1; 0: empty. After
+ * control_clear() it is U2's look.
+ */
 static inline uint32_t control_take(control_t *control, uint32_t group)
 {
-	if (!__atomic_load_n(&control->head[group], __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&control->head[group], __ATOMIC_SEQ_CST))
 		return 0;
 	return __atomic_exchange_n(&control->head[group], 0, __ATOMIC_ACQUIRE);
 }
