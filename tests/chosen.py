@@ -58,13 +58,14 @@ GUEST = (
     "send-cost",
     "send-delivery",
     "send-notify",
+    "send-signal",
 )
 # What hardly depends on the kernel takes its time on one: a further kernel costs
 # four guests.
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|send|serve|watchdog|watched)"
     "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
-    "|pairs|send-(accept|cost|delivery|notify)"
+    "|pairs|send-(accept|cost|delivery|notify|signal)"
 )
 CROSS_GUEST = (
     "kmod-filtered",

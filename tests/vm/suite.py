@@ -66,7 +66,7 @@ GROUPS = (
     ("kmod-watchdog",),
     ("kmod-send",),
     ("send-delivery", "send-accept"),
-    ("send-notify", "send-cost"),
+    ("send-notify", "send-cost", "send-signal"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
