@@ -41,6 +41,7 @@ GUEST = (
     "kmod-rounds",
     "kmod-send",
     "kmod-serve",
+    "kmod-upcall",
     "kmod-watchdog",
     "kmod-watched",
     "conformance-cancel_each",
@@ -63,9 +64,9 @@ GUEST = (
 # What hardly depends on the kernel takes its time on one: a further kernel costs
 # four guests.
 ONCE = (
-    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|send|serve|watchdog|watched)"
+    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|send|serve|upcall|watchdog|watched)"
     "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
-    "|pairs|send-(accept|cost|delivery|notify|signal)"
+    "|pairs|send-(accept|delivery|signal)"
 )
 CROSS_GUEST = (
     "kmod-filtered",
