@@ -249,7 +249,11 @@ struct flexsc_event {
 	int32_t error;		/* -errno, of FLEXSC_EVT_OVERFLOW */
 	uint32_t reserved;
 	void *data;
-	uint64_t time;		/* with FLEXSC_ECB_TIMES: ns, CLOCK_MONOTONIC */
+	/*
+	 * With FLEXSC_ECB_TIMES: ns of CLOCK_MONOTONIC. When it happened; with
+	 * the backend uring when the owner's thread looked first.
+	 */
+	uint64_t time;
 	uint64_t payload[3];	/* a post's words; struct flexsc_event_peer */
 };
 

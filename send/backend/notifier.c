@@ -20,7 +20,7 @@ static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
 static struct sigaction before;	/* the program's; constant while users > 0 */
 
-/* A signal that isn't for an ECB of this thread is the program's. */
+/* A signal for a thread without an ECB is the program's. */
 static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO)
