@@ -634,10 +634,12 @@ static void watch_release(struct watch *watch, u32 bits)
 /* Deliver what was held and may be delivered now. */
 void watch_flush(struct ecb *ecb)
 {
-	struct llist_node *node = llist_del_all(&ecb->held);
+	struct llist_node *node;
 	struct watch *watch, *next;
 	u32 bits;
 
+	/* The list has the newest first. */
+	node = llist_reverse_order(llist_del_all(&ecb->held));
 	llist_for_each_entry_safe(watch, next, node, held) {
 		atomic_dec(event_word(&ecb->control->held));
 		/* From here on a source may put it on the list. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <flexsc/send.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -27,6 +28,7 @@ struct kecb {
 	struct flexsc__upcall upcall;
 	struct flexsc_ecb *ecb;
 	int fd;
+	bool accepts;		/* there is, or was, a listener */
 };
 
 static int kecb_ioctl(const struct flexsc_ecb *ecb, unsigned long command,
@@ -89,13 +91,19 @@ static int kecb_watch(struct flexsc_ecb *ecb,
 		      const struct flexsc_ecb_watch *watch)
 {
 	struct flexsc_ecb_watch own = *watch;
+	struct kecb *kecb = ecb->own;
 	int index;
 
 	/* The kernel doesn't know the library's own flags. */
 	own.flags &= FLEXSC_WATCH_ACCEPT;
 	index = kecb_ioctl(ecb, FLEXSC_ECB_WATCH, PTR(&own));
-	if (index >= 0)
-		ecb->sources[index] = (struct source){ 0 };
+	if (index < 0)
+		return index;
+	ecb->sources[index] = (struct source){ 0 };
+	if (watch->flags & FLEXSC_WATCH_ACCEPT) {
+		ecb->sources[index].flags = SOURCE_ACCEPTS;
+		kecb->accepts = true;
+	}
 	return index;
 }
 
@@ -110,6 +118,15 @@ static int kecb_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
 	if (close)
 		err = (int)raw_syscall(SYS_close, (uint32_t)fd, 0, 0, 0, 0, 0);
 	return err;
+}
+
+/* A slot is free, which the kernel isn't told: a connection may wait for it. */
+static void kecb_dropped(struct flexsc_ecb *ecb, uint32_t index)
+{
+	const struct kecb *kecb = ecb->own;
+
+	if (kecb->accepts)
+		kecb_ioctl(ecb, FLEXSC_ECB_FLUSH, 0);
 }
 
 static int kecb_flush(struct flexsc_ecb *ecb)
@@ -158,10 +175,29 @@ static int kecb_map(struct flexsc_ecb *ecb, struct kecb *kecb, int device)
 	return 0;
 }
 
+/* Close connections whose events weren't handed out: nobody knows of them. */
+static void kecb_disown(struct flexsc_ecb *ecb)
+{
+	for (uint32_t i = 0; i < ecb->events; i++)
+		if (ecb->sources[i].flags & SOURCE_ACCEPTS)
+			kecb_ioctl(ecb, FLEXSC_ECB_FORGET, i);
+	for (uint32_t i = 0; i < ecb->events; i++) {
+		uint32_t state = __atomic_load_n(&ecb->slots[i].state,
+						 __ATOMIC_ACQUIRE);
+
+		if (ecb->slots[i].type == FLEXSC_EVT_IPACCEPT &&
+		    state & FLEXSC_EVENT_QUEUED &&
+		    !(state & FLEXSC_EVENT_REVOKED))
+			close(ecb->slots[i].fd);
+	}
+}
+
 static void kecb_close(struct flexsc_ecb *ecb)
 {
 	struct kecb *kecb = ecb->own;
 
+	if (kecb->accepts)
+		kecb_disown(ecb);
 	flexsc__own_fd_close(kecb->fd);
 	munmap(ecb->control, ecb->area);
 	free(kecb);
@@ -221,6 +257,7 @@ const struct backend flexsc__backend_kmod = {
 	.open = kecb_open,
 	.watch = kecb_watch,
 	.forget = kecb_forget,
+	.dropped = kecb_dropped,
 	.flush = kecb_flush,
 	.wait = kecb_wait,
 	.kick = kecb_kick,

@@ -27,7 +27,7 @@ struct backend {
 	 * descriptor is closed, too. 0 or -errno.
 	 */
 	int (*forget)(struct flexsc_ecb *ecb, uint32_t index, bool close);
-	/* The owner took a slot that is REVOKED: it is free. NULL: not told. */
+	/* The owner took a slot that is REVOKED: it is free. */
 	void (*dropped)(struct flexsc_ecb *ecb, uint32_t index);
 	/*
 	 * "notify" or "deliver" changed: deliver what was held and may be

@@ -49,7 +49,7 @@ struct source {
 #define SOURCE_HELD	0x02	/* linked in ecb->held */
 #define SOURCE_REVOKED	0x04	/* forgotten, and still on a list */
 #define SOURCE_CHECKED	0x08	/* FLEXSC_WATCH_CHECKED */
-#define SOURCE_ACCEPTS	0x10	/* "own" is a struct acceptor */
+#define SOURCE_ACCEPTS	0x10	/* a listener's */
 #define SOURCE_OWN	0x20	/* its descriptor is the library's */
 
 struct flexsc_ecb {

@@ -75,8 +75,7 @@ static bool take_slot(struct flexsc_ecb *ecb, uint32_t index,
 	RULE(state & FLEXSC_EVENT_QUEUED);
 	if (!(state & FLEXSC_EVENT_REVOKED))
 		return flexsc__detail(ecb, event, state);
-	if (ecb->backend->dropped)
-		ecb->backend->dropped(ecb, index);
+	ecb->backend->dropped(ecb, index);
 	return false;
 }
 
