@@ -27,7 +27,7 @@
 
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U
-#define ENDS_MAX	8		/* then a request isn't made again */
+#define ENDS_MAX	8		/* without a full queue of completions */
 #define AGAIN		100000000U	/* ns until a full listener is tried again */
 
 /*
@@ -108,6 +108,7 @@ static bool evring_pollable(int fd)
 static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 			  bool more)
 {
+	const struct evring *evring = ecb->own;
 	struct source *source = &ecb->sources[index];
 
 	if (res >= 0 && !more && !evring_pollable(ecb->slots[index].fd))
@@ -117,7 +118,7 @@ static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 		return;
 	}
 	flexsc__source_raise(ecb, index, (uint32_t)res);
-	source->ends = more ? 0 : source->ends + 1;
+	source->ends = more || evring->crowded ? 0 : source->ends + 1;
 	/*
 	 * It ended early, by a full queue of completions: look again. A file
 	 * that nobody can wait for ends it always, and doesn't change any more.
@@ -149,6 +150,18 @@ static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
 		flexsc__evring_accepted(ecb, index, res, more);
 }
 
+/* The next completion; NULL: there is none. */
+static struct io_uring_cqe *evring_peek(struct evring *evring)
+{
+	struct io_uring_cqe *cqe;
+
+	/* The kernel puts the others into the queue when it is empty. */
+	evring->crowded |=
+		io_uring_cq_has_overflow(&evring->ring) ||
+		io_uring_cq_ready(&evring->ring) == evring->completions;
+	return io_uring_peek_cqe(&evring->ring, &cqe) ? NULL : cqe;
+}
+
 /* Returns whether anything was. */
 static bool evring_reap(struct flexsc_ecb *ecb)
 {
@@ -156,7 +169,8 @@ static bool evring_reap(struct flexsc_ecb *ecb)
 	struct io_uring_cqe *cqe;
 	bool any = false;
 
-	while (!io_uring_peek_cqe(&evring->ring, &cqe)) {
+	evring->crowded = false;
+	while ((cqe = evring_peek(evring))) {
 		uint64_t name = cqe->user_data;
 		int res = cqe->res;
 		bool more = cqe->flags & IORING_CQE_F_MORE;

@@ -34,6 +34,7 @@ struct evring {
 	struct acceptor *acceptors;
 	uint64_t again;		/* when full listeners are tried again */
 	uint32_t completions;	/* that the ring has room for */
+	bool crowded;		/* it had none, for what is reaped now */
 };
 
 /* What a completion is of. */

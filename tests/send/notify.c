@@ -575,6 +575,64 @@ static void leave_and_go_on(void (*act)(struct flexsc_ecb *ecb, int fd))
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+enum { CROWD = 4000 };
+
+static int crowd[CROWD];
+static volatile bool crowd_seen[CROWD];
+static atomic_bool crowd_over;
+
+static void *write_to_crowd(void *arg)
+{
+	for (unsigned int i = 0; !crowd_over && i < 200 * CROWD; i++)
+		eventfd_write(crowd[i % CROWD], 1);
+	return NULL;
+}
+
+static void see_crowd(struct flexsc_ecb *ecb, void *arg)
+{
+	struct flexsc_event event;
+
+	while (flexsc_ecb_next(ecb, ALL, &event))
+		*(volatile bool *)event.data = true;
+}
+
+/* More completions than their queue has room for. */
+TEST_LIMIT(a_full_queue_ends_no_watch, 60)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = CROWD);
+	uint64_t until;
+	pthread_t thread;
+
+	if (!raise_fd_limit(CROWD + 100))
+		SKIP("no %d descriptors", CROWD);
+	CHECK_EQ(flexsc_ecb_handler(ecb, see_crowd, NULL), 0);
+	for (int i = 0; i < CROWD; i++) {
+		crowd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		CHECK(flexsc_ecb_watch(ecb, crowd[i], POLLIN, 0,
+				       (void *)&crowd_seen[i]) >= 0);
+	}
+	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, write_to_crowd, NULL), 0);
+	for (int i = 0; i < 4; i++) {
+		flexsc_critical_begin(ecb);
+		until = now_ns() + 300 * MS;
+		while (now_ns() < until)
+			;
+		flexsc_critical_end(ecb);
+	}
+	crowd_over = true;
+	pthread_join(thread, NULL);
+	compute_a_while();
+	memset((void *)crowd_seen, 0, sizeof(crowd_seen));
+	until = now_ns() + 10 * SECOND * test_slower();
+	for (int i = 0; i < CROWD; i++) {
+		eventfd_write(crowd[i], 1);
+		while (!crowd_seen[i])
+			CHECK(now_ns() < until);
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 TEST(a_jump_leaves_the_later_ones_notified)
 {
 	leave_and_go_on(write_and_compute);
