@@ -116,6 +116,8 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 
 	if (ret)
 		return ret;
+	if (!groups)
+		return -EINVAL;
 	critical_enter(ecb);
 	/* Of the wait that called the handler, which calls this. */
 	waiting = ecb->control->waiting;

@@ -115,12 +115,15 @@ int flexsc_ecb_probe(const char *backend, char *why, size_t size);
 /*
  * The words that are shared with the kernel. The program stores to notify and
  * deliver, by __atomic_store_n(); the others are the library's. Storing zeroes
- * into bits takes effect at once. After storing ones call flexsc_ecb_flush(),
+ * into bits takes effect at once, except that with uring a listener accepts until
+ * the next call of the library. After storing ones call flexsc_ecb_flush(),
  * or use flexsc_ecb_notify() and flexsc_ecb_deliver(), which do both.
  */
 struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb);
 
 /*
+ * What threads post is delivered whatever "deliver" says.
+ *
  * Store the bits, and have what waited for them delivered, and notified of if
  * "notify" says so. A system call only if something did. uring: -EMFILE, -ENFILE
  * or -ENOMEM if descriptors for notification can't be made; events are delivered

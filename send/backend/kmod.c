@@ -24,6 +24,8 @@
 #include "backends.h"
 #include "notifier.h"
 
+#define SECTIONS_OF_CHILD	(1U << 30)
+
 struct kecb {
 	struct flexsc__upcall upcall;
 	struct flexsc_ecb *ecb;
@@ -245,10 +247,20 @@ static int kecb_open(struct flexsc_ecb *ecb)
 	return flexsc__kmod_why(err, ecb->why, sizeof(ecb->why));
 }
 
+/*
+ * The child hasn't the memory. It may be in a critical section, or in an upcall:
+ * then it finds zeroes there, and a section that never ends.
+ */
 static void kecb_forked(struct flexsc_ecb *ecb)
 {
 	const struct kecb *kecb = ecb->own;
+	const void *area = mmap(ecb->control, ecb->area,
+				PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+					MAP_FIXED_NOREPLACE, -1, 0);
 
+	if (area != MAP_FAILED)
+		ecb->control->critical = SECTIONS_OF_CHILD;
 	flexsc__own_fd_close(kecb->fd);
 }
 

@@ -649,6 +649,7 @@ TEST(bad_arguments_are_refused)
 	CHECK_EQ(flexsc_ecb_forget(ecb, 1U << 30), -EINVAL);
 	CHECK_EQ(flexsc_ecb_post(ecb, 5, 1), -ENOENT);
 	CHECK_EQ(flexsc_ecb_notify(ecb, 1), -EINVAL);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 0, 0), -EINVAL);
 	CHECK_EQ(flexsc_ecb_group(ecb, FLEXSC_EVT_TIMER, 40), -EINVAL);
 	CHECK_EQ(flexsc_ecb_group(ecb, FLEXSC_EVT_IOREADY, 9), 0);
 	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLOUT, -1, NULL) >= 0);

@@ -75,6 +75,13 @@ static inline void test_none(struct flexsc_ecb *ecb, uint32_t groups)
 	CHECK_EQ(flexsc_ecb_next(ecb, groups, &event), 0);
 }
 
+/* So many turns of a loop that does nothing. */
+static inline void test_compute(unsigned int turns)
+{
+	for (volatile unsigned int i = 0; i < turns; i++)
+		;
+}
+
 static inline void test_pair(int fds[2])
 {
 	CHECK_EQ(socketpair(AF_UNIX,

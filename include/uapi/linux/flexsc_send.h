@@ -150,8 +150,8 @@ struct flexsc_event_control {
 
 	/* Groups whose lists may have slots. Sources OR, the owner ANDs. */
 	__u32	pending;
-	__u32	held;		/* the kernel's: events that wait for U4 */
-	__u32	overflows;	/* the kernel's: accepts without a slot */
+	__u32	held;		/* whoever delivers: events that wait for U4 */
+	__u32	overflows;	/* likewise: accepts without a slot, as told */
 	__u32	reserved1;
 	__u64	regs;		/* the kernel's: the frame of the newest upcall */
 	__u64	deadline;	/* of a wait, CLOCK_MONOTONIC in ns; ~0: none */
