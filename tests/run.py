@@ -41,6 +41,7 @@ PYTHON_TOOLS = [
 LIMIT = 600  # seconds, for one command
 GUESTS_LIMIT = 1500  # and for one that runs many guests
 NICE = ("nice", "-n", "19")
+LESS_NICE = ("nice", "-n", "5")
 NO_SOURCES = 3  # tests/peers/peers.py had nothing to run
 NO_KERNEL = 3  # tests/vm/suite.py had none
 
@@ -67,7 +68,7 @@ class Step:
     log: Path
     tally: Tally
     tree: str = ""  # a step that builds alike, whose directory it shares
-    patient: bool = False  # it runs when others leave a processor idle
+    nice: tuple[str, ...] = ()  # how it gives way to the steps beside it
 
     @property
     def build(self) -> Path:
@@ -88,7 +89,7 @@ class Step:
             print("$", *command, file=log, flush=True)
             try:
                 done = subprocess.run(
-                    [*(NICE if self.patient else ()), *map(str, command)],
+                    [*self.nice, *map(str, command)],
                     cwd=ROOT,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -531,9 +532,9 @@ STEPS: dict[str, Callable[[Step], None]] = {
 # Tests wait as much as they compute. These steps compute, and look at no clock, so
 # they run beside the others, where a processor would idle.
 PATIENT = ("lint", "clang", "fuzz")
-# Behind those, at no lower priority: an emulator computes, too, and its tests have
-# time.
-BESIDE = (*PATIENT, "aarch64")
+# Behind those one that computes as well, in an emulator, and has more time than
+# others, but not any.
+BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE}
 
 # How the tests' several languages say that something failed.
 FAILURE = re.compile(
@@ -551,7 +552,7 @@ def failures(lines: Sequence[str]) -> list[str]:
 def run(name: str) -> tuple[Tally, list[str]]:
     log = OUT / f"{name}.log"
     log.write_text("")
-    step = Step(name, log, Tally(), patient=name in PATIENT)
+    step = Step(name, log, Tally(), nice=BESIDE.get(name, ()))
     begin = time.monotonic()
     STEPS[name](step)
     tally = step.tally

@@ -352,8 +352,8 @@ def test_a_short_backlog_overflows() -> None:
     assert counts["listen_overflows"] > 0
     assert counts["late"] > 0
     assert 0 < counts["answered"] < 400
-    # It was busy for as long as the requests came.
-    assert 300_000 < counts["server_cpu_us"] < 1_500_000
+    # It was busy for as long as the requests came, if it had a core.
+    assert 100_000 < counts["server_cpu_us"] < 1_500_000
     # Late answers are none.
     assert found["samples"]["response_max_us"][0] <= 300_000
 

@@ -228,8 +228,9 @@ fn no_function_of_the_headers_is_missing() {
     for entry in fs::read_dir(path_of("call.h").parent().unwrap()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        // All inline.
-        if !name.ends_with(".h") || ["syscalls.h", "netdb.h", "socket.h"].contains(&name) {
+        // All inline; and SEND, which has no declarations here.
+        let left = ["syscalls.h", "netdb.h", "socket.h", "send.h", "signal.h"];
+        if !name.ends_with(".h") || left.contains(&name) {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
