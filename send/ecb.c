@@ -115,7 +115,7 @@ static int ecb_open(struct flexsc_ecb *ecb, const char *name)
 	int err = name ? -EINVAL : -EOPNOTSUPP;
 
 	for (size_t i = 0; i < BACKENDS; i++) {
-		if (name && strcmp(backends[i]->name, name))
+		if (name && strcmp(backends[i]->name, name) != 0)
 			continue;
 		ecb->backend = backends[i];
 		err = backends[i]->open(ecb);

@@ -217,7 +217,7 @@ TEST_LIMIT(a_process_is_stopped_and_goes_on, 60)
  * The owner stands still inside of a tail, whose frame is made here, at a place
  * where the stack pointer is "above" bytes above the frame.
  */
-static void stand_in_tail(uint64_t above)
+static __attribute__((noinline)) void stand_in_tail(uint64_t above)
 {
 	uint64_t sum, sp, after;
 

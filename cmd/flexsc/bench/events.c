@@ -225,7 +225,7 @@ static int ascending(const void *one, const void *other)
 /* The median of a repetition is its sample. */
 static int run_preempt(struct events *events)
 {
-	long n = events->settings->calls, seen = 0;
+	long n = events->settings->calls, middle = n / 2, seen = 0;
 	uint64_t *times = calloc((size_t)n, sizeof(*times));
 	pthread_t thread;
 	int err;
@@ -242,7 +242,7 @@ static int run_preempt(struct events *events)
 	if (!err) {
 		pthread_join(thread, NULL);
 		qsort(times, (size_t)n, sizeof(*times), ascending);
-		bench_series_add(&events->dequeue, (double)times[n / 2]);
+		bench_series_add(&events->dequeue, (double)times[middle]);
 	}
 	free(times);
 	return err;
