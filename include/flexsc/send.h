@@ -30,9 +30,8 @@
  * It is called while a group that has its bit in "notify" is pending, and
  * again when it returns and one still is. So it takes all events of those groups
  * with flexsc_ecb_next(), or clears their bits.
- *
- * A child that is forked in the handler can't go back to what was interrupted: it
- * may call execve() or _exit().
+ * A child that is forked in the handler goes back to what was interrupted, as its
+ * parent does, and has no ECB.
  */
 #ifndef FLEXSC_SEND_H
 #define FLEXSC_SEND_H
