@@ -200,7 +200,9 @@ def test_the_step_counts_what_the_suite_found(
 
 def test_what_guests_are_to_run_is_there() -> None:
     """A program that was renamed would fail where nobody looks for long."""
-    folders = [ROOT / "tests" / name for name in ("conformance", "kmod", "send", "stress", ".")]
+    folders = [
+        ROOT / "tests" / name for name in ("conformance", "kmod", "send", "stress", ".")
+    ]
     sources = {
         f"{folder.name}-{path.stem}": path
         for folder in folders
