@@ -41,7 +41,7 @@ PYTHON_TOOLS = [
 LIMIT = 600  # seconds, for one command
 GUESTS_LIMIT = 1500  # and for one that runs many guests
 NICE = ("nice", "-n", "19")
-LESS_NICE = ("nice", "-n", "5")
+LESS_NICE = ("nice", "-n", "10")
 NO_SOURCES = 3  # tests/peers/peers.py had nothing to run
 NO_KERNEL = 3  # tests/vm/suite.py had none
 
@@ -319,7 +319,7 @@ def python(step: Step) -> None:
     others = [path for path in files if path not in serve + alone]
     parts = {"serve": serve, "others": [ROOT / "tests" / "unit", *others]}
     parts |= {path.stem: [path] for path in alone}
-    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = [pool.submit(pytest, step, name, paths) for name, paths in parts.items()]
         found = [future.result() for future in done]
     # What failed is last, where it is seen.
