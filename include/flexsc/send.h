@@ -149,7 +149,8 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
  * handed out, and hand out none that isn't true any more.
  *
  * A watch belongs to the descriptor and not to the file: with the backend kmod
- * it ends inside of close(), and the other duplicates go on. With uring it ends
+ * it ends inside of close() (of sockets, pipes and FIFOs; of other files when the
+ * owner looks next), and the other duplicates go on. With uring it ends
  * in flexsc_ecb_forget() or _close(), and a descriptor that is closed without
  * these stays open inside of the kernel.
  *
