@@ -293,7 +293,8 @@ uint64_t flexsc__pool_check_progress(struct pool *pool,
 	} else if (now - progress->since >= STALL_NS) {
 		lock(&pool->lock);
 		pool_overtake(pool);
-		if (!flexsc__pool_start_another(pool))
+		/* A thread that is active still waits for a processor only. */
+		if (!pool->active && !flexsc__pool_start_another(pool))
 			pool_kick_all(pool);
 		unlock(&pool->lock);
 		progress->since = now;

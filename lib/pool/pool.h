@@ -23,7 +23,8 @@
  * for by poll(2): see nowait.h. Those that would wait are parked, which is to
  * wait in an epoll set and take no thread. Calls that wait for anything else
  * block one. Calls that only may wait for a device are why progress is checked:
- * an owner that sees a queue and no progress starts one more thread.
+ * an owner that sees a queue and no progress starts one more thread, unless a
+ * thread without an entry is active: it takes one when it gets a processor.
  *
  *
  * Why it never comes to a standstill

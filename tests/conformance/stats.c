@@ -407,6 +407,76 @@ TEST(threads_grow_on_demand_and_shrink_again)
 	CHECK(falls_to(count_tasks, 1 + TSAN_TASKS));
 }
 
+static atomic_bool core_free;
+
+/* Hold a core against every thread of ordinary priority. */
+static void *hold_core(void *core)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((int)(intptr_t)core, &set);
+	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof(set), &set), 0);
+	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &first))
+		return "no real-time priority here";
+	while (!atomic_load(&core_free))
+		;
+	return NULL;
+}
+
+/*
+ * A syscall thread that waits for a processor is no reason for another: it
+ * would wait for that processor, too.
+ */
+TEST(threads_that_get_no_processor_do_not_multiply)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	static uint32_t word;
+	pthread_t holder;
+	cpu_set_t mine;
+	void *why;
+	unsigned int most;
+	int core = -1;
+	char name[16];
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+	if (CPU_COUNT(&mine) < 2)
+		SKIP("one core");
+	while (!CPU_ISSET(++core, &mine))
+		;
+	CPU_CLR(core, &mine);
+	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
+	snprintf(name, sizeof(name), "%d", core);
+	loop = NEW_LOOP(.cores = name);
+	/* Not while the core is held: the first thread's making waits for it. */
+	calls[0].cb.callback = count_done;
+	POST(loop, &calls[0], SYS_futex, &word, 0, 0, &brief);
+	CHECK(run_until(loop, &done, 1, 10000));
+	done = 0;
+	CHECK_EQ(pthread_create(&holder, NULL, hold_core,
+				(void *)(intptr_t)core), 0);
+	sleep_ms(20);
+	for (unsigned int i = 0; i < 32; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
+	}
+	run_for(loop, 100);
+	most = (unsigned int)stats_of(loop).threads;
+	atomic_store(&core_free, true);
+	CHECK_EQ(pthread_join(holder, &why), 0);
+	if (why)
+		SKIP(why);
+	CHECK(most <= 3);
+	for (uint64_t end = now_ns() + 10 * SECOND; done < 32;) {
+		PLAIN(SYS_futex, &word, 1, 32);
+		run_for(loop, 5);
+		CHECK(now_ns() < end);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
 TEST(threads_stay_below_their_limit)
 {
 	static uint32_t word;
