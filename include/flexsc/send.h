@@ -249,7 +249,12 @@ struct flexsc_event {
 	 * that these may be untrue, and so may be a hang-up that isn't told.
 	 */
 	uint32_t ready;
-	int32_t error;		/* -errno, of FLEXSC_EVT_OVERFLOW */
+	/*
+	 * Of FLEXSC_EVT_OVERFLOW, why a connection wasn't accepted: -errno of
+	 * accept4(), -ENOSPC without a slot, -EPERM where the program has to accept:
+	 * a tracer or a filter watches its calls, or the listener blocks.
+	 */
+	int32_t error;
 	uint32_t reserved;
 	void *data;
 	/*

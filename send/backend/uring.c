@@ -250,7 +250,9 @@ static int evring_begin(struct flexsc_ecb *ecb, uint32_t index)
 {
 	int err;
 
+	ecb->sources[index].flags |= SOURCE_BEGINS;
 	evring_collect(ecb);
+	ecb->sources[index].flags &= (uint8_t)~SOURCE_BEGINS;
 	err = ecb->sources[index].error;
 	if (!err)
 		return (int)index;

@@ -47,6 +47,27 @@ static struct acceptor *acceptor_of(const struct flexsc_ecb *ecb,
 	return ecb->sources[index].own;
 }
 
+/* An event of the listener itself. */
+static void acceptor_tell(struct flexsc_ecb *ecb,
+			  const struct acceptor *acceptor, int err)
+{
+	ecb->slots[acceptor->index].error = err;
+	ecb->sources[acceptor->index].type = FLEXSC_EVT_OVERFLOW;
+	flexsc__source_raise(ecb, acceptor->index, 0);
+}
+
+/* The listener accepts no more, whatever becomes free. */
+static void acceptor_fail(struct flexsc_ecb *ecb,
+			  const struct acceptor *acceptor, int err)
+{
+	struct source *source = &ecb->sources[acceptor->index];
+
+	source->error = err;
+	/* A descriptor that was closed has no events. */
+	if (!(source->flags & SOURCE_BEGINS) && err != -EBADF)
+		acceptor_tell(ecb, acceptor, err);
+}
+
 /* Nothing is free: wait until something is. */
 static void acceptor_fill(struct flexsc_ecb *ecb, struct acceptor *acceptor,
 			  int err)
@@ -58,9 +79,7 @@ static void acceptor_fill(struct flexsc_ecb *ecb, struct acceptor *acceptor,
 		return;
 	acceptor->told = true;
 	ecb->control->overflows++;
-	ecb->slots[acceptor->index].error = err;
-	ecb->sources[acceptor->index].type = FLEXSC_EVT_OVERFLOW;
-	flexsc__source_raise(ecb, acceptor->index, 0);
+	acceptor_tell(ecb, acceptor, err);
 }
 
 /* Give a slot to a connection; false: none is free. */
@@ -127,7 +146,7 @@ void flexsc__evring_accepted(struct flexsc_ecb *ecb, uint32_t index, int res,
 		acceptor_fill(ecb, acceptor, res);
 	else if (res == -EINVAL || res == -ENOTSOCK || res == -EBADF ||
 		 res == -EOPNOTSUPP)
-		ecb->sources[index].error = res;
+		acceptor_fail(ecb, acceptor, res);
 	/* Of the others a connection died of, or the request was cancelled. */
 	if (!acceptor->accepting && acceptor_may(ecb, acceptor))
 		acceptor_request(ecb, acceptor);

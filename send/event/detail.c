@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "detail.h"
 
+#include <errno.h>
 #include <flexsc/send.h>
 #include <poll.h>
 #include <sys/inotify.h>
@@ -102,6 +103,18 @@ static void detail_accepted(const struct flexsc_ecb *ecb, struct source *source)
 	source->group = source->later;
 }
 
+/*
+ * The listener's own event: its connections can't be accepted, or only by the
+ * program, because its calls are watched or the listener blocks.
+ */
+static bool detail_not_accepted(struct flexsc_event *event)
+{
+	event->type = FLEXSC_EVT_OVERFLOW;
+	if (!event->error)
+		event->error = -EPERM;
+	return true;
+}
+
 /* A descriptor of the library's own is read; the program's are its own affair. */
 static bool detail_own(struct flexsc_ecb *ecb, struct flexsc_event *event)
 {
@@ -127,6 +140,9 @@ bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_event *event,
 	event->ready = state & (FLEXSC_EVENT_POLL | FLEXSC_EVENT_CHECK);
 	if (event->type == FLEXSC_EVT_USER)
 		return detail_post(source, event);
+	if (event->type == FLEXSC_EVT_IPACCEPT &&
+	    source->flags & SOURCE_ACCEPTS)
+		return detail_not_accepted(event);
 	if (event->type == FLEXSC_EVT_IPACCEPT)
 		detail_accepted(ecb, source);
 	if (source->flags & SOURCE_OWN)

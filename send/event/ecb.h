@@ -51,6 +51,7 @@ struct source {
 #define SOURCE_CHECKED	0x08	/* FLEXSC_WATCH_CHECKED */
 #define SOURCE_ACCEPTS	0x10	/* a listener's */
 #define SOURCE_OWN	0x20	/* its descriptor is the library's */
+#define SOURCE_BEGINS	0x40	/* not made yet: an error is returned */
 
 struct flexsc_ecb {
 	struct flexsc_event_control *control;

@@ -418,6 +418,49 @@ TEST(connections_that_were_not_told_of_are_closed)
 	CHECK(falls_to(count_fds, fds));
 }
 
+TEST(a_listener_that_accepts_no_more_says_so)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct sockaddr_in address;
+	struct flexsc_event event;
+	int fd = listener(&address, 16), index;
+
+	index = flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL);
+	connected(&address);
+	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(shutdown(fd, SHUT_RDWR), 0);
+	event = test_next(ecb, ALL);
+	CHECK_EQ(event.type, FLEXSC_EVT_OVERFLOW);
+	CHECK_EQ(event.event, index);
+	CHECK_EQ(event.error, -EINVAL);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_listener_that_blocks_is_the_programs)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct sockaddr_in address;
+	struct flexsc_event event;
+	int fd = listener(&address, 16), index;
+
+	if (!test_is_kmod(ecb))
+		SKIP("io_uring waits without blocking");
+	index = flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL);
+	fcntl(fd, F_SETFL, 0);
+	connected(&address);
+	event = test_next(ecb, ALL);
+	CHECK_EQ(event.type, FLEXSC_EVT_OVERFLOW);
+	CHECK_EQ(event.event, index);
+	CHECK_EQ(event.error, -EPERM);
+	CHECK(accept4(fd, NULL, NULL, SOCK_NONBLOCK) >= 0);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	connected(&address);
+	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 TEST(a_forgotten_listener_listens)
 {
 	struct flexsc_ecb *ecb = test_ecb();
