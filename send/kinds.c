@@ -34,21 +34,37 @@ static int kind_watch(struct flexsc_ecb *ecb, int fd,
 	return index;
 }
 
+static sigset_t kind_without(const sigset_t *set, const sigset_t *others)
+{
+	sigset_t left = *set;
+
+	for (int signo = 1; signo <= SIGRTMAX; signo++)
+		if (sigismember(others, signo) == 1)
+			sigdelset(&left, signo);
+	return left;
+}
+
 int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 		      void *data)
 {
-	int err = flexsc__ecb_check(ecb);
+	int err = flexsc__ecb_check(ecb), index;
+	sigset_t before, fresh;
 
 	if (err)
 		return err;
 	/* SIGURG notifies. */
 	if (!set || sigismember(set, SIGURG))
 		return -EINVAL;
-	err = -pthread_sigmask(SIG_BLOCK, set, NULL);
+	err = -pthread_sigmask(SIG_BLOCK, set, &before);
 	if (err)
 		return err;
-	return kind_watch(ecb, signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC),
-			  FLEXSC_EVT_SIGNAL, group, data);
+	index = kind_watch(ecb, signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC),
+			   FLEXSC_EVT_SIGNAL, group, data);
+	if (index < 0) {
+		fresh = kind_without(set, &before);
+		pthread_sigmask(SIG_UNBLOCK, &fresh, NULL);
+	}
+	return index;
 }
 
 static struct timespec kind_time(uint64_t ns)

@@ -721,6 +721,22 @@ TEST(an_owner_unblocks_the_signal)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+TEST(signals_that_are_no_events_stay_as_they_were)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	sigset_t set, now;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(flexsc_ecb_signal(ecb, &set, 40, NULL), -EINVAL);
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	CHECK_EQ(sigismember(&now, SIGUSR1), 1);
+	CHECK_EQ(sigismember(&now, SIGUSR2), 0);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 static volatile int child = -1;
 
 static void fork_once(struct flexsc_ecb *ecb, void *arg)
