@@ -58,6 +58,7 @@ GUEST = (
     "send-accept",
     "send-cost",
     "send-delivery",
+    "send-many",
     "send-notify",
     "send-signal",
 )
@@ -66,7 +67,7 @@ GUEST = (
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|send|serve|upcall|watchdog|watched)"
     "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
-    "|pairs|send-(accept|delivery|signal)"
+    "|pairs|send-(accept|delivery|many|signal)"
 )
 CROSS_GUEST = (
     "kmod-filtered",

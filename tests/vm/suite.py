@@ -65,7 +65,7 @@ GROUPS = (
     ("kmod-rights",),
     ("kmod-watchdog",),
     ("kmod-send",),
-    ("send-delivery", "send-accept"),
+    ("send-delivery", "send-accept", "send-many"),
     ("send-notify", "send-cost", "send-signal"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many events of many descriptors: none is lost, none comes twice. Another thread
+ * writes to each descriptor once in a round, in an order of the round's own, while
+ * the owner takes events.
+ *
+ *	send-many [events=N] [descriptors=N]
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+#include "send.h"
+
+static unsigned long descriptors, rounds;
+static int *fds;
+static atomic_ulong taken;
+
+/* Primes above any number of descriptors: each gives an order of all. */
+static const unsigned long strides[] = { 1048583, 1299709, 1500007, 15485863 };
+
+static void *write_rounds(void *arg)
+{
+	for (unsigned long round = 0; round < rounds; round++) {
+		unsigned long stride = strides[round % 4];
+
+		for (unsigned long i = 0; i < descriptors; i++)
+			CHECK_EQ(eventfd_write(fds[i * stride % descriptors],
+					       round + 1), 0);
+		while (atomic_load(&taken) < (round + 1) * descriptors)
+			sleep_ms(1);
+	}
+	return arg;
+}
+
+static void have_descriptors(unsigned long n)
+{
+	const struct rlimit more = { n, n };
+	struct rlimit limit;
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (limit.rlim_cur >= n)
+		return;
+	if (limit.rlim_max >= n)
+		limit.rlim_cur = n;
+	else
+		limit = more;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		SKIP("%lu descriptors are more than RLIMIT_NOFILE allows", n);
+}
+
+static void watch_all(struct flexsc_ecb *ecb)
+{
+	struct flexsc_event event;
+
+	fds = calloc(descriptors, sizeof(*fds));
+	CHECK(fds);
+	for (unsigned long i = 0; i < descriptors; i++) {
+		fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		CHECK(fds[i] >= 0);
+		CHECK(flexsc_ecb_watch(ecb, fds[i], POLLIN, 0, &fds[i]) >= 0);
+	}
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 0);
+}
+
+TEST_LIMIT(each_event_of_many_comes_once, 120)
+{
+	struct flexsc_event event;
+	struct flexsc_ecb *ecb;
+	unsigned long all;
+	pthread_t writer;
+	eventfd_t value;
+
+	descriptors = test_parameter("descriptors", 10000);
+	rounds = test_parameter("events", 200000) / descriptors;
+	all = rounds * descriptors;
+	have_descriptors(descriptors + 100);
+	ecb = NEW_ECB(.events = (uint32_t)descriptors);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	watch_all(ecb);
+	CHECK_EQ(pthread_create(&writer, NULL, write_rounds, NULL), 0);
+	for (unsigned long n = 0; n < all; n++) {
+		event = test_next(ecb, ALL);
+		CHECK_EQ(eventfd_read(event.fd, &value), 0);
+		/* Each round writes its number: an event of another is one lost. */
+		CHECK_EQ(value, n / descriptors + 1);
+		CHECK_EQ(*(int *)event.data, event.fd);
+		atomic_store(&taken, n + 1);
+	}
+	CHECK_EQ(pthread_join(writer, NULL), 0);
+	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
