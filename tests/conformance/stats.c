@@ -467,7 +467,7 @@ TEST(threads_that_get_no_processor_do_not_multiply)
 	atomic_store(&core_free, true);
 	CHECK_EQ(pthread_join(holder, &why), 0);
 	if (why)
-		SKIP(why);
+		SKIP("%s", (const char *)why);
 	CHECK(most <= 3);
 	for (uint64_t end = now_ns() + 10 * SECOND; done < 32;) {
 		PLAIN(SYS_futex, &word, 1, 32);
