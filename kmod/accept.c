@@ -14,8 +14,8 @@
  *				listener says so
  *	starved	 -> accepts	a watch ended, or the owner waits or flushes
  *
- * What is on "accepts" is seen to by a task work that is queued behind that, or by
- * the owner before it sleeps or stops waiting.
+ * A task work, queued after a listener is put on "accepts", accepts from it; or the
+ * owner does, before it sleeps or stops waiting.
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -205,7 +205,7 @@ static void accept_overflow(struct watch *listener, long error, u32 frees)
 	accept_starve(listener, frees);
 }
 
-/* What accept4() didn't accept. True: another connection may be. */
+/* accept4() failed. True: another connection may be there. */
 static bool accept_failed(struct watch *listener, long error, u32 frees)
 {
 	switch (error) {

@@ -12,27 +12,27 @@
  * When the lock is removed,
  *
  *	the descriptor isn't this file any more: the watch ends
- *	it still is: another descriptor of the inode was closed, or the process
- *		has changed a lock of its own that covers the byte. The lock is
- *		set again. The descriptor may be closed between the look and
- *		that, so there is a second look behind it
- *	there are no descriptors, or these are others than they were when the
- *		watch began (the process ends, or unshared them): the watch ends
- *
+ *	the descriptor still is this file: another descriptor of the inode was
+ *		closed, or the process has changed a lock of its own that covers
+ *		the byte. The lock is set again. The descriptor may be closed
+ *		between the look and the setting, so a second look follows
+ *	the process has no descriptors, or others than when the watch began (it
+ *		ends, or unshared them): the watch ends
  *	the process is being killed: the watch ends
  *
- * Whoever ends a watch first says so and then removes the lock, and who sets it
- * looks behind that whether the watch is live: so none is left over.
+ * watch_end() says that the watch has ended and then removes the lock. A thread
+ * that has set a lock looks afterwards whether the watch is live, and removes it
+ * otherwise. So no lock is left over.
  *
  * A lock knows its watch, and has a reference to it. If the process itself locks
- * the byte, the kernel may merge the two, and copy what came of it: so there may
- * be more locks of a watch, or none. Each is heard of when it is freed, but
+ * the byte, the kernel may merge the two locks, and copy the result: so a watch may
+ * have more locks, or none. The module hears of each lock when it is freed, but
  * copies are made with a lock held.
  *
  * Only sockets, pipes and FIFOs are hooked. Anonymous inodes are shared by many
- * files, and other inodes by programs that do lock them. A reference to these
- * keeps nobody waiting, and what they deliver is looked at in the owner's
- * context: see watch_sweep().
+ * files, and other inodes are locked by programs. A reference to such a file keeps
+ * no peer waiting, and its watch is looked at in the owner's context: see
+ * watch_sweep().
  */
 #include <linux/file.h>
 #include <linux/fs.h>

@@ -21,7 +21,7 @@
 #include "hook.h"
 #include "watch.h"
 
-/* Which are free. */
+/* The list of free watches. */
 
 int watches_make(struct ecb *ecb)
 {
@@ -101,7 +101,7 @@ struct watch *watch_take(struct ecb *ecb)
 	return watch;
 }
 
-/* What the owner sees of a watch that was taken, and has its words. */
+/* The words of a slot whose watch was taken, as the owner sees them. */
 void watch_prepare(struct watch *watch, u64 data)
 {
 	struct flexsc_event_slot *slot = watch->slot;
@@ -113,7 +113,7 @@ void watch_prepare(struct watch *watch, u64 data)
 	slot->fd = watch->fd;
 	slot->error = 0;
 	slot->data = data;
-	/* Of its last source. */
+	/* The error of the slot's last source. */
 	atomic_and(WATCH_HELD, &watch->kept);
 }
 
@@ -124,7 +124,7 @@ void watch_get(struct watch *watch)
 	refcount_inc(&watch->refs);
 }
 
-/* A reference to a live watch. False: it isn't one. */
+/* A reference to a live watch. False: the watch isn't live. */
 bool watch_get_live(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -138,7 +138,7 @@ bool watch_get_live(struct watch *watch)
 	return live;
 }
 
-/* What was taken isn't needed. */
+/* A watch that was taken isn't needed. */
 void watch_return(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -167,7 +167,7 @@ void watch_put(struct watch *watch)
 	ecb_put(ecb);
 }
 
-/* A reference to the file of a live watch; NULL: it isn't one. */
+/* A reference to the file of a live watch; NULL: the watch isn't live. */
 struct file *watch_file(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -196,8 +196,8 @@ bool watch_in_table(const struct watch *watch, const struct file *file)
 /* Sources. */
 
 /*
- * S4: its group is in none of the owner's words. The owner may have stored one
- * meanwhile, and seen nothing held: then this is still the one to deliver.
+ * S4: the event's group is in none of the owner's words. The owner may have stored
+ * it meanwhile, and seen nothing held: then the source delivers after all.
  */
 noinline void watch_hold(struct watch *watch, u32 bits)
 {
@@ -220,7 +220,7 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 		event_push(ecb, watch->slot, watch->index, watch->is);
 }
 
-/* close() says nothing of this one: have the owner look. */
+/* The close hook doesn't cover this watch: have the owner look. */
 static noinline void watch_suspect(struct watch *watch)
 {
 	if (!test_and_set_bit(WATCH_SUSPECT, &watch->lists))
@@ -430,8 +430,8 @@ int watch_start(struct watch *watch, struct file *file)
 }
 
 /*
- * End the watch, if nobody did. "closing": by the hook, so that there is no lock
- * any more.
+ * End the watch, if it is live. "closing": by the hook, whose lock is removed
+ * already.
  */
 void watch_end(struct watch *watch, bool closing)
 {
@@ -650,8 +650,8 @@ void watch_flush(struct ecb *ecb)
 }
 
 /*
- * End the watches that delivered and whose descriptors were closed, which
- * close() told nothing of.
+ * End watches without a close hook that delivered and whose descriptors were
+ * closed.
  */
 void watch_sweep(struct ecb *ecb)
 {

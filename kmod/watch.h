@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A WATCH is what the kernel has of a slot that is given to a source. There is
- * one for each slot, made with the ECB.
+ * A WATCH is the kernel's part of a slot that is given to a source. There is one
+ * for each slot, made with the ECB.
  *
  *	free	-> taken	watch_take(), by the owner: it has a slot's
  *				index, whose "state" in the memory is zero
- *	taken	-> live		it is in the file's queues, or a thread's. If that
- *				can't be it is free again
- *	live	-> ended	watch_end(), by whoever finds it live first: the
+ *	taken	-> live		it is in the file's queues, or a thread's. A watch
+ *				that can't be is free again
+ *	live	-> ended	watch_end(), by the first caller that finds it live: the
  *				owner's FORGET, the close hook in any thread, or
  *				the end of the file
  *	ended	-> free		the last reference is given back
  *
- * There is a reference of being taken, until watch_start() is over, one of being
- * live, one for each lock of the close hook (hook.c), and one of a listener's turn
- * (accept.c). Who sets a lock has one of these, too. A watch that isn't free has a
- * reference to the ECB. Only the owner takes watches, so in the owner's context
- * none becomes another one, but where it takes one itself.
+ * A watch has a reference of being taken, until watch_start() is over, one of
+ * being live, one for each lock of the close hook (hook.c), and one of a listener's
+ * turn (accept.c). A thread that sets a lock has a reference, too. A watch that
+ * isn't free has a reference to the ECB. Only the owner takes watches, so a watch
+ * becomes another source's in the owner's context alone.
  *
- * Who ends a watch takes it off its wait queues, so no callback runs any more,
- * then revokes the slot, then gives up the watched file. The owner delivers
- * too, from WATCH, FLUSH and auto-accept, and a watch may be ended meanwhile: so
- * the owner, having delivered, looks whether the watch is live, or revokes the
- * slot again. It can't have taken the event before that: it is in the kernel.
+ * watch_end() takes a watch off its wait queues, so that no callback runs any more,
+ * then revokes the slot, then gives up the watched file. The owner delivers too,
+ * from WATCH, FLUSH and auto-accept, and a watch may end meanwhile. So the owner,
+ * having delivered, looks whether the watch is live, and revokes the slot again if
+ * it isn't. The owner is in the kernel then and can't have taken the event before.
  *
  * A watch is on up to three lists of the ECB, once each; "kept" and "lists" say on
- * which. It may end, and even be given to another source, while it is on one:
- * whoever empties a list skips a watch that has nothing to do there.
+ * which ones. A watch may end, and even be given to another source, while it is on
+ * a list: a list's reader skips a watch that has nothing to do there.
  */
 #ifndef FLEXSC_KMOD_WATCH_H
 #define FLEXSC_KMOD_WATCH_H
@@ -55,7 +55,7 @@ enum {
 	WATCH_SUSPECT,		/* on ecb.suspects */
 };
 
-/* Of what is accepted. */
+/* How a listener's connections are watched. */
 struct inherit {
 	u32 want;
 	u16 group;

@@ -98,7 +98,8 @@ int flexsc_ecb_create(struct flexsc_ecb **ecb,
 
 /*
  * Forget all sources, free everything, close connections whose event wasn't handed
- * out (uring). -EBUSY inside of the handler.
+ * out (uring). -EBUSY inside of the handler. An owner calls it before its thread
+ * ends: later no thread can, and the sources stay until the process ends.
  */
 int flexsc_ecb_destroy(struct flexsc_ecb *ecb);
 

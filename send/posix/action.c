@@ -58,7 +58,7 @@ int flexsc_sigaction(int signo, const struct sigaction *action,
 
 /* The mask. */
 
-/* What the kernel is to be told: real-time signals stay blocked there. */
+/* The kernel's part of the mask; real-time signals stay blocked there. */
 static int mask_kernel(int how, const sigset_t *set, sigset_t *old)
 {
 	sigset_t others;
@@ -68,7 +68,7 @@ static int mask_kernel(int how, const sigset_t *set, sigset_t *old)
 		others = set_others(set);
 		if (how == SIG_SETMASK)
 			others = set_with(&others, INSIDE);
-		/* A system call says nothing new then. */
+		/* The kernel's mask stays as it is: no system call. */
 		if (!old && set_empty(&others))
 			return 0;
 	}
@@ -146,7 +146,7 @@ int flexsc_sigpending(sigset_t *set)
 	return 0;
 }
 
-/* What the owner sends itself is handled when this returns. */
+/* A signal that the owner sends itself is handled when this returns. */
 static void signal_send(uint32_t group, uint32_t entry,
 			const struct queued *queued)
 {

@@ -11,8 +11,8 @@
 static struct queued entries[FLEXSC_SIGQUEUE_MAX];
 
 /*
- * The first free entry, and above it how often that changed: so nobody who was
- * interrupted takes the head for the one that it saw.
+ * The first free entry, and in the upper half how often it changed: a thread that
+ * was interrupted never takes a new head for the old one.
  */
 static uint64_t vacant;
 
@@ -89,7 +89,7 @@ static void queue_say(uint32_t groups)
 	__atomic_store_n(&turned, groups, __ATOMIC_RELAXED);
 }
 
-/* What was pushed becomes the end of the owner's part. */
+/* The pushed entries become the end of the owner's part. */
 static void queue_turn(uint32_t group)
 {
 	struct queue *queue = &queues[group];
@@ -118,7 +118,7 @@ uint32_t flexsc__queue_ready(void)
 {
 	uint32_t groups = 0;
 
-	/* Before the lists: what is pushed later sets its bit again. */
+	/* Before the lists: an entry that is pushed later sets its bit again. */
 	if (__atomic_load_n(&pushed, __ATOMIC_RELAXED))
 		groups = __atomic_exchange_n(&pushed, 0, __ATOMIC_SEQ_CST);
 	for (; groups; groups &= groups - 1)

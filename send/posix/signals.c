@@ -89,7 +89,7 @@ uint32_t flexsc__signals_gather(void)
 
 	while (control_pending(signals->ecb->control) & INSIDE)
 		flexsc__take(signals->ecb, INSIDE, &event);
-	/* Whoever takes a signal, and so makes room, gathers again. */
+	/* A thread that takes a signal, and so makes room, gathers again. */
 	signals_say(signals_bring() ? 0 : OUTSIDE);
 	return flexsc__queue_ready();
 }
@@ -288,7 +288,7 @@ static int signals_begin(struct flexsc_ecb *ecb)
 	sigset_t mask;
 	int err;
 
-	/* From here on the kernel has them all blocked. */
+	/* From here on all real-time signals are blocked in the kernel. */
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
 	err = signals_make_events(ecb);
 	if (err)

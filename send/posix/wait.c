@@ -78,7 +78,7 @@ static int wait_run(struct wait *wait)
 	return any ? any : -EAGAIN;
 }
 
-/* The same, with the kernel's own signals in sight. */
+/* wait_run() with the kernel's own signals watched. */
 static int wait_watching(struct wait *wait)
 {
 	int fd, event, ret;
