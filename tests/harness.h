@@ -143,6 +143,8 @@ uint64_t cpu_ns(void);	/* the process's CPU time */
  * they take, so by no other process, and soon if it is so.
  */
 bool is_idle(void);
+/* Does a thread besides the caller run, or could it, and does so for a while? */
+bool others_go_on(void);
 /* Have n descriptors at least; false: not permitted. */
 bool raise_fd_limit(unsigned int n);
 /* The numbers below n in random order. */

@@ -27,7 +27,7 @@ struct flexsc_stats {
 	uint64_t mode_switches;	/* system calls made by library and threads */
 	uint64_t by_inline;	/* calls run as plain calls by the owner */
 	uint64_t by_uring;	/* calls run by io_uring */
-	uint64_t by_thread;	/* calls run by a syscall thread */
+	uint64_t by_thread;	/* calls run by a syscall thread; may lag behind */
 	uint64_t timers;	/* timers armed, deadlines among them */
 	uint64_t wakeups;	/* times the sleeping loop was woken */
 	/* Levels rather than counts. */

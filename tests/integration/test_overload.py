@@ -29,7 +29,7 @@ def program() -> Path:
     return Path(command()).resolve().parents[2] / "examples" / "http-events"
 
 
-MODELS = ["epoll", "poll", "select", "sigio", "send", "ps2", "ps1"]
+MODELS = ["epoll", "poll", "select", "sigio", "send", "ps2", "ps1", "sigio-send"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -475,7 +475,9 @@ def test_an_overload_is_measured_and_kept(tmp_path: Path) -> None:
     parts = [(m["settings"]["part"], m["settings"]["variant"]) for m in found]
     assert parts == [("saturation", "epoll"), ("goodput", "epoll")]
     saturation = found[0]["rounds"][0]["samples"]["saturation_per_s"][0]
-    assert 20 < saturation < 600
+    # 500 a second, if the work is what was asked for. It was measured out on a busy
+    # machine; without any there are ten thousands.
+    assert 20 < saturation < 2000
     assert found[1]["settings"]["rate"] == int(2 * saturation)
     (round_,) = found[1]["rounds"]
     assert 0 < round_["counts"]["answered"] < round_["counts"]["offered"]

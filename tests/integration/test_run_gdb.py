@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import eventually
 from programs import CARRIED, Program, installed, launcher, started
 
 SCRIPT = Path(__file__).resolve().parents[2] / "threads" / "report" / "flexsc_gdb.py"
@@ -123,6 +124,9 @@ class Live(Program):
     def gdb(self, *commands: str) -> str:
         return gdb("-p", str(self.process.pid), commands=list(commands))
 
+    def place(self, function: str) -> str:
+        return listed(self.gdb("info uthreads"))[function][1]
+
 
 @pytest.fixture(scope="module")
 def live(waiting: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
@@ -167,6 +171,8 @@ def check_traces(text: str) -> None:
 @pytest.mark.parametrize("way", CARRIED)
 def test_each_user_thread_is_seen(way: str, waiting: str, tmp_path: Path) -> None:
     with started(Live(way, waiting, tmp_path / "log")) as program:
+        # Having said that it is ready, it has yet to come home for its join.
+        assert eventually(lambda: "at home" in program.place("main"))
         text = program.gdb("info uthreads", "uthread apply all bt")
         check_list(text)
         check_traces(text)

@@ -405,13 +405,27 @@ static void *blocked(void *arg)
 	return (void *)recv(*(int *)arg, &byte, 1, 0);
 }
 
+/*
+ * Waits until so many threads have begun and their calls are in the kernel's
+ * hands: a carrier with something to run, or to post, doesn't sleep.
+ */
+static void await_begun(int n)
+{
+	while (begun < n)
+		usleep(1000);
+	for (int quiet = 0, looks = 0; quiet < 3 && looks < 100; looks++) {
+		quiet = others_go_on() ? 0 : quiet + 1;
+		usleep(1000);
+	}
+}
+
 TEST(a_shutdown_ends_a_receive)
 {
 	pthread_t thread;
 
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	thread = start(blocked, &pair[0]);
-	settle();
+	await_begun(1);
 	CHECK_EQ(shutdown(pair[0], SHUT_RDWR), 0);
 	CHECK(join(thread) == NULL);
 }
@@ -422,7 +436,7 @@ TEST(a_closed_descriptor_s_call_goes_on)
 
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	thread = start(blocked, &pair[0]);
-	settle();
+	await_begun(1);
 	CHECK_EQ(close(pair[0]), 0);
 	settle();
 	CHECK_EQ(write(pair[1], "x", 1), 1);
@@ -468,10 +482,7 @@ TEST(a_closed_descriptor_s_calls_keep_its_file)
 		for (int i = 0; i < 3; i++)
 			readers[i] = start(blocked, &fd);
 		writer = start(send_all, &fd);
-		while (begun < 4 * (how + 1))
-			usleep(1000);
-		settle();
-		settle();
+		await_begun(4 * (how + 1));
 		close_somehow(fd, how, other[0]);
 		settle();
 		CHECK_EQ(write(pair[1], "xyz", 3), 3);
@@ -492,12 +503,9 @@ TEST(a_child_s_descriptors_are_its_own)
 	pthread_t thread;
 	int pid;
 
-	begun = 0;
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	thread = start(blocked, &pair[0]);
-	while (!begun)
-		usleep(1000);
-	settle();
+	await_begun(1);
 	pid = vfork();
 	if (!pid) {
 		close(pair[0]);
