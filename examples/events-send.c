@@ -11,11 +11,13 @@
  * In all three, connections are accepted when they are delivered.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <flexsc/send.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "events.h"
 
@@ -24,9 +26,19 @@
 #define OTHERS	0x2U
 #define ALL	(FRESH | OTHERS)
 #define FOREVER	UINT64_MAX
+#define WANT	(POLLIN | POLLOUT | POLLRDHUP)
 
 static struct flexsc_ecb *ecb;
+static int listening;
+static bool accepts;	/* the server has to, as its calls are watched */
 static uint32_t admitted = ALL;
+
+/* A connection that is watched under that index. */
+static void note(int fd, unsigned int event)
+{
+	server_connections[fd].place = (int)event;
+	server_connections[fd].watched = true;
+}
 
 static void handle(struct flexsc_ecb *from, void *arg)
 {
@@ -34,8 +46,13 @@ static void handle(struct flexsc_ecb *from, void *arg)
 
 	while (flexsc_ecb_next(from, ALL, &event)) {
 		if (event.type == FLEXSC_EVT_IPACCEPT) {
-			server_connections[event.fd].place = (int)event.event;
 			server_new(event.fd, server_clock());
+			note(event.fd, event.event);
+			accepts = false;
+		} else if (event.type == FLEXSC_EVT_OVERFLOW &&
+			   event.error == -EPERM) {
+			accepts = true;
+			server_accept(listening);
 		} else if (event.type == FLEXSC_EVT_IOREADY) {
 			server_ready(event.fd);
 		}
@@ -54,10 +71,10 @@ static bool begin(int listener, uint32_t flags)
 {
 	struct flexsc_ecb_options options = FLEXSC_ECB_OPTIONS_INIT;
 	struct flexsc_inherit inherit = {
-		.want = POLLIN | POLLOUT | POLLRDHUP, .group = 1,
-		.flags = SOCK_NONBLOCK,
+		.want = WANT, .group = 1, .flags = SOCK_NONBLOCK,
 	};
 
+	listening = listener;
 	options.flags = flags;
 	options.events = (uint32_t)server_limit;
 	return !failed(flexsc_ecb_create(&ecb, &options)) &&
@@ -97,13 +114,25 @@ static void wait_send(void)
 	flexsc_ecb_notify(ecb, admitted);
 }
 
+/* One that the server accepted. Its state now is an event. */
 static void watch(int fd, bool sending)
 {
+	int event;
+
+	if (server_connections[fd].watched)
+		return;
+	event = flexsc_ecb_watch(ecb, fd, WANT, 1, NULL);
+	if (!failed(event))
+		note(fd, (unsigned int)event);
 }
 
 static void close_it(int fd)
 {
-	flexsc_ecb_close(ecb, (unsigned int)server_connections[fd].place);
+	if (server_connections[fd].watched)
+		flexsc_ecb_close(ecb,
+				 (unsigned int)server_connections[fd].place);
+	else
+		close(fd);
 }
 
 static void admit_ps1(bool yes)
@@ -115,6 +144,8 @@ static void admit_ps2(bool yes)
 {
 	admit_ps1(yes);
 	flexsc_ecb_deliver(ecb, admitted);
+	if (yes && accepts)
+		server_accept(listening);
 }
 
 /* Notification implies delivery. */
@@ -134,7 +165,7 @@ static void release(void)
 	flexsc_critical_end(ecb);
 }
 
-static const char *by(void)
+const char *send_by(void)
 {
 	struct flexsc_ecb *probe;
 	const char *name;
@@ -148,21 +179,21 @@ static const char *by(void)
 
 const struct model model_send = {
 	.name = "send", .delivery = "immediate", .notification = "preemptive",
-	.accepting = "at delivery", .by = by, .begin = begin_send,
+	.accepting = "at delivery", .by = send_by, .begin = begin_send,
 	.wait = wait_send, .watch = watch, .close = close_it,
 	.admit = admit_send, .hold = hold, .release = release,
 };
 
 const struct model model_ps2 = {
 	.name = "ps2", .delivery = "immediate", .notification = "batched",
-	.accepting = "at delivery", .by = by, .begin = begin_ps2,
+	.accepting = "at delivery", .by = send_by, .begin = begin_ps2,
 	.wait = wait_for_events, .watch = watch, .close = close_it,
 	.admit = admit_ps2,
 };
 
 const struct model model_ps1 = {
 	.name = "ps1", .delivery = "batched", .notification = "batched",
-	.accepting = "at delivery", .by = by, .begin = begin_ps1,
+	.accepting = "at delivery", .by = send_by, .begin = begin_ps1,
 	.wait = wait_for_events, .watch = watch, .close = close_it,
 	.admit = admit_ps1,
 };

@@ -3,6 +3,8 @@
  * A real-time signal for each event, taken one by one (SEND, section 2.4). When
  * their queue overflows the kernel sends SIGIO instead, and then everything has
  * to be looked at.
+ *
+ * events-sigio-send.c is this file with FlexSC's signals.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -12,6 +14,12 @@
 #include <unistd.h>
 
 #include "events.h"
+
+#ifndef MODEL
+#define MODEL	model_sigio
+#define NAME	"sigio"
+#define BY	NULL
+#endif
 
 static int listening;
 static bool admitting = true;
@@ -98,9 +106,9 @@ static void admit(bool yes)
 	accept_if_admitted();
 }
 
-const struct model model_sigio = {
-	.name = "sigio", .delivery = "one by one",
-	.notification = "one by one", .accepting = "in batches",
+const struct model MODEL = {
+	.name = NAME, .delivery = "one by one",
+	.notification = "one by one", .accepting = "in batches", .by = BY,
 	.begin = begin, .wait = wait_for_events,
 	.watch = watch, .close = close_it, .admit = admit,
 };

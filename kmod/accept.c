@@ -23,6 +23,7 @@
 #include <linux/in6.h>
 #include <linux/net.h>
 #include <linux/poll.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "accept.h"
@@ -42,16 +43,10 @@ int accept_check(const struct flexsc_ecb_watch *args)
 	return 0;
 }
 
-/* May connections be accepted behind the owner's back? */
-static bool accept_possible(const struct file *file)
-{
-	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_watched();
-}
-
 int accept_check_file(const struct file *file)
 {
-	return S_ISSOCK(file_inode(file)->i_mode) && accept_possible(file) ?
-		0 : -EOPNOTSUPP;
+	return S_ISSOCK(file_inode(file)->i_mode) &&
+	       READ_ONCE(file->f_flags) & O_NONBLOCK ? 0 : -EOPNOTSUPP;
 }
 
 struct inherit *accept_inherit(const struct flexsc_ecb_watch *args)
@@ -110,13 +105,27 @@ static void accept_starve(struct watch *listener, u32 frees)
 
 /* Accepting. */
 
+/* May connections be accepted behind the owner's back? */
+static bool accept_possible(const struct file *file)
+{
+	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_watched();
+}
+
+/*
+ * Another thread may have made the listener block. With a signal pending, or
+ * what looks like one, accept4() takes a connection, but doesn't wait for one.
+ */
 static long accept_call(int fd, u32 flags)
 {
 	const struct flexsc_entry entry = { .args = { fd, 0, 0, flags } };
 	struct pt_regs regs = { 0 };
+	long ret;
 
 	regs_load(&regs, &entry, __NR_accept4);
-	return dispatch_of(__NR_accept4)(&regs);
+	set_thread_flag(TIF_SIGPENDING);
+	ret = dispatch_of(__NR_accept4)(&regs);
+	recalc_sigpending();
+	return ret;
 }
 
 static void accept_tell_peer(struct file *file, struct flexsc_event_slot *slot)
@@ -211,8 +220,11 @@ static bool accept_failed(struct watch *listener, long error, u32 frees)
 	switch (error) {
 	case -ECONNABORTED:
 	case -EPROTO:
+	case -ERESTARTSYS:	/* it blocks by now */
+	case -EINTR:
 		return true;
 	case -EAGAIN:
+		listener->overflowed = false;
 		return false;
 	case -EMFILE:
 	case -ENFILE:

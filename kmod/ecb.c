@@ -34,6 +34,7 @@ static void ecb_free(struct ecb *ecb)
 {
 	might_sleep();
 	put_task_struct(ecb->owner);
+	put_pid(ecb->process);
 	mmdrop(ecb->mm);
 	watches_free(ecb);
 	area_free(&ecb->area);
@@ -103,7 +104,7 @@ void ecb_call(struct ecb *ecb)
 {
 	/* Pairs with ecb_wait(). */
 	smp_mb();
-	if (READ_ONCE(ecb->control->waiting))
+	if (READ_ONCE(ecb->waits))
 		ecb_wake(ecb);
 	else
 		ecb_kick(ecb);
@@ -150,10 +151,8 @@ static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
 			return 0;
 	} while (ecb_sleep(ecb, groups,
 			   deadline == U64_MAX ? NULL : &expires));
-	/* Being stopped or frozen is no reason to return. */
-	if (task_sigpending(current))
-		return -ERESTARTNOHAND;
-	return signal_pending(current) ? -EINTR : 0;
+	/* Being stopped, frozen, or notified in vain is no reason to return. */
+	return signal_pending(current) ? -ERESTARTNOHAND : 0;
 }
 
 static long ecb_wait(struct ecb *ecb, u32 groups)
@@ -161,11 +160,13 @@ static long ecb_wait(struct ecb *ecb, u32 groups)
 	u64 deadline = READ_ONCE(ecb->control->deadline);
 	long ret;
 
+	WRITE_ONCE(ecb->waits, true);
 	WRITE_ONCE(ecb->control->waiting, groups);
 	/* A full barrier: U3. */
 	smp_mb();
 	ret = ecb_wait_for(ecb, groups, deadline);
 	WRITE_ONCE(ecb->control->waiting, 0);
+	WRITE_ONCE(ecb->waits, false);
 	/* A full barrier. Pairs with ecb_call(). */
 	smp_mb();
 	if (!llist_empty(&ecb->accepts))
@@ -180,7 +181,7 @@ static long ecb_flush_held(struct ecb *ecb)
 	accept_retry(ecb);
 	watch_flush(ecb);
 	accept_run(ecb);
-	return 0;
+	return !llist_empty(&ecb->starved);
 }
 
 /*
@@ -249,6 +250,16 @@ static int ecb_mmap(struct file *file, struct vm_area_struct *vma)
 	return err ? err : area_map(&ecb->area, vma);
 }
 
+/* Has the current process, the ECB's, ended or executed another program? */
+static bool ecb_process_is_gone(const struct ecb *ecb)
+{
+	if (task_tgid(current) != ecb->process)
+		return false;
+	/* Its threads end, and the last one closes the descriptors. */
+	return current->mm ? current->mm != ecb->mm :
+			     !atomic_read(&current->signal->live);
+}
+
 /*
  * A descriptor of the file is closed. If the process is gone, and it doesn't
  * count that a child of it has another one, the watched files are given up.
@@ -257,7 +268,7 @@ static int ecb_flush(struct file *file, fl_owner_t files)
 {
 	struct ecb *ecb = file->private_data;
 
-	if (files == ecb->files && current->mm != ecb->mm)
+	if (ecb_process_is_gone(ecb))
 		watches_end(ecb);
 	return 0;
 }
@@ -332,8 +343,8 @@ static struct ecb *ecb_make(const struct flexsc_ecb_create *args)
 		return ERR_PTR(err);
 	}
 	spin_lock_init(&ecb->lock);
-	ecb->files = current->files;
 	ecb->owner = get_task_struct(current);
+	ecb->process = get_pid(task_tgid(current));
 	ecb->mm = current->mm;
 	mmgrab(ecb->mm);
 	init_task_work(&ecb->work, ecb_work);

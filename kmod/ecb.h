@@ -18,9 +18,9 @@
  * The FILE is the descriptor and the mappings. The ECB has references, counted
  * in "refs": one of the file, one of each watch that isn't free (watch.h), and one
  * of its task work while that is queued. The one given back last frees it. It
- * also has a reference to the module, to
- * the owner's task_struct, and to the process's mm_struct, which is compared and
- * never used. So nothing that runs late finds anything freed.
+ * also has a reference to the module, to the owner's task_struct, and to the
+ * process's pid and mm_struct, which are compared and never used. So nothing that
+ * runs late finds anything freed.
  *
  *	open	-> closed	the last descriptor and mapping are gone: no
  *				task is in an ioctl or waits. All watches end.
@@ -63,7 +63,7 @@ struct ecb {
 	u32 events;
 	u32 flags;			/* FLEXSC_ECB_* */
 	struct mm_struct *mm;
-	void *files;			/* descriptors; compared, never used */
+	struct pid *process;
 	struct area area;
 
 	struct watch *watches;		/* one for each slot */
@@ -81,6 +81,7 @@ struct ecb {
 
 	atomic_t queued ____cacheline_aligned;	/* the task work */
 	struct callback_head work;
+	bool waits;			/* written by the owner, in ecb_wait() */
 	struct llist_head held;		/* watches with events that are held, */
 	struct llist_head accepts;	/* that have to accept, */
 	struct llist_head starved;	/* that could not, */

@@ -114,6 +114,8 @@ void hook_set(struct watch *watch, struct file *file)
 {
 	if (!watch->position)
 		watch->position = atomic64_sub_return(2, &hook_last_position);
+	/* hook_copied() says otherwise, unless the process has a lock there. */
+	WRITE_ONCE(watch->hooked, false);
 	hook_lock(watch, file, F_RDLCK, &hook_operations);
 	/* The kernel's lock is a full barrier between the setting and this. */
 	if (!READ_ONCE(watch->live))

@@ -450,7 +450,7 @@ void watch_end(struct watch *watch, bool closing)
 	event_revoke(watch->slot);
 	atomic_and(WATCH_HELD, &watch->kept);
 	if (watch->file) {
-		if (watch->hooked && !closing)
+		if (watch->position && !closing)
 			hook_clear(watch, watch->file);
 		fput(watch->file);
 	}

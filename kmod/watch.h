@@ -82,8 +82,8 @@ struct watch {
 	u8 pollers;		/* in use; WATCH_POLLERS + 1: more are needed */
 
 	bool live;		/* written under ecb.lock */
-	bool hooked;		/* a lock of the close hook was set */
-	bool overflowed;	/* and said so; until it accepts again */
+	bool hooked;		/* there is a lock of the close hook */
+	bool overflowed;	/* and said so; until one accepts, or none waits */
 	refcount_t refs;
 	u32 next_free;		/* index + 1; under ecb.lock */
 	atomic_t kept;

@@ -129,7 +129,8 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 	ret = deliver_await(ecb, groups);
 	ecb->control->deadline = deadline;
 	control_say(&ecb->control->waiting, waiting);
-	flexsc__critical_leave_but(ecb, groups);
+	/* What came behind the last look hasn't ended the wait. */
+	flexsc__critical_leave_but(ecb, ret > 0 ? groups : 0);
 	return ret;
 }
 

@@ -205,7 +205,8 @@ int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word);
  * index. Taking such an event reads the descriptor, and so is a system call.
  *
  * A signal of the set, which is blocked for the calling thread; have other
- * threads block it as well. payload: signo | code << 32, pid | uid << 32, value.
+ * threads block it as well. payload: signo | code << 32, pid | uid << 32, value;
+ * of a descriptor's signal (F_SETSIG) its band and the descriptor in their place.
  * Each signal that is queued is an event. SIGURG is -EINVAL: it notifies.
  */
 int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,

@@ -20,12 +20,12 @@
  * groups are the signals' from then on; otherwise one is made. Any thread and any
  * signal handler may queue.
  *
- * Real-time signals of other processes, timers and AIO come from the kernel, by
- * flexsc_ecb_signal(). They are blocked for the kernel in the owner, and have to be
- * in other threads, as they are in those that the owner makes. A child of fork()
- * has the actions and the mask; its first call of one of these functions makes it
- * an owner. Until then signals wait, and so they do after exec(), where they are
- * blocked.
+ * Real-time signals of other processes, descriptors (F_SETSIG), timers and AIO come
+ * from the kernel, by flexsc_ecb_signal(). They are blocked for the kernel in the
+ * owner, and have to be in other threads, as they are in those that the owner makes.
+ * A child of fork() has the actions and the mask; its first call of one of these
+ * functions makes it an owner. Until then signals wait, and so they do after exec(),
+ * where they are blocked.
  *
  * What is different:
  *

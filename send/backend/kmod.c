@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../lib/base/clock.h"
 #include "../../lib/base/syscall.h"
 #include "../../lib/calls/own_fd.h"
 #include "../../lib/engine/kmod_why.h"
@@ -25,12 +26,15 @@
 #include "notifier.h"
 
 #define SECTIONS_OF_CHILD	(1U << 30)
+#define AGAIN		100000000U	/* ns until a starved listener is tried again */
 
 struct kecb {
 	struct flexsc__upcall upcall;
 	struct flexsc_ecb *ecb;
 	int fd;
 	bool accepts;		/* there is, or was, a listener */
+	bool starved;		/* a connection found no slot or descriptor */
+	uint32_t overflows;	/* of the control block's, when that was asked */
 };
 
 static int kecb_ioctl(const struct flexsc_ecb *ecb, unsigned long command,
@@ -122,27 +126,71 @@ static int kecb_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
 	return err;
 }
 
+static int kecb_deliver_held(struct flexsc_ecb *ecb)
+{
+	struct kecb *kecb = ecb->own;
+	int ret;
+
+	kecb->overflows = __atomic_load_n(&ecb->control->overflows,
+					  __ATOMIC_RELAXED);
+	ret = kecb_ioctl(ecb, FLEXSC_ECB_FLUSH, 0);
+	kecb->starved = ret > 0;
+	return ret < 0 ? ret : 0;
+}
+
 /* A slot is free, which the kernel isn't told: a connection may wait for it. */
 static void kecb_dropped(struct flexsc_ecb *ecb, uint32_t index)
 {
 	const struct kecb *kecb = ecb->own;
 
 	if (kecb->accepts)
-		kecb_ioctl(ecb, FLEXSC_ECB_FLUSH, 0);
+		kecb_deliver_held(ecb);
 }
 
+/* Something is held, or a connection waits for a descriptor. */
 static int kecb_flush(struct flexsc_ecb *ecb)
 {
-	return __atomic_load_n(&ecb->control->held, __ATOMIC_SEQ_CST) ?
-		       kecb_ioctl(ecb, FLEXSC_ECB_FLUSH, 0) : 0;
+	const struct flexsc_event_control *control = ecb->control;
+	const struct kecb *kecb = ecb->own;
+
+	if (!__atomic_load_n(&control->held, __ATOMIC_SEQ_CST) &&
+	    __atomic_load_n(&control->overflows, __ATOMIC_RELAXED) ==
+		    kecb->overflows && !kecb->starved)
+		return 0;
+	return kecb_deliver_held(ecb);
+}
+
+static int kecb_sleep(const struct flexsc_ecb *ecb, uint32_t groups)
+{
+	const struct kecb *kecb = ecb->own;
+
+	return (int)raw_syscall(SYS_lseek, (uint32_t)kecb->fd,
+				groups, FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
+}
+
+/* Nothing tells of descriptors that are free again: look now and then. */
+static int kecb_sleep_starved(struct flexsc_ecb *ecb, uint32_t groups)
+{
+	struct flexsc_event_control *control = ecb->control;
+	uint64_t deadline = control->deadline;
+	uint64_t again = time_monotonic() + AGAIN;
+	int ret;
+
+	if (again < deadline)
+		control->deadline = again;
+	ret = kecb_sleep(ecb, groups);
+	control->deadline = deadline;
+	return ret;
 }
 
 static int kecb_wait(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	const struct kecb *kecb = ecb->own;
 
-	return (int)raw_syscall(SYS_lseek, (uint32_t)kecb->fd,
-				groups, FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
+	if (kecb->starved)
+		kecb_deliver_held(ecb);
+	return kecb->starved ? kecb_sleep_starved(ecb, groups) :
+			       kecb_sleep(ecb, groups);
 }
 
 static void kecb_kick(struct flexsc_ecb *ecb, uint32_t groups)

@@ -54,6 +54,11 @@ static bool detail_signal(struct flexsc_ecb *ecb, struct flexsc_event *event)
 	event->payload[0] = info.ssi_signo | (uint64_t)info.ssi_code << 32;
 	event->payload[1] = info.ssi_pid | (uint64_t)info.ssi_uid << 32;
 	event->payload[2] = info.ssi_ptr;
+	/* Of a descriptor's signal: fcntl(2), F_SETSIG. */
+	if (info.ssi_band) {
+		event->payload[1] = info.ssi_band;
+		event->payload[2] = (uint32_t)info.ssi_fd;
+	}
 	flexsc__source_again(ecb, event->event);
 	return true;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -90,7 +91,8 @@ uint32_t flexsc__signals_gather(void)
 	while (control_pending(signals->ecb->control) & INSIDE)
 		flexsc__take(signals->ecb, INSIDE, &event);
 	/* A thread that takes a signal, and so makes room, gathers again. */
-	signals_say(signals_bring() ? 0 : OUTSIDE);
+	signals->full = !signals_bring();
+	signals_say(signals->full ? OUTSIDE : 0);
 	return flexsc__queue_ready();
 }
 
@@ -125,6 +127,11 @@ static void signal_end_process(int signo)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	raise(signo);
 }
+
+/* A descriptor's signal has its band and the descriptor in their place. */
+_Static_assert(offsetof(siginfo_t, si_band) == offsetof(siginfo_t, si_pid) &&
+	       offsetof(siginfo_t, si_fd) == offsetof(siginfo_t, si_value),
+	       "as the event's payload has them");
 
 siginfo_t flexsc__signals_info(uint32_t group, const struct queued *queued)
 {

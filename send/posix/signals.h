@@ -39,6 +39,7 @@ struct signals {
 	uid_t uid;			/* any */
 	unsigned int events[SIGNALS];	/* any: of user events */
 	bool before;			/* there was an owner, even if none is */
+	bool full;			/* not all of the kernel's is brought in */
 	uint32_t blocked;		/* groups */
 	struct action actions[SIGNALS];
 };

@@ -18,6 +18,9 @@
 #include "queue.h"
 #include "signals.h"
 
+/* How long a wait sleeps while the queues are full. */
+#define FULL	(SECOND / 100)
+
 static struct signals *const signals = &flexsc__signals;
 
 struct wait {
@@ -41,6 +44,15 @@ static int wait_take_own(struct wait *wait, uint32_t group)
 	return group_signal(group);
 }
 
+/* Full queues don't keep a signal that is waited for in the kernel. */
+static int wait_take_kernels(const struct wait *wait)
+{
+	const sigset_t set = set_with(&(sigset_t){ 0 }, wait->groups);
+	int signo = sigtimedwait(&set, wait->info, &(struct timespec){ 0 });
+
+	return signo > 0 ? signo : 0;
+}
+
 /* What ends the wait: a number, or -errno; 0: nothing yet. */
 static int wait_take(struct wait *wait)
 {
@@ -53,6 +65,10 @@ static int wait_take(struct wait *wait)
 		return ret;
 	if (ready)
 		return wait_take_own(wait, (uint32_t)__builtin_ctz(ready));
+	if (signals->full && wait->groups)
+		ret = wait_take_kernels(wait);
+	if (ret)
+		return ret;
 	return flexsc__signals_due() ? -EINTR : 0;
 }
 
@@ -65,14 +81,27 @@ static uint64_t wait_left(const struct wait *wait)
 	return wait->until > now ? wait->until - now : 0;
 }
 
+/* Sleep until there may be something. 1, 0 when it is too late, -errno. */
+static int wait_sleep(const struct wait *wait)
+{
+	uint64_t left = wait_left(wait);
+	int ret;
+
+	if (!signals->full)
+		return flexsc_ecb_wait(signals->ecb,
+				       wait->groups | ~signals->blocked, left);
+	/* No event tells of the kernel's signals. */
+	ret = flexsc_ecb_wait(signals->ecb, INSIDE,
+			      left < FULL ? left : FULL);
+	return ret || left <= FULL ? ret : 1;
+}
+
 static int wait_run(struct wait *wait)
 {
 	int ret, any = 1;
 
 	while (!(ret = wait_take(wait)) && any > 0)
-		any = flexsc_ecb_wait(signals->ecb,
-				      wait->groups | ~signals->blocked,
-				      wait_left(wait));
+		any = wait_sleep(wait);
 	if (ret)
 		return ret;
 	return any ? any : -EAGAIN;
@@ -85,6 +114,9 @@ static int wait_watching(struct wait *wait)
 
 	if (set_empty(&wait->others))
 		return wait_run(wait);
+	ret = wait_take(wait);
+	if (ret)
+		return ret;
 	fd = signalfd(-1, &wait->others, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -52,6 +52,7 @@ static void hear(int fd)
 }
 
 static atomic_int notified;
+static atomic_bool over;
 
 static void on_urgent(int signal)
 {
@@ -450,6 +451,29 @@ TEST(the_owner_is_notified_outside_of_critical_sections)
 	ecb_close(&ecb);
 }
 
+static void *kick_in_vain(void *arg)
+{
+	while (!over) {
+		CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, BIT(1)), 0);
+		usleep(1000);
+	}
+	return arg;
+}
+
+TEST(a_wait_goes_on_when_there_is_nothing_to_notify_of)
+{
+	pthread_t thread;
+
+	ecb_open(&ecb, 8, FLEXSC_ECB_INTERRUPTS_CALLS);
+	ecb_store(&ecb.control->notify, BIT(1));
+	CHECK_EQ(pthread_create(&thread, NULL, kick_in_vain, NULL), 0);
+	for (int i = 0; i < 5; i++)
+		CHECK_EQ(ecb_wait(&ecb, BIT(2), 20 * MS), 0);
+	over = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	ecb_close(&ecb);
+}
+
 TEST(a_call_is_interrupted_only_if_asked)
 {
 	struct timespec time = { 0, 200000000 };
@@ -613,6 +637,31 @@ TEST(the_same_inode_is_watched_many_times)
 	ecb_close(&ecb);
 }
 
+/* The hook's lock is merged with one of the process's: the owner looks. */
+TEST(a_fifo_without_a_hook_is_let_go)
+{
+	struct flock lock = { .l_type = F_WRLCK };
+	uint32_t index;
+	int fd, peer;
+
+	ecb_open(&ecb, 32, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK_EQ(mkfifo("/tmp/fifo3", 0600), 0);
+	peer = open("/tmp/fifo3", O_RDWR | O_NONBLOCK);
+	fd = open("/tmp/fifo3", O_RDWR | O_NONBLOCK);
+	index = ecb_watch(&ecb, fd, POLLIN, 0);
+	CHECK_EQ(fcntl(fd, F_SETLK, &lock), 0);
+	lock.l_type = F_RDLCK;
+	CHECK_EQ(fcntl(fd, F_SETLK, &lock), 0);
+	CHECK_EQ(close(fd), 0);
+	say(peer);
+	while (next())
+		;
+	CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, 0), 0);
+	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
+	ecb_close(&ecb);
+}
+
 TEST(whole_file_locks_of_a_fifo_do_no_harm)
 {
 	struct flock lock = { .l_type = F_RDLCK };
@@ -647,8 +696,6 @@ TEST(whole_file_locks_of_a_fifo_do_no_harm)
 }
 
 /* Another thread uses the number of a descriptor again and again. */
-
-static atomic_bool over;
 
 static void *reuse(void *arg)
 {
@@ -824,22 +871,26 @@ TEST(a_terminal_is_watched)
 /* close() says nothing of an anonymous inode: the owner looks. */
 TEST(an_anonymous_inode_that_was_closed_delivers_no_more)
 {
-	struct itimerspec often = { { 0, 1000000 }, { 0, 1000000 } };
-	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK), copy;
+	int counter = eventfd(0, EFD_NONBLOCK), copy = dup(counter);
+	const uint64_t one = 1;
+	uint32_t index;
 
 	ecb_open(&ecb, 16, 0);
 	ecb_deliver(&ecb, ALL_GROUPS);
-	ecb_watch(&ecb, timer, POLLIN, 0);
-	copy = dup(timer);
-	CHECK_EQ(timerfd_settime(timer, 0, &often, NULL), 0);
-	ecb_get(&ecb, ALL_GROUPS);
-	CHECK_EQ(close(timer), 0);
-	usleep(20000);
+	index = ecb_watch(&ecb, counter, POLLIN, 0);
+	/* It is open whenever the owner looks. */
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(write(copy, &one, 8), 8);
+		expect(index, POLLIN);
+		CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, 0), 0);
+	}
+	CHECK_EQ(close(counter), 0);
+	/* One event makes the owner look. */
+	CHECK_EQ(write(copy, &one, 8), 8);
 	CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, 0), 0);
 	CHECK(!next());
-	usleep(20000);
-	CHECK(!next());
-	close(copy);
+	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
+	CHECK_EQ(close(copy), 0);
 	ecb_close(&ecb);
 }
 
@@ -1013,6 +1064,14 @@ TEST(connections_are_accepted_when_delivered)
 	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
 	CHECK(event.state & POLLIN);
 	CHECK_EQ(ecb.control->waiting, 0);
+	/* So does one that was about to wait, and found an event. */
+	ecb_deliver(&ecb, BIT(1));
+	ecb_store(&ecb.control->waiting, BIT(5));
+	CHECK_EQ(close(caller), 0);
+	caller = caller_of(port, NULL);
+	ecb_store(&ecb.control->waiting, 0);
+	spin();
+	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
 	/* The listener goes. */
 	CHECK_EQ(close(listener), 0);
 	CHECK_EQ(ecb_forget(&ecb, 0), -ENOENT);
@@ -1079,40 +1138,154 @@ TEST_LIMIT(eight_slots_serve_thousands_of_connections, 60)
 	CHECK(ecb.control->overflows > 0);
 }
 
-TEST_LIMIT(connections_wait_for_descriptors, 60)
+/* All numbers below are in use, or not. */
+static void limit_descriptors(bool few)
 {
-	struct rlimit few = { 48, 1024 };
-	int callers[128], many = 0;
-	int accepted[128], count = 0;
-	uint16_t port;
+	const struct rlimit limit = { few ? 48 : 1024, 1024 };
 
-	ecb_open(&ecb, 256, 0);
-	CHECK_EQ(ecb_try_accept(&ecb, listener_of(&port), 0, POLLIN, 1), 0);
-	while (many < 60)
-		callers[many++] = caller_of(port, NULL);
-	/* All numbers below are in use. */
-	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Connections that wait are delivered, and find no descriptor. */
+static void overflow(void)
+{
+	limit_descriptors(true);
 	ecb_deliver(&ecb, ALL_GROUPS);
 	CHECK(next());
 	CHECK_EQ(event.type, FLEXSC_EVT_OVERFLOW);
 	CHECK_EQ(event.error, -EMFILE);
 	CHECK(!next());
-	few.rlim_cur = 1024;
-	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_FLUSH), 1);
+	CHECK(!next());
+	limit_descriptors(false);
+}
+
+/* It is said again, though the program accepted what waited. */
+static void overflow_twice(int listener, uint16_t port)
+{
+	for (int i = 0; i < 2; i++) {
+		int caller;
+
+		ecb_deliver(&ecb, 0);
+		caller = caller_of(port, NULL);
+		overflow();
+		CHECK_EQ(close(accept4(listener, NULL, NULL, 0)), 0);
+		CHECK_EQ(close(caller), 0);
+		CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_FLUSH), 0);
+	}
+}
+
+TEST_LIMIT(connections_wait_for_descriptors, 60)
+{
+	int callers[128], many = 0;
+	int accepted[128], count = 0, listener;
+	uint16_t port;
+
+	ecb_open(&ecb, 256, 0);
+	listener = listener_of(&port);
+	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
+	/* More than are accepted in a listener's turn. */
+	while (many < 100)
+		callers[many++] = caller_of(port, NULL);
+	overflow();
+	/* There are descriptors, and nothing may be delivered. */
+	ecb_deliver(&ecb, 0);
+	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_FLUSH), 0);
+	CHECK_EQ(ecb.control->held, 1);
+	ecb_deliver(&ecb, ALL_GROUPS);
 	while (count < many) {
 		CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, SECOND), 0);
 		while (next())
 			accepted[count++] = event.fd;
 	}
+	CHECK_EQ(ecb.control->overflows, 1);
+	overflow_twice(listener, port);
+	CHECK_EQ(ecb.control->overflows, 3);
+	/* The listener goes while it waits for a descriptor. */
+	ecb_deliver(&ecb, 0);
+	callers[many] = caller_of(port, NULL);
+	overflow();
+	CHECK_EQ(close(listener), 0);
+	CHECK(!next());
+	CHECK_EQ(close(callers[many]), 0);
 	for (int i = 0; i < many; i++) {
 		CHECK_EQ(close(callers[i]), 0);
 		CHECK_EQ(close(accepted[i]), 0);
 	}
-	CHECK_EQ(ecb.control->overflows, 1);
+	ecb_close(&ecb);
+}
+
+static void *make_block(void *arg)
+{
+	const int listener = *(int *)arg;
+
+	while (!over) {
+		fcntl(listener, F_SETFL, 0);
+		fcntl(listener, F_SETFL, O_NONBLOCK);
+	}
+	return NULL;
+}
+
+/*
+ * What isn't accepted now is with the next connection. The owner makes them
+ * itself, so it would wait for ever in an accept4() that blocks.
+ */
+TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30)
+{
+	int listener, accepted = 0;
+	pthread_t thread;
+	uint16_t port;
+
+	ecb_open(&ecb, 256, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	listener = listener_of(&port);
+	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, make_block, &listener), 0);
+	for (int i = 0; i < 1000; i++) {
+		CHECK_EQ(close(caller_of(port, NULL)), 0);
+		while (next()) {
+			if (event.type != FLEXSC_EVT_IPACCEPT ||
+			    event.fd == listener)
+				continue;
+			CHECK_EQ(close(event.fd), 0);
+			accepted++;
+		}
+	}
+	over = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK(accepted > 10);
 	ecb_close(&ecb);
 }
 
 /* Ends. */
+
+static void *wait_until_over(void *arg)
+{
+	while (!over)
+		usleep(1000);
+	return arg;
+}
+
+/* The owner has descriptors of its own; the last thread with the others ends. */
+TEST(a_block_outlives_its_first_descriptors)
+{
+	pthread_t thread;
+	int fds[2];
+
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	pair(fds);
+	CHECK_EQ(pthread_create(&thread, NULL, wait_until_over, NULL), 0);
+	CHECK_EQ(unshare(CLONE_FILES), 0);
+	over = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	/* It closes them behind pthread_join(). */
+	usleep(20000);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	say(fds[1]);
+	expect(0, POLLIN);
+	ecb_close(&ecb);
+}
 
 TEST(a_block_ends_with_its_descriptor_and_memory)
 {

@@ -6,6 +6,9 @@
 #
 #	kmod-serve [ENGINE...]
 #
+# Without an ENGINE, also servers whose clients come by SEND, and whose calls
+# something begins to watch: then SEND may not accept for them.
+#
 # CLIENTS and REQUESTS in the environment: how many there are, and how many
 # requests each of them makes.
 set -u
@@ -39,19 +42,46 @@ counters() {
 		}' /sys/kernel/debug/flexsc/registrations
 }
 
-# start ENGINE: the server, its $port.
-start() {
+# launch COMMAND...: a $server, and its $port, which it says.
+launch() {
 	port=''
-	flexsc serve --engine "$1" -p 0 /tmp/www 2>/tmp/said &
+	"$@" >/tmp/said 2>&1 &
 	server=$!
 	tries=0
 	while [ -z "$port" ] && [ $tries -lt 300 ]; do
 		sleep 0.1
-		port=$(sed -n 's|.*http://[^/]*:\([0-9]*\)/.*|\1|p' /tmp/said)
+		port=$(sed -n 's|.*http://[^/]*:\([0-9]*\)/.*|\1|p
+			s|^[0-9][0-9]*$|&|p' /tmp/said)
 		tries=$((tries + 1))
 	done
 	sed 's/^/# /' /tmp/said
-	grep -q "with engine $1," /tmp/said
+}
+
+# start ENGINE [OPTION...]: flexsc serve.
+start() {
+	engine=$1
+	shift
+	launch flexsc serve --engine "$engine" "$@" -p 0 /tmp/www
+	grep -q "with engine $engine," /tmp/said
+}
+
+# watch_calls 0|1: does something watch every task's system calls?
+watch_calls() {
+	echo "$1" >/sys/kernel/tracing/events/raw_syscalls/sys_enter/enable
+}
+
+# ask WHAT FILE...: a few clients are served.
+ask() {
+	what=$1
+	shift
+	said=$(timeout 30 kmod-http "$port" 8 3 /tmp/www "$@")
+	result $? "$what: $said"
+}
+
+# end
+end() {
+	kill "$server"
+	wait "$server"
 }
 
 # by ENGINE NAME...: the sum of these counters, as they are now.
@@ -69,7 +99,28 @@ head -c 40000 /bin/busybox >/tmp/www/folder/middle
 head -c 400000 /bin/busybox >/tmp/www/large
 : >/tmp/www/empty
 
-[ $# -gt 0 ] || set -- kmod
+if [ $# = 0 ]; then
+	start threads --events send
+	ask "clients come by SEND" small large
+	watch_calls 1
+	ask "something watches the server's calls" small large
+	grep -q "come by calls" /tmp/said
+	result $? "the server says so"
+	end
+	start threads --events send
+	ask "something has watched from the start" small large
+	watch_calls 0
+	end
+	launch http-events --events send
+	wget -q -O /tmp/www/1k "http://127.0.0.1:$port/1k"
+	ask "http-events" 1k
+	watch_calls 1
+	ask "something watches http-events' calls" 1k
+	watch_calls 0
+	ask "nothing watches them any more" 1k
+	end
+	set -- kmod
+fi
 for engine in "$@"; do
 	start "$engine"
 	result $? "$engine: it serves"
@@ -87,8 +138,7 @@ for engine in "$@"; do
 		[ "$(by kmod mode_switches)" -lt "$calls" ]
 		result $? "kmod: fewer kernel entries than calls"
 	fi
-	kill "$server"
-	wait "$server"
+	end
 	result $? "$engine: it ends when it is told to"
 done
 echo "1..$count"

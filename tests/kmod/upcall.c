@@ -13,6 +13,7 @@
 #include <sys/rseq.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
@@ -713,6 +714,75 @@ TEST_LIMIT(a_traced_program_gets_signals, 60)
 	CHECK(WIFEXITED(status));
 	CHECK_EQ(WEXITSTATUS(status), 0);
 	CHECK(signals > UPCALLS / 10 / 2);
+}
+
+static volatile sig_atomic_t told;
+
+static void on_told(int signo)
+{
+	told = signo;
+}
+
+static void stepped(void)
+{
+	CHECK(begin(0, KEEP_PLAIN));
+	handle_signal(SIGUSR1, on_told, 0);
+	source_begin();
+	/* Where nobody steps there are upcalls, and otherwise signals. */
+	while (!told || leaf_handled < urgent + UPCALLS)
+		leaf_check(500);
+	end();
+	test_leave();
+}
+
+/*
+ * Linux takes the trap flag for the program's own once a tracer has stepped over a
+ * POPF: left alone, the flag outlives the tracer, and SIGTRAP ends the program.
+ */
+static void take_trap_flag(pid_t pid)
+{
+	const size_t at = offsetof(struct user_regs_struct, eflags);
+	const long flags = ptrace(PTRACE_PEEKUSER, pid, at, NULL);
+
+	if (flags & FLAG_TF)
+		CHECK_EQ(ptrace(PTRACE_POKEUSER, pid, at, flags & ~FLAG_TF), 0);
+}
+
+/* As a debugger does: it steps through whatever is there, and leaves. */
+static void step(pid_t pid, int steps)
+{
+	int status, signo = 0;
+
+	CHECK_EQ(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
+	CHECK_EQ(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+	for (;;) {
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK(WIFSTOPPED(status));
+		take_trap_flag(pid);
+		signo = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+		if (!steps--)
+			break;
+		CHECK_EQ(ptrace(PTRACE_SINGLESTEP, pid, NULL, signo), 0);
+	}
+	CHECK_EQ(ptrace(PTRACE_DETACH, pid, NULL, signo), 0);
+}
+
+TEST_LIMIT(a_debugger_steps_through_upcalls, 60)
+{
+	const pid_t pid = test_fork();
+	int status;
+
+	if (!pid)
+		stepped();
+	usleep(100000);
+	for (int i = 0; i < 50; i++) {
+		step(pid, 40);
+		usleep(2000);
+	}
+	CHECK_EQ(kill(pid, SIGUSR1), 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
 /* To and from 32-bit code by a change of the segment. */

@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <flexsc/flexsc.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -188,6 +190,17 @@ static uint64_t thread_ns(void)
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
+/* As test_next(), by an owner that doesn't wait. */
+static struct flexsc_event computed(struct flexsc_ecb *ecb)
+{
+	struct flexsc_event event;
+	uint64_t until = now_ns() + 5 * SECOND * test_slower();
+
+	while (!flexsc_ecb_next(ecb, ALL, &event))
+		CHECK(now_ns() < until);
+	return event;
+}
+
 TEST(without_descriptors_connections_wait)
 {
 	struct flexsc_ecb *ecb = test_ecb();
@@ -216,9 +229,50 @@ TEST(without_descriptors_connections_wait)
 	if (!SANITIZED)
 		CHECK(thread_ns() - used < 100 * MS);
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	CHECK_EQ(flexsc_ecb_flush(ecb), 0);
 	for (int i = 0; i < 3; i++)
-		CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
+		CHECK_EQ(computed(ecb).type, FLEXSC_EVT_IPACCEPT);
 	test_none(ecb, ALL);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+struct allowing {
+	const struct flexsc_event_control *control;
+	struct rlimit limit;
+};
+
+static void *allow_later(void *arg)
+{
+	const struct allowing *allowing = arg;
+
+	while (!__atomic_load_n(&allowing->control->waiting, __ATOMIC_RELAXED))
+		sleep_ms(1);
+	sleep_ms(100);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &allowing->limit), 0);
+	return NULL;
+}
+
+/* Another thread makes room for a connection, which the sleeper isn't told. */
+TEST(a_sleeping_owner_looks_for_descriptors)
+{
+	struct flexsc_ecb *ecb = test_ecb();
+	struct sockaddr_in address;
+	struct allowing allowing = { .control = flexsc_ecb_control(ecb) };
+	struct rlimit least;
+	pthread_t thread;
+	int fd = listener(&address, 16), client = connected(&address);
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &allowing.limit), 0);
+	least = allowing.limit;
+	least.rlim_cur = (rlim_t)client + 1;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_OVERFLOW);
+	test_none(ecb, ALL);
+	CHECK_EQ(pthread_create(&thread, NULL, allow_later, &allowing), 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, FLEXSC_FOREVER), 1);
+	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
+	pthread_join(thread, NULL);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 

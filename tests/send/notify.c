@@ -5,6 +5,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <pty.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -409,6 +410,55 @@ TEST(a_wait_leaves_the_others_notified)
 		compute_until(&seen.events, 2 * i);
 	}
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+struct round {
+	struct flexsc_ecb *ecb;
+	unsigned int event, rounds;
+	atomic_uint round;
+};
+
+static void *post_each_round(void *arg)
+{
+	struct round *round = arg;
+	uint32_t random = 1;
+
+	for (unsigned int i = 1; i <= round->rounds; i++) {
+		while (atomic_load(&round->round) < i)
+			sched_yield();
+		random = random * 1103515245 + 12345;
+		test_compute(random >> 16 & 1023);
+		CHECK_EQ(flexsc_ecb_post(round->ecb, round->event, 1), 0);
+	}
+	return NULL;
+}
+
+/* It ends a wait, or the handler is called. */
+TEST_LIMIT(what_comes_at_the_end_of_a_wait_is_notified, 60)
+{
+	struct seen seen;
+	struct round round = {
+		.ecb = notified(&seen), .rounds = MANY(2000),
+	};
+	unsigned int taken = 0;
+	struct flexsc_event event;
+	pthread_t thread;
+
+	round.event = (unsigned int)flexsc_ecb_user(round.ecb, 1, NULL);
+	CHECK_EQ(pthread_create(&thread, NULL, post_each_round, &round), 0);
+	for (unsigned int i = 1; i <= round.rounds; i++) {
+		uint64_t until = now_ns() + 5 * SECOND * test_slower();
+
+		atomic_store(&round.round, i);
+		for (unsigned int n = 1 + i % 4; n; n--)
+			if (flexsc_ecb_wait(round.ecb, 1U << 1, 0))
+				while (flexsc_ecb_next(round.ecb, ALL, &event))
+					taken++;
+		while (seen.events + taken < i)
+			CHECK(now_ns() < until);
+	}
+	pthread_join(thread, NULL);
+	CHECK_EQ(flexsc_ecb_destroy(round.ecb), 0);
 }
 
 TEST(errno_and_numbers_are_kept)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* POSIX' real-time signals on an event control block. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <flexsc/signal.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -611,6 +612,73 @@ TEST(another_process_sends)
 		CHECK_EQ(notes[i].pid, pid);
 	}
 	test_reap(pid);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+/* Processor time of the thread. */
+static uint64_t thread_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+/* The queues are full of signals that are blocked. */
+TEST(what_is_waited_for_passes_full_queues)
+{
+	struct flexsc_ecb *ecb = signals();
+	const sigset_t set = set_from(2, 2), none = set_from(3, 3);
+	const struct timespec time = { 0, 200 * MS };
+	uint64_t used;
+	siginfo_t info;
+	int pid;
+
+	block(0, 3);
+	for (int i = 0; i < FLEXSC_SIGQUEUE_MAX; i++)
+		queue(1, i);
+	pid = test_fork();
+	if (!pid) {
+		for (int i = 0; i < 3; i++)
+			CHECK_EQ(flexsc_sigqueue(getppid(), SIG(2),
+					(union sigval){ .sival_int = i }), 0);
+		test_leave();
+	}
+	test_reap(pid);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(flexsc_sigtimedwait(&set, &info, &time), SIG(2));
+		CHECK_EQ(info.si_value.sival_int, i);
+		CHECK_EQ(info.si_pid, pid);
+	}
+	used = thread_ns();
+	CHECK_EQ(flexsc_sigtimedwait(&none, NULL, &time), -1);
+	CHECK_EQ(errno, EAGAIN);
+	/* It sleeps meanwhile. */
+	if (!SANITIZED)
+		CHECK(thread_ns() - used < 100 * MS);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+TEST(a_descriptor_s_signal_says_which_one)
+{
+	struct flexsc_ecb *ecb = signals();
+	const sigset_t set = set_from(5, 5);
+	siginfo_t info;
+	int fds[2];
+
+	test_pair(fds);
+	CHECK_EQ(flexsc_sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(fcntl(fds[0], F_SETOWN, getpid()), 0);
+	CHECK_EQ(fcntl(fds[0], F_SETSIG, SIG(5)), 0);
+	CHECK_EQ(fcntl(fds[0], F_SETFL, O_ASYNC | O_NONBLOCK), 0);
+	for (int i = 0; i < 3; i++) {
+		test_write(fds[1]);
+		CHECK_EQ(flexsc_sigwaitinfo(&set, &info), SIG(5));
+		CHECK_EQ(info.si_signo, SIG(5));
+		CHECK_EQ(info.si_code, POLL_IN);
+		CHECK_EQ(info.si_fd, fds[0]);
+		CHECK(info.si_band & POLLIN);
+	}
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 

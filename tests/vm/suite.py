@@ -93,7 +93,11 @@ GROUPS = (
 
 # What a program takes along, besides itself.
 COMPANIONS = {
-    "kmod-serve": ("tests/kmod-http", "cmd/flexsc/flexsc"),
+    "kmod-serve": (
+        "tests/kmod-http",
+        "cmd/flexsc/flexsc",
+        "examples/http-events",
+    ),
     "pairs": ("tests/pair",),
 }
 # Those that need more processors than two, or one.

@@ -25,13 +25,16 @@ int incoming_init(struct incoming *in, struct flexsc_loop *loop, int fd,
 {
 	/* What becomes of a connection is the loop's. */
 	const struct flexsc_inherit inherit = { .flags = SOCK_CLOEXEC };
+	struct flexsc_ecb_options options = FLEXSC_ECB_OPTIONS_INIT;
 	int err;
 
 	*in = (struct incoming){
 		.loop = loop,
 		.cb = { .callback = there_are, .arg = arg },
 	};
-	err = flexsc_ecb_create(&in->ecb, NULL);
+	/* The loop sleeps in calls. */
+	options.flags = FLEXSC_ECB_INTERRUPTS_CALLS;
+	err = flexsc_ecb_create(&in->ecb, &options);
 	if (err)
 		return err;
 	flexsc_ecb_handler(in->ecb, incoming_notified, in);

@@ -27,7 +27,10 @@ struct incoming {
 int incoming_init(struct incoming *in, struct flexsc_loop *loop, int fd,
 		  void (*there_are)(struct flexsc_cb *cb), void *arg);
 
-/* The next connection; -EAGAIN: none; else why one can't be accepted. */
+/*
+ * The next connection; -EAGAIN: none; -EPERM: they have to be accepted by calls,
+ * because something watches the worker's; else why one can't be accepted.
+ */
 int incoming_next(struct incoming *in);
 
 /* Have there_are() called for what comes; also accept again what couldn't be. */

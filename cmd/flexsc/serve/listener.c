@@ -9,10 +9,12 @@
  * descriptors or memory, an idle client goes, too, and accepting pauses.
  *
  * Clients come by calls of accept4() that wait, or, with --events send, by SEND:
- * then they are accepted while the worker works, too (incoming.h).
+ * then they are accepted while the worker works, too (incoming.h). Where the
+ * kernel may not make calls for the worker, as under a tracer, SEND is given up.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -166,21 +168,45 @@ static void on_accept(struct flexsc_cb *cb)
 	listener_resume(l);
 }
 
-/* SEND has connections. */
+static void take_incoming(struct listener *l, int fd)
+{
+	struct sockaddr_storage peer = { 0 };
+	socklen_t length = sizeof(peer);
+
+	if (fd >= 0 && log_enabled(&l->clients->env->log))
+		getpeername(fd, (struct sockaddr *)&peer, &length);
+	take_client(l, fd, &peer);
+}
+
+/* From here on clients come by calls, but for those that SEND has. */
+static void give_up_incoming(struct listener *l)
+{
+	int fd;
+
+	incoming_stop(&l->incoming);
+	l->sends = false;
+	fcntl(l->fd, F_SETFL, 0);
+	while ((fd = incoming_next(&l->incoming)) != -EAGAIN)
+		take_incoming(l, fd);
+	incoming_fini(&l->incoming);
+	fputs("flexsc: serve: something watches the system calls, so clients "
+	      "come by calls, not by SEND\n", stderr);
+}
+
+/* SEND has connections, or had. */
 static void on_incoming(struct flexsc_cb *cb)
 {
 	struct listener *l = cb->arg;
+	int fd;
 
-	while (!l->closed && !l->paused && has_room(l)) {
-		struct sockaddr_storage peer = { 0 };
-		socklen_t length = sizeof(peer);
-		int fd = incoming_next(&l->incoming);
-
+	while (l->sends && !l->closed && !l->paused && has_room(l)) {
+		fd = incoming_next(&l->incoming);
 		if (fd == -EAGAIN)
 			break;
-		if (fd >= 0 && log_enabled(&l->clients->env->log))
-			getpeername(fd, (struct sockaddr *)&peer, &length);
-		take_client(l, fd, &peer);
+		if (fd == -EPERM)
+			give_up_incoming(l);
+		else
+			take_incoming(l, fd);
 	}
 	listener_resume(l);
 }

@@ -247,8 +247,7 @@ struct flexsc_ecb_create {
  *			block, epoll, io_uring, /dev/flexsc
  *	-ENOSPC		no slot is free, or the file has more than four queues.
  *			A slot that was revoked is free when the owner took it
- *	-EOPNOTSUPP	FLEXSC_WATCH_ACCEPT: a listener that blocks, or calls of
- *			the owner that something watches
+ *	-EOPNOTSUPP	FLEXSC_WATCH_ACCEPT: a listener that blocks
  */
 struct flexsc_ecb_watch {
 	__s32	fd;		/* -1, with FLEXSC_EVT_USER alone */
@@ -273,11 +272,11 @@ struct flexsc_ecb_watch {
  * FLEXSC_EVT_IPACCEPT in "group", with the state that it has then; later events
  * are FLEXSC_EVT_IOREADY in "accept_group". Where there is no slot, no descriptor
  * or no memory for one, FLEXSC_EVT_OVERFLOW of the listener has the error and
- * "overflows" counts it, once until a connection is accepted again. It is tried
- * again when a watch ends, and by the owner's next flush or wait. Another error of
- * accept4(), and a connection that can't be accepted because something watches the
- * owner's calls by now or the listener blocks, is an event of the listener's own
- * type.
+ * "overflows" counts it, once until a connection is accepted again or none waits.
+ * It is tried again when a watch ends, and by the owner's next flush or wait.
+ * Another error of accept4(), and a connection that can't be accepted because
+ * something watches the owner's calls or the listener blocks by now, is an event
+ * of the listener's own type.
  */
 #define FLEXSC_WATCH_ACCEPT	0x1U
 /* The library's: it asks poll(2) before an event is handed out. */
@@ -288,7 +287,10 @@ struct flexsc_ecb_watch {
 #define FLEXSC_ECB_WATCH	_IOW(0xe9, 17, struct flexsc_ecb_watch)
 /* Take the slot with that index from its source; 0, or -ENOENT. */
 #define FLEXSC_ECB_FORGET	_IO(0xe9, 18)
-/* Deliver what was held and may be delivered now. */
+/*
+ * Deliver what was held and may be delivered now. 1: a connection still finds no
+ * slot or no descriptor; otherwise 0.
+ */
 #define FLEXSC_ECB_FLUSH	_IO(0xe9, 19)
 /*
  * By any thread of the process, as S3 says, for the groups of the argument: wake

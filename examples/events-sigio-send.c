@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * events-sigio.c with POSIX' real-time signals on SEND (SEND, section 5.2): its
+ * functions have other names, and all else is as it was.
+ */
+#define _GNU_SOURCE
+#include <flexsc/signal.h>
+
+#define sigprocmask	flexsc_sigprocmask
+#define sigtimedwait	flexsc_sigtimedwait
+#define sigwaitinfo	flexsc_sigwaitinfo
+
+#define MODEL	model_sigio_send
+#define NAME	"sigio-send"
+#define BY	send_by
+
+#include "events-sigio.c"
