@@ -127,11 +127,18 @@ static void place_descriptors(uint32_t carriers)
 		flexsc__own_fd_floor = (int)limit.rlim_cur - needed;
 }
 
+/* Is it to do without this? */
+static bool is_off(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && !strcmp(value, "0");
+}
+
 /* Patch all of libc's places, or none: false. */
 static bool patch(void)
 {
 	static bool tried, patched;
-	const char *setting = getenv("FLEXSC_PATCH");
 	char why[160];
 
 	if (tried)
@@ -139,7 +146,7 @@ static bool patch(void)
 	tried = true;
 	pthread_atfork(NULL, NULL, forked);
 	at_quick_exit(flexsc__ending);
-	if (setting && !strcmp(setting, "0"))
+	if (is_off("FLEXSC_PATCH"))
 		return false;
 	patched = flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
 				      sizeof(why)) >= 0;
@@ -194,6 +201,8 @@ static bool start(void)
 	if (!carriers)
 		carriers = cores();
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
+	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
+	flexsc__runtime.lodging = !is_off("FLEXSC_LODGING");
 	if (getenv("FLEXSC_ENGINE") &&
 	    !strcmp(getenv("FLEXSC_ENGINE"), "sync")) {
 		runtime_say("can't start", "FLEXSC_ENGINE is sync, which blocks; give "

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +97,24 @@ int process_read(pid_t pid, struct process *process)
 		try(dirfd(dir), entry->d_name, process);
 	closedir(dir);
 	return 0;
+}
+
+bool process_has_runtime(pid_t pid)
+{
+	bool found = false;
+	char *line = NULL;
+	size_t size = 0;
+	char path[64];
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	while (maps && !found && getline(&line, &size, maps) > 0)
+		found = strstr(line, "/libflexsc-threads");
+	free(line);
+	if (maps)
+		fclose(maps);
+	return found;
 }
 
 void process_free(struct process *process)

@@ -8,6 +8,7 @@
 #define FLEXSC_PROCESS_H
 
 #include <flexsc/stats.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,7 +17,7 @@
 struct process {
 	struct flexsc_stats_page *loops;
 	unsigned int loops_count;
-	struct run_page *run;	/* NULL: it isn't under flexsc run */
+	struct run_page *run;	/* NULL: no user thread, or no flexsc run */
 };
 
 /*
@@ -25,6 +26,9 @@ struct process {
  */
 int process_read(pid_t pid, struct process *process);
 void process_free(struct process *process);
+
+/* Has the process the runtime of flexsc run in its memory? */
+bool process_has_runtime(pid_t pid);
 
 /* System calls that the loops of the process's carriers made. */
 uint64_t process_loop_calls(const struct process *process);

@@ -28,13 +28,15 @@ static const char help[] =
 "  -c, --carriers N    kernel threads that run user threads (one per core)\n"
 "      --entries N     calls a carrier has executing at once, by 64 (1048576)\n"
 "      --deep          reach the calls that libc makes for itself, too\n"
+"      --without NAME  don't have loops (event loops stay at home), lodging\n"
+"                      (so do threads that often wait there) or patch (of libc)\n"
 "      --stats         show what was counted, on standard error, at its end\n"
 "  -h, --help          show this\n"
 "\n"
 "Needs a dynamically linked program and glibc. Programs it starts run the same\n"
 "way. Says on standard error what doesn't work, and then runs it without.\n";
 
-enum { OPT_ENGINE = 256, OPT_ENTRIES, OPT_DEEP, OPT_STATS };
+enum { OPT_ENGINE = 256, OPT_ENTRIES, OPT_DEEP, OPT_STATS, OPT_WITHOUT };
 
 static const struct option options[] = {
 	{ "engine",	required_argument,	NULL, OPT_ENGINE },
@@ -42,6 +44,7 @@ static const struct option options[] = {
 	{ "entries",	required_argument,	NULL, OPT_ENTRIES },
 	{ "deep",	no_argument,		NULL, OPT_DEEP },
 	{ "stats",	no_argument,		NULL, OPT_STATS },
+	{ "without",	required_argument,	NULL, OPT_WITHOUT },
 	{ "help",	no_argument,		NULL, 'h' },
 	{ }
 };
@@ -101,6 +104,22 @@ static bool set_stats(void)
 	return set("FLEXSC_STATS", pid);
 }
 
+static bool set_without(const char *name)
+{
+	static const char *const parts[][2] = {
+		{ "loops", "FLEXSC_LOOPS" },
+		{ "lodging", "FLEXSC_LODGING" },
+		{ "patch", "FLEXSC_PATCH" },
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (!strcmp(parts[i][0], name))
+			return set(parts[i][1], "0");
+	fprintf(stderr, "flexsc: run: --without %s: give loops, lodging or "
+		"patch\n", name);
+	return false;
+}
+
 static bool set_option(int option, const char *value)
 {
 	switch (option) {
@@ -113,6 +132,8 @@ static bool set_option(int option, const char *value)
 				  1 << 20);
 	case OPT_STATS:
 		return set_stats();
+	case OPT_WITHOUT:
+		return set_without(value);
 	default:
 		return set("FLEXSC_DEEP", "1");
 	}

@@ -107,8 +107,10 @@ static int stat_process(const char *name, pid_t pid)
 		print(&process.loops[i]);
 	err = !process.run && !process.loops_count;
 	if (err)
-		fprintf(stderr, "flexsc: process %s has no loop\n",
-			name);
+		fprintf(stderr, "flexsc: process %s has no %s\n", name,
+			process_has_runtime(pid) ?
+				"user thread; its calls are made natively" :
+				"loop");
 	process_free(&process);
 	return err;
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call costs in user mode: instructions, counted by stepping through a
- * process one by one, so no clock and no other process matters. Optimised builds
- * without checks have to pass.
+ * What a call costs in user mode, in instructions. Optimised builds without
+ * checks have to pass.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../harness.h"
+#include "../steps.h"
 
 #define BATCH	64U
 
@@ -45,51 +41,24 @@ static void make_batches(unsigned int nr, int fd, unsigned int batch,
 
 	for (unsigned int i = 0; i < 3; i++)
 		make_batch(loop, nr, fd, batch);
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
-		_exit(2);
-	raise(SIGSTOP);
+	steps_begin();
 	for (unsigned int i = 0; i < batches; i++)
 		make_batch(loop, nr, fd, batch);
-	raise(SIGSTOP);
+	steps_mark();
 	CHECK_EQ(done, (3 + batches) * batch);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
-}
-
-/* Instructions until the process stops itself again. */
-static uint64_t step(int child)
-{
-	uint64_t n = 0;
-	int status;
-
-	for (;;) {
-		CHECK_EQ(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
-		CHECK_EQ(waitpid(child, &status, 0), child);
-		CHECK(WIFSTOPPED(status));
-		if (WSTOPSIG(status) == SIGSTOP)
-			return n;
-		CHECK_EQ(WSTOPSIG(status), SIGTRAP);
-		n++;
-	}
 }
 
 static uint64_t instructions(unsigned int nr, int fd, unsigned int batch,
 			     unsigned int batches)
 {
-	int child = test_fork(), status;
-	uint64_t n;
+	int child = test_fork();
 
 	if (!child) {
 		make_batches(nr, fd, batch, batches);
 		test_leave();
 	}
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	if (WIFEXITED(status))
-		SKIP("no process may be traced here");
-	CHECK(WIFSTOPPED(status));
-	n = step(child);
-	CHECK_EQ(ptrace(PTRACE_CONT, child, NULL, NULL), 0);
-	test_reap(child);
-	return n;
+	return steps_of(child);
 }
 
 /* The least of some tries, as results may come in two turns. */

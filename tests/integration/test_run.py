@@ -379,6 +379,7 @@ def test_the_help_fits_a_screen() -> None:
         (["--entries", "2000000"], "--entries 2000000: "),
         (["--engine", "fast"], "--engine fast: give uring or threads"),
         (["--engine", "sync"], "--engine sync: give uring or threads"),
+        (["--without", "all"], "--without all: give loops, lodging or patch"),
         (["--bogus"], "unrecognized option '--bogus'"),
         (["-x"], "invalid option -- 'x'"),
         (["--carriers"], "option '--carriers' requires an argument"),

@@ -30,6 +30,7 @@ WAYS = (
     "kernel_waits",
     "kernel_wakes",
     "at_home",
+    "natively",
 )
 HEAD = "flexsc run: "
 
@@ -216,11 +217,48 @@ thread.join()
     report = Report(counted(way, argv).stderr)
     report.check()
     calls = 22 * READS
-    assert report["exposed"] + report["plainly"] >= calls
+    on_the_spot = report["exposed"] + report["plainly"] + report["natively"]
+    assert on_the_spot >= calls
     assert report["posted"] < 50
     # But a thread that has its carrier for long lets others run once in 16 calls.
     assert report["switches"] < calls / 16 + 100
     assert report["couplings"] < 50
+
+
+LOOP = f"""
+import select, socket
+def turn(many):
+    a, b = socket.socketpair()
+    a.setblocking(False)
+    b.setblocking(False)
+    poll = select.epoll()
+    poll.register(a, select.EPOLLIN)
+    for _ in range(many):
+        b.send(b"x")
+        assert poll.poll() and a.recv(1) == b"x"
+thread = threading.Thread(target=turn, args=({READS},))
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("way", CARRIED)
+def test_an_event_loop_is_left_at_home(way: str) -> None:
+    report = Report(counted(way, python(LOOP)).stderr)
+    report.check()
+    # It comes home once, and waits and receives there.
+    assert report["natively"] >= 3 * READS - 50
+    assert report["polled"] <= 10
+    assert report["couplings"] < 50
+
+
+@pytest.mark.parametrize("way", CARRIED)
+def test_an_event_loop_can_be_as_other_threads(way: str) -> None:
+    run = [*launcher(way), "--stats", "--without", "loops", *python(LOOP)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=15, check=True)
+    report = Report(done.stderr)
+    report.check()
+    assert report["natively"] == 0
 
 
 @pytest.mark.parametrize("way", CARRIED)
@@ -371,6 +409,15 @@ def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
         assert report["threads"] == 8
         assert f"process {program.process.pid}:" in report.head
         assert eventually(lambda: seen()["posted"] > report["posted"] + 100)
+
+
+def test_stat_says_where_there_are_no_user_threads(tmp_path: Path) -> None:
+    sleeps = ["sh", "-c", "echo ready; sleep 10; true"]
+    with started(Program("uring-1", sleeps, tmp_path / "log")) as program:
+        program.wait_until(lambda: "ready" in program.said())
+        done = flexsc("stat", str(program.process.pid))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.count("\n") == 1 and "no user thread" in done.stderr
 
 
 def test_top_shows_live_processes(tmp_path: Path) -> None:

@@ -29,24 +29,24 @@ long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6])
 	return ret;
 }
 
-/*
- * A cancellation point as libc makes it: a cancellation between the call's end
- * and the change of type loses the call's result, as in libc.
- */
-long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__call_point(long nr, const uint64_t a[6])
 {
 	int type;
 	long ret;
 
-	if (!u->point) {
-		ret = flexsc__call_exposed(u, nr, a);
-		u->way = WAY_AT_HOME;
-		return ret;
-	}
-	flexsc__exit(u);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	ret = flexsc__call_plainly(nr, a);
 	pthread_setcanceltype(type, NULL);
+	return ret;
+}
+
+long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret;
+
+	flexsc__exit(u);
+	ret = u->point ? flexsc__call_point(nr, a) :
+			 flexsc__call_plainly(nr, a);
 	flexsc__enter(u);
 	u->way = WAY_AT_HOME;
 	return ret;
@@ -158,6 +158,7 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 	for (;;) {
 		if (flexsc__stays(u) || lodge_here(u))
 			return flexsc__call_at_home(u, nr, a);
+		lodge_posts(u);
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);
 		if (ret == NO_ENTRY)
 			return no_entry(u, nr, a);

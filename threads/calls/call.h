@@ -17,6 +17,24 @@ static inline const void *flexsc__arg_pointer(uint64_t arg)
 	return (const void *)(uintptr_t)arg;
 }
 
+/* Does the call receive or send by the descriptor that is its first argument? */
+static inline bool call_transfers(long nr)
+{
+	switch (nr) {
+	case SYS_read:
+	case SYS_write:
+	case SYS_readv:
+	case SYS_writev:
+	case SYS_recvfrom:
+	case SYS_sendto:
+	case SYS_recvmsg:
+	case SYS_sendmsg:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Make a call that doesn't wait. On any kernel thread, inside the runtime. */
 long flexsc__call_plainly(long nr, const uint64_t a[6]);
 
@@ -25,6 +43,13 @@ long flexsc__call_plainly(long nr, const uint64_t a[6]);
  * handled meanwhile. On any kernel thread.
  */
 long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6]);
+
+/*
+ * Make a call as libc's cancellation points do: a cancellation between the
+ * call's end and the change of type loses the call's result, as in libc.
+ * Outside the runtime.
+ */
+long flexsc__call_point(long nr, const uint64_t a[6]);
 
 /* Make the call of a user thread that is at home, as libc would make it. */
 long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6]);

@@ -387,6 +387,57 @@ static void end_slice(struct uthread *u)
 		flexsc__wait_yield(u);
 }
 
+/*
+ * Does a user thread at home make the call as a plain thread would, with no
+ * descriptor for the runtime to look at? So it is with an event loop's: accepting,
+ * receiving and sending where nothing waits, and its wait. That the descriptor
+ * doesn't wait may be out of date: then the call waits at home, as natively.
+ */
+static bool is_as_natively(const struct uthread *u, long nr,
+			   const uint64_t a[6])
+{
+	if (!at_home() || !flexsc__runtime.loops ||
+	    atomic_load_explicit(&u->wanted, memory_order_relaxed))
+		return false;
+	if (call_transfers(nr))
+		return fds_known((uint32_t)a[0]) & FD_NEVER_WAITS;
+	switch (nr) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return true;
+	case SYS_accept:
+	case SYS_accept4:
+		/* A child that has this memory has descriptors of its own. */
+		return fds_known((uint32_t)a[0]) & FD_NEVER_WAITS && !u->forks;
+	default:
+		return false;
+	}
+}
+
+/* Apart, as it would cost all other calls its frame. */
+static __attribute__((noinline)) void note_accepted(long nr, const uint64_t a[6],
+						    long ret)
+{
+	struct flexsc_entry entry = {
+		.nr = (__u16)nr,
+		.args = { a[0], a[1], a[2], a[3] },
+	};
+
+	flexsc__fds_note_made(&entry, ret);
+}
+
+static long natively(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret = u->point ? flexsc__call_point(nr, a) :
+			      flexsc__call_plainly(nr, a);
+
+	if (nr == SYS_accept || nr == SYS_accept4)
+		note_accepted(nr, a, ret);
+	u->way = WAY_NATIVELY;
+	counters_call(u);
+	return ret;
+}
+
 static long hook(long nr, const uint64_t a[6], bool site)
 {
 	struct uthread *u = &flexsc__self;
@@ -394,6 +445,8 @@ static long hook(long nr, const uint64_t a[6], bool site)
 
 	if (!u->alive || u->busy || is_asleep(u))
 		return without(nr, a);
+	if (is_as_natively(u, nr, a))
+		return natively(u, nr, a);
 	flexsc__enter(u);
 	u->site = site;
 	/* A signal that came before the call is handled before it. */

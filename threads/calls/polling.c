@@ -299,13 +299,19 @@ static bool has_signals(const uint64_t a[6])
 	return false;
 }
 
+static bool waits_for_set(long nr)
+{
+	return nr == SYS_epoll_wait || nr == SYS_epoll_pwait;
+}
+
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 {
 	struct patience p;
 	long ret;
 
 	if (flexsc__stays(u) || lodge_here(u) || !can_poll(nr, a, &p) ||
-	    fds_has_signals((uint32_t)p.fd.fd))
+	    fds_has_signals((uint32_t)p.fd.fd) ||
+	    (p.ns && waits_for_set(nr) && lodge_turns(u)))
 		return flexsc__call_wait_home(u, nr, a);
 	ret = poll_look(nr, a, &p);
 	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))

@@ -30,7 +30,8 @@
 	WAY(ANSWERED, "answered", "answered without a system call")	\
 	WAY(KERNEL_WAIT, "kernel_waits", "futex waits in the kernel")	\
 	WAY(KERNEL_WAKE, "kernel_wakes", "futex wake-ups that asked the kernel") \
-	WAY(AT_HOME, "at_home", "made by the thread's own kernel thread")
+	WAY(AT_HOME, "at_home", "made by the thread's own kernel thread") \
+	WAY(NATIVELY, "natively", "an event loop's, made there as natively")
 
 enum way {
 #define WAY(name, text, meaning) WAY_##name,

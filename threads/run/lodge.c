@@ -20,6 +20,8 @@
 
 static void lodge_begin(struct uthread *u, uint32_t grant, uint32_t most)
 {
+	if (!flexsc__runtime.lodging)
+		return;
 	u->lodge.grant = grant < most ? grant : most;
 	u->lodge.left = u->lodge.grant;
 }

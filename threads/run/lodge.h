@@ -15,12 +15,20 @@
  * when they are used up, to see whether it still needs its home so often. A
  * user thread that seldom needs home for a wait never lodges.
  *
+ * An event loop has its home for good: a user thread whose waits are all for an
+ * epoll set makes calls that don't wait in between, so there is nothing to post,
+ * and a carrier would only add a call to each wait.
+ *
  * All of this is called by the user thread itself.
  */
 #ifndef FLEXSC_THREADS_LODGE_H
 #define FLEXSC_THREADS_LODGE_H
 
+#include "state.h"
 #include "uthread.h"
+
+/* Waits for an epoll set, with no posted call between, of an event loop. */
+#define LODGE_TURNS	4U
 
 /* The user thread is about to come home for a wait. */
 void flexsc__lodge(struct uthread *u);
@@ -35,6 +43,22 @@ void flexsc__lodge_stuck(struct uthread *u);
 static inline void lodge_away(struct uthread *u)
 {
 	u->lodge.away++;
+}
+
+/* The user thread posts a call. It isn't an event loop, or no more. */
+static inline void lodge_posts(struct uthread *u)
+{
+	u->lodge.turns = 0;
+}
+
+/* The user thread is about to wait for an epoll set. Is it an event loop? */
+static inline bool lodge_turns(struct uthread *u)
+{
+	if (!flexsc__runtime.loops)
+		return false;
+	if (u->lodge.turns < LODGE_TURNS)
+		u->lodge.turns++;
+	return at_home() || u->lodge.turns == LODGE_TURNS;
 }
 
 /* The user thread is about to wait. Is it to wait at home, where it is? */

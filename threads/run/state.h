@@ -38,6 +38,11 @@ struct runtime {
 	 * are carriers.
 	 */
 	bool spins;
+	/*
+	 * flexsc run --without: do event loops stay at home, do user threads
+	 * lodge there? threads/runtime.c, before there are carriers.
+	 */
+	bool loops, lodging;
 
 	/*
 	 * Any thread. A home has an affinity, a priority or the like of its

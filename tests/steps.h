@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counting instructions by stepping through a child one by one: no clock and no
+ * other process matters.
+ */
+#ifndef FLEXSC_TESTS_STEPS_H
+#define FLEXSC_TESTS_STEPS_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "harness.h"
+
+/* In the child: the parent counts from this mark to the next. */
+static inline void steps_mark(void)
+{
+	raise(SIGSTOP);
+}
+
+/* In the child, once, before the first mark. */
+static inline void steps_begin(void)
+{
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		_exit(2);
+	steps_mark();
+}
+
+/* Instructions of the child between its two marks; lets it end then. */
+static inline uint64_t steps_of(int child)
+{
+	uint64_t n = 0;
+	int status;
+
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status))
+		SKIP("no process may be traced here");
+	CHECK(WIFSTOPPED(status));
+	for (;; n++) {
+		CHECK_EQ(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+		CHECK_EQ(waitpid(child, &status, 0), child);
+		CHECK(WIFSTOPPED(status));
+		if (WSTOPSIG(status) == SIGSTOP)
+			break;
+		CHECK_EQ(WSTOPSIG(status), SIGTRAP);
+	}
+	CHECK_EQ(ptrace(PTRACE_CONT, child, NULL, NULL), 0);
+	test_reap(child);
+	return n;
+}
+
+#endif /* FLEXSC_TESTS_STEPS_H */
