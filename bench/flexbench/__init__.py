@@ -8,6 +8,7 @@ and compares.
     runner      one variant after the other, round after round
     calls, timers, reads, send, serve, threads, programs
                 the benches: what is measured, and the table of it
+    nginx       with the module and without it
     overload    a server that is offered more than it can do; overload_plan,
                 overload_table and overload_plot belong to it, and so do mix,
                 network and quiet: sizes of files, networks, who disturbs

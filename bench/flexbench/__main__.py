@@ -16,6 +16,7 @@ from . import (
     machine,
     mariadb,
     network,
+    nginx,
     overload,
     overload_plan,
     plot,
@@ -36,12 +37,13 @@ BENCHES: dict[str, ModuleType] = {
     "reads": reads,
     "send": send,
     "serve": serve,
+    "nginx": nginx,
     "threads": threads,
     "programs": programs,
     "overload": overload,
 }
-# A study of its own, which takes long.
-APART = ["overload"]
+# Not of what users have by default; a study that takes long.
+APART = ["nginx", "overload"]
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 SECONDS, QUICK_SECONDS = 5, 2
@@ -73,13 +75,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
         nargs="?",
         choices=[*BENCHES, "all"],
         default="all",
-        help="what to measure (all but overload)",
+        help="what to measure (all but nginx and overload)",
     )
     parser.add_argument(
         "words",
         nargs="*",
-        metavar="KEY=VALUE",
-        help="of overload: its parts and settings",
+        metavar="WORD",
+        help="of overload: its parts and settings; of programs: their names",
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer rounds and sizes, wider ranges"
@@ -94,7 +96,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--seconds",
         type=positive,
         metavar="N",
-        help="of load in a round of serve and programs "
+        help="of load in a round of serve, nginx and programs "
         f"({SECONDS}, quick {QUICK_SECONDS}), and half of it in one of threads",
     )
     parser.add_argument(
@@ -102,13 +104,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
         type=size,
         metavar="N",
         default=SIZE,
-        help=f"size of the file that serve serves ({SIZE})",
+        help=f"size of the file that serve and nginx serve ({SIZE})",
     )
     parser.add_argument(
         "--connections",
         type=positive,
         metavar="N",
-        help=f"clients of serve ({serve.CONNECTIONS}) and of programs (Apache "
+        help=f"clients of serve and nginx ({serve.CONNECTIONS}), and of programs (Apache "
         f"{apache.CONNECTIONS}, MariaDB {mariadb.CLIENTS}), and the only number "
         "of them for threads",
     )
@@ -132,7 +134,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--flexsc", default="flexsc", help=argparse.SUPPRESS)
     args = parser.parse_intermixed_args(argv)
-    if args.words and args.bench != "overload":
+    if args.words and args.bench not in ("overload", "programs"):
         parser.error(f"{args.bench} takes no {args.words[0]}")
     return args
 
@@ -175,6 +177,8 @@ def main(argv: list[str]) -> int:
     try:
         if args.bench == "overload":
             overload_plan.parse(args.words, args.network)
+        if args.bench == "programs":
+            programs.parse(args.words)
         if args.out and not args.show:
             # Better now than after minutes of measuring.
             args.out.touch()

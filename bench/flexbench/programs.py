@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Real programs, natively and under flexsc run: Apache (OSDI 2010, figure 11)
 and MariaDB (figure 14). Both variants of a program run all the time, on the
-same core, and are loaded alternately from the other cores.
+same core, and are loaded alternately from the other cores. Programs with an event
+loop are measured by loops.py, if their names are given.
 """
 
 from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from . import apache, mariadb, table, tools
+from . import apache, loops, looping, mariadb, table, tools
 from .compare import ratio
 from .runner import Plan, measure_all, progress
 from .running import FLEXSC, NATIVE, Program
@@ -128,14 +129,31 @@ def compare(run: Run, plan: Plan, name: str, mode: str, of: dict[str, Program]) 
     )
 
 
+def measure_one(run: Run, plan: Plan, name: str) -> None:
+    if name in looping.KINDS:
+        loops.measure(run, plan, name)
+        return
+    kind = KINDS[name]
+    for tool in kind.tools:
+        tools.need(tool)
+    with kind.both(plan, connections(plan, kind)) as found:
+        for mode in kind.modes:
+            compare(run, plan, name, mode, found)
+
+
+def parse(words: Sequence[str]) -> list[str]:
+    """The names of programs; by default those with a thread for a connection."""
+    known = [*KINDS, *looping.KINDS]
+    for word in words:
+        if word not in known:
+            raise BenchError(f"programs: {word}: give {', '.join(known)}")
+    return list(dict.fromkeys(words or KINDS))
+
+
 def measure(run: Run, plan: Plan) -> None:
-    for name, kind in KINDS.items():
+    for name in parse(plan.words):
         try:
-            for tool in kind.tools:
-                tools.need(tool)
-            with kind.both(plan, connections(plan, kind)) as found:
-                for mode in kind.modes:
-                    compare(run, plan, name, mode, found)
+            measure_one(run, plan, name)
         except BenchError as error:
             progress("")
             run.note(f"{BENCH}: {error}")
@@ -175,4 +193,4 @@ def show(run: Run) -> list[str]:
             )
             head = [mode, NATIVE, FLEXSC, "flexsc/native"]
             parts.append(title + "\n" + table.table(head, lines(kind, flexsc, native)))
-    return parts
+    return parts + loops.show(run)

@@ -70,7 +70,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def in_rounds(plan: Plan, server: Server) -> dict[str, list[float]]:
+def in_rounds(plan: Plan, server: Server, clients: int) -> dict[str, list[float]]:
     """What a request costs the server, whatever else the machine does: its client
     shares its core, and asks on all connections before it takes an answer."""
     settings: Settings = {
@@ -79,7 +79,7 @@ def in_rounds(plan: Plan, server: Server) -> dict[str, list[float]]:
         "mode": "http",
         "core": plan.cores.measured,
         "seconds": ROUNDS_S,
-        "connections": connections(plan),
+        "connections": clients,
         "bytes": plan.bytes,
     }
     return dict(raw(plan.flexsc, "rounds", settings)["samples"])
@@ -91,7 +91,7 @@ def round_of(plan: Plan, server: Server) -> Json:
     busy = (cpu_seconds(server.pid) - before) / found.seconds
     return {
         "samples": {
-            **in_rounds(plan, server),
+            **in_rounds(plan, server, connections(plan)),
             "requests_per_s": [found.requests_per_s],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],

@@ -30,7 +30,7 @@ STOP_S = 10
 # Debian's defaults, but for what a measurement needs: no daemon, no log, one
 # worker, places of its own, connections that are kept.
 NGINX = """\
-{user}daemon off;
+{load}{user}daemon off;
 worker_processes 1;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
@@ -52,7 +52,7 @@ http {{
 	fastcgi_temp_path {folder}/fastcgi;
 	uwsgi_temp_path {folder}/uwsgi;
 	scgi_temp_path {folder}/scgi;
-{cache}	server {{
+{cache}{on}	server {{
 		listen 127.0.0.1:{port};
 		root {root};
 	}}
@@ -71,6 +71,14 @@ class Server:
     name: str
     url: str
     pid: int
+
+
+@dataclass(frozen=True)
+class Module:
+    """The module for nginx, and how many files' contents it keeps."""
+
+    path: Path
+    keep: int
 
 
 def free_port() -> int:
@@ -140,13 +148,17 @@ def flexsc(
         yield Server("flexsc", found[0], started.pid)
 
 
-def nginx_config(folder: Path, root: Path, port: int, cached: bool) -> str:
+def nginx_config(
+    folder: Path, root: Path, port: int, cached: bool, module: Module | None = None
+) -> str:
     user = ""
     if os.geteuid() == 0:
         # Its worker is to see the same files that flexsc serve sees.
         name = pwd.getpwuid(0).pw_name
         user = f"user {name} {grp.getgrgid(0).gr_name};\n"
     return NGINX.format(
+        load=f"load_module {module.path};\n" if module else "",
+        on=f"\tflexsc on;\n\tflexsc_keep {module.keep};\n" if module else "",
         user=user,
         folder=folder,
         root=root,
@@ -171,10 +183,13 @@ def worker_of(name: str, master: int) -> int:
 
 
 @contextmanager
-def nginx(folder: Path, root: Path, core: int, cached: bool) -> Iterator[Server]:
+def nginx(
+    folder: Path, root: Path, core: int, cached: bool, module: Module | None = None
+) -> Iterator[Server]:
     port = free_port()
     config = folder / "nginx.conf"
-    config.write_text(nginx_config(folder, root, port, cached), encoding="utf-8")
+    text = nginx_config(folder, root, port, cached, module)
+    config.write_text(text, encoding="utf-8")
     args = [tools.need("nginx"), "-p", str(folder), "-c", str(config)]
     args += ["-e", str(folder / "error.log")]
     with process("nginx", pinned(core, args)) as started:

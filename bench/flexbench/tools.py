@@ -12,15 +12,21 @@ from .samples import BenchError
 # Debian's packages, by program.
 PACKAGES = {
     "apache2": "apache2",
+    "haproxy": "haproxy",
     "ip": "iproute2",
     "mariadb-install-db": "mariadb-server",
     "mariadbd": "mariadb-server",
+    "memcached": "memcached",
+    "named": "bind9",
     "nginx": "nginx-light",
+    "node": "nodejs",
     "perf": "linux-perf",
+    "redis-server": "redis-server",
     "strace": "strace",
     "sysbench": "sysbench",
     "taskset": "util-linux",
     "tc": "iproute2",
+    "unbound": "unbound",
     "wrk": "wrk",
 }
 # Where an ordinary user's PATH doesn't lead.

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -21,6 +22,11 @@ from conftest import PATIENCE, command, request
 from programs import installed
 
 TIMEOUT = 60
+
+# Of rounds: a server, a request and its answer.
+HERE = (f"pid={os.getpid()}", "port=1")
+EXACT = ("mode=exact", f"request={b'ask'.hex()}")
+SAID = b"answered"
 
 
 def bench(
@@ -113,7 +119,7 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         (["timers", "scenario=x"], 1, "scenario=x: give dormant, all"),
         (["reads", "variant=sync"], 1, "variant=sync: give uring or liburing"),
         (["load"], 1, "load: give port=N"),
-        (["load", "port=1", "mode=ftp"], 1, "mode=ftp: give echo or http"),
+        (["load", "port=1", "mode=ftp"], 1, "mode=ftp: give echo, http or exact"),
         (["load", "port=1"], 1, "load: connecting: Connection refused"),
         (["load", "port=70000"], 2, "port=70000: give a number from 1 to 65535"),
         (
@@ -122,6 +128,11 @@ def test_raw_reads(variant: str, scenario: str) -> None:
             "--raw sleep: give calls, timers, reads, events, load, rounds or signals",
         ),
         (["rounds", "port=1"], 1, "rounds: give port=N and pid=N"),
+        (["rounds", *HERE, "conns=old"], 1, "rounds: conns: give new or kept"),
+        (["rounds", *HERE, "mode=exact"], 1, "give request=HEX and answer=HEX"),
+        (["rounds", *HERE, *EXACT, "answer=0"], 1, "request=HEX and answer=HEX"),
+        (["rounds", *HERE, *EXACT, "answer=0g"], 1, "request=HEX and answer=HEX"),
+        (["rounds", *HERE, "mode=http", "udp=1"], 1, "mode=http: udp=1: not over"),
         (["events"], 1, "events: scenario=dormant: give dequeue or preempt"),
         (["events", "scenario=preempt"], 1, "events: preempt: give cores=N"),
     ],
@@ -217,6 +228,71 @@ def test_raw_rounds(name: str) -> None:
     counts = found["counts"]
     assert counts["answers"] == 20 * counts["rounds"] > 0
     assert 0 < us < 1e6 / (counts["answers"] / 20)
+
+
+class Stream(socketserver.BaseRequestHandler):
+    """Answers in two pieces."""
+
+    def handle(self) -> None:
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError):
+            while self.request.recv(64):
+                self.request.sendall(SAID[:3])
+                self.request.sendall(SAID[3:])
+
+
+class Datagram(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        self.request[1].sendto(SAID, self.client_address)
+
+
+class StreamServer(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+
+@contextlib.contextmanager
+def answering(
+    kind: type[socketserver.BaseServer],
+    handler: type[socketserver.BaseRequestHandler],
+) -> Iterator[int]:
+    with kind(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def exact(port: int, answer: bytes, *more: str) -> subprocess.CompletedProcess[str]:
+    return bench(
+        *("--raw", "rounds", f"port={port}", f"pid={os.getpid()}", *EXACT),
+        *(f"answer={answer.hex()}", "connections=3", "seconds=1", *more),
+    )
+
+
+@pytest.mark.parametrize("conns", ["new", "kept"])
+def test_rounds_of_given_bytes(conns: str) -> None:
+    with answering(StreamServer, Stream) as port:
+        done = exact(port, SAID, f"conns={conns}")
+        wrong = exact(port, SAID[:-1] + b"?", f"conns={conns}")
+        short = exact(port, SAID[:-1], f"conns={conns}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["counts"]["answers"] > 0
+    assert wrong.returncode == short.returncode == 1
+    assert "the answer isn't the one given" in wrong.stderr
+    assert "more came than was asked for" in short.stderr
+
+
+def test_rounds_of_datagrams() -> None:
+    with answering(socketserver.UDPServer, Datagram) as port:
+        done = exact(port, SAID, "udp=1")
+        short = exact(port, SAID[:-1], "udp=1")
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)["counts"]
+    assert counts["warmed"] == counts["answers"] + 50 * 3
+    assert "more came than was asked for" in short.stderr
 
 
 def test_rounds_end_with_their_server() -> None:
@@ -422,6 +498,38 @@ def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:
         assert on_one == [(mode, v) for mode in ("echo", "http") for v in variants]
         parts = {m["settings"]["part"] for m in found["measurements"]}
         assert parts == {"load", "entries", "idle"}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
+def test_a_program_with_an_event_loop_is_measured(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    # Without perf, which takes longer.
+    there = tmp_path / "bin"
+    there.mkdir()
+    (there / "python3").symlink_to(Path(sys.executable).resolve())
+    for name, package in (("taskset", "util-linux"), ("named", "bind9")):
+        (there / name).symlink_to(installed(name, package))
+    path = tmp_path / "run.json"
+    quickly = ["--rounds", "1", "--seconds", "1", "--connections", "8"]
+    done = bench("programs", "bind", *quickly, "--out", str(path), PATH=str(there))
+    assert done.returncode == 0, done.stderr
+    assert "programs with an event loop: us of the processor" in done.stdout
+    assert "bind, 1 kept" in done.stdout and "bind, 8 kept" in done.stdout
+    assert "perf isn't installed" in done.stdout
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for measurement in found["measurements"]:
+        (round_,) = measurement["rounds"]
+        (us,) = round_["samples"]["cpu_us"]
+        assert 0 < us < 1e6 and round_["counts"]["answers"] > 0
+    assert len(found["measurements"]) == 4
+
+
+def test_programs_have_names() -> None:
+    done = bench("programs", "emacs")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "programs: emacs: give apache, mariadb, nginx, " in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")

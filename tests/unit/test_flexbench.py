@@ -22,6 +22,7 @@ from flexbench import (  # noqa: E402
     examples,
     idle,
     machine,
+    nginx,
     plot,
     programs,
     reads,
@@ -288,6 +289,35 @@ def test_calls_that_could_not_be_counted_are_left_out() -> None:
         measurement.rounds[-1]["counts"].clear()
     (text,) = serve.show(run)
     assert "system calls" not in text
+
+
+def test_nginx_is_compared_with_itself() -> None:
+    run = empty_run()
+    for variant, cost in (("module", 7.0), ("stock", 14.0)):
+        settings: Settings = {
+            "variant": variant,
+            "mode": "kept",
+            "bytes": 1024,
+            "connections": 128,
+        }
+        rounds = once("cpu_us", cost, 2 * cost)
+        run.measurements.append(Measurement("nginx", settings, rounds))
+    (text,) = nginx.show(run)
+    assert "1024 bytes, 128 connections, keeping the contents" in text
+    assert "2.00 (2.00-2.00)" in text
+    assert nginx.show(empty_run()) == []
+
+
+def test_a_module_that_is_not_built_is_one_line(tmp_path: Path) -> None:
+    command = tmp_path / "cmd/flexsc/flexsc"
+    command.parent.mkdir(parents=True)
+    command.touch(0o755)
+    with pytest.raises(BenchError, match="nginx-dev is installed"):
+        nginx.module(str(command))
+    built = tmp_path / "nginx/ngx_http_flexsc_module.so"
+    built.parent.mkdir()
+    built.touch()
+    assert nginx.module(str(command)) == built
 
 
 LOAD_RATES = {"native": 60000.0, "flexsc": 120000.0, "epoll": 100000.0}

@@ -48,7 +48,7 @@
 
 struct load {
 	const struct bench_settings *settings;
-	bool http;
+	struct bench_question question;
 	/*
 	 * Answers are counted between these times, which are NEVER until they
 	 * are set once, some time before.
@@ -198,10 +198,11 @@ static int add(struct client *client, struct bench_peer *peer, uint32_t number)
 		.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = peer,
 	};
 	const struct bench_settings *settings = client->load->settings;
-	int err = bench_peer_init(peer, (uint16_t)settings->port, number,
-				  client->load->http, (size_t)settings->bytes);
+	int err = bench_peer_init(peer, &client->load->question, number);
 	const char *wrong;
 
+	if (!err)
+		err = bench_peer_connect(peer);
 	if (err)
 		return bench_failed("load: connecting", err);
 	wrong = settings->greet ? greet(peer) : NULL;
@@ -353,38 +354,39 @@ static int measure(struct client *clients, size_t threads, struct load *load)
 	return 0;
 }
 
+static int run_clients(struct load *load, long threads)
+{
+	struct client *clients = calloc((size_t)threads, sizeof(*clients));
+	int err;
+
+	if (!clients)
+		return bench_failed("load", -ENOMEM);
+	for (long i = 0; i < threads; i++)
+		clients[i].epoll = -1;
+	err = measure(clients, (size_t)threads, load);
+	for (long i = 0; i < threads; i++)
+		fini_client(&clients[i]);
+	free(clients);
+	return err;
+}
+
 int bench_load(const struct bench_settings *settings)
 {
 	long threads = settings->threads < settings->connections ?
 			       settings->threads : settings->connections;
-	struct load load = {
-		.settings = settings,
-		.http = bench_is(settings->mode, "http"),
-	};
-	struct client *clients;
+	struct load load = { .settings = settings };
 	int err;
 
 	if (settings->rate)
 		return bench_open(settings);
-	if (!load.http && !bench_is(settings->mode, "echo")) {
-		fprintf(stderr, "flexsc: bench: load: mode=%s: give echo or "
-			"http\n", settings->mode);
-		return 1;
-	}
 	if (!settings->port) {
 		fputs("flexsc: bench: load: give port=N\n", stderr);
 		return 1;
 	}
 	if (allow_descriptors((rlim_t)settings->connections + OTHER_FDS))
 		return 1;
-	clients = calloc((size_t)threads, sizeof(*clients));
-	if (!clients)
-		return bench_failed("load", -ENOMEM);
-	for (long i = 0; i < threads; i++)
-		clients[i].epoll = -1;
-	err = measure(clients, (size_t)threads, &load);
-	for (long i = 0; i < threads; i++)
-		fini_client(&clients[i]);
-	free(clients);
+	err = bench_question_init(&load.question, "load", settings) ||
+	      run_clients(&load, threads);
+	bench_question_fini(&load.question);
 	return err;
 }

@@ -202,10 +202,11 @@ static rlim_t descriptors(void)
 static int set_connections(struct bench_crowd *crowd,
 			   const struct bench_settings *settings)
 {
+	const char *conns = settings->conns ? settings->conns : "new";
 	rlim_t limit = descriptors();
 
-	crowd->kept = bench_is(settings->conns, "kept");
-	if (!crowd->kept && !bench_is(settings->conns, "new"))
+	crowd->kept = bench_is(conns, "kept");
+	if (!crowd->kept && !bench_is(conns, "new"))
 		return complain("conns: give new or kept");
 	if (limit <= OTHER_FDS)
 		return complain("too few descriptors are allowed");

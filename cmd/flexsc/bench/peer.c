@@ -22,7 +22,7 @@ static const char get[] =
 "Host: localhost\r\n"
 "\r\n";
 
-static int connect_to(uint16_t port)
+static int connect_to(uint16_t port, bool udp)
 {
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET,
@@ -30,12 +30,14 @@ static int connect_to(uint16_t port)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	struct timeval limit = { .tv_sec = CONNECT_S };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+	int type = (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC;
+	int fd = socket(AF_INET, type, 0), one = 1;
 
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (!udp)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
 	    fcntl(fd, F_SETFL, O_NONBLOCK)) {
 		int err = errno == EINPROGRESS ? ETIMEDOUT : errno;
@@ -52,33 +54,67 @@ static size_t body_max(size_t bytes)
 	return bytes > BENCH_PEER_BODY_MIN ? bytes : BENCH_PEER_BODY_MIN;
 }
 
-int bench_peer_init(struct bench_peer *peer, uint16_t port, uint32_t number,
-		    bool http, size_t bytes)
+static size_t request_size(const struct bench_question *question)
+{
+	switch (question->mode) {
+	case BENCH_HTTP:
+		return sizeof(get) - 1;
+	case BENCH_EXACT:
+		return question->request.size;
+	default:
+		return question->bytes;
+	}
+}
+
+/* One byte more than the answer, to see one that wasn't asked for. */
+static size_t room(const struct bench_question *question)
+{
+	switch (question->mode) {
+	case BENCH_HTTP:
+		return BENCH_PEER_HEAD_MAX + body_max(question->bytes);
+	case BENCH_EXACT:
+		return question->answer.size + 1;
+	default:
+		return question->bytes + 1;
+	}
+}
+
+int bench_peer_init(struct bench_peer *peer,
+		    const struct bench_question *question, uint32_t number)
 {
 	*peer = (struct bench_peer){
-		.fd = -1, .http = http, .number = number,
-		.request_size = http ? sizeof(get) - 1 : bytes,
-		/*
-		 * One byte more than the answer, to see one that wasn't asked
-		 * for.
-		 */
-		.room = http ? BENCH_PEER_HEAD_MAX + body_max(bytes) :
-			       bytes + 1,
+		.question = question, .fd = -1, .number = number,
+		.request_size = request_size(question),
+		.room = room(question),
 	};
 	peer->request = malloc(peer->request_size);
 	peer->answer = malloc(peer->room);
 	if (!peer->request || !peer->answer)
 		return -ENOMEM;
-	if (http)
+	if (question->mode == BENCH_HTTP)
 		memcpy(peer->request, get, peer->request_size);
-	peer->fd = connect_to(port);
+	if (question->mode == BENCH_EXACT)
+		memcpy(peer->request, question->request.data,
+		       peer->request_size);
+	return 0;
+}
+
+int bench_peer_connect(struct bench_peer *peer)
+{
+	peer->fd = connect_to(peer->question->port, peer->question->udp);
 	return peer->fd < 0 ? peer->fd : 0;
+}
+
+void bench_peer_close(struct bench_peer *peer)
+{
+	if (peer->fd >= 0)
+		close(peer->fd);
+	peer->fd = -1;
 }
 
 void bench_peer_fini(struct bench_peer *peer)
 {
-	if (peer->fd >= 0)
-		close(peer->fd);
+	bench_peer_close(peer);
 	free(peer->request);
 	free(peer->answer);
 	free(peer->body);
@@ -103,7 +139,7 @@ static void fill(struct bench_peer *peer)
 
 void bench_peer_ask(struct bench_peer *peer, uint64_t now)
 {
-	if (!peer->http)
+	if (peer->question->mode == BENCH_ECHO)
 		fill(peer);
 	peer->sent_at = now;
 	peer->sent = peer->got = peer->head_size = 0;
@@ -187,6 +223,17 @@ static const char *check_http(struct bench_peer *peer, bool *done)
 		       "more came than was asked for" : check_body(peer);
 }
 
+static const char *check_exact(struct bench_peer *peer, bool *done)
+{
+	const struct bench_bytes *answer = &peer->question->answer;
+
+	if (peer->got > answer->size)
+		return "more came than was asked for";
+	*done = peer->got == answer->size;
+	return memcmp(peer->answer, answer->data, peer->got) != 0 ?
+		       "the answer isn't the one given" : NULL;
+}
+
 static const char *check_echo(struct bench_peer *peer, bool *done)
 {
 	if (peer->got > peer->sent)
@@ -194,6 +241,18 @@ static const char *check_echo(struct bench_peer *peer, bool *done)
 	*done = peer->got == peer->request_size;
 	return *done && memcmp(peer->answer, peer->request, peer->got) != 0 ?
 		       "what came back isn't what was sent" : NULL;
+}
+
+static const char *check(struct bench_peer *peer, bool *done)
+{
+	switch (peer->question->mode) {
+	case BENCH_HTTP:
+		return check_http(peer, done);
+	case BENCH_EXACT:
+		return check_exact(peer, done);
+	default:
+		return check_echo(peer, done);
+	}
 }
 
 const char *bench_peer_pull(struct bench_peer *peer, bool *done)
@@ -208,7 +267,7 @@ const char *bench_peer_pull(struct bench_peer *peer, bool *done)
 	if (!n)
 		return "the server closed it";
 	peer->got += (size_t)n;
-	wrong = peer->http ? check_http(peer, done) : check_echo(peer, done);
+	wrong = check(peer, done);
 	peer->answers += *done && !wrong;
 	return wrong;
 }

@@ -2,14 +2,8 @@
 /*
  * One client connection of "bench --raw load": it sends a request, takes the
  * answer however it is cut to pieces, and tells whether it is the right one.
- * It never blocks. The thread that has it runs all of this.
- *
- *	echo	a request is some bytes, different each time; the answer is
- *		the same ones
- *	http	a request is GET /; the answer has to be 200, and its body the
- *		one that the connection's first answer had
- *
- * More than the answer, or anything before it was asked for, is wrong, too.
+ * It never blocks. The thread that has it runs all of this. More than the answer,
+ * or anything before it was asked for, is wrong, too.
  */
 #ifndef FLEXSC_BENCH_PEER_H
 #define FLEXSC_BENCH_PEER_H
@@ -18,12 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "question.h"
+
 #define BENCH_PEER_BODY_MIN	16384	/* bytes of a body that always fit */
 #define BENCH_PEER_HEAD_MAX	4096
 
 struct bench_peer {
-	int fd;
-	bool http;
+	const struct bench_question *question;
+	int fd;			/* -1: not connected */
 	bool over;		/* the thread's: no more is expected */
 	uint32_t number;	/* among all connections */
 	uint64_t answers;	/* right ones */
@@ -40,12 +36,16 @@ struct bench_peer {
 };
 
 /*
- * Connect to a port of this host. 0, or a negative errno code, after which
- * bench_peer_fini() is due, too.
+ * 0, or a negative errno code, after which bench_peer_fini() is due, too. The
+ * question outlives the peer.
  */
-int bench_peer_init(struct bench_peer *peer, uint16_t port, uint32_t number,
-		    bool http, size_t bytes);
+int bench_peer_init(struct bench_peer *peer,
+		    const struct bench_question *question, uint32_t number);
 void bench_peer_fini(struct bench_peer *peer);
+
+/* Connect to the question's port of this host; 0, or a negative errno code. */
+int bench_peer_connect(struct bench_peer *peer);
+void bench_peer_close(struct bench_peer *peer);
 
 /* Begin the next request: bench_peer_push() sends it. */
 void bench_peer_ask(struct bench_peer *peer, uint64_t now);

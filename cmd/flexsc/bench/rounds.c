@@ -5,7 +5,8 @@
  * process is the one of the setting pid, and its own clock is read before the
  * rounds and after: neither other processes nor a client that is slower than
  * the server change the figure. Client and server best share a core (core=N),
- * so that every round is one batch.
+ * so that every round is one batch. With conns=new each round has connections of
+ * its own, which the server's time includes.
  *
  * What a server leaves in a socket, the kernel sends when the client has taken
  * what came before, in the client's time: of long answers the sum of both
@@ -30,7 +31,9 @@
 struct rounds {
 	const struct bench_settings *settings;
 	struct bench_peer *peers;
-	uint32_t count;		/* connections made */
+	struct bench_question question;
+	uint32_t count;		/* peers made */
+	bool anew;		/* each request has a connection of its own */
 	clockid_t clock;	/* the server's processor time */
 };
 
@@ -59,20 +62,31 @@ static const char *rounds_take(struct bench_peer *peer)
 	return wrong;
 }
 
+static int rounds_ask(struct rounds *rounds, struct bench_peer *peer)
+{
+	int err = rounds->anew ? bench_peer_connect(peer) : 0;
+	const char *wrong;
+
+	if (err)
+		return bench_failed("rounds: connecting", err);
+	bench_peer_ask(peer, 0);
+	wrong = bench_peer_push(peer);
+	return wrong ? rounds_fail(peer, wrong) : 0;
+}
+
 static int rounds_make_one(struct rounds *rounds)
 {
 	const char *wrong;
 
-	for (uint32_t i = 0; i < rounds->count; i++) {
-		bench_peer_ask(&rounds->peers[i], 0);
-		wrong = bench_peer_push(&rounds->peers[i]);
-		if (wrong)
-			return rounds_fail(&rounds->peers[i], wrong);
-	}
+	for (uint32_t i = 0; i < rounds->count; i++)
+		if (rounds_ask(rounds, &rounds->peers[i]))
+			return 1;
 	for (uint32_t i = 0; i < rounds->count; i++) {
 		wrong = rounds_take(&rounds->peers[i]);
 		if (wrong)
 			return rounds_fail(&rounds->peers[i], wrong);
+		if (rounds->anew)
+			bench_peer_close(&rounds->peers[i]);
 	}
 	return 0;
 }
@@ -83,11 +97,11 @@ static int rounds_connect(struct rounds *rounds)
 
 	while (rounds->count < (uint32_t)settings->connections) {
 		uint32_t i = rounds->count++;
-		int err = bench_peer_init(&rounds->peers[i],
-					  (uint16_t)settings->port, i,
-					  bench_is(settings->mode, "http"),
-					  (size_t)settings->bytes);
+		int err = bench_peer_init(&rounds->peers[i], &rounds->question,
+					  i);
 
+		if (!err && !rounds->anew)
+			err = bench_peer_connect(&rounds->peers[i]);
 		if (err)
 			return bench_failed("rounds: connecting", err);
 	}
@@ -124,31 +138,47 @@ static int rounds_measure(struct rounds *rounds)
 	bench_report_counts();
 	bench_report_count("rounds", (double)made);
 	bench_report_count("answers", (double)(made * rounds->count));
+	/* With the warm-up's: a count of the server's calls has them. */
+	bench_report_count("warmed", (double)((made + WARM_UP) * rounds->count));
 	bench_report_end();
 	return 0;
 }
 
-int bench_rounds(const struct bench_settings *settings)
+static int rounds_prepare(struct rounds *rounds)
 {
-	struct rounds rounds = { .settings = settings };
+	const struct bench_settings *settings = rounds->settings;
+	const char *conns = settings->conns ? settings->conns : "kept";
 	int err;
 
 	if (!settings->port || !settings->pid) {
 		fputs("flexsc: bench: rounds: give port=N and pid=N\n", stderr);
 		return 1;
 	}
-	err = clock_getcpuclockid((pid_t)settings->pid, &rounds.clock);
+	rounds->anew = bench_is(conns, "new");
+	if (!rounds->anew && !bench_is(conns, "kept")) {
+		fputs("flexsc: bench: rounds: conns: give new or kept\n",
+		      stderr);
+		return 1;
+	}
+	err = clock_getcpuclockid((pid_t)settings->pid, &rounds->clock);
 	if (err)
 		return bench_failed("rounds: the server's clock", -err);
-	if (bench_pin(settings->core))
+	if (bench_question_init(&rounds->question, "rounds", settings) ||
+	    bench_pin(settings->core))
 		return 1;
-	rounds.peers = calloc((size_t)settings->connections,
-			      sizeof(*rounds.peers));
-	if (!rounds.peers)
-		return bench_failed("rounds", -ENOMEM);
-	err = rounds_measure(&rounds);
+	rounds->peers = calloc((size_t)settings->connections,
+			       sizeof(*rounds->peers));
+	return rounds->peers ? 0 : bench_failed("rounds", -ENOMEM);
+}
+
+int bench_rounds(const struct bench_settings *settings)
+{
+	struct rounds rounds = { .settings = settings };
+	int err = rounds_prepare(&rounds) || rounds_measure(&rounds);
+
 	for (uint32_t i = 0; i < rounds.count; i++)
 		bench_peer_fini(&rounds.peers[i]);
 	free(rounds.peers);
+	bench_question_fini(&rounds.question);
 	return err;
 }

@@ -36,6 +36,9 @@ static const struct key {
 	KEY_NUMBER(sharing, 1, 100000),
 	KEY_NUMBER(spacing, 1, 1000000000),
 	KEY_WORD(mode),
+	KEY_WORD(request),
+	KEY_WORD(answer),
+	KEY_NUMBER(udp, 0, 1),
 	KEY_NUMBER(port, 1, 65535),
 	KEY_NUMBER(pid, 1, 4194304),
 	KEY_NUMBER(connections, 1, 60000),
@@ -115,7 +118,7 @@ bool bench_settings_parse(struct bench_settings *settings, int argc,
 		.active = 1000, .sharing = 1, .spacing = 1000,
 		.mode = "echo", .connections = 128, .bytes = 64, .seconds = 5,
 		.threads = 1, .greet = 1,
-		.arrivals = "even", .seed = 1, .conns = "new",
+		.arrivals = "even", .seed = 1,
 		.address = "127.0.0.1", .source = "127.0.0.2", .sources = 64,
 	};
 	for (int i = 0; i < argc; i++) {

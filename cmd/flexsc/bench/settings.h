@@ -24,7 +24,10 @@ struct bench_settings {
 	long active;		/* outstanding ones that are in use */
 	long sharing;		/* reads that wait on one descriptor */
 	long spacing;		/* nanoseconds between timers that expire */
-	const char *mode;	/* of the load: echo, http */
+	const char *mode;	/* of the load: echo, http, exact */
+	const char *request;	/* exact: its bytes, in hexadecimal digits */
+	const char *answer;
+	long udp;		/* 1: datagrams */
 	long port;		/* to load; 0: none */
 	long pid;		/* of the process behind port; 0: none */
 	long connections;
@@ -39,7 +42,7 @@ struct bench_settings {
 	long count;		/* requests; 0: rate * seconds */
 	long warm_ms;		/* requests due that early aren't counted */
 	long timeout_ms;	/* clients give up; 0: they don't */
-	const char *conns;	/* new, kept */
+	const char *conns;	/* new, kept; NULL: what the case is used to */
 	const char *sizes;	/* KiB of the pages, in turn; NULL: the page / */
 	const char *address;	/* the server's */
 	const char *source;	/* the clients' first one */

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Programs with an event loop, each started with one thread that serves, on a free
+port of 127.0.0.1, with all that it writes in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from . import questions, servers, tools
+from .questions import Question
+from .runner import Plan
+from .running import CARRIER, FLEXSC, NATIVE, Program, way
+from .samples import Settings
+
+PAGE = bytes(ord("a") + i % 26 for i in range(1024))
+
+# The defaults, but for what a measurement needs: one thread, places of its own,
+# and connections enough that are kept.
+
+HAPROXY = """\
+global
+	nbthread 1
+	maxconn 1000
+defaults
+	mode http
+	timeout client 60s
+frontend it
+	bind 127.0.0.1:{port}
+	http-request return status 200 content-type text/plain string {page}
+"""
+
+NAMED = """\
+options {{
+	directory "{folder}";
+	listen-on port {port} {{ 127.0.0.1; }};
+	listen-on-v6 {{ none; }};
+	pid-file none;
+	session-keyfile "{folder}/session.key";
+	recursion no;
+	dnssec-validation no;
+	minimal-responses yes;
+	tcp-clients 1000;
+}};
+controls {{ }};
+zone "test" {{ type primary; file "{folder}/zone"; }};
+"""
+ZONE = f"""\
+$TTL 60
+@ IN SOA ns.test. root.test. 1 3600 600 86400 60
+@ IN NS ns.test.
+ns IN A 127.0.0.1
+host IN A {questions.ADDRESS}
+"""
+
+UNBOUND = """\
+server:
+	interface: 127.0.0.1@{port}
+	num-threads: 1
+	do-daemonize: no
+	use-syslog: no
+	username: ""
+	chroot: ""
+	directory: "{folder}"
+	pidfile: "{folder}/pid"
+	module-config: "iterator"
+	incoming-num-tcp: 1000
+	local-zone: "test." static
+	local-data: "{host}. 60 IN A {address}"
+remote-control:
+	control-enable: no
+"""
+
+NODE = """\
+const page = '{page}';
+require('http').createServer((asked, answer) => {{
+	asked.resume();
+	answer.end(page);
+}}).listen({port}, '127.0.0.1', 511);
+"""
+
+
+def written(folder: Path, text: str, port: int) -> str:
+    """A file of its configuration."""
+    path = folder / "configuration"
+    text = text.format(
+        folder=folder,
+        port=port,
+        page=PAGE.decode(),
+        host=questions.HOST,
+        address=questions.ADDRESS,
+    )
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def nginx(folder: Path, port: int) -> list[str]:
+    root = folder / "root"
+    root.mkdir()
+    (root / "index.html").write_bytes(PAGE)
+    config = folder / "configuration"
+    text = servers.nginx_config(folder, root, port, cached=False)
+    config.write_text(text, encoding="utf-8")
+    return ["-p", str(folder), "-c", str(config), "-e", str(folder / "error.log")]
+
+
+def haproxy(folder: Path, port: int) -> list[str]:
+    return ["-db", "-q", "-f", written(folder, HAPROXY, port)]
+
+
+def redis(folder: Path, port: int) -> list[str]:
+    return [
+        *("--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder)),
+        *("--save", "", "--loglevel", "warning"),
+    ]
+
+
+def memcached(folder: Path, port: int) -> list[str]:
+    return [
+        *("-l", "127.0.0.1", "-p", str(port), "-U", "0", "-t", "1"),
+        *(("-u", "nobody") if os.geteuid() == 0 else ()),
+    ]
+
+
+def node(folder: Path, port: int) -> list[str]:
+    return [written(folder, NODE, port)]
+
+
+def named(folder: Path, port: int) -> list[str]:
+    (folder / "zone").write_text(ZONE, encoding="ascii")
+    return ["-f", "-4", "-n", "1", "-c", written(folder, NAMED, port)]
+
+
+def unbound(folder: Path, port: int) -> list[str]:
+    return ["-d", "-c", written(folder, UNBOUND, port)]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is particular about a program. arrange: its files, then its arguments."""
+
+    program: str
+    arrange: Callable[[Path, int], list[str]]
+    question: Question
+    worker: bool = False  # serves, and not the process that is started
+
+
+KINDS = {
+    "nginx": Kind("nginx", nginx, questions.http(PAGE, timed=True), worker=True),
+    "haproxy": Kind("haproxy", haproxy, questions.http(PAGE, timed=False)),
+    "redis": Kind("redis-server", redis, questions.REDIS),
+    "memcached": Kind("memcached", memcached, questions.MEMCACHED),
+    "node": Kind("node", node, questions.http(PAGE, timed=True)),
+    "bind": Kind("named", named, questions.dns(udp=True)),
+    "bind-tcp": Kind("named", named, questions.dns(udp=False)),
+    "unbound": Kind("unbound", unbound, questions.dns(udp=True)),
+    "unbound-tcp": Kind("unbound", unbound, questions.dns(udp=False)),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A program that runs, and what rounds has to be told to ask it."""
+
+    program: Program
+    settings: Settings
+
+
+def wait(program: Program, question: Question) -> Settings:
+    until = time.monotonic() + servers.START_S
+    while True:
+        try:
+            return questions.learn(question, program.port)
+        except OSError as error:
+            if time.monotonic() > until:
+                raise program.error(f"doesn't answer: {error}") from error
+            time.sleep(0.05)
+
+
+@contextmanager
+def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Asked]:
+    name = f"{variant} {kind.program}"
+    port = servers.free_port()
+    command = way(plan.flexsc, variant, *CARRIER)
+    command += [tools.need(kind.program), *kind.arrange(folder, port)]
+    with (
+        (folder / "log").open("a+", encoding="utf-8", errors="replace") as log,
+        servers.process(
+            name, servers.pinned(plan.cores.measured, command), log.fileno(), log
+        ) as process,
+    ):
+        program = Program(name, process.pid, port, log)
+        settings = wait(program, kind.question)
+        if kind.worker:
+            program = replace(program, pid=servers.worker_of(name, program.pid))
+        yield Asked(program, settings)
+
+
+@contextmanager
+def both(plan: Plan, kind: Kind) -> Iterator[dict[str, Asked]]:
+    """As it is and under flexsc run."""
+    with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
+        found = {}
+        for variant in (NATIVE, FLEXSC):
+            folder = Path(name) / variant
+            folder.mkdir()
+            found[variant] = stack.enter_context(started(plan, kind, variant, folder))
+        yield found

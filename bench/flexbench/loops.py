@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Programs with an event loop, which flexsc run must not make slower: what a
+request costs them of the processor, and how many system calls they make for it.
+
+The client is bench --raw rounds. It shares the server's core, so that neither the
+load nor other processes change what the server's own clock says.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from . import looping, table, tools
+from .compare import ratio
+from .looping import Asked
+from .runner import Plan, measure_all, progress, raw
+from .running import FLEXSC, NATIVE, Program
+from .samples import BenchError, Json, Run, Settings, distinct
+
+BENCH = "loops"
+SERIES = "cpu_us"
+CALLS = "calls_per_request"
+RUNTIME = "libflexsc-threads"
+
+COUNT_S = 1
+
+ONE, KEPT, NEW = "one", "kept", "new"
+# Connections that ask at once. Of new ones, a name server's queue takes no more.
+CONNECTIONS = {ONE: 1, KEPT: 128, NEW: 8}
+
+
+def modes(kind: looping.Kind) -> list[str]:
+    return [ONE, KEPT] if kind.question.udp else [ONE, KEPT, NEW]
+
+
+def connections(plan: Plan, mode: str) -> int:
+    return (mode == KEPT and plan.connections) or CONNECTIONS[mode]
+
+
+def in_rounds(
+    plan: Plan, asked: Asked, mode: str, seconds: int, counter: list[str]
+) -> Json:
+    settings: Settings = {
+        **asked.settings,
+        "connections": connections(plan, mode),
+        "conns": NEW if mode == NEW else KEPT,
+        "port": asked.program.port,
+        "pid": asked.program.pid,
+        "core": plan.cores.measured,
+        "seconds": seconds,
+    }
+    try:
+        return raw(plan.flexsc, "rounds", settings, counter)
+    except BenchError as error:
+        raise asked.program.error(error) from error
+
+
+def round_of(plan: Plan, asked: Asked, mode: str) -> Json:
+    found = in_rounds(plan, asked, mode, plan.seconds, [])
+    return {"samples": found["samples"], "counts": found["counts"]}
+
+
+def calls(plan: Plan, asked: Asked, mode: str) -> float:
+    """That its own threads make for a request, by perf."""
+    with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
+        counter = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
+        counter += ["-o", output.name, "-p", str(asked.program.pid), "--"]
+        found = in_rounds(plan, asked, mode, COUNT_S, counter)
+        return tools.parse_perf(output.read()) / float(found["counts"]["warmed"])
+
+
+def compare(
+    run: Run, plan: Plan, name: str, mode: str, found: dict[str, Asked]
+) -> None:
+    variants: list[Settings] = [
+        {
+            "program": name,
+            "mode": mode,
+            "variant": variant,
+            "connections": connections(plan, mode),
+            "seconds": plan.seconds,
+        }
+        for variant in found
+    ]
+    measure_all(
+        run,
+        BENCH,
+        variants,
+        plan.rounds,
+        lambda s: round_of(plan, found[str(s["variant"])], mode),
+    )
+    for measurement in run.of(BENCH, program=name, mode=mode):
+        asked = found[str(measurement.settings["variant"])]
+        try:
+            counted = calls(plan, asked, mode)
+        except BenchError as error:
+            run.note(f"{BENCH}: system calls aren't counted: {error}")
+            return
+        measurement.rounds[-1]["counts"][CALLS] = counted
+
+
+def check(program: Program) -> None:
+    """Is it under flexsc run? One with a single thread has no user threads."""
+    if RUNTIME not in Path(f"/proc/{program.pid}/maps").read_text(encoding="utf-8"):
+        raise program.error("runs natively")
+
+
+def measure(run: Run, plan: Plan, name: str) -> None:
+    kind = looping.KINDS[name]
+    tools.need("taskset")
+    with looping.both(plan, kind) as found:
+        check(found[FLEXSC].program)
+        for mode in modes(kind):
+            progress(f"{BENCH}: {name} {mode}")
+            compare(run, plan, name, mode, found)
+
+
+def row(run: Run, name: str, mode: str) -> list[str]:
+    flexsc = run.find(BENCH, program=name, mode=mode, variant=FLEXSC)
+    native = run.find(BENCH, program=name, mode=mode, variant=NATIVE)
+    if not flexsc or not native:
+        return []
+    both = (native, flexsc)
+    return [
+        f"{name}, {native.settings['connections']} {NEW if mode == NEW else KEPT}",
+        *(table.number(m.median(SERIES)) for m in both),
+        table.ratio(ratio(native.series(SERIES), flexsc.series(SERIES))),
+        *(table.number(m.rounds[-1]["counts"].get(CALLS)) for m in both),
+    ]
+
+
+def show(run: Run) -> list[str]:
+    rows = [
+        row(run, name, mode)
+        for name in distinct(run.of(BENCH), "program")
+        for mode in distinct(run.of(BENCH, program=name), "mode")
+    ]
+    rows = [cells for cells in rows if cells]
+    if not rows:
+        return []
+    first = run.of(BENCH)[0]
+    title = (
+        "programs with an event loop: us of the processor, and system calls, for a "
+        f"request;\n{len(first.rounds)} rounds of {first.settings['seconds']} s"
+    )
+    head = ["connections", NATIVE, FLEXSC, "native/flexsc", "calls", "flexsc"]
+    return [title + "\n" + table.table(head, rows)]
