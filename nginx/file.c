@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Static files. The handler is called twice, if it posts: first it posts the
+ * open, and the request is blocked; when the file is open, nginx goes on with
+ * the request where it was, and the handler answers.
+ *
+ *	begun -> opening -> [reading ->] ready		there is an answer
+ *	begun -> ready					its contents were kept
+ *		 opening -> declined			nginx' own handler does it all
+ *
+ * A file of up to "flexsc_whole" bytes is read and leaves in one piece with its
+ * header. A larger one is left open, and nginx sends it.
+ *
+ * While a call is pending the request counts as blocked, so nginx doesn't free
+ * it. It may be finalized meanwhile: then nginx has set another write handler,
+ * which is called instead.
+ */
+#include "module.h"
+
+#include <sys/uio.h>
+
+struct file {
+	struct flexsc_cb cb;
+	ngx_http_request_t *request;
+	ngx_str_t path;
+	struct stat st;		/* of a file that the module looked at */
+	u_char *contents;	/* NULL: wasn't read */
+	struct kept *kept;	/* has the contents, if they were kept */
+	off_t size;
+	time_t modified;
+	int fd;			/* -1: closed, or the cache's to close */
+	int from;		/* where nginx reads what isn't in contents */
+	bool declined;
+	bool settled;		/* to be kept, when it has been read */
+};
+
+static void file_close(struct file *f)
+{
+	if (f->fd >= 0 && close(f->fd) < 0)
+		ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
+			      ngx_close_file_n " \"%V\" failed", &f->path);
+	f->fd = -1;
+}
+
+static void file_free(void *data)
+{
+	struct file *f = data;
+
+	file_close(f);
+	keep_release(f->kept);
+}
+
+/* Without its file: its contents are there. */
+static void close_later(struct file *f)
+{
+	if (f->fd < 0)
+		return;
+	if (!turn_is_busy() ||
+	    flexsc_loop_close(turn.loop, NULL, (unsigned int)f->fd) < 0)
+		file_close(f);
+	f->fd = -1;
+}
+
+/* Only a plain answer needs the contents. */
+static bool wants_contents(const struct file *f)
+{
+	const ngx_http_headers_in_t *in = &f->request->headers_in;
+	off_t whole = (off_t)location_of(f->request)->whole;
+
+	return f->size > 0 && f->size <= whole &&
+	       f->request->method == NGX_HTTP_GET && !in->range &&
+	       !in->if_modified_since && !in->if_none_match;
+}
+
+/* The file has been read, or not: it changes, and nginx is to see how. */
+static void file_read(struct file *f, ssize_t n)
+{
+	if (n != f->size) {
+		f->contents = NULL;
+		return;
+	}
+	if (f->settled)
+		keep_add(&f->path, &f->st, f->contents,
+			 f->request->connection->log);
+	close_later(f);
+}
+
+/* Go on with the request: the handler is called once more, if it isn't over. */
+static void go_on(struct file *f)
+{
+	ngx_http_request_t *r = f->request;
+	ngx_connection_t *c = r->connection;
+
+	r->main->blocked--;
+	r->aio = 0;
+	if (r->write_event_handler == ngx_http_request_empty_handler)
+		r->write_event_handler = ngx_http_core_run_phases;
+	r->write_event_handler(r);
+	ngx_http_run_posted_requests(c);
+}
+
+static void on_read(struct flexsc_cb *cb)
+{
+	struct file *f = cb->arg;
+
+	turn_completed();
+	file_read(f, cb->ret);
+	go_on(f);
+}
+
+/* True: a call is pending. What isn't in memory is waited for by the kernel. */
+static bool file_load(struct file *f)
+{
+	struct iovec all = { NULL, (size_t)f->size };
+	ssize_t n;
+
+	f->contents = ngx_pnalloc(f->request->pool, (size_t)f->size);
+	if (!f->contents)
+		return false;
+	all.iov_base = f->contents;
+	n = preadv2(f->from, &all, 1, 0, RWF_NOWAIT);
+	if (n < 0 && ngx_errno == EOPNOTSUPP)
+		n = pread(f->from, f->contents, (size_t)f->size, 0);
+	if (n < 0 && ngx_errno == EAGAIN) {
+		flexsc_fd_hint(f->from, FLEXSC_FD_REGULAR | FLEXSC_FD_BLOCKING);
+		f->cb.callback = on_read;
+		if (!flexsc_loop_pread64(turn.loop, &f->cb,
+					 (unsigned int)f->from, f->contents,
+					 (size_t)f->size, 0)) {
+			turn_posted();
+			return true;
+		}
+	}
+	file_read(f, n);
+	return false;
+}
+
+static void file_describe(struct file *f)
+{
+	f->size = f->st.st_size;
+	f->modified = f->st.st_mtime;
+}
+
+static bool file_look(struct file *f)
+{
+	if (fstat(f->fd, &f->st) < 0 || !S_ISREG(f->st.st_mode))
+		return false;
+	file_describe(f);
+	f->settled = keep_is_settled(&f->st);
+	f->from = f->fd;
+	return true;
+}
+
+/* The file is open, or not. True: a call is pending. */
+static bool file_opened(struct file *f)
+{
+	if (f->fd < 0 || !file_look(f)) {
+		f->declined = true;
+		file_close(f);
+		return false;
+	}
+	return wants_contents(f) && file_load(f);
+}
+
+static void on_open(struct flexsc_cb *cb)
+{
+	struct file *f = cb->arg;
+
+	turn_completed();
+	f->fd = (int)cb->ret;
+	if (!file_opened(f))
+		go_on(f);
+}
+
+/* The request waits for a call: nobody is to go on with it but the callback. */
+static ngx_int_t file_wait(struct file *f)
+{
+	ngx_http_request_t *r = f->request;
+
+	r->main->blocked++;
+	r->main->count++;
+	r->aio = 1;
+	r->write_event_handler = ngx_http_request_empty_handler;
+	return NGX_DONE;
+}
+
+static bool file_find(struct file *f)
+{
+	f->kept = keep_find(&f->path, &f->st);
+	if (!f->kept)
+		return false;
+	file_describe(f);
+	f->contents = (u_char *)keep_contents(f->kept);
+	return true;
+}
+
+/* True: a call is pending. */
+static bool file_open(struct file *f)
+{
+	const char *path = (const char *)f->path.data;
+	const int how = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+
+	if (file_find(f))
+		return false;
+	if (turn_is_busy()) {
+		f->cb.callback = on_open;
+		if (!flexsc_loop_openat(turn.loop, &f->cb, AT_FDCWD, path, how,
+					0)) {
+			turn_posted();
+			return true;
+		}
+	}
+	f->fd = open(path, how);
+	return file_opened(f);
+}
+
+/* The same by nginx' cache, which opens what it doesn't have. */
+static bool file_open_cached(struct file *f, ngx_http_core_loc_conf_t *core)
+{
+	ngx_open_file_info_t found = {
+		.directio = core->directio,
+		.valid = core->open_file_cache_valid,
+		.min_uses = core->open_file_cache_min_uses,
+		.errors = core->open_file_cache_errors,
+		.events = core->open_file_cache_events,
+	};
+
+	if (ngx_open_cached_file(core->open_file_cache, &f->path, &found,
+				 f->request->pool) != NGX_OK ||
+	    !found.is_file) {
+		f->declined = true;
+		return false;
+	}
+	f->from = found.fd;
+	f->size = found.size;
+	f->modified = found.mtime;
+	return wants_contents(f) && file_load(f);
+}
+
+static ngx_int_t send_body(struct file *f)
+{
+	ngx_http_request_t *r = f->request;
+	ngx_buf_t *b = ngx_calloc_buf(r->pool);
+	ngx_chain_t out = { .buf = b };
+
+	if (!b)
+		return NGX_ERROR;
+	b->last_buf = 1;
+	b->last_in_chain = 1;
+	if (f->contents) {
+		/* Filters may write to what is this answer's alone. */
+		b->temporary = !f->kept;
+		b->memory = !!f->kept;
+		b->pos = b->start = f->contents;
+		b->last = b->end = f->contents + f->size;
+	} else if (f->size) {
+		b->file = ngx_pcalloc(r->pool, sizeof(*b->file));
+		if (!b->file)
+			return NGX_ERROR;
+		b->in_file = 1;
+		b->file_last = f->size;
+		b->file->fd = f->from;
+		b->file->name = f->path;
+		b->file->log = r->connection->log;
+	}
+	return ngx_http_output_filter(r, &out);
+}
+
+static ngx_int_t file_answer(struct file *f)
+{
+	ngx_http_request_t *r = f->request;
+	ngx_int_t rc;
+
+	if (f->declined)
+		return NGX_DECLINED;
+	rc = ngx_http_discard_request_body(r);
+	if (rc != NGX_OK)
+		return rc;
+	r->connection->log->action = "sending response to client";
+	r->headers_out.status = NGX_HTTP_OK;
+	r->headers_out.content_length_n = f->size;
+	r->headers_out.last_modified_time = f->modified;
+	if (ngx_http_set_etag(r) != NGX_OK ||
+	    ngx_http_set_content_type(r) != NGX_OK)
+		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	r->allow_ranges = 1;
+	if (location_of(r)->send)
+		send_allow(r);
+	rc = ngx_http_send_header(r);
+	if (rc == NGX_ERROR || rc > NGX_OK || r->header_only)
+		return rc;
+	return send_body(f);
+}
+
+/* Is it a request that nginx would answer with the bytes of a file? */
+static bool is_ordinary(ngx_http_request_t *r, ngx_http_core_loc_conf_t *core)
+{
+	return turn.loop && location_of(r)->on && r == r->main && !r->stream &&
+	       r->method & (NGX_HTTP_GET | NGX_HTTP_HEAD) &&
+	       r->uri.data[r->uri.len - 1] != '/' &&
+	       core->disable_symlinks == NGX_DISABLE_SYMLINKS_OFF &&
+	       core->directio == NGX_OPEN_FILE_DIRECTIO_OFF &&
+	       core->aio == NGX_HTTP_AIO_OFF && !core->read_ahead;
+}
+
+static struct file *file_create(ngx_http_request_t *r)
+{
+	ngx_pool_cleanup_t *cleanup =
+		ngx_pool_cleanup_add(r->pool, sizeof(struct file));
+	struct file *f;
+	u_char *last;
+	size_t root;
+
+	if (!cleanup)
+		return NULL;
+	f = cleanup->data;
+	ngx_memzero(f, sizeof(*f));
+	f->cb.arg = f;
+	f->request = r;
+	f->fd = -1;
+	cleanup->handler = file_free;
+	last = ngx_http_map_uri_to_path(r, &f->path, &root, 0);
+	if (!last)
+		return NULL;
+	f->path.len = (size_t)(last - f->path.data);
+	ngx_http_set_ctx(r, f, ngx_http_flexsc_module);
+	return f;
+}
+
+ngx_int_t file_handler(ngx_http_request_t *r)
+{
+	struct file *f = ngx_http_get_module_ctx(r, ngx_http_flexsc_module);
+	ngx_http_core_loc_conf_t *core =
+		ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+	if (f)
+		return file_answer(f);
+	if (!is_ordinary(r, core))
+		return NGX_DECLINED;
+	f = file_create(r);
+	if (!f)
+		return NGX_DECLINED;
+	turn.requests++;
+	if (core->open_file_cache ? file_open_cached(f, core) : file_open(f))
+		return file_wait(f);
+	return file_answer(f);
+}

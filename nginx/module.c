@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The module as nginx sees it: directives, where it hooks in, and a worker's
+ * begin and end. The master only reads directives.
+ */
+#include "module.h"
+
+/*
+ * Handlers of the content phase run in the reverse order of this array, and
+ * static files are nginx' first one: all others go on coming before.
+ */
+static ngx_int_t add_handler(ngx_conf_t *cf)
+{
+	ngx_http_core_main_conf_t *core =
+		ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+	ngx_array_t *handlers = &core->phases[NGX_HTTP_CONTENT_PHASE].handlers;
+	ngx_http_handler_pt *all;
+
+	if (!ngx_array_push(handlers))
+		return NGX_ERROR;
+	all = handlers->elts;
+	if (handlers->nelts > 2)
+		ngx_memmove(all + 2, all + 1,
+			    (handlers->nelts - 2) * sizeof(*all));
+	all[handlers->nelts > 1] = file_handler;
+	return NGX_OK;
+}
+
+static ngx_int_t add_to_http(ngx_conf_t *cf)
+{
+	const struct everywhere *all = ngx_http_conf_get_module_main_conf(
+		cf, ngx_http_flexsc_module);
+
+	return all->used ? add_handler(cf) : NGX_OK;
+}
+
+static void *create_main(ngx_conf_t *cf)
+{
+	struct everywhere *made = ngx_pcalloc(cf->pool, sizeof(*made));
+
+	if (made)
+		made->keep = NGX_CONF_UNSET;
+	return made;
+}
+
+static void *create_location(ngx_conf_t *cf)
+{
+	struct location *made = ngx_pcalloc(cf->pool, sizeof(*made));
+
+	if (!made)
+		return NULL;
+	made->on = NGX_CONF_UNSET;
+	made->send = NGX_CONF_UNSET;
+	made->whole = NGX_CONF_UNSET_SIZE;
+	return made;
+}
+
+static char *merge_location(ngx_conf_t *cf, void *parent, void *child)
+{
+	const struct location *outer = parent;
+	struct location *inner = child;
+	struct everywhere *all = ngx_http_conf_get_module_main_conf(
+		cf, ngx_http_flexsc_module);
+
+	ngx_conf_merge_value(inner->on, outer->on, 0);
+	ngx_conf_merge_value(inner->send, outer->send, 1);
+	ngx_conf_merge_size_value(inner->whole, outer->whole, 32 * 1024);
+	all->used |= inner->on;
+	return NGX_CONF_OK;
+}
+
+#define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
+
+static ngx_command_t commands[] = {
+	{ ngx_string("flexsc"), ANYWHERE | NGX_CONF_FLAG,
+	  ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET,
+	  offsetof(struct location, on), NULL },
+	{ ngx_string("flexsc_send"), ANYWHERE | NGX_CONF_FLAG,
+	  ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET,
+	  offsetof(struct location, send), NULL },
+	{ ngx_string("flexsc_whole"), ANYWHERE | NGX_CONF_TAKE1,
+	  ngx_conf_set_size_slot, NGX_HTTP_LOC_CONF_OFFSET,
+	  offsetof(struct location, whole), NULL },
+	{ ngx_string("flexsc_keep"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1,
+	  ngx_conf_set_num_slot, NGX_HTTP_MAIN_CONF_OFFSET,
+	  offsetof(struct everywhere, keep), NULL },
+	ngx_null_command
+};
+
+static ngx_http_module_t context = {
+	.postconfiguration = add_to_http,
+	.create_main_conf = create_main,
+	.create_loc_conf = create_location,
+	.merge_loc_conf = merge_location,
+};
+
+static const struct everywhere *everywhere_of(ngx_cycle_t *cycle)
+{
+	if (!ngx_get_conf(cycle->conf_ctx, ngx_http_module))
+		return NULL;
+	return ngx_http_cycle_get_module_main_conf(cycle,
+						   ngx_http_flexsc_module);
+}
+
+static ngx_int_t init_process(ngx_cycle_t *cycle)
+{
+	const struct everywhere *all = everywhere_of(cycle);
+
+	if (ngx_process != NGX_PROCESS_WORKER &&
+	    ngx_process != NGX_PROCESS_SINGLE)
+		return NGX_OK;
+	if (!all || !all->used)
+		return NGX_OK;
+	if (turn_init(cycle) != NGX_OK)
+		return NGX_ERROR;
+	if (!turn.loop)
+		return NGX_OK;
+	if (all->keep > 0 &&
+	    keep_init((ngx_uint_t)all->keep, cycle->log) != NGX_OK)
+		return NGX_ERROR;
+	return send_init(cycle);
+}
+
+static void exit_process(ngx_cycle_t *cycle)
+{
+	turn_fini();
+}
+
+ngx_module_t ngx_http_flexsc_module = {
+	NGX_MODULE_V1,
+	.ctx = &context,
+	.commands = commands,
+	.type = NGX_HTTP_MODULE,
+	.init_process = init_process,
+	.exit_process = exit_process,
+};
+
+/* What nginx looks for in the shared object, besides the module. */
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT ngx_module_t *ngx_modules[] = { &ngx_http_flexsc_module, NULL };
+EXPORT char *ngx_module_names[] = { "ngx_http_flexsc_module", NULL };

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers are collected in a turn, and sent together at its end. nginx sends by a
+ * function of the connection's; the one here stands in front of nginx' own.
+ *
+ * nginx is told that the socket takes nothing at the moment. So it does what it
+ * does for any slow client: it keeps the answer and its buffers, lets no other
+ * request of the connection begin, and sets a time limit. When the kernel has
+ * taken the bytes, nginx is told that the socket is writable, and gets to know how
+ * many they were when it sends again. All the rest, as what isn't taken at once,
+ * goes by nginx' function.
+ *
+ *	FREE -> POSTED	nginx sends an answer that can be collected
+ *	POSTED -> SENT	the turn ends; the kernel never waits for the client
+ *	SENT -> FREE	nginx sends again, and is told
+ *	SENT -> FREE	the request is over; nobody wants to know
+ *	POSTED -> LEFT	the request is over before the turn: bytes leave at once
+ *	LEFT -> FREE	the turn ends
+ */
+#include "module.h"
+
+#include <sys/socket.h>
+
+#define PIECES	8	/* buffers of an answer; one of more isn't collected */
+#define MOST	(128 * 1024)
+
+enum state { FREE, POSTED, SENT, LEFT };
+
+/* A connection's answer; there is one for each of nginx' connections. */
+struct answer {
+	struct flexsc_cb cb;
+	struct msghdr message;
+	struct iovec pieces[PIECES];
+	ngx_http_request_t *request;	/* NULL: nothing is collected */
+	ngx_connection_t *connection;
+	enum state state;
+	bool was_active;
+};
+
+/* nginx' connections, and an answer for each. */
+static const ngx_connection_t *connections;
+static struct answer *answers;
+static size_t count;
+
+static ngx_send_chain_pt send_chain_of_nginx;
+
+static struct answer *answer_of(const ngx_connection_t *c)
+{
+	/* HTTP/2 has connections of its own, which are nowhere. */
+	if (c < connections || c >= connections + count)
+		return NULL;
+	return &answers[c - connections];
+}
+
+/*
+ * Fill the pieces from the answer, if it is to be collected: it is in memory to
+ * its end, so nothing follows while it is posted.
+ */
+static bool answer_fill(struct answer *a, const ngx_chain_t *in, off_t limit)
+{
+	off_t bytes = 0;
+	size_t n = 0;
+	bool last = false;
+
+	for (; in; in = in->next) {
+		const ngx_buf_t *b = in->buf;
+
+		last = b->last_buf;
+		if (ngx_buf_special(b))
+			continue;
+		if (!ngx_buf_in_memory(b) || n == PIECES)
+			return false;
+		a->pieces[n].iov_base = b->pos;
+		a->pieces[n++].iov_len = (size_t)(b->last - b->pos);
+		bytes += b->last - b->pos;
+	}
+	a->message.msg_iov = a->pieces;
+	a->message.msg_iovlen = n;
+	if (limit == 0 || limit > MOST)
+		limit = MOST;
+	return last && bytes && bytes <= limit;
+}
+
+/* The request is over: its buffers and its socket are about to go. */
+static void answer_leave(void *data)
+{
+	struct answer *a = data;
+
+	a->request = NULL;
+	if (a->state == POSTED) {
+		flexsc_loop_submit(turn.loop);
+		a->state = LEFT;
+	} else if (a->state == SENT) {
+		a->state = FREE;
+	}
+}
+
+void send_allow(ngx_http_request_t *r)
+{
+	struct answer *a = answer_of(r->connection);
+	ngx_pool_cleanup_t *cleanup;
+
+	if (!a || a->state != FREE || r->connection->ssl)
+		return;
+	cleanup = ngx_pool_cleanup_add(r->pool, 0);
+	if (!cleanup)
+		return;
+	cleanup->handler = answer_leave;
+	cleanup->data = a;
+	a->request = r;
+	a->connection = r->connection;
+}
+
+/* nginx goes on with the connection as it does for a writable socket. */
+static void on_sent(struct flexsc_cb *cb)
+{
+	struct answer *a = cb->arg;
+	ngx_event_t *write = a->connection->write;
+
+	turn_completed();
+	if (a->state == LEFT) {
+		a->state = FREE;
+		return;
+	}
+	a->state = SENT;
+	write->ready = 1;
+	write->active = a->was_active;
+	write->handler(write);
+}
+
+static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
+{
+	/* It doesn't block; but neither does a call that is asked not to wait. */
+	flexsc_fd_hint(c->fd, FLEXSC_FD_STREAM | FLEXSC_FD_BLOCKING);
+	a->cb = (struct flexsc_cb){ .callback = on_sent, .arg = a };
+	if (flexsc_loop_sendmsg(turn.loop, &a->cb, c->fd, &a->message,
+				(unsigned int)flags) < 0)
+		return false;
+	turn_posted();
+	a->state = POSTED;
+	/* Until the turn ends the loop watches the socket, and epoll needn't. */
+	a->was_active = c->write->active;
+	c->write->active = 1;
+	c->write->ready = 0;
+	return true;
+}
+
+/* nginx sends the same answer again: tell it how much has been sent. */
+static ngx_chain_t *answer_sent(struct answer *a, ngx_connection_t *c,
+				ngx_chain_t *in)
+{
+	int64_t n = a->cb.ret;
+
+	a->state = FREE;
+	if (n < 0 && n != -EAGAIN && n != -EINTR) {
+		c->write->error = 1;
+		ngx_connection_error(c, (ngx_err_t)-n, "sendmsg() failed");
+		return NGX_CHAIN_ERROR;
+	}
+	if (n > 0) {
+		c->sent += n;
+		in = ngx_chain_update_sent(in, n);
+	}
+	if (in)
+		c->write->ready = 0;
+	return in;
+}
+
+/* Is the connection's end the next that happens to it? */
+static bool is_last(ngx_http_request_t *r)
+{
+	const ngx_http_core_loc_conf_t *core =
+		ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+	return !r->keepalive && r->count == 1 && !core->post_action.len;
+}
+
+/* The kernel waits for nothing, but with a last answer for the end. */
+static int flags_of(ngx_http_request_t *r)
+{
+	return MSG_DONTWAIT | MSG_NOSIGNAL | (is_last(r) ? MSG_MORE : 0);
+}
+
+/* One answer alone isn't posted, and needn't be nginx' if it is the last. */
+static void answer_send(struct answer *a, ngx_connection_t *c)
+{
+	int flags = flags_of(a->request);
+
+	if (turn_is_busy() && answer_post(a, c, flags))
+		return;
+	if (!(flags & MSG_MORE))
+		return;
+	a->cb.ret = sendmsg(c->fd, &a->message, flags);
+	if (a->cb.ret < 0)
+		a->cb.ret = -ngx_errno;
+	a->state = SENT;
+}
+
+/*
+ * An answer that takes the place of the one that was begun isn't collected: nginx'
+ * filters would take it for the beginning of the other.
+ */
+static bool may_collect(const struct answer *a, const ngx_connection_t *c)
+{
+	return a->request && a->request == c->data && c->write->ready &&
+	       !a->request->filter_finalize &&
+	       c->tcp_nopush != NGX_TCP_NOPUSH_SET;
+}
+
+static ngx_chain_t *send_chain(ngx_connection_t *c, ngx_chain_t *in,
+			       off_t limit)
+{
+	struct answer *a = answer_of(c);
+
+	if (!a)
+		return send_chain_of_nginx(c, in, limit);
+	if (a->state == FREE && may_collect(a, c) && answer_fill(a, in, limit))
+		answer_send(a, c);
+	switch (a->state) {
+	case SENT:
+		return answer_sent(a, c, in);
+	case POSTED:
+		return in;
+	case FREE:
+	case LEFT:
+		break;
+	}
+	return send_chain_of_nginx(c, in, limit);
+}
+
+ngx_int_t send_init(ngx_cycle_t *cycle)
+{
+	answers = ngx_calloc(cycle->connection_n * sizeof(*answers),
+			     cycle->log);
+	if (!answers)
+		return NGX_ERROR;
+	connections = cycle->connections;
+	count = cycle->connection_n;
+	send_chain_of_nginx = ngx_io.send_chain;
+	ngx_io.send_chain = send_chain;
+	return NGX_OK;
+}
