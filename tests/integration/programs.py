@@ -108,7 +108,10 @@ class Program:
         done = eventually(lambda: self.process.poll() is not None or ready(), limit)
         status = self.process.poll()
         if status is not None or not done:
-            raise RuntimeError(f"not ready, status {status}:\n{self.said()[-3000:]}")
+            where = "" if status is not None else whereabouts(self.process.pid)
+            raise RuntimeError(
+                f"not ready, status {status}:\n{self.said()[-3000:]}\n{where}"
+            )
 
     def listen(self, port: int, limit: float = PATIENCE) -> None:
         self.wait_until(lambda: answers(port), limit)
@@ -126,6 +129,27 @@ class Program:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(PATIENCE)
+
+
+def whereabouts(pid: int) -> str:
+    """Where each thread of its waits, by the kernel and by the runtime, and whether
+    the machine's disk is what all wait for.
+    """
+    lines = [Path("/proc/pressure/io").read_text()]
+    for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
+        with contextlib.suppress(OSError):
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+            call = (task / "syscall").read_text().strip()
+            name = (task / "comm").read_text().strip()
+            wchan = (task / "wchan").read_text()
+            lines.append(f"{task.name} {name} {state} {wchan} {call}")
+    stat = [command(), "stat", str(pid)]
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            stat, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        lines += [done.stdout, done.stderr]
+    return "\n".join(lines)
 
 
 def rings(pid: int) -> int:
