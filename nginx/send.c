@@ -5,8 +5,9 @@
  *
  * nginx is told that the socket takes nothing at the moment. So it does what it
  * does for any slow client: it keeps the answer and its buffers, lets no other
- * request of the connection begin, and sets a time limit. When the kernel has
- * taken the bytes, nginx is told that the socket is writable, and gets to know how
+ * request of the connection begin, and sets a time limit. The socket stays ready
+ * in nginx' eyes, so epoll isn't asked to watch it. When the kernel has taken the
+ * bytes, nginx is called as for a socket that is writable, and gets to know how
  * many they were when it sends again. All the rest, as what isn't taken at once,
  * goes by nginx' function.
  *
@@ -34,7 +35,6 @@ struct answer {
 	ngx_http_request_t *request;	/* NULL: nothing is collected */
 	ngx_connection_t *connection;
 	enum state state;
-	bool was_active;
 };
 
 /* nginx' connections, and an answer for each. */
@@ -123,8 +123,6 @@ static void on_sent(struct flexsc_cb *cb)
 		return;
 	}
 	a->state = SENT;
-	write->ready = 1;
-	write->active = a->was_active;
 	write->handler(write);
 }
 
@@ -138,41 +136,35 @@ static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
 		return false;
 	turn_posted();
 	a->state = POSTED;
-	/* Until the turn ends the loop watches the socket, and epoll needn't. */
-	a->was_active = c->write->active;
-	c->write->active = 1;
-	c->write->ready = 0;
 	return true;
 }
 
-/* nginx sends the same answer again: tell it how much has been sent. */
+/*
+ * nginx sends the same answer again: tell it how much has been sent. It sends the
+ * rest itself, and sees why the kernel didn't take that.
+ */
 static ngx_chain_t *answer_sent(struct answer *a, ngx_connection_t *c,
-				ngx_chain_t *in)
+				ngx_chain_t *in, off_t limit)
 {
-	int64_t n = a->cb.ret;
-
 	a->state = FREE;
-	if (n < 0 && n != -EAGAIN && n != -EINTR) {
-		c->write->error = 1;
-		ngx_connection_error(c, (ngx_err_t)-n, "sendmsg() failed");
-		return NGX_CHAIN_ERROR;
+	if (a->cb.ret > 0) {
+		c->sent += a->cb.ret;
+		in = ngx_chain_update_sent(in, a->cb.ret);
 	}
-	if (n > 0) {
-		c->sent += n;
-		in = ngx_chain_update_sent(in, n);
-	}
-	if (in)
-		c->write->ready = 0;
-	return in;
+	return in ? send_chain_of_nginx(c, in, limit) : NULL;
 }
 
-/* Is the connection's end the next that happens to it? */
+/*
+ * Is the connection's end the next that happens to it, and may the answer wait
+ * for that? If the client has sent more by then, what waits is lost.
+ */
 static bool is_last(ngx_http_request_t *r)
 {
 	const ngx_http_core_loc_conf_t *core =
 		ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-	return !r->keepalive && r->count == 1 && !core->post_action.len;
+	return core->tcp_nopush && !r->keepalive && r->count == 1 &&
+	       !core->post_action.len;
 }
 
 /* The kernel waits for nothing, but with a last answer for the end. */
@@ -191,8 +183,6 @@ static void answer_send(struct answer *a, ngx_connection_t *c)
 	if (!(flags & MSG_MORE))
 		return;
 	a->cb.ret = sendmsg(c->fd, &a->message, flags);
-	if (a->cb.ret < 0)
-		a->cb.ret = -ngx_errno;
 	a->state = SENT;
 }
 
@@ -218,7 +208,7 @@ static ngx_chain_t *send_chain(ngx_connection_t *c, ngx_chain_t *in,
 		answer_send(a, c);
 	switch (a->state) {
 	case SENT:
-		return answer_sent(a, c, in);
+		return answer_sent(a, c, in, limit);
 	case POSTED:
 		return in;
 	case FREE:

@@ -25,7 +25,14 @@ from pathlib import Path
 import pytest
 
 from conftest import PATIENCE, command, eventually
-from programs import Program, at_once, children, free_port, installed, started
+from programs import (
+    Program,
+    at_once,
+    children,
+    free_port,
+    installed,
+    started,
+)
 
 CLIENTS = 8
 LONG = 3 * PATIENCE  # where a process begins and ends beside many clients
@@ -106,6 +113,19 @@ http {{
 			alias {shared}/files/;
 			{unsent}
 		}}
+		location /pushed/ {{
+			alias {shared}/files/;
+			tcp_nopush off;
+		}}
+		location /doomed/ {{
+			mirror /mirrored;
+			proxy_pass http://127.0.0.1:{backend};
+		}}
+		location = /mirrored {{
+			internal;
+			proxy_store {root}/stored;
+			proxy_pass http://127.0.0.1:{backend};
+		}}
 		location /try/ {{ try_files /nothing /small; }}
 		location /word/ {{ return 200 "a word"; }}
 		location /forbidden/ {{ deny all; }}
@@ -139,6 +159,8 @@ class Nginx(Program):
         self.port = self.tls = free_port()
         while self.tls == self.port:
             self.tls = free_port()
+        self.backend = socket.create_server(("127.0.0.1", 0))
+        self.backend.settimeout(PATIENCE)
         text = CONFIGURATION.format(
             load=f"load_module {module()};" if load else "",
             on=f"flexsc on;\n\tflexsc_keep {keep};" if load else "",
@@ -148,6 +170,7 @@ class Nginx(Program):
             shared=shared,
             port=self.port,
             tls=self.tls,
+            backend=self.backend.getsockname()[1],
         )
         if before == DAEMON:
             text = text.replace("daemon off;", "")
@@ -163,6 +186,10 @@ class Nginx(Program):
         except RuntimeError:
             self.end()
             raise
+
+    def end(self) -> None:
+        super().end()
+        self.backend.close()
 
     def master(self) -> int:
         return int((self.root / "pid").read_text())
@@ -246,6 +273,9 @@ class Connection:
 def request(target: str, method: str = "GET", *headers: str) -> bytes:
     lines = [f"{method} {target} HTTP/1.1", "Host: test", *headers, "", ""]
     return "\r\n".join(lines).encode()
+
+
+asked = request  # where a fixture has its name
 
 
 def timeless(answer: bytes, port: int) -> bytes:
@@ -497,10 +527,13 @@ def descriptors(pid: int) -> int:
 
 def test_clients_that_vanish_leave_nothing(either: Nginx) -> None:
     worker = either.worker()
-    with crowd(either, 1):
-        pass
+    targets = ("/small", "/big", "/cached/small", "/slow/32k", "/gzip/page.html")
+    with crowd(either, 1) as one:
+        for target in targets:
+            ask_one(either, one[0], request(target))
+    assert eventually(lambda: state(worker)[0] == "S")
     before = descriptors(worker)
-    for target in ("/small", "/big", "/cached/small", "/slow/32k", "/gzip/page.html"):
+    for target in targets:
         with crowd(either) as many, stopped(worker):
             for i, connection in enumerate(many):
                 connection.send(request(target) * 3)
@@ -773,24 +806,31 @@ def test_without_io_uring_nginx_goes_on(nginx: Nginx, shared: Path) -> None:
             assert connection.answer().endswith(SMALL)
 
 
-def calls(server: Nginx, target: str, rounds: int, n: int) -> float:
-    """System calls of the worker for each request, n of them in a turn."""
+@contextlib.contextmanager
+def traced(server: Nginx, *options: str) -> Iterator[Path]:
+    """What its worker's calls are, which can be read afterwards."""
     output = server.root / "calls"
-    with crowd(server, n) as many:
-        burst(server, many, request(target))
-        argv = [installed("strace", "strace"), "-cf", "-o", str(output)]
-        tracer = subprocess.Popen(
-            [*argv, "-p", str(server.worker())], stderr=subprocess.PIPE
-        )
+    argv = [installed("strace", "strace"), "-f", "-o", str(output), *options]
+    argv += ["-p", str(server.worker())]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE) as tracer:
         assert tracer.stderr
         if b"attached" not in tracer.stderr.readline():
             tracer.wait(PATIENCE)
             pytest.skip("strace may not trace here")
-        for _ in range(rounds):
-            burst(server, many, request(target))
-        tracer.send_signal(signal.SIGINT)
-        tracer.wait(PATIENCE)
-        tracer.stderr.close()
+        try:
+            yield output
+        finally:
+            tracer.send_signal(signal.SIGINT)
+            tracer.wait(PATIENCE)
+
+
+def calls(server: Nginx, target: str, rounds: int, n: int) -> float:
+    """System calls of the worker for each request, n of them in a turn."""
+    with crowd(server, n) as many:
+        burst(server, many, request(target))
+        with traced(server, "-c") as output:
+            for _ in range(rounds):
+                burst(server, many, request(target))
     total = re.search(r"^100\.00 +\S+ +\d+ +(\d+) ", output.read_text(), re.MULTILINE)
     assert total
     return int(total[1]) / (rounds * n)
@@ -802,6 +842,63 @@ def test_what_a_request_costs(stock: Nginx, nginx: Nginx, keeping: Nginx) -> Non
     assert calls(nginx, "/small", 3, 32) < 6
     assert calls(nginx, "/cached/small", 3, 32) < 5
     assert calls(keeping, "/small", 3, 32) < 5
+
+
+@pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
+def test_an_answer_is_not_lost_by_what_follows(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    """A client that sends more than it may, while its connection is being closed."""
+    one: Nginx = request.getfixturevalue(server)
+    late = "inject=close:delay_enter=150000"
+    with one.connect() as connection, traced(one, "-e", "trace=close", "-e", late):
+        connection.send(asked("/pushed/small", "GET", "Connection: close"))
+        time.sleep(0.07)
+        connection.socket.send(b"more")
+        assert connection.answer().endswith(SMALL)
+
+
+def backend_of(server: Nginx) -> tuple[socket.socket, socket.socket]:
+    """What proxies a request, and its mirror."""
+    found: dict[bool, socket.socket] = {}
+    for _ in range(2):
+        peer, _ = server.backend.accept()
+        peer.settimeout(PATIENCE)
+        found[b"/mirrored" in peer.recv(4096)] = peer
+    return found[False], found[True]
+
+
+@pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
+def test_a_request_that_is_ended_early(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    """In the turn in which its file is being opened, or its answer was posted."""
+    one: Nginx = request.getfixturevalue(server)
+    worker = one.worker()
+    with crowd(one, 5) as many:
+        burst(one, many, asked("/small"))
+        doomed = many.pop()
+        doomed.send(asked("/doomed/small"))
+        proxied, mirrored = backend_of(one)
+        with proxied, mirrored:
+            mirrored.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart")
+            ask_one(one, many[0], asked("/word/"))
+            with stopped(worker):
+                for connection in many:
+                    connection.send(asked("/small"))
+                proxied.sendall(b"HTTP/1.1 200 OK\r\nX-Accel-Redirect: /small\r\n\r\n")
+                mirrored.close()
+            for connection in many:
+                assert connection.answer().endswith(SMALL)
+            if server == "nginx":
+                with pytest.raises(EOFError):
+                    doomed.answer()
+            else:
+                assert doomed.answer().endswith(SMALL)
+                assert doomed.socket.recv(1) == b""
+        assert len(set(burst(one, many, asked("/small")))) == 1
+    assert one.worker() == worker
+    assert "exited on signal" not in one.errors()
 
 
 def test_bad_directives_are_told(shared: Path) -> None:
