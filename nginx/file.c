@@ -4,9 +4,8 @@
  * open, and the request is blocked; when the file is open, nginx goes on with
  * the request where it was, and the handler answers.
  *
- *	begun -> opening -> [reading ->] ready		there is an answer
- *	begun -> ready					its contents were kept
- *		 opening -> declined			nginx' own handler does it all
+ *	begun -> [opening ->] [reading ->] ready	there is an answer
+ *		  opening -> declined			nginx' own handler does it all
  *
  * A file of up to "flexsc_whole" bytes is read and leaves in one piece with its
  * header. A larger one is left open, and nginx sends it.
@@ -25,13 +24,12 @@ struct file {
 	ngx_str_t path;
 	struct stat st;		/* of a file that the module looked at */
 	u_char *contents;	/* NULL: wasn't read */
-	struct kept *kept;	/* has the contents, if they were kept */
+	struct kept *kept;	/* has the file, if it is kept */
 	off_t size;
 	time_t modified;
-	int fd;			/* -1: closed, or the cache's to close */
+	int fd;			/* -1: closed, or not this answer's to close */
 	int from;		/* where nginx reads what isn't in contents */
 	bool declined;
-	bool settled;		/* to be kept, when it has been read */
 };
 
 static void file_close(struct file *f)
@@ -75,14 +73,10 @@ static bool wants_contents(const struct file *f)
 /* The file has been read, or not: it changes, and nginx is to see how. */
 static void file_read(struct file *f, ssize_t n)
 {
-	if (n != f->size) {
+	if (n == f->size)
+		close_later(f);
+	else
 		f->contents = NULL;
-		return;
-	}
-	if (f->settled)
-		keep_add(&f->path, &f->st, f->contents,
-			 f->request->connection->log);
-	close_later(f);
 }
 
 /* Go on with the request: the handler is called once more, if it isn't over. */
@@ -146,9 +140,16 @@ static bool file_look(struct file *f)
 	if (fstat(f->fd, &f->st) < 0 || !S_ISREG(f->st.st_mode))
 		return false;
 	file_describe(f);
-	f->settled = keep_is_settled(&f->st);
 	f->from = f->fd;
 	return true;
+}
+
+static void file_keep(struct file *f)
+{
+	f->kept = keep_add(&f->path, &f->st, f->fd,
+			   f->request->connection->log);
+	if (f->kept)
+		f->fd = -1;
 }
 
 /* The file is open, or not. True: a call is pending. */
@@ -159,7 +160,10 @@ static bool file_opened(struct file *f)
 		file_close(f);
 		return false;
 	}
-	return wants_contents(f) && file_load(f);
+	if (!wants_contents(f))
+		return false;
+	file_keep(f);
+	return file_load(f);
 }
 
 static void on_open(struct flexsc_cb *cb)
@@ -190,7 +194,7 @@ static bool file_find(struct file *f)
 	if (!f->kept)
 		return false;
 	file_describe(f);
-	f->contents = (u_char *)keep_contents(f->kept);
+	f->from = keep_fd(f->kept);
 	return true;
 }
 
@@ -201,7 +205,7 @@ static bool file_open(struct file *f)
 	const int how = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
 
 	if (file_find(f))
-		return false;
+		return wants_contents(f) && file_load(f);
 	if (turn_is_busy()) {
 		f->cb.callback = on_open;
 		if (!flexsc_loop_openat(turn.loop, &f->cb, AT_FDCWD, path, how,
@@ -248,9 +252,7 @@ static ngx_int_t send_body(struct file *f)
 	b->last_buf = 1;
 	b->last_in_chain = 1;
 	if (f->contents) {
-		/* Filters may write to what is this answer's alone. */
-		b->temporary = !f->kept;
-		b->memory = !!f->kept;
+		b->temporary = 1;
 		b->pos = b->start = f->contents;
 		b->last = b->end = f->contents + f->size;
 	} else if (f->size) {
@@ -295,7 +297,8 @@ static ngx_int_t file_answer(struct file *f)
 /* Is it a request that nginx would answer with the bytes of a file? */
 static bool is_ordinary(ngx_http_request_t *r, ngx_http_core_loc_conf_t *core)
 {
-	return turn.loop && location_of(r)->on && r == r->main && !r->stream &&
+	return turn.loop && location_of(r)->on && r == r->main &&
+	       r->http_version < NGX_HTTP_VERSION_20 &&
 	       r->method & (NGX_HTTP_GET | NGX_HTTP_HEAD) &&
 	       r->uri.data[r->uri.len - 1] != '/' &&
 	       core->disable_symlinks == NGX_DISABLE_SYMLINKS_OFF &&

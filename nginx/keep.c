@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contents of small files, kept by name ("flexsc_keep"). A request for one looks
- * at the name, as open() would, and at nothing else: while it leads to the same
- * file, and that hasn't been written to or changed its owner or mode, opening and
- * reading it would give the same bytes.
+ * Small files that are kept open, by name ("flexsc_keep"). A request for one looks
+ * at the name, as open() would: while it leads to the same file, and that hasn't
+ * changed its owner or mode, opening it would give the same file once more.
  *
- * A file's times have the clock's grain, so a file that was changed just now isn't
- * kept yet: it could change once more at the same time. What the times don't tell
- * is written through a shared mapping.
+ * Only the file is kept. Its contents are read for each answer, because nothing
+ * tells when they change: a file's times have the grain of a clock that may stand
+ * still for long, and a write sets them before its bytes are there.
  *
  * The table has one place for a name, and who comes later gets it. Answers that
  * are on their way use what they have found until they are sent.
  */
 #include "module.h"
 
-#define GRAIN_S	0.02	/* more than a tick of any kernel's */
-
 struct kept {
 	struct stat st;
+	int fd;
 	ngx_uint_t uses;	/* answers, and the table */
 	size_t length;
-	u_char *name;
-	u_char contents[];
+	u_char name[];
 };
 
 static struct kept **table;
@@ -38,27 +35,27 @@ static bool is_named(const struct kept *k, const ngx_str_t *name)
 	       ngx_memcmp(k->name, name->data, name->len) == 0;
 }
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
+/* An open file's number isn't another's. A list of access changes its time alone. */
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-	       a->st_size == b->st_size && same_time(&a->st_mtim, &b->st_mtim) &&
-	       same_time(&a->st_ctim, &b->st_ctim);
+	       a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
+	       a->st_gid == b->st_gid &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 void keep_release(struct kept *k)
 {
-	if (k && --k->uses == 0)
-		ngx_free(k);
+	if (!k || --k->uses)
+		return;
+	close(k->fd);
+	ngx_free(k);
 }
 
-const u_char *keep_contents(const struct kept *k)
+int keep_fd(const struct kept *k)
 {
-	return k->contents;
+	return k->fd;
 }
 
 struct kept *keep_find(const ngx_str_t *name, struct stat *st)
@@ -80,35 +77,25 @@ struct kept *keep_find(const ngx_str_t *name, struct stat *st)
 	return k;
 }
 
-bool keep_is_settled(const struct stat *st)
-{
-	struct timespec now;
-
-	if (!places)
-		return false;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)(now.tv_sec - st->st_ctim.tv_sec) +
-	       (double)(now.tv_nsec - st->st_ctim.tv_nsec) / 1e9 > GRAIN_S;
-}
-
-void keep_add(const ngx_str_t *name, const struct stat *st,
-	      const u_char *contents, ngx_log_t *log)
+struct kept *keep_add(const ngx_str_t *name, const struct stat *st, int fd,
+		      ngx_log_t *log)
 {
 	struct kept **place, *k;
-	size_t size = (size_t)st->st_size;
 
-	k = ngx_alloc(sizeof(*k) + size + name->len, log);
+	if (!places)
+		return NULL;
+	k = ngx_alloc(sizeof(*k) + name->len, log);
 	if (!k)
-		return;
+		return NULL;
 	k->st = *st;
-	k->uses = 1;
+	k->fd = fd;
+	k->uses = 2;
 	k->length = name->len;
-	k->name = k->contents + size;
-	ngx_memcpy(k->contents, contents, size);
 	ngx_memcpy(k->name, name->data, name->len);
 	place = place_of(name);
 	keep_release(*place);
 	*place = k;
+	return k;
 }
 
 ngx_int_t keep_init(ngx_uint_t files, ngx_log_t *log)

@@ -6,7 +6,7 @@
  *	module.c	directives; a worker begins and ends
  *	turn.c		the worker's loop; the end of nginx' turns
  *	file.c		static files: open, look, read, close
- *	keep.c		contents of small files
+ *	keep.c		small files that are kept open
  *	send.c		answers: collected in a turn, sent together
  *
  * What the module doesn't do itself it leaves to nginx as it found it: a request
@@ -96,13 +96,12 @@ struct kept;
 ngx_int_t keep_init(ngx_uint_t files, ngx_log_t *log);
 /* What is kept under this name and still true, and what the name leads to. */
 struct kept *keep_find(const ngx_str_t *name, struct stat *st);
-const u_char *keep_contents(const struct kept *k);
-/* The other side of finding. NULL is fine. */
+/* Keep a file that has just been opened. NULL: it is the caller's to close. */
+struct kept *keep_add(const ngx_str_t *name, const struct stat *st, int fd,
+		      ngx_log_t *log);
+int keep_fd(const struct kept *k);
+/* The other side of finding and of adding. NULL is fine. */
 void keep_release(struct kept *k);
-/* May a file be kept that was looked at just now, and is read after that? */
-bool keep_is_settled(const struct stat *st);
-void keep_add(const ngx_str_t *name, const struct stat *st,
-	      const u_char *contents, ngx_log_t *log);
 
 /* send.c */
 

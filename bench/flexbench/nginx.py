@@ -3,7 +3,7 @@
 for two lines, one worker on the same core, alternately.
 
     plain    the file is opened for each request
-    kept     the module keeps its contents; stock nginx opens it
+    kept     the module keeps it open; stock nginx opens it
     cached   nginx keeps it open
     one      the same as plain and kept, by one client
     new      the same with a connection for each request
@@ -32,12 +32,12 @@ KEEP = 1000
 WARM_UP_S = 1
 MODES = {
     "plain": "opening the file each time",
-    "kept": "keeping the contents",
+    "kept": "keeping the file open",
     "cached": "with open_file_cache",
     "one": "opening the file each time",
-    "kept-one": "keeping the contents",
+    "kept-one": "keeping the file open",
     "new": "each for one request, opening the file",
-    "kept-new": "each for one request, keeping the contents",
+    "kept-new": "each for one request, keeping the file open",
 }
 VARIANTS = ("module", "stock")
 

@@ -303,7 +303,7 @@ def test_nginx_is_compared_with_itself() -> None:
         rounds = once("cpu_us", cost, 2 * cost)
         run.measurements.append(Measurement("nginx", settings, rounds))
     (text,) = nginx.show(run)
-    assert "1024 bytes, 128 connections, keeping the contents" in text
+    assert "1024 bytes, 128 connections, keeping the file open" in text
     assert "2.00 (2.00-2.00)" in text
     assert nginx.show(empty_run()) == []
 
