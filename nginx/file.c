@@ -48,7 +48,7 @@ static void file_free(void *data)
 	keep_release(f->kept);
 }
 
-/* Without its file: its contents are there. */
+/* Its contents are there, and nothing else is wanted from it. */
 static void close_later(struct file *f)
 {
 	if (f->fd < 0)
@@ -73,9 +73,7 @@ static bool wants_contents(const struct file *f)
 /* The file has been read, or not: it changes, and nginx is to see how. */
 static void file_read(struct file *f, ssize_t n)
 {
-	if (n == f->size)
-		close_later(f);
-	else
+	if (n != f->size)
 		f->contents = NULL;
 }
 
@@ -241,6 +239,15 @@ static bool file_open_cached(struct file *f, ngx_http_core_loc_conf_t *core)
 	return wants_contents(f) && file_load(f);
 }
 
+/*
+ * A filter that looks at contents says so when it has seen the header. It gets
+ * them as nginx reads them, and its output leaves in the pieces that it would.
+ */
+static bool is_filtered(const ngx_http_request_t *r)
+{
+	return r->main_filter_need_in_memory || r->filter_need_in_memory;
+}
+
 static ngx_int_t send_body(struct file *f)
 {
 	ngx_http_request_t *r = f->request;
@@ -251,7 +258,8 @@ static ngx_int_t send_body(struct file *f)
 		return NGX_ERROR;
 	b->last_buf = 1;
 	b->last_in_chain = 1;
-	if (f->contents) {
+	if (f->contents && !is_filtered(r)) {
+		close_later(f);
 		b->temporary = 1;
 		b->pos = b->start = f->contents;
 		b->last = b->end = f->contents + f->size;

@@ -922,6 +922,27 @@ def test_what_a_request_costs(stock: Nginx, nginx: Nginx, keeping: Nginx) -> Non
     assert calls(keeping, "/small", 3, 32) < 5
 
 
+def test_filtered_contents_leave_as_nginx_sends_them(
+    stock: Nginx, nginx: Nginx
+) -> None:
+    """In the same pieces: one more that is small waits for the client's word."""
+
+    def sendings(server: Nginx, ask: bytes) -> list[str]:
+        with crowd(server, 1) as one:
+            ask_one(server, one[0], ask)
+            names = "trace=setsockopt,writev,sendfile,sendmsg,sendto"
+            with traced(server, "-e", names) as output:
+                ask_one(server, one[0], ask)
+        return re.findall(r"^\d+ +(\w+)\(", output.read_text(), re.MULTILINE)
+
+    for ask in (
+        request("/ssi/with.html"),
+        request("/sub/page.html"),
+        request("/gzip/page.html", "GET", "Accept-Encoding: gzip"),
+    ):
+        assert sendings(nginx, ask) == sendings(stock, ask), ask
+
+
 @pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
 def test_an_answer_is_not_lost_by_what_follows(
     server: str, request: pytest.FixtureRequest
