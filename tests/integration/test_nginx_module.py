@@ -20,8 +20,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import next_nginx
 import pytest
 
 from conftest import PATIENCE, command, eventually
@@ -136,11 +138,23 @@ http {{
 """
 
 
-def module() -> Path:
-    path = Path(command()).resolve().parents[2] / "nginx/ngx_http_flexsc_module.so"
+@dataclass
+class Which:
+    """An nginx, and the module for it."""
+
+    program: str
+    module: Path
+
+
+def build() -> Path:
+    return Path(command()).resolve().parents[2]
+
+
+def installed_one() -> Which:
+    path = build() / "nginx/ngx_http_flexsc_module.so"
     if not path.is_file():
         pytest.skip("the module isn't built: install nginx-dev")
-    return path
+    return Which(installed("nginx", "nginx-light"), path)
 
 
 class Nginx(Program):
@@ -153,8 +167,9 @@ class Nginx(Program):
         load: bool,
         before: tuple[str, ...] = (),
         keep: int = 0,
+        which: Which | None = None,
     ) -> None:
-        program = installed("nginx", "nginx-light")
+        which = which or installed_one()
         root.mkdir(mode=0o755)
         self.root = root
         self.port = self.tls = free_port()
@@ -163,7 +178,7 @@ class Nginx(Program):
         self.backend = socket.create_server(("127.0.0.1", 0))
         self.backend.settimeout(PATIENCE)
         text = CONFIGURATION.format(
-            load=f"load_module {module()};" if load else "",
+            load=f"load_module {which.module};" if load else "",
             on=f"flexsc on;\n\tflexsc_keep {keep};" if load else "",
             unsent="flexsc_send off; flexsc_whole 0;" if load else "",
             user="nobody nogroup" if os.geteuid() == 0 else "nobody",
@@ -176,7 +191,8 @@ class Nginx(Program):
         if before == DAEMON:
             text = text.replace("daemon off;", "")
         (root / "nginx.conf").write_text(text)
-        argv = [*before, program, "-c", f"{root}/nginx.conf", "-e", f"{root}/errors"]
+        argv = [*before, which.program, "-c", f"{root}/nginx.conf"]
+        argv += ["-e", f"{root}/errors"]
         super().__init__("native", argv, root / "out")
         try:
             self.listen(self.port)
@@ -453,14 +469,18 @@ HEADS = [request(place + "/small", "HEAD") for place in ("", "/cached", "/proxy"
 HEADS += [request(target, "HEAD") for target in ("/big", "/none", "/folder", "/empty")]
 
 
-def test_answers_are_nginx_own(stock: Nginx, either: Nginx) -> None:
-    before = either.stats()["posted"]
-    with crowd(stock, 1) as one, crowd(either) as many:
+def answer_alike(stock: Nginx, server: Nginx) -> None:
+    before = server.stats()["posted"]
+    with crowd(stock, 1) as one, crowd(server) as many:
         for ask in [*ASKED, *HEADS]:
             expected = [ask_one(stock, one[0], ask)] * CLIENTS
-            assert burst(either, many, ask) == expected, ask
-    posted = either.stats()["posted"] - before
+            assert burst(server, many, ask) == expected, ask
+    posted = server.stats()["posted"] - before
     assert posted > CLIENTS * len(ASKED) // 2
+
+
+def test_answers_are_nginx_own(stock: Nginx, either: Nginx) -> None:
+    answer_alike(stock, either)
 
 
 def test_answers_of_few_clients_are_nginx_own(stock: Nginx, nginx: Nginx) -> None:
@@ -470,7 +490,7 @@ def test_answers_of_few_clients_are_nginx_own(stock: Nginx, nginx: Nginx) -> Non
             assert ask_one(nginx, ours[0], ask) == expected, ask
 
 
-def test_both_log_alike(stock: Nginx, nginx: Nginx) -> None:
+def log_alike(stock: Nginx, nginx: Nginx) -> None:
     asked = [
         request(target, "GET", "From: log")
         for target in ("/small", "/none", "/32k", "/big", "/cached/small", "/word/")
@@ -489,6 +509,10 @@ def test_both_log_alike(stock: Nginx, nginx: Nginx) -> None:
         return lines()
 
     assert logged(nginx) == logged(stock)
+
+
+def test_both_log_alike(stock: Nginx, nginx: Nginx) -> None:
+    log_alike(stock, nginx)
 
 
 def test_pipelined_requests_are_answered_in_order(nginx: Nginx) -> None:
@@ -837,9 +861,9 @@ def written(path: Path) -> bool:
 DAEMON = ("sh", "-c", '"$@" -g "daemon on;"; exec sleep 60', "sh")
 
 
-def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:
-    root = shared / "daemon"
-    with started(Nginx(root, shared, load=True, before=DAEMON)) as own:
+def upgrades(root: Path, shared: Path, which: Which) -> None:
+    daemon = Nginx(root, shared, load=True, before=DAEMON, which=which)
+    with started(daemon) as own:
         old = own.master()
 
         def upgrade() -> None:
@@ -859,6 +883,10 @@ def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:
             for path in root.glob("pid*"):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(path.read_text()), signal.SIGTERM)
+
+
+def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:
+    upgrades(shared / "daemon", shared, installed_one())
 
 
 @pytest.mark.parametrize("signo", [signal.SIGQUIT, signal.SIGTERM])
@@ -1000,8 +1028,42 @@ def test_a_request_that_is_ended_early(
     assert "exited on signal" not in one.errors()
 
 
+@pytest.fixture(scope="module")
+def following(shared: Path, nginx: Nginx) -> Which:
+    """That of the next release."""
+    try:
+        program, module = next_nginx.both(build())
+    except next_nginx.NoNginxError as error:
+        pytest.skip(f"the next release's nginx can't be fetched: {error}")
+    return Which(str(program), module)
+
+
+@pytest.mark.parametrize("keep", [0, 4])
+def test_the_next_release_answers_alike(
+    following: Which, shared: Path, keep: int
+) -> None:
+    folder = Path(tempfile.mkdtemp(dir=shared))
+    folder.chmod(0o755)
+    theirs = Nginx(folder / "theirs", shared, load=False, which=following)
+    with started(theirs) as stock:
+        ours = Nginx(folder / "ours", shared, load=True, keep=keep, which=following)
+        with started(ours) as server:
+            answer_alike(stock, server)
+            log_alike(stock, server)
+            assert calls(stock, "/small", 3, 32) > 8
+            assert calls(server, "/small", 3, 32) < 5
+            assert calls(server, "/cached/small", 3, 32) < 4
+
+
+def test_the_next_release_reloads_and_upgrades(following: Which, shared: Path) -> None:
+    root = shared / "next"
+    with started(Nginx(root, shared, load=True, which=following)) as own:
+        changes(own, own.worker(), lambda: os.kill(own.master(), signal.SIGHUP))
+    upgrades(shared / "next-daemon", shared, following)
+
+
 def test_bad_directives_are_told(shared: Path) -> None:
-    program = installed("nginx", "nginx-light")
+    which = installed_one()
     config = shared / "bad.conf"
     for line in (
         "flexsc perhaps;",
@@ -1010,10 +1072,10 @@ def test_bad_directives_are_told(shared: Path) -> None:
         "flexsc_keep -1;",
     ):
         config.write_text(
-            f"load_module {module()};\npid {shared}/bad;\n"
+            f"load_module {which.module};\npid {shared}/bad;\n"
             f"events {{}}\nhttp {{ {line} }}\n"
         )
-        argv = [program, "-t", "-c", str(config), "-e", "stderr"]
+        argv = [which.program, "-t", "-c", str(config), "-e", "stderr"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 1
         assert line.split()[0].rstrip(";") in done.stderr
