@@ -302,11 +302,17 @@ static ngx_int_t file_answer(struct file *f)
 	return send_body(f);
 }
 
-/* Is it a request that nginx would answer with the bytes of a file? */
+/*
+ * Is it a request that nginx would answer with the bytes of a file, and that may
+ * wait for the turn's end? One that takes the place of an answer that was begun
+ * may not: that one's end is its, too. Nor one that counts as a connection: all
+ * of a turn's would be there at once.
+ */
 static bool is_ordinary(ngx_http_request_t *r, ngx_http_core_loc_conf_t *core)
 {
 	return turn.loop && location_of(r)->on && r == r->main &&
 	       r->http_version < NGX_HTTP_VERSION_20 &&
+	       !r->filter_finalize && !r->limit_conn_status &&
 	       r->method & (NGX_HTTP_GET | NGX_HTTP_HEAD) &&
 	       r->uri.data[r->uri.len - 1] != '/' &&
 	       core->disable_symlinks == NGX_DISABLE_SYMLINKS_OFF &&

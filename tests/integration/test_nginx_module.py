@@ -43,6 +43,70 @@ SMALL = bytes(range(256)) * 4
 TEXT = b"<p>some text that is long enough to be worth compressing</p>\n" * 40
 BIG = bytes(range(251)) * 12_000
 
+# Directives of a location; what answers may differ by.
+FEATURES = [
+    "etag off;",
+    "if_modified_since before;",
+    "if_modified_since off;",
+    "max_ranges 0;",
+    "max_ranges 1;",
+    "limit_rate 500k;",
+    "limit_rate 1m; limit_rate_after 2k;",
+    "limit_conn at_once 1;",
+    "limit_req zone=often;",
+    "limit_req zone=often burst=2 nodelay;",
+    "gzip on; gzip_min_length 1; gzip_http_version 1.0; gzip_vary on;",
+    "gzip_static on; gunzip on;",
+    "gzip_static always;",
+    "try_files /nothing /small;",
+    "try_files /nothing =403;",
+    "try_files /nothing @named;",
+    "error_page 404 = /small;",
+    "error_page 404 =200 /page.html;",
+    "error_page 404 416 412 @named;",
+    "recursive_error_pages on; error_page 404 /none; error_page 403 /small;",
+    "rewrite /[^/]*$ /page.html last;",
+    "rewrite ^ /page.html break;",
+    "if ($arg_start) { return 204; }",
+    "return 301 /small;",
+    "autoindex on; index nothing;",
+    "index entry index.html;",
+    "add_header X-File $request_filename always; expires epoch;",
+    "add_before_body /small; addition_types *;",
+    "add_after_body /page.html; addition_types *;",
+    "auth_request /word/;",
+    "auth_request /forbidden/;",
+    "mirror /word/;",
+    "ssi on; ssi_types *; ssi_last_modified on;",
+    "sub_filter text TEXT; sub_filter_types *; sub_filter_once on;",
+    "slice 512;",
+    "charset utf-8; charset_types *;",
+    "charset utf-8; source_charset koi8-r; override_charset on; charset_types *;",
+    "sendfile off;",
+    "sendfile_max_chunk 1k;",
+    "tcp_nopush off;",
+    "tcp_nodelay off;",
+    "aio threads;",
+    "directio 512;",
+    "output_buffers 1 512;",
+    "sendfile off; output_buffers 2 100; postpone_output 0;",
+    "postpone_output 10000;",
+    "lingering_close always;",
+    "chunked_transfer_encoding off;",
+    "open_file_cache max=10; open_file_cache_min_uses 3;",
+    "open_file_cache max=10; open_file_cache_errors on; open_file_cache_valid 1s;",
+    "disable_symlinks on;",
+    "read_ahead 1k;",
+    "satisfy any; allow all; deny all; auth_request /forbidden/;",
+    "internal;",
+    "random_index on;",
+    "flv;",
+    "post_action /word/;",
+    "log_not_found off; reset_timedout_connection on; server_tokens off;",
+    "default_type text/plain; types { }",
+    "limit_except GET { deny all; }",
+]
+
 CONFIGURATION = """
 {load}
 user {user};
@@ -59,7 +123,11 @@ http {{
 	tcp_nopush on;
 	keepalive_requests 100000;
 	send_timeout 1s;
-	log_format test '$status $body_bytes_sent $bytes_sent $request $http_from';
+	log_format test '$status $body_bytes_sent $bytes_sent $request_completion'
+		' $connection_requests $sent_http_content_range $request $http_from';
+	charset_map koi8-r utf-8 {{ C0 D18E; }}
+	limit_conn_zone $server_port zone=at_once:1m;
+	limit_req_zone $request_uri zone=often:1m rate=1r/m;
 	access_log {root}/access test;
 	client_body_temp_path {root}/t1;
 	proxy_temp_path {root}/t2;
@@ -129,6 +197,8 @@ http {{
 			proxy_store {root}/stored;
 			proxy_pass http://127.0.0.1:{backend};
 		}}
+		location @named {{ rewrite ^ /page.html break; }}
+		{features}
 		location /try/ {{ try_files /nothing /small; }}
 		location /word/ {{ return 200 "a word"; }}
 		location /forbidden/ {{ deny all; }}
@@ -187,6 +257,10 @@ class Nginx(Program):
             port=self.port,
             tls=self.tls,
             backend=self.backend.getsockname()[1],
+            features="\n\t\t".join(
+                f"location /{i}/ {{ alias {shared}/files/; {words} }}"
+                for i, words in enumerate(FEATURES)
+            ),
         )
         if before == DAEMON:
             text = text.replace("daemon off;", "")
@@ -274,7 +348,7 @@ class Connection:
         size = self.until(b"\r\n\r\n")
         head = self.rest[:size]
         length = re.search(rb"\r\nContent-Length: (\d+)\r\n", head)
-        if head_only or head[9:12] == b"304":
+        if head_only or head[9:12] in (b"204", b"304"):
             return self.take(size)
         if length:
             return self.take(size + int(length[1]))
@@ -488,6 +562,76 @@ def test_answers_of_few_clients_are_nginx_own(stock: Nginx, nginx: Nginx) -> Non
         for ask in [*ASKED, *HEADS]:
             expected = ask_one(stock, theirs[0], ask)
             assert ask_one(nginx, ours[0], ask) == expected, ask
+
+
+VARIED = [
+    request(target, method, "From: varied", *headers)
+    for target, method, *headers in (
+        ("small", "GET"),
+        ("small", "HEAD"),
+        ("small", "POST", "Content-Length: 0"),
+        ("small", "GET", "Range: bytes=10-19"),
+        ("small", "GET", "Range: bytes=0-1,5-6,1000-"),
+        ("small", "GET", "Range: bytes=5000-"),
+        ("small", "GET", "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"),
+        ("small", "GET", "If-None-Match: *"),
+        ("small", "GET", 'If-Match: "other"'),
+        ("small", "GET", 'If-Range: "other"', "Range: bytes=1-2"),
+        ("page.html", "GET"),
+        ("page.html", "GET", "Accept-Encoding: gzip"),
+        ("ready.html", "GET", "Accept-Encoding: gzip"),
+        ("32k1", "GET"),
+        ("empty", "GET"),
+        ("empty", "HEAD"),
+        ("link", "GET"),
+        ("none", "GET"),
+        ("folder", "GET"),
+        ("folder/", "GET"),
+        ("closed", "GET"),
+        ("small?start=100", "GET"),
+    )
+]
+
+
+def varied(server: Nginx, feature: int) -> list[bytes]:
+    """Each from a connection of its own, and all in one turn."""
+    with crowd(server, len(VARIED)) as many:
+        with stopped(server.worker()):
+            for connection, ask in zip(many, VARIED, strict=True):
+                connection.send(ask.replace(b" ", b" /%d/" % feature, 1))
+        return [
+            timeless(connection.answer(ask.startswith(b"HEAD")), server.port)
+            for connection, ask in zip(many, VARIED, strict=True)
+        ]
+
+
+def logged(server: Nginx, who: str, n: int) -> list[str]:
+    """The lines of requests that say who they are from."""
+
+    def lines() -> list[str]:
+        text = (server.root / "access").read_text()
+        return [line for line in text.splitlines() if line.endswith(f" {who}")]
+
+    assert eventually(lambda: len(lines()) >= n)
+    return lines()
+
+
+@pytest.fixture(scope="module")
+def native(stock: Nginx) -> tuple[list[list[bytes]], list[str]]:
+    """What stock nginx says to each, and its log."""
+    answers = [varied(stock, i) for i in range(len(FEATURES))]
+    return answers, sorted(logged(stock, "varied", len(FEATURES) * len(VARIED)))
+
+
+def test_features_of_nginx_are_its_own(
+    native: tuple[list[list[bytes]], list[str]], either: Nginx
+) -> None:
+    """Each directive by itself, for requests of all kinds in a turn."""
+    answers, lines = native
+    for i, words in enumerate(FEATURES):
+        for ask, got, wanted in zip(VARIED, varied(either, i), answers[i], strict=True):
+            assert got == wanted, (words, ask)
+    assert sorted(logged(either, "varied", len(lines))) == lines
 
 
 def log_alike(stock: Nginx, nginx: Nginx) -> None:
