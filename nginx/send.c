@@ -89,6 +89,8 @@ static void answer_leave(void *data)
 	a->request = NULL;
 	if (a->state == POSTED) {
 		flexsc_loop_submit(turn.loop);
+		/* What the kernel didn't take now isn't for who comes next. */
+		a->message.msg_iovlen = 0;
 		a->state = LEFT;
 	} else if (a->state == SENT) {
 		a->state = FREE;

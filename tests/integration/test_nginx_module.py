@@ -1139,37 +1139,64 @@ def backend_of(server: Nginx) -> tuple[socket.socket, socket.socket]:
     return found[False], found[True]
 
 
+def end_early(
+    server: Nginx, many: list[Connection], also: Callable[[], None] = lambda: None
+) -> Connection:
+    """A request of the last is ended in the turn in which all are answered."""
+    last = many.pop()
+    last.send(request("/doomed/small"))
+    proxied, mirrored = backend_of(server)
+    with proxied, mirrored:
+        mirrored.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart")
+        ask_one(server, many[0], request("/word/"))
+        with stopped(server.worker()):
+            for connection in many:
+                connection.send(request("/small"))
+            proxied.sendall(b"HTTP/1.1 200 OK\r\nX-Accel-Redirect: /small\r\n\r\n")
+            mirrored.close()
+            also()
+    for connection in many:
+        assert connection.answer().endswith(SMALL)
+    return last
+
+
 @pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
 def test_a_request_that_is_ended_early(
     server: str, request: pytest.FixtureRequest
 ) -> None:
-    """In the turn in which its file is being opened, or its answer was posted."""
+    """While its file is being opened, or after its answer was posted."""
     one: Nginx = request.getfixturevalue(server)
     worker = one.worker()
     with crowd(one, 5) as many:
         burst(one, many, asked("/small"))
-        doomed = many.pop()
-        doomed.send(asked("/doomed/small"))
-        proxied, mirrored = backend_of(one)
-        with proxied, mirrored:
-            mirrored.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart")
-            ask_one(one, many[0], asked("/word/"))
-            with stopped(worker):
-                for connection in many:
-                    connection.send(asked("/small"))
-                proxied.sendall(b"HTTP/1.1 200 OK\r\nX-Accel-Redirect: /small\r\n\r\n")
-                mirrored.close()
-            for connection in many:
-                assert connection.answer().endswith(SMALL)
-            if server == "nginx":
-                with pytest.raises(EOFError):
-                    doomed.answer()
-            else:
-                assert doomed.answer().endswith(SMALL)
-                assert doomed.socket.recv(1) == b""
+        doomed = end_early(one, many)
+        if server == "nginx":
+            with pytest.raises(EOFError):
+                doomed.answer()
+        else:
+            assert doomed.answer().endswith(SMALL)
+            assert doomed.socket.recv(1) == b""
         assert len(set(burst(one, many, asked("/small")))) == 1
     assert one.worker() == worker
     assert "exited on signal" not in one.errors()
+
+
+def test_an_answer_that_is_late_is_nobody_elses(keeping: Nginx) -> None:
+    """The kernel takes it when its request is over, and another has its socket."""
+    new: list[Connection] = []
+
+    def connect() -> None:
+        new.append(keeping.connect())
+        new[0].send(request("/32k"))
+
+    refuse = "inject=io_uring_enter:error=EAGAIN:when=1"
+    with crowd(keeping, 5) as many:
+        burst(keeping, many, request("/small"))
+        with traced(keeping, "-e", "trace=io_uring_enter", "-e", refuse):
+            end_early(keeping, many, connect)
+            with new[0] as connection:
+                assert connection.answer().endswith(BIG[:32768])
+                assert ask_one(keeping, connection, request("/word/"))[-6:] == b"a word"
 
 
 @pytest.fixture(scope="module")
