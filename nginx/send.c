@@ -43,6 +43,10 @@ static struct answer *answers;
 static size_t count;
 
 static ngx_send_chain_pt send_chain_of_nginx;
+static ngx_int_t (*forget_of_nginx)(ngx_connection_t *c, ngx_uint_t flags);
+
+/* The connection whose answer was collected, while nginx goes on with it. */
+static const ngx_connection_t *answered;
 
 static struct answer *answer_of(const ngx_connection_t *c)
 {
@@ -125,7 +129,26 @@ static void on_sent(struct flexsc_cb *cb)
 		return;
 	}
 	a->state = SENT;
+	answered = a->connection;
 	write->handler(write);
+	answered = NULL;
+}
+
+/*
+ * nginx has its event module forget a connection right before it closes the
+ * socket, unless the connection is shared. So one that ends with a collected
+ * answer becomes shared, and its socket is closed by a call of the next batch.
+ */
+static ngx_int_t forget(ngx_connection_t *c, ngx_uint_t flags)
+{
+	ngx_int_t rc = forget_of_nginx(c, flags);
+
+	if (c == answered && flags & NGX_CLOSE_EVENT &&
+	    flexsc_loop_close(turn.loop, NULL, (unsigned int)c->fd) == 0) {
+		c->shared = 1;
+		turn.posted++;
+	}
+	return rc;
 }
 
 static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
@@ -230,5 +253,9 @@ ngx_int_t send_init(ngx_cycle_t *cycle)
 	count = cycle->connection_n;
 	send_chain_of_nginx = ngx_io.send_chain;
 	ngx_io.send_chain = send_chain;
+	forget_of_nginx = ngx_event_actions.del_conn;
+	/* nginx' modules other than epoll's have no such function. */
+	if (forget_of_nginx)
+		ngx_event_actions.del_conn = forget;
 	return NGX_OK;
 }

@@ -1086,6 +1086,15 @@ def calls(server: Nginx, target: str, rounds: int, n: int) -> float:
     return int(total[3]) / (rounds * n)
 
 
+def closes(server: Nginx, n: int) -> int:
+    """How many of n connections that end in a turn are closed by a plain call."""
+    with crowd(server, n) as many, traced(server, "-e", "trace=close") as output:
+        burst(server, many, request("/small", "GET", "Connection: close"))
+        for connection in many:
+            assert connection.socket.recv(1) == b""
+    return output.read_text().count(" close(")
+
+
 def test_what_a_request_costs(stock: Nginx, nginx: Nginx, keeping: Nginx) -> None:
     """It is some 4 for a file and 3 for one that the cache has, with the log's."""
     assert calls(stock, "/small", 3, 32) > 8
@@ -1231,6 +1240,14 @@ def test_the_next_release_reloads_and_upgrades(following: Which, shared: Path) -
     with started(Nginx(root, shared, load=True, which=following)) as own:
         changes(own, own.worker(), lambda: os.kill(own.master(), signal.SIGHUP))
     upgrades(shared / "next-daemon", shared, following)
+
+
+def test_connections_that_end_together_are_closed_together(
+    stock: Nginx, nginx: Nginx, keeping: Nginx
+) -> None:
+    assert closes(stock, 32) >= 32
+    assert closes(nginx, 32) < 16
+    assert closes(keeping, 32) < 16
 
 
 def test_bad_directives_are_told(shared: Path) -> None:
