@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -14,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -133,6 +134,10 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         (["rounds", *HERE, *EXACT, "answer=0"], 1, "request=HEX and answer=HEX"),
         (["rounds", *HERE, *EXACT, "answer=0g"], 1, "request=HEX and answer=HEX"),
         (["rounds", *HERE, "mode=http", "udp=1"], 1, "mode=http: udp=1: not over"),
+        (["rounds", *HERE, "address=here"], 1, "rounds: address and source are as"),
+        (["rounds", *HERE, "source=me"], 1, "rounds: address and source are as"),
+        (["rounds", *HERE, "source=10.9.8.7"], 1, "rounds: connecting: Cannot assign"),
+        (["load", "port=1", "rate=1", "source=me"], 1, "load: address and source are"),
         (["events"], 1, "events: scenario=dormant: give dequeue or preempt"),
         (["events", "scenario=preempt"], 1, "events: preempt: give cores=N"),
     ],
@@ -233,7 +238,10 @@ def test_raw_rounds(name: str) -> None:
 class Stream(socketserver.BaseRequestHandler):
     """Answers in two pieces."""
 
+    clients: ClassVar[set[str]] = set()
+
     def handle(self) -> None:
+        self.clients.add(self.client_address[0])
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(OSError):
             while self.request.recv(64):
@@ -285,9 +293,51 @@ def test_rounds_of_given_bytes(conns: str) -> None:
     assert "more came than was asked for" in short.stderr
 
 
+@pytest.mark.parametrize("conns", ["new", "kept"])
+def test_rounds_come_from_many_addresses(conns: str) -> None:
+    Stream.clients.clear()
+    with answering(StreamServer, Stream) as port:
+        some = ("source=127.0.0.9", "sources=2", f"conns={conns}", "count=30")
+        done = exact(port, SAID, *some)
+    assert done.returncode == 0, done.stderr
+    assert Stream.clients == {"127.0.0.9", "127.0.0.10"}
+
+
+def test_rounds_are_as_many_as_asked_for() -> None:
+    with answering(StreamServer, Stream) as port:
+        counts = [
+            json.loads(exact(port, SAID, f"count={count}").stdout)["counts"]
+            for count in (1, 299, 300)
+        ]
+    assert [c["answers"] for c in counts] == [3, 300, 300]
+    assert [c["rounds"] for c in counts] == [1, 100, 100]
+
+
+class Pages(socketserver.BaseRequestHandler):
+    """A page for each connection; from the third on, they differ."""
+
+    connections = itertools.count()
+
+    def handle(self) -> None:
+        number = max(2, next(self.connections))
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
+        with contextlib.suppress(OSError):
+            while self.request.recv(64):
+                self.request.sendall(head + b"%d" % (number % 10))
+
+
+def test_rounds_over_http_have_one_page() -> None:
+    here = ("mode=http", f"pid={os.getpid()}", "connections=5", "count=100")
+    with answering(StreamServer, Pages) as port:
+        done = bench("--raw", "rounds", f"port={port}", *here)
+    assert done.returncode == 1
+    assert "rounds: connection " in done.stderr
+    assert ", after 50 answers: the answer isn't the first connection's" in done.stderr
+
+
 def test_rounds_of_datagrams() -> None:
     with answering(socketserver.UDPServer, Datagram) as port:
-        done = exact(port, SAID, "udp=1")
+        done = exact(port, SAID, "udp=1", "source=127.0.0.3")
         short = exact(port, SAID[:-1], "udp=1")
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)["counts"]

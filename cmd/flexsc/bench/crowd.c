@@ -128,7 +128,7 @@ static int take_connection(struct bench_crowd *crowd)
 		return crowd->idle[--crowd->idle_count];
 	if (crowd->connections == crowd->connections_max)
 		return -EMFILE;
-	fd = bench_route_connect(&crowd->route);
+	fd = bench_route_connect(&crowd->route, crowd->begun++);
 	if (fd < 0)
 		return fd;
 	event.data.fd = fd;
@@ -272,7 +272,7 @@ static const char *learn(struct bench_crowd *crowd, struct bench_page *page)
 	enum bench_end end = BENCH_LATE;
 	const char *wrong = NULL;
 
-	visit.fd = bench_route_connect(&crowd->route);
+	visit.fd = bench_route_connect(&crowd->route, crowd->begun++);
 	if (visit.fd < 0)
 		return strerror(-visit.fd);
 	ready.fd = visit.fd;

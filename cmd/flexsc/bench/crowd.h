@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "arrivals.h"
+#include "route.h"
 #include "tally.h"
 #include "visit.h"
 
@@ -26,6 +27,7 @@ struct bench_crowd {
 	/* What is asked of it; connections_max with new ones, too. */
 	struct bench_arrivals arrivals;
 	struct bench_route route;
+	uint64_t begun;		/* connections, for their turns */
 	struct bench_page pages[BENCH_PAGES];	/* in turn */
 	size_t page_count;
 	size_t turn;		/* whose it is, of the pages */

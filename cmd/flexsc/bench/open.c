@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "open.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #define SECOND		1000000000ULL
 #define OTHER_FDS	64
+#define SOURCE		"127.0.0.2"
 
 /* Counters of the server's network, before and after. */
 static const struct {
@@ -143,25 +143,6 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 	}
 }
 
-static int set_route(struct bench_route *route,
-		     const struct bench_settings *settings)
-{
-	struct in_addr source;
-
-	if (!settings->port)
-		return complain("give port=N");
-	*route = (struct bench_route){
-		.server.sin_family = AF_INET,
-		.server.sin_port = htons((uint16_t)settings->port),
-		.sources = (uint32_t)settings->sources,
-	};
-	if (!inet_aton(settings->address, &route->server.sin_addr) ||
-	    !inet_aton(settings->source, &source))
-		return complain("address and source are as 127.0.0.1");
-	route->source = ntohl(source.s_addr);
-	return 0;
-}
-
 static int set_arrivals(struct bench_crowd *crowd,
 			const struct bench_settings *settings)
 {
@@ -223,7 +204,9 @@ static int set(struct open_loop *o)
 	struct bench_crowd *crowd = &o->crowd;
 	int err;
 
-	if (set_route(&crowd->route, settings) ||
+	if (!settings->port)
+		return complain("give port=N");
+	if (bench_route_init(&crowd->route, "load", settings, SOURCE) ||
 	    set_arrivals(crowd, settings) ||
 	    set_connections(crowd, settings) ||
 	    set_pages(crowd, settings->sizes))

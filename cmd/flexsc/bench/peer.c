@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "peer.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -22,30 +21,26 @@ static const char get[] =
 "Host: localhost\r\n"
 "\r\n";
 
-static int connect_to(uint16_t port, bool udp)
+static int connect_to(const struct bench_question *question, uint64_t turn)
 {
-	struct sockaddr_in addr = {
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
+	const struct bench_route *route = &question->route;
 	struct timeval limit = { .tv_sec = CONNECT_S };
-	int type = (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC;
-	int fd = socket(AF_INET, type, 0), one = 1;
+	int type = (question->udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC;
+	int fd = socket(AF_INET, type, 0), one = 1, err;
 
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	if (!udp)
+	if (!question->udp)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
-	    fcntl(fd, F_SETFL, O_NONBLOCK)) {
-		int err = errno == EINPROGRESS ? ETIMEDOUT : errno;
-
-		close(fd);
-		return -err;
-	}
-	return fd;
+	err = bench_route_bind(route, fd, turn);
+	if (!err && !connect(fd, (const struct sockaddr *)&route->server,
+			     sizeof(route->server)) &&
+	    !fcntl(fd, F_SETFL, O_NONBLOCK))
+		return fd;
+	err = err ?: -errno;
+	close(fd);
+	return err == -EINPROGRESS ? -ETIMEDOUT : err;
 }
 
 /* Bytes of the longest body that is right. */
@@ -101,7 +96,8 @@ int bench_peer_init(struct bench_peer *peer,
 
 int bench_peer_connect(struct bench_peer *peer)
 {
-	peer->fd = connect_to(peer->question->port, peer->question->udp);
+	/* Connections of one peer, and those of its neighbours, take turns. */
+	peer->fd = connect_to(peer->question, peer->number + peer->answers);
 	return peer->fd < 0 ? peer->fd : 0;
 }
 
@@ -135,6 +131,14 @@ static void fill(struct bench_peer *peer)
 		       left < sizeof(word) ? left : sizeof(word));
 		word = bench_random(&word);
 	}
+}
+
+bool bench_peer_agrees(const struct bench_peer *peer,
+		       const struct bench_peer *other)
+{
+	return peer->body_size == other->body_size &&
+	       (!peer->body_size ||
+		memcmp(peer->body, other->body, peer->body_size) == 0);
 }
 
 void bench_peer_ask(struct bench_peer *peer, uint64_t now)

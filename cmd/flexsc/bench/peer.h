@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One client connection of "bench --raw load": it sends a request, takes the
- * answer however it is cut to pieces, and tells whether it is the right one.
- * It never blocks. The thread that has it runs all of this. More than the answer,
- * or anything before it was asked for, is wrong, too.
+ * One client connection of "bench --raw load" or "rounds": it sends a request,
+ * takes the answer however it is cut to pieces, and tells whether it is the right
+ * one. It never blocks. The thread that has it runs all of this. More than the
+ * answer, or anything before it was asked for, is wrong, too.
  */
 #ifndef FLEXSC_BENCH_PEER_H
 #define FLEXSC_BENCH_PEER_H
@@ -43,9 +43,13 @@ int bench_peer_init(struct bench_peer *peer,
 		    const struct bench_question *question, uint32_t number);
 void bench_peer_fini(struct bench_peer *peer);
 
-/* Connect to the question's port of this host; 0, or a negative errno code. */
+/* Connect to the question's server; 0, or a negative errno code. */
 int bench_peer_connect(struct bench_peer *peer);
 void bench_peer_close(struct bench_peer *peer);
+
+/* Over HTTP: both have had an answer, and with one body. */
+bool bench_peer_agrees(const struct bench_peer *peer,
+		       const struct bench_peer *other);
 
 /* Begin the next request: bench_peer_push() sends it. */
 void bench_peer_ask(struct bench_peer *peer, uint64_t now);

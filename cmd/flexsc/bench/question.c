@@ -58,14 +58,14 @@ int bench_question_init(struct bench_question *question, const char *name,
 
 	*question = (struct bench_question){
 		.udp = settings->udp,
-		.port = (uint16_t)settings->port,
 		.bytes = (size_t)settings->bytes,
 	};
 	wrong = fill(question, settings);
 	if (wrong)
 		fprintf(stderr, "flexsc: bench: %s: mode=%s: %s\n", name,
 			settings->mode, wrong);
-	return wrong ? 1 : 0;
+	return wrong ? 1 : bench_route_init(&question->route, name, settings,
+					    NULL);
 }
 
 void bench_question_fini(struct bench_question *question)

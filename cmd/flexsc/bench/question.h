@@ -7,7 +7,8 @@
  *	echo	a request is some bytes, different each time; the answer is
  *		the same ones
  *	http	a request is GET /; the answer has to be 200, and its body the
- *		one that the connection's first answer had
+ *		one that the connection's first answer had, which with rounds
+ *		all connections have to have in common
  *	exact	request and answer are the bytes that the settings give
  */
 #ifndef FLEXSC_BENCH_QUESTION_H
@@ -17,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "route.h"
 #include "settings.h"
 
 struct bench_bytes {
@@ -27,7 +29,7 @@ struct bench_bytes {
 struct bench_question {
 	enum { BENCH_ECHO, BENCH_HTTP, BENCH_EXACT } mode;
 	bool udp;			/* each request and answer a datagram */
-	uint16_t port;
+	struct bench_route route;
 	size_t bytes;			/* the setting */
 	struct bench_bytes request;	/* empty, as is answer, but for exact */
 	struct bench_bytes answer;

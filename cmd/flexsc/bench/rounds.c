@@ -4,9 +4,12 @@
  * is one request on each connection, and then the answer to each. The server's
  * process is the one of the setting pid, and its own clock is read before the
  * rounds and after: neither other processes nor a client that is slower than
- * the server change the figure. Client and server best share a core (core=N),
- * so that every round is one batch. With conns=new each round has connections of
- * its own, which the server's time includes.
+ * the server change the figure. On loopback client and server best share a core
+ * (core=N), so that every round is one batch. With conns=new each round has
+ * connections of its own, which the server's time includes.
+ *
+ * One answer that isn't right ends all; over HTTP that is one whose body isn't
+ * that of the first.
  *
  * What a server leaves in a socket, the kernel sends when the client has taken
  * what came before, in the client's time: of long answers the sum of both
@@ -108,7 +111,21 @@ static int rounds_connect(struct rounds *rounds)
 	for (int i = 0; i < WARM_UP; i++)
 		if (rounds_make_one(rounds))
 			return 1;
+	for (uint32_t i = 1; i < rounds->count; i++)
+		if (!bench_peer_agrees(&rounds->peers[i], rounds->peers))
+			return rounds_fail(&rounds->peers[i], "the answer isn't "
+					   "the first connection's");
 	return 0;
+}
+
+/* As many requests as were asked for, or as there was time for. */
+static bool rounds_over(const struct rounds *rounds, uint64_t made,
+			uint64_t end)
+{
+	uint64_t wanted = (uint64_t)rounds->settings->count;
+
+	return wanted ? made * rounds->count >= wanted :
+			bench_clock(CLOCK_MONOTONIC) >= end;
 }
 
 static int rounds_measure(struct rounds *rounds)
@@ -124,7 +141,7 @@ static int rounds_measure(struct rounds *rounds)
 	before = bench_clock(rounds->clock);
 	client = bench_clock(CLOCK_PROCESS_CPUTIME_ID);
 	for (end = bench_clock(CLOCK_MONOTONIC) + length;
-	     bench_clock(CLOCK_MONOTONIC) < end; made++)
+	     !rounds_over(rounds, made, end); made++)
 		if (rounds_make_one(rounds))
 			return 1;
 	before = bench_clock(rounds->clock) - before;

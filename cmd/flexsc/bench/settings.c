@@ -119,7 +119,7 @@ bool bench_settings_parse(struct bench_settings *settings, int argc,
 		.mode = "echo", .connections = 128, .bytes = 64, .seconds = 5,
 		.threads = 1, .greet = 1,
 		.arrivals = "even", .seed = 1,
-		.address = "127.0.0.1", .source = "127.0.0.2", .sources = 64,
+		.address = "127.0.0.1", .sources = 64,
 	};
 	for (int i = 0; i < argc; i++) {
 		size_t length = strcspn(argv[i], "=");

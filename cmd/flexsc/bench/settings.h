@@ -30,23 +30,23 @@ struct bench_settings {
 	long udp;		/* 1: datagrams */
 	long port;		/* to load; 0: none */
 	long pid;		/* of the process behind port; 0: none */
+	const char *address;	/* the server's */
+	const char *source;	/* the clients' first one; NULL: the case's */
+	long sources;		/* addresses of clients */
 	long connections;
 	long bytes;		/* to be echoed; in an answer's body at most */
 	long seconds;		/* of load */
 	long threads;		/* of the clients */
 	long greet;		/* one exchange a connection, one by one */
+	const char *conns;	/* new, kept; NULL: what the case is used to */
+	long count;		/* requests; 0: as many as the time allows */
 	/* Of an open loop. */
 	long rate;		/* requests a second; 0: the loop is closed */
 	const char *arrivals;	/* even, poisson */
 	long seed;
-	long count;		/* requests; 0: rate * seconds */
 	long warm_ms;		/* requests due that early aren't counted */
 	long timeout_ms;	/* clients give up; 0: they don't */
-	const char *conns;	/* new, kept; NULL: what the case is used to */
 	const char *sizes;	/* KiB of the pages, in turn; NULL: the page / */
-	const char *address;	/* the server's */
-	const char *source;	/* the clients' first one */
-	long sources;		/* addresses of clients */
 	long trace;		/* print each answer's time */
 };
 

@@ -3,13 +3,11 @@
 #include "visit.h"
 
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "loop.h"
 
@@ -31,37 +29,6 @@ void bench_page_init(struct bench_page *page, uint32_t kib, bool kept)
 void bench_page_fini(struct bench_page *page)
 {
 	free(page->body);
-}
-
-static int bind_to_turn(struct bench_route *route, int fd)
-{
-	struct sockaddr_in from = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(route->source + route->turn),
-	};
-	int one = 1;
-
-	route->turn = (route->turn + 1) % route->sources;
-	/* The port is chosen by connect(), which knows what else is free. */
-	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	return bind(fd, (struct sockaddr *)&from, sizeof(from));
-}
-
-int bench_route_connect(struct bench_route *route)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	if (!bind_to_turn(route, fd) &&
-	    (!connect(fd, (struct sockaddr *)&route->server,
-		      sizeof(route->server)) || errno == EINPROGRESS))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
 }
 
 static enum bench_end end_of(int err)

@@ -7,7 +7,6 @@
 #ifndef FLEXSC_BENCH_VISIT_H
 #define FLEXSC_BENCH_VISIT_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,14 +21,6 @@ struct bench_page {
 	char *body;		/* NULL: not learned yet */
 	size_t size;
 	bool learned;		/* body is complete */
-};
-
-/* Where the server is, and where connections come from, one after the other. */
-struct bench_route {
-	struct sockaddr_in server;
-	uint32_t source;	/* the first address, in the host's order */
-	uint32_t sources;
-	uint32_t turn;
 };
 
 struct bench_visit {
@@ -48,9 +39,6 @@ struct bench_visit {
 /* kept: the server is asked to keep the connection. kib 0: the page "/". */
 void bench_page_init(struct bench_page *page, uint32_t kib, bool kept);
 void bench_page_fini(struct bench_page *page);
-
-/* Begin to connect; a descriptor, or -errno. */
-int bench_route_connect(struct bench_route *route);
 
 /*
  * Send and receive as far as that goes now. True: it is over, and *end says how;
