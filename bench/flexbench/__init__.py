@@ -6,12 +6,13 @@ and compares.
     samples     measurements, and the file that keeps them
     compare     medians, ratios, and how far they can be trusted
     runner      one variant after the other, round after round
+    quiet       who else used the core
     calls, timers, reads, send, serve, threads, programs
                 the benches: what is measured, and the table of it
     nginx       with the module and without it
     overload    a server that is offered more than it can do; overload_plan,
-                overload_table and overload_plot belong to it, and so do mix,
-                network and quiet: sizes of files, networks, who disturbs
+                overload_table and overload_plot belong to it, and so do mix
+                and network: sizes of files, networks
     idle        the part of threads that weighs idle connections
     servers     flexsc serve and nginx, side by side
     running     programs natively and under flexsc run

@@ -21,6 +21,7 @@ from . import (
     overload_plan,
     plot,
     programs,
+    quiet,
     reads,
     samples,
     send,
@@ -153,13 +154,14 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         network=args.network,
     )
     run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
-    for name, bench in BENCHES.items():
-        if args.bench != name and (args.bench != "all" or name in APART):
-            continue
-        try:
-            bench.measure(run, plan)
-        except BenchError as error:
-            run.note(f"{name}: {error}")
+    with quiet.preferred():
+        for name, bench in BENCHES.items():
+            if args.bench != name and (args.bench != "all" or name in APART):
+                continue
+            try:
+                bench.measure(run, plan)
+            except BenchError as error:
+                run.note(f"{name}: {error}")
     return run
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from . import servers, tools
+from . import quiet, servers, tools
 from .samples import BenchError
 from .tools import Load
 
@@ -29,13 +29,14 @@ def execute(
     name: str, command: list[str], seconds: int
 ) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=seconds + SPARE_S,
-            check=False,
-        )
+        with quiet.elsewhere():
+            return subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=seconds + SPARE_S,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         raise BenchError(f"{name} doesn't end") from None
 

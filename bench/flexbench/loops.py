@@ -85,9 +85,9 @@ def compare(
     ]
     measure_all(
         run,
+        plan,
         BENCH,
         variants,
-        plan.rounds,
         lambda s: round_of(plan, found[str(s["variant"])], mode),
     )
     for measurement in run.of(BENCH, program=name, mode=mode):

@@ -116,9 +116,9 @@ def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
         by_new_connections(plan, server, WARM_UP_S)
     measure_all(
         run,
+        plan,
         BENCH,
         variants,
-        plan.rounds,
         lambda settings: round_of(plan, mode, by_name[str(settings["variant"])]),
     )
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import examples, mix, overload_table, quiet, servers, tools
 from .network import Network, network
@@ -43,11 +43,10 @@ from .overload_plan import (
     TIMES,
     TRACE,
     TRACE_TIMES,
-    TRIES,
     Options,
     parse,
 )
-from .runner import Plan, measure_all, progress, raw
+from .runner import DISTURBED, Plan, measure_all, progress, raw
 from .running import Program
 from .samples import BenchError, Json, Run, Settings
 
@@ -161,29 +160,16 @@ class Bench:
     # One measurement.
 
     def once(self, settings: Settings) -> Json:
-        """Again, if others had the core meanwhile."""
-        tries = 1 if self.plan.quick else TRIES
-        for _ in range(tries):
-            found = self.once_only(settings)
-            if found["samples"]["disturbed_percent"][0] <= quiet.LIMIT_PERCENT:
-                return found
-        self.run.note(
-            "overload: others used the server's core for more than "
-            f"{quiet.LIMIT_PERCENT:.0f} % of some rounds, whose figures are rough"
-        )
-        return found
-
-    def once_only(self, settings: Settings) -> Json:
         part, size = str(settings["part"]), str(settings["size"])
         model, admission = str(settings["variant"]), str(settings["admission"])
         if part == SATURATION:
             # Some probes of a search are disturbed, and others aren't.
             samples = {"saturation_per_s": [self.search(model, size)]}
-            return {"samples": {**samples, "disturbed_percent": [0.0]}, "counts": {}}
+            return {"samples": {**samples, DISTURBED: [0.0]}, "counts": {}}
         with self.server(model, admission) as program:
             watch = quiet.Watch(program.pid, self.plan.cores.measured)
             found = self.load(program, size, **self.demand(settings))
-            found["samples"]["disturbed_percent"] = [watch.percent()]
+            found["samples"][DISTURBED] = [watch.percent()]
         return found
 
     def demand(self, settings: Settings) -> Settings:
@@ -241,8 +227,8 @@ class Bench:
                     for settings in variants
                     for admission in self.options.admission
                 ]
-            rounds = 1 if part == TRACE else self.rounds
-            measure_all(self.run, BENCH, variants, rounds, self.once)
+            often = replace(self.plan, rounds=1 if part == TRACE else self.rounds)
+            measure_all(self.run, often, BENCH, variants, self.once)
 
     def saturate(self, names: Sequence[str], size: str, wanted: bool) -> None:
         """The first model's point is the scale for all: they are offered the
@@ -262,7 +248,6 @@ def measure(run: Run, plan: Plan) -> None:
     # In the order asked for.
     order = options.events or [model.name for model in found]
     parts = options.parts or (QUICK_PARTS if plan.quick else PARTS)
-    quiet.prefer_us()
     run.machine["models"] = [
         [m.name, m.delivery, m.notification, m.accepting, m.by] for m in found
     ]

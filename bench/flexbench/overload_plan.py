@@ -30,7 +30,6 @@ QUICK_S = 1
 GIVE_UP_MS = 1000
 KEPT_RATE = 500
 MIX = "barford"
-TRIES = 3
 
 # The search for the saturation point: a second each, and a rate holds if all
 # were answered, nearly as fast as they were asked.

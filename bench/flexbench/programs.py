@@ -122,9 +122,9 @@ def compare(run: Run, plan: Plan, name: str, mode: str, of: dict[str, Program]) 
     check(plan, of[FLEXSC])
     measure_all(
         run,
+        plan,
         BENCH,
         variants(plan, name, mode),
-        plan.rounds,
         lambda s: round_of(plan, kind, of[str(s["variant"])], mode, plan.seconds),
     )
 

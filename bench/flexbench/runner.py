@@ -9,9 +9,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
+from . import quiet
 from .machine import Cores
 from .samples import BenchError, Json, Measurement, Run, Settings
 
@@ -19,6 +22,10 @@ T = TypeVar("T")
 
 # For one measurement, which takes seconds.
 TIMEOUT = 300
+
+# How often a round is measured that others disturb; and the share, in it.
+TRIES = 3
+DISTURBED = "disturbed_percent"
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class Plan:
     seconds: int
     bytes: int
     connections: int | None  # that were asked for
-    words: Sequence[str] = ()  # of overload
+    words: Sequence[str] = ()  # behind the bench's name
     network: str = "lo"  # of overload
 
 
@@ -51,16 +58,17 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def raw(flexsc: str, case: str, settings: Settings, pinned: Sequence[str] = ()) -> Json:
-    """What one measurement prints. pinned: what keeps it on its cores, for one
-    that doesn't do so itself.
+def raw(flexsc: str, case: str, settings: Settings, before: Sequence[str] = ()) -> Json:
+    """What one measurement prints. before: a command that it is given to. One
+    that isn't told its core has others than the measured one.
     """
-    command = [*pinned, flexsc, "bench", "--raw", case]
+    command = [*before, flexsc, "bench", "--raw", case]
     command += [f"{key}={value}" for key, value in settings.items()]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT, check=False
-        )
+        with nullcontext() if "core" in settings else quiet.elsewhere():
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            )
     except subprocess.TimeoutExpired:
         raise BenchError(f"{' '.join(command[1:])}: not done in {TIMEOUT} s") from None
     except OSError as error:
@@ -73,11 +81,28 @@ def raw(flexsc: str, case: str, settings: Settings, pinned: Sequence[str] = ()) 
     return found
 
 
+def in_quiet(run: Run, plan: Plan, bench: str, once: Callable[[], Json]) -> Json:
+    """Measure once; again, if others had the core meanwhile. A bench that knows
+    better than the clocks of all processes has said how long they had it.
+    """
+    for _ in range(1 if plan.quick else TRIES):
+        others = quiet.Others(plan.cores.measured)
+        found = once()
+        share = found["samples"].setdefault(DISTURBED, [others.percent()])
+        if share[0] <= quiet.LIMIT_PERCENT:
+            return found
+    run.note(
+        f"{bench}: others used the measured core for more than "
+        f"{quiet.LIMIT_PERCENT:.0f} % of some rounds, whose figures are rough"
+    )
+    return found
+
+
 def measure_all(
     run: Run,
+    plan: Plan,
     bench: str,
     variants: Sequence[Settings],
-    rounds: int,
     once: Callable[[Settings], Json],
 ) -> None:
     """Measure all variants. One that can't be measured is noted and left out;
@@ -85,13 +110,15 @@ def measure_all(
     """
     found = [Measurement(bench, settings) for settings in variants]
     failed: list[Measurement] = []
+    rounds = plan.rounds
     for index, measurement in alternate(found, rounds):
         if measurement in failed:
             continue
         what = " ".join(str(v) for v in measurement.settings.values())
         progress(f"{bench}: round {index + 1} of {rounds}: {what}")
         try:
-            measurement.rounds.append(once(measurement.settings))
+            one = partial(once, measurement.settings)
+            measurement.rounds.append(in_quiet(run, plan, bench, one))
         except BenchError as error:
             failed.append(measurement)
             run.note(f"{bench}: a variant is left out: {error}")
@@ -102,4 +129,4 @@ def measure_all(
 def measure_all_raw(
     run: Run, plan: Plan, case: str, variants: Sequence[Settings]
 ) -> None:
-    measure_all(run, case, variants, plan.rounds, lambda s: raw(plan.flexsc, case, s))
+    measure_all(run, plan, case, variants, lambda s: raw(plan.flexsc, case, s))

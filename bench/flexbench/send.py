@@ -49,9 +49,7 @@ def variants(plan: Plan) -> list[Settings]:
 
 
 def measure(run: Run, plan: Plan) -> None:
-    measure_all(
-        run, BENCH, variants(plan), plan.rounds, lambda s: raw(plan.flexsc, CASE, s)
-    )
+    measure_all(run, plan, BENCH, variants(plan), lambda s: raw(plan.flexsc, CASE, s))
 
 
 def show_dequeue(run: Run) -> list[str]:

@@ -178,9 +178,9 @@ def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
         load(plan, server, WARM_UP_S)
     measure_all(
         run,
+        plan,
         BENCH,
         variants,
-        plan.rounds,
         lambda settings: round_of(plan, by_name[str(settings["variant"])]),
     )
     for measurement in run.of(BENCH, mode=mode):

@@ -123,7 +123,7 @@ def measure_load(run: Run, plan: Plan, counts: Sequence[int], cores: int) -> Non
     for mode in MODES:
         for connections in [plan.connections] if plan.connections else counts:
             every = variants(plan, mode, connections, cores)
-            measure_all(run, BENCH, every, plan.rounds, lambda s: once(plan, s))
+            measure_all(run, plan, BENCH, every, lambda s: once(plan, s))
 
 
 def measure(run: Run, plan: Plan) -> None:
@@ -135,9 +135,7 @@ def measure(run: Run, plan: Plan) -> None:
         measure_load(run, plan, counts, 2)
     else:
         run.note("threads: a server on two cores takes four of them")
-    measure_all(
-        run, BENCH, entries_variants(plan), plan.rounds, lambda s: once(plan, s)
-    )
+    measure_all(run, plan, BENCH, entries_variants(plan), lambda s: once(plan, s))
     idle.measure(run, plan, BENCH)
 
 

@@ -6,6 +6,7 @@ files.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,10 +142,72 @@ def test_a_variant_that_fails_is_left_out_and_noted_once() -> None:
     run = empty_run()
     variants: list[Settings] = [{"variant": "good"}, {"variant": "bad"}]
     for _ in range(2):
-        runner.measure_all(run, "calls", variants, 3, measure)
+        runner.measure_all(run, plan(), "calls", variants, measure)
     assert [m.settings["variant"] for m in run.measurements] == ["good", "good"]
     assert [len(m.rounds) for m in run.measurements] == [3, 3]
     assert run.notes == ["calls: a variant is left out: bad: doesn't work here"]
+
+
+# Others.
+
+
+def shares(monkeypatch: pytest.MonkeyPatch, *percents: float) -> None:
+    """What others have of the core, from one try to the next."""
+    left = list(percents)
+
+    class Others:
+        def __init__(self, core: int) -> None:
+            assert core == plan().cores.measured
+
+        def percent(self) -> float:
+            return left.pop(0)
+
+    monkeypatch.setattr(runner.quiet, "Others", Others)
+
+
+ROUGH = "calls: others used the measured core for more than 5 % of some rounds, "
+
+
+@pytest.mark.parametrize(
+    ("percents", "tries", "rough"),
+    [
+        ([4.9], 1, False),
+        ([90, 5.1, 5.0], 3, False),
+        ([90, 80, 70], 3, True),
+    ],
+)
+def test_a_round_that_others_disturbed_is_void(
+    monkeypatch: pytest.MonkeyPatch, percents: list[float], tries: int, rough: bool
+) -> None:
+    shares(monkeypatch, *percents)
+    run, times = empty_run(), iter(range(tries))
+    thorough = replace(plan(rounds=1), quick=False)
+    runner.measure_all(
+        run, thorough, "calls", [{}], lambda _: once("ns", float(next(times)))[0]
+    )
+    (measurement,) = run.measurements
+    assert measurement.series("ns") == [tries - 1]
+    assert measurement.series(runner.DISTURBED) == [percents[tries - 1]]
+    assert [note.startswith(ROUGH) for note in run.notes] == [True] * rough
+
+
+def test_quickly_a_round_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares(monkeypatch, 90)
+    run = empty_run()
+    runner.measure_all(run, plan(rounds=1), "calls", [{}], lambda _: once("ns", 1)[0])
+    assert len(run.measurements) == len(run.notes) == 1
+
+
+def test_a_bench_may_know_better_who_disturbed_it() -> None:
+    def measure(settings: Settings) -> Json:
+        found = once("ns", 1.0)[0]
+        found["samples"][runner.DISTURBED] = [0.0]
+        return found
+
+    run = empty_run()
+    runner.measure_all(run, plan(), "calls", [{}], measure)
+    assert run.measurements[0].series(runner.DISTURBED) == [0.0] * 3
+    assert run.notes == []
 
 
 # Tables.

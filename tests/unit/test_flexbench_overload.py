@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from flexbench import mix, network, overload_table, plot, quiet, tools
 from flexbench.machine import Cores
 from flexbench.overload_plan import Options, parse
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+
+LOOP = "while True: pass"
 
 
 def test_words_are_parts_and_settings() -> None:
@@ -91,8 +95,7 @@ def test_networks_come_and_go(kind: str) -> None:
 
 
 def test_a_core_that_is_shared_is_noticed() -> None:
-    program = "while True: pass"
-    one = ["taskset", "-c", "0", sys.executable, "-c", program]
+    one = ["taskset", "-c", "0", sys.executable, "-c", LOOP]
     watches = []
     with (
         subprocess.Popen(one) as first,
@@ -107,6 +110,101 @@ def test_a_core_that_is_shared_is_noticed() -> None:
             first.kill()
             second.kill()
     assert all(share > quiet.LIMIT_PERCENT for share in shares)
+
+
+def test_the_clock_of_a_process_is_its_own() -> None:
+    before, used = quiet.clock_s(os.getpid()), time.process_time()
+    while time.process_time() < used + 0.05:
+        pass
+    assert quiet.clock_s(os.getpid()) - before >= 0.05
+    with pytest.raises(OSError, match="Invalid argument"):
+        quiet.clock_s(1 << 22)
+
+
+def test_somebody_else_s_process_is_noticed() -> None:
+    # Its parent ends at once, so it doesn't come from this process.
+    one = f'taskset -c 0 "{sys.executable}" -c "{LOOP}"'
+    start = f"{one} >/dev/null 2>&1 & echo $!"
+    done = subprocess.run(
+        ["sh", "-c", start], capture_output=True, check=True, timeout=10
+    )
+    pid = int(done.stdout)
+    try:
+        others = quiet.Others(0)
+        time.sleep(1)
+        assert others.percent() > quiet.LIMIT_PERCENT
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+class Machine:
+    """One whose clocks stand still until they are told to go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.idle = self.stolen = self.ours = self.ended = 0.0
+        self.theirs = {100: 7.0}
+        monkeypatch.setattr(quiet, "core_s", self.core_s)
+        monkeypatch.setattr(quiet, "clock_s", lambda pid: self.ours)
+        monkeypatch.setattr(quiet, "ended_s", lambda: self.ended)
+        monkeypatch.setattr(quiet, "tasks", self.tasks)
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+        monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+
+    def core_s(self, core: int, *columns: int) -> float:
+        assert core == 1 and columns in ((3, 4), (7,))
+        return self.stolen if columns == (7,) else self.idle
+
+    def tasks(self) -> dict[int, quiet.Task]:
+        all_tasks = [quiet.Task(os.getpid(), 100, 0, 3.0 * self.now)]
+        all_tasks += [quiet.Task(pid, 1, 0, used) for pid, used in self.theirs.items()]
+        # A thread of the kernel's, which works for us as well as for others.
+        all_tasks.append(quiet.Task(2, 0, quiet.KERNEL_THREAD, self.now))
+        return {task.pid: task for task in all_tasks}
+
+
+def test_a_core_s_time_is_ours_theirs_or_the_kernel_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(monkeypatch)
+    others = quiet.Others(1)
+    # Ten seconds: one idle, six of a process of ours, two of one that ended.
+    machine.now, machine.idle = 10.0, 1.0
+    machine.ours, machine.ended = 6.0, 2.0
+    # The rest is the kernel's, unless somebody else says that it was his.
+    assert others.percent() == pytest.approx(0)
+    machine.theirs[100] += 0.4
+    assert others.percent() == pytest.approx(4)
+    # He may have had other cores.
+    machine.theirs[101] = 8.0
+    assert others.percent() == pytest.approx(10)
+    # What ended had another core, and the core's time is somebody else's.
+    monkeypatch.setattr(quiet.Elsewhere, "used_s", 2.0)
+    assert others.percent() == pytest.approx(30)
+    machine.stolen = 0.5
+    assert others.percent() == pytest.approx(30)
+
+
+def test_what_ticks_cannot_tell_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    others = quiet.Others(1)
+    machine.now = 0.02
+    machine.theirs[100] += 0.02
+    assert others.percent() == 0
+    machine.now = 0.03
+    machine.theirs[100] += 0.01
+    assert others.percent() == pytest.approx(100)
+
+
+def test_a_session_is_preferred_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quiet, "AUTOGROUP", tmp_path / "autogroup")
+    with quiet.preferred():
+        assert not (tmp_path / "autogroup").exists()
+    (tmp_path / "autogroup").write_text("/autogroup-7 nice 3\n")
+    with quiet.preferred():
+        assert (tmp_path / "autogroup").read_text() == "-20"
+    assert (tmp_path / "autogroup").read_text() == "3\n"
 
 
 TIMES = ["connect_mean_us", "connect_p99_us", "response_mean_us", "response_p50_us"]
