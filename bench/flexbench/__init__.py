@@ -6,20 +6,21 @@ and compares.
     samples     measurements, and the file that keeps them
     compare     medians, ratios, and how far they can be trusted
     runner      one variant after the other, round after round
+    network     between a server and its clients
     quiet       who else used the core
     calls, timers, reads, send, serve, threads, programs
                 the benches: what is measured, and the table of it
-    nginx       with the module and without it
+    nginx       with the module and without it; pair is what it and serve share
     overload    a server that is offered more than it can do; overload_plan,
-                overload_table and overload_plot belong to it, and so do mix
-                and network: sizes of files, networks
+                overload_table and overload_plot belong to it, and so does mix,
+                the sizes of files
     idle        the part of threads that weighs idle connections
     servers     flexsc serve and nginx, side by side
     running     programs natively and under flexsc run
     examples    the example servers that threads measures
     apache, mariadb
                 the real programs that programs measures
-    clients     the load generators: wrk and sysbench
+    clients     the load generators: wrk, sysbench and rounds
     tools       other programs, and reading what they print
     table, plot for people
 """

@@ -7,6 +7,8 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType, ModuleType
 
@@ -19,6 +21,7 @@ from . import (
     nginx,
     overload,
     overload_plan,
+    pair,
     plot,
     programs,
     quiet,
@@ -45,6 +48,13 @@ BENCHES: dict[str, ModuleType] = {
 }
 # Not of what users have by default; a study that takes long.
 APART = ["nginx", "overload"]
+# Those that take words behind their names, and what looks at these.
+WORDED: dict[str, Callable[[list[str]], object]] = {
+    "programs": programs.parse,
+    "overload": overload_plan.parse,
+}
+# Those whose servers and clients may be on a network of their own.
+NETWORKED = ["serve", "nginx", "programs", "overload"]
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 SECONDS, QUICK_SECONDS = 5, 2
@@ -111,7 +121,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--connections",
         type=positive,
         metavar="N",
-        help=f"clients of serve and nginx ({serve.CONNECTIONS}), and of programs (Apache "
+        help=f"clients of serve and nginx ({pair.CONNECTIONS}), and of programs (Apache "
         f"{apache.CONNECTIONS}, MariaDB {mariadb.CLIENTS}), and the only number "
         "of them for threads",
     )
@@ -119,7 +129,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--network",
         default=network.LO,
         metavar="KIND",
-        help=f"for overload: {', '.join(network.KINDS)} ({network.LO})",
+        help=f"of {', '.join(NETWORKED)}: {', '.join(network.KINDS)} ({network.LO})",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"
@@ -135,9 +145,18 @@ def parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--flexsc", default="flexsc", help=argparse.SUPPRESS)
     args = parser.parse_intermixed_args(argv)
-    if args.words and args.bench not in ("overload", "programs"):
+    if args.words and args.bench not in WORDED:
         parser.error(f"{args.bench} takes no {args.words[0]}")
     return args
+
+
+def check(args: argparse.Namespace) -> None:
+    """What can be seen at once."""
+    if args.words:
+        WORDED[args.bench](args.words)
+    network.check(args.network)
+    if args.network != network.LO and args.bench not in NETWORKED:
+        raise BenchError(f"{args.bench}: --network is of {', '.join(NETWORKED)}")
 
 
 def measure(args: argparse.Namespace, argv: list[str]) -> Run:
@@ -151,10 +170,10 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         bytes=args.bytes,
         connections=args.connections,
         words=args.words,
-        network=args.network,
     )
     run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
-    with quiet.preferred():
+    with quiet.preferred(), network.network(args.network, cores) as net:
+        plan = replace(plan, network=net)
         for name, bench in BENCHES.items():
             if args.bench != name and (args.bench != "all" or name in APART):
                 continue
@@ -177,10 +196,7 @@ def show(run: Run) -> None:
 def main(argv: list[str]) -> int:
     args = parse(argv)
     try:
-        if args.bench == "overload":
-            overload_plan.parse(args.words, args.network)
-        if args.bench == "programs":
-            programs.parse(args.words)
+        check(args)
         if args.out and not args.show:
             # Better now than after minutes of measuring.
             args.out.touch()

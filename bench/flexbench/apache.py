@@ -17,6 +17,7 @@ from . import clients, servers, tools
 from .runner import Plan
 from .running import CARRIER, FLEXSC, NATIVE, Program, way
 from .samples import BenchError
+from .servers import Place, Server
 from .tools import Load
 
 TOOLS = ["taskset", "apache2", "wrk"]
@@ -45,7 +46,7 @@ MODULES = Path("/usr/lib/apache2/modules")
 CONFIGURATION = """\
 ServerRoot {folder}
 ServerName localhost
-Listen 127.0.0.1:{port}
+Listen {address}:{port}
 ListenBacklog 1024
 PidFile {folder}/pid
 Mutex pthread
@@ -69,12 +70,13 @@ MaxRequestWorkers {threads}
 """
 
 
-def configuration(folder: Path, root: Path, port: int, connections: int) -> str:
+def configuration(place: Place, root: Path, connections: int) -> str:
     privileged = os.geteuid() == 0
     return CONFIGURATION.format(
-        folder=folder,
+        folder=place.folder,
         root=root,
-        port=port,
+        address=place.address,
+        port=place.port,
         modules=MODULES,
         # As root it has to become somebody else.
         user="nobody" if privileged else f"#{os.getuid()}",
@@ -95,11 +97,11 @@ def started(
     plan: Plan, variant: str, folder: Path, root: Path, connections: int
 ) -> Iterator[Program]:
     name = f"{variant} Apache"
-    port = servers.free_port()
+    place = servers.place(plan.network, folder)
     config = folder / "configuration"
-    text = configuration(folder, root, port, connections)
+    text = configuration(place, root, connections)
     config.write_text(text, encoding="utf-8")
-    command = way(plan.flexsc, variant, *CARRIER)
+    command = [*plan.network.server, *way(plan.flexsc, variant, *CARRIER)]
     command += [tools.need("apache2"), "-f", str(config), "-DFOREGROUND"]
     with (
         ExitStack() as last,
@@ -108,10 +110,10 @@ def started(
             name, servers.pinned(plan.cores.measured, command), stderr=errors
         ) as process,
     ):
-        url = f"http://127.0.0.1:{port}/"
-        program = Program(name, process.pid, port, errors)
+        server = Server("it", f"http://{place.address}:{place.port}/", process.pid)
+        program = Program(name, process.pid, place.port, errors)
         try:
-            servers.check(servers.Server("it", url, program.pid), FILE, PAGE)
+            servers.check(plan.network, server, FILE, PAGE)
         except BenchError as error:
             raise program.error(error) from error
         child = servers.worker_of(name, program.pid)
@@ -132,10 +134,8 @@ def both(plan: Plan, connections: int) -> Iterator[dict[str, Program]]:
         (root / FILE).write_bytes(PAGE)
         found = {}
         for variant in (NATIVE, FLEXSC):
-            own = folder / variant
-            own.mkdir()
             found[variant] = stack.enter_context(
-                started(plan, variant, own, root, connections)
+                started(plan, variant, folder / variant, root, connections)
             )
         yield found
 
@@ -143,7 +143,6 @@ def both(plan: Plan, connections: int) -> Iterator[dict[str, Program]]:
 def load(
     plan: Plan, program: Program, mode: str, connections: int, seconds: int
 ) -> Load:
-    url = f"http://127.0.0.1:{program.port}/{FILE}"
-    cores = plan.cores.load
-    command = clients.wrk(cores, connections, seconds, url, OPTIONS[mode])
+    url = f"http://{plan.network.address}:{program.port}/{FILE}"
+    command = clients.wrk(plan, connections, seconds, url, OPTIONS[mode])
     return clients.run_wrk(command, seconds)

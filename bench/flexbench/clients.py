@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The load generators, on the cores left to them: wrk and sysbench."""
+"""The load generators: wrk and sysbench, on the cores left to them, and rounds.
+
+On the network the clients have those cores, all of them. On loopback that of
+rounds shares the server's core: each round is one batch, whatever else the machine
+does, and other processes change nothing of what the server's own clock says.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +12,27 @@ import subprocess
 from collections.abc import Sequence
 
 from . import quiet, servers, tools
-from .samples import BenchError
+from .network import LO
+from .runner import Plan, raw
+from .samples import BenchError, Json, Settings
 from .tools import Load
 
 SPARE_S = 30
 
 
+def placed(plan: Plan, command: Sequence[str]) -> list[str]:
+    """On the clients' cores and side."""
+    cores = servers.listed(plan.cores.load)
+    return servers.pinned(cores, [*plan.network.client, *command])
+
+
 def wrk(
-    cores: Sequence[int],
-    connections: int,
-    seconds: int,
-    url: str,
-    options: Sequence[str] = (),
+    plan: Plan, connections: int, seconds: int, url: str, options: Sequence[str] = ()
 ) -> list[str]:
-    command = [tools.need("wrk"), "-t", str(min(len(cores), connections))]
+    threads = min(len(plan.cores.load), connections)
+    command = [tools.need("wrk"), "-t", str(threads)]
     command += ["-c", str(connections), "-d", f"{seconds}s", "--latency"]
-    return servers.pinned(servers.listed(cores), [*command, *options, url])
+    return placed(plan, [*command, *options, url])
 
 
 def execute(
@@ -52,11 +62,18 @@ def run_wrk(command: list[str], seconds: int) -> Load:
     return found
 
 
-def sysbench(
-    cores: Sequence[int], script: str, options: Sequence[str], action: str
-) -> list[str]:
-    command = [tools.need("sysbench"), script, *options, action]
-    return servers.pinned(servers.listed(cores), command)
+def rounds(plan: Plan, settings: Settings, counter: Sequence[str] = ()) -> Json:
+    """What requests cost a server. counter: a command that counts meanwhile."""
+    net = plan.network
+    if net.kind == LO:
+        here: Settings = {**settings, "core": plan.cores.measured}
+        return raw(plan.flexsc, "rounds", here, counter)
+    there: Settings = {**settings, "address": net.address, "source": net.source}
+    return raw(plan.flexsc, "rounds", there, [*counter, *placed(plan, [])])
+
+
+def sysbench(plan: Plan, script: str, options: Sequence[str], action: str) -> list[str]:
+    return placed(plan, [tools.need("sysbench"), script, *options, action])
 
 
 def run_sysbench(command: list[str], seconds: int) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Programs with an event loop, each started with one thread that serves, on a free
-port of 127.0.0.1, with all that it writes in a folder of its own.
+port of the network, with all that it writes in a folder of its own.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import questions, servers, tools
+from .network import Network, visit
 from .questions import Question
 from .runner import Plan
 from .running import CARRIER, FLEXSC, NATIVE, Program, way
 from .samples import Settings
+from .servers import Place, Site
 
 PAGE = bytes(ord("a") + i % 26 for i in range(1024))
 
@@ -32,14 +34,14 @@ defaults
 	mode http
 	timeout client 60s
 frontend it
-	bind 127.0.0.1:{port}
+	bind {address}:{port}
 	http-request return status 200 content-type text/plain string {page}
 """
 
 NAMED = """\
 options {{
 	directory "{folder}";
-	listen-on port {port} {{ 127.0.0.1; }};
+	listen-on port {port} {{ {address}; }};
 	listen-on-v6 {{ none; }};
 	pid-file none;
 	session-keyfile "{folder}/session.key";
@@ -61,7 +63,8 @@ host IN A {questions.ADDRESS}
 
 UNBOUND = """\
 server:
-	interface: 127.0.0.1@{port}
+	interface: {address}@{port}
+	access-control: 0.0.0.0/0 allow
 	num-threads: 1
 	do-daemonize: no
 	use-syslog: no
@@ -72,7 +75,7 @@ server:
 	module-config: "iterator"
 	incoming-num-tcp: 1000
 	local-zone: "test." static
-	local-data: "{host}. 60 IN A {address}"
+	local-data: "{host}. 60 IN A {answer}"
 remote-control:
 	control-enable: no
 """
@@ -82,63 +85,63 @@ const page = '{page}';
 require('http').createServer((asked, answer) => {{
 	asked.resume();
 	answer.end(page);
-}}).listen({port}, '127.0.0.1', 511);
+}}).listen({port}, '{address}', 511);
 """
 
 
-def written(folder: Path, text: str, port: int) -> str:
+def written(place: Place, text: str) -> str:
     """A file of its configuration."""
-    path = folder / "configuration"
+    path = place.folder / "configuration"
     text = text.format(
-        folder=folder,
-        port=port,
+        folder=place.folder,
+        address=place.address,
+        port=place.port,
         page=PAGE.decode(),
         host=questions.HOST,
-        address=questions.ADDRESS,
+        answer=questions.ADDRESS,
     )
     path.write_text(text, encoding="utf-8")
     return str(path)
 
 
-def nginx(folder: Path, port: int) -> list[str]:
-    root = folder / "root"
+def nginx(place: Place) -> list[str]:
+    root = place.folder / "root"
     root.mkdir()
     (root / "index.html").write_bytes(PAGE)
-    config = folder / "configuration"
-    text = servers.nginx_config(folder, root, port, cached=False)
-    config.write_text(text, encoding="utf-8")
-    return ["-p", str(folder), "-c", str(config), "-e", str(folder / "error.log")]
+    return servers.nginx_arguments(place, Site(root))
 
 
-def haproxy(folder: Path, port: int) -> list[str]:
-    return ["-db", "-q", "-f", written(folder, HAPROXY, port)]
+def haproxy(place: Place) -> list[str]:
+    return ["-db", "-q", "-f", written(place, HAPROXY)]
 
 
-def redis(folder: Path, port: int) -> list[str]:
+def redis(place: Place) -> list[str]:
     return [
-        *("--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder)),
-        *("--save", "", "--loglevel", "warning"),
+        *("--bind", place.address, "--port", str(place.port)),
+        *("--dir", str(place.folder), "--save", "", "--loglevel", "warning"),
+        # It has no password, and so would answer loopback only.
+        *("--protected-mode", "no"),
     ]
 
 
-def memcached(folder: Path, port: int) -> list[str]:
+def memcached(place: Place) -> list[str]:
     return [
-        *("-l", "127.0.0.1", "-p", str(port), "-U", "0", "-t", "1"),
+        *("-l", place.address, "-p", str(place.port), "-U", "0", "-t", "1"),
         *(("-u", "nobody") if os.geteuid() == 0 else ()),
     ]
 
 
-def node(folder: Path, port: int) -> list[str]:
-    return [written(folder, NODE, port)]
+def node(place: Place) -> list[str]:
+    return [written(place, NODE)]
 
 
-def named(folder: Path, port: int) -> list[str]:
-    (folder / "zone").write_text(ZONE, encoding="ascii")
-    return ["-f", "-4", "-n", "1", "-c", written(folder, NAMED, port)]
+def named(place: Place) -> list[str]:
+    (place.folder / "zone").write_text(ZONE, encoding="ascii")
+    return ["-f", "-4", "-n", "1", "-c", written(place, NAMED)]
 
 
-def unbound(folder: Path, port: int) -> list[str]:
-    return ["-d", "-c", written(folder, UNBOUND, port)]
+def unbound(place: Place) -> list[str]:
+    return ["-d", "-c", written(place, UNBOUND)]
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ class Kind:
     """What is particular about a program. arrange: its files, then its arguments."""
 
     program: str
-    arrange: Callable[[Path, int], list[str]]
+    arrange: Callable[[Place], list[str]]
     question: Question
     worker: bool = False  # serves, and not the process that is started
 
@@ -172,11 +175,12 @@ class Asked:
     settings: Settings
 
 
-def wait(program: Program, question: Question) -> Settings:
+def wait(network: Network, program: Program, question: Question) -> Settings:
     until = time.monotonic() + servers.START_S
     while True:
         try:
-            return questions.learn(question, program.port)
+            with visit(network.client):
+                return questions.learn(question, network.address, program.port)
         except OSError as error:
             if time.monotonic() > until:
                 raise program.error(f"doesn't answer: {error}") from error
@@ -186,17 +190,17 @@ def wait(program: Program, question: Question) -> Settings:
 @contextmanager
 def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Asked]:
     name = f"{variant} {kind.program}"
-    port = servers.free_port()
-    command = way(plan.flexsc, variant, *CARRIER)
-    command += [tools.need(kind.program), *kind.arrange(folder, port)]
+    place = servers.place(plan.network, folder)
+    command = [*plan.network.server, *way(plan.flexsc, variant, *CARRIER)]
+    command += [tools.need(kind.program), *kind.arrange(place)]
     with (
         (folder / "log").open("a+", encoding="utf-8", errors="replace") as log,
         servers.process(
             name, servers.pinned(plan.cores.measured, command), log.fileno(), log
         ) as process,
     ):
-        program = Program(name, process.pid, port, log)
-        settings = wait(program, kind.question)
+        program = Program(name, process.pid, place.port, log)
+        settings = wait(plan.network, program, kind.question)
         if kind.worker:
             program = replace(program, pid=servers.worker_of(name, program.pid))
         yield Asked(program, settings)
@@ -209,6 +213,5 @@ def both(plan: Plan, kind: Kind) -> Iterator[dict[str, Asked]]:
         found = {}
         for variant in (NATIVE, FLEXSC):
             folder = Path(name) / variant
-            folder.mkdir()
             found[variant] = stack.enter_context(started(plan, kind, variant, folder))
         yield found

@@ -2,8 +2,8 @@
 """Programs with an event loop, which flexsc run must not make slower: what a
 request costs them of the processor, and how many system calls they make for it.
 
-The client is bench --raw rounds. It shares the server's core, so that neither the
-load nor other processes change what the server's own clock says.
+The client is bench --raw rounds (clients.py), so neither the load nor other processes
+change what the server's own clock says.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from . import looping, table, tools
+from . import clients, looping, table, tools
 from .compare import ratio
 from .looping import Asked
-from .runner import Plan, measure_all, progress, raw
+from .runner import Plan, measure_all, progress
 from .running import FLEXSC, NATIVE, Program
 from .samples import BenchError, Json, Run, Settings, distinct
 
@@ -47,11 +47,10 @@ def in_rounds(
         "conns": NEW if mode == NEW else KEPT,
         "port": asked.program.port,
         "pid": asked.program.pid,
-        "core": plan.cores.measured,
         "seconds": seconds,
     }
     try:
-        return raw(plan.flexsc, "rounds", settings, counter)
+        return clients.rounds(plan, settings, counter)
     except BenchError as error:
         raise asked.program.error(error) from error
 
@@ -80,6 +79,7 @@ def compare(
             "variant": variant,
             "connections": connections(plan, mode),
             "seconds": plan.seconds,
+            "network": plan.network.kind,
         }
         for variant in found
     ]
@@ -139,10 +139,9 @@ def show(run: Run) -> list[str]:
     rows = [cells for cells in rows if cells]
     if not rows:
         return []
-    first = run.of(BENCH)[0]
     title = (
         "programs with an event loop: us of the processor, and system calls, for a "
-        f"request;\n{len(first.rounds)} rounds of {first.settings['seconds']} s"
+        f"request;\n{table.how(run.of(BENCH)[0])}"
     )
     head = ["connections", NATIVE, FLEXSC, "native/flexsc", "calls", "flexsc"]
     return [title + "\n" + table.table(head, rows)]

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from . import clients, servers, tools
+from .network import Network, visit
 from .runner import Plan, progress
 from .running import CARRIER, FLEXSC, NATIVE, Program, way
 from .samples import BenchError
@@ -40,7 +41,6 @@ STOP_S = 60
 # Its defaults, but for what a measurement needs. All of the data is in memory,
 # and a commit doesn't wait for the disk.
 SETTINGS = [
-    "--bind-address=127.0.0.1",
     "--skip-name-resolve",
     "--back-log=1000",
     "--innodb-buffer-pool-size=256M",
@@ -51,9 +51,13 @@ TABLES = ["--tables=4", "--table-size=50000"]
 # One that may do nothing else: anybody on this machine can be it.
 FIRST = """\
 CREATE DATABASE bench;
-CREATE USER 'bench'@'127.0.0.1';
-GRANT ALL ON bench.* TO 'bench'@'127.0.0.1';
+CREATE USER 'bench'@'{host}';
+GRANT ALL ON bench.* TO 'bench'@'{host}';
 """
+
+
+def settings(network: Network) -> list[str]:
+    return [f"--bind-address={network.address}", *SETTINGS]
 
 
 def as_user() -> list[str]:
@@ -65,22 +69,23 @@ def sysbench(
 ) -> list[str]:
     every = [
         "--db-driver=mysql",
-        "--mysql-host=127.0.0.1",
+        f"--mysql-host={plan.network.address}",
         f"--mysql-port={program.port}",
         "--mysql-user=bench",
         "--mysql-db=bench",
         *TABLES,
         *options,
     ]
-    return clients.sysbench(plan.cores.load, script, every, action)
+    return clients.sysbench(plan, script, every, action)
 
 
-def wait(program: Program, process: subprocess.Popen[str]) -> None:
+def wait(network: Network, program: Program, process: subprocess.Popen[str]) -> None:
     """Until it listens, which it does when it is ready."""
     until = time.monotonic() + START_S
     while True:
         try:
-            socket.create_connection(("127.0.0.1", program.port), 1).close()
+            with visit(network.client):
+                socket.create_connection((network.address, program.port), 1).close()
             return
         except OSError:
             if process.poll() is not None or time.monotonic() > until:
@@ -94,9 +99,10 @@ def started(
 ) -> Iterator[Program]:
     """folder: with its "data"."""
     name = f"{variant} MariaDB"
-    port = servers.free_port()
-    command = way(plan.flexsc, variant, *CARRIER)
-    command += [tools.need("mariadbd"), "--no-defaults", *as_user(), *SETTINGS]
+    net = plan.network
+    port = net.free_port()
+    command = [*net.server, *way(plan.flexsc, variant, *CARRIER)]
+    command += [tools.need("mariadbd"), "--no-defaults", *as_user(), *settings(net)]
     command += [f"--datadir={folder}/data", f"--tmpdir={folder}"]
     command += [f"--socket={folder}/socket", f"--port={port}"]
     command += [f"--max-connections={connections + SPARE_CLIENTS}", *options]
@@ -110,7 +116,7 @@ def started(
         ) as process,
     ):
         program = Program(name, process.pid, port, log)
-        wait(program, process)
+        wait(net, program, process)
         yield program
     if process.returncode:
         raise BenchError(f"{name} ended with {process.returncode}")
@@ -147,7 +153,7 @@ def prepare(plan: Plan, folder: Path) -> None:
     progress("programs: preparing a database")
     install(folder)
     first = folder / "first.sql"
-    first.write_text(FIRST, encoding="ascii")
+    first.write_text(FIRST.format(host=plan.network.host), encoding="ascii")
     with started(plan, NATIVE, folder, 4, f"--init-file={first}") as program:
         options = ["--threads=4"]
         command = sysbench(plan, program, "oltp_read_write", "prepare", *options)

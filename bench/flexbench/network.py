@@ -13,11 +13,15 @@ All but lo take root. They live as long as a with-block.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
 
 from . import tools
 from .machine import Cores
@@ -31,16 +35,51 @@ SERVER, CLIENT, CLIENTS = "10.213.0.1", "10.213.0.2", "10.213.1"
 # A packet that would wait longer in the interface's queue is lost.
 RATE = ["tbf", "rate", "100mbit", "burst", "32kb", "latency", "200ms"]
 
+NAMESPACES = Path("/run/netns")
+CLONE_NEWNET = 0x40000000
+
+
+def enter(namespace: IO[bytes]) -> None:
+    """Sockets that this thread makes from now on are there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(namespace.fileno(), CLONE_NEWNET):
+        reason = os.strerror(ctypes.get_errno())
+        raise BenchError(f"setns: {namespace.name}: {reason}")
+
+
+@contextmanager
+def visit(side: Sequence[str]) -> Iterator[None]:
+    """This thread's sockets are where such a prefix takes a command."""
+    if not side:
+        yield
+        return
+    with (
+        Path("/proc/thread-self/ns/net").open("rb") as here,
+        (NAMESPACES / side[-1]).open("rb") as there,
+    ):
+        enter(there)
+        try:
+            yield
+        finally:
+            enter(here)
+
 
 @dataclass(frozen=True)
 class Network:
     """server, client: what comes before a command, to run it on that side."""
 
-    kind: str
-    server: list[str]
-    client: list[str]
-    address: str  # of the server
-    source: str  # the clients' first one
+    kind: str = LO
+    server: list[str] = field(default_factory=list)
+    client: list[str] = field(default_factory=list)
+    address: str = "127.0.0.1"  # of the server
+    host: str = "127.0.0.1"  # of clients that choose none
+    source: str = "127.0.0.2"  # the first of those that do
+
+    def free_port(self) -> int:
+        """For a server."""
+        with visit(self.server), socket.socket() as probe:
+            probe.bind((self.address, 0))
+            return int(probe.getsockname()[1])
 
 
 def execute(*command: str) -> None:
@@ -97,13 +136,19 @@ def steer(side: str, cores: Sequence[int]) -> None:
     execute(*inside(side), "sh", "-c", f"echo {','.join(groups[::-1])} > {path}")
 
 
+def check(kind: str) -> None:
+    if kind not in KINDS:
+        raise BenchError(f"--network {kind}: give {', '.join(KINDS)}")
+    if kind != LO and os.geteuid() != 0:
+        raise BenchError(f"--network {kind} takes root; lo doesn't")
+
+
 @contextmanager
 def network(kind: str, cores: Cores) -> Iterator[Network]:
+    check(kind)
     if kind == LO:
-        yield Network(kind, [], [], "127.0.0.1", "127.0.0.2")
+        yield Network()
         return
-    if os.geteuid() != 0:
-        raise BenchError(f"--network {kind} takes root; lo doesn't")
     with ExitStack() as stack:
         name = f"flexsc-{os.getpid()}"
         server = stack.enter_context(namespace(f"{name}-server"))
@@ -116,4 +161,5 @@ def network(kind: str, cores: Cores) -> Iterator[Network]:
             tc = [tools.need("tc"), "qdisc", "add", "dev", "v0", "root", *RATE]
             execute(*inside(server), *tc)
             execute(*inside(client), *tc)
-        yield Network(kind, inside(server), inside(client), SERVER, f"{CLIENTS}.1")
+        there, here = inside(server), inside(client)
+        yield Network(kind, there, here, SERVER, CLIENT, f"{CLIENTS}.1")

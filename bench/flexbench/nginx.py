@@ -8,38 +8,54 @@ for two lines, one worker on the same core, alternately.
     one      the same as plain and kept, by one client
     new      the same with a connection for each request
 
-All but those are in rounds, as serve's processor time is; new connections need
-a client on another core, and the worker's clock.
+Most are in rounds, as serve's processor time is. New connections need wrk, on another
+core, and then the worker's clock is read before and after.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import clients, serve, servers, table, tools
+from . import clients, pair, quiet, servers, table, tools
 from .compare import ratio
-from .runner import Plan, measure_all
+from .runner import Plan
 from .samples import BenchError, Json, Run, Settings
-from .servers import Module, Server
+from .servers import Module, Server, Site
 
 BENCH = "nginx"
+MODULE, STOCK = "module", "stock"
 
-NEW = 64
+MANY = 64
 KEEP = 1000
-WARM_UP_S = 1
+CLOSE = ["-H", "Connection: close"]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One way of being asked. 0 connections: as many as the plan says."""
+
+    title: str
+    keep: int = 0  # files, by the module
+    cached: bool = False
+    connections: int = 0
+    wrk: Sequence[str] | None = None  # its options; None: in rounds
+
+
+OPENED, KEPT = "opening the file each time", "keeping the file open"
 MODES = {
-    "plain": "opening the file each time",
-    "kept": "keeping the file open",
-    "cached": "with open_file_cache",
-    "one": "opening the file each time",
-    "kept-one": "keeping the file open",
-    "new": "each for one request, opening the file",
-    "kept-new": "each for one request, keeping the file open",
+    "plain": Mode(OPENED),
+    "kept": Mode(KEPT, keep=KEEP),
+    "cached": Mode("with open_file_cache", cached=True),
+    "one": Mode(OPENED, connections=1),
+    "kept-one": Mode(KEPT, keep=KEEP, connections=1),
+    "new": Mode(f"each for one request, {OPENED}", connections=MANY, wrk=CLOSE),
+    "kept-new": Mode(
+        f"each for one request, {KEPT}", keep=KEEP, connections=MANY, wrk=CLOSE
+    ),
 }
-VARIANTS = ("module", "stock")
 
 
 def module(flexsc: str) -> Path:
@@ -54,109 +70,90 @@ def module(flexsc: str) -> Path:
     raise BenchError(f"there is no {name}: build it where nginx-dev is installed")
 
 
-def cpu_us(pid: int) -> float:
-    """What the worker, which is one thread, has had of its core."""
-    text = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii")
-    return int(text.split()[0]) / 1000
+def connections(plan: Plan, mode: Mode) -> int:
+    return mode.connections or plan.connections or pair.CONNECTIONS
 
 
-def by_new_connections(plan: Plan, server: Server, seconds: int) -> list[float]:
-    url = server.url + serve.FILE
-    command = clients.wrk(plan.cores.load, NEW, seconds, url)
-    before = cpu_us(server.pid)
-    found = clients.run_wrk([*command, "-H", "Connection: close"], seconds)
-    return [(cpu_us(server.pid) - before) / found.requests]
+def by_wrk(plan: Plan, mode: Mode, server: Server, seconds: int) -> list[float]:
+    url, count = server.url + pair.FILE, connections(plan, mode)
+    command = clients.wrk(plan, count, seconds, url, mode.wrk or [])
+    before = quiet.clock_s(server.pid)
+    found = clients.run_wrk(command, seconds)
+    return [1e6 * (quiet.clock_s(server.pid) - before) / found.requests]
 
 
-def connections(plan: Plan, mode: str) -> int:
-    if mode.endswith("new"):
-        return NEW
-    return 1 if mode.endswith("one") else plan.connections or serve.CONNECTIONS
-
-
-def by_rounds(plan: Plan, mode: str, server: Server) -> list[float]:
-    found = serve.in_rounds(plan, server, connections(plan, mode))
-    return list(found["cpu_us"])
-
-
-def round_of(plan: Plan, mode: str, server: Server) -> Json:
-    if mode.endswith("new"):
-        found = by_new_connections(plan, server, plan.seconds)
-    else:
-        found = by_rounds(plan, mode, server)
-    return {"samples": {"cpu_us": found}, "counts": {}}
+def round_of(plan: Plan, mode: Mode, server: Server, seconds: int) -> Json:
+    if mode.wrk is not None:
+        return {
+            "samples": {"cpu_us": by_wrk(plan, mode, server, seconds)},
+            "counts": {},
+        }
+    count = connections(plan, mode)
+    found = pair.in_rounds(plan, server, count, plan.bytes, seconds)
+    return {"samples": found, "counts": {}}
 
 
 @contextmanager
-def both(plan: Plan, folder: Path, root: Path, mode: str) -> Iterator[list[Server]]:
-    core = plan.cores.measured
-    cached = mode == "cached"
-    for name in VARIANTS:
-        (folder / name).mkdir(exist_ok=True)
-    ours = Module(module(plan.flexsc), KEEP if mode.startswith("kept") else 0)
+def both(plan: Plan, folder: Path, site: Site, mode: Mode) -> Iterator[list[Server]]:
+    ours = replace(site, module=Module(module(plan.flexsc), mode.keep))
     with (
-        servers.nginx(folder / "module", root, core, cached, ours) as with_module,
-        servers.nginx(folder / "stock", root, core, cached) as stock,
+        servers.nginx(plan, MODULE, folder / MODULE, ours) as with_module,
+        servers.nginx(plan, STOCK, folder / STOCK, site) as stock,
     ):
         yield [with_module, stock]
 
 
-def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
-    by_name = dict(zip(VARIANTS, found, strict=True))
-    variants: list[Settings] = [
-        {
-            "variant": name,
-            "mode": mode,
-            "connections": connections(plan, mode),
-            "bytes": plan.bytes,
-        }
-        for name in VARIANTS
-    ]
-    for server in found:
-        by_new_connections(plan, server, WARM_UP_S)
-    measure_all(
-        run,
-        plan,
-        BENCH,
-        variants,
-        lambda settings: round_of(plan, mode, by_name[str(settings["variant"])]),
-    )
+def measure_one(run: Run, plan: Plan, name: str) -> None:
+    mode = MODES[name]
+    with pair.file_of(plan.bytes) as folder:
+        root = folder / "root"
+        site = Site(root, cached=mode.cached)
+        content = (root / pair.FILE).read_bytes()
+        with both(plan, folder, site, mode) as found:
+            for server in found:
+                servers.check(plan.network, server, pair.FILE, content)
+            settings: Settings = {
+                "mode": name,
+                "connections": connections(plan, mode),
+                "bytes": plan.bytes,
+            }
+            pair.compare(
+                *(run, plan, BENCH, found, settings),
+                lambda server, seconds: round_of(plan, mode, server, seconds),
+            )
 
 
 def measure(run: Run, plan: Plan) -> None:
-    for program in ("nginx", "wrk", "taskset"):
+    module(plan.flexsc)
+    for program in ("nginx", "taskset"):
         tools.need(program)
-    content = bytes(i % 251 for i in range(plan.bytes))
-    with tempfile.TemporaryDirectory(prefix="flexbench-") as name:
-        folder = Path(name)
-        root = folder / "root"
-        root.mkdir()
-        (root / serve.FILE).write_bytes(content)
-        for mode in MODES:
-            with both(plan, folder, root, mode) as found:
-                for server in found:
-                    servers.check(server, serve.FILE, content)
-                compare(run, plan, mode, found)
+    for name in MODES:
+        try:
+            measure_one(run, plan, name)
+        except BenchError as error:
+            run.note(f"{BENCH}: {name}: {error}")
+
+
+def row(run: Run, name: str) -> list[str]:
+    ours = run.find(BENCH, mode=name, variant=MODULE)
+    theirs = run.find(BENCH, mode=name, variant=STOCK)
+    if not ours or not theirs:
+        return []
+    mode, settings = MODES[name], ours.settings
+    both = ours.series("cpu_us"), theirs.series("cpu_us")
+    return [
+        f"{settings['bytes']} bytes, {settings['connections']} connections, "
+        f"{mode.title}",
+        table.number(ours.median("cpu_us")),
+        table.number(theirs.median("cpu_us")),
+        table.ratio(ratio(both[1], both[0])),
+    ]
 
 
 def show(run: Run) -> list[str]:
-    rows = []
-    for mode, title in MODES.items():
-        ours = run.find(BENCH, mode=mode, variant="module")
-        theirs = run.find(BENCH, mode=mode, variant="stock")
-        if not ours or not theirs:
-            continue
-        settings = ours.settings
-        rows.append(
-            [
-                f"{settings['bytes']} bytes, {settings['connections']} connections, "
-                f"{title}",
-                table.number(ours.median("cpu_us")),
-                table.number(theirs.median("cpu_us")),
-                table.ratio(ratio(theirs.series("cpu_us"), ours.series("cpu_us"))),
-            ]
-        )
+    rows = [cells for name in MODES if (cells := row(run, name))]
     if not rows:
         return []
-    head = ["processor time/request, us", "module", "stock", "stock/module"]
-    return ["nginx with the module and without\n" + table.table(head, rows)]
+    title = f"nginx with the module and without; {table.how(run.of(BENCH)[0])}\n"
+    head = ["processor time/request, us", MODULE, STOCK, "stock/module"]
+    return [title + table.table(head, rows)]

@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from . import examples, mix, overload_table, quiet, servers, tools
-from .network import Network, network
 from .overload_plan import (
     BENCH,
     FIRST_RATE,
@@ -83,7 +82,6 @@ class Bench:
     run: Run
     plan: Plan
     options: Options
-    network: Network
     saturation: dict[str, float] = field(default_factory=dict)  # by size
 
     @property
@@ -95,9 +93,10 @@ class Bench:
         command = [str(examples.find(self.plan.flexsc, SERVER))]
         command += ["--events", model, "--work", str(self.options.work)]
         command += ["--backlog", str(self.options.backlog), "--admission", admission]
-        command += ["--address", self.network.address]
+        net = self.plan.network
+        command += ["--address", net.address]
         core = str(self.plan.cores.measured)
-        with examples.started(model, core, [*self.network.server, *command]) as program:
+        with examples.started(model, core, [*net.server, *command]) as program:
             yield program
 
     def load(self, program: Program, size: str, **settings: str | int) -> Json:
@@ -105,14 +104,14 @@ class Bench:
         args: Settings = {
             "port": program.port,
             "pid": program.pid,
-            "address": self.network.address,
-            "source": self.network.source,
+            "address": self.plan.network.address,
+            "source": self.plan.network.source,
             "arrivals": self.options.arrivals,
             "sizes": ",".join(str(kib) for kib in sizes),
             **settings,
         }
         cores = servers.listed(self.plan.cores.load)
-        pinned = servers.pinned(cores, self.network.client)
+        pinned = servers.pinned(cores, self.plan.network.client)
         try:
             return raw(self.plan.flexsc, "load", args, pinned)
         except BenchError as error:
@@ -206,7 +205,7 @@ class Bench:
             "work": self.options.work,
             "backlog": self.options.backlog,
             "arrivals": self.options.arrivals,
-            "network": self.network.kind,
+            "network": self.plan.network.kind,
         }
 
     def times_of(self, part: str) -> list[str]:
@@ -243,7 +242,7 @@ class Bench:
 
 def measure(run: Run, plan: Plan) -> None:
     tools.need("taskset")
-    options = parse(plan.words, plan.network)
+    options = parse(plan.words)
     found = models(plan.flexsc, options.events)
     # In the order asked for.
     order = options.events or [model.name for model in found]
@@ -251,13 +250,12 @@ def measure(run: Run, plan: Plan) -> None:
     run.machine["models"] = [
         [m.name, m.delivery, m.notification, m.accepting, m.by] for m in found
     ]
-    with network(options.network, plan.cores) as net:
-        bench = Bench(run, plan, options, net)
-        for size in options.size:
-            wanted = SATURATION in parts and not plan.quick
-            bench.saturate(order, size, wanted or parts == [SATURATION])
-            for part in [p for p in PARTS if p in parts and p != SATURATION]:
-                bench.measure(part, order, size)
+    bench = Bench(run, plan, options)
+    for size in options.size:
+        wanted = SATURATION in parts and not plan.quick
+        bench.saturate(order, size, wanted or parts == [SATURATION])
+        for part in [p for p in PARTS if p in parts and p != SATURATION]:
+            bench.measure(part, order, size)
     progress("")
 
 

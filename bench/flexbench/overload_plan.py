@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import mix
-from .network import KINDS, LO
 from .samples import BenchError
 
 BENCH = "overload"
@@ -50,7 +49,6 @@ class Options:
     work: int = 100
     backlog: int = 128
     arrivals: str = "even"
-    network: str = LO
 
 
 NUMBERS = {"work": (0, 100000), "backlog": (1, 65535)}
@@ -97,12 +95,10 @@ def put(options: Options, key: str, value: str) -> Options:
     return replace(options, **{key: made})
 
 
-def parse(words: Sequence[str], kind: str = LO) -> Options:
+def parse(words: Sequence[str]) -> Options:
     """One error is one line."""
-    options = Options(network=kind)
+    options = Options()
     keys = [*LISTS, *NUMBERS, "arrivals", "mix"]
-    if kind not in KINDS:
-        raise BenchError(f"--network {kind}: give {', '.join(KINDS)}")
     for word in words:
         key, equals, value = word.partition("=")
         if word in PARTS:

@@ -78,6 +78,7 @@ def variants(plan: Plan, program: str, mode: str) -> list[Settings]:
             "variant": variant,
             "connections": connections(plan, KINDS[program]),
             "seconds": plan.seconds,
+            "network": plan.network.kind,
         }
         for variant in (NATIVE, FLEXSC)
     ]
@@ -188,8 +189,7 @@ def show(run: Run) -> list[str]:
             settings = native.settings
             title = (
                 f"programs: {kind.title}, {settings['connections']} {kind.clients}, "
-                f"{kind.modes[mode]};\n"
-                f"{len(native.rounds)} rounds of {settings['seconds']} s"
+                f"{kind.modes[mode]};\n{table.how(native)}"
             )
             head = [mode, NATIVE, FLEXSC, "flexsc/native"]
             parts.append(title + "\n" + table.table(head, lines(kind, flexsc, native)))

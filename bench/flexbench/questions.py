@@ -42,12 +42,12 @@ def exchange(to: socket.socket, request: bytes, ends: bytes) -> bytes:
     return answer
 
 
-def learn(question: Question, port: int) -> Settings:
+def learn(question: Question, address: str, port: int) -> Settings:
     """What rounds has to be told of it. OSError: nobody answers, or not that."""
     kind = socket.SOCK_DGRAM if question.udp else socket.SOCK_STREAM
     with socket.socket(socket.AF_INET, kind) as client:
         client.settimeout(PATIENCE_S)
-        client.connect(("127.0.0.1", port))
+        client.connect((address, port))
         if question.first:
             exchange(client, question.first, question.first_ends)
         answer = exchange(client, question.request, question.ends)

@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from . import quiet
 from .machine import Cores
+from .network import Network
 from .samples import BenchError, Json, Measurement, Run, Settings
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class Plan:
     bytes: int
     connections: int | None  # that were asked for
     words: Sequence[str] = ()  # behind the bench's name
-    network: str = "lo"  # of overload
+    network: Network = field(default_factory=Network)
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:

@@ -17,21 +17,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import clients, servers, table, tools
+from . import clients, pair, servers, table, tools
 from .compare import ratio
-from .runner import Plan, measure_all, progress, raw
+from .pair import FILE
+from .runner import Plan, progress
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
-from .servers import Server
+from .servers import Server, Site
 from .tools import Load
 
 BENCH = "serve"
 
-FILE = "index.html"
 CACHE = 1000
-WARM_UP_S = 1
 ROUNDS_S = 1
 COUNT_S = 2
-CONNECTIONS = 128
 ROWS = [
     ("requests/s", "requests_per_s"),
     ("latency p50, us", "p50_us"),
@@ -47,12 +45,12 @@ MODES = {
 
 
 def connections(plan: Plan) -> int:
-    return plan.connections or CONNECTIONS
+    return plan.connections or pair.CONNECTIONS
 
 
 def wrk(plan: Plan, server: Server, seconds: int) -> list[str]:
     url = server.url + FILE
-    return clients.wrk(plan.cores.load, connections(plan), seconds, url)
+    return clients.wrk(plan, connections(plan), seconds, url)
 
 
 def load(plan: Plan, server: Server, seconds: int) -> Load:
@@ -70,28 +68,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def in_rounds(plan: Plan, server: Server, clients: int) -> dict[str, list[float]]:
-    """What a request costs the server, whatever else the machine does: its client
-    shares its core, and asks on all connections before it takes an answer."""
-    settings: Settings = {
-        "port": int(server.url.rpartition(":")[2].rstrip("/")),
-        "pid": server.pid,
-        "mode": "http",
-        "core": plan.cores.measured,
-        "seconds": ROUNDS_S,
-        "connections": clients,
-        "bytes": plan.bytes,
-    }
-    return dict(raw(plan.flexsc, "rounds", settings)["samples"])
-
-
-def round_of(plan: Plan, server: Server) -> Json:
+def round_of(plan: Plan, server: Server, seconds: int) -> Json:
     before = cpu_seconds(server.pid)
-    found = load(plan, server, plan.seconds)
+    found = load(plan, server, seconds)
     busy = (cpu_seconds(server.pid) - before) / found.seconds
     return {
         "samples": {
-            **in_rounds(plan, server, connections(plan)),
+            **pair.in_rounds(plan, server, connections(plan), plan.bytes, ROUNDS_S),
             "requests_per_s": [found.requests_per_s],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],
@@ -152,55 +135,39 @@ def count(run: Run, plan: Plan, server: Server) -> Json:
 
 
 @contextmanager
-def both(plan: Plan, folder: Path, root: Path, cached: bool) -> Iterator[list[Server]]:
-    core = plan.cores.measured
-    cache = CACHE if cached else 0
+def both(plan: Plan, folder: Path, cached: bool) -> Iterator[list[Server]]:
+    root = folder / "root"
     with (
-        servers.flexsc(plan.flexsc, root, core, cache) as ours,
-        servers.nginx(folder, root, core, cached) as theirs,
+        servers.flexsc(plan, root, CACHE if cached else 0) as ours,
+        servers.nginx(plan, "nginx", folder / "nginx", Site(root, cached)) as theirs,
     ):
         yield [ours, theirs]
 
 
 def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
-    by_name = {server.name: server for server in found}
-    variants: list[Settings] = [
-        {
-            "variant": server.name,
-            "mode": mode,
-            "connections": connections(plan),
-            "bytes": plan.bytes,
-            "seconds": plan.seconds,
-        }
-        for server in found
-    ]
-    for server in found:
-        load(plan, server, WARM_UP_S)
-    measure_all(
-        run,
-        plan,
-        BENCH,
-        variants,
-        lambda settings: round_of(plan, by_name[str(settings["variant"])]),
+    settings: Settings = {
+        "mode": mode,
+        "connections": connections(plan),
+        "bytes": plan.bytes,
+    }
+    pair.compare(
+        *(run, plan, BENCH, found, settings),
+        lambda server, seconds: round_of(plan, server, seconds),
     )
-    for measurement in run.of(BENCH, mode=mode):
-        server = by_name[str(measurement.settings["variant"])]
-        measurement.rounds[-1]["counts"].update(count(run, plan, server))
+    for server in found:
+        for measurement in run.of(BENCH, mode=mode, variant=server.name):
+            measurement.rounds[-1]["counts"].update(count(run, plan, server))
 
 
 def measure(run: Run, plan: Plan) -> None:
     for program in ("nginx", "wrk", "taskset"):
         tools.need(program)
-    content = bytes(i % 251 for i in range(plan.bytes))
-    with tempfile.TemporaryDirectory(prefix="flexbench-") as name:
-        folder = Path(name)
-        root = folder / "root"
-        root.mkdir()
-        (root / FILE).write_bytes(content)
+    with pair.file_of(plan.bytes) as folder:
+        content = (folder / "root" / FILE).read_bytes()
         for mode in MODES:
-            with both(plan, folder, root, mode == "cached") as found:
+            with both(plan, folder, mode == "cached") as found:
                 for server in found:
-                    servers.check(server, FILE, content)
+                    servers.check(plan.network, server, FILE, content)
                 compare(run, plan, mode, found)
 
 
@@ -236,7 +203,7 @@ def show(run: Run) -> list[str]:
         title = (
             f"serve: {ours.settings['bytes']} bytes, "
             f"{ours.settings['connections']} connections, {MODES[mode]}; "
-            f"{len(ours.rounds)} rounds of {ours.settings['seconds']} s"
+            + table.how(ours)
         )
         head = [mode, "flexsc", "nginx", "flexsc/nginx"]
         parts.append(title + "\n" + table.table(head, lines(ours, theirs)))

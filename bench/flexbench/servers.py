@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve and stock nginx, both with one worker on one core, serving the
-same folder on free ports of 127.0.0.1. Each lives as long as a with-block.
+"""flexsc serve and nginx, both with one worker on the measured core, serving the same
+folder on free ports of the network. Each lives as long as a with-block.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import pwd
 import re
 import selectors
-import socket
 import subprocess
 import time
 import urllib.error
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import IO
 
 from . import tools
+from .network import Network, visit
+from .runner import Plan
 from .samples import BenchError
 
 START_S = 10
@@ -53,7 +54,7 @@ http {{
 	uwsgi_temp_path {folder}/uwsgi;
 	scgi_temp_path {folder}/scgi;
 {cache}{on}	server {{
-		listen 127.0.0.1:{port};
+		listen {address}:{port};
 		root {root};
 	}}
 }}
@@ -81,10 +82,27 @@ class Module:
     keep: int
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@dataclass(frozen=True)
+class Place:
+    """Where a server may be: its folder, and what it listens on."""
+
+    folder: Path
+    address: str
+    port: int
+
+
+def place(network: Network, folder: Path) -> Place:
+    folder.mkdir(exist_ok=True)
+    return Place(folder, network.address, network.free_port())
+
+
+@dataclass(frozen=True)
+class Site:
+    """What an nginx serves, and how."""
+
+    root: Path
+    cached: bool = False
+    module: Module | None = None
 
 
 def pinned(cores: int | str, command: list[str]) -> list[str]:
@@ -130,28 +148,23 @@ def line_within(stream: IO[str], seconds: float) -> str:
 
 
 @contextmanager
-def flexsc(
-    command: str, root: Path, core: int, cache: int, engine: str | None = None
-) -> Iterator[Server]:
-    args = [command, "serve", str(root), "-p", "0", "-b", "127.0.0.1", "-j", "1"]
-    args += ["--cores", str(core)]
+def flexsc(plan: Plan, root: Path, cache: int) -> Iterator[Server]:
+    core, net = plan.cores.measured, plan.network
+    args = [*net.server, plan.flexsc, "serve", str(root), "-p", "0"]
+    args += ["-b", net.address, "-j", "1", "--cores", str(core)]
     if cache:
         args += ["--cache", str(cache)]
-    if engine:
-        args += ["--engine", engine]
     with process("flexsc serve", pinned(core, args)) as started:
         assert started.stderr
         line = line_within(started.stderr, START_S)
-        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        found = re.search(rf"http://{re.escape(net.address)}:\d+/", line)
         if not found:
             raise BenchError(f"flexsc serve didn't start: {line.strip() or 'no word'}")
         yield Server("flexsc", found[0], started.pid)
 
 
-def nginx_config(
-    folder: Path, root: Path, port: int, cached: bool, module: Module | None = None
-) -> str:
-    user = ""
+def nginx_config(place: Place, site: Site) -> str:
+    user, module = "", site.module
     if os.geteuid() == 0:
         # Its worker is to see the same files that flexsc serve sees.
         name = pwd.getpwuid(0).pw_name
@@ -160,10 +173,11 @@ def nginx_config(
         load=f"load_module {module.path};\n" if module else "",
         on=f"\tflexsc on;\n\tflexsc_keep {module.keep};\n" if module else "",
         user=user,
-        folder=folder,
-        root=root,
-        port=port,
-        cache=NGINX_CACHE if cached else "",
+        folder=place.folder,
+        root=site.root,
+        address=place.address,
+        port=place.port,
+        cache=NGINX_CACHE if site.cached else "",
     )
 
 
@@ -182,28 +196,32 @@ def worker_of(name: str, master: int) -> int:
     raise BenchError(f"{name} didn't start a worker")
 
 
+def nginx_arguments(where: Place, site: Site) -> list[str]:
+    """With its configuration written."""
+    folder, config = str(where.folder), where.folder / "nginx.conf"
+    config.write_text(nginx_config(where, site), encoding="utf-8")
+    return ["-p", folder, "-c", str(config), "-e", f"{folder}/error.log"]
+
+
 @contextmanager
-def nginx(
-    folder: Path, root: Path, core: int, cached: bool, module: Module | None = None
-) -> Iterator[Server]:
-    port = free_port()
-    config = folder / "nginx.conf"
-    text = nginx_config(folder, root, port, cached, module)
-    config.write_text(text, encoding="utf-8")
-    args = [tools.need("nginx"), "-p", str(folder), "-c", str(config)]
-    args += ["-e", str(folder / "error.log")]
-    with process("nginx", pinned(core, args)) as started:
-        yield Server(
-            "nginx", f"http://127.0.0.1:{port}/", worker_of("nginx", started.pid)
-        )
+def nginx(plan: Plan, name: str, folder: Path, site: Site) -> Iterator[Server]:
+    where = place(plan.network, folder)
+    args = [*plan.network.server, tools.need("nginx"), *nginx_arguments(where, site)]
+    with process(name, pinned(plan.cores.measured, args)) as started:
+        url = f"http://{where.address}:{where.port}/"
+        yield Server(name, url, worker_of(name, started.pid))
 
 
-def check(server: Server, name: str, content: bytes) -> None:
+def check(network: Network, server: Server, name: str, content: bytes) -> None:
     """Does it serve the very file?"""
     until = time.monotonic() + START_S
+    client = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:
         try:
-            with urllib.request.urlopen(server.url + name, timeout=5) as answer:
+            with (
+                visit(network.client),
+                client.open(server.url + name, timeout=5) as answer,
+            ):
                 found = answer.read()
             break
         except urllib.error.HTTPError as error:

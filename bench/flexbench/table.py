@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .compare import Interval
+from .samples import Measurement
 
 NOTHING = "-"
 
@@ -26,6 +27,13 @@ def ratio(value: Interval | None) -> str:
     if value is None:
         return NOTHING
     return f"{value.median:.2f} ({value.low:.2f}-{value.high:.2f})"
+
+
+def how(measurement: Measurement) -> str:
+    """It was measured; a file of an older version may lack something."""
+    settings = measurement.settings
+    text = f"network {settings.get('network', 'lo')}, {len(measurement.rounds)} rounds"
+    return text + (f" of {settings['seconds']} s" if "seconds" in settings else "")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -28,6 +28,7 @@ TIMEOUT = 60
 HERE = (f"pid={os.getpid()}", "port=1")
 EXACT = ("mode=exact", f"request={b'ask'.hex()}")
 SAID = b"answered"
+NGINX = ["plain", "kept", "cached", "one", "kept-one", "new", "kept-new"]
 
 
 def bench(
@@ -550,21 +551,40 @@ def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:
         assert parts == {"load", "entries", "idle"}
 
 
+def networked(kind: str) -> list[str]:
+    """Options for it, where it may be had."""
+    if kind != "lo" and os.geteuid() != 0:
+        pytest.skip("network namespaces take root")
+    if (
+        kind != "lo"
+        and subprocess.run(["unshare", "-n", "true"], check=False).returncode
+    ):
+        pytest.skip("there are no network namespaces here")
+    return ["--network", kind]
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
-def test_a_program_with_an_event_loop_is_measured(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["lo", "veth"])
+def test_a_program_with_an_event_loop_is_measured(tmp_path: Path, kind: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")
+    network = networked(kind)
     # Without perf, which takes longer.
     there = tmp_path / "bin"
     there.mkdir()
     (there / "python3").symlink_to(Path(sys.executable).resolve())
-    for name, package in (("taskset", "util-linux"), ("named", "bind9")):
+    needed = [("taskset", "util-linux"), ("named", "bind9"), ("ip", "iproute2")]
+    for name, package in (*needed, ("sh", "dash")):
         (there / name).symlink_to(installed(name, package))
     path = tmp_path / "run.json"
-    quickly = ["--rounds", "1", "--seconds", "1", "--connections", "8"]
-    done = bench("programs", "bind", *quickly, "--out", str(path), PATH=str(there))
+    quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "8"]
+    done = bench(
+        *("programs", "bind", *quickly, *network, "--out", str(path)),
+        PATH=str(there),
+    )
     assert done.returncode == 0, done.stderr
     assert "programs with an event loop: us of the processor" in done.stdout
+    assert f"\nnetwork {kind}, 1 rounds of 1 s\n" in done.stdout
     assert "bind, 1 kept" in done.stdout and "bind, 8 kept" in done.stdout
     assert "perf isn't installed" in done.stdout
     found = json.loads(path.read_text(encoding="utf-8"))
@@ -572,7 +592,35 @@ def test_a_program_with_an_event_loop_is_measured(tmp_path: Path) -> None:
         (round_,) = measurement["rounds"]
         (us,) = round_["samples"]["cpu_us"]
         assert 0 < us < 1e6 and round_["counts"]["answers"] > 0
+        assert round_["samples"]["disturbed_percent"][0] >= 0
+        assert measurement["settings"]["network"] == kind
     assert len(found["measurements"]) == 4
+
+
+@pytest.mark.parametrize("kind", ["rps"])
+def test_nginx_is_measured_with_the_module(tmp_path: Path, kind: str) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    built = Path(command()).resolve().parents[2] / "nginx/ngx_http_flexsc_module.so"
+    if not built.is_file():
+        pytest.skip("the module isn't built: install nginx-dev")
+    network = networked(kind)
+    for name in ("nginx", "wrk"):
+        installed(name, name)
+    path = tmp_path / "run.json"
+    quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--out", str(path)]
+    done = bench("nginx", *network, *quickly)
+    assert done.returncode == 0, done.stderr
+    assert f"module and without; network {kind}, 1 rounds of 1 s\n" in done.stdout
+    found = json.loads(path.read_text(encoding="utf-8"))
+    settings = [m["settings"] for m in found["measurements"]]
+    both = ("module", "stock")
+    assert [(s["mode"], s["variant"], s["network"]) for s in settings] == [
+        (mode, variant, kind) for mode in NGINX for variant in both
+    ], done.stdout
+    for measurement in found["measurements"]:
+        (us,) = measurement["rounds"][0]["samples"]["cpu_us"]
+        assert 0 < us < 1e6
 
 
 def test_programs_have_names() -> None:
@@ -595,7 +643,7 @@ def test_programs_that_are_there_are_measured(tmp_path: Path) -> None:
     for name in ("taskset", "apache2", "wrk"):
         (there / name).symlink_to(installed(name, name))
     path = tmp_path / "run.json"
-    quickly = ["--rounds", "1", "--seconds", "1", "--connections", "8"]
+    quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "8"]
     done = bench("programs", *quickly, "--out", str(path), PATH=str(there))
     assert done.returncode == 0, done.stderr
     assert "programs: Apache, 1 KiB, 8 connections" in done.stdout

@@ -371,6 +371,36 @@ def test_nginx_is_compared_with_itself() -> None:
     assert nginx.show(empty_run()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["calls", "--network", "rps"], "calls: --network is of serve, nginx, "),
+        (["--network", "veth"], "all: --network is of serve, nginx, "),
+        (["programs", "--network", "wire"], "--network wire: give lo, veth, rps"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    reason: str,
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert command.main(words) == 1
+    said = capsys.readouterr()
+    assert reason in said.err and said.err.count("\n") == 1 and not said.out
+
+
+def test_a_network_takes_root(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    for words in (["nginx"], ["programs", "redis"], ["overload"]):
+        assert command.main([*words, "--network", "rps"]) == 1
+        said = capsys.readouterr().err
+        assert said == "flexsc: bench: --network rps takes root; lo doesn't\n"
+
+
 def test_a_module_that_is_not_built_is_one_line(tmp_path: Path) -> None:
     command = tmp_path / "cmd/flexsc/flexsc"
     command.parent.mkdir(parents=True)
@@ -459,7 +489,7 @@ def test_programs_are_compared_natively() -> None:
     assert (
         title == "programs: Apache, 1 KiB, 128 connections, connections that are kept;"
     )
-    assert more == "3 rounds of 1 s"
+    assert more == "network lo, 3 rounds of 1 s"
     assert head.split() == ["kept", "native", "flexsc", "flexsc/native"]
     assert "20,000  25,000  1.25 (1.25-1.25)" in rate
     assert "0.80 (0.80-0.80)" in late

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,12 +20,13 @@ from flexbench.machine import Cores
 from flexbench.overload_plan import Options, parse
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 
+
 LOOP = "while True: pass"
 
 
 def test_words_are_parts_and_settings() -> None:
     words = ["goodput", "trace", "events=send,epoll", "rate=0.5x,2", "work=0"]
-    found = parse([*words, "size=1,8", "admission=age,none"], "veth")
+    found = parse([*words, "size=1,8", "admission=age,none"])
     assert found == Options(
         parts=["goodput", "trace"],
         events=["send", "epoll"],
@@ -32,7 +34,6 @@ def test_words_are_parts_and_settings() -> None:
         rate=["0.5", "2"],
         admission=["age", "none"],
         work=0,
-        network="veth",
     )
     assert parse(["mix=barford"]).size == ["barford"]
 
@@ -92,6 +93,39 @@ def test_networks_come_and_go(kind: str) -> None:
         raise
     listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True)
     assert name not in listed.stdout
+
+
+ANSWER = """
+import socket, sys
+with socket.create_server((sys.argv[1], int(sys.argv[2]))) as listener:
+    print(flush=True)
+    connection, (address, _) = listener.accept()
+    connection.sendall(address.encode())
+"""
+
+
+def test_a_visitor_of_a_network_comes_back() -> None:
+    here = os.readlink("/proc/thread-self/ns/net")
+    try:
+        with network.network("rps", Cores(measured=1, other=0, load=[0])) as net:
+            there = [net.address, str(net.free_port())]
+            command = [*net.server, sys.executable, "-c", ANSWER, *there]
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+                try:
+                    assert server.stdout and server.stdout.readline()
+                    with (
+                        network.visit(net.client),
+                        socket.create_connection((there[0], int(there[1])), 10) as own,
+                    ):
+                        assert os.readlink("/proc/thread-self/ns/net") != here
+                        assert own.recv(100).decode() == net.host
+                finally:
+                    server.kill()
+            assert os.readlink("/proc/thread-self/ns/net") == here
+    except BenchError as error:
+        pytest.skip(str(error))
+    with network.visit([]):
+        assert os.readlink("/proc/thread-self/ns/net") == here
 
 
 def test_a_core_that_is_shared_is_noticed() -> None:

@@ -14,7 +14,9 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from flexbench import apache, clients, mariadb, servers, tools  # noqa: E402
+from flexbench.network import Network  # noqa: E402
 from flexbench.samples import BenchError  # noqa: E402
+from flexbench.servers import Place, Site  # noqa: E402
 
 WRK = """\
 Running 5s test @ http://127.0.0.1:8080/file.bin
@@ -171,8 +173,9 @@ def test_strace_is_read() -> None:
 
 
 def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
-    plain = servers.nginx_config(tmp_path, tmp_path / "root", 8080, cached=False)
-    cached = servers.nginx_config(tmp_path, tmp_path / "root", 8080, cached=True)
+    place = Place(tmp_path, "127.0.0.1", 8080)
+    plain = servers.nginx_config(place, Site(tmp_path / "root"))
+    cached = servers.nginx_config(place, Site(tmp_path / "root", cached=True))
     assert "listen 127.0.0.1:8080;" in plain
     assert "worker_processes 1;" in plain
     assert "sendfile on;" in plain
@@ -184,7 +187,8 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
 
 
 def test_apache_has_a_thread_for_each_connection_at_once(tmp_path: Path) -> None:
-    text = apache.configuration(tmp_path, tmp_path / "root", 8080, 256)
+    place = Place(tmp_path, "127.0.0.1", 8080)
+    text = apache.configuration(place, tmp_path / "root", 256)
     assert "Listen 127.0.0.1:8080\n" in text
     assert "\nServerLimit 1\n" in text
     assert "\nThreadsPerChild 300\n" in text
@@ -195,5 +199,5 @@ def test_apache_has_a_thread_for_each_connection_at_once(tmp_path: Path) -> None
 
 
 def test_mariadb_listens_to_this_host_only() -> None:
-    assert "--bind-address=127.0.0.1" in mariadb.SETTINGS
-    assert "--innodb-flush-log-at-trx-commit=2" in mariadb.SETTINGS
+    assert "--bind-address=127.0.0.1" in mariadb.settings(Network())
+    assert "--innodb-flush-log-at-trx-commit=2" in mariadb.settings(Network())
