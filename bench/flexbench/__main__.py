@@ -50,6 +50,7 @@ BENCHES: dict[str, ModuleType] = {
 APART = ["nginx", "overload"]
 # Those that take words behind their names, and what looks at these.
 WORDED: dict[str, Callable[[list[str]], object]] = {
+    "nginx": nginx.parse,
     "programs": programs.parse,
     "overload": overload_plan.parse,
 }
@@ -92,7 +93,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "words",
         nargs="*",
         metavar="WORD",
-        help="of overload: its parts and settings; of programs: their names",
+        help="of overload: its parts and settings; of programs: their names; of "
+        "nginx: what it is asked for",
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer rounds and sizes, wider ranges"

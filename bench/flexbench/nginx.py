@@ -7,17 +7,22 @@ for two lines, one worker on the same core, alternately.
     cached   nginx keeps it open
     one      the same as plain and kept, by one client
     new      the same with a connection for each request
+    tls      over TLS, with a certificate made for it
+    proxy    the file is a stock nginx', on the clients' cores
+    100k, 1m the same as plain with larger files
 
-Most are in rounds, as serve's processor time is. New connections need wrk, on another
-core, and then the worker's clock is read before and after.
+Most are in rounds, as serve's processor time is. New connections and TLS need wrk, on
+another core, and then the worker's clock is read before and after.
 """
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from . import clients, pair, quiet, servers, table, tools
 from .compare import ratio
@@ -27,24 +32,34 @@ from .servers import Module, Server, Site
 
 BENCH = "nginx"
 MODULE, STOCK = "module", "stock"
+CERTIFICATE_S = 30
 
-MANY = 64
+FEW, MANY = 16, 64
 KEEP = 1000
 CLOSE = ["-H", "Connection: close"]
 
 
 @dataclass(frozen=True)
 class Mode:
-    """One way of being asked. 0 connections: as many as the plan says."""
+    """One way of being asked. 0 connections or bytes: as many as the plan says."""
 
     title: str
     keep: int = 0  # files, by the module
     cached: bool = False
     connections: int = 0
+    bytes: int = 0
     wrk: Sequence[str] | None = None  # its options; None: in rounds
+    tls: bool = False
+    proxy: bool = False
+
+    @property
+    def series(self) -> str:
+        """A part of a long answer is sent in the client's time."""
+        return "both_us" if self.bytes else "cpu_us"
 
 
 OPENED, KEPT = "opening the file each time", "keeping the file open"
+LARGE = "opening the file each time; with the client's time"
 MODES = {
     "plain": Mode(OPENED),
     "kept": Mode(KEPT, keep=KEEP),
@@ -55,6 +70,10 @@ MODES = {
     "kept-new": Mode(
         f"each for one request, {KEPT}", keep=KEEP, connections=MANY, wrk=CLOSE
     ),
+    "tls": Mode(f"TLS, {OPENED}", connections=MANY, wrk=[], tls=True),
+    "proxy": Mode("asking another nginx", connections=MANY, proxy=True),
+    "100k": Mode(LARGE, connections=FEW, bytes=100 << 10),
+    "1m": Mode(LARGE, connections=FEW, bytes=1 << 20),
 }
 
 
@@ -74,6 +93,10 @@ def connections(plan: Plan, mode: Mode) -> int:
     return mode.connections or plan.connections or pair.CONNECTIONS
 
 
+def size(plan: Plan, mode: Mode) -> int:
+    return mode.bytes or plan.bytes
+
+
 def by_wrk(plan: Plan, mode: Mode, server: Server, seconds: int) -> list[float]:
     url, count = server.url + pair.FILE, connections(plan, mode)
     command = clients.wrk(plan, count, seconds, url, mode.wrk or [])
@@ -89,33 +112,57 @@ def round_of(plan: Plan, mode: Mode, server: Server, seconds: int) -> Json:
             "counts": {},
         }
     count = connections(plan, mode)
-    found = pair.in_rounds(plan, server, count, plan.bytes, seconds)
+    found = pair.in_rounds(plan, server, count, size(plan, mode), seconds)
     return {"samples": found, "counts": {}}
+
+
+def certificate(folder: Path, address: str) -> Path:
+    """One that says of itself that it is the server's. Its key is beside it."""
+    path = folder / "certificate"
+    command = [tools.need("openssl"), "req", "-x509", "-nodes", "-days", "2"]
+    command += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    command += ["-subj", f"/CN={address}", "-addext", f"subjectAltName=IP:{address}"]
+    command += ["-out", str(path), "-keyout", f"{path}.key"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=CERTIFICATE_S, check=False
+    )
+    if done.returncode:
+        raise BenchError(f"openssl: {' '.join(done.stderr.split())[-200:]}")
+    return path
 
 
 @contextmanager
 def both(plan: Plan, folder: Path, site: Site, mode: Mode) -> Iterator[list[Server]]:
-    ours = replace(site, module=Module(module(plan.flexsc), mode.keep))
-    with (
-        servers.nginx(plan, MODULE, folder / MODULE, ours) as with_module,
-        servers.nginx(plan, STOCK, folder / STOCK, site) as stock,
-    ):
-        yield [with_module, stock]
+    with ExitStack() as stack:
+        if mode.proxy:
+            behind = stack.enter_context(
+                servers.nginx(
+                    *(plan, "the nginx behind", folder / "behind", site),
+                    servers.listed(plan.cores.load),
+                )
+            )
+            site = replace(site, backend=urlsplit(behind.url).netloc)
+        ours = replace(site, module=Module(module(plan.flexsc), mode.keep))
+        yield [
+            stack.enter_context(servers.nginx(plan, name, folder / name, one))
+            for name, one in ((MODULE, ours), (STOCK, site))
+        ]
 
 
 def measure_one(run: Run, plan: Plan, name: str) -> None:
     mode = MODES[name]
-    with pair.file_of(plan.bytes) as folder:
+    with pair.file_of(size(plan, mode)) as folder:
         root = folder / "root"
-        site = Site(root, cached=mode.cached)
+        trusted = certificate(folder, plan.network.address) if mode.tls else None
+        site = Site(root, cached=mode.cached, certificate=trusted)
         content = (root / pair.FILE).read_bytes()
         with both(plan, folder, site, mode) as found:
             for server in found:
-                servers.check(plan.network, server, pair.FILE, content)
+                servers.check(plan.network, server, pair.FILE, content, trusted)
             settings: Settings = {
                 "mode": name,
                 "connections": connections(plan, mode),
-                "bytes": plan.bytes,
+                "bytes": len(content),
             }
             pair.compare(
                 *(run, plan, BENCH, found, settings),
@@ -123,11 +170,20 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
             )
 
 
+def parse(words: Sequence[str]) -> list[str]:
+    """The names of modes; by default all."""
+    for word in words:
+        if word not in MODES:
+            raise BenchError(f"nginx: {word}: give {', '.join(MODES)}")
+    return list(dict.fromkeys(words or MODES))
+
+
 def measure(run: Run, plan: Plan) -> None:
+    names = parse(plan.words)
     module(plan.flexsc)
     for program in ("nginx", "taskset"):
         tools.need(program)
-    for name in MODES:
+    for name in names:
         try:
             measure_one(run, plan, name)
         except BenchError as error:
@@ -140,12 +196,12 @@ def row(run: Run, name: str) -> list[str]:
     if not ours or not theirs:
         return []
     mode, settings = MODES[name], ours.settings
-    both = ours.series("cpu_us"), theirs.series("cpu_us")
+    both = ours.series(mode.series), theirs.series(mode.series)
     return [
-        f"{settings['bytes']} bytes, {settings['connections']} connections, "
+        f"{name}: {settings['bytes']} bytes, {settings['connections']} connections, "
         f"{mode.title}",
-        table.number(ours.median("cpu_us")),
-        table.number(theirs.median("cpu_us")),
+        table.number(ours.median(mode.series)),
+        table.number(theirs.median(mode.series)),
         table.ratio(ratio(both[1], both[0])),
     ]
 

@@ -10,6 +10,7 @@ import os
 import pwd
 import re
 import selectors
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -54,14 +55,32 @@ http {{
 	uwsgi_temp_path {folder}/uwsgi;
 	scgi_temp_path {folder}/scgi;
 {cache}{on}	server {{
-		listen {address}:{port};
+		listen {address}:{port}{tls};
 		root {root};
-	}}
-}}
+{server}	}}
+{upstream}}}
 """
 NGINX_CACHE = """\
 	open_file_cache max=1000;
 	open_file_cache_valid 60s;
+"""
+NGINX_TLS = """\
+		ssl_certificate {certificate};
+		ssl_certificate_key {certificate}.key;
+"""
+# Connections to the backend are kept, or most of the work were to make them.
+NGINX_PROXY = """\
+		location / {
+			proxy_pass http://backend;
+			proxy_http_version 1.1;
+			proxy_set_header Connection "";
+		}
+"""
+NGINX_BACKEND = """\
+	upstream backend {{
+		server {backend};
+		keepalive 256;
+	}}
 """
 
 
@@ -98,11 +117,13 @@ def place(network: Network, folder: Path) -> Place:
 
 @dataclass(frozen=True)
 class Site:
-    """What an nginx serves, and how."""
+    """What an nginx serves, a folder or what a backend answers, and how."""
 
     root: Path
     cached: bool = False
     module: Module | None = None
+    certificate: Path | None = None  # its key is beside it
+    backend: str = ""  # ADDRESS:PORT
 
 
 def pinned(cores: int | str, command: list[str]) -> list[str]:
@@ -178,6 +199,12 @@ def nginx_config(place: Place, site: Site) -> str:
         address=place.address,
         port=place.port,
         cache=NGINX_CACHE if site.cached else "",
+        tls=" ssl" if site.certificate else "",
+        server=(
+            NGINX_TLS.format(certificate=site.certificate) if site.certificate else ""
+        )
+        + (NGINX_PROXY if site.backend else ""),
+        upstream=NGINX_BACKEND.format(backend=site.backend) if site.backend else "",
     )
 
 
@@ -204,18 +231,35 @@ def nginx_arguments(where: Place, site: Site) -> list[str]:
 
 
 @contextmanager
-def nginx(plan: Plan, name: str, folder: Path, site: Site) -> Iterator[Server]:
+def nginx(
+    plan: Plan, name: str, folder: Path, site: Site, core: int | str | None = None
+) -> Iterator[Server]:
+    """core: if it isn't the measured one."""
     where = place(plan.network, folder)
     args = [*plan.network.server, tools.need("nginx"), *nginx_arguments(where, site)]
-    with process(name, pinned(plan.cores.measured, args)) as started:
-        url = f"http://{where.address}:{where.port}/"
+    if core is None:
+        core = plan.cores.measured
+    with process(name, pinned(core, args)) as started:
+        scheme = "https" if site.certificate else "http"
+        url = f"{scheme}://{where.address}:{where.port}/"
         yield Server(name, url, worker_of(name, started.pid))
 
 
-def check(network: Network, server: Server, name: str, content: bytes) -> None:
+def check(
+    network: Network,
+    server: Server,
+    name: str,
+    content: bytes,
+    certificate: Path | None = None,
+) -> None:
     """Does it serve the very file?"""
     until = time.monotonic() + START_S
-    client = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    client = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}),
+        urllib.request.HTTPSHandler(
+            context=ssl.create_default_context(cafile=certificate)
+        ),
+    )
     while True:
         try:
             with (

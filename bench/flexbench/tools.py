@@ -20,6 +20,7 @@ PACKAGES = {
     "named": "bind9",
     "nginx": "nginx-light",
     "node": "nodejs",
+    "openssl": "openssl",
     "perf": "linux-perf",
     "redis-server": "redis-server",
     "strace": "strace",

@@ -28,7 +28,6 @@ TIMEOUT = 60
 HERE = (f"pid={os.getpid()}", "port=1")
 EXACT = ("mode=exact", f"request={b'ask'.hex()}")
 SAID = b"answered"
-NGINX = ["plain", "kept", "cached", "one", "kept-one", "new", "kept-new"]
 
 
 def bench(
@@ -597,26 +596,34 @@ def test_a_program_with_an_event_loop_is_measured(tmp_path: Path, kind: str) -> 
     assert len(found["measurements"]) == 4
 
 
-@pytest.mark.parametrize("kind", ["rps"])
-def test_nginx_is_measured_with_the_module(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "modes"),
+    [
+        ("lo", ["plain", "tls", "proxy"]),
+        ("rps", ["new", "1m"]),
+    ],
+)
+def test_nginx_is_measured_with_the_module(
+    tmp_path: Path, kind: str, modes: list[str]
+) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")
     built = Path(command()).resolve().parents[2] / "nginx/ngx_http_flexsc_module.so"
     if not built.is_file():
         pytest.skip("the module isn't built: install nginx-dev")
     network = networked(kind)
-    for name in ("nginx", "wrk"):
+    for name in ("nginx", "wrk", "openssl"):
         installed(name, name)
     path = tmp_path / "run.json"
     quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--out", str(path)]
-    done = bench("nginx", *network, *quickly)
+    done = bench("nginx", *modes, *network, *quickly)
     assert done.returncode == 0, done.stderr
     assert f"module and without; network {kind}, 1 rounds of 1 s\n" in done.stdout
     found = json.loads(path.read_text(encoding="utf-8"))
     settings = [m["settings"] for m in found["measurements"]]
     both = ("module", "stock")
     assert [(s["mode"], s["variant"], s["network"]) for s in settings] == [
-        (mode, variant, kind) for mode in NGINX for variant in both
+        (mode, variant, kind) for mode in modes for variant in both
     ], done.stdout
     for measurement in found["measurements"]:
         (us,) = measurement["rounds"][0]["samples"]["cpu_us"]

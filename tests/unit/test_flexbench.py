@@ -371,12 +371,39 @@ def test_nginx_is_compared_with_itself() -> None:
     assert nginx.show(empty_run()) == []
 
 
+def test_long_answers_count_with_the_client_s_time() -> None:
+    run = empty_run()
+    for variant, cost in (("module", 70.0), ("stock", 140.0)):
+        settings: Settings = {
+            "variant": variant,
+            "mode": "1m",
+            "bytes": 1 << 20,
+            "connections": 16,
+            "seconds": 5,
+            "network": "rps",
+        }
+        samples = {"cpu_us": [1.0], "both_us": [cost]}
+        rounds: list[Json] = [{"samples": samples, "counts": {}}]
+        run.measurements.append(Measurement("nginx", settings, rounds))
+    (text,) = nginx.show(run)
+    assert text.splitlines()[0].endswith("; network rps, 1 rounds of 5 s")
+    assert "70.0    140  2.00" in text
+
+
+def test_nginx_has_modes() -> None:
+    assert nginx.parse([]) == list(nginx.MODES)
+    assert nginx.parse(["tls", "one", "tls"]) == ["tls", "one"]
+    with pytest.raises(BenchError, match="nginx: ftp: give plain, kept, cached, "):
+        nginx.parse(["ftp"])
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         (["calls", "--network", "rps"], "calls: --network is of serve, nginx, "),
         (["--network", "veth"], "all: --network is of serve, nginx, "),
         (["programs", "--network", "wire"], "--network wire: give lo, veth, rps"),
+        (["nginx", "ftp"], "nginx: ftp: give plain, "),
     ],
 )
 def test_what_makes_no_sense_is_one_line(

@@ -186,6 +186,19 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     assert all(w.startswith(str(tmp_path)) for w in places)
 
 
+def test_nginx_has_tls_or_a_backend_where_it_is_asked_for(tmp_path: Path) -> None:
+    place, root = Place(tmp_path, "10.0.0.1", 8080), tmp_path / "root"
+    tls = servers.nginx_config(place, Site(root, certificate=tmp_path / "cert"))
+    assert "listen 10.0.0.1:8080 ssl;" in tls
+    assert f"ssl_certificate_key {tmp_path}/cert.key;" in tls
+    proxy = servers.nginx_config(place, Site(root, backend="10.0.0.1:8081"))
+    assert "listen 10.0.0.1:8080;" in proxy
+    assert "proxy_pass http://backend;" in proxy
+    assert "server 10.0.0.1:8081;" in proxy
+    for text in (tls, proxy):
+        assert text.count("{") == text.count("}")
+
+
 def test_apache_has_a_thread_for_each_connection_at_once(tmp_path: Path) -> None:
     place = Place(tmp_path, "127.0.0.1", 8080)
     text = apache.configuration(place, tmp_path / "root", 256)
