@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -76,21 +78,27 @@ def test_other_networks_take_root(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
-@pytest.mark.parametrize("kind", ["veth", "rps", "100mbit"])
-def test_networks_come_and_go(kind: str) -> None:
-    cores = Cores(measured=1, other=0, load=[0])
+@contextlib.contextmanager
+def made(kind: str) -> Iterator[network.Network]:
+    """A network, where it may be had."""
     if os.geteuid() != 0 or not tools.find("ip") or not tools.find("tc"):
         pytest.skip("this takes root, ip and tc")
     try:
-        with network.network(kind, cores) as net:
-            route = [*net.client, "ip", "route", "get", net.address, "from", net.source]
-            found = subprocess.run(route, capture_output=True, text=True, check=True)
-            assert f"{net.address} from {net.source} dev v0" in found.stdout
-            name = net.client[-1]
+        with network.network(kind, Cores(measured=1, other=0, load=[0])) as net:
+            yield net
     except BenchError as error:
         if "not permitted" in str(error) or "Read-only" in str(error):
             pytest.skip(str(error))
         raise
+
+
+@pytest.mark.parametrize("kind", ["veth", "rps", "100mbit"])
+def test_networks_come_and_go(kind: str) -> None:
+    with made(kind) as net:
+        route = [*net.client, "ip", "route", "get", net.address, "from", net.source]
+        found = subprocess.run(route, capture_output=True, text=True, check=True)
+        assert f"{net.address} from {net.source} dev v0" in found.stdout
+        name = net.client[-1]
     listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True)
     assert name not in listed.stdout
 
@@ -106,24 +114,21 @@ with socket.create_server((sys.argv[1], int(sys.argv[2]))) as listener:
 
 def test_a_visitor_of_a_network_comes_back() -> None:
     here = os.readlink("/proc/thread-self/ns/net")
-    try:
-        with network.network("rps", Cores(measured=1, other=0, load=[0])) as net:
-            there = [net.address, str(net.free_port())]
-            command = [*net.server, sys.executable, "-c", ANSWER, *there]
-            with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
-                try:
-                    assert server.stdout and server.stdout.readline()
-                    with (
-                        network.visit(net.client),
-                        socket.create_connection((there[0], int(there[1])), 10) as own,
-                    ):
-                        assert os.readlink("/proc/thread-self/ns/net") != here
-                        assert own.recv(100).decode() == net.host
-                finally:
-                    server.kill()
-            assert os.readlink("/proc/thread-self/ns/net") == here
-    except BenchError as error:
-        pytest.skip(str(error))
+    with made("rps") as net:
+        port = net.free_port()
+        command = [*net.server, sys.executable, "-c", ANSWER, net.address, str(port)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+            try:
+                assert server.stdout and server.stdout.readline()
+                with (
+                    network.visit(net.client),
+                    socket.create_connection((net.address, port), 10) as client,
+                ):
+                    assert os.readlink("/proc/thread-self/ns/net") != here
+                    assert client.recv(100).decode() == net.host
+            finally:
+                server.kill()
+        assert os.readlink("/proc/thread-self/ns/net") == here
     with network.visit([]):
         assert os.readlink("/proc/thread-self/ns/net") == here
 
