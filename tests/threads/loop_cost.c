@@ -78,5 +78,5 @@ TEST_LIMIT(a_turn_of_one_thread_costs_little, 30)
 
 TEST_LIMIT(a_turn_of_a_user_thread_costs_little, 30)
 {
-	CHECK(per_turn(true) <= 640);
+	CHECK(per_turn(true) <= 560);
 }

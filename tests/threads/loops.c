@@ -684,3 +684,46 @@ TEST(a_loop_is_cancelled)
 	}
 	CHECK_EQ(count_fds(), fds);
 }
+
+/* A receive that waits after all is a place to be cancelled while it waits. */
+
+static void wait_by_copy(int fd)
+{
+	int copy = dup(fd);
+
+	CHECK_EQ(fcntl(copy, F_SETFL, O_RDWR), 0);
+	CHECK_EQ(close(copy), 0);
+}
+
+static void wait_by_child(int fd)
+{
+	int child = test_fork();
+
+	if (!child) {
+		CHECK_EQ(fcntl(fd, F_SETFL, O_RDWR), 0);
+		test_leave();
+	}
+	test_reap(child);
+}
+
+static void (*const make_wait[])(int) = { wait_by_copy, wait_by_child };
+
+static void *hear_cancelled(void *arg)
+{
+	struct loop loop = made_loop();
+
+	make_wait[cleaned % 2](loop.here);
+	pthread_cleanup_push(clean, &loop);
+	stage++;
+	hear(loop.here);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+TEST(a_receive_that_waits_after_all_is_cancelled)
+{
+	for (int i = 0; i < TURNS; i++) {
+		cancel(hear_cancelled);
+		CHECK_EQ(cleaned, i + 1);
+	}
+}

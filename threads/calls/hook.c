@@ -387,30 +387,49 @@ static void end_slice(struct uthread *u)
 		flexsc__wait_yield(u);
 }
 
+/* How a user thread at home makes a call that the runtime needn't see. */
+enum natively {
+	NATIVELY_NOT = 0,
+	NATIVELY_AT_ONCE,	/* it doesn't wait, and so isn't cancelled */
+	NATIVELY_POINT,		/* as its function in libc does */
+};
+
+/*
+ * A descriptor with other descriptors of its file may wait by now, because one of
+ * those was told to: then the call waits at home, as natively.
+ */
+static enum natively by_descriptor(uint32_t fd)
+{
+	uint32_t facts = fds_known(fd);
+
+	if (!(facts & FD_NEVER_WAITS))
+		return NATIVELY_NOT;
+	return facts & FD_ALONE ? NATIVELY_AT_ONCE : NATIVELY_POINT;
+}
+
 /*
  * Does a user thread at home make the call as a plain thread would, with no
  * descriptor for the runtime to look at? So it is with an event loop's: accepting,
- * receiving and sending where nothing waits, and its wait. That the descriptor
- * doesn't wait may be out of date: then the call waits at home, as natively.
+ * receiving and sending where nothing waits, and its wait.
  */
-static bool is_as_natively(const struct uthread *u, long nr,
-			   const uint64_t a[6])
+static enum natively as_natively(const struct uthread *u, long nr,
+				 const uint64_t a[6])
 {
 	if (!at_home() || !flexsc__runtime.loops ||
 	    atomic_load_explicit(&u->wanted, memory_order_relaxed))
-		return false;
+		return NATIVELY_NOT;
 	if (call_transfers(nr))
-		return fds_known((uint32_t)a[0]) & FD_NEVER_WAITS;
+		return by_descriptor((uint32_t)a[0]);
 	switch (nr) {
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
-		return true;
+		return NATIVELY_POINT;
 	case SYS_accept:
 	case SYS_accept4:
 		/* A child that has this memory has descriptors of its own. */
-		return fds_known((uint32_t)a[0]) & FD_NEVER_WAITS && !u->forks;
+		return u->forks ? NATIVELY_NOT : by_descriptor((uint32_t)a[0]);
 	default:
-		return false;
+		return NATIVELY_NOT;
 	}
 }
 
@@ -426,10 +445,12 @@ static __attribute__((noinline)) void note_accepted(long nr, const uint64_t a[6]
 	flexsc__fds_note_made(&entry, ret);
 }
 
-static long natively(struct uthread *u, long nr, const uint64_t a[6])
+static long natively(struct uthread *u, long nr, const uint64_t a[6],
+		     enum natively how)
 {
-	long ret = u->point ? flexsc__call_point(nr, a) :
-			      flexsc__call_plainly(nr, a);
+	long ret = u->point && how == NATIVELY_POINT ?
+			   flexsc__call_point(nr, a) :
+			   flexsc__call_plainly(nr, a);
 
 	if (nr == SYS_accept || nr == SYS_accept4)
 		note_accepted(nr, a, ret);
@@ -441,12 +462,14 @@ static long natively(struct uthread *u, long nr, const uint64_t a[6])
 static long hook(long nr, const uint64_t a[6], bool site)
 {
 	struct uthread *u = &flexsc__self;
+	enum natively how;
 	long ret;
 
 	if (!u->alive || u->busy || is_asleep(u))
 		return without(nr, a);
-	if (is_as_natively(u, nr, a))
-		return natively(u, nr, a);
+	how = as_natively(u, nr, a);
+	if (how)
+		return natively(u, nr, a, how);
 	flexsc__enter(u);
 	u->site = site;
 	/* A signal that came before the call is handled before it. */
