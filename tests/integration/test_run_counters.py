@@ -235,26 +235,48 @@ thread.join()
     assert report["couplings"] < 50
 
 
-LOOP = f"""
+# How a thread that has two descriptors waits for either of them.
+LOOPS = {
+    "epoll": """
+poll = select.epoll()
+poll.register(a, select.EPOLLIN)
+poll.register(b, select.EPOLLPRI)
+wait = poll.poll
+""",
+    "poll": """
+poll = select.poll()
+poll.register(a, select.POLLIN)
+poll.register(b, select.POLLPRI)
+wait = poll.poll
+""",
+    "select": """
+def wait():
+    return select.select([a], [], [b])[0]
+""",
+}
+
+
+def looping(kind: str) -> list[str]:
+    return python(f"""
 import select, socket
+a, b = socket.socketpair()
+a.setblocking(False)
+b.setblocking(False)
+{LOOPS[kind]}
 def turn(many):
-    a, b = socket.socketpair()
-    a.setblocking(False)
-    b.setblocking(False)
-    poll = select.epoll()
-    poll.register(a, select.EPOLLIN)
     for _ in range(many):
         b.send(b"x")
-        assert poll.poll() and a.recv(1) == b"x"
+        assert wait() and a.recv(1) == b"x"
 thread = threading.Thread(target=turn, args=({READS},))
 thread.start()
 thread.join()
-"""
+""")
 
 
+@pytest.mark.parametrize("kind", LOOPS)
 @pytest.mark.parametrize("way", CARRIED)
-def test_an_event_loop_is_left_at_home(way: str) -> None:
-    report = Report(counted(way, python(LOOP)).stderr)
+def test_an_event_loop_is_left_at_home(way: str, kind: str) -> None:
+    report = Report(counted(way, looping(kind)).stderr)
     report.check()
     # It comes home once, and waits and receives there.
     assert report["natively"] >= 3 * READS - 50
@@ -263,8 +285,34 @@ def test_an_event_loop_is_left_at_home(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", CARRIED)
+def test_a_wait_for_one_with_a_time_limit_is_no_loop(way: str) -> None:
+    """As servers do that give up a client: poll() of its socket, then a receive."""
+    script = f"""
+import socket
+a, b = socket.socketpair()
+a.settimeout(10)
+b.settimeout(10)
+def answer():
+    for _ in range({READS}):
+        b.send(b.recv(1))
+thread = threading.Thread(target=answer)
+thread.start()
+for _ in range({READS}):
+    a.send(b"x")
+    assert a.recv(1) == b"x"
+thread.join()
+"""
+    report = Report(counted(way, python(script)).stderr)
+    report.check()
+    if way.startswith("uring"):
+        assert report["polled"] >= 2 * READS - 20
+        assert report["natively"] < 50
+    assert report["couplings"] < 50
+
+
+@pytest.mark.parametrize("way", CARRIED)
 def test_an_event_loop_can_be_as_other_threads(way: str) -> None:
-    run = [*launcher(way), "--stats", "--without", "loops", *python(LOOP)]
+    run = [*launcher(way), "--stats", "--without", "loops", *looping("poll")]
     done = subprocess.run(run, capture_output=True, text=True, timeout=15, check=True)
     report = Report(done.stderr)
     report.check()

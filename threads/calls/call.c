@@ -13,6 +13,29 @@
 #include "../run/lodge.h"
 #include "../run/wait.h"
 
+const uint8_t flexsc__call_kinds[CALL_KINDS] = {
+	[SYS_read] = CALL_TRANSFERS,
+	[SYS_write] = CALL_TRANSFERS,
+	[SYS_readv] = CALL_TRANSFERS,
+	[SYS_writev] = CALL_TRANSFERS,
+	[SYS_recvfrom] = CALL_TRANSFERS,
+	[SYS_sendto] = CALL_TRANSFERS,
+	[SYS_recvmsg] = CALL_TRANSFERS,
+	[SYS_sendmsg] = CALL_TRANSFERS,
+	[SYS_accept] = CALL_ACCEPTS,
+	[SYS_accept4] = CALL_ACCEPTS,
+	[SYS_io_submit] = CALL_SUBMITS,
+	[SYS_epoll_wait] = CALL_AWAITS,
+	[SYS_epoll_pwait] = CALL_AWAITS,
+	[SYS_epoll_pwait2] = CALL_AWAITS,
+	[SYS_select] = CALL_AWAITS,
+	[SYS_pselect6] = CALL_AWAITS,
+	[SYS_io_getevents] = CALL_AWAITS,
+	[SYS_io_pgetevents] = CALL_AWAITS,
+	[SYS_poll] = CALL_POLLS,
+	[SYS_ppoll] = CALL_POLLS,
+};
+
 long flexsc__call_plainly(long nr, const uint64_t a[6])
 {
 	return raw_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -17,22 +17,38 @@ static inline const void *flexsc__arg_pointer(uint64_t arg)
 	return (const void *)(uintptr_t)arg;
 }
 
-/* Does the call receive or send by the descriptor that is its first argument? */
-static inline bool call_transfers(long nr)
+/*
+ * Calls of which an event loop's turn consists. What the runtime does about them
+ * must cost little there.
+ */
+enum call_kind {
+	CALL_OTHER = 0,
+	CALL_TRANSFERS,	/* receives or sends by its first argument */
+	CALL_ACCEPTS,
+	CALL_SUBMITS,	/* requests of asynchronous I/O */
+	CALL_AWAITS,	/* any of a set, a list of descriptors, or requests */
+	CALL_POLLS,	/* the same, unless the list has one descriptor */
+};
+
+#define CALL_KINDS	512	/* calls from this number on are other ones */
+extern const uint8_t flexsc__call_kinds[CALL_KINDS];
+
+static inline enum call_kind call_kind(long nr)
 {
-	switch (nr) {
-	case SYS_read:
-	case SYS_write:
-	case SYS_readv:
-	case SYS_writev:
-	case SYS_recvfrom:
-	case SYS_sendto:
-	case SYS_recvmsg:
-	case SYS_sendmsg:
-		return true;
-	default:
-		return false;
-	}
+	return (unsigned long)nr < CALL_KINDS ?
+		       (enum call_kind)flexsc__call_kinds[nr] :
+		       CALL_OTHER;
+}
+
+/*
+ * Does the call wait for any of many, as an event loop does? poll() of one
+ * descriptor doesn't; poll() of none is a sleep that needs a home as well.
+ */
+static inline bool call_awaits_any(long nr, const uint64_t a[6])
+{
+	enum call_kind kind = call_kind(nr);
+
+	return kind == CALL_AWAITS || (kind == CALL_POLLS && a[1] != 1);
 }
 
 /* Make a call that doesn't wait. On any kernel thread, inside the runtime. */

@@ -410,7 +410,7 @@ static enum natively by_descriptor(uint32_t fd)
 /*
  * Does a user thread at home make the call as a plain thread would, with no
  * descriptor for the runtime to look at? So it is with an event loop's: accepting,
- * receiving and sending where nothing waits, and its wait.
+ * receiving and sending where nothing waits, submitting requests, and its wait.
  */
 static enum natively as_natively(const struct uthread *u, long nr,
 				 const uint64_t a[6])
@@ -418,19 +418,21 @@ static enum natively as_natively(const struct uthread *u, long nr,
 	if (!at_home() || !flexsc__runtime.loops ||
 	    atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		return NATIVELY_NOT;
-	if (call_transfers(nr))
+	switch (call_kind(nr)) {
+	case CALL_TRANSFERS:
 		return by_descriptor((uint32_t)a[0]);
-	switch (nr) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-		return NATIVELY_POINT;
-	case SYS_accept:
-	case SYS_accept4:
+	case CALL_ACCEPTS:
 		/* A child that has this memory has descriptors of its own. */
 		return u->forks ? NATIVELY_NOT : by_descriptor((uint32_t)a[0]);
-	default:
-		return NATIVELY_NOT;
+	case CALL_SUBMITS:
+	case CALL_AWAITS:
+		return NATIVELY_POINT;
+	case CALL_POLLS:
+		return a[1] != 1 ? NATIVELY_POINT : NATIVELY_NOT;
+	case CALL_OTHER:
+		break;
 	}
+	return NATIVELY_NOT;
 }
 
 /* Apart, as it would cost all other calls its frame. */
@@ -452,7 +454,7 @@ static long natively(struct uthread *u, long nr, const uint64_t a[6],
 			   flexsc__call_point(nr, a) :
 			   flexsc__call_plainly(nr, a);
 
-	if (nr == SYS_accept || nr == SYS_accept4)
+	if (call_kind(nr) == CALL_ACCEPTS)
 		note_accepted(nr, a, ret);
 	u->way = WAY_NATIVELY;
 	counters_call(u);

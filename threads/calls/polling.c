@@ -299,9 +299,16 @@ static bool has_signals(const uint64_t a[6])
 	return false;
 }
 
-static bool waits_for_set(long nr)
+/* Is the call to be made at home, without a look before? */
+static bool polls_at_home(struct uthread *u, long nr, const uint64_t a[6],
+			  const struct patience *p)
 {
-	return nr == SYS_epoll_wait || nr == SYS_epoll_pwait;
+	if (fds_has_signals((uint32_t)p->fd.fd))
+		return true;
+	/* The user thread is there, and no loop can wait in its place. */
+	if (at_home() && !flexsc__runtime.polls)
+		return true;
+	return p->ns && call_awaits_any(nr, a) && lodge_turns(u);
 }
 
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
@@ -310,8 +317,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 	long ret;
 
 	if (flexsc__stays(u) || lodge_here(u) || !can_poll(nr, a, &p) ||
-	    fds_has_signals((uint32_t)p.fd.fd) ||
-	    (p.ns && waits_for_set(nr) && lodge_turns(u)))
+	    polls_at_home(u, nr, a, &p))
 		return flexsc__call_wait_home(u, nr, a);
 	ret = poll_look(nr, a, &p);
 	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))

@@ -34,8 +34,6 @@ static bool cause_needs_home(struct uthread *u, uint16_t cause, uint64_t second)
 static bool is_wait(uint16_t cause)
 {
 	switch (cause) {
-	case CAUSE_pselect:
-	case CAUSE_epoll_pwait2:
 	case CAUSE_sigsuspend:
 	case CAUSE_pause:
 	case CAUSE_sigwait:

@@ -10,20 +10,6 @@
 
 atomic_bool flexsc__anybody_cancelled;
 
-/* Calls of which the hook takes no note if the caller isn't a user thread. */
-static bool is_unnoted(long nr)
-{
-	switch (nr) {
-	case SYS_accept4:
-	case SYS_poll:
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-		return true;
-	default:
-		return call_transfers(nr);
-	}
-}
-
 /* Where there is one thread it alone can cancel itself, which is known. */
 static bool is_uncancelled(void)
 {
@@ -48,10 +34,11 @@ static long plain_point(long nr, const uint64_t args[6])
 	return ret;
 }
 
-/* All of these calls are cancellation points. */
-static __attribute__((noinline)) long unnoted(long nr, const uint64_t args[6])
+/* "point" is false if the program makes the call by syscall(2). */
+static __attribute__((noinline)) long unnoted(bool point, long nr,
+					      const uint64_t args[6])
 {
-	if (!is_uncancelled())
+	if (point && !is_uncancelled())
 		return libc_result(plain_point(nr, args));
 	return libc_result(raw_syscall(nr, args[0], args[1], args[2], args[3],
 				       args[4], args[5]));
@@ -85,9 +72,12 @@ long flexsc__libc_point(long nr, const uint64_t args[6])
 
 long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
 {
-	/* So an event loop of a program without threads pays for little else. */
-	if (!flexsc__self.alive && is_unnoted(nr))
-		return unnoted(nr, args);
+	/*
+	 * The hook would take no note of such a call. So an event loop of a program
+	 * without threads pays for little else.
+	 */
+	if (!flexsc__self.alive && call_kind(nr) != CALL_OTHER)
+		return unnoted(point, nr, args);
 	return libc_result(point ? flexsc__libc_point(nr, args) :
 				   flexsc__hook(nr, args));
 }

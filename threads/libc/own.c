@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -146,6 +147,19 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 				   PTR(mask), sizeof(sigmask_t) };
 
 	return (int)flexsc__libc_call(true, SYS_ppoll, args);
+}
+
+/* As ppoll(); the kernel takes the mask and its size as one argument. */
+EXPORT int pselect(int end, fd_set *in, fd_set *out, fd_set *except,
+		   const struct timespec *timeout, const sigset_t *mask)
+{
+	struct timespec copy = timeout ? *timeout : (struct timespec){ 0 };
+	const uint64_t pair[2] = { PTR(mask), sizeof(sigmask_t) };
+	const uint64_t args[6] = { (uint64_t)end, PTR(in), PTR(out),
+				   PTR(except), timeout ? PTR(&copy) : 0,
+				   PTR(pair) };
+
+	return (int)flexsc__libc_call(true, SYS_pselect6, args);
 }
 
 /* A set matters only if a signalfd is added to it: lib/calls/fds.h. */

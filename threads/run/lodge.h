@@ -15,9 +15,12 @@
  * when they are used up, to see whether it still needs its home so often. A
  * user thread that seldom needs home for a wait never lodges.
  *
- * An event loop has its home for good: a user thread whose waits are all for an
- * epoll set makes calls that don't wait in between, so there is nothing to post,
- * and a carrier would only add a call to each wait.
+ * An event loop has its home for good. It is a user thread whose waits are all
+ * for any one of many things: call_awaits_any() in calls/call.h says which. What
+ * it calls in between doesn't wait, so there is nothing to post, and a carrier
+ * would only add a call to each wait. A user thread that polls one descriptor is
+ * no event loop. It waits for that descriptor with a time limit, and a loop can
+ * do so for it.
  *
  * All of this is called by the user thread itself.
  */
@@ -27,7 +30,7 @@
 #include "state.h"
 #include "uthread.h"
 
-/* Waits for an epoll set, with no posted call between, of an event loop. */
+/* Waits for any of many, with no posted call between, of an event loop. */
 #define LODGE_TURNS	4U
 
 /* The user thread is about to come home for a wait. */
@@ -51,7 +54,7 @@ static inline void lodge_posts(struct uthread *u)
 	u->lodge.turns = 0;
 }
 
-/* The user thread is about to wait for an epoll set. Is it an event loop? */
+/* The user thread is about to wait for any of many. Is it an event loop? */
 static inline bool lodge_turns(struct uthread *u)
 {
 	if (!flexsc__runtime.loops)

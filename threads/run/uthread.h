@@ -148,7 +148,7 @@ struct uthread {
 		uint32_t away;	/* waits since it last came home for one */
 		uint32_t left;	/* waits that it is still to make at home */
 		uint32_t grant;	/* what "left" was at first */
-		uint32_t turns;	/* waits for an epoll set, with no other */
+		uint32_t turns;	/* waits for any of many, with no other */
 	} lodge;
 	struct {		/* carrier.c: list of waits to be ended */
 		_Atomic uint32_t asked;	/* how often; 0: it is in no list */
