@@ -223,12 +223,13 @@ def lint(step: Step) -> None:
     step.check(tool("mypy"), "--strict", "bench/flexbench")
     step.check(tool("mypy"), "--strict", "tests/vm")
     step.check(tool("mypy"), "--strict", "threads/report/flexsc_gdb.py")
-    for name in ("floors", "imports", "arrows"):
+    for name in ("floors", "imports", "arrows", "revisions"):
         step.check(tool("mypy"), "--strict", f"tests/{name}.py")
     step.check(
         "python3", "tests/floors.py", "lib", "send", "threads", "cmd/flexsc", "kmod"
     )
     step.check("python3", "tests/arrows.py")
+    step.check("python3", "tests/revisions.py")
     shared = {"MYPYPATH": "tests/integration"}
     step.check(tool("mypy"), "--strict", "tests/soak", env=shared)
     package = {"MYPYPATH": "bindings/python/src"}
