@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The module as nginx sees it: directives, where it hooks in, and a worker's
- * begin and end. The master only reads directives.
+ * The module as nginx sees it: directives, the place of its content handler, and
+ * a worker's begin and end. The master process only reads directives.
  */
 #include "module.h"
 
 /*
- * Handlers of the content phase run in the reverse order of this array, and
- * static files are nginx' first one: all others go on coming before.
+ * nginx runs content handlers in the reverse order of their array, whose first
+ * one is nginx' own for static files. The module's is put second, so it runs right
+ * before that one and after all others.
  */
 static ngx_int_t add_handler(ngx_conf_t *cf)
 {
@@ -135,7 +136,7 @@ ngx_module_t ngx_http_flexsc_module = {
 	.exit_process = exit_process,
 };
 
-/* What nginx looks for in the shared object, besides the module. */
+/* Symbols that nginx looks for in the shared object, besides the module's. */
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT ngx_module_t *ngx_modules[] = { &ngx_http_flexsc_module, NULL };

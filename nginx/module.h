@@ -32,7 +32,7 @@ struct location {
 	size_t whole;		/* flexsc_whole */
 };
 
-/* Of all of nginx. */
+/* Settings of all of nginx. */
 struct everywhere {
 	ngx_flag_t used;	/* "flexsc on" is somewhere */
 	ngx_int_t keep;		/* flexsc_keep */
@@ -49,8 +49,8 @@ static inline const struct location *location_of(ngx_http_request_t *r)
 
 /*
  * A turn of nginx is one pass of its loop: it waits for events, and handles them.
- * Calls that are posted meanwhile are submitted together at its end, and their
- * callbacks run then, before nginx waits again.
+ * Calls that are posted meanwhile are submitted together at the turn's end, and
+ * their callbacks run then, before nginx waits again.
  */
 struct turn {
 	struct flexsc_loop *loop;	/* NULL: nginx is left alone */
@@ -61,12 +61,12 @@ struct turn {
 
 extern struct turn turn;
 
-/* A worker begins; NGX_OK also where the kernel has no io_uring for it. */
+/* A worker begins. Without io_uring it is NGX_OK, too, and turn.loop is NULL. */
 ngx_int_t turn_init(ngx_cycle_t *cycle);
-/* It ends: what was posted shall still happen. */
+/* A worker ends. Calls that were posted are still submitted. */
 void turn_fini(void);
 
-/* A call has been posted whose callback is to call turn_completed(). */
+/* A call has been posted. Its callback has to call turn_completed(). */
 void turn_posted(void);
 
 static inline void turn_completed(void)
@@ -75,8 +75,8 @@ static inline void turn_completed(void)
 }
 
 /*
- * Are there so many requests in a turn that collecting their calls pays? For one
- * alone each batch would be a mode switch more.
+ * Has this turn, or the last one, so many requests that collecting their calls
+ * pays? For one request alone each batch would be a mode switch more.
  */
 static inline bool turn_is_busy(void)
 {
@@ -85,7 +85,7 @@ static inline bool turn_is_busy(void)
 
 /* file.c */
 
-/* A content handler; to come right before the one of nginx' static files. */
+/* A content handler, which has to run right before nginx' for static files. */
 ngx_int_t file_handler(ngx_http_request_t *r);
 
 /* keep.c */

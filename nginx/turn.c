@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop of a worker, inside of nginx' own. nginx waits by a function that its
- * event module set, and that is called through a pointer; the function here
- * stands in front of it.
+ * A worker's loop, inside of nginx' own. nginx waits for events through a pointer
+ * to a function of its event module, which is epoll's. process_events() here is put
+ * into that pointer: it runs the loop, and then calls the event module's function.
  *
- * Nearly all calls are over when their submission returns. For those that aren't,
- * as a read from a disk, epoll watches the loop's descriptor from then on.
+ * Nearly all calls are complete when their submission returns. From the first one
+ * on that isn't, such as a read from a disk, epoll watches the loop's descriptor.
  */
 #include "module.h"
 
@@ -20,9 +20,9 @@ static ngx_int_t (*wait_for_events)(ngx_cycle_t *cycle, ngx_msec_t timer,
 				    ngx_uint_t flags);
 
 /*
- * A worker that is asked to quit waits for timers that may not be cancelled: for
- * this one, while calls are pending. nginx looks before it calls the function that
- * submits.
+ * A timer that keeps a worker alive while calls are pending: a worker that is asked
+ * to quit waits for timers that may not be cancelled. nginx looks at its timers
+ * before process_events() submits calls.
  */
 static ngx_event_t exists;
 static ngx_connection_t nowhere = { .fd = (ngx_socket_t)-1 };
@@ -42,12 +42,12 @@ void turn_posted(void)
 		ngx_add_timer(&exists, EXISTS_MS);
 }
 
-/* The loop's descriptor became readable: it is looked at each turn anyway. */
+/* The loop's descriptor is readable. Each turn runs a loop with pending calls. */
 static void on_readable(ngx_event_t *event)
 {
 }
 
-/* Have epoll tell when calls are complete. It asks for changes only. */
+/* Have epoll tell when calls complete: it watches the loop, edge-triggered. */
 static ngx_int_t watch(ngx_log_t *log)
 {
 	static bool watched;
@@ -64,7 +64,7 @@ static ngx_int_t watch(ngx_log_t *log)
 		return NGX_ERROR;
 	c->read->handler = on_readable;
 	c->read->log = log;
-	/* A worker that ends doesn't miss its being closed. */
+	/* nginx doesn't report this connection as left open at the end. */
 	c->read->channel = 1;
 	if (ngx_add_event(c->read, NGX_READ_EVENT, NGX_CLEAR_EVENT) != NGX_OK) {
 		ngx_free_connection(c);
@@ -74,12 +74,12 @@ static ngx_int_t watch(ngx_log_t *log)
 	return NGX_OK;
 }
 
-/* How long may nginx sleep, if calls are pending? */
+/* Milliseconds that nginx may sleep while calls are pending. */
 static ngx_msec_t patience(ngx_log_t *log)
 {
 	uint64_t ns;
 
-	/* Without a descriptor to watch: look again soon. */
+	/* epoll can't watch the loop: look again after 1 ms. */
 	if (watch(log) != NGX_OK || flexsc_loop_prepare(turn.loop, &ns) < 0)
 		return 1;
 	return ns == FLEXSC_FOREVER ? NGX_TIMER_INFINITE :
@@ -91,7 +91,7 @@ static void run_callbacks(ngx_log_t *log)
 	bool first = true;
 	int n;
 
-	/* Callbacks post more, which goes in the next batch. */
+	/* Calls that callbacks post go in the next batch. */
 	while (turn.posted || (first && turn.pending)) {
 		turn.posted = 0;
 		first = false;
@@ -135,9 +135,9 @@ static ngx_int_t process_events(ngx_cycle_t *cycle, ngx_msec_t timer,
 }
 
 /*
- * Try to receive from connections when they are accepted, as if the kernel had
- * kept them until there is a request. There mostly is, and then epoll needn't be
- * told of a connection before it waits for a second one.
+ * Have nginx receive from a connection when it is accepted, as if the kernel had
+ * kept the connection until there was a request. Mostly there is a request, and
+ * then epoll is told of the connection only when nginx waits for the next one.
  */
 static void receive_early(ngx_cycle_t *cycle)
 {
@@ -168,8 +168,9 @@ static struct flexsc_loop *make_loop(ngx_log_t *log)
 }
 
 /*
- * All requests of a turn have memory at a time, and free it at a time. libc would
- * give it back to the kernel, and have it cleared again, in each turn.
+ * The requests of a turn have memory at a time, and free it at a time. By default
+ * libc gives that memory back to the kernel in each turn, and the kernel clears it
+ * for the next turn.
  */
 static void keep_memory(void)
 {
@@ -194,7 +195,7 @@ ngx_int_t turn_init(ngx_cycle_t *cycle)
 
 void turn_fini(void)
 {
-	/* The process ends: its loop with it, and callbacks don't run. */
+	/* The loop ends with the process, so callbacks don't run. */
 	if (turn.loop)
 		flexsc_loop_submit(turn.loop);
 }

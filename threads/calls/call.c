@@ -146,7 +146,7 @@ long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
 
 /* Ending early, and starting again. */
 
-/* Calls that a handler with SA_RESTART doesn't restart: signal(7). */
+/* Is the call begun again after a handler with SA_RESTART? See signal(7). */
 static bool restarts(long nr)
 {
 	switch (nr) {

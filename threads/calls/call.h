@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A user thread's system call, in each of the ways that it can be made; hook.h
- * says which call is made in which way. All of these run on the user thread,
- * inside the runtime, and return the kernel's result: a value or -errno. Where
- * "u->point" is set, a cancellation takes effect while the call waits, and only
- * if the call had no effect.
+ * says which call is made in which way. The functions run on the user thread,
+ * inside the runtime unless they say otherwise, and return the kernel's result: a
+ * value or -errno. Where "u->point" is set, a cancellation takes effect while the
+ * call waits, and, of a call that isn't made at home, only if it had no effect.
  */
 #ifndef FLEXSC_THREADS_CALL_H
 #define FLEXSC_THREADS_CALL_H
@@ -18,8 +18,8 @@ static inline const void *flexsc__arg_pointer(uint64_t arg)
 }
 
 /*
- * Calls of which an event loop's turn consists. What the runtime does about them
- * must cost little there.
+ * Calls of which an event loop's turn consists. What the runtime does about such
+ * calls must cost little.
  */
 enum call_kind {
 	CALL_OTHER = 0,
@@ -27,7 +27,7 @@ enum call_kind {
 	CALL_ACCEPTS,
 	CALL_SUBMITS,	/* requests of asynchronous I/O */
 	CALL_AWAITS,	/* any of a set, a list of descriptors, or requests */
-	CALL_POLLS,	/* the same, unless the list has one descriptor */
+	CALL_POLLS,	/* any of a list that hasn't just one descriptor */
 };
 
 #define CALL_KINDS	512	/* calls from this number on are other ones */
@@ -51,7 +51,7 @@ static inline bool call_awaits_any(long nr, const uint64_t a[6])
 	return kind == CALL_AWAITS || (kind == CALL_POLLS && a[1] != 1);
 }
 
-/* Make a call that doesn't wait. On any kernel thread, inside the runtime. */
+/* Make a call that doesn't wait, on the spot. Any thread. */
 long flexsc__call_plainly(long nr, const uint64_t a[6]);
 
 /*

@@ -29,15 +29,15 @@
 #include "../run/state.h"
 
 /*
- * A slice, after which a user thread whose calls don't wait lets others run: in
- * ticks (about 1 ms), looked at once in so many calls.
+ * A user thread whose calls don't wait lets others run after SLICE_TICKS of the
+ * processor's ticks, about 1 ms. A carrier looks once in SLICE_CALLS calls.
  */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
 
 /*
- * close_range() must skip the runtime's own descriptors: to the program they
- * don't exist.
+ * close_range() without the runtime's own descriptors: to the program they don't
+ * exist.
  */
 static long close_others(const uint64_t a[6])
 {
@@ -64,7 +64,7 @@ static bool closes_own(long nr, const uint64_t a[6])
 		fds_is_own((uint32_t)a[1]));
 }
 
-/* Does EPIPE come with a SIGPIPE? */
+/* Does the kernel send SIGPIPE if the call fails with EPIPE? */
 static bool raises_pipe(long nr, const uint64_t a[6])
 {
 	switch (nr) {
@@ -87,8 +87,8 @@ static bool raises_pipe(long nr, const uint64_t a[6])
 }
 
 /*
- * Does EFBIG come with a SIGXFSZ? Not if the limit is the file system's, so ask
- * whether the process has one.
+ * Does the kernel send SIGXFSZ if the call fails with EFBIG? Not if the limit is
+ * the file system's, so ask whether the process has a limit of its own.
  */
 static bool raises_size(long nr)
 {
@@ -115,8 +115,8 @@ static bool raises_size(long nr)
 }
 
 /*
- * The signal that the kernel raises with this error, for the kernel thread that
- * made the call; 0 if none.
+ * The signal that the kernel sends with the call's error, to the kernel thread
+ * that made the call; 0 if none.
  */
 static int raised(long nr, const uint64_t a[6], long ret)
 {
@@ -127,15 +127,15 @@ static int raised(long nr, const uint64_t a[6], long ret)
 	return 0;
 }
 
-/* The signal of a call that was made at home has come already. */
+/* Was the call made at home? Then the signal of its error has come already. */
 static bool made_at_home(const struct uthread *u)
 {
 	return u->way != WAY_POSTED && at_home();
 }
 
 /*
- * Have calls that wait for a file go on with a copy before its descriptor is
- * closed. Carriers never end, so their loops are used without a lock.
+ * Before a descriptor is closed: calls that wait for its file go on with a copy.
+ * Carriers never end, so their loops are used without a lock.
  */
 static void hold(uint32_t fd)
 {
@@ -146,8 +146,8 @@ static void hold(uint32_t fd)
 }
 
 /*
- * Is the call one that lib/pool/closing.h is about? Unlike closes(), for any
- * number, even if the table has no such call.
+ * Does the call close descriptors or shut sockets down (lib/pool/closing.h)?
+ * Unlike closes(), for any number, even one that the table of calls lacks.
  */
 static bool closes_others(long nr)
 {
@@ -170,9 +170,9 @@ static void closed(uint32_t fd)
 }
 
 /*
- * vfork() and posix_spawn() lend the calling thread's memory to a child that
- * has descriptors of its own. What the child does to them must not be noted
- * here.
+ * Is the caller a child of vfork() or posix_spawn()? It has the user thread's
+ * memory and descriptors of its own, so what it does to descriptors must not be
+ * noted.
  */
 static bool in_child(struct uthread *u)
 {
@@ -181,9 +181,9 @@ static bool in_child(struct uthread *u)
 	if (runtime_is_lent())
 		return true;
 	/*
-	 * The parent runs here. The mark stays as long as the function does
-	 * that makes the child, because posix_spawn() makes calls of the
-	 * parent's before there is one.
+	 * The parent runs here. u->forks stays set until the function that
+	 * makes the child is over, because in posix_spawn() the parent makes
+	 * calls before there is a child.
 	 */
 	if (!flexsc__stays(u))
 		u->forks = false;
@@ -273,8 +273,8 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__signal_action(a);
 	case SYS_rseq:
 		/*
-		 * The kernel would write to the area of whichever user thread
-		 * runs.
+		 * The kernel thread runs many user threads, and the kernel
+		 * would write to the area of whichever runs.
 		 */
 		return -ENOSYS;
 	case SYS_rt_sigprocmask:
@@ -330,8 +330,8 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 }
 
 /*
- * A signal handler on a home that is asleep has its user thread's TLS, but
- * isn't the user thread.
+ * Is the caller a signal handler on a home that is asleep? It has the user thread's
+ * TLS, but isn't the user thread.
  */
 static bool is_asleep(const struct uthread *u)
 {
@@ -366,7 +366,7 @@ static long without(long nr, const uint64_t a[6])
 		break;
 	}
 	/*
-	 * User threads may come later, when these descriptors are still open.
+	 * A signalfd that is made now may be open when there are user threads.
 	 */
 	for (unsigned int i = 0; i < 3; i++)
 		entry.args[i] = a[i];
@@ -375,8 +375,8 @@ static long without(long nr, const uint64_t a[6])
 }
 
 /*
- * A user thread whose calls never wait would keep its carrier. Every
- * SLICE_CALLS calls it looks how long it has had the carrier.
+ * A user thread whose calls never wait would keep its carrier. Once in SLICE_CALLS
+ * calls on a carrier, the user thread there looks how long it has had the carrier.
  */
 static void end_slice(struct uthread *u)
 {
@@ -387,16 +387,17 @@ static void end_slice(struct uthread *u)
 		flexsc__wait_yield(u);
 }
 
-/* How a user thread at home makes a call that the runtime needn't see. */
+/* How a user thread at home makes a call: natively, or as hook.h lists. */
 enum natively {
 	NATIVELY_NOT = 0,
-	NATIVELY_AT_ONCE,	/* it doesn't wait, and so isn't cancelled */
-	NATIVELY_POINT,		/* as its function in libc does */
+	NATIVELY_AT_ONCE,	/* the call doesn't wait, so isn't cancelled */
+	NATIVELY_POINT,		/* as libc does, as a cancellation point */
 };
 
 /*
- * A descriptor with other descriptors of its file may wait by now, because one of
- * those was told to: then the call waits at home, as natively.
+ * How to make a call on a descriptor. If its file has other descriptors, one of
+ * them may have been used to clear the O_NONBLOCK that was noted: then the call
+ * waits at home, as natively, and may be cancelled there.
  */
 static enum natively by_descriptor(uint32_t fd)
 {
@@ -408,9 +409,9 @@ static enum natively by_descriptor(uint32_t fd)
 }
 
 /*
- * Does a user thread at home make the call as a plain thread would, with no
- * descriptor for the runtime to look at? So it is with an event loop's: accepting,
- * receiving and sending where nothing waits, submitting requests, and its wait.
+ * Does a user thread at home make the call as a plain thread would? So it is with
+ * the calls of an event loop: accepting, receiving and sending where nothing waits,
+ * submitting requests, and waiting for any of many.
  */
 static enum natively as_natively(const struct uthread *u, long nr,
 				 const uint64_t a[6])
@@ -422,7 +423,7 @@ static enum natively as_natively(const struct uthread *u, long nr,
 	case CALL_TRANSFERS:
 		return by_descriptor((uint32_t)a[0]);
 	case CALL_ACCEPTS:
-		/* A child that has this memory has descriptors of its own. */
+		/* The caller may be a child, whose descriptors aren't noted. */
 		return u->forks ? NATIVELY_NOT : by_descriptor((uint32_t)a[0]);
 	case CALL_SUBMITS:
 	case CALL_AWAITS:
@@ -435,7 +436,7 @@ static enum natively as_natively(const struct uthread *u, long nr,
 	return NATIVELY_NOT;
 }
 
-/* Apart, as it would cost all other calls its frame. */
+/* Not inlined: the entry here would enlarge the frame of all other calls. */
 static __attribute__((noinline)) void note_accepted(long nr, const uint64_t a[6],
 						    long ret)
 {

@@ -19,7 +19,7 @@
 #include "../run/uthreads.h"
 #include "../run/state.h"
 
-/* A call's time limit, and what it needs to be made without one. */
+/* A polling call's time limit, and what is needed to make it without waiting. */
 struct patience {
 	int64_t ns;		/* the limit; negative: none */
 	uint64_t nowait[6];	/* the call's arguments for "don't wait" */
@@ -34,8 +34,8 @@ struct patience {
  * uthread.set has the descriptor in its upper half and the copy in its lower
  * one, each plus one; 0 is none. S1: the thread that closes the descriptor adds
  * a copy, if the word still names the descriptor alone. S2: the waiter clears
- * the word, and closes the copy that was in it. If a jump leaves the wait or
- * its thread is cancelled, the waiter does so when it waits again or ends.
+ * the word, and closes the copy that was in it. If a jump or a cancellation ends
+ * the wait, S2 comes when the user thread polls again or ends.
  */
 
 static uint64_t set_word(uint32_t fd, uint32_t copy)
@@ -104,7 +104,10 @@ static int64_t ns_of_ms(uint64_t ms)
 	return (int)ms < 0 ? -1 : (int64_t)(int)ms * 1000000;
 }
 
-/* Can the wait be the loop's? Not if the call isn't one of the simple cases. */
+/*
+ * Can the carrier's loop wait for the call? Not if the call has a signal mask or a
+ * time limit that is wrong. If so, fills *p.
+ */
 static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 {
 	static const struct timespec nothing;
@@ -140,13 +143,14 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 }
 
 /*
- * Wait until the descriptor is ready. Returns 1, -ETIME, or the call's error.
+ * Wait until the descriptor is ready, or until a time of CLOCK_MONOTONIC. Returns
+ * 1, -ETIME, or the call's error.
  */
 static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 {
 	/*
-	 * The last argument is for run/ending.c, which looks at what threads
-	 * wait for.
+	 * poll() has three arguments. The last one here tells run/ending.c
+	 * which descriptor the user thread waits for.
 	 */
 	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, 0, (uint64_t)p->fd.fd };
 	uint64_t time = 0;
@@ -195,7 +199,8 @@ static long answer_set(long nr, const struct patience *p, long ret)
 }
 
 /*
- * As in the kernel, what is ready when a signal comes goes before the signal.
+ * The result of a wait that a signal ended. As in the kernel, what is ready then
+ * goes before the signal.
  */
 static long interrupted(long nr, const struct patience *p)
 {
@@ -215,7 +220,7 @@ static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
 	return flexsc__call_wait_home(u, nr, args);
 }
 
-/* A wait is made in tries, because in each the descriptor may be closed. */
+/* A wait is made in tries, because the descriptor may be closed during one. */
 static void begin_try(struct uthread *u, struct patience *p)
 {
 	if (p->one)
@@ -284,7 +289,7 @@ static long poll_look(long nr, const uint64_t a[6], const struct patience *p)
 
 /*
  * Does poll() ask for a signalfd? The kernel has read the list, so it is valid.
- * hook.c says why it matters.
+ * A signalfd shows the signals of the kernel thread that asks.
  */
 static bool has_signals(const uint64_t a[6])
 {
@@ -305,7 +310,7 @@ static bool polls_at_home(struct uthread *u, long nr, const uint64_t a[6],
 {
 	if (fds_has_signals((uint32_t)p->fd.fd))
 		return true;
-	/* The user thread is there, and no loop can wait in its place. */
+	/* The user thread is at home already, and the engine can't poll. */
 	if (at_home() && !flexsc__runtime.polls)
 		return true;
 	return p->ns && call_awaits_any(nr, a) && lodge_turns(u);
@@ -324,7 +329,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__call_wait_home(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
-	/* The first call has shown that the record can be read. */
+	/* The record can be read: it is on the stack, or the kernel read it. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__runtime.polls || p.fd.fd < 0)

@@ -10,7 +10,10 @@
 
 atomic_bool flexsc__anybody_cancelled;
 
-/* Where there is one thread it alone can cancel itself, which is known. */
+/*
+ * Is nobody cancelled? The only thread of a process can be cancelled by itself
+ * alone, and flexsc__anybody_cancelled says so.
+ */
 static bool is_uncancelled(void)
 {
 	return __libc_single_threaded &&
@@ -34,7 +37,7 @@ static long plain_point(long nr, const uint64_t args[6])
 	return ret;
 }
 
-/* "point" is false if the program makes the call by syscall(2). */
+/* Make a call that the hook needn't see. "point": it is a cancellation point. */
 static __attribute__((noinline)) long unnoted(bool point, long nr,
 					      const uint64_t args[6])
 {
@@ -44,7 +47,7 @@ static __attribute__((noinline)) long unnoted(bool point, long nr,
 				       args[4], args[5]));
 }
 
-/* As pthread_testcancel(), whose data is cold here, unlike u. */
+/* Do as pthread_testcancel(), mostly without its data, which are cold here. */
 static void test_cancel(struct uthread *u)
 {
 	/*
@@ -73,8 +76,8 @@ long flexsc__libc_point(long nr, const uint64_t args[6])
 long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
 {
 	/*
-	 * The hook would take no note of such a call. So an event loop of a program
-	 * without threads pays for little else.
+	 * The hook takes no note of calls of this kind, unless they are a user
+	 * thread's. So an event loop of a program without threads pays little.
 	 */
 	if (!flexsc__self.alive && call_kind(nr) != CALL_OTHER)
 		return unnoted(point, nr, args);

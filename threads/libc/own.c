@@ -23,7 +23,7 @@
 #include "../base/interpose.h"
 #include "libc_call.h"
 
-/* The result of F_GETOWN may look like an error, so this asks as libc does. */
+/* F_GETOWN's result may look like an error, so libc asks by F_GETOWN_EX. */
 static int get_owner(int fd)
 {
 	struct f_owner_ex owner;
@@ -53,7 +53,7 @@ EXPORT int own_fcntl(int fd, int command, ...)
 EXPORT int own_fcntl64(int fd, int command, ...)
 	__asm__("fcntl64") __attribute__((alias("fcntl")));
 
-/* libc knows what to do on a kernel without close_range(2). */
+/* libc's own function also works on a kernel without close_range(2). */
 EXPORT void closefrom(int first)
 {
 	const uint64_t args[6] = { first < 0 ? 0 : (uint64_t)first, ~0U };
@@ -104,7 +104,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags,
 	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
 				   PTR(rest) };
 
-	/* libc's error; the kernel's is another one. */
+	/* The kernel's error is another one than libc's. */
 	if (clock == CLOCK_THREAD_CPUTIME_ID)
 		return EINVAL;
 	return (int)-flexsc__libc_point(SYS_clock_nanosleep, args);
@@ -138,7 +138,7 @@ EXPORT int usleep(useconds_t us)
 	return (int)flexsc__libc_call(true, SYS_nanosleep, args);
 }
 
-/* The kernel would store the rest of the time into the program's limit. */
+/* A copy, because the kernel stores the rest of the time into the limit. */
 EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		 const sigset_t *mask)
 {
@@ -149,7 +149,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	return (int)flexsc__libc_call(true, SYS_ppoll, args);
 }
 
-/* As ppoll(); the kernel takes the mask and its size as one argument. */
+/* A copy as in ppoll(). The kernel takes the mask and its size as one argument. */
 EXPORT int pselect(int end, fd_set *in, fd_set *out, fd_set *except,
 		   const struct timespec *timeout, const sigset_t *mask)
 {
@@ -162,7 +162,7 @@ EXPORT int pselect(int end, fd_set *in, fd_set *out, fd_set *except,
 	return (int)flexsc__libc_call(true, SYS_pselect6, args);
 }
 
-/* A set matters only if a signalfd is added to it: lib/calls/fds.h. */
+/* The runtime notes only sets that get a signalfd: FD_SIGNALS, lib/calls/fds.h. */
 EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 {
 	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,
@@ -173,7 +173,7 @@ EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 	return (int)libc_result(flexsc__call_plainly(SYS_epoll_ctl, args));
 }
 
-/* Checked forms. */
+/* The forms of _FORTIFY_SOURCE, which check the buffer's size. */
 
 static void check(size_t needed, size_t size)
 {

@@ -2,17 +2,18 @@
 #include "lodge.h"
 
 /*
- * Waits between two for which a user thread comes home: with fewer than NEAR,
- * lodging is cheaper; after FAR, what earlier waits showed is out of date.
+ * Waits that a user thread makes away from home between two waits at home. If they
+ * are fewer than NEAR, lodging is cheaper; if they are FAR or more, the last grant
+ * is out of date, and the next one begins small.
  */
 #define NEAR	16U
 #define FAR	4096U
 
-/* Waits at home that are granted at most. */
+/* The largest grant: waits that a user thread makes at home. */
 #define MOST		(1U << 16)
 /*
- * Waits at home after one that stopped a carrier: the stop took as long as some
- * thousand waits.
+ * Grants after a wait that stopped a carrier until the monitor looked, which takes
+ * as long as some thousand waits.
  */
 #define STUCK_LEAST	(1U << 10)
 #define STUCK_MOST	(1U << 22)

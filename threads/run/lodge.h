@@ -9,20 +9,20 @@
  * library with system calls of its own) is worse: the carrier stands still
  * until the monitor looks.
  *
- * So a user thread for which home is near, because it was there for a wait a
- * few waits ago, lodges: it makes its next waits at home, whatever they are, as
- * natively. Each time it gets twice as many as the last time, and it leaves
- * when they are used up, to see whether it still needs its home so often. A
- * user thread that seldom needs home for a wait never lodges.
+ * So a user thread that was at home for a wait a few waits ago lodges: it makes
+ * its next waits at home, whatever they are, as natively. The number of waits is
+ * the grant, each about twice as large as the last one. When the grant is used
+ * up, the user thread leaves, to see whether it still needs its home so often. A
+ * user thread that seldom needs its home for a wait never lodges.
  *
- * An event loop has its home for good. It is a user thread whose waits are all
- * for any one of many things: call_awaits_any() in calls/call.h says which. What
- * it calls in between doesn't wait, so there is nothing to post, and a carrier
- * would only add a call to each wait. A user thread that polls one descriptor is
- * no event loop. It waits for that descriptor with a time limit, and a loop can
- * do so for it.
+ * An event loop is a user thread whose waits are all for any of many descriptors
+ * or requests: call_awaits_any() in calls/call.h. It stays at home until it posts
+ * a call. Its calls between two waits don't wait, so there is nothing to post, and
+ * a carrier would only add a call to each wait. A user thread that polls one
+ * descriptor is no event loop: the carrier's loop can wait for that descriptor in
+ * its place.
  *
- * All of this is called by the user thread itself.
+ * All functions are called by the user thread itself.
  */
 #ifndef FLEXSC_THREADS_LODGE_H
 #define FLEXSC_THREADS_LODGE_H
@@ -30,15 +30,15 @@
 #include "state.h"
 #include "uthread.h"
 
-/* Waits for any of many, with no posted call between, of an event loop. */
+/* So many waits for any of many, with no call posted between, make an event loop. */
 #define LODGE_TURNS	4U
 
 /* The user thread is about to come home for a wait. */
 void flexsc__lodge(struct uthread *u);
 
 /*
- * The monitor found the user thread in a wait that kept its carrier, and moves
- * it home.
+ * The user thread was in a wait that kept its carrier, and goes home because the
+ * monitor's signal says so. In the handler of that signal.
  */
 void flexsc__lodge_stuck(struct uthread *u);
 
@@ -48,13 +48,16 @@ static inline void lodge_away(struct uthread *u)
 	u->lodge.away++;
 }
 
-/* The user thread posts a call. It isn't an event loop, or no more. */
+/* The user thread posts a call, so it isn't an event loop (any more). */
 static inline void lodge_posts(struct uthread *u)
 {
 	u->lodge.turns = 0;
 }
 
-/* The user thread is about to wait for any of many. Is it an event loop? */
+/*
+ * The user thread is about to wait for any of many. Does it wait at home, because
+ * it is there already or because it is an event loop by now? Counts the wait.
+ */
 static inline bool lodge_turns(struct uthread *u)
 {
 	if (!flexsc__runtime.loops)
@@ -64,7 +67,7 @@ static inline bool lodge_turns(struct uthread *u)
 	return at_home() || u->lodge.turns == LODGE_TURNS;
 }
 
-/* The user thread is about to wait. Is it to wait at home, where it is? */
+/* The user thread is about to wait. Has it a grant to do so at home? Takes one. */
 static inline bool lodge_here(struct uthread *u)
 {
 	if (!u->lodge.left)
