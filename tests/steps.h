@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting instructions by stepping through a child one by one: no clock and no
- * other process matters.
+ * Counting a child's instructions by stepping through them one by one: no clock
+ * and no other process matters.
  */
 #ifndef FLEXSC_TESTS_STEPS_H
 #define FLEXSC_TESTS_STEPS_H
@@ -13,13 +13,13 @@
 
 #include "harness.h"
 
-/* In the child: the parent counts from this mark to the next. */
+/* In the child, at the end of what is counted; steps_begin() has the first mark. */
 static inline void steps_mark(void)
 {
 	raise(SIGSTOP);
 }
 
-/* In the child, once, before the first mark. */
+/* In the child, once: instructions are counted from here. */
 static inline void steps_begin(void)
 {
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
@@ -27,7 +27,7 @@ static inline void steps_begin(void)
 	steps_mark();
 }
 
-/* Instructions of the child between its two marks; lets it end then. */
+/* In the parent: instructions of the child between its two marks. Reaps it. */
 static inline uint64_t steps_of(int child)
 {
 	uint64_t n = 0;

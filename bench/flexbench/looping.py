@@ -90,7 +90,7 @@ require('http').createServer((asked, answer) => {{
 
 
 def written(place: Place, text: str) -> str:
-    """A file of its configuration."""
+    """Write a program's configuration to its folder. Returns the file's path."""
     path = place.folder / "configuration"
     text = text.format(
         folder=place.folder,
@@ -119,7 +119,7 @@ def redis(place: Place) -> list[str]:
     return [
         *("--bind", place.address, "--port", str(place.port)),
         *("--dir", str(place.folder), "--save", "", "--loglevel", "warning"),
-        # It has no password, and so would answer loopback only.
+        # Without a password, redis would answer loopback only.
         *("--protected-mode", "no"),
     ]
 
@@ -146,12 +146,14 @@ def unbound(place: Place) -> list[str]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What is particular about a program. arrange: its files, then its arguments."""
+    """What is particular about a program. arrange: writes the program's files, and
+    returns its arguments.
+    """
 
     program: str
     arrange: Callable[[Place], list[str]]
     question: Question
-    worker: bool = False  # serves, and not the process that is started
+    worker: bool = False  # a child of the process that is started serves
 
 
 KINDS = {
@@ -169,7 +171,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Asked:
-    """A program that runs, and what rounds has to be told to ask it."""
+    """A program that runs, and the settings of bench --raw rounds to ask it."""
 
     program: Program
     settings: Settings
@@ -208,7 +210,7 @@ def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Aske
 
 @contextmanager
 def both(plan: Plan, kind: Kind) -> Iterator[dict[str, Asked]]:
-    """As it is and under flexsc run."""
+    """The program as it is and under flexsc run, by variant; both run all the time."""
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
         found = {}
         for variant in (NATIVE, FLEXSC):

@@ -26,7 +26,7 @@ RUNTIME = "libflexsc-threads"
 COUNT_S = 1
 
 ONE, KEPT, NEW = "one", "kept", "new"
-# Connections that ask at once. Of new ones, a name server's queue takes no more.
+# Connections that ask at once. A name server's queue takes no more than 8 new ones.
 CONNECTIONS = {ONE: 1, KEPT: 128, NEW: 8}
 
 
@@ -61,7 +61,7 @@ def round_of(plan: Plan, asked: Asked, mode: str) -> Json:
 
 
 def calls(plan: Plan, asked: Asked, mode: str) -> float:
-    """That its own threads make for a request, by perf."""
+    """System calls that the program's threads make for a request, by perf."""
     with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
         counter = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
         counter += ["-o", output.name, "-p", str(asked.program.pid), "--"]
@@ -101,7 +101,9 @@ def compare(
 
 
 def check(program: Program) -> None:
-    """Is it under flexsc run? One with a single thread has no user threads."""
+    """Is the program under flexsc run? With a single thread it has no user threads,
+    so its memory maps tell.
+    """
     if RUNTIME not in Path(f"/proc/{program.pid}/maps").read_text(encoding="utf-8"):
         raise program.error("runs natively")
 

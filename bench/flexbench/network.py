@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Networks between clients and a server on one machine.
 
-    lo          the loopback interface. What the server sends is received on its
-                own core, and what it receives was received on its clients'
-    veth        two network namespaces with a pair of interfaces; the same
-                about the cores
+    lo          the loopback interface. The kernel receives a packet on its
+                sender's core
+    veth        two network namespaces with a pair of interfaces. The kernel
+                receives a packet on its sender's core
     rps         veth, and each side receives on its own core (RPS)
-    100mbit     veth, as fast as that in each direction
+    100mbit     veth, with 100 Mbit/s in each direction
 
-All but lo take root. They live as long as a with-block.
+All but lo take root. A network lives as long as a with-block.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KINDS = [LO, VETH, RPS, SLOW]
 TIMEOUT = 10
 
 SERVER, CLIENT, CLIENTS = "10.213.0.1", "10.213.0.2", "10.213.1"
-# A packet that would wait longer in the interface's queue is lost.
+# A packet that would wait for more than 200 ms in the interface's queue is lost.
 RATE = ["tbf", "rate", "100mbit", "burst", "32kb", "latency", "200ms"]
 
 NAMESPACES = Path("/run/netns")
@@ -40,7 +40,7 @@ CLONE_NEWNET = 0x40000000
 
 
 def enter(namespace: IO[bytes]) -> None:
-    """Sockets that this thread makes from now on are there."""
+    """Sockets that this thread makes from now on are in the namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(namespace.fileno(), CLONE_NEWNET):
         reason = os.strerror(ctypes.get_errno())
@@ -49,7 +49,9 @@ def enter(namespace: IO[bytes]) -> None:
 
 @contextmanager
 def visit(side: Sequence[str]) -> Iterator[None]:
-    """This thread's sockets are where such a prefix takes a command."""
+    """Sockets that this thread makes in the with-block are on that side: the server's
+    or the client's list of a Network.
+    """
     if not side:
         yield
         return
@@ -66,17 +68,17 @@ def visit(side: Sequence[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Network:
-    """server, client: what comes before a command, to run it on that side."""
+    """server, client: words to put before a command, so that it runs on that side."""
 
     kind: str = LO
     server: list[str] = field(default_factory=list)
     client: list[str] = field(default_factory=list)
     address: str = "127.0.0.1"  # of the server
-    host: str = "127.0.0.1"  # of clients that choose none
-    source: str = "127.0.0.2"  # the first of those that do
+    host: str = "127.0.0.1"  # of clients that choose no address
+    source: str = "127.0.0.2"  # the first address of clients that choose theirs
 
     def free_port(self) -> int:
-        """For a server."""
+        """A TCP port that is free on the server's side."""
         with visit(self.server), socket.socket() as probe:
             probe.bind((self.address, 0))
             return int(probe.getsockname()[1])
@@ -110,7 +112,7 @@ def namespace(name: str) -> Iterator[str]:
 
 
 def connect(server: str, client: str) -> None:
-    """A pair of interfaces, v0 on both sides. The clients have many addresses,
+    """Make a pair of interfaces, v0 on both sides. The clients have many addresses,
     so that they don't run out of ports.
     """
     ip = tools.need("ip")

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
 """nginx with the module and without it: the same program, the same configuration but
-for two lines, one worker on the same core, alternately.
+for the module's lines, one worker on the same core, alternately.
 
     plain    the file is opened for each request
-    kept     the module keeps it open; stock nginx opens it
-    cached   nginx keeps it open
-    one      the same as plain and kept, by one client
-    new      the same with a connection for each request
-    tls      over TLS, with a certificate made for it
+    kept     the module keeps the file open; stock nginx opens it
+    cached   nginx keeps the file open
+    one, kept-one    plain and kept, by one client
+    new, kept-new    plain and kept, with a connection for each request
+    tls      plain over TLS, with a certificate made for the server
     proxy    the file is a stock nginx', on the clients' cores
-    100k, 1m the same as plain with larger files
+    100k, 1m plain with larger files
 
-Most are in rounds, as serve's processor time is. New connections and TLS need wrk, on
-another core, and then the worker's clock is read before and after.
+Most modes are loaded by bench --raw rounds, as serve is for its processor time. New
+connections and TLS need wrk, on the clients' cores, and then the worker's clock is read
+before wrk and after.
 """
 
 from __future__ import annotations
@@ -41,20 +42,20 @@ CLOSE = ["-H", "Connection: close"]
 
 @dataclass(frozen=True)
 class Mode:
-    """One way of being asked. 0 connections or bytes: as many as the plan says."""
+    """One way in which nginx is asked. 0 connections or bytes: what the plan says."""
 
     title: str
-    keep: int = 0  # files, by the module
+    keep: int = 0  # files whose contents the module keeps
     cached: bool = False
     connections: int = 0
     bytes: int = 0
-    wrk: Sequence[str] | None = None  # its options; None: in rounds
+    wrk: Sequence[str] | None = None  # options of wrk; None: bench --raw rounds loads
     tls: bool = False
     proxy: bool = False
 
     @property
     def series(self) -> str:
-        """A part of a long answer is sent in the client's time."""
+        """Of a long answer a part is sent in the client's time, which counts, too."""
         return "both_us" if self.bytes else "cpu_us"
 
 
@@ -78,7 +79,9 @@ MODES = {
 
 
 def module(flexsc: str) -> Path:
-    """Beside the command that was built, or where it is installed."""
+    """The module's path: beside the command in the build folder, or where both are
+    installed.
+    """
     above = Path(tools.need(flexsc)).resolve().parents
     name = "ngx_http_flexsc_module.so"
     places = [above[2] / "nginx", *above[1].glob("lib*/nginx/modules")]
@@ -117,7 +120,7 @@ def round_of(plan: Plan, mode: Mode, server: Server, seconds: int) -> Json:
 
 
 def certificate(folder: Path, address: str) -> Path:
-    """One that says of itself that it is the server's. Its key is beside it."""
+    """Make a self-signed certificate of the server's address, and its key beside it."""
     path = folder / "certificate"
     command = [tools.need("openssl"), "req", "-x509", "-nodes", "-days", "2"]
     command += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
@@ -171,7 +174,7 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
 
 
 def parse(words: Sequence[str]) -> list[str]:
-    """The names of modes; by default all."""
+    """Words of the command line as names of modes; without words, all modes."""
     for word in words:
         if word not in MODES:
             raise BenchError(f"nginx: {word}: give {', '.join(MODES)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two servers of one file on the measured core, which are asked by turns: what the
+"""Two servers of one file on the measured core, which are loaded by turns: what the
 benches serve and nginx have in common.
 """
 
@@ -22,7 +22,7 @@ WARM_UP_S = 1
 
 @contextmanager
 def file_of(size: int) -> Iterator[Path]:
-    """A folder with the file in its "root"."""
+    """A folder that has "root", with a file of that size in it."""
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name:
         folder = Path(name)
         root = folder / "root"
@@ -34,7 +34,7 @@ def file_of(size: int) -> Iterator[Path]:
 def in_rounds(
     plan: Plan, server: Server, connections: int, size: int, seconds: int
 ) -> dict[str, list[float]]:
-    """What a request costs the server, in bench --raw rounds."""
+    """Samples of what a request costs the server, by bench --raw rounds."""
     settings: Settings = {
         "port": int(server.url.rpartition(":")[2].rstrip("/")),
         "pid": server.pid,
@@ -54,7 +54,7 @@ def compare(
     settings: Settings,
     once: Callable[[Server, int], Json],
 ) -> None:
-    """once: load a server for so many seconds."""
+    """Load both servers by turns. once: loads one for so many seconds."""
     by_name = {server.name: server for server in pair}
     variants: list[Settings] = [
         {

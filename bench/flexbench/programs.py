@@ -103,7 +103,9 @@ def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) 
 
 
 def check(plan: Plan, program: Program) -> None:
-    """Has it got user threads? What flexsc run says may be in no log."""
+    """Raise BenchError if the program has no user threads: it may run natively, and no
+    log say so.
+    """
     done = subprocess.run(
         [plan.flexsc, "stat", str(program.pid)],
         capture_output=True,
@@ -143,7 +145,9 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
 
 
 def parse(words: Sequence[str]) -> list[str]:
-    """The names of programs; by default those with a thread for a connection."""
+    """Words of the command line as names of programs; without words, those that have a
+    thread for each connection.
+    """
     known = [*KINDS, *looping.KINDS]
     for word in words:
         if word not in known:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What programs with an event loop are asked, in their protocols, and which answer
-is right: the very bytes, found out once.
+"""What programs with an event loop are asked, in their protocols. Which answer is
+right, to the byte, is found out once, by asking.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ HOST, ADDRESS = "host.test", "10.1.2.3"
 
 @dataclass(frozen=True)
 class Question:
-    """first: a request that goes before, once. ends: with which an answer does."""
+    """ends: the last bytes of the answer. first: a request that is made once, before;
+    the answer to that one ends with first_ends.
+    """
 
     request: bytes
     ends: bytes
     first: bytes = b""
     first_ends: bytes = b""
     udp: bool = False
-    # Its answers have the time in them, so only their bodies are compared.
+    # The answers have the time in their heads, so only their bodies are compared.
     http: bool = False
 
 
@@ -43,7 +45,9 @@ def exchange(to: socket.socket, request: bytes, ends: bytes) -> bytes:
 
 
 def learn(question: Question, address: str, port: int) -> Settings:
-    """What rounds has to be told of it. OSError: nobody answers, or not that."""
+    """Ask once: the settings of bench --raw rounds for the question. OSError: nobody
+    answers, or with something else.
+    """
     kind = socket.SOCK_DGRAM if question.udp else socket.SOCK_STREAM
     with socket.socket(socket.AF_INET, kind) as client:
         client.settimeout(PATIENCE_S)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Did others use the core that something was measured on?
 
-Two ways to tell. A thread that has its core alone, and wants to run, waits while
-others do; the kernel counts that time (Watch). Where several processes of ours
-share the core, they wait for each other. So there the core's time is counted, and
-ours taken off (Others). What the kernel does for packets while nobody runs, and in
-threads of its own, is neither: so others have at most what their own clocks say.
+There are two ways to tell. A thread that is the bench's only one on a core waits while
+others run there, and the kernel counts that time (Watch). Where several processes of
+the bench share the core, they wait for each other; so there the core's busy time is
+counted, and that of the bench's processes taken off (Others). The rest has what the
+kernel does for packets while nobody runs, and in threads of its own. So others are
+counted with no more than their own clocks say.
 
-In both the hypervisor's others show as stolen time.
+In both ways the time that a hypervisor gave to others counts, too: stolen time.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-# Of the time that a round took: above, it is void.
+# Others' share of the core: a round in which they had more is void.
 LIMIT_PERCENT = 5.0
 
 PROC = Path("/proc")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-# What two of them may be in error: a shorter time is none.
+# Two readings in ticks may be wrong by this: less time of others isn't counted.
 COARSE_S = 2.5 * TICK_S
-KERNEL_THREAD = 0x00200000  # of a task's flags
+KERNEL_THREAD = 0x00200000  # the bit of a task's flags
 AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def core_s(core: int, *columns: int) -> float:
-    """Of /proc/stat: 3 and 4 are idle, 7 is stolen."""
+    """A core's time in columns of /proc/stat: 3 and 4 are idle, 7 is stolen."""
     for line in (PROC / "stat").read_text(encoding="ascii").splitlines():
         words = line.split()
         if words[0] == f"cpu{core}":
@@ -54,7 +55,7 @@ def delayed_s(pid: int) -> float:
 
 
 class Watch:
-    """From its making on, one process on one core."""
+    """How long a process waited for its core, from the making of this object on."""
 
     def __init__(self, pid: int, core: int) -> None:
         self.pid, self.core = pid, core
@@ -71,17 +72,17 @@ class Watch:
 
 @dataclass(frozen=True)
 class Task:
-    """A process, as its line in /proc says."""
+    """A process, as /proc/PID/stat says."""
 
     pid: int
     parent: int
     flags: int
-    used_s: float  # by those that it waited for, too
+    used_s: float  # with that of children that it has waited for
 
     @staticmethod
     def read(pid: int) -> Task:
         text = (PROC / f"{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        # The name before the last parenthesis may have blanks.
+        # The name, which ends with the last parenthesis, may have blanks.
         words = text.rpartition(")")[2].split()
         used = sum(int(word) for word in words[11:15]) * TICK_S
         return Task(pid, int(words[1]), int(words[6]), used)
@@ -91,13 +92,13 @@ def tasks() -> dict[int, Task]:
     found = {}
     for name in os.listdir(PROC):
         if name.isdigit():
-            with suppress(OSError):  # it ended just now
+            with suppress(OSError):  # the process has just ended
                 found[int(name)] = Task.read(int(name))
     return found
 
 
 def descendants(all_tasks: dict[int, Task]) -> set[int]:
-    """This process, and what comes from it."""
+    """This process, its children, theirs and so on."""
     ours = {os.getpid()}
     while more := {
         t.pid for t in all_tasks.values() if t.parent in ours and t.pid not in ours
@@ -107,18 +108,18 @@ def descendants(all_tasks: dict[int, Task]) -> set[int]:
 
 
 def clock_s(pid: int) -> float:
-    """The clock of a process' time, whose name clock_getcpuclockid(3) makes so."""
+    """Processor time of a process, by the clock that clock_getcpuclockid(3) returns."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def ended_s() -> float:
-    """What processes have used that this one has waited for."""
+    """Processor time of children that have ended, and of theirs."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 class Elsewhere:
-    """What those of them have used that had other cores."""
+    """Processor time of children that have ended and ran on other cores."""
 
     used_s = 0.0
 
@@ -133,7 +134,9 @@ def elsewhere() -> Iterator[None]:
 
 
 class Others:
-    """From its making on, one core, and what has it that isn't ours."""
+    """How long others than the bench's processes had a core, from the making of this
+    object on.
+    """
 
     def __init__(self, core: int) -> None:
         self.core = core
@@ -143,7 +146,9 @@ class Others:
         self.ended = ended_s() - Elsewhere.used_s
 
     def ours_s(self) -> tuple[dict[int, float], dict[int, float]]:
-        """Of each process of ours that may run there, and of each one of others."""
+        """Processor time of each process of the bench that may run on the core, and of
+        each other process.
+        """
         found = tasks()
         ours = descendants(found)
         clocks = {}
@@ -175,8 +180,8 @@ class Others:
 
 @contextmanager
 def preferred() -> Iterator[None]:
-    """Where sessions get equal shares of a core, whatever their processes'
-    nice values are, this one gets the most meanwhile. It takes root.
+    """Where the kernel shares cores among sessions, whatever the nice values of their
+    processes are, this session gets the most in the with-block. It takes root.
     """
     before = ""
     with suppress(OSError):

@@ -21,10 +21,10 @@ from .samples import BenchError, Json, Measurement, Run, Settings
 
 T = TypeVar("T")
 
-# For one measurement, which takes seconds.
+# Seconds that one measurement may take.
 TIMEOUT = 300
 
-# How often a round is measured that others disturb; and the share, in it.
+# How often a round is measured if others had the core, and the series of their share.
 TRIES = 3
 DISTURBED = "disturbed_percent"
 
@@ -39,8 +39,8 @@ class Plan:
     rounds: int
     seconds: int
     bytes: int
-    connections: int | None  # that were asked for
-    words: Sequence[str] = ()  # behind the bench's name
+    connections: int | None  # as the command line says; None: the bench's own
+    words: Sequence[str] = ()  # the command line's after the bench's name
     network: Network = field(default_factory=Network)
 
 
@@ -60,8 +60,8 @@ def progress(text: str) -> None:
 
 
 def raw(flexsc: str, case: str, settings: Settings, before: Sequence[str] = ()) -> Json:
-    """What one measurement prints. before: a command that it is given to. One
-    that isn't told its core has others than the measured one.
+    """What bench --raw prints. before: words of a command that runs it. Without the
+    setting "core" it runs on other cores than the measured one.
     """
     command = [*before, flexsc, "bench", "--raw", case]
     command += [f"{key}={value}" for key, value in settings.items()]
@@ -83,8 +83,8 @@ def raw(flexsc: str, case: str, settings: Settings, before: Sequence[str] = ()) 
 
 
 def in_quiet(run: Run, plan: Plan, bench: str, once: Callable[[], Json]) -> Json:
-    """Measure once; again, if others had the core meanwhile. A bench that knows
-    better than the clocks of all processes has said how long they had it.
+    """Measure, and measure again if others had the core meanwhile. Their share is what
+    the bench says, if it does, or else by the clocks of all processes.
     """
     for _ in range(1 if plan.quick else TRIES):
         others = quiet.Others(plan.cores.measured)
@@ -106,8 +106,8 @@ def measure_all(
     variants: Sequence[Settings],
     once: Callable[[Settings], Json],
 ) -> None:
-    """Measure all variants. One that can't be measured is noted and left out;
-    what it has already got is dropped, for it can't be compared any more.
+    """Measure all variants. A variant that can't be measured is noted and left
+    out, with the rounds that it has, which can't be compared any more.
     """
     found = [Measurement(bench, settings) for settings in variants]
     failed: list[Measurement] = []

@@ -61,9 +61,9 @@ def load(plan: Plan, server: Server, seconds: int) -> Load:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What the process has used of cores until now, all threads together."""
+    """Processor time that a process has used until now, all threads together."""
     text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    # The name before the last parenthesis may have blanks.
+    # The name, which ends with the last parenthesis, may have blanks.
     fields = text.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -88,7 +88,7 @@ def round_of(plan: Plan, server: Server, seconds: int) -> Json:
 
 
 def count_perf(plan: Plan, server: Server) -> float:
-    """perf counts what the server does for as long as wrk runs."""
+    """System calls for a request, by perf, while wrk loads the server."""
     command = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
     command += ["-p", str(server.pid), "--", *wrk(plan, server, COUNT_S)]
     done = clients.execute("perf", command, COUNT_S)
@@ -97,7 +97,9 @@ def count_perf(plan: Plan, server: Server) -> float:
 
 
 def count_strace(plan: Plan, server: Server) -> float:
-    """Under strace a server is slow, so its batches are large."""
+    """System calls for a request, by strace. It slows the server down, so batches are
+    large.
+    """
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name:
         output = Path(name) / "strace"
         tracing = subprocess.Popen(
@@ -117,7 +119,7 @@ def count_strace(plan: Plan, server: Server) -> float:
 
 
 def count(run: Run, plan: Plan, server: Server) -> Json:
-    """With the first tool that may; its name goes with the figure."""
+    """System calls for a request, by the first tool that is permitted, and its name."""
     reasons = []
     for name, counter in (("perf", count_perf), ("strace", count_strace)):
         progress(f"serve: system calls of {server.name}, by {name}")
@@ -131,7 +133,7 @@ def count(run: Run, plan: Plan, server: Server) -> Json:
     return {}
 
 
-# Everything.
+# The whole bench.
 
 
 @contextmanager
@@ -174,7 +176,7 @@ def measure(run: Run, plan: Plan) -> None:
 def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
     rows = []
     for title, series in ROWS:
-        # A file of an older version may lack one.
+        # A file that an older version wrote may lack a series.
         if series not in ours.rounds[0]["samples"]:
             continue
         rows.append(

@@ -30,7 +30,7 @@ START_S = 10
 STOP_S = 10
 
 # Debian's defaults, but for what a measurement needs: no daemon, no log, one
-# worker, places of its own, connections that are kept.
+# worker, a folder of its own, connections that are kept.
 NGINX = """\
 {load}{user}daemon off;
 worker_processes 1;
@@ -68,7 +68,7 @@ NGINX_TLS = """\
 		ssl_certificate {certificate};
 		ssl_certificate_key {certificate}.key;
 """
-# Connections to the backend are kept, or most of the work were to make them.
+# Connections to the backend are kept: making them would be most of the work.
 NGINX_PROXY = """\
 		location / {
 			proxy_pass http://backend;
@@ -86,7 +86,7 @@ NGINX_BACKEND = """\
 
 @dataclass(frozen=True)
 class Server:
-    """One that runs. pid: of the process that serves."""
+    """A server that runs. pid: of the process that serves."""
 
     name: str
     url: str
@@ -117,7 +117,9 @@ def place(network: Network, folder: Path) -> Place:
 
 @dataclass(frozen=True)
 class Site:
-    """What an nginx serves, a folder or what a backend answers, and how."""
+    """What an nginx serves, and how: the folder root, or, with a backend, what that
+    answers.
+    """
 
     root: Path
     cached: bool = False
@@ -162,7 +164,7 @@ def process(
 
 
 def line_within(stream: IO[str], seconds: float) -> str:
-    """The next line, or what there is when time is up."""
+    """The next line, or "" if none begins in so many seconds."""
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)
         return stream.readline() if selector.select(seconds) else ""
@@ -187,7 +189,7 @@ def flexsc(plan: Plan, root: Path, cache: int) -> Iterator[Server]:
 def nginx_config(place: Place, site: Site) -> str:
     user, module = "", site.module
     if os.geteuid() == 0:
-        # Its worker is to see the same files that flexsc serve sees.
+        # nginx' worker is to have the rights that flexsc serve has.
         name = pwd.getpwuid(0).pw_name
         user = f"user {name} {grp.getgrgid(0).gr_name};\n"
     return NGINX.format(
@@ -224,7 +226,7 @@ def worker_of(name: str, master: int) -> int:
 
 
 def nginx_arguments(where: Place, site: Site) -> list[str]:
-    """With its configuration written."""
+    """Write nginx' configuration. Returns its arguments."""
     folder, config = str(where.folder), where.folder / "nginx.conf"
     config.write_text(nginx_config(where, site), encoding="utf-8")
     return ["-p", folder, "-c", str(config), "-e", f"{folder}/error.log"]
@@ -234,7 +236,9 @@ def nginx_arguments(where: Place, site: Site) -> list[str]:
 def nginx(
     plan: Plan, name: str, folder: Path, site: Site, core: int | str | None = None
 ) -> Iterator[Server]:
-    """core: if it isn't the measured one."""
+    """An nginx that runs. core: one or more, as taskset has them, instead of the
+    measured one.
+    """
     where = place(plan.network, folder)
     args = [*plan.network.server, tools.need("nginx"), *nginx_arguments(where, site)]
     if core is None:
@@ -252,7 +256,7 @@ def check(
     content: bytes,
     certificate: Path | None = None,
 ) -> None:
-    """Does it serve the very file?"""
+    """Raise BenchError unless the server serves the very bytes of the file."""
     until = time.monotonic() + START_S
     client = urllib.request.build_opener(
         urllib.request.ProxyHandler({}),
@@ -271,7 +275,7 @@ def check(
         except urllib.error.HTTPError as error:
             raise BenchError(f"{server.name}: {name}: answers {error}") from error
         except OSError as error:
-            # Its port may not be open yet.
+            # The server's port may not be open yet.
             if time.monotonic() > until:
                 raise BenchError(f"{server.name} doesn't answer: {error}") from error
             time.sleep(0.05)

@@ -21,7 +21,7 @@
 
 struct loop {
 	aio_context_t context;
-	bool with_mask;		/* it waits by io_pgetevents() */
+	bool with_mask;		/* wait by io_pgetevents() */
 	const sigset_t *mask;
 	int here[PAIRS], there[PAIRS];
 	struct iocb requests[PAIRS];
@@ -32,7 +32,7 @@ struct pgetevents_mask {
 	size_t size;
 };
 
-/* The events go to "which", by their number. */
+/* Returns what the call does; which[i]: the pair whose request is complete. */
 static int wait_for(const struct loop *loop, long least, long most, long ms,
 		    int which[])
 {
@@ -152,7 +152,7 @@ static void *wait_for_more(void *arg)
 		submit(&loop, 0);
 		submit(&loop, 1);
 		say(loop.there[1]);
-		/* The time is over, and there is less than was wanted. */
+		/* One request is complete when the time is over, and two were wanted. */
 		CHECK_EQ(wait_for(&loop, 2, PAIRS, 3, which), 1);
 		CHECK_EQ(which[0], 1);
 		CHECK_EQ(wait_for(&loop, 1, PAIRS, 3, which), 0);
@@ -247,7 +247,7 @@ TEST(a_loop_may_block_by_turns)
 	each_kind(block_by_turns);
 }
 
-/* The end of what is waited for. */
+/* The end of a context that a thread waits for. */
 
 static void *wait_until_the_end(void *arg)
 {
@@ -299,7 +299,7 @@ static void *wait_interrupted(void *arg)
 	return NULL;
 }
 
-/* A signal that comes before the wait doesn't end it, so there are more. */
+/* A signal that comes before the wait doesn't end it, so more are sent. */
 TEST(a_handler_ends_the_wait)
 {
 	install(SIGUSR1, SA_RESTART);
@@ -316,7 +316,7 @@ TEST(a_handler_ends_the_wait)
 	}
 }
 
-/* As programs do: what the handler does ends the wait. */
+/* As programs do, the handler writes a byte, which ends the wait. */
 
 static struct loop signalled;
 
@@ -403,7 +403,7 @@ TEST(a_mask_holds_for_a_wait)
 	join(start(wait_with_mask, NULL));
 }
 
-/* Cancellation: syscall(2) is no place for it. */
+/* Cancellation: syscall(2) is no cancellation point. */
 
 static void *wait_cancelled(void *arg)
 {

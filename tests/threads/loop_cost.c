@@ -39,8 +39,8 @@ static void make_loop(void)
 }
 
 /*
- * Ways to wait for what is there already; of asynchronous I/O nothing is, nor is
- * any wanted.
+ * Waits that find a descriptor ready. io_getevents() wants no request, and finds
+ * none.
  */
 
 static void by_epoll(void)
@@ -90,14 +90,14 @@ static void by_getevents(void)
 	CHECK_EQ(syscall(SYS_io_getevents, context, 0L, 1L, &event, NULL), 0);
 }
 
-/* With the most instructions that a turn may cost, of one thread and of many. */
+/* most: instructions that a turn may cost, without threads and with them. */
 struct way {
 	const char *name;
 	void (*wait)(void);
 	uint64_t most[2];
 };
 
-/* More bytes are there to be received than all turns take. */
+/* There are more bytes to be received than all turns take. */
 static void turn(const struct way *way)
 {
 	char byte;
@@ -137,7 +137,7 @@ static uint64_t per_turn(const struct way *way, bool threads)
 	return n;
 }
 
-/* libc itself takes more for some than for others, and io_submit() is one more. */
+/* libc's functions differ in cost, and io_getevents() comes with io_submit(). */
 static const struct way ways[] = {
 	{ "epoll_wait()", by_epoll, { 300, 520 } },
 	{ "poll()", by_poll, { 300, 520 } },

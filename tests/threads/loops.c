@@ -2,8 +2,7 @@
 /*
  * Event loops: threads that wait for an epoll set, and receive and send on
  * descriptors that don't wait. A loop makes some turns first, after which the
- * runtime leaves it at home; then it meets descriptors, signals and ends of all
- * kinds.
+ * runtime leaves it at home; then it meets descriptors, signals and cancellations.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,7 +34,7 @@ static void add(int set, int fd, uint32_t events)
 	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
 }
 
-/* The descriptor that has an event, or -1: there is none for ms. */
+/* The descriptor that has an event; -1: none had one for ms milliseconds. */
 static int wait_for(int set, int ms)
 {
 	struct epoll_event event;
@@ -45,7 +44,7 @@ static int wait_for(int set, int ms)
 	return n ? event.data.fd : -1;
 }
 
-/* How a wait for ever fails. */
+/* The error of a wait without a time limit, which has to fail. */
 static int wait_for_error(int set)
 {
 	struct epoll_event event;
@@ -210,7 +209,7 @@ static void serve_one(int fd)
 {
 	int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK);
 
-	/* Another thread has taken it. */
+	/* Another thread has taken the connection. */
 	if (client < 0) {
 		CHECK_EQ(errno, EAGAIN);
 		return;
@@ -261,7 +260,7 @@ static void *keep_a_copy(void *arg)
 	struct loop loop = made_loop();
 	int copy = dup(loop.here);
 
-	/* The set's own descriptor goes, and the file stays. */
+	/* The descriptor that is in the set goes, and its file stays. */
 	CHECK_EQ(close(loop.here), 0);
 	for (int i = 0; i < TURNS; i++) {
 		say(loop.there);
@@ -269,7 +268,7 @@ static void *keep_a_copy(void *arg)
 		hear(copy);
 		hear_nothing(copy);
 	}
-	/* With its last descriptor it leaves the set. */
+	/* With its last descriptor the file leaves the set. */
 	say(loop.there);
 	CHECK_EQ(close(copy), 0);
 	CHECK_EQ(wait_for(loop.set, 0), -1);
@@ -283,7 +282,7 @@ TEST(a_copy_keeps_its_place_in_the_set)
 	join(start(keep_a_copy, NULL));
 }
 
-/* In a child: a set that is the parent's, too, and one of its own. */
+/* In a child: turns of the parent's set, and of one that the child makes. */
 static void child_turns(const struct loop *inherited)
 {
 	struct loop own = made_loop();
@@ -292,7 +291,7 @@ static void child_turns(const struct loop *inherited)
 	hear(inherited->here);
 	hear_nothing(inherited->here);
 	end_loop(&own);
-	/* The file stays in the set as long as the parent has it. */
+	/* The parent's descriptor keeps the file in the set. */
 	end_loop(inherited);
 	test_leave();
 }
@@ -349,7 +348,7 @@ TEST(others_stay_when_one_is_closed)
 	end_loop(&loop);
 }
 
-/* On a busy machine it may begin too late to wait. */
+/* On a busy machine the set may be closed before the first wait begins. */
 static void *wait_for_closed_set(void *arg)
 {
 	struct loop *loop = arg, own = made_loop();
@@ -380,7 +379,7 @@ TEST(a_wait_outlives_its_set)
 	CHECK_EQ(close(loop.there), 0);
 }
 
-/* The flag is a file's, so that any of its descriptors changes it. */
+/* O_NONBLOCK is a file's flag: each descriptor of the file changes it. */
 static void *hear_slowly(void *arg)
 {
 	struct loop *out = arg, loop = made_loop();
@@ -490,7 +489,7 @@ TEST(timers_events_and_signals_are_in_a_set)
 	join(start(hear_others, NULL));
 }
 
-/* Signals that find the loop anywhere. */
+/* Signals. */
 
 static struct loop signalled;
 
@@ -504,7 +503,7 @@ static void tell_loop(int signo)
 	errno = err;
 }
 
-/* As programs do: the handler writes what ends the wait. */
+/* As programs do, the handler writes a byte, which ends the wait. */
 static void *hear_signals(void *arg)
 {
 	for (int i = 0; i < SIGNALS; i++) {
@@ -563,7 +562,7 @@ static void *wait_interrupted(void *arg)
 	return arg;
 }
 
-/* A signal that comes before the wait doesn't end it, so there are more. */
+/* A signal that comes before the wait doesn't end it, so more are sent. */
 TEST(a_handler_ends_the_wait)
 {
 	pthread_t thread;
@@ -627,7 +626,7 @@ static void *wait_cancelled(void *arg)
 	return arg;
 }
 
-/* Where nothing is to be heard, a receive is a place to be cancelled, too. */
+/* A receive that fails with EAGAIN is a cancellation point, too. */
 static void *busy_cancelled(void *arg)
 {
 	struct loop loop = made_loop();
@@ -678,14 +677,14 @@ TEST(a_loop_is_cancelled)
 		cancel(busy_cancelled);
 		cancel(turn_uncancelled);
 		CHECK_EQ(cleaned, 2 * (i + 1));
-		/* The runtime has its descriptors by now. */
+		/* The runtime has opened all descriptors of its own by now. */
 		if (!i)
 			fds = count_fds();
 	}
 	CHECK_EQ(count_fds(), fds);
 }
 
-/* A receive that waits after all is a place to be cancelled while it waits. */
+/* A receive that waits, because O_NONBLOCK was cleared, can be cancelled. */
 
 static void wait_by_copy(int fd)
 {

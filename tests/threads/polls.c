@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Event loops by poll(), ppoll(), select() and pselect(): threads that wait for
- * any of several descriptors, which mostly don't wait. Each test is made with
- * each of the four. A loop makes some turns first, after which the runtime leaves
- * it at home; then it meets descriptors, signals and ends of all kinds.
+ * any of several descriptors, which mostly have O_NONBLOCK. Tests are made with
+ * each of the four calls. A loop makes some turns first, after which the runtime
+ * leaves it at home; then it meets descriptors, signals and cancellations.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,10 +26,10 @@ struct loop {
 	enum kind kind;
 	const sigset_t *mask;	/* for ppoll() and pselect() */
 	int count;
-	int here[MANY_FDS], there[MANY_FDS];	/* pairs; it waits for "here" */
+	int here[MANY_FDS], there[MANY_FDS];	/* pairs; "here" is waited for */
 };
 
-/* The kernel's result; the descriptors that are ready are in "ready". */
+/* Returns what the call does; ready[i]: here[i] is ready. */
 static int poll_all(const struct loop *loop, int ms, bool ready[])
 {
 	const struct timespec limit = { ms / 1000, ms % 1000 * 1000000 };
@@ -78,7 +78,7 @@ static int wait_all(const struct loop *loop, int ms, bool ready[])
 	return select_all(loop, ms, ready);
 }
 
-/* Which one is ready, or -1: none is for ms. */
+/* The index of the pair that is ready; -1: none was for ms milliseconds. */
 static int wait_for(const struct loop *loop, int ms)
 {
 	bool ready[MANY_FDS];
@@ -92,7 +92,7 @@ static int wait_for(const struct loop *loop, int ms)
 	return -1;
 }
 
-/* How a wait for ever fails. */
+/* The error of a wait without a time limit, which has to fail. */
 static int wait_for_error(const struct loop *loop)
 {
 	bool ready[MANY_FDS];
@@ -294,7 +294,7 @@ TEST(a_loop_may_block_in_the_end)
 	}
 }
 
-/* What poll() found is there, so that nothing waits: with one reader. */
+/* Without O_NONBLOCK: what the wait has found is there, for the only reader. */
 static void *hear_what_blocks(void *arg)
 {
 	struct loop loop = loop_of(kind_of(arg), 0);
@@ -314,7 +314,7 @@ TEST(descriptors_may_be_such_that_wait)
 	each_kind(hear_what_blocks);
 }
 
-/* With one descriptor the thread is none that waits for any of many. */
+/* A thread that waits for one descriptor isn't an event loop. */
 static void *shrink_and_grow(void *arg)
 {
 	struct loop loop = made_loop(kind_of(arg));
@@ -362,12 +362,12 @@ static void *time_out(void *arg)
 		CHECK(now() - begin >= (uint64_t)ms * MS);
 		turn(&loop, ms);
 	}
-	/* Without descriptors it is a sleep. */
+	/* A wait for no descriptors is a sleep. */
 	loop.count = 0;
 	begin = now();
 	CHECK_EQ(wait_all(&loop, 3, ready), 0);
 	CHECK(now() - begin >= 3 * MS);
-	/* Of a limit that isn't over select() tells the rest. */
+	/* select() stores what is left of its time limit. */
 	FD_ZERO(&fds);
 	FD_SET(loop.here[0], &fds);
 	say(loop.there[0]);
@@ -392,11 +392,11 @@ static void *wait_until_told(void *arg)
 
 	end_loop(&own);
 	stage++;
-	/* Whether the closed one is among those that are ready isn't said. */
+	/* The closed descriptor may be among the ready ones, or not. */
 	n = wait_all(loop, FOR_EVER, ready);
 	CHECK(n > 0 && ready[0]);
 	hear(loop->here[0]);
-	/* Its number means nothing any more. */
+	/* The closed descriptor's number means nothing any more. */
 	n = wait_all(loop, FOR_EVER, ready);
 	if (loop->kind == POLL || loop->kind == PPOLL)
 		CHECK(n == 1 && ready[1]);
@@ -498,7 +498,7 @@ static void tell_loop(int signo)
 	errno = err;
 }
 
-/* As programs do: the handler writes what ends the wait. */
+/* As programs do, the handler writes a byte, which ends the wait. */
 static void *make_and_hear(void *arg)
 {
 	bool ready[MANY_FDS];
@@ -558,7 +558,7 @@ static void *wait_interrupted(void *arg)
 	return NULL;
 }
 
-/* A signal that comes before the wait doesn't end it, so there are more. */
+/* A signal that comes before the wait doesn't end it, so more are sent. */
 TEST(a_handler_ends_the_wait)
 {
 	install(SIGUSR1, SA_RESTART);
@@ -626,7 +626,7 @@ static void *wait_cancelled(void *arg)
 	return NULL;
 }
 
-/* Where all is ready, the wait is a place to be cancelled, too. */
+/* A wait that finds a descriptor ready is a cancellation point, too. */
 static void *busy_cancelled(void *arg)
 {
 	struct loop loop = made_loop(kind_of(arg));
@@ -677,7 +677,7 @@ TEST(a_loop_is_cancelled)
 		cancel(busy_cancelled, i % KINDS);
 		cancel(turn_uncancelled, i % KINDS);
 		CHECK_EQ(cleaned, 2 * (i + 1));
-		/* The runtime has its descriptors by now. */
+		/* The runtime has opened all descriptors of its own by now. */
 		if (!i)
 			fds = count_fds();
 	}

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench --raw load: clients of a server on this host. Each connection sends a
- * request, waits for the answer, checks it, and sends the next; so as many
- * requests are under way as there are connections. (With a rate it is an open
- * loop instead: open.h.)
+ * request, waits for the answer, checks the answer, and sends the next request; so
+ * as many requests are under way as there are connections. (With a rate it is an
+ * open loop instead: open.h.)
  *
- * Once each of them had an answer, so that the server has made its threads,
- * comes a warm-up; counted is what is answered after that, and how long each
- * answer took. A connection that then gets no answer for two seconds ends the
- * measurement, and so does one that is closed or gets a wrong one.
+ * Once each connection has had an answer, so that the server has made its threads,
+ * comes a warm-up. After that answers are counted, and the time that each took. A
+ * connection that then gets no answer for two seconds ends the measurement, and so
+ * does one that is closed or gets a wrong answer.
  *
- * With greet=1 a connection has its first answer before the next is made: a
- * server that is loaded meanwhile may come to making threads very late. With
- * greet=0 nobody is idle meanwhile, which is for a server that can have but
- * few calls executing: waiting for a client that is idle is one.
+ * With greet=1 a connection has its first answer before the next connection is
+ * made: a loaded server may come to making threads very late. With greet=0 all
+ * connections begin at once, which is for a server that can have but few calls
+ * executing: waiting for an idle client is a call that executes.
  *
- * The connections are divided among threads, each of which has an epoll and
- * all that belongs to its connections. What they share is in struct load.
+ * The connections are divided among threads, each of which has an epoll set and
+ * all that belongs to its connections. What threads share is in struct load.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,7 +39,7 @@
 #define SECOND		1000000000ULL
 #define WARM_UP		(3 * SECOND / 10)
 #define PATIENCE	(2 * SECOND)
-#define PATIENCE_FIRST	(10 * SECOND)	/* a thread may have to be made */
+#define PATIENCE_FIRST	(10 * SECOND)	/* the server may make a thread */
 #define NEVER		UINT64_MAX
 #define STALLED		"no answer for 2 seconds"
 #define LOOK_MS		200	/* ms between looks for late answers */
@@ -50,13 +50,13 @@ struct load {
 	const struct bench_settings *settings;
 	struct bench_question question;
 	/*
-	 * Answers are counted between these times, which are NEVER until they
-	 * are set once, some time before.
+	 * Answers are counted between these times of CLOCK_MONOTONIC. They are
+	 * NEVER until they are set, once, some time before "begin".
 	 */
 	_Atomic uint64_t begin, end;
 	atomic_uint_fast32_t silent;	/* connections without an answer yet */
-	atomic_uint_fast32_t open;	/* connections without their last */
-	atomic_bool failed;	/* a thread has, and said so */
+	atomic_uint_fast32_t open;	/* connections without their last answer */
+	atomic_bool failed;	/* a thread has failed, and said so */
 };
 
 struct client {
@@ -111,8 +111,8 @@ static void answered(struct client *client, struct bench_peer *peer)
 }
 
 /*
- * An event of a connection: send the rest of a request, take what there is of
- * the answer.
+ * A connection has an event: send the rest of the request, and take what there is
+ * of the answer.
  */
 static void handle(struct client *client, struct bench_peer *peer)
 {
@@ -145,9 +145,9 @@ static void look(struct client *client, uint64_t now)
 
 /*
  * Run a thread's connections until the end, and then until each has one more
- * answer: an answer that doesn't come may have been due shortly before.
- * Meanwhile all threads go on, because a silent connection may be in the way of
- * others, as with greet=0.
+ * answer: one that never comes may have been due before the end. All threads go on
+ * until all connections have theirs, because with few entries a silent connection
+ * may keep the server from answering others.
  */
 static void *run_client(void *arg)
 {
@@ -210,7 +210,7 @@ static int add(struct client *client, struct bench_peer *peer, uint32_t number)
 		fail(client, peer, wrong);
 		return 1;
 	}
-	/* The first edge, room to send, sends the request. */
+	/* epoll's first edge says that there is room, and the request is sent. */
 	bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
 	if (epoll_ctl(client->epoll, EPOLL_CTL_ADD, peer->fd, &event))
 		return bench_failed("load: epoll", -errno);
@@ -244,8 +244,8 @@ static int connect_all(struct client *clients, size_t threads, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		struct client *client = &clients[i % threads];
 		/*
-		 * The connection is counted first, to be finished even if it
-		 * fails.
+		 * The peer is counted before it is made: fini_client() is due
+		 * even if making it fails.
 		 */
 		struct bench_peer *peer = &client->peers[client->count++];
 
@@ -287,7 +287,7 @@ static int run(struct client *clients, size_t threads, struct load *load)
 	load->open = load->silent;
 	if (load->settings->greet)
 		count_from(load, now + WARM_UP);
-	/* Connections have waited for the others to be connected. */
+	/* Connecting took time, which isn't the server's being late. */
 	for (size_t i = 0; i < threads; i++)
 		for (size_t j = 0; j < clients[i].count; j++)
 			clients[i].peers[j].sent_at = now;

@@ -17,7 +17,7 @@
 #define OTHER_FDS	64
 #define SOURCE		"127.0.0.2"
 
-/* Counters of the server's network, before and after. */
+/* Counters of the server's network that are reported, by the kernel's names. */
 static const struct {
 	const char *name, *netstat;
 } counters[] = {
@@ -162,7 +162,7 @@ static int set_arrivals(struct bench_crowd *crowd,
 	return 0;
 }
 
-/* As many as this process may have; root may have more than it was given. */
+/* Raise the limit of descriptors, root's beyond the hard one. Returns the limit. */
 static rlim_t descriptors(void)
 {
 	struct rlimit limit = { BENCH_FDS_MAX, BENCH_FDS_MAX };
@@ -179,7 +179,7 @@ static rlim_t descriptors(void)
 	return limit.rlim_cur;
 }
 
-/* As many as there may be descriptors, unless they are kept. */
+/* At most one connection for each descriptor; kept ones as the settings say. */
 static int set_connections(struct bench_crowd *crowd,
 			   const struct bench_settings *settings)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench --raw load rate=N: an open loop. Requests are sent when they are due,
- * whether or not earlier ones were answered, and each time is counted from the
- * time that the request was due. So a server that is slow isn't spared, and
- * nothing that it makes wait is left out (compare load.c, whose clients wait).
+ * whether or not earlier ones were answered, and an answer's time is counted from
+ * when its request was due. So a slow server gets no fewer requests, and requests
+ * that have to wait are counted (compare load.c, whose clients wait for answers).
  */
 #ifndef FLEXSC_BENCH_OPEN_H
 #define FLEXSC_BENCH_OPEN_H

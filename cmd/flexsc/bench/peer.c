@@ -61,7 +61,7 @@ static size_t request_size(const struct bench_question *question)
 	}
 }
 
-/* One byte more than the answer, to see one that wasn't asked for. */
+/* Bytes for an answer and one more, to see what wasn't asked for. */
 static size_t room(const struct bench_question *question)
 {
 	switch (question->mode) {
@@ -96,7 +96,7 @@ int bench_peer_init(struct bench_peer *peer,
 
 int bench_peer_connect(struct bench_peer *peer)
 {
-	/* Connections of one peer, and those of its neighbours, take turns. */
+	/* A peer's connections, and those of all peers, have addresses by turns. */
 	peer->fd = connect_to(peer->question, peer->number + peer->answers);
 	return peer->fd < 0 ? peer->fd : 0;
 }
@@ -117,8 +117,8 @@ void bench_peer_fini(struct bench_peer *peer)
 }
 
 /*
- * Fill the request with bytes that no other connection sends, nor this one for
- * its next request.
+ * Fill the request with bytes that differ from those of the connection's last one,
+ * and, if there are 8 or more, from those of all other connections.
  */
 static void fill(struct bench_peer *peer)
 {
@@ -162,7 +162,7 @@ const char *bench_peer_push(struct bench_peer *peer)
 	return NULL;
 }
 
-/* A number and nothing else; negative: the text isn't one. */
+/* The number that is the rest of a line; negative: the line has something else. */
 static long number(const char *s)
 {
 	char *end;
@@ -171,7 +171,7 @@ static long number(const char *s)
 	return end == s || *end != '\r' || n < 0 ? -1 : n;
 }
 
-/* The answer's head is complete, and there is an empty line at its end. */
+/* Look at an answer's head, which is complete. NULL, or what is wrong. */
 static const char *read_head(struct bench_peer *peer)
 {
 	static const char status[] = "HTTP/1.1 200 ";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One client connection of "bench --raw load" or "rounds": it sends a request,
- * takes the answer however it is cut to pieces, and tells whether it is the right
- * one. It never blocks. The thread that has it runs all of this. More than the
- * answer, or anything before it was asked for, is wrong, too.
+ * A peer: one client connection of "bench --raw load" or "rounds". It sends a
+ * request, takes the answer however that is cut to pieces, and tells whether the
+ * answer is right. Bytes that weren't asked for are wrong, too. Only connecting
+ * waits, for two seconds at most. One thread has a peer and calls all functions.
  */
 #ifndef FLEXSC_BENCH_PEER_H
 #define FLEXSC_BENCH_PEER_H
@@ -20,24 +20,24 @@
 struct bench_peer {
 	const struct bench_question *question;
 	int fd;			/* -1: not connected */
-	bool over;		/* the thread's: no more is expected */
+	bool over;		/* for the thread: no more answers are expected */
 	uint32_t number;	/* among all connections */
 	uint64_t answers;	/* right ones */
-	uint64_t sent_at;	/* when the request began to be sent */
+	uint64_t sent_at;	/* bench_peer_ask()'s "now" */
 	size_t request_size;
-	size_t sent;		/* of the request */
-	size_t got;		/* of the answer */
-	size_t room;		/* of the answer */
-	size_t head_size;	/* of the answer, with the empty line, or 0 */
+	size_t sent;		/* bytes of the request that are sent */
+	size_t got;		/* bytes of the answer that have come */
+	size_t room;		/* bytes at "answer" */
+	size_t head_size;	/* with the empty line; 0: hasn't come */
 	size_t body_size;
 	char *request;
 	char *answer;
-	char *body;		/* of the first answer */
+	char *body;		/* the first answer's; NULL: none has come */
 };
 
 /*
- * 0, or a negative errno code, after which bench_peer_fini() is due, too. The
- * question outlives the peer.
+ * 0, or a negative errno code. bench_peer_fini() is due in both cases. The question
+ * has to outlive the peer.
  */
 int bench_peer_init(struct bench_peer *peer,
 		    const struct bench_question *question, uint32_t number);
@@ -47,17 +47,17 @@ void bench_peer_fini(struct bench_peer *peer);
 int bench_peer_connect(struct bench_peer *peer);
 void bench_peer_close(struct bench_peer *peer);
 
-/* Over HTTP: both have had an answer, and with one body. */
+/* Over HTTP: have both peers' first answers one body? Else true. */
 bool bench_peer_agrees(const struct bench_peer *peer,
 		       const struct bench_peer *other);
 
-/* Begin the next request: bench_peer_push() sends it. */
+/* Make the next request, which bench_peer_push() sends. */
 void bench_peer_ask(struct bench_peer *peer, uint64_t now);
 
 /* Send what is left of the request; NULL, or what is wrong. */
 const char *bench_peer_push(struct bench_peer *peer);
 
-/* Receive; *done: this was the answer's end. NULL, or what is wrong. */
+/* Receive what there is; *done: the answer is whole. NULL, or what is wrong. */
 const char *bench_peer_pull(struct bench_peer *peer, bool *done);
 
 #endif /* FLEXSC_BENCH_PEER_H */

@@ -12,7 +12,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* False: the text isn't pairs of hexadecimal digits, or there is no memory. */
+/* Bytes of a text. False: it isn't pairs of hexadecimal digits, or no memory. */
 static bool bytes_of(struct bench_bytes *bytes, const char *hex)
 {
 	size_t size = hex ? strlen(hex) / 2 : 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench --raw rounds: what a server's answer costs in processor time. A round
- * is one request on each connection, and then the answer to each. The server's
- * process is the one of the setting pid, and its own clock is read before the
- * rounds and after: neither other processes nor a client that is slower than
- * the server change the figure. On loopback client and server best share a core
- * (core=N), so that every round is one batch. With conns=new each round has
- * connections of its own, which the server's time includes.
+ * is one request on each connection, and then the answer to each. The setting
+ * pid is the server's process, whose own clock is read before the rounds and
+ * after: neither other processes nor a client that is slower than the server
+ * change the figure. On loopback client and server best share a core (core=N),
+ * so that every round is one batch. With conns=new each round has connections of
+ * its own, which the server's time includes.
  *
- * One answer that isn't right ends all; over HTTP that is one whose body isn't
- * that of the first.
+ * One wrong answer ends the measurement. Over HTTP an answer is wrong if its body
+ * isn't the first answer's.
  *
- * What a server leaves in a socket, the kernel sends when the client has taken
- * what came before, in the client's time: of long answers the sum of both
- * counts.
+ * Of an answer that is longer than a socket's buffer, the kernel sends the rest
+ * in the client's time, when the client has taken the beginning. So of long
+ * answers the sum of the server's and the client's time is what counts.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,7 +48,7 @@ static int rounds_fail(const struct bench_peer *peer, const char *what)
 	return 1;
 }
 
-/* Take the answer, and send what is left of the request. */
+/* Send the rest of a request, and take its answer. NULL, or what is wrong. */
 static const char *rounds_take(struct bench_peer *peer)
 {
 	struct pollfd readable = { .fd = peer->fd, .events = POLLIN };
@@ -118,7 +118,7 @@ static int rounds_connect(struct rounds *rounds)
 	return 0;
 }
 
-/* As many requests as were asked for, or as there was time for. */
+/* Were as many requests made as the setting count says, or is the time over? */
 static bool rounds_over(const struct rounds *rounds, uint64_t made,
 			uint64_t end)
 {
@@ -155,7 +155,7 @@ static int rounds_measure(struct rounds *rounds)
 	bench_report_counts();
 	bench_report_count("rounds", (double)made);
 	bench_report_count("answers", (double)(made * rounds->count));
-	/* With the warm-up's: a count of the server's calls has them. */
+	/* The warm-up's, too: a tool that counts the server's calls counts them. */
 	bench_report_count("warmed", (double)((made + WARM_UP) * rounds->count));
 	bench_report_end();
 	return 0;

@@ -42,7 +42,7 @@ int bench_route_bind(const struct bench_route *route, int fd, uint64_t turn)
 
 	if (!route->source)
 		return 0;
-	/* The port is chosen by connect(), which knows what else is free. */
+	/* connect() chooses the port: one that is free towards the server. */
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 	return bind(fd, (struct sockaddr *)&from, sizeof(from)) ? -errno : 0;
 }

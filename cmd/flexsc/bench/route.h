@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the server of a case is, and which addresses its clients' connections
- * come from, by turns: each has ports of its own, so that they don't run out.
+ * Where the server of a case is, and the addresses that its clients' connections
+ * come from, by turns: each address has ports of its own, so that ports don't run
+ * out. Doesn't change once it is made.
  */
 #ifndef FLEXSC_BENCH_ROUTE_H
 #define FLEXSC_BENCH_ROUTE_H
@@ -13,21 +14,22 @@
 
 struct bench_route {
 	struct sockaddr_in server;
-	uint32_t source;	/* the first, in the host's order; 0: any */
+	uint32_t source;	/* the first address, in the host's order; 0: any */
 	uint32_t sources;
 };
 
 /*
- * From the settings; source stands in for that setting, NULL is any. 0, or 1
- * after a line that names the case.
+ * Make a route of the settings. "source" is the first address if the setting of
+ * that name isn't given; NULL: any. 0, or 1 after a line on stderr that begins with
+ * the case's name.
  */
 int bench_route_init(struct bench_route *route, const char *name,
 		     const struct bench_settings *settings, const char *source);
 
-/* Give a socket its own address, before it connects. 0, or -errno. */
+/* Bind a socket to the address whose turn it is, to be connected. 0, or -errno. */
 int bench_route_bind(const struct bench_route *route, int fd, uint64_t turn);
 
-/* Begin to connect, without waiting; a descriptor, or -errno. */
+/* Begin to connect by TCP, without waiting. A descriptor, or -errno. */
 int bench_route_connect(const struct bench_route *route, uint64_t turn);
 
 #endif /* FLEXSC_BENCH_ROUTE_H */

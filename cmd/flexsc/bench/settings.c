@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values are printed as JSON strings as they are: nothing to be escaped. */
+/* Values may have these: in a JSON string none of them has to be escaped. */
 #define HARMLESS	"abcdefghijklmnopqrstuvwxyz0123456789,.-"
 
 enum kind { WORD, NUMBER };

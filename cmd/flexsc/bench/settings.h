@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The KEY=VALUE arguments of "flexsc bench --raw". A case uses those that it
- * knows and gives the others no meaning.
+ * The KEY=VALUE arguments of "flexsc bench --raw". A case ignores those that mean
+ * nothing to it. Strings are the arguments' own.
  */
 #ifndef FLEXSC_BENCH_SETTINGS_H
 #define FLEXSC_BENCH_SETTINGS_H
@@ -21,32 +21,32 @@ struct bench_settings {
 	long calls;		/* completions in a repetition */
 	long reps;
 	long outstanding;
-	long active;		/* outstanding ones that are in use */
+	long active;		/* outstanding ones that complete */
 	long sharing;		/* reads that wait on one descriptor */
 	long spacing;		/* nanoseconds between timers that expire */
-	const char *mode;	/* of the load: echo, http, exact */
+	const char *mode;	/* of load and rounds: echo, http, exact */
 	const char *request;	/* exact: its bytes, in hexadecimal digits */
 	const char *answer;
 	long udp;		/* 1: datagrams */
-	long port;		/* to load; 0: none */
-	long pid;		/* of the process behind port; 0: none */
+	long port;		/* the server's; 0: not given */
+	long pid;		/* the server's process; 0: not given */
 	const char *address;	/* the server's */
-	const char *source;	/* the clients' first one; NULL: the case's */
+	const char *source;	/* the clients' first address; NULL: the case's */
 	long sources;		/* addresses of clients */
 	long connections;
-	long bytes;		/* to be echoed; in an answer's body at most */
+	long bytes;		/* of an echo; of an answer's body at most */
 	long seconds;		/* of load */
 	long threads;		/* of the clients */
-	long greet;		/* one exchange a connection, one by one */
-	const char *conns;	/* new, kept; NULL: what the case is used to */
+	long greet;		/* 1: connections have an answer each, one by one */
+	const char *conns;	/* new, kept; NULL: the case's default */
 	long count;		/* requests; 0: as many as the time allows */
-	/* Of an open loop. */
+	/* Keys of an open loop, but for rate=0. */
 	long rate;		/* requests a second; 0: the loop is closed */
 	const char *arrivals;	/* even, poisson */
 	long seed;
-	long warm_ms;		/* requests due that early aren't counted */
-	long timeout_ms;	/* clients give up; 0: they don't */
-	const char *sizes;	/* KiB of the pages, in turn; NULL: the page / */
+	long warm_ms;		/* requests due earlier aren't counted */
+	long timeout_ms;	/* when clients give up; 0: they don't */
+	const char *sizes;	/* KiB of pages, by turns; NULL: the page / */
 	long trace;		/* print each answer's time */
 };
 
