@@ -514,6 +514,39 @@ void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd)
 	fds_learn(fd, fds_known(listener) & LOWATS);
 }
 
+/*
+ * The message passed descriptors: there are others of their files from here on.
+ * It was sent, so its records can be read.
+ */
+static void note_passed(const struct msghdr *message)
+{
+	struct cmsghdr *c;
+
+	if (!message->msg_controllen)
+		return;
+	for (c = CMSG_FIRSTHDR(message); c;
+	     c = CMSG_NXTHDR((struct msghdr *)(uintptr_t)message, c)) {
+		const int *fds = (const int *)CMSG_DATA(c);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(*fds)) <= c->cmsg_len;
+		     i++)
+			fds_keep((uint32_t)fds[i], ~(uint32_t)FD_ALONE);
+	}
+}
+
+void flexsc__fds_note_sent(long nr, uint64_t sent, int64_t ret)
+{
+	const void *first = (const void *)(uintptr_t)sent;
+	const struct mmsghdr *messages = first;
+
+	if (nr == SYS_sendmsg && ret >= 0)
+		note_passed(first);
+	for (int64_t i = 0; nr == SYS_sendmmsg && i < ret; i++)
+		note_passed(&messages[i].msg_hdr);
+}
+
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);

@@ -170,6 +170,12 @@ void flexsc__fds_note(const struct flexsc_entry *entry);
 /* An entry has returned: if it made descriptors, their flags are known. */
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);
 
+/*
+ * A user thread's sendmsg() or sendmmsg() has returned. If a message passed
+ * descriptors to another socket, they aren't alone any more.
+ */
+void flexsc__fds_note_sent(long nr, uint64_t messages, int64_t ret);
+
 /* A descriptor was looked at: it is of a file with this mode. */
 void flexsc__fds_note_regular(uint32_t fd, unsigned int mode);
 

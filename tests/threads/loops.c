@@ -705,13 +705,43 @@ static void wait_by_child(int fd)
 	test_reap(child);
 }
 
-static void (*const make_wait[])(int) = { wait_by_copy, wait_by_child };
+/* As a copy, but made by a message that passes the descriptor. */
+static void wait_by_message(int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(fd))];
+	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(fd)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
+	struct iovec vec = { "x", 1 };
+	struct msghdr message = { .msg_iov = &vec, .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	struct loop loop = made_loop();
+	int *passed = (int *)CMSG_DATA(&control.header);
+
+	*passed = fd;
+	CHECK_EQ(sendmsg(loop.there, &message, 0), 1);
+	*passed = -1;
+	vec.iov_base = &(char){ 0 };
+	CHECK_EQ(recvmsg(loop.here, &message, 0), 1);
+	CHECK(*passed >= 0 && *passed != fd);
+	CHECK_EQ(fcntl(*passed, F_SETFL, O_RDWR), 0);
+	CHECK_EQ(close(*passed), 0);
+	end_loop(&loop);
+}
+
+#define WAYS		3
+static void (*const make_wait[WAYS])(int) = {
+	wait_by_copy, wait_by_child, wait_by_message,
+};
 
 static void *hear_cancelled(void *arg)
 {
 	struct loop loop = made_loop();
 
-	make_wait[cleaned % 2](loop.here);
+	make_wait[cleaned % WAYS](loop.here);
 	pthread_cleanup_push(clean, &loop);
 	stage++;
 	hear(loop.here);

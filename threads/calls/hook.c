@@ -163,6 +163,12 @@ static bool closes_others(long nr)
 	}
 }
 
+/* Messages may pass descriptors. */
+static bool sends_message(long nr)
+{
+	return nr == SYS_sendmsg || nr == SYS_sendmmsg;
+}
+
 static void closed(uint32_t fd)
 {
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
@@ -236,6 +242,8 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	if (closes_others(nr))
 		flexsc__closing_each(nr, entry.args, closed);
 	flexsc__fds_note_made(&entry, ret);
+	if (sends_message(nr))
+		flexsc__fds_note_sent(nr, a[1], ret);
 	return ret;
 }
 
@@ -457,6 +465,8 @@ static long natively(struct uthread *u, long nr, const uint64_t a[6],
 
 	if (call_kind(nr) == CALL_ACCEPTS)
 		note_accepted(nr, a, ret);
+	else if (sends_message(nr))
+		flexsc__fds_note_sent(nr, a[1], ret);
 	u->way = WAY_NATIVELY;
 	counters_call(u);
 	return ret;
