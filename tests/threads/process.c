@@ -2,6 +2,7 @@
 /* Processes with threads: how they end, fork, and start other programs. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -284,6 +285,61 @@ TEST(fork_from_any_thread)
 		join(threads[i]);
 	CHECK_EQ(prepared, 8);
 	CHECK_EQ(in_parent, 8);
+}
+
+static int plain_fork(int kind)
+{
+	struct clone_args how = { .exit_signal = SIGCHLD };
+
+	switch (kind) {
+	case 0:
+		return (int)syscall(SYS_fork);
+	case 1:
+		return (int)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
+	default:
+		return (int)syscall(SYS_clone3, &how, sizeof(how));
+	}
+}
+
+/* libc isn't told of such a child. */
+static void *fork_plainly(void *arg)
+{
+	int status, pid, fds[2];
+	char byte;
+
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(pipe(fds), 0);
+		usleep(100);
+		pid = plain_fork(i);
+		CHECK(pid >= 0);
+		if (!pid) {
+			usleep(1000);
+			if (write(fds[1], "x", 1) == 1)
+				syscall(SYS_exit_group, 7);
+			syscall(SYS_exit_group, 8);
+		}
+		CHECK_EQ(read(fds[0], &byte, 1), 1);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK(WIFEXITED(status));
+		CHECK_EQ(WEXITSTATUS(status), 7);
+		close(fds[0]);
+		close(fds[1]);
+	}
+	CHECK_EQ(syscall(SYS_clone3, NULL, 64), -1);
+	CHECK_EQ(errno, EFAULT);
+	return arg;
+}
+
+TEST(fork_by_its_number_from_any_thread)
+{
+	pthread_t threads[8];
+
+	fork_plainly(NULL);
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(fork_plainly, NULL);
+	fork_plainly(NULL);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
 }
 
 static void *size_of_stack(void *arg)
