@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "condition.h"
-#include "path.h"
-#include "request.h"
-#include "response.h"
+#include "http/condition.h"
+#include "http/path.h"
+#include "http/request.h"
+#include "http/response.h"
 
 #define HEAD_MAX	2048	/* small, for limits to be met often */
 #define BODY_MAX	512

@@ -19,20 +19,22 @@
  *
  * A file of more parts is loaded and sent by transfer.c.
  */
+#define _GNU_SOURCE
 #include "answer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include <sys/stat.h>
 
 #include <flexsc/flexsc.h>
 
-#include "condition.h"
 #include "exchange.h"
 #include "listing.h"
 #include "message.h"
-#include "request.h"
 #include "transfer.h"
+#include "http/condition.h"
+#include "http/request.h"
 
 /* The kernel asks to try again when the tree changed under a lookup. */
 #define RETRIES		8
@@ -89,7 +91,8 @@ static void look(struct exchange *x)
 
 	x->stage = EXCHANGE_LOOK;
 	x->file = &x->own;
-	rc = file_stat(x->env->loop, &x->stat, x->own.fd, &x->stx);
+	rc = flexsc_loop_statx(x->env->loop, &x->stat, x->own.fd, "",
+			       AT_EMPTY_PATH, FILE_STATX, &x->stx);
 	exchange_posted(x, OP_STAT, rc);
 }
 

@@ -12,7 +12,7 @@
 #include <netinet/in.h>
 
 #include "exchange.h"
-#include "request.h"
+#include "http/request.h"
 
 struct sockaddr_storage;
 

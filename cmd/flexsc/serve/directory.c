@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "directory.h"
-#include "path.h"
-#include "text.h"
+#include "http/path.h"
+#include "http/text.h"
 
 struct directory {
 	char *names;		/* one behind the other, each with its zero */

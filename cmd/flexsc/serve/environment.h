@@ -10,11 +10,11 @@
 
 #include <linux/openat2.h>
 
-#include "buffer.h"
-#include "cache.h"
-#include "clock.h"
 #include "log.h"
 #include "settings.h"
+#include "http/buffer.h"
+#include "http/cache.h"
+#include "http/clock.h"
 
 struct flexsc_loop;
 

@@ -14,7 +14,7 @@
 #include <flexsc/flexsc.h>
 
 #include "directory.h"
-#include "request.h"
+#include "http/request.h"
 
 bool exchange_begin(struct exchange *x, const char *head, bool keep_alive)
 {

@@ -19,9 +19,9 @@
 #include <flexsc/call.h>
 
 #include "environment.h"
-#include "file.h"
-#include "path.h"
-#include "response.h"
+#include "http/file.h"
+#include "http/path.h"
+#include "http/response.h"
 
 struct directory;
 struct exchange;

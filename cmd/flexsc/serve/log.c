@@ -17,7 +17,7 @@
 #include <flexsc/flexsc.h>
 
 #include "log.h"
-#include "text.h"
+#include "http/text.h"
 
 #define LATENCY		(CLOCK_SECOND / 5)
 #define ENOUGH		(LOG_BUFFER / 4)	/* written at once */

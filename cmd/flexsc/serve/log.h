@@ -11,7 +11,7 @@
 
 #include <flexsc/call.h>
 
-#include "clock.h"
+#include "http/clock.h"
 
 #define LOG_BUFFER	65536
 

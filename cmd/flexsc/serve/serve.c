@@ -21,8 +21,8 @@
 #include <flexsc/loop.h>
 
 #include "../command.h"
-#include "mime.h"
 #include "worker.h"
+#include "http/mime.h"
 
 /* Descriptors of a worker, of libc and of the shell. */
 #define OWN_FDS		16

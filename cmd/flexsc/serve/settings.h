@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "log.h"
-#include "request.h"
+#include "http/request.h"
 
 struct settings {
 	const char *root;

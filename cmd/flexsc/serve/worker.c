@@ -171,6 +171,11 @@ static void init(struct worker *w, const struct settings *s)
 	clock_update(&w->env.clock);
 }
 
+static void close_posted(void *loop, int fd)
+{
+	flexsc_loop_close(loop, NULL, fd);
+}
+
 int worker_init(struct worker *w, const struct settings *s, int socket)
 {
 	unsigned int i;
@@ -182,7 +187,8 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 	if (rc)
 		return rc;
 	init_how(&w->env);
-	w->env.cache.loop = w->env.loop;
+	w->env.cache.close = close_posted;
+	w->env.cache.arg = w->env.loop;
 	w->env.cache.limit = (s->cache + s->loops - 1) / s->loops;
 	rc = log_init(&w->env.log, w->env.settings->log_file, w->env.loop);
 	for (i = 0; i < 2 && rc == 0; i++) {

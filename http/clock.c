@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time. Runs on a worker's thread; clock_date() and clock_parse() are
+ * The time. A clock has one thread; clock_date() and clock_parse() are
  * pure. libc's gmtime_r() takes a lock that all threads share, so the calendar
  * is computed here.
  */

@@ -2,8 +2,8 @@
 /*
  * Media types by a file name's extension.
  */
-#ifndef SERVE_MIME_H
-#define SERVE_MIME_H
+#ifndef HTTP_MIME_H
+#define HTTP_MIME_H
 
 #include <stddef.h>
 
@@ -20,4 +20,4 @@ void mime_load(void);
 /* The type of the file at path, application/octet-stream if nobody knows. */
 struct mime mime_find(const char *path, size_t length);
 
-#endif /* SERVE_MIME_H */
+#endif /* HTTP_MIME_H */

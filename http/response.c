@@ -2,8 +2,10 @@
 /*
  * Responses, as bytes. Pure functions.
  */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "path.h"
 #include "response.h"
 #include "text.h"
 
@@ -151,6 +153,44 @@ char *response_message(const struct response *r, char *p,
 	p = put_length(p, length);
 	p = put_end(p, r);
 	return r->head_only ? p : text_put(p, page, length);
+}
+
+int response_status_of(int error)
+{
+	switch (error) {
+	case ENOENT:
+	case ENOTDIR:
+	case ENAMETOOLONG:
+		return 404;
+	case EACCES:
+	case EPERM:
+	case EXDEV:
+	case ELOOP:
+	case ENXIO:
+	case ENODEV:
+		return 403;
+	case EMFILE:
+	case ENFILE:
+	case EAGAIN:
+	case ECANCELED:
+	case EINTR:
+	case ENOBUFS:
+	case ENOMEM:
+	case ETIME:
+		return 503;
+	default:
+		return 500;
+	}
+}
+
+char *response_location(char *p, const struct path *path)
+{
+	*p++ = '/';
+	p = path_encode(p, path->name, path->length);
+	*p++ = '/';
+	if (path->query_length <= RESPONSE_QUERY_MAX)
+		p = text_put(p, path->query, path->query_length);
+	return p;
 }
 
 const char *response_busy(size_t *length)

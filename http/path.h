@@ -2,8 +2,8 @@
 /*
  * From a request's target to a file's name below the served folder.
  */
-#ifndef SERVE_PATH_H
-#define SERVE_PATH_H
+#ifndef HTTP_PATH_H
+#define HTTP_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,4 +36,4 @@ void path_pop_index(struct path *path);
 /* Append name as a URL, without a "/" in front; at most 3 bytes for one. */
 char *path_encode(char *p, const char *name, size_t length);
 
-#endif /* SERVE_PATH_H */
+#endif /* HTTP_PATH_H */

@@ -2,8 +2,8 @@
 /*
  * One request, as it arrives.
  */
-#ifndef SERVE_REQUEST_H
-#define SERVE_REQUEST_H
+#ifndef HTTP_REQUEST_H
+#define HTTP_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,4 +78,4 @@ int request_parse(struct request *request, const char *head, size_t from,
 const char *request_header(const struct request *request, const char *head,
 			   enum header header, size_t *length);
 
-#endif /* SERVE_REQUEST_H */
+#endif /* HTTP_REQUEST_H */

@@ -3,8 +3,8 @@
  * Open files, kept for the next request of the same name: descriptors, what
  * heads say about them, and where the kernel has the contents of small ones.
  */
-#ifndef SERVE_CACHE_H
-#define SERVE_CACHE_H
+#ifndef HTTP_CACHE_H
+#define HTTP_CACHE_H
 
 #include <stddef.h>
 
@@ -13,10 +13,9 @@
 /* For so long a file under another name's place may go unnoticed. */
 #define CACHE_VALID	(1 * CLOCK_SECOND)
 
-struct flexsc_loop;
-
 struct cache {
-	struct flexsc_loop *loop;
+	void (*close)(void *arg, int fd);	/* NULL: at once */
+	void *arg;
 	struct cached *table;	/* by name */
 	struct cached *oldest;	/* in the order of use */
 	unsigned int count;
@@ -51,7 +50,7 @@ void cache_map(struct file *file);
 
 void cache_release(struct cache *cache, struct file *file);
 
-/* When all are released. Closes at once; the loop need not run any more. */
+/* When all are released. Closes at once. */
 void cache_fini(struct cache *cache);
 
-#endif /* SERVE_CACHE_H */
+#endif /* HTTP_CACHE_H */

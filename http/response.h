@@ -2,8 +2,8 @@
 /*
  * What is sent back: heads, and the bodies of messages.
  */
-#ifndef SERVE_RESPONSE_H
-#define SERVE_RESPONSE_H
+#ifndef HTTP_RESPONSE_H
+#define HTTP_RESPONSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +11,8 @@
 
 #include "clock.h"
 #include "file.h"
+
+struct path;
 
 /* Bytes that a head with a file or a listing needs in front of the body. */
 #define RESPONSE_HEAD_MAX	(FILE_HEADERS_MAX + 512)
@@ -48,7 +50,19 @@ struct response_detail {
 char *response_message(const struct response *response, char *p,
 		       const struct response_detail *detail);
 
+/* The status that says that a call on a file has failed with this errno. */
+int response_status_of(int error);
+
+/* Bytes of the longest query that a redirection keeps. */
+#define RESPONSE_QUERY_MAX	16384
+
+/* Bytes that response_location() needs for a path of that length. */
+#define RESPONSE_LOCATION_MAX(length)	(RESPONSE_QUERY_MAX + 3 * (length) + 2)
+
+/* Write where a folder's name without a slash leads; returns the end. */
+char *response_location(char *p, const struct path *path);
+
 /* A whole one for when there is no memory to write one. */
 const char *response_busy(size_t *length);
 
-#endif /* SERVE_RESPONSE_H */
+#endif /* HTTP_RESPONSE_H */

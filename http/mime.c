@@ -2,7 +2,7 @@
 /*
  * Media types: a built-in table for what a web page is made of, and the
  * system's /etc/mime.types for the rest. Only mime_load() writes, and only
- * while there is one thread; afterwards every worker reads.
+ * while there is one thread; afterwards every thread reads.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>

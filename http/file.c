@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of an open file. Runs on the thread of the worker whose file
- * it is. All that a head says about a file is written once, when the file was
- * looked at, so that answers from the cache only copy it.
+ * What is known of an open file. All that a head says about a file is written
+ * once, when the file was looked at, so that answers from the cache only copy it.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-
-#include <flexsc/flexsc.h>
-
 #include "file.h"
-
-int file_stat(struct flexsc_loop *loop, struct flexsc_cb *cb, int fd,
-	      struct statx *stx)
-{
-	return flexsc_loop_statx(loop, cb, fd, "", AT_EMPTY_PATH,
-				 STATX_TYPE | STATX_SIZE | STATX_MTIME |
-				 STATX_INO, stx);
-}
 
 void file_describe(struct file *file, const struct statx *stx,
 		   struct mime mime)

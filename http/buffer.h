@@ -3,8 +3,8 @@
  * Big buffers, given to a connection while it has a request to answer and
  * taken back before it waits for the next: an idle client costs none.
  */
-#ifndef SERVE_BUFFER_H
-#define SERVE_BUFFER_H
+#ifndef HTTP_BUFFER_H
+#define HTTP_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,4 +39,4 @@ void buffer_put(struct buffers *buffers, struct buffer *buffer);
 
 void buffers_fini(struct buffers *buffers);
 
-#endif /* SERVE_BUFFER_H */
+#endif /* HTTP_BUFFER_H */

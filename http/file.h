@@ -2,8 +2,8 @@
 /*
  * An open file and what heads say about it.
  */
-#ifndef SERVE_FILE_H
-#define SERVE_FILE_H
+#ifndef HTTP_FILE_H
+#define HTTP_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,13 +12,10 @@
 
 #include <linux/stat.h>
 
-#include <flexsc/call.h>
-
 #include "clock.h"
 #include "mime.h"
 #include "text.h"
 
-struct flexsc_loop;
 struct cached;
 
 /* A quoted string of three numbers. */
@@ -43,9 +40,8 @@ struct file {
 	char headers[FILE_HEADERS_MAX];
 };
 
-/* Post what fills stx for the file; the only place that knows how. */
-int file_stat(struct flexsc_loop *loop, struct flexsc_cb *cb, int fd,
-	      struct statx *stx);
+/* What file_describe() needs of a file, in the mask of statx(). */
+#define FILE_STATX	(STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_INO)
 
 /* Fill in all but fd and cached from stx. */
 void file_describe(struct file *file, const struct statx *stx,
@@ -61,4 +57,4 @@ static inline const char *file_etag(const struct file *file)
 	return file->headers + file->etag_at;
 }
 
-#endif /* SERVE_FILE_H */
+#endif /* HTTP_FILE_H */

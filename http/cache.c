@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache of one worker; runs on its thread. A name in the table has one
- * reference to its file, each request that reads the file another; whoever
- * drops the last one closes the descriptor.
+ * A cache has one thread that uses it. A name in the table has one reference to its
+ * file, each request that reads the file another; dropping the last one closes the
+ * descriptor.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,6 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
-
-#include <flexsc/flexsc.h>
 
 #include "cache.h"
 
@@ -37,7 +35,10 @@ static void drop(struct cache *cache, struct cached *entry)
 {
 	if (--entry->references)
 		return;
-	flexsc_loop_close(cache->loop, NULL, entry->file.fd);
+	if (cache->close)
+		cache->close(cache->arg, entry->file.fd);
+	else
+		close(entry->file.fd);
 	unmap(&entry->file);
 	free(entry);
 }

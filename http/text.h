@@ -4,8 +4,8 @@
  * is the caller's business. For heads and log lines, which are too frequent
  * for printf.
  */
-#ifndef SERVE_TEXT_H
-#define SERVE_TEXT_H
+#ifndef HTTP_TEXT_H
+#define HTTP_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,4 +61,4 @@ static inline char *text_percent(char *p, unsigned char byte)
 	return p + 3;
 }
 
-#endif /* SERVE_TEXT_H */
+#endif /* HTTP_TEXT_H */

@@ -2,8 +2,8 @@
 /*
  * What a request asks for of a file: all of it, a part, or only news.
  */
-#ifndef SERVE_CONDITION_H
-#define SERVE_CONDITION_H
+#ifndef HTTP_CONDITION_H
+#define HTTP_CONDITION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,4 +42,4 @@ int condition_decide(const struct request *request, const char *head,
 		     const struct file *file, uint64_t *first,
 		     uint64_t *length);
 
-#endif /* SERVE_CONDITION_H */
+#endif /* HTTP_CONDITION_H */

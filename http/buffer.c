@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The big buffers of one worker; runs on its thread. The buffer that came back
- * last is given first, because it is in the processor's cache.
+ * Big buffers of one thread. The buffer that came back last is given first, because
+ * it is in the processor's cache.
  */
 #include <stdlib.h>
 

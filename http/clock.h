@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time, and how HTTP writes it. A worker has one clock; its texts are
+ * The time, and how HTTP writes it. A clock has one thread that uses it; its texts are
  * formatted once a second, and only when somebody asks.
  */
-#ifndef SERVE_CLOCK_H
-#define SERVE_CLOCK_H
+#ifndef HTTP_CLOCK_H
+#define HTTP_CLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,4 +35,4 @@ char *clock_date(char *p, time_t time);
 /* Understands the three forms that RFC 9110 names. */
 bool clock_parse(const char *text, size_t length, time_t *time);
 
-#endif /* SERVE_CLOCK_H */
+#endif /* HTTP_CLOCK_H */
