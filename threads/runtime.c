@@ -74,7 +74,7 @@ static bool has_shadow_stack(void)
 
 /* Forking. */
 
-void flexsc__runtime_forked(void)
+static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
@@ -144,7 +144,8 @@ static bool patch(void)
 	if (tried)
 		return patched;
 	tried = true;
-	pthread_atfork(NULL, NULL, flexsc__runtime_forked);
+	flexsc__runtime.forked = forked;
+	pthread_atfork(NULL, NULL, forked);
 	at_quick_exit(flexsc__ending);
 	if (is_off("FLEXSC_PATCH"))
 		return false;

@@ -15,7 +15,4 @@
  */
 bool flexsc__runtime_start(void);
 
-/* The process is a child that has just been forked, by a thread at home. */
-void flexsc__runtime_forked(void);
-
 #endif /* FLEXSC_THREADS_RUNTIME_H */

@@ -144,7 +144,7 @@ static const struct way ways[] = {
 	{ "ppoll()", by_ppoll, { 300, 530 } },
 	{ "select()", by_select, { 320, 550 } },
 	{ "pselect()", by_pselect, { 330, 560 } },
-	{ "io_getevents()", by_getevents, { 400, 590 } },
+	{ "io_getevents()", by_getevents, { 400, 600 } },
 };
 #define WAYS	(sizeof(ways) / sizeof(*ways))
 

@@ -26,7 +26,7 @@
 #include "home_stub.h"
 #include "libc_call.h"
 #include "../report/run_page.h"
-#include "../runtime.h"
+#include "../run/state.h"
 
 /* F_GETOWN's result may look like an error, so libc asks by F_GETOWN_EX. */
 static int get_owner(int fd)
@@ -89,33 +89,34 @@ EXPORT pid_t gettid(void)
 	return (pid_t)flexsc__hook(SYS_gettid, (uint64_t[6]){ 0 });
 }
 
-/* Does the call make a process, with memory of its own? */
-static bool forks(long nr, const uint64_t args[6])
+static bool makes_child(long nr)
 {
-	switch (nr) {
-	case SYS_fork:
-		return true;
-	case SYS_clone:
-		return !(args[0] & CLONE_VM);
-	case SYS_clone3:
-		return args[0] && peek_can_read(args[0], sizeof(uint64_t)) &&
-		       !(*(const uint64_t *)(uintptr_t)args[0] & CLONE_VM);
-	default:
-		return false;
-	}
+	return nr == SYS_fork || nr == SYS_clone || nr == SYS_clone3;
 }
 
-/* Fork without libc, which tells nobody about it. */
-static long fork_plainly(long nr, const uint64_t args[6])
+/* Is the memory the child's own? */
+static bool forks(long nr, const uint64_t args[6])
+{
+	if (nr == SYS_clone)
+		return !(args[0] & CLONE_VM);
+	return nr == SYS_fork ||
+	       (args[0] && peek_can_read(args[0], sizeof(uint64_t)) &&
+		!(*(const uint64_t *)(uintptr_t)args[0] & CLONE_VM));
+}
+
+/* Fork without libc, whose handlers don't run then. */
+static COLD long fork_plainly(long nr, const uint64_t args[6])
 {
 	static const struct stub stub = { REAL_fork, CAUSE_fork, true };
 	long ret;
 
+	if (!forks(nr, args))
+		return flexsc__libc_call(false, nr, args);
 	flexsc__go_home(&stub, 0);
 	ret = raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
 			  args[5]);
-	if (!ret)
-		flexsc__runtime_forked();
+	if (!ret && flexsc__runtime.forked)
+		flexsc__runtime.forked();
 	return libc_result(ret);
 }
 
@@ -128,7 +129,7 @@ EXPORT long syscall(long nr, ...)
 	for (unsigned int i = 0; i < 6; i++)
 		args[i] = va_arg(list, uint64_t);
 	va_end(list);
-	if (forks(nr, args))
+	if (makes_child(nr))
 		return fork_plainly(nr, args);
 	return flexsc__libc_call(false, nr, args);
 }

@@ -27,6 +27,12 @@ struct runtime {
 	long owner;		/* id of the process that the runtime runs in */
 	bool unpatched;		/* libc isn't patched; never reset */
 
+	/*
+	 * What a forked child does first, on the thread that forked; NULL before the
+	 * process makes its first thread. threads/runtime.c.
+	 */
+	void (*forked)(void);
+
 	/* carrier.c, while it starts the carriers; or in a forked child. */
 	struct carrier *carriers;
 	unsigned int count;	/* how many they are */
