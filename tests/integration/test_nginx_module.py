@@ -1009,6 +1009,9 @@ def upgrades(root: Path, shared: Path, which: Which) -> None:
     daemon = Nginx(root, shared, load=True, before=DAEMON, which=which)
     with started(daemon) as own:
         old = own.master()
+        # As long as the process that started it lives, nginx ignores the signal.
+        launcher = Path(f"/proc/{own.process.pid}/comm")
+        assert eventually(lambda: launcher.read_text() == "sleep\n", LONG)
 
         def upgrade() -> None:
             os.kill(old, signal.SIGUSR2)
