@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "command.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "http/mime.h"
+
+#define THREADS_MAX	32768U
+
+/* All threads' counters, in memory that copies share. */
+struct threads {
+	atomic_uint count;
+	struct web_thread threads[THREADS_MAX] __attribute__((aligned(64)));
+};
+
+static struct threads *threads;
+static const char *program = "web";
+static const char *stats;
+
+void command_complain(const char *what, int error)
+{
+	fprintf(stderr, "%s: %s: %s\n", program, what, strerror(error));
+}
+
+static _Noreturn void die(const char *what, int error)
+{
+	command_complain(what, error);
+	exit(1);
+}
+
+/* Options. */
+
+static const char *body = "sendfile";
+static unsigned int cache, timeout = 30;
+
+static struct command_option common[] = {
+	{ .name = "port", .max = 65535, .help = "N  TCP port; 0: any (0)" },
+	{ .name = "bind", .help = "ADDRESS  where to listen (127.0.0.1)" },
+	{ .name = "cache", &cache, 0, 1000000,
+	  .help = "N  files that are kept open (0)" },
+	{ .name = "body", .text = &body,
+	  .help = "sendfile|read  how a large file is sent (sendfile)" },
+	{ .name = "timeout", &timeout, 1, 86400,
+	  .help = "N  seconds for a request, an idle client, a stuck one (30)" },
+	{ .name = "stats", .text = &stats,
+	  .help = "FILE  counters as JSON, at the end" },
+	{ 0 },
+};
+
+static void help_of(const struct command_option *o)
+{
+	for (; o->name; o++)
+		printf("  --%s %s\n", o->name, o->help);
+}
+
+static _Noreturn void help(const struct command_option *options)
+{
+	printf("usage: %s [OPTION]... DIR\n"
+	       "Answer GET and HEAD over HTTP with the files below DIR.\n\n",
+	       program);
+	help_of(common);
+	help_of(options);
+	exit(0);
+}
+
+static const struct command_option *
+option_find(const struct command_option *o, const char *name)
+{
+	while (o->name && strcmp(o->name, name) != 0)
+		o++;
+	return o->name ? o : NULL;
+}
+
+static void option_set(const struct command_option *o, const char *value)
+{
+	unsigned long n;
+	char *end;
+
+	if (o->text) {
+		*o->text = value;
+		return;
+	}
+	errno = 0;
+	n = strtoul(value, &end, 10);
+	if (errno || end == value || *end || *value == '-' || n < o->min ||
+	    n > o->max) {
+		fprintf(stderr, "%s: --%s %s: give a number from %u to %u\n",
+			program, o->name, value, o->min, o->max);
+		exit(2);
+	}
+	*o->number = (unsigned int)n;
+}
+
+/* An argument with its value: "--name value" or "--name=value". */
+static void option_parse(const struct command_option *options, int *i,
+			 char **argv)
+{
+	char *name = argv[*i] + 2, *value = strchr(name, '=');
+	const struct command_option *o;
+
+	if (value)
+		*value++ = '\0';
+	o = option_find(common, name) ?: option_find(options, name);
+	if (!o) {
+		fprintf(stderr, "%s: --%s: no such option; try --help\n",
+			program, name);
+		exit(2);
+	}
+	if (!value)
+		value = argv[++*i];
+	if (!value) {
+		fprintf(stderr, "%s: --%s: give it a value\n", program, name);
+		exit(2);
+	}
+	option_set(o, value);
+}
+
+static const char *arguments(const struct command_option *options, int argc,
+			     char **argv)
+{
+	const char *folder = NULL;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help")) {
+			help(options);
+		} else if (!strncmp(argv[i], "--", 2)) {
+			option_parse(options, &i, argv);
+		} else if (folder) {
+			fprintf(stderr, "%s: one folder, please\n", program);
+			exit(2);
+		} else {
+			folder = argv[i];
+		}
+	}
+	if (!folder) {
+		fprintf(stderr, "%s: which folder? Try %s .\n", program,
+			program);
+		exit(2);
+	}
+	return folder;
+}
+
+/* As many descriptors as are allowed. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void block_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void command_init(struct command *c, const char *folder)
+{
+	sigset_t set;
+
+	if (strcmp(body, "sendfile") != 0 && strcmp(body, "read") != 0) {
+		fprintf(stderr, "%s: --body %s: give sendfile or read\n",
+			program, body);
+		exit(2);
+	}
+	files_init(&c->files, cache);
+	c->web = (struct web){
+		.root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC),
+		.reads = !strcmp(body, "read"),
+		.timeout = timeout * CLOCK_SECOND,
+		.limits = { .head = WEB_HEAD_MAX, .body = 1 << 20 },
+		.how = {
+			/* Opening a pipe is not to wait for a writer. */
+			.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+		},
+		.files = &c->files,
+	};
+	if (c->web.root < 0)
+		die(folder, errno);
+	threads = mmap(NULL, sizeof(*threads), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (threads == MAP_FAILED)
+		die("memory", errno);
+	mime_load();
+	allow_descriptors();
+	block_signals(&set);
+}
+
+void command_parse(struct command *c, const char *name,
+		   const struct command_option *options, int argc, char **argv)
+{
+	*c = (struct command){ .program = name, .address = "127.0.0.1" };
+	program = name;
+	common[0].number = &c->port;
+	common[1].text = &c->address;
+	command_init(c, arguments(options, argc, argv));
+}
+
+/* Sockets. */
+
+static int listener(const struct sockaddr_in *address, bool shared)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (shared)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) ||
+	    listen(fd, SOMAXCONN))
+		return -1;
+	return fd;
+}
+
+int command_listen(struct command *c, bool shared)
+{
+	static bool printed;
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons((uint16_t)c->port),
+	};
+	socklen_t length = sizeof(address);
+	int fd;
+
+	if (!inet_aton(c->address, &address.sin_addr)) {
+		fprintf(stderr, "%s: --bind %s: give an IPv4 address\n",
+			program, c->address);
+		exit(2);
+	}
+	fd = listener(&address, shared);
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &length))
+		die("listening", errno);
+	c->port = ntohs(address.sin_port);
+	if (!printed)
+		printf("%u\n", c->port);
+	fflush(stdout);
+	printed = true;
+	return fd;
+}
+
+/* Threads, and the end. */
+
+struct web_thread *command_thread(void)
+{
+	unsigned int n = atomic_fetch_add(&threads->count, 1);
+
+	return n < THREADS_MAX ? &threads->threads[n] : NULL;
+}
+
+static uint64_t sum(size_t offset)
+{
+	unsigned int n = atomic_load(&threads->count);
+	uint64_t all = 0;
+
+	for (unsigned int i = 0; i < n && i < THREADS_MAX; i++) {
+		const char *counts = (char *)&threads->threads[i].counts;
+
+		all += __atomic_load_n((const uint64_t *)(counts + offset),
+				       __ATOMIC_RELAXED);
+	}
+	return all;
+}
+
+static void write_stats(void)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} fields[] = {
+#define FIELD(name, field) { name, offsetof(struct web_counts, field) }
+		FIELD("requests", requests),
+		FIELD("connections", connections),
+		FIELD("receive", calls[WEB_RECEIVE]),
+		FIELD("send", calls[WEB_SEND]),
+		FIELD("file", calls[WEB_FILE]),
+		FIELD("close", calls[WEB_CLOSE]),
+		FIELD("waits", waits),
+		FIELD("watches", watches),
+		FIELD("again", again),
+		FIELD("handed", handed),
+#undef FIELD
+	};
+	FILE *file = fopen(stats, "we");
+
+	if (!file)
+		die(stats, errno);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		fprintf(file, "%s\"%s\": %llu", i ? ", " : "{",
+			fields[i].name,
+			(unsigned long long)sum(fields[i].offset));
+	fputs("}\n", file);
+	if (fclose(file))
+		die(stats, errno);
+}
+
+_Noreturn void command_wait(void)
+{
+	sigset_t set;
+	int signo;
+
+	block_signals(&set);
+	sigwait(&set, &signo);
+	if (stats)
+		write_stats();
+	if (signo == SIGCHLD)
+		fprintf(stderr, "%s: a copy has ended\n", program);
+	_exit(signo == SIGCHLD);
+}

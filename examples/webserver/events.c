@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A web server of events: copies, each with an epoll set and one thread that makes
+ * the calls that don't block. Looking at files may block; with helpers, threads of
+ * their own make those calls (which is called AMPED). Nothing here knows of FlexSC.
+ *
+ *	web-events [OPTION]... DIR
+ *
+ * A client is in one of these states; its copy's thread alone changes it.
+ *
+ *	DRIVEN	its calls are made		WAITING	a call gave EAGAIN
+ *					HELPED	a helper has it
+ *					GONE	its connection is over
+ *	WAITING	its socket has an event		DRIVEN
+ *	HELPED	the helper is done		DRIVEN
+ *	GONE	the turn is over		freed: until then an event of the
+ *						turn may still name the client
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include <utlist.h>
+
+#include "command.h"
+#include "patience.h"
+#include "queue.h"
+
+#define EVENTS		256
+#define SHORT_MS	20	/* between looks while descriptors are short */
+
+enum client_state { DRIVEN, WAITING, HELPED, GONE };
+
+struct client {
+	struct queued queued;
+	enum client_state state;
+	struct web_call call;		/* a helper's */
+	int64_t ret;			/* and its result */
+	struct patient patient;		/* WAITING */
+	struct client *next;		/* GONE */
+	struct web_connection web;
+};
+
+struct copy {
+	int listener, epoll, bell;
+	bool listening;			/* the listener is in the set */
+	unsigned int clients;
+	struct web_thread *thread;
+	struct patient *waiting;
+	struct client *gone;
+	struct queue asked, answered;	/* of helpers */
+};
+
+static struct command command;
+static unsigned int copies = 1, helpers, max = 100000, accepts = 16;
+static const char *accept_by = "shared";
+
+static const struct command_option options[] = {
+	{ "copies", &copies, 1, 1024, .help = "N  processes (1)" },
+	{ "helpers", &helpers, 0, 1024,
+	  .help = "N  threads of each copy for files; 0: none (0)" },
+	{ "max", &max, 1, 1000000, .help = "N  clients of each copy (100000)" },
+	{ "accepts", &accepts, 1, 65536,
+	  .help = "N  clients accepted at once (16)" },
+	{ "accept", .text = &accept_by,
+	  .help = "shared|port  one listening socket, or one for each (shared)" },
+	{ 0 },
+};
+
+static void wait_is_over(struct copy *copy, struct client *client)
+{
+	patience_end(&copy->waiting, &client->patient);
+	client->state = DRIVEN;
+}
+
+/* The listener. */
+
+static void watch(struct copy *copy, int op, int fd, uint32_t events, void *arg)
+{
+	struct epoll_event event = { .events = events, .data.ptr = arg };
+
+	web_count(&copy->thread->counts.watches);
+	if (epoll_ctl(copy->epoll, op, fd, &event))
+		command_complain("epoll", errno);
+}
+
+/* One copy is woken for a client, if the listener is shared. */
+static void listen_again(struct copy *copy)
+{
+	if (!copy->listening)
+		watch(copy, EPOLL_CTL_ADD, copy->listener,
+		      EPOLLIN | EPOLLEXCLUSIVE, copy);
+	copy->listening = true;
+}
+
+static void listen_no_more(struct copy *copy)
+{
+	if (copy->listening)
+		watch(copy, EPOLL_CTL_DEL, copy->listener, 0, NULL);
+	copy->listening = false;
+}
+
+/* Driving. */
+
+static void retire(struct copy *copy, struct client *client)
+{
+	client->state = GONE;
+	LL_PREPEND(copy->gone, client);
+	copy->clients--;
+	listen_again(copy);
+}
+
+static void drive(struct copy *copy, struct client *client)
+{
+	struct web_call *call = &client->call;
+
+	while (web_next(&client->web, call)) {
+		int64_t ret;
+
+		if (helpers && call->kind == WEB_FILE) {
+			client->state = HELPED;
+			web_count(&copy->thread->counts.handed);
+			queue_push(&copy->asked, &client->queued);
+			return;
+		}
+		ret = command_make(call);
+		if (ret == -EAGAIN && call->kind <= WEB_SEND) {
+			web_count(&copy->thread->counts.again);
+			client->state = WAITING;
+			patience_begin(&copy->waiting, &client->patient,
+				       call->patience);
+			return;
+		}
+		web_done(&client->web, ret);
+	}
+	retire(copy, client);
+}
+
+static struct client *client_waiting(struct patient *patient)
+{
+	return (struct client *)((char *)patient -
+				 offsetof(struct client, patient));
+}
+
+static void give_up(struct copy *copy)
+{
+	struct patient *patient;
+
+	while ((patient = patience_over(copy->waiting))) {
+		struct client *client = client_waiting(patient);
+
+		wait_is_over(copy, client);
+		web_done(&client->web, -ETIME);
+		drive(copy, client);
+	}
+}
+
+/* Helpers. */
+
+static struct client *client_of(struct queued *queued)
+{
+	return (struct client *)queued;
+}
+
+static void *help(void *arg)
+{
+	const uint64_t one = 1;
+	struct copy *copy = arg;
+
+	for (;;) {
+		struct queued *queued = queue_pop(&copy->asked, 1);
+		struct client *client = client_of(queued);
+
+		client->ret = command_make(&client->call);
+		if (queue_push(&copy->answered, queued) &&
+		    write(copy->bell, &one, sizeof(one)) < 0)
+			command_complain("eventfd", errno);
+	}
+	return NULL;
+}
+
+static void take_answered(struct copy *copy)
+{
+	struct queued *queued, *next;
+	uint64_t rung;
+
+	if (read(copy->bell, &rung, sizeof(rung)) < 0)
+		return;
+	for (queued = queue_take(&copy->answered); queued; queued = next) {
+		struct client *client = client_of(queued);
+
+		next = queued->next;
+		client->state = DRIVEN;
+		web_done(&client->web, client->ret);
+		drive(copy, client);
+	}
+}
+
+/* Accepting. */
+
+static bool begin(struct copy *copy, int fd)
+{
+	struct client *client = malloc(sizeof(*client));
+
+	if (!client) {
+		close(fd);
+		return false;
+	}
+	client->state = DRIVEN;
+	copy->clients++;
+	web_begin(&client->web, &command.web, copy->thread, fd);
+	watch(copy, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLOUT | EPOLLET, client);
+	drive(copy, client);
+	return true;
+}
+
+static void take_clients(struct copy *copy)
+{
+	for (unsigned int i = 0; i < accepts && copy->clients < max; i++) {
+		int fd = accept4(copy->listener, NULL, NULL,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0 && errno == EAGAIN)
+			return;
+		/* A client that leaves makes room for the next one. */
+		if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
+			listen_no_more(copy);
+		if (fd < 0 || !begin(copy, fd))
+			return;
+	}
+	if (copy->clients >= max)
+		listen_no_more(copy);
+}
+
+/* A copy. */
+
+static void handle(struct copy *copy, void *arg)
+{
+	struct client *client = arg;
+
+	if (arg == copy) {
+		take_clients(copy);
+	} else if (arg == &copy->bell) {
+		take_answered(copy);
+	} else if (client->state == WAITING) {
+		wait_is_over(copy, client);
+		drive(copy, client);
+	}
+}
+
+static void bury(struct copy *copy)
+{
+	struct client *client, *next;
+
+	LL_FOREACH_SAFE(copy->gone, client, next)
+		free(client);
+	copy->gone = NULL;
+}
+
+/* Nobody leaves if there is nobody: then time brings descriptors back. */
+static int turn_limit(struct copy *copy)
+{
+	if (!copy->listening && !copy->clients)
+		return SHORT_MS;
+	return patience_ms(copy->waiting);
+}
+
+static void *run(void *arg)
+{
+	struct epoll_event events[EVENTS];
+	struct copy *copy = arg;
+
+	for (;;) {
+		int n = epoll_wait(copy->epoll, events, EVENTS,
+				   turn_limit(copy));
+
+		web_count(&copy->thread->counts.waits);
+		for (int i = 0; i < n; i++)
+			handle(copy, events[i].data.ptr);
+		give_up(copy);
+		bury(copy);
+		if (!copy->clients)
+			listen_again(copy);
+	}
+	return NULL;
+}
+
+static void start(struct copy *copy, void *(*function)(void *))
+{
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, function, copy);
+
+	if (!err)
+		return;
+	command_complain("threads", err);
+	_exit(1);
+}
+
+static void start_copy(int listener)
+{
+	static struct copy copy = {
+		.asked = QUEUE_INIT, .answered = QUEUE_INIT,
+	};
+
+	fcntl(listener, F_SETFL, O_NONBLOCK);
+	copy.listener = listener;
+	copy.epoll = epoll_create1(EPOLL_CLOEXEC);
+	copy.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	copy.thread = command_thread();
+	if (copy.epoll < 0 || copy.bell < 0 || !copy.thread) {
+		command_complain("a copy can't begin", errno);
+		_exit(1);
+	}
+	watch(&copy, EPOLL_CTL_ADD, copy.bell, EPOLLIN, &copy.bell);
+	listen_again(&copy);
+	for (unsigned int i = 0; i < helpers; i++)
+		start(&copy, help);
+	start(&copy, run);
+}
+
+/* A copy in a process of its own, which ends with the first. */
+static void fork_copy(int listener)
+{
+	pid_t pid = fork();
+
+	if (pid < 0) {
+		command_complain("a copy can't be made", errno);
+		exit(1);
+	}
+	if (pid)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	start_copy(listener);
+	for (;;)
+		pause();
+}
+
+int main(int argc, char **argv)
+{
+	bool port;
+	int first;
+
+	command_parse(&command, "web-events", options, argc, argv);
+	port = !strcmp(accept_by, "port");
+	if (!port && strcmp(accept_by, "shared") != 0) {
+		fprintf(stderr, "web-events: --accept %s: give shared or "
+			"port\n", accept_by);
+		return 2;
+	}
+	first = command_listen(&command, port);
+	for (unsigned int i = 1; i < copies; i++) {
+		int fd = port ? command_listen(&command, true) : first;
+
+		fork_copy(fd);
+		if (port)
+			close(fd);
+	}
+	start_copy(first);
+	command_wait();
+}

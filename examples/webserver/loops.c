@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A web server of libflexsc: a loop for each core. Every call is posted; its
+ * callback tells the core the result, and posts the next one.
+ *
+ *	web-loops [OPTION]... DIR
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <flexsc/flexsc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "command.h"
+
+#define PAUSE_NS	20000000ULL	/* while descriptors are short */
+
+struct client {
+	struct flexsc_cb cb;
+	struct web_connection web;
+};
+
+/* A loop, and its owner's thread. */
+struct owner {
+	struct flexsc_loop *loop;
+	struct web_thread *thread;
+	struct flexsc_cb accept, pause;
+	int listener;
+};
+
+static struct command command;
+static unsigned int loops = 1;
+static const char *engine, *cores, *accepts = "shared";
+
+/* Of the thread that runs: callbacks find their loop by it. */
+static __thread struct owner self;
+
+static const struct command_option options[] = {
+	{ "loops", &loops, 1, 1024, .help = "N  loops, each with a thread (1)" },
+	{ "engine", .text = &engine,
+	  .help = "NAME  uring, threads (tried in this order) or kmod" },
+	{ "cores", .text = &cores,
+	  .help = "LIST  where syscall threads run, as 2,4-6" },
+	{ "accept", .text = &accepts,
+	  .help = "shared|port  one listening socket, or one for each (shared)" },
+	{ 0 },
+};
+
+/* Post the connection's next call; one that can't be posted has failed. */
+static void post(struct client *client)
+{
+	struct web_call call;
+
+	while (web_next(&client->web, &call)) {
+		const uint64_t *a = call.args;
+		int err = flexsc_loop_call(self.loop, &client->cb, call.nr,
+					   a[0], a[1], a[2], a[3], a[4], a[5]);
+
+		if (err) {
+			web_done(&client->web, call.kind == WEB_CLOSE ?
+				 command_make(&call) : err);
+			continue;
+		}
+		if (call.patience)
+			flexsc_loop_deadline(self.loop, &client->cb,
+					     call.patience);
+		return;
+	}
+	free(client);
+}
+
+static void on_done(struct flexsc_cb *cb)
+{
+	struct client *client = cb->arg;
+
+	web_done(&client->web, cb->ret);
+	post(client);
+}
+
+static void begin(int fd)
+{
+	struct client *client = malloc(sizeof(*client));
+
+	if (!client) {
+		close(fd);
+		return;
+	}
+	client->cb = (struct flexsc_cb){ .callback = on_done, .arg = client };
+	web_begin(&client->web, &command.web, self.thread, fd);
+	post(client);
+}
+
+static void accept_again(struct flexsc_cb *cb)
+{
+	int err = flexsc_loop_accept_multishot(self.loop, &self.accept,
+					       self.listener, SOCK_CLOEXEC);
+
+	(void)cb;
+	if (err)
+		command_complain("accepting", -err);
+}
+
+/* A connection; or an error, which ends the multishot call. */
+static void on_accept(struct flexsc_cb *cb)
+{
+	bool more = flexsc_cb_more(cb);
+	int64_t ret = cb->ret;
+
+	if (ret >= 0)
+		begin((int)ret);
+	if (more)
+		return;
+	if (ret >= 0 || ret == -ECONNABORTED || ret == -EINTR ||
+	    flexsc_loop_timer(self.loop, &self.pause, PAUSE_NS))
+		accept_again(cb);
+}
+
+/*
+ * io_uring looks at files on kernel threads that inherit this policy: they don't
+ * interrupt the loop for each file, but run when it sleeps.
+ */
+static void run_in_batches(void)
+{
+	const struct sched_param none = { 0 };
+
+	sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+static int create(void)
+{
+	struct flexsc_options o = FLEXSC_OPTIONS_INIT;
+	char why[256] = "";
+	int err;
+
+	run_in_batches();
+	o.engine = engine;
+	o.cores = cores;
+	err = flexsc_loop_create(&self.loop, &o);
+	if (!err)
+		return 0;
+	if (err == -EOPNOTSUPP && engine)
+		flexsc_engine_probe(engine, why, sizeof(why));
+	fprintf(stderr, "web-loops: no loop: %s\n", *why ? why : strerror(-err));
+	return err;
+}
+
+static void *run(void *arg)
+{
+	self.listener = *(int *)arg;
+	self.accept.callback = on_accept;
+	self.pause.callback = accept_again;
+	self.thread = command_thread();
+	if (!self.thread || create())
+		_exit(1);
+	/*
+	 * io_uring waits for no writer of a pipe that is opened, and would not
+	 * wait for the disk on a descriptor with this flag.
+	 */
+	if (!strcmp(flexsc_loop_engine(self.loop), "uring"))
+		__atomic_and_fetch(&command.web.how.flags, ~(uint64_t)O_NONBLOCK,
+				   __ATOMIC_RELAXED);
+	accept_again(NULL);
+	flexsc_loop_run(self.loop);
+	_exit(1);
+}
+
+static bool parse_accepts(bool *port)
+{
+	*port = !strcmp(accepts, "port");
+	if (*port || !strcmp(accepts, "shared"))
+		return true;
+	fprintf(stderr, "web-loops: --accept %s: give shared or port\n", accepts);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int *listeners;
+	bool port;
+
+	command_parse(&command, "web-loops", options, argc, argv);
+	listeners = calloc(loops, sizeof(*listeners));
+	if (!listeners || !parse_accepts(&port))
+		return 2;
+	for (unsigned int i = 0; i < loops; i++)
+		listeners[i] = i && !port ? listeners[0] :
+					    command_listen(&command, port);
+	for (unsigned int i = 0; i < loops; i++) {
+		int err = pthread_create(&thread, NULL, run, &listeners[i]);
+
+		if (!err)
+			continue;
+		command_complain("threads", err);
+		return 1;
+	}
+	command_wait();
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A queue of clients between threads. The list goes through the clients, so pushing
+ * takes no memory and never waits for room; a client is in at most one queue. Any
+ * thread may call the functions.
+ */
+#ifndef WEBSERVER_QUEUE_H
+#define WEBSERVER_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct queued {
+	struct queued *next;
+};
+
+struct queue {
+	pthread_mutex_t lock;
+	pthread_cond_t filled;
+	struct queued *head, *tail;
+	unsigned int sleepers;	/* threads that wait in queue_pop() */
+};
+
+#define QUEUE_INIT	\
+	{ .lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER }
+
+/* Append a client. True: the queue was empty. */
+bool queue_push(struct queue *queue, struct queued *item);
+
+/* Take up to "most" clients, the oldest first, as a list; waits for the first. */
+struct queued *queue_pop(struct queue *queue, unsigned int most);
+
+/* Take all clients that are there, as a list; NULL: none. */
+struct queued *queue_take(struct queue *queue);
+
+#endif /* WEBSERVER_QUEUE_H */

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A web server of stages: threads of one stage make calls of one kind, for many
+ * clients, and hand a client on when its next call is of another kind. Nothing
+ * here knows of FlexSC.
+ *
+ *	web-stages [OPTION]... DIR
+ *
+ *	accept -> poll -> read -> file -> write -> read ...
+ *		    ^------+---------------+
+ *
+ * A stage has a queue and threads, which may have cores of their own; a thread
+ * takes a batch of clients at once, and goes on with a client while that client's
+ * next call is of the stage. Closing is made where the client is. A client is in
+ * one place at a time: a queue, a thread's batch, or the epoll set; so pushing
+ * needs no room, and stages that form a circle can't wait for each other. The
+ * number of clients is bounded where they enter: --admit.
+ *
+ * Behind watch(), a client may be another thread's: it isn't touched.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "command.h"
+#include "patience.h"
+#include "queue.h"
+
+#define EVENTS		256
+#define LOOK_MS		500	/* between looks for clients without patience */
+#define PAUSE_US	20000	/* while descriptors are short */
+
+struct stage {
+	const char *spec;		/* its option: THREADS[@CORE[-CORE]] */
+	unsigned int threads;
+	bool pinned;
+	cpu_set_t cores;
+	void *(*run)(void *stage);
+	struct queue queue;
+};
+
+struct client {
+	struct queued queued;
+	struct patient patient;		/* with waiting_lock, while it waits */
+	bool watched;			/* the epoll set has its socket */
+	enum web_kind kind;		/* of the call that it waits for */
+	struct web_connection web;
+};
+
+static struct command command;
+static int listener, epoll;
+
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct patient *waiting;
+
+static pthread_mutex_t admission = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
+static unsigned int clients;		/* with "admission" */
+
+static unsigned int batch = 16, admit = 100000;
+
+static void *run_accept(void *stage), *run_poll(void *stage);
+static void *run_stage(void *stage);
+
+enum { ACCEPT, POLL, READ, DISK, WRITE, STAGES };
+
+static struct stage stages[STAGES] = {
+	[ACCEPT] = { .spec = "1", .run = run_accept, .queue = QUEUE_INIT },
+	[POLL] = { .spec = "1", .run = run_poll, .queue = QUEUE_INIT },
+	[READ] = { .spec = "1", .run = run_stage, .queue = QUEUE_INIT },
+	[DISK] = { .spec = "2", .run = run_stage, .queue = QUEUE_INIT },
+	[WRITE] = { .spec = "1", .run = run_stage, .queue = QUEUE_INIT },
+};
+
+static const struct command_option options[] = {
+	{ "accept", .text = &stages[ACCEPT].spec,
+	  .help = "THREADS[@CORE[-CORE]]  that accept clients (1)" },
+	{ "read", .text = &stages[READ].spec, .help = "...  that receive (1)" },
+	{ "file", .text = &stages[DISK].spec, .help = "...  for files (2)" },
+	{ "write", .text = &stages[WRITE].spec, .help = "...  that send (1)" },
+	{ "poll", .text = &stages[POLL].spec,
+	  .help = "1[@CORE[-CORE]]  the thread of the epoll set (1)" },
+	{ "batch", &batch, 1, 100000,
+	  .help = "N  clients that a thread takes at once (16)" },
+	{ "admit", &admit, 1, 1000000, .help = "N  clients at once (100000)" },
+	{ 0 },
+};
+
+static struct client *client_of(struct queued *queued)
+{
+	return (struct client *)queued;
+}
+
+static struct client *client_waiting(struct patient *patient)
+{
+	return (struct client *)((char *)patient -
+				 offsetof(struct client, patient));
+}
+
+/* Which stage makes calls of this kind; NULL: any. */
+static struct stage *stage_of(enum web_kind kind)
+{
+	switch (kind) {
+	case WEB_RECEIVE:
+		return &stages[READ];
+	case WEB_FILE:
+		return &stages[DISK];
+	case WEB_SEND:
+		return &stages[WRITE];
+	default:
+		return NULL;
+	}
+}
+
+/* Waiting for a socket. */
+
+/* Wait for the socket. The poll stage alone ends a wait. */
+static void watch(struct client *client, const struct web_call *call)
+{
+	struct epoll_event event = { .data.ptr = client };
+	int op = client->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	int fd = client->web.fd;
+
+	event.events = EPOLLONESHOT |
+		       (call->kind == WEB_RECEIVE ? EPOLLIN : EPOLLOUT);
+	web_count(&client->web.thread->counts.watches);
+	client->watched = true;
+	client->kind = call->kind;
+	/* With the lock, lest patience ends before the set has the socket. */
+	pthread_mutex_lock(&waiting_lock);
+	patience_begin(&waiting, &client->patient, call->patience);
+	if (epoll_ctl(epoll, op, fd, &event))
+		command_complain("epoll", errno);
+	pthread_mutex_unlock(&waiting_lock);
+}
+
+static void push(struct web_thread *thread, struct client *client,
+		 struct stage *stage)
+{
+	web_count(&thread->counts.handed);
+	queue_push(&stage->queue, &client->queued);
+}
+
+/* By the poll stage: the client has an event. */
+static void wait_is_over(struct web_thread *thread, struct client *client)
+{
+	pthread_mutex_lock(&waiting_lock);
+	patience_end(&waiting, &client->patient);
+	pthread_mutex_unlock(&waiting_lock);
+	push(thread, client, stage_of(client->kind));
+}
+
+/* Take a client whose patience is over, and let no event name it any more. */
+static struct client *give_up_one(void)
+{
+	struct client *client = NULL;
+	struct patient *patient;
+
+	pthread_mutex_lock(&waiting_lock);
+	patient = patience_over(waiting);
+	if (patient) {
+		client = client_waiting(patient);
+		patience_end(&waiting, patient);
+		epoll_ctl(epoll, EPOLL_CTL_DEL, client->web.fd, NULL);
+		client->watched = false;
+	}
+	pthread_mutex_unlock(&waiting_lock);
+	return client;
+}
+
+static void retire(struct client *client)
+{
+	free(client);
+	pthread_mutex_lock(&admission);
+	clients--;
+	pthread_cond_signal(&left);
+	pthread_mutex_unlock(&admission);
+}
+
+/* Go on with a client as far as this stage goes; NULL: no further than closing. */
+static void drive(struct client *client, struct web_thread *thread,
+		  const struct stage *stage)
+{
+	struct web_call call;
+
+	client->web.thread = thread;
+	while (web_next(&client->web, &call)) {
+		struct stage *next = stage_of(call.kind);
+		int64_t ret;
+
+		if (next && next != stage) {
+			push(thread, client, next);
+			return;
+		}
+		ret = command_make(&call);
+		if (ret == -EAGAIN && call.kind <= WEB_SEND) {
+			web_count(&thread->counts.again);
+			watch(client, &call);
+			return;
+		}
+		web_done(&client->web, ret);
+	}
+	retire(client);
+}
+
+/* The stages' threads. */
+
+static struct web_thread *thread_begin(const struct stage *stage)
+{
+	struct web_thread *thread = command_thread();
+
+	if (!thread) {
+		command_complain("threads", EAGAIN);
+		_exit(1);
+	}
+	if (stage->pinned)
+		pthread_setaffinity_np(pthread_self(), sizeof(stage->cores),
+				       &stage->cores);
+	return thread;
+}
+
+static void *run_stage(void *arg)
+{
+	struct stage *stage = arg;
+	struct web_thread *thread = thread_begin(stage);
+	struct queued *queued, *next;
+
+	for (;;) {
+		queued = queue_pop(&stage->queue, batch);
+		for (; queued; queued = next) {
+			next = queued->next;
+			drive(client_of(queued), thread, stage);
+		}
+	}
+	return NULL;
+}
+
+static void *run_poll(void *arg)
+{
+	struct web_thread *thread = thread_begin(arg);
+	struct epoll_event events[EVENTS];
+	struct client *client;
+
+	for (;;) {
+		int n = epoll_wait(epoll, events, EVENTS, LOOK_MS);
+
+		web_count(&thread->counts.waits);
+		for (int i = 0; i < n; i++)
+			wait_is_over(thread, events[i].data.ptr);
+		while ((client = give_up_one())) {
+			client->web.thread = thread;
+			web_done(&client->web, -ETIME);
+			drive(client, thread, NULL);
+		}
+	}
+	return NULL;
+}
+
+static void await_admission(void)
+{
+	pthread_mutex_lock(&admission);
+	while (clients >= admit)
+		pthread_cond_wait(&left, &admission);
+	clients++;
+	pthread_mutex_unlock(&admission);
+}
+
+static void begin(struct web_thread *thread, int fd)
+{
+	struct client *client = malloc(sizeof(*client));
+	struct web_call call;
+
+	if (!client) {
+		close(fd);
+		retire(NULL);
+		return;
+	}
+	client->watched = false;
+	web_begin(&client->web, &command.web, thread, fd);
+	web_next(&client->web, &call);
+	watch(client, &call);
+}
+
+static void *run_accept(void *arg)
+{
+	struct web_thread *thread = thread_begin(arg);
+	bool admitted = false;
+
+	for (;;) {
+		int fd;
+
+		if (!admitted)
+			await_admission();
+		fd = accept4(listener, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+		admitted = fd < 0;
+		if (fd >= 0)
+			begin(thread, fd);
+		else if (errno != EINTR && errno != ECONNABORTED)
+			usleep(PAUSE_US);
+	}
+	return NULL;
+}
+
+/* THREADS[@CORE[-CORE]] */
+static bool stage_parse(struct stage *stage)
+{
+	unsigned int first, last;
+	int end = 0, n;
+
+	n = sscanf(stage->spec, "%u%n@%u%n-%u%n", &stage->threads, &end,
+		   &first, &end, &last, &end);
+	if (n < 1 || stage->spec[end] || stage->threads < 1 ||
+	    stage->threads > 1024)
+		return false;
+	stage->pinned = n > 1;
+	if (n == 2)
+		last = first;
+	for (; n > 1 && first <= last && last < CPU_SETSIZE; first++)
+		CPU_SET(first, &stage->cores);
+	return n == 1 || CPU_COUNT(&stage->cores);
+}
+
+static void parse_stages(void)
+{
+	for (int i = 0; i < STAGES; i++) {
+		if (stage_parse(&stages[i]) &&
+		    (i != POLL || stages[i].threads == 1))
+			continue;
+		fprintf(stderr, "web-stages: %s: give %s, as %s@0-1\n",
+			stages[i].spec, i == POLL ? "1[@CORE[-CORE]]" :
+			"THREADS[@CORE[-CORE]]", i == POLL ? "1" : "4");
+		exit(2);
+	}
+}
+
+static void stage_start(struct stage *stage)
+{
+	pthread_t thread;
+
+	for (unsigned int i = 0; i < stage->threads; i++) {
+		int err = pthread_create(&thread, NULL, stage->run, stage);
+
+		if (!err)
+			continue;
+		command_complain("threads", err);
+		exit(1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	command_parse(&command, "web-stages", options, argc, argv);
+	parse_stages();
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll < 0) {
+		command_complain("epoll", errno);
+		return 1;
+	}
+	listener = command_listen(&command, false);
+	for (int i = 0; i < STAGES; i++)
+		stage_start(&stages[i]);
+	command_wait();
+}

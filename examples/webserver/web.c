@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The states of a connection, the call of each, and where its result leads:
+ *
+ *	READING		recvfrom	OPENING, when a request is complete;
+ *					LOADING, if the cache has its file;
+ *					SENDING, with a message (404 ...);
+ *					CLOSING, when the client is gone
+ *	OPENING		openat2		LOOKING; SENDING, with a message
+ *	LOOKING		statx		LOADING; SENDING, with a head or a message
+ *	LOADING		pread64		SENDING, when the part is complete
+ *	SENDING		sendto		LOADING or PASSING, if more is left;
+ *					DROPPING, READING, SHUTTING or CLOSING,
+ *					when all is sent
+ *	PASSING		sendfile	as SENDING
+ *	DROPPING	close		READING, SHUTTING or CLOSING, when no
+ *					file is left to close. With another
+ *					request in the input: as READING
+ *	SHUTTING	shutdown	LINGERING
+ *	LINGERING	recvfrom	CLOSING, when the client is gone: to close
+ *					while bytes are unread would destroy the
+ *					answer on its way
+ *	CLOSING		close		OVER
+ */
+#define _GNU_SOURCE
+#include "web.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define ROOM		512U	/* bytes that a receive asks for at least */
+#define TRIES		8U	/* the kernel asks for when the tree changes */
+#define LINGER_TIME	(2 * CLOCK_SECOND)
+#define LINGER_BYTES	(4U << 20)
+
+_Static_assert(WEB_PART / 2 >= RESPONSE_MESSAGE_MAX +
+	       RESPONSE_LOCATION_MAX(WEB_NAME), "a message with a location fits twice");
+
+/* The input. */
+
+static bool rest(const struct web_connection *c)
+{
+	return c->parsed < c->end;
+}
+
+static void rewind_input(struct web_connection *c)
+{
+	c->start = c->parsed = c->end = 0;
+}
+
+/* Make room for the rest of the request that begins at start. */
+static bool make_room(struct web_connection *c)
+{
+	const struct request *r = &c->request;
+	size_t length = c->end - c->start;
+
+	if (r->state == REQUEST_IDLE) {
+		rewind_input(c);
+		return true;
+	}
+	/* The body so far was counted, and isn't needed. */
+	if (r->state == REQUEST_BODY)
+		length = r->length;
+	if (sizeof(c->input) - c->start - length < ROOM) {
+		memmove(c->input, c->input + c->start, length);
+		c->start = 0;
+	}
+	c->parsed = c->end = c->start + length;
+	return sizeof(c->input) - c->end >= ROOM;
+}
+
+/* The answer. */
+
+static void send_bytes(struct web_connection *c, const char *out, size_t length)
+{
+	c->out = out;
+	c->out_left = length;
+	c->state = WEB_SENDING;
+}
+
+/* What the answer shows of its thread is the present one's. */
+static struct response *dated(struct web_connection *c)
+{
+	clock_update(&c->thread->clock);
+	c->response.clock = &c->thread->clock;
+	c->headed = true;
+	return &c->response;
+}
+
+static void answer_message(struct web_connection *c, int status,
+			   const struct response_detail *detail)
+{
+	const char *end;
+
+	c->response.status = status;
+	c->left = 0;
+	end = response_message(dated(c), c->body, detail);
+	send_bytes(c, c->body, (size_t)(end - c->body));
+}
+
+static void answer_redirect(struct web_connection *c)
+{
+	char *location = c->body + WEB_PART / 2;
+	struct response_detail detail = { .location = location };
+
+	detail.location_length =
+		(size_t)(response_location(location, &c->path) - location);
+	answer_message(c, 301, &detail);
+}
+
+/* The head of an answer of so many bytes, and the part that is loaded. */
+static void answer_head(struct web_connection *c, uint64_t length)
+{
+	char *end = c->head + sizeof(c->head);
+	const char *head = response_file(dated(c), end, c->file, c->offset,
+					 length);
+
+	_Static_assert(offsetof(struct web_connection, body) ==
+		       offsetof(struct web_connection, head) +
+		       RESPONSE_HEAD_MAX, "the body follows the head");
+	send_bytes(c, head, (size_t)(end - head) + c->have);
+	c->offset += c->have;
+}
+
+/* Load the next part. */
+static void load(struct web_connection *c, uint64_t most)
+{
+	c->have = 0;
+	c->needed = c->left < most ? c->left : most;
+	c->left -= c->needed;
+	c->state = WEB_LOADING;
+}
+
+static void answer_file(struct web_connection *c)
+{
+	uint64_t length = 0;
+
+	c->response.status = condition_decide(&c->request,
+					      c->input + c->start, c->file,
+					      &c->offset, &length);
+	c->have = 0;
+	if (c->response.status == 416) {
+		answer_message(c, 416, &(struct response_detail){
+				       .size = c->file->size });
+	} else if (c->response.head_only || !length) {
+		answer_head(c, length);
+	} else {
+		c->left = length;
+		load(c, c->web->reads ? WEB_PART : WEB_FIRST);
+	}
+}
+
+static void refuse(struct web_connection *c, int status)
+{
+	c->request.keep_alive = false;
+	c->request.unread = true;
+	c->response.keep_alive = false;
+	answer_message(c, status, NULL);
+}
+
+static void find(struct web_connection *c)
+{
+	const struct request *r = &c->request;
+	int status;
+
+	if (r->method != HTTP_GET && r->method != HTTP_HEAD) {
+		answer_message(c, 405, NULL);
+		return;
+	}
+	status = path_resolve(&c->path, c->input + c->start + r->target.at,
+			      r->target.length, c->name, sizeof(c->name),
+			      false);
+	if (status) {
+		answer_message(c, status, NULL);
+		return;
+	}
+	if (c->path.directory)
+		path_push_index(&c->path);
+	c->file = files_find(c->web->files, &c->path);
+	if (c->file)
+		answer_file(c);
+	else
+		c->state = WEB_OPENING;
+}
+
+/* A request is complete, or status says what is wrong with it. */
+static void begin_answer(struct web_connection *c, int status)
+{
+	const struct request *r = &c->request;
+
+	web_count(&c->thread->counts.requests);
+	c->response = (struct response){
+		.keep_alive = r->keep_alive,
+		.head_only = r->method == HTTP_HEAD,
+		.minor = r->minor,
+	};
+	c->headed = false;
+	c->tries = 0;
+	c->offset = 0;
+	c->left = 0;
+	if (status)
+		refuse(c, status);
+	else
+		find(c);
+}
+
+/* A request has its time as a whole, lest a client sends a byte a minute. */
+static bool is_late(struct web_connection *c)
+{
+	if (c->request.state == REQUEST_IDLE)
+		return false;
+	if (!c->begun)
+		c->begun = clock_ticks();
+	return clock_ticks() - c->begun >= c->web->timeout;
+}
+
+/* Look for a request in the input. */
+static void parse(struct web_connection *c)
+{
+	size_t used;
+	int rc = request_parse(&c->request, c->input + c->start,
+			       c->parsed - c->start, c->end - c->start, &used);
+
+	c->parsed = c->start + used;
+	if (rc >= 400)
+		begin_answer(c, rc);
+	else if (rc == REQUEST_READY)
+		begin_answer(c, 0);
+	else if (!make_room(c))
+		begin_answer(c, 431);
+	else if (is_late(c))
+		begin_answer(c, 408);
+	else
+		c->state = WEB_READING;
+}
+
+/* The end of an answer. */
+
+static void next_request(struct web_connection *c)
+{
+	if (!c->response.keep_alive) {
+		c->state = !c->ended && (c->request.unread || rest(c)) ?
+				   WEB_SHUTTING : WEB_CLOSING;
+		return;
+	}
+	request_init(&c->request, &c->web->limits);
+	c->begun = 0;
+	c->start = c->parsed;
+	if (rest(c)) {
+		parse(c);
+		return;
+	}
+	rewind_input(c);
+	c->state = WEB_READING;
+}
+
+static void release(struct web_connection *c)
+{
+	if (c->file && c->file->cached)
+		files_release(c->web->files, c->file, &c->dropped);
+	else if (c->own.fd >= 0)
+		c->dropped.fds[c->dropped.count++] = c->own.fd;
+	c->file = NULL;
+	c->own.fd = -1;
+}
+
+static void answered(struct web_connection *c)
+{
+	release(c);
+	if (c->dropped.count)
+		c->state = WEB_DROPPING;
+	else
+		next_request(c);
+}
+
+/* The answer can't be completed: the client sees that by the connection's end. */
+static void cut(struct web_connection *c)
+{
+	c->response.keep_alive = false;
+	c->ended = true;
+	answered(c);
+}
+
+/* A part has been sent. */
+static void sent(struct web_connection *c)
+{
+	if (!c->left)
+		answered(c);
+	else if (c->web->reads)
+		load(c, WEB_PART);
+	else
+		c->state = WEB_PASSING;
+}
+
+/* Results. */
+
+static void received(struct web_connection *c, int64_t ret)
+{
+	if (ret > 0) {
+		c->end += (size_t)ret;
+		parse(c);
+	} else if (ret == -ETIME && c->request.state != REQUEST_IDLE) {
+		begin_answer(c, 408);
+	} else {
+		c->state = WEB_CLOSING;
+	}
+}
+
+static void opened(struct web_connection *c, int64_t ret)
+{
+	if (ret >= 0) {
+		c->own.fd = (int)ret;
+		c->file = &c->own;
+		c->state = WEB_LOOKING;
+	} else if (ret != -EAGAIN || ++c->tries == TRIES) {
+		files_forget(c->web->files, &c->path, &c->dropped);
+		answer_message(c, response_status_of((int)-ret), NULL);
+	}
+}
+
+static void describe(struct web_connection *c)
+{
+	const struct path *path = &c->path;
+	struct file *kept;
+
+	file_describe(&c->own, &c->stx, mime_find(path->name, path->length));
+	kept = files_insert(c->web->files, path, &c->own, &c->dropped);
+	if (!kept)
+		return;
+	c->file = kept;
+	c->own.fd = -1;
+}
+
+static void looked(struct web_connection *c, int64_t ret)
+{
+	if (ret < 0) {
+		answer_message(c, response_status_of((int)-ret), NULL);
+	} else if (S_ISDIR(c->stx.stx_mode) && !c->path.directory) {
+		answer_redirect(c);
+	} else if (S_ISDIR(c->stx.stx_mode)) {
+		answer_message(c, 404, NULL);
+	} else if (!S_ISREG(c->stx.stx_mode)) {
+		answer_message(c, 403, NULL);
+	} else {
+		describe(c);
+		answer_file(c);
+	}
+}
+
+/* The part is loaded, or the file has become shorter: then it ends here. */
+static void part_loaded(struct web_connection *c)
+{
+	bool cut_short = c->have < c->needed;
+
+	if (c->headed && cut_short) {
+		cut(c);
+	} else if (c->headed) {
+		c->offset += c->have;
+		send_bytes(c, c->body, c->have);
+	} else if (cut_short && c->response.status != 200) {
+		answer_message(c, 500, NULL);
+	} else {
+		if (cut_short)
+			c->left = 0;
+		answer_head(c, c->have + c->left);
+	}
+}
+
+static void loaded(struct web_connection *c, int64_t ret)
+{
+	if (ret < 0 && c->headed) {
+		cut(c);
+	} else if (ret < 0) {
+		answer_message(c, response_status_of((int)-ret), NULL);
+	} else {
+		c->have += (size_t)ret;
+		if (!ret || c->have == c->needed)
+			part_loaded(c);
+	}
+}
+
+static void sent_bytes(struct web_connection *c, int64_t ret)
+{
+	if (ret <= 0) {
+		cut(c);
+		return;
+	}
+	c->out += ret;
+	c->out_left -= (size_t)ret;
+	if (!c->out_left)
+		sent(c);
+}
+
+static void passed(struct web_connection *c, int64_t ret)
+{
+	if (ret <= 0) {
+		cut(c);
+		return;
+	}
+	c->offset += (uint64_t)ret;
+	c->left -= (uint64_t)ret;
+	if (!c->left)
+		answered(c);
+}
+
+static void dropped(struct web_connection *c)
+{
+	if (!--c->dropped.count)
+		next_request(c);
+}
+
+static void shut_down(struct web_connection *c)
+{
+	c->begun = clock_ticks();
+	c->state = WEB_LINGERING;
+}
+
+static void lingered(struct web_connection *c, int64_t ret)
+{
+	if (ret > 0)
+		c->discarded += (uint64_t)ret;
+	if (ret <= 0 || c->discarded >= LINGER_BYTES ||
+	    clock_ticks() - c->begun >= LINGER_TIME)
+		c->state = WEB_CLOSING;
+}
+
+static enum web_kind kind_of(const struct web_connection *c)
+{
+	switch (c->state) {
+	case WEB_READING:
+	case WEB_LINGERING:
+		return WEB_RECEIVE;
+	case WEB_SENDING:
+	case WEB_PASSING:
+		return WEB_SEND;
+	case WEB_OPENING:
+	case WEB_LOOKING:
+	case WEB_LOADING:
+		return WEB_FILE;
+	default:
+		return WEB_CLOSE;
+	}
+}
+
+void web_done(struct web_connection *c, int64_t ret)
+{
+	web_count(&c->thread->counts.calls[kind_of(c)]);
+	/* A descriptor is closed even if close() says EINTR. */
+	if (ret == -EINTR && kind_of(c) != WEB_CLOSE)
+		return;
+	switch (c->state) {
+	case WEB_READING:
+		received(c, ret);
+		break;
+	case WEB_OPENING:
+		opened(c, ret);
+		break;
+	case WEB_LOOKING:
+		looked(c, ret);
+		break;
+	case WEB_LOADING:
+		loaded(c, ret);
+		break;
+	case WEB_SENDING:
+		sent_bytes(c, ret);
+		break;
+	case WEB_PASSING:
+		passed(c, ret);
+		break;
+	case WEB_DROPPING:
+		dropped(c);
+		break;
+	case WEB_SHUTTING:
+		shut_down(c);
+		break;
+	case WEB_LINGERING:
+		lingered(c, ret);
+		break;
+	case WEB_CLOSING:
+		c->state = WEB_OVER;
+		break;
+	case WEB_OVER:
+		break;
+	}
+}
+
+/* Calls. */
+
+#define PTR(p)	((uint64_t)(uintptr_t)(p))
+
+static void set(struct web_call *call, unsigned int nr, uint64_t a0,
+		uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4)
+{
+	call->nr = nr;
+	call->args[0] = a0;
+	call->args[1] = a1;
+	call->args[2] = a2;
+	call->args[3] = a3;
+	call->args[4] = a4;
+	call->args[5] = 0;
+}
+
+static uint64_t remaining(uint64_t since, uint64_t limit)
+{
+	uint64_t spent = clock_ticks() - since;
+
+	return spent < limit ? limit - spent : 1;
+}
+
+static uint64_t patience(const struct web_connection *c)
+{
+	if (c->state == WEB_LINGERING)
+		return remaining(c->begun, LINGER_TIME);
+	if (c->state == WEB_READING && c->begun)
+		return remaining(c->begun, c->web->timeout);
+	return c->web->timeout;
+}
+
+static void set_receive(struct web_connection *c, struct web_call *call)
+{
+	size_t at = c->state == WEB_LINGERING ? 0 : c->end;
+
+	set(call, SYS_recvfrom, (uint64_t)c->fd, PTR(c->input + at),
+	    sizeof(c->input) - at, 0, 0);
+}
+
+bool web_next(struct web_connection *c, struct web_call *call)
+{
+	uint64_t fd = (uint64_t)c->fd;
+
+	call->kind = kind_of(c);
+	call->patience = call->kind <= WEB_SEND ? patience(c) : 0;
+	switch (c->state) {
+	case WEB_READING:
+	case WEB_LINGERING:
+		set_receive(c, call);
+		break;
+	case WEB_OPENING:
+		set(call, SYS_openat2, (uint64_t)c->web->root,
+		    PTR(c->path.name), PTR(&c->web->how), sizeof(c->web->how),
+		    0);
+		break;
+	case WEB_LOOKING:
+		set(call, SYS_statx, (uint64_t)c->own.fd, PTR(""),
+		    AT_EMPTY_PATH, FILE_STATX, PTR(&c->stx));
+		break;
+	case WEB_LOADING:
+		set(call, SYS_pread64, (uint64_t)c->file->fd,
+		    PTR(c->body + c->have), c->needed - c->have,
+		    c->offset + c->have, 0);
+		break;
+	case WEB_SENDING:
+		set(call, SYS_sendto, fd, PTR(c->out), c->out_left,
+		    MSG_NOSIGNAL | MSG_WAITALL | (c->left ? MSG_MORE : 0), 0);
+		break;
+	case WEB_PASSING:
+		c->place = (int64_t)c->offset;
+		set(call, SYS_sendfile, fd, (uint64_t)c->file->fd,
+		    PTR(&c->place), c->left, 0);
+		break;
+	case WEB_DROPPING:
+		set(call, SYS_close,
+		    (uint64_t)c->dropped.fds[c->dropped.count - 1], 0, 0, 0, 0);
+		break;
+	case WEB_SHUTTING:
+		set(call, SYS_shutdown, fd, SHUT_WR, 0, 0, 0);
+		break;
+	case WEB_CLOSING:
+		set(call, SYS_close, fd, 0, 0, 0, 0);
+		break;
+	case WEB_OVER:
+		return false;
+	}
+	return true;
+}
+
+void web_begin(struct web_connection *c, struct web *web,
+	       struct web_thread *thread, int fd)
+{
+	c->web = web;
+	c->thread = thread;
+	c->fd = fd;
+	c->state = WEB_READING;
+	c->ended = false;
+	c->dropped.count = 0;
+	c->begun = 0;
+	c->discarded = 0;
+	c->file = NULL;
+	c->own.fd = -1;
+	/* The response is kept from an earlier connection, which is over. */
+	c->response.keep_alive = false;
+	rewind_input(c);
+	request_init(&c->request, &web->limits);
+	web_count(&thread->counts.connections);
+}
