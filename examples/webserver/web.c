@@ -591,6 +591,7 @@ void web_begin(struct web_connection *c, struct web *web,
 	c->discarded = 0;
 	c->file = NULL;
 	c->own.fd = -1;
+	c->own.cached = NULL;
 	/* The response is kept from an earlier connection, which is over. */
 	c->response.keep_alive = false;
 	rewind_input(c);
