@@ -8,6 +8,7 @@
 #include "affinity.h"
 #include "call.h"
 #include "lib/calls/fds.h"
+#include "lib/calls/probe.h"
 #include "lib/calls/refine.h"
 #include "lib/calls/table.h"
 
@@ -79,12 +80,28 @@ static bool takes_a_thread(const struct table_row *row)
 	return row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls);
 }
 
+/*
+ * Would the call keep a syscall thread for as long as it waits, because neither
+ * io_uring nor an epoll set knows the socket's time limit, or how many bytes it is
+ * to have? A loop has few threads: the program may have more such calls, and the
+ * one that ends them may be behind. is_impatient() has asked for the facts.
+ */
+static bool keeps_a_thread(long nr, const struct table_row *row, uint32_t fd)
+{
+	unsigned int poll = nr == SYS_connect ? POLL_WRITE : row->poll;
+
+	if (poll == POLL_NONE || !(fds_known(fd) & FD_TIMEOUT))
+		return false;
+	return (poll == POLL_READ && flexsc__fds_find_lowat(fd)) ||
+	       flexsc__probe_time_limit(fd, poll);
+}
+
 static long may_wait(struct uthread *u, long nr, const struct table_row *row,
 		     const uint64_t a[6])
 {
 	if (is_impatient(nr, row, a))
 		return flexsc__call_exposed(u, nr, a);
-	if (takes_a_thread(row))
+	if (takes_a_thread(row) || keeps_a_thread(nr, row, (uint32_t)a[0]))
 		return flexsc__call_attempt(u, nr, a);
 	return flexsc__call_post(u, nr, a);
 }

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets with a time limit (SO_RCVTIMEO), or of which several bytes are wanted at
+ * once (SO_RCVLOWAT). A loop would need a syscall thread for each call that waits
+ * for one; here are more of them than a loop has threads.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "threads.h"
+
+#define HOLDERS		100
+
+static int held[HOLDERS][2];
+static atomic_int begun;
+
+static void *hold_one(void *arg)
+{
+	char bytes[8];
+
+	begun++;
+	CHECK_EQ(recv(*(int *)arg, bytes, sizeof(bytes), 0), 0);
+	return arg;
+}
+
+static void *receive_four(void *arg)
+{
+	char bytes[8];
+
+	CHECK_EQ(recv(*(int *)arg, bytes, sizeof(bytes), 0), 4);
+	return arg;
+}
+
+static void pair_with(int pair[2], int option, const void *value, socklen_t size)
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, option, value, size), 0);
+}
+
+static void many_wait_one_receives(int option, const void *value, socklen_t size)
+{
+	pthread_t threads[HOLDERS], one;
+	uint64_t begin;
+	int pair[2];
+
+	begun = 0;
+	for (int i = 0; i < HOLDERS; i++) {
+		pair_with(held[i], option, value, size);
+		threads[i] = start(hold_one, &held[i][0]);
+	}
+	while (begun < HOLDERS)
+		usleep(1000);
+	settle();
+	pair_with(pair, option, value, size);
+	begin = now_ns();
+	one = start(receive_four, &pair[0]);
+	settle();
+	CHECK_EQ(send(pair[1], "four", 4, 0), 4);
+	join(one);
+	CHECK(now_ns() - begin < 20 * SECOND);
+	for (int i = 0; i < HOLDERS; i++) {
+		close(held[i][1]);
+		join(threads[i]);
+		close(held[i][0]);
+	}
+	close(pair[0]);
+	close(pair[1]);
+}
+
+TEST(waits_with_a_time_limit_stop_nobody)
+{
+	const struct timeval limit = { .tv_sec = 60 };
+
+	many_wait_one_receives(SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+TEST(waits_for_several_bytes_stop_nobody)
+{
+	const int four = 4;
+
+	many_wait_one_receives(SO_RCVLOWAT, &four, sizeof(four));
+}
+
+static void *accept_any(void *arg)
+{
+	int fd;
+
+	begun++;
+	fd = accept(*(int *)arg, NULL, NULL);
+	CHECK(fd >= 0);
+	close(fd);
+	return arg;
+}
+
+TEST(accepts_with_a_time_limit_stop_nobody)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	const struct timeval limit = { .tv_sec = 60 };
+	int listener = socket(AF_INET, SOCK_STREAM, 0), pair[2];
+	socklen_t size = sizeof(addr);
+	pthread_t threads[HOLDERS], one;
+	uint64_t begin;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
+	CHECK_EQ(listen(listener, HOLDERS), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&addr, &size), 0);
+	CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit,
+			    sizeof(limit)), 0);
+	begun = 0;
+	for (int i = 0; i < HOLDERS; i++)
+		threads[i] = start(accept_any, &listener);
+	while (begun < HOLDERS)
+		usleep(1000);
+	settle();
+	pair_with(pair, SO_RCVTIMEO, &limit, sizeof(limit));
+	begin = now_ns();
+	one = start(receive_four, &pair[0]);
+	settle();
+	CHECK_EQ(send(pair[1], "four", 4, 0), 4);
+	join(one);
+	CHECK(now_ns() - begin < 20 * SECOND);
+	for (int i = 0; i < HOLDERS; i++) {
+		int client = socket(AF_INET, SOCK_STREAM, 0);
+
+		CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
+		close(client);
+	}
+	for (int i = 0; i < HOLDERS; i++)
+		join(threads[i]);
+	close(listener);
+	close(pair[0]);
+	close(pair[1]);
+}
