@@ -29,6 +29,7 @@ from . import (
     samples,
     send,
     serve,
+    study,
     threads,
     timers,
 )
@@ -44,18 +45,20 @@ BENCHES: dict[str, ModuleType] = {
     "nginx": nginx,
     "threads": threads,
     "programs": programs,
+    "study": study,
     "overload": overload,
 }
 # Not of what users have by default; a study that takes long.
-APART = ["nginx", "overload"]
+APART = ["nginx", "study", "overload"]
 # Those that take words behind their names, and what looks at these.
 WORDED: dict[str, Callable[[list[str]], object]] = {
     "nginx": nginx.parse,
     "programs": programs.parse,
+    "study": study.parse,
     "overload": overload_plan.parse,
 }
 # Those whose servers and clients may be on a network of their own.
-NETWORKED = ["serve", "nginx", "programs", "overload"]
+NETWORKED = ["serve", "nginx", "programs", "study", "overload"]
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 SECONDS, QUICK_SECONDS = 5, 2
@@ -87,14 +90,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         nargs="?",
         choices=[*BENCHES, "all"],
         default="all",
-        help="what to measure (all but nginx and overload)",
+        help="what to measure (all but nginx, study and overload)",
     )
     parser.add_argument(
         "words",
         nargs="*",
         metavar="WORD",
         help="of overload: its parts and settings; of programs: their names; of "
-        "nginx: what it is asked for",
+        "nginx: what it is asked for; of study: workloads and models",
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer rounds and sizes, wider ranges"
@@ -134,6 +137,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help=f"of {', '.join(NETWORKED)}: {', '.join(network.KINDS)} ({network.LO})",
     )
     parser.add_argument(
+        "--tune", action="store_true", help="of study: find each model's best settings"
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"
     )
     parser.add_argument(
@@ -159,6 +165,8 @@ def check(args: argparse.Namespace) -> None:
     network.check(args.network)
     if args.network != network.LO and args.bench not in NETWORKED:
         raise BenchError(f"{args.bench}: --network is of {', '.join(NETWORKED)}")
+    if args.tune and args.bench != "study":
+        raise BenchError(f"{args.bench}: --tune is of study")
 
 
 def measure(args: argparse.Namespace, argv: list[str]) -> Run:
@@ -172,6 +180,7 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         bytes=args.bytes,
         connections=args.connections,
         words=args.words,
+        tune=args.tune,
     )
     run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
     with quiet.preferred(), network.network(args.network, cores) as net:

@@ -42,6 +42,7 @@ class Plan:
     connections: int | None  # as the command line says; None: the bench's own
     words: Sequence[str] = ()  # the command line's after the bench's name
     network: Network = field(default_factory=Network)
+    tune: bool = False
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:

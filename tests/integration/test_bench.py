@@ -624,6 +624,39 @@ def test_nginx_is_measured_with_the_module(
         assert 0 < us < 1e6
 
 
+@pytest.mark.parametrize("kind", ["lo", "rps"])
+def test_the_study_compares_models(tmp_path: Path, kind: str) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    installed("wrk", "wrk")
+    path = tmp_path / "run.json"
+    models = ["loops", "stages"]
+    if platform.machine() == "x86_64":
+        models.append("threads-flexsc")
+    quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "16"]
+    said = networked(kind, "study", "page", *models, *quickly, "--out", str(path))
+    assert f"16 of them, a file of 1024 bytes; network {kind}, 1 rounds" in said
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert [m["settings"]["model"] for m in found["measurements"]] == [
+        *models,
+        "events",
+    ], said
+    for measurement in found["measurements"]:
+        samples = measurement["rounds"][0]["samples"]
+        assert samples["requests_per_s"][0] > 0
+        assert 0 < samples["cpu_us"][0] < 1e6
+
+
+def test_the_study_has_words() -> None:
+    done = bench("study", "fast")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "study: fast: give page, new, threads, " in done.stderr
+    assert done.stderr.count("\n") == 1
+    done = bench("serve", "--tune")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "flexsc: bench: serve: --tune is of study\n"
+
+
 def test_programs_have_names() -> None:
     done = bench("programs", "emacs")
     assert (done.returncode, done.stdout) == (1, "")

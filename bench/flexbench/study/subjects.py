@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""What is compared: the drivers of the example web server, natively and under flexsc
+run, and beside them servers with other features, which prove nothing of a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import examples, servers
+from ..runner import Plan
+from ..running import CARRIER, FLEXSC, NATIVE, way
+from ..servers import Server, Site
+
+EVENTS = "events"
+
+Tuning = list[str]
+
+
+def threads(connections: int) -> list[Tuning]:
+    """A kept connection keeps its thread, so there are more of these."""
+    least = connections + 16
+    return [["--threads", str(n)] for n in (least, 2 * least, 4 * least)]
+
+
+def events(connections: int) -> list[Tuning]:
+    return [["--accepts", str(n)] for n in (16, 1, 256)]
+
+
+def helped(connections: int) -> list[Tuning]:
+    return [["--helpers", str(n)] for n in (2, 1, 8)]
+
+
+def loops(connections: int) -> list[Tuning]:
+    return [[]]
+
+
+def stages(connections: int) -> list[Tuning]:
+    return [
+        ["--read", str(n), "--file", str(files), "--write", str(n), "--batch", batch]
+        for n, files in ((1, 1), (1, 2), (2, 4))
+        for batch in ("16", "1")
+    ]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One way. tunings: the built-in one first; of so many connections."""
+
+    name: str
+    program: str  # of the driver
+    title: str
+    tunings: Callable[[int], list[Tuning]]
+    variant: str = NATIVE
+    options: Sequence[str] = field(default_factory=list)
+
+
+MODELS = [
+    Model("threads", "web-threads", "a blocking thread for each client", threads),
+    Model("threads-flexsc", "web-threads", "the same, flexsc run", threads, FLEXSC),
+    Model(EVENTS, "web-events", "an epoll set", events),
+    Model("helpers", "web-events", "the same, threads for files", helped),
+    Model("loops", "web-loops", "libflexsc", loops),
+    Model("stages", "web-stages", "queues between threads", stages),
+    Model("stages-flexsc", "web-stages", "the same, flexsc run", stages, FLEXSC),
+]
+# With features of their own.
+SERVE, NGINX = "serve", "nginx"
+OTHERS = {SERVE: "flexsc serve", NGINX: "nginx, one worker"}
+NAMES = [*(model.name for model in MODELS), *OTHERS]
+
+
+def model_of(name: str) -> Model | None:
+    return next((model for model in MODELS if model.name == name), None)
+
+
+def titles() -> dict[str, str]:
+    return {**{model.name: model.title for model in MODELS}, **OTHERS}
+
+
+def tunings(name: str, connections: int) -> list[Tuning]:
+    model = model_of(name)
+    return model.tunings(connections) if model else [[]]
+
+
+def command(plan: Plan, model: Model, tuning: Tuning, root: Path) -> list[str]:
+    program = str(examples.find(plan.flexsc, f"webserver/{model.program}"))
+    before = way(plan.flexsc, model.variant, *CARRIER)
+    address = ["--bind", plan.network.address]
+    return [*plan.network.server, *before, program, *address, *tuning, str(root)]
+
+
+@contextmanager
+def driver(plan: Plan, model: Model, tuning: Tuning, root: Path) -> Iterator[Server]:
+    args = command(plan, model, tuning, root)
+    core = str(plan.cores.measured)
+    with examples.started(model.name, core, args) as program:
+        program.check()
+        url = f"http://{plan.network.address}:{program.port}/"
+        yield Server(model.name, url, program.pid)
+        program.check()
+
+
+@contextmanager
+def started(plan: Plan, name: str, tuning: Tuning, folder: Path) -> Iterator[Server]:
+    """A server of folder/"root" that runs on the measured core."""
+    root = folder / "root"
+    model = model_of(name)
+    if model:
+        with driver(plan, model, tuning, root) as server:
+            yield server
+    elif name == SERVE:
+        with servers.flexsc(plan, root, 0) as server:
+            yield Server(name, server.url, server.pid)
+    else:
+        with servers.nginx(plan, name, folder / name, Site(root)) as server:
+            yield server

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The study's tables."""
+
+from __future__ import annotations
+
+from .. import table
+from ..compare import Interval, ratio
+from ..samples import Measurement, Run, distinct
+from . import subjects
+from .measuring import BENCH, SERIES, TUNE, WORKLOADS
+
+# Below this the clients were the limit, and the requests say nothing of the server.
+BUSY_PERCENT = 95.0
+LIMITED = "*"
+
+
+def limited(measurement: Measurement) -> bool:
+    return measurement.median("busy_percent") < BUSY_PERCENT
+
+
+def cost_series(measurement: Measurement) -> str:
+    """Processor time of a request: in rounds, where they can make the load."""
+    in_rounds = "cpu_us" in measurement.rounds[0]["samples"]
+    return "cpu_us" if in_rounds else "loaded_us"
+
+
+def beside(
+    measurement: Measurement, events: Measurement | None, series: str, more: bool
+) -> Interval | None:
+    """How much better than events: more requests, or less time."""
+    if not events:
+        return None
+    ours, theirs = measurement.series(series), events.series(series)
+    return ratio(ours, theirs) if more else ratio(theirs, ours)
+
+
+def row(measurement: Measurement, events: Measurement | None) -> list[str]:
+    name, cost = str(measurement.settings["model"]), cost_series(measurement)
+    requests = beside(measurement, events, SERIES, True)
+    return [
+        f"{name}: {subjects.titles()[name]}",
+        table.number(measurement.median(SERIES))
+        + (LIMITED if limited(measurement) else ""),
+        table.ratio(requests),
+        table.number(measurement.median(cost)),
+        table.ratio(beside(measurement, events, cost, False)),
+        table.number(measurement.median("p99_us")),
+        f"{measurement.median('busy_percent'):.0f}",
+    ]
+
+
+HEAD = ["model", "requests/s", "/events", "us/request", "events/", "p99, us", "busy, %"]
+
+
+def point(found: list[Measurement]) -> str:
+    """One workload with so many connections."""
+    first = found[0].settings
+    events = next((m for m in found if m.settings["model"] == subjects.EVENTS), None)
+    title = (
+        f"study {first['workload']}: {WORKLOADS[str(first['workload'])].title}, "
+        f"{first['connections']} of them, a file of {first['bytes']} bytes; "
+        f"{table.how(found[0])}\n"
+    )
+    text = title + table.table(HEAD, [row(m, events) for m in found])
+    if any(limited(m) for m in found):
+        text += f"\n{LIMITED} the server wasn't busy: these clients were the limit"
+    return text
+
+
+def tuned(found: list[Measurement]) -> str:
+    rows = [
+        [
+            f"{m.settings['model']}, {m.settings['workload']}, "
+            f"{m.settings['connections']} connections: {m.settings['tuning']}",
+            table.number(m.median(SERIES)),
+        ]
+        for m in found
+    ]
+    return "study: what was tried\n" + table.table(["tuning", "requests/s"], rows)
+
+
+def show(run: Run) -> list[str]:
+    found = run.of(BENCH)
+    parts = [
+        point(these)
+        for workload in distinct(found, "workload")
+        for count in distinct(found, "connections")
+        if (these := run.of(BENCH, workload=workload, connections=count))
+    ]
+    tried = run.of(TUNE)
+    return parts + ([tuned(tried)] if tried else [])

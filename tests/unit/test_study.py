@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""flexbench's study: its models, their tunings, and its tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from flexbench import study  # noqa: E402
+from flexbench.machine import Cores  # noqa: E402
+from flexbench.runner import Plan  # noqa: E402
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings  # noqa: E402
+from flexbench.servers import Server  # noqa: E402
+from flexbench.study import measuring, subjects  # noqa: E402
+
+
+def plan(tune: bool = False) -> Plan:
+    cores = Cores(1, 0, [0])
+    return Plan("flexsc", cores, False, 3, 5, 1024, None, tune=tune)
+
+
+def empty() -> Run:
+    return Run(machine={}, command=[])
+
+
+def add(run: Run, model: str, requests: list[float], busy: float = 99.0) -> None:
+    settings: Settings = {
+        "workload": "page",
+        "connections": 128,
+        "bytes": 1024,
+        "model": model,
+        "tuning": "",
+        "seconds": 5,
+        "network": "lo",
+    }
+    rounds: list[Json] = [
+        {
+            "samples": {
+                "requests_per_s": [n],
+                "cpu_us": [1e6 / n],
+                "p99_us": [1000.0],
+                "busy_percent": [busy],
+            },
+            "counts": {},
+        }
+        for n in requests
+    ]
+    run.measurements.append(Measurement("study", settings, rounds))
+
+
+def test_words_are_workloads_and_models() -> None:
+    assert study.parse([]) == (["page", "new"], subjects.NAMES)
+    assert study.parse(["new"]) == (["new"], subjects.NAMES)
+    # Ratios are to events, so events is measured in any case.
+    assert study.parse(["loops", "page"]) == (["page"], ["loops", "events"])
+    with pytest.raises(BenchError, match="study: fast: give page, new, threads, "):
+        study.parse(["fast"])
+
+
+def test_every_model_has_a_built_in_tuning() -> None:
+    for name in subjects.NAMES:
+        tried = subjects.tunings(name, 128)
+        assert tried
+        assert len({tuple(tuning) for tuning in tried}) == len(tried)
+
+
+def test_kept_connections_have_a_thread_each() -> None:
+    for tuning in subjects.threads(1024):
+        assert int(tuning[1]) > 1024
+
+
+def test_models_are_compared_with_events() -> None:
+    run = empty()
+    add(run, "loops", [150.0, 300.0, 160.0])
+    add(run, "events", [100.0, 200.0, 100.0])
+    (text,) = study.show(run)
+    assert "kept connections, 128 of them, a file of 1024 bytes; network lo" in text
+    rows = {line.split(":")[0]: line for line in text.splitlines()}
+    assert rows["loops"].count("1.50 (1.50-1.60)") == 2
+    assert rows["events"].count("1.00 (1.00-1.00)") == 2
+    assert "*" not in text
+
+
+def test_a_server_that_idles_is_marked() -> None:
+    run = empty()
+    add(run, "loops", [150.0], busy=60.0)
+    add(run, "events", [100.0])
+    (text,) = study.show(run)
+    assert "150*" in text
+    assert text.endswith("these clients were the limit")
+
+
+def test_without_events_there_is_no_ratio() -> None:
+    run = empty()
+    add(run, "loops", [150.0])
+    (text,) = study.show(run)
+    assert "(" not in text.splitlines()[-1]
+
+
+def test_the_best_tuning_wins_and_all_are_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = {"1": 5.0, "2": 9.0, "8": 7.0}
+
+    @contextmanager
+    def started(plan: Plan, name: str, tuning: list[str], at: Path) -> Iterator[Server]:
+        yield Server(tuning[1], "http://127.0.0.1:1/", 1)
+
+    def by_wrk(*args: object) -> Json:
+        server = args[2]
+        assert isinstance(server, Server)
+        return {"requests_per_s": [made[server.name]]}
+
+    monkeypatch.setattr(subjects, "started", started)
+    monkeypatch.setattr(measuring, "by_wrk", by_wrk)
+    run = empty()
+    found = measuring.tuning_of(run, plan(True), tmp_path, "page", "helpers", 128)
+    assert found == ["--helpers", "2"]
+    assert len(run.of("study-tune", model="helpers")) == 3
+    (text,) = study.show(run)
+    assert "helpers, page, 128 connections: --helpers 8" in text
+    again = measuring.tuning_of(run, plan(), tmp_path, "page", "helpers", 128)
+    assert again == subjects.tunings("helpers", 128)[0]
