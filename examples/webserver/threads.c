@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of threads: each of a pool accepts a connection, then serves it to
- * its end by calls that block. Nothing here knows of FlexSC.
+ * A web server of threads: each of a pool accepts a client, then serves that client
+ * to its end by calls that block. Nothing here knows of FlexSC.
  *
  *	web-threads [OPTION]... DIR
+ *
+ * A blocking call has no time limit of its own. So a thread notes when its client's
+ * patience ends, and one more thread, the usher, looks for late clients twice a second
+ * and shuts their sockets down, which ends the threads' calls.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -11,17 +15,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
+#include <sys/syscall.h>
 
 #include "command.h"
 
 #define STACK_BYTES	(128 << 10)
 #define PAUSE_US	20000	/* while descriptors are short */
+#define LOOK_US		500000	/* between the usher's looks */
+
+/* A thread of the pool. */
+struct seat {
+	int listener;
+	struct web_thread *thread;
+	/* When the present call's patience ends; 0: there is no such call. */
+	_Atomic uint64_t due;
+	_Atomic bool receives;		/* that call does */
+	_Atomic bool late;		/* the usher has shut the socket down */
+	pthread_mutex_t lock;
+	int fd;				/* with the lock; -1: no client */
+	struct web_connection web;
+};
 
 static struct command command;
 static unsigned int count = 128;
 static const char *accepts = "shared";
-static int listener;
+static struct seat **seats;
 
 static const struct command_option options[] = {
 	{ "threads", &count, 1, 32000, .help = "N  threads (128)" },
@@ -30,64 +48,120 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* A receive or send that has had its time ends with EAGAIN: SO_RCVTIMEO. */
-static int64_t make(const struct web_call *call)
-{
-	int64_t ret = command_make(call);
+/* The usher. */
 
-	return ret == -EAGAIN && call->kind <= WEB_SEND ? -ETIME : ret;
+/* The client is late, unless the call has just ended and another one begun. */
+static void show_out(struct seat *seat, uint64_t due)
+{
+	pthread_mutex_lock(&seat->lock);
+	if (seat->fd >= 0 && seat->due == due) {
+		seat->late = true;
+		/* A client that sent half a request may still be told so. */
+		shutdown(seat->fd, seat->receives ? SHUT_RD : SHUT_RDWR);
+	}
+	pthread_mutex_unlock(&seat->lock);
 }
 
-static void serve(struct web_connection *c)
+static void *usher(void *arg)
 {
+	for (;;) {
+		uint64_t now = clock_ticks();
+
+		for (unsigned int i = 0; i < count; i++) {
+			uint64_t due = seats[i]->due;
+
+			if (due && due <= now)
+				show_out(seats[i], due);
+		}
+		usleep(LOOK_US);
+	}
+	return arg;
+}
+
+/* The pool. */
+
+static void seat_set(struct seat *seat, int fd)
+{
+	pthread_mutex_lock(&seat->lock);
+	seat->fd = fd;
+	seat->late = false;
+	pthread_mutex_unlock(&seat->lock);
+}
+
+static int64_t make_patiently(struct seat *seat, const struct web_call *call)
+{
+	int64_t ret;
+
+	__atomic_store_n(&seat->receives, call->kind == WEB_RECEIVE,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&seat->due, clock_ticks() + call->patience,
+			 __ATOMIC_RELAXED);
+	ret = command_make(call);
+	__atomic_store_n(&seat->due, 0, __ATOMIC_RELAXED);
+	return ret <= 0 && seat->late ? -ETIME : ret;
+}
+
+static int64_t make(struct seat *seat, const struct web_call *call)
+{
+	if (call->kind <= WEB_SEND)
+		return make_patiently(seat, call);
+	/* Else the usher might shut down whatever has the number then. */
+	if (call->nr == SYS_close && (int)call->args[0] == seat->web.fd)
+		seat_set(seat, -1);
+	return command_make(call);
+}
+
+static void serve(struct seat *seat, int fd)
+{
+	struct web_connection *c = &seat->web;
 	struct web_call call;
 
+	seat_set(seat, fd);
+	web_begin(c, &command.web, seat->thread, fd);
 	while (web_next(c, &call))
-		web_done(c, make(&call));
-}
-
-/* Accepted sockets inherit the limits, and accept() itself has one. */
-static int listen_with_limits(bool shared)
-{
-	const struct timeval limit = {
-		.tv_sec = (time_t)(command.web.timeout / CLOCK_SECOND),
-	};
-	int fd = command_listen(&command, shared);
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	return fd;
+		web_done(c, make(seat, &call));
 }
 
 static void *run(void *arg)
 {
-	int socket = *(int *)arg;
-	struct web_thread *thread = command_thread();
-	struct web_connection *c = malloc(sizeof(*c));
+	struct seat *seat = arg;
 
-	if (!c || !thread) {
-		command_complain("a thread can't begin", ENOMEM);
-		return NULL;
-	}
 	for (;;) {
-		int fd = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
+		int fd = accept4(seat->listener, NULL, NULL, SOCK_CLOEXEC);
 
-		if (fd >= 0) {
-			web_begin(c, &command.web, thread, fd);
-			serve(c);
-		} else if (errno != EINTR && errno != EAGAIN &&
-			   errno != ECONNABORTED) {
+		if (fd >= 0)
+			serve(seat, fd);
+		else if (errno != EINTR && errno != ECONNABORTED)
 			usleep(PAUSE_US);
-		}
 	}
 	return NULL;
 }
 
-static void start(const pthread_attr_t *attr, int *socket)
+static struct seat *seat_make(int listener)
 {
-	pthread_t thread;
-	int err = pthread_create(&thread, attr, run, socket);
+	struct seat *seat = calloc(1, sizeof(*seat));
+	struct web_thread *thread = command_thread();
 
+	if (!seat || !thread) {
+		command_complain("threads", ENOMEM);
+		exit(1);
+	}
+	seat->listener = listener;
+	seat->thread = thread;
+	seat->fd = -1;
+	pthread_mutex_init(&seat->lock, NULL);
+	return seat;
+}
+
+static void start(void *(*function)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	err = pthread_create(&thread, &attr, function, arg);
 	if (!err)
 		return;
 	command_complain("threads", err);
@@ -96,8 +170,7 @@ static void start(const pthread_attr_t *attr, int *socket)
 
 int main(int argc, char **argv)
 {
-	pthread_attr_t attr;
-	int *sockets;
+	int listener;
 	bool port;
 
 	command_parse(&command, "web-threads", options, argc, argv);
@@ -107,15 +180,15 @@ int main(int argc, char **argv)
 			"port\n", accepts);
 		return 2;
 	}
-	sockets = calloc(count, sizeof(*sockets));
-	if (!sockets)
+	seats = calloc(count, sizeof(struct seat *));
+	if (!seats)
 		return 1;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	listener = listen_with_limits(port);
-	for (unsigned int i = 0; i < count; i++) {
-		sockets[i] = i && port ? listen_with_limits(true) : listener;
-		start(&attr, &sockets[i]);
-	}
+	listener = command_listen(&command, port);
+	for (unsigned int i = 0; i < count; i++)
+		seats[i] = seat_make(i && port ? command_listen(&command, true) :
+						 listener);
+	for (unsigned int i = 0; i < count; i++)
+		start(run, seats[i]);
+	start(usher, NULL);
 	command_wait();
 }
