@@ -164,21 +164,31 @@ def measure(run: Run, plan: Plan) -> None:
             run.note(f"{BENCH}: {error}")
 
 
+def figure(measurement: Measurement, series: str) -> str:
+    return table.number(measurement.median(series))
+
+
+def line(
+    title: str,
+    flexsc: Measurement,
+    native: Measurement,
+    series: str,
+    cell: Callable[[Measurement, str], str],
+) -> list[str]:
+    beside = ratio(flexsc.series(series), native.series(series))
+    return [title, cell(native, series), cell(flexsc, series), table.ratio(beside)]
+
+
 def lines(kind: Kind, flexsc: Measurement, native: Measurement) -> list[list[str]]:
+    first = f"{kind.unit}/s"
     rows = [
-        (f"{kind.unit}/s", SERIES),
         ("latency p50, us", "p50_us"),
         ("latency p99, us", "p99_us"),
         ("core busy, %", "busy_percent"),
     ]
     return [
-        [
-            title,
-            table.number(native.median(series)),
-            table.number(flexsc.median(series)),
-            table.ratio(ratio(flexsc.series(series), native.series(series))),
-        ]
-        for title, series in rows
+        line(first, flexsc, native, SERIES, table.rate),
+        *(line(title, flexsc, native, series, figure) for title, series in rows),
     ]
 
 
@@ -196,5 +206,6 @@ def show(run: Run) -> list[str]:
                 f"{kind.modes[mode]};\n{table.how(native)}"
             )
             head = [mode, NATIVE, FLEXSC, "flexsc/native"]
-            parts.append(title + "\n" + table.table(head, lines(kind, flexsc, native)))
+            rows = table.table(head, lines(kind, flexsc, native))
+            parts.append(title + "\n" + table.explained(rows))
     return parts + loops.show(run)

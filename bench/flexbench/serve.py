@@ -26,12 +26,13 @@ from .servers import Server, Site
 from .tools import Load
 
 BENCH = "serve"
+SERIES = "requests_per_s"
 
 CACHE = 1000
 ROUNDS_S = 1
 COUNT_S = 2
 ROWS = [
-    ("requests/s", "requests_per_s"),
+    ("requests/s", SERIES),
     ("latency p50, us", "p50_us"),
     ("latency p99, us", "p99_us"),
     ("core busy, %", "busy_percent"),
@@ -173,6 +174,12 @@ def measure(run: Run, plan: Plan) -> None:
                 compare(run, plan, mode, found)
 
 
+def figure(measurement: Measurement, series: str) -> str:
+    if series == SERIES:
+        return table.rate(measurement, series)
+    return table.number(measurement.median(series))
+
+
 def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
     rows = []
     for title, series in ROWS:
@@ -182,8 +189,7 @@ def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
         rows.append(
             [
                 title,
-                table.number(ours.median(series)),
-                table.number(theirs.median(series)),
+                *(figure(m, series) for m in (ours, theirs)),
                 table.ratio(ratio(ours.series(series), theirs.series(series))),
             ]
         )
@@ -208,5 +214,6 @@ def show(run: Run) -> list[str]:
             + table.how(ours)
         )
         head = [mode, "flexsc", "nginx", "flexsc/nginx"]
-        parts.append(title + "\n" + table.table(head, lines(ours, theirs)))
+        rows = table.table(head, lines(ours, theirs))
+        parts.append(title + "\n" + table.explained(rows))
     return parts

@@ -29,6 +29,28 @@ def ratio(value: Interval | None) -> str:
     return f"{value.median:.2f} ({value.low:.2f}-{value.high:.2f})"
 
 
+# A server that was busy for less of the time could have done more: its clients were
+# the limit, and what it did a second says nothing of it.
+BUSY_PERCENT = 95.0
+LIMITED = "*"
+
+
+def rate(measurement: Measurement, series: str) -> str:
+    """The median of what a server did a second, marked if its clients were the limit. A
+    file of an older version doesn't tell.
+    """
+    busy = "busy_percent" in measurement.rounds[0]["samples"]
+    limited = busy and measurement.median("busy_percent") < BUSY_PERCENT
+    return number(measurement.median(series)) + (LIMITED if limited else "")
+
+
+def explained(text: str) -> str:
+    """A table, with what the mark means if it has one."""
+    if LIMITED not in text:
+        return text
+    return f"{text}\n{LIMITED} the server wasn't busy: its clients were the limit"
+
+
 def how(measurement: Measurement) -> str:
     """It was measured; a file of an older version may lack something."""
     settings = measurement.settings

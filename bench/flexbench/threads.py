@@ -164,9 +164,11 @@ def throughput(rows: dict[int, Found], names: Sequence[str]) -> str:
     for connections, found in rows.items():
         ratios = [table.ratio(compared(found, SERIES, FLEXSC, n)) for n in others]
         busy = [f"{found[n].median('busy_percent'):.0f}" for n in names if n in found]
-        cells = medians(found, names, SERIES)
+        cells = [
+            table.rate(found[n], SERIES) if n in found else table.NOTHING for n in names
+        ]
         lines.append([f"{connections:,}", *cells, *ratios, "/".join(busy)])
-    return table.table(head, lines)
+    return table.explained(table.table(head, lines))
 
 
 def latency(rows: dict[int, Found], names: Sequence[str]) -> str:

@@ -705,3 +705,18 @@ def test_the_other_half_of_a_core_is_avoided(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(machine, "siblings", lambda core: {2, 3})
     assert machine.choose({0, 1, 2, 3}) == machine.Cores(3, 1, [0, 1])
     assert machine.choose({2, 3}) == machine.Cores(3, 2, [2])
+
+
+@pytest.mark.parametrize(
+    ("samples", "mark"),
+    [
+        ({"busy_percent": [99.0]}, ""),
+        ({"busy_percent": [90.0]}, "*"),
+        ({}, ""),  # a file of an older version
+    ],
+)
+def test_clients_that_are_the_limit_are_told(samples: Json, mark: str) -> None:
+    rounds: list[Json] = [{"samples": {"requests_per_s": [150.0], **samples}}]
+    found = table.rate(Measurement("serve", {}, rounds), "requests_per_s")
+    assert found == f"150{mark}"
+    assert table.explained(found).endswith("its clients were the limit") == bool(mark)

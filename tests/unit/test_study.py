@@ -94,7 +94,7 @@ def test_a_server_that_idles_is_marked() -> None:
     add(run, "events", [100.0])
     (text,) = study.show(run)
     assert "150*" in text
-    assert text.endswith("these clients were the limit")
+    assert text.endswith("its clients were the limit")
 
 
 def test_without_events_there_is_no_ratio() -> None:

@@ -9,14 +9,6 @@ from ..samples import Measurement, Run, distinct
 from . import subjects
 from .measuring import BENCH, SERIES, TUNE, WORKLOADS
 
-# Below this the clients were the limit, and the requests say nothing of the server.
-BUSY_PERCENT = 95.0
-LIMITED = "*"
-
-
-def limited(measurement: Measurement) -> bool:
-    return measurement.median("busy_percent") < BUSY_PERCENT
-
 
 def cost_series(measurement: Measurement) -> str:
     """Processor time of a request: in rounds, where they can make the load."""
@@ -39,8 +31,7 @@ def row(measurement: Measurement, events: Measurement | None) -> list[str]:
     requests = beside(measurement, events, SERIES, True)
     return [
         f"{name}: {subjects.titles()[name]}",
-        table.number(measurement.median(SERIES))
-        + (LIMITED if limited(measurement) else ""),
+        table.rate(measurement, SERIES),
         table.ratio(requests),
         table.number(measurement.median(cost)),
         table.ratio(beside(measurement, events, cost, False)),
@@ -61,10 +52,8 @@ def point(found: list[Measurement]) -> str:
         f"{first['connections']} of them, a file of {first['bytes']} bytes; "
         f"{table.how(found[0])}\n"
     )
-    text = title + table.table(HEAD, [row(m, events) for m in found])
-    if any(limited(m) for m in found):
-        text += f"\n{LIMITED} the server wasn't busy: these clients were the limit"
-    return text
+    rows = table.table(HEAD, [row(m, events) for m in found])
+    return title + table.explained(rows)
 
 
 def tuned(found: list[Measurement]) -> str:
