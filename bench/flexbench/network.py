@@ -6,6 +6,7 @@
     veth        two network namespaces with a pair of interfaces. The kernel
                 receives a packet on its sender's core
     rps         veth, and each side receives on its own core (RPS)
+    napi        veth, and each side receives in a kernel thread on its own cores
     100mbit     veth, with 100 Mbit/s in each direction
 
 All but lo take root. A network lives as long as a with-block.
@@ -18,7 +19,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -27,14 +28,19 @@ from . import tools
 from .machine import Cores
 from .samples import BenchError
 
-LO, VETH, RPS, SLOW = "lo", "veth", "rps", "100mbit"
-KINDS = [LO, VETH, RPS, SLOW]
+LO, VETH, RPS, NAPI, SLOW = "lo", "veth", "rps", "napi", "100mbit"
+KINDS = [LO, VETH, RPS, NAPI, SLOW]
 TIMEOUT = 10
 
 SERVER, CLIENT, CLIENTS = "10.213.0.1", "10.213.0.2", "10.213.1"
 # A packet that would wait for more than 200 ms in the interface's queue is lost.
 RATE = ["tbf", "rate", "100mbit", "burst", "32kb", "latency", "200ms"]
 
+# Without it, packets that the receiver's ring has no room for are lost.
+QUEUE = ["pfifo", "limit", "10000"]
+PREFERRED = -20
+
+PROC = Path("/proc")
 NAMESPACES = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
 
@@ -138,6 +144,31 @@ def steer(side: str, cores: Sequence[int]) -> None:
     execute(*inside(side), "sh", "-c", f"echo {','.join(groups[::-1])} > {path}")
 
 
+def receivers() -> set[int]:
+    """Kernel threads that receive what comes to an interface v0."""
+    found = set()
+    for path in PROC.glob("[0-9]*/comm"):
+        with suppress(OSError):  # the process has just ended
+            if path.read_text(encoding="utf-8", errors="replace").startswith("napi/v0"):
+                found.add(int(path.parent.name))
+    return found
+
+
+def receive_in_threads(side: str, cores: Sequence[int]) -> None:
+    """The side's packets are received by a kernel thread on these cores. Segments that
+    the sender doesn't cut would go past it. The thread is in no session, so it is to be
+    as preferred as the bench's: quiet.preferred().
+    """
+    before = receivers()
+    execute(*inside(side), tools.need("ethtool"), "-K", "v0", "gro", "on", "tso", "off")
+    execute(*inside(side), "sh", "-c", "echo 1 > /sys/class/net/v0/threaded")
+    tc = [tools.need("tc"), "qdisc", "replace", "dev", "v0", "root", *QUEUE]
+    execute(*inside(side), *tc)
+    for thread in receivers() - before:
+        os.sched_setaffinity(thread, cores)
+        os.setpriority(os.PRIO_PROCESS, thread, PREFERRED)
+
+
 def check(kind: str) -> None:
     if kind not in KINDS:
         raise BenchError(f"--network {kind}: give {', '.join(KINDS)}")
@@ -159,6 +190,9 @@ def network(kind: str, cores: Cores) -> Iterator[Network]:
         if kind == RPS:
             steer(server, [cores.measured])
             steer(client, cores.load)
+        if kind == NAPI:
+            receive_in_threads(server, [cores.measured])
+            receive_in_threads(client, cores.load)
         if kind == SLOW:
             tc = [tools.need("tc"), "qdisc", "add", "dev", "v0", "root", *RATE]
             execute(*inside(server), *tc)

@@ -45,6 +45,20 @@ def stolen_s(core: int) -> float:
     return core_s(core, 7)
 
 
+class Busy:
+    """How long a core did something, from the making of this object on. What the kernel
+    does in threads of its own counts, too.
+    """
+
+    def __init__(self, core: int) -> None:
+        self.core = core
+        self.begin, self.idle = time.monotonic(), core_s(core, 3, 4)
+
+    def seconds(self) -> float:
+        passed = time.monotonic() - self.begin
+        return max(0.0, passed - (core_s(self.core, 3, 4) - self.idle))
+
+
 def delayed_s(pid: int) -> float:
     """How long the process' first thread has waited for a core."""
     try:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import clients, pair, servers, table, tools
+from . import clients, pair, quiet, servers, table, tools
 from .compare import ratio
 from .pair import FILE
 from .runner import Plan, progress
@@ -70,9 +70,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 def round_of(plan: Plan, server: Server, seconds: int) -> Json:
-    before = cpu_seconds(server.pid)
+    core = quiet.Busy(plan.cores.measured)
     found = load(plan, server, seconds)
-    busy = (cpu_seconds(server.pid) - before) / found.seconds
+    busy = min(1.0, core.seconds() / found.seconds)
     return {
         "samples": {
             **pair.in_rounds(plan, server, connections(plan), plan.bytes, ROUNDS_S),

@@ -12,6 +12,7 @@ from .samples import BenchError
 # Debian's packages, by program.
 PACKAGES = {
     "apache2": "apache2",
+    "ethtool": "ethtool",
     "haproxy": "haproxy",
     "ip": "iproute2",
     "mariadb-install-db": "mariadb-server",

@@ -624,7 +624,7 @@ def test_nginx_is_measured_with_the_module(
         assert 0 < us < 1e6
 
 
-@pytest.mark.parametrize("kind", ["lo", "rps"])
+@pytest.mark.parametrize("kind", ["lo", "napi"])
 def test_the_study_compares_models(tmp_path: Path, kind: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")

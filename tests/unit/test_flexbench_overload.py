@@ -81,8 +81,9 @@ def test_other_networks_take_root(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.contextmanager
 def made(kind: str) -> Iterator[network.Network]:
     """A network, where it may be had."""
-    if os.geteuid() != 0 or not tools.find("ip") or not tools.find("tc"):
-        pytest.skip("this takes root, ip and tc")
+    needed = ["ip", "tc"] + (["ethtool"] if kind == network.NAPI else [])
+    if os.geteuid() != 0 or not all(tools.find(program) for program in needed):
+        pytest.skip(f"this takes root, {', '.join(needed)}")
     try:
         with network.network(kind, Cores(measured=1, other=0, load=[0])) as net:
             yield net
@@ -92,7 +93,7 @@ def made(kind: str) -> Iterator[network.Network]:
         raise
 
 
-@pytest.mark.parametrize("kind", ["veth", "rps", "100mbit"])
+@pytest.mark.parametrize("kind", ["veth", "rps", "napi", "100mbit"])
 def test_networks_come_and_go(kind: str) -> None:
     with made(kind) as net:
         route = [*net.client, "ip", "route", "get", net.address, "from", net.source]
@@ -101,6 +102,23 @@ def test_networks_come_and_go(kind: str) -> None:
         name = net.client[-1]
     listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True)
     assert name not in listed.stdout
+
+
+def test_each_side_receives_in_a_thread_of_its_own() -> None:
+    if len(os.sched_getaffinity(0)) < 2 or not tools.find("ethtool"):
+        pytest.skip("this takes two cores and ethtool")
+    before = network.receivers()
+    with made("napi"):
+        cores = {
+            core
+            for thread in network.receivers() - before
+            for core in os.sched_getaffinity(thread)
+        }
+        assert cores == {0, 1}
+    until = time.monotonic() + 10  # a namespace ends some time after its name
+    while network.receivers() - before and time.monotonic() < until:
+        time.sleep(0.05)
+    assert network.receivers() <= before
 
 
 ANSWER = """
