@@ -25,6 +25,13 @@
 
 #define ROOM_MIN	4096U	/* in a socket that says it is ready */
 
+/* Does a receive wait for all bytes? It may have a part, and no way back. */
+static bool wants_all(const struct flexsc_entry *entry)
+{
+	return (entry->nr == SYS_recvfrom && entry->args[3] & MSG_WAITALL) ||
+	       (entry->nr == SYS_recvmsg && entry->args[2] & MSG_WAITALL);
+}
+
 /*
  * Tell a socket's call not to wait. A send goes on with the rest; a receive
  * that waits for all has no way back.
@@ -33,22 +40,17 @@ static int64_t try_socket(const struct flexsc_entry *entry)
 {
 	const __u64 *a = entry->args;
 
+	if (wants_all(entry))
+		return NO_WAY;
 	switch (entry->nr) {
 	case SYS_recvfrom:
-		if (a[3] & MSG_WAITALL)
-			return NO_WAY;
-		/* fall through */
 	case SYS_sendto:
 		return ask(entry->nr, a[0], a[1], a[2],
 			   a[3] | MSG_DONTWAIT, a[4], a[5]);
 	case SYS_recvmsg:
-		if (a[2] & MSG_WAITALL)
-			return NO_WAY;
+	case SYS_sendmsg:
 		return ask(entry->nr, a[0], a[1], a[2] | MSG_DONTWAIT,
 			   0, 0, 0);
-	case SYS_sendmsg:
-		return ask(SYS_sendmsg, a[0], a[1],
-			   a[2] | MSG_DONTWAIT, 0, 0, 0);
 	default:
 		return NO_WAY;
 	}
@@ -250,9 +252,13 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 		*ret = try_socket(entry);
 	if (*ret == NO_WAY)
 		*ret = try_polled(entry, row->poll, &part);
-	/* There may be room for the first of several messages only. */
+	/*
+	 * There may be room for the first of several messages only, and a part of
+	 * the bytes that are wanted.
+	 */
 	if (*ret == RUNS)
-		return entry->nr == SYS_sendmmsg ? NOWAIT_UNKNOWN : NOWAIT_RUNS;
+		return entry->nr == SYS_sendmmsg || wants_all(entry) ?
+			       NOWAIT_UNKNOWN : NOWAIT_RUNS;
 	if (*ret == WOULD || *ret == NO_WAY)
 		return judge_unready(entry, row->poll, *ret == WOULD, woken);
 	return part ? NOWAIT_PART : NOWAIT_DONE;

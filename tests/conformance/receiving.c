@@ -187,3 +187,44 @@ TEST(a_call_that_wants_all_gets_all_when_threads_are_short)
 	transfer_all(loop);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
+
+#define GREEDY	8
+#define WANTED	6
+
+/* More calls that want all, and have a part, than there are threads for them. */
+TEST(calls_that_want_all_get_all_when_they_are_many)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+	struct call calls[GREEDY];
+	char in[GREEDY][WANTED];
+	struct msghdr msg[GREEDY];
+	struct iovec iov[GREEDY];
+	int pair[GREEDY][2];
+
+	NEEDS_WAITING_ENGINE();
+	for (unsigned int i = 0; i < GREEDY; i++) {
+		iov[i] = (struct iovec){ in[i], WANTED };
+		msg[i] = (struct msghdr){ .msg_iov = &iov[i], .msg_iovlen = 1 };
+		calls[i] = (struct call)CALL_INIT;
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]), 0);
+		CHECK_EQ(send(pair[i][1], "ab", 2, 0), 2);
+		if (i % 2)
+			POST(loop, &calls[i], SYS_recvmsg, pair[i][0], &msg[i],
+			     MSG_WAITALL);
+		else
+			POST(loop, &calls[i], SYS_recvfrom, pair[i][0], in[i],
+			     WANTED, MSG_WAITALL, NULL, NULL);
+	}
+	run_for(loop, 50);
+	for (unsigned int i = 0; i < GREEDY; i++) {
+		CHECK_EQ(calls[i].runs, 0);
+		CHECK_EQ(send(pair[i][1], "cdef", 4, 0), 4);
+	}
+	for (unsigned int i = 0; i < GREEDY; i++) {
+		CHECK_EQ(await_call(loop, &calls[i]), WANTED);
+		CHECK_EQ(memcmp(in[i], "abcdef", WANTED), 0);
+		close(pair[i][0]);
+		close(pair[i][1]);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sockets with a time limit (SO_RCVTIMEO), or of which several bytes are wanted at
- * once (SO_RCVLOWAT). A loop would need a syscall thread for each call that waits
- * for one; here are more of them than a loop has threads.
+ * once (SO_RCVLOWAT, MSG_WAITALL), or several messages. A loop would need a syscall
+ * thread for each call that waits for one; here are more of them than a loop has
+ * threads.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -134,4 +136,79 @@ TEST(accepts_with_a_time_limit_stop_nobody)
 	close(listener);
 	close(pair[0]);
 	close(pair[1]);
+}
+
+/* Waits for all of something, of which a part is there. */
+
+static void *receive_all(void *arg)
+{
+	char bytes[4];
+
+	begun++;
+	CHECK_EQ(recv(*(int *)arg, bytes, sizeof(bytes), MSG_WAITALL), 4);
+	return arg;
+}
+
+static void *receive_messages(void *arg)
+{
+	struct mmsghdr messages[4] = { 0 };
+	char bytes[4];
+
+	for (int i = 0; i < 4; i++) {
+		messages[i].msg_hdr.msg_iov =
+			&(struct iovec){ &bytes[i], 1 };
+		messages[i].msg_hdr.msg_iovlen = 1;
+	}
+	begun++;
+	CHECK_EQ(recvmmsg(*(int *)arg, messages, 4, 0, NULL), 4);
+	return arg;
+}
+
+static void send_bytes(int fd, int n)
+{
+	while (n--)
+		CHECK_EQ(send(fd, "x", 1, 0), 1);
+}
+
+static void many_have_a_part(int type, void *(*receive)(void *))
+{
+	pthread_t threads[HOLDERS], one;
+	uint64_t begin;
+	int pair[2];
+
+	begun = 0;
+	for (int i = 0; i < HOLDERS; i++) {
+		CHECK_EQ(socketpair(AF_UNIX, type, 0, held[i]), 0);
+		threads[i] = start(receive, &held[i][0]);
+		send_bytes(held[i][1], 1);
+	}
+	while (begun < HOLDERS)
+		usleep(1000);
+	settle();
+	CHECK_EQ(socketpair(AF_UNIX, type, 0, pair), 0);
+	begin = now_ns();
+	one = start(receive, &pair[0]);
+	send_bytes(pair[1], 1);
+	settle();
+	send_bytes(pair[1], 3);
+	join(one);
+	CHECK(now_ns() - begin < 20 * SECOND);
+	for (int i = 0; i < HOLDERS; i++) {
+		send_bytes(held[i][1], 3);
+		join(threads[i]);
+		close(held[i][0]);
+		close(held[i][1]);
+	}
+	close(pair[0]);
+	close(pair[1]);
+}
+
+TEST(waits_for_all_bytes_stop_nobody)
+{
+	many_have_a_part(SOCK_STREAM, receive_all);
+}
+
+TEST(waits_for_several_messages_stop_nobody)
+{
+	many_have_a_part(SOCK_DGRAM, receive_messages);
 }

@@ -80,16 +80,28 @@ static bool takes_a_thread(const struct table_row *row)
 	return row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls);
 }
 
+/* Does the call wait for all bytes, which an epoll set can't tell? */
+static bool wants_all(long nr, const uint64_t a[6])
+{
+	return !flexsc__runtime.polls &&
+	       ((nr == SYS_recvfrom && a[3] & MSG_WAITALL) ||
+		(nr == SYS_recvmsg && a[2] & MSG_WAITALL));
+}
+
 /*
  * Would the call keep a syscall thread for as long as it waits, because neither
  * io_uring nor an epoll set knows the socket's time limit, or how many bytes it is
  * to have? A loop has few threads: the program may have more such calls, and the
  * one that ends them may be behind. is_impatient() has asked for the facts.
  */
-static bool keeps_a_thread(long nr, const struct table_row *row, uint32_t fd)
+static bool keeps_a_thread(long nr, const struct table_row *row,
+			   const uint64_t a[6])
 {
 	unsigned int poll = nr == SYS_connect ? POLL_WRITE : row->poll;
+	uint32_t fd = (uint32_t)a[0];
 
+	if (wants_all(nr, a))
+		return true;
 	if (poll == POLL_NONE || !(fds_known(fd) & FD_TIMEOUT))
 		return false;
 	return (poll == POLL_READ && flexsc__fds_find_lowat(fd)) ||
@@ -101,7 +113,7 @@ static long may_wait(struct uthread *u, long nr, const struct table_row *row,
 {
 	if (is_impatient(nr, row, a))
 		return flexsc__call_exposed(u, nr, a);
-	if (takes_a_thread(row) || keeps_a_thread(nr, row, (uint32_t)a[0]))
+	if (takes_a_thread(row) || keeps_a_thread(nr, row, a))
 		return flexsc__call_attempt(u, nr, a);
 	return flexsc__call_post(u, nr, a);
 }
