@@ -152,11 +152,12 @@ static void *receive_all(void *arg)
 static void *receive_messages(void *arg)
 {
 	struct mmsghdr messages[4] = { 0 };
+	struct iovec iov[4];
 	char bytes[4];
 
 	for (int i = 0; i < 4; i++) {
-		messages[i].msg_hdr.msg_iov =
-			&(struct iovec){ &bytes[i], 1 };
+		iov[i] = (struct iovec){ &bytes[i], 1 };
+		messages[i].msg_hdr.msg_iov = &iov[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
 	}
 	begun++;
