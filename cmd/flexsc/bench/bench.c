@@ -21,7 +21,8 @@
 static const char raw_usage[] =
 "usage: flexsc bench --raw CASE [KEY=VALUE]...\n\n"
 "Runs one measurement and prints it as JSON. CASE is calls, timers, reads,\n"
-"events, load, rounds or signals; flexsc-bench(1) says which keys there are.\n";
+"events, load, rounds, signals, steps, lost, pollute or footprint;\n"
+"flexsc-bench(1) says which keys there are.\n";
 
 static const struct {
 	const char *name;
@@ -34,6 +35,10 @@ static const struct {
 	{ "load", bench_load },
 	{ "rounds", bench_rounds },
 	{ "signals", bench_signals },
+	{ "steps", bench_steps },
+	{ "lost", bench_lost },
+	{ "pollute", bench_pollute },
+	{ "footprint", bench_footprint },
 };
 
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
@@ -54,7 +59,9 @@ static int raw(int argc, char **argv)
 		return cases[i].run(&settings);
 	}
 	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers, reads, "
-		"events, load, rounds or signals\n", argv[0]);
+		"events, load, rounds, signals, steps, lost, pollute or "
+		"footprint\n",
+		argv[0]);
 	return 2;
 }
 

@@ -18,5 +18,9 @@ int bench_reads(const struct bench_settings *settings);
 int bench_load(const struct bench_settings *settings);
 int bench_rounds(const struct bench_settings *settings);
 int bench_signals(const struct bench_settings *settings);
+int bench_steps(const struct bench_settings *settings);
+int bench_lost(const struct bench_settings *settings);
+int bench_pollute(const struct bench_settings *settings);
+int bench_footprint(const struct bench_settings *settings);
 
 #endif /* FLEXSC_BENCH_CASES_H */

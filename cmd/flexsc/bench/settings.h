@@ -12,7 +12,7 @@
 
 struct bench_settings {
 	const char *variant;	/* plain, liburing, or an engine */
-	const char *call;	/* close, read, pread, getppid */
+	const char *call;	/* close, read, pread, getppid; or see trap.h */
 	const char *scenario;	/* of the timers and the reads */
 	const char *cores;	/* of syscall threads */
 	long core;		/* of the measuring thread; -1: any */
@@ -24,6 +24,9 @@ struct bench_settings {
 	long active;		/* outstanding ones that complete */
 	long sharing;		/* reads that wait on one descriptor */
 	long spacing;		/* nanoseconds between timers that expire */
+	const char *work;	/* between calls: tree, heap */
+	long every;		/* units of work between two calls */
+	const char *level;	/* of the caches: l1d, l2 */
 	const char *mode;	/* of load and rounds: echo, http, exact */
 	const char *request;	/* exact: its bytes, in hexadecimal digits */
 	const char *answer;

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench --raw footprint: how many lines of a data cache a system call takes from
+ * the program (OSDI 2010, table 1).
+ *
+ * A chain through seven eighths of the cache's lines is followed until all are in
+ * the cache; then comes the call, and then the chain is followed once more,
+ * backwards, and timed: forwards, each line that has to be fetched would drive out
+ * the next one. The scale is a function instead of the call that touches so many
+ * lines of other memory. Calls and functions are by turns.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "loop.h"
+#include "report.h"
+#include "ticks.h"
+#include "trap.h"
+
+#define LINE	64
+#define HUGE	((size_t)2 << 20)
+#define WARM	3	/* times there and back */
+
+/*
+ * Functions that touch (k/16)^2 of the cache's lines, k from 0 to 16, since calls
+ * touch few; then the call.
+ */
+#define SCALE	17
+#define PARTS	((SCALE - 1) * (SCALE - 1))
+#define KINDS	(SCALE + 1)
+
+struct line {
+	struct line *next, *before;
+	char rest[LINE - 2 * sizeof(struct line *)];
+};
+
+struct footprint {
+	struct bench_trap trap;
+	size_t lines;		/* of the cache */
+	size_t chained;
+	struct line *first, *last;
+	char *memory;		/* two huge pages: the chain's, the functions' */
+	char *other;
+	struct bench_series walk[KINDS];
+	struct bench_series call;
+};
+
+static const struct level {
+	const char *name;
+	int size;		/* sysconf()'s name of it */
+} levels[] = {
+	{ "l1d", _SC_LEVEL1_DCACHE_SIZE },
+	{ "l2", _SC_LEVEL2_CACHE_SIZE },
+};
+
+static const char *const names[KINDS] = {
+	"touch_0", "touch_1", "touch_2", "touch_3", "touch_4", "touch_5",
+	"touch_6", "touch_7", "touch_8", "touch_9", "touch_10", "touch_11",
+	"touch_12", "touch_13", "touch_14", "touch_15", "touch_16", "call",
+};
+
+static size_t touched(const struct footprint *footprint, int kind)
+{
+	return footprint->lines * (size_t)(kind * kind) / PARTS;
+}
+
+static void touch(const struct footprint *footprint, size_t lines)
+{
+	for (size_t i = 0; i < lines; i++)
+		(void)*(volatile const char *)(footprint->other + i * LINE);
+}
+
+static struct line *forwards(struct line *line)
+{
+	while (line->next)
+		line = line->next;
+	return line;
+}
+
+static struct line *backwards(struct line *line)
+{
+	while (line->before)
+		line = line->before;
+	return line;
+}
+
+/* What is followed must be followed: the end of the chain is looked at. */
+static void warm(const struct footprint *footprint)
+{
+	for (int i = 0; i < WARM; i++)
+		if (backwards(footprint->last) != footprint->first ||
+		    forwards(footprint->first) != footprint->last)
+			abort();
+}
+
+static void measure(struct footprint *footprint, int kind)
+{
+	uint64_t before, after, end;
+
+	warm(footprint);
+	before = bench_ticks();
+	if (kind == SCALE)
+		bench_trap_make(&footprint->trap);
+	else
+		touch(footprint, touched(footprint, kind));
+	after = bench_ticks();
+	if (backwards(footprint->last) != footprint->first)
+		abort();
+	end = bench_ticks();
+	bench_series_add(&footprint->walk[kind], (double)(end - after));
+	if (kind == SCALE)
+		bench_series_add(&footprint->call, (double)(after - before));
+}
+
+/* The chain goes through its part of the cache in random order. */
+static int make_chain(struct footprint *footprint)
+{
+	uint32_t *order = bench_order(footprint->chained, footprint->chained);
+	struct line *lines = (struct line *)(void *)(footprint->other - HUGE);
+	struct line *before = NULL;
+
+	if (!order)
+		return 1;
+	for (size_t i = 0; i < footprint->chained; i++) {
+		struct line *line = &lines[order[i]];
+
+		line->before = before;
+		if (before)
+			before->next = line;
+		else
+			footprint->first = line;
+		before = line;
+	}
+	before->next = NULL;
+	footprint->last = before;
+	free(order);
+	return 0;
+}
+
+static int make_memory(struct footprint *footprint)
+{
+	uintptr_t begin;
+
+	footprint->memory = mmap(NULL, 3 * HUGE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (footprint->memory == MAP_FAILED)
+		return bench_failed("memory", -errno);
+	begin = ((uintptr_t)footprint->memory + HUGE - 1) & ~(HUGE - 1);
+	footprint->other = (char *)begin + HUGE;
+	/* Where there are none, small pages are good enough for the first level. */
+	madvise((void *)begin, 2 * HUGE, MADV_HUGEPAGE);
+	for (size_t i = 0; i < 2 * HUGE; i += LINE)
+		((volatile char *)begin)[i] = 0;
+	return make_chain(footprint);
+}
+
+static int choose(struct footprint *footprint, const char *name)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		long size;
+
+		if (!bench_is(levels[i].name, name))
+			continue;
+		size = sysconf(levels[i].size);
+		footprint->lines = size > 0 ? (size_t)size / LINE : 0;
+		footprint->chained = footprint->lines / 8 * 7;
+		if (footprint->lines >= PARTS && (size_t)size <= HUGE)
+			return 0;
+		fprintf(stderr, "flexsc: bench: level=%s: its size isn't known "
+			"here, or it has more than 2 MiB\n", name);
+		return 1;
+	}
+	fprintf(stderr, "flexsc: bench: level=%s: give l1d or l2\n", name);
+	return 1;
+}
+
+static int report(struct footprint *footprint,
+		  const struct bench_settings *settings)
+{
+	if (bench_trap_check(&footprint->trap))
+		return 1;
+	bench_report_begin("footprint", settings);
+	for (int kind = 0; kind < KINDS; kind++)
+		bench_report_series(&footprint->walk[kind]);
+	bench_report_series(&footprint->call);
+	bench_report_counts();
+	bench_report_count("lines", (double)footprint->lines);
+	bench_report_count("chained", (double)footprint->chained);
+	bench_report_count("clock_ticks", bench_ticks_between());
+	bench_report_end();
+	return 0;
+}
+
+static int run(struct footprint *footprint,
+	       const struct bench_settings *settings)
+{
+	for (int kind = 0; kind < KINDS; kind++)
+		if (bench_series_init(&footprint->walk[kind], names[kind],
+				      settings))
+			return 1;
+	if (bench_series_init(&footprint->call, "call_ticks", settings) ||
+	    make_memory(footprint))
+		return 1;
+	for (long rep = 0; rep < settings->reps; rep++)
+		for (int i = 0; i < KINDS; i++)
+			/* Forwards and backwards. */
+			measure(footprint, rep % 2 ? KINDS - 1 - i : i);
+	return report(footprint, settings);
+}
+
+int bench_footprint(const struct bench_settings *settings)
+{
+	struct footprint *footprint = bench_memory(1, sizeof(*footprint));
+	int err = 1;
+
+	if (!footprint)
+		return 1;
+	footprint->memory = MAP_FAILED;
+	if (!choose(footprint, settings->level) && !bench_pin(settings->core) &&
+	    !bench_trap_init(&footprint->trap, settings->call)) {
+		err = run(footprint, settings);
+		for (int kind = 0; kind < KINDS; kind++)
+			bench_series_fini(&footprint->walk[kind]);
+		bench_series_fini(&footprint->call);
+		if (footprint->memory != MAP_FAILED)
+			munmap(footprint->memory, 3 * HUGE);
+		bench_trap_fini(&footprint->trap);
+	}
+	free(footprint);
+	return err;
+}

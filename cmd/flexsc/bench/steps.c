@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench --raw steps: the instructions of a period of work. A child is made to stop
+ * after each one, so no clock and no other process matters, but it takes a second.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "report.h"
+#include "work.h"
+
+/* What is counted is between the two stops. */
+static void child_run(struct bench_work *work, unsigned int units)
+{
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		_exit(1);
+	raise(SIGSTOP);
+	bench_work_run(work, units);
+	raise(SIGSTOP);
+	_exit(0);
+}
+
+/* The child stays to be waited for, so that its number is nobody else's. */
+static bool stopped_by(pid_t child, int number)
+{
+	siginfo_t info;
+
+	return !waitid(P_PID, (id_t)child, &info,
+		       WEXITED | WSTOPPED | WNOWAIT) &&
+	       info.si_code == CLD_TRAPPED && info.si_status == number;
+}
+
+static void end(pid_t child)
+{
+	int status;
+
+	kill(child, SIGKILL);
+	while (waitpid(child, &status, 0) == child && WIFSTOPPED(status))
+		;
+}
+
+static uint64_t steps(pid_t child)
+{
+	uint64_t n = 0;
+
+	if (!stopped_by(child, SIGSTOP) ||
+	    ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_EXITKILL))
+		return 0;
+	do
+		if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL))
+			return 0;
+	while (++n && stopped_by(child, SIGTRAP));
+	return n;
+}
+
+static uint64_t steps_of(struct bench_work *work, unsigned int units)
+{
+	pid_t child = fork();
+	uint64_t n;
+
+	if (child < 0)
+		return 0;
+	if (!child)
+		child_run(work, units);
+	n = steps(child);
+	end(child);
+	return n;
+}
+
+static int report(struct bench_work *work,
+		  const struct bench_settings *settings)
+{
+	uint64_t without = steps_of(work, 0);
+	uint64_t with = steps_of(work, BENCH_WORK_PERIOD);
+
+	if (!without || with <= without)
+		return bench_failed("steps: tracing a child", -EPERM);
+	if (bench_work_check(work))
+		return 1;
+	bench_report_begin("steps", settings);
+	bench_report_counts();
+	bench_report_count("instructions", (double)(with - without));
+	bench_report_count("units", BENCH_WORK_PERIOD);
+	bench_report_count("sum", work->period);
+	bench_report_end();
+	return 0;
+}
+
+int bench_steps(const struct bench_settings *settings)
+{
+	struct bench_work work;
+	int err;
+
+	if (bench_work_init(&work, settings->work))
+		return 1;
+	err = report(&work, settings);
+	bench_work_fini(&work);
+	return err;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processor's own clock, for spans of a few hundred instructions: the
+ * time-stamp counter of x86-64, the virtual counter of arm64. Its ticks come at
+ * a steady rate, which isn't that of the core's cycles. Reading the clock takes no
+ * system call, and waits for all instructions before it.
+ */
+#ifndef FLEXSC_BENCH_TICKS_H
+#define FLEXSC_BENCH_TICKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline uint64_t bench_ticks(void)
+{
+#if defined(__x86_64__)
+	unsigned int core;
+	uint64_t now;
+
+	__builtin_ia32_lfence();
+	now = __builtin_ia32_rdtscp(&core);
+	/* What is measured begins after the reading, too. */
+	__builtin_ia32_lfence();
+	return now;
+#elif defined(__aarch64__)
+	uint64_t now;
+
+	__asm__ volatile("isb; mrs %0, cntvct_el0; isb" : "=r"(now) : : "memory");
+	return now;
+#else
+#error "which clock does this processor have?"
+#endif
+}
+
+/*
+ * The mean of the samples' middle half, which are sorted. What disturbs a few of
+ * them doesn't move it, as with a median, and it is finer than the clock, which may
+ * go on by 26 ticks at once. count: one at least.
+ */
+double bench_middle(double *samples, size_t count);
+
+/* Ticks between two readings, one right after the other. */
+double bench_ticks_between(void);
+
+/* Ticks in a microsecond, by CLOCK_MONOTONIC; takes 20 milliseconds. */
+double bench_ticks_per_us(void);
+
+#endif /* FLEXSC_BENCH_TICKS_H */

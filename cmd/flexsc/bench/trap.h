@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plain system calls, one or a few that belong together, whose price for the
+ * program around them is measured. Each result is looked at: a call that fails
+ * quickly would look like a cheap one.
+ *
+ * The file is a page of a temporary one in TMPDIR, or /tmp.
+ */
+#ifndef FLEXSC_BENCH_TRAP_H
+#define FLEXSC_BENCH_TRAP_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BENCH_TRAP_PAGE	4096
+
+struct bench_trap {
+	bool (*make)(struct bench_trap *trap);	/* false: a wrong result */
+	uint64_t wrong;
+	int fd;
+	int parent;		/* this process' */
+	char path[PATH_MAX];
+	char page[BENCH_TRAP_PAGE];
+};
+
+/*
+ * name: none, getppid, stat, pread, pwrite, open-close, mmap-munmap or
+ * open-write-close. 0, or 1 after a line on stderr.
+ */
+int bench_trap_init(struct bench_trap *trap, const char *name);
+
+/* The file is removed. */
+void bench_trap_fini(struct bench_trap *trap);
+
+/* 0, or 1 after a line on stderr if results were wrong. */
+int bench_trap_check(const struct bench_trap *trap);
+
+static inline void bench_trap_make(struct bench_trap *trap)
+{
+	trap->wrong += !trap->make(trap);
+}
+
+#endif /* FLEXSC_BENCH_TRAP_H */
