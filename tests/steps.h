@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "harness.h"
 

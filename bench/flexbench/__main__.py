@@ -15,6 +15,7 @@ from types import FrameType, ModuleType
 from . import (
     apache,
     calls,
+    cost,
     machine,
     mariadb,
     network,
@@ -38,6 +39,7 @@ from .samples import BenchError, Run
 
 BENCHES: dict[str, ModuleType] = {
     "calls": calls,
+    "cost": cost,
     "timers": timers,
     "reads": reads,
     "send": send,

@@ -23,6 +23,8 @@ from conftest import PATIENCE, command, request
 from programs import installed
 
 TIMEOUT = 60
+# Where instructions are stepped through, on a machine that others use.
+SLOW = 600
 
 # Of rounds: a server, a request and its answer.
 HERE = (f"pid={os.getpid()}", "port=1")
@@ -31,13 +33,13 @@ SAID = b"answered"
 
 
 def bench(
-    *args: str, cwd: Path | None = None, **env: str
+    *args: str, cwd: Path | None = None, patience: int = TIMEOUT, **env: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [command(), "bench", *args],
         capture_output=True,
         text=True,
-        timeout=TIMEOUT,
+        timeout=patience,
         check=False,
         cwd=cwd,
         env={**os.environ, **env},
@@ -108,6 +110,65 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         assert found["counts"]["posted"] == 3 * 11 * 60 + 600
 
 
+def periods(units: float) -> float:
+    """Of work between calls."""
+    return units / 256
+
+
+@pytest.mark.parametrize("call", ["none", "getppid", "stat", "pwrite"])
+def test_raw_lost(call: str) -> None:
+    found = raw("lost", f"call={call}", "calls=20")
+    for name in ("control_ticks", "called_ticks"):
+        assert len(found["samples"][name]) == 64
+        assert all(t > 0 for t in found["samples"][name])
+    # Both sides of each call and of the tenth that warms up: a period that is
+    # measured, and the one before. The first of all makes the sum.
+    assert periods(found["counts"]["units"]) == 1 + 2 * 2 * (20 + 2)
+    assert found["counts"]["ticks_per_us"] > 0
+
+
+@pytest.mark.parametrize("work", ["tree", "heap"])
+@pytest.mark.parametrize(("every", "blocks"), [(1, 1), (64, 1), (1024, 4)])
+def test_raw_pollute(work: str, every: int, blocks: int) -> None:
+    found = raw("pollute", f"work={work}", f"every={every}", "call=pwrite")
+    assert set(found["samples"]) == {
+        *("control_ticks", "direct_ticks", "called_ticks"),
+        *("clock_ticks", "direct_call_ticks", "call_ticks"),
+    }
+    assert all(len(ticks) == 2 for ticks in found["samples"].values())
+    assert all(t > 0 for ticks in found["samples"].values() for t in ticks)
+    # Three kinds of blocks, each twice, in both repetitions.
+    assert periods(found["counts"]["units"]) == 1 + 3 * 2 * 2 * blocks
+
+
+TRAPS = ["none", "stat", "pread", "pwrite", "open-close", "mmap-munmap"]
+
+
+@pytest.mark.parametrize("call", [*TRAPS, "open-write-close"])
+@pytest.mark.parametrize("level", ["l1d", "l2"])
+def test_raw_footprint(call: str, level: str) -> None:
+    done = bench("--raw", "footprint", f"call={call}", f"level={level}", "reps=2")
+    if "its size isn't known" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    scale = {f"touch_{k}" for k in range(17)}
+    assert set(found["samples"]) == {*scale, "call", "call_ticks"}
+    assert all(len(ticks) == 2 for ticks in found["samples"].values())
+    assert 256 <= found["counts"]["lines"] == found["counts"]["chained"] / 7 * 8
+
+
+def test_the_file_of_plain_calls_is_removed(tmp_path: Path) -> None:
+    done = bench(
+        *("--raw", "lost", "call=open-write-close", "calls=1"), TMPDIR=str(tmp_path)
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir())
+    done = bench("--raw", "lost", "call=stat", TMPDIR=str(tmp_path / "none"))
+    assert done.returncode == 1
+    assert "No such file or directory" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "status", "reason"),
     [
@@ -126,7 +187,8 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         (
             ["sleep"],
             2,
-            "--raw sleep: give calls, timers, reads, events, load, rounds or signals",
+            "--raw sleep: give calls, timers, reads, events, load, rounds, signals, "
+            "steps, lost, pollute or footprint",
         ),
         (["rounds", "port=1"], 1, "rounds: give port=N and pid=N"),
         (["rounds", *HERE, "conns=old"], 1, "rounds: conns: give new or kept"),
@@ -138,6 +200,12 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         (["rounds", *HERE, "source=me"], 1, "rounds: address and source are as"),
         (["rounds", *HERE, "source=10.9.8.7"], 1, "rounds: connecting: Cannot assign"),
         (["load", "port=1", "rate=1", "source=me"], 1, "load: address and source are"),
+        (["lost"], 1, "call=close: give none, getppid, stat, pread, pwrite,"),
+        (["lost", "call=stat", "work=x"], 1, "work=x: give tree or heap"),
+        (["steps", "work=x"], 1, "work=x: give tree or heap"),
+        (["pollute", "call=stat", "every=3"], 1, "every=3: give a power of two"),
+        (["pollute", "every=8192"], 2, "every=8192: give a number from 1 to 4096"),
+        (["footprint", "call=stat", "level=l3"], 1, "level=l3: give l1d or l2"),
         (["events"], 1, "events: scenario=dormant: give dequeue or preempt"),
         (["events", "scenario=preempt"], 1, "events: preempt: give cores=N"),
     ],
@@ -525,6 +593,31 @@ def test_the_command_measures_and_keeps(tmp_path: Path) -> None:
     assert found["machine"]["kernel"] == os.uname().release
     scenarios = {m["settings"]["scenario"] for m in found["measurements"]}
     assert scenarios == {"dormant", "all", "cancel", "cancel-all"}
+
+
+def test_the_cost_of_calls_is_measured(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    path = tmp_path / "run.json"
+    done = bench(
+        *("cost", "--quick", "--rounds", "1", "--out", str(path)), patience=SLOW
+    )
+    assert done.returncode == 0, done.stderr
+    for title in ("figure 1", "figure 2", "figure 3", "figure 4", "table 1"):
+        assert f"({title}" in done.stdout
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    number = {
+        name: len([m for m in found if m["bench"] == name])
+        for name in ("steps", "lost", "pollute", "footprint")
+    }
+    # Two works; four calls; two works, three frequencies, with and without calls;
+    # seven calls and two levels. Steps and levels aren't known everywhere.
+    assert number["lost"] == 4
+    assert number["pollute"] == 12
+    assert number["steps"] in (0, 2)
+    assert number["footprint"] in (0, 7, 14)
+    sums = {m["rounds"][0]["counts"]["sum"] for m in found if m["bench"] == "steps"}
+    assert sums in (set(), {2576399855, 1284487459})
 
 
 def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from flexbench import (  # noqa: E402
 from flexbench import (  # noqa: E402
     calls,
     compare,
+    cost,
     examples,
     idle,
     machine,
@@ -285,6 +286,126 @@ def test_timers_few_and_many_are_compared() -> None:
     assert "100,000" in text.splitlines()[1]
 
 
+# The cost of calls. A tick is a third of a nanosecond here.
+
+
+def lost_run(called: dict[str, list[float]]) -> Run:
+    """Slices of 1,000 ticks without a call, by two rounds that agree."""
+    run = empty_run()
+    for settings in cost.lost_variants(plan()):
+        ticks = called[str(settings["call"])]
+        one: Json = {
+            "samples": {"control_ticks": [1000.0] * 64, "called_ticks": ticks},
+            "counts": {"ticks_per_us": 3000},
+        }
+        run.measurements.append(Measurement("lost", settings, [one, one]))
+    return run
+
+
+def test_a_program_is_slow_after_a_call() -> None:
+    slow = [2000.0, 1250.0, 1040.0, 1010.0]
+    run = lost_run(
+        {
+            "none": [1001.0] * 64,
+            "getppid": [1000.0] * 64,
+            "stat": [1060.0] * 64,
+            "pwrite": slow + [1000.0] * 60,
+        }
+    )
+    speeds, until = cost.show(run)
+    first = speeds.splitlines()[2].split()
+    assert first == ["1,000", "0.999", "1.000", "0.943", "0.500"]
+    rows = {line.split()[0]: line.split()[1:] for line in until.splitlines()[4:]}
+    # The means of two slices: 0.65, 0.88, 0.98, 0.995, 1.
+    assert rows["pwrite"][:4] == ["3,250", "4,290", "5,300", "1,300"]
+    assert "14,000" in until.splitlines()[-1]
+    # "none" seems to lose 64 ticks, and a speed is known to a thousandth.
+    assert rows["getppid"] == ["0", "0", "0", "below", "64.0"]
+    assert rows["stat"][:3] == ["over", "67,840", "over"]
+    assert "0.33 ns" in until
+
+
+def pollute_run(steps: float | None) -> Run:
+    """A call takes 100 ticks of a unit's time, a mode switch 20 of them."""
+    run = empty_run()
+    for settings in cost.pollute_variants(plan()):
+        control = 200 + 50 / int(settings["every"])
+        made = settings["call"] != "none"
+        ticks = {
+            "control_ticks": control,
+            "direct_ticks": control + 20,
+            "called_ticks": control + (100 if made else 0.1),
+            "clock_ticks": 50,
+            "direct_call_ticks": 300,
+            "call_ticks": 1050 + int(settings["every"]),
+        }
+        one: Json = {"samples": {k: [v] for k, v in ticks.items()}, "counts": {}}
+        run.measurements.append(Measurement("pollute", settings, [one, one]))
+    if steps:
+        for work in cost.WORKS:
+            one = {"samples": {}, "counts": {"instructions": steps}}
+            run.measurements.append(Measurement("steps", {"work": work}, [one]))
+    return run
+
+
+def test_a_program_is_slow_between_calls() -> None:
+    tree, heap, durations = cost.show(pollute_run(256 * 400))
+    often = tree.splitlines()[4].split()
+    # 250 ticks of 350, of which 20 are direct; 200 beside work that is left alone.
+    assert often[:3] == ["400", "1.60", "0.71"]
+    assert often[4:6] == ["0.57", "(0.57-0.57)"]
+    assert often[6:8] == ["7.4", "21.2"]
+    assert "0.40-0.80" in tree.splitlines()[5]
+    assert heap.splitlines()[4].endswith("0.55")
+    assert durations.splitlines()[3].split()[2] == "1,001"
+    # 1,001 ticks beside 1,256.
+    assert "0.80 (0.80-0.80)" in durations.splitlines()[5]
+
+
+def test_without_a_tracer_frequencies_are_in_units() -> None:
+    tree, _, durations = cost.show(pollute_run(None))
+    assert tree.splitlines()[4].startswith("1 units")
+    assert "256 units" in durations
+
+
+def footprint_run(nothing: float, scale: list[float]) -> Run:
+    run = empty_run()
+    for settings in cost.footprint_variants(plan()):
+        walks = {f"touch_{k}": [1000 + ticks] for k, ticks in enumerate(scale)}
+        call = nothing if settings["call"] == "none" else 640
+        one: Json = {
+            "samples": {**walks, "call": [1000.0 + call], "call_ticks": [2050.0]},
+            "counts": {"lines": 512, "clock_ticks": 50},
+        }
+        run.measurements.append(Measurement("footprint", settings, [one, one]))
+    return run
+
+
+def test_lines_are_read_off_the_scale() -> None:
+    # Ten ticks a line: 640 are 64 lines, between 50 (k is 5) and 72.
+    run = footprint_run(0, [10.0 * (512 * k * k // 256) for k in range(17)])
+    lines, l1d, l2 = cost.show(run)
+    row = lines.splitlines()[2].split()
+    assert row[:5] == ["stat", "2,000", "13,585", "64.0", "(64.0-64.0)"]
+    assert row[5] == "186"
+    assert "512 lines" in l1d.splitlines()[0]
+    assert l1d.splitlines()[-1].split() == ["512", "5,120"]
+    assert "of l2," in l2
+
+
+def test_lines_below_the_resolution_are_none() -> None:
+    # A call that isn't made seems to take 700 ticks; or the scale is flat at first.
+    run = footprint_run(700, [10.0 * (512 * k * k // 256) for k in range(17)])
+    assert "below 70.0" in cost.show(run)[0]
+    run = footprint_run(0, [0.0, *[700.0] * 11, *(1000.0 * k for k in range(1, 6))])
+    assert "below 242" in cost.show(run)[0]
+
+
+def test_a_scale_that_does_not_rise_says_nothing() -> None:
+    run = footprint_run(0, [10.0 * min(k, 8) for k in range(17)])
+    assert "below 512" in cost.show(run)[0]
+
+
 def test_send_is_compared_with_signals() -> None:
     run = empty_run()
     values = {"signal": 1000.0, "uring": 50.0}
@@ -356,14 +477,14 @@ def test_calls_that_could_not_be_counted_are_left_out() -> None:
 
 def test_nginx_is_compared_with_itself() -> None:
     run = empty_run()
-    for variant, cost in (("module", 7.0), ("stock", 14.0)):
+    for variant, us in (("module", 7.0), ("stock", 14.0)):
         settings: Settings = {
             "variant": variant,
             "mode": "kept",
             "bytes": 1024,
             "connections": 128,
         }
-        rounds = once("cpu_us", cost, 2 * cost)
+        rounds = once("cpu_us", us, 2 * us)
         run.measurements.append(Measurement("nginx", settings, rounds))
     (text,) = nginx.show(run)
     assert "1024 bytes, 128 connections, keeping the file open" in text
@@ -373,7 +494,7 @@ def test_nginx_is_compared_with_itself() -> None:
 
 def test_long_answers_count_with_the_client_s_time() -> None:
     run = empty_run()
-    for variant, cost in (("module", 70.0), ("stock", 140.0)):
+    for variant, us in (("module", 70.0), ("stock", 140.0)):
         settings: Settings = {
             "variant": variant,
             "mode": "1m",
@@ -382,7 +503,7 @@ def test_long_answers_count_with_the_client_s_time() -> None:
             "seconds": 5,
             "network": "rps",
         }
-        samples = {"cpu_us": [1.0], "both_us": [cost]}
+        samples = {"cpu_us": [1.0], "both_us": [us]}
         rounds: list[Json] = [{"samples": samples, "counts": {}}]
         run.measurements.append(Measurement("nginx", settings, rounds))
     (text,) = nginx.show(run)

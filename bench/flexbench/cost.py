@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: MIT
+"""What a system call costs the program around it: OSDI 2010, figures 1 to 4 and table 1,
+by the processor's clock. The user's instructions between two calls are always the same
+ones, so their relative speed is their relative number in a cycle.
+
+Each measurement has one without a call beside it, its control. A figure that is no
+larger than what "none", a call that isn't made, seems to cost is below the resolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from statistics import fmean, median
+
+from . import table
+from .compare import Interval, median_interval, ratio
+from .runner import Plan, measure_all_raw, raw
+from .samples import BenchError, Json, Measurement, Run, Settings, distinct
+
+STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
+
+NONE = "none"
+PERIOD = 256  # units of work, for which instructions are counted
+
+LOST_CALLS = [NONE, "getppid", "stat", "pwrite"]
+SHOWN = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]  # of the slices after a call
+WINDOW = 2  # slices whose mean speed says that the program is as fast as that again
+SPEEDS = [0.95, 0.98, 1.00]
+LOST_PAPER = {"pwrite": "up to 14,000 cycles until 1.00"}
+
+POLLUTING = "pwrite"
+EVERY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+QUICK_EVERY = [1, 16, 256]
+LEAST = 0.001  # of a speed: no difference is shown that is smaller
+WORKS = {
+    "tree": "figure 2, the paper's is Xalan",
+    "heap": "figure 3, the paper's is SPEC JBB",
+}
+# Instructions between two calls, from and to, and the speed that the paper has there.
+POLLUTE_PAPER = {
+    "tree": [(1000, 2000, "0.34-0.40"), (2445, 12435, "0.40-0.80")],
+    "heap": [(0, 2000, "0.55"), (2445, 12435, "0.40-0.80")],
+}
+
+FOOTPRINT_CALLS = [
+    NONE,
+    "stat",
+    "pread",
+    "pwrite",
+    "open-close",
+    "mmap-munmap",
+    "open-write-close",
+]
+SCALE = 17
+LEVELS = {"l1d": 500, "l2": 60}  # and repetitions
+# Cycles, lines of the level 1 data cache and of level 2.
+FOOTPRINT_PAPER = {
+    "stat": (13585, 186, 660),
+    "pread": (12300, 294, 679),
+    "pwrite": (31285, 373, 985),
+    "open-close": (19162, 240, 900),
+    "mmap-munmap": (19079, 233, 869),
+    "open-write-close": (32815, 481, 1462),
+}
+
+
+# Measuring.
+
+
+def count_steps(run: Run, plan: Plan) -> None:
+    """Instructions are counted once: neither others nor the clock change them."""
+    for work in WORKS:
+        settings: Settings = {"work": work}
+        try:
+            found = raw(plan.flexsc, STEPS, settings)
+        except BenchError as error:
+            run.note(
+                f"cost: how many instructions work={work} has isn't known: {error}"
+            )
+            continue
+        run.measurements.append(Measurement(STEPS, settings, [found]))
+
+
+def lost_variants(plan: Plan) -> list[Settings]:
+    return [
+        {
+            "call": call,
+            "work": "tree",
+            "core": plan.cores.measured,
+            "calls": 1000 if plan.quick else 4000,
+        }
+        for call in LOST_CALLS
+    ]
+
+
+def pollute_variants(plan: Plan) -> list[Settings]:
+    return [
+        {
+            "call": call,
+            "work": work,
+            "every": every,
+            "core": plan.cores.measured,
+            "reps": 100 if plan.quick else 300,
+        }
+        for work in WORKS
+        for every in (QUICK_EVERY if plan.quick else EVERY)
+        for call in (NONE, POLLUTING)
+    ]
+
+
+def footprint_variants(plan: Plan) -> list[Settings]:
+    return [
+        {
+            "call": call,
+            "level": level,
+            "core": plan.cores.measured,
+            "reps": reps // 2 if plan.quick else reps,
+        }
+        for level, reps in LEVELS.items()
+        for call in FOOTPRINT_CALLS
+    ]
+
+
+def measure(run: Run, plan: Plan) -> None:
+    count_steps(run, plan)
+    measure_all_raw(run, plan, LOST, lost_variants(plan))
+    measure_all_raw(run, plan, POLLUTE, pollute_variants(plan))
+    measure_all_raw(run, plan, FOOTPRINT, footprint_variants(plan))
+
+
+# What all tables need.
+
+
+def middle(samples: Sequence[float]) -> float:
+    """The mean of the middle half: finer than the clock, which takes large steps."""
+    ordered = sorted(samples)
+    quarter = len(ordered) // 4
+    return fmean(ordered[quarter : len(ordered) - quarter])
+
+
+def series(measurement: Measurement, name: str) -> list[float]:
+    """One figure a round."""
+    return [middle(r["samples"][name]) for r in measurement.rounds]
+
+
+def ranged(values: Sequence[float], least: float) -> str:
+    """The median with its interval, unless it is below the resolution."""
+    found = median_interval(values)
+    if found.median <= least:
+        return f"below {table.number(least)}"
+    low, high = table.number(found.low), table.number(found.high)
+    return f"{table.number(found.median)} ({low}-{high})"
+
+
+def instructions_of(run: Run, work: str) -> float | None:
+    """Of a unit."""
+    found = run.find(STEPS, work=work)
+    return found.count("instructions") / PERIOD if found else None
+
+
+# Figure 1.
+
+
+def slices(measurement: Measurement, name: str) -> list[float]:
+    """Ticks of each slice, the median of the rounds."""
+    rounds = [r["samples"][name] for r in measurement.rounds]
+    return [median(column) for column in zip(*rounds, strict=True)]
+
+
+def speeds(measurement: Measurement) -> list[float]:
+    control = slices(measurement, "control_ticks")
+    called = slices(measurement, "called_ticks")
+    return [a / b for a, b in zip(control, called, strict=True)]
+
+
+def windows(speed: Sequence[float]) -> list[float]:
+    return [fmean(speed[i : i + WINDOW]) for i in range(len(speed) - WINDOW + 1)]
+
+
+def lost_in_all(measurement: Measurement) -> list[float]:
+    """Ticks, one figure a round."""
+    return [
+        sum(r["samples"]["called_ticks"]) - sum(r["samples"]["control_ticks"])
+        for r in measurement.rounds
+    ]
+
+
+def ticks_until(measurement: Measurement, speed: float) -> str:
+    """The program's own ticks after a call until it is as fast as that, and stays so
+    for some slices.
+    """
+    called = slices(measurement, "called_ticks")
+    for index, here in enumerate(windows(speeds(measurement))):
+        if here >= speed:
+            return f"{sum(called[:index]):,.0f}"
+    return f"over {sum(called):,.0f}"
+
+
+def lost_slices(found: list[Measurement]) -> str:
+    ends = list(accumulate(slices(found[0], "control_ticks")))
+    columns = [speeds(m) for m in found]
+    rows = [
+        [f"{ends[i - 1]:,.0f}", *(f"{column[i - 1]:.3f}" for column in columns)]
+        for i in SHOWN
+        if i <= len(ends)
+    ]
+    head = ["until tick", *(str(m.settings["call"]) for m in found)]
+    return table.table(head, rows)
+
+
+def show_lost(run: Run) -> list[str]:
+    found = run.of(LOST)
+    none = run.find(LOST, call=NONE)
+    if not none:
+        return []
+    unsure = max(abs(1 - speed) for speed in windows(speeds(none)))
+    least = max(abs(ticks) for ticks in lost_in_all(none))
+    rows = []
+    for m in found:
+        # 1.00 can't be told from what is as near to it as nothing is.
+        until = [
+            ticks_until(m, min(s, 1 - unsure)) if unsure < 1 - s or s == 1 else "-"
+            for s in SPEEDS
+        ]
+        call = str(m.settings["call"])
+        rows.append(
+            [call, *until, ranged(lost_in_all(m), least), LOST_PAPER.get(call, "")]
+        )
+    head = ["call", *(f"until {s:.2f}" for s in SPEEDS), "ticks lost in all", "paper"]
+    return [
+        "lost: a program's speed after a call, beside its speed without one (figure 1), "
+        "work=tree\n" + lost_slices(found),
+        "lost: ticks of the program after the call until it is as fast again, and ticks "
+        f"lost\n(a speed is known to {unsure:.3f}, by {NONE}, and 1.00 means above "
+        f"{1 - unsure:.3f}; a tick is {tick_ns(none):.2f} ns)\n"
+        + table.table(head, rows),
+    ]
+
+
+def tick_ns(measurement: Measurement) -> float:
+    return 1000 / measurement.count("ticks_per_us")
+
+
+# Figures 2 to 4.
+
+
+def paper_speed(work: str, instructions: float | None) -> str:
+    for low, high, says in POLLUTE_PAPER[work]:
+        if instructions is not None and low <= instructions <= high:
+            return says
+    return ""
+
+
+def net_call(measurement: Measurement) -> list[float]:
+    """Ticks of the call alone, one figure a round."""
+    clock = series(measurement, "clock_ticks")
+    call = series(measurement, "call_ticks")
+    return [b - a for a, b in zip(clock, call, strict=True)]
+
+
+def speed_of(measurement: Measurement, name: str) -> Interval:
+    return ratio(series(measurement, "control_ticks"), series(measurement, name))
+
+
+def least_speed(run: Run, called: Measurement) -> Interval:
+    """Beside work whose clock is read as seldom as possible."""
+    work = str(called.settings["work"])
+    seldom = run.of(POLLUTE, call=POLLUTING, work=work)[-1]
+    return ratio(series(seldom, "control_ticks"), series(called, "called_ticks"))
+
+
+def part(loss: float, unsure: float) -> str:
+    """Of a program's speed, in percent."""
+    if loss <= unsure:
+        return f"below {100 * unsure:.1f}"
+    return f"{100 * loss:.1f}"
+
+
+def pollute_row(run: Run, work: str, every: int) -> list[str]:
+    key: Settings = {"work": work, "every": every}
+    called = run.find(POLLUTE, call=POLLUTING, **key)
+    none = run.find(POLLUTE, call=NONE, **key)
+    if not called or not none:
+        return []
+    unit = instructions_of(run, work)
+    between = unit * every if unit else None
+    control = median(series(called, "control_ticks"))
+    user, direct = speed_of(called, "called_ticks"), speed_of(called, "direct_ticks")
+    nothing = speed_of(none, "called_ticks")
+    unsure = max(abs(1 - nothing.low), abs(1 - nothing.high), LEAST)
+    return [
+        table.number(between) if between else f"{every} units",
+        table.number(unit / control if unit else None),
+        table.ratio(user),
+        table.ratio(least_speed(run, called)),
+        part(1 - direct.median, unsure),
+        part(direct.median - user.median, unsure),
+        f"{nothing.low:.3f}-{nothing.high:.3f}",
+        paper_speed(work, between),
+    ]
+
+
+def show_pollute(run: Run, work: str) -> str:
+    every = distinct(run.of(POLLUTE, work=work), "every")
+    rows = [row for e in every if (row := pollute_row(run, work, e))]
+    head = [
+        "instructions between calls",
+        "a tick, no calls",
+        "speed",
+        "at least",
+        "direct, %",
+        "indirect, %",
+        NONE,
+        "paper's speed",
+    ]
+    return (
+        f"pollute: a program's speed between calls of {POLLUTING}, beside its speed "
+        f"without them ({WORKS[work]}), work={work}\n"
+        "(both with readings of the clock around the call, which wait for what was begun "
+        "before;\nat least: beside work without these, so their price is counted as the "
+        "call's)\n" + table.table(head, rows)
+    )
+
+
+def duration_row(run: Run, work: str, every: int, often: list[float]) -> list[str]:
+    found = run.find(POLLUTE, call=POLLUTING, work=work, every=every)
+    if not found:
+        return []
+    unit = instructions_of(run, work)
+    ticks = net_call(found)
+    return [
+        work,
+        table.number(unit * every) if unit else f"{every} units",
+        table.number(median(ticks)),
+        table.ratio(ratio(often, ticks)),
+    ]
+
+
+def show_durations(run: Run) -> list[str]:
+    rows = []
+    for work in distinct(run.of(POLLUTE), "work"):
+        found = run.of(POLLUTE, call=POLLUTING, work=work)
+        for m in found:
+            often = net_call(found[0])
+            rows.append(duration_row(run, work, int(m.settings["every"]), often))
+    if not rows:
+        return []
+    head = ["work", "instructions between calls", "ticks", "speed"]
+    return [
+        f"pollute: the duration of {POLLUTING}, and its speed beside that when it is "
+        "called most often (figure 4;\nthe paper has no number, but: the more frequent, "
+        "the faster)\n" + table.table(head, rows)
+    ]
+
+
+# Table 1.
+
+
+def touched(lines: float) -> list[float]:
+    """What the functions of the scale touch."""
+    return [int(lines) * k * k // (SCALE - 1) ** 2 for k in range(SCALE)]
+
+
+def scale_of(one: Json) -> list[float]:
+    """Ticks that following the chain takes longer after each function."""
+    walks = [middle(one["samples"][f"touch_{k}"]) for k in range(SCALE)]
+    return [walk - walks[0] for walk in walks]
+
+
+def at(ticks: float, scale: Sequence[float], lines: Sequence[float]) -> float:
+    """Lines that a function touches if it costs so many ticks, by a scale that rises."""
+    for k in range(len(scale) - 1, 0, -1):
+        if scale[k - 1] < ticks:
+            rise = scale[k] - scale[k - 1]
+            within = min(1.0, (ticks - scale[k - 1]) / rise) if rise > 0 else 1.0
+            return lines[k - 1] + within * (lines[k] - lines[k - 1])
+    return 0.0
+
+
+def lines_of(one: Json) -> float:
+    """Lines that the call takes, by its round's own scale, made to rise."""
+    scale = list(accumulate(scale_of(one), max))
+    call = middle(one["samples"]["call"]) - middle(one["samples"]["touch_0"])
+    return at(call, scale, touched(one["counts"]["lines"]))
+
+
+def rises_from(scale: Sequence[float]) -> int:
+    """The first step behind which each one costs more than the one before."""
+    k = len(scale) - 1
+    while k > 0 and scale[k] > scale[k - 1]:
+        k -= 1
+    return k
+
+
+def scale_at(measurements: Sequence[Measurement]) -> list[float]:
+    """Of all rounds of a level."""
+    found = [scale_of(r) for m in measurements for r in m.rounds]
+    return [median(column) for column in zip(*found, strict=True)]
+
+
+def least_lines(found: list[Measurement]) -> float:
+    """What can't be told from nothing: "none" seems to take as much, or functions that
+    touch more don't cost more.
+    """
+    none = [m for m in found if m.settings["call"] == NONE]
+    lines = touched(found[0].count("lines"))
+    nothing = [lines_of(one) for m in none for one in m.rounds]
+    return max([*nothing, lines[rises_from(scale_at(found))]])
+
+
+def lines_cell(found: list[Measurement], call: str) -> str:
+    for m in found:
+        if m.settings["call"] == call:
+            return ranged([lines_of(one) for one in m.rounds], least_lines(found))
+    return table.NOTHING
+
+
+def call_ticks(found: list[Measurement], call: str) -> str:
+    for m in found:
+        if m.settings["call"] == call:
+            clock = m.count("clock_ticks")
+            return table.number(median(series(m, "call_ticks")) - clock)
+    return table.NOTHING
+
+
+def footprint_row(levels: dict[str, list[Measurement]], call: str) -> list[str]:
+    cycles, *papers = FOOTPRINT_PAPER[call]
+    row = [call, call_ticks(levels[next(iter(levels))], call), f"{cycles:,}"]
+    for level, paper in zip(LEVELS, papers, strict=True):
+        row += [lines_cell(levels.get(level, []), call), f"{paper:,}"]
+    return row
+
+
+def show_scale(level: str, found: list[Measurement]) -> str:
+    lines, scale = touched(found[0].count("lines")), scale_at(found)
+    rows = [
+        [f"{a:,}", table.number(b)]
+        for k, (a, b) in enumerate(zip(lines, scale, strict=True))
+        if k % 2 == 0
+    ]
+    title = (
+        f"footprint: the scale of {level}, of {found[0].count('lines'):,.0f} lines: ticks "
+        "after a function that touches so many"
+    )
+    return f"{title}\n" + table.table(["lines", "ticks"], rows)
+
+
+def show_footprint(run: Run) -> list[str]:
+    levels = {
+        level: found for level in LEVELS if (found := run.of(FOOTPRINT, level=level))
+    }
+    if not levels:
+        return []
+    rows = [footprint_row(levels, call) for call in FOOTPRINT_CALLS if call != NONE]
+    head = ["call", "ticks", "paper's cycles"]
+    for level in LEVELS:
+        head += [f"{level} lines", "paper"]
+    return [
+        "footprint: lines that a call takes from the program, as a function that touches "
+        "so many (table 1)\n" + table.table(head, rows),
+        *(show_scale(level, found) for level, found in levels.items()),
+    ]
+
+
+def show(run: Run) -> list[str]:
+    works = distinct(run.of(POLLUTE), "work")
+    return [
+        *show_lost(run),
+        *(show_pollute(run, work) for work in works),
+        *show_durations(run),
+        *show_footprint(run),
+    ]
