@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw footprint: how many lines of a data cache a system call takes from
- * the program (OSDI 2010, table 1).
+ * bench --raw footprint: how many lines of a data cache, or entries of the buffer
+ * of translated addresses (TLB), a system call takes from the program (OSDI 2010,
+ * table 1). Below, a line is an entry, too: that of a page.
  *
  * A chain through seven eighths of the cache's lines is followed until all are in
  * the cache; then comes the call, and then the chain is followed once more,
@@ -15,6 +16,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include "cases.h"
 #include "loop.h"
@@ -23,7 +27,9 @@
 #include "trap.h"
 
 #define LINE	64
+#define PAGE	4096
 #define HUGE	((size_t)2 << 20)
+#define LEAST	32	/* lines */
 #define WARM	3	/* times there and back */
 
 /*
@@ -41,6 +47,7 @@ struct line {
 
 struct footprint {
 	struct bench_trap trap;
+	const struct level *level;
 	size_t lines;		/* of the cache */
 	size_t chained;
 	struct line *first, *last;
@@ -50,12 +57,44 @@ struct footprint {
 	struct bench_series call;
 };
 
+static size_t lines_of_l1d(void)
+{
+	long size = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+
+	return size > 0 ? (size_t)size / LINE : 0;
+}
+
+static size_t lines_of_l2(void)
+{
+	long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+
+	return size > 0 ? (size_t)size / LINE : 0;
+}
+
+/* AMD's processors say it of their first level, for small pages. */
+static size_t entries_of_dtlb(void)
+{
+#ifdef __x86_64__
+	unsigned int a, b, c, d;
+
+	if (__get_cpuid(0x80000005, &a, &b, &c, &d))
+		return b >> 16 & 0xff;
+#endif
+	return 0;
+}
+
 static const struct level {
 	const char *name;
-	int size;		/* sysconf()'s name of it */
+	size_t (*lines)(void);	/* 0: not known here */
+	int advice;
+	size_t apart;		/* bytes from a line to the next one */
+	size_t most;		/* lines that there may be */
 } levels[] = {
-	{ "l1d", _SC_LEVEL1_DCACHE_SIZE },
-	{ "l2", _SC_LEVEL2_CACHE_SIZE },
+	{ "l1d", lines_of_l1d, MADV_HUGEPAGE, LINE, HUGE / LINE },
+	{ "l2", lines_of_l2, MADV_HUGEPAGE, LINE, HUGE / LINE },
+	/* A page's line is beside its neighbours', not in one set of the cache. */
+	{ "dtlb", entries_of_dtlb, MADV_NOHUGEPAGE, PAGE + LINE,
+	  HUGE / (PAGE + LINE) },
 };
 
 static const char *const names[KINDS] = {
@@ -72,7 +111,8 @@ static size_t touched(const struct footprint *footprint, int kind)
 static void touch(const struct footprint *footprint, size_t lines)
 {
 	for (size_t i = 0; i < lines; i++)
-		(void)*(volatile const char *)(footprint->other + i * LINE);
+		(void)*(volatile const char *)(footprint->other +
+						   i * footprint->level->apart);
 }
 
 static struct line *forwards(struct line *line)
@@ -121,13 +161,14 @@ static void measure(struct footprint *footprint, int kind)
 static int make_chain(struct footprint *footprint)
 {
 	uint32_t *order = bench_order(footprint->chained, footprint->chained);
-	struct line *lines = (struct line *)(void *)(footprint->other - HUGE);
+	char *memory = footprint->other - HUGE;
 	struct line *before = NULL;
 
 	if (!order)
 		return 1;
 	for (size_t i = 0; i < footprint->chained; i++) {
-		struct line *line = &lines[order[i]];
+		struct line *line = (struct line *)(void *)
+			(memory + order[i] * footprint->level->apart);
 
 		line->before = before;
 		if (before)
@@ -153,7 +194,7 @@ static int make_memory(struct footprint *footprint)
 	begin = ((uintptr_t)footprint->memory + HUGE - 1) & ~(HUGE - 1);
 	footprint->other = (char *)begin + HUGE;
 	/* Where there are none, small pages are good enough for the first level. */
-	madvise((void *)begin, 2 * HUGE, MADV_HUGEPAGE);
+	madvise((void *)begin, 2 * HUGE, footprint->level->advice);
 	for (size_t i = 0; i < 2 * HUGE; i += LINE)
 		((volatile char *)begin)[i] = 0;
 	return make_chain(footprint);
@@ -162,20 +203,21 @@ static int make_memory(struct footprint *footprint)
 static int choose(struct footprint *footprint, const char *name)
 {
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-		long size;
+		const struct level *level = &levels[i];
 
-		if (!bench_is(levels[i].name, name))
+		if (!bench_is(level->name, name))
 			continue;
-		size = sysconf(levels[i].size);
-		footprint->lines = size > 0 ? (size_t)size / LINE : 0;
+		footprint->level = level;
+		footprint->lines = level->lines();
 		footprint->chained = footprint->lines / 8 * 7;
-		if (footprint->lines >= PARTS && (size_t)size <= HUGE)
+		if (footprint->lines >= LEAST && footprint->lines <= level->most)
 			return 0;
 		fprintf(stderr, "flexsc: bench: level=%s: its size isn't known "
-			"here, or it has more than 2 MiB\n", name);
+			"here, or out of %d to %zu lines\n", name, LEAST,
+			level->most);
 		return 1;
 	}
-	fprintf(stderr, "flexsc: bench: level=%s: give l1d or l2\n", name);
+	fprintf(stderr, "flexsc: bench: level=%s: give l1d, l2 or dtlb\n", name);
 	return 1;
 }
 
