@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench --raw steps: the instructions of a period of work. A child is made to stop
- * after each one, so no clock and no other process matters, but it takes a second.
+ * after each one, so no clock and no other process matters; it takes seconds.
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,14 +24,18 @@ static void child_run(struct bench_work *work, unsigned int units)
 	_exit(0);
 }
 
-/* The child stays to be waited for, so that its number is nobody else's. */
-static bool stopped_by(pid_t child, int number)
+/*
+ * The signal that the child has stopped by, or 0. The child stays to be waited for,
+ * so that its number is nobody else's.
+ */
+static int stopped_by(pid_t child)
 {
 	siginfo_t info;
 
-	return !waitid(P_PID, (id_t)child, &info,
-		       WEXITED | WSTOPPED | WNOWAIT) &&
-	       info.si_code == CLD_TRAPPED && info.si_status == number;
+	if (waitid(P_PID, (id_t)child, &info, WEXITED | WSTOPPED | WNOWAIT) ||
+	    info.si_code != CLD_TRAPPED)
+		return 0;
+	return info.si_status;
 }
 
 static void end(pid_t child)
@@ -44,18 +47,22 @@ static void end(pid_t child)
 		;
 }
 
+/* 0 if the child can't be traced, or something else has stopped it. */
 static uint64_t steps(pid_t child)
 {
 	uint64_t n = 0;
+	int number;
 
-	if (!stopped_by(child, SIGSTOP) ||
+	if (stopped_by(child) != SIGSTOP ||
 	    ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_EXITKILL))
 		return 0;
-	do
+	do {
 		if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL))
 			return 0;
-	while (++n && stopped_by(child, SIGTRAP));
-	return n;
+		n++;
+		number = stopped_by(child);
+	} while (number == SIGTRAP);
+	return number == SIGSTOP ? n : 0;
 }
 
 static uint64_t steps_of(struct bench_work *work, unsigned int units)
