@@ -9,13 +9,15 @@ larger than what "none", a call that isn't made, seems to cost is below the reso
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from statistics import fmean, median
+from tempfile import TemporaryDirectory
 
 from . import table
 from .compare import Interval, median_interval, ratio
-from .runner import Plan, measure_all_raw, raw
+from .runner import Plan, measure_all, raw
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 
 STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
@@ -122,11 +124,21 @@ def footprint_variants(plan: Plan) -> list[Settings]:
     ]
 
 
+CASES: dict[str, Callable[[Plan], list[Settings]]] = {
+    LOST: lost_variants,
+    POLLUTE: pollute_variants,
+    FOOTPRINT: footprint_variants,
+}
+
+
 def measure(run: Run, plan: Plan) -> None:
+    """The calls' file is in a folder of its own, which goes even if they are killed."""
     count_steps(run, plan)
-    measure_all_raw(run, plan, LOST, lost_variants(plan))
-    measure_all_raw(run, plan, POLLUTE, pollute_variants(plan))
-    measure_all_raw(run, plan, FOOTPRINT, footprint_variants(plan))
+    with TemporaryDirectory(prefix="flexsc-bench-") as folder:
+        before = ["env", f"TMPDIR={folder}"]
+        for case, variants in CASES.items():
+            once = partial(raw, plan.flexsc, case, before=before)
+            measure_all(run, plan, case, variants(plan), once)
 
 
 # What all tables need.
