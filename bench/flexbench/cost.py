@@ -299,13 +299,15 @@ def pollute_row(run: Run, work: str, every: int) -> list[str]:
     between = unit * every if unit else None
     control = median(series(called, "control_ticks"))
     user, direct = speed_of(called, "called_ticks"), speed_of(called, "direct_ticks")
-    nothing = speed_of(none, "called_ticks")
+    nothing, least = speed_of(none, "called_ticks"), least_speed(run, called)
     unsure = max(abs(1 - nothing.low), abs(1 - nothing.high), LEAST)
     return [
         table.number(between) if between else f"{every} units",
         table.number(unit / control if unit else None),
         table.ratio(user),
-        table.ratio(least_speed(run, called)),
+        # Two processes are compared: where the readings cost next to nothing, it is
+        # how these differ that is seen.
+        table.ratio(least if least.median < user.median else None),
         part(1 - direct.median, unsure),
         part(direct.median - user.median, unsure),
         f"{nothing.low:.3f}-{nothing.high:.3f}",
