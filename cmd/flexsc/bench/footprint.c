@@ -92,7 +92,7 @@ static const struct level {
 } levels[] = {
 	{ "l1d", lines_of_l1d, MADV_HUGEPAGE, LINE, HUGE / LINE },
 	{ "l2", lines_of_l2, MADV_HUGEPAGE, LINE, HUGE / LINE },
-	/* A page's line is beside its neighbours', not in one set of the cache. */
+	/* The pages' lines are not all in one set of the cache. */
 	{ "dtlb", entries_of_dtlb, MADV_NOHUGEPAGE, PAGE + LINE,
 	  HUGE / (PAGE + LINE) },
 };

@@ -25,8 +25,8 @@ static void child_run(struct bench_work *work, unsigned int units)
 }
 
 /*
- * The signal that the child has stopped by, or 0. The child stays to be waited for,
- * so that its number is nobody else's.
+ * The signal that the child has stopped by, or 0. The child stays to be waited
+ * for, so that its number is nobody else's.
  */
 static int stopped_by(pid_t child)
 {

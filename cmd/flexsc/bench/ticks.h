@@ -33,9 +33,9 @@ static inline uint64_t bench_ticks(void)
 }
 
 /*
- * The mean of the samples' middle half, which are sorted. What disturbs a few of
- * them doesn't move it, as with a median, and it is finer than the clock, which may
- * go on by 26 ticks at once. count: one at least.
+ * The mean of the samples' middle half; sorts them. What disturbs a few doesn't
+ * move it, as with a median, and it is finer than the clock, which may go on by
+ * 26 ticks at once. count: one at least.
  */
 double bench_middle(double *samples, size_t count);
 

@@ -4,9 +4,9 @@
  * each period of 256 executes the same instructions with the same data. So the
  * time that a period takes tells how fast instructions are executed.
  *
- *	tree	like a transformation of documents: 1,535 nodes in 48 KiB, 64
- *		functions, of which each node has one, and branches that depend
- *		on what they find. A unit goes down ten levels from the root.
+ *	tree	like a transformation of documents: 1,535 nodes in 48 KiB,
+ *		64 functions, of which each node has one, and branches that
+ *		depend on what they find. A unit goes down ten levels.
  *	heap	like a program with many objects: a ring of 4,096 in 256 KiB. A
  *		unit goes on by 16 of them, and counts in some.
  *
@@ -35,8 +35,8 @@ int bench_work_init(struct bench_work *work, const char *name);
 void bench_work_fini(struct bench_work *work);
 
 /*
- * At the end of a period: 0 if each unit has been done as it had to, or 1 after a
- * line on stderr.
+ * At the end of a period: 0 if each unit has been done as it had to, or 1 after
+ * a line on stderr.
  */
 int bench_work_check(const struct bench_work *work);
 
