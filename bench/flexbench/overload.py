@@ -186,7 +186,7 @@ class Bench:
                 "timeout_ms": GIVE_UP_MS,
             }
         count = QUICK_S * rate if self.plan.quick else REQUESTS
-        return {"rate": rate, "count": count, "trace": int(part == TRACE)}
+        return {"rate": rate, "count": count, "order": int(part == TRACE)}
 
     # All of them.
 

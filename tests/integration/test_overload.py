@@ -362,7 +362,7 @@ def test_a_short_backlog_overflows() -> None:
 def test_what_a_server_can_do_is_answered(arrivals: str) -> None:
     with serving() as server:
         found = load(
-            *(server.port, "rate=1000", "count=1000", "sizes=1,8,64", "trace=1"),
+            *(server.port, "rate=1000", "count=1000", "sizes=1,8,64", "order=1"),
             *(f"arrivals={arrivals}", "warm_ms=200"),
         )
     counts, samples = found["counts"], found["samples"]

@@ -79,6 +79,26 @@ TEST(a_seed_repeats_its_arrivals_and_another_does_not)
 	CHECK(equal < 10);
 }
 
+/* Threads have all arrivals between them, each when it is due. */
+TEST(threads_share_the_arrivals)
+{
+	static uint64_t all[1000];
+	struct bench_arrivals arrivals;
+
+	bench_arrivals_init(&arrivals, 1000, 1000, true, 1);
+	arrive(&arrivals, all, 1000);
+	for (uint64_t thread = 0; thread < 3; thread++) {
+		bench_arrivals_init(&arrivals, 1000, 1000, true, 1);
+		bench_arrivals_share(&arrivals, thread, 3);
+		for (uint64_t i = thread; i < 1000; i += 3) {
+			CHECK_EQ(arrivals.made, i);
+			CHECK_EQ(bench_arrivals_due(&arrivals), all[i]);
+			bench_arrivals_pass(&arrivals);
+		}
+		CHECK_EQ(bench_arrivals_due(&arrivals), UINT64_MAX);
+	}
+}
+
 static struct bench_tally tally = {
 	.from = 10 * SECOND, .until = 12 * SECOND,
 };
@@ -117,4 +137,41 @@ TEST(the_response_rate_is_over_the_time_that_answers_took)
 	/* The last one five seconds after the first was due. */
 	CHECK(bench_tally_response_rate(&tally) == 40);
 	CHECK(bench_tally_goodput(&tally) == 100);
+}
+
+TEST(threads_tallies_are_added_up)
+{
+	static struct bench_tally other = { .until = 13 * SECOND };
+
+	end_all(BENCH_ANSWERED, SECOND);
+	other.from = tally.from;
+	bench_tally_end(&other, 11 * SECOND, 16 * SECOND, BENCH_ANSWERED);
+	bench_tally_end(&other, 11 * SECOND, 12 * SECOND, BENCH_BODY);
+	bench_tally_merge(&tally, &other);
+	CHECK_EQ(bench_tally_offered(&tally), 102);
+	CHECK_EQ(tally.ends[BENCH_ANSWERED], 101);
+	CHECK_EQ(tally.until, 13 * SECOND);
+	CHECK_EQ(tally.last, 16 * SECOND);
+	CHECK_EQ(tally.response.max, 5 * SECOND);
+	CHECK_EQ(tally.response.histogram.total, 101);
+}
+
+TEST(evenness_is_jains_index)
+{
+	struct bench_evenness even = { }, one = { };
+
+	CHECK(bench_evenness_index(&even) == 0);
+	for (int i = 0; i < 8; i++) {
+		bench_evenness_add(&even, 7);
+		bench_evenness_add(&one, i ? 0 : 7);
+	}
+	CHECK(bench_evenness_index(&even) == 1);
+	CHECK(bench_evenness_index(&one) == 1.0 / 8);
+	/* 1 and 3: 4^2 / (2 * 10). */
+	even = (struct bench_evenness){ };
+	bench_evenness_add(&even, 1);
+	one = (struct bench_evenness){ };
+	bench_evenness_add(&one, 3);
+	bench_evenness_merge(&even, &one);
+	CHECK(bench_evenness_index(&even) == 0.8);
 }

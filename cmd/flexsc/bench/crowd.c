@@ -12,11 +12,14 @@
 #include "loop.h"
 
 #define SECOND		1000000000ULL
-#define DELAY		(SECOND / 10)	/* before the first request is due */
 #define PATIENCE	(15 * SECOND)	/* after the last, with no time-out */
 #define PATIENCE_MS	5000		/* with the first answer of each page */
 #define STARTS		64	/* requests begun between looks for events */
 #define EVENTS		128
+#define SAMPLE		64	/* bytes of a file that are compared, */
+#define WHOLE		64	/* or, of one answer in so many, all */
+#define NEVER		UINT64_MAX
+#define GONE		(EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 static uint64_t now_ns(void)
 {
@@ -27,13 +30,16 @@ int bench_crowd_init(struct bench_crowd *crowd, bool order)
 {
 	size_t count = order ? crowd->arrivals.count : 0;
 
+	crowd->random = 1;
 	crowd->epoll = epoll_create1(EPOLL_CLOEXEC);
-	crowd->by_fd = calloc(BENCH_FDS_MAX, sizeof(struct bench_visit *));
+	crowd->by_fd = calloc(BENCH_FDS_MAX, sizeof(*crowd->by_fd));
+	crowd->answers = calloc(BENCH_FDS_MAX, sizeof(*crowd->answers));
 	crowd->idle = calloc(crowd->connections_max, sizeof(int));
 	crowd->tally = calloc(1, sizeof(struct bench_tally));
 	crowd->order = order ? calloc(count, sizeof(double)) : NULL;
-	return crowd->epoll < 0 || !crowd->by_fd || !crowd->idle ||
-	       !crowd->tally || (order && !crowd->order) ? -ENOMEM : 0;
+	return crowd->epoll < 0 || !crowd->by_fd || !crowd->answers ||
+	       !crowd->idle || !crowd->tally || (order && !crowd->order) ?
+		       -ENOMEM : 0;
 }
 
 static void free_visits(struct bench_visit *visit)
@@ -48,13 +54,22 @@ static void free_visits(struct bench_visit *visit)
 
 void bench_crowd_fini(struct bench_crowd *crowd)
 {
+	struct bench_visit *thinking;
+
 	free_visits(crowd->oldest);
 	free_visits(crowd->spare);
+	while ((thinking = bench_agenda_take(&crowd->agenda))) {
+		if (thinking->fd >= 0)
+			close(thinking->fd);
+		free(thinking);
+	}
+	bench_agenda_fini(&crowd->agenda);
 	for (size_t i = 0; i < crowd->page_count; i++)
 		bench_page_fini(&crowd->pages[i]);
 	if (crowd->epoll >= 0)
 		close(crowd->epoll);
 	free(crowd->by_fd);
+	free(crowd->answers);
 	free(crowd->idle);
 	free(crowd->tally);
 	free(crowd->order);
@@ -62,57 +77,91 @@ void bench_crowd_fini(struct bench_crowd *crowd)
 
 /* Requests that have begun. */
 
-static struct bench_visit *begin_visit(struct bench_crowd *crowd, uint64_t due)
+/*
+ * Which bytes of a file are compared: mostly a few, for a client that looks at all of
+ * them takes longer than many a server.
+ */
+static void choose(struct bench_crowd *crowd, struct bench_visit *visit)
 {
-	struct bench_visit *visit = crowd->spare;
+	uint64_t chance = bench_random(&crowd->random);
+	size_t size = visit->page->size;
 
-	if (visit)
-		crowd->spare = visit->newer;
-	else
-		visit = malloc(sizeof(*visit));
-	if (!visit)
-		return NULL;
-	*visit = (struct bench_visit){
-		.older = crowd->newest, .due = due, .fd = -1,
-		.page = &crowd->pages[crowd->turn++],
-	};
-	if (crowd->turn == crowd->page_count)
-		crowd->turn = 0;
-	*(crowd->newest ? &crowd->newest->newer : &crowd->oldest) = visit;
-	crowd->newest = visit;
-	if (!crowd->waiting)
-		crowd->waiting = visit;
+	if (chance % WHOLE == 0 || size <= SAMPLE)
+		return;
+	visit->from = (chance >> 16) % (size - SAMPLE + 1);
+	visit->to = visit->from + SAMPLE;
+}
+
+/* The first from here on that has no connection. */
+static struct bench_visit *waiting_from(struct bench_visit *visit)
+{
+	while (visit && visit->fd >= 0)
+		visit = visit->newer;
 	return visit;
 }
 
-static void end_visit(struct bench_crowd *crowd, struct bench_visit *visit,
-		      enum bench_end end)
+/* A request is due: it is under way from now on, and waits for a connection. */
+static void ask(struct bench_crowd *crowd, struct bench_visit *visit,
+		uint64_t due)
 {
-	uint64_t now = now_ns();
+	bench_visit_ask(visit, due);
+	if (crowd->trace)
+		choose(crowd, visit);
+	visit->older = crowd->newest;
+	visit->newer = NULL;
+	*(crowd->newest ? &crowd->newest->newer : &crowd->oldest) = visit;
+	crowd->newest = visit;
+}
 
-	if (crowd->timeout && now - visit->due > crowd->timeout)
-		end = BENCH_LATE;
-	if (end == BENCH_ANSWERED && visit->due >= crowd->tally->from) {
-		bench_times_add(&crowd->tally->connect,
-				visit->connected - visit->due);
-		crowd->tally->bytes += visit->page->size;
-		if (crowd->order)
-			crowd->order[crowd->order_count++] =
-				(double)(now - visit->due) / 1000;
+/* A request is over, by visit->end: count it. */
+static void count(struct bench_crowd *crowd, struct bench_visit *visit,
+		  uint64_t now)
+{
+	struct bench_tally *tally = crowd->tally;
+	uint64_t due = visit->due;
+
+	if (crowd->timeout && now - due > crowd->timeout)
+		visit->end = BENCH_LATE;
+	bench_tally_end(tally, due, now, visit->end);
+	if (visit->end != BENCH_ANSWERED || due < tally->from)
+		return;
+	if (visit->made)
+		bench_times_add(&tally->connect, visit->ready - due);
+	bench_times_add(&tally->exchange, now - visit->ready);
+	if (visit->page->class < BENCH_CLASSES)
+		bench_times_add(&tally->classes[visit->page->class],
+				now - due);
+	tally->bytes += visit->page->size;
+	crowd->answers[visit->fd] += crowd->kept;
+	if (crowd->order)
+		crowd->order[crowd->order_count++] = (double)(now - due) / 1000;
+}
+
+static void end(struct bench_crowd *crowd, struct bench_visit *visit,
+		uint64_t now)
+{
+	count(crowd, visit, now);
+	if (visit->wrong && !crowd->first_wrong) {
+		crowd->first_wrong = visit->page;
+		crowd->first_why = visit->wrong;
 	}
-	bench_tally_end(crowd->tally, visit->due, now, end);
+	if (visit->wrong && !crowd->trace)
+		crowd->wrong = visit->wrong;
+	visit->asking = false;
 	if (visit == crowd->waiting)
-		crowd->waiting = visit->newer;
+		crowd->waiting = waiting_from(visit->newer);
 	*(visit->older ? &visit->older->newer : &crowd->oldest) = visit->newer;
 	*(visit->newer ? &visit->newer->older : &crowd->newest) = visit->older;
-	visit->newer = crowd->spare;
-	crowd->spare = visit;
 }
 
 /* Connections. */
 
 static void drop(struct bench_crowd *crowd, int fd)
 {
+	if (crowd->answers[fd] && now_ns() >= crowd->tally->from)
+		bench_evenness_add(&crowd->tally->evenness,
+				   crowd->answers[fd] - 1);
+	crowd->answers[fd] = 0;
 	close(fd);
 	crowd->by_fd[fd] = NULL;
 	crowd->connections--;
@@ -121,7 +170,9 @@ static void drop(struct bench_crowd *crowd, int fd)
 /* An idle connection, or a new one; or -errno. */
 static int take_connection(struct bench_crowd *crowd)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET };
+	struct epoll_event event = {
+		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+	};
 	int fd;
 
 	if (crowd->idle_count)
@@ -137,27 +188,61 @@ static int take_connection(struct bench_crowd *crowd)
 		close(fd);
 		return -EMFILE;
 	}
+	crowd->answers[fd] = crowd->kept;
 	crowd->connections++;
 	return fd;
 }
 
-static void go(struct bench_crowd *crowd, struct bench_visit *visit)
+/* The client goes away. Its connection is kept for others, or closed. */
+static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
+		  uint64_t now)
 {
-	enum bench_end end;
-	const char *wrong;
-	int fd = visit->fd;
+	struct bench_tally *tally = crowd->tally;
+	bool answered = visit->end == BENCH_ANSWERED;
 
-	if (!bench_visit_go(visit, &end, &wrong))
-		return;
-	if (wrong)
-		crowd->wrong = wrong;
-	end_visit(crowd, visit, end);
-	if (crowd->kept && end == BENCH_ANSWERED) {
-		crowd->by_fd[fd] = NULL;
-		crowd->idle[crowd->idle_count++] = fd;
-	} else {
-		drop(crowd, fd);
+	tally->done += answered;
+	tally->failed += !answered;
+	tally->unasked += visit->left;
+	if (visit->fd >= 0 && crowd->kept && answered && !visit->closing) {
+		crowd->by_fd[visit->fd] = NULL;
+		crowd->idle[crowd->idle_count++] = visit->fd;
+	} else if (visit->fd >= 0) {
+		drop(crowd, visit->fd);
 	}
+	visit->newer = crowd->spare;
+	crowd->spare = visit;
+	crowd->clients--;
+	crowd->freed = now;
+}
+
+/* The client thinks, with its connection or, if that is closed, without. */
+static void think(struct bench_crowd *crowd, struct bench_visit *visit,
+		  uint64_t now)
+{
+	if (visit->closing) {
+		drop(crowd, visit->fd);
+		visit->fd = -1;
+	}
+	visit->due = now + visit->page->think;
+	visit->page++;
+	visit->left--;
+	if (!bench_agenda_add(&crowd->agenda, visit)) {
+		visit->newer = crowd->spare;
+		crowd->spare = visit;
+		crowd->wrong = "out of memory";
+	}
+}
+
+/* A request is over. */
+static void pass(struct bench_crowd *crowd, struct bench_visit *visit)
+{
+	uint64_t now = now_ns();
+
+	end(crowd, visit, now);
+	if (visit->end == BENCH_ANSWERED && visit->left)
+		think(crowd, visit, now);
+	else
+		leave(crowd, visit, now);
 }
 
 /* Have the oldest request that waits begin, if there is a connection for it. */
@@ -169,20 +254,31 @@ static bool begin_waiting(struct bench_crowd *crowd)
 	if (fd < 0 && crowd->kept && crowd->connections)
 		return false;
 	if (fd < 0) {
-		end_visit(crowd, visit, fd == -ECONNREFUSED ? BENCH_REFUSED :
-							  BENCH_UNSENT);
+		visit->end = fd == -ECONNREFUSED ? BENCH_REFUSED : BENCH_UNSENT;
+		pass(crowd, visit);
 		return true;
 	}
-	crowd->waiting = visit->newer;
+	crowd->waiting = waiting_from(visit->newer);
 	visit->fd = fd;
+	visit->made = true;
 	crowd->by_fd[fd] = visit;
-	go(crowd, visit);
+	/* A connection that was idle may have the answer soon, but hasn't yet. */
+	if (bench_visit_send(visit))
+		pass(crowd, visit);
 	return true;
 }
 
-/* An idle connection has an event: it is at its end. */
+/* A connection without a request has an event: the connection is at its end. */
 static void lose(struct bench_crowd *crowd, int fd)
 {
+	struct bench_visit *thinking = crowd->by_fd[fd];
+
+	if (thinking) {
+		thinking->fd = -1;
+		crowd->tally->lost++;
+		drop(crowd, fd);
+		return;
+	}
 	for (size_t i = 0; i < crowd->idle_count; i++) {
 		if (crowd->idle[i] != fd)
 			continue;
@@ -195,28 +291,99 @@ static void lose(struct bench_crowd *crowd, int fd)
 static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 {
 	int fd = event->data.fd;
+	struct bench_visit *visit = crowd->by_fd[fd];
 
-	if (crowd->by_fd[fd])
-		go(crowd, crowd->by_fd[fd]);
-	else if (event->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	if (visit && visit->asking) {
+		if (!bench_visit_go(visit))
+			return;
+		/* The end of the connection may be behind the answer. */
+		visit->closing |= !!(event->events & GONE);
+		pass(crowd, visit);
+	} else if (event->events & (EPOLLIN | GONE)) {
 		lose(crowd, fd);
+	}
 }
 
 /* Time. */
 
+/* When the next client comes. */
+static uint64_t arrival_due(const struct bench_crowd *crowd)
+{
+	uint64_t due = bench_arrivals_due(&crowd->arrivals);
+
+	if (!crowd->places || due == NEVER)
+		return due;
+	return crowd->clients < crowd->places ? crowd->freed : NEVER;
+}
+
+/* When the next request is due, of a new client or of one who thinks. */
+static uint64_t next_due(const struct bench_crowd *crowd)
+{
+	uint64_t due = arrival_due(crowd), thought;
+
+	thought = bench_agenda_due(&crowd->agenda);
+	if (thought < due)
+		due = thought;
+	return crowd->length && due >= crowd->tally->until ? NEVER : due;
+}
+
+/* A client, at its first page; NULL: out of memory. */
+static struct bench_visit *arrive(struct bench_crowd *crowd)
+{
+	struct bench_visit *visit = crowd->spare;
+	uint64_t number = crowd->arrivals.made;
+
+	if (visit)
+		crowd->spare = visit->newer;
+	else
+		visit = malloc(sizeof(*visit));
+	if (!visit)
+		return NULL;
+	visit->fd = -1;
+	visit->left = 0;
+	visit->page = crowd->trace ?
+		bench_trace_session(crowd->trace, number, &visit->left) :
+		&crowd->pages[number % crowd->page_count];
+	crowd->clients++;
+	crowd->tally->begun++;
+	bench_arrivals_pass(&crowd->arrivals);
+	return visit;
+}
+
+/* The next client whose request is due. */
+static struct bench_visit *next(struct bench_crowd *crowd)
+{
+	if (bench_agenda_due(&crowd->agenda) < arrival_due(crowd))
+		return bench_agenda_take(&crowd->agenda);
+	return arrive(crowd);
+}
+
+static void begin(struct bench_crowd *crowd, uint64_t due)
+{
+	struct bench_visit *visit = next(crowd);
+
+	if (!visit) {
+		crowd->wrong = "out of memory";
+		return;
+	}
+	ask(crowd, visit, due);
+	if (visit->fd < 0 && !crowd->waiting)
+		crowd->waiting = visit;
+	else if (visit->fd >= 0 && bench_visit_send(visit))
+		pass(crowd, visit);
+}
+
 static void begin_due(struct bench_crowd *crowd)
 {
-	for (int i = 0; i < STARTS; i++) {
-		uint64_t due = bench_arrivals_due(&crowd->arrivals);
+	for (int i = 0; i < STARTS && !crowd->wrong; i++) {
+		uint64_t due = next_due(crowd);
 		uint64_t now = now_ns();
 
 		if (due > now)
 			break;
 		if (due >= crowd->tally->from)
 			bench_times_add(&crowd->tally->behind, now - due);
-		if (!begin_visit(crowd, due))
-			crowd->wrong = "out of memory";
-		bench_arrivals_pass(&crowd->arrivals);
+		begin(crowd, due);
 		while (crowd->waiting && begin_waiting(crowd))
 			;
 	}
@@ -227,33 +394,35 @@ static void begin_due(struct bench_crowd *crowd)
 /* When the oldest request's client gives up. */
 static uint64_t deadline(const struct bench_crowd *crowd)
 {
+	uint64_t due;
+
 	if (!crowd->oldest)
-		return UINT64_MAX;
-	return crowd->timeout ? crowd->oldest->due + crowd->timeout :
-				crowd->tally->until + PATIENCE;
+		return NEVER;
+	due = crowd->oldest->due;
+	if (crowd->timeout)
+		return due + crowd->timeout;
+	return (due > crowd->tally->until ? due : crowd->tally->until) +
+	       PATIENCE;
 }
 
 static void give_up(struct bench_crowd *crowd)
 {
 	while (crowd->oldest && deadline(crowd) <= now_ns()) {
-		int fd = crowd->oldest->fd;
-
-		end_visit(crowd, crowd->oldest, BENCH_LATE);
-		if (fd >= 0)
-			drop(crowd, fd);
+		crowd->oldest->end = BENCH_LATE;
+		pass(crowd, crowd->oldest);
 	}
 }
 
 static void wait_for_events(struct bench_crowd *crowd)
 {
-	uint64_t until = bench_arrivals_due(&crowd->arrivals), now = now_ns();
+	uint64_t until = next_due(crowd), now = now_ns();
 	struct timespec span = { };
 	struct epoll_event events[EVENTS];
 	int n;
 
 	if (until > deadline(crowd))
 		until = deadline(crowd);
-	if (until == UINT64_MAX)
+	if (until == NEVER)
 		return;		/* the last request ended just now */
 	if (until > now) {
 		span.tv_sec = (time_t)((until - now) / SECOND);
@@ -264,51 +433,71 @@ static void wait_for_events(struct bench_crowd *crowd)
 		handle(crowd, &events[i]);
 }
 
-/* Every page once, before the load, so that its answers can be checked. */
 static const char *learn(struct bench_crowd *crowd, struct bench_page *page)
 {
-	struct bench_visit visit = { .page = page };
+	struct bench_visit visit = { .page = page, .end = BENCH_LATE };
 	struct pollfd ready = { .events = POLLIN };
-	enum bench_end end = BENCH_LATE;
-	const char *wrong = NULL;
 
+	bench_visit_ask(&visit, 0);
 	visit.fd = bench_route_connect(&crowd->route, crowd->begun++);
 	if (visit.fd < 0)
 		return strerror(-visit.fd);
 	ready.fd = visit.fd;
-	while (!bench_visit_go(&visit, &end, &wrong)) {
+	while (!bench_visit_go(&visit)) {
 		ready.events = visit.sent < page->request_size ? POLLOUT :
 								 POLLIN;
 		if (poll(&ready, 1, PATIENCE_MS) <= 0)
 			break;
 	}
 	close(visit.fd);
-	if (wrong || page->learned)
-		return wrong;
-	return end == BENCH_REFUSED ? strerror(ECONNREFUSED) :
-				      "no answer to the first request";
+	if (visit.wrong || page->learned)
+		return visit.wrong;
+	return visit.end == BENCH_REFUSED ? strerror(ECONNREFUSED) :
+					    "no answer to the first request";
 }
 
-const char *bench_crowd_run(struct bench_crowd *crowd)
+const char *bench_crowd_learn(struct bench_crowd *crowd)
 {
-	uint64_t begin;
+	const char *wrong = NULL;
 
-	for (size_t i = 0; i < crowd->page_count; i++) {
-		const char *wrong = learn(crowd, &crowd->pages[i]);
+	for (size_t i = 0; i < crowd->page_count && !wrong; i++)
+		wrong = learn(crowd, &crowd->pages[i]);
+	return wrong;
+}
 
-		if (wrong)
-			return wrong;
-	}
-	begin = now_ns() + DELAY;
-	crowd->arrivals.begin = begin;
-	crowd->tally->from = begin + crowd->warm_up;
-	crowd->tally->until = begin + crowd->arrivals.count * SECOND /
-				  crowd->arrivals.rate;
-	while (!crowd->wrong &&
-	       (crowd->oldest || crowd->arrivals.made < crowd->arrivals.count)) {
+/* Connections that are there in the end had their answers, too. */
+static void close_all(struct bench_crowd *crowd)
+{
+	for (int fd = 0; fd < (int)BENCH_FDS_MAX; fd++)
+		if (crowd->answers[fd])
+			drop(crowd, fd);
+	crowd->idle_count = 0;
+}
+
+/* How long clients come, if that is known. */
+static uint64_t length(const struct bench_crowd *crowd)
+{
+	if (crowd->length || crowd->places)
+		return crowd->length;
+	return crowd->arrivals.count * SECOND / crowd->arrivals.rate;
+}
+
+const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
+{
+	struct bench_arrivals *arrivals = &crowd->arrivals;
+	struct bench_tally *tally = crowd->tally;
+
+	arrivals->begin = crowd->freed = begin;
+	tally->from = begin + crowd->warm_up;
+	tally->until = begin + length(crowd);
+	while (!crowd->wrong && (crowd->oldest || next_due(crowd) != NEVER)) {
 		begin_due(crowd);
 		give_up(crowd);
 		wait_for_events(crowd);
 	}
+	close_all(crowd);
+	/* Sessions go on when the last one has begun. */
+	if (crowd->trace && !crowd->length && tally->last > tally->until)
+		tally->until = tally->last;
 	return crowd->wrong;
 }

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clients of an open loop, who know nothing of each other: a request begins
- * when it is due, over a connection of its own, or over the first of some kept
- * ones that is free. Some time after that its client gives up, and closes. One
- * thread runs all of this; it has an epoll of its own, and never spins.
+ * The clients of an open loop or of sessions, who know nothing of each other. A
+ * request begins when it is due, over a connection of its client's own, or over the
+ * first of some kept ones that is free. Some time after that the client gives up,
+ * and closes. One thread runs all of this; it has an epoll of its own, and never
+ * spins. Several crowds, a thread each, share the arrivals.
  *
- * Should that thread have too much to do, requests begin late, and
+ * Without a trace a client has one request. With a trace it has a session: when a
+ * request is answered, the client thinks, as long as the trace says, and has its next
+ * request. Whatever else becomes of a request, the session has failed and is over.
+ *
+ * Clients arrive when they are due; or, with places, whenever one of so many is free,
+ * which is a closed loop.
+ *
+ * Should the thread have too much to do, requests begin late, and
  * tally->behind shows by how much.
  */
 #ifndef FLEXSC_BENCH_CROWD_H
@@ -15,9 +23,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agenda.h"
 #include "arrivals.h"
 #include "route.h"
 #include "tally.h"
+#include "trace.h"
 #include "visit.h"
 
 #define BENCH_PAGES	256
@@ -26,12 +36,14 @@
 struct bench_crowd {
 	/* What is asked of it; connections_max with new ones, too. */
 	struct bench_arrivals arrivals;
+	size_t places;		/* 0: clients arrive when they are due */
+	const struct bench_trace *trace;	/* NULL: the pages, in turn */
 	struct bench_route route;
 	uint64_t begun;		/* connections, for their turns */
-	struct bench_page pages[BENCH_PAGES];	/* in turn */
+	struct bench_page pages[BENCH_PAGES];
 	size_t page_count;
-	size_t turn;		/* whose it is, of the pages */
 	uint64_t warm_up;	/* ns */
+	uint64_t length;	/* ns; 0: until all clients are through */
 	uint64_t timeout;	/* ns; 0: none */
 	bool kept;
 	size_t connections_max;
@@ -39,25 +51,41 @@ struct bench_crowd {
 	struct bench_tally *tally;
 	double *order;		/* times, as answers came; NULL: not wanted */
 	long order_count;
+	const struct bench_page *first_wrong;	/* NULL: no answer was wrong */
+	const char *first_why;
 	/*
-	 * Requests that have begun, the oldest first. Those without a
-	 * connection are the newest ones, from "waiting" on.
+	 * Requests that have begun, the oldest first. "waiting" is the first
+	 * of those without a connection.
 	 */
 	struct bench_visit *oldest, *newest, *waiting;
+	struct bench_agenda agenda;	/* clients who think */
 	struct bench_visit *spare;
+	size_t clients;
+	uint64_t freed;		/* when a place became free last */
+	uint64_t random;	/* chooses what of an answer is compared */
 	int epoll;
 	struct bench_visit **by_fd;	/* NULL: a connection that is idle */
+	uint32_t *answers;	/* of a kept connection, and one more; or 0 */
 	int *idle;
 	size_t idle_count;
 	size_t connections;
 	const char *wrong;	/* ends the run */
 };
 
-/* Memory and the epoll; wanted: keep the times in order. 0, or -errno. */
+/* Memory and the epoll; order: keep the times in order. 0, or -errno. */
 int bench_crowd_init(struct bench_crowd *crowd, bool order);
 void bench_crowd_fini(struct bench_crowd *crowd);
 
-/* From the first request to the end of the last. NULL, or what is wrong. */
-const char *bench_crowd_run(struct bench_crowd *crowd);
+/*
+ * Ask for every page once, so that answers can be checked; of a trace's pages that
+ * is known. NULL, or what is wrong.
+ */
+const char *bench_crowd_learn(struct bench_crowd *crowd);
+
+/*
+ * From the first request, due at "begin", to the end of the last. NULL, or what is
+ * wrong. With a trace wrong answers are counted, and end nothing but their sessions.
+ */
+const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin);
 
 #endif /* FLEXSC_BENCH_CROWD_H */

@@ -3,7 +3,7 @@
  * bench --raw load: clients of a server on this host. Each connection sends a
  * request, waits for the answer, checks the answer, and sends the next request; so
  * as many requests are under way as there are connections. (With a rate it is an
- * open loop instead: open.h.)
+ * open loop instead, with a trace it is sessions: open.h.)
  *
  * Once each connection has had an answer, so that the server has made its threads,
  * comes a warm-up. After that answers are counted, and the time that each took. A
@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "cases.h"
+#include "evenness.h"
 #include "histogram.h"
 #include "loop.h"
 #include "open.h"
@@ -99,8 +100,10 @@ static void answered(struct client *client, struct bench_peer *peer)
 	struct load *load = client->load;
 
 	client->answers++;
-	if (now >= at(&load->begin) && now < at(&load->end))
+	if (now >= at(&load->begin) && now < at(&load->end)) {
 		bench_histogram_add(client->times, now - peer->sent_at);
+		peer->counted++;
+	}
 	if (peer->answers == 1 && atomic_fetch_sub(&load->silent, 1) == 1)
 		count_from(load, now + WARM_UP);
 	if (now >= at(&load->end) && !peer->over) {
@@ -322,11 +325,16 @@ static void report(struct client *clients, size_t threads,
 	uint64_t answers = clients[0].answers;
 	double rate;
 	struct bench_series series = { "requests_per_s", &rate, 1 };
+	struct bench_evenness evenness = { };
 
 	for (size_t i = 1; i < threads; i++) {
 		bench_histogram_merge(times, clients[i].times);
 		answers += clients[i].answers;
 	}
+	for (size_t i = 0; i < threads; i++)
+		for (size_t j = 0; j < clients[i].count; j++)
+			bench_evenness_add(&evenness, (double)
+					   clients[i].peers[j].counted);
 	rate = (double)times->total / (double)load->settings->seconds;
 	bench_report_begin("load", load->settings);
 	bench_report_series(&series);
@@ -337,6 +345,7 @@ static void report(struct client *clients, size_t threads,
 	bench_report_counts();
 	bench_report_count("requests", (double)times->total);
 	bench_report_count("answers", (double)answers);
+	bench_report_count("jain", bench_evenness_index(&evenness));
 	bench_report_end();
 }
 
@@ -377,7 +386,7 @@ int bench_load(const struct bench_settings *settings)
 	struct load load = { .settings = settings };
 	int err;
 
-	if (settings->rate)
+	if (settings->rate || settings->trace)
 		return bench_open(settings);
 	if (!settings->port) {
 		fputs("flexsc: bench: load: give port=N\n", stderr);

@@ -3,34 +3,36 @@
 #include "open.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "crowd.h"
 #include "loop.h"
-#include "netstat.h"
+#include "outcome.h"
 #include "report.h"
 
 #define SECOND		1000000000ULL
+#define DELAY		(SECOND / 10)	/* before the first request is due */
 #define OTHER_FDS	64
 #define SOURCE		"127.0.0.2"
 
-/* Counters of the server's network that are reported, by the kernel's names. */
-static const struct {
-	const char *name, *netstat;
-} counters[] = {
-	{ "listen_overflows", "ListenOverflows" },
-	{ "listen_drops", "ListenDrops" },
-	{ "syn_cookies", "SyncookiesSent" },
+/* A thread's part. */
+struct part {
+	struct bench_crowd crowd;
+	pthread_t thread;
+	uint64_t begin;
+	const char *wrong;	/* NULL, or what ended it */
 };
-
-#define COUNTERS	(sizeof(counters) / sizeof(counters[0]))
 
 struct open_loop {
 	const struct bench_settings *settings;
-	struct bench_crowd crowd;
+	struct bench_trace trace;
+	struct part *parts;
+	size_t count;		/* of parts */
 	clockid_t clock;	/* the server's processor time */
 };
 
@@ -38,83 +40,6 @@ static int complain(const char *what)
 {
 	fprintf(stderr, "flexsc: bench: load: %s\n", what);
 	return 1;
-}
-
-/* The report. */
-
-static void report_one(const char *name, double value)
-{
-	struct bench_series series = { name, &value, 1 };
-
-	bench_report_series(&series);
-}
-
-static void report_times(const char *name, const struct bench_times *times)
-{
-	static const struct {
-		const char *name;
-		double share;
-	} shares[] = {
-		{ "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 },
-		{ "p999", 0.999 },
-	};
-	char full[64];
-
-	snprintf(full, sizeof(full), "%s_mean_us", name);
-	report_one(full, bench_times_mean(times) / 1000);
-	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
-		snprintf(full, sizeof(full), "%s_%s_us", name, shares[i].name);
-		report_one(full, bench_histogram_at(&times->histogram,
-						    shares[i].share) / 1000);
-	}
-	snprintf(full, sizeof(full), "%s_max_us", name);
-	report_one(full, (double)times->max / 1000);
-}
-
-static void report_ends(const struct bench_tally *tally)
-{
-	static const char *const names[BENCH_ENDS] = {
-		"answered", "late", "refused", "reset", "closed", "unsent",
-	};
-
-	bench_report_count("offered", (double)bench_tally_offered(tally));
-	for (int i = 0; i < BENCH_ENDS; i++)
-		bench_report_count(names[i], (double)tally->ends[i]);
-	bench_report_count("warm_up", (double)tally->warm_up);
-}
-
-static void report(const struct open_loop *o, const double *before,
-		   uint64_t cpu)
-{
-	const struct bench_crowd *crowd = &o->crowd;
-	const struct bench_tally *tally = crowd->tally;
-	struct bench_series order = {
-		"order_us", crowd->order, crowd->order_count,
-	};
-	double length = (double)(tally->until - tally->from) / 1e9;
-
-	bench_report_begin("load", o->settings);
-	report_one("responses_per_s", bench_tally_response_rate(tally));
-	report_one("goodput_per_s", bench_tally_goodput(tally));
-	report_one("mbit_per_s", bench_tally_response_rate(tally) * 8e-6 *
-		   (double)tally->bytes /
-		   (double)(tally->ends[BENCH_ANSWERED] ?: 1));
-	report_times("connect", &tally->connect);
-	report_times("response", &tally->response);
-	report_times("behind", &tally->behind);
-	if (crowd->order)
-		bench_report_series(&order);
-	bench_report_counts();
-	report_ends(tally);
-	bench_report_count("seconds", length);
-	for (size_t i = 0; i < COUNTERS; i++)
-		bench_report_count(counters[i].name,
-				   bench_netstat(o->settings->pid,
-						 counters[i].netstat) -
-				   before[i]);
-	if (o->settings->pid)
-		bench_report_count("server_cpu_us", (double)cpu / 1000);
-	bench_report_end();
 }
 
 /* Settings. */
@@ -146,19 +71,25 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 static int set_arrivals(struct bench_crowd *crowd,
 			const struct bench_settings *settings)
 {
-	uint64_t rate = (uint64_t)settings->rate, count;
+	uint64_t rate = settings->rate ? (uint64_t)settings->rate : 1;
+	uint64_t count = (uint64_t)settings->count;
 	bool poisson = bench_is(settings->arrivals, "poisson");
 
 	if (!poisson && !bench_is(settings->arrivals, "even"))
 		return complain("arrivals: give even or poisson");
-	count = settings->count ? (uint64_t)settings->count :
-				  rate * (uint64_t)settings->seconds;
-	if (rate * (uint64_t)settings->warm_ms / 1000 >= count)
+	crowd->warm_up = (uint64_t)settings->warm_ms * 1000000;
+	crowd->timeout = (uint64_t)settings->timeout_ms * 1000000;
+	if (settings->trace && !count) {
+		crowd->length = (uint64_t)settings->seconds * SECOND;
+		count = UINT64_MAX;
+	} else if (!count) {
+		count = rate * (uint64_t)settings->seconds;
+	}
+	if (crowd->length ? crowd->warm_up >= crowd->length :
+			    rate * (uint64_t)settings->warm_ms / 1000 >= count)
 		return complain("warm_ms: nothing would be left to be counted");
 	bench_arrivals_init(&crowd->arrivals, rate, count, poisson,
 			    (uint64_t)settings->seed);
-	crowd->warm_up = (uint64_t)settings->warm_ms * 1000000;
-	crowd->timeout = (uint64_t)settings->timeout_ms * 1000000;
 	return 0;
 }
 
@@ -179,79 +110,178 @@ static rlim_t descriptors(void)
 	return limit.rlim_cur;
 }
 
-/* At most one connection for each descriptor; kept ones as the settings say. */
-static int set_connections(struct bench_crowd *crowd,
-			   const struct bench_settings *settings)
+/* A thread's part of something. */
+static size_t part_of(const struct open_loop *o, size_t all, size_t index)
 {
+	return all / o->count + (index < all % o->count);
+}
+
+/* At most one connection for each descriptor; kept ones as the settings say. */
+static int set_connections(const struct open_loop *o, size_t index)
+{
+	const struct bench_settings *settings = o->settings;
 	const char *conns = settings->conns ? settings->conns : "new";
+	struct bench_crowd *crowd = &o->parts[index].crowd;
 	rlim_t limit = descriptors();
+	size_t asked = part_of(o, (size_t)settings->connections, index);
 
 	crowd->kept = bench_is(conns, "kept");
 	if (!crowd->kept && !bench_is(conns, "new"))
 		return complain("conns: give new or kept");
-	if (limit <= OTHER_FDS)
+	if (limit <= OTHER_FDS + o->count)
 		return complain("too few descriptors are allowed");
-	crowd->connections_max = (size_t)limit - OTHER_FDS;
-	if (crowd->kept &&
-	    crowd->connections_max > (size_t)settings->connections)
-		crowd->connections_max = (size_t)settings->connections;
+	crowd->connections_max = part_of(o, (size_t)limit - OTHER_FDS, index);
+	if (settings->trace && !settings->rate)
+		crowd->places = asked;
+	if (crowd->places > crowd->connections_max)
+		return complain("connections: too few descriptors are allowed "
+				"(ulimit -Hn)");
+	if (crowd->kept && crowd->connections_max > asked)
+		crowd->connections_max = asked;
 	return 0;
+}
+
+static int set_crowd(struct open_loop *o, size_t index)
+{
+	const struct bench_settings *settings = o->settings;
+	struct bench_crowd *crowd = &o->parts[index].crowd;
+	int err;
+
+	if (bench_route_init(&crowd->route, "load", settings, SOURCE) ||
+	    set_arrivals(crowd, settings) || set_connections(o, index))
+		return 1;
+	if (settings->trace)
+		crowd->trace = &o->trace;
+	else if (set_pages(crowd, settings->sizes))
+		return 1;
+	bench_arrivals_share(&crowd->arrivals, index, o->count);
+	crowd->begun = index;
+	err = bench_crowd_init(crowd, settings->order);
+	return err ? bench_failed("load", err) : 0;
 }
 
 static int set(struct open_loop *o)
 {
 	const struct bench_settings *settings = o->settings;
-	struct bench_crowd *crowd = &o->crowd;
-	int err;
+	int err = 0;
 
 	if (!settings->port)
 		return complain("give port=N");
-	if (bench_route_init(&crowd->route, "load", settings, SOURCE) ||
-	    set_arrivals(crowd, settings) ||
-	    set_connections(crowd, settings) ||
-	    set_pages(crowd, settings->sizes))
+	if (settings->order && (settings->trace || settings->threads > 1))
+		return complain("order=1: not with a trace or with threads");
+	if (settings->trace &&
+	    bench_trace_read(&o->trace, settings->trace, settings->think))
 		return 1;
-	err = settings->pid ? clock_getcpuclockid((pid_t)settings->pid,
-						  &o->clock) : 0;
+	for (size_t i = 0; i < o->count && !err; i++)
+		err = set_crowd(o, i);
+	if (err || !settings->pid)
+		return err;
+	err = clock_getcpuclockid((pid_t)settings->pid, &o->clock);
+	return err ? bench_failed("load: the server's clock", -err) : 0;
+}
+
+/* The run. */
+
+static void *run_part(void *arg)
+{
+	struct part *part = arg;
+
+	part->wrong = bench_crowd_run(&part->crowd, part->begin);
+	return NULL;
+}
+
+static int run(struct open_loop *o)
+{
+	uint64_t begin = bench_clock(CLOCK_MONOTONIC) + DELAY;
+	const char *wrong = NULL;
+	size_t started = 0;
+	int err = 0;
+
+	while (started < o->count && !err) {
+		struct part *part = &o->parts[started];
+
+		part->begin = begin;
+		err = pthread_create(&part->thread, NULL, run_part, part);
+		started += !err;
+	}
+	for (size_t i = 0; i < started; i++) {
+		pthread_join(o->parts[i].thread, NULL);
+		wrong = wrong ?: o->parts[i].wrong;
+	}
 	if (err)
-		return bench_failed("load: the server's clock", -err);
-	err = bench_crowd_init(crowd, settings->trace);
-	return err ? bench_failed("load", err) : 0;
+		return bench_failed("load: threads", -err);
+	return wrong ? complain(wrong) : 0;
+}
+
+/* With a trace a wrong answer is counted, and the first one is told of. */
+static void warn(const struct open_loop *o)
+{
+	for (size_t i = 0; i < o->count; i++) {
+		const struct bench_crowd *crowd = &o->parts[i].crowd;
+		const char *name;
+
+		if (!crowd->first_wrong)
+			continue;
+		name = crowd->first_wrong->request + sizeof("GET ") - 1;
+		fprintf(stderr, "flexsc: bench: load: %.*s: %s\n",
+			(int)strcspn(name, " "), name, crowd->first_why);
+		return;
+	}
 }
 
 static int measure(struct open_loop *o)
 {
+	struct bench_crowd *first = &o->parts[0].crowd;
+	struct bench_outcome outcome = {
+		.settings = o->settings, .tally = first->tally,
+	};
 	long pid = o->settings->pid;
-	double before[COUNTERS];
-	uint64_t cpu = 0;
-	const char *wrong;
+	const char *wrong = NULL;
 
-	for (size_t i = 0; i < COUNTERS; i++)
-		before[i] = bench_netstat(pid, counters[i].netstat);
-	if (pid)
-		cpu = bench_clock(o->clock);
-	wrong = bench_crowd_run(&o->crowd);
+	for (size_t i = 0; i < o->count && !wrong; i++)
+		wrong = bench_crowd_learn(&o->parts[i].crowd);
 	if (wrong)
 		return complain(wrong);
+	bench_outcome_before(&outcome);
 	if (pid)
-		cpu = bench_clock(o->clock) - cpu;
-	report(o, before, cpu);
+		outcome.cpu = bench_clock(o->clock);
+	if (run(o))
+		return 1;
+	if (pid)
+		outcome.cpu = bench_clock(o->clock) - outcome.cpu;
+	bench_outcome_after(&outcome);
+	for (size_t i = 1; i < o->count; i++)
+		bench_tally_merge(first->tally, o->parts[i].crowd.tally);
+	outcome.order = first->order;
+	outcome.order_count = first->order_count;
+	warn(o);
+	bench_outcome_report(&outcome);
 	return 0;
+}
+
+static size_t threads(const struct bench_settings *settings)
+{
+	return (size_t)(settings->threads < settings->connections ?
+				settings->threads : settings->connections);
 }
 
 int bench_open(const struct bench_settings *settings)
 {
-	struct open_loop *o = calloc(1, sizeof(*o));
+	struct open_loop o = { .settings = settings };
 	int err;
 
-	if (!o)
+	o.count = threads(settings);
+	o.parts = calloc(o.count, sizeof(*o.parts));
+	if (!o.parts)
 		return bench_failed("load", -ENOMEM);
-	o->settings = settings;
-	o->crowd.epoll = -1;
+	for (size_t i = 0; i < o.count; i++)
+		o.parts[i].crowd.epoll = -1;
 	/* Timers are to be exact: a request begins when it is due. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	err = bench_pin(settings->core) || set(o) || measure(o);
-	bench_crowd_fini(&o->crowd);
-	free(o);
+	err = bench_pin(settings->core) || set(&o) || measure(&o);
+	for (size_t i = 0; i < o.count; i++)
+		bench_crowd_fini(&o.parts[i].crowd);
+	bench_trace_fini(&o.trace);
+	free(o.parts);
 	return err;
 }

@@ -10,7 +10,7 @@
 /* Values may have these: in a JSON string none of them has to be escaped. */
 #define HARMLESS	"abcdefghijklmnopqrstuvwxyz0123456789,.-"
 
-enum kind { WORD, NUMBER };
+enum kind { WORD, PATH, NUMBER };
 
 static const struct key {
 	const char *name;
@@ -20,6 +20,8 @@ static const struct key {
 } keys[] = {
 #define KEY_WORD(field) \
 	{ #field, offsetof(struct bench_settings, field), WORD, 0, 0 }
+#define KEY_PATH(field) \
+	{ #field, offsetof(struct bench_settings, field), PATH, 0, 0 }
 #define KEY_NUMBER(field, min, max) \
 	{ #field, offsetof(struct bench_settings, field), NUMBER, min, max }
 	KEY_WORD(variant),
@@ -60,7 +62,9 @@ static const struct key {
 	KEY_WORD(address),
 	KEY_WORD(source),
 	KEY_NUMBER(sources, 1, 200),
-	KEY_NUMBER(trace, 0, 1),
+	KEY_NUMBER(order, 0, 1),
+	KEY_PATH(trace),
+	KEY_NUMBER(think, 0, 10000),
 };
 
 #define KEYS	(sizeof(keys) / sizeof(keys[0]))
@@ -111,6 +115,36 @@ static bool set_word(const struct key *key, const char *value, void *where)
 	return true;
 }
 
+/* A path is printed as it is. */
+static bool set_path(const struct key *key, const char *value, void *where)
+{
+	bool harmless = *value;
+
+	for (const char *at = value; *at; at++)
+		harmless &= *at >= ' ' && *at < 0x7f && *at != '"' &&
+			    *at != '\\';
+	if (!harmless) {
+		fprintf(stderr, "flexsc: bench: %s=%s: give a path of ASCII "
+			"characters, without \" and \\\n", key->name, value);
+		return false;
+	}
+	memcpy(where, &value, sizeof(value));
+	return true;
+}
+
+static bool set_value(const struct key *key, const char *value, void *where)
+{
+	switch (key->kind) {
+	case WORD:
+		return set_word(key, value, where);
+	case PATH:
+		return set_path(key, value, where);
+	case NUMBER:
+		return set_number(key, value, where);
+	}
+	return false;
+}
+
 bool bench_settings_parse(struct bench_settings *settings, int argc,
 			  char **argv)
 {
@@ -123,19 +157,16 @@ bool bench_settings_parse(struct bench_settings *settings, int argc,
 		.mode = "echo", .connections = 128, .bytes = 64, .seconds = 5,
 		.threads = 1, .greet = 1,
 		.arrivals = "even", .seed = 1,
-		.address = "127.0.0.1", .sources = 64,
+		.address = "127.0.0.1", .sources = 64, .think = 100,
 	};
 	for (int i = 0; i < argc; i++) {
 		size_t length = strcspn(argv[i], "=");
 		const struct key *key = find(argv[i], length);
 		const char *value = argv[i] + length + 1;
-		void *where;
 
 		if (!key || !argv[i][length])
 			return unknown(argv[i]);
-		where = (char *)settings + key->offset;
-		if (!(key->kind == WORD ? set_word(key, value, where) :
-					  set_number(key, value, where)))
+		if (!set_value(key, value, (char *)settings + key->offset))
 			return false;
 	}
 	return true;

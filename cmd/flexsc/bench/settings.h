@@ -43,14 +43,16 @@ struct bench_settings {
 	long greet;		/* 1: connections have an answer each, one by one */
 	const char *conns;	/* new, kept; NULL: the case's default */
 	long count;		/* requests; 0: as many as the time allows */
-	/* Keys of an open loop, but for rate=0. */
+	/* Keys of an open loop and of sessions. */
 	long rate;		/* requests a second; 0: the loop is closed */
 	const char *arrivals;	/* even, poisson */
 	long seed;
 	long warm_ms;		/* requests due earlier aren't counted */
 	long timeout_ms;	/* when clients give up; 0: they don't */
 	const char *sizes;	/* KiB of pages, by turns; NULL: the page / */
-	long trace;		/* print each answer's time */
+	long order;		/* print each answer's time */
+	const char *trace;	/* a file of sessions; NULL: none */
+	long think;		/* percent of the trace's times between requests */
 };
 
 /* Parse the arguments. False after one line on stderr. */

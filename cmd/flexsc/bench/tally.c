@@ -11,6 +11,14 @@ void bench_times_add(struct bench_times *times, uint64_t ns)
 		times->max = ns;
 }
 
+void bench_times_merge(struct bench_times *into, const struct bench_times *from)
+{
+	bench_histogram_merge(&into->histogram, &from->histogram);
+	into->sum += from->sum;
+	if (from->max > into->max)
+		into->max = from->max;
+}
+
 double bench_times_mean(const struct bench_times *times)
 {
 	uint64_t total = times->histogram.total;
@@ -31,6 +39,30 @@ void bench_tally_end(struct bench_tally *tally, uint64_t due, uint64_t now,
 	bench_times_add(&tally->response, now - due);
 	if (now > tally->last)
 		tally->last = now;
+}
+
+void bench_tally_merge(struct bench_tally *into, const struct bench_tally *from)
+{
+	if (from->last > into->last)
+		into->last = from->last;
+	if (from->until > into->until)
+		into->until = from->until;
+	into->warm_up += from->warm_up;
+	for (int i = 0; i < BENCH_ENDS; i++)
+		into->ends[i] += from->ends[i];
+	into->bytes += from->bytes;
+	bench_times_merge(&into->connect, &from->connect);
+	bench_times_merge(&into->response, &from->response);
+	bench_times_merge(&into->behind, &from->behind);
+	bench_times_merge(&into->exchange, &from->exchange);
+	for (int i = 0; i < BENCH_CLASSES; i++)
+		bench_times_merge(&into->classes[i], &from->classes[i]);
+	into->begun += from->begun;
+	into->done += from->done;
+	into->failed += from->failed;
+	into->unasked += from->unasked;
+	into->lost += from->lost;
+	bench_evenness_merge(&into->evenness, &from->evenness);
 }
 
 uint64_t bench_tally_offered(const struct bench_tally *tally)

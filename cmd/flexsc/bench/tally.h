@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What became of the requests of an open loop. Every request that was due is
+ * What became of the requests of an open loop, or of sessions. Every request that was due is
  * counted once, by its end, so nobody is forgotten: offered is the sum of all
  * ends. Requests that were due before the warm-up was over are counted apart.
  */
@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "evenness.h"
+#include "fileset.h"
 #include "histogram.h"
 
 enum bench_end {
@@ -18,6 +20,11 @@ enum bench_end {
 	BENCH_RESET,
 	BENCH_CLOSED,		/* by the server, within the answer or before */
 	BENCH_UNSENT,		/* this client had no port or descriptor left */
+	/* The answer is wrong: */
+	BENCH_STATUS,		/* not 200 */
+	BENCH_LENGTH,		/* its Content-Length, or what came behind it */
+	BENCH_BODY,		/* a byte of it */
+	BENCH_HEAD,		/* no end of the head, or no length in it */
 	BENCH_ENDS,
 };
 
@@ -34,16 +41,29 @@ struct bench_tally {
 	uint64_t warm_up;	/* requests of it */
 	uint64_t ends[BENCH_ENDS];
 	uint64_t bytes;		/* of bodies */
-	/* All from the time that a request was due. */
+	/* From the time that a request was due. */
 	struct bench_times connect, response, behind;
+	struct bench_times exchange;	/* from when it could be sent */
+	struct bench_times classes[BENCH_CLASSES];	/* responses by class */
+	/* Sessions, from the first to the last. */
+	uint64_t begun, done, failed;
+	uint64_t unasked;	/* requests that were left of failed sessions */
+	uint64_t lost;		/* connections that servers closed while clients thought */
+	struct bench_evenness evenness;	/* of answers to connections */
 };
 
 void bench_times_add(struct bench_times *times, uint64_t ns);
+void bench_times_merge(struct bench_times *into,
+		       const struct bench_times *from);
 double bench_times_mean(const struct bench_times *times);
 
 /* A request that was due has ended, now. */
 void bench_tally_end(struct bench_tally *tally, uint64_t due, uint64_t now,
 		     enum bench_end end);
+
+/* Add a thread's tally to that of another, of one run. */
+void bench_tally_merge(struct bench_tally *into,
+		       const struct bench_tally *from);
 
 uint64_t bench_tally_offered(const struct bench_tally *tally);
 

@@ -13,22 +13,61 @@
 
 #define BODY_MAX	(64U << 20)
 
+static size_t request(struct bench_page *page, const char *target, bool kept)
+{
+	return (size_t)snprintf(page->request, sizeof(page->request),
+				"GET %s HTTP/1.1\r\nHost: bench\r\n%s\r\n",
+				target, kept ? "" : "Connection: close\r\n");
+}
+
 void bench_page_init(struct bench_page *page, uint32_t kib, bool kept)
 {
-	char target[16] = "";
+	char target[16] = "/";
 
 	if (kib)
-		snprintf(target, sizeof(target), "%uk", kib);
-	*page = (struct bench_page){ };
-	page->request_size = (size_t)snprintf(
-		page->request, sizeof(page->request),
-		"GET /%s HTTP/1.1\r\nHost: bench\r\n%s\r\n", target,
-		kept ? "" : "Connection: close\r\n");
+		snprintf(target, sizeof(target), "/%uk", kib);
+	*page = (struct bench_page){ .class = BENCH_NO_CLASS };
+	page->request_size = request(page, target, kept);
 }
 
 void bench_page_fini(struct bench_page *page)
 {
 	free(page->body);
+}
+
+void bench_page_of(struct bench_page *page, const char *target,
+		   const struct bench_file *file)
+{
+	*page = (struct bench_page){
+		.body = (unsigned char *)file->body, .size = file->size,
+		.learned = true, .class = file->class,
+	};
+	page->request_size = request(page, target, true);
+}
+
+void bench_visit_ask(struct bench_visit *visit, uint64_t due)
+{
+	visit->due = due;
+	visit->ready = 0;
+	visit->asking = true;
+	visit->made = visit->closing = visit->headed = false;
+	visit->from = 0;
+	visit->to = SIZE_MAX;
+	visit->sent = visit->head_size = visit->got = 0;
+	visit->wrong = NULL;
+}
+
+static bool over(struct bench_visit *visit, enum bench_end end)
+{
+	visit->end = end;
+	return true;
+}
+
+static bool wrong(struct bench_visit *visit, enum bench_end end,
+		  const char *why)
+{
+	visit->wrong = why;
+	return over(visit, end);
 }
 
 static enum bench_end end_of(int err)
@@ -43,129 +82,139 @@ static enum bench_end end_of(int err)
 	}
 }
 
-/* False: there is no room, or the end. */
-static bool push(struct bench_visit *visit, int *err)
+bool bench_visit_send(struct bench_visit *visit)
 {
 	const struct bench_page *page = visit->page;
 
-	*err = 0;
 	while (visit->sent < page->request_size) {
 		ssize_t n = send(visit->fd, page->request + visit->sent,
 				 page->request_size - visit->sent,
 				 MSG_NOSIGNAL);
 
-		if (n < 0) {
-			*err = errno == EAGAIN ? 0 : errno;
-			return false;
-		}
-		if (!visit->connected)
-			visit->connected = bench_clock(CLOCK_MONOTONIC);
+		if (n < 0)
+			return errno != EAGAIN && over(visit, end_of(errno));
+		if (!visit->ready)
+			visit->ready = bench_clock(CLOCK_MONOTONIC);
 		visit->sent += (size_t)n;
 	}
-	return true;
+	return false;
 }
 
-/* The head is complete: learn or check the page's size. */
-static const char *read_head(struct bench_visit *visit)
+/* Have room for a page that is learned. True: there is none, and it is over. */
+static bool learn(struct bench_visit *visit, unsigned long size)
+{
+	struct bench_page *page = visit->page;
+
+	if (size > BODY_MAX)
+		return wrong(visit, BENCH_LENGTH, "the page is too large");
+	free(page->body);
+	page->body = malloc(size + 1);
+	page->size = size;
+	return !page->body && wrong(visit, BENCH_UNSENT, "out of memory");
+}
+
+/* The head is complete: learn or check the page's size. True: it is over. */
+static bool read_head(struct bench_visit *visit)
 {
 	static const char status[] = "HTTP/1.1 200 ";
 	static const char field[] = "\r\nContent-Length: ";
-	struct bench_page *page = visit->page;
 	const char *length = strstr(visit->head, field);
 	unsigned long size;
 
 	if (strncmp(visit->head, status, sizeof(status) - 1) != 0)
-		return "the answer isn't HTTP/1.1 200";
+		return wrong(visit, BENCH_STATUS,
+			     "the answer isn't HTTP/1.1 200");
 	if (!length)
-		return "the answer has no Content-Length";
+		return wrong(visit, BENCH_HEAD,
+			     "the answer has no Content-Length");
+	visit->closing = strstr(visit->head, "\r\nConnection: close\r\n");
 	size = strtoul(length + sizeof(field) - 1, NULL, 10);
-	if (page->learned)
-		return size == page->size ?
-			       NULL : "the answer's length isn't the page's";
-	if (size > BODY_MAX)
-		return "the page is too large";
-	free(page->body);
-	page->body = malloc(size + 1);
-	page->size = size;
-	return page->body ? NULL : "out of memory";
+	if (!visit->page->learned)
+		return learn(visit, size);
+	return size != visit->page->size &&
+	       wrong(visit, BENCH_LENGTH,
+		     "the answer's length isn't the page's");
 }
 
-/* Take what belongs to the head; how much that is. */
-static size_t take_head(struct bench_visit *visit, const char *data, size_t n,
-			const char **wrong)
+/*
+ * Take what belongs to the head; *used: how much that is. True: it is over.
+ */
+static bool take_head(struct bench_visit *visit, const char *data, size_t n,
+		      size_t *used)
 {
 	size_t room = BENCH_HEAD_MAX - 1 - visit->head_size;
-	size_t more = n < room ? n : room;
 	char *end;
 
-	memcpy(visit->head + visit->head_size, data, more);
-	visit->head[visit->head_size + more] = '\0';
+	*used = n < room ? n : room;
+	memcpy(visit->head + visit->head_size, data, *used);
+	visit->head[visit->head_size + *used] = '\0';
 	end = strstr(visit->head, "\r\n\r\n");
 	if (!end) {
-		visit->head_size += more;
-		if (visit->head_size == BENCH_HEAD_MAX - 1)
-			*wrong = "the answer's head doesn't end";
-		return more;
+		visit->head_size += *used;
+		return visit->head_size == BENCH_HEAD_MAX - 1 &&
+		       wrong(visit, BENCH_HEAD,
+			     "the answer's head doesn't end");
 	}
 	visit->headed = true;
-	more = (size_t)(end + 4 - visit->head) - visit->head_size;
-	visit->head_size += more;
-	*wrong = read_head(visit);
-	return more;
+	*used = (size_t)(end + 4 - visit->head) - visit->head_size;
+	visit->head_size += *used;
+	return read_head(visit);
 }
 
-static const char *take(struct bench_visit *visit, const char *data, size_t n)
+/* Are the bytes that came others than the page's, where they are compared? */
+static bool differ(const struct bench_visit *visit, const char *data, size_t n)
+{
+	size_t from = visit->from > visit->got ? visit->from : visit->got;
+	size_t to = visit->to < visit->got + n ? visit->to : visit->got + n;
+
+	return from < to && memcmp(visit->page->body + from,
+				   data + (from - visit->got), to - from) != 0;
+}
+
+/* True: it is over, for the answer is wrong. */
+static bool take(struct bench_visit *visit, const char *data, size_t n)
 {
 	struct bench_page *page = visit->page;
-	const char *wrong = NULL;
-	size_t used;
+	size_t used = 0;
 
-	if (!visit->headed) {
-		used = take_head(visit, data, n, &wrong);
-		data += used;
-		n -= used;
-	}
-	if (wrong || !n)
-		return wrong;
+	if (!visit->headed && take_head(visit, data, n, &used))
+		return true;
+	data += used;
+	n -= used;
 	if (n > page->size - visit->got)
-		return "more came than was asked for";
+		return wrong(visit, BENCH_LENGTH,
+			     "more came than was asked for");
 	if (!page->learned)
 		memcpy(page->body + visit->got, data, n);
-	else if (memcmp(page->body + visit->got, data, n) != 0)
-		return "the answer isn't the page";
+	else if (differ(visit, data, n))
+		return wrong(visit, BENCH_BODY, "the answer isn't the page");
 	visit->got += n;
-	return NULL;
+	return false;
 }
 
-static bool complete(struct bench_visit *visit)
+static bool complete(const struct bench_visit *visit)
 {
 	return visit->headed && visit->got == visit->page->size;
 }
 
-bool bench_visit_go(struct bench_visit *visit, enum bench_end *end,
-		    const char **wrong)
+bool bench_visit_go(struct bench_visit *visit)
 {
-	static char data[1 << 16];
-	ssize_t n;
-	int err;
+	static _Thread_local char data[1 << 16];
 
-	*wrong = NULL;
-	if (!push(visit, &err)) {
-		*end = end_of(err);
-		return err;
-	}
+	if (bench_visit_send(visit))
+		return true;
 	while (!complete(visit)) {
-		n = recv(visit->fd, data, sizeof(data), 0);
+		ssize_t n = recv(visit->fd, data, sizeof(data), 0);
+
 		if (n < 0 && errno == EAGAIN)
 			return false;
-		*end = n < 0 ? end_of(errno) : BENCH_CLOSED;
 		if (n <= 0)
-			return true;
-		*wrong = take(visit, data, (size_t)n);
-		if (*wrong)
+			return over(visit, n ? end_of(errno) : BENCH_CLOSED);
+		if (take(visit, data, (size_t)n))
 			return true;
 	}
-	visit->page->learned = true;
-	*end = BENCH_ANSWERED;
-	return true;
+	/* Threads share pages of a trace, and only read them. */
+	if (!visit->page->learned)
+		visit->page->learned = true;
+	return over(visit, BENCH_ANSWERED);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request of an open loop: GET of a page over a connection of its own, or
- * over one that was kept. It never blocks. The answer has to be HTTP/1.1 200 with
- * exactly the page, which the first visit to it has learned.
+ * A client of an open loop, or of sessions: GETs of one page or of several, one after
+ * the other, over a connection of its own or over one that was kept. It never blocks.
+ * An answer has to be HTTP/1.1 200 with exactly the page, which is a file of the file
+ * set, or is what the first visit to it has learned.
  */
 #ifndef FLEXSC_BENCH_VISIT_H
 #define FLEXSC_BENCH_VISIT_H
@@ -11,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fileset.h"
 #include "tally.h"
 
 #define BENCH_HEAD_MAX	512	/* bytes of an answer's head */
@@ -18,21 +20,30 @@
 struct bench_page {
 	char request[96];
 	size_t request_size;
-	char *body;		/* NULL: not learned yet */
+	unsigned char *body;	/* NULL: not learned yet */
 	size_t size;
 	bool learned;		/* body is complete */
+	unsigned int class;
+	uint64_t think;		/* ns from the answer to a session's next request */
 };
 
 struct bench_visit {
-	struct bench_visit *older, *newer;	/* the loop's */
-	struct bench_page *page;
-	uint64_t due;
-	uint64_t connected;	/* when the request could be sent first, or 0 */
+	struct bench_visit *older, *newer;	/* the crowd's */
+	struct bench_page *page;	/* others of the session are behind it */
+	size_t left;		/* pages that are still to come */
+	uint64_t due;		/* when the page is asked for */
+	uint64_t ready;		/* when the request could be sent first, or 0 */
 	int fd;			/* -1: none yet */
+	bool made;		/* for this page the connection was made, or waited for */
+	bool asking;		/* the request is due, and isn't over */
+	bool closing;		/* the server is about to close the connection */
+	size_t from, to;	/* the bytes of the body that are compared */
 	size_t sent;		/* of the request */
 	size_t head_size;	/* so far */
 	size_t got;		/* of the body */
 	bool headed;		/* the head is complete */
+	enum bench_end end;	/* when it is over */
+	const char *wrong;	/* NULL, or why the answer isn't the right one */
 	char head[BENCH_HEAD_MAX];
 };
 
@@ -40,11 +51,17 @@ struct bench_visit {
 void bench_page_init(struct bench_page *page, uint32_t kib, bool kept);
 void bench_page_fini(struct bench_page *page);
 
-/*
- * Send and receive as far as that goes now. True: it is over, and *end says how;
- * *wrong, unless it is NULL, says that the answer isn't the right one.
- */
-bool bench_visit_go(struct bench_visit *visit, enum bench_end *end,
-		    const char **wrong);
+/* A page that is a file; bench_page_fini() isn't due. */
+void bench_page_of(struct bench_page *page, const char *target,
+		   const struct bench_file *file);
+
+/* The page is due; all of its bytes will be compared. */
+void bench_visit_ask(struct bench_visit *visit, uint64_t due);
+
+/* Send as far as that goes now. True: it is over, and visit->end says how. */
+bool bench_visit_send(struct bench_visit *visit);
+
+/* Send and receive as far as that goes now. True: as bench_visit_send(). */
+bool bench_visit_go(struct bench_visit *visit);
 
 #endif /* FLEXSC_BENCH_VISIT_H */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files that the study's servers serve: a file's name tells its size and all of
+ * its bytes. bench/flexbench/study/fileset.py, which writes the files, has the rules,
+ * too:
+ *
+ *	dir00012/class2_5	5 x 10,240 bytes, of class 2
+ *	pages/1024		1,024 bytes, of no class
+ *
+ * The bytes are a piece of one sheet of random bytes. The set doesn't change once it
+ * is made: all threads read it.
+ */
+#ifndef FLEXSC_BENCH_FILESET_H
+#define FLEXSC_BENCH_FILESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define BENCH_CLASSES	4
+#define BENCH_NO_CLASS	BENCH_CLASSES
+
+struct bench_fileset {
+	unsigned char *sheet;
+};
+
+struct bench_file {
+	const unsigned char *body;	/* the set's */
+	size_t size;
+	unsigned int class;
+};
+
+/* 0, or -errno. */
+int bench_fileset_init(struct bench_fileset *set);
+void bench_fileset_fini(struct bench_fileset *set);
+
+/* The file of a name. False: no file of the set has such a name. */
+bool bench_fileset_find(const struct bench_fileset *set, const char *name,
+			struct bench_file *file);
+
+#endif /* FLEXSC_BENCH_FILESET_H */

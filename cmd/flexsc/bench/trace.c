@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "trace.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THINK_MAX	86400	/* seconds */
+#define BLANKS		" \t\r\n"
+
+/* What is known while a trace is read. */
+struct reading {
+	struct bench_trace *trace;
+	const char *path;
+	unsigned long line;
+	double scale;		/* of times: nanoseconds for a second */
+	bool within;		/* a session, of which there are requests */
+	uint64_t think;		/* behind the burst that is being read */
+};
+
+static int complain(const struct reading *reading, const char *what,
+		    const char *why)
+{
+	fprintf(stderr, "flexsc: bench: load: %s: line %lu: %s: %s\n",
+		reading->path, reading->line, what, why);
+	return 1;
+}
+
+/* Room for one more; the array, or NULL. */
+static void *grow(void *array, size_t count, size_t *room, size_t size)
+{
+	void *grown = array;
+
+	if (count < *room)
+		return array;
+	*room = *room ? 2 * *room : 256;
+	grown = reallocarray(array, *room, size);
+	return grown;
+}
+
+static int no_memory(const struct reading *reading)
+{
+	return complain(reading, "out of memory", "give a shorter trace");
+}
+
+/* The file is a session's next request, or the first request of a new session. */
+static int add(struct reading *reading, const char *target)
+{
+	struct bench_trace *trace = reading->trace;
+	struct bench_page *pages;
+	struct bench_file file;
+	size_t *firsts;
+
+	if (*target != '/' ||
+	    !bench_fileset_find(&trace->set, target + 1, &file))
+		return complain(reading, target, "give a file as "
+				"/dir00012/class2_5 or /pages/1024");
+	pages = grow(trace->pages, trace->page_count, &trace->page_room,
+		     sizeof(*pages));
+	if (!pages)
+		return no_memory(reading);
+	trace->pages = pages;
+	firsts = grow(trace->firsts, trace->session_count + 1,
+		      &trace->session_room, sizeof(*firsts));
+	if (!firsts)
+		return no_memory(reading);
+	trace->firsts = firsts;
+	if (!reading->within)
+		firsts[trace->session_count++] = trace->page_count;
+	reading->within = true;
+	bench_page_of(&pages[trace->page_count++], target, &file);
+	firsts[trace->session_count] = trace->page_count;
+	return 0;
+}
+
+/* KEY=VALUE behind the file's name. */
+static int set(struct reading *reading, const char *word)
+{
+	char *end = NULL;
+	double think = 0;
+
+	if (strcmp(word, "method=GET") == 0)
+		return 0;
+	if (strncmp(word, "method=", 7) == 0)
+		return complain(reading, word, "only GET is made here");
+	if (strncmp(word, "think=", 6) == 0)
+		think = strtod(word + 6, &end);
+	if (!end || end == word + 6 || *end || !(think >= 0) ||
+	    think > THINK_MAX)
+		return complain(reading, word, "give think=SECONDS, from 0 "
+				"to 86400");
+	reading->think = (uint64_t)(think * reading->scale);
+	return 0;
+}
+
+/*
+ * A line that has a request. The time behind a burst belongs to the burst's last
+ * request, and moves on while further requests come.
+ */
+static int read_request(struct reading *reading, char *line)
+{
+	struct bench_trace *trace = reading->trace;
+	bool further = isspace((unsigned char)*line);
+	char *at = NULL, *word = strtok_r(line, BLANKS, &at);
+	int err;
+
+	if (further && !reading->within)
+		return complain(reading, word, "a session's first line "
+				"isn't indented");
+	if (further)
+		trace->pages[trace->page_count - 1].think = 0;
+	else
+		reading->think = 0;
+	err = add(reading, word);
+	while (!err && (word = strtok_r(NULL, BLANKS, &at)) && *word != '#')
+		err = set(reading, word);
+	if (!err)
+		trace->pages[trace->page_count - 1].think = reading->think;
+	return err;
+}
+
+static int read_lines(struct reading *reading, FILE *file)
+{
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+	int err = 0;
+
+	while (!err && (n = getline(&line, &room, file)) >= 0) {
+		reading->line++;
+		if (strlen(line) != (size_t)n)
+			err = complain(reading, "a byte 0",
+				       "this isn't a trace");
+		else if (!line[strspn(line, BLANKS)])
+			reading->within = false;
+		else if (*line != '#')
+			err = read_request(reading, line);
+	}
+	if (!err && ferror(file))
+		err = complain(reading, "reading", strerror(errno));
+	if (!err && !reading->trace->page_count)
+		err = complain(reading, "the end", "there is no request");
+	free(line);
+	return err;
+}
+
+int bench_trace_read(struct bench_trace *trace, const char *path, long think)
+{
+	struct reading reading = {
+		.trace = trace, .path = path, .scale = 1e7 * (double)think,
+	};
+	FILE *file;
+	int err;
+
+	*trace = (struct bench_trace){ };
+	if (bench_fileset_init(&trace->set))
+		return no_memory(&reading);
+	file = fopen(path, "re");
+	if (!file) {
+		fprintf(stderr, "flexsc: bench: load: %s: %s\n", path,
+			strerror(errno));
+		return 1;
+	}
+	err = read_lines(&reading, file);
+	fclose(file);
+	return err;
+}
+
+void bench_trace_fini(struct bench_trace *trace)
+{
+	bench_fileset_fini(&trace->set);
+	free(trace->pages);
+	free(trace->firsts);
+}
+
+struct bench_page *bench_trace_session(const struct bench_trace *trace,
+				       size_t index, size_t *left)
+{
+	size_t first = trace->firsts[index % trace->session_count];
+	size_t end = trace->firsts[index % trace->session_count + 1];
+
+	*left = end - first - 1;
+	return &trace->pages[first];
+}
