@@ -16,6 +16,7 @@ from . import (
     apache,
     calls,
     cost,
+    generator,
     machine,
     mariadb,
     network,
@@ -49,18 +50,20 @@ BENCHES: dict[str, ModuleType] = {
     "programs": programs,
     "study": study,
     "overload": overload,
+    "generator": generator,
 }
 # Not of what users have by default; a study that takes long.
-APART = ["nginx", "study", "overload"]
+APART = ["nginx", "study", "overload", "generator"]
 # Those that take words behind their names, and what looks at these.
 WORDED: dict[str, Callable[[list[str]], object]] = {
     "nginx": nginx.parse,
     "programs": programs.parse,
     "study": study.parse,
     "overload": overload_plan.parse,
+    "generator": generator.parse,
 }
 # Those whose servers and clients may be on a network of their own.
-NETWORKED = ["serve", "nginx", "programs", "study", "overload"]
+NETWORKED = ["serve", "nginx", "programs", "study", "overload", "generator"]
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 SECONDS, QUICK_SECONDS = 5, 2
@@ -92,14 +95,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         nargs="?",
         choices=[*BENCHES, "all"],
         default="all",
-        help="what to measure (all but nginx, study and overload)",
+        help=f"what to measure (all but {', '.join(APART)})",
     )
     parser.add_argument(
         "words",
         nargs="*",
         metavar="WORD",
         help="of overload: its parts and settings; of programs: their names; of "
-        "nginx: what it is asked for; of study: workloads and models",
+        "nginx and generator: what is asked for; of study: workloads and models",
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer rounds and sizes, wider ranges"
@@ -114,7 +117,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--seconds",
         type=positive,
         metavar="N",
-        help="of load in a round of serve, nginx and programs "
+        help="of load in a round of serve, nginx, programs and generator "
         f"({SECONDS}, quick {QUICK_SECONDS}), and half of it in one of threads",
     )
     parser.add_argument(

@@ -14,6 +14,7 @@ PACKAGES = {
     "apache2": "apache2",
     "ethtool": "ethtool",
     "haproxy": "haproxy",
+    "httperf": "httperf",
     "ip": "iproute2",
     "mariadb-install-db": "mariadb-server",
     "mariadbd": "mariadb-server",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from conftest import PATIENCE, Server, command
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
+from flexbench import tools
 from flexbench.study import fileset, workload
 from flexbench.study.fileset import File
 from flexbench.study.workload import Options
@@ -405,3 +407,34 @@ def test_wrong_arguments_are_one_line(
     assert done.stdout == ""
     assert done.stderr.startswith(f"flexsc: bench: {reason}")
     assert done.stderr.count("\n") == 1
+
+
+# Beside other clients.
+
+
+def test_clients_are_compared(tmp_path: Path) -> None:
+    """Each of them has all of its answers; whether they agree is the bench's to say."""
+    missing = [p for p in ("nginx", "wrk", "httperf") if not tools.find(p)]
+    if missing or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip(f"no {', '.join(missing) or 'second core'}")
+    path = tmp_path / "run.json"
+    done = subprocess.run(
+        [command(), "bench", "generator", "--out", str(path)]
+        + ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "8"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(path.read_text())
+    parts = [
+        (m["settings"]["part"], m["settings"]["variant"]) for m in found["measurements"]
+    ]
+    # On a busy machine httperf, which has 1024 descriptors, may have too few.
+    assert parts[:2] == [("closed", "load"), ("closed", "wrk")]
+    assert ("sessions", "load") in parts
+    assert "\ngenerator: " in done.stdout
+    for measurement in found["measurements"]:
+        (one,) = measurement["rounds"]
+        assert one["samples"]["responses_per_s"][0] > 0

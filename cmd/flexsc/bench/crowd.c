@@ -14,6 +14,7 @@
 #define SECOND		1000000000ULL
 #define PATIENCE	(15 * SECOND)	/* after the last, with no time-out */
 #define PATIENCE_MS	5000		/* with the first answer of each page */
+#define PAUSE		1000000ULL
 #define STARTS		64	/* requests begun between looks for events */
 #define EVENTS		128
 #define SAMPLE		64	/* bytes of a file that are compared, */
@@ -212,7 +213,9 @@ static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 	visit->newer = crowd->spare;
 	crowd->spare = visit;
 	crowd->clients--;
-	crowd->freed = now;
+	/* Whoever can't be connected to isn't asked as fast as one can. */
+	crowd->freed = visit->end == BENCH_REFUSED ||
+		       visit->end == BENCH_UNSENT ? now + PAUSE : now;
 }
 
 /* The client thinks, with its connection or, if that is closed, without. */
@@ -429,8 +432,14 @@ static void wait_for_events(struct bench_crowd *crowd)
 		span.tv_nsec = (long)((until - now) % SECOND);
 	}
 	n = epoll_pwait2(crowd->epoll, events, EVENTS, &span, NULL);
-	for (int i = 0; i < n; i++)
+	/*
+	 * Whoever goes on at once does so before others' answers are looked at:
+	 * the server is to have something to do meanwhile.
+	 */
+	for (int i = 0; i < n; i++) {
 		handle(crowd, &events[i]);
+		begin_due(crowd);
+	}
 }
 
 static const char *learn(struct bench_crowd *crowd, struct bench_page *page)
