@@ -283,6 +283,7 @@ def test_raw_load(name: str, greet: int) -> None:
     (rate,) = found["samples"]["requests_per_s"]
     assert rate == found["counts"]["requests"] > 0
     assert found["counts"]["answers"] >= rate
+    assert 1 / 20 <= found["counts"]["jain"] <= 1
     times = [found["samples"][f"p{p}_us"][0] for p in (50, 90, 99, 999)]
     assert 0 < times[0]
     assert times == sorted(times)
