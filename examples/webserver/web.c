@@ -200,7 +200,6 @@ static void begin_answer(struct web_connection *c, int status)
 	};
 	c->headed = false;
 	c->tries = 0;
-	c->offset = 0;
 	c->left = 0;
 	if (status)
 		refuse(c, status);

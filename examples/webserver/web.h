@@ -25,6 +25,7 @@
 
 #include <linux/openat2.h>
 #include <linux/stat.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -78,9 +79,9 @@ struct web_thread {
 /* By the owning thread alone, so no other thread's count is lost. */
 static inline void web_count(_Atomic uint64_t *count)
 {
-	uint64_t n = __atomic_load_n(count, __ATOMIC_RELAXED);
+	uint64_t n = atomic_load_explicit(count, memory_order_relaxed);
 
-	__atomic_store_n(count, n + 1, __ATOMIC_RELAXED);
+	atomic_store_explicit(count, n + 1, memory_order_relaxed);
 }
 
 /* What all connections of a process have in common: read only, but files. */
