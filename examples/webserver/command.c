@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "http/mime.h"
 
@@ -28,7 +29,7 @@ struct threads {
 
 static struct threads *threads;
 static const char *program = "web";
-static const char *stats;
+static FILE *stats;
 
 void command_complain(const char *what, int error)
 {
@@ -43,7 +44,7 @@ static _Noreturn void die(const char *what, int error)
 
 /* Options. */
 
-static const char *body = "sendfile";
+static const char *body = "sendfile", *stats_path;
 static unsigned int cache, timeout = 30;
 
 static struct command_option common[] = {
@@ -55,7 +56,7 @@ static struct command_option common[] = {
 	  .help = "sendfile|read  how a large file is sent (sendfile)" },
 	{ .name = "timeout", &timeout, 1, 86400,
 	  .help = "N  seconds for a request, an idle client, a stuck one (30)" },
-	{ .name = "stats", .text = &stats,
+	{ .name = "stats", .text = &stats_path,
 	  .help = "FILE  counters as JSON, at the end" },
 	{ 0 },
 };
@@ -104,6 +105,12 @@ static void option_set(const struct command_option *o, const char *value)
 	*o->number = (unsigned int)n;
 }
 
+static _Noreturn void no_option(const char *name)
+{
+	fprintf(stderr, "%s: %s: no such option; try --help\n", program, name);
+	exit(2);
+}
+
 /* An argument with its value: "--name value" or "--name=value". */
 static void option_parse(const struct command_option *options, int *i,
 			 char **argv)
@@ -114,11 +121,8 @@ static void option_parse(const struct command_option *options, int *i,
 	if (value)
 		*value++ = '\0';
 	o = option_find(common, name) ?: option_find(options, name);
-	if (!o) {
-		fprintf(stderr, "%s: --%s: no such option; try --help\n",
-			program, name);
-		exit(2);
-	}
+	if (!o)
+		no_option(name - 2);
 	if (!value)
 		value = argv[++*i];
 	if (!value) {
@@ -138,6 +142,8 @@ static const char *arguments(const struct command_option *options, int argc,
 			help(options);
 		} else if (!strncmp(argv[i], "--", 2)) {
 			option_parse(options, &i, argv);
+		} else if (*argv[i] == '-') {
+			no_option(argv[i]);
 		} else if (folder) {
 			fprintf(stderr, "%s: one folder, please\n", program);
 			exit(2);
@@ -153,7 +159,7 @@ static const char *arguments(const struct command_option *options, int argc,
 	return folder;
 }
 
-/* As many descriptors as are allowed. */
+/* As many descriptors as are allowed: the cache leaves half of them to clients. */
 static void allow_descriptors(void)
 {
 	struct rlimit limit;
@@ -162,27 +168,29 @@ static void allow_descriptors(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
+	if (cache > limit.rlim_cur / 2)
+		cache = (unsigned int)(limit.rlim_cur / 2);
 }
 
-static void block_signals(sigset_t *set)
+/* The signals that command_wait() waits for. */
+static void block_signals(sigset_t *set, bool copies)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
-	sigaddset(set, SIGCHLD);
+	if (copies)
+		sigaddset(set, SIGCHLD);
 	pthread_sigmask(SIG_BLOCK, set, NULL);
-	signal(SIGPIPE, SIG_IGN);
 }
 
 static void command_init(struct command *c, const char *folder)
 {
-	sigset_t set;
-
 	if (strcmp(body, "sendfile") != 0 && strcmp(body, "read") != 0) {
 		fprintf(stderr, "%s: --body %s: give sendfile or read\n",
 			program, body);
 		exit(2);
 	}
+	allow_descriptors();
 	files_init(&c->files, cache);
 	c->web = (struct web){
 		.root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC),
@@ -202,24 +210,31 @@ static void command_init(struct command *c, const char *folder)
 		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (threads == MAP_FAILED)
 		die("memory", errno);
+	if (stats_path)
+		stats = fopen(stats_path, "we");
+	if (stats_path && !stats)
+		die(stats_path, errno);
 	mime_load();
-	allow_descriptors();
-	block_signals(&set);
 }
 
 void command_parse(struct command *c, const char *name,
 		   const struct command_option *options, int argc, char **argv)
 {
+	sigset_t set;
+
 	*c = (struct command){ .program = name, .address = "127.0.0.1" };
 	program = name;
 	common[0].number = &c->port;
 	common[1].text = &c->address;
 	command_init(c, arguments(options, argc, argv));
+	block_signals(&set, true);
+	signal(SIGPIPE, SIG_IGN);
 }
 
 /* Sockets. */
 
-static int listener(const struct sockaddr_in *address, bool shared)
+static int listener(const struct sockaddr_in *address, bool shared,
+		    const struct timeval *limit)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
@@ -229,19 +244,23 @@ static int listener(const struct sockaddr_in *address, bool shared)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (shared)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, limit, sizeof(*limit));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, limit, sizeof(*limit));
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) ||
 	    listen(fd, SOMAXCONN))
 		return -1;
 	return fd;
 }
 
-int command_listen(struct command *c, bool shared)
+int command_listen(struct command *c, bool shared, bool limits)
 {
 	static bool printed;
 	struct sockaddr_in address = {
 		.sin_family = AF_INET, .sin_port = htons((uint16_t)c->port),
 	};
+	const struct timeval limit = { .tv_sec = limits ? timeout : 0 };
 	socklen_t length = sizeof(address);
+	char where[64];
 	int fd;
 
 	if (!inet_aton(c->address, &address.sin_addr)) {
@@ -249,9 +268,11 @@ int command_listen(struct command *c, bool shared)
 			program, c->address);
 		exit(2);
 	}
-	fd = listener(&address, shared);
+	snprintf(where, sizeof(where), "%s:%u", inet_ntoa(address.sin_addr),
+		 c->port);
+	fd = listener(&address, shared, &limit);
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &length))
-		die("listening", errno);
+		die(where, errno);
 	c->port = ntohs(address.sin_port);
 	if (!printed)
 		printf("%u\n", c->port);
@@ -302,25 +323,21 @@ static void write_stats(void)
 		FIELD("handed", handed),
 #undef FIELD
 	};
-	FILE *file = fopen(stats, "we");
-
-	if (!file)
-		die(stats, errno);
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		fprintf(file, "%s\"%s\": %llu", i ? ", " : "{",
+		fprintf(stats, "%s\"%s\": %llu", i ? ", " : "{",
 			fields[i].name,
 			(unsigned long long)sum(fields[i].offset));
-	fputs("}\n", file);
-	if (fclose(file))
-		die(stats, errno);
+	fputs("}\n", stats);
+	if (fclose(stats))
+		die(stats_path, errno);
 }
 
-_Noreturn void command_wait(void)
+_Noreturn void command_wait(bool copies)
 {
 	sigset_t set;
 	int signo;
 
-	block_signals(&set);
+	block_signals(&set, copies);
 	sigwait(&set, &signo);
 	if (stats)
 		write_stats();

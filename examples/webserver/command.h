@@ -44,10 +44,11 @@ void command_parse(struct command *command, const char *program,
 
 /*
  * A socket that listens; accepted sockets inherit TCP_NODELAY. The first call prints
- * the port. "shared": further sockets may listen on the port. Ends the process if
- * it fails.
+ * the port. "shared": further sockets may listen on the port. "limits": accept(), and
+ * accepted sockets' receives and sends that block, end with EAGAIN when --timeout is
+ * over. Ends the process if it fails.
  */
-int command_listen(struct command *command, bool shared);
+int command_listen(struct command *command, bool shared, bool limits);
 
 /*
  * Counters and a clock for one more thread of the process, or of a copy that is
@@ -60,9 +61,10 @@ void command_complain(const char *what, int error);
 
 /*
  * Wait for SIGTERM or SIGINT, write the file of --stats, and end the process.
- * Connections are cut. If a forked copy ends, the process ends with status 1.
+ * Connections are cut. "copies": the process has forked copies; if a child ends,
+ * the process ends with status 1.
  */
-_Noreturn void command_wait(void);
+_Noreturn void command_wait(bool copies);
 
 /* Make a call. Its result, or -errno. */
 static inline int64_t command_make(const struct web_call *call)

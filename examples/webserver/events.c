@@ -51,6 +51,7 @@ struct client {
 struct copy {
 	int listener, epoll, bell;
 	bool listening;			/* the listener is in the set */
+	uint64_t retry;			/* descriptors were short: to look again; ns */
 	unsigned int clients;
 	struct web_thread *thread;
 	struct patient *waiting;
@@ -98,6 +99,7 @@ static void listen_again(struct copy *copy)
 		watch(copy, EPOLL_CTL_ADD, copy->listener,
 		      EPOLLIN | EPOLLEXCLUSIVE, copy);
 	copy->listening = true;
+	copy->retry = 0;
 }
 
 static void listen_no_more(struct copy *copy)
@@ -221,6 +223,13 @@ static bool begin(struct copy *copy, int fd)
 	return true;
 }
 
+/* A client that leaves makes room for the next one; so may another process. */
+static void pause_accepting(struct copy *copy)
+{
+	listen_no_more(copy);
+	copy->retry = clock_ticks() + SHORT_MS * 1000000ULL;
+}
+
 static void take_clients(struct copy *copy)
 {
 	for (unsigned int i = 0; i < accepts && copy->clients < max; i++) {
@@ -229,9 +238,8 @@ static void take_clients(struct copy *copy)
 
 		if (fd < 0 && errno == EAGAIN)
 			return;
-		/* A client that leaves makes room for the next one. */
 		if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
-			listen_no_more(copy);
+			pause_accepting(copy);
 		if (fd < 0 || !begin(copy, fd))
 			return;
 	}
@@ -264,12 +272,11 @@ static void bury(struct copy *copy)
 	copy->gone = NULL;
 }
 
-/* Nobody leaves if there is nobody: then time brings descriptors back. */
-static int turn_limit(struct copy *copy)
+static int turn_limit(const struct copy *copy)
 {
-	if (!copy->listening && !copy->clients)
-		return SHORT_MS;
-	return patience_ms(copy->waiting);
+	int ms = patience_ms(copy->waiting);
+
+	return copy->retry && (ms < 0 || ms > SHORT_MS) ? SHORT_MS : ms;
 }
 
 static void *run(void *arg)
@@ -286,7 +293,7 @@ static void *run(void *arg)
 			handle(copy, events[i].data.ptr);
 		give_up(copy);
 		bury(copy);
-		if (!copy->clients)
+		if (copy->retry && clock_ticks() >= copy->retry)
 			listen_again(copy);
 	}
 	return NULL;
@@ -354,14 +361,15 @@ int main(int argc, char **argv)
 			"port\n", accept_by);
 		return 2;
 	}
-	first = command_listen(&command, port);
+	first = command_listen(&command, port, false);
 	for (unsigned int i = 1; i < copies; i++) {
-		int fd = port ? command_listen(&command, true) : first;
+		int fd = port ? command_listen(&command, true, false) :
+				first;
 
 		fork_copy(fd);
 		if (port)
 			close(fd);
 	}
 	start_copy(first);
-	command_wait();
+	command_wait(copies > 1);
 }

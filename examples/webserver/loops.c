@@ -100,8 +100,10 @@ static void accept_again(struct flexsc_cb *cb)
 					       self.listener, SOCK_CLOEXEC);
 
 	(void)cb;
-	if (err)
-		command_complain("accepting", -err);
+	if (!err || !flexsc_loop_timer(self.loop, &self.pause, PAUSE_NS))
+		return;
+	command_complain("accepting", -err);
+	_exit(1);
 }
 
 /* A connection; or an error, which ends the multishot call. */
@@ -130,22 +132,44 @@ static void run_in_batches(void)
 	sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
-static int create(void)
+static int create(struct flexsc_loop **loop)
 {
 	struct flexsc_options o = FLEXSC_OPTIONS_INIT;
-	char why[256] = "";
-	int err;
 
-	run_in_batches();
 	o.engine = engine;
 	o.cores = cores;
-	err = flexsc_loop_create(&self.loop, &o);
-	if (!err)
-		return 0;
-	if (err == -EOPNOTSUPP && engine)
-		flexsc_engine_probe(engine, why, sizeof(why));
-	fprintf(stderr, "web-loops: no loop: %s\n", *why ? why : strerror(-err));
-	return err;
+	return flexsc_loop_create(loop, &o);
+}
+
+static bool is_waiting_engine(void)
+{
+	return !engine || !strcmp(engine, "uring") ||
+	       !strcmp(engine, "threads") || !strcmp(engine, "kmod");
+}
+
+/* Make a loop, to tell why not before there are threads. */
+static void try_options(void)
+{
+	struct flexsc_loop *loop;
+	char why[256] = "";
+	int err = is_waiting_engine() ? create(&loop) : -EINVAL;
+
+	if (!err) {
+		flexsc_loop_destroy(loop);
+		return;
+	}
+	if (!is_waiting_engine())
+		fprintf(stderr, "web-loops: --engine %s: give uring, threads or "
+			"kmod\n", engine);
+	else if (err == -EINVAL && cores)
+		fprintf(stderr, "web-loops: --cores %s: give cores that are "
+			"there, as 2,4-6\n", cores);
+	else if (err == -EOPNOTSUPP && engine &&
+		 flexsc_engine_probe(engine, why, sizeof(why)))
+		fprintf(stderr, "web-loops: --engine %s: %s\n", engine, why);
+	else
+		command_complain("no loop", -err);
+	exit(err == -EINVAL ? 2 : 1);
 }
 
 static void *run(void *arg)
@@ -154,8 +178,11 @@ static void *run(void *arg)
 	self.accept.callback = on_accept;
 	self.pause.callback = accept_again;
 	self.thread = command_thread();
-	if (!self.thread || create())
+	run_in_batches();
+	if (!self.thread || create(&self.loop)) {
+		command_complain("no loop", ENOMEM);
 		_exit(1);
+	}
 	/*
 	 * io_uring waits for no writer of a pipe that is opened, and would not
 	 * wait for the disk on a descriptor with this flag.
@@ -184,12 +211,14 @@ int main(int argc, char **argv)
 	bool port;
 
 	command_parse(&command, "web-loops", options, argc, argv);
+	try_options();
 	listeners = calloc(loops, sizeof(*listeners));
 	if (!listeners || !parse_accepts(&port))
 		return 2;
 	for (unsigned int i = 0; i < loops; i++)
 		listeners[i] = i && !port ? listeners[0] :
-					    command_listen(&command, port);
+					    command_listen(&command, port,
+								   false);
 	for (unsigned int i = 0; i < loops; i++) {
 		int err = pthread_create(&thread, NULL, run, &listeners[i]);
 
@@ -198,5 +227,5 @@ int main(int argc, char **argv)
 		command_complain("threads", err);
 		return 1;
 	}
-	command_wait();
+	command_wait(false);
 }

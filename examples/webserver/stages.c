@@ -36,7 +36,7 @@
 #define PAUSE_US	20000	/* while descriptors are short */
 
 struct stage {
-	const char *spec;		/* its option: THREADS[@CORE[-CORE]] */
+	const char *name, *spec;	/* its option: THREADS[@CORE[-CORE]] */
 	unsigned int threads;
 	bool pinned;
 	cpu_set_t cores;
@@ -70,11 +70,11 @@ static void *run_stage(void *stage);
 enum { ACCEPT, POLL, READ, DISK, WRITE, STAGES };
 
 static struct stage stages[STAGES] = {
-	[ACCEPT] = { .spec = "1", .run = run_accept, .queue = QUEUE_INIT },
-	[POLL] = { .spec = "1", .run = run_poll, .queue = QUEUE_INIT },
-	[READ] = { .spec = "1", .run = run_stage, .queue = QUEUE_INIT },
-	[DISK] = { .spec = "2", .run = run_stage, .queue = QUEUE_INIT },
-	[WRITE] = { .spec = "1", .run = run_stage, .queue = QUEUE_INIT },
+	[ACCEPT] = { "accept", "1", .run = run_accept, .queue = QUEUE_INIT },
+	[POLL] = { "poll", "1", .run = run_poll, .queue = QUEUE_INIT },
+	[READ] = { "read", "1", .run = run_stage, .queue = QUEUE_INIT },
+	[DISK] = { "file", "2", .run = run_stage, .queue = QUEUE_INIT },
+	[WRITE] = { "write", "1", .run = run_stage, .queue = QUEUE_INIT },
 };
 
 static const struct command_option options[] = {
@@ -182,7 +182,7 @@ static void retire(struct client *client)
 	pthread_mutex_unlock(&admission);
 }
 
-/* Go on with a client as far as this stage goes; NULL: no further than closing. */
+/* Go on with a client as far as this stage goes; NULL: only to close. */
 static void drive(struct client *client, struct web_thread *thread,
 		  const struct stage *stage)
 {
@@ -210,7 +210,7 @@ static void drive(struct client *client, struct web_thread *thread,
 
 /* The stages' threads. */
 
-static struct web_thread *thread_begin(const struct stage *stage)
+static struct web_thread *thread_begin(void)
 {
 	struct web_thread *thread = command_thread();
 
@@ -218,16 +218,13 @@ static struct web_thread *thread_begin(const struct stage *stage)
 		command_complain("threads", EAGAIN);
 		_exit(1);
 	}
-	if (stage->pinned)
-		pthread_setaffinity_np(pthread_self(), sizeof(stage->cores),
-				       &stage->cores);
 	return thread;
 }
 
 static void *run_stage(void *arg)
 {
 	struct stage *stage = arg;
-	struct web_thread *thread = thread_begin(stage);
+	struct web_thread *thread = thread_begin();
 	struct queued *queued, *next;
 
 	for (;;) {
@@ -242,7 +239,7 @@ static void *run_stage(void *arg)
 
 static void *run_poll(void *arg)
 {
-	struct web_thread *thread = thread_begin(arg);
+	struct web_thread *thread = thread_begin();
 	struct epoll_event events[EVENTS];
 	struct client *client;
 
@@ -288,7 +285,7 @@ static void begin(struct web_thread *thread, int fd)
 
 static void *run_accept(void *arg)
 {
-	struct web_thread *thread = thread_begin(arg);
+	struct web_thread *thread = thread_begin();
 	bool admitted = false;
 
 	for (;;) {
@@ -313,7 +310,7 @@ static bool stage_parse(struct stage *stage)
 	unsigned int first, last;
 	int end = 0, n;
 
-	n = sscanf(stage->spec, "%u%n@%u%n-%u%n", &stage->threads, &end,
+	n = sscanf(stage->spec, "%4u%n@%4u%n-%4u%n", &stage->threads, &end,
 		   &first, &end, &last, &end);
 	if (n < 1 || stage->spec[end] || stage->threads < 1 ||
 	    stage->threads > 1024)
@@ -326,31 +323,51 @@ static bool stage_parse(struct stage *stage)
 	return n == 1 || CPU_COUNT(&stage->cores);
 }
 
+/* Are all of its cores there, and this process's? */
+static bool stage_allowed(const struct stage *stage)
+{
+	cpu_set_t ours, both;
+
+	sched_getaffinity(0, sizeof(ours), &ours);
+	CPU_AND(&both, &ours, &stage->cores);
+	return CPU_EQUAL(&both, &stage->cores);
+}
+
 static void parse_stages(void)
 {
-	for (int i = 0; i < STAGES; i++) {
-		if (stage_parse(&stages[i]) &&
-		    (i != POLL || stages[i].threads == 1))
-			continue;
-		fprintf(stderr, "web-stages: %s: give %s, as %s@0-1\n",
-			stages[i].spec, i == POLL ? "1[@CORE[-CORE]]" :
-			"THREADS[@CORE[-CORE]]", i == POLL ? "1" : "4");
-		exit(2);
+	const char *why = NULL;
+
+	for (int i = 0; i < STAGES && !why; i++) {
+		if (!stage_parse(&stages[i]))
+			why = "give THREADS[@CORE[-CORE]], as 4@0-1";
+		else if (i == POLL && stages[i].threads != 1)
+			why = "one thread, please";
+		else if (!stage_allowed(&stages[i]))
+			why = "there are no such cores";
+		if (why)
+			fprintf(stderr, "web-stages: --%s %s: %s\n",
+				stages[i].name, stages[i].spec, why);
 	}
+	if (why)
+		exit(2);
 }
 
 static void stage_start(struct stage *stage)
 {
+	pthread_attr_t attr;
 	pthread_t thread;
+	int err = pthread_attr_init(&attr);
 
-	for (unsigned int i = 0; i < stage->threads; i++) {
-		int err = pthread_create(&thread, NULL, stage->run, stage);
-
-		if (!err)
-			continue;
-		command_complain("threads", err);
-		exit(1);
-	}
+	if (stage->pinned)
+		pthread_attr_setaffinity_np(&attr, sizeof(stage->cores),
+					    &stage->cores);
+	for (unsigned int i = 0; i < stage->threads && !err; i++)
+		err = pthread_create(&thread, &attr, stage->run, stage);
+	pthread_attr_destroy(&attr);
+	if (!err)
+		return;
+	command_complain(stage->name, err);
+	exit(1);
 }
 
 int main(int argc, char **argv)
@@ -362,8 +379,8 @@ int main(int argc, char **argv)
 		command_complain("epoll", errno);
 		return 1;
 	}
-	listener = command_listen(&command, false);
+	listener = command_listen(&command, false, false);
 	for (int i = 0; i < STAGES; i++)
 		stage_start(&stages[i]);
-	command_wait();
+	command_wait(false);
 }

@@ -174,21 +174,16 @@ int main(int argc, char **argv)
 	bool port;
 
 	command_parse(&command, "web-threads", options, argc, argv);
-	port = !strcmp(accepts, "port");
-	if (!port && strcmp(accepts, "shared") != 0) {
-		fprintf(stderr, "web-threads: --accept %s: give shared or "
-			"port\n", accepts);
-		return 2;
-	}
+	port = command_accepts_by_port(accepts);
 	seats = calloc(count, sizeof(struct seat *));
 	if (!seats)
 		return 1;
-	listener = command_listen(&command, port);
+	listener = command_listen(&command, port, false);
 	for (unsigned int i = 0; i < count; i++)
-		seats[i] = seat_make(i && port ? command_listen(&command, true) :
+		seats[i] = seat_make(i && port ? command_listen(&command, true, false) :
 						 listener);
 	for (unsigned int i = 0; i < count; i++)
 		start(run, seats[i]);
 	start(usher, NULL);
-	command_wait();
+	command_wait(false);
 }
