@@ -321,7 +321,9 @@ def python(step: Step) -> None:
     alone = [
         path
         for path in files
-        if path.stem.startswith(("test_run_", "test_bench", "test_overload"))
+        if path.stem.startswith(
+            ("test_run_", "test_bench", "test_overload", "test_webserver")
+        )
     ]
     others = [path for path in files if path not in serve + alone]
     parts = {"serve": serve, "others": [ROOT / "tests" / "unit", *others]}

@@ -231,6 +231,16 @@ void command_parse(struct command *c, const char *name,
 	signal(SIGPIPE, SIG_IGN);
 }
 
+bool command_accepts_by_port(const char *word)
+{
+	if (!strcmp(word, "port"))
+		return true;
+	if (!strcmp(word, "shared"))
+		return false;
+	fprintf(stderr, "%s: --accept %s: give shared or port\n", program, word);
+	exit(2);
+}
+
 /* Sockets. */
 
 static int listener(const struct sockaddr_in *address, bool shared,

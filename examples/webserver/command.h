@@ -42,6 +42,9 @@ struct command {
 void command_parse(struct command *command, const char *program,
 		   const struct command_option *options, int argc, char **argv);
 
+/* What --accept says: one socket for each that accepts? Ends the process if neither. */
+bool command_accepts_by_port(const char *word);
+
 /*
  * A socket that listens; accepted sockets inherit TCP_NODELAY. The first call prints
  * the port. "shared": further sockets may listen on the port. "limits": accept(), and

@@ -355,12 +355,7 @@ int main(int argc, char **argv)
 	int first;
 
 	command_parse(&command, "web-events", options, argc, argv);
-	port = !strcmp(accept_by, "port");
-	if (!port && strcmp(accept_by, "shared") != 0) {
-		fprintf(stderr, "web-events: --accept %s: give shared or "
-			"port\n", accept_by);
-		return 2;
-	}
+	port = command_accepts_by_port(accept_by);
 	first = command_listen(&command, port, false);
 	for (unsigned int i = 1; i < copies; i++) {
 		int fd = port ? command_listen(&command, true, false) :

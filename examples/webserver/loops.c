@@ -195,15 +195,6 @@ static void *run(void *arg)
 	_exit(1);
 }
 
-static bool parse_accepts(bool *port)
-{
-	*port = !strcmp(accepts, "port");
-	if (*port || !strcmp(accepts, "shared"))
-		return true;
-	fprintf(stderr, "web-loops: --accept %s: give shared or port\n", accepts);
-	return false;
-}
-
 int main(int argc, char **argv)
 {
 	pthread_t thread;
@@ -211,10 +202,11 @@ int main(int argc, char **argv)
 	bool port;
 
 	command_parse(&command, "web-loops", options, argc, argv);
+	port = command_accepts_by_port(accepts);
 	try_options();
 	listeners = calloc(loops, sizeof(*listeners));
-	if (!listeners || !parse_accepts(&port))
-		return 2;
+	if (!listeners)
+		return 1;
 	for (unsigned int i = 0; i < loops; i++)
 		listeners[i] = i && !port ? listeners[0] :
 					    command_listen(&command, port,

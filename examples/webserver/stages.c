@@ -20,7 +20,6 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +27,7 @@
 #include <sys/socket.h>
 
 #include "command.h"
+#include "crew.h"
 #include "patience.h"
 #include "queue.h"
 
@@ -36,10 +36,7 @@
 #define PAUSE_US	20000	/* while descriptors are short */
 
 struct stage {
-	const char *name, *spec;	/* its option: THREADS[@CORE[-CORE]] */
-	unsigned int threads;
-	bool pinned;
-	cpu_set_t cores;
+	struct crew crew;
 	void *(*run)(void *stage);
 	struct queue queue;
 };
@@ -70,20 +67,20 @@ static void *run_stage(void *stage);
 enum { ACCEPT, POLL, READ, DISK, WRITE, STAGES };
 
 static struct stage stages[STAGES] = {
-	[ACCEPT] = { "accept", "1", .run = run_accept, .queue = QUEUE_INIT },
-	[POLL] = { "poll", "1", .run = run_poll, .queue = QUEUE_INIT },
-	[READ] = { "read", "1", .run = run_stage, .queue = QUEUE_INIT },
-	[DISK] = { "file", "2", .run = run_stage, .queue = QUEUE_INIT },
-	[WRITE] = { "write", "1", .run = run_stage, .queue = QUEUE_INIT },
+	[ACCEPT] = { { "accept", "1" }, .run = run_accept, .queue = QUEUE_INIT },
+	[POLL] = { { "poll", "1" }, .run = run_poll, .queue = QUEUE_INIT },
+	[READ] = { { "read", "1" }, .run = run_stage, .queue = QUEUE_INIT },
+	[DISK] = { { "file", "2" }, .run = run_stage, .queue = QUEUE_INIT },
+	[WRITE] = { { "write", "1" }, .run = run_stage, .queue = QUEUE_INIT },
 };
 
 static const struct command_option options[] = {
-	{ "accept", .text = &stages[ACCEPT].spec,
+	{ "accept", .text = &stages[ACCEPT].crew.spec,
 	  .help = "THREADS[@CORE[-CORE]]  that accept clients (1)" },
-	{ "read", .text = &stages[READ].spec, .help = "...  that receive (1)" },
-	{ "file", .text = &stages[DISK].spec, .help = "...  for files (2)" },
-	{ "write", .text = &stages[WRITE].spec, .help = "...  that send (1)" },
-	{ "poll", .text = &stages[POLL].spec,
+	{ "read", .text = &stages[READ].crew.spec, .help = "...  that receive (1)" },
+	{ "file", .text = &stages[DISK].crew.spec, .help = "...  for files (2)" },
+	{ "write", .text = &stages[WRITE].crew.spec, .help = "...  that send (1)" },
+	{ "poll", .text = &stages[POLL].crew.spec,
 	  .help = "1[@CORE[-CORE]]  the thread of the epoll set (1)" },
 	{ "batch", &batch, 1, 100000,
 	  .help = "N  clients that a thread takes at once (16)" },
@@ -304,83 +301,41 @@ static void *run_accept(void *arg)
 	return NULL;
 }
 
-/* THREADS[@CORE[-CORE]] */
-static bool stage_parse(struct stage *stage)
-{
-	unsigned int first, last;
-	int end = 0, n;
-
-	n = sscanf(stage->spec, "%4u%n@%4u%n-%4u%n", &stage->threads, &end,
-		   &first, &end, &last, &end);
-	if (n < 1 || stage->spec[end] || stage->threads < 1 ||
-	    stage->threads > 1024)
-		return false;
-	stage->pinned = n > 1;
-	if (n == 2)
-		last = first;
-	for (; n > 1 && first <= last && last < CPU_SETSIZE; first++)
-		CPU_SET(first, &stage->cores);
-	return n == 1 || CPU_COUNT(&stage->cores);
-}
-
-/* Are all of its cores there, and this process's? */
-static bool stage_allowed(const struct stage *stage)
-{
-	cpu_set_t ours, both;
-
-	sched_getaffinity(0, sizeof(ours), &ours);
-	CPU_AND(&both, &ours, &stage->cores);
-	return CPU_EQUAL(&both, &stage->cores);
-}
-
-static void parse_stages(void)
+static void check_stages(void)
 {
 	const char *why = NULL;
 
 	for (int i = 0; i < STAGES && !why; i++) {
-		if (!stage_parse(&stages[i]))
-			why = "give THREADS[@CORE[-CORE]], as 4@0-1";
-		else if (i == POLL && stages[i].threads != 1)
+		struct crew *crew = &stages[i].crew;
+
+		why = crew_parse(crew);
+		if (!why && i == POLL && crew->threads != 1)
 			why = "one thread, please";
-		else if (!stage_allowed(&stages[i]))
-			why = "there are no such cores";
 		if (why)
-			fprintf(stderr, "web-stages: --%s %s: %s\n",
-				stages[i].name, stages[i].spec, why);
+			fprintf(stderr, "web-stages: --%s %s: %s\n", crew->name,
+				crew->spec, why);
 	}
 	if (why)
 		exit(2);
 }
 
-static void stage_start(struct stage *stage)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err = pthread_attr_init(&attr);
-
-	if (stage->pinned)
-		pthread_attr_setaffinity_np(&attr, sizeof(stage->cores),
-					    &stage->cores);
-	for (unsigned int i = 0; i < stage->threads && !err; i++)
-		err = pthread_create(&thread, &attr, stage->run, stage);
-	pthread_attr_destroy(&attr);
-	if (!err)
-		return;
-	command_complain(stage->name, err);
-	exit(1);
-}
-
 int main(int argc, char **argv)
 {
 	command_parse(&command, "web-stages", options, argc, argv);
-	parse_stages();
+	check_stages();
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll < 0) {
 		command_complain("epoll", errno);
 		return 1;
 	}
 	listener = command_listen(&command, false, false);
-	for (int i = 0; i < STAGES; i++)
-		stage_start(&stages[i]);
+	for (int i = 0; i < STAGES; i++) {
+		int err = crew_start(&stages[i].crew, stages[i].run, &stages[i]);
+
+		if (!err)
+			continue;
+		command_complain(stages[i].crew.name, err);
+		return 1;
+	}
 	command_wait(false);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The states of a connection, the call of each, and where its result leads:
+ * The states of a connection, the call of each, and where its result leads; calls.c
+ * has the calls.
  *
  *	READING		recvfrom	OPENING, when a request is complete;
  *					LOADING, if the cache has its file;
@@ -22,19 +23,14 @@
  *					answer on its way
  *	CLOSING		close		OVER
  */
-#define _GNU_SOURCE
 #include "web.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #define ROOM		512U	/* bytes that a receive asks for at least */
 #define TRIES		8U	/* the kernel asks for when the tree changes */
-#define LINGER_TIME	(2 * CLOCK_SECOND)
 #define LINGER_BYTES	(4U << 20)
 
 _Static_assert(WEB_PART / 2 >= RESPONSE_MESSAGE_MAX +
@@ -423,33 +419,15 @@ static void lingered(struct web_connection *c, int64_t ret)
 	if (ret > 0)
 		c->discarded += (uint64_t)ret;
 	if (ret <= 0 || c->discarded >= LINGER_BYTES ||
-	    clock_ticks() - c->begun >= LINGER_TIME)
+	    clock_ticks() - c->begun >= WEB_LINGER)
 		c->state = WEB_CLOSING;
-}
-
-static enum web_kind kind_of(const struct web_connection *c)
-{
-	switch (c->state) {
-	case WEB_READING:
-	case WEB_LINGERING:
-		return WEB_RECEIVE;
-	case WEB_SENDING:
-	case WEB_PASSING:
-		return WEB_SEND;
-	case WEB_OPENING:
-	case WEB_LOOKING:
-	case WEB_LOADING:
-		return WEB_FILE;
-	default:
-		return WEB_CLOSE;
-	}
 }
 
 void web_done(struct web_connection *c, int64_t ret)
 {
-	web_count(&c->thread->counts.calls[kind_of(c)]);
+	web_count(&c->thread->counts.calls[web_kind_of(c)]);
 	/* A descriptor is closed even if close() says EINTR. */
-	if (ret == -EINTR && kind_of(c) != WEB_CLOSE)
+	if (ret == -EINTR && web_kind_of(c) != WEB_CLOSE)
 		return;
 	switch (c->state) {
 	case WEB_READING:
@@ -485,96 +463,6 @@ void web_done(struct web_connection *c, int64_t ret)
 	case WEB_OVER:
 		break;
 	}
-}
-
-/* Calls. */
-
-#define PTR(p)	((uint64_t)(uintptr_t)(p))
-
-static void set(struct web_call *call, unsigned int nr, uint64_t a0,
-		uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4)
-{
-	call->nr = nr;
-	call->args[0] = a0;
-	call->args[1] = a1;
-	call->args[2] = a2;
-	call->args[3] = a3;
-	call->args[4] = a4;
-	call->args[5] = 0;
-}
-
-static uint64_t remaining(uint64_t since, uint64_t limit)
-{
-	uint64_t spent = clock_ticks() - since;
-
-	return spent < limit ? limit - spent : 1;
-}
-
-static uint64_t patience(const struct web_connection *c)
-{
-	if (c->state == WEB_LINGERING)
-		return remaining(c->begun, LINGER_TIME);
-	if (c->state == WEB_READING && c->begun)
-		return remaining(c->begun, c->web->timeout);
-	return c->web->timeout;
-}
-
-static void set_receive(struct web_connection *c, struct web_call *call)
-{
-	size_t at = c->state == WEB_LINGERING ? 0 : c->end;
-
-	set(call, SYS_recvfrom, (uint64_t)c->fd, PTR(c->input + at),
-	    sizeof(c->input) - at, 0, 0);
-}
-
-bool web_next(struct web_connection *c, struct web_call *call)
-{
-	uint64_t fd = (uint64_t)c->fd;
-
-	call->kind = kind_of(c);
-	call->patience = call->kind <= WEB_SEND ? patience(c) : 0;
-	switch (c->state) {
-	case WEB_READING:
-	case WEB_LINGERING:
-		set_receive(c, call);
-		break;
-	case WEB_OPENING:
-		set(call, SYS_openat2, (uint64_t)c->web->root,
-		    PTR(c->path.name), PTR(&c->web->how), sizeof(c->web->how),
-		    0);
-		break;
-	case WEB_LOOKING:
-		set(call, SYS_statx, (uint64_t)c->own.fd, PTR(""),
-		    AT_EMPTY_PATH, FILE_STATX, PTR(&c->stx));
-		break;
-	case WEB_LOADING:
-		set(call, SYS_pread64, (uint64_t)c->file->fd,
-		    PTR(c->body + c->have), c->needed - c->have,
-		    c->offset + c->have, 0);
-		break;
-	case WEB_SENDING:
-		set(call, SYS_sendto, fd, PTR(c->out), c->out_left,
-		    MSG_NOSIGNAL | MSG_WAITALL | (c->left ? MSG_MORE : 0), 0);
-		break;
-	case WEB_PASSING:
-		c->place = (int64_t)c->offset;
-		set(call, SYS_sendfile, fd, (uint64_t)c->file->fd,
-		    PTR(&c->place), c->left, 0);
-		break;
-	case WEB_DROPPING:
-		set(call, SYS_close,
-		    (uint64_t)c->dropped.fds[c->dropped.count - 1], 0, 0, 0, 0);
-		break;
-	case WEB_SHUTTING:
-		set(call, SYS_shutdown, fd, SHUT_WR, 0, 0, 0);
-		break;
-	case WEB_CLOSING:
-		set(call, SYS_close, fd, 0, 0, 0, 0);
-		break;
-	case WEB_OVER:
-		return false;
-	}
-	return true;
 }
 
 void web_begin(struct web_connection *c, struct web *web,

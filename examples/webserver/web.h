@@ -98,6 +98,7 @@ struct web {
 #define WEB_PART	65536U	/* bytes of a part, where files are read */
 #define WEB_HEAD_MAX	16384U	/* bytes of a request's head */
 #define WEB_NAME	4096U
+#define WEB_LINGER	(2 * CLOCK_SECOND)
 
 /* The states and their arrows are in web.c. */
 enum web_state {
@@ -156,10 +157,7 @@ bool web_next(struct web_connection *c, struct web_call *call);
 /* The call's result: a value or -errno. */
 void web_done(struct web_connection *c, int64_t ret);
 
-/* May the connection be closed without loss: it waits for another request? */
-static inline bool web_is_idle(const struct web_connection *c)
-{
-	return c->state == WEB_READING && c->request.state == REQUEST_IDLE;
-}
+/* The kind of the call that is next. */
+enum web_kind web_kind_of(const struct web_connection *c);
 
 #endif /* WEBSERVER_WEB_H */

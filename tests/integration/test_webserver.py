@@ -64,7 +64,7 @@ class Driver:
     way: str = "native"
 
     def __str__(self) -> str:
-        return "".join([self.program[4:], *self.options, "@" * self.is_run])
+        return "".join([self.program[4:], *self.options, "-carried" * self.is_run])
 
     @property
     def is_run(self) -> bool:
