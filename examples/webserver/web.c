@@ -477,8 +477,7 @@ void web_begin(struct web_connection *c, struct web *web,
 	c->begun = 0;
 	c->discarded = 0;
 	c->file = NULL;
-	c->own.fd = -1;
-	c->own.cached = NULL;
+	c->own = (struct file){ .fd = -1 };
 	/* The response is kept from an earlier connection, which is over. */
 	c->response.keep_alive = false;
 	rewind_input(c);
