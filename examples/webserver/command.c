@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/time.h>
 
 #include "http/mime.h"
 
@@ -243,8 +242,7 @@ bool command_accepts_by_port(const char *word)
 
 /* Sockets. */
 
-static int listener(const struct sockaddr_in *address, bool shared,
-		    const struct timeval *limit)
+static int listener(const struct sockaddr_in *address, bool shared)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
@@ -254,21 +252,18 @@ static int listener(const struct sockaddr_in *address, bool shared,
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (shared)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, limit, sizeof(*limit));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, limit, sizeof(*limit));
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) ||
 	    listen(fd, SOMAXCONN))
 		return -1;
 	return fd;
 }
 
-int command_listen(struct command *c, bool shared, bool limits)
+int command_listen(struct command *c, bool shared)
 {
 	static bool printed;
 	struct sockaddr_in address = {
 		.sin_family = AF_INET, .sin_port = htons((uint16_t)c->port),
 	};
-	const struct timeval limit = { .tv_sec = limits ? timeout : 0 };
 	socklen_t length = sizeof(address);
 	char where[64];
 	int fd;
@@ -280,7 +275,7 @@ int command_listen(struct command *c, bool shared, bool limits)
 	}
 	snprintf(where, sizeof(where), "%s:%u", inet_ntoa(address.sin_addr),
 		 c->port);
-	fd = listener(&address, shared, &limit);
+	fd = listener(&address, shared);
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &length))
 		die(where, errno);
 	c->port = ntohs(address.sin_port);

@@ -47,11 +47,10 @@ bool command_accepts_by_port(const char *word);
 
 /*
  * A socket that listens; accepted sockets inherit TCP_NODELAY. The first call prints
- * the port. "shared": further sockets may listen on the port. "limits": accept(), and
- * accepted sockets' receives and sends that block, end with EAGAIN when --timeout is
- * over. Ends the process if it fails.
+ * the port. "shared": further sockets may listen on the port. Ends the process if it
+ * fails.
  */
-int command_listen(struct command *command, bool shared, bool limits);
+int command_listen(struct command *command, bool shared);
 
 /*
  * Counters and a clock for one more thread of the process, or of a copy that is

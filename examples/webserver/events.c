@@ -356,10 +356,9 @@ int main(int argc, char **argv)
 
 	command_parse(&command, "web-events", options, argc, argv);
 	port = command_accepts_by_port(accept_by);
-	first = command_listen(&command, port, false);
+	first = command_listen(&command, port);
 	for (unsigned int i = 1; i < copies; i++) {
-		int fd = port ? command_listen(&command, true, false) :
-				first;
+		int fd = port ? command_listen(&command, true) : first;
 
 		fork_copy(fd);
 		if (port)

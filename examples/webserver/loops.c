@@ -209,8 +209,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (unsigned int i = 0; i < loops; i++)
 		listeners[i] = i && !port ? listeners[0] :
-					    command_listen(&command, port,
-								   false);
+					    command_listen(&command, port);
 	for (unsigned int i = 0; i < loops; i++) {
 		int err = pthread_create(&thread, NULL, run, &listeners[i]);
 

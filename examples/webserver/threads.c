@@ -178,9 +178,9 @@ int main(int argc, char **argv)
 	seats = calloc(count, sizeof(struct seat *));
 	if (!seats)
 		return 1;
-	listener = command_listen(&command, port, false);
+	listener = command_listen(&command, port);
 	for (unsigned int i = 0; i < count; i++)
-		seats[i] = seat_make(i && port ? command_listen(&command, true, false) :
+		seats[i] = seat_make(i && port ? command_listen(&command, true) :
 						 listener);
 	for (unsigned int i = 0; i < count; i++)
 		start(run, seats[i]);
