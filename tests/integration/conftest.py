@@ -197,11 +197,22 @@ class Server:
             stream.close()
 
 
+def state(pid: int) -> list[str]:
+    """Its state, its parent ..."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+
+
+def gone(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return state(pid)[0] == "Z"
+    return True
+
+
 def ticks(pid: int) -> int:
     """What a process has had of the processor: 100 are a second; 0 if it is gone."""
     with contextlib.suppress(OSError):
-        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-        return int(stat[11]) + int(stat[12])
+        words = state(pid)
+        return int(words[11]) + int(words[12])
     return 0
 
 

@@ -79,7 +79,11 @@ def answers(port: int) -> bool:
 
 
 class Program:
-    """One that runs until it is told to end; what it says goes to a file."""
+    """One that runs until it is told to end; what it says goes to a file.
+
+    A constructor may fail before started() has the program, so one that goes on
+    after this class' does nothing but wait: a wait that fails ends the program.
+    """
 
     def __init__(
         self,
@@ -104,14 +108,18 @@ class Program:
         return self.log.read_text(errors="replace")
 
     def wait_until(self, ready: Callable[[], bool], limit: float = PATIENCE) -> None:
-        """Until it is; an end before that is an error with its last words."""
-        done = eventually(lambda: self.process.poll() is not None or ready(), limit)
-        status = self.process.poll()
-        if status is not None or not done:
-            where = "" if status is not None else whereabouts(self.process.pid)
-            raise RuntimeError(
-                f"not ready, status {status}:\n{self.said()[-3000:]}\n{where}"
-            )
+        """Until it is; else it is ended, and the error has its last words."""
+        try:
+            done = eventually(lambda: self.process.poll() is not None or ready(), limit)
+            status = self.process.poll()
+            if status is not None or not done:
+                where = "" if status is not None else whereabouts(self.process.pid)
+                raise RuntimeError(
+                    f"not ready, status {status}:\n{self.said()[-3000:]}\n{where}"
+                )
+        except BaseException:
+            self.end()
+            raise
 
     def listen(self, port: int, limit: float = PATIENCE) -> None:
         self.wait_until(lambda: answers(port), limit)

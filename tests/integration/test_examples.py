@@ -156,10 +156,12 @@ def echo(*arguments: str) -> Iterator[int]:
     with subprocess.Popen(
         [example("echo"), "0", *arguments], stdout=subprocess.PIPE, text=True
     ) as server:
-        assert server.stdout
-        yield int(server.stdout.readline())
-        assert server.poll() is None
-        server.kill()
+        try:
+            assert server.stdout
+            yield int(server.stdout.readline())
+            assert server.poll() is None
+        finally:
+            server.kill()
 
 
 def exchange(port: int, data: bytes) -> bytes:

@@ -26,9 +26,10 @@ from pathlib import Path
 import next_nginx
 import pytest
 
-from conftest import PATIENCE, command, eventually
+from conftest import PATIENCE, command, eventually, gone, state
 from programs import (
     Program,
+    answers,
     at_once,
     children,
     compiled,
@@ -268,17 +269,21 @@ class Nginx(Program):
         argv = [*before, which.program, "-c", f"{root}/nginx.conf"]
         argv += ["-e", f"{root}/errors"]
         super().__init__("native", argv, root / "out")
-        try:
-            self.listen(self.port)
-            with self.connect() as connection:
-                connection.send(request("/who"))
-                if not connection.answer().endswith(str(root).encode()):
-                    raise RuntimeError("another server has this port")
-        except RuntimeError:
-            self.end()
-            raise
+        self.wait_until(self.answers)
+
+    def answers(self) -> bool:
+        """Itself, and not another server that has its port."""
+        if not answers(self.port):
+            return False
+        with self.connect() as connection:
+            connection.send(request("/who"))
+            return connection.answer().endswith(str(self.root).encode())
 
     def end(self) -> None:
+        for path in self.root.glob("pid*"):
+            # A daemon isn't of the program's group.
+            with contextlib.suppress(OSError, ValueError):
+                os.kill(int(path.read_text()), signal.SIGTERM)
         super().end()
         self.backend.close()
 
@@ -376,18 +381,6 @@ def timeless(answer: bytes, port: int) -> bytes:
     if boundary:
         answer = answer.replace(boundary[1], b"BOUNDARY")
     return answer.replace(str(port).encode(), b"PORT")
-
-
-def state(pid: int) -> list[str]:
-    """Its state, its parent ..."""
-    text = Path(f"/proc/{pid}/stat").read_text()
-    return text.rpartition(") ")[2].split()
-
-
-def gone(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return state(pid)[0] == "Z"
-    return True
 
 
 @contextlib.contextmanager
@@ -1020,16 +1013,11 @@ def upgrades(root: Path, shared: Path, which: Which) -> None:
             assert eventually(lambda: bool(own.workers()), LONG)
             os.kill(old, signal.SIGQUIT)
 
-        try:
-            changes(own, old, upgrade)
-            new = own.master()
-            assert new != old
-            os.kill(new, signal.SIGQUIT)
-            assert eventually(lambda: gone(new), LONG)
-        finally:
-            for path in root.glob("pid*"):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(path.read_text()), signal.SIGTERM)
+        changes(own, old, upgrade)
+        new = own.master()
+        assert new != old
+        os.kill(new, signal.SIGQUIT)
+        assert eventually(lambda: gone(new), LONG)
 
 
 def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:

@@ -56,7 +56,11 @@ class Server:
             [program(), *options], stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout
-        self.port = int(self.process.stdout.readline())
+        try:
+            self.port = int(self.process.stdout.readline())
+        except BaseException:
+            self.end()
+            raise
 
     def client(self) -> Client:
         return Client(self.port)

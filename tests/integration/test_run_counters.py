@@ -479,11 +479,11 @@ def test_stat_says_where_there_are_no_user_threads(tmp_path: Path) -> None:
 
 
 def test_top_shows_live_processes(tmp_path: Path) -> None:
-    busy = Program("uring-1", python(WAITS), tmp_path / "busy")
-    idle = Program(
-        "uring-1", python("print('ready', flush=True)\ninput()"), tmp_path / "idle"
-    )
-    with started(busy), started(idle):
+    sleeps = python("print('ready', flush=True)\ninput()")
+    with (
+        started(Program("uring-1", python(WAITS), tmp_path / "busy")) as busy,
+        started(Program("uring-1", sleeps, tmp_path / "idle")),
+    ):
         busy.wait_until(lambda: "ready" in busy.said())
         done = flexsc("top", "-b", "-n", "2")
         assert (done.returncode, done.stderr) == (0, "")

@@ -115,11 +115,7 @@ class Live(Program):
 
     def __init__(self, way: str, program: str, log: Path) -> None:
         super().__init__(way, [program], log)
-        try:
-            self.wait_until(lambda: self.said() == "ready\n", 60)
-        except RuntimeError:
-            self.end()
-            raise
+        self.wait_until(lambda: self.said() == "ready\n", 60)
 
     def gdb(self, *commands: str) -> str:
         return gdb("-p", str(self.process.pid), commands=list(commands))
