@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from . import apache, loops, looping, mariadb, table, tools
+from . import apache, loops, looping, mariadb, quiet, table, tools
 from .compare import ratio
 from .runner import Plan, measure_all, progress
 from .running import FLEXSC, NATIVE, Program
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
-from .serve import cpu_seconds
 from .tools import Load
 
 BENCH = "programs"
@@ -86,9 +85,9 @@ def variants(plan: Plan, program: str, mode: str) -> list[Settings]:
 
 def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) -> Json:
     try:
-        before, begin = cpu_seconds(program.pid), time.monotonic()
+        before, begin = quiet.clock_s(program.pid), time.monotonic()
         found = kind.load(plan, program, mode, connections(plan, kind), seconds)
-        busy = cpu_seconds(program.pid) - before
+        busy = quiet.clock_s(program.pid) - before
     except (BenchError, OSError) as error:
         raise program.error(error) from error
     return {

@@ -8,7 +8,6 @@ file, the same wrk on other cores, alternately.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import tempfile
@@ -59,14 +58,6 @@ def load(plan: Plan, server: Server, seconds: int) -> Load:
         return clients.run_wrk(wrk(plan, server, seconds), seconds)
     except BenchError as error:
         raise BenchError(f"{server.name}: {error}") from error
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time that a process has used until now, all threads together."""
-    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    # The name, which ends with the last parenthesis, may have blanks.
-    fields = text.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def round_of(plan: Plan, server: Server, seconds: int) -> Json:

@@ -13,13 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from . import examples, idle, servers, table, tools
+from . import examples, idle, quiet, servers, table, tools
 from .compare import Interval, ratio
 from .examples import EPOLL
 from .runner import Plan, measure_all, raw
 from .running import FLEXSC, NATIVE
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
-from .serve import cpu_seconds
 
 BENCH = "threads"
 SERIES = "requests_per_s"
@@ -108,13 +107,13 @@ def once(plan: Plan, settings: Settings) -> Json:
         name += f", {entries} entries"
     cores = servers.listed(server_cores(plan, int(settings["cores"])))
     with examples.started(name, cores, args) as program:
-        before, begin = cpu_seconds(program.pid), time.monotonic()
+        before, begin = quiet.clock_s(program.pid), time.monotonic()
         try:
             found = load(plan, program.port, settings)
         except BenchError as error:
             raise program.error(error) from error
         program.check()
-        busy = cpu_seconds(program.pid) - before
+        busy = quiet.clock_s(program.pid) - before
         found["samples"]["busy_percent"] = [100 * busy / (time.monotonic() - begin)]
     return found
 

@@ -25,6 +25,9 @@ import pytest
 
 from conftest import PATIENCE, busy, command, eventually
 
+# Seconds that a program may take to begin: the machine's disk may stand still.
+BEGIN = 40.0
+
 WAYS = ("native", "uring-1", "uring-4", "threads-1", "threads-4")
 CARRIED = WAYS[1:]
 UNPATCHED = "unpatched-2"
@@ -107,7 +110,7 @@ class Program:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def wait_until(self, ready: Callable[[], bool], limit: float = PATIENCE) -> None:
+    def wait_until(self, ready: Callable[[], bool], limit: float = BEGIN) -> None:
         """Until it is; else it is ended, and the error has its last words."""
         try:
             done = eventually(lambda: self.process.poll() is not None or ready(), limit)
@@ -121,7 +124,7 @@ class Program:
             self.end()
             raise
 
-    def listen(self, port: int, limit: float = PATIENCE) -> None:
+    def listen(self, port: int, limit: float = BEGIN) -> None:
         self.wait_until(lambda: answers(port), limit)
 
     def stop(self, signo: int = signal.SIGTERM, limit: float = PATIENCE) -> int:

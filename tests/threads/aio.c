@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "bytes.h"
 #include "handled.h"
 
 #define PAIRS		4
@@ -71,19 +72,6 @@ static void submit(struct loop *loop, int i)
 		.aio_data = (uint64_t)i,
 	};
 	CHECK_EQ(syscall(SYS_io_submit, loop->context, 1L, &request), 1);
-}
-
-static void say(int fd)
-{
-	CHECK_EQ(send(fd, "x", 1, 0), 1);
-}
-
-static void hear(int fd)
-{
-	char byte = 0;
-
-	CHECK_EQ(recv(fd, &byte, 1, 0), 1);
-	CHECK_EQ(byte, 'x');
 }
 
 static void turn(struct loop *loop, int i)

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 
+#include "bytes.h"
 #include "handled.h"
 
 #define TURNS		20
@@ -51,27 +52,6 @@ static int wait_for_error(int set)
 
 	CHECK_EQ(epoll_wait(set, &event, 1, FOR_EVER), -1);
 	return errno;
-}
-
-static void say(int fd)
-{
-	CHECK_EQ(send(fd, "x", 1, 0), 1);
-}
-
-static void hear(int fd)
-{
-	char byte = 0;
-
-	CHECK_EQ(recv(fd, &byte, 1, 0), 1);
-	CHECK_EQ(byte, 'x');
-}
-
-static void hear_nothing(int fd)
-{
-	char byte;
-
-	CHECK_EQ(recv(fd, &byte, 1, 0), -1);
-	CHECK_EQ(errno, EAGAIN);
 }
 
 static void turn(const struct loop *loop)

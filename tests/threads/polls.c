@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
+#include "bytes.h"
 #include "handled.h"
 
 #define MANY_FDS	8
@@ -99,27 +100,6 @@ static int wait_for_error(const struct loop *loop)
 
 	CHECK_EQ(wait_all(loop, FOR_EVER, ready), -1);
 	return errno;
-}
-
-static void say(int fd)
-{
-	CHECK_EQ(send(fd, "x", 1, 0), 1);
-}
-
-static void hear(int fd)
-{
-	char byte = 0;
-
-	CHECK_EQ(recv(fd, &byte, 1, 0), 1);
-	CHECK_EQ(byte, 'x');
-}
-
-static void hear_nothing(int fd)
-{
-	char byte;
-
-	CHECK_EQ(recv(fd, &byte, 1, 0), -1);
-	CHECK_EQ(errno, EAGAIN);
 }
 
 static void turn(const struct loop *loop, int which)
