@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agenda of a crowd: visits whose next request is due later, while their clients
- * think. It is a heap by that time; one thread has it.
+ * The agenda of a crowd: visits whose next request is due later, while their
+ * clients think. It is a heap by that time; one thread has it.
  */
 #ifndef FLEXSC_BENCH_AGENDA_H
 #define FLEXSC_BENCH_AGENDA_H

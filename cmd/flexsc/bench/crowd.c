@@ -32,15 +32,11 @@ int bench_crowd_init(struct bench_crowd *crowd, bool order)
 	size_t count = order ? crowd->arrivals.count : 0;
 
 	crowd->random = 1;
-	crowd->epoll = epoll_create1(EPOLL_CLOEXEC);
-	crowd->by_fd = calloc(BENCH_FDS_MAX, sizeof(*crowd->by_fd));
-	crowd->answers = calloc(BENCH_FDS_MAX, sizeof(*crowd->answers));
-	crowd->idle = calloc(crowd->connections_max, sizeof(int));
 	crowd->tally = calloc(1, sizeof(struct bench_tally));
 	crowd->order = order ? calloc(count, sizeof(double)) : NULL;
-	return crowd->epoll < 0 || !crowd->by_fd || !crowd->answers ||
-	       !crowd->idle || !crowd->tally || (order && !crowd->order) ?
-		       -ENOMEM : 0;
+	if (!crowd->tally || (order && !crowd->order))
+		return -ENOMEM;
+	return bench_connections_init(&crowd->connections);
 }
 
 static void free_visits(struct bench_visit *visit)
@@ -55,23 +51,12 @@ static void free_visits(struct bench_visit *visit)
 
 void bench_crowd_fini(struct bench_crowd *crowd)
 {
-	struct bench_visit *thinking;
-
 	free_visits(crowd->oldest);
 	free_visits(crowd->spare);
-	while ((thinking = bench_agenda_take(&crowd->agenda))) {
-		if (thinking->fd >= 0)
-			close(thinking->fd);
-		free(thinking);
-	}
 	bench_agenda_fini(&crowd->agenda);
+	bench_connections_fini(&crowd->connections);
 	for (size_t i = 0; i < crowd->page_count; i++)
 		bench_page_fini(&crowd->pages[i]);
-	if (crowd->epoll >= 0)
-		close(crowd->epoll);
-	free(crowd->by_fd);
-	free(crowd->answers);
-	free(crowd->idle);
 	free(crowd->tally);
 	free(crowd->order);
 }
@@ -79,8 +64,8 @@ void bench_crowd_fini(struct bench_crowd *crowd)
 /* Requests that have begun. */
 
 /*
- * Which bytes of a file are compared: mostly a few, for a client that looks at all of
- * them takes longer than many a server.
+ * Which bytes of a file are compared: mostly a few, for a client that looks at
+ * all of them takes longer than many a server.
  */
 static void choose(struct bench_crowd *crowd, struct bench_visit *visit)
 {
@@ -133,7 +118,7 @@ static void count(struct bench_crowd *crowd, struct bench_visit *visit,
 		bench_times_add(&tally->classes[visit->page->class],
 				now - due);
 	tally->bytes += visit->page->size;
-	crowd->answers[visit->fd] += crowd->kept;
+	bench_connections_answered(&crowd->connections, visit->fd);
 	if (crowd->order)
 		crowd->order[crowd->order_count++] = (double)(now - due) / 1000;
 }
@@ -155,61 +140,23 @@ static void end(struct bench_crowd *crowd, struct bench_visit *visit,
 	*(visit->newer ? &visit->newer->older : &crowd->newest) = visit->older;
 }
 
-/* Connections. */
-
-static void drop(struct bench_crowd *crowd, int fd)
-{
-	if (crowd->answers[fd] && now_ns() >= crowd->tally->from)
-		bench_evenness_add(&crowd->tally->evenness,
-				   crowd->answers[fd] - 1);
-	crowd->answers[fd] = 0;
-	close(fd);
-	crowd->by_fd[fd] = NULL;
-	crowd->connections--;
-}
-
-/* An idle connection, or a new one; or -errno. */
-static int take_connection(struct bench_crowd *crowd)
-{
-	struct epoll_event event = {
-		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-	};
-	int fd;
-
-	if (crowd->idle_count)
-		return crowd->idle[--crowd->idle_count];
-	if (crowd->connections == crowd->connections_max)
-		return -EMFILE;
-	fd = bench_route_connect(&crowd->route, crowd->begun++);
-	if (fd < 0)
-		return fd;
-	event.data.fd = fd;
-	if ((unsigned int)fd >= BENCH_FDS_MAX ||
-	    epoll_ctl(crowd->epoll, EPOLL_CTL_ADD, fd, &event)) {
-		close(fd);
-		return -EMFILE;
-	}
-	crowd->answers[fd] = crowd->kept;
-	crowd->connections++;
-	return fd;
-}
+/* Clients. */
 
 /* The client goes away. Its connection is kept for others, or closed. */
 static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 		  uint64_t now)
 {
+	struct bench_connections *connections = &crowd->connections;
 	struct bench_tally *tally = crowd->tally;
 	bool answered = visit->end == BENCH_ANSWERED;
 
 	tally->done += answered;
 	tally->failed += !answered;
 	tally->unasked += visit->left;
-	if (visit->fd >= 0 && crowd->kept && answered && !visit->closing) {
-		crowd->by_fd[visit->fd] = NULL;
-		crowd->idle[crowd->idle_count++] = visit->fd;
-	} else if (visit->fd >= 0) {
-		drop(crowd, visit->fd);
-	}
+	if (visit->fd >= 0 && connections->kept && answered && !visit->closing)
+		bench_connections_keep(connections, visit);
+	else if (visit->fd >= 0)
+		bench_connections_drop(connections, visit);
 	visit->newer = crowd->spare;
 	crowd->spare = visit;
 	crowd->clients--;
@@ -222,10 +169,8 @@ static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 static void think(struct bench_crowd *crowd, struct bench_visit *visit,
 		  uint64_t now)
 {
-	if (visit->closing) {
-		drop(crowd, visit->fd);
-		visit->fd = -1;
-	}
+	if (visit->closing)
+		bench_connections_drop(&crowd->connections, visit);
 	visit->due = now + visit->page->think;
 	visit->page++;
 	visit->left--;
@@ -251,50 +196,31 @@ static void pass(struct bench_crowd *crowd, struct bench_visit *visit)
 /* Have the oldest request that waits begin, if there is a connection for it. */
 static bool begin_waiting(struct bench_crowd *crowd)
 {
+	struct bench_connections *connections = &crowd->connections;
 	struct bench_visit *visit = crowd->waiting;
-	int fd = take_connection(crowd);
+	int err = bench_connections_take(connections, visit);
 
-	if (fd < 0 && crowd->kept && crowd->connections)
+	if (err && connections->kept && connections->count)
 		return false;
-	if (fd < 0) {
-		visit->end = fd == -ECONNREFUSED ? BENCH_REFUSED : BENCH_UNSENT;
+	if (err) {
+		visit->end = err == -ECONNREFUSED ? BENCH_REFUSED :
+						    BENCH_UNSENT;
 		pass(crowd, visit);
 		return true;
 	}
 	crowd->waiting = waiting_from(visit->newer);
-	visit->fd = fd;
 	visit->made = true;
-	crowd->by_fd[fd] = visit;
 	/* A connection that was idle may have the answer soon, but hasn't yet. */
 	if (bench_visit_send(visit))
 		pass(crowd, visit);
 	return true;
 }
 
-/* A connection without a request has an event: the connection is at its end. */
-static void lose(struct bench_crowd *crowd, int fd)
-{
-	struct bench_visit *thinking = crowd->by_fd[fd];
-
-	if (thinking) {
-		thinking->fd = -1;
-		crowd->tally->lost++;
-		drop(crowd, fd);
-		return;
-	}
-	for (size_t i = 0; i < crowd->idle_count; i++) {
-		if (crowd->idle[i] != fd)
-			continue;
-		crowd->idle[i] = crowd->idle[--crowd->idle_count];
-		drop(crowd, fd);
-		return;
-	}
-}
-
 static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 {
+	struct bench_connections *connections = &crowd->connections;
 	int fd = event->data.fd;
-	struct bench_visit *visit = crowd->by_fd[fd];
+	struct bench_visit *visit = connections->by_fd[fd];
 
 	if (visit && visit->asking) {
 		if (!bench_visit_go(visit))
@@ -302,9 +228,17 @@ static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 		/* The end of the connection may be behind the answer. */
 		visit->closing |= !!(event->events & GONE);
 		pass(crowd, visit);
-	} else if (event->events & (EPOLLIN | GONE)) {
-		lose(crowd, fd);
+		return;
 	}
+	/* Without a request it is at its end. */
+	if (!(event->events & (EPOLLIN | GONE)))
+		return;
+	if (!visit) {
+		bench_connections_lose(connections, fd);
+		return;
+	}
+	bench_connections_drop(connections, visit);
+	crowd->tally->lost++;
 }
 
 /* Time. */
@@ -431,7 +365,7 @@ static void wait_for_events(struct bench_crowd *crowd)
 		span.tv_sec = (time_t)((until - now) / SECOND);
 		span.tv_nsec = (long)((until - now) % SECOND);
 	}
-	n = epoll_pwait2(crowd->epoll, events, EVENTS, &span, NULL);
+	n = epoll_pwait2(crowd->connections.epoll, events, EVENTS, &span, NULL);
 	/*
 	 * Whoever goes on at once does so before others' answers are looked at:
 	 * the server is to have something to do meanwhile.
@@ -444,11 +378,13 @@ static void wait_for_events(struct bench_crowd *crowd)
 
 static const char *learn(struct bench_crowd *crowd, struct bench_page *page)
 {
+	struct bench_connections *connections = &crowd->connections;
 	struct bench_visit visit = { .page = page, .end = BENCH_LATE };
 	struct pollfd ready = { .events = POLLIN };
 
 	bench_visit_ask(&visit, 0);
-	visit.fd = bench_route_connect(&crowd->route, crowd->begun++);
+	visit.fd = bench_route_connect(&connections->route,
+				       connections->begun++);
 	if (visit.fd < 0)
 		return strerror(-visit.fd);
 	ready.fd = visit.fd;
@@ -474,13 +410,20 @@ const char *bench_crowd_learn(struct bench_crowd *crowd)
 	return wrong;
 }
 
-/* Connections that are there in the end had their answers, too. */
-static void close_all(struct bench_crowd *crowd)
+/* The run is over: who thinks goes away, and connections are closed. */
+static void end_all(struct bench_crowd *crowd)
 {
-	for (int fd = 0; fd < (int)BENCH_FDS_MAX; fd++)
-		if (crowd->answers[fd])
-			drop(crowd, fd);
-	crowd->idle_count = 0;
+	struct bench_connections *connections = &crowd->connections;
+	struct bench_visit *visit;
+
+	while ((visit = bench_agenda_take(&crowd->agenda))) {
+		if (visit->fd >= 0)
+			bench_connections_drop(connections, visit);
+		visit->newer = crowd->spare;
+		crowd->spare = visit;
+	}
+	bench_connections_close(connections);
+	crowd->tally->evenness = connections->evenness;
 }
 
 /* How long clients come, if that is known. */
@@ -498,13 +441,14 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 
 	arrivals->begin = crowd->freed = begin;
 	tally->from = begin + crowd->warm_up;
+	crowd->connections.from = tally->from;
 	tally->until = begin + length(crowd);
 	while (!crowd->wrong && (crowd->oldest || next_due(crowd) != NEVER)) {
 		begin_due(crowd);
 		give_up(crowd);
 		wait_for_events(crowd);
 	}
-	close_all(crowd);
+	end_all(crowd);
 	/* Sessions go on when the last one has begun. */
 	if (crowd->trace && !crowd->length && tally->last > tally->until)
 		tally->until = tally->last;

@@ -6,12 +6,13 @@
  * and closes. One thread runs all of this; it has an epoll of its own, and never
  * spins. Several crowds, a thread each, share the arrivals.
  *
- * Without a trace a client has one request. With a trace it has a session: when a
- * request is answered, the client thinks, as long as the trace says, and has its next
- * request. Whatever else becomes of a request, the session has failed and is over.
+ * Without a trace a client has one request. With a trace the client has a session:
+ * when a request is answered, the client thinks, as long as the trace says, and
+ * has the next request. Whatever else becomes of a request, the session has failed
+ * and is over.
  *
- * Clients arrive when they are due; or, with places, whenever one of so many is free,
- * which is a closed loop.
+ * Clients arrive when they are due; or, with places, whenever one of so many is
+ * free, which is a closed loop.
  *
  * Should the thread have too much to do, requests begin late, and
  * tally->behind shows by how much.
@@ -25,28 +26,24 @@
 
 #include "agenda.h"
 #include "arrivals.h"
-#include "route.h"
+#include "connections.h"
 #include "tally.h"
 #include "trace.h"
 #include "visit.h"
 
 #define BENCH_PAGES	256
-#define BENCH_FDS_MAX	(1U << 20)
 
 struct bench_crowd {
-	/* What is asked of it; connections_max with new ones, too. */
+	/* What is asked of it. */
 	struct bench_arrivals arrivals;
 	size_t places;		/* 0: clients arrive when they are due */
 	const struct bench_trace *trace;	/* NULL: the pages, in turn */
-	struct bench_route route;
-	uint64_t begun;		/* connections, for their turns */
+	struct bench_connections connections;
 	struct bench_page pages[BENCH_PAGES];
 	size_t page_count;
 	uint64_t warm_up;	/* ns */
 	uint64_t length;	/* ns; 0: until all clients are through */
 	uint64_t timeout;	/* ns; 0: none */
-	bool kept;
-	size_t connections_max;
 	/* What it finds. */
 	struct bench_tally *tally;
 	double *order;		/* times, as answers came; NULL: not wanted */
@@ -63,12 +60,6 @@ struct bench_crowd {
 	size_t clients;
 	uint64_t freed;		/* when a place became free last */
 	uint64_t random;	/* chooses what of an answer is compared */
-	int epoll;
-	struct bench_visit **by_fd;	/* NULL: a connection that is idle */
-	uint32_t *answers;	/* of a kept connection, and one more; or 0 */
-	int *idle;
-	size_t idle_count;
-	size_t connections;
 	const char *wrong;	/* ends the run */
 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files that the study's servers serve: a file's name tells its size and all of
- * its bytes. bench/flexbench/study/fileset.py, which writes the files, has the rules,
- * too:
+ * The files that servers of traces serve: a file's name tells its size and all of
+ * its bytes. bench/flexbench/study/fileset.py, which writes the files, has the
+ * rules, too:
  *
  *	dir00012/class2_5	5 x 10,240 bytes, of class 2
  *	pages/1024		1,024 bytes, of no class
  *
- * The bytes are a piece of one sheet of random bytes. The set doesn't change once it
- * is made: all threads read it.
+ * The bytes are a piece of one sheet of random bytes. The set doesn't change once
+ * it is made: all threads read it.
  */
 #ifndef FLEXSC_BENCH_FILESET_H
 #define FLEXSC_BENCH_FILESET_H

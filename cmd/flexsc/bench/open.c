@@ -51,7 +51,7 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 
 	if (!at) {
 		bench_page_init(&crowd->pages[crowd->page_count++], 0,
-				crowd->kept);
+				crowd->connections.kept);
 		return 0;
 	}
 	for (;; at = end + 1) {
@@ -62,7 +62,7 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 			return complain("sizes: give up to 256 numbers of KiB, "
 					"as 1,2,4");
 		bench_page_init(&crowd->pages[crowd->page_count++],
-				(uint32_t)kib, crowd->kept);
+				(uint32_t)kib, crowd->connections.kept);
 		if (!*end)
 			return 0;
 	}
@@ -122,22 +122,23 @@ static int set_connections(const struct open_loop *o, size_t index)
 	const struct bench_settings *settings = o->settings;
 	const char *conns = settings->conns ? settings->conns : "new";
 	struct bench_crowd *crowd = &o->parts[index].crowd;
+	struct bench_connections *connections = &crowd->connections;
 	rlim_t limit = descriptors();
 	size_t asked = part_of(o, (size_t)settings->connections, index);
 
-	crowd->kept = bench_is(conns, "kept");
-	if (!crowd->kept && !bench_is(conns, "new"))
+	connections->kept = bench_is(conns, "kept");
+	if (!connections->kept && !bench_is(conns, "new"))
 		return complain("conns: give new or kept");
 	if (limit <= OTHER_FDS + o->count)
 		return complain("too few descriptors are allowed");
-	crowd->connections_max = part_of(o, (size_t)limit - OTHER_FDS, index);
+	connections->max = part_of(o, (size_t)limit - OTHER_FDS, index);
 	if (settings->trace && !settings->rate)
 		crowd->places = asked;
-	if (crowd->places > crowd->connections_max)
+	if (crowd->places > connections->max)
 		return complain("connections: too few descriptors are allowed "
 				"(ulimit -Hn)");
-	if (crowd->kept && crowd->connections_max > asked)
-		crowd->connections_max = asked;
+	if (connections->kept && connections->max > asked)
+		connections->max = asked;
 	return 0;
 }
 
@@ -147,7 +148,7 @@ static int set_crowd(struct open_loop *o, size_t index)
 	struct bench_crowd *crowd = &o->parts[index].crowd;
 	int err;
 
-	if (bench_route_init(&crowd->route, "load", settings, SOURCE) ||
+	if (bench_route_init(&crowd->connections.route, "load", settings, SOURCE) ||
 	    set_arrivals(crowd, settings) || set_connections(o, index))
 		return 1;
 	if (settings->trace)
@@ -155,7 +156,7 @@ static int set_crowd(struct open_loop *o, size_t index)
 	else if (set_pages(crowd, settings->sizes))
 		return 1;
 	bench_arrivals_share(&crowd->arrivals, index, o->count);
-	crowd->begun = index;
+	crowd->connections.begun = index;
 	err = bench_crowd_init(crowd, settings->order);
 	return err ? bench_failed("load", err) : 0;
 }
@@ -275,7 +276,7 @@ int bench_open(const struct bench_settings *settings)
 	if (!o.parts)
 		return bench_failed("load", -ENOMEM);
 	for (size_t i = 0; i < o.count; i++)
-		o.parts[i].crowd.epoll = -1;
+		o.parts[i].crowd.connections.epoll = -1;
 	/* Timers are to be exact: a request begins when it is due. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	err = bench_pin(settings->core) || set(&o) || measure(&o);

@@ -48,7 +48,7 @@ struct bench_tally {
 	/* Sessions, from the first to the last. */
 	uint64_t begun, done, failed;
 	uint64_t unasked;	/* requests that were left of failed sessions */
-	uint64_t lost;		/* connections that servers closed while clients thought */
+	uint64_t lost;		/* connections closed while clients thought */
 	struct bench_evenness evenness;	/* of answers to connections */
 };
 

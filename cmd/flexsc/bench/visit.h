@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client of an open loop, or of sessions: GETs of one page or of several, one after
- * the other, over a connection of its own or over one that was kept. It never blocks.
- * An answer has to be HTTP/1.1 200 with exactly the page, which is a file of the file
- * set, or is what the first visit to it has learned.
+ * A visit: a client's GETs of one page or of several, one after the other, over a
+ * connection of its own or over one that was kept. It never blocks. An answer has
+ * to be HTTP/1.1 200 with exactly the page, which is a file of the file set, or is
+ * what the first visit to it has learned.
  */
 #ifndef FLEXSC_BENCH_VISIT_H
 #define FLEXSC_BENCH_VISIT_H
@@ -34,7 +34,7 @@ struct bench_visit {
 	uint64_t due;		/* when the page is asked for */
 	uint64_t ready;		/* when the request could be sent first, or 0 */
 	int fd;			/* -1: none yet */
-	bool made;		/* for this page the connection was made, or waited for */
+	bool made;		/* the connection was made for this page */
 	bool asking;		/* the request is due, and isn't over */
 	bool closing;		/* the server is about to close the connection */
 	size_t from, to;	/* the bytes of the body that are compared */
