@@ -18,6 +18,7 @@ and compares.
     servers     flexsc serve and nginx, side by side
     running     programs natively and under flexsc run
     examples    the example servers that threads measures
+    papers      the papers' numbers, from the folder of that name
     apache, mariadb
                 the real programs that programs measures
     clients     the load generators: wrk, sysbench and rounds
