@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""What is shown of a figure: its state with these measurements, its rows, and where
+they are from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .. import papers
+from ..papers import Data, Item
+from ..samples import BenchError
+from . import draw
+from .figure import LOST, Bench, Figure, Row, State
+from .runs import Runs, Source
+
+# What reading an older or a mended file may end in.
+UNREADABLE = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure on the page. svg: empty without a drawing."""
+
+    item: Item
+    figure: Figure
+    data: Data
+    state: State
+    why: str
+    rows: list[Row]
+    sources: list[tuple[Source, Bench]]
+    svg: str = ""
+
+    @property
+    def lost(self) -> list[Row]:
+        return [row for row in self.rows if row.verdict in LOST]
+
+
+def too_small(figure: Figure, runs: Runs) -> str:
+    if not runs.sources or not figure.cores:
+        return ""
+    cores = runs.sources[0].machine.get("online", 0)
+    return f"{cores} cores, and it takes {figure.cores}" if cores < figure.cores else ""
+
+
+def unmeasured(figure: Figure, runs: Runs) -> str:
+    failed = [runs.failed[b.name] for b in figure.benches if b.name in runs.failed]
+    return "; ".join(failed) or "none of the files has it"
+
+
+def state_of(figure: Figure, runs: Runs) -> tuple[State, str]:
+    if figure.state == State.NOT_BUILT and too_small(figure, runs):
+        return State.TOO_SMALL, f"{too_small(figure, runs)}; {figure.why}"
+    if figure.state == State.RECORDED and not runs.sources:
+        return State.NOT_MEASURED, "there is no file of measurements"
+    if figure.benches and not any(runs.has(bench) for bench in figure.benches):
+        return State.NOT_MEASURED, unmeasured(figure, runs)
+    return figure.state, figure.why
+
+
+def show(item: Item, figure: Figure, runs: Runs) -> Shown:
+    data = papers.data_of(item)
+    state, why = state_of(figure, runs)
+    sources = [(s, b) for b in figure.benches if (s := runs.has(b))]
+    rows: list[Row] = []
+    if state in (State.MEASURED, State.STAND_IN, State.RECORDED):
+        try:
+            rows = figure.rows(runs, data)
+            for source, bench in sources:
+                source.disturbed(bench)
+        except UNREADABLE:
+            names = ", ".join(dict.fromkeys(source.name for source, _ in sources))
+            state, sources = State.NOT_MEASURED, []
+            why = f"{names} lacks something of this bench; measure again"
+    return Shown(item, figure, data, state, why, rows, sources)
+
+
+def drawn(shown: Shown, runs: Runs, folder: Path) -> Shown:
+    """With its drawing, of which files are in the folder, if it has one."""
+    how = shown.figure.draw
+    if how is None or not any(row.ratio for row in shown.rows):
+        return shown
+    title = f"{shown.item.paper}, {shown.item.figure}"
+    try:
+        svg = draw.drawing(shown.item.id, title, how, runs, shown.rows, folder)
+    except OSError as error:
+        raise BenchError(f"{folder}: {error.strerror}") from error
+    return replace(shown, svg=svg)
