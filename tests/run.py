@@ -37,6 +37,7 @@ PYTHON_TOOLS = [
     "mypy==1.13.0",
     "setuptools==75.6.0",
     "wheel==0.45.1",
+    "html5lib==1.1",
 ]
 LIMIT = 600  # seconds, for one command
 GUESTS_LIMIT = 1500  # and for one that runs many guests

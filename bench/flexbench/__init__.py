@@ -24,4 +24,5 @@ and compares.
     clients     the load generators: wrk, sysbench and rounds
     tools       other programs, and reading what they print
     table, plot for people
+    report      flexsc report: the papers' figures beside ours, a package
 """

@@ -1,0 +1,516 @@
+# SPDX-License-Identifier: MIT
+"""flexsc report: verdicts follow from intervals, and the page from its files.
+
+report/calls.json is a part of what "flexsc bench calls --quick" has once measured.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+from flexbench import papers
+from flexbench.compare import Interval
+from flexbench.papers import Point
+from flexbench.report import __main__ as command
+from flexbench.report import draw, figures, measure, runs
+from flexbench.report.figure import Bench, Row, State, Verdict, gain_of, judge, said
+from flexbench.samples import Json
+
+CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
+VOID = {"meta", "br"}
+
+
+@pytest.fixture(autouse=True)
+def no_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tests are of the tables."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+def report(out: Path, *args: str | Path) -> str:
+    assert command.main([*map(str, args), "--out", str(out)]) == 0
+    return (out / "report.html").read_text(encoding="utf-8")
+
+
+def recorded(out: Path) -> dict[str, Json]:
+    found = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return {figure["id"]: figure for figure in found["figures"]}
+
+
+def part(page: str, name: str) -> str:
+    found = re.search(rf'<section id="{re.escape(name)}">(.*?)</section>', page, re.S)
+    assert found
+    return html.unescape(found[1])
+
+
+# Verdicts.
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "gain", "verdict"),
+    [
+        (2.3, 2.5, 2.3, Verdict.REACHED),
+        (1.1, 2.5, 2.3, Verdict.IN_PART),
+        (0.9, 2.5, 2.3, Verdict.EVEN),
+        (1.0, 1.2, 2.3, Verdict.EVEN),
+        (0.8, 1.0, 2.3, Verdict.EVEN),
+        (0.7, 0.9, 2.3, Verdict.OTHER_WAY),
+        (1.0, 1.1, 1.0, Verdict.REACHED),
+        (0.9, 1.1, 1.0, Verdict.EVEN),
+        (0.7, 0.9, 1.0, Verdict.OTHER_WAY),
+        # The paper has a loss.
+        (0.8, 0.9, 0.7, Verdict.REACHED),
+        (0.6, 0.8, 0.7, Verdict.EVEN),
+        (0.3, 0.4, 0.7, Verdict.BELOW),
+        # The paper has no number.
+        (1.1, 1.2, None, Verdict.AHEAD),
+        (0.9, 1.2, None, Verdict.EVEN),
+        (0.8, 0.9, None, Verdict.OTHER_WAY),
+    ],
+)
+def test_a_verdict_follows_from_the_interval(
+    low: float, high: float, gain: float | None, verdict: Verdict
+) -> None:
+    assert judge(Interval(low, (low + high) / 2, high, 0.75), gain) == verdict
+
+
+@pytest.mark.parametrize("coverage", [0.0, 0.5])
+def test_two_rounds_are_too_few_for_a_verdict(coverage: float) -> None:
+    assert judge(Interval(9, 9, 9, coverage), 2) == Verdict.UNSURE
+
+
+@pytest.mark.parametrize(
+    ("name", "gains"),
+    [
+        ("osdi-f9.csv", [1 / 1.43, 1, 2.3]),
+        ("osdi-f10.csv", [0.1, 1]),
+        ("osdi-f11.csv", [1.86, 2.16, 2.16, 1.94, 1, None, None]),
+        ("osdi-f13.csv", [2, 1 / 0.6]),
+        ("osdi-f14.csv", [1.14, 1.37, 1.4, None, None]),
+        ("osdi-bind.csv", [1.3, 2.05]),
+        ("osdi-f12.csv", [None] * 4),
+        ("atc-f7.csv", [1.7, 2.2, 1.7]),
+        ("atc-f8.csv", [1 / 0.58, 1 / 0.42]),
+        ("send-points.csv", [5, 0.95, 2, None]),
+    ],
+)
+def test_points_are_gains_if_they_are_ratios(
+    name: str, gains: list[float | None]
+) -> None:
+    found = [gain_of(point) for point in papers.read(name).points]
+    assert found == [g if g is None else pytest.approx(g) for g in gains]
+
+
+def test_a_number_is_said_with_its_kind() -> None:
+    (first, *_) = papers.read("osdi-f11.csv").points
+    assert said(first) == "up to 1.86 times"
+    assert Row("here", first).beside == "up to 1.86 times"
+
+
+# Figures.
+
+
+def test_each_row_of_the_index_is_a_figure() -> None:
+    ids = [item.id for item in papers.index()]
+    assert sorted(figures.FIGURES) == sorted(ids)
+    assert [item.id for item, _ in figures.chosen([])] == ids
+
+
+def test_a_figure_has_a_bench_or_a_reason() -> None:
+    for name, figure in figures.FIGURES.items():
+        assert figure.benches or figure.why, name
+        assert figure.differs or not figure.benches, name
+        if figure.state in (State.MEASURED, State.STAND_IN):
+            assert figure.benches, name
+
+
+# The page.
+
+
+class Balanced(HTMLParser):
+    """Each tag is closed in its order; and what refers to something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.references: list[str] = []
+        self.tags: set[str] = set()
+
+    def noted(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name.split(":")[-1] in ("href", "src", "srcset", "data", "action"):
+                self.references.append(value or "")
+            assert not name.startswith("on"), name
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.noted(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.noted(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def checked(page: str) -> Balanced:
+    parser = Balanced()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    assert len(parser.ids) == len(set(parser.ids))
+    assert {r for r in parser.references if not r.startswith("#")} == set()
+    assert {r[1:] for r in parser.references} <= set(parser.ids)
+    assert parser.tags.isdisjoint({"script", "link", "iframe", "object", "img"})
+    assert "@import" not in page
+    assert set(re.findall(r"url\(([^#])", page)) == set()
+    return parser
+
+
+def test_the_page_is_whole_and_refers_to_nothing_outside(tmp_path: Path) -> None:
+    page = report(tmp_path, "--from", CALLS)
+    parser = checked(page)
+    assert {item.id for item in papers.index()} <= set(parser.ids)
+
+
+def test_the_page_is_html(tmp_path: Path) -> None:
+    html5lib: Any = pytest.importorskip("html5lib", reason="html5lib isn't installed")
+    parser = html5lib.HTMLParser(strict=True)
+    parser.parse(report(tmp_path, "--from", CALLS))
+    assert parser.errors == []
+
+
+def test_each_figure_has_a_state_and_says_why_it_has_no_numbers(tmp_path: Path) -> None:
+    report(tmp_path, "--from", CALLS)
+    found = recorded(tmp_path)
+    assert list(found) == [item.id for item in papers.index()]
+    states = {state.value for state in State}
+    for figure in found.values():
+        assert figure["state"] in states
+        assert figure["rows"] or figure["why"], figure["id"]
+    assert found["osdi-f9"]["state"] == "measured"
+    assert found["osdi-f11"]["state"] == "not measured"
+    assert found["osdi-f5"]["state"] == "diagram"
+    assert found["osdi-t4"]["state"] == "hardware counters"
+
+
+def test_a_number_of_the_papers_is_on_the_page_as_in_its_file(tmp_path: Path) -> None:
+    page = report(tmp_path, "--from", CALLS)
+    for item in papers.index():
+        cells = set(re.findall(r"<td>(.*?)</td>", part(page, item.id), re.S))
+        for row in papers.data_of(item).cells:
+            assert set(row) <= cells, item.id
+
+
+def test_a_number_of_ours_is_that_of_the_file(tmp_path: Path) -> None:
+    report(tmp_path, "--from", CALLS)
+    measured = json.loads(CALLS.read_text(encoding="utf-8"))["measurements"]
+
+    def times(variant: str) -> list[float]:
+        (found,) = [
+            m["rounds"]
+            for m in measured
+            if (m["settings"]["variant"], m["settings"]["call"]) == (variant, "close")
+            and (m["settings"]["batch"], m["settings"]["cores"]) == (64, "1")
+        ]
+        return [sorted(r["samples"]["ns_per_call"])[1] for r in found]
+
+    ratios = sorted(p / u for p, u in zip(times("plain"), times("uring"), strict=True))
+    (row,) = [
+        row
+        for row in recorded(tmp_path)["osdi-f9"]["rows"]
+        if row["where"] == "close by uring, 64 in a batch" and row["paper"]
+    ]
+    assert row["gain"]["median"] == pytest.approx(ratios[1])
+    assert row["paper"]["value"] == "2.30"
+    assert row["paper_gain"] == 2.3
+    low, high = ratios[0], ratios[2]
+    assert (row["gain"]["low"], row["gain"]["high"]) == pytest.approx((low, high))
+    assert row["verdict"] == judge(Interval(low, ratios[1], high, 0.75), 2.3).value
+
+
+def test_what_is_lost_is_on_top(tmp_path: Path) -> None:
+    page = report(tmp_path, "--from", CALLS)
+    lost = page[page.index("<h2>Where we lose") : page.index("<h2>The machine")]
+    for figure in recorded(tmp_path).values():
+        for row in figure["rows"]:
+            if row["verdict"] in ("the other way", "below the paper"):
+                assert html.escape(row["where"]) in lost
+    assert "below the paper" in lost
+
+
+def test_one_input_makes_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report(tmp_path / "a", "--from", CALLS)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 86400)
+    report(tmp_path / "b", "--from", CALLS)
+    for name in ("report.html", "report.json"):
+        a, b = ((tmp_path / folder / name).read_bytes() for folder in "ab")
+        assert a == b
+
+
+def test_the_page_has_no_path_of_this_machine(tmp_path: Path) -> None:
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run["command"] = ["--flexsc", "/somewhere/flexsc", "calls", "--quick"]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(run), encoding="utf-8")
+    page = report(tmp_path, "--from", path)
+    assert "flexsc bench calls --quick\n" in page
+    assert "/somewhere" not in page
+    assert str(tmp_path) not in page
+
+
+def test_only_some_figures(tmp_path: Path) -> None:
+    page = report(tmp_path, "--from", CALLS, "--only", "osdi-f10,osdi-t1")
+    assert list(recorded(tmp_path)) == ["osdi-t1", "osdi-f10"]
+    checked(page)
+
+
+# What is missing or broken.
+
+
+def test_without_matplotlib_there_are_tables_and_a_line(tmp_path: Path) -> None:
+    page = report(tmp_path, "--from", CALLS)
+    assert "<svg" not in page
+    assert "matplotlib isn&#x27;t installed; it comes with Debian&#x27;s" in page
+    assert list((tmp_path / "figures").iterdir()) == []
+
+
+def test_without_a_file_there_is_a_page(tmp_path: Path) -> None:
+    page = report(tmp_path)
+    checked(page)
+    assert "There is no file of measurements." in page
+    assert {f["state"] for f in recorded(tmp_path).values()}.isdisjoint(
+        {"measured", "stand-in", "recorded"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["--only", "osdi-f99"], "--only osdi-f99: give of osdi-f1, "),
+        (["--from", "/nonexistent/a.json"], "/nonexistent/a.json: No such file"),
+        (["--quick"], "--quick is of --measure"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    args: list[str],
+    reason: str,
+) -> None:
+    assert command.main([*args, "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"flexsc: report: {reason}")
+    assert said.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert command.main(["--out", str(tmp_path / "file")]) == 1
+    assert "file/raw: Not a directory\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not a file of flexbench"),
+        ('{"flexbench": 99}', "another version of flexbench"),
+    ],
+)
+def test_a_broken_file_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    assert command.main(["--from", str(path), "--out", str(tmp_path)]) == 1
+    assert re.fullmatch(rf"flexsc: report: .*{reason}\n", capsys.readouterr().err)
+
+
+def broken(run: Json, how: str) -> None:
+    for m in run["measurements"]:
+        if how == "settings":
+            del m["settings"]["batch"]
+        if how == "rounds":
+            m["rounds"] = []
+        if how == "series":
+            m["rounds"] = [{"samples": {}, "counts": {}}] * 3
+        if how == "words":
+            m["rounds"] = [{"samples": {"ns_per_call": ["x"]}, "counts": {}}]
+    if how == "machine":
+        run["machine"] = {}
+
+
+@pytest.mark.parametrize("how", ["settings", "rounds", "series", "words", "machine"])
+def test_an_old_file_is_a_sentence_on_the_page(tmp_path: Path, how: str) -> None:
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    broken(run, how)
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(run), encoding="utf-8")
+    page = report(tmp_path, "--from", path)
+    checked(page)
+    if how == "machine":
+        assert "isn&#x27;t described in the form of this version" in page
+        return
+    assert recorded(tmp_path)["osdi-f9"]["state"] == "not measured"
+    assert "old.json lacks something of this bench; measure again" in page
+
+
+def test_another_machine_is_marked(tmp_path: Path) -> None:
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run["measurements"] = []
+    run["machine"]["cpu"] = "Another"
+    path = tmp_path / "first.json"
+    path.write_text(json.dumps(run), encoding="utf-8")
+    page = report(tmp_path, "--from", path, "--from", CALLS)
+    assert "(another machine or revision)" in part(page, "osdi-f9")
+    page = report(tmp_path, "--from", CALLS)
+    assert "(another machine or revision)" not in page
+
+
+# Measuring.
+
+FLEXSC = """#!/bin/sh
+echo "$@" >>{log}
+[ "$1" = check ] && echo "uring: works" && exit
+while [ "$1" != --out ]; do shift; done
+{then}
+"""
+
+
+def flexsc(folder: Path, then: str) -> tuple[Path, Path]:
+    log, path = folder / "log", folder / "flexsc"
+    path.write_text(FLEXSC.format(log=log, then=then))
+    path.chmod(0o755)
+    return path, log
+
+
+def test_what_is_missing_is_measured_once(tmp_path: Path) -> None:
+    path, log = flexsc(tmp_path, f'cp {CALLS} "$2"')
+    out = tmp_path / "out"
+    args = ["--measure", "--flexsc", path, "--only", "osdi-f9,osdi-f10"]
+    page = report(out, *args, "--quick")
+    assert "uring: works" in page
+    assert recorded(out)["osdi-f9"]["state"] == "measured"
+    assert sorted(p.name for p in (out / "raw").iterdir()) == [
+        "calls-quick.json",
+        "check.txt",
+    ]
+    assert report(out, *args, "--quick") == page
+    assert report(out, *args[3:]) == page
+    said = [line for line in log.read_text().splitlines() if line != "check"]
+    assert len(said) == 1
+    assert said[0].startswith("bench calls --quick --out ")
+
+
+def test_what_cannot_be_measured_is_a_reason_on_the_page(tmp_path: Path) -> None:
+    then = 'echo "flexsc: bench: wrk isn\'t here" >&2; exit 1'
+    path, _ = flexsc(tmp_path, then)
+    out = tmp_path / "out"
+    report(out, "--measure", "--flexsc", path, "--only", "osdi-f11,osdi-t1")
+    figure = recorded(out)["osdi-f11"]
+    assert (figure["state"], figure["rows"]) == ("not measured", [])
+    assert figure["why"] == "wrk isn't here; wrk isn't here"
+    assert list((out / "raw").glob("*.json")) == []
+
+
+def test_the_notes_of_a_run_without_measurements_are_its_reason(tmp_path: Path) -> None:
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run["measurements"], run["notes"] = [], ["serve: wrk isn't installed"]
+    (tmp_path / "empty.json").write_text(json.dumps(run), encoding="utf-8")
+    path, _ = flexsc(tmp_path, f'cp {tmp_path}/empty.json "$2"; exit 1')
+    out = tmp_path / "out"
+    report(out, "--measure", "--flexsc", path, "--only", "atc-f8")
+    assert recorded(out)["atc-f8"]["why"] == "serve: wrk isn't installed"
+
+
+def test_thorough_files_come_before_quick_ones(tmp_path: Path) -> None:
+    for name in ("serve-quick.json", "calls-quick.json", "serve.json", "a.txt"):
+        (tmp_path / name).touch()
+    names = [path.name for path in measure.kept(tmp_path)]
+    assert names == ["serve.json", "calls-quick.json", "serve-quick.json"]
+
+
+def test_a_command_is_measured_once_for_all_its_figures() -> None:
+    chosen = [figure for _, figure in figures.chosen([])]
+    names = [bench.name for bench in measure.wanted(chosen, runs.Runs())]
+    assert len(names) == len(set(names))
+    assert {"calls", "programs-apache", "serve", "threads", "send"} <= set(names)
+    assert Bench(("overload", "events=a,b"), "overload").name == "overload-events-a,b"
+
+
+# Drawings.
+
+
+def with_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "matplotlib", raising=False)
+    pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
+
+
+def test_drawings_are_on_the_page_and_the_same_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_drawings(monkeypatch)
+    pages = [report(tmp_path / name, "--from", CALLS) for name in "ab"]
+    assert pages[0] == pages[1]
+    checked(pages[0])
+    assert pages[0].count("<svg") == 2
+    names = ["osdi-f10.png", "osdi-f10.svg", "osdi-f9.png", "osdi-f9.svg"]
+    a, b = (tmp_path / name / "figures" for name in "ab")
+    assert sorted(path.name for path in a.iterdir()) == names
+    for name in names:
+        assert (a / name).read_bytes() == (b / name).read_bytes()
+
+
+def test_an_svg_on_the_page_has_ids_of_its_own() -> None:
+    svg = (
+        '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg">'
+        '<metadata>x</metadata><g id="a"/><use xlink:href="#a"/>'
+        '<path clip-path="url(#a)" style="stroke: #000000"/></svg>'
+    )
+    assert draw.inline(svg, "f") == (
+        '<svg><g id="f-a"/><use href="#f-a"/>'
+        '<path clip-path="url(#f-a)" style="stroke: currentColor"/></svg>'
+    )
+
+
+def test_papers_have_markers_and_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a curve that isn't known."""
+
+    class Axes:
+        def __init__(self) -> None:
+            self.plotted: list[tuple[Any, ...]] = []
+
+        def plot(self, *args: Any, **_: Any) -> None:
+            self.plotted.append(args)
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_, **__: None
+
+    axes = Axes()
+    points: list[Point] = papers.read("osdi-f9.csv").points
+    draw.batches(axes, runs.Runs(), [Row("x", point) for point in points])
+    assert [(x, y, style) for x, y, style in axes.plotted] == [
+        ([1], [pytest.approx(1 / 1.43)], "D"),
+        ([2], [1.0], "D"),
+        ([32], [2.3], "D"),
+    ]
