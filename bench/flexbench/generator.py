@@ -4,7 +4,7 @@ the measured core by turns, with the same requests.
 
     closed     a page of 1 KiB over connections that are kept, beside wrk
     sessions   20 requests for pages of 64 bytes to 8 KiB over a connection, at half
-               the rate that the closed loop has got, beside httperf
+               the rate that the closed loop has got, or less, beside httperf
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ RATE = "responses_per_s"
 AGREE = 0.05
 WARM_MS = 300
 TIMEOUT_S = 10
-# httperf takes no more from a file.
+# httperf takes no more from a file, and its connections have one address' ports.
 TRACE_SESSIONS = 1000
+RATE_MAX = 500
 
 
 def parse_httperf(text: str) -> Json:
@@ -77,8 +78,9 @@ class Bench:
 
     @property
     def rate(self) -> int:
-        """Of sessions: half of what the server can do, by what is known of it."""
-        return max(1, int(max(self.closed, default=0) / 2 / workload.REQUESTS))
+        """Of sessions: half of what the server can do, if that isn't too many."""
+        rate = int(max(self.closed, default=0) / 2 / workload.REQUESTS)
+        return min(RATE_MAX, max(1, rate))
 
     def trace(self, part: str) -> Path:
         name = {CLOSED: "page", SESSIONS: "pages"}[part]

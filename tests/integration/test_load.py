@@ -93,6 +93,7 @@ def requests(trace: Path) -> list[str]:
         ["rate=2000", "arrivals=poisson"],
         ["rate=2000", "threads=2", "source=127.0.0.9", "sources=3"],
         ["connections=7"],
+        ["connections=7", "spin_us=100"],
         ["connections=7", "threads=3", "conns=kept"],
         ["rate=2000", "connections=5", "conns=kept"],
     ],

@@ -350,10 +350,30 @@ static void give_up(struct bench_crowd *crowd)
 	}
 }
 
+/* Wait for events until a time, for some time without sleep. How many there are. */
+static int wait(struct bench_crowd *crowd, struct epoll_event *events,
+		uint64_t until)
+{
+	int epoll = crowd->connections.epoll, n = 0;
+	uint64_t begin = now_ns(), now = begin;
+	struct timespec span = { };
+
+	while (!n && now < until && now - begin < crowd->spin) {
+		n = epoll_pwait2(epoll, events, EVENTS, &span, NULL);
+		now = now_ns();
+	}
+	if (n > 0)
+		return n;
+	if (until > now) {
+		span.tv_sec = (time_t)((until - now) / SECOND);
+		span.tv_nsec = (long)((until - now) % SECOND);
+	}
+	return epoll_pwait2(epoll, events, EVENTS, &span, NULL);
+}
+
 static void wait_for_events(struct bench_crowd *crowd)
 {
-	uint64_t until = next_due(crowd), now = now_ns();
-	struct timespec span = { };
+	uint64_t until = next_due(crowd);
 	struct epoll_event events[EVENTS];
 	int n;
 
@@ -361,11 +381,7 @@ static void wait_for_events(struct bench_crowd *crowd)
 		until = deadline(crowd);
 	if (until == NEVER)
 		return;		/* the last request ended just now */
-	if (until > now) {
-		span.tv_sec = (time_t)((until - now) / SECOND);
-		span.tv_nsec = (long)((until - now) % SECOND);
-	}
-	n = epoll_pwait2(crowd->connections.epoll, events, EVENTS, &span, NULL);
+	n = wait(crowd, events, until);
 	/*
 	 * Whoever goes on at once does so before others' answers are looked at:
 	 * the server is to have something to do meanwhile.

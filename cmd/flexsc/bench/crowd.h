@@ -3,8 +3,8 @@
  * The clients of an open loop or of sessions, who know nothing of each other. A
  * request begins when it is due, over a connection of its client's own, or over the
  * first of some kept ones that is free. Some time after that the client gives up,
- * and closes. One thread runs all of this; it has an epoll of its own, and never
- * spins. Several crowds, a thread each, share the arrivals.
+ * and closes. One thread runs all of this; it has an epoll of its own. Several
+ * crowds, a thread each, share the arrivals.
  *
  * Without a trace a client has one request. With a trace the client has a session:
  * when a request is answered, the client thinks, as long as the trace says, and
@@ -44,6 +44,7 @@ struct bench_crowd {
 	uint64_t warm_up;	/* ns */
 	uint64_t length;	/* ns; 0: until all clients are through */
 	uint64_t timeout;	/* ns; 0: none */
+	uint64_t spin;		/* ns that events are looked for before a sleep */
 	/* What it finds. */
 	struct bench_tally *tally;
 	double *order;		/* times, as answers came; NULL: not wanted */

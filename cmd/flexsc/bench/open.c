@@ -79,6 +79,7 @@ static int set_arrivals(struct bench_crowd *crowd,
 		return complain("arrivals: give even or poisson");
 	crowd->warm_up = (uint64_t)settings->warm_ms * 1000000;
 	crowd->timeout = (uint64_t)settings->timeout_ms * 1000000;
+	crowd->spin = (uint64_t)settings->spin_us * 1000;
 	if (settings->trace && !count) {
 		crowd->length = (uint64_t)settings->seconds * SECOND;
 		count = UINT64_MAX;
