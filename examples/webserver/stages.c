@@ -66,12 +66,16 @@ static void *run_stage(void *stage);
 
 enum { ACCEPT, POLL, READ, DISK, WRITE, STAGES };
 
+#define STAGE(word, threads, function) {				\
+	.crew = { .name = (word), .spec = (threads) },		\
+	.run = (function), .queue = QUEUE_INIT }
+
 static struct stage stages[STAGES] = {
-	[ACCEPT] = { { "accept", "1" }, .run = run_accept, .queue = QUEUE_INIT },
-	[POLL] = { { "poll", "1" }, .run = run_poll, .queue = QUEUE_INIT },
-	[READ] = { { "read", "1" }, .run = run_stage, .queue = QUEUE_INIT },
-	[DISK] = { { "file", "2" }, .run = run_stage, .queue = QUEUE_INIT },
-	[WRITE] = { { "write", "1" }, .run = run_stage, .queue = QUEUE_INIT },
+	[ACCEPT] = STAGE("accept", "1", run_accept),
+	[POLL] = STAGE("poll", "1", run_poll),
+	[READ] = STAGE("read", "1", run_stage),
+	[DISK] = STAGE("file", "2", run_stage),
+	[WRITE] = STAGE("write", "1", run_stage),
 };
 
 static const struct command_option options[] = {

@@ -63,7 +63,7 @@ struct web_counts {
 	_Atomic uint64_t connections;
 	_Atomic uint64_t calls[WEB_KINDS];	/* results that web_done() got */
 	/* What a driver adds to that. */
-	_Atomic uint64_t waits;		/* epoll_wait(), or sleeps of a loop */
+	_Atomic uint64_t waits;		/* epoll_wait() */
 	_Atomic uint64_t watches;	/* epoll_ctl() */
 	_Atomic uint64_t again;		/* EAGAIN */
 	_Atomic uint64_t handed;	/* connections given to another thread */

@@ -71,6 +71,10 @@ class Driver:
         return self.way != "native"
 
     @property
+    def body(self) -> str:
+        return "read" if self.is_run else "sendfile"
+
+    @property
     def own(self) -> int:
         """A pool of the library's has a copy of the listener, while a call waits."""
         return int(self.program == "web-loops")
@@ -393,7 +397,7 @@ AT_ONCE = 20
 
 @pytest.mark.parametrize("driver", MAIN, ids=str)
 def test_clients_that_come_and_go_leave_nothing(start: Start, driver: Driver) -> None:
-    web = start(driver, "--body", "read" if driver.is_run else "sendfile")
+    web = start(driver, "--body", driver.body)
     before = web.descriptors() + driver.own
     chance = random.Random(7)
     for _ in range(AT_ONCE):
@@ -428,7 +432,7 @@ def left_alone(client: Client) -> bytes:
 
 @pytest.mark.parametrize("driver", MAIN, ids=str)
 def test_slow_clients_are_left(start: Start, driver: Driver) -> None:
-    web = start(driver, "--timeout", "1")
+    web = start(driver, "--timeout", "1", "--body", driver.body)
     before = web.descriptors() + driver.own
     fresh, used, half, slow = (web.client() for _ in range(4))
     stuck = web.client(receive_buffer=4096)
