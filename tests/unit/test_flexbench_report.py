@@ -283,6 +283,23 @@ def test_only_some_figures(tmp_path: Path) -> None:
     checked(page)
 
 
+@pytest.mark.parametrize(("percent", "said"), [(5.0, False), (12.4, True)])
+def test_rounds_that_others_disturbed_make_a_figure_rough(
+    tmp_path: Path, percent: float, said: bool
+) -> None:
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    for m in run["measurements"]:
+        m["rounds"][1]["samples"]["disturbed_percent"] = [percent / 2, percent]
+        m["rounds"][0]["samples"]["disturbed_percent"] = [0.0]
+        m["rounds"][2]["samples"]["disturbed_percent"] = [0.0]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(run), encoding="utf-8")
+    page = report(tmp_path, "--from", path)
+    rough = "rough, others had up to 12 % of the core"
+    assert (rough in part(page, "osdi-f9")) == said
+    assert recorded(tmp_path)["osdi-f9"]["disturbed_percent"] == percent
+
+
 # What is missing or broken.
 
 
@@ -462,7 +479,7 @@ def test_a_command_is_measured_once_for_all_its_figures() -> None:
 
 
 def with_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "matplotlib", raising=False)
+    monkeypatch.undo()
     pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
 
 

@@ -61,14 +61,16 @@ def batches(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
         middle = [ratio.median for _, ratio in ratios]
         low = [ratio.median - ratio.low for _, ratio in ratios]
         high = [ratio.high - ratio.median for _, ratio in ratios]
-        sizes = [batch for batch, _ in ratios]
+        at_sizes = [batch for batch, _ in ratios]
         axes.errorbar(
-            sizes, middle, yerr=[low, high], fmt="-o", markersize=3, label=label
+            at_sizes, middle, yerr=[low, high], fmt="-o", markersize=3, label=label
         )
     for (x, y), label in markers.items():
         axes.plot([x], [y], "D", color=THEIRS, markersize=8, label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    sizes = sorted({batch for found in lines.values() for batch, _ in found})
+    axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.set_xlabel("calls in a batch")
     axes.set_ylabel("speed beside plain calls")
     axes.axhline(1, color="#888888", linewidth=1)

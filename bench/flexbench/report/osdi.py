@@ -115,8 +115,12 @@ def beside(point: Point, rows: list[Row], reason: str) -> list[Row]:
     return [Row(r.where, point, "", r.here, r.ratio) for r in rows]
 
 
+def cores_of(count: str) -> str:
+    return "1 core" if count == "1" else f"{count} cores"
+
+
 def where(point: Point) -> str:
-    cores = f"{point.cores} core(s)" if point.cores else ""
+    cores = cores_of(point.cores) if point.cores else ""
     at = f"{point.x_name} {point.x}".strip()
     return ", ".join(text for text in (point.series, cores, at) if text)
 
@@ -142,7 +146,7 @@ def http_rows(series: str, unit: str, less: bool, runs: Runs) -> list[Row]:
         for count in distinct(runs.of(threads.BENCH, **key), "connections"):
             pair = pair_of(runs, threads.BENCH, **key, connections=count)
             if pair:
-                what = f"http-threads, {cores} core(s), {count} connections"
+                what = f"http-threads, {cores_of(str(cores))}, {count} connections"
                 rows.append(pair_row(pair, series, unit, less, what))
     return rows
 

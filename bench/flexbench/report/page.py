@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from .. import machine
+from .. import machine, quiet
 from ..compare import Interval
 from .figure import LOST, Row, State, Verdict
 from .runs import Runs, Source
@@ -80,6 +80,13 @@ def tally(shown: Shown) -> str:
     return ", ".join(f"{v.value} {counts[v]}" for v in Verdict if counts[v])
 
 
+def rough(shown: Shown) -> str:
+    """What is to be said of numbers whose rounds others disturbed."""
+    if shown.disturbed <= quiet.LIMIT_PERCENT:
+        return ""
+    return f"rough, others had up to {shown.disturbed:.0f} % of the core"
+
+
 def first(shown: Shown) -> str:
     """The first number of ours."""
     for row in shown.rows:
@@ -92,7 +99,7 @@ def overview(all_shown: Sequence[Shown]) -> str:
     rows = []
     for shown in all_shown:
         item = shown.item
-        text = tally(shown) or shown.why
+        text = "; ".join(t for t in (tally(shown) or shown.why, rough(shown)) if t)
         rows.append(
             [
                 f'<a href="#{escape(item.id)}">{escape(item.id)}</a>',
@@ -220,7 +227,8 @@ def commands(shown: Shown) -> str:
 def section(shown: Shown, runs: Runs) -> str:
     item = shown.item
     title = escape(f"{item.paper}, {item.figure}: {item.title}")
-    state = escape(": ".join(t for t in (shown.state.value, shown.why) if t))
+    said = (shown.state.value, shown.why, rough(shown))
+    state = escape(": ".join(text for text in said if text))
     parts = [
         f'<section id="{escape(item.id)}">\n<h2>{title}</h2>\n',
         f"<p>{escape(item.claim)}</p>\n" if item.claim else "",

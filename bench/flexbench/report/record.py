@@ -37,6 +37,7 @@ def figure_of(shown: Shown) -> Json:
         "why": shown.why,
         "commands": [bench.command for bench in shown.figure.benches],
         "files": list(dict.fromkeys(source.name for source, _ in shown.sources)),
+        "disturbed_percent": shown.disturbed,
         "rows": [row_of(row) for row in shown.rows],
     }
 

@@ -40,6 +40,11 @@ class Shown:
     svg: str = ""
 
     @property
+    def disturbed(self) -> float:
+        """The most that others had of the core in a round, in percent."""
+        return max((s.disturbed(bench) for s, bench in self.sources), default=0.0)
+
+    @property
     def lost(self) -> list[Row]:
         return [row for row in self.rows if row.verdict in LOST]
 
