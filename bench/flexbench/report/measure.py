@@ -35,14 +35,10 @@ def wanted(figures: Iterable[Figure], runs: Runs) -> list[Bench]:
     return list(found.values())
 
 
-def run(command: list[str], out: Path) -> str:
-    """Why there is no file of measurements; empty if there is."""
-    part = out.with_suffix(".part")
+def run(command: list[str]) -> tuple[int, str]:
+    """Its status, and the last line that it has written to its standard error."""
     process = subprocess.Popen(
-        [*command, "--out", str(part)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
         said = process.communicate()[1].strip().splitlines()
@@ -54,16 +50,24 @@ def run(command: list[str], out: Path) -> str:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    if process.returncode == 0:
-        part.replace(out)
-        return ""
-    if said:
-        return said[-1].removeprefix("flexsc: bench: ")
-    with suppress(BenchError, OSError):
-        notes = load([part])[0].run.notes
-        part.unlink()
-        return "; ".join(notes)
-    return f"ended with {process.returncode}"
+    return process.returncode, said[-1] if said else ""
+
+
+def kept_or_why(command: list[str], out: Path) -> str:
+    """Why there is no file of measurements; empty if there is."""
+    part = out.with_suffix(".part")
+    try:
+        status, said = run([*command, "--out", str(part)])
+        if status == 0:
+            part.replace(out)
+            return ""
+        if said:
+            return said.removeprefix("flexsc: bench: ")
+        with suppress(BenchError):
+            return "; ".join(load([part])[0].run.notes)
+        return f"ended with {status}"
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def measure(
@@ -79,7 +83,7 @@ def measure(
         out = folder / f"{bench.name}{QUICK if quick else ''}.json"
         command = [flexsc, "bench", *bench.words, *(["--quick"] if quick else [])]
         try:
-            reason = run(command, out)
+            reason = kept_or_why(command, out)
         except OSError as error:
             raise BenchError(f"{flexsc}: {error.strerror}") from error
         if reason:

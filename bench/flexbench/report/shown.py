@@ -58,7 +58,7 @@ def too_small(figure: Figure, runs: Runs) -> str:
 
 def unmeasured(figure: Figure, runs: Runs) -> str:
     failed = [runs.failed[b.name] for b in figure.benches if b.name in runs.failed]
-    return "; ".join(failed) or "none of the files has it"
+    return "; ".join(dict.fromkeys(failed)) or "none of the files has it"
 
 
 def state_of(figure: Figure, runs: Runs) -> tuple[State, str]:
