@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,12 +93,12 @@ static int64_t make_patiently(struct seat *seat, const struct web_call *call)
 {
 	int64_t ret;
 
-	__atomic_store_n(&seat->receives, call->kind == WEB_RECEIVE,
-			 __ATOMIC_RELAXED);
-	__atomic_store_n(&seat->due, clock_ticks() + call->patience,
-			 __ATOMIC_RELAXED);
+	atomic_store_explicit(&seat->receives, call->kind == WEB_RECEIVE,
+			      memory_order_relaxed);
+	atomic_store_explicit(&seat->due, clock_ticks() + call->patience,
+			      memory_order_relaxed);
 	ret = command_make(call);
-	__atomic_store_n(&seat->due, 0, __ATOMIC_RELAXED);
+	atomic_store_explicit(&seat->due, 0, memory_order_relaxed);
 	return ret <= 0 && seat->late ? -ETIME : ret;
 }
 
