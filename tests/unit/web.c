@@ -392,6 +392,13 @@ static void mark_answer(struct client *c, uint64_t requests)
 	c->at[c->answers++] = c->output_end;
 }
 
+/* A request's time begins with its first byte. */
+static void check_time(const struct web_connection *web)
+{
+	CHECK(web->state != WEB_READING || web->request.state != REQUEST_IDLE ||
+	      !web->begun);
+}
+
 /* One call of the connection, or none. False: it is over. */
 static bool step(struct client *c)
 {
@@ -419,6 +426,7 @@ static bool step(struct client *c)
 	requests = threads[0].counts.requests + threads[1].counts.requests;
 	web_done(&c->web, ret);
 	mark_answer(c, requests);
+	check_time(&c->web);
 	return true;
 }
 
