@@ -300,6 +300,46 @@ def test_rounds_that_others_disturbed_make_a_figure_rough(
     assert recorded(tmp_path)["osdi-f9"]["disturbed_percent"] == percent
 
 
+def costs() -> list[Json]:
+    """As flexsc bench cost has them: pwrite slows the first half of a program down."""
+
+    def measured(bench: str, settings: Json, samples: Json, **counts: int) -> Json:
+        one = {"samples": samples, "counts": counts}
+        return {"bench": bench, "settings": settings, "rounds": [one] * 3}
+
+    ticks = {"control_ticks": [100.0] * 8}
+    slow = [200.0] * 4 + [100.0] * 4
+    pollute = {"work": "tree", "call": "pwrite", "every": 4}
+    same = {"control_ticks": [80.0], "called_ticks": [100.0]}
+    call = {"clock_ticks": [10.0], "call_ticks": [510.0]}
+    return [
+        measured("steps", {"work": "tree"}, {}, instructions=256 * 300),
+        measured("lost", {"call": "none"}, {**ticks, "called_ticks": [100.0] * 8}),
+        measured("lost", {"call": "pwrite"}, {**ticks, "called_ticks": slow}),
+        measured("pollute", pollute, {**same, **call}),
+    ]
+
+
+def test_costs_stand_beside_the_papers_without_a_verdict(tmp_path: Path) -> None:
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run["measurements"] = costs()
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(run), encoding="utf-8")
+    report(tmp_path, "--from", path)
+    found = recorded(tmp_path)
+    (after,) = found["osdi-f1"]["rows"]
+    assert after["paper"]["value"] == "14000"
+    assert after["ours"] == "800 ticks of the program"
+    for name in ("osdi-f2", "atc-f1"):
+        (speed,) = found[name]["rows"]
+        assert speed["where"] == "1,200 instructions between calls"
+        assert speed["ours"] == "0.80 (0.80-0.80) of the speed without calls"
+        assert speed["verdict"] is None
+    assert found["osdi-f4"]["rows"][0]["ours"] == "500 ticks for the call"
+    assert found["osdi-f3"]["rows"] == []
+    assert found["osdi-t1"]["state"] == "not measured"
+
+
 # What is missing or broken.
 
 

@@ -4,7 +4,7 @@ page.
 
     figure      what a figure is made of, its state, rows and verdicts
     runs        the files of measurements that a report is made of
-    osdi, atc, geneves, send
+    osdi, costs, atc, geneves, send
                 the figures of each paper; figures has all, in the index's order
     measure     measures what is missing
     draw        drawings, if matplotlib is there

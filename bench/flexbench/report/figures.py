@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from .. import papers
 from ..papers import Item
 from ..samples import BenchError
-from . import atc, geneves, osdi, send
+from . import atc, costs, geneves, osdi, send
 from .figure import Figure
 
 FIGURES = {
     figure.id: figure
-    for paper in (osdi, atc, geneves, send)
+    for paper in (costs, osdi, atc, geneves, send)
     for figure in paper.FIGURES
 }
 

@@ -25,7 +25,6 @@ NEARLY = 0.95
 
 COUNTERS = "takes the processor's counters, and a bench that isn't built yet"
 DIAGRAM = "a drawing; docs/design.md has ours"
-COST = "what a call costs the program around it isn't measured yet"
 
 
 # Figures 9 and 10: a call's time against the size of its batch.
@@ -240,12 +239,7 @@ OTHER = [
 ]
 
 FIGURES = [
-    Figure("osdi-f1", State.NOT_BUILT, COST),
-    Figure("osdi-t1", State.NOT_BUILT, COST),
-    Figure("osdi-f2", State.NOT_BUILT, COST),
-    Figure("osdi-f3", State.NOT_BUILT, COST),
     Figure("osdi-t2", State.NOT_BUILT, "instructions between calls aren't counted yet"),
-    Figure("osdi-f4", State.NOT_BUILT, COST),
     *(Figure(f"osdi-f{number}", State.DIAGRAM, DIAGRAM) for number in (5, 6, 7, 8)),
     Figure(
         "osdi-t3", State.RECORDED, "the machine of the first file", rows=machine_rows
