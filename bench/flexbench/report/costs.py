@@ -75,11 +75,14 @@ def between(run: Run, work: str, every: int) -> str:
 
 def speed_rows(work: str, runs: Runs, data: Data) -> list[Row]:
     run = run_of(runs, POLLUTE)
+    unit = cost.instructions_of(run, work)
     rows = []
     for m in run.of(cost.POLLUTE, work=work, call=cost.POLLUTING):
+        every = int(m.settings["every"])
+        paper = cost.paper_speed(work, unit * every if unit else None)
         speed = table.ratio(cost.speed_of(m, "called_ticks"))
-        what = between(run, work, int(m.settings["every"]))
-        rows.append(Row(what, here=f"{speed} of the speed without calls"))
+        here = f"{speed} of the speed without calls"
+        rows.append(Row(between(run, work, every), paper=paper, here=here))
     return rows
 
 
