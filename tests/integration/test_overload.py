@@ -457,7 +457,7 @@ def bench(*args: str) -> subprocess.CompletedProcess[str]:
         (["admission=all"], "admission=all: give none, age, newest"),
         (["mix=mine"], "mix=mine: give barford"),
         (["backlog=0"], "backlog=0: give a number from 1 to 65535"),
-        (["--network", "wire"], "--network wire: give lo, veth, rps, 100mbit"),
+        (["--network", "wire"], "--network wire: give lo, veth, rps, napi, 100mbit"),
     ],
 )
 def test_bad_words_are_one_line(args: list[str], reason: str) -> None:

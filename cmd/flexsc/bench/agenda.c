@@ -6,7 +6,7 @@
 static bool grow(struct bench_agenda *agenda)
 {
 	size_t room = agenda->room ? 2 * agenda->room : 64;
-	void *heap = realloc(agenda->heap, room * sizeof(*agenda->heap));
+	void *heap = realloc(agenda->heap, room * sizeof(struct bench_visit *));
 
 	if (!heap)
 		return false;

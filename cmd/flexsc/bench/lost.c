@@ -65,13 +65,15 @@ static void measure_all(struct lost *lost)
 
 static void report(struct lost *lost, const struct bench_settings *settings)
 {
+	const unsigned int units = SLICE_UNITS;
+
 	bench_report_begin("lost", settings);
 	bench_report_series(&(struct bench_series){
 		"control_ticks", lost->middles[CONTROL], SLICES });
 	bench_report_series(&(struct bench_series){
 		"called_ticks", lost->middles[CALLED], SLICES });
 	bench_report_counts();
-	bench_report_count("slice_units", SLICE_UNITS);
+	bench_report_count("slice_units", units);
 	bench_report_count("clock_ticks", bench_ticks_between());
 	bench_report_count("ticks_per_us", bench_ticks_per_us());
 	bench_report_count("units", (double)lost->work.units);

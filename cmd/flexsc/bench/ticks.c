@@ -17,12 +17,13 @@ static int compare(const void *a, const void *b)
 
 double bench_middle(double *samples, size_t count)
 {
+	size_t quarter = count / 4, half = count - 2 * quarter;
 	double sum = 0;
 
 	qsort(samples, count, sizeof(*samples), compare);
-	for (size_t i = count / 4; i < count - count / 4; i++)
-		sum += samples[i];
-	return sum / (double)(count - count / 4 * 2);
+	for (size_t i = 0; i < half; i++)
+		sum += samples[quarter + i];
+	return sum / (double)half;
 }
 
 double bench_ticks_between(void)

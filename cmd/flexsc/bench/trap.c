@@ -88,7 +88,7 @@ static const struct {
 static int choose(struct bench_trap *trap, const char *name)
 {
 	for (size_t i = 0; i < sizeof(traps) / sizeof(traps[0]); i++) {
-		if (strcmp(traps[i].name, name))
+		if (strcmp(traps[i].name, name) != 0)
 			continue;
 		trap->make = traps[i].make;
 		return 0;
