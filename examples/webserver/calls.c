@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The call that each state makes (web.c has the states), and its patience. */
+/*
+ * The call of each state of a connection (web.c has the states), and the call's
+ * patience.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -20,7 +20,7 @@
 
 #define THREADS_MAX	32768U
 
-/* All threads' counters, in memory that copies share. */
+/* The counters of all threads, in memory that the copies share. */
 struct threads {
 	atomic_uint count;
 	struct web_thread threads[THREADS_MAX] __attribute__((aligned(64)));
@@ -158,7 +158,10 @@ static const char *arguments(const struct command_option *options, int argc,
 	return folder;
 }
 
-/* As many descriptors as are allowed: the cache leaves half of them to clients. */
+/*
+ * Allow the process as many descriptors as it may have. Cached files take at
+ * most half of the descriptors, and leave the others to clients.
+ */
 static void allow_descriptors(void)
 {
 	struct rlimit limit;
@@ -171,7 +174,7 @@ static void allow_descriptors(void)
 		cache = (unsigned int)(limit.rlim_cur / 2);
 }
 
-/* The signals that command_wait() waits for. */
+/* Block the signals that command_wait() waits for. */
 static void block_signals(sigset_t *set, bool copies)
 {
 	sigemptyset(set);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the web servers' programs have in common: options, sockets that listen,
- * the counters of all threads and copies, and the end.
+ * The common parts of the web servers' programs: options, sockets that listen,
+ * the counters of all threads and copies, and the end. A copy is a forked
+ * process.
  *
- * A program blocks these signals before it has threads (command_parse() does),
- * starts its threads or copies, and calls command_wait(). Its first line of output
- * is the port.
+ * A program's main thread calls command_parse(), which blocks SIGTERM, SIGINT
+ * and SIGCHLD, then command_listen(), starts its threads or copies, and calls
+ * command_wait(). The program's first line of output is the port. Any thread
+ * may call command_thread(), command_complain() and command_make().
  */
 #ifndef WEBSERVER_COMMAND_H
 #define WEBSERVER_COMMAND_H
@@ -18,7 +20,7 @@
 
 #include "web.h"
 
-/* An option of one program: a number, or, if "text" isn't NULL, a word. */
+/* An option: a number from min to max, or, if "text" isn't NULL, a word. */
 struct command_option {
 	const char *name;
 	unsigned int *number;
@@ -36,25 +38,29 @@ struct command {
 };
 
 /*
- * Read the arguments: common options, then the program's, ended by one without a
- * name, and the folder. Ends the process after one line if something is wrong.
+ * Read the arguments: the folder, and options, which are the common ones or the
+ * program's. The last of "options" has no name. Ends the process after one line
+ * on stderr if an argument is wrong.
  */
 void command_parse(struct command *command, const char *program,
 		   const struct command_option *options, int argc, char **argv);
 
-/* What --accept says: one socket for each that accepts? Ends the process if neither. */
+/*
+ * The word of --accept. "port": true, each thread, copy or loop has a listening
+ * socket; "shared": false, there is one socket. Another word ends the process.
+ */
 bool command_accepts_by_port(const char *word);
 
 /*
- * A socket that listens; accepted sockets inherit TCP_NODELAY. The first call prints
- * the port. "shared": further sockets may listen on the port. Ends the process if it
- * fails.
+ * Make a socket that listens; accepted sockets inherit TCP_NODELAY. The first
+ * call prints the port. "shared": further sockets may listen on the port. Ends
+ * the process after one line on stderr if there is no such socket.
  */
 int command_listen(struct command *command, bool shared);
 
 /*
- * Counters and a clock for one more thread of the process, or of a copy that is
- * forked later or was before. NULL: there are very many already.
+ * Counters and a clock for one more thread of the process or of a copy; they
+ * stay until the program ends. NULL: 32,768 threads have theirs already.
  */
 struct web_thread *command_thread(void);
 
@@ -62,9 +68,9 @@ struct web_thread *command_thread(void);
 void command_complain(const char *what, int error);
 
 /*
- * Wait for SIGTERM or SIGINT, write the file of --stats, and end the process.
- * Connections are cut. "copies": the process has forked copies; if a child ends,
- * the process ends with status 1.
+ * Wait for SIGTERM or SIGINT, write the file of --stats, and end the process
+ * with status 0. Connections are cut. "copies": the process has copies; if one
+ * of these ends, the process ends with status 1.
  */
 _Noreturn void command_wait(bool copies);
 

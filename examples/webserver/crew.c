@@ -7,7 +7,7 @@
 
 #define THREADS_MAX	1024
 
-/* The cores from first to last, if they are there and the process may use them. */
+/* False: no core, or one that the process may not use, is in the range. */
 static bool take_cores(struct crew *crew, unsigned int first, unsigned int last)
 {
 	cpu_set_t ours;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that do one thing, on cores of their own if one likes. One thread makes
- * crews; they never end.
+ * A crew: threads that run one function, on cores of their own if the user says
+ * so. The main thread parses and starts crews; a crew's threads never end.
  */
 #ifndef WEBSERVER_CREW_H
 #define WEBSERVER_CREW_H
@@ -11,15 +11,15 @@
 
 struct crew {
 	const char *name, *spec;	/* spec: THREADS[@CORE[-CORE]] */
-	unsigned int threads;		/* from here on crew_parse()'s */
+	unsigned int threads;		/* crew_parse() sets the rest */
 	bool pinned;
 	cpu_set_t cores;
 };
 
-/* Read spec. NULL, or what is wrong with it. */
+/* Read spec. NULL, or a static text that says what is wrong with spec. */
 const char *crew_parse(struct crew *crew);
 
-/* Start the threads with run(arg). 0, or an errno: then some may run. */
+/* Start the threads with run(arg). 0, or an errno: some may run then. */
 int crew_start(const struct crew *crew, void *(*run)(void *), void *arg);
 
 #endif /* WEBSERVER_CREW_H */

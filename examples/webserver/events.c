@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of events: copies, each with an epoll set and one thread that makes
- * the calls that don't block. Looking at files may block; with helpers, threads of
- * their own make those calls (which is called AMPED). Nothing here knows of FlexSC.
+ * A web server of events: copies, which are processes, each with an epoll set
+ * and one thread that makes calls on sockets, which don't block. Calls on files
+ * may block; with --helpers, threads called helpers make these (the papers call
+ * that AMPED). Nothing in this file knows of FlexSC.
  *
  *	web-events [OPTION]... DIR
  *
- * A client is in one of these states; its copy's thread alone changes it.
+ * A client is in one of these states, and becomes another for the reason behind
+ * the arrow. The copy's one thread that waits for events makes all changes.
  *
- *	DRIVEN	its calls are made		WAITING	a call gave EAGAIN
- *					HELPED	a helper has it
- *					GONE	its connection is over
- *	WAITING	its socket has an event		DRIVEN
- *	HELPED	the helper is done		DRIVEN
- *	GONE	the turn is over		freed: until then an event of the
- *						turn may still name the client
+ *	DRIVEN	calls are made	-> WAITING	a call gave EAGAIN
+ *				-> HELPED	a call on a file is a helper's
+ *				-> GONE		the connection is over
+ *	WAITING	for the socket	-> DRIVEN	an event, or the patience's end
+ *	HELPED	by a helper	-> DRIVEN	the helper has the result
+ *	GONE	to be freed	-> freed	the turn is over: until then an
+ *						event of the turn may name the
+ *						client
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -34,29 +37,29 @@
 #include "queue.h"
 
 #define EVENTS		256
-#define SHORT_MS	20	/* between looks while descriptors are short */
+#define SHORT_MS	20	/* pause of accepting without descriptors */
 
 enum client_state { DRIVEN, WAITING, HELPED, GONE };
 
 struct client {
 	struct queued queued;
 	enum client_state state;
-	struct web_call call;		/* a helper's */
-	int64_t ret;			/* and its result */
-	struct patient patient;		/* WAITING */
-	struct client *next;		/* GONE */
+	struct web_call call;		/* the call that is made */
+	int64_t ret;			/* HELPED: the call's result */
+	struct patient patient;		/* WAITING: in copy.waiting */
+	struct client *next;		/* GONE: in copy.gone */
 	struct web_connection web;
 };
 
 struct copy {
 	int listener, epoll, bell;
 	bool listening;			/* the listener is in the set */
-	uint64_t retry;			/* descriptors were short: to look again; ns */
+	uint64_t retry;			/* ns: end of accepting's pause; or 0 */
 	unsigned int clients;
 	struct web_thread *thread;
 	struct patient *waiting;
 	struct client *gone;
-	struct queue asked, answered;	/* of helpers */
+	struct queue asked, answered;	/* to helpers, and from helpers */
 };
 
 static struct command command;
@@ -92,7 +95,7 @@ static void watch(struct copy *copy, int op, int fd, uint32_t events, void *arg)
 		command_complain("epoll", errno);
 }
 
-/* One copy is woken for a client, if the listener is shared. */
+/* EPOLLEXCLUSIVE: a client wakes one of the copies that share the listener. */
 static void listen_again(struct copy *copy)
 {
 	if (!copy->listening)
@@ -223,7 +226,10 @@ static bool begin(struct copy *copy, int fd)
 	return true;
 }
 
-/* A client that leaves makes room for the next one; so may another process. */
+/*
+ * No descriptor is free: accept again when a client of the copy has left, or
+ * after a while, when another process may have closed some.
+ */
 static void pause_accepting(struct copy *copy)
 {
 	listen_no_more(copy);
@@ -332,7 +338,7 @@ static void start_copy(int listener)
 	start(&copy, run);
 }
 
-/* A copy in a process of its own, which ends with the first. */
+/* Make a copy in a process of its own, which ends with the first process. */
 static void fork_copy(int listener)
 {
 	pid_t pid = fork();

@@ -3,7 +3,10 @@
 
 #include "http/path.h"
 
-/* A function drops two files at most: the name's old one, and the oldest. */
+/*
+ * A call drops two files at most: the old file of the name, and the file that
+ * has been unused for the longest time.
+ */
 static void drop(void *arg, int fd)
 {
 	struct dropped *dropped = ((struct files *)arg)->dropped;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that are kept open for the next request of the same name. All functions
- * may be called by any thread: one lock protects the cache (http/cache.h). They
- * make no system call but for a lock that is held; descriptors that aren't needed
- * any more are the caller's to close.
+ * Files that are kept open for the next request of the same name. Any thread
+ * may call the functions: one lock protects the cache (http/cache.h). The
+ * functions make no system call, unless two threads want the lock at once. The
+ * caller closes the descriptors that the cache gives up.
  */
 #ifndef WEBSERVER_FILES_H
 #define WEBSERVER_FILES_H
@@ -14,7 +14,7 @@
 
 struct path;
 
-/* Descriptors that the cache gave up during a caller's function. */
+/* Descriptors that the cache gave up, for the caller to close. */
 #define DROPPED_MAX	4
 
 struct dropped {
@@ -25,13 +25,16 @@ struct dropped {
 struct files {
 	pthread_mutex_t lock;
 	struct cache cache;
-	struct dropped *dropped;	/* the caller's, with the lock */
+	struct dropped *dropped;	/* of the thread that has the lock */
 };
 
-/* limit: files that are kept; 0: none, and the functions do nothing. */
+/* limit: how many files are kept at most; 0: no file is kept or found. */
 void files_init(struct files *files, unsigned int limit);
 
-/* As cache_find(), cache_insert(), cache_forget() and cache_release(). */
+/*
+ * As cache_find(), cache_insert(), cache_forget() and cache_release().
+ * Descriptors to close are appended to "dropped".
+ */
 struct file *files_find(struct files *files, const struct path *path);
 struct file *files_insert(struct files *files, const struct path *path,
 			  const struct file *file, struct dropped *dropped);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of libflexsc: a loop for each core. Every call is posted; its
- * callback tells the core the result, and posts the next one.
+ * A web server of libflexsc: threads, each with a loop. Every call is posted. A
+ * call's callback tells the connection (web.h) the result, and posts the next
+ * call.
  *
  *	web-loops [OPTION]... DIR
  */
@@ -17,14 +18,14 @@
 
 #include "command.h"
 
-#define PAUSE_NS	20000000ULL	/* while descriptors are short */
+#define PAUSE_NS	20000000ULL	/* until the next try to accept */
 
 struct client {
 	struct flexsc_cb cb;
 	struct web_connection web;
 };
 
-/* A loop, and its owner's thread. */
+/* The owner of a loop, which is a thread. */
 struct owner {
 	struct flexsc_loop *loop;
 	struct web_thread *thread;
@@ -36,7 +37,7 @@ static struct command command;
 static unsigned int loops = 1;
 static const char *engine, *cores, *accepts = "shared";
 
-/* Of the thread that runs: callbacks find their loop by it. */
+/* Each thread's owner: callbacks, which run on it, find their loop here. */
 static __thread struct owner self;
 
 static const struct command_option options[] = {
@@ -50,7 +51,7 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* Post the connection's next call; one that can't be posted has failed. */
+/* Post the connection's next call. A call that can't be posted has failed. */
 static void post(struct client *client)
 {
 	struct web_call call;
@@ -106,7 +107,7 @@ static void accept_again(struct flexsc_cb *cb)
 	_exit(1);
 }
 
-/* A connection; or an error, which ends the multishot call. */
+/* A result is a client's descriptor; or an error, which is the call's last. */
 static void on_accept(struct flexsc_cb *cb)
 {
 	bool more = flexsc_cb_more(cb);
@@ -122,8 +123,9 @@ static void on_accept(struct flexsc_cb *cb)
 }
 
 /*
- * io_uring looks at files on kernel threads that inherit this policy: they don't
- * interrupt the loop for each file, but run when it sleeps.
+ * io_uring makes calls on files on kernel threads that inherit this policy.
+ * Such a thread doesn't preempt the loop's thread for each file, but runs when
+ * that sleeps.
  */
 static void run_in_batches(void)
 {
@@ -147,7 +149,7 @@ static bool is_waiting_engine(void)
 	       !strcmp(engine, "threads") || !strcmp(engine, "kmod");
 }
 
-/* Make a loop, to tell why not before there are threads. */
+/* Make a loop on trial: an option that doesn't work ends the program here. */
 static void try_options(void)
 {
 	struct flexsc_loop *loop;
@@ -184,8 +186,9 @@ static void *run(void *arg)
 		_exit(1);
 	}
 	/*
-	 * io_uring waits for no writer of a pipe that is opened, and would not
-	 * wait for the disk on a descriptor with this flag.
+	 * On a descriptor that is opened with O_NONBLOCK, io_uring would not
+	 * wait for the disk. The flag is for pipes, whose opening without it
+	 * may wait for a writer; io_uring first tries to open without waiting.
 	 */
 	if (!strcmp(flexsc_loop_engine(self.loop), "uring"))
 		__atomic_and_fetch(&command.web.how.flags, ~(uint64_t)O_NONBLOCK,

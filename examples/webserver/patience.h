@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clients that wait for their sockets, by the time when their patience ends. Most
- * have one patience, so the list is in order nearly by itself. A list has one user
- * at a time.
+ * A list of patients: clients that wait for their sockets, in the order of the
+ * times when their patience ends. Most clients have equal patience, so a new
+ * patient is nearly always the last one. One thread at a time uses a list.
  */
 #ifndef WEBSERVER_PATIENCE_H
 #define WEBSERVER_PATIENCE_H
@@ -15,14 +15,14 @@ struct patient {
 	struct patient *prev, *next;
 };
 
-/* The patient waits from now on, for ns nanoseconds. */
+/* The patient waits from now on, for ns nanoseconds, until patience_end(). */
 void patience_begin(struct patient **list, struct patient *patient, uint64_t ns);
 void patience_end(struct patient **list, struct patient *patient);
 
-/* A patient whose time is over, or NULL. The patient still waits. */
+/* A patient whose time is over, or NULL. The patient stays in the list. */
 struct patient *patience_over(struct patient *list);
 
-/* Milliseconds until the first one's time is over; -1: none waits. */
+/* Milliseconds until a patient's time is over; -1: the list is empty. */
 int patience_ms(const struct patient *list);
 
 #endif /* WEBSERVER_PATIENCE_H */

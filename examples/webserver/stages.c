@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of stages: threads of one stage make calls of one kind, for many
- * clients, and hand a client on when its next call is of another kind. Nothing
- * here knows of FlexSC.
+ * A web server of stages: the threads of a stage make calls of one kind, for
+ * many clients, and hand a client to another stage when the client's next call
+ * is of another kind. Nothing in this file knows of FlexSC.
  *
  *	web-stages [OPTION]... DIR
  *
@@ -10,13 +10,14 @@
  *		    ^------+---------------+
  *
  * A stage has a queue and threads, which may have cores of their own; a thread
- * takes a batch of clients at once, and goes on with a client while that client's
- * next call is of the stage. Closing is made where the client is. A client is in
- * one place at a time: a queue, a thread's batch, or the epoll set; so pushing
- * needs no room, and stages that form a circle can't wait for each other. The
- * number of clients is bounded where they enter: --admit.
+ * takes a batch of clients at once, and goes on with a client while that
+ * client's next call is of the stage. Any stage makes the calls that close a
+ * client. A client is in one place at a time: a queue, a thread's batch, or the
+ * epoll set; so pushing needs no room, and stages that form a circle can't wait
+ * for each other. The accept stage bounds the number of clients: --admit.
  *
- * Behind watch(), a client may be another thread's: it isn't touched.
+ * After watch() or push(), another thread may have the client, or have freed
+ * it: the caller doesn't touch the client any more.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -32,8 +33,8 @@
 #include "queue.h"
 
 #define EVENTS		256
-#define LOOK_MS		500	/* between looks for clients without patience */
-#define PAUSE_US	20000	/* while descriptors are short */
+#define LOOK_MS		500	/* between looks for clients to give up */
+#define PAUSE_US	20000	/* until the next try to accept */
 
 struct stage {
 	struct crew crew;
@@ -43,9 +44,9 @@ struct stage {
 
 struct client {
 	struct queued queued;
-	struct patient patient;		/* with waiting_lock, while it waits */
-	bool watched;			/* the epoll set has its socket */
-	enum web_kind kind;		/* of the call that it waits for */
+	struct patient patient;		/* in "waiting", with waiting_lock */
+	bool watched;			/* the epoll set has the socket */
+	enum web_kind kind;		/* of the call that gave EAGAIN */
 	struct web_connection web;
 };
 
@@ -103,7 +104,7 @@ static struct client *client_waiting(struct patient *patient)
 				 offsetof(struct client, patient));
 }
 
-/* Which stage makes calls of this kind; NULL: any. */
+/* The stage that makes calls of this kind; NULL: any stage does. */
 static struct stage *stage_of(enum web_kind kind)
 {
 	switch (kind) {
@@ -120,7 +121,7 @@ static struct stage *stage_of(enum web_kind kind)
 
 /* Waiting for a socket. */
 
-/* Wait for the socket. The poll stage alone ends a wait. */
+/* Let the client wait for its socket. Only the poll stage ends the wait. */
 static void watch(struct client *client, const struct web_call *call)
 {
 	struct epoll_event event = { .data.ptr = client };
@@ -132,7 +133,7 @@ static void watch(struct client *client, const struct web_call *call)
 	web_count(&client->web.thread->counts.watches);
 	client->watched = true;
 	client->kind = call->kind;
-	/* With the lock, lest patience ends before the set has the socket. */
+	/* With the lock: patience may not end before the set has the socket. */
 	pthread_mutex_lock(&waiting_lock);
 	patience_begin(&waiting, &client->patient, call->patience);
 	if (epoll_ctl(epoll, op, fd, &event))
@@ -147,7 +148,7 @@ static void push(struct web_thread *thread, struct client *client,
 	queue_push(&stage->queue, &client->queued);
 }
 
-/* By the poll stage: the client has an event. */
+/* The poll stage calls this: an event of the client's socket has come. */
 static void wait_is_over(struct web_thread *thread, struct client *client)
 {
 	pthread_mutex_lock(&waiting_lock);
@@ -156,7 +157,7 @@ static void wait_is_over(struct web_thread *thread, struct client *client)
 	push(thread, client, stage_of(client->kind));
 }
 
-/* Take a client whose patience is over, and let no event name it any more. */
+/* Take a client whose patience is over out of the epoll set; NULL: none is. */
 static struct client *give_up_one(void)
 {
 	struct client *client = NULL;
@@ -183,7 +184,7 @@ static void retire(struct client *client)
 	pthread_mutex_unlock(&admission);
 }
 
-/* Go on with a client as far as this stage goes; NULL: only to close. */
+/* Make the client's calls of this stage, and hand it on; NULL: only closing. */
 static void drive(struct client *client, struct web_thread *thread,
 		  const struct stage *stage)
 {

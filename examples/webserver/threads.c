@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of threads: each of a pool accepts a client, then serves that client
- * to its end by calls that block. Nothing here knows of FlexSC.
+ * A web server of threads: each thread accepts a client, and serves that client
+ * to the end by calls that block, then accepts the next one. Nothing in this
+ * file knows of FlexSC.
  *
  *	web-threads [OPTION]... DIR
  *
- * A blocking call has no time limit of its own. So a thread notes when its client's
- * patience ends, and one more thread, the usher, looks for late clients twice a second
- * and shuts their sockets down, which ends the threads' calls.
+ * A blocking call has no time limit of its own. So a thread notes in its seat
+ * when the patience for its call ends. One more thread, the usher, looks for
+ * late clients twice a second and shuts their sockets down, which ends the
+ * threads' calls.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -21,19 +23,19 @@
 #include "command.h"
 
 #define STACK_BYTES	(128 << 10)
-#define PAUSE_US	20000	/* while descriptors are short */
+#define PAUSE_US	20000	/* until the next try to accept */
 #define LOOK_US		500000	/* between the usher's looks */
 
-/* A thread of the pool. */
+/* A seat belongs to one thread that serves clients; the usher reads it. */
 struct seat {
 	int listener;
 	struct web_thread *thread;
-	/* When the present call's patience ends; 0: there is no such call. */
+	/* When the patience for the call ends (clock_ticks()); 0: no limit. */
 	_Atomic uint64_t due;
-	_Atomic bool receives;		/* that call does */
+	_Atomic bool receives;		/* the call is a RECEIVE */
 	_Atomic bool late;		/* the usher has shut the socket down */
 	pthread_mutex_t lock;
-	int fd;				/* with the lock; -1: no client */
+	int fd;				/* the client's, with the lock; or -1 */
 	struct web_connection web;
 };
 
@@ -51,13 +53,13 @@ static const struct command_option options[] = {
 
 /* The usher. */
 
-/* The client is late, unless the call has just ended and another one begun. */
+/* Shut a late client's socket down, unless its call has ended meanwhile. */
 static void show_out(struct seat *seat, uint64_t due)
 {
 	pthread_mutex_lock(&seat->lock);
 	if (seat->fd >= 0 && seat->due == due) {
 		seat->late = true;
-		/* A client that sent half a request may still be told so. */
+		/* A client that sent half a request may still be sent a 408. */
 		shutdown(seat->fd, seat->receives ? SHUT_RD : SHUT_RDWR);
 	}
 	pthread_mutex_unlock(&seat->lock);
@@ -79,7 +81,7 @@ static void *usher(void *arg)
 	return arg;
 }
 
-/* The pool. */
+/* The threads that serve clients. */
 
 static void seat_set(struct seat *seat, int fd)
 {
@@ -106,7 +108,7 @@ static int64_t make(struct seat *seat, const struct web_call *call)
 {
 	if (call->kind <= WEB_SEND)
 		return make_patiently(seat, call);
-	/* Else the usher might shut down whatever has the number then. */
+	/* The usher may not shut down a later socket of the same number. */
 	if (call->nr == SYS_close && (int)call->args[0] == seat->web.fd)
 		seat_set(seat, -1);
 	return command_make(call);

@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 
 #define ROOM		512U	/* bytes that a receive asks for at least */
-#define TRIES		8U	/* the kernel asks for when the tree changes */
+#define TRIES		8U	/* of openat2(): EAGAIN, if the tree changes */
 #define LINGER_BYTES	(4U << 20)
 
 _Static_assert(WEB_PART / 2 >= RESPONSE_MESSAGE_MAX +
@@ -78,7 +78,7 @@ static void send_bytes(struct web_connection *c, const char *out, size_t length)
 	c->state = WEB_SENDING;
 }
 
-/* What the answer shows of its thread is the present one's. */
+/* The answer's date comes from the clock of the thread that writes the head. */
 static struct response *dated(struct web_connection *c)
 {
 	clock_update(&c->thread->clock);
@@ -108,7 +108,7 @@ static void answer_redirect(struct web_connection *c)
 	answer_message(c, 301, &detail);
 }
 
-/* The head of an answer of so many bytes, and the part that is loaded. */
+/* Send the head of an answer of "length" bytes, and the part that is loaded. */
 static void answer_head(struct web_connection *c, uint64_t length)
 {
 	char *end = c->head + sizeof(c->head);
@@ -122,7 +122,7 @@ static void answer_head(struct web_connection *c, uint64_t length)
 	c->offset += c->have;
 }
 
-/* Load the next part. */
+/* Load the next part of the file, "most" bytes at most. */
 static void load(struct web_connection *c, uint64_t most)
 {
 	c->have = 0;
@@ -183,7 +183,7 @@ static void find(struct web_connection *c)
 		c->state = WEB_OPENING;
 }
 
-/* A request is complete, or status says what is wrong with it. */
+/* A request is complete; or status, if not 0, says why it is refused. */
 static void begin_answer(struct web_connection *c, int status)
 {
 	const struct request *r = &c->request;
@@ -203,7 +203,7 @@ static void begin_answer(struct web_connection *c, int status)
 		find(c);
 }
 
-/* A request has its time as a whole, lest a client sends a byte a minute. */
+/* The timeout is of a whole request, lest a client sends a byte a minute. */
 static bool is_late(struct web_connection *c)
 {
 	if (c->request.state == REQUEST_IDLE)
@@ -272,7 +272,7 @@ static void answered(struct web_connection *c)
 		next_request(c);
 }
 
-/* The answer can't be completed: the client sees that by the connection's end. */
+/* End an answer early; the client learns of that by the connection's end. */
 static void cut(struct web_connection *c)
 {
 	c->response.keep_alive = false;
@@ -346,7 +346,7 @@ static void looked(struct web_connection *c, int64_t ret)
 	}
 }
 
-/* The part is loaded, or the file has become shorter: then it ends here. */
+/* A part is loaded. If it isn't full, the file was cut, and the answer ends. */
 static void part_loaded(struct web_connection *c)
 {
 	bool cut_short = c->have < c->needed;
@@ -478,7 +478,7 @@ void web_begin(struct web_connection *c, struct web *web,
 	c->discarded = 0;
 	c->file = NULL;
 	c->own = (struct file){ .fd = -1 };
-	/* The response is kept from an earlier connection, which is over. */
+	/* The memory may hold the response of an earlier connection. */
 	c->response.keep_alive = false;
 	rewind_input(c);
 	request_init(&c->request, &web->limits);

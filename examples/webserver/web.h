@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core of the web servers: HTTP/1.1 of one connection, without system calls.
- * A connection says which call comes next; a driver makes the call, when and on
- * which thread it likes, and tells the result. So all drivers do one amount of
- * work for a request, and differ only in who makes which call when.
+ * The core of the web servers: HTTP/1.1 of one connection, without system
+ * calls. A connection says which call comes next. A driver makes the call, at a
+ * time and on a thread of its choice, and tells the connection the result. So
+ * all drivers do one amount of work for a request, and differ only in the time
+ * and the thread of each call.
  *
  *	while (web_next(c, &call))
  *		web_done(c, make(&call));
  *
- * is a whole driver. It answers GET and HEAD with files below a folder: ranges,
- * conditions, index.html, but no listings.
+ * is a whole driver. The core answers GET and HEAD with files below a folder:
+ * ranges, conditions, index.html, but no listings.
  *
  * Rules for a driver:
- * - One call of a connection is under way at a time. web_next() gives the same call
- *   until web_done() has its result, so a driver may ask again after EAGAIN; it
- *   never passes EAGAIN of a RECEIVE or a SEND on.
+ * - One call of a connection is under way at a time. web_next() gives one call
+ *   until web_done() has that call's result, so a driver may ask again after
+ *   EAGAIN. A driver never passes EAGAIN of a RECEIVE or a SEND to web_done().
  * - Partial results, EINTR and errors are the core's business.
  * - The memory of a call's arguments belongs to the call until web_done().
- * - One thread at a time uses a connection. Handing it on under a lock is enough;
- *   the new thread then sets web_connection.thread to its own.
+ * - One thread at a time uses a connection. A driver hands a connection to
+ *   another thread under a lock; the new thread sets web_connection.thread to
+ *   its own web_thread before it calls web_next() or web_done().
  */
 #ifndef WEBSERVER_WEB_H
 #define WEBSERVER_WEB_H
@@ -37,7 +39,7 @@
 #include "http/request.h"
 #include "http/response.h"
 
-/* What a call may wait for. */
+/* The kinds of calls, by the thing that a call may wait for. */
 enum web_kind {
 	WEB_RECEIVE,	/* the client's bytes */
 	WEB_SEND,	/* room for bytes to the client */
@@ -51,32 +53,33 @@ struct web_call {
 	unsigned int nr;
 	uint64_t args[6];
 	/*
-	 * A RECEIVE or SEND that has had no result for so many nanoseconds is to
-	 * end with -ETIME; a driver may be late.
+	 * Nanoseconds; 0 for a FILE or CLOSE. A driver passes -ETIME to
+	 * web_done() for a RECEIVE or a SEND that has had no result for so
+	 * long, and may be late.
 	 */
 	uint64_t patience;
 };
 
-/* Counters of one thread. Others may read them at any time. */
+/* Counters of one thread. Other threads may read the counters at any time. */
 struct web_counts {
 	_Atomic uint64_t requests;
 	_Atomic uint64_t connections;
 	_Atomic uint64_t calls[WEB_KINDS];	/* results that web_done() got */
-	/* What a driver adds to that. */
+	/* The driver counts these. */
 	_Atomic uint64_t waits;		/* epoll_wait() */
 	_Atomic uint64_t watches;	/* epoll_ctl() */
 	_Atomic uint64_t again;		/* EAGAIN */
 	_Atomic uint64_t handed;	/* connections given to another thread */
 };
 
-/* What a driver's thread has of its own. */
+/* The clock and the counters of one driver's thread. */
 struct web_thread {
 	struct clock clock;
 	struct web_counts counts;
 	struct web_thread *next;	/* command.c */
 };
 
-/* By the owning thread alone, so no other thread's count is lost. */
+/* Add one. Only the counter's own thread calls this, so no count is lost. */
 static inline void web_count(_Atomic uint64_t *count)
 {
 	uint64_t n = atomic_load_explicit(count, memory_order_relaxed);
@@ -84,13 +87,13 @@ static inline void web_count(_Atomic uint64_t *count)
 	atomic_store_explicit(count, n + 1, memory_order_relaxed);
 }
 
-/* What all connections of a process have in common: read only, but files. */
+/* The settings of all connections of a process; only the file cache changes. */
 struct web {
-	int root;		/* the folder */
+	int root;		/* the folder with the files; O_PATH */
 	bool reads;		/* large files are read and sent, not by sendfile() */
-	uint64_t timeout;	/* for a request, an idle client, a stuck one; ns */
+	uint64_t timeout;	/* ns: for a request, or a client's pause */
 	struct limits limits;
-	struct open_how how;
+	struct open_how how;	/* of opening a file */
 	struct files *files;
 };
 
@@ -116,7 +119,7 @@ enum web_state {
 };
 
 struct web_connection {
-	struct web_thread *thread;	/* that uses the connection now */
+	struct web_thread *thread;	/* the thread that uses it now */
 	struct web *web;
 	int fd;
 	enum web_state state;
@@ -125,13 +128,13 @@ struct web_connection {
 	unsigned int tries;		/* of opening the file */
 	struct dropped dropped;		/* descriptors to close */
 	uint64_t begun;			/* when a request's first byte came; ns */
-	uint64_t discarded;		/* bytes, while lingering */
+	uint64_t discarded;		/* bytes received while lingering */
 	struct request request;
 	struct response response;
 	struct path path;
 	struct statx stx;
 	struct file *file;		/* NULL: none is open */
-	struct file own;		/* file, unless the cache keeps it */
+	struct file own;		/* a file that isn't the cache's */
 	/* The part of the file that is loaded or sent. */
 	uint64_t offset;
 	size_t have, needed;
@@ -144,20 +147,24 @@ struct web_connection {
 	char input[2 * WEB_HEAD_MAX];
 	char name[WEB_NAME];
 	char head[RESPONSE_HEAD_MAX];	/* ends where body begins */
-	char body[WEB_PART];		/* only its first pages are touched mostly */
+	char body[WEB_PART];		/* few of its pages are touched */
 };
 
-/* Begin with an accepted socket. c needn't be zero. */
+/*
+ * Begin a connection of an accepted socket, which the connection will close.
+ * The memory of c may hold an earlier connection that is over, or anything
+ * else.
+ */
 void web_begin(struct web_connection *c, struct web *web,
 	       struct web_thread *thread, int fd);
 
 /* The next call. False: the connection is over, and has closed everything. */
 bool web_next(struct web_connection *c, struct web_call *call);
 
-/* The call's result: a value or -errno. */
+/* Tell the connection the result of web_next()'s call: a value or -errno. */
 void web_done(struct web_connection *c, int64_t ret);
 
-/* The kind of the call that is next. */
+/* The kind of the connection's next call. */
 enum web_kind web_kind_of(const struct web_connection *c);
 
 #endif /* WEBSERVER_WEB_H */

@@ -25,7 +25,10 @@
 
 #define ROOM_MIN	4096U	/* in a socket that says it is ready */
 
-/* Does a receive wait for all bytes? It may have a part, and no way back. */
+/*
+ * Is the call a receive that waits for all bytes? A try could take a part of
+ * them, which can't be put back.
+ */
 static bool wants_all(const struct flexsc_entry *entry)
 {
 	return (entry->nr == SYS_recvfrom && entry->args[3] & MSG_WAITALL) ||
@@ -33,8 +36,8 @@ static bool wants_all(const struct flexsc_entry *entry)
 }
 
 /*
- * Tell a socket's call not to wait. A send goes on with the rest; a receive
- * that waits for all has no way back.
+ * Tell a socket's call not to wait. A send that was made in part goes on with
+ * the rest; a receive that waits for all bytes isn't tried.
  */
 static int64_t try_socket(const struct flexsc_entry *entry)
 {
@@ -253,8 +256,8 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 	if (*ret == NO_WAY)
 		*ret = try_polled(entry, row->poll, &part);
 	/*
-	 * There may be room for the first of several messages only, and a part of
-	 * the bytes that are wanted.
+	 * A socket that is ready may have room for the first of several
+	 * messages only, or a part of the bytes that a receive waits for.
 	 */
 	if (*ret == RUNS)
 		return entry->nr == SYS_sendmmsg || wants_all(entry) ?

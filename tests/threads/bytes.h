@@ -8,11 +8,13 @@
 
 #include "threads.h"
 
+/* Send one byte. */
 static inline void say(int fd)
 {
 	CHECK_EQ(send(fd, "x", 1, 0), 1);
 }
 
+/* Receive the byte, waiting if the socket does. */
 static inline void hear(int fd)
 {
 	char byte = 0;
@@ -21,7 +23,7 @@ static inline void hear(int fd)
 	CHECK_EQ(byte, 'x');
 }
 
-/* The socket doesn't wait, and has nothing. */
+/* A receive from a non-blocking socket that has no byte. */
 static inline void hear_nothing(int fd)
 {
 	char byte;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets with a time limit (SO_RCVTIMEO), or of which several bytes are wanted at
- * once (SO_RCVLOWAT, MSG_WAITALL), or several messages. A loop would need a syscall
- * thread for each call that waits for one; here are more of them than a loop has
- * threads.
+ * Calls that wait on sockets with a time limit (SO_RCVTIMEO), or for several
+ * bytes (SO_RCVLOWAT, MSG_WAITALL), or for several messages. Such a call may
+ * keep a syscall thread for as long as it waits. Each test has more of these
+ * calls than a loop may have syscall threads, and one more call that has to
+ * complete meanwhile.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -138,7 +139,7 @@ TEST(accepts_with_a_time_limit_stop_nobody)
 	close(pair[1]);
 }
 
-/* Waits for all of something, of which a part is there. */
+/* Calls that wait for all bytes or messages while some are there. */
 
 static void *receive_all(void *arg)
 {

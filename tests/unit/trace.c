@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc bench --raw load trace=FILE: what is read of a trace, the files that it
- * names, and the order of clients who think.
+ * flexsc bench --raw load trace=FILE: how a trace is read, the files that a
+ * trace names, and the agenda of clients who think.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #define MS	1000000ULL
 
-/* Read a text as a trace; what bench_trace_read() returns. */
+/* Read a text as a trace. Returns the result of bench_trace_read(). */
 static int read_text(struct bench_trace *trace, const char *text, long think)
 {
 	int fd = memfd_create("trace", 0), err;
@@ -140,7 +140,9 @@ TEST(what_is_no_trace_is_refused)
 	}
 }
 
-/* Clients are taken when they are due, and none is lost. */
+/*
+ * Visits are taken in the order of the times when they are due; none is lost.
+ */
 TEST(who_thinks_is_taken_in_order)
 {
 	enum { COUNT = 1000 };
@@ -163,7 +165,7 @@ TEST(who_thinks_is_taken_in_order)
 		last = visit->due;
 		taken += last;
 	}
-	/* Some come back. */
+	/* Some visits are added again, with a later time. */
 	for (int i = 0; i < 100; i++) {
 		visit = bench_agenda_take(&agenda);
 		CHECK(visit->due >= last);

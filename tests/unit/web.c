@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The example web servers' core, with a driver that makes no system call: files,
- * clients and descriptors are arrays, and each call may be interrupted, do a part,
- * or fail. Several connections go on by turns, on two threads' counters and clocks.
+ * The example web servers' core, with a driver that makes no system call:
+ * files, clients and descriptors are arrays, and each call may be interrupted,
+ * done in part, or fail. Several connections go on by turns, on two threads'
+ * counters and clocks.
  *
- * A plain driver's answers are compared with the table below. All others must give
- * a plain driver's bytes, or a beginning of them where the connection was cut.
+ * A plain driver's calls are whole and don't fail. Its answers are compared
+ * with the table asks[]. The answers of all other drivers must be equal to the
+ * plain driver's byte for byte, or a beginning of these where the connection
+ * was cut.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -44,7 +47,7 @@ static const struct name {
 	{ "pipe", S_IFIFO, 0 },
 };
 
-/* Files end here, whatever statx() said. */
+/* The size at which a file ends, though statx() has told another. */
 static uint64_t shrunk = UINT64_MAX;
 
 static const struct name *name_find(const char *name)
@@ -88,7 +91,7 @@ static int64_t open_name(const char *name)
 	return -EMFILE;
 }
 
-/* Requests, and what a plain driver's answers are. */
+/* Requests, and a plain driver's answers. */
 
 #define HOST	" HTTP/1.1\r\nHost: a\r\n"
 
@@ -97,7 +100,7 @@ static const struct ask {
 	int status;
 	uint64_t length;	/* of the body, or of a message if 0 */
 	uint64_t first;
-	bool last;		/* the connection ends */
+	bool last;		/* the connection ends with the answer */
 	unsigned int filler;	/* bytes of a header or body, behind the text */
 } asks[] = {
 	{ "GET /small" HOST "\r\n", .status = 200, .length = 100 },
@@ -157,27 +160,27 @@ static size_t ask_write(const struct ask *ask, char *to)
 	return length + ask->filler + 4;
 }
 
-/* Clients, and how their calls go. */
+/* Clients, and the manner in which a client's calls go. */
 
 struct manner {
-	bool parts;		/* interrupted, or done in part */
-	unsigned int cut;	/* calls on the socket before it fails; 0: never */
-	int error;		/* and how it fails */
-	unsigned int failing;	/* of so many calls on files one fails; 0: none */
+	bool parts;		/* calls are interrupted, or done in part */
+	unsigned int cut;	/* this call on the socket fails; 0: none */
+	int error;		/* -errno of that call */
+	unsigned int failing;	/* one in so many calls on files fails; or 0 */
 };
 
 struct client {
 	struct web_connection web;
 	struct web_call call;
 	bool over;
-	bool failed;			/* a call did, but for EINTR */
+	bool failed;			/* a call failed, but not by EINTR */
 	struct manner manner;
 	unsigned int steps;
 	unsigned int script[SCRIPT];
 	unsigned int requests;
 	size_t input, input_end;
-	uint64_t answers;		/* that have begun */
-	size_t at[SCRIPT + 1];		/* in output, where they begin */
+	uint64_t answers;		/* so many have begun */
+	size_t at[SCRIPT + 1];		/* where answers begin in output */
 	size_t output_end;
 	char in[INPUT];
 	char output[OUTPUT];
@@ -218,7 +221,7 @@ static size_t some(const struct client *c, size_t n)
 	return 1 + test_random() % (n < 16 ? n : 16);
 }
 
-/* Memory of the connection's own, that the core names. */
+/* Memory that a call of the core names: it has to be the connection's own. */
 static char *own(struct client *c, uint64_t address, size_t length)
 {
 	char *p = (char *)(uintptr_t)address;
@@ -345,7 +348,7 @@ static const int file_errors[] = {
 	-ENOENT, -EACCES, -EMFILE, -ENOMEM, -EIO, -EAGAIN, -ELOOP, -ENOSYS,
 };
 
-/* How the call fails that a connection's manner lets fail; 0: not. */
+/* The -errno that the client's manner lets its call fail with; 0: none. */
 static int fault(struct client *c)
 {
 	struct manner *m = &c->manner;
@@ -358,7 +361,7 @@ static int fault(struct client *c)
 	if (m->parts && c->call.nr == SYS_openat2 && test_random() % 8 == 0)
 		return -EAGAIN;
 	if (on_socket && m->cut && !--m->cut) {
-		/* A reset lasts. */
+		/* A socket that was reset fails again, a late one doesn't. */
 		m->cut = m->error != -ETIME;
 		c->failed = true;
 		return m->error;
@@ -383,7 +386,7 @@ static void check_repeats(struct client *c)
 	CHECK(!memcmp(again.args, c->call.args, sizeof(again.args)));
 }
 
-/* An answer begins where the next bytes will be. */
+/* If a request has been counted, its answer begins with the next output. */
 static void mark_answer(struct client *c, uint64_t requests)
 {
 	if (threads[0].counts.requests + threads[1].counts.requests == requests)
@@ -399,7 +402,7 @@ static void check_time(const struct web_connection *web)
 	      !web->begun);
 }
 
-/* One call of the connection, or none. False: it is over. */
+/* Make one call of the client's connection, or none. False: it is over. */
 static bool step(struct client *c)
 {
 	uint64_t requests;
@@ -417,10 +420,10 @@ static bool step(struct client *c)
 		return true;
 	}
 	CHECK_EQ(c->call.patience > 0, c->call.kind <= WEB_SEND);
-	/* Nothing is mapped here; the cache would unmap it. */
+	/* The web servers map no file; the cache would make munmap(). */
 	CHECK(!c->web.file || !c->web.file->contents);
 	ret = fault(c);
-	/* A descriptor is closed whatever close() says. */
+	/* A descriptor is closed whatever result close() has. */
 	if (!ret || c->call.nr == SYS_close)
 		ret = ret ? (make(c), ret) : make(c);
 	requests = threads[0].counts.requests + threads[1].counts.requests;
@@ -451,7 +454,7 @@ static void run_plain(struct client *c)
 		;
 }
 
-/* The same text whenever it was written. */
+/* Make the output independent of the time when it was written. */
 static void hide_dates(struct client *c)
 {
 	static const char word[] = "\r\nDate: ";
@@ -464,7 +467,7 @@ static void hide_dates(struct client *c)
 	}
 }
 
-/* The world, with or without a cache. */
+/* Begin a test: settings of all connections, a cache of files or none. */
 static void begin(bool reads, unsigned int cache)
 {
 	files_init(&files, cache);
@@ -482,7 +485,7 @@ static void begin(bool reads, unsigned int cache)
 	}
 }
 
-/* Nothing is open but what the cache keeps. */
+/* End a test: no file is open but those that the cache keeps. */
 static void end(void)
 {
 	CHECK_EQ(opened, files.cache.count);
@@ -541,7 +544,7 @@ static void check_answer(struct client *c, uint64_t i)
 	*body = '\r';
 }
 
-/* One for each request, up to the connection's last. */
+/* There is one answer for each request, up to the connection's last. */
 static void check_plain(void)
 {
 	uint64_t n = 0;
@@ -555,7 +558,7 @@ static void check_plain(void)
 
 static const int told[] = { 403, 404, 408, 500, 503 };
 
-/* A message that says what is wrong; or its beginning, if the answer is cut. */
+/* Is the text an error's message; or, if it is cut, a message's beginning? */
 static bool is_message(const char *text, size_t length, bool cut)
 {
 	char copy[1024] = "";
@@ -581,7 +584,7 @@ static void check_same(const struct client *c)
 	CHECK(!memcmp(c->output, plain->output, c->output_end));
 }
 
-/* Is it the plain driver's answer? A cut one is its beginning. */
+/* Is answer i the plain driver's, or, if it is cut, a beginning of that? */
 static bool is_plain(const struct client *c, uint64_t i, size_t length, bool cut)
 {
 	size_t right = i < plain->answers ? answer_end(plain, i) - plain->at[i] : 0;
@@ -590,7 +593,7 @@ static bool is_plain(const struct client *c, uint64_t i, size_t length, bool cut
 	       !memcmp(c->output + c->at[i], plain->output + plain->at[i], length);
 }
 
-/* The answers of a client whose calls failed, or did not. */
+/* Compare a client's answers with the plain driver's. */
 static void check_answers(const struct client *c)
 {
 	bool whole = true;
@@ -608,12 +611,12 @@ static void check_answers(const struct client *c)
 		CHECK(whole || is_plain(c, i, length, true) ||
 		      is_message(c->output + c->at[i], length, true));
 	}
-	/* Only a cut ends a connection before its time. */
+	/* Only a cut answer ends a connection before the last request. */
 	if (c->manner.failing && whole)
 		CHECK_EQ(c->answers, plain->answers);
 }
 
-/* What a plain driver answers to the client's requests. */
+/* Let the plain driver answer the client's requests. */
 static void plain_answers(const struct client *c)
 {
 	plain->requests = c->requests;
@@ -634,7 +637,7 @@ TEST(each_request_has_its_answer)
 			check_plain();
 		}
 		end();
-		/* What the cache kept is the test's to forget. */
+		/* Forget the files that the cache has kept open. */
 		memset(open_files, 0, sizeof(open_files));
 		opened = 0;
 	}
@@ -775,7 +778,9 @@ TEST(a_request_that_takes_too_long_is_told)
 	end();
 }
 
-/* A client that still sends would lose its answer with a connection closed early. */
+/*
+ * A client that still sends would lose the answer, were its connection closed.
+ */
 TEST(the_rest_of_a_refused_request_is_awaited)
 {
 	begin(false, 0);
@@ -785,7 +790,7 @@ TEST(the_rest_of_a_refused_request_is_awaited)
 	end();
 }
 
-/* A tree changes under each lookup of two requests: so often. */
+/* The tree changes so many times under the lookup of each of two requests. */
 static void run_changing(unsigned int times)
 {
 	unsigned int left = 0;

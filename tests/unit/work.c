@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work between system calls, of "flexsc bench cost": it is done, and it is
- * always the same. And its clock, but nothing depends on how fast that is.
+ * The work of "flexsc bench cost" between system calls: units are done, and
+ * each period is equal. And the clock of ticks.h: it goes on, at whatever rate.
  */
 #include "../../cmd/flexsc/bench/ticks.h"
 #include "../../cmd/flexsc/bench/work.h"
@@ -9,13 +9,13 @@
 #include "../steps.h"
 
 /*
- * What a period adds to the sum, in every build on every processor. Figures of
- * works with other sums can't be compared.
+ * The number that a period adds to the sum, in every build on every processor.
+ * Figures that were made with another sum can't be compared with these.
  */
 static const struct kind {
 	const char *name;
 	uint32_t period;
-	/* Instructions of a unit: of an optimised build they are between these. */
+	/* The bounds of a unit's instructions in an optimised build. */
 	uint64_t least, most;
 } kinds[] = {
 	{ "tree", 2576399855u, 300, 700 },
@@ -57,7 +57,7 @@ TEST(work_that_was_not_done_is_noticed)
 	CHECK_EQ(bench_work_init(&work, "field"), 1);
 }
 
-/* Of some units, after some periods. */
+/* The instructions of some units behind some periods, and a few more. */
 static uint64_t instructions(const char *name, unsigned int periods,
 			     unsigned int units)
 {

@@ -80,7 +80,7 @@ static bool takes_a_thread(const struct table_row *row)
 	return row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls);
 }
 
-/* Does the call wait for all bytes, which an epoll set can't tell? */
+/* Does the call wait for all bytes? An epoll set can't tell of all. */
 static bool wants_all(long nr, const uint64_t a[6])
 {
 	return !flexsc__runtime.polls &&
@@ -89,10 +89,12 @@ static bool wants_all(long nr, const uint64_t a[6])
 }
 
 /*
- * Would the call keep a syscall thread for as long as it waits, because neither
- * io_uring nor an epoll set knows the socket's time limit, or how many bytes it is
- * to have? A loop has few threads: the program may have more such calls, and the
- * one that ends them may be behind. is_impatient() has asked for the facts.
+ * Would the call keep a syscall thread for as long as the call waits? It would
+ * where neither io_uring nor an epoll set knows the socket's time limit, or how
+ * many bytes the call wants. A loop has few syscall threads. If such calls keep
+ * all of them, the call that would end their waits may be queued behind.
+ * is_impatient() has asked for the facts of the descriptor, so fds_known() has
+ * them.
  */
 static bool keeps_a_thread(long nr, const struct table_row *row,
 			   const uint64_t a[6])

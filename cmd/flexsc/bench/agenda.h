@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agenda of a crowd: visits whose next request is due later, while their
- * clients think. It is a heap by that time; one thread has it.
+ * The agenda of a crowd (crowd.h): visits whose next request is due later,
+ * while their clients think. The agenda is a heap, in the order of
+ * bench_visit.due. Only the crowd's thread uses it.
  */
 #ifndef FLEXSC_BENCH_AGENDA_H
 #define FLEXSC_BENCH_AGENDA_H
@@ -17,16 +18,16 @@ struct bench_agenda {
 	size_t count, room;
 };
 
-/* False: out of memory. */
+/* Add a visit; its "due" stays until it is taken. False: out of memory. */
 bool bench_agenda_add(struct bench_agenda *agenda, struct bench_visit *visit);
 
-/* When the first visit is due; UINT64_MAX: there is none. */
+/* When the first visit is due (ns, CLOCK_MONOTONIC); UINT64_MAX: no visit. */
 uint64_t bench_agenda_due(const struct bench_agenda *agenda);
 
-/* Take the first visit off the agenda; NULL: there is none. */
+/* Take the first visit off the agenda; NULL: the agenda is empty. */
 struct bench_visit *bench_agenda_take(struct bench_agenda *agenda);
 
-/* The visits are the caller's. */
+/* Free the agenda, and no visit: visits are the caller's. */
 void bench_agenda_fini(struct bench_agenda *agenda);
 
 #endif /* FLEXSC_BENCH_AGENDA_H */

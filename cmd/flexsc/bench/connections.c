@@ -40,7 +40,7 @@ static void drop(struct bench_connections *connections, int fd)
 	close(fd);
 }
 
-/* A new connection, or -errno. */
+/* Open a connection. Its descriptor, or -errno. */
 static int make(struct bench_connections *connections)
 {
 	struct epoll_event event = {

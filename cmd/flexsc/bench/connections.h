@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connections of a crowd: those that visits have, and those that are kept
- * while no visit has them. They are in one epoll set, by edges, with the
- * descriptor as data. The crowd's thread calls all functions.
+ * The connections of a crowd (crowd.h). A connection is a visit's, or idle:
+ * kept for a later visit. All are in one epoll set, edge-triggered, with the
+ * descriptor as data. Only the crowd's thread calls the functions.
  */
 #ifndef FLEXSC_BENCH_CONNECTIONS_H
 #define FLEXSC_BENCH_CONNECTIONS_H
@@ -18,19 +18,19 @@
 #define BENCH_FDS_MAX	(1U << 20)
 
 struct bench_connections {
-	/* What is asked of them. */
+	/* The caller sets these. */
 	struct bench_route route;
-	uint64_t begun;		/* for their turns */
-	size_t max;
-	bool kept;
-	uint64_t from;		/* closed earlier: not in the evenness */
-	/* What there is. */
-	struct bench_evenness evenness;	/* of answers to kept ones */
+	uint64_t begun;		/* the next connection's turn (route.h) */
+	size_t max;		/* connections at once, at most */
+	bool kept;		/* connections outlive a visit */
+	uint64_t from;		/* ns: the evenness is of later closings */
+	/* The functions keep these. */
+	struct bench_evenness evenness;	/* of kept connections' answers */
 	int epoll;
 	size_t count;
-	struct bench_visit **by_fd;	/* NULL: idle, or none */
-	uint32_t *answers;	/* of a kept connection, and one more; or 0 */
-	int *idle;
+	struct bench_visit **by_fd;	/* NULL: an idle connection, or none */
+	uint32_t *answers;	/* by fd: 1 and a kept one's; or 0 */
+	int *idle;		/* descriptors */
 	size_t idle_count;
 };
 
@@ -39,29 +39,29 @@ int bench_connections_init(struct bench_connections *connections);
 void bench_connections_fini(struct bench_connections *connections);
 
 /*
- * Give the visit a connection, an idle one or a new one, which may still be on its
- * way. 0, or -errno: -EMFILE if there are as many as there may be.
+ * Give the visit an idle connection or a new one, whose handshake may not be
+ * over. 0, or -errno: -EMFILE if "max" connections are open.
  */
 int bench_connections_take(struct bench_connections *connections,
 			   struct bench_visit *visit);
 
-/* The visit goes without its connection: it is kept, or closed. */
+/* Take the visit's connection from it: keep the connection, or close it. */
 void bench_connections_keep(struct bench_connections *connections,
 			    struct bench_visit *visit);
 void bench_connections_drop(struct bench_connections *connections,
 			    struct bench_visit *visit);
 
-/* An idle connection is at its end. */
+/* Close an idle connection that the server has closed or sent bytes to. */
 void bench_connections_lose(struct bench_connections *connections, int fd);
 
-/* The visit's connection has had an answer that counts. */
+/* Count an answer of the connection fd, if connections are kept. */
 static inline void
 bench_connections_answered(struct bench_connections *connections, int fd)
 {
 	connections->answers[fd] += connections->kept;
 }
 
-/* Close those that are kept. */
+/* At the end of a run, when no visit has a connection: close the idle ones. */
 void bench_connections_close(struct bench_connections *connections);
 
 #endif /* FLEXSC_BENCH_CONNECTIONS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How evenly a server serves its connections: Jain's index over their numbers of
- * answers, (sum x)^2 / (n * sum x^2). It is 1 if all numbers are equal, and 1/n if
- * one connection has all answers.
+ * How evenly a server serves its n connections: Jain's index over x, a
+ * connection's number of answers: (sum x)^2 / (n * sum x^2). The index is 1 if
+ * all numbers are equal, and 1/n if one connection has all answers.
  *
  * R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness and Discrimination
  * for Resource Allocation in Shared Computer Systems, DEC TR-301, 1984.
@@ -29,7 +29,7 @@ static inline void bench_evenness_merge(struct bench_evenness *into,
 	into->squares += from->squares;
 }
 
-/* 0: there was no answer. */
+/* Jain's index; 0: there was no answer. */
 static inline double bench_evenness_index(const struct bench_evenness *evenness)
 {
 	return evenness->squares > 0 ?

@@ -11,8 +11,8 @@
 #include "loop.h"
 
 #define BYTES_MAX	(1UL << 20)	/* of a file */
-#define STARTS		1048573		/* places where a file may begin: a prime */
-#define SHEET		(2UL << 20)
+#define STARTS		1048573		/* where files begin: a prime */
+#define SHEET		(2UL << 20)	/* bytes */
 #define SHEET_SEED	2463534242
 #define NAME_MAX_SIZE	32
 
@@ -38,7 +38,7 @@ void bench_fileset_fini(struct bench_fileset *set)
 	free(set->sheet);
 }
 
-/* FNV-1a of the name, modulo a prime number. */
+/* A file's offset in the sheet: FNV-1a of its name, modulo a prime number. */
 static size_t start_of(const char *name)
 {
 	uint64_t state = 0xcbf29ce484222325;
@@ -49,8 +49,9 @@ static size_t start_of(const char *name)
 }
 
 /*
- * The size and the class that the name says; 0: it says none. The numbers are put
- * into the only text that has them, so no other text passes for a name.
+ * The size and the class that a name tells; 0: the name is no file's. The
+ * numbers that were read are written as a name again, so "dir1" or "+1" passes
+ * for none.
  */
 static size_t size_of(const char *name, unsigned int *class)
 {

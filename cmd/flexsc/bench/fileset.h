@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files that servers of traces serve: a file's name tells its size and all of
- * its bytes. bench/flexbench/study/fileset.py, which writes the files, has the
- * rules, too:
+ * The file set: the files that clients with a trace (trace.h) ask for. A file's
+ * name tells its size and all of its bytes, by rules that
+ * bench/flexbench/study/fileset.py, which writes the files, has as well:
  *
  *	dir00012/class2_5	5 x 10,240 bytes, of class 2
  *	pages/1024		1,024 bytes, of no class
  *
- * The bytes are a piece of one sheet of random bytes. The set doesn't change once
- * it is made: all threads read it.
+ * A file's bytes are a piece of one sheet of random bytes. The set doesn't
+ * change once it is made: all threads read it.
  */
 #ifndef FLEXSC_BENCH_FILESET_H
 #define FLEXSC_BENCH_FILESET_H
@@ -24,16 +24,16 @@ struct bench_fileset {
 };
 
 struct bench_file {
-	const unsigned char *body;	/* the set's */
+	const unsigned char *body;	/* in the set's sheet */
 	size_t size;
 	unsigned int class;
 };
 
-/* 0, or -errno. */
+/* Make the set. 0, or -errno. */
 int bench_fileset_init(struct bench_fileset *set);
 void bench_fileset_fini(struct bench_fileset *set);
 
-/* The file of a name. False: no file of the set has such a name. */
+/* The file of a name, until bench_fileset_fini(). False: the set has none. */
 bool bench_fileset_find(const struct bench_fileset *set, const char *name,
 			struct bench_file *file);
 

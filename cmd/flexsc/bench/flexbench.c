@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* flexbench, the Python package: where it is, and how it is run. */
+/* The Python package flexbench: finding its folder, and running it. */
 #define _GNU_SOURCE
 #include "flexbench.h"
 
@@ -20,10 +20,10 @@ static bool has_flexbench(const char *folder)
 }
 
 /*
- * The folder that has flexbench: the folder asked for and no other; or one
- * beside an installed command, wherever the command was moved to; or the folder
- * where this command was built, or was to be installed. NULL after a line on
- * stderr.
+ * The folder that has flexbench: FLEXBENCH_DIR and no other, if it is set; else
+ * "beside", by the installed command, wherever the command was moved to; or the
+ * folder that this command was built from, or that it was to be installed to.
+ * NULL after a line on stderr.
  */
 static const char *find(const char *who, const char *beside)
 {

@@ -2,13 +2,14 @@
 /*
  * bench --raw footprint: how many lines of a data cache, or entries of the buffer
  * of translated addresses (TLB), a system call takes from the program (OSDI 2010,
- * table 1). Below, a line is an entry, too: that of a page.
+ * table 1). Below, the TLB is a cache, too, and a page's entry is a line.
  *
- * A chain through seven eighths of the cache's lines is followed until all are in
- * the cache; then comes the call, and then the chain is followed once more,
- * backwards, and timed: forwards, each line that has to be fetched would drive out
- * the next one. The scale is a function instead of the call that touches so many
- * lines of other memory. Calls and functions are by turns.
+ * A chain through seven eighths of the cache's lines is followed until all
+ * lines of the chain are in the cache. Then the call is made. Then the chain is
+ * followed once more, backwards, and timed: forwards, each line that has to be
+ * fetched would drive out the next one. The scale is made in the same way by
+ * functions instead of the call, which touch known numbers of lines of other
+ * memory. The call and the functions are measured by turns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,11 +31,12 @@
 #define PAGE	4096
 #define HUGE	((size_t)2 << 20)
 #define LEAST	32	/* lines */
-#define WARM	3	/* times there and back */
+#define WARM	3	/* times that a chain is followed there and back */
 
 /*
- * Functions that touch (k/16)^2 of the cache's lines, k from 0 to 16, since calls
- * touch few; then the call.
+ * What is measured: function k, from 0 to 16, which touches (k/16)^2 of the
+ * cache's lines, so that most functions touch few lines, as calls do; and the
+ * call.
  */
 #define SCALE	17
 #define PARTS	((SCALE - 1) * (SCALE - 1))
@@ -49,10 +51,10 @@ struct footprint {
 	struct bench_trap trap;
 	const struct level *level;
 	size_t lines;		/* of the cache */
-	size_t chained;
+	size_t chained;		/* lines of the chain */
 	struct line *first, *last;
-	char *memory;		/* two huge pages: the chain's, the functions' */
-	char *other;
+	char *memory;		/* a mapping that has two huge pages in it */
+	char *other;		/* the functions' page, behind the chain's */
 	struct bench_series walk[KINDS];
 	struct bench_series call;
 };
@@ -71,7 +73,7 @@ static size_t lines_of_l2(void)
 	return size > 0 ? (size_t)size / LINE : 0;
 }
 
-/* AMD's processors say it of their first level, for small pages. */
+/* AMD's processors tell the size of their first level, for small pages. */
 static size_t entries_of_dtlb(void)
 {
 #ifdef __x86_64__
@@ -85,14 +87,14 @@ static size_t entries_of_dtlb(void)
 
 static const struct level {
 	const char *name;
-	size_t (*lines)(void);	/* 0: not known here */
-	int advice;
+	size_t (*lines)(void);	/* of the cache; 0: not known here */
+	int advice;		/* to madvise() */
 	size_t apart;		/* bytes from a line to the next one */
 	size_t most;		/* lines that there may be */
 } levels[] = {
 	{ "l1d", lines_of_l1d, MADV_HUGEPAGE, LINE, HUGE / LINE },
 	{ "l2", lines_of_l2, MADV_HUGEPAGE, LINE, HUGE / LINE },
-	/* The pages' lines are not all in one set of the cache. */
+	/* PAGE + LINE: the lines that are touched are in different sets. */
 	{ "dtlb", entries_of_dtlb, MADV_NOHUGEPAGE, PAGE + LINE,
 	  HUGE / (PAGE + LINE) },
 };
@@ -129,7 +131,7 @@ static struct line *backwards(struct line *line)
 	return line;
 }
 
-/* What is followed must be followed: the end of the chain is looked at. */
+/* The chain's ends are compared, or the compiler might leave the walks out. */
 static void warm(const struct footprint *footprint)
 {
 	for (int i = 0; i < WARM; i++)
@@ -193,7 +195,7 @@ static int make_memory(struct footprint *footprint)
 		return bench_failed("memory", -errno);
 	begin = ((uintptr_t)footprint->memory + HUGE - 1) & ~(HUGE - 1);
 	footprint->other = (char *)begin + HUGE;
-	/* Where there are none, small pages are good enough for the first level. */
+	/* Without huge pages, small ones are good enough for level 1. */
 	madvise((void *)begin, 2 * HUGE, footprint->level->advice);
 	for (size_t i = 0; i < 2 * HUGE; i += LINE)
 		((volatile char *)begin)[i] = 0;
@@ -250,7 +252,7 @@ static int run(struct footprint *footprint,
 		return 1;
 	for (long rep = 0; rep < settings->reps; rep++)
 		for (int i = 0; i < KINDS; i++)
-			/* Forwards and backwards. */
+			/* The kinds by turns forwards and backwards. */
 			measure(footprint, rep % 2 ? KINDS - 1 - i : i);
 	return report(footprint, settings);
 }

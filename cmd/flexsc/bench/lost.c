@@ -3,9 +3,11 @@
  * bench --raw lost: how slow a program is for a while after a system call, and
  * when it is as fast as before (OSDI 2010, figure 1).
  *
- * A period of work is divided into slices. The ticks of each are read after the
- * call, and by turns, as control, where there was none. Between two of these there
- * is a period without calls, so that nothing is left of the one before.
+ * A period of work (work.h) is divided into slices. A measurement reads the
+ * clock (ticks.h) after each slice of one period: in a period that follows the
+ * call, and in the control, which follows no call. The two are measured by
+ * turns. Before each measurement there is a period without calls, after which
+ * the program is as fast as it was before the last call.
  */
 #include <stdlib.h>
 
@@ -19,15 +21,15 @@
 #define SLICES		64
 #define SLICE_UNITS	(BENCH_WORK_PERIOD / SLICES)
 
-/* Side 0 is the control. */
+/* The sides that are compared: periods without the call, and after it. */
 enum { CONTROL, CALLED, SIDES };
 
 struct lost {
 	struct bench_work work;
 	struct bench_trap trap;
 	long calls;
-	double *ticks[SIDES][SLICES];	/* a sample for each call */
-	double middles[SIDES][SLICES];
+	double *ticks[SIDES][SLICES];	/* a sample for each measurement */
+	double middles[SIDES][SLICES];	/* bench_middle() of the samples */
 };
 
 static void measure(struct lost *lost, int side, long number)
@@ -49,7 +51,7 @@ static void measure(struct lost *lost, int side, long number)
 
 static void measure_all(struct lost *lost)
 {
-	/* The first tenth is to warm up. */
+	/* A tenth more comes first, without samples, to warm up. */
 	for (long i = -lost->calls / 10; i < lost->calls; i++) {
 		int first = i % 2 ? CALLED : CONTROL;
 

@@ -6,7 +6,7 @@
 #include "netstat.h"
 #include "report.h"
 
-/* Counters of the server's network that are reported, by the kernel's names. */
+/* The reported counters of the server's network, and the kernel's names. */
 static const struct {
 	const char *name, *netstat;
 } counters[BENCH_NETWORK] = {

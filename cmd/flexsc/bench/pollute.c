@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench --raw pollute: how fast a program is between its system calls, and how
- * long these take, against how often they are made (OSDI 2010, figures 2 to 4).
+ * long the calls take, against how often they are made (OSDI 2010, figures 2 to
+ * 4).
  *
- * The clock is read before a call and after it; the program's time is that of a
- * block without what is between those readings. There are three kinds of blocks,
- * by turns: without calls, but with the readings; with getppid, which does next to
- * nothing, so what it takes from the program is the mode switch' (direct); and
- * with the call. Each is run twice, and measured the second time.
+ * A block is one period of work (work.h) or more, with a call after every so
+ * many units. The clock (ticks.h) is read before a call and after it. The time
+ * between these readings is the call's, the rest of the block's time is the
+ * program's. There are three kinds of blocks, by turns: without calls, but with
+ * the readings; with getppid, which does next to nothing, so that the program
+ * loses what a mode switch costs (direct); and with the call. A block runs
+ * twice, and is measured the second time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +29,8 @@ struct pollute {
 	struct bench_trap traps[KINDS];
 	unsigned int every;	/* units between two calls */
 	unsigned int calls;	/* in a block */
-	struct bench_series user[KINDS];	/* ticks of a unit */
-	struct bench_series call[KINDS];	/* ticks of a call */
+	struct bench_series user[KINDS];	/* mean ticks of a unit */
+	struct bench_series call[KINDS];	/* mean ticks of a call */
 };
 
 static const char *const user_names[] = {
@@ -37,7 +40,7 @@ static const char *const call_names[] = {
 	"clock_ticks", "direct_call_ticks", "call_ticks",
 };
 
-/* The ticks of the calls. */
+/* Run a block. Returns the sum of its calls' ticks. */
 static uint64_t block(struct pollute *pollute, struct bench_trap *trap)
 {
 	uint64_t calls = 0;
@@ -98,7 +101,7 @@ static int run(struct pollute *pollute, const struct bench_settings *settings)
 			return 1;
 	for (long rep = 0; rep < settings->reps; rep++)
 		for (int i = 0; i < KINDS; i++)
-			/* Forwards and backwards. */
+			/* The kinds by turns forwards and backwards. */
 			measure(pollute, rep % 2 ? KINDS - 1 - i : i);
 	return report(pollute, settings);
 }
@@ -124,7 +127,7 @@ static int with_traps(struct pollute *pollute,
 	return err;
 }
 
-/* A block has whole periods. */
+/* Divide a block so that it has whole periods, and one call at least. */
 static int divide(struct pollute *pollute, long every)
 {
 	if (every & (every - 1)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw steps: the instructions of a period of work. A child is made to stop
- * after each one, so no clock and no other process matters; it takes seconds.
+ * bench --raw steps: how many instructions a period of work (work.h) has. A
+ * child process runs the work and stops after each instruction, so neither a
+ * clock nor other processes matter; a period takes seconds.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 #include "report.h"
 #include "work.h"
 
-/* What is counted is between the two stops. */
+/* The instructions between the two SIGSTOPs are counted. */
 static void child_run(struct bench_work *work, unsigned int units)
 {
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
@@ -25,8 +26,9 @@ static void child_run(struct bench_work *work, unsigned int units)
 }
 
 /*
- * The signal that the child has stopped by, or 0. The child stays to be waited
- * for, so that its number is nobody else's.
+ * Wait until the child stops. The signal that has stopped it, or 0. A child
+ * that has ended is left to be waited for, so that no other process gets its
+ * id.
  */
 static int stopped_by(pid_t child)
 {
@@ -47,7 +49,10 @@ static void end(pid_t child)
 		;
 }
 
-/* 0 if the child can't be traced, or something else has stopped it. */
+/*
+ * Count the child's instructions up to its second SIGSTOP. 0: the child can't
+ * be traced, or another signal has stopped it.
+ */
 static uint64_t steps(pid_t child)
 {
 	uint64_t n = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The processor's own clock, for spans of a few hundred instructions: the
- * time-stamp counter of x86-64, the virtual counter of arm64. Its ticks come at
- * a steady rate, which isn't that of the core's cycles. Reading the clock takes no
- * system call, and waits for all instructions before it.
+ * time-stamp counter of x86-64, the virtual counter of arm64. The clock's ticks
+ * come at a steady rate, which isn't that of the core's cycles. Reading the
+ * clock takes no system call, and waits for all earlier instructions. Any
+ * thread.
  */
 #ifndef FLEXSC_BENCH_TICKS_H
 #define FLEXSC_BENCH_TICKS_H
@@ -11,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Read the clock. */
 static inline uint64_t bench_ticks(void)
 {
 #if defined(__x86_64__)
@@ -19,7 +21,7 @@ static inline uint64_t bench_ticks(void)
 
 	__builtin_ia32_lfence();
 	now = __builtin_ia32_rdtscp(&core);
-	/* What is measured begins after the reading, too. */
+	/* Later instructions begin after the reading. */
 	__builtin_ia32_lfence();
 	return now;
 #elif defined(__aarch64__)
@@ -33,9 +35,9 @@ static inline uint64_t bench_ticks(void)
 }
 
 /*
- * The mean of the samples' middle half; sorts them. What disturbs a few doesn't
- * move it, as with a median, and it is finer than the clock, which may go on by
- * 26 ticks at once. count: one at least.
+ * The mean of the samples' middle half; sorts the samples. A few samples that
+ * were disturbed don't move this mean, nor would they a median; and it is finer
+ * than the clock, which may go on by 26 ticks at once. count: one at least.
  */
 double bench_middle(double *samples, size_t count);
 

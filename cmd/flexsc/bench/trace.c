@@ -11,14 +11,14 @@
 #define THINK_MAX	86400	/* seconds */
 #define BLANKS		" \t\r\n"
 
-/* What is known while a trace is read. */
+/* The state of reading a trace. */
 struct reading {
 	struct bench_trace *trace;
 	const char *path;
 	unsigned long line;
-	double scale;		/* of times: nanoseconds for a second */
-	bool within;		/* a session, of which there are requests */
-	uint64_t think;		/* behind the burst that is being read */
+	double scale;		/* ns that a second of think= becomes */
+	bool within;		/* the session has a request already */
+	uint64_t think;		/* ns: the pause after the present burst */
 };
 
 static int complain(const struct reading *reading, const char *what,
@@ -29,7 +29,7 @@ static int complain(const struct reading *reading, const char *what,
 	return 1;
 }
 
-/* Room for one more; the array, or NULL. */
+/* Make room for one more element. The array, which may have moved, or NULL. */
 static void *grow(void *array, size_t count, size_t *room, size_t size)
 {
 	void *grown = array;
@@ -46,7 +46,7 @@ static int no_memory(const struct reading *reading)
 	return complain(reading, "out of memory", "give a shorter trace");
 }
 
-/* The file is a session's next request, or the first request of a new session. */
+/* Add a request to the session that is being read, or to a new session. */
 static int add(struct reading *reading, const char *target)
 {
 	struct bench_trace *trace = reading->trace;
@@ -76,7 +76,7 @@ static int add(struct reading *reading, const char *target)
 	return 0;
 }
 
-/* KEY=VALUE behind the file's name. */
+/* Read KEY=VALUE, which stands behind the file's name. */
 static int set(struct reading *reading, const char *word)
 {
 	char *end = NULL;
@@ -97,8 +97,8 @@ static int set(struct reading *reading, const char *word)
 }
 
 /*
- * A line that has a request. The time behind a burst belongs to the burst's last
- * request, and moves on while further requests come.
+ * Read a line that has a request. A burst's think= belongs to the burst's last
+ * request, so each further line of the burst takes it from the request before.
  */
 static int read_request(struct reading *reading, char *line)
 {

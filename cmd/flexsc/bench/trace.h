@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace: what clients ask for, read from a file in the form of httperf's
- * --wsesslog. A session is some lines, each a request; empty lines are between
- * sessions.
+ * A trace: the sessions of clients, read from a file in the form of httperf's
+ * --wsesslog. A session is a group of lines, each a request; empty lines are
+ * between sessions.
  *
  *	# a comment
  *	/dir00012/class2_5 think=0.343
  *		/dir00012/class0_1
  *	/pages/1024
  *
- * Requests of a session follow each other. An indented line belongs to a burst,
- * whose first line isn't indented: no time is between its requests. think= is the
- * time in seconds from the last answer of a burst to the next burst. A request is a
- * GET of a file of the file set. The trace doesn't change once it is read: all
- * threads read it.
+ * A session's requests follow each other. A burst is a line that isn't indented
+ * and the indented lines behind it; a burst's requests follow each other
+ * without a pause. think= is the time in seconds from the last answer of a
+ * burst to the next burst. A request is a GET of a file of the file set
+ * (fileset.h). The trace doesn't change once it is read: all threads read it.
  */
 #ifndef FLEXSC_BENCH_TRACE_H
 #define FLEXSC_BENCH_TRACE_H
@@ -28,18 +28,22 @@ struct bench_trace {
 	struct bench_fileset set;
 	struct bench_page *pages;	/* requests in their order */
 	size_t page_count, page_room;
-	size_t *firsts;			/* a session's first request */
+	size_t *firsts;			/* sessions' first pages; the end */
 	size_t session_count, session_room;
 };
 
 /*
- * Read a trace. "think" is percent of its times. 0, or 1 after a line on stderr
- * that says where the file is wrong; bench_trace_fini() is due in both cases.
+ * Read a trace. Clients think for "think" percent of the trace's times. 0, or 1
+ * after a line on stderr that says where the file is wrong; bench_trace_fini()
+ * is due in both cases.
  */
 int bench_trace_read(struct bench_trace *trace, const char *path, long think);
 void bench_trace_fini(struct bench_trace *trace);
 
-/* The first request of a session, and how many requests follow it. */
+/*
+ * The first request of a session, and in "left" how many more requests the
+ * session has. Any index: behind the last session comes the first one.
+ */
 struct bench_page *bench_trace_session(const struct bench_trace *trace,
 				       size_t index, size_t *left);
 

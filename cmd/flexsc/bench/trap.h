@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plain system calls, one or a few that belong together, whose price for the
- * program around them is measured. Each result is looked at: a call that fails
- * quickly would look like a cheap one.
+ * A trap: one plain system call, or a few that belong together, such as open
+ * and close, whose price for the program around it is measured. Each result is
+ * checked, since a call that fails quickly would look cheap. One thread uses a
+ * trap.
  *
- * The file is a page of a temporary one in TMPDIR, or /tmp.
+ * Calls on a file have a temporary file of one page in TMPDIR, or in /tmp.
  */
 #ifndef FLEXSC_BENCH_TRAP_H
 #define FLEXSC_BENCH_TRAP_H
@@ -17,9 +18,9 @@
 
 struct bench_trap {
 	bool (*make)(struct bench_trap *trap);	/* false: a wrong result */
-	uint64_t wrong;
-	int fd;
-	int parent;		/* this process' */
+	uint64_t wrong;		/* results so far */
+	int fd;			/* the file's */
+	int parent;		/* the parent's process id */
 	char path[PATH_MAX];
 	char page[BENCH_TRAP_PAGE];
 };
@@ -30,7 +31,7 @@ struct bench_trap {
  */
 int bench_trap_init(struct bench_trap *trap, const char *name);
 
-/* The file is removed. */
+/* Close and remove the file. */
 void bench_trap_fini(struct bench_trap *trap);
 
 /* 0, or 1 after a line on stderr if results were wrong. */
