@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What a system call costs the program around it: OSDI 2010, figures 1 to 4 and table 1,
-by the processor's clock. The user's instructions between two calls are always the same
-ones, so their relative speed is their relative number in a cycle.
+"""flexsc bench cost: the price of a system call for the program around it, OSDI 2010,
+figures 1 to 4 and table 1, by the processor's clock. The program's instructions between
+two calls are always the same, so the program's relative speed is its relative number of
+instructions in a cycle.
 
-Each measurement has one without a call beside it, its control. A figure that is no
-larger than what "none", a call that isn't made, seems to cost is below the resolution.
+Each measurement has a control beside it, which is made without the call. All is
+measured with the call "none" as well, which isn't made: the largest price that "none"
+seems to have is the resolution, and a figure that isn't larger is shown as below it.
 """
 
 from __future__ import annotations
@@ -23,23 +25,23 @@ from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
 
 NONE = "none"
-PERIOD = 256  # units of work, for which instructions are counted
+PERIOD = 256  # units of a period of work, whose instructions are counted
 
 LOST_CALLS = [NONE, "getppid", "stat", "pwrite"]
-SHOWN = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]  # of the slices after a call
-WINDOW = 2  # slices whose mean speed says that the program is as fast as that again
+SHOWN = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]  # numbers of slices in the table
+WINDOW = 2  # slices whose mean speed is taken as the program's speed there
 SPEEDS = [0.95, 0.98, 1.00]
 LOST_PAPER = {"pwrite": "up to 14,000 cycles until 1.00"}
 
 POLLUTING = "pwrite"
 EVERY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 QUICK_EVERY = [1, 16, 256]
-LEAST = 0.001  # of a speed: no difference is shown that is smaller
+LEAST = 0.001  # the least resolution of a relative speed
 WORKS = {
     "tree": "figure 2, the paper's is Xalan",
     "heap": "figure 3, the paper's is SPEC JBB",
 }
-# Instructions between two calls, from and to, and the speed that the paper has there.
+# Instructions between two calls, from and to, and the paper's relative speed there.
 POLLUTE_PAPER = {
     "tree": [(1000, 2000, "0.34-0.40"), (2445, 12435, "0.40-0.80")],
     "heap": [(0, 2000, "0.55"), (2445, 12435, "0.40-0.80")],
@@ -55,8 +57,8 @@ FOOTPRINT_CALLS = [
     "open-write-close",
 ]
 SCALE = 17
-LEVELS = {"l1d": 500, "l2": 60, "dtlb": 1000}  # and repetitions
-# Cycles, lines of the level 1 data cache and of level 2, entries of the data TLB.
+LEVELS = {"l1d": 500, "l2": 60, "dtlb": 1000}  # caches, and repetitions of each
+# By call: cycles, lines of the level 1 data cache, lines of level 2, data TLB entries.
 FOOTPRINT_PAPER = {
     "stat": (13585, 186, 660, 21),
     "pread": (12300, 294, 679, 20),
@@ -71,7 +73,7 @@ FOOTPRINT_PAPER = {
 
 
 def count_steps(run: Run, plan: Plan) -> None:
-    """Instructions are counted once: neither others nor the clock change them."""
+    """Count the instructions of each work, once, as all counts would be equal."""
     for work in WORKS:
         settings: Settings = {"work": work}
         try:
@@ -132,7 +134,9 @@ CASES: dict[str, Callable[[Plan], list[Settings]]] = {
 
 
 def measure(run: Run, plan: Plan) -> None:
-    """The calls' file is in a folder of its own, which goes even if they are killed."""
+    """Measure all cases. The calls' file is in a folder that is removed at the end,
+    even if the program that makes the calls is killed.
+    """
     count_steps(run, plan)
     with TemporaryDirectory(prefix="flexsc-bench-") as folder:
         before = ["env", f"TMPDIR={folder}"]
@@ -141,23 +145,25 @@ def measure(run: Run, plan: Plan) -> None:
             measure_all(run, plan, case, variants(plan), once)
 
 
-# What all tables need.
+# Statistics of all tables.
 
 
 def middle(samples: Sequence[float]) -> float:
-    """The mean of the middle half: finer than the clock, which takes large steps."""
+    """The mean of the samples' middle half. It is finer than the clock, whose steps are
+    large.
+    """
     ordered = sorted(samples)
     quarter = len(ordered) // 4
     return fmean(ordered[quarter : len(ordered) - quarter])
 
 
 def series(measurement: Measurement, name: str) -> list[float]:
-    """One figure a round."""
+    """One figure for each round: the middle of the round's samples."""
     return [middle(r["samples"][name]) for r in measurement.rounds]
 
 
 def ranged(values: Sequence[float], least: float) -> str:
-    """The median with its interval, unless it is below the resolution."""
+    """The median with its interval; or "below", if it isn't above the resolution."""
     found = median_interval(values)
     if found.median <= least:
         return f"below {table.number(least)}"
@@ -166,7 +172,7 @@ def ranged(values: Sequence[float], least: float) -> str:
 
 
 def instructions_of(run: Run, work: str) -> float | None:
-    """Of a unit."""
+    """The instructions of a unit of work; None: they weren't counted."""
     found = run.find(STEPS, work=work)
     return found.count("instructions") / PERIOD if found else None
 
@@ -175,7 +181,7 @@ def instructions_of(run: Run, work: str) -> float | None:
 
 
 def slices(measurement: Measurement, name: str) -> list[float]:
-    """Ticks of each slice, the median of the rounds."""
+    """The ticks of each slice, the median over the rounds."""
     rounds = [r["samples"][name] for r in measurement.rounds]
     return [median(column) for column in zip(*rounds, strict=True)]
 
@@ -191,7 +197,7 @@ def windows(speed: Sequence[float]) -> list[float]:
 
 
 def lost_in_all(measurement: Measurement) -> list[float]:
-    """Ticks, one figure a round."""
+    """The ticks that a call cost all slices together, one figure for each round."""
     return [
         sum(r["samples"]["called_ticks"]) - sum(r["samples"]["control_ticks"])
         for r in measurement.rounds
@@ -199,9 +205,7 @@ def lost_in_all(measurement: Measurement) -> list[float]:
 
 
 def ticks_until(measurement: Measurement, speed: float) -> str:
-    """The program's own ticks after a call until it is as fast as that, and stays so
-    for some slices.
-    """
+    """The program's own ticks after a call until WINDOW slices have this mean speed."""
     called = slices(measurement, "called_ticks")
     for index, here in enumerate(windows(speeds(measurement))):
         if here >= speed:
@@ -230,7 +234,7 @@ def show_lost(run: Run) -> list[str]:
     least = max(abs(ticks) for ticks in lost_in_all(none))
     rows = []
     for m in found:
-        # 1.00 can't be told from what is as near to it as nothing is.
+        # A speed that "none" seems to have, too, can't be told from 1.00.
         until = [
             ticks_until(m, min(s, 1 - unsure)) if unsure < 1 - s or s == 1 else "-"
             for s in SPEEDS
@@ -265,7 +269,7 @@ def paper_speed(work: str, instructions: float | None) -> str:
 
 
 def net_call(measurement: Measurement) -> list[float]:
-    """Ticks of the call alone, one figure a round."""
+    """The ticks of the call without those of the clock, one figure for each round."""
     clock = series(measurement, "clock_ticks")
     call = series(measurement, "call_ticks")
     return [b - a for a, b in zip(clock, call, strict=True)]
@@ -276,14 +280,14 @@ def speed_of(measurement: Measurement, name: str) -> Interval:
 
 
 def least_speed(run: Run, called: Measurement) -> Interval:
-    """Beside work whose clock is read as seldom as possible."""
+    """The speed beside that of work with the fewest readings of the clock."""
     work = str(called.settings["work"])
     seldom = run.of(POLLUTE, call=POLLUTING, work=work)[-1]
     return ratio(series(seldom, "control_ticks"), series(called, "called_ticks"))
 
 
 def part(loss: float, unsure: float) -> str:
-    """Of a program's speed, in percent."""
+    """A loss of speed in percent, unless it is within the resolution."""
     if loss <= unsure:
         return f"below {100 * unsure:.1f}"
     return f"{100 * loss:.1f}"
@@ -305,8 +309,8 @@ def pollute_row(run: Run, work: str, every: int) -> list[str]:
         table.number(between) if between else f"{every} units",
         table.number(unit / control if unit else None),
         table.ratio(user),
-        # Two processes are compared: where the readings cost next to nothing, it is
-        # how these differ that is seen.
+        # This compares two processes. Where readings cost next to nothing, the ratio is
+        # the difference of the processes, and isn't shown.
         table.ratio(least if least.median < user.median else None),
         part(1 - direct.median, unsure),
         part(direct.median - user.median, unsure),
@@ -372,18 +376,18 @@ def show_durations(run: Run) -> list[str]:
 
 
 def touched(lines: float) -> list[float]:
-    """What the functions of the scale touch."""
+    """How many lines each function of the scale touches."""
     return [int(lines) * k * k // (SCALE - 1) ** 2 for k in range(SCALE)]
 
 
 def scale_of(one: Json) -> list[float]:
-    """Ticks that following the chain takes longer after each function."""
+    """By how many ticks each function delays following the chain."""
     walks = [middle(one["samples"][f"touch_{k}"]) for k in range(SCALE)]
     return [walk - walks[0] for walk in walks]
 
 
 def at(ticks: float, scale: Sequence[float], lines: Sequence[float]) -> float:
-    """Lines that a function touches if it costs so many ticks, by a scale that rises."""
+    """How many lines a function touches that costs so many ticks. The scale rises."""
     for k in range(len(scale) - 1, 0, -1):
         if scale[k - 1] < ticks:
             rise = scale[k] - scale[k - 1]
@@ -393,14 +397,14 @@ def at(ticks: float, scale: Sequence[float], lines: Sequence[float]) -> float:
 
 
 def lines_of(one: Json) -> float:
-    """Lines that the call takes, by its round's own scale, made to rise."""
+    """The lines that the call takes, by the scale of the same round, made to rise."""
     scale = list(accumulate(scale_of(one), max))
     call = middle(one["samples"]["call"]) - middle(one["samples"]["touch_0"])
     return at(call, scale, touched(one["counts"]["lines"]))
 
 
 def rises_from(scale: Sequence[float]) -> int:
-    """The first step behind which each one costs more than the one before."""
+    """The first function from which on each next function costs more ticks."""
     k = len(scale) - 1
     while k > 0 and scale[k] > scale[k - 1]:
         k -= 1
@@ -408,14 +412,14 @@ def rises_from(scale: Sequence[float]) -> int:
 
 
 def scale_at(measurements: Sequence[Measurement]) -> list[float]:
-    """Of all rounds of a level."""
+    """The scale of a level: each function's median over all rounds."""
     found = [scale_of(r) for m in measurements for r in m.rounds]
     return [median(column) for column in zip(*found, strict=True)]
 
 
 def least_lines(found: list[Measurement]) -> float:
-    """What can't be told from nothing: "none" seems to take as much, or functions that
-    touch more don't cost more.
+    """The resolution in lines: "none" seems to take as many, or functions that touch
+    more lines, but no more than these, don't cost more.
     """
     none = [m for m in found if m.settings["call"] == NONE]
     lines = touched(found[0].count("lines"))

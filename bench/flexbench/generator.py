@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Is the load generator right? bench --raw load, and others' clients, load one nginx on
-the measured core by turns, with the same requests.
+"""flexsc bench generator: is the load generator right? bench --raw load and a client of
+another project load one nginx on the measured core by turns, with equal requests.
 
     closed     a page of 1 KiB over connections that are kept, beside wrk
     sessions   20 requests for pages of 64 bytes to 8 KiB over a connection, at half
-               the rate that the closed loop has got, or less, beside httperf
+               the requests a second of the closed loop, or fewer, beside httperf
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ TITLES = {
     SESSIONS: f"sessions of {workload.REQUESTS} requests, 64 bytes to 8 KiB",
 }
 RATE = "responses_per_s"
-AGREE = 0.05
+AGREE = 0.05  # how far a ratio of clients that agree may be from 1
 WARM_MS = 300
 TIMEOUT_S = 10
-# httperf takes no more from a file, and its connections have one address' ports.
+# httperf reads 1,000 sessions of a file at most. All its connections are from one
+# address, so the address' ports bound the sessions a second.
 TRACE_SESSIONS = 1000
 RATE_MAX = 500
 
 
 def parse_httperf(text: str) -> Json:
-    """What it prints, as bench --raw prints its own."""
+    """httperf's output in the form of bench --raw. BenchError: a request failed."""
     total = re.search(
         r"^Total: connections \d+ requests \d+ replies (\d+) test-duration (\S+) s$",
         text,
@@ -65,7 +66,7 @@ def parse_httperf(text: str) -> Json:
 
 @dataclass
 class Bench:
-    """What is the same for all measurements of one run."""
+    """What all measurements of one run share. folder: of traces."""
 
     plan: Plan
     folder: Path
@@ -78,7 +79,7 @@ class Bench:
 
     @property
     def rate(self) -> int:
-        """Of sessions: half of what the server can do, if that isn't too many."""
+        """Sessions a second: half of the closed loop's requests, or RATE_MAX."""
         rate = int(max(self.closed, default=0) / 2 / workload.REQUESTS)
         return min(RATE_MAX, max(1, rate))
 
@@ -190,7 +191,7 @@ def measure(run: Run, plan: Plan) -> None:
 
 
 def verdict(found: Interval) -> str:
-    """By the interval of the ratio."""
+    """Whether the clients agree, by the interval of their ratio."""
     percent = f"{100 * AGREE:.0f} %"
     low, high = 1 - AGREE, 1 + AGREE
     if low <= found.low and found.high <= high:

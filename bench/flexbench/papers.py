@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of the papers, from the files in papers/, whose README says how they came
-there. A file has the columns of its type, in that order.
+"""The numbers of the papers, from the files in papers/, whose README says how the
+numbers were read. A file's rows are of one type (TYPES), and its columns are the type's
+fields.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ INDEX = "index.csv"
 
 @dataclass(frozen=True)
 class Item:
-    """A figure or table of a paper. data: its file, or empty."""
+    """A figure or table of a paper. data: the name of its file, or empty."""
 
     id: str
     paper: str
@@ -35,7 +36,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Point:
-    """A number that a sentence has, of a figure."""
+    """A number of a figure, as a sentence of the paper tells it."""
 
     series: str
     cores: str
@@ -58,7 +59,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Footprint:
-    """OSDI, table 1: what a call displaces."""
+    """OSDI, table 1: a call's instructions and cycles, and lines that it displaces."""
 
     syscall: str
     instructions: int
@@ -158,7 +159,7 @@ class SendServer:
     notification: str
 
 
-# A column whose name isn't one of Python's.
+# A field, and the name of its column, which isn't a name in Python.
 HEADS = {"numbers_in_the_text": "numbers in the text"}
 
 
@@ -171,7 +172,7 @@ class SendFigure:
     section: str
 
 
-# All others have points.
+# The types of rows by file; the rows of all other files are points.
 TYPES: dict[str, type] = {
     INDEX: Item,
     "osdi-t1.csv": Footprint,
@@ -194,7 +195,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Data:
-    """A file. cells: its rows as they are written, and rows: as objects."""
+    """A file. cells: the rows as they are written; rows: the rows as objects."""
 
     head: list[str]
     cells: list[list[str]]
@@ -221,7 +222,7 @@ def parsed(kind: type, cells: list[str]) -> Any:
 
 @cache
 def read(name: str) -> Data:
-    """Raise BenchError if the file isn't there, or not in its form."""
+    """Read a file. BenchError: the file isn't there, or has other columns or values."""
     path = FOLDER / name
     kind = TYPES.get(name, Point)
     try:
@@ -241,5 +242,5 @@ def index() -> list[Item]:
 
 
 def data_of(item: Item) -> Data:
-    """Empty, if the text has nothing of it."""
+    """The item's file; empty, if the paper's text has no number of the item."""
     return read(item.data) if item.data else Data([], [], [])

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""flexsc report: each figure and table of the papers beside our own numbers, on one
-page.
+"""flexsc report: each figure and table of the papers beside the numbers of our own
+benches, on one page.
 
-    figure      what a figure is made of, its state, rows and verdicts
+    figure      a figure, its state, rows and verdicts
     runs        the files of measurements that a report is made of
+    shown       a figure with its rows from these files
     osdi, costs, atc, geneves, send
                 the figures of each paper; figures has all, in the index's order
-    measure     measures what is missing
+    measure     measures for the figures that no file has
     draw        drawings, if matplotlib is there
     page        HTML
     record      report.json

@@ -67,7 +67,9 @@ def folders(out: Path) -> None:
 def draw_all(
     all_shown: list[Shown], runs: Runs, folder: Path
 ) -> tuple[list[Shown], str]:
-    """The figures with their drawings; or as they are, and why."""
+    """The figures with their drawings; or the figures as they are, and a text that says
+    why there are no drawings.
+    """
     try:
         draw.library()
     except BenchError as error:
@@ -86,7 +88,7 @@ def collect(args: argparse.Namespace, chosen: Sequence[tuple[Item, Figure]]) -> 
         wanted = [figure for _, figure in chosen]
         measure.check(args.flexsc, raw)
         measure.measure(args.flexsc, wanted, runs, raw, args.quick)
-        # In the order that the next report has them in.
+        # Load all files again, in the order that the next report will have.
         runs.sources = load([*args.files, *measure.kept(raw)])
     return runs
 

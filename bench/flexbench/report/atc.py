@@ -77,7 +77,9 @@ def nginx_latency(runs: Runs, data: Data) -> list[Row]:
 
 
 def calls_of(runs: Runs, server: str) -> str:
-    """System calls for a request of the program as it is, and the tool that counted."""
+    """The system calls of a request to the unchanged server, and the tool that counted
+    them; empty: they weren't counted.
+    """
     if server == "nginx":
         m = runs.find(serve.BENCH, mode="plain", variant="nginx")
         key, by = "syscalls_per_request", "counted_by"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""OSDI 2010, figures 1 to 4 and table 1: what a call costs the program around it. These
-are costs and no gains, so numbers stand side by side without verdicts.
+"""The figures of OSDI 2010 that flexsc bench cost measures: 1 to 4, and table 1. A
+call's costs are no gains, so the numbers stand side by side without verdicts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run_of(runs: Runs, bench: Bench) -> Run:
 def lost_rows(runs: Runs, data: Data) -> list[Row]:
     run = run_of(runs, LOST)
     none = run.of(cost.LOST, call=cost.NONE)[0]
-    # What can't be told from the program's speed without a call.
+    # A speed within this of 1 can't be told from the speed without a call.
     unsure = max(abs(1 - speed) for speed in cost.windows(cost.speeds(none)))
     point = next(p for p in data.points if p.unit == "cycles" and p.series == "Xalan")
     rows = []

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 OURS, THEIRS = "#2a7fc1", "#d9660a"
 ROW_INCHES, EDGE_INCHES, WIDE_INCHES = 0.32, 1.1, 9
-# None: nothing of the day or of matplotlib's version gets into the file.
+# Metadata that is set to None, so that files have no date and no version of matplotlib.
 PLAIN = {"svg": ["Date", "Creator", "Format", "Type"], "png": ["Software"]}
 
 
 def library() -> Any:
-    """matplotlib.pyplot. Raise BenchError without it."""
+    """matplotlib.pyplot. BenchError: matplotlib isn't installed."""
     try:
         matplotlib = import_module("matplotlib")
     except ImportError:
@@ -36,7 +36,7 @@ def library() -> Any:
             "python3-matplotlib"
         ) from None
     matplotlib.use("agg")
-    # No settings of the user's.
+    # The user's own settings don't change drawings.
     matplotlib.rcdefaults()
     matplotlib.rcParams["svg.hashsalt"] = "flexsc"
     matplotlib.rcParams["svg.fonttype"] = "none"
@@ -44,7 +44,7 @@ def library() -> Any:
 
 
 def batches(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
-    """A line for each call and variant, against the size of the batch."""
+    """Draw a line for each call and variant: the gain against the size of the batch."""
     lines: dict[str, list[tuple[int, Row]]] = {}
     markers: dict[tuple[int, float], str] = {}
     for row in rows:
@@ -78,7 +78,7 @@ def batches(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
 
 
 def intervals(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
-    """A line of the drawing for each ratio."""
+    """Draw each ratio's interval in a line of its own, and the paper's gain there."""
     shown = [row for row in rows if row.ratio]
     for y, row in enumerate(shown):
         ratio = row.ratio
@@ -102,8 +102,8 @@ def saved(figure: Any, kind: str, **options: Any) -> bytes:
 
 
 def inline(svg: str, name: str) -> str:
-    """An SVG for the page: without what a file has around it, its ids its own, and black
-    as the page's colour.
+    """An SVG file's text as a part of the page: the svg element alone, without metadata
+    and style, with ids that no other drawing has, and the page's colour for black.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.S)
@@ -117,7 +117,7 @@ def inline(svg: str, name: str) -> str:
 def drawing(
     name: str, title: str, draw: Draw, runs: Runs, rows: list[Row], folder: Path
 ) -> str:
-    """The SVG for the page, and both files in the folder."""
+    """Draw a figure into two files, SVG and PNG. Returns the page's SVG."""
     pyplot = library()
     count = sum(row.ratio is not None for row in rows)
     tall = EDGE_INCHES + ROW_INCHES * max(count, 4) if draw is intervals else 4.5

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A figure of the report: what it is made of, what can be said of it, and the verdict
-of each number that stands beside one of a paper's.
+"""A figure of the report: its benches, its state and its rows, each a number of ours
+beside one of the paper's, with a verdict.
 
 Ratios are gains: above 1, FlexSC or SEND is better. So where a paper gives the time that
 something takes, its inverse is compared.
@@ -20,12 +20,13 @@ from ..papers import Data, Point
 if TYPE_CHECKING:
     from .runs import Runs
 
-# Fewer rounds than three: the interval has the median in half of the cases at most.
+# Of fewer rounds than three, the interval has the true median in half of all cases at
+# most: too few for a verdict.
 UNSURE_COVERAGE = 0.5
 
 
 class State(Enum):
-    """What there is of a figure."""
+    """Whether there are numbers of ours for a figure, and if not, why."""
 
     MEASURED = "measured"
     STAND_IN = "stand-in"
@@ -38,14 +39,14 @@ class State(Enum):
 
 
 class Verdict(Enum):
-    """Of a ratio, beside the paper's or beside 1."""
+    """How a ratio of ours compares with the paper's gain, or, without one, with 1."""
 
     REACHED = "reached"
     IN_PART = "in part"
     AHEAD = "ahead"  # the paper has no number for it
     EVEN = "no difference"
     OTHER_WAY = "the other way"
-    BELOW = "below the paper"  # that has a loss, and ours is larger
+    BELOW = "below the paper"  # the paper has a loss, and our loss is larger
     UNSURE = "too few rounds"
 
 
@@ -65,7 +66,7 @@ def judge(ratio: Interval, gain: float | None) -> Verdict:
     return Verdict.OTHER_WAY if ratio.high < 1 else Verdict.EVEN
 
 
-# What points compare, by their quantities; of the second kind less is better.
+# The quantities of points that are gains: those of which more is better, and less.
 MORE = {
     "throughput",
     "transactions",
@@ -82,13 +83,13 @@ LESS = {
 
 
 def gain_of(point: Point) -> float | None:
-    """A point's number as a gain: None, if it isn't a ratio."""
+    """A point's number as a gain; None: the number isn't a ratio."""
     if point.quantity not in MORE | LESS or point.number is None:
         return None
     if point.unit == "times":
         ratio = point.number
     elif point.unit == "percent":
-        # A negative one is a change, another one a share.
+        # A negative percentage is a change, any other one is a share.
         ratio = point.number / 100 + (1 if point.number < 0 else 0)
     else:
         return None
@@ -114,8 +115,8 @@ def said(point: Point) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """A number of ours, and the paper's beside it if there is one. reason: why there is
-    none of ours.
+    """A number of ours (here, or ratio), and the paper's number beside it (point, or
+    paper), if there is one. reason: why there is no number of ours.
     """
 
     where: str
@@ -165,8 +166,8 @@ def no_rows(runs: Runs, data: Data) -> list[Row]:
 
 @dataclass(frozen=True)
 class Figure:
-    """A row of papers/index.csv. state, why: with measurements; without a bench always.
-    draw: onto matplotlib's axes.
+    """The report's part of an item of papers/index.csv. state, why: what holds if there
+    are measurements, or no bench is needed. draw: draws on matplotlib's axes.
     """
 
     id: str

@@ -19,7 +19,7 @@ FIGURES = {
 
 
 def chosen(only: Sequence[str]) -> list[tuple[Item, Figure]]:
-    """Those of these ids, or all."""
+    """The items with these ids, and their figures; all, if there are no ids."""
     items = papers.index()
     for name in only:
         if name not in FIGURES:

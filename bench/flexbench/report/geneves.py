@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of Geneves 2012, whose study isn't made again yet."""
+"""The figures of Geneves 2012, for which the report has no bench yet."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Measures what the figures lack: each command of theirs once, whose file is kept, so
-that a report that was interrupted goes on where it was.
+"""Measures for figures of which no file has measurements: each bench's command runs
+once. Its file is kept, so a report that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ END_S = 30
 
 
 def kept(folder: Path) -> list[Path]:
-    """Thorough measurements first."""
+    """The files that earlier reports measured, those of --quick last."""
     return sorted(folder.glob("*.json"), key=lambda p: (QUICK in p.stem, p.name))
 
 
 def wanted(figures: Iterable[Figure], runs: Runs) -> list[Bench]:
-    """A bench for each command that no file has."""
+    """The figures' benches without measurements, one for each command."""
     found: dict[str, Bench] = {}
     for figure in figures:
         for bench in figure.benches:
@@ -36,14 +36,14 @@ def wanted(figures: Iterable[Figure], runs: Runs) -> list[Bench]:
 
 
 def run(command: list[str]) -> tuple[int, str]:
-    """Its status, and the last line that it has written to its standard error."""
+    """Run a command. Its status, and the last line of its standard error."""
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
         said = process.communicate()[1].strip().splitlines()
     finally:
-        # It ends its servers itself.
+        # A bench that is told to end ends its servers first.
         process.terminate()
         try:
             process.wait(END_S)
@@ -54,7 +54,7 @@ def run(command: list[str]) -> tuple[int, str]:
 
 
 def kept_or_why(command: list[str], out: Path) -> str:
-    """Why there is no file of measurements; empty if there is."""
+    """Measure into the file out. Empty, or the reason why there is no such file."""
     part = out.with_suffix(".part")
     try:
         status, said = run([*command, "--out", str(part)])
@@ -73,7 +73,9 @@ def kept_or_why(command: list[str], out: Path) -> str:
 def measure(
     flexsc: str, figures: Iterable[Figure], runs: Runs, folder: Path, quick: bool
 ) -> None:
-    """Leaves files in the folder, and what failed in the runs."""
+    """Measure for the figures: files are left in the folder, and reasons of benches
+    that failed in runs.failed.
+    """
     benches = wanted(figures, runs)
     for index, bench in enumerate(benches):
         print(
@@ -91,7 +93,7 @@ def measure(
 
 
 def check(flexsc: str, folder: Path) -> None:
-    """Keep what flexsc check says."""
+    """Keep the output of flexsc check in the folder."""
     try:
         done = subprocess.run(
             [flexsc, "check"],

@@ -20,7 +20,7 @@ THREADS = Bench(("threads",), threads.BENCH, {"part": threads.LOAD, "mode": "htt
 ENTRIES = Bench(("threads",), threads.BENCH, {"part": threads.ENTRIES})
 BIND = Bench(("programs", "bind"), loops.BENCH, {"program": "bind"})
 
-# Entries are enough if this share of the best rate is reached.
+# So many entries are enough as reach this share of the best rate.
 NEARLY = 0.95
 
 COUNTERS = "takes the processor's counters, and a bench that isn't built yet"
@@ -31,13 +31,13 @@ DIAGRAM = "a drawing; docs/design.md has ours"
 
 
 def fits(batch: int, point: Point) -> bool:
-    """Is it the batch that a sentence names? "From 32 on" is any from 32 on."""
+    """Does the sentence mean this batch? "From 32 on" means any from 32 on."""
     named = int(float(point.x))
     return batch >= named if point.kind == "up_to" else batch == named
 
 
 def batch_rows(runs: Runs, variant: str, place: str, call: str) -> list[Row]:
-    """Each batch: plain calls' time by the variant's."""
+    """A row for each size of batch: plain calls' time by the variant's."""
     found = [m for m in runs.of(calls.BENCH, call=call) if calls.place_of(m) == place]
     rows = []
     for batch in distinct(found, "batch"):
@@ -64,7 +64,7 @@ def best(rows: list[Row]) -> Row:
 
 
 def calls_rows(variants: list[tuple[str, str]], runs: Runs, data: Data) -> list[Row]:
-    """First what the paper has a number for, then all batches."""
+    """First a row for each of the paper's numbers, then one for each size of batch."""
     first, others = [], []
     for variant, place in variants:
         for call in distinct(runs.of(calls.BENCH), "call"):
@@ -90,7 +90,7 @@ def calls_rows(variants: list[tuple[str, str]], runs: Runs, data: Data) -> list[
 
 
 def pair_of(runs: Runs, bench: str, **settings: str | int) -> list[Measurement]:
-    """Under flexsc run, natively; or nothing."""
+    """The measurements under flexsc run and natively; none, if one is missing."""
     both = [runs.find(bench, **settings, variant=v) for v in (FLEXSC, NATIVE)]
     return [m for m in both if m] if all(both) else []
 
@@ -108,7 +108,9 @@ def pair_row(
 
 
 def beside(point: Point, rows: list[Row], reason: str) -> list[Row]:
-    """The rows with a number of the paper beside them, or why there are none."""
+    """The rows with the paper's number beside each, or one row with the reason why
+    there are none.
+    """
     if not rows:
         return [Row(where(point), point, reason=reason)]
     return [Row(r.where, point, "", r.here, r.ratio) for r in rows]
@@ -138,7 +140,9 @@ def program_rows(
 
 
 def http_rows(series: str, unit: str, less: bool, runs: Runs) -> list[Row]:
-    """http-threads, for a curve that the program's own bench doesn't have."""
+    """Rows of http-threads, which has several numbers of connections, as the paper's
+    curve.
+    """
     rows = []
     for cores in (1, 2):
         key: Settings = {**THREADS.settings, "cores": cores}
@@ -210,7 +214,7 @@ def entries_rows(runs: Runs, data: Data) -> list[Row]:
 
 
 def machine_rows(runs: Runs, data: Data) -> list[Row]:
-    """What is recorded of ours beside the paper's."""
+    """What the first file records of our machine, beside the paper's machine."""
     if not runs.sources:
         return []
     machine = runs.sources[0].machine

@@ -48,7 +48,7 @@ def row_of(cells: Iterable[str], tag: str = "td") -> str:
 
 
 def table_of(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The cells are HTML."""
+    """A table, whose cells are HTML already."""
     body = "".join(row_of(row) for row in rows)
     return (
         f"<table><thead>\n{row_of(head, 'th')}</thead><tbody>\n{body}</tbody></table>\n"
@@ -60,7 +60,7 @@ def number(value: float) -> str:
 
 
 def gain(ratio: Interval | None) -> str:
-    """The median, and the range that it lies in."""
+    """A ratio's median, and the ends of its interval."""
     if ratio is None:
         return ""
     return f"{number(ratio.median)} ({number(ratio.low)}-{number(ratio.high)})"
@@ -75,20 +75,20 @@ def verdict(row: Row) -> str:
 
 
 def tally(shown: Shown) -> str:
-    """How often there is each verdict."""
+    """The figure's verdicts, each with the number of its rows."""
     counts = Counter(row.verdict for row in shown.rows if row.verdict)
     return ", ".join(f"{v.value} {counts[v]}" for v in Verdict if counts[v])
 
 
 def rough(shown: Shown) -> str:
-    """What is to be said of numbers whose rounds others disturbed."""
+    """A remark, if other processes disturbed a round of the figure; or empty."""
     if shown.disturbed <= quiet.LIMIT_PERCENT:
         return ""
     return f"rough, others had up to {shown.disturbed:.0f} % of the core"
 
 
 def first(shown: Shown) -> str:
-    """The first number of ours."""
+    """The first row that has a number of ours."""
     for row in shown.rows:
         if row.ratio or row.here:
             return f"{row.where}: {gain(row.ratio) or row.here}"
@@ -113,7 +113,7 @@ def overview(all_shown: Sequence[Shown]) -> str:
 
 
 def losses(all_shown: Sequence[Shown]) -> str:
-    # A row that stands beside several numbers, or beside none as well, once.
+    # A row may stand beside several numbers of the paper; it is listed once.
     lost: dict[tuple[str, str], Row] = {}
     for shown in all_shown:
         for row in shown.lost:
@@ -144,7 +144,7 @@ def described(source: Source) -> str:
 
 
 def command(source: Source) -> str:
-    """As it was typed: without the option that the command gives to its package."""
+    """The command as it was typed, without the --flexsc that flexsc adds."""
     words = [str(word) for word in source.run.command]
     if "--flexsc" in words:
         at = words.index("--flexsc")
@@ -205,7 +205,7 @@ def beside(rows: Sequence[Row]) -> str:
 
 
 def text_of(shown: Shown) -> str:
-    """All that the paper's text says, as the file has it."""
+    """The paper's numbers, as the file in papers/ has them."""
     data = shown.data
     if not data.rows:
         return ""
@@ -246,7 +246,7 @@ def section(shown: Shown, runs: Runs) -> str:
 def page(
     all_shown: Sequence[Shown], runs: Runs, check: str, notes: Sequence[str]
 ) -> str:
-    """check: the output of flexsc check, or empty. notes: what to say on top."""
+    """The report. check: flexsc check's output, or empty. notes: remarks on top."""
     counts = Counter(shown.state for shown in all_shown)
     summary = ", ".join(
         f"{state.value} {counts[state]}" for state in State if counts[state]

@@ -26,12 +26,12 @@ class Source:
         return self.run.machine
 
     def same(self, other: Source) -> bool:
-        """The same machine and revision?"""
+        """Are both files of one machine and revision?"""
         keys = ("cpu", "online", "kernel", "revision")
         return all(self.machine.get(k) == other.machine.get(k) for k in keys)
 
     def disturbed(self, bench: Bench) -> float:
-        """The most that others had of the core in a round, in percent."""
+        """The largest share of the core, in percent, that others had in a round."""
         rounds = [
             r for m in self.run.of(bench.bench, **bench.settings) for r in m.rounds
         ]
@@ -41,8 +41,8 @@ class Source:
 
 @dataclass
 class Runs:
-    """In the order given: the first file that has something of a bench is the figure's.
-    failed: what kept a bench from being measured, by its name.
+    """The files, in the order of preference: a bench's measurements are those of the
+    first file that has any. failed: reasons of benches that failed, by their names.
     """
 
     sources: list[Source] = field(default_factory=list)
@@ -67,13 +67,13 @@ class Runs:
 
 
 def load(paths: Iterable[Path]) -> list[Source]:
-    """Raise BenchError at the first that isn't a file of flexbench."""
+    """Load files. BenchError: one of them isn't a file of flexbench."""
     return [Source(path.name, samples.load(path)) for path in paths]
 
 
 def gain(
     ours: Measurement, theirs: Measurement, series: str, less: bool = False
 ) -> Interval:
-    """Ours beside theirs. less: less of it is better."""
+    """The gain of ours over theirs in a series. less: of the series, less is better."""
     pair = (theirs, ours) if less else (ours, theirs)
     return ratio(pair[0].series(series), pair[1].series(series))

@@ -17,7 +17,7 @@ TWICE = "2"
 
 EVENTS = Bench(("send",), send.BENCH, {"scenario": "dequeue"})
 OVERLOAD = Bench(("overload", "events=epoll,send,ps1,ps2"), overload_plan.BENCH)
-# What SEND calls its variants, and http-events' models.
+# The thesis' names of SEND's variants, and those of http-events' models.
 MODELS = {"SEND": "send", "PS1": "ps1", "PS2": "ps2"}
 
 
@@ -44,7 +44,7 @@ def dequeue_rows(runs: Runs, point: Point | None) -> list[Row]:
 def model_pairs(
     runs: Runs, part: str, times: str
 ) -> list[tuple[Measurement, Measurement]]:
-    """SEND's models beside epoll: of one size, at one rate."""
+    """Pairs of a model of SEND and epoll, measured with one size at one rate."""
     found = runs.of(overload_plan.BENCH, part=part, times=times, admission="none")
     theirs = {m.settings["size"]: m for m in found if m.settings["variant"] == EPOLL}
     return [
@@ -69,7 +69,7 @@ def overload_rows(
 
 
 def rows_of(runs: Runs, point: Point) -> list[Row]:
-    """Ours beside a number of the thesis'."""
+    """Our rows beside one number of the thesis."""
     if point.quantity == "time to take the queued":
         return dequeue_rows(runs, point)
     if point.quantity == "saturation point":
@@ -92,7 +92,7 @@ def rows(runs: Runs, data: Data) -> list[Row]:
 
 
 def models_rows(runs: Runs, data: Data) -> list[Row]:
-    """The models as the server itself tells them."""
+    """The delivery and notification of each model, as http-events tells them."""
     source = runs.source(overload_plan.BENCH)
     models = source.machine.get("models", []) if source else []
     ours = {line[0]: f"{line[1]}, {line[2]}" for line in models}

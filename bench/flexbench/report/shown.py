@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What is shown of a figure: its state with these measurements, its rows, and where
-they are from.
+"""A figure as the page shows it: its state with these measurements, its rows, and the
+files that the rows are from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import draw
 from .figure import LOST, Bench, Figure, Row, State
 from .runs import Runs, Source
 
-# What reading an older or a mended file may end in.
+# Errors of reading a file of an older version, or one that was edited.
 UNREADABLE = (
     AttributeError,
     IndexError,
@@ -41,7 +41,7 @@ class Shown:
 
     @property
     def disturbed(self) -> float:
-        """The most that others had of the core in a round, in percent."""
+        """The largest share of the core, in percent, that others had in a round."""
         return max((s.disturbed(bench) for s, bench in self.sources), default=0.0)
 
     @property
@@ -89,7 +89,9 @@ def show(item: Item, figure: Figure, runs: Runs) -> Shown:
 
 
 def drawn(shown: Shown, runs: Runs, folder: Path) -> Shown:
-    """With its drawing, of which files are in the folder, if it has one."""
+    """The figure with its drawing, whose files are in the folder; or without, if there
+    is nothing to draw.
+    """
     how = shown.figure.draw
     if how is None or not any(row.ratio for row in shown.rows):
         return shown

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One web server, driven in several ways (examples/webserver): which way to choose for
-a service. Genevès' study, with exception-less calls as one more way.
+"""flexsc bench study: one web server, driven by several models (examples/webserver), so
+that a service can choose one. It is Genevès' study with exception-less calls as one
+more model.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The files that the study's servers serve. A file's name tells its size and all of
-its bytes, so clients check answers without a list:
+"""The file set: the files that the study's servers serve. A file's name tells its size
+and all of its bytes, so clients check answers without a list:
 
     dir00012/class2_5   5 x 10,240 bytes: folder 12, class 2, the 5th of its 9 files
     pages/1024          1,024 bytes
 
 The classes are SPECweb99's static ones. Every file is a piece of one sheet of random
-bytes, which begins where a hash of the name says. cmd/flexsc/bench/fileset.c knows
-these rules, too.
+bytes, and a hash of the file's name says where the piece begins.
+cmd/flexsc/bench/fileset.c has these rules, too.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ..samples import BenchError
 
 FOLDERS, FOLDERS_SMALL, FOLDERS_MAX = 680, 64, 100_000
 CLASSES = (102, 1_024, 10_240, 102_400)  # bytes of a class' first file
-FILES = 9  # of a class in a folder
-PAGES = range(64, 8_192 + 1, 64)  # bytes of the pages
+FILES = 9  # of one class in one folder
+PAGES = range(64, 8_192 + 1, 64)  # bytes of each page
 
 BYTES_MAX = 1 << 20  # of a file
 STARTS = 1_048_573  # places where a file may begin, a prime number
 SHEET = 2 << 20  # bytes
 SHEET_SEED = 2_463_534_242
 NAME = re.compile(r"dir[0-9]{5}/class([0-3])_([1-9])|pages/([1-9][0-9]{0,6})")
-SAMPLE = 64  # bytes that tell whether a file is there already
+SAMPLE = 64  # bytes at a file's ends that tell whether the file is there already
 WORD = (1 << 64) - 1
 
 
@@ -43,7 +43,7 @@ class File:
 
 
 def filed(folder: int, klass: int, index: int) -> File:
-    """The file of a class, index from 1 to 9."""
+    """A file of a class in a folder; folders count from 0, index from 1 to 9."""
     return File(f"dir{folder:05}/class{klass}_{index}", index * CLASSES[klass])
 
 
@@ -52,7 +52,7 @@ def page(size: int) -> File:
 
 
 def classes(folders: int) -> Iterator[File]:
-    """All files of the classes."""
+    """All files of all classes in so many folders."""
     for folder in range(folders):
         for klass in range(len(CLASSES)):
             for index in range(1, FILES + 1):
@@ -105,8 +105,8 @@ def content(file: File) -> memoryview:
 
 
 def is_there(path: Path, wanted: memoryview) -> bool:
-    """By its size and both of its ends: the bench writes these files and nothing
-    else does.
+    """Has the file the wanted size and ends? The bytes between aren't compared, since
+    only this module writes such files.
     """
     try:
         with path.open("rb") as opened:

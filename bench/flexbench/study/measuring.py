@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The models under load, alternately, on one core.
+"""The models under load, alternately, on one core. There are two workloads:
 
     page    kept connections that ask for one small file, which is opened each time
     new     a connection for each request
 
-Each model has its own tuning: the built-in one, or, with --tune, what made the most
-requests in short runs before.
+A model's tuning, the options of its server, is the built-in one, or, with --tune, the
+one that made the most requests a second in short runs before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ CLOSE = ["-H", "Connection: close"]
 
 @dataclass(frozen=True)
 class Workload:
-    """wrk: its options besides; rounds: --raw rounds can make this load as well."""
+    """wrk: more options of wrk. rounds: bench --raw rounds can make this load, too.
+    connections, quick: numbers of connections, and those with --quick.
+    """
 
     title: str
     connections: list[int]
@@ -47,7 +49,9 @@ WORKLOADS = {
 
 
 def parse(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Workloads and models that are named; all of what isn't."""
+    """The workloads and the models that the words name; all, if they name none. The
+    model "events" is always one: the others are compared with it.
+    """
     loads = [word for word in words if word in WORKLOADS]
     names = [word for word in words if word in subjects.NAMES]
     for word in words:
@@ -94,7 +98,9 @@ def round_of(
 def tune(
     run: Run, plan: Plan, folder: Path, workload: str, name: str, connections: int
 ) -> Tuning:
-    """The tuning that makes the most requests. All that were tried are kept."""
+    """The tuning that makes the most requests a second. The run keeps the figures of
+    all tunings that were tried.
+    """
     load, best, most = WORKLOADS[workload], [], 0.0
     for tuning in subjects.tunings(name, connections):
         words = " ".join(tuning)
@@ -159,7 +165,7 @@ def compare(
 def measure_point(
     run: Run, plan: Plan, workload: str, names: Sequence[str], connections: int
 ) -> None:
-    """All models with so many connections."""
+    """Measure the models with so many connections; one that can't run is left out."""
     with pair.file_of(plan.bytes) as folder, ExitStack() as stack:
         content = (folder / "root" / pair.FILE).read_bytes()
         found = {}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What is compared: the drivers of the example web server, natively and under flexsc
-run, and beside them servers with other features, which prove nothing of a model.
+"""The subjects of the study: models, which are drivers of the example web server,
+natively or under flexsc run; and beside them two servers with features of their own,
+whose figures prove nothing of a model.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Tuning = list[str]
 
 
 def threads(connections: int) -> list[Tuning]:
-    """A kept connection keeps its thread, so there are more of these."""
+    """More threads than connections, as a kept connection keeps its thread."""
     least = connections + 16
     return [["--threads", str(n)] for n in (least, 2 * least, 4 * least)]
 
@@ -48,7 +49,9 @@ def stages(connections: int) -> list[Tuning]:
 
 @dataclass(frozen=True)
 class Model:
-    """One way. tunings: the built-in one first; of so many connections."""
+    """A way to drive the web server. tunings: a function that gives the tunings for a
+    number of connections, the built-in one first.
+    """
 
     name: str
     program: str  # of the driver
@@ -67,7 +70,7 @@ MODELS = [
     Model("stages", "web-stages", "queues between threads", stages),
     Model("stages-flexsc", "web-stages", "the same, flexsc run", stages, FLEXSC),
 ]
-# With features of their own.
+# Servers that aren't models: they have features of their own.
 SERVE, NGINX = "serve", "nginx"
 OTHERS = {SERVE: "flexsc serve", NGINX: "nginx, one worker"}
 NAMES = [*(model.name for model in MODELS), *OTHERS]
@@ -106,7 +109,9 @@ def driver(plan: Plan, model: Model, tuning: Tuning, root: Path) -> Iterator[Ser
 
 @contextmanager
 def started(plan: Plan, name: str, tuning: Tuning, folder: Path) -> Iterator[Server]:
-    """A server of folder/"root" that runs on the measured core."""
+    """Run a model or another server with the files of folder/"root" on the measured
+    core, until the block ends.
+    """
     root = folder / "root"
     model = model_of(name)
     if model:

@@ -11,7 +11,9 @@ from .measuring import BENCH, SERIES, TUNE, WORKLOADS
 
 
 def cost_series(measurement: Measurement) -> str:
-    """Processor time of a request: in rounds, where they can make the load."""
+    """The series of a request's processor time: that of bench --raw rounds, where
+    rounds were made, or the server's clock under wrk.
+    """
     in_rounds = "cpu_us" in measurement.rounds[0]["samples"]
     return "cpu_us" if in_rounds else "loaded_us"
 
@@ -19,7 +21,9 @@ def cost_series(measurement: Measurement) -> str:
 def beside(
     measurement: Measurement, events: Measurement | None, series: str, more: bool
 ) -> Interval | None:
-    """How much better than events: more requests, or less time."""
+    """A model's gain over the model "events": more requests, or less time; None:
+    "events" wasn't measured.
+    """
     if not events:
         return None
     ours, theirs = measurement.series(series), events.series(series)
@@ -44,7 +48,7 @@ HEAD = ["model", "requests/s", "/events", "us/request", "events/", "p99, us", "b
 
 
 def point(found: list[Measurement]) -> str:
-    """One workload with so many connections."""
+    """The table of one workload with one number of connections."""
     first = found[0].settings
     events = next((m for m in found if m.settings["model"] == subjects.EVENTS), None)
     title = (

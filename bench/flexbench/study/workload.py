@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What the study's clients ask for: sessions, drawn with a seed, in the form that
-httperf's --wsesslog reads and "flexsc bench --raw load trace=FILE" as well.
+"""The workloads of the study's clients: sessions of requests, drawn with a seed, as
+text that both httperf's --wsesslog and "flexsc bench --raw load trace=FILE" read.
 
     specweb   the files of the classes, by SPECweb99's popularity, with pauses as
               people make them
-    pages     20 requests of a session for pages of 64 bytes to 8 KiB, all equally
+    pages     sessions of 20 requests for pages of 64 bytes to 8 KiB, all equally
               likely, without pauses
-    page      a page of 1 KiB, one request of a session
+    page      sessions of one request, for a page of 1 KiB
 
     python3 -m flexbench.study.workload WORKLOAD FOLDER [KEY=VALUE]...
 
@@ -34,18 +34,18 @@ from .fileset import File
 SHARES = (0.35, 0.50, 0.14, 0.01)
 ORDER = (5, 4, 6, 3, 7, 2, 8, 9, 1)
 
-# Means of geometric distributions: a session's pages, and files of a page besides
-# its first. Seconds of thought between requests of a page, and between pages.
+# Means: a session's pages, of which the first isn't drawn; a page's files besides the
+# first. Seconds that a client thinks: between the files of a page, and between pages.
 PAGES, FURTHER = 5, 3
 WITHIN_S, BETWEEN_S = 0.343, 3.0
 
-REQUESTS = 20  # of a session of pages
-PAGE = 1024  # bytes
+REQUESTS = 20  # of a session of the workload pages
+PAGE = 1024  # bytes of the file of the workload page
 
 
 @dataclass(frozen=True)
 class Request:
-    """think: seconds from its answer to the session's next request."""
+    """think: seconds from the request's answer to the session's next request."""
 
     file: File
     think: float = 0
@@ -55,30 +55,30 @@ Session = list[Request]
 
 
 def zipf(count: int) -> list[float]:
-    """Shares in the order of popularity, with the exponent 1."""
+    """Shares by Zipf's law with the exponent 1, in the order of popularity."""
     weights = [1 / rank for rank in range(1, count + 1)]
     return [weight / sum(weights) for weight in weights]
 
 
 class Draw:
-    """Chances of a session. Python keeps Random.random() as it is for ever, and
-    nothing else of Random is used: equal seeds give equal sessions everywhere.
+    """Random draws. Only Random.random() is used, whose numbers for a seed Python never
+    changes: equal seeds give equal sessions everywhere.
     """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed).random
 
     def of(self, sums: Sequence[float]) -> int:
-        """An index, by running sums of shares."""
+        """An index into shares, drawn by them; sums: the shares' running sums."""
         return min(bisect(sums, self.random()), len(sums) - 1)
 
     def geometric(self, mean: float) -> int:
-        """A number from 0."""
+        """A number from 0 with a geometric distribution of this mean."""
         return int(math.log(1 - self.random()) / math.log(mean / (1 + mean)))
 
 
 class Popularity:
-    """Which file of the classes is asked for."""
+    """The popularity of the files of the classes: folders and ranks by Zipf's law."""
 
     def __init__(self, folders: int) -> None:
         self.folders = zipf(folders)
@@ -100,7 +100,7 @@ class Popularity:
 
 
 def mean_bytes(popularity: Popularity) -> float:
-    """Of an answer."""
+    """The mean number of bytes of an answer."""
     return sum(share * file.bytes for share, file in popularity.all())
 
 
@@ -121,7 +121,7 @@ class Options:
     folders: int = fileset.FOLDERS
     sessions: int = 1000
     seed: int = 1
-    think: float = 1  # times the seconds of thought
+    think: float = 1  # factor of the seconds that clients think
 
 
 def specweb(options: Options, chance: Draw) -> Iterator[Session]:
@@ -132,7 +132,7 @@ def specweb(options: Options, chance: Draw) -> Iterator[Session]:
         for _ in range(1 + chance.geometric(PAGES - 1)):
             thoughts = [within] * chance.geometric(FURTHER) + [between]
             found += [Request(popularity.draw(chance), think) for think in thoughts]
-        # Nobody waits after the last one.
+        # A client doesn't think after the last request.
         found[-1] = replace(found[-1], think=0)
         yield found
 
@@ -176,7 +176,9 @@ def line(request: Request) -> str:
 
 
 def text(name: str, options: Options) -> Iterator[str]:
-    """In httperf's form: a line for each request, an empty one behind a session."""
+    """The sessions in httperf's form: a line for each request, and an empty line behind
+    a session.
+    """
     yield f"# {name}: {options}\n"
     for session in sessions(name, options):
         yield "".join(map(line, session)) + "\n"
