@@ -187,8 +187,10 @@ static void *run(void *arg)
 	}
 	/*
 	 * On a descriptor that is opened with O_NONBLOCK, io_uring would not
-	 * wait for the disk. The flag is for pipes, whose opening without it
-	 * may wait for a writer; io_uring first tries to open without waiting.
+	 * wait for the disk. The flag is for pipes, whose opening may wait for
+	 * a writer. Without it, io_uring doesn't wait for a writer if the
+	 * kernel has the names of the path in memory; else one of its threads
+	 * waits.
 	 */
 	if (!strcmp(flexsc_loop_engine(self.loop), "uring"))
 		__atomic_and_fetch(&command.web.how.flags, ~(uint64_t)O_NONBLOCK,

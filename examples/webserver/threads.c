@@ -26,7 +26,7 @@
 #define PAUSE_US	20000	/* until the next try to accept */
 #define LOOK_US		500000	/* between the usher's looks */
 
-/* A seat belongs to one thread that serves clients; the usher reads it. */
+/* A seat: what a thread that serves clients shares with the usher. */
 struct seat {
 	int listener;
 	struct web_thread *thread;

@@ -87,7 +87,11 @@ static inline void web_count(_Atomic uint64_t *count)
 	atomic_store_explicit(count, n + 1, memory_order_relaxed);
 }
 
-/* The settings of all connections of a process; only the file cache changes. */
+/*
+ * The settings of all connections of a process, and their file cache. A driver
+ * sets all fields before it has connections; only loops.c clears a flag of
+ * "how" when its threads begin.
+ */
 struct web {
 	int root;		/* the folder with the files; O_PATH */
 	bool reads;		/* large files are read and sent, not by sendfile() */
