@@ -51,6 +51,9 @@ static uint64_t remaining(uint64_t since, uint64_t limit)
 
 static uint64_t patience(const struct web_connection *c)
 {
+	/* Opening a pipe may wait for a writer, where a driver lets it wait. */
+	if (web_kind_of(c) > WEB_SEND && c->state != WEB_OPENING)
+		return 0;
 	if (c->state == WEB_LINGERING)
 		return remaining(c->begun, WEB_LINGER);
 	if (c->state == WEB_READING && c->begun)
@@ -71,7 +74,7 @@ bool web_next(struct web_connection *c, struct web_call *call)
 	uint64_t fd = (uint64_t)c->fd;
 
 	call->kind = web_kind_of(c);
-	call->patience = call->kind <= WEB_SEND ? patience(c) : 0;
+	call->patience = patience(c);
 	switch (c->state) {
 	case WEB_READING:
 	case WEB_LINGERING:

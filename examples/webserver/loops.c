@@ -176,13 +176,16 @@ static void try_options(void)
 
 static void *run(void *arg)
 {
+	int err;
+
 	self.listener = *(int *)arg;
 	self.accept.callback = on_accept;
 	self.pause.callback = accept_again;
 	self.thread = command_thread();
 	run_in_batches();
-	if (!self.thread || create(&self.loop)) {
-		command_complain("no loop", ENOMEM);
+	err = self.thread ? create(&self.loop) : -ENOMEM;
+	if (err) {
+		command_complain("no loop", -err);
 		_exit(1);
 	}
 	/*
@@ -190,7 +193,7 @@ static void *run(void *arg)
 	 * wait for the disk. The flag is for pipes, whose opening may wait for
 	 * a writer. Without it, io_uring doesn't wait for a writer if the
 	 * kernel has the names of the path in memory; else one of its threads
-	 * waits.
+	 * waits, until the call's patience ends.
 	 */
 	if (!strcmp(flexsc_loop_engine(self.loop), "uring"))
 		__atomic_and_fetch(&command.web.how.flags, ~(uint64_t)O_NONBLOCK,

@@ -53,9 +53,10 @@ struct web_call {
 	unsigned int nr;
 	uint64_t args[6];
 	/*
-	 * Nanoseconds; 0 for a FILE or CLOSE. A driver passes -ETIME to
-	 * web_done() for a RECEIVE or a SEND that has had no result for so
-	 * long, and may be late.
+	 * Nanoseconds; 0: the call is waited for, however long it takes. A
+	 * driver passes -ETIME to web_done() for a RECEIVE or a SEND that has
+	 * had no result for so long, and may be late. It may do so for the
+	 * opening of a file, which has patience, too.
 	 */
 	uint64_t patience;
 };
@@ -76,7 +77,6 @@ struct web_counts {
 struct web_thread {
 	struct clock clock;
 	struct web_counts counts;
-	struct web_thread *next;	/* command.c */
 };
 
 /* Add one. Only the counter's own thread calls this, so no count is lost. */

@@ -6,7 +6,7 @@ from __future__ import annotations
 from .figure import Figure, State
 from .osdi import COUNTERS
 
-STUDY = "the study of servers by their models isn't built yet"
+STUDY = "the page has none of flexsc bench study yet, which has two small workloads"
 
 FIGURES = [
     Figure("geneves-t1", State.NOT_BUILT, "benches don't record these settings yet"),
