@@ -341,7 +341,7 @@ static void start_copy(int listener)
 /* Make a copy in a process of its own, which ends with the first process. */
 static void fork_copy(int listener)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
 	if (pid < 0) {
 		command_complain("a copy can't be made", errno);
@@ -350,6 +350,9 @@ static void fork_copy(int listener)
 	if (pid)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* The first process may have ended before it was asked for. */
+	if (getppid() != parent)
+		_exit(0);
 	start_copy(listener);
 	for (;;)
 		pause();
