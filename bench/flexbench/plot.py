@@ -3,26 +3,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import calls, overload_plot, programs, running, send, serve, threads
+from . import calls, matplot, overload_plot, programs, running, send, serve, threads
 from .samples import BenchError, Measurement, Run, distinct
-
-
-def library() -> Any:
-    try:
-        matplotlib = import_module("matplotlib")
-    except ImportError:
-        raise BenchError(
-            "no plots: matplotlib isn't installed; it comes with Debian's package "
-            "python3-matplotlib"
-        ) from None
-    matplotlib.use("svg")
-    # The same figures make the same file.
-    matplotlib.rcParams["svg.hashsalt"] = "flexbench"
-    return import_module("matplotlib.pyplot")
 
 
 def save(pyplot: Any, path: Path) -> Path:
@@ -177,7 +162,7 @@ def plot_programs(pyplot: Any, run: Run, folder: Path) -> list[Path]:
 
 
 def plot(run: Run, folder: Path) -> list[Path]:
-    pyplot = library()
+    pyplot = matplot.load("plots")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

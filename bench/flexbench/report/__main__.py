@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from .. import matplot
 from ..__main__ import terminated
 from ..papers import Item
 from ..samples import BenchError
@@ -71,7 +72,7 @@ def draw_all(
     why there are no drawings.
     """
     try:
-        draw.library()
+        matplot.load(draw.WANTED)
     except BenchError as error:
         return all_shown, str(error)
     return [drawn(shown, runs, folder) for shown in all_shown], ""

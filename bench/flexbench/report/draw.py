@@ -10,37 +10,20 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..samples import BenchError
+from .. import matplot
 from .figure import Draw, Row, said
 
 if TYPE_CHECKING:
     from .runs import Runs
 
+WANTED = "drawings"
 OURS, THEIRS = "#2a7fc1", "#d9660a"
 ROW_INCHES, EDGE_INCHES, WIDE_INCHES = 0.32, 1.1, 9
 # Metadata that is set to None, so that files have no date and no version of matplotlib.
 PLAIN = {"svg": ["Date", "Creator", "Format", "Type"], "png": ["Software"]}
-
-
-def library() -> Any:
-    """matplotlib.pyplot. BenchError: matplotlib isn't installed."""
-    try:
-        matplotlib = import_module("matplotlib")
-    except ImportError:
-        raise BenchError(
-            "no drawings: matplotlib isn't installed; it comes with Debian's package "
-            "python3-matplotlib"
-        ) from None
-    matplotlib.use("agg")
-    # The user's own settings don't change drawings.
-    matplotlib.rcdefaults()
-    matplotlib.rcParams["svg.hashsalt"] = "flexsc"
-    matplotlib.rcParams["svg.fonttype"] = "none"
-    return import_module("matplotlib.pyplot")
 
 
 def batches(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
@@ -118,7 +101,7 @@ def drawing(
     name: str, title: str, draw: Draw, runs: Runs, rows: list[Row], folder: Path
 ) -> str:
     """Draw a figure into two files, SVG and PNG. Returns the page's SVG."""
-    pyplot = library()
+    pyplot = matplot.load(WANTED)
     count = sum(row.ratio is not None for row in rows)
     tall = EDGE_INCHES + ROW_INCHES * max(count, 4) if draw is intervals else 4.5
     figure, axes = pyplot.subplots(figsize=(WIDE_INCHES, tall))
