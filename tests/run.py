@@ -45,6 +45,7 @@ NICE = ("nice", "-n", "19")
 LESS_NICE = ("nice", "-n", "10")
 NO_SOURCES = 3  # tests/peers/peers.py had nothing to run
 NO_KERNEL = 3  # tests/vm/suite.py had none
+DRIVERS = ("threads", "events", "loops", "stages")  # of the web server
 
 
 @dataclass
@@ -178,11 +179,15 @@ def python_tools(step: Step) -> bool:
 
 
 def have_tools(step: Step) -> bool:
-    if all(tool(name).exists() for name in ("pytest", "ruff", "mypy", "wheel")):
+    wanted, have = "\n".join(PYTHON_TOOLS), VENV / "tools"
+    if have.exists() and have.read_text() == wanted:
         return True
-    return step.run("python3", "-m", "venv", VENV) and step.run(
+    made = step.run("python3", "-m", "venv", VENV) and step.run(
         tool("pip"), "install", "--quiet", *PYTHON_TOOLS
     )
+    if made:
+        have.write_text(wanted)
+    return made
 
 
 def lint(step: Step) -> None:
@@ -290,8 +295,13 @@ def release(step: Step) -> None:
     )
 
 
-def pytest(step: Step, name: str, paths: list[Path]) -> tuple[bool, str, Path]:
-    """Some of its tests: whether they pass, what it says, and its report."""
+def pytest(
+    step: Step,
+    name: str,
+    words: Sequence[str | Path],
+    env: dict[str, str] | None = None,
+) -> tuple[bool, str, Path]:
+    """Tests that the words name: whether they pass, what pytest says, its report."""
     report = step.build / f"pytest-{name}.xml"
     report.unlink(missing_ok=True)
     part = Step(step.name, OUT / f"{step.name}-{name}.log", Tally())
@@ -302,8 +312,8 @@ def pytest(step: Step, name: str, paths: list[Path]) -> tuple[bool, str, Path]:
         "-p",
         "no:cacheprovider",
         f"--junitxml={report}",
-        *paths,
-        env={"FLEXSC": str(step.build / "cmd" / "flexsc" / "flexsc")},
+        *words,
+        env={**(env or {}), "FLEXSC": str(step.build / "cmd" / "flexsc" / "flexsc")},
     )
     return ok, part.log.read_text(errors="replace"), report
 
@@ -427,35 +437,56 @@ def qemu(step: Step) -> None:
 
 # What the tests need, and not the command and the examples, which take as long.
 TESTED = "meson-test-prereq"
+WEB_SERVERS = ["cmd/flexsc/flexsc", *(f"examples/webserver/web-{d}" for d in DRIVERS)]
+
+
+def cut_clients(step: Step, env: dict[str, str]) -> None:
+    """The example's web servers, whose clients come and go and are cut anywhere."""
+    if not python_tools(step) or not step.run(
+        "ninja", "--quiet", "-C", step.build, *WEB_SERVERS
+    ):
+        step.tally.failed += 1
+        return
+    tests = ROOT / "tests" / "integration" / "test_webserver.py"
+    words = ("-k", "come_and_go and not carried", tests)
+    _, said, report = pytest(step, "webserver", words, env)
+    with step.log.open("a") as log:
+        log.write(said)
+    step.count(report)
 
 
 def address(step: Step) -> None:
     """Memory errors and undefined behaviour; with the misuse checks."""
+    env = {
+        "ASAN_OPTIONS": "abort_on_error=1",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    }
     step.built_and_tested(
         "-Dbuildtype=debug",
         "-Doptimization=1",
         "-Db_sanitize=address,undefined",
         "-Db_lundef=false",
         test=("--timeout-multiplier=3",),
-        env={
-            "ASAN_OPTIONS": "abort_on_error=1",
-            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-        },
+        env=env,
         target=TESTED,
     )
+    cut_clients(step, env)
 
 
 def thread(step: Step) -> None:
     """Data races."""
+    env = {"TSAN_OPTIONS": "halt_on_error=1"}
     step.built_and_tested(
         "-Dbuildtype=debug",
         "-Doptimization=1",
         "-Db_sanitize=thread",
         "-Db_lundef=false",
         test=("--timeout-multiplier=5", "--no-suite=sync"),
-        env={"TSAN_OPTIONS": "halt_on_error=1"},
+        env=env,
         target=TESTED,
     )
+    # A server ends without joining its threads.
+    cut_clients(step, {"TSAN_OPTIONS": "halt_on_error=1:report_thread_leaks=0"})
 
 
 CLANG = ("-Dfuzzers=true",)

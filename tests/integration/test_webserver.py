@@ -154,21 +154,22 @@ class Web(Server):
     def descriptors(self) -> int:
         return sum(map(descriptors, self.pids()))
 
-    def settled(self) -> int:
-        """Descriptors, when they have been as many for 0.2 s."""
-        count, since = self.descriptors(), time.monotonic()
-        until = since + PATIENCE
-        while time.monotonic() < until:
-            time.sleep(0.02)
-            now = self.descriptors()
-            if now != count:
-                count, since = now, time.monotonic()
-            elif time.monotonic() - since > 0.2:
-                return count
-        raise TimeoutError("descriptors come and go")
-
     def tasks(self) -> int:
         return sum(map(tasks, self.pids()))
+
+
+def settled(measured: Callable[[], int]) -> int:
+    """A number, when it has been the same for 0.2 s."""
+    number, since = measured(), time.monotonic()
+    until = since + PATIENCE
+    while time.monotonic() < until:
+        time.sleep(0.02)
+        now = measured()
+        if now != number:
+            number, since = now, time.monotonic()
+        elif time.monotonic() - since > 0.2:
+            return number
+    raise TimeoutError("descriptors or threads come and go")
 
 
 # What flexsc run and the library have of their own comes and goes.
@@ -417,7 +418,7 @@ def test_clients_that_come_and_go_leave_nothing(start: Start, driver: Driver) ->
         cut(web.port, chance).close()
     assert web.get("/hello.txt").body == HELLO
     assert eventually(lambda: web.descriptors() <= before)
-    running = web.tasks()
+    running = settled(web.tasks)
     for _ in range(CUTS // AT_ONCE):
         clients = [cut(web.port, chance) for _ in range(AT_ONCE)]
         for client in clients:
@@ -521,11 +522,11 @@ def test_too_few_descriptors_stop_nothing(start: Start, driver: Driver) -> None:
     web = start(driver)
     # Its port is known before all of it runs.
     assert web.get("/hello.txt").status == 200
-    before = web.settled()
+    before = settled(web.descriptors)
     clients = [web.client() for _ in range(3)]
     for client in clients:
         assert client.ask("/hello.txt").status == 200
-    assert web.settled() - before in (3, 3 + driver.own)
+    assert settled(web.descriptors) - before in (3, 3 + driver.own)
     with contextlib.contextmanager(short_of_descriptors)(web):
         assert clients[0].ask("/hello.txt").status == 503
         waiting = [web.client() for _ in range(20)]
