@@ -341,15 +341,20 @@ TEST(work_returns_and_throws)
 
 static task<> work_late(loop &loop, unsigned int &late)
 {
+	bool begun = false;
 	int code = 0;
 
 	try {
-		co_await loop.work([] { sleep_ms(100); }).within(10ms);
+		co_await loop.work([&] {
+			begun = true;
+			sleep_ms(100);
+		}).within(10ms);
 	} catch (const std::system_error &error) {
 		code = error.code().value();
 	}
-	CHECK(!code || code == ETIME);
-	late += !!code;
+	/* What a thread has begun isn't interrupted. */
+	CHECK_EQ(code, begun ? 0 : ETIME);
+	late += !begun;
 }
 
 TEST(work_that_waits_for_a_thread_may_be_late)
@@ -361,8 +366,8 @@ TEST(work_that_waits_for_a_thread_may_be_late)
 	for (int i = 0; i < 3; i++)
 		loop.spawn(work_late(loop, late));
 	loop.run();
-	/* One thread runs work; what it has begun isn't interrupted. */
-	CHECK_EQ(late, 2);
+	/* One thread runs work; it may be late even for the first. */
+	CHECK(late >= 2);
 }
 
 static task<> await_signal(loop &loop, unsigned int &n)
