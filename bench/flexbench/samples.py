@@ -74,9 +74,14 @@ def distinct(measurements: Iterable[Measurement], key: str) -> list[Any]:
 
 
 def save(run: Run, path: Path) -> None:
-    text = json.dumps({"flexbench": FORMAT, **asdict(run)}, indent=1)
+    """A line for each measurement: a file that is kept can be compared with another."""
+    lines = [json.dumps(asdict(m)) for m in run.measurements]
+    about = {"flexbench": FORMAT, "machine": run.machine, "command": run.command}
+    head = json.dumps({**about, "notes": run.notes}, indent=1).removesuffix("\n}")
+    listed = ",\n".join(lines)
+    text = f'{head},\n "measurements": [\n{listed}\n ]\n}}\n'
     try:
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}") from error
 
