@@ -31,7 +31,7 @@ from flexbench.study.workload import Options
 TIMEOUT = 100
 ENDS = [
     *("answered", "late", "refused", "reset", "closed", "unsent"),
-    *("wrong_status", "wrong_length", "wrong_body", "wrong_head"),
+    *("wrong_status", "wrong_length", "wrong_body", "wrong_head", "cut"),
 ]
 
 
@@ -326,6 +326,50 @@ def test_whoever_never_answers_is_late(tmp_path: Path) -> None:
     assert found["samples"]["response_max_us"] == [0]
 
 
+def test_what_is_under_way_is_cut_off(tmp_path: Path) -> None:
+    """Three of four requests of a session are answered, the last one never is."""
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        if file.bytes == 128:
+            time.sleep(5)
+            return False
+        connection.sendall(right(file))
+        return True
+
+    trace = written(tmp_path / "t", SESSION)
+    with answering(answer) as port:
+        at_once = ["connections=5", "seconds=3", "timeout_ms=60000", "cut=1"]
+        begin = time.monotonic()
+        found, _ = load(port, trace, *at_once, "spin_us=1000")
+        took = time.monotonic() - begin
+    assert took < 30
+    counts, samples = found["counts"], found["samples"]
+    assert ends(found) == {"answered": 15, "cut": 5}
+    assert counts["sessions_done"] == counts["sessions_failed"] == 0
+    assert counts["seconds"] == 3
+    assert samples["answers_per_s"] == [5]
+    mbit = 5 / 3 * (102 + 10_240 + 64) * 8e-6
+    assert samples["answers_mbit_per_s"] == pytest.approx([mbit], abs=0.01)
+    assert 0 < counts["spun_us"] < 3.5e6
+
+
+def test_late_answers_do_not_slow_those_before(tmp_path: Path) -> None:
+    """Answers behind the end are answers, but none of the run's seconds."""
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        if file.bytes == 128:
+            time.sleep(4)
+        connection.sendall(right(file))
+        return True
+
+    trace = written(tmp_path / "t", SESSION)
+    with answering(answer) as port:
+        found, _ = load(port, trace, "connections=5", "seconds=3")
+    assert ends(found) == {"answered": 20}
+    assert found["samples"]["answers_per_s"] == [5]
+    assert found["samples"]["responses_per_s"][0] < 5
+
+
 def test_a_server_that_is_not_there_refuses(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -397,6 +441,7 @@ def test_a_wrong_trace_is_one_line(tmp_path: Path, text: str, reason: str) -> No
         (['trace=a"b'], 2, 'trace=a"b: give a path of ASCII characters'),
         (["trace=x", "order=1"], 1, "load: order=1: not with a trace or"),
         (["rate=1", "order=1", "threads=2"], 1, "load: order=1: not with a trace"),
+        (["rate=1", "cut=1", "count=5"], 1, "load: cut=1: give seconds instead"),
         (["trace=x", "think=-1"], 2, "think=-1: give a number from 0 to 10000"),
     ],
 )

@@ -108,6 +108,8 @@ static void count(struct bench_crowd *crowd, struct bench_visit *visit,
 
 	if (crowd->timeout && now - due > crowd->timeout)
 		visit->end = BENCH_LATE;
+	if (visit->end == BENCH_ANSWERED)
+		bench_tally_answered(tally, now, visit->page->size);
 	bench_tally_end(tally, due, now, visit->end);
 	if (visit->end != BENCH_ANSWERED || due < tally->from)
 		return;
@@ -149,10 +151,11 @@ static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 	struct bench_connections *connections = &crowd->connections;
 	struct bench_tally *tally = crowd->tally;
 	bool answered = visit->end == BENCH_ANSWERED;
+	bool failed = !answered && visit->end != BENCH_CUT;
 
 	tally->done += answered;
-	tally->failed += !answered;
-	tally->unasked += visit->left;
+	tally->failed += failed;
+	tally->unasked += failed ? visit->left : 0;
 	if (visit->fd >= 0 && connections->kept && answered && !visit->closing)
 		bench_connections_keep(connections, visit);
 	else if (visit->fd >= 0)
@@ -328,24 +331,27 @@ static void begin_due(struct bench_crowd *crowd)
 		;
 }
 
-/* When the oldest request's client gives up. */
+/* When the oldest request's client gives up, or is cut off. */
 static uint64_t deadline(const struct bench_crowd *crowd)
 {
-	uint64_t due;
+	uint64_t until = crowd->tally->until, due, end;
 
 	if (!crowd->oldest)
 		return NEVER;
 	due = crowd->oldest->due;
 	if (crowd->timeout)
-		return due + crowd->timeout;
-	return (due > crowd->tally->until ? due : crowd->tally->until) +
-	       PATIENCE;
+		end = due + crowd->timeout;
+	else
+		end = (due > until ? due : until) + PATIENCE;
+	return crowd->cut && until < end ? until : end;
 }
 
 static void give_up(struct bench_crowd *crowd)
 {
+	bool cut = crowd->cut && now_ns() >= crowd->tally->until;
+
 	while (crowd->oldest && deadline(crowd) <= now_ns()) {
-		crowd->oldest->end = BENCH_LATE;
+		crowd->oldest->end = cut ? BENCH_CUT : BENCH_LATE;
 		pass(crowd, crowd->oldest);
 	}
 }
@@ -355,13 +361,15 @@ static int wait(struct bench_crowd *crowd, struct epoll_event *events,
 		uint64_t until)
 {
 	int epoll = crowd->connections.epoll, n = 0;
-	uint64_t begin = now_ns(), now = begin;
+	uint64_t begin = now_ns(), now = begin, idle = begin;
 	struct timespec span = { };
 
 	while (!n && now < until && now - begin < crowd->spin) {
 		n = epoll_pwait2(epoll, events, EVENTS, &span, NULL);
 		now = now_ns();
+		idle = n ? idle : now;
 	}
+	crowd->tally->spun += idle - begin;
 	if (n > 0)
 		return n;
 	if (until > now) {

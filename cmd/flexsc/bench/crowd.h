@@ -45,6 +45,7 @@ struct bench_crowd {
 	uint64_t length;	/* ns; 0: until all clients are through */
 	uint64_t timeout;	/* ns; 0: none */
 	uint64_t spin;		/* ns that events are looked for before a sleep */
+	bool cut;		/* when time is over, no answer is waited for */
 	/* What it finds. */
 	struct bench_tally *tally;
 	double *order;		/* times, as answers came; NULL: not wanted */

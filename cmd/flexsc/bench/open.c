@@ -80,6 +80,7 @@ static int set_arrivals(struct bench_crowd *crowd,
 	crowd->warm_up = (uint64_t)settings->warm_ms * 1000000;
 	crowd->timeout = (uint64_t)settings->timeout_ms * 1000000;
 	crowd->spin = (uint64_t)settings->spin_us * 1000;
+	crowd->cut = settings->cut;
 	if (settings->trace && !count) {
 		crowd->length = (uint64_t)settings->seconds * SECOND;
 		count = UINT64_MAX;
@@ -171,6 +172,8 @@ static int set(struct open_loop *o)
 		return complain("give port=N");
 	if (settings->order && (settings->trace || settings->threads > 1))
 		return complain("order=1: not with a trace or with threads");
+	if (settings->cut && settings->count)
+		return complain("cut=1: give seconds instead of count");
 	if (settings->trace &&
 	    bench_trace_read(&o->trace, settings->trace, settings->think))
 		return 1;

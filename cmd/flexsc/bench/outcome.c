@@ -71,6 +71,16 @@ static void report_classes(const struct bench_tally *tally)
 	}
 }
 
+/* Of a run whose end was known before. */
+static void report_answers(const struct bench_tally *tally)
+{
+	double rate = bench_tally_answer_rate(tally);
+
+	report_one("answers_per_s", rate);
+	report_one("answers_mbit_per_s", rate * 8e-6 *
+		   (double)tally->within_bytes / (double)(tally->within ?: 1));
+}
+
 static void report_samples(const struct bench_outcome *outcome)
 {
 	const struct bench_tally *tally = outcome->tally;
@@ -80,6 +90,8 @@ static void report_samples(const struct bench_outcome *outcome)
 
 	report_one("responses_per_s", bench_tally_response_rate(tally));
 	report_one("goodput_per_s", bench_tally_goodput(tally));
+	if (!outcome->settings->count)
+		report_answers(tally);
 	report_one("mbit_per_s", bench_tally_response_rate(tally) * 8e-6 *
 		   (double)tally->bytes /
 		   (double)(tally->ends[BENCH_ANSWERED] ?: 1));
@@ -97,6 +109,7 @@ static void report_ends(const struct bench_tally *tally)
 	static const char *const names[BENCH_ENDS] = {
 		"answered", "late", "refused", "reset", "closed", "unsent",
 		"wrong_status", "wrong_length", "wrong_body", "wrong_head",
+		"cut",
 	};
 
 	bench_report_count("offered", (double)bench_tally_offered(tally));
@@ -128,6 +141,7 @@ void bench_outcome_report(const struct bench_outcome *outcome)
 	if (tally->evenness.count > 0)
 		bench_report_count("jain",
 				   bench_evenness_index(&tally->evenness));
+	bench_report_count("spun_us", (double)tally->spun / 1000);
 	bench_report_count("seconds", (double)(tally->until - tally->from) /
 				      1e9);
 	for (int i = 0; i < BENCH_NETWORK; i++)

@@ -65,6 +65,7 @@ static const struct key {
 	KEY_NUMBER(order, 0, 1),
 	KEY_PATH(trace),
 	KEY_NUMBER(think, 0, 10000),
+	KEY_NUMBER(cut, 0, 1),
 };
 
 #define KEYS	(sizeof(keys) / sizeof(keys[0]))

@@ -52,6 +52,7 @@ struct bench_settings {
 	const char *sizes;	/* KiB of pages, by turns; NULL: the page / */
 	long order;		/* print each answer's time */
 	const char *trace;	/* a file of sessions; NULL: none */
+	long cut;		/* 1: no answer is waited for behind the end */
 	long think;		/* percent of the trace's times between requests */
 };
 

@@ -26,6 +26,15 @@ double bench_times_mean(const struct bench_times *times)
 	return total ? times->sum / (double)total : 0;
 }
 
+void bench_tally_answered(struct bench_tally *tally, uint64_t now,
+			  size_t bytes)
+{
+	if (now < tally->from || now > tally->until)
+		return;
+	tally->within++;
+	tally->within_bytes += bytes;
+}
+
 void bench_tally_end(struct bench_tally *tally, uint64_t due, uint64_t now,
 		     enum bench_end end)
 {
@@ -51,6 +60,9 @@ void bench_tally_merge(struct bench_tally *into, const struct bench_tally *from)
 	for (int i = 0; i < BENCH_ENDS; i++)
 		into->ends[i] += from->ends[i];
 	into->bytes += from->bytes;
+	into->within += from->within;
+	into->within_bytes += from->within_bytes;
+	into->spun += from->spun;
 	bench_times_merge(&into->connect, &from->connect);
 	bench_times_merge(&into->response, &from->response);
 	bench_times_merge(&into->behind, &from->behind);
@@ -89,4 +101,11 @@ double bench_tally_response_rate(const struct bench_tally *tally)
 double bench_tally_goodput(const struct bench_tally *tally)
 {
 	return rate(tally, tally->until);
+}
+
+double bench_tally_answer_rate(const struct bench_tally *tally)
+{
+	uint64_t length = tally->until - tally->from;
+
+	return length ? (double)tally->within * SECOND / (double)length : 0;
 }

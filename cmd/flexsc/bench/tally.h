@@ -7,6 +7,7 @@
 #ifndef FLEXSC_BENCH_TALLY_H
 #define FLEXSC_BENCH_TALLY_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "evenness.h"
@@ -25,6 +26,7 @@ enum bench_end {
 	BENCH_LENGTH,		/* its Content-Length, or what came behind it */
 	BENCH_BODY,		/* a byte of it */
 	BENCH_HEAD,		/* no end of the head, or no length in it */
+	BENCH_CUT,		/* under way when the run was cut off */
 	BENCH_ENDS,
 };
 
@@ -41,6 +43,9 @@ struct bench_tally {
 	uint64_t warm_up;	/* requests of it */
 	uint64_t ends[BENCH_ENDS];
 	uint64_t bytes;		/* of bodies */
+	uint64_t within;	/* answers that came from "from" to "until" */
+	uint64_t within_bytes;	/* of their bodies */
+	uint64_t spun;		/* ns that events were looked for in vain */
 	/* From the time that a request was due. */
 	struct bench_times connect, response, behind;
 	struct bench_times exchange;	/* from when it could be sent */
@@ -57,6 +62,10 @@ void bench_times_merge(struct bench_times *into,
 		       const struct bench_times *from);
 double bench_times_mean(const struct bench_times *times);
 
+/* An answer of so many bytes is right, and in time. */
+void bench_tally_answered(struct bench_tally *tally, uint64_t now,
+			  size_t bytes);
+
 /* A request that was due has ended, now. */
 void bench_tally_end(struct bench_tally *tally, uint64_t due, uint64_t now,
 		     enum bench_end end);
@@ -72,5 +81,8 @@ double bench_tally_response_rate(const struct bench_tally *tally);
 
 /* Requests a second that were answered before their client gave up. */
 double bench_tally_goodput(const struct bench_tally *tally);
+
+/* Answers a second that came from "from" to "until", whenever they were due. */
+double bench_tally_answer_rate(const struct bench_tally *tally);
 
 #endif /* FLEXSC_BENCH_TALLY_H */
