@@ -9,6 +9,7 @@ import grp
 import os
 import pwd
 import re
+import resource
 import selectors
 import ssl
 import subprocess
@@ -28,16 +29,19 @@ from .samples import BenchError
 
 START_S = 10
 STOP_S = 10
+DESCRIPTORS = 65536
 
 # Debian's defaults, but for what a measurement needs: no daemon, no log, one
-# worker, a folder of its own, connections that are kept.
+# worker, a folder of its own, connections that are kept, and as many of them as
+# descriptors permit.
 NGINX = """\
 {load}{user}daemon off;
 worker_processes 1;
+worker_rlimit_nofile {descriptors};
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
 events {{
-	worker_connections 1024;
+	worker_connections {connections};
 }}
 http {{
 	sendfile on;
@@ -186,8 +190,16 @@ def flexsc(plan: Plan, root: Path, cache: int) -> Iterator[Server]:
         yield Server("flexsc", found[0], started.pid)
 
 
+def descriptors() -> int:
+    """As many as a server may have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    endless = hard == resource.RLIM_INFINITY
+    return DESCRIPTORS if endless else min(hard, DESCRIPTORS)
+
+
 def nginx_config(place: Place, site: Site) -> str:
     user, module = "", site.module
+    allowed = descriptors()
     if os.geteuid() == 0:
         # nginx' worker is to have the rights that flexsc serve has.
         name = pwd.getpwuid(0).pw_name
@@ -196,6 +208,9 @@ def nginx_config(place: Place, site: Site) -> str:
         load=f"load_module {module.path};\n" if module else "",
         on=f"\tflexsc on;\n\tflexsc_keep {module.keep};\n" if module else "",
         user=user,
+        descriptors=allowed,
+        # The others are files'.
+        connections=allowed * 3 // 4,
         folder=place.folder,
         root=site.root,
         address=place.address,

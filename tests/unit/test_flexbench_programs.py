@@ -5,6 +5,7 @@ configurations it writes for them.
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 
@@ -184,6 +185,25 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     places = [w for w in plain.split() if w.startswith("/")]
     assert places
     assert all(w.startswith(str(tmp_path)) for w in places)
+
+
+@pytest.mark.parametrize(
+    ("hard", "allowed", "connections"),
+    [(20_000, 20_000, 15_000), (1 << 20, 65_536, 49_152), (-1, 65_536, 49_152)],
+)
+def test_nginx_has_connections_for_many_clients(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hard: int,
+    allowed: int,
+    connections: int,
+) -> None:
+    assert resource.RLIM_INFINITY == -1
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, hard))
+    place = Place(tmp_path, "127.0.0.1", 8080)
+    text = servers.nginx_config(place, Site(tmp_path / "root"))
+    assert f"worker_rlimit_nofile {allowed};" in text
+    assert f"worker_connections {connections};" in text
 
 
 def test_nginx_has_tls_or_a_backend_where_it_is_asked_for(tmp_path: Path) -> None:
