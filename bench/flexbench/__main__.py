@@ -118,7 +118,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         type=positive,
         metavar="N",
         help="of load in a round of serve, nginx, programs and generator "
-        f"({SECONDS}, quick {QUICK_SECONDS}), and half of it in one of threads",
+        f"({SECONDS}, quick {QUICK_SECONDS}), and half of it in one of threads; "
+        "of study with sessions "
+        f"({study.SECONDS}, quick {study.QUICK_SECONDS})",
     )
     parser.add_argument(
         "--bytes",
@@ -186,6 +188,8 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         connections=args.connections,
         words=args.words,
         tune=args.tune,
+        asked_rounds=args.rounds,
+        asked_seconds=args.seconds,
     )
     run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
     with quiet.preferred(), network.network(args.network, cores) as net:

@@ -43,6 +43,9 @@ class Plan:
     words: Sequence[str] = ()  # the command line's after the bench's name
     network: Network = field(default_factory=Network)
     tune: bool = False
+    # As the command line says; None: the bench's own.
+    asked_rounds: int | None = None
+    asked_seconds: int | None = None
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:

@@ -645,11 +645,11 @@ def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:
         assert parts == {"load", "entries", "idle"}
 
 
-def networked(kind: str, *args: str, **env: str) -> str:
+def networked(kind: str, *args: str, patience: int = TIMEOUT, **env: str) -> str:
     """What is measured on this network, where it may be had."""
     if kind != "lo" and os.geteuid() != 0:
         pytest.skip("network namespaces take root")
-    done = bench(*args, "--network", kind, **env)
+    done = bench(*args, "--network", kind, patience=patience, **env)
     if "not permitted" in done.stderr or "Read-only" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
@@ -742,10 +742,42 @@ def test_the_study_compares_models(tmp_path: Path, kind: str) -> None:
         assert 0 < samples["cpu_us"][0] < 1e6
 
 
+@pytest.mark.parametrize(("kind", "workload"), [("lo", "pages"), ("napi", "specweb")])
+def test_models_are_offered_sessions(tmp_path: Path, kind: str, workload: str) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    path = tmp_path / "run.json"
+    said = networked(
+        *(kind, "study", workload, "loops", "--quick", "--out", str(path)),
+        patience=SLOW,
+        TMPDIR=str(tmp_path),
+    )
+    assert f"study {workload}: " in said and "(S8)" in said
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    both = ["loops", "events"]
+    assert [
+        (m["bench"], m["settings"]["model"], m["settings"].get("times")) for m in found
+    ] == [("study-peak", name, None) for name in both] + [
+        ("study-offered", name, times) for times in ("0.5", "1", "2") for name in both
+    ], said
+    for measurement in found:
+        (one,) = measurement["rounds"]
+        assert one["samples"]["answers_per_s"][0] > 0
+        assert 0 < one["samples"]["server_us"][0] < 1e6
+        wrong = [f"wrong_{what}" for what in ("status", "length", "body", "head")]
+        assert sum(one["counts"][end] for end in wrong) == 0
+        assert one["counts"]["answered"] > 0
+        assert measurement["settings"]["network"] == kind
+    peaks = [m["rounds"][0]["samples"]["jain"][0] for m in found[:2]]
+    assert all(0 < jain <= 1 for jain in peaks)
+    # The files are gone.
+    assert [p for p in tmp_path.iterdir() if p.name.startswith("flexbench-")] == []
+
+
 def test_the_study_has_words() -> None:
     done = bench("study", "fast")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "study: fast: give page, new, threads, " in done.stderr
+    assert "study: fast: give page, new, pages, specweb, " in done.stderr
     assert done.stderr.count("\n") == 1
     done = bench("serve", "--tune")
     assert (done.returncode, done.stdout) == (1, "")

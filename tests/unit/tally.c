@@ -139,6 +139,28 @@ TEST(the_response_rate_is_over_the_time_that_answers_took)
 	CHECK(bench_tally_goodput(&tally) == 100);
 }
 
+/* What comes from 10 to 12 s is counted, whenever the requests were due. */
+TEST(answers_behind_the_end_are_none_of_the_run_s_seconds)
+{
+	static struct bench_tally half, other;
+
+	half.from = 10 * SECOND;
+	half.until = 12 * SECOND;
+	bench_tally_answered(&half, 10 * SECOND - 1, 1000);
+	bench_tally_answered(&half, 10 * SECOND, 100);
+	bench_tally_answered(&half, 12 * SECOND, 10);
+	bench_tally_answered(&half, 12 * SECOND + 1, 1000);
+	CHECK_EQ(half.within, 2);
+	CHECK_EQ(half.within_bytes, 110);
+	CHECK(bench_tally_answer_rate(&half) == 1);
+	CHECK(bench_tally_answer_rate(&other) == 0);
+	other.within = 4;
+	other.spun = 7;
+	bench_tally_merge(&half, &other);
+	CHECK(bench_tally_answer_rate(&half) == 3);
+	CHECK_EQ(half.spun, 7);
+}
+
 TEST(threads_tallies_are_added_up)
 {
 	static struct bench_tally other = { .until = 13 * SECOND };

@@ -18,7 +18,8 @@ from flexbench.machine import Cores  # noqa: E402
 from flexbench.runner import Plan  # noqa: E402
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings  # noqa: E402
 from flexbench.servers import Server  # noqa: E402
-from flexbench.study import measuring, subjects  # noqa: E402
+from flexbench.study import subjects  # noqa: E402
+from flexbench.study.tuning import Tuner  # noqa: E402
 
 
 def plan(tune: bool = False) -> Plan:
@@ -56,11 +57,13 @@ def add(run: Run, model: str, requests: list[float], busy: float = 99.0) -> None
 
 
 def test_words_are_workloads_and_models() -> None:
-    assert study.parse([]) == (["page", "new"], subjects.NAMES)
+    assert study.parse([]) == (["page", "specweb"], subjects.NAMES)
     assert study.parse(["new"]) == (["new"], subjects.NAMES)
     # Ratios are to events, so events is measured in any case.
     assert study.parse(["loops", "page"]) == (["page"], ["loops", "events"])
-    with pytest.raises(BenchError, match="study: fast: give page, new, threads, "):
+    with pytest.raises(
+        BenchError, match="study: fast: give page, new, pages, specweb, "
+    ):
         study.parse(["fast"])
 
 
@@ -113,18 +116,15 @@ def test_the_best_tuning_wins_and_all_are_kept(
     def started(plan: Plan, name: str, tuning: list[str], at: Path) -> Iterator[Server]:
         yield Server(tuning[1], "http://127.0.0.1:1/", 1)
 
-    def by_wrk(*args: object) -> Json:
-        server = args[2]
-        assert isinstance(server, Server)
+    def load(server: Server) -> dict[str, list[float]]:
         return {"requests_per_s": [made[server.name]]}
 
     monkeypatch.setattr(subjects, "started", started)
-    monkeypatch.setattr(measuring, "by_wrk", by_wrk)
     run = empty()
-    found = measuring.tuning_of(run, plan(True), tmp_path, "page", "helpers", 128)
-    assert found == ["--helpers", "2"]
+    tuner = Tuner(run, plan(True), tmp_path, "page", 128, load)
+    assert tuner.best("helpers") == ["--helpers", "2"]
     assert len(run.of("study-tune", model="helpers")) == 3
     (text,) = study.show(run)
     assert "helpers, page, 128 connections: --helpers 8" in text
-    again = measuring.tuning_of(run, plan(), tmp_path, "page", "helpers", 128)
-    assert again == subjects.tunings("helpers", 128)[0]
+    again = Tuner(run, plan(), tmp_path, "page", 128, load)
+    assert again.best("helpers") == subjects.tunings("helpers", 128)[0]

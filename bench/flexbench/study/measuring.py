@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""The models under load, alternately, on one core. There are two workloads:
+"""The models under load, alternately, on one core. There are workloads with a closed
+loop and one file:
 
-    page    kept connections that ask for one small file, which is opened each time
-    new     a connection for each request
+    page      kept connections that ask for one small file, which is opened each time
+    new       a connection for each request
 
-A model's tuning, the options of its server, is the built-in one, or, with --tune, the
-one that made the most requests a second in short runs before.
+and those of other modules: offered.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
-
 from .. import clients, pair, quiet, servers, tools
-from ..runner import Plan, measure_all, progress
-from ..samples import BenchError, Json, Measurement, Run, Settings
+from ..runner import Plan, measure_all
+from ..samples import BenchError, Json, Run, Settings
 from ..servers import Server
-from . import subjects
+from . import offered, subjects
+from .offered import BENCH
+from .sessions import SESSIONS
 from .subjects import Tuning
+from .tuning import SERIES, TUNE_S, Tuner
 
-BENCH, TUNE = "study", "study-tune"
-SERIES = "requests_per_s"
-TUNE_S, ROUNDS_S = 2, 1
+ROUNDS_S = 1
 
 CLOSE = ["-H", "Connection: close"]
 
@@ -48,19 +47,24 @@ WORKLOADS = {
 }
 
 
+# Those that are measured unless words name others.
+DEFAULT = ["page", "specweb"]
+Measure = Callable[[Run, Plan, str, Sequence[str]], None]
+
+
 def parse(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The workloads and the models that the words name; all, if they name none. The
-    model "events" is always one: the others are compared with it.
+    """The workloads and the models that the words name; the default ones and all, if
+    they name none. The model "events" is always one: others are compared with it.
     """
-    loads = [word for word in words if word in WORKLOADS]
+    loads = [word for word in words if word in PARTS]
     names = [word for word in words if word in subjects.NAMES]
     for word in words:
         if word not in loads and word not in names:
-            known = ", ".join([*WORKLOADS, *subjects.NAMES])
+            known = ", ".join([*PARTS, *subjects.NAMES])
             raise BenchError(f"study: {word}: give {known}")
     if names and subjects.EVENTS not in names:
         names.append(subjects.EVENTS)
-    return loads or list(WORKLOADS), names or subjects.NAMES
+    return loads or DEFAULT, names or subjects.NAMES
 
 
 def by_wrk(
@@ -90,45 +94,6 @@ def round_of(
     except BenchError as error:
         raise BenchError(f"{server.name}: {error}") from error
     return {"samples": samples, "counts": {}}
-
-
-# Tuning.
-
-
-def tune(
-    run: Run, plan: Plan, folder: Path, workload: str, name: str, connections: int
-) -> Tuning:
-    """The tuning that makes the most requests a second. The run keeps the figures of
-    all tunings that were tried.
-    """
-    load, best, most = WORKLOADS[workload], [], 0.0
-    for tuning in subjects.tunings(name, connections):
-        words = " ".join(tuning)
-        progress(f"{BENCH}: tuning {name} for {connections} connections: {words}")
-        with subjects.started(plan, name, tuning, folder) as server:
-            found = by_wrk(plan, load, server, connections, TUNE_S)
-        settings: Settings = {
-            "workload": workload,
-            "model": name,
-            "connections": connections,
-            "tuning": words,
-        }
-        run.measurements.append(
-            Measurement(TUNE, settings, [{"samples": found, "counts": {}}])
-        )
-        if found[SERIES][0] > most:
-            best, most = tuning, found[SERIES][0]
-    progress("")
-    return best
-
-
-def tuning_of(
-    run: Run, plan: Plan, folder: Path, workload: str, name: str, connections: int
-) -> Tuning:
-    tried = subjects.tunings(name, connections)
-    if plan.tune and len(tried) > 1:
-        return tune(run, plan, folder, workload, name, connections)
-    return tried[0]
 
 
 # Measuring.
@@ -166,12 +131,18 @@ def measure_point(
     run: Run, plan: Plan, workload: str, names: Sequence[str], connections: int
 ) -> None:
     """Measure the models with so many connections; one that can't run is left out."""
+    load = WORKLOADS[workload]
+
+    def short(server: Server) -> dict[str, list[float]]:
+        return dict(by_wrk(plan, load, server, connections, TUNE_S))
+
     with pair.file_of(plan.bytes) as folder, ExitStack() as stack:
         content = (folder / "root" / pair.FILE).read_bytes()
+        tuner = Tuner(run, plan, folder, workload, connections, short)
         found = {}
         for name in names:
             try:
-                tuning = tuning_of(run, plan, folder, workload, name, connections)
+                tuning = tuner.best(name)
                 server = stack.enter_context(
                     subjects.started(plan, name, tuning, folder)
                 )
@@ -182,12 +153,26 @@ def measure_point(
         compare(run, plan, workload, connections, found)
 
 
-def measure(run: Run, plan: Plan) -> None:
-    loads, names = parse(plan.words)
+def closed(run: Run, plan: Plan, workload: str, names: Sequence[str]) -> None:
     for program in ("wrk", "taskset"):
         tools.need(program)
+    load = WORKLOADS[workload]
+    counts = load.quick if plan.quick else load.connections
+    for connections in [plan.connections] if plan.connections else counts:
+        measure_point(run, plan, workload, names, connections)
+
+
+PARTS: dict[str, Measure] = {
+    **dict.fromkeys(WORKLOADS, closed),
+    **dict.fromkeys(SESSIONS, offered.measure),
+}
+
+
+def measure(run: Run, plan: Plan) -> None:
+    """A workload that can't be measured is noted and left out."""
+    loads, names = parse(plan.words)
     for workload in loads:
-        load = WORKLOADS[workload]
-        counts = load.quick if plan.quick else load.connections
-        for connections in [plan.connections] if plan.connections else counts:
-            measure_point(run, plan, workload, names, connections)
+        try:
+            PARTS[workload](run, plan, workload, names)
+        except BenchError as error:
+            run.note(f"{BENCH} {workload} is left out: {error}")

@@ -6,8 +6,10 @@ from __future__ import annotations
 from .. import table
 from ..compare import Interval, ratio
 from ..samples import Measurement, Run, distinct
-from . import subjects
-from .measuring import BENCH, SERIES, TUNE, WORKLOADS
+from . import offered_tables, subjects
+from .measuring import WORKLOADS
+from .offered import BENCH
+from .tuning import SERIES, TUNE
 
 
 def cost_series(measurement: Measurement) -> str:
@@ -80,5 +82,6 @@ def show(run: Run) -> list[str]:
         for count in distinct(found, "connections")
         if (these := run.of(BENCH, workload=workload, connections=count))
     ]
+    parts += offered_tables.show(run)
     tried = run.of(TUNE)
     return parts + ([tuned(tried)] if tried else [])
