@@ -119,8 +119,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         metavar="N",
         help="of load in a round of serve, nginx, programs and generator "
         f"({SECONDS}, quick {QUICK_SECONDS}), and half of it in one of threads; "
-        "of study with sessions "
-        f"({study.SECONDS}, quick {study.QUICK_SECONDS})",
+        f"of study with sessions ({study.SECONDS})",
     )
     parser.add_argument(
         "--bytes",

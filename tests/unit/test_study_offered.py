@@ -23,6 +23,7 @@ from flexbench.study import limits, offered, sessions, subjects, watching
 from flexbench.study.offered import OFFERED, PEAK
 from flexbench.study.sessions import SESSIONS, Site
 from flexbench.study.watching import Look, Stretches
+from flexbench.study.workload import Request
 
 PLAN = Plan("flexsc", Cores(1, 0, [0]), True, 3, 5, 1024, None)
 
@@ -78,7 +79,8 @@ def test_files_that_would_not_stay_in_memory_are_one_line(
 
 
 def site(name: str = "pages") -> Site:
-    return Site(SESSIONS[name], Path("/nowhere"), [], 20)
+    session = [Request(sessions.fileset.page(64))] * 20
+    return Site(SESSIONS[name], Path("/nowhere"), [], [session])
 
 
 def test_all_models_are_offered_what_the_best_can_do(
@@ -123,6 +125,17 @@ def test_all_models_are_offered_what_the_best_can_do(
     assert [m.median("jain") for m in run.of(PEAK)] == [0.9, 0.9]
 
 
+def test_sessions_that_take_longer_have_fewer_requests_yet() -> None:
+    file = sessions.fileset.page(64)
+    # At 5 % of these times the requests are due after 0, 1, 2.5 and 4 seconds.
+    drawn = [[Request(file, 20), Request(file, 30), Request(file, 30), Request(file)]]
+    thinks = Site(SESSIONS["specweb"], Path("/nowhere"), [], drawn)
+    assert thinks.due(1) == pytest.approx(1 + 1 + 0.5 + 0)
+    assert thinks.due(2) == pytest.approx(1 + 1 + 0.75 + 0)
+    assert thinks.due(1000) == pytest.approx(4, abs=0.01)
+    assert site().due(1) == 20
+
+
 def test_without_an_answer_there_is_no_scale() -> None:
     sweep = offered.Sweep(Run(machine={}, command=[]), PLAN, "pages", site())
     with pytest.raises(BenchError, match="pages: no model answers"):
@@ -162,7 +175,7 @@ def test_the_command_line_rules_a_sweep_s_rounds() -> None:
         replace(PLAN, asked_rounds=100),
     ]
     found = [offered.shortened(plan) for plan in plans]
-    assert [(p.rounds, p.seconds) for p in found] == [(1, 1), (2, 2), (1, 9), (3, 1)]
+    assert [(p.rounds, p.seconds) for p in found] == [(1, 1), (2, 1), (1, 9), (3, 1)]
 
 
 # What is marked, and the tables.
@@ -190,6 +203,8 @@ def add(
         for percentile, ms in (("p50", 2), ("p90", 3), ("p99", 8), ("p999", 9)):
             samples[f"{name}_{percentile}_us"] = [1000.0 * ms]
     counts = {"offered": 100, "answered": 70, "cut": 20, "late": 10}
+    if more.get("follows"):
+        counts = {"offered": 100, "answered": 97, "cut": 3}
     counts |= {"unsent": int(more.get("unsent", 0))}
     counts |= {"listen_overflows": int(more.get("overflows", 0))}
     one: Json = {"samples": samples, "counts": counts}
@@ -209,11 +224,11 @@ def test_a_peak_that_idles_is_limited() -> None:
 
 
 def test_a_server_that_idles_is_limited_if_it_lags_behind() -> None:
-    assert not limits.limited(only(OFFERED, "0.5", 499, busy=50))
+    assert not limits.limited(only(OFFERED, "0.5", 499, busy=50, follows=1))
     assert limits.limited(only(OFFERED, "2", 1000, busy=90))
     assert not limits.limited(only(OFFERED, "2", 1000, busy=96))
     assert limits.limited(only(OFFERED, "2", 1000, busy=96, unsent=1))
-    assert limits.limited(only(OFFERED, "0.5", 499, client=91))
+    assert limits.limited(only(OFFERED, "0.5", 499, client=91, follows=1))
 
 
 def test_a_server_that_waits_for_the_disk_may_idle() -> None:

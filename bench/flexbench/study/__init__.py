@@ -7,7 +7,7 @@ more model.
 from __future__ import annotations
 
 from .measuring import measure, parse
-from .offered import QUICK_SECONDS, SECONDS
+from .offered import SECONDS
 from .tables import show
 
-__all__ = ["QUICK_SECONDS", "SECONDS", "measure", "parse", "show"]
+__all__ = ["SECONDS", "measure", "parse", "show"]

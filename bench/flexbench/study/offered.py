@@ -31,9 +31,8 @@ ANSWERS = "answers_per_s"
 TIMES = ["0.2", "0.4", "0.6", "0.8", "0.9", "1", "1.1", "1.2", "1.5", "2"]
 QUICK_TIMES = ["0.5", "1", "2"]
 # Unless the command line says otherwise.
-ROUNDS, SECONDS = 2, 2
-QUICK_ROUNDS, QUICK_SECONDS = 1, 1
-ROUNDS_MAX = 3
+ROUNDS, QUICK_ROUNDS, ROUNDS_MAX = 2, 1, 3
+SECONDS = 1
 
 CONNECTIONS = 128  # of the closed loop
 CLIENTS = 4096  # at the same time, for which servers are prepared
@@ -147,13 +146,13 @@ class Sweep:
     def sweep(self) -> None:
         load = self.site.load
         self.measure(PEAK, self.peak, connections=CONNECTIONS)
-        best = self.scale()
+        best, due = self.scale(), self.site.due(self.plan.seconds)
         for times in QUICK_TIMES if self.plan.quick else TIMES:
             offered = float(times) * best
             self.measure(
                 *(OFFERED, self.open),
                 times=times,
-                rate=max(1, round(offered / self.site.requests)),
+                rate=max(1, round(offered / due)),
                 offered_per_s=round(offered),
                 think=load.think,
                 warm_ms=1000 * load.warm_s,
@@ -166,7 +165,7 @@ def shortened(plan: Plan) -> Plan:
     otherwise.
     """
     rounds = plan.asked_rounds or (QUICK_ROUNDS if plan.quick else ROUNDS)
-    seconds = plan.asked_seconds or (QUICK_SECONDS if plan.quick else SECONDS)
+    seconds = plan.asked_seconds or SECONDS
     return replace(plan, rounds=min(rounds, ROUNDS_MAX), seconds=seconds)
 
 

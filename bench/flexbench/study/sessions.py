@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from ..samples import BenchError, Json, Settings
 from ..servers import Server
 from . import fileset, watching, workload
 from .fileset import File
+from .workload import Session
 
 # Sessions of a trace, which comes again when all have had their turn, and its seed and
 # that of arrivals.
@@ -42,7 +44,7 @@ class Sessions:
     in_memory: bool = True
 
 
-THINK = 10
+THINK = 5
 SPECWEB = Sessions("SPECweb99's static files", "specweb", THINK, 2)
 SESSIONS = {
     "pages": Sessions("64 bytes to 8 KiB, 20 requests a session", "pages", 100, 1),
@@ -63,17 +65,25 @@ def folders(plan: Plan) -> int:
 @dataclass(frozen=True)
 class Site:
     """What a workload's servers and clients share: the folder has "root", which is
-    served, and "sessions". requests: of a session, on average.
+    served, and "sessions", which are those drawn.
     """
 
     load: Sessions
     folder: Path
     files: list[File]
-    requests: float
+    drawn: list[Session]
 
-    @property
-    def root(self) -> Path:
-        return self.folder / "root"
+    def due(self, seconds: float) -> float:
+        """Requests for each session that begins, on average, of those that are due
+        within the seconds behind the warm-up, if answers took no time. Sessions that
+        take longer than the warm-up aren't through with theirs.
+        """
+        until = self.load.warm_s + seconds
+        factor = self.load.think / 100
+        thoughts = [[r.think * factor for r in session] for session in self.drawn]
+        ages = [age for one in thoughts for age in accumulate(one[:-1], initial=0.0)]
+        shares = [min(1.0, max(0.0, (until - age) / seconds)) for age in ages]
+        return sum(shares) / len(self.drawn)
 
 
 def check_memory(size: int) -> None:
@@ -105,7 +115,7 @@ def prepare(plan: Plan, load: Sessions, folder: Path) -> Site:
     drawn = list(workload.sessions(load.trace, options))
     text = "\n".join("".join(map(workload.line, session)) for session in drawn)
     (folder / "sessions").write_text(text, encoding="ascii")
-    return Site(load, folder, files, sum(map(len, drawn)) / len(drawn))
+    return Site(load, folder, files, drawn)
 
 
 def load(
