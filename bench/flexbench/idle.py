@@ -82,10 +82,15 @@ def exchange(client: socket.socket) -> None:
         raise OSError("what came back isn't what was sent")
 
 
-def connect(stack: ExitStack, port: int) -> socket.socket:
+def opened(stack: ExitStack, address: str, port: int) -> socket.socket:
     client = stack.enter_context(socket.socket())
     client.settimeout(PATIENCE_S)
-    client.connect(("127.0.0.1", port))
+    client.connect((address, port))
+    return client
+
+
+def connect(stack: ExitStack, port: int) -> socket.socket:
+    client = opened(stack, "127.0.0.1", port)
     exchange(client)
     return client
 

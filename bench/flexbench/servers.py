@@ -175,12 +175,15 @@ def line_within(stream: IO[str], seconds: float) -> str:
 
 
 @contextmanager
-def flexsc(plan: Plan, root: Path, cache: int) -> Iterator[Server]:
+def flexsc(
+    plan: Plan, root: Path, cache: int, options: Sequence[str] = ()
+) -> Iterator[Server]:
     core, net = plan.cores.measured, plan.network
     args = [*net.server, plan.flexsc, "serve", str(root), "-p", "0"]
     args += ["-b", net.address, "-j", "1", "--cores", str(core)]
     if cache:
         args += ["--cache", str(cache)]
+    args += options
     with process("flexsc serve", pinned(core, args)) as started:
         assert started.stderr
         line = line_within(started.stderr, START_S)
@@ -199,7 +202,6 @@ def descriptors() -> int:
 
 def nginx_config(place: Place, site: Site) -> str:
     user, module = "", site.module
-    allowed = descriptors()
     if os.geteuid() == 0:
         # nginx' worker is to have the rights that flexsc serve has.
         name = pwd.getpwuid(0).pw_name
@@ -208,9 +210,9 @@ def nginx_config(place: Place, site: Site) -> str:
         load=f"load_module {module.path};\n" if module else "",
         on=f"\tflexsc on;\n\tflexsc_keep {module.keep};\n" if module else "",
         user=user,
-        descriptors=allowed,
+        descriptors=descriptors(),
         # The others are files'.
-        connections=allowed * 3 // 4,
+        connections=descriptors() * 3 // 4,
         folder=place.folder,
         root=site.root,
         address=place.address,

@@ -774,6 +774,28 @@ def test_models_are_offered_sessions(tmp_path: Path, kind: str, workload: str) -
     assert [p for p in tmp_path.iterdir() if p.name.startswith("flexbench-")] == []
 
 
+def test_models_have_silent_clients(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    installed("wrk", "wrk")
+    path = tmp_path / "run.json"
+    models = ["threads", "serve"]
+    said = networked(
+        *("lo", "study", "idle", *models, "--quick", "--out", str(path)), patience=SLOW
+    )
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    names = [*models, "events"]
+    settings = [(m["settings"]["model"], m["settings"]["idle"]) for m in found]
+    count = settings[1][1]
+    assert 1000 <= count <= 10_000
+    assert settings == [(name, n) for name in names for n in (0, count)], said
+    assert f"beside none and beside {count:,} that are silent" in said
+    for measurement in found:
+        samples = measurement["rounds"][0]["samples"]
+        assert samples["requests_per_s"][0] > 0
+        assert 0 < samples["cpu_us"][0] < 1e6
+
+
 def test_the_study_has_words() -> None:
     done = bench("study", "fast")
     assert (done.returncode, done.stdout) == (1, "")

@@ -21,10 +21,9 @@ from ..samples import BenchError, Json, Run, Settings
 from ..servers import Server
 from . import fileset, sessions, subjects
 from .sessions import SESSIONS, Site
-from .subjects import Tuning
+from .subjects import BENCH, Tuning
 from .tuning import SERIES, TUNE_S, Tuner
 
-BENCH = "study"
 PEAK, OFFERED = "study-peak", "study-offered"
 ANSWERS = "answers_per_s"
 

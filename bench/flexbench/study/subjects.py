@@ -16,6 +16,8 @@ from ..runner import Plan
 from ..running import CARRIER, FLEXSC, NATIVE, way
 from ..servers import Server, Site
 
+BENCH = "study"
+
 EVENTS = "events"
 
 Tuning = list[str]
@@ -72,6 +74,8 @@ MODELS = [
 ]
 # Servers that aren't models: they have features of their own.
 SERVE, NGINX = "serve", "nginx"
+# flexsc serve allows half as many clients as descriptors, less than so many.
+SPARE = 100
 OTHERS = {SERVE: "flexsc serve", NGINX: "nginx, one worker"}
 NAMES = [*(model.name for model in MODELS), *OTHERS]
 
@@ -85,7 +89,10 @@ def titles() -> dict[str, str]:
 
 
 def tunings(name: str, connections: int) -> list[Tuning]:
+    """The first one is the built-in one."""
     model = model_of(name)
+    if name == SERVE:
+        return [["--max-connections", str(servers.descriptors() // 2 - SPARE)]]
     return model.tunings(connections) if model else [[]]
 
 
@@ -110,7 +117,7 @@ def driver(plan: Plan, model: Model, tuning: Tuning, root: Path) -> Iterator[Ser
 @contextmanager
 def started(plan: Plan, name: str, tuning: Tuning, folder: Path) -> Iterator[Server]:
     """Run a model or another server with the files of folder/"root" on the measured
-    core, until the block ends.
+    core, until the block ends. nginx has no tuning.
     """
     root = folder / "root"
     model = model_of(name)
@@ -118,7 +125,7 @@ def started(plan: Plan, name: str, tuning: Tuning, folder: Path) -> Iterator[Ser
         with driver(plan, model, tuning, root) as server:
             yield server
     elif name == SERVE:
-        with servers.flexsc(plan, root, 0) as server:
+        with servers.flexsc(plan, root, 0, tuning) as server:
             yield Server(name, server.url, server.pid)
     else:
         with servers.nginx(plan, name, folder / name, Site(root)) as server:
