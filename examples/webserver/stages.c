@@ -184,22 +184,26 @@ static void retire(struct client *client)
 	pthread_mutex_unlock(&admission);
 }
 
+/* The stage of the client's next call, if that isn't this stage; or NULL. */
+static struct stage *leads_to(struct client *client, const struct stage *stage)
+{
+	struct stage *next = stage_of(web_kind_of(&client->web));
+
+	return next == stage ? NULL : next;
+}
+
 /* Make the client's calls of this stage, and hand it on; NULL: only closing. */
 static void drive(struct client *client, struct web_thread *thread,
 		  const struct stage *stage)
 {
+	struct stage *next;
 	struct web_call call;
 
 	client->web.thread = thread;
-	while (web_next(&client->web, &call)) {
-		struct stage *next = stage_of(call.kind);
-		int64_t ret;
+	while (!(next = leads_to(client, stage)) &&
+	       web_next(&client->web, &call)) {
+		int64_t ret = command_make(&call);
 
-		if (next && next != stage) {
-			push(thread, client, next);
-			return;
-		}
-		ret = command_make(&call);
 		if (ret == -EAGAIN && call.kind <= WEB_SEND) {
 			web_count(&thread->counts.again);
 			watch(client, &call);
@@ -207,7 +211,10 @@ static void drive(struct client *client, struct web_thread *thread,
 		}
 		web_done(&client->web, ret);
 	}
-	retire(client);
+	if (next)
+		push(thread, client, next);
+	else
+		retire(client);
 }
 
 /* The stages' threads. */
