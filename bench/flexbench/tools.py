@@ -133,11 +133,11 @@ def parse_sysbench(text: str) -> Load:
     )
 
 
-def parse_perf(text: str) -> int:
-    """The count of the one event in the output of perf stat -x,."""
+def parse_perf(text: str, event: str = "raw_syscalls:sys_enter") -> int:
+    """The count of an event in the output of perf stat -x,."""
     for line in text.splitlines():
         cells = line.split(",")
-        if len(cells) > 2 and cells[2].startswith("raw_syscalls:sys_enter"):
+        if len(cells) > 2 and cells[2].startswith(event):
             if cells[0].isdigit():
                 return int(cells[0])
             raise BenchError(f"perf: {cells[0]}")

@@ -796,6 +796,32 @@ def test_models_have_silent_clients(tmp_path: Path) -> None:
         assert 0 < samples["cpu_us"][0] < 1e6
 
 
+def test_the_study_tells_where_time_goes(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    installed("wrk", "wrk")
+    path = tmp_path / "run.json"
+    quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "16"]
+    said = networked("lo", "study", "breakdown", "loops", *quickly, "--out", str(path))
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert [m["settings"]["model"] for m in found["measurements"]] == [
+        "loops",
+        "events",
+    ], said
+    for measurement in found["measurements"]:
+        samples = measurement["rounds"][0]["samples"]
+        # The core's calls are equal; a connection's last ones are few.
+        for series, count in (("receive", 1), ("send", 1), ("file", 3), ("close", 1)):
+            assert samples[series][0] == pytest.approx(count, abs=0.3)
+        shares = {k: v[0] for k, v in samples.items() if k.startswith("share_")}
+        if shares:
+            assert sum(shares.values()) == pytest.approx(100)
+            server = 100 - shares["share_others"] - shares["share_idle"]
+            assert shares["share_other"] <= max(2, 0.25 * server)
+        else:
+            assert "where time goes is left out: perf" in said
+
+
 def test_the_study_has_words() -> None:
     done = bench("study", "fast")
     assert (done.returncode, done.stdout) == (1, "")

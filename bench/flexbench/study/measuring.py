@@ -4,6 +4,7 @@
 page, new                  closed.py
 pages, specweb             offered.py
 idle                       idle.py
+breakdown                  breakdown.py
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ..runner import Plan
 from ..samples import BenchError, Run
-from . import closed, idle, offered, subjects
+from . import breakdown, closed, idle, offered, subjects
 from .sessions import SESSIONS
 from .subjects import BENCH
 
@@ -24,6 +25,7 @@ PARTS: dict[str, Measure] = {
     **dict.fromkeys(closed.WORKLOADS, closed.measure),
     **dict.fromkeys(SESSIONS, offered.measure),
     idle.IDLE: idle.measure,
+    "breakdown": breakdown.measure,
 }
 
 
