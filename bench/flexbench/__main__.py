@@ -64,6 +64,8 @@ WORDED: dict[str, Callable[[list[str]], object]] = {
 }
 # Those whose servers and clients may be on a network of their own.
 NETWORKED = ["serve", "nginx", "programs", "study", "overload", "generator"]
+# Those that go through numbers of clients.
+SWEPT = ["serve", "programs"]
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 SECONDS, QUICK_SECONDS = 5, 2
@@ -137,6 +139,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "of them for threads",
     )
     parser.add_argument(
+        "--sweep",
+        action="store_true",
+        help="of programs and serve: the papers' numbers of clients, one after the "
+        f"other ({QUICK_ROUNDS} rounds)",
+    )
+    parser.add_argument(
         "--network",
         default=network.LO,
         metavar="KIND",
@@ -171,6 +179,10 @@ def check(args: argparse.Namespace) -> None:
     network.check(args.network)
     if args.network != network.LO and args.bench not in NETWORKED:
         raise BenchError(f"{args.bench}: --network is of {', '.join(NETWORKED)}")
+    if args.sweep and args.bench not in SWEPT:
+        raise BenchError(f"{args.bench}: --sweep is of {', '.join(SWEPT)}")
+    if args.sweep and args.connections:
+        raise BenchError("--sweep has its own numbers of --connections: give one")
     if args.tune and args.bench != "study":
         raise BenchError(f"{args.bench}: --tune is of study")
 
@@ -181,7 +193,7 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         flexsc=args.flexsc,
         cores=cores,
         quick=args.quick,
-        rounds=args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS),
+        rounds=args.rounds or (QUICK_ROUNDS if args.quick or args.sweep else ROUNDS),
         seconds=args.seconds or (QUICK_SECONDS if args.quick else SECONDS),
         bytes=args.bytes,
         connections=args.connections,
@@ -189,6 +201,7 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         tune=args.tune,
         asked_rounds=args.rounds,
         asked_seconds=args.seconds,
+        sweep=args.sweep,
     )
     run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
     with quiet.preferred(), network.network(args.network, cores) as net:

@@ -9,7 +9,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from .servers import Place, Server
 from .tools import Load
 
 TOOLS = ["taskset", "apache2", "wrk"]
+VARIANTS = [NATIVE, FLEXSC]
 CONNECTIONS = 256
 # A connection that wrk has closed may still have its thread when it makes the
 # next one.
@@ -94,14 +95,14 @@ def kill(pidfd: int) -> None:
 
 @contextmanager
 def started(
-    plan: Plan, variant: str, folder: Path, root: Path, connections: int
+    plan: Plan, name: str, before: list[str], folder: Path, root: Path, connections: int
 ) -> Iterator[Program]:
-    name = f"{variant} Apache"
+    """before: words before Apache's own command, by which flexsc runs it."""
     place = servers.place(plan.network, folder)
     config = folder / "configuration"
     text = configuration(place, root, connections)
     config.write_text(text, encoding="utf-8")
-    command = [*plan.network.server, *way(plan.flexsc, variant, *CARRIER)]
+    command = [*plan.network.server, *before]
     command += [tools.need("apache2"), "-f", str(config), "-DFOREGROUND"]
     with (
         ExitStack() as last,
@@ -122,7 +123,10 @@ def started(
 
 
 @contextmanager
-def both(plan: Plan, connections: int) -> Iterator[dict[str, Program]]:
+def several(
+    plan: Plan, ways: dict[str, list[str]], connections: int
+) -> Iterator[dict[str, Program]]:
+    """Apache in several ways at once, by their names."""
     if not (MODULES / "mod_mpm_worker.so").exists():
         raise BenchError(f"there is no mod_mpm_worker.so in {MODULES}")
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
@@ -132,12 +136,19 @@ def both(plan: Plan, connections: int) -> Iterator[dict[str, Program]]:
         root = folder / "root"
         root.mkdir()
         (root / FILE).write_bytes(PAGE)
-        found = {}
-        for variant in (NATIVE, FLEXSC):
-            found[variant] = stack.enter_context(
-                started(plan, variant, folder / variant, root, connections)
+        yield {
+            name: stack.enter_context(
+                started(
+                    plan, f"{name} Apache", before, folder / name, root, connections
+                )
             )
-        yield found
+            for name, before in ways.items()
+        }
+
+
+def both(plan: Plan, connections: int) -> AbstractContextManager[dict[str, Program]]:
+    ways = {variant: way(plan.flexsc, variant, *CARRIER) for variant in VARIANTS}
+    return several(plan, ways, connections)
 
 
 def load(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from . import clients, looping, table, tools
+from . import clients, looping, sweep, table, tools
 from .compare import ratio
 from .looping import Asked
 from .runner import Plan, measure_all, progress
@@ -34,16 +34,26 @@ def modes(kind: looping.Kind) -> list[str]:
     return [ONE, KEPT] if kind.question.udp else [ONE, KEPT, NEW]
 
 
-def connections(plan: Plan, mode: str) -> int:
-    return (mode == KEPT and plan.connections) or CONNECTIONS[mode]
+def points(plan: Plan, kind: looping.Kind) -> list[tuple[str, int]]:
+    """What is measured: modes, each with a number of connections."""
+    kept = sweep.counts(plan, sweep.NAMES, CONNECTIONS[KEPT])
+    if plan.sweep:
+        return [(KEPT, count) for count in kept]
+    every = {**CONNECTIONS, KEPT: kept[0]}
+    return [(mode, every[mode]) for mode in modes(kind)]
 
 
 def in_rounds(
-    plan: Plan, asked: Asked, mode: str, seconds: int, counter: list[str]
+    plan: Plan,
+    asked: Asked,
+    mode: str,
+    connections: int,
+    seconds: int,
+    counter: list[str],
 ) -> Json:
     settings: Settings = {
         **asked.settings,
-        "connections": connections(plan, mode),
+        "connections": connections,
         "conns": NEW if mode == NEW else KEPT,
         "port": asked.program.port,
         "pid": asked.program.pid,
@@ -55,29 +65,34 @@ def in_rounds(
         raise asked.program.error(error) from error
 
 
-def round_of(plan: Plan, asked: Asked, mode: str) -> Json:
-    found = in_rounds(plan, asked, mode, plan.seconds, [])
+def round_of(plan: Plan, asked: Asked, mode: str, connections: int) -> Json:
+    found = in_rounds(plan, asked, mode, connections, plan.seconds, [])
     return {"samples": found["samples"], "counts": found["counts"]}
 
 
-def calls(plan: Plan, asked: Asked, mode: str) -> float:
+def calls(plan: Plan, asked: Asked, mode: str, connections: int) -> float:
     """System calls that the program's threads make for a request, by perf."""
     with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
         counter = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
         counter += ["-o", output.name, "-p", str(asked.program.pid), "--"]
-        found = in_rounds(plan, asked, mode, COUNT_S, counter)
+        found = in_rounds(plan, asked, mode, connections, COUNT_S, counter)
         return tools.parse_perf(output.read()) / float(found["counts"]["warmed"])
 
 
 def compare(
-    run: Run, plan: Plan, name: str, mode: str, found: dict[str, Asked]
+    run: Run,
+    plan: Plan,
+    name: str,
+    mode: str,
+    connections: int,
+    found: dict[str, Asked],
 ) -> None:
     variants: list[Settings] = [
         {
             "program": name,
             "mode": mode,
             "variant": variant,
-            "connections": connections(plan, mode),
+            "connections": connections,
             "seconds": plan.seconds,
             "network": plan.network.kind,
         }
@@ -88,12 +103,12 @@ def compare(
         plan,
         BENCH,
         variants,
-        lambda s: round_of(plan, found[str(s["variant"])], mode),
+        lambda s: round_of(plan, found[str(s["variant"])], mode, connections),
     )
-    for measurement in run.of(BENCH, program=name, mode=mode):
+    for measurement in run.of(BENCH, program=name, mode=mode, connections=connections):
         asked = found[str(measurement.settings["variant"])]
         try:
-            counted = calls(plan, asked, mode)
+            counted = calls(plan, asked, mode, connections)
         except BenchError as error:
             run.note(f"{BENCH}: system calls aren't counted: {error}")
             return
@@ -113,19 +128,20 @@ def measure(run: Run, plan: Plan, name: str) -> None:
     tools.need("taskset")
     with looping.both(plan, kind) as found:
         check(found[FLEXSC].program)
-        for mode in modes(kind):
+        for mode, connections in points(plan, kind):
             progress(f"{BENCH}: {name} {mode}")
-            compare(run, plan, name, mode, found)
+            compare(run, plan, name, mode, connections, found)
 
 
-def row(run: Run, name: str, mode: str) -> list[str]:
-    flexsc = run.find(BENCH, program=name, mode=mode, variant=FLEXSC)
-    native = run.find(BENCH, program=name, mode=mode, variant=NATIVE)
+def row(run: Run, name: str, mode: str, connections: int) -> list[str]:
+    key: Settings = {"program": name, "mode": mode, "connections": connections}
+    flexsc = run.find(BENCH, **key, variant=FLEXSC)
+    native = run.find(BENCH, **key, variant=NATIVE)
     if not flexsc or not native:
         return []
     both = (native, flexsc)
     return [
-        f"{name}, {native.settings['connections']} {NEW if mode == NEW else KEPT}",
+        f"{name}, {connections} {NEW if mode == NEW else KEPT}",
         *(table.number(m.median(SERIES)) for m in both),
         table.ratio(ratio(native.series(SERIES), flexsc.series(SERIES))),
         *(table.number(m.rounds[-1]["counts"].get(CALLS)) for m in both),
@@ -134,9 +150,12 @@ def row(run: Run, name: str, mode: str) -> list[str]:
 
 def show(run: Run) -> list[str]:
     rows = [
-        row(run, name, mode)
+        row(run, name, mode, connections)
         for name in distinct(run.of(BENCH), "program")
         for mode in distinct(run.of(BENCH, program=name), "mode")
+        for connections in distinct(
+            run.of(BENCH, program=name, mode=mode), "connections"
+        )
     ]
     rows = [cells for cells in rows if cells]
     if not rows:

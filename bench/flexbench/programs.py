@@ -7,29 +7,31 @@ loop are measured by loops.py, if their names are given.
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import product
 
-from . import apache, loops, looping, mariadb, quiet, table, tools
+from . import apache, entries, loops, looping, mariadb, sweep, table, tools
 from .compare import ratio
 from .runner import Plan, measure_all, progress
 from .running import FLEXSC, NATIVE, Program
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
+from .sweep import Sweep
 from .tools import Load
+from .under_load import check_threads, loaded
 
 BENCH = "programs"
-SERIES = "requests_per_s"
+SERIES = sweep.SERIES
 
 WARM_UP_S = 2
-STAT_S = 10
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is particular about a program."""
+    """What is particular about a program. apart: it is started with threads for a
+    number of clients, so each number has servers of its own.
+    """
 
     title: str
     unit: str
@@ -39,6 +41,8 @@ class Kind:
     tools: list[str]
     both: Callable[[Plan, int], AbstractContextManager[dict[str, Program]]]
     load: Callable[[Plan, Program, str, int, int], Load]
+    sweep: Sweep
+    apart: bool
 
 
 KINDS = {
@@ -51,6 +55,8 @@ KINDS = {
         tools=apache.TOOLS,
         both=apache.both,
         load=apache.load,
+        sweep=sweep.WEB,
+        apart=True,
     ),
     "mariadb": Kind(
         title="MariaDB",
@@ -61,21 +67,19 @@ KINDS = {
         tools=mariadb.TOOLS,
         both=mariadb.both,
         load=mariadb.load,
+        sweep=sweep.DATABASE,
+        apart=False,
     ),
 }
 
 
-def connections(plan: Plan, kind: Kind) -> int:
-    return plan.connections or kind.count
-
-
-def variants(plan: Plan, program: str, mode: str) -> list[Settings]:
+def variants(plan: Plan, program: str, mode: str, connections: int) -> list[Settings]:
     return [
         {
             "program": program,
             "mode": mode,
             "variant": variant,
-            "connections": connections(plan, KINDS[program]),
+            "connections": connections,
             "seconds": plan.seconds,
             "network": plan.network.kind,
         }
@@ -83,71 +87,55 @@ def variants(plan: Plan, program: str, mode: str) -> list[Settings]:
     ]
 
 
-def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) -> Json:
-    try:
-        before, begin = quiet.clock_s(program.pid), time.monotonic()
-        found = kind.load(plan, program, mode, connections(plan, kind), seconds)
-        busy = quiet.clock_s(program.pid) - before
-    except (BenchError, OSError) as error:
-        raise program.error(error) from error
-    return {
-        "samples": {
-            SERIES: [found.requests_per_s],
-            "p50_us": [found.p50_us],
-            "p99_us": [found.p99_us],
-            "busy_percent": [100 * busy / (time.monotonic() - begin)],
-        },
-        "counts": {"requests": found.requests},
-    }
+def round_of(
+    plan: Plan, name: str, program: Program, mode: str, connections: int, seconds: int
+) -> Json:
+    def load() -> Load:
+        return KINDS[name].load(plan, program, mode, connections, seconds)
+
+    return loaded(plan, program, load)
 
 
-def check(plan: Plan, program: Program) -> None:
-    """Raise BenchError if the program has no user threads: it may run natively, and no
-    log say so.
-    """
-    done = subprocess.run(
-        [plan.flexsc, "stat", str(program.pid)],
-        capture_output=True,
-        text=True,
-        timeout=STAT_S,
-        check=False,
-    )
-    if done.returncode:
-        raise program.error(f"runs natively: {done.stderr.strip()}")
-
-
-def compare(run: Run, plan: Plan, name: str, mode: str, of: dict[str, Program]) -> None:
-    kind = KINDS[name]
+def compare(
+    run: Run, plan: Plan, name: str, mode: str, count: int, of: dict[str, Program]
+) -> None:
     progress(f"programs: warming up {name} {mode}")
     for program in of.values():
-        round_of(plan, kind, program, mode, min(WARM_UP_S, plan.seconds))
-    check(plan, of[FLEXSC])
-    measure_all(
-        run,
-        plan,
-        BENCH,
-        variants(plan, name, mode),
-        lambda s: round_of(plan, kind, of[str(s["variant"])], mode, plan.seconds),
-    )
+        round_of(plan, name, program, mode, count, min(WARM_UP_S, plan.seconds))
+    check_threads(plan, of[FLEXSC])
+
+    def once(settings: Settings) -> Json:
+        program = of[str(settings["variant"])]
+        return round_of(plan, name, program, mode, count, plan.seconds)
+
+    measure_all(run, plan, BENCH, variants(plan, name, mode, count), once)
 
 
 def measure_one(run: Run, plan: Plan, name: str) -> None:
     if name in looping.KINDS:
         loops.measure(run, plan, name)
         return
+    if name == entries.NAME:
+        entries.measure(run, plan)
+        return
     kind = KINDS[name]
     for tool in kind.tools:
         tools.need(tool)
-    with kind.both(plan, connections(plan, kind)) as found:
-        for mode in kind.modes:
-            compare(run, plan, name, mode, found)
+    counts = sweep.counts(plan, kind.sweep, kind.count)
+    for together in [[count] for count in counts] if kind.apart else [counts]:
+        with kind.both(plan, max(together)) as found:
+            for mode, count in product(kind.modes, together):
+                try:
+                    compare(run, plan, name, mode, count, found)
+                except BenchError as error:
+                    run.note(f"{BENCH}: {count} {kind.clients}: {error}")
 
 
 def parse(words: Sequence[str]) -> list[str]:
     """Words of the command line as names of programs; without words, those that have a
     thread for each connection.
     """
-    known = [*KINDS, *looping.KINDS]
+    known = [*KINDS, entries.NAME, *looping.KINDS]
     for word in words:
         if word not in known:
             raise BenchError(f"programs: {word}: give {', '.join(known)}")
@@ -191,20 +179,31 @@ def lines(kind: Kind, flexsc: Measurement, native: Measurement) -> list[list[str
     ]
 
 
+def show_one(kind: Kind, mode: str, found: list[Measurement]) -> list[str]:
+    """The table of one number of clients."""
+    by_name = {str(m.settings["variant"]): m for m in found}
+    if FLEXSC not in by_name or NATIVE not in by_name:
+        return []
+    flexsc, native = by_name[FLEXSC], by_name[NATIVE]
+    title = (
+        f"programs: {kind.title}, {native.settings['connections']} {kind.clients}, "
+        f"{kind.modes[mode]};\n{table.how(native)}"
+    )
+    head = [mode, NATIVE, FLEXSC, "flexsc/native"]
+    rows = table.table(head, lines(kind, flexsc, native))
+    return [title + "\n" + table.explained(rows)]
+
+
+def show_mode(kind: Kind, mode: str, found: list[Measurement]) -> list[str]:
+    if len(distinct(found, "connections")) == 1:
+        return show_one(kind, mode, found)
+    title = f"programs: {kind.title}, {kind.modes[mode]};\n{table.how(found[0])}"
+    return sweep.tables(title, kind.unit, found, [NATIVE, FLEXSC], NATIVE)
+
+
 def show(run: Run) -> list[str]:
     parts = []
     for name, kind in KINDS.items():
         for mode in distinct(run.of(BENCH, program=name), "mode"):
-            flexsc = run.find(BENCH, program=name, mode=mode, variant=FLEXSC)
-            native = run.find(BENCH, program=name, mode=mode, variant=NATIVE)
-            if not flexsc or not native:
-                continue
-            settings = native.settings
-            title = (
-                f"programs: {kind.title}, {settings['connections']} {kind.clients}, "
-                f"{kind.modes[mode]};\n{table.how(native)}"
-            )
-            head = [mode, NATIVE, FLEXSC, "flexsc/native"]
-            rows = table.table(head, lines(kind, flexsc, native))
-            parts.append(title + "\n" + table.explained(rows))
-    return parts + loops.show(run)
+            parts += show_mode(kind, mode, run.of(BENCH, program=name, mode=mode))
+    return parts + entries.show(run) + loops.show(run)

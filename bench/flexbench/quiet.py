@@ -30,15 +30,28 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 COARSE_S = 2.5 * TICK_S
 KERNEL_THREAD = 0x00200000  # the bit of a task's flags
 AUTOGROUP = Path("/proc/self/autogroup")
+# The columns of /proc/stat that share a core's time among them, and what they make.
+COLUMNS = 8
+SHARES = {
+    "user_percent": (0, 1),
+    "system_percent": (2, 5, 6),
+    "idle_percent": (3, 4),
+}
 
 
-def core_s(core: int, *columns: int) -> float:
-    """A core's time in columns of /proc/stat: 3 and 4 are idle, 7 is stolen."""
+def core_ticks(core: int) -> list[int]:
+    """A core's time in the columns of /proc/stat."""
     for line in (PROC / "stat").read_text(encoding="ascii").splitlines():
         words = line.split()
         if words[0] == f"cpu{core}":
-            return sum(int(words[1 + column]) for column in columns) * TICK_S
-    return 0.0
+            return [int(word) for word in words[1:]]
+    return [0] * COLUMNS
+
+
+def core_s(core: int, *columns: int) -> float:
+    """A core's time in some of the columns: 3 and 4 are idle, 7 is stolen."""
+    ticks = core_ticks(core)
+    return sum(ticks[column] for column in columns) * TICK_S
 
 
 def stolen_s(core: int) -> float:
@@ -57,6 +70,24 @@ class Busy:
     def seconds(self) -> float:
         passed = time.monotonic() - self.begin
         return max(0.0, passed - (core_s(self.core, 3, 4) - self.idle))
+
+
+class Shares:
+    """The shares of a core's time, from the making of this object on. What is missing
+    to 100 % was stolen by the hypervisor.
+    """
+
+    def __init__(self, core: int) -> None:
+        self.core, self.before = core, core_ticks(core)
+
+    def samples(self) -> dict[str, list[float]]:
+        now = core_ticks(self.core)[:COLUMNS]
+        passed = [b - a for a, b in zip(self.before, now, strict=False)]
+        whole = max(1, sum(passed))
+        return {
+            name: [100 * sum(passed[column] for column in columns) / whole]
+            for name, columns in SHARES.items()
+        }
 
 
 def delayed_s(pid: int) -> float:

@@ -46,6 +46,7 @@ class Plan:
     # As the command line says; None: the bench's own.
     asked_rounds: int | None = None
     asked_seconds: int | None = None
+    sweep: bool = False  # the papers' numbers of clients, one after the other
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:

@@ -4,6 +4,9 @@ file, the same wrk on other cores, alternately.
 
     plain    open, stat, read or sendfile, and close for each request
     cached   both keep the file open for a while
+
+With --sweep they are compared against the number of connections, opening the file each
+time, and beside them is nginx with the module, where that is built.
 """
 
 from __future__ import annotations
@@ -13,19 +16,21 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from . import clients, pair, quiet, servers, table, tools
+from . import clients, nginx, pair, quiet, servers, sweep, table, tools
 from .compare import ratio
 from .pair import FILE
 from .runner import Plan, progress
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
-from .servers import Server, Site
+from .servers import Module, Server, Site
 from .tools import Load
 
 BENCH = "serve"
-SERIES = "requests_per_s"
+SERIES = sweep.SERIES
+OURS, THEIRS = "flexsc", "nginx"
 
 CACHE = 1000
 ROUNDS_S = 1
@@ -38,35 +43,41 @@ ROWS = [
     ("processor time/request in rounds, us", "cpu_us"),
     ("the same with the client's, us", "both_us"),
 ]
+SWEPT = "plain"
 MODES = {
-    "plain": "opening, reading and closing the file each time",
+    SWEPT: "opening, reading and closing the file each time",
     "cached": "keeping the file open",
 }
 
 
-def connections(plan: Plan) -> int:
-    return plan.connections or pair.CONNECTIONS
-
-
-def wrk(plan: Plan, server: Server, seconds: int) -> list[str]:
+def wrk(plan: Plan, server: Server, connections: int, seconds: int) -> list[str]:
     url = server.url + FILE
-    return clients.wrk(plan, connections(plan), seconds, url)
+    return clients.wrk(plan, connections, seconds, url)
 
 
-def load(plan: Plan, server: Server, seconds: int) -> Load:
+def load(plan: Plan, server: Server, connections: int, seconds: int) -> Load:
     try:
-        return clients.run_wrk(wrk(plan, server, seconds), seconds)
+        return clients.run_wrk(wrk(plan, server, connections, seconds), seconds)
     except BenchError as error:
         raise BenchError(f"{server.name}: {error}") from error
 
 
-def round_of(plan: Plan, server: Server, seconds: int) -> Json:
-    core = quiet.Busy(plan.cores.measured)
-    found = load(plan, server, seconds)
+def rounds(plan: Plan, server: Server, connections: int) -> dict[str, list[float]]:
+    """What a request costs; a sweep is of throughput and latency alone."""
+    if plan.sweep:
+        return {}
+    return pair.in_rounds(plan, server, connections, plan.bytes, ROUNDS_S)
+
+
+def round_of(plan: Plan, server: Server, connections: int, seconds: int) -> Json:
+    shares, core = quiet.Shares(plan.cores.measured), quiet.Busy(plan.cores.measured)
+    found = load(plan, server, connections, seconds)
     busy = min(1.0, core.seconds() / found.seconds)
+    shared = shares.samples()
     return {
         "samples": {
-            **pair.in_rounds(plan, server, connections(plan), plan.bytes, ROUNDS_S),
+            **rounds(plan, server, connections),
+            **shared,
             "requests_per_s": [found.requests_per_s],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],
@@ -79,16 +90,17 @@ def round_of(plan: Plan, server: Server, seconds: int) -> Json:
 # System calls for a request.
 
 
-def count_perf(plan: Plan, server: Server) -> float:
+def count_perf(plan: Plan, server: Server, connections: int) -> float:
     """System calls for a request, by perf, while wrk loads the server."""
     command = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
-    command += ["-p", str(server.pid), "--", *wrk(plan, server, COUNT_S)]
+    command += ["-p", str(server.pid), "--"]
+    command += wrk(plan, server, connections, COUNT_S)
     done = clients.execute("perf", command, COUNT_S)
     calls = tools.parse_perf(done.stderr)
     return calls / tools.parse_wrk(done.stdout).requests
 
 
-def count_strace(plan: Plan, server: Server) -> float:
+def count_strace(plan: Plan, server: Server, connections: int) -> float:
     """System calls for a request, by strace. It slows the server down, so batches are
     large.
     """
@@ -103,20 +115,21 @@ def count_strace(plan: Plan, server: Server) -> float:
             time.sleep(1)
             if tracing.poll() is not None:
                 raise BenchError("strace may not trace here")
-            found = load(plan, server, COUNT_S)
+            found = load(plan, server, connections, COUNT_S)
         finally:
             tracing.send_signal(signal.SIGINT)
             tracing.wait(clients.SPARE_S)
         return tools.parse_strace(output.read_text(encoding="ascii")) / found.requests
 
 
-def count(run: Run, plan: Plan, server: Server) -> Json:
+def count(run: Run, plan: Plan, server: Server, connections: int) -> Json:
     """System calls for a request, by the first tool that is permitted, and its name."""
     reasons = []
     for name, counter in (("perf", count_perf), ("strace", count_strace)):
         progress(f"serve: system calls of {server.name}, by {name}")
         try:
-            return {"syscalls_per_request": counter(plan, server), "counted_by": name}
+            calls = counter(plan, server, connections)
+            return {"syscalls_per_request": calls, "counted_by": name}
         except BenchError as error:
             reasons.append(str(error))
         finally:
@@ -128,41 +141,77 @@ def count(run: Run, plan: Plan, server: Server) -> Json:
 # The whole bench.
 
 
+def module(run: Run, plan: Plan) -> list[Module]:
+    """nginx' module, for a sweep; none, if it isn't built."""
+    if not plan.sweep:
+        return []
+    try:
+        return [Module(nginx.module(plan.flexsc), 0)]
+    except BenchError as error:
+        run.note(f"{BENCH}: {error}")
+        return []
+
+
 @contextmanager
-def both(plan: Plan, folder: Path, cached: bool) -> Iterator[list[Server]]:
-    root = folder / "root"
-    with (
-        servers.flexsc(plan, root, CACHE if cached else 0) as ours,
-        servers.nginx(plan, "nginx", folder / "nginx", Site(root, cached)) as theirs,
-    ):
-        yield [ours, theirs]
+def all_of(run: Run, plan: Plan, folder: Path, cached: bool) -> Iterator[list[Server]]:
+    site = Site(folder / "root", cached)
+    sites = {THEIRS: site}
+    sites |= {nginx.MODULE: replace(site, module=one) for one in module(run, plan)}
+    with ExitStack() as stack:
+        ours = servers.flexsc(plan, site.root, CACHE if cached else 0)
+        yield [
+            stack.enter_context(ours),
+            *(
+                stack.enter_context(servers.nginx(plan, name, folder / name, one))
+                for name, one in sites.items()
+            ),
+        ]
 
 
-def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
+def compare(
+    run: Run, plan: Plan, mode: str, connections: int, found: list[Server]
+) -> None:
     settings: Settings = {
         "mode": mode,
-        "connections": connections(plan),
+        "connections": connections,
         "bytes": plan.bytes,
     }
     pair.compare(
         *(run, plan, BENCH, found, settings),
-        lambda server, seconds: round_of(plan, server, seconds),
+        lambda server, seconds: round_of(plan, server, connections, seconds),
     )
+
+
+def count_all(
+    run: Run, plan: Plan, mode: str, connections: int, found: list[Server]
+) -> None:
     for server in found:
-        for measurement in run.of(BENCH, mode=mode, variant=server.name):
-            measurement.rounds[-1]["counts"].update(count(run, plan, server))
+        key: Settings = {"mode": mode, "connections": connections}
+        for measurement in run.of(BENCH, **key, variant=server.name):
+            counts = count(run, plan, server, connections)
+            measurement.rounds[-1]["counts"].update(counts)
+
+
+def measure_mode(run: Run, plan: Plan, mode: str, folder: Path) -> None:
+    content = (folder / "root" / FILE).read_bytes()
+    counts = sweep.counts(plan, sweep.WEB, pair.CONNECTIONS)
+    with all_of(run, plan, folder, mode == "cached") as found:
+        for server in found:
+            servers.check(plan.network, server, FILE, content)
+        for connections in counts:
+            try:
+                compare(run, plan, mode, connections, found)
+            except BenchError as error:
+                run.note(f"{BENCH}: {connections} connections: {error}")
+        count_all(run, plan, mode, counts[-1], found)
 
 
 def measure(run: Run, plan: Plan) -> None:
     for program in ("nginx", "wrk", "taskset"):
         tools.need(program)
     with pair.file_of(plan.bytes) as folder:
-        content = (folder / "root" / FILE).read_bytes()
-        for mode in MODES:
-            with both(plan, folder, mode == "cached") as found:
-                for server in found:
-                    servers.check(plan.network, server, FILE, content)
-                compare(run, plan, mode, found)
+        for mode in [SWEPT] if plan.sweep else MODES:
+            measure_mode(run, plan, mode, folder)
 
 
 def figure(measurement: Measurement, series: str) -> str:
@@ -192,19 +241,33 @@ def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
     return rows
 
 
+def show_one(mode: str, found: list[Measurement]) -> list[str]:
+    """The table of one number of connections."""
+    by_name = {str(m.settings["variant"]): m for m in found}
+    if OURS not in by_name or THEIRS not in by_name:
+        return []
+    ours, theirs = by_name[OURS], by_name[THEIRS]
+    title = (
+        f"serve: {ours.settings['bytes']} bytes, "
+        f"{ours.settings['connections']} connections, {MODES[mode]}; " + table.how(ours)
+    )
+    head = [mode, OURS, THEIRS, "flexsc/nginx"]
+    rows = table.table(head, lines(ours, theirs))
+    return [title + "\n" + table.explained(rows)]
+
+
+def show_mode(mode: str, found: list[Measurement]) -> list[str]:
+    if len(distinct(found, "connections")) == 1:
+        return show_one(mode, found)
+    size = found[0].settings["bytes"]
+    title = f"serve: {size} bytes, {MODES[mode]}; {table.how(found[0])}"
+    names = distinct(found, "variant")
+    return sweep.tables(title, "requests", found, names, THEIRS)
+
+
 def show(run: Run) -> list[str]:
-    parts = []
-    for mode in distinct(run.of(BENCH), "mode"):
-        ours = run.find(BENCH, mode=mode, variant="flexsc")
-        theirs = run.find(BENCH, mode=mode, variant="nginx")
-        if not ours or not theirs:
-            continue
-        title = (
-            f"serve: {ours.settings['bytes']} bytes, "
-            f"{ours.settings['connections']} connections, {MODES[mode]}; "
-            + table.how(ours)
-        )
-        head = [mode, "flexsc", "nginx", "flexsc/nginx"]
-        rows = table.table(head, lines(ours, theirs))
-        parts.append(title + "\n" + table.explained(rows))
-    return parts
+    return [
+        part
+        for mode in distinct(run.of(BENCH), "mode")
+        for part in show_mode(mode, run.of(BENCH, mode=mode))
+    ]

@@ -35,13 +35,16 @@ BUSY_PERCENT = 95.0
 LIMITED = "*"
 
 
-def rate(measurement: Measurement, series: str) -> str:
-    """The median of what a server did a second, marked if its clients were the limit. A
-    file of an older version doesn't tell.
-    """
+def limited(measurement: Measurement) -> bool:
+    """Were the server's clients the limit? A file of an older version doesn't tell."""
     busy = "busy_percent" in measurement.rounds[0]["samples"]
-    limited = busy and measurement.median("busy_percent") < BUSY_PERCENT
-    return number(measurement.median(series)) + (LIMITED if limited else "")
+    return busy and measurement.median("busy_percent") < BUSY_PERCENT
+
+
+def rate(measurement: Measurement, series: str) -> str:
+    """The median of what a server did a second, marked if its clients were the limit."""
+    mark = LIMITED if limited(measurement) else ""
+    return number(measurement.median(series)) + mark
 
 
 def explained(text: str) -> str:

@@ -13,15 +13,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from . import examples, idle, quiet, servers, table, tools
-from .compare import Interval, ratio
+from . import examples, idle, quiet, servers, sweep, table, tools
+from .compare import ratio
 from .examples import EPOLL
 from .runner import Plan, measure_all, raw
 from .running import FLEXSC, NATIVE
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 
 BENCH = "threads"
-SERIES = "requests_per_s"
+SERIES = sweep.SERIES
 LOAD, ENTRIES = "load", "entries"
 
 MODES = {"echo": "64 bytes echoed", "http": "HTTP, a page of 1 KiB"}
@@ -141,72 +141,18 @@ def measure(run: Run, plan: Plan) -> None:
 # Tables.
 
 
-Found = dict[str, Measurement]
-
-
-def compared(found: Found, series: str, a: str, b: str) -> Interval | None:
-    if a not in found or b not in found:
-        return None
-    return ratio(found[a].series(series), found[b].series(series))
-
-
-def medians(found: Found, names: Sequence[str], series: str) -> list[str]:
-    return [
-        table.number(found[n].median(series) if n in found else None) for n in names
-    ]
-
-
-def throughput(rows: dict[int, Found], names: Sequence[str]) -> str:
-    others = [n for n in names if n != FLEXSC]
-    head = ["connections", *names, *(f"flexsc/{n}" for n in others), "busy, %"]
-    lines = []
-    for connections, found in rows.items():
-        ratios = [table.ratio(compared(found, SERIES, FLEXSC, n)) for n in others]
-        busy = [f"{found[n].median('busy_percent'):.0f}" for n in names if n in found]
-        cells = [
-            table.rate(found[n], SERIES) if n in found else table.NOTHING for n in names
-        ]
-        lines.append([f"{connections:,}", *cells, *ratios, "/".join(busy)])
-    return table.explained(table.table(head, lines))
-
-
-def latency(rows: dict[int, Found], names: Sequence[str]) -> str:
-    head = ["connections"]
-    for percentile in ("p50", "p99"):
-        head += [f"{percentile} {name}" for name in names] + ["flexsc/native"]
-    lines = []
-    for connections, found in rows.items():
-        line = [f"{connections:,}"]
-        for series in ("p50_us", "p99_us"):
-            line += medians(found, names, series)
-            line.append(table.ratio(compared(found, series, FLEXSC, NATIVE)))
-        lines.append(line)
-    return table.table(head, lines)
-
-
-def by_connections(found: list[Measurement]) -> dict[int, Found]:
-    return {
-        count: {
-            str(m.settings["variant"]): m
-            for m in found
-            if m.settings["connections"] == count
-        }
-        for count in distinct(found, "connections")
-    }
-
-
 def show_load(found: list[Measurement]) -> list[str]:
     names = [n for n in (NATIVE, FLEXSC, EPOLL) if n in distinct(found, "variant")]
     if len(names) < 2:
         return []
-    rows = by_connections(found)
+    rows = sweep.by_connections(found)
     first = found[0]
     where = "one core" if first.settings["cores"] == 1 else "two cores"
     what = f"threads: {MODES[str(first.settings['mode'])]}, server on {where}"
     rounds = f"{len(first.rounds)} rounds of {first.settings['seconds']} s"
     return [
-        f"{what}: requests a second; {rounds}\n{throughput(rows, names)}",
-        f"{what}: latency, us\n{latency(rows, names)}",
+        f"{what}: requests a second; {rounds}\n{sweep.throughput(rows, names)}",
+        f"{what}: latency, us\n{sweep.latency(rows, names, NATIVE)}",
     ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -21,18 +22,23 @@ from flexbench import (  # noqa: E402
     calls,
     compare,
     cost,
+    entries,
     examples,
     idle,
+    looping,
+    loops,
     machine,
     nginx,
     plot,
     programs,
+    quiet,
     reads,
     send,
     runner,
     running,
     samples,
     serve,
+    sweep,
     table,
     threads,
     timers,
@@ -622,11 +628,11 @@ def test_a_blocking_server_that_failed_leaves_a_gap() -> None:
 RATES = {"native": 20000.0, "flexsc": 25000.0}
 
 
-def programs_run() -> Run:
+def programs_run(*counts: int) -> Run:
     run = empty_run()
     for name, kind in programs.KINDS.items():
-        for mode in kind.modes:
-            for settings in programs.variants(plan(), name, mode):
+        for mode, count in product(kind.modes, counts or [128]):
+            for settings in programs.variants(plan(), name, mode, count):
                 found = load_of(settings, RATES[str(settings["variant"])])
                 run.measurements.append(Measurement("programs", settings, found.rounds))
     return run
@@ -653,6 +659,109 @@ def test_a_program_that_failed_under_flexsc_has_no_table() -> None:
     gone: Settings = {"program": "apache", "mode": "kept", "variant": "flexsc"}
     run.measurements = [m for m in run.measurements if not m.fits(gone)]
     assert len(programs.show(run)) == 3
+
+
+def test_a_sweep_has_a_line_for_each_number_of_clients() -> None:
+    rate, late, *others = programs.show(programs_run(1, 256))
+    assert len(others) == 6
+    first, second, head, *rows = rate.splitlines()
+    assert first == "programs: Apache, 1 KiB, connections that are kept;"
+    assert second == "network lo, 3 rounds of 1 s: requests a second"
+    assert head.split() == [
+        *["connections", "native", "flexsc", "flexsc/native", "busy,", "%"]
+    ]
+    assert [row.split() for row in rows] == [
+        [count, "20,000", "25,000", "1.25", "(1.25-1.25)", "99/99"]
+        for count in ("1", "256")
+    ]
+    assert "0.80 (0.80-0.80)" in late
+
+
+def test_a_sweep_of_servers_has_the_module_beside_them() -> None:
+    run = serve_run()
+    ours = run.measurements[0]
+    module = Measurement("serve", {**ours.settings, "variant": "module"}, ours.rounds)
+    run.measurements.append(module)
+    run.measurements += [
+        Measurement("serve", {**m.settings, "connections": 1}, m.rounds)
+        for m in run.measurements
+    ]
+    rate, late = serve.show(run)
+    assert rate.splitlines()[1].split()[:4] == [
+        *["connections", "flexsc", "nginx", "module"]
+    ]
+    assert [row.split()[0] for row in rate.splitlines()[2:]] == ["1", "128"]
+    assert "p99 module" in late
+
+
+@pytest.mark.parametrize(
+    ("quick", "connections", "sweeps", "counts"),
+    [
+        (False, None, False, [256]),
+        (True, 8, False, [8]),
+        (False, None, True, [1, 4, 16, 64, 128, 256, 512, 1000]),
+        (True, None, True, [1, 16, 256, 1000]),
+    ],
+)
+def test_numbers_of_clients(
+    quick: bool, connections: int | None, sweeps: bool, counts: list[int]
+) -> None:
+    how = replace(plan(), quick=quick, connections=connections, sweep=sweeps)
+    assert sweep.counts(how, sweep.WEB, 256) == counts
+
+
+def test_a_sweep_of_a_name_server_is_of_what_it_is_asked_at_once() -> None:
+    how = replace(plan(), connections=None)
+    kind = looping.KINDS["bind"]
+    assert loops.points(how, kind) == [("one", 1), ("kept", 128)]
+    assert loops.points(replace(how, connections=8), kind)[1] == ("kept", 8)
+    swept = loops.points(replace(how, sweep=True), kind)
+    assert swept == [("kept", count) for count in (1, 16, 256)]
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["calls", "--sweep"], "calls: --sweep is of serve, programs"),
+        (["serve", "--sweep", "--connections", "8"], "--sweep has its own numbers of"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_one_line(
+    capsys: pytest.CaptureFixture[str], args: list[str], reason: str
+) -> None:
+    assert command.main(args) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"flexsc: bench: {reason}")
+    assert said.count("\n") == 1
+
+
+def test_apache_is_compared_by_entries() -> None:
+    run = empty_run()
+    for settings in entries.variants(plan()).values():
+        rate = 30000.0 if settings["entries"] == 256 else 20000.0
+        found = load_of(settings, rate)
+        run.measurements.append(Measurement("entries", settings, found.rounds))
+    (text,) = entries.show(run)
+    rows = [line.split() for line in text.splitlines()[3:]]
+    assert [row[0] for row in rows] == ["native", "64", "128", "256", "512"]
+    assert rows[3][1:3] == ["30,000", "1.50"]
+    assert rows[4][2] == "1.00"
+    native, flexsc = (
+        entries.before(plan("it"), s)
+        for s in list(entries.variants(plan()).values())[:2]
+    )
+    assert native == []
+    assert flexsc == ["it", "run", "--carriers", "1", "--entries", "64", "--"]
+
+
+def test_a_core_s_time_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = [[0] * 10, [30, 10, 20, 25, 5, 4, 1, 5, 30, 0]]
+    monkeypatch.setattr(quiet, "core_ticks", lambda core: ticks.pop(0))
+    assert quiet.Shares(3).samples() == {
+        "user_percent": [40.0],
+        "system_percent": [25.0],
+        "idle_percent": [30.0],
+    }
 
 
 def test_missing_programs_are_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""One server against the number of its clients: the numbers that the papers' figures
+go through, and the tables of what was measured with several of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import table
+from .compare import Interval, ratio
+from .runner import Plan
+from .running import FLEXSC
+from .samples import Measurement, distinct
+
+SERIES = "requests_per_s"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Numbers of clients; quick: those with --quick."""
+
+    every: list[int]
+    quick: list[int]
+
+
+WEB = Sweep([1, 4, 16, 64, 128, 256, 512, 1000], [1, 16, 256, 1000])
+DATABASE = Sweep([1, 4, 16, 32, 64, 128, 256], [1, 16, 64, 256])
+NAMES = Sweep([1, 4, 16, 64, 128, 256], [1, 16, 256])
+
+
+def counts(plan: Plan, sweep: Sweep, one: int) -> list[int]:
+    """The numbers of clients to measure with; one: the bench's own, without a sweep."""
+    if plan.sweep:
+        return sweep.quick if plan.quick else sweep.every
+    return [plan.connections or one]
+
+
+# Tables.
+
+Found = dict[str, Measurement]
+
+
+def by_connections(found: Sequence[Measurement]) -> dict[int, Found]:
+    """The measurements by number of connections, then by variant."""
+    return {
+        count: {
+            str(m.settings["variant"]): m
+            for m in found
+            if m.settings["connections"] == count
+        }
+        for count in sorted(distinct(found, "connections"))
+    }
+
+
+def compared(found: Found, series: str, a: str, b: str) -> Interval | None:
+    if a not in found or b not in found:
+        return None
+    return ratio(found[a].series(series), found[b].series(series))
+
+
+def throughput(rows: dict[int, Found], names: Sequence[str]) -> str:
+    others = [n for n in names if n != FLEXSC]
+    head = ["connections", *names, *(f"flexsc/{n}" for n in others), "busy, %"]
+    lines = []
+    for connections, found in rows.items():
+        ratios = [table.ratio(compared(found, SERIES, FLEXSC, n)) for n in others]
+        busy = [f"{found[n].median('busy_percent'):.0f}" for n in names if n in found]
+        cells = [
+            table.rate(found[n], SERIES) if n in found else table.NOTHING for n in names
+        ]
+        lines.append([f"{connections:,}", *cells, *ratios, "/".join(busy)])
+    return table.explained(table.table(head, lines))
+
+
+def latency(rows: dict[int, Found], names: Sequence[str], beside: str) -> str:
+    """Percentiles of each variant; beside: the one that flexsc is compared with."""
+    head = ["connections"]
+    for percentile in ("p50", "p99"):
+        head += [f"{percentile} {name}" for name in names] + [f"flexsc/{beside}"]
+    lines = []
+    for connections, found in rows.items():
+        line = [f"{connections:,}"]
+        for series in ("p50_us", "p99_us"):
+            for name in names:
+                m = found.get(name)
+                line.append(table.number(m.median(series) if m else None))
+            line.append(table.ratio(compared(found, series, FLEXSC, beside)))
+        lines.append(line)
+    return table.table(head, lines)
+
+
+def tables(
+    title: str, unit: str, found: list[Measurement], names: Sequence[str], beside: str
+) -> list[str]:
+    """Throughput, and latency, against the number of connections. title: with what is
+    told of the rounds.
+    """
+    rows = by_connections(found)
+    return [
+        f"{title}: {unit} a second\n{throughput(rows, names)}",
+        f"{title}: latency, us\n{latency(rows, names, beside)}",
+    ]
