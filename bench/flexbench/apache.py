@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,6 @@ from .servers import Place, Server
 from .tools import Load
 
 TOOLS = ["taskset", "apache2", "wrk"]
-VARIANTS = [NATIVE, FLEXSC]
 CONNECTIONS = 256
 # A connection that wrk has closed may still have its thread when it makes the
 # next one.
@@ -95,14 +94,20 @@ def kill(pidfd: int) -> None:
 
 @contextmanager
 def started(
-    plan: Plan, name: str, before: list[str], folder: Path, root: Path, connections: int
+    plan: Plan,
+    variant: str,
+    folder: Path,
+    root: Path,
+    connections: int,
+    options: Sequence[str] = (),
 ) -> Iterator[Program]:
-    """before: words before Apache's own command, by which flexsc runs it."""
+    """options: of flexsc run."""
+    name = f"{variant} Apache"
     place = servers.place(plan.network, folder)
     config = folder / "configuration"
     text = configuration(place, root, connections)
     config.write_text(text, encoding="utf-8")
-    command = [*plan.network.server, *before]
+    command = [*plan.network.server, *way(plan.flexsc, variant, *CARRIER, *options)]
     command += [tools.need("apache2"), "-f", str(config), "-DFOREGROUND"]
     with (
         ExitStack() as last,
@@ -124,9 +129,9 @@ def started(
 
 @contextmanager
 def several(
-    plan: Plan, ways: dict[str, list[str]], connections: int
+    plan: Plan, ways: Mapping[str, Sequence[str]], connections: int
 ) -> Iterator[dict[str, Program]]:
-    """Apache in several ways at once, by their names."""
+    """Several at once, by their names: natively, and with options of flexsc run."""
     if not (MODULES / "mod_mpm_worker.so").exists():
         raise BenchError(f"there is no mod_mpm_worker.so in {MODULES}")
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
@@ -136,19 +141,17 @@ def several(
         root = folder / "root"
         root.mkdir()
         (root / FILE).write_bytes(PAGE)
-        yield {
-            name: stack.enter_context(
-                started(
-                    plan, f"{name} Apache", before, folder / name, root, connections
-                )
+        found = {}
+        for name, options in ways.items():
+            variant = NATIVE if name == NATIVE else FLEXSC
+            found[name] = stack.enter_context(
+                started(plan, variant, folder / name, root, connections, options)
             )
-            for name, before in ways.items()
-        }
+        yield found
 
 
 def both(plan: Plan, connections: int) -> AbstractContextManager[dict[str, Program]]:
-    ways = {variant: way(plan.flexsc, variant, *CARRIER) for variant in VARIANTS}
-    return several(plan, ways, connections)
+    return several(plan, {NATIVE: [], FLEXSC: []}, connections)
 
 
 def load(

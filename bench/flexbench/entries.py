@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import apache, table, tools
 from .compare import ratio
 from .runner import Plan, measure_all, progress
-from .running import CARRIER, FLEXSC, NATIVE, Program, way
+from .running import FLEXSC, NATIVE, Program
 from .samples import Json, Measurement, Run, Settings
 from .sweep import SERIES
 from .under_load import check_threads, loaded
@@ -41,9 +41,8 @@ def variants(plan: Plan) -> dict[str, Settings]:
     }
 
 
-def before(plan: Plan, settings: Settings) -> list[str]:
-    limit = ["--entries", str(settings["entries"])] if settings["entries"] else []
-    return way(plan.flexsc, str(settings["variant"]), *CARRIER, *limit)
+def options(settings: Settings) -> list[str]:
+    return ["--entries", str(settings["entries"])] if settings["entries"] else []
 
 
 def measure(run: Run, plan: Plan) -> None:
@@ -51,7 +50,7 @@ def measure(run: Run, plan: Plan) -> None:
         tools.need(tool)
     every = variants(plan)
     connections = int(every[NATIVE]["connections"])
-    ways = {name: before(plan, settings) for name, settings in every.items()}
+    ways = {name: options(settings) for name, settings in every.items()}
 
     def load(program: Program, seconds: int) -> Json:
         def once() -> tools.Load:

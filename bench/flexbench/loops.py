@@ -16,7 +16,7 @@ from .compare import ratio
 from .looping import Asked
 from .runner import Plan, measure_all, progress
 from .running import FLEXSC, NATIVE, Program
-from .samples import BenchError, Json, Run, Settings, distinct
+from .samples import BenchError, Json, Run, Settings
 
 BENCH = "loops"
 SERIES = "cpu_us"
@@ -34,26 +34,16 @@ def modes(kind: looping.Kind) -> list[str]:
     return [ONE, KEPT] if kind.question.udp else [ONE, KEPT, NEW]
 
 
-def points(plan: Plan, kind: looping.Kind) -> list[tuple[str, int]]:
-    """What is measured: modes, each with a number of connections."""
-    kept = sweep.counts(plan, sweep.NAMES, CONNECTIONS[KEPT])
-    if plan.sweep:
-        return [(KEPT, count) for count in kept]
-    every = {**CONNECTIONS, KEPT: kept[0]}
-    return [(mode, every[mode]) for mode in modes(kind)]
+def connections(plan: Plan, mode: str) -> int:
+    return (mode == KEPT and plan.connections) or CONNECTIONS[mode]
 
 
 def in_rounds(
-    plan: Plan,
-    asked: Asked,
-    mode: str,
-    connections: int,
-    seconds: int,
-    counter: list[str],
+    plan: Plan, asked: Asked, mode: str, seconds: int, counter: list[str]
 ) -> Json:
     settings: Settings = {
         **asked.settings,
-        "connections": connections,
+        "connections": connections(plan, mode),
         "conns": NEW if mode == NEW else KEPT,
         "port": asked.program.port,
         "pid": asked.program.pid,
@@ -65,34 +55,29 @@ def in_rounds(
         raise asked.program.error(error) from error
 
 
-def round_of(plan: Plan, asked: Asked, mode: str, connections: int) -> Json:
-    found = in_rounds(plan, asked, mode, connections, plan.seconds, [])
+def round_of(plan: Plan, asked: Asked, mode: str) -> Json:
+    found = in_rounds(plan, asked, mode, plan.seconds, [])
     return {"samples": found["samples"], "counts": found["counts"]}
 
 
-def calls(plan: Plan, asked: Asked, mode: str, connections: int) -> float:
+def calls(plan: Plan, asked: Asked, mode: str) -> float:
     """System calls that the program's threads make for a request, by perf."""
     with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
         counter = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
         counter += ["-o", output.name, "-p", str(asked.program.pid), "--"]
-        found = in_rounds(plan, asked, mode, connections, COUNT_S, counter)
+        found = in_rounds(plan, asked, mode, COUNT_S, counter)
         return tools.parse_perf(output.read()) / float(found["counts"]["warmed"])
 
 
 def compare(
-    run: Run,
-    plan: Plan,
-    name: str,
-    mode: str,
-    connections: int,
-    found: dict[str, Asked],
+    run: Run, plan: Plan, name: str, mode: str, found: dict[str, Asked]
 ) -> None:
     variants: list[Settings] = [
         {
             "program": name,
             "mode": mode,
             "variant": variant,
-            "connections": connections,
+            "connections": connections(plan, mode),
             "seconds": plan.seconds,
             "network": plan.network.kind,
         }
@@ -103,12 +88,13 @@ def compare(
         plan,
         BENCH,
         variants,
-        lambda s: round_of(plan, found[str(s["variant"])], mode, connections),
+        lambda s: round_of(plan, found[str(s["variant"])], mode),
     )
-    for measurement in run.of(BENCH, program=name, mode=mode, connections=connections):
+    count = connections(plan, mode)
+    for measurement in run.of(BENCH, program=name, mode=mode, connections=count):
         asked = found[str(measurement.settings["variant"])]
         try:
-            counted = calls(plan, asked, mode, connections)
+            counted = calls(plan, asked, mode)
         except BenchError as error:
             run.note(f"{BENCH}: system calls aren't counted: {error}")
             return
@@ -128,20 +114,21 @@ def measure(run: Run, plan: Plan, name: str) -> None:
     tools.need("taskset")
     with looping.both(plan, kind) as found:
         check(found[FLEXSC].program)
-        for mode, connections in points(plan, kind):
+        for mode in [KEPT] if plan.sweep else modes(kind):
             progress(f"{BENCH}: {name} {mode}")
-            compare(run, plan, name, mode, connections, found)
+            for one in sweep.plans(plan, sweep.NAMES):
+                compare(run, one, name, mode, found)
 
 
-def row(run: Run, name: str, mode: str, connections: int) -> list[str]:
-    key: Settings = {"program": name, "mode": mode, "connections": connections}
+def row(run: Run, key: Settings) -> list[str]:
     flexsc = run.find(BENCH, **key, variant=FLEXSC)
     native = run.find(BENCH, **key, variant=NATIVE)
     if not flexsc or not native:
         return []
     both = (native, flexsc)
     return [
-        f"{name}, {connections} {NEW if mode == NEW else KEPT}",
+        f"{key['program']}, {key['connections']} "
+        + (NEW if key["mode"] == NEW else KEPT),
         *(table.number(m.median(SERIES)) for m in both),
         table.ratio(ratio(native.series(SERIES), flexsc.series(SERIES))),
         *(table.number(m.rounds[-1]["counts"].get(CALLS)) for m in both),
@@ -149,14 +136,9 @@ def row(run: Run, name: str, mode: str, connections: int) -> list[str]:
 
 
 def show(run: Run) -> list[str]:
-    rows = [
-        row(run, name, mode, connections)
-        for name in distinct(run.of(BENCH), "program")
-        for mode in distinct(run.of(BENCH, program=name), "mode")
-        for connections in distinct(
-            run.of(BENCH, program=name, mode=mode), "connections"
-        )
-    ]
+    names = "program", "mode", "connections"
+    keys = {tuple(m.settings[name] for name in names): None for m in run.of(BENCH)}
+    rows = [row(run, dict(zip(names, key, strict=True))) for key in keys]
     rows = [cells for cells in rows if cells]
     if not rows:
         return []

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from . import chart
+from .chart import Chart, Scale, curves_of
 from .overload_plan import BENCH, GOODPUT, MIX, RESPONSES, SATURATION, TRACE
-from .overload_table import label, labels
+from .overload_table import label
 from .samples import Measurement, Run, distinct
 
 # By part: the series that is drawn, the y axis, and the figures it stands beside.
@@ -22,8 +24,6 @@ LINES = [
 ]
 TIMES = ("connect_mean_us", "response_mean_us", "response_p99_us")
 
-Save = Callable[[Any, Path], Path]
-
 
 def named(m: Measurement) -> str:
     size = str(m.settings["size"])
@@ -31,72 +31,56 @@ def named(m: Measurement) -> str:
     return f"{kind}-{m.settings['network']}"
 
 
-def points(found: Sequence[Measurement], series: str) -> list[tuple[int, float]]:
-    return [(int(m.settings["rate"]), m.median(series)) for m in found]
-
-
-def draw_lines(
-    pyplot: Any, found: list[Measurement], series: str, axis: str, figures: str
-) -> None:
-    pyplot.figure(figsize=(7, 4.5))
-    for name in labels(found):
-        mine = points([m for m in found if label(m) == name], series)
-        pyplot.plot(*zip(*mine, strict=True), "-o", label=name, markersize=4)
-    if series in TIMES:
-        pyplot.yscale("log")
-    else:
-        pyplot.ylim(bottom=0)
-    pyplot.xlabel("requests a second")
-    pyplot.ylabel(axis)
+def lines(found: list[Measurement], series: str, axis: str, figures: str) -> Chart:
+    scale = Scale("requests a second", axis, log_x=False, log_y=series in TIMES)
+    draw = partial(
+        chart.curves, found=curves_of(found, "rate", series, label), scale=scale
+    )
     where = f" (SEND, figures {figures})" if figures else ""
-    pyplot.title(f"{named(found[0])}{where}")
-    pyplot.grid(visible=True, which="both", alpha=0.3)
-    pyplot.legend()
+    what = series.removesuffix("_per_s").removesuffix("_us").replace("_", "-")
+    name = f"overload-{found[0].settings['part']}-{what}-{named(found[0])}"
+    return Chart(name, f"{named(found[0])}{where}", draw)
 
 
-def draw_trace(pyplot: Any, found: list[Measurement]) -> None:
-    pyplot.figure(figsize=(7, 4.5))
+def draw_trace(axes: Any, found: list[Measurement]) -> None:
     for m in found:
         times = [us / 1000 for us in m.rounds[-1]["samples"]["order_us"]]
-        pyplot.plot(range(len(times)), times, ".", label=label(m), markersize=1)
-    pyplot.xlabel("answers, in order of completion")
-    pyplot.ylabel("ms")
-    rate = found[0].settings["rate"]
-    pyplot.title(f"{named(found[0])}, {rate} requests a second (SEND, figure 4.10)")
-    pyplot.legend(markerscale=8)
+        axes.plot(range(len(times)), times, ".", label=label(m), markersize=1)
+    axes.set_xlabel("answers, in order of completion")
+    axes.set_ylabel("ms")
+    axes.legend(markerscale=8)
 
 
-def draw_saturation(pyplot: Any, found: list[Measurement]) -> None:
-    names = [f"{m.settings['variant']}\n{named(m)}" for m in found]
-    pyplot.figure(figsize=(max(6, len(names)), 4))
-    pyplot.bar(names, [m.median("saturation_per_s") for m in found])
-    pyplot.ylabel("saturation point, requests a second")
-    pyplot.title("SEND, figure 4.5")
+def trace(found: list[Measurement]) -> Chart:
+    first = found[0]
+    title = f"{named(first)}, {first.settings['rate']} requests a second"
+    return Chart(
+        f"overload-trace-{first.settings['times']}x-{named(first)}",
+        f"{title} (SEND, figure 4.10)",
+        partial(draw_trace, found=found),
+    )
 
 
-def plot_size(
-    pyplot: Any, run: Run, size: str, folder: Path, save: Save
-) -> Iterator[Path]:
+def of_size(run: Run, size: str) -> Iterator[Chart]:
     for part, series, axis, figures in LINES:
         found = run.of(BENCH, part=part, size=size)
         if len(distinct(found, "rate")) > 1:
-            draw_lines(pyplot, found, series, axis, figures)
-            what = series.removesuffix("_per_s").removesuffix("_us")
-            name = f"overload-{part}-{what.replace('_', '-')}-{named(found[0])}.svg"
-            yield save(pyplot, folder / name)
+            yield lines(found, series, axis, figures)
     found = run.of(BENCH, part=TRACE, size=size)
     for times in distinct(found, "times"):
-        draw_trace(pyplot, [m for m in found if m.settings["times"] == times])
-        name = f"overload-trace-{times}x-{named(found[0])}.svg"
-        yield save(pyplot, folder / name)
+        yield trace([m for m in found if m.settings["times"] == times])
 
 
-def plot(pyplot: Any, run: Run, folder: Path, save: Save) -> list[Path]:
-    made = []
+def bar(m: Measurement) -> str:
+    return f"{m.settings['variant']}\n{named(m)}"
+
+
+def charts(run: Run) -> Iterator[Chart]:
     found = run.of(BENCH, part=SATURATION)
     if len(found) > 1:
-        draw_saturation(pyplot, found)
-        made.append(save(pyplot, folder / "overload-saturation.svg"))
+        axis = "saturation point, requests a second"
+        draw = chart.bars_of(found, bar, "saturation_per_s", axis)
+        inches = max(6, len(found)), 4
+        yield Chart("overload-saturation", "SEND, figure 4.5", draw, inches)
     for size in distinct(run.of(BENCH), "size"):
-        made += plot_size(pyplot, run, size, folder, save)
-    return made
+        yield from of_size(run, size)

@@ -3,171 +3,123 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import calls, matplot, overload_plot, programs, running, send, serve, threads
+from . import calls, chart, matplot, overload_plot, programs, running, send, serve
+from . import sweep, threads
+from .chart import GREY, Chart, Curve, Draw, Scale, curves_of
 from .samples import BenchError, Measurement, Run, distinct
 
-
-def save(pyplot: Any, path: Path) -> Path:
-    pyplot.tight_layout()
-    try:
-        pyplot.savefig(path, metadata={"Date": None})
-    except OSError as error:
-        raise BenchError(f"{path}: {error.strerror}") from error
-    finally:
-        pyplot.close()
-    return path
+CALLS = Scale("calls in a batch", "nanoseconds a call", log_y=True)
+QUEUED = Scale("events queued", "nanoseconds to dequeue all", log_x=False)
 
 
-def plot_call(pyplot: Any, found: list[Measurement], place: str, path: Path) -> Path:
-    pyplot.figure(figsize=(7, 4.5))
-    for variant in distinct(found, "variant"):
-        points = sorted(
-            (int(m.settings["batch"]), m.median(calls.SERIES))
-            for m in found
-            if m.settings["variant"] == variant
-        )
-        style = "--" if variant == "plain" else "-o"
-        pyplot.plot(*zip(*points, strict=True), style, label=variant, markersize=4)
-    pyplot.xscale("log", base=2)
-    batches = distinct(found, "batch")
-    pyplot.xticks(batches, [str(batch) for batch in batches])
-    pyplot.yscale("log")
-    pyplot.xlabel("calls in a batch")
-    pyplot.ylabel("nanoseconds a call")
-    pyplot.title(f"{found[0].settings['call']}, {calls.TITLES[place]}")
-    pyplot.grid(visible=True, which="both", alpha=0.3)
-    pyplot.legend()
-    return save(pyplot, path)
+def requests(x: str) -> Scale:
+    return Scale(x, "requests a second, server on one core")
 
 
-def plot_calls(pyplot: Any, run: Run, folder: Path) -> list[Path]:
-    made = []
+def plot_calls(run: Run) -> Iterator[Chart]:
     for place in calls.TITLES:
         for call in distinct(run.of(calls.BENCH), "call"):
             found = [
                 m for m in run.of(calls.BENCH, call=call) if calls.place_of(m) == place
             ]
             if len(distinct(found, "variant")) > 1:
-                path = folder / f"calls-{call}-{place}.svg"
-                made.append(plot_call(pyplot, found, place, path))
-    return made
+                lines = [
+                    Curve(c.label, c.dots, "--" if c.label == "plain" else "-")
+                    for c in curves_of(found, "batch", calls.SERIES)
+                ]
+                title = f"{call}, {calls.TITLES[place]}"
+                draw = partial(chart.curves, found=lines, scale=CALLS)
+                yield Chart(f"calls-{call}-{place}", title, draw)
 
 
-def plot_bars(pyplot: Any, found: list[Measurement], unit: str, path: Path) -> Path:
-    names = [f"{m.settings['variant']}\n{m.settings['mode']}" for m in found]
-    pyplot.figure(figsize=(6, 4))
-    pyplot.bar(names, [m.median("requests_per_s") for m in found])
-    pyplot.ylabel(f"{unit} a second, one core")
-    return save(pyplot, path)
-
-
-def plot_serve(pyplot: Any, run: Run, folder: Path) -> list[Path]:
-    found = run.of(serve.BENCH)
+def plot_served(name: str, found: list[Measurement], unit: str) -> Iterator[Chart]:
+    """Servers beside each other, or, with several numbers of connections, against
+    these.
+    """
     if not found:
-        return []
-    return [plot_bars(pyplot, found, "requests", folder / "serve.svg")]
+        return
+    draw: Draw
+    if len(distinct(found, "connections")) > 1:
+        lines = curves_of(found, "connections", sweep.SERIES)
+        draw = partial(chart.curves, found=lines, scale=requests("connections"))
+    else:
+        title = f"{unit} a second, one core"
+        draw = chart.bars_of(found, bar, sweep.SERIES, title)
+    yield Chart(name, name, draw)
 
 
-def plot_load(pyplot: Any, found: list[Measurement], path: Path) -> Path:
-    pyplot.figure(figsize=(7, 4.5))
-    for variant in distinct(found, "variant"):
-        points = [
-            (int(m.settings["connections"]), m.median(threads.SERIES))
-            for m in found
-            if m.settings["variant"] == variant
-        ]
-        pyplot.plot(*zip(*points, strict=True), "-o", label=variant, markersize=4)
-    pyplot.xscale("log", base=2)
-    counts = distinct(found, "connections")
-    pyplot.xticks(counts, [str(count) for count in counts])
-    pyplot.ylim(bottom=0)
-    pyplot.xlabel("connections, a thread for each but with epoll")
-    pyplot.ylabel("requests a second, server on one core")
-    pyplot.title(threads.MODES[str(found[0].settings["mode"])])
-    pyplot.grid(visible=True, which="both", alpha=0.3)
-    pyplot.legend()
-    return save(pyplot, path)
+def bar(m: Measurement) -> str:
+    return f"{m.settings['variant']}\n{m.settings['mode']}"
 
 
-def plot_entries(pyplot: Any, found: list[Measurement], path: Path) -> Path:
-    limited = [m for m in found if m.settings["entries"]]
-    counts = [int(m.settings["entries"]) for m in limited]
-    pyplot.figure(figsize=(7, 4.5))
-    rates = [m.median(threads.SERIES) for m in limited]
-    pyplot.plot(counts, rates, "-o", label=running.FLEXSC, markersize=4)
+def plot_entries(axes: Any, found: list[Measurement]) -> None:
     for m in found:
         if m.settings["variant"] == running.NATIVE:
             rate = m.median(threads.SERIES)
-            pyplot.axhline(rate, linestyle="--", label=running.NATIVE)
-    pyplot.xscale("log", base=2)
-    pyplot.xticks(counts, [str(count) for count in counts])
-    pyplot.ylim(bottom=0)
-    pyplot.xlabel("calls that may execute at once")
-    pyplot.ylabel("requests a second, server on one core")
-    pyplot.title(f"{found[0].settings['connections']} connections (figure 16)")
-    pyplot.grid(visible=True, which="both", alpha=0.3)
-    pyplot.legend()
-    return save(pyplot, path)
+            axes.axhline(rate, linestyle="--", color=GREY, label=running.NATIVE)
+    limited = [m for m in found if m.settings["entries"]]
+    lines = curves_of(limited, "entries", threads.SERIES)
+    chart.curves(axes, lines, requests("calls that may execute at once"))
 
 
-def plot_threads(pyplot: Any, run: Run, folder: Path) -> list[Path]:
-    made = []
+def plot_threads(run: Run) -> Iterator[Chart]:
     for mode in threads.MODES:
         found = run.of(threads.BENCH, part=threads.LOAD, mode=mode, cores=1)
         if len(distinct(found, "variant")) > 1:
-            made.append(plot_load(pyplot, found, folder / f"threads-{mode}.svg"))
+            lines = curves_of(found, "connections", threads.SERIES)
+            scale = requests("connections, a thread for each but with epoll")
+            draw = partial(chart.curves, found=lines, scale=scale)
+            yield Chart(f"threads-{mode}", threads.MODES[mode], draw)
     found = run.of(threads.BENCH, part=threads.ENTRIES)
     if len(distinct(found, "entries")) > 1:
-        made.append(plot_entries(pyplot, found, folder / "threads-entries.svg"))
-    return made
+        title = f"{found[0].settings['connections']} connections (figure 16)"
+        draw = partial(plot_entries, found=found)
+        yield Chart("threads-entries", title, draw)
 
 
-def plot_send(pyplot: Any, run: Run, folder: Path) -> list[Path]:
+def queued(m: Measurement) -> float:
+    return m.median(send.DEQUEUE) * int(m.settings["batch"])
+
+
+def plot_send(run: Run) -> Iterator[Chart]:
     found = run.of(send.BENCH, scenario="dequeue")
-    if len(distinct(found, "batch")) < 2:
-        return []
-    pyplot.figure(figsize=(7, 4.5))
-    for variant in distinct(found, "variant"):
-        points = [
-            (
-                int(m.settings["batch"]),
-                m.median(send.DEQUEUE) * int(m.settings["batch"]),
-            )
-            for m in found
-            if m.settings["variant"] == variant
-        ]
-        pyplot.plot(*zip(*points, strict=True), "-o", label=variant, markersize=4)
-    pyplot.ylim(bottom=0)
-    pyplot.xlabel("events queued")
-    pyplot.ylabel("nanoseconds to dequeue all")
-    pyplot.title("SEND beside POSIX signals (SEND, figure 4.1)")
-    pyplot.grid(visible=True, alpha=0.3)
-    pyplot.legend()
-    return [save(pyplot, folder / "send-dequeue.svg")]
+    if len(distinct(found, "batch")) > 1:
+        lines = curves_of(found, "batch", queued)
+        draw = partial(chart.curves, found=lines, scale=QUEUED)
+        title = "SEND beside POSIX signals (SEND, figure 4.1)"
+        yield Chart("send-dequeue", title, draw)
 
 
-def plot_programs(pyplot: Any, run: Run, folder: Path) -> list[Path]:
-    made = []
+def charts(run: Run) -> Iterator[Chart]:
+    yield from plot_calls(run)
+    yield from plot_served("serve", run.of(serve.BENCH), "requests")
+    yield from plot_threads(run)
+    yield from plot_send(run)
     for name, kind in programs.KINDS.items():
         # A point query is a hundred times shorter than a transaction of twenty.
         for mode in kind.modes:
             found = run.of(programs.BENCH, program=name, mode=mode)
-            if found:
-                path = folder / f"programs-{name}-{mode}.svg"
-                made.append(plot_bars(pyplot, found, kind.unit, path))
-    return made
+            yield from plot_served(f"programs-{name}-{mode}", found, kind.unit)
+    yield from overload_plot.charts(run)
 
 
 def plot(run: Run, folder: Path) -> list[Path]:
     pyplot = matplot.load("plots")
+    made = []
+    path = folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for one in charts(run):
+            path = folder / f"{one.name}.svg"
+            figure = chart.figure_of(pyplot, one.title, [one.draw], one.size)
+            path.write_bytes(chart.saved(figure, "svg"))
+            pyplot.close(figure)
+            made.append(path)
     except OSError as error:
-        raise BenchError(f"{folder}: {error.strerror}") from error
-    made = plot_calls(pyplot, run, folder) + plot_serve(pyplot, run, folder)
-    made += plot_threads(pyplot, run, folder) + plot_send(pyplot, run, folder)
-    made += plot_programs(pyplot, run, folder)
-    return made + overload_plot.plot(pyplot, run, folder, save)
+        raise BenchError(f"{path}: {error.strerror}") from error
+    return made

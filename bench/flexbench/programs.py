@@ -73,13 +73,17 @@ KINDS = {
 }
 
 
-def variants(plan: Plan, program: str, mode: str, connections: int) -> list[Settings]:
+def connections(plan: Plan, kind: Kind) -> int:
+    return plan.connections or kind.count
+
+
+def variants(plan: Plan, program: str, mode: str) -> list[Settings]:
     return [
         {
             "program": program,
             "mode": mode,
             "variant": variant,
-            "connections": connections,
+            "connections": connections(plan, KINDS[program]),
             "seconds": plan.seconds,
             "network": plan.network.kind,
         }
@@ -87,28 +91,26 @@ def variants(plan: Plan, program: str, mode: str, connections: int) -> list[Sett
     ]
 
 
-def round_of(
-    plan: Plan, name: str, program: Program, mode: str, connections: int, seconds: int
-) -> Json:
+def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) -> Json:
     def load() -> Load:
-        return KINDS[name].load(plan, program, mode, connections, seconds)
+        return kind.load(plan, program, mode, connections(plan, kind), seconds)
 
     return loaded(plan, program, load)
 
 
-def compare(
-    run: Run, plan: Plan, name: str, mode: str, count: int, of: dict[str, Program]
-) -> None:
+def compare(run: Run, plan: Plan, name: str, mode: str, of: dict[str, Program]) -> None:
+    kind = KINDS[name]
     progress(f"programs: warming up {name} {mode}")
     for program in of.values():
-        round_of(plan, name, program, mode, count, min(WARM_UP_S, plan.seconds))
+        round_of(plan, kind, program, mode, min(WARM_UP_S, plan.seconds))
     check_threads(plan, of[FLEXSC])
-
-    def once(settings: Settings) -> Json:
-        program = of[str(settings["variant"])]
-        return round_of(plan, name, program, mode, count, plan.seconds)
-
-    measure_all(run, plan, BENCH, variants(plan, name, mode, count), once)
+    measure_all(
+        run,
+        plan,
+        BENCH,
+        variants(plan, name, mode),
+        lambda s: round_of(plan, kind, of[str(s["variant"])], mode, plan.seconds),
+    )
 
 
 def measure_one(run: Run, plan: Plan, name: str) -> None:
@@ -121,14 +123,15 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
     kind = KINDS[name]
     for tool in kind.tools:
         tools.need(tool)
-    counts = sweep.counts(plan, kind.sweep, kind.count)
-    for together in [[count] for count in counts] if kind.apart else [counts]:
-        with kind.both(plan, max(together)) as found:
-            for mode, count in product(kind.modes, together):
+    plans = sweep.plans(plan, kind.sweep)
+    for together in [[one] for one in plans] if kind.apart else [plans]:
+        with kind.both(plan, connections(together[-1], kind)) as found:
+            for mode, one in product(kind.modes, together):
                 try:
-                    compare(run, plan, name, mode, count, found)
+                    compare(run, one, name, mode, found)
                 except BenchError as error:
-                    run.note(f"{BENCH}: {count} {kind.clients}: {error}")
+                    count = f"{connections(one, kind)} {kind.clients}"
+                    run.note(f"{BENCH}: {count}: {error}")
 
 
 def parse(words: Sequence[str]) -> list[str]:

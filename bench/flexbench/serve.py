@@ -50,33 +50,37 @@ MODES = {
 }
 
 
-def wrk(plan: Plan, server: Server, connections: int, seconds: int) -> list[str]:
+def connections(plan: Plan) -> int:
+    return plan.connections or pair.CONNECTIONS
+
+
+def wrk(plan: Plan, server: Server, seconds: int) -> list[str]:
     url = server.url + FILE
-    return clients.wrk(plan, connections, seconds, url)
+    return clients.wrk(plan, connections(plan), seconds, url)
 
 
-def load(plan: Plan, server: Server, connections: int, seconds: int) -> Load:
+def load(plan: Plan, server: Server, seconds: int) -> Load:
     try:
-        return clients.run_wrk(wrk(plan, server, connections, seconds), seconds)
+        return clients.run_wrk(wrk(plan, server, seconds), seconds)
     except BenchError as error:
         raise BenchError(f"{server.name}: {error}") from error
 
 
-def rounds(plan: Plan, server: Server, connections: int) -> dict[str, list[float]]:
+def rounds(plan: Plan, server: Server) -> dict[str, list[float]]:
     """What a request costs; a sweep is of throughput and latency alone."""
     if plan.sweep:
         return {}
-    return pair.in_rounds(plan, server, connections, plan.bytes, ROUNDS_S)
+    return pair.in_rounds(plan, server, connections(plan), plan.bytes, ROUNDS_S)
 
 
-def round_of(plan: Plan, server: Server, connections: int, seconds: int) -> Json:
+def round_of(plan: Plan, server: Server, seconds: int) -> Json:
     shares, core = quiet.Shares(plan.cores.measured), quiet.Busy(plan.cores.measured)
-    found = load(plan, server, connections, seconds)
+    found = load(plan, server, seconds)
     busy = min(1.0, core.seconds() / found.seconds)
     shared = shares.samples()
     return {
         "samples": {
-            **rounds(plan, server, connections),
+            **rounds(plan, server),
             **shared,
             "requests_per_s": [found.requests_per_s],
             "p50_us": [found.p50_us],
@@ -90,17 +94,16 @@ def round_of(plan: Plan, server: Server, connections: int, seconds: int) -> Json
 # System calls for a request.
 
 
-def count_perf(plan: Plan, server: Server, connections: int) -> float:
+def count_perf(plan: Plan, server: Server) -> float:
     """System calls for a request, by perf, while wrk loads the server."""
     command = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
-    command += ["-p", str(server.pid), "--"]
-    command += wrk(plan, server, connections, COUNT_S)
+    command += ["-p", str(server.pid), "--", *wrk(plan, server, COUNT_S)]
     done = clients.execute("perf", command, COUNT_S)
     calls = tools.parse_perf(done.stderr)
     return calls / tools.parse_wrk(done.stdout).requests
 
 
-def count_strace(plan: Plan, server: Server, connections: int) -> float:
+def count_strace(plan: Plan, server: Server) -> float:
     """System calls for a request, by strace. It slows the server down, so batches are
     large.
     """
@@ -115,21 +118,20 @@ def count_strace(plan: Plan, server: Server, connections: int) -> float:
             time.sleep(1)
             if tracing.poll() is not None:
                 raise BenchError("strace may not trace here")
-            found = load(plan, server, connections, COUNT_S)
+            found = load(plan, server, COUNT_S)
         finally:
             tracing.send_signal(signal.SIGINT)
             tracing.wait(clients.SPARE_S)
         return tools.parse_strace(output.read_text(encoding="ascii")) / found.requests
 
 
-def count(run: Run, plan: Plan, server: Server, connections: int) -> Json:
+def count(run: Run, plan: Plan, server: Server) -> Json:
     """System calls for a request, by the first tool that is permitted, and its name."""
     reasons = []
     for name, counter in (("perf", count_perf), ("strace", count_strace)):
         progress(f"serve: system calls of {server.name}, by {name}")
         try:
-            calls = counter(plan, server, connections)
-            return {"syscalls_per_request": calls, "counted_by": name}
+            return {"syscalls_per_request": counter(plan, server), "counted_by": name}
         except BenchError as error:
             reasons.append(str(error))
         finally:
@@ -153,7 +155,7 @@ def module(run: Run, plan: Plan) -> list[Module]:
 
 
 @contextmanager
-def all_of(run: Run, plan: Plan, folder: Path, cached: bool) -> Iterator[list[Server]]:
+def started(run: Run, plan: Plan, folder: Path, cached: bool) -> Iterator[list[Server]]:
     site = Site(folder / "root", cached)
     sites = {THEIRS: site}
     sites |= {nginx.MODULE: replace(site, module=one) for one in module(run, plan)}
@@ -168,42 +170,37 @@ def all_of(run: Run, plan: Plan, folder: Path, cached: bool) -> Iterator[list[Se
         ]
 
 
-def compare(
-    run: Run, plan: Plan, mode: str, connections: int, found: list[Server]
-) -> None:
+def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
     settings: Settings = {
         "mode": mode,
-        "connections": connections,
+        "connections": connections(plan),
         "bytes": plan.bytes,
     }
     pair.compare(
         *(run, plan, BENCH, found, settings),
-        lambda server, seconds: round_of(plan, server, connections, seconds),
+        lambda server, seconds: round_of(plan, server, seconds),
     )
 
 
-def count_all(
-    run: Run, plan: Plan, mode: str, connections: int, found: list[Server]
-) -> None:
+def count_all(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
+    key: Settings = {"mode": mode, "connections": connections(plan)}
     for server in found:
-        key: Settings = {"mode": mode, "connections": connections}
         for measurement in run.of(BENCH, **key, variant=server.name):
-            counts = count(run, plan, server, connections)
-            measurement.rounds[-1]["counts"].update(counts)
+            measurement.rounds[-1]["counts"].update(count(run, plan, server))
 
 
 def measure_mode(run: Run, plan: Plan, mode: str, folder: Path) -> None:
     content = (folder / "root" / FILE).read_bytes()
-    counts = sweep.counts(plan, sweep.WEB, pair.CONNECTIONS)
-    with all_of(run, plan, folder, mode == "cached") as found:
+    plans = sweep.plans(plan, sweep.WEB)
+    with started(run, plan, folder, mode == "cached") as found:
         for server in found:
             servers.check(plan.network, server, FILE, content)
-        for connections in counts:
+        for one in plans:
             try:
-                compare(run, plan, mode, connections, found)
+                compare(run, one, mode, found)
             except BenchError as error:
-                run.note(f"{BENCH}: {connections} connections: {error}")
-        count_all(run, plan, mode, counts[-1], found)
+                run.note(f"{BENCH}: {connections(one)} connections: {error}")
+        count_all(run, plans[-1], mode, found)
 
 
 def measure(run: Run, plan: Plan) -> None:

@@ -6,7 +6,7 @@ go through, and the tables of what was measured with several of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import table
 from .compare import Interval, ratio
@@ -30,11 +30,12 @@ DATABASE = Sweep([1, 4, 16, 32, 64, 128, 256], [1, 16, 64, 256])
 NAMES = Sweep([1, 4, 16, 64, 128, 256], [1, 16, 256])
 
 
-def counts(plan: Plan, sweep: Sweep, one: int) -> list[int]:
-    """The numbers of clients to measure with; one: the bench's own, without a sweep."""
-    if plan.sweep:
-        return sweep.quick if plan.quick else sweep.every
-    return [plan.connections or one]
+def plans(plan: Plan, sweep: Sweep) -> list[Plan]:
+    """The plan for each number of clients; without a sweep, the plan as it is."""
+    if not plan.sweep:
+        return [plan]
+    counts = sweep.quick if plan.quick else sweep.every
+    return [replace(plan, connections=count) for count in counts]
 
 
 # Tables.

@@ -340,6 +340,113 @@ def test_costs_stand_beside_the_papers_without_a_verdict(tmp_path: Path) -> None
     assert found["osdi-t1"]["state"] == "not measured"
 
 
+# Sweeps.
+
+
+def measured(bench: str, settings: Json, samples: Json) -> Json:
+    found = {name: [value] for name, value in samples.items()}
+    rounds = [{"samples": found, "counts": {}} for _ in range(3)]
+    return {"bench": bench, "settings": settings, "rounds": rounds}
+
+
+def point(bench: str, settings: Json, rate: float, busy: float = 99.0) -> Json:
+    samples = {"requests_per_s": rate, "p50_us": 1e9 / rate, "p99_us": 2e9 / rate}
+    shares = {"user_percent": 30.0, "system_percent": 60.0, "idle_percent": 10.0}
+    return measured(bench, settings, {**samples, **shares, "busy_percent": busy})
+
+
+def swept(tmp_path: Path) -> Path:
+    """Apache, nginx and entries against the number of clients."""
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    found = []
+    for count, native, flexsc, busy in (
+        *[(1, 9000.0, 8000.0, 20.0), (16, 20000.0, 60000.0, 60.0)],
+        *[(256, 20000.0, 30000.0, 99.0), (1000, 18000.0, 36000.0, 99.0)],
+    ):
+        for name, rate in (("native", native), ("flexsc", flexsc)):
+            key: Json = {"mode": "kept", "variant": name, "connections": count}
+            apache = {"program": "apache", **key}
+            found.append(point("programs", apache, rate, busy))
+        for name, rate in (("nginx", native), ("flexsc", flexsc), ("module", native)):
+            key = {"mode": "plain", "variant": name, "connections": count}
+            found.append(point("serve", key, rate, busy))
+    for count, rate in ((0, 20000.0), (64, 10000.0), (256, 29000.0), (512, 30000.0)):
+        key = {"variant": "flexsc" if count else "native", "entries": count}
+        found.append(point("entries", {**key, "connections": 512}, rate))
+    run["measurements"] = found
+    path = tmp_path / "sweep.json"
+    path.write_text(json.dumps(run), encoding="utf-8")
+    return path
+
+
+def rows_of(out: Path, name: str) -> dict[str, Json]:
+    """The figure's rows by what they say of the paper, and by where they are ours."""
+    rows = recorded(out)[name]["rows"]
+    return {
+        (row["paper"]["says"] if row["paper"] else row["where"]): row for row in rows
+    }
+
+
+def test_up_to_is_compared_with_the_best_point_of_a_sweep(tmp_path: Path) -> None:
+    report(tmp_path, "--from", swept(tmp_path))
+    found = rows_of(tmp_path, "osdi-f11")
+    best = found["up to 86% with batching alone"]
+    # The gain of 3 with 16 clients compares clients.
+    assert best["where"] == "apache kept, 1 core, 1000 connections"
+    assert (best["gain"]["median"], best["verdict"]) == (2.0, "reached")
+    assert found["up to 116% on 2 and 4 cores"]["reason"].endswith("on one core")
+    few = found["except for a very low number of concurrent requests flexsc wins"]
+    assert few["where"] == "apache kept, 1 core, 1 connection"
+    assert few["verdict"] == "the other way"
+    limited = found["apache kept, 1 core, 16 connections"]
+    assert limited["ours"].endswith("; the clients were the limit")
+    assert "limit" not in found["apache kept, 1 core, 256 connections"]["ours"]
+
+
+def test_a_number_of_clients_is_compared_with_the_same_one(tmp_path: Path) -> None:
+    report(tmp_path, "--from", swept(tmp_path))
+    late = recorded(tmp_path)["osdi-f13"]["rows"]
+    assert [row["where"] for row in late[:2]] == [
+        "apache kept, 1 core, 256 connections"
+    ] * 2
+    assert late[0]["gain"]["median"] == pytest.approx(1.5)
+    (row, *_) = recorded(tmp_path)["atc-f8"]["rows"]
+    assert row["where"] == "flexsc serve, 256 connections"
+    gains = [r["where"] for r in recorded(tmp_path)["atc-f7"]["rows"] if r["paper"]]
+    assert gains == [
+        *["flexsc serve, 1000 connections", "nginx with the module, 256 connections"],
+        "flexsc/epoll, 2 cores, connections 16 and more",
+    ]
+
+
+def test_one_number_of_clients_is_a_sweep_of_one_point(tmp_path: Path) -> None:
+    path = swept(tmp_path)
+    run = json.loads(path.read_text(encoding="utf-8"))
+    ones = [m for m in run["measurements"] if m["settings"]["connections"] == 16]
+    run["measurements"] = ones
+    path.write_text(json.dumps(run), encoding="utf-8")
+    report(tmp_path, "--from", path)
+    late = recorded(tmp_path)["osdi-f13"]["rows"]
+    assert {row["reason"] for row in late if row["paper"]} == {"not measured with 256"}
+    best, *_ = recorded(tmp_path)["osdi-f11"]["rows"]
+    assert best["where"] == "apache kept, 1 core, 16 connections"
+
+
+def test_the_time_of_a_core_is_on_the_page(tmp_path: Path) -> None:
+    page = report(tmp_path, "--from", swept(tmp_path))
+    assert "apache kept, 1 core, native, 1000 connections" in part(page, "osdi-f12")
+    assert "user 30 %, system 60 %, idle 10 %" in part(page, "osdi-f12")
+
+
+def test_enough_entries_are_those_near_the_best(tmp_path: Path) -> None:
+    report(tmp_path, "--from", swept(tmp_path))
+    rows = recorded(tmp_path)["osdi-f16"]["rows"]
+    assert rows[0]["ours"] == "apache: 256 entries reach 95% of the best"
+    assert rows[2]["reason"].endswith("on one core")
+    (more,) = [row for row in rows if row["where"].endswith(", 512 entries")]
+    assert more["gain"]["median"] == 1.5
+
+
 # What is missing or broken.
 
 
@@ -511,7 +618,8 @@ def test_a_command_is_measured_once_for_all_its_figures() -> None:
     chosen = [figure for _, figure in figures.chosen([])]
     names = [bench.name for bench in measure.wanted(chosen, runs.Runs())]
     assert len(names) == len(set(names))
-    assert {"calls", "programs-apache", "serve", "threads", "send"} <= set(names)
+    assert {"calls", "programs-apache-sweep", "threads", "send"} <= set(names)
+    assert {"serve-sweep", "programs-apache-entries"} <= set(names)
     assert Bench(("overload", "events=a,b"), "overload").name == "overload-events-a,b"
 
 
@@ -536,6 +644,19 @@ def test_drawings_are_on_the_page_and_the_same_each_time(
     assert sorted(path.name for path in a.iterdir()) == names
     for name in names:
         assert (a / name).read_bytes() == (b / name).read_bytes()
+
+
+def test_sweeps_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_drawings(monkeypatch)
+    page = report(tmp_path, "--from", swept(tmp_path))
+    checked(page)
+    drawings = {p.stem for p in (tmp_path / "figures").iterdir()}
+    assert drawings == {
+        *["osdi-f11", "osdi-f12", "osdi-f13", "osdi-f16", "atc-f7", "atc-f8"]
+    }
+    svg = (tmp_path / "figures" / "osdi-f11.svg").read_text(encoding="utf-8")
+    assert "hollow: the clients were the limit" in svg
+    assert "gain: up to 1.86 times" in svg
 
 
 def test_an_svg_on_the_page_has_ids_of_its_own() -> None:

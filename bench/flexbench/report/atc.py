@@ -9,35 +9,28 @@ from .. import loops, nginx, serve, table
 from ..papers import Data, Profile
 from ..running import NATIVE
 from ..samples import distinct
-from . import costs, draw
-from .figure import Bench, Figure, Row, State, number_pair
-from .osdi import COUNTERS, DIAGRAM, beside, machine_rows
+from . import costs, sweeps
+from .figure import Bench, Draw, Figure, Row, State, number_pair
+from .osdi import COUNTERS, DIAGRAM, SWEEP, machine_rows
 from .runs import Runs, gain
+from .sweeps import Quantity, Sweep, pairs_of
 
-SERVE = Bench(("serve",), serve.BENCH)
+SERVE = Bench(("serve", SWEEP), serve.BENCH, {"mode": serve.SWEPT})
 NGINX = Bench(("nginx", "plain"), nginx.BENCH, {"mode": "plain"})
 MEMCACHED = Bench(("programs", "memcached"), loops.BENCH, {"program": "memcached"})
 
-NO_SWEEP = "the bench has one core for the server"
 NOT_OURS = "counted for nginx and memcached only where perf or strace may count"
 
 
-def serve_rows(runs: Runs, series: str, unit: str, less: bool) -> list[Row]:
-    rows = []
-    for mode in distinct(runs.of(serve.BENCH), "mode"):
-        ours = runs.find(serve.BENCH, mode=mode, variant="flexsc")
-        theirs = runs.find(serve.BENCH, mode=mode, variant="nginx")
-        if ours and theirs:
-            count = ours.settings["connections"]
-            medians = ours.median(series), theirs.median(series)
-            rows.append(
-                Row(
-                    f"flexsc serve, {mode}, {count} connections",
-                    here=number_pair(*medians, f"{unit}, nginx"),
-                    ratio=gain(ours, theirs, series, less),
-                )
-            )
-    return rows
+def servers(runs: Runs) -> list[Sweep]:
+    """flexsc serve, and nginx with the module, each beside stock nginx."""
+    found = []
+    names = (("flexsc serve", serve.OURS), ("nginx with the module", nginx.MODULE))
+    for what, ours in names:
+        pairs = pairs_of(runs, serve.BENCH, ours, serve.THEIRS, SERVE.settings)
+        if pairs:
+            found.append(Sweep(what, "connections", "nginx", pairs))
+    return found
 
 
 def module_rows(runs: Runs) -> list[Row]:
@@ -59,21 +52,18 @@ def module_rows(runs: Runs) -> list[Row]:
     return rows
 
 
-def nginx_throughput(runs: Runs, data: Data) -> list[Row]:
-    rows = module_rows(runs) + serve_rows(runs, "requests_per_s", "requests/s", False)
-    found = []
-    for point in data.points:
-        if point.series == "flexsc/epoll":
-            found += beside(point, rows if point.cores == "1" else [], NO_SWEEP)
-    return found
+RATE = Quantity(serve.SERIES, "requests/s")
+MEDIAN = Quantity("p50_us", "us, median", less=True)
 
 
-def nginx_latency(runs: Runs, data: Data) -> list[Row]:
-    rows = serve_rows(runs, "p50_us", "us, median", True)
-    found = []
-    for point in data.points:
-        found += beside(point, rows if point.cores == "1" else [], NO_SWEEP)
-    return found
+def server_rows(quantity: Quantity, runs: Runs, data: Data) -> list[Row]:
+    quantities = {"mean latency"} if quantity.less else {"throughput"}
+    rows = sweeps.rows(data, servers(runs), quantity, quantities)
+    return rows if quantity.less else rows + module_rows(runs)
+
+
+def panels(quantity: Quantity) -> list[Draw]:
+    return [partial(sweeps.panel, servers, index, quantity) for index in (0, 1)]
 
 
 def calls_of(runs: Runs, server: str) -> str:
@@ -81,12 +71,13 @@ def calls_of(runs: Runs, server: str) -> str:
     them; empty: they weren't counted.
     """
     if server == "nginx":
-        m = runs.find(serve.BENCH, mode="plain", variant="nginx")
+        # The last one, of the most connections, has them.
+        found = runs.of(serve.BENCH, mode=serve.SWEPT, variant=serve.THEIRS)
         key, by = "syscalls_per_request", "counted_by"
     else:
-        m = runs.find(loops.BENCH, program=server, mode=loops.KEPT, variant=NATIVE)
+        found = runs.of(loops.BENCH, program=server, mode=loops.KEPT, variant=NATIVE)
         key, by = loops.CALLS, ""
-    counts = m.rounds[-1]["counts"] if m else {}
+    counts = found[-1].rounds[-1]["counts"] if found else {}
     if key not in counts:
         return ""
     return f"{table.number(counts[key])} ({counts.get(by, 'perf')})"
@@ -134,22 +125,23 @@ FIGURES = [
     Figure(
         "atc-f7",
         State.STAND_IN,
-        "nginx' module by processor time for a request, and another server by requests",
+        "another server, and nginx with a module",
         differs="The paper's nginx was ported as a whole. Ours is stock nginx with a "
-        "module for static files, and flexsc serve, which has less to do than nginx. One "
-        "number of connections, by wrk or in rounds, and not by ApacheBench.",
-        benches=[NGINX, SERVE],
-        rows=nginx_throughput,
-        draw=draw.intervals,
+        "module for static files, and flexsc serve, which has less to do than nginx. wrk "
+        "loads them over connections that are kept, and not ApacheBench.",
+        benches=[SERVE, NGINX],
+        rows=partial(server_rows, RATE),
+        draws=panels(RATE),
     ),
     Figure(
         "atc-f8",
         State.STAND_IN,
-        "the median latency of another server stands for nginx' mean",
-        differs="flexsc serve beside nginx, by wrk.",
+        "the median latency of another server, and of nginx with a module, stands for "
+        "the mean",
+        differs="As for figure 7; wrk tells the latency.",
         benches=[SERVE],
-        rows=nginx_latency,
-        draw=draw.intervals,
+        rows=partial(server_rows, MEDIAN),
+        draws=panels(MEDIAN),
     ),
     Figure("atc-f9", State.NOT_BUILT, "nginx isn't offered rates yet"),
     Figure("atc-f10", State.COUNTERS, COUNTERS),

@@ -149,7 +149,7 @@ class Bench:
 
     @property
     def name(self) -> str:
-        return "-".join(word.replace("=", "-") for word in self.words)
+        return "-".join(word.lstrip("-").replace("=", "-") for word in self.words)
 
     @property
     def command(self) -> str:
@@ -167,7 +167,8 @@ def no_rows(runs: Runs, data: Data) -> list[Row]:
 @dataclass(frozen=True)
 class Figure:
     """The report's part of an item of papers/index.csv. state, why: what holds if there
-    are measurements, or no bench is needed. draw: draws on matplotlib's axes.
+    are measurements, or no bench is needed. draws: each draws
+    on matplotlib's axes of its own.
     """
 
     id: str
@@ -176,7 +177,7 @@ class Figure:
     differs: str = ""  # what of the paper's setup is different here
     benches: Sequence[Bench] = ()
     rows: Rows = no_rows
-    draw: Draw | None = None
+    draws: Sequence[Draw] = ()
     cores: int = 0  # that the machine has to have
 
 

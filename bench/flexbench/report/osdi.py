@@ -3,22 +3,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
-from .. import calls, loops, programs, table, threads
+from .. import calls, chart, entries, loops, programs, table, threads
+from ..chart import GREY, PAPER, Scale, curves_of
 from ..papers import Data, Point
 from ..running import FLEXSC, NATIVE
 from ..samples import Measurement, Settings, distinct
-from . import draw
-from .figure import Bench, Figure, Row, State, number_pair
+from . import draw, sweeps
+from .figure import Bench, Draw, Figure, Row, State, number_pair, said
 from .runs import Runs, gain
+from .sweeps import Quantity, Sweep, pairs_of
 
 CALLS = Bench(("calls",), calls.BENCH)
-APACHE = Bench(("programs", "apache"), programs.BENCH, {"program": "apache"})
-MARIADB = Bench(("programs", "mariadb"), programs.BENCH, {"program": "mariadb"})
+SWEEP = "--sweep"
+APACHE = Bench(("programs", "apache", SWEEP), programs.BENCH, {"program": "apache"})
+MARIADB = Bench(("programs", "mariadb", SWEEP), programs.BENCH, {"program": "mariadb"})
 THREADS = Bench(("threads",), threads.BENCH, {"part": threads.LOAD, "mode": "http"})
 ENTRIES = Bench(("threads",), threads.BENCH, {"part": threads.ENTRIES})
-BIND = Bench(("programs", "bind"), loops.BENCH, {"program": "bind"})
+APACHE_ENTRIES = Bench(("programs", entries.NAME), entries.BENCH)
+BIND = Bench(("programs", "bind", SWEEP), loops.BENCH, {"program": "bind"})
 
 # So many entries are enough as reach this share of the best rate.
 NEARLY = 0.95
@@ -88,126 +95,154 @@ def calls_rows(variants: list[tuple[str, str]], runs: Runs, data: Data) -> list[
 
 # Programs natively and under flexsc run.
 
-
-def pair_of(runs: Runs, bench: str, **settings: str | int) -> list[Measurement]:
-    """The measurements under flexsc run and natively; none, if one is missing."""
-    both = [runs.find(bench, **settings, variant=v) for v in (FLEXSC, NATIVE)]
-    return [m for m in both if m] if all(both) else []
+THROUGHPUT, LATENCY = {"throughput", "transactions"}, {"mean latency"}
 
 
-def pair_row(
-    pair: list[Measurement], series: str, unit: str, less: bool, what: str
-) -> Row:
-    ours, native = pair
-    medians = ours.median(series), native.median(series)
-    return Row(
-        what,
-        here=number_pair(*medians, f"{unit}, natively"),
-        ratio=gain(ours, native, series, less),
-    )
+def programs_of(name: str, runs: Runs) -> list[Sweep]:
+    """A sweep for each kind of load."""
+    kind = programs.KINDS[name]
+    found = []
+    for mode in kind.modes:
+        key: Settings = {"program": name, "mode": mode}
+        pairs = pairs_of(runs, programs.BENCH, FLEXSC, NATIVE, key)
+        what = f"{name} {mode}, 1 core"
+        found.append(Sweep(what, kind.clients, "natively", pairs))
+    return [sweep for sweep in found if sweep.pairs]
 
 
-def beside(point: Point, rows: list[Row], reason: str) -> list[Row]:
-    """The rows with the paper's number beside each, or one row with the reason why
-    there are none.
-    """
-    if not rows:
-        return [Row(where(point), point, reason=reason)]
-    return [Row(r.where, point, "", r.here, r.ratio) for r in rows]
-
-
-def cores_of(count: str) -> str:
-    return "1 core" if count == "1" else f"{count} cores"
-
-
-def where(point: Point) -> str:
-    cores = cores_of(point.cores) if point.cores else ""
-    at = f"{point.x_name} {point.x}".strip()
-    return ", ".join(text for text in (point.series, cores, at) if text)
-
-
-def program_rows(
-    name: str, series: str, unit: str, runs: Runs, less: bool
-) -> list[Row]:
-    rows = []
-    for mode in programs.KINDS[name].modes:
-        pair = pair_of(runs, programs.BENCH, program=name, mode=mode)
-        if pair:
-            count = pair[0].settings["connections"]
-            what = f"{name} {mode}, 1 core, {count} {programs.KINDS[name].clients}"
-            rows.append(pair_row(pair, series, unit, less, what))
-    return rows
-
-
-def http_rows(series: str, unit: str, less: bool, runs: Runs) -> list[Row]:
-    """Rows of http-threads, which has several numbers of connections, as the paper's
-    curve.
-    """
-    rows = []
+def http_threads(runs: Runs) -> list[Sweep]:
+    """http-threads, which is the same server on one core and on two."""
+    found = []
     for cores in (1, 2):
         key: Settings = {**THREADS.settings, "cores": cores}
-        for count in distinct(runs.of(threads.BENCH, **key), "connections"):
-            pair = pair_of(runs, threads.BENCH, **key, connections=count)
-            if pair:
-                what = f"http-threads, {cores_of(str(cores))}, {count} connections"
-                rows.append(pair_row(pair, series, unit, less, what))
+        pairs = pairs_of(runs, threads.BENCH, FLEXSC, NATIVE, key)
+        what = f"http-threads, {'1 core' if cores == 1 else '2 cores'}"
+        found.append(Sweep(what, "connections", "natively", pairs))
+    return found
+
+
+def rate_of(name: str) -> Quantity:
+    return Quantity(programs.SERIES, f"{programs.KINDS[name].unit}/s")
+
+
+MEDIAN = Quantity("p50_us", "us, median", less=True)
+
+
+def program_rows(name: str, quantity: Quantity, runs: Runs, data: Data) -> list[Row]:
+    quantities = LATENCY if quantity.less else THROUGHPUT
+    rows = sweeps.rows(data, programs_of(name, runs), quantity, quantities)
+    for one in http_threads(runs) if name == "apache" else []:
+        rows += [one.row(pair, quantity) for pair in one.pairs]
     return rows
 
 
-ONE_CORE = "the bench has this server on one core, with one number of clients"
+def program_panels(name: str, quantity: Quantity) -> list[Draw]:
+    found = partial(programs_of, name)
+    return [
+        partial(sweeps.panel, found, index, quantity)
+        for index in range(len(programs.KINDS[name].modes))
+    ]
 
 
-def load_rows(name: str, series: str, less: bool, runs: Runs, data: Data) -> list[Row]:
-    unit = "us, median" if less else f"{programs.KINDS[name].unit}/s"
-    ours = program_rows(name, series, unit, runs, less)
-    rows = []
-    for point in data.points:
-        if point.unit in ("times", "percent"):
-            one = point.cores.startswith("1") and not point.x.startswith("very few")
-            rows += beside(point, ours if one else [], ONE_CORE)
-    if name == "apache":
-        rows += http_rows(series, unit, less, runs)
-    return rows
+# Figure 12: where the time of a core goes.
+
+
+def both_programs(runs: Runs) -> list[Sweep]:
+    return [*programs_of("apache", runs), *programs_of("mariadb", runs)]
+
+
+def share_rows(runs: Runs, data: Data) -> list[Row]:
+    """The paper's numbers, which are of several cores, and ours, of one."""
+    reason = "of several cores, or of both variants: compare with the rows below"
+    rows = [Row(sweeps.where(p), p, reason=reason) for p in data.points]
+    return rows + sweeps.share_rows(both_programs(runs))
+
+
+# BIND.
+
+
+def bind(runs: Runs) -> list[Sweep]:
+    key: Settings = {"program": "bind", "mode": loops.KEPT}
+    pairs = pairs_of(runs, loops.BENCH, FLEXSC, NATIVE, key)
+    return [Sweep("named", "that ask at once", "natively", pairs)] if pairs else []
+
+
+PROCESSOR = Quantity(loops.SERIES, "us of the processor a request", less=True)
 
 
 def bind_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for mode in distinct(runs.of(loops.BENCH, program="bind"), "mode"):
-        pair = pair_of(runs, loops.BENCH, program="bind", mode=mode)
-        if pair:
-            what = f"{pair[0].settings['connections']} that ask at once"
-            unit = "us of the processor a request"
-            rows.append(pair_row(pair, loops.SERIES, unit, True, what))
-    return [r for p in data.points for r in beside(p, rows, "not measured")]
+    return sweeps.rows(data, bind(runs), PROCESSOR, {"BIND throughput"})
 
 
 # Figure 16: how many entries are enough.
 
 
-def entries_rows(runs: Runs, data: Data) -> list[Row]:
-    found = [m for m in runs.of(threads.BENCH, part=threads.ENTRIES)]
-    native = next((m for m in found if m.settings["variant"] == NATIVE), None)
-    limited = [m for m in found if m.settings["entries"]]
-    rows = []
-    if limited:
-        most = max(m.median(threads.SERIES) for m in limited)
-        enough = min(
+@dataclass(frozen=True)
+class Entries:
+    """A server against the number of entries; native: the same without flexsc run."""
+
+    what: str
+    limited: list[Measurement]
+    native: Measurement
+
+    def enough(self) -> str:
+        most = max(m.median(programs.SERIES) for m in self.limited)
+        least = min(
             int(m.settings["entries"])
-            for m in limited
-            if m.median(threads.SERIES) >= NEARLY * most
+            for m in self.limited
+            if m.median(programs.SERIES) >= NEARLY * most
         )
-        text = f"{enough} entries reach {NEARLY:.0%} of the best"
+        return f"{self.what}: {least} entries reach {NEARLY:.0%} of the best"
+
+    def row(self, m: Measurement) -> Row:
+        series = programs.SERIES
+        medians = m.median(series), self.native.median(series)
+        return Row(
+            f"{self.what}, 1 core, {m.settings['entries']} entries",
+            here=number_pair(*medians, "requests/s, natively"),
+            ratio=gain(m, self.native, series),
+        )
+
+
+def entries_of(what: str, found: list[Measurement]) -> list[Entries]:
+    native = [m for m in found if m.settings["variant"] == NATIVE]
+    limited = [m for m in found if m.settings["entries"]]
+    return [Entries(what, limited, native[0])] if native and limited else []
+
+
+def by_entries(runs: Runs) -> list[Entries]:
+    echo = runs.of(threads.BENCH, part=threads.ENTRIES)
+    return [
+        *entries_of("apache", runs.of(entries.BENCH)),
+        *entries_of("echo-threads", echo),
+    ]
+
+
+def entries_rows(runs: Runs, data: Data) -> list[Row]:
+    servers = by_entries(runs)
+    here = "; ".join(server.enough() for server in servers)
+    rows = []
     for point in data.points:
-        if point.unit != "entries":
-            continue
-        here = text if limited and point.cores == "1" else ""
-        reason = "" if here else "the bench has this server on one core"
-        rows.append(Row(where(point), point, here=here, reason=reason))
-    for m in limited if native else []:
-        assert native
-        what = f"echo-threads, 1 core, {m.settings['entries']} entries"
-        rows.append(pair_row([m, native], threads.SERIES, "requests/s", False, what))
-    return rows
+        if point.unit == "entries":
+            ours = here if point.cores == "1" else ""
+            reason = "" if ours else sweeps.ONE_CORE
+            rows.append(Row(sweeps.where(point), point, here=ours, reason=reason))
+    return rows + [server.row(m) for server in servers for m in server.limited]
+
+
+def entries_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
+    """Draw throughput, natively as a dashed line, and the paper's range of one core."""
+    points = [row.point for row in rows if row.point and row.point.cores == "1"]
+    for point in dict.fromkeys(points):
+        axes.axvline(float(point.value), color=PAPER, label=f"OSDI: {said(point)}")
+    found = []
+    for server in by_entries(runs):
+        (one,) = curves_of(server.limited, "entries", programs.SERIES)
+        found.append(replace(one, label=f"{server.what}, flexsc run"))
+        rate = server.native.median(programs.SERIES)
+        axes.axhline(rate, linestyle="--", color=GREY, label=f"{server.what}, native")
+    scale = Scale("calls that may execute at once", "requests a second")
+    chart.curves(axes, found, scale)
 
 
 # The machine.
@@ -256,7 +291,7 @@ FIGURES = [
         "makes it plainly.",
         benches=[CALLS],
         rows=partial(calls_rows, SAME),
-        draw=draw.batches,
+        draws=[draw.batches],
     ),
     Figure(
         "osdi-f10",
@@ -265,23 +300,27 @@ FIGURES = [
         + " The other core's thread sleeps between batches, as in the paper, or polls.",
         benches=[CALLS],
         rows=partial(calls_rows, OTHER),
-        draw=draw.batches,
+        draws=[draw.batches],
     ),
     Figure(
         "osdi-f11",
         State.MEASURED,
         differs=USER
-        + " Apache is one number of connections, on one core, without a log "
-        "of requests; http-threads stands for the rest of the curve.",
+        + " Apache is on one core, without a log of requests, with as many threads as "
+        "connections and 44 more; wrk loads it. http-threads is a smaller server.",
         benches=[APACHE, THREADS],
-        rows=partial(load_rows, "apache", programs.SERIES, False),
-        draw=draw.intervals,
+        rows=partial(program_rows, "apache", rate_of("apache")),
+        draws=program_panels("apache", rate_of("apache")),
     ),
     Figure(
         "osdi-f12",
-        State.NOT_BUILT,
-        "the time of each core isn't broken down yet",
-        cores=8,
+        State.MEASURED,
+        "one core of the server",
+        "On one core there is always something to do, if there are clients enough. The "
+        "core's time is all that /proc/stat has of it, others' included.",
+        benches=[APACHE, MARIADB],
+        rows=share_rows,
+        draws=[partial(sweeps.share_panel, both_programs)],
     ),
     Figure("osdi-t4", State.COUNTERS, COUNTERS),
     Figure(
@@ -290,8 +329,8 @@ FIGURES = [
         "the median latency stands for the mean",
         differs=USER + " Latency is as wrk prints it, its median.",
         benches=[APACHE, THREADS],
-        rows=partial(load_rows, "apache", "p50_us", True),
-        draw=draw.intervals,
+        rows=partial(program_rows, "apache", MEDIAN),
+        draws=program_panels("apache", MEDIAN),
     ),
     Figure(
         "osdi-f14",
@@ -299,8 +338,8 @@ FIGURES = [
         differs=USER + " MariaDB stands for MySQL 5.5, loaded by sysbench as there; "
         "tables and clients are fewer, and point_select is no load of the paper's.",
         benches=[MARIADB],
-        rows=partial(load_rows, "mariadb", programs.SERIES, False),
-        draw=draw.intervals,
+        rows=partial(program_rows, "mariadb", rate_of("mariadb")),
+        draws=program_panels("mariadb", rate_of("mariadb")),
     ),
     Figure("osdi-t5", State.COUNTERS, COUNTERS),
     Figure(
@@ -309,17 +348,17 @@ FIGURES = [
         "the median latency stands for the mean",
         differs=USER + " Latency is that of sysbench's transactions, its median.",
         benches=[MARIADB],
-        rows=partial(load_rows, "mariadb", "p50_us", True),
-        draw=draw.intervals,
+        rows=partial(program_rows, "mariadb", MEDIAN),
+        draws=program_panels("mariadb", MEDIAN),
     ),
     Figure(
         "osdi-f16",
-        State.STAND_IN,
-        "an echo server with a thread for each connection stands for Apache",
-        differs="Entries come in pages of 64, so a smaller number is 64.",
-        benches=[ENTRIES],
+        State.MEASURED,
+        differs="Apache, and a server that echoes, have 512 connections, on one core. "
+        "Entries come in pages of 64, so a smaller number is 64.",
+        benches=[APACHE_ENTRIES, ENTRIES],
         rows=entries_rows,
-        draw=draw.intervals,
+        draws=[entries_panel],
     ),
     Figure(
         "osdi-bind",
@@ -329,6 +368,6 @@ FIGURES = [
         "to run; the paper's BIND had a thread for each request.",
         benches=[BIND],
         rows=bind_rows,
-        draw=draw.intervals,
+        draws=[partial(sweeps.panel, bind, 0, PROCESSOR)],
     ),
 ]

@@ -8,7 +8,7 @@ from ..papers import Data, Point, SendServer
 from ..samples import Measurement, distinct
 from . import draw
 from .figure import Bench, Figure, Row, State, number_pair
-from .osdi import where
+from .sweeps import where
 from .runs import Runs, gain
 
 POINTS = "send-points.csv"
@@ -116,7 +116,7 @@ FIGURES = [
         "request. docs/measuring.md has the command of each figure.",
         benches=[EVENTS, OVERLOAD],
         rows=rows,
-        draw=draw.intervals,
+        draws=[draw.intervals],
     ),
     Figure(
         "send-f4.11",

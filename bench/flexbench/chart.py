@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""Axes of matplotlib as all drawings here have them, those of flexsc bench --plot and
+those of flexsc report. One input makes the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import table
+from .samples import Measurement
+
+GREY, PAPER = "#888888", "#d9660a"
+HOLLOW = "hollow: the clients were the limit"
+SIZE = (7.0, 4.5)
+# Metadata that is set to None, so that files have no date and no version of matplotlib.
+PLAIN = {"svg": ["Date", "Creator", "Format", "Type"], "png": ["Software"]}
+
+Draw = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point of a curve. ends: of the interval that y is the middle of."""
+
+    x: float
+    y: float
+    hollow: bool = False
+    ends: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    label: str
+    dots: Sequence[Dot]
+    line: str = "-"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The names of the axes, and whether they are logarithmic."""
+
+    x: str
+    y: str
+    log_x: bool = True
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing that is a file of its own, without the folder and the suffix."""
+
+    name: str
+    title: str
+    draw: Draw
+    size: tuple[float, float] = SIZE
+
+
+def variant(m: Measurement) -> str:
+    return str(m.settings["variant"])
+
+
+def curves_of(
+    found: Sequence[Measurement],
+    x: str,
+    y: str | Callable[[Measurement], float],
+    label: Callable[[Measurement], str] = variant,
+    hollow: Callable[[Measurement], bool] = table.limited,
+) -> list[Curve]:
+    """A curve for each label. x: a setting. y: a series, or a function."""
+    dots: dict[str, list[Dot]] = {}
+    for m in sorted(found, key=lambda m: float(m.settings[x])):
+        value = m.median(y) if isinstance(y, str) else y(m)
+        dot = Dot(float(m.settings[x]), value, hollow(m))
+        dots.setdefault(label(m), []).append(dot)
+    names = dict.fromkeys(label(m) for m in found)
+    return [Curve(name, dots[name]) for name in names]
+
+
+def curve(axes: Any, one: Curve) -> None:
+    where = [dot.x for dot in one.dots], [dot.y for dot in one.dots]
+    (line,) = axes.plot(*where, one.line, label=one.label)
+    color = line.get_color()
+    for hollow, fill in ((False, "full"), (True, "none")):
+        some = [dot for dot in one.dots if dot.hollow == hollow]
+        if some:
+            where = [dot.x for dot in some], [dot.y for dot in some]
+            axes.plot(*where, "o", color=color, markersize=4, fillstyle=fill)
+    for dot in one.dots:
+        if dot.ends:
+            axes.plot([dot.x] * 2, dot.ends, color=color, linewidth=1)
+
+
+def curves(
+    axes: Any,
+    found: Sequence[Curve],
+    scale: Scale,
+    marks: Mapping[tuple[float, float], str] | None = None,
+) -> None:
+    """Draw curves. marks: points of a paper with their labels, which have no line."""
+    for one in found:
+        curve(axes, one)
+    if any(dot.hollow for one in found for dot in one.dots):
+        axes.plot([], [], "o", color=GREY, fillstyle="none", label=HOLLOW)
+    for (x, y), label in (marks or {}).items():
+        axes.plot([x], [y], "D", color=PAPER, markersize=8, label=label)
+    if scale.log_x:
+        axes.set_xscale("log", base=2)
+        ticks = sorted({dot.x for one in found for dot in one.dots})
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    if scale.log_y:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel(scale.x)
+    axes.set_ylabel(scale.y)
+    axes.legend(fontsize="small")
+
+
+def bars(
+    axes: Any, names: Sequence[str], parts: Mapping[str, Sequence[float]], y: str
+) -> None:
+    """Draw a bar for each name, of parts one on top of the other."""
+    bottom = [0.0] * len(names)
+    for label, values in parts.items():
+        axes.bar(range(len(names)), values, bottom=bottom, label=label)
+        bottom = [below + value for below, value in zip(bottom, values, strict=True)]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel(y)
+    if len(parts) > 1:
+        axes.legend(fontsize="small")
+
+
+def bars_of(
+    found: Sequence[Measurement],
+    name: Callable[[Measurement], str],
+    series: str,
+    y: str,
+) -> Draw:
+    def draw(axes: Any) -> None:
+        bars(axes, [name(m) for m in found], {"": [m.median(series) for m in found]}, y)
+
+    return draw
+
+
+def figure_of(
+    pyplot: Any, title: str, draws: Iterable[Draw], size: tuple[float, float]
+) -> Any:
+    """A figure with a panel for each function."""
+    panels = list(draws)
+    figure, all_axes = pyplot.subplots(1, len(panels), figsize=size, squeeze=False)
+    for axes, draw in zip(all_axes[0], panels, strict=True):
+        draw(axes)
+        axes.grid(visible=True, which="major", alpha=0.3)
+    figure.suptitle(title)
+    figure.tight_layout()
+    return figure
+
+
+def saved(figure: Any, kind: str, **options: Any) -> bytes:
+    """The figure's file of a kind, svg or png."""
+    out = io.BytesIO()
+    metadata = dict.fromkeys(PLAIN[kind])
+    figure.savefig(out, format=kind, metadata=metadata, bbox_inches="tight", **options)
+    return out.getvalue()
