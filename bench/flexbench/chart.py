@@ -8,12 +8,13 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from . import table
 from .samples import Measurement
 
-GREY, PAPER = "#888888", "#d9660a"
+GREY, PAPER = "#888888", "#b3008f"
 HOLLOW = "hollow: the clients were the limit"
 SIZE = (7.0, 4.5)
 # Metadata that is set to None, so that files have no date and no version of matplotlib.
@@ -80,6 +81,12 @@ def curves_of(
     return [Curve(name, dots[name]) for name in names]
 
 
+def legend(axes: Any) -> None:
+    """Below the axes, where it hides nothing."""
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+    axes.legend(fontsize="small", ncols=2, **place)
+
+
 def curve(axes: Any, one: Curve) -> None:
     where = [dot.x for dot in one.dots], [dot.y for dot in one.dots]
     (line,) = axes.plot(*where, one.line, label=one.label)
@@ -117,7 +124,7 @@ def curves(
         axes.set_ylim(bottom=0)
     axes.set_xlabel(scale.x)
     axes.set_ylabel(scale.y)
-    axes.legend(fontsize="small")
+    legend(axes)
 
 
 def bars(
@@ -131,7 +138,7 @@ def bars(
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel(y)
     if len(parts) > 1:
-        axes.legend(fontsize="small")
+        legend(axes)
 
 
 def bars_of(
@@ -149,12 +156,23 @@ def bars_of(
 def figure_of(
     pyplot: Any, title: str, draws: Iterable[Draw], size: tuple[float, float]
 ) -> Any:
-    """A figure with a panel for each function."""
+    """A figure with a panel for each function, two beside each other. size: of a line
+    of panels.
+    """
     panels = list(draws)
-    figure, all_axes = pyplot.subplots(1, len(panels), figsize=size, squeeze=False)
-    for axes, draw in zip(all_axes[0], panels, strict=True):
-        draw(axes)
-        axes.grid(visible=True, which="major", alpha=0.3)
+    columns = min(2, len(panels))
+    lines = -(-len(panels) // columns)
+    wide, tall = size
+    figure, all_axes = pyplot.subplots(
+        lines, columns, figsize=(wide, tall * lines), squeeze=False
+    )
+    for axes, draw in zip_longest(all_axes.flat, panels):
+        if draw:
+            draw(axes)
+            axes.grid(visible=True, which="major", alpha=0.3)
+            axes.set_axisbelow(True)
+        else:
+            axes.set_axis_off()
     figure.suptitle(title)
     figure.tight_layout()
     return figure

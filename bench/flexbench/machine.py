@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import tools
+from . import papers, tools
 from .samples import BenchError, Json
 
 CPU = Path("/sys/devices/system/cpu")
+SYS = Path("/proc/sys")
+SETTINGS = "geneves-t1.csv"
 TIMEOUT = 10
 
 
@@ -116,6 +118,18 @@ def revision() -> str | None:
     return output("git", "-C", str(here), "describe", "--always", "--dirty")
 
 
+def setting(name: str) -> str | None:
+    """A setting of sysctl(8); None: this kernel has no such setting."""
+    text = text_of(SYS / name.replace(".", "/"))
+    return None if text is None else " ".join(text.split())
+
+
+def settings() -> dict[str, str | None]:
+    """The settings that Geneves lists for web servers, but for a device's own ones."""
+    names = [s.setting for s in papers.read(SETTINGS).of(papers.Setting)]
+    return {name: setting(name) for name in names if "ethX" not in name}
+
+
 def collect(flexsc: str, cores: Cores) -> Json:
     governor = CPU / f"cpu{cores.measured}/cpufreq/scaling_governor"
     return {
@@ -133,6 +147,7 @@ def collect(flexsc: str, cores: Cores) -> Json:
             "load": cores.load,
         },
         "governor": text_of(governor),
+        "settings": settings(),
         "revision": revision(),
         "versions": {
             "flexsc": output(flexsc, "--version"),

@@ -913,6 +913,19 @@ def test_one_core_is_too_few() -> None:
         machine.choose({0})
 
 
+def test_settings_are_recorded_without_a_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "net" / "ipv4" / "tcp_rmem"
+    path.parent.mkdir(parents=True)
+    path.write_text("4096\t131072\t6291456\n")
+    monkeypatch.setattr(machine, "SYS", tmp_path)
+    found = machine.settings()
+    assert found["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
+    assert found["net.ipv4.tcp_tw_recycle"] is None
+    assert not [name for name in found if "ethX" in name]
+
+
 def test_load_stays_off_the_measured_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "siblings", lambda core: {core})
     assert machine.choose({0, 1, 2, 3}) == machine.Cores(3, 2, [0, 1, 2])

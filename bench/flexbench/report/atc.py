@@ -6,10 +6,11 @@ from __future__ import annotations
 from functools import partial
 
 from .. import loops, nginx, serve, table
-from ..papers import Data, Profile
+from ..papers import Data, Point, Profile
 from ..running import NATIVE
-from ..samples import distinct
-from . import costs, sweeps
+from ..samples import Measurement, distinct
+from ..study import subjects
+from . import costs, study, sweeps
 from .figure import Bench, Draw, Figure, Row, State, number_pair
 from .osdi import COUNTERS, DIAGRAM, SWEEP, machine_rows
 from .runs import Runs, gain
@@ -17,6 +18,7 @@ from .sweeps import Quantity, Sweep, pairs_of
 
 SERVE = Bench(("serve", SWEEP), serve.BENCH, {"mode": serve.SWEPT})
 NGINX = Bench(("nginx", "plain"), nginx.BENCH, {"mode": "plain"})
+PAGES = study.bench(study.PAGES)
 MEMCACHED = Bench(("programs", "memcached"), loops.BENCH, {"program": "memcached"})
 
 NOT_OURS = "counted for nginx and memcached only where perf or strace may count"
@@ -98,6 +100,69 @@ def profile_rows(runs: Runs, data: Data) -> list[Row]:
     return rows
 
 
+# Figure 9: what is answered of what is offered.
+
+SERVERS = {"epoll": subjects.NGINX, "flexsc": subjects.SERVE}
+
+
+def offered_pairs(found: list[Measurement]) -> list[tuple[Measurement, Measurement]]:
+    """flexsc serve and nginx at the same rates."""
+    at: dict[str, dict[str, Measurement]] = {}
+    for m in found:
+        at.setdefault(str(m.settings["times"]), {})[study.model(m)] = m
+    both = subjects.SERVE, subjects.NGINX
+    return [
+        (here[both[0]], here[both[1]])
+        for here in at.values()
+        if all(name in here for name in both)
+    ]
+
+
+def offered_row(
+    ours: Measurement, theirs: Measurement, point: Point | None = None
+) -> Row:
+    medians = ours.median(study.ANSWERS), theirs.median(study.ANSWERS)
+    here = number_pair(*medians, "answers/s, nginx")
+    if study.hollow(ours) or study.hollow(theirs):
+        here += f"; {sweeps.LIMITED}"
+    where = f"flexsc serve, {ours.settings['offered_per_s']} requests/s offered"
+    return Row(where, point, here=here, ratio=gain(ours, theirs, study.ANSWERS))
+
+
+def saturation(point: Point, found: list[Measurement]) -> str:
+    """The most that the server of a sentence answered; empty: it wasn't measured."""
+    mine = [m for m in found if study.model(m) == SERVERS[point.series]]
+    most = max((m.median(study.ANSWERS) for m in mine), default=None)
+    if most is None:
+        return ""
+    return f"{table.number(most)} answers/s at most, {SERVERS[point.series]}"
+
+
+def offered_rows(runs: Runs, data: Data) -> list[Row]:
+    found = study.offered(runs, study.PAGES)
+    pairs = offered_pairs(found)
+    rows = []
+    for point in data.points:
+        one = sweeps.one_core(point)
+        if one and point.quantity == "throughput" and pairs:
+            best = max(
+                pairs,
+                key=lambda pair: (
+                    not any(map(study.hollow, pair)),
+                    gain(pair[0], pair[1], study.ANSWERS).median,
+                ),
+            )
+            rows.append(offered_row(*best, point))
+        elif one and point.series in SERVERS:
+            here = saturation(point, found)
+            reason = "" if here else "not measured"
+            rows.append(Row(sweeps.where(point), point, here=here, reason=reason))
+        else:
+            reason = "not measured" if one else sweeps.ONE_CORE
+            rows.append(Row(sweeps.where(point), point, reason=reason))
+    return rows + [offered_row(*pair) for pair in pairs]
+
+
 FIGURES = [
     Figure(
         "atc-t1",
@@ -143,6 +208,15 @@ FIGURES = [
         rows=partial(server_rows, MEDIAN),
         draws=panels(MEDIAN),
     ),
-    Figure("atc-f9", State.NOT_BUILT, "nginx isn't offered rates yet"),
+    Figure(
+        "atc-f9",
+        State.STAND_IN,
+        "another server stands for nginx with FlexSC",
+        differs="flexsc serve beside stock nginx, by an open loop of sessions that our "
+        "own clients make, of 20 requests each, for files of 64 bytes to 8 KiB.",
+        benches=[PAGES],
+        rows=offered_rows,
+        draws=[partial(study.offered_panel, study.PAGES, 1)],
+    ),
     Figure("atc-f10", State.COUNTERS, COUNTERS),
 ]

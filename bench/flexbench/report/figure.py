@@ -141,7 +141,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Bench:
-    """A command that measures for a figure, and how its measurements are found."""
+    """A command that measures for a figure, and how its measurements are found. Without
+    words no command makes them, but a file may have them.
+    """
 
     words: tuple[str, ...]
     bench: str
@@ -167,7 +169,7 @@ def no_rows(runs: Runs, data: Data) -> list[Row]:
 @dataclass(frozen=True)
 class Figure:
     """The report's part of an item of papers/index.csv. state, why: what holds if there
-    are measurements, or no bench is needed. draws: each draws
+    are measurements, or no bench is needed; NOT_BUILT: if there are none. draws: each draws
     on matplotlib's axes of its own.
     """
 

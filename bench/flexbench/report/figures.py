@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""All figures of the report, in the order of papers/index.csv."""
+"""All figures of the report, in the order of papers/index.csv, and then those beyond
+the papers.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,19 @@ from collections.abc import Sequence
 from .. import papers
 from ..papers import Item
 from ..samples import BenchError
-from . import atc, costs, geneves, osdi, send
+from . import atc, costs, geneves, osdi, send, study
 from .figure import Figure
 
 FIGURES = {
     figure.id: figure
-    for paper in (costs, osdi, atc, geneves, send)
+    for paper in (costs, osdi, atc, geneves, send, study)
     for figure in paper.FIGURES
 }
 
 
 def chosen(only: Sequence[str]) -> list[tuple[Item, Figure]]:
     """The items with these ids, and their figures; all, if there are no ids."""
-    items = papers.index()
+    items = [*papers.index(), *study.ITEMS]
     for name in only:
         if name not in FIGURES:
             ids = ", ".join(item.id for item in items)

@@ -1,20 +1,201 @@
 # SPDX-License-Identifier: MIT
-"""The figures of Geneves 2012, for which the report has no bench yet."""
+"""The figures of Geneves 2012: the study's workload specweb, and settings."""
 
 from __future__ import annotations
 
-from .figure import Figure, State
-from .osdi import COUNTERS
+from functools import partial
 
-STUDY = "the page has none of flexsc bench study yet, which has two small workloads"
+from .. import table
+from ..compare import ratio
+from ..papers import Data, Point, Setting, Setup
+from ..samples import Measurement
+from ..study import fileset
+from . import study, sweeps
+from .figure import Bench, Figure, Row, State
+from .osdi import COUNTERS
+from .runs import Runs
+from .study import ANSWERS, MBIT, SPECWEB
+
+MODELS = (
+    "Models are drivers of one web server, so threads stand for Knot, events for "
+    "userver, and stages for WatPipe. "
+)
+ONE_CORE = study.bench(SPECWEB)
+PEAKS = study.bench(SPECWEB, study.PEAK)
+# No command measures these: a file may have them.
+EIGHT = [
+    Bench((), study.OFFERED, {"workload": SPECWEB, "cores": n}) for n in study.CORES
+]
+THROUGHPUT = ("maximum throughput", "peak throughput")
+SMALL = "the bench has its servers on one core"
+
+
+def best(found: list[Measurement]) -> Measurement:
+    return max(found, key=lambda m: m.median(ANSWERS))
+
+
+def told(point: Point, found: list[Measurement]) -> str:
+    """Our number beside one of the paper's; empty: there is none."""
+    if point.quantity == "maximum throughput" and point.unit == "times":
+        knot, watpipe = (study.of_model(found, n) for n in ("threads", "stages"))
+        if knot and watpipe:
+            beside = ratio(watpipe.series(ANSWERS), knot.series(ANSWERS))
+            return f"stages {table.ratio(beside)} times threads"
+    if point.unit == "Gbit/s" and point.quantity in THROUGHPUT and found:
+        most = best(found)
+        return f"{most.median(MBIT) / 1000:.2f} Gbit/s, {study.model(most)}"
+    if point.quantity == "order":
+        ordered = sorted(found, key=lambda m: -m.median(ANSWERS))
+        return ", ".join(map(study.model, ordered))
+    return ""
+
+
+def point_rows(data: Data, found: list[Measurement]) -> list[Row]:
+    """The paper's numbers, those of them that say something of a peak."""
+    rows = []
+    for point in data.points:
+        here = told(point, found)
+        reason = "" if here else "not of these measurements"
+        rows.append(Row(sweeps.where(point), point, here=here, reason=reason))
+    return rows
+
+
+def one_core_rows(runs: Runs, data: Data) -> list[Row]:
+    rows = point_rows(data, study.peaks(runs, SPECWEB))
+    return rows + study.peak_rows((SPECWEB,), runs, data)
+
+
+def most_cores(runs: Runs) -> int:
+    """The most cores of a server that a file has."""
+    return max((n for n in study.CORES if study.offered(runs, SPECWEB, n)), default=1)
+
+
+def cores_rows(runs: Runs, data: Data) -> list[Row]:
+    cores = most_cores(runs)
+    found = study.peaks(runs, SPECWEB, cores)
+    where = f"{SPECWEB}, {study.cores_of(cores)}, peak"
+    rows = [study.row_of(where, m, found, ANSWERS, "answers/s") for m in found]
+    return point_rows(data, found) + rows
+
+
+def cores_panel(axes: object, runs: Runs, rows: list[Row]) -> None:
+    study.offered_panel(SPECWEB, most_cores(runs), axes, runs, rows)
+
+
+def scaling_rows(runs: Runs, data: Data) -> list[Row]:
+    rows = point_rows(data, [])
+    return rows + study.scaling_rows(runs, data)
+
+
+# Table 1, and the setup.
+
+
+def setting_rows(runs: Runs, data: Data) -> list[Row]:
+    """The settings of the first file's machine."""
+    if not runs.sources:
+        return []
+    ours = runs.sources[0].machine.get("settings")
+    rows = []
+    for one in data.of(Setting):
+        here = (ours or {}).get(one.setting) or ""
+        if ours is None:
+            reason = "not recorded by this file"
+        else:
+            reason = "" if here else "this kernel has no such setting"
+        rows.append(Row(one.setting, paper=one.value, here=here, reason=reason))
+    return rows
+
+
+def percent_of(seconds: float, m: Measurement) -> str:
+    return f"{seconds * float(m.settings['think']) / 100:g} s"
+
+
+def in_memory(m: Measurement) -> str:
+    reads = sum(r["counts"].get("disk_read_bytes", 0) for r in m.rounds)
+    return f"{table.number(reads)} bytes were read from the disk" if reads else "yes"
+
+
+OFF_PERIOD_S, ACTIVE_S = 3.0, 0.343
+
+
+def setup_of(m: Measurement, kernel: str) -> dict[str, str]:
+    """What there is of the paper's setup in a measurement."""
+    folders = int(m.settings["folders"])
+    files = list(fileset.classes(folders))
+    return {
+        "files": f"{len(files):,}",
+        "bytes of all files": f"{sum(f.bytes for f in files):,}",
+        "popularity": "Zipf",
+        "prefetched into memory": in_memory(m),
+        "inactive off-period (think time)": percent_of(OFF_PERIOD_S, m),
+        "active off-period": percent_of(ACTIVE_S, m),
+        "injection": "partly open, sessions by a generator of our own",
+        "cores tuned for": str(m.settings["cores"]),
+        "runs of a server experiment": f"{len(m.rounds)} rounds by turns",
+        "kernel / libc": kernel,
+    }
+
+
+def setup_rows(runs: Runs, data: Data) -> list[Row]:
+    source = runs.has(ONE_CORE)
+    assert source
+    found = source.run.of(ONE_CORE.bench, **ONE_CORE.settings)[0]
+    ours = setup_of(found, str(source.machine.get("kernel", "")))
+    rows = []
+    for one in data.of(Setup):
+        here = ours.get(one.what, "")
+        reason = "" if here else "not so here"
+        rows.append(Row(one.what, paper=one.value, here=here, reason=reason))
+    return rows
+
 
 FIGURES = [
-    Figure("geneves-t1", State.NOT_BUILT, "benches don't record these settings yet"),
-    Figure("geneves-setup", State.NOT_BUILT, STUDY),
-    Figure("geneves-f1", State.NOT_BUILT, STUDY),
+    Figure(
+        "geneves-t1",
+        State.RECORDED,
+        "the host's settings, in the first file",
+        differs="They are recorded and not set. A bench's own networks have settings of "
+        "their own.",
+        rows=setting_rows,
+    ),
+    Figure(
+        "geneves-setup",
+        State.MEASURED,
+        differs="The clients are one program on the same machine.",
+        benches=[ONE_CORE],
+        rows=setup_rows,
+    ),
+    Figure(
+        "geneves-f1",
+        State.MEASURED,
+        differs=MODELS
+        + "Requests are offered by sessions a second, and the network is the machine's "
+        "own.",
+        benches=[PEAKS, ONE_CORE],
+        rows=one_core_rows,
+        draws=[partial(study.offered_panel, SPECWEB, 1)],
+    ),
     # Servers and clients have half of the machine each.
-    Figure("geneves-f2", State.NOT_BUILT, STUDY, cores=16),
-    Figure("geneves-f4", State.NOT_BUILT, STUDY, cores=8),
+    Figure(
+        "geneves-f2",
+        State.NOT_BUILT,
+        SMALL,
+        MODELS,
+        EIGHT,
+        cores_rows,
+        [cores_panel],
+        cores=16,
+    ),
+    Figure(
+        "geneves-f4",
+        State.NOT_BUILT,
+        SMALL,
+        MODELS,
+        study.SEVERAL,
+        scaling_rows,
+        [study.scaling_panel],
+        cores=8,
+    ),
     Figure("geneves-t2", State.COUNTERS, COUNTERS),
     Figure("geneves-f3", State.COUNTERS, COUNTERS),
     Figure("geneves-f5", State.COUNTERS, "takes the memory bus' counters"),

@@ -30,7 +30,7 @@ def wanted(figures: Iterable[Figure], runs: Runs) -> list[Bench]:
     found: dict[str, Bench] = {}
     for figure in figures:
         for bench in figure.benches:
-            if not runs.has(bench):
+            if bench.words and not runs.has(bench):
                 found.setdefault(bench.name, bench)
     return list(found.values())
 

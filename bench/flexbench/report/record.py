@@ -35,7 +35,7 @@ def figure_of(shown: Shown) -> Json:
         "claim": shown.item.claim,
         "state": shown.state.value,
         "why": shown.why,
-        "commands": [bench.command for bench in shown.figure.benches],
+        "commands": [b.command for b in shown.figure.benches if b.words],
         "files": list(dict.fromkeys(source.name for source, _ in shown.sources)),
         "disturbed_percent": shown.disturbed,
         "rows": [row_of(row) for row in shown.rows],

@@ -11,7 +11,7 @@ from pathlib import Path
 from .. import papers
 from ..papers import Data, Item
 from ..samples import BenchError
-from . import draw
+from . import draw, study
 from .figure import LOST, Bench, Figure, Row, State
 from .runs import Runs, Source
 
@@ -45,6 +45,11 @@ class Shown:
         return max((s.disturbed(bench) for s, bench in self.sources), default=0.0)
 
     @property
+    def beyond(self) -> bool:
+        """Does no paper have it?"""
+        return self.item in study.ITEMS
+
+    @property
     def lost(self) -> list[Row]:
         return [row for row in self.rows if row.verdict in LOST]
 
@@ -62,11 +67,16 @@ def unmeasured(figure: Figure, runs: Runs) -> str:
 
 
 def state_of(figure: Figure, runs: Runs) -> tuple[State, str]:
-    if figure.state == State.NOT_BUILT and too_small(figure, runs):
-        return State.TOO_SMALL, f"{too_small(figure, runs)}; {figure.why}"
+    measured = any(runs.has(bench) for bench in figure.benches)
+    if figure.state == State.NOT_BUILT:
+        if measured:
+            return State.MEASURED, ""
+        if too_small(figure, runs):
+            return State.TOO_SMALL, f"{too_small(figure, runs)}; {figure.why}"
+        return figure.state, figure.why
     if figure.state == State.RECORDED and not runs.sources:
         return State.NOT_MEASURED, "there is no file of measurements"
-    if figure.benches and not any(runs.has(bench) for bench in figure.benches):
+    if figure.benches and not measured:
         return State.NOT_MEASURED, unmeasured(figure, runs)
     return figure.state, figure.why
 
