@@ -835,8 +835,33 @@ def test_the_study_has_words() -> None:
 def test_programs_have_names() -> None:
     done = bench("programs", "emacs")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "programs: emacs: give apache, mariadb, nginx, " in done.stderr
+    assert (
+        "programs: emacs: give apache, mariadb, apache-entries, nginx, " in done.stderr
+    )
     assert done.stderr.count("\n") == 1
+
+
+def test_a_sweep_is_of_servers() -> None:
+    done = bench("calls", "--sweep")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "flexsc: bench: calls: --sweep is of serve, programs\n"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
+def test_a_sweep_goes_through_numbers_of_clients(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    installed("named", "bind9")
+    path = tmp_path / "run.json"
+    quickly = ["--sweep", "--quick", "--rounds", "1", "--seconds", "1"]
+    done = bench("programs", "bind", *quickly, "--out", str(path))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    settings = [m["settings"] for m in found]
+    assert {(s["mode"], s["connections"]) for s in settings} == {
+        *[("kept", 1), ("kept", 16), ("kept", 256)]
+    }
+    assert "bind, 256 kept" in done.stdout
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
@@ -858,6 +883,10 @@ def test_programs_that_are_there_are_measured(tmp_path: Path) -> None:
     assert "programs: Apache, 1 KiB, 8 connections" in done.stdout
     assert "comes with Debian's package mariadb-server" in done.stdout
     found = json.loads(path.read_text(encoding="utf-8"))
+    for one in found["measurements"]:
+        shares = one["rounds"][0]["samples"]
+        parts = [shares[f"{p}_percent"][0] for p in ("user", "system", "idle")]
+        assert min(parts) >= 0 and 0 < sum(parts) < 100.1
     settings = [m["settings"] for m in found["measurements"]]
     assert [(s["mode"], s["variant"]) for s in settings] == [
         *[("kept", "native"), ("kept", "flexsc")],
