@@ -19,6 +19,7 @@ from . import (
     generator,
     machine,
     mariadb,
+    memory,
     network,
     nginx,
     overload,
@@ -41,6 +42,7 @@ from .samples import BenchError, Run
 BENCHES: dict[str, ModuleType] = {
     "calls": calls,
     "cost": cost,
+    "memory": memory,
     "timers": timers,
     "reads": reads,
     "send": send,
@@ -52,8 +54,8 @@ BENCHES: dict[str, ModuleType] = {
     "overload": overload,
     "generator": generator,
 }
-# Not of what users have by default; a study that takes long.
-APART = ["nginx", "study", "overload", "generator"]
+# Not of what users have by default; a study that takes long; of the machine alone.
+APART = ["memory", "nginx", "study", "overload", "generator"]
 # Those that take words behind their names, and what looks at these.
 WORDED: dict[str, Callable[[list[str]], object]] = {
     "nginx": nginx.parse,

@@ -42,7 +42,7 @@ def descriptors(count: int) -> Iterator[None]:
     need = count + OTHER_FDS
     if hard != resource.RLIM_INFINITY and hard < need:
         raise BenchError(
-            f"{count:,} idle connections take {need:,} descriptors, {hard:,} are "
+            f"{count:,} connections take {need:,} descriptors, {hard:,} are "
             "allowed (ulimit -Hn)"
         )
     if soft != resource.RLIM_INFINITY and soft < need:

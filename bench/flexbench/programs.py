@@ -14,6 +14,7 @@ from itertools import product
 
 from . import apache, entries, loops, looping, mariadb, sweep, table, tools
 from .compare import ratio
+from .idle import descriptors
 from .runner import Plan, measure_all, progress
 from .running import FLEXSC, NATIVE, Program
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
@@ -125,7 +126,8 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
         tools.need(tool)
     plans = sweep.plans(plan, kind.sweep)
     for together in [[one] for one in plans] if kind.apart else [plans]:
-        with kind.both(plan, connections(together[-1], kind)) as found:
+        most = connections(together[-1], kind)
+        with descriptors(most), kind.both(plan, most) as found:
             for mode, one in product(kind.modes, together):
                 try:
                     compare(run, one, name, mode, found)

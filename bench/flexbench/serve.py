@@ -22,6 +22,7 @@ from pathlib import Path
 
 from . import clients, nginx, pair, quiet, servers, sweep, table, tools
 from .compare import ratio
+from .idle import descriptors
 from .pair import FILE
 from .runner import Plan, progress
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
@@ -192,7 +193,10 @@ def count_all(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
 def measure_mode(run: Run, plan: Plan, mode: str, folder: Path) -> None:
     content = (folder / "root" / FILE).read_bytes()
     plans = sweep.plans(plan, sweep.WEB)
-    with started(run, plan, folder, mode == "cached") as found:
+    with (
+        descriptors(connections(plans[-1])),
+        started(run, plan, folder, mode == "cached") as found,
+    ):
         for server in found:
             servers.check(plan.network, server, FILE, content)
         for one in plans:

@@ -159,6 +159,31 @@ def test_raw_footprint(call: str, level: str) -> None:
     assert found["counts"]["chained"] == found["counts"]["lines"] // 8 * 7
 
 
+def test_raw_memory() -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    done = bench("--raw", "memory", "mib=2", "reps=3")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["counts"]["cores"] == len(cores)
+    for kind in ("plain", "vector"):
+        assert len(found["samples"][f"{kind}_bytes_per_tick"]) == 3
+        assert all(0 <= p <= 100 for p in found["samples"][f"{kind}_waited_percent"])
+    done = bench("--raw", "memory", "mib=2", "reps=1", f"cores={cores[0]}")
+    assert json.loads(done.stdout)["counts"]["cores"] == 1
+
+
+def test_memory_is_measured_against_cores(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    path = tmp_path / "run.json"
+    done = bench("memory", "--quick", "--rounds", "1", "--out", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "memory: each core reads 256 MiB of its own" in done.stdout
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    counts = [m["rounds"][0]["counts"]["cores"] for m in found]
+    assert counts[0] == 1 and counts == sorted(set(counts))
+
+
 def test_the_file_of_plain_calls_is_removed(tmp_path: Path) -> None:
     done = bench(
         *("--raw", "lost", "call=open-write-close", "calls=1"), TMPDIR=str(tmp_path)
@@ -189,7 +214,7 @@ def test_the_file_of_plain_calls_is_removed(tmp_path: Path) -> None:
             ["sleep"],
             2,
             "--raw sleep: give calls, timers, reads, events, load, rounds, signals, "
-            "steps, lost, pollute or footprint",
+            "steps, lost, pollute, footprint or memory",
         ),
         (["rounds", "port=1"], 1, "rounds: give port=N and pid=N"),
         (["rounds", *HERE, "conns=old"], 1, "rounds: conns: give new or kept"),
@@ -207,6 +232,8 @@ def test_the_file_of_plain_calls_is_removed(tmp_path: Path) -> None:
         (["pollute", "call=stat", "every=3"], 1, "every=3: give a power of two"),
         (["pollute", "every=8192"], 2, "every=8192: give a number from 1 to 4096"),
         (["footprint", "call=stat", "level=l3"], 1, "level=l3: give l1d, l2 or dtlb"),
+        (["memory", "cores=x"], 1, "cores=x: give cores that this process may use"),
+        (["memory", "mib=0"], 2, "mib=0: give a number from 1 to 65536"),
         (["events"], 1, "events: scenario=dormant: give dequeue or preempt"),
         (["events", "scenario=preempt"], 1, "events: preempt: give cores=N"),
     ],

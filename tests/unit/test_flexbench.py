@@ -26,6 +26,7 @@ from flexbench import (  # noqa: E402
     examples,
     idle,
     machine,
+    memory,
     nginx,
     plot,
     programs,
@@ -911,6 +912,26 @@ def test_lists_of_cores_are_read() -> None:
 def test_one_core_is_too_few() -> None:
     with pytest.raises(BenchError, match="takes two cores"):
         machine.choose({0})
+
+
+def test_memory_is_read_by_more_and_more_cores() -> None:
+    assert memory.cores_of(machine.Cores(3, 2, [0, 1, 2])) == [
+        *[[3], [3, 2], [3, 2, 1, 0]]
+    ]
+    assert memory.cores_of(machine.Cores(2, 1, [0, 1])) == [[2], [2, 1], [2, 1, 0]]
+    assert memory.cores_of(machine.Cores(1, 0, [0])) == [[1], [1, 0]]
+
+
+def test_memory_is_compared_with_one_core() -> None:
+    run = empty_run()
+    for cores, plain, vector in (("3", 4.0, 8.0), ("3,2", 8.0, 12.0)):
+        samples = {"plain_bytes_per_tick": [plain], "vector_bytes_per_tick": [vector]}
+        rounds: list[Json] = [{"samples": samples, "counts": {}}] * 3
+        key: Settings = {"cores": cores, "mib": 256, "reps": 5}
+        run.measurements.append(Measurement("memory", key, rounds))
+    (text,) = memory.show(run)
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("2 ")]
+    assert row == ["2", "8.00", "2.00", "(2.00-2.00)", "12.0", "1.50", "(1.50-1.50)"]
 
 
 def test_settings_are_recorded_without_a_device(

@@ -548,6 +548,24 @@ def test_several_cores_are_shown_if_a_file_has_them(
         assert ours_of(tmp_path, "geneves-f4")["loops, 8 cores"].endswith("1.00 times")
 
 
+def test_memory_stands_beside_the_paper_s(tmp_path: Path) -> None:
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run["measurements"] = [
+        measured(
+            "memory",
+            {"cores": cores, "mib": 256},
+            {"plain_bytes_per_tick": rate, "vector_bytes_per_tick": 2 * rate},
+        )
+        for cores, rate in (("1", 4.0), ("1,0", 6.0))
+    ]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(run), encoding="utf-8")
+    report(tmp_path, "--from", path)
+    rows = recorded(tmp_path)["geneves-memory"]["rows"]
+    assert [row["paper"]["value"] for row in rows] == ["4.8", "12.1"]
+    assert {row["ours"] for row in rows} == {"1.50 (1.50-1.50) times with 2 cores"}
+
+
 def test_settings_are_those_of_the_first_file(tmp_path: Path) -> None:
     run = json.loads(CALLS.read_text(encoding="utf-8"))
     report(tmp_path, "--from", CALLS)

@@ -15,7 +15,7 @@
 static const char raw_usage[] =
 "usage: flexsc bench --raw CASE [KEY=VALUE]...\n\n"
 "Runs one measurement and prints it as JSON. CASE is calls, timers, reads,\n"
-"events, load, rounds, signals, steps, lost, pollute or footprint;\n"
+"events, load, rounds, signals, steps, lost, pollute, footprint or memory;\n"
 "flexsc-bench(1) says which keys there are.\n";
 
 static const struct {
@@ -33,6 +33,7 @@ static const struct {
 	{ "lost", bench_lost },
 	{ "pollute", bench_pollute },
 	{ "footprint", bench_footprint },
+	{ "memory", bench_memory_speed },
 };
 
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
@@ -53,8 +54,8 @@ static int raw(int argc, char **argv)
 		return cases[i].run(&settings);
 	}
 	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers, reads, "
-		"events, load, rounds, signals, steps, lost, pollute or "
-		"footprint\n",
+		"events, load, rounds, signals, steps, lost, pollute, "
+		"footprint or memory\n",
 		argv[0]);
 	return 2;
 }

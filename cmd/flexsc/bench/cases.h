@@ -22,5 +22,6 @@ int bench_steps(const struct bench_settings *settings);
 int bench_lost(const struct bench_settings *settings);
 int bench_pollute(const struct bench_settings *settings);
 int bench_footprint(const struct bench_settings *settings);
+int bench_memory_speed(const struct bench_settings *settings);
 
 #endif /* FLEXSC_BENCH_CASES_H */

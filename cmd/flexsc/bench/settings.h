@@ -26,6 +26,7 @@ struct bench_settings {
 	long spacing;		/* nanoseconds between timers that expire */
 	const char *work;	/* between calls: tree, heap */
 	long every;		/* units of work between two calls */
+	long mib;		/* of memory, for each core */
 	const char *level;	/* of the caches: l1d, l2, dtlb */
 	const char *mode;	/* of load and rounds: echo, http, exact */
 	const char *request;	/* exact: its bytes, in hexadecimal digits */
