@@ -481,6 +481,13 @@ def studied(tmp_path: Path, cores: int = 1) -> Path:
     for name in ("events", "loops"):
         key = {"workload": "page", "model": name, "connections": 128}
         found.append(point("study", key, MODELS[name]))
+    for name, extra in (("loops", {}), ("stages", {"futex": 9.0})):
+        key = {"model": name, "connections": 128}
+        inside = {"requests_per_s": 1e5, "share_core": 30.0, "share_send": 20.0}
+        inside |= {"share_idle": 50.0, "calls": 6.0, "switches": 0.1, **extra}
+        found.append(measured("study-breakdown", key, inside))
+        weight = {"rss_bytes": 1000.0, "kernel_bytes": 2000.0, "threads": 3.0}
+        found.append(measured("study-memory", key, weight))
     run["measurements"] = found
     path = tmp_path / "study.json"
     path.write_text(json.dumps(run), encoding="utf-8")
@@ -520,6 +527,12 @@ def test_figures_beyond_the_papers_are_below_them(tmp_path: Path) -> None:
     slow = ours_of(tmp_path, "study-s4")
     assert slow["specweb, kept connections, loops"] == "Jain's index 0.900"
     assert slow["specweb at 0.5, loops"] == "p99/p50 by class 7.00, -, -, -"
+    inside = ours_of(tmp_path, "study-s5")["us a request, loops"]
+    assert inside == "core 3.00, send 2.00"
+    calls = ours_of(tmp_path, "study-s6")["a request, stages"]
+    assert calls == "system calls 6.00, voluntary switches 0.100, futex 9.00"
+    weight = ours_of(tmp_path, "study-s7")["a connection, loops"]
+    assert weight == "1,000 bytes resident, 2,000 of the kernel; 3.00 threads"
     twice = ours_of(tmp_path, "study-s8")["specweb, twice the peak, threads"]
     assert twice == "90.0 answers/s; 90% of its peak"
     (tuned,) = ours_of(tmp_path, "study-s10").values()
@@ -814,7 +827,8 @@ def test_the_study_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with_drawings(monkeypatch)
     checked(report(tmp_path, "--from", studied(tmp_path)))
     drawings = {p.stem for p in (tmp_path / "figures").iterdir()}
-    assert drawings == {"geneves-f1", "atc-f9", "study-s1", "study-s3"}
+    beyond = {f"study-s{number}" for number in (1, 3, 5, 7)}
+    assert drawings == {"geneves-f1", "atc-f9", *beyond}
 
 
 def test_an_svg_on_the_page_has_ids_of_its_own() -> None:

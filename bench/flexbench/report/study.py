@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from .. import chart, machine, table
@@ -25,6 +26,7 @@ from .runs import Runs, gain
 # The names of the study's measurements and series.
 STUDY, TUNE = "study", "study-tune"
 PEAK, OFFERED, IDLE = "study-peak", "study-offered", "study-idle"
+BREAKDOWN, MEMORY = "study-breakdown", "study-memory"
 REQUESTS = "requests_per_s"
 ANSWERS, MBIT, RESPONSE = "answers_per_s", "answers_mbit_per_s", "response_{}_us"
 SPECWEB, PAGES, DISK = "specweb", "pages", "disk"
@@ -192,10 +194,10 @@ def latency_panel(
 def slowdown(m: Measurement, klass: int) -> float | None:
     """How many times longer than the median one of a class' slow answers takes."""
     names = [f"class{klass}_response_{p}_us" for p in ("p50", "p99")]
-    if any(name not in one["samples"] for one in m.rounds for name in names):
+    if not all(has(m, name) for name in names):
         return None
-    median, slow = (m.median(name) for name in names)
-    return slow / median if median else None
+    middle, slow = (m.median(name) for name in names)
+    return slow / middle if middle else None
 
 
 def evenness_rows(runs: Runs, data: Data) -> list[Row]:
@@ -209,6 +211,94 @@ def evenness_rows(runs: Runs, data: Data) -> list[Row]:
         here = "p99/p50 by class " + ", ".join(map(table.number, slow))
         rows.append(Row(f"{SPECWEB} at {m.settings['times']}, {model(m)}", here=here))
     return rows
+
+
+# Inside a request (S5, S6), and memory (S7).
+
+SHARE = "share_"
+# What isn't the server's work.
+NOT_ITS = ("others", "idle")
+COUNTS = {
+    "calls": "system calls",
+    "switches": "voluntary switches",
+    "futex": "futex",
+    "epoll_wait": "epoll_wait",
+    "epoll_ctl": "epoll_ctl",
+    "io_uring_enter": "io_uring_enter",
+    "eagain": "EAGAIN",
+    "handed": "hand-overs",
+}
+
+
+def has(m: Measurement, name: str) -> bool:
+    return all(name in one["samples"] for one in m.rounds)
+
+
+def parts_of(m: Measurement) -> dict[str, float]:
+    """Microseconds of a request in each part of server and kernel, in their order; empty
+    where they couldn't be sampled.
+    """
+    names = [n for n in m.rounds[0]["samples"] if n.startswith(SHARE) and has(m, n)]
+    rates = m.series(REQUESTS)
+    parts = {}
+    for name in names:
+        part = name.removeprefix(SHARE)
+        if part not in NOT_ITS:
+            shares = zip(m.series(name), rates, strict=True)
+            parts[part] = median(share / 100 * 1e6 / rate for share, rate in shares)
+    return parts
+
+
+def part_rows(runs: Runs, data: Data) -> list[Row]:
+    rows = []
+    for m in runs.of(BREAKDOWN):
+        parts = parts_of(m)
+        here = ", ".join(f"{part} {us:.2f}" for part, us in parts.items())
+        reason = "" if here else "not sampled"
+        rows.append(Row(f"us a request, {model(m)}", here=here, reason=reason))
+    return rows
+
+
+def part_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
+    found = [(model(m), parts) for m in runs.of(BREAKDOWN) if (parts := parts_of(m))]
+    names = dict.fromkeys(part for _, parts in found for part in parts)
+    stacked = {part: [parts.get(part, 0.0) for _, parts in found] for part in names}
+    models = [name.replace("-", "\n") for name, _ in found]
+    chart.bars(axes, models, stacked, "us a request")
+
+
+def count_rows(runs: Runs, data: Data) -> list[Row]:
+    rows = []
+    for m in runs.of(BREAKDOWN):
+        here = ", ".join(
+            f"{title} {table.number(m.median(name))}"
+            for name, title in COUNTS.items()
+            if has(m, name)
+        )
+        rows.append(Row(f"a request, {model(m)}", here=here))
+    return rows
+
+
+def memory_rows(runs: Runs, data: Data) -> list[Row]:
+    rows = []
+    for m in runs.of(MEMORY):
+        resident, kernel, threads = (
+            table.number(m.median(name))
+            for name in ("rss_bytes", "kernel_bytes", "threads")
+        )
+        here = f"{resident} bytes resident, {kernel} of the kernel; {threads} threads"
+        rows.append(Row(f"a connection, {model(m)}", here=here))
+    return rows
+
+
+def memory_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
+    found = runs.of(MEMORY)
+    stacked = {
+        title: [m.median(name) for m in found]
+        for name, title in (("rss_bytes", "resident"), ("kernel_bytes", "the kernel's"))
+    }
+    models = [model(m).replace("-", "\n") for m in found]
+    chart.bars(axes, models, stacked, "bytes a connection")
 
 
 # Twice the saturation (S8).
@@ -325,6 +415,8 @@ DIFFERS = (
     "threads and stages under flexsc run beside themselves, flexsc serve beside nginx."
 )
 BOTH = [bench(SPECWEB), bench(PAGES)]
+INSIDE = Bench(("study", "breakdown"), BREAKDOWN)
+WEIGHED = Bench(("study", "memory"), MEMORY)
 # One command measures both.
 PAGE = Bench(("study", "page", "--tune"), STUDY, {"workload": "page"})
 TUNED = Bench(PAGE.words, TUNE, {"workload": "page"})
@@ -348,6 +440,9 @@ ITEMS = [
     item("study-s2", "S2", "Peaks against cores"),
     item("study-s3", "S3", "Latency against what is offered"),
     item("study-s4", "S4", "Evenness over connections and sizes"),
+    item("study-s5", "S5", "The processor's time of a request, by part"),
+    item("study-s6", "S6", "System calls and switches of a request"),
+    item("study-s7", "S7", "Memory of a connection"),
     item("study-s8", "S8", "Good answers at twice the saturation"),
     item("study-s9", "S9", "Files that aren't in memory"),
     item("study-s10", "S10", "What was tuned"),
@@ -375,6 +470,9 @@ FIGURES = [
         [partial(latency_panel, SPECWEB, p) for p in PERCENTILES],
     ),
     figure("study-s4", evenness_rows, BOTH),
+    figure("study-s5", part_rows, [INSIDE], [part_panel]),
+    figure("study-s6", count_rows, [INSIDE]),
+    figure("study-s7", memory_rows, [WEIGHED], [memory_panel]),
     figure("study-s8", overload_rows, BOTH),
     figure("study-s9", partial(peak_rows, (DISK,)), [bench(DISK)], panels(DISK)),
     figure("study-s10", tuning_rows, [TUNED]),
