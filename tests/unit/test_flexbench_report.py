@@ -23,7 +23,7 @@ from flexbench import papers
 from flexbench.compare import Interval
 from flexbench.papers import Point
 from flexbench.report import __main__ as command
-from flexbench.report import draw, figures, measure, runs, study
+from flexbench.report import beyond, draw, figures, measure, runs, study
 from flexbench.report.figure import Bench, Row, State, Verdict, gain_of, judge, said
 from flexbench.samples import Json, Measurement
 
@@ -123,7 +123,7 @@ def test_a_number_is_said_with_its_kind() -> None:
 def test_each_row_of_the_index_is_a_figure() -> None:
     ids = [item.id for item in papers.index()]
     assert [item.id for item, _ in figures.chosen([])][: len(ids)] == ids
-    assert sorted(figures.FIGURES) == sorted([*ids, *(i.id for i in study.ITEMS)])
+    assert sorted(figures.FIGURES) == sorted([*ids, *(i.id for i in beyond.ITEMS)])
 
 
 def test_a_figure_has_a_bench_or_a_reason() -> None:

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from .. import papers
 from ..papers import Item
 from ..samples import BenchError
-from . import atc, costs, geneves, osdi, send, study
+from . import atc, beyond, costs, geneves, osdi, send
 from .figure import Figure
 
 FIGURES = {
     figure.id: figure
-    for paper in (costs, osdi, atc, geneves, send, study)
+    for paper in (costs, osdi, atc, geneves, send, beyond)
     for figure in paper.FIGURES
 }
 
 
 def chosen(only: Sequence[str]) -> list[tuple[Item, Figure]]:
     """The items with these ids, and their figures; all, if there are no ids."""
-    items = [*papers.index(), *study.ITEMS]
+    items = [*papers.index(), *beyond.ITEMS]
     for name in only:
         if name not in FIGURES:
             ids = ", ".join(item.id for item in items)

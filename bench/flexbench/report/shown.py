@@ -11,7 +11,7 @@ from pathlib import Path
 from .. import papers
 from ..papers import Data, Item
 from ..samples import BenchError
-from . import draw, study
+from . import beyond, draw
 from .figure import LOST, Bench, Figure, Row, State
 from .runs import Runs, Source
 
@@ -47,7 +47,7 @@ class Shown:
     @property
     def beyond(self) -> bool:
         """Does no paper have it?"""
-        return self.item in study.ITEMS
+        return self.item in beyond.ITEMS
 
     @property
     def lost(self) -> list[Row]:

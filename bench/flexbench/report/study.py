@@ -8,19 +8,15 @@ alike (TWINS). Other models are told beside each other without one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
-from statistics import median
+from collections.abc import Sequence
 from typing import Any
 
-from .. import chart, machine, table
+from .. import chart, table
 from ..chart import Scale, curves_of
-from ..compare import ratio
-from ..papers import Data, Item
-from ..samples import Measurement, Settings, distinct
+from ..papers import Data
+from ..samples import Measurement, distinct
 from ..study import subjects
-from .figure import Bench, Draw, Figure, Row, State, number_pair
+from .figure import Bench, Row, number_pair
 from .runs import Runs, gain
 
 # The names of the study's measurements and series.
@@ -59,6 +55,10 @@ def hollow(m: Measurement) -> bool:
     if offered and m.median(ANSWERS) >= KEEPS_UP * float(offered):
         return False
     return m.settings["workload"] != DISK and table.limited(m)
+
+
+def has(m: Measurement, name: str) -> bool:
+    return all(name in one["samples"] for one in m.rounds)
 
 
 def model(m: Measurement) -> str:
@@ -213,94 +213,6 @@ def evenness_rows(runs: Runs, data: Data) -> list[Row]:
     return rows
 
 
-# Inside a request (S5, S6), and memory (S7).
-
-SHARE = "share_"
-# What isn't the server's work.
-NOT_ITS = ("others", "idle")
-COUNTS = {
-    "calls": "system calls",
-    "switches": "voluntary switches",
-    "futex": "futex",
-    "epoll_wait": "epoll_wait",
-    "epoll_ctl": "epoll_ctl",
-    "io_uring_enter": "io_uring_enter",
-    "eagain": "EAGAIN",
-    "handed": "hand-overs",
-}
-
-
-def has(m: Measurement, name: str) -> bool:
-    return all(name in one["samples"] for one in m.rounds)
-
-
-def parts_of(m: Measurement) -> dict[str, float]:
-    """Microseconds of a request in each part of server and kernel, in their order; empty
-    where they couldn't be sampled.
-    """
-    names = [n for n in m.rounds[0]["samples"] if n.startswith(SHARE) and has(m, n)]
-    rates = m.series(REQUESTS)
-    parts = {}
-    for name in names:
-        part = name.removeprefix(SHARE)
-        if part not in NOT_ITS:
-            shares = zip(m.series(name), rates, strict=True)
-            parts[part] = median(share / 100 * 1e6 / rate for share, rate in shares)
-    return parts
-
-
-def part_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for m in runs.of(BREAKDOWN):
-        parts = parts_of(m)
-        here = ", ".join(f"{part} {us:.2f}" for part, us in parts.items())
-        reason = "" if here else "not sampled"
-        rows.append(Row(f"us a request, {model(m)}", here=here, reason=reason))
-    return rows
-
-
-def part_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
-    found = [(model(m), parts) for m in runs.of(BREAKDOWN) if (parts := parts_of(m))]
-    names = dict.fromkeys(part for _, parts in found for part in parts)
-    stacked = {part: [parts.get(part, 0.0) for _, parts in found] for part in names}
-    models = [name.replace("-", "\n") for name, _ in found]
-    chart.bars(axes, models, stacked, "us a request")
-
-
-def count_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for m in runs.of(BREAKDOWN):
-        here = ", ".join(
-            f"{title} {table.number(m.median(name))}"
-            for name, title in COUNTS.items()
-            if has(m, name)
-        )
-        rows.append(Row(f"a request, {model(m)}", here=here))
-    return rows
-
-
-def memory_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for m in runs.of(MEMORY):
-        resident, kernel, threads = (
-            table.number(m.median(name))
-            for name in ("rss_bytes", "kernel_bytes", "threads")
-        )
-        here = f"{resident} bytes resident, {kernel} of the kernel; {threads} threads"
-        rows.append(Row(f"a connection, {model(m)}", here=here))
-    return rows
-
-
-def memory_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
-    found = runs.of(MEMORY)
-    stacked = {
-        title: [m.median(name) for m in found]
-        for name, title in (("rss_bytes", "resident"), ("kernel_bytes", "the kernel's"))
-    }
-    models = [model(m).replace("-", "\n") for m in found]
-    chart.bars(axes, models, stacked, "bytes a connection")
-
-
 # Twice the saturation (S8).
 
 
@@ -321,170 +233,3 @@ def overload_rows(runs: Runs, data: Data) -> list[Row]:
             here = f"{row.here}; {share:.0%} of its peak"
             rows.append(Row(row.where, here=here, ratio=row.ratio))
     return rows
-
-
-# What was tuned (S10), and which model to choose (S11).
-
-
-def tuned(found: Sequence[Measurement], series: str) -> str:
-    ordered = sorted(found, key=lambda m: m.median(series))
-    least, most = (table.number(m.median(series)) for m in (ordered[0], ordered[-1]))
-    best = ordered[-1].settings["tuning"] or "no options"
-    return f"{len(found)} tunings, from {least} to {most} requests/s; best: {best}"
-
-
-def tuning_rows(runs: Runs, data: Data) -> list[Row]:
-    groups: dict[tuple[Any, ...], list[Measurement]] = {}
-    for m in runs.of(TUNE):
-        names = ("workload", "model", "connections")
-        groups.setdefault(tuple(m.settings[n] for n in names), []).append(m)
-    return [
-        Row(f"{load}, {count} connections, {name}", here=tuned(found, REQUESTS))
-        for (load, name, count), found in groups.items()
-    ]
-
-
-def beside_events(found: Sequence[Measurement], series: str) -> str:
-    """The models in the order of their ratios to events, which is not shown."""
-    events = of_model(found, subjects.EVENTS)
-    if events is None:
-        return ""
-    beside = [
-        (ratio(m.series(series), events.series(series)), model(m))
-        for m in found
-        if m is not events
-    ]
-    beside.sort(key=lambda one: -one[0].median)
-    return ", ".join(f"{name} {table.ratio(value)}" for value, name in beside)
-
-
-def situations(runs: Runs) -> list[tuple[str, list[Measurement], str]]:
-    """Situations of a service: what it is called, its measurements, and their series."""
-    found = []
-    for load in distinct(runs.of(STUDY), "workload"):
-        these = runs.of(STUDY, workload=load)
-        for count in distinct(these, "connections"):
-            key: Settings = {"workload": load, "connections": count}
-            one = runs.of(STUDY, **key)
-            found.append((f"{load}, {count} connections", one, REQUESTS))
-    for load in (PAGES, SPECWEB, DISK):
-        found.append((f"{load}, peak", peaks(runs, load), ANSWERS))
-        twice = runs.of(OFFERED, workload=load, cores=1, times=TWICE)
-        found.append((f"{load}, twice the peak", twice, ANSWERS))
-    for idle in distinct(runs.of(IDLE), "idle"):
-        what = f"128 connections beside {idle:,} that are idle"
-        found.append((what, runs.of(IDLE, idle=idle), REQUESTS))
-    return found
-
-
-def choice_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for what, found, series in situations(runs):
-        here = beside_events(found, series)
-        if here:
-            rows.append(Row(what, here=f"of events: {here}"))
-    return rows
-
-
-# The lines of each driver (S12), where the sources are.
-
-SOURCES = Path(__file__).resolve().parents[3] / "examples" / "webserver"
-DRIVERS = ["threads.c", "events.c", "loops.c", "stages.c"]
-
-
-def lines_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for name in DRIVERS:
-        text = machine.text_of(SOURCES / name)
-        lines = [line for line in (text or "").splitlines() if line.strip()]
-        here = f"{len(lines)} lines that aren't empty" if lines else ""
-        reason = "" if here else "the source isn't here"
-        rows.append(Row(name, here=here, reason=reason))
-    return rows
-
-
-# The figures beyond the papers.
-
-
-def item(id: str, figure: str, title: str) -> Item:
-    return Item(id, "The study", figure, title, "measured", "none", "", "", "", "yes")
-
-
-DIFFERS = (
-    "No paper has this figure. Models with FlexSC have a gain: loops beside events, "
-    "threads and stages under flexsc run beside themselves, flexsc serve beside nginx."
-)
-BOTH = [bench(SPECWEB), bench(PAGES)]
-INSIDE = Bench(("study", "breakdown"), BREAKDOWN)
-WEIGHED = Bench(("study", "memory"), MEMORY)
-# One command measures both.
-PAGE = Bench(("study", "page", "--tune"), STUDY, {"workload": "page"})
-TUNED = Bench(PAGE.words, TUNE, {"workload": "page"})
-
-
-def figure(
-    id: str,
-    rows: Callable[[Runs, Data], list[Row]],
-    benches: Sequence[Bench],
-    draws: Sequence[Draw] = (),
-) -> Figure:
-    return Figure(id, State.MEASURED, "", DIFFERS, benches, rows, draws)
-
-
-def panels(*workloads: str) -> list[Draw]:
-    return [partial(offered_panel, workload, 1) for workload in workloads]
-
-
-ITEMS = [
-    item("study-s1", "S1", "Good answers against what is offered, on one core"),
-    item("study-s2", "S2", "Peaks against cores"),
-    item("study-s3", "S3", "Latency against what is offered"),
-    item("study-s4", "S4", "Evenness over connections and sizes"),
-    item("study-s5", "S5", "The processor's time of a request, by part"),
-    item("study-s6", "S6", "System calls and switches of a request"),
-    item("study-s7", "S7", "Memory of a connection"),
-    item("study-s8", "S8", "Good answers at twice the saturation"),
-    item("study-s9", "S9", "Files that aren't in memory"),
-    item("study-s10", "S10", "What was tuned"),
-    item("study-s11", "S11", "Which model for a service: requests beside events'"),
-    item("study-s12", "S12", "Lines of each model's driver"),
-]
-FIGURES = [
-    figure(
-        "study-s1", partial(peak_rows, (SPECWEB, PAGES)), BOTH, panels(SPECWEB, PAGES)
-    ),
-    Figure(
-        "study-s2",
-        State.NOT_BUILT,
-        "the bench has its servers on one core",
-        DIFFERS,
-        SEVERAL,
-        scaling_rows,
-        [scaling_panel],
-        cores=4,
-    ),
-    figure(
-        "study-s3",
-        latency_rows,
-        BOTH,
-        [partial(latency_panel, SPECWEB, p) for p in PERCENTILES],
-    ),
-    figure("study-s4", evenness_rows, BOTH),
-    figure("study-s5", part_rows, [INSIDE], [part_panel]),
-    figure("study-s6", count_rows, [INSIDE]),
-    figure("study-s7", memory_rows, [WEIGHED], [memory_panel]),
-    figure("study-s8", overload_rows, BOTH),
-    figure("study-s9", partial(peak_rows, (DISK,)), [bench(DISK)], panels(DISK)),
-    figure("study-s10", tuning_rows, [TUNED]),
-    figure(
-        "study-s11",
-        choice_rows,
-        [
-            PAGE,
-            Bench(("study", "new"), STUDY, {"workload": "new"}),
-            Bench(("study", "idle"), IDLE),
-            *BOTH,
-        ],
-    ),
-    Figure("study-s12", State.RECORDED, "of the sources", rows=lines_rows),
-]
