@@ -16,6 +16,7 @@ from . import (
     apache,
     calls,
     cost,
+    counts,
     generator,
     machine,
     mariadb,
@@ -50,16 +51,18 @@ BENCHES: dict[str, ModuleType] = {
     "nginx": nginx,
     "threads": threads,
     "programs": programs,
+    "counts": counts,
     "study": study,
     "overload": overload,
     "generator": generator,
 }
 # Not of what users have by default; a study that takes long; of the machine alone.
-APART = ["memory", "nginx", "study", "overload", "generator"]
+APART = ["memory", "nginx", "counts", "study", "overload", "generator"]
 # Those that take words behind their names, and what looks at these.
 WORDED: dict[str, Callable[[list[str]], object]] = {
     "nginx": nginx.parse,
     "programs": programs.parse,
+    "counts": counts.parse,
     "study": study.parse,
     "overload": overload_plan.parse,
     "generator": generator.parse,

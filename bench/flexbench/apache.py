@@ -107,7 +107,8 @@ def started(
     config = folder / "configuration"
     text = configuration(place, root, connections)
     config.write_text(text, encoding="utf-8")
-    command = [*plan.network.server, *way(plan.flexsc, variant, *CARRIER, *options)]
+    runtime = way(plan.flexsc, variant, *CARRIER, *options)
+    command = [*plan.network.server, *plan.under, *runtime]
     command += [tools.need("apache2"), "-f", str(config), "-DFOREGROUND"]
     with (
         ExitStack() as last,

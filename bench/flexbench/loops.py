@@ -8,7 +8,7 @@ change what the server's own clock says.
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import clients, looping, sweep, table, tools
@@ -39,15 +39,16 @@ def connections(plan: Plan, mode: str) -> int:
 
 
 def in_rounds(
-    plan: Plan, asked: Asked, mode: str, seconds: int, counter: list[str]
+    plan: Plan, asked: Asked, mode: str, length: Settings, counter: Sequence[str] = ()
 ) -> Json:
+    """length: the setting "seconds" or "count" of bench --raw rounds."""
     settings: Settings = {
         **asked.settings,
         "connections": connections(plan, mode),
         "conns": NEW if mode == NEW else KEPT,
         "port": asked.program.port,
         "pid": asked.program.pid,
-        "seconds": seconds,
+        **length,
     }
     try:
         return clients.rounds(plan, settings, counter)
@@ -56,17 +57,17 @@ def in_rounds(
 
 
 def round_of(plan: Plan, asked: Asked, mode: str) -> Json:
-    found = in_rounds(plan, asked, mode, plan.seconds, [])
+    found = in_rounds(plan, asked, mode, {"seconds": plan.seconds})
     return {"samples": found["samples"], "counts": found["counts"]}
 
 
 def calls(plan: Plan, asked: Asked, mode: str) -> float:
     """System calls that the program's threads make for a request, by perf."""
-    with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
-        counter = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
-        counter += ["-o", output.name, "-p", str(asked.program.pid), "--"]
-        found = in_rounds(plan, asked, mode, COUNT_S, counter)
-        return tools.parse_perf(output.read()) / float(found["counts"]["warmed"])
+    length: Settings = {"seconds": COUNT_S}
+    counted, found = tools.count_calls(
+        asked.program.pid, lambda c: in_rounds(plan, asked, mode, length, c)
+    )
+    return counted / float(found["counts"]["warmed"])
 
 
 def compare(

@@ -42,6 +42,7 @@ class Plan:
     connections: int | None  # as the command line says; None: the bench's own
     words: Sequence[str] = ()  # the command line's after the bench's name
     network: Network = field(default_factory=Network)
+    under: Sequence[str] = ()  # a command that runs the programs
     tune: bool = False
     # As the command line says; None: the bench's own.
     asked_rounds: int | None = None

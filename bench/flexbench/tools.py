@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .samples import BenchError
 
+T = TypeVar("T")
+
 # Debian's packages, by program.
 PACKAGES = {
+    "ab": "apache2-utils",
     "apache2": "apache2",
     "ethtool": "ethtool",
     "haproxy": "haproxy",
@@ -24,12 +30,14 @@ PACKAGES = {
     "node": "nodejs",
     "openssl": "openssl",
     "perf": "linux-perf",
+    "prlimit": "util-linux",
     "redis-server": "redis-server",
     "strace": "strace",
     "sysbench": "sysbench",
     "taskset": "util-linux",
     "tc": "iproute2",
     "unbound": "unbound",
+    "valgrind": "valgrind",
     "wrk": "wrk",
 }
 # Where an ordinary user's PATH doesn't lead.
@@ -133,6 +141,18 @@ def parse_sysbench(text: str) -> Load:
     )
 
 
+def parse_ab(text: str) -> int:
+    """The requests that were answered rightly. One other answer is too many."""
+    total = re.search(r"^Complete requests:\s+(\d+)$", text, re.MULTILINE)
+    if not total:
+        raise BenchError("ab: " + (" ".join(text.split())[-200:] or "no output"))
+    wrong = r"^(?:Failed requests|Write errors|Non-2xx responses):\s+[1-9]\d*$"
+    errors = re.findall(wrong, text, re.MULTILINE)
+    if errors:
+        raise BenchError("ab: " + " ".join("; ".join(errors).split()))
+    return int(total[1])
+
+
 def parse_perf(text: str, event: str = "raw_syscalls:sys_enter") -> int:
     """The count of an event in the output of perf stat -x,."""
     for line in text.splitlines():
@@ -142,6 +162,16 @@ def parse_perf(text: str, event: str = "raw_syscalls:sys_enter") -> int:
                 return int(cells[0])
             raise BenchError(f"perf: {cells[0]}")
     raise BenchError("perf: " + (" ".join(text.split())[:200] or "no output"))
+
+
+def count_calls(pid: int, load: Callable[[Sequence[str]], T]) -> tuple[int, T]:
+    """System calls of the process while it is loaded, by perf. load: loads it by a
+    command that begins with the words that load is given.
+    """
+    with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
+        counter = [need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
+        done = load([*counter, "-o", output.name, "-p", str(pid), "--"])
+        return parse_perf(output.read()), done
 
 
 def parse_strace(text: str) -> int:

@@ -714,6 +714,48 @@ def test_a_program_with_an_event_loop_is_measured(tmp_path: Path, kind: str) -> 
     assert len(found["measurements"]) == 4
 
 
+def test_the_calls_and_instructions_of_a_request_are_counted(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    needed = [("valgrind", "valgrind"), ("perf", "linux-perf"), ("apache2", "apache2")]
+    for name, package in (*needed, ("memcached", "memcached")):
+        installed(name, package)
+    path = tmp_path / "run.json"
+    words = ["counts", "memcached", "apache", "--quick", "--out", str(path)]
+    done = bench(*words, patience=SLOW)
+    if "perf: " in done.stdout:
+        pytest.skip(done.stdout.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert found["notes"] == []
+    by_mode = {
+        (m["settings"]["program"], m["settings"]["mode"]): m["rounds"][0]["samples"]
+        for m in found["measurements"]
+    }
+    (get,) = by_mode["memcached", "kept"]["calls_per_request"]
+    # A read and a sendmsg for each, and an epoll_wait for all that are there.
+    assert 2 <= get < 2.5
+    for samples in by_mode.values():
+        (calls,) = samples["calls_per_request"]
+        (executed,) = samples["instructions_per_request"]
+        assert samples["instructions_per_call"] == [executed / calls]
+        assert 500 < executed < 200_000
+    kept, closed = (by_mode["apache", mode] for mode in ("kept", "closed"))
+    for series in ("calls_per_request", "instructions_per_request"):
+        assert kept[series][0] < closed[series][0]
+
+
+def test_a_program_whose_tools_are_missing_is_not_counted(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    (tmp_path / "python3").symlink_to(Path(sys.executable).resolve())
+    for name in ("sh", "taskset"):
+        (tmp_path / name).symlink_to(installed(name, "util-linux"))
+    done = bench("counts", "bind", PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "counts: bind is left out: perf isn't installed" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("kind", "modes"),
     [

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from .. import loops, nginx, serve, table
-from ..papers import Data, Point, Profile
-from ..running import NATIVE
+from .. import nginx, serve, table
+from ..papers import Data, Point
 from ..samples import Measurement, distinct
 from ..study import subjects
-from . import costs, study, sweeps
+from . import costs, counted, study, sweeps
 from .figure import Bench, Draw, Figure, Row, State, number_pair
 from .osdi import COUNTERS, DIAGRAM, SWEEP, machine_rows
 from .runs import Runs, gain
@@ -19,9 +18,6 @@ from .sweeps import Quantity, Sweep, pairs_of
 SERVE = Bench(("serve", SWEEP), serve.BENCH, {"mode": serve.SWEPT})
 NGINX = Bench(("nginx", "plain"), nginx.BENCH, {"mode": "plain"})
 PAGES = study.bench(study.PAGES)
-MEMCACHED = Bench(("programs", "memcached"), loops.BENCH, {"program": "memcached"})
-
-NOT_OURS = "counted for nginx and memcached only where perf or strace may count"
 
 
 def servers(runs: Runs) -> list[Sweep]:
@@ -66,38 +62,6 @@ def server_rows(quantity: Quantity, runs: Runs, data: Data) -> list[Row]:
 
 def panels(quantity: Quantity) -> list[Draw]:
     return [partial(sweeps.panel, servers, index, quantity) for index in (0, 1)]
-
-
-def calls_of(runs: Runs, server: str) -> str:
-    """The system calls of a request to the unchanged server, and the tool that counted
-    them; empty: they weren't counted.
-    """
-    if server == "nginx":
-        # The last one, of the most connections, has them.
-        found = runs.of(serve.BENCH, mode=serve.SWEPT, variant=serve.THEIRS)
-        key, by = "syscalls_per_request", "counted_by"
-    else:
-        found = runs.of(loops.BENCH, program=server, mode=loops.KEPT, variant=NATIVE)
-        key, by = loops.CALLS, ""
-    counts = found[-1].rounds[-1]["counts"] if found else {}
-    if key not in counts:
-        return ""
-    return f"{table.number(counts[key])} ({counts.get(by, 'perf')})"
-
-
-def profile_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for profile in data.of(Profile):
-        here = calls_of(runs, profile.server)
-        rows.append(
-            Row(
-                f"{profile.server}: system calls a request",
-                paper=str(profile.syscalls_per_request),
-                here=here,
-                reason="" if here else NOT_OURS,
-            )
-        )
-    return rows
 
 
 # Figure 9: what is answered of what is offered.
@@ -166,11 +130,11 @@ def offered_rows(runs: Runs, data: Data) -> list[Row]:
 FIGURES = [
     Figure(
         "atc-t1",
-        State.STAND_IN,
-        "system calls for a request alone; instructions and IPC take counters",
-        differs="Stock nginx and memcached, of today.",
-        benches=[SERVE, MEMCACHED],
-        rows=profile_rows,
+        State.MEASURED,
+        "IPC takes hardware counters",
+        differs=counted.DIFFERS,
+        benches=[counted.COUNTS],
+        rows=counted.profile_rows,
     ),
     Figure(
         "atc-f1",
