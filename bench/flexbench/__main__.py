@@ -16,6 +16,7 @@ from . import (
     apache,
     calls,
     cost,
+    counters,
     counts,
     generator,
     machine,
@@ -52,17 +53,19 @@ BENCHES: dict[str, ModuleType] = {
     "threads": threads,
     "programs": programs,
     "counts": counts,
+    "counters": counters,
     "study": study,
     "overload": overload,
     "generator": generator,
 }
 # Not of what users have by default; a study that takes long; of the machine alone.
-APART = ["memory", "nginx", "counts", "study", "overload", "generator"]
+APART = ["memory", "nginx", "counts", "counters", "study", "overload", "generator"]
 # Those that take words behind their names, and what looks at these.
 WORDED: dict[str, Callable[[list[str]], object]] = {
     "nginx": nginx.parse,
     "programs": programs.parse,
     "counts": counts.parse,
+    "counters": counters.parse,
     "study": study.parse,
     "overload": overload_plan.parse,
     "generator": generator.parse,

@@ -745,6 +745,48 @@ def test_the_calls_and_instructions_of_a_request_are_counted(tmp_path: Path) -> 
         assert kept[series][0] < closed[series][0]
 
 
+# A perf on a processor that counts: each event is counted so often as it has letters.
+COUNTING_PERF = """\
+#!{python} -IS
+import re, signal, sys, threading
+events = re.findall(r"[\\w.-]+:[uk]", " ".join(sys.argv))
+text = "".join(f"{{len(event)}},,{{event}},1000,100.00,,\\n" for event in events)
+if "-p" in sys.argv:
+    interrupted = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    interrupted.wait({patience})
+    open(sys.argv[sys.argv.index("-o") + 1], "w").write(text)
+else:
+    sys.stderr.write(text)
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
+def test_counters_are_read_while_a_program_is_loaded(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    installed("memcached", "memcached")
+    perf = tmp_path / "perf"
+    text = COUNTING_PERF.format(python=sys.executable, patience=TIMEOUT)
+    perf.write_text(text, encoding="utf-8")
+    perf.chmod(0o755)
+    path = tmp_path / "run.json"
+    # Long enough for a perf that is slow to begin.
+    quickly = ["--quick", "--rounds", "1", "--seconds", "3", "--out", str(path)]
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = bench("counters", "memcached", *quickly, **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "counters: memcached, misses in 1,000 instructions" in done.stdout
+    measured = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    assert [m["settings"]["variant"] for m in measured] == ["native", "flexsc"]
+    for measurement in measured:
+        samples = measurement["rounds"][0]["samples"]
+        assert samples["ipc_user"] == [len("instructions:u") / len("cycles:u")]
+        assert samples["branch_mpki_kernel"] == [
+            1000 * len("branch-misses:k") / len("instructions:k")
+        ]
+
+
 def test_a_program_whose_tools_are_missing_is_not_counted(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")

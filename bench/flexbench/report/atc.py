@@ -9,9 +9,9 @@ from .. import nginx, serve, table
 from ..papers import Data, Point
 from ..samples import Measurement, distinct
 from ..study import subjects
-from . import costs, counted, study, sweeps
+from . import costs, counted, efficiency, study, sweeps
 from .figure import Bench, Draw, Figure, Row, State, number_pair
-from .osdi import COUNTERS, DIAGRAM, SWEEP, machine_rows
+from .osdi import DIAGRAM, SWEEP, machine_rows
 from .runs import Runs, gain
 from .sweeps import Quantity, Sweep, pairs_of
 
@@ -150,7 +150,7 @@ FIGURES = [
         "atc-t3", State.RECORDED, "the machine of the first file", rows=machine_rows
     ),
     Figure("atc-f5", State.NOT_BUILT, "memcached isn't ported"),
-    Figure("atc-f6", State.COUNTERS, COUNTERS),
+    efficiency.figure("atc-f6", "memcached"),
     Figure(
         "atc-f7",
         State.STAND_IN,
@@ -182,5 +182,5 @@ FIGURES = [
         rows=offered_rows,
         draws=[partial(study.offered_panel, study.PAGES, 1)],
     ),
-    Figure("atc-f10", State.COUNTERS, COUNTERS),
+    efficiency.figure("atc-f10", "nginx"),
 ]

@@ -13,7 +13,7 @@ from ..chart import GREY, PAPER, Scale, curves_of
 from ..papers import Data, Point
 from ..running import FLEXSC, NATIVE
 from ..samples import Measurement, Settings, distinct
-from . import counted, draw, sweeps
+from . import counted, draw, efficiency, sweeps
 from .figure import Bench, Draw, Figure, Row, State, number_pair, said
 from .runs import Runs, gain
 from .sweeps import Quantity, Sweep, pairs_of
@@ -30,7 +30,6 @@ BIND = Bench(("programs", "bind", SWEEP), loops.BENCH, {"program": "bind"})
 # So many entries are enough as reach this share of the best rate.
 NEARLY = 0.95
 
-COUNTERS = "takes the processor's counters, and a bench that isn't built yet"
 DIAGRAM = "a drawing; docs/design.md has ours"
 
 
@@ -328,7 +327,7 @@ FIGURES = [
         rows=share_rows,
         draws=[partial(sweeps.share_panel, both_programs)],
     ),
-    Figure("osdi-t4", State.COUNTERS, COUNTERS),
+    efficiency.figure("osdi-t4", "apache"),
     Figure(
         "osdi-f13",
         State.STAND_IN,
@@ -347,7 +346,7 @@ FIGURES = [
         rows=partial(program_rows, "mariadb", rate_of("mariadb")),
         draws=program_panels("mariadb", rate_of("mariadb")),
     ),
-    Figure("osdi-t5", State.COUNTERS, COUNTERS),
+    efficiency.figure("osdi-t5", "mariadb"),
     Figure(
         "osdi-f15",
         State.STAND_IN,

@@ -76,6 +76,8 @@ def state_of(figure: Figure, runs: Runs) -> tuple[State, str]:
         return figure.state, figure.why
     if figure.state == State.RECORDED and not runs.sources:
         return State.NOT_MEASURED, "there is no file of measurements"
+    if figure.state == State.COUNTERS:
+        return (State.MEASURED, "") if measured else (figure.state, figure.why)
     if figure.benches and not measured:
         return State.NOT_MEASURED, unmeasured(figure, runs)
     return figure.state, figure.why
