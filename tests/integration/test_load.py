@@ -173,11 +173,13 @@ def right(file: File) -> bytes:
 
 
 def serve(connection: socket.socket, wrongly: Answer) -> None:
-    """Answer until the answer says that the connection is over."""
+    """Answer until the answer says that the connection is over. The page / is the
+    page of 64 bytes.
+    """
     with connection, contextlib.suppress(OSError):
         connection.settimeout(PATIENCE)
         while request := connection.recv(1000):
-            name = request.split()[1].decode()[1:]
+            name = request.split()[1].decode()[1:] or "pages/64"
             if not wrongly(connection, File(name, fileset.size_of(name))):
                 return
 
@@ -254,8 +256,16 @@ SESSIONS = 5
             *("wrong_head", "the answer has no Content-Length"),
         ),
         (
-            sends(lambda data: b"HTTP/1.1 200 OK\r\n" + b"x" * 1000),
+            sends(lambda data: b"HTTP/1.1 200 OK\r\n" + b"x" * 3000),
             *("wrong_head", "the answer's head doesn't end"),
+        ),
+        (
+            sends(lambda data: data.replace(LENGTH, LENGTH + b"-")),
+            *("wrong_head", "the answer has no Content-Length"),
+        ),
+        (
+            sends(lambda data: data.replace(b"10240", b"10240x")),
+            *("wrong_head", "the answer has no Content-Length"),
         ),
         (sends(lambda data: data[:-1]), "closed", ""),
         (sends(lambda data: b""), "closed", ""),
@@ -405,6 +415,76 @@ def test_a_connection_that_is_closed_is_made_again(tmp_path: Path) -> None:
             found, _ = load(port, slowly, "rate=50", "count=5")
         assert ends(found) == {"answered": 10}
     assert found["counts"]["lost_thinking"] == 5
+
+
+def fields(*lines: bytes) -> Callable[[bytes], bytes]:
+    """The answer with these lines in front of the others."""
+    status = b"200 OK\r\n"
+    return lambda data: data.replace(
+        status, status + b"".join(line + b"\r\n" for line in lines)
+    )
+
+
+RIGHT: list[Callable[[bytes], bytes]] = [
+    lambda data: data.replace(LENGTH, b"content-length:"),
+    lambda data: data.replace(LENGTH, b"CONTENT-LENGTH: \t"),
+    lambda data: data.replace(b"\r\n\r\n", b" \r\n\r\n"),
+    fields(b"X-Content-Length: 1", b"X: Content-Length: 1"),
+    fields(b"Content-Security-Policy: " + b"default-src 'self'; " * 90),
+    fields(b"X: \0"),
+]
+
+
+@pytest.mark.parametrize("change", RIGHT)
+@pytest.mark.parametrize("args", [["rate=50", "count=5"], ["mode=http", "seconds=1"]])
+def test_a_right_head_may_be_written_in_many_ways(
+    tmp_path: Path, change: Callable[[bytes], bytes], args: list[str]
+) -> None:
+    """To sessions, to an open loop and to a closed one."""
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        connection.sendall(change(right(file)))
+        return True
+
+    with answering(answer) as port:
+        done = raw(f"port={port}", "connections=2", *args)
+        trace = written(tmp_path / "t", ["/pages/64"])
+        found, said = load(port, trace, "rate=50", "count=5")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ends(found) == {"answered": 5}
+    assert said == ""
+
+
+def test_a_head_has_a_size(tmp_path: Path) -> None:
+    """However it comes, and also for a closed loop."""
+    change = fields(b"X: " + b"x" * 5000)
+
+    def at_once(connection: socket.socket, file: File) -> bool:
+        connection.sendall(change(right(file)))
+        return True
+
+    with answering(at_once) as port:
+        for args in (["rate=50"], ["mode=http", "connections=2"]):
+            done = raw(f"port={port}", "seconds=1", *args)
+            assert done.returncode == 1
+            assert "the answer's head doesn't end" in done.stderr
+
+
+@pytest.mark.parametrize("word", [b"Connection: close", b"connection:  CLOSE "])
+def test_a_server_says_that_it_closes_in_many_ways(tmp_path: Path, word: bytes) -> None:
+    """A client that hasn't read it would lose the connection while it thinks."""
+    change = fields(word)
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        connection.sendall(change(right(file)))
+        time.sleep(0.1)
+        return False
+
+    trace = written(tmp_path / "t", ["/pages/64 think=0.5"] * 2)
+    with answering(answer) as port:
+        found, _ = load(port, trace, "rate=50", "count=5")
+    assert ends(found) == {"answered": 10}
+    assert found["counts"]["lost_thinking"] == 0
 
 
 # Files and arguments that are wrong.

@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "head.h"
 #include "loop.h"
 
 #define CONNECT_S	2
@@ -162,27 +163,13 @@ const char *bench_peer_push(struct bench_peer *peer)
 	return NULL;
 }
 
-/* The number that is the rest of a line; negative: the line has something else. */
-static long number(const char *s)
-{
-	char *end;
-	long n = strtol(s, &end, 10);
-
-	return end == s || *end != '\r' || n < 0 ? -1 : n;
-}
-
 /* Look at an answer's head, which is complete. NULL, or what is wrong. */
 static const char *read_head(struct bench_peer *peer)
 {
-	static const char status[] = "HTTP/1.1 200 ";
-	static const char field[] = "\r\nContent-Length: ";
-	char *length = memmem(peer->answer, peer->head_size, field,
-			      sizeof(field) - 1);
-	long n;
+	long n = bench_head_length(peer->answer, peer->head_size);
 
-	if (memcmp(peer->answer, status, sizeof(status) - 1) != 0)
+	if (!bench_head_is_right(peer->answer, peer->head_size))
 		return "the answer isn't HTTP/1.1 200";
-	n = length ? number(length + sizeof(field) - 1) : -1;
 	if (n < 0 ||
 	    (size_t)n > peer->room - BENCH_PEER_HEAD_MAX)
 		return "the answer has no Content-Length, or a large one";
@@ -208,14 +195,16 @@ static const char *check_body(struct bench_peer *peer)
 
 static const char *check_http(struct bench_peer *peer, bool *done)
 {
-	const char *end, *wrong;
+	const char *wrong;
 
 	if (!peer->head_size) {
-		end = memmem(peer->answer, peer->got, "\r\n\r\n", 4);
-		if (!end)
-			return peer->got < BENCH_PEER_HEAD_MAX ? NULL :
+		size_t seen = peer->got < BENCH_PEER_HEAD_MAX ?
+				      peer->got : BENCH_PEER_HEAD_MAX;
+
+		peer->head_size = bench_head_size(peer->answer, seen);
+		if (!peer->head_size)
+			return seen < BENCH_PEER_HEAD_MAX ? NULL :
 			       "the answer's head doesn't end";
-		peer->head_size = (size_t)(end + 4 - peer->answer);
 		wrong = read_head(peer);
 		if (wrong)
 			return wrong;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "head.h"
 #include "loop.h"
 
 #define BODY_MAX	(64U << 20)
@@ -101,7 +102,7 @@ bool bench_visit_send(struct bench_visit *visit)
 }
 
 /* Have room for a page that is learned. True: there is none, and it is over. */
-static bool learn(struct bench_visit *visit, unsigned long size)
+static bool learn(struct bench_visit *visit, size_t size)
 {
 	struct bench_page *page = visit->page;
 
@@ -116,22 +117,18 @@ static bool learn(struct bench_visit *visit, unsigned long size)
 /* The head is complete: learn or check the page's size. True: it is over. */
 static bool read_head(struct bench_visit *visit)
 {
-	static const char status[] = "HTTP/1.1 200 ";
-	static const char field[] = "\r\nContent-Length: ";
-	const char *length = strstr(visit->head, field);
-	unsigned long size;
+	long size = bench_head_length(visit->head, visit->head_size);
 
-	if (strncmp(visit->head, status, sizeof(status) - 1) != 0)
+	if (!bench_head_is_right(visit->head, visit->head_size))
 		return wrong(visit, BENCH_STATUS,
 			     "the answer isn't HTTP/1.1 200");
-	if (!length)
+	if (size < 0)
 		return wrong(visit, BENCH_HEAD,
 			     "the answer has no Content-Length");
-	visit->closing = strstr(visit->head, "\r\nConnection: close\r\n");
-	size = strtoul(length + sizeof(field) - 1, NULL, 10);
+	visit->closing = bench_head_closes(visit->head, visit->head_size);
 	if (!visit->page->learned)
-		return learn(visit, size);
-	return size != visit->page->size &&
+		return learn(visit, (size_t)size);
+	return (size_t)size != visit->page->size &&
 	       wrong(visit, BENCH_LENGTH,
 		     "the answer's length isn't the page's");
 }
@@ -142,22 +139,20 @@ static bool read_head(struct bench_visit *visit)
 static bool take_head(struct bench_visit *visit, const char *data, size_t n,
 		      size_t *used)
 {
-	size_t room = BENCH_HEAD_MAX - 1 - visit->head_size;
-	char *end;
+	size_t room = BENCH_HEAD_MAX - visit->head_size;
+	size_t size, before = visit->head_size;
 
 	*used = n < room ? n : room;
-	memcpy(visit->head + visit->head_size, data, *used);
-	visit->head[visit->head_size + *used] = '\0';
-	end = strstr(visit->head, "\r\n\r\n");
-	if (!end) {
-		visit->head_size += *used;
-		return visit->head_size == BENCH_HEAD_MAX - 1 &&
+	memcpy(visit->head + before, data, *used);
+	visit->head_size += *used;
+	size = bench_head_size(visit->head, visit->head_size);
+	if (!size)
+		return visit->head_size == BENCH_HEAD_MAX &&
 		       wrong(visit, BENCH_HEAD,
 			     "the answer's head doesn't end");
-	}
 	visit->headed = true;
-	*used = (size_t)(end + 4 - visit->head) - visit->head_size;
-	visit->head_size += *used;
+	*used = size - before;
+	visit->head_size = size;
 	return read_head(visit);
 }
 
@@ -184,6 +179,8 @@ static bool take(struct bench_visit *visit, const char *data, size_t n)
 	if (n > page->size - visit->got)
 		return wrong(visit, BENCH_LENGTH,
 			     "more came than was asked for");
+	if (!n)
+		return false;	/* and the body may have no memory yet */
 	if (!page->learned)
 		memcpy(page->body + visit->got, data, n);
 	else if (differ(visit, data, n))

@@ -15,7 +15,7 @@
 #include "fileset.h"
 #include "tally.h"
 
-#define BENCH_HEAD_MAX	512	/* bytes of an answer's head */
+#define BENCH_HEAD_MAX	2048	/* bytes of an answer's head */
 
 struct bench_page {
 	char request[96];
