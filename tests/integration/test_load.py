@@ -487,6 +487,132 @@ def test_a_server_says_that_it_closes_in_many_ways(tmp_path: Path, word: bytes) 
     assert found["counts"]["lost_thinking"] == 0
 
 
+# Figures.
+
+
+def test_a_connection_whose_client_gave_up_is_made_anew(tmp_path: Path) -> None:
+    """The one request that is never answered has the one connection until its client
+    gives up. Then the next request is sent at once, not when its client gives up.
+    """
+    asked: list[str] = []
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        asked.append(file.name)
+        if len(asked) != 1:
+            connection.sendall(right(file))
+        return True
+
+    trace = written(tmp_path / "t", ["/pages/64"], ["/pages/128"])
+    args = ("rate=1", "count=2", "timeout_ms=3000", "conns=kept", "connections=1")
+    with answering(answer) as port:
+        found, _ = load(port, trace, *args)
+    assert asked == ["pages/64", "pages/128"]
+    assert ends(found) == {"answered": 1, "late": 1}
+
+
+def test_kept_connections_are_used_in_turn(tmp_path: Path) -> None:
+    """So that their answers are the server's choice: two connections are made, by two
+    requests at a time, and all others would do with one.
+    """
+    first = threading.Barrier(2)
+    asked: list[int] = []
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        asked.append(connection.fileno())
+        if len(asked) <= 2:
+            first.wait(PATIENCE)
+        connection.sendall(right(file))
+        return True
+
+    trace = written(tmp_path / "t", ["/pages/64"])
+    args = ("rate=10", "count=20", "conns=kept", "connections=2")
+    with answering(answer) as port:
+        found, _ = load(port, trace, *args)
+    assert ends(found) == {"answered": 20}
+    assert len(set(asked)) == 2
+    assert found["counts"]["jain"] > 0.9
+
+
+@pytest.mark.parametrize("args", [["connections=2"], ["connections=2", "threads=2"]])
+def test_a_run_without_answers_has_numbers(tmp_path: Path, args: list[str]) -> None:
+    def never(_: socket.socket, __: File) -> bool:
+        return False
+
+    trace = written(tmp_path / "t", SESSION)
+    with answering(never) as port:
+        found, _ = load(port, trace, "count=4", *args)
+    assert ends(found) == {"closed": 4}
+    assert 0 < found["counts"]["seconds"] < TIMEOUT
+    for name in ("responses_per_s", "goodput_per_s", "mbit_per_s"):
+        assert found["samples"][name] == [0]
+
+
+def test_sessions_that_end_in_the_warm_up(server: Server, tmp_path: Path) -> None:
+    """How long they take isn't known before."""
+    trace = written(tmp_path / "t", ["/pages/64 think=1", "/pages/64"])
+    args = ("connections=1", "count=3")
+    done = raw(f"port={server.port}", f"trace={trace}", "warm_ms=60000", *args)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "flexsc: bench: load: warm_ms: nothing was left to be counted\n"
+    )
+    found, _ = load(server.port, trace, "warm_ms=500", *args)
+    assert found["counts"]["answered"] + found["counts"]["warm_up"] == 6
+    assert found["counts"]["answered"] > 0
+    # The sessions take three seconds, though three would have begun in less.
+    found, _ = load(server.port, trace, "warm_ms=500", "rate=100", "count=3")
+    assert found["counts"]["warm_up"] == found["counts"]["answered"] == 3
+
+
+def test_no_percentile_is_above_the_longest_time(
+    server: Server, tmp_path: Path
+) -> None:
+    trace = written(tmp_path / "t", ["/pages/64"])
+    for count in range(1, 20):
+        found, _ = load(server.port, trace, "connections=1", f"count={count}")
+        for name in ("connect", "exchange", "response", "behind"):
+            times = [
+                found["samples"][f"{name}_{p}_us"][0]
+                for p in ("p50", "p90", "p99", "p999", "max")
+            ]
+            assert times == sorted(times)
+
+
+def test_a_server_that_ends_has_no_processor_time(
+    server: Server, tmp_path: Path
+) -> None:
+    trace = written(tmp_path / "t", ["/pages/64"])
+    other = subprocess.Popen(["sleep", "1"])
+    waiter = threading.Thread(target=other.wait)
+    waiter.start()
+    done = raw(
+        *(f"port={server.port}", f"trace={trace}", f"pid={other.pid}"),
+        *("rate=10", "count=30"),
+    )
+    waiter.join(PATIENCE)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == "flexsc: bench: load: pid: the process has ended\n"
+
+
+@pytest.mark.parametrize("case", ["load", "steps"])
+def test_output_that_is_lost_is_an_error(server: Server, case: str) -> None:
+    args = [f"port={server.port}", "mode=http", "seconds=1", "connections=1"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [command(), "bench", "--raw", case, *args],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("no process may be traced")
+    assert done.returncode == 1
+    assert done.stderr == "flexsc: bench: standard output can't be written\n"
+
+
 # Files and arguments that are wrong.
 
 

@@ -38,6 +38,15 @@ static const struct {
 
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
 
+/* The status of a case whose output may not have got where it belongs. */
+static int printed(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fputs("flexsc: bench: standard output can't be written\n", stderr);
+	return 1;
+}
+
 static int raw(int argc, char **argv)
 {
 	struct bench_settings settings;
@@ -51,7 +60,7 @@ static int raw(int argc, char **argv)
 			continue;
 		if (!bench_settings_parse(&settings, argc - 1, argv + 1))
 			return 2;
-		return cases[i].run(&settings);
+		return printed(cases[i].run(&settings));
 	}
 	fprintf(stderr, "flexsc: bench: --raw %s: give calls, timers, reads, "
 		"events, load, rounds, signals, steps, lost, pollute, "

@@ -64,12 +64,28 @@ static int make(struct bench_connections *connections)
 	return fd;
 }
 
+/* The place of an idle connection, of which 0 has been idle for longest. */
+static int *idle(const struct bench_connections *connections, size_t index)
+{
+	return &connections->idle[(connections->idle_first + index) %
+				  connections->max];
+}
+
+static int take_idle(struct bench_connections *connections)
+{
+	int fd = *idle(connections, 0);
+
+	connections->idle_first = (connections->idle_first + 1) %
+				  connections->max;
+	connections->idle_count--;
+	return fd;
+}
+
 int bench_connections_take(struct bench_connections *connections,
 			   struct bench_visit *visit)
 {
-	int fd = connections->idle_count ?
-			 connections->idle[--connections->idle_count] :
-			 make(connections);
+	int fd = connections->idle_count ? take_idle(connections) :
+					   make(connections);
 
 	if (fd < 0)
 		return fd;
@@ -82,7 +98,7 @@ void bench_connections_keep(struct bench_connections *connections,
 			    struct bench_visit *visit)
 {
 	connections->by_fd[visit->fd] = NULL;
-	connections->idle[connections->idle_count++] = visit->fd;
+	*idle(connections, connections->idle_count++) = visit->fd;
 	visit->fd = -1;
 }
 
@@ -95,15 +111,16 @@ void bench_connections_drop(struct bench_connections *connections,
 
 void bench_connections_lose(struct bench_connections *connections, int fd)
 {
-	int *idle = connections->idle;
+	size_t i = 0;
 
-	for (size_t i = 0; i < connections->idle_count; i++) {
-		if (idle[i] != fd)
-			continue;
-		idle[i] = idle[--connections->idle_count];
-		drop(connections, fd);
+	while (i < connections->idle_count && *idle(connections, i) != fd)
+		i++;
+	if (i == connections->idle_count)
 		return;
-	}
+	connections->idle_count--;
+	for (; i < connections->idle_count; i++)
+		*idle(connections, i) = *idle(connections, i + 1);
+	drop(connections, fd);
 }
 
 void bench_connections_close(struct bench_connections *connections)

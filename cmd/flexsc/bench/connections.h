@@ -30,8 +30,8 @@ struct bench_connections {
 	size_t count;
 	struct bench_visit **by_fd;	/* NULL: an idle connection, or none */
 	uint32_t *answers;	/* by fd: 1 and a kept one's; or 0 */
-	int *idle;		/* descriptors */
-	size_t idle_count;
+	int *idle;		/* a ring of descriptors, from idle_first on */
+	size_t idle_first, idle_count;
 };
 
 /* 0, or -errno; bench_connections_fini() is due in both cases. */
@@ -39,8 +39,9 @@ int bench_connections_init(struct bench_connections *connections);
 void bench_connections_fini(struct bench_connections *connections);
 
 /*
- * Give the visit an idle connection or a new one, whose handshake may not be
- * over. 0, or -errno: -EMFILE if "max" connections are open.
+ * Give the visit the connection that has been idle for longest, so that requests
+ * are shared evenly, or a new one, whose handshake may not be over. 0, or -errno:
+ * -EMFILE if "max" connections are open.
  */
 int bench_connections_take(struct bench_connections *connections,
 			   struct bench_visit *visit);

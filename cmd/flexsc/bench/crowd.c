@@ -468,8 +468,9 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 	crowd->connections.from = tally->from;
 	tally->until = begin + length(crowd);
 	while (!crowd->wrong && (crowd->oldest || next_due(crowd) != NEVER)) {
-		begin_due(crowd);
+		/* A client that gives up leaves a connection's place to others. */
 		give_up(crowd);
+		begin_due(crowd);
 		wait_for_events(crowd);
 	}
 	end_all(crowd);

@@ -2,8 +2,8 @@
 /*
  * The clients of an open loop or of sessions, who know nothing of each other. A
  * request begins when it is due, over a connection of its client's own, or over the
- * first of some kept ones that is free. Some time after that the client gives up,
- * and closes. One thread runs all of this; it has an epoll of its own. Several
+ * one of some kept ones that has been free for longest. Some time after that the
+ * client gives up, and closes. One thread runs all of this; it has an epoll of its own. Several
  * crowds, a thread each, share the arrivals.
  *
  * Without a trace a client has one request. With a trace the client has a session:

@@ -87,7 +87,9 @@ static int set_arrivals(struct bench_crowd *crowd,
 	} else if (!count) {
 		count = rate * (uint64_t)settings->seconds;
 	}
+	/* How long a number of sessions takes is known at their end: merge(). */
 	if (crowd->length ? crowd->warm_up >= crowd->length :
+	    !settings->trace &&
 			    rate * (uint64_t)settings->warm_ms / 1000 >= count)
 		return complain("warm_ms: nothing would be left to be counted");
 	bench_arrivals_init(&crowd->arrivals, rate, count, poisson,
@@ -234,13 +236,39 @@ static void warn(const struct open_loop *o)
 	}
 }
 
+/* The server's processor time in ns, or 0 without pid=. */
+static int server_time(const struct open_loop *o, uint64_t *time)
+{
+	struct timespec now = { };
+
+	if (o->settings->pid && clock_gettime(o->clock, &now))
+		return complain("pid: the process has ended");
+	*time = (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+	return 0;
+}
+
+/* Add all tallies to the first one. */
+static int merge(struct open_loop *o)
+{
+	const struct bench_settings *settings = o->settings;
+	struct bench_tally *tally = o->parts[0].crowd.tally;
+
+	for (size_t i = 1; i < o->count; i++)
+		bench_tally_merge(tally, o->parts[i].crowd.tally);
+	/* Sessions end with their last answer. If there is none, they end now. */
+	if (settings->trace && settings->count && !tally->last)
+		tally->until = bench_clock(CLOCK_MONOTONIC);
+	return tally->until > tally->from ? 0 :
+	       complain("warm_ms: nothing was left to be counted");
+}
+
 static int measure(struct open_loop *o)
 {
 	struct bench_crowd *first = &o->parts[0].crowd;
 	struct bench_outcome outcome = {
 		.settings = o->settings, .tally = first->tally,
 	};
-	long pid = o->settings->pid;
+	uint64_t before, after;
 	const char *wrong = NULL;
 
 	for (size_t i = 0; i < o->count && !wrong; i++)
@@ -248,15 +276,12 @@ static int measure(struct open_loop *o)
 	if (wrong)
 		return complain(wrong);
 	bench_outcome_before(&outcome);
-	if (pid)
-		outcome.cpu = bench_clock(o->clock);
-	if (run(o))
+	if (server_time(o, &before) || run(o) || server_time(o, &after))
 		return 1;
-	if (pid)
-		outcome.cpu = bench_clock(o->clock) - outcome.cpu;
+	outcome.cpu = after - before;
 	bench_outcome_after(&outcome);
-	for (size_t i = 1; i < o->count; i++)
-		bench_tally_merge(first->tally, o->parts[i].crowd.tally);
+	if (merge(o))
+		return 1;
 	outcome.order = first->order;
 	outcome.order_count = first->order_count;
 	warn(o);

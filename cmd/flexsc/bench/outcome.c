@@ -24,10 +24,14 @@ void bench_outcome_before(struct bench_outcome *outcome)
 
 void bench_outcome_after(struct bench_outcome *outcome)
 {
-	for (int i = 0; i < BENCH_NETWORK; i++)
-		outcome->network[i] = bench_netstat(outcome->settings->pid,
-						    counters[i].netstat) -
-				      outcome->network[i];
+	for (int i = 0; i < BENCH_NETWORK; i++) {
+		double now = bench_netstat(outcome->settings->pid,
+					   counters[i].netstat);
+		double before = outcome->network[i];
+
+		/* The counters can't be read if the server has ended. */
+		outcome->network[i] = now > before ? now - before : 0;
+	}
 }
 
 static void report_one(const char *name, double value)
@@ -52,8 +56,7 @@ static void report_times(const char *name, const struct bench_times *times)
 	report_one(full, bench_times_mean(times) / 1000);
 	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		snprintf(full, sizeof(full), "%s_%s_us", name, shares[i].name);
-		report_one(full, bench_histogram_at(&times->histogram,
-						    shares[i].share) / 1000);
+		report_one(full, bench_times_at(times, shares[i].share) / 1000);
 	}
 	snprintf(full, sizeof(full), "%s_max_us", name);
 	report_one(full, (double)times->max / 1000);

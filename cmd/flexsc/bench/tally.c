@@ -35,6 +35,13 @@ void bench_tally_answered(struct bench_tally *tally, uint64_t now,
 	tally->within_bytes += bytes;
 }
 
+double bench_times_at(const struct bench_times *times, double share)
+{
+	double at = bench_histogram_at(&times->histogram, share);
+
+	return at < (double)times->max ? at : (double)times->max;
+}
+
 void bench_tally_end(struct bench_tally *tally, uint64_t due, uint64_t now,
 		     enum bench_end end)
 {

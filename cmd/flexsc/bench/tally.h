@@ -66,6 +66,9 @@ double bench_times_mean(const struct bench_times *times);
 void bench_tally_answered(struct bench_tally *tally, uint64_t now,
 			  size_t bytes);
 
+/* As bench_histogram_at(), and at most the longest time. */
+double bench_times_at(const struct bench_times *times, double share);
+
 /* A request that was due has ended, now. */
 void bench_tally_end(struct bench_tally *tally, uint64_t due, uint64_t now,
 		     enum bench_end end);

@@ -139,7 +139,7 @@ static int read_lines(struct reading *reading, FILE *file)
 		else if (*line != '#')
 			err = read_request(reading, line);
 	}
-	if (!err && ferror(file))
+	if (!err && !feof(file))
 		err = complain(reading, "reading", strerror(errno));
 	if (!err && !reading->trace->page_count)
 		err = complain(reading, "the end", "there is no request");
