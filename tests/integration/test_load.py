@@ -510,6 +510,30 @@ def test_a_connection_whose_client_gave_up_is_made_anew(tmp_path: Path) -> None:
     assert ends(found) == {"answered": 1, "late": 1}
 
 
+def opened() -> int:
+    """Connections that this network has ever begun."""
+    names, values = (
+        line.split()
+        for line in Path("/proc/net/snmp").read_text().splitlines()
+        if line.startswith("Tcp:")
+    )
+    return int(values[names.index("ActiveOpens")])
+
+
+def test_a_late_client_begins_no_connection(server: Server) -> None:
+    """A million requests a second are more than any client sends. Whoever falls behind
+    by more than the clients wait would otherwise never have an answer in time again.
+    """
+    before = opened()
+    args = ("rate=1000000", "count=300000", "timeout_ms=20")
+    done = raw(f"port={server.port}", *args)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["counts"]["offered"] == 300_000
+    assert set(ends(found)) >= {"late"}
+    assert opened() - before < 200_000
+
+
 def test_kept_connections_are_used_in_turn(tmp_path: Path) -> None:
     """So that their answers are the server's choice: two connections are made, by two
     requests at a time, and all others would do with one.
@@ -625,7 +649,11 @@ def test_output_that_is_lost_is_an_error(server: Server, case: str) -> None:
         ("/pages/64 think=x\n", "line 1: think=x: give think=SECONDS, from 0 to"),
         ("/pages/64 method=PUT\n", "line 1: method=PUT: only GET is made here"),
         ("/pages/64\0\n", "line 1: a byte 0: this isn't a trace"),
-        ("/pages/" + "9" * 100_000, "line 1: /pages/999"),
+        pytest.param(
+            *("/pages/" + "9" * 100_000, f"line 1: /pages/{'9' * 56}: give a file"),
+            id="long",
+        ),
+        ("/\x1b[31m\r\x7f\v", "line 1: /?[31m: give a file as"),
     ],
 )
 def test_a_wrong_trace_is_one_line(tmp_path: Path, text: str, reason: str) -> None:

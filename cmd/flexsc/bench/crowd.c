@@ -313,24 +313,6 @@ static void begin(struct bench_crowd *crowd, uint64_t due)
 		pass(crowd, visit);
 }
 
-static void begin_due(struct bench_crowd *crowd)
-{
-	for (int i = 0; i < STARTS && !crowd->wrong; i++) {
-		uint64_t due = next_due(crowd);
-		uint64_t now = now_ns();
-
-		if (due > now)
-			break;
-		if (due >= crowd->tally->from)
-			bench_times_add(&crowd->tally->behind, now - due);
-		begin(crowd, due);
-		while (crowd->waiting && begin_waiting(crowd))
-			;
-	}
-	while (crowd->waiting && begin_waiting(crowd))
-		;
-}
-
 /* When the oldest request's client gives up, or is cut off. */
 static uint64_t deadline(const struct bench_crowd *crowd)
 {
@@ -354,6 +336,26 @@ static void give_up(struct bench_crowd *crowd)
 		crowd->oldest->end = cut ? BENCH_CUT : BENCH_LATE;
 		pass(crowd, crowd->oldest);
 	}
+}
+
+static void begin_due(struct bench_crowd *crowd)
+{
+	for (int i = 0; i < STARTS && !crowd->wrong; i++) {
+		uint64_t due = next_due(crowd);
+		uint64_t now = now_ns();
+
+		if (due > now)
+			break;
+		if (due >= crowd->tally->from)
+			bench_times_add(&crowd->tally->behind, now - due);
+		begin(crowd, due);
+		/* The request may begin too late for a connection. */
+		give_up(crowd);
+		while (crowd->waiting && begin_waiting(crowd))
+			;
+	}
+	while (crowd->waiting && begin_waiting(crowd))
+		;
 }
 
 /* Wait for events until a time, for some time without sleep. How many there are. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define THINK_MAX	86400	/* seconds */
+#define TOLD_MAX	64	/* characters of a wrong word */
 #define BLANKS		" \t\r\n"
 
 /* The state of reading a trace. */
@@ -21,11 +22,18 @@ struct reading {
 	uint64_t think;		/* ns: the pause after the present burst */
 };
 
+/* What is wrong is the file's: its beginning is told, in printable characters. */
 static int complain(const struct reading *reading, const char *what,
 		    const char *why)
 {
+	char told[TOLD_MAX];
+	size_t n = 0;
+
+	for (; what[n] && n < TOLD_MAX - 1; n++)
+		told[n] = what[n] >= ' ' && what[n] < 0x7f ? what[n] : '?';
+	told[n] = '\0';
 	fprintf(stderr, "flexsc: bench: load: %s: line %lu: %s: %s\n",
-		reading->path, reading->line, what, why);
+		reading->path, reading->line, told, why);
 	return 1;
 }
 
