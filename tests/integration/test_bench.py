@@ -885,6 +885,31 @@ def test_models_are_offered_sessions(tmp_path: Path, kind: str, workload: str) -
     assert [p for p in tmp_path.iterdir() if p.name.startswith("flexbench-")] == []
 
 
+def test_models_read_from_the_disk(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    path = tmp_path / "run.json"
+    done = bench(
+        *("study", "disk", "events", "--quick", "--out", str(path)),
+        patience=SLOW,
+        TMPDIR=str(tmp_path),
+    )
+    if " disk is left out: " in done.stdout:
+        reasons = ("take root", "there are no cgroups", "cgroups: ", "isn't on a disk")
+        assert any(reason in done.stdout for reason in reasons), done.stdout
+        pytest.skip(done.stdout.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    assert len(found) == 4
+    for measurement in found:
+        settings, (one,) = measurement["settings"], measurement["rounds"]
+        assert settings["memory_bytes"] == 11_551_890
+        assert settings["tuning"].endswith("--body read")
+        assert one["counts"]["answered"] > 0
+        assert one["counts"]["disk_reads"] > 0
+        assert one["counts"]["disk_read_bytes"] > 0
+
+
 def test_models_have_silent_clients(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")

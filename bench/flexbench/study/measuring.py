@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What "flexsc bench study" is asked for, and who measures it.
 
-page, new                  closed.py
-pages, specweb             offered.py
-idle                       idle.py
-breakdown                  breakdown.py
+page, new         closed.py
+pages, specweb    offered.py
+disk              disk.py
+idle              idle.py
+    breakdown         breakdown.py
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from ..runner import Plan
 from ..samples import BenchError, Run
-from . import breakdown, closed, idle, offered, subjects
+from . import breakdown, closed, disk, idle, offered, subjects
 from .sessions import SESSIONS
 from .subjects import BENCH
 
@@ -24,6 +25,7 @@ Measure = Callable[[Run, Plan, str, Sequence[str]], None]
 PARTS: dict[str, Measure] = {
     **dict.fromkeys(closed.WORKLOADS, closed.measure),
     **dict.fromkeys(SESSIONS, offered.measure),
+    disk.DISK: disk.measure,
     idle.IDLE: idle.measure,
     "breakdown": breakdown.measure,
 }

@@ -78,12 +78,14 @@ class Sweep:
 
     # One round.
 
+    def load(
+        self, server: Server, seconds: int, warm_s: int, **more: str | int
+    ) -> Json:
+        return sessions.load(self.plan, self.site, server, seconds, warm_s, **more)
+
     def closed(self, server: Server, seconds: int, conns: str = "new") -> Json:
-        return sessions.load(
-            *(self.plan, self.site, server, seconds, 1),
-            connections=CONNECTIONS,
-            think=0,
-            conns=conns,
+        return self.load(
+            *(server, seconds, 1), connections=CONNECTIONS, think=0, conns=conns
         )
 
     def peak(self, server: Server, settings: Settings) -> Json:
@@ -94,8 +96,8 @@ class Sweep:
 
     def open(self, server: Server, settings: Settings) -> Json:
         load = self.site.load
-        return sessions.load(
-            *(self.plan, self.site, server, int(settings["seconds"]), load.warm_s),
+        return self.load(
+            *(server, int(settings["seconds"]), load.warm_s),
             rate=settings["rate"],
             arrivals="poisson",
             think=load.think,
@@ -169,12 +171,18 @@ def shortened(plan: Plan) -> Plan:
 
 
 @contextmanager
-def started(run: Run, plan: Plan, name: str, names: Sequence[str]) -> Iterator[Sweep]:
+def started(
+    run: Run,
+    plan: Plan,
+    name: str,
+    names: Sequence[str],
+    kind: type[Sweep] = Sweep,
+) -> Iterator[Sweep]:
     """The workload's files, and servers of them."""
     tools.need("taskset")
     with tempfile.TemporaryDirectory(prefix="flexbench-") as made, ExitStack() as stack:
         site = sessions.prepare(plan, SESSIONS[name], Path(made))
-        sweep = Sweep(run, shortened(plan), name, site)
+        sweep = kind(run, shortened(plan), name, site)
         sweep.start(stack, names)
         yield sweep
 

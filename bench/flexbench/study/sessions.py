@@ -73,6 +73,10 @@ class Site:
     files: list[File]
     drawn: list[Session]
 
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
     def due(self, seconds: float) -> float:
         """Requests for each session that begins, on average, of those that are due
         within the seconds behind the warm-up, if answers took no time. Sessions that
@@ -107,15 +111,15 @@ def prepare(plan: Plan, load: Sessions, folder: Path) -> Site:
     if load.in_memory:
         check_memory(sum(file.bytes for file in files))
     progress(f"study: writing {len(files):,} files")
-    fileset.write(folder / "root", files)
+    site = Site(load, folder, files, list(workload.sessions(load.trace, options)))
+    fileset.write(site.root, files)
     # What is written now isn't written while something is measured.
     os.sync()
     if load.in_memory:
-        read_all(folder / "root", files)
-    drawn = list(workload.sessions(load.trace, options))
-    text = "\n".join("".join(map(workload.line, session)) for session in drawn)
+        read_all(site.root, files)
+    text = "\n".join("".join(map(workload.line, session)) for session in site.drawn)
     (folder / "sessions").write_text(text, encoding="ascii")
-    return Site(load, folder, files, drawn)
+    return site
 
 
 def load(

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from .. import quiet
+from ..samples import BenchError
 
 EVERY_S = 0.1
 
@@ -123,8 +124,17 @@ def read_bytes(text: str) -> int:
 
 
 def counters(pid: int) -> Counts:
-    """Of a server and its network. What may not be read is left out."""
-    here, found = PROC / str(pid), {}
+    """Of a server and its network. What may not be read is left out. BenchError: the
+    server has ended.
+    """
+    try:
+        return read_counters(PROC / str(pid))
+    except (FileNotFoundError, ProcessLookupError):
+        raise BenchError("the server has ended meanwhile") from None
+
+
+def read_counters(here: Path) -> Counts:
+    found = {}
     text = (here / "net/snmp").read_text(encoding="ascii")
     found["retransmits"] = snmp(text).get("Tcp:RetransSegs", 0)
     text = (here / "net/dev").read_text(encoding="ascii")
