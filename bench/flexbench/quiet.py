@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,19 +39,25 @@ SHARES = {
 }
 
 
+def cores_ticks(cores: Sequence[int]) -> list[list[int]]:
+    """Each core's time in the columns of /proc/stat."""
+    lines = (PROC / "stat").read_text(encoding="ascii").splitlines()
+    rows = {words[0]: words[1:] for words in map(str.split, lines)}
+    found = [rows.get(f"cpu{core}", ["0"] * COLUMNS) for core in cores]
+    return [[int(word) for word in row] for row in found]
+
+
 def core_ticks(core: int) -> list[int]:
-    """A core's time in the columns of /proc/stat."""
-    for line in (PROC / "stat").read_text(encoding="ascii").splitlines():
-        words = line.split()
-        if words[0] == f"cpu{core}":
-            return [int(word) for word in words[1:]]
-    return [0] * COLUMNS
+    return cores_ticks([core])[0]
+
+
+def cores_s(cores: Sequence[int], *columns: int) -> list[float]:
+    """Each core's time in some of the columns: 3 and 4 are idle, 7 is stolen."""
+    return [sum(row[n] for n in columns) * TICK_S for row in cores_ticks(cores)]
 
 
 def core_s(core: int, *columns: int) -> float:
-    """A core's time in some of the columns: 3 and 4 are idle, 7 is stolen."""
-    ticks = core_ticks(core)
-    return sum(ticks[column] for column in columns) * TICK_S
+    return cores_s([core], *columns)[0]
 
 
 def stolen_s(core: int) -> float:

@@ -136,6 +136,38 @@ def test_sessions_that_take_longer_have_fewer_requests_yet() -> None:
     assert site().due(1) == 20
 
 
+def test_what_a_load_has_found_is_put_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: Settings = {}
+
+    def raw(flexsc: str, case: str, settings: Settings, before: list[str]) -> Json:
+        asked.update(settings)
+        counts = {"spun_us": 0, "server_cpu_us": 900, "answered": 80, "warm_up": 10}
+        return {"samples": {}, "counts": counts}
+
+    grown = iter([{"retransmits": 5}, {"retransmits": 7}])
+    monkeypatch.setattr(sessions, "raw", raw)
+    monkeypatch.setattr(watching, "counters", lambda _: next(grown))
+    monkeypatch.setattr(watching, "settle", lambda _: None)
+    server = Server("loops", "http://127.0.0.1:4711/", 17)
+    found = sessions.load(PLAN, site(), server, 3, 2, rate=50)
+    assert found["counts"]["retransmits"] == 2
+    assert found["samples"]["server_us"] == [10]
+    for name in ("busy_percent", "client_percent"):
+        assert 0 <= found["samples"][name][0] <= 100
+    assert asked["port"] == 4711
+    assert asked["pid"] == 17
+    # The warm-up comes before the seconds that count.
+    assert (asked["seconds"], asked["warm_ms"], asked["cut"]) == (5, 2000, 1)
+    assert (asked["rate"], asked["timeout_ms"]) == (50, 10_000)
+
+
+def test_a_server_that_has_ended_is_one_line() -> None:
+    with pytest.raises(BenchError, match="the server has ended meanwhile"):
+        watching.counters(0)
+
+
 def test_without_an_answer_there_is_no_scale() -> None:
     sweep = offered.Sweep(Run(machine={}, command=[]), PLAN, "pages", site())
     with pytest.raises(BenchError, match="pages: no model answers"):

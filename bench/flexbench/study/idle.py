@@ -104,8 +104,11 @@ def tuning(run: Run, plan: Plan, folder: Path, name: str, count: int) -> list[st
     def short(server: Server) -> dict[str, list[float]]:
         return dict(closed.by_wrk(plan, page, server, pair.CONNECTIONS, TUNE_S))
 
-    best = Tuner(run, plan, folder, IDLE, count + pair.CONNECTIONS, short).best(name)
-    return best if name == subjects.NGINX else [*best, *PATIENCE]
+    def options(name: str) -> Sequence[str]:
+        return () if name == subjects.NGINX else PATIENCE
+
+    connections = count + pair.CONNECTIONS
+    return Tuner(run, plan, folder, IDLE, connections, short, options).best(name)
 
 
 def once(plan: Plan, folder: Path, settings: Settings) -> Json:

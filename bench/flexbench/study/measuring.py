@@ -5,7 +5,7 @@ page, new         closed.py
 pages, specweb    offered.py
 disk              disk.py
 idle              idle.py
-    breakdown         breakdown.py
+breakdown         breakdown.py
 """
 
 from __future__ import annotations

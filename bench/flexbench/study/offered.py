@@ -57,9 +57,11 @@ class Sweep:
             samples: dict[str, list[float]] = self.closed(server, TUNE_S)["samples"]
             return {**samples, SERIES: samples[ANSWERS]}
 
-        tuner = Tuner(self.run, self.plan, folder, self.name, CLIENTS, short)
-        options = self.site.load.options if subjects.model_of(name) else ()
-        return [*tuner.best(name), *options]
+        def options(name: str) -> Sequence[str]:
+            return self.site.load.options if subjects.model_of(name) else ()
+
+        run, plan = self.run, self.plan
+        return Tuner(run, plan, folder, self.name, CLIENTS, short, options).best(name)
 
     def start(self, stack: ExitStack, names: Sequence[str]) -> None:
         """Start the models; one that can't run is left out."""

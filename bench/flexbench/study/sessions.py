@@ -23,6 +23,7 @@ from .workload import Session
 # that of arrivals.
 TRACE_SESSIONS, SEED = 5000, 1
 TIMEOUT_MS = 10_000
+THREADS_MAX = 128  # of clients: in a closed loop each has to have a session
 # For the clients of all servers: how long they look for answers before they sleep.
 SPIN_US = 50
 # Of memory that files may have, so that they stay there.
@@ -126,7 +127,7 @@ def load(
     plan: Plan, site: Site, server: Server, seconds: int, warm_s: int, **more: str | int
 ) -> Json:
     """What bench --raw load has found, and what server and machine did meanwhile."""
-    threads = len(plan.cores.load)
+    threads = min(len(plan.cores.load), THREADS_MAX)
     args: Settings = {
         "port": urlsplit(server.url).port or 80,
         "address": plan.network.address,

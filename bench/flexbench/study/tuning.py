@@ -6,7 +6,7 @@ figures of all tunings that were tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,8 @@ TUNE_S = 2
 @dataclass(frozen=True)
 class Tuner:
     """folder: has the files that are served. load: a function that loads a server for
-    TUNE_S, and returns samples with SERIES.
+    TUNE_S, and returns samples with SERIES. options: one that says which further options
+    a model's server has with each tuning.
     """
 
     run: Run
@@ -33,6 +34,7 @@ class Tuner:
     workload: str
     connections: int
     load: Callable[[Server], dict[str, list[float]]]
+    options: Callable[[str], Sequence[str]] = lambda _: ()
 
     def attempt(self, name: str, tuning: Tuning) -> float:
         words = " ".join(tuning)
@@ -50,7 +52,10 @@ class Tuner:
         return samples[SERIES][0]
 
     def best(self, name: str) -> Tuning:
-        tried = subjects.tunings(name, self.connections)
+        tried = [
+            [*tuning, *self.options(name)]
+            for tuning in subjects.tunings(name, self.connections)
+        ]
         if not self.plan.tune or len(tried) == 1:
             return tried[0]
         speeds = [self.attempt(name, tuning) for tuning in tried]

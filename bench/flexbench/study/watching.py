@@ -48,7 +48,7 @@ class Stretches:
         self.thread = threading.Thread(target=self.watch, daemon=True)
 
     def look(self) -> None:
-        idle = [quiet.core_s(core, 3, 4) for core in self.cores]
+        idle = quiet.cores_s(self.cores, 3, 4)
         self.looks.append(Look(time.monotonic(), idle))
 
     def watch(self) -> None:
