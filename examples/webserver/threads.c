@@ -142,13 +142,15 @@ static void *run(void *arg)
 
 static struct seat *seat_make(int listener)
 {
-	struct seat *seat = calloc(1, sizeof(*seat));
+	struct seat *seat = malloc(sizeof(*seat));
 	struct web_thread *thread = command_thread();
 
 	if (!seat || !thread) {
 		command_complain("threads", ENOMEM);
 		exit(1);
 	}
+	/* Not the connection: few pages of its buffers are ever touched. */
+	memset(seat, 0, offsetof(struct seat, web));
 	seat->listener = listener;
 	seat->thread = thread;
 	seat->fd = -1;

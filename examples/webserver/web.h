@@ -149,9 +149,15 @@ struct web_connection {
 	/* The input: a request begins at start, the parser is at parsed. */
 	size_t start, parsed, end;
 	char input[2 * WEB_HEAD_MAX];
-	char name[WEB_NAME];
+	/*
+	 * An idle connection's memory is the pages that were touched: few, so
+	 * the body has the place of the name, which an answer doesn't need.
+	 */
 	char head[RESPONSE_HEAD_MAX];	/* ends where body begins */
-	char body[WEB_PART];		/* few of its pages are touched */
+	union {
+		char name[WEB_NAME];	/* of path, until an answer is written */
+		char body[WEB_PART];
+	};
 };
 
 /*
