@@ -958,6 +958,24 @@ def test_the_study_tells_where_time_goes(tmp_path: Path) -> None:
             assert "where time goes is left out: perf" in said
 
 
+def test_the_study_weighs_idle_connections(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    path = tmp_path / "run.json"
+    quickly = ["--rounds", "1", "--connections", "500"]
+    models = ["threads", "loops", "serve"]
+    said = networked("lo", "study", "memory", *models, *quickly, "--out", str(path))
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    assert [m["settings"]["model"] for m in found] == [*models, "events"], said
+    samples = {m["settings"]["model"]: m["rounds"][0]["samples"] for m in found}
+    # What a connection's receive, head and body touch is a page each at least.
+    for name in ("loops", "events"):
+        assert 4096 < samples[name]["rss_bytes"][0] < 16384, said
+    # A thread's stack is beside these.
+    assert samples["threads"]["rss_bytes"][0] > samples["events"]["rss_bytes"][0]
+    assert samples["threads"]["threads"][0] > 500
+
+
 def test_the_study_has_words() -> None:
     done = bench("study", "fast")
     assert (done.returncode, done.stdout) == (1, "")

@@ -6,6 +6,7 @@ pages, specweb    offered.py
 disk              disk.py
 idle              idle.py
 breakdown         breakdown.py
+memory            memory.py
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from ..runner import Plan
 from ..samples import BenchError, Run
-from . import breakdown, closed, disk, idle, offered, subjects
+from . import breakdown, closed, disk, idle, memory, offered, subjects
 from .sessions import SESSIONS
 from .subjects import BENCH
 
@@ -28,6 +29,7 @@ PARTS: dict[str, Measure] = {
     disk.DISK: disk.measure,
     idle.IDLE: idle.measure,
     "breakdown": breakdown.measure,
+    memory.MEMORY: memory.measure,
 }
 
 
