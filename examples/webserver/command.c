@@ -298,18 +298,43 @@ struct web_thread *command_thread(void)
 	return n < THREADS_MAX ? &threads->threads[n] : NULL;
 }
 
-static uint64_t sum(size_t offset)
+static unsigned int thread_count(void)
 {
 	unsigned int n = atomic_load(&threads->count);
+
+	return n < THREADS_MAX ? n : THREADS_MAX;
+}
+
+static uint64_t sum(size_t offset)
+{
+	unsigned int n = thread_count();
 	uint64_t all = 0;
 
-	for (unsigned int i = 0; i < n && i < THREADS_MAX; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		const char *counts = (char *)&threads->threads[i].counts;
 
 		all += __atomic_load_n((const uint64_t *)(counts + offset),
 				       __ATOMIC_RELAXED);
 	}
 	return all;
+}
+
+/* The requests of each thread that had some, in the order of command_thread(). */
+static void write_each(void)
+{
+	unsigned int n = thread_count(), written = 0;
+
+	fputs(", \"each\": [", stats);
+	for (unsigned int i = 0; i < n; i++) {
+		uint64_t requests = atomic_load_explicit(
+			&threads->threads[i].counts.requests,
+			memory_order_relaxed);
+
+		if (requests)
+			fprintf(stats, "%s%llu", written++ ? ", " : "",
+				(unsigned long long)requests);
+	}
+	fputs("]", stats);
 }
 
 static void write_stats(void)
@@ -335,6 +360,7 @@ static void write_stats(void)
 		fprintf(stats, "%s\"%s\": %llu", i ? ", " : "{",
 			fields[i].name,
 			(unsigned long long)sum(fields[i].offset));
+	write_each();
 	fputs("}\n", stats);
 	if (fclose(stats))
 		die(stats_path, errno);

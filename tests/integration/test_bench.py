@@ -976,6 +976,24 @@ def test_the_study_weighs_idle_connections(tmp_path: Path) -> None:
     assert samples["threads"]["threads"][0] > 500
 
 
+def test_the_study_tells_how_evenly_copies_share(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    installed("wrk", "wrk")
+    path = tmp_path / "run.json"
+    quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "32"]
+    said = networked("lo", "study", "copies", *quickly, "--out", str(path))
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    ways = [(m["settings"]["copies"], m["settings"]["accept"]) for m in found]
+    assert ways == [(2, "shared"), (2, "port"), (4, "shared"), (4, "port")], said
+    for measurement in found:
+        samples = measurement["rounds"][0]["samples"]
+        copies = measurement["settings"]["copies"]
+        assert 100 / copies <= samples["fullest_percent"][0] <= 100
+        times = samples["fullest_times"][0]
+        assert times == pytest.approx(samples["fullest_percent"][0] * copies / 100)
+
+
 def test_the_study_has_words() -> None:
     done = bench("study", "fast")
     assert (done.returncode, done.stdout) == (1, "")

@@ -7,6 +7,7 @@ disk              disk.py
 idle              idle.py
 breakdown         breakdown.py
 memory            memory.py
+copies            copies.py
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from ..runner import Plan
 from ..samples import BenchError, Run
-from . import breakdown, closed, disk, idle, memory, offered, subjects
+from . import breakdown, closed, copies, disk, idle, memory, offered, subjects
 from .sessions import SESSIONS
 from .subjects import BENCH
 
@@ -30,6 +31,7 @@ PARTS: dict[str, Measure] = {
     idle.IDLE: idle.measure,
     "breakdown": breakdown.measure,
     memory.MEMORY: memory.measure,
+    copies.COPIES: copies.measure,
 }
 
 

@@ -116,7 +116,7 @@ LOOPS_DRIVER = re.compile(
     r"(command|patience|queue|crew)_\w+|main|run|run_in_batches|post|begin|create"
     r"|accept_again|on_accept|on_done|try_options|is_waiting_engine"
     r"|allow_descriptors|arguments|block_signals|die|help|help_of|listener|no_option"
-    r"|option_(find|parse|set)|sum|take_cores|write_stats"
+    r"|option_(find|parse|set)|sum|take_cores|thread_count|write_(each|stats)"
 )
 
 

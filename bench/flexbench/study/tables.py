@@ -6,7 +6,7 @@ from __future__ import annotations
 from .. import table
 from ..compare import Interval, ratio
 from ..samples import Measurement, Run, distinct
-from . import breakdown_tables, idle, memory, offered_tables, subjects
+from . import breakdown_tables, copies, idle, memory, offered_tables, subjects
 from .closed import WORKLOADS
 from .subjects import BENCH
 from .tuning import SERIES, TUNE
@@ -83,6 +83,6 @@ def show(run: Run) -> list[str]:
         if (these := run.of(BENCH, workload=workload, connections=count))
     ]
     parts += offered_tables.show(run) + idle.show(run) + breakdown_tables.show(run)
-    parts += memory.show(run)
+    parts += memory.show(run) + copies.show(run)
     tried = run.of(TUNE)
     return parts + ([tuned(tried)] if tried else [])
