@@ -750,6 +750,17 @@ def test_what_is_missing_is_measured_once(tmp_path: Path) -> None:
     assert said[0].startswith("bench calls --quick --out ")
 
 
+def test_quickly_what_takes_long_is_left_out(tmp_path: Path) -> None:
+    path, log = flexsc(tmp_path, f'cp {CALLS} "$2"')
+    out = tmp_path / "out"
+    args = ["--measure", "--flexsc", path, "--only", "study-s9,osdi-f9"]
+    report(out, *args, "--quick")
+    assert recorded(out)["study-s9"]["why"] == "--quick leaves it out"
+    assert "study" not in log.read_text()
+    report(out, *args)
+    assert "bench study disk --out " in log.read_text()
+
+
 def test_what_cannot_be_measured_is_a_reason_on_the_page(tmp_path: Path) -> None:
     then = 'echo "flexsc: bench: wrk isn\'t here" >&2; exit 1'
     path, _ = flexsc(tmp_path, then)

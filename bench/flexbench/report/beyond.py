@@ -26,9 +26,9 @@ DIFFERS = (
 BOTH = [bench(SPECWEB), bench(PAGES)]
 INSIDE = Bench(("study", "breakdown"), study.BREAKDOWN)
 WEIGHED = Bench(("study", "memory"), study.MEMORY)
-# One command measures both.
-PAGE = Bench(("study", "page", "--tune"), study.STUDY, {"workload": "page"})
-TUNED = Bench(PAGE.words, study.TUNE, {"workload": "page"})
+PAGE = Bench(("study", "page"), study.STUDY, {"workload": "page"})
+TUNED = Bench(("study", "page", "--tune"), study.TUNE, {"workload": "page"}, slow=True)
+ON_DISK = Bench(("study", DISK), study.OFFERED, {"workload": DISK}, slow=True)
 
 
 def figure(
@@ -86,7 +86,7 @@ FIGURES = [
     figure("study-s6", inside.count_rows, [INSIDE]),
     figure("study-s7", inside.memory_rows, [WEIGHED], [inside.memory_panel]),
     figure("study-s8", study.overload_rows, BOTH),
-    figure("study-s9", partial(study.peak_rows, (DISK,)), [bench(DISK)], panels(DISK)),
+    figure("study-s9", partial(study.peak_rows, (DISK,)), [ON_DISK], panels(DISK)),
     figure("study-s10", choosing.tuning_rows, [TUNED]),
     figure(
         "study-s11",

@@ -142,12 +142,13 @@ class Row:
 @dataclass(frozen=True)
 class Bench:
     """A command that measures for a figure, and how its measurements are found. Without
-    words no command makes them, but a file may have them.
+    words no command makes them, but a file may have them. slow: --quick leaves it out.
     """
 
     words: tuple[str, ...]
     bench: str
     settings: dict[str, str | int] = field(default_factory=dict)
+    slow: bool = False
 
     @property
     def name(self) -> str:

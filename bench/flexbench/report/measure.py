@@ -77,6 +77,10 @@ def measure(
     that failed in runs.failed.
     """
     benches = wanted(figures, runs)
+    for bench in benches if quick else []:
+        if bench.slow:
+            runs.failed[bench.name] = "--quick leaves it out"
+    benches = [bench for bench in benches if bench.name not in runs.failed]
     for index, bench in enumerate(benches):
         print(
             f"flexsc: report: {index + 1} of {len(benches)}: {bench.command}",
