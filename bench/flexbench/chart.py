@@ -141,16 +141,19 @@ def bars(
         legend(axes)
 
 
-def bars_of(
-    found: Sequence[Measurement],
-    name: Callable[[Measurement], str],
-    series: str,
-    y: str,
-) -> Draw:
-    def draw(axes: Any) -> None:
-        bars(axes, [name(m) for m in found], {"": [m.median(series) for m in found]}, y)
+# Drawings of their own.
 
-    return draw
+
+def lines(name: str, title: str, found: Sequence[Curve], scale: Scale) -> Chart:
+    return Chart(name, title, lambda axes: curves(axes, found, scale))
+
+
+def columns(
+    name: str, title: str, found: Mapping[str, float], y: str, wide: float = SIZE[0]
+) -> Chart:
+    """A bar for each name."""
+    names, parts = list(found), {y: list(found.values())}
+    return Chart(name, title, lambda axes: bars(axes, names, parts, y), (wide, SIZE[1]))
 
 
 def figure_of(
@@ -160,12 +163,10 @@ def figure_of(
     of panels.
     """
     panels = list(draws)
-    columns = min(2, len(panels))
-    lines = -(-len(panels) // columns)
-    wide, tall = size
-    figure, all_axes = pyplot.subplots(
-        lines, columns, figsize=(wide, tall * lines), squeeze=False
-    )
+    across = min(2, len(panels))
+    down = -(-len(panels) // across)
+    inches = size[0], size[1] * down
+    figure, all_axes = pyplot.subplots(down, across, figsize=inches, squeeze=False)
     for axes, draw in zip_longest(all_axes.flat, panels):
         if draw:
             draw(axes)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from . import chart
@@ -33,13 +32,11 @@ def named(m: Measurement) -> str:
 
 def lines(found: list[Measurement], series: str, axis: str, figures: str) -> Chart:
     scale = Scale("requests a second", axis, log_x=False, log_y=series in TIMES)
-    draw = partial(
-        chart.curves, found=curves_of(found, "rate", series, label), scale=scale
-    )
     where = f" (SEND, figures {figures})" if figures else ""
     what = series.removesuffix("_per_s").removesuffix("_us").replace("_", "-")
     name = f"overload-{found[0].settings['part']}-{what}-{named(found[0])}"
-    return Chart(name, f"{named(found[0])}{where}", draw)
+    curves = curves_of(found, "rate", series, label)
+    return chart.lines(name, f"{named(found[0])}{where}", curves, scale)
 
 
 def draw_trace(axes: Any, found: list[Measurement]) -> None:
@@ -53,12 +50,10 @@ def draw_trace(axes: Any, found: list[Measurement]) -> None:
 
 def trace(found: list[Measurement]) -> Chart:
     first = found[0]
+    name = f"overload-trace-{first.settings['times']}x-{named(first)}"
     title = f"{named(first)}, {first.settings['rate']} requests a second"
-    return Chart(
-        f"overload-trace-{first.settings['times']}x-{named(first)}",
-        f"{title} (SEND, figure 4.10)",
-        partial(draw_trace, found=found),
-    )
+    title += " (SEND, figure 4.10)"
+    return Chart(name, title, lambda axes: draw_trace(axes, found))
 
 
 def of_size(run: Run, size: str) -> Iterator[Chart]:
@@ -71,16 +66,12 @@ def of_size(run: Run, size: str) -> Iterator[Chart]:
         yield trace([m for m in found if m.settings["times"] == times])
 
 
-def bar(m: Measurement) -> str:
-    return f"{m.settings['variant']}\n{named(m)}"
-
-
 def charts(run: Run) -> Iterator[Chart]:
     found = run.of(BENCH, part=SATURATION)
     if len(found) > 1:
-        axis = "saturation point, requests a second"
-        draw = chart.bars_of(found, bar, "saturation_per_s", axis)
-        inches = max(6, len(found)), 4
-        yield Chart("overload-saturation", "SEND, figure 4.5", draw, inches)
+        series, axis = "saturation_per_s", "saturation point, requests a second"
+        bars = {f"{m.settings['variant']}\n{named(m)}": m.median(series) for m in found}
+        name, wide = "overload-saturation", max(6, len(found))
+        yield chart.columns(name, "SEND, figure 4.5", bars, axis, wide)
     for size in distinct(run.of(BENCH), "size"):
         yield from of_size(run, size)

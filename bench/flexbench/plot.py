@@ -4,57 +4,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from . import calls, chart, matplot, overload_plot, programs, running, send, serve
 from . import sweep, threads
-from .chart import GREY, Chart, Curve, Draw, Scale, curves_of
+from .chart import GREY, Chart, Scale, curves_of
 from .samples import BenchError, Measurement, Run, distinct
 
 CALLS = Scale("calls in a batch", "nanoseconds a call", log_y=True)
 QUEUED = Scale("events queued", "nanoseconds to dequeue all", log_x=False)
-
-
-def requests(x: str) -> Scale:
-    return Scale(x, "requests a second, server on one core")
+REQUESTS = "requests a second, server on one core"
+ENTRIES = Scale("calls that may execute at once", REQUESTS)
+THREADS = Scale("connections, a thread for each but with epoll", REQUESTS)
 
 
 def plot_calls(run: Run) -> Iterator[Chart]:
     for place in calls.TITLES:
         for call in distinct(run.of(calls.BENCH), "call"):
-            found = [
-                m for m in run.of(calls.BENCH, call=call) if calls.place_of(m) == place
-            ]
-            if len(distinct(found, "variant")) > 1:
-                lines = [
-                    Curve(c.label, c.dots, "--" if c.label == "plain" else "-")
-                    for c in curves_of(found, "batch", calls.SERIES)
-                ]
-                title = f"{call}, {calls.TITLES[place]}"
-                draw = partial(chart.curves, found=lines, scale=CALLS)
-                yield Chart(f"calls-{call}-{place}", title, draw)
+            found = run.of(calls.BENCH, call=call)
+            found = [m for m in found if calls.place_of(m) == place]
+            lines = curves_of(found, "batch", calls.SERIES)
+            if len(lines) > 1:
+                name, title = f"calls-{call}-{place}", f"{call}, {calls.TITLES[place]}"
+                dashed = {"plain": "--"}
+                lines = [replace(c, line=dashed.get(c.label, "-")) for c in lines]
+                yield chart.lines(name, title, lines, CALLS)
 
 
 def plot_served(name: str, found: list[Measurement], unit: str) -> Iterator[Chart]:
     """Servers beside each other, or, with several numbers of connections, against
     these.
     """
-    if not found:
-        return
-    draw: Draw
-    if len(distinct(found, "connections")) > 1:
+    scale = Scale("connections", f"{unit} a second, one core")
+    if len({m.settings["connections"] for m in found}) > 1:
         lines = curves_of(found, "connections", sweep.SERIES)
-        draw = partial(chart.curves, found=lines, scale=requests("connections"))
-    else:
-        title = f"{unit} a second, one core"
-        draw = chart.bars_of(found, bar, sweep.SERIES, title)
-    yield Chart(name, name, draw)
-
-
-def bar(m: Measurement) -> str:
-    return f"{m.settings['variant']}\n{m.settings['mode']}"
+        yield chart.lines(name, name, lines, scale)
+    elif found:
+        bars = {
+            f"{m.settings['variant']}\n{m.settings['mode']}": m.median(sweep.SERIES)
+            for m in found
+        }
+        yield chart.columns(name, name, bars, scale.y)
 
 
 def plot_entries(axes: Any, found: list[Measurement]) -> None:
@@ -63,23 +55,19 @@ def plot_entries(axes: Any, found: list[Measurement]) -> None:
             rate = m.median(threads.SERIES)
             axes.axhline(rate, linestyle="--", color=GREY, label=running.NATIVE)
     limited = [m for m in found if m.settings["entries"]]
-    lines = curves_of(limited, "entries", threads.SERIES)
-    chart.curves(axes, lines, requests("calls that may execute at once"))
+    chart.curves(axes, curves_of(limited, "entries", threads.SERIES), ENTRIES)
 
 
 def plot_threads(run: Run) -> Iterator[Chart]:
-    for mode in threads.MODES:
+    for mode, title in threads.MODES.items():
         found = run.of(threads.BENCH, part=threads.LOAD, mode=mode, cores=1)
-        if len(distinct(found, "variant")) > 1:
-            lines = curves_of(found, "connections", threads.SERIES)
-            scale = requests("connections, a thread for each but with epoll")
-            draw = partial(chart.curves, found=lines, scale=scale)
-            yield Chart(f"threads-{mode}", threads.MODES[mode], draw)
+        lines = curves_of(found, "connections", threads.SERIES)
+        if len(lines) > 1:
+            yield chart.lines(f"threads-{mode}", title, lines, THREADS)
     found = run.of(threads.BENCH, part=threads.ENTRIES)
     if len(distinct(found, "entries")) > 1:
         title = f"{found[0].settings['connections']} connections (figure 16)"
-        draw = partial(plot_entries, found=found)
-        yield Chart("threads-entries", title, draw)
+        yield Chart("threads-entries", title, lambda axes: plot_entries(axes, found))
 
 
 def queued(m: Measurement) -> float:
@@ -89,10 +77,9 @@ def queued(m: Measurement) -> float:
 def plot_send(run: Run) -> Iterator[Chart]:
     found = run.of(send.BENCH, scenario="dequeue")
     if len(distinct(found, "batch")) > 1:
-        lines = curves_of(found, "batch", queued)
-        draw = partial(chart.curves, found=lines, scale=QUEUED)
         title = "SEND beside POSIX signals (SEND, figure 4.1)"
-        yield Chart("send-dequeue", title, draw)
+        lines = curves_of(found, "batch", queued)
+        yield chart.lines("send-dequeue", title, lines, QUEUED)
 
 
 def charts(run: Run) -> Iterator[Chart]:
