@@ -84,6 +84,7 @@ def round_of(plan: Plan, server: Server, seconds: int) -> Json:
             **rounds(plan, server),
             **shared,
             "requests_per_s": [found.requests_per_s],
+            "mean_us": [found.mean_us],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],
             "busy_percent": [100 * busy],

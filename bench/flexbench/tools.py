@@ -66,6 +66,7 @@ class Load:
 
     requests: int
     seconds: float
+    mean_us: float
     p50_us: float
     p99_us: float
     errors: str  # empty: none
@@ -90,6 +91,13 @@ def percentile(text: str, percent: int) -> float:
     return duration(found[1]) * 1e6
 
 
+def mean(text: str) -> float:
+    found = re.search(r"^\s+Latency\s+(\d\S*)", text, re.MULTILINE)
+    if not found:
+        raise BenchError("wrk printed no mean of the latencies")
+    return duration(found[1]) * 1e6
+
+
 def parse_wrk(text: str) -> Load:
     total = re.search(r"^\s*(\d+) requests in (\S+),", text, re.MULTILINE)
     if not total or int(total[1]) == 0:
@@ -98,6 +106,7 @@ def parse_wrk(text: str) -> Load:
     return Load(
         requests=int(total[1]),
         seconds=duration(total[2]),
+        mean_us=mean(text),
         p50_us=percentile(text, 50),
         p99_us=percentile(text, 99),
         errors="; ".join(errors),
@@ -135,6 +144,7 @@ def parse_sysbench(text: str) -> Load:
     return Load(
         requests=requests,
         seconds=float(field(text, "total time").removesuffix("s")),
+        mean_us=1000 * float(field(text, "avg")),
         p50_us=1000 * quantile(buckets, 50),
         p99_us=1000 * quantile(buckets, 99),
         errors="" if again == "0" else f"{again} reconnects",

@@ -30,6 +30,7 @@ def loaded(plan: Plan, program: Program, load: Callable[[], Load]) -> Json:
     return {
         "samples": {
             sweep.SERIES: [found.requests_per_s],
+            "mean_us": [found.mean_us],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],
             "busy_percent": [100 * busy / (time.monotonic() - begin)],

@@ -40,6 +40,7 @@ def test_wrk_is_read() -> None:
     found = tools.parse_wrk(WRK)
     assert found.requests == 479713
     assert found.requests_per_s == pytest.approx(479713 / 5.01)
+    assert found.mean_us == pytest.approx(1310)
     assert found.p50_us == pytest.approx(1250)
     assert found.p99_us == pytest.approx(950)
     assert found.errors == ""
@@ -60,6 +61,11 @@ def test_wrk_puts_a_blank_behind_whole_seconds() -> None:
 def test_errors_under_load_are_seen(line: str) -> None:
     text = WRK.replace("Requests/sec", f"{line}\nRequests/sec")
     assert tools.parse_wrk(text).errors == line.strip()
+
+
+def test_wrk_without_latencies_is_an_error() -> None:
+    with pytest.raises(BenchError, match="printed no mean"):
+        tools.parse_wrk(WRK.replace("    Latency ", "    Late "))
 
 
 def test_wrk_without_requests_is_an_error() -> None:
@@ -92,6 +98,15 @@ SQL statistics:
 General statistics:
     total time:                          3.0250s
     total number of events:              200
+
+Latency (ms):
+         min:                                    0.04
+         avg:                                    2.51
+         max:                                   15.27
+         95th percentile:                        3.43
+
+Threads fairness:
+    events (avg/stddev):           3.1250/0.45
 """
 
 
@@ -99,6 +114,7 @@ def test_sysbench_is_read() -> None:
     found = tools.parse_sysbench(SYSBENCH)
     assert found.requests == 200
     assert found.requests_per_s == pytest.approx(200 / 3.025)
+    assert found.mean_us == pytest.approx(2510)
     assert found.p50_us == pytest.approx(2433)
     assert found.p99_us == pytest.approx(3425)
     assert found.errors == ""
@@ -123,6 +139,7 @@ def test_connections_made_again_are_errors() -> None:
         (SYSBENCH.replace("  200 ", "  0 "), "made no transaction"),
         (SYSBENCH.replace("|", ":"), "no latency histogram"),
         (SYSBENCH.partition("General")[0], "printed no total time"),
+        (SYSBENCH.partition("Latency (ms)")[0], "printed no avg"),
     ],
 )
 def test_sysbench_without_figures_is_an_error(text: str, reason: str) -> None:
