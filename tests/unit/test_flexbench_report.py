@@ -23,9 +23,9 @@ from flexbench import papers
 from flexbench.compare import Interval
 from flexbench.papers import Point
 from flexbench.report import __main__ as command
-from flexbench.report import beyond, draw, figures, measure, runs, study
+from flexbench.report import beyond, draw, figures, measure, runs
 from flexbench.report.figure import Bench, Row, State, Verdict, gain_of, judge, said
-from flexbench.samples import Json, Measurement
+from flexbench.samples import Json
 
 CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
 VOID = {"meta", "br"}
@@ -591,24 +591,6 @@ def test_settings_are_those_of_the_first_file(tmp_path: Path) -> None:
     found = {r["where"]: r for r in recorded(tmp_path)["geneves-t1"]["rows"]}
     assert found["net.core.somaxconn"]["ours"] == "4096"
     assert found["fs.file-max"]["reason"] == "this kernel has no such setting"
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({}, False),
-        ({"busy_percent": 90.0}, True),
-        ({"client_percent": 95.0}, True),
-        ({"busy_percent": 50.0, "answers_per_s": 99.0}, False),  # it kept up
-    ],
-)
-def test_points_that_tell_of_the_clients_are_hollow(
-    change: dict[str, float], expected: bool
-) -> None:
-    key: Json = {"workload": "pages", "model": "loops", "offered_per_s": 100}
-    samples = {"busy_percent": 99.0, "client_percent": 50.0, "answers_per_s": 80.0}
-    one = measured("study-offered", key, {**samples, **change})
-    assert study.hollow(Measurement(**one)) == expected
 
 
 # What is missing or broken.

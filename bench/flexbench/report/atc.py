@@ -9,6 +9,7 @@ from .. import nginx, serve, table
 from ..papers import Data, Point
 from ..samples import Measurement, distinct
 from ..study import subjects
+from ..study.limits import limited
 from . import costs, counted, efficiency, study, sweeps
 from .figure import Bench, Draw, Figure, Row, State, number_pair
 from .osdi import DIAGRAM, SWEEP, machine_rows
@@ -87,7 +88,7 @@ def offered_row(
 ) -> Row:
     medians = ours.median(study.ANSWERS), theirs.median(study.ANSWERS)
     here = number_pair(*medians, "answers/s, nginx")
-    if study.hollow(ours) or study.hollow(theirs):
+    if limited(ours) or limited(theirs):
         here += f"; {sweeps.LIMITED}"
     where = f"flexsc serve, {ours.settings['offered_per_s']} requests/s offered"
     return Row(where, point, here=here, ratio=gain(ours, theirs, study.ANSWERS))
@@ -112,7 +113,7 @@ def offered_rows(runs: Runs, data: Data) -> list[Row]:
             best = max(
                 pairs,
                 key=lambda pair: (
-                    not any(map(study.hollow, pair)),
+                    not any(map(limited, pair)),
                     gain(pair[0], pair[1], study.ANSWERS).median,
                 ),
             )

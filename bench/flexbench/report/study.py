@@ -15,16 +15,17 @@ from .. import chart, table
 from ..chart import Scale, curves_of
 from ..papers import Data
 from ..samples import Measurement, distinct
-from ..study import subjects
+from ..study import breakdown, idle, subjects, tuning
+from ..study import offered as open_loop
+from ..study.limits import limited
 from .figure import Bench, Row, number_pair
 from .runs import Runs, gain
 
 # The names of the study's measurements and series.
-STUDY, TUNE = "study", "study-tune"
-PEAK, OFFERED, IDLE = "study-peak", "study-offered", "study-idle"
-BREAKDOWN, MEMORY = "study-breakdown", "study-memory"
-REQUESTS = "requests_per_s"
-ANSWERS, MBIT, RESPONSE = "answers_per_s", "answers_mbit_per_s", "response_{}_us"
+STUDY, TUNE, REQUESTS = subjects.BENCH, tuning.TUNE, tuning.SERIES
+PEAK, OFFERED, ANSWERS = open_loop.PEAK, open_loop.OFFERED, open_loop.ANSWERS
+IDLE, BREAKDOWN, MEMORY = idle.BENCH, breakdown.BENCH, "study-memory"
+MBIT, RESPONSE = "answers_mbit_per_s", "response_{}_us"
 SPECWEB, PAGES, DISK = "specweb", "pages", "disk"
 TWICE, LOADED = "2", 0.8  # times the best model's peak
 CLASSES = range(4)
@@ -36,25 +37,10 @@ TWINS = {
     "stages-flexsc": "stages",
     subjects.SERVE: subjects.NGINX,
 }
-CLIENT_PERCENT = 90.0
-KEEPS_UP = 0.95
 
 
 def bench(workload: str, kind: str = OFFERED) -> Bench:
     return Bench(("study", workload), kind, {"workload": workload, "cores": 1})
-
-
-def hollow(m: Measurement) -> bool:
-    """Were the clients saturated, or was the server not busy though it didn't answer all
-    that it was offered? A server of files that aren't in memory needn't be busy.
-    """
-    samples = m.rounds[0]["samples"]
-    if "client_percent" in samples and m.median("client_percent") > CLIENT_PERCENT:
-        return True
-    offered = m.settings.get("offered_per_s")
-    if offered and m.median(ANSWERS) >= KEEPS_UP * float(offered):
-        return False
-    return m.settings["workload"] != DISK and table.limited(m)
 
 
 def has(m: Measurement, name: str) -> bool:
@@ -118,7 +104,7 @@ def offered_panel(
     if not found:
         axes.set_axis_off()
         return
-    curves = curves_of(found, "offered_per_s", ANSWERS, model, hollow)
+    curves = curves_of(found, "offered_per_s", ANSWERS, model, limited)
     scale = Scale("requests a second, offered", "good answers a second", log_x=False)
     chart.curves(axes, curves, scale)
     axes.set_title(f"{workload}, {cores_of(cores)}")
@@ -153,7 +139,7 @@ def scaling_rows(runs: Runs, data: Data) -> list[Row]:
 
 
 def scaling_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
-    curves = curves_of(all_cores(runs), "cores", ANSWERS, model, hollow)
+    curves = curves_of(all_cores(runs), "cores", ANSWERS, model, limited)
     chart.curves(axes, curves, Scale("cores", "good answers a second, peak"))
 
 
@@ -186,7 +172,7 @@ def latency_panel(
 ) -> None:
     series = RESPONSE.format(percentile)
     found = offered(runs, workload)
-    curves = curves_of(found, "offered_per_s", series, model, hollow)
+    curves = curves_of(found, "offered_per_s", series, model, limited)
     scale = Scale("requests a second, offered", f"{percentile}, us", False, True)
     chart.curves(axes, curves, scale)
 
