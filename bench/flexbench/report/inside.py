@@ -6,44 +6,23 @@ calls, and a connection's memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 from .. import chart, table
 from ..papers import Data
 from ..samples import Measurement
+from ..study import breakdown_tables, stacks
 from .figure import Row
 from .runs import Runs
-from .study import BREAKDOWN, MEMORY, REQUESTS, has, model
-
-SHARE = "share_"
-# What isn't the server's work.
-NOT_ITS = ("others", "idle")
-COUNTS = {
-    "calls": "system calls",
-    "switches": "voluntary switches",
-    "futex": "futex",
-    "epoll_wait": "epoll_wait",
-    "epoll_ctl": "epoll_ctl",
-    "io_uring_enter": "io_uring_enter",
-    "eagain": "EAGAIN",
-    "handed": "hand-overs",
-}
+from .study import BREAKDOWN, MEMORY, has, model
 
 
 def parts_of(m: Measurement) -> dict[str, float]:
     """Microseconds of a request in each part of server and kernel, in their order; empty
     where they couldn't be sampled.
     """
-    names = [n for n in m.rounds[0]["samples"] if n.startswith(SHARE) and has(m, n)]
-    rates = m.series(REQUESTS)
-    parts = {}
-    for name in names:
-        part = name.removeprefix(SHARE)
-        if part not in NOT_ITS:
-            shares = zip(m.series(name), rates, strict=True)
-            parts[part] = median(share / 100 * 1e6 / rate for share, rate in shares)
-    return parts
+    parts = [part for part in stacks.PARTS if part not in breakdown_tables.APART]
+    return {p: breakdown_tables.part_us(m, p) for p in parts if has(m, f"share_{p}")}
 
 
 def part_rows(runs: Runs, data: Data) -> list[Row]:
@@ -68,8 +47,8 @@ def count_rows(runs: Runs, data: Data) -> list[Row]:
     rows = []
     for m in runs.of(BREAKDOWN):
         here = ", ".join(
-            f"{title} {table.number(m.median(name))}"
-            for name, title in COUNTS.items()
+            f"{title} {breakdown_tables.count(m, name)}"
+            for name, title in breakdown_tables.COUNTS.items()
             if has(m, name)
         )
         rows.append(Row(f"a request, {model(m)}", here=here))
