@@ -389,10 +389,12 @@ def footprint_run(nothing: float, scale: list[float]) -> Run:
 def test_lines_are_read_off_the_scale() -> None:
     # Ten ticks a line: 640 are 64 lines, between 50 (k is 5) and 72.
     run = footprint_run(0, [10.0 * (512 * k * k // 256) for k in range(17)])
-    lines, l1d, l2, dtlb = cost.show(run)
+    lines, l1i, l1d, l2, dtlb = cost.show(run)
     row = lines.splitlines()[2].split()
     assert row[:5] == ["stat", "2,000", "13,585", "64.0", "(64.0-64.0)"]
-    assert row[5] == "186"
+    assert row[5] == "32"
+    assert row[8] == "186"
+    assert "of l1i, of 512:" in l1i.splitlines()[0]
     assert "of l1d, of 512:" in l1d.splitlines()[0]
     assert l1d.splitlines()[-1].split() == ["512", "5,120"]
     assert "of l2," in l2

@@ -340,6 +340,28 @@ def test_costs_stand_beside_the_papers_without_a_verdict(tmp_path: Path) -> None
     assert found["osdi-t1"]["state"] == "not measured"
 
 
+def test_lines_of_a_cache_stand_beside_the_papers(tmp_path: Path) -> None:
+    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    # Ten ticks a line, which the call none doesn't take: 640 are 64 lines.
+    scale = {f"touch_{k}": [1000.0 + 20 * k * k] for k in range(17)}
+    run["measurements"] = [
+        {
+            "bench": "footprint",
+            "settings": {"call": call, "level": "l1i"},
+            "rounds": [{"samples": {**scale, "call": [w]}, "counts": {"lines": 512}}]
+            * 3,
+        }
+        for call, w in (("none", 1000.0), ("pwrite", 1640.0))
+    ]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(run), encoding="utf-8")
+    report(tmp_path, "--from", path)
+    rows = {row["where"]: row for row in recorded(tmp_path)["osdi-t1"]["rows"]}
+    assert rows["pwrite: l1i"]["paper"] == "50"
+    assert rows["pwrite: l1i"]["ours"] == "64.0 (64.0-64.0)"
+    assert rows["pwrite: l1d"]["ours"] == "-"
+
+
 # Sweeps.
 
 

@@ -54,6 +54,7 @@ def footprint_rows(runs: Runs, data: Data) -> list[Row]:
     for footprint in data.of(Footprint):
         call = footprint.syscall.replace("+", "-")
         papers = (
+            footprint.icache_lines,
             footprint.dcache_lines,
             footprint.l2_lines,
             footprint.dtlb_entries,

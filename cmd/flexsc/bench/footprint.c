@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw footprint: how many lines of a data cache, or entries of the buffer
- * of translated addresses (TLB), a system call takes from the program (OSDI 2010,
+ * bench --raw footprint: how many lines of a cache, or entries of the buffer of
+ * translated addresses (TLB), a system call takes from the program (OSDI 2010,
  * table 1). Below, the TLB is a cache, too, and a page's entry is a line.
  *
  * A chain through seven eighths of the cache's lines is followed until all
@@ -10,6 +10,9 @@
  * fetched would drive out the next one. The scale is made in the same way by
  * functions instead of the call, which touch known numbers of lines of other
  * memory. The call and the functions are measured by turns.
+ *
+ * The chain of the instruction cache is one of jumps (jumps.h), and its functions
+ * execute lines.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,6 +25,7 @@
 #endif
 
 #include "cases.h"
+#include "jumps.h"
 #include "loop.h"
 #include "report.h"
 #include "ticks.h"
@@ -55,6 +59,7 @@ struct footprint {
 	struct line *first, *last;
 	char *memory;		/* a mapping that has two huge pages in it */
 	char *other;		/* the functions' page, behind the chain's */
+	struct bench_jumps jumps;	/* instead, in the instruction cache */
 	struct bench_series walk[KINDS];
 	struct bench_series call;
 };
@@ -64,6 +69,17 @@ static size_t lines_of_l1d(void)
 	long size = sysconf(_SC_LEVEL1_DCACHE_SIZE);
 
 	return size > 0 ? (size_t)size / LINE : 0;
+}
+
+static size_t lines_of_l1i(void)
+{
+#ifdef __x86_64__
+	long size = sysconf(_SC_LEVEL1_ICACHE_SIZE);
+
+	return size > 0 ? (size_t)size / BENCH_JUMPS_LINE : 0;
+#else
+	return 0;
+#endif
 }
 
 static size_t lines_of_l2(void)
@@ -89,10 +105,11 @@ static const struct level {
 	const char *name;
 	size_t (*lines)(void);	/* of the cache; 0: not known here */
 	int advice;		/* to madvise() */
-	size_t apart;		/* bytes from a line to the next one */
+	size_t apart;		/* bytes from a line to the next one; 0: code */
 	size_t most;		/* lines that there may be */
 } levels[] = {
 	{ "l1d", lines_of_l1d, MADV_HUGEPAGE, LINE, HUGE / LINE },
+	{ "l1i", lines_of_l1i, 0, 0, 4096 },
 	{ "l2", lines_of_l2, MADV_HUGEPAGE, LINE, HUGE / LINE },
 	/* PAGE + LINE: the lines that are touched are in different sets. */
 	{ "dtlb", entries_of_dtlb, MADV_NOHUGEPAGE, PAGE + LINE,
@@ -110,8 +127,17 @@ static size_t touched(const struct footprint *footprint, int kind)
 	return footprint->lines * (size_t)(kind * kind) / PARTS;
 }
 
+static bool is_code(const struct footprint *footprint)
+{
+	return !footprint->level->apart;
+}
+
 static void touch(const struct footprint *footprint, size_t lines)
 {
+	if (is_code(footprint)) {
+		bench_jumps_execute(&footprint->jumps, lines);
+		return;
+	}
 	for (size_t i = 0; i < lines; i++)
 		(void)*(volatile const char *)(footprint->other +
 						   i * footprint->level->apart);
@@ -132,12 +158,28 @@ static struct line *backwards(struct line *line)
 }
 
 /* The chain's ends are compared, or the compiler might leave the walks out. */
-static void warm(const struct footprint *footprint)
+static void walk_back(struct footprint *footprint)
 {
-	for (int i = 0; i < WARM; i++)
-		if (backwards(footprint->last) != footprint->first ||
-		    forwards(footprint->first) != footprint->last)
-			abort();
+	if (is_code(footprint))
+		bench_jumps_follow(&footprint->jumps);
+	else if (backwards(footprint->last) != footprint->first)
+		abort();
+}
+
+static void walk_there(struct footprint *footprint)
+{
+	if (is_code(footprint))
+		bench_jumps_follow(&footprint->jumps);
+	else if (forwards(footprint->first) != footprint->last)
+		abort();
+}
+
+static void warm(struct footprint *footprint)
+{
+	for (int i = 0; i < WARM; i++) {
+		walk_back(footprint);
+		walk_there(footprint);
+	}
 }
 
 static void measure(struct footprint *footprint, int kind)
@@ -151,8 +193,7 @@ static void measure(struct footprint *footprint, int kind)
 	else
 		touch(footprint, touched(footprint, kind));
 	after = bench_ticks();
-	if (backwards(footprint->last) != footprint->first)
-		abort();
+	walk_back(footprint);
 	end = bench_ticks();
 	bench_series_add(&footprint->walk[kind], (double)(end - after));
 	if (kind == SCALE)
@@ -185,10 +226,20 @@ static int make_chain(struct footprint *footprint)
 	return 0;
 }
 
+static int make_code(struct footprint *footprint)
+{
+	int err = bench_jumps_init(&footprint->jumps, footprint->chained,
+				   footprint->lines);
+
+	return err ? bench_failed("memory to execute", err) : 0;
+}
+
 static int make_memory(struct footprint *footprint)
 {
 	uintptr_t begin;
 
+	if (is_code(footprint))
+		return make_code(footprint);
 	footprint->memory = mmap(NULL, 3 * HUGE, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (footprint->memory == MAP_FAILED)
@@ -219,7 +270,8 @@ static int choose(struct footprint *footprint, const char *name)
 			level->most);
 		return 1;
 	}
-	fprintf(stderr, "flexsc: bench: level=%s: give l1d, l2 or dtlb\n", name);
+	fprintf(stderr, "flexsc: bench: level=%s: give l1d, l1i, l2 or dtlb\n",
+		name);
 	return 1;
 }
 
@@ -273,6 +325,7 @@ int bench_footprint(const struct bench_settings *settings)
 		bench_series_fini(&footprint->call);
 		if (footprint->memory != MAP_FAILED)
 			munmap(footprint->memory, 3 * HUGE);
+		bench_jumps_fini(&footprint->jumps);
 		bench_trap_fini(&footprint->trap);
 	}
 	free(footprint);

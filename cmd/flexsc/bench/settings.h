@@ -27,7 +27,7 @@ struct bench_settings {
 	const char *work;	/* between calls: tree, heap */
 	long every;		/* units of work between two calls */
 	long mib;		/* of memory, for each core */
-	const char *level;	/* of the caches: l1d, l2, dtlb */
+	const char *level;	/* of the caches: l1d, l1i, l2, dtlb */
 	const char *mode;	/* of load and rounds: echo, http, exact */
 	const char *request;	/* exact: its bytes, in hexadecimal digits */
 	const char *answer;
