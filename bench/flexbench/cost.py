@@ -23,6 +23,8 @@ from .runner import Plan, measure_all, raw
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 
 STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
+# Of calls, in a guest: tests/vm/instructions.py adds them to a file.
+INSTRUCTIONS = "instructions"
 
 NONE = "none"
 PERIOD = 256  # units of a period of work, whose instructions are counted
@@ -59,6 +61,14 @@ FOOTPRINT_CALLS = [
 SCALE = 17
 # Caches, and repetitions of each.
 LEVELS = {"l1i": 500, "l1d": 500, "l2": 60, "dtlb": 1000}
+INSTRUCTIONS_PAPER = {
+    "stat": 4972,
+    "pread": 3739,
+    "pwrite": 5689,
+    "open-close": 6631,
+    "mmap-munmap": 8977,
+    "open-write-close": 9921,
+}
 # By call: cycles, and lines of each level; of the data TLB entries.
 FOOTPRINT_PAPER = {
     "stat": (13585, 32, 186, 660, 21),
@@ -483,6 +493,25 @@ def show_footprint(run: Run) -> list[str]:
     ]
 
 
+def instructions_cell(found: Sequence[Measurement]) -> str:
+    return table.number(median(net_call(found[0]))) if found else table.NOTHING
+
+
+def show_instructions(run: Run) -> list[str]:
+    found = run.of(INSTRUCTIONS)
+    if not found:
+        return []
+    rows = [
+        [call, instructions_cell(run.of(INSTRUCTIONS, call=call)), f"{paper:,}"]
+        for call, paper in INSTRUCTIONS_PAPER.items()
+    ]
+    return [
+        "instructions: a call's, counted in a guest of Linux "
+        f"{found[0].settings['kernel']} (table 1)\n"
+        + table.table(["call", "instructions", "paper"], rows)
+    ]
+
+
 def show(run: Run) -> list[str]:
     works = distinct(run.of(POLLUTE), "work")
     return [
@@ -490,4 +519,5 @@ def show(run: Run) -> list[str]:
         *(show_pollute(run, work) for work in works),
         *show_durations(run),
         *show_footprint(run),
+        *show_instructions(run),
     ]

@@ -353,6 +353,14 @@ def test_lines_of_a_cache_stand_beside_the_papers(tmp_path: Path) -> None:
         }
         for call, w in (("none", 1000.0), ("pwrite", 1640.0))
     ]
+    samples = {"clock_ticks": [14.0], "call_ticks": [2014.0]}
+    run["measurements"] += [
+        {
+            "bench": "instructions",
+            "settings": {"call": "pwrite", "kernel": "6.1"},
+            "rounds": [{"samples": samples, "counts": {}}],
+        }
+    ]
     path = tmp_path / "run.json"
     path.write_text(json.dumps(run), encoding="utf-8")
     report(tmp_path, "--from", path)
@@ -360,6 +368,9 @@ def test_lines_of_a_cache_stand_beside_the_papers(tmp_path: Path) -> None:
     assert rows["pwrite: l1i"]["paper"] == "50"
     assert rows["pwrite: l1i"]["ours"] == "64.0 (64.0-64.0)"
     assert rows["pwrite: l1d"]["ours"] == "-"
+    assert rows["pwrite: instructions"]["paper"] == "5,689"
+    assert rows["pwrite: instructions"]["ours"] == "2,000 in a guest"
+    assert "in a guest" in rows["stat: instructions"]["reason"]
 
 
 # Sweeps.

@@ -213,4 +213,4 @@ def test_what_guests_are_to_run_is_there() -> None:
 
 
 # Built of several files, or no programs of the build.
-OTHERS = {"pairs", "kmod-serve"}
+OTHERS = {"pairs", "kmod-serve", "kmod-instructions"}

@@ -63,7 +63,7 @@ GROUPS = (
     ("kmod-cores",),
     ("kmod-dying",),
     ("kmod-rights",),
-    ("kmod-watchdog",),
+    ("kmod-watchdog", "kmod-instructions"),
     ("kmod-send",),
     ("send-delivery", "send-accept", "send-many"),
     ("send-notify", "send-cost", "send-signal"),
@@ -98,10 +98,11 @@ COMPANIONS = {
         "cmd/flexsc/flexsc",
         "examples/http-events",
     ),
+    "kmod-instructions": ("cmd/flexsc/flexsc",),
     "pairs": ("tests/pair",),
 }
 # Those that need more processors than two, or one.
-CPUS = {"kmod-cores": 4, "kmod-watchdog": 1}
+CPUS = {"kmod-cores": 4, "kmod-watchdog": 1, "kmod-instructions": 1}
 # What their guest's kernel is told.
 PARAMETERS = {
     "kmod-dying": "slub_debug=FZPU,task_struct",
@@ -109,7 +110,7 @@ PARAMETERS = {
     "kmod-upcall": "vsyscall=xonly",
 }
 # Their guest's clock counts instructions, and nothing while all processors idle.
-COUNTED = {"kmod-watchdog": "shift=0,sleep=off"}
+COUNTED = dict.fromkeys(("kmod-watchdog", "kmod-instructions"), "shift=0,sleep=off")
 # Their module makes a call that ends its thread, as a mistake of the kernel's does.
 MORTAL = {"kmod-dying"}
 

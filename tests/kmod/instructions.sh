@@ -1,0 +1,51 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: MIT
+# Where a guest's clock counts instructions, flexsc bench --raw pollute counts those of
+# a system call, as tests/vm/instructions.py has it do: TAP. The call's number is the
+# same each time, a larger call has a larger number, and the work's is the same for
+# each call.
+set -u
+
+count=0
+failed=0
+
+# result STATUS TEXT: a test is over.
+result() {
+	count=$((count + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $count - $2"
+	else
+		echo "not ok $count - $2"
+		failed=1
+	fi
+}
+
+# samples SERIES FILE: one a line, in their order.
+samples() {
+	sed -n "s/.*\"$1\": \[\([^]]*\)\].*/\1/p" "$2" | tr ',' '\n' | tr -d ' ' |
+		sort -n
+}
+
+# middle SERIES CALL: the median of the samples.
+middle() {
+	samples "$1" "/tmp/$2" | sed -n 6p
+}
+
+for call in none getppid pread; do
+	flexsc bench --raw pollute core=0 work=tree every=64 reps=11 call=$call \
+		>/tmp/$call
+	result $? "$call: it runs"
+done
+echo "# of getppid: $(middle call_ticks getppid), of pread: $(middle call_ticks pread)"
+[ "$(samples call_ticks getppid | sed -n 3p)" = "$(middle call_ticks getppid)" ]
+result $? "getppid has as many instructions each time"
+[ "$(middle call_ticks none)" = "$(middle clock_ticks none)" ]
+result $? "a call that isn't made has none"
+awk -v a="$(middle clock_ticks getppid)" -v b="$(middle call_ticks getppid)" \
+	-v c="$(middle call_ticks pread)" \
+	'BEGIN { exit !(a + 100 < b && b < a + 1000 && b + 500 < c) }'
+result $? "getppid has some hundred, and pread more"
+[ "$(middle control_ticks getppid)" = "$(middle control_ticks pread)" ]
+result $? "the work has equally many beside each call"
+echo "1..$count"
+exit $failed
