@@ -24,6 +24,8 @@ from flexbench.servers import Server  # noqa: E402
 from flexbench.study import copies, subjects  # noqa: E402
 from flexbench.tools import Load  # noqa: E402
 
+LOAD = Load(requests=40, seconds=2.0, mean_us=1.0, p50_us=1.0, p99_us=1.0, errors="")
+
 
 def test_the_fullest_copy_has_a_share() -> None:
     assert copies.fullest([30, 10], 2) == (75, 1.5)
@@ -47,7 +49,7 @@ def test_copies_are_counted_by_themselves(
 
     monkeypatch.setattr(subjects, "started", started)
     monkeypatch.setattr(clients, "wrk", lambda *_: [])
-    monkeypatch.setattr(clients, "run_wrk", lambda *_: Load(40, 2.0, 1.0, 1.0, ""))
+    monkeypatch.setattr(clients, "run_wrk", lambda *_: LOAD)
     settings: Settings = {"copies": 2, "accept": "port", "connections": 8}
     plan = Plan("flexsc", Cores(1, 0, [0]), False, 3, 2, 1024, None)
     samples = copies.once(plan, tmp_path, settings)["samples"]
