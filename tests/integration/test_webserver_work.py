@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from programs import compiled, installed
 from test_webserver import program
 
 REQUESTS = 800
+LIMIT = 12 * PATIENCE  # of a driver's life
 # Requests that are sent at once. A driver asks the core once more after EAGAIN, which
 # a receive gives once in a burst at most.
 BURST = 10
@@ -120,6 +122,9 @@ class Counted:
             env={**os.environ, "LD_PRELOAD": preloaded},
         )
 
+        self.limit = threading.Timer(LIMIT, self.process.kill)
+        self.limit.start()
+
     def port(self) -> int:
         assert self.process.stdout
         line = self.process.stdout.readline()
@@ -134,6 +139,7 @@ class Counted:
         return self.process.poll() is not None
 
     def end(self) -> None:
+        self.limit.cancel()
         if not self.ended():
             self.process.kill()
         self.process.wait()
