@@ -121,7 +121,8 @@ def fairness(found: list[Measurement], peaks: list[Measurement]) -> str:
     for m in these:
         jain = evenness.get(m.settings["model"])
         spread = [slowdown(m, number) for number in (None, *CLASSES)]
-        index = table.NOTHING if jain is None else f"{jain:.3f}"
+        # 0: none of the connections had an answer.
+        index = f"{jain:.3f}" if jain else table.NOTHING
         rows.append([str(m.settings["model"]), index, *spread])
     title = (
         "Jain's index over connections, closed loop; and p99/p50 at "
