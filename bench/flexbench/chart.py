@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 from . import table
@@ -82,9 +81,8 @@ def curves_of(
 
 
 def legend(axes: Any) -> None:
-    """Below the axes, where it hides nothing."""
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
-    axes.legend(fontsize="small", ncols=2, **place)
+    """Beside the axes, where it hides nothing."""
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def curve(axes: Any, one: Curve) -> None:
@@ -159,21 +157,14 @@ def columns(
 def figure_of(
     pyplot: Any, title: str, draws: Iterable[Draw], size: tuple[float, float]
 ) -> Any:
-    """A figure with a panel for each function, two beside each other. size: of a line
-    of panels.
-    """
+    """A figure with a panel for each function, one below the other. size: of a panel."""
     panels = list(draws)
-    across = min(2, len(panels))
-    down = -(-len(panels) // across)
-    inches = size[0], size[1] * down
-    figure, all_axes = pyplot.subplots(down, across, figsize=inches, squeeze=False)
-    for axes, draw in zip_longest(all_axes.flat, panels):
-        if draw:
-            draw(axes)
-            axes.grid(visible=True, which="major", alpha=0.3)
-            axes.set_axisbelow(True)
-        else:
-            axes.set_axis_off()
+    inches = size[0], size[1] * len(panels)
+    figure, all_axes = pyplot.subplots(len(panels), figsize=inches, squeeze=False)
+    for axes, draw in zip(all_axes.flat, panels, strict=True):
+        draw(axes)
+        axes.grid(visible=True, which="major", alpha=0.3)
+        axes.set_axisbelow(True)
     figure.suptitle(title)
     figure.tight_layout()
     return figure

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 WANTED = "drawings"
 OURS = "#2a7fc1"
-ROW_INCHES, EDGE_INCHES, WIDE_INCHES, TALL_INCHES = 0.32, 1.1, 9, 4.5
+ROW_INCHES, EDGE_INCHES, WIDE_INCHES = 0.32, 1.1, 9
+TALL_INCHES, PANEL_INCHES = 4.5, 3.4
 BATCHES = Scale("calls in a batch", "speed beside plain calls", log_y=True)
 
 
@@ -42,7 +43,6 @@ def batches(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
     axes.axhline(1, color=GREY, linewidth=1)
     found = [Curve(label, these) for label, these in dots.items()]
     chart.curves(axes, found, BATCHES, marks)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def intervals(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
@@ -82,7 +82,9 @@ def panel(draw: Draw, runs: Runs, rows: list[Row]) -> chart.Draw:
 def tall(draws: Sequence[Draw], rows: Sequence[Row]) -> float:
     count = sum(row.ratio is not None for row in rows)
     rows_tall = EDGE_INCHES + ROW_INCHES * max(count, 4)
-    return rows_tall if intervals in draws else TALL_INCHES
+    if intervals in draws:
+        return rows_tall
+    return TALL_INCHES if len(draws) == 1 else PANEL_INCHES
 
 
 def drawing(

@@ -22,8 +22,11 @@ CALLS = Bench(("calls",), calls.BENCH)
 SWEEP = "--sweep"
 APACHE = Bench(("programs", "apache", SWEEP), programs.BENCH, {"program": "apache"})
 MARIADB = Bench(("programs", "mariadb", SWEEP), programs.BENCH, {"program": "mariadb"})
-THREADS = Bench(("threads",), threads.BENCH, {"part": threads.LOAD, "mode": "http"})
-ENTRIES = Bench(("threads",), threads.BENCH, {"part": threads.ENTRIES})
+# Small servers; Apache is there, too, so --quick does without.
+LOADED: Settings = {"part": threads.LOAD, "mode": "http"}
+THREADS = Bench(("threads",), threads.BENCH, LOADED, slow=True)
+LIMITED: Settings = {"part": threads.ENTRIES}
+ENTRIES = Bench(THREADS.words, threads.BENCH, LIMITED, slow=True)
 APACHE_ENTRIES = Bench(("programs", entries.NAME), entries.BENCH)
 BIND = Bench(("programs", "bind", SWEEP), loops.BENCH, {"program": "bind"})
 
