@@ -139,7 +139,11 @@ def test_variants_alternate_in_both_directions() -> None:
     assert [i for i, _ in order] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
-def test_a_variant_that_fails_is_left_out_and_noted_once() -> None:
+def test_a_variant_that_fails_is_left_out_and_noted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shares(monkeypatch, *[0.0] * 6)
+
     def measure(settings: Settings) -> Json:
         if settings["variant"] == "bad":
             raise BenchError("bad: doesn't work here")

@@ -521,6 +521,8 @@ def studied(tmp_path: Path, cores: int = 1) -> Path:
         found.append(measured("study-breakdown", key, inside))
         weight = {"rss_bytes": 1000.0, "kernel_bytes": 2000.0, "threads": 3.0}
         found.append(measured("study-memory", key, weight))
+    key = {"copies": 4, "accept": "port", "connections": 128}
+    found.append(measured("study-copies", key, {"fullest_times": 1.19}))
     run["measurements"] = found
     path = tmp_path / "study.json"
     path.write_text(json.dumps(run), encoding="utf-8")
@@ -566,6 +568,8 @@ def test_figures_beyond_the_papers_are_below_them(tmp_path: Path) -> None:
     assert calls == "calls 6.00, futex 9.00, switches 0.10"
     weight = ours_of(tmp_path, "study-s7")["a connection, loops"]
     assert weight == "1,000 bytes resident, 2,000 of the kernel; 3.00 threads"
+    shares = slow["events, 4 copies, sockets port"]
+    assert shares == "the fullest has 1.19 times the mean"
     twice = ours_of(tmp_path, "study-s8")["specweb, twice the peak, threads"]
     assert twice == "90.0 answers/s; 90% of its peak"
     (tuned,) = ours_of(tmp_path, "study-s10").values()

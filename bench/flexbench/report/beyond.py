@@ -24,7 +24,8 @@ DIFFERS = (
     "threads and stages under flexsc run beside themselves, flexsc serve beside nginx."
 )
 BOTH = [bench(SPECWEB), bench(PAGES)]
-INSIDE = Bench(("study", "breakdown"), study.BREAKDOWN)
+INSIDE = Bench(("study", "breakdown"), study.BREAKDOWN, slow=True)
+SHARED = Bench(("study", "copies"), study.COPIES)
 WEIGHED = Bench(("study", "memory"), study.MEMORY)
 PAGE = Bench(("study", "page"), study.STUDY, {"workload": "page"})
 TUNED = Bench(("study", "page", "--tune"), study.TUNE, {"workload": "page"}, slow=True)
@@ -81,7 +82,7 @@ FIGURES = [
         BOTH,
         [partial(study.latency_panel, SPECWEB, p) for p in PERCENTILES],
     ),
-    figure("study-s4", study.evenness_rows, BOTH),
+    figure("study-s4", study.evenness_rows, [*BOTH, SHARED]),
     figure("study-s5", inside.part_rows, [INSIDE], [inside.part_panel]),
     figure("study-s6", inside.count_rows, [INSIDE]),
     figure("study-s7", inside.memory_rows, [WEIGHED], [inside.memory_panel]),

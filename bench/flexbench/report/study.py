@@ -15,7 +15,7 @@ from .. import chart, table
 from ..chart import Scale, curves_of
 from ..papers import Data
 from ..samples import Measurement, distinct
-from ..study import breakdown, idle, subjects, tuning
+from ..study import breakdown, copies, idle, memory, subjects, tuning
 from ..study import offered as open_loop
 from ..study.limits import limited
 from .figure import Bench, Row, number_pair
@@ -24,7 +24,8 @@ from .runs import Runs, gain
 # The names of the study's measurements and series.
 STUDY, TUNE, REQUESTS = subjects.BENCH, tuning.TUNE, tuning.SERIES
 PEAK, OFFERED, ANSWERS = open_loop.PEAK, open_loop.OFFERED, open_loop.ANSWERS
-IDLE, BREAKDOWN, MEMORY = idle.BENCH, breakdown.BENCH, "study-memory"
+IDLE, BREAKDOWN, MEMORY = idle.BENCH, breakdown.BENCH, memory.BENCH
+COPIES = copies.BENCH
 MBIT, RESPONSE = "answers_mbit_per_s", "response_{}_us"
 SPECWEB, PAGES, DISK = "specweb", "pages", "disk"
 TWICE, LOADED = "2", 0.8  # times the best model's peak
@@ -196,6 +197,10 @@ def evenness_rows(runs: Runs, data: Data) -> list[Row]:
         slow = [slowdown(m, klass) for klass in CLASSES]
         here = "p99/p50 by class " + ", ".join(map(table.number, slow))
         rows.append(Row(f"{SPECWEB} at {m.settings['times']}, {model(m)}", here=here))
+    for m in runs.of(COPIES):
+        here = f"the fullest has {m.median('fullest_times'):.2f} times the mean"
+        sockets = f"{m.settings['copies']} copies, sockets {m.settings['accept']}"
+        rows.append(Row(f"events, {sockets}", here=here))
     return rows
 
 
