@@ -575,8 +575,12 @@ def test_figures_beyond_the_papers_are_below_them(tmp_path: Path) -> None:
     (tuned,) = ours_of(tmp_path, "study-s10").values()
     assert tuned == "2 tunings, from 100 to 200 requests/s; best: --read 2"
     choice = ours_of(tmp_path, "study-s11")
-    assert choice["page, 128 connections"] == "of events: loops 1.50 (1.50-1.50)"
-    assert choice["pages, peak"].startswith("of events: serve 2.00 (2.00-2.00), loops")
+    assert (
+        choice["page, 128 connections"] == "of events, 3 rounds: loops 1.50 (1.50-1.50)"
+    )
+    assert choice["pages, peak"].startswith(
+        "of events, 3 rounds: serve 2.00 (2.00-2.00), loops"
+    )
     assert recorded(tmp_path)["study-s9"]["state"] == "not measured"
     report(tmp_path, "--only", "osdi-f9")
     assert "Beyond" not in (tmp_path / "report.html").read_text(encoding="utf-8")

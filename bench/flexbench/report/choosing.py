@@ -89,7 +89,8 @@ def choice_rows(runs: Runs, data: Data) -> list[Row]:
     for what, found, series in situations(runs):
         here = beside_events(found, series)
         if here:
-            rows.append(Row(what, here=f"of events: {here}"))
+            rounds = len(found[0].rounds)
+            rows.append(Row(what, here=f"of events, {rounds} rounds: {here}"))
     return rows
 
 

@@ -39,7 +39,9 @@ time or a latency, its inverse is compared. Beside a ratio is the interval of it
 above 1; <b>no difference</b>: it has 1 in it, or a number of the paper's that is a loss;
 <b>the other way</b>: it is below 1; <b>below the paper</b>: our loss is larger than the
 paper's; <b>ahead</b>: above 1, where the paper has no number; <b>too few rounds</b>: fewer
-than three. Papers' curves are known only where a sentence names a point."""
+than three. Papers' curves are known only where a sentence names a point. In drawings a
+diamond is where the paper's gain would be, and a hollow point compares clients: they were
+the limit. "Up to" stands beside the best point of ours that isn't hollow."""
 GOOD = (Verdict.REACHED, Verdict.IN_PART, Verdict.AHEAD)
 
 
