@@ -163,6 +163,13 @@ def test_the_report_has_the_instructions_between_calls() -> None:
     assert [r.paper for r in rows if r.reason] == ["2,445", "12,435"]
 
 
+def test_one_client_is_said_as_one() -> None:
+    run = run_of("bind", "one", 4, 20000)
+    run.measurements[0].settings["connections"] = 1
+    (row,) = [r for r in rows_of("osdi-t2", run) if r.here]
+    assert row.where == "bind one, 1 client: user instructions a call"
+
+
 def test_the_report_has_the_calls_of_a_request() -> None:
     rows = rows_of("atc-t1", run_of("nginx", "new", 12.5, 25000))
     assert [(r.where, r.paper, r.here) for r in rows if r.here] == [

@@ -37,9 +37,10 @@ def rows_of(
     rows = []
     for m in found:
         how = f"{m.settings['program']} {m.settings['mode']}"
-        count = m.settings["connections"]
+        count = int(m.settings["connections"])
+        clients = "1 client" if count == 1 else f"{count} clients"
         here = table.number(m.median(series))
-        rows.append(Row(f"{how}, {count} clients: {what}", paper=paper, here=here))
+        rows.append(Row(f"{how}, {clients}: {what}", paper=paper, here=here))
     return rows
 
 
