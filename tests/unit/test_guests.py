@@ -7,6 +7,7 @@ that are none.
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
 import sys
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "vm")]
 
 import guest  # noqa: E402
+import instructions  # noqa: E402
 import kernels  # noqa: E402
 import run  # noqa: E402
 import sanitize  # noqa: E402
@@ -214,3 +216,31 @@ def test_what_guests_are_to_run_is_there() -> None:
 
 # Built of several files, or no programs of the build.
 OTHERS = {"pairs", "kmod-serve", "kmod-instructions"}
+
+
+def test_instructions_are_added_to_a_file_in_place_of_older_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = {"clock_ticks": [14.0] * 3, "call_ticks": [355.0, 355.0, 900.0]}
+    said = {"settings": {"call": "getppid"}, "samples": samples, "counts": {}}
+    monkeypatch.setattr(instructions, "said", lambda *_: ["6.1", json.dumps(said)])
+    path = tmp_path / "run.json"
+    kept = {"bench": "footprint", "settings": {}, "rounds": []}
+    path.write_text(json.dumps({"flexbench": 1, "measurements": [kept]}))
+    for _ in range(2):
+        words = ["--kernel", "vmlinuz", "--flexsc", "flexsc", str(path)]
+        assert instructions.main(words) == 0
+        assert capsys.readouterr().out.split() == ["getppid", "341"]
+    first, one = json.loads(path.read_text())["measurements"]
+    assert first == kept
+    assert one["settings"] == {"call": "getppid", "kernel": "6.1"}
+    assert one["rounds"] == [{"samples": samples, "counts": {}}]
+
+
+def test_a_guest_that_ends_badly_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(guest.Guest, "run", lambda *_: guest.TIMEOUT)
+    words = ["--kernel", "vmlinuz", "--flexsc", str(tmp_path / "flexsc")]
+    assert instructions.main(words) == 1
+    assert capsys.readouterr().err == "instructions.py: the guest ended with 124: \n"
