@@ -39,7 +39,7 @@ from . import (
     timers,
 )
 from .runner import Plan
-from .samples import BenchError, Run
+from .samples import UNREADABLE, BenchError, Run
 
 BENCHES: dict[str, ModuleType] = {
     "calls": calls,
@@ -233,6 +233,13 @@ def show(run: Run) -> None:
         print(f"\n{note}")
 
 
+def show_file(run: Run, path: Path) -> None:
+    try:
+        show(run)
+    except UNREADABLE as error:
+        raise BenchError(f"{path}: lacks something of its benches") from error
+
+
 def main(argv: list[str]) -> int:
     args = parse(argv)
     try:
@@ -241,7 +248,10 @@ def main(argv: list[str]) -> int:
             # Better now than after minutes of measuring.
             args.out.touch()
         run = samples.load(args.show) if args.show else measure(args, argv)
-        show(run)
+        if args.show:
+            show_file(run, args.show)
+        else:
+            show(run)
         if args.out:
             samples.save(run, args.out)
             print(f"\nraw samples: {args.out}")

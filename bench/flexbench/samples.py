@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
+from types import UnionType
 from typing import Any
 
 Json = dict[str, Any]
@@ -86,18 +88,89 @@ def save(run: Run, path: Path) -> None:
         raise BenchError(f"{path}: {error.strerror}") from error
 
 
+# Reading a file, which may be of an older version, or edited.
+
+# Errors of using what a file has, if it lacks something.
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+
+
+def number(text: str) -> float:
+    """A JSON number; ValueError: none that is finite."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def whole(text: str) -> int:
+    number(text)
+    return int(text)
+
+
+def has(found: Any, kind: type | UnionType, *within: type | UnionType) -> bool:
+    """Is it of a kind, and is all that is in it of the kinds within, level by level?"""
+    if not isinstance(found, kind):
+        return False
+    values = found.values() if isinstance(found, dict) else found
+    return not within or all(has(value, *within) for value in values)
+
+
+def is_measurement(m: Measurement) -> bool:
+    """As far as it is found by; what is in a round is its bench's."""
+    return (
+        has(m.bench, str)
+        and has(m.settings, dict, str | int | float)
+        and has(m.rounds, list, dict)
+    )
+
+
+def is_machine(found: Any) -> bool:
+    """As far as the report asks; machine.describe() asks for more."""
+    return (
+        has(found, dict)
+        and has(found.get("cores", {}), dict)
+        and has(found.get("online", 0), int)
+    )
+
+
+def run_of(found: Any) -> Run:
+    """The run that a file of this version has; or one of UNREADABLE."""
+    run = Run(
+        machine=found["machine"],
+        command=found["command"],
+        measurements=[Measurement(**m) for m in found["measurements"]],
+        notes=found["notes"],
+    )
+    if not (
+        is_machine(run.machine)
+        and has(run.command, list, str)
+        and has(run.notes, list, str)
+        and has(found["measurements"], list)
+        and all(map(is_measurement, run.measurements))
+    ):
+        raise TypeError
+    return run
+
+
 def load(path: Path) -> Run:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(
+            text, parse_constant=number, parse_float=number, parse_int=whole
+        )
+        # Halves of a pair of UTF-16 can't be written again.
+        json.dumps(found, ensure_ascii=False).encode()
         if found["flexbench"] != FORMAT:
             raise BenchError(f"{path}: written by another version of flexbench")
-        return Run(
-            machine=found["machine"],
-            command=found["command"],
-            measurements=[Measurement(**m) for m in found["measurements"]],
-            notes=found["notes"],
-        )
+        return run_of(found)
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (*UNREADABLE, RecursionError) as error:
         raise BenchError(f"{path}: not a file of flexbench") from error

@@ -82,6 +82,18 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
+def write(path: Path, text: str) -> None:
+    """Write a file, or leave the earlier one as it is."""
+    part = path.with_suffix(".part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def collect(args: argparse.Namespace, chosen: Sequence[tuple[Item, Figure]]) -> Runs:
     raw = args.out / RAW
     runs = Runs(load([*args.files, *measure.kept(raw)]))
@@ -105,8 +117,8 @@ def report(args: argparse.Namespace) -> None:
     notes = [note] if note else []
     check = text_of(args.out / RAW / measure.CHECK)
     html = args.out / "report.html"
-    html.write_text(page.page(all_shown, runs, check, notes), encoding="utf-8")
-    (args.out / "report.json").write_text(record.record(all_shown, runs))
+    write(html, page.page(all_shown, runs, check, notes))
+    write(args.out / "report.json", record.record(all_shown, runs))
     counts = Counter(shown.state for shown in all_shown)
     for text in notes:
         print(text)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,9 +67,14 @@ class Runs:
         return found[0] if found else None
 
 
+def name_of(path: Path) -> str:
+    """The file's name; bytes of it that aren't UTF-8 are replaced."""
+    return os.fsencode(path.name).decode(errors="replace")
+
+
 def load(paths: Iterable[Path]) -> list[Source]:
     """Load files. BenchError: one of them isn't a file of flexbench."""
-    return [Source(path.name, samples.load(path)) for path in paths]
+    return [Source(name_of(path), samples.load(path)) for path in paths]
 
 
 def gain(

@@ -10,20 +10,10 @@ from pathlib import Path
 
 from .. import papers
 from ..papers import Data, Item
-from ..samples import BenchError
+from ..samples import UNREADABLE, BenchError
 from . import beyond, draw
 from .figure import LOST, Bench, Figure, Row, State
 from .runs import Runs, Source
-
-# Errors of reading a file of an older version, or one that was edited.
-UNREADABLE = (
-    AttributeError,
-    IndexError,
-    KeyError,
-    StopIteration,
-    TypeError,
-    ValueError,
-)
 
 
 @dataclass(frozen=True)
