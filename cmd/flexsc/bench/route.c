@@ -9,26 +9,35 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static bool on_loopback(struct in_addr address)
+{
+	return ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 int bench_route_init(struct bench_route *route, const char *name,
 		     const struct bench_settings *settings, const char *source)
 {
 	struct in_addr first = { 0 };
 
-	if (settings->source)
-		source = settings->source;
 	*route = (struct bench_route){
 		.server.sin_family = AF_INET,
 		.server.sin_port = htons((uint16_t)settings->port),
 		.sources = (uint32_t)settings->sources,
 	};
-	if (!inet_aton(settings->address, &route->server.sin_addr) ||
-	    (source && !inet_aton(source, &first))) {
-		fprintf(stderr, "flexsc: bench: %s: address and source are as "
-			"127.0.0.1\n", name);
-		return 1;
-	}
+	if (!inet_aton(settings->address, &route->server.sin_addr))
+		goto wrong;
+	if (settings->source)
+		source = settings->source;
+	else if (!on_loopback(route->server.sin_addr))
+		source = NULL;
+	if (source && !inet_aton(source, &first))
+		goto wrong;
 	route->source = ntohl(first.s_addr);
 	return 0;
+wrong:
+	fprintf(stderr, "flexsc: bench: %s: address and source are as "
+		"127.0.0.1\n", name);
+	return 1;
 }
 
 int bench_route_bind(const struct bench_route *route, int fd, uint64_t turn)

@@ -19,8 +19,9 @@ struct bench_route {
 };
 
 /*
- * Make a route of the settings. "source" is the first address if the setting of
- * that name isn't given; NULL: any. 0, or 1 after a line on stderr that begins with
+ * Make a route of the settings. "source", of the loopback network or NULL for any,
+ * is the first address if the setting of that name isn't given and the server is
+ * on the loopback network, from which no other network can be reached. 0, or 1 after a line on stderr that begins with
  * the case's name.
  */
 int bench_route_init(struct bench_route *route, const char *name,
