@@ -272,7 +272,14 @@ def terminated(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
+def end_by_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, terminated)
+    # The end of the terminal is the command's, unless nohup(1) says otherwise.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, terminated)
+
+
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, terminated)
-    signal.signal(signal.SIGINT, terminated)
+    end_by_signals()
     sys.exit(main(sys.argv[1:]))

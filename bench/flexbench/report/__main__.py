@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from .. import matplot
-from ..__main__ import terminated
+from ..__main__ import end_by_signals
 from ..papers import Item
 from ..samples import BenchError
 from . import draw, figures, measure, page, record
@@ -139,6 +138,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, terminated)
-    signal.signal(signal.SIGINT, terminated)
+    end_by_signals()
     sys.exit(main(sys.argv[1:]))
