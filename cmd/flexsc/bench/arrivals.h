@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 struct bench_arrivals {
-	uint64_t begin;		/* when the first one is due; ns */
-	uint64_t count;		/* of all */
-	uint64_t made;		/* so far */
+	uint64_t begin;		/* ns: when the first one is due */
+	uint64_t count;		/* of all threads together */
+	uint64_t made;		/* the next one's number, among all threads' */
 	uint64_t rate;		/* a second */
 	uint64_t stride;	/* passed at once */
 	bool poisson;
-	double at;		/* of a poisson arrival, in ns from begin */
-	uint64_t random;
+	double at;		/* ns from begin to the next one, if poisson */
+	uint64_t random;	/* state of the random numbers */
 };
 
 /* seed: not zero. */
@@ -28,8 +28,8 @@ void bench_arrivals_init(struct bench_arrivals *arrivals, uint64_t rate,
 			 uint64_t count, bool poisson, uint64_t seed);
 
 /*
- * Keep one thread's part of the arrivals, every so many from index on. All threads
- * together have them all.
+ * Keep one thread's part of the arrivals: from number "index" on, every one in
+ * "threads". All threads together have all arrivals.
  */
 void bench_arrivals_share(struct bench_arrivals *arrivals, uint64_t index,
 			  uint64_t threads);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The measuring loops of "flexsc bench --raw": one measurement of one variant,
- * printed as one JSON object. flexbench compares measurements. One thread runs
- * all of this; load has more.
+ * printed as one JSON object. flexbench compares measurements. The main thread
+ * runs a case; load, memory and events have further threads, steps has a child.
  *
  * A case returns the exit status: 0, or 1 after one line on stderr.
  */

@@ -29,7 +29,7 @@ struct bench_connections {
 	int epoll;
 	size_t count;
 	struct bench_visit **by_fd;	/* NULL: an idle connection, or none */
-	uint32_t *answers;	/* by fd: 1 and a kept one's; or 0 */
+	uint32_t *answers;	/* by fd: 1 + a kept one's; 0: none is kept */
 	int *idle;		/* a ring of descriptors, from idle_first on */
 	size_t idle_first, idle_count;
 };
@@ -39,9 +39,9 @@ int bench_connections_init(struct bench_connections *connections);
 void bench_connections_fini(struct bench_connections *connections);
 
 /*
- * Give the visit the connection that has been idle for longest, so that requests
- * are shared evenly, or a new one, whose handshake may not be over. 0, or -errno:
- * -EMFILE if "max" connections are open.
+ * Give the visit the connection that has been idle for longest, so that
+ * requests are shared evenly, or a new one, whose handshake may not be over. 0,
+ * or -errno: -EMFILE if "max" connections are open, or no descriptor is left.
  */
 int bench_connections_take(struct bench_connections *connections,
 			   struct bench_visit *visit);

@@ -12,13 +12,13 @@
 #include "loop.h"
 
 #define SECOND		1000000000ULL
-#define PATIENCE	(15 * SECOND)	/* after the last, with no time-out */
+#define PATIENCE	(15 * SECOND)	/* at the end, without a time-out */
 #define PATIENCE_MS	5000		/* with the first answer of each page */
-#define PAUSE		1000000ULL
+#define PAUSE		1000000ULL	/* ns, after a failure to connect */
 #define STARTS		64	/* requests begun between looks for events */
 #define EVENTS		128
-#define SAMPLE		64	/* bytes of a file that are compared, */
-#define WHOLE		64	/* or, of one answer in so many, all */
+#define SAMPLE		64	/* bytes of a body that are compared */
+#define WHOLE		64	/* one body in so many is compared entirely */
 #define NEVER		UINT64_MAX
 #define GONE		(EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
@@ -78,7 +78,7 @@ static void choose(struct bench_crowd *crowd, struct bench_visit *visit)
 	visit->to = visit->from + SAMPLE;
 }
 
-/* The first from here on that has no connection. */
+/* The first visit without a connection: this one or a newer one; or NULL. */
 static struct bench_visit *waiting_from(struct bench_visit *visit)
 {
 	while (visit && visit->fd >= 0)
@@ -163,7 +163,7 @@ static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 	visit->newer = crowd->spare;
 	crowd->spare = visit;
 	crowd->clients--;
-	/* Whoever can't be connected to isn't asked as fast as one can. */
+	/* After a failure to connect, the next client comes after a pause. */
 	crowd->freed = visit->end == BENCH_REFUSED ||
 		       visit->end == BENCH_UNSENT ? now + PAUSE : now;
 }
@@ -213,7 +213,7 @@ static bool begin_waiting(struct bench_crowd *crowd)
 	}
 	crowd->waiting = waiting_from(visit->newer);
 	visit->made = true;
-	/* A connection that was idle may have the answer soon, but hasn't yet. */
+	/* Even an idle connection hasn't the answer yet: no receive. */
 	if (bench_visit_send(visit))
 		pass(crowd, visit);
 	return true;
@@ -233,7 +233,7 @@ static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 		pass(crowd, visit);
 		return;
 	}
-	/* Without a request it is at its end. */
+	/* Without a request, bytes or an end are the connection's end. */
 	if (!(event->events & (EPOLLIN | GONE)))
 		return;
 	if (!visit) {
@@ -256,7 +256,7 @@ static uint64_t arrival_due(const struct bench_crowd *crowd)
 	return crowd->clients < crowd->places ? crowd->freed : NEVER;
 }
 
-/* When the next request is due, of a new client or of one who thinks. */
+/* When the next request is due, of a new client or of one that thinks. */
 static uint64_t next_due(const struct bench_crowd *crowd)
 {
 	uint64_t due = arrival_due(crowd), thought;
@@ -349,7 +349,7 @@ static void begin_due(struct bench_crowd *crowd)
 		if (due >= crowd->tally->from)
 			bench_times_add(&crowd->tally->behind, now - due);
 		begin(crowd, due);
-		/* The request may begin too late for a connection. */
+		/* A request that begins too late takes no connection. */
 		give_up(crowd);
 		while (crowd->waiting && begin_waiting(crowd))
 			;
@@ -358,7 +358,7 @@ static void begin_due(struct bench_crowd *crowd)
 		;
 }
 
-/* Wait for events until a time, for some time without sleep. How many there are. */
+/* Wait for events until a time, at first awake. Returns how many there are. */
 static int wait(struct bench_crowd *crowd, struct epoll_event *events,
 		uint64_t until)
 {
@@ -393,7 +393,7 @@ static void wait_for_events(struct bench_crowd *crowd)
 		return;		/* the last request ended just now */
 	n = wait(crowd, events, until);
 	/*
-	 * Whoever goes on at once does so before others' answers are looked at:
+	 * A client that goes on at once does so before other answers are taken:
 	 * the server is to have something to do meanwhile.
 	 */
 	for (int i = 0; i < n; i++) {
@@ -436,7 +436,7 @@ const char *bench_crowd_learn(struct bench_crowd *crowd)
 	return wrong;
 }
 
-/* The run is over: who thinks goes away, and connections are closed. */
+/* The run is over: clients that think go away, connections are closed. */
 static void end_all(struct bench_crowd *crowd)
 {
 	struct bench_connections *connections = &crowd->connections;
@@ -470,7 +470,7 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 	crowd->connections.from = tally->from;
 	tally->until = begin + length(crowd);
 	while (!crowd->wrong && (crowd->oldest || next_due(crowd) != NEVER)) {
-		/* A client that gives up leaves a connection's place to others. */
+		/* Clients that give up free connections for others. */
 		give_up(crowd);
 		begin_due(crowd);
 		wait_for_events(crowd);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clients of an open loop or of sessions, who know nothing of each other. A
- * request begins when it is due, over a connection of its client's own, or over the
- * one of some kept ones that has been free for longest. Some time after that the
- * client gives up, and closes. One thread runs all of this; it has an epoll of its own. Several
- * crowds, a thread each, share the arrivals.
+ * A crowd: clients of an open loop or of sessions, which know nothing of each
+ * other. A request begins when it is due, over a connection of its client's
+ * own, or, if connections are kept, over that which has been free for longest.
+ * When the time-out is over, the client gives up, and closes. One thread runs a
+ * crowd, which has an epoll set of its own. Several crowds, a thread each,
+ * share the arrivals.
  *
- * Without a trace a client has one request. With a trace the client has a session:
- * when a request is answered, the client thinks, as long as the trace says, and
- * has the next request. Whatever else becomes of a request, the session has failed
- * and is over.
+ * Without a trace a client has one request. With a trace the client has a
+ * session: when a request is answered, the client thinks, as long as the trace
+ * says, and has the next request. Whatever else becomes of a request, the
+ * session is over, and has failed unless the request was cut off.
  *
  * Clients arrive when they are due; or, with places, whenever one of so many is
  * free, which is a closed loop.
@@ -34,7 +35,7 @@
 #define BENCH_PAGES	256
 
 struct bench_crowd {
-	/* What is asked of it. */
+	/* The caller sets these. */
 	struct bench_arrivals arrivals;
 	size_t places;		/* 0: clients arrive when they are due */
 	const struct bench_trace *trace;	/* NULL: the pages, in turn */
@@ -43,41 +44,43 @@ struct bench_crowd {
 	size_t page_count;
 	uint64_t warm_up;	/* ns */
 	uint64_t length;	/* ns; 0: until all clients are through */
-	uint64_t timeout;	/* ns; 0: none */
-	uint64_t spin;		/* ns that events are looked for before a sleep */
+	uint64_t timeout;	/* ns since a request was due; 0: none */
+	uint64_t spin;		/* ns of looking for events before a sleep */
 	bool cut;		/* when time is over, no answer is waited for */
-	/* What it finds. */
+	/* A run leaves these. */
 	struct bench_tally *tally;
-	double *order;		/* times, as answers came; NULL: not wanted */
+	double *order;		/* us, as answers came; NULL: not wanted */
 	long order_count;
 	const struct bench_page *first_wrong;	/* NULL: no answer was wrong */
 	const char *first_why;
 	/*
-	 * Requests that have begun, the oldest first. "waiting" is the first
-	 * of those without a connection.
+	 * Visits whose requests are under way, the oldest first. "waiting" is
+	 * the first visit that has no connection.
 	 */
 	struct bench_visit *oldest, *newest, *waiting;
 	struct bench_agenda agenda;	/* clients who think */
-	struct bench_visit *spare;
+	struct bench_visit *spare;	/* memory for later clients */
 	size_t clients;
-	uint64_t freed;		/* when a place became free last */
+	uint64_t freed;		/* ns: no free place is taken earlier */
 	uint64_t random;	/* chooses what of an answer is compared */
 	const char *wrong;	/* ends the run */
 };
 
-/* Memory and the epoll; order: keep the times in order. 0, or -errno. */
+/* Memory and the epoll set; order: keep each answer's time. 0, or -errno. */
 int bench_crowd_init(struct bench_crowd *crowd, bool order);
 void bench_crowd_fini(struct bench_crowd *crowd);
 
 /*
- * Ask for every page once, so that answers can be checked; of a trace's pages that
- * is known. NULL, or what is wrong.
+ * Ask for every page once, so that later answers can be compared with the
+ * first. A trace's pages aren't asked for: their names tell their bytes. NULL,
+ * or what is wrong.
  */
 const char *bench_crowd_learn(struct bench_crowd *crowd);
 
 /*
- * From the first request, due at "begin", to the end of the last. NULL, or what is
- * wrong. With a trace wrong answers are counted, and end nothing but their sessions.
+ * From the first request, due at "begin", to the end of the last. NULL, or what
+ * is wrong. With a trace wrong answers are counted, and end nothing but their
+ * sessions.
  */
 const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin);
 

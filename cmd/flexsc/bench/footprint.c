@@ -59,7 +59,7 @@ struct footprint {
 	struct line *first, *last;
 	char *memory;		/* a mapping that has two huge pages in it */
 	char *other;		/* the functions' page, behind the chain's */
-	struct bench_jumps jumps;	/* instead, in the instruction cache */
+	struct bench_jumps jumps;	/* of l1i, in place of the memory */
 	struct bench_series walk[KINDS];
 	struct bench_series call;
 };
@@ -89,7 +89,7 @@ static size_t lines_of_l2(void)
 	return size > 0 ? (size_t)size / LINE : 0;
 }
 
-/* AMD's processors tell the size of their first level, for small pages. */
+/* AMD's processors tell the size of their first TLB, for small pages. */
 static size_t entries_of_dtlb(void)
 {
 #ifdef __x86_64__

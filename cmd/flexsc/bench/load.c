@@ -51,10 +51,12 @@ struct load {
 	const struct bench_settings *settings;
 	struct bench_question question;
 	/*
-	 * Answers are counted between these times of CLOCK_MONOTONIC. They are
-	 * NEVER until they are set, once, some time before "begin".
+	 * Answers are counted between these times of CLOCK_MONOTONIC, in ns.
+	 * Both are NEVER until count_from() stores them, once, WARM_UP before
+	 * "begin", which is time enough for the relaxed loads of at().
 	 */
 	_Atomic uint64_t begin, end;
+	/* These publish nothing: joining the threads does. */
 	atomic_uint_fast32_t silent;	/* connections without an answer yet */
 	atomic_uint_fast32_t open;	/* connections without their last answer */
 	atomic_bool failed;	/* a thread has failed, and said so */

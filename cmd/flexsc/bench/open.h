@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench --raw load rate=N: an open loop. Requests are sent when they are due,
- * whether or not earlier ones were answered, and an answer's time is counted from
- * when its request was due. So a slow server gets no fewer requests, and requests
- * that have to wait are counted (compare load.c, whose clients wait for answers).
+ * whether or not earlier ones were answered, and an answer's time is counted
+ * from when its request was due. So a slow server gets no fewer requests, and
+ * requests that have to wait are counted (compare load.c, whose clients wait
+ * for answers).
  *
- * With trace=FILE sessions are what begins at the rate, or, without a rate, whenever
- * one of "connections" sessions is over.
+ * bench --raw load trace=FILE: sessions begin at the rate; without a rate the
+ * loop is closed, and a session begins when one of "connections" sessions ends.
  *
- * Each of the threads has a crowd of its own; the trace is read before they begin,
- * and their tallies are added up when all are through.
+ * Each thread has a crowd (crowd.h) of its own. The trace is read before the
+ * threads begin, and the crowds' tallies are added up when all have ended.
  */
 #ifndef FLEXSC_BENCH_OPEN_H
 #define FLEXSC_BENCH_OPEN_H

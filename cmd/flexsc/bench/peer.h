@@ -20,9 +20,8 @@
 struct bench_peer {
 	const struct bench_question *question;
 	int fd;			/* -1: not connected */
-	/* The thread's own: */
-	bool over;		/* no more answers are expected */
-	uint64_t counted;	/* answers that are measured */
+	bool over;		/* load: the last answer has come */
+	uint64_t counted;	/* load: answers that are measured */
 	uint32_t number;	/* among all connections */
 	uint64_t answers;	/* right ones */
 	uint64_t sent_at;	/* bench_peer_ask()'s "now" */

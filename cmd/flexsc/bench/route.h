@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the server of a case is, and the addresses that its clients' connections
- * come from, by turns: each address has ports of its own, so that ports don't run
- * out. Doesn't change once it is made.
+ * A route: where the server of a case is, and the addresses that its clients'
+ * connections come from, by turns. Each address has ports of its own, so ports
+ * don't run out. A route doesn't change once it is made.
  */
 #ifndef FLEXSC_BENCH_ROUTE_H
 #define FLEXSC_BENCH_ROUTE_H
@@ -19,10 +19,11 @@ struct bench_route {
 };
 
 /*
- * Make a route of the settings. "source", of the loopback network or NULL for any,
- * is the first address if the setting of that name isn't given and the server is
- * on the loopback network, from which no other network can be reached. 0, or 1 after a line on stderr that begins with
- * the case's name.
+ * Make a route of the settings. The first address is the setting "source". If
+ * that isn't given, the first address is the argument "source", which is of the
+ * loopback network, or NULL for any address; but from loopback no other network
+ * can be reached, so a server elsewhere has clients of any address. 0, or 1
+ * after a line on stderr that begins with the case's name.
  */
 int bench_route_init(struct bench_route *route, const char *name,
 		     const struct bench_settings *settings, const char *source);

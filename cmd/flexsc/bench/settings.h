@@ -13,12 +13,12 @@
 struct bench_settings {
 	const char *variant;	/* plain, liburing, or an engine */
 	const char *call;	/* close, read, pread, getppid; or see trap.h */
-	const char *scenario;	/* of the timers and the reads */
-	const char *cores;	/* of syscall threads */
+	const char *scenario;	/* of timers, reads, events and signals */
+	const char *cores;	/* of syscall threads; of memory's, events' */
 	long core;		/* of the measuring thread; -1: any */
 	long spin_us;
 	long batch;
-	long calls;		/* completions in a repetition */
+	long calls;		/* completions in a repetition; lost: in all */
 	long reps;
 	long outstanding;
 	long active;		/* outstanding ones that complete */
@@ -39,13 +39,13 @@ struct bench_settings {
 	long sources;		/* addresses of clients */
 	long connections;
 	long bytes;		/* of an echo; of an answer's body at most */
-	long seconds;		/* of load */
+	long seconds;		/* of load and rounds */
 	long threads;		/* of the clients */
 	long greet;		/* 1: connections have an answer each, one by one */
 	const char *conns;	/* new, kept; NULL: the case's default */
-	long count;		/* requests; 0: as many as the time allows */
+	long count;		/* requests or sessions; 0: for "seconds" */
 	/* Keys of an open loop and of sessions. */
-	long rate;		/* requests a second; 0: the loop is closed */
+	long rate;		/* requests or sessions a second; 0: closed */
 	const char *arrivals;	/* even, poisson */
 	long seed;
 	long warm_ms;		/* requests due earlier aren't counted */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What became of the requests of an open loop, or of sessions. Every request that was due is
- * counted once, by its end, so nobody is forgotten: offered is the sum of all
- * ends. Requests that were due before the warm-up was over are counted apart.
+ * A tally: what became of the requests of an open loop, or of sessions. Every
+ * request that was due is counted once, by its end, so none is forgotten:
+ * "offered" is the sum of all ends. Requests that were due before the warm-up
+ * was over are counted apart. A thread has a tally of its own.
  */
 #ifndef FLEXSC_BENCH_TALLY_H
 #define FLEXSC_BENCH_TALLY_H
@@ -25,7 +26,7 @@ enum bench_end {
 	BENCH_STATUS,		/* not 200 */
 	BENCH_LENGTH,		/* its Content-Length, or what came behind it */
 	BENCH_BODY,		/* a byte of it */
-	BENCH_HEAD,		/* no end of the head, or no length in it */
+	BENCH_HEAD,		/* the head has no end, or no length */
 	BENCH_CUT,		/* under way when the run was cut off */
 	BENCH_ENDS,
 };
@@ -33,18 +34,19 @@ enum bench_end {
 struct bench_times {
 	struct bench_histogram histogram;
 	double sum;		/* ns */
-	uint64_t max;
+	uint64_t max;		/* ns */
 };
 
 struct bench_tally {
-	uint64_t from;		/* due earlier: part of the warm-up */
-	uint64_t until;		/* the end of the arrivals */
+	/* Times of CLOCK_MONOTONIC, in ns. */
+	uint64_t from;		/* the end of the warm-up */
+	uint64_t until;		/* the end of the arrivals, or of sessions */
 	uint64_t last;		/* when the last answer came */
-	uint64_t warm_up;	/* requests of it */
+	uint64_t warm_up;	/* requests that were due before "from" */
 	uint64_t ends[BENCH_ENDS];
 	uint64_t bytes;		/* of bodies */
 	uint64_t within;	/* answers that came from "from" to "until" */
-	uint64_t within_bytes;	/* of their bodies */
+	uint64_t within_bytes;	/* of these answers' bodies */
 	uint64_t spun;		/* ns that events were looked for in vain */
 	/* From the time that a request was due. */
 	struct bench_times connect, response, behind;
@@ -62,7 +64,7 @@ void bench_times_merge(struct bench_times *into,
 		       const struct bench_times *from);
 double bench_times_mean(const struct bench_times *times);
 
-/* An answer of so many bytes is right, and in time. */
+/* A right answer of so many bytes has come, now, before the time-out. */
 void bench_tally_answered(struct bench_tally *tally, uint64_t now,
 			  size_t bytes);
 
@@ -79,7 +81,10 @@ void bench_tally_merge(struct bench_tally *into,
 
 uint64_t bench_tally_offered(const struct bench_tally *tally);
 
-/* Answers a second, from the first request to the last answer (SEND, 4.4). */
+/*
+ * Answers a second, from "from" to the last answer, or to "until" if that is
+ * later (SEND, 4.4).
+ */
 double bench_tally_response_rate(const struct bench_tally *tally);
 
 /* Requests a second that were answered before their client gave up. */

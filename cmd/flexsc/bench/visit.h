@@ -32,9 +32,9 @@ struct bench_visit {
 	struct bench_page *page;	/* others of the session are behind it */
 	size_t left;		/* pages that are still to come */
 	uint64_t due;		/* when the page is asked for */
-	uint64_t ready;		/* when the request could be sent first, or 0 */
+	uint64_t ready;		/* when bytes could first be sent; or 0 */
 	int fd;			/* -1: none yet */
-	bool made;		/* the connection was made for this page */
+	bool made;		/* the connection was given for this page */
 	bool asking;		/* the request is due, and isn't over */
 	bool closing;		/* the server is about to close the connection */
 	size_t from, to;	/* the bytes of the body that are compared */
@@ -42,7 +42,7 @@ struct bench_visit {
 	size_t head_size;	/* so far */
 	size_t got;		/* of the body */
 	bool headed;		/* the head is complete */
-	enum bench_end end;	/* when it is over */
+	enum bench_end end;	/* of the request, when it is over */
 	const char *wrong;	/* NULL, or why the answer isn't the right one */
 	char head[BENCH_HEAD_MAX];
 };
@@ -58,10 +58,10 @@ void bench_page_of(struct bench_page *page, const char *target,
 /* The page is due; all of its bytes will be compared. */
 void bench_visit_ask(struct bench_visit *visit, uint64_t due);
 
-/* Send as far as that goes now. True: it is over, and visit->end says how. */
+/* Send what can be sent now. True: the request is over, as visit->end says. */
 bool bench_visit_send(struct bench_visit *visit);
 
-/* Send and receive as far as that goes now. True: as bench_visit_send(). */
+/* Send and receive what can be now. True: as of bench_visit_send(). */
 bool bench_visit_go(struct bench_visit *visit);
 
 #endif /* FLEXSC_BENCH_VISIT_H */
