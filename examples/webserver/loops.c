@@ -37,7 +37,7 @@ static struct command command;
 static unsigned int loops = 1;
 static const char *engine, *cores, *accepts = "shared";
 
-/* Each thread's owner: callbacks, which run on it, find their loop here. */
+/* Each thread's owner: callbacks find the loop of their thread here. */
 static __thread struct owner self;
 
 static const struct command_option options[] = {
@@ -125,7 +125,7 @@ static void on_accept(struct flexsc_cb *cb)
 /*
  * io_uring makes calls on files on kernel threads that inherit this policy.
  * Such a thread doesn't preempt the loop's thread for each file, but runs when
- * that sleeps.
+ * the loop's thread sleeps.
  */
 static void run_in_batches(void)
 {

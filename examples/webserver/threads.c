@@ -30,7 +30,11 @@
 struct seat {
 	int listener;
 	struct web_thread *thread;
-	/* When the patience for the call ends (clock_ticks()); 0: no limit. */
+	/*
+	 * clock_ticks() when the call's patience ends; 0: no call is under way.
+	 * The thread stores due and receives, and the usher loads them: a look
+	 * that finds older values is made good by the next one.
+	 */
 	_Atomic uint64_t due;
 	_Atomic bool receives;		/* the call is a RECEIVE */
 	_Atomic bool late;		/* the usher has shut the socket down */

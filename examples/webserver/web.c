@@ -1,27 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The states of a connection, the call of each, and where its result leads; calls.c
- * has the calls.
+ * The states of a connection, the call of each, and where the call's result
+ * leads; calls.c has the calls.
  *
  *	READING		recvfrom	OPENING, when a request is complete;
  *					LOADING, if the cache has its file;
- *					SENDING, with a message (404 ...);
+ *					SENDING, with a head alone (HEAD, 304)
+ *					or a message (404 ...);
  *					CLOSING, when the client is gone
- *	OPENING		openat2		LOOKING; SENDING, with a message
- *	LOOKING		statx		LOADING; SENDING, with a head or a message
- *	LOADING		pread64		SENDING, when the part is complete
+ *	OPENING		openat2		LOOKING; SENDING, with a message;
+ *					OPENING, if the tree has changed
+ *	LOOKING		statx		LOADING;
+ *					SENDING, with a head alone or a message
+ *	LOADING		pread64		SENDING, when the part is complete, or
+ *					with a message; DROPPING or CLOSING, if
+ *					the file ends early behind its head
  *	SENDING		sendto		LOADING or PASSING, if more is left;
  *					DROPPING, READING, SHUTTING or CLOSING,
- *					when all is sent
- *	PASSING		sendfile	as SENDING
+ *					when all is sent or the client is gone
+ *	PASSING		sendfile	as SENDING, when all is sent
  *	DROPPING	close		READING, SHUTTING or CLOSING, when no
- *					file is left to close. With another
- *					request in the input: as READING
+ *					file is left to close
  *	SHUTTING	shutdown	LINGERING
- *	LINGERING	recvfrom	CLOSING, when the client is gone: to close
- *					while bytes are unread would destroy the
- *					answer on its way
+ *	LINGERING	recvfrom	CLOSING, when the client is gone, or has
+ *					lingered for long: to close while bytes
+ *					are unread would destroy the answer on
+ *					its way
  *	CLOSING		close		OVER
+ *
+ * An answer whose connection is kept leads to READING, or, if the input has
+ * another request already, to where READING leads.
  */
 #include "web.h"
 
@@ -31,7 +39,7 @@
 
 #define ROOM		512U	/* bytes that a receive asks for at least */
 #define TRIES		8U	/* of openat2(): EAGAIN, if the tree changes */
-#define LINGER_BYTES	(4U << 20)
+#define LINGER_BYTES	(4U << 20)	/* that LINGERING receives at most */
 
 _Static_assert(WEB_PART / 2 >= RESPONSE_MESSAGE_MAX +
 	       RESPONSE_LOCATION_MAX(WEB_NAME), "a message with a location fits twice");

@@ -61,7 +61,10 @@ struct web_call {
 	uint64_t patience;
 };
 
-/* Counters of one thread. Other threads may read the counters at any time. */
+/*
+ * Counters of one thread. Other threads may read the counters at any time: the
+ * atomics are relaxed, and publish nothing else.
+ */
 struct web_counts {
 	_Atomic uint64_t requests;
 	_Atomic uint64_t connections;
@@ -94,7 +97,7 @@ static inline void web_count(_Atomic uint64_t *count)
  */
 struct web {
 	int root;		/* the folder with the files; O_PATH */
-	bool reads;		/* large files are read and sent, not by sendfile() */
+	bool reads;		/* large files are read, without sendfile() */
 	uint64_t timeout;	/* ns: for a request, or a client's pause */
 	struct limits limits;
 	struct open_how how;	/* of opening a file */
