@@ -8,8 +8,14 @@ and compares.
     runner      one variant after the other, round after round
     network     between a server and its clients
     quiet       who else used the core
-    calls, timers, reads, send, serve, threads, programs
+    calls, cost, memory, timers, reads, send, serve, threads, programs, counts,
+    counters, generator
                 the benches: what is measured, and the table of it
+    study       the bench of one web server, driven in several ways, a package
+    sweep, under_load
+                servers against the number of their clients, and one under load
+    entries, loops
+                parts of programs: Apache by entries, programs with an event loop
     nginx       with the module and without it; pair is what it and serve share
     overload    a server that is offered more than it can do; overload_plan,
                 overload_table and overload_plot belong to it, and so does mix,
@@ -23,6 +29,6 @@ and compares.
                 the real programs that programs measures
     clients     the load generators: wrk, sysbench and rounds
     tools       other programs, and reading what they print
-    table, plot for people
+    table, plot for people; chart and matplot draw what plot and report show
     report      flexsc report: the papers' figures beside ours, a package
 """

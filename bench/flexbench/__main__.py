@@ -58,9 +58,9 @@ BENCHES: dict[str, ModuleType] = {
     "overload": overload,
     "generator": generator,
 }
-# Not of what users have by default; a study that takes long; of the machine alone.
+# Benches that run only if they are named.
 APART = ["memory", "nginx", "counts", "counters", "study", "overload", "generator"]
-# Those that take words behind their names, and what looks at these.
+# Benches that take words behind their names, and the functions that check the words.
 WORDED: dict[str, Callable[[list[str]], object]] = {
     "nginx": nginx.parse,
     "programs": programs.parse,
@@ -70,9 +70,9 @@ WORDED: dict[str, Callable[[list[str]], object]] = {
     "overload": overload_plan.parse,
     "generator": generator.parse,
 }
-# Those whose servers and clients may be on a network of their own.
+# Benches whose servers and clients may be on a network of their own.
 NETWORKED = ["serve", "nginx", "programs", "study", "overload", "generator"]
-# Those that go through numbers of clients.
+# Benches that --sweep takes through numbers of clients.
 SWEPT = ["serve", "programs"]
 
 ROUNDS, QUICK_ROUNDS = 7, 3
@@ -181,7 +181,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def check(args: argparse.Namespace) -> None:
-    """What can be seen at once."""
+    """Refuse arguments that don't fit together, before anything is measured."""
     if args.words:
         WORDED[args.bench](args.words)
     network.check(args.network)

@@ -23,7 +23,7 @@ from .runner import Plan, measure_all, raw
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 
 STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
-# Of calls, in a guest: tests/vm/instructions.py adds them to a file.
+# A call's instructions, in a guest: tests/vm/instructions.py adds them to a file.
 INSTRUCTIONS = "instructions"
 
 NONE = "none"
@@ -429,8 +429,8 @@ def scale_at(measurements: Sequence[Measurement]) -> list[float]:
 
 
 def least_lines(found: list[Measurement]) -> float:
-    """The resolution in lines: "none" seems to take as many, or functions that touch
-    more lines, but no more than these, don't cost more.
+    """The resolution in lines, the larger one of two numbers: the lines that "none"
+    seems to take; and the lines from which on functions that touch more cost more.
     """
     none = [m for m in found if m.settings["call"] == NONE]
     lines = touched(found[0].count("lines"))

@@ -32,11 +32,11 @@ BENCH = "counts"
 CALLS, INSTRUCTIONS = "calls_per_request", "instructions_per_request"
 BETWEEN = "instructions_per_call"
 
-ROUNDS = 2  # of the first request to the last; counts hardly differ
-# Seconds that so many requests may take under callgrind.
+ROUNDS = 2  # whatever --rounds says, since counts hardly differ
+# Seconds that the requests of one count may take under callgrind.
 LIMIT_S = 240
-# Programs ask for more descriptors than they were given. valgrind refuses that, unless
-# it is so many.
+# The soft and the hard limit of descriptors under valgrind, which programs may raise
+# from the one to the other.
 DESCRIPTORS = "1024:4096"
 
 
@@ -287,7 +287,7 @@ def parse(words: Sequence[str]) -> list[str]:
 
 
 def measure(run: Run, plan: Plan) -> None:
-    # How many clients there are is said by the modes.
+    # The modes say how many clients there are.
     plan = replace(plan, connections=None)
     for name in parse(plan.words):
         try:

@@ -32,7 +32,7 @@ def count(m: Measurement) -> int:
 
 
 def once(plan: Plan, settings: Settings) -> Json:
-    """The readers know themselves how long they waited for their cores."""
+    """One reading. Its readers tell how long they waited for their cores."""
     found = raw(plan.flexsc, BENCH, settings)
     samples = found["samples"]
     waited = [one for kind in KINDS for one in samples[f"{kind}_waited_percent"]]

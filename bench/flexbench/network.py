@@ -36,7 +36,7 @@ SERVER, CLIENT, CLIENTS = "10.213.0.1", "10.213.0.2", "10.213.1"
 # A packet that would wait for more than 200 ms in the interface's queue is lost.
 RATE = ["tbf", "rate", "100mbit", "burst", "32kb", "latency", "200ms"]
 
-# Without it, packets that the receiver's ring has no room for are lost.
+# Without this queue, packets that the receiver's ring has no room for are lost.
 QUEUE = ["pfifo", "limit", "10000"]
 PREFERRED = -20
 

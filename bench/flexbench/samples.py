@@ -115,7 +115,7 @@ def whole(text: str) -> int:
 
 
 def has(found: Any, kind: type | UnionType, *within: type | UnionType) -> bool:
-    """Is it of a kind, and is all that is in it of the kinds within, level by level?"""
+    """Is a value of a kind, and what is in it, level by level, of the kinds within?"""
     if not isinstance(found, kind):
         return False
     values = found.values() if isinstance(found, dict) else found
@@ -123,7 +123,7 @@ def has(found: Any, kind: type | UnionType, *within: type | UnionType) -> bool:
 
 
 def is_measurement(m: Measurement) -> bool:
-    """As far as it is found by; what is in a round is its bench's."""
+    """Has it the types that Run.of() needs? The bench looks at what a round has."""
     return (
         has(m.bench, str)
         and has(m.settings, dict, str | int | float)
@@ -132,7 +132,7 @@ def is_measurement(m: Measurement) -> bool:
 
 
 def is_machine(found: Any) -> bool:
-    """As far as the report asks; machine.describe() asks for more."""
+    """Has it the types that the report needs? machine.describe() needs more."""
     return (
         has(found, dict)
         and has(found.get("cores", {}), dict)

@@ -194,7 +194,7 @@ def flexsc(
 
 
 def descriptors() -> int:
-    """As many as a server may have."""
+    """How many descriptors a server may have."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     endless = hard == resource.RLIM_INFINITY
     return DESCRIPTORS if endless else min(hard, DESCRIPTORS)
@@ -211,7 +211,7 @@ def nginx_config(place: Place, site: Site) -> str:
         on=f"\tflexsc on;\n\tflexsc_keep {module.keep};\n" if module else "",
         user=user,
         descriptors=descriptors(),
-        # The others are files'.
+        # The other quarter of the descriptors is for files.
         connections=descriptors() * 3 // 4,
         folder=place.folder,
         root=site.root,

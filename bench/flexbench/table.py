@@ -55,7 +55,7 @@ def explained(text: str) -> str:
 
 
 def how(measurement: Measurement) -> str:
-    """It was measured; a file of an older version may lack something."""
+    """How it was measured: network and rounds. An older file may lack some of it."""
     settings = measurement.settings
     text = f"network {settings.get('network', 'lo')}, {len(measurement.rounds)} rounds"
     return text + (f" of {settings['seconds']} s" if "seconds" in settings else "")

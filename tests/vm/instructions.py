@@ -4,8 +4,8 @@
     instructions.py --kernel VMLINUZ --flexsc FLEXSC [RUN.json]
 
 The guest's clock counts instructions, of user and kernel mode together: a tick that
-"flexsc bench --raw pollute" tells is one. A repeated move counts as often as it moves:
-here 512 times for a page, for which the guest's processor moves no single bytes.
+"flexsc bench --raw pollute" tells is one instruction. A repeated move counts as often
+as it moves: 512 times for a page, of which the kernel moves words there (WORDS).
 
 With RUN.json, a file of "flexsc bench cost --out", the counts are added to it, and
 "flexsc bench --show" and "flexsc report" have them beside the paper's.
@@ -50,7 +50,7 @@ def said(kernel: Path, flexsc: Path) -> list[str]:
 
 
 def measurements(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """As flexbench keeps them."""
+    """The guest's counts in the form of flexbench's measurements."""
     version, *runs = lines
     found = [json.loads(line) for line in runs]
     return [
@@ -64,7 +64,7 @@ def measurements(lines: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def instructions(measurement: dict[str, Any]) -> float:
-    """Those of the call, without those of reading the clock."""
+    """The call's instructions, without those of reading the clock."""
     samples = measurement["rounds"][0]["samples"]
     return float(median(samples["call_ticks"]) - median(samples["clock_ticks"]))
 

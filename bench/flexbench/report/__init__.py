@@ -7,6 +7,8 @@ benches, on one page.
     shown       a figure with its rows from these files
     osdi, costs, atc, geneves, send
                 the figures of each paper; figures has all, in the index's order
+    counted, efficiency
+                the papers' tables of what counts and counters measure
     beyond      the figures that no paper has, with study, inside and choosing
     sweeps      servers against the number of their clients
     measure     measures for the figures that no file has

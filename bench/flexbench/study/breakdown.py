@@ -27,7 +27,7 @@ COUNT_S = 1
 SPARE_S = 60  # for reading the samples
 EVENT = ["-e", "cpu-clock", "-F", "1999"]  # not in step with the kernel's ticks
 
-# Series of a request's counts, by the names that the drivers and perf have for them.
+# The drivers' and perf's names for the counts of a request, by the series.
 COUNTED = {
     "receive": "receive",
     "send": "send",

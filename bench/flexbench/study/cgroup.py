@@ -79,23 +79,25 @@ class Group:
         return int(found[self.names.files])
 
     def limit_files(self, size: int) -> None:
-        """The kernel refuses a limit that it can't get to; it is tried again soon."""
+        """Let files have so many bytes. The kernel refuses a limit that it can't get
+        to; kept() tries again soon.
+        """
         usage = int((self.memory / self.names.usage).read_text(encoding="ascii"))
         own = max(0, usage - self.files())
         with suppress(OSError):
             (self.memory / self.names.limit).write_text(str(size + own), "ascii")
 
     def limit_reads(self, device: str, count: int) -> None:
-        """So many a second."""
+        """Let the disk make so many reads a second."""
         text = self.names.rule.format(device=device, count=count)
         write(self.io / self.names.reads, text)
 
     def reads(self) -> int:
-        """How many its processes have had a disk make."""
+        """How many reads the group's processes have had disks make."""
         return reads_of((self.io / self.names.counted).read_text(encoding="ascii"))
 
     def settle(self) -> None:
-        """Wait until its processes read no more."""
+        """Wait until the group's processes read no more, for PATIENCE_S at most."""
         until, before = time.monotonic() + PATIENCE_S, -1
         while (now := self.reads()) != before and time.monotonic() < until:
             before = now
@@ -104,8 +106,8 @@ class Group:
 
 @contextmanager
 def kept(group: Group, size: int, cores: Sequence[int]) -> Iterator[None]:
-    """Files have no more memory than that in the with-block, by a thread on these
-    cores.
+    """In the with-block files have no more memory than size bytes. A thread on these
+    cores sees to it.
     """
     over = threading.Event()
 
@@ -193,7 +195,7 @@ def make(folder: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Processes that have just ended may still be in it for a moment."""
+    """Processes that have just ended may be in the group for a moment: try again."""
     until = time.monotonic() + PATIENCE_S
     while folder.exists():
         try:

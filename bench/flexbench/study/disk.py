@@ -71,14 +71,14 @@ def remember(group: Group, root: Path, files: Sequence[File]) -> None:
 
 @dataclass
 class Disk(offered.Sweep):
-    """group: of the servers."""
+    """The sweep of servers in a cgroup. group: None until the group limits them."""
 
     group: Group | None = None
     memory: int = 0  # of files, bytes
 
     @contextmanager
     def limited(self, group: Group) -> Iterator[None]:
-        """In the with-block the servers are in the group, and have what it has."""
+        """In the with-block the servers are in the group, whose limits hold."""
         folders, root = sessions.folders(self.plan), self.site.root
         self.group = group
         self.memory = workload.working_set(workload.Popularity(folders), SHARE)
@@ -109,7 +109,7 @@ class Disk(offered.Sweep):
 
 def measure(run: Run, plan: Plan, name: str, names: Sequence[str]) -> None:
     with ExitStack() as stack:
-        # The servers, which are in it, end first.
+        # The servers, which are in the group, end before it.
         group = stack.enter_context(cgroup.made())
         sweep = stack.enter_context(offered.started(run, plan, name, names, Disk))
         assert isinstance(sweep, Disk)

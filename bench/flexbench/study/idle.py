@@ -33,7 +33,7 @@ ROUNDS, QUICK_ROUNDS = 3, 1
 SECONDS, QUICK_SECONDS = 2, 1
 
 REQUEST = f"GET /{pair.FILE} HTTP/1.1\r\nHost: idle\r\n\r\n".encode()
-# Of models, and of flexsc serve: for how long a client may be silent.
+# Options of models and of flexsc serve: seconds that a client may be silent.
 PATIENCE = ["--timeout", "3600"]
 
 

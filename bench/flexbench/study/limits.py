@@ -61,8 +61,8 @@ def asked_for_more(measurement: Measurement) -> bool:
 
 
 def limited(measurement: Measurement) -> bool:
-    """Were the clients the limit? Then the figure isn't to be compared with others. A
-    server that waits for the disk needn't be busy.
+    """Was anything but the server the limit? Then the figure isn't to be compared with
+    others. A server that waits for the disk needn't be busy.
     """
     if middle(measurement, "client_percent", 0) > CLIENT_PERCENT:
         return True

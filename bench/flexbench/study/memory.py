@@ -27,7 +27,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Weight:
-    """Of a server. kernel: what the whole machine's memory of the kernel grew by."""
+    """A server's memory. kernel_kib: what all of the kernel's memory grew by."""
 
     resident_kib: int
     kernel_kib: int

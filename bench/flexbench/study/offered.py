@@ -29,7 +29,7 @@ ANSWERS = "answers_per_s"
 
 TIMES = ["0.2", "0.4", "0.6", "0.8", "0.9", "1", "1.1", "1.2", "1.5", "2"]
 QUICK_TIMES = ["0.5", "1", "2"]
-# Unless the command line says otherwise.
+# Rounds and seconds, unless the command line says otherwise.
 ROUNDS, QUICK_ROUNDS, ROUNDS_MAX = 2, 1, 3
 SECONDS = 1
 

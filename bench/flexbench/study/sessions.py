@@ -19,14 +19,14 @@ from . import fileset, watching, workload
 from .fileset import File
 from .workload import Session
 
-# Sessions of a trace, which comes again when all have had their turn, and its seed and
-# that of arrivals.
+# Sessions of a trace, which begins again behind its last session; and the seed of both
+# the trace and the arrivals.
 TRACE_SESSIONS, SEED = 5000, 1
 TIMEOUT_MS = 10_000
 THREADS_MAX = 128  # of clients: in a closed loop each has to have a session
 # For the clients of all servers: how long they look for answers before they sleep.
 SPIN_US = 50
-# Of memory that files may have, so that they stay there.
+# The share of the free memory that files may take, so that they stay there.
 MEMORY_SHARE = 0.8
 
 

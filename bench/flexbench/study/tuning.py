@@ -24,8 +24,8 @@ TUNE_S = 2
 @dataclass(frozen=True)
 class Tuner:
     """folder: has the files that are served. load: a function that loads a server for
-    TUNE_S, and returns samples with SERIES. options: one that says which further options
-    a model's server has with each tuning.
+    TUNE_S, and returns samples with SERIES. options: a function that says which further
+    options a model's server has with each tuning.
     """
 
     run: Run

@@ -29,7 +29,7 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True)
 class Look:
-    """When it was, and how long each core has been idle until then."""
+    """A look at the cores: its time, and the seconds that each has been idle so far."""
 
     at: float
     idle: list[float]
@@ -74,8 +74,8 @@ class Stretches:
         return self.looks[-1].at - self.looks[0].at
 
     def percent(self, core: int, seconds: float) -> float:
-        """Of the core's busiest stretch of so many seconds; of all the time, if that is
-        shorter.
+        """How busy the core was in its busiest stretch of so many seconds; or in all
+        the time, if that is shorter.
         """
         index = self.cores.index(core)
         seconds = min(seconds, self.seconds())
@@ -124,8 +124,8 @@ def read_bytes(text: str) -> int:
 
 
 def counters(pid: int) -> Counts:
-    """Of a server and its network. What may not be read is left out. BenchError: the
-    server has ended.
+    """Counters of a server and its network. A counter that may not be read is left out.
+    BenchError: the server has ended.
     """
     try:
         return read_counters(PROC / str(pid))
