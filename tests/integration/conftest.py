@@ -198,7 +198,7 @@ class Server:
 
 
 def state(pid: int) -> list[str]:
-    """Its state, its parent ..."""
+    """The words of /proc/PID/stat behind the name: the state, the parent ..."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
 
 

@@ -82,10 +82,10 @@ def answers(port: int) -> bool:
 
 
 class Program:
-    """One that runs until it is told to end; what it says goes to a file.
+    """A program that runs until it is told to end; what it says goes to a file.
 
-    A constructor may fail before started() has the program, so one that goes on
-    after this class' does nothing but wait: a wait that fails ends the program.
+    A constructor may fail before started() has the program. So the constructor of a
+    subclass does nothing but wait behind this one: a wait that fails ends the program.
     """
 
     def __init__(
@@ -111,7 +111,9 @@ class Program:
         return self.log.read_text(errors="replace")
 
     def wait_until(self, ready: Callable[[], bool], limit: float = BEGIN) -> None:
-        """Until it is; else it is ended, and the error has its last words."""
+        """Wait until the program is ready. If that fails, the program is ended, and the
+        error has its last words.
+        """
         try:
             done = eventually(lambda: self.process.poll() is not None or ready(), limit)
             status = self.process.poll()

@@ -111,7 +111,7 @@ def test_raw_reads(variant: str, scenario: str) -> None:
 
 
 def periods(units: float) -> float:
-    """Of work between calls."""
+    """Periods of work, of so many units."""
     return units / 256
 
 
@@ -673,7 +673,7 @@ def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:
 
 
 def networked(kind: str, *args: str, patience: int = TIMEOUT, **env: str) -> str:
-    """What is measured on this network, where it may be had."""
+    """A bench's output on a network of this kind; skip the test where there is none."""
     if kind != "lo" and os.geteuid() != 0:
         pytest.skip("network namespaces take root")
     done = bench(*args, "--network", kind, patience=patience, **env)

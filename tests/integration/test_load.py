@@ -46,14 +46,14 @@ def raw(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 def load(port: int, trace: Path, *args: str) -> tuple[Any, str]:
-    """What it has found, and what it said."""
+    """What the load has found, and what it said on standard error."""
     done = raw(f"port={port}", f"trace={trace}", *args)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
 
 def ends(found: Any) -> dict[str, float]:
-    """Those of requests, that aren't 0."""
+    """The counts of the requests' ends that aren't 0."""
     counts = found["counts"]
     assert sum(counts[end] for end in ENDS) == counts["offered"]
     return {end: counts[end] for end in ENDS if counts[end]}
@@ -221,7 +221,7 @@ def sends(change: Callable[[bytes], bytes], *, goes_on: bool = False) -> Answer:
 
 
 def another_byte(data: bytes) -> bytes:
-    """In the middle of the body, over more than what the client leaves out."""
+    """Change 5,000 bytes within the body: a sample meets them every other time."""
     middle = len(data) - 5120
     return data[:middle] + b"\0" * 5000 + data[middle + 5000 :]
 

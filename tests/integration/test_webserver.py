@@ -76,7 +76,7 @@ class Driver:
 
     @property
     def own(self) -> int:
-        """A pool of the library's has a copy of the listener, while a call waits."""
+        """The library's pool has a copy of the listener while a call waits."""
         return int(self.program == "web-loops")
 
 
@@ -172,12 +172,12 @@ def settled(measured: Callable[[], int]) -> int:
     raise TimeoutError("descriptors or threads come and go")
 
 
-# What flexsc run and the library have of their own comes and goes.
+# Descriptors of flexsc run and of the library, which come and go.
 OWN = ("anon_inode:", "/memfd:flexsc-", "/proc/")
 
 
 def descriptors(pid: int) -> int:
-    """Of sockets and files."""
+    """How many descriptors of sockets and files a process has."""
     count = 0
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -186,7 +186,7 @@ def descriptors(pid: int) -> int:
 
 
 def tasks(pid: int) -> int:
-    """Threads; but io_uring's come and go."""
+    """How many threads a process has, without io_uring's, which come and go."""
     count = 0
     for name in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(OSError):
@@ -218,7 +218,7 @@ def start(tree: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="module", params=PLAIN, ids=str)
 def server(request: pytest.FixtureRequest, tree: Path) -> Iterator[Web]:
-    """Of each kind one, for what test_serve.py asks."""
+    """A server of each kind, for the tests of test_serve.py."""
     web = Web(request.param, tree)
     yield web
     web.end()
@@ -509,7 +509,7 @@ def test_clients_wait_for_a_place(start: Start, driver: Driver) -> None:
 
 
 def short_of_descriptors(web: Web) -> Iterator[None]:
-    """No more than it has now."""
+    """In the with-block the server gets no more descriptors than it has now."""
     limits = {}
     for pid in web.pids():
         limits[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
@@ -543,7 +543,7 @@ def test_too_few_descriptors_stop_nothing(start: Start, driver: Driver) -> None:
 
 @pytest.mark.parametrize("driver", PLAIN, ids=str)
 def test_nobody_is_served_without_descriptors(start: Start, driver: Driver) -> None:
-    """Who waits for one sleeps meanwhile."""
+    """A server that waits for a descriptor sleeps meanwhile."""
     web = start(driver)
     assert web.get("/hello.txt").status == 200
     with contextlib.contextmanager(short_of_descriptors)(web):
@@ -579,7 +579,7 @@ def test_copies_end_with_the_first(start: Start) -> None:
     web.process.kill()
 
     def over() -> bool:
-        """Whether or not somebody has waited for it."""
+        """Has the copy ended, whether or not somebody has waited for it?"""
         try:
             stat = Path(f"/proc/{pids[1]}/stat").read_text()
         except FileNotFoundError:
@@ -593,7 +593,7 @@ def test_copies_end_with_the_first(start: Start) -> None:
 def test_a_strange_child_s_end_is_none_of_its_business(
     start: Start, driver: Driver, tree: Path
 ) -> None:
-    """A shell's, which was there before the shell became the server."""
+    """The child of a shell, which began before the shell became the server."""
     shell = f"sleep 0.2 & exec {program(driver.program)} {tree}"
     with subprocess.Popen(
         ["sh", "-c", shell], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

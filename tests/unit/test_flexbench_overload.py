@@ -227,14 +227,14 @@ def test_a_core_s_time_is_ours_theirs_or_the_kernel_s(
     # Ten seconds: one idle, six of a process of ours, two of one that ended.
     machine.now, machine.idle = 10.0, 1.0
     machine.ours, machine.ended = 6.0, 2.0
-    # The rest is the kernel's, unless somebody else says that it was his.
+    # The rest is the kernel's, unless another process' clock has it.
     assert others.percent() == pytest.approx(0)
     machine.theirs[100] += 0.4
     assert others.percent() == pytest.approx(4)
-    # He may have had other cores.
+    # Another process' clock may have time of other cores.
     machine.theirs[101] = 8.0
     assert others.percent() == pytest.approx(10)
-    # What ended had another core, and the core's time is somebody else's.
+    # The process that ended had another core, so this core's time is another's.
     monkeypatch.setattr(quiet.Elsewhere, "used_s", 2.0)
     assert others.percent() == pytest.approx(30)
     machine.stolen = 0.5

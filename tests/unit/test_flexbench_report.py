@@ -878,7 +878,7 @@ def test_an_svg_on_the_page_has_ids_of_its_own() -> None:
 
 
 def test_papers_have_markers_and_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a curve that isn't known."""
+    """A paper's curve isn't known, so there is no line through its points."""
 
     class Axes:
         def __init__(self) -> None:

@@ -60,7 +60,7 @@ def image_that_is_none(kernel: kernels.Kernel, work: Path, *_: object) -> Path:
 
 
 def program_that_is_none(tmp_path: Path) -> str:
-    """It is put into a guest's system, which nobody ever starts."""
+    """A file that stands for a program in a guest's system that is never started."""
     program = tmp_path / "tests" / "kmod-interface"
     program.parent.mkdir()
     shutil.copy("/bin/true", program)
