@@ -111,8 +111,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "words",
         nargs="*",
         metavar="WORD",
-        help="of overload: its parts and settings; of programs: their names; of "
-        "nginx and generator: what is asked for; of study: workloads and models",
+        help="of overload: its parts and settings; of programs, counts and counters: "
+        "programs' names; of nginx and generator: what is asked for; of study: "
+        "workloads and models",
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer rounds and sizes, wider ranges"
@@ -136,7 +137,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         type=size,
         metavar="N",
         default=SIZE,
-        help=f"size of the file that serve and nginx serve ({SIZE})",
+        help=f"size of the one file that serve, nginx and study ask for ({SIZE})",
     )
     parser.add_argument(
         "--connections",
@@ -144,7 +145,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         metavar="N",
         help=f"clients of serve and nginx ({pair.CONNECTIONS}), and of programs (Apache "
         f"{apache.CONNECTIONS}, MariaDB {mariadb.CLIENTS}), and the only number "
-        "of them for threads",
+        "of them for threads and study",
     )
     parser.add_argument(
         "--sweep",
