@@ -132,7 +132,7 @@ def started(
 def several(
     plan: Plan, ways: Mapping[str, Sequence[str]], connections: int
 ) -> Iterator[dict[str, Program]]:
-    """Several at once, by their names: natively, and with options of flexsc run."""
+    """Apaches that run at once, by names: NATIVE, others with options of flexsc run."""
     if not (MODULES / "mod_mpm_worker.so").exists():
         raise BenchError(f"there is no mod_mpm_worker.so in {MODULES}")
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:

@@ -37,7 +37,7 @@ ROWS = [
 
 @contextmanager
 def descriptors(count: int) -> Iterator[None]:
-    """Here and in the programs started meanwhile."""
+    """This process and the programs that it starts may have so many meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     need = count + OTHER_FDS
     if hard != resource.RLIM_INFINITY and hard < need:

@@ -22,7 +22,7 @@ TIMEOUT = 10
 
 @dataclass(frozen=True)
 class Cores:
-    """Where things run: what is measured, its helpers, those who load it."""
+    """The cores of what is measured, of its helpers, and of the clients."""
 
     measured: int
     other: int

@@ -134,7 +134,7 @@ struct web_connection {
 	bool headed;			/* the head has been written */
 	unsigned int tries;		/* of opening the file */
 	struct dropped dropped;		/* descriptors to close */
-	uint64_t begun;			/* ns: a request, or lingering; 0: hasn't */
+	uint64_t begun;			/* ns: request's, lingering's; or 0 */
 	uint64_t discarded;		/* bytes received while lingering */
 	struct request request;
 	struct response response;

@@ -170,8 +170,8 @@ def no_rows(runs: Runs, data: Data) -> list[Row]:
 @dataclass(frozen=True)
 class Figure:
     """The report's part of an item of papers/index.csv. state, why: what holds if there
-    are measurements, or no bench is needed; NOT_BUILT: if there are none. draws: each draws
-    on matplotlib's axes of its own.
+    are measurements, or no bench is needed; NOT_BUILT and COUNTERS hold if there are
+    none. draws: functions, each of which draws on axes of its own.
     """
 
     id: str

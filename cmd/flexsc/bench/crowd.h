@@ -58,7 +58,7 @@ struct bench_crowd {
 	 * the first visit that has no connection.
 	 */
 	struct bench_visit *oldest, *newest, *waiting;
-	struct bench_agenda agenda;	/* clients who think */
+	struct bench_agenda agenda;	/* clients that think */
 	struct bench_visit *spare;	/* memory for later clients */
 	size_t clients;
 	uint64_t freed;		/* ns: no free place is taken earlier */
