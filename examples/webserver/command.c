@@ -319,7 +319,7 @@ static uint64_t sum(size_t offset)
 	return all;
 }
 
-/* The requests of each thread that had some, in the order of command_thread(). */
+/* The requests of each thread that had any, in command_thread()'s order. */
 static void write_each(void)
 {
 	unsigned int n = thread_count(), written = 0;

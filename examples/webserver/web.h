@@ -68,12 +68,12 @@ struct web_call {
 struct web_counts {
 	_Atomic uint64_t requests;
 	_Atomic uint64_t connections;
-	_Atomic uint64_t calls[WEB_KINDS];	/* results that web_done() got */
+	_Atomic uint64_t calls[WEB_KINDS];	/* results of web_done() */
 	/* The driver counts these. */
 	_Atomic uint64_t waits;		/* epoll_wait() */
 	_Atomic uint64_t watches;	/* epoll_ctl() */
 	_Atomic uint64_t again;		/* EAGAIN */
-	_Atomic uint64_t handed;	/* connections given to another thread */
+	_Atomic uint64_t handed;	/* connections to other threads */
 };
 
 /* The clock and the counters of one driver's thread. */
@@ -104,7 +104,7 @@ struct web {
 	struct files *files;
 };
 
-#define WEB_FIRST	8192U	/* bytes of a file that are sent with its head */
+#define WEB_FIRST	8192U	/* bytes of a file, sent with its head */
 #define WEB_PART	65536U	/* bytes of a part, where files are read */
 #define WEB_HEAD_MAX	16384U	/* bytes of a request's head */
 #define WEB_NAME	4096U
@@ -145,7 +145,7 @@ struct web_connection {
 	/* The part of the file that is loaded or sent. */
 	uint64_t offset;
 	size_t have, needed;
-	uint64_t left;			/* bytes of the answer behind the part */
+	uint64_t left;			/* bytes of the answer behind it */
 	int64_t place;			/* for sendfile() */
 	const char *out;		/* what is sent */
 	size_t out_left;
@@ -158,7 +158,7 @@ struct web_connection {
 	 */
 	char head[RESPONSE_HEAD_MAX];	/* ends where body begins */
 	union {
-		char name[WEB_NAME];	/* of path, until an answer is written */
+		char name[WEB_NAME];	/* of path, until the answer */
 		char body[WEB_PART];
 	};
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of code of "flexsc bench --raw footprint level=l1i". An instruction that
- * ends the process is put into a line: so one sees whether the line is executed.
+ * Lines of code of "flexsc bench --raw footprint level=l1i". An instruction
+ * that ends the process is put into a line: so one sees whether the line is
+ * executed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,8 +41,8 @@ static void run(struct bench_jumps *jumps, char *line, size_t executed)
 }
 
 /*
- * Does a child come to the line? executed: lines of the function that it executes;
- * 0: it follows the chain.
+ * Does a child come to the line? executed: lines of the function that it
+ * executes; 0: it follows the chain.
  */
 static bool comes_to(struct bench_jumps *jumps, char *line, size_t executed)
 {

@@ -2,7 +2,7 @@
 /*
  * The connections of a crowd (crowd.h). A connection is a visit's, or idle:
  * kept for a later visit. All are in one epoll set, edge-triggered, with the
- * descriptor as data. Only the crowd's thread calls the functions.
+ * descriptor as data. One thread at a time uses them: the crowd's, in a run.
  */
 #ifndef FLEXSC_BENCH_CONNECTIONS_H
 #define FLEXSC_BENCH_CONNECTIONS_H

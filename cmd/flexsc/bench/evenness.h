@@ -4,8 +4,9 @@
  * connection's number of answers: (sum x)^2 / (n * sum x^2). The index is 1 if
  * all numbers are equal, and 1/n if one connection has all answers.
  *
- * R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness and Discrimination
- * for Resource Allocation in Shared Computer Systems, DEC TR-301, 1984.
+ * R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness and
+ * Discrimination for Resource Allocation in Shared Computer Systems, DEC
+ * TR-301, 1984.
  */
 #ifndef FLEXSC_BENCH_EVENNESS_H
 #define FLEXSC_BENCH_EVENNESS_H

@@ -11,8 +11,8 @@
  * functions instead of the call, which touch known numbers of lines of other
  * memory. The call and the functions are measured by turns.
  *
- * The chain of the instruction cache is one of jumps (jumps.h), and its functions
- * execute lines.
+ * The chain of the instruction cache is one of jumps (jumps.h), and its
+ * functions execute lines.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The head of an HTTP answer: the status line and the fields, to the empty line. A
- * head is bytes of a given size and may have any byte in it; names of fields are
- * looked for without regard to case (RFC 9110, 5.1). The functions keep nothing, so
- * any thread may call them.
+ * The head of an HTTP answer: the status line and the fields, to the empty
+ * line. A head is bytes of a given size and may have any byte in it; names of
+ * fields are looked for without regard to case (RFC 9110, 5.1). The functions
+ * keep nothing, so any thread may call them.
  */
 #ifndef FLEXSC_BENCH_HEAD_H
 #define FLEXSC_BENCH_HEAD_H

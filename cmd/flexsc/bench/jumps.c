@@ -14,8 +14,8 @@
  * factor * x + 1 modulo 2^bits, which goes through all steps if 4 divides
  * factor - 1 (Hull and Dobell, SIAM Review 4, 1962); the line of step x is
  * x * chained / 2^bits. The arguments stay in the registers that a call passes
- * them in: lines in rdi, x in esi, factor in edx, bits in ecx, 2^bits - 1 in r8d,
- * chained in r9d. The last step is followed by 0.
+ * them in: lines in rdi, x in esi, factor in edx, bits in ecx, 2^bits - 1 in
+ * r8d, chained in r9d. The last step is followed by 0.
  */
 __asm__(".pushsection .rodata\n"
 	"bench_jump:\n\t"

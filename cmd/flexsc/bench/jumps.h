@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of code, for the instruction cache: a chain of jumps through some lines,
- * and a function that executes others. One thread uses them.
+ * Lines of code, for the instruction cache: a chain of jumps through some
+ * lines, and a function that executes others. One thread uses them.
  *
- * A processor fetches ahead along jumps that it can predict, so that lines which
- * aren't in the cache would cost next to nothing. Here each line computes which
- * line comes next, in an order that is another one each time: every jump is
- * predicted wrongly, and nothing but registers is read.
+ * A processor fetches ahead along jumps that it can predict, so that lines
+ * which aren't in the cache would cost next to nothing. Here each line computes
+ * which line comes next, in an order that is another one each time: every jump
+ * is predicted wrongly, and nothing but registers is read.
  */
 #ifndef FLEXSC_BENCH_JUMPS_H
 #define FLEXSC_BENCH_JUMPS_H
@@ -17,7 +17,7 @@
 #define BENCH_JUMPS_LINE	64
 
 struct bench_jumps {
-	char *memory;		/* of the chain, then of the function; or NULL */
+	char *memory;		/* the chain's, then the function's; or NULL */
 	size_t size;		/* bytes of the memory */
 	char *end;		/* of the function: where it returns */
 	uint32_t chained;	/* lines of the chain */
@@ -34,8 +34,8 @@ int bench_jumps_init(struct bench_jumps *jumps, size_t chained, size_t lines);
 void bench_jumps_fini(struct bench_jumps *jumps);
 
 /*
- * Go through all lines of the chain, in random order, some of them twice, unless
- * there are 2^bits lines.
+ * Go through all lines of the chain, in random order, some of them twice,
+ * unless there are 2^bits lines.
  */
 void bench_jumps_follow(struct bench_jumps *jumps);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw load: clients of a server on this host. Each connection sends a
- * request, waits for the answer, checks the answer, and sends the next request; so
- * as many requests are under way as there are connections. (With a rate it is an
- * open loop instead, with a trace it is sessions: open.h.)
+ * bench --raw load: clients of a server. Each connection sends a request, waits
+ * for the answer, checks the answer, and sends the next request; so as many
+ * requests are under way as there are connections. (With a rate it is an open
+ * loop instead, with a trace it is sessions: open.h.)
  *
- * Once each connection has had an answer, so that the server has made its threads,
- * comes a warm-up. After that answers are counted, and the time that each took. A
- * connection that then gets no answer for two seconds ends the measurement, and so
- * does one that is closed or gets a wrong answer.
+ * Once each connection has had an answer, so that the server has made its
+ * threads, comes a warm-up. After that answers are counted, and the time that
+ * each took. A connection that then gets no answer for two seconds ends the
+ * measurement, and so does one that is closed or gets a wrong answer.
  *
  * With greet=1 a connection has its first answer before the next connection is
  * made: a loaded server may come to making threads very late. With greet=0 all
@@ -58,7 +58,7 @@ struct load {
 	_Atomic uint64_t begin, end;
 	/* These publish nothing: joining the threads does. */
 	atomic_uint_fast32_t silent;	/* connections without an answer yet */
-	atomic_uint_fast32_t open;	/* connections without their last answer */
+	atomic_uint_fast32_t open;	/* connections without a last answer */
 	atomic_bool failed;	/* a thread has failed, and said so */
 };
 
@@ -116,8 +116,8 @@ static void answered(struct client *client, struct bench_peer *peer)
 }
 
 /*
- * A connection has an event: send the rest of the request, and take what there is
- * of the answer.
+ * A connection has an event: send the rest of the request, and take what there
+ * is of the answer.
  */
 static void handle(struct client *client, struct bench_peer *peer)
 {
@@ -150,9 +150,9 @@ static void look(struct client *client, uint64_t now)
 
 /*
  * Run a thread's connections until the end, and then until each has one more
- * answer: one that never comes may have been due before the end. All threads go on
- * until all connections have theirs, because with few entries a silent connection
- * may keep the server from answering others.
+ * answer: one that never comes may have been due before the end. All threads go
+ * on until all connections have theirs, because with few entries a silent
+ * connection may keep the server from answering others.
  */
 static void *run_client(void *arg)
 {
@@ -215,7 +215,7 @@ static int add(struct client *client, struct bench_peer *peer, uint32_t number)
 		fail(client, peer, wrong);
 		return 1;
 	}
-	/* epoll's first edge says that there is room, and the request is sent. */
+	/* epoll's first edge says that there is room: the request is sent. */
 	bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
 	if (epoll_ctl(client->epoll, EPOLL_CTL_ADD, peer->fd, &event))
 		return bench_failed("load: epoll", -errno);

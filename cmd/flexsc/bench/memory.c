@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw memory: how fast cores read memory, each its own, all at once: the
- * memory benchmark of Geneves 2012. A core's memory is resident, and was
+ * bench --raw memory: how fast cores read memory, each its own, all at once:
+ * the memory benchmark of Geneves 2012. A core's memory is resident, and was
  * touched by a thread on that core, so that it is near. It is read from its
  * beginning to its end, once in words of 8 bytes and once in vectors of 16, by
  * turns.
@@ -48,7 +48,7 @@ struct memory {
 	struct reader *readers;
 	int count;
 	struct bench_series rate[KINDS];	/* bytes a tick, all cores */
-	struct bench_series waited[KINDS];	/* of the reader that most did */
+	struct bench_series waited[KINDS];	/* a reader's longest wait */
 };
 
 static const char *const rate_names[] = {

@@ -87,7 +87,7 @@ static int set_arrivals(struct bench_crowd *crowd,
 	} else if (!count) {
 		count = rate * (uint64_t)settings->seconds;
 	}
-	/* How long a number of sessions takes is known at their end: merge(). */
+	/* How long a count of sessions takes is known at the end: merge(). */
 	if (crowd->length ? crowd->warm_up >= crowd->length :
 	    !settings->trace &&
 			    rate * (uint64_t)settings->warm_ms / 1000 >= count)
@@ -97,7 +97,7 @@ static int set_arrivals(struct bench_crowd *crowd,
 	return 0;
 }
 
-/* Raise the limit of descriptors, root's beyond the hard one. Returns the limit. */
+/* Raise the limit of descriptors, root's beyond the hard one. Returns it. */
 static rlim_t descriptors(void)
 {
 	struct rlimit limit = { BENCH_FDS_MAX, BENCH_FDS_MAX };
@@ -255,7 +255,7 @@ static int merge(struct open_loop *o)
 
 	for (size_t i = 1; i < o->count; i++)
 		bench_tally_merge(tally, o->parts[i].crowd.tally);
-	/* Sessions end with their last answer. If there is none, they end now. */
+	/* Sessions end with their last answer; without one they end now. */
 	if (settings->trace && settings->count && !tally->last)
 		tally->until = bench_clock(CLOCK_MONOTONIC);
 	return tally->until > tally->from ? 0 :

@@ -97,7 +97,7 @@ int bench_peer_init(struct bench_peer *peer,
 
 int bench_peer_connect(struct bench_peer *peer)
 {
-	/* A peer's connections, and those of all peers, have addresses by turns. */
+	/* By turns: addresses of a peer's connections, and of all peers'. */
 	peer->fd = connect_to(peer->question, peer->number + peer->answers);
 	return peer->fd < 0 ? peer->fd : 0;
 }
@@ -118,8 +118,8 @@ void bench_peer_fini(struct bench_peer *peer)
 }
 
 /*
- * Fill the request with bytes that differ from those of the connection's last one,
- * and, if there are 8 or more, from those of all other connections.
+ * Fill the request with bytes that differ from those of the connection's last
+ * one, and, if there are 8 or more, from those of all other connections.
  */
 static void fill(struct bench_peer *peer)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A peer: one client connection of "bench --raw load" or "rounds". It sends a
- * request, takes the answer however that is cut to pieces, and tells whether the
- * answer is right. Bytes that weren't asked for are wrong, too. Only connecting
- * waits, for two seconds at most. One thread has a peer and calls all functions.
+ * request, takes the answer however that is cut to pieces, and tells whether
+ * the answer is right. Bytes that weren't asked for are wrong, too. Only
+ * connecting waits, for two seconds at most. One thread at a time uses a peer.
  */
 #ifndef FLEXSC_BENCH_PEER_H
 #define FLEXSC_BENCH_PEER_H
@@ -37,8 +37,8 @@ struct bench_peer {
 };
 
 /*
- * 0, or a negative errno code. bench_peer_fini() is due in both cases. The question
- * has to outlive the peer.
+ * 0, or a negative errno code. bench_peer_fini() is due in both cases. The
+ * question has to outlive the peer.
  */
 int bench_peer_init(struct bench_peer *peer,
 		    const struct bench_question *question, uint32_t number);

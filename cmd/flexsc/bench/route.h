@@ -14,7 +14,7 @@
 
 struct bench_route {
 	struct sockaddr_in server;
-	uint32_t source;	/* the first address, in the host's order; 0: any */
+	uint32_t source;	/* the first address, in host order; 0: any */
 	uint32_t sources;
 };
 
@@ -28,7 +28,7 @@ struct bench_route {
 int bench_route_init(struct bench_route *route, const char *name,
 		     const struct bench_settings *settings, const char *source);
 
-/* Bind a socket to the address whose turn it is, to be connected. 0, or -errno. */
+/* Bind a socket to the address whose turn it is. 0, or -errno. */
 int bench_route_bind(const struct bench_route *route, int fd, uint64_t turn);
 
 /* Begin to connect by TCP, without waiting. A descriptor, or -errno. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The KEY=VALUE arguments of "flexsc bench --raw". A case ignores those that mean
- * nothing to it. Strings are the arguments' own.
+ * The KEY=VALUE arguments of "flexsc bench --raw". A case ignores those that
+ * mean nothing to it. Strings are the arguments' own.
  */
 #ifndef FLEXSC_BENCH_SETTINGS_H
 #define FLEXSC_BENCH_SETTINGS_H
@@ -35,13 +35,13 @@ struct bench_settings {
 	long port;		/* the server's; 0: not given */
 	long pid;		/* the server's process; 0: not given */
 	const char *address;	/* the server's */
-	const char *source;	/* the clients' first address; NULL: the case's */
+	const char *source;	/* clients' first address; NULL: the case's */
 	long sources;		/* addresses of clients */
 	long connections;
 	long bytes;		/* of an echo; of an answer's body at most */
 	long seconds;		/* of load and rounds */
 	long threads;		/* of the clients */
-	long greet;		/* 1: connections have an answer each, one by one */
+	long greet;		/* 1: each connection is answered first */
 	const char *conns;	/* new, kept; NULL: the case's default */
 	long count;		/* requests or sessions; 0: for "seconds" */
 	/* Keys of an open loop and of sessions. */
@@ -54,7 +54,7 @@ struct bench_settings {
 	long order;		/* print each answer's time */
 	const char *trace;	/* a file of sessions; NULL: none */
 	long cut;		/* 1: no answer is waited for behind the end */
-	long think;		/* percent of the trace's times between requests */
+	long think;		/* percent of the trace's times to think */
 };
 
 /* Parse the arguments. False after one line on stderr. */

@@ -22,7 +22,10 @@ struct reading {
 	uint64_t think;		/* ns: the pause after the present burst */
 };
 
-/* What is wrong is the file's: its beginning is told, in printable characters. */
+/*
+ * Say what is wrong in the present line. "what" may be the file's text: its
+ * beginning is told, in printable characters.
+ */
 static int complain(const struct reading *reading, const char *what,
 		    const char *why)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A visit: a client's GETs of one page or of several, one after the other, over a
- * connection of its own or over one that was kept. It never blocks. An answer has
- * to be HTTP/1.1 200 with exactly the page, which is a file of the file set, or is
- * what the first visit to it has learned.
+ * A visit: a client's GETs of one page or of several, one after the other, over
+ * a connection of its own or over one that was kept. It never blocks. An answer
+ * has to be HTTP/1.1 200 with exactly the page, which is a file of the file
+ * set, or is what the first visit to it has learned.
  */
 #ifndef FLEXSC_BENCH_VISIT_H
 #define FLEXSC_BENCH_VISIT_H
@@ -24,26 +24,26 @@ struct bench_page {
 	size_t size;
 	bool learned;		/* body is complete */
 	unsigned int class;
-	uint64_t think;		/* ns from the answer to a session's next request */
+	uint64_t think;		/* ns from the answer to the next request */
 };
 
 struct bench_visit {
 	struct bench_visit *older, *newer;	/* the crowd's */
-	struct bench_page *page;	/* others of the session are behind it */
+	struct bench_page *page;	/* the session's next one is behind */
 	size_t left;		/* pages that are still to come */
 	uint64_t due;		/* when the page is asked for */
 	uint64_t ready;		/* when bytes could first be sent; or 0 */
 	int fd;			/* -1: none yet */
 	bool made;		/* the connection was given for this page */
 	bool asking;		/* the request is due, and isn't over */
-	bool closing;		/* the server is about to close the connection */
+	bool closing;		/* the server says that it closes, or has */
 	size_t from, to;	/* the bytes of the body that are compared */
 	size_t sent;		/* of the request */
 	size_t head_size;	/* so far */
 	size_t got;		/* of the body */
 	bool headed;		/* the head is complete */
 	enum bench_end end;	/* of the request, when it is over */
-	const char *wrong;	/* NULL, or why the answer isn't the right one */
+	const char *wrong;	/* NULL, or why the answer isn't right */
 	char head[BENCH_HEAD_MAX];
 };
 
