@@ -145,7 +145,7 @@ struct web_connection {
 	/* The part of the file that is loaded or sent. */
 	uint64_t offset;
 	size_t have, needed;
-	uint64_t left;			/* bytes of the answer behind it */
+	uint64_t left;			/* bytes behind the part */
 	int64_t place;			/* for sendfile() */
 	const char *out;		/* what is sent */
 	size_t out_left;
