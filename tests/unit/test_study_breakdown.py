@@ -164,6 +164,8 @@ def test_samples_without_names_tell_nothing() -> None:
     with pytest.raises(BenchError, match=r"no names of the kernel's functions.*root"):
         stacks.check(stacks.parse(nameless))
     stacks.check(stacks.parse(in_kernel(TRAP)))
+    with pytest.raises(BenchError, match="no sample of the kernel"):
+        stacks.check([])
     with pytest.raises(BenchError, match="no sample"):
         stacks.shares([], Subject(PID, "web-events"))
     with pytest.raises(BenchError, match="no process, but"):

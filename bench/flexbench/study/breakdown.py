@@ -130,12 +130,19 @@ class Bench:
         self.content = (folder / "root" / pair.FILE).read_bytes()
         self.samples = self.counts = True
 
+    def busy(self) -> list[str]:
+        """A command that has the kernel work on the measured core for a moment: a core
+        that idles has no functions to be named.
+        """
+        zeros = ["dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=8000"]
+        return servers.pinned(str(self.plan.cores.measured), zeros)
+
     def look(self, run: Run) -> None:
         """What perf can't do is left out, for a reason that the run notes once."""
         file = self.folder / "look"
         events = ["stat", "-x,", "-e", ",".join(EVENTS.values()), "-o", str(file)]
         try:
-            execute(perf(self.plan, record(self.plan, file), ["sleep", "0.2"]))
+            execute(perf(self.plan, record(self.plan, file), self.busy()))
             stacks.check(stacks.parse(script(self.plan, file)))
         except BenchError as error:
             self.samples = False

@@ -207,6 +207,8 @@ def part_of(sample: Sample, subject: Subject) -> str:
 def check(samples: Iterable[Sample]) -> None:
     """BenchError: perf doesn't tell the names of the kernel's functions."""
     frames = [f for sample in samples for f in sample.frames if f.in_kernel]
+    if not frames:
+        raise BenchError("perf took no sample of the kernel on the measured core")
     if all(f.symbol == UNKNOWN for f in frames):
         raise BenchError(
             "perf sees no names of the kernel's functions (it takes root, and "
