@@ -361,7 +361,7 @@ def test_what_is_under_way_is_cut_off(tmp_path: Path) -> None:
     assert ends(found) == {"answered": 15, "cut": 5}
     assert counts["sessions_done"] == counts["sessions_failed"] == 0
     assert counts["seconds"] == SECONDS
-    assert samples["answers_per_s"] == [pytest.approx(15 / SECONDS)]
+    assert samples["answers_per_s"] == [pytest.approx(15 / SECONDS, abs=0.01)]
     mbit = 5 / SECONDS * (102 + 10_240 + 64) * 8e-6
     assert samples["answers_mbit_per_s"] == pytest.approx([mbit], abs=0.01)
     assert 0 < counts["spun_us"] < 1e6 * (SECONDS + 0.5)
@@ -380,8 +380,8 @@ def test_late_answers_do_not_slow_those_before(tmp_path: Path) -> None:
     with answering(answer) as port:
         found, _ = load(port, trace, "connections=5", f"seconds={SECONDS}")
     assert ends(found) == {"answered": 20}
-    assert found["samples"]["answers_per_s"] == [pytest.approx(15 / SECONDS)]
-    assert found["samples"]["responses_per_s"][0] < 15 / SECONDS
+    assert found["samples"]["answers_per_s"] == [pytest.approx(15 / SECONDS, abs=0.01)]
+    assert found["samples"]["responses_per_s"][0] < 20 / SECONDS
 
 
 def test_a_server_that_is_not_there_refuses(tmp_path: Path) -> None:
