@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of README.md that are from runs kept in docs/runs."""
+"""The figures of README.md and docs/figures.md that are from runs in docs/runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from flexbench import samples, serve, table  # noqa: E402
 from flexbench.compare import ratio  # noqa: E402
+from flexbench.samples import Measurement  # noqa: E402
+from flexbench.study import breakdown, breakdown_tables, subjects  # noqa: E402
 
 MODES = {
     "plain": "1 KiB, 128 connections, opening the file for each request",
@@ -34,3 +36,39 @@ def test_the_readme_has_the_kept_run(mode: str, network: str) -> None:
     gains = [table.ratio(ratio(a.series(s), b.series(s))) for s, a, b in both]
     cells = [MODES[mode], NETWORKS[network], *times, *gains]
     assert "| " + " | ".join(cells) + " |" in (ROOT / "README.md").read_text()
+
+
+# Rows of the table of where a request's time goes, and the parts that each sums up.
+PARTS = {
+    "HTTP": ["core"],
+    "the rest in user mode": ["driver", "library"],
+    "to the kernel and back": ["entry"],
+    "sockets and packets": ["receive", "send", "softirq"],
+    "files": ["files"],
+    "waiting, switching": ["waiting"],
+    "io_uring itself": ["uring"],
+    "otherwise": ["other"],
+}
+
+
+def time_of(measurement: Measurement, parts: list[str]) -> str:
+    us = sum(breakdown_tables.part_us(measurement, part) for part in parts)
+    return f"{us:.2f}"
+
+
+def test_figures_say_where_the_kept_run_s_time_goes() -> None:
+    run = samples.load(ROOT / "docs" / "runs" / "study-breakdown.json")
+    found = run.of(breakdown.BENCH)
+    assert [m.settings["model"] for m in found] == subjects.NAMES
+    rows = {row: [time_of(m, parts) for m in found] for row, parts in PARTS.items()}
+    every = [part for parts in PARTS.values() for part in parts]
+    rows["in all"] = [time_of(m, every) for m in found]
+    for row, series in (("system calls", "calls"), ("switched", "switches")):
+        rows[row] = [f"{m.median(series):.2f}" for m in found]
+    text = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    missing = [
+        line
+        for row, cells in rows.items()
+        if (line := "| " + " | ".join([row, *cells]) + " |") not in text
+    ]
+    assert missing == []
