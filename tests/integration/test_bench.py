@@ -733,8 +733,9 @@ def test_the_calls_and_instructions_of_a_request_are_counted(tmp_path: Path) -> 
         for m in found["measurements"]
     }
     (get,) = by_mode["memcached", "kept"]["calls_per_request"]
-    # A read and a sendmsg for each, and an epoll_wait for all that are there.
-    assert 2 <= get < 2.5
+    # A read and a sendmsg for each, and an epoll_wait for all that are there. It is a
+    # difference of two counts, of which one may have an end more than the other.
+    assert 1.9 < get < 2.5
     for samples in by_mode.values():
         (calls,) = samples["calls_per_request"]
         (executed,) = samples["instructions_per_request"]
