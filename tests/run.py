@@ -15,6 +15,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -631,7 +632,15 @@ def run_all(names: list[str]) -> list[tuple[Tally, list[str]]]:
     return [run(name) for name in names]
 
 
+def heed_signals() -> None:
+    """Heed signals that nohup(1) or a shell's background ignores: tests send them."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main(names: list[str]) -> int:
+    heed_signals()
     unknown = [name for name in names if name not in STEPS]
     if unknown:
         print(f"run.py: no step {unknown[0]!r}; there are: {', '.join(STEPS)}")
