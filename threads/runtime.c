@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calls/cpuclock.h"
 #include "calls/life.h"
 #include "run/carrier.h"
 #include "report/counters.h"
@@ -96,6 +97,7 @@ static void forked(void)
 	flexsc__ufutex_forked();
 	flexsc__stacks_forked();
 	flexsc__timers_forked();
+	flexsc__cpuclock_forked();
 	context_set_gs(NULL);
 }
 

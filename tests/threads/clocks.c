@@ -289,6 +289,54 @@ TEST_LIMIT(a_thread_s_clock_is_the_same_for_others, 60)
 	join(start(look_at_other, NULL));
 }
 
+/* What ends: destructors run with the thread's clock, for itself and others. */
+
+static pthread_key_t ending;
+
+static void compare_at_end(void *arg)
+{
+	struct seen *seen = arg;
+
+	CHECK(mine() >= seen->ns);
+	seen->ns = mine();
+	CHECK_EQ(sem_post(&seen->done), 0);
+	while (sem_wait(&seen->go))
+		;
+}
+
+static void *compute_and_end(void *arg)
+{
+	struct seen *seen = arg;
+
+	compute_and_wait(10, 4 * MS);
+	seen->ns = mine();
+	CHECK_EQ(pthread_setspecific(ending, seen), 0);
+	return NULL;
+}
+
+TEST_LIMIT(a_thread_that_ends_has_computed_what_it_had, 60)
+{
+	struct seen seen = { 0 };
+	pthread_t thread;
+	clockid_t clock;
+
+	CHECK_EQ(sem_init(&seen.go, 0, 0), 0);
+	CHECK_EQ(sem_init(&seen.done, 0, 0), 0);
+	CHECK_EQ(pthread_key_create(&ending, compare_at_end), 0);
+	for (int i = 0; i < 10; i++) {
+		thread = start(compute_and_end, &seen);
+		clock = clock_of(thread);
+		while (sem_wait(&seen.done))
+			;
+		settle();
+		CHECK(ns_of(clock) >= seen.ns);
+		CHECK(ns_of(clock) <= seen.ns + NEAR);
+		CHECK_EQ(sem_post(&seen.go), 0);
+		join(thread);
+	}
+	CHECK_EQ(pthread_key_delete(ending), 0);
+}
+
 /* getrusage(2), and what programs ask the kernel for themselves. */
 
 static uint64_t use_of(const struct rusage *usage)

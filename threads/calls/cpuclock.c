@@ -2,6 +2,7 @@
 #include "cpuclock.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "call.h"
@@ -27,6 +28,51 @@ static uint64_t tell(struct uthread *u, uint64_t ns)
 	return told;
 }
 
+/*
+ * User threads that have ended, whose kernel threads haven't yet: glibc runs
+ * destructors in between. With the list of user threads locked; a slot keeps the
+ * last one of its bucket.
+ */
+#define ENDED		256U
+
+static struct ended {
+	int32_t tid;
+	uint64_t away;	/* ns that it has computed on carriers */
+	uint64_t told;	/* ns that its clock had shown when it ended */
+} ended[ENDED];
+
+static struct ended *ended_with(int32_t tid)
+{
+	return &ended[(uint32_t)tid % ENDED];
+}
+
+static bool ended_time(int32_t tid, uint64_t home_ns, uint64_t *ns)
+{
+	const struct ended *last = ended_with(tid);
+
+	if (last->tid != tid)
+		return false;
+	*ns = home_ns + last->away;
+	if (*ns < last->told)
+		*ns = last->told;
+	return true;
+}
+
+void flexsc__cpuclock_end(const struct uthread *u)
+{
+	int32_t tid = u->home.k.tid;
+
+	flexsc__uthreads_lock();
+	*ended_with(tid) = (struct ended){ tid, flexsc__cputime_before(u),
+					   atomic_load(&u->told) };
+	flexsc__uthreads_unlock();
+}
+
+void flexsc__cpuclock_forked(void)
+{
+	memset(ended, 0, sizeof(ended));
+}
+
 /* The id of the thread that a clock is of. */
 
 static int32_t tid_of(const struct uthread *self, clockid_t clock)
@@ -37,13 +83,14 @@ static int32_t tid_of(const struct uthread *self, clockid_t clock)
 }
 
 /*
- * Processor time of a user thread, at home and on carriers; false if tid isn't
- * a user thread's.
+ * Processor time of a user thread, at home and on carriers; false if tid is
+ * neither a user thread's nor of one that has ended.
  */
 static bool find_time(struct uthread *self, int32_t tid, uint64_t home_ns,
 		       uint64_t *ns)
 {
 	struct uthread *u;
+	bool found = true;
 
 	if (self && self->home.k.tid == tid) {
 		*ns = tell(self, home_ns + flexsc__cputime_own(self));
@@ -53,8 +100,10 @@ static bool find_time(struct uthread *self, int32_t tid, uint64_t home_ns,
 	u = flexsc__uthread_with(tid);
 	if (u)
 		*ns = tell(u, home_ns + flexsc__cputime_other(u));
+	else
+		found = ended_time(tid, home_ns, ns);
 	flexsc__uthreads_unlock();
-	return u;
+	return found;
 }
 
 long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6])

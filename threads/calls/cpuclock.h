@@ -37,6 +37,13 @@ long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6]);
  * clock already.
  */
 void flexsc__cpuclock_begin(struct uthread *u);
+/*
+ * Inside the runtime: u ends, at home for good, and is listed still. Its clock
+ * goes on for other threads until its kernel thread is gone.
+ */
+void flexsc__cpuclock_end(const struct uthread *u);
+/* Forget in a forked child the user threads that have ended. */
+void flexsc__cpuclock_forked(void);
 
 /*
  * Tie the thread of a clock that a timer is on. Inside the runtime, u being the

@@ -35,6 +35,7 @@ void flexsc__life_end(struct uthread *u)
 	u->cause = CAUSE_ENDS;
 	flexsc__come_home(u);
 	u->rooted = true;
+	flexsc__cpuclock_end(u);
 	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);
 	/* A carrier may be about to look at u. */
