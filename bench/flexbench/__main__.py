@@ -215,6 +215,7 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
     run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
     with quiet.preferred(), network.network(args.network, cores) as net:
         plan = replace(plan, network=net)
+        run.machine["network"] = net.settings
         for name, bench in BENCHES.items():
             if args.bench != name and (args.bench != "all" or name in APART):
                 continue

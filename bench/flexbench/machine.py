@@ -118,16 +118,25 @@ def revision() -> str | None:
     return output("git", "-C", str(here), "describe", "--always", "--dirty")
 
 
+def path_of(name: str) -> Path:
+    """The file of a setting of sysctl(8)."""
+    return SYS / name.replace(".", "/")
+
+
 def setting(name: str) -> str | None:
     """A setting of sysctl(8); None: this kernel has no such setting."""
-    text = text_of(SYS / name.replace(".", "/"))
+    text = text_of(path_of(name))
     return None if text is None else " ".join(text.split())
 
 
-def settings() -> dict[str, str | None]:
+def wished() -> dict[str, str]:
     """The settings that Geneves lists for web servers, but for a device's own ones."""
-    names = [s.setting for s in papers.read(SETTINGS).of(papers.Setting)]
-    return {name: setting(name) for name in names if "ethX" not in name}
+    listed = papers.read(SETTINGS).of(papers.Setting)
+    return {one.setting: one.value for one in listed if "ethX" not in one.setting}
+
+
+def settings() -> dict[str, str | None]:
+    return {name: setting(name) for name in wished()}
 
 
 def collect(flexsc: str, cores: Cores) -> Json:

@@ -9,7 +9,8 @@
     napi        veth, and each side receives in a kernel thread on its own cores
     100mbit     veth, with 100 Mbit/s in each direction
 
-All but lo take root. A network lives as long as a with-block.
+All but lo take root. A network lives as long as a with-block. Its namespaces have
+Genevès' settings for web servers, as far as a namespace has settings of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from . import tools
+from . import machine, tools
 from .machine import Cores
 from .samples import BenchError
 
@@ -33,12 +34,18 @@ KINDS = [LO, VETH, RPS, NAPI, SLOW]
 TIMEOUT = 10
 
 SERVER, CLIENT, CLIENTS = "10.213.0.1", "10.213.0.2", "10.213.1"
+NET = "10.213.0.0/16"
 # A packet that would wait for more than 200 ms in the interface's queue is lost.
 RATE = ["tbf", "rate", "100mbit", "burst", "32kb", "latency", "200ms"]
 
 # Without this queue, packets that the receiver's ring has no room for are lost.
 QUEUE = ["pfifo", "limit", "10000"]
 PREFERRED = -20
+
+# The host's congestion control may pace by timers, as bbr does without the queue fq. A
+# namespace's own may be one of few; a route's may be any.
+CONGESTION = ["congctl", "cubic"]
+REUSE = {"net.ipv4.tcp_tw_reuse": "1"}
 
 PROC = Path("/proc")
 NAMESPACES = Path("/run/netns")
@@ -74,7 +81,9 @@ def visit(side: Sequence[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Network:
-    """server, client: words to put before a command, so that it runs on that side."""
+    """server, client: words to put before a command, so that it runs on that side.
+    settings: those that the server's side was given.
+    """
 
     kind: str = LO
     server: list[str] = field(default_factory=list)
@@ -82,6 +91,7 @@ class Network:
     address: str = "127.0.0.1"  # of the server
     host: str = "127.0.0.1"  # of clients that choose no address
     source: str = "127.0.0.2"  # the first address of clients that choose theirs
+    settings: dict[str, str] = field(default_factory=dict)
 
     def free_port(self) -> int:
         """A TCP port that is free on the server's side."""
@@ -117,6 +127,20 @@ def namespace(name: str) -> Iterator[str]:
         execute(ip, "netns", "del", name)
 
 
+def tune(side: str, more: dict[str, str]) -> dict[str, str]:
+    """Set what a server has to be tuned by, and say what the side has then. Settings of
+    the host, which no namespace has, are left alone.
+    """
+    wished = {**machine.wished(), **more}
+    names = [name for name in wished if name.startswith("net.")]
+    with visit(inside(side)):
+        for name in names:
+            with suppress(OSError):  # the kernel has no such setting, or one for all
+                machine.path_of(name).write_text(wished[name], encoding="ascii")
+        found = {name: machine.setting(name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def connect(server: str, client: str) -> None:
     """Make a pair of interfaces, v0 on both sides. The clients have many addresses,
     so that they don't run out of ports.
@@ -125,13 +149,15 @@ def connect(server: str, client: str) -> None:
     pair = ["link", "add", "v0", "netns", server, "type", "veth"]
     execute(ip, *pair, "peer", "name", "v0", "netns", client)
     for side, address in ((server, SERVER), (client, CLIENT)):
-        execute(ip, "-n", side, "addr", "add", f"{address}/16", "dev", "v0")
+        execute(
+            ip, "-n", side, "addr", "add", f"{address}/16", "dev", "v0", "noprefixroute"
+        )
         execute(ip, "-n", side, "link", "set", "v0", "up")
+        route = [NET, "dev", "v0", "src", address, *CONGESTION]
+        execute(ip, "-n", side, "route", "add", *route)
     execute(
         *(ip, "-n", client, "route", "add", "local", f"{CLIENTS}.0/24", "dev", "lo")
     )
-    reuse = "echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse"
-    execute(*inside(client), "sh", "-c", reuse)
 
 
 def steer(side: str, cores: Sequence[int]) -> None:
@@ -187,6 +213,8 @@ def network(kind: str, cores: Cores) -> Iterator[Network]:
         server = stack.enter_context(namespace(f"{name}-server"))
         client = stack.enter_context(namespace(f"{name}-client"))
         connect(server, client)
+        settings = tune(server, {})
+        tune(client, REUSE)
         if kind == RPS:
             steer(server, [cores.measured])
             steer(client, cores.load)
@@ -198,4 +226,5 @@ def network(kind: str, cores: Cores) -> Iterator[Network]:
             execute(*inside(server), *tc)
             execute(*inside(client), *tc)
         there, here = inside(server), inside(client)
-        yield Network(kind, there, here, SERVER, CLIENT, f"{CLIENTS}.1")
+        source = f"{CLIENTS}.1"
+        yield Network(kind, there, here, SERVER, CLIENT, source, settings)

@@ -30,6 +30,7 @@ from .samples import BenchError
 START_S = 10
 STOP_S = 10
 DESCRIPTORS = 65536
+BACKLOG = 2**31 - 1  # as long as net.core.somaxconn permits, like all other servers'
 
 # Debian's defaults, but for what a measurement needs: no daemon, no log, one
 # worker, a folder of its own, connections that are kept, and as many of them as
@@ -59,7 +60,7 @@ http {{
 	uwsgi_temp_path {folder}/uwsgi;
 	scgi_temp_path {folder}/scgi;
 {cache}{on}	server {{
-		listen {address}:{port}{tls};
+		listen {address}:{port}{tls} backlog={backlog};
 		root {root};
 {server}	}}
 {upstream}}}
@@ -219,6 +220,7 @@ def nginx_config(place: Place, site: Site) -> str:
         port=place.port,
         cache=NGINX_CACHE if site.cached else "",
         tls=" ssl" if site.certificate else "",
+        backlog=BACKLOG,
         server=(
             NGINX_TLS.format(certificate=site.certificate) if site.certificate else ""
         )
@@ -227,17 +229,21 @@ def nginx_config(place: Place, site: Site) -> str:
     )
 
 
+def children(pid: int) -> list[int]:
+    """A process' children, of its first thread. None if it has ended."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        return [int(child) for child in path.read_text(encoding="ascii").split()]
+    except OSError:
+        return []
+
+
 def worker_of(name: str, master: int) -> int:
     """The one child of a server's master process."""
-    path = Path(f"/proc/{master}/task/{master}/children")
     until = time.monotonic() + START_S
-    while time.monotonic() < until:
-        try:
-            children = path.read_text(encoding="ascii").split()
-        except OSError:
-            break
-        if children:
-            return int(children[0])
+    while time.monotonic() < until and Path(f"/proc/{master}").exists():
+        for worker in children(master):
+            return worker
         time.sleep(0.05)
     raise BenchError(f"{name} didn't start a worker")
 

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -245,6 +246,7 @@ bool command_accepts_by_port(const char *word)
 
 /* Sockets. */
 
+/* Its queue is as long as net.core.somaxconn permits. */
 static int listener(const struct sockaddr_in *address, bool shared)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
@@ -256,7 +258,7 @@ static int listener(const struct sockaddr_in *address, bool shared)
 	if (shared)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) ||
-	    listen(fd, SOMAXCONN))
+	    listen(fd, INT_MAX))
 		return -1;
 	return fd;
 }

@@ -126,8 +126,26 @@ import socket, sys
 with socket.create_server((sys.argv[1], int(sys.argv[2]))) as listener:
     print(flush=True)
     connection, (address, _) = listener.accept()
-    connection.sendall(address.encode())
+    used = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    connection.sendall(f"{address} {used.strip(bytes(1)).decode()}".encode())
 """
+
+
+def congestion(one: socket.socket) -> str:
+    used = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return used.strip(bytes(1)).decode()
+
+
+def test_a_network_has_the_settings_of_a_tuned_server() -> None:
+    host = Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii")
+    with made("veth") as net:
+        assert net.settings["net.core.somaxconn"] == "200000"
+        assert net.settings["net.ipv4.tcp_wmem"] == "4096 65536 4194304"
+        assert "vm.max_map_count" not in net.settings
+        read = [*net.client, "cat", "/proc/sys/net/core/somaxconn"]
+        there = subprocess.run(read, capture_output=True, text=True, check=True)
+        assert there.stdout == "200000\n"
+    assert Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii") == host
 
 
 def test_a_visitor_of_a_network_comes_back() -> None:
@@ -143,7 +161,8 @@ def test_a_visitor_of_a_network_comes_back() -> None:
                     socket.create_connection((net.address, port), 10) as client,
                 ):
                     assert os.readlink("/proc/thread-self/ns/net") != here
-                    assert client.recv(100).decode() == net.host
+                    assert client.recv(100).decode() == f"{net.host} cubic"
+                    assert congestion(client) == "cubic"
             finally:
                 server.kill()
         assert os.readlink("/proc/thread-self/ns/net") == here

@@ -194,7 +194,7 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     place = Place(tmp_path, "127.0.0.1", 8080)
     plain = servers.nginx_config(place, Site(tmp_path / "root"))
     cached = servers.nginx_config(place, Site(tmp_path / "root", cached=True))
-    assert "listen 127.0.0.1:8080;" in plain
+    assert "listen 127.0.0.1:8080 backlog=2147483647;" in plain
     assert "worker_processes 1;" in plain
     assert "sendfile on;" in plain
     assert "open_file_cache" not in plain
@@ -226,10 +226,10 @@ def test_nginx_has_connections_for_many_clients(
 def test_nginx_has_tls_or_a_backend_where_it_is_asked_for(tmp_path: Path) -> None:
     place, root = Place(tmp_path, "10.0.0.1", 8080), tmp_path / "root"
     tls = servers.nginx_config(place, Site(root, certificate=tmp_path / "cert"))
-    assert "listen 10.0.0.1:8080 ssl;" in tls
+    assert "listen 10.0.0.1:8080 ssl backlog=2147483647;" in tls
     assert f"ssl_certificate_key {tmp_path}/cert.key;" in tls
     proxy = servers.nginx_config(place, Site(root, backend="10.0.0.1:8081"))
-    assert "listen 10.0.0.1:8080;" in proxy
+    assert "listen 10.0.0.1:8080 backlog=2147483647;" in proxy
     assert "proxy_pass http://backend;" in proxy
     assert "server 10.0.0.1:8081;" in proxy
     for text in (tls, proxy):

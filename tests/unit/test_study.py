@@ -128,3 +128,19 @@ def test_the_best_tuning_wins_and_all_are_kept(
     assert "helpers, page, 128 connections: --helpers 8" in text
     again = Tuner(run, plan(), tmp_path, "page", 128, load, lambda name: [name])
     assert again.best("helpers") == [*subjects.tunings("helpers", 128)[0], "helpers"]
+
+
+def test_the_epoll_server_is_tried_with_copies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def started(plan: Plan, name: str, tuning: list[str], at: Path) -> Iterator[Server]:
+        yield Server(" ".join(tuning), "http://127.0.0.1:1/", 1)
+
+    def load(server: Server) -> dict[str, list[float]]:
+        return {"requests_per_s": [2.0 if server.name == "--copies 16" else 1.0]}
+
+    monkeypatch.setattr(subjects, "started", started)
+    tuner = Tuner(empty(), plan(True), tmp_path, "disk", 128, load, copies=(4, 16))
+    assert tuner.best("events") == ["--copies", "16"]
+    assert tuner.best("helpers") == ["--helpers", "2"]

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from collections.abc import Iterator
 from dataclasses import replace
@@ -150,10 +152,12 @@ def test_what_a_load_has_found_is_put_together(
     monkeypatch.setattr(sessions, "raw", raw)
     monkeypatch.setattr(watching, "counters", lambda _: next(grown))
     monkeypatch.setattr(watching, "settle", lambda _: None)
+    used = iter([0.001, 0.00109])  # by copies
+    monkeypatch.setattr(watching, "copies_s", lambda _: next(used))
     server = Server("loops", "http://127.0.0.1:4711/", 17)
     found = sessions.load(PLAN, site(), server, 3, 2, rate=50)
     assert found["counts"]["retransmits"] == 2
-    assert found["samples"]["server_us"] == [10]
+    assert found["samples"]["server_us"] == [pytest.approx(11)]
     for name in ("busy_percent", "client_percent"):
         assert 0 <= found["samples"][name][0] <= 100
     assert asked["port"] == 4711
@@ -161,6 +165,16 @@ def test_what_a_load_has_found_is_put_together(
     # The warm-up comes before the seconds that count.
     assert (asked["seconds"], asked["warm_ms"], asked["cut"]) == (5, 2000, 1)
     assert (asked["rate"], asked["timeout_ms"]) == (50, 10_000)
+
+
+def test_the_time_of_copies_is_their_clocks() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
+        try:
+            before = watching.copies_s(os.getpid())
+            time.sleep(0.3)
+            assert watching.copies_s(os.getpid()) > before
+        finally:
+            child.kill()
 
 
 def test_a_server_that_has_ended_is_one_line() -> None:

@@ -96,14 +96,19 @@ def scaling_rows(runs: Runs, data: Data) -> list[Row]:
 
 
 def setting_rows(runs: Runs, data: Data) -> list[Row]:
-    """The settings of the first file's machine."""
+    """The settings of the first file's machine, or of the first network that a bench
+    made.
+    """
     if not runs.sources:
         return []
-    ours = runs.sources[0].machine.get("settings")
+    made = (one for one in runs.sources if one.machine.get("network"))
+    machine = next(made, runs.sources[0]).machine
+    recorded = "settings" in machine
+    ours = {**(machine.get("settings") or {}), **(machine.get("network") or {})}
     rows = []
     for one in data.of(Setting):
-        here = (ours or {}).get(one.setting) or ""
-        if ours is None:
+        here = ours.get(one.setting) or ""
+        if not recorded:
             reason = "not recorded by this file"
         else:
             reason = "" if here else "this kernel has no such setting"
@@ -189,9 +194,9 @@ FIGURES = [
     Figure(
         "geneves-t1",
         State.RECORDED,
-        "the host's settings, in the first file",
-        differs="They are recorded and not set. A bench's own networks have settings of "
-        "their own.",
+        "the settings of the server's network, and the host's",
+        differs="A bench sets those that its networks have of their own, unless the "
+        "network is lo. The others are the host's, which are recorded and not set.",
         rows=setting_rows,
     ),
     Figure(

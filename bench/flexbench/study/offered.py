@@ -61,7 +61,11 @@ class Sweep:
             return self.site.load.options if subjects.model_of(name) else ()
 
         run, plan = self.run, self.plan
-        return Tuner(run, plan, folder, self.name, CLIENTS, short, options).best(name)
+        tuner = Tuner(
+            *(run, plan, folder, self.name, CLIENTS, short, options),
+            copies=self.site.load.copies,
+        )
+        return tuner.best(name)
 
     def start(self, stack: ExitStack, names: Sequence[str]) -> None:
         """Start the models; one that can't run is left out."""

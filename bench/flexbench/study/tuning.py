@@ -35,6 +35,7 @@ class Tuner:
     connections: int
     load: Callable[[Server], dict[str, list[float]]]
     options: Callable[[str], Sequence[str]] = lambda _: ()
+    copies: Sequence[int] = ()
 
     def attempt(self, name: str, tuning: Tuning) -> float:
         words = " ".join(tuning)
@@ -52,10 +53,10 @@ class Tuner:
         return samples[SERIES][0]
 
     def best(self, name: str) -> Tuning:
-        tried = [
-            [*tuning, *self.options(name)]
-            for tuning in subjects.tunings(name, self.connections)
-        ]
+        tunings = subjects.tunings(name, self.connections)
+        if name == subjects.EVENTS:
+            tunings += [["--copies", str(number)] for number in self.copies]
+        tried = [[*tuning, *self.options(name)] for tuning in tunings]
         if not self.plan.tune or len(tried) == 1:
             return tried[0]
         speeds = [self.attempt(name, tuning) for tuning in tried]

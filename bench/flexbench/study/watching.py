@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from .. import quiet
+from .. import quiet, servers
 from ..samples import BenchError
 
 EVERY_S = 0.1
@@ -149,6 +149,14 @@ def read_counters(here: Path) -> Counts:
 
 def grown(before: Counts, now: Counts) -> Counts:
     return {name: now[name] - before[name] for name in now if name in before}
+
+
+def copies_s(pid: int) -> float:
+    """Processor time of a server's copies, which are its children."""
+    try:
+        return sum(quiet.clock_s(child) for child in servers.children(pid))
+    except OSError:
+        raise BenchError("a copy of the server has ended meanwhile") from None
 
 
 def settle(pid: int) -> None:

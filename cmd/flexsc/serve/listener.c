@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -36,6 +37,7 @@ static void complain(const char *address, const char *port, const char *what,
 		what, advice);
 }
 
+/* The socket's queue is as long as net.core.somaxconn permits. */
 static int listen_on(const struct addrinfo *info, bool shared)
 {
 	int fd = socket(info->ai_family,
@@ -50,7 +52,7 @@ static int listen_on(const struct addrinfo *info, bool shared)
 	if ((!shared || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one,
 				   sizeof(one)) == 0) &&
 	    bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
-	    listen(fd, SOMAXCONN) == 0)
+	    listen(fd, INT_MAX) == 0)
 		return fd;
 	error = errno;
 	close(fd);
