@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -169,4 +170,55 @@ TEST_LIMIT(a_turn_of_one_thread_costs_little, 60)
 TEST_LIMIT(a_turn_of_a_user_thread_costs_little, 60)
 {
 	check_all(true);
+}
+
+/* Closing a socket that a posted call has used, among many user threads. */
+
+static int silent[2];
+
+static void *send_file(void *arg)
+{
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	CHECK_EQ(sendfile(*(int *)arg, file, NULL, 100), 100);
+	CHECK_EQ(close(file), 0);
+	return NULL;
+}
+
+static void *wait_for_silence(void *arg)
+{
+	char byte;
+
+	(void)!read(silent[0], &byte, 1);
+	return arg;
+}
+
+static uint64_t closing(unsigned int threads)
+{
+	int child = test_fork(), used[2];
+
+	if (!child) {
+		CHECK_EQ(pipe(silent), 0);
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, used), 0);
+		for (unsigned int i = 0; i < threads; i++)
+			start(wait_for_silence, NULL);
+		make_loop();
+		join(start(send_file, &used[0]));
+		for (unsigned int i = 0; i < 8; i++)
+			turn(&ways[0]);
+		steps_begin();
+		close(used[0]);
+		steps_mark();
+		test_leave();
+	}
+	return steps_of(child);
+}
+
+TEST_LIMIT(closing_costs_no_more_among_many_threads, 60)
+{
+	uint64_t few = closing(4), many = closing(100);
+
+	test_note("%lu instructions with 4 threads, %lu with 100",
+		  (unsigned long)few, (unsigned long)many);
+	CHECK(many <= few + 96);
 }

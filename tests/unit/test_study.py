@@ -77,6 +77,9 @@ def test_every_model_has_a_built_in_tuning() -> None:
 def test_kept_connections_have_a_thread_each() -> None:
     for tuning in subjects.threads(1024):
         assert int(tuning[1]) > 1024
+    most = [["--threads", "10016"], ["--threads", "20032"], ["--threads", "32000"]]
+    assert subjects.threads(10_000) == most
+    assert subjects.threads(20_000) == [["--threads", "20016"], most[-1]]
 
 
 def test_models_are_compared_with_events() -> None:

@@ -43,6 +43,22 @@ static uint64_t set_word(uint32_t fd, uint32_t copy)
 	return (uint64_t)(fd + 1) << 32 | copy;
 }
 
+/*
+ * How many user threads wait for sets with descriptors of one remainder. Descriptors
+ * of sockets are closed often, and there may be thousands of user threads to look at.
+ *
+ * S3: a waiter is counted before the descriptor is marked. S4: a thread that closes
+ * the descriptor has seen the mark, and looks at the count.
+ */
+#define REMAINDERS	64U
+
+static atomic_uint waiters[REMAINDERS];
+
+static atomic_uint *waiters_for(uint32_t fd)
+{
+	return &waiters[fd % REMAINDERS];
+}
+
 static int set_of(struct uthread *u)
 {
 	uint64_t word = atomic_load(&u->set);
@@ -59,20 +75,23 @@ static void close_copy(uint32_t copy)
 
 static void set_begin(struct uthread *u, uint32_t fd)
 {
+	/* S3: pairs with S4. */
+	atomic_fetch_add(waiters_for(fd), 1);
 	atomic_store(&u->set, set_word(fd, 0));
 	flexsc__fds_mark(fd);
 }
 
 void flexsc__polling_end(struct uthread *u)
 {
-	uint32_t copy;
+	uint64_t word;
 
 	if (!atomic_load_explicit(&u->set, memory_order_relaxed))
 		return;
 	/* S2: pairs with S1; one of the two closes the copy. */
-	copy = (uint32_t)atomic_exchange(&u->set, 0);
-	if (copy)
-		close_copy(copy - 1);
+	word = atomic_exchange(&u->set, 0);
+	atomic_fetch_sub(waiters_for((uint32_t)(word >> 32) - 1), 1);
+	if ((uint32_t)word)
+		close_copy((uint32_t)word - 1);
 }
 
 static void keep_set(struct uthread *u, uint32_t fd)
@@ -93,6 +112,9 @@ static void keep_set(struct uthread *u, uint32_t fd)
 
 void flexsc__polling_hold(uint32_t fd)
 {
+	/* S4: pairs with S3. */
+	if (!atomic_load(waiters_for(fd)))
+		return;
 	flexsc__uthreads_lock();
 	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
 		keep_set(u, fd);

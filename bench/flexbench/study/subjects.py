@@ -22,11 +22,14 @@ EVENTS = "events"
 
 Tuning = list[str]
 
+THREADS_MAX = 32000  # of web-threads
+
 
 def threads(connections: int) -> list[Tuning]:
     """More threads than connections, as a kept connection keeps its thread."""
     least = connections + 16
-    return [["--threads", str(n)] for n in (least, 2 * least, 4 * least)]
+    numbers = {min(n, THREADS_MAX) for n in (least, 2 * least, 4 * least)}
+    return [["--threads", str(n)] for n in sorted(numbers)]
 
 
 def events(connections: int) -> list[Tuning]:
