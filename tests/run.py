@@ -633,10 +633,12 @@ def run_all(names: list[str]) -> list[tuple[Tally, list[str]]]:
 
 
 def heed_signals() -> None:
-    """Heed signals that nohup(1) or a shell's background ignores: tests send them."""
+    """Programs begin with the default action of signals that nohup(1) or a shell's
+    background ignores, as tests send them. This program goes on ignoring them.
+    """
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, lambda *_: None)
 
 
 def main(names: list[str]) -> int:

@@ -91,6 +91,7 @@ static void forked(void)
 	for (struct uthread *other = flexsc__uthreads_first(); other;
 	     other = other->all_next)
 		flexsc__polling_end(other);
+	flexsc__polling_forked();
 	flexsc__uthreads_forked();
 	flexsc__carriers_forked();
 	flexsc__counters_forked();

@@ -135,8 +135,12 @@ def tune(side: str, more: dict[str, str]) -> dict[str, str]:
     names = [name for name in wished if name.startswith("net.")]
     with visit(inside(side)):
         for name in names:
-            with suppress(OSError):  # the kernel has no such setting, or one for all
+            try:
                 machine.path_of(name).write_text(wished[name], encoding="ascii")
+            except (FileNotFoundError, PermissionError):
+                continue  # the kernel has no such setting, or only the host has it
+            except OSError as error:
+                raise BenchError(f"sysctl {name}: {error.strerror}") from error
         found = {name: machine.setting(name) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 

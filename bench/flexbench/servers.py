@@ -238,6 +238,11 @@ def children(pid: int) -> list[int]:
         return []
 
 
+def family(pid: int) -> list[int]:
+    """A server's process and its copies."""
+    return [pid, *children(pid)]
+
+
 def worker_of(name: str, master: int) -> int:
     """The one child of a server's master process."""
     until = time.monotonic() + START_S

@@ -314,6 +314,21 @@ static void *compute_and_end(void *arg)
 	return NULL;
 }
 
+/* The thread waits, and has computed more than the timer's time. */
+static void check_timer_that_is_due(clockid_t clock)
+{
+	struct sigevent none = { .sigev_notify = SIGEV_NONE };
+	struct itimerspec time = { .it_value.tv_nsec = 20 * MS };
+	struct itimerspec left;
+	timer_t timer;
+
+	CHECK_EQ(timer_create(clock, &none, &timer), 0);
+	CHECK_EQ(timer_settime(timer, TIMER_ABSTIME, &time, NULL), 0);
+	CHECK_EQ(timer_gettime(timer, &left), 0);
+	CHECK(left.it_value.tv_sec == 0 && left.it_value.tv_nsec <= 1);
+	CHECK_EQ(timer_delete(timer), 0);
+}
+
 TEST_LIMIT(a_thread_that_ends_has_computed_what_it_had, 60)
 {
 	struct seen seen = { 0 };
@@ -331,6 +346,7 @@ TEST_LIMIT(a_thread_that_ends_has_computed_what_it_had, 60)
 		settle();
 		CHECK(ns_of(clock) >= seen.ns);
 		CHECK(ns_of(clock) <= seen.ns + NEAR);
+		check_timer_that_is_due(clock);
 		CHECK_EQ(sem_post(&seen.go), 0);
 		join(thread);
 	}

@@ -142,6 +142,9 @@ def test_a_network_has_the_settings_of_a_tuned_server() -> None:
         assert net.settings["net.core.somaxconn"] == "200000"
         assert net.settings["net.ipv4.tcp_wmem"] == "4096 65536 4194304"
         assert "vm.max_map_count" not in net.settings
+        route = [*net.server, "ip", "route"]
+        found = subprocess.run(route, capture_output=True, text=True, check=True)
+        assert "congctl cubic" in found.stdout
         read = [*net.client, "cat", "/proc/sys/net/core/somaxconn"]
         there = subprocess.run(read, capture_output=True, text=True, check=True)
         assert there.stdout == "200000\n"

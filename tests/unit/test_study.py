@@ -80,6 +80,8 @@ def test_kept_connections_have_a_thread_each() -> None:
     most = [["--threads", "10016"], ["--threads", "20032"], ["--threads", "32000"]]
     assert subjects.threads(10_000) == most
     assert subjects.threads(20_000) == [["--threads", "20016"], most[-1]]
+    # These are too many: the program says so.
+    assert subjects.threads(40_000) == [["--threads", "40016"]]
 
 
 def test_models_are_compared_with_events() -> None:

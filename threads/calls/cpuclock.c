@@ -37,7 +37,8 @@ static uint64_t tell(struct uthread *u, uint64_t ns)
 
 static struct ended {
 	int32_t tid;
-	uint64_t away;	/* ns that it has computed on carriers */
+	uint64_t home;	/* ns that its home had computed when it ended */
+	uint64_t ran;	/* ticks that it has computed on carriers */
 	uint64_t told;	/* ns that its clock had shown when it ended */
 } ended[ENDED];
 
@@ -46,13 +47,24 @@ static struct ended *ended_with(int32_t tid)
 	return &ended[(uint32_t)tid % ENDED];
 }
 
-static bool ended_time(int32_t tid, uint64_t home_ns, uint64_t *ns)
+/* What a thread has computed on carriers, in ns; 0 if it isn't one that has ended. */
+static uint64_t ended_away(int32_t tid, uint64_t home_ns)
 {
 	const struct ended *last = ended_with(tid);
 
-	if (last->tid != tid)
+	/* A new thread may have the id, and has computed less. */
+	return last->tid == tid && home_ns >= last->home ?
+		       flexsc__cputime_ns(last->ran) : 0;
+}
+
+static bool ended_time(int32_t tid, uint64_t home_ns, uint64_t *ns)
+{
+	const struct ended *last = ended_with(tid);
+	uint64_t away = ended_away(tid, home_ns);
+
+	if (!away)
 		return false;
-	*ns = home_ns + last->away;
+	*ns = home_ns + away;
 	if (*ns < last->told)
 		*ns = last->told;
 	return true;
@@ -60,11 +72,12 @@ static bool ended_time(int32_t tid, uint64_t home_ns, uint64_t *ns)
 
 void flexsc__cpuclock_end(const struct uthread *u)
 {
-	int32_t tid = u->home.k.tid;
+	struct ended last = { .tid = u->home.k.tid, .ran = u->ran };
 
+	last.home = flexsc__cputime_of(last.tid);
 	flexsc__uthreads_lock();
-	*ended_with(tid) = (struct ended){ tid, flexsc__cputime_before(u),
-					   atomic_load(&u->told) };
+	last.told = atomic_load(&u->told);
+	*ended_with(last.tid) = last;
 	flexsc__uthreads_unlock();
 }
 
@@ -188,7 +201,8 @@ struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time)
 
 	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
-	away = u ? flexsc__cputime_before(u) : 0;
+	away = u ? flexsc__cputime_before(u) :
+		   ended_away(tid, flexsc__cputime_of(tid));
 	flexsc__uthreads_unlock();
 	if (time_valid(&time))
 		ns = time_ns(&time);

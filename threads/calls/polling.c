@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 
 #include "call.h"
@@ -119,6 +120,11 @@ void flexsc__polling_hold(uint32_t fd)
 	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
 		keep_set(u, fd);
 	flexsc__uthreads_unlock();
+}
+
+void flexsc__polling_forked(void)
+{
+	memset(waiters, 0, sizeof(waiters));
 }
 
 static int64_t ns_of_ms(uint64_t ms)

@@ -22,4 +22,7 @@ void flexsc__polling_hold(uint32_t fd);
 /* The user thread doesn't wait for an epoll set any more. Fine if it didn't. */
 void flexsc__polling_end(struct uthread *u);
 
+/* In a forked child, whose user threads have all ended their waits. */
+void flexsc__polling_forked(void);
+
 #endif /* FLEXSC_THREADS_POLLING_H */

@@ -163,6 +163,11 @@ static uint64_t others_ticks(const struct uthread *u)
 	}
 }
 
+uint64_t flexsc__cputime_ns(uint64_t ticks)
+{
+	return ns_of(ticks);
+}
+
 uint64_t flexsc__cputime_own(struct uthread *u)
 {
 	return ns_of(own_ticks(u));

@@ -42,5 +42,7 @@ uint64_t flexsc__cputime_own(struct uthread *u);
 uint64_t flexsc__cputime_other(const struct uthread *u);
 /* Time that u has computed on carriers before its current run, in ns. */
 uint64_t flexsc__cputime_before(const struct uthread *u);
+/* Ticks on carriers as time, in ns. */
+uint64_t flexsc__cputime_ns(uint64_t ticks);
 
 #endif /* FLEXSC_THREADS_CPUTIME_H */

@@ -28,7 +28,9 @@ THREADS_MAX = 32000  # of web-threads
 def threads(connections: int) -> list[Tuning]:
     """More threads than connections, as a kept connection keeps its thread."""
     least = connections + 16
-    numbers = {min(n, THREADS_MAX) for n in (least, 2 * least, 4 * least)}
+    numbers = {least}
+    if least < THREADS_MAX:
+        numbers |= {min(n, THREADS_MAX) for n in (2 * least, 4 * least)}
     return [["--threads", str(n)] for n in sorted(numbers)]
 
 

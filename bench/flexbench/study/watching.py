@@ -90,6 +90,8 @@ class Stretches:
 
 # Counters.
 
+OWN = {"major_faults", "disk_read_bytes"}  # each process has its own
+
 
 def snmp(text: str) -> Counts:
     """The counters of /proc/net/snmp: pairs of lines, names and then values."""
@@ -128,9 +130,14 @@ def counters(pid: int) -> Counts:
     BenchError: the server has ended.
     """
     try:
-        return read_counters(PROC / str(pid))
+        every = [read_counters(PROC / str(one)) for one in servers.family(pid)]
     except (FileNotFoundError, ProcessLookupError):
         raise BenchError("the server has ended meanwhile") from None
+    # The network's counters are the same for all copies.
+    summed = {
+        name: sum(one.get(name, 0) for one in every) for name in OWN & set(every[0])
+    }
+    return {**every[0], **summed}
 
 
 def read_counters(here: Path) -> Counts:
@@ -159,13 +166,17 @@ def copies_s(pid: int) -> float:
         raise BenchError("a copy of the server has ended meanwhile") from None
 
 
+def used_s(pid: int) -> float:
+    return quiet.clock_s(pid) + copies_s(pid)
+
+
 def settle(pid: int) -> None:
     """Wait until a server has done what its clients have left behind."""
     until = time.monotonic() + PATIENCE_S
-    used = quiet.clock_s(pid)
+    used = used_s(pid)
     while time.monotonic() < until:
         time.sleep(LOOK_S)
-        now = quiet.clock_s(pid)
+        now = used_s(pid)
         if now - used <= REST_S:
             break
         used = now
