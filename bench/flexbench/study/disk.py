@@ -72,27 +72,25 @@ def remember(group: Group, root: Path, files: Sequence[File]) -> None:
 
 @dataclass
 class Disk(offered.Sweep):
-    """The sweep of servers in a cgroup, group, which ends after them."""
+    """The sweep of servers in a cgroup. group: None until the group limits them."""
 
     group: Group | None = None
     memory: int = 0  # of files, bytes
 
     @contextmanager
     def limited(self, group: Group) -> Iterator[None]:
-        """In the with-block the group's limits hold."""
+        """In the with-block the servers are in the group, whose limits hold."""
         folders, root = sessions.folders(self.plan), self.site.root
+        self.group = group
         self.memory = workload.working_set(workload.Popularity(folders), SHARE)
+        for server, _ in self.found.values():
+            for pid in servers.family(server.pid):
+                group.add(pid)
         forget(root, self.site.files)
         with cgroup.kept(group, self.memory, self.plan.cores.load):
             remember(group, root, popular(folders))
             group.limit_reads(cgroup.device_of(root), READS)
             yield
-
-    def start(self, stack: ExitStack, names: Sequence[str]) -> None:
-        """Tunings are tried with the limits, too."""
-        self.group = stack.enter_context(cgroup.made())
-        stack.enter_context(self.limited(self.group))
-        super().start(stack, names)
 
     def settings(self, name: str, **more: str | int) -> Settings:
         limits: Settings = {"reads_per_s": READS, "memory_bytes": self.memory}
@@ -101,9 +99,9 @@ class Disk(offered.Sweep):
     def load(
         self, server: Server, seconds: int, warm_s: int, **more: str | int
     ) -> Json:
-        assert self.group
-        for pid in servers.family(server.pid):
-            self.group.add(pid)
+        if not self.group:
+            # Tunings are tried with the files in memory.
+            return super().load(server, seconds, warm_s, **more)
         before = self.group.reads()
         found = super().load(server, seconds, warm_s, **more)
         found["counts"]["disk_reads"] = self.group.reads() - before
@@ -112,5 +110,10 @@ class Disk(offered.Sweep):
 
 
 def measure(run: Run, plan: Plan, name: str, names: Sequence[str]) -> None:
-    with offered.started(run, plan, name, names, Disk) as sweep:
-        sweep.sweep()
+    with ExitStack() as stack:
+        # The servers, which are in the group, end before it.
+        group = stack.enter_context(cgroup.made())
+        sweep = stack.enter_context(offered.started(run, plan, name, names, Disk))
+        assert isinstance(sweep, Disk)
+        with sweep.limited(group):
+            sweep.sweep()

@@ -56,7 +56,6 @@ SESSIONS = {
         title=f"{SPECWEB.title}, a tenth of the requests for one that isn't in memory",
         options=("--body", "read"),
         in_memory=False,
-        copies=(4, 16),
     ),
 }
 
