@@ -43,7 +43,7 @@ QUEUE = ["pfifo", "limit", "10000"]
 PREFERRED = -20
 
 # The host's congestion control may pace by timers, as bbr does without the queue fq. A
-# namespace's own may be one of few; a route's may be any.
+# namespace may not choose every algorithm as its default; a route in it may.
 CONGESTION = ["congctl", "cubic"]
 REUSE = {"net.ipv4.tcp_tw_reuse": "1"}
 

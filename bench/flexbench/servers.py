@@ -30,7 +30,7 @@ from .samples import BenchError
 START_S = 10
 STOP_S = 10
 DESCRIPTORS = 65536
-BACKLOG = 2**31 - 1  # as long as net.core.somaxconn permits, like all other servers'
+BACKLOG = 2**31 - 1  # as long as net.core.somaxconn permits, like the study's others
 
 # Debian's defaults, but for what a measurement needs: no daemon, no log, one
 # worker, a folder of its own, connections that are kept, and as many of them as

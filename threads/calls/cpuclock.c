@@ -29,9 +29,10 @@ static uint64_t tell(struct uthread *u, uint64_t ns)
 }
 
 /*
- * User threads that have ended, whose kernel threads haven't yet: glibc runs
- * destructors in between. With the list of user threads locked; a slot keeps the
- * last one of its bucket.
+ * User threads that have ended, and whose kernel threads may still run, as
+ * glibc calls destructors in between. Read and written with the list of user
+ * threads locked. Threads whose ids have the same remainder by ENDED share a
+ * slot; it has the one that ended last.
  */
 #define ENDED		256U
 
@@ -47,12 +48,15 @@ static struct ended *ended_with(int32_t tid)
 	return &ended[(uint32_t)tid % ENDED];
 }
 
-/* What a thread has computed on carriers, in ns; 0 if it isn't one that has ended. */
+/*
+ * What the user thread that ended with this id has computed on carriers, in
+ * ns; 0 if none is known. A new thread without a user thread may have the id:
+ * it isn't taken for the ended one as long as it has computed less at home.
+ */
 static uint64_t ended_away(int32_t tid, uint64_t home_ns)
 {
 	const struct ended *last = ended_with(tid);
 
-	/* A new thread may have the id, and has computed less. */
 	return last->tid == tid && home_ns >= last->home ?
 		       flexsc__cputime_ns(last->ran) : 0;
 }

@@ -45,11 +45,13 @@ static uint64_t set_word(uint32_t fd, uint32_t copy)
 }
 
 /*
- * How many user threads wait for sets with descriptors of one remainder. Descriptors
- * of sockets are closed often, and there may be thousands of user threads to look at.
+ * How many user threads wait for epoll sets, by the remainder of the set's
+ * descriptor by REMAINDERS. Where that is 0, a thread that closes a descriptor
+ * needn't look at all user threads, of which there may be thousands.
  *
- * S3: a waiter is counted before the descriptor is marked. S4: a thread that closes
- * the descriptor has seen the mark, and looks at the count.
+ * S3: a waiter is counted before it marks its descriptor. S4: a thread that
+ * closes the descriptor looks at the count after the mark, so a waiter whose
+ * mark it has seen is counted.
  */
 #define REMAINDERS	64U
 
