@@ -53,18 +53,20 @@ static struct ended *ended_with(int32_t tid)
  * ns; 0 if none is known. A new thread without a user thread may have the id:
  * it isn't taken for the ended one as long as it has computed less at home.
  */
-static uint64_t ended_away(int32_t tid, uint64_t home_ns)
+static uint64_t ended_away(int32_t tid)
 {
 	const struct ended *last = ended_with(tid);
+	/* 0: the kernel thread has ended meanwhile, too. */
+	uint64_t home = flexsc__cputime_of(tid);
 
-	return last->tid == tid && home_ns >= last->home ?
+	return last->tid == tid && (!home || home >= last->home) ?
 		       flexsc__cputime_ns(last->ran) : 0;
 }
 
 static bool ended_time(int32_t tid, uint64_t home_ns, uint64_t *ns)
 {
 	const struct ended *last = ended_with(tid);
-	uint64_t away = ended_away(tid, home_ns);
+	uint64_t away = ended_away(tid);
 
 	if (!away)
 		return false;
@@ -205,8 +207,7 @@ struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time)
 
 	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
-	away = u ? flexsc__cputime_before(u) :
-		   ended_away(tid, flexsc__cputime_of(tid));
+	away = u ? flexsc__cputime_before(u) : ended_away(tid);
 	flexsc__uthreads_unlock();
 	if (time_valid(&time))
 		ns = time_ns(&time);
