@@ -87,6 +87,12 @@ def positive(text: str) -> int:
     return value
 
 
+def counts_of(text: str) -> list[int]:
+    if text == "all":
+        return machine.counts(os.sched_getaffinity(0))
+    return sorted({positive(one) for one in text.split(",")})
+
+
 def size(text: str) -> int:
     value = int(text)
     if not 1 <= value <= 1 << 30:
@@ -163,6 +169,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--tune", action="store_true", help="of study: find each model's best settings"
     )
     parser.add_argument(
+        "--cores",
+        type=counts_of,
+        metavar="N,...|all",
+        default=[1],
+        help="of study with sessions: how many cores the server has, one number after "
+        "the other; all: 1, 2, 4 and so on, up to half of the machine (1)",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"
     )
     parser.add_argument(
@@ -194,13 +208,18 @@ def check(args: argparse.Namespace) -> None:
         raise BenchError("--sweep has its own numbers of --connections: give one")
     if args.tune and args.bench != "study":
         raise BenchError(f"{args.bench}: --tune is of study")
+    if args.cores != [1] and args.bench != "study":
+        raise BenchError(f"{args.bench}: --cores is of study")
+    if max(args.cores) > 1:
+        study.parse_several(args.words)
 
 
 def measure(args: argparse.Namespace, argv: list[str]) -> Run:
-    cores = machine.choose(os.sched_getaffinity(0))
+    allowed = os.sched_getaffinity(0)
+    chosen = [machine.choose(allowed, count) for count in args.cores]
     plan = Plan(
         flexsc=args.flexsc,
-        cores=cores,
+        cores=chosen[-1],
         quick=args.quick,
         rounds=args.rounds or (QUICK_ROUNDS if args.quick or args.sweep else ROUNDS),
         seconds=args.seconds or (QUICK_SECONDS if args.quick else SECONDS),
@@ -212,18 +231,23 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         asked_seconds=args.seconds,
         sweep=args.sweep,
     )
-    run = Run(machine=machine.collect(args.flexsc, cores), command=argv)
-    with quiet.preferred(), network.network(args.network, cores) as net:
-        plan = replace(plan, network=net)
-        run.machine["network"] = net.settings
-        for name, bench in BENCHES.items():
-            if args.bench != name and (args.bench != "all" or name in APART):
-                continue
-            try:
-                bench.measure(run, plan)
-            except BenchError as error:
-                run.note(f"{name}: {error}")
+    run = Run(machine=machine.collect(args.flexsc, plan.cores), command=argv)
+    with quiet.preferred():
+        for cores in chosen:
+            with network.network(args.network, cores) as net:
+                run.machine["network"] = net.settings
+                measure_on(run, replace(plan, cores=cores, network=net), args.bench)
     return run
+
+
+def measure_on(run: Run, plan: Plan, asked: str) -> None:
+    for name, bench in BENCHES.items():
+        if asked != name and (asked != "all" or name in APART):
+            continue
+        try:
+            bench.measure(run, plan)
+        except BenchError as error:
+            run.note(f"{name}: {error}")
 
 
 def show(run: Run) -> None:

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,11 +22,18 @@ TIMEOUT = 10
 
 @dataclass(frozen=True)
 class Cores:
-    """The cores of what is measured, of its helpers, and of the clients."""
+    """The cores of what is measured, of its helpers, and of the clients. more: those of
+    a server on several cores, besides the measured one.
+    """
 
     measured: int
     other: int
     load: list[int]
+    more: list[int] = field(default_factory=list)
+
+    @property
+    def server(self) -> list[int]:
+        return [self.measured, *self.more]
 
 
 def siblings(core: int) -> set[int]:
@@ -48,19 +55,42 @@ def cores_of(text: str) -> set[int]:
     return cores
 
 
-def choose(allowed: set[int]) -> Cores:
-    """The last core, for the first ones serve more interrupts; and another
-    one that isn't the same core's second half, if there is one.
+def whole(allowed: set[int]) -> list[int]:
+    """A core of each physical one, the last first: the first ones serve more
+    interrupts.
+    """
+    found: list[int] = []
+    for core in sorted(allowed, reverse=True):
+        if not siblings(core) & set(found):
+            found.append(core)
+    return found
+
+
+def choose(allowed: set[int], count: int = 1) -> Cores:
+    """Of a server with so many cores, the last ones; and others that aren't the second
+    halves of these, if there are any.
     """
     if len(allowed) < 2:
         raise BenchError(
             "this takes two cores: one to measure on, one for what loads it; "
             "there is one here (nproc; taskset -p $$)"
         )
-    ordered = sorted(allowed)
-    measured = ordered.pop()
-    apart = [c for c in ordered if c not in siblings(measured)]
-    return Cores(measured, (apart or ordered)[-1], apart or ordered)
+    physical = whole(allowed)
+    server = physical[:count]
+    if count > max(1, len(physical) // 2):
+        raise BenchError(
+            f"--cores {count}: of the {len(physical)} physical cores here, half are "
+            f"the clients': give {max(1, len(physical) // 2)} at most"
+        )
+    rest = sorted(allowed - set(server))
+    apart = [c for c in rest if not siblings(c) & set(server)] or rest
+    return Cores(server[0], apart[-1], apart, server[1:])
+
+
+def counts(allowed: set[int]) -> list[int]:
+    """The numbers of cores that a server may have: 1, 2, 4 and so on."""
+    most = max(1, len(whole(allowed)) // 2)
+    return [1 << n for n in range(most.bit_length())]
 
 
 def text_of(path: Path) -> str | None:
@@ -154,6 +184,7 @@ def collect(flexsc: str, cores: Cores) -> Json:
             "measured": cores.measured,
             "other": cores.other,
             "load": cores.load,
+            "server": cores.server,
         },
         "governor": text_of(governor),
         "settings": settings(),
@@ -168,6 +199,13 @@ def collect(flexsc: str, cores: Cores) -> Json:
             "sysbench": version("sysbench", "--version"),
         },
     }
+
+
+def named(cores: Json) -> str:
+    """The cores of the server. A file of an older version has only one."""
+    server = cores.get("server", [cores["measured"]])
+    listed = ", ".join(str(core) for core in server)
+    return f"core {listed}" if len(server) == 1 else f"cores {listed}"
 
 
 def describe(machine: Json) -> str:
@@ -190,8 +228,7 @@ def describe(machine: Json) -> str:
         [
             f"{what} on Linux {machine['kernel']}, {where}; load "
             f"{machine['load']:.1f}",
-            f"measured on core {cores['measured']}, another core is "
-            f"{cores['other']}",
+            f"measured on {named(cores)}, another core is {cores['other']}",
             "mitigations: " + (", ".join(costly) or "none"),
         ]
     )

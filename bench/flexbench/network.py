@@ -6,7 +6,7 @@
     veth        two network namespaces with a pair of interfaces. The kernel
                 receives a packet on its sender's core
     rps         veth, and each side receives on its own core (RPS)
-    napi        veth, and each side receives in a kernel thread on its own cores
+    napi        veth, and each side receives in a kernel thread on each of its cores
     100mbit     veth, with 100 Mbit/s in each direction
 
 All but lo take root. A network lives as long as a with-block. Its namespaces have
@@ -145,13 +145,22 @@ def tune(side: str, more: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def connect(server: str, client: str) -> None:
+def queues(receiving: int, sending: int) -> list[str]:
+    """Words for an interface's queues. What is sent by a queue is received by that of
+    the other side with the same number.
+    """
+    return ["numrxqueues", str(receiving), "numtxqueues", str(sending)]
+
+
+def connect(server: str, client: str, at: tuple[int, int]) -> None:
     """Make a pair of interfaces, v0 on both sides. The clients have many addresses,
-    so that they don't run out of ports.
+    so that they don't run out of ports. at: how many queues the server receives by, and
+    the clients.
     """
     ip = tools.need("ip")
-    pair = ["link", "add", "v0", "netns", server, "type", "veth"]
-    execute(ip, *pair, "peer", "name", "v0", "netns", client)
+    pair = ["link", "add", "v0", *queues(*at), "netns", server, "type", "veth"]
+    peer = ["peer", "name", "v0", *queues(*reversed(at)), "netns", client]
+    execute(ip, *pair, *peer)
     for side, address in ((server, SERVER), (client, CLIENT)):
         execute(
             ip, "-n", side, "addr", "add", f"{address}/16", "dev", "v0", "noprefixroute"
@@ -184,18 +193,27 @@ def receivers() -> set[int]:
     return found
 
 
+def hold(side: str, sending: int) -> None:
+    """Give each queue that the side sends by room for many packets."""
+    tc = [*inside(side), tools.need("tc"), "qdisc", "replace", "dev", "v0"]
+    if sending == 1:
+        execute(*tc, "root", *QUEUE)
+        return
+    execute(*tc, "root", "handle", "1:", "mq")
+    for number in range(1, sending + 1):
+        execute(*tc, "parent", f"1:{number:x}", *QUEUE)
+
+
 def receive_in_threads(side: str, cores: Sequence[int]) -> None:
-    """The side's packets are received by a kernel thread on these cores. Segments that
-    the sender doesn't cut would go past it. The thread is in no session, so it is to be
-    as preferred as the bench's: quiet.preferred().
+    """The side's packets are received by kernel threads, one on each core. Segments that
+    the sender doesn't cut would go past them. The threads are in no session, so they are
+    to be as preferred as the bench's: quiet.preferred().
     """
     before = receivers()
     execute(*inside(side), tools.need("ethtool"), "-K", "v0", "gro", "on", "tso", "off")
     execute(*inside(side), "sh", "-c", "echo 1 > /sys/class/net/v0/threaded")
-    tc = [tools.need("tc"), "qdisc", "replace", "dev", "v0", "root", *QUEUE]
-    execute(*inside(side), *tc)
-    for thread in receivers() - before:
-        os.sched_setaffinity(thread, cores)
+    for thread, core in zip(sorted(receivers() - before), cores, strict=True):
+        os.sched_setaffinity(thread, [core])
         os.setpriority(os.PRIO_PROCESS, thread, PREFERRED)
 
 
@@ -216,19 +234,23 @@ def network(kind: str, cores: Cores) -> Iterator[Network]:
         name = f"flexsc-{os.getpid()}"
         server = stack.enter_context(namespace(f"{name}-server"))
         client = stack.enter_context(namespace(f"{name}-client"))
-        connect(server, client)
+        # A queue for each core, if each core is to receive for itself.
+        here, there = cores.server, cores.load
+        connect(server, client, (len(here), len(there)) if kind == NAPI else (1, 1))
         settings = tune(server, {})
         tune(client, REUSE)
         if kind == RPS:
-            steer(server, [cores.measured])
-            steer(client, cores.load)
+            steer(server, here)
+            steer(client, there)
         if kind == NAPI:
-            receive_in_threads(server, [cores.measured])
-            receive_in_threads(client, cores.load)
+            receive_in_threads(server, here)
+            receive_in_threads(client, there)
+            hold(server, len(there))
+            hold(client, len(here))
         if kind == SLOW:
             tc = [tools.need("tc"), "qdisc", "add", "dev", "v0", "root", *RATE]
             execute(*inside(server), *tc)
             execute(*inside(client), *tc)
-        there, here = inside(server), inside(client)
         source = f"{CLIENTS}.1"
-        yield Network(kind, there, here, SERVER, CLIENT, source, settings)
+        sides = inside(server), inside(client)
+        yield Network(kind, *sides, SERVER, CLIENT, source, settings)

@@ -26,7 +26,8 @@ LIMIT_PERCENT = 5.0
 
 PROC = Path("/proc")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-# Two readings in ticks may be wrong by this: less time of others isn't counted.
+# Two readings of a core in ticks may be wrong by this: less time of others isn't
+# counted.
 COARSE_S = 2.5 * TICK_S
 KERNEL_THREAD = 0x00200000  # the bit of a task's flags
 AUTOGROUP = Path("/proc/self/autogroup")
@@ -185,27 +186,30 @@ def elsewhere() -> Iterator[None]:
 
 
 class Others:
-    """How long others than the bench's processes had a core, from the making of this
-    object on.
+    """How long others than the bench's processes had some cores, from the making of
+    this object on.
     """
 
-    def __init__(self, core: int) -> None:
-        self.core = core
+    def __init__(self, cores: Sequence[int]) -> None:
+        self.cores = list(cores)
         self.before, self.theirs_before = self.ours_s()
         self.begin = time.monotonic()
-        self.idle, self.stolen = core_s(core, 3, 4), stolen_s(core)
+        self.idle, self.stolen = self.spent_s(3, 4), self.spent_s(7)
         self.ended = ended_s() - Elsewhere.used_s
 
+    def spent_s(self, *columns: int) -> float:
+        return sum(cores_s(self.cores, *columns))
+
     def ours_s(self) -> tuple[dict[int, float], dict[int, float]]:
-        """Processor time of each process of the bench that may run on the core, and of
-        each other process.
+        """Processor time of each process of the bench that may run on one of the cores,
+        and of each other process.
         """
         found = tasks()
         ours = descendants(found)
         clocks = {}
         for pid in ours:
             with suppress(OSError):
-                if self.core in os.sched_getaffinity(pid):
+                if os.sched_getaffinity(pid) & set(self.cores):
                     clocks[pid] = clock_s(pid)
         theirs = {
             t.pid: t.used_s
@@ -215,9 +219,9 @@ class Others:
         return clocks, theirs
 
     def percent(self) -> float:
-        passed = time.monotonic() - self.begin
-        busy = passed - (core_s(self.core, 3, 4) - self.idle)
-        stolen = stolen_s(self.core) - self.stolen
+        passed = (time.monotonic() - self.begin) * len(self.cores)
+        busy = passed - (self.spent_s(3, 4) - self.idle)
+        stolen = self.spent_s(7) - self.stolen
         ours = ended_s() - Elsewhere.used_s - self.ended
         now, theirs_now = self.ours_s()
         ours += sum(used - self.before.get(pid, 0) for pid, used in now.items())
@@ -226,7 +230,8 @@ class Others:
             for pid, used in theirs_now.items()
         )
         others = max(0.0, min(busy - ours - stolen, theirs)) + stolen
-        return 100 * others / passed if others > COARSE_S else 0.0
+        coarse = COARSE_S * len(self.cores)
+        return 100 * others / passed if others > coarse else 0.0
 
 
 @contextmanager

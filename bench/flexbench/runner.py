@@ -93,13 +93,13 @@ def in_quiet(run: Run, plan: Plan, bench: str, once: Callable[[], Json]) -> Json
     the bench says, if it does, or else by the clocks of all processes.
     """
     for _ in range(1 if plan.quick else TRIES):
-        others = quiet.Others(plan.cores.measured)
+        others = quiet.Others(plan.cores.server)
         found = once()
         share = found["samples"].setdefault(DISTURBED, [others.percent()])
         if share[0] <= quiet.LIMIT_PERCENT:
             return found
     run.note(
-        f"{bench}: others used the measured core for more than "
+        f"{bench}: others used the measured cores for more than "
         f"{quiet.LIMIT_PERCENT:.0f} % of some rounds, whose figures are rough"
     )
     return found

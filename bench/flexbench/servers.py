@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve and nginx, both with one worker on the measured core, serving the same
+"""flexsc serve and nginx, both with a worker for each core of a server, serving the same
 folder on free ports of the network. Each lives as long as a with-block.
 """
 
@@ -32,13 +32,13 @@ STOP_S = 10
 DESCRIPTORS = 65536
 BACKLOG = 2**31 - 1  # as long as net.core.somaxconn permits, like the study's others
 
-# Debian's defaults, but for what a measurement needs: no daemon, no log, one
-# worker, a folder of its own, connections that are kept, and as many of them as
+# Debian's defaults, but for what a measurement needs: no daemon, no log, a worker for
+# each core, a folder of its own, connections that are kept, and as many of them as
 # descriptors permit.
 NGINX = """\
 {load}{user}daemon off;
-worker_processes 1;
-worker_rlimit_nofile {descriptors};
+worker_processes {workers};
+{affinity}worker_rlimit_nofile {descriptors};
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
 events {{
@@ -91,7 +91,7 @@ NGINX_BACKEND = """\
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs. pid: of the process that serves."""
+    """A server that runs. pid: of the process that serves, or whose children do."""
 
     name: str
     url: str
@@ -179,13 +179,13 @@ def line_within(stream: IO[str], seconds: float) -> str:
 def flexsc(
     plan: Plan, root: Path, cache: int, options: Sequence[str] = ()
 ) -> Iterator[Server]:
-    core, net = plan.cores.measured, plan.network
+    cores, net = listed(plan.cores.server), plan.network
     args = [*net.server, plan.flexsc, "serve", str(root), "-p", "0"]
-    args += ["-b", net.address, "-j", "1", "--cores", str(core)]
+    args += ["-b", net.address, "-j", str(len(plan.cores.server)), "--cores", cores]
     if cache:
         args += ["--cache", str(cache)]
     args += options
-    with process("flexsc serve", pinned(core, args)) as started:
+    with process("flexsc serve", pinned(cores, args)) as started:
         assert started.stderr
         line = line_within(started.stderr, START_S)
         found = re.search(rf"http://{re.escape(net.address)}:\d+/", line)
@@ -201,7 +201,14 @@ def descriptors() -> int:
     return DESCRIPTORS if endless else min(hard, DESCRIPTORS)
 
 
-def nginx_config(place: Place, site: Site) -> str:
+def affinity(cores: Sequence[int]) -> str:
+    """nginx' line that gives each of several workers one of the cores."""
+    mask = sum(1 << core for core in cores)
+    return f"worker_cpu_affinity auto {mask:b};\n" if len(cores) > 1 else ""
+
+
+def nginx_config(place: Place, site: Site, cores: Sequence[int] = (0,)) -> str:
+    """cores: a worker for each of them."""
     user, module = "", site.module
     if os.geteuid() == 0:
         # nginx' worker is to have the rights that flexsc serve has.
@@ -211,6 +218,8 @@ def nginx_config(place: Place, site: Site) -> str:
         load=f"load_module {module.path};\n" if module else "",
         on=f"\tflexsc on;\n\tflexsc_keep {module.keep};\n" if module else "",
         user=user,
+        workers=len(cores),
+        affinity=affinity(cores),
         descriptors=descriptors(),
         # The other quarter of the descriptors is for files.
         connections=descriptors() * 3 // 4,
@@ -243,20 +252,23 @@ def family(pid: int) -> list[int]:
     return [pid, *children(pid)]
 
 
-def worker_of(name: str, master: int) -> int:
-    """The one child of a server's master process."""
+def worker_of(name: str, master: int, count: int = 1) -> int:
+    """The one child of a server's master process; or that one itself, as soon as it has
+    several ones.
+    """
     until = time.monotonic() + START_S
     while time.monotonic() < until and Path(f"/proc/{master}").exists():
-        for worker in children(master):
-            return worker
+        workers = children(master)
+        if len(workers) >= count:
+            return workers[0] if count == 1 else master
         time.sleep(0.05)
-    raise BenchError(f"{name} didn't start a worker")
+    raise BenchError(f"{name} didn't start {'a worker' if count == 1 else 'workers'}")
 
 
-def nginx_arguments(where: Place, site: Site) -> list[str]:
+def nginx_arguments(where: Place, site: Site, cores: Sequence[int] = (0,)) -> list[str]:
     """Write nginx' configuration. Returns its arguments."""
     folder, config = str(where.folder), where.folder / "nginx.conf"
-    config.write_text(nginx_config(where, site), encoding="utf-8")
+    config.write_text(nginx_config(where, site, cores), encoding="utf-8")
     return ["-p", folder, "-c", str(config), "-e", f"{folder}/error.log"]
 
 
@@ -264,17 +276,19 @@ def nginx_arguments(where: Place, site: Site) -> list[str]:
 def nginx(
     plan: Plan, name: str, folder: Path, site: Site, core: int | str | None = None
 ) -> Iterator[Server]:
-    """An nginx that runs. core: one or more, as taskset has them, instead of the
-    measured one.
+    """An nginx that runs. core: for its one worker, one or more, as taskset has them,
+    instead of the plan's.
     """
     where = place(plan.network, folder)
-    args = [*plan.network.server, tools.need("nginx"), *nginx_arguments(where, site)]
+    cores = plan.cores.server if core is None else [0]
+    arguments = nginx_arguments(where, site, cores)
+    args = [*plan.network.server, tools.need("nginx"), *arguments]
     if core is None:
-        core = plan.cores.measured
+        core = listed(cores)
     with process(name, pinned(core, args)) as started:
         scheme = "https" if site.certificate else "http"
         url = f"{scheme}://{where.address}:{where.port}/"
-        yield Server(name, url, worker_of(name, started.pid))
+        yield Server(name, url, worker_of(name, started.pid, len(cores)))
 
 
 def check(

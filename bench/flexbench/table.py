@@ -54,10 +54,17 @@ def explained(text: str) -> str:
     return f"{text}\n{LIMITED} the server wasn't busy: its clients were the limit"
 
 
+def cores(count: int) -> str:
+    return "1 core" if count == 1 else f"{count} cores"
+
+
 def how(measurement: Measurement) -> str:
     """How it was measured: network and rounds. An older file may lack some of it."""
     settings = measurement.settings
     text = f"network {settings.get('network', 'lo')}, {len(measurement.rounds)} rounds"
+    count = int(settings.get("cores", 1))
+    if count > 1:
+        text = f"{cores(count)}, {text}"
     return text + (f" of {settings['seconds']} s" if "seconds" in settings else "")
 
 

@@ -1007,6 +1007,21 @@ def test_the_study_has_words() -> None:
     assert done.stderr == "flexsc: bench: serve: --tune is of study\n"
 
 
+def test_the_study_s_servers_have_as_many_cores_as_clients_leave() -> None:
+    said = {
+        ("serve", "--cores", "2"): "serve: --cores is of study",
+        ("study", "page", "--cores", "2"): "study page is of one core, and --cores of "
+        "pages, specweb, disk",
+        ("study", "--cores", "1000"): "--cores 1000: of the ",
+        ("study", "--cores", "0"): "argument --cores: invalid",
+        ("study", "--cores", "1,two"): "argument --cores: invalid",
+    }
+    for words, error in said.items():
+        done = bench(*words)
+        assert (done.returncode != 0, done.stdout) == (True, "")
+        assert error in done.stderr
+
+
 def test_programs_have_names() -> None:
     done = bench("programs", "emacs")
     assert (done.returncode, done.stdout) == (1, "")

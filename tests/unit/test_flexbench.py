@@ -166,8 +166,8 @@ def shares(monkeypatch: pytest.MonkeyPatch, *percents: float) -> None:
     left = list(percents)
 
     class Others:
-        def __init__(self, core: int) -> None:
-            assert core == plan().cores.measured
+        def __init__(self, cores: list[int]) -> None:
+            assert cores == [plan().cores.measured]
 
         def percent(self) -> float:
             return left.pop(0)
@@ -175,7 +175,7 @@ def shares(monkeypatch: pytest.MonkeyPatch, *percents: float) -> None:
     monkeypatch.setattr(runner.quiet, "Others", Others)
 
 
-ROUGH = "calls: others used the measured core for more than 5 % of some rounds, "
+ROUGH = "calls: others used the measured cores for more than 5 % of some rounds, "
 
 
 @pytest.mark.parametrize(
@@ -960,9 +960,41 @@ def test_load_stays_off_the_measured_core(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_other_half_of_a_core_is_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "siblings", lambda core: {2, 3})
+    halves = {2, 3}
+    monkeypatch.setattr(machine, "siblings", lambda c: halves if c in halves else {c})
     assert machine.choose({0, 1, 2, 3}) == machine.Cores(3, 1, [0, 1])
     assert machine.choose({2, 3}) == machine.Cores(3, 2, [2])
+
+
+def test_a_server_on_several_cores_leaves_half_to_its_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "siblings", lambda core: {core})
+    assert machine.counts(set(range(8))) == [1, 2, 4]
+    assert machine.counts({0, 1}) == machine.counts({0}) == [1]
+    assert machine.counts(set(range(13))) == [1, 2, 4]
+    found = machine.choose(set(range(5)), 2)
+    assert found == machine.Cores(4, 2, [0, 1, 2], [3])
+    assert found.server == [4, 3]
+    with pytest.raises(BenchError, match="--cores 3: of the 5 physical cores here, ha"):
+        machine.choose(set(range(5)), 3)
+    with pytest.raises(BenchError, match="are the clients': give 1 at most"):
+        machine.choose({0, 1}, 2)
+
+
+def test_a_server_has_physical_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "siblings", lambda core: {core, (core + 4) % 8})
+    assert machine.counts(set(range(8))) == [1, 2]
+    found = machine.choose(set(range(8)), 2)
+    assert found == machine.Cores(7, 5, [0, 1, 4, 5], [6])
+    with pytest.raises(BenchError, match="of the 4 physical cores here"):
+        machine.choose(set(range(8)), 3)
+
+
+def test_the_server_s_cores_are_named() -> None:
+    assert machine.named({"measured": 3}) == "core 3"
+    assert machine.named({"measured": 3, "server": [3]}) == "core 3"
+    assert machine.named({"measured": 3, "server": [3, 2]}) == "cores 3, 2"
 
 
 @pytest.mark.parametrize(

@@ -79,13 +79,15 @@ def test_other_networks_take_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.contextmanager
-def made(kind: str) -> Iterator[network.Network]:
+def made(
+    kind: str, cores: Cores = Cores(measured=1, other=0, load=[0])
+) -> Iterator[network.Network]:
     """A network, where it may be had."""
     needed = ["ip", "tc"] + (["ethtool"] if kind == network.NAPI else [])
     if os.geteuid() != 0 or not all(tools.find(program) for program in needed):
         pytest.skip(f"this takes root, {', '.join(needed)}")
     try:
-        with network.network(kind, Cores(measured=1, other=0, load=[0])) as net:
+        with network.network(kind, cores) as net:
             yield net
     except BenchError as error:
         if "not permitted" in str(error) or "Read-only" in str(error):
@@ -119,6 +121,28 @@ def test_each_side_receives_in_a_thread_of_its_own() -> None:
     while network.receivers() - before and time.monotonic() < until:
         time.sleep(0.05)
     assert network.receivers() <= before
+
+
+def test_a_server_on_several_cores_receives_on_each() -> None:
+    if len(os.sched_getaffinity(0)) < 2 or not tools.find("ethtool"):
+        pytest.skip("this takes two cores and ethtool")
+    before = network.receivers()
+    # One client on the server's second core: the test has two cores.
+    with made("napi", Cores(measured=1, other=0, load=[0], more=[0])) as net:
+        threads = sorted(network.receivers() - before)
+        places = sorted(core for t in threads for core in os.sched_getaffinity(t))
+        assert places == [0, 0, 1]
+        queues = {}
+        for side in (net.server, net.client):
+            command = [*side, "ls", "/sys/class/net/v0/queues"]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            queues[side[-1]] = done.stdout.split()
+        assert queues[net.server[-1]] == ["rx-0", "rx-1", "tx-0"]
+        assert queues[net.client[-1]] == ["rx-0", "tx-0", "tx-1"]
+        command = [*net.client, "tc", "qdisc", "show", "dev", "v0"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.count("pfifo") == 2
+        assert done.stdout.count("limit 10000p") == 2
 
 
 ANSWER = """
@@ -209,7 +233,7 @@ def test_somebody_else_s_process_is_noticed() -> None:
     )
     pid = int(done.stdout)
     try:
-        others = quiet.Others(0)
+        others = quiet.Others([0])
         time.sleep(1)
         assert others.percent() > quiet.LIMIT_PERCENT
     finally:
@@ -222,16 +246,16 @@ class Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = self.idle = self.stolen = self.ours = self.ended = 0.0
         self.theirs = {100: 7.0}
-        monkeypatch.setattr(quiet, "core_s", self.core_s)
+        monkeypatch.setattr(quiet, "cores_s", self.cores_s)
         monkeypatch.setattr(quiet, "clock_s", lambda pid: self.ours)
         monkeypatch.setattr(quiet, "ended_s", lambda: self.ended)
         monkeypatch.setattr(quiet, "tasks", self.tasks)
         monkeypatch.setattr("time.monotonic", lambda: self.now)
         monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
 
-    def core_s(self, core: int, *columns: int) -> float:
-        assert core == 1 and columns in ((3, 4), (7,))
-        return self.stolen if columns == (7,) else self.idle
+    def cores_s(self, cores: list[int], *columns: int) -> list[float]:
+        assert columns in ((3, 4), (7,))
+        return [self.stolen if columns == (7,) else self.idle for _ in cores]
 
     def tasks(self) -> dict[int, quiet.Task]:
         all_tasks = [quiet.Task(os.getpid(), 100, 0, 3.0 * self.now)]
@@ -245,7 +269,7 @@ def test_a_core_s_time_is_ours_theirs_or_the_kernel_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     machine = Machine(monkeypatch)
-    others = quiet.Others(1)
+    others = quiet.Others([1])
     # Ten seconds: one idle, six of a process of ours, two of one that ended.
     machine.now, machine.idle = 10.0, 1.0
     machine.ours, machine.ended = 6.0, 2.0
@@ -263,9 +287,25 @@ def test_a_core_s_time_is_ours_theirs_or_the_kernel_s(
     assert others.percent() == pytest.approx(30)
 
 
+def test_others_share_is_of_all_the_server_s_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(monkeypatch)
+    others = quiet.Others([1, 0])
+    # Twenty seconds of two cores: two idle, twelve ours, the rest another process'.
+    machine.now, machine.idle, machine.ours = 10.0, 1.0, 12.0
+    machine.theirs[100] += 8.0
+    assert others.percent() == pytest.approx(30)
+    # One that may not run on these cores has none of their time.
+    others = quiet.Others([2, 3])
+    machine.now, machine.ours = 20.0, 24.0
+    machine.theirs[100] += 40.0
+    assert others.percent() == pytest.approx(100)
+
+
 def test_what_ticks_cannot_tell_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
-    others = quiet.Others(1)
+    others = quiet.Others([1])
     machine.now = 0.02
     machine.theirs[100] += 0.02
     assert others.percent() == 0

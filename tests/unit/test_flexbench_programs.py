@@ -196,6 +196,9 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     cached = servers.nginx_config(place, Site(tmp_path / "root", cached=True))
     assert "listen 127.0.0.1:8080 backlog=2147483647;" in plain
     assert "worker_processes 1;" in plain
+    assert "affinity" not in plain
+    several = servers.nginx_config(place, Site(tmp_path / "root"), [5, 2])
+    assert "worker_processes 2;\nworker_cpu_affinity auto 100100;\n" in several
     assert "sendfile on;" in plain
     assert "open_file_cache" not in plain
     assert "open_file_cache max=1000;" in cached

@@ -600,6 +600,40 @@ def test_several_cores_are_shown_if_a_file_has_them(
         assert "specweb, 8 cores, peak, loops" in rows
         assert rows["all three, 8 cores, connections/s offered"].endswith("serve")
         assert ours_of(tmp_path, "geneves-f4")["loops, 8 cores"].endswith("1.00 times")
+        assert ours_of(tmp_path, "study-s2")["loops, 8 cores"].endswith("1.00 times")
+
+
+def test_peaks_are_compared_with_those_of_their_own_run(tmp_path: Path) -> None:
+    def with_peaks(name: str, **peaks: float) -> Path:
+        run = json.loads(CALLS.read_text(encoding="utf-8"))
+        run["measurements"] = [
+            measured(
+                "study-peak",
+                {"workload": "specweb", "model": "loops", "cores": cores},
+                {"answers_per_s": rate, "busy_percent": 99.0, "client_percent": 9.0},
+            )
+            for cores, rate in zip((1, 2), peaks.values(), strict=False)
+        ]
+        path = tmp_path / name
+        path.write_text(json.dumps(run), encoding="utf-8")
+        return path
+
+    one = with_peaks("one.json", one=500.0)
+    both = with_peaks("both.json", one=1000.0, two=1800.0)
+    report(tmp_path, "--from", one, "--from", both)
+    for figure in ("study-s2", "geneves-f4"):
+        ours = ours_of(tmp_path, figure)
+        assert ours["loops, 1 core"] == "1,000 answers/s, 1.00 times"
+        assert ours["loops, 2 cores"] == "1,800 answers/s, 1.80 times"
+
+
+def test_a_machine_that_is_too_small_isn_t_asked() -> None:
+    chosen = [figure for _, figure in figures.chosen(["study-s2", "geneves-f2"])]
+    assert not measure.wanted(chosen, runs.Runs(), cores=2)
+    (bench,) = measure.wanted(chosen, runs.Runs(), cores=4)
+    assert bench.command == "flexsc bench study specweb --cores all"
+    # A file with some number of cores is enough.
+    assert bench.name == "study-specweb-cores-all"
 
 
 def test_memory_stands_beside_the_paper_s(tmp_path: Path) -> None:
@@ -814,7 +848,7 @@ def test_thorough_files_come_before_quick_ones(tmp_path: Path) -> None:
 
 def test_a_command_is_measured_once_for_all_its_figures() -> None:
     chosen = [figure for _, figure in figures.chosen([])]
-    names = [bench.name for bench in measure.wanted(chosen, runs.Runs())]
+    names = [bench.name for bench in measure.wanted(chosen, runs.Runs(), 2)]
     assert len(names) == len(set(names))
     assert {"calls", "programs-apache-sweep", "threads", "send"} <= set(names)
     assert {"serve-sweep", "programs-apache-entries"} <= set(names)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,36 @@ def test_words_are_workloads_and_models() -> None:
         study.parse(["fast"])
 
 
+def test_servers_on_several_cores_have_sessions() -> None:
+    assert study.parse_several([]) == study.parse_several(["loops"]) == ["specweb"]
+    assert study.parse_several(["pages", "disk"]) == ["pages", "disk"]
+    with pytest.raises(
+        BenchError, match="study page is of one core, and --cores of pages, specweb, d"
+    ):
+        study.parse_several(["specweb", "page"])
+
+
+def test_a_server_has_something_for_each_core() -> None:
+    built_in = {name: subjects.tunings(name, 128, 4)[0] for name in subjects.NAMES}
+    assert built_in["events"] == ["--copies", "4", "--accepts", "16"]
+    assert built_in["helpers"] == ["--copies", "4", "--helpers", "2"]
+    assert built_in["loops"] == ["--loops", "4"]
+    assert built_in["stages"][:6] == ["--read", "4", "--file", "4", "--write", "4"]
+    assert built_in["threads"] == subjects.tunings("threads", 128)[0]
+    assert not [
+        name for name in subjects.NAMES if not built_in[name] and name != "nginx"
+    ]
+
+
+def test_the_commands_of_several_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subjects.examples, "find", lambda flexsc, name: Path(name))
+    model = subjects.model_of("threads-flexsc")
+    assert model
+    some = replace(plan(), cores=Cores(3, 1, [0, 1], [2]))
+    command = subjects.command(some, model, [], Path("/files"))
+    assert command[:4] == ["flexsc", "run", "--carriers", "2"]
+
+
 def test_every_model_has_a_built_in_tuning() -> None:
     for name in subjects.NAMES:
         tried = subjects.tunings(name, 128)
@@ -75,13 +106,13 @@ def test_every_model_has_a_built_in_tuning() -> None:
 
 
 def test_kept_connections_have_a_thread_each() -> None:
-    for tuning in subjects.threads(1024):
+    for tuning in subjects.threads(1024, 1):
         assert int(tuning[1]) > 1024
     most = [["--threads", "10016"], ["--threads", "20032"], ["--threads", "32000"]]
-    assert subjects.threads(10_000) == most
-    assert subjects.threads(20_000) == [["--threads", "20016"], most[-1]]
+    assert subjects.threads(10_000, 1) == most
+    assert subjects.threads(20_000, 1) == [["--threads", "20016"], most[-1]]
     # These are too many: the program says so.
-    assert subjects.threads(40_000) == [["--threads", "40016"]]
+    assert subjects.threads(40_000, 1) == [["--threads", "40016"]]
 
 
 def test_models_are_compared_with_events() -> None:
@@ -149,3 +180,21 @@ def test_the_epoll_server_is_tried_with_copies(
     tuner = Tuner(empty(), plan(True), tmp_path, "disk", 128, load, copies=(4, 16))
     assert tuner.best("events") == ["--copies", "16"]
     assert tuner.best("helpers") == ["--helpers", "2"]
+
+
+def test_copies_are_tried_for_each_core(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried: list[str] = []
+
+    @contextmanager
+    def started(plan: Plan, name: str, tuning: list[str], at: Path) -> Iterator[Server]:
+        tried.append(" ".join(tuning))
+        yield Server(name, "http://127.0.0.1:1/", 1)
+
+    monkeypatch.setattr(subjects, "started", started)
+    run, some = empty(), replace(plan(True), cores=Cores(3, 1, [0, 1], [2]))
+    load = {"requests_per_s": [1.0]}
+    Tuner(run, some, tmp_path, "pages", 9, lambda _: load, copies=(2, 4)).best("events")
+    assert tried[-2:] == ["--copies 4", "--copies 8"]
+    assert {m.settings["cores"] for m in run.of("study-tune")} == {2}

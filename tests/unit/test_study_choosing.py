@@ -81,6 +81,7 @@ def test_of_idle_clients_the_largest_number_counts() -> None:
 def test_answers_are_marked_if_clients_were_the_limit(busy: float, mark: str) -> None:
     def offered(model: str, answers: float) -> Measurement:
         settings: Settings = {"workload": "pages", "times": "2", "model": model}
+        settings["cores"] = 1
         series = {"answers_per_s": [answers] * 3, "busy_percent": [busy] * 3}
         found = measured("study-offered", settings, series)
         for one in found.rounds:

@@ -232,7 +232,7 @@ def add(
 ) -> None:
     settings: Settings = {
         **{"workload": "specweb", "model": model, "seconds": 2, "network": "lo"},
-        **{"connections": 128, "folders": 64},
+        **{"connections": 128, "folders": 64, "cores": int(more.get("cores", 1))},
     }
     if bench == OFFERED:
         settings |= {"times": times, "offered_per_s": round(1000 * float(times))}
@@ -293,6 +293,48 @@ def swept() -> Run:
     return run
 
 
+def test_each_number_of_cores_has_tables_and_peaks_stand_beside_each_other() -> None:
+    run = swept()
+    add(run, PEAK, "loops", "", 1900, cores=2)
+    add(run, OFFERED, "loops", "2", 1800, busy=98, cores=2)
+    add(run, OFFERED, "loops", "0.8", 1500, cores=2, overflows=3)
+    one, two, peaks = study.show(run)
+    assert "network lo, 2 rounds" in one and "2 cores" not in one
+    assert "static files; 2 cores, network lo, 2 rounds" in two
+    assert "events" not in two
+    lines = [" ".join(line.split()) for line in peaks.splitlines()]
+    assert lines == [
+        "study specweb: peaks against cores, good answers a second (S2)",
+        "model 1 core 2 cores",
+        "loops 1,000 1,900",
+        "events 800* -",
+    ]
+    (note,) = [text for text in run.notes if "backlog" in text]
+    assert "loops at 0.8x on 2 cores 6" in note
+
+
+def test_servers_on_several_cores_have_as_many_times_the_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+
+    def load(plan: Plan, *args: object, **more: object) -> Json:
+        asked.append(more.get("connections"))
+        samples = {"answers_per_s": [1000.0], "disturbed_percent": [0]}
+        return {"samples": samples, "counts": {}}
+
+    monkeypatch.setattr(sessions, "load", load)
+    run, cores = Run(machine={}, command=[]), Cores(3, 1, [0, 1], [2])
+    sweep = offered.Sweep(run, replace(PLAN, cores=cores, rounds=1), "pages", site())
+    sweep.found = {"loops": (Server("loops", "http://127.0.0.1:1/", 1), [])}
+    # Peaks of another number of cores are another scale.
+    add(run, PEAK, "loops", "", 5)
+    sweep.sweep()
+    assert asked == [256, 256, None, None, None]
+    assert {m.settings["cores"] for m in run.of(OFFERED)} == {2}
+    assert run.of(OFFERED, times="1")[0].settings["offered_per_s"] == 1000
+
+
 def test_tables_have_models_down_and_points_across() -> None:
     run = swept()
     (text,) = study.show(run)
@@ -318,7 +360,7 @@ def test_tables_have_models_down_and_points_across() -> None:
     # S8: of its own best, which may be an open loop's.
     assert "loops 900 0.900" in lines
     assert "events 400 0.500" in lines
-    assert lines[-1].startswith("* the clients' core was busy for more than 90 %")
+    assert lines[-1].startswith("* a core of the clients was busy for more than 90 %")
 
 
 def test_what_went_wrong_is_noted_once() -> None:

@@ -25,14 +25,10 @@ MODELS = (
     "Models are drivers of one web server, so threads stand for Knot, events for "
     "userver, and stages for WatPipe. "
 )
+HALVES = "Half of the machine's cores are the clients'. "
 ONE_CORE = study.bench(SPECWEB)
 PEAKS = study.bench(SPECWEB, study.PEAK)
-# No command measures these: a file may have them.
-EIGHT = [
-    Bench((), study.OFFERED, {"workload": SPECWEB, "cores": n}) for n in study.CORES
-]
 THROUGHPUT = ("maximum throughput", "peak throughput")
-SMALL = "the bench has its servers on one core"
 
 
 def best(found: list[Measurement]) -> Measurement:
@@ -78,7 +74,7 @@ def most_cores(runs: Runs) -> int:
 def cores_rows(runs: Runs, data: Data) -> list[Row]:
     cores = most_cores(runs)
     found = study.peaks(runs, SPECWEB, cores)
-    where = f"{SPECWEB}, {study.cores_of(cores)}, peak"
+    where = f"{SPECWEB}, {table.cores(cores)}, peak"
     rows = [study.row_of(where, m, found, ANSWERS, "answers/s") for m in found]
     return point_rows(data, found) + rows
 
@@ -173,7 +169,7 @@ def memory_rows(runs: Runs, data: Data) -> list[Row]:
         kind = LOADS[point.series]
         for m in found[1:]:
             times = table.ratio(memory.beside_one(found, m, kind))
-            here = f"{times} times with {study.cores_of(memory.count(m))}"
+            here = f"{times} times with {table.cores(memory.count(m))}"
             rows.append(Row(f"{sweeps.where(point)}: {kind}", point, here=here))
     return rows
 
@@ -216,26 +212,23 @@ FIGURES = [
         rows=one_core_rows,
         draws=[partial(study.offered_panel, SPECWEB, 1)],
     ),
-    # Servers and clients have half of the machine each.
     Figure(
         "geneves-f2",
-        State.NOT_BUILT,
-        SMALL,
-        MODELS,
-        EIGHT,
-        cores_rows,
-        [cores_panel],
-        cores=16,
+        State.MEASURED,
+        differs=MODELS + HALVES,
+        benches=study.several(study.OFFERED),
+        rows=cores_rows,
+        draws=[cores_panel],
+        cores=study.LEAST_CORES,
     ),
     Figure(
         "geneves-f4",
-        State.NOT_BUILT,
-        SMALL,
-        MODELS,
-        study.SEVERAL,
-        scaling_rows,
-        [study.scaling_panel],
-        cores=8,
+        State.MEASURED,
+        differs=MODELS + HALVES,
+        benches=study.several(study.PEAK),
+        rows=scaling_rows,
+        draws=[study.scaling_panel],
+        cores=study.LEAST_CORES,
     ),
     Figure("geneves-t2", State.COUNTERS, COUNTERS),
     Figure("geneves-f3", State.COUNTERS, COUNTERS),

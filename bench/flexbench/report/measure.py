@@ -5,12 +5,14 @@ once. Its file is kept, so a report that was interrupted goes on where it was.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from .. import machine
 from ..samples import BenchError
 from .figure import Bench, Figure
 from .runs import Runs, load
@@ -25,11 +27,13 @@ def kept(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"), key=lambda p: (QUICK in p.stem, p.name))
 
 
-def wanted(figures: Iterable[Figure], runs: Runs) -> list[Bench]:
-    """The figures' benches without measurements, one for each command."""
+def wanted(figures: Iterable[Figure], runs: Runs, cores: int) -> list[Bench]:
+    """The figures' benches without measurements, one for each command. cores: the
+    physical ones of this machine, which is too small for some figures.
+    """
     found: dict[str, Bench] = {}
     for figure in figures:
-        for bench in figure.benches:
+        for bench in figure.benches if figure.cores <= cores else []:
             if bench.words and not runs.has(bench):
                 found.setdefault(bench.name, bench)
     return list(found.values())
@@ -76,7 +80,7 @@ def measure(
     """Measure for the figures: files are left in the folder, and reasons of benches
     that failed in runs.failed.
     """
-    benches = wanted(figures, runs)
+    benches = wanted(figures, runs, len(machine.whole(os.sched_getaffinity(0))))
     for bench in benches if quick else []:
         if bench.slow:
             runs.failed[bench.name] = "--quick leaves it out"

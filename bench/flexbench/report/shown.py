@@ -59,16 +59,14 @@ def unmeasured(figure: Figure, runs: Runs) -> str:
 def state_of(figure: Figure, runs: Runs) -> tuple[State, str]:
     measured = any(runs.has(bench) for bench in figure.benches)
     if figure.state == State.NOT_BUILT:
-        if measured:
-            return State.MEASURED, ""
-        if too_small(figure, runs):
-            return State.TOO_SMALL, f"{too_small(figure, runs)}; {figure.why}"
-        return figure.state, figure.why
+        return (State.MEASURED, "") if measured else (figure.state, figure.why)
     if figure.state == State.RECORDED and not runs.sources:
         return State.NOT_MEASURED, "there is no file of measurements"
     if figure.state == State.COUNTERS:
         return (State.MEASURED, "") if measured else (figure.state, figure.why)
     if figure.benches and not measured:
+        if too_small(figure, runs):
+            return State.TOO_SMALL, too_small(figure, runs)
         return State.NOT_MEASURED, unmeasured(figure, runs)
     return figure.state, figure.why
 

@@ -108,22 +108,29 @@ def offered_panel(
     curves = curves_of(found, "offered_per_s", ANSWERS, model, limited)
     scale = Scale("requests a second, offered", "good answers a second", log_x=False)
     chart.curves(axes, curves, scale)
-    axes.set_title(f"{workload}, {cores_of(cores)}")
-
-
-def cores_of(count: int) -> str:
-    return "1 core" if count == 1 else f"{count} cores"
+    axes.set_title(f"{workload}, {table.cores(cores)}")
 
 
 # Peaks against cores (S2).
 
-CORES = (2, 4, 8, 16)
-# No command measures these: a file may have them.
-SEVERAL = [Bench((), PEAK, {"workload": SPECWEB, "cores": n}) for n in CORES]
+CORES = (2, 4, 8, 16, 32, 64)
+ALL_CORES = ("study", SPECWEB, "--cores", "all")
+LEAST_CORES = 4  # of a machine whose server is to have two
+
+
+def several(kind: str) -> list[Bench]:
+    """Which numbers of cores a file has depends on the machine, or on the user."""
+    found = [Bench(ALL_CORES, kind, {"workload": SPECWEB, "cores": CORES[0]})]
+    for n in CORES[1:]:
+        found.append(Bench((), kind, {"workload": SPECWEB, "cores": n}))
+    return found
 
 
 def all_cores(runs: Runs) -> list[Measurement]:
-    return [m for n in (1, *CORES) for m in peaks(runs, SPECWEB, n)]
+    """Of the first file that has several cores: a peak is compared with its own run's."""
+    sources = (runs.source(PEAK, workload=SPECWEB, cores=n) for n in CORES)
+    source = next(filter(None, sources), None)
+    return source.run.of(PEAK, workload=SPECWEB) if source else []
 
 
 def scaling_rows(runs: Runs, data: Data) -> list[Row]:
@@ -135,7 +142,9 @@ def scaling_rows(runs: Runs, data: Data) -> list[Row]:
         for m in mine:
             times = m.median(ANSWERS) / least
             here = f"{table.number(m.median(ANSWERS))} answers/s, {times:.2f} times"
-            rows.append(Row(f"{name}, {cores_of(int(m.settings['cores']))}", here=here))
+            rows.append(
+                Row(f"{name}, {table.cores(int(m.settings['cores']))}", here=here)
+            )
     return rows
 
 

@@ -6,8 +6,8 @@ more model.
 
 from __future__ import annotations
 
-from .measuring import measure, parse
+from .measuring import measure, parse, parse_several
 from .offered import SECONDS
 from .tables import show
 
-__all__ = ["SECONDS", "measure", "parse", "show"]
+__all__ = ["SECONDS", "measure", "parse", "parse_several", "show"]

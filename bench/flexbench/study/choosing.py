@@ -53,8 +53,13 @@ def page(title: str, connections: int) -> Situation:
     return Situation(title, TIME, "study", found)
 
 
+def peak(title: str, compared: str, workload: str) -> Situation:
+    found: Settings = {"workload": workload, "cores": 1}
+    return Situation(title, compared, "study-peak", found)
+
+
 def offered(title: str, compared: str, workload: str, times: str) -> Situation:
-    found: Settings = {"workload": workload, "times": times}
+    found: Settings = {"workload": workload, "cores": 1, "times": times}
     return Situation(title, compared, "study-offered", found)
 
 
@@ -64,9 +69,9 @@ SITUATIONS = [
     page("1,024 clients", 1024),
     Situation("a connection for each request", TIME, "study", {"workload": "new"}),
     Situation("128 clients beside idle ones", TIME, "study-idle", {}),
-    Situation("20 small pages a client", TIME, "study-peak", {"workload": "pages"}),
-    Situation("SPECweb99's files", TIME, "study-peak", {"workload": "specweb"}),
-    Situation("files on the disk", RATE, "study-peak", {"workload": "disk"}),
+    peak("20 small pages a client", TIME, "pages"),
+    peak("SPECweb99's files", TIME, "specweb"),
+    peak("files on the disk", RATE, "disk"),
     offered("twice what the best can answer", RATE, "pages", "2"),
     offered("latency at 0.6 of that", LATENCY, "pages", "0.6"),
 ]

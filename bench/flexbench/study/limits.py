@@ -18,7 +18,7 @@ ENOUGH = 0.95
 BEHIND_MS = 20.0
 
 EXPLAINED = (
-    f"{table.LIMITED} the clients' core was busy for more than {CLIENT_PERCENT:.0f} % "
+    f"{table.LIMITED} a core of the clients was busy for more than {CLIENT_PERCENT:.0f} % "
     f"of the time, or the server's for less than {table.BUSY_PERCENT:.0f} % though it "
     "was asked for more than it answered"
 )
@@ -76,7 +76,9 @@ def limited(measurement: Measurement) -> bool:
 def where(measurement: Measurement) -> str:
     settings = measurement.settings
     at = f" at {settings['times']}x" if measurement.bench == OFFERED else " at its peak"
-    return f"{settings['model']}{at}"
+    count = int(settings["cores"])
+    on = f" on {table.cores(count)}" if count > 1 else ""
+    return f"{settings['model']}{at}{on}"
 
 
 def troubles(run: Run, workload: str) -> list[str]:

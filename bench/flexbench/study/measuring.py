@@ -22,6 +22,7 @@ from .subjects import BENCH
 
 # Those that are measured unless words name others.
 DEFAULT = ["page", "specweb"]
+SEVERAL = ["specweb"]  # of servers on several cores
 Measure = Callable[[Run, Plan, str, Sequence[str]], None]
 
 PARTS: dict[str, Measure] = {
@@ -50,9 +51,21 @@ def parse(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return loads or DEFAULT, names or subjects.NAMES
 
 
+def parse_several(words: Sequence[str]) -> list[str]:
+    """The workloads that the words name for servers on several cores."""
+    loads = [word for word in words if word in PARTS]
+    for load in loads:
+        if load not in SESSIONS:
+            known = ", ".join(SESSIONS)
+            raise BenchError(f"study {load} is of one core, and --cores of {known}")
+    return loads or SEVERAL
+
+
 def measure(run: Run, plan: Plan) -> None:
     """A workload that can't be measured is noted and left out."""
     loads, names = parse(plan.words)
+    if plan.cores.more:
+        loads = parse_several(plan.words)
     for workload in loads:
         try:
             PARTS[workload](run, plan, workload, names)

@@ -4,7 +4,8 @@ can do to twice that.
 
 A closed loop of sessions that don't think finds each model's peak first, and how evenly
 a model serves connections that are kept. The best model's peak is the scale of the
-open loop, so all models are offered the same, by turns.
+open loop, so all models are offered the same, by turns. Servers on several cores have
+as many times the clients.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ QUICK_TIMES = ["0.5", "1", "2"]
 ROUNDS, QUICK_ROUNDS, ROUNDS_MAX = 2, 1, 3
 SECONDS = 1
 
-CONNECTIONS = 128  # of the closed loop
-CLIENTS = 4096  # at the same time, for which servers are prepared
+# For each core: of the closed loop, and clients at the same time, for which servers are
+# prepared.
+CONNECTIONS = 128
+CLIENTS = 4096
 EVEN_S = 1
 
 
@@ -50,6 +53,10 @@ class Sweep:
     site: Site
     found: dict[str, tuple[Server, Tuning]] = field(default_factory=dict)
 
+    @property
+    def cores(self) -> int:
+        return len(self.plan.cores.server)
+
     # The servers.
 
     def tuning(self, name: str, folder: Path) -> Tuning:
@@ -61,8 +68,9 @@ class Sweep:
             return self.site.load.options if subjects.model_of(name) else ()
 
         run, plan = self.run, self.plan
+        clients = min(self.cores * CLIENTS, subjects.CLIENTS_MAX)
         tuner = Tuner(
-            *(run, plan, folder, self.name, CLIENTS, short, options),
+            *(run, plan, folder, self.name, clients, short, options),
             copies=self.site.load.copies,
         )
         return tuner.best(name)
@@ -90,8 +98,9 @@ class Sweep:
         return sessions.load(self.plan, self.site, server, seconds, warm_s, **more)
 
     def closed(self, server: Server, seconds: int, conns: str = "new") -> Json:
+        connections = self.cores * CONNECTIONS
         return self.load(
-            *(server, seconds, 1), connections=CONNECTIONS, think=0, conns=conns
+            *(server, seconds, 1), connections=connections, think=0, conns=conns
         )
 
     def peak(self, server: Server, settings: Settings) -> Json:
@@ -118,7 +127,7 @@ class Sweep:
             "model": name,
             "tuning": " ".join(tuning),
             **more,
-            "cores": 1,
+            "cores": self.cores,
             "folders": sessions.folders(self.plan),
             "seconds": self.plan.seconds,
             "seed": sessions.SEED,
@@ -144,7 +153,7 @@ class Sweep:
 
     def scale(self) -> float:
         """The best model's peak, requests a second."""
-        peaks = self.run.of(PEAK, workload=self.name)
+        peaks = self.run.of(PEAK, workload=self.name, cores=self.cores)
         best = max((m.median(ANSWERS) for m in peaks), default=0)
         if not best:
             raise BenchError(f"{self.name}: no model answers")
@@ -152,7 +161,7 @@ class Sweep:
 
     def sweep(self) -> None:
         load = self.site.load
-        self.measure(PEAK, self.peak, connections=CONNECTIONS)
+        self.measure(PEAK, self.peak, connections=self.cores * CONNECTIONS)
         best, due = self.scale(), self.site.due(self.plan.seconds)
         for times in QUICK_TIMES if self.plan.quick else TIMES:
             offered = float(times) * best

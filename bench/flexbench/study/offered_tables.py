@@ -191,9 +191,11 @@ def title(m: Measurement) -> str:
     )
 
 
-def of_workload(run: Run, workload: str) -> list[str]:
-    found = run.of(OFFERED, workload=workload)
-    peaks = run.of(PEAK, workload=workload)
+def of_workload(run: Run, workload: str, cores: int) -> list[str]:
+    found = run.of(OFFERED, workload=workload, cores=cores)
+    peaks = run.of(PEAK, workload=workload, cores=cores)
+    if not found and not peaks:
+        return []
     parts = [closed(peaks)] if peaks else []
     if found:
         parts += offered(found)
@@ -210,11 +212,29 @@ def of_workload(run: Run, workload: str) -> list[str]:
     return [head + "\n\n".join([*parts, *explained])]
 
 
+def scaling(run: Run, workload: str) -> list[str]:
+    """S2."""
+    peaks = run.of(PEAK, workload=workload)
+    counts = distinct(peaks, "cores") if peaks else []
+    if len(counts) < 2:
+        return []
+    rows = []
+    for name in distinct(peaks, "model"):
+        its = {m.settings["cores"]: m for m in peaks if m.settings["model"] == name}
+        cells = [rate(ANSWERS)(its[n]) if n in its else table.NOTHING for n in counts]
+        rows.append([str(name), *cells])
+    head = ["model", *(table.cores(int(n)) for n in counts)]
+    text = f"study {workload}: peaks against cores, good answers a second (S2)\n"
+    return [text + table.table(head, rows)]
+
+
 def show(run: Run) -> list[str]:
     measured = [*run.of(PEAK), *run.of(OFFERED)]
     text = []
     for workload in distinct(measured, "workload"):
-        text += of_workload(run, str(workload))
+        for cores in distinct(measured, "cores"):
+            text += of_workload(run, str(workload), int(cores))
+        text += scaling(run, str(workload))
         for line in limits.troubles(run, str(workload)):
             run.note(line)
     return text

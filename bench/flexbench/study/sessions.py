@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from statistics import mean
 from urllib.parse import urlsplit
 
 from .. import clients
@@ -146,7 +147,7 @@ def load(
     }
     before = watching.counters(server.pid)
     copies_s = watching.copies_s(server.pid)
-    with watching.Stretches([plan.cores.measured, *plan.cores.load]) as stretches:
+    with watching.Stretches([*plan.cores.server, *plan.cores.load]) as stretches:
         found = raw(plan.flexsc, "load", args, clients.placed(plan, []))
     found["counts"] |= watching.grown(before, watching.counters(server.pid))
     copies_s = watching.copies_s(server.pid) - copies_s
@@ -163,14 +164,15 @@ def busy(
     threads: int,
     seconds: float,
 ) -> dict[str, list[float]]:
-    """How busy the server's core is, and the busiest of its clients' cores, of which
-    looking for answers in vain isn't counted.
+    """How busy the server's cores are, on average, and the busiest of its clients', of
+    which looking for answers in vain isn't counted.
     """
     spun = 1e-6 * counts["spun_us"] / threads / stretches.seconds()
     most = max(stretches.percent(core, seconds) for core in plan.cores.load)
+    server = [stretches.percent(core, seconds) for core in plan.cores.server]
     ended = counts["answered"] + counts["warm_up"]
     return {
-        "busy_percent": [stretches.percent(plan.cores.measured, seconds)],
+        "busy_percent": [mean(server)],
         "client_percent": [max(0.0, most - 100 * spun)],
         "server_us": [counts["server_cpu_us"] / max(1.0, ended)],
     }

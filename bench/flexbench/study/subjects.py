@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import examples, servers
 from ..runner import Plan
-from ..running import CARRIER, FLEXSC, NATIVE, way
+from ..running import FLEXSC, NATIVE, way
 from ..servers import Server, Site
 
 BENCH = "study"
@@ -21,49 +21,63 @@ BENCH = "study"
 EVENTS = "events"
 
 Tuning = list[str]
+Tunings = Callable[[int, int], list[Tuning]]
 
 THREADS_MAX = 32000  # of web-threads
+SPARE_THREADS = 16
+CLIENTS_MAX = THREADS_MAX - SPARE_THREADS
 
 
-def threads(connections: int) -> list[Tuning]:
+# Each of these functions takes a number of connections and of cores.
+
+
+def threads(connections: int, cores: int) -> list[Tuning]:
     """More threads than connections, as a kept connection keeps its thread."""
-    least = connections + 16
+    least = connections + SPARE_THREADS
     numbers = {least}
     if least < THREADS_MAX:
         numbers |= {min(n, THREADS_MAX) for n in (2 * least, 4 * least)}
     return [["--threads", str(n)] for n in sorted(numbers)]
 
 
-def events(connections: int) -> list[Tuning]:
-    return [["--accepts", str(n)] for n in (16, 1, 256)]
+def of_each(option: str, cores: int) -> Tuning:
+    """A copy, or a loop, for each core."""
+    return [option, str(cores)] if cores > 1 else []
 
 
-def helped(connections: int) -> list[Tuning]:
-    return [["--helpers", str(n)] for n in (2, 1, 8)]
+def events(connections: int, cores: int) -> list[Tuning]:
+    copies = of_each("--copies", cores)
+    return [[*copies, "--accepts", str(n)] for n in (16, 1, 256)]
 
 
-def loops(connections: int) -> list[Tuning]:
-    return [[]]
+def helped(connections: int, cores: int) -> list[Tuning]:
+    copies = of_each("--copies", cores)
+    return [[*copies, "--helpers", str(n)] for n in (2, 1, 8)]
 
 
-def stages(connections: int) -> list[Tuning]:
-    return [
-        ["--read", str(n), "--file", str(files), "--write", str(n), "--batch", batch]
-        for n, files in ((1, 1), (1, 2), (2, 4))
-        for batch in ("16", "1")
-    ]
+def loops(connections: int, cores: int) -> list[Tuning]:
+    return [of_each("--loops", cores)]
+
+
+def stages(connections: int, cores: int) -> list[Tuning]:
+    found = []
+    for each, files in ((1, 1), (1, 2), (2, 4)):
+        n, file = str(each * cores), str(files * cores)
+        threads = ["--read", n, "--file", file, "--write", n]
+        found += [[*threads, "--batch", batch] for batch in ("16", "1")]
+    return found
 
 
 @dataclass(frozen=True)
 class Model:
-    """A way to drive the web server. tunings: a function that gives the tunings for a
-    number of connections, the built-in one first.
+    """A way to drive the web server. tunings: a function that gives the tunings, the
+    built-in one first.
     """
 
     name: str
     program: str  # of the driver
     title: str
-    tunings: Callable[[int], list[Tuning]]
+    tunings: Tunings
     variant: str = NATIVE
     options: Sequence[str] = field(default_factory=list)
 
@@ -81,7 +95,7 @@ MODELS = [
 SERVE, NGINX = "serve", "nginx"
 # flexsc serve allows half as many clients as descriptors, less than so many.
 SPARE = 100
-OTHERS = {SERVE: "flexsc serve", NGINX: "nginx, one worker"}
+OTHERS = {SERVE: "flexsc serve", NGINX: "nginx, a worker for each core"}
 NAMES = [*(model.name for model in MODELS), *OTHERS]
 
 
@@ -93,17 +107,18 @@ def titles() -> dict[str, str]:
     return {**{model.name: model.title for model in MODELS}, **OTHERS}
 
 
-def tunings(name: str, connections: int) -> list[Tuning]:
+def tunings(name: str, connections: int, cores: int = 1) -> list[Tuning]:
     """The first one is the built-in one."""
     model = model_of(name)
     if name == SERVE:
         return [["--max-connections", str(servers.descriptors() // 2 - SPARE)]]
-    return model.tunings(connections) if model else [[]]
+    return model.tunings(connections, cores) if model else [[]]
 
 
 def command(plan: Plan, model: Model, tuning: Tuning, root: Path) -> list[str]:
     program = str(examples.find(plan.flexsc, f"webserver/{model.program}"))
-    before = way(plan.flexsc, model.variant, *CARRIER)
+    carriers = ["--carriers", str(len(plan.cores.server))]
+    before = way(plan.flexsc, model.variant, *carriers)
     address = ["--bind", plan.network.address]
     return [*plan.network.server, *before, program, *address, *tuning, str(root)]
 
@@ -111,8 +126,8 @@ def command(plan: Plan, model: Model, tuning: Tuning, root: Path) -> list[str]:
 @contextmanager
 def driver(plan: Plan, model: Model, tuning: Tuning, root: Path) -> Iterator[Server]:
     args = command(plan, model, tuning, root)
-    core = str(plan.cores.measured)
-    with examples.started(model.name, core, args) as program:
+    cores = servers.listed(plan.cores.server)
+    with examples.started(model.name, cores, args) as program:
         program.check()
         url = f"http://{plan.network.address}:{program.port}/"
         yield Server(model.name, url, program.pid)
@@ -121,8 +136,8 @@ def driver(plan: Plan, model: Model, tuning: Tuning, root: Path) -> Iterator[Ser
 
 @contextmanager
 def started(plan: Plan, name: str, tuning: Tuning, folder: Path) -> Iterator[Server]:
-    """Run a model or another server with the files of folder/"root" on the measured
-    core, until the block ends. nginx has no tuning.
+    """Run a model or another server with the files of folder/"root" on the server's
+    cores, until the block ends. nginx has no tuning.
     """
     root = folder / "root"
     model = model_of(name)

@@ -46,6 +46,7 @@ class Tuner:
             "workload": self.workload,
             "model": name,
             "connections": self.connections,
+            "cores": len(self.plan.cores.server),
             "tuning": words,
         }
         found: Json = {"samples": samples, "counts": {}}
@@ -53,9 +54,10 @@ class Tuner:
         return samples[SERIES][0]
 
     def best(self, name: str) -> Tuning:
-        tunings = subjects.tunings(name, self.connections)
+        cores = len(self.plan.cores.server)
+        tunings = subjects.tunings(name, self.connections, cores)
         if name == subjects.EVENTS:
-            tunings += [["--copies", str(number)] for number in self.copies]
+            tunings += [["--copies", str(number * cores)] for number in self.copies]
         tried = [[*tuning, *self.options(name)] for tuning in tunings]
         if not self.plan.tune or len(tried) == 1:
             return tried[0]
