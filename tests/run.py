@@ -39,6 +39,9 @@ PYTHON_TOOLS = [
     "setuptools==75.6.0",
     "wheel==0.45.1",
     "html5lib==1.1",
+    "matplotlib==3.9.4",
+    "numpy==2.0.2",
+    "pyparsing==3.1.4",
 ]
 LIMIT = 600  # seconds, for one command
 GUESTS_LIMIT = 1500  # and for one that runs many guests

@@ -35,6 +35,7 @@ from . import (
     send,
     serve,
     study,
+    table,
     threads,
     timers,
 )
@@ -172,7 +173,6 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--cores",
         type=counts_of,
         metavar="N,...|all",
-        default=[1],
         help="of study with sessions: how many cores the server has, one number after "
         "the other; all: 1, 2, 4 and so on, up to half of the machine (1)",
     )
@@ -208,18 +208,19 @@ def check(args: argparse.Namespace) -> None:
         raise BenchError("--sweep has its own numbers of --connections: give one")
     if args.tune and args.bench != "study":
         raise BenchError(f"{args.bench}: --tune is of study")
-    if args.cores != [1] and args.bench != "study":
+    if args.cores and args.bench != "study":
         raise BenchError(f"{args.bench}: --cores is of study")
-    if max(args.cores) > 1:
+    if args.cores:
         study.parse_several(args.words)
 
 
 def measure(args: argparse.Namespace, argv: list[str]) -> Run:
     allowed = os.sched_getaffinity(0)
-    chosen = [machine.choose(allowed, count) for count in args.cores]
+    counts = args.cores or [1]
+    chosen = [machine.choose(allowed, count) for count in counts]
     plan = Plan(
         flexsc=args.flexsc,
-        cores=chosen[-1],
+        cores=chosen[0],
         quick=args.quick,
         rounds=args.rounds or (QUICK_ROUNDS if args.quick or args.sweep else ROUNDS),
         seconds=args.seconds or (QUICK_SECONDS if args.quick else SECONDS),
@@ -230,24 +231,31 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
         asked_rounds=args.rounds,
         asked_seconds=args.seconds,
         sweep=args.sweep,
+        numbers=args.cores or (),
     )
-    run = Run(machine=machine.collect(args.flexsc, plan.cores), command=argv)
+    run = Run(machine=machine.collect(args.flexsc, chosen), command=argv)
     with quiet.preferred():
         for cores in chosen:
-            with network.network(args.network, cores) as net:
-                run.machine["network"] = net.settings
-                measure_on(run, replace(plan, cores=cores, network=net), args.bench)
+            try:
+                measure_on(run, replace(plan, cores=cores), args)
+            except BenchError as error:
+                if not run.measurements:
+                    raise
+                # What other numbers of cores took hours for is kept.
+                run.note(f"{table.cores(len(cores.server))}: {error}")
     return run
 
 
-def measure_on(run: Run, plan: Plan, asked: str) -> None:
-    for name, bench in BENCHES.items():
-        if asked != name and (asked != "all" or name in APART):
-            continue
-        try:
-            bench.measure(run, plan)
-        except BenchError as error:
-            run.note(f"{name}: {error}")
+def measure_on(run: Run, plan: Plan, args: argparse.Namespace) -> None:
+    with network.network(args.network, plan.cores) as net:
+        run.machine["network"] = net.settings
+        for name, bench in BENCHES.items():
+            if args.bench != name and (args.bench != "all" or name in APART):
+                continue
+            try:
+                bench.measure(run, replace(plan, network=net))
+            except BenchError as error:
+                run.note(f"{name}: {error}")
 
 
 def show(run: Run) -> None:

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -169,7 +170,9 @@ def settings() -> dict[str, str | None]:
     return {name: setting(name) for name in wished()}
 
 
-def collect(flexsc: str, cores: Cores) -> Json:
+def collect(flexsc: str, several: Sequence[Cores]) -> Json:
+    """several: the cores of each part of the run, the first one's for what has one."""
+    cores, allowed = several[0], os.sched_getaffinity(0)
     governor = CPU / f"cpu{cores.measured}/cpufreq/scaling_governor"
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -178,13 +181,14 @@ def collect(flexsc: str, cores: Cores) -> Json:
         "cpu": cpu_model(),
         "virtual": virtual(),
         "mitigations": mitigations(),
-        "online": len(os.sched_getaffinity(0)),
+        "online": len(allowed),
+        "physical": len(whole(allowed)),
         "load": os.getloadavg()[0],
         "cores": {
             "measured": cores.measured,
             "other": cores.other,
             "load": cores.load,
-            "server": cores.server,
+            "servers": [one.server for one in several],
         },
         "governor": text_of(governor),
         "settings": settings(),
@@ -202,10 +206,12 @@ def collect(flexsc: str, cores: Cores) -> Json:
 
 
 def named(cores: Json) -> str:
-    """The cores of the server. A file of an older version has only one."""
-    server = cores.get("server", [cores["measured"]])
-    listed = ", ".join(str(core) for core in server)
-    return f"core {listed}" if len(server) == 1 else f"cores {listed}"
+    """The cores of the servers. A file of an older version has only one."""
+    found = []
+    for server in cores.get("servers", [[cores.get("measured")]]):
+        listed = ", ".join(str(core) for core in server)
+        found.append(f"core {listed}" if len(server) == 1 else f"cores {listed}")
+    return "; ".join(found)
 
 
 def describe(machine: Json) -> str:

@@ -212,7 +212,13 @@ def receive_in_threads(side: str, cores: Sequence[int]) -> None:
     before = receivers()
     execute(*inside(side), tools.need("ethtool"), "-K", "v0", "gro", "on", "tso", "off")
     execute(*inside(side), "sh", "-c", "echo 1 > /sys/class/net/v0/threaded")
-    for thread, core in zip(sorted(receivers() - before), cores, strict=True):
+    made = sorted(receivers() - before)
+    if len(made) != len(cores):
+        raise BenchError(
+            f"--network napi: the kernel made {len(made)} threads, and {len(cores)} are "
+            "needed: give another network"
+        )
+    for thread, core in zip(made, cores, strict=True):
         os.sched_setaffinity(thread, [core])
         os.setpriority(os.PRIO_PROCESS, thread, PREFERRED)
 

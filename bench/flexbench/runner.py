@@ -48,6 +48,7 @@ class Plan:
     asked_rounds: int | None = None
     asked_seconds: int | None = None
     sweep: bool = False  # the papers' numbers of clients, one after the other
+    numbers: Sequence[int] = ()  # of cores, as the command line says
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .compare import Interval
+from .machine import Cores
 from .samples import Measurement
 
 NOTHING = "-"
@@ -56,6 +57,12 @@ def explained(text: str) -> str:
 
 def cores(count: int) -> str:
     return "1 core" if count == 1 else f"{count} cores"
+
+
+def on(server: Cores) -> str:
+    """Words for a server on several cores."""
+    count = len(server.server)
+    return f" on {cores(count)}" if count > 1 else ""
 
 
 def how(measurement: Measurement) -> str:

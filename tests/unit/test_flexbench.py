@@ -6,6 +6,8 @@ files.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -27,6 +29,7 @@ from flexbench import (  # noqa: E402
     idle,
     machine,
     memory,
+    network,
     nginx,
     plot,
     programs,
@@ -43,6 +46,7 @@ from flexbench import (  # noqa: E402
     timers,
     tools,
 )
+from flexbench.runner import Plan  # noqa: E402
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings  # noqa: E402
 
 MACHINE: Json = {
@@ -993,8 +997,36 @@ def test_a_server_has_physical_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_server_s_cores_are_named() -> None:
     assert machine.named({"measured": 3}) == "core 3"
-    assert machine.named({"measured": 3, "server": [3]}) == "core 3"
-    assert machine.named({"measured": 3, "server": [3, 2]}) == "cores 3, 2"
+    assert machine.named({"measured": 3, "servers": [[3]]}) == "core 3"
+    several = {"measured": 3, "servers": [[3], [3, 2]]}
+    assert machine.named(several) == "core 3; cores 3, 2"
+
+
+def test_what_some_numbers_of_cores_had_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def made(kind: str, cores: machine.Cores) -> Iterator[network.Network]:
+        if len(cores.server) == 2:
+            raise BenchError("no second queue")
+        yield network.Network()
+
+    def measure(run: Run, plan: Plan) -> None:
+        count = len(plan.cores.server)
+        run.measurements.append(Measurement("study-peak", {"cores": count}))
+
+    monkeypatch.setattr(command.network, "network", made)
+    monkeypatch.setattr(command.study, "measure", measure)
+    monkeypatch.setattr(machine, "siblings", lambda core: {core})
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)))
+    args = command.parse(["study", "specweb", "--cores", "4,2,1"])
+    run = command.measure(args, ["study"])
+    assert [m.settings["cores"] for m in run.measurements] == [1, 4]
+    assert run.notes == ["2 cores: no second queue"]
+    assert run.machine["cores"]["servers"] == [[7], [7, 6], [7, 6, 5, 4]]
+    args = command.parse(["study", "specweb", "--cores", "2"])
+    with pytest.raises(BenchError, match="no second queue"):
+        command.measure(args, ["study"])
 
 
 @pytest.mark.parametrize(

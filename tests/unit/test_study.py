@@ -89,6 +89,12 @@ def test_a_server_has_something_for_each_core() -> None:
     ]
 
 
+def test_serve_has_descriptors_for_its_loops() -> None:
+    most = [int(subjects.tunings("serve", 128, n)[0][1]) for n in (1, 16)]
+    # What a loop needs beside its clients, each of which has two.
+    assert 2 * (most[0] - most[1]) == 15 * 16
+
+
 def test_the_commands_of_several_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subjects.examples, "find", lambda flexsc, name: Path(name))
     model = subjects.model_of("threads-flexsc")
@@ -198,3 +204,5 @@ def test_copies_are_tried_for_each_core(
     Tuner(run, some, tmp_path, "pages", 9, lambda _: load, copies=(2, 4)).best("events")
     assert tried[-2:] == ["--copies 4", "--copies 8"]
     assert {m.settings["cores"] for m in run.of("study-tune")} == {2}
+    (text,) = study.show(run)
+    assert "events, pages, 9 connections, 2 cores: --copies 8" in text

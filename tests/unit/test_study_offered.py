@@ -54,18 +54,28 @@ def test_the_busiest_stretch_counts() -> None:
     stretches = Stretches([3, 4])
     idle = [0.0, 1.0, 1.0, 1.1, 2.1]
     stretches.looks = [Look(float(at), [0.0, one]) for at, one in enumerate(idle)]
-    assert stretches.percent(4, 2) == pytest.approx(95)
-    assert stretches.percent(4, 1) == pytest.approx(100)
+    assert stretches.percent([4], 2) == pytest.approx(95)
+    assert stretches.percent([4], 1) == pytest.approx(100)
     # As long as the whole run, or longer.
-    assert stretches.percent(4, 9) == pytest.approx(100 * 1.9 / 4)
-    assert stretches.percent(3, 2) == pytest.approx(100)
+    assert stretches.percent([4], 9) == pytest.approx(100 * 1.9 / 4)
+    assert stretches.percent([3], 2) == pytest.approx(100)
+
+
+def test_several_cores_are_busy_at_the_same_time() -> None:
+    """Each is busy for a second, one after the other."""
+    stretches = Stretches([3, 4, 5])
+    looks = [(0.0, 0.0, 0.0), (0.0, 1.0, 0.5), (1.0, 1.0, 1.0)]
+    stretches.looks = [Look(float(at), list(one)) for at, one in enumerate(looks)]
+    assert stretches.percent([3], 1) == stretches.percent([4], 1) == pytest.approx(100)
+    assert stretches.percent([3, 4], 1) == pytest.approx(50)
+    assert stretches.percent([3, 4, 5], 2) == pytest.approx(50)
 
 
 def test_cores_are_looked_at_while_the_block_runs() -> None:
     with Stretches([0]) as stretches:
         pass
     assert len(stretches.looks) >= 2
-    assert 0 <= stretches.percent(0, 1) <= 100
+    assert 0 <= stretches.percent([0], 1) <= 100
 
 
 def test_files_that_would_not_stay_in_memory_are_one_line(
@@ -125,6 +135,7 @@ def test_all_models_are_offered_what_the_best_can_do(
         *(1000, 2000, 4000)
     ]
     assert [m.median("jain") for m in run.of(PEAK)] == [0.9, 0.9]
+    assert {m.settings["scaling"] for m in run.of(PEAK)} == {0}
 
 
 def test_sessions_that_take_longer_have_fewer_requests_yet() -> None:
@@ -158,7 +169,7 @@ def test_what_a_load_has_found_is_put_together(
     found = sessions.load(PLAN, site(), server, 3, 2, rate=50)
     assert found["counts"]["retransmits"] == 2
     assert found["samples"]["server_us"] == [pytest.approx(11)]
-    for name in ("busy_percent", "client_percent"):
+    for name in ("busy_percent", "busiest_percent", "client_percent"):
         assert 0 <= found["samples"][name][0] <= 100
     assert asked["port"] == 4711
     assert asked["pid"] == 17
@@ -242,6 +253,7 @@ def add(
         "server_us": [7.5],
         "busy_percent": [more.get("busy", 99.0)],
         "client_percent": [more.get("client", 50.0)],
+        "busiest_percent": [more.get("busiest", more.get("busy", 99.0))],
         "behind_p99_us": [more.get("behind", 10.0)],
         "jain": [0.875],
     }
@@ -267,6 +279,8 @@ def test_a_peak_that_idles_is_limited() -> None:
     assert not limits.limited(only(PEAK, "", 1000))
     assert limits.limited(only(PEAK, "", 1000, busy=94))
     assert limits.limited(only(PEAK, "", 1000, client=91))
+    # Others of the server's cores wait for one of them.
+    assert not limits.limited(only(PEAK, "", 1000, busy=60, busiest=99))
 
 
 def test_a_server_that_idles_is_limited_if_it_lags_behind() -> None:
@@ -325,13 +339,15 @@ def test_servers_on_several_cores_have_as_many_times_the_clients(
 
     monkeypatch.setattr(sessions, "load", load)
     run, cores = Run(machine={}, command=[]), Cores(3, 1, [0, 1], [2])
-    sweep = offered.Sweep(run, replace(PLAN, cores=cores, rounds=1), "pages", site())
+    some = replace(PLAN, cores=cores, rounds=1, numbers=[1, 2])
+    sweep = offered.Sweep(run, some, "pages", site())
     sweep.found = {"loops": (Server("loops", "http://127.0.0.1:1/", 1), [])}
     # Peaks of another number of cores are another scale.
     add(run, PEAK, "loops", "", 5)
     sweep.sweep()
     assert asked == [256, 256, None, None, None]
     assert {m.settings["cores"] for m in run.of(OFFERED)} == {2}
+    assert {m.settings["scaling"] for m in run.of(OFFERED)} == {1}
     assert run.of(OFFERED, times="1")[0].settings["offered_per_s"] == 1000
 
 

@@ -70,7 +70,7 @@ FIGURES = [
         "study-s2",
         State.MEASURED,
         differs=DIFFERS,
-        benches=study.several(study.PEAK),
+        benches=[study.several(study.PEAK)],
         rows=study.scaling_rows,
         draws=[study.scaling_panel],
         cores=study.LEAST_CORES,

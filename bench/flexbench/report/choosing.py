@@ -13,7 +13,7 @@ from .. import machine, table
 from ..compare import ratio
 from ..papers import Data
 from ..samples import Measurement, Settings, distinct
-from ..study import subjects
+from ..study import subjects, tables
 from .figure import Row
 from .runs import Runs
 from .study import (
@@ -40,14 +40,17 @@ def tuned(found: Sequence[Measurement], series: str) -> str:
     return f"{len(found)} tunings, from {least} to {most} requests/s; best: {best}"
 
 
+KEYS = ("workload", "model", "connections")
+
+
 def tuning_rows(runs: Runs, data: Data) -> list[Row]:
     groups: dict[tuple[Any, ...], list[Measurement]] = {}
     for m in runs.of(TUNE):
-        names = ("workload", "model", "connections")
-        groups.setdefault(tuple(m.settings[n] for n in names), []).append(m)
+        key = (tables.on(m), *(m.settings[name] for name in KEYS))
+        groups.setdefault(key, []).append(m)
     return [
-        Row(f"{load}, {count} connections, {name}", here=tuned(found, REQUESTS))
-        for (load, name, count), found in groups.items()
+        Row(f"{load}, {count} connections{on}, {name}", here=tuned(found, REQUESTS))
+        for (on, load, name, count), found in groups.items()
     ]
 
 

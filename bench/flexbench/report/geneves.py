@@ -66,21 +66,22 @@ def one_core_rows(runs: Runs, data: Data) -> list[Row]:
     return rows + study.peak_rows((SPECWEB,), runs, data)
 
 
-def most_cores(runs: Runs) -> int:
-    """The most cores of a server that a file has."""
-    return max((n for n in study.CORES if study.offered(runs, SPECWEB, n)), default=1)
+def with_most(found: list[Measurement]) -> tuple[int, list[Measurement]]:
+    """The most cores of a server, and the measurements with so many."""
+    most = max((int(m.settings["cores"]) for m in found), default=1)
+    return most, [m for m in found if m.settings["cores"] == most]
 
 
 def cores_rows(runs: Runs, data: Data) -> list[Row]:
-    cores = most_cores(runs)
-    found = study.peaks(runs, SPECWEB, cores)
+    cores, found = with_most(study.all_cores(runs))
     where = f"{SPECWEB}, {table.cores(cores)}, peak"
     rows = [study.row_of(where, m, found, ANSWERS, "answers/s") for m in found]
     return point_rows(data, found) + rows
 
 
 def cores_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
-    study.offered_panel(SPECWEB, most_cores(runs), axes, runs, rows)
+    cores, found = with_most(study.all_cores(runs, study.OFFERED))
+    study.offered_curves(axes, found, SPECWEB, cores)
 
 
 def scaling_rows(runs: Runs, data: Data) -> list[Row]:
@@ -216,7 +217,7 @@ FIGURES = [
         "geneves-f2",
         State.MEASURED,
         differs=MODELS + HALVES,
-        benches=study.several(study.OFFERED),
+        benches=[study.several(study.OFFERED), study.several(study.PEAK)],
         rows=cores_rows,
         draws=[cores_panel],
         cores=study.LEAST_CORES,
@@ -225,7 +226,7 @@ FIGURES = [
         "geneves-f4",
         State.MEASURED,
         differs=MODELS + HALVES,
-        benches=study.several(study.PEAK),
+        benches=[study.several(study.PEAK)],
         rows=scaling_rows,
         draws=[study.scaling_panel],
         cores=study.LEAST_CORES,

@@ -176,7 +176,7 @@ def origin(shown: Shown, runs: Runs) -> str:
         m = source.machine
         cores = m.get("cores", {})
         revision = f"revision {m.get('revision') or 'unknown'}"
-        where = f"core {cores.get('measured')} of {m.get('online')}, {m.get('cpu')}"
+        where = f"{machine.named(cores)} of {m.get('online')}, {m.get('cpu')}"
         kernel = f"Linux {m.get('kernel')}"
         share = f"others had up to {source.disturbed(bench):.1f} % of the core"
         facts = [source.name, str(m.get("time")), revision, kernel, where, share]

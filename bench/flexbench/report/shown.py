@@ -47,7 +47,8 @@ class Shown:
 def too_small(figure: Figure, runs: Runs) -> str:
     if not runs.sources or not figure.cores:
         return ""
-    cores = runs.sources[0].machine.get("online", 0)
+    machine = runs.sources[0].machine
+    cores = machine.get("physical", machine.get("online", 0))
     return f"{cores} cores, and it takes {figure.cores}" if cores < figure.cores else ""
 
 

@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import chart, table
-from ..chart import Scale, curves_of
+from ..chart import Curve, Scale, curves_of
 from ..papers import Data
 from ..samples import Measurement, distinct
 from ..study import breakdown, copies, idle, memory, subjects, tuning
 from ..study import offered as open_loop
 from ..study.limits import limited
+from . import scalability
 from .figure import Bench, Row, number_pair
 from .runs import Runs, gain
+from .scalability import Law
 
 # The names of the study's measurements and series.
 STUDY, TUNE, REQUESTS = subjects.BENCH, tuning.TUNE, tuning.SERIES
@@ -101,7 +103,12 @@ def peak_rows(workloads: Sequence[str], runs: Runs, data: Data) -> list[Row]:
 def offered_panel(
     workload: str, cores: int, axes: Any, runs: Runs, rows: Sequence[Row]
 ) -> None:
-    found = offered(runs, workload, cores)
+    offered_curves(axes, offered(runs, workload, cores), workload, cores)
+
+
+def offered_curves(
+    axes: Any, found: Sequence[Measurement], workload: str, cores: int
+) -> None:
     if not found:
         axes.set_axis_off()
         return
@@ -113,24 +120,20 @@ def offered_panel(
 
 # Peaks against cores (S2).
 
-CORES = (2, 4, 8, 16, 32, 64)
-ALL_CORES = ("study", SPECWEB, "--cores", "all")
 LEAST_CORES = 4  # of a machine whose server is to have two
 
 
-def several(kind: str) -> list[Bench]:
-    """Which numbers of cores a file has depends on the machine, or on the user."""
-    found = [Bench(ALL_CORES, kind, {"workload": SPECWEB, "cores": CORES[0]})]
-    for n in CORES[1:]:
-        found.append(Bench((), kind, {"workload": SPECWEB, "cores": n}))
-    return found
+def several(kind: str) -> Bench:
+    """Of a run that has servers on several cores: a peak is compared with its own
+    run's.
+    """
+    words = ("study", SPECWEB, "--cores", "all")
+    return Bench(words, kind, {"workload": SPECWEB, "scaling": 1})
 
 
-def all_cores(runs: Runs) -> list[Measurement]:
-    """Of the first file that has several cores: a peak is compared with its own run's."""
-    sources = (runs.source(PEAK, workload=SPECWEB, cores=n) for n in CORES)
-    source = next(filter(None, sources), None)
-    return source.run.of(PEAK, workload=SPECWEB) if source else []
+def all_cores(runs: Runs, kind: str = PEAK) -> list[Measurement]:
+    bench = several(kind)
+    return runs.of(bench.bench, **bench.settings)
 
 
 def scaling_rows(runs: Runs, data: Data) -> list[Row]:
@@ -151,6 +154,19 @@ def scaling_rows(runs: Runs, data: Data) -> list[Row]:
 def scaling_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
     curves = curves_of(all_cores(runs), "cores", ANSWERS, model, limited)
     chart.curves(axes, curves, Scale("cores", "good answers a second, peak"))
+    laws = {one.label: law for one in curves if (law := law_of(one))}
+    most = max((dot.x for one in curves for dot in one.dots), default=0)
+    for name, law in laws.items():
+        beyond = [most * n / 8 for n in range(8, 8 * scalability.BEYOND + 1)]
+        label = f"{name}, estimated"
+        axes.plot(beyond, [law.at(n) for n in beyond], "--", label=label)
+    if laws:
+        chart.legend(axes)
+
+
+def law_of(one: Curve) -> Law | None:
+    """By the points at which the server was the limit."""
+    return scalability.fit([(dot.x, dot.y) for dot in one.dots if not dot.hollow])
 
 
 # Latency against what is offered (S3), and evenness (S4).

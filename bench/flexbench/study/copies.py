@@ -10,8 +10,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import clients, pair, table, tools
-from ..runner import Plan, measure_all
+from .. import clients, pair, quiet, table, tools
+from ..runner import DISTURBED, Plan, measure_all
 from ..samples import BenchError, Json, Measurement, Run, Settings
 from . import subjects
 
@@ -39,11 +39,15 @@ def once(plan: Plan, folder: Path, settings: Settings) -> Json:
     with subjects.started(plan, subjects.EVENTS, tuning, folder) as server:
         connections, url = int(settings["connections"]), server.url + pair.FILE
         command = clients.wrk(plan, connections, plan.seconds, url)
+        # When the server has ended, the time of its other copies is somebody else's.
+        others = quiet.Others(plan.cores.server)
         rate = clients.run_wrk(command, plan.seconds).requests_per_s
+        disturbed = others.percent()
     each = json.loads(stats.read_text(encoding="ascii"))["each"]
     percent, times = fullest(each, copies)
     samples = {"fullest_percent": [percent], "fullest_times": [times]}
-    return {"samples": {"requests_per_s": [rate], **samples}, "counts": {}}
+    samples |= {"requests_per_s": [rate], DISTURBED: [disturbed]}
+    return {"samples": samples, "counts": {}}
 
 
 def measure(run: Run, plan: Plan, workload: str, names: Sequence[str]) -> None:

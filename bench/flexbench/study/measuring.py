@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .. import table
 from ..runner import Plan
 from ..samples import BenchError, Run
 from . import breakdown, closed, copies, disk, idle, memory, offered, subjects
@@ -64,10 +65,10 @@ def parse_several(words: Sequence[str]) -> list[str]:
 def measure(run: Run, plan: Plan) -> None:
     """A workload that can't be measured is noted and left out."""
     loads, names = parse(plan.words)
-    if plan.cores.more:
+    if plan.numbers:
         loads = parse_several(plan.words)
     for workload in loads:
         try:
             PARTS[workload](run, plan, workload, names)
         except BenchError as error:
-            run.note(f"{BENCH} {workload} is left out: {error}")
+            run.note(f"{BENCH} {workload}{table.on(plan.cores)} is left out: {error}")

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .. import servers, tools
+from .. import servers, table, tools
 from ..runner import Plan, measure_all
 from ..samples import BenchError, Json, Run, Settings
 from ..servers import Server
@@ -57,6 +57,10 @@ class Sweep:
     def cores(self) -> int:
         return len(self.plan.cores.server)
 
+    @property
+    def title(self) -> str:
+        return self.name + table.on(self.plan.cores)
+
     # The servers.
 
     def tuning(self, name: str, folder: Path) -> Tuning:
@@ -88,7 +92,7 @@ class Sweep:
                 servers.check(self.plan.network, server, file.name, content)
                 self.found[name] = server, tuning
             except BenchError as error:
-                self.run.note(f"{BENCH} {self.name}: {name} is left out: {error}")
+                self.run.note(f"{BENCH} {self.title}: {name} is left out: {error}")
 
     # One round.
 
@@ -128,6 +132,8 @@ class Sweep:
             "tuning": " ".join(tuning),
             **more,
             "cores": self.cores,
+            # One of several numbers of cores of the run.
+            "scaling": int(max(self.plan.numbers, default=1) > 1),
             "folders": sessions.folders(self.plan),
             "seconds": self.plan.seconds,
             "seed": sessions.SEED,
@@ -146,7 +152,7 @@ class Sweep:
             try:
                 return once(self.found[name][0], settings)
             except BenchError as error:
-                raise BenchError(f"{self.name}: {name}: {error}") from error
+                raise BenchError(f"{self.title}: {name}: {error}") from error
 
         variants = [self.settings(name, **more) for name in self.found]
         measure_all(self.run, self.plan, bench, variants, named)
@@ -156,7 +162,7 @@ class Sweep:
         peaks = self.run.of(PEAK, workload=self.name, cores=self.cores)
         best = max((m.median(ANSWERS) for m in peaks), default=0)
         if not best:
-            raise BenchError(f"{self.name}: no model answers")
+            raise BenchError(f"{self.title}: no model answers")
         return best
 
     def sweep(self) -> None:

@@ -9,7 +9,6 @@ import os
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from statistics import mean
 from urllib.parse import urlsplit
 
 from .. import clients
@@ -164,15 +163,18 @@ def busy(
     threads: int,
     seconds: float,
 ) -> dict[str, list[float]]:
-    """How busy the server's cores are, on average, and the busiest of its clients', of
-    which looking for answers in vain isn't counted.
+    """How busy the server's cores are, on average, and the busiest of them; and the
+    busiest of its clients', of which looking for answers in vain isn't counted.
     """
     spun = 1e-6 * counts["spun_us"] / threads / stretches.seconds()
-    most = max(stretches.percent(core, seconds) for core in plan.cores.load)
-    server = [stretches.percent(core, seconds) for core in plan.cores.server]
+    most, busiest = (
+        max(stretches.percent([core], seconds) for core in cores)
+        for cores in (plan.cores.load, plan.cores.server)
+    )
     ended = counts["answered"] + counts["warm_up"]
     return {
-        "busy_percent": [mean(server)],
+        "busy_percent": [stretches.percent(plan.cores.server, seconds)],
+        "busiest_percent": [busiest],
         "client_percent": [max(0.0, most - 100 * spun)],
         "server_us": [counts["server_cpu_us"] / max(1.0, ended)],
     }

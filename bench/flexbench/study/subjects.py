@@ -93,8 +93,9 @@ MODELS = [
 ]
 # Servers that aren't models: they have features of their own.
 SERVE, NGINX = "serve", "nginx"
-# flexsc serve allows half as many clients as descriptors, less than so many.
-SPARE = 100
+# flexsc serve allows half as many clients as descriptors, less than so many, and so
+# many for each further loop.
+SPARE, OF_A_LOOP = 100, 8
 OTHERS = {SERVE: "flexsc serve", NGINX: "nginx, a worker for each core"}
 NAMES = [*(model.name for model in MODELS), *OTHERS]
 
@@ -111,7 +112,8 @@ def tunings(name: str, connections: int, cores: int = 1) -> list[Tuning]:
     """The first one is the built-in one."""
     model = model_of(name)
     if name == SERVE:
-        return [["--max-connections", str(servers.descriptors() // 2 - SPARE)]]
+        most = servers.descriptors() // 2 - SPARE - OF_A_LOOP * (cores - 1)
+        return [["--max-connections", str(most)]]
     return model.tunings(connections, cores) if model else [[]]
 
 

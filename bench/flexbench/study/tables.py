@@ -62,11 +62,17 @@ def point(found: list[Measurement]) -> str:
     return title + table.explained(rows)
 
 
+def on(m: Measurement) -> str:
+    """An older file has no number of cores."""
+    count = int(m.settings.get("cores", 1))
+    return f", {table.cores(count)}" if count > 1 else ""
+
+
 def tuned(found: list[Measurement]) -> str:
     rows = [
         [
             f"{m.settings['model']}, {m.settings['workload']}, "
-            f"{m.settings['connections']} connections: {m.settings['tuning']}",
+            f"{m.settings['connections']} connections{on(m)}: {m.settings['tuning']}",
             table.number(m.median(SERIES)),
         ]
         for m in found

@@ -73,18 +73,18 @@ class Stretches:
     def seconds(self) -> float:
         return self.looks[-1].at - self.looks[0].at
 
-    def percent(self, core: int, seconds: float) -> float:
-        """How busy the core was in its busiest stretch of so many seconds; or in all
-        the time, if that is shorter.
+    def percent(self, cores: Sequence[int], seconds: float) -> float:
+        """How busy some of the cores were, on average, in their busiest stretch of so
+        many seconds; or in all the time, if that is shorter.
         """
-        index = self.cores.index(core)
+        places = [self.cores.index(core) for core in cores]
         seconds = min(seconds, self.seconds())
         found = 0.0
         for n, begin in enumerate(self.looks):
             end = next((x for x in self.looks[n:] if x.at - begin.at >= seconds), None)
             if end and end.at > begin.at:
-                idle = (end.idle[index] - begin.idle[index]) / (end.at - begin.at)
-                found = max(found, 1 - idle)
+                idle = sum(end.idle[at] - begin.idle[at] for at in places)
+                found = max(found, 1 - idle / len(places) / (end.at - begin.at))
         return 100 * min(1.0, found)
 
 
