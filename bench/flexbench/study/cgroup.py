@@ -24,7 +24,7 @@ from ..samples import BenchError
 
 PROC = Path("/proc/self")
 DEVICES = Path("/sys/dev/block")
-PATIENCE_S, LOOK_S, EVERY_S = 5.0, 0.05, 0.02
+PATIENCE_S, REST_S, LOOK_S, EVERY_S = 5.0, 60.0, 0.05, 0.02
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,13 @@ class Group:
         return reads_of((self.io / self.names.counted).read_text(encoding="ascii"))
 
     def settle(self) -> None:
-        """Wait until the group's processes read no more, for PATIENCE_S at most."""
-        until, before = time.monotonic() + PATIENCE_S, -1
-        while (now := self.reads()) != before and time.monotonic() < until:
+        """Wait until the group's processes read no more: a server that still has to make
+        calls for clients that have left would have the disk of the next one.
+        """
+        until, before = time.monotonic() + REST_S, -1
+        while (now := self.reads()) != before:
+            if time.monotonic() > until:
+                raise BenchError(f"its servers still read from the disk, {REST_S:.0f} s on")
             before = now
             time.sleep(2 * LOOK_S)
 
