@@ -103,7 +103,9 @@ class Group:
         until, before = time.monotonic() + REST_S, -1
         while (now := self.reads()) != before:
             if time.monotonic() > until:
-                raise BenchError(f"its servers still read from the disk, {REST_S:.0f} s on")
+                raise BenchError(
+                    f"its servers still read from the disk, {REST_S:.0f} s on"
+                )
             before = now
             time.sleep(2 * LOOK_S)
 
