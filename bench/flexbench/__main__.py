@@ -172,9 +172,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--cores",
         type=counts_of,
-        metavar="N,...|all",
-        help="of study with sessions: how many cores the server has, one number after "
-        "the other; all: 1, 2, 4 and so on, up to half of the machine (1)",
+        metavar="N,...",
+        help="of study with sessions: cores of the server (1); or all: 1, 2, 4...",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"

@@ -4,6 +4,10 @@
  * call's callback tells the connection (web.h) the result, and posts the next
  * call.
  *
+ * A loop reads few files at once, and other clients' reads wait for their turn:
+ * where files aren't in memory, thousands of reads would drive each other's pages
+ * out before these are copied.
+ *
  *	web-loops [OPTION]... DIR
  */
 #define _GNU_SOURCE
@@ -15,13 +19,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <utlist.h>
 
 #include "command.h"
+#include "engine.h"
 
 #define PAUSE_NS	20000000ULL	/* until the next try to accept */
 
 struct client {
 	struct flexsc_cb cb;
+	bool reads;			/* the posted call is one of owner.reads */
+	struct client *next, *prev;	/* in owner.turn */
 	struct web_connection web;
 };
 
@@ -31,41 +41,55 @@ struct owner {
 	struct web_thread *thread;
 	struct flexsc_cb accept, pause;
 	int listener;
+	unsigned int reads;		/* calls that read files, posted */
+	struct client *turn;		/* clients whose reads wait */
 };
 
 static struct command command;
-static unsigned int loops = 1;
-static const char *engine, *cores, *accepts = "shared";
+static unsigned int loops = 1, reads = 128;
+static const char *accepts = "shared";
 
 /* Each thread's owner: callbacks find the loop of their thread here. */
 static __thread struct owner self;
 
 static const struct command_option options[] = {
 	{ "loops", &loops, 1, 1024, .help = "N  loops, each with a thread (1)" },
-	{ "engine", .text = &engine,
+	{ "engine", .text = &engine_name,
 	  .help = "NAME  uring, threads (tried in this order) or kmod" },
-	{ "cores", .text = &cores,
+	{ "cores", .text = &engine_cores,
 	  .help = "LIST  where syscall threads run, as 2,4-6" },
+	{ "reads", &reads, 1, 1000000,
+	  .help = "N  files that a loop reads at once (128)" },
 	{ "accept", .text = &accepts,
 	  .help = "shared|port  one listening socket, or one for each (shared)" },
 	{ 0 },
 };
 
-/* Post the connection's next call. A call that can't be posted has failed. */
+/*
+ * Post the connection's next call, or have a read wait for its turn. A call that
+ * can't be posted has failed.
+ */
 static void post(struct client *client)
 {
 	struct web_call call;
 
 	while (web_next(&client->web, &call)) {
 		const uint64_t *a = call.args;
-		int err = flexsc_loop_call(self.loop, &client->cb, call.nr,
-					   a[0], a[1], a[2], a[3], a[4], a[5]);
+		int err;
 
+		client->reads = call.nr == SYS_pread64;
+		if (client->reads && self.reads >= reads) {
+			DL_APPEND(self.turn, client);
+			return;
+		}
+		err = flexsc_loop_call(self.loop, &client->cb, call.nr,
+				       a[0], a[1], a[2], a[3], a[4], a[5]);
 		if (err) {
 			web_done(&client->web, call.kind == WEB_CLOSE ?
 				 command_make(&call) : err);
 			continue;
 		}
+		self.reads += client->reads;
 		if (call.patience)
 			flexsc_loop_deadline(self.loop, &client->cb,
 					     call.patience);
@@ -74,12 +98,24 @@ static void post(struct client *client)
 	free(client);
 }
 
+static void take_turns(void)
+{
+	while (self.turn && self.reads < reads) {
+		struct client *client = self.turn;
+
+		DL_DELETE(self.turn, client);
+		post(client);
+	}
+}
+
 static void on_done(struct flexsc_cb *cb)
 {
 	struct client *client = cb->arg;
 
+	self.reads -= client->reads;
 	web_done(&client->web, cb->ret);
 	post(client);
+	take_turns();
 }
 
 static void begin(int fd)
@@ -134,46 +170,6 @@ static void run_in_batches(void)
 	sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
-static int create(struct flexsc_loop **loop)
-{
-	struct flexsc_options o = FLEXSC_OPTIONS_INIT;
-
-	o.engine = engine;
-	o.cores = cores;
-	return flexsc_loop_create(loop, &o);
-}
-
-static bool is_waiting_engine(void)
-{
-	return !engine || !strcmp(engine, "uring") ||
-	       !strcmp(engine, "threads") || !strcmp(engine, "kmod");
-}
-
-/* Make a loop on trial: an option that doesn't work ends the program here. */
-static void try_options(void)
-{
-	struct flexsc_loop *loop;
-	char why[256] = "";
-	int err = is_waiting_engine() ? create(&loop) : -EINVAL;
-
-	if (!err) {
-		flexsc_loop_destroy(loop);
-		return;
-	}
-	if (!is_waiting_engine())
-		fprintf(stderr, "web-loops: --engine %s: give uring, threads or "
-			"kmod\n", engine);
-	else if (err == -EINVAL && cores)
-		fprintf(stderr, "web-loops: --cores %s: give cores that are "
-			"there, as 2,4-6\n", cores);
-	else if (err == -EOPNOTSUPP && engine &&
-		 flexsc_engine_probe(engine, why, sizeof(why)))
-		fprintf(stderr, "web-loops: --engine %s: %s\n", engine, why);
-	else
-		command_complain("no loop", -err);
-	exit(err == -EINVAL ? 2 : 1);
-}
-
 static void *run(void *arg)
 {
 	int err;
@@ -183,7 +179,7 @@ static void *run(void *arg)
 	self.pause.callback = accept_again;
 	self.thread = command_thread();
 	run_in_batches();
-	err = self.thread ? create(&self.loop) : -ENOMEM;
+	err = self.thread ? engine_start(&self.loop) : -ENOMEM;
 	if (err) {
 		command_complain("no loop", -err);
 		_exit(1);
@@ -211,7 +207,7 @@ int main(int argc, char **argv)
 
 	command_parse(&command, "web-loops", options, argc, argv);
 	port = command_accepts_by_port(accepts);
-	try_options();
+	engine_try();
 	listeners = calloc(loops, sizeof(*listeners));
 	if (!listeners)
 		return 1;

@@ -19,6 +19,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,12 +88,14 @@ LOOPS = Driver("web-loops")
 STAGES = Driver("web-stages")
 HELPERS = Driver("web-events", ("--helpers", "2"))
 COPIES = Driver("web-events", ("--copies", "2"))
+TURNS = Driver("web-loops", ("--reads", "1"))
 PLAIN = [THREADS, EVENTS, LOOPS, STAGES]
 CARRIED = [dataclasses.replace(d, way=RUN) for d in (THREADS, STAGES, HELPERS)]
 MAIN = [*PLAIN, HELPERS, *CARRIED]
 OTHERS = [
     Driver("web-threads", ("--threads", "4", "--accept", "port")),
     COPIES,
+    TURNS,
     Driver("web-events", ("--copies", "2", "--accept", "port", "--accepts", "1")),
     Driver("web-loops", ("--engine", "threads")),
     Driver("web-loops", ("--loops", "2")),
@@ -413,7 +416,7 @@ CUTS = 2000
 AT_ONCE = 20
 
 
-@pytest.mark.parametrize("driver", MAIN, ids=str)
+@pytest.mark.parametrize("driver", [*MAIN, TURNS], ids=str)
 def test_clients_that_come_and_go_leave_nothing(start: Start, driver: Driver) -> None:
     web = start(driver, "--body", driver.body)
     before = web.descriptors() + driver.own
@@ -446,6 +449,18 @@ def left_alone(client: Client) -> bytes:
         while part := client.socket.recv(1 << 20):
             got += part
     return got
+
+
+def test_reads_that_wait_for_their_turn_are_made(start: Start, tree: Path) -> None:
+    """Whoever doesn't take an answer keeps nobody from reading."""
+    web = start(TURNS, "--body", "read")
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stuck = stack.enter_context(Client(web.port, receive_buffer=4096))
+            stuck.send(ask("/big"))
+        with ThreadPoolExecutor(20) as pool:
+            bodies = list(pool.map(lambda _: web.get("/big").body, range(60)))
+    assert set(bodies) == {(tree / "big").read_bytes()}
 
 
 @pytest.mark.parametrize("driver", MAIN, ids=str)
@@ -664,6 +679,7 @@ def test_wrong_command_lines(
         ("web-events --accept all .", 2),
         ("web-events --helpers x .", 2),
         ("web-loops --loops 0 .", 2),
+        ("web-loops --reads 0 .", 2),
         ("web-loops --accept all .", 2),
         ("web-loops --engine steam .", 2),
         ("web-loops --loops 2 --cores 9999 .", 2),

@@ -4,7 +4,8 @@ reads a second their disk makes. Both versions of cgroups will do; it takes root
 
 The kernel's limit is one of all memory. So a thread keeps it at what the files may have
 and what the processes have beside the files. If the processes grow at once, files make
-room, or the processes wait: none is killed.
+room, or the processes wait: none is killed. But the kernel doesn't wait for memory that
+it touches itself: a receive may fail with EFAULT then, and epoll_ctl() with ENOMEM.
 
 With version 1 the group is below this process' own ones, a folder for each controller.
 With version 2 it is below the root, as a group with processes has no groups below it.
