@@ -240,7 +240,7 @@ def measure(args: argparse.Namespace, argv: list[str]) -> Run:
             except BenchError as error:
                 if not run.measurements:
                     raise
-                # What other numbers of cores took hours for is kept.
+                # The measurements of earlier numbers of cores are kept.
                 run.note(f"{table.cores(len(cores.server))}: {error}")
     return run
 

@@ -23,8 +23,8 @@ TIMEOUT = 10
 
 @dataclass(frozen=True)
 class Cores:
-    """The cores of what is measured, of its helpers, and of the clients. more: those of
-    a server on several cores, besides the measured one.
+    """The cores of what is measured, of its helpers, and of the clients. more: the
+    further cores of a server on several cores.
     """
 
     measured: int
@@ -57,8 +57,8 @@ def cores_of(text: str) -> set[int]:
 
 
 def whole(allowed: set[int]) -> list[int]:
-    """A core of each physical one, the last first: the first ones serve more
-    interrupts.
+    """One logical core of each physical core, the highest number first: cores with low
+    numbers serve more interrupts.
     """
     found: list[int] = []
     for core in sorted(allowed, reverse=True):
@@ -68,8 +68,8 @@ def whole(allowed: set[int]) -> list[int]:
 
 
 def choose(allowed: set[int], count: int = 1) -> Cores:
-    """Of a server with so many cores, the last ones; and others that aren't the second
-    halves of these, if there are any.
+    """A server with count cores has the last physical cores. Helpers and clients have
+    cores that aren't second halves of the server's, or, if there are none, the others.
     """
     if len(allowed) < 2:
         raise BenchError(
@@ -89,7 +89,9 @@ def choose(allowed: set[int], count: int = 1) -> Cores:
 
 
 def counts(allowed: set[int]) -> list[int]:
-    """The numbers of cores that a server may have: 1, 2, 4 and so on."""
+    """The numbers of a server's cores that --cores all stands for: 1, 2, 4 and so on, up
+    to half of the physical cores.
+    """
     most = max(1, len(whole(allowed)) // 2)
     return [1 << n for n in range(most.bit_length())]
 
@@ -171,7 +173,9 @@ def settings() -> dict[str, str | None]:
 
 
 def collect(flexsc: str, several: Sequence[Cores]) -> Json:
-    """several: the cores of each part of the run, the first one's for what has one."""
+    """several: the cores of each part of the run. Fields with a single core have that of
+    the first part.
+    """
     cores, allowed = several[0], os.sched_getaffinity(0)
     governor = CPU / f"cpu{cores.measured}/cpufreq/scaling_governor"
     return {
@@ -206,7 +210,9 @@ def collect(flexsc: str, several: Sequence[Cores]) -> Json:
 
 
 def named(cores: Json) -> str:
-    """The cores of the servers. A file of an older version has only one."""
+    """Words for the servers' cores. A file of an older version has the measured core
+    alone.
+    """
     found = []
     for server in cores.get("servers", [[cores.get("measured")]]):
         listed = ", ".join(str(core) for core in server)

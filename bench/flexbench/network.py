@@ -5,7 +5,7 @@
                 sender's core
     veth        two network namespaces with a pair of interfaces. The kernel
                 receives a packet on its sender's core
-    rps         veth, and each side receives on its own core (RPS)
+    rps         veth, and each side receives on its own cores (RPS)
     napi        veth, and each side receives in a kernel thread on each of its cores
     100mbit     veth, with 100 Mbit/s in each direction
 
@@ -146,16 +146,16 @@ def tune(side: str, more: dict[str, str]) -> dict[str, str]:
 
 
 def queues(receiving: int, sending: int) -> list[str]:
-    """Words for an interface's queues. What is sent by a queue is received by that of
-    the other side with the same number.
+    """Arguments of ip(8) for an interface's queues. A packet sent by one side's queue is
+    received by the other side's queue of the same number.
     """
     return ["numrxqueues", str(receiving), "numtxqueues", str(sending)]
 
 
 def connect(server: str, client: str, at: tuple[int, int]) -> None:
     """Make a pair of interfaces, v0 on both sides. The clients have many addresses,
-    so that they don't run out of ports. at: how many queues the server receives by, and
-    the clients.
+    so that they don't run out of ports. at: the number of queues by which the server
+    receives, and the number by which the clients receive.
     """
     ip = tools.need("ip")
     pair = ["link", "add", "v0", *queues(*at), "netns", server, "type", "veth"]
@@ -194,7 +194,7 @@ def receivers() -> set[int]:
 
 
 def hold(side: str, sending: int) -> None:
-    """Give each queue that the side sends by room for many packets."""
+    """Give each queue by which the side sends room for many packets."""
     tc = [*inside(side), tools.need("tc"), "qdisc", "replace", "dev", "v0"]
     if sending == 1:
         execute(*tc, "root", *QUEUE)
@@ -205,9 +205,9 @@ def hold(side: str, sending: int) -> None:
 
 
 def receive_in_threads(side: str, cores: Sequence[int]) -> None:
-    """The side's packets are received by kernel threads, one on each core. Segments that
-    the sender doesn't cut would go past them. The threads are in no session, so they are
-    to be as preferred as the bench's: quiet.preferred().
+    """Kernel threads receive the side's packets, one thread on each core. Segments that
+    the sender doesn't cut would go past the threads. Kernel threads are in no session, so
+    they get the nice value that quiet.preferred() gives the bench's session.
     """
     before = receivers()
     execute(*inside(side), tools.need("ethtool"), "-K", "v0", "gro", "on", "tso", "off")
@@ -240,7 +240,7 @@ def network(kind: str, cores: Cores) -> Iterator[Network]:
         name = f"flexsc-{os.getpid()}"
         server = stack.enter_context(namespace(f"{name}-server"))
         client = stack.enter_context(namespace(f"{name}-client"))
-        # A queue for each core, if each core is to receive for itself.
+        # With napi, each core of either side has a receive queue.
         here, there = cores.server, cores.load
         connect(server, client, (len(here), len(there)) if kind == NAPI else (1, 1))
         settings = tune(server, {})

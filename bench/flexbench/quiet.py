@@ -26,8 +26,8 @@ LIMIT_PERCENT = 5.0
 
 PROC = Path("/proc")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-# Two readings of a core in ticks may be wrong by this: less time of others isn't
-# counted.
+# The error of the difference of two readings of one core's time, which are in ticks.
+# Others' time within the error for all cores isn't counted.
 COARSE_S = 2.5 * TICK_S
 KERNEL_THREAD = 0x00200000  # the bit of a task's flags
 AUTOGROUP = Path("/proc/self/autogroup")
@@ -201,8 +201,8 @@ class Others:
         return sum(cores_s(self.cores, *columns))
 
     def ours_s(self) -> tuple[dict[int, float], dict[int, float]]:
-        """Processor time of each process of the bench that may run on one of the cores,
-        and of each other process.
+        """Processor time of each process of the bench that may run on one of the cores;
+        and of each process that isn't the bench's, without kernel threads.
         """
         found = tasks()
         ours = descendants(found)

@@ -48,7 +48,7 @@ class Plan:
     asked_rounds: int | None = None
     asked_seconds: int | None = None
     sweep: bool = False  # the papers' numbers of clients, one after the other
-    numbers: Sequence[int] = ()  # of cores, as the command line says
+    numbers: Sequence[int] = ()  # of the server's cores: --cores
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
@@ -90,7 +90,7 @@ def raw(flexsc: str, case: str, settings: Settings, before: Sequence[str] = ()) 
 
 
 def in_quiet(run: Run, plan: Plan, bench: str, once: Callable[[], Json]) -> Json:
-    """Measure, and measure again if others had the core meanwhile. Their share is what
+    """Measure, and measure again if others had the server's cores meanwhile. Their share is what
     the bench says, if it does, or else by the clocks of all processes.
     """
     for _ in range(1 if plan.quick else TRIES):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve and nginx, both with a worker for each core of a server, serving the same
+"""flexsc serve and nginx, both with a worker for each of the server's cores, serving the same
 folder on free ports of the network. Each lives as long as a with-block.
 """
 
@@ -91,7 +91,9 @@ NGINX_BACKEND = """\
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs. pid: of the process that serves, or whose children do."""
+    """A server that runs. pid: of the one process that serves, or of the parent of those
+    that serve.
+    """
 
     name: str
     url: str
@@ -202,13 +204,15 @@ def descriptors() -> int:
 
 
 def affinity(cores: Sequence[int]) -> str:
-    """nginx' line that gives each of several workers one of the cores."""
+    """The line of nginx' configuration that gives each of several workers a core of its
+    own; empty for one worker.
+    """
     mask = sum(1 << core for core in cores)
     return f"worker_cpu_affinity auto {mask:b};\n" if len(cores) > 1 else ""
 
 
 def nginx_config(place: Place, site: Site, cores: Sequence[int] = (0,)) -> str:
-    """cores: a worker for each of them."""
+    """cores: nginx has a worker for each."""
     user, module = "", site.module
     if os.geteuid() == 0:
         # nginx' worker is to have the rights that flexsc serve has.
@@ -253,8 +257,8 @@ def family(pid: int) -> list[int]:
 
 
 def worker_of(name: str, master: int, count: int = 1) -> int:
-    """The one child of a server's master process; or that one itself, as soon as it has
-    several ones.
+    """The process id of the one child of a server's master process; with a count above
+    1, that of the master process, as soon as it has so many children.
     """
     until = time.monotonic() + START_S
     while time.monotonic() < until and Path(f"/proc/{master}").exists():
@@ -276,8 +280,8 @@ def nginx_arguments(where: Place, site: Site, cores: Sequence[int] = (0,)) -> li
 def nginx(
     plan: Plan, name: str, folder: Path, site: Site, core: int | str | None = None
 ) -> Iterator[Server]:
-    """An nginx that runs. core: for its one worker, one or more, as taskset has them,
-    instead of the plan's.
+    """An nginx that runs. core: one core or more, in taskset's form, for an nginx with
+    one worker; None: a worker for each core of the plan's server.
     """
     where = place(plan.network, folder)
     cores = plan.cores.server if core is None else [0]

@@ -60,13 +60,15 @@ def cores(count: int) -> str:
 
 
 def on(server: Cores) -> str:
-    """Words for a server on several cores."""
+    """Words for the number of a server's cores; empty for one."""
     count = len(server.server)
     return f" on {cores(count)}" if count > 1 else ""
 
 
 def how(measurement: Measurement) -> str:
-    """How it was measured: network and rounds. An older file may lack some of it."""
+    """How the measurement was made: cores, network and rounds. An older file may lack
+    some of these.
+    """
     settings = measurement.settings
     text = f"network {settings.get('network', 'lo')}, {len(measurement.rounds)} rounds"
     count = int(settings.get("cores", 1))

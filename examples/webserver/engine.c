@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The engine of web-loops' loops: --engine and --cores. The program's first
- * thread tries them before a loop has a thread of its own.
+ * thread tries both options before a loop has a thread of its own.
  */
 #include "engine.h"
 
@@ -25,7 +25,7 @@ int engine_start(struct flexsc_loop **loop)
 	return flexsc_loop_create(loop, &o);
 }
 
-/* Do calls of the engine wait? A server needs that. */
+/* May a call of the engine wait while the loop goes on? A server needs that. */
 static bool engine_waits(void)
 {
 	return !engine_name || !strcmp(engine_name, "uring") ||

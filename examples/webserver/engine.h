@@ -5,7 +5,7 @@
 
 struct flexsc_loop;
 
-/* Of --engine and --cores; NULL: the library chooses. */
+/* The arguments of --engine and --cores; NULL: the library chooses. */
 extern const char *engine_name, *engine_cores;
 
 /* Make a loop. Returns 0 or -errno, as flexsc_loop_create() does. */

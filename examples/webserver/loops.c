@@ -4,9 +4,10 @@
  * call's callback tells the connection (web.h) the result, and posts the next
  * call.
  *
- * A loop reads few files at once, and other clients' reads wait for their turn:
- * where files aren't in memory, thousands of reads would drive each other's pages
- * out before these are copied.
+ * A loop has at most --reads calls of pread64() under way; further ones wait for
+ * their turn. Where files aren't in memory, thousands of reads at once would drive
+ * each other's pages out of memory before the pages are copied. sendfile() takes
+ * no turn.
  *
  *	web-loops [OPTION]... DIR
  */
@@ -30,7 +31,7 @@
 
 struct client {
 	struct flexsc_cb cb;
-	bool reads;			/* the posted call is one of owner.reads */
+	bool reads;			/* the call counts in owner.reads, once posted */
 	struct client *next, *prev;	/* in owner.turn */
 	struct web_connection web;
 };
@@ -59,7 +60,7 @@ static const struct command_option options[] = {
 	{ "cores", .text = &engine_cores,
 	  .help = "LIST  where syscall threads run, as 2,4-6" },
 	{ "reads", &reads, 1, 1000000,
-	  .help = "N  files that a loop reads at once (128)" },
+	  .help = "N  reads of files that a loop makes at once (128)" },
 	{ "accept", .text = &accepts,
 	  .help = "shared|port  one listening socket, or one for each (shared)" },
 	{ 0 },

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The study's servers on two cores. The machine of the tests has two, so clients share
-one of them: what is measured means nothing, and servers are what they are.
+"""The study's servers on two cores. The tests have two cores in all, so the clients share
+one of the server's: the figures mean nothing, and only the servers are checked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check(server: Server) -> None:
     assert places(threads_of(server.pid)) == set(CORES)
     workers = servers.children(server.pid)
     if server.name in ("events", "helpers"):
-        assert len(workers) == 1  # the other copy is their parent
+        assert len(workers) == 1  # the other copy is the parent
     if server.name == "nginx":
         assert len(workers) == len(places(workers)) == 2
         assert all(len(os.sched_getaffinity(worker)) == 1 for worker in workers)
@@ -67,7 +67,7 @@ def test_a_server_uses_two_cores(name: str) -> None:
 
 
 def test_peaks_of_two_cores_are_measured() -> None:
-    """With copies, and with workers: their time counts as the server's."""
+    """The processor time of copies and of workers counts as the server's."""
     names = ["events", "nginx"] if tools.find("nginx") else ["events"]
     run = Run(machine={}, command=[])
     with offered.started(run, plan(), "pages", names) as sweep:

@@ -452,7 +452,7 @@ def left_alone(client: Client) -> bytes:
 
 
 def test_reads_that_wait_for_their_turn_are_made(start: Start, tree: Path) -> None:
-    """Whoever doesn't take an answer keeps nobody from reading."""
+    """Clients that don't take their answers don't keep other clients' reads waiting."""
     web = start(TURNS, "--body", "read")
     with contextlib.ExitStack() as stack:
         for _ in range(20):

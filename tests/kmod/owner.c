@@ -310,7 +310,7 @@ static bool owner_was_last(int urandom)
 	       raw.entries[2].status == FLEXSC_DONE;
 	CHECK_EQ(write(blocking[1], "z", 1), 1);
 	raw.seen = 0;
-	/* An owner that wasn't the last has been interrupted in the read. */
+	/* An owner that made the read itself was interrupted: post it again. */
 	raw_finish(&raw, 3);
 	CHECK_EQ(byte, 'z');
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);

@@ -214,7 +214,7 @@ TEST_LIMIT(a_process_is_stopped_and_goes_on, 60)
 	test_reap(pid);
 }
 
-/* The owner says that it is where the event is to meet it. */
+/* Set by the owner at the place where the event is to interrupt it. */
 static uint32_t in_place;
 
 /*
@@ -323,7 +323,7 @@ TEST_LIMIT(clocks_are_read, 60)
 
 /* System calls. */
 
-/* Wait until the owner, the process' first thread, sleeps in a call. */
+/* Wait until the owner, the process' first thread, sleeps in that system call. */
 static void await_sleep_in(long nr)
 {
 	char path[64], text[32];
@@ -338,7 +338,7 @@ static void await_sleep_in(long nr)
 		close(fd);
 		CHECK(n > 0);
 		text[n] = 0;
-		/* "running", or the number and more. */
+		/* "running", or the call's number and its arguments. */
 		if (text[0] != 'r' && strtol(text, NULL, 10) == nr)
 			return;
 		usleep(1000);
@@ -787,8 +787,9 @@ static void take_trap_flag(pid_t pid)
 }
 
 /*
- * The frame of a signal has such a flag, too, and restores it when the handler returns,
- * after the tracer has left. So a signal is delivered to a program that isn't stepped.
+ * If a program is stepped over a POPF, and then into a signal's handler, the signal's
+ * frame holds the trap flag, and the handler's return restores the flag, perhaps after
+ * the tracer has left. So signals are delivered without a step.
  */
 static void resume(pid_t pid, int signo)
 {
@@ -800,7 +801,7 @@ static void resume(pid_t pid, int signo)
 	}
 }
 
-/* As a debugger does: it steps through whatever is there, and leaves. */
+/* Step through the program as a debugger does, wherever it is, and leave it. */
 static void step(pid_t pid, int steps)
 {
 	int status, signo = 0;
@@ -845,8 +846,9 @@ static void change_mode(greg_t *regs, long long segment, uint64_t ip)
 }
 
 /*
- * 32-bit code: push 1 on its stack, which ends with its page, and jump to this jump.
- * The other segments of a 64-bit program may not be stored by.
+ * 32-bit code, which pushes 1 on its stack, whose end is the end of the page, and then
+ * jumps to itself. It stores by SS, as the other data segments of a 64-bit program are
+ * null.
  */
 #define ENTERED	"\x6a\x01\xeb\xfe"
 

@@ -127,7 +127,7 @@ def test_a_server_on_several_cores_receives_on_each() -> None:
     if len(os.sched_getaffinity(0)) < 2 or not tools.find("ethtool"):
         pytest.skip("this takes two cores and ethtool")
     before = network.receivers()
-    # One client on the server's second core: the test has two cores.
+    # The clients' one core is the server's second one: the test has two cores.
     with made("napi", Cores(measured=1, other=0, load=[0], more=[0])) as net:
         threads = sorted(network.receivers() - before)
         places = sorted(core for t in threads for core in os.sched_getaffinity(t))
@@ -292,11 +292,12 @@ def test_others_share_is_of_all_the_server_s_cores(
 ) -> None:
     machine = Machine(monkeypatch)
     others = quiet.Others([1, 0])
-    # Twenty seconds of two cores: two idle, twelve ours, the rest another process'.
+    # Two cores have twenty seconds: two are idle, twelve are the bench's, the rest is
+    # another process'.
     machine.now, machine.idle, machine.ours = 10.0, 1.0, 12.0
     machine.theirs[100] += 8.0
     assert others.percent() == pytest.approx(30)
-    # One that may not run on these cores has none of their time.
+    # A process of the bench that may not run on these cores has none of their time.
     others = quiet.Others([2, 3])
     machine.now, machine.ours = 20.0, 24.0
     machine.theirs[100] += 40.0

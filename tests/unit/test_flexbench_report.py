@@ -295,7 +295,7 @@ def test_rounds_that_others_disturbed_make_a_figure_rough(
     path = tmp_path / "run.json"
     path.write_text(json.dumps(run), encoding="utf-8")
     page = report(tmp_path, "--from", path)
-    rough = "rough, others had up to 12 % of the core"
+    rough = "rough, others had up to 12 % of the measured cores"
     assert (rough in part(page, "osdi-f9")) == said
     assert recorded(tmp_path)["osdi-f9"]["disturbed_percent"] == percent
 
@@ -644,12 +644,12 @@ def test_more_cores_are_estimated_by_a_law_of_four_points() -> None:
     assert found.crosstalk == pytest.approx(0.01)
     assert scalability.fit(points[:3]) is None
     assert scalability.fit([*points[:3], (8.0, 0.0)]) is None
-    # Each core makes the others faster: no cost is negative.
+    # Rates that grow faster than the number of cores give no negative cost.
     better = scalability.fit([(1.0, 100.0), (2.0, 230.0), (4.0, 500.0), (8.0, 1100.0)])
     assert better
     assert (better.queueing, better.crosstalk) == (0.0, 0.0)
     assert better.rate > 100
-    # Only in line, not with each other.
+    # A law with queueing alone is found without crosstalk.
     line = scalability.Law(100.0, 0.3, 0.0)
     found = scalability.fit([(n, line.at(n)) for n in (1.0, 2.0, 3.0, 4.0)])
     assert found
@@ -947,7 +947,7 @@ def test_peaks_of_four_numbers_of_cores_are_drawn_with_an_estimate(
     for figure in ("study-s2", "geneves-f4"):
         svg = (tmp_path / "figures" / f"{figure}.svg").read_text(encoding="utf-8")
         assert "loops, estimated" in svg
-        # The clients were the limit of these.
+        # The clients were the limit at all points of events.
         assert "events, estimated" not in svg
     rows = recorded(tmp_path)["study-s2"]["rows"]
     assert not [row for row in rows if "estimated" in str(row)]

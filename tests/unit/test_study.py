@@ -91,7 +91,7 @@ def test_a_server_has_something_for_each_core() -> None:
 
 def test_serve_has_descriptors_for_its_loops() -> None:
     most = [int(subjects.tunings("serve", 128, n)[0][1]) for n in (1, 16)]
-    # What a loop needs beside its clients, each of which has two.
+    # Each of 15 further loops needs 16 descriptors; each client has two.
     assert 2 * (most[0] - most[1]) == 15 * 16
 
 

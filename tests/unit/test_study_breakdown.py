@@ -198,7 +198,7 @@ def test_the_core_s_functions_are_known() -> None:
 
 
 def test_the_functions_of_loops_are_known() -> None:
-    common = ("command", "patience", "queue", "crew", "loops")
+    common = ("command", "patience", "queue", "crew", "engine", "loops")
     loops = functions(EXAMPLES / f"{name}.c" for name in common)
     assert {n for n in loops if not stacks.LOOPS_DRIVER.fullmatch(n)} == set()
     library = functions((ROOT / "lib").rglob("*.c"))

@@ -53,7 +53,7 @@ def test_copies_are_counted_by_themselves(
     settings: Settings = {"copies": 2, "accept": "port", "connections": 8}
     plan = Plan("flexsc", Cores(1, 0, [0]), False, 3, 2, 1024, None)
     samples = copies.once(plan, tmp_path, settings)["samples"]
-    # Others' share is that of the time in which all copies were there.
+    # The others' share is read while all copies run.
     assert 0 <= samples["disturbed_percent"][0] <= 100
     assert samples["fullest_percent"] == [75]
     assert samples["requests_per_s"] == [20]

@@ -62,7 +62,9 @@ def test_the_busiest_stretch_counts() -> None:
 
 
 def test_several_cores_are_busy_at_the_same_time() -> None:
-    """Each is busy for a second, one after the other."""
+    """Core 3 is busy for the first second, core 4 for the second one, and core 5 for half
+    of each.
+    """
     stretches = Stretches([3, 4, 5])
     looks = [(0.0, 0.0, 0.0), (0.0, 1.0, 0.5), (1.0, 1.0, 1.0)]
     stretches.looks = [Look(float(at), list(one)) for at, one in enumerate(looks)]
@@ -279,7 +281,7 @@ def test_a_peak_that_idles_is_limited() -> None:
     assert not limits.limited(only(PEAK, "", 1000))
     assert limits.limited(only(PEAK, "", 1000, busy=94))
     assert limits.limited(only(PEAK, "", 1000, client=91))
-    # Others of the server's cores wait for one of them.
+    # The server's other cores wait for its busiest one.
     assert not limits.limited(only(PEAK, "", 1000, busy=60, busiest=99))
 
 
@@ -342,7 +344,7 @@ def test_servers_on_several_cores_have_as_many_times_the_clients(
     some = replace(PLAN, cores=cores, rounds=1, numbers=[1, 2])
     sweep = offered.Sweep(run, some, "pages", site())
     sweep.found = {"loops": (Server("loops", "http://127.0.0.1:1/", 1), [])}
-    # Peaks of another number of cores are another scale.
+    # A peak on another number of cores doesn't change the scale.
     add(run, PEAK, "loops", "", 5)
     sweep.sweep()
     assert asked == [256, 256, None, None, None]

@@ -141,8 +141,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Bench:
-    """A command that measures for a figure, and how its measurements are found. Without
-    words no command makes them, but a file may have them. slow: --quick leaves it out.
+    """A command that measures for a figure, and how its measurements are found. slow:
+    --quick leaves it out.
     """
 
     words: tuple[str, ...]
@@ -181,7 +181,7 @@ class Figure:
     benches: Sequence[Bench] = ()
     rows: Rows = no_rows
     draws: Sequence[Draw] = ()
-    cores: int = 0  # that the machine has to have
+    cores: int = 0  # physical ones that the machine has to have
 
 
 def number_pair(ours: float, theirs: float, unit: str) -> str:

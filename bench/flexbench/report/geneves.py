@@ -25,7 +25,7 @@ MODELS = (
     "Models are drivers of one web server, so threads stand for Knot, events for "
     "userver, and stages for WatPipe. "
 )
-HALVES = "Half of the machine's cores are the clients'. "
+HALVES = "At least half of the machine's physical cores are the clients'. "
 ONE_CORE = study.bench(SPECWEB)
 PEAKS = study.bench(SPECWEB, study.PEAK)
 THROUGHPUT = ("maximum throughput", "peak throughput")
@@ -67,7 +67,7 @@ def one_core_rows(runs: Runs, data: Data) -> list[Row]:
 
 
 def with_most(found: list[Measurement]) -> tuple[int, list[Measurement]]:
-    """The most cores of a server, and the measurements with so many."""
+    """The largest number of cores that a server had, and its measurements."""
     most = max((int(m.settings["cores"]) for m in found), default=1)
     return most, [m for m in found if m.settings["cores"] == most]
 

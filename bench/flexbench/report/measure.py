@@ -28,8 +28,8 @@ def kept(folder: Path) -> list[Path]:
 
 
 def wanted(figures: Iterable[Figure], runs: Runs, cores: int) -> list[Bench]:
-    """The figures' benches without measurements, one for each command. cores: the
-    physical ones of this machine, which is too small for some figures.
+    """The figures' benches without measurements, one for each command. cores: how
+    many physical cores this machine has. Figures that take more are left out.
     """
     found: dict[str, Bench] = {}
     for figure in figures:

@@ -86,7 +86,7 @@ def rough(shown: Shown) -> str:
     """A remark, if other processes disturbed a round of the figure; or empty."""
     if shown.disturbed <= quiet.LIMIT_PERCENT:
         return ""
-    return f"rough, others had up to {shown.disturbed:.0f} % of the core"
+    return f"rough, others had up to {shown.disturbed:.0f} % of the measured cores"
 
 
 def first(shown: Shown) -> str:
@@ -178,7 +178,9 @@ def origin(shown: Shown, runs: Runs) -> str:
         revision = f"revision {m.get('revision') or 'unknown'}"
         where = f"{machine.named(cores)} of {m.get('online')}, {m.get('cpu')}"
         kernel = f"Linux {m.get('kernel')}"
-        share = f"others had up to {source.disturbed(bench):.1f} % of the core"
+        share = (
+            f"others had up to {source.disturbed(bench):.1f} % of the measured cores"
+        )
         facts = [source.name, str(m.get("time")), revision, kernel, where, share]
         mark = "" if source.same(runs.sources[0]) else " (another machine or revision)"
         lines.append(escape("; ".join(facts) + mark))

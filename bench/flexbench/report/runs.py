@@ -32,7 +32,7 @@ class Source:
         return all(self.machine.get(k) == other.machine.get(k) for k in keys)
 
     def disturbed(self, bench: Bench) -> float:
-        """The largest share of the core, in percent, that others had in a round."""
+        """The largest share of the measured cores, in percent, that others had in a round."""
         rounds = [
             r for m in self.run.of(bench.bench, **bench.settings) for r in m.rounds
         ]

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What a server would do on more cores than a machine has: an estimate by Gunther's
-universal scalability law, which is drawn dashed and is no result.
+"""An estimate of what a server answers on more cores than were measured, by Gunther's
+universal scalability law. The estimate is drawn dashed, and is no result. The rate on N
+cores is
 
     X(N) = rate * N / (1 + queueing * (N - 1) + crosstalk * N * (N - 1))
 
-N / X(N) is a sum of three terms, so the law is fitted by linear least squares.
+N / X(N) is a sum of three terms with one unknown factor each, so linear least squares
+fit the law.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ BEYOND = 4  # times the most cores that were measured
 
 @dataclass(frozen=True)
 class Law:
-    """rate: of one core. queueing, crosstalk: what a further core costs the others."""
+    """rate: on one core. queueing: the cost that grows with the number of further cores.
+    crosstalk: the cost that grows with the number of pairs of cores.
+    """
 
     rate: float
     queueing: float
@@ -31,8 +35,9 @@ class Law:
 
 
 def fit(points: Sequence[tuple[float, float]]) -> Law | None:
-    """The law of points, which are cores and rates; None: they are too few. A cost that
-    would be negative is none, and the rest is fitted again.
+    """The law that fits the points, each a number of cores and a rate. None: fewer than
+    POINTS numbers of cores, a rate of 0, or no law with a positive rate. A cost that would
+    be negative is taken as 0, and the law is fitted again without that cost.
     """
     if len({cores for cores, _ in points}) < POINTS or not all(x for _, x in points):
         return None

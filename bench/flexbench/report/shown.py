@@ -31,7 +31,7 @@ class Shown:
 
     @property
     def disturbed(self) -> float:
-        """The largest share of the core, in percent, that others had in a round."""
+        """The largest share of the measured cores, in percent, that others had in a round."""
         return max((s.disturbed(bench) for s, bench in self.sources), default=0.0)
 
     @property
@@ -49,7 +49,8 @@ def too_small(figure: Figure, runs: Runs) -> str:
         return ""
     machine = runs.sources[0].machine
     cores = machine.get("physical", machine.get("online", 0))
-    return f"{cores} cores, and it takes {figure.cores}" if cores < figure.cores else ""
+    few = f"{cores} physical cores, and it takes {figure.cores}"
+    return few if cores < figure.cores else ""
 
 
 def unmeasured(figure: Figure, runs: Runs) -> str:

@@ -120,12 +120,12 @@ def offered_curves(
 
 # Peaks against cores (S2).
 
-LEAST_CORES = 4  # of a machine whose server is to have two
+LEAST_CORES = 4  # physical ones of the smallest machine whose server may have two
 
 
 def several(kind: str) -> Bench:
-    """Of a run that has servers on several cores: a peak is compared with its own
-    run's.
+    """The bench of a run that has servers on several cores. A peak is compared only with
+    peaks of its own run.
     """
     words = ("study", SPECWEB, "--cores", "all")
     return Bench(words, kind, {"workload": SPECWEB, "scaling": 1})
@@ -165,7 +165,7 @@ def scaling_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
 
 
 def law_of(one: Curve) -> Law | None:
-    """By the points at which the server was the limit."""
+    """The law of the points at which the server was the limit; None: these are too few."""
     return scalability.fit([(dot.x, dot.y) for dot in one.dots if not dot.hollow])
 
 

@@ -4,8 +4,9 @@ reads a second their disk makes. Both versions of cgroups will do; it takes root
 
 The kernel's limit is one of all memory. So a thread keeps it at what the files may have
 and what the processes have beside the files. If the processes grow at once, files make
-room, or the processes wait: none is killed. But the kernel doesn't wait for memory that
-it touches itself: a receive may fail with EFAULT then, and epoll_ctl() with ENOMEM.
+room, or the processes wait: none is killed. With version 1 a process waits for memory in
+user mode alone: in a system call, a receive may fail with EFAULT instead, and
+epoll_ctl() with ENOMEM.
 
 With version 1 the group is below this process' own ones, a folder for each controller.
 With version 2 it is below the root, as a group with processes has no groups below it.
@@ -98,14 +99,15 @@ class Group:
         return reads_of((self.io / self.names.counted).read_text(encoding="ascii"))
 
     def settle(self) -> None:
-        """Wait until the group's processes read no more: a server that still has to make
-        calls for clients that have left would have the disk of the next one.
+        """Wait until the group's processes read no more: a server that still makes calls
+        for clients that have left would take disk reads from the server that is measured
+        next. BenchError: processes still read after REST_S.
         """
         until, before = time.monotonic() + REST_S, -1
         while (now := self.reads()) != before:
             if time.monotonic() > until:
                 raise BenchError(
-                    f"its servers still read from the disk, {REST_S:.0f} s on"
+                    f"the servers still read from the disk after {REST_S:.0f} s"
                 )
             before = now
             time.sleep(2 * LOOK_S)

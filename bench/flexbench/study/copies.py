@@ -39,7 +39,8 @@ def once(plan: Plan, folder: Path, settings: Settings) -> Json:
     with subjects.started(plan, subjects.EVENTS, tuning, folder) as server:
         connections, url = int(settings["connections"]), server.url + pair.FILE
         command = clients.wrk(plan, connections, plan.seconds, url)
-        # When the server has ended, the time of its other copies is somebody else's.
+        # The others' share is read while the server runs: once the first copy has ended,
+        # the other copies' time no longer counts as that of the bench's children.
         others = quiet.Others(plan.cores.server)
         rate = clients.run_wrk(command, plan.seconds).requests_per_s
         disturbed = others.percent()

@@ -18,9 +18,9 @@ ENOUGH = 0.95
 BEHIND_MS = 20.0
 
 EXPLAINED = (
-    f"{table.LIMITED} a core of the clients was busy for more than {CLIENT_PERCENT:.0f} % "
-    f"of the time, or each of the server's for less than {table.BUSY_PERCENT:.0f} % though it "
-    "was asked for more than it answered"
+    f"{table.LIMITED} a core of the clients was busy for more than {CLIENT_PERCENT:.0f} "
+    "% of the time, or each core of the server for less than "
+    f"{table.BUSY_PERCENT:.0f} % though the server was asked for more than it answered"
 )
 
 # Counts that are 0 if nothing is wrong, and what they count.
@@ -70,7 +70,7 @@ def limited(measurement: Measurement) -> bool:
         return True
     if measurement.settings["workload"] == "disk" or not asked_for_more(measurement):
         return False
-    # Of a server's cores one may be what the others wait for.
+    # The server's other cores may wait for its busiest one.
     busy = middle(measurement, "busy_percent", 100)
     return middle(measurement, "busiest_percent", busy) < table.BUSY_PERCENT
 

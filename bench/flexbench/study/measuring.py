@@ -21,9 +21,9 @@ from . import breakdown, closed, copies, disk, idle, memory, offered, subjects
 from .sessions import SESSIONS
 from .subjects import BENCH
 
-# Those that are measured unless words name others.
+# The workloads that are measured unless words name others; SEVERAL: with --cores.
 DEFAULT = ["page", "specweb"]
-SEVERAL = ["specweb"]  # of servers on several cores
+SEVERAL = ["specweb"]
 Measure = Callable[[Run, Plan, str, Sequence[str]], None]
 
 PARTS: dict[str, Measure] = {
@@ -53,7 +53,9 @@ def parse(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def parse_several(words: Sequence[str]) -> list[str]:
-    """The workloads that the words name for servers on several cores."""
+    """The workloads for --cores: those that the words name, or SEVERAL. BenchError: one of
+    them is of one core alone.
+    """
     loads = [word for word in words if word in PARTS]
     for load in loads:
         if load not in SESSIONS:

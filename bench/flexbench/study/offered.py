@@ -4,8 +4,8 @@ can do to twice that.
 
 A closed loop of sessions that don't think finds each model's peak first, and how evenly
 a model serves connections that are kept. The best model's peak is the scale of the
-open loop, so all models are offered the same, by turns. Servers on several cores have
-as many times the clients.
+open loop, so all models are offered the same, by turns. The closed loop's sessions, and
+the clients that servers are prepared for, are so many for each core of the server.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ QUICK_TIMES = ["0.5", "1", "2"]
 ROUNDS, QUICK_ROUNDS, ROUNDS_MAX = 2, 1, 3
 SECONDS = 1
 
-# For each core: of the closed loop, and clients at the same time, for which servers are
-# prepared.
+# For each core of the server: sessions of the closed loop, and clients at the same time
+# that the server is prepared for.
 CONNECTIONS = 128
 CLIENTS = 4096
 EVEN_S = 1
@@ -132,7 +132,7 @@ class Sweep:
             "tuning": " ".join(tuning),
             **more,
             "cores": self.cores,
-            # One of several numbers of cores of the run.
+            # 1: the run has servers on more than one core.
             "scaling": int(max(self.plan.numbers, default=1) > 1),
             "folders": sessions.folders(self.plan),
             "seconds": self.plan.seconds,

@@ -163,8 +163,8 @@ def busy(
     threads: int,
     seconds: float,
 ) -> dict[str, list[float]]:
-    """How busy the server's cores are, on average, and the busiest of them; and the
-    busiest of its clients', of which looking for answers in vain isn't counted.
+    """How busy the server's cores are on average, its busiest core, and the clients'
+    busiest core. The time in which clients look for answers in vain isn't counted.
     """
     spun = 1e-6 * counts["spun_us"] / threads / stretches.seconds()
     most, busiest = (

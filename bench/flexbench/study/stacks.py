@@ -113,8 +113,8 @@ CORE = re.compile(
 # The driver that is linked with libflexsc, whose functions have all other names.
 LOOPS = "web-loops"
 LOOPS_DRIVER = re.compile(
-    r"(command|patience|queue|crew)_\w+|main|run|run_in_batches|post|begin|create"
-    r"|accept_again|on_accept|on_done|try_options|is_waiting_engine"
+    r"(command|patience|queue|crew)_\w+|main|run|run_in_batches|post|begin|take_turns"
+    r"|accept_again|on_accept|on_done|engine_(start|try|waits)"
     r"|allow_descriptors|arguments|block_signals|die|help|help_of|listener|no_option"
     r"|option_(find|parse|set)|sum|take_cores|thread_count|write_(each|stats)"
 )

@@ -28,7 +28,8 @@ SPARE_THREADS = 16
 CLIENTS_MAX = THREADS_MAX - SPARE_THREADS
 
 
-# Each of these functions takes a number of connections and of cores.
+# The functions for Model.tunings. Each takes a number of connections and a number of
+# cores.
 
 
 def threads(connections: int, cores: int) -> list[Tuning]:
@@ -41,7 +42,7 @@ def threads(connections: int, cores: int) -> list[Tuning]:
 
 
 def of_each(option: str, cores: int) -> Tuning:
-    """A copy, or a loop, for each core."""
+    """The option for a copy, or a loop, on each core; nothing for one core."""
     return [option, str(cores)] if cores > 1 else []
 
 
@@ -93,8 +94,9 @@ MODELS = [
 ]
 # Servers that aren't models: they have features of their own.
 SERVE, NGINX = "serve", "nginx"
-# flexsc serve allows half as many clients as descriptors, less than so many, and so
-# many for each further loop.
+# flexsc serve takes two descriptors for a client, and 16 for each loop. SPARE: how many
+# fewer clients than half of the descriptors it has with one loop. OF_A_LOOP: how many
+# fewer for each further loop.
 SPARE, OF_A_LOOP = 100, 8
 OTHERS = {SERVE: "flexsc serve", NGINX: "nginx, a worker for each core"}
 NAMES = [*(model.name for model in MODELS), *OTHERS]

@@ -63,7 +63,7 @@ def point(found: list[Measurement]) -> str:
 
 
 def on(m: Measurement) -> str:
-    """An older file has no number of cores."""
+    """Words for several cores. A measurement of an older file has no number of cores."""
     count = int(m.settings.get("cores", 1))
     return f", {table.cores(count)}" if count > 1 else ""
 
