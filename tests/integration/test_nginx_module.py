@@ -291,7 +291,8 @@ class Nginx(Program):
         return int((self.root / "pid").read_text())
 
     def workers(self) -> list[int]:
-        return children(self.master())
+        """Without a worker that has ended and that the master hasn't waited for yet."""
+        return [pid for pid in children(self.master()) if not gone(pid)]
 
     def worker(self) -> int:
         return self.workers()[0]
