@@ -9,13 +9,15 @@
  *
  *	none	 -> accepts	a connection may be there, and is to be delivered
  *	accepts	 -> none	all are accepted, or are held
- *	accepts	 -> accepts	there may be more: others have their turn
+ *	accepts	 -> accepts	there may be more: others have their turn, or the
+ *				owner takes a signal first
  *	accepts	 -> starved	no slot or no descriptor is left: an event of the
  *				listener says so
  *	starved	 -> accepts	a watch ended, or the owner waits or flushes
  *
  * A task work, queued after a listener is put on "accepts", accepts from it; or the
- * owner does, before it sleeps or stops waiting.
+ * owner does, before it sleeps or stops waiting. Either has one turn: what is left,
+ * or comes meanwhile, is another one's (ecb.c).
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -76,18 +78,35 @@ void accept_later(struct watch *listener)
 	ecb_call(ecb);
 }
 
-/* There may be a slot or a descriptor again. */
+/* The owner takes no more: have the listener accept in another turn. */
+static void accept_put_back(struct watch *listener)
+{
+	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
+		llist_add(&listener->accepts, &listener->ecb->accepts);
+}
+
+/* There may be a slot or a descriptor again. Any context. */
 void accept_retry(struct ecb *ecb)
 {
-	struct llist_node *node;
-	struct watch *listener, *next;
-
 	if (llist_empty(&ecb->starved))
 		return;
-	node = llist_del_all(&ecb->starved);
-	llist_for_each_entry_safe(listener, next, node, accepts)
-		llist_add(&listener->accepts, &ecb->accepts);
+	WRITE_ONCE(ecb->retry, true);
 	ecb_call(ecb);
+}
+
+/* The owner tries those again that starved. */
+static void accept_feed(struct ecb *ecb)
+{
+	struct watch *listener, *next;
+
+	/* A full barrier. Pairs with accept_retry(). */
+	if (!xchg(&ecb->retry, false))
+		return;
+	llist_for_each_entry_safe(listener, next, llist_del_all(&ecb->starved),
+				  accepts) {
+		llist_add(&listener->accepts, &ecb->accepts);
+		cond_resched();
+	}
 }
 
 /* "frees": ecb.frees, as it was when there was no slot or no descriptor. */
@@ -167,7 +186,9 @@ static void accept_deliver(struct watch *listener, struct watch *watch,
 	event_claim(slot, 0);
 	accept_tell_peer(file, slot);
 	level = watch_start(watch, file);
-	if (level == -ENOSPC || level == -ENOENT)
+	/* Not what another thread put there meanwhile. */
+	if ((level == -ENOSPC || level == -ENOENT) &&
+	    watch_in_table(watch, file))
 		close_fd(watch->fd);
 	watch_deliver_claimed(watch, max(level, 0),
 			      event_is(FLEXSC_EVT_IPACCEPT,
@@ -179,9 +200,12 @@ static void accept_one(struct watch *listener, struct watch *watch, int fd)
 	const struct inherit *inherit = listener->inherit;
 	struct file *file = fget(fd);
 
-	/* Another thread may have closed it, though it can't know it. */
-	if (!file)
+	/* Another thread may have closed it, or put another file there. */
+	if (!file || !sock_from_file(file)) {
+		if (file)
+			fput(file);
 		return watch_put(watch);
+	}
 	watch->fd = fd;
 	watch->want = inherit->want | POLLERR | POLLHUP;
 	watch->is = event_is(FLEXSC_EVT_IOREADY, inherit->group);
@@ -271,10 +295,12 @@ static void accept_some(struct watch *listener, const struct file *file)
 {
 	int i;
 
-	for (i = 0; i < ACCEPT_TURN; i++)
+	for (i = 0; i < ACCEPT_TURN && !task_sigpending(current); i++) {
 		if (!accept_next(listener, file))
 			return;
-	accept_later(listener);
+		cond_resched();
+	}
+	accept_put_back(listener);
 }
 
 static void accept_turn(struct watch *listener)
@@ -293,16 +319,24 @@ static void accept_turn(struct watch *listener)
 	watch_put(listener);
 }
 
-/* Accept what is there, in the owner's context, without locks. */
+/*
+ * Accept what is there, for one turn, in the owner's context, without locks. A signal
+ * ends the turn.
+ */
 void accept_run(struct ecb *ecb)
 {
 	struct llist_node *node;
 	struct watch *listener, *next;
 
-	if (llist_empty(&ecb->accepts))
+	if (!ecb_has_accepts(ecb) || task_sigpending(current))
 		return;
+	accept_feed(ecb);
 	node = llist_del_all(&ecb->accepts);
 	llist_for_each_entry_safe(listener, next, node, accepts) {
+		if (task_sigpending(current)) {
+			llist_add(&listener->accepts, &ecb->accepts);
+			continue;
+		}
 		clear_bit(WATCH_ACCEPTS, &listener->lists);
 		/* A full barrier: a connection that comes now is seen here. */
 		smp_mb__after_atomic();

@@ -60,6 +60,7 @@ static int area_allocate(struct area *area, unsigned long pages)
 		if (!area->pages[i])
 			return -ENOMEM;
 		area->page_count = i + 1;
+		cond_resched();
 	}
 	area->memory = vmap(area->pages, pages, VM_MAP, PAGE_KERNEL);
 	return area->memory ? 0 : -ENOMEM;

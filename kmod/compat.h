@@ -16,9 +16,6 @@
 #include <linux/thread_info.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
-#include <linux/filelock.h>
-#endif
 #ifdef CONFIG_GENERIC_ENTRY
 #include <linux/entry-common.h>
 #endif
@@ -35,6 +32,14 @@
 #endif
 #if !IS_ENABLED(CONFIG_IRQ_WORK) || !IS_ENABLED(CONFIG_KPROBES)
 #error "FlexSC needs CONFIG_IRQ_WORK and CONFIG_KPROBES"
+#endif
+/* A probe by a breakpoint runs like an NMI there, and may not take locks. */
+#if IS_ENABLED(CONFIG_X86) && !IS_ENABLED(CONFIG_KPROBES_ON_FTRACE)
+#error "FlexSC needs CONFIG_KPROBES_ON_FTRACE"
+#endif
+/* Callbacks of wait queues, and probes, take spinlocks, which sleep there. */
+#if IS_ENABLED(CONFIG_PREEMPT_RT)
+#error "FlexSC doesn't run with CONFIG_PREEMPT_RT"
 #endif
 
 /* Has the task left the run queue? Called from thread_sched_out(). */
@@ -139,32 +144,6 @@ static __always_inline void history_clear(void)
 				 X86_FEATURE_CLEAR_BHB_LOOP)
 		     : ASM_CALL_CONSTRAINT : : "rax", "rcx", "cc", "memory");
 #endif
-}
-
-/* A POSIX lock of the current process. */
-static inline void lock_init_posix(struct file_lock *lock, struct file *file,
-				   void *owner, unsigned char type)
-{
-	locks_init_lock(lock);
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
-	lock->c.flc_file = file;
-	lock->c.flc_owner = owner;
-	lock->c.flc_pid = current->tgid;
-	lock->c.flc_flags = FL_POSIX;
-	lock->c.flc_type = type;
-#else
-	lock->fl_file = file;
-	lock->fl_owner = owner;
-	lock->fl_pid = current->tgid;
-	lock->fl_flags = FL_POSIX;
-	lock->fl_type = type;
-#endif
-}
-
-/* A word of the lock's that is its fl_ops' own. */
-static inline void *lock_private(struct file_lock *lock)
-{
-	return &lock->fl_u;
 }
 
 /* The arguments, where the kernel's entry code puts them. */

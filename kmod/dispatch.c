@@ -77,7 +77,7 @@ static asmlinkage long dispatch_futex_unowned(const struct pt_regs *regs)
 }
 
 /* The address of a symbol, be it code or data; NULL: unknown. */
-static void __init *dispatch_address(const char *symbol)
+void *__init dispatch_address(const char *symbol)
 {
 	struct kprobe probe = {
 		.symbol_name = symbol,

@@ -14,6 +14,7 @@ typedef asmlinkage long (*call_fn)(const struct pt_regs *regs);
 extern call_fn dispatch_table[DISPATCH_SIZE];
 extern call_fn dispatch_restart;	/* restart_syscall() */
 int dispatch_init(void);
+void *dispatch_address(const char *symbol);
 long dispatch_refusal(unsigned int nr);
 
 asmlinkage long dispatch_unknown(const struct pt_regs *regs);

@@ -20,8 +20,12 @@
 #include "accept.h"
 #include "compat.h"
 #include "ecb.h"
+#include "hook.h"
 #include "upcall.h"
+#include "upcall_x86.h"
 #include "watch.h"
+
+static struct workqueue_struct *ecb_queue;
 
 /* References. */
 
@@ -39,37 +43,103 @@ static void ecb_free(struct ecb *ecb)
 	watches_free(ecb);
 	area_free(&ecb->area);
 	kfree(ecb);
+	hook_disarm();
 	/* flexsc_exit() waits until the current task has left this function. */
 	module_put(THIS_MODULE);
 }
 
-void ecb_put(struct ecb *ecb)
+static void ecb_put(struct ecb *ecb)
 {
 	if (refcount_dec_and_test(&ecb->refs))
 		ecb_free(ecb);
 }
 
+/* Have the ECB attended to. The caller's reference goes there. Any context. */
+static void ecb_attend_later(struct ecb *ecb)
+{
+	/* A queued attendance has a reference, but may have run by now. */
+	while (!queue_work(ecb_queue, &ecb->attendance))
+		if (refcount_dec_not_one(&ecb->refs))
+			break;
+}
+
+/* Give a reference back where it isn't allowed to sleep. */
+void ecb_put_later(struct ecb *ecb)
+{
+	if (!refcount_dec_not_one(&ecb->refs))
+		ecb_attend_later(ecb);
+}
+
+/* The owner. */
+
+/*
+ * Is the owner still in its own process? A program that it executed may have other
+ * rights, and may not be disturbed. The caller disables preemption until it has
+ * acted: what comes of an answer that is just outdated meets the owner in exec.
+ */
+static bool ecb_owner_stays(const struct ecb *ecb)
+{
+	return READ_ONCE(ecb->owner->mm) == ecb->mm;
+}
+
+static void ecb_attend(struct work_struct *work)
+{
+	struct ecb *ecb = container_of(work, struct ecb, attendance);
+
+	if (!ecb_owner_stays(ecb))
+		watches_end(ecb);
+	else if (ecb_has_accepts(ecb))
+		ecb_call(ecb);
+	ecb_put(ecb);
+}
+
+/* The owner has left its process: close the ECB. Any context. */
+static noinline void ecb_abandon(struct ecb *ecb)
+{
+	ecb_get(ecb);
+	ecb_attend_later(ecb);
+}
+
 /* The task work. */
 
-/* Is the current task, the owner, still in its own process and to go on? */
+/* Is the current task, the owner, to go on in its own process? */
 static bool ecb_owner_goes_on(const struct ecb *ecb)
 {
-	return current->mm == ecb->mm && !(current->flags & PF_EXITING);
+	return ecb_owner_stays(ecb) && !(current->flags & PF_EXITING);
 }
 
 static void ecb_work(struct callback_head *work)
 {
 	struct ecb *ecb = container_of(work, struct ecb, work);
+	bool goes_on = ecb_owner_goes_on(ecb);
 
 	WARN_ON_ONCE(current != ecb->owner);
-	/* A full barrier: what comes now is looked at below or queued anew. */
-	WARN_ON_ONCE(!atomic_xchg(&ecb->queued, 0));
-	if (ecb_owner_goes_on(ecb)) {
-		watch_sweep(ecb);
+	if (goes_on)
 		accept_run(ecb);
+	else
+		watches_end(ecb);
+	/* A full barrier: what came until now is looked at below. */
+	WARN_ON_ONCE(!atomic_xchg(&ecb->queued, 0));
+	if (goes_on)
 		upcall_notify(ecb);
-	}
-	ecb_put(ecb);
+	if (goes_on && ecb_has_accepts(ecb))
+		ecb_attend_later(ecb);
+	else
+		ecb_put(ecb);
+}
+
+static bool ecb_add_work(struct ecb *ecb)
+{
+	enum task_work_notify_mode mode =
+		ecb->flags & FLEXSC_ECB_INTERRUPTS_CALLS ? TWA_SIGNAL :
+							   TWA_RESUME;
+	bool added;
+
+	preempt_disable();
+	added = ecb_owner_stays(ecb) &&
+		!task_work_add(ecb->owner, &ecb->work, mode);
+	preempt_enable();
+	return added;
 }
 
 /*
@@ -78,25 +148,27 @@ static void ecb_work(struct callback_head *work)
  */
 void ecb_kick(struct ecb *ecb)
 {
-	enum task_work_notify_mode mode =
-		ecb->flags & FLEXSC_ECB_INTERRUPTS_CALLS ? TWA_SIGNAL :
-							   TWA_RESUME;
-
 	/* A full barrier. Pairs with ecb_work(). */
 	if (atomic_xchg(&ecb->queued, 1))
 		return;
 	ecb_get(ecb);
-	/* Not the last reference, so this needn't sleep. */
-	if (task_work_add(ecb->owner, &ecb->work, mode))
-		ecb_put(ecb);
+	if (!ecb_add_work(ecb))
+		ecb_attend_later(ecb);
 }
 
 /* Wake the owner if it sleeps interruptibly. It looks at the words again. */
 void ecb_wake(struct ecb *ecb)
 {
 	wait_queue_entry_t sleeper = { .private = ecb->owner };
+	bool stays;
 
-	default_wake_function(&sleeper, TASK_INTERRUPTIBLE, 0, NULL);
+	preempt_disable();
+	stays = ecb_owner_stays(ecb);
+	if (stays)
+		default_wake_function(&sleeper, TASK_INTERRUPTIBLE, 0, NULL);
+	preempt_enable();
+	if (!stays)
+		ecb_abandon(ecb);
 }
 
 /* There is something to do in the owner's context. Any context. */
@@ -112,11 +184,14 @@ void ecb_call(struct ecb *ecb)
 
 /* Waiting. */
 
-/* Is there an event that the owner waits for, or something for it to do? */
+/*
+ * Is there an event that the owner waits for, or a connection to accept? A signal
+ * comes before connections, because peers can connect without end.
+ */
 static bool ecb_stirs(struct ecb *ecb, u32 groups)
 {
 	return READ_ONCE(ecb->control->pending) & groups ||
-	       !llist_empty(&ecb->accepts);
+	       (ecb_has_accepts(ecb) && !signal_pending(current));
 }
 
 /* Sleep until it does, or until "expires". False: a signal or the time came. */
@@ -142,7 +217,6 @@ static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
 {
 	ktime_t expires = min_t(u64, deadline, KTIME_MAX);
 
-	watch_sweep(ecb);
 	accept_retry(ecb);
 	watch_flush(ecb);
 	do {
@@ -169,7 +243,7 @@ static long ecb_wait(struct ecb *ecb, u32 groups)
 	WRITE_ONCE(ecb->waits, false);
 	/* A full barrier. Pairs with ecb_call(). */
 	smp_mb();
-	if (!llist_empty(&ecb->accepts))
+	if (ecb_has_accepts(ecb))
 		ecb_kick(ecb);
 	return ret;
 }
@@ -177,10 +251,11 @@ static long ecb_wait(struct ecb *ecb, u32 groups)
 /* FLEXSC_ECB_FLUSH */
 static long ecb_flush_held(struct ecb *ecb)
 {
-	watch_sweep(ecb);
 	accept_retry(ecb);
 	watch_flush(ecb);
 	accept_run(ecb);
+	if (ecb_has_accepts(ecb))
+		ecb_kick(ecb);
 	return !llist_empty(&ecb->starved);
 }
 
@@ -190,6 +265,14 @@ static long ecb_flush_held(struct ecb *ecb)
  */
 static long ecb_kick_groups(struct ecb *ecb, u32 groups)
 {
+	struct mm_struct *mm = READ_ONCE(ecb->owner->mm);
+
+	/* An owner that ended isn't notified. */
+	if (!mm)
+		return 0;
+	/* It executed another program, or the ECB has been closed. */
+	if (mm != ecb->mm || READ_ONCE(ecb->closed))
+		return -EPERM;
 	/* Pairs with U3. */
 	smp_mb();
 	ecb_announce(ecb, groups);
@@ -230,7 +313,7 @@ static long ecb_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return err;
 	switch (cmd) {
 	case FLEXSC_ECB_WATCH:
-		return watch_add(ecb, file, (void __user *)arg);
+		return watch_add(ecb, (void __user *)arg);
 	case FLEXSC_ECB_FORGET:
 		return watch_forget(ecb, arg);
 	case FLEXSC_ECB_FLUSH:
@@ -342,7 +425,16 @@ static struct ecb *ecb_make(const struct flexsc_ecb_create *args)
 		kfree(ecb);
 		return ERR_PTR(err);
 	}
+	err = hook_arm();
+	if (err) {
+		watches_free(ecb);
+		area_free(&ecb->area);
+		kfree(ecb);
+		return ERR_PTR(err);
+	}
 	spin_lock_init(&ecb->lock);
+	INIT_WORK(&ecb->attendance, ecb_attend);
+	ecb->pkru = upcall_rights();
 	ecb->owner = get_task_struct(current);
 	ecb->process = get_pid(task_tgid(current));
 	ecb->mm = current->mm;
@@ -376,4 +468,22 @@ int ecb_create(struct flexsc_ecb_create __user *user)
 	if (fd < 0)
 		ecb_put(ecb);
 	return fd;
+}
+
+int __init ecb_init(void)
+{
+	int err = watches_init();
+
+	if (err)
+		return err;
+	hook_init();
+	ecb_queue = alloc_workqueue("flexsc_ecb", WQ_UNBOUND, 0);
+	return ecb_queue ? 0 : -ENOMEM;
+}
+
+/* There are no ECBs, but a worker may be about to leave the last one. */
+void ecb_exit(void)
+{
+	destroy_workqueue(ecb_queue);
+	hook_exit();
 }

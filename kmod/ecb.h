@@ -16,29 +16,40 @@
  * What lives how long
  *
  * The FILE is the descriptor and the mappings. The ECB has references, counted
- * in "refs": one of the file, one of each watch that isn't free (watch.h), and one
- * of its task work while that is queued. The one given back last frees it. It
- * also has a reference to the module, to the owner's task_struct, and to the
- * process's pid and mm_struct, which are compared and never used. So nothing that
- * runs late finds anything freed.
+ * in "refs": one of the file, one of each watch that isn't free (watch.h), one of
+ * its task work and one of its attendance, each while that is queued. The one given
+ * back last frees it. It also has a reference to the module, to the owner's
+ * task_struct, and to the process's pid and mm_struct, which are compared and never
+ * used.
  *
  *	open	-> closed	the last descriptor and mapping are gone: no
  *				task is in an ioctl or waits. All watches end.
  *				Or the process is: it ended or executed another
- *				program, and a child still has the descriptor
+ *				program, and a child still has the descriptor.
+ *				Or a source found that the owner ended or
+ *				executed another program
  *	closed	-> freed	the last reference was given back
+ *
+ * The close hook gives references back where it may not sleep, so it leaves the
+ * last one to the attendance.
  *
  * TASK WORK: a function that the owner calls before it goes on in user mode.
  * There is one, and "queued" tells where it is.
  *
  *	0 -> 1	ecb_kick(), on any core in any context. It takes a reference
- *	1 -> 0	ecb_work(), in the owner's context. What happened before a
- *		kick that finds 1 is seen by it: all of these are full barriers
- *	1	for ever, if the owner ended before it could be queued: nothing
- *		is notified any more
+ *	1 -> 0	ecb_work(), in the owner's context, when it has accepted. What
+ *		happened before a kick that finds 1 is looked at behind that:
+ *		all of these are full barriers
+ *	1	for ever, if the owner ended or executed another program before
+ *		the work could be queued: nothing is notified any more
  *
  * An owner that ends calls the function, too, and so does one that executed
- * another program: it does nothing then but to give the reference back.
+ * another program: the ECB is closed then.
+ *
+ * ATTENDANCE: a work item, for what neither the owner nor a source can do. It
+ * closes the ECB if its owner has left, and otherwise calls the owner once more.
+ * The owner accepts for one turn only in its task work, and leaves the rest to a
+ * later one in this way: between the two it runs in user mode, and takes signals.
  */
 #ifndef FLEXSC_KMOD_ECB_H
 #define FLEXSC_KMOD_ECB_H
@@ -50,6 +61,7 @@
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include "area.h"
 
@@ -63,6 +75,7 @@ struct ecb {
 	u32 events;
 	u32 flags;			/* FLEXSC_ECB_* */
 	struct mm_struct *mm;
+	u32 pkru;			/* the owner's, see upcall_x86.c */
 	struct pid *process;
 	struct area area;
 
@@ -81,19 +94,28 @@ struct ecb {
 
 	atomic_t queued ____cacheline_aligned;	/* the task work */
 	struct callback_head work;
+	struct work_struct attendance;
 	bool waits;			/* written by the owner, in ecb_wait() */
+	bool retry;			/* "starved" may accept again */
 	struct llist_head held;		/* watches with events that are held, */
 	struct llist_head accepts;	/* that have to accept, */
-	struct llist_head starved;	/* that could not, */
-	struct llist_head suspects;	/* that close() tells nothing of */
+	struct llist_head starved;	/* that could not */
 };
 
+int ecb_init(void);
+void ecb_exit(void);
 int ecb_create(struct flexsc_ecb_create __user *user);
 void ecb_get(struct ecb *ecb);
-void ecb_put(struct ecb *ecb);
+void ecb_put_later(struct ecb *ecb);
 void ecb_kick(struct ecb *ecb);
 void ecb_call(struct ecb *ecb);
 void ecb_wake(struct ecb *ecb);
+
+/* Is there something to accept, as far as is known? */
+static inline bool ecb_has_accepts(const struct ecb *ecb)
+{
+	return !llist_empty(&ecb->accepts) || READ_ONCE(ecb->retry);
+}
 
 /*
  * S3: tell the owner, as it asked for, that an event of these groups is in its

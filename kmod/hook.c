@@ -2,130 +2,246 @@
 /*
  * The close hook: how a close() of a watched descriptor is noticed.
  *
- * A watch has a reference to the file, so a close() would not reach what is
+ * A watch has a reference to the file, so a close() alone would not reach what is
  * behind it: no FIN would be sent, and a pipe's writer would not get EPIPE. But
- * each close of a descriptor removes the POSIX locks that its process has on the
- * inode. So a watch has such a lock, for reading, of one byte at a place where
- * nothing is, and hears of its removal: in close(), dup2(), close_range(), exec
- * and the process's end, holding no lock, before the file is given up.
+ * close(), dup2(), close_range(), exec and the process's end all call
+ * locks_remove_posix(file, files), holding no lock. The number has left the table
+ * by then, and the closer still has its reference. A kprobe there ends the watches
+ * of that descriptor. The closer's reference is the last one then, so the file is
+ * released inside close().
  *
- * When the lock is removed,
+ * Live watches are in a hash table, by the address of their file. The probe is
+ * called for every close of the machine, and reads one word if the file's bucket is
+ * empty. It runs in the closer's context with preemption disabled. So it doesn't
+ * sleep, and leaves freeing an ECB to others: see ecb_put_later().
  *
- *	the descriptor isn't this file any more: the watch ends
- *	the descriptor still is this file: another descriptor of the inode was
- *		closed, or the process has changed a lock of its own that covers
- *		the byte. The lock is set again. The descriptor may be closed
- *		between the look and the setting, so a second look follows
- *	the process has no descriptors, or others than when the watch began (it
- *		ends, or unshared them): the watch ends
- *	the process is being killed: the watch ends
+ *	out	-> in		hook_set(), by the owner, of a live watch
+ *	in	-> out		hook_clear(), by watch_end(); or the probe, which
+ *				ends the watch then. The probe takes a reference
+ *				first: a watch that is in has one of being live
  *
- * watch_end() says that the watch has ended and then removes the lock. A thread
- * that has set a lock looks afterwards whether the watch is live, and removes it
- * otherwise. So no lock is left over.
+ * No close is missed between the setting and the probe. A closer takes the number
+ * out of the table under files->file_lock. hook_set() puts the watch in, and then
+ * looks into the table under that lock. Either it finds the number gone, or the
+ * closer's probe, which comes later, finds the watch.
  *
- * A lock knows its watch, and has a reference to it. If the process itself locks
- * the byte, the kernel may merge the two locks, and copy the result: so a watch may
- * have more locks, or none. The module hears of each lock when it is freed, but
- * copies are made with a lock held.
- *
- * Only sockets, pipes and FIFOs are hooked. Anonymous inodes are shared by many
- * files, and other inodes are locked by programs. A reference to such a file keeps
- * no peer waiting, and its watch is looked at in the owner's context: see
- * watch_sweep().
+ * The probe is armed while there are ECBs, and for a while after the last one:
+ * arming and disarming rewrites the kernel's code, and waits for all processors.
+ * If root disables kprobes or ftrace meanwhile, watches end later, by FORGET or
+ * with their ECB.
  */
-#include <linux/file.h>
+#include <linux/fdtable.h>
 #include <linux/fs.h>
-#include <linux/sched/signal.h>
-#include <linux/stat.h>
+#include <linux/hash.h>
+#include <linux/kprobes.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "hook.h"
 #include "watch.h"
 
-/* Far from each other: the kernel merges a process's locks that touch. */
-static atomic64_t hook_last_position = ATOMIC64_INIT(OFFSET_MAX);
+#define HOOK_BITS	15	/* of the hash table: 256 KiB */
+#define HOOK_LOCKS	256	/* a power of two */
+#define HOOK_LINGERS	(10 * HZ)
 
-bool hook_possible(const struct file *file)
+static struct hlist_head hook_watches[1 << HOOK_BITS];
+static spinlock_t hook_locks[HOOK_LOCKS];
+
+static DEFINE_MUTEX(hook_mutex);	/* of the next three */
+static unsigned int hook_users;
+static bool hook_armed;
+static struct kprobe hook_probe;
+
+static u32 hook_bucket(const struct file *file)
 {
-	umode_t mode = file_inode(file)->i_mode;
-
-	return (S_ISSOCK(mode) || S_ISFIFO(mode)) && !file->f_op->lock;
+	return hash_ptr(file, HOOK_BITS);
 }
 
-static struct watch *hook_watch(struct file_lock *lock)
+static spinlock_t *hook_lock(u32 bucket)
 {
-	return *(struct watch **)lock_private(lock);
+	return &hook_locks[bucket % HOOK_LOCKS];
 }
 
-/* "new" will be a lock that close() removes. Called with a lock held. */
-static void hook_copied(struct file_lock *new, struct file_lock *lock)
+/* Is the watched descriptor closed? "files" is the table that it was in. */
+static bool hook_is_closed(const struct watch *watch, const struct file *file,
+			   const void *files)
 {
-	struct watch *watch = hook_watch(lock);
-
-	watch_get(watch);
-	WRITE_ONCE(watch->hooked, true);
-	*(struct watch **)lock_private(new) = watch;
+	/* A table that its last task has left is being closed as a whole. */
+	if (current->files != files)
+		return true;
+	return !watch_in_table(watch, file);
 }
 
-/* A lock of the watch is gone; its process does this. No lock is held. */
-static void hook_removed(struct file_lock *lock)
+/* Move the watches whose descriptor is closed, with a reference each. */
+static void hook_collect(struct hlist_head *closed, u32 bucket,
+			 const struct file *file, const void *files)
 {
-	struct watch *watch = hook_watch(lock);
-	struct file *file = watch_file(watch);
+	struct hlist_node *next;
+	struct watch *watch;
 
-	if (file) {
-		/* Setting n locks of an inode anew takes n * n steps. */
-		if (watch_in_table(watch, file) &&
-		    !fatal_signal_pending(current))
-			hook_set(watch, file);
-		else
-			watch_end(watch, true);
-		fput(file);
-		cond_resched();
+	spin_lock(hook_lock(bucket));
+	hlist_for_each_entry_safe(watch, next, &hook_watches[bucket], hook) {
+		if (watch->file != file || watch->files != files ||
+		    !hook_is_closed(watch, file, files))
+			continue;
+		watch_get(watch);
+		watch->hooked = false;
+		hlist_del(&watch->hook);
+		hlist_add_head(&watch->hook, closed);
 	}
-	watch_put(watch);
+	spin_unlock(hook_lock(bucket));
 }
 
-static const struct file_lock_operations hook_operations = {
-	.fl_copy_lock = hook_copied,
-	.fl_release_private = hook_removed,
-};
-
-static int hook_lock(struct watch *watch, struct file *file, unsigned char type,
-		     const struct file_lock_operations *operations)
+static noinline void hook_end(u32 bucket, const struct file *file,
+			      const void *files)
 {
-	struct file_lock lock;
+	HLIST_HEAD(closed);
+	struct hlist_node *next;
+	struct watch *watch;
 
-	lock_init_posix(&lock, file, watch->files, type);
-	lock.fl_start = watch->position;
-	lock.fl_end = watch->position;
-	lock.fl_ops = operations;
-	*(struct watch **)lock_private(&lock) = watch;
-	/* The lock that is set is a copy, so this one needn't be released. */
-	return posix_lock_file(file, &lock, NULL);
+	hook_collect(&closed, bucket, file, files);
+	hlist_for_each_entry_safe(watch, next, &closed, hook) {
+		watch_end(watch);
+		watch_put(watch);
+	}
+}
+
+static int hook_called(struct kprobe *probe, struct pt_regs *regs)
+{
+	const struct file *file = (void *)regs_get_kernel_argument(regs, 0);
+	u32 bucket = hook_bucket(file);
+
+	/* Pairs with hook_set(), by files->file_lock. */
+	if (unlikely(!hlist_empty(&hook_watches[bucket])))
+		hook_end(bucket, file,
+			 (void *)regs_get_kernel_argument(regs, 1));
+	return 0;
+}
+
+/* Put it in. False: the file has too many watches already. */
+static bool hook_insert(struct watch *watch, u32 bucket)
+{
+	const struct watch *other;
+	unsigned int same = 0;
+
+	lockdep_assert_held(hook_lock(bucket));
+	hlist_for_each_entry(other, &hook_watches[bucket], hook)
+		same += other->file == watch->file;
+	if (same >= FLEXSC_ECB_FILE_WATCHES)
+		return false;
+	watch->hooked = true;
+	hlist_add_head(&watch->hook, &hook_watches[bucket]);
+	return true;
+}
+
+/* Is the descriptor still open, for the owner? Orders as said above. */
+static bool hook_is_open(const struct watch *watch)
+{
+	struct files_struct *files = current->files;
+	bool open;
+
+	spin_lock(&files->file_lock);
+	open = watch_in_table(watch, watch->file);
+	spin_unlock(&files->file_lock);
+	return open;
 }
 
 /*
- * Set the lock of a live watch, in its process. If another lock is in the way,
- * or memory is short, the watch isn't hooked.
+ * Hook a live watch. The caller is the owner, and has a reference to the file.
+ * False: the file has too many watches. The watch may have ended on return.
  */
-void hook_set(struct watch *watch, struct file *file)
+bool hook_set(struct watch *watch)
 {
-	if (!watch->position)
-		watch->position = atomic64_sub_return(2, &hook_last_position);
-	/* hook_copied() says otherwise, unless the process has a lock there. */
-	WRITE_ONCE(watch->hooked, false);
-	hook_lock(watch, file, F_RDLCK, &hook_operations);
-	/* The kernel's lock is a full barrier between the setting and this. */
-	if (!READ_ONCE(watch->live))
-		hook_clear(watch, file);
-	else if (!watch_in_table(watch, file))
-		watch_end(watch, false);
+	u32 bucket = hook_bucket(watch->file);
+	bool set;
+
+	spin_lock(hook_lock(bucket));
+	set = hook_insert(watch, bucket);
+	spin_unlock(hook_lock(bucket));
+	if (!set || !hook_is_open(watch))
+		watch_end(watch);
+	else if (!READ_ONCE(watch->live))
+		/* Another thread ended the watch before it was in. */
+		hook_clear(watch);
+	return set;
 }
 
-/* Remove the lock of a watch that has ended. */
-void hook_clear(struct watch *watch, struct file *file)
+/* Take out a watch that has ended. */
+void hook_clear(struct watch *watch)
 {
-	hook_lock(watch, file, F_UNLCK, NULL);
+	u32 bucket = hook_bucket(watch->file);
+
+	spin_lock(hook_lock(bucket));
+	if (watch->hooked)
+		hlist_del(&watch->hook);
+	watch->hooked = false;
+	spin_unlock(hook_lock(bucket));
+}
+
+/* Arming. */
+
+static int hook_register(void)
+{
+	int err;
+
+	hook_probe = (struct kprobe){
+		.symbol_name = "locks_remove_posix",
+		.pre_handler = hook_called,
+	};
+	err = register_kprobe(&hook_probe);
+	if (!err)
+		hook_armed = true;
+	return err == -ENOMEM ? err : err ? -EOPNOTSUPP : 0;
+}
+
+/* There is an ECB. Returns 0 or -errno. */
+int hook_arm(void)
+{
+	int err = 0;
+
+	mutex_lock(&hook_mutex);
+	if (!hook_armed)
+		err = hook_register();
+	if (!err)
+		hook_users++;
+	mutex_unlock(&hook_mutex);
+	return err;
+}
+
+static void hook_unregister(struct work_struct *work)
+{
+	mutex_lock(&hook_mutex);
+	if (!hook_users && hook_armed) {
+		unregister_kprobe(&hook_probe);
+		hook_armed = false;
+	}
+	mutex_unlock(&hook_mutex);
+}
+
+static DECLARE_DELAYED_WORK(hook_work, hook_unregister);
+
+/* An ECB is gone. */
+void hook_disarm(void)
+{
+	mutex_lock(&hook_mutex);
+	if (!--hook_users)
+		schedule_delayed_work(&hook_work, HOOK_LINGERS);
+	mutex_unlock(&hook_mutex);
+}
+
+void __init hook_init(void)
+{
+	int i;
+
+	for (i = 0; i < HOOK_LOCKS; i++)
+		spin_lock_init(&hook_locks[i]);
+}
+
+/* There are no ECBs any more. */
+void hook_exit(void)
+{
+	cancel_delayed_work_sync(&hook_work);
+	hook_unregister(NULL);
 }

@@ -5,11 +5,13 @@
 
 #include <linux/types.h>
 
-struct file;
 struct watch;
 
-bool hook_possible(const struct file *file);
-void hook_set(struct watch *watch, struct file *file);
-void hook_clear(struct watch *watch, struct file *file);
+void hook_init(void);
+void hook_exit(void);
+int hook_arm(void);
+void hook_disarm(void);
+bool hook_set(struct watch *watch);
+void hook_clear(struct watch *watch);
 
 #endif /* FLEXSC_KMOD_HOOK_H */

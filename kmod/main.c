@@ -237,12 +237,18 @@ static int __init flexsc_init(void)
 	err = threads_init();
 	if (err)
 		return err;
+	err = ecb_init();
+	if (err) {
+		threads_exit();
+		return err;
+	}
 	preempt_notifier_inc();
 	debug_init();
 	err = misc_register(&device_misc);
 	if (err) {
 		debug_exit();
 		preempt_notifier_dec();
+		ecb_exit();
 		threads_exit();
 	}
 	return err;
@@ -253,6 +259,7 @@ static void __exit flexsc_exit(void)
 	misc_deregister(&device_misc);
 	/* The tasks that gave up the last ECBs have left the module's code. */
 	synchronize_rcu_tasks();
+	ecb_exit();
 	debug_exit();
 	preempt_notifier_dec();
 	threads_exit();

@@ -17,6 +17,7 @@
 #include <linux/sched.h>
 #include <linux/stddef.h>
 #include <linux/uaccess.h>
+#include <asm/pkru.h>
 #include <asm/processor-flags.h>
 #include <asm/segment.h>
 #include <asm/syscall.h>
@@ -27,15 +28,43 @@
 
 #define RED_ZONE	128
 #define SYSCALL_SIZE	2	/* of the instruction */
+#define SYSCALL_CODE	0x050f	/* of memory */
+#define INT80_CODE	0x80cd
 /* How far from the tail's end its last two instructions are. */
 #define RET_LEFT	3
 #define POPF_LEFT	4
 
-static bool upcall_possible(const struct pt_regs *regs)
+/*
+ * The current task's rights by protection keys. A handler may not be called with
+ * those of the code that it interrupts: a signal's handler isn't, either.
+ */
+u32 upcall_rights(void)
+{
+	return read_pkru();
+}
+
+static bool upcall_possible(const struct ecb *ecb, const struct pt_regs *regs)
 {
 	return regs->cs == __USER_CS && !(regs->flags & X86_EFLAGS_TF) &&
 	       !READ_ONCE(current->ptrace) && !task_shadowed() &&
-	       !task_in_sequence();
+	       upcall_rights() == ecb->pkru && !task_in_sequence();
+}
+
+/*
+ * Has the kernel's code for signals made the call one that goes on by a
+ * restart_syscall()? What the handler calls may replace what that goes on with. The
+ * result may be that number by chance: then a signal is sent for nothing.
+ */
+static bool upcall_restarts(const struct pt_regs *regs)
+{
+	u16 code;
+
+	if (get_user(code, (u16 __user *)regs->ip))
+		return true;
+	/* By int $0x80 the number is that of 32-bit programs, 0. */
+	return code == INT80_CODE ? !regs->ax :
+	       code == SYSCALL_CODE && (regs->ax & ~__X32_SYSCALL_BIT) ==
+					       __NR_restart_syscall;
 }
 
 /*
@@ -46,6 +75,8 @@ static bool upcall_end_call(struct pt_regs *regs, u32 flags)
 {
 	if (syscall_get_nr(current, regs) == -1)
 		return true;
+	if (upcall_restarts(regs))
+		return false;
 	switch ((long)regs->ax) {
 	case -ENOSYS:		/* what the kernel's entry code puts there */
 		return false;
@@ -115,7 +146,7 @@ bool upcall_enter(struct ecb *ecb)
 	u64 entry = READ_ONCE(control->entry);
 	u64 frame;
 
-	if (!entry || entry >= TASK_SIZE_MAX || !upcall_possible(regs) ||
+	if (!entry || entry >= TASK_SIZE_MAX || !upcall_possible(ecb, regs) ||
 	    !upcall_end_call(regs, ecb->flags))
 		return false;
 	if (!upcall_find_frame(control, regs, &frame) &&

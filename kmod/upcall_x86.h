@@ -10,10 +10,16 @@ struct ecb;
 /* Change the owner's registers; false: it isn't where that is possible. */
 #ifdef CONFIG_X86_64
 bool upcall_enter(struct ecb *ecb);
+u32 upcall_rights(void);
 #else
 static inline bool upcall_enter(struct ecb *ecb)
 {
 	return false;
+}
+
+static inline u32 upcall_rights(void)
+{
+	return 0;
 }
 #endif
 

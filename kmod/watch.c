@@ -7,6 +7,8 @@
  * context. They do nothing but stores to the memory, putting a watch on a list,
  * queueing the task work, and waking the owner.
  */
+#define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
+
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -17,6 +19,7 @@
 
 #include "accept.h"
 #include "compat.h"
+#include "dispatch.h"
 #include "event.h"
 #include "hook.h"
 #include "watch.h"
@@ -36,6 +39,7 @@ int watches_make(struct ecb *ecb)
 		ecb->watches[i].slot = &ecb->slots[i];
 		ecb->watches[i].index = i;
 		ecb->watches[i].next_free = i + 2;
+		cond_resched();
 	}
 	ecb->watches[ecb->events - 1].next_free = 0;
 	ecb->free_first = 1;
@@ -146,7 +150,7 @@ void watch_return(struct watch *watch)
 	spin_lock(&ecb->lock);
 	watch_push(ecb, watch);
 	spin_unlock(&ecb->lock);
-	ecb_put(ecb);
+	ecb_put_later(ecb);
 }
 
 void watch_put(struct watch *watch)
@@ -164,7 +168,7 @@ void watch_put(struct watch *watch)
 	/* A full barrier. Pairs with accept_starve(). */
 	smp_mb();
 	accept_retry(ecb);
-	ecb_put(ecb);
+	ecb_put_later(ecb);
 }
 
 /* A reference to the file of a live watch; NULL: the watch isn't live. */
@@ -220,13 +224,6 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 		event_push(ecb, watch->slot, watch->index, watch->is);
 }
 
-/* The close hook doesn't cover this watch: have the owner look. */
-static noinline void watch_suspect(struct watch *watch)
-{
-	if (!test_and_set_bit(WATCH_SUSPECT, &watch->lists))
-		llist_add(&watch->suspect, &watch->ecb->suspects);
-}
-
 /* Something happened. Any context. */
 static __always_inline void watch_happened(struct watch *watch, u32 bits)
 {
@@ -238,9 +235,6 @@ static __always_inline void watch_happened(struct watch *watch, u32 bits)
 		return accept_later(watch);
 	if (!event_claim(watch->slot, bits))
 		return;
-	if (!READ_ONCE(watch->hooked) &&
-	    !test_bit(WATCH_SUSPECT, &watch->lists))
-		watch_suspect(watch);
 	event_push(ecb, watch->slot, watch->index, watch->is);
 }
 
@@ -405,10 +399,8 @@ static int watch_go(struct watch *watch, struct file *file)
 		fput(file);
 		return level;
 	}
-	if (hook_possible(file))
-		hook_set(watch, file);
-	else if (!watch_in_table(watch, file))
-		watch_end(watch, false);
+	if (!hook_set(watch))
+		return -ENOSPC;
 	return READ_ONCE(watch->live) ? level : -EBADF;
 }
 
@@ -423,17 +415,13 @@ int watch_start(struct watch *watch, struct file *file)
 	watch->file = get_file(file);
 	watch->files = current->files;
 	watch->hooked = false;
-	watch->position = 0;
 	level = watch_go(watch, file);
 	watch_put(watch);
 	return level;
 }
 
-/*
- * End the watch, if it is live. "closing": by the hook, whose lock is removed
- * already.
- */
-void watch_end(struct watch *watch, bool closing)
+/* End the watch, if it is live. Preemption may be disabled. */
+void watch_end(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
 	bool live;
@@ -444,16 +432,15 @@ void watch_end(struct watch *watch, bool closing)
 	spin_unlock(&ecb->lock);
 	if (!live)
 		return;
+	if (watch->file)
+		hook_clear(watch);
 	watch_leave_queues(watch);
 	/* Pairs with watch_deliver_claimed(). */
 	smp_mb();
 	event_revoke(watch->slot);
 	atomic_and(WATCH_HELD, &watch->kept);
-	if (watch->file) {
-		if (watch->position && !closing)
-			hook_clear(watch, watch->file);
+	if (watch->file)
 		fput(watch->file);
-	}
 	watch_put(watch);
 }
 
@@ -463,10 +450,10 @@ void watches_end(struct ecb *ecb)
 	u32 i;
 
 	spin_lock(&ecb->lock);
-	ecb->closed = true;
+	WRITE_ONCE(ecb->closed, true);
 	spin_unlock(&ecb->lock);
 	for (i = 0; i < ecb->events; i++) {
-		watch_end(&ecb->watches[i], false);
+		watch_end(&ecb->watches[i]);
 		cond_resched();
 	}
 }
@@ -489,25 +476,50 @@ static int watch_check(const struct flexsc_ecb_watch *args)
 	       args->accept_data ? -EINVAL : 0;
 }
 
-/* Such as epoll: its callback runs others' callbacks. */
-static bool watch_is_watcher(const struct file *file,
-			     const struct file *ecb_file)
-{
-	const char *name;
+/* Files that watch others: their callbacks run others' callbacks. */
+static const char *const watch_watchers[] = {
+#ifdef CONFIG_EPOLL
+	"eventpoll_fops",
+#endif
+#ifdef CONFIG_IO_URING
+	"io_uring_fops",
+#endif
+};
 
-	if (file->f_op->owner == THIS_MODULE)
-		return true;
-	/* Names of anonymous inodes' files don't change. */
-	if (file_inode(file)->i_sb != file_inode(ecb_file)->i_sb)
-		return false;
-	name = file->f_path.dentry->d_name.name;
-	return !strcmp(name, "[eventpoll]") || !strcmp(name, "[io_uring]");
+/* The addresses, and one more so that there is at least one. */
+static const void *watch_watcher_ops[ARRAY_SIZE(watch_watchers) + 1]
+	__ro_after_init;
+
+/* 0, or -EOPNOTSUPP: a kind of file couldn't be recognised. */
+int __init watches_init(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(watch_watchers); i++) {
+		watch_watcher_ops[i] = dispatch_address(watch_watchers[i]);
+		if (!watch_watcher_ops[i]) {
+			pr_err("the kernel's %s isn't found: this kernel isn't supported\n",
+			       watch_watchers[i]);
+			return -EOPNOTSUPP;
+		}
+	}
+	return 0;
+}
+
+static bool watch_is_watcher(const struct file *file)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(watch_watchers); i++)
+		if (file->f_op == watch_watcher_ops[i])
+			return true;
+	return file->f_op->owner == THIS_MODULE;
 }
 
 static int watch_check_file(const struct flexsc_ecb_watch *args,
-			    struct file *file, const struct file *ecb_file)
+			    struct file *file)
 {
-	if (watch_is_watcher(file, ecb_file))
+	if (watch_is_watcher(file))
 		return -ELOOP;
 	if (!file_can_poll(file))
 		return -EPERM;
@@ -570,8 +582,7 @@ static long watch_add_file(struct ecb *ecb, struct file *file,
 	return watch->index;
 }
 
-long watch_add(struct ecb *ecb, const struct file *ecb_file,
-	       const struct flexsc_ecb_watch __user *user)
+long watch_add(struct ecb *ecb, const struct flexsc_ecb_watch __user *user)
 {
 	struct flexsc_ecb_watch args;
 	struct file *file;
@@ -582,13 +593,12 @@ long watch_add(struct ecb *ecb, const struct file *ecb_file,
 	ret = watch_check(&args);
 	if (ret)
 		return ret;
-	watch_sweep(ecb);
 	if (args.fd == -1)
 		return watch_add_user(ecb, &args);
 	file = fget(args.fd);
 	if (!file)
 		return -EBADF;
-	ret = watch_check_file(&args, file, ecb_file);
+	ret = watch_check_file(&args, file);
 	if (!ret)
 		ret = watch_add_file(ecb, file, &args);
 	fput(file);
@@ -605,7 +615,7 @@ long watch_forget(struct ecb *ecb, unsigned long index)
 	watch = &ecb->watches[array_index_nospec(index, ecb->events)];
 	if (!READ_ONCE(watch->live))
 		return -ENOENT;
-	watch_end(watch, false);
+	watch_end(watch);
 	return 0;
 }
 
@@ -646,31 +656,6 @@ void watch_flush(struct ecb *ecb)
 		bits = atomic_xchg(&watch->kept, 0) & ~WATCH_HELD;
 		if (bits)
 			watch_release(watch, bits);
-	}
-}
-
-/*
- * End watches without a close hook that delivered and whose descriptors were
- * closed.
- */
-void watch_sweep(struct ecb *ecb)
-{
-	struct llist_node *node;
-	struct watch *watch, *next;
-	struct file *file;
-
-	if (llist_empty(&ecb->suspects))
-		return;
-	node = llist_del_all(&ecb->suspects);
-	llist_for_each_entry_safe(watch, next, node, suspect) {
-		clear_bit(WATCH_SUSPECT, &watch->lists);
-		/* A full barrier: what is delivered now is suspected anew. */
-		smp_mb__after_atomic();
-		file = watch_file(watch);
-		if (!file)
-			continue;
-		if (!watch_in_table(watch, file))
-			watch_end(watch, false);
-		fput(file);
+		cond_resched();
 	}
 }

@@ -9,14 +9,14 @@
  *				that can't be is free again
  *	live	-> ended	watch_end(), by the first caller that finds it live: the
  *				owner's FORGET, the close hook in any thread, or
- *				the end of the file
+ *				the end of the ECB
  *	ended	-> free		the last reference is given back
  *
  * A watch has a reference of being taken, until watch_start() is over, one of
- * being live, one for each lock of the close hook (hook.c), and one of a listener's
- * turn (accept.c). A thread that sets a lock has a reference, too. A watch that
- * isn't free has a reference to the ECB. Only the owner takes watches, so a watch
- * becomes another source's in the owner's context alone.
+ * being live, one of the close hook that is about to end it (hook.c), and one of a
+ * listener's turn (accept.c). A watch that isn't free has a reference to the ECB.
+ * Only the owner takes watches, so a watch becomes another source's in the owner's
+ * context alone.
  *
  * watch_end() takes a watch off its wait queues, so that no callback runs any more,
  * then revokes the slot, then gives up the watched file. The owner delivers too,
@@ -24,7 +24,7 @@
  * having delivered, looks whether the watch is live, and revokes the slot again if
  * it isn't. The owner is in the kernel then and can't have taken the event before.
  *
- * A watch is on up to three lists of the ECB, once each; "kept" and "lists" say on
+ * A watch is on up to two lists of the ECB, once each; "kept" and "lists" say on
  * which ones. A watch may end, and even be given to another source, while it is on
  * a list: a list's reader skips a watch that has nothing to do there.
  */
@@ -52,7 +52,6 @@ struct poller {
 /* watch.lists: numbers of bits. */
 enum {
 	WATCH_ACCEPTS,		/* on ecb.accepts or ecb.starved */
-	WATCH_SUSPECT,		/* on ecb.suspects */
 };
 
 /* How a listener's connections are watched. */
@@ -72,7 +71,7 @@ struct watch {
 	struct inherit *inherit;	/* NULL: it doesn't accept */
 	struct poller poller;
 	struct poller *more;	/* WATCH_POLLERS - 1; NULL: none */
-	loff_t position;	/* of the close hook's lock */
+	struct hlist_node hook;	/* this and "hooked": hook.c's */
 	int fd;
 	u32 want;		/* bits of poll(2) */
 	u32 index;
@@ -82,29 +81,28 @@ struct watch {
 	u8 pollers;		/* in use; WATCH_POLLERS + 1: more are needed */
 
 	bool live;		/* written under ecb.lock */
-	bool hooked;		/* there is a lock of the close hook */
+	bool hooked;		/* in the table of the close hook */
 	bool overflowed;	/* and said so; until one accepts, or none waits */
 	refcount_t refs;
 	u32 next_free;		/* index + 1; under ecb.lock */
 	atomic_t kept;
 	unsigned long lists;
-	struct llist_node held, accepts, suspect;
+	struct llist_node held, accepts;
 };
 
+int watches_init(void);
 int watches_make(struct ecb *ecb);
 void watches_free(struct ecb *ecb);
 void watches_end(struct ecb *ecb);
 
-long watch_add(struct ecb *ecb, const struct file *ecb_file,
-	       const struct flexsc_ecb_watch __user *user);
+long watch_add(struct ecb *ecb, const struct flexsc_ecb_watch __user *user);
 long watch_forget(struct ecb *ecb, unsigned long index);
 void watch_flush(struct ecb *ecb);
-void watch_sweep(struct ecb *ecb);
 
 struct watch *watch_take(struct ecb *ecb);
 void watch_prepare(struct watch *watch, u64 data);
 int watch_start(struct watch *watch, struct file *file);
-void watch_end(struct watch *watch, bool closing);
+void watch_end(struct watch *watch);
 void watch_get(struct watch *watch);
 bool watch_get_live(struct watch *watch);
 void watch_put(struct watch *watch);

@@ -72,6 +72,8 @@
 
 #define FLEXSC_ECB_GROUPS	32
 #define FLEXSC_ECB_EVENTS_MAX	0x100000U
+/* Watches of one open file, most: of its descriptor and duplicates together. */
+#define FLEXSC_ECB_FILE_WATCHES	1024
 /* Where the slots begin, in bytes from the event control block. */
 #define FLEXSC_ECB_SLOTS_OFFSET	4096
 
@@ -186,8 +188,10 @@ struct flexsc_event_control {
  * entry is the owner's: with one that isn't an address of user mode there is no
  * upcall. Where an upcall isn't possible (another machine, a 32-bit program, a
  * restartable sequence, a shadow stack, single steps, a tracer, a stack that
- * can't be written to, a system call that isn't over) the kernel sends the owner
- * SIGURG instead. A thread's event control blocks have a tail each.
+ * can't be written to, a system call that isn't over or that goes on by
+ * restart_syscall(), other rights by protection keys than the owner had when it made
+ * the block) the kernel sends the owner SIGURG instead. A thread's event control
+ * blocks have a tail each.
  */
 struct flexsc_upcall_frame {
 	__u64	r11, r10, r9, r8;
@@ -201,15 +205,22 @@ struct flexsc_upcall_frame {
  *
  * FLEXSC_IOC_ECB on /dev/flexsc, whether registered or not, makes an event
  * control block whose owner is the calling thread, and returns its descriptor
- * (close-on-exec). mmap() of "area" bytes at offset 0 gives its memory. No other
- * process can use it, and fork() gives a child neither the memory nor events.
- * It ends when its descriptor is closed and its memory unmapped, or when the
- * process ends or executes another program. Once its owner ended nobody is
- * notified, and no connection accepted. Beside -EFAULT the kernel refuses with
+ * (close-on-exec). mmap() of "area" bytes at offset 0 gives its memory. No process
+ * with another address space can use it. fork() gives a child neither events nor,
+ * unless the parent used MADV_DOFORK on it, the memory. The block ends when its
+ * descriptor is closed and its memory unmapped.
+ *
+ * When the owner executes another program, or ends, it is neither notified nor woken
+ * from then on, and no connection is accepted for it. The watches end at the next
+ * event that it would have been notified of or woken for, or when their descriptors
+ * are closed. If the descriptor of the block is closed by exec or by the process's
+ * end, they end with it. Beside -EFAULT the kernel refuses with
  *
  *	-EINVAL		a wrong size, flag, or number of slots; a reserved word
  *			that isn't zero
  *	-EPROTONOSUPPORT  another "abi" than the kernel's
+ *	-EOPNOTSUPP	the kernel can't report closed descriptors: its probes
+ *			are disabled
  *	-EPERM		a thread under a seccomp filter
  *	-ENOMEM, -EMFILE, -ENFILE	as for FLEXSC_IOC_REGISTER, and open(2)
  */
@@ -232,20 +243,19 @@ struct flexsc_ecb_create {
  * state that the descriptor has now is its first event, if it has one of
  * "want". Returns the slot's index, or the errors below.
  *
- * A watch ends when its descriptor is closed: for sockets, pipes and FIFOs inside
- * close(), dup2(), close_range() and the like, and a watch doesn't keep the file.
- * For other files, at the owner's next watch, flush or wait behind an event, or
- * when it is to be notified of one. A duplicate of the descriptor is none that is
- * watched. While another process has locked a whole FIFO for writing, by fcntl(),
- * that FIFO is such a file, and the other way round a watched FIFO can't be
- * locked so by another process.
+ * A watch ends when its descriptor is closed, inside close(), dup2(),
+ * close_range(), exec and the process's end: it doesn't keep the file. A duplicate
+ * of the descriptor isn't watched. If the owner unshares its table of descriptors,
+ * its watches stay with the table that it leaves.
  *
  *	-EINVAL		an unknown flag, type or group
  *	-EBADF		no such descriptor
  *	-EPERM		the caller isn't the owner; the file has no poll(2)
+ *	-ENOENT		the block has ended
  *	-ELOOP		a file that itself watches others: an event control
  *			block, epoll, io_uring, /dev/flexsc
- *	-ENOSPC		no slot is free, or the file has more than four queues.
+ *	-ENOSPC		no slot is free, the file has more than four queues, or
+ *			the open file has FLEXSC_ECB_FILE_WATCHES watches.
  *			A slot that was revoked is free when the owner took it
  *	-EOPNOTSUPP	FLEXSC_WATCH_ACCEPT: a listener that blocks
  */
@@ -294,7 +304,8 @@ struct flexsc_ecb_watch {
 #define FLEXSC_ECB_FLUSH	_IO(0xe9, 19)
 /*
  * By any thread of the process, as S3 says, for the groups of the argument: wake
- * the owner, or notify it.
+ * the owner, or notify it. -EPERM: the owner executes another program by now, or the
+ * block has ended. If the owner ended, nothing happens.
  */
 #define FLEXSC_ECB_KICK		_IO(0xe9, 20)
 /*
