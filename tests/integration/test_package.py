@@ -18,11 +18,23 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = (ROOT / "VERSION").read_text().strip()
 HEADERS = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
-OPTIONS = ("PREEMPT_NOTIFIERS", "IRQ_WORK", "KPROBES", "KALLSYMS_ALL")
+OPTIONS = (
+    "PREEMPT_NOTIFIERS",
+    "IRQ_WORK",
+    "KPROBES",
+    "KPROBES_ON_FTRACE",
+    "KALLSYMS_ALL",
+)
 # As kernels name themselves.
-TRIED = ("6.1.0-x", "6.12.1+x", "6.12.1-cloud", "7.3.4+x")
-TRIED_ARM = ("6.12.1+x", "6.12.1-cloud")
-UNTRIED = ("6.0.0-x", "6.10.1", "6.11.0-x", "6.13.0", "6.18.2+x", "7.0.0-x", "7.30.1")
+BACKPORTED = ("6.12.9+bpo-arm64", "6.12.95+deb12-cloud-amd64")
+TRIED = ("6.1.0-56-cloud-amd64", "6.1.0-9-amd64", *BACKPORTED, "7.3.4+deb13-amd64")
+TRIED_ARM = BACKPORTED
+OTHERS = ("6.1.0-1036-oem", "6.1.140", "6.12.1-1-pve", "6.12.0-124.el10.x86_64")
+UNTRIED = (
+    *OTHERS,
+    *("6.0.0-6-amd64", "6.10.1+bpo-amd64", "6.13.0-1-amd64", "6.18.2+deb14-amd64"),
+    *("6.12.95+deb12-rt-amd64", "7.0.0-1-amd64", "7.30.1+deb15-amd64"),
+)
 
 # $1: the package, $2: a kernel version, $3: what to do in the root.
 IN_A_ROOT = """
@@ -64,14 +76,16 @@ mkdir /tmp/kernel
 config=/usr/src/linux-headers-$1/.config
 for option in {options}; do
 	grep -v "^CONFIG_$option=" "$config" >/tmp/kernel/.config
-	try "$option" 6.1.0-x x86_64
+	try "$option" 6.1.0-9-amd64 x86_64
 done
 cp "$config" /tmp/kernel/.config
-try machine 6.1.0-x i686
+try machine 6.1.0-9-amd64 i686
 for version in {kernels}; do
 	try "$version" "$version" x86_64
 	try "$version-arm" "$version" aarch64
 done
+echo CONFIG_PREEMPT_RT=y >>/tmp/kernel/.config
+try PREEMPT_RT 6.1.0-9-amd64 x86_64
 """.format(
     version=VERSION,
     options=" ".join(OPTIONS),
@@ -163,7 +177,7 @@ def test_kernels_that_the_module_is_not_for_are_excluded(
     package: Path, tmp_path: Path
 ) -> None:
     found = in_a_root(package, tmp_path, EXCLUDES)
-    for name in (*OPTIONS, "machine", *UNTRIED):
+    for name in (*OPTIONS, "PREEMPT_RT", "machine", *UNTRIED):
         assert found[name] == "77", name
     for name in (*TRIED, *UNTRIED):
         assert (found[f"{name}-arm"] == "77") == (name not in TRIED_ARM), name

@@ -335,8 +335,8 @@ def kernels(machine: str, work: Path, total: Tally) -> list[Kernel]:
 def note_untried(kernel: Kernel) -> None:
     """DKMS's list doesn't follow the archive by itself."""
     conf = (ROOT / DKMS).read_text()
-    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', conf, re.MULTILINE)
-    if not found or not re.match(found[1], kernel.version):
+    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)\$debian"$', conf, re.MULTILINE)
+    if not found or not re.match(rf"{found[1]}\.", kernel.version):
         print(f"note: DKMS doesn't build for {kernel.version}: see {DKMS}")
 
 
