@@ -150,8 +150,7 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
  * handed out, and hand out none that isn't true any more.
  *
  * A watch belongs to the descriptor and not to the file: with the backend kmod
- * it ends inside of close() (of sockets, pipes and FIFOs; of other files when the
- * owner looks next), and the other duplicates go on. With uring it ends
+ * it ends inside close(), and the other duplicates go on. With uring it ends
  * in flexsc_ecb_forget() or _close(), and a descriptor that is closed without
  * these stays open inside of the kernel.
  *
@@ -159,7 +158,8 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
  *
  *	-EBADF		no such descriptor
  *	-EPERM		it can't be polled
- *	-ENOSPC		options.events are watched
+ *	-ENOSPC		options.events are watched; with the kernel module,
+ *			1024 of one open file
  *	-ELOOP		kmod: it watches others itself, as epoll does
  */
 int flexsc_ecb_watch(struct flexsc_ecb *ecb, int fd, uint32_t want, int group,

@@ -29,6 +29,7 @@ CLASSES = {
     "fast": CallClass("CLASS_FAST", "POLL_NONE", "inline"),
     "self": CallClass("CLASS_SELF", "POLL_NONE", "always inline"),
     "disk": CallClass("CLASS_DISK", "POLL_NONE", "device"),
+    "admin": CallClass("CLASS_ADMIN", "POLL_NONE", "administers"),
     "wait": CallClass("CLASS_WAIT", "POLL_NONE", "waits"),
     "wait:in": CallClass("CLASS_WAIT", "POLL_READ", "waits, input"),
     "wait:out": CallClass("CLASS_WAIT", "POLL_WRITE", "waits, output"),

@@ -281,6 +281,10 @@ run by the loop\(aqs own thread whatever the engine.
 .B device
 May sleep a bounded while for a device, a filesystem or many pages of memory.
 .TP
+.B administers
+Changes the machine, or what the whole process sees of it, and may sleep:
+the kernel module never runs it.
+.TP
 .B waits
 May sleep until somebody else acts.
 With
@@ -413,7 +417,8 @@ KERNEL_TOP = """\
 def emit_kernel(calls: list[Call]) -> str:
     lines = [KERNEL_TOP]
     for call in sorted(calls, key=lambda call: call.name):
-        known = "REFUSED" if call.kind in ("never", "self") else "ALLOWED"
+        refused = call.kind in ("never", "self", "admin")
+        known = "REFUSED" if refused else "ALLOWED"
         lines.append(f"#ifdef __NR_{call.name}\n{known}({call.name})\n#endif")
     return "\n".join(lines)
 

@@ -16,6 +16,7 @@ enum call_class {
 	CLASS_DISK,	/* may sleep for a device, a while */
 	CLASS_WAIT,	/* may sleep until somebody else acts */
 	CLASS_SELF,	/* acts on the calling thread: inline, always */
+	CLASS_ADMIN,	/* as WAIT, and never by the kernel module */
 	CLASS_NEVER,	/* refused */
 	CLASS_WORK,	/* no system call: see loop/work.h, loop/await.h */
 	CLASS_RING,	/* of io_uring alone: see loop/multishot.h */

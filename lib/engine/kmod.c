@@ -181,9 +181,10 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 	case CLASS_RING:
 		call_refuse(loop, index, -EOPNOTSUPP);
 		break;
+	case CLASS_ADMIN:
 	case CLASS_WORK:
 		call_of(loop, index)->route = BY_KERNEL;
-		/* Without a thread it is never run. */
+		/* The module makes neither. Without a thread none does. */
 		if (!flexsc__kmod_to_pool(loop, index))
 			call_refuse(loop, index, -ECANCELED);
 		break;

@@ -85,6 +85,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 			break;
 		/* fall through */
 	case CLASS_WAIT:
+	case CLASS_ADMIN:
 	case CLASS_WORK:
 		if (use_pool(loop)) {
 			call_of(loop, index)->route = BY_POOL;

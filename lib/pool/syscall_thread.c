@@ -321,7 +321,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	if (thread->quiet >= QUIET ||
 	    (class == CLASS_DISK && !thread_may_be_late(pool)))
 		thread_tell(thread);
-	if (class == CLASS_WAIT || await_is(entry)) {
+	if (class == CLASS_WAIT || class == CLASS_ADMIN || await_is(entry)) {
 		thread_execute_patiently(pool, thread, row);
 		return;
 	}

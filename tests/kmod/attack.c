@@ -367,10 +367,10 @@ TEST(slots_that_are_never_taken_run_out)
 	ecb_close(&ecb);
 }
 
-/* The most slots there can be, all of one descriptor, which is then closed. */
+/* As many as there can be of one descriptor, which is then closed. */
 TEST_LIMIT(many_watches_of_one_descriptor_end_at_once, 120)
 {
-	enum { COUNT = 2000 };
+	enum { COUNT = FLEXSC_ECB_FILE_WATCHES };
 	struct ecb ecb;
 	int fds[2];
 

@@ -78,6 +78,7 @@ static int64_t refusal(unsigned int nr)
 	case CLASS_WAIT:
 		return 0;
 	case CLASS_SELF:
+	case CLASS_ADMIN:
 	case CLASS_NEVER:
 		return -EOPNOTSUPP;
 	default:

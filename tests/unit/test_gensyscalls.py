@@ -470,7 +470,8 @@ KINDS = {
     "wait:in": (3, 1),
     "wait:out": (3, 2),
     "self": (4, 0),
-    "never": (5, 0),
+    "admin": (5, 0),
+    "never": (6, 0),
 }
 
 
@@ -514,10 +515,10 @@ def test_compiled_table_says_what_the_table_says(
     work = 1 + max(int(call.numbers[MACHINE]) for call in HERE)
     accept, recv, poll_add = (gen.OPS[op] for op in ("ACCEPT", "RECV", "POLL_ADD"))
     expected += [
-        f"{work} work 2 6 0 0 0 0",
-        f"{work + 1} await 2 6 0 1 {poll_add} {shapes['await']}",
-        f"{work + 2} accept (multishot) 4 7 0 1 {accept} {shapes['multishot_accept']}",
-        f"{work + 3} recv (multishot) 4 7 0 1 {recv} {shapes['multishot_recv']}",
+        f"{work} work 2 7 0 0 0 0",
+        f"{work + 1} await 2 7 0 1 {poll_add} {shapes['await']}",
+        f"{work + 2} accept (multishot) 4 8 0 1 {accept} {shapes['multishot_accept']}",
+        f"{work + 3} recv (multishot) 4 8 0 1 {recv} {shapes['multishot_recv']}",
     ]
     assert run_ok(program).splitlines() == expected
 
@@ -601,3 +602,6 @@ def test_the_module_executes_what_may_run_on_any_thread_alone() -> None:
     # What ends a thread, gives it other rights, or the machine another kernel.
     assert refused >= {"exit", "execve", "setuid", "unshare", "seccomp", "reboot"}
     assert refused >= {"kexec_load", "finit_module", "delete_module", "swapoff"}
+    # What administers the machine.
+    assert refused >= {"mount", "umount2", "acct", "bpf", "quotactl", "sethostname"}
+    assert refused >= {"syslog", "chroot", "modify_ldt", "clock_settime"}

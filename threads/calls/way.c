@@ -239,6 +239,8 @@ long flexsc__way_make(struct uthread *u, long nr,
 	case CLASS_DISK:
 		return syncs(nr) ? flexsc__call_post(u, nr, a) :
 				   flexsc__call_exposed(u, nr, a);
+	case CLASS_ADMIN:
+		return flexsc__call_exposed(u, nr, a);
 	case CLASS_WAIT:
 		return may_wait(u, nr, row, a);
 	case CLASS_SELF:
