@@ -170,7 +170,8 @@ def configure(tree: Path, sources: Path, sanitizer: str) -> None:
     wanted.append(f'CONFIG_LOCALVERSION="-{sanitizer}"')
     config = tree / "wanted.config"
     text = "\n".join(wanted) + "\n"
-    if config.exists() and config.read_text() == text:
+    done = config.exists() and (tree / ".config").exists()
+    if done and config.read_text() == text:
         return
     tree.mkdir(exist_ok=True)
     command(
