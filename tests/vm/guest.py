@@ -72,7 +72,7 @@ MACHINES = {
 COMPLAINT = re.compile(
     r"BUG:|WARNING:|Oops|Kernel panic|general protection|KASAN|UBSAN|lockdep"
     r"|rcu.*stall|soft lockup|hung task|suspicious|possible .* deadlock"
-    r"|Unable to handle|ODEBUG|blocked for more than|corruption"
+    r"|Unable to handle|ODEBUG|blocked for more than|corruption|Leaked"
 )
 
 INIT = """\
