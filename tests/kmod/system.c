@@ -27,6 +27,23 @@ int system_set(const char *path, const char *value)
 	return err;
 }
 
+void system_install(const char *program, const char *path)
+{
+	int from = open(program, O_RDONLY | O_CLOEXEC);
+	int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+	char bytes[65536];
+	ssize_t n;
+
+	CHECK(from >= 0);
+	CHECK(to >= 0);
+	while ((n = read(from, bytes, sizeof(bytes))) > 0)
+		CHECK_EQ(write(to, bytes, (size_t)n), n);
+	CHECK_EQ(n, 0);
+	CHECK_EQ(fchmod(to, 04755), 0);
+	close(from);
+	close(to);
+}
+
 /* Lines with a word in them, and without another. */
 static unsigned int count_lines(const char *path, const char *with,
 				const char *without)
@@ -45,6 +62,19 @@ static unsigned int count_lines(const char *path, const char *with,
 unsigned int system_registrations(void)
 {
 	return count_lines(DEBUG, "registration ", NULL);
+}
+
+unsigned int system_module_references(void)
+{
+	FILE *file = fopen("/proc/modules", "re");
+	unsigned int references = UINT32_MAX;
+	char line[1024];
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		sscanf(line, "flexsc %*u %u", &references);
+	fclose(file);
+	return references;
 }
 
 unsigned int system_mappings(void)

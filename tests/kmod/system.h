@@ -11,8 +11,13 @@
 /* Write to a file in /proc, /sys or the like; -errno. */
 int system_set(const char *path, const char *value);
 
+/* Copy a program and make the copy set-user-ID root. */
+void system_install(const char *program, const char *path);
+
 /* How many registrations the module knows of. */
 unsigned int system_registrations(void);
+/* How many references the module has: files, and what they keep. */
+unsigned int system_module_references(void);
 /* How many pieces of kernel memory are mapped for it, but for itself. */
 unsigned int system_mappings(void);
 /* But for the kernel's own. */

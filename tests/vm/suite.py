@@ -69,6 +69,7 @@ GROUPS = (
     ("send-notify", "send-cost", "send-signal"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
+    ("kmod-hostile",),
     ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
     ("conformance-loop", "conformance-deadline", "conformance-stats"),
@@ -98,6 +99,7 @@ COMPANIONS = {
         "cmd/flexsc/flexsc",
         "examples/http-events",
     ),
+    "kmod-hostile": ("tests/kmod-victim",),
     "kmod-instructions": ("cmd/flexsc/flexsc",),
     "pairs": ("tests/pair",),
 }

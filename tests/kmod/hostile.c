@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Event control blocks in the hands of a user who means ill: nobody, who may use
+ * the module and has no other right. Each test is one attack, and says what must
+ * hold. In all of them the kernel doesn't complain, and nothing of the module's
+ * is left once the processes are gone. Runs in a guest, as root, with victim.c.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "chance.h"
+#include "ecb.h"
+#include "passing.h"
+#include "system.h"
+
+#define MEMLOCK	(8U << 20)	/* the default */
+#define LAST	INT64_MAX	/* position of a file */
+#define FIFO	"/tmp/fifo"
+#define VICTIM	"/tmp/victim"
+
+static struct ecb ecb;
+static char stacks[8][65536] __attribute__((aligned(16)));
+
+static void pair(int fds[2])
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+}
+
+static void say(int fd)
+{
+	CHECK_EQ(write(fd, "x", 1), 1);
+}
+
+static void hear(int fd)
+{
+	char byte;
+
+	CHECK_EQ(read(fd, &byte, 1), 1);
+}
+
+/* The module has none but for files: blocks, and /dev/flexsc. */
+static void expect_nothing_left(void)
+{
+	CHECK(falls_to(system_module_references, 0));
+	CHECK_EQ(system_mappings(), 0);
+}
+
+/* A process of nobody's does this. */
+static void attack(void (*run)(void))
+{
+	int pid = test_fork();
+
+	if (!pid) {
+		become_nobody();
+		run();
+		test_leave();
+	}
+	test_reap(pid);
+	expect_nothing_left();
+}
+
+/* The program's own locks, on what it watches. */
+
+static int set_lock(int fd, short type, off_t first, off_t last)
+{
+	struct flock lock = {
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = first,
+		.l_len = last == LAST ? 0 : last - first + 1,
+	};
+
+	return fcntl(fd, F_SETLK, &lock) ? -errno : 0;
+}
+
+/* Where the first lock of this process is, as another one sees it; -1: none. */
+static off_t first_lock(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	off_t at = -1;
+	int fds[2];
+	pid_t pid;
+
+	CHECK_EQ(pipe(fds), 0);
+	pid = test_fork();
+	if (!pid) {
+		CHECK_EQ(fcntl(fd, F_GETLK, &lock), 0);
+		if (lock.l_type != F_UNLCK)
+			at = lock.l_start;
+		CHECK_EQ(write(fds[1], &at, sizeof(at)), sizeof(at));
+		test_leave();
+	}
+	CHECK_EQ(read(fds[0], &at, sizeof(at)), sizeof(at));
+	test_reap(pid);
+	close(fds[0]);
+	close(fds[1]);
+	return at;
+}
+
+/*
+ * Locks at the end of the file, which the kernel merges, cuts and moves, so that
+ * in the end the removal of one causes that of many. They are the program's, and
+ * the module's if it uses such locks itself.
+ */
+static void move_locks(void)
+{
+	enum { COUNT = 200 };
+	off_t place;
+	int fds[2];
+
+	pair(fds);
+	ecb_open(&ecb, COUNT + 16, 0);
+	CHECK_EQ(ecb_forget(&ecb, ecb_watch(&ecb, fds[0], POLLIN, 0)), 0);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	place = first_lock(fds[0]);
+	if (place < 0)
+		place = LAST - 2;
+	for (int i = 0; i < COUNT; i++) {
+		place -= 2;
+		ecb_watch(&ecb, fds[0], POLLIN, 0);
+		CHECK_EQ(set_lock(fds[0], F_RDLCK, place, place + 3), 0);
+		CHECK_EQ(set_lock(fds[0], F_UNLCK, place, place + 2), 0);
+	}
+	place += 2 * COUNT;
+	for (off_t at = place + 2; at >= place - 2; at--)
+		CHECK_EQ(set_lock(fds[0], F_UNLCK, at, at), 0);
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK_EQ(read(fds[1], &(char){ 0 }, 1), 0);
+	ecb_close(&ecb);
+}
+
+TEST(locks_on_a_watched_file_do_not_exhaust_the_stack)
+{
+	attack(move_locks);
+}
+
+/* Does the open file have a lock? */
+static bool has_lock(int fd)
+{
+	char path[64], text[2000];
+	ssize_t n;
+	int info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(info >= 0);
+	n = read(info, text, sizeof(text) - 1);
+	CHECK(n > 0);
+	text[n] = '\0';
+	close(info);
+	return strstr(text, "lock:");
+}
+
+/* Looking at all locks keeps others from changing any, for a long while. */
+static void read_locks(void)
+{
+	static char text[4096];
+	char name[16];
+	int fd;
+
+	CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "locked-%d", i);
+		fd = memfd_create(name, 0);
+		for (off_t at = 0; at < 1600; at += 4)
+			CHECK_EQ(set_lock(fd, F_RDLCK, at, at), 0);
+	}
+	for (;;) {
+		fd = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+		CHECK(fd >= 0);
+		while (read(fd, text, sizeof(text)) > 0)
+			;
+		close(fd);
+	}
+}
+
+static struct {
+	int fifo;
+	off_t place;
+	atomic_int round, done;
+} race;
+
+static void *unlock_each_round(void *arg)
+{
+	int round = 0;
+
+	while (round < *(int *)arg) {
+		if (atomic_load(&race.round) == round) {
+			usleep(50);
+			continue;
+		}
+		round = atomic_load(&race.round);
+		set_lock(race.fifo, F_UNLCK, race.place, race.place);
+		atomic_store(&race.done, round);
+	}
+	return NULL;
+}
+
+/*
+ * One thread changes the program's locks on a FIFO, another closes a watched
+ * descriptor of it. A lock that is set afterwards is the open descriptor's: one
+ * that were a closed one's would name memory that is used for something else.
+ */
+static void close_while_locks_change(void)
+{
+	static int rounds = 600;
+	const uint64_t end = now_ns() + 6 * SECOND;
+	pthread_t thread;
+	int fd;
+
+	chance_seed(1);
+	for (int i = 0; i < 2; i++)
+		if (!fork())
+			read_locks();
+	race.fifo = open(FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	ecb_open(&ecb, 64, 0);
+	fd = open(FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	ecb_watch(&ecb, fd, POLLIN, 0);
+	race.place = first_lock(race.fifo);
+	if (race.place < 0)
+		race.place = LAST - 2;
+	CHECK_EQ(close(fd), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, unlock_each_round, &rounds), 0);
+	for (int i = 1; i <= rounds; i++) {
+		if (now_ns() > end)
+			rounds = i;
+		fd = open(FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		ecb_watch(&ecb, fd, POLLIN, 0);
+		race.place -= 2;
+		atomic_store(&race.round, i);
+		usleep((useconds_t)below(6000));
+		CHECK_EQ(close(fd), 0);
+		CHECK_EQ(set_lock(race.fifo, F_RDLCK, race.place + 1,
+				  race.place + 1), 0);
+		while (atomic_load(&race.done) != i)
+			usleep(50);
+		CHECK(has_lock(race.fifo));
+		CHECK_EQ(set_lock(race.fifo, F_UNLCK, 0, LAST), 0);
+	}
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	test_note("%d rounds", rounds);
+	CHECK_EQ(close(race.fifo), 0);
+	ecb_close(&ecb);
+}
+
+TEST_LIMIT(a_watched_descriptor_that_is_closed_leaves_no_lock, 60)
+{
+	CHECK(mkfifo(FIFO, 0666) == 0 || errno == EEXIST);
+	CHECK_EQ(chmod(FIFO, 0666), 0);
+	attack(close_while_locks_change);
+}
+
+/* Who executed another program is another's business. */
+
+static struct {
+	int ready[2];	/* from the victim: it begins to sleep */
+	int go[2];	/* to the attacker */
+	int gate[2];	/* to the victim: the end */
+} pipes;
+
+/* Status of the victim, which "prepare" becomes after it started the attacker. */
+static int attack_victim(void (*prepare)(void))
+{
+	int status;
+	pid_t pid;
+
+	system_install("/bin/kmod-victim", VICTIM);
+	CHECK_EQ(pipe(pipes.ready), 0);
+	CHECK_EQ(pipe(pipes.go), 0);
+	CHECK_EQ(pipe(pipes.gate), 0);
+	pid = fork();
+	if (!pid) {
+		become_nobody();
+		prepare();
+		CHECK_EQ(dup2(pipes.gate[0], STDIN_FILENO), STDIN_FILENO);
+		CHECK_EQ(dup2(pipes.ready[1], STDOUT_FILENO), STDOUT_FILENO);
+		execl(VICTIM, VICTIM, NULL);
+		_exit(99);
+	}
+	hear(pipes.ready[0]);
+	say(pipes.go[1]);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* With the memory that the block's owner had, and a descriptor of the block. */
+static int kick_often(void *arg)
+{
+	(void)arg;
+	hear(pipes.go[0]);
+	for (uint32_t i = 0; i < 100000; i++) {
+		ecb.control->notify = i & 1;
+		ecb.control->waiting = ~i & 1;
+		ecb.control->critical = 0;
+		/* It may be refused. */
+		ioctl(ecb.fd, FLEXSC_ECB_KICK, 1UL);
+		if (i % 16 == 0)
+			sched_yield();
+	}
+	say(pipes.gate[1]);
+	_exit(0);
+}
+
+static void start_kicker(void)
+{
+	ecb_open(&ecb, 1, FLEXSC_ECB_INTERRUPTS_CALLS);
+	CHECK(clone(kick_often, stacks[1], CLONE_VM | SIGCHLD, NULL) > 0);
+}
+
+TEST_LIMIT(a_kick_does_not_reach_the_next_program, 60)
+{
+	CHECK_EQ(attack_victim(start_kicker), 0);
+	expect_nothing_left();
+}
+
+enum { SOURCES = 300 };
+static int sources[SOURCES];
+
+/* A child has the sources, and with them whatever watches them. */
+static void start_writer(void)
+{
+	const uint64_t one = 1;
+
+	ecb_open(&ecb, SOURCES, FLEXSC_ECB_INTERRUPTS_CALLS);
+	for (int i = 0; i < SOURCES; i++) {
+		sources[i] = eventfd(0, EFD_NONBLOCK);
+		ecb_watch(&ecb, sources[i], POLLIN, 0);
+	}
+	ecb_store(&ecb.control->notify, 1);
+	if (fork())
+		return;
+	hear(pipes.go[0]);
+	for (int i = 0; i < SOURCES; i++) {
+		CHECK_EQ(write(sources[i], &one, 8), 8);
+		usleep(500);
+	}
+	say(pipes.gate[1]);
+	_exit(0);
+}
+
+/* The program that is executed keeps the block's descriptor. */
+static void start_writer_to_the_program(void)
+{
+	start_writer();
+	CHECK_EQ(fcntl(ecb.fd, F_SETFD, 0), 0);
+}
+
+TEST_LIMIT(an_event_does_not_reach_the_next_program, 60)
+{
+	CHECK_EQ(attack_victim(start_writer_to_the_program), 0);
+	expect_nothing_left();
+}
+
+/* The child alone keeps the descriptor. */
+TEST_LIMIT(an_event_of_a_kept_block_does_not_reach_the_next_program, 60)
+{
+	CHECK_EQ(attack_victim(start_writer), 0);
+	expect_nothing_left();
+}
+
+/* Connections that never end. */
+
+static struct sockaddr_un address;
+static socklen_t address_size;
+static int listener;
+
+static void listen_as(const char *name, int backlog)
+{
+	address.sun_family = AF_UNIX;
+	strcpy(address.sun_path + 1, name);
+	address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+				   strlen(name));
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	CHECK_EQ(bind(listener, (void *)&address, address_size), 0);
+	CHECK_EQ(listen(listener, backlog), 0);
+}
+
+static int connect_always(void *arg)
+{
+	for (;;) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+		if (fd < 0) {
+			usleep(1000);
+			continue;
+		}
+		if (connect(fd, (void *)&address, address_size))
+			sched_yield();
+		close(fd);
+	}
+	return *(int *)arg;
+}
+
+/* Close what was accepted, and give its slot back. */
+static int close_always(void *arg)
+{
+	for (uint32_t i = 1;; i = i % (ecb.args.events - 1) + 1) {
+		struct flexsc_event_slot *slot = &ecb.slots[i];
+		int fd = slot->fd;
+
+		if (slot->type == FLEXSC_EVT_IPACCEPT && fd > listener &&
+		    fd != ecb.fd && slot->state & FLEXSC_EVENT_QUEUED) {
+			slot->fd = -1;
+			close(fd);
+		}
+		if (slot->state & FLEXSC_EVENT_REVOKED)
+			slot->state = 0;
+	}
+	return *(int *)arg;
+}
+
+static void accept_for_ever(pid_t *helpers, int ready)
+{
+	become_nobody();
+	listen_as("for-ever", 4000);
+	ecb_open(&ecb, 20000, 0);
+	ecb_deliver(&ecb, 1);
+	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
+	for (int i = 0; i < 4; i++) {
+		helpers[i] = clone(i < 2 ? connect_always : close_always,
+				   stacks[i + 1], CLONE_VM | CLONE_FILES, NULL);
+		CHECK(helpers[i] > 0);
+	}
+	say(ready);
+	/* For a group that never comes. */
+	for (;;)
+		ecb_wait(&ecb, 1U << 31, UINT64_MAX);
+}
+
+/* Helpers, which are processes of their own, see to it that there are more. */
+TEST_LIMIT(an_owner_that_accepts_for_ever_can_be_killed, 60)
+{
+	pid_t *helpers = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t begin, took;
+	int ready[2];
+	pid_t pid;
+
+	CHECK_EQ(pipe(ready), 0);
+	pid = fork();
+	if (!pid)
+		accept_for_ever(helpers, ready[1]);
+	hear(ready[0]);
+	/* They are at it. */
+	sleep_ms(1000);
+	begin = now_ns();
+	CHECK_EQ(kill(pid, SIGKILL), 0);
+	do {
+		usleep(1000);
+		took = now_ns() - begin;
+	} while (waitpid(pid, NULL, WNOHANG) == 0 && took < 12 * SECOND);
+	test_note("it ended after %llu ms", (unsigned long long)(took / MS));
+	for (int i = 0; i < 4; i++)
+		kill(helpers[i], SIGKILL);
+	CHECK(took < test_slower() * SECOND);
+	expect_nothing_left();
+}
+
+/* Files that hold each other. */
+
+static void send_file(int to, int fd)
+{
+	CHECK_EQ(pass_file(to, fd), 0);
+}
+
+/* Nearly all that a user may have. */
+#define MOST	(MEMLOCK / sizeof(struct flexsc_event_slot) * 3 / 4)
+
+/* The block's file lies in the socket that the block watches. */
+static void watch_own_way(void)
+{
+	int fds[2];
+
+	pair(fds);
+	ecb_open(&ecb, MOST, 0);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	send_file(fds[1], ecb.fd);
+}
+
+/* The same, while others have all locks that the module could want. */
+static void watch_own_way_locked(void)
+{
+	int fds[2], ready[2], over[2];
+	pid_t pid;
+
+	pair(fds);
+	CHECK_EQ(pipe(ready), 0);
+	CHECK_EQ(pipe(over), 0);
+	pid = test_fork();
+	if (!pid) {
+		close(over[1]);
+		CHECK_EQ(set_lock(fds[0], F_WRLCK, LAST / 2, LAST), 0);
+		say(ready[1]);
+		CHECK_EQ(read(over[0], &(char){ 0 }, 1), 0);
+		test_leave();
+	}
+	hear(ready[0]);
+	ecb_open(&ecb, MOST, 0);
+	ecb_try_watch(&ecb, fds[0], POLLIN, 0);
+	send_file(fds[1], ecb.fd);
+	CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
+	for (int fd = 3; fd < 32; fd++)
+		if (fd != over[1])
+			close(fd);
+	close(over[1]);
+	test_reap(pid);
+}
+
+/* Two blocks, each in a socket that the other one watches. */
+static void watch_each_other(void)
+{
+	struct ecb other;
+	int fds[2], more[2];
+
+	pair(fds);
+	pair(more);
+	ecb_open(&ecb, MOST / 2, 0);
+	ecb_open(&other, MOST / 2, 0);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	ecb_watch(&other, more[0], POLLIN, 0);
+	send_file(fds[1], other.fd);
+	send_file(more[1], ecb.fd);
+}
+
+/* The block's file waits with a connection that isn't accepted. */
+static void watch_a_backlog(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	listen_as("backlog", 4);
+	ecb_open(&ecb, MOST, 0);
+	ecb_watch(&ecb, listener, POLLIN, 0);
+	CHECK_EQ(connect(fd, (void *)&address, address_size), 0);
+	send_file(fd, ecb.fd);
+}
+
+static void have_most(void)
+{
+	ecb_open(&ecb, MOST, 0);
+}
+
+/* What a user may lock is the user's again, and the module can be unloaded. */
+static void expect_end_of(void (*run)(void))
+{
+	const struct rlimit limit = { MEMLOCK, MEMLOCK };
+
+	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	attack(run);
+	attack(have_most);
+}
+
+TEST(a_block_in_the_socket_that_it_watches_ends)
+{
+	expect_end_of(watch_own_way);
+}
+
+TEST(a_block_in_a_locked_socket_that_it_watches_ends)
+{
+	expect_end_of(watch_own_way_locked);
+}
+
+TEST(blocks_in_sockets_that_watch_each_other_end)
+{
+	expect_end_of(watch_each_other);
+}
+
+TEST(a_block_in_the_backlog_that_it_watches_ends)
+{
+	expect_end_of(watch_a_backlog);
+}
+
+/* The block's own descriptor takes the number of what was just accepted. */
+static void *replace_always(void *arg)
+{
+	const int number = *(int *)arg;
+
+	while (!atomic_load(&race.done)) {
+		dup2(ecb.fd, number);
+		close(number);
+	}
+	return NULL;
+}
+
+static void *connect_as_thread(void *arg)
+{
+	connect_always(arg);
+	return NULL;
+}
+
+static void replace_what_is_accepted(void)
+{
+	enum { COUNT = 4000 };
+	const uint64_t end = now_ns() + 6 * SECOND;
+	unsigned long events = 0;
+	pthread_t thread;
+	pid_t pid;
+	int number;
+
+	listen_as("replace", 100);
+	ecb_open(&ecb, COUNT, 0);
+	ecb_deliver(&ecb, 3);
+	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
+	number = dup(0);
+	close(number);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ecb.fd);
+		close(listener);
+		connect_as_thread(&number);
+	}
+	CHECK_EQ(pthread_create(&thread, NULL, replace_always, &number), 0);
+	while (now_ns() < end) {
+		struct flexsc_event_slot event;
+
+		ecb_wait(&ecb, 1, 50 * MS);
+		while (ecb_next(&ecb, 3, &event)) {
+			events++;
+			if (event.fd > number)
+				close(event.fd);
+		}
+	}
+	test_note("%lu events", events);
+	atomic_store(&race.done, 1);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	kill(pid, SIGKILL);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	close(number);
+	close(listener);
+	ecb_close(&ecb);
+}
+
+TEST_LIMIT(a_block_that_takes_the_number_of_a_connection_ends, 60)
+{
+	attack(replace_what_is_accepted);
+}
