@@ -9,16 +9,23 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "chance.h"
+#include "ecb.h"
 #include "raw.h"
 
 #define LATE	(50 * MS)
+#define BRIEF	(5 * MS)
 #define TICK	MS
 #define SPAN	(100 * MS)	/* of a process */
+#define LONG	(60 * SECOND)	/* of one that ends by itself */
 #define NOBODY	65534
 
 static struct raw raw;
@@ -147,6 +154,178 @@ static void anything(void)
 	}
 }
 
+/* Event control blocks, with as many watches as a user may have by default. */
+
+static struct ecb ecb;
+
+static void open_most_events(void)
+{
+	const struct rlimit limit = { 8 << 20, 8 << 20 };
+	uint32_t events = (8 << 20) / sizeof(struct flexsc_event_slot);
+
+	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	while (ecb_try_open(&ecb, events, 0) == -ENOMEM)
+		events -= events / 32;
+	CHECK(ecb.fd >= 0);
+	CHECK_EQ(close(ecb.fd), 0);
+	ecb_open(&ecb, events, 0);
+}
+
+static void take_all(void)
+{
+	for (uint32_t i = 0; i < ecb.args.events; i++)
+		ecb.slots[i].state = 0;
+	memset(ecb.control->head, 0, sizeof(ecb.control->head));
+	ecb.control->pending = 0;
+}
+
+static void watch_often(int fd, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		ecb_watch(&ecb, fd, POLLIN, 0);
+}
+
+/* Far more than it takes, if a file can't have many watches. */
+#define FILES	160
+static int files[FILES], writers[FILES];
+static uint32_t writer_count;
+
+static void watch_all(void)
+{
+	for (uint32_t i = 0; i < FILES; i++)
+		watch_often(files[i], ecb.args.events / FILES);
+}
+
+/* Each has a queue of its own. */
+static void watch_eventfds(void)
+{
+	for (uint32_t i = 0; i < FILES; i++)
+		writers[i] = files[i] = eventfd(0, EFD_NONBLOCK);
+	writer_count = FILES;
+	watch_all();
+}
+
+/* They are the reading end of one pipe, opened often, and have one queue. */
+static void watch_one_pipe(void)
+{
+	char path[32];
+	int fds[2];
+
+	CHECK_EQ(pipe(fds), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+	for (uint32_t i = 0; i < FILES; i++)
+		files[i] = open(path, O_RDONLY | O_NONBLOCK);
+	writers[0] = fds[1];
+	writer_count = 1;
+	watch_all();
+}
+
+static void write_all(void)
+{
+	const uint64_t one = 1;
+
+	for (uint32_t i = 0; i < writer_count; i++)
+		CHECK_EQ(write(writers[i], &one, 8), 8);
+}
+
+/* Each watch has events: one is held, others are delivered. */
+static void handle_events(void)
+{
+	write_all();
+	ecb_deliver(&ecb, ALL_GROUPS);
+	take_all();
+	write_all();
+	CHECK(ioctl(ecb.fd, FLEXSC_ECB_FLUSH) >= 0);
+	take_all();
+	write_all();
+	for (uint32_t i = 0; i < FILES; i++)
+		CHECK_EQ(close(files[i]), 0);
+	CHECK(ioctl(ecb.fd, FLEXSC_ECB_FLUSH) >= 0);
+	ecb_close(&ecb);
+}
+
+static void many_watches_of_a_queue(void)
+{
+	open_most_events();
+	watch_one_pipe();
+	handle_events();
+}
+
+static void many_watches_of_many_files(void)
+{
+	open_most_events();
+	watch_eventfds();
+	handle_events();
+}
+
+/* The watches end with their process, which is killed. */
+static void many_watches_that_stay(void)
+{
+	open_most_events();
+	watch_eventfds();
+	raise(SIGKILL);
+}
+
+/* How long a pipe's end takes, and that of its duplicate, with watches. */
+static uint64_t time_of_closing(uint32_t watches)
+{
+	int fds[2], duplicate;
+	uint64_t begin;
+
+	CHECK_EQ(pipe(fds), 0);
+	duplicate = dup(fds[0]);
+	watch_often(fds[0], watches);
+	begin = now_ns();
+	CHECK_EQ(close(duplicate), 0);
+	CHECK_EQ(close(fds[0]), 0);
+	begin = now_ns() - begin;
+	CHECK_EQ(write(fds[1], "x", 1), -1);
+	close(fds[1]);
+	return begin;
+}
+
+/* Four times as many take some four times as long, not sixteen times. */
+static void many_watches_of_a_pipe(void)
+{
+	uint64_t few, many;
+
+	signal(SIGPIPE, SIG_IGN);
+	open_most_events();
+	few = time_of_closing(250);
+	many = time_of_closing(1000);
+	test_note("250: %llu us, 1000: %llu us",
+		  (unsigned long long)(few / 1000),
+		  (unsigned long long)(many / 1000));
+	CHECK(many < 6 * few);
+	ecb_close(&ecb);
+}
+
+/* They are accepted in one go. */
+static void many_connections(void)
+{
+	const struct sockaddr any = { .sa_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct sockaddr_storage name;
+	socklen_t size = sizeof(name);
+	uint32_t count = 0;
+
+	CHECK_EQ(bind(listener, &any, sizeof(any.sa_family)), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&name, &size), 0);
+	CHECK_EQ(listen(listener, 10000), 0);
+	open_most_events();
+	CHECK(ecb_try_accept(&ecb, listener, 0, POLLIN, 0) >= 0);
+	for (;; count++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+		if (fd < 0 || connect(fd, (struct sockaddr *)&name, size))
+			break;
+	}
+	test_note("%u connections", count);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK(ecb.control->pending);
+	ecb_close(&ecb);
+}
+
 /* The watchdog. */
 
 static void sleep_until(uint64_t ns)
@@ -157,13 +336,16 @@ static void sleep_until(uint64_t ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-/* How late this task comes to run, at most, while the process has its way. */
-static uint64_t lateness_beside(pid_t pid, uint64_t span)
+/*
+ * How late this task comes to run, at most, while the process has its way; it may
+ * end by itself, with a status, or is killed then.
+ */
+static uint64_t lateness_beside(pid_t pid, uint64_t span, int *status)
 {
 	const uint64_t end = now_ns() + span;
 	uint64_t most = 0, due = now_ns();
 
-	while (due < end && waitpid(pid, NULL, WNOHANG) == 0) {
+	while (due < end && waitpid(pid, status, WNOHANG) == 0) {
 		due += TICK;
 		sleep_until(due);
 		if (now_ns() - due > most)
@@ -174,9 +356,12 @@ static uint64_t lateness_beside(pid_t pid, uint64_t span)
 	return most;
 }
 
-static void disturb(void (*run)(void), uint64_t seed)
+/* -1: it doesn't end by itself. */
+static int disturb_for(void (*run)(void), uint64_t seed, uint64_t span,
+		       uint64_t most)
 {
 	const struct sched_param first = { .sched_priority = 50 };
+	int status = -1;
 	uint64_t late;
 	pid_t pid;
 
@@ -189,12 +374,18 @@ static void disturb(void (*run)(void), uint64_t seed)
 		run();
 		test_leave();
 	}
-	late = lateness_beside(pid, SPAN);
+	late = lateness_beside(pid, span, &status);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	test_note("seed %llu: at most %llu us late", (unsigned long long)seed,
 		  (unsigned long long)(late / 1000));
-	CHECK(late < LATE);
+	CHECK(late < most);
+	return status;
+}
+
+static void disturb(void (*run)(void), uint64_t seed)
+{
+	disturb_for(run, seed, SPAN, LATE);
 }
 
 /* The processor is the watchdog's when it likes: else the tests show nothing. */
@@ -222,6 +413,35 @@ TEST(an_entry_that_is_never_ready_keeps_nobody)
 TEST(a_lying_tail_keeps_nobody)
 {
 	disturb(a_lying_tail, 0);
+}
+
+/* The kernel calls all of a queue's watches at once. */
+TEST_LIMIT(an_event_of_many_watches_keeps_nobody, 200)
+{
+	CHECK_EQ(disturb_for(many_watches_of_a_queue, 0, LONG, LATE), 0);
+}
+
+/* The module's own loops give way, however long they are. */
+TEST_LIMIT(events_of_many_files_keep_nobody, 200)
+{
+	CHECK_EQ(disturb_for(many_watches_of_many_files, 0, LONG, BRIEF), 0);
+}
+
+TEST_LIMIT(the_end_of_many_watches_keeps_nobody, 200)
+{
+	int status = disturb_for(many_watches_that_stay, 0, LONG, LATE);
+
+	CHECK(WIFSIGNALED(status));
+}
+
+TEST_LIMIT(a_close_takes_time_in_proportion_to_watches, 200)
+{
+	CHECK_EQ(disturb_for(many_watches_of_a_pipe, 0, LONG, LATE), 0);
+}
+
+TEST_LIMIT(many_connections_keep_nobody, 200)
+{
+	CHECK_EQ(disturb_for(many_connections, 0, LONG, LATE), 0);
 }
 
 TEST_LIMIT(nothing_keeps_a_processor, 600)
