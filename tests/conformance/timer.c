@@ -174,7 +174,6 @@ TEST_LIMIT(a_hundred_thousand_timers_fire_once_each, 40)
 {
 	struct flexsc_loop *loop = test_loop();
 	struct timed *timers = calloc(HUNDRED_THOUSAND, sizeof(*timers));
-	unsigned int cancelled = 0;
 
 	CHECK(timers);
 	for (unsigned int i = 0; i < HUNDRED_THOUSAND; i++)
@@ -183,7 +182,6 @@ TEST_LIMIT(a_hundred_thousand_timers_fire_once_each, 40)
 		int ret = flexsc_loop_cancel(loop, &timers[i].call.cb);
 
 		CHECK_EQ(ret, 0);
-		cancelled++;
 	}
 	CHECK(run_until(loop, &done, HUNDRED_THOUSAND, 20000));
 	CHECK_EQ(flexsc_loop_run(loop), 0);

@@ -3,8 +3,11 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <threads.h>
 
 #include "threads.h"
 
@@ -86,9 +89,6 @@ static void *in_join(void *arg)
 	return arg;
 }
 
-/* Of <threads.h>, which isn't found beside ours. */
-int thrd_sleep(const struct timespec *time, struct timespec *rest);
-
 static void *in_thrd_sleep(void *arg)
 {
 	const struct timespec long_time = { .tv_sec = 100 };
@@ -103,6 +103,65 @@ static void *in_pause(void *arg)
 {
 	pthread_cleanup_push(clean, NULL);
 	pause();
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void *in_cnd_wait(void *arg)
+{
+	mtx_t lock;
+	cnd_t never;
+
+	mtx_init(&lock, mtx_plain);
+	cnd_init(&never);
+	mtx_lock(&lock);
+	pthread_cleanup_push(clean, NULL);
+	for (;;)
+		cnd_wait(&never, &lock);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void *in_sem_timedwait(void *arg)
+{
+	const struct timespec late = in_ms(CLOCK_REALTIME, 100000);
+
+	pthread_cleanup_push(clean, NULL);
+	sem_timedwait(&sem, &late);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+/* libc makes the call itself. */
+static void *in_fgetc(void *arg)
+{
+	FILE *file = fdopen(fds[0], "r");
+
+	pthread_cleanup_push(clean, NULL);
+	fgetc(file);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void *in_system(void *arg)
+{
+	pthread_cleanup_push(clean, NULL);
+	system("exec sleep 100");
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+static void wait_for_sem(int signo)
+{
+	(void)signo;
+	sem_wait(&sem);
+}
+
+/* A handler waits in the kernel, because its thread stays at home. */
+static void *in_handler(void *arg)
+{
+	pthread_cleanup_push(clean, NULL);
+	pthread_kill(pthread_self(), SIGUSR1);
 	pthread_cleanup_pop(0);
 	return arg;
 }
@@ -131,6 +190,41 @@ TEST(a_thread_that_waits_is_cancelled)
 	cancel_in(in_join);
 	cancel_in(in_pause);
 	cancel_in(in_thrd_sleep);
+	cancel_in(in_cnd_wait);
+	cancel_in(in_sem_timedwait);
+	cancel_in(in_fgetc);
+	cancel_in(in_system);
+	signal(SIGUSR1, wait_for_sem);
+	cancel_in(in_handler);
+}
+
+static sem_t woken;
+
+static void *take_one(void *arg)
+{
+	pthread_cleanup_push(clean, NULL);
+	sem_wait(&woken);
+	pthread_cleanup_pop(0);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return arg;
+}
+
+/* A thread that is cancelled takes no wake-up along. */
+TEST(a_cancelled_wait_leaves_the_semaphore_to_others)
+{
+	for (int i = 0; i < 200; i++) {
+		pthread_t thread;
+		int value = 0;
+
+		sem_init(&woken, 0, 0);
+		thread = start(take_one, &woken);
+		usleep((useconds_t)(test_random() % 200));
+		sem_post(&woken);
+		pthread_cancel(thread);
+		CHECK_EQ(sem_getvalue(&woken, &value), 0);
+		value = join(thread) == PTHREAD_CANCELED;
+		CHECK_EQ(sem_trywait(&woken), value ? 0 : -1);
+	}
 }
 
 static void *two_reads(void *arg)

@@ -277,7 +277,7 @@ static void initialise(void)
 	initialised++;
 }
 
-static void *call_once(void *arg)
+static void *in_once(void *arg)
 {
 	pthread_once(&once, initialise);
 	CHECK_EQ(initialised, 1);
@@ -289,7 +289,7 @@ TEST(once_waits_for_the_first)
 	pthread_t threads[THREADS];
 
 	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(call_once, NULL);
+		threads[i] = start(in_once, NULL);
 	for (int i = 0; i < THREADS; i++)
 		join(threads[i]);
 }

@@ -63,6 +63,15 @@ long flexsc__call_point(long nr, const uint64_t a[6])
 	return ret;
 }
 
+long flexsc__call_of_other(long nr, const uint64_t a[6])
+{
+	const struct uthread *u = &flexsc__self;
+	bool own = u->alive && (u->busy || flexsc__is_asleep(u));
+
+	return u->point && !own ? flexsc__call_point(nr, a) :
+				  flexsc__call_plainly(nr, a);
+}
+
 long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
 {
 	long ret;

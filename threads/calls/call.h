@@ -55,6 +55,22 @@ static inline bool call_awaits_any(long nr, const uint64_t a[6])
 long flexsc__call_plainly(long nr, const uint64_t a[6]);
 
 /*
+ * Is the caller a signal handler on a home that is asleep? It has the user thread's
+ * TLS, but isn't the user thread.
+ */
+static inline bool flexsc__is_asleep(const struct uthread *u)
+{
+	return at_home() && u->home.away;
+}
+
+/*
+ * Make a call in the kernel, on the spot: as a cancellation point if it is one of the
+ * program's, but not if it is the runtime's own. Outside the runtime, and for threads
+ * that aren't user threads.
+ */
+long flexsc__call_of_other(long nr, const uint64_t a[6]);
+
+/*
  * Make a call that may take a while outside the runtime, so that signals are
  * handled meanwhile. On any kernel thread.
  */

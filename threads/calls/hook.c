@@ -178,7 +178,7 @@ static void closed(uint32_t fd)
 /*
  * Is the caller a child of vfork() or posix_spawn()? It has the user thread's
  * memory and descriptors of its own, so what it does to descriptors must not be
- * noted.
+ * noted, and its calls must leave no trace in the user thread.
  */
 static bool in_child(struct uthread *u)
 {
@@ -222,8 +222,6 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 
 	if (closes_own(nr, a))
 		return -EBADF;
-	if (in_child(u))
-		return flexsc__call_plainly(nr, a);
 	if (closes_others(nr) && nr != SYS_shutdown)
 		flexsc__closing_each(nr, entry.args, hold);
 	flexsc__fds_note(&entry);
@@ -337,15 +335,6 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	}
 }
 
-/*
- * Is the caller a signal handler on a home that is asleep? It has the user thread's
- * TLS, but isn't the user thread.
- */
-static bool is_asleep(const struct uthread *u)
-{
-	return at_home() && u->home.away;
-}
-
 /* Calls of the runtime itself, and of threads that aren't user threads. */
 static long without(long nr, const uint64_t a[6])
 {
@@ -370,7 +359,7 @@ static long without(long nr, const uint64_t a[6])
 		flexsc__ending();
 		/* fall through */
 	default:
-		ret = flexsc__call_plainly(nr, a);
+		ret = flexsc__call_of_other(nr, a);
 		break;
 	}
 	/*
@@ -478,11 +467,14 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	enum natively how;
 	long ret;
 
-	if (!u->alive || u->busy || is_asleep(u))
+	if (!u->alive || u->busy || flexsc__is_asleep(u))
 		return without(nr, a);
 	how = as_natively(u, nr, a);
 	if (how)
 		return natively(u, nr, a, how);
+	/* The child's call may not return: its parent would stay in the runtime. */
+	if (in_child(u))
+		return flexsc__call_plainly(nr, a);
 	flexsc__enter(u);
 	u->site = site;
 	/* A signal that came before the call is handled before it. */
@@ -510,4 +502,16 @@ long flexsc__hook(long nr, const uint64_t a[6])
 long flexsc__hook_site(long nr, const uint64_t a[6])
 {
 	return hook(nr, a, true);
+}
+
+long flexsc__hook_site_point(long nr, const uint64_t a[6])
+{
+	struct uthread *u = &flexsc__self;
+	bool was = u->point;
+	long ret;
+
+	u->point = true;
+	ret = flexsc__hook_site(nr, a);
+	u->point = was;
+	return ret;
 }

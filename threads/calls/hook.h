@@ -29,6 +29,9 @@ long flexsc__hook(long nr, const uint64_t args[6]);
 /* flexsc__hook() for a patched place, where vector registers are preserved. */
 long flexsc__hook_site(long nr, const uint64_t args[6]);
 
+/* flexsc__hook_site() for a call that is a cancellation point. */
+long flexsc__hook_site_point(long nr, const uint64_t args[6]);
+
 /*
  * libc is about to close a descriptor by a call that doesn't reach
  * flexsc__hook().

@@ -15,6 +15,7 @@
 #include "../run/wait.h"
 #include "../run/state.h"
 #include "bucket.h"
+#include "call.h"
 
 #define ANY	FUTEX_BITSET_MATCH_ANY
 
@@ -202,8 +203,12 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	 */
 	if (word_load(word) != value)
 		return -EAGAIN;
-	while (at_home())
+	while (at_home()) {
 		flexsc__leave(u);
+		/* A cancellation may have called u home before its wait. */
+		if (at_home())
+			flexsc__wait_test_cancel(u);
+	}
 	lodge_away(u);
 	u->futex.word = word;
 	u->futex.value = value;
@@ -236,6 +241,8 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 		if (limit)
 			u->ns = time_left(limit, args[1], passed);
 		ret = wait_once(u, word, (uint32_t)args[2], bits);
+		if (ret == -EINTR)
+			flexsc__wait_test_cancel(u);
 		/*
 		 * As in the kernel, only a wait without a limit is begun again.
 		 */
@@ -250,8 +257,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 
 static long kernel(const uint64_t args[6])
 {
-	return raw_syscall(SYS_futex, args[0], args[1], args[2], args[3],
-			   args[4], args[5]);
+	return flexsc__call_of_other(SYS_futex, args);
 }
 
 static long exposed(struct uthread *u, const uint64_t args[6])

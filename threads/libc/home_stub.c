@@ -131,6 +131,8 @@ static uintptr_t target_of(jmp_buf env)
 static void leave_for(struct uthread *u, jmp_buf env)
 {
 	flexsc__stay_left(u, target_of(env));
+	/* The jump may leave a handler that interrupted a cancellation point. */
+	u->point = false;
 	if (!flexsc__runtime.unpatched || !env->__mask_was_saved || u->busy)
 		return;
 	/* libc restores the mask by a call that isn't seen. */

@@ -2,6 +2,7 @@
 #include "sites.h"
 
 #include <Zydis/Zydis.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../calls/call.h"
 #include "../calls/hook.h"
 #include "lib/base/syscall.h"
 #include "../run/uthread.h"
@@ -24,9 +26,17 @@
 /* Used by libc/x86_64/trampolines.S. */
 extern uint8_t flexsc__trampolines[];
 void flexsc__trampoline_common(void);
-long flexsc__site_hook(long nr, const uint64_t args[6]);
+long flexsc__site_hook(long nr, const uint64_t args[6], uint32_t site);
 
 uint8_t *flexsc__trampoline_returns[TRAMPOLINES];
+
+/*
+ * The place through which libc makes the calls that are cancellation points, from
+ * glibc 2.41 on: __syscall_cancel_arch(). Before, libc switches to asynchronous
+ * cancellation for such a call, wherever that is.
+ */
+#define NO_SITE	TRAMPOLINES
+static uint32_t point_site = NO_SITE;
 
 static bool all_calls;
 /*
@@ -69,13 +79,25 @@ static bool call_is_needed(long nr)
 	}
 }
 
-long flexsc__site_hook(long nr, const uint64_t args[6])
+/*
+ * libc's handler of cancellations ends a call only while the thread is at libc's
+ * own "syscall" instruction, where no call is made from here.
+ */
+static long unseen(long nr, const uint64_t args[6], bool point)
 {
+	return point ? flexsc__call_point(nr, args) :
+		       flexsc__call_plainly(nr, args);
+}
+
+long flexsc__site_hook(long nr, const uint64_t args[6], uint32_t site)
+{
+	bool point = site == point_site;
+
 	if ((all_calls || is_vital(nr) || call_is_needed(nr)) &&
 	    (nr != SYS_rt_sigprocmask || all_masks))
-		return flexsc__hook_site(nr, args);
-	return raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
-			   args[5]);
+		return point ? flexsc__hook_site_point(nr, args) :
+			       flexsc__hook_site(nr, args);
+	return unseen(nr, args, point);
 }
 
 /* A row of .eh_frame_hdr's table, relative to its begin. */
@@ -106,6 +128,7 @@ struct function {
 	long nr;		/* in eax after the last instruction */
 	const uint8_t *set;	/* the instruction that set it */
 	bool whole;
+	bool tests;		/* it begins by a look at what rdi points to */
 };
 
 /* A place to be patched. */
@@ -113,6 +136,7 @@ struct site {
 	uint8_t *jump;		/* address that the jump is written to */
 	uint8_t *syscall;
 	uint8_t *relative;	/* a distance to be adapted, or NULL */
+	bool point;		/* it is libc's place for cancellation points */
 };
 
 struct patch {
@@ -179,6 +203,15 @@ static long value_set(const ZydisDecodedInstruction *in,
 	return is_zero(in, ops) ? 0 : UNKNOWN;
 }
 
+/* Does the instruction read the word that rdi points to? */
+static bool reads_first(const ZydisDecodedInstruction *in,
+			const ZydisDecodedOperand *ops)
+{
+	return in->mnemonic == ZYDIS_MNEMONIC_MOV &&
+	       ops[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	       ops[1].mem.base == ZYDIS_REGISTER_RDI && !ops[1].mem.disp.value;
+}
+
 static void note_operand(struct function *f, const ZydisDecodedInstruction *in,
 			 const ZydisDecodedOperand *ops, unsigned int i,
 			 struct instruction *here)
@@ -221,6 +254,8 @@ static void decode_one(struct patch *patch, uint8_t *at)
 	here->moves = !is_branch(&in) &&
 		      (here->relative ||
 		       !(in.attributes & ZYDIS_ATTRIB_IS_RELATIVE));
+	if (at == f->begin)
+		f->tests = reads_first(&in, ops);
 	for (unsigned int i = 0; i < in.operand_count; i++)
 		note_operand(f, &in, ops, i, here);
 }
@@ -276,6 +311,7 @@ static long decode(struct patch *patch, const struct object *object,
 	f->nr = UNKNOWN;
 	f->set = NULL;
 	f->whole = true;
+	f->tests = false;
 	for (at = (uint8_t *)f->begin; at < f->end && f->count < FUNCTION_MAX;
 	     at += f->list[f->count - 1].length) {
 		if (at == place) {
@@ -331,6 +367,17 @@ static bool room(const struct function *f, unsigned int i, struct site *site)
 	return true;
 }
 
+/*
+ * Is this __syscall_cancel_arch()? That is a function of one call, whose number it
+ * is given. It looks at its first argument, the state of the thread's cancellation,
+ * and jumps to another function if the thread is cancelled.
+ */
+static bool is_point(const struct function *f, long nr)
+{
+	return nr == UNKNOWN && f->tests && f->jumps == 1 &&
+	       (f->targets[0] < f->begin || f->targets[0] >= f->end);
+}
+
 static bool must_patch(const struct patch *patch, long nr)
 {
 	switch (nr) {
@@ -373,6 +420,7 @@ static bool find_one(struct patch *patch, const struct object *object,
 	if (f->whole && room(f, i, &site)) {
 		if (patch->count == TRAMPOLINES)
 			return fail(patch, "too many system calls", place);
+		site.point = is_point(f, nr);
 		patch->sites[patch->count++] = site;
 		return true;
 	}
@@ -503,6 +551,8 @@ static void fill_trampoline(uint32_t i, const struct site *site)
 	at += sizeof(i);
 	put_jump(at, (const uint8_t *)(uintptr_t)flexsc__trampoline_common);
 	flexsc__trampoline_returns[i] = site->syscall + 2;
+	if (site->point)
+		point_site = i;
 }
 
 static bool protect(uint8_t *from, const uint8_t *to, int access)
@@ -551,6 +601,24 @@ static bool write_sites(struct patch *patch)
 	return true;
 }
 
+/*
+ * From glibc 2.41 on there is one place for cancellation points. Without it,
+ * threads that wait could not be cancelled.
+ */
+static bool has_points(struct patch *patch)
+{
+	const char *version = gnu_get_libc_version();
+	unsigned int least = strverscmp(version, "2.41") >= 0, n = 0;
+
+	for (unsigned int i = 0; i < patch->count; i++)
+		n += patch->sites[i].point;
+	if (n >= least && n <= 1)
+		return true;
+	snprintf(patch->why, patch->size,
+		 "glibc %s has %u places of cancellation points", version, n);
+	return false;
+}
+
 int flexsc__sites_patch(bool deep, char *why, size_t size)
 {
 	struct patch *patch = mmap(NULL, sizeof(*patch), PROT_READ | PROT_WRITE,
@@ -570,8 +638,8 @@ int flexsc__sites_patch(bool deep, char *why, size_t size)
 			 ZYDIS_STACK_WIDTH_64);
 	if (!flexsc__vectors_probe())
 		fail(patch, "the processor has no XSAVE", NULL);
-	else if (!dl_iterate_phdr(find_in, patch) &&
-	    write_sites(patch))
+	else if (!dl_iterate_phdr(find_in, patch) && has_points(patch) &&
+		 write_sites(patch))
 		count = (int)patch->count;
 	munmap(patch, sizeof(*patch));
 	return count;

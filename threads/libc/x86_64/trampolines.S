@@ -47,6 +47,7 @@ flexsc__trampoline_common:
 	pushq	%rdi
 	movl	%eax, %edi
 	movq	%rsp, %rsi
+	movl	%ecx, %edx
 	pushq	%rbx
 	.cfi_offset rbx, -200
 	movq	%rsp, %rbx
