@@ -245,6 +245,11 @@ void become_nobody(void)
 
 void forbid(const int *calls, unsigned int n, int error)
 {
+	filter_calls(calls, n, SECCOMP_RET_ERRNO | (uint32_t)error);
+}
+
+void filter_calls(const int *calls, unsigned int n, uint32_t action)
+{
 	struct sock_filter filter[16] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, nr)),
@@ -256,8 +261,8 @@ void forbid(const int *calls, unsigned int n, int error)
 	for (unsigned int c = 0; c < n; c++) {
 		filter[i++] = (struct sock_filter)BPF_JUMP(
 			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[c], 0, 1);
-		filter[i++] = (struct sock_filter)BPF_STMT(
-			BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error);
+		filter[i++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+							   action);
 	}
 	filter[i++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
 						   SECCOMP_RET_ALLOW);

@@ -159,6 +159,8 @@ void leave_scratch(void);
 /* What is different about the process from here on. */
 void become_nobody(void);
 void forbid(const int *calls, unsigned int n, int error);
+/* A filter that does this, SECCOMP_RET_KILL_PROCESS for one, at these calls. */
+void filter_calls(const int *calls, unsigned int n, uint32_t action);
 
 /* A call and how often its callback ran. */
 struct call {

@@ -7,6 +7,7 @@
 #include "../calls/fds.h"
 #include "../calls/own_fd.h"
 #include "../base/syscall.h"
+#include "uring_kills.h"
 
 #define SQ_IDLE_MS	1
 
@@ -121,6 +122,8 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 		.polled = options->flags & FLEXSC_SQPOLL,
 		.switches = switches,
 	};
+	if (flexsc__uring_kills())
+		return -EPERM;
 	err = ring_setup_any(ring, options, &params);
 	for (unsigned int i = 0; err == -ENOMEM && i < FREEING_TRIES; i++) {
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);

@@ -32,7 +32,8 @@ struct ring {
 
 /*
  * Make a ring with the best flags that the kernel takes. -ERANGE: the cores
- * can't be used; otherwise io_uring_setup's error.
+ * can't be used; -EPERM also: a filter would end the process; otherwise
+ * io_uring_setup's error.
  */
 int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	      uint64_t *switches);

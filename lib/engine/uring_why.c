@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "uring_kills.h"
 #include "uring_why.h"
 
 static int sysctl_disabled(void)
@@ -23,11 +23,6 @@ static int sysctl_disabled(void)
 		value = 0;
 	fclose(file);
 	return value;
-}
-
-static bool filtered(void)
-{
-	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2;
 }
 
 static bool limited(__rlimit_resource_t resource)
@@ -52,14 +47,17 @@ void flexsc__uring_why(int err, char *why, size_t size)
 {
 	const char *text;
 
-	if (err == -EPERM && sysctl_disabled() == 2)
+	if (err == -EPERM && flexsc__uring_kills())
+		text = "a seccomp filter ends a process that uses io_uring, as "
+		       "systemd's SystemCallFilter= without @aio does";
+	else if (err == -EPERM && sysctl_disabled() == 2)
 		text = "the sysctl kernel.io_uring_disabled is 2";
 	else if (err == -EPERM && sysctl_disabled() == 1)
 		text = "the sysctl kernel.io_uring_disabled is 1, and this "
 		       "process has neither CAP_SYS_ADMIN nor the group of "
 		       "kernel.io_uring_group";
 	else if ((err == -EPERM || err == -EACCES || err == -ENOSYS) &&
-		 filtered())
+		 flexsc__is_filtered())
 		text = "a seccomp filter forbids io_uring, as containers' "
 		       "default profiles do";
 	else if (err == -ENOSYS)

@@ -15,6 +15,7 @@
 #include "../../lib/base/clock.h"
 #include "../../lib/base/syscall.h"
 #include "../../lib/calls/own_fd.h"
+#include "../../lib/engine/uring_kills.h"
 #include "../../lib/engine/uring_why.h"
 #include "../event/backend.h"
 #include "../event/ecb.h"
@@ -411,7 +412,18 @@ static int evring_open_ring(struct flexsc_ecb *ecb, struct evring *evring)
 	if (ecb->flags & FLEXSC_ECB_BATCHED)
 		params.flags |= IORING_SETUP_SINGLE_ISSUER |
 				IORING_SETUP_DEFER_TASKRUN;
-	err = io_uring_queue_init_params(REQUESTS, &evring->ring, &params);
+	err = flexsc__uring_kills() ?
+		      -EPERM :
+		      io_uring_queue_init_params(REQUESTS, &evring->ring,
+						 &params);
+	if (!err) {
+		/* A filter may forbid to enter the ring and not to make it. */
+		err = (int)raw_syscall(SYS_io_uring_enter,
+				       (uint64_t)evring->ring.ring_fd, 0, 0, 0,
+				       0, 0);
+		if (err)
+			io_uring_queue_exit(&evring->ring);
+	}
 	if (err) {
 		flexsc__uring_why(err, ecb->why, sizeof(ecb->why));
 		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ?

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../harness.h"
@@ -144,6 +146,50 @@ TEST(a_filter_that_forbids_to_register_is_survived)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 	if (flexsc_engine_probe("uring", why, sizeof(why)))
 		CHECK(strstr(why, "seccomp"));
+}
+
+/* The default action of systemd's SystemCallFilter= is to end the process. */
+TEST(a_filter_that_kills_at_io_uring_is_named)
+{
+	static const int calls[] = {
+		SYS_io_uring_setup, SYS_io_uring_register, SYS_io_uring_enter,
+	};
+	static const uint32_t actions[] = {
+		SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_THREAD,
+		SECCOMP_RET_TRAP,
+	};
+
+	ONLY_FOR("uring");
+	for (unsigned int call = 0; call < 3; call++)
+		for (unsigned int action = 0; action < 3; action++) {
+			pid_t child = fork();
+			int status;
+
+			if (!child) {
+				filter_calls(&calls[call], 1, actions[action]);
+				falls_back("seccomp filter ends");
+				_exit(0);
+			}
+			CHECK_EQ(waitpid(child, &status, 0), child);
+			CHECK_EQ(status, 0);
+		}
+}
+
+/* A result under one filter isn't used under the next. */
+TEST(a_filter_that_comes_later_is_tried_again)
+{
+	static const int harmless = SYS_acct, setup = SYS_io_uring_setup;
+	char why[256] = "";
+
+	ONLY_FOR("uring");
+	filter_calls(&harmless, 1, SECCOMP_RET_KILL_PROCESS);
+	CHECK_EQ(flexsc_engine_probe("uring", why, sizeof(why)), 0);
+	CHECK_EQ(flexsc_engine_probe("uring", why, sizeof(why)), 0);
+	filter_calls(&setup, 1, SECCOMP_RET_KILL_PROCESS);
+	falls_back("seccomp filter ends");
+	/* No child is left, not even for a wait that sees all kinds. */
+	CHECK_EQ(waitpid(-1, NULL, __WALL), -1);
+	CHECK_EQ(errno, ECHILD);
 }
 
 /* As if the administrator had said so: in a mount namespace of our own. */

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
 import re
 import resource
@@ -20,7 +21,7 @@ import pytest
 
 from conftest import command
 from programs import CARRIED, WAYS, Program, launcher, started
-from test_serve_process import forbid_io_uring
+from test_serve_process import KILL_BY_FILTER, forbid_io_uring, kill_at_io_uring
 
 Done = subprocess.CompletedProcess[str]
 NOBODY = 65534
@@ -263,20 +264,43 @@ time.sleep(10)
 # Where something is missing
 
 
-def test_without_io_uring_it_uses_threads() -> None:
-    done = run(*python("print('right'); sys.exit(7)"), before=forbid_io_uring)
+NO_IO_URING = pytest.mark.parametrize("before", [forbid_io_uring, kill_at_io_uring])
+
+
+@NO_IO_URING
+def test_without_io_uring_it_uses_threads(before: Callable[[], None]) -> None:
+    done = run(*python("print('right'); sys.exit(7)"), before=before)
     assert (done.returncode, done.stdout) == (7, "right\n")
     assert done.stderr.startswith("flexsc: run: ") and "seccomp" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_without_io_uring_asking_for_it_is_refused() -> None:
+@NO_IO_URING
+def test_without_io_uring_asking_for_it_is_refused(
+    before: Callable[[], None],
+) -> None:
     argv = ("--engine", "uring", *python("print('wrong')"))
-    done = run(*argv, before=forbid_io_uring)
+    done = run(*argv, before=before)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("flexsc: run: engine uring doesn't work here: ")
     assert "seccomp" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_program_sets_a_filter_that_kills_at_io_uring() -> None:
+    """A process that sets the filter itself, before its first thread."""
+    script = f"""
+import ctypes, struct, threading
+{inspect.getsource(forbid_io_uring).replace("EPERM_BY_FILTER", "0")}
+forbid_io_uring({KILL_BY_FILTER})
+thread = threading.Thread(target=print, args=("right",))
+thread.start()
+thread.join()
+"""
+    done = run(sys.executable, "-S", "-c", script)
+    assert (done.returncode, done.stdout) == (0, "right\n")
+    assert done.stderr.startswith("flexsc: run: syscall threads are used: uring: ")
+    assert "a seccomp filter ends a process" in done.stderr
 
 
 # One who has no other processes: all of a user's rings count.

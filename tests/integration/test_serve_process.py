@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -321,13 +322,16 @@ def test_two_loops(start: Start) -> None:
     assert server.stop() == 0
 
 
-def forbid_io_uring() -> None:
+EPERM_BY_FILTER, KILL_BY_FILTER = 0x00050001, 0x80000000
+
+
+def forbid_io_uring(action: int = EPERM_BY_FILTER) -> None:
     """As a container would: io_uring_setup() is EPERM from here on."""
-    setup, allow, eperm = 425, 0x7FFF0000, 0x00050001
+    setup, allow = 425, 0x7FFF0000
     program = (
         struct.pack("HBBI", 0x20, 0, 0, 0)
         + struct.pack("HBBI", 0x15, 0, 1, setup)
-        + struct.pack("HBBI", 0x06, 0, 0, eperm)
+        + struct.pack("HBBI", 0x06, 0, 0, action)
         + struct.pack("HBBI", 0x06, 0, 0, allow)
     )
     code = ctypes.create_string_buffer(program)
@@ -337,8 +341,14 @@ def forbid_io_uring() -> None:
         raise OSError(ctypes.get_errno(), "no seccomp")
 
 
-def test_without_io_uring_threads_serve(tree: Path) -> None:
-    server = Server(tree, before=forbid_io_uring)
+def kill_at_io_uring() -> None:
+    """As systemd's SystemCallFilter= does: io_uring_setup() ends the process."""
+    forbid_io_uring(KILL_BY_FILTER)
+
+
+@pytest.mark.parametrize("before", [forbid_io_uring, kill_at_io_uring])
+def test_without_io_uring_threads_serve(tree: Path, before: Callable[[], None]) -> None:
+    server = Server(tree, before=before)
     try:
         assert "engine threads, for uring doesn't work here" in server.messages[0]
         assert "with engine threads" in server.messages[1]

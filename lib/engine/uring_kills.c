@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A seccomp filter may end the process at a call instead of letting the call
+ * fail. The default action of systemd's SystemCallFilter= does so. No interface
+ * shows what a filter would do, so a child tries io_uring's calls: the filter
+ * then ends the child. Any thread; what was learned is kept for the number of
+ * filters that it was learned with.
+ */
+#include "uring_kills.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <linux/prctl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "../base/syscall.h"
+
+enum { NOT_TRIED, SURVIVES, KILLS };
+
+/* The number of filters, and what was learned with so many. */
+#define LEARNED(filters, what)	((uint32_t)(filters) << 2 | (what))
+static _Atomic uint32_t learned;
+
+struct filters {
+	bool any;
+	int count;		/* -1: unknown, on Linux before 5.9 */
+};
+
+static int number_after(const char *text, const char *name, int unknown)
+{
+	const char *at = strstr(text, name);
+
+	return at ? atoi(at + strlen(name)) : unknown;
+}
+
+/* prctl(PR_GET_SECCOMP) would do as well, but a filter may end that, too. */
+static struct filters filters_here(void)
+{
+	char text[4096];
+	long fd = raw_syscall(SYS_openat, (uint64_t)AT_FDCWD,
+			      PTR("/proc/thread-self/status"),
+			      O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long n = -1;
+
+	if (fd >= 0) {
+		n = raw_syscall(SYS_read, (uint64_t)fd, PTR(text),
+				sizeof(text) - 1, 0, 0, 0);
+		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+	}
+	/* Without /proc there may be a filter. */
+	text[n > 0 ? n : 0] = '\0';
+	return (struct filters){
+		.any = number_after(text, "\nSeccomp:", n > 0 ? 0 : 2) == 2,
+		.count = number_after(text, "\nSeccomp_filters:", -1),
+	};
+}
+
+bool flexsc__is_filtered(void)
+{
+	return filters_here().any;
+}
+
+/* In the child, which has a copy of the memory and no signals. */
+static _Noreturn void try_calls(void)
+{
+	struct io_uring_params params = { 0 };
+	long fd;
+
+	/* Its end leaves no core. */
+	raw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
+	fd = raw_syscall(SYS_io_uring_setup, 1, PTR(&params), 0, 0, 0, 0);
+	/* Their arguments are wrong, and a filter acts before the kernel looks. */
+	raw_syscall(SYS_io_uring_register, (uint64_t)fd,
+		    IORING_UNREGISTER_FILES, 0, 0, 0, 0);
+	raw_syscall(SYS_io_uring_enter, (uint64_t)fd, 0, 0, 0, 0, 0);
+	for (;;)
+		raw_syscall(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+}
+
+/*
+ * The child has no exit signal, so the program gets no SIGCHLD, and its
+ * wait(2) doesn't return it. All signals are blocked: those sent to the process
+ * group would run the program's handlers in the child.
+ */
+static bool child_is_killed(void)
+{
+	const uint64_t all = ~0ULL;
+	uint64_t before;
+	int status = 0;
+	long pid, ret;
+
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
+		    sizeof(all), 0, 0);
+	pid = raw_syscall(SYS_clone, 0, 0, 0, 0, 0, 0);
+	if (!pid)
+		try_calls();
+	do
+		ret = pid < 0 ? pid :
+				raw_syscall(SYS_wait4, (uint64_t)pid,
+					    PTR(&status), (uint64_t)__WALL, 0,
+					    0, 0);
+	while (ret == -EINTR);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
+		    sizeof(before), 0, 0);
+	/* Where no child can be made, io_uring's own calls decide. */
+	return pid > 0 && !(ret == pid && WIFEXITED(status));
+}
+
+bool flexsc__uring_kills(void)
+{
+	const struct filters here = filters_here();
+	uint32_t known = atomic_load_explicit(&learned, memory_order_relaxed);
+	bool kills;
+
+	if (!here.any)
+		return false;
+	if (here.count >= 0 && known == LEARNED(here.count, SURVIVES))
+		return false;
+	if (here.count >= 0 && known == LEARNED(here.count, KILLS))
+		return true;
+	kills = child_is_killed();
+	atomic_store_explicit(&learned,
+			      LEARNED(here.count, kills ? KILLS : SURVIVES),
+			      memory_order_relaxed);
+	return kills;
+}
