@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "calls/cpuclock.h"
 #include "calls/life.h"
 #include "run/carrier.h"
@@ -79,6 +80,7 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
+	flexsc__heap_forked();
 	flexsc__actions_forked();
 	if (!runtime_runs())
 		return;
@@ -160,12 +162,16 @@ static bool patch(void)
 	return patched;
 }
 
+/* As many calls at once as a process can have threads, for each carrier. */
+#define ENTRIES		(1U << 17)
+
 /* Fewer carriers or another engine will do, but the user has to know. */
 static bool start_carriers(unsigned int n)
 {
+	const uint32_t entries = setting("FLEXSC_ENTRIES");
 	struct flexsc_options options = {
 		.size = sizeof(options),
-		.max_entries = setting("FLEXSC_ENTRIES"),
+		.max_entries = entries ? entries : ENTRIES,
 	};
 	char why[256] = "", what[64];
 	int count = flexsc__carriers_start(n, &options, why, sizeof(why));
@@ -195,6 +201,28 @@ static bool is_first_thread(void)
 	       flexsc__runtime.owner;
 }
 
+/*
+ * The program's threads need addresses, too: a stack has some MB. Where addresses
+ * are limited there are as many carriers as get this many bytes each.
+ */
+#define CARRIER_SPACE	(8UL << 20)
+
+static uint32_t carriers_that_fit(uint32_t n)
+{
+	char what[64];
+	struct rlimit limit;
+	uint32_t fit;
+
+	if (getrlimit(RLIMIT_AS, &limit) ||
+	    limit.rlim_cur / CARRIER_SPACE >= n)
+		return n;
+	fit = (uint32_t)(limit.rlim_cur / CARRIER_SPACE);
+	fit = fit ? fit : 1;
+	snprintf(what, sizeof(what), "%u of %u carriers", fit, n);
+	runtime_say(what, "RLIMIT_AS is low");
+	return fit;
+}
+
 static bool start(void)
 {
 	sigmask_t mask = 0;
@@ -204,6 +232,7 @@ static bool start(void)
 
 	if (!carriers)
 		carriers = cores();
+	carriers = carriers_that_fit(carriers);
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
 	flexsc__runtime.lodging = !is_off("FLEXSC_LODGING");

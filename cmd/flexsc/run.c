@@ -26,7 +26,7 @@ static const char help[] =
 "\n"
 "      --engine NAME   uring or threads (the first that works)\n"
 "  -c, --carriers N    kernel threads that run user threads (one per core)\n"
-"      --entries N     calls a carrier has executing at once, by 64 (1048576)\n"
+"      --entries N     calls a carrier has executing at once, by 64 (131072)\n"
 "      --deep          reach the calls that libc makes for itself, too\n"
 "      --without NAME  don't have loops (event loops stay at home), lodging\n"
 "                      (so do threads that often wait there) or patch (of libc)\n"

@@ -2,10 +2,18 @@
 #include "arena.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../base/syscall.h"
 
 #define PAGE	4096U
 #define HUGE	(2U << 20)
+#define LIMITED	128U		/* parts of a limited address space */
+#define LEAST	(256U << 10)	/* bytes that are tried in any case */
 
 static size_t round_up(size_t bytes)
 {
@@ -17,16 +25,53 @@ static size_t arena_reserved(const struct arena *arena)
 	return round_up((size_t)arena->max * arena->size);
 }
 
+/* Address space in use, in bytes; 0 if unknown. */
+static size_t space_in_use(void)
+{
+	char text[64];
+	long fd = raw_syscall(SYS_openat, (uint64_t)AT_FDCWD,
+			      PTR("/proc/self/statm"), O_RDONLY | O_CLOEXEC, 0,
+			      0, 0);
+	long n = -1;
+
+	if (fd >= 0) {
+		n = raw_syscall(SYS_read, (uint64_t)fd, PTR(text),
+				sizeof(text) - 1, 0, 0, 0);
+		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	return strtoul(text, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/*
+ * Bytes that an arena may reserve. A process whose address space is limited
+ * needs it for itself, and one arena of many gets this part of what is left.
+ */
+static size_t arena_share(void)
+{
+	struct rlimit limit;
+	size_t used;
+
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return SIZE_MAX;
+	used = space_in_use();
+	return limit.rlim_cur > used ? (limit.rlim_cur - used) / LIMITED : 0;
+}
+
 int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max)
 {
+	const size_t share = arena_share();
+
 	*arena = (struct arena){ .size = size, .max = max };
+	while (arena_reserved(arena) > share && arena_reserved(arena) > LEAST)
+		arena->max /= 2;
 	for (;;) {
 		arena->base = mmap(NULL, arena_reserved(arena), PROT_NONE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 				   -1, 0);
 		if (arena->base != MAP_FAILED)
 			break;
-		/* RLIMIT_AS may allow less: try half of it. */
+		/* Less than that is left: try half of it. */
 		arena->base = NULL;
 		if (arena->max <= PAGE / size)
 			return -ENOMEM;

@@ -19,7 +19,18 @@ struct arena {
 };
 
 /*
- * Reserve max elements, or as many as the address space allows, but at least
+ * The most timers, and the most held calls, of a loop. A carrier of flexsc run
+ * has no more of them than the process has threads, and the program may set a
+ * limit of its address space at any time, which what is reserved counts against.
+ */
+#ifdef FLEXSC_IN_RUNTIME
+#define ARENA_MAX	(1U << 17)
+#else
+#define ARENA_MAX	(1U << 24)
+#endif
+
+/*
+ * Reserve max elements, or fewer if the address space is limited, but at least
  * one page of them; commits none.
  */
 int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max);

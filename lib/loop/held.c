@@ -13,7 +13,6 @@
 #include "submit.h"
 
 #define WAITING		0U	/* the element that heads the waiting list */
-#define HELD_MAX	(1U << 24)
 
 static void held_unlink(struct flexsc_loop *loop, struct held *held)
 {
@@ -62,7 +61,7 @@ static void held_free(struct flexsc_loop *loop, uint32_t index)
 
 int flexsc__held_init(struct flexsc_loop *loop)
 {
-	int err = flexsc__arena_init(&loop->held, sizeof(struct held), HELD_MAX);
+	int err = flexsc__arena_init(&loop->held, sizeof(struct held), ARENA_MAX);
 
 	loop->held_free = NONE;
 	if (err)

@@ -9,7 +9,6 @@
  */
 #define BUCKETS		WHEEL_DUE_CBS
 #define FIRST		(WHEEL_DUE_DEADLINES + 1)
-#define TIMERS_MAX	(1U << 24)
 
 #define TICK_MAX	((1ULL << (64 - WHEEL_TICK_BITS)) - 1)
 
@@ -90,7 +89,7 @@ int flexsc__wheel_init(struct wheel *wheel, uint64_t now)
 	int err;
 
 	*wheel = (struct wheel){ .now = now >> WHEEL_TICK_BITS };
-	err = flexsc__arena_init(&wheel->timers, sizeof(struct timer), TIMERS_MAX);
+	err = flexsc__arena_init(&wheel->timers, sizeof(struct timer), ARENA_MAX);
 	while (!err && wheel->timers.count <= FIRST)
 		err = flexsc__arena_grow(&wheel->timers);
 	if (err) {

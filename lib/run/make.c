@@ -69,9 +69,10 @@ static int take_options(struct flexsc_loop *loop,
 	if (own->cores && flexsc__cores_parse(own->cores, &cores))
 		return -EINVAL;
 	if (own->cores) {
-		loop->cores = strdup(own->cores);
+		loop->cores = malloc(strlen(own->cores) + 1);
 		if (!loop->cores)
 			return -ENOMEM;
+		strcpy(loop->cores, own->cores);
 		own->cores = loop->cores;
 	}
 	if (!own->max_entries)
@@ -136,8 +137,11 @@ int flexsc__loop_create(struct flexsc_loop **out,
 	int err;
 
 	loop = aligned_alloc(64, (sizeof(*loop) + 63) / 64 * 64);
-	if (!loop)
+	if (!loop) {
+		if (why)
+			snprintf(why, size, "%s", strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	memset(loop, 0, sizeof(*loop));
 	loop->stats_fd = -1;
 	loop->outer.fd = -1;

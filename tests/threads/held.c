@@ -367,14 +367,20 @@ static int make_many(int n)
 	return made;
 }
 
-static void address_space(void)
+/* A limit of so many MB more than the process has. */
+static void address_space_left(rlim_t mb)
 {
 	char line[256];
 	FILE *file = fopen("/proc/self/statm", "r");
 
 	CHECK(file && fgets(line, sizeof(line), file));
 	fclose(file);
-	limit(RLIMIT_AS, (strtoul(line, NULL, 10) << 12) + (200 << 20));
+	limit(RLIMIT_AS, (strtoul(line, NULL, 10) << 12) + (mb << 20));
+}
+
+static void address_space(void)
+{
+	address_space_left(200);
 }
 
 TEST(threads_need_address_space)
@@ -391,6 +397,33 @@ TEST(the_first_thread_needs_address_space)
 	address_space();
 	for (int i = 0; i < 5; i++)
 		make_many(200);
+}
+
+/* Two stacks of 8 MB, and little for whoever starts with the first of them. */
+TEST(two_threads_need_little_address_space)
+{
+	static const rlim_t rooms[] = { 32, 50, 64, 90, 128, 140, 256, 700 };
+
+	for (unsigned int i = 0; i < sizeof(rooms) / sizeof(*rooms); i++) {
+		int pid = test_fork();
+
+		if (!pid) {
+			address_space_left(rooms[i]);
+			CHECK_EQ(make_many(2), 2);
+			test_leave();
+		}
+		test_reap(pid);
+	}
+}
+
+/* What is reserved for later must not count against the program's own limit. */
+TEST(a_later_limit_leaves_address_space)
+{
+	const rlim_t most = 2UL << 30;
+
+	CHECK_EQ(make_many(2), 2);
+	limit(RLIMIT_AS, most);
+	CHECK_EQ(make_many(10), 10);
 }
 
 TEST(there_may_be_few_threads)

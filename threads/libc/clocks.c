@@ -65,6 +65,25 @@ static void note(struct timer *timer, clockid_t clock)
 	clocks_exit();
 }
 
+static struct timer *timer_alloc(void)
+{
+	bool enters = clocks_enter();
+	struct timer *timer = malloc(sizeof(*timer));
+
+	if (enters)
+		clocks_exit();
+	return timer;
+}
+
+static void timer_free(struct timer *timer)
+{
+	bool enters = clocks_enter();
+
+	free(timer);
+	if (enters)
+		clocks_exit();
+}
+
 /* The calling thread is at home then if the clock is its own. */
 EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 {
@@ -73,13 +92,13 @@ EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 
 	if (!cpuclock_is_thread_s(clock) || !flexsc__self.alive)
 		return REAL(timer_create)(clock, event, id);
-	timer = malloc(sizeof(*timer));
+	timer = timer_alloc();
 	if (!timer)
 		return -1;
 	timer->tid = clocks_tie(clock);
 	ret = REAL(timer_create)(clock, event, id);
 	if (ret || !timer->tid) {
-		free(timer);
+		timer_free(timer);
 		return ret;
 	}
 	timer->id = *id;
@@ -120,12 +139,9 @@ EXPORT int timer_settime(timer_t id, int flags, const struct itimerspec *time,
 
 EXPORT int timer_delete(timer_t id)
 {
-	struct timer *timer = NULL;
-
 	if (timers_any() && clocks_enter()) {
-		timer = flexsc__timers_take(id);
+		free(flexsc__timers_take(id));
 		clocks_exit();
 	}
-	free(timer);
 	return REAL(timer_delete)(id);
 }

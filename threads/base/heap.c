@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The runtime's own heap, and the library's inside it: meson.build gives malloc()
+ * and its kin these names in all their files. Neither the program's malloc() nor
+ * libc's would do. A thread may hold the program's lock while it waits for the
+ * carrier that allocates. libc reserves 64 MB of addresses for each kernel thread
+ * that allocates, and the program's address space may be limited.
+ *
+ * Blocks have sizes that are powers of two, or mappings of their own. Freed
+ * blocks are used again for their size. Any thread, inside the runtime: one that
+ * runs a handler of the program's must not hold the lock.
+ */
+#include "heap.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lib/base/futex.h"
+
+#define ALIGNED		64U	/* of all blocks; bytes of a block's head */
+#define LARGE		(64U << 10)	/* more than half of it: a mapping */
+#define CHUNK		(256U << 10)	/* is mapped at once for smaller ones */
+#define CLASSES		16U
+
+/* In front of what the caller gets. */
+struct block {
+	size_t size;		/* with this head */
+	struct block *next;	/* while the block is free */
+} __attribute__((aligned(ALIGNED)));
+
+static struct {
+	struct lock lock;
+	struct block *free[CLASSES];
+	char *chunk, *end;	/* not yet used */
+} heap;
+
+static void *heap_map(size_t size)
+{
+	void *area = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return area == MAP_FAILED ? NULL : area;
+}
+
+static unsigned int class_of(size_t size)
+{
+	return (unsigned int)(64 - __builtin_clzl((size - 1) / ALIGNED | 1));
+}
+
+/* With the lock. The rest of a chunk that is too small is lost. */
+static struct block *carve(size_t size)
+{
+	struct block *block;
+
+	if ((size_t)(heap.end - heap.chunk) < size) {
+		char *chunk = heap_map(CHUNK);
+
+		if (!chunk)
+			return NULL;
+		heap.chunk = chunk;
+		heap.end = chunk + CHUNK;
+	}
+	block = (struct block *)heap.chunk;
+	heap.chunk += size;
+	return block;
+}
+
+static struct block *take(size_t size)
+{
+	unsigned int class = class_of(size);
+	struct block *block;
+
+	lock(&heap.lock);
+	block = heap.free[class];
+	if (block)
+		heap.free[class] = block->next;
+	else
+		block = carve((size_t)ALIGNED << class);
+	unlock(&heap.lock);
+	if (block)
+		block->size = (size_t)ALIGNED << class;
+	return block;
+}
+
+void *flexsc__heap_malloc(size_t bytes)
+{
+	size_t size = bytes + sizeof(struct block);
+	struct block *block = NULL;
+
+	if (size < bytes) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (size <= LARGE / 2) {
+		block = take(size);
+	} else {
+		block = heap_map(size < LARGE ? LARGE : size);
+		if (block)
+			block->size = size < LARGE ? LARGE : size;
+	}
+	if (!block) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return block + 1;
+}
+
+void flexsc__heap_free(void *memory)
+{
+	struct block *block = (struct block *)memory - 1;
+
+	if (!memory)
+		return;
+	if (block->size >= LARGE) {
+		munmap(block, block->size);
+		return;
+	}
+	lock(&heap.lock);
+	block->next = heap.free[class_of(block->size)];
+	heap.free[class_of(block->size)] = block;
+	unlock(&heap.lock);
+}
+
+void *flexsc__heap_calloc(size_t n, size_t size)
+{
+	size_t bytes;
+	void *memory;
+
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	memory = flexsc__heap_malloc(bytes);
+	if (memory)
+		memset(memory, 0, bytes);
+	return memory;
+}
+
+void *flexsc__heap_realloc(void *memory, size_t bytes)
+{
+	void *larger = flexsc__heap_malloc(bytes);
+	size_t had;
+
+	if (!larger || !memory)
+		return larger;
+	had = ((struct block *)memory - 1)->size - sizeof(struct block);
+	memcpy(larger, memory, had < bytes ? had : bytes);
+	flexsc__heap_free(memory);
+	return larger;
+}
+
+/* Blocks are aligned to cache lines, and nothing asks for more. */
+void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes)
+{
+	RULE(alignment <= ALIGNED);
+	return flexsc__heap_malloc(bytes);
+}
+
+void flexsc__heap_forked(void)
+{
+	heap.lock = (struct lock){ 0 };
+}

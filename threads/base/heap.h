@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FLEXSC_THREADS_HEAP_H
+#define FLEXSC_THREADS_HEAP_H
+
+#include <stddef.h>
+
+/* As malloc() and its kin. */
+void *flexsc__heap_malloc(size_t bytes);
+void *flexsc__heap_calloc(size_t n, size_t size);
+void *flexsc__heap_realloc(void *memory, size_t bytes);
+void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes);
+void flexsc__heap_free(void *memory);
+
+/* In a forked child: the lock's holder isn't there. */
+void flexsc__heap_forked(void);
+
+#endif /* FLEXSC_THREADS_HEAP_H */
