@@ -38,6 +38,8 @@ MAY = {
     "sched_yield": "on the runtime's own threads",
     "sigaction": "the program's action is looked up, and set for it",
 }
+# But for RING(): only carriers use liburing, and for them the functions in front of
+# it do nothing more.
 LISTED = re.compile(r"^(?:CALL|POINT|HOME|FORK|FORK_JUMP|OWN|WAIT|TRY)\((\w+)", re.M)
 
 

@@ -43,6 +43,9 @@ static const struct {
 #define FREEING_TRIES	5U
 #define FREEING_NS	10000000
 
+/* Rings that a thread can register: IO_RINGFD_REG_MAX in the kernel. */
+#define INDICES	16U
+
 #define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
 
 /* Flags of a ring, the best first; an older kernel takes later ones. */
@@ -111,6 +114,40 @@ static int ring_setup_any(struct ring *ring,
 	return err;
 }
 
+/*
+ * The thread's index for the ring saves looking its descriptor up. liburing would
+ * take the lowest index. A program's own ring takes that, under flexsc run, and its
+ * thread may run on another carrier later: the index mustn't name that one's ring.
+ */
+static void ring_register(struct ring *ring)
+{
+	struct io_uring_rsrc_update update = { .offset = INDICES };
+	long ret;
+
+	do {
+		update.offset--;
+		update.data = (uint64_t)ring->uring.ring_fd;
+		ret = raw_syscall(SYS_io_uring_register,
+				  (uint64_t)ring->uring.ring_fd,
+				  IORING_REGISTER_RING_FDS, PTR(&update), 1, 0,
+				  0);
+	} while (ret == -EBUSY && update.offset);
+	if (ret != 1)
+		return;
+	ring->enter_fd = update.offset;
+	ring->enter_flags = IORING_ENTER_REGISTERED_RING;
+}
+
+static void ring_unregister(const struct ring *ring)
+{
+	struct io_uring_rsrc_update update = { .offset = ring->enter_fd };
+
+	if (ring->enter_flags & IORING_ENTER_REGISTERED_RING)
+		raw_syscall(SYS_io_uring_register,
+			    (uint64_t)ring->uring.ring_fd,
+			    IORING_UNREGISTER_RING_FDS, PTR(&update), 1, 0, 0);
+}
+
 int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	      uint64_t *switches)
 {
@@ -134,18 +171,19 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	MAPPED();
 	ring->uring.ring_fd = flexsc__own_fd(ring->uring.ring_fd);
 	ring->uring.enter_ring_fd = ring->uring.ring_fd;
+	ring->enter_fd = (unsigned int)ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
 	/* A ring does without these two calls. */
 	io_uring_ring_dontfork(&ring->uring);
-	if (io_uring_register_ring_fd(&ring->uring) == 1)
-		ring->enter_flags = IORING_ENTER_REGISTERED_RING;
+	ring_register(ring);
 	return 0;
 }
 
 void flexsc__ring_fini(struct ring *ring)
 {
 	UNMAPS();
+	ring_unregister(ring);
 	fds_forget((uint32_t)ring->uring.ring_fd);
 	io_uring_queue_exit(&ring->uring);
 }
@@ -182,7 +220,7 @@ static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 	}
 	__atomic_fetch_add(ring->switches, 1, __ATOMIC_RELAXED);
 	ret = raw_syscall(SYS_io_uring_enter,
-			  (uint64_t)ring->uring.enter_ring_fd, submit,
+			  ring->enter_fd, submit,
 			  ns != 0, flags, timed ? PTR(&arg) : 0,
 			  timed ? sizeof(arg) : 0);
 	return ret < 0 ? (int)ret : 0;

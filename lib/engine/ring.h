@@ -25,6 +25,7 @@ struct ring {
 	uint32_t head;		/* the kernel has let go of those before */
 	uint32_t mask;
 	bool polled;		/* by a kernel thread: FLEXSC_SQPOLL */
+	unsigned int enter_fd;	/* the descriptor, or the registered index */
 	unsigned int enter_flags;
 	uint64_t *switches;	/* where mode switches are counted */
 	struct io_uring uring;

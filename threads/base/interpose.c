@@ -15,12 +15,23 @@ static const char *const names[REALS] = {
 #define OWN(symbol)		#symbol,
 #define WAIT(symbol)		#symbol,
 #define TRY(symbol)		#symbol,
+#define RING(symbol)		#symbol,
+#define RING_LATER(symbol)	#symbol,
 #include "symbols.def"
 };
 
 static void *functions[REALS];
 static _Atomic unsigned int *count;
 static bool found, finding;
+
+/*
+ * Symbols that most programs lack. The program that calls one has it, so the
+ * look-up succeeds then.
+ */
+static bool is_late(unsigned int which)
+{
+	return which >= FIRST_LATE;
+}
 
 static void real_find(unsigned int which)
 {
@@ -38,7 +49,8 @@ __attribute__((constructor)) static void find_all(void)
 		return;
 	finding = true;
 	for (unsigned int i = 0; i < REALS; i++)
-		real_find(i);
+		if (!is_late(i))
+			real_find(i);
 	count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
 	/*
 	 * An older libc lacks some symbols; that is no error for the program to
@@ -55,7 +67,7 @@ void *flexsc__real_if_any(enum real which)
 	 * During a look-up, another function may be needed: dlsym() of a
 	 * missing symbol may allocate, and the program's malloc() may lock.
 	 */
-	if (!found)
+	if (!found || is_late(which))
 		real_find(which);
 	return functions[which];
 }

@@ -18,6 +18,8 @@ enum real {
 #define OWN(symbol)		REAL_##symbol,
 #define WAIT(symbol)		REAL_##symbol,
 #define TRY(symbol)		REAL_##symbol,
+#define RING(symbol)		REAL_##symbol,
+#define RING_LATER(symbol)	REAL_##symbol,
 #include "symbols.def"
 #undef CALL
 #undef POINT
@@ -27,11 +29,16 @@ enum real {
 #undef OWN
 #undef WAIT
 #undef TRY
+#undef RING
+#undef RING_LATER
 	REALS
 };
 
+/* The symbols of RING_LATER(), and those behind them, are looked up late. */
+#define FIRST_LATE	REAL_io_uring_clone_buffers
+
 /*
- * The next definition of a symbol. All are looked up at the start, because
+ * The next definition of a symbol. All but the late ones are looked up at the start, because
  * later another thread may hold the dynamic loader's lock while it waits for
  * the calling thread: a library's constructor runs with that lock held.
  */

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "apart.h"
 #include "call.h"
 #include "../run/carrier.h"
 #include "lib/pool/closing.h"
@@ -314,11 +315,12 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_select:
 	case SYS_pselect6:
 	case SYS_epoll_pwait2:
-	case SYS_io_uring_enter:
 	case SYS_pause:
 	case SYS_rt_sigsuspend:
 	case SYS_rt_sigtimedwait:
 		return flexsc__call_wait_home(u, nr, a);
+	case SYS_io_uring_enter:
+		return flexsc__apart_make(u, nr, a);
 	case SYS_exit_group:
 		u->cause = CAUSE_ENDS;
 		flexsc__come_home(u);

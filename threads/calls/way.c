@@ -6,6 +6,7 @@
 
 #include "../run/state.h"
 #include "affinity.h"
+#include "apart.h"
 #include "call.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/probe.h"
@@ -120,41 +121,6 @@ static long may_wait(struct uthread *u, long nr, const struct table_row *row,
 	return flexsc__call_post(u, nr, a);
 }
 
-/*
- * Does the call make its thread unlike others in what the kernel permits or
- * shows? Carriers keep what the others have, so such a thread has to stay at
- * home. In a patched place setuid(2) and its kin are libc's, which changes all
- * threads.
- */
-static bool sets_apart(const struct uthread *u, long nr, const uint64_t a[6])
-{
-	switch (nr) {
-	case SYS_setuid:
-	case SYS_setgid:
-	case SYS_setreuid:
-	case SYS_setregid:
-	case SYS_setresuid:
-	case SYS_setresgid:
-	case SYS_setgroups:
-		return !u->site;
-	case SYS_setfsuid:
-	case SYS_setfsgid:
-	case SYS_capset:
-	case SYS_unshare:
-	case SYS_setns:
-	case SYS_seccomp:
-	case SYS_landlock_restrict_self:
-		return true;
-	case SYS_personality:
-		/* personality(0xffffffff) only asks. */
-		return (uint32_t)a[0] != ~0U;
-	case SYS_prctl:
-		return a[0] == PR_SET_SECCOMP;
-	default:
-		return false;
-	}
-}
-
 /* Properties of a thread that its new threads inherit. */
 static bool is_inherited_option(uint64_t option)
 {
@@ -255,9 +221,7 @@ long flexsc__way_make(struct uthread *u, long nr,
 	}
 	if (nr == SYS_sched_setaffinity)
 		return flexsc__affinity_set(u, a);
-	if (sets_apart(u, nr, a))
-		u->rooted = true;
 	if (call_is_inherited(nr, a))
 		atomic_store(&flexsc__runtime.inherited, true);
-	return flexsc__call_go_home(u, nr, a);
+	return flexsc__apart_make(u, nr, a);
 }

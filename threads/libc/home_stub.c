@@ -7,6 +7,7 @@
 #include "../run/home.h"
 #include "../signals/identity.h"
 #include "../run/lodge.h"
+#include "../run/tied.h"
 #include "unpatched.h"
 #include "lib/calls/fds.h"
 #include "../run/state.h"
@@ -52,10 +53,15 @@ static bool is_wait(uint16_t cause)
 	}
 }
 
+/* The causes of RING() and RING_LATER() are the last ones. */
+static bool uses_ring(uint16_t cause)
+{
+	return cause >= CAUSE___io_uring_get_cqe;
+}
+
 void *flexsc__go_home(const struct stub *stub, uint64_t second)
 {
 	struct uthread *u = &flexsc__self;
-	void *function = flexsc__real((enum real)stub->which);
 
 	if (stub->forks) {
 		flexsc__fds_share();
@@ -66,10 +72,13 @@ void *flexsc__go_home(const struct stub *stub, uint64_t second)
 		u->cause = stub->cause;
 		if (is_wait(stub->cause))
 			flexsc__lodge(u);
-		flexsc__come_home(u);
+		if (uses_ring(stub->cause))
+			flexsc__tie_for_good(u);
+		else
+			flexsc__come_home(u);
 		flexsc__exit(u);
 	}
-	return function;
+	return flexsc__real((enum real)stub->which);
 }
 
 static bool cause_is_inherited(uint16_t cause)

@@ -49,6 +49,8 @@ extern const char flexsc__home_jump[];
 #define FORK(symbol)
 #define FORK_JUMP(symbol)
 #define OWN(symbol)
+#define RING(symbol)
+#define RING_LATER(symbol)
 #include "../base/symbols.def"
 #undef WAIT
 #undef TRY

@@ -44,6 +44,8 @@
 #define HOME(symbol)			HOME_STUB(symbol, flexsc__home_stub, false)
 #define FORK(symbol)			HOME_STUB(symbol, flexsc__home_stub, true)
 #define FORK_JUMP(symbol)		HOME_STUB(symbol, flexsc__home_jump, true)
+#define RING(symbol)			HOME_STUB(symbol, flexsc__home_jump, false)
+#define RING_LATER(symbol)		RING(symbol)
 #define OWN(symbol)
 #define WAIT(symbol)
 #define TRY(symbol)

@@ -111,6 +111,8 @@ const char *flexsc__report_cause(unsigned int cause)
 #define FORK_JUMP(symbol)	#symbol,
 #define WAIT(symbol)		#symbol,
 #define TRY(symbol)		#symbol,
+#define RING(symbol)		#symbol,
+#define RING_LATER(symbol)	#symbol,
 #include "../base/symbols.def"
 	};
 

@@ -61,6 +61,8 @@ enum cause {
 #define FORK_JUMP(symbol)	CAUSE_##symbol,
 #define WAIT(symbol)		CAUSE_##symbol,
 #define TRY(symbol)		CAUSE_##symbol,
+#define RING(symbol)		CAUSE_##symbol,
+#define RING_LATER(symbol)	CAUSE_##symbol,
 #include "../base/symbols.def"
 #undef CALL
 #undef POINT
@@ -70,6 +72,8 @@ enum cause {
 #undef FORK_JUMP
 #undef WAIT
 #undef TRY
+#undef RING
+#undef RING_LATER
 	CAUSES
 };
 

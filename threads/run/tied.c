@@ -28,6 +28,16 @@ void flexsc__tie(struct uthread *u, enum tie reason, bool tied)
 		atomic_fetch_and(&u->tied, (uint8_t)~reason);
 }
 
+void flexsc__tie_for_good(struct uthread *u)
+{
+	if (!(atomic_load(&u->tied) & TIED_STATE)) {
+		flexsc__uthreads_lock();
+		flexsc__tie(u, TIED_STATE, true);
+		flexsc__uthreads_unlock();
+	}
+	flexsc__come_home(u);
+}
+
 /* Is the thread on a carrier although it is tied? Then it is called home. */
 static bool tied_call_home(int32_t tid)
 {

@@ -14,6 +14,7 @@
 enum tie {
 	TIED_AFFINITY = 1,	/* calls/affinity.h */
 	TIED_CLOCK = 2,		/* cputime.h */
+	TIED_STATE = 4,		/* flexsc__tie_for_good() */
 };
 
 /*
@@ -21,6 +22,12 @@ enum tie {
  * u, or no longer.
  */
 void flexsc__tie(struct uthread *u, enum tie reason, bool tied);
+
+/*
+ * The calling thread, which is u and inside the runtime, gets state that its kernel
+ * thread keeps and carriers lack: it comes home and stays there for good.
+ */
+void flexsc__tie_for_good(struct uthread *u);
 
 /*
  * If the thread tid is tied and runs, it runs at home when this returns, even

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * State that belongs to a kernel thread: after a thread has got some, it runs on the
+ * kernel thread that has it. An instruction's gettid(), in contrast to libc's, shows
+ * which kernel thread that is.
+ */
+#define _GNU_SOURCE
+#include <linux/keyctl.h>
+#include <linux/mempolicy.h>
+#include <linux/perf_event.h>
+#include <liburing.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/fsuid.h>
+#include <sys/io.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "threads.h"
+
+static pid_t kernel_thread(void)
+{
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(SYS_gettid)
+			 : "rcx", "r11", "memory");
+	return (pid_t)ret;
+}
+
+static bool is_home(void)
+{
+	return kernel_thread() == gettid();
+}
+
+static int counter_of(pid_t tid, bool inherit)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.inherit = inherit,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, 0);
+}
+
+/* What gives the calling thread such state; whether it does isn't the question. */
+
+static void counts_itself(void)
+{
+	close(counter_of(0, false));
+}
+
+static void counts_itself_by_id(void)
+{
+	close(counter_of(gettid(), false));
+}
+
+static void counts_its_children(void)
+{
+	close(counter_of(0, true));
+}
+
+static void makes_a_ring(void)
+{
+	struct io_uring_params params = { 0 };
+
+	close((int)syscall(SYS_io_uring_setup, 4, &params));
+}
+
+static void makes_a_ring_with_liburing(void)
+{
+	struct io_uring ring;
+
+	if (!io_uring_queue_init(4, &ring, 0))
+		io_uring_queue_exit(&ring);
+}
+
+static void sets_an_io_priority(void)
+{
+	syscall(SYS_ioprio_set, 1, 0, 2 << 13 | 4);
+}
+
+static void sets_a_memory_policy(void)
+{
+	syscall(SYS_set_mempolicy, MPOL_LOCAL, NULL, 0);
+}
+
+static void joins_a_keyring(void)
+{
+	syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+}
+
+static void has_a_key(void)
+{
+	syscall(SYS_add_key, "user", "flexsc-test", "x", 1,
+		KEY_SPEC_THREAD_KEYRING);
+}
+
+static void sets_the_clock_instruction(void)
+{
+	prctl(PR_SET_TSC, PR_TSC_ENABLE);
+}
+
+static void dispatches_calls(void)
+{
+	prctl(59 /* PR_SET_SYSCALL_USER_DISPATCH */, 0, 0, 0, 0);
+}
+
+static void has_a_folder(void)
+{
+	unshare(CLONE_FS);
+}
+
+static void has_descriptors(void)
+{
+	unshare(CLONE_FILES);
+}
+
+static void has_a_personality(void)
+{
+	personality(0);
+}
+
+static void has_ports(void)
+{
+	ioperm(0x80, 1, 0);
+}
+
+static void has_an_identity(void)
+{
+	setfsuid(geteuid());
+}
+
+static const struct {
+	const char *name;
+	void (*get)(void);
+} states[] = {
+	{ "perf_event_open, itself", counts_itself },
+	{ "perf_event_open, by its id", counts_itself_by_id },
+	{ "perf_event_open, with children", counts_its_children },
+	{ "io_uring_setup", makes_a_ring },
+	{ "io_uring_queue_init", makes_a_ring_with_liburing },
+	{ "ioprio_set", sets_an_io_priority },
+	{ "set_mempolicy", sets_a_memory_policy },
+	{ "keyctl, join", joins_a_keyring },
+	{ "add_key", has_a_key },
+	{ "prctl, TSC", sets_the_clock_instruction },
+	{ "prctl, dispatch", dispatches_calls },
+	{ "unshare, FS", has_a_folder },
+	{ "unshare, FILES", has_descriptors },
+	{ "personality", has_a_personality },
+	{ "ioperm", has_ports },
+	{ "setfsuid", has_an_identity },
+};
+
+static void wait_somewhere(void)
+{
+	for (int i = 0; i < 3; i++)
+		usleep(100);
+}
+
+static void *stay(void *arg)
+{
+	void (*const *get)(void) = arg;
+
+	wait_somewhere();
+	/* Else this test shows nothing. */
+	CHECK(!preloaded() || !is_home());
+	(*get)();
+	for (int i = 0; i < 3; i++) {
+		wait_somewhere();
+		CHECK(is_home());
+	}
+	return arg;
+}
+
+TEST(a_thread_stays_where_its_state_is)
+{
+	for (unsigned int i = 0; i < sizeof(states) / sizeof(*states); i++) {
+		test_note("%s", states[i].name);
+		join(start(stay, (void *)&states[i].get));
+	}
+}
+
+static void *leave(void *arg)
+{
+	wait_somewhere();
+	CHECK(!preloaded() || !is_home());
+	return arg;
+}
+
+/* State that threads don't get from their maker doesn't keep them at home. */
+TEST(a_ring_is_not_inherited)
+{
+	makes_a_ring();
+	join(start(leave, NULL));
+}
+
+/* Counters of another thread. */
+
+static atomic_int tid;
+static atomic_bool counted, seen;
+
+static void *be_counted(void *arg)
+{
+	wait_somewhere();
+	tid = gettid();
+	while (!counted)
+		wait_somewhere();
+	wait_somewhere();
+	CHECK(is_home());
+	seen = true;
+	return arg;
+}
+
+TEST(a_thread_that_is_counted_by_another_stays_at_home)
+{
+	pthread_t thread = start(be_counted, NULL);
+	int fd;
+
+	while (!tid)
+		usleep(1000);
+	fd = counter_of(tid, false);
+	if (fd < 0) {
+		counted = true;
+		pthread_cancel(thread);
+		join(thread);
+		SKIP("perf_event_open: %s", strerror(errno));
+	}
+	counted = true;
+	join(thread);
+	CHECK(seen);
+	close(fd);
+}
+
+static void *count(void *arg)
+{
+	uint64_t before = 0, after = 0, all;
+	int fd;
+
+	wait_somewhere();
+	fd = counter_of(0, false);
+	if (fd < 0)
+		SKIP("perf_event_open: %s", strerror(errno));
+	CHECK_EQ(read(fd, &before, sizeof(before)), sizeof(before));
+	all = now_ns();
+	for (int i = 0; i < 20; i++) {
+		struct timespec begin, now;
+
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+		do
+			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+		while ((now.tv_sec - begin.tv_sec) * 1000000000L +
+			       now.tv_nsec - begin.tv_nsec < 1000000);
+		usleep(100);
+	}
+	CHECK(now_ns() - all >= 20000000);
+	CHECK_EQ(read(fd, &after, sizeof(after)), sizeof(after));
+	CHECK(after - before >= 20000000);
+	close(fd);
+	return arg;
+}
+
+TEST(a_thread_counts_all_that_it_computes)
+{
+	join(start(count, NULL));
+}
+
+/* A ring for each thread. */
+
+#define USERS		6
+#define TURNS		20
+
+struct use {
+	unsigned int flags;
+	bool registered;
+};
+
+static void *use_ring(void *arg)
+{
+	const struct use *use = arg;
+	struct io_uring_params params = { .flags = use->flags };
+	struct io_uring ring;
+	char c = 0;
+	int p[2];
+
+	wait_somewhere();
+	CHECK_EQ(io_uring_queue_init_params(8, &ring, &params), 0);
+	if (use->registered)
+		CHECK_EQ(io_uring_register_ring_fd(&ring), 1);
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	for (uint64_t turn = 0; turn < TURNS; turn++) {
+		struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
+		struct io_uring_cqe *cqe;
+
+		wait_somewhere();
+		io_uring_prep_read(sqe, p[0], &c, 1, 0);
+		io_uring_sqe_set_data64(sqe, turn);
+		CHECK_EQ(io_uring_submit(&ring), 1);
+		wait_somewhere();
+		CHECK_EQ(write(p[1], &(char){ (char)turn }, 1), 1);
+		CHECK_EQ(io_uring_wait_cqe(&ring, &cqe), 0);
+		CHECK_EQ(cqe->user_data, turn);
+		CHECK_EQ(cqe->res, 1);
+		CHECK_EQ(c, (char)turn);
+		io_uring_cqe_seen(&ring, cqe);
+	}
+	io_uring_queue_exit(&ring);
+	close(p[0]);
+	close(p[1]);
+	return arg;
+}
+
+static void each_uses_a_ring(struct use use)
+{
+	struct io_uring_params params = { .flags = use.flags };
+	struct io_uring ring;
+	pthread_t threads[USERS];
+	int err = io_uring_queue_init_params(8, &ring, &params);
+
+	if (err)
+		SKIP("io_uring_setup: %s", strerror(-err));
+	io_uring_queue_exit(&ring);
+	for (int i = 0; i < USERS; i++)
+		threads[i] = start(use_ring, &use);
+	for (int i = 0; i < USERS; i++)
+		join(threads[i]);
+}
+
+TEST(rings_are_used_by_many_threads)
+{
+	each_uses_a_ring((struct use){ 0 });
+}
+
+TEST(rings_have_one_issuer)
+{
+	each_uses_a_ring((struct use){
+		.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+	});
+}
+
+TEST(rings_are_registered_with_their_threads)
+{
+	each_uses_a_ring((struct use){ .registered = true });
+}
