@@ -5,6 +5,7 @@
  *
  *	module.c	directives; a worker begins and ends
  *	turn.c		the worker's loop; the end of nginx' turns
+ *	early.c		the first receive of a connection
  *	file.c		static files: open, look, read, close
  *	keep.c		small files that are kept open
  *	send.c		answers: collected in a turn, sent together
@@ -82,6 +83,13 @@ static inline bool turn_is_busy(void)
 {
 	return turn.requests > 2 || turn.before > 2;
 }
+
+/* early.c */
+
+/* A worker begins, and receives from a connection when it accepts it. */
+void early_init(ngx_cycle_t *cycle);
+/* nginx is about to wait: epoll is to watch the connections that are left. */
+void early_watch(void);
 
 /* file.c */
 

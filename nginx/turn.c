@@ -131,22 +131,8 @@ static ngx_int_t process_events(ngx_cycle_t *cycle, ngx_msec_t timer,
 		if (is_at_once())
 			timer = 0;
 	}
+	early_watch();
 	return wait_for_events(cycle, timer, flags);
-}
-
-/*
- * Have nginx receive from a connection when it is accepted, as if the kernel had
- * kept the connection until there was a request. Mostly there is a request, and
- * then epoll is told of the connection only when nginx waits for the next one.
- */
-static void receive_early(ngx_cycle_t *cycle)
-{
-	ngx_listening_t *ls = cycle->listening.elts;
-
-	for (ngx_uint_t i = 0; i < cycle->listening.nelts; i++)
-		if (ls[i].connection && ls[i].type == SOCK_STREAM &&
-		    ls[i].handler == ngx_http_init_connection)
-			ls[i].connection->read->deferred_accept = 1;
 }
 
 static struct flexsc_loop *make_loop(ngx_log_t *log)
@@ -189,7 +175,7 @@ ngx_int_t turn_init(ngx_cycle_t *cycle)
 	exists.log = cycle->log;
 	wait_for_events = ngx_event_actions.process_events;
 	ngx_event_actions.process_events = process_events;
-	receive_early(cycle);
+	early_init(cycle);
 	return NGX_OK;
 }
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection receives when it is accepted, before epoll watches it. Mostly its
+ * request has arrived by then, and many connections end with the answer, so epoll
+ * never watches those.
+ *
+ * nginx assumes that epoll watches a connection while it answers: epoll reports
+ * that the client has gone, and what the first receive left in the socket. So a
+ * connection that outlives its turn is added to epoll before nginx waits.
+ *
+ * nginx has a way of its own to receive early, the parameter "deferred" of
+ * "listen". It isn't used here, because it assumes that one byte has arrived: after
+ * a receive that fills its buffer, the rest waits for an event of epoll.
+ */
+#include "module.h"
+
+#include <sys/socket.h>
+
+#define MOST	256
+
+/* Connections that were accepted in this turn. */
+static struct {
+	ngx_connection_t *connection;
+	ngx_atomic_uint_t number;	/* another one: the connection has ended */
+} accepted[MOST];
+static ngx_uint_t count;
+
+/* Does nothing follow that nginx waits for, before the next request? */
+static bool is_whole(const u_char *bytes, size_t length)
+{
+	return length > 8 && ngx_memcmp(bytes, "GET ", 4) == 0 &&
+	       ngx_memcmp(bytes + length - 4, "\r\n\r\n", 4) == 0;
+}
+
+/* An event would report that the client sends nothing more. */
+static ssize_t receive(ngx_connection_t *c, u_char *to, size_t size)
+{
+	ssize_t n = ngx_recv(c, to, size);
+	u_char byte;
+
+	if (n > 0 && (size_t)n < size && !c->read->active &&
+	    !is_whole(to, (size_t)n) &&
+	    recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+		c->read->pending_eof = 1;
+		c->read->ready = 1;
+	}
+	return n;
+}
+
+void early_watch(void)
+{
+	for (ngx_uint_t i = 0; i < count; i++) {
+		ngx_connection_t *c = accepted[i].connection;
+
+		if (c->fd == (ngx_socket_t)-1 ||
+		    c->number != accepted[i].number)
+			continue;
+		if (c->recv == receive)
+			c->recv = ngx_recv;
+		if (c->read->active)
+			continue;
+		/* A failure is in nginx' log. Without epoll a client's end is late. */
+		ngx_add_event(c->read, NGX_READ_EVENT, NGX_CLEAR_EVENT);
+	}
+	count = 0;
+}
+
+/* Stands in front of nginx' function for a connection that was accepted. */
+static void init_connection(ngx_connection_t *c)
+{
+	/* Otherwise "deferred" is in the configuration. */
+	if (!c->read->ready) {
+		if (count == MOST)
+			early_watch();
+		accepted[count].connection = c;
+		accepted[count++].number = c->number;
+		/* As after an event of epoll: some bytes, nobody knows how many. */
+		c->read->ready = 1;
+		c->read->available = -1;
+		c->recv = receive;
+	}
+	ngx_http_init_connection(c);
+}
+
+static const ngx_http_addr_conf_t *conf_of(const ngx_listening_t *ls,
+					   ngx_uint_t i)
+{
+	const ngx_http_port_t *port = ls->servers;
+
+	if (ls->sockaddr->sa_family == AF_INET6)
+		return &((ngx_http_in6_addr_t *)port->addrs)[i].conf;
+	return &((ngx_http_in_addr_t *)port->addrs)[i].conf;
+}
+
+/*
+ * HTTP/2 without TLS: nginx sends its settings as soon as it receives, and only
+ * after the client's first bytes otherwise.
+ */
+static bool answers_nothing(const ngx_listening_t *ls)
+{
+	const ngx_http_port_t *port = ls->servers;
+
+	for (ngx_uint_t i = 0; i < port->naddrs; i++)
+		if (conf_of(ls, i)->http2 && !conf_of(ls, i)->ssl)
+			return true;
+	return false;
+}
+
+void early_init(ngx_cycle_t *cycle)
+{
+	ngx_listening_t *ls = cycle->listening.elts;
+
+	if (!(ngx_event_flags & NGX_USE_EPOLL_EVENT))
+		return;
+	for (ngx_uint_t i = 0; i < cycle->listening.nelts; i++)
+		if (ls[i].type == SOCK_STREAM &&
+		    ls[i].handler == ngx_http_init_connection &&
+		    !answers_nothing(&ls[i]))
+			ls[i].handler = init_connection;
+}
