@@ -2,6 +2,12 @@
 /*
  * Ranges and conditions of requests (RFC 9110, sections 13 and 14). Pure
  * functions.
+ *
+ * The conditions' order is that of section 13.2.2, for GET and HEAD:
+ *
+ *	If-Match, or without it If-Unmodified-Since	false: 412
+ *	If-None-Match, or without it If-Modified-Since	false: 304
+ *	If-Range					false: the whole file
  */
 #include <strings.h>
 #include <string.h>
@@ -80,50 +86,101 @@ bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
 	return true;
 }
 
-/* Is etag, or "*", in a list of them? Weak ones count. */
-static bool listed(const char *p, const char *end, const char *etag,
-		   size_t length)
-{
-	while (p < end) {
-		const char *close;
+enum comparison {
+	COMPARE_WEAKLY,		/* W/"a" is "a" */
+	COMPARE_STRONGLY,	/* W/"a" isn't even itself */
+};
 
-		if (*p == '*')
-			return true;
-		if (*p != '"') {
+/* Does the list have the file's tag, which is a strong one? */
+static bool listed(const char *p, const char *end, const struct file *file,
+		   enum comparison how)
+{
+	for (;;) {
+		const char *close = NULL;
+		bool weak;
+
+		while (p < end && (*p == ',' || *p == ' ' || *p == '\t'))
 			p++;
-			continue;
-		}
-		close = memchr(p + 1, '"', end - p - 1);
-		if (!close)
-			return false;
-		if ((size_t)(close + 1 - p) == length &&
-		    memcmp(p, etag, length) == 0)
+		weak = end - p > 2 && memcmp(p, "W/", 2) == 0;
+		if (weak)
+			p += 2;
+		if (p < end && *p == '"')
+			close = memchr(p + 1, '"', end - p - 1);
+		if (close && !(weak && how == COMPARE_STRONGLY) &&
+		    (size_t)(close + 1 - p) == file->etag_length &&
+		    memcmp(p, file_etag(file), file->etag_length) == 0)
 			return true;
-		p = close + 1;
+		/* What isn't a tag is passed over. */
+		p = close ? close + 1 : p;
+		p = memchr(p, ',', end - p);
+		if (!p)
+			return false;
+	}
+}
+
+/* Does the header have the file's tag, or "*", which anything matches? */
+static bool matches(const struct request *r, const char *head,
+		    enum header header, const struct file *file,
+		    enum comparison how)
+{
+	const char *value;
+	size_t length, at = 0;
+
+	while ((value = request_next_header(r, head, header, &at, &length))) {
+		if (length == 1 && *value == '*')
+			return true;
+		if (file && listed(value, value + length, file, how))
+			return true;
 	}
 	return false;
 }
 
-static bool not_modified(const struct request *r, const char *head,
-			 const struct file *file)
+/*
+ * Is the file newer than the header's date? otherwise: when there is no date, or a
+ * wrong one.
+ */
+static bool is_newer(const struct request *r, const char *head,
+		     enum header header, const struct file *file,
+		     bool otherwise)
 {
 	const char *value;
 	size_t length;
 	time_t since;
 
-	/* The more exact one counts, if it is there at all. */
-	if (r->count[HEADER_IF_NONE_MATCH]) {
-		value = request_header(r, head, HEADER_IF_NONE_MATCH, &length);
-		return value && listed(value, value + length, file_etag(file),
-				       file->etag_length);
-	}
-	value = request_header(r, head, HEADER_IF_MODIFIED_SINCE, &length);
-	if (!value)
-		return false;
+	value = request_header(r, head, header, &length);
+	if (!value || !file)
+		return otherwise;
 	if (length == CLOCK_DATE_LEN &&
 	    memcmp(value, file_date(file), length) == 0)
-		return true;
-	return clock_parse(value, length, &since) && file->modified <= since;
+		return false;
+	return clock_parse(value, length, &since) ? file->modified > since :
+						    otherwise;
+}
+
+static bool is_wanted(const struct request *r, const char *head,
+		      const struct file *file)
+{
+	if (r->count[HEADER_IF_MATCH])
+		return matches(r, head, HEADER_IF_MATCH, file,
+			       COMPARE_STRONGLY);
+	return !is_newer(r, head, HEADER_IF_UNMODIFIED_SINCE, file, false);
+}
+
+static bool is_news(const struct request *r, const char *head,
+		    const struct file *file)
+{
+	if (r->count[HEADER_IF_NONE_MATCH])
+		return !matches(r, head, HEADER_IF_NONE_MATCH, file,
+				COMPARE_WEAKLY);
+	return is_newer(r, head, HEADER_IF_MODIFIED_SINCE, file, true);
+}
+
+int condition_check(const struct request *r, const char *head,
+		    const struct file *file)
+{
+	if (!is_wanted(r, head, file))
+		return 412;
+	return is_news(r, head, file) ? 200 : 304;
 }
 
 /* Is the client's part of the same file? */
@@ -150,11 +207,12 @@ int condition_decide(const struct request *r, const char *head,
 		     uint64_t *length)
 {
 	struct range range = { .kind = RANGE_NONE };
+	int status = condition_check(r, head, file);
 	const char *value;
 	size_t n;
 
-	if (not_modified(r, head, file))
-		return 304;
+	if (status != 200)
+		return status;
 	value = request_header(r, head, HEADER_RANGE, &n);
 	if (value && r->method == HTTP_GET && range_applies(r, head, file))
 		range = range_parse(value, n);

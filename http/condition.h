@@ -35,7 +35,14 @@ bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
 		   uint64_t *length);
 
 /*
- * The status for a request of a file: 200, 206, 304 or 416. For the first two
+ * The status that the conditions of a request lead to: 412, 304, or 200 if it is
+ * to be answered. file is NULL for something that has neither tag nor date.
+ */
+int condition_check(const struct request *request, const char *head,
+		    const struct file *file);
+
+/*
+ * The status for a request of a file: 200, 206, 304, 412 or 416. For the first two
  * *first and *length are the bytes to send.
  */
 int condition_decide(const struct request *request, const char *head,

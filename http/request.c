@@ -14,6 +14,7 @@
  *	any -> status	it breaks the rules or a limit; nothing more is read
  */
 #include <ctype.h>
+#include <string.h>
 #include <strings.h>
 
 #include "request.h"
@@ -26,8 +27,10 @@ static const struct {
 	[HEADER_HOST]			= NAME("Host"),
 	[HEADER_RANGE]			= NAME("Range"),
 	[HEADER_IF_RANGE]		= NAME("If-Range"),
+	[HEADER_IF_MATCH]		= NAME("If-Match"),
 	[HEADER_IF_NONE_MATCH]		= NAME("If-None-Match"),
 	[HEADER_IF_MODIFIED_SINCE]	= NAME("If-Modified-Since"),
+	[HEADER_IF_UNMODIFIED_SINCE]	= NAME("If-Unmodified-Since"),
 	[HEADER_EXPECT]			= NAME("Expect"),
 	[HEADER_TRANSFER_ENCODING]	= NAME("Transfer-Encoding"),
 #undef NAME
@@ -259,16 +262,50 @@ int request_parse(struct request *r, const char *head, size_t from, size_t to,
 	return r->status ? r->status : (int)r->state;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The value from p to end without the blanks around it. */
+static const char *trimmed(const char *p, const char *end, size_t *length)
+{
+	while (p < end && is_blank(*p))
+		p++;
+	while (p < end && is_blank(end[-1]))
+		end--;
+	*length = end - p;
+	return p;
+}
+
 const char *request_header(const struct request *r, const char *head,
 			   enum header header, size_t *length)
 {
 	const char *value = head + r->header[header].at;
-	size_t n = r->header[header].length;
 
 	if (r->count[header] != 1)
 		return NULL;
-	while (n && (value[n - 1] == ' ' || value[n - 1] == '\t'))
-		n--;
-	*length = n;
-	return value;
+	return trimmed(value, value + r->header[header].length, length);
+}
+
+const char *request_next_header(const struct request *r, const char *head,
+				enum header header, size_t *at, size_t *length)
+{
+	const char *end = head + r->length, *line = head + *at, *next;
+	size_t name = names[header].length;
+
+	for (; line < end; line = next) {
+		next = memchr(line, '\n', end - line);
+		if (!next)
+			return NULL;
+		*at = ++next - head;
+		if ((size_t)(next - line) > name && line[name] == ':' &&
+		    strncasecmp(line, names[header].name, name) == 0) {
+			end = next - 1;
+			if (end[-1] == '\r')
+				end--;
+			return trimmed(line + name + 1, end, length);
+		}
+	}
+	return NULL;
 }

@@ -23,8 +23,10 @@ enum header {
 	HEADER_HOST,
 	HEADER_RANGE,
 	HEADER_IF_RANGE,
+	HEADER_IF_MATCH,
 	HEADER_IF_NONE_MATCH,
 	HEADER_IF_MODIFIED_SINCE,
+	HEADER_IF_UNMODIFIED_SINCE,
 	HEADER_EXPECT,
 	HEADER_TRANSFER_ENCODING,
 	HEADERS
@@ -77,5 +79,12 @@ int request_parse(struct request *request, const char *head, size_t from,
 /* The value of a header within head; NULL unless it was there just once. */
 const char *request_header(const struct request *request, const char *head,
 			   enum header header, size_t *length);
+
+/*
+ * The same for a header that is a list, and may be there several times: *at is 0
+ * for the first value, and NULL comes after the last.
+ */
+const char *request_next_header(const struct request *request, const char *head,
+				enum header header, size_t *at, size_t *length);
 
 #endif /* HTTP_REQUEST_H */

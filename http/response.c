@@ -23,6 +23,7 @@ static const struct status {
 	{ 404, "404 Not Found", "There is no such file here." },
 	{ 405, "405 Method Not Allowed", "Only GET and HEAD work here." },
 	{ 408, "408 Request Timeout", "The request took too long to arrive." },
+	{ 412, "412 Precondition Failed", "The file is another one by now." },
 	{ 413, "413 Content Too Large", "The request's body is too large." },
 	{ 414, "414 URI Too Long", "The name is too long." },
 	{ 416, "416 Range Not Satisfiable", "The file has no such part." },
@@ -104,7 +105,8 @@ char *response_html(const struct response *r, char *body, uint64_t length)
 	char scratch[RESPONSE_HEAD_MAX], *p = put_line(scratch, r);
 
 	p = TEXT_PUT(p, "Content-Type: text/html; charset=utf-8\r\n");
-	p = put_length(p, length);
+	if (r->status != 304)
+		p = put_length(p, length);
 	return place(body, scratch, put_end(p, r));
 }
 

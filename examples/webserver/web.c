@@ -150,6 +150,8 @@ static void answer_file(struct web_connection *c)
 	if (c->response.status == 416) {
 		answer_message(c, 416, &(struct response_detail){
 				       .size = c->file->size });
+	} else if (c->response.status == 412) {
+		answer_message(c, 412, NULL);
 	} else if (c->response.head_only || !length) {
 		answer_head(c, length);
 	} else {

@@ -293,7 +293,9 @@ CASES = [
     Case("tls, end", "tls", ["end"]),
     Case("tls, reset", "tls", ["reset"]),
     Case("tls, proxied", "tls_proxied", [PROXY, last("/peer?47")], tls=True),
-    Case("tls, proxied, body", "tls_proxied", [PROXY, post("/body?48", 1280)], tls=True),
+    Case(
+        "tls, proxied, body", "tls_proxied", [PROXY, post("/body?48", 1280)], tls=True
+    ),
     Case("tls, proxied, nothing", "tls_proxied", []),
     Case("tls, proxied, only", "tls_proxied", [PROXY]),
     Case("tls, proxied, not", "tls_proxied", [last("/peer?49")]),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import email.utils
 import hashlib
 import http.client
+import os
 import re
 import socket
 import time
@@ -13,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BIG, Server, Start, request
+from conftest import BIG, Client, Server, Start, request
+from programs import Program, free_port, installed, started
 
 HELLO = bytes(range(256)) * 4
 
@@ -218,6 +220,162 @@ def test_conditions(server: Server) -> None:
         assert status(If_Range=date, Range="bytes=0-1") == 206
         assert status(If_Range='"x"', Range="bytes=0-1") == 200
         assert status(If_Range=past, Range="bytes=0-1") == 200
+
+
+class NginxFiles(Program):
+    """nginx, which serves the same files."""
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        self.port = free_port()
+        (folder / "nginx.conf").write_text(f"""
+            daemon off; master_process off; error_log {folder}/errors;
+            pid {folder}/pid; events {{}} {"user root;" * (os.geteuid() == 0)}
+            http {{
+                access_log off; client_body_temp_path {folder}/1;
+                proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
+                uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
+                server {{
+                    listen 127.0.0.1:{self.port}; root {tree};
+                    if_modified_since before;
+                }}
+            }}
+        """)
+        program = installed("nginx", "nginx-light")
+        argv = [program, "-c", f"{folder}/nginx.conf", "-e", f"{folder}/errors"]
+        super().__init__("native", argv, folder / "out")
+        self.listen(self.port)
+
+
+# RFC 9110, section 13.2.2: the headers of a request, and its status. TAG and DATE are
+# the file's own. The last word of a row says that nginx differs.
+PART = "Range: bytes=0-1"
+PAST = "Sun, 06 Nov 1994 08:49:37 GMT"
+FUTURE = "Fri, 01 Jan 2100 00:00:00 GMT"
+CONDITIONS: list[tuple[int, list[str], str]] = [
+    (200, ["If-Match: TAG"], ""),
+    (200, ["If-Match: *"], ""),
+    (200, ['If-Match: "x", TAG'], ""),
+    (200, ['If-Match:  "x,y"  ,\t, TAG  '], ""),
+    (200, ['If-Match: "x"', "If-Match: TAG"], "refuses it"),
+    (200, ["if-match: TAG", "iF-MATCH: W/TAG"], "refuses it"),
+    (412, ['If-Match: "x"'], ""),
+    (412, ['If-Match: "x"', 'If-Match: "y"'], "refuses it"),
+    (412, ["If-Match: W/TAG"], ""),
+    (412, ['If-Match: "x", W/TAG'], ""),
+    (412, ['If-Match: "*"'], ""),
+    (412, ["If-Match: "], ""),
+    (412, ["If-Match: nothing"], ""),
+    (412, ['If-Match: "unended'], ""),
+    (412, ['If-Match: "x"', PART], ""),
+    (206, ["If-Match: TAG", PART], ""),
+    (412, ['If-Match: "x"', "If-None-Match: TAG"], ""),
+    (304, ["If-Match: TAG", "If-None-Match: TAG"], ""),
+    (412, ['If-Match: "x"', f"If-Unmodified-Since: {FUTURE}"], ""),
+    (200, ["If-Match: TAG", f"If-Unmodified-Since: {PAST}"], "looks at both"),
+    (200, ["If-Unmodified-Since: DATE"], ""),
+    (200, [f"If-Unmodified-Since: {FUTURE}"], ""),
+    (412, [f"If-Unmodified-Since: {PAST}"], ""),
+    (412, ["If-Unmodified-Since: Sunday, 06-Nov-94 08:49:37 GMT"], ""),
+    (412, ["If-Unmodified-Since: Sun Nov  6 08:49:37 1994"], ""),
+    (412, [f"If-Unmodified-Since: {PAST}", PART], ""),
+    (206, [f"If-Unmodified-Since: {FUTURE}", PART], ""),
+    (200, ["If-Unmodified-Since: yesterday"], "takes it for a date"),
+    (200, [f"If-Unmodified-Since: {PAST}, {PAST}"], "takes the first date"),
+    (200, [f"If-Unmodified-Since: {PAST}"] * 2, "refuses it"),
+    (304, ["If-Unmodified-Since: DATE", "If-Modified-Since: DATE"], ""),
+    (412, [f"If-Unmodified-Since: {PAST}", "If-None-Match: TAG"], ""),
+    (304, ["If-None-Match: TAG"], ""),
+    (304, ["If-None-Match: W/TAG"], ""),
+    (304, ["If-None-Match: *"], ""),
+    (304, ['If-None-Match: "x", W/TAG, "y"'], ""),
+    (304, ['If-None-Match: "x"', "If-None-Match: TAG"], "refuses it"),
+    (200, ['If-None-Match: "x"'], ""),
+    (200, ['If-None-Match: "*"'], ""),
+    (200, ["If-None-Match: nothing"], ""),
+    (200, ['If-None-Match: "x"', "If-Modified-Since: DATE"], ""),
+    (304, ["If-None-Match: TAG", f"If-Modified-Since: {PAST}"], "looks at both"),
+    (304, ["If-None-Match: TAG", PART], ""),
+    (206, ['If-None-Match: "x"', PART], ""),
+    (304, ["If-Modified-Since: DATE"], ""),
+    (304, [f"If-Modified-Since: {FUTURE}"], ""),
+    (304, ["If-Modified-Since: DATE", PART], ""),
+    (200, [f"If-Modified-Since: {PAST}"], ""),
+    (200, ["If-Modified-Since: yesterday"], ""),
+    (200, ["If-Modified-Since: DATE"] * 2, "refuses it"),
+    (206, ["If-Range: TAG", PART], ""),
+    (206, ["If-Range: DATE", PART], ""),
+    (200, ["If-Range: W/TAG", PART], ""),
+    (200, ['If-Range: "x"', PART], ""),
+    (200, ['If-Range: TAG, "x"', PART], ""),
+    (200, [f"If-Range: {PAST}", PART], ""),
+    (200, [f"If-Range: {FUTURE}", PART], ""),
+    (200, ["If-Range: yesterday", PART], ""),
+    (200, ["If-Range: *", PART], ""),
+    (200, ["If-Range: TAG"] * 2 + [PART], "refuses it"),
+    (200, ['If-Range: "x"'], ""),
+    (200, ['If-Range: "x"', "Range: bytes=9999-"], ""),
+    (416, ["If-Range: TAG", "Range: bytes=9999-"], ""),
+    (412, ['If-Match: "x"', "If-Range: TAG", PART], ""),
+    (304, ["If-None-Match: TAG", 'If-Range: "x"', PART], ""),
+    (416, ["If-Match: TAG", "Range: bytes=9999-"], ""),
+    (412, ['If-Match: "x"', "Range: bytes=9999-"], ""),
+]
+
+
+def conditional(port: int, method: str) -> list[int]:
+    """The status of each row."""
+    with Client(port) as client:
+        headers = client.ask("/hello.txt").headers
+    statuses = []
+    for _, lines, _ in CONDITIONS:
+        words = "\r\n".join([f"{method} /hello.txt HTTP/1.1", "Host: x", *lines])
+        words = words.replace("TAG", headers["etag"])
+        words = words.replace("DATE", headers["last-modified"])
+        with Client(port) as client:
+            client.send(f"{words}\r\n\r\n".encode())
+            statuses.append(client.read(method).status)
+    return statuses
+
+
+def without_ranges(status: int) -> int:
+    return 200 if status in (206, 416) else status
+
+
+def test_conditions_are_looked_at_in_order(server: Server) -> None:
+    asked = [lines for _, lines, _ in CONDITIONS]
+    expected = [status for status, _, _ in CONDITIONS]
+    got = conditional(server.port, "GET")
+    assert dict(enumerate(zip(got, asked))) == dict(enumerate(zip(expected, asked)))
+    heads = [without_ranges(status) for status in expected]
+    assert conditional(server.port, "HEAD") == heads
+
+
+def test_conditions_are_nginx_own(tree: Path, tmp_path: Path) -> None:
+    """The table has what nginx does, but where it says so."""
+    with started(NginxFiles(tree, tmp_path)) as nginx:
+        got = conditional(nginx.port, "GET")
+    wrong = [
+        (row, theirs)
+        for row, theirs in zip(CONDITIONS, got, strict=True)
+        if (theirs != row[0]) != bool(row[2])
+    ]
+    assert not wrong
+
+
+def test_a_listing_has_neither_tag_nor_date(server: Server) -> None:
+    with server.client() as client:
+
+        def status(**conditions: str) -> int:
+            return client.ask("/list/", **conditions).status
+
+        assert status(If_Match="*") == 200
+        assert status(If_Match='"x"') == 412
+        assert status(If_None_Match="*") == 304
+        assert status(If_None_Match='"x"') == 200
+        assert status(If_Modified_Since=FUTURE) == 200
+        assert status(If_Unmodified_Since=PAST) == 200
+        assert client.ask("/none", If_Match='"x"').status == 404
+        assert client.ask("/none", If_None_Match="*").status == 404
 
 
 def test_not_modified_names_the_version(server: Server) -> None:

@@ -41,6 +41,7 @@ from test_serve import (  # noqa: F401
     test_big_file_arrives_whole,
     test_bodies_are_skipped,
     test_conditions,
+    test_conditions_are_looked_at_in_order,
     test_connection_close_is_obeyed,
     test_half_closed_client_gets_its_answer,
     test_head_has_headers_and_no_body,

@@ -70,6 +70,10 @@ static void answer_file(struct exchange *x)
 		message_send_with(x, 416, &detail);
 		return;
 	}
+	if (x->response.status == 412) {
+		message_send(x, 412);
+		return;
+	}
 	x->offset = first;
 	if (x->response.head_only || length == 0) {
 		transfer_head(x, length);

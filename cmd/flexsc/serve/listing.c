@@ -8,6 +8,7 @@
 #include "directory.h"
 #include "message.h"
 #include "transfer.h"
+#include "http/condition.h"
 
 static void read_names(struct exchange *x)
 {
@@ -29,19 +30,24 @@ void listing_start(struct exchange *x)
 
 static void send_listing(struct exchange *x)
 {
+	int status = condition_check(x->request, x->request_head, NULL);
 	const char *head;
 	size_t length;
 
+	if (status == 412) {
+		message_send(x, 412);
+		return;
+	}
 	x->page = directory_page(x->directory, x->path.name, x->path.length,
 				 RESPONSE_HEAD_MAX, &length);
 	if (!x->page) {
 		message_send(x, 503);
 		return;
 	}
-	x->response.status = 200;
+	x->response.status = status;
 	head = response_html(&x->response, x->page + RESPONSE_HEAD_MAX, length);
 	x->head = x->page + RESPONSE_HEAD_MAX - head;
-	if (x->response.head_only)
+	if (x->response.head_only || status == 304)
 		length = 0;
 	transfer_last(x, head, x->head, x->head + length);
 }
