@@ -73,8 +73,9 @@ int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
  *	-EINTR		it was interrupted while it executed, as by a signal
  *	-ECANCELED	it never started or only waited: it had no effect
  *
- * (A call may end with -ECANCELED unasked: if it needs a thread, and the system
- * allows no more.)
+ * So none of the three means anything else: a call that needs a thread, where the
+ * system allows no more, ends with -EAGAIN. A call may end with -ERESTART where
+ * the loop's engine fails later: it had no effect, post it again (<flexsc/loop.h>).
  *
  * Returns 0 if the request was made, -ENOENT if cb isn't pending, which is
  * harmless (cb itself must still be readable memory), -EINVAL (loop or cb is
@@ -126,6 +127,10 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * msg, from and to), sendfile, splice, vmsplice, tee and copy_file_range. After
  * other calls it says nothing.
  *
+ * A post that is refused leaves the chain open: the next one that is accepted
+ * A post that is refused leaves the chain open: the next one that is accepted
+ * waits. So do timers, signals and wake-ups, which are no calls.
+ *
  * Chains may be longer than two. The first call's callback runs before the
  * second call starts. A chained call's deadline runs from when it is set, also
  * while the call waits for the one before it; it then ends with -ETIME without
@@ -143,8 +148,9 @@ int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags);
  *
  * Errors of flexsc_loop_call(), and -ENOENT: before isn't a pending call;
  * -EBUSY: another call is chained to it already; -EINVAL: before or args is
- * NULL, before is cb, or unknown flags. So is posting after flexsc_loop_chain()
- * refused with -EBUSY, where this function has taken the place meanwhile.
+ * NULL, before is cb, or unknown flags. Posting after flexsc_loop_chain() is
+ * refused with -EBUSY as well, where this function has taken the place meanwhile
+ * and the call before is pending still.
  */
 int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			   struct flexsc_cb *before, unsigned int flags,

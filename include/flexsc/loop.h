@@ -80,7 +80,8 @@ int flexsc_loop_create(struct flexsc_loop **loop,
  * run the callbacks, free everything. Posting from those callbacks is refused
  * with -ESHUTDOWN. NULL is fine. -EBUSY inside one of the loop's callbacks:
  * stop the loop instead and destroy it after. -EPERM from a thread that isn't
- * the owner.
+ * the owner. -EIO: the engine has failed, and calls are left in the kernel (see
+ * flexsc_loop_run()); all else is freed.
  */
 int flexsc_loop_destroy(struct flexsc_loop *loop);
 
@@ -88,6 +89,16 @@ int flexsc_loop_destroy(struct flexsc_loop *loop);
  * Run callbacks until flexsc_loop_stop() or until nothing is pending (ATC
  * 2011, section 4), but for flexsc_loop_ref(). Returns 0; -EDEADLK inside a
  * callback; or what the engine failed with.
+ *
+ * "uring" may fail after it was made, where the program forbids itself io_uring by
+ * a seccomp filter. The loop then goes on with "threads": flexsc_loop_engine() and
+ * flexsc_loop_why() change. Threads also make calls that the kernel hasn't taken.
+ * A call that it has, and lets go of, ends with -ERESTART: it had no effect, so
+ * post it again. A filter that forbids io_uring_register(), too, leaves such
+ * calls pending, as the kernel may use their memory: it has to stay valid until
+ * the owner's thread ends. Then one wait, dispatch or run returns the error, and
+ * so does each that has nothing else to wait for. Receive into new buffers
+ * afterwards (flexsc_loop_make_buffers()).
  */
 int flexsc_loop_run(struct flexsc_loop *loop);
 

@@ -9,6 +9,8 @@ extern const struct engine flexsc__engine_sync;
 extern const struct engine flexsc__engine_threads;
 extern const struct engine flexsc__engine_uring;
 extern const struct engine flexsc__engine_kmod;
+/* What becomes of uring where its ring fails: uring_failed.h. */
+extern const struct engine flexsc__engine_uring_failed;
 
 /* Choose and open an engine as loop->options say. */
 int flexsc__engine_open(struct flexsc_loop *loop);

@@ -186,7 +186,7 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 		call_of(loop, index)->route = BY_KERNEL;
 		/* The module makes neither. Without a thread none does. */
 		if (!flexsc__kmod_to_pool(loop, index))
-			call_refuse(loop, index, -ECANCELED);
+			call_refuse(loop, index, loop->no_thread);
 		break;
 	default:
 		call_of(loop, index)->route = BY_KERNEL;

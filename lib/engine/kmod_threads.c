@@ -320,7 +320,7 @@ static int64_t execute_here(struct flexsc_loop *loop,
 			    const struct table_row *row, enum call_class class)
 {
 	enum nowait what = NOWAIT_RUNS;
-	int64_t ret = -ECANCELED;
+	int64_t ret = loop->no_thread;
 
 	if (class == CLASS_WAIT)
 		what = flexsc__nowait(entry, row, false, &ret);
@@ -329,7 +329,7 @@ static int64_t execute_here(struct flexsc_loop *loop,
 			  entry->args[2], entry->args[3],
 			  entry->args[4], entry->args[5]);
 	} else if (what != NOWAIT_DONE && what != NOWAIT_PART) {
-		ret = -ECANCELED;
+		ret = loop->no_thread;
 	}
 	count_shared(&loop->stats->mode_switches, asks_take());
 	return ret;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "../base/compiler.h"
 #include "../base/cores.h"
 #include "../calls/fds.h"
 #include "../calls/own_fd.h"
@@ -188,12 +189,25 @@ void flexsc__ring_fini(struct ring *ring)
 	io_uring_queue_exit(&ring->uring);
 }
 
-/* Does the kernel thread that polls sleep? */
-static bool poller_sleeps(const struct ring *ring)
+/*
+ * Note an error of io_uring_enter(), unless it passes. -EEXIST: the thread isn't
+ * the ring's; -EBADR: the kernel had no memory for a result.
+ */
+static COLD int ring_error(struct ring *ring, int err)
 {
-	/* Ordered with R1, or the poller may go to sleep and leave requests. */
-	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) &
-	       IORING_SQ_NEED_WAKEUP;
+	switch (err) {
+	case -ETIME:
+	case -EINTR:
+	case -EAGAIN:
+	case -EBUSY:
+	case -ENOMEM:
+	case -EBADR:
+	case -EEXIST:
+		break;
+	default:
+		ring->failed = err;
+	}
+	return err;
 }
 
 static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
@@ -204,11 +218,11 @@ static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 	uint32_t submit = ring->tail - ring_head(ring);
 	long ret;
 
-	/* R1: publishes the requests; in one order with poller_sleeps(). */
+	/* R1: publishes the requests; in one order with ring_poller_sleeps(). */
 	__atomic_store_n(ring->uring.sq.ktail, ring->tail,
 			 ring->polled ? __ATOMIC_SEQ_CST : __ATOMIC_RELEASE);
 	flags |= ring->enter_flags;
-	if (ring->polled && poller_sleeps(ring))
+	if (ring->polled && ring_poller_sleeps(ring))
 		flags |= IORING_ENTER_SQ_WAKEUP;
 	else if (ring->polled && !ns && !ring_needs_enter(ring))
 		return 0;
@@ -223,7 +237,7 @@ static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 			  ring->enter_fd, submit,
 			  ns != 0, flags, timed ? PTR(&arg) : 0,
 			  timed ? sizeof(arg) : 0);
-	return ret < 0 ? (int)ret : 0;
+	return unlikely(ret < 0) ? ring_error(ring, (int)ret) : 0;
 }
 
 int flexsc__ring_enter(struct ring *ring, uint64_t ns)

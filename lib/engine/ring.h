@@ -26,6 +26,7 @@ struct ring {
 	uint32_t mask;
 	bool polled;		/* by a kernel thread: FLEXSC_SQPOLL */
 	unsigned int enter_fd;	/* the descriptor, or the registered index */
+	int failed;		/* entering fails for good: -errno; 0: not so */
 	unsigned int enter_flags;
 	uint64_t *switches;	/* where mode switches are counted */
 	struct io_uring uring;
@@ -44,7 +45,7 @@ void flexsc__ring_fini(struct ring *ring);
  * Submit what was requested and bring out what is complete. With a number of
  * nanoseconds, sleep until something is, for so long at most. 0, or -errno:
  * -ETIME and -EINTR are as good as being woken; -EBUSY and -EAGAIN say that
- * results have to be taken first.
+ * results have to be taken first. An error that will not pass is in "failed".
  */
 int flexsc__ring_enter(struct ring *ring, uint64_t ns);
 
@@ -81,6 +82,14 @@ static inline void ring_return(struct ring *ring)
 static inline uint32_t ring_unseen(const struct ring *ring)
 {
 	return ring->polled ? *ring->uring.sq.ktail : ring_head(ring);
+}
+
+/* Does the kernel thread that polls sleep? */
+static inline bool ring_poller_sleeps(const struct ring *ring)
+{
+	/* Ordered with R1, or the poller may go to sleep and leave requests. */
+	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) &
+	       IORING_SQ_NEED_WAKEUP;
 }
 
 /* Are there requests that the kernel doesn't know of, or hasn't taken? */

@@ -26,10 +26,59 @@
 #include "uring_buffers.h"
 #include "uring_direct.h"
 #include "uring_done.h"
+#include "uring_failed.h"
 #include "uring_fixed.h"
 #include "uring_ops.h"
 #include "uring_route.h"
 #include "uring_why.h"
+
+/* The ring has failed: see uring_failed.h. */
+
+/* Results may come by themselves, but nothing wakes the owner for them. */
+#define LOST_NS		10000000ULL
+
+/* Is there nothing to come but what is lost? */
+static bool is_all_lost(const struct flexsc_loop *loop)
+{
+	return loop->posted - loop->completed == loop->lost && !loop->events &&
+	       loop->refs <= 0;
+}
+
+static int failed_wait(struct flexsc_loop *loop, uint64_t ns)
+{
+	struct uring *uring = uring_of(loop);
+
+	flexsc__uring_route(loop);
+	if (ring_unsubmitted(&uring->ring))
+		flexsc__uring_rescue(loop);
+	if (loop->lost || uring->living || uring->armed)
+		flexsc__uring_take_back(loop);
+	if (loop->lost && (uring->tells || (ns && is_all_lost(loop)))) {
+		uring->tells = false;
+		return uring->ring.failed;
+	}
+	if ((loop->lost || uring->living) && ns > LOST_NS)
+		ns = LOST_NS;
+	if (!queue_empty(&loop->done))
+		ns = 0;
+	flexsc__engine_sleep(loop, ns);
+	return 0;
+}
+
+static void failed_submit(struct flexsc_loop *loop)
+{
+	flexsc__uring_route(loop);
+	if (ring_unsubmitted(&uring_of(loop)->ring))
+		flexsc__uring_rescue(loop);
+}
+
+static void failed_cancel(struct flexsc_loop *loop, uint32_t index)
+{
+	if (call_of(loop, index)->route == BY_POOL)
+		flexsc__pool_cancel(loop_pool(loop), index);
+	else
+		flexsc__uring_take_back(loop);
+}
 
 /* The engine. */
 
@@ -42,12 +91,21 @@ static inline void uring_make_way(struct uring *uring)
 	uring->direct_end = ring->head + ring->mask + 1;
 }
 
+/* The kernel didn't take the requests: results first, or the ring has failed. */
+static COLD void uring_refused(struct flexsc_loop *loop)
+{
+	if (uring_of(loop)->ring.failed)
+		flexsc__uring_fail(loop);
+	else
+		flexsc__uring_collect(loop);
+}
+
 static void uring_submit(struct flexsc_loop *loop)
 {
 	flexsc__uring_route(loop);
 	if (ring_unsubmitted(&uring_of(loop)->ring) &&
 	    flexsc__ring_submit(&uring_of(loop)->ring))
-		flexsc__uring_collect(loop);
+		uring_refused(loop);
 	uring_make_way(uring_of(loop));
 }
 
@@ -72,14 +130,22 @@ static COLD uint64_t uring_spin(struct flexsc_loop *loop, uint64_t ns)
 	struct ring *ring = &uring_of(loop)->ring;
 
 	if (ring_unsubmitted(ring) && flexsc__ring_submit(ring))
-		flexsc__uring_collect(loop);
+		uring_refused(loop);
 	return flexsc__engine_spin(loop, ns);
+}
+
+/* Entering the kernel was to end the wait, and fails for good. */
+static COLD int uring_wait_failed(struct flexsc_loop *loop)
+{
+	flexsc__uring_fail(loop);
+	return failed_wait(loop, 0);
 }
 
 static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 {
 	struct uring *uring = uring_of(loop);
 	struct ring *ring = &uring->ring;
+	int err = 0;
 
 	flexsc__uring_route(loop);
 	if (ns && io_uring_cq_ready(&ring->uring))
@@ -89,16 +155,17 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	if (ns) {
 		uring_arm(loop);
 		if (flexsc__sleep_begin(loop, &ns)) {
-			flexsc__ring_enter(ring, ns);
+			err = flexsc__ring_enter(ring, ns);
 			flexsc__sleep_end(loop);
 			uring_make_way(uring);
-			return 0;
+			return unlikely(err) && ring->failed ?
+				       uring_wait_failed(loop) : 0;
 		}
 	}
 	if (ring_unsubmitted(ring) || ring_needs_enter(ring))
-		flexsc__ring_enter(ring, 0);
+		err = flexsc__ring_enter(ring, 0);
 	uring_make_way(uring);
-	return 0;
+	return unlikely(err) && ring->failed ? uring_wait_failed(loop) : 0;
 }
 
 static void uring_hold(struct flexsc_loop *loop, int fd)
@@ -246,11 +313,23 @@ static int uring_open(struct flexsc_loop *loop)
 /* The kernel must not write to "rung" after it was freed. */
 static void uring_disarm(struct flexsc_loop *loop)
 {
-	while (uring_of(loop)->armed) {
+	struct ring *ring = &uring_of(loop)->ring;
+
+	while (uring_of(loop)->armed && !ring->failed) {
 		cancel_request(loop, WAKE, IGNORE);
-		flexsc__ring_enter(&uring_of(loop)->ring, 1000000);
+		flexsc__ring_enter(ring, 1000000);
 		flexsc__uring_collect(loop);
 	}
+	if (ring->failed)
+		flexsc__uring_rescue(loop);
+}
+
+/* The ring has failed, and the kernel may write to "rung" until the thread ends. */
+static COLD void uring_leave(struct uring *uring)
+{
+	static struct uring *_Atomic left;
+
+	uring->left = atomic_exchange(&left, uring);
 }
 
 static void uring_close(struct flexsc_loop *loop)
@@ -262,7 +341,10 @@ static void uring_close(struct flexsc_loop *loop)
 	flexsc__own_fd_close(uring->bell);
 	flexsc__uring_fixed_fini(uring);
 	free(uring->sorted);
-	free(uring);
+	if (uring->armed)
+		uring_leave(uring);
+	else
+		free(uring);
 }
 
 static void uring_forked(struct flexsc_loop *loop)
@@ -295,6 +377,21 @@ const struct engine flexsc__engine_uring = {
 	.unfix = flexsc__uring_unfix,
 	.accepts_many = flexsc__uring_accepts_many,
 	.buffers_lend = flexsc__uring_buffers_lend,
+	.buffers_unlend = flexsc__uring_buffers_unlend,
+	.buffer_put = flexsc__uring_buffer_put,
+	.close = uring_close,
+	.forked = uring_forked,
+};
+
+const struct engine flexsc__engine_uring_failed = {
+	.name = "threads",
+	.open = uring_open,
+	.submit = failed_submit,
+	.wait = failed_wait,
+	.wake = flexsc__engine_ring,
+	.cancel = failed_cancel,
+	.hold = uring_hold,
+	.unfix = flexsc__uring_unfix,
 	.buffers_unlend = flexsc__uring_buffers_unlend,
 	.buffer_put = flexsc__uring_buffer_put,
 	.close = uring_close,

@@ -53,6 +53,9 @@ struct uring {
 	int bell;
 	bool armed;
 	uint64_t rung;
+	uint32_t living;	/* see uring_failed.h */
+	bool tells;		/* the next wait returns ring.failed */
+	struct uring *left;	/* see uring_close() */
 };
 
 static inline struct uring *uring_of(const struct flexsc_loop *loop)

@@ -10,6 +10,7 @@
 #include "../loop/multishot.h"
 #include "../pool/closing.h"
 #include "uring_direct.h"
+#include "uring_failed.h"
 #include "uring_fixed.h"
 #include "uring_ops.h"
 
@@ -159,6 +160,29 @@ static inline uint32_t done_tail(const struct io_uring_cq *cq)
 	return __atomic_load_n(cq->ktail, __ATOMIC_ACQUIRE);
 }
 
+void flexsc__uring_take(struct flexsc_loop *loop,
+			const struct io_uring_cqe *cqe)
+{
+	if (is_direct(loop, cqe->user_data))
+		done_direct(loop, (uint32_t)cqe->user_data, cqe->res);
+	else
+		done_take(loop, cqe);
+}
+
+COLD void flexsc__uring_end(struct flexsc_loop *loop, uint32_t index,
+			    int32_t err)
+{
+	struct flexsc_entry *entry = entry_of(loop, index);
+	struct call *call = call_of(loop, index);
+
+	if (call->route == BY_RING_IN_PARTS)
+		flexsc__write_end(loop, &uring_of(loop)->writes, index);
+	if (closes(entry) && call->route == BY_RING_FOLLOWED)
+		flexsc__closing_end(entry);
+	call_done(loop, index,
+		  flexsc__partial_result(entry, &call->partial, err));
+}
+
 void flexsc__uring_collect(struct flexsc_loop *loop)
 {
 	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
@@ -166,10 +190,7 @@ void flexsc__uring_collect(struct flexsc_loop *loop)
 	struct io_uring_cqe cqe;
 
 	while (done_next(cq, tail, &cqe))
-		if (is_direct(loop, cqe.user_data))
-			done_direct(loop, (uint32_t)cqe.user_data, cqe.res);
-		else
-			done_take(loop, &cqe);
+		flexsc__uring_take(loop, &cqe);
 }
 
 bool flexsc__uring_complete(struct flexsc_loop *loop)
@@ -234,6 +255,8 @@ COLD void flexsc__uring_make_room(struct flexsc_loop *loop)
 		flexsc__uring_use_fixed(loop);
 	if (flexsc__ring_submit(ring))
 		flexsc__uring_collect(loop);
-	if (ring->polled)
+	if (ring->failed)
+		flexsc__uring_rescue(loop);
+	else if (ring->polled)
 		io_uring_sqring_wait(&ring->uring);
 }

@@ -10,6 +10,12 @@ int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop);
 bool flexsc__uring_complete(struct flexsc_loop *loop);
 void flexsc__uring_collect(struct flexsc_loop *loop);
 
+/* Take one result, which isn't the ring's any more. */
+void flexsc__uring_take(struct flexsc_loop *loop,
+			const struct io_uring_cqe *cqe);
+/* A call of the ring, BUSY or CANCEL, ends without a result of the kernel's. */
+void flexsc__uring_end(struct flexsc_loop *loop, uint32_t index, int32_t err);
+
 /* The ring is full of requests: have the kernel take some. */
 void flexsc__uring_make_room(struct flexsc_loop *loop);
 

@@ -21,7 +21,7 @@
 #include "uring_fixed.h"
 #include "uring_ops.h"
 
-static bool use_pool(struct flexsc_loop *loop)
+bool flexsc__uring_use_pool(struct flexsc_loop *loop)
 {
 	return loop_pool(loop) ||
 	       !flexsc__pool_create(loop, loop->options.max_threads);
@@ -87,12 +87,12 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 	case CLASS_WAIT:
 	case CLASS_ADMIN:
 	case CLASS_WORK:
-		if (use_pool(loop)) {
+		if (flexsc__uring_use_pool(loop)) {
 			call_of(loop, index)->route = BY_POOL;
 			calls_append(loop, &uring_of(loop)->to_pool, index);
 		} else {
 			/* Without a thread the call is never made. */
-			call_refuse(loop, index, -ECANCELED);
+			call_refuse(loop, index, loop->no_thread);
 		}
 		break;
 	case CLASS_FAST:

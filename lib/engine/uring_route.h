@@ -3,7 +3,12 @@
 #ifndef FLEXSC_URING_ROUTE_H
 #define FLEXSC_URING_ROUTE_H
 
+#include <stdbool.h>
+
 struct flexsc_loop;
+
+/* Has the loop a pool of syscall threads, made here if need be? */
+bool flexsc__uring_use_pool(struct flexsc_loop *loop);
 
 /* What was submitted becomes requests, or goes where it is executed. */
 void flexsc__uring_route(struct flexsc_loop *loop);

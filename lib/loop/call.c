@@ -21,7 +21,6 @@
 static COLD int call_refuse_number(struct flexsc_loop *loop, unsigned int nr)
 {
 	loop_assert_owner(loop);
-	loop->chain = 0;
 	return flexsc__table_row(nr)->class == CLASS_NEVER ? -EOPNOTSUPP :
 							     -ENOSYS;
 }
@@ -41,11 +40,8 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 		return err;
 	if (!table_accepts(flexsc__table_row(nr)))
 		return call_refuse_number(loop, nr);
-	call.chain = loop->chain;
-	loop->chain = 0;
-	if (call.chain || !flexsc__loop_has_entry(loop))
-		return flexsc__held_post(loop, cb, &call,
-					 call.chain ? loop->last : 0);
+	if (loop->chain || !flexsc__loop_has_entry(loop))
+		return flexsc__held_post_next(loop, cb, &call);
 	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
 

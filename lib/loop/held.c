@@ -276,6 +276,19 @@ int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return 0;
 }
 
+int flexsc__held_post_next(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			   struct held *call)
+{
+	int err;
+
+	call->chain = loop->chain;
+	loop->chain = 0;
+	err = flexsc__held_post(loop, cb, call, call->chain ? loop->last : 0);
+	if (err)
+		loop->chain = call->chain;
+	return err;
+}
+
 void flexsc__held_next(struct flexsc_loop *loop)
 {
 	uint32_t first = held_of(loop, WAITING)->next;

@@ -53,6 +53,13 @@ int flexsc__held_init(struct flexsc_loop *loop);
 int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      const struct held *call, uint64_t before);
 
+/*
+ * The same of the program's next call: chained, if a chain is open. A chain that
+ * the call is refused for stays open, or the call after it would run too early.
+ */
+int flexsc__held_post_next(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			   struct held *call);
+
 /* End a held call that has no entry. */
 void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 

@@ -130,6 +130,8 @@ struct flexsc_loop {
 
 	/* Cold. */
 	pthread_t owner;
+	uint32_t lost;		/* calls that the engine can't end */
+	int no_thread;		/* result of a call that no thread can be made for */
 	struct flexsc_options options;
 	char *cores;		/* options.cores is this copy; may be NULL */
 	char why[160];
@@ -295,7 +297,8 @@ static inline void loop_notify(struct flexsc_loop *loop)
 		return;
 	was = atomic_exchange(&loop->sleeping, AWAKE);
 	if (was == ASLEEP)
-		loop->engine->wake(loop);
+		/* The owner may change it while it is awake. */
+		__atomic_load_n(&loop->engine, __ATOMIC_ACQUIRE)->wake(loop);
 	else if (was == ASLEEP_OUTSIDE)
 		flexsc__outer_ring(loop);
 }

@@ -20,11 +20,8 @@ int flexsc_loop_work(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 	if (err)
 		return err;
-	call.chain = loop->chain;
-	loop->chain = 0;
 	/* Another call's result must not become the function. */
-	if (!run || (call.chain & CHAIN_ARGS) > FLEXSC_CHAIN_ARG(WORK_ARG))
+	if (!run || (loop->chain & CHAIN_ARGS) > FLEXSC_CHAIN_ARG(WORK_ARG))
 		return -EINVAL;
-	return flexsc__held_post(loop, cb, &call,
-				 call.chain ? loop->last : 0);
+	return flexsc__held_post_next(loop, cb, &call);
 }

@@ -43,10 +43,13 @@ void flexsc__closing_each(long nr, const __u64 *args,
 
 void flexsc__closing_hold(struct flexsc_loop *loop, uint32_t fd)
 {
+	/* The owner may change it: see loop_notify(). */
+	const struct engine *engine =
+		__atomic_load_n(&loop->engine, __ATOMIC_ACQUIRE);
 	struct pool *pool = loop_pool(loop);
 
-	if (loop->engine->hold)
-		loop->engine->hold(loop, (int)fd);
+	if (engine->hold)
+		engine->hold(loop, (int)fd);
 	if (pool)
 		flexsc__hold_fd(pool, (int)fd);
 }

@@ -15,6 +15,7 @@
 #include "pool.h"
 #include "../base/syscall.h"
 #include "../base/ask.h"
+#include "../base/compiler.h"
 #include "../calls/table.h"
 #include "../loop/stats.h"
 
@@ -166,12 +167,11 @@ void flexsc__park_next(struct parking *parking, int fd)
 	parking_renew(parking, fd, 0);
 }
 
-void flexsc__park_again(struct parking *parking, int fd)
+/* Threads make the descriptor's calls, whether they wait or not. */
+static void parking_wake_all(struct parking *parking, int fd)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
 
-	lock_assert_held(&parking->pool->lock);
-	parking_renew(parking, fd, 0);
 	for (unsigned int side = 0; side < 2; side++) {
 		uint32_t *head = &parking->parked[fd].head[side];
 		uint32_t index;
@@ -182,6 +182,13 @@ void flexsc__park_again(struct parking *parking, int fd)
 			flexsc__pool_wake(parking->pool, index);
 		}
 	}
+}
+
+void flexsc__park_again(struct parking *parking, int fd)
+{
+	lock_assert_held(&parking->pool->lock);
+	parking_renew(parking, fd, 0);
+	parking_wake_all(parking, fd);
 }
 
 /* A descriptor is ready: wake the first entry that waits for that. */
@@ -205,6 +212,18 @@ static void parking_fire(struct parking *parking, int fd, uint32_t events)
 		parking_renew(parking, fd, woken);
 }
 
+/*
+ * The set can't be waited for any more: a filter that the program installed
+ * later forbids it. Parked entries block a thread each from now on.
+ */
+static COLD void parking_fail(struct parking *parking)
+{
+	parking->failed = true;
+	for (size_t fd = 0; fd < parking->size; fd++)
+		if (!parked_empty(parking, (int)fd))
+			parking_wake_all(parking, (int)fd);
+}
+
 static void *parking_poll(void *arg)
 {
 	struct parking *parking = arg;
@@ -221,6 +240,11 @@ static void *parking_poll(void *arg)
 		count_shared(&parking->pool->loop->stats->mode_switches,
 			     asks_take());
 		lock(&parking->pool->lock);
+		if (n < 0 && n != -EINTR) {
+			parking_fail(parking);
+			unlock(&parking->pool->lock);
+			return NULL;
+		}
 		for (long i = 0; i < n; i++) {
 			if (events[i].data.fd == parking->stop) {
 				unlock(&parking->pool->lock);
@@ -260,7 +284,8 @@ bool flexsc__park(struct parking *parking, uint32_t index)
 	int fd = parked_fd(loop, index), op, err;
 
 	lock_assert_held(&parking->pool->lock);
-	if (!parking_start(parking) || !flexsc__park_room(parking, fd))
+	if (parking->failed || !parking_start(parking) ||
+	    !flexsc__park_room(parking, fd))
 		return false;
 	op = parked_empty(parking, fd) ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 	for (;;) {

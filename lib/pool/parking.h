@@ -58,6 +58,7 @@ struct parking {
 	int epoll;
 	int stop;		/* an eventfd in the set */
 	bool running;
+	bool failed;		/* the set can't be waited for */
 	pthread_t thread;
 	struct parked *parked;	/* by descriptor */
 	size_t size;		/* descriptors that "parked" has room for */

@@ -224,7 +224,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		 * No second thread can be made, so no thread would take the
 		 * entry.
 		 */
-		thread_finish(thread, -ECANCELED);
+		thread_finish(thread, pool->loop->no_thread);
 		return true;
 	}
 	flexsc__pool_defer(pool, thread->index);

@@ -146,6 +146,7 @@ int flexsc__loop_create(struct flexsc_loop **out,
 	loop->stats_fd = -1;
 	loop->outer.fd = -1;
 	loop->owner = pthread_self();
+	loop->no_thread = -EAGAIN;
 	err = take_options(loop, options);
 	if (!err)
 		err = make_init(loop);
@@ -176,6 +177,8 @@ static void make_await_visitors(const struct flexsc_loop *loop)
 
 int flexsc_loop_destroy(struct flexsc_loop *loop)
 {
+	int err;
+
 	if (!loop)
 		return 0;
 	if (loop->inside)
@@ -194,14 +197,17 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 		return 0;
 	}
 	flexsc__drain(loop);
+	err = loop->lost ? -EIO : 0;
 	make_await_visitors(loop);
 	flexsc__all_remove(loop);
 	flexsc__pool_destroy(loop);
-	flexsc__buffers_fini(loop);
+	/* The kernel may receive into them still. */
+	if (!loop->lost)
+		flexsc__buffers_fini(loop);
 	loop->engine->close(loop);
 	flexsc__outer_close(loop);
 	make_release(loop);
-	return 0;
+	return err;
 }
 
 int flexsc_engine_probe(const char *name, char *why, size_t size)

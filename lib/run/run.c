@@ -468,7 +468,8 @@ void flexsc__drain(struct flexsc_loop *loop)
 		run_forget_nudge(loop);
 		run_collect(loop);
 		run_dispatch(loop, false);
-		if (!run_owed(loop) && !wakes_wait(&loop->wakes))
+		/* The engine can't end a call that is lost. */
+		if (run_owed(loop) == loop->lost && !wakes_wait(&loop->wakes))
 			break;
 		run_step(loop, FLEXSC_FOREVER);
 	}

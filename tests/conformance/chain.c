@@ -379,10 +379,71 @@ TEST(misused_chains_are_refused)
 	finish();
 }
 
-/* A refused post doesn't break the chain that the next one continues. */
+static int64_t note_run(void *arg)
+{
+	return *(unsigned int *)arg ? 0 : -EPROTO;
+}
+
+/*
+ * A refused post leaves the chain open, whatever it is refused for: the next one
+ * that is accepted waits.
+ */
+static void refuse(struct call *refused, int kind)
+{
+	struct flexsc_cb *cb = &refused->cb;
+
+	switch (kind) {
+	case 0:
+		CHECK_EQ(flexsc_loop_call(loop, cb, ARGS(9999)), -ENOSYS);
+		CHECK_EQ(flexsc_loop_call3(loop, cb, 9999, 0, 0, 0), -ENOSYS);
+		break;
+	case 1:
+		CHECK_EQ(flexsc_loop_call(loop, cb, ARGS(SYS_execve)),
+			 -EOPNOTSUPP);
+		CHECK_EQ(flexsc_loop_call3(loop, cb, SYS_execve, 0, 0, 0),
+			 -EOPNOTSUPP);
+		break;
+	case 2:
+		CHECK_EQ(flexsc_loop_accept_multishot(loop, cb, 0, 0), -EINVAL);
+		break;
+	case 3:
+		CHECK_EQ(flexsc_loop_work(loop, cb, NULL, NULL), -EINVAL);
+		break;
+	default:
+		CHECK_EQ(flexsc_loop_timer(loop, cb, 0), 0);
+		CHECK_EQ(flexsc_loop_cancel(loop, cb), 0);
+		CHECK_EQ(flexsc_loop_chain(loop, 0x40), -EINVAL);
+	}
+}
+
+TEST(a_refused_post_leaves_the_chain_open)
+{
+	const struct timespec brief = { 0, 10 * MS };
+
+	loop = test_loop();
+	for (int i = 0; i < 10; i++) {
+		struct call first = CALL_INIT, refused = CALL_INIT;
+		struct call next = CALL_INIT;
+
+		POST(loop, &first, SYS_nanosleep, &brief, NULL);
+		chain(0);
+		refuse(&refused, i / 2);
+		if (i % 2)
+			POST(loop, &next, SYS_getppid);
+		else
+			CHECK_EQ(flexsc_loop_work(loop, &next.cb, note_run,
+						  &first.runs), 0);
+		CHECK_EQ(await_call(loop, &next), i % 2 ? getppid() : 0);
+		CHECK_EQ(first.runs, 1);
+		CHECK_EQ(refused.runs, i / 2 == 4);
+	}
+	finish();
+}
+
+/* The next one that is accepted gets what its predecessor's end says. */
 TEST(a_refused_post_runs_nothing_of_the_chain)
 {
-	struct call first = CALL_INIT, next = CALL_INIT;
+	struct call first = CALL_INIT, next = CALL_INIT, last = CALL_INIT;
 
 	loop = test_loop();
 	POST(loop, &first, SYS_close, -1);
@@ -391,6 +452,10 @@ TEST(a_refused_post_runs_nothing_of_the_chain)
 	CHECK_EQ(await_call(loop, &first), -EBADF);
 	run_for(loop, 10);
 	CHECK_EQ(next.runs, 0);
+	POST(loop, &next, SYS_getppid);
+	CHECK_EQ(await_call(loop, &next), -ECANCELED);
+	POST(loop, &last, SYS_getppid);
+	CHECK_EQ(await_call(loop, &last), getppid());
 	finish();
 }
 
@@ -839,6 +904,11 @@ TEST(a_call_has_one_successor)
 	CHECK_EQ(first.runs, 2);
 	CHECK_EQ(next.runs, 2);
 	CHECK_EQ(other.runs, 1);
+	/* The chain is open until a post is accepted. */
+	POST(loop, &other, SYS_getppid);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(other.runs, 2);
+	CHECK_EQ(other.cb.ret, getppid());
 	finish();
 }
 

@@ -294,7 +294,7 @@ TEST(a_call_that_needs_a_thread_gets_none)
 	forbid_threads();
 	enter_scratch();
 	fd = open("f", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-	CHECK_EQ(DO(loop, SYS_flock, fd, LOCK_EX), -ECANCELED);
+	CHECK_EQ(DO(loop, SYS_flock, fd, LOCK_EX), -EAGAIN);
 	CHECK_EQ(DO(loop, SYS_read, event, &value, 8), 8);
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	leave_scratch();
@@ -352,10 +352,10 @@ TEST(no_more_threads_can_be_made)
 	NEEDS_WAITING_ENGINE();
 	forbid_threads();
 	ret = sleeps(loop);
-	CHECK(ret == 0 || ret == -ECANCELED);
-	few_threads(loop, -ECANCELED);
+	CHECK(ret == 0 || ret == -EAGAIN);
+	few_threads(loop, -EAGAIN);
 	ret = sleeps(loop);
-	CHECK(ret == 0 || ret == -ECANCELED);
+	CHECK(ret == 0 || ret == -EAGAIN);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
@@ -371,7 +371,7 @@ TEST(no_thread_can_be_made_when_submitting)
 	POST(loop, &call, SYS_nanosleep, &brief, NULL);
 	CHECK_EQ(flexsc_loop_submit(loop), 0);
 	ret = await_call(loop, &call);
-	CHECK(ret == 0 || ret == -ECANCELED);
+	CHECK(ret == 0 || ret == -EAGAIN);
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -542,13 +542,13 @@ static void exhaust(struct flexsc_loop *loop, unsigned int max)
 	run_for(loop, 50);
 	/* Without memory for a thread either, a call may say so. */
 	for (uint64_t i = 0; i < accepted; i++)
-		CHECK(!calls[i].runs || calls[i].cb.ret == -ECANCELED);
+		CHECK(!calls[i].runs || calls[i].cb.ret == -EAGAIN);
 	/* Entries may be out; this waits for none. */
 	CHECK_EQ(write(event, &accepted, 8), 8);
 	CHECK(run_until(loop, &done, (unsigned int)accepted, 20000));
 	for (uint64_t i = 0; i < accepted; i++)
 		CHECK(calls[i].runs == 1 && (calls[i].cb.ret == 8 ||
-					     calls[i].cb.ret == -ECANCELED));
+					     calls[i].cb.ret == -EAGAIN));
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	CHECK_EQ(stats_of(loop).completed, before + accepted + 1);
 }

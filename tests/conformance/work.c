@@ -194,6 +194,9 @@ TEST(a_chain_passes_a_result_as_the_argument)
 	CHECK_EQ(flexsc_loop_getppid(loop, NULL), 0);
 	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(1)), 0);
 	CHECK_EQ(flexsc_loop_work(loop, &call.cb, count_run, NULL), -EINVAL);
+	/* The chain is open still, with this flag. */
+	CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, NULL), -EINVAL);
+	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
 	CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, (void *)022), 0);
 	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(0)), 0);
 	CHECK_EQ(flexsc_loop_umask(loop, &call.cb, 0), 0);

@@ -195,13 +195,10 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 		if (ret == NO_ENTRY)
 			return no_entry(u, nr, a);
 		u->way = WAY_POSTED;
-		/*
-		 * No signal ended the call, so the loop couldn't make a thread
-		 * for it.
-		 */
-		if (ret == -ECANCELED && !at_home())
+		/* The loop's engine failed, or no thread can be made for it. */
+		if (ret == -ERESTART && !at_home())
 			return flexsc__call_go_home(u, nr, a);
-		if (ret != -ECANCELED && ret != -EINTR)
+		if (ret != -ECANCELED && ret != -EINTR && ret != -ERESTART)
 			return ret;
 		if (flexsc__call_interrupted(u, nr))
 			break;

@@ -461,8 +461,13 @@ static void *carrier_main(void *arg)
 	c->kept_timer = flexsc__signal_timer(c);
 	err = flexsc__loop_create(&c->loop, start->options, start->why,
 				  start->size);
-	if (!err)
+	if (!err) {
 		c->k.counters->tid = c->k.tid;
+		/* A user thread makes such a call at home: see calls/call.c. */
+		c->loop->no_thread = -ERESTART;
+		/* It sleeps, too, where calls are lost. */
+		flexsc_loop_ref(c->loop);
+	}
 	start->err = err;
 	/*
 	 * Releases the carrier to start_one(). "start" is gone with this store,

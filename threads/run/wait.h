@@ -23,8 +23,8 @@
 #define NO_ENTRY	(-4096L)
 
 /*
- * Have call nr executed. Returns its result, or -ECANCELED or NO_ENTRY if the
- * call had no effect.
+ * Have call nr executed. Returns its result, or -ECANCELED, -ERESTART or NO_ENTRY
+ * if the call had no effect.
  */
 long flexsc__wait_call(struct uthread *u, unsigned int nr,
 		       const uint64_t args[6]);

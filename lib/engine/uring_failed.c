@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "uring_failed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "../base/compiler.h"
+#include "../base/syscall.h"
+#include "../loop/direct.h"
+#include "../pool/pool.h"
+#include "engine.h"
+#include "uring_direct.h"
+#include "uring_done.h"
+#include "uring_route.h"
+
+#define POLLER_NS	500000
+#define POLLER_LOOKS	10U
+
+/* The arguments of a direct call, from the request that it was posted as. */
+static void fill_from_request(struct flexsc_entry *entry,
+			      const struct io_uring_sqe *sqe)
+{
+	__u64 *a = entry->args;
+
+	a[1] = sqe->addr;
+	a[2] = sqe->len;
+	a[3] = a[4] = a[5] = 0;
+	switch (entry->nr) {
+	case SYS_recvmsg:
+	case SYS_sendmsg:
+		a[2] = sqe->msg_flags;
+		break;
+	case SYS_recvfrom:
+	case SYS_sendto:
+		a[3] = sqe->msg_flags;
+		break;
+	case SYS_pread64:
+	case SYS_preadv:
+		a[3] = sqe->off;
+		break;
+	case SYS_statx:
+		a[2] = sqe->statx_flags;
+		a[3] = sqe->len;
+		a[4] = sqe->off;
+		break;
+	default:	/* close, fsync, read and the like */
+		break;
+	}
+}
+
+/* An entry that the ring didn't execute, BUSY or CANCEL: a thread does. */
+static void to_thread(struct flexsc_loop *loop, uint32_t index)
+{
+	struct uring *uring = uring_of(loop);
+	struct call *call = call_of(loop, index);
+	bool parts = call->route == BY_RING_IN_PARTS;
+
+	if (call->cancel != CANCEL_NOT) {
+		flexsc__uring_end(loop, index, -ECANCELED);
+	} else if (call->route == BY_RING_MULTISHOT) {
+		call_done(loop, index, -ERESTART);
+	} else if (flexsc__uring_use_pool(loop) &&
+		   (!parts ||
+		    flexsc__write_to_pool(loop, &uring->writes, index))) {
+		call->route = BY_POOL;
+		calls_append(loop, &uring->to_pool, index);
+	} else {
+		flexsc__uring_end(loop, index, loop->no_thread);
+	}
+}
+
+static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
+{
+	uint32_t index = (uint32_t)sqe->user_data;
+
+	if (sqe->user_data == WAKE)
+		uring_of(loop)->armed = false;
+	/* What a cancellation names is unseen, too, or will be taken back. */
+	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
+		return;
+	if (call_is_direct(call_of(loop, index))) {
+		flexsc__uring_direct_begin(loop, index);
+		fill_from_request(entry_of(loop, index), sqe);
+	}
+	to_thread(loop, index);
+}
+
+/*
+ * The first request that the kernel hasn't taken and will not. A kernel thread
+ * that polls and is awake takes all that was published. It looks for requests
+ * once more after it said that it sleeps, so it has to sleep for a while.
+ */
+static uint32_t first_unseen(struct ring *ring)
+{
+	const struct timespec moment = { 0, POLLER_NS };
+	unsigned int looks = ring->polled ? POLLER_LOOKS : 0;
+
+	while (looks && ring_head(ring) != *ring->uring.sq.ktail) {
+		looks = ring_poller_sleeps(ring) ? looks - 1 : POLLER_LOOKS;
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+	}
+	return ring_head(ring);
+}
+
+COLD void flexsc__uring_rescue(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	struct ring *ring = &uring->ring;
+	uint32_t first = first_unseen(ring);
+
+	for (uint32_t i = first; i != ring->tail; i++)
+		rescue(loop, &ring->sqes[i & ring->mask]);
+	ring->tail = ring->head = first;
+	__atomic_store_n(ring->uring.sq.ktail, first, __ATOMIC_RELEASE);
+	uring->counted = first;
+	uring->direct = 0;
+	if (uring->to_pool.count)
+		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
+}
+
+/* Has the kernel a request of this entry? */
+static bool is_in_ring(const struct flexsc_loop *loop, uint32_t index)
+{
+	const struct call *call = call_of(loop, index);
+
+	return call_is_direct(call) ||
+	       (call->route != BY_POOL &&
+		ENTRY_IN(entry_of(loop, index), AT(BUSY) | AT(CANCEL)));
+}
+
+/* Does the ring do nothing where the owner doesn't enter the kernel? */
+static bool is_dead(const struct uring *uring)
+{
+	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN;
+}
+
+/* Cancel a request by its name: 0, or -errno. */
+static int cancel_by_name(struct uring *uring, uint64_t name)
+{
+	struct io_uring_sync_cancel_reg reg = { .addr = name };
+
+	__atomic_fetch_add(uring->ring.switches, 1, __ATOMIC_RELAXED);
+	return io_uring_register_sync_cancel(&uring->ring.uring, &reg);
+}
+
+/* A dead ring's request is taken back, or lost. */
+static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
+{
+	if (cancel_by_name(uring_of(loop), name_of(loop, index)))
+		loop->lost++;
+	else
+		flexsc__uring_end(loop, index,
+				  call_of(loop, index)->cancel ? -ECANCELED :
+								 -ERESTART);
+}
+
+/* A request whose result will come. False: it is to be cancelled, and can't be. */
+static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
+{
+	if (!call_of(loop, index)->cancel)
+		return true;
+	switch (cancel_by_name(uring_of(loop), name_of(loop, index))) {
+	case 0:
+	case -EALREADY:
+	case -ENOENT:
+	case -ETIME:
+		return true;
+	default:
+		return !loop->closing;
+	}
+}
+
+/* Results that the kernel brings out late; not of what was taken back. */
+static void collect_late(struct flexsc_loop *loop)
+{
+	struct io_uring *ring = &uring_of(loop)->ring.uring;
+	struct io_uring_cqe *cqe;
+
+	while (!io_uring_peek_cqe(ring, &cqe)) {
+		uint64_t what = cqe->user_data;
+		uint32_t index = (uint32_t)what;
+
+		if (index >= CANCEL || (call_of(loop, index)->name == what &&
+					is_in_ring(loop, index)))
+			flexsc__uring_take(loop, cqe);
+		io_uring_cqe_seen(ring, cqe);
+	}
+}
+
+COLD void flexsc__uring_take_back(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+
+	collect_late(loop);
+	loop->lost = 0;
+	uring->living = 0;
+	for (uint32_t i = 0; i < loop->entries.count; i++) {
+		if (!is_in_ring(loop, i))
+			continue;
+		if (call_is_direct(call_of(loop, i)))
+			flexsc__uring_direct_begin(loop, i);
+		if (is_dead(uring))
+			take_back_dead(loop, i);
+		else if (cancel_living(loop, i))
+			uring->living++;
+		else
+			loop->lost++;
+	}
+	if (uring->armed && !cancel_by_name(uring, WAKE) && is_dead(uring))
+		uring->armed = false;
+	collect_late(loop);
+}
+
+COLD void flexsc__uring_fail(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	uint32_t index;
+
+	flexsc__uring_rescue(loop);
+	if (loop->engine == &flexsc__engine_uring_failed)
+		return;
+	snprintf(loop->why, sizeof(loop->why),
+		 "uring: io_uring_enter fails since the loop was made: %s",
+		 strerror(-uring->ring.failed));
+	uring->operations = 0;
+	uring->known = 0;
+	flexsc__posts_init(loop);
+	flexsc__uring_collect(loop);
+	/* Pairs with loop_notify(). */
+	__atomic_store_n(&loop->engine, &flexsc__engine_uring_failed,
+			 __ATOMIC_RELEASE);
+	while ((index = calls_take(loop, &uring->again)) != NONE)
+		to_thread(loop, index);
+	if (uring->to_pool.count)
+		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
+	flexsc__uring_take_back(loop);
+	uring->tells = loop->lost;
+}
