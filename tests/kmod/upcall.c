@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/rseq.h>
 #include <sys/time.h>
@@ -323,14 +324,14 @@ TEST_LIMIT(clocks_are_read, 60)
 
 /* System calls. */
 
-/* Wait until the owner, the process' first thread, sleeps in that system call. */
-static void await_sleep_in(long nr)
+/* Wait until a process' first thread sleeps in that system call. */
+static void await_sleep_of(pid_t pid, long nr)
 {
 	char path[64], text[32];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", getpid());
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
 	for (;;) {
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		CHECK(fd >= 0);
@@ -343,6 +344,12 @@ static void await_sleep_in(long nr)
 			return;
 		usleep(1000);
 	}
+}
+
+/* The owner is this process' first thread. */
+static void await_sleep_in(long nr)
+{
+	await_sleep_of(getpid(), nr);
 }
 
 static void *raise_in_call(void *nr)
@@ -398,6 +405,49 @@ TEST(a_call_that_sleeps_is_not_interrupted)
 	CHECK_EQ(leaf_handled, 1);
 	CHECK_EQ(urgent, 0);
 	end();
+}
+
+static void sleep_within(void)
+{
+	usleep(1000);
+}
+
+static void sleep_and_be_stopped(int fd)
+{
+	const struct timespec time = { 0, 300000000 };
+	uint64_t since;
+	int ret;
+
+	CHECK(begin(0, KEEP_PLAIN));
+	ecb_watch(&ecb, fd, POLLIN, 0);
+	posted = 1;
+	leaf_within = sleep_within;
+	since = now_ns();
+	ret = nanosleep(&time, NULL);
+	CHECK(ret ? errno == EINTR : now_ns() - since >= 300000000);
+	CHECK_EQ(urgent, 1);
+	CHECK_EQ(leaf_handled, 1);
+	ecb_close(&ecb);
+	test_leave();
+}
+
+/* What the handler calls would replace what the call goes on with. */
+TEST(a_stopped_call_that_goes_on_is_left_to_a_signal)
+{
+	int fds[2], status;
+	pid_t pid;
+
+	CHECK_EQ(pipe(fds), 0);
+	pid = test_fork();
+	if (!pid)
+		sleep_and_be_stopped(fds[0]);
+	await_sleep_of(pid, SYS_clock_nanosleep);
+	kill(pid, SIGSTOP);
+	CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
+	CHECK(WIFSTOPPED(status));
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	kill(pid, SIGCONT);
+	test_reap(pid);
 }
 
 static void *raise_too_late(void *arg)
@@ -565,6 +615,22 @@ TEST(bad_words_mean_signals)
 		CHECK_EQ(urgent, i + 1);
 		CHECK_EQ(leaf_handled, i + 1);
 	}
+	end();
+}
+
+TEST(other_protection_keys_mean_a_signal)
+{
+	int key = pkey_alloc(0, 0);
+
+	if (key < 0)
+		test_skip("no protection keys");
+	CHECK(begin(0, KEEP_PLAIN));
+	CHECK_EQ(pkey_set(key, PKEY_DISABLE_WRITE), 0);
+	raise_event();
+	CHECK_EQ(urgent, 1);
+	CHECK_EQ(pkey_set(key, 0), 0);
+	raise_event();
+	CHECK_EQ(urgent, 1);
 	end();
 }
 
