@@ -219,8 +219,8 @@ struct flexsc_upcall_frame {
  *	-EINVAL		a wrong size, flag, or number of slots; a reserved word
  *			that isn't zero
  *	-EPROTONOSUPPORT  another "abi" than the kernel's
- *	-EOPNOTSUPP	the kernel can't report closed descriptors: its probes
- *			are disabled
+ *	-EOPNOTSUPP	the kernel refuses the probe that reports closed
+ *			descriptors
  *	-EPERM		a thread under a seccomp filter
  *	-ENOMEM, -EMFILE, -ENFILE	as for FLEXSC_IOC_REGISTER, and open(2)
  */
