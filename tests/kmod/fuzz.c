@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process that means ill: while its calls run, its threads write anything
- * anywhere into the memory that it shares with the kernel, call every ioctl
- * with anything, unmap, protect, close and fork. Nothing but its own calls may
- * suffer: the kernel doesn't complain, the process can always be ended, and an
- * honest process beside it sees right results only.
+ * A process that means ill. While its calls run, its threads write anything
+ * anywhere into the memory that it shares with the kernel. They call every ioctl
+ * with anything, unmap, protect, close and fork. They lock, pass, duplicate and
+ * replace files that are watched. Beside them the owner of a block executes a
+ * privileged program. Nothing but the process's own calls may suffer: the kernel
+ * doesn't complain, and the process can always be ended. The privileged program isn't
+ * interrupted, and an honest process beside it sees right results only.
  *
  *	kmod-fuzz [seed=N] [rounds=N] [ms=N]
  *
@@ -29,8 +31,11 @@
 #include "chance.h"
 #include "ecb.h"
 #include "honest.h"
+#include "passing.h"
 #include "scribble.h"
 #include "system.h"
+
+#define VICTIM	"/tmp/victim"
 
 static uint64_t round_seed;
 static __thread sigjmp_buf again;
@@ -243,12 +248,64 @@ static void call_somebody(int fd)
 		sources[below(16)] = caller;
 }
 
+/* Locks that the kernel merges, cuts and removes, of files that are watched. */
+static void lock_something(int fd)
+{
+	struct flock lock = {
+		.l_type = (short)below(3),
+		.l_whence = SEEK_SET,
+		.l_start = one_in(2) ? INT64_MAX - (off_t)below(200) :
+				       (off_t)below(100),
+		.l_len = (off_t)below(8),
+	};
+
+	fcntl(fd, one_in(3) ? F_OFD_SETLK : F_SETLK, &lock);
+}
+
+/* Any file, in a socket that may be watched by the block that is sent. */
+static void pass_something(int fd)
+{
+	switch (below(4)) {
+	case 0:
+		pass_file(fd, sources[below(16)]);
+		break;
+	case 1:
+		pass_file(fd, raw.fd);
+		break;
+	default:
+		if (atomic_load(&block_open))
+			pass_file(fd, block.fd);
+	}
+}
+
+static void take_something(int fd)
+{
+	int taken = take_file(fd), *source = &sources[below(16)];
+
+	if (taken < 0)
+		return;
+	close(*source);
+	*source = taken;
+}
+
+/* Any file takes a number that was, or is about to be, accepted. */
+static void replace_something(void)
+{
+	const int number = 3 + (int)below(61);
+
+	if (number == raw.fd || number == block.fd)
+		return;
+	dup2(one_in(2) ? block.fd : sources[below(16)], number);
+	if (one_in(2))
+		close(number);
+}
+
 static void disturb(void)
 {
 	int *fd = &sources[below(16)];
 	uint64_t one = 1;
 
-	switch (below(8)) {
+	switch (below(14)) {
 	case 0:
 		new_source(fd);
 		break;
@@ -261,6 +318,18 @@ static void disturb(void)
 	case 3:
 		if (atomic_load(&block_open))
 			ioctl(block.fd, FLEXSC_ECB_KICK, scribble_value());
+		break;
+	case 4:
+		lock_something(*fd);
+		break;
+	case 5:
+		pass_something(*fd);
+		break;
+	case 6:
+		take_something(*fd);
+		break;
+	case 7:
+		replace_something();
 		break;
 	default:
 		if (write(*fd, &one, 8) < 0 && one_in(2))
@@ -339,6 +408,57 @@ static void scribble_events(void)
 		close(block.fd);
 }
 
+/*
+ * The owner of a block becomes a privileged program, while another process, which
+ * keeps the memory that the block was made in, has its events come.
+ */
+static struct ecb own;
+static char helper_stack[16384] __attribute__((aligned(16)));
+
+static int help(void *arg)
+{
+	const uint64_t one = 1, end = now_ns() + 40 * MS;
+
+	while (now_ns() < end) {
+		for (uint32_t i = 0; i < 16; i++)
+			own.slots[i].state = 0;
+		own.control->critical = 0;
+		own.control->notify = (uint32_t)number();
+		own.control->waiting = one_in(4) ? (uint32_t)number() : 0;
+		ioctl(own.fd, FLEXSC_ECB_KICK, number());
+		if (write(sources[below(16)], &one, 8) < 0)
+			sched_yield();
+	}
+	_exit(arg != NULL);
+}
+
+/* What the program sleeps for is a timer. It may keep what is watched. */
+static void prepare_files(void)
+{
+	const struct itimerspec soon = { .it_value = { 0, 30000000 } };
+	int end = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+
+	timerfd_settime(end, 0, &soon, NULL);
+	dup2(end, 0);
+	for (int i = 0; i < 16; i++)
+		fcntl(sources[i], F_SETFD, one_in(2) ? FD_CLOEXEC : 0);
+	fcntl(own.fd, F_SETFD, one_in(2) ? FD_CLOEXEC : 0);
+}
+
+static void become_privileged(void)
+{
+	for (int i = 0; i < 16; i++)
+		new_source(&sources[i]);
+	ecb_open(&own, 16, FLEXSC_ECB_INTERRUPTS_CALLS);
+	for (int i = 0; i < 16; i++)
+		ecb_try_watch(&own, sources[i], POLLIN | POLLOUT, 0);
+	if (clone(help, helper_stack + sizeof(helper_stack),
+		  CLONE_VM | (one_in(2) ? CLONE_FILES : 0), NULL) < 0)
+		return;
+	prepare_files();
+	execl(VICTIM, VICTIM, NULL);
+}
+
 /* In a child: the area, if it is there, and a file that isn't the child's. */
 static void haunt(void)
 {
@@ -352,26 +472,30 @@ static void haunt(void)
 }
 
 /* A process of its own, with the same memory and other rights. */
+
+static int be_twin(void *arg)
+{
+	if (!sigsetjmp(again, 1)) {
+		post();
+		wait_long();
+		ioctl(raw.fd, FLEXSC_IOC_KICK);
+		serve();
+	}
+	_exit(arg != NULL);
+}
+
+/* One thread has this role, and waits for the twin, which uses its "again". */
 static void twin(void)
 {
+	static char stack[65536] __attribute__((aligned(16)));
 	static __thread sigjmp_buf mine;
 	pid_t pid;
 
 	memcpy(mine, again, sizeof(again));
-	pid = (pid_t)syscall(SYS_clone,
-			     CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD |
-				     (one_in(2) ? CLONE_NEWUSER | CLONE_NEWPID :
-						  0),
-			     0, 0, 0, 0);
-	if (!pid) {
-		if (!sigsetjmp(again, 1)) {
-			post();
-			wait_long();
-			ioctl(raw.fd, FLEXSC_IOC_KICK);
-			serve();
-		}
-		_exit(0);
-	}
+	pid = clone(be_twin, stack + sizeof(stack),
+		    CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD |
+			    (one_in(2) ? CLONE_NEWUSER | CLONE_NEWPID : 0),
+		    NULL);
 	memcpy(again, mine, sizeof(again));
 	if (pid > 0)
 		waitpid(pid, NULL, 0);
@@ -422,7 +546,7 @@ static const struct role {
 } roles[] = {
 	{ scribble, 2 }, { post, 2 }, { wait_long, 2 }, { serve, 4 },
 	{ control, 1 }, { map, 1 }, { twin, 1 }, { own_events, 1 },
-	{ disturb, 1 }, { scribble_events, 1 },
+	{ disturb, 2 }, { scribble_events, 1 },
 };
 
 static void fault(int signo)
@@ -501,6 +625,10 @@ static void attack(void)
 	signal(SIGPIPE, SIG_IGN);
 	if (filtered)
 		filter();
+	if (!fork()) {
+		become_privileged();
+		_exit(0);
+	}
 	raw_open(&raw, 1U << below(5), filtered ? FLEXSC_REGISTER_FILTERED : 0);
 	area = (char *)raw.shared;
 	pthread_attr_init(&attr);
@@ -536,6 +664,7 @@ TEST_LIMIT(scribbling_harms_nobody_else, 3600)
 
 	test_note("seed=%lu rounds=%lu", seed, rounds);
 	cell_init();
+	system_install("/bin/kmod-victim", VICTIM);
 	honest_start(&honest);
 	for (unsigned int i = 0; i < rounds; i++) {
 		round_seed = seed + i;

@@ -100,6 +100,7 @@ COMPANIONS = {
         "examples/http-events",
     ),
     "kmod-hostile": ("tests/kmod-victim",),
+    "kmod-fuzz": ("tests/kmod-victim",),
     "kmod-instructions": ("cmd/flexsc/flexsc",),
     "pairs": ("tests/pair",),
 }
