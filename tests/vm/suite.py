@@ -69,7 +69,7 @@ GROUPS = (
     ("send-notify", "send-cost", "send-signal"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
-    ("kmod-hostile",),
+    ("kmod-hostile", "kmod-closing"),
     ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
     ("conformance-cancel", "conformance-posting", "conformance-table"),
     ("conformance-loop", "conformance-deadline", "conformance-stats"),

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The end of a watched descriptor, in every way that there is, and while others
+ * do the same: the watch ends inside the close, no watch of an open descriptor ends,
+ * and no file is kept. Runs in a guest, as root.
+ */
+#define _GNU_SOURCE
+#include <liburing.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "chance.h"
+#include "ecb.h"
+#include "passing.h"
+#include "system.h"
+
+#define MODULE	"/modules/flexsc.ko"
+#define KPROBES	"/sys/kernel/debug/kprobes/enabled"
+#define CPU	"/sys/devices/system/cpu/cpu1/online"
+
+static struct ecb ecb;
+static char stack[65536] __attribute__((aligned(16)));
+
+static void pair(int fds[2])
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+}
+
+/* The other end is closed. */
+static bool hung_up(int fd)
+{
+	return read(fd, &(char){ 0 }, 1) == 0;
+}
+
+/* Ways to close. */
+
+static void by_close(int fd)
+{
+	CHECK_EQ(close(fd), 0);
+}
+
+static void by_dup2(int fd)
+{
+	CHECK_EQ(dup2(STDIN_FILENO, fd), fd);
+}
+
+static void by_dup3(int fd)
+{
+	CHECK_EQ(dup3(STDIN_FILENO, fd, O_CLOEXEC), fd);
+}
+
+static void by_close_range(int fd)
+{
+	CHECK_EQ(close_range((unsigned int)fd, (unsigned int)fd, 0), 0);
+}
+
+static int close_it(void *arg)
+{
+	_exit(close(*(int *)arg) ? 1 : 0);
+}
+
+/* A process with memory of its own and the same descriptors. */
+static void by_another_process(int fd)
+{
+	int status;
+	pid_t pid = clone(close_it, stack + sizeof(stack),
+			  CLONE_FILES | SIGCHLD, &fd);
+
+	CHECK(pid > 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static void *close_as_thread(void *arg)
+{
+	CHECK_EQ(close(*(int *)arg), 0);
+	return NULL;
+}
+
+static void by_thread(int fd)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, close_as_thread, &fd), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void by_uring(int fd)
+{
+	struct io_uring_cqe *cqe;
+	struct io_uring ring;
+
+	CHECK_EQ(io_uring_queue_init(4, &ring, 0), 0);
+	io_uring_prep_close(io_uring_get_sqe(&ring), fd);
+	CHECK_EQ(io_uring_submit_and_wait(&ring, 1), 1);
+	CHECK_EQ(io_uring_peek_cqe(&ring, &cqe), 0);
+	CHECK_EQ(cqe->res, 0);
+	io_uring_queue_exit(&ring);
+}
+
+static void by_entry(int fd)
+{
+	struct raw raw;
+
+	raw_open(&raw, 1, 0);
+	raw_post(&raw, 0, 0, SYS_close, (uint64_t)fd, 0, 0);
+	CHECK_EQ(raw_wait(&raw, 0), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(raw.entries[0].ret, 0);
+	raw_close(&raw);
+}
+
+TEST_LIMIT(each_way_to_close_ends_a_watch, 60)
+{
+	void (*const ways[])(int fd) = {
+		by_close, by_dup2, by_dup3, by_close_range, by_another_process,
+		by_thread, by_uring, by_entry,
+	};
+
+	ecb_open(&ecb, 8, 0);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		uint32_t event;
+		int fds[2];
+
+		pair(fds);
+		event = ecb_watch(&ecb, fds[0], POLLIN, 0);
+		ways[i](fds[0]);
+		test_note("way %zu", i);
+		CHECK_EQ(ecb_forget(&ecb, event), -ENOENT);
+		/* io_uring's worker gives the file up by itself. */
+		while (!hung_up(fds[1]))
+			CHECK(ways[i] == by_uring);
+		close(fds[1]);
+	}
+	ecb_close(&ecb);
+}
+
+/* What isn't the end of the watched descriptor. */
+TEST(a_watch_outlives_other_descriptors_of_its_file)
+{
+	struct flexsc_event_slot event;
+	int fds[2], copy, status;
+	pid_t pid;
+
+	pair(fds);
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	copy = dup(fds[0]);
+	CHECK_EQ(close(copy), 0);
+	/* Of a process with a table of its own, and of one in flight. */
+	pid = fork();
+	if (!pid)
+		_exit(close(fds[0]));
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(pass_file(fds[0], fds[0]), 0);
+	CHECK_EQ(close(take_file(fds[1])), 0);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK(ecb_next(&ecb, ALL_GROUPS, &event));
+	CHECK_EQ(ecb_forget(&ecb, 0), 0);
+	ecb_close(&ecb);
+}
+
+/* A file that is in flight isn't its descriptor. */
+TEST(a_watch_ends_though_its_file_is_passed_on)
+{
+	int fds[2], way[2], taken;
+
+	pair(fds);
+	pair(way);
+	ecb_open(&ecb, 8, 0);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	CHECK_EQ(pass_file(way[0], fds[0]), 0);
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK_EQ(ecb_forget(&ecb, 0), -ENOENT);
+	CHECK(!hung_up(fds[1]));
+	taken = take_file(way[1]);
+	CHECK(taken >= 0);
+	CHECK(ecb_watch(&ecb, taken, POLLIN, 0) < 8);
+	CHECK_EQ(close(taken), 0);
+	CHECK(hung_up(fds[1]));
+	ecb_close(&ecb);
+}
+
+/* A storm: all threads and processes on the same few numbers. */
+
+#define FIRST	100
+#define NUMBERS	12
+
+static atomic_bool over;
+
+static int any_file(void)
+{
+	int fds[2];
+
+	switch (below(4)) {
+	case 0:
+		return eventfd(0, EFD_NONBLOCK);
+	case 1:
+		return dup(FIRST + (int)below(NUMBERS));
+	case 2:
+		if (pipe(fds))
+			return -1;
+		break;
+	default:
+		pair(fds);
+	}
+	close(fds[1]);
+	return fds[0];
+}
+
+static void storm_once(void)
+{
+	const int number = FIRST + (int)below(NUMBERS);
+	int fd;
+
+	switch (below(4)) {
+	case 0:
+		close(number);
+		break;
+	case 1:
+		close_range((unsigned int)number, (unsigned int)number + 2, 0);
+		break;
+	default:
+		fd = any_file();
+		dup2(fd, number);
+		/* Not in the numbers' range: it's dup()'s or the kernel's. */
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+static void *storm_as_thread(void *arg)
+{
+	chance_seed((uint64_t)(uintptr_t)arg);
+	while (!atomic_load(&over))
+		storm_once();
+	return NULL;
+}
+
+static int storm_as_process(void *arg)
+{
+	storm_as_thread(arg);
+	_exit(0);
+}
+
+static unsigned int live_watches(void)
+{
+	unsigned int live = 0;
+
+	for (uint32_t i = 0; i < ecb.args.events; i++)
+		live += ecb_forget(&ecb, i) == 0;
+	return live;
+}
+
+static void watch_in_storm(uint64_t span)
+{
+	const uint64_t end = now_ns() + span;
+	struct flexsc_event_slot event;
+	unsigned int watches = 0;
+
+	while (now_ns() < end) {
+		watches += ecb_try_watch(&ecb, FIRST + (int)below(NUMBERS),
+					 POLLIN | POLLOUT, 0) >= 0;
+		if (one_in(8))
+			ecb_forget(&ecb, (uint32_t)below(ecb.args.events));
+		while (ecb_next(&ecb, ALL_GROUPS, &event))
+			;
+	}
+	test_note("%u watches", watches);
+	CHECK(watches > 100);
+}
+
+/* Once all of them are closed, no watch is left, while the block goes on. */
+TEST_LIMIT(no_close_is_missed_in_a_storm, 60)
+{
+	static char stacks[2][65536] __attribute__((aligned(16)));
+	pthread_t threads[3];
+	pid_t pids[2];
+
+	become_nobody();
+	chance_seed(1);
+	ecb_open(&ecb, 64, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	for (uintptr_t i = 0; i < 3; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, storm_as_thread,
+					(void *)(i + 2)), 0);
+	for (uintptr_t i = 0; i < 2; i++) {
+		pids[i] = clone(storm_as_process, stacks[i] + sizeof(stacks[i]),
+				CLONE_VM | CLONE_FILES | SIGCHLD,
+				(void *)(i + 9));
+		CHECK(pids[i] > 0);
+	}
+	watch_in_storm(4 * SECOND);
+	atomic_store(&over, true);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(waitpid(pids[i], NULL, 0), pids[i]);
+	CHECK_EQ(close_range(FIRST, FIRST + NUMBERS, 0), 0);
+	CHECK_EQ(live_watches(), 0);
+	ecb_close(&ecb);
+	CHECK(falls_to(system_module_references, 0));
+}
+
+/* As another user: descriptors are closed, watched or not. */
+static void storm_as_bystander(void)
+{
+	become_nobody();
+	for (;;) {
+		int fd = eventfd(0, 0);
+
+		dup2(fd, 200);
+		close(fd);
+	}
+}
+
+static void use_module(void)
+{
+	int fds[2];
+
+	become_nobody();
+	ecb_open(&ecb, 64, 0);
+	for (int i = 0; i < 60; i++) {
+		pair(fds);
+		ecb_watch(&ecb, fds[0], POLLIN, 0);
+		if (i % 2)
+			close(fds[0]);
+	}
+}
+
+/* Loading and unloading is for one processor: see guest.py. */
+TEST_LIMIT(the_module_is_unloaded_while_descriptors_are_closed, 60)
+{
+	int module = open(MODULE, O_RDONLY | O_CLOEXEC);
+	pid_t pids[2];
+
+	CHECK(module >= 0);
+	CHECK_EQ(system_set(CPU, "0"), 0);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			storm_as_bystander();
+	}
+	for (int i = 0; i < 5; i++) {
+		int pid = test_fork();
+
+		if (!pid) {
+			use_module();
+			test_leave();
+		}
+		test_reap(pid);
+		CHECK(falls_to(system_module_references, 0));
+		CHECK_EQ(syscall(SYS_delete_module, "flexsc", O_NONBLOCK), 0);
+		CHECK_EQ(syscall(SYS_finit_module, module, "", 0), 0);
+		CHECK_EQ(chmod("/dev/flexsc", 0666), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		kill(pids[i], SIGKILL);
+	system_set(CPU, "1");
+}
+
+/* What root may turn off costs no more than a watch that ends late. */
+TEST(watches_end_with_their_block_while_probes_are_off)
+{
+	int fds[2];
+	int pid;
+
+	ecb_open(&ecb, 8, 0);
+	pair(fds);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	if (system_set(KPROBES, "0"))
+		SKIP("this kernel's probes can't be turned off");
+	CHECK_EQ(close(fds[0]), 0);
+	pid = test_fork();
+	if (!pid) {
+		use_module();
+		test_leave();
+	}
+	test_reap(pid);
+	ecb_close(&ecb);
+	CHECK(hung_up(fds[1]));
+	CHECK(falls_to(system_module_references, 0));
+	CHECK_EQ(system_set(KPROBES, "1"), 0);
+	/* And on again. */
+	ecb_open(&ecb, 8, 0);
+	pair(fds);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	CHECK_EQ(close(fds[0]), 0);
+	CHECK(hung_up(fds[1]));
+	ecb_close(&ecb);
+}
