@@ -192,6 +192,56 @@ def test_too_many_clients_are_told(start: Start) -> None:
     assert eventually(lambda: answers_now(server))
 
 
+def test_silent_clients_make_room(start: Start) -> None:
+    """A client that has connected and sends nothing counts as idle after a second."""
+    server = start("--max-connections", "2")
+    with server.client() as one, server.client() as two:
+        begun = time.monotonic()
+        assert eventually(lambda: answers_now(server))
+        assert time.monotonic() - begun > 0.5
+        assert answers_now(server)
+        assert one.closed()
+        # The next two found the place of the one that was answered.
+        two.send(request("/hello.txt"))
+        assert two.read().status == 200
+
+
+def test_a_full_server_refuses_many_at_once(start: Start) -> None:
+    """It waits for no client that it has refused, whether that sends or not."""
+    server = start("--max-connections", "1")
+    with contextlib.ExitStack() as stack:
+        busy = stack.enter_context(server.client(receive_buffer=4096))
+        busy.send(request("/big"))
+        busy.socket.recv(1000)
+        begun = time.monotonic()
+        silent = [stack.enter_context(server.client()) for _ in range(200)]
+        talking = [stack.enter_context(server.client()) for _ in range(200)]
+        for client in talking:
+            with contextlib.suppress(ConnectionError):
+                client.send(request("/hello.txt"))
+        for client in silent + talking:
+            assert client.read().status == 503
+        assert time.monotonic() - begun < 5
+
+
+def test_many_clients_that_stay_are_all_answered(start: Start) -> None:
+    """With so few descriptors that all but one of them can't be served at a time."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+    server = start(before=limit)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(server.client()) for _ in range(100)]
+        for client in clients:
+            with contextlib.suppress(ConnectionError):
+                client.send(request("/hello.txt"))
+        begun = time.monotonic()
+        answers = [client.read().status for client in clients]
+        assert set(answers) <= {200, 503} and 200 in answers
+        assert time.monotonic() - begun < 5
+
+
 def answers_now(server: Server) -> bool:
     with server.client() as client:
         client.send(request("/hello.txt"))

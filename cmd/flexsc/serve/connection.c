@@ -8,7 +8,7 @@
  *					(400 ...), or took too long (408)
  *	WAITING		CLOSING		the client has gone, or was idle for
  *					too long; the worker stops; descriptors
- *					are short
+ *					or places are short
  *	ANSWERING	WAITING		the answer was sent, and the connection
  *					is kept
  *	ANSWERING	LINGERING	it was sent and is the last, but there
@@ -18,7 +18,7 @@
  *	ANSWERING	CLOSING		it was sent and is the last; the client
  *					has gone or is stuck
  *	LINGERING	CLOSING		the client has gone, or a limit is
- *					reached
+ *					reached; room or descriptors are short
  *	CLOSING		-		no call is pending
  *
  * What is pending, "ops" says, and the exchange. Each callback clears its own
@@ -49,6 +49,9 @@
 #define LINGER_TIME	(2 * CLOCK_SECOND)
 #define LINGER_BYTES	(4U << 20)
 
+/* A client that has just connected has this time to send before it counts as idle. */
+#define SILENCE		CLOCK_SECOND
+
 _Static_assert(BUFFER_BODY >= REQUEST_HEAD_MAX + ROOM,
 	       "the longest head fits in a big buffer");
 
@@ -61,26 +64,26 @@ static bool rest(const struct connection *c)
  * Lists
  */
 
-static void to_idle(struct connection *c)
+static void move(struct connection *c, struct connection **list)
 {
-	struct clients *all = c->clients;
-
-	if (c->idle)
+	if (c->list == list)
 		return;
-	c->idle = true;
-	DL_DELETE(all->busy, c);
-	DL_APPEND(all->idle, c);
+	DL_DELETE(*c->list, c); /* NOLINT(clang-analyzer-core.NullDereference) */
+	DL_APPEND(*list, c);
+	c->list = list;
 }
 
 static void to_busy(struct connection *c)
 {
-	struct clients *all = c->clients;
+	move(c, &c->clients->busy);
+}
 
-	if (!c->idle)
-		return;
-	c->idle = false;
-	DL_DELETE(all->idle, c); /* NOLINT(clang-analyzer-core.NullDereference) */
-	DL_APPEND(all->busy, c);
+/* It doesn't take the place of a client that is served. */
+static void count_refused(struct connection *c)
+{
+	if (!c->refused)
+		c->clients->refused++;
+	c->refused = true;
 }
 
 static bool connection_pending(const struct connection *c,
@@ -195,6 +198,7 @@ static void receive_request(struct connection *c)
 	uint64_t timeout = c->clients->env->settings->timeout;
 
 	if (c->request.state != REQUEST_IDLE) {
+		to_busy(c);
 		if (!c->begun)
 			c->begun = clock_ticks();
 		timeout = remaining(c->begun, timeout);
@@ -291,9 +295,14 @@ static void finish(struct connection *c)
 	}
 	c->state = CONNECTION_LINGERING;
 	c->begun = clock_ticks();
+	count_refused(c);
+	move(c, &c->clients->lingering);
 	shut_down(c);
 	if (c->state == CONNECTION_LINGERING && !connection_pending(c, OP_RECEIVE))
 		linger(c);
+	/* The listener may wait for room. */
+	if (!clients_have_room(c->clients, 0))
+		clients_make_room(c->clients);
 }
 
 /* The answer has been sent. */
@@ -308,12 +317,13 @@ static void connection_answered(struct connection *c)
 	request_init(&c->request, &c->clients->env->settings->limits);
 	c->state = CONNECTION_WAITING;
 	c->begun = 0;
+	c->accepted = 0;
 	c->start = c->parsed;
 	if (rest(c)) {
 		parse(c);
 		return;
 	}
-	to_idle(c);
+	move(c, &c->clients->idle);
 	if (connection_pending(c, OP_RECEIVE))
 		return;
 	if (c->ended) {
@@ -333,10 +343,11 @@ static void connection_settle(struct connection *c)
 		return;
 	rewind_input(c);
 	flexsc_loop_close(all->env->loop, NULL, c->fd);
-	DL_DELETE(all->busy, c);
+	DL_DELETE(*c->list, c);
 	c->next = all->unused;
 	all->unused = c;
 	all->count--;
+	all->refused -= c->refused;
 	all->left(all);
 }
 
@@ -484,20 +495,24 @@ void connection_start(struct clients *all, int fd,
 	c->exchange.socket = fd;
 	c->state = CONNECTION_WAITING;
 	c->ops = 0;
-	c->idle = false;
+	c->refused = false;
 	c->ended = false;
 	c->begun = 0;
+	c->accepted = clock_ticks();
 	c->discarded = 0;
 	rewind_input(c);
 	if (log_enabled(&all->env->log))
 		set_peer(c, peer);
 	request_init(&c->request, &all->env->settings->limits);
-	DL_APPEND(all->busy, c);
+	c->list = &all->idle;
+	DL_APPEND(all->idle, c);
 	all->count++;
-	if (refused)
+	if (refused) {
+		count_refused(c);
 		refuse(c, 503);
-	else
+	} else {
 		receive_request(c);
+	}
 	connection_settle(c);
 }
 
@@ -511,19 +526,55 @@ static void connection_cut(struct connection *c)
 	connection_settle(c);
 }
 
-bool clients_shed(struct clients *all)
+/*
+ * Close the longest idle connection. It has received nothing so far; if a request
+ * arrives before its receive is cancelled, that is answered.
+ */
+static bool shed_idle(struct clients *all)
 {
-	if (!all->idle)
+	struct connection *c = all->idle;
+
+	if (!c || (c->accepted && clock_ticks() - c->accepted < SILENCE))
 		return false;
-	connection_cut(all->idle);
+	to_busy(c);
+	if (connection_pending(c, OP_RECEIVE))
+		flexsc_loop_cancel(all->env->loop, &c->receive);
+	else
+		connection_cut(c);
 	return true;
+}
+
+bool clients_make_place(struct clients *all)
+{
+	return all->count - all->refused < all->max || shed_idle(all);
+}
+
+void clients_make_room(struct clients *all)
+{
+	if (all->lingering)
+		connection_cut(all->lingering);
+}
+
+void clients_shed(struct clients *all)
+{
+	if (all->lingering)
+		connection_cut(all->lingering);
+	else
+		shed_idle(all);
+}
+
+static void cut_list(struct connection **list)
+{
+	struct connection *c, *next;
+
+	DL_FOREACH_SAFE(*list, c, next)
+		connection_cut(c);
 }
 
 static bool connection_waits(const struct connection *c)
 {
-	return c->state == CONNECTION_LINGERING ||
-	       (c->state == CONNECTION_WAITING &&
-		c->request.state == REQUEST_IDLE);
+	return c->state == CONNECTION_WAITING &&
+	       c->request.state == REQUEST_IDLE;
 }
 
 void clients_stop(struct clients *all)
@@ -531,8 +582,8 @@ void clients_stop(struct clients *all)
 	struct connection *c, *next;
 
 	all->stopping = true;
-	DL_FOREACH_SAFE(all->idle, c, next)
-		connection_cut(c);
+	cut_list(&all->idle);
+	cut_list(&all->lingering);
 	DL_FOREACH_SAFE(all->busy, c, next)
 		if (connection_waits(c))
 			connection_cut(c);
@@ -540,10 +591,9 @@ void clients_stop(struct clients *all)
 
 void clients_cut(struct clients *all)
 {
-	struct connection *c, *next;
-
-	DL_FOREACH_SAFE(all->busy, c, next)
-		connection_cut(c);
+	cut_list(&all->idle);
+	cut_list(&all->lingering);
+	cut_list(&all->busy);
 }
 
 void clients_fini(struct clients *all)

@@ -37,24 +37,29 @@ struct clients {
 	struct environment *env;
 	/* A connection has gone. */
 	void (*left)(struct clients *clients);
-	/* Connections that wait between two requests, longest first; others. */
+	/* Lists: those that wait for a request, longest first; that linger; others. */
 	struct connection *idle;
+	struct connection *lingering;
 	struct connection *busy;
 	struct connection *unused;
 	unsigned int count;
-	unsigned int max;
+	unsigned int refused;	/* of these, that are refused or linger */
+	unsigned int max;	/* of the others */
+	unsigned int max_refused;
 	bool stopping;
 };
 
 struct connection {
 	struct clients *clients;
 	struct connection *prev, *next;
+	struct connection **list;	/* of the clients', that it is on */
 	int fd;
 	enum connection_state state;
 	unsigned int ops;
-	bool idle;		/* on the clients' list of idle ones */
+	bool refused;		/* counted so: it is refused, or lingers */
 	bool ended;		/* the client sends nothing more */
 	uint64_t begun;		/* when its request's first byte came, or 0 */
+	uint64_t accepted;	/* when, or 0: it has made a request since */
 	uint64_t discarded;	/* bytes thrown away while lingering */
 	struct flexsc_cb receive;
 	struct flexsc_cb shutdown;
@@ -81,8 +86,21 @@ struct connection {
 void connection_start(struct clients *clients, int fd,
 		      const struct sockaddr_storage *peer, bool refuse);
 
-/* Descriptors or places are short: close the longest idle one, if any. */
-bool clients_shed(struct clients *clients);
+/* May another one be accepted, beside so many that are being accepted? */
+static inline bool clients_have_room(const struct clients *clients,
+				     unsigned int coming)
+{
+	return clients->count + coming < clients->max + clients->max_refused;
+}
+
+/* Is there a place for one more, or can the longest idle one give its place? */
+bool clients_make_place(struct clients *clients);
+
+/* There is no room: close the connection that lingers for the longest time. */
+void clients_make_room(struct clients *clients);
+
+/* Descriptors are short: close one that lingers, or else the longest idle one. */
+void clients_shed(struct clients *clients);
 
 /* Drop connections that wait for a request; others finish what was begun. */
 void clients_stop(struct clients *clients);

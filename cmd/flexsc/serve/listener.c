@@ -4,9 +4,10 @@
  * workers, the rest on the worker's thread.
  *
  * When the worker has as many clients as it may, the one that is idle for the
- * longest time goes; if none is idle, a few more are accepted to be told 503,
- * and the others wait in the socket's queue. When the process is out of
- * descriptors or memory, an idle client goes, too, and accepting pauses.
+ * longest time goes; if none is idle, the new one is answered 503 at once. So that
+ * this answer arrives, its connection lingers, but not longer than there is room
+ * for others. When the process is out of descriptors or memory, a client that
+ * lingers or is idle goes, and accepting pauses until one has gone.
  *
  * Clients come by calls of accept4() that wait, or, with --events send, by SEND:
  * then they are accepted while the worker works, too (incoming.h). Where the
@@ -146,17 +147,17 @@ static void take_client(struct listener *l, int64_t ret,
 		/* Other errors are those of one client that has gone. */
 		if (ret >= 0)
 			connection_start(all, (int)ret, peer,
-					 all->count >= all->max &&
-					 !clients_shed(all));
+					 !clients_make_place(all));
 	}
 }
 
-/* May so many be accepted that have to be told 503? */
-static bool has_room(const struct listener *l)
+/* May one more be accepted? If not, make room; listener_freed() follows. */
+static bool has_room(struct listener *l)
 {
-	const struct clients *all = l->clients;
-
-	return all->count + l->posted < all->max + LISTENER_ACCEPTS;
+	if (clients_have_room(l->clients, l->posted))
+		return true;
+	clients_make_room(l->clients);
+	return false;
 }
 
 static void on_accept(struct flexsc_cb *cb)
@@ -289,6 +290,14 @@ void listener_resume(struct listener *l)
 			return;
 		}
 	}
+}
+
+void listener_freed(struct listener *l)
+{
+	if (l->paused)
+		flexsc_loop_cancel(l->clients->env->loop, &l->pause);
+	else
+		listener_resume(l);
 }
 
 /* Those that came are closed: the worker stops. */

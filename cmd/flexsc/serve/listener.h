@@ -60,6 +60,9 @@ int listener_begin(struct listener *listener);
 /* Accept, as far as there is room for clients. */
 void listener_resume(struct listener *listener);
 
+/* A client has gone: there is room, and a descriptor. */
+void listener_freed(struct listener *listener);
+
 void listener_close(struct listener *listener);
 
 void listener_fini(struct listener *listener);

@@ -25,8 +25,12 @@
 #include "http/mime.h"
 
 /* Descriptors of a worker, of libc and of the shell. */
-#define OWN_FDS		16
+#define OWN_FDS		8
 #define OTHER_FDS	32
+
+/* Clients of a loop that are refused at once; the second if descriptors are short. */
+#define REFUSED_MOST	64
+#define REFUSED_LEAST	8
 
 struct team_member {
 	struct worker worker;
@@ -211,14 +215,20 @@ static int serve(const struct settings *s)
 static void fit_descriptors(struct settings *s)
 {
 	struct rlimit limit;
-	rlim_t others = OTHER_FDS + (rlim_t)OWN_FDS * s->loops + s->cache;
+	rlim_t others = OTHER_FDS + s->cache +
+			(rlim_t)(OWN_FDS + REFUSED_LEAST) * s->loops;
 	rlim_t needed = others + 2 * (rlim_t)s->max_connections;
+	rlim_t wanted = needed + (rlim_t)(REFUSED_MOST - REFUSED_LEAST) * s->loops;
 	rlim_t most;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
+	s->max_refused = REFUSED_MOST;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
 		return;
-	limit.rlim_cur = limit.rlim_max < needed ? limit.rlim_max : needed;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
 	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= wanted)
+		return;
+	s->max_refused = REFUSED_LEAST;
 	if (limit.rlim_cur >= needed)
 		return;
 	most = limit.rlim_cur > others + 2 ? (limit.rlim_cur - others) / 2 : 1;

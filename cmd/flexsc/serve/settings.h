@@ -27,6 +27,8 @@ struct settings {
 	uint64_t timeout;		/* nanoseconds */
 	uint64_t grace;
 	struct limits limits;
+	/* Beside max_connections, for each loop; by what descriptors there are. */
+	unsigned int max_refused;
 	/* Opened by command_serve(). */
 	int root_fd;
 	struct log_file *log_file;	/* shared by all workers */

@@ -90,7 +90,7 @@ static void worker_left(struct clients *clients)
 				    offsetof(struct worker, clients));
 
 	if (!clients->stopping)
-		listener_resume(&w->listener);
+		listener_freed(&w->listener);
 	else if (clients->count == 0)
 		close_worker(w);
 }
@@ -165,6 +165,7 @@ static void init(struct worker *w, const struct settings *s)
 			.env = &w->env,
 			.left = worker_left,
 			.max = (s->max_connections + s->loops - 1) / s->loops,
+			.max_refused = s->max_refused,
 		},
 		.ask = { .callback = on_ask, .arg = w },
 	};
