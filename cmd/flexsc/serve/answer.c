@@ -3,7 +3,7 @@
  * From a request to the end of its answer; runs on the worker's thread.
  *
  *	stage		pending			then
- *	OPEN		openat2			LOOK; or a message
+ *	OPEN		openat2, or a walk	LOOK; or a message
  *	OPEN_INDEX	openat2			LOOK; OPEN_FOLDER if the folder
  *						has no index.html
  *	LOOK		statx			LOAD; OPEN_FOLDER if index.html
@@ -28,11 +28,13 @@
 #include <sys/stat.h>
 
 #include <flexsc/flexsc.h>
+#include <flexsc/work.h>
 
 #include "exchange.h"
 #include "listing.h"
 #include "message.h"
 #include "transfer.h"
+#include "http/beneath.h"
 #include "http/condition.h"
 #include "http/request.h"
 
@@ -100,16 +102,35 @@ static void look(struct exchange *x)
 	exchange_posted(x, OP_STAT, rc);
 }
 
+/* Runs on a syscall thread; the exchange waits for it. */
+static int64_t walk(void *arg)
+{
+	const struct exchange *x = arg;
+
+	return beneath_open(x->env->settings->root_fd, x->path.name,
+			    x->walk_flags);
+}
+
+static int post_open(struct exchange *x, bool folder)
+{
+	struct environment *env = x->env;
+	struct open_how *how = &env->how[env->links][folder];
+
+	x->links = env->links;
+	if (!env->no_openat2)
+		return flexsc_loop_openat2(env->loop, &x->open,
+					   env->settings->root_fd,
+					   x->path.name, how, sizeof(*how));
+	x->links = true;
+	x->walk_flags = (int)how->flags;
+	return flexsc_loop_work(env->loop, &x->open, walk, x);
+}
+
 static void open_file(struct exchange *x, enum exchange_stage stage)
 {
 	struct environment *env = x->env;
-	bool folder = stage == EXCHANGE_OPEN_FOLDER;
-	int rc = flexsc_loop_openat2(env->loop, &x->open,
-				     env->settings->root_fd, x->path.name,
-				     &env->how[env->links][folder],
-				     sizeof(env->how[0][0]));
+	int rc = post_open(x, stage == EXCHANGE_OPEN_FOLDER);
 
-	x->links = env->links;
 	x->stage = stage;
 	/* Opening a pipe waits until another process writes. */
 	if (exchange_posted(x, OP_OPEN, rc))
@@ -160,10 +181,13 @@ static void looked(struct exchange *x)
 static void not_opened(struct exchange *x, int error)
 {
 	struct cache *cache = &x->env->cache;
-
 	bool again = error == EAGAIN || (error == ELOOP && !x->links);
 
 	x->env->links |= error == ELOOP;
+	if ((error == ENOSYS || error == EPERM) && !x->env->no_openat2) {
+		x->env->no_openat2 = beneath_needed(x->env->settings->root_fd);
+		again = x->env->no_openat2;
+	}
 	if (again && ++x->retries < RETRIES) {
 		open_file(x, x->stage);
 		return;

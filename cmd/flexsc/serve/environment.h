@@ -33,6 +33,8 @@ struct environment {
 	 */
 	struct open_how how[2][2];
 	bool links;
+	/* Why a name is walked instead (http/beneath.h), or 0. */
+	int no_openat2;
 };
 
 #endif /* SERVE_ENVIRONMENT_H */

@@ -83,6 +83,7 @@ struct exchange {
 	struct response response;
 	unsigned int retries;
 	bool links;			/* the open follows symbolic links */
+	int walk_flags;			/* of an open without openat2() */
 	struct buffer *buffer;		/* data that is loaded, then sent */
 	struct directory *directory;	/* while its names are read */
 	char *page;			/* from malloc(), sent instead */

@@ -154,6 +154,10 @@ static void announce(const struct team_member *team, const struct settings *s)
 		fprintf(stderr, "flexsc: engine %s, for %.*s doesn't work "
 			"here: %s\n", flexsc_loop_engine(loop),
 			(int)(reason - why), why, reason + 2);
+	if (team->worker.env.no_openat2)
+		fprintf(stderr, "flexsc: openat2() doesn't work here (%s): "
+			"files are opened by a call for each part of a name\n",
+			strerror(team->worker.env.no_openat2));
 	fprintf(stderr, "serving %s on http://%s/ with engine %s, %u loop%s\n",
 		s->root, name, flexsc_loop_engine(loop), s->loops,
 		s->loops > 1 ? "s" : "");

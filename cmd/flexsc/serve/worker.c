@@ -21,6 +21,7 @@
 #include <flexsc/flexsc.h>
 
 #include "worker.h"
+#include "http/beneath.h"
 
 static const int signals[] = { SIGTERM, SIGINT };
 
@@ -188,6 +189,9 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 	if (rc)
 		return rc;
 	init_how(&w->env);
+	/* io_uring opens files whatever a filter of system calls forbids. */
+	if (strcmp(flexsc_loop_engine(w->env.loop), "uring") != 0)
+		w->env.no_openat2 = beneath_needed(s->root_fd);
 	w->env.cache.close = close_posted;
 	w->env.cache.arg = w->env.loop;
 	w->env.cache.limit = (s->cache + s->loops - 1) / s->loops;
