@@ -11,9 +11,11 @@ import os
 import re
 import resource
 import shutil
+import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -286,6 +288,66 @@ def test_the_log_may_be_standard_output(start: Start) -> None:
     server.get("/hello.txt")
     assert server.process.stdout is not None
     assert '"GET /hello.txt HTTP/1.1" 200 1024' in server.process.stdout.readline()
+
+
+@pytest.mark.parametrize("signo", [signal.SIGHUP, signal.SIGUSR1])
+def test_no_line_is_lost_when_the_log_is_renamed(
+    start: Start, tmp_path: Path, signo: signal.Signals
+) -> None:
+    log = tmp_path / "log"
+    server = start("--log", str(log), "--loops", "2")
+    over = threading.Event()
+    asked = [0, 0, 0, 0]
+
+    def ask(i: int) -> None:
+        while not over.is_set():
+            with server.client() as client:
+                for _ in range(10):
+                    asked[i] += client.ask(f"/hello.txt?{i}").status == 200
+
+    clients = [threading.Thread(target=ask, args=(i,)) for i in range(len(asked))]
+    for client in clients:
+        client.start()
+    try:
+        for i in range(5):
+            had = sum(asked)
+            assert eventually(lambda had=had: sum(asked) > had + 100)
+            log.rename(tmp_path / f"log.{i}")
+            server.process.send_signal(signo)
+            # Each worker opens it; the lines of both are in one of the files.
+            assert eventually(lambda: log.exists() and log.stat().st_size > 0)
+    finally:
+        over.set()
+        for client in clients:
+            client.join()
+    assert server.terminate() == 0
+    text = "".join(path.read_text() for path in sorted(tmp_path.glob("log*")))
+    for i, count in enumerate(asked):
+        assert text.count(f'"GET /hello.txt?{i} HTTP/1.1" 200 1024\n') == count
+    assert len(text.splitlines()) == sum(asked)
+    assert log.stat().st_size > 0
+    assert [line for line in server.messages if "lost" in line] == []
+
+
+def test_a_log_that_cannot_be_reopened_goes_on(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    server = start("--log", str(folder / "log"))
+    folder.rename(tmp_path / "moved")
+    server.process.send_signal(signal.SIGHUP)
+    assert eventually(lambda: any("opened again" in m for m in server.messages))
+    assert server.get("/hello.txt").status == 200
+    assert server.terminate() == 0
+    assert "/hello.txt" in (tmp_path / "moved/log").read_text()
+
+
+def test_without_a_log_there_is_none_to_reopen(start: Start) -> None:
+    server = start()
+    for _ in range(3):
+        server.process.send_signal(signal.SIGUSR1)
+        assert server.get("/hello.txt").status == 200
+    server.process.send_signal(signal.SIGHUP)
+    assert server.wait() == -signal.SIGHUP
 
 
 def test_a_full_disk_behind_the_log(start: Start) -> None:

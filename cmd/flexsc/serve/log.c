@@ -5,6 +5,9 @@
  * after the first line. The file is open for appending, so that whole buffers
  * of several workers don't mix. When it can't be written, lines are dropped
  * and counted, one message says so, and the next buffer tries again.
+ *
+ * Each worker has a descriptor of its own, and changes it between two buffers when
+ * the file is reopened.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +27,9 @@
 #define TARGET_MAX	4096			/* bytes of it, unescaped */
 #define LINE_MAX_SIZE	(256 + 4 * TARGET_MAX)
 
+#define HOW_TO_OPEN	(O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY)
+#define MODE		0644
+
 int log_open(struct log_file *file, const char *name)
 {
 	*file = (struct log_file){ .name = name, .fd = -1 };
@@ -32,8 +38,7 @@ int log_open(struct log_file *file, const char *name)
 	if (strcmp(name, "-") == 0)
 		file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 	else
-		file->fd = open(name, O_WRONLY | O_CREAT | O_APPEND |
-				O_CLOEXEC | O_NOCTTY, 0644);
+		file->fd = open(name, HOW_TO_OPEN, MODE);
 	return file->fd < 0 ? -errno : 0;
 }
 
@@ -63,7 +68,7 @@ static void fail(struct log *log, int error)
 
 static void write_out(struct log *log)
 {
-	int rc = flexsc_loop_write(log->loop, &log->write, log->file->fd,
+	int rc = flexsc_loop_write(log->loop, &log->write, log->fd,
 				   log->out + log->out_at,
 				   log->out_length - log->out_at);
 
@@ -78,6 +83,11 @@ static void flush(struct log *log)
 {
 	char *full = log->fill;
 
+	if (log->next >= 0) {
+		flexsc_loop_close(log->loop, NULL, log->fd);
+		log->fd = log->next;
+		log->next = -1;
+	}
 	log->fill = log->out;
 	log->out = full;
 	log->out_at = 0;
@@ -116,8 +126,39 @@ static void on_timer(struct flexsc_cb *cb)
 	struct log *log = cb->arg;
 
 	log->waiting = false;
-	if (!log->writing)
+	/* A buffer that was full has been written before its time. */
+	if (!log->writing && log->filled)
 		flush(log);
+}
+
+static void on_opened(struct flexsc_cb *cb)
+{
+	struct log *log = cb->arg;
+
+	log->opening = false;
+	if (cb->ret < 0) {
+		if (!log->closing)
+			fprintf(stderr, "flexsc: access log %s can't be opened "
+				"again: %s; lines go to the old file\n",
+				log->file->name, strerror((int)-cb->ret));
+	} else {
+		if (log->next >= 0)
+			flexsc_loop_close(log->loop, NULL, log->next);
+		log->next = (int)cb->ret;
+	}
+	if (log->again)
+		log_reopen(log);
+}
+
+void log_reopen(struct log *log)
+{
+	/* An open that is pending may find the file that is being renamed. */
+	log->again = log->opening;
+	if (log->opening || log->closing || !log_has_name(log->file))
+		return;
+	log->opening = flexsc_loop_openat(log->loop, &log->open, AT_FDCWD,
+					  log->file->name, HOW_TO_OPEN,
+					  MODE) == 0;
 }
 
 int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop)
@@ -127,9 +168,15 @@ int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop)
 		.loop = loop,
 		.write = { .callback = on_written, .arg = log },
 		.timer = { .callback = on_timer, .arg = log },
+		.open = { .callback = on_opened, .arg = log },
+		.fd = -1,
+		.next = -1,
 	};
 	if (file->fd < 0)
 		return 0;
+	log->fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	if (log->fd < 0)
+		return -errno;
 	log->fill = malloc(LOG_BUFFER);
 	log->out = malloc(LOG_BUFFER);
 	return log->fill && log->out ? 0 : -ENOMEM;
@@ -200,6 +247,9 @@ void log_write(struct log *log, const struct clock *clock,
 void log_close(struct log *log)
 {
 	log->closing = true;
+	log->again = false;
+	if (log->opening)
+		flexsc_loop_cancel(log->loop, &log->open);
 	if (log->waiting)
 		flexsc_loop_cancel(log->loop, &log->timer);
 	if (log->writing)
@@ -210,6 +260,12 @@ void log_close(struct log *log)
 
 void log_fini(struct log *log)
 {
+	/* Not of a worker that has failed before log_init(). */
+	if (log->fill) {
+		close(log->fd);
+		if (log->next >= 0)
+			close(log->next);
+	}
 	free(log->fill);
 	free(log->out);
 }

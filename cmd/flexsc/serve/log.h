@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <flexsc/call.h>
 
@@ -20,7 +21,7 @@ struct flexsc_loop;
 /* What all workers share. */
 struct log_file {
 	const char *name;
-	int fd;			/* -1: no log */
+	int fd;			/* when it began; -1: no log */
 	_Atomic bool told;	/* that lines are being lost */
 	_Atomic uint64_t dropped;
 };
@@ -30,6 +31,11 @@ struct log {
 	struct flexsc_loop *loop;
 	struct flexsc_cb write;
 	struct flexsc_cb timer;
+	struct flexsc_cb open;
+	int fd;			/* of this worker */
+	int next;		/* that it has reopened for the next buffer, or -1 */
+	bool opening;
+	bool again;		/* it shall be opened once more after that */
 	bool writing;
 	bool waiting;		/* the timer runs */
 	bool closing;
@@ -58,6 +64,18 @@ int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop);
 /* Never waits; a line that finds no room is counted and lost. */
 void log_write(struct log *log, const struct clock *clock,
 	       const struct log_line *line);
+
+/* Is it a file that has a name, and so can be reopened? */
+static inline bool log_has_name(const struct log_file *file)
+{
+	return file->fd >= 0 && strcmp(file->name, "-") != 0;
+}
+
+/*
+ * Go on in the file that has the name now: the other one was renamed. Lines of a
+ * buffer that is being written go to that one.
+ */
+void log_reopen(struct log *log);
 
 /* Write what is there, within a second; nothing is posted after that. */
 void log_close(struct log *log);

@@ -32,7 +32,8 @@ static const char help[] =
 "      --max-body BYTES     of a request's body, which is ignored (1048576)\n"
 "  -h, --help               show this\n"
 "\n"
-"SIGTERM and SIGINT stop it gracefully, a second one at once.\n";
+"SIGTERM and SIGINT stop it gracefully, a second one at once; SIGHUP and SIGUSR1\n"
+"reopen the log.\n";
 
 enum {
 	OPT_CACHE = 256,

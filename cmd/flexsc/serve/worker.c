@@ -2,7 +2,8 @@
 /*
  * The life of a worker; runs on its thread, except worker_ask_stop().
  *
- *	running		until SIGTERM, SIGINT or worker_ask_stop()
+ *	running		until SIGTERM, SIGINT or worker_ask_stop(); SIGHUP and
+ *			SIGUSR1 reopen the log
  *	stopping	nobody is accepted, idle clients are gone, the others
  *			get their answers; until the last has left, "grace" is
  *			over, or a second signal comes
@@ -23,14 +24,20 @@
 #include "worker.h"
 #include "http/beneath.h"
 
-static const int signals[] = { SIGTERM, SIGINT };
+static const int signals[WORKER_SIGNALS] = { SIGTERM, SIGINT, SIGUSR1, SIGHUP };
+
+/* Without a log that has a name SIGHUP ends the process, as a terminal does. */
+static unsigned int signals_of(const struct worker *w)
+{
+	return WORKER_SIGNALS - !log_has_name(w->env.settings->log_file);
+}
 
 /* Nothing of this worker's shall be pending any more. */
 static void close_worker(struct worker *w)
 {
 	unsigned int i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < signals_of(w); i++)
 		flexsc_loop_cancel(w->env.loop, &w->signals[i]);
 	flexsc_loop_cancel(w->env.loop, &w->grace);
 	log_close(&w->env.log);
@@ -69,9 +76,12 @@ static void on_signal(struct flexsc_cb *cb)
 
 	if (cb->ret < 0)
 		return;
-	/* Wait for a second signal, unless the worker is at its end. */
-	stop(w);
-	if (w->clients.count)
+	if (cb->ret == SIGHUP || cb->ret == SIGUSR1)
+		log_reopen(&w->env.log);
+	else
+		stop(w);
+	/* Wait for the next signal, unless the worker is at its end. */
+	if (w->clients.count || !w->clients.stopping)
 		flexsc_loop_signal(w->env.loop, cb, cb->ret);
 }
 
@@ -196,7 +206,7 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 	w->env.cache.arg = w->env.loop;
 	w->env.cache.limit = (s->cache + s->loops - 1) / s->loops;
 	rc = log_init(&w->env.log, w->env.settings->log_file, w->env.loop);
-	for (i = 0; i < 2 && rc == 0; i++) {
+	for (i = 0; i < signals_of(w) && rc == 0; i++) {
 		w->signals[i] = (struct flexsc_cb){ .callback = on_signal,
 						    .arg = w };
 		rc = flexsc_loop_signal(w->env.loop, &w->signals[i],

@@ -12,11 +12,14 @@
 #include "environment.h"
 #include "listener.h"
 
+/* SIGTERM, SIGINT, SIGUSR1, and SIGHUP if there is a log to be reopened. */
+#define WORKER_SIGNALS	4
+
 struct worker {
 	struct environment env;
 	struct clients clients;
 	struct listener listener;
-	struct flexsc_cb signals[2];
+	struct flexsc_cb signals[WORKER_SIGNALS];
 	struct flexsc_cb grace;
 	struct flexsc_cb ask;		/* worker_ask_stop() */
 };
