@@ -21,6 +21,7 @@
 
 #include "harness.h"
 
+#define STATUS_USAGE	2
 #define STATUS_SKIP	77
 #define STATUS_LIMIT	(-1)
 
@@ -498,6 +499,42 @@ static bool is_selected(const struct test *test)
 	return !any;
 }
 
+static bool is_a_test(const char *name)
+{
+	for (const struct test *test = tests; test; test = test->next)
+		if (strstr(test->name, name))
+			return true;
+	return false;
+}
+
+static bool is_an_engine(const char *name)
+{
+	const char *engine;
+
+	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
+		if (strcmp(engine, name) == 0)
+			return true;
+	return false;
+}
+
+/* A name that is none would select nothing, and nothing would fail. */
+static bool are_names_right(const char *program)
+{
+	const char *engine = test_engine();
+
+	if (!is_an_engine(engine)) {
+		fprintf(stderr, "%s: no such engine: %s\n", program, engine);
+		return false;
+	}
+	for (char **arg = arguments; *arg; arg++) {
+		if (!strchr(*arg, '=') && !is_a_test(*arg)) {
+			fprintf(stderr, "%s: no such test: %s\n", program, *arg);
+			return false;
+		}
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int number = 0, failed = 0;
@@ -505,6 +542,8 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	arguments = argv + 1;
+	if (!are_names_right(argv[0]))
+		return STATUS_USAGE;
 	/* Tests count descriptors; those of whoever started us don't matter. */
 	syscall(SYS_close_range, 3, ~0U, 0);
 	awaited_signals(&set);

@@ -13,7 +13,8 @@
  *	program [NAME...] [KEY=VALUE...]
  *
  * NAME selects the tests whose names contain it; KEY=VALUE is what
- * test_parameter() finds.
+ * test_parameter() finds. A NAME that is in no test's name, and an engine that
+ * doesn't exist, are errors: exit status 2, and no TAP.
  *
  *	FLEXSC_TEST_ENGINE	engine under test; by default the best one
  *	FLEXSC_TEST_SQPOLL	if set, loops have the option FLEXSC_SQPOLL

@@ -405,8 +405,13 @@ int main(int argc, char **argv)
 
 	if (argc == 1)
 		return run_random(20000);
-	if (argc == 3 && strcmp(argv[1], "-n") == 0)
-		return run_random(strtoul(argv[2], NULL, 10));
+	if (argc == 3 && strcmp(argv[1], "-n") == 0) {
+		unsigned long n = strtoul(argv[2], NULL, 10);
+
+		if (!n)
+			fprintf(stderr, "no number of inputs: %s\n", argv[2]);
+		return n ? run_random(n) : 2;
+	}
 	for (i = 1; i < argc; i++)
 		if (replay(argv[i]))
 			return 1;

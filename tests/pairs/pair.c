@@ -480,6 +480,7 @@ int main(int argc, char **argv)
 
 	MUST(argc >= 4);
 	posts = !strcmp(argv[3], "loop");
+	MUST(posts || !strcmp(argv[3], "plain"));
 	if (!strcmp(argv[1], "list")) {
 		list();
 		return 0;

@@ -236,6 +236,8 @@ def compare(given: argparse.Namespace, work: Path) -> list[Record]:
 
 def conclude(records: Sequence[Record], given: argparse.Namespace) -> int:
     """Prints the last line."""
+    if not records:
+        raise PeersError(f"no test's name matches {given.filter!r}")
     if not given.prefix:
         passed = sum(run.passed for record in records for run in record.native[:1])
         print(f"{passed} passed, 0 failed")

@@ -7,8 +7,10 @@ that are none.
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -16,11 +18,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "vm")]
+FOLDERS = ("", "vm", "peers")
+sys.path[:0] = [str(ROOT / "tests" / name) for name in FOLDERS]
 
+import chosen  # noqa: E402
 import guest  # noqa: E402
 import instructions  # noqa: E402
 import kernels  # noqa: E402
+import peers  # noqa: E402
+import pool  # noqa: E402
 import run  # noqa: E402
 import sanitize  # noqa: E402
 import suite  # noqa: E402
@@ -102,6 +108,73 @@ def test_a_guest_that_does_not_boot_has_failed(
     status, _ = run_suite(tmp_path, monkeypatch, name)
     assert status == 1
     assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 2 skipped"
+
+
+@pytest.mark.parametrize(
+    ("said", "failed"),
+    [
+        ("== a\nok 1 - x\n1..1\n", 0),
+        ("== a\nok 1 - x # SKIP y\n1..1\n", 0),
+        ("== a\n1..0\n", 1),
+        ("== a\nok 1 - x\n1..2\n", 1),
+        ("== a\nok 1 - x\n", 1),
+        ("== a\na: no such test: y\n", 1),
+    ],
+)
+def test_a_program_without_a_test_has_failed(said: str, failed: int) -> None:
+    tally = suite.Tally()
+    assert suite.count(said, (), tally) == 1
+    assert tally.failed == failed
+
+
+def test_programs_that_never_begin_have_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = suite.Target("none", guest.Guest(tmp_path), tmp_path)
+    monkeypatch.setattr(suite, "run_group", lambda *_: (127, "sh: not found\n", 0.0))
+    assert suite.test(target, tmp_path, [("a", "b")], tmp_path) == suite.Tally(failed=1)
+
+
+def test_a_program_or_a_kernel_that_is_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "release", lambda *_: [kernels.Kernel("some", tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        run_suite(tmp_path, monkeypatch, "kmod-nothing")
+    assert stopped.value.code == 2
+    assert run_suite(tmp_path, monkeypatch, "--kernel", "0.0")[0] == 1
+
+
+def test_what_is_chosen_exists() -> None:
+    programs = suite.programs_of(suite.GROUPS)
+    assert {*chosen.GUEST, *chosen.CROSS_GUEST} <= programs
+    once = [
+        f"{kind}-{name}"
+        for kind, names in re.findall(r"(\w+)-\(([^)]*)\)", chosen.ONCE)
+        for name in names.split("|")
+    ]
+    assert once and set(once) <= programs
+
+
+def test_a_report_without_a_case_is_a_failure(tmp_path: Path) -> None:
+    """As of a filter that matches nothing; and so is a run that fails without one."""
+    report = tmp_path / "report.xml"
+    for text, ok, failed in (
+        ("<testsuites/>", True, 1),
+        ("<testsuites><testcase/></testsuites>", True, 0),
+        ("<testsuites><testcase/></testsuites>", False, 1),
+        ("<testsuites><testcase><failure/></testcase></testsuites>", False, 1),
+    ):
+        report.write_text(text)
+        step = run.Step("none", tmp_path / "log", run.Tally())
+        step.count(report, ok)
+        assert step.tally.failed == failed, text
+
+
+def test_a_filter_of_others_tests_has_to_match() -> None:
+    given = argparse.Namespace(filter="nothing", prefix=["x"], strict=False)
+    with pytest.raises(pool.PeersError):
+        peers.conclude([], given)
 
 
 def test_what_one_kernel_found_is_kept_when_the_next_fails(

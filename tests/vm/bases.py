@@ -63,10 +63,13 @@ def test(image: Path, build: Path, log: Path) -> Tally:
         said = output.read()
     print(said, flush=True)
     tally = Tally()
-    count(said, (), tally)
+    begun = count(said, (), tally)
     if status in (CRASHED, TIMEOUT, NO_GUEST):
         print(f"the guest failed (status {status}); its kernel said:")
         print(*log.read_text(errors="replace").splitlines()[-60:], sep="\n")
+        tally.failed += 1
+    elif begun < 1 + len(ENGINES) * len(PROGRAMS):
+        print(f"only {begun} programs began")
         tally.failed += 1
     return tally
 

@@ -254,9 +254,12 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def count(said: str, late: Collection[str], tally: Tally) -> None:
-    """Of TAP; a program that came to no end has failed."""
-    for part in said.split("== ")[1:]:
+def count(said: str, late: Collection[str], tally: Tally) -> int:
+    """Of TAP; a program that came to no end, or had no test, has failed. Returns how
+    many programs began.
+    """
+    parts = said.split("== ")[1:]
+    for part in parts:
         may_fail = program_of(part) in late
         for line in part.splitlines():
             if re.match(r"not ok ", line):
@@ -266,8 +269,11 @@ def count(said: str, late: Collection[str], tally: Tally) -> None:
                 tally.skipped += 1
             elif re.match(r"ok ", line):
                 tally.passed += 1
-        if not re.search(r"^1\.\.\d+", part, re.MULTILINE):
+        results = len(re.findall(r"^(?:not )?ok ", part, re.MULTILINE))
+        plan = re.search(r"^1\.\.(\d+)", part, re.MULTILINE)
+        if not plan or int(plan[1]) != results or not results:
             tally.failed += 1
+    return len(parts)
 
 
 def processors() -> int:
@@ -289,12 +295,15 @@ def test(
         for (group, log), (status, said, took) in zip(jobs, runs, strict=True):
             names = ", ".join(group)
             print(f"\n{target.name}: {names}: {took:.0f} s\n{said}", flush=True)
-            count(said, target.late, tally)
+            begun = count(said, target.late, tally)
             if status in (CRASHED, TIMEOUT, NO_GUEST):
                 print(f"the guest failed (status {status}); its kernel said:")
                 if log.exists():
                     said = log.read_text(errors="replace")
                     print(*said.splitlines()[-60:], sep="\n")
+                tally.failed += 1
+            elif begun < len(group):
+                print(f"only {begun} of these programs began")
                 tally.failed += 1
     return tally
 
@@ -378,6 +387,9 @@ def main() -> int:
     add("--once", default="$", help="on the first kernel only: programs so named")
     add("program", nargs="*", help="only these")
     given = parser.parse_args()
+    unknown = set(given.program) - programs_of(GROUPS)
+    if unknown:
+        parser.error(f"no such program: {', '.join(sorted(unknown))}")
     work = given.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     wanted = set(given.program or programs_of(GROUPS))
@@ -389,6 +401,9 @@ def main() -> int:
             for kernel in kernels(given.machine, work, total)
             if not given.kernel or kernel.version in given.kernel
         ]
+        if given.kernel and not prepared:
+            print(f"FAILED: no such kernel: {', '.join(given.kernel)}")
+            total.failed += 1
         for kernel, target in prepared:
             found = try_on(kernel, target, given, work, wanted)
             total.add(found)
