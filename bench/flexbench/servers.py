@@ -177,6 +177,24 @@ def line_within(stream: IO[str], seconds: float) -> str:
         return stream.readline() if selector.select(seconds) else ""
 
 
+def text_until(
+    stream: IO[str], pattern: str, seconds: float
+) -> tuple[re.Match[str] | None, str]:
+    """Read until the pattern is in the text, within so many seconds."""
+    end, text = time.monotonic() + seconds, ""
+    with selectors.DefaultSelector() as selector:
+        # Not by readline(): the selector doesn't see what that has buffered.
+        selector.register(stream, selectors.EVENT_READ)
+        while not (found := re.search(pattern, text)):
+            if not selector.select(max(0, end - time.monotonic())):
+                break
+            more = os.read(stream.fileno(), 4096)
+            if not more:
+                break
+            text += more.decode(errors="replace")
+    return found, text
+
+
 @contextmanager
 def flexsc(
     plan: Plan, root: Path, cache: int, options: Sequence[str] = ()
@@ -189,10 +207,13 @@ def flexsc(
     args += options
     with process("flexsc serve", pinned(cores, args)) as started:
         assert started.stderr
-        line = line_within(started.stderr, START_S)
-        found = re.search(rf"http://{re.escape(net.address)}:\d+/", line)
+        # Notes on the engine and its cores may come before the address.
+        where = rf"http://{re.escape(net.address)}:\d+/"
+        found, text = text_until(started.stderr, where, START_S)
         if not found:
-            raise BenchError(f"flexsc serve didn't start: {line.strip() or 'no word'}")
+            raise BenchError(
+                f"flexsc serve didn't start: {text.strip() or 'no output'}"
+            )
         yield Server("flexsc", found[0], started.pid)
 
 

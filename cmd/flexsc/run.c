@@ -79,19 +79,26 @@ static bool set_number(const char *name, const char *option, const char *value,
 	return set(name, value);
 }
 
+/* User threads run on two of the library's engines. */
+static bool is_known_engine(const char *option, const char *name)
+{
+	if (!strcmp(name, "uring") || !strcmp(name, "threads"))
+		return true;
+	fprintf(stderr, "flexsc: run: %s%s: give uring or threads\n", option,
+		name);
+	return false;
+}
+
 static bool set_engine(const char *name)
 {
 	char why[256] = "";
-	int err = flexsc_engine_probe(name, why, sizeof(why));
 
-	if (!err && strcmp(name, "sync") != 0)
+	if (!is_known_engine("--engine ", name))
+		return false;
+	if (!flexsc_engine_probe(name, why, sizeof(why)))
 		return set("FLEXSC_ENGINE", name);
-	if (err == -EOPNOTSUPP)
-		fprintf(stderr, "flexsc: run: engine %s doesn't work here: "
-			"%s\n", name, why);
-	else
-		fprintf(stderr, "flexsc: run: --engine %s: give uring or "
-			"threads\n", name);
+	fprintf(stderr, "flexsc: run: engine %s doesn't work here: %s\n",
+		name, why);
 	return false;
 }
 
@@ -192,8 +199,9 @@ static bool choose_engine(void)
 	const char *chosen = getenv("FLEXSC_ENGINE");
 	char why[256] = "";
 
-	if ((chosen && *chosen) ||
-	    !flexsc_engine_probe("uring", why, sizeof(why)))
+	if (chosen && *chosen)
+		return is_known_engine("FLEXSC_ENGINE=", chosen);
+	if (!flexsc_engine_probe("uring", why, sizeof(why)))
 		return true;
 	fprintf(stderr, "flexsc: run: syscall threads are used, as io_uring "
 		"doesn't work here: %s\n", why);

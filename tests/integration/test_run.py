@@ -403,6 +403,7 @@ def test_the_help_fits_a_screen() -> None:
         (["--entries", "2000000"], "--entries 2000000: "),
         (["--engine", "fast"], "--engine fast: give uring or threads"),
         (["--engine", "sync"], "--engine sync: give uring or threads"),
+        (["--engine", "kmod"], "--engine kmod: give uring or threads"),
         (["--without", "all"], "--without all: give loops, lodging or patch"),
         (["--bogus"], "unrecognized option '--bogus'"),
         (["-x"], "invalid option -- 'x'"),
@@ -416,6 +417,13 @@ def test_bad_options_are_refused(arguments: list[str], word: str) -> None:
     assert done.stderr.startswith("flexsc: run: ")
     assert word in done.stderr
     assert done.stderr.count("\n") <= 2
+
+
+@pytest.mark.parametrize("name", ["kmod", "sync", "fast"])
+def test_an_engine_of_the_environment_is_refused_alike(name: str) -> None:
+    done = run("echo", "wrong", env={"FLEXSC_ENGINE": name})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"flexsc: run: FLEXSC_ENGINE={name}: give uring or threads\n"
 
 
 def test_a_program_is_asked_for() -> None:

@@ -259,6 +259,12 @@ def test_an_idle_client_makes_room(start: Start) -> None:
         assert old.closed()
 
 
+def test_cores_that_io_uring_does_not_use_are_told(start: Start, engine: str) -> None:
+    server = start("--cores", "0")
+    told = [line for line in server.messages if line.startswith("flexsc: --cores 0: ")]
+    assert len(told) == (engine == "uring")
+
+
 # The log
 
 

@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 from flexbench import papers
+from flexbench.__main__ import check, parse
 from flexbench.papers import Footprint, Item, Metrics
 from flexbench.samples import BenchError
 
@@ -39,6 +40,18 @@ def test_each_figure_has_its_file_and_each_file_its_figure() -> None:
     assert {*named, papers.INDEX, "send-points.csv"} == set(FILES)
     for item in items:
         assert bool(papers.data_of(item).rows) == bool(item.data)
+
+
+def test_each_recipe_is_a_command() -> None:
+    """Its words up to the first remark."""
+    commands = 0
+    for item in papers.index():
+        for part in item.recipe.split(";"):
+            words = part.partition("(")[0].split()
+            if words[:2] == ["flexsc", "bench"] and words[2] != "--raw":
+                check(parse(words[2:]))
+                commands += 1
+    assert commands > 20
 
 
 def test_points_have_a_known_kind_and_a_number_unless_they_are_trends() -> None:

@@ -196,6 +196,7 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 		RUN_WAYS(WAY)
 	};
 	struct counters total = flexsc__report_total(page);
+	int64_t avoided = flexsc__report_avoided(page, &total, loops);
 	struct out out = { text, size, 0 };
 
 	say_head(&out, page, now);
@@ -207,9 +208,12 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	for (unsigned int i = 0; i < WAYS; i++)
 		line(&out, ways[i].name, total.ways[i], ways[i].meaning);
 	line(&out, "loop_calls", loops, "system calls made by carriers' loops");
-	line(&out, "avoided",
-	     (uint64_t)flexsc__report_avoided(page, &total, loops),
-	     "mode switches fewer than natively");
+	if (avoided >= 0)
+		line(&out, "avoided", (uint64_t)avoided,
+		     "mode switches fewer than natively");
+	else
+		line(&out, "added", (uint64_t)-avoided,
+		     "mode switches more than natively");
 	line(&out, "switches", total.switches,
 	     "times a carrier ran a user thread");
 	line(&out, "given", total.given,

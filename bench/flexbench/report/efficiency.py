@@ -18,8 +18,9 @@ from .runs import Runs
 
 WHY = "takes the processor's counters, which flexsc bench counters reads"
 DIFFERS = (
-    "perf counts what the program's threads execute, under flexsc run for FlexSC-Threads "
-    "or a ported server, on one core, with as many clients as the bench programs has. "
+    "perf counts what the program's threads execute, natively and under flexsc run, on "
+    "one core, with as many clients as the bench programs has. nginx and memcached have "
+    "event loops, which flexsc run leaves as they are; they aren't the paper's ports. "
 )
 ONE_CORE = "the bench has this server on one core"
 NOT_COUNTED = "this processor didn't count it"

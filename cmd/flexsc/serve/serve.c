@@ -154,6 +154,10 @@ static void announce(const struct team_member *team, const struct settings *s)
 		fprintf(stderr, "flexsc: engine %s, for %.*s doesn't work "
 			"here: %s\n", flexsc_loop_engine(loop),
 			(int)(reason - why), why, reason + 2);
+	if (s->cores && strcmp(flexsc_loop_engine(loop), "uring") == 0)
+		fprintf(stderr, "flexsc: --cores %s: io_uring makes its calls "
+			"on the loop's core; only syscall threads run there\n",
+			s->cores);
 	if (team->worker.env.no_openat2)
 		fprintf(stderr, "flexsc: openat2() doesn't work here (%s): "
 			"files are opened by a call for each part of a name\n",
