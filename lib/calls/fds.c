@@ -21,11 +21,14 @@
 #define FLAGS_KEEP \
 	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
 	 LOWATS | FD_SEEKS | FD_LOCAL)
-#define KINDS		(FD_STREAMS | FD_PLACED | FD_TERMINAL)
+#define STREAMS		(FD_POLLS_IN | FD_POLLS_OUT)
+#define KINDS \
+	(STREAMS | FD_PLACED | FD_TERMINAL | FD_RETURNS_IN | FD_RETURNS_OUT | \
+	 FD_UNKNOWN)
+#define NEEDS		(NEED_WAITS | NEED_SEEKS | STREAMS)
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
 
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
-#define MEMORY		1		/* the major number of /dev/null */
 
 _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_uses;
@@ -84,37 +87,35 @@ static uint32_t ask_waits(uint32_t fd)
 	return FD_WAITS;
 }
 
-static uint32_t ask_seeks(uint32_t fd)
-{
-	if (ask(SYS_lseek, fd, 0, SEEK_CUR, 0, 0, 0) == -ESPIPE)
-		return FD_NEVER_SEEKS;
-	return FD_SEEKS;
-}
+/* Facts of each enum waits, for reads and for writes. */
+static const uint32_t facts_in[] = {
+	[WAITS_POLLED] = FD_POLLS_IN,
+	[WAITS_NEVER] = FD_RETURNS_IN,
+	[WAITS_UNKNOWN] = FD_UNKNOWN,
+};
+static const uint32_t facts_out[] = {
+	[WAITS_POLLED] = FD_POLLS_OUT,
+	[WAITS_NEVER] = FD_RETURNS_OUT,
+	[WAITS_UNKNOWN] = FD_UNKNOWN,
+};
 
-/*
- * A descriptor's kind isn't asked by lseek(), which claims to have worked where
- * there is no position. A file's server, if it has one, isn't asked.
- */
 static uint32_t ask_kind(uint32_t fd)
 {
-	struct statx file;
+	const struct kind *kind = flexsc__kind(fd);
+	uint32_t facts;
 
-	if (ask(SYS_statx, fd, PTR(""),
-		AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
-		PTR(&file), 0))
+	if (!kind)
 		return 0;
-	switch (file.stx_mode & S_IFMT) {
-	case S_IFREG:
-	case S_IFDIR:
-	case S_IFBLK:
-		return FD_PLACED;
-	case S_IFCHR:
-		if (file.stx_rdev_major != MEMORY && flexsc__probe_terminal(fd))
-			return FD_TERMINAL;
-		return FD_STREAMS;
-	default:
-		return FD_STREAMS;
+	facts = kind->has_offsets ? FD_SEEKS : FD_NEVER_SEEKS;
+	if (kind->has_signals) {
+		facts |= FD_SIGNALS;
+		atomic_store(&flexsc__fds_any_signals, true);
 	}
+	if (kind->has_place)
+		return facts | FD_PLACED;
+	if (kind->is_terminal)
+		return facts | FD_TERMINAL;
+	return facts | facts_in[kind->in] | facts_out[kind->out];
 }
 
 /* Does a call on this descriptor wait as io_uring would? */
@@ -126,7 +127,7 @@ static bool fds_find_waits(uint32_t fd)
 
 static bool fds_find_seeks(uint32_t fd)
 {
-	return !(fds_find_out(fd, FD_SEEKS | FD_NEVER_SEEKS, ask_seeks) &
+	return !(fds_find_out(fd, FD_SEEKS | FD_NEVER_SEEKS, ask_kind) &
 		 FD_NEVER_SEEKS);
 }
 
@@ -135,15 +136,28 @@ uint32_t flexsc__fds_kind(uint32_t fd)
 	return fds_find_out(fd, KINDS, ask_kind) & KINDS;
 }
 
-/*
- * Does the descriptor stream? A bad one does, because io_uring says that it is
- * bad.
- */
-static bool fds_find_streams(uint32_t fd)
+enum waits flexsc__fds_waits(uint32_t fd, unsigned int poll)
 {
+	bool reads = poll == POLL_READ;
 	uint32_t kind = flexsc__fds_kind(fd);
 
-	return kind & FD_STREAMS || !kind;
+	if (!kind || kind & (reads ? FD_POLLS_IN : FD_POLLS_OUT))
+		return WAITS_POLLED;
+	if (kind & (FD_PLACED | (reads ? FD_RETURNS_IN : FD_RETURNS_OUT)))
+		return WAITS_NEVER;
+	return WAITS_UNKNOWN;
+}
+
+/*
+ * Does the call wait until poll(2) reports its descriptor ready? A call on a bad
+ * descriptor counts as such: io_uring returns -EBADF, too.
+ */
+static bool fds_find_polls(uint32_t fd, uint8_t use)
+{
+	return !(use & STREAMS) ||
+	       flexsc__fds_waits(fd, use & FD_POLLS_IN ? POLL_READ :
+							 POLL_WRITE) ==
+		       WAITS_POLLED;
 }
 
 /*
@@ -209,7 +223,7 @@ int flexsc_fd_hint(int fd, unsigned int flags)
 	if (flags & FLEXSC_FD_REGULAR)
 		facts |= FD_PLACED | FD_SEEKS;
 	if (flags & FLEXSC_FD_STREAM)
-		facts |= FD_STREAMS | FD_NEVER_SEEKS;
+		facts |= STREAMS | FD_NEVER_SEEKS;
 	if (flags & FLEXSC_FD_BLOCKING)
 		facts |= FD_WAITS | FD_NO_LOWAT;
 	if (flags & FLEXSC_FD_NONBLOCK)
@@ -274,13 +288,15 @@ static uint8_t use_of(unsigned int nr, const struct table_row *row)
 		return NEED_SEEKS;
 	case SYS_read:
 	case SYS_readv:
+		return NEED_WAITS | NEED_POLLS_IN;
 	case SYS_write:
 	case SYS_writev:
-		return NEED_WAITS | NEED_STREAMS;
+		return NEED_WAITS | NEED_POLLS_OUT;
+	/* The offset decides between polling and seeking. */
 	case SYS_preadv2:
+		return NEED_WAITS | NEED_POLLS_IN | NEED_SEEKS;
 	case SYS_pwritev2:
-		/* The offset decides between streams and seeks. */
-		return NEED_WAITS | NEED_STREAMS | NEED_SEEKS;
+		return NEED_WAITS | NEED_POLLS_OUT | NEED_SEEKS;
 	case SYS_close:
 	case SYS_shutdown:
 		return EFFECT_CLOSES;
@@ -372,21 +388,17 @@ bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use)
 {
 	uint32_t fd = (uint32_t)entry->args[0];
 
-	switch (use) {
-	case NEED_WAITS:
-		return fds_find_waits(fd);
-	case NEED_SEEKS:
-		return fds_find_seeks(fd);
-	case NEED_WAITS | NEED_STREAMS:
-		return fds_find_streams(fd) && fds_find_waits(fd);
-	case NEED_WAITS | NEED_STREAMS | NEED_SEEKS:
-		return fds_find_waits(fd) &&
-		       (flexsc__fds_at_position(entry) ? fds_find_streams(fd) :
-							 fds_find_seeks(fd));
-	default:
+	if (!(use & NEEDS)) {
 		flexsc__fds_note(entry);
 		return !replaces_marked(entry);
 	}
+	if (use & NEED_SEEKS && !flexsc__fds_at_position(entry)) {
+		if (!fds_find_seeks(fd))
+			return false;
+	} else if (!fds_find_polls(fd, use)) {
+		return false;
+	}
+	return !(use & NEED_WAITS) || fds_find_waits(fd);
 }
 
 /* Does the entry open a path? Then the file may be of any kind. */
@@ -483,7 +495,9 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 			return;
 		from = (uint32_t)entry->args[2];
 		to = (uint32_t)entry->args[0];
-		break;
+		if (fds_find_signals(from))
+			fds_learn(to, FD_SIGNALS);
+		return;
 	case SYS_dup:
 #ifdef SYS_dup2
 	case SYS_dup2:
@@ -550,7 +564,7 @@ void flexsc__fds_note_sent(long nr, uint64_t sent, int64_t ret)
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 {
 	int64_t flags = ret < 0 ? -1 : flags_given(entry);
-	uint32_t facts = is_open(entry) ? 0 : FD_STREAMS;
+	uint32_t facts = is_open(entry) ? 0 : STREAMS;
 	const int *two = NULL;
 
 	flexsc__fds_note_signals(entry, ret);

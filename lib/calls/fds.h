@@ -9,7 +9,8 @@
  * keeps two plain calls from using one position: what they write would be lost.
  *
  * A call on a terminal depends on the thread that makes it, and on a time limit
- * that poll(2) knows nothing of. So calls on all such descriptors have to be
+ * that poll(2) knows nothing of. Reads and writes of many other files don't wait
+ * for what poll(2) reports (kinds.h). So calls on all such descriptors have to be
  * plain ones. To ask the kernel each time would cost the mode switch that is to
  * be saved, so it is asked once for each descriptor, and not at all for
  * descriptors that calls of a loop made.
@@ -31,6 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kinds.h"
 #include "table.h"
 
 /* Descriptors from this number on have no facts. */
@@ -40,12 +42,11 @@
 enum fd_fact {
 	FD_WAITS = 1 << 0,	/* a call that would wait does: no O_NONBLOCK */
 	FD_SEEKS = 1 << 1,	/* it has offsets */
-	FD_STREAMS = 1 << 2,	/* neither FD_PLACED nor FD_TERMINAL */
+	FD_POLLS_IN = 1 << 2,	/* its reads wait for POLLIN: calls/kinds.h */
 	/* Facts that were asked for and found not to be so. */
 	FD_NEVER_WAITS = 1 << 3,
 	FD_NEVER_SEEKS = 1 << 4,
-	/* SO_{RCVTIMEO,SNDTIMEO,RCVLOWAT} was set; or it loses datagrams. */
-	FD_TIMEOUT = 1 << 5,
+	FD_POLLS_OUT = 1 << 5,	/* its writes wait for POLLOUT */
 	/* No descriptor has bits 6 and 7: see enum fd_effect. */
 	FD_ALONE = 1 << 8,	/* no other descriptor means the same file */
 	/*
@@ -62,13 +63,19 @@ enum fd_fact {
 	FD_POLLED = 1 << 16,	/* it hasn't been closed since it was polled */
 	FD_COPY = 1 << 17,	/* it holds a file that calls wait for */
 	FD_LOCAL = 1 << 18,	/* no server has its attributes */
+	/* SO_{RCVTIMEO,SNDTIMEO,RCVLOWAT} was set; or it loses datagrams. */
+	FD_TIMEOUT = 1 << 19,
+	FD_RETURNS_IN = 1 << 20,	/* its reads never wait */
+	FD_RETURNS_OUT = 1 << 21,	/* its writes never wait */
+	FD_UNKNOWN = 1 << 22,	/* of another kind than kinds.h has */
 };
 
 /* Facts that argument 0 must have before io_uring gets a call. */
 enum fd_need {
 	NEED_WAITS = FD_WAITS,
 	NEED_SEEKS = FD_SEEKS,
-	NEED_STREAMS = FD_STREAMS,
+	NEED_POLLS_IN = FD_POLLS_IN,
+	NEED_POLLS_OUT = FD_POLLS_OUT,
 };
 
 /* Effects of a call on descriptors. */
@@ -188,12 +195,30 @@ void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);
  */
 void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret);
 
+/*
+ * The facts that follow from the kind of the descriptor's file; 0 if there is no
+ * such descriptor.
+ */
+uint32_t flexsc__fds_kind(uint32_t fd);
+
+/*
+ * How do the descriptor's reads, or its writes, wait? poll is an enum call_poll.
+ * A bad descriptor is WAITS_POLLED: each engine returns -EBADF.
+ */
+enum waits flexsc__fds_waits(uint32_t fd, unsigned int poll);
+
 /* Has there been a descriptor with FD_SIGNALS? */
 extern atomic_bool flexsc__fds_any_signals;
 
 static inline bool fds_has_signals(uint32_t fd)
 {
 	return fds_known(fd) & FD_SIGNALS;
+}
+
+/* The same; asks if the descriptor isn't known, as one that was received. */
+static inline bool fds_find_signals(uint32_t fd)
+{
+	return flexsc__fds_kind(fd) && fds_has_signals(fd);
 }
 
 /* A process is about to be made that shares this process's descriptors. */
@@ -227,9 +252,6 @@ bool flexsc__fds_at_position(const struct flexsc_entry *entry);
 
 /* Is the descriptor a socket on which receives wait for more than a byte? */
 bool flexsc__fds_find_lowat(uint32_t fd);
-
-/* FD_STREAMS, FD_PLACED or FD_TERMINAL; 0 if there is no such descriptor. */
-uint32_t flexsc__fds_kind(uint32_t fd);
 
 static inline bool fds_is_placed(uint32_t fd)
 {

@@ -82,6 +82,7 @@ enum call_class flexsc__refine(const struct table_row *row,
 	case SYS_recvmsg:
 	case SYS_sendmsg:
 		return fast_if(args[2] & MSG_DONTWAIT);
+	case SYS_recvmmsg:
 	case SYS_sendmmsg:
 		return fast_if(args[3] & MSG_DONTWAIT);
 	case SYS_preadv2:
@@ -104,4 +105,22 @@ enum call_class flexsc__refine(const struct table_row *row,
 	default:
 		return CLASS_WAIT;
 	}
+}
+
+bool flexsc__unpolled(unsigned int nr, const __u64 *args)
+{
+	const __u64 all = MSG_PEEK | MSG_WAITALL;
+	__u64 flags;
+
+	switch (nr) {
+	case SYS_recvfrom:
+		flags = args[3];
+		break;
+	case SYS_recvmsg:
+		flags = args[2];
+		break;
+	default:
+		return false;
+	}
+	return flags & (MSG_ERRQUEUE | MSG_OOB) || (flags & all) == all;
 }

@@ -7,11 +7,20 @@
 #define FLEXSC_REFINE_H
 
 #include <linux/flexsc.h>
+#include <stdbool.h>
 
 #include "table.h"
 
 /* The class of a call with these arguments. CLASS_NEVER: -EOPNOTSUPP. */
 enum call_class flexsc__refine(const struct table_row *row,
 			       const struct flexsc_entry *entry);
+
+/*
+ * Does the call not wait for what poll(2) reports? Receiving from an empty queue
+ * of errors fails at once, and so does receiving urgent data before they come.
+ * Sockets without such a queue ignore the flag and wait for data. Peeking at all
+ * of the bytes waits while the descriptor is ready with some.
+ */
+bool flexsc__unpolled(unsigned int nr, const __u64 *args);
 
 #endif /* FLEXSC_REFINE_H */

@@ -40,10 +40,17 @@
 
 /* Submitting. */
 
+/* Do calls wait until poll(2) reports the descriptor ready? Files always are. */
+static bool is_polled(uint32_t fd, unsigned int poll)
+{
+	return flexsc__fds_kind(fd) & FD_PLACED ||
+	       flexsc__fds_waits(fd, poll) == WAITS_POLLED;
+}
+
 /*
  * Can the call wait with a part done, but not be continued with the rest? On
  * the owner's thread such a call would end with that part when the owner is
- * needed.
+ * needed. Or does it wait for something else than poll(2) reports?
  */
 static bool waits_for_all(const struct flexsc_entry *entry)
 {
@@ -59,10 +66,11 @@ static bool waits_for_all(const struct flexsc_entry *entry)
 			return true;
 		break;
 	default:
-		if (flexsc__fds_kind(fd) == FD_TERMINAL)
+		if (!is_polled(fd, POLL_READ))
 			return true;
 	}
-	return flexsc__fds_find_lowat(fd);
+	return flexsc__unpolled(entry->nr, entry->args) ||
+	       flexsc__fds_find_lowat(fd);
 }
 
 /* Where the kernel may execute a write: FLEXSC_* of flexsc_entry.nargs. */
@@ -72,6 +80,9 @@ static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
 
 	/* Such a write would end with a part, and can't go on with the rest. */
 	if (!flexsc__partial(entry) || entry->nr == SYS_sendmsg)
+		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+	if (entry->nr != SYS_sendto &&
+	    !is_polled((uint32_t)entry->args[0], POLL_WRITE))
 		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
 	if (!write_is_short(entry))
 		flexsc__kmod_in_parts(loop, index);

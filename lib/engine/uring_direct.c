@@ -90,15 +90,15 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 #define WAITS		NEED_WAITS
-#define STREAMS		(NEED_WAITS | NEED_STREAMS)
+#define READS		(NEED_WAITS | NEED_POLLS_IN)
 #define SEEKS		NEED_SEEKS
 #define CLOSES		EFFECT_CLOSES
 
 /* X(word, operation, facts, fields): calls of up to three arguments; others. */
 #define DIRECT_CALLS3(X)						\
 	X(close,	IORING_OP_CLOSE,	CLOSES,	 FIELDS_FD)	\
-	X(read,		IORING_OP_READ,		STREAMS, FIELDS_RW)	\
-	X(readv,	IORING_OP_READV,	STREAMS, FIELDS_RW)	\
+	X(read,		IORING_OP_READ,		READS,	 FIELDS_RW)	\
+	X(readv,	IORING_OP_READV,	READS,	 FIELDS_RW)	\
 	X(recvmsg,	IORING_OP_RECVMSG,	WAITS,	 FIELDS_RECVMSG) \
 	X(sendmsg,	IORING_OP_SENDMSG,	WAITS,	 FIELDS_SENDMSG) \
 	X(fsync,	IORING_OP_FSYNC,	0,	 FIELDS_FD)	\

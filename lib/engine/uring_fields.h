@@ -19,22 +19,24 @@
 #define CURRENT		((uint64_t)-1)	/* offset: the file's own position */
 
 /*
- * A count that is no int is the plain call's. A negative place is an error that
- * io_uring lacks.
+ * A count that is no int is the plain call's. So is a count of 0, with which a
+ * call on some files fails, or waits. A negative place is an error that io_uring
+ * lacks.
  *
  *			fits			fd	addr	len	off flags
  */
-#define FIELDS_RW	a[2] <= RW_MAX,		a[0],	a[1],	a[2],	CURRENT, 0
+#define FIELDS_RW	a[2] - 1 < RW_MAX,	a[0],	a[1],	a[2],	CURRENT, 0
 #define FIELDS_RW_AT	a[2] <= RW_MAX && (int64_t)a[3] >= 0, \
 						a[0],	a[1],	a[2],	a[3], 0
 #define FIELDS_FD	true,			a[0],	0,	0,	0, 0
 #define FIELDS_DATASYNC	true,			a[0],	0,	0,	0, \
 						IORING_FSYNC_DATASYNC
-#define FIELDS_RECVFROM	!a[4] && a[2] <= RW_MAX, \
+#define FIELDS_RECVFROM	!a[4] && a[2] <= RW_MAX && sqe_is_polled(a[3]), \
 						a[0],	a[1],	a[2],	0, a[3]
 #define FIELDS_SENDMSG	a[1],			a[0],	a[1],	1,	0, \
 						sqe_send_flags(a[2])
-#define FIELDS_RECVMSG	a[1],			a[0],	a[1],	1,	0, a[2]
+#define FIELDS_RECVMSG	a[1] && sqe_is_polled(a[2]), \
+						a[0],	a[1],	1,	0, a[2]
 /* One of an open file is made on the spot: calls/stat.h. */
 #define FIELDS_STATX	a[1] && !(a[2] & AT_EMPTY_PATH), \
 						a[0],	a[1],	a[3],	a[4], a[2]
@@ -56,6 +58,15 @@ static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
 	sqe->off = off;
 	sqe->rw_flags = (int)flags;
 	return true;
+}
+
+/*
+ * Does a receive wait until poll(2) reports the socket ready? flexsc__unpolled()
+ * has the reasons; uring_ops.c decides about one that waits for all bytes.
+ */
+static inline bool sqe_is_polled(uint64_t flags)
+{
+	return !(flags & (MSG_ERRQUEUE | MSG_OOB | MSG_WAITALL));
 }
 
 /* A plain send waits until all is sent; the operation has to be told to. */

@@ -15,9 +15,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "../base/ask.h"
+#include "../calls/probe.h"
 #include "../loop/await.h"
 #include "../loop/multishot.h"
 #include "uring_fields.h"
@@ -49,6 +51,20 @@ static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
 }
 
 /*
+ * Does the operation at a place do what the call does with these flags? On many
+ * files the call fails with any flag, and the operation ignores the flag.
+ */
+static inline bool rw_does_the_same(uint8_t op, int64_t place, uint64_t flags)
+{
+	const uint64_t known = RWF_DSYNC | RWF_SYNC | RWF_APPEND;
+
+	if (flags)
+		return op == IORING_OP_WRITEV && place >= 0 &&
+		       !(flags & ~known);
+	return place >= -1;
+}
+
+/*
  * What is read and written. A count that is no int is the plain call's; -1 for
  * a place is the file's own position, if the call has flags.
  *
@@ -56,7 +72,7 @@ static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
  */
 SHAPE(rw,	FIELDS_RW)
 SHAPE(rw_at,	FIELDS_RW_AT)
-SHAPE(rw_v2,	a[2] <= RW_MAX && (int64_t)a[3] >= -1,
+SHAPE(rw_v2,	a[2] <= RW_MAX && rw_does_the_same(op, (int64_t)a[3], a[5]),
 					a[0],	a[1],	a[2],	a[3],	a[5])
 SHAPE(range,	a[2] <= UINT32_MAX,	a[0],	0,	a[2],	a[1],	a[3])
 SHAPE(madvise,	a[1] <= UINT32_MAX,	-1ULL,	a[0],	a[1],	0,	a[2])
@@ -68,14 +84,28 @@ SHAPE(number,	true,			a[0],	0,	a[1],	0,	0)
 SHAPE(fallocate, true,			a[0],	a[3],	a[1],	a[2],	0)
 SHAPE(ftruncate, true,			a[0],	0,	0,	a[1],	0)
 
+/*
+ * With MSG_WAITALL the operation waits for all bytes on any socket. The call does
+ * so on streams only, and receives one record of others.
+ */
+static bool receive_is_polled(uint64_t fd, uint64_t flags)
+{
+	if (sqe_is_polled(flags))
+		return true;
+	return !(flags & (MSG_ERRQUEUE | MSG_OOB | MSG_PEEK)) &&
+	       flexsc__probe_option((uint32_t)fd, SO_TYPE) == SOCK_STREAM;
+}
+
 /* Sockets and pipes. */
 SHAPE(socket,	true,			a[0],	0,	a[2],	a[1],	0)
 SHAPE(address,	true,			a[0],	a[1],	0, (uint32_t)a[2], 0)
 SHAPE(accept,	true,			a[0],	a[1],	0,	a[2],
 							sqe_optional(entry, 3))
-SHAPE(recvfrom, FIELDS_RECVFROM)
+SHAPE(recvfrom, !a[4] && a[2] <= RW_MAX && receive_is_polled(a[0], a[3]),
+					a[0],	a[1],	a[2],	0,	a[3])
 SHAPE(sendmsg,	FIELDS_SENDMSG)
-SHAPE(recvmsg,	FIELDS_RECVMSG)
+SHAPE(recvmsg,	a[1] && receive_is_polled(a[0], a[2]),
+					a[0],	a[1],	1,	0,	a[2])
 SHAPE(pipe,	true,			0,	a[0],	0,	0,
 							sqe_optional(entry, 1))
 

@@ -13,6 +13,7 @@
 
 #include "../calls/fds.h"
 #include "../calls/probe.h"
+#include "../calls/refine.h"
 #include "../base/ask.h"
 #include "../loop/await.h"
 
@@ -105,6 +106,9 @@ static int64_t try_stream(const struct flexsc_entry *entry)
 		return NO_WAY;
 	}
 	if (entry->nr == SYS_read || entry->nr == SYS_write) {
+		/* preadv2() of 0 bytes returns at once; read() may wait. */
+		if (!a[2])
+			return NO_WAY;
 		vector = PTR(&iov);
 		n = 1;
 	} else if ((long)entry->nr == nr) {
@@ -121,6 +125,11 @@ static int64_t try_stream(const struct flexsc_entry *entry)
 	default:
 		return ret;
 	}
+}
+
+static bool is_listening(uint64_t fd)
+{
+	return flexsc__probe_option((uint32_t)fd, SO_ACCEPTCONN);
 }
 
 /* Bytes that a socket takes without waiting; 0 if it isn't one. */
@@ -143,7 +152,8 @@ static uint64_t ask_room(uint64_t fd)
 
 /*
  * A sendfile() of no more than the socket has room for, if it is ready; else of
- * nothing. A result below that is the file's end.
+ * nothing. A result below that is the file's end. To a socket that listens, or a
+ * file that isn't polled, sending nothing succeeds and sending something fails.
  */
 static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 			    bool *part)
@@ -154,6 +164,10 @@ static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 
 	if (is_ready && !most)
 		return RUNS;
+	if (!is_ready && (is_listening(a[0]) ||
+			  flexsc__fds_waits((uint32_t)a[0], POLL_WRITE) !=
+				  WAITS_POLLED))
+		return NO_WAY;
 	if (a[3] < most)
 		most = a[3];
 	ret = ask(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
@@ -173,14 +187,25 @@ static bool ask_ready(uint64_t fd, unsigned int poll)
 	return ask(SYS_ppoll, PTR(&set), 1, PTR(&limit), 0, 0, 0) != 0;
 }
 
-static bool is_listening(const struct flexsc_entry *entry)
+static bool accepts(const struct flexsc_entry *entry)
 {
 	uint64_t flags = entry->nr == SYS_accept4 ? entry->args[3] : 0;
-	uint32_t on = 0, size = sizeof(on);
 
 	return !(flags & ~(uint64_t)(SOCK_CLOEXEC | SOCK_NONBLOCK)) &&
-	       !ask(SYS_getsockopt, entry->args[0], SOL_SOCKET,
-		    SO_ACCEPTCONN, PTR(&on), PTR(&size), 0) && on;
+	       is_listening(entry->args[0]);
+}
+
+/*
+ * The descriptor isn't ready, and the kernel has no way to make the call without
+ * waiting. The call may wait for something else than an epoll set reports, but
+ * threads are few.
+ */
+static enum nowait judge_kind(uint32_t fd, unsigned int poll)
+{
+	if (flexsc__fds_waits(fd, poll) == WAITS_NEVER)
+		return NOWAIT_RUNS;
+	return flexsc__fds_kind(fd) & FD_TERMINAL ? NOWAIT_UNKNOWN :
+						    NOWAIT_LATE;
 }
 
 /*
@@ -200,14 +225,14 @@ static enum nowait judge_unready(const struct flexsc_entry *entry,
 	if (flexsc__probe_time_limit(fd, poll))
 		return NOWAIT_UNKNOWN;
 	if (entry->nr == SYS_accept || entry->nr == SYS_accept4)
-		return is_listening(entry) ? NOWAIT_WAITS : NOWAIT_RUNS;
+		return accepts(entry) ? NOWAIT_WAITS : NOWAIT_RUNS;
 	if (exact && has_control(entry))
 		return NOWAIT_UNKNOWN;
 	if (exact && !woken)
 		return NOWAIT_WAITS;
 	if (exact)
 		return ask_ready(fd, poll) ? NOWAIT_UNKNOWN : NOWAIT_WAITS;
-	return flexsc__probe_terminal(fd) ? NOWAIT_UNKNOWN : NOWAIT_LATE;
+	return judge_kind((uint32_t)fd, poll);
 }
 
 /*
@@ -241,7 +266,7 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 
 	if (await_is(entry))
 		return try_await(entry, ret);
-	if (row->poll == POLL_NONE)
+	if (row->poll == POLL_NONE || flexsc__unpolled(entry->nr, entry->args))
 		return NOWAIT_UNKNOWN;
 	/* Any file on a disk is always ready. */
 	if (flexsc__fds_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -194,7 +195,7 @@ static const struct fields fields[] = {
 	{ "preadv", "abcd---", 0 },
 	{ "pwritev", "abcd---", 0 },
 	{ "renameat2", "abcde--", 0 },
-	{ "preadv2", "abcdf--", 0 },
+	{ "preadv2", "abcd---", 0 },
 	{ "pwritev2", "abcdf--", 0 },
 	{ "statx", "abdec--", 0 },
 	{ "openat2", "abdc---", 0 },
@@ -225,6 +226,12 @@ static struct flexsc_entry distinct(unsigned int nr)
 		set_args(&entry, 0x20a, 0x20b, 0x20c, 0x20d, 0x20e, 0x20f);
 		if (nr == SYS_recvfrom || nr == SYS_waitid)
 			entry.args[4] = 0;
+		if (nr == SYS_recvfrom)
+			entry.args[3] = MSG_TRUNC;
+		if (nr == SYS_preadv2)
+			entry.args[5] = 0;
+		if (nr == SYS_pwritev2)
+			entry.args[5] = RWF_DSYNC;
 		return entry;
 	}
 }
@@ -352,6 +359,39 @@ TEST(large_numbers_are_not_cut)
 		if (prepare(&entry, &sqe))
 			test_fail(__FILE__, __LINE__, "%s",
 				  flexsc__table_row(calls[i])->name);
+	}
+}
+
+/* Flags with which an operation waits, or works, and the call doesn't. */
+TEST(what_isn_t_polled_is_left_to_the_plain_call)
+{
+	static const struct {
+		unsigned int nr, argument;
+		uint64_t value;
+	} plain[] = {
+		{ SYS_recvfrom, 3, MSG_ERRQUEUE },
+		{ SYS_recvfrom, 3, MSG_OOB },
+		{ SYS_recvfrom, 3, MSG_WAITALL | MSG_PEEK },
+		{ SYS_recvmsg, 2, MSG_ERRQUEUE },
+		{ SYS_recvmsg, 2, MSG_OOB },
+		{ SYS_recvmsg, 2, MSG_WAITALL | MSG_PEEK },
+		{ SYS_read, 2, 0 },
+		{ SYS_write, 2, 0 },
+		{ SYS_preadv2, 5, RWF_NOWAIT },
+		{ SYS_preadv2, 5, RWF_HIPRI },
+		{ SYS_pwritev2, 5, RWF_NOWAIT },
+	};
+	struct io_uring_sqe sqe;
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
+		struct flexsc_entry entry = plausible(plain[i].nr);
+
+		CHECK(prepare(&entry, &sqe));
+		entry.args[plain[i].argument] = plain[i].value;
+		if (prepare(&entry, &sqe))
+			test_fail(__FILE__, __LINE__, "%s, %#llx",
+				  flexsc__table_row(plain[i].nr)->name,
+				  (unsigned long long)plain[i].value);
 	}
 }
 

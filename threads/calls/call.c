@@ -6,8 +6,10 @@
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/ipc.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "lib/calls/kinds.h"
 #include "../run/count.h"
 #include "../run/home.h"
 #include "../run/lodge.h"
@@ -122,14 +124,26 @@ static bool refuse_to_wait(long nr, uint64_t a[6])
 	case SYS_wait4:
 		a[2] |= WNOHANG;
 		return true;
+	case SYS_recvfrom:
+		/* A part can't be put back while the rest has to come. */
+		a[3] |= MSG_DONTWAIT;
+		return !(a[3] & MSG_WAITALL);
+	case SYS_recvmsg:
+		a[2] |= MSG_DONTWAIT;
+		return !(a[2] & MSG_WAITALL);
 	default:
 		return false;
 	}
 }
 
-static bool would_wait(long nr, long ret)
+static bool would_wait(long nr, const uint64_t a[6], long ret)
 {
 	switch (nr) {
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+		return ret == -EAGAIN &&
+		       !(a[nr == SYS_recvfrom ? 3 : 2] & MSG_ERRQUEUE &&
+			 flexsc__kind_has_errors((uint32_t)a[0]));
 	case SYS_msgrcv:
 		return ret == -ENOMSG;
 	case SYS_wait4:
@@ -146,7 +160,7 @@ long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
 
 	if (!at_home() && refuse_to_wait(nr, nowait)) {
 		ret = flexsc__call_exposed(u, nr, nowait);
-		if (!would_wait(nr, ret))
+		if (!would_wait(nr, a, ret))
 			return ret;
 		COUNT_HERE(own, 1);
 	}

@@ -116,6 +116,8 @@ static long may_wait(struct uthread *u, long nr, const struct table_row *row,
 {
 	if (is_impatient(nr, row, a))
 		return flexsc__call_exposed(u, nr, a);
+	if (flexsc__unpolled((unsigned int)nr, (const __u64 *)a))
+		return flexsc__call_attempt(u, nr, a);
 	if (takes_a_thread(row) || keeps_a_thread(nr, row, a))
 		return flexsc__call_attempt(u, nr, a);
 	return flexsc__call_post(u, nr, a);
@@ -158,19 +160,38 @@ static bool call_is_inherited(long nr, const uint64_t a[6])
 	}
 }
 
-/* The kind of the entry's file, if the call differs by kind; else 0. */
-static uint32_t kind_that_matters(const struct table_row *row,
-				  const struct flexsc_entry *entry)
+/* How the call waits, as far as that follows from the kind of its file. */
+static enum waits waits_by_kind(const struct table_row *row,
+				const struct flexsc_entry *entry)
 {
 	uint32_t fd = (uint32_t)entry->args[0];
 
 	if (flexsc__fds_at_position(entry))
-		return flexsc__fds_kind(fd);
-	if (entry->nr == SYS_sendfile ||
-	    (entry->nr == SYS_ioctl &&
-	     flexsc__refine(row, entry) != CLASS_FAST))
-		return flexsc__fds_kind(fd) & FD_TERMINAL;
-	return 0;
+		return flexsc__fds_waits(fd, row->poll);
+	if (entry->nr == SYS_sendfile)
+		/* The call may wait for what is read. */
+		return flexsc__fds_kind(fd) & FD_PLACED ?
+			       WAITS_POLLED : flexsc__fds_waits(fd, POLL_WRITE);
+	if (entry->nr == SYS_ioctl &&
+	    flexsc__refine(row, entry) != CLASS_FAST &&
+	    flexsc__fds_kind(fd) & FD_TERMINAL)
+		return WAITS_UNKNOWN;
+	return WAITS_POLLED;
+}
+
+/*
+ * Make a call that may wait, and not for what poll(2) reports. A terminal may stop
+ * a process in the background, unless the user thread blocks the signal for that:
+ * the kernel looks at the mask of the home.
+ */
+static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
+{
+	uint32_t fd = (uint32_t)a[0];
+
+	if (flexsc__fds_kind(fd) & FD_UNKNOWN &&
+	    flexsc__fds_find_nonblock(fd))
+		return flexsc__call_exposed(u, nr, a);
+	return flexsc__call_wait_home(u, nr, a);
 }
 
 long flexsc__way_make(struct uthread *u, long nr,
@@ -179,26 +200,17 @@ long flexsc__way_make(struct uthread *u, long nr,
 	const struct table_row *row = flexsc__table_row((unsigned int)nr);
 	const uint64_t *a = (const uint64_t *)entry->args;
 
+	switch (waits_by_kind(row, entry)) {
+	case WAITS_NEVER:
+		return flexsc__call_exposed(u, nr, a);
+	case WAITS_UNKNOWN:
+		return wait_unpolled(u, nr, a);
+	case WAITS_POLLED:
+		break;
+	}
 	/* A signalfd shows the signals of the kernel thread that reads it. */
 	if (row->poll == POLL_READ && fds_has_signals((uint32_t)a[0]))
 		return flexsc__call_wait_home(u, nr, a);
-	switch (kind_that_matters(row, entry)) {
-	case FD_PLACED:
-		/*
-		 * The call waits for a disk at most, as pread() and pwrite()
-		 * do.
-		 */
-		return flexsc__call_exposed(u, nr, a);
-	case FD_TERMINAL:
-		/*
-		 * A terminal may stop a process in the background, unless the
-		 * user thread blocks the signal for that: its home's mask
-		 * tells.
-		 */
-		return flexsc__call_wait_home(u, nr, a);
-	default:
-		break;
-	}
 	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:
 		return flexsc__call_plainly(nr, a);

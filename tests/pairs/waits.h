@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Does a call wait? That depends on the call, on its flags, and on the kind and
+ * the state of its file. Each call that transfers data is made on each kind of
+ * file that Linux has: a subject. The results of plain threads are the reference.
+ * Posted calls, and those of user threads, have to return the same results, and
+ * have to wait where those wait.
+ *
+ *	subjects.c	makes the files
+ *	transfers.c	lists the calls
+ *	waits.c		the program "waits" makes all calls on all subjects
+ *	waits_compare.c	the test
+ */
+#ifndef FLEXSC_TESTS_WAITS_H
+#define FLEXSC_TESTS_WAITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROOM		256U	/* bytes that a call may read */
+#define FILES		4U	/* descriptors of one trial */
+
+/* The files of one trial: the first is the subject, others keep its state. */
+struct files {
+	int fds[FILES];
+	unsigned int count;
+};
+
+struct subject {
+	const char *name;
+	/* False: this machine lacks it, or the caller may not use it. */
+	bool (*make)(struct files *files);
+	/* Its state may change for a while. False: it had to be made again. */
+	bool (*settles)(const struct files *files);
+	bool is_socket;
+	bool varies;		/* what is read isn't the same each time */
+};
+
+extern const struct subject subjects[];
+
+/* What a call's argument is, if it isn't a number. */
+enum {
+	SUBJECT = -1000,
+	REGULAR,	/* a file with bytes in it */
+	PIPE_FROM,	/* a pipe with bytes in it */
+	PIPE_TO,	/* a pipe with room */
+	BYTES,		/* memory: ROOM bytes */
+	NOWHERE,	/* an address without memory */
+	VECTOR_IN,	/* an array of two for ROOM bytes */
+	VECTOR_OUT,	/* an array of two for OUT_BYTES */
+	MESSAGE_IN, MESSAGE_OUT,
+	MESSAGES_IN, MESSAGES_OUT,	/* arrays of one message */
+	NO_ADDRESS,	/* a struct sockaddr of AF_UNSPEC */
+	NO_PATH,	/* the address of a local socket that nobody has */
+};
+
+#define OUT_BYTES	8U
+
+struct transfer {
+	const char *name;
+	long nr;
+	int64_t args[6];
+	bool on_sockets;	/* on others it is the same for all flags */
+	bool in_all_modes;	/* also on a subject with O_NONBLOCK */
+};
+
+extern const struct transfer transfers[];
+
+#endif /* FLEXSC_TESTS_WAITS_H */
