@@ -6,8 +6,10 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "threads.h"
@@ -131,6 +133,89 @@ TEST(a_signalfd_tells_its_reader_s_own_signals)
 	CHECK_EQ(dup2(fds[0], first), first);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	CHECK_EQ(read(first, &pid, 1), 1);
+}
+
+/* A message with room for a descriptor. */
+struct passing {
+	struct msghdr msg;
+	struct iovec iov;
+	char byte;
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+};
+
+static struct msghdr *passing_begin(struct passing *passing)
+{
+	memset(passing, 0, sizeof(*passing));
+	passing->iov = (struct iovec){ &passing->byte, 1 };
+	passing->msg.msg_iov = &passing->iov;
+	passing->msg.msg_iovlen = 1;
+	passing->msg.msg_control = &passing->control;
+	passing->msg.msg_controllen = sizeof(passing->control);
+	return &passing->msg;
+}
+
+static void pass(int to, int fd)
+{
+	struct passing passing;
+	struct msghdr *msg = passing_begin(&passing);
+
+	passing.control.header = (struct cmsghdr){
+		.cmsg_len = CMSG_LEN(sizeof(fd)),
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+	};
+	memcpy(CMSG_DATA(&passing.control.header), &fd, sizeof(fd));
+	CHECK_EQ(sendmsg(to, msg, 0), 1);
+}
+
+static int take(int from)
+{
+	struct passing passing;
+	int fd;
+
+	CHECK_EQ(recvmsg(from, passing_begin(&passing), 0), 1);
+	memcpy(&fd, CMSG_DATA(&passing.control.header), sizeof(fd));
+	return fd;
+}
+
+static void *see_received(void *arg)
+{
+	int from = *(int *)arg;
+
+	see_one_in_a_set(take(from));
+	see_one(take(from));
+	stage = 1;
+	take_one(take(from));
+	return NULL;
+}
+
+/* Its number was never seen to be made, nor was another of the process's. */
+TEST(a_signalfd_that_was_received_tells_its_reader_s_signals)
+{
+	pthread_t thread;
+	int pair[2], pid;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	pid = test_fork();
+	if (!pid) {
+		for (int i = 0; i < 3; i++)
+			pass(pair[1], signal_fd(0));
+		test_leave();
+	}
+	test_reap(pid);
+	thread = start(see_received, &pair[0]);
+	while (!stage)
+		usleep(1000);
+	settle();
+	CHECK_EQ(pthread_kill(thread, SIGUSR2), 0);
+	join(thread);
 }
 
 static void *lend_memory(void *arg)

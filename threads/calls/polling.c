@@ -319,12 +319,15 @@ static long poll_look(long nr, const uint64_t a[6], const struct patience *p)
 
 /*
  * Does poll() ask for a signalfd? The kernel has read the list, so it is valid.
- * A signalfd shows the signals of the kernel thread that asks.
+ * A signalfd shows the signals of the kernel thread that asks. Of many
+ * descriptors only those count that are known.
  */
 static bool has_signals(const uint64_t a[6])
 {
 	const struct pollfd *fds = flexsc__arg_pointer(a[0]);
 
+	if (a[1] == 1)
+		return fds->fd >= 0 && fds_find_signals((uint32_t)fds->fd);
 	if (!atomic_load_explicit(&flexsc__fds_any_signals,
 				  memory_order_relaxed))
 		return false;

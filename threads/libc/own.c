@@ -206,7 +206,7 @@ EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,
 				   PTR(event) };
 
-	if (fds_has_signals((uint32_t)fd))
+	if (op == EPOLL_CTL_ADD && fds_find_signals((uint32_t)fd))
 		return (int)flexsc__libc_call(false, SYS_epoll_ctl, args);
 	return (int)libc_result(flexsc__call_plainly(SYS_epoll_ctl, args));
 }
