@@ -643,10 +643,11 @@ static bool is_full(const struct files *f)
 	return !fill_up(f);
 }
 
-#define FILE_OF(name)		{ #name, make_##name, NULL, false, false }
-#define VARIES(name)		{ #name, make_##name, NULL, false, true }
-#define SOCKET_OF(name)		{ #name, make_##name, NULL, true, false }
-#define FILLED(name)		{ #name, make_##name, is_full, true, false }
+#define FILE_OF(name)		{ #name, make_##name, NULL, false, false, false }
+#define VARIES(name)		{ #name, make_##name, NULL, false, true, false }
+#define RACES(name)		{ #name, make_##name, NULL, false, true, true }
+#define SOCKET_OF(name)		{ #name, make_##name, NULL, true, false, false }
+#define FILLED(name)		{ #name, make_##name, is_full, true, false, false }
 
 const struct subject subjects[] = {
 	FILE_OF(regular), FILE_OF(written_only), FILE_OF(directory),
@@ -655,7 +656,7 @@ const struct subject subjects[] = {
 	VARIES(comm), VARIES(sysfs), FILE_OF(operstate), VARIES(block),
 	FILE_OF(namespace),
 	FILE_OF(null), FILE_OF(zero), FILE_OF(full), VARIES(random),
-	VARIES(urandom), VARIES(log_in), VARIES(log_out),
+	VARIES(urandom), RACES(log_in), VARIES(log_out),
 	FILE_OF(fuse), FILE_OF(tun), FILE_OF(kvm), FILE_OF(loops),
 	FILE_OF(master), FILE_OF(terminal), FILE_OF(raw_terminal),
 	FILE_OF(pipe_empty), FILE_OF(pipe_given), FILE_OF(pipe_ended),
@@ -665,7 +666,7 @@ const struct subject subjects[] = {
 	SOCKET_OF(stream_ended), SOCKET_OF(stream_urgent),
 	SOCKET_OF(stream_alone), SOCKET_OF(stream_limit_in),
 	SOCKET_OF(stream_limit_out), SOCKET_OF(stream_lowat),
-	{ "stream_listener", listens, NULL, true, false },
+	{ "stream_listener", listens, NULL, true, false, false },
 	SOCKET_OF(datagrams), SOCKET_OF(datagrams_given),
 	SOCKET_OF(datagrams_full), SOCKET_OF(datagrams_alone),
 	SOCKET_OF(packets), SOCKET_OF(packets_given),

@@ -245,6 +245,8 @@ static void describe(const struct trial *t, char text[64])
 		strcpy(text, "absent");
 	else if (!t->done)
 		strcpy(text, "waits");
+	else if (t->subject->races)
+		strcpy(text, "returns");
 	else if (t->ret < 0)
 		snprintf(text, 64, "%s", strerrorname_np((int)-t->ret));
 	else if (t->transfer->nr == SYS_accept ||
@@ -378,14 +380,19 @@ static void go_on(void)
 	flexsc_loop_dispatch(loop);
 }
 
-/* Await the calls' ends. False: in this time not all have ended. */
+/* Await the calls' ends. False: for so long none has ended, and some haven't. */
 static bool await(struct trial *const *batch, unsigned int n, unsigned int ms)
 {
-	uint64_t until = now_ms() + ms * slower;
+	unsigned int before = 0, done = 0;
+	uint64_t until = 0;
 
 	do {
+		if (done > before || !until)
+			until = now_ms() + ms * slower;
+		before = done;
 		go_on();
-		if (count_done(batch, n) == n)
+		done = count_done(batch, n);
+		if (done == n)
 			return true;
 	} while (now_ms() < until);
 	return false;

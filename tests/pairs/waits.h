@@ -35,6 +35,7 @@ struct subject {
 	bool (*settles)(const struct files *files);
 	bool is_socket;
 	bool varies;		/* what is read isn't the same each time */
+	bool races;		/* others write meanwhile: nor is the error */
 };
 
 extern const struct subject subjects[];
