@@ -20,13 +20,14 @@
 /* Facts that stay when a descriptor's flags change. */
 #define FLAGS_KEEP \
 	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
-	 LOWATS | FD_SEEKS | FD_LOCAL)
+	 LOWATS | FD_SEEKS | FD_LOCAL | TYPES)
 #define STREAMS		(FD_POLLS_IN | FD_POLLS_OUT)
 #define KINDS \
 	(STREAMS | FD_PLACED | FD_TERMINAL | FD_RETURNS_IN | FD_RETURNS_OUT | \
 	 FD_UNKNOWN)
 #define NEEDS		(NEED_WAITS | NEED_SEEKS | STREAMS)
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
+#define TYPES		(FD_BYTES | FD_RECORDS)
 
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
 
@@ -69,6 +70,17 @@ static uint32_t ask_lowat(uint32_t fd)
 bool flexsc__fds_find_lowat(uint32_t fd)
 {
 	return fds_find_out(fd, LOWATS, ask_lowat) & FD_LOWAT;
+}
+
+static uint32_t ask_type(uint32_t fd)
+{
+	return flexsc__probe_option(fd, SO_TYPE) == SOCK_STREAM ? FD_BYTES :
+								  FD_RECORDS;
+}
+
+bool flexsc__fds_find_bytes(uint32_t fd)
+{
+	return fds_find_out(fd, TYPES, ask_type) & FD_BYTES;
 }
 
 static uint32_t ask_waits(uint32_t fd)

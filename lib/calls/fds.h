@@ -68,6 +68,8 @@ enum fd_fact {
 	FD_RETURNS_IN = 1 << 20,	/* its reads never wait */
 	FD_RETURNS_OUT = 1 << 21,	/* its writes never wait */
 	FD_UNKNOWN = 1 << 22,	/* of another kind than kinds.h has */
+	FD_BYTES = 1 << 23,	/* a socket that is a stream of bytes */
+	FD_RECORDS = 1 << 24,	/* another socket, or none */
 };
 
 /* Facts that argument 0 must have before io_uring gets a call. */
@@ -194,6 +196,9 @@ void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);
  * (flexsc__fds_note_made() includes this.)
  */
 void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret);
+
+/* Is the descriptor a socket that is a stream of bytes? */
+bool flexsc__fds_find_bytes(uint32_t fd);
 
 /*
  * The facts that follow from the kind of the descriptor's file; 0 if there is no

@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "../base/ask.h"
-#include "../calls/probe.h"
+#include "../calls/fds.h"
 #include "../loop/await.h"
 #include "../loop/multishot.h"
 #include "uring_fields.h"
@@ -93,7 +93,7 @@ static bool receive_is_polled(uint64_t fd, uint64_t flags)
 	if (sqe_is_polled(flags))
 		return true;
 	return !(flags & (MSG_ERRQUEUE | MSG_OOB | MSG_PEEK)) &&
-	       flexsc__probe_option((uint32_t)fd, SO_TYPE) == SOCK_STREAM;
+	       flexsc__fds_find_bytes((uint32_t)fd);
 }
 
 /* Sockets and pipes. */
