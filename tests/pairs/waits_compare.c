@@ -15,6 +15,8 @@
 
 #include "../harness.h"
 
+#define DESCRIPTORS	8192U
+
 extern char **environ;
 
 static char program[PATH_MAX];
@@ -43,13 +45,18 @@ static char **native_environment(void)
 	return kept;
 }
 
-/* Run "waits" with its output in a file; its status. */
-static int run(const char *mode, char **environment, const char *out)
+/* A process of "waits", with its output in a file. */
+struct run {
+	const char *mode, *out;
+	int pid;
+};
+
+static struct run begin(const char *mode, const char *out, char **environment)
 {
+	struct run run = { .mode = mode, .out = out };
 	posix_spawn_file_actions_t actions;
 	char slower[16];
 	char *argv[] = { "waits", (char *)mode, "reference", slower, NULL };
-	int pid, status;
 
 	if (!strcmp(mode, "natively"))
 		argv[2] = NULL;
@@ -57,45 +64,62 @@ static int run(const char *mode, char **environment, const char *out)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 1, out,
 					 O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	CHECK_EQ(posix_spawn(&pid, program, &actions, NULL, argv, environment),
-		 0);
+	CHECK_EQ(posix_spawn(&run.pid, program, &actions, NULL, argv,
+			     environment), 0);
 	posix_spawn_file_actions_destroy(&actions);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return run;
+}
+
+static int end(const struct run *run)
+{
+	int status;
+
+	CHECK_EQ(waitpid(run->pid, &status, 0), run->pid);
 	return status;
 }
 
 /* What differs is noted line by line. */
-static void compare(const char *mode)
+static void end_comparison(const struct run *run)
 {
-	int status = run(mode, environ, "seen");
-	FILE *seen = fopen("seen", "r");
+	int status = end(run);
+	FILE *seen = fopen(run->out, "r");
 	char line[256];
 
 	CHECK(seen);
 	while (fgets(line, sizeof(line), seen)) {
 		line[strcspn(line, "\n")] = 0;
-		test_note("%s: %s", mode, line);
+		test_note("%s: %s", run->out, line);
 	}
 	fclose(seen);
 	CHECK_EQ(status, 0);
 }
 
+static struct run begin_with(const char *carriers, const char *out)
+{
+	setenv("FLEXSC_CARRIERS", carriers, 1);
+	return begin("threads", out, environ);
+}
+
 TEST_LIMIT(each_call_waits_as_it_does_natively, 120)
 {
+	struct run native, runs[2];
+
 	NEEDS_WAITING_ENGINE();
+	if (!raise_fd_limit(DESCRIPTORS))
+		SKIP("%u descriptors aren't allowed", DESCRIPTORS);
 	find_program();
 	enter_scratch();
-	CHECK_EQ(run("natively", native_environment(), "reference"), 0);
+	native = begin("natively", "reference", native_environment());
+	CHECK_EQ(end(&native), 0);
 	if (test_parameter("loop", 0)) {
-		compare("loop");
+		runs[0] = begin("loop", "asked", environ);
 		/* The first call on a descriptor takes another route. */
-		if (!strcmp(test_engine(), "uring"))
-			compare("hinted");
+		runs[1] = begin("hinted", "hinted", environ);
 	} else {
-		setenv("FLEXSC_CARRIERS", "1", 1);
-		compare("threads");
-		setenv("FLEXSC_CARRIERS", "2", 1);
-		compare("threads");
+		runs[0] = begin_with("1", "one carrier");
+		runs[1] = begin_with("2", "two carriers");
 	}
+	for (unsigned int i = 0; i < 2; i++)
+		end_comparison(&runs[i]);
 	leave_scratch();
 }
