@@ -128,7 +128,6 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * other calls it says nothing.
  *
  * A post that is refused leaves the chain open: the next one that is accepted
- * A post that is refused leaves the chain open: the next one that is accepted
  * waits. So do timers, signals and wake-ups, which are no calls.
  *
  * Chains may be longer than two. The first call's callback runs before the

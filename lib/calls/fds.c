@@ -599,6 +599,30 @@ void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 		fds_set_made((uint32_t)ret, facts);
 }
 
+void flexsc__fds_note_opened(const struct flexsc_entry *entry, int64_t ret)
+{
+	const int64_t others = O_ACCMODE | O_NONBLOCK | O_DIRECT | O_PATH;
+
+	if (ret >= 0 && is_open(entry) &&
+	    (flags_given(entry) & others) == O_RDONLY)
+		fds_learn((uint32_t)ret, FD_OPENED | FD_FIRST);
+}
+
+void flexsc__fds_drop(uint32_t fd, uint32_t facts)
+{
+	if (fds_known(fd) & facts)
+		fds_keep(fd, ~facts);
+}
+
+void flexsc__fds_use_position(const struct flexsc_entry *entry)
+{
+	unsigned int fds = flexsc__table_row(entry->nr)->fds;
+
+	for (; fds; fds &= fds - 1)
+		flexsc__fds_drop((uint32_t)entry->args[__builtin_ctz(fds)],
+				 FD_OPENED | FD_FIRST);
+}
+
 void flexsc__fds_share(void)
 {
 	uint32_t end = atomic_load(&alone_end);

@@ -70,6 +70,12 @@ enum fd_fact {
 	FD_UNKNOWN = 1 << 22,	/* of another kind than kinds.h has */
 	FD_BYTES = 1 << 23,	/* a socket that is a stream of bytes */
 	FD_RECORDS = 1 << 24,	/* another socket, or none */
+	/*
+	 * A posted open made it, for reading. What it is of isn't known, and no
+	 * call uses its position: see engine/uring_eager.h.
+	 */
+	FD_OPENED = 1 << 25,
+	FD_FIRST = 1 << 26,	/* ... and its position is 0 */
 };
 
 /* Facts that argument 0 must have before io_uring gets a call. */
@@ -175,6 +181,21 @@ static inline bool fds_follow(const struct flexsc_entry *entry)
 
 /* Take note of a call that may change descriptors. */
 void flexsc__fds_note(const struct flexsc_entry *entry);
+
+/* An open by io_uring has returned: see FD_OPENED. */
+void flexsc__fds_note_opened(const struct flexsc_entry *entry, int64_t ret);
+
+/* A call of the entry's descriptors begins that may use their positions. */
+void flexsc__fds_use_position(const struct flexsc_entry *entry);
+
+static inline bool fds_is_opened(uint32_t fd)
+{
+	return (fds_known(fd) & (FD_OPENED | FD_ALONE | FD_WAITS)) ==
+	       (FD_OPENED | FD_ALONE | FD_WAITS);
+}
+
+/* Take away facts. */
+void flexsc__fds_drop(uint32_t fd, uint32_t facts);
 
 /* An entry has returned: if it made descriptors, their flags are known. */
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);

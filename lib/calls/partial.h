@@ -25,6 +25,10 @@ bool flexsc__partial(const struct flexsc_entry *entry);
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 
+/* The same of a read, of which no part but this one is done apart. */
+bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
+			  int64_t res);
+
 /* Has a part of the call been done? The owner, at any time. */
 bool flexsc__partial_begun(struct partial *const *partial);
 

@@ -25,6 +25,8 @@ enum route {
 	BY_RING,
 	BY_RING_FOLLOWED,	/* uring_follow() looks at how it ends */
 	BY_RING_MULTISHOT,	/* uring_follow() tells each result */
+	BY_RING_EAGER,		/* uring_eager.h */
+	BY_RING_FIRST,		/* ... where the position was 0 */
 	BY_RING_AT_ONCE,	/* uring_follow(): a write of a few bytes */
 	BY_RING_IN_PARTS,	/* uring_follow(): a long write: writes.h */
 };
@@ -42,6 +44,8 @@ struct uring {
 	/* Direct calls since the last batch; requests that were counted. */
 	uint32_t direct, counted;
 	uint32_t direct_end;	/* direct calls have the requests before it */
+	bool eager;		/* a read that is eager is in this batch */
+	bool linked;		/* requests of this batch have their order */
 	bool parts;		/* a long write has begun in this batch */
 	uint64_t kinds;		/* bit n: a direct call's operation is n */
 	struct fixed *fixed;	/* descriptors; NULL: there was none yet */

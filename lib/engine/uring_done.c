@@ -10,6 +10,7 @@
 #include "../loop/multishot.h"
 #include "../pool/closing.h"
 #include "uring_direct.h"
+#include "uring_eager.h"
 #include "uring_failed.h"
 #include "uring_fixed.h"
 #include "uring_ops.h"
@@ -63,6 +64,10 @@ static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 	struct call *call = call_of(loop, index);
 	int32_t res = cqe->res;
 
+	if (call->route == BY_RING_EAGER || call->route == BY_RING_FIRST) {
+		flexsc__uring_eager_end(loop, index, res);
+		return;
+	}
 	if (call->route >= BY_RING_AT_ONCE) {
 		write_on_or_end(loop, index, res);
 		return;
@@ -74,6 +79,7 @@ static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 	if (closes(entry))
 		flexsc__closing_end(entry);
 	flexsc__fds_note_made(entry, res);
+	flexsc__fds_note_opened(entry, res);
 	call_done(loop, index, flexsc__uring_result(entry, res));
 }
 

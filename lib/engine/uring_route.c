@@ -18,6 +18,7 @@
 #include "rest.h"
 #include "uring_direct.h"
 #include "uring_done.h"
+#include "uring_eager.h"
 #include "uring_fixed.h"
 #include "uring_ops.h"
 
@@ -60,6 +61,8 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 		uring_return(loop);
 		return false;
 	}
+	if (op == IORING_OP_SPLICE)
+		flexsc__fds_use_position(entry);
 	sqe->user_data = call->name;
 	entry_begin_alone(entry);
 	call->route = (uint8_t)(entry->nr < NR_ACCEPT ? route :
@@ -87,6 +90,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 	case CLASS_WAIT:
 	case CLASS_ADMIN:
 	case CLASS_WORK:
+		flexsc__fds_use_position(entry_of(loop, index));
 		if (flexsc__uring_use_pool(loop)) {
 			call_of(loop, index)->route = BY_POOL;
 			calls_append(loop, &uring_of(loop)->to_pool, index);
@@ -97,6 +101,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 		break;
 	case CLASS_FAST:
 	case CLASS_SELF:
+		flexsc__fds_use_position(entry_of(loop, index));
 		flexsc__engine_inline(loop, index);
 		break;
 	case CLASS_NEVER:
@@ -167,10 +172,15 @@ route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
 
 		if (entry_status(entry) != FLEXSC_SUBMITTED)
 			route_past_ring(loop, index);
+		else if (route == BY_RING_EAGER && known &&
+			 fds_is_opened((uint32_t)entry->args[0]) &&
+			 flexsc__uring_eager(loop, index))
+			(void)0;
 		else if (!fds_admit(entry))
 			route_closing(loop, index);
 		else if (!known ||
-			 !use_ring(loop, index, entry, call, op, route))
+			 !use_ring(loop, index, entry, call, op,
+				   route == BY_RING_EAGER ? BY_RING : route))
 			route_past_ring(loop, index);
 		n++;
 		index = next;
@@ -189,6 +199,8 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 		return route_group_by(loop, op, BY_RING_AT_ONCE);
 	if (is_followed(op))
 		return route_group_by(loop, op, BY_RING_FOLLOWED);
+	if (op == IORING_OP_READ && !uring_of(loop)->ring.polled)
+		return route_group_by(loop, op, BY_RING_EAGER);
 	return route_group_by(loop, op, BY_RING);
 }
 
@@ -238,8 +250,12 @@ static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 				 (unsigned int)__builtin_ctzll(loop->groups));
 	if (uring->parts)
 		flexsc__uring_direct_closing(loop);
-	if (uring->to_pool.count)
+	if (uring->to_pool.count) {
+		/* They read before a thread can move the file's position. */
+		if (uring->eager && flexsc__ring_submit(&uring->ring))
+			flexsc__uring_collect(loop);
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
+	}
 	return n;
 }
 
@@ -257,12 +273,15 @@ static void route_batch(struct flexsc_loop *loop)
 		return;
 	count(&loop->stats->by_uring, n - uring->others);
 	flexsc__stats_batch(loop, n);
-	if (uring->parts || uring->kinds & (uring->kinds - 1))
+	if ((uring->parts || uring->kinds & (uring->kinds - 1)) &&
+	    !uring->linked)
 		route_sort(uring);
 	uring->others = 0;
 	uring->direct = 0;
 	uring->kinds = 0;
 	uring->parts = false;
+	uring->eager = false;
+	uring->linked = false;
 }
 
 void flexsc__uring_route(struct flexsc_loop *loop)

@@ -37,10 +37,16 @@ static void fork_child(void)
 	flexsc__own_fd_close_copies();
 }
 
+/* The child has the same files, with the same positions. */
+static void fork_begin(void)
+{
+	flexsc__fds_share();
+	flexsc__all_lock();
+}
+
 static void fork_prepare(void)
 {
-	once_err = -pthread_atfork(flexsc__all_lock, flexsc__all_unlock,
-				   fork_child);
+	once_err = -pthread_atfork(fork_begin, flexsc__all_unlock, fork_child);
 }
 
 int flexsc__fork_prepare(void)
