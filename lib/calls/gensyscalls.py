@@ -423,7 +423,45 @@ def emit_kernel(calls: list[Call]) -> str:
     return "\n".join(lines)
 
 
+# Writing how many arguments calls have, for the C++ binding.
+
+ARGUMENTS_TOP = """\
+/* SPDX-License-Identifier: MIT */
+/*
+ * How many arguments each system call has, by number; -1: there is no such call.
+ * Generated from syscalls.tbl; not to be edited.
+ */
+#ifndef FLEXSC_ARGUMENTS_HPP
+#define FLEXSC_ARGUMENTS_HPP
+
+namespace flexsc::detail
+{
+
+constexpr int arguments_of(unsigned int nr)
+{
+	switch (nr) {"""
+
+ARGUMENTS_END = """\
+	default:
+		return -1;
+	}
+}
+
+} // namespace flexsc::detail
+
+#endif /* FLEXSC_ARGUMENTS_HPP */"""
+
+
+def emit_arguments(calls: list[Call]) -> str:
+    def cases(machine: str) -> Iterator[str]:
+        for number, call in with_number(calls, machine):
+            yield f"\tcase {number}: return {len(call.args)};"
+
+    return "\n".join([ARGUMENTS_TOP, *per_machine(cases), ARGUMENTS_END])
+
+
 EMITTERS = {
+    "arguments": emit_arguments,
     "header": emit_header,
     "table": emit_table,
     "man": emit_man,

@@ -316,7 +316,7 @@ static task<> work(loop &loop)
 	auto make = [n = std::make_unique<int>(7)]() mutable {
 		return movable{ std::move(n) };
 	};
-	auto value = co_await loop.work(std::move(make));
+	auto value = co_await loop.work(std::ref(make));
 
 	CHECK_EQ(*value.value, 7);
 	co_await loop.work([&] {

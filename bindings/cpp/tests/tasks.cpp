@@ -5,6 +5,7 @@
 #include "harness.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 
 #include <sys/wait.h>
@@ -33,6 +34,69 @@ TEST(thousands_at_once)
 	CHECK_EQ(ended, 0);
 	loop.run();
 	CHECK_EQ(ended, n);
+}
+
+/* A broken rule ends the process, before what it would do instead of that. */
+static void dies(task<> (*breaks)(loop &))
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		loop loop;
+
+		loop.spawn(breaks(loop));
+		loop.run();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK(WIFSIGNALED(status));
+	CHECK_EQ(WTERMSIG(status), SIGABRT);
+}
+
+static task<int> one(loop &loop)
+{
+	co_await loop.sleep_for(std::chrono::milliseconds(1));
+	co_return 1;
+}
+
+static task<> awaits_twice(loop &loop)
+{
+	auto task = one(loop);
+
+	CHECK_EQ(co_await std::move(task), 1);
+	co_await std::move(task);
+}
+
+static task<> awaits_moved(loop &loop)
+{
+	auto task = one(loop), elsewhere = std::move(task);
+
+	co_await std::move(task);
+}
+
+static task<> spawns_moved(loop &loop)
+{
+	auto task = one(loop);
+
+	loop.spawn(std::move(task));
+	loop.spawn(std::move(task));
+	co_return;
+}
+
+static task<> gathers_moved(loop &loop)
+{
+	auto task = one(loop), elsewhere = std::move(task);
+
+	co_await when_all(std::move(task), std::move(elsewhere));
+}
+
+TEST(a_task_is_awaited_once)
+{
+	dies(awaits_twice);
+	dies(awaits_moved);
+	dies(spawns_moved);
+	dies(gathers_moved);
 }
 
 /* Where the stack is, roughly. */

@@ -79,6 +79,7 @@
 #include <utility>
 #include <vector>
 
+#include <flexsc/arguments.hpp>
 #include <flexsc/flexsc.h>
 #include <flexsc/pending.hpp>
 #include <flexsc/task.hpp>
@@ -88,6 +89,30 @@ namespace flexsc
 
 namespace detail
 {
+
+/* The fewest arguments of a call: some depend on what is asked for. */
+constexpr int fewest_arguments(unsigned int nr)
+{
+	switch (nr) {
+#ifdef FLEXSC_NR_open
+	case FLEXSC_NR_open:
+		return 2;
+#endif
+	case FLEXSC_NR_openat:
+		return 3;
+	case FLEXSC_NR_fcntl:
+	case FLEXSC_NR_ioctl:
+		return 2;
+	case FLEXSC_NR_semctl:
+		return 3;
+	case FLEXSC_NR_mremap:
+		return 4;
+	case FLEXSC_NR_prctl:
+		return 1;
+	default:
+		return arguments_of(nr);
+	}
+}
 
 /* A coroutine that begins at once, and whose end frees it. */
 struct detached {
@@ -214,10 +239,20 @@ public:
 		return detail::pending<Post, true>(native(), std::move(how));
 	}
 
-	/* Any system call: loop.call<FLEXSC_NR_unlinkat>(AT_FDCWD, path, 0). */
+	/*
+	 * Any system call: loop.call<FLEXSC_NR_unlinkat>(AT_FDCWD, path, 0). Its
+	 * arguments are counted; post() with a typed C function has their types
+	 * checked, too.
+	 */
 	template <unsigned int NR, class... Args> auto call(Args... args)
 	{
-		static_assert(sizeof...(args) <= 6);
+		constexpr int given = sizeof...(args);
+
+		static_assert(detail::arguments_of(NR) >= 0,
+			      "there is no system call of this number");
+		static_assert(given >= detail::fewest_arguments(NR) &&
+				      given <= detail::arguments_of(NR),
+			      "the system call has another number of arguments");
 		return post([a = std::array<uint64_t, sizeof...(args)>{
 				     detail::argument(args)... }](
 				    flexsc_loop *on, flexsc_cb *cb) {
@@ -301,13 +336,29 @@ public:
 	 * what it returns, and throws what it throws; or std::system_error of
 	 * ECANCELED or ETIME if it was cancelled or late before it started.
 	 *
-	 * (g++ 12 destroys the captures of a lambda twice that is written inside a
-	 * co_await: give one with a name, unless they are trivial.)
+	 * g++ before 13 destroys the captures of a lambda twice that is written
+	 * inside a co_await. There, a function that isn't trivial has to have a name:
+	 * work(name) copies it, work(std::ref(name)) doesn't.
 	 */
+#if defined(__GNUC__) && __GNUC__ < 13 && !defined(__clang__)
+	template <class Function> auto work(Function &&function)
+	{
+		using copy = std::decay_t<Function>;
+
+		static_assert(std::is_lvalue_reference_v<Function> ||
+				      std::is_trivially_destructible_v<copy>,
+			      "this compiler destroys the captures of a lambda "
+			      "twice that is written inside a co_await: give it a "
+			      "name, and pass that, or std::ref() of it");
+		return post(detail::work_post<copy>(
+			copy(std::forward<Function>(function))));
+	}
+#else
 	template <class Function> auto work(Function function)
 	{
 		return post(detail::work_post<Function>(std::move(function)));
 	}
+#endif
 
 	/* A timer, as flexsc_loop_timer(): never early; the result is 0. */
 	template <class Rep, class Period>

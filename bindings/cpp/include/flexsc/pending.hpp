@@ -10,7 +10,6 @@
 #include <chrono>
 #include <coroutine>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <optional>
 #include <stop_token>
@@ -33,13 +32,6 @@ namespace detail
 {
 	throw std::system_error(static_cast<int>(-err), std::system_category(),
 				what);
-}
-
-/* A rule is broken, and to go on would be to use freed memory. */
-[[noreturn]] inline void die(const char *why) noexcept
-{
-	std::fprintf(stderr, "flexsc: %s\n", why);
-	std::terminate();
 }
 
 } // namespace detail
@@ -80,6 +72,9 @@ uint64_t nanoseconds(std::chrono::duration<Rep, Period> time)
 /* A system call's argument as a register has it. */
 template <class T> uint64_t argument(T value) noexcept
 {
+	static_assert(std::is_integral_v<T> || std::is_enum_v<T> ||
+			      std::is_pointer_v<T> || std::is_null_pointer_v<T>,
+		      "a system call's argument is an integer or a pointer");
 	if constexpr (std::is_null_pointer_v<T>)
 		return 0;
 	else if constexpr (std::is_pointer_v<T>)

@@ -14,6 +14,7 @@
 
 #include <coroutine>
 #include <cstddef>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -41,11 +42,19 @@ template <class T = void> class task;
 namespace detail
 {
 
+/* A rule is broken, and to go on would be to use freed memory. */
+[[noreturn]] inline void die(const char *why) noexcept
+{
+	std::fprintf(stderr, "flexsc: %s\n", why);
+	std::terminate();
+}
+
 /* What is common to the promises of all tasks. */
 struct promise_base {
 	std::coroutine_handle<> then;	/* goes on at the end, if it is known */
 	size_t *left = nullptr;		/* of when_all(): the last one goes on */
 	std::exception_ptr thrown;
+	bool begun = false;
 
 	struct ending {
 		bool await_ready() const noexcept { return false; }
@@ -152,7 +161,7 @@ public:
 #endif
 	};
 
-	awaiter operator co_await() && noexcept { return awaiter{ frame }; }
+	awaiter operator co_await() && noexcept { return awaiter{ fresh() }; }
 
 	/*
 	 * For when_all(): begin. The task that lowers *left to 0 by its end resumes
@@ -160,7 +169,7 @@ public:
 	 */
 	void begin(size_t *left, std::coroutine_handle<> waits) const noexcept
 	{
-		frame.promise().left = left;
+		fresh().promise().left = left;
 		frame.promise().then = waits;
 		frame.resume();
 	}
@@ -168,6 +177,18 @@ public:
 	T take() const { return frame.promise().take(); }
 
 private:
+	/* The coroutine, which hasn't begun. */
+	handle fresh() const noexcept
+	{
+		if (!frame)
+			detail::die("a task was awaited or spawned that was moved "
+				    "elsewhere");
+		if (frame.promise().begun)
+			detail::die("a task was awaited twice");
+		frame.promise().begun = true;
+		return frame;
+	}
+
 	handle frame;
 };
 
