@@ -125,6 +125,9 @@ void call_let_go(struct call *call)
 	if (call->busy)
 		*call->busy = false;
 	call->busy = NULL;
+	if (call->calls)
+		--*call->calls;
+	call->calls = NULL;
 	Py_CLEAR(call->file);
 	if (call->free && call->memory)
 		call->free(call->memory);
@@ -140,7 +143,8 @@ bool call_complete(struct call *call)
 	if (ret >= 0 || call->stays)
 		state = call->finish(call, ret);
 	else if (!call->cancelled)
-		state = call_raise(call, (int)-ret);
+		/* Nothing but the end of its file interrupts such a call. */
+		state = call_raise(call, ret == -EINTR ? ECANCELED : (int)-ret);
 	if (state > 0)
 		return false;
 	if (PyErr_Occurred())
@@ -154,10 +158,37 @@ bool call_complete(struct call *call)
 	return true;
 }
 
+/* The outer loop's exception handler gets the context, which is used up. */
+static void call_handle(struct call *call, PyObject *context, PyObject *what)
+{
+	PyObject *done = NULL;
+
+	if (context)
+		done = PyObject_CallMethodOneArg(call->loop->outer, str_handler,
+						 context);
+	if (!done)
+		PyErr_WriteUnraisable(what);
+	Py_XDECREF(done);
+	Py_XDECREF(context);
+}
+
+void call_report_lost(struct call *call)
+{
+	PyObject *type, *value, *trace;
+
+	PyErr_Fetch(&type, &value, &trace);
+	call_handle(call,
+		    Py_BuildValue("{sssOsO}", "message",
+				  "flexsc.Call exception was never retrieved",
+				  "exception", call->error, "future", call),
+		    (PyObject *)call);
+	PyErr_Restore(type, value, trace);
+}
+
 /* What a callback raised, as asyncio's handles deal with it. */
 static int call_report(struct call *call, PyObject *callback)
 {
-	PyObject *type, *error, *trace, *context, *done = NULL;
+	PyObject *type, *error, *trace;
 
 	if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ||
 	    PyErr_ExceptionMatches(PyExc_SystemExit))
@@ -166,16 +197,11 @@ static int call_report(struct call *call, PyObject *callback)
 	PyErr_NormalizeException(&type, &error, &trace);
 	if (trace)
 		PyException_SetTraceback(error, trace);
-	context = Py_BuildValue("{sssOsO}", "message",
-				"Exception in callback of a flexsc call",
-				"exception", error, "callback", callback);
-	if (context)
-		done = PyObject_CallMethodOneArg(call->loop->outer, str_handler,
-						 context);
-	if (!done)
-		PyErr_WriteUnraisable(callback);
-	Py_XDECREF(done);
-	Py_XDECREF(context);
+	call_handle(call,
+		    Py_BuildValue("{sssOsO}", "message",
+				  "Exception in callback of a flexsc call",
+				  "exception", error, "callback", callback),
+		    callback);
 	Py_XDECREF(type);
 	Py_XDECREF(error);
 	Py_XDECREF(trace);

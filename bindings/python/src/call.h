@@ -37,6 +37,7 @@ struct call {
 	PyObject *name[2];		/* what errors say, or NULL */
 	PyObject *file;			/* whose descriptor it uses, or NULL */
 	bool *busy;			/* of file's, until it ends; or NULL */
+	unsigned int *calls;		/* of file's, less when it ends; or NULL */
 	PyObject *bytes;		/* that it fills, or NULL */
 	Py_buffer buffer;		/* obj == NULL: none */
 	void *memory;			/* of its own, or NULL */
@@ -48,6 +49,7 @@ struct call {
 	PyObject *message;		/* of the cancellation */
 	bool done;
 	bool cancelled;			/* asked for; when done: it was */
+	bool retrieved;			/* the program has seen the error */
 	bool stays;			/* it runs even if that is cancelled */
 	bool blocking;			/* asyncio's: a task starts to wait */
 };
@@ -73,6 +75,9 @@ void call_wake_later(struct call *call);
 
 /* Has the outer loop call callback soon. */
 void call_run_later(struct call *call, PyObject *callback, PyObject *context);
+
+/* The program never saw its error: the outer loop's handler does. */
+void call_report_lost(struct call *call);
 
 /* Frees what the kernel used. */
 void call_let_go(struct call *call);

@@ -23,6 +23,7 @@ struct file {
 	int fd;				/* -1: closed */
 	bool appends;			/* and is not read */
 	bool busy;			/* a call uses the position */
+	unsigned int calls;		/* that aren't done */
 	int64_t position;		/* -1: the kernel's, or none */
 };
 
@@ -42,6 +43,8 @@ static struct call *file_call(struct file *file, unsigned int nr,
 		call->args[0] = (uint64_t)file->fd;
 		Py_INCREF(file);
 		call->file = (PyObject *)file;
+		call->calls = &file->calls;
+		file->calls++;
 	}
 	return call;
 }
@@ -345,6 +348,22 @@ static int file_close_end(struct call *call, int64_t ret)
 	return call_finish_none(call, 0);
 }
 
+/*
+ * Calls that were posted are begun before the file is closed, and keep it open.
+ * Those on a pipe or a terminal may then wait for ever, so they are ended. A
+ * regular file's calls end by themselves: a write that was posted is made.
+ */
+static void file_end_calls(struct file *file)
+{
+	struct flexsc_loop *flexsc = file->loop->flexsc;
+
+	if (!file->calls || !flexsc)
+		return;
+	flexsc_loop_submit(flexsc);
+	if (file->position < 0 && !file->appends)
+		flexsc_loop_cancel_fd(flexsc, file->fd);
+}
+
 static PyObject *file_close(PyObject *self, PyObject *unused)
 {
 	struct file *file = (struct file *)self;
@@ -353,6 +372,7 @@ static PyObject *file_close(PyObject *self, PyObject *unused)
 
 	if (file->fd < 0)
 		return future_of(file->loop, Py_None);
+	file_end_calls(file);
 	call = file_call(file, SYS_close, file_close_end);
 	if (!call)
 		return NULL;

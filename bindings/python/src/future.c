@@ -56,6 +56,7 @@ static PyObject *future_result(struct call *call)
 	}
 	if (call->cancelled)
 		return future_raise_cancelled(call);
+	call->retrieved = true;
 	if (call->error) {
 		PyErr_SetObject((PyObject *)Py_TYPE(call->error), call->error);
 		return NULL;
@@ -119,6 +120,7 @@ static PyObject *method_exception(PyObject *self, PyObject *unused)
 
 	if (!call->done || call->cancelled)
 		return future_result(call);
+	call->retrieved = true;
 	Py_INCREF(error);
 	return error;
 }
@@ -336,10 +338,21 @@ static int future_clear(PyObject *self)
 	return 0;
 }
 
+/* An await was forgotten: an error that nothing shows would be lost. */
+static void future_finalize(PyObject *self)
+{
+	struct call *call = (struct call *)self;
+
+	if (call->error && !call->retrieved)
+		call_report_lost(call);
+}
+
 static void future_dealloc(PyObject *self)
 {
 	struct call *call = (struct call *)self;
 
+	if (PyObject_CallFinalizerFromDealloc(self))
+		return;
 	PyObject_GC_UnTrack(self);
 	future_clear(self);
 	call_let_go(call);
@@ -386,6 +399,7 @@ PyTypeObject call_type = {
 	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
 		    Py_TPFLAGS_BASETYPE,
 	.tp_dealloc = future_dealloc,
+	.tp_finalize = future_finalize,
 	.tp_traverse = future_traverse,
 	.tp_clear = future_clear,
 	.tp_as_async = &future_async,
@@ -425,6 +439,7 @@ PyTypeObject opening_type = {
 	.tp_basicsize = sizeof(struct call),
 	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
 	.tp_dealloc = future_dealloc,
+	.tp_finalize = future_finalize,
 	.tp_traverse = future_traverse,
 	.tp_clear = future_clear,
 	.tp_base = &call_type,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import errno
 import gc
 import os
 import sys
@@ -12,6 +13,7 @@ import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import flexsc
 import pytest
@@ -295,3 +297,59 @@ def test_nothing_is_left_behind(run: Run, tmp_path: Path) -> None:
         run(main)
     finally:
         tracemalloc.stop()
+
+
+Context = dict[str, Any]
+
+
+def test_an_error_that_nothing_retrieves_is_reported(run: Run, tmp_path: Path) -> None:
+    async def main() -> list[Context]:
+        reports: list[Context] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reports.append(context))
+        full = await flexsc.open("/dev/full", "wb")
+        full.write(b"important")
+        flexsc.rename(tmp_path / "nothing", tmp_path / "other")
+        await full.stat()
+        while len(reports) < 2:
+            await asyncio.sleep(0.001)
+            gc.collect()
+        await full.close()
+        return reports
+
+    reports = run(main)
+    assert {context["message"] for context in reports} == {
+        "flexsc.Call exception was never retrieved"
+    }
+    assert {context["exception"].errno for context in reports} == {
+        errno.ENOSPC,
+        errno.ENOENT,
+    }
+    assert all(isinstance(context["future"], flexsc.Call) for context in reports)
+
+
+def test_an_error_that_was_retrieved_is_not_reported(run: Run, tmp_path: Path) -> None:
+    async def main() -> list[Context]:
+        reports: list[Context] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reports.append(context))
+        nothing = tmp_path / "nothing"
+        with pytest.raises(FileNotFoundError):
+            await flexsc.stat(nothing)
+        await asyncio.gather(
+            flexsc.stat(nothing), flexsc.unlink(nothing), return_exceptions=True
+        )
+        asked = flexsc.rmdir(nothing)
+        while not asked.done():
+            await asyncio.sleep(0.001)
+        assert isinstance(asked.exception(), FileNotFoundError)
+        cancelled = flexsc.rmdir(nothing)
+        cancelled.cancel()
+        while not cancelled.done():
+            await asyncio.sleep(0.001)
+        del asked, cancelled
+        gc.collect()
+        await asyncio.sleep(0)
+        return reports
+
+    assert run(main) == []

@@ -380,3 +380,33 @@ def test_a_pipe_gives_what_it_has(run: Run, waits: None, tmp_path: Path) -> None
             assert await rest == b"the end"
 
     run(main)
+
+
+def test_close_ends_a_read_that_waits(run: Run, waits: None) -> None:
+    async def main() -> None:
+        read, write = os.pipe()
+        try:
+            file = await flexsc.open(f"/proc/self/fd/{read}")
+            reader = file.read(10)
+            await asyncio.sleep(0.02)
+            assert not reader.done()
+            await file.close()
+            with pytest.raises(OSError) as raised:
+                await asyncio.wait_for(asyncio.shield(reader), 10)
+            assert raised.value.errno == errno.ECANCELED
+        finally:
+            os.close(read)
+            os.close(write)
+
+    run(main)
+
+
+def test_close_lets_what_was_posted_happen(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        file = await flexsc.open(tmp_path / "f", "wb")
+        written = file.write(b"x" * 100000)
+        await file.close()
+        assert await written == 100000
+        assert (tmp_path / "f").stat().st_size == 100000
+
+    run(main)
