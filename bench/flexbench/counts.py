@@ -174,7 +174,9 @@ KINDS = {
 
 def under_callgrind(plan: Plan, log: Path) -> Plan:
     """The plan, with callgrind before a program's command. It writes to the log."""
-    command = [tools.need("prlimit"), f"--nofile={DESCRIPTORS}"]
+    # Unasked, the library takes its threads engine there: signals need it.
+    command = [tools.need("env"), "FLEXSC_ENGINE=uring"]
+    command += [tools.need("prlimit"), f"--nofile={DESCRIPTORS}"]
     # A server may become another user, who may not open files; the log is open.
     command += [tools.need("valgrind"), "--tool=callgrind", "--vgdb=no"]
     command += ["--callgrind-out-file=/dev/null", f"--log-file={log}"]

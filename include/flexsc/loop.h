@@ -133,7 +133,8 @@ int flexsc_loop_unref(struct flexsc_loop *loop);
  * flexsc_wait); it returns 1 if something is ready, else 0.
  *
  * Inside a callback dispatch and wait return -EDEADLK. dispatch and wait may
- * return what the engine failed with, too.
+ * return what the engine failed with, too. All of these, run, harvest and prepare
+ * return -EPERM from a thread that isn't the owner; posting there isn't noticed.
  */
 int flexsc_loop_submit(struct flexsc_loop *loop);
 int flexsc_loop_dispatch(struct flexsc_loop *loop);

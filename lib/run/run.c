@@ -19,6 +19,7 @@
 #include <limits.h>
 
 #include "../base/clock.h"
+#include "../base/compiler.h"
 #include "../loop/cancel.h"
 #include "../loop/event.h"
 #include "../loop/loop.h"
@@ -257,6 +258,8 @@ static int run_check(const struct flexsc_loop *loop)
 		return -EINVAL;
 	if (loop->stale)
 		return -ESTALE;
+	if (unlikely(!pthread_equal(pthread_self(), loop->owner)))
+		return -EPERM;
 	return loop->inside ? -EDEADLK : 0;
 }
 
@@ -281,7 +284,7 @@ int flexsc_loop_run(struct flexsc_loop *loop)
 			break;
 		err = run_step(loop, FLEXSC_FOREVER);
 	}
-	if (loop && !loop->stale)
+	if (!err)
 		stats_publish(loop);
 	return err;
 }
@@ -326,6 +329,8 @@ int flexsc_loop_submit(struct flexsc_loop *loop)
 		return -EINVAL;
 	if (loop->stale)
 		return -ESTALE;
+	if (unlikely(!pthread_equal(pthread_self(), loop->owner)))
+		return -EPERM;
 	loop->engine->submit(loop);
 	return 0;
 }

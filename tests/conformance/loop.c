@@ -368,20 +368,29 @@ TEST(what_a_callback_may_not_do_is_refused)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-static void *destroy_elsewhere(void *theirs)
+static void *use_elsewhere(void *theirs)
 {
+	struct flexsc_cb *harvested;
+	uint64_t ns;
+
+	CHECK_EQ(flexsc_loop_run(theirs), -EPERM);
+	CHECK_EQ(flexsc_loop_wait(theirs, 0), -EPERM);
+	CHECK_EQ(flexsc_loop_dispatch(theirs), -EPERM);
+	CHECK_EQ(flexsc_loop_harvest(theirs, &harvested, 1), -EPERM);
+	CHECK_EQ(flexsc_loop_prepare(theirs, &ns), -EPERM);
+	CHECK_EQ(flexsc_loop_submit(theirs), -EPERM);
 	CHECK_EQ(flexsc_loop_destroy(theirs), -EPERM);
 	return NULL;
 }
 
-TEST(only_the_owner_destroys)
+TEST(only_the_owner_runs_and_destroys)
 {
 	struct flexsc_cb cb = { .callback = count_done };
 	pthread_t thread;
 
 	loop = test_loop();
 	CHECK_EQ(flexsc_loop_timer(loop, &cb, MS), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, destroy_elsewhere, loop), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, use_elsewhere, loop), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(done, 1);

@@ -7,10 +7,11 @@ from types import GenericAlias, TracebackType
 from typing import Any, TypeVar, final, overload
 
 from _typeshed import ReadableBuffer, StrOrBytesPath, StrPath, WriteableBuffer
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base  # type: ignore[attr-defined]
 
 _T_co = TypeVar("_T_co", covariant=True)
 
+@disjoint_base
 class Call(Coroutine[Any, Any, _T_co]):
     """A posted call: await it, or use it as a future."""
 
@@ -84,7 +85,7 @@ class Loop:
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
-    def __call__(self) -> None:
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
         """A turn: for the event loop."""
 
 def running_loop() -> Loop: ...

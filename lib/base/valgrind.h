@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Does valgrind run this program? It knows these instructions, which do nothing on
+ * a processor, and stores the answer to the request in a register.
+ */
+#ifndef FLEXSC_VALGRIND_H
+#define FLEXSC_VALGRIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RUNNING_UNDER	0x1001	/* the request: how many valgrinds are there? */
+
+static inline bool under_valgrind(void)
+{
+	const volatile uint64_t request[6] = { RUNNING_UNDER };
+#if defined(__x86_64__)
+	uint64_t answer = 0;
+
+	__asm__ volatile("rolq $3, %%rdi\n\t"
+			 "rolq $13, %%rdi\n\t"
+			 "rolq $61, %%rdi\n\t"
+			 "rolq $51, %%rdi\n\t"
+			 "xchgq %%rbx, %%rbx"
+			 : "+d"(answer)
+			 : "a"(request)
+			 : "cc", "memory");
+	return answer;
+#elif defined(__aarch64__)
+	register uint64_t answer __asm__("x3") = 0;
+	register const volatile uint64_t *from __asm__("x4") = request;
+
+	__asm__ volatile("ror x12, x12, #3\n\t"
+			 "ror x12, x12, #13\n\t"
+			 "ror x12, x12, #51\n\t"
+			 "ror x12, x12, #61\n\t"
+			 "orr x10, x10, x10"
+			 : "+r"(answer)
+			 : "r"(from)
+			 : "cc", "memory", "x12");
+	return answer;
+#else
+	(void)request;
+	return false;
+#endif
+}
+
+#endif /* FLEXSC_VALGRIND_H */
