@@ -16,9 +16,10 @@
  * sleep, and leaves freeing an ECB to others: see ecb_put_later().
  *
  *	out	-> in		hook_set(), by the owner, of a live watch
- *	in	-> out		hook_clear(), by watch_end(); or the probe, which
- *				ends the watch then. The probe takes a reference
- *				first: a watch that is in has one of being live
+ *	in	-> out		watch_stop(), by the probe or by watch_end()
+ *
+ * Both hold the lock of the file's bucket, and a watch gives up its file under it. So
+ * a closer whose probe finds a watch gone isn't followed by another reference.
  *
  * No close is missed between the setting and the probe. A closer takes the number
  * out of the table under files->file_lock. hook_set() puts the watch in, and then
@@ -43,7 +44,7 @@
 #include "watch.h"
 
 #define HOOK_BITS	15	/* of the hash table: 256 KiB */
-#define HOOK_LOCKS	256	/* a power of two */
+#define HOOK_LOCKS	256	/* of buckets; inside: an ECB's and wait queues' */
 #define HOOK_LINGERS	(10 * HZ)
 
 static struct hlist_head hook_watches[1 << HOOK_BITS];
@@ -59,9 +60,19 @@ static u32 hook_bucket(const struct file *file)
 	return hash_ptr(file, HOOK_BITS);
 }
 
-static spinlock_t *hook_lock(u32 bucket)
+static spinlock_t *hook_lock_of(u32 bucket)
 {
 	return &hook_locks[bucket % HOOK_LOCKS];
+}
+
+void hook_lock(const struct file *file)
+{
+	spin_lock(hook_lock_of(hook_bucket(file)));
+}
+
+void hook_unlock(const struct file *file)
+{
+	spin_unlock(hook_lock_of(hook_bucket(file)));
 }
 
 /* Is the watched descriptor closed? "files" is the table that it was in. */
@@ -74,59 +85,42 @@ static bool hook_is_closed(const struct watch *watch, const struct file *file,
 	return !watch_in_table(watch, file);
 }
 
-/* Move the watches whose descriptor is closed, with a reference each. */
-static void hook_collect(struct hlist_head *closed, u32 bucket,
-			 const struct file *file, const void *files)
+/* End the file's watches whose descriptor is closed. */
+static noinline void hook_end(const struct file *file, const void *files)
 {
 	struct hlist_node *next;
 	struct watch *watch;
+	u32 bucket = hook_bucket(file);
 
-	spin_lock(hook_lock(bucket));
-	hlist_for_each_entry_safe(watch, next, &hook_watches[bucket], hook) {
-		if (watch->file != file || watch->files != files ||
-		    !hook_is_closed(watch, file, files))
-			continue;
-		watch_get(watch);
-		watch->hooked = false;
-		hlist_del(&watch->hook);
-		hlist_add_head(&watch->hook, closed);
-	}
-	spin_unlock(hook_lock(bucket));
-}
-
-static noinline void hook_end(u32 bucket, const struct file *file,
-			      const void *files)
-{
-	HLIST_HEAD(closed);
-	struct hlist_node *next;
-	struct watch *watch;
-
-	hook_collect(&closed, bucket, file, files);
-	hlist_for_each_entry_safe(watch, next, &closed, hook) {
-		watch_end(watch);
-		watch_put(watch);
-	}
+	hook_lock(file);
+	hlist_for_each_entry_safe(watch, next, &hook_watches[bucket], hook)
+		if (watch->file == file && watch->files == files &&
+		    hook_is_closed(watch, file, files) && watch_stop(watch))
+			watch_put(watch);
+	hook_unlock(file);
 }
 
 static int hook_called(struct kprobe *probe, struct pt_regs *regs)
 {
 	const struct file *file = (void *)regs_get_kernel_argument(regs, 0);
-	u32 bucket = hook_bucket(file);
 
 	/* Pairs with hook_set(), by files->file_lock. */
-	if (unlikely(!hlist_empty(&hook_watches[bucket])))
-		hook_end(bucket, file,
-			 (void *)regs_get_kernel_argument(regs, 1));
+	if (unlikely(!hlist_empty(&hook_watches[hook_bucket(file)])))
+		hook_end(file, (void *)regs_get_kernel_argument(regs, 1));
 	return 0;
 }
 
 /* Put it in. False: the file has too many watches already. */
-static bool hook_insert(struct watch *watch, u32 bucket)
+static bool hook_insert(struct watch *watch)
 {
+	u32 bucket = hook_bucket(watch->file);
 	const struct watch *other;
 	unsigned int same = 0;
 
-	lockdep_assert_held(hook_lock(bucket));
+	lockdep_assert_held(hook_lock_of(bucket));
+	/* Another thread ended it meanwhile. */
+	if (!READ_ONCE(watch->live))
+		return true;
 	hlist_for_each_entry(other, &hook_watches[bucket], hook)
 		same += other->file == watch->file;
 	if (same >= FLEXSC_ECB_FILE_WATCHES)
@@ -154,30 +148,23 @@ static bool hook_is_open(const struct watch *watch)
  */
 bool hook_set(struct watch *watch)
 {
-	u32 bucket = hook_bucket(watch->file);
 	bool set;
 
-	spin_lock(hook_lock(bucket));
-	set = hook_insert(watch, bucket);
-	spin_unlock(hook_lock(bucket));
+	hook_lock(watch->file);
+	set = hook_insert(watch);
+	hook_unlock(watch->file);
 	if (!set || !hook_is_open(watch))
 		watch_end(watch);
-	else if (!READ_ONCE(watch->live))
-		/* Another thread ended the watch before it was in. */
-		hook_clear(watch);
 	return set;
 }
 
-/* Take out a watch that has ended. */
+/* Take out a watch that ends, with the lock held. */
 void hook_clear(struct watch *watch)
 {
-	u32 bucket = hook_bucket(watch->file);
-
-	spin_lock(hook_lock(bucket));
+	lockdep_assert_held(hook_lock_of(hook_bucket(watch->file)));
 	if (watch->hooked)
 		hlist_del(&watch->hook);
 	watch->hooked = false;
-	spin_unlock(hook_lock(bucket));
 }
 
 /* Arming. */

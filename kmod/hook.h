@@ -5,12 +5,15 @@
 
 #include <linux/types.h>
 
+struct file;
 struct watch;
 
 void hook_init(void);
 void hook_exit(void);
 int hook_arm(void);
 void hook_disarm(void);
+void hook_lock(const struct file *file);
+void hook_unlock(const struct file *file);
 bool hook_set(struct watch *watch);
 void hook_clear(struct watch *watch);
 

@@ -275,7 +275,7 @@ void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is)
 
 	atomic_or(bits, event_word(&slot->state));
 	event_push(watch->ecb, slot, watch->index, is);
-	/* Behind a full barrier. Pairs with watch_end(). */
+	/* Behind a full barrier. Pairs with watch_stop(). */
 	if (!READ_ONCE(watch->live))
 		event_revoke(slot);
 }
@@ -420,8 +420,11 @@ int watch_start(struct watch *watch, struct file *file)
 	return level;
 }
 
-/* End the watch, if it is live. Preemption may be disabled. */
-void watch_end(struct watch *watch)
+/*
+ * Stop the watch, if it is live, with the lock of the close hook held if it has a file.
+ * True: the caller gives back the reference of being live.
+ */
+bool watch_stop(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
 	bool live;
@@ -431,17 +434,36 @@ void watch_end(struct watch *watch)
 	WRITE_ONCE(watch->live, false);
 	spin_unlock(&ecb->lock);
 	if (!live)
-		return;
-	if (watch->file)
-		hook_clear(watch);
+		return false;
 	watch_leave_queues(watch);
 	/* Pairs with watch_deliver_claimed(). */
 	smp_mb();
 	event_revoke(watch->slot);
 	atomic_and(WATCH_HELD, &watch->kept);
-	if (watch->file)
+	if (watch->file) {
 		fput(watch->file);
-	watch_put(watch);
+		/* Last: the probe takes no lock if it finds nothing. */
+		hook_clear(watch);
+	}
+	return true;
+}
+
+/*
+ * End the watch, if it is live. The caller is the owner, or has closed the ECB: no
+ * watch goes live meanwhile, with another file.
+ */
+void watch_end(struct watch *watch)
+{
+	const struct file *file = watch->file;
+	bool ended;
+
+	if (file)
+		hook_lock(file);
+	ended = watch_stop(watch);
+	if (file)
+		hook_unlock(file);
+	if (ended)
+		watch_put(watch);
 }
 
 /* The ECB is closed: by a thread of the process that ends, or by its last user. */

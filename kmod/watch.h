@@ -7,18 +7,17 @@
  *				index, whose "state" in the memory is zero
  *	taken	-> live		it is in the file's queues, or a thread's. A watch
  *				that can't be is free again
- *	live	-> ended	watch_end(), by the first caller that finds it live: the
+ *	live	-> ended	watch_stop(), by the first caller that finds it live: the
  *				owner's FORGET, the close hook in any thread, or
  *				the end of the ECB
  *	ended	-> free		the last reference is given back
  *
  * A watch has a reference of being taken, until watch_start() is over, one of
- * being live, one of the close hook that is about to end it (hook.c), and one of a
- * listener's turn (accept.c). A watch that isn't free has a reference to the ECB.
- * Only the owner takes watches, so a watch becomes another source's in the owner's
- * context alone.
+ * being live, and one of a listener's turn (accept.c). A watch that isn't free has a
+ * reference to the ECB. Only the owner takes watches, so a watch becomes another
+ * source's in the owner's context alone.
  *
- * watch_end() takes a watch off its wait queues, so that no callback runs any more,
+ * watch_stop() takes a watch off its wait queues, so that no callback runs any more,
  * then revokes the slot, then gives up the watched file. The owner delivers too,
  * from WATCH, FLUSH and auto-accept, and a watch may end meanwhile. So the owner,
  * having delivered, looks whether the watch is live, and revokes the slot again if
@@ -102,6 +101,7 @@ void watch_flush(struct ecb *ecb);
 struct watch *watch_take(struct ecb *ecb);
 void watch_prepare(struct watch *watch, u64 data);
 int watch_start(struct watch *watch, struct file *file);
+bool watch_stop(struct watch *watch);
 void watch_end(struct watch *watch);
 void watch_get(struct watch *watch);
 bool watch_get_live(struct watch *watch);
