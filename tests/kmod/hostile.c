@@ -143,6 +143,28 @@ TEST(locks_on_a_watched_file_do_not_exhaust_the_stack)
 	attack(move_locks);
 }
 
+/* Others see no lock of a watch, and may lock the whole file. */
+static void watch_and_look(void)
+{
+	int fds[2], pid;
+
+	CHECK_EQ(pipe(fds), 0);
+	ecb_open(&ecb, 8, 0);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	CHECK_EQ(first_lock(fds[0]), -1);
+	pid = test_fork();
+	if (!pid) {
+		CHECK_EQ(set_lock(fds[1], F_WRLCK, 0, LAST), 0);
+		test_leave();
+	}
+	test_reap(pid);
+}
+
+TEST(a_watch_is_no_lock)
+{
+	attack(watch_and_look);
+}
+
 /* Does the open file have a lock? */
 static bool has_lock(int fd)
 {
