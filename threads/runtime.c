@@ -24,6 +24,7 @@
 #include "calls/polling.h"
 #include "signals/actions.h"
 #include "signals/signals.h"
+#include "libc/decoder.h"
 #include "libc/sites.h"
 #include "calls/timers.h"
 #include "calls/ufutex.h"
@@ -72,6 +73,27 @@ static bool has_shadow_stack(void)
 	return !raw_syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, PTR(&features),
 			    0, 0, 0, 0) &&
 	       features & 1;
+}
+
+/*
+ * valgrind has threads of its own, switches stacks and base registers by itself,
+ * and answers this sequence, which does nothing on a processor: its "client
+ * request" RUNNING_ON_VALGRIND.
+ */
+static bool under_valgrind(void)
+{
+	const volatile uint64_t request[6] = { 0x1001 };
+	uint64_t answer = 0;
+
+	__asm__ volatile("rolq $3, %%rdi\n\t"
+			 "rolq $13, %%rdi\n\t"
+			 "rolq $61, %%rdi\n\t"
+			 "rolq $51, %%rdi\n\t"
+			 "xchgq %%rbx, %%rbx"
+			 : "+d"(answer)
+			 : "a"(request)
+			 : "rdi", "cc", "memory");
+	return answer;
 }
 
 /* Forking. */
@@ -154,7 +176,8 @@ static bool patch(void)
 	at_quick_exit(flexsc__ending);
 	if (is_off("FLEXSC_PATCH"))
 		return false;
-	patched = flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
+	patched = flexsc__decoder_loaded(why, sizeof(why)) &&
+		  flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
 				      sizeof(why)) >= 0;
 	if (!patched)
 		runtime_say("libc can't be patched, so locks block kernel threads",
@@ -227,8 +250,10 @@ static bool start(void)
 {
 	sigmask_t mask = 0;
 	uint32_t carriers = setting("FLEXSC_CARRIERS");
+	char why[80];
 	bool in_place;
 	void *stack;
+	int err;
 
 	if (!carriers)
 		carriers = cores();
@@ -242,6 +267,11 @@ static bool start(void)
 			    "uring or threads");
 		return false;
 	}
+	if (under_valgrind()) {
+		runtime_say("can't start", "valgrind runs threads by "
+			    "itself, so there are plain ones");
+		return false;
+	}
 	if (has_shadow_stack()) {
 		runtime_say("can't start", "the program uses shadow stacks; link it "
 			    "with -z noshstk");
@@ -251,8 +281,10 @@ static bool start(void)
 	flexsc__stacks_init();
 	flexsc__ufutex_init();
 	stack = flexsc__stack_get(&flexsc__small);
-	if (!stack || flexsc__fds_init())
+	if (!stack || flexsc__fds_init()) {
+		runtime_say("can't start", strerror(ENOMEM));
 		return false;
+	}
 	in_place = patch();
 	place_descriptors(carriers);
 	if (flexsc__counters_start(carriers)) {
@@ -267,8 +299,10 @@ static bool start(void)
 	 * Without the monitor, a user thread that computes would stop all
 	 * others.
 	 */
-	if (flexsc__monitor_start() < 0) {
-		runtime_say("can't start", "monitor: Resource temporarily unavailable");
+	err = flexsc__monitor_start();
+	if (err < 0) {
+		snprintf(why, sizeof(why), "monitor: %s", strerror(-err));
+		runtime_say("can't start", why);
 		return false;
 	}
 	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);

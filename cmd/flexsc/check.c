@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc check: the engines and SEND's backends that work here, and why the
- * others don't.
+ * flexsc check: the engines, SEND's backends and flexsc run: which work here, and
+ * why the others don't.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <flexsc/flexsc.h>
 #include <flexsc/send.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "command.h"
 
@@ -18,6 +25,7 @@ static const char usage[] =
 	"that doesn't work, unless FLEXSC_ENGINE or an option says otherwise.\n"
 	"Then the same of the backends of SEND: programs get kmod, or uring\n"
 	"where that doesn't work, unless FLEXSC_SEND or an option says otherwise.\n"
+"Then a program with a thread is started by flexsc run.\n"
 	"Exits with 0 if all but kmod (or the one named) work, else with 1.\n";
 
 static void check_print(const char *what, const char *name, int err,
@@ -49,6 +57,104 @@ static int check_send(const char *backend)
 	return err;
 }
 
+/*
+ * flexsc run has to be tried: whether it works depends on libc, on limits, and on
+ * filters. It runs this command, which makes a thread then.
+ */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && \
+	!defined(__SANITIZE_THREAD__)
+
+#define MAKE_A_THREAD	"--make-a-thread"
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static int make_a_thread(void)
+{
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, nothing, NULL);
+
+	if (err) {
+		fprintf(stderr, "a thread can't be made: %s\n", strerror(err));
+		return 1;
+	}
+	return pthread_join(thread, NULL) != 0;
+}
+
+/* Without the beginning that lines of the runtime have. */
+static char *line_text(char *line)
+{
+	static const char prefix[] = "flexsc: run: ";
+
+	line[strcspn(line, "\n")] = '\0';
+	if (!strncmp(line, prefix, sizeof(prefix) - 1))
+		line += sizeof(prefix) - 1;
+	return line;
+}
+
+static int print_status(FILE *lines, pid_t pid)
+{
+	char first[512] = "", line[512];
+	int status = 0;
+	bool works;
+
+	if (fgets(first, sizeof(first), lines))
+		while (fgets(line, sizeof(line), lines))
+			;
+	waitpid(pid, &status, 0);
+	works = WIFEXITED(status) && !WEXITSTATUS(status);
+	if (!works && !first[0])
+		snprintf(first, sizeof(first), WIFSIGNALED(status) ?
+			 "signal %d ended a program" : "exit status %d",
+			 WIFSIGNALED(status) ? WTERMSIG(status) :
+					       WEXITSTATUS(status));
+	check_print("", "run", works ? 0 : -EIO, line_text(first));
+	return !works;
+}
+
+static int check_run(void)
+{
+	char *const argv[] = { "flexsc", "run", "--", "/proc/self/exe", "check",
+			       MAKE_A_THREAD, NULL };
+	int ends[2];
+	FILE *lines;
+	pid_t pid;
+
+	fflush(stdout);
+	if (pipe2(ends, O_CLOEXEC))
+		return 1;
+	pid = fork();
+	if (!pid) {
+		dup2(ends[1], STDERR_FILENO);
+		unsetenv("FLEXSC_ENGINE");
+		execv("/proc/self/exe", argv);
+		_exit(127);
+	}
+	close(ends[1]);
+	lines = fdopen(ends[0], "r");
+	if (pid < 0 || !lines)
+		return 1;
+	return print_status(lines, pid) | fclose(lines);
+}
+
+#else
+
+#define MAKE_A_THREAD	""
+
+static int make_a_thread(void)
+{
+	return 2;
+}
+
+static int check_run(void)
+{
+	return 0;
+}
+
+#endif
+
 int command_check(int argc, char **argv)
 {
 	const char *engine;
@@ -63,6 +169,8 @@ int command_check(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
+	if (argc == 2 && !strcmp(argv[1], MAKE_A_THREAD))
+		return make_a_thread();
 	if (argc == 2) {
 		failed = check(argv[1]);
 		return failed == -EINVAL ? 2 : failed != 0;
@@ -72,5 +180,6 @@ int command_check(int argc, char **argv)
 		failed |= check(engine) && strcmp(engine, "kmod") != 0;
 	check_send("kmod");
 	failed |= check_send("uring");
+	failed |= check_run();
 	return failed;
 }

@@ -67,31 +67,53 @@ static const Elf64_Phdr *segment(const struct image *image,
 	return NULL;
 }
 
-/* Sanitizers keep books of stacks and locks that don't survive a switch. */
+/*
+ * Sanitizers keep books of stacks and locks that don't survive a switch. Their
+ * symbols begin with two underscores, which this command's own text lacks.
+ */
 static bool is_sanitized(const struct image *image)
 {
-	static const char *const marks[] = { "__asan_init", "__tsan_init",
-					     "__msan_init" };
+	static const char *const marks[] = { "asan_init", "tsan_init",
+					     "msan_init" };
 
-	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
-		if (memmem(image->data, image->size, marks[i],
-			   strlen(marks[i]) + 1))
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+		const char *at = memmem(image->data, image->size, marks[i],
+					strlen(marks[i]) + 1);
+
+		if (at && at - image->data >= 2 && at[-1] == '_' &&
+		    at[-2] == '_')
 			return true;
+	}
 	return false;
+}
+
+/* The runtime needs glibc; every other libc has a loader of its own name. */
+static bool has_other_libc(const struct image *image, const Elf64_Phdr *interp)
+{
+	const char *loader = part(image, interp->p_offset, interp->p_filesz);
+	static const char glibc[] = "/ld-linux";
+
+	return loader && !memmem(loader, interp->p_filesz, glibc,
+				 sizeof(glibc) - 1);
 }
 
 static const char *obstacle(const struct image *image)
 {
 	const Elf64_Ehdr *header = part(image, 0, sizeof(*header));
+	const Elf64_Phdr *interp;
 
 	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
 		return NULL;
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
 	    header->e_machine != MACHINE)
 		return "is made for another kind of machine";
-	if (!segment(image, header, PT_INTERP))
+	interp = segment(image, header, PT_INTERP);
+	if (!interp)
 		return "is statically linked, so nothing can be preloaded; "
 		       "link it dynamically";
+	if (has_other_libc(image, interp))
+		return "has another libc than glibc, musl for example, which "
+		       "can't load the runtime; link it with glibc";
 	if (is_sanitized(image))
 		return "is built with a sanitizer, which doesn't know of user "
 		       "threads; build it without";

@@ -79,9 +79,11 @@ def test_check_has_a_line_for_each_engine() -> None:
     done = flexsc("check")
     lines = done.stdout.splitlines()
     names = [re.split(r" (?!kmod|uring)", line)[0] for line in lines]
-    assert names == ["uring", "threads", "kmod", "sync", "send: kmod", "send: uring"]
-    works = [line.endswith(" works") for line in lines]
-    assert done.returncode == int(not all([works[0], works[1], works[3], works[5]]))
+    engines = ["uring", "threads", "kmod", "sync"]
+    assert names == [*engines, "send: kmod", "send: uring", "run"]
+    works = [re.search(" works(, but|$)", line) is not None for line in lines]
+    needed = [works[i] for i in (0, 1, 3, 5, 6)]
+    assert done.returncode == int(not all(needed))
     assert works[3]
 
 
@@ -93,6 +95,14 @@ def test_check_takes_an_engine() -> None:
 def test_check_tells_what_is_no_engine() -> None:
     assert flexsc("check", "warp").returncode == 2
     assert flexsc("check", "sync", "threads").returncode == 2
+
+
+def test_check_tells_what_flexsc_run_says(tmp_path: Path) -> None:
+    for version in ("4.0", "4.1"):
+        (tmp_path / f"libZydis.so.{version}").touch()
+    done = flexsc("check", LD_LIBRARY_PATH=str(tmp_path))
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("run      works, but libc can't be patched")
 
 
 def test_check_ignores_the_choice_of_an_engine() -> None:

@@ -67,12 +67,46 @@ def under(way: str, argv: list[str], text: str = "") -> Done:
     )
 
 
-def compiled(folder: Path, *options: str) -> str:
-    """A program that does nothing, built with these options."""
+NOTHING = "int main(void) { return 0; }\n"
+
+PLAIN_THREADS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int ends[2];
+
+static void *receive(void *arg)
+{
+	char c;
+
+	return read(ends[0], &c, 1) == 1 ? arg : NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[4];
+
+	if (pipe(ends))
+		return 1;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, receive, ends);
+	if (write(ends[1], "text", 4) != 4)
+		return 1;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	puts("right");
+	return 7;
+}
+"""
+
+
+def compiled(folder: Path, *options: str, text: str = NOTHING) -> str:
+    """A program that does nothing, or this, built with these options."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no cc: install gcc")
-    (folder / "nothing.c").write_text("int main(void) { return 0; }\n")
+    (folder / "nothing.c").write_text(text)
     argv = [compiler, "-o", "nothing", "nothing.c", *options]
     done = subprocess.run(
         argv, cwd=folder, capture_output=True, text=True, timeout=30, check=False
@@ -287,6 +321,27 @@ def test_without_io_uring_asking_for_it_is_refused(
     assert done.stderr.count("\n") == 1
 
 
+def test_without_the_decoder_libc_is_not_patched(tmp_path: Path) -> None:
+    for version in ("4.0", "4.1"):
+        (tmp_path / f"libZydis.so.{version}").touch()
+    env = {"LD_LIBRARY_PATH": str(tmp_path)}
+    done = run(*python("print('right'); sys.exit(7)"), env=env)
+    assert (done.returncode, done.stdout) == (7, "right\n")
+    assert done.stderr.startswith("flexsc: run: libc can't be patched")
+    assert re.search(r": libZydis\.so\.4\.\d is missing\n$", done.stderr)
+    assert done.stderr.count("\n") == 1
+
+
+def test_under_valgrind_there_are_plain_threads(tmp_path: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("no valgrind")
+    program = compiled(tmp_path, text=PLAIN_THREADS)
+    done = run("valgrind", "-q", program)
+    assert (done.returncode, done.stdout) == (7, "right\n")
+    assert done.stderr.startswith("flexsc: run: can't start: valgrind ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_program_sets_a_filter_that_kills_at_io_uring() -> None:
     """A process that sets the filter itself, before its first thread."""
     script = f"""
@@ -454,6 +509,11 @@ def test_a_static_program_is_refused(tmp_path: Path) -> None:
     for option in ("-static", "-static-pie"):
         program = compiled(tmp_path, option)
         refused(run(program), 126, program, "statically linked", "dynamically")
+
+
+def test_a_program_with_another_libc_is_refused(tmp_path: Path) -> None:
+    program = compiled(tmp_path, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
+    refused(run(program), 126, program, "another libc", "musl")
 
 
 @pytest.mark.parametrize("kind", ["address", "thread"])

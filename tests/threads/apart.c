@@ -261,7 +261,8 @@ static void *count(void *arg)
 	}
 	CHECK(now_ns() - all >= 20000000);
 	CHECK_EQ(read(fd, &after, sizeof(after)), sizeof(after));
-	CHECK(after - before >= 20000000);
+	/* The kernel's two clocks differ a little. */
+	CHECK(after - before >= 18000000);
 	close(fd);
 	return arg;
 }

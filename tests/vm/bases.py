@@ -13,6 +13,8 @@ if none failed, 3 if apt has no source of a kernel, or there is no QEMU.
 from __future__ import annotations
 
 import argparse
+import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -43,18 +45,29 @@ CHECK = (
 )
 
 
+def decoder() -> Path:
+    """Zydis, which the runtime loads by its name, so no linker lists it."""
+    known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True)
+    found = re.search(r"libZydis\.so\.[\d.]+ .*=> (\S+)", known.stdout)
+    if not found:
+        raise GuestError("libZydis is missing: scripts/packages build")
+    return Path(found[1])
+
+
 def script() -> str:
     words = [CHECK, "export FLEXSC_TEST_SLOWER=3 FLEXSC_CARRIERS=2"]
     for engine in ENGINES:
         words.append(f"export FLEXSC_TEST_ENGINE={engine}")
         for program, tests in PROGRAMS.items():
-            run = f"env LD_PRELOAD=/bin/{LIBRARY} {program} {tests}"
+            run = (
+                f"env LD_PRELOAD=/bin/{LIBRARY} LD_LIBRARY_PATH=/bin {program} {tests}"
+            )
             words += [f"echo '== {engine} {program}'", run]
     return "; ".join(words)
 
 
 def test(image: Path, build: Path, log: Path) -> Tally:
-    files = [build / "threads" / LIBRARY]
+    files = [build / "threads" / LIBRARY, decoder()]
     files += [build / "tests" / "threads" / name for name in PROGRAMS]
     guest = Guest(image, [], files, memory=1500, parameters="nofsgsbase")
     with tempfile.TemporaryFile("w+") as output:

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Zydis, the decoder of instructions, loaded when the runtime is. Were it linked,
+ * the dynamic loader would refuse every program where Zydis is missing: on another
+ * release of the system, or in a folder that is a root of its own. Without it libc
+ * isn't patched. The functions here stand for Zydis' own of the same names.
+ */
+#include "decoder.h"
+
+#include <Zydis/Zydis.h>
+#include <dlfcn.h>
+#include <stdio.h>
+
+static void *library;
+static __typeof__(&ZydisDecoderInit) init;
+static __typeof__(&ZydisDecoderDecodeFull) decode_full;
+static __typeof__(&ZydisRegisterGetLargestEnclosing) largest_enclosing;
+
+static void decoder_name(char *name, size_t size)
+{
+	snprintf(name, size, "libZydis.so.%u.%u",
+		 (unsigned int)ZYDIS_VERSION_MAJOR(ZYDIS_VERSION),
+		 (unsigned int)ZYDIS_VERSION_MINOR(ZYDIS_VERSION));
+}
+
+/*
+ * Before main(), because the program may change its root before its first thread.
+ */
+__attribute__((constructor)) static void decoder_open(void)
+{
+	char name[32];
+
+	decoder_name(name, sizeof(name));
+	library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		dlerror();
+		return;
+	}
+	init = dlsym(library, "ZydisDecoderInit");
+	decode_full = dlsym(library, "ZydisDecoderDecodeFull");
+	largest_enclosing = dlsym(library, "ZydisRegisterGetLargestEnclosing");
+}
+
+bool flexsc__decoder_loaded(char *why, size_t size)
+{
+	char name[32];
+
+	if (library)
+		return true;
+	decoder_name(name, sizeof(name));
+	snprintf(why, size, "%s is missing", name);
+	return false;
+}
+
+ZyanStatus ZydisDecoderInit(ZydisDecoder *decoder, ZydisMachineMode mode,
+			    ZydisStackWidth width)
+{
+	return init(decoder, mode, width);
+}
+
+ZyanStatus ZydisDecoderDecodeFull(const ZydisDecoder *decoder,
+				  const void *buffer, ZyanUSize length,
+				  ZydisDecodedInstruction *instruction,
+				  ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT])
+{
+	return decode_full(decoder, buffer, length, instruction, operands);
+}
+
+ZydisRegister ZydisRegisterGetLargestEnclosing(ZydisMachineMode mode,
+					       ZydisRegister reg)
+{
+	return largest_enclosing(mode, reg);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FLEXSC_THREADS_DECODER_H
+#define FLEXSC_THREADS_DECODER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Is there a decoder? If not, why. */
+bool flexsc__decoder_loaded(char *why, size_t size);
+
+#endif /* FLEXSC_THREADS_DECODER_H */
