@@ -20,6 +20,9 @@
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
 #include "run/monitor.h"
+#include "run/home.h"
+#include "run/own_thread.h"
+#include "run/rest.h"
 #include "run/stacks.h"
 #include "calls/polling.h"
 #include "signals/actions.h"
@@ -112,6 +115,8 @@ static void forked(void)
 	 */
 	u->alive = false;
 	flexsc__runtime.state = RUNTIME_NOT;
+	flexsc__rest_over();
+	flexsc__own_threads_forked();
 	for (struct uthread *other = flexsc__uthreads_first(); other;
 	     other = other->all_next)
 		flexsc__polling_end(other);
@@ -188,6 +193,9 @@ static bool patch(void)
 /* As many calls at once as a process can have threads, for each carrier. */
 #define ENTRIES		(1U << 17)
 
+/* Carriers that there are, or were before the runtime rested. */
+static unsigned int started;
+
 /* Fewer carriers or another engine will do, but the user has to know. */
 static bool start_carriers(unsigned int n)
 {
@@ -207,6 +215,7 @@ static bool start_carriers(unsigned int n)
 	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
 	if (other)
 		runtime_say("syscall threads are used", other);
+	started = (unsigned int)count;
 	if (count < (int)n) {
 		snprintf(what, sizeof(what), "%d of %u carriers", count, n);
 		runtime_say(what, why);
@@ -301,6 +310,7 @@ static bool start(void)
 	 */
 	err = flexsc__monitor_start();
 	if (err < 0) {
+		flexsc__carriers_end();
 		snprintf(why, sizeof(why), "monitor: %s", strerror(-err));
 		runtime_say("can't start", why);
 		return false;
@@ -321,6 +331,30 @@ static bool start(void)
 	return true;
 }
 
+/*
+ * Start carriers and monitor again, as many as there were. Without them the program's
+ * threads stay at home, and it is tried again with the next one.
+ */
+static void end_rest(void)
+{
+	static struct lock once;
+	struct uthread *u = &flexsc__self;
+	bool enters = u->alive && !u->busy;
+
+	if (enters)
+		flexsc__enter(u);
+	lock(&once);
+	if (atomic_load(&flexsc__runtime.rests) && start_carriers(started)) {
+		if (flexsc__monitor_start() < 0)
+			flexsc__carriers_end();
+		else
+			flexsc__rest_over();
+	}
+	unlock(&once);
+	if (enters)
+		flexsc__exit(u);
+}
+
 bool flexsc__runtime_start(void)
 {
 	enum runtime_state *state = &flexsc__runtime.state;
@@ -328,6 +362,8 @@ bool flexsc__runtime_start(void)
 	if (*state == RUNTIME_NOT) {
 		*state = RUNTIME_STARTS;
 		*state = start() ? RUNTIME_RUNS : RUNTIME_CANT;
+	} else if (atomic_load(&flexsc__runtime.rests)) {
+		end_rest();
 	}
 	return *state == RUNTIME_RUNS;
 }

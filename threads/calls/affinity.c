@@ -53,8 +53,11 @@ static void look_at(struct uthread *u, const cpu_set_t *carriers)
 
 void flexsc__affinity_begin(struct uthread *u)
 {
-	const cpu_set_t carriers = of_carriers();
+	cpu_set_t carriers;
 
+	if (!flexsc__runtime.count)
+		return;
+	carriers = of_carriers();
 	/*
 	 * A thread that bound u before u was listed didn't find it: look here.
 	 */
@@ -92,6 +95,8 @@ static void affinity_look_again(int32_t tid)
 
 void flexsc__affinity_changed(struct uthread *self, int32_t tid)
 {
+	if (!flexsc__runtime.count)
+		return;
 	affinity_look_again(tid);
 	flexsc__tied_settle(self, tid);
 }

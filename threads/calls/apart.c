@@ -17,6 +17,7 @@
 #include "../base/peek.h"
 #include "../report/counters.h"
 #include "../run/home.h"
+#include "../run/rest.h"
 #include "../run/tied.h"
 #include "../run/uthreads.h"
 #include "call.h"
@@ -172,9 +173,13 @@ long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
 	int32_t other = apart ? 0 : names_other(nr, a);
 	long ret;
 
-	if (apart == APART_ROOTED)
-		u->rooted = true;
 	u->cause = counters_cause(nr);
+	if (apart == APART_ROOTED) {
+		flexsc__come_home(u);
+		/* At rest there are no carriers, and later ones get the state. */
+		if (!flexsc__rest(u))
+			u->rooted = true;
+	}
 	if (apart == APART_TIED)
 		flexsc__tie_for_good(u);
 	ret = flexsc__call_go_home(u, nr, a);

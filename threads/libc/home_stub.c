@@ -7,6 +7,7 @@
 #include "../run/home.h"
 #include "../signals/identity.h"
 #include "../run/lodge.h"
+#include "../run/rest.h"
 #include "../run/tied.h"
 #include "unpatched.h"
 #include "lib/calls/fds.h"
@@ -53,6 +54,13 @@ static bool is_wait(uint16_t cause)
 	}
 }
 
+/* Programs look how many threads there are when they fork. */
+static bool counts_threads(uint16_t cause)
+{
+	return cause == CAUSE_fork || cause == CAUSE__Fork ||
+	       cause == CAUSE_daemon;
+}
+
 /* The causes of RING() and RING_LATER() are the last ones. */
 static bool uses_ring(uint16_t cause)
 {
@@ -76,6 +84,8 @@ void *flexsc__go_home(const struct stub *stub, uint64_t second)
 			flexsc__tie_for_good(u);
 		else
 			flexsc__come_home(u);
+		if (counts_threads(stub->cause))
+			flexsc__rest_to_fork(u);
 		flexsc__exit(u);
 	}
 	return flexsc__real((enum real)stub->which);

@@ -86,8 +86,10 @@ void flexsc__counters_publish(const char *engine, unsigned int carriers)
 
 	/*
 	 * Homes' blocks come after the carriers', and no home exists yet that
-	 * counts.
+	 * counts, unless the carriers were there before.
 	 */
+	if (page->magic)
+		return;
 	page->carriers = carriers;
 	strncpy(page->engine, engine, sizeof(page->engine) - 1);
 	__atomic_store_n(&page->magic, RUN_PAGE_MAGIC, __ATOMIC_RELEASE);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "carrier_signal.h"
 #include "wait.h"
 #include "lib/loop/event.h"
+#include "lib/pool/own_thread.h"
 #include "lib/run/make.h"
 #include "state.h"
 
@@ -398,7 +400,7 @@ static void run(struct carrier *c, struct uthread *u)
 
 static void carry(struct carrier *c)
 {
-	for (;;) {
+	while (!c->ends) {
 		struct uthread *u;
 
 		take_inbox(c);
@@ -439,6 +441,37 @@ struct start {
 	int err;
 };
 
+static void close_own(int fd)
+{
+	if (fd < 0)
+		return;
+	raw_syscall(SYS_close, (uint32_t)fd, 0, 0, 0, 0, 0);
+	fds_forget((uint32_t)fd);
+}
+
+/* Ending. */
+
+static void end_asked(struct flexsc_cb *cb)
+{
+	struct carrier *c = (struct carrier *)((char *)cb -
+					       offsetof(struct carrier, end));
+
+	c->ends = true;
+}
+
+static void carrier_fini(struct carrier *c)
+{
+	struct flexsc_stats stats;
+
+	if (!flexsc_loop_stats(c->loop, &stats, sizeof(stats)))
+		flexsc__runtime.ended_calls += stats.mode_switches;
+	flexsc_loop_destroy(c->loop);
+	close_own(c->stuck_fd);
+	close_own(c->status_fd);
+	flexsc__signal_fini(c);
+	c->k.counters->tid = 0;
+}
+
 static void *carrier_main(void *arg)
 {
 	struct start *start = arg;
@@ -475,8 +508,10 @@ static void *carrier_main(void *arg)
 	 */
 	atomic_store(&start->done, 1);
 	futex_wake(&start->done);
-	if (!err)
+	if (!err) {
 		carry(c);
+		carrier_fini(c);
+	}
 	return NULL;
 }
 
@@ -485,8 +520,7 @@ static int start_one(struct carrier *c, const struct flexsc_options *options,
 {
 	struct start start = { .c = c, .options = options, .why = why,
 			       .size = size };
-	pthread_t thread;
-	int err = flexsc__own_detached(&thread, carrier_main, &start);
+	int err = flexsc__own_service(&c->thread, carrier_main, &start);
 
 	if (err) {
 		snprintf(why, size, "%s", strerror(err));
@@ -528,10 +562,29 @@ int flexsc__carriers_start(unsigned int n,
 	return (int)flexsc__runtime.count;
 }
 
-static void close_own(int fd)
+static void forget_all(void)
 {
-	raw_syscall(SYS_close, (uint32_t)fd, 0, 0, 0, 0, 0);
-	fds_forget((uint32_t)fd);
+	flexsc__runtime.count = 0;
+	flexsc__runtime.carriers = NULL;
+	atomic_store(&idle_count, 0);
+	atomic_store(&spinner, NULL);
+	atomic_store(&searching, false);
+}
+
+void flexsc__carriers_end(void)
+{
+	struct carrier *all = flexsc__runtime.carriers;
+	const unsigned int n = flexsc__runtime.count;
+
+	for (unsigned int i = 0; i < n; i++) {
+		all[i].end.callback = end_asked;
+		flexsc_loop_wake(all[i].loop, &all[i].end);
+	}
+	/* One after the other: they add to "ended_calls". */
+	for (unsigned int i = 0; i < n; i++)
+		flexsc__own_join(all[i].thread);
+	forget_all();
+	free(all);
 }
 
 void flexsc__carriers_forked(void)
@@ -540,9 +593,5 @@ void flexsc__carriers_forked(void)
 		close_own(flexsc__runtime.carriers[i].stuck_fd);
 		close_own(flexsc__runtime.carriers[i].status_fd);
 	}
-	flexsc__runtime.count = 0;
-	flexsc__runtime.carriers = NULL;
-	atomic_store(&idle_count, 0);
-	atomic_store(&spinner, NULL);
-	atomic_store(&searching, false);
+	forget_all();
 }

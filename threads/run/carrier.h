@@ -37,7 +37,10 @@ struct progress {
 
 struct carrier {
 	struct kthread k;
+	pthread_t thread;
 	struct flexsc_loop *loop;
+	struct flexsc_cb end;	/* is woken to end the carrier */
+	bool ends;
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads */
 	unsigned int number;
@@ -86,6 +89,12 @@ struct carrier {
 int flexsc__carriers_start(unsigned int n,
 			   const struct flexsc_options *options, char *why,
 			   size_t size);
+
+/*
+ * End all carriers, which have nothing to do and get nothing, and wait until they
+ * have ended.
+ */
+void flexsc__carriers_end(void);
 
 /* Forget the carriers in a forked child, which has none. */
 void flexsc__carriers_forked(void);

@@ -22,6 +22,20 @@ void flexsc__signal_stack(struct carrier *c)
 	raw_syscall(SYS_sigaltstack, PTR(&stack), 0, 0, 0, 0, 0);
 }
 
+void flexsc__signal_fini(struct carrier *c)
+{
+	const sigmask_t all = ~0ULL;
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), 0, sizeof(all),
+		    0, 0);
+	raw_syscall(SYS_sigaltstack, PTR(&none), 0, 0, 0, 0, 0);
+	flexsc__stack_put(&flexsc__small, c->stack);
+	if (c->kept_timer >= 0)
+		raw_syscall(SYS_timer_delete, (uint64_t)c->kept_timer, 0, 0, 0,
+			    0, 0);
+}
+
 void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
 {
 	sigmask_t these = atomic_load(&c->blocked) & ~but;

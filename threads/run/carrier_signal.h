@@ -13,6 +13,8 @@
 
 /* Give the calling carrier a stack for the signals that reach it. */
 void flexsc__signal_stack(struct carrier *c);
+/* Give the stack and the timer back, on the carrier. */
+void flexsc__signal_fini(struct carrier *c);
 
 /*
  * Unblock on the calling carrier all of SIGNAL_RAISED, except signals in "but".

@@ -80,7 +80,7 @@ static void let_go(void)
 /* System calls that the carriers' loops have made. */
 static uint64_t loops_calls(void)
 {
-	uint64_t calls = 0;
+	uint64_t calls = atomic_load(&flexsc__runtime.ended_calls);
 
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
 		struct flexsc_stats stats;

@@ -218,5 +218,8 @@ bool flexsc__stays(struct uthread *u)
 	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
 	return u->rooted || u->stay.frame ||
 	       atomic_load_explicit(&u->tied, memory_order_relaxed) ||
-	       atomic_load_explicit(&flexsc__runtime.last, memory_order_relaxed);
+	       atomic_load_explicit(&flexsc__runtime.last,
+				    memory_order_relaxed) ||
+	       atomic_load_explicit(&flexsc__runtime.rests,
+				    memory_order_relaxed);
 }

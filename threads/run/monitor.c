@@ -13,6 +13,7 @@
 #include "cputime.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
+#include "lib/pool/own_thread.h"
 #include "own_thread.h"
 #include "carrier_signal.h"
 #include "state.h"
@@ -209,6 +210,9 @@ static void monitor_look(struct carrier *c)
 	c->switches_seen = switches;
 }
 
+/* 1: the monitor is to end. It sleeps here between two looks. */
+static _Atomic uint32_t ends;
+
 static void sleep_until_noticed(void)
 {
 	/*
@@ -216,19 +220,17 @@ static void sleep_until_noticed(void)
 	 * carrier clears "idle" before it looks whether the monitor is asleep.
 	 */
 	atomic_store(&flexsc__monitor_asleep, 1);
-	if (all_idle())
+	if (all_idle() && !atomic_load(&ends))
 		futex_wait(&flexsc__monitor_asleep, 1, UINT64_MAX);
 	atomic_store(&flexsc__monitor_asleep, 0);
 }
 
 static void *monitor_main(void *arg)
 {
-	_Atomic uint32_t nobody = 0;
-
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	for (;;) {
-		futex_wait(&nobody, 0, MONITOR_NS);
+	while (!atomic_load(&ends)) {
+		futex_wait(&ends, 0, MONITOR_NS);
 		if (all_idle())
 			sleep_until_noticed();
 		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
@@ -239,5 +241,15 @@ static void *monitor_main(void *arg)
 
 int flexsc__monitor_start(void)
 {
-	return -flexsc__own_detached(&flexsc__monitor, monitor_main, NULL);
+	atomic_store(&ends, 0);
+	return -flexsc__own_service(&flexsc__monitor, monitor_main, NULL);
+}
+
+void flexsc__monitor_end(void)
+{
+	/* Before "asleep" is cleared; pairs with the look at it after that is set. */
+	atomic_store(&ends, 1);
+	futex_wake(&ends);
+	flexsc__monitor_wake();
+	flexsc__own_join(flexsc__monitor);
 }

@@ -20,7 +20,9 @@
 #define MONITOR_NS	10000000U
 
 int flexsc__monitor_start(void);
-/* The monitor's thread. It never ends, nor can it be cancelled. */
+/* End it, and wait until it has ended. */
+void flexsc__monitor_end(void);
+/* The monitor's thread. It can't be cancelled. */
 extern pthread_t flexsc__monitor;
 /*
  * Open a file of the thread tid in /proc; negative if there is none. The

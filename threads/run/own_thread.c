@@ -24,6 +24,13 @@ static struct birth *own_birth_on(void *stack)
 }
 
 /*
+ * Threads of the runtime's that were made, counted when libc counts them already,
+ * and those that are leaving libc's count, counted when it has them still. The
+ * difference is how many are on libc's count, or fewer for a moment.
+ */
+static _Atomic unsigned int made, left;
+
+/*
  * libc ends the process with its last thread, and counts threads for that. The
  * runtime's threads must not count. Each takes itself off the count when it
  * begins, and puts itself back right before libc takes it off. So the count is
@@ -34,6 +41,7 @@ static void leave_count(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
 
+	atomic_fetch_add(&left, 1);
 	if (threads && atomic_fetch_sub(threads, 1) == 1)
 		exit(EXIT_SUCCESS);
 }
@@ -44,6 +52,22 @@ static void join_count(void)
 
 	if (threads)
 		atomic_fetch_add(threads, 1);
+}
+
+bool flexsc__own_others(void)
+{
+	_Atomic unsigned int *threads = flexsc__real_count();
+	unsigned int before, own, all;
+
+	if (!threads)
+		return true;
+	/* While none leaves, "all" has each that "own" has. */
+	do {
+		before = atomic_load(&left);
+		own = atomic_load(&made) - before;
+		all = atomic_load(threads);
+	} while (atomic_load(&left) != before);
+	return (int)(all - own) > 1;
 }
 
 static void *own_main(void *arg)
@@ -108,7 +132,15 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 		    sizeof(before), 0, 0);
 	if (err)
 		flexsc__stack_put(&flexsc__small, small);
+	else
+		atomic_fetch_add(&made, 1);
 	return err;
+}
+
+void flexsc__own_threads_forked(void)
+{
+	atomic_store(&made, 0);
+	atomic_store(&left, 0);
 }
 
 /*
@@ -139,14 +171,13 @@ void flexsc__own_join(pthread_t thread)
 	flexsc__stack_put(&flexsc__owned, stack);
 }
 
-int flexsc__own_detached(pthread_t *thread, void *(*run)(void *), void *arg)
+int flexsc__own_service(pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	const sigmask_t all = ~SIGNAL_BIT(SIGNAL_SETXID);
 	pthread_attr_t attr;
 	int err;
 
 	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	err = own_make(thread, &attr, run, arg, all);
 	pthread_attr_destroy(&attr);
 	return err;

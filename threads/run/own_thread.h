@@ -9,12 +9,23 @@
 #define FLEXSC_THREADS_OWN_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /*
- * Make a carrier or the monitor: a detached thread, which from its first
- * instruction on blocks all signals but libc's SIGSETXID. Returns 0 or an error
- * number.
+ * Make a carrier or the monitor, which from its first instruction on blocks all
+ * signals but libc's SIGSETXID. Returns 0 or an error number.
+ * lib/pool/own_thread.h has flexsc__own_join(), for it as well.
  */
-int flexsc__own_detached(pthread_t *thread, void *(*run)(void *), void *arg);
+int flexsc__own_service(pthread_t *thread, void *(*run)(void *), void *arg);
+
+/*
+ * Are there threads that are neither the runtime's own nor the calling one? The
+ * calling thread is libc's. True also for a moment in which a thread of the
+ * runtime's begins or ends.
+ */
+bool flexsc__own_others(void);
+
+/* In a forked child, which has none. */
+void flexsc__own_threads_forked(void);
 
 #endif /* FLEXSC_THREADS_OWN_THREAD_H */

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "lib/base/syscall.h"
 
@@ -58,6 +59,10 @@ struct runtime {
 	atomic_bool inherited;
 	/* Any thread. The process ends: user threads that come home stay. */
 	atomic_bool last;
+	/* There are no carriers, and no monitor: rest.h. */
+	atomic_bool rests;
+	/* System calls of the loops of carriers that have ended. */
+	_Atomic uint64_t ended_calls;
 };
 
 extern struct runtime flexsc__runtime;

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process whose threads have all ended but one: what the kernel lets only such a
+ * process do, what it sees of itself, and threads that it makes later.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+static pid_t kernel_thread(void)
+{
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(SYS_gettid)
+			 : "rcx", "r11", "memory");
+	return (pid_t)ret;
+}
+
+static unsigned int threads_of_process(void)
+{
+	struct stat tasks;
+
+	CHECK_EQ(stat("/proc/self/task", &tasks), 0);
+	return (unsigned int)tasks.st_nlink - 2;
+}
+
+static int ends[2];
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int received;
+
+static void *receive(void *arg)
+{
+	char c;
+
+	CHECK_EQ(read(ends[0], &c, 1), 1);
+	usleep(100);
+	pthread_mutex_lock(&mutex);
+	received++;
+	pthread_mutex_unlock(&mutex);
+	/* User threads are carried, whatever has been before. */
+	CHECK(!preloaded() || kernel_thread() != gettid());
+	return arg;
+}
+
+static void use_threads(void)
+{
+	pthread_t threads[4];
+
+	CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+	received = 0;
+	for (int i = 0; i < 4; i++)
+		threads[i] = start(receive, NULL);
+	CHECK_EQ(write(ends[1], "four", 4), 4);
+	for (int i = 0; i < 4; i++)
+		join(threads[i]);
+	CHECK_EQ(received, 4);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+TEST(the_only_thread_enters_a_namespace)
+{
+	use_threads();
+	if (unshare(CLONE_NEWUSER)) {
+		if (errno != EINVAL)
+			SKIP("unshare(CLONE_NEWUSER): %s", strerror(errno));
+		CHECK(!"there are other threads");
+	}
+	use_threads();
+	use_threads();
+}
+
+TEST(one_of_two_threads_enters_no_namespace)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+	thread = start(receive, NULL);
+	CHECK_EQ(unshare(CLONE_NEWUSER), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(write(ends[1], "x", 1), 1);
+	join(thread);
+}
+
+static void fork_and_count(void)
+{
+	int pid = test_fork();
+
+	/* As CPython does when it forks. */
+	if (pid)
+		CHECK_EQ(threads_of_process(), 1);
+	if (!pid) {
+		use_threads();
+		test_leave();
+	}
+	test_reap(pid);
+}
+
+TEST(a_process_that_forks_has_one_thread)
+{
+	for (int i = 0; i < 3; i++) {
+		use_threads();
+		fork_and_count();
+		/* flexsc run does this once in a while, as it takes time. */
+		usleep(60000);
+	}
+}
+
+TEST(threads_and_processes_in_turn)
+{
+	for (int i = 0; i < 20; i++) {
+		int pid;
+
+		use_threads();
+		pid = test_fork();
+		if (!pid) {
+			use_threads();
+			test_leave();
+		}
+		test_reap(pid);
+	}
+}
+
+TEST(forks_in_a_row)
+{
+	use_threads();
+	for (int i = 0; i < 3; i++)
+		fork_and_count();
+	use_threads();
+}
+
+/* What libc does for main while there is nothing else. */
+TEST(the_only_thread_waits)
+{
+	struct timespec soon;
+	char c = 0;
+	int pid;
+
+	use_threads();
+	CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+	pid = test_fork();
+	if (!pid) {
+		usleep(10000);
+		CHECK_EQ(write(ends[1], "x", 1), 1);
+		test_leave();
+	}
+	CHECK_EQ(read(ends[0], &c, 1), 1);
+	CHECK_EQ(c, 'x');
+	test_reap(pid);
+	pthread_mutex_lock(&mutex);
+	soon = in_ms(CLOCK_REALTIME, 5);
+	CHECK_EQ(pthread_mutex_timedlock(&mutex, &soon), ETIMEDOUT);
+	pthread_mutex_unlock(&mutex);
+	usleep(1000);
+	close(ends[0]);
+	close(ends[1]);
+	use_threads();
+}
+
+static atomic_int forked;
+
+static void fork_in_handler(int signo)
+{
+	int pid = test_fork();
+
+	(void)signo;
+	if (!pid)
+		test_leave();
+	test_reap(pid);
+	forked++;
+}
+
+TEST(a_handler_forks)
+{
+	struct sigaction action = { .sa_handler = fork_in_handler };
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	use_threads();
+	for (int i = 1; i <= 5; i++) {
+		raise(SIGUSR1);
+		CHECK_EQ(forked, 2 * i - 1);
+		use_threads();
+		kill(getpid(), SIGUSR1);
+		while (forked < 2 * i)
+			usleep(100);
+	}
+}

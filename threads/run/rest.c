@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "rest.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "carrier.h"
+#include "lib/base/clock.h"
+#include "monitor.h"
+#include "own_thread.h"
+#include "state.h"
+#include "uthreads.h"
+
+/*
+ * The runtime doesn't rest for a fork so soon after the last such rest, in ns. To
+ * end carriers and to start them takes some milliseconds.
+ */
+#define OFTEN_NS	50000000U
+/* How long a thread that has been joined may still be seen, and looks, in ns. */
+#define GONE_NS		100000000U
+#define LOOK_NS		20000
+/* Looks for other threads, as one of the runtime's own may just begin. */
+#define LOOKS		10
+
+/*
+ * Is u the program's only thread? libc's count has those that libc made for itself,
+ * for SIGEV_THREAD for example, and not the runtime's own: own_thread.c.
+ */
+static bool is_alone(const struct uthread *u)
+{
+	const struct timespec moment = { 0, LOOK_NS };
+	bool alone, others = true;
+
+	flexsc__uthreads_lock();
+	alone = flexsc__uthreads_first() == u && !u->all_next;
+	flexsc__uthreads_unlock();
+	for (int i = 0; alone && others && i < LOOKS; i++) {
+		if (i)
+			raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+		others = flexsc__own_others();
+	}
+	return alone && !others;
+}
+
+/* The kernel counts a thread for a moment after pthread_join() has returned. */
+static void wait_until_gone(void)
+{
+	const struct timespec moment = { 0, LOOK_NS };
+	const uint64_t until = time_monotonic() + GONE_NS;
+	struct stat tasks;
+
+	while (!stat("/proc/self/task", &tasks) && tasks.st_nlink > 3 &&
+	       time_monotonic() < until)
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+}
+
+bool flexsc__rest(struct uthread *u)
+{
+	int state;
+
+	if (atomic_load(&flexsc__runtime.rests))
+		return true;
+	if (!is_alone(u))
+		return false;
+	/* The process has as many user threads as this one: it stays. */
+	atomic_store(&flexsc__runtime.rests, true);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	flexsc__monitor_end();
+	flexsc__carriers_end();
+	pthread_setcancelstate(state, NULL);
+	u->carrier = NULL;
+	wait_until_gone();
+	return true;
+}
+
+void flexsc__rest_to_fork(struct uthread *u)
+{
+	static uint64_t last;
+
+	if (last && time_monotonic() - last < OFTEN_NS)
+		return;
+	flexsc__rest(u);
+	if (atomic_load(&flexsc__runtime.rests))
+		last = time_monotonic();
+}
+
+void flexsc__rest_over(void)
+{
+	atomic_store(&flexsc__runtime.rests, false);
+}
