@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "threads.h"
 
@@ -187,6 +188,66 @@ static void *ids_are_mine(void *arg)
 	prctl(PR_GET_NAME, line);
 	CHECK_EQ(strcmp(line, name), 0);
 	return arg;
+}
+
+/* By the system call, which libc doesn't see: it ends one thread. */
+
+static int report[2];
+
+static void *end_by_call(void *arg)
+{
+	usleep(1000);
+	syscall(SYS_exit, 0);
+	return arg;
+}
+
+static void *go_on(void *way)
+{
+	usleep(10000);
+	CHECK_EQ(write(report[1], "x", 1), 1);
+	if (way)
+		syscall(SYS_exit, 7);
+	return NULL;
+}
+
+static void main_ends_by_call(void *way, int status)
+{
+	int pid, got;
+	char c;
+
+	CHECK_EQ(pipe(report), 0);
+	pid = fork();
+	if (!pid) {
+		start(go_on, way);
+		syscall(SYS_exit, 3);
+	}
+	CHECK_EQ(read(report[0], &c, 1), 1);
+	CHECK_EQ(waitpid(pid, &got, 0), pid);
+	CHECK(WIFEXITED(got));
+	CHECK_EQ(WEXITSTATUS(got), status);
+	close(report[0]);
+	close(report[1]);
+}
+
+TEST(main_ends_by_system_call_and_a_thread_goes_on)
+{
+	main_ends_by_call(NULL, 0);
+}
+
+TEST(all_threads_end_by_system_call)
+{
+	main_ends_by_call(report, 7);
+}
+
+TEST(threads_end_by_system_call)
+{
+	for (int i = 0; i < 50; i++) {
+		pthread_t threads[2] = { start(end_by_call, NULL),
+					 start(end_by_call, NULL) };
+
+		join(threads[0]);
+		join(threads[1]);
+	}
 }
 
 TEST(a_thread_has_one_identity)

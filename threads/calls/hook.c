@@ -10,6 +10,7 @@
 
 #include "apart.h"
 #include "call.h"
+#include "../base/interpose.h"
 #include "../run/carrier.h"
 #include "lib/pool/closing.h"
 #include "../run/count.h"
@@ -17,6 +18,7 @@
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
 #include "futex2.h"
+#include "life.h"
 #include "../run/home.h"
 #include "polling.h"
 #include "way.h"
@@ -266,6 +268,24 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 	return ret;
 }
 
+/*
+ * syscall(SYS_exit) ends the calling thread alone. libc doesn't notice, and natively
+ * needn't: the process ends with its last kernel thread. Here the runtime's own are
+ * left. So the thread leaves libc's count, and the last one ends the process.
+ */
+static long end_thread(struct uthread *u, const uint64_t a[6])
+{
+	_Atomic unsigned int *threads = flexsc__real_count();
+
+	if (runtime_is_lent())
+		return flexsc__call_plainly(SYS_exit, a);
+	flexsc__exit(u);
+	flexsc__life_end(u);
+	if (threads && atomic_fetch_sub(threads, 1) == 1)
+		flexsc__call_plainly(SYS_exit_group, a);
+	return flexsc__call_plainly(SYS_exit, a);
+}
+
 static long choose(struct uthread *u, long nr, const uint64_t a[6])
 {
 	switch (nr) {
@@ -319,6 +339,8 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case SYS_rt_sigsuspend:
 	case SYS_rt_sigtimedwait:
 		return flexsc__call_wait_home(u, nr, a);
+	case SYS_exit:
+		return end_thread(u, a);
 	case SYS_io_uring_enter:
 		return flexsc__apart_make(u, nr, a);
 	case SYS_exit_group:
