@@ -6,6 +6,8 @@
 
 #include "stacks.h"
 
+#define POPULATE_WRITE	23	/* MADV_POPULATE_WRITE, missing in old headers */
+
 /*
  * Their addresses mark a SIGSETXID as the runtime's: as an ordinary one, and as
  * flexsc__signal_stuck()'s.
@@ -17,8 +19,16 @@ void flexsc__signal_stack(struct carrier *c)
 	stack_t stack = { .ss_flags = SS_DISABLE };
 
 	c->stack = flexsc__stack_get(&flexsc__small);
-	if (c->stack)
+	if (c->stack) {
 		stack = (stack_t){ c->stack, 0, flexsc__small.bytes };
+		/*
+		 * The kernel ends the process by SIGSEGV if it finds no memory
+		 * for a signal's frame, as at the limit of a cgroup. Linux before
+		 * 5.14 doesn't know this advice.
+		 */
+		raw_syscall(SYS_madvise, PTR(c->stack), flexsc__small.bytes,
+			    POPULATE_WRITE, 0, 0, 0);
+	}
 	raw_syscall(SYS_sigaltstack, PTR(&stack), 0, 0, 0, 0, 0);
 }
 
