@@ -255,6 +255,20 @@ static uint32_t carriers_that_fit(uint32_t n)
 	return fit;
 }
 
+/* Would another library's function keep what the runtime has to see from it? */
+static bool is_bypassed(void)
+{
+	const char *name = flexsc__unpatched_obstacle();
+	char why[160];
+
+	if (!name)
+		return false;
+	snprintf(why, sizeof(why), "libc can't be patched, and another library has "
+		 "a %s() of its own", name);
+	runtime_say("can't start", why);
+	return true;
+}
+
 static bool start(void)
 {
 	sigmask_t mask = 0;
@@ -295,6 +309,8 @@ static bool start(void)
 		return false;
 	}
 	in_place = patch();
+	if (!in_place && is_bypassed())
+		return false;
 	place_descriptors(carriers);
 	if (flexsc__counters_start(carriers)) {
 		runtime_say("can't start", strerror(ENOMEM));

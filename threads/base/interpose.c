@@ -2,13 +2,20 @@
 #include "interpose.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 
-static const char *const names[REALS] = {
-#define CALL(...)
-#define POINT(...)
+#include "objects.h"
+
+#define CALLS	512	/* numbers of calls */
+
+/* __nptl_nthreads is libc's count of threads. */
+static const char *const names[REALS + 1] = {
+#define CALL(symbol, ...)	#symbol,
+#define POINT(symbol, ...)	#symbol,
+#define MADE(symbol, ...)	#symbol,
 #define HOME(symbol)		#symbol,
 #define FORK(symbol)		#symbol,
 #define FORK_JUMP(symbol)	#symbol,
@@ -18,26 +25,40 @@ static const char *const names[REALS] = {
 #define RING(symbol)		#symbol,
 #define RING_LATER(symbol)	#symbol,
 #include "symbols.def"
+	"__nptl_nthreads",
 };
 
-static void *functions[REALS];
-static _Atomic unsigned int *count;
-static bool found, finding;
+#undef CALL
+#undef POINT
+#undef MADE
+#undef HOME
+#undef FORK
+#undef FORK_JUMP
+#undef OWN
+#undef WAIT
+#undef TRY
+#undef RING
+#undef RING_LATER
 
-/*
- * Symbols that most programs lack. The program that calls one has it, so the
- * look-up succeeds then.
- */
-static bool is_late(unsigned int which)
-{
-	return which >= FIRST_LATE;
-}
+/* One more than the number of the call that the function makes; 0 for others. */
+static const uint16_t numbers[REALS] = {
+#define CALL(symbol, params, nr, ...)	[REAL_##symbol] = (nr) + 1,
+#define POINT(symbol, params, nr, ...)	[REAL_##symbol] = (nr) + 1,
+#define MADE(symbol, nr)		[REAL_##symbol] = (nr) + 1,
+#define HOME(symbol)
+#define FORK(symbol)
+#define FORK_JUMP(symbol)
+#define OWN(symbol)
+#define WAIT(symbol)
+#define TRY(symbol)
+#define RING(symbol)
+#define RING_LATER(symbol)
+#include "symbols.def"
+};
 
-static void real_find(unsigned int which)
-{
-	if (!functions[which])
-		functions[which] = dlsym(RTLD_NEXT, names[which]);
-}
+static struct definition found[REALS + 1];
+static bool foreign_calls[CALLS];
+static bool known;
 
 /*
  * Another library's constructor may call this first, but there are no other
@@ -45,37 +66,31 @@ static void real_find(unsigned int which)
  */
 __attribute__((constructor)) static void find_all(void)
 {
-	if (found || finding)
+	if (known)
 		return;
-	finding = true;
+	flexsc__objects_find(names, found, REALS + 1);
 	for (unsigned int i = 0; i < REALS; i++)
-		if (!is_late(i))
-			real_find(i);
-	count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
-	/*
-	 * An older libc lacks some symbols; that is no error for the program to
-	 * see.
-	 */
-	dlerror();
-	found = true;
+		if (found[i].foreign && numbers[i])
+			foreign_calls[numbers[i] - 1] = true;
+	/* libc's nanosleep() and select() make other calls than ours. */
+	foreign_calls[SYS_clock_nanosleep] |= foreign_calls[SYS_nanosleep];
+	foreign_calls[SYS_pselect6] |= foreign_calls[SYS_select];
+	known = true;
 }
 
 void *flexsc__real_if_any(enum real which)
 {
 	find_all();
-	/*
-	 * During a look-up, another function may be needed: dlsym() of a
-	 * missing symbol may allocate, and the program's malloc() may lock.
-	 */
-	if (!found || is_late(which))
-		real_find(which);
-	return functions[which];
+	return found[which].address;
 }
 
 void *flexsc__real(enum real which)
 {
 	void *function = flexsc__real_if_any(which);
 
+	/* Its library may have been loaded later. */
+	if (!function)
+		function = dlsym(RTLD_NEXT, names[which]);
 	if (!function) {
 		fprintf(stderr, "flexsc: run: no %s() in this program\n",
 			names[which]);
@@ -84,8 +99,27 @@ void *flexsc__real(enum real which)
 	return function;
 }
 
+void *flexsc__real_foreign(enum real which)
+{
+	find_all();
+	return found[which].foreign ? found[which].address : NULL;
+}
+
+const char *flexsc__real_foreign_call(bool (*is)(long nr))
+{
+	for (unsigned int i = 0; i < REALS; i++)
+		if (found[i].foreign && numbers[i] && is(numbers[i] - 1))
+			return names[i];
+	return NULL;
+}
+
+bool flexsc__real_is_foreign_call(long nr)
+{
+	return nr >= 0 && nr < CALLS && foreign_calls[nr];
+}
+
 _Atomic unsigned int *flexsc__real_count(void)
 {
 	find_all();
-	return count;
+	return found[REALS].address;
 }

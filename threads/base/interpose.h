@@ -6,12 +6,15 @@
 #ifndef FLEXSC_THREADS_INTERPOSE_H
 #define FLEXSC_THREADS_INTERPOSE_H
 
+#include <stdbool.h>
+
 #define EXPORT	__attribute__((visibility("default")))
 
-/* Interposed symbols whose real functions the library still calls. */
+/* Interposed symbols. */
 enum real {
-#define CALL(...)
-#define POINT(...)
+#define CALL(symbol, ...)	REAL_##symbol,
+#define POINT(symbol, ...)	REAL_##symbol,
+#define MADE(symbol, ...)	REAL_##symbol,
 #define HOME(symbol)		REAL_##symbol,
 #define FORK(symbol)		REAL_##symbol,
 #define FORK_JUMP(symbol)	REAL_##symbol,
@@ -23,6 +26,7 @@ enum real {
 #include "symbols.def"
 #undef CALL
 #undef POINT
+#undef MADE
 #undef HOME
 #undef FORK
 #undef FORK_JUMP
@@ -34,19 +38,27 @@ enum real {
 	REALS
 };
 
-/* The symbols of RING_LATER(), and those behind them, are looked up late. */
-#define FIRST_LATE	REAL_io_uring_clone_buffers
-
 /*
- * The next definition of a symbol. All but the late ones are looked up at the start, because
- * later another thread may hold the dynamic loader's lock while it waits for
- * the calling thread: a library's constructor runs with that lock held.
+ * The next definition of a symbol. All are looked up at the start, while there is
+ * one thread.
  */
 void *flexsc__real(enum real which);
 /* As flexsc__real(), but NULL if there is no other definition. */
 void *flexsc__real_if_any(enum real which);
 
 #define REAL(name) ((__typeof__(&name))flexsc__real(REAL_##name))
+
+/*
+ * The next definition of a symbol if it is of another library than libc; else NULL.
+ */
+void *flexsc__real_foreign(enum real which);
+
+/*
+ * CALL, POINT and MADE: does another library than libc define a function for this
+ * system call? The name of one whose call "is" accepts, or NULL.
+ */
+bool flexsc__real_is_foreign_call(long nr);
+const char *flexsc__real_foreign_call(bool (*is)(long nr));
 
 /* libc's count of threads; NULL if libc has none by that name. */
 _Atomic unsigned int *flexsc__real_count(void);

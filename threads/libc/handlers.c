@@ -6,6 +6,7 @@
 
 #include "../calls/hook.h"
 #include "../signals/actions.h"
+#include "front.h"
 #include "unpatched.h"
 #include "../base/interpose.h"
 #include "libc_call.h"
@@ -111,7 +112,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 	if (signo > 0 && signo <= 64)
 		interrupting = (interrupting & ~(1ULL << (signo - 1))) |
 			       (sigmask_t)!!interrupts << (signo - 1);
-	if (!flexsc__runtime.unpatched)
+	if (!flexsc__runtime.unpatched || flexsc__real_foreign(REAL_siginterrupt))
 		return ((int (*)(int, int))flexsc__real(REAL_siginterrupt))(
 			signo, interrupts);
 	if (sigaction(signo, NULL, &action))
@@ -122,9 +123,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 }
 
 /* Made of functions that are in front of libc's themselves. */
-EXPORT sighandler_t own_sigset(int signo, sighandler_t handler)
-	__asm__("sigset");
-EXPORT sighandler_t own_sigset(int signo, sighandler_t handler)
+static sighandler_t own_sigset(int signo, sighandler_t handler)
 {
 	struct sigaction new = { .sa_flags = 0 }, old;
 	sigset_t set, was;
@@ -141,3 +140,4 @@ EXPORT sighandler_t own_sigset(int signo, sighandler_t handler)
 		return SIG_ERR;
 	return sigismember(&was, signo) ? SIG_HOLD : old.sa_handler;
 }
+FRONT(sigset, own_sigset)

@@ -23,7 +23,7 @@
 #include "lib/calls/fds.h"
 #include "../base/interpose.h"
 #include "../base/peek.h"
-#include "home_stub.h"
+#include "front.h"
 #include "libc_call.h"
 #include "../report/run_page.h"
 #include "../run/state.h"
@@ -39,9 +39,7 @@ static int get_owner(int fd)
 	return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
 }
 
-/* Defined by its symbol's name, because <fcntl.h> may rename it. */
-EXPORT int own_fcntl(int fd, int command, ...) __asm__("fcntl");
-EXPORT int own_fcntl(int fd, int command, ...)
+static int own_fcntl(int fd, int command, ...)
 {
 	uint64_t args[6] = { (uint64_t)fd, (uint64_t)command };
 	va_list list;
@@ -55,39 +53,45 @@ EXPORT int own_fcntl(int fd, int command, ...)
 				      command == F_OFD_SETLKW, SYS_fcntl, args);
 }
 
-EXPORT int own_fcntl64(int fd, int command, ...)
-	__asm__("fcntl64") __attribute__((alias("fcntl")));
+FRONT(fcntl, own_fcntl)
+FRONT(fcntl64, own_fcntl)
 
 /* libc's own function also works on a kernel without close_range(2). */
-EXPORT void closefrom(int first)
+static void own_closefrom(int first)
 {
 	const uint64_t args[6] = { first < 0 ? 0 : (uint64_t)first, ~0U };
 
 	if (flexsc__libc_call(false, SYS_close_range, args))
 		REAL(closefrom)(first);
 }
+FRONT(closefrom, own_closefrom)
 
-static _Noreturn void end_process(int status)
+static _Noreturn void end_process(int status, enum real which)
 {
+	void (*foreign)(int) = (void (*)(int))flexsc__real_foreign(which);
+
 	flexsc__ending();
+	if (foreign)
+		foreign(status);
 	for (;;)
 		raw_syscall(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
 }
 
 EXPORT void _exit(int status)
 {
-	end_process(status);
+	end_process(status, REAL__exit);
 }
 
 EXPORT void _Exit(int status)
 {
-	end_process(status);
+	end_process(status, REAL__Exit);
 }
 
-EXPORT pid_t gettid(void)
+static pid_t own_gettid(void)
 {
 	return (pid_t)flexsc__hook(SYS_gettid, (uint64_t[6]){ 0 });
 }
+FRONT(gettid, own_gettid)
 
 static bool makes_child(long nr)
 {
@@ -120,24 +124,47 @@ static COLD long fork_plainly(long nr, const uint64_t args[6])
 	return libc_result(ret);
 }
 
-EXPORT long syscall(long nr, ...)
+static COLD long foreign_syscall(long nr, const uint64_t a[6])
 {
-	uint64_t args[6];
-	va_list list;
+	long (*foreign)(long, ...) = (long (*)(long, ...))
+		flexsc__real_foreign(REAL_syscall);
 
-	va_start(list, nr);
-	for (unsigned int i = 0; i < 6; i++)
-		args[i] = va_arg(list, uint64_t);
-	va_end(list);
+	return foreign(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static long choose_syscall(long nr, const uint64_t args[6]);
+
+/* What makes the calls that don't fork; NULL: this library. */
+static long (*syscall_target)(long, const uint64_t[6]) = choose_syscall;
+
+static COLD long choose_syscall(long nr, const uint64_t args[6])
+{
+	bool foreign = flexsc__real_foreign(REAL_syscall);
+
+	syscall_target = foreign ? foreign_syscall : NULL;
+	return foreign ? foreign_syscall(nr, args) :
+			 flexsc__libc_call(false, nr, args);
+}
+
+/* Not with "...", which costs more than the rest of it. */
+EXPORT long own_syscall(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+			uint64_t e, uint64_t f) __asm__("syscall");
+EXPORT long own_syscall(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+			uint64_t e, uint64_t f)
+{
+	const uint64_t args[6] = { a, b, c, d, e, f };
+
 	if (makes_child(nr))
 		return fork_plainly(nr, args);
+	if (syscall_target)
+		return syscall_target(nr, args);
 	return flexsc__libc_call(false, nr, args);
 }
 
 /* Sleeping. */
 
-EXPORT int clock_nanosleep(clockid_t clock, int flags,
-			   const struct timespec *time, struct timespec *rest)
+static int own_clock_nanosleep(clockid_t clock, int flags,
+			       const struct timespec *time, struct timespec *rest)
 {
 	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
 				   PTR(rest) };
@@ -147,17 +174,18 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags,
 		return EINVAL;
 	return (int)-flexsc__libc_point(SYS_clock_nanosleep, args);
 }
+FRONT(clock_nanosleep, own_clock_nanosleep)
 
 /* C11's thrd_sleep(). */
-EXPORT int thrd_sleep(const struct timespec *time, struct timespec *rest);
-EXPORT int thrd_sleep(const struct timespec *time, struct timespec *rest)
+static int own_thrd_sleep(const struct timespec *time, struct timespec *rest)
 {
-	int err = clock_nanosleep(CLOCK_REALTIME, 0, time, rest);
+	int err = own_clock_nanosleep(CLOCK_REALTIME, 0, time, rest);
 
 	return err ? err == EINTR ? -1 : -2 : 0;
 }
+FRONT(thrd_sleep, own_thrd_sleep)
 
-EXPORT unsigned int sleep(unsigned int seconds)
+static unsigned int own_sleep(unsigned int seconds)
 {
 	struct timespec time = { .tv_sec = seconds }, rest = { 0 };
 	const uint64_t args[6] = { PTR(&time), PTR(&rest) };
@@ -166,8 +194,9 @@ EXPORT unsigned int sleep(unsigned int seconds)
 		return (unsigned int)(rest.tv_sec + (rest.tv_nsec > 0));
 	return 0;
 }
+FRONT(sleep, own_sleep)
 
-EXPORT int usleep(useconds_t us)
+static int own_usleep(useconds_t us)
 {
 	struct timespec time = { .tv_sec = us / 1000000,
 				 .tv_nsec = us % 1000000 * 1000 };
@@ -175,10 +204,11 @@ EXPORT int usleep(useconds_t us)
 
 	return (int)flexsc__libc_call(true, SYS_nanosleep, args);
 }
+FRONT(usleep, own_usleep)
 
 /* A copy, because the kernel stores the rest of the time into the limit. */
-EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-		 const sigset_t *mask)
+static int own_ppoll(struct pollfd *fds, nfds_t n,
+		     const struct timespec *timeout, const sigset_t *mask)
 {
 	struct timespec copy = timeout ? *timeout : (struct timespec){ 0 };
 	const uint64_t args[6] = { PTR(fds), n, timeout ? PTR(&copy) : 0,
@@ -186,10 +216,11 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 
 	return (int)flexsc__libc_call(true, SYS_ppoll, args);
 }
+FRONT(ppoll, own_ppoll)
 
 /* A copy as in ppoll(). The kernel takes the mask and its size as one argument. */
-EXPORT int pselect(int end, fd_set *in, fd_set *out, fd_set *except,
-		   const struct timespec *timeout, const sigset_t *mask)
+static int own_pselect(int end, fd_set *in, fd_set *out, fd_set *except,
+		       const struct timespec *timeout, const sigset_t *mask)
 {
 	struct timespec copy = timeout ? *timeout : (struct timespec){ 0 };
 	const uint64_t pair[2] = { PTR(mask), sizeof(sigmask_t) };
@@ -199,9 +230,10 @@ EXPORT int pselect(int end, fd_set *in, fd_set *out, fd_set *except,
 
 	return (int)flexsc__libc_call(true, SYS_pselect6, args);
 }
+FRONT(pselect, own_pselect)
 
 /* The runtime notes only sets that get a signalfd: FD_SIGNALS, lib/calls/fds.h. */
-EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+static int own_epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 {
 	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,
 				   PTR(event) };
@@ -210,6 +242,7 @@ EXPORT int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 		return (int)flexsc__libc_call(false, SYS_epoll_ctl, args);
 	return (int)libc_result(flexsc__call_plainly(SYS_epoll_ctl, args));
 }
+FRONT(epoll_ctl, own_epoll_ctl)
 
 /* The forms of _FORTIFY_SOURCE, which check the buffer's size. */
 
@@ -221,56 +254,57 @@ static void check(size_t needed, size_t size)
 	}
 }
 
-EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t size);
-EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t size)
+static ssize_t own_read_chk(int fd, void *buf, size_t n, size_t size)
 {
-	check(n, size);
-	return read(fd, buf, n);
-}
+	const uint64_t args[6] = { (uint64_t)fd, PTR(buf), n };
 
-EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t size);
-EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t size)
+	check(n, size);
+	return flexsc__libc_call(true, SYS_read, args);
+}
+FRONT(__read_chk, own_read_chk)
+
+static ssize_t own_pread_chk(int fd, void *buf, size_t n, off_t at, size_t size)
 {
+	const uint64_t args[6] = { (uint64_t)fd, PTR(buf), n, (uint64_t)at };
+
 	check(n, size);
-	return pread(fd, buf, n, at);
+	return flexsc__libc_call(true, SYS_pread64, args);
 }
+FRONT(__pread_chk, own_pread_chk)
+FRONT(__pread64_chk, own_pread_chk)
 
-EXPORT ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t at,
-			     size_t size)
-	__attribute__((alias("__pread_chk")));
-
-EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags);
-EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags)
+static ssize_t own_recvfrom_chk(int fd, void *buf, size_t n, size_t size,
+				int flags, struct sockaddr *from,
+				socklen_t *length)
 {
-	check(n, size);
-	return recv(fd, buf, n, flags);
-}
+	const uint64_t args[6] = { (uint64_t)fd, PTR(buf), n, (uint64_t)flags,
+				   PTR(from), PTR(length) };
 
-EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size,
-			      int flags, struct sockaddr *from,
-			      socklen_t *length);
-EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size,
-			      int flags, struct sockaddr *from,
-			      socklen_t *length)
+	check(n, size);
+	return flexsc__libc_call(true, SYS_recvfrom, args);
+}
+FRONT(__recvfrom_chk, own_recvfrom_chk)
+
+static ssize_t own_recv_chk(int fd, void *buf, size_t n, size_t size, int flags)
 {
-	check(n, size);
-	return recvfrom(fd, buf, n, flags, from, length);
+	return own_recvfrom_chk(fd, buf, n, size, flags, NULL, NULL);
 }
+FRONT(__recv_chk, own_recv_chk)
 
-EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size);
-EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
+static int own_poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
+{
+	const uint64_t args[6] = { PTR(fds), n, (uint64_t)timeout };
+
+	check(n * sizeof(*fds), size);
+	return (int)flexsc__libc_call(true, SYS_poll, args);
+}
+FRONT(__poll_chk, own_poll_chk)
+
+static int own_ppoll_chk(struct pollfd *fds, nfds_t n,
+			 const struct timespec *timeout, const sigset_t *mask,
+			 size_t size)
 {
 	check(n * sizeof(*fds), size);
-	return poll(fds, n, timeout);
+	return own_ppoll(fds, n, timeout, mask);
 }
-
-EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n,
-		       const struct timespec *timeout, const sigset_t *mask,
-		       size_t size);
-EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n,
-		       const struct timespec *timeout, const sigset_t *mask,
-		       size_t size)
-{
-	check(n * sizeof(*fds), size);
-	return ppoll(fds, n, timeout, mask);
-}
+FRONT(__ppoll_chk, own_ppoll_chk)

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../base/interpose.h"
+#include "../base/objects.h"
 #include "../calls/call.h"
 #include "../calls/hook.h"
 #include "lib/base/syscall.h"
@@ -55,7 +57,7 @@ static bool is_vital(long nr)
  * Does the call make or change descriptors (lib/calls/fds.h), or is it about
  * the thread itself?
  */
-static bool call_is_needed(long nr)
+bool flexsc__sites_need(long nr)
 {
 	switch (nr) {
 	case SYS_rt_sigprocmask:
@@ -77,6 +79,12 @@ static bool call_is_needed(long nr)
 	default:
 		return false;
 	}
+}
+
+/* Also if another library's function passes the call on to libc. */
+static bool call_is_needed(long nr)
+{
+	return flexsc__sites_need(nr) || flexsc__real_is_foreign_call(nr);
 }
 
 /*
@@ -471,21 +479,13 @@ static bool describe(struct dl_phdr_info *info, struct object *object)
 	return object->count;
 }
 
-static bool is_libc(const char *name)
-{
-	const char *base = strrchr(name, '/');
-
-	base = base ? base + 1 : name;
-	return !strncmp(base, "libc.so.", 8) || !strncmp(base, "ld-linux", 8);
-}
-
 static int find_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct patch *patch = arg;
 	struct object object;
 
 	(void)size;
-	if (!is_libc(info->dlpi_name))
+	if (!flexsc__object_is_libc(info->dlpi_name))
 		return 0;
 	if (!describe(info, &object))
 		return !fail(patch, "no table of functions",

@@ -22,4 +22,10 @@
  */
 int flexsc__sites_patch(bool deep, char *why, size_t size);
 
+/*
+ * Does the runtime have to see this call where it can, because it changes descriptors
+ * or is about the thread itself?
+ */
+bool flexsc__sites_need(long nr);
+
 #endif /* FLEXSC_THREADS_SITES_H */

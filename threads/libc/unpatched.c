@@ -20,15 +20,16 @@
 #include "handlers.h"
 #include "home_stub.h"
 #include "../base/interpose.h"
+#include "sites.h"
 #include "../run/state.h"
 
 /* r11 has its address when "target" is reached. */
-struct front {
+struct wait_front {
 	struct stub stub;
 	const void *target;	/* libc's function, or the one in front of it */
 };
 
-_Static_assert(offsetof(struct front, target) == 8, "for the stub");
+_Static_assert(offsetof(struct wait_front, target) == 8, "for the stub");
 
 /*
  * The target of all until libc's functions are known. No thread has a home then
@@ -37,7 +38,7 @@ _Static_assert(offsetof(struct front, target) == 8, "for the stub");
 extern const char flexsc__home_jump[];
 
 #define WAIT(symbol)							\
-	__attribute__((used)) static struct front front_##symbol = {	\
+	__attribute__((used)) static struct wait_front front_##symbol = {	\
 		{ REAL_##symbol, CAUSE_##symbol, false },		\
 		flexsc__home_jump					\
 	};								\
@@ -45,6 +46,7 @@ extern const char flexsc__home_jump[];
 #define TRY(symbol)	WAIT(symbol)
 #define CALL(...)
 #define POINT(...)
+#define MADE(...)
 #define HOME(symbol)
 #define FORK(symbol)
 #define FORK_JUMP(symbol)
@@ -173,7 +175,8 @@ static FILE *try_freopen(const char *path, const char *mode, FILE *file)
 
 static FILE *try_freopen64(const char *path, const char *mode, FILE *file)
 {
-	return try_freopen(path, mode, file);
+	flexsc__hook_closes((uint32_t)fileno(file));
+	return LIBC(freopen64)(path, mode, file);
 }
 
 static int try_closedir(DIR *dir)
@@ -191,7 +194,7 @@ static int try_mq_close(mqd_t queue)
 /* The table of all fronts. */
 
 static const struct {
-	struct front *front;
+	struct wait_front *front;
 	const void *unpatched;
 } fronts[] = {
 #define WAIT(symbol)	{ &front_##symbol, flexsc__home_jump },
@@ -208,7 +211,7 @@ static const struct {
 __attribute__((constructor)) static void find_all(void)
 {
 	for (unsigned int i = 0; i < FRONTS; i++) {
-		struct front *front = fronts[i].front;
+		struct wait_front *front = fronts[i].front;
 		void *own = flexsc__real_if_any((enum real)front->stub.which);
 
 		if (own)
@@ -216,9 +219,35 @@ __attribute__((constructor)) static void find_all(void)
 	}
 }
 
+static bool is_lock(enum real which)
+{
+	return which >= REAL_pthread_mutex_lock && which <= REAL_flockfile;
+}
+
 void flexsc__unpatched_begin(void)
 {
 	flexsc__runtime.unpatched = true;
-	for (unsigned int i = 0; i < FRONTS; i++)
-		fronts[i].front->target = fronts[i].unpatched;
+	for (unsigned int i = 0; i < FRONTS; i++) {
+		enum real which = fronts[i].front->stub.which;
+
+		/* To try a lock would pass by another library's function. */
+		if (is_lock(which) && flexsc__real_foreign(which))
+			fronts[i].front->target = flexsc__home_jump;
+		else
+			fronts[i].front->target = fronts[i].unpatched;
+	}
+}
+
+static bool changes_fds(long nr)
+{
+	return flexsc__sites_need(nr) && nr != SYS_gettid && nr != SYS_tgkill;
+}
+
+const char *flexsc__unpatched_obstacle(void)
+{
+	/* The functions that set signal handlers. */
+	for (unsigned int i = REAL_sigaction; i <= REAL___sysv_signal; i++)
+		if (flexsc__real_foreign((enum real)i))
+			return "sigaction";
+	return flexsc__real_foreign_call(changes_fds);
 }

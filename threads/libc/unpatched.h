@@ -21,6 +21,12 @@
 #ifndef FLEXSC_THREADS_UNPATCHED_H
 #define FLEXSC_THREADS_UNPATCHED_H
 
+/*
+ * Another library's function that has to be seen where libc isn't patched: it changes
+ * descriptors or sets signal handlers, and passes by the functions here. NULL: none.
+ */
+const char *flexsc__unpatched_obstacle(void);
+
 /* libc can't be patched. Called once, before there are other threads. */
 void flexsc__unpatched_begin(void);
 

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "../calls/hook.h"
-#include "home_stub.h"
+#include "front.h"
 #include "../base/interpose.h"
 #include "libc_call.h"
 
@@ -31,13 +31,13 @@
 	PICK(__VA_ARGS__, U7, U6, U5, U4, U3, U2, U1)(__VA_ARGS__)
 
 #define WRAP(symbol, params, point, ...)				\
-	EXPORT long wrap_##symbol params __asm__(#symbol);		\
-	EXPORT long wrap_##symbol params				\
+	static long wrap_##symbol params				\
 	{								\
 		const uint64_t call[7] = { ALL(__VA_ARGS__) };		\
 									\
 		return flexsc__libc_call(point, (long)call[0], call + 1); \
-	}
+	}								\
+	FRONT(symbol, wrap_##symbol)
 
 #define CALL(symbol, params, ...)	WRAP(symbol, params, false, __VA_ARGS__)
 #define POINT(symbol, params, ...)	WRAP(symbol, params, true, __VA_ARGS__)
@@ -47,6 +47,7 @@
 #define RING(symbol)			HOME_STUB(symbol, flexsc__home_jump, false)
 #define RING_LATER(symbol)		RING(symbol)
 #define OWN(symbol)
+#define MADE(symbol, nr)
 #define WAIT(symbol)
 #define TRY(symbol)
 

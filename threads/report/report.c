@@ -105,6 +105,7 @@ const char *flexsc__report_cause(unsigned int cause)
 		"(fault)", "(tied)", "(unknown)",
 #define CALL(...)
 #define POINT(...)
+#define MADE(...)
 #define OWN(...)
 #define HOME(symbol)		#symbol,
 #define FORK(symbol)		#symbol,

@@ -55,6 +55,7 @@ enum cause {
 	CAUSE_UNKNOWN,	/* a call with an unknown number */
 #define CALL(...)
 #define POINT(...)
+#define MADE(...)
 #define OWN(...)
 #define HOME(symbol)		CAUSE_##symbol,
 #define FORK(symbol)		CAUSE_##symbol,
@@ -67,6 +68,7 @@ enum cause {
 #undef CALL
 #undef POINT
 #undef OWN
+#undef MADE
 #undef HOME
 #undef FORK
 #undef FORK_JUMP

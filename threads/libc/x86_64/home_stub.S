@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * r11 points to a struct stub (libc/home_stub.h). The stub's function gets
+ * r11 points to a struct stub (libc/home_stub.h), or in flexsc__front_jump to a
+ * struct front (libc/front.h). The stub's function gets
  * all arguments as they came: integers, vectors, and in al how many of the
  * latter there are, for functions with "...".
  *
  * flexsc__home_stub calls the function, with the arguments that are in
  * registers, and keeps the user thread at home until it returns.
  * flexsc__home_jump jumps to the function, for functions that return twice or
- * have more arguments.
+ * have more arguments. flexsc__front_jump jumps to the front's target.
  */
 	.macro save
 	movq	%rdi, (%rsp)
@@ -81,24 +82,30 @@ flexsc__home_stub:
 	.cfi_endproc
 	.size flexsc__home_stub, . - flexsc__home_stub
 
-	.globl flexsc__home_jump
-	.hidden flexsc__home_jump
-	.type flexsc__home_jump, @function
+	/* Jumps to the function that "find" returns for the record in r11. */
+	.macro jump_to name, find
+	.globl \name
+	.hidden \name
+	.type \name, @function
 	.p2align 4
-flexsc__home_jump:
+\name:
 	.cfi_startproc
 	subq	$200, %rsp
 	.cfi_def_cfa_offset 208
 	save
-	/* rsi is the function's second argument, and flexsc__go_home()'s. */
+	/* rsi is the function's second argument, and the second of "find". */
 	movq	%r11, %rdi
-	callq	flexsc__go_home
+	callq	\find
 	movq	%rax, %r11
 	restore
 	addq	$200, %rsp
 	.cfi_def_cfa_offset 8
 	jmpq	*%r11
 	.cfi_endproc
-	.size flexsc__home_jump, . - flexsc__home_jump
+	.size \name, . - \name
+	.endm
+
+	jump_to flexsc__home_jump, flexsc__go_home
+	jump_to flexsc__front_jump, flexsc__front_target
 
 	.section .note.GNU-stack, "", @progbits

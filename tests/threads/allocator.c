@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program with an allocator of its own (lazy_malloc.c), which calls functions that
+ * the runtime stands in front of before the runtime has begun, with its lock held.
+ */
+#define _GNU_SOURCE
+#include "threads.h"
+
+static void *allocate(void *arg)
+{
+	for (size_t n = 1; n < 1000; n++) {
+		char *bytes = malloc(n);
+
+		CHECK(bytes != NULL);
+		memset(bytes, 1, n);
+		if (n % 100 == 0)
+			usleep(10);
+		free(bytes);
+	}
+	return arg;
+}
+
+TEST(an_allocator_makes_itself_with_its_lock_held)
+{
+	pthread_t threads[8];
+
+	allocate(NULL);
+	for (int i = 0; i < 8; i++)
+		threads[i] = start(allocate, NULL);
+	for (int i = 0; i < 8; i++)
+		join(threads[i]);
+}
