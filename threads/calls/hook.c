@@ -194,8 +194,8 @@ static bool in_child(struct uthread *u)
 	 * makes the child is over, because in posix_spawn() the parent makes
 	 * calls before there is a child.
 	 */
-	if (!flexsc__stays(u))
-		u->forks = false;
+	if (u->forks == FORKS_NOW && !flexsc__stays(u))
+		u->forks = FORKS_NOT;
 	return false;
 }
 

@@ -57,8 +57,7 @@ static bool is_wait(uint16_t cause)
 /* Programs look how many threads there are when they fork. */
 static bool counts_threads(uint16_t cause)
 {
-	return cause == CAUSE_fork || cause == CAUSE__Fork ||
-	       cause == CAUSE_daemon;
+	return cause == CAUSE_fork || cause == CAUSE_daemon;
 }
 
 /* The causes of RING() and RING_LATER() are the last ones. */
@@ -73,7 +72,8 @@ void *flexsc__go_home(const struct stub *stub, uint64_t second)
 
 	if (stub->forks) {
 		flexsc__fds_share();
-		u->forks = true;
+		if (!u->forks)
+			u->forks = FORKS_NOW;
 	}
 	if (u->alive && !u->busy && cause_needs_home(u, stub->cause, second)) {
 		flexsc__enter(u);

@@ -23,6 +23,7 @@
 #include "lib/calls/fds.h"
 #include "../base/interpose.h"
 #include "../base/peek.h"
+#include "forks.h"
 #include "front.h"
 #include "libc_call.h"
 #include "../report/run_page.h"
@@ -93,37 +94,6 @@ static pid_t own_gettid(void)
 }
 FRONT(gettid, own_gettid)
 
-static bool makes_child(long nr)
-{
-	return nr == SYS_fork || nr == SYS_clone || nr == SYS_clone3;
-}
-
-/* Is the memory the child's own? */
-static bool forks(long nr, const uint64_t args[6])
-{
-	if (nr == SYS_clone)
-		return !(args[0] & CLONE_VM);
-	return nr == SYS_fork ||
-	       (args[0] && peek_can_read(args[0], sizeof(uint64_t)) &&
-		!(*(const uint64_t *)(uintptr_t)args[0] & CLONE_VM));
-}
-
-/* Fork without libc, whose handlers don't run then. */
-static COLD long fork_plainly(long nr, const uint64_t args[6])
-{
-	static const struct stub stub = { REAL_fork, CAUSE_fork, true };
-	long ret;
-
-	if (!forks(nr, args))
-		return flexsc__libc_call(false, nr, args);
-	flexsc__go_home(&stub, 0);
-	ret = raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
-			  args[5]);
-	if (!ret && flexsc__runtime.forked)
-		flexsc__runtime.forked();
-	return libc_result(ret);
-}
-
 static COLD long foreign_syscall(long nr, const uint64_t a[6])
 {
 	long (*foreign)(long, ...) = (long (*)(long, ...))
@@ -154,8 +124,8 @@ EXPORT long own_syscall(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 {
 	const uint64_t args[6] = { a, b, c, d, e, f };
 
-	if (makes_child(nr))
-		return fork_plainly(nr, args);
+	if (flexsc__forks_makes_child(nr))
+		return flexsc__forks_plainly(nr, args);
 	if (syscall_target)
 		return syscall_target(nr, args);
 	return flexsc__libc_call(false, nr, args);

@@ -108,6 +108,13 @@ enum handled {
 	HANDLED_INTERRUPT,
 };
 
+/* May a child use the user thread's memory? */
+enum forks {
+	FORKS_NOT = 0,
+	FORKS_NOW,	/* until the function that makes the child is over */
+	FORKS_ALWAYS,	/* a child of clone(), beside its maker */
+};
+
 /*
  * The first cache line is all that a carrier needs to queue a user thread and
  * to switch to it; what a wait and a run leave behind is in the second one.
@@ -140,7 +147,7 @@ struct uthread {
 	uint16_t cause;		/* why it comes home: enum cause */
 	uint8_t way;		/* how its call was made: enum way */
 	uint8_t handled;	/* enum handled */
-	bool forks;		/* a child may use its memory: calls/hook.c */
+	uint8_t forks;		/* enum forks: calls/hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
 	bool rooted;		/* it never leaves home again */
 

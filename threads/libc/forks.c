@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A child that has a copy of the memory begins anew, by flexsc__runtime.forked(). One
+ * that shares it, as of vfork(), makes its calls plainly (calls/hook.c). The
+ * functions run on the program's threads, in signal handlers, too.
+ */
+#include "forks.h"
+
+#include <sched.h>
+#include <sys/types.h>
+
+#include "home_stub.h"
+#include "libc_call.h"
+#include "../base/peek.h"
+#include "../run/state.h"
+#include "../run/uthread.h"
+
+/* Come home to make a child. */
+static void go_home(void)
+{
+	static const struct stub stub = { REAL_fork, CAUSE_fork, true };
+
+	flexsc__go_home(&stub, 0);
+}
+
+static void forked(void)
+{
+	if (flexsc__runtime.forked)
+		flexsc__runtime.forked();
+}
+
+bool flexsc__forks_makes_child(long nr)
+{
+	return nr == SYS_fork || nr == SYS_clone || nr == SYS_clone3;
+}
+
+/* Is the memory the child's own? */
+static bool copies(long nr, const uint64_t args[6])
+{
+	if (nr == SYS_clone)
+		return !(args[0] & CLONE_VM);
+	return nr == SYS_fork ||
+	       (args[0] && peek_can_read(args[0], sizeof(uint64_t)) &&
+		!(*(const uint64_t *)(uintptr_t)args[0] & CLONE_VM));
+}
+
+long flexsc__forks_plainly(long nr, const uint64_t args[6])
+{
+	long ret;
+
+	if (!copies(nr, args))
+		return flexsc__libc_call(false, nr, args);
+	go_home();
+	ret = raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
+			  args[5]);
+	if (!ret)
+		forked();
+	return libc_result(ret);
+}
+
+/* fork() for signal handlers. */
+EXPORT pid_t _Fork(void);
+EXPORT pid_t _Fork(void)
+{
+	pid_t pid;
+
+	go_home();
+	pid = REAL(_Fork)();
+	if (!pid)
+		forked();
+	return pid;
+}
+
+/* What a child begins with. It has a copy of its maker's stack. */
+struct clone {
+	int (*function)(void *);
+	void *arg;
+};
+
+static int clone_main(void *arg)
+{
+	const struct clone *clone = arg;
+
+	forked();
+	return clone->function(clone->arg);
+}
+
+typedef int clone_function(int (*)(void *), void *, int, void *, void *, void *,
+			   void *);
+
+/*
+ * Not with "...": of the last three arguments those are read that the flags tell of,
+ * and by libc. A child that shares the memory while its maker runs on may make calls
+ * at any time.
+ */
+EXPORT int own_clone(int (*function)(void *), void *stack, int flags, void *arg,
+		     void *parent, void *tls, void *child) __asm__("clone");
+EXPORT int own_clone(int (*function)(void *), void *stack, int flags, void *arg,
+		     void *parent, void *tls, void *child)
+{
+	clone_function *real = (clone_function *)flexsc__real(REAL_clone);
+	struct clone clone = { function, arg };
+
+	go_home();
+	if (function && stack && !(flags & CLONE_VM))
+		return real(clone_main, stack, flags, &clone, parent, tls, child);
+	if (flags & CLONE_VM && !(flags & CLONE_VFORK))
+		flexsc__self.forks = FORKS_ALWAYS;
+	return real(function, stack, flags, arg, parent, tls, child);
+}
+
+EXPORT int own___clone(int (*function)(void *), void *stack, int flags, void *arg,
+		       void *parent, void *tls, void *child)
+	__asm__("__clone") __attribute__((alias("clone")));
