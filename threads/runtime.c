@@ -311,6 +311,7 @@ static bool start(void)
 	in_place = patch();
 	if (!in_place && is_bypassed())
 		return false;
+	flexsc__runtime.unpatched = !in_place;
 	place_descriptors(carriers);
 	if (flexsc__counters_start(carriers)) {
 		runtime_say("can't start", strerror(ENOMEM));

@@ -226,7 +226,6 @@ static bool is_lock(enum real which)
 
 void flexsc__unpatched_begin(void)
 {
-	flexsc__runtime.unpatched = true;
 	for (unsigned int i = 0; i < FRONTS; i++) {
 		enum real which = fronts[i].front->stub.which;
 

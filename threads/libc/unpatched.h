@@ -27,7 +27,7 @@
  */
 const char *flexsc__unpatched_obstacle(void);
 
-/* libc can't be patched. Called once, before there are other threads. */
+/* libc isn't patched: from here on the functions here are called. Once, before there are other threads. */
 void flexsc__unpatched_begin(void);
 
 #endif /* FLEXSC_THREADS_UNPATCHED_H */

@@ -485,7 +485,7 @@ static void *carrier_main(void *arg)
 		.counters = counters_of_carrier(c->number),
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 	};
-	atomic_store(&c->blocked, SIGNAL_RAISED);
+	atomic_store(&c->blocked, runtime_raised());
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
 	flexsc__signal_unblock(c, SIGNAL_FAULTS);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../base/sigset.h"
 #include "lib/base/syscall.h"
 
 struct carrier;
@@ -23,7 +24,7 @@ enum runtime_state {
 };
 
 struct runtime {
-	/* While there is one thread: threads/runtime.c, libc/unpatched.c. */
+	/* While there is one thread: threads/runtime.c. */
 	enum runtime_state state;
 	long owner;		/* id of the process that the runtime runs in */
 	bool unpatched;		/* libc isn't patched; never reset */
@@ -70,6 +71,16 @@ extern struct runtime flexsc__runtime;
 static inline bool runtime_runs(void)
 {
 	return flexsc__runtime.state == RUNTIME_RUNS;
+}
+
+/*
+ * The signals that a thread raises by what it does. Where libc isn't patched, its
+ * abort() is one of them: glibc 2.41's looks first whether a handler runs.
+ */
+static inline sigmask_t runtime_raised(void)
+{
+	return SIGNAL_RAISED |
+	       (flexsc__runtime.unpatched ? SIGNAL_BIT(SIGABRT) : 0);
 }
 
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/peek.h"
+#include "../run/state.h"
 #include "lib/base/futex.h"
 
 #define SIGNALS	64
@@ -115,7 +116,7 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 
 /*
  * Does the kernel need the runtime's handler for this action? Also for a
- * default action, if the signal is one of SIGNAL_RAISED: carriers don't block
+ * default action, if the signal is one of runtime_raised(): carriers don't block
  * these, so the kernel must not act on one before it is known which user thread
  * it is for and what that blocks.
  */
@@ -123,7 +124,7 @@ static bool is_replaced(int signo, const struct kernel_sigaction *action)
 {
 	return is_function(action->handler) ||
 	       (action->handler == (uintptr_t)SIG_DFL &&
-		SIGNAL_RAISED & SIGNAL_BIT(signo));
+		runtime_raised() & SIGNAL_BIT(signo));
 }
 
 /* The runtime's action, with all that the kernel does for the program's. */

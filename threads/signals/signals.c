@@ -17,6 +17,7 @@
 #include "../run/queued.h"
 #include "actions.h"
 #include "../run/wait.h"
+#include "../run/state.h"
 #include "../run/uthreads.h"
 
 /* Bytes of the syscall instruction. */
@@ -233,8 +234,8 @@ static void called_home(struct kthread *k, const siginfo_t *info,
 /*
  * A fault of the program's: it happens once more at home, where mask and signal
  * stack are as natively and a handler may jump away. SIGTRAP and SIGSYS come
- * after their instruction and don't happen again, so they are sent home. So is
- * SIGABRT: carriers block it, except in an abort() that libc calls itself.
+ * after their instruction and don't happen again, so they are sent home. So is the
+ * SIGABRT of an abort() that libc calls itself.
  */
 static void fault(struct kthread *k, int signo, siginfo_t *info,
 		  ucontext_t *context)
@@ -343,12 +344,19 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 		    (uint64_t)u->home.k.tid, SIGPIPE, PTR(info), 0, 0);
 }
 
+/* Did the thread itself raise the signal, in an abort() that libc calls? */
+static bool aborts(int signo, const siginfo_t *info)
+{
+	return signo == SIGABRT && info->si_code == SI_TKILL &&
+	       info->si_pid == signal_process();
+}
+
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 		       ucontext_t *context)
 {
 	if (signal_is_fault(signo, info) && is_final(k, signo))
 		flexsc__action_end(signo, info, context);
-	else if (signal_is_fault(signo, info) || (signo == SIGABRT && k->current))
+	else if (signal_is_fault(signo, info) || (aborts(signo, info) && k->current))
 		fault(k, signo, info, context);
 	else if (signo == SIGPIPE && info->si_code == SI_USER &&
 		 info->si_pid == signal_process())
@@ -384,7 +392,7 @@ static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
  */
 static bool is_new(int signo)
 {
-	return SIGNAL_RAISED & SIGNAL_BIT(signo) && context_gs() &&
+	return runtime_raised() & SIGNAL_BIT(signo) && context_gs() &&
 	       kthread_self()->carrier;
 }
 
