@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/interpose.h"
@@ -91,16 +92,48 @@ EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
 				       rtld_fini, stack);
 }
 
-static sigmask_t inherited_mask(const pthread_attr_t *attr)
+/* The program has set attributes for threads that are made without any. */
+static atomic_bool has_defaults;
+
+EXPORT int pthread_setattr_default_np(const pthread_attr_t *attr)
+{
+	int err = REAL(pthread_setattr_default_np)(attr);
+
+	if (!err)
+		atomic_store(&has_defaults, true);
+	return err;
+}
+
+static bool mask_of(const pthread_attr_t *attr, sigmask_t *mask)
+{
+	sigset_t set;
+
+	if (pthread_attr_getsigmask_np(attr, &set))
+		return false;
+	memcpy(mask, &set, sizeof(*mask));
+	return true;
+}
+
+static bool default_mask(sigmask_t *mask)
+{
+	pthread_attr_t attr;
+	bool has;
+
+	if (!atomic_load(&has_defaults) || pthread_getattr_default_np(&attr))
+		return false;
+	has = mask_of(&attr, mask);
+	pthread_attr_destroy(&attr);
+	return has;
+}
+
+/* libc gives the new thread all else that the attributes say. */
+static sigmask_t first_mask(const pthread_attr_t *attr)
 {
 	struct uthread *u = &flexsc__self;
 	sigmask_t mask = u->home.mask;
-	sigset_t set;
 
-	if (attr && !pthread_attr_getsigmask_np(attr, &set)) {
-		memcpy(&mask, &set, sizeof(mask));
+	if (attr ? mask_of(attr, &mask) : default_mask(&mask))
 		return mask;
-	}
 	if (!u->home.masked)
 		raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 			    sizeof(mask), 0, 0);
@@ -143,7 +176,7 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 	if (atomic_load(&flexsc__runtime.inherited))
 		flexsc__bring_home();
 	birth = uthread_birth_on(stack);
-	*birth = (struct birth){ start, arg, stack, inherited_mask(attr),
+	*birth = (struct birth){ start, arg, stack, first_mask(attr),
 				 flexsc__self.rooted };
 	err = REAL(pthread_create)(thread, attr, thread_main, birth);
 	if (err)

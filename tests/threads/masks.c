@@ -2,6 +2,7 @@
 /* Signals that are blocked, and who waits for them. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 
 #include "handled.h"
@@ -142,6 +143,62 @@ TEST(a_new_thread_inherits_the_mask)
 	join(start(spin, NULL));
 	block(SIG_BLOCK, SIGUSR1);
 	join(start(inherit, NULL));
+}
+
+static void *has_defaults(void *arg)
+{
+	pthread_attr_t attr;
+	size_t guard;
+	cpu_set_t set;
+	sigset_t now;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	CHECK_EQ(sigismember(&now, SIGHUP), arg ? 1 : 0);
+	CHECK_EQ(sigismember(&now, SIGUSR1), arg ? 0 : 1);
+	usleep(100);
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	CHECK_EQ(sigismember(&now, SIGHUP), arg ? 1 : 0);
+	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	CHECK_EQ(CPU_COUNT(&set), 1);
+	CHECK_EQ(pthread_getattr_np(pthread_self(), &attr), 0);
+	CHECK_EQ(pthread_attr_getguardsize(&attr, &guard), 0);
+	CHECK_EQ(guard, 32768);
+	pthread_attr_destroy(&attr);
+	return NULL;
+}
+
+static int first_core(void)
+{
+	cpu_set_t set;
+	int core = 0;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	while (!CPU_ISSET(core, &set))
+		core++;
+	return core;
+}
+
+TEST(a_new_thread_gets_the_default_attributes)
+{
+	pthread_attr_t attr;
+	sigset_t its;
+	cpu_set_t set;
+
+	block(SIG_BLOCK, SIGUSR1);
+	sigemptyset(&its);
+	sigaddset(&its, SIGHUP);
+	CPU_ZERO(&set);
+	CPU_SET(first_core(), &set);
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setaffinity_np(&attr, sizeof(set), &set), 0);
+	CHECK_EQ(pthread_attr_setguardsize(&attr, 32768), 0);
+	CHECK_EQ(pthread_setattr_default_np(&attr), 0);
+	join(start(has_defaults, NULL));
+	CHECK_EQ(pthread_attr_setsigmask_np(&attr, &its), 0);
+	CHECK_EQ(pthread_setattr_default_np(&attr), 0);
+	for (int i = 0; i < 3; i++)
+		join(start(has_defaults, &its));
+	pthread_attr_destroy(&attr);
 }
 
 static void *wait_for_signal(void *arg)

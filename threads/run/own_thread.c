@@ -89,6 +89,24 @@ static void *own_main(void *arg)
 #define LEAST		65536U
 
 /*
+ * On a stack of libc's. Attributes are given, because the program's default ones aren't
+ * meant for this thread.
+ */
+static int own_create_large(pthread_t *thread, const pthread_attr_t *attr,
+			    struct birth *birth)
+{
+	pthread_attr_t large;
+	int state, err;
+
+	pthread_attr_init(&large);
+	if (!pthread_attr_getdetachstate(attr, &state))
+		pthread_attr_setdetachstate(&large, state);
+	err = REAL(pthread_create)(thread, &large, own_main, birth);
+	pthread_attr_destroy(&large);
+	return err;
+}
+
+/*
  * Make the thread on a stack of the runtime's. With very large thread-local
  * storage the stack is too small: then make it on a stack of libc's. libc puts
  * that storage at the stack's top and asks for little below it, so it is told
@@ -107,9 +125,7 @@ static int own_create(pthread_t *thread, pthread_attr_t *attr,
 	err = REAL(pthread_create)(thread, attr, own_main, birth);
 	if (err)
 		flexsc__stack_put(&flexsc__owned, stack);
-	if (err == EINVAL)
-		err = REAL(pthread_create)(thread, NULL, own_main, birth);
-	return err;
+	return err == EINVAL ? own_create_large(thread, attr, birth) : err;
 }
 
 /* A thread that has these signals blocked from its first instruction on. */
