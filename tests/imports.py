@@ -40,7 +40,9 @@ MAY = {
 }
 # But for RING(): only carriers use liburing, and for them the functions in front of
 # it do nothing more.
-LISTED = re.compile(r"^(?:CALL|POINT|MADE|HOME|FORK|FORK_JUMP|OWN|WAIT|TRY)\((\w+)", re.M)
+LISTED = re.compile(
+    r"^(?:CALL|POINT|MADE|HOME|FORK|FORK_JUMP|OWN|WAIT|TRY)\((\w+)", re.M
+)
 
 
 def used(nm: str, path: Path) -> set[str]:

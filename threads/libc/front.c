@@ -3,8 +3,10 @@
 
 const void *flexsc__front_target(struct front *front)
 {
-	const void *foreign = flexsc__real_foreign(front->which);
+	const void *target = flexsc__real_foreign(front->which);
 
-	front->target = foreign ? foreign : front->own;
-	return front->target;
+	if (!target)
+		target = front->own;
+	__atomic_store_n(&front->target, target, __ATOMIC_RELAXED);
+	return target;
 }
