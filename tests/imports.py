@@ -45,16 +45,18 @@ LISTED = re.compile(
 )
 
 
-def used(nm: str, path: Path) -> set[str]:
-    """Names that the object expects others to define."""
+def used(nm: str, objects: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """Each object, and a name in it that it expects others to define."""
     said = subprocess.run(
-        [nm, "--undefined-only", "--format=just-symbols", path],
+        [nm, "--undefined-only", "--print-file-name", "--format=posix", *objects],
         capture_output=True,
         text=True,
         check=True,
         timeout=30,
     ).stdout
-    return set(said.split())
+    for line in said.splitlines():
+        path, _, symbol = line.partition(": ")
+        yield Path(path).name, symbol.split()[0]
 
 
 def wrong(symbols: Path, nm: str, objects: Sequence[Path]) -> Iterator[str]:
@@ -63,11 +65,10 @@ def wrong(symbols: Path, nm: str, objects: Sequence[Path]) -> Iterator[str]:
         yield "nothing to look at"
     for name in sorted(set(MAY) - listed):
         yield f"{name} may be used, but isn't in {symbols}"
-    for path in objects:
-        if path.name.startswith("libc_"):
-            continue
-        for name in sorted((used(nm, path) & listed) - set(MAY)):
-            yield f"{path.name} uses {name}(), in front of which the runtime stands"
+    others = [path for path in objects if not path.name.startswith("libc_")]
+    for file, name in sorted(set(used(nm, others))):
+        if name in listed - set(MAY):
+            yield f"{file} uses {name}(), in front of which the runtime stands"
 
 
 def main(words: list[str]) -> int:
