@@ -11,8 +11,8 @@
 
 int flexsc__own_fd_floor;
 
-/* The end of the descriptors that are FD_COPY: all are below. */
-static _Atomic uint32_t copies_end;
+/* The ends of the descriptors that are FD_OWN, and FD_COPY: all are below. */
+static _Atomic uint32_t own_end, copies_end;
 
 int flexsc__own_fd(int fd)
 {
@@ -27,6 +27,7 @@ int flexsc__own_fd(int fd)
 		fd = high;
 	}
 	fds_learn((uint32_t)fd, FD_OWN);
+	fds_raise_end(&own_end, (uint32_t)fd);
 	return fd;
 }
 
@@ -44,14 +45,25 @@ int flexsc__own_fd_copy(int fd)
 	return (int)copy;
 }
 
-void flexsc__own_fd_close_copies(void)
+static void close_below(_Atomic uint32_t *limit, uint32_t fact)
 {
-	uint32_t end = atomic_load(&copies_end);
+	uint32_t end = atomic_load(limit);
 
 	for (uint32_t fd = 0; fd < end && fd < FDS_MAX; fd++)
-		if (fds_known(fd) & FD_COPY)
+		if (fds_known(fd) & fact)
 			flexsc__own_fd_close((int)fd);
-	atomic_store(&copies_end, 0);
+	atomic_store(limit, 0);
+}
+
+void flexsc__own_fd_close_copies(void)
+{
+	close_below(&copies_end, FD_COPY);
+}
+
+void flexsc__own_fd_close_all(void)
+{
+	flexsc__own_fd_close_copies();
+	close_below(&own_end, FD_OWN);
 }
 
 void flexsc__own_fd_close(int fd)

@@ -36,4 +36,10 @@ int flexsc__own_fd_copy(int fd);
 /* In a forked child, which needs no copies. */
 void flexsc__own_fd_close_copies(void);
 
+/*
+ * In a child that was made without libc's handlers, as by _Fork(): nothing else
+ * closes its descriptors. May be called where a signal's handler may.
+ */
+void flexsc__own_fd_close_all(void);
+
 #endif /* FLEXSC_OWN_FD_H */

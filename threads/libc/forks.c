@@ -11,6 +11,7 @@
 
 #include "home_stub.h"
 #include "libc_call.h"
+#include "lib/calls/own_fd.h"
 #include "../base/peek.h"
 #include "../run/state.h"
 #include "../run/uthread.h"
@@ -23,10 +24,14 @@ static void go_home(void)
 	flexsc__go_home(&stub, 0);
 }
 
-static void forked(void)
+/* In the child, if it has memory of its own. Its maker's rings are kept open no longer. */
+static void forked(bool shares_files)
 {
-	if (flexsc__runtime.forked)
-		flexsc__runtime.forked();
+	if (!flexsc__runtime.forked)
+		return;
+	flexsc__runtime.forked();
+	if (!shares_files)
+		flexsc__own_fd_close_all();
 }
 
 bool flexsc__forks_makes_child(long nr)
@@ -34,27 +39,29 @@ bool flexsc__forks_makes_child(long nr)
 	return nr == SYS_fork || nr == SYS_clone || nr == SYS_clone3;
 }
 
-/* Is the memory the child's own? */
-static bool copies(long nr, const uint64_t args[6])
+/* The flags of such a call; CLONE_VM if there are none to be read. */
+static uint64_t flags_of(long nr, const uint64_t args[6])
 {
+	if (nr == SYS_fork)
+		return 0;
 	if (nr == SYS_clone)
-		return !(args[0] & CLONE_VM);
-	return nr == SYS_fork ||
-	       (args[0] && peek_can_read(args[0], sizeof(uint64_t)) &&
-		!(*(const uint64_t *)(uintptr_t)args[0] & CLONE_VM));
+		return args[0];
+	return args[0] && peek_can_read(args[0], sizeof(uint64_t)) ?
+		       *(const uint64_t *)(uintptr_t)args[0] : CLONE_VM;
 }
 
 long flexsc__forks_plainly(long nr, const uint64_t args[6])
 {
+	uint64_t flags = flags_of(nr, args);
 	long ret;
 
-	if (!copies(nr, args))
+	if (flags & CLONE_VM)
 		return flexsc__libc_call(false, nr, args);
 	go_home();
 	ret = raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
 			  args[5]);
 	if (!ret)
-		forked();
+		forked(flags & CLONE_FILES);
 	return libc_result(ret);
 }
 
@@ -67,7 +74,7 @@ EXPORT pid_t _Fork(void)
 	go_home();
 	pid = REAL(_Fork)();
 	if (!pid)
-		forked();
+		forked(false);
 	return pid;
 }
 
@@ -75,13 +82,14 @@ EXPORT pid_t _Fork(void)
 struct clone {
 	int (*function)(void *);
 	void *arg;
+	bool shares_files;
 };
 
 static int clone_main(void *arg)
 {
 	const struct clone *clone = arg;
 
-	forked();
+	forked(clone->shares_files);
 	return clone->function(clone->arg);
 }
 
@@ -99,7 +107,7 @@ EXPORT int own_clone(int (*function)(void *), void *stack, int flags, void *arg,
 		     void *parent, void *tls, void *child)
 {
 	clone_function *real = (clone_function *)flexsc__real(REAL_clone);
-	struct clone clone = { function, arg };
+	struct clone clone = { function, arg, flags & CLONE_FILES };
 
 	go_home();
 	if (function && stack && !(flags & CLONE_VM))
