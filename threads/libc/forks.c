@@ -39,7 +39,7 @@ bool flexsc__forks_makes_child(long nr)
 	return nr == SYS_fork || nr == SYS_clone || nr == SYS_clone3;
 }
 
-/* The flags of such a call; CLONE_VM if there are none to be read. */
+/* The flags of such a call; CLONE_VM if they can't be read. */
 static uint64_t flags_of(long nr, const uint64_t args[6])
 {
 	if (nr == SYS_fork)
