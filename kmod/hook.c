@@ -60,19 +60,10 @@ static u32 hook_bucket(const struct file *file)
 	return hash_ptr(file, HOOK_BITS);
 }
 
-static spinlock_t *hook_lock_of(u32 bucket)
+/* The lock of the file's bucket. */
+spinlock_t *hook_lock(const struct file *file)
 {
-	return &hook_locks[bucket % HOOK_LOCKS];
-}
-
-void hook_lock(const struct file *file)
-{
-	spin_lock(hook_lock_of(hook_bucket(file)));
-}
-
-void hook_unlock(const struct file *file)
-{
-	spin_unlock(hook_lock_of(hook_bucket(file)));
+	return &hook_locks[hook_bucket(file) % HOOK_LOCKS];
 }
 
 /* Is the watched descriptor closed? "files" is the table that it was in. */
@@ -92,12 +83,12 @@ static noinline void hook_end(const struct file *file, const void *files)
 	struct watch *watch;
 	u32 bucket = hook_bucket(file);
 
-	hook_lock(file);
+	spin_lock(hook_lock(file));
 	hlist_for_each_entry_safe(watch, next, &hook_watches[bucket], hook)
 		if (watch->file == file && watch->files == files &&
 		    hook_is_closed(watch, file, files) && watch_stop(watch))
 			watch_put(watch);
-	hook_unlock(file);
+	spin_unlock(hook_lock(file));
 }
 
 static int hook_called(struct kprobe *probe, struct pt_regs *regs)
@@ -117,7 +108,7 @@ static bool hook_insert(struct watch *watch)
 	const struct watch *other;
 	unsigned int same = 0;
 
-	lockdep_assert_held(hook_lock_of(bucket));
+	lockdep_assert_held(hook_lock(watch->file));
 	/* Another thread ended it meanwhile. */
 	if (!READ_ONCE(watch->live))
 		return true;
@@ -150,9 +141,9 @@ bool hook_set(struct watch *watch)
 {
 	bool set;
 
-	hook_lock(watch->file);
+	spin_lock(hook_lock(watch->file));
 	set = hook_insert(watch);
-	hook_unlock(watch->file);
+	spin_unlock(hook_lock(watch->file));
 	if (!set || !hook_is_open(watch))
 		watch_end(watch);
 	return set;
@@ -161,7 +152,7 @@ bool hook_set(struct watch *watch)
 /* Take out a watch that ends, with the lock held. */
 void hook_clear(struct watch *watch)
 {
-	lockdep_assert_held(hook_lock_of(hook_bucket(watch->file)));
+	lockdep_assert_held(hook_lock(watch->file));
 	if (watch->hooked)
 		hlist_del(&watch->hook);
 	watch->hooked = false;

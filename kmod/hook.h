@@ -3,6 +3,7 @@
 #ifndef FLEXSC_KMOD_HOOK_H
 #define FLEXSC_KMOD_HOOK_H
 
+#include <linux/spinlock.h>
 #include <linux/types.h>
 
 struct file;
@@ -12,8 +13,7 @@ void hook_init(void);
 void hook_exit(void);
 int hook_arm(void);
 void hook_disarm(void);
-void hook_lock(const struct file *file);
-void hook_unlock(const struct file *file);
+spinlock_t *hook_lock(const struct file *file);
 bool hook_set(struct watch *watch);
 void hook_clear(struct watch *watch);
 

@@ -457,11 +457,13 @@ void watch_end(struct watch *watch)
 	const struct file *file = watch->file;
 	bool ended;
 
-	if (file)
-		hook_lock(file);
-	ended = watch_stop(watch);
-	if (file)
-		hook_unlock(file);
+	if (file) {
+		spin_lock(hook_lock(file));
+		ended = watch_stop(watch);
+		spin_unlock(hook_lock(file));
+	} else {
+		ended = watch_stop(watch);
+	}
 	if (ended)
 		watch_put(watch);
 }
