@@ -14,6 +14,7 @@
 
 #define FOLDER	"/tmp/cell"
 #define NOBODY	65534
+#define LIFE	(3 * SECOND)
 #define PATIENCE (60 * SECOND)
 
 void cell_init(void)
@@ -58,6 +59,7 @@ static void close_files(void)
 /* The first process of a namespace: with it all others of it end. */
 static void contain(void (*inside)(void))
 {
+	const uint64_t end = now_ns() + LIFE;
 	pid_t pid = test_fork();
 
 	if (!pid) {
@@ -67,7 +69,7 @@ static void contain(void (*inside)(void))
 		_exit(0);
 	}
 	/* It may stop itself. */
-	for (int i = 0; i < 3000 && waitpid(pid, NULL, WNOHANG) == 0; i++)
+	while (now_ns() < end && waitpid(pid, NULL, WNOHANG) == 0)
 		usleep(1000);
 }
 
