@@ -209,8 +209,12 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 		if (ret == NO_ENTRY)
 			return no_entry(u, nr, a);
 		u->way = WAY_POSTED;
-		/* The loop's engine failed, or no thread can be made for it. */
-		if (ret == -ERESTART && !at_home())
+		/*
+		 * The loop's engine failed, or no thread can be made for it.
+		 * io_uring cancels a call that it can't make a thread for, and
+		 * no signal ended this one.
+		 */
+		if ((ret == -ERESTART || ret == -ECANCELED) && !at_home())
 			return flexsc__call_go_home(u, nr, a);
 		if (ret != -ECANCELED && ret != -EINTR && ret != -ERESTART)
 			return ret;
