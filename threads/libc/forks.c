@@ -19,7 +19,7 @@
 /* Come home to make a child. */
 static void go_home(void)
 {
-	static const struct stub stub = { REAL_fork, CAUSE_fork, true };
+	static const struct stub stub = { REAL_fork, SYS_clone, true };
 
 	flexsc__go_home(&stub, 0);
 }

@@ -54,10 +54,14 @@ static bool is_wait(uint16_t cause)
 	}
 }
 
-/* Programs look how many threads there are when they fork. */
+/*
+ * Programs look how many threads there are when they fork. Not by _Fork(), which a
+ * signal's handler may call: a thread that ends frees memory.
+ */
 static bool counts_threads(uint16_t cause)
 {
-	return cause == CAUSE_fork || cause == CAUSE_daemon;
+	return cause == CAUSE_fork || cause == CAUSE___fork ||
+	       cause == CAUSE_daemon;
 }
 
 /* The causes of RING() and RING_LATER() are the last ones. */
