@@ -74,8 +74,9 @@ void ecb_put_later(struct ecb *ecb)
 
 /*
  * Is the owner still in its own process? A program that it executed may have other
- * rights, and may not be disturbed. The caller disables preemption until it has
- * acted: what comes of an answer that is just outdated meets the owner in exec.
+ * rights, and may not be disturbed. The caller keeps interrupts off until it has
+ * acted. So it acts on an outdated answer within microseconds, while the owner is
+ * still in exec: an interrupt handler in between could last until the new program runs.
  */
 static bool ecb_owner_stays(const struct ecb *ecb)
 {
@@ -133,12 +134,13 @@ static bool ecb_add_work(struct ecb *ecb)
 	enum task_work_notify_mode mode =
 		ecb->flags & FLEXSC_ECB_INTERRUPTS_CALLS ? TWA_SIGNAL :
 							   TWA_RESUME;
+	unsigned long flags;
 	bool added;
 
-	preempt_disable();
+	local_irq_save(flags);
 	added = ecb_owner_stays(ecb) &&
 		!task_work_add(ecb->owner, &ecb->work, mode);
-	preempt_enable();
+	local_irq_restore(flags);
 	return added;
 }
 
@@ -160,13 +162,14 @@ void ecb_kick(struct ecb *ecb)
 void ecb_wake(struct ecb *ecb)
 {
 	wait_queue_entry_t sleeper = { .private = ecb->owner };
+	unsigned long flags;
 	bool stays;
 
-	preempt_disable();
+	local_irq_save(flags);
 	stays = ecb_owner_stays(ecb);
 	if (stays)
 		default_wake_function(&sleeper, TASK_INTERRUPTIBLE, 0, NULL);
-	preempt_enable();
+	local_irq_restore(flags);
 	if (!stays)
 		ecb_abandon(ecb);
 }

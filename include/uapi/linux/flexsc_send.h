@@ -72,7 +72,10 @@
 
 #define FLEXSC_ECB_GROUPS	32
 #define FLEXSC_ECB_EVENTS_MAX	0x100000U
-/* Watches of one open file, most: of its descriptor and duplicates together. */
+/*
+ * The most watches of one open file. All processes that share the file share this
+ * limit: those that inherited it, or received it in a message.
+ */
 #define FLEXSC_ECB_FILE_WATCHES	1024
 /* Where the slots begin, in bytes from the event control block. */
 #define FLEXSC_ECB_SLOTS_OFFSET	4096
