@@ -16,6 +16,7 @@
 #include "calls/cpuclock.h"
 #include "calls/life.h"
 #include "run/carrier.h"
+#include "run/spare.h"
 #include "report/counters.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
@@ -99,6 +100,9 @@ static bool under_valgrind(void)
 	return answer;
 }
 
+/* Carriers that there are, or were before the runtime rested. */
+static unsigned int started;
+
 /* Forking. */
 
 static void forked(void)
@@ -115,6 +119,7 @@ static void forked(void)
 	 */
 	u->alive = false;
 	flexsc__runtime.state = RUNTIME_NOT;
+	started = 0;
 	flexsc__rest_over();
 	flexsc__own_threads_forked();
 	for (struct uthread *other = flexsc__uthreads_first(); other;
@@ -144,14 +149,20 @@ __attribute__((destructor)) static void at_exit(void)
  * to the highest, 10 ns for each number.
  */
 #define FLOOR	2048
+/* Spares that are sure to find descriptors from there on. */
+#define SPARES_MANY	8U
 
 static void place_descriptors(uint32_t carriers)
 {
-	const int needed = 8 * (int)carriers + 16;
+	int needed = 8 * (int)(carriers + SPARES_MANY) + 16;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) ||
-	    limit.rlim_cur <= (rlim_t)(2 * needed))
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	/* With few descriptors, there are few spares. */
+	if (limit.rlim_cur <= (rlim_t)(2 * needed))
+		needed = 8 * (int)(carriers + 1) + 16;
+	if (limit.rlim_cur <= (rlim_t)(2 * needed))
 		return;
 	if (limit.rlim_cur > (rlim_t)(FLOOR + needed))
 		flexsc__own_fd_floor = FLOOR;
@@ -193,10 +204,47 @@ static bool patch(void)
 /* As many calls at once as a process can have threads, for each carrier. */
 #define ENTRIES		(1U << 17)
 
-/* Carriers that there are, or were before the runtime rested. */
-static unsigned int started;
+/*
+ * The program's threads need addresses, too: a stack has some MB. Where addresses
+ * are limited there are as many carriers, the spare included, as get this many bytes
+ * each.
+ */
+#define CARRIER_SPACE	(8UL << 20)
 
-/* Fewer carriers or another engine will do, but the user has to know. */
+static rlim_t room_for_carriers(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_AS, &limit) ? RLIM_INFINITY :
+					      limit.rlim_cur / CARRIER_SPACE;
+}
+
+static uint32_t carriers_that_fit(uint32_t n)
+{
+	const rlim_t room = room_for_carriers();
+	char what[64];
+	uint32_t fit;
+
+	if (room > n)
+		return n;
+	fit = room > 1 ? (uint32_t)room - 1 : 1;
+	if (fit == n)
+		return n;
+	snprintf(what, sizeof(what), "%u of %u carriers", fit, n);
+	runtime_say(what, "RLIMIT_AS is low");
+	return fit;
+}
+
+static void start_spares(const struct flexsc_options *options, bool again)
+{
+	char why[160] = "RLIMIT_AS is low";
+
+	if ((room_for_carriers() <= flexsc__runtime.count ||
+	     flexsc__spares_start(options, why, sizeof(why))) && !again)
+		runtime_say("no spare carrier for calls that hang", why);
+}
+
+/* Fewer carriers or another engine will do, but the user has to know, once. */
 static bool start_carriers(unsigned int n)
 {
 	const uint32_t entries = setting("FLEXSC_ENTRIES");
@@ -205,6 +253,7 @@ static bool start_carriers(unsigned int n)
 		.max_entries = entries ? entries : ENTRIES,
 	};
 	char why[256] = "", what[64];
+	const bool again = started;
 	int count = flexsc__carriers_start(n, &options, why, sizeof(why));
 	const char *other;
 
@@ -213,13 +262,15 @@ static bool start_carriers(unsigned int n)
 		return false;
 	}
 	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
-	if (other)
+	if (other && !again)
 		runtime_say("syscall threads are used", other);
 	started = (unsigned int)count;
 	if (count < (int)n) {
 		snprintf(what, sizeof(what), "%d of %u carriers", count, n);
 		runtime_say(what, why);
 	}
+	options.engine = flexsc_loop_engine(flexsc__runtime.carriers[0].loop);
+	start_spares(&options, again);
 	return true;
 }
 
@@ -231,28 +282,6 @@ static bool is_first_thread(void)
 {
 	return raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) ==
 	       flexsc__runtime.owner;
-}
-
-/*
- * The program's threads need addresses, too: a stack has some MB. Where addresses
- * are limited there are as many carriers as get this many bytes each.
- */
-#define CARRIER_SPACE	(8UL << 20)
-
-static uint32_t carriers_that_fit(uint32_t n)
-{
-	char what[64];
-	struct rlimit limit;
-	uint32_t fit;
-
-	if (getrlimit(RLIMIT_AS, &limit) ||
-	    limit.rlim_cur / CARRIER_SPACE >= n)
-		return n;
-	fit = (uint32_t)(limit.rlim_cur / CARRIER_SPACE);
-	fit = fit ? fit : 1;
-	snprintf(what, sizeof(what), "%u of %u carriers", fit, n);
-	runtime_say(what, "RLIMIT_AS is low");
-	return fit;
 }
 
 /* Would another library's function keep what the runtime has to see from it? */
@@ -313,7 +342,7 @@ static bool start(void)
 		return false;
 	flexsc__runtime.unpatched = !in_place;
 	place_descriptors(carriers);
-	if (flexsc__counters_start(carriers)) {
+	if (flexsc__counters_start(carriers + SPARES_MOST)) {
 		runtime_say("can't start", strerror(ENOMEM));
 		return false;
 	}

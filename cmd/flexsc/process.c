@@ -33,8 +33,9 @@ static bool is_whole(const struct run_page *page, size_t size)
 {
 	return size >= sizeof(*page) && page->magic == RUN_PAGE_MAGIC &&
 	       page->block == sizeof(page->blocks[0]) &&
-	       page->carriers <= PAGE_MAX / sizeof(page->blocks[0]) &&
-	       size >= sizeof(*page) + (page->carriers + RUN_PAGE_HOMES) *
+	       page->room <= PAGE_MAX / sizeof(page->blocks[0]) &&
+	       page->carriers <= page->room &&
+	       size >= sizeof(*page) + (page->room + RUN_PAGE_HOMES) *
 					       sizeof(page->blocks[0]);
 }
 
@@ -123,6 +124,17 @@ void process_free(struct process *process)
 	free(process->run);
 }
 
+bool process_is_unused(const struct process *process,
+		       const struct flexsc_stats_page *loop)
+{
+	const struct run_page *run = process->run;
+
+	for (unsigned int i = run ? run->carriers : 0; run && i < run->room; i++)
+		if (run->blocks[i].tid == loop->tid)
+			return !run->blocks[i].switches;
+	return false;
+}
+
 uint64_t process_loop_calls(const struct process *process)
 {
 	const struct run_page *run = process->run;
@@ -131,7 +143,7 @@ uint64_t process_loop_calls(const struct process *process)
 	for (unsigned int i = 0; i < process->loops_count; i++) {
 		const struct flexsc_stats_page *loop = &process->loops[i];
 
-		for (unsigned int j = 0; j < run->carriers; j++)
+		for (unsigned int j = 0; j < run->room; j++)
 			if (run->blocks[j].tid == loop->tid)
 				calls += loop->stats.mode_switches;
 	}

@@ -30,6 +30,10 @@ void process_free(struct process *process);
 /* Has the process the runtime of flexsc run in its memory? */
 bool process_has_runtime(pid_t pid);
 
+/* Is this the loop of a spare that has run nothing so far? */
+bool process_is_unused(const struct process *process,
+		       const struct flexsc_stats_page *loop);
+
 /* System calls that the loops of the process's carriers made. */
 uint64_t process_loop_calls(const struct process *process);
 

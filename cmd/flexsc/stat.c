@@ -104,7 +104,8 @@ static int stat_process(const char *name, pid_t pid)
 	if (process.run)
 		print_run(&process);
 	for (unsigned int i = 0; i < process.loops_count; i++)
-		print(&process.loops[i]);
+		if (!process_is_unused(&process, &process.loops[i]))
+			print(&process.loops[i]);
 	err = !process.run && !process.loops_count;
 	if (err)
 		fprintf(stderr, "flexsc: process %s has no %s\n", name,

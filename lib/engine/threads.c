@@ -65,6 +65,14 @@ static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
 	flexsc__pool_cancel(loop_pool(loop), index);
 }
 
+/* Whatever is begun is the pool's. */
+static enum reach threads_reach(struct flexsc_loop *loop, uint32_t index)
+{
+	(void)loop;
+	(void)index;
+	return REACH_EXECUTED;
+}
+
 /* The pool is all there is. */
 static void threads_close(struct flexsc_loop *loop)
 {
@@ -78,6 +86,8 @@ const struct engine flexsc__engine_threads = {
 	.wait = threads_wait,
 	.wake = flexsc__engine_ring,
 	.cancel = threads_cancel,
+	.reach = threads_reach,
+	.cancels_anywhere = true,
 	.close = threads_close,
 	.forked = threads_close,
 };

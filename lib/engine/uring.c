@@ -220,6 +220,34 @@ static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
 		cancel_request(loop, name, name | CANCEL);
 }
 
+/* The owner is stuck: run/adopt.h. */
+
+static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct uring *uring = uring_of(loop);
+	const struct call *call = call_of(loop, index);
+
+	if (!call_is_direct(call) && call->route == BY_POOL)
+		return REACH_EXECUTED;
+	if (flexsc__uring_unseen(uring, call->name))
+		return REACH_UNSEEN;
+	/* Without this flag the kernel executes what it has armed by itself. */
+	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN ?
+		       REACH_ARMED :
+		       REACH_EXECUTED;
+}
+
+static bool uring_withdraw(struct flexsc_loop *loop, uint32_t index)
+{
+	struct io_uring_sqe *sqe =
+		flexsc__uring_unseen(uring_of(loop), name_of(loop, index));
+
+	if (!sqe)
+		return false;
+	do_nothing(sqe);
+	return true;
+}
+
 /* Opening and closing. */
 
 /*
@@ -368,6 +396,8 @@ const struct engine flexsc__engine_uring = {
 	.attach = uring_attach,
 	.is_silent = uring_is_silent,
 	.cancel = uring_cancel,
+	.reach = uring_reach,
+	.withdraw = uring_withdraw,
 	.dispatch = flexsc__uring_dispatch,
 	.complete = flexsc__uring_complete,
 	.collect = flexsc__uring_collect,

@@ -195,21 +195,30 @@ void flexsc__uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
 	call_of(loop, index)->route = BY_RING;
 }
 
-/* Withdraw the request of this name, if the kernel can't have seen it. */
-static bool direct_withdraw(struct uring *uring, uint64_t name)
+struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
+					  uint64_t name)
 {
-	struct ring *ring = &uring->ring;
+	const struct ring *ring = &uring->ring;
 
 	for (uint32_t i = ring->tail; i != ring_unseen(ring);) {
 		struct io_uring_sqe *sqe = &ring->sqes[--i & ring->mask];
 
-		if (sqe->user_data != name)
-			continue;
-		do_nothing(sqe);
-		uring->direct--;
-		return true;
+		if (sqe->user_data == name)
+			return sqe;
 	}
-	return false;
+	return NULL;
+}
+
+/* Withdraw the request of this name, if the kernel can't have seen it. */
+static bool direct_withdraw(struct uring *uring, uint64_t name)
+{
+	struct io_uring_sqe *sqe = flexsc__uring_unseen(uring, name);
+
+	if (!sqe)
+		return false;
+	do_nothing(sqe);
+	uring->direct--;
+	return true;
 }
 
 void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index)

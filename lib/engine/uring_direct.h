@@ -20,6 +20,8 @@
 #include <stdint.h>
 
 struct flexsc_loop;
+struct io_uring_sqe;
+struct uring;
 
 /* Fill loop->posts with the functions that post direct. */
 void flexsc__uring_posts(struct flexsc_loop *loop);
@@ -29,6 +31,10 @@ void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index);
 
 /* A direct call goes on with an entry, which is BUSY. */
 void flexsc__uring_direct_begin(struct flexsc_loop *loop, uint32_t index);
+
+/* The request of this name; NULL if the kernel may have seen it. */
+struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
+					  uint64_t name);
 
 /*
  * A long write has begun: a close() in the same batch may be of what it needs,

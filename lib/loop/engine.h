@@ -20,6 +20,13 @@ struct flexsc_loop;
 
 #define DISPATCH_MOST	1024	/* callbacks of a kind in one turn */
 
+/* How far a call has come whose owner is stuck: see run/adopt.h. */
+enum reach {
+	REACH_UNSEEN,	/* the kernel doesn't know of it */
+	REACH_ARMED,	/* it is executed when the owner enters next */
+	REACH_EXECUTED,	/* another thread executes it, or may have */
+};
+
 struct engine {
 	const char *name;
 	/*
@@ -96,6 +103,21 @@ struct engine {
 	/* See flexsc_loop_fix_fd(). NULL: there is nothing to gain. */
 	int (*fix)(struct flexsc_loop *loop, int fd);
 	void (*unfix)(struct flexsc_loop *loop, int fd);
+	/*
+	 * The next three are for a thread that acts as owner while the owner is
+	 * stuck outside the library (run/adopt.h).
+	 *
+	 * How far has this entry come, which isn't SUBMITTED, or this direct call?
+	 * NULL: no thread may act as owner.
+	 */
+	enum reach (*reach)(struct flexsc_loop *loop, uint32_t index);
+	/* May that thread cancel, too? */
+	bool cancels_anywhere;
+	/*
+	 * The owner is back, and hasn't entered. Withdraw an entry's request, if
+	 * the kernel hasn't seen it. NULL: there are no requests.
+	 */
+	bool (*withdraw)(struct flexsc_loop *loop, uint32_t index);
 	/* Nothing is executing any more, and the pool is gone. */
 	void (*close)(struct flexsc_loop *loop);
 	/* In a forked child: close descriptors, touch nothing else. */

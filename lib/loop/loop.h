@@ -127,8 +127,11 @@ struct flexsc_loop {
 	atomic_bool stop;
 	atomic_bool nudged;		/* a wake-up without a cb */
 	_Atomic uint32_t visitors;	/* see loop_visit() */
+	/* The loop to notify in place of this one: run/adopt.h. */
+	_Atomic(struct flexsc_loop *) heir;
 
 	/* Cold. */
+	struct flexsc_cb orphan;	/* of calls that were taken away: run/adopt.h */
 	pthread_t owner;
 	uint32_t lost;		/* calls that the engine can't end */
 	int no_thread;		/* result of a call that no thread can be made for */
@@ -289,10 +292,20 @@ enum sleep {
  */
 static inline void loop_notify(struct flexsc_loop *loop)
 {
+	struct flexsc_loop *heir;
 	uint8_t was;
 
 	if (!atomic_load(&loop->told))
 		atomic_store(&loop->told, true);
+	/*
+	 * E2: after what is complete was made visible; pairs with E1 in
+	 * run/adopt.c. The nudge has the heir look at this loop.
+	 */
+	while ((heir = atomic_load(&loop->heir))) {
+		loop = heir;
+		atomic_store(&loop->told, true);
+		atomic_store(&loop->nudged, true);
+	}
 	if (!atomic_load(&loop->sleeping))
 		return;
 	was = atomic_exchange(&loop->sleeping, AWAKE);

@@ -349,6 +349,14 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 	return err;
 }
 
+void flexsc__run_results(struct flexsc_loop *loop, bool timed)
+{
+	run_collect_completions(loop);
+	if (timed)
+		flexsc__events_collect(loop);
+	run_dispatch(loop, false);
+}
+
 /* Direct calls come by their entries, like the others. */
 static void run_harvest_calls(struct flexsc_loop *loop, struct harvest *harvest)
 {

@@ -122,7 +122,7 @@ static void ufutex_interrupt(struct carrier *c, struct uthread *u)
 	 * A waker may have woken u meanwhile, and u may wait on another
 	 * carrier.
 	 */
-	interrupted = u->futex.queued && u->carrier == c;
+	interrupted = u->futex.queued && carrier_heir(u->carrier) == c;
 	if (interrupted) {
 		bucket_remove(bucket, u);
 		u->ret = -EINTR;

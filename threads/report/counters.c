@@ -67,7 +67,7 @@ int flexsc__counters_start(unsigned int n)
 	if (page == MAP_FAILED)
 		return -ENOMEM;
 	page->block = sizeof(struct counters);
-	page->carriers = n;
+	page->room = n;
 	page->pid = own_pid();
 	page->begin = time_monotonic();
 	strncpy(page->program, program_invocation_short_name,
@@ -84,15 +84,19 @@ void flexsc__counters_publish(const char *engine, unsigned int carriers)
 {
 	struct run_page *page = flexsc__run_page;
 
-	/*
-	 * Homes' blocks come after the carriers', and no home exists yet that
-	 * counts, unless the carriers were there before.
-	 */
-	if (page->magic)
-		return;
 	page->carriers = carriers;
 	strncpy(page->engine, engine, sizeof(page->engine) - 1);
 	__atomic_store_n(&page->magic, RUN_PAGE_MAGIC, __ATOMIC_RELEASE);
+}
+
+void flexsc__counters_stuck(uint32_t n)
+{
+	__atomic_store_n(&flexsc__run_page->stuck, n, __ATOMIC_RELAXED);
+}
+
+void flexsc__counters_spares(uint32_t n)
+{
+	__atomic_store_n(&flexsc__run_page->spares, n, __ATOMIC_RELAXED);
 }
 
 void flexsc__counters_forked(void)

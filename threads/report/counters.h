@@ -13,10 +13,17 @@
 
 extern struct run_page *flexsc__run_page;
 
-/* Make a page for n carriers, before they start. Returns 0 or -ENOMEM. */
+/*
+ * Make a page for n carriers, spares among them, before they start. Returns 0 or
+ * -ENOMEM.
+ */
 int flexsc__counters_start(unsigned int n);
 /* So many carriers have started, with this engine. */
 void flexsc__counters_publish(const char *engine, unsigned int carriers);
+/* Monitor only: so many carriers are stuck. */
+void flexsc__counters_stuck(uint32_t n);
+/* So many spares have been made. */
+void flexsc__counters_spares(uint32_t n);
 /* Drop the page in a forked child, for which nothing was counted. */
 void flexsc__counters_forked(void);
 
@@ -33,7 +40,7 @@ static inline struct counters *counters_of_carrier(unsigned int number)
 
 static inline struct counters *counters_of_home(int32_t tid)
 {
-	return &flexsc__run_page->blocks[flexsc__run_page->carriers +
+	return &flexsc__run_page->blocks[flexsc__run_page->room +
 					 (uint32_t)tid % RUN_PAGE_HOMES];
 }
 

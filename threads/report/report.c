@@ -52,6 +52,11 @@ static uint64_t load(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
+static uint32_t load32(const uint32_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
 struct counters flexsc__report_total(const struct run_page *page)
 {
 	/* All but the last field are counters. */
@@ -59,7 +64,7 @@ struct counters flexsc__report_total(const struct run_page *page)
 	struct counters total = { 0 };
 	uint64_t *to = &total.switches;
 
-	for (unsigned int i = 0; i < page->carriers + RUN_PAGE_HOMES; i++) {
+	for (unsigned int i = 0; i < page->room + RUN_PAGE_HOMES; i++) {
 		const uint64_t *from = &page->blocks[i].switches;
 
 		for (size_t j = 0; j < n; j++)
@@ -164,10 +169,12 @@ static void say_carriers(struct out *out, const struct run_page *page)
 {
 	say(out, "  carrier  thread     switches       posted   steals   "
 	    "sleeps    spins\n");
-	for (unsigned int i = 0; i < page->carriers && i < REPORT_CARRIERS;
-	     i++) {
+	for (unsigned int i = 0; i < page->room && i < REPORT_CARRIERS; i++) {
 		const struct counters *c = &page->blocks[i];
 
+		/* A spare that has run nothing. */
+		if (i >= page->carriers && !load(&c->switches))
+			continue;
 		say(out, "  %7u %7d %12" PRIu64 " %12" PRIu64 " %8" PRIu64
 		    " %8" PRIu64 " %8" PRIu64 "\n", i, c->tid,
 		    load(&c->switches), load(&c->ways[WAY_POSTED]),
@@ -227,6 +234,12 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	     "times a carrier looked around before it slept");
 	line(&out, "found", total.found, "of them found something to do");
 	line(&out, "sleeps", total.sleeps, "times a carrier slept");
+	line(&out, "adoptions", total.adoptions,
+	     "times a carrier took over from one that was stuck in a call");
+	line(&out, "spares", load32(&page->spares),
+	     "carriers made besides for that, one of them in advance");
+	line(&out, "stuck", load32(&page->stuck),
+	     "carriers that are stuck at the moment");
 	line(&out, "departures", total.departures,
 	     "times a user thread left its own kernel thread");
 	line(&out, "couplings", flexsc__report_couplings(page),

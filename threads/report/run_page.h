@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define RUN_PAGE_NAME	"flexsc-run-stats"
-#define RUN_PAGE_MAGIC	0x316e757278656c66ULL	/* "flexrun1" */
+#define RUN_PAGE_MAGIC	0x326e757278656c66ULL	/* "flexrun2" */
 #define RUN_PAGE_HOMES	8U	/* blocks that homes share */
 
 /* How a user thread's call was made. Each call is counted once, at its end. */
@@ -91,6 +91,7 @@ struct counters {
 	uint64_t found;		/* spins that found something to do */
 	uint64_t sleeps;
 	uint64_t departures;	/* user threads that left home */
+	uint64_t adoptions;	/* of carriers that were stuck */
 	uint64_t own;		/* system calls besides the program's */
 	uint64_t started, ended;	/* user threads */
 	int32_t tid;		/* of the carrier; 0 for homes */
@@ -99,13 +100,16 @@ struct counters {
 struct run_page {
 	uint64_t magic;
 	uint32_t block;		/* sizeof(struct counters) */
-	uint32_t carriers;
+	uint32_t carriers;	/* without spares */
+	uint32_t room;		/* blocks before the homes' */
+	uint32_t spares;	/* that were made */
+	uint32_t stuck;		/* carriers, at the monitor's last look */
 	int32_t pid;
 	uint64_t begin;		/* CLOCK_MONOTONIC, ns */
 	char engine[16];
 	char program[16];
 	uint64_t causes[CAUSES];	/* times user threads came home */
-	struct counters blocks[];	/* the carriers', then the homes' */
+	struct counters blocks[];	/* the carriers', the spares', the homes' */
 };
 
 #endif /* FLEXSC_THREADS_RUN_PAGE_H */

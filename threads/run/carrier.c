@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adopt.h"
 #include "lib/base/clock.h"
 #include "count.h"
 #include "cputime.h"
@@ -15,7 +16,9 @@
 #include "home.h"
 #include "lib/loop/loop.h"
 #include "monitor.h"
+#include "moved.h"
 #include "own_thread.h"
+#include "spare.h"
 #include "carrier_signal.h"
 #include "wait.h"
 #include "lib/loop/event.h"
@@ -38,10 +41,13 @@
  * costs.
  */
 #define SPIN_NS		20000U
+/* How long a carrier that has wards sleeps: pools of theirs are looked at. */
+#define WARDS_NS	2000000U
 
 static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle carrier was woken to look for work */
 static _Atomic(struct carrier *) spinner;
+static _Atomic uint32_t over;	/* carriers that are about to end */
 
 /*
  * Sleeping and waking. A carrier that has more than one user thread queued
@@ -80,7 +86,7 @@ static bool wake_idle(void)
 		struct carrier *c = &flexsc__runtime.carriers[i];
 
 		/* Pairs with the store in sleep_until_work(): Q2. */
-		if (atomic_load(&c->idle)) {
+		if (atomic_load(&c->idle) && !atomic_load(&c->spare)) {
 			flexsc_loop_wake(c->loop, NULL);
 			return true;
 		}
@@ -123,31 +129,52 @@ void flexsc__carrier_ready(struct uthread *u)
 		flexsc__carrier_give(u);
 }
 
+/*
+ * Boxes of carriers. A carrier that is stuck may have an heir, which takes what is
+ * in its boxes, and in whose boxes everything else is put: D1, D2 in adopt.h.
+ */
+
 static void put_in_box(struct carrier *c, struct uthread *u)
 {
-	struct uthread *head = atomic_load_explicit(&c->inbox,
-						    memory_order_relaxed);
+	struct uthread *head;
 
+	c = carrier_heir(c);
+	head = atomic_load_explicit(&c->inbox, memory_order_relaxed);
 	/* I1: releases the user thread; pairs with I2. */
 	do {
 		u->next = head;
-	} while (!atomic_compare_exchange_weak_explicit(&c->inbox, &head, u,
-							memory_order_release,
-							memory_order_relaxed));
-	flexsc_loop_wake(c->loop, NULL);
+	} while (!atomic_compare_exchange_weak(&c->inbox, &head, u));
+	/* D2: the heir may have taken what was in the box before. */
+	if (atomic_load(&c->heir))
+		flexsc__carrier_forward(c);
+	else
+		flexsc_loop_wake(c->loop, NULL);
+}
+
+/* A carrier for a user thread that none has run. */
+static struct carrier *any_carrier(void)
+{
+	static _Atomic unsigned int next;
+	const unsigned int n = flexsc__runtime.count;
+	struct carrier *c;
+
+	for (unsigned int i = 0; i < n; i++) {
+		c = &flexsc__runtime.carriers[atomic_fetch_add(&next, 1) % n];
+		if (!atomic_load_explicit(&c->spare, memory_order_relaxed))
+			return c;
+	}
+	return &flexsc__runtime.carriers[0];
 }
 
 void flexsc__carrier_give(struct uthread *u)
 {
-	static _Atomic unsigned int next;
 	struct carrier *c = atomic_load_explicit(&spinner,
 						 memory_order_relaxed);
 
 	if (!c)
 		c = u->carrier;
-	if (!c)
-		c = &flexsc__runtime.carriers[atomic_fetch_add(&next, 1) %
-				      flexsc__runtime.count];
+	if (!c || atomic_load_explicit(&c->spare, memory_order_relaxed))
+		c = any_carrier();
 	put_in_box(c, u);
 }
 
@@ -179,8 +206,21 @@ static void take_inbox(struct carrier *c)
 	share(c);
 }
 
-static void put_wanted(struct carrier *c, struct uthread *u)
+/* u may compute on c without a look at "wanted". */
+static void signal_if_runs(const struct carrier *c, const struct uthread *u)
 {
+	/*
+	 * The signal does nothing if u has been suspended meanwhile. If c has
+	 * looked at "wanted" too early and is about to set "current", there is no
+	 * signal: u comes home at its next call, or when the monitor finds it.
+	 */
+	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)
+		flexsc__signal_carrier(c);
+}
+
+static void put_wanted(struct carrier *last, struct uthread *u)
+{
+	struct carrier *c = carrier_heir(last);
 	struct uthread *head;
 
 	head = atomic_load_explicit(&c->wanted, memory_order_relaxed);
@@ -188,15 +228,29 @@ static void put_wanted(struct carrier *c, struct uthread *u)
 	do {
 		u->want.next = head;
 	} while (!atomic_compare_exchange_weak(&c->wanted, &head, u));
-	flexsc_loop_wake(c->loop, NULL);
-	/*
-	 * u may compute here without a look at "wanted". The signal does
-	 * nothing if u has been suspended meanwhile. If c has looked at
-	 * "wanted" too early and is about to set "current", there is no signal:
-	 * u comes home at its next call, or when the monitor finds it.
-	 */
-	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)
-		flexsc__signal_carrier(c);
+	/* D2 */
+	if (atomic_load(&c->heir))
+		flexsc__carrier_forward(c);
+	else
+		flexsc_loop_wake(c->loop, NULL);
+	signal_if_runs(c, u);
+	/* A stuck carrier's user thread stays its "current". */
+	if (c != last)
+		signal_if_runs(last, u);
+}
+
+void flexsc__carrier_forward(struct carrier *c)
+{
+	struct uthread *u, *next;
+
+	for (u = atomic_exchange(&c->inbox, NULL); u; u = next) {
+		next = u->next;
+		put_in_box(c, u);
+	}
+	for (u = atomic_exchange(&c->wanted, NULL); u; u = next) {
+		next = u->want.next;
+		put_wanted(c, u);
+	}
 }
 
 void flexsc__carrier_want(struct uthread *u)
@@ -220,7 +274,8 @@ static void look_at_wanted(struct carrier *c, struct uthread *u)
 	do {
 		asked = atomic_load(&u->want.asked);
 		last = u->carrier;
-		if (last != c && atomic_load(&u->wanted)) {
+		if (carrier_heir(last) != c &&
+		    (atomic_load(&u->wanted) || moved_polls(u))) {
 			put_wanted(last, u);
 			return;
 		}
@@ -279,6 +334,15 @@ static bool work_elsewhere(void)
 	return false;
 }
 
+void flexsc__carrier_take_queues(struct carrier *c, struct carrier *from)
+{
+	struct uthread *u;
+
+	while ((u = runqueue_take(&from->queue)) ||
+	       (u = runqueue_take(&from->later)))
+		flexsc__carrier_put(c, u);
+}
+
 static void dispatch(struct carrier *c)
 {
 	bool pipe_came = atomic_load_explicit(&c->pipe_came,
@@ -286,6 +350,8 @@ static void dispatch(struct carrier *c)
 
 	c->runs = 0;
 	flexsc_loop_dispatch(c->loop);
+	if (c->wards)
+		flexsc__adopt_serve(c);
 	if (pipe_came)
 		flexsc__signal_pipe(c);
 	else if (!atomic_load_explicit(&c->pipe_came, memory_order_relaxed))
@@ -309,6 +375,8 @@ static bool spin(struct carrier *c)
 		found = flexsc__loop_stirs(c->loop) ||
 			atomic_load_explicit(&c->inbox, memory_order_relaxed) ||
 			atomic_load_explicit(&c->wanted,
+					     memory_order_relaxed) ||
+			atomic_load_explicit(&c->asked,
 					     memory_order_relaxed) ||
 			work_elsewhere();
 	atomic_store(&spinner, NULL);
@@ -334,13 +402,52 @@ static void sleep_until_work(struct carrier *c)
 	atomic_store(&searching, false);
 	if (!work_elsewhere()) {
 		COUNT_CARRIER(c, sleeps, 1);
-		flexsc_loop_wait(c->loop, FLEXSC_FOREVER);
+		flexsc_loop_wait(c->loop, c->wards ? WARDS_NS : FLEXSC_FOREVER);
 	}
 	/* M1: before the look whether the monitor sleeps; pairs with M2. */
 	atomic_store(&c->idle, false);
 	atomic_fetch_sub(&idle_count, 1);
 	flexsc__monitor_notice();
 	dispatch(c);
+}
+
+/* c is to end, has let go of its wards, and is back if it was stuck. */
+static bool is_over(const struct carrier *c)
+{
+	return c->ends && !c->wards && atomic_load(&c->adopt) == ADOPT_NOT;
+}
+
+static void give_away(struct runqueue *queue)
+{
+	struct uthread *u;
+
+	while ((u = runqueue_take(queue)))
+		flexsc__carrier_give(u);
+}
+
+/*
+ * As long as c is a spare: sleep until it is asked to adopt, or to end. What comes here, because
+ * its wait was left behind when c was stuck, or because c was the last to run it,
+ * runs elsewhere.
+ */
+static void stand_by(struct carrier *c)
+{
+	while (atomic_load_explicit(&c->spare, memory_order_relaxed) &&
+	       !is_over(c)) {
+		take_inbox(c);
+		take_wanted(c);
+		give_away(&c->queue);
+		give_away(&c->later);
+		atomic_store(&c->idle, true);
+		if (!atomic_load(&c->asked))
+			flexsc_loop_wait(c->loop, FLEXSC_FOREVER);
+		/* M1, as below. */
+		atomic_store(&c->idle, false);
+		flexsc__monitor_notice();
+		dispatch(c);
+		if (atomic_load(&c->asked))
+			flexsc__adopt_attend(c);
+	}
 }
 
 /*
@@ -400,9 +507,14 @@ static void run(struct carrier *c, struct uthread *u)
 
 static void carry(struct carrier *c)
 {
-	while (!c->ends) {
+	stand_by(c);
+	for (;;) {
 		struct uthread *u;
 
+		if (atomic_load_explicit(&c->asked, memory_order_relaxed)) {
+			flexsc__adopt_attend(c);
+			stand_by(c);
+		}
 		take_inbox(c);
 		take_wanted(c);
 		if (++c->runs >= RUNS)
@@ -410,6 +522,8 @@ static void carry(struct carrier *c)
 		u = carrier_take(c);
 		if (!u)
 			u = steal(c);
+		if (!u && is_over(c))
+			return;
 		if (!u) {
 			sleep_until_work(c);
 		} else if (atomic_load(&u->wanted)) {
@@ -459,6 +573,22 @@ static void end_asked(struct flexsc_cb *cb)
 	c->ends = true;
 }
 
+/*
+ * Wait until all carriers are here. Until then, one that comes back from where it was
+ * stuck may notify the loop of its heir.
+ */
+static void end_together(void)
+{
+	uint32_t n = atomic_fetch_add(&over, 1) + 1;
+
+	while (n < flexsc__runtime.count) {
+		futex_wait(&over, n, UINT64_MAX);
+		n = atomic_load(&over);
+	}
+	/* A wake-up is for one; each passes it on. */
+	futex_wake(&over);
+}
+
 static void carrier_fini(struct carrier *c)
 {
 	struct flexsc_stats stats;
@@ -468,7 +598,6 @@ static void carrier_fini(struct carrier *c)
 	flexsc_loop_destroy(c->loop);
 	close_own(c->stuck_fd);
 	close_own(c->status_fd);
-	flexsc__signal_fini(c);
 	c->k.counters->tid = 0;
 }
 
@@ -489,12 +618,12 @@ static void *carrier_main(void *arg)
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
 	flexsc__signal_unblock(c, SIGNAL_FAULTS);
-	c->stuck_fd = flexsc__monitor_open(c->k.tid, "syscall");
-	c->status_fd = flexsc__monitor_open(c->k.tid, "status");
-	c->kept_timer = flexsc__signal_timer(c);
 	err = flexsc__loop_create(&c->loop, start->options, start->why,
 				  start->size);
 	if (!err) {
+		c->stuck_fd = flexsc__monitor_open(c->k.tid, "syscall");
+		c->status_fd = flexsc__monitor_open(c->k.tid, "status");
+		c->kept_timer = flexsc__signal_timer(c);
 		c->k.counters->tid = c->k.tid;
 		/* A user thread makes such a call at home: see calls/call.c. */
 		c->loop->no_thread = -ERESTART;
@@ -510,8 +639,10 @@ static void *carrier_main(void *arg)
 	futex_wake(&start->done);
 	if (!err) {
 		carry(c);
+		end_together();
 		carrier_fini(c);
 	}
+	flexsc__signal_fini(c);
 	return NULL;
 }
 
@@ -528,7 +659,52 @@ static int start_one(struct carrier *c, const struct flexsc_options *options,
 	}
 	while (!atomic_load(&start.done))
 		futex_wait(&start.done, 0, UINT64_MAX);
+	if (start.err)
+		flexsc__own_join(c->thread);
 	return start.err;
+}
+
+int flexsc__carrier_start(const struct flexsc_options *options, bool spare,
+			  char *why, size_t size)
+{
+	struct carrier *c = &flexsc__runtime.carriers[flexsc__runtime.count];
+	int err;
+
+	atomic_store(&c->spare, spare);
+	/* Its thread has its maker's users from the beginning. */
+	if (spare)
+		atomic_store(&c->changed,
+			     atomic_load(&flexsc__runtime.carriers[0].changed));
+	err = start_one(c, options, why, size);
+	if (!err)
+		flexsc__runtime.count++;
+	return err;
+}
+
+static void forget_all(void)
+{
+	flexsc__spares_forget();
+	flexsc__adopt_forget();
+	flexsc__runtime.count = 0;
+	flexsc__runtime.room = 0;
+	flexsc__runtime.carriers = NULL;
+	atomic_store(&over, 0);
+	atomic_store(&idle_count, 0);
+	atomic_store(&spinner, NULL);
+	atomic_store(&searching, false);
+}
+
+static bool make_room(unsigned int n)
+{
+	struct carrier *carriers = aligned_alloc(64, n * sizeof(*carriers));
+
+	for (unsigned int i = 0; carriers && i < n; i++)
+		carriers[i] = (struct carrier){ .number = i, .stuck_fd = -1,
+						.status_fd = -1,
+						.kept_timer = -1 };
+	flexsc__runtime.carriers = carriers;
+	flexsc__runtime.room = carriers ? n : 0;
+	return carriers;
 }
 
 int flexsc__carriers_start(unsigned int n,
@@ -539,43 +715,35 @@ int flexsc__carriers_start(unsigned int n,
 	int err = 0;
 
 	flexsc__runtime.alone = n == 1;
-	flexsc__runtime.carriers = aligned_alloc(64, n * sizeof(struct carrier));
-	if (!flexsc__runtime.carriers) {
+	if (!make_room(n + SPARES_MOST)) {
 		snprintf(why, size, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	for (unsigned int i = 0; i < n && !err; i++) {
-		struct carrier *c = &flexsc__runtime.carriers[i];
-
-		*c = (struct carrier){ .number = i };
-		err = start_one(c, &same, why, size);
-		if (err)
-			break;
-		flexsc__runtime.count = i + 1;
+	while (flexsc__runtime.count < n && !err) {
+		err = flexsc__carrier_start(&same, false, why, size);
 		/* Have all carriers use one engine. */
-		same.engine = flexsc_loop_engine(flexsc__runtime.carriers[0].loop);
+		if (!err)
+			same.engine = flexsc_loop_engine(
+				flexsc__runtime.carriers[0].loop);
 	}
-	if (!flexsc__runtime.count)
+	if (!flexsc__runtime.count) {
+		free(flexsc__runtime.carriers);
+		forget_all();
 		return err;
-	flexsc__counters_publish(same.engine, flexsc__runtime.count);
+	}
+	n = flexsc__runtime.count;
+	flexsc__counters_publish(same.engine, n);
 	flexsc__runtime.polls = !strcmp(same.engine, "uring");
-	return (int)flexsc__runtime.count;
-}
-
-static void forget_all(void)
-{
-	flexsc__runtime.count = 0;
-	flexsc__runtime.carriers = NULL;
-	atomic_store(&idle_count, 0);
-	atomic_store(&spinner, NULL);
-	atomic_store(&searching, false);
+	return (int)n;
 }
 
 void flexsc__carriers_end(void)
 {
 	struct carrier *all = flexsc__runtime.carriers;
-	const unsigned int n = flexsc__runtime.count;
+	unsigned int n;
 
+	flexsc__spares_end();
+	n = flexsc__runtime.count;
 	for (unsigned int i = 0; i < n; i++) {
 		all[i].end.callback = end_asked;
 		flexsc_loop_wake(all[i].loop, &all[i].end);
@@ -589,7 +757,8 @@ void flexsc__carriers_end(void)
 
 void flexsc__carriers_forked(void)
 {
-	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
+	/* A spare may have been in the making. */
+	for (unsigned int i = 0; i < flexsc__runtime.room; i++) {
 		close_own(flexsc__runtime.carriers[i].stuck_fd);
 		close_own(flexsc__runtime.carriers[i].status_fd);
 	}

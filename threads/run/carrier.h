@@ -69,9 +69,20 @@ struct carrier {
 	int stuck_fd, status_fd;	/* flexsc__monitor_open() */
 	int kept_timer;		/* flexsc__signal_timer() */
 	uint64_t timed;		/* the monitor's: run kept_timer was set for */
+	/* Carriers whose heir this one is: adopt.c, on this carrier. */
+	struct carrier *wards, *next_ward;
+	bool accepts;	/* left requests for connections behind: moved.c */
 	/* Written by other threads, from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) wanted;	/* waits to be ended */
+	/*
+	 * A carrier that this one is to adopt; or itself, when it was adopted and
+	 * is back. adopt.h has this field and the next two.
+	 */
+	_Atomic(struct carrier *) asked;
+	_Atomic(struct carrier *) heir;	/* has what this one had, or NULL */
+	_Atomic uint32_t adopt;		/* enum adopt */
+	atomic_bool spare;	/* runs nothing until it adopts: spare.h */
 	atomic_bool idle;
 	/*
 	 * Value of "switches" for which the monitor calls the running user
@@ -92,9 +103,16 @@ int flexsc__carriers_start(unsigned int n,
 
 /*
  * End all carriers, which have nothing to do and get nothing, and wait until they
- * have ended.
+ * have ended. No more spares are made.
  */
 void flexsc__carriers_end(void);
+
+/*
+ * Start carrier number flexsc__runtime.count, for which there is room, as a spare
+ * or not. 0 or -errno; "why" says the reason.
+ */
+int flexsc__carrier_start(const struct flexsc_options *options, bool spare,
+			  char *why, size_t size);
 
 /* Forget the carriers in a forked child, which has none. */
 void flexsc__carriers_forked(void);
@@ -116,6 +134,26 @@ void flexsc__carrier_want(struct uthread *u);
  * idle carrier to take them.
  */
 void flexsc__carrier_relieve(const struct carrier *c);
+
+/*
+ * Heir only: c has an heir by now. Pass on what was put into its inbox and its
+ * list of wanted user threads.
+ */
+void flexsc__carrier_forward(struct carrier *c);
+
+/* Heir only: move the queues of "from", which is stuck, to c. */
+void flexsc__carrier_take_queues(struct carrier *c, struct carrier *from);
+
+/* The carrier that has the user threads whose carrier is c. */
+static inline struct carrier *carrier_heir(struct carrier *c)
+{
+	struct carrier *heir;
+
+	/* D2 in adopt.h. */
+	while (c && (heir = atomic_load(&c->heir)))
+		c = heir;
+	return c;
+}
 
 /* Carriers only: u can run again, on c, which is the calling carrier. */
 void flexsc__carrier_put(struct carrier *c, struct uthread *u);

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adopt.h"
 #include "carrier.h"
 #include "../report/counters.h"
 #include "cputime.h"
+#include "lib/base/clock.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
 #include "lib/pool/own_thread.h"
@@ -26,6 +28,15 @@
 #define FOUND_TICKS	100000U
 #define LONG_TICKS	500000U
 #define TRIES		5
+
+/*
+ * After a signal that was to end a call, the monitor looks so soon whether it did,
+ * in ns. What keeps one carrier may keep the next: for a while from then on the
+ * monitor looks more often.
+ */
+#define SIGNAL_NS	2000000U
+#define OFTEN_NS	2500000U
+#define WHILE_NS	1000000000U
 
 _Atomic uint32_t flexsc__monitor_asleep;
 pthread_t flexsc__monitor;
@@ -225,17 +236,46 @@ static void sleep_until_noticed(void)
 	atomic_store(&flexsc__monitor_asleep, 0);
 }
 
+static bool any_is_called(void)
+{
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		if (atomic_load(&flexsc__runtime.carriers[i].called))
+			return true;
+	return false;
+}
+
+/* Returns until when the monitor is to look often; 0: no carrier is stuck. */
+static uint64_t look_at_stuck(void)
+{
+	uint32_t stuck = 0;
+
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		stuck += flexsc__adopt_look(&flexsc__runtime.carriers[i]);
+	flexsc__counters_stuck(stuck);
+	return stuck ? time_monotonic() + WHILE_NS : 0;
+}
+
 static void *monitor_main(void *arg)
 {
+	uint64_t often = 0;
+
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	while (!atomic_load(&ends)) {
-		futex_wait(&ends, 0, MONITOR_NS);
+		futex_wait(&ends, 0, often ? OFTEN_NS : MONITOR_NS);
 		if (all_idle())
 			sleep_until_noticed();
 		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 			monitor_look(&flexsc__runtime.carriers[i]);
+		if (any_is_called()) {
+			futex_wait(&ends, 0, SIGNAL_NS);
+			often = look_at_stuck();
+		} else if (often && time_monotonic() >= often) {
+			flexsc__counters_stuck(0);
+			often = 0;
+		}
 	}
+	flexsc__counters_stuck(0);
 	return NULL;
 }
 

@@ -37,8 +37,13 @@ struct runtime {
 
 	/* carrier.c, while it starts the carriers; or in a forked child. */
 	struct carrier *carriers;
-	unsigned int count;	/* how many they are */
-	bool alone;		/* no more than one was asked for */
+	_Atomic uint32_t count;	/* how many they are; spares are added */
+	uint32_t room;		/* how many they can be */
+	/*
+	 * No more than one uses queues. Adopting ends that, while no carrier is at
+	 * a queue: adopt.c.
+	 */
+	bool alone;
 	/* Loops wait for one descriptor without a syscall thread: io_uring. */
 	bool polls;
 	/*

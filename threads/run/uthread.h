@@ -34,6 +34,7 @@
 #define FLEXSC_THREADS_UTHREAD_H
 
 #include <flexsc/flexsc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -176,6 +177,11 @@ struct uthread {
 		bool timed, expired, seen;
 		uintptr_t page;	/* page of a word it has waited for */
 	} futex;
+
+	struct {		/* moved.c: a call that polls first */
+		struct pollfd poll;
+		uint64_t until;	/* CLOCK_MONOTONIC, ns; 0: no time limit */
+	} moved;
 
 	_Atomic uint64_t told;	/* ns that its clock has shown: cputime.c */
 

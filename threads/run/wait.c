@@ -9,6 +9,8 @@
 #include "home.h"
 #include "lodge.h"
 #include "lib/loop/loop.h"
+#include "lib/run/adopt.h"
+#include "moved.h"
 
 static const struct wait_ops *futexes;
 
@@ -23,13 +25,20 @@ static void wait_begin(struct uthread *u, enum wait_kind kind)
 	atomic_store(&u->wait, kind);
 }
 
-/* Runs on the carrier that the wait began on. */
+/* Runs on the carrier that the wait began on, or on that one's heir. */
 static void wait_ends(struct uthread *u, long ret)
 {
-	RULE(kthread_self()->carrier == u->carrier);
+	struct carrier *c = kthread_self()->carrier;
+
+	RULE(c == carrier_heir(u->carrier));
 	u->ret = ret;
 	atomic_store_explicit(&u->wait, WAIT_NOT, memory_order_relaxed);
-	flexsc__carrier_put(u->carrier, u);
+	flexsc__carrier_put(c, u);
+}
+
+void flexsc__wait_ends(struct uthread *u, long ret)
+{
+	wait_ends(u, ret);
 }
 
 /*
@@ -65,33 +74,45 @@ static int post_call(struct flexsc_loop *loop, struct uthread *u)
 				args[3], args[4], args[5]);
 }
 
-static void post(struct kthread *k, struct uthread *u)
+void flexsc__wait_posted(struct carrier *c, struct uthread *u)
 {
-	struct flexsc_loop *loop = k->carrier->loop;
+	/*
+	 * Without memory for the time limit, the call is treated as if that had
+	 * passed.
+	 */
+	if (u->ns && flexsc_loop_deadline(c->loop, &u->cb, u->ns))
+		flexsc_loop_cancel(c->loop, &u->cb);
+	end_if_wanted(c, u);
+}
+
+void flexsc__wait_post(struct carrier *c, struct uthread *u, bool ready)
+{
 	int err;
 
 	/*
 	 * A user thread that waited for a free entry would wait for calls of
 	 * others, which may wait for it themselves.
 	 */
-	if (!flexsc__loop_has_entry(loop)) {
+	if (!flexsc__loop_has_entry(c->loop)) {
 		wait_ends(u, NO_ENTRY);
 		return;
 	}
 	u->cb.callback = call_over;
 	wait_begin(u, WAIT_CALL);
-	err = post_call(loop, u);
-	if (err) {
-		wait_ends(u, err);
+	if (!ready && moved_polls(u)) {
+		flexsc__moved_poll(c, u);
 		return;
 	}
-	/*
-	 * Without memory for the time limit, the call is treated as if that had
-	 * passed.
-	 */
-	if (u->ns && flexsc_loop_deadline(loop, &u->cb, u->ns))
-		flexsc_loop_cancel(loop, &u->cb);
-	end_if_wanted(k->carrier, u);
+	err = post_call(c->loop, u);
+	if (err)
+		wait_ends(u, err);
+	else
+		flexsc__wait_posted(c, u);
+}
+
+static void post(struct kthread *k, struct uthread *u)
+{
+	flexsc__wait_post(k->carrier, u, false);
 }
 
 void flexsc__wait_test_cancel(struct uthread *u)
@@ -191,14 +212,23 @@ void flexsc__want(struct uthread *u)
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
 {
 	RULE(kthread_self()->carrier == c);
-	if (u->carrier != c || !atomic_load(&u->wanted))
+	if (carrier_heir(u->carrier) != c)
 		return;
+	if (!atomic_load(&u->wanted)) {
+		if (u->carrier == c && atomic_load(&u->wait) == WAIT_CALL &&
+		    moved_polls(u))
+			flexsc__moved_repoll(c, u);
+		return;
+	}
 	switch ((enum wait_kind)atomic_load(&u->wait)) {
 	case WAIT_NOT:
 		break;
 	case WAIT_CALL:
 	case WAIT_TIMER:
-		flexsc_loop_cancel(c->loop, &u->cb);
+		if (u->carrier == c)
+			flexsc_loop_cancel(c->loop, &u->cb);
+		else
+			flexsc__adopt_cancel(u->carrier->loop, &u->cb);
 		break;
 	case WAIT_FUTEX:
 		futexes->interrupt(c, u);
@@ -208,6 +238,12 @@ void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
 
 bool flexsc__wait_over(struct uthread *u)
 {
-	return atomic_load(&u->wait) != WAIT_FUTEX ||
-	       futexes->is_over(u->carrier, u);
+	if (atomic_load(&u->wait) != WAIT_FUTEX)
+		return true;
+	/* Its timer is another carrier's: it came by way of an heir. */
+	if (carrier_heir(u->carrier) != kthread_self()->carrier) {
+		flexsc__carrier_return(u);
+		return false;
+	}
+	return futexes->is_over(u->carrier, u);
 }

@@ -49,6 +49,16 @@ void flexsc__wait_test_cancel(struct uthread *u);
 /* Any thread, any signal handler: end u's wait, and have u come home. */
 void flexsc__want(struct uthread *u);
 
+/*
+ * Carriers only, with u's number and arguments noted: post u's call on c, the calling
+ * carrier. "ready": the call won't wait behind others' requests (moved.h).
+ */
+void flexsc__wait_post(struct carrier *c, struct uthread *u, bool ready);
+/* u's call was posted: mind its time limit, and whether u is wanted. */
+void flexsc__wait_posted(struct carrier *c, struct uthread *u);
+/* u's wait is over, with this result; it can run on the calling carrier. */
+void flexsc__wait_ends(struct uthread *u, long ret);
+
 /* Carriers only: u is wanted at home. If it waits on c, end that wait. */
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);
 

@@ -7,6 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../run/adopt.h"
 #include "../run/carrier.h"
 #include "../run/carrier_signal.h"
 #include "../report/counters.h"
@@ -220,7 +221,8 @@ static void called_home(struct kthread *k, const siginfo_t *info,
 		return;
 	if (atomic_load(&u->wanted))
 		u->cause = CAUSE_SIGNAL;
-	else if (atomic_load(&c->preempt) == c->k.counters->switches)
+	else if (flexsc__adopt_is_ward(c) ||
+		 atomic_load(&c->preempt) == c->k.counters->switches)
 		u->cause = CAUSE_KEPT;
 	else if (atomic_load(&u->tied))
 		u->cause = CAUSE_TIED;
@@ -354,6 +356,7 @@ static bool aborts(int signo, const siginfo_t *info)
 static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 		       ucontext_t *context)
 {
+	flexsc__adopt_gate(k->carrier);
 	if (signal_is_fault(signo, info) && is_final(k, signo))
 		flexsc__action_end(signo, info, context);
 	else if (signal_is_fault(signo, info) || (aborts(signo, info) && k->current))

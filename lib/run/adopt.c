@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "adopt.h"
+
+#include "../base/clock.h"
+#include "../loop/cancel.h"
+#include "../loop/event.h"
+#include "../loop/handle.h"
+#include "../loop/loop.h"
+#include "../pool/pool.h"
+#include "run.h"
+
+bool flexsc__adopt_possible(const struct flexsc_loop *loop)
+{
+	return loop->engine->reach;
+}
+
+void flexsc__adopt_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
+{
+	RULE(!loop->inside);
+	loop->owner = pthread_self();
+	/*
+	 * E1: whoever completes something after this store notifies the heir, and
+	 * the heir's first look at the results comes after it; pairs with E2 in
+	 * loop_notify().
+	 */
+	atomic_store(&loop->heir, heir);
+}
+
+void flexsc__adopt_end(struct flexsc_loop *loop, pthread_t owner)
+{
+	loop->owner = owner;
+	/* What was told to the heir only is for the owner to collect. */
+	atomic_store(&loop->told, true);
+	atomic_store(&loop->heir, NULL);
+}
+
+void flexsc__adopt_results(struct flexsc_loop *loop)
+{
+	flexsc__pool_check(loop);
+	flexsc__run_results(loop, loop->engine->cancels_anywhere);
+}
+
+static uint64_t time_left(const struct flexsc_loop *loop, uint32_t timer)
+{
+	uint64_t at = wheel_timer(&loop->wheel, timer)->expiry
+		      << WHEEL_TICK_BITS;
+	uint64_t now = time_monotonic();
+
+	return at > now ? at - now : 1;
+}
+
+static void take_timer(struct flexsc_loop *loop, uint32_t timer, uint64_t *ns)
+{
+	*ns = time_left(loop, timer);
+	flexsc__wheel_cancel(&loop->wheel, timer);
+	loop->events--;
+}
+
+static bool may_take(struct flexsc_loop *loop, uint32_t index, bool armed)
+{
+	const struct call *call = call_of(loop, index);
+
+	/* A write in parts has done some of them. */
+	if (call->cancel != CANCEL_NOT || call->partial ||
+	    call->chained != NO_HELD)
+		return false;
+	if (!call_is_direct(call) &&
+	    entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
+		return true;
+	switch (loop->engine->reach(loop, index)) {
+	case REACH_UNSEEN:
+		return true;
+	case REACH_ARMED:
+		return armed;
+	case REACH_EXECUTED:
+		break;
+	}
+	return false;
+}
+
+static bool take_call(struct flexsc_loop *loop, uint32_t index, bool armed,
+		      uint64_t *ns)
+{
+	struct call *call = call_of(loop, index);
+
+	if (!may_take(loop, index, armed))
+		return false;
+	if (call->deadline != TIMER_NONE) {
+		*ns = time_left(loop, call->deadline);
+		wheel_clear(&loop->wheel, &call->deadline);
+	}
+	call->cb = &loop->orphan;
+	return true;
+}
+
+bool flexsc__adopt_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			bool armed, uint64_t *ns)
+{
+	uint32_t index = (uint32_t)handle_index(cb->handle);
+
+	loop_assert_owner(loop);
+	*ns = 0;
+	if (!flexsc__cb_pending(loop, cb))
+		return false;
+	switch (handle_kind(cb->handle)) {
+	case HANDLE_TIMER:
+		take_timer(loop, index, ns);
+		break;
+	case HANDLE_CALL:
+		if (!take_call(loop, index, armed, ns))
+			return false;
+		break;
+	default:
+		return false;
+	}
+	cb->handle = 0;
+	return true;
+}
+
+void flexsc__adopt_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
+{
+	if (loop->engine->cancels_anywhere)
+		flexsc_loop_cancel(loop, cb);
+}
+
+static void revoke(struct flexsc_loop *loop, uint32_t index)
+{
+	struct call *call = call_of(loop, index);
+
+	/* The call has been told of elsewhere. */
+	call->cb = NULL;
+	if (!call_is_direct(call) && loop->engine->withdraw &&
+	    loop->engine->withdraw(loop, index))
+		call_done(loop, index, -ECANCELED);
+	else
+		flexsc__cancel_call(loop, index, CANCEL_TOLD);
+}
+
+unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop)
+{
+	unsigned int n = 0;
+
+	loop_assert_owner(loop);
+	for (uint32_t i = 0; i < loop->entries.count; i++)
+		if (call_of(loop, i)->cb == &loop->orphan &&
+		    call_in_use(loop, i)) {
+			revoke(loop, i);
+			n++;
+		}
+	/* Submits, and brings nothing out. */
+	loop->engine->submit(loop);
+	return n;
+}

@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that hang where no signal ends them, as calls do that wait for a disk, a
+ * network or another process. All other threads go on, whatever they wait for.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "lib/base/syscall.h"
+#include "threads.h"
+
+static unsigned int carriers(void)
+{
+	const char *n = getenv("FLEXSC_CARRIERS");
+
+	return n ? (unsigned int)strtoul(n, NULL, 10) : 2;
+}
+
+/*
+ * A call that hangs: the parent of a vfork() gets out of the kernel when its child
+ * ends, and not before. The child runs in the parent's memory, on a stack of its
+ * own, and uses nothing of libc's.
+ */
+struct hang {
+	atomic_bool begun, let, expired;
+	uint64_t ns;		/* lets go by itself after this; 0: never */
+	char stack[16384] __attribute__((aligned(16)));
+};
+
+enum { EXPIRES_MS = 10000 };
+
+static void hang_child(struct hang *hang)
+{
+	const struct timespec moment = { 0, 1000000 };
+	struct timespec time = { 0, (long)hang->ns };
+
+	hang->begun = true;
+	if (hang->ns)
+		raw_syscall(SYS_nanosleep, PTR(&time), 0, 0, 0, 0, 0);
+	for (int i = 0; !hang->ns && !hang->let && !hang->expired; i++) {
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+		if (i == EXPIRES_MS)
+			hang->expired = true;
+	}
+	raw_syscall(SYS_exit, 0, 0, 0, 0, 0, 0);
+}
+
+/* As vfork() does, but from a place that nobody intercepts. */
+static long vfork_for(struct hang *hang)
+{
+	register uint64_t tls __asm__("r8") = 0, tid __asm__("r10") = 0;
+	register struct hang *kept __asm__("r12") = hang;
+	long ret;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "mov %%r12, %%rdi\n\t"
+			 "call *%[child]\n"
+			 "1:"
+			 : "=a"(ret)
+			 : "a"(SYS_clone), "S"(hang->stack + sizeof(hang->stack)),
+			   "d"(0), "r"(tid), "r"(tls), "r"(kept),
+			   [child] "b"(hang_child),
+			   "D"(CLONE_VM | CLONE_VFORK | SIGCHLD)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static void *hang_once(void *arg)
+{
+	int status;
+	long pid;
+
+	/* Who has waited runs on a carrier. */
+	usleep(100);
+	pid = vfork_for(arg);
+	CHECK(pid > 0);
+	CHECK_EQ(waitpid((pid_t)pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	return NULL;
+}
+
+/*
+ * Threads that wait, some of each kind, and a process that wakes them; it counts
+ * what it finds wrong. A thread counts how often it has waited.
+ */
+enum kind {
+	SLEEPS, WAITS_FOR_A_TIME, READS, RECEIVES, POLLS, ACCEPTS, JOINS,
+	IS_SIGNALLED, KINDS
+};
+
+enum { OF_A_KIND = 4, WAITERS = KINDS * OF_A_KIND };
+
+static struct waiter {
+	enum kind kind;
+	int own, other;		/* ends of a pair of sockets */
+	pthread_t thread;
+	atomic_long waits;
+} waiters[WAITERS];
+
+static struct shared {
+	atomic_bool stop;
+	atomic_long wrong;
+	_Atomic uint64_t worst;	/* the process's own longest pause, ns */
+	_Atomic int tids[WAITERS];
+} *shared;
+
+static atomic_bool stop;
+static int listener;
+static struct sockaddr_in address;
+
+static void sleep_once(struct waiter *w)
+{
+	(void)w;
+	usleep(1000);
+}
+
+static void wait_for_a_time(struct waiter *w)
+{
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+	struct timespec until = in_ms(CLOCK_REALTIME, 2);
+
+	(void)w;
+	pthread_mutex_lock(&mutex);
+	CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &until), ETIMEDOUT);
+	pthread_mutex_unlock(&mutex);
+}
+
+/* Bytes come one at a time, and count up. */
+static void read_byte(struct waiter *w)
+{
+	unsigned char byte;
+	ssize_t n = read(w->own, &byte, 1);
+
+	if (!n)
+		return;
+	CHECK_EQ(n, 1);
+	CHECK_EQ(byte, (unsigned char)(w->waits + 1));
+	CHECK_EQ(write(w->own, &byte, 1), 1);
+}
+
+static void receive_byte(struct waiter *w)
+{
+	unsigned char byte;
+	ssize_t n = recv(w->own, &byte, 1, 0);
+
+	if (!n)
+		return;
+	CHECK_EQ(n, 1);
+	CHECK_EQ(byte, (unsigned char)(w->waits + 1));
+	CHECK_EQ(send(w->own, &byte, 1, 0), 1);
+}
+
+static void poll_for_byte(struct waiter *w)
+{
+	struct pollfd fd = { w->own, POLLIN, 0 };
+
+	CHECK_EQ(poll(&fd, 1, -1), 1);
+	read_byte(w);
+}
+
+static void accept_one(struct waiter *w)
+{
+	int fd = accept(listener, NULL, NULL);
+
+	(void)w;
+	if (stop && fd < 0)
+		return;
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, "y", 1), 1);
+	close(fd);
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void join_one(struct waiter *w)
+{
+	(void)w;
+	join(start(nothing, NULL));
+	usleep(500);
+}
+
+static void handle(int signo)
+{
+	(void)signo;
+}
+
+static void be_signalled(struct waiter *w)
+{
+	shared->tids[w - waiters] = gettid();
+	while (usleep(900000) == 0 && !stop)
+		;
+}
+
+static void *wait_again_and_again(void *arg)
+{
+	static void (*const once[KINDS])(struct waiter *) = {
+		sleep_once, wait_for_a_time, read_byte, receive_byte,
+		poll_for_byte, accept_one, join_one, be_signalled,
+	};
+	struct waiter *w = arg;
+
+	while (!stop) {
+		once[w->kind](w);
+		w->waits++;
+	}
+	shared->tids[w - waiters] = 0;
+	return NULL;
+}
+
+/* The process. It has no threads, and so no runtime. */
+
+static bool has_byte(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	return poll(&p, 1, 30000) == 1;
+}
+
+static void wake_by_byte(const struct waiter *w, unsigned char round)
+{
+	unsigned char byte = round;
+
+	if (write(w->other, &byte, 1) != 1 || !has_byte(w->other) ||
+	    read(w->other, &byte, 1) != 1 || byte != round)
+		shared->wrong++;
+}
+
+static void connect_once(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char byte;
+
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) ||
+	    !has_byte(fd) || read(fd, &byte, 1) != 1)
+		shared->wrong++;
+	close(fd);
+}
+
+static void wake_all(unsigned char round)
+{
+	for (int i = 0; i < WAITERS && !shared->wrong; i++)
+		if (waiters[i].kind == READS || waiters[i].kind == RECEIVES ||
+		    waiters[i].kind == POLLS)
+			wake_by_byte(&waiters[i], round);
+		else if (waiters[i].kind == ACCEPTS)
+			connect_once();
+		else if (waiters[i].kind == IS_SIGNALLED && shared->tids[i])
+			raw_syscall(SYS_tgkill, (uint64_t)getppid(),
+				    (uint64_t)shared->tids[i], SIGUSR1, 0, 0, 0);
+}
+
+static void be_waker(void)
+{
+	for (unsigned char round = 1; !shared->stop && !shared->wrong; round++) {
+		uint64_t begin = now_ns(), pause;
+
+		usleep(1000);
+		pause = now_ns() - begin;
+		if (pause > shared->worst)
+			shared->worst = pause;
+		wake_all(round);
+	}
+	test_leave();
+}
+
+static void listen_on_loopback(void)
+{
+	socklen_t size = sizeof(address);
+
+	address.sin_family = AF_INET;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&address, size), 0);
+	CHECK_EQ(listen(listener, 100), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+}
+
+/* Every waiter waits n times more, and no call that hangs expires before. */
+static void all_go_on(long n, const struct hang *hanging, unsigned int count)
+{
+	long until[WAITERS];
+
+	for (int i = 0; i < WAITERS; i++)
+		until[i] = waiters[i].waits + n;
+	for (int i = 0; i < WAITERS; i++)
+		while (waiters[i].waits < until[i]) {
+			CHECK_EQ(shared->wrong, 0);
+			for (unsigned int j = 0; j < count; j++)
+				if (hanging[j].expired)
+					test_fail(__FILE__, __LINE__,
+						  "a thread of kind %d waits",
+						  i % KINDS);
+			usleep(1000);
+		}
+}
+
+static int begin_waiting(void)
+{
+	const struct sigaction action = { .sa_handler = handle };
+	int pid;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	listen_on_loopback();
+	for (int i = 0; i < WAITERS; i++) {
+		int pair[2];
+
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		waiters[i].kind = (enum kind)(i % KINDS);
+		waiters[i].own = pair[0];
+		waiters[i].other = pair[1];
+	}
+	pid = test_fork();
+	if (!pid)
+		be_waker();
+	for (int i = 0; i < WAITERS; i++)
+		waiters[i].thread = start(wait_again_and_again, &waiters[i]);
+	all_go_on(3, NULL, 0);
+	return pid;
+}
+
+static void end_waiting(int pid)
+{
+	shared->stop = true;
+	test_reap(pid);
+	CHECK_EQ(shared->wrong, 0);
+	stop = true;
+	CHECK_EQ(shutdown(listener, SHUT_RDWR), 0);
+	for (int i = 0; i < WAITERS; i++)
+		CHECK_EQ(shutdown(waiters[i].other, SHUT_RDWR), 0);
+	for (int i = 0; i < WAITERS; i++)
+		join(waiters[i].thread);
+}
+
+static struct hang *hangs;
+
+static void begin_to_hang(pthread_t *threads, unsigned int n)
+{
+	hangs = calloc(n, sizeof(*hangs));
+	for (unsigned int i = 0; i < n; i++) {
+		threads[i] = start(hang_once, &hangs[i]);
+		while (!hangs[i].begun)
+			usleep(1000);
+	}
+}
+
+static void let_go(const pthread_t *threads, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		hangs[i].let = true;
+	for (unsigned int i = 0; i < n; i++)
+		join(threads[i]);
+	free(hangs);
+}
+
+static void all_go_on_while_calls_hang(unsigned int n)
+{
+	pthread_t *threads = calloc(n, sizeof(*threads));
+	int pid = begin_waiting();
+
+	for (int i = 0; i < 2; i++) {
+		begin_to_hang(threads, n);
+		all_go_on(5, hangs, n);
+		let_go(threads, n);
+		all_go_on(2, NULL, 0);
+	}
+	end_waiting(pid);
+	free(threads);
+}
+
+TEST_LIMIT(all_go_on_while_one_call_hangs, 60)
+{
+	all_go_on_while_calls_hang(1);
+}
+
+TEST_LIMIT(all_go_on_while_more_calls_hang_than_there_are_carriers, 60)
+{
+	all_go_on_while_calls_hang(carriers() + 1);
+}
+
+/* Each call hangs for up to 30 ms, so it often ends just as its carrier is adopted. */
+static void *hang_again_and_again(void *arg)
+{
+	struct hang *hang = arg;
+	unsigned int seed = (unsigned int)(hang - hangs);
+
+	while (!stop) {
+		hang->ns = 2 * MS + (uint64_t)rand_r(&seed) % (30 * MS);
+		hang_once(hang);
+	}
+	return NULL;
+}
+
+TEST_LIMIT(calls_that_hang_again_and_again_lose_nothing, 60)
+{
+	enum { HANGERS = 3 };
+	pthread_t threads[HANGERS];
+	uint64_t end;
+	int pid;
+
+	/* Else they would soon stay where they stop nobody. */
+	setenv("FLEXSC_LODGING", "0", 1);
+	pid = begin_waiting();
+	hangs = calloc(HANGERS, sizeof(*hangs));
+	for (int i = 0; i < HANGERS; i++)
+		threads[i] = start(hang_again_and_again, &hangs[i]);
+	end = now_ns() + SECOND;
+	while (now_ns() < end)
+		all_go_on(1, NULL, 0);
+	end_waiting(pid);
+	for (int i = 0; i < HANGERS; i++)
+		join(threads[i]);
+}
+
+/* The longest time between two looks of a thread that sleeps for 1 ms. */
+static _Atomic uint64_t longest;
+
+static void *watch(void *arg)
+{
+	uint64_t last = now_ns(), now;
+
+	while (!stop) {
+		usleep(1000);
+		now = now_ns();
+		if (now - last > longest)
+			longest = now - last;
+		last = now;
+	}
+	return arg;
+}
+
+/*
+ * On a busy machine all threads pause now and then, those of another process, too.
+ * So the pause that a call causes is the least of some.
+ */
+TEST_LIMIT(a_call_that_hangs_causes_a_pause_of_50_ms_at_most, 60)
+{
+	uint64_t least = UINT64_MAX, own;
+	int pid = begin_waiting();
+	pthread_t watcher = start(watch, NULL), hanging;
+
+	for (int i = 0; i < 10 && least > 50 * MS; i++) {
+		shared->worst = 0;
+		longest = 0;
+		begin_to_hang(&hanging, 1);
+		all_go_on(20, hangs, 1);
+		own = longest > shared->worst ? longest - shared->worst : 0;
+		least = own < least ? own : least;
+		let_go(&hanging, 1);
+	}
+	CHECK(least <= 50 * MS);
+	end_waiting(pid);
+	join(watcher);
+}
+
+/* A file system (FUSE) that a thread of the program serves. */
+
+static char mounted[] = "/tmp/flexsc-stuck.XXXXXX";
+static int device;
+
+static void reply(uint64_t unique, int err, const void *data, size_t n)
+{
+	struct fuse_out_header head = {
+		.len = (uint32_t)(sizeof(head) + n), .error = -err,
+		.unique = unique,
+	};
+	struct iovec parts[2] = { { &head, sizeof(head) },
+				  { (void *)(uintptr_t)data, n } };
+
+	/* The request may be gone: a signal ended the call that made it. */
+	CHECK(writev(device, parts, 2) > 0 || errno == ENOENT);
+}
+
+static struct fuse_attr attributes(uint64_t node)
+{
+	return (struct fuse_attr){
+		.ino = node,
+		.mode = node == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | 0644,
+		.nlink = 1, .size = 4, .blksize = 4096,
+	};
+}
+
+/* Files of four bytes, by any name. */
+static void serve(const struct fuse_in_header *in)
+{
+	const struct fuse_read_in *read = (const void *)(in + 1);
+	struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = 31,
+				      .max_write = 65536 };
+	struct fuse_entry_out entry = { .nodeid = 2, .attr = attributes(2) };
+	struct fuse_attr_out attr = { .attr = attributes(in->nodeid) };
+	struct fuse_open_out opened = { .open_flags = FOPEN_DIRECT_IO };
+
+	switch (in->opcode) {
+	case FUSE_INIT:
+		reply(in->unique, 0, &init, sizeof(init));
+		break;
+	case FUSE_LOOKUP:
+		reply(in->unique, 0, &entry, sizeof(entry));
+		break;
+	case FUSE_GETATTR:
+		reply(in->unique, 0, &attr, sizeof(attr));
+		break;
+	case FUSE_OPEN:
+		reply(in->unique, 0, &opened, sizeof(opened));
+		break;
+	case FUSE_READ:
+		reply(in->unique, 0, "fuse", read->offset ? 0 : 4);
+		break;
+	case FUSE_FLUSH:
+	case FUSE_RELEASE:
+		reply(in->unique, 0, NULL, 0);
+		break;
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_INTERRUPT:
+		break;
+	default:
+		reply(in->unique, ENOSYS, NULL, 0);
+	}
+}
+
+static void *serve_all(void *arg)
+{
+	static char request[1 << 17];
+
+	while (read(device, request, sizeof(request)) > 0)
+		serve((struct fuse_in_header *)request);
+	return arg;
+}
+
+static void *use_files(void *arg)
+{
+	char path[64], data[8];
+
+	for (int i = 0; i < 10; i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/%ld", mounted, (long)arg);
+		usleep(500);
+		fd = open(path, O_RDONLY);
+		CHECK(fd >= 0);
+		CHECK_EQ(read(fd, data, sizeof(data)), 4);
+		CHECK_EQ(memcmp(data, "fuse", 4), 0);
+		CHECK_EQ(close(fd), 0);
+	}
+	return NULL;
+}
+
+/*
+ * Ends the mount, and with it calls that hang there, which no signal does: when the
+ * test is over, or has hung for a while. In a process that outlives the test.
+ */
+static void guard_mount(int over)
+{
+	struct pollfd fd = { over, POLLIN, 0 };
+
+	setsid();
+	poll(&fd, 1, 15000);
+	umount2(mounted, MNT_FORCE);
+	umount2(mounted, MNT_DETACH);
+	rmdir(mounted);
+	_exit(0);
+}
+
+static int mount_own(void)
+{
+	char options[128];
+	int over[2];
+
+	device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (device < 0)
+		SKIP("/dev/fuse: %s", strerror(errno));
+	CHECK(mkdtemp(mounted));
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0", device);
+	if (mount("flexsc", mounted, "fuse", MS_NOSUID | MS_NODEV, options)) {
+		rmdir(mounted);
+		SKIP("mount: %s", strerror(errno));
+	}
+	CHECK_EQ(pipe2(over, O_CLOEXEC), 0);
+	if (!fork()) {
+		close(device);
+		close(over[1]);
+		guard_mount(over[0]);
+	}
+	close(over[0]);
+	return over[1];
+}
+
+TEST_LIMIT(a_program_uses_the_file_system_that_it_serves, 40)
+{
+	int over = mount_own();
+	pthread_t users[8], server = start(serve_all, NULL);
+
+	for (long i = 0; i < 8; i++)
+		users[i] = start(use_files, (void *)i);
+	for (int i = 0; i < 8; i++)
+		join(users[i]);
+	CHECK_EQ(write(over, "x", 1), 1);
+	/* Its read ends with the mount. */
+	join(server);
+}

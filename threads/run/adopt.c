@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "adopt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/sigset.h"
+#include "count.h"
+#include "lib/loop/loop.h"
+#include "lib/run/adopt.h"
+#include "moved.h"
+#include "spare.h"
+#include "state.h"
+
+/* A carrier that is back looks so often, in ns, whether its heir is stuck, too. */
+#define LEAVING_NS	2000000U
+
+static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
+{
+	return atomic_compare_exchange_strong(&c->adopt, &from, to);
+}
+
+/* Monitor. */
+
+static uint64_t mask_in(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
+}
+
+/*
+ * Is the thread in an uninterruptible wait, and the monitor's signal the first
+ * thing that happens after that? The kernel reads the state before the signals.
+ */
+static bool is_held(const struct carrier *c)
+{
+	char text[4096];
+	long n = raw_syscall(SYS_pread64, (uint64_t)c->status_fd, PTR(text),
+			     sizeof(text) - 1, 0, 0, 0);
+
+	text[n > 0 ? n : 0] = 0;
+	return strstr(text, "\nState:\tD") &&
+	       mask_in(text, "\nSigPnd:\t") & ~mask_in(text, "\nSigBlk:\t") &
+		       SIGNAL_BIT(SIGNAL_SETXID);
+}
+
+/* Does the carrier run a user thread, outside the runtime? It is held by now. */
+static bool runs_program(const struct carrier *c)
+{
+	const struct uthread *u = __atomic_load_n(&c->k.current,
+						  __ATOMIC_ACQUIRE);
+
+	return u && !__atomic_load_n(&u->busy, __ATOMIC_ACQUIRE);
+}
+
+static bool adopt_is_stuck(struct carrier *c)
+{
+	if (!atomic_load(&c->called) || !flexsc__adopt_possible(c->loop))
+		return false;
+	/* D3 */
+	atomic_store(&c->adopt, ADOPT_LOOKED);
+	if (is_held(c) && runs_program(c))
+		return adopt_goes(c, ADOPT_LOOKED, ADOPT_ASKED);
+	adopt_goes(c, ADOPT_LOOKED, ADOPT_NOT);
+	return false;
+}
+
+/* May s adopt c? It may be c's own ward, and wait for c to let it go. */
+static bool can_adopt(struct carrier *s, struct carrier *c)
+{
+	uint32_t state = atomic_load(&s->adopt);
+
+	return s != c && !atomic_load(&s->asked) && !atomic_load(&s->called) &&
+	       (state == ADOPT_NOT ||
+		(state == ADOPT_LEAVES && atomic_load(&s->heir) == c));
+}
+
+/* The best is a spare, then a carrier that sleeps. */
+static struct carrier *find_heir(struct carrier *c)
+{
+	struct carrier *best = NULL;
+	int merit = -1;
+
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
+		struct carrier *s = &flexsc__runtime.carriers[i];
+		int is = 2 * atomic_load(&s->spare) + atomic_load(&s->idle);
+
+		if (is > merit && can_adopt(s, c)) {
+			best = s;
+			merit = is;
+		}
+	}
+	return best;
+}
+
+static void ask_heir(struct carrier *c)
+{
+	struct carrier *heir = find_heir(c), *nothing = NULL;
+
+	if (!heir ||
+	    !atomic_compare_exchange_strong(&heir->asked, &nothing, c))
+		return;
+	flexsc_loop_wake(heir->loop, NULL);
+	futex_wake(&heir->adopt);
+}
+
+bool flexsc__adopt_look(struct carrier *c)
+{
+	if (atomic_load(&c->adopt) == ADOPT_NOT && !adopt_is_stuck(c))
+		return false;
+	/* Also if the carrier that was asked before is stuck itself. */
+	if (atomic_load(&c->adopt) == ADOPT_ASKED)
+		ask_heir(c);
+	return atomic_load(&c->adopt) != ADOPT_NOT;
+}
+
+/* Handler. */
+
+void flexsc__adopt_gate(struct carrier *c)
+{
+	if (atomic_load(&c->adopt) == ADOPT_NOT ||
+	    adopt_goes(c, ADOPT_LOOKED, ADOPT_NOT) ||
+	    adopt_goes(c, ADOPT_ASKED, ADOPT_NOT))
+		return;
+	while (atomic_load(&c->adopt) == ADOPT_TAKEN)
+		futex_wait(&c->adopt, ADOPT_TAKEN, UINT64_MAX);
+	/* For the carrier's own stack: flexsc__adopt_attend(). */
+	if (flexsc__adopt_is_ward(c))
+		atomic_store(&c->asked, c);
+}
+
+bool flexsc__adopt_is_ward(const struct carrier *c)
+{
+	return atomic_load(&c->adopt) == ADOPT_DONE;
+}
+
+/* Heir. */
+
+/* Carriers that were adopted by one that isn't a spare. */
+static _Atomic int missing;
+
+static void let_go(struct carrier *ward)
+{
+	RULE(atomic_load(&ward->adopt) == ADOPT_LEAVES);
+	ward->next_ward = NULL;
+	flexsc__adopt_end(ward->loop, ward->thread);
+	atomic_store(&ward->heir, NULL);
+	atomic_store(&ward->adopt, ADOPT_NOT);
+	futex_wake(&ward->adopt);
+}
+
+void flexsc__adopt_serve(struct carrier *c)
+{
+	struct carrier **link = &c->wards, *ward;
+
+	while ((ward = *link)) {
+		flexsc__adopt_results(ward->loop);
+		if (atomic_load(&ward->adopt) == ADOPT_LEAVES) {
+			*link = ward->next_ward;
+			let_go(ward);
+		} else {
+			link = &ward->next_ward;
+		}
+	}
+}
+
+static void unlink_ward(struct carrier *heir, const struct carrier *ward)
+{
+	struct carrier **link = &heir->wards;
+
+	while (*link != ward)
+		link = &(*link)->next_ward;
+	*link = ward->next_ward;
+}
+
+/* s is to be the heir of one more. */
+static void step_in(struct carrier *s, struct carrier *c)
+{
+	bool spare = true;
+
+	if (atomic_load(&s->adopt) == ADOPT_LEAVES) {
+		/* It was c's ward, and takes c's place instead of waiting. */
+		unlink_ward(c, s);
+		let_go(s);
+		flexsc__adopt_revoke(s->loop);
+		flexsc__moved_back(s);
+	} else if (atomic_compare_exchange_strong(&s->spare, &spare, false)) {
+		flexsc__spare_used();
+	} else {
+		atomic_fetch_add(&missing, 1);
+	}
+}
+
+static void take(struct carrier *s, struct carrier *c)
+{
+	flexsc__adopt_begin(c->loop, s->loop);
+	/* D1 */
+	atomic_store(&c->heir, s);
+}
+
+static void take_wards(struct carrier *s, struct carrier *c)
+{
+	struct carrier **link = &c->wards;
+
+	for (; *link; link = &(*link)->next_ward)
+		take(s, *link);
+	*link = s->wards;
+	s->wards = c->wards;
+	c->wards = NULL;
+}
+
+static bool adopt(struct carrier *s, struct carrier *c)
+{
+	if (!adopt_goes(c, ADOPT_ASKED, ADOPT_TAKEN))
+		return false;
+	/* Only c could be at a queue, and c is outside the runtime. */
+	flexsc__runtime.alone = false;
+	step_in(s, c);
+	take(s, c);
+	take_wards(s, c);
+	flexsc__adopt_results(c->loop);
+	flexsc__moved_take(s, c);
+	flexsc__carrier_take_queues(s, c);
+	flexsc__carrier_forward(c);
+	c->next_ward = s->wards;
+	s->wards = c;
+	COUNT_CARRIER(s, adoptions, 1);
+	atomic_store(&c->adopt, ADOPT_DONE);
+	futex_wake(&c->adopt);
+	flexsc_loop_submit(s->loop);
+	return true;
+}
+
+/* The carrier is back. */
+
+/* Is one more needed that runs user threads? */
+static bool is_missing(void)
+{
+	int n = atomic_load(&missing);
+
+	while (n > 0)
+		if (atomic_compare_exchange_weak(&missing, &n, n - 1))
+			return true;
+	return false;
+}
+
+/* Wait until the heir has let go of c's loop. False: c has taken its heir's place. */
+static bool get_loop_back(struct carrier *c)
+{
+	while (atomic_load(&c->adopt) == ADOPT_LEAVES) {
+		struct carrier *heir = atomic_load(&c->heir), *ward;
+
+		if (heir)
+			flexsc_loop_wake(heir->loop, NULL);
+		futex_wait(&c->adopt, ADOPT_LEAVES, LEAVING_NS);
+		ward = atomic_exchange(&c->asked, NULL);
+		if (ward && ward != c && adopt(c, ward))
+			return false;
+	}
+	return true;
+}
+
+static void come_back(struct carrier *c)
+{
+	atomic_store(&c->adopt, ADOPT_LEAVES);
+	if (!get_loop_back(c))
+		return;
+	flexsc__adopt_revoke(c->loop);
+	flexsc__moved_back(c);
+	if (!is_missing())
+		atomic_store(&c->spare, true);
+}
+
+void flexsc__adopt_attend(struct carrier *c)
+{
+	struct carrier *ward = atomic_exchange(&c->asked, NULL);
+
+	RULE(kthread_self() == &c->k && !c->k.current);
+	if (flexsc__adopt_is_ward(c))
+		come_back(c);
+	if (ward && ward != c)
+		adopt(c, ward);
+}
+
+void flexsc__adopt_forget(void)
+{
+	atomic_store(&missing, 0);
+	atomic_store(&flexsc__moved_accepts, 0);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "moved.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "carrier.h"
+#include "lib/base/clock.h"
+#include "lib/loop/loop.h"
+#include "lib/run/adopt.h"
+#include "state.h"
+#include "uthreads.h"
+#include "wait.h"
+
+_Atomic uint32_t flexsc__moved_accepts;
+
+/* Polling first. */
+
+/* What the user thread's call needs is there, or its time is over. */
+static void poll_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+	struct carrier *c = kthread_self()->carrier;
+	uint64_t now;
+
+	if (cb->ret < 0) {
+		flexsc__wait_ends(u, cb->ret);
+		return;
+	}
+	if (u->moved.until) {
+		now = time_monotonic();
+		u->ns = u->moved.until > now ? u->moved.until - now : 1;
+	}
+	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
+	flexsc__wait_post(c, u, true);
+}
+
+void flexsc__moved_poll(struct carrier *c, struct uthread *u)
+{
+	int err = NO_ENTRY;
+
+	u->moved.poll = (struct pollfd){
+		.fd = (int)u->args[0],
+		.events = u->nr == SYS_connect ? POLLOUT : POLLIN,
+	};
+	u->moved.until = u->ns ? time_monotonic() + u->ns : 0;
+	u->cb.callback = poll_over;
+	if (flexsc__loop_has_entry(c->loop))
+		err = flexsc__call_poll(c->loop, &u->cb, &u->moved.poll);
+	if (err)
+		flexsc__wait_ends(u, err);
+	else
+		flexsc__wait_posted(c, u);
+}
+
+/* An accept() was cancelled, to begin again by a poll; or it is over. */
+static void accept_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+
+	if (cb->ret == -ECANCELED && !atomic_load(&u->wanted) && !u->handled)
+		flexsc__moved_poll(kthread_self()->carrier, u);
+	else
+		flexsc__wait_ends(u, cb->ret);
+}
+
+void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
+{
+	/* It polls already. */
+	if (u->cb.callback == poll_over)
+		return;
+	u->cb.callback = accept_over;
+	flexsc_loop_cancel(c->loop, &u->cb);
+}
+
+/* Taking. */
+
+/*
+ * Has the call no effect while its request is armed? One that wants all bytes may
+ * have some, and the kernel alone counts how many.
+ */
+static bool moves_when_armed(const struct uthread *u)
+{
+	switch (u->nr) {
+	case SYS_recvfrom:
+		return !(u->args[3] & MSG_WAITALL);
+	case SYS_recvmsg:
+		return !(u->args[2] & MSG_WAITALL);
+	case SYS_read:
+	case SYS_readv:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_poll:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_waitid:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
+{
+	uint64_t ns;
+
+	if (!flexsc__adopt_take(c->loop, &u->cb, false, &ns))
+		return;
+	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
+	/* Without memory, the time is treated as if it had come. */
+	if (flexsc_loop_timer(s->loop, &u->cb, ns)) {
+		u->cb.ret = 0;
+		u->cb.callback(&u->cb);
+	}
+}
+
+static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
+{
+	if (!flexsc__adopt_take(c->loop, &u->cb, moves_when_armed(u), &u->ns))
+		return;
+	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
+	c->accepts |= flexsc__runtime.polls && moved_is_accept(u);
+	/* connect() that was begun can't be begun again before it is over. */
+	if (flexsc__runtime.polls && (moved_is_accept(u) || u->nr == SYS_connect))
+		flexsc__moved_poll(s, u);
+	else
+		flexsc__wait_post(s, u, true);
+}
+
+static void take_wait(struct carrier *s, struct carrier *c, struct uthread *u)
+{
+	switch ((enum wait_kind)atomic_load(&u->wait)) {
+	case WAIT_NOT:
+		break;
+	case WAIT_CALL:
+		take_call(s, c, u);
+		break;
+	case WAIT_FUTEX:
+		if (!u->futex.timed)
+			break;
+		/* fall through */
+	case WAIT_TIMER:
+		take_timer(s, c, u);
+		break;
+	}
+}
+
+static struct carrier *carrier_of(const struct uthread *u)
+{
+	return __atomic_load_n(&u->carrier, __ATOMIC_RELAXED);
+}
+
+void flexsc__moved_take(struct carrier *s, struct carrier *c)
+{
+	struct uthread *u;
+
+	RULE(kthread_self()->carrier == s && !c->accepts);
+	flexsc__uthreads_lock();
+	for (u = flexsc__uthreads_first(); u; u = u->all_next)
+		if (carrier_of(u) == c)
+			take_wait(s, c, u);
+	if (c->accepts) {
+		/* M3 */
+		atomic_fetch_add(&flexsc__moved_accepts, 1);
+		for (u = flexsc__uthreads_first(); u; u = u->all_next)
+			if (atomic_load(&u->wait) == WAIT_CALL &&
+			    moved_is_accept(u))
+				flexsc__carrier_want(u);
+	}
+	flexsc__uthreads_unlock();
+}
+
+void flexsc__moved_back(struct carrier *c)
+{
+	if (c->accepts) {
+		c->accepts = false;
+		atomic_fetch_sub(&flexsc__moved_accepts, 1);
+	}
+	flexsc__uthreads_lock();
+	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
+		if (carrier_of(u) == c)
+			flexsc__wait_interrupt(c, u);
+	flexsc__uthreads_unlock();
+}

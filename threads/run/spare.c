@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "spare.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../report/counters.h"
+#include "carrier.h"
+#include "lib/base/futex.h"
+#include "lib/pool/own_thread.h"
+#include "own_thread.h"
+#include "state.h"
+
+/* How long the maker waits after it couldn't make one, in ns. */
+#define AGAIN_NS	10000000000U
+
+static struct flexsc_options options;
+static _Atomic uint32_t used;	/* how often one was; the maker sleeps on it */
+static atomic_bool ends;	/* the maker is to end; "used" has grown then */
+static pthread_t maker;
+static bool has_maker;
+static uint32_t made;		/* spares, since the carriers started */
+
+static bool one_is_ready(void)
+{
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		if (atomic_load(&flexsc__runtime.carriers[i].spare))
+			return true;
+	return false;
+}
+
+/* 0 also if there can't be more. */
+static int make_spare(char *why, size_t size)
+{
+	int err;
+
+	if (flexsc__runtime.count == flexsc__runtime.room)
+		return 0;
+	err = flexsc__carrier_start(&options, true, why, size);
+	if (!err)
+		flexsc__counters_spares(++made);
+	return err;
+}
+
+static void *maker_main(void *arg)
+{
+	char why[160];
+
+	(void)arg;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	for (;;) {
+		uint32_t before = atomic_load(&used);
+
+		if (atomic_load(&ends))
+			return NULL;
+		if (one_is_ready() || !make_spare(why, sizeof(why)))
+			futex_wait(&used, before, UINT64_MAX);
+		else
+			futex_wait(&used, before, AGAIN_NS);
+	}
+}
+
+int flexsc__spares_start(const struct flexsc_options *same, char *why,
+			 size_t size)
+{
+	int first, err;
+
+	options = *same;
+	first = make_spare(why, size);
+	err = -flexsc__own_service(&maker, maker_main, NULL);
+	has_maker = !err;
+	if (err && !first)
+		snprintf(why, size, "%s", strerror(-err));
+	return first ? first : err;
+}
+
+void flexsc__spare_used(void)
+{
+	atomic_fetch_add(&used, 1);
+	futex_wake(&used);
+}
+
+void flexsc__spares_end(void)
+{
+	if (!has_maker)
+		return;
+	atomic_store(&ends, true);
+	flexsc__spare_used();
+	flexsc__own_join(maker);
+	has_maker = false;
+}
+
+void flexsc__spares_forget(void)
+{
+	atomic_store(&used, 0);
+	atomic_store(&ends, false);
+	has_maker = false;
+	made = 0;
+}
