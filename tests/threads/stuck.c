@@ -607,7 +607,7 @@ static int mount_own(void)
 	return over[1];
 }
 
-TEST_LIMIT(a_program_uses_the_file_system_that_it_serves, 40)
+static void use_what_it_serves(void)
 {
 	int over = mount_own();
 	pthread_t users[8], server = start(serve_all, NULL);
@@ -619,4 +619,62 @@ TEST_LIMIT(a_program_uses_the_file_system_that_it_serves, 40)
 	CHECK_EQ(write(over, "x", 1), 1);
 	/* Its read ends with the mount. */
 	join(server);
+}
+
+TEST_LIMIT(a_program_uses_the_file_system_that_it_serves, 40)
+{
+	use_what_it_serves();
+}
+
+/* Threads don't stay at home after their first call there, so close() hangs, too. */
+TEST_LIMIT(a_program_opens_and_closes_files_that_it_serves_on_carriers, 40)
+{
+	setenv("FLEXSC_LODGING", "0", 1);
+	use_what_it_serves();
+}
+
+/* A read that waits goes on with the file that it has, though its number is another's. */
+
+static atomic_int reading;
+
+static void *read_one(void *arg)
+{
+	char byte;
+
+	reading++;
+	CHECK_EQ(read(*(int *)arg, &byte, 1), 1);
+	CHECK_EQ(byte, 'o');
+	return NULL;
+}
+
+TEST_LIMIT(a_wait_keeps_its_file_when_its_number_is_used_again, 40)
+{
+	enum { READERS = 8 };
+	int old[READERS][2], new[2], numbers[READERS];
+	pthread_t readers[READERS], hanging;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, new), 0);
+	for (int i = 0; i < READERS; i++) {
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, old[i]), 0);
+		numbers[i] = old[i][0];
+		readers[i] = start(read_one, &numbers[i]);
+	}
+	while (reading < READERS)
+		usleep(1000);
+	settle();
+	for (int i = 0; i < READERS; i++)
+		CHECK_EQ(dup2(new[0], numbers[i]), numbers[i]);
+	begin_to_hang(&hanging, 1);
+	/* The new file has bytes for all, which none may take. */
+	for (int i = 0; i < READERS; i++)
+		CHECK_EQ(write(new[1], "n", 1), 1);
+	settle();
+	settle();
+	settle();
+	for (int i = 0; i < READERS; i++)
+		CHECK_EQ(write(old[i][1], "o", 1), 1);
+	settle();
+	let_go(&hanging, 1);
+	for (int i = 0; i < READERS; i++)
+		join(readers[i]);
 }

@@ -20,6 +20,7 @@
 #include "futex2.h"
 #include "life.h"
 #include "../run/home.h"
+#include "../run/moved.h"
 #include "polling.h"
 #include "way.h"
 #include "../run/ending.h"
@@ -211,6 +212,7 @@ void flexsc__hook_closes(uint32_t fd)
 		if (enters)
 			flexsc__exit(u);
 	}
+	moved_close(fd);
 	fds_forget(fd);
 }
 
@@ -225,8 +227,13 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 
 	if (closes_own(nr, a))
 		return -EBADF;
-	if (closes_others(nr) && nr != SYS_shutdown)
+	if (closes_others(nr) && nr != SYS_shutdown) {
+		if (nr == SYS_close_range)
+			moved_close_range();
+		else
+			moved_close((uint32_t)a[nr != SYS_close]);
 		flexsc__closing_each(nr, entry.args, hold);
+	}
 	flexsc__fds_note(&entry);
 	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])
 		ret = close_others(a);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "way.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -40,6 +41,36 @@ static bool syncs(long nr)
 	case SYS_sync_file_range:
 	case SYS_msync:
 		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Can a call of CLASS_FAST be held up all the same, by a disk, a network file system or
+ * another process? Outside the runtime it stops its own thread only.
+ */
+static bool may_hang(long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	/* A thread that waits for a page holds the lock that these take. */
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+	/* A file system of a network or of FUSE asks its server. */
+	case SYS_flock:
+		return true;
+	case SYS_fcntl:
+		switch (a[1]) {
+		case F_GETLK:
+		case F_SETLK:
+		case F_OFD_GETLK:
+		case F_OFD_SETLK:
+		case F_SETFL:
+		case F_SETLEASE:
+			return true;
+		default:
+			return false;
+		}
 	default:
 		return false;
 	}
@@ -213,7 +244,8 @@ long flexsc__way_make(struct uthread *u, long nr,
 		return flexsc__call_wait_home(u, nr, a);
 	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:
-		return flexsc__call_plainly(nr, a);
+		return may_hang(nr, a) ? flexsc__call_exposed(u, nr, a) :
+					 flexsc__call_plainly(nr, a);
 	case CLASS_DISK:
 		return syncs(nr) ? flexsc__call_post(u, nr, a) :
 				   flexsc__call_exposed(u, nr, a);

@@ -14,6 +14,7 @@
 #include "wait.h"
 
 _Atomic uint32_t flexsc__moved_accepts;
+struct moved_closings flexsc__moved_closings;
 
 /* Polling first. */
 
@@ -82,6 +83,9 @@ void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
  */
 static bool moves_when_armed(const struct uthread *u)
 {
+	if (u->nr != SYS_waitid &&
+	    u->moved.closings != moved_closings(moved_fd(u)))
+		return false;
 	switch (u->nr) {
 	case SYS_recvfrom:
 		return !(u->args[3] & MSG_WAITALL);

@@ -17,6 +17,51 @@
 
 #include "uthread.h"
 
+/*
+ * A descriptor that is closed while a call waits for it may be another file's by the
+ * time the call is moved, and only the old request has the right file. So closings are
+ * counted, by the descriptor's lower bits, and the count is noted when a call is posted.
+ * If it differs, the call stays.
+ */
+#define MOVED_CLOSINGS	(1U << 16)
+
+extern struct moved_closings {
+	_Atomic uint32_t ranges;	/* calls of close_range(2) */
+	_Atomic uint32_t of[MOVED_CLOSINGS];
+} flexsc__moved_closings;
+
+static inline uint32_t moved_closings(uint64_t fd)
+{
+	return atomic_load_explicit(&flexsc__moved_closings.ranges,
+				    memory_order_relaxed) +
+	       atomic_load_explicit(
+		       &flexsc__moved_closings.of[fd % MOVED_CLOSINGS],
+		       memory_order_relaxed);
+}
+
+/* User threads only: the descriptor is about to be closed. */
+static inline void moved_close(uint32_t fd)
+{
+	atomic_fetch_add(&flexsc__moved_closings.of[fd % MOVED_CLOSINGS], 1);
+}
+
+static inline void moved_close_range(void)
+{
+	atomic_fetch_add(&flexsc__moved_closings.ranges, 1);
+}
+
+/* The descriptor that u's call waits for; run/ending.c has the same rule. */
+static inline uint64_t moved_fd(const struct uthread *u)
+{
+	return u->args[u->nr == SYS_poll ? 4 : 0];
+}
+
+/* u is about to post its call. */
+static inline void moved_note(struct uthread *u)
+{
+	u->moved.closings = moved_closings(moved_fd(u));
+}
+
 /* Heir only: c is stuck. Waits that can be moved go on at s, the calling carrier. */
 void flexsc__moved_take(struct carrier *s, struct carrier *c);
 

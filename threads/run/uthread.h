@@ -178,9 +178,11 @@ struct uthread {
 		uintptr_t page;	/* page of a word it has waited for */
 	} futex;
 
-	struct {		/* moved.c: a call that polls first */
+	struct {		/* moved.h */
+		uint32_t closings;	/* of its descriptor, when it was posted */
+		/* A call that polls first, and its limit: ns, 0: none. */
 		struct pollfd poll;
-		uint64_t until;	/* CLOCK_MONOTONIC, ns; 0: no time limit */
+		uint64_t until;
 	} moved;
 
 	_Atomic uint64_t told;	/* ns that its clock has shown: cputime.c */

@@ -145,6 +145,7 @@ long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
 	u->nr = nr;
 	u->args = args;
 	u->ns = ns;
+	moved_note(u);
 	return wait_here(u, post);
 }
 

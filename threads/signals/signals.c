@@ -169,7 +169,7 @@ static long number_at(uint64_t pc)
  * The signal that calls u home interrupted a call that the kernel doesn't
  * restart after a handler. The program sent no signal and mustn't see EINTR, so
  * restart the call here. A relative time limit begins anew. close(2) isn't
- * restarted, because it has closed the descriptor.
+ * restarted, because it has closed the descriptor: it is over.
  */
 static void begin_again(const struct stuck *stuck, ucontext_t *context)
 {
@@ -180,6 +180,8 @@ static void begin_again(const struct stuck *stuck, ucontext_t *context)
 		return;
 	nr = call_is_noted(stuck, regs) ? stuck->nr :
 				     number_at((uint64_t)regs[REG_RIP]);
+	if (nr == SYS_close)
+		regs[REG_RAX] = 0;
 	if (nr < 0 || nr == SYS_close)
 		return;
 	regs[REG_RAX] = nr;
