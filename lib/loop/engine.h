@@ -107,7 +107,8 @@ struct engine {
 	 * The next three are for a thread that acts as owner while the owner is
 	 * stuck outside the library (run/adopt.h).
 	 *
-	 * How far has this entry come, which isn't SUBMITTED, or this direct call?
+	 * How far has this entry come, which has left loop->submitted, or this
+	 * direct call?
 	 * NULL: no thread may act as owner.
 	 */
 	enum reach (*reach)(struct flexsc_loop *loop, uint32_t index);

@@ -56,6 +56,21 @@ static void take_timer(struct flexsc_loop *loop, uint32_t timer, uint64_t *ns)
 	loop->events--;
 }
 
+/* Is the entry on the loop's own lists, where no syscall thread can begin it? */
+static bool is_unsubmitted(struct flexsc_loop *loop, uint32_t index)
+{
+	struct pool *pool = loop_pool(loop);
+	bool is;
+
+	if (pool)
+		lock(&pool->lock);
+	is = entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED &&
+	     call_of(loop, index)->pool.where == POOL_NOT;
+	if (pool)
+		unlock(&pool->lock);
+	return is;
+}
+
 static bool may_take(struct flexsc_loop *loop, uint32_t index, bool armed)
 {
 	const struct call *call = call_of(loop, index);
@@ -64,8 +79,7 @@ static bool may_take(struct flexsc_loop *loop, uint32_t index, bool armed)
 	if (call->cancel != CANCEL_NOT || call->partial ||
 	    call->chained != NO_HELD)
 		return false;
-	if (!call_is_direct(call) &&
-	    entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
+	if (!call_is_direct(call) && is_unsubmitted(loop, index))
 		return true;
 	switch (loop->engine->reach(loop, index)) {
 	case REACH_UNSEEN:

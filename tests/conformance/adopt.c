@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loop whose owner does nothing for a while, as if it was stuck in the kernel, and
+ * another thread that acts as owner meanwhile: lib/run/adopt.h. Each byte is read once,
+ * by one of the two, and whatever was armed in the owner's ring has no effect.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../harness.h"
+#include "lib/run/adopt.h"
+
+enum { READS = 64, TIMERS = 8 };
+
+static struct {
+	struct flexsc_loop *loop;
+	pthread_t thread;
+	sem_t stuck, back, over;
+} owner;
+
+static int pairs[READS][2];
+static struct call reads[READS], timers[TIMERS];
+static char bytes[READS];
+static bool taken[READS];
+
+static void post_read(struct flexsc_loop *loop, int i)
+{
+	POST(loop, &reads[i], SYS_read, pairs[i][0], &bytes[i], 1);
+}
+
+/* Half of the reads are submitted, and armed; half aren't. */
+static void *be_stuck(void *arg)
+{
+	owner.loop = test_loop();
+	for (int i = 0; i < READS; i++) {
+		post_read(owner.loop, i);
+		if (i == READS / 2)
+			CHECK(flexsc_loop_dispatch(owner.loop) >= 0);
+	}
+	for (int i = 0; i < TIMERS; i++)
+		CHECK_EQ(flexsc_loop_timer(owner.loop, &timers[i].cb,
+					   1000 * SECOND), 0);
+	CHECK_EQ(sem_post(&owner.stuck), 0);
+	CHECK_EQ(sem_wait(&owner.back), 0);
+	flexsc__adopt_revoke(owner.loop);
+	CHECK_EQ(sem_post(&owner.over), 0);
+	/* It can be used again, until it is empty. */
+	CHECK_EQ(DO(owner.loop, SYS_getpid), getpid());
+	CHECK_EQ(flexsc_loop_destroy(owner.loop), 0);
+	return arg;
+}
+
+static void begin(void)
+{
+	CHECK_EQ(sem_init(&owner.stuck, 0, 0) | sem_init(&owner.back, 0, 0) |
+		 sem_init(&owner.over, 0, 0), 0);
+	for (int i = 0; i < READS; i++) {
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]), 0);
+		reads[i] = (struct call)CALL_INIT;
+	}
+	for (int i = 0; i < TIMERS; i++)
+		timers[i] = (struct call)CALL_INIT;
+	CHECK_EQ(pthread_create(&owner.thread, NULL, be_stuck, NULL), 0);
+	CHECK_EQ(sem_wait(&owner.stuck), 0);
+}
+
+static void send_bytes(int from, int to)
+{
+	for (int i = from; i < to; i++)
+		CHECK_EQ(write(pairs[i][1], "b", 1), 1);
+}
+
+/* What can't be taken completes by itself. */
+static void take_reads(struct flexsc_loop *heir)
+{
+	uint64_t ns;
+
+	for (int i = 0; i < READS; i++) {
+		if (reads[i].runs ||
+		    !flexsc__adopt_take(owner.loop, &reads[i].cb, true, &ns))
+			continue;
+		CHECK_EQ(ns, 0);
+		taken[i] = true;
+		post_read(heir, i);
+	}
+}
+
+static void take_timers(struct flexsc_loop *heir)
+{
+	uint64_t ns;
+
+	for (int i = 0; i < TIMERS; i++) {
+		CHECK(flexsc__adopt_take(owner.loop, &timers[i].cb, false, &ns));
+		CHECK(ns > 900 * SECOND && ns <= 1001 * SECOND);
+		CHECK_EQ(flexsc_loop_timer(heir, &timers[i].cb, 1), 0);
+	}
+}
+
+static unsigned int runs_of(const struct call *calls, int n)
+{
+	unsigned int runs = 0;
+
+	for (int i = 0; i < n; i++)
+		runs += calls[i].runs;
+	return runs;
+}
+
+TEST(an_heir_has_what_its_ward_s_loop_had)
+{
+	struct flexsc_loop *heir = test_loop();
+	bool uring = !strcmp(test_engine(), "uring");
+
+	/* The sync engine has nothing pending. */
+	CHECK_EQ(flexsc__adopt_possible(heir), strcmp(test_engine(), "sync") != 0);
+	if (!flexsc__adopt_possible(heir))
+		return;
+	begin();
+	/* Some come before, some while it is adopted, some after that. */
+	send_bytes(0, READS / 4);
+	flexsc__adopt_begin(owner.loop, heir);
+	flexsc__adopt_results(owner.loop);
+	take_reads(heir);
+	take_timers(heir);
+	send_bytes(READS / 4, READS);
+	while (runs_of(reads, READS) < READS ||
+	       runs_of(timers, TIMERS) < TIMERS) {
+		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
+		CHECK(flexsc_loop_dispatch(heir) >= 0);
+		flexsc__adopt_results(owner.loop);
+	}
+	for (int i = 0; i < READS; i++) {
+		CHECK(!uring || taken[i]);
+		CHECK_EQ(reads[i].runs, 1);
+		CHECK_EQ(reads[i].cb.ret, 1);
+		CHECK_EQ(bytes[i], 'b');
+	}
+	flexsc__adopt_end(owner.loop, owner.thread);
+	send_bytes(0, READS);
+	CHECK_EQ(sem_post(&owner.back), 0);
+	CHECK_EQ(sem_wait(&owner.over), 0);
+	pthread_join(owner.thread, NULL);
+	/* Bytes that came later are still there. */
+	for (int i = 0; i < READS; i++) {
+		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), 1);
+		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), -1);
+		CHECK_EQ(reads[i].runs, 1);
+	}
+	CHECK_EQ(flexsc_loop_destroy(heir), 0);
+}
