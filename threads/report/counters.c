@@ -41,7 +41,7 @@ static int make_file(size_t size)
 	int fd = flexsc__own_fd(memfd_create(RUN_PAGE_NAME, MFD_CLOEXEC));
 
 	if (fd >= 0 && ftruncate(fd, (off_t)size)) {
-		plain_close(fd);
+		flexsc__own_fd_close(fd);
 		fd = -1;
 	}
 	return fd;
@@ -102,7 +102,7 @@ void flexsc__counters_spares(uint32_t n)
 void flexsc__counters_forked(void)
 {
 	if (page_fd >= 0)
-		plain_close(page_fd);
+		flexsc__own_fd_close(page_fd);
 	munmap(flexsc__run_page, page_bytes);
 	page_fd = -1;
 	flexsc__run_page = NULL;
