@@ -24,7 +24,7 @@
 #define STREAMS		(FD_POLLS_IN | FD_POLLS_OUT)
 #define KINDS \
 	(STREAMS | FD_PLACED | FD_TERMINAL | FD_RETURNS_IN | FD_RETURNS_OUT | \
-	 FD_UNKNOWN)
+	 FD_UNKNOWN | FD_WORKER | FD_OLD_WORKER)
 #define NEEDS		(NEED_WAITS | NEED_SEEKS | STREAMS)
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
 #define TYPES		(FD_BYTES | FD_RECORDS)
@@ -111,6 +111,11 @@ static const uint32_t facts_out[] = {
 	[WAITS_UNKNOWN] = FD_UNKNOWN,
 };
 
+static const uint32_t facts_maker[] = {
+	[MADE_BY_OLD_WORKER] = FD_OLD_WORKER,
+	[MADE_BY_WORKER] = FD_WORKER,
+};
+
 static uint32_t ask_kind(uint32_t fd)
 {
 	const struct kind *kind = flexsc__kind(fd);
@@ -127,7 +132,8 @@ static uint32_t ask_kind(uint32_t fd)
 		return facts | FD_PLACED;
 	if (kind->is_terminal)
 		return facts | FD_TERMINAL;
-	return facts | facts_in[kind->in] | facts_out[kind->out];
+	return facts | facts_in[kind->in] | facts_out[kind->out] |
+	       facts_maker[kind->maker];
 }
 
 /* Does a call on this descriptor wait as io_uring would? */

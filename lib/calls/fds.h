@@ -76,6 +76,9 @@ enum fd_fact {
 	 */
 	FD_OPENED = 1 << 25,
 	FD_FIRST = 1 << 26,	/* ... and its position is 0 */
+	/* Who makes its calls for io_uring: enum maker. */
+	FD_WORKER = 1 << 27,
+	FD_OLD_WORKER = 1 << 28,
 };
 
 /* Facts that argument 0 must have before io_uring gets a call. */

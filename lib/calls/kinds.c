@@ -37,6 +37,15 @@ static const struct kind memory = {
 static const struct kind faults = { .in = WAITS_UNKNOWN, .out = WAITS_NEVER };
 /* What is read is waited for; a write never waits, and is never polled. */
 static const struct kind source = { .in = WAITS_POLLED, .out = WAITS_NEVER };
+static const struct kind timer = {
+	.in = WAITS_POLLED, .out = WAITS_NEVER, .maker = MADE_BY_OLD_WORKER,
+};
+static const struct kind events = {
+	.in = WAITS_POLLED, .out = WAITS_NEVER, .maker = MADE_BY_WORKER,
+};
+static const struct kind requests = {
+	.in = WAITS_POLLED, .out = WAITS_POLLED, .maker = MADE_BY_OLD_WORKER,
+};
 
 static const struct kind signals = {
 	.in = WAITS_POLLED, .out = WAITS_NEVER, .has_signals = true,
@@ -50,10 +59,10 @@ static const struct {
 	const struct kind *kind;
 } nameless[] = {
 	{ "anon_inode:[eventfd]", &stream },
-	{ "anon_inode:[timerfd]", &source },
+	{ "anon_inode:[timerfd]", &timer },
 	{ "anon_inode:[signalfd]", &signals },
-	{ "anon_inode:inotify", &source },
-	{ "anon_inode:[fanotify]", &source },
+	{ "anon_inode:inotify", &events },
+	{ "anon_inode:[fanotify]", &events },
 	{ "anon_inode:[userfaultfd]", &faults },
 	{ "anon_inode:[eventpoll]", &silent },
 	{ "anon_inode:[io_uring]", &silent },
@@ -76,9 +85,9 @@ static const struct {
 	{ 1, 7, &stream },	/* full */
 	{ 1, 8, &source },	/* random */
 	{ 1, 9, &source },	/* urandom */
-	{ 1, 11, &source },	/* kmsg */
+	{ 1, 11, &events },	/* kmsg */
 	{ 10, 200, &stream },	/* net/tun */
-	{ 10, 229, &stream },	/* fuse */
+	{ 10, 229, &requests },	/* fuse */
 };
 
 static const struct kind *kind_of_device(uint32_t fd, const struct statx *file)

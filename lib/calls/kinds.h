@@ -29,12 +29,24 @@ enum waits {
 	WAITS_UNKNOWN,
 };
 
+/*
+ * Who makes a call on a file for io_uring when poll(2) has reported it ready? A worker
+ * where the file has no call that doesn't wait. What the worker has read or written
+ * can't be undone, and the thread that posted the call has to enter for the result.
+ */
+enum maker {
+	MADE_BY_OWNER = 0,
+	MADE_BY_OLD_WORKER,	/* before Linux 6.12 a worker */
+	MADE_BY_WORKER,
+};
+
 struct kind {
 	uint8_t in, out;	/* enum waits */
 	bool has_place;		/* calls at the file's position share it */
 	bool has_offsets;	/* pread() and pwrite() work */
 	bool is_terminal;
 	bool has_signals;	/* a signalfd: the calling thread's */
+	uint8_t maker;		/* enum maker */
 };
 
 /* The kind of a descriptor's file. NULL: there is no such descriptor. */

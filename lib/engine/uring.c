@@ -300,6 +300,10 @@ static int uring_explain(struct flexsc_loop *loop, int err)
 	}
 }
 
+#ifndef IORING_FEAT_MIN_TIMEOUT
+#define IORING_FEAT_MIN_TIMEOUT	(1U << 15)	/* Linux 6.12 */
+#endif
+
 static int uring_open(struct flexsc_loop *loop)
 {
 	const unsigned int needed = IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL |
@@ -331,6 +335,8 @@ static int uring_open(struct flexsc_loop *loop)
 	}
 	flexsc__writes_init(&uring->writes);
 	loop->engine_data = uring;
+	/* That came with the same release. */
+	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
 	uring->counted = uring->ring.tail;
 	uring_make_way(uring);

@@ -219,10 +219,28 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 {
 	uint32_t fd = (uint32_t)a[0];
 
-	if (flexsc__fds_kind(fd) & FD_UNKNOWN &&
+	if (flexsc__fds_kind(fd) & (FD_UNKNOWN | FD_WORKER | FD_OLD_WORKER) &&
 	    flexsc__fds_find_nonblock(fd))
 		return flexsc__call_exposed(u, nr, a);
 	return flexsc__call_wait_home(u, nr, a);
+}
+
+/* Facts of descriptors whose calls may need the user thread's own kernel thread. */
+#define NEEDY		(FD_SIGNALS | FD_WORKER | FD_OLD_WORKER)
+
+/*
+ * A signalfd shows the signals of the kernel thread that reads it. What a worker of
+ * io_uring has read doesn't arrive while the carrier is stuck that posted the call,
+ * although others may wait for the answer to it, as to an event of fanotify's.
+ */
+static bool needs_home(const struct table_row *row, uint32_t fd)
+{
+	uint32_t facts = fds_known(fd);
+
+	if (facts & FD_SIGNALS)
+		return row->poll == POLL_READ;
+	return row->poll != POLL_NONE && flexsc__runtime.polls &&
+	       (facts & FD_WORKER || !flexsc__runtime.makes_ready);
 }
 
 long flexsc__way_make(struct uthread *u, long nr,
@@ -239,9 +257,8 @@ long flexsc__way_make(struct uthread *u, long nr,
 	case WAITS_POLLED:
 		break;
 	}
-	/* A signalfd shows the signals of the kernel thread that reads it. */
-	if (row->poll == POLL_READ && fds_has_signals((uint32_t)a[0]))
-		return flexsc__call_wait_home(u, nr, a);
+	if (fds_known((uint32_t)a[0]) & NEEDY && needs_home(row, (uint32_t)a[0]))
+		return wait_unpolled(u, nr, a);
 	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:
 		return may_hang(nr, a) ? flexsc__call_exposed(u, nr, a) :

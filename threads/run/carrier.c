@@ -734,6 +734,8 @@ int flexsc__carriers_start(unsigned int n,
 	n = flexsc__runtime.count;
 	flexsc__counters_publish(same.engine, n);
 	flexsc__runtime.polls = !strcmp(same.engine, "uring");
+	flexsc__runtime.makes_ready =
+		flexsc__runtime.carriers[0].loop->makes_ready;
 	return (int)n;
 }
 

@@ -46,6 +46,7 @@ struct runtime {
 	bool alone;
 	/* Loops wait for one descriptor without a syscall thread: io_uring. */
 	bool polls;
+	bool makes_ready;	/* as of each loop */
 	/*
 	 * May a carrier look around for work? threads/runtime.c, before there
 	 * are carriers.
