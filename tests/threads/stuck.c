@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -760,4 +761,30 @@ TEST_LIMIT(a_wait_keeps_its_file_when_its_number_is_used_again, 40)
 	let_go(&hanging, 1);
 	for (int i = 0; i < READERS; i++)
 		join(readers[i]);
+}
+
+/*
+ * A carrier that was just stuck comes back while all of them end, because the only
+ * thread makes a call that depends on the number of threads.
+ */
+TEST_LIMIT(carriers_end_just_after_a_call_has_hung, 40)
+{
+	struct stat tasks;
+	unsigned int seed = 1;
+
+	setenv("FLEXSC_LODGING", "0", 1);
+	hangs = calloc(1, sizeof(*hangs));
+	for (int i = 0; i < 50; i++) {
+		long pid;
+
+		join(start(nothing, NULL));
+		hangs->ns = 12 * MS + (uint64_t)rand_r(&seed) % (20 * MS);
+		usleep(100);
+		pid = vfork_for(hangs);
+		CHECK_EQ(unshare(CLONE_FS), 0);
+		CHECK_EQ(stat("/proc/self/task", &tasks), 0);
+		CHECK_EQ(tasks.st_nlink, 2 + 1);
+		test_reap((int)pid);
+	}
+	free(hangs);
 }
