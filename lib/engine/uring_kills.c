@@ -8,18 +8,15 @@
  */
 #include "uring_kills.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
-#include <linux/prctl.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "../base/syscall.h"
+#include "../base/trial.h"
 
 enum { NOT_TRIED, SURVIVES, KILLS };
 
@@ -66,50 +63,17 @@ bool flexsc__is_filtered(void)
 	return filters_here().any;
 }
 
-/* In the child, which has a copy of the memory and no signals. */
-static _Noreturn void try_calls(void)
+/* In a child: their arguments are wrong, and a filter acts before the kernel looks. */
+static int try_calls(const void *arg)
 {
 	struct io_uring_params params = { 0 };
-	long fd;
+	long fd = raw_syscall(SYS_io_uring_setup, 1, PTR(&params), 0, 0, 0, 0);
 
-	/* Its end leaves no core. */
-	raw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
-	fd = raw_syscall(SYS_io_uring_setup, 1, PTR(&params), 0, 0, 0, 0);
-	/* Their arguments are wrong, and a filter acts before the kernel looks. */
+	(void)arg;
 	raw_syscall(SYS_io_uring_register, (uint64_t)fd,
 		    IORING_UNREGISTER_FILES, 0, 0, 0, 0);
 	raw_syscall(SYS_io_uring_enter, (uint64_t)fd, 0, 0, 0, 0, 0);
-	for (;;)
-		raw_syscall(SYS_exit_group, 0, 0, 0, 0, 0, 0);
-}
-
-/*
- * The child has no exit signal, so the program gets no SIGCHLD, and its
- * wait(2) doesn't return it. All signals are blocked: those sent to the process
- * group would run the program's handlers in the child.
- */
-static bool child_is_killed(void)
-{
-	const uint64_t all = ~0ULL;
-	uint64_t before;
-	int status = 0;
-	long pid, ret;
-
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
-		    sizeof(all), 0, 0);
-	pid = raw_syscall(SYS_clone, 0, 0, 0, 0, 0, 0);
-	if (!pid)
-		try_calls();
-	do
-		ret = pid < 0 ? pid :
-				raw_syscall(SYS_wait4, (uint64_t)pid,
-					    PTR(&status), (uint64_t)__WALL, 0,
-					    0, 0);
-	while (ret == -EINTR);
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
-		    sizeof(before), 0, 0);
-	/* Where no child can be made, io_uring's own calls decide. */
-	return pid > 0 && !(ret == pid && WIFEXITED(status));
+	return 0;
 }
 
 bool flexsc__uring_kills(void)
@@ -124,7 +88,8 @@ bool flexsc__uring_kills(void)
 		return false;
 	if (here.count >= 0 && known == LEARNED(here.count, KILLS))
 		return true;
-	kills = child_is_killed();
+	/* Where no child can be made, io_uring's own calls decide. */
+	kills = flexsc__trial(try_calls, NULL) == TRIAL_KILLED;
 	atomic_store_explicit(&learned,
 			      LEARNED(here.count, kills ? KILLS : SURVIVES),
 			      memory_order_relaxed);
