@@ -9,6 +9,8 @@
 
 #include "../base/valgrind.h"
 #include "../loop/loop.h"
+#include "../pool/pool.h"
+#include "uring.h"
 
 /*
  * The first CHOSEN are tried in this order, the others by name alone: kmod is
@@ -92,4 +94,11 @@ int flexsc__engine_open(struct flexsc_loop *loop)
 		return open_best(loop);
 	engine = engine_find(name);
 	return engine ? open_engine(loop, engine) : -EINVAL;
+}
+
+void flexsc__engine_retire(struct flexsc_loop *loop)
+{
+	flexsc__uring_quit(loop, -EPERM);
+	if (loop_pool(loop))
+		flexsc__parking_quit(&loop_pool(loop)->parking);
 }

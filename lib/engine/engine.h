@@ -15,4 +15,10 @@ extern const struct engine flexsc__engine_uring_failed;
 /* Choose and open an engine as loop->options say. */
 int flexsc__engine_open(struct flexsc_loop *loop);
 
+/*
+ * Owner only. The loop does without io_uring and without an epoll set from here on,
+ * because calls of theirs will be forbidden. They still work, so no call is lost.
+ */
+void flexsc__engine_retire(struct flexsc_loop *loop);
+
 #endif /* FLEXSC_ENGINE_H */

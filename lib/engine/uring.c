@@ -358,6 +358,18 @@ static void uring_disarm(struct flexsc_loop *loop)
 		flexsc__uring_rescue(loop);
 }
 
+COLD void flexsc__uring_quit(struct flexsc_loop *loop, int err)
+{
+	struct ring *ring = &uring_of(loop)->ring;
+
+	if (loop->engine != &flexsc__engine_uring)
+		return;
+	uring_disarm(loop);
+	if (!ring->failed)
+		ring->failed = err;
+	flexsc__uring_fail(loop);
+}
+
 /* The ring has failed, and the kernel may write to "rung" until the thread ends. */
 static COLD void uring_leave(struct uring *uring)
 {

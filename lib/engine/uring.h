@@ -73,4 +73,10 @@ static inline uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
 	return call_of(loop, index)->name;
 }
 
+/*
+ * The loop's ring, if it has one, is to be used no longer, because entering will fail with err (-errno).
+ * Now it still works, so no request is lost.
+ */
+void flexsc__uring_quit(struct flexsc_loop *loop, int err);
+
 #endif /* FLEXSC_URING_H */

@@ -366,6 +366,19 @@ void flexsc__unpark(struct parking *parking, uint32_t index)
 	parked_drop(parking, loop, parked_fd(loop, index), index);
 }
 
+void flexsc__parking_quit(struct parking *parking)
+{
+	lock(&parking->pool->lock);
+	parking_fail(parking);
+	unlock(&parking->pool->lock);
+	if (!parking->running)
+		return;
+	eventfd_write(parking->stop, 1);
+	flexsc__own_join(parking->thread);
+	/* No other thread looks at this where the set has failed. */
+	parking->running = false;
+}
+
 void flexsc__parking_init(struct parking *parking, struct pool *pool)
 {
 	*parking = (struct parking){ .pool = pool, .epoll = -1, .stop = -1 };

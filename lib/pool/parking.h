@@ -70,6 +70,12 @@ void flexsc__parking_fini(struct parking *parking);
 void flexsc__parking_forked(struct parking *parking);
 
 /*
+ * Owner only, without the pool's lock: the set's thread ends. Entries block a thread
+ * each from now on.
+ */
+void flexsc__parking_quit(struct parking *parking);
+
+/*
  * Park an entry that waits for its descriptor to be ready. False: not possible,
  * for lack of some resource.
  */
