@@ -14,6 +14,7 @@
 #include "run/home.h"
 #include "run/stacks.h"
 #include "run/state.h"
+#include "run/tied.h"
 #include "runtime.h"
 
 /*
@@ -28,6 +29,7 @@ struct birth {
 	void *stack;
 	sigmask_t mask;
 	bool rooted;
+	uint8_t tied;
 };
 
 static struct birth *uthread_birth_on(void *stack)
@@ -54,9 +56,13 @@ static void *thread_main(void *arg)
 	struct uthread *u = &flexsc__self;
 	void *ret;
 
-	flexsc__life_begin(u, birth.stack, birth.mask);
+	flexsc__life_begin(u, birth.stack, birth.mask, birth.tied);
 	pthread_cleanup_push(uthread_end, u);
-	u->rooted = birth.rooted || has_priority();
+	/* Inside the runtime, or a filter may come before the call. */
+	flexsc__enter(u);
+	u->rooted = birth.rooted || atomic_load(&u->tied) & TIED_FILTER ||
+		    has_priority();
+	flexsc__exit(u);
 	ret = birth.start(birth.arg);
 	pthread_cleanup_pop(1);
 	return ret;
@@ -177,7 +183,8 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 		flexsc__bring_home();
 	birth = uthread_birth_on(stack);
 	*birth = (struct birth){ start, arg, stack, first_mask(attr),
-				 flexsc__self.rooted };
+				 flexsc__self.rooted,
+				 flexsc__self.tied & TIED_FILTER };
 	err = REAL(pthread_create)(thread, attr, thread_main, birth);
 	if (err)
 		put_park(stack);

@@ -25,6 +25,7 @@
 #include "run/own_thread.h"
 #include "run/rest.h"
 #include "run/stacks.h"
+#include "run/tied.h"
 #include "calls/polling.h"
 #include "signals/actions.h"
 #include "signals/signals.h"
@@ -309,6 +310,9 @@ static bool start(void)
 
 	if (!carriers)
 		carriers = cores();
+	if (atomic_load(&flexsc__runtime.filtered) ||
+	    atomic_load(&flexsc__self.tied) & TIED_FILTER)
+		return false;
 	carriers = carriers_that_fit(carriers);
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
@@ -371,7 +375,7 @@ static bool start(void)
 	if (!in_place)
 		flexsc__unpatched_begin();
 	if (is_first_thread())
-		flexsc__life_begin(&flexsc__self, stack, mask);
+		flexsc__life_begin(&flexsc__self, stack, mask, 0);
 	else
 		flexsc__stack_put(&flexsc__small, stack);
 	return true;
@@ -390,7 +394,8 @@ static void end_rest(void)
 	if (enters)
 		flexsc__enter(u);
 	lock(&once);
-	if (atomic_load(&flexsc__runtime.rests) && start_carriers(started)) {
+	if (atomic_load(&flexsc__runtime.rests) &&
+	    !atomic_load(&flexsc__runtime.filtered) && start_carriers(started)) {
 		if (flexsc__monitor_start() < 0)
 			flexsc__carriers_end();
 		else

@@ -21,6 +21,7 @@
 #include "../run/tied.h"
 #include "../run/uthreads.h"
 #include "call.h"
+#include "filter.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH	59
@@ -179,6 +180,7 @@ long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
 		/* At rest there are no carriers, and later ones get the state. */
 		if (!flexsc__rest(u))
 			u->rooted = true;
+		flexsc__filter_comes(u, nr, a);
 	}
 	if (apart == APART_TIED)
 		flexsc__tie_for_good(u);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "lib/calls/fds.h"
 #include "lib/calls/kinds.h"
 #include "../run/count.h"
 #include "../run/home.h"
@@ -197,8 +198,28 @@ static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
 	return flexsc__call_at_home(u, nr, a);
 }
 
+static bool wants_all(long nr, const uint64_t a[6])
+{
+	return nr == SYS_recvfrom && a[3] & MSG_WAITALL &&
+	       flexsc__fds_find_bytes((uint32_t)a[0]);
+}
+
+/*
+ * The wait for all bytes ended with some of them, because u was wanted at home. No
+ * handler ran, so the program mustn't see that.
+ */
+static long receive_rest(struct uthread *u, const uint64_t a[6], long some)
+{
+	const uint64_t done = a[3] & MSG_PEEK ? 0 : (uint64_t)some;
+	const uint64_t rest[6] = { a[0], a[1] + done, a[2] - done, a[3] };
+	long ret = flexsc__call_at_home(u, SYS_recvfrom, rest);
+
+	return ret > 0 ? (long)done + ret : some;
+}
+
 long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 {
+	const bool all = wants_all(nr, a);
 	long ret;
 
 	for (;;) {
@@ -216,6 +237,9 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 		 */
 		if ((ret == -ERESTART || ret == -ECANCELED) && !at_home())
 			return flexsc__call_go_home(u, nr, a);
+		if (all && ret > 0 && (uint64_t)ret < a[2] && at_home() &&
+		    !u->handled)
+			return receive_rest(u, a, ret);
 		if (ret != -ECANCELED && ret != -EINTR && ret != -ERESTART)
 			return ret;
 		if (flexsc__call_interrupted(u, nr))

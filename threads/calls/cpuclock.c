@@ -12,6 +12,7 @@
 #include "../run/state.h"
 #include "../run/tied.h"
 #include "../run/uthreads.h"
+#include "filter.h"
 #include "timers.h"
 
 /*
@@ -80,6 +81,8 @@ void flexsc__cpuclock_end(const struct uthread *u)
 {
 	struct ended last = { .tid = u->home.k.tid, .ran = u->ran };
 
+	if (filter_is_near(u))
+		return;
 	last.home = flexsc__cputime_of(last.tid);
 	flexsc__uthreads_lock();
 	last.told = atomic_load(&u->told);

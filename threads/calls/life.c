@@ -8,9 +8,12 @@
 #include "../report/run_page.h"
 #include "affinity.h"
 #include "cpuclock.h"
+#include "../run/state.h"
+#include "../run/tied.h"
 #include "polling.h"
 
-void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask)
+void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
+			uint8_t tied)
 {
 	memset(u, 0, sizeof(*u));
 	flexsc__home_init(u, stack, mask);
@@ -19,7 +22,11 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask)
 	 * list's lock.
 	 */
 	flexsc__enter(u);
+	atomic_store(&u->tied, tied);
 	flexsc__uthreads_add(u);
+	/* After u is in the list: flexsc__tie_others() comes before, or finds it. */
+	if (atomic_load(&flexsc__runtime.filtered))
+		atomic_fetch_or(&u->tied, TIED_FILTER);
 	flexsc__affinity_begin(u);
 	flexsc__cpuclock_begin(u);
 	u->alive = true;

@@ -7,9 +7,11 @@
 
 /*
  * The calling kernel thread is new, and becomes u's home. The stack is from
- * flexsc__small; the mask is u's.
+ * flexsc__small; the mask is u's, and u
+ * is tied for these reasons.
  */
-void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask);
+void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
+			uint8_t tied);
 /*
  * The calling thread ceases to be a user thread. Without effect if it is none.
  */

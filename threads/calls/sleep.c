@@ -14,6 +14,20 @@
 #include "../base/peek.h"
 #include "../run/wait.h"
 
+/* As long as the user thread stays at home, it sleeps in the kernel. */
+static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
+		       uint64_t time)
+{
+	const struct timespec limit = { (time_t)(until / SECOND),
+					(long)(until % SECOND) };
+	const uint64_t args[6] = { (uint64_t)clock, TIMER_ABSTIME, PTR(&limit) };
+
+	if (flexsc__stays(u))
+		flexsc__call_at_home(u, SYS_clock_nanosleep, args);
+	else
+		flexsc__wait_time(u, until - time);
+}
+
 /*
  * Sleep until a time of this clock. Returns the ns that are left if a signal
  * came.
@@ -23,7 +37,7 @@ static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 	uint64_t time = time_now(clock);
 
 	while (time < until) {
-		flexsc__wait_time(u, until - time);
+		sleep_once(u, clock, until, time);
 		time = time_now(clock);
 		if (time < until && flexsc__call_interrupted(u, SYS_pause))
 			break;

@@ -205,9 +205,12 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 		return -EAGAIN;
 	while (at_home()) {
 		flexsc__leave(u);
+		if (!at_home())
+			break;
 		/* A cancellation may have called u home before its wait. */
-		if (at_home())
-			flexsc__wait_test_cancel(u);
+		flexsc__wait_test_cancel(u);
+		if (flexsc__stays(u))
+			return -EINTR;
 	}
 	lodge_away(u);
 	u->futex.word = word;
@@ -216,43 +219,6 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	flexsc__suspend(u, wait_then);
 	flexsc__settle(u);
 	return u->ret;
-}
-
-static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
-{
-	const struct timespec *limit = (void *)(uintptr_t)args[3];
-	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
-	uint64_t begin = 0, passed = 0;
-	long ret;
-
-	/* libc has read the limit that it gives. */
-	if (limit && !u->site && !peek_can_read(args[3], sizeof(*limit)))
-		return -EFAULT;
-	if ((limit && !time_valid(limit)) || !bits)
-		return -EINVAL;
-	if (!can_wait_for(u, word))
-		return -EFAULT;
-	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
-		begin = time_monotonic();
-	for (;;) {
-		u->futex.timed = limit;
-		if (begin)
-			passed = time_monotonic() - begin;
-		if (limit)
-			u->ns = time_left(limit, args[1], passed);
-		ret = wait_once(u, word, (uint32_t)args[2], bits);
-		if (ret == -EINTR)
-			flexsc__wait_test_cancel(u);
-		/*
-		 * As in the kernel, only a wait without a limit is begun again.
-		 */
-		if (ret != -EINTR ||
-		    (u->handled && (limit || u->handled != HANDLED_RESTART)))
-			break;
-		u->handled = HANDLED_NOT;
-	}
-	u->way = WAY_FUTEX_WAIT;
-	return ret;
 }
 
 static long kernel(const uint64_t args[6])
@@ -295,6 +261,65 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 	ret = exposed(u, args);
 	pthread_cleanup_pop(1);
 	set_way(u, WAY_KERNEL_WAIT);
+	return ret;
+}
+
+/* The wait goes on in the kernel, because u has come home to stay. */
+static long go_on_at_home(struct uthread *u, const uint64_t args[6],
+			  uint64_t passed)
+{
+	const struct timespec *limit = (void *)(uintptr_t)args[3];
+	uint64_t changed[6] = { args[0], args[1], args[2], args[3], args[4],
+				args[5] };
+	struct timespec rest;
+	uint64_t left;
+
+	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT) {
+		left = time_left(limit, args[1], passed);
+		rest = (struct timespec){ (time_t)(left / SECOND),
+					  (long)(left % SECOND) };
+		changed[3] = PTR(&rest);
+	}
+	return kernel_wait(u, changed);
+}
+
+static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
+{
+	const struct timespec *limit = (void *)(uintptr_t)args[3];
+	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
+	uint64_t begin = 0, passed = 0;
+	long ret;
+
+	/* libc has read the limit that it gives. */
+	if (limit && !u->site && !peek_can_read(args[3], sizeof(*limit)))
+		return -EFAULT;
+	if ((limit && !time_valid(limit)) || !bits)
+		return -EINVAL;
+	if (!can_wait_for(u, word))
+		return -EFAULT;
+	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
+		begin = time_monotonic();
+	for (;;) {
+		u->futex.timed = limit;
+		if (begin)
+			passed = time_monotonic() - begin;
+		if (limit)
+			u->ns = time_left(limit, args[1], passed);
+		ret = wait_once(u, word, (uint32_t)args[2], bits);
+		if (ret == -EINTR)
+			flexsc__wait_test_cancel(u);
+		/*
+		 * As in the kernel, only a wait without a limit is begun again.
+		 */
+		if (ret != -EINTR ||
+		    (u->handled && (limit || u->handled != HANDLED_RESTART)))
+			break;
+		u->handled = HANDLED_NOT;
+		if (flexsc__stays(u))
+			return go_on_at_home(u, args, begin ? time_monotonic() -
+								      begin : 0);
+	}
+	u->way = WAY_FUTEX_WAIT;
 	return ret;
 }
 

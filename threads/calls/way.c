@@ -9,6 +9,7 @@
 #include "affinity.h"
 #include "apart.h"
 #include "call.h"
+#include "filter.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/probe.h"
 #include "lib/calls/refine.h"
@@ -249,6 +250,8 @@ long flexsc__way_make(struct uthread *u, long nr,
 	const struct table_row *row = flexsc__table_row((unsigned int)nr);
 	const uint64_t *a = (const uint64_t *)entry->args;
 
+	if (filter_is_near(u) && row->class != CLASS_SELF)
+		return flexsc__call_at_home(u, nr, a);
 	switch (waits_by_kind(row, entry)) {
 	case WAITS_NEVER:
 		return flexsc__call_exposed(u, nr, a);

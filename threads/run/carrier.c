@@ -22,6 +22,7 @@
 #include "carrier_signal.h"
 #include "wait.h"
 #include "lib/loop/event.h"
+#include "lib/engine/engine.h"
 #include "lib/pool/own_thread.h"
 #include "lib/run/make.h"
 #include "state.h"
@@ -41,6 +42,8 @@
  * costs.
  */
 #define SPIN_NS		20000U
+/* How long carriers may take to retire, in ns. */
+#define RETIRE_NS	1000000000U
 /* How long a carrier that has wards sleeps: pools of theirs are looked at. */
 #define WARDS_NS	2000000U
 
@@ -737,6 +740,37 @@ int flexsc__carriers_start(unsigned int n,
 	flexsc__runtime.makes_ready =
 		flexsc__runtime.carriers[0].loop->makes_ready;
 	return (int)n;
+}
+
+/* The heir of a carrier that is stuck may run this, but its ring has one thread. */
+static void retire(struct flexsc_cb *cb)
+{
+	struct carrier *c = (struct carrier *)((char *)cb -
+					       offsetof(struct carrier, retire));
+
+	if (kthread_self()->carrier == c)
+		flexsc__engine_retire(c->loop);
+	atomic_store(&c->retired, 1);
+	futex_wake(&c->retired);
+}
+
+void flexsc__carriers_retire(void)
+{
+	const uint64_t until = time_monotonic() + RETIRE_NS;
+	const unsigned int n = flexsc__runtime.count;
+	uint64_t now;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct carrier *c = &flexsc__runtime.carriers[i];
+
+		c->retire.callback = retire;
+		flexsc_loop_wake(c->loop, &c->retire);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		while (!atomic_load(&flexsc__runtime.carriers[i].retired) &&
+		       (now = time_monotonic()) < until)
+			futex_wait(&flexsc__runtime.carriers[i].retired, 0,
+				   until - now);
 }
 
 void flexsc__carriers_end(void)

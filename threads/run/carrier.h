@@ -40,6 +40,8 @@ struct carrier {
 	pthread_t thread;
 	struct flexsc_loop *loop;
 	struct flexsc_cb end;	/* is woken to end the carrier */
+	struct flexsc_cb retire;	/* is woken to retire it */
+	_Atomic uint32_t retired;
 	bool ends;
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads */
@@ -113,6 +115,14 @@ void flexsc__carriers_end(void);
  */
 int flexsc__carrier_start(const struct flexsc_options *options, bool spare,
 			  char *why, size_t size);
+
+/*
+ * A thread at home: all user threads are there, too, and stay. The carriers' loops
+ * give up io_uring and epoll sets, which would wake a thread once more. When this
+ * returns, all threads of the runtime wait, or are about to, for futexes; but not a
+ * carrier that is stuck (adopt.h).
+ */
+void flexsc__carriers_retire(void);
 
 /* Forget the carriers in a forked child, which has none. */
 void flexsc__carriers_forked(void);

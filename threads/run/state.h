@@ -68,6 +68,11 @@ struct runtime {
 	atomic_bool last;
 	/* There are no carriers, and no monitor: rest.h. */
 	atomic_bool rests;
+	/*
+	 * Any thread; never reset. All threads have a filter that forbids what
+	 * carriers do: calls/filter.h.
+	 */
+	atomic_bool filtered;
 	/* System calls of the loops of carriers that have ended. */
 	_Atomic uint64_t ended_calls;
 };

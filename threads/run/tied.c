@@ -7,6 +7,7 @@
 #include "home.h"
 #include "carrier_signal.h"
 #include "uthreads.h"
+#include "wait.h"
 
 /*
  * How long a thread waits for another one to come home, and how long between
@@ -14,6 +15,8 @@
  */
 #define WAIT_NS		50000000U
 #define LOOK_NS		500000
+/* How long it waits for all others, in ns. */
+#define ALL_NS		1000000000U
 
 void flexsc__tie(struct uthread *u, enum tie reason, bool tied)
 {
@@ -38,26 +41,76 @@ void flexsc__tie_for_good(struct uthread *u)
 	flexsc__come_home(u);
 }
 
-/* Is the thread on a carrier although it is tied? Then it is called home. */
-static bool tied_call_home(int32_t tid)
+/*
+ * Under the list's lock: does u run on a carrier although it is tied? Then it is
+ * called home.
+ */
+static bool running_call_home(const struct uthread *u)
 {
-	const struct uthread *u;
-	const struct carrier *c;
-	bool runs;
+	const struct carrier *c = u->carrier;
+	bool runs = c && atomic_load(&u->tied) &&
+		    __atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u;
 
-	flexsc__uthreads_lock();
-	u = flexsc__uthread_with(tid);
-	c = u ? u->carrier : NULL;
-	runs = c && atomic_load(&u->tied) &&
-	       __atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u;
 	/*
 	 * The carrier's timer sends the signal, so that it comes between two
 	 * calls and interrupts none.
 	 */
 	if (runs && !flexsc__signal_running(c))
 		flexsc__signal_carrier(c);
+	return runs;
+}
+
+static bool tied_call_home(int32_t tid)
+{
+	const struct uthread *u;
+	bool runs;
+
+	flexsc__uthreads_lock();
+	u = flexsc__uthread_with(tid);
+	runs = u && running_call_home(u);
 	flexsc__uthreads_unlock();
 	return runs;
+}
+
+/*
+ * Is u away, or inside the runtime, where it may not have seen that it is tied? If
+ * it is away it is called home, from a wait, too.
+ */
+static bool is_to_settle(struct uthread *u)
+{
+	if (!__atomic_load_n(&u->home.away, __ATOMIC_RELAXED))
+		return __atomic_load_n(&u->busy, __ATOMIC_RELAXED);
+	if (!running_call_home(u) && !atomic_load(&u->wanted))
+		flexsc__want(u);
+	return true;
+}
+
+static bool others_to_settle(const struct uthread *self)
+{
+	bool any = false;
+
+	flexsc__uthreads_lock();
+	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
+		if (u != self)
+			any |= is_to_settle(u);
+	flexsc__uthreads_unlock();
+	return any;
+}
+
+void flexsc__tie_others(const struct uthread *self, enum tie reason)
+{
+	const struct timespec moment = { 0, LOOK_NS };
+	const uint64_t until = time_monotonic() + ALL_NS;
+
+	flexsc__uthreads_lock();
+	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
+		if (u != self)
+			flexsc__tie(u, reason, true);
+	flexsc__uthreads_unlock();
+	/* Not without a moment: "busy" and "away" are plain stores. */
+	do
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+	while (others_to_settle(self) && time_monotonic() < until);
 }
 
 void flexsc__tied_settle(struct uthread *self, int32_t tid)

@@ -15,6 +15,7 @@ enum tie {
 	TIED_AFFINITY = 1,	/* calls/affinity.h */
 	TIED_CLOCK = 2,		/* cputime.h */
 	TIED_STATE = 4,		/* flexsc__tie_for_good() */
+	TIED_FILTER = 8,	/* calls/filter.h */
 };
 
 /*
@@ -28,6 +29,15 @@ void flexsc__tie(struct uthread *u, enum tie reason, bool tied);
  * thread keeps and carriers lack: it comes home and stays there for good.
  */
 void flexsc__tie_for_good(struct uthread *u);
+
+/*
+ * From here on there is this reason to tie each user thread. User threads that are
+ * away come home, and their waits end. When this returns they are there and outside
+ * the runtime, unless one is for long in a call that no signal interrupts. Inside the
+ * runtime, at home, without the list's lock; self is the calling thread, which isn't
+ * tied.
+ */
+void flexsc__tie_others(const struct uthread *self, enum tie reason);
 
 /*
  * If the thread tid is tied and runs, it runs at home when this returns, even

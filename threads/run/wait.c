@@ -129,9 +129,12 @@ static long wait_here(struct uthread *u,
 {
 	while (at_home()) {
 		flexsc__leave(u);
+		if (!at_home())
+			break;
 		/* A signal may have called u home before it began to wait. */
-		if (at_home())
-			flexsc__wait_test_cancel(u);
+		flexsc__wait_test_cancel(u);
+		if (flexsc__stays(u))
+			return -ERESTART;
 	}
 	lodge_away(u);
 	flexsc__suspend(u, then);

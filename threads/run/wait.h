@@ -34,7 +34,7 @@ long flexsc__wait_call(struct uthread *u, unsigned int nr,
  */
 long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
 			   const uint64_t args[6], uint64_t ns);
-/* Let ns nanoseconds pass. Returns 0 or -EINTR. */
+/* Let ns nanoseconds pass. Returns 0, -EINTR or -ERESTART. */
 long flexsc__wait_time(struct uthread *u, uint64_t ns);
 /* Let other user threads run. */
 void flexsc__wait_yield(struct uthread *u);

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program with threads installs a seccomp filter that forbids what it doesn't call
+ * itself. Its threads, most of which wait at that time, go on and lose nothing.
+ */
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "threads.h"
+
+#define MOST	96
+
+/* Calls of this file, of libc for it, and of the harness. */
+static const int permitted[] = {
+	SYS_read, SYS_write, SYS_close, SYS_recvfrom, SYS_sendto, SYS_accept,
+	SYS_accept4, SYS_poll, SYS_epoll_wait, SYS_clock_nanosleep,
+	SYS_clock_gettime, SYS_futex, SYS_mmap, SYS_munmap, SYS_mprotect,
+	SYS_madvise, SYS_brk, SYS_clone, SYS_clone3, SYS_set_robust_list,
+	SYS_rseq, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_gettid, SYS_getpid,
+	SYS_exit, SYS_exit_group, SYS_sched_yield, SYS_restart_syscall,
+	SYS_openat, SYS_getdents64, SYS_newfstatat, SYS_nanosleep, SYS_lseek,
+	SYS_fstat, SYS_kill, SYS_wait4, SYS_readlink, SYS_socket, SYS_connect, SYS_seccomp,
+};
+
+static const int forbidden[] = {
+	SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register,
+};
+
+struct sandbox {
+	bool lists_permitted;
+	uint32_t action;
+};
+
+static void enter(const struct sandbox *sandbox, unsigned int flags)
+{
+	const int *list = sandbox->lists_permitted ? permitted : forbidden;
+	const size_t n = sandbox->lists_permitted ?
+				 sizeof(permitted) / sizeof(*permitted) :
+				 sizeof(forbidden) / sizeof(*forbidden);
+	const uint32_t listed = sandbox->lists_permitted ? SECCOMP_RET_ALLOW :
+							   sandbox->action;
+	const uint32_t other = sandbox->lists_permitted ? sandbox->action :
+							  SECCOMP_RET_ALLOW;
+	struct sock_filter code[2 * MOST + 2] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+	};
+	struct sock_fprog program = { 1, code };
+
+	for (size_t i = 0; i < n; i++) {
+		code[program.len++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)list[i], 0, 1);
+		code[program.len++] = (struct sock_filter)BPF_STMT(
+			BPF_RET | BPF_K, listed);
+	}
+	code[program.len++] =
+		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, other);
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program),
+		 0);
+}
+
+/* Threads that wait, each in its way, and answer what comes. */
+
+static atomic_bool over;
+static atomic_int slept, signalled;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static int turn;
+
+static void *echo(void *arg)
+{
+	const int fd = *(int *)arg;
+	char bytes[64];
+	ssize_t n;
+
+	while ((n = recv(fd, bytes, sizeof(bytes), 0)) > 0)
+		CHECK_EQ(send(fd, bytes, (size_t)n, 0), n);
+	CHECK_EQ(n, 0);
+	return arg;
+}
+
+static void *echo_whole(void *arg)
+{
+	const int fd = *(int *)arg;
+	char bytes[8];
+	ssize_t n;
+
+	while ((n = recv(fd, bytes, sizeof(bytes), MSG_WAITALL)) > 0)
+		CHECK_EQ(write(fd, bytes, (size_t)n), n);
+	CHECK_EQ(n, 0);
+	return arg;
+}
+
+static void *echo_polled(void *arg)
+{
+	struct pollfd fd = { *(int *)arg, POLLIN, 0 };
+	char bytes[64];
+	ssize_t n;
+
+	for (;;) {
+		CHECK_EQ(poll(&fd, 1, -1), 1);
+		n = read(fd.fd, bytes, sizeof(bytes));
+		CHECK(n >= 0);
+		if (!n)
+			return arg;
+		CHECK_EQ(write(fd.fd, bytes, (size_t)n), n);
+	}
+}
+
+static void *echo_set(void *arg)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	const int fd = *(int *)arg, set = epoll_create1(EPOLL_CLOEXEC);
+	char bytes[64];
+	ssize_t n;
+
+	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
+	for (;;) {
+		CHECK_EQ(epoll_wait(set, &event, 1, -1), 1);
+		n = read(fd, bytes, sizeof(bytes));
+		CHECK(n >= 0);
+		if (!n)
+			break;
+		CHECK_EQ(write(fd, bytes, (size_t)n), n);
+	}
+	close(set);
+	return arg;
+}
+
+static void *sleep_often(void *arg)
+{
+	while (!over) {
+		const uint64_t begin = now_ns();
+
+		usleep(30000);
+		CHECK(now_ns() - begin >= 30 * MS);
+		slept++;
+	}
+	return arg;
+}
+
+static void *wait_in_turn(void *arg)
+{
+	const int number = *(int *)arg;
+	struct timespec limit = in_ms(CLOCK_REALTIME, 15000);
+
+	CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+	while (turn != number)
+		CHECK_EQ(number ? pthread_cond_timedwait(&cond, &mutex, &limit) :
+				  pthread_cond_wait(&cond, &mutex),
+			 0);
+	signalled++;
+	CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+	return arg;
+}
+
+static void *compute(void *arg)
+{
+	volatile unsigned long n = 0;
+
+	while (!over)
+		n++;
+	return arg;
+}
+
+static void *(*const echoes[])(void *) = { echo, echo_whole, echo_polled,
+					   echo_set };
+
+#define ECHOES	16
+#define WAITERS	2
+
+static pthread_t echoing[ECHOES], sleeping, waiting[WAITERS], computing;
+static int ends[ECHOES][2], numbers[WAITERS] = { 0, 1 };
+
+static int listener, sent;
+static pthread_t accepting;
+
+static void *accept_each(void *arg)
+{
+	int fd;
+
+	while ((fd = accept(listener, NULL, NULL)) >= 0) {
+		char c;
+
+		CHECK_EQ(recv(fd, &c, 1, 0), 1);
+		close(fd);
+		if (c == 'e')
+			return arg;
+	}
+	CHECK(false);
+	return arg;
+}
+
+static socklen_t address_of(struct sockaddr_un *address)
+{
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
+	       (socklen_t)snprintf(address->sun_path + 1, 100,
+				   "flexsc-sandbox-%d", getpid());
+}
+
+static void connect_and_send(char c)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	socklen_t size = address_of(&address);
+
+	CHECK_EQ(connect(fd, (struct sockaddr *)&address, size), 0);
+	CHECK_EQ(send(fd, &c, 1, 0), 1);
+	close(fd);
+}
+
+static void listen_here(void)
+{
+	struct sockaddr_un address;
+	socklen_t size = address_of(&address);
+
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&address, size), 0);
+	CHECK_EQ(listen(listener, 8), 0);
+}
+
+static void begin(void)
+{
+	for (int i = 0; i < ECHOES; i++) {
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+				    ends[i]),
+			 0);
+		echoing[i] = start(echoes[i % 4], &ends[i][1]);
+	}
+	turn = -1;
+	for (int i = 0; i < WAITERS; i++)
+		waiting[i] = start(wait_in_turn, &numbers[i]);
+	listen_here();
+	accepting = start(accept_each, NULL);
+	sleeping = start(sleep_often, NULL);
+	computing = start(compute, NULL);
+}
+
+/* Eight bytes to each thread, and from there: the same, in the same order. */
+static void exchange(void)
+{
+	for (int i = 0; i < ECHOES; i++) {
+		uint64_t number = (uint64_t)sent++, back = 0;
+
+		CHECK_EQ(send(ends[i][0], &number, sizeof(number), 0),
+			 sizeof(number));
+		CHECK_EQ(recv(ends[i][0], &back, sizeof(back), MSG_WAITALL),
+			 sizeof(back));
+		CHECK_EQ(back, number);
+	}
+	connect_and_send('c');
+}
+
+/* Parts of what the threads will have to receive whole. */
+static void send_part(void)
+{
+	for (int i = 1; i < ECHOES; i += 4)
+		CHECK_EQ(send(ends[i][0], "abc", 3, 0), 3);
+	settle();
+}
+
+static void send_rest(void)
+{
+	for (int i = 1; i < ECHOES; i += 4) {
+		char back[8];
+
+		CHECK_EQ(send(ends[i][0], "defgh", 5, 0), 5);
+		CHECK_EQ(recv(ends[i][0], back, 8, MSG_WAITALL), 8);
+		CHECK(!memcmp(back, "abcdefgh", 8));
+	}
+}
+
+static void end(void)
+{
+	int before = slept;
+
+	while (slept == before)
+		sched_yield();
+	for (int i = 0; i < WAITERS; i++) {
+		CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+		turn = i;
+		CHECK_EQ(pthread_cond_broadcast(&cond), 0);
+		CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+		join(waiting[i]);
+	}
+	CHECK_EQ(signalled, WAITERS);
+	connect_and_send('e');
+	join(accepting);
+	over = true;
+	join(sleeping);
+	join(computing);
+	for (int i = 0; i < ECHOES; i++) {
+		close(ends[i][0]);
+		join(echoing[i]);
+	}
+}
+
+/* One byte after the other, without a pause, to a thread and from it. */
+struct stream {
+	int fd;
+	atomic_bool over;
+	atomic_ulong bytes;
+};
+
+static void *stream(void *arg)
+{
+	struct stream *s = arg;
+
+	for (s->bytes = 0; !s->over; s->bytes++) {
+		char c = (char)s->bytes, back = 0;
+
+		CHECK_EQ(send(s->fd, &c, 1, 0), 1);
+		CHECK_EQ(recv(s->fd, &back, 1, 0), 1);
+		CHECK_EQ(back, c);
+	}
+	return arg;
+}
+
+static const struct sandbox *chosen;
+
+static void *enter_all(void *arg)
+{
+	enter(chosen, SECCOMP_FILTER_FLAG_TSYNC);
+	return arg;
+}
+
+static void *sleep_thrice(void *arg)
+{
+	for (int i = 0; i < 3; i++)
+		usleep(100);
+	return arg;
+}
+
+/* Alone in a sandbox, with the threads that it makes. */
+static void *enter_alone(void *arg)
+{
+	enter(chosen, 0);
+	for (int i = 0; i < 3; i++)
+		connect_and_send('c');
+	join(start(sleep_thrice, NULL));
+	return arg;
+}
+
+static void in_sandbox(const struct sandbox *sandbox, void *(*enters)(void *))
+{
+	struct stream s = { 0 };
+	pthread_t streaming, answering;
+	int p[2];
+
+	chosen = sandbox;
+	begin();
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	s.fd = p[0];
+	answering = start(echo, &p[1]);
+	streaming = start(stream, &s);
+	exchange();
+	send_part();
+	while (s.bytes < 10)
+		sched_yield();
+	join(start(enters, NULL));
+	send_rest();
+	for (int i = 0; i < 3; i++)
+		exchange();
+	join(start(sleep_thrice, NULL));
+	s.over = true;
+	join(streaming);
+	close(p[0]);
+	join(answering);
+	end();
+}
+
+static void enter_before_others(const struct sandbox *sandbox)
+{
+	join(start(sleep_thrice, NULL));
+	enter(sandbox, 0);
+	for (int i = 0; i < 3; i++)
+		join(start(sleep_thrice, NULL));
+}
+
+#define SANDBOX(id, lists_permitted, action)				\
+	static const struct sandbox sandbox_##id = { lists_permitted, action };\
+	TEST(all_threads_enter_##id)					\
+	{								\
+		in_sandbox(&sandbox_##id, enter_all);			\
+	}								\
+	TEST(one_thread_enters_##id)					\
+	{								\
+		in_sandbox(&sandbox_##id, enter_alone);			\
+	}								\
+	TEST(the_only_thread_enters_##id)				\
+	{								\
+		enter_before_others(&sandbox_##id);			\
+	}
+
+SANDBOX(where_io_uring_fails, false, SECCOMP_RET_ERRNO | EPERM)
+SANDBOX(where_io_uring_kills, false, SECCOMP_RET_KILL_PROCESS)
+SANDBOX(where_all_else_fails, true, SECCOMP_RET_ERRNO | EPERM)
+SANDBOX(where_all_else_kills, true, SECCOMP_RET_KILL_PROCESS)
+
+/* The child's threads are made under the filter. */
+TEST(a_child_begins_in_a_sandbox)
+{
+	pthread_t thread;
+	int p[2], status;
+	pid_t pid;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	thread = start(echo, &p[1]);
+	chosen = &sandbox_where_all_else_kills;
+	join(start(enter_all, NULL));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		join(start(sleep_thrice, NULL));
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	close(p[0]);
+	join(thread);
+}
