@@ -45,7 +45,7 @@ struct flexsc_cb {
  *	-EOPNOTSUPP	refused: the call can't be asynchronous by nature
  *			(flexsc-syscalls(7) lists them with the reasons)
  *	-ENOSYS		no such call in the library's table
- *	-EINVAL		loop is NULL
+ *	-ENXIO		loop is NULL: the thread has no default loop, perhaps
  *	-EBUSY		cb is still pending (found in a checking build only)
  *	-ESHUTDOWN	the loop is being destroyed
  *	-ESTALE		the loop belongs to the parent process
@@ -78,8 +78,9 @@ int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * the loop's engine fails later: it had no effect, post it again (<flexsc/loop.h>).
  *
  * Returns 0 if the request was made, -ENOENT if cb isn't pending, which is
- * harmless (cb itself must still be readable memory), -EINVAL (loop or cb is
- * NULL) or -ESTALE. Costs the same however many calls are pending. A call that
+ * harmless (cb itself must still be readable memory), -ENXIO (no loop), -EINVAL
+ * (cb is NULL) or -ESTALE. Costs the same however many calls are pending. A call
+ * that
  * no signal can interrupt (a read from a disk) completes in its own time.
  */
 int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
@@ -88,7 +89,7 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
  * Cancel every pending call that names descriptor fd in an argument of
  * descriptor type; returns how many. For the moment before close(): a pending
  * call keeps its file open, so close() alone doesn't end it. Costs a look at
- * each pending call. -EINVAL: loop is NULL; -ESTALE.
+ * each pending call. -ENXIO: no loop; -ESTALE.
  */
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
 
@@ -98,8 +99,8 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
  * -ETIME. Set it after posting; setting it again replaces it, and 0 removes it.
  * It is late by at most 66 microseconds, or by 10 milliseconds if it is a
  * second or more, besides what the loop is busy with. -ENOENT: cb isn't a
- * pending call; -EINVAL (loop or cb is NULL), -ESTALE; -ENOMEM: there is no
- * deadline. Costs no mode switch.
+ * pending call; -ENXIO (no loop), -EINVAL (cb is NULL), -ESTALE; -ENOMEM:
+ * there is no deadline. Costs no mode switch.
  */
 int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 uint64_t ns);
@@ -135,7 +136,7 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * while the call waits for the one before it; it then ends with -ETIME without
  * having run, and what is chained to it with -ECANCELED.
  *
- * -EINVAL: unknown flags, or loop is NULL; -ESRCH: nothing was posted that is
+ * -EINVAL: unknown flags; -ENXIO: no loop; -ESRCH: nothing was posted that is
  * still pending; -ESHUTDOWN, -ESTALE.
  */
 int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags);

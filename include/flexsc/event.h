@@ -8,8 +8,8 @@
  * As for calls, only callback and arg need initialising; but a memory checker
  * may remark that the handle of a timer or a wake-up is looked at.
  *
- * Errors in common: -EINVAL (NULL loop, bad argument), -EBUSY (cb is pending;
- * checking build), -ESHUTDOWN, -ESTALE, -ENOMEM; see flexsc_loop_call().
+ * Errors in common: -ENXIO (no loop), -EINVAL (bad argument), -EBUSY (cb is
+ * pending; checking build), -ESHUTDOWN, -ESTALE, -ENOMEM; see flexsc_loop_call().
  */
 #ifndef FLEXSC_EVENT_H
 #define FLEXSC_EVENT_H
@@ -58,7 +58,7 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * So such a cb is for the wake-ups of one loop only, and lives until the last
  * one's callback; that may free it.
  *
- * -EINVAL (NULL loop), -ESTALE, -ESHUTDOWN (from callbacks of a loop that is
+ * -ENXIO (no loop), -ESTALE, -ESHUTDOWN (from callbacks of a loop that is
  * being destroyed); it never fails otherwise.
  */
 int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);

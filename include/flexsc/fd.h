@@ -56,11 +56,11 @@ int flexsc_fd_hint(int fd, unsigned int flags);
  *
  * 0, also if fd was fixed before; -EBADF: fd is negative or, where the engine
  * keeps hold of files, not open; -ENOSPC: the loop has 1024 fixed descriptors;
- * -ENOMEM, -EINVAL (loop is NULL), -ESTALE.
+ * -ENOMEM, -ENXIO (no loop), -ESTALE.
  */
 int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd);
 
-/* End what fix did. 0, also if fd isn't fixed; -EINVAL (loop NULL), -ESTALE. */
+/* End what fix did. 0, also if fd isn't fixed; -ENXIO (no loop), -ESTALE. */
 int flexsc_loop_unfix_fd(struct flexsc_loop *loop, int fd);
 
 #pragma GCC visibility pop

@@ -3,7 +3,7 @@
  * The loop: takes what was posted to an engine in batches and runs callbacks
  * (ATC 2011, section 4). Lifetimes and threads: <flexsc/flexsc.h>.
  *
- * Errors in common, where nothing else is said: -EINVAL (NULL loop, bad
+ * Errors in common, where nothing else is said: -ENXIO (no loop), -EINVAL (bad
  * argument), -ESTALE (the loop belongs to the parent process).
  */
 #ifndef FLEXSC_LOOP_H

@@ -46,8 +46,8 @@ struct flexsc_stats {
  * Copy the first size bytes of the statistics to stats, the caller's; size is
  * sizeof(struct flexsc_stats) of the caller's header, and fields that the
  * library doesn't know are 0. To the owner they are exact; any other thread
- * gets what was so when the loop last looked for work. 0, -EINVAL (NULL loop or
- * stats), or -ESTALE.
+ * gets what was so when the loop last looked for work. 0, -ENXIO (no loop),
+ * -EINVAL (stats is NULL), or -ESTALE.
  */
 int flexsc_loop_stats(const struct flexsc_loop *loop,
 		      struct flexsc_stats *stats, size_t size);

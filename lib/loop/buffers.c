@@ -69,7 +69,7 @@ int flexsc_loop_make_buffers(struct flexsc_loop *loop,
 	struct flexsc_buffers *buffers;
 
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	if (loop->closing)

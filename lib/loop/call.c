@@ -34,7 +34,7 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 		.nr = (uint16_t)nr,
 		.args = { a0, a1, a2, a3, a4, a5 },
 	};
-	int err = loop ? flexsc__post_check(loop, cb) : -EINVAL;
+	int err = loop ? flexsc__post_check(loop, cb) : -ENXIO;
 
 	if (err)
 		return err;

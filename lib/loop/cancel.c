@@ -71,7 +71,9 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 {
 	uint32_t index;
 
-	if (!loop || !cb)
+	if (!loop)
+		return -ENXIO;
+	if (!cb)
 		return -EINVAL;
 	if (loop->stale)
 		return -ESTALE;
@@ -139,7 +141,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 	int n;
 
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	/* A call that has its result isn't pending. */
@@ -208,7 +210,9 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	uint32_t index, *deadline;
 	int err;
 
-	if (!loop || !cb)
+	if (!loop)
+		return -ENXIO;
+	if (!cb)
 		return -EINVAL;
 	if (loop->stale)
 		return -ESTALE;

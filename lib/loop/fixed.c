@@ -8,7 +8,7 @@
 int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd)
 {
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	loop_assert_owner(loop);
@@ -20,7 +20,7 @@ int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd)
 int flexsc_loop_unfix_fd(struct flexsc_loop *loop, int fd)
 {
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	loop_assert_owner(loop);

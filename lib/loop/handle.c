@@ -39,7 +39,7 @@ bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 int flexsc__post_check(struct flexsc_loop *loop, struct flexsc_cb *cb)
 {
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	if (loop->closing)

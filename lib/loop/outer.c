@@ -14,7 +14,7 @@ int flexsc_loop_fd(struct flexsc_loop *loop)
 	int fd, err = 0;
 
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	if (loop->outer.fd >= 0)

@@ -110,7 +110,9 @@ int flexsc_loop_stats(const struct flexsc_loop *loop,
 	const uint64_t *from;
 	uint64_t *to = (uint64_t *)stats;
 
-	if (!loop || !stats)
+	if (!loop)
+		return -ENXIO;
+	if (!stats)
 		return -EINVAL;
 	if (loop->stale)
 		return -ESTALE;

@@ -255,7 +255,7 @@ static int run_step(struct flexsc_loop *loop, uint64_t ns)
 static int run_check(const struct flexsc_loop *loop)
 {
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	if (unlikely(!pthread_equal(pthread_self(), loop->owner)))
@@ -292,7 +292,7 @@ int flexsc_loop_run(struct flexsc_loop *loop)
 static int run_ref(struct flexsc_loop *loop, int64_t n)
 {
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	loop_assert_owner(loop);
@@ -313,7 +313,7 @@ int flexsc_loop_unref(struct flexsc_loop *loop)
 int flexsc_loop_stop(struct flexsc_loop *loop)
 {
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	loop_visit(loop);
@@ -326,7 +326,7 @@ int flexsc_loop_stop(struct flexsc_loop *loop)
 int flexsc_loop_submit(struct flexsc_loop *loop)
 {
 	if (!loop)
-		return -EINVAL;
+		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
 	if (unlikely(!pthread_equal(pthread_self(), loop->owner)))

@@ -931,7 +931,7 @@ TEST(misused_predecessors_are_refused)
 	CHECK_EQ(flexsc_loop_call_after(loop, &next.cb, &first.cb, 0, SYS_getppid,
 					NULL), -EINVAL);
 	CHECK_EQ(flexsc_loop_call_after(NULL, &next.cb, &first.cb, 0, SYS_getppid,
-					(uint64_t[6]){ 0 }), -EINVAL);
+					(uint64_t[6]){ 0 }), -ENXIO);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(first.cb.ret, getppid());
 	CHECK_EQ(next.runs, 0);

@@ -85,8 +85,8 @@ TEST(the_descriptor_is_one_and_goes_with_the_loop)
 
 	loop = test_loop();
 	before = count_fds();
-	CHECK_EQ(flexsc_loop_fd(NULL), -EINVAL);
-	CHECK_EQ(flexsc_loop_prepare(NULL, &ns), -EINVAL);
+	CHECK_EQ(flexsc_loop_fd(NULL), -ENXIO);
+	CHECK_EQ(flexsc_loop_prepare(NULL, &ns), -ENXIO);
 	CHECK_EQ(flexsc_loop_prepare(loop, &ns), -EINVAL);
 	fd = flexsc_loop_fd(loop);
 	CHECK(fd >= 0);

@@ -151,8 +151,8 @@ TEST(what_cant_be_fixed_is_said)
 	const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int copy, err = 0;
 
-	CHECK_EQ(flexsc_loop_fix_fd(NULL, fd), -EINVAL);
-	CHECK_EQ(flexsc_loop_unfix_fd(NULL, fd), -EINVAL);
+	CHECK_EQ(flexsc_loop_fix_fd(NULL, fd), -ENXIO);
+	CHECK_EQ(flexsc_loop_unfix_fd(NULL, fd), -ENXIO);
 	CHECK_EQ(flexsc_loop_fix_fd(loop, -1), -EBADF);
 	CHECK_EQ(flexsc_loop_unfix_fd(loop, -1), 0);
 	CHECK_EQ(flexsc_loop_unfix_fd(loop, 100000), 0);

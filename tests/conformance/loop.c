@@ -630,8 +630,8 @@ TEST(references_are_nothing_to_wait_and_dispatch)
 		CHECK_EQ(flexsc_loop_ref(loop), 0);
 	/* One too many doesn't keep the loop from its end. */
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
-	CHECK_EQ(flexsc_loop_ref(NULL), -EINVAL);
-	CHECK_EQ(flexsc_loop_unref(NULL), -EINVAL);
+	CHECK_EQ(flexsc_loop_ref(NULL), -ENXIO);
+	CHECK_EQ(flexsc_loop_unref(NULL), -ENXIO);
 }
 
 /*

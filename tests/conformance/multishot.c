@@ -243,7 +243,7 @@ TEST(what_a_listener_lacks_ends_it)
 		 -EINVAL);
 	CHECK_EQ(flexsc_loop_accept_multishot(loop, NULL, p[0], 0), -EINVAL);
 	CHECK_EQ(flexsc_loop_accept_multishot(NULL, &shots->cb, p[0], 0),
-		 -EINVAL);
+		 -ENXIO);
 	free(shots);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -469,7 +469,7 @@ TEST(bad_buffers_are_refused)
 	CHECK_EQ(flexsc_loop_make_buffers(loop, &none, 65536, 16), -EINVAL);
 	CHECK_EQ(flexsc_loop_make_buffers(loop, &none, 4, 0), -EINVAL);
 	CHECK_EQ(flexsc_loop_make_buffers(loop, NULL, 4, 16), -EINVAL);
-	CHECK_EQ(flexsc_loop_make_buffers(NULL, &none, 4, 16), -EINVAL);
+	CHECK_EQ(flexsc_loop_make_buffers(NULL, &none, 4, 16), -ENXIO);
 	CHECK_EQ(flexsc_buffers_free(NULL), -EINVAL);
 	CHECK_EQ(flexsc_loop_recv_multishot(other, &shots->cb, p[0], buffers),
 		 -EINVAL);

@@ -123,7 +123,7 @@ TEST(a_call_is_posted_with_three_arguments)
 	CHECK_EQ(flexsc_loop_call3(loop, &call.cb, SYS_pwrite64, (uint64_t)p[1],
 				   (uintptr_t)"x", 1), 0);
 	CHECK_EQ(await_call(loop, &call), -ESPIPE);
-	CHECK_EQ(flexsc_loop_call3(NULL, NULL, SYS_close, 0, 0, 0), -EINVAL);
+	CHECK_EQ(flexsc_loop_call3(NULL, NULL, SYS_close, 0, 0, 0), -ENXIO);
 	CHECK_EQ(flexsc_loop_call3(loop, NULL, SYS_exit, 0, 0, 0),
 		 -EOPNOTSUPP);
 	CHECK_EQ(flexsc_loop_call3(loop, NULL, 100000, 0, 0, 0), -ENOSYS);
@@ -200,30 +200,37 @@ TEST(a_callback_may_post_others_and_free_its_cb)
 	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
 }
 
-TEST(a_loop_that_is_null_is_einval)
+TEST(a_loop_that_is_null_is_enxio)
 {
 	struct flexsc_cb cb = { .callback = count_done };
 	struct flexsc_stats stats;
 
-	CHECK_EQ(flexsc_loop_call(NULL, &cb, ARGS(SYS_getpid)), -EINVAL);
-	CHECK_EQ(flexsc_loop_cancel(NULL, &cb), -EINVAL);
-	CHECK_EQ(flexsc_loop_cancel_fd(NULL, 0), -EINVAL);
-	CHECK_EQ(flexsc_loop_deadline(NULL, &cb, 1), -EINVAL);
-	CHECK_EQ(flexsc_loop_chain(NULL, 0), -EINVAL);
-	CHECK_EQ(flexsc_loop_timer(NULL, &cb, 1), -EINVAL);
-	CHECK_EQ(flexsc_loop_signal(NULL, &cb, SIGUSR1), -EINVAL);
-	CHECK_EQ(flexsc_loop_wake(NULL, &cb), -EINVAL);
-	CHECK_EQ(flexsc_loop_run(NULL), -EINVAL);
-	CHECK_EQ(flexsc_loop_stop(NULL), -EINVAL);
-	CHECK_EQ(flexsc_loop_submit(NULL), -EINVAL);
-	CHECK_EQ(flexsc_loop_dispatch(NULL), -EINVAL);
-	CHECK_EQ(flexsc_loop_wait(NULL, 0), -EINVAL);
-	CHECK_EQ(flexsc_loop_stats(NULL, &stats, sizeof(stats)), -EINVAL);
+	CHECK_EQ(flexsc_loop_call(NULL, &cb, ARGS(SYS_getpid)), -ENXIO);
+	CHECK_EQ(flexsc_loop_cancel(NULL, &cb), -ENXIO);
+	CHECK_EQ(flexsc_loop_cancel_fd(NULL, 0), -ENXIO);
+	CHECK_EQ(flexsc_loop_deadline(NULL, &cb, 1), -ENXIO);
+	CHECK_EQ(flexsc_loop_chain(NULL, 0), -ENXIO);
+	CHECK_EQ(flexsc_loop_timer(NULL, &cb, 1), -ENXIO);
+	CHECK_EQ(flexsc_loop_signal(NULL, &cb, SIGUSR1), -ENXIO);
+	CHECK_EQ(flexsc_loop_wake(NULL, &cb), -ENXIO);
+	CHECK_EQ(flexsc_loop_run(NULL), -ENXIO);
+	CHECK_EQ(flexsc_loop_stop(NULL), -ENXIO);
+	CHECK_EQ(flexsc_loop_submit(NULL), -ENXIO);
+	CHECK_EQ(flexsc_loop_dispatch(NULL), -ENXIO);
+	CHECK_EQ(flexsc_loop_wait(NULL, 0), -ENXIO);
+	CHECK_EQ(flexsc_loop_stats(NULL, &stats, sizeof(stats)), -ENXIO);
 	CHECK_EQ(flexsc_loop_create(NULL, NULL), -EINVAL);
 	CHECK_EQ(flexsc_loop_destroy(NULL), 0);
 	CHECK(!flexsc_loop_default());
-	CHECK_EQ(flexsc_loop_call(flexsc_loop_default(), &cb, ARGS(SYS_getpid)),
-		 -EINVAL);
+	CHECK_EQ(flexsc_getpid(&cb), -ENXIO);
+	CHECK_EQ(flexsc_cancel(&cb), -ENXIO);
+	CHECK_EQ(flexsc_timer(&cb, 1), -ENXIO);
+	CHECK_EQ(flexsc_work(&cb, NULL, NULL), -ENXIO);
+	CHECK_EQ(flexsc_accept_multishot(&cb, 0, 0), -ENXIO);
+	CHECK_EQ(flexsc_main_loop(), -ENXIO);
+	CHECK_EQ(flexsc_wait(0), -ENXIO);
+	/* As to destroy a loop that is NULL. */
+	CHECK_EQ(flexsc_fini(), 0);
 	CHECK_EQ(done, 0);
 }
 
@@ -321,7 +328,7 @@ TEST(the_paper_s_functions_take_a_loop_explicitly)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(cb.ret, 4);
 	CHECK_EQ(strcmp(buf, "four"), 0);
-	CHECK_EQ(flexsc_getpid(&cb), -EINVAL);
+	CHECK_EQ(flexsc_getpid(&cb), -ENXIO);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 

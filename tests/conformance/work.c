@@ -105,7 +105,7 @@ TEST(a_function_runs_on_another_thread)
 
 	loop = test_loop();
 	sync = !strcmp(flexsc_loop_engine(loop), "sync");
-	CHECK_EQ(flexsc_loop_work(NULL, &call.cb, add, &answer), -EINVAL);
+	CHECK_EQ(flexsc_loop_work(NULL, &call.cb, add, &answer), -ENXIO);
 	CHECK_EQ(flexsc_loop_work(loop, &call.cb, NULL, &answer), -EINVAL);
 	CHECK_EQ(flexsc_loop_work(loop, &call.cb, add, &answer), 0);
 	CHECK_EQ(await_work(&call), INT32_MAX + 7LL);
