@@ -4,6 +4,7 @@
  * itself. Its threads, most of which wait at that time, go on and lose nothing.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -409,6 +410,35 @@ SANDBOX(where_io_uring_fails, false, SECCOMP_RET_ERRNO | EPERM)
 SANDBOX(where_io_uring_kills, false, SECCOMP_RET_KILL_PROCESS)
 SANDBOX(where_all_else_fails, true, SECCOMP_RET_ERRNO | EPERM)
 SANDBOX(where_all_else_kills, true, SECCOMP_RET_KILL_PROCESS)
+
+/* Milliseconds: of a wait, until the filter comes, and before it ends at the latest. */
+#define LIMIT	1000
+#define ENTERED	700
+#define LATE	1600
+
+static void *poll_in_vain(void *arg)
+{
+	struct pollfd fd = { *(int *)arg, POLLIN, 0 };
+	const uint64_t begin = now_ns();
+
+	CHECK_EQ(poll(&fd, 1, LIMIT), 0);
+	CHECK(now_ns() - begin >= LIMIT * MS);
+	CHECK(now_ns() - begin < LATE * MS * test_slower());
+	return arg;
+}
+
+TEST(a_time_limit_does_not_begin_anew)
+{
+	pthread_t thread;
+	int p[2];
+
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	thread = start(poll_in_vain, &p[0]);
+	usleep(ENTERED * 1000);
+	chosen = &sandbox_where_all_else_kills;
+	join(start(enter_all, NULL));
+	join(thread);
+}
 
 /* The child's threads are made under the filter. */
 TEST(a_child_begins_in_a_sandbox)

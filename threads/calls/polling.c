@@ -55,6 +55,8 @@ static uint64_t set_word(uint32_t fd, uint32_t copy)
  */
 #define REMAINDERS	64U
 
+#define MS	1000000U	/* in ns */
+
 static atomic_uint waiters[REMAINDERS];
 
 static atomic_uint *waiters_for(uint32_t fd)
@@ -240,11 +242,20 @@ static long interrupted(long nr, const struct patience *p)
 	return n > 0 ? n : -EINTR;
 }
 
+/* The wait goes on at home, until the same time. */
 static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
-			 const struct patience *p)
+			 const struct patience *p, uint64_t until)
 {
+	const uint64_t now = p->ns < 0 ? 0 : time_monotonic();
+	const uint64_t left = until > now ? until - now : 0;
+	struct timespec limit = { (time_t)(left / SECOND),
+				  (long)(left % SECOND) };
 	uint64_t args[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
 
+	if (p->ns >= 0 && nr == SYS_ppoll)
+		args[2] = PTR(&limit);
+	else if (p->ns >= 0)
+		args[nr == SYS_poll ? 2 : 3] = (left + MS - 1) / MS;
 	if (!p->one)
 		args[0] = (uint64_t)set_of(u);
 	return flexsc__call_wait_home(u, nr, args);
@@ -268,7 +279,7 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 
 	do {
 		if (flexsc__stays(u))
-			return poll_at_home(u, nr, a, p);
+			return poll_at_home(u, nr, a, p, until);
 		begin_try(u, p);
 		ret = await_ready(u, p, until);
 		u->way = WAY_POLLED;
@@ -279,7 +290,7 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 				return interrupted(nr, p);
 			ret = -EAGAIN;
 		} else if (ret < 0 && ret != -ETIME) {
-			ret = poll_at_home(u, nr, a, p);
+			ret = poll_at_home(u, nr, a, p, until);
 		} else {
 			ret = p->one ? answer(p, ret) : answer_set(nr, p, ret);
 		}
