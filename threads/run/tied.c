@@ -16,7 +16,7 @@
 #define WAIT_NS		50000000U
 #define LOOK_NS		500000
 /* How long it waits for all others, in ns. */
-#define ALL_NS		1000000000U
+#define ALL_NS		5000000000ULL
 
 void flexsc__tie(struct uthread *u, enum tie reason, bool tied)
 {
