@@ -21,6 +21,7 @@ struct file {
 	struct loop *loop;
 	PyObject *name;
 	int fd;				/* -1: closed */
+	bool regular;
 	bool appends;			/* and is not read */
 	bool busy;			/* a call uses the position */
 	unsigned int calls;		/* that aren't done */
@@ -114,6 +115,17 @@ static int file_read_end(struct call *call, int64_t ret)
 	return file_give(call, (Py_ssize_t)ret);
 }
 
+/*
+ * Post a call again for what is left. Not if the file was closed meanwhile: its
+ * number may be another file's.
+ */
+static int file_post_rest(struct call *call)
+{
+	if (((struct file *)call->file)->fd < 0)
+		return call_raise(call, ECANCELED);
+	return call_post_rest(call);
+}
+
 /* Only a read of nothing is the end of a file. */
 static int file_read_all_end(struct call *call, int64_t ret)
 {
@@ -130,7 +142,7 @@ static int file_read_all_end(struct call *call, int64_t ret)
 		size += more;
 	if (file_room(call, (Py_ssize_t)call->total, size))
 		return -1;
-	return call_post_rest(call);
+	return file_post_rest(call);
 }
 
 static PyObject *file_read(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -212,7 +224,7 @@ static int file_write_end(struct call *call, int64_t ret)
 	call->args[1] += done;
 	call->args[2] -= done;
 	call->args[3] += done;
-	return call_post_rest(call);
+	return file_post_rest(call);
 }
 
 static PyObject *file_write(PyObject *self, PyObject *object)
@@ -360,7 +372,7 @@ static void file_end_calls(struct file *file)
 	if (!file->calls || !flexsc)
 		return;
 	flexsc_loop_submit(flexsc);
-	if (file->position < 0 && !file->appends)
+	if (!file->regular)
 		flexsc_loop_cancel_fd(flexsc, file->fd);
 }
 
@@ -522,10 +534,12 @@ static void file_look(struct file *file, uint64_t flags)
 	struct statx st;
 
 	file->busy = false;
+	file->regular = false;
 	file->appends = false;
 	file->position = -1;
 	if (statx(file->fd, "", how, STATX_TYPE, &st) || !S_ISREG(st.stx_mode))
 		return;
+	file->regular = true;
 	flexsc_fd_hint(file->fd, FLEXSC_FD_REGULAR | FLEXSC_FD_BLOCKING);
 	if (!(flags & O_APPEND))
 		file->position = 0;

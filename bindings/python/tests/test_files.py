@@ -401,12 +401,33 @@ def test_close_ends_a_read_that_waits(run: Run, waits: None) -> None:
     run(main)
 
 
-def test_close_lets_what_was_posted_happen(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+def test_close_lets_what_was_posted_happen(run: Run, tmp_path: Path, mode: str) -> None:
     async def main() -> None:
-        file = await flexsc.open(tmp_path / "f", "wb")
+        file = await flexsc.open(tmp_path / "f", mode)
         written = file.write(b"x" * 100000)
         await file.close()
         assert await written == 100000
         assert (tmp_path / "f").stat().st_size == 100000
+
+    run(main)
+
+
+def test_a_closed_file_reads_no_further_part(run: Run, tmp_path: Path) -> None:
+    """What comes after may have the descriptor's number."""
+
+    async def main() -> None:
+        (tmp_path / "one").write_bytes(b"1" * 3000000)
+        (tmp_path / "two").write_bytes(b"2" * 9000000)
+        file = await flexsc.open(tmp_path / "one", "rb")
+        read, number = file.read(), file.fileno()
+        await file.close()
+        other = await flexsc.open(tmp_path / "two", "rb")
+        assert other.fileno() == number
+        try:
+            assert set(await read) == {ord("1")}
+        except OSError as error:
+            assert error.errno == errno.ECANCELED
+        await other.close()
 
     run(main)
