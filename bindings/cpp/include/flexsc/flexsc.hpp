@@ -102,11 +102,14 @@ constexpr int fewest_arguments(unsigned int nr)
 		return 3;
 	case FLEXSC_NR_fcntl:
 	case FLEXSC_NR_ioctl:
+	case FLEXSC_NR_mq_open:
 		return 2;
+	case FLEXSC_NR_futex:
 	case FLEXSC_NR_semctl:
 		return 3;
 	case FLEXSC_NR_mremap:
 		return 4;
+	case FLEXSC_NR_keyctl:
 	case FLEXSC_NR_prctl:
 		return 1;
 	default:
