@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 
 #include "../run/carrier.h"
+#include "../run/spare.h"
 #include "../run/state.h"
 #include "../run/uthreads.h"
 #include "lib/base/trial.h"
@@ -113,6 +114,8 @@ static void bring_all_home(struct uthread *u)
 {
 	atomic_store(&flexsc__runtime.filtered, true);
 	flexsc__tie_others(u, TIED_FILTER);
+	/* So there is no carrier that the retiring misses. */
+	flexsc__spares_end();
 	flexsc__carriers_retire();
 }
 

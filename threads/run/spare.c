@@ -19,7 +19,7 @@ static struct flexsc_options options;
 static _Atomic uint32_t used;	/* how often one was; the maker sleeps on it */
 static atomic_bool ends;	/* the maker is to end; "used" has grown then */
 static pthread_t maker;
-static bool has_maker;
+static _Atomic bool has_maker;	/* whoever clears it joins the maker */
 static uint32_t made;		/* spares, since the carriers started */
 
 static bool one_is_ready(void)
@@ -83,12 +83,11 @@ void flexsc__spare_used(void)
 
 void flexsc__spares_end(void)
 {
-	if (!has_maker)
+	if (!atomic_exchange(&has_maker, false))
 		return;
 	atomic_store(&ends, true);
 	flexsc__spare_used();
 	flexsc__own_join(maker);
-	has_maker = false;
 }
 
 void flexsc__spares_forget(void)

@@ -31,7 +31,7 @@ int flexsc__spares_start(const struct flexsc_options *options, char *why,
 /* Carriers only: one spare less is ready. */
 void flexsc__spare_used(void);
 
-/* Before the carriers end: no more spares are made. */
+/* Before the carriers end, or retire for good: no more spares are made. */
 void flexsc__spares_end(void);
 
 /* There are no carriers any more, and no spares. */
