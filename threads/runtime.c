@@ -18,6 +18,7 @@
 #include "run/carrier.h"
 #include "run/spare.h"
 #include "report/counters.h"
+#include "lib/base/valgrind.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
 #include "run/monitor.h"
@@ -78,27 +79,6 @@ static bool has_shadow_stack(void)
 	return !raw_syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, PTR(&features),
 			    0, 0, 0, 0) &&
 	       features & 1;
-}
-
-/*
- * valgrind has threads of its own, switches stacks and base registers by itself,
- * and answers this sequence, which does nothing on a processor: its "client
- * request" RUNNING_ON_VALGRIND.
- */
-static bool under_valgrind(void)
-{
-	const volatile uint64_t request[6] = { 0x1001 };
-	uint64_t answer = 0;
-
-	__asm__ volatile("rolq $3, %%rdi\n\t"
-			 "rolq $13, %%rdi\n\t"
-			 "rolq $61, %%rdi\n\t"
-			 "rolq $51, %%rdi\n\t"
-			 "xchgq %%rbx, %%rbx"
-			 : "+d"(answer)
-			 : "a"(request)
-			 : "rdi", "cc", "memory");
-	return answer;
 }
 
 /* Carriers that there are, or were before the runtime rested. */
@@ -323,6 +303,7 @@ static bool start(void)
 			    "uring or threads");
 		return false;
 	}
+	/* It switches stacks and base registers by itself. */
 	if (under_valgrind()) {
 		runtime_say("can't start", "valgrind runs threads by "
 			    "itself, so there are plain ones");
