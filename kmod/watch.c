@@ -200,6 +200,30 @@ bool watch_in_table(const struct watch *watch, const struct file *file)
 /* Sources. */
 
 /*
+ * The owner pushes a slot that it claimed, with more bits. The watch may have
+ * been ended meanwhile, see watch.h.
+ */
+void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is)
+{
+	struct flexsc_event_slot *slot = watch->slot;
+
+	atomic_or(bits, event_word(&slot->state));
+	event_push(watch->ecb, slot, watch->index, is);
+	/* Behind a full barrier. Pairs with watch_stop(). */
+	if (!READ_ONCE(watch->live))
+		event_revoke(slot);
+}
+
+/* The owner delivers, or a source what the owner was about to miss. */
+static void watch_deliver(struct watch *watch, u32 bits)
+{
+	if (event_claim(watch->slot, bits))
+		watch_deliver_claimed(watch, 0, watch->is);
+	else if (!READ_ONCE(watch->live))
+		event_revoke(watch->slot);
+}
+
+/*
  * S4: the event's group is in none of the owner's words. The owner may have stored
  * it meanwhile, and seen nothing held: then the source delivers after all.
  */
@@ -220,8 +244,8 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 		return;
 	if (watch->inherit)
 		accept_later(watch);
-	else if (event_claim(watch->slot, bits))
-		event_push(ecb, watch->slot, watch->index, watch->is);
+	else
+		watch_deliver(watch, bits);
 }
 
 /* Something happened. Any context. */
@@ -263,30 +287,6 @@ static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
 	if (bits)
 		watch_happened(watch, bits);
 	return 1;
-}
-
-/*
- * The owner pushes a slot that it claimed, with more bits. The watch may have
- * been ended meanwhile, see watch.h.
- */
-void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is)
-{
-	struct flexsc_event_slot *slot = watch->slot;
-
-	atomic_or(bits, event_word(&slot->state));
-	event_push(watch->ecb, slot, watch->index, is);
-	/* Behind a full barrier. Pairs with watch_stop(). */
-	if (!READ_ONCE(watch->live))
-		event_revoke(slot);
-}
-
-/* The owner delivers. */
-static void watch_deliver(struct watch *watch, u32 bits)
-{
-	if (event_claim(watch->slot, bits))
-		watch_deliver_claimed(watch, 0, watch->is);
-	else if (!READ_ONCE(watch->live))
-		event_revoke(watch->slot);
 }
 
 /* Wait queues. */
@@ -586,6 +586,17 @@ static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
 	return ret;
 }
 
+/* What poll(2) reports of a file that is watched from now on. */
+static void watch_report(struct watch *watch, u32 level)
+{
+	if (!event_allowed(watch->ecb, watch->mask))
+		watch_hold(watch, level);
+	else if (watch->inherit)
+		accept_later(watch);
+	else
+		watch_deliver(watch, level);
+}
+
 static long watch_add_file(struct ecb *ecb, struct file *file,
 			   const struct flexsc_ecb_watch *args)
 {
@@ -594,16 +605,13 @@ static long watch_add_file(struct ecb *ecb, struct file *file,
 
 	if (IS_ERR(watch))
 		return PTR_ERR(watch);
+	/* Or "inherit" would go when another thread closes the file. */
+	watch_get(watch);
 	level = watch_start(watch, file);
-	if (level < 0)
-		return level;
-	if (level && watch->inherit)
-		watch_happened(watch, level);
-	else if (level && event_allowed(ecb, watch->mask))
-		watch_deliver(watch, level);
-	else if (level)
-		watch_hold(watch, level);
-	return watch->index;
+	if (level > 0)
+		watch_report(watch, level);
+	watch_put(watch);
+	return level < 0 ? level : (long)watch->index;
 }
 
 long watch_add(struct ecb *ecb, const struct flexsc_ecb_watch __user *user)

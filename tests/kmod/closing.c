@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "chance.h"
@@ -162,6 +163,105 @@ TEST(a_watch_outlives_other_descriptors_of_its_file)
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	CHECK(ecb_next(&ecb, ALL_GROUPS, &event));
 	CHECK_EQ(ecb_forget(&ecb, 0), 0);
+	ecb_close(&ecb);
+}
+
+static int execute_it(void *arg)
+{
+	CHECK_EQ(fcntl(*(int *)arg, F_SETFD, FD_CLOEXEC), 0);
+	execl("/bin/busybox", "true", NULL);
+	_exit(127);
+}
+
+/* A program that is executed gets a table of its own, and closes there. */
+TEST(a_watch_outlives_exec_and_exit_of_those_who_share_the_table)
+{
+	int fds[2], status;
+	pid_t pid;
+
+	pair(fds);
+	ecb_open(&ecb, 8, 0);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	pid = clone(execute_it, stack + sizeof(stack), CLONE_FILES | SIGCHLD,
+		    &fds[0]);
+	CHECK(pid > 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(ecb_forget(&ecb, 0), 0);
+	ecb_close(&ecb);
+}
+
+struct closing {
+	atomic_int fd;		/* -1: closed, or none yet */
+	atomic_bool over;
+};
+
+static void *close_again_and_again(void *arg)
+{
+	struct closing *closing = arg;
+	int fd;
+
+	chance_seed(1);
+	while (!atomic_load(&closing->over)) {
+		fd = atomic_load(&closing->fd);
+		if (fd < 0)
+			continue;
+		for (uint64_t i = below(20000); i; i--)
+			__asm__ volatile("");
+		close(fd);
+		atomic_store(&closing->fd, -1);
+	}
+	return NULL;
+}
+
+static int listen_anywhere(struct sockaddr_un *address, socklen_t *size)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	*size = sizeof(*address);
+	CHECK_EQ(bind(fd, (struct sockaddr *)address,
+		      sizeof(address->sun_family)), 0);
+	CHECK_EQ(getsockname(fd, (struct sockaddr *)address, size), 0);
+	CHECK_EQ(listen(fd, 8), 0);
+	return fd;
+}
+
+/* One listener with a connection, closed as it is about to be watched. */
+static void watch_as_it_is_closed(struct closing *closing)
+{
+	int client = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct flexsc_event_slot event;
+	struct sockaddr_un address;
+	socklen_t size;
+	int fd = listen_anywhere(&address, &size);
+
+	CHECK_EQ(connect(client, (struct sockaddr *)&address, size), 0);
+	atomic_store(&closing->fd, fd);
+	ecb_try_accept(&ecb, fd, 0, POLLIN, 0);
+	while (atomic_load(&closing->fd) != -1)
+		;
+	while (ecb_next(&ecb, ALL_GROUPS, &event)) {
+		/* A connection's; the listener has no data. */
+		CHECK_EQ(event.data, 77);
+		close((int)event.fd);
+	}
+	close(client);
+}
+
+TEST_LIMIT(a_listener_that_is_closed_meanwhile_reports_nothing, 60)
+{
+	struct closing closing = { .fd = -1 };
+	pthread_t thread;
+
+	ecb_open(&ecb, 8, 0);
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK_EQ(pthread_create(&thread, NULL, close_again_and_again,
+				&closing), 0);
+	for (int i = 0; i < 3000; i++)
+		watch_as_it_is_closed(&closing);
+	atomic_store(&closing.over, true);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
 	ecb_close(&ecb);
 }
 
