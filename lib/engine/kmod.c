@@ -103,34 +103,51 @@ static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 	return FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE;
 }
 
-/* Have the submitted entries executed. If that fails, the next wait says so. */
-static void kmod_kick(struct kmod *kmod)
+/* Have the submitted entries executed. Returns 0 or -errno. */
+static int kmod_kick(struct kmod *kmod)
 {
-	if (command(kmod, FLEXSC_IOC_KICK, 0) == FLEXSC_WAIT_MORE)
+	long result = command(kmod, FLEXSC_IOC_KICK, 0);
+
+	if (result == FLEXSC_WAIT_MORE)
 		__atomic_store_n(&kmod->no_more,
 				 !flexsc__kmod_thread_create(kmod),
 				 __ATOMIC_RELAXED);
+	return result < 0 ? (int)result : 0;
 }
 
 /*
  * Wait for room in the ring, which is full of entries that were cancelled, and
- * posted again.
+ * posted again. A filter that was installed later may forbid the kick for good.
  */
-static COLD void kmod_make_room(struct kmod *kmod)
+static COLD int kmod_make_room(struct kmod *kmod)
 {
-	while (kmod->shared->tail -
-		       __atomic_load_n(&kmod->shared->head, __ATOMIC_ACQUIRE) >
-	       kmod->mask)
-		kmod_kick(kmod);
+	int err = 0;
+
+	while (!err &&
+	       kmod->shared->tail -
+			       __atomic_load_n(&kmod->shared->head,
+					       __ATOMIC_ACQUIRE) >
+		       kmod->mask)
+		err = kmod_kick(kmod);
+	return err;
 }
 
-static inline void kmod_push(struct kmod *kmod, uint32_t index)
+/* Submit an entry, or refuse its call. */
+static inline void kmod_push(struct flexsc_loop *loop, uint32_t index)
 {
+	struct kmod *kmod = kmod_of(loop);
 	uint32_t tail = kmod->shared->tail;
+	int err;
 
 	if (tail - __atomic_load_n(&kmod->shared->head, __ATOMIC_RELAXED) >
-	    kmod->mask)
-		kmod_make_room(kmod);
+	    kmod->mask) {
+		err = kmod_make_room(kmod);
+		if (err) {
+			call_refuse(loop, index,
+				    flexsc__kmod_finish(loop, index, err));
+			return;
+		}
+	}
 	kmod->ring[tail & kmod->mask] = index;
 	/* U4: pairs with the kernel's E4. */
 	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
@@ -209,7 +226,7 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 		count(&loop->stats->by_kmod, 1);
 		entry->nargs =
 			(__u8)(row->nargs | place_of(loop, index, row, class));
-		kmod_push(kmod_of(loop), index);
+		kmod_push(loop, index);
 	}
 }
 
@@ -234,7 +251,7 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 		}
 		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
 			       FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
-		kmod_push(kmod, index);
+		kmod_push(loop, index);
 	}
 }
 
