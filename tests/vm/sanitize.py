@@ -2,7 +2,7 @@
 """Test the kernel module for long, on a kernel that checks itself.
 
     sanitize.py --build DIR --work DIR [--sanitizer kasan|kcsan] [--minutes N]
-                [PROGRAM...]
+                [--ends N] [--attackers N] [PROGRAM...]
 
 Builds the kernel of Debian's package linux-source-6.1 with one of the options'
 sets in config/, and the module for it, and runs in guests, round after round
@@ -46,12 +46,13 @@ PACKAGE = "linux-source-6.1"
 CONFIG = Path(__file__).resolve().parent / "config"
 SLOWER = 10
 SECONDS = 1500.0
+EACH = 10.0
 BUILDING = 7200.0
 
 # Besides the suite's; or instead, to run longer. KASAN keeps what is freed.
 MORE = (
-    ("kmod-attack", "kmod-fuzz rounds=100"),
-    ("kmod-rounds rounds=300 memory=65536",),
+    ("kmod-attack", "kmod-fuzz rounds={attackers}"),
+    ("kmod-rounds rounds={ends} memory=65536",),
     ("stress-mixture seconds=120 loops=1 seed={round}",),
     ("stress-mixture seconds=120 loops=2 seed={round}",),
 )
@@ -213,7 +214,6 @@ def build_kernel(sanitizer: str, work: Path) -> Target:
     return replace(
         target,
         slower=SLOWER,
-        seconds=SECONDS,
         before=WATCH_RACES if sanitizer == "kcsan" else "",
         after=RACES_CHECKS if sanitizer == "kcsan" else CHECKS,
         late=LATE,
@@ -231,11 +231,13 @@ def rounds(target: Target, given: argparse.Namespace) -> tuple[Tally, int]:
     begin = target.before + READ_DEBUGFS
     while not count or time.monotonic() < end:
         count += 1
+        target.seconds = SECONDS + EACH * max(given.ends, given.attackers)
         target.before = (TRACE if count % 2 == 0 else "") + begin
         logs = given.work / "logs" / f"{given.sanitizer}-{count}"
         shutil.rmtree(logs, ignore_errors=True)
         logs.mkdir(parents=True)
-        now = [tuple(c.format(round=count) for c in group) for group in groups]
+        numbers = {"round": count, "ends": given.ends, "attackers": given.attackers}
+        now = [tuple(c.format_map(numbers) for c in group) for group in groups]
         found = test(target, given.build, now, logs)
         total.add(found)
         print(f"round {count}: {found.passed} passed, {found.failed} failed")
@@ -259,6 +261,8 @@ def main() -> int:
     add("--work", type=Path, required=True, help="for the kernel and the logs")
     add("--sanitizer", choices=("kasan", "kcsan"), default="kasan")
     add("--minutes", type=float, default=60.0, help="begin no round after that")
+    add("--ends", type=int, default=300, help="of processes, in kmod-rounds")
+    add("--attackers", type=int, default=100, help="processes, of kmod-fuzz")
     add("program", nargs="*", help="only these")
     given = parser.parse_args()
     given.work = given.work.resolve()
