@@ -611,10 +611,23 @@ void flexsc__fds_note_opened(const struct flexsc_entry *entry, int64_t ret)
 
 	if (ret >= 0 && is_open(entry) &&
 	    (flags_given(entry) & others) == O_RDONLY)
-		fds_learn((uint32_t)ret, FD_OPENED | FD_FIRST);
+		fds_learn((uint32_t)ret, FD_OPENED);
 }
 
-void flexsc__fds_drop(uint32_t fd, uint32_t facts)
+bool flexsc__fds_exchange(uint32_t fd, uint32_t from, uint32_t to)
+{
+	uint32_t facts = fds_known(fd);
+
+	while (facts & from)
+		if (atomic_compare_exchange_weak_explicit(
+			    &flexsc__fds_facts[fd], &facts,
+			    (facts & ~from) | to, memory_order_relaxed,
+			    memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static void fds_drop(uint32_t fd, uint32_t facts)
 {
 	if (fds_known(fd) & facts)
 		fds_keep(fd, ~facts);
@@ -625,8 +638,8 @@ void flexsc__fds_use_position(const struct flexsc_entry *entry)
 	unsigned int fds = flexsc__table_row(entry->nr)->fds;
 
 	for (; fds; fds &= fds - 1)
-		flexsc__fds_drop((uint32_t)entry->args[__builtin_ctz(fds)],
-				 FD_OPENED | FD_FIRST);
+		fds_drop((uint32_t)entry->args[__builtin_ctz(fds)],
+			 FD_OPENED | FD_READING);
 }
 
 void flexsc__fds_share(void)

@@ -75,7 +75,7 @@ enum fd_fact {
 	 * call uses its position: see engine/uring_eager.h.
 	 */
 	FD_OPENED = 1 << 25,
-	FD_FIRST = 1 << 26,	/* ... and its position is 0 */
+	FD_READING = 1 << 26,	/* ... but for one eager read */
 	/* Who makes its calls for io_uring: enum maker. */
 	FD_WORKER = 1 << 27,
 	FD_OLD_WORKER = 1 << 28,
@@ -197,8 +197,11 @@ static inline bool fds_is_opened(uint32_t fd)
 	       (FD_OPENED | FD_ALONE | FD_WAITS);
 }
 
-/* Take away facts. */
-void flexsc__fds_drop(uint32_t fd, uint32_t facts);
+/*
+ * Exchange the fact "from" for others. False: the descriptor doesn't have it, so
+ * another thread was first, or the descriptor was closed.
+ */
+bool flexsc__fds_exchange(uint32_t fd, uint32_t from, uint32_t to);
 
 /* An entry has returned: if it made descriptors, their flags are known. */
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);

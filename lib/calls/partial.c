@@ -185,10 +185,11 @@ bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res)
 {
-	partial_set(partial, partial_begin(entry));
+	if (!*partial)
+		partial_set(partial, partial_begin(entry));
 	if (!*partial)
 		return false;
-	(*partial)->total = res;
+	(*partial)->total += res;
 	entry->args[1] += (uint64_t)res;
 	entry->args[2] -= (uint64_t)res;
 	return true;

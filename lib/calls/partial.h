@@ -25,7 +25,7 @@ bool flexsc__partial(const struct flexsc_entry *entry);
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 
-/* The same of a read, of which no part but this one is done apart. */
+/* The same for a read. False: no memory is left. */
 bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 

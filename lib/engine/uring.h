@@ -26,7 +26,6 @@ enum route {
 	BY_RING_FOLLOWED,	/* uring_follow() looks at how it ends */
 	BY_RING_MULTISHOT,	/* uring_follow() tells each result */
 	BY_RING_EAGER,		/* uring_eager.h */
-	BY_RING_FIRST,		/* ... where the position was 0 */
 	BY_RING_AT_ONCE,	/* uring_follow(): a write of a few bytes */
 	BY_RING_IN_PARTS,	/* uring_follow(): a long write: writes.h */
 };
@@ -38,14 +37,13 @@ struct uring {
 	uint64_t operations;	/* bit n: the kernel has operation n */
 	unsigned int known;	/* of enum uring_known */
 	struct call_list to_pool;
-	struct call_list again;		/* writes with a rest */
+	struct call_list again;		/* reads and writes with a rest */
 	struct writes writes;
 	uint32_t others;		/* entries that the ring didn't get */
 	/* Direct calls since the last batch; requests that were counted. */
 	uint32_t direct, counted;
 	uint32_t direct_end;	/* direct calls have the requests before it */
 	bool eager;		/* a read that is eager is in this batch */
-	bool linked;		/* requests of this batch have their order */
 	bool parts;		/* a long write has begun in this batch */
 	uint64_t kinds;		/* bit n: a direct call's operation is n */
 	struct fixed *fixed;	/* descriptors; NULL: there was none yet */

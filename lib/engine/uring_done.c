@@ -64,7 +64,7 @@ static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 	struct call *call = call_of(loop, index);
 	int32_t res = cqe->res;
 
-	if (call->route == BY_RING_EAGER || call->route == BY_RING_FIRST) {
+	if (call->route == BY_RING_EAGER) {
 		flexsc__uring_eager_end(loop, index, res);
 		return;
 	}

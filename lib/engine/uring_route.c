@@ -148,14 +148,16 @@ static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
 		route_past_ring(loop, index);
 }
 
-/* Go on with the rest of a write, whose entry is BUSY. */
-static void write_on(struct flexsc_loop *loop, uint32_t index)
+/* Go on with the rest of a read or write, whose entry is BUSY. */
+static void go_on(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
 	struct io_uring_sqe *sqe = uring_request(loop);
 
 	uring_prepare(sqe, flexsc__table[entry->nr].op, entry, 0);
 	sqe->user_data = name_of(loop, index);
+	if (call_of(loop, index)->route == BY_RING_EAGER)
+		flexsc__uring_eager_request(loop, sqe);
 }
 
 /* Route all calls of one operation; returns how many they are. */
@@ -244,7 +246,7 @@ static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 	uint32_t n = 0, index;
 
 	while ((index = calls_take(loop, &uring->again)) != NONE)
-		write_on(loop, index);
+		go_on(loop, index);
 	for (; loop->groups; loop->groups &= loop->groups - 1)
 		n += route_group(loop,
 				 (unsigned int)__builtin_ctzll(loop->groups));
@@ -273,15 +275,13 @@ static void route_batch(struct flexsc_loop *loop)
 		return;
 	count(&loop->stats->by_uring, n - uring->others);
 	flexsc__stats_batch(loop, n);
-	if ((uring->parts || uring->kinds & (uring->kinds - 1)) &&
-	    !uring->linked)
+	if (uring->parts || uring->kinds & (uring->kinds - 1))
 		route_sort(uring);
 	uring->others = 0;
 	uring->direct = 0;
 	uring->kinds = 0;
 	uring->parts = false;
 	uring->eager = false;
-	uring->linked = false;
 }
 
 void flexsc__uring_route(struct flexsc_loop *loop)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
@@ -181,6 +182,66 @@ TEST(a_position_that_was_moved_is_used)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
+/* The library doesn't see this move: a short read needn't be at the end. */
+TEST(a_position_that_was_moved_plainly_is_used)
+{
+	static const off_t places[] = { 1, 4095, 5000, 12287 };
+	static char got[LARGE];
+
+	enter_scratch();
+	loop = test_loop();
+	for (unsigned int i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		const off_t at = places[i];
+		int fd;
+
+		make_file("f", LARGE);
+		touch("f", at);
+		fd = open_by_loop("f", O_RDONLY);
+		CHECK_EQ(lseek(fd, at, SEEK_SET), at);
+		CHECK_EQ(DO(loop, SYS_read, fd, got, LARGE), LARGE - at);
+		check_bytes(got, (size_t)at, LARGE - (size_t)at);
+		CHECK_EQ(DO(loop, SYS_read, fd, got, LARGE), 0);
+		CHECK_EQ(DO(loop, SYS_close, fd), 0);
+	}
+	leave_scratch();
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Is the byte's page in memory? */
+static bool is_resident(int fd, off_t at)
+{
+	unsigned char seen;
+	off_t page = at & ~(off_t)(getpagesize() - 1);
+	void *map = mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, page);
+
+	CHECK(map != MAP_FAILED);
+	CHECK_EQ(mincore(map, 1, &seen), 0);
+	munmap(map, 1);
+	return seen & 1;
+}
+
+/* After that advice, a read brings one page into memory and none behind it. */
+TEST(the_advice_of_the_program_stays)
+{
+	char byte;
+	int fd;
+
+	enter_scratch();
+	loop = test_loop();
+	make_file("f", LARGE);
+	touch("f", LARGE / 2);
+	fd = open_by_loop("f", O_RDONLY);
+	if (is_resident(fd, LARGE - 1))
+		SKIP("files are always in memory here");
+	CHECK_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
+	CHECK_EQ(DO(loop, SYS_pread64, fd, &byte, 1, LARGE / 2), 1);
+	CHECK_EQ(pread(fd, &byte, 1, 0), 1);
+	CHECK(is_resident(fd, 0));
+	CHECK(!is_resident(fd, getpagesize()));
+	leave_scratch();
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
 TEST(fifos_opened_by_name_wait)
 {
 	struct call reader = CALL_INIT, late = CALL_INIT;
@@ -199,6 +260,14 @@ TEST(fifos_opened_by_name_wait)
 		CHECK_EQ(DO(loop, SYS_pread64, own, got, 8, 0), -ESPIPE);
 		CHECK_EQ(DO(loop, SYS_read, own, got, 8), 3);
 		CHECK(!memcmp(got, "one", 3));
+		/* A read of packets takes one of them. */
+		CHECK_EQ(fcntl(fd, F_SETFL, O_DIRECT), 0);
+		CHECK_EQ(write(fd, "1", 1), 1);
+		CHECK_EQ(write(fd, "22", 2), 2);
+		CHECK_EQ(DO(loop, SYS_close, own), 0);
+		own = open_by_loop("fifo", O_RDONLY);
+		CHECK_EQ(DO(loop, SYS_read, own, got, 8), 1);
+		CHECK_EQ(DO(loop, SYS_read, own, got, 8), 2);
 		if (strcmp(test_engine(), "sync")) {
 			POST(loop, &late, SYS_read, own, got, 8);
 			CHECK_EQ(flexsc_loop_deadline(loop, &late.cb, 5 * MS), 0);
