@@ -45,17 +45,28 @@ static void fds_keep(uint32_t fd, uint32_t keep)
 					  memory_order_relaxed);
 }
 
-/* The facts "which" of a descriptor; asked for if none is known. */
+/*
+ * The facts "which" of a descriptor; asked for if none is known. What another
+ * thread notes meanwhile is younger than the answer.
+ */
 static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 			     uint32_t (*ask)(uint32_t))
 {
-	uint32_t facts = fds_known(fd);
+	uint32_t facts = fds_known(fd), more;
 
-	if (!(facts & which)) {
-		facts |= ask(fd);
-		fds_learn(fd, facts);
-	}
-	return facts;
+	if (facts & which)
+		return facts;
+	more = ask(fd);
+	if (fd >= FDS_MAX)
+		return more;
+	facts = fds_known(fd);
+	do
+		if (facts & which)
+			return facts;
+	while (!atomic_compare_exchange_weak_explicit(
+		&flexsc__fds_facts[fd], &facts, facts | more,
+		memory_order_relaxed, memory_order_relaxed));
+	return facts | more;
 }
 
 static uint32_t ask_lowat(uint32_t fd)

@@ -139,15 +139,10 @@ static inline void fds_forget(uint32_t fd)
  */
 static inline bool fds_forget_closed(uint32_t fd)
 {
-	uint32_t marked;
-
-	if (fd >= FDS_MAX)
-		return true;
-	marked = atomic_load_explicit(&flexsc__fds_facts[fd],
-				      memory_order_relaxed) & FD_MARKED;
-	atomic_store_explicit(&flexsc__fds_facts[fd], marked,
-			      memory_order_relaxed);
-	return !marked;
+	/* A mark that another thread sets meanwhile stays. */
+	return !fds_known(fd) ||
+	       !(atomic_fetch_and_explicit(&flexsc__fds_facts[fd], FD_MARKED,
+					   memory_order_relaxed) & FD_MARKED);
 }
 
 /*

@@ -13,15 +13,11 @@
 
 /* Posting. */
 
-/*
- * Do the descriptor's facts let io_uring have the call? Facts of what is closed
- * are forgotten after that.
- */
+/* Do the descriptor's facts let io_uring have the call? */
 static inline bool direct_admits(uint32_t fd, uint8_t use)
 {
-	if (use == EFFECT_CLOSES)
-		return !fds_is_marked(fd);
-	return !use || (fd < FDS_MAX && (fds_known(fd) & use) == use);
+	return !use || use == EFFECT_CLOSES ||
+	       (fd < FDS_MAX && (fds_known(fd) & use) == use);
 }
 
 static inline bool direct_has_room(const struct flexsc_loop *loop)
@@ -62,10 +58,9 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 	struct call *call;						\
 									\
 	if (!direct_admits((uint32_t)a0, use) || !(fits) ||		\
-	    !direct_has_room(loop))					\
+	    !direct_has_room(loop) ||					\
+	    ((use) & EFFECT_CLOSES && !fds_forget_closed((uint32_t)a0))) \
 		return otherwise(loop, cb, nr, UNPACK arguments);	\
-	if ((use) & EFFECT_CLOSES)					\
-		fds_forget((uint32_t)a0);				\
 	sqe = direct_request(loop, op);					\
 	sqe_fill(sqe, op, f_fd, f_addr, f_len, f_off, f_flags);		\
 	call = direct_post(loop, cb, SYS_##word);			\

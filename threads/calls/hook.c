@@ -213,7 +213,7 @@ void flexsc__hook_closes(uint32_t fd)
 			flexsc__exit(u);
 	}
 	moved_close(fd);
-	fds_forget(fd);
+	fds_forget_closed(fd);
 }
 
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
