@@ -19,7 +19,7 @@
 
 /* Facts that stay when a descriptor's flags change. */
 #define FLAGS_KEEP \
-	(FD_TIMEOUT | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
+	(LIMITS | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
 	 LOWATS | FD_SEEKS | FD_LOCAL | TYPES)
 #define STREAMS		(FD_POLLS_IN | FD_POLLS_OUT)
 #define KINDS \
@@ -28,6 +28,8 @@
 #define NEEDS		(NEED_WAITS | NEED_SEEKS | STREAMS)
 #define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
 #define TYPES		(FD_BYTES | FD_RECORDS)
+#define LIMITS		(FD_TIMEOUT | FD_NO_LIMITS)
+#define FLAGS		(FD_WAITS | FD_NEVER_WAITS)
 
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
 
@@ -35,8 +37,11 @@ _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
 uint8_t *flexsc__fds_uses;
 atomic_bool flexsc__fds_any_signals;
 
-/* The end of the descriptors that are FD_ALONE: all are below. */
-static _Atomic uint32_t alone_end;
+/*
+ * The end of the descriptors that are FD_ALONE, or of which flags and options were
+ * asked for: all are below.
+ */
+static _Atomic uint32_t asked_end;
 
 static void fds_keep(uint32_t fd, uint32_t keep)
 {
@@ -59,6 +64,7 @@ static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 	more = ask(fd);
 	if (fd >= FDS_MAX)
 		return more;
+	fds_raise_end(&asked_end, fd);
 	facts = fds_known(fd);
 	do
 		if (facts & which)
@@ -94,6 +100,19 @@ bool flexsc__fds_find_bytes(uint32_t fd)
 	return fds_find_out(fd, TYPES, ask_type) & FD_BYTES;
 }
 
+static uint32_t ask_limits(uint32_t fd)
+{
+	return flexsc__probe_time_limit(fd, POLL_READ) ||
+	       flexsc__probe_time_limit(fd, POLL_WRITE) ||
+	       flexsc__fds_find_lowat(fd) || flexsc__probe_loses(fd) ?
+		       FD_TIMEOUT : FD_NO_LIMITS;
+}
+
+static bool fds_find_limits(uint32_t fd)
+{
+	return fds_find_out(fd, LIMITS, ask_limits) & FD_TIMEOUT;
+}
+
 static uint32_t ask_waits(uint32_t fd)
 {
 	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
@@ -103,11 +122,7 @@ static uint32_t ask_waits(uint32_t fd)
 		return 0;
 	if (flags & O_NONBLOCK)
 		return FD_NEVER_WAITS;
-	if (flexsc__probe_time_limit(fd, POLL_READ) ||
-	    flexsc__probe_time_limit(fd, POLL_WRITE) ||
-	    flexsc__fds_find_lowat(fd) || flexsc__probe_loses(fd))
-		return FD_TIMEOUT;
-	return FD_WAITS;
+	return fds_find_limits(fd) ? FD_TIMEOUT : FD_WAITS;
 }
 
 /* Facts of each enum waits, for reads and for writes. */
@@ -211,6 +226,25 @@ bool flexsc__fds_find_nonblock(uint32_t fd)
 			    ask_waits) & FD_NEVER_WAITS;
 }
 
+/* The descriptor's file has changed: others that may mean it are asked anew. */
+static void fds_change_file(uint32_t fd, uint32_t facts)
+{
+	uint32_t end = atomic_load(&asked_end);
+
+	if (fds_known(fd) & FD_ALONE)
+		return;
+	for (uint32_t i = 0; i < end; i++)
+		if (i != fd && fds_known(i) & facts &&
+		    !(fds_known(i) & FD_ALONE))
+			fds_keep(i, ~facts);
+}
+
+static void fds_note_flags(uint32_t fd)
+{
+	fds_keep(fd, FLAGS_KEEP);
+	fds_change_file(fd, FLAGS);
+}
+
 static void fds_note_option(uint32_t fd, uint64_t option)
 {
 	switch (option) {
@@ -218,10 +252,13 @@ static void fds_note_option(uint32_t fd, uint64_t option)
 		fds_learn(fd, FD_LOWAT);
 		fds_keep(fd, ~(uint32_t)FD_NO_LOWAT);
 		/* fall through */
-	case SO_RCVTIMEO:
-	case SO_SNDTIMEO:
+	case SO_RCVTIMEO_OLD:
+	case SO_RCVTIMEO_NEW:
+	case SO_SNDTIMEO_OLD:
+	case SO_SNDTIMEO_NEW:
 		fds_learn(fd, FD_TIMEOUT);
-		fds_keep(fd, ~(uint32_t)FD_WAITS);
+		fds_keep(fd, ~(uint32_t)(FD_WAITS | FD_NO_LIMITS));
+		fds_change_file(fd, FLAGS | LIMITS | LOWATS);
 		break;
 	default:
 		break;
@@ -258,6 +295,8 @@ int flexsc_fd_hint(int fd, unsigned int flags)
 	if (flags & FLEXSC_FD_NONBLOCK)
 		facts |= FD_NEVER_WAITS;
 	flexsc_fd_forget(fd);
+	if ((uint32_t)fd < FDS_MAX)
+		fds_raise_end(&asked_end, (uint32_t)fd);
 	fds_learn((uint32_t)fd, facts);
 	return 0;
 }
@@ -272,14 +311,14 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 		break;
 	case SYS_fcntl:
 		if (entry->args[1] == F_SETFL)
-			fds_keep(fd, FLAGS_KEEP);
+			fds_note_flags(fd);
 		else if (entry->args[1] == F_DUPFD ||
 			 entry->args[1] == F_DUPFD_CLOEXEC)
 			fds_keep(fd, ~(uint32_t)FD_ALONE);
 		break;
 	case SYS_ioctl:
 		if (entry->args[1] == FIONBIO)
-			fds_keep(fd, FLAGS_KEEP);
+			fds_note_flags(fd);
 		break;
 	case SYS_dup:
 		fds_keep(fd, ~(uint32_t)FD_ALONE);
@@ -473,25 +512,23 @@ static int64_t flags_given(const struct flexsc_entry *entry)
 	}
 }
 
-/*
- * Does a call on the descriptor that the entry made wait as io_uring would,
- * unless the descriptor's flags say otherwise?
- */
-static uint32_t waits_given(const struct flexsc_entry *entry)
+/* Does a call on the descriptor that the entry made wait as io_uring would? */
+static uint32_t waits_given(const struct flexsc_entry *entry, bool nonblock)
 {
 	const uint64_t flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+	uint32_t facts = nonblock ? FD_NEVER_WAITS : 0;
 
 	if ((entry->nr == SYS_socket || entry->nr == SYS_socketpair) &&
 	    probe_is_lossy(entry->args[0], entry->args[1] & ~flags))
-		return FD_TIMEOUT;
-	return FD_WAITS;
+		return facts | FD_TIMEOUT;
+	return facts | FD_NO_LIMITS | (nonblock ? 0 : FD_WAITS);
 }
 
 static void fds_set_made(uint32_t fd, uint32_t facts)
 {
 	if (fd >= FDS_MAX)
 		return;
-	fds_raise_end(&alone_end, fd);
+	fds_raise_end(&asked_end, fd);
 	atomic_store_explicit(&flexsc__fds_facts[fd],
 			      FD_ALONE | FD_NO_LOWAT | facts,
 			      memory_order_relaxed);
@@ -600,12 +637,11 @@ void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 	if (flags < 0)
 		return;
 	/* A connection has its listener's time limits, if there are any. */
-	if (is_accept(entry) &&
-	    fds_known((uint32_t)entry->args[0]) & FD_TIMEOUT) {
+	if (is_accept(entry) && fds_find_limits((uint32_t)entry->args[0])) {
 		fds_forget((uint32_t)ret);
 		return;
 	}
-	facts |= flags & O_NONBLOCK ? FD_NEVER_WAITS : waits_given(entry);
+	facts |= waits_given(entry, flags & O_NONBLOCK);
 	if (entry->nr == SYS_pipe2)
 		two = (const int *)(uintptr_t)entry->args[0];
 	else if (entry->nr == SYS_socketpair)
@@ -655,10 +691,9 @@ void flexsc__fds_use_position(const struct flexsc_entry *entry)
 
 void flexsc__fds_share(void)
 {
-	uint32_t end = atomic_load(&alone_end);
+	uint32_t end = atomic_load(&asked_end);
 
 	for (uint32_t fd = 0; fd < end; fd++)
 		if (fds_known(fd) & FD_ALONE)
 			fds_keep(fd, ~(uint32_t)FD_ALONE);
-	atomic_store(&alone_end, 0);
 }

@@ -17,6 +17,8 @@
  *
  * A fact is dropped when a call closes the descriptor or changes its flags, if
  * the call is posted to any loop of the process or flexsc__fds_note() is told.
+ * Flags and options belong to the file. So a change of them drops those facts of
+ * all descriptors that may have the same file, which are those without FD_ALONE.
  * Changes made behind all these go unnoticed until then. A change can be made
  * behind them where another descriptor, here or in another process, means the
  * file, too: flexsc__fds_find_nonblock() asks each time unless there is none.
@@ -79,6 +81,7 @@ enum fd_fact {
 	/* Who makes its calls for io_uring: enum maker. */
 	FD_WORKER = 1 << 27,
 	FD_OLD_WORKER = 1 << 28,
+	FD_NO_LIMITS = 1 << 29,	/* nothing that FD_TIMEOUT means */
 };
 
 /* Facts that argument 0 must have before io_uring gets a call. */

@@ -3,9 +3,11 @@
  * What the library is told of descriptors that no call of a loop made or closed.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,6 +38,82 @@ TEST(a_number_that_was_forgotten_is_looked_at_again)
 	flexsc_fd_forget(pair[0]);
 	CHECK_EQ(DO(loop, SYS_recvfrom, pair[0], &byte, 1, 0, NULL, NULL),
 		 -EAGAIN);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static int receive(struct flexsc_loop *loop, int fd)
+{
+	char byte;
+
+	return (int)DO(loop, SYS_recvfrom, fd, &byte, 1, 0, NULL, NULL);
+}
+
+/* A socket whose blocking receives the loop knows, and a duplicate of it. */
+static void make_known(struct flexsc_loop *loop, int pair[2], int *copy)
+{
+	CHECK_EQ(DO(loop, SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(write(pair[1], "a", 1), 1);
+	CHECK_EQ(receive(loop, pair[0]), 1);
+	*copy = (int)DO(loop, SYS_dup, pair[0]);
+	CHECK(*copy >= 0);
+	/* Facts of both descriptors are known from here on. */
+	CHECK_EQ(write(pair[1], "bc", 2), 2);
+	CHECK_EQ(receive(loop, pair[0]), 1);
+	CHECK_EQ(receive(loop, *copy), 1);
+}
+
+static void close_all(struct flexsc_loop *loop, const int pair[2], int copy)
+{
+	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
+	CHECK_EQ(DO(loop, SYS_close, pair[1]), 0);
+	CHECK_EQ(DO(loop, SYS_close, copy), 0);
+}
+
+/* What one descriptor changes, all descriptors of the same socket have. */
+TEST(an_option_that_a_duplicate_sets_is_noticed)
+{
+	static const int names[] = { SO_RCVTIMEO_OLD, SO_RCVTIMEO_NEW };
+	struct flexsc_loop *loop = test_loop();
+	const int64_t soon[2] = { 0, 20000 };
+	int pair[2], copy;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		make_known(loop, pair, &copy);
+		CHECK_EQ(DO(loop, SYS_setsockopt, copy, SOL_SOCKET, names[i],
+			    soon, sizeof(soon)), 0);
+		CHECK_EQ(receive(loop, copy), -EAGAIN);
+		CHECK_EQ(receive(loop, pair[0]), -EAGAIN);
+		close_all(loop, pair, copy);
+	}
+	make_known(loop, pair, &copy);
+	CHECK_EQ(DO(loop, SYS_fcntl, copy, F_SETFL, O_NONBLOCK), 0);
+	CHECK_EQ(receive(loop, pair[0]), -EAGAIN);
+	CHECK_EQ(DO(loop, SYS_ioctl, copy, FIONBIO, &(int){ 0 }), 0);
+	CHECK_EQ(DO(loop, SYS_ioctl, pair[0], FIONBIO, &(int){ 1 }), 0);
+	CHECK_EQ(receive(loop, copy), -EAGAIN);
+	close_all(loop, pair, copy);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_mark_that_a_duplicate_sets_is_noticed)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call call = CALL_INIT;
+	const int four = 4;
+	int pair[2], copy;
+	char bytes[8];
+
+	NEEDS_WAITING_ENGINE();
+	make_known(loop, pair, &copy);
+	CHECK_EQ(DO(loop, SYS_setsockopt, copy, SOL_SOCKET, SO_RCVLOWAT, &four,
+		    sizeof(four)), 0);
+	CHECK_EQ(write(pair[1], "ab", 2), 2);
+	POST(loop, &call, SYS_recvfrom, pair[0], bytes, 8, 0, NULL, NULL);
+	run_for(loop, 10);
+	CHECK_EQ(call.runs, 0);
+	CHECK_EQ(write(pair[1], "cd", 2), 2);
+	CHECK_EQ(await_call(loop, &call), 4);
+	close_all(loop, pair, copy);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 

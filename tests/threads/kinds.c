@@ -440,24 +440,43 @@ static void *receive_nothing(void *arg)
 	return arg;
 }
 
-TEST(a_connection_has_its_listener_s_time_limit)
+/* A time limit is set through one descriptor; another one may accept. */
+static void accept_with_limit(int listener, int setter, int option)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
-	const struct timeval soon = { 0, 50000 };
+	const int64_t soon[2] = { 0, 50000 };
 	socklen_t size = sizeof(addr);
-	int listener = socket(AF_INET, SOCK_STREAM, 0), client, server;
+	int client, server;
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
 	CHECK_EQ(listen(listener, 1), 0);
 	CHECK_EQ(getsockname(listener, (struct sockaddr *)&addr, &size), 0);
-	CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &soon,
-			    sizeof(soon)), 0);
+	CHECK_EQ(setsockopt(setter, SOL_SOCKET, option, soon, sizeof(soon)), 0);
 	client = socket(AF_INET, SOCK_STREAM, 0);
 	CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
 	server = (int)(intptr_t)join(start(accept_one, &listener));
 	CHECK(server >= 0);
 	join(start(receive_nothing, &server));
+	close(listener);
+	close(client);
+	close(server);
+}
+
+TEST(a_connection_has_its_listener_s_time_limit)
+{
+	static const int options[] = { SO_RCVTIMEO_OLD, SO_RCVTIMEO_NEW };
+
+	for (unsigned int i = 0; i < 4; i++) {
+		int nonblock = i & 2 ? SOCK_NONBLOCK : 0;
+		int listener = socket(AF_INET, SOCK_STREAM | nonblock, 0);
+		int copy = dup(listener);
+
+		accept_with_limit(copy, listener, options[i & 1]);
+		close(listener);
+		listener = socket(AF_INET, SOCK_STREAM | nonblock, 0);
+		accept_with_limit(listener, listener, options[i & 1]);
+	}
 }
 
 /* What was closed meanwhile. */
