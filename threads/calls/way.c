@@ -113,12 +113,16 @@ static bool takes_a_thread(const struct table_row *row)
 	return row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls);
 }
 
-/* Does the call wait for all bytes? An epoll set can't tell of all. */
+/*
+ * Does the call wait for all bytes in a way that needs a thread? An epoll set
+ * reports the first bytes. A recvmsg() that has a part when its user thread is
+ * called home can't be continued, because the part's control data is stored.
+ */
 static bool wants_all(long nr, const uint64_t a[6])
 {
-	return !flexsc__runtime.polls &&
-	       ((nr == SYS_recvfrom && a[3] & MSG_WAITALL) ||
-		(nr == SYS_recvmsg && a[2] & MSG_WAITALL));
+	return (nr == SYS_recvfrom && a[3] & MSG_WAITALL &&
+		!flexsc__runtime.polls) ||
+	       (nr == SYS_recvmsg && a[2] & MSG_WAITALL);
 }
 
 /*
