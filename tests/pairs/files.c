@@ -33,6 +33,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "quiet.h"
+
 #define QUIET_MS	30	/* nothing more comes */
 
 char pair_bytes[MANY_BYTES];
@@ -327,6 +329,21 @@ static void drain(struct file *file, unsigned int ms)
 	}
 }
 
+/*
+ * What comes until the call is over. If it isn't, it waits for something else: when
+ * all threads slept, nothing came for so long.
+ */
+static void drain_all(struct pair *pair, struct file *file)
+{
+	size_t before;
+
+	do {
+		before = file->sent;
+		quiet_await(AWAKE_MS);
+		drain(file, QUIET_MS);
+	} while (!pair->done && !file->ended && file->sent != before);
+}
+
 /* The program has closed the file by now: then it mustn't be the last one. */
 static void give(struct file *file, size_t n)
 {
@@ -383,7 +400,7 @@ void file_satisfy(struct pair *pair, struct file *file)
 	case PIPE_OUT:
 	case UNIX_OUT:
 	case TCP_OUT:
-		drain(file, QUIET_MS);
+		drain_all(pair, file);
 		break;
 	case LISTENER:
 		file->peer = unix_connect(pair, SOCK_NONBLOCK);

@@ -34,9 +34,16 @@
 
 #include <flexsc/flexsc.h>
 
-#define BEGIN_MS	30	/* then the call waits */
-#define EVENT_MS	20	/* then it has ended, if the event ends it */
+#include "quiet.h"
+
+/*
+ * For the runtime's monitor, which acts by time. The call waits, or has ended if
+ * the event ends it, when it is quiet after that.
+ */
+#define BEGIN_MS	30
+#define EVENT_MS	20
 #define END_MS		1000
+#define SHORT_MS	400	/* a sleep */
 
 unsigned int pair_slower = 1;
 
@@ -51,12 +58,24 @@ void pair_broken(const char *what)
 	_exit(1);
 }
 
+static struct timespec time_of(unsigned int ms)
+{
+	ms *= pair_slower;
+	return (struct timespec){ ms / 1000, ms % 1000 * 1000000 };
+}
+
 void pair_pause(unsigned int ms)
 {
-	struct timespec time = { 0, 1000000 };
+	struct timespec time = time_of(ms);
 
-	for (ms *= pair_slower; ms; ms--)
-		nanosleep(&time, NULL);
+	while (nanosleep(&time, &time))
+		;
+}
+
+static void settle(unsigned int ms)
+{
+	pair_pause(ms);
+	quiet_await(AWAKE_MS);
 }
 
 bool pair_posts(void)
@@ -87,7 +106,7 @@ static uint64_t place_of(enum argument argument)
 	static uint64_t room[64], place, one = 1;
 	static struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	static struct sembuf operation = { .sem_op = -1 };
-	static struct timespec short_time = { 0, 200000000 };
+	static struct timespec short_time;
 
 	switch (argument) {
 	case BUF:
@@ -122,7 +141,7 @@ static uint64_t place_of(enum argument argument)
 	case THE_WORD:
 		return (uintptr_t)&pair.word;
 	case SHORT_TIME:
-		short_time.tv_nsec *= (long)pair_slower;
+		short_time = time_of(SHORT_MS);
 		return (uintptr_t)&short_time;
 	case PLACE:
 		return (uintptr_t)&place;
@@ -153,15 +172,24 @@ static uint64_t value_of(int64_t argument)
 	}
 }
 
+static void fill(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		pair_bytes[i] = (char)(i * 7 / 64 + i % 63 + 1);
+}
+
 static void prepare(const struct call *call)
 {
 	size_t length = MANY_BYTES;
 
-	for (size_t i = 0; i < MANY_BYTES; i++)
-		pair_bytes[i] = (char)(i * 7 / 64 + i % 63 + 1);
+	fill(FEW);
+	if (call->kind == CONTENT || call->second == CONTENT)
+		fill(MANY_BYTES);
 	pair.call = call;
 	file_make(&pair, &pair.file, call->kind);
 	file_make(&pair, &pair.second, call->second);
+	if (pair.file.writes || pair.second.writes)
+		fill(MANY_BYTES);
 	if (pair.file.writes)
 		memcpy(buffer, pair_bytes, MANY_BYTES);
 	else
@@ -322,7 +350,7 @@ void pair_cancel(struct pair *p)
 		return;
 	}
 	pthread_cancel(p->caller);
-	pair_pause(EVENT_MS);
+	settle(EVENT_MS);
 	if (p->done)
 		return;
 	MUST(!pthread_join(p->caller, &ret));
@@ -426,10 +454,10 @@ static void carry_out(const struct event *event)
 
 	MUST(!pthread_create(&pair.caller, NULL,
 			     posts ? call_posted : call_plainly, NULL));
-	pair_pause(BEGIN_MS);
+	settle(BEGIN_MS);
 	MUST(!pair.done);
 	event->happen(&pair);
-	pair_pause(EVENT_MS);
+	settle(EVENT_MS);
 	early = pair.done;
 	if (!early) {
 		file_satisfy(&pair, &pair.file);
@@ -497,6 +525,7 @@ int main(int argc, char **argv)
 	alarm(8 * pair_slower);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	MUST(quiet_begin());
 	prepare(call);
 	if (event->needs & ENDS_PROCESS)
 		carry_out_in_child(event);

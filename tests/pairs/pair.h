@@ -124,6 +124,9 @@ void file_end(struct file *file);
 bool file_has_end(const struct file *file);
 extern char pair_bytes[MANY_BYTES];
 
+/* To become quiet: else something never sleeps. */
+#define AWAKE_MS	3000
+
 /* pair.c */
 extern unsigned int pair_slower;
 void pair_pause(unsigned int ms);
