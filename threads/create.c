@@ -30,6 +30,7 @@ struct birth {
 	sigmask_t mask;
 	bool rooted;
 	uint8_t tied;
+	uint32_t filter;
 };
 
 static struct birth *uthread_birth_on(void *stack)
@@ -56,11 +57,12 @@ static void *thread_main(void *arg)
 	struct uthread *u = &flexsc__self;
 	void *ret;
 
-	flexsc__life_begin(u, birth.stack, birth.mask, birth.tied);
+	flexsc__life_begin(u, birth.stack, birth.mask, birth.tied,
+			   birth.filter);
 	pthread_cleanup_push(uthread_end, u);
 	/* Inside the runtime, or a filter may come before the call. */
 	flexsc__enter(u);
-	u->rooted = birth.rooted || atomic_load(&u->tied) & TIED_FILTER ||
+	u->rooted = birth.rooted || filter_is_near(u) ||
 		    has_priority();
 	flexsc__exit(u);
 	ret = birth.start(birth.arg);
@@ -184,7 +186,8 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 	birth = uthread_birth_on(stack);
 	*birth = (struct birth){ start, arg, stack, first_mask(attr),
 				 flexsc__self.rooted,
-				 flexsc__self.tied & TIED_FILTER };
+				 flexsc__self.tied & TIED_FILTER,
+				 flexsc__self.filter };
 	err = REAL(pthread_create)(thread, attr, thread_main, birth);
 	if (err)
 		put_park(stack);

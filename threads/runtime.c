@@ -14,6 +14,7 @@
 
 #include "base/heap.h"
 #include "calls/cpuclock.h"
+#include "calls/filter.h"
 #include "calls/life.h"
 #include "run/carrier.h"
 #include "run/spare.h"
@@ -114,6 +115,7 @@ static void forked(void)
 	flexsc__stacks_forked();
 	flexsc__timers_forked();
 	flexsc__cpuclock_forked();
+	flexsc__filter_forked();
 	context_set_gs(NULL);
 }
 
@@ -291,7 +293,7 @@ static bool start(void)
 	if (!carriers)
 		carriers = cores();
 	if (atomic_load(&flexsc__runtime.filtered) ||
-	    atomic_load(&flexsc__self.tied) & TIED_FILTER)
+	    filter_is_near(&flexsc__self))
 		return false;
 	carriers = carriers_that_fit(carriers);
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
@@ -356,7 +358,7 @@ static bool start(void)
 	if (!in_place)
 		flexsc__unpatched_begin();
 	if (is_first_thread())
-		flexsc__life_begin(&flexsc__self, stack, mask, 0);
+		flexsc__life_begin(&flexsc__self, stack, mask, 0, 0);
 	else
 		flexsc__stack_put(&flexsc__small, stack);
 	return true;
@@ -372,6 +374,9 @@ static void end_rest(void)
 	struct uthread *u = &flexsc__self;
 	bool enters = u->alive && !u->busy;
 
+	/* A filter of the caller's may forbid it, and carriers would inherit that. */
+	if (filter_is_near(u))
+		return;
 	if (enters)
 		flexsc__enter(u);
 	lock(&once);

@@ -20,5 +20,7 @@ int flexsc__engine_open(struct flexsc_loop *loop);
  * because calls of theirs will be forbidden. They still work, so no call is lost.
  */
 void flexsc__engine_retire(struct flexsc_loop *loop);
+/* The epoll set alone. Also on a thread that acts as owner: run/adopt.h. */
+void flexsc__engine_retire_pool(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_ENGINE_H */

@@ -45,7 +45,7 @@ struct sandbox {
 	uint32_t action;
 };
 
-static void enter(const struct sandbox *sandbox, unsigned int flags)
+static long install(const struct sandbox *sandbox, unsigned int flags)
 {
 	const int *list = sandbox->lists_permitted ? permitted : forbidden;
 	const size_t n = sandbox->lists_permitted ?
@@ -69,9 +69,13 @@ static void enter(const struct sandbox *sandbox, unsigned int flags)
 	}
 	code[program.len++] =
 		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, other);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+}
+
+static void enter(const struct sandbox *sandbox, unsigned int flags)
+{
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program),
-		 0);
+	CHECK_EQ(install(sandbox, flags), 0);
 }
 
 /* Threads that wait, each in its way, and answer what comes. */
@@ -357,6 +361,15 @@ static void *enter_alone(void *arg)
 	return arg;
 }
 
+/* Its threads and all others get what it alone had so far. */
+static void *enter_alone_then_all(void *arg)
+{
+	enter(chosen, 0);
+	connect_and_send('c');
+	CHECK_EQ(install(chosen, SECCOMP_FILTER_FLAG_TSYNC), 0);
+	return arg;
+}
+
 static void in_sandbox(const struct sandbox *sandbox, void *(*enters)(void *))
 {
 	struct stream s = { 0 };
@@ -402,6 +415,10 @@ static void enter_before_others(const struct sandbox *sandbox)
 	TEST(one_thread_enters_##id)					\
 	{								\
 		in_sandbox(&sandbox_##id, enter_alone);			\
+	}								\
+	TEST(one_thread_enters_and_then_all_##id)			\
+	{								\
+		in_sandbox(&sandbox_##id, enter_alone_then_all);	\
 	}								\
 	TEST(the_only_thread_enters_##id)				\
 	{								\
@@ -548,4 +565,126 @@ TEST(a_child_begins_in_a_sandbox)
 	CHECK_EQ(status, 0);
 	close(p[0]);
 	join(thread);
+}
+
+/* Threads enter at a time: none waits for another one that does. */
+
+static pthread_barrier_t at_once;
+
+static void *enter_all_at_once(void *arg)
+{
+	pthread_barrier_wait(&at_once);
+	CHECK_EQ(install(&sandbox_where_all_else_kills,
+			 SECCOMP_FILTER_FLAG_TSYNC), 0);
+	return arg;
+}
+
+TEST(threads_enter_at_a_time)
+{
+	enum { ENTERING = 3 };
+	pthread_t threads[ENTERING];
+	uint64_t begin;
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	pthread_barrier_init(&at_once, NULL, ENTERING);
+	begin = now_ns();
+	for (int i = 0; i < ENTERING; i++)
+		threads[i] = start(enter_all_at_once, NULL);
+	for (int i = 0; i < ENTERING; i++)
+		join(threads[i]);
+	CHECK(now_ns() - begin < 4 * SECOND);
+}
+
+/* A filter for all that the kernel refuses: threads are where they were. */
+
+static atomic_bool is_alone, may_end;
+
+static void *stay_alone(void *arg)
+{
+	enter(&sandbox_where_io_uring_fails, 0);
+	is_alone = true;
+	while (!may_end)
+		usleep(1000);
+	return arg;
+}
+
+/* Does a thread run elsewhere than on the kernel thread of its own? */
+static void *run_away(void *away)
+{
+	char link[64] = "", own[32];
+
+	usleep(100);
+	CHECK(readlink("/proc/thread-self", link, sizeof(link) - 1) > 0);
+	snprintf(own, sizeof(own), "/task/%d", gettid());
+	*(bool *)away = !strstr(link, own);
+	return NULL;
+}
+
+static void check_carriers(void)
+{
+	bool away = false;
+
+	join(start(run_away, &away));
+	CHECK_EQ(away, preloaded());
+}
+
+TEST(a_filter_that_is_refused_changes_nothing)
+{
+	const struct sandbox *sandbox = &sandbox_where_all_else_kills;
+	pthread_t alone = start(stay_alone, NULL);
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	while (!is_alone)
+		usleep(1000);
+	check_carriers();
+	/* As libseccomp looks which flags there are. */
+	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL), -1);
+	CHECK_EQ(errno, EFAULT);
+	check_carriers();
+	CHECK_EQ(install(sandbox, SECCOMP_FILTER_FLAG_TSYNC | 1U << 30), -1);
+	CHECK_EQ(errno, EINVAL);
+	check_carriers();
+	CHECK(install(sandbox, SECCOMP_FILTER_FLAG_TSYNC) > 0);
+	check_carriers();
+	may_end = true;
+	join(alone);
+}
+
+/* The last thread that is left has a filter, and makes a process. */
+
+static void fork_at_last(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_newfstatat, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_nanosleep, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+	pthread_t thread;
+	int p[2], pid;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	thread = start(echo, &p[1]);
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0);
+	close(p[0]);
+	join(thread);
+	pid = test_fork();
+	if (!pid)
+		test_leave();
+	test_reap(pid);
+}
+
+TEST(the_last_thread_forks_in_a_sandbox)
+{
+	int pid = test_fork();
+
+	if (!pid) {
+		fork_at_last();
+		test_leave();
+	}
+	test_reap(pid);
 }

@@ -5,7 +5,9 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/fuse.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -15,6 +17,7 @@
 #include <sys/fanotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -787,4 +790,81 @@ TEST_LIMIT(carriers_end_just_after_a_call_has_hung, 40)
 		test_reap((int)pid);
 	}
 	free(hangs);
+}
+
+/* A filter that ends the process at what carriers do comes while calls hang. */
+
+static void *echo_byte(void *arg)
+{
+	const int fd = *(int *)arg;
+	char byte;
+
+	while (recv(fd, &byte, 1, 0) == 1)
+		CHECK_EQ(send(fd, &byte, 1, 0), 1);
+	return NULL;
+}
+
+static void forbid_carriers(void)
+{
+	enum { KILL = SECCOMP_RET_KILL_PROCESS };
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, KILL),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			 SECCOMP_FILTER_FLAG_TSYNC, &program),
+		 0);
+}
+
+static void exchange_byte(int fd)
+{
+	char byte = 'b';
+
+	CHECK_EQ(send(fd, &byte, 1, 0), 1);
+	CHECK_EQ(recv(fd, &byte, 1, 0), 1);
+	CHECK_EQ(byte, 'b');
+}
+
+static void filter_while_calls_hang(unsigned int n)
+{
+	enum { ECHOES = 8 };
+	pthread_t echoing[ECHOES], *threads = calloc(n, sizeof(*threads));
+	int p[ECHOES][2];
+
+	for (int i = 0; i < ECHOES; i++) {
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, p[i]), 0);
+		echoing[i] = start(echo_byte, &p[i][1]);
+		exchange_byte(p[i][0]);
+	}
+	begin_to_hang(threads, n);
+	forbid_carriers();
+	for (int i = 0; i < ECHOES; i++)
+		exchange_byte(p[i][0]);
+	let_go(threads, n);
+	/* The kernel threads that hung have gone on by now. */
+	settle();
+	for (int i = 0; i < ECHOES; i++) {
+		exchange_byte(p[i][0]);
+		CHECK_EQ(close(p[i][0]), 0);
+		join(echoing[i]);
+	}
+	free(threads);
+}
+
+TEST_LIMIT(a_filter_comes_while_a_call_hangs, 40)
+{
+	filter_while_calls_hang(1);
+}
+
+TEST_LIMIT(a_filter_comes_while_calls_hang_on_all_carriers, 40)
+{
+	filter_while_calls_hang(carriers());
 }

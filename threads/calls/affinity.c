@@ -55,7 +55,7 @@ void flexsc__affinity_begin(struct uthread *u)
 {
 	cpu_set_t carriers;
 
-	if (!flexsc__runtime.count || atomic_load(&u->tied) & TIED_FILTER)
+	if (!flexsc__runtime.count || filter_is_near(u))
 		return;
 	carriers = of_carriers();
 	/*

@@ -12,6 +12,7 @@
 #include <linux/keyctl.h>
 #include <linux/mempolicy.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 
 #include "../base/peek.h"
@@ -105,12 +106,16 @@ static enum apart sets_apart(const struct uthread *u, long nr,
 	case SYS_capset:
 	case SYS_unshare:
 	case SYS_setns:
-	case SYS_seccomp:
 	case SYS_landlock_restrict_self:
 	case SYS_lsm_set_self_attr:
 	case SYS_iopl:
 	case SYS_ioperm:
 		return APART_ROOTED;
+	case SYS_seccomp:
+		/* Others only ask. */
+		return a[0] == SECCOMP_SET_MODE_STRICT ||
+				       a[0] == SECCOMP_SET_MODE_FILTER ?
+			       APART_ROOTED : APART_NOT;
 	case SYS_set_mempolicy:
 		return a[0] == MPOL_DEFAULT ? APART_NOT : APART_ROOTED;
 	case SYS_ioprio_set:
@@ -168,6 +173,16 @@ static void tie_other(struct uthread *self, int32_t tid)
 		flexsc__tied_settle(self, tid);
 }
 
+static long make_rooted(struct uthread *u, long nr, const uint64_t a[6])
+{
+	flexsc__come_home(u);
+	/* At rest there are no carriers, and later ones get the state. */
+	if (flexsc__rest(u) || flexsc__filter_is_tried(nr, a))
+		return flexsc__filter_make(u, nr, a);
+	u->rooted = true;
+	return flexsc__call_at_home(u, nr, a);
+}
+
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
 {
 	enum apart apart = sets_apart(u, nr, a);
@@ -175,13 +190,8 @@ long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
 	long ret;
 
 	u->cause = counters_cause(nr);
-	if (apart == APART_ROOTED) {
-		flexsc__come_home(u);
-		/* At rest there are no carriers, and later ones get the state. */
-		if (!flexsc__rest(u))
-			u->rooted = true;
-		flexsc__filter_comes(u, nr, a);
-	}
+	if (apart == APART_ROOTED)
+		return make_rooted(u, nr, a);
 	if (apart == APART_TIED)
 		flexsc__tie_for_good(u);
 	ret = flexsc__call_go_home(u, nr, a);

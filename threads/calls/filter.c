@@ -10,10 +10,14 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 
+#include "../report/run_page.h"
 #include "../run/carrier.h"
+#include "../run/monitor.h"
 #include "../run/spare.h"
 #include "../run/state.h"
 #include "../run/uthreads.h"
+#include "call.h"
+#include "lib/base/futex.h"
 #include "lib/base/trial.h"
 
 #define NO_FD	((uint64_t)-2)
@@ -71,7 +75,7 @@ static long make(const struct own_call *call)
 	return raw_syscall(call->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* In a child. Its filter is for it alone, and has no listener. */
+/* In a child. Its filter has no listener. */
 static int try_filter(const void *arg)
 {
 	const uint64_t kept = SECCOMP_FILTER_FLAG_SPEC_ALLOW |
@@ -102,43 +106,168 @@ static bool forbids(const struct filter *filter)
 	return ret != PERMITS && ret != IS_REFUSED;
 }
 
-static void tie(struct uthread *u)
+/*
+ * The number of the first filter that a thread, or a maker of its, installed for itself
+ * alone. The kernel refuses a filter for all if a thread has one that the caller lacks.
+ */
+static _Atomic uint32_t numbers;
+
+/* With the list locked, so that no such thread ends. */
+static bool one_has_another(const struct uthread *self)
+{
+	const struct uthread *u = flexsc__uthreads_first();
+
+	while (u && (!u->filter || u->filter == self->filter))
+		u = u->all_next;
+	return u;
+}
+
+static void number(struct uthread *u)
 {
 	flexsc__uthreads_lock();
-	flexsc__tie(u, TIED_FILTER, true);
+	u->filter = atomic_fetch_add(&numbers, 1) + 1;
 	flexsc__uthreads_unlock();
 }
 
-/* No carrier gets anything to do from here on. */
-static void bring_all_home(struct uthread *u)
+static void tie(struct uthread *u, bool tied)
 {
-	atomic_store(&flexsc__runtime.filtered, true);
-	flexsc__tie_others(u, TIED_FILTER);
-	/* So there is no carrier that the retiring misses. */
-	flexsc__spares_end();
+	flexsc__uthreads_lock();
+	/* Another thread may have tied u meanwhile. */
+	flexsc__tie(u, TIED_FILTER,
+		    tied || atomic_load(&flexsc__runtime.filtered));
+	flexsc__uthreads_unlock();
+}
+
+/* No carrier gets anything to do from here on. On a thread without a filter. */
+static void retire(void *self)
+{
+	flexsc__tie_others(self, TIED_FILTER);
+	/* No carrier is adopted from here on. */
+	flexsc__monitor_end();
 	flexsc__carriers_retire();
 }
 
-void flexsc__filter_comes(struct uthread *u, long nr, const uint64_t a[6])
+static void bring_all_home(struct uthread *u)
 {
-	const bool by_prctl = nr == SYS_prctl && a[0] == PR_SET_SECCOMP;
-	const bool by_seccomp = nr == SYS_seccomp &&
-				a[0] == SECCOMP_SET_MODE_FILTER;
-	const struct filter filter = { a[2], by_prctl ? 0 : a[1] };
-	/* At rest, threads that are made later are all that there will be. */
-	const bool is_all = filter.flags & SECCOMP_FILTER_FLAG_TSYNC ||
-			    atomic_load(&flexsc__runtime.rests);
+	atomic_store(&flexsc__runtime.filtered, true);
+	if (!atomic_load(&flexsc__runtime.rests) &&
+	    !flexsc__spares_end_by(retire, u))
+		retire(u);
+}
 
-	if (!(by_prctl ? a[1] == SECCOMP_MODE_FILTER : by_seccomp)) {
-		/* The strict mode is for the calling thread alone. */
-		if (by_prctl ||
-		    (nr == SYS_seccomp && a[0] == SECCOMP_SET_MODE_STRICT))
-			tie(u);
-		return;
-	}
-	if (is_all && !forbids(&filter))
-		return;
-	if (is_all)
+/* Doesn't the kernel know the flags? It looks at them first. */
+static bool is_refused(long nr, const struct filter *filter)
+{
+	return nr == SYS_seccomp &&
+	       raw_syscall(nr, SECCOMP_SET_MODE_FILTER, filter->flags, 0, 0, 0,
+			   0) != -EFAULT;
+}
+
+/* Do carriers have to retire for a filter that all threads get? */
+static bool retires(const struct uthread *u, const struct filter *filter)
+{
+	return !atomic_load(&flexsc__runtime.filtered) &&
+	       (filter_is_near(u) || forbids(filter));
+}
+
+/* One thread at a time installs a filter for all. */
+static struct lock installing;
+
+static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
+			    const struct filter *filter)
+{
+	bool fails;
+	long ret = 0;
+
+	flexsc__uthreads_lock();
+	fails = one_has_another(u) || is_refused(nr, filter);
+	if (fails)
+		ret = flexsc__call_plainly(nr, a);
+	flexsc__uthreads_unlock();
+	if (fails)
+		return ret;
+	if (retires(u, filter)) {
 		bring_all_home(u);
-	tie(u);
+		tie(u, true);
+	}
+	return flexsc__call_plainly(nr, a);
+}
+
+/*
+ * A thread that waits for its turn isn't waited for: "installs". No handler of the
+ * program's runs until the lock is free, as it may jump away.
+ */
+static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
+		    const struct filter *filter)
+{
+	long ret;
+
+	atomic_store(&u->installs, true);
+	lock(&installing);
+	ret = install_for_all(u, nr, a, filter);
+	unlock(&installing);
+	atomic_store(&u->installs, false);
+	u->way = WAY_AT_HOME;
+	return ret;
+}
+
+static bool is_filter(long nr, const uint64_t a[6])
+{
+	return nr == SYS_prctl ? a[0] == PR_SET_SECCOMP &&
+					 a[1] == SECCOMP_MODE_FILTER :
+				 nr == SYS_seccomp &&
+					 a[0] == SECCOMP_SET_MODE_FILTER;
+}
+
+/* After that the thread can but read, write and end. */
+static bool is_strict(long nr, const uint64_t a[6])
+{
+	return nr == SYS_prctl ? a[0] == PR_SET_SECCOMP &&
+					 a[1] == SECCOMP_MODE_STRICT :
+				 nr == SYS_seccomp &&
+					 a[0] == SECCOMP_SET_MODE_STRICT;
+}
+
+bool flexsc__filter_is_tried(long nr, const uint64_t a[6])
+{
+	return is_filter(nr, a) || is_strict(nr, a);
+}
+
+static bool is_for_all(long nr, const uint64_t a[6])
+{
+	return nr == SYS_seccomp && is_filter(nr, a) &&
+	       a[1] & SECCOMP_FILTER_FLAG_TSYNC;
+}
+
+/* The kernel may refuse the filter. */
+static long install_own(struct uthread *u, long nr, const uint64_t a[6])
+{
+	const bool was = filter_is_near(u);
+	long ret;
+
+	tie(u, true);
+	ret = flexsc__call_at_home(u, nr, a);
+	if (ret < 0 && !was)
+		tie(u, false);
+	else if (!u->filter)
+		number(u);
+	return ret;
+}
+
+long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
+{
+	const struct filter filter = { a[2], nr == SYS_prctl ? 0 : a[1] };
+
+	/* At rest, threads that are made later are all that there will be. */
+	if (is_for_all(nr, a) ||
+	    (is_filter(nr, a) && atomic_load(&flexsc__runtime.rests)))
+		return in_turn(u, nr, a, &filter);
+	if (flexsc__filter_is_tried(nr, a))
+		return install_own(u, nr, a);
+	return flexsc__call_at_home(u, nr, a);
+}
+
+void flexsc__filter_forked(void)
+{
+	installing = (struct lock){ 0 };
 }

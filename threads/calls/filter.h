@@ -7,21 +7,22 @@
  * it makes.
  *
  * A filter for all threads is tried in a short-lived child first. If it forbids a call
- * that carriers need, all user threads come home for good, and carriers sleep.
+ * that carriers need, all user threads come home for good, and carriers sleep. So it
+ * is if its thread has a filter of its own, which all threads get with it. If the
+ * kernel is sure to refuse the filter, carriers go on.
  */
 #ifndef FLEXSC_THREADS_FILTER_H
 #define FLEXSC_THREADS_FILTER_H
 
 #include "../run/tied.h"
 
-/* Before u, which is at home, makes the call: it may install a filter. */
-void flexsc__filter_comes(struct uthread *u, long nr, const uint64_t a[6]);
+/* Does the call install a filter, or try to? Then flexsc__filter_make() ties u. */
+bool flexsc__filter_is_tried(long nr, const uint64_t a[6]);
 
-/* May a filter forbid what the runtime does around the user thread's calls? */
-static inline bool filter_is_near(const struct uthread *u)
-{
-	return atomic_load_explicit(&u->tied, memory_order_relaxed) &
-	       TIED_FILTER;
-}
+/* Make u's call, which may install a filter. u is at home. */
+long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6]);
+
+/* Forget who installs a filter, in a forked child. */
+void flexsc__filter_forked(void);
 
 #endif /* FLEXSC_THREADS_FILTER_H */

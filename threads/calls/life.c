@@ -13,7 +13,7 @@
 #include "polling.h"
 
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
-			uint8_t tied)
+			uint8_t tied, uint32_t filter)
 {
 	memset(u, 0, sizeof(*u));
 	flexsc__home_init(u, stack, mask);
@@ -23,6 +23,7 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 	 */
 	flexsc__enter(u);
 	atomic_store(&u->tied, tied);
+	u->filter = filter;
 	flexsc__uthreads_add(u);
 	/* After u is in the list: flexsc__tie_others() comes before, or finds it. */
 	if (atomic_load(&flexsc__runtime.filtered))

@@ -7,11 +7,11 @@
 
 /*
  * The calling kernel thread is new, and becomes u's home. The stack is from
- * flexsc__small; the mask is u's, and u
- * is tied for these reasons.
+ * flexsc__small; the mask is u's, and u is tied for these reasons. The
+ * number of its filter is its maker's.
  */
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
-			uint8_t tied);
+			uint8_t tied, uint32_t filter);
 /*
  * The calling thread ceases to be a user thread. Without effect if it is none.
  */

@@ -75,7 +75,8 @@ static void adopt_cancel(int (*real)(pthread_t))
 	static atomic_bool adopted;
 
 	if (!flexsc__runtime.unpatched || atomic_load(&adopted) ||
-	    atomic_load(&flexsc__runtime.rests))
+	    atomic_load(&flexsc__runtime.rests) ||
+	    atomic_load(&flexsc__runtime.filtered))
 		return;
 	real(flexsc__monitor);
 	flexsc__signal_adopt(SIGNAL_CANCEL);

@@ -251,6 +251,7 @@ static bool get_loop_back(struct carrier *c)
 	while (atomic_load(&c->adopt) == ADOPT_LEAVES) {
 		struct carrier *heir = atomic_load(&c->heir), *ward;
 
+		flexsc__carrier_retire(c);
 		if (heir)
 			flexsc_loop_wake(heir->loop, NULL);
 		futex_wait(&c->adopt, ADOPT_LEAVES, LEAVING_NS);
@@ -277,6 +278,8 @@ void flexsc__adopt_attend(struct carrier *c)
 	struct carrier *ward = atomic_exchange(&c->asked, NULL);
 
 	RULE(kthread_self() == &c->k && !c->k.current);
+	if (flexsc__carrier_retire(c))
+		return;
 	if (flexsc__adopt_is_ward(c))
 		come_back(c);
 	if (ward && ward != c)

@@ -52,6 +52,15 @@ static atomic_bool searching;	/* an idle carrier was woken to look for work */
 static _Atomic(struct carrier *) spinner;
 static _Atomic uint32_t over;	/* carriers that are about to end */
 
+/* How carriers retire. */
+enum retiring {
+	RETIRING_NOT = 0,
+	RETIRING_NOW,	/* the calls that this takes are permitted */
+	RETIRING_LATE,	/* they may be forbidden by now */
+};
+
+static _Atomic uint32_t retiring;	/* enum retiring */
+
 /*
  * Sleeping and waking. A carrier that has more than one user thread queued
  * wakes an idle one. "searching" is set from then until a carrier has stolen or
@@ -695,6 +704,7 @@ static void forget_all(void)
 	atomic_store(&idle_count, 0);
 	atomic_store(&spinner, NULL);
 	atomic_store(&searching, false);
+	atomic_store(&retiring, RETIRING_NOT);
 }
 
 static bool make_room(unsigned int n)
@@ -742,35 +752,58 @@ int flexsc__carriers_start(unsigned int n,
 	return (int)n;
 }
 
-/* The heir of a carrier that is stuck may run this, but its ring has one thread. */
-static void retire(struct flexsc_cb *cb)
+/*
+ * c was stuck until now, and its loop may be its heir's. To enter the ring may be
+ * forbidden, and would execute requests that others have made again.
+ */
+static _Noreturn void park(struct carrier *c)
 {
-	struct carrier *c = (struct carrier *)((char *)cb -
-					       offsetof(struct carrier, retire));
-
-	if (kthread_self()->carrier == c)
-		flexsc__engine_retire(c->loop);
 	atomic_store(&c->retired, 1);
 	futex_wake(&c->retired);
+	for (;;)
+		futex_wait(&c->retired, 1, UINT64_MAX);
+}
+
+bool flexsc__carrier_retire(struct carrier *c)
+{
+	const uint32_t how = atomic_load(&retiring);
+
+	if (how == RETIRING_NOT || atomic_load(&c->retired))
+		return how != RETIRING_NOT;
+	if (how == RETIRING_LATE || atomic_load(&c->heir))
+		park(c);
+	flexsc__engine_retire(c->loop);
+	for (; c->wards; c->wards = c->wards->next_ward)
+		flexsc__engine_retire_pool(c->wards->loop);
+	atomic_store(&c->retired, 1);
+	futex_wake(&c->retired);
+	return true;
+}
+
+static void wait_until_retired(struct carrier *c, uint64_t until)
+{
+	uint64_t now;
+
+	while (!atomic_load(&c->retired) && !flexsc__adopt_is_ward(c) &&
+	       (now = time_monotonic()) < until)
+		futex_wait(&c->retired, 0, until - now);
 }
 
 void flexsc__carriers_retire(void)
 {
 	const uint64_t until = time_monotonic() + RETIRE_NS;
+	struct carrier *all = flexsc__runtime.carriers;
 	const unsigned int n = flexsc__runtime.count;
-	uint64_t now;
 
+	atomic_store(&retiring, RETIRING_NOW);
 	for (unsigned int i = 0; i < n; i++) {
-		struct carrier *c = &flexsc__runtime.carriers[i];
-
-		c->retire.callback = retire;
-		flexsc_loop_wake(c->loop, &c->retire);
+		atomic_store(&all[i].asked, &all[i]);
+		flexsc_loop_wake(all[i].loop, NULL);
+		futex_wake(&all[i].adopt);
 	}
 	for (unsigned int i = 0; i < n; i++)
-		while (!atomic_load(&flexsc__runtime.carriers[i].retired) &&
-		       (now = time_monotonic()) < until)
-			futex_wait(&flexsc__runtime.carriers[i].retired, 0,
-				   until - now);
+		wait_until_retired(&all[i], until);
+	atomic_store(&retiring, RETIRING_LATE);
 }
 
 void flexsc__carriers_end(void)

@@ -40,7 +40,6 @@ struct carrier {
 	pthread_t thread;
 	struct flexsc_loop *loop;
 	struct flexsc_cb end;	/* is woken to end the carrier */
-	struct flexsc_cb retire;	/* is woken to retire it */
 	_Atomic uint32_t retired;
 	bool ends;
 	struct runqueue queue;
@@ -79,7 +78,7 @@ struct carrier {
 	_Atomic(struct uthread *) wanted;	/* waits to be ended */
 	/*
 	 * A carrier that this one is to adopt; or itself, when it was adopted and
-	 * is back. adopt.h has this field and the next two.
+	 * is back, or is to retire. adopt.h has this field and the next two.
 	 */
 	_Atomic(struct carrier *) asked;
 	_Atomic(struct carrier *) heir;	/* has what this one had, or NULL */
@@ -117,12 +116,19 @@ int flexsc__carrier_start(const struct flexsc_options *options, bool spare,
 			  char *why, size_t size);
 
 /*
- * A thread at home: all user threads are there, too, and stay. The carriers' loops
- * give up io_uring and epoll sets, which would wake a thread once more. When this
- * returns, all threads of the runtime wait, or are about to, for futexes; but not a
- * carrier that is stuck (adopt.h).
+ * All user threads are at home, and stay; the monitor and the thread that makes spares
+ * have ended, so no carrier is adopted any more. The carriers' loops give up io_uring
+ * and epoll sets, which would wake a thread once more. When this returns, carriers and
+ * syscall threads wait, or are about to, for futexes. A carrier that is stuck
+ * (adopt.h) does so when it is back.
  */
 void flexsc__carriers_retire(void);
+
+/*
+ * Carrier c, on its own stack: retire if carriers are to, and wait forever if c was
+ * stuck until now. False: carriers don't retire.
+ */
+bool flexsc__carrier_retire(struct carrier *c);
 
 /* Forget the carriers in a forked child, which has none. */
 void flexsc__carriers_forked(void);

@@ -9,6 +9,7 @@
 #include "monitor.h"
 #include "own_thread.h"
 #include "state.h"
+#include "tied.h"
 #include "uthreads.h"
 
 /*
@@ -60,7 +61,8 @@ bool flexsc__rest(struct uthread *u)
 
 	if (atomic_load(&flexsc__runtime.rests))
 		return true;
-	if (!is_alone(u))
+	/* A filter of u's own may forbid what follows. */
+	if (filter_is_near(u) || !is_alone(u))
 		return false;
 	/* The process has as many user threads as this one: it stays. */
 	atomic_store(&flexsc__runtime.rests, true);

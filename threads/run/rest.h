@@ -16,7 +16,7 @@
 /*
  * u is the calling thread, at home and inside the runtime. If it is the program's
  * only thread, the runtime rests when this returns, and the process has one thread.
- * False: there are others.
+ * False: there are others, or u has a filter (calls/filter.h).
  */
 bool flexsc__rest(struct uthread *u);
 

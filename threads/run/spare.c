@@ -21,6 +21,10 @@ static atomic_bool ends;	/* the maker is to end; "used" has grown then */
 static pthread_t maker;
 static _Atomic bool has_maker;	/* whoever clears it joins the maker */
 static uint32_t made;		/* spares, since the carriers started */
+/* What the maker does last, for the thread that ends it; 1 when it has. */
+static void (*last)(void *);
+static void *last_arg;
+static _Atomic uint32_t last_done;
 
 static bool one_is_ready(void)
 {
@@ -43,6 +47,16 @@ static int make_spare(char *why, size_t size)
 	return err;
 }
 
+/* Not to end, which takes calls that may be forbidden by then. */
+static _Noreturn void maker_park(void)
+{
+	last(last_arg);
+	atomic_store(&last_done, 1);
+	futex_wake(&last_done);
+	for (;;)
+		futex_wait(&last_done, 1, UINT64_MAX);
+}
+
 static void *maker_main(void *arg)
 {
 	char why[160];
@@ -52,6 +66,8 @@ static void *maker_main(void *arg)
 	for (;;) {
 		uint32_t before = atomic_load(&used);
 
+		if (atomic_load(&ends) && last)
+			maker_park();
 		if (atomic_load(&ends))
 			return NULL;
 		if (one_is_ready() || !make_spare(why, sizeof(why)))
@@ -90,8 +106,23 @@ void flexsc__spares_end(void)
 	flexsc__own_join(maker);
 }
 
+bool flexsc__spares_end_by(void (*run)(void *arg), void *arg)
+{
+	if (!atomic_exchange(&has_maker, false))
+		return false;
+	last = run;
+	last_arg = arg;
+	atomic_store(&ends, true);
+	flexsc__spare_used();
+	while (!atomic_load(&last_done))
+		futex_wait(&last_done, 0, UINT64_MAX);
+	return true;
+}
+
 void flexsc__spares_forget(void)
 {
+	last = NULL;
+	atomic_store(&last_done, 0);
 	atomic_store(&used, 0);
 	atomic_store(&ends, false);
 	has_maker = false;

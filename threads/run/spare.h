@@ -16,6 +16,7 @@
 #define FLEXSC_THREADS_SPARE_H
 
 #include <flexsc/loop.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SPARES_MOST	64U	/* that are ever made */
@@ -31,8 +32,15 @@ int flexsc__spares_start(const struct flexsc_options *options, char *why,
 /* Carriers only: one spare less is ready. */
 void flexsc__spare_used(void);
 
-/* Before the carriers end, or retire for good: no more spares are made. */
+/* Before the carriers end: no more spares are made. */
 void flexsc__spares_end(void);
+
+/*
+ * The same, before the carriers retire. The thread that makes spares runs the function
+ * before it ends, because the calling thread may have a filter: it makes no calls but
+ * futex(2). False, without effect, if there is no such thread.
+ */
+bool flexsc__spares_end_by(void (*run)(void *arg), void *arg);
 
 /* There are no carriers any more, and no spares. */
 void flexsc__spares_forget(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tied.h"
 
+#include "adopt.h"
 #include "carrier.h"
 #include "lib/base/clock.h"
 #include "../report/counters.h"
@@ -74,13 +75,17 @@ static bool tied_call_home(int32_t tid)
 
 /*
  * Is u away, or inside the runtime, where it may not have seen that it is tied? If
- * it is away it is called home, from a wait, too.
+ * it is away it is called home, from a wait, too. A call that no signal interrupts
+ * may last forever. When it ends, u comes home before all else.
  */
 static bool is_to_settle(struct uthread *u)
 {
 	if (!__atomic_load_n(&u->home.away, __ATOMIC_RELAXED))
-		return __atomic_load_n(&u->busy, __ATOMIC_RELAXED);
-	if (!running_call_home(u) && !atomic_load(&u->wanted))
+		return __atomic_load_n(&u->busy, __ATOMIC_RELAXED) &&
+		       !atomic_load(&u->installs);
+	if (running_call_home(u))
+		return !flexsc__adopt_is_ward(u->carrier);
+	if (!atomic_load(&u->wanted))
 		flexsc__want(u);
 	return true;
 }

@@ -19,6 +19,16 @@ enum tie {
 };
 
 /*
+ * May a filter forbid what the runtime does around the user thread's calls, or
+ * for it?
+ */
+static inline bool filter_is_near(const struct uthread *u)
+{
+	return atomic_load_explicit(&u->tied, memory_order_relaxed) &
+	       TIED_FILTER;
+}
+
+/*
  * Under the list's lock (uthreads.h): from here on there is this reason to tie
  * u, or no longer.
  */
@@ -33,9 +43,9 @@ void flexsc__tie_for_good(struct uthread *u);
 /*
  * From here on there is this reason to tie each user thread. User threads that are
  * away come home, and their waits end. When this returns they are there and outside
- * the runtime, unless one is for long in a call that no signal interrupts. Inside the
- * runtime, at home, without the list's lock; self is the calling thread, which isn't
- * tied.
+ * the runtime, unless one is for long in a call that no signal interrupts. "self" is
+ * at home, stays there until then, and isn't tied. Without the list's lock; the monitor
+ * runs.
  */
 void flexsc__tie_others(const struct uthread *self, enum tie reason);
 

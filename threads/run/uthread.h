@@ -151,6 +151,8 @@ struct uthread {
 	uint8_t forks;		/* enum forks: calls/hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
 	bool rooted;		/* it never leaves home again */
+	atomic_bool installs;	/* a filter for all threads: calls/filter.c */
+	uint32_t filter;	/* number of its own: calls/filter.c */
 
 	struct {		/* lodge.h */
 		uint32_t away;	/* waits since it last came home for one */

@@ -19,6 +19,7 @@
 #include "actions.h"
 #include "../run/wait.h"
 #include "../run/state.h"
+#include "../run/tied.h"
 #include "../run/uthreads.h"
 
 /* Bytes of the syscall instruction. */
@@ -382,7 +383,8 @@ static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
 	if (signo == SIGNAL_SETXID) {
 		if (flexsc__signal_is_marked(info))
 			return;
-		flexsc__identity_await();
+		if (!filter_is_near(u))
+			flexsc__identity_await();
 		flexsc__action_run(signo, info, context);
 	} else if (u->home.away || (u->busy && !signal_is_fault(signo, info))) {
 		postpone(u, signo, info, context);
