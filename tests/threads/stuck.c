@@ -804,25 +804,36 @@ static void *echo_byte(void *arg)
 	return NULL;
 }
 
-static void forbid_carriers(void)
+enum { MOST = 120 };
+
+/* For all threads: what to do at the calls that are listed, and at all others. */
+static void filter(const int *list, size_t n, uint32_t listed, uint32_t other)
 {
-	enum { KILL = SECCOMP_RET_KILL_PROCESS };
-	struct sock_filter code[] = {
+	struct sock_filter code[2 * MOST + 2] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 2, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		BPF_STMT(BPF_RET | BPF_K, KILL),
 	};
-	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+	struct sock_fprog program = { 1, code };
 
+	CHECK(n <= MOST);
+	for (size_t i = 0; i < n; i++) {
+		code[program.len++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)list[i], 0, 1);
+		code[program.len++] = (struct sock_filter)BPF_STMT(
+			BPF_RET | BPF_K, listed);
+	}
+	code[program.len++] =
+		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, other);
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 			 SECCOMP_FILTER_FLAG_TSYNC, &program),
 		 0);
 }
+
+#define FORBID(...)							\
+	filter((const int[]){ __VA_ARGS__ },				\
+	       sizeof((const int[]){ __VA_ARGS__ }) / sizeof(int),	\
+	       SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW)
 
 static void exchange_byte(int fd)
 {
@@ -845,7 +856,7 @@ static void filter_while_calls_hang(unsigned int n)
 		exchange_byte(p[i][0]);
 	}
 	begin_to_hang(threads, n);
-	forbid_carriers();
+	FORBID(SYS_io_uring_enter, SYS_io_uring_register, SYS_epoll_pwait);
 	for (int i = 0; i < ECHOES; i++)
 		exchange_byte(p[i][0]);
 	let_go(threads, n);
@@ -867,4 +878,102 @@ TEST_LIMIT(a_filter_comes_while_a_call_hangs, 40)
 TEST_LIMIT(a_filter_comes_while_calls_hang_on_all_carriers, 40)
 {
 	filter_while_calls_hang(carriers());
+}
+
+/*
+ * A filter that permits what the runtime tries before, and what this test calls, and
+ * ends the process at all else: carriers go on, and make no other calls.
+ */
+
+static const int permitted[] = {
+#define OWN_CALL(name, ...)	SYS_##name,
+#define RING_CALL		OWN_CALL
+#include "threads/calls/own_calls.def"
+	/* The program's, and libc's for it. */
+	SYS_read, SYS_write, SYS_recvfrom, SYS_sendto, SYS_accept, SYS_poll,
+	SYS_clock_nanosleep, SYS_shutdown, SYS_exit, SYS_exit_group,
+	SYS_rt_sigreturn, SYS_rseq, SYS_seccomp,
+	/* The harness's. */
+	SYS_getdents64, SYS_readlink, SYS_lseek, SYS_fstat, SYS_kill,
+};
+
+/* Not the calling thread's own number. */
+static pid_t kernel_thread(void)
+{
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(SYS_gettid)
+			 : "rcx", "r11", "memory");
+	return (pid_t)ret;
+}
+
+static void *be_carried(void *arg)
+{
+	usleep(100);
+	*(bool *)arg = kernel_thread() != gettid();
+	return NULL;
+}
+
+static void *compute(void *arg)
+{
+	const uint64_t end = now_ns() + 50 * MS;
+
+	usleep(100);
+	while (now_ns() < end)
+		;
+	return arg;
+}
+
+static void compute_and_hang_under_a_filter(void)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++) {
+		join(start(compute, NULL));
+		begin_to_hang(threads, 2);
+		all_go_on(5, hangs, 2);
+		let_go(threads, 2);
+		all_go_on(2, NULL, 0);
+	}
+}
+
+TEST_LIMIT(the_runtime_makes_the_calls_that_a_filter_was_tried_with, 60)
+{
+	bool carried = false;
+	int pid = begin_waiting();
+
+	filter(permitted, sizeof(permitted) / sizeof(*permitted),
+	       SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
+	compute_and_hang_under_a_filter();
+	join(start(be_carried, &carried));
+	CHECK_EQ(carried, preloaded());
+	end_waiting(pid);
+	/* Carriers end, and start again. */
+	pid = test_fork();
+	if (!pid)
+		test_leave();
+	test_reap(pid);
+	join(start(be_carried, &carried));
+	CHECK_EQ(carried, preloaded());
+}
+
+/* What the runtime seldom calls, and this test never. */
+TEST_LIMIT(a_filter_forbids_what_it_takes_to_make_a_carrier, 60)
+{
+	int pid = begin_waiting();
+
+	FORBID(SYS_memfd_create, SYS_timer_create, SYS_ftruncate);
+	compute_and_hang_under_a_filter();
+	end_waiting(pid);
+}
+
+TEST(a_filter_forbids_to_return_from_a_handler)
+{
+	pthread_t thread = start(compute, NULL);
+
+	FORBID(SYS_rt_sigreturn);
+	join(thread);
+	join(start(compute, NULL));
 }

@@ -2,6 +2,7 @@
 #include "filter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <linux/seccomp.h>
@@ -9,6 +10,8 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "../report/run_page.h"
 #include "../run/carrier.h"
@@ -18,48 +21,32 @@
 #include "../run/uthreads.h"
 #include "call.h"
 #include "lib/base/futex.h"
+#include "lib/base/sigaction.h"
 #include "lib/base/trial.h"
 
-#define NO_FD	((uint64_t)-2)
+#define NO_ID	((uint64_t)-2)	/* of a file, process, clock, signal ... */
 
 struct own_call {
 	long nr;
 	uint64_t args[6];
 };
 
-/*
- * Calls that carriers, the monitor and syscall threads need, with arguments that have
- * no effect. Those of io_uring come last.
- */
+/* Those of io_uring come last. */
 static const struct own_call own_calls[] = {
-	{ SYS_futex, { 0, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1 } },
-	{ SYS_rt_sigprocmask, { SIG_BLOCK, 0, 0, 8 } },
-	{ SYS_sigaltstack, { 0 } },
-	{ SYS_read, { NO_FD } },
-	{ SYS_write, { NO_FD } },
-	{ SYS_pread64, { NO_FD } },
-	{ SYS_close, { NO_FD } },
-	{ SYS_fcntl, { NO_FD, 3 /* F_GETFL */ } },
-	{ SYS_poll, { 0 } },
-	{ SYS_epoll_create1, { NO_FD } },
-	{ SYS_epoll_ctl, { NO_FD, EPOLL_CTL_DEL, NO_FD } },
-	{ SYS_epoll_pwait, { NO_FD } },
-	{ SYS_eventfd2, { 0, NO_FD } },
-	{ SYS_timer_settime, { NO_FD } },
-	{ SYS_tgkill, { NO_FD, NO_FD } },
-	{ SYS_rt_tgsigqueueinfo, { NO_FD, NO_FD } },
-	{ SYS_mmap, { 0 } },
-	{ SYS_munmap, { 0 } },
-	{ SYS_mprotect, { 0 } },
-	{ SYS_madvise, { 0 } },
-	{ SYS_clone3, { 0 } },
-	{ SYS_clone, { CLONE_SIGHAND } },
-	{ SYS_io_uring_enter, { NO_FD } },
-	{ SYS_io_uring_register, { NO_FD, IORING_UNREGISTER_FILES } },
+#define OWN_CALL(name, ...)	{ SYS_##name, { __VA_ARGS__ } },
+#define RING_CALL		OWN_CALL
+#include "own_calls.def"
+#undef OWN_CALL
+#undef RING_CALL
 };
 
-#define OWN_CALLS	(sizeof(own_calls) / sizeof(own_calls[0]))
-#define RING_CALLS	2
+enum {
+	OWN_CALLS = sizeof(own_calls) / sizeof(own_calls[0]),
+	RING_CALLS = 0
+#define OWN_CALL(...)
+#define RING_CALL(...)		+ 1
+#include "own_calls.def"
+};
 
 struct filter {
 	uint64_t program;
@@ -73,6 +60,45 @@ static long make(const struct own_call *call)
 	const uint64_t *a = call->args;
 
 	return raw_syscall(call->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/*
+ * Handlers end by rt_sigreturn(2), which needs a signal's frame. If it fails, or a
+ * signal's other calls do, the child ends at once.
+ */
+void flexsc__filter_restorer(void);
+__asm__(".pushsection .text\n"
+	"flexsc__filter_restorer:\n\t"
+	"mov $15, %eax\n\t"
+	"syscall\n\t"
+	"ud2\n"
+	".popsection");
+
+static void ignore(int signo)
+{
+	(void)signo;
+}
+
+static void prepare_signal(void)
+{
+	const struct kernel_sigaction action = {
+		.handler = (uintptr_t)ignore,
+		.flags = SA_RESTORER,
+		.restorer = (uintptr_t)flexsc__filter_restorer,
+	};
+	const sigmask_t others = ~SIGNAL_BIT(SIGUSR1);
+
+	kernel_sigaction(SIGUSR1, &action, NULL);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&others), 0,
+		    sizeof(others), 0, 0);
+}
+
+static void signal_itself(void)
+{
+	raw_syscall(SYS_tgkill,
+		    (uint64_t)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
+		    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0), SIGUSR1,
+		    0, 0, 0);
 }
 
 /* In a child. Its filter has no listener. */
@@ -89,12 +115,14 @@ static int try_filter(const void *arg)
 
 	for (size_t i = 0; i < n; i++)
 		before[i] = make(&own_calls[i]);
+	prepare_signal();
 	if (raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 			filter->flags & kept, filter->program, 0, 0, 0))
 		return IS_REFUSED;
 	for (size_t i = 0; i < n; i++)
 		if (make(&own_calls[i]) != before[i])
 			return FORBIDS;
+	signal_itself();
 	return PERMITS;
 }
 
