@@ -2,7 +2,9 @@
 #include "trial.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -19,6 +21,27 @@ static _Noreturn void child(int (*run)(const void *), const void *arg)
 		__builtin_trap();
 }
 
+static bool can_open(const char *path)
+{
+	long fd = raw_syscall(SYS_openat, (uint64_t)AT_FDCWD, PTR(path),
+			      O_RDONLY | O_CLOEXEC, 0, 0, 0);
+
+	if (fd >= 0)
+		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+	return fd >= 0;
+}
+
+/*
+ * Would the child be the first process of a namespace? That would end with it, and
+ * the program could make no process any more. Until it has a process, the namespace
+ * can't be opened. Without /proc there is no way to find out.
+ */
+static bool would_be_first(void)
+{
+	return !can_open("/proc/thread-self/ns/pid_for_children") &&
+	       can_open("/proc/thread-self/ns/pid");
+}
+
 /*
  * The child has no exit signal, so the program gets no SIGCHLD, and its
  * wait(2) doesn't return it. All signals are blocked: those sent to the process
@@ -31,6 +54,8 @@ int flexsc__trial(int (*run)(const void *arg), const void *arg)
 	int status = 0;
 	long pid, ret;
 
+	if (would_be_first())
+		return TRIAL_NOT_MADE;
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
 		    sizeof(all), 0, 0);
 	pid = raw_syscall(SYS_clone, 0, 0, 0, 0, 0, 0);

@@ -8,7 +8,7 @@
 
 /* The child was ended by a signal, or gave no status. */
 #define TRIAL_KILLED	(-1)
-/* There was no child. */
+/* There was no child: the limit of processes, or unshare(CLONE_NEWPID). */
 #define TRIAL_NOT_MADE	(-2)
 
 /*

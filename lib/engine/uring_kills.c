@@ -80,7 +80,7 @@ bool flexsc__uring_kills(void)
 {
 	const struct filters here = filters_here();
 	uint32_t known = atomic_load_explicit(&learned, memory_order_relaxed);
-	bool kills;
+	int tried;
 
 	if (!here.any)
 		return false;
@@ -88,10 +88,13 @@ bool flexsc__uring_kills(void)
 		return false;
 	if (here.count >= 0 && known == LEARNED(here.count, KILLS))
 		return true;
-	/* Where no child can be made, io_uring's own calls decide. */
-	kills = flexsc__trial(try_calls, NULL) == TRIAL_KILLED;
+	tried = flexsc__trial(try_calls, NULL);
+	/* The calls of the real ring decide, this time. */
+	if (tried == TRIAL_NOT_MADE)
+		return false;
 	atomic_store_explicit(&learned,
-			      LEARNED(here.count, kills ? KILLS : SURVIVES),
+			      LEARNED(here.count, tried == TRIAL_KILLED ?
+							  KILLS : SURVIVES),
 			      memory_order_relaxed);
-	return kills;
+	return tried == TRIAL_KILLED;
 }

@@ -192,6 +192,26 @@ TEST(a_filter_that_comes_later_is_tried_again)
 	CHECK_EQ(errno, ECHILD);
 }
 
+/* A namespace of processes ends with its first one, which is to be the program's. */
+TEST(a_filter_is_not_tried_by_the_first_process_of_a_namespace)
+{
+	static const int harmless = SYS_acct;
+	char why[256] = "";
+	int pid;
+
+	ONLY_FOR("uring");
+	if (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID))
+		SKIP("unshare(CLONE_NEWPID): %s", strerror(errno));
+	filter_calls(&harmless, 1, SECCOMP_RET_KILL_PROCESS);
+	CHECK_EQ(flexsc_engine_probe("uring", why, sizeof(why)), 0);
+	pid = test_fork();
+	if (!pid) {
+		CHECK_EQ(getpid(), 1);
+		test_leave();
+	}
+	test_reap(pid);
+}
+
 /* As if the administrator had said so: in a mount namespace of our own. */
 static void pretend_sysctl(const char *value)
 {

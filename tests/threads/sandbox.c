@@ -688,3 +688,21 @@ TEST(the_last_thread_forks_in_a_sandbox)
 	}
 	test_reap(pid);
 }
+
+/* The first process of a namespace, with which that ends, is the program's. */
+TEST(a_filter_comes_between_a_namespace_and_its_first_process)
+{
+	int pid;
+
+	join(start(sleep_thrice, NULL));
+	if (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID))
+		SKIP("unshare(CLONE_NEWPID): %s", strerror(errno));
+	enter(&sandbox_where_io_uring_fails, 0);
+	pid = test_fork();
+	if (!pid) {
+		CHECK_EQ(getpid(), 1);
+		join(start(sleep_thrice, NULL));
+		test_leave();
+	}
+	test_reap(pid);
+}
