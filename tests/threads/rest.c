@@ -194,3 +194,40 @@ TEST(a_handler_forks)
 			usleep(100);
 	}
 }
+
+/* A child of clone() with its maker's memory, which runs on. */
+
+static atomic_bool has_forked;
+
+static int fork_in_child(void *arg)
+{
+	int status, pid = fork();
+
+	(void)arg;
+	if (!pid)
+		_exit(0);
+	if (waitpid(pid, &status, 0) == pid && !status)
+		has_forked = true;
+	return !has_forked;
+}
+
+TEST(a_child_with_its_makers_memory_forks)
+{
+	static char stack[1 << 16] __attribute__((aligned(16)));
+	const uint64_t end = now_ns() + 10 * SECOND;
+	unsigned int before;
+	int pid, status;
+
+	use_threads();
+	before = threads_of_process();
+	pid = clone(fork_in_child, stack + sizeof(stack), CLONE_VM | SIGCHLD,
+		    NULL);
+	CHECK(pid > 0);
+	/* The thread makes no calls meanwhile: both have its data. */
+	while (!has_forked && now_ns() < end)
+		;
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(threads_of_process(), before);
+	use_threads();
+}

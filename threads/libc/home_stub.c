@@ -70,10 +70,18 @@ static bool uses_ring(uint16_t cause)
 	return cause >= CAUSE___io_uring_get_cqe;
 }
 
+/* A child that has u's memory leaves no trace in the runtime, as in calls/hook.c. */
+static bool is_lent(const struct uthread *u)
+{
+	return u->forks && runtime_is_lent();
+}
+
 void *flexsc__go_home(const struct stub *stub, uint64_t second)
 {
 	struct uthread *u = &flexsc__self;
 
+	if (is_lent(u))
+		return flexsc__real((enum real)stub->which);
 	if (stub->forks) {
 		flexsc__fds_share();
 		if (!u->forks)
@@ -121,6 +129,8 @@ struct at_home flexsc__stay_home(const struct stub *stub)
 	struct uthread *u = &flexsc__self;
 	struct at_home there = { flexsc__go_home(stub, 0), 0 };
 
+	if (is_lent(u))
+		return there;
 	if (changes_all(stub->cause))
 		flexsc__identity_begin();
 	if (cause_is_inherited(stub->cause))
