@@ -161,4 +161,6 @@ void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes)
 void flexsc__heap_forked(void)
 {
 	heap.lock = (struct lock){ 0 };
+	/* The fork may have come between two stores of carve(). */
+	heap.chunk = heap.end = NULL;
 }
