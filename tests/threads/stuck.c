@@ -478,6 +478,50 @@ TEST_LIMIT(a_call_that_hangs_causes_a_pause_of_50_ms_at_most, 60)
 	join(watcher);
 }
 
+/*
+ * Threads accept one connection each. The requests that a stuck carrier still has
+ * armed keep no connection from the threads that go on waiting.
+ */
+static void *accept_one_only(void *arg)
+{
+	int fd = accept(listener, NULL, NULL);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, "y", 1), 1);
+	CHECK_EQ(close(fd), 0);
+	return arg;
+}
+
+static void be_accepted(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct pollfd p = { fd, POLLIN, 0 };
+	char byte;
+
+	CHECK_EQ(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	CHECK_EQ(poll(&p, 1, EXPIRES_MS / 2), 1);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	CHECK_EQ(close(fd), 0);
+}
+
+TEST_LIMIT(each_connection_is_accepted_at_once_while_a_call_hangs, 60)
+{
+	enum { ACCEPTERS = 24 };
+	pthread_t accepters[ACCEPTERS], hanging;
+
+	listen_on_loopback();
+	for (int i = 0; i < ACCEPTERS; i++)
+		accepters[i] = start(accept_one_only, NULL);
+	settle();
+	begin_to_hang(&hanging, 1);
+	for (int i = 0; i < ACCEPTERS; i++)
+		be_accepted();
+	CHECK(!hangs[0].expired);
+	let_go(&hanging, 1);
+	for (int i = 0; i < ACCEPTERS; i++)
+		join(accepters[i]);
+}
+
 /* A file system (FUSE) that a thread of the program serves. */
 
 static char mounted[] = "/tmp/flexsc-stuck.XXXXXX";

@@ -6,46 +6,65 @@
 #include <sys/socket.h>
 
 #include "carrier.h"
-#include "lib/base/clock.h"
 #include "lib/loop/loop.h"
 #include "lib/run/adopt.h"
 #include "state.h"
 #include "uthreads.h"
 #include "wait.h"
 
+/* An accept() that the poll was for is made for so long, in ns. */
+#define ATTEMPT_NS	5000000U
+
 _Atomic uint32_t flexsc__moved_accepts;
 struct moved_closings flexsc__moved_closings;
 
 /* Polling first. */
 
-/* What the user thread's call needs is there, or its time is over. */
+/*
+ * An accept() after a poll is over. Another thread may have taken the connection
+ * before, so that this one began to wait behind the requests left behind.
+ */
+static void attempt_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+
+	if (cb->ret == -ETIME)
+		flexsc__moved_poll(kthread_self()->carrier, u);
+	else
+		flexsc__wait_ends(u, cb->ret);
+}
+
+/* What the user thread's call needs is there. */
 static void poll_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
 	struct carrier *c = kthread_self()->carrier;
-	uint64_t now;
 
 	if (cb->ret < 0) {
 		flexsc__wait_ends(u, cb->ret);
 		return;
 	}
-	if (u->moved.until) {
-		now = time_monotonic();
-		u->ns = u->moved.until > now ? u->moved.until - now : 1;
-	}
 	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
-	flexsc__wait_post(c, u, true);
+	if (moved_polls(u)) {
+		u->ns = ATTEMPT_NS;
+		flexsc__wait_post(c, u, attempt_over);
+	} else {
+		flexsc__wait_post(c, u, NULL);
+	}
 }
 
 void flexsc__moved_poll(struct carrier *c, struct uthread *u)
 {
 	int err = NO_ENTRY;
 
+	/* The calls of a stuck carrier may end on its heir. */
+	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
 	u->moved.poll = (struct pollfd){
 		.fd = (int)u->args[0],
 		.events = u->nr == SYS_connect ? POLLOUT : POLLIN,
 	};
-	u->moved.until = u->ns ? time_monotonic() + u->ns : 0;
+	/* The program set no time limit: such a call would be made at home. */
+	u->ns = 0;
 	u->cb.callback = poll_over;
 	if (flexsc__loop_has_entry(c->loop))
 		err = flexsc__call_poll(c->loop, &u->cb, &u->moved.poll);
@@ -68,8 +87,8 @@ static void accept_over(struct flexsc_cb *cb)
 
 void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
 {
-	/* It polls already. */
-	if (u->cb.callback == poll_over)
+	/* It polls already, or does so again. */
+	if (u->cb.callback == poll_over || u->cb.callback == attempt_over)
 		return;
 	u->cb.callback = accept_over;
 	flexsc_loop_cancel(c->loop, &u->cb);
@@ -130,7 +149,7 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 	if (flexsc__runtime.polls && (moved_is_accept(u) || u->nr == SYS_connect))
 		flexsc__moved_poll(s, u);
 	else
-		flexsc__wait_post(s, u, true);
+		flexsc__wait_post(s, u, NULL);
 }
 
 static void take_wait(struct carrier *s, struct carrier *c, struct uthread *u)

@@ -8,7 +8,10 @@
  * So while there are any, an accept() first polls, as a poll is woken each time. M3:
  * the heir counts them, then has accepts end that wait elsewhere, which begin again
  * by a poll. M4: a user thread's wait begins, then it looks at the count. Both are
- * sequentially consistent, so no accept() waits behind such a request.
+ * sequentially consistent, so no accept() waits behind such a request. But another
+ * thread may take the connection between the poll and the accept(), which then waits
+ * behind that request. So such an accept() is cancelled after some milliseconds, and
+ * polls again.
  */
 #ifndef FLEXSC_THREADS_MOVED_H
 #define FLEXSC_THREADS_MOVED_H

@@ -182,9 +182,7 @@ struct uthread {
 
 	struct {		/* moved.h */
 		uint32_t closings;	/* of its descriptor, when it was posted */
-		/* A call that polls first, and its limit: ns, 0: none. */
-		struct pollfd poll;
-		uint64_t until;
+		struct pollfd poll;	/* of a call that polls first */
 	} moved;
 
 	_Atomic uint64_t told;	/* ns that its clock has shown: cputime.c */

@@ -85,7 +85,8 @@ void flexsc__wait_posted(struct carrier *c, struct uthread *u)
 	end_if_wanted(c, u);
 }
 
-void flexsc__wait_post(struct carrier *c, struct uthread *u, bool ready)
+void flexsc__wait_post(struct carrier *c, struct uthread *u,
+		       void (*over)(struct flexsc_cb *cb))
 {
 	int err;
 
@@ -97,9 +98,9 @@ void flexsc__wait_post(struct carrier *c, struct uthread *u, bool ready)
 		wait_ends(u, NO_ENTRY);
 		return;
 	}
-	u->cb.callback = call_over;
+	u->cb.callback = over ? over : call_over;
 	wait_begin(u, WAIT_CALL);
-	if (!ready && moved_polls(u)) {
+	if (!over && moved_polls(u)) {
 		flexsc__moved_poll(c, u);
 		return;
 	}
@@ -112,7 +113,7 @@ void flexsc__wait_post(struct carrier *c, struct uthread *u, bool ready)
 
 static void post(struct kthread *k, struct uthread *u)
 {
-	flexsc__wait_post(k->carrier, u, false);
+	flexsc__wait_post(k->carrier, u, NULL);
 }
 
 void flexsc__wait_test_cancel(struct uthread *u)

@@ -51,9 +51,11 @@ void flexsc__want(struct uthread *u);
 
 /*
  * Carriers only, with u's number and arguments noted: post u's call on c, the calling
- * carrier. "ready": the call won't wait behind others' requests (moved.h).
+ * carrier. "over": its callback; with NULL, the wait ends with the call, which polls
+ * first if need be (moved.h).
  */
-void flexsc__wait_post(struct carrier *c, struct uthread *u, bool ready);
+void flexsc__wait_post(struct carrier *c, struct uthread *u,
+		       void (*over)(struct flexsc_cb *cb));
 /* u's call was posted: mind its time limit, and whether u is wanted. */
 void flexsc__wait_posted(struct carrier *c, struct uthread *u);
 /* u's wait is over, with this result; it can run on the calling carrier. */
