@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <threads.h>
 
@@ -161,6 +162,85 @@ TEST(waits_end_by_the_clock_they_name)
 	thread = start(unlock_later, NULL);
 	CHECK_EQ(sem_clock(CLOCK_MONOTONIC, &late), 0);
 	join(thread);
+}
+
+/* More threads wait for a time than the runtime has memory for, when none is left. */
+
+enum { CROWD = 750, CROWD_WAITS_MS = 1000 };
+
+static pthread_barrier_t crowd_made, crowd_goes;
+static unsigned int crowd;
+
+static void wait_for_condition(void)
+{
+	struct timespec end = in_ms(CLOCK_REALTIME, CROWD_WAITS_MS);
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+
+	pthread_mutex_lock(&mutex);
+	CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &end), ETIMEDOUT);
+	pthread_mutex_unlock(&mutex);
+}
+
+static void *wait_in_a_crowd(void *arg)
+{
+	struct pollfd nothing = { .fd = *(int *)arg, .events = POLLIN };
+	static atomic_uint next;
+	unsigned int i;
+	uint64_t begin;
+
+	pthread_barrier_wait(&crowd_made);
+	pthread_barrier_wait(&crowd_goes);
+	begin = now_ns();
+	/* Sleeping takes a timer, and nothing else. */
+	i = next++;
+	if (i < crowd * 4 / 5)
+		CHECK_EQ(usleep(CROWD_WAITS_MS * 1000), 0);
+	else if (i % 2)
+		CHECK_EQ(poll(&nothing, 1, CROWD_WAITS_MS), 0);
+	else
+		wait_for_condition();
+	CHECK(now_ns() - begin >= (CROWD_WAITS_MS - 1) * MS);
+	return arg;
+}
+
+static uint64_t process_ns(void)
+{
+	struct timespec time;
+
+	CHECK_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time), 0);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+TEST(waits_for_a_time_end_where_memory_does)
+{
+	const char *carriers = getenv("FLEXSC_CARRIERS");
+	pthread_t *threads;
+	uint64_t computed;
+	struct rlimit data;
+	pthread_attr_t small;
+	int fds[2];
+
+	crowd = CROWD * (carriers ? (unsigned int)atoi(carriers) : 1);
+	threads = calloc(crowd, sizeof(*threads));
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(pthread_attr_init(&small), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&small, 65536), 0);
+	CHECK_EQ(pthread_barrier_init(&crowd_made, NULL, crowd + 1), 0);
+	CHECK_EQ(pthread_barrier_init(&crowd_goes, NULL, crowd + 1), 0);
+	for (unsigned int i = 0; i < crowd; i++)
+		CHECK_EQ(pthread_create(&threads[i], &small, wait_in_a_crowd,
+					fds), 0);
+	pthread_barrier_wait(&crowd_made);
+	CHECK_EQ(getrlimit(RLIMIT_DATA, &data), 0);
+	data.rlim_cur = 1;
+	CHECK_EQ(setrlimit(RLIMIT_DATA, &data), 0);
+	computed = process_ns();
+	pthread_barrier_wait(&crowd_goes);
+	for (unsigned int i = 0; i < crowd; i++)
+		join(threads[i]);
+	CHECK(process_ns() - computed < CROWD_WAITS_MS * MS * 3 / 4);
+	free(threads);
 }
 
 /* Joining for a time. */

@@ -288,6 +288,9 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 		if (ret == -ECANCELED || ret == -EINTR) {
 			if (flexsc__call_interrupted(u, SYS_pause))
 				return interrupted(nr, p);
+			/* There is no memory for the time limit. */
+			if (!at_home())
+				return poll_at_home(u, nr, a, p, until);
 			ret = -EAGAIN;
 		} else if (ret < 0 && ret != -ETIME) {
 			ret = poll_at_home(u, nr, a, p, until);

@@ -14,7 +14,10 @@
 #include "../base/peek.h"
 #include "../run/wait.h"
 
-/* As long as the user thread stays at home, it sleeps in the kernel. */
+/*
+ * As long as the user thread stays at home, or there is no memory for a timer, it
+ * sleeps in the kernel.
+ */
 static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
 		       uint64_t time)
 {
@@ -24,8 +27,8 @@ static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
 
 	if (flexsc__stays(u))
 		flexsc__call_at_home(u, SYS_clock_nanosleep, args);
-	else
-		flexsc__wait_time(u, until - time);
+	else if (flexsc__wait_time(u, until - time) == -ENOMEM)
+		flexsc__call_go_home(u, SYS_clock_nanosleep, args);
 }
 
 /*

@@ -94,7 +94,10 @@ static bool ufutex_is_over(struct carrier *c, struct uthread *u)
 	return false;
 }
 
-/* On u's carrier: u's timer has expired or was cancelled. */
+/*
+ * On u's carrier: u's timer has expired, was cancelled, or could not move to the
+ * heir's loop.
+ */
 static void futex_time_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
@@ -104,7 +107,7 @@ static void futex_time_over(struct flexsc_cb *cb)
 	expired = u->futex.queued;
 	if (expired) {
 		bucket_remove(bucket, u);
-		u->ret = -ETIMEDOUT;
+		u->ret = u->cb.ret ? NO_ENTRY : -ETIMEDOUT;
 	}
 	unlock(&bucket->lock);
 	if (expired || u->futex.seen)
@@ -152,7 +155,11 @@ static void wait_then(struct kthread *k, struct uthread *u)
 
 	if (u->futex.timed) {
 		u->cb.callback = futex_time_over;
-		u->futex.timed = !flexsc_loop_timer(c->loop, &u->cb, u->ns);
+		if (flexsc_loop_timer(c->loop, &u->cb, u->ns)) {
+			u->ret = NO_ENTRY;
+			flexsc__carrier_ready(u);
+			return;
+		}
 	}
 	u->futex.seen = false;
 	u->futex.expired = false;
@@ -264,9 +271,12 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 	return ret;
 }
 
-/* The wait goes on in the kernel, because u has come home to stay. */
+/*
+ * The wait goes on in the kernel, because u has come home to stay, or its carrier has
+ * no memory for the time limit.
+ */
 static long go_on_at_home(struct uthread *u, const uint64_t args[6],
-			  uint64_t passed)
+			  uint64_t begin)
 {
 	const struct timespec *limit = (void *)(uintptr_t)args[3];
 	uint64_t changed[6] = { args[0], args[1], args[2], args[3], args[4],
@@ -274,12 +284,14 @@ static long go_on_at_home(struct uthread *u, const uint64_t args[6],
 	struct timespec rest;
 	uint64_t left;
 
-	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT) {
-		left = time_left(limit, args[1], passed);
+	if (begin) {
+		left = time_left(limit, args[1], time_monotonic() - begin);
 		rest = (struct timespec){ (time_t)(left / SECOND),
 					  (long)(left % SECOND) };
 		changed[3] = PTR(&rest);
 	}
+	u->cause = CAUSE_ENTRY;
+	flexsc__come_home(u);
 	return kernel_wait(u, changed);
 }
 
@@ -306,6 +318,8 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 		if (limit)
 			u->ns = time_left(limit, args[1], passed);
 		ret = wait_once(u, word, (uint32_t)args[2], bits);
+		if (ret == NO_ENTRY)
+			return go_on_at_home(u, args, begin);
 		if (ret == -EINTR)
 			flexsc__wait_test_cancel(u);
 		/*
@@ -316,8 +330,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 			break;
 		u->handled = HANDLED_NOT;
 		if (flexsc__stays(u))
-			return go_on_at_home(u, args, begin ? time_monotonic() -
-								      begin : 0);
+			return go_on_at_home(u, args, begin);
 	}
 	u->way = WAY_FUTEX_WAIT;
 	return ret;

@@ -132,11 +132,10 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 	if (!flexsc__adopt_take(c->loop, &u->cb, false, &ns))
 		return;
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	/* Without memory, the time is treated as if it had come. */
-	if (flexsc_loop_timer(s->loop, &u->cb, ns)) {
-		u->cb.ret = 0;
+	/* Without memory for it, the wait goes on at home. */
+	u->cb.ret = flexsc_loop_timer(s->loop, &u->cb, ns);
+	if (u->cb.ret)
 		u->cb.callback(&u->cb);
-	}
 }
 
 static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)

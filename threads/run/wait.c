@@ -76,10 +76,7 @@ static int post_call(struct flexsc_loop *loop, struct uthread *u)
 
 void flexsc__wait_posted(struct carrier *c, struct uthread *u)
 {
-	/*
-	 * Without memory for the time limit, the call is treated as if that had
-	 * passed.
-	 */
+	/* Without memory for the time limit, the caller makes the call at home. */
 	if (u->ns && flexsc_loop_deadline(c->loop, &u->cb, u->ns))
 		flexsc_loop_cancel(c->loop, &u->cb);
 	end_if_wanted(c, u);
@@ -163,7 +160,7 @@ long flexsc__wait_call(struct uthread *u, unsigned int nr,
 
 static void timer_over(struct flexsc_cb *cb)
 {
-	wait_ends(waiter_of(cb), cb->ret ? -EINTR : 0);
+	wait_ends(waiter_of(cb), cb->ret == -ECANCELED ? -EINTR : cb->ret);
 }
 
 static void arm(struct kthread *k, struct uthread *u)

@@ -19,7 +19,7 @@
  * home, if the user thread is wanted there.
  */
 
-/* Differs from all results of calls: the carrier's loop has no entry left. */
+/* Differs from all results of calls: the carrier's loop has no entry, or timer, left. */
 #define NO_ENTRY	(-4096L)
 
 /*
@@ -30,11 +30,12 @@ long flexsc__wait_call(struct uthread *u, unsigned int nr,
 		       const uint64_t args[6]);
 /*
  * Have call nr executed, for ns nanoseconds at most: as flexsc__wait_call(), or
- * -ETIME if the call had no effect.
+ * -ETIME if the call had no effect. -ECANCELED away from home: there is no memory for
+ * the time limit.
  */
 long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
 			   const uint64_t args[6], uint64_t ns);
-/* Let ns nanoseconds pass. Returns 0, -EINTR or -ERESTART. */
+/* Let ns nanoseconds pass. Returns 0, -EINTR, -ERESTART or -ENOMEM. */
 long flexsc__wait_time(struct uthread *u, uint64_t ns);
 /* Let other user threads run. */
 void flexsc__wait_yield(struct uthread *u);
