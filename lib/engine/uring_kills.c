@@ -13,8 +13,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "../base/status.h"
 #include "../base/syscall.h"
 #include "../base/trial.h"
 
@@ -29,32 +29,25 @@ struct filters {
 	int count;		/* -1: unknown, on Linux before 5.9 */
 };
 
-static int number_after(const char *text, const char *name, int unknown)
-{
-	const char *at = strstr(text, name);
-
-	return at ? atoi(at + strlen(name)) : unknown;
-}
-
 /* prctl(PR_GET_SECCOMP) would do as well, but a filter may end that, too. */
 static struct filters filters_here(void)
 {
-	char text[4096];
+	struct status_value values[] = { { .name = "Seccomp:" },
+					 { .name = "Seccomp_filters:" } };
+	const char *mode = values[0].text, *count = values[1].text;
 	long fd = raw_syscall(SYS_openat, (uint64_t)AT_FDCWD,
 			      PTR("/proc/thread-self/status"),
 			      O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	long n = -1;
+	bool any = false;
 
 	if (fd >= 0) {
-		n = raw_syscall(SYS_read, (uint64_t)fd, PTR(text),
-				sizeof(text) - 1, 0, 0, 0);
+		any = flexsc__status_read((int)fd, values, 2);
 		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 	}
-	/* Without /proc there may be a filter. */
-	text[n > 0 ? n : 0] = '\0';
+	/* Without /proc there may be a filter; a kernel that has none shows no mode. */
 	return (struct filters){
-		.any = number_after(text, "\nSeccomp:", n > 0 ? 0 : 2) == 2,
-		.count = number_after(text, "\nSeccomp_filters:", -1),
+		.any = !any || atoi(mode) == 2,
+		.count = *count ? atoi(count) : -1,
 	};
 }
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdio.h>
@@ -173,6 +174,21 @@ TEST(a_filter_that_kills_at_io_uring_is_named)
 			CHECK_EQ(waitpid(child, &status, 0), child);
 			CHECK_EQ(status, 0);
 		}
+}
+
+/* /proc shows a thread's filters after its groups. */
+TEST(a_filter_that_kills_is_found_behind_many_groups)
+{
+	static const int setup = SYS_io_uring_setup;
+	gid_t groups[5000];
+
+	ONLY_FOR("uring");
+	for (gid_t i = 0; i < 5000; i++)
+		groups[i] = 1000000000 + i;
+	if (setgroups(5000, groups))
+		SKIP("setgroups: %s", strerror(errno));
+	filter_calls(&setup, 1, SECCOMP_RET_KILL_PROCESS);
+	falls_back("seccomp filter ends");
 }
 
 /* A result under one filter isn't used under the next. */

@@ -2,12 +2,12 @@
 #include "adopt.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../base/sigset.h"
 #include "count.h"
 #include "lib/loop/loop.h"
 #include "lib/run/adopt.h"
+#include "monitor.h"
 #include "moved.h"
 #include "spare.h"
 #include "state.h"
@@ -22,26 +22,19 @@ static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
 
 /* Monitor. */
 
-static uint64_t mask_in(const char *status, const char *name)
-{
-	const char *at = strstr(status, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
-}
-
 /*
  * Is the thread in an uninterruptible wait, and the monitor's signal the first
  * thing that happens after that? The kernel reads the state before the signals.
  */
 static bool is_held(const struct carrier *c)
 {
-	char text[4096];
-	long n = raw_syscall(SYS_pread64, (uint64_t)c->status_fd, PTR(text),
-			     sizeof(text) - 1, 0, 0, 0);
+	struct status_value values[] = { { .name = "State:" },
+					 { .name = "SigPnd:" },
+					 { .name = "SigBlk:" } };
 
-	text[n > 0 ? n : 0] = 0;
-	return strstr(text, "\nState:\tD") &&
-	       mask_in(text, "\nSigPnd:\t") & ~mask_in(text, "\nSigBlk:\t") &
+	flexsc__monitor_status(c, values, 3);
+	return *values[0].text == 'D' && strtoull(values[1].text, NULL, 16) &
+		       ~strtoull(values[2].text, NULL, 16) &
 		       SIGNAL_BIT(SIGNAL_SETXID);
 }
 

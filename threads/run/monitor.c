@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "adopt.h"
 #include "carrier.h"
@@ -93,21 +92,22 @@ static bool note_call(struct carrier *c)
 	return *text == 'r';
 }
 
+void flexsc__monitor_status(const struct carrier *c, struct status_value *values,
+			    size_t n)
+{
+	raw_syscall(SYS_lseek, (uint64_t)c->status_fd, 0, SEEK_SET, 0, 0, 0);
+	flexsc__status_read(c->status_fd, values, n);
+}
+
 static struct progress progress_of(const struct carrier *c)
 {
-	static const char name[] = "\nvoluntary_ctxt_switches:";
-	struct progress now = { 0 };
-	char text[4096];
-	const char *at;
-	long n = raw_syscall(SYS_pread64, (uint64_t)c->status_fd, PTR(text),
-			     sizeof(text) - 1, 0, 0, 0);
+	struct status_value waits = { .name = "voluntary_ctxt_switches:" };
 
-	text[n > 0 ? n : 0] = 0;
-	at = strstr(text, name);
-	if (at)
-		now.waits = strtoul(at + sizeof(name) - 1, NULL, 10);
-	now.ran = flexsc__cputime_of(c->k.tid);
-	return now;
+	flexsc__monitor_status(c, &waits, 1);
+	return (struct progress){
+		.waits = strtoul(waits.text, NULL, 10),
+		.ran = flexsc__cputime_of(c->k.tid),
+	};
 }
 
 /*

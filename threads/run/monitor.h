@@ -17,6 +17,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "lib/base/status.h"
+
+struct carrier;
+
 #define MONITOR_NS	10000000U
 
 int flexsc__monitor_start(void);
@@ -29,6 +33,10 @@ extern pthread_t flexsc__monitor;
  * descriptor is one of the runtime's own and stays open.
  */
 int flexsc__monitor_open(int32_t tid, const char *name);
+
+/* Monitor only: read values of the carrier's "status" in /proc. */
+void flexsc__monitor_status(const struct carrier *c, struct status_value *values,
+			    size_t n);
 
 extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);

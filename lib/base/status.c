@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "status.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "syscall.h"
+
+/* Of a line that is longer, the rest isn't looked at. */
+#define LINE	256U
+
+static void read_line(const char *line, struct status_value *values, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t size = strlen(values[i].name);
+
+		if (strncmp(line, values[i].name, size))
+			continue;
+		line += size;
+		line += strspn(line, "\t ");
+		strncpy(values[i].text, line, sizeof(values[i].text) - 1);
+		return;
+	}
+}
+
+/* Returns the beginning of a line that isn't complete. */
+static const char *read_lines(char *text, struct status_value *values, size_t n)
+{
+	char *end;
+
+	while ((end = strchr(text, '\n'))) {
+		*end = '\0';
+		read_line(text, values, n);
+		text = end + 1;
+	}
+	return text;
+}
+
+bool flexsc__status_read(int fd, struct status_value *values, size_t n)
+{
+	char text[4096];
+	bool any = false;
+	size_t have = 0;
+	long more;
+
+	for (size_t i = 0; i < n; i++)
+		memset(values[i].text, 0, sizeof(values[i].text));
+	/* The kernel makes the text once, for all reads after the first one. */
+	while ((more = raw_syscall(SYS_read, (uint64_t)fd, PTR(text + have),
+				   sizeof(text) - 1 - have, 0, 0, 0)) > 0) {
+		const char *rest;
+
+		any = true;
+		text[have + (size_t)more] = '\0';
+		rest = read_lines(text, values, n);
+		have = strnlen(rest, LINE);
+		memmove(text, rest, have);
+	}
+	return any;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values of a thread's "status" file in /proc. The file may be long: it lists all
+ * supplementary groups of the process, and processors. Any thread.
+ */
+#ifndef FLEXSC_STATUS_H
+#define FLEXSC_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct status_value {
+	const char *name;	/* with the colon: "State:" */
+	char text[32];		/* "": the file has no such value */
+};
+
+/*
+ * Read the file, from its position on, and fill the n values. False: nothing could be
+ * read.
+ */
+bool flexsc__status_read(int fd, struct status_value *values, size_t n);
+
+#endif /* FLEXSC_STATUS_H */
