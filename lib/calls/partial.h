@@ -12,6 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Does the owner of a loop post the rest itself? Under flexsc run: calls/parts.h there. */
+#ifdef FLEXSC_IN_RUNTIME
+#define OWNER_GOES_ON	true
+#else
+#define OWNER_GOES_ON	false
+#endif
+
 struct partial;
 
 /* Does the entry's call transfer data in parts? */

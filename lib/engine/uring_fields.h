@@ -14,6 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "../calls/partial.h"
+
 /* The most that one read or write transfers; the kernel's MAX_RW_COUNT. */
 #define RW_MAX		0x7ffff000ULL
 #define CURRENT		((uint64_t)-1)	/* offset: the file's own position */
@@ -69,10 +71,11 @@ static inline bool sqe_is_polled(uint64_t flags)
 	return !(flags & (MSG_ERRQUEUE | MSG_OOB | MSG_WAITALL));
 }
 
-/* A plain send waits until all is sent; the operation has to be told to. */
+/* A plain send waits until all is sent; the operation does so with this flag. */
 static inline uint64_t sqe_send_flags(uint64_t flags)
 {
-	return flags & MSG_DONTWAIT ? flags : flags | MSG_WAITALL;
+	return OWNER_GOES_ON || flags & MSG_DONTWAIT ? flags :
+						       flags | MSG_WAITALL;
 }
 
 #endif /* FLEXSC_URING_FIELDS_H */

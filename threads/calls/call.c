@@ -11,7 +11,6 @@
 
 #include "lib/calls/fds.h"
 #include "lib/calls/kinds.h"
-#include "lib/calls/partial.h"
 #include "../run/count.h"
 #include "../run/home.h"
 #include "../run/lodge.h"
@@ -199,53 +198,17 @@ static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
 	return flexsc__call_at_home(u, nr, a);
 }
 
-/* (A recvmsg() that waits for all bytes is made at home: see way.c.) */
-static bool wants_all(long nr, const uint64_t a[6])
+/* After a part, a call ends at any handler. */
+static bool ends(struct uthread *u, long nr, bool after_part)
 {
-	return nr == SYS_recvfrom && a[3] & MSG_WAITALL &&
-	       flexsc__fds_find_bytes((uint32_t)a[0]);
+	if (!after_part)
+		return flexsc__call_interrupted(u, nr);
+	flexsc__wait_test_cancel(u);
+	return u->handled;
 }
 
-static long receive_rest(struct uthread *u, const uint64_t a[6], long some)
-{
-	const uint64_t done = a[3] & MSG_PEEK ? 0 : (uint64_t)some;
-	const uint64_t rest[6] = { a[0], a[1] + done, a[2] - done, a[3] };
-	long ret = flexsc__call_at_home(u, SYS_recvfrom, rest);
-
-	return ret > 0 ? (long)done + ret : some;
-}
-
-static long write_rest(struct uthread *u, long nr, const uint64_t a[6],
-		       long some)
-{
-	struct flexsc_entry entry = {
-		.nr = (__u16)nr,
-		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
-	};
-	struct partial *partial = NULL;
-	uint64_t rest[6];
-
-	if (!flexsc__partial_rest(&entry, &partial, some))
-		return some;
-	for (unsigned int i = 0; i < 6; i++)
-		rest[i] = entry.args[i];
-	return (long)flexsc__partial_result(&entry, &partial,
-					    flexsc__call_at_home(u, nr, rest));
-}
-
-/*
- * A call that transfers all its bytes ended with some of them, because u was wanted
- * at home. No handler ran, so the call goes on, as it does natively.
- */
-static __attribute__((noinline)) long
-transfer_rest(struct uthread *u, long nr, const uint64_t a[6], long some)
-{
-	if (!wants_all(nr, a))
-		return write_rest(u, nr, a, some);
-	return (uint64_t)some < a[2] ? receive_rest(u, a, some) : some;
-}
-
-long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
+static long post(struct uthread *u, long nr, const uint64_t a[6],
+		 bool after_part)
 {
 	long ret;
 
@@ -264,14 +227,22 @@ long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
 		 */
 		if ((ret == -ERESTART || ret == -ECANCELED) && !at_home())
 			return flexsc__call_go_home(u, nr, a);
-		if (ret > 0 && at_home() && !u->handled)
-			return transfer_rest(u, nr, a, ret);
 		if (ret != -ECANCELED && ret != -EINTR && ret != -ERESTART)
 			return ret;
-		if (flexsc__call_interrupted(u, nr))
+		if (ends(u, nr, after_part))
 			break;
 		u->handled = HANDLED_NOT;
 	}
 	u->way = WAY_POSTED;
 	return -EINTR;
+}
+
+long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
+{
+	return post(u, nr, a, false);
+}
+
+long flexsc__call_post_part(struct uthread *u, long nr, const uint64_t a[6])
+{
+	return post(u, nr, a, true);
 }

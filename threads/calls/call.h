@@ -103,6 +103,11 @@ long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6]);
  * is posted again after handlers that have SA_RESTART.
  */
 long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6]);
+/*
+ * The same for a part of a call that isn't the first: -EINTR after any handler, as the
+ * call has had an effect.
+ */
+long flexsc__call_post_part(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
  * Did a signal handler end the wait so that the program sees EINTR? If not, a

@@ -10,6 +10,7 @@
 #include "apart.h"
 #include "call.h"
 #include "filter.h"
+#include "parts.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/probe.h"
 #include "lib/calls/refine.h"
@@ -105,24 +106,25 @@ static bool is_impatient(long nr, const struct table_row *row,
 }
 
 /*
- * Would the loop need a syscall thread that waits for the call? The user
- * thread's home can wait just as well, and one kernel thread less is needed.
+ * Would the loop need a syscall thread that waits for the call, or io_uring a worker?
+ * The user thread's home can wait just as well, and one kernel thread less is needed.
  */
-static bool takes_a_thread(const struct table_row *row)
+static bool takes_a_thread(long nr, const struct table_row *row)
 {
-	return row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls);
+	return (row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls)) ||
+	       nr == SYS_splice || nr == SYS_tee;
 }
 
 /*
- * Does the call wait for all bytes in a way that needs a thread? An epoll set
- * reports the first bytes. A recvmsg() that has a part when its user thread is
- * called home can't be continued, because the part's control data is stored.
+ * Does the call wait for all bytes, which neither an epoll set nor poll(2) notices?
+ * parts.c makes those that receive into one buffer, and only streams heed the flag.
  */
 static bool wants_all(long nr, const uint64_t a[6])
 {
-	return (nr == SYS_recvfrom && a[3] & MSG_WAITALL &&
-		!flexsc__runtime.polls) ||
-	       (nr == SYS_recvmsg && a[2] & MSG_WAITALL);
+	return (nr == SYS_recvmsg && a[2] & MSG_WAITALL) ||
+	       (nr == SYS_recvfrom && a[3] & MSG_WAITALL &&
+		!(flexsc__runtime.polls &&
+		  flexsc__fds_find_bytes((uint32_t)a[0])));
 }
 
 /*
@@ -147,16 +149,19 @@ static bool keeps_a_thread(long nr, const struct table_row *row,
 	       flexsc__probe_time_limit(fd, poll);
 }
 
-static long may_wait(struct uthread *u, long nr, const struct table_row *row,
-		     const uint64_t a[6])
+static long may_wait(struct uthread *u, const struct table_row *row,
+		     const struct flexsc_entry *entry)
 {
+	const uint64_t *a = (const uint64_t *)entry->args;
+	const long nr = entry->nr;
+
 	if (is_impatient(nr, row, a))
 		return flexsc__call_exposed(u, nr, a);
 	if (flexsc__unpolled((unsigned int)nr, (const __u64 *)a))
 		return flexsc__call_attempt(u, nr, a);
-	if (takes_a_thread(row) || keeps_a_thread(nr, row, a))
+	if (takes_a_thread(nr, row) || keeps_a_thread(nr, row, a))
 		return flexsc__call_attempt(u, nr, a);
-	return flexsc__call_post(u, nr, a);
+	return flexsc__parts_post(u, entry);
 }
 
 /* Properties of a thread that its new threads inherit. */
@@ -276,7 +281,7 @@ long flexsc__way_make(struct uthread *u, long nr,
 	case CLASS_ADMIN:
 		return flexsc__call_exposed(u, nr, a);
 	case CLASS_WAIT:
-		return may_wait(u, nr, row, a);
+		return may_wait(u, row, entry);
 	case CLASS_SELF:
 		if (reads_identity(nr))
 			return flexsc__call_plainly(nr, a);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include "carrier.h"
 #include "lib/loop/loop.h"
@@ -96,10 +95,7 @@ void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
 
 /* Taking. */
 
-/*
- * Has the call no effect while its request is armed? One that wants all bytes may
- * have some, and the kernel alone counts how many.
- */
+/* Has the call no effect while its request is armed? See calls/parts.h. */
 static bool moves_when_armed(const struct uthread *u)
 {
 	if (u->nr != SYS_waitid &&
@@ -107,13 +103,14 @@ static bool moves_when_armed(const struct uthread *u)
 		return false;
 	switch (u->nr) {
 	case SYS_recvfrom:
-		return !(u->args[3] & MSG_WAITALL);
 	case SYS_recvmsg:
-		return !(u->args[2] & MSG_WAITALL);
+	case SYS_sendto:
+	case SYS_sendmsg:
 	case SYS_read:
 	case SYS_readv:
 	case SYS_write:
 	case SYS_writev:
+	case SYS_pwritev2:
 	case SYS_poll:
 	case SYS_accept:
 	case SYS_accept4:
