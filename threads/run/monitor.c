@@ -20,21 +20,22 @@
 #include "state.h"
 
 /*
- * Ticks in which a thread's state is read and is still believed (some 40 us),
- * and ticks of a run that may be called home at the next look (0.2 ms); and how
- * often the state is read at most.
+ * Ticks in which a thread's state is read and is still believed (some 40 us), and how
+ * often it is read at most. Ticks of a run that may be called home at the next look
+ * (0.2 ms), and of one that is called home, gently at first (5 ms).
  */
 #define FOUND_TICKS	100000U
 #define LONG_TICKS	500000U
+#define LONGEST_TICKS	12500000U
 #define TRIES		5
 
 /*
  * After a signal that was to end a call, the monitor looks so soon whether it did,
- * in ns. What keeps one carrier may keep the next: for a while from then on the
- * monitor looks more often.
+ * in ns. What keeps one carrier may keep the next, and calls that hang one after the
+ * other add up. So for a while from then on the monitor looks more often.
  */
 #define SIGNAL_NS	2000000U
-#define OFTEN_NS	2500000U
+#define OFTEN_NS	1000000U
 #define WHILE_NS	1000000000U
 
 _Atomic uint32_t flexsc__monitor_asleep;
@@ -170,6 +171,12 @@ static bool call_home_gently(struct carrier *c, uint64_t switches)
 	return flexsc__signal_running(c);
 }
 
+/* How long has the carrier run its user thread? In ticks. */
+static uint64_t run_of(const struct carrier *c)
+{
+	return context_ticks() - __atomic_load_n(&c->began, __ATOMIC_RELAXED);
+}
+
 static void monitor_call_home(struct carrier *c, uint64_t switches)
 {
 	/*
@@ -181,27 +188,19 @@ static void monitor_call_home(struct carrier *c, uint64_t switches)
 	atomic_store(&c->preempt, switches);
 	switch (find_now(c)) {
 	case FOUND_NEITHER:
-		call_home_gently(c, switches);
+		if (run_of(c) > LONGEST_TICKS)
+			call_home_gently(c, switches);
 		break;
 	case FOUND_WAITING:
 		flexsc__signal_stuck(c);
 		break;
 	case FOUND_RUNNING:
-		if (!call_home_gently(c, switches))
+		if (run_of(c) > LONGEST_TICKS &&
+		    !call_home_gently(c, switches) &&
+		    run_of(c) > 2 * LONGEST_TICKS)
 			flexsc__signal_carrier(c);
 		break;
 	}
-}
-
-/*
- * A run of this length may be called home at the next look, which compares the
- * thread's progress with what is noted at this one.
- */
-static bool runs_for_long(const struct carrier *c)
-{
-	uint64_t began = __atomic_load_n(&c->began, __ATOMIC_RELAXED);
-
-	return context_ticks() - began > LONG_TICKS;
 }
 
 static void monitor_look(struct carrier *c)
@@ -215,7 +214,8 @@ static void monitor_look(struct carrier *c)
 			monitor_call_home(c, switches);
 		/* c may be in a call that no signal interrupts. */
 		flexsc__carrier_relieve(c);
-	} else if (runs && runs_for_long(c)) {
+	} else if (runs && run_of(c) > LONG_TICKS) {
+		/* The next look compares the thread's progress with this. */
 		c->progress = progress_of(c);
 	}
 	c->switches_seen = switches;
@@ -244,20 +244,21 @@ static bool any_is_called(void)
 	return false;
 }
 
-/* Returns until when the monitor is to look often; 0: no carrier is stuck. */
-static uint64_t look_at_stuck(void)
+/* Returns how many carriers are stuck. */
+static uint32_t look_at_stuck(void)
 {
 	uint32_t stuck = 0;
 
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 		stuck += flexsc__adopt_look(&flexsc__runtime.carriers[i]);
 	flexsc__counters_stuck(stuck);
-	return stuck ? time_monotonic() + WHILE_NS : 0;
+	return stuck;
 }
 
 static void *monitor_main(void *arg)
 {
-	uint64_t often = 0;
+	uint64_t often = 0;	/* until this time; 0: not */
+	uint32_t stuck = 0, before;
 
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -267,13 +268,15 @@ static void *monitor_main(void *arg)
 			sleep_until_noticed();
 		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 			monitor_look(&flexsc__runtime.carriers[i]);
-		if (any_is_called()) {
+		/* When it looks often, the next look is soon enough. */
+		if (!often && any_is_called())
 			futex_wait(&ends, 0, SIGNAL_NS);
-			often = look_at_stuck();
-		} else if (often && time_monotonic() >= often) {
-			flexsc__counters_stuck(0);
+		before = stuck;
+		stuck = look_at_stuck();
+		if (stuck > before)
+			often = time_monotonic() + WHILE_NS;
+		else if (often && time_monotonic() >= often)
 			often = 0;
-		}
 	}
 	flexsc__counters_stuck(0);
 	return NULL;
