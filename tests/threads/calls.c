@@ -405,18 +405,12 @@ static void *blocked(void *arg)
 	return (void *)recv(*(int *)arg, &byte, 1, 0);
 }
 
-/*
- * Waits until so many threads have begun and their calls are in the kernel's
- * hands: a carrier with something to run, or to post, doesn't sleep.
- */
+/* Waits until so many threads have begun, and wait. */
 static void await_begun(int n)
 {
 	while (begun < n)
 		usleep(1000);
-	for (int quiet = 0, looks = 0; quiet < 3 && looks < 100; looks++) {
-		quiet = others_go_on() ? 0 : quiet + 1;
-		usleep(1000);
-	}
+	await_quiet();
 }
 
 TEST(a_shutdown_ends_a_receive)

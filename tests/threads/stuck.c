@@ -626,10 +626,10 @@ TEST_LIMIT(transfers_go_on_while_a_call_hangs, 60)
 		begin_transfer(&transfers[i], i % TRANSFERS);
 		threads[i] = start(be_transferred, &transfers[i]);
 	}
-	settle();
+	await_quiet();
 	for (int i = 0; i < TRANSFERRERS; i++)
 		transfer_part(&transfers[i], 0, TRANSFER / 16);
-	settle();
+	await_quiet();
 	begin_to_hang(&hanging, 1);
 	for (int i = 0; i < TRANSFERRERS; i++)
 		transfer_part(&transfers[i], TRANSFER / 16, TRANSFER / 16 * 15);
@@ -676,7 +676,7 @@ TEST_LIMIT(each_connection_is_accepted_at_once_while_a_call_hangs, 60)
 	listen_on_loopback();
 	for (int i = 0; i < ACCEPTERS; i++)
 		accepters[i] = start(accept_one_only, NULL);
-	settle();
+	await_quiet();
 	begin_to_hang(&hanging, 1);
 	for (int i = 0; i < ACCEPTERS; i++)
 		be_accepted();
@@ -956,7 +956,8 @@ TEST_LIMIT(a_wait_keeps_its_file_when_its_number_is_used_again, 40)
 	}
 	while (reading < READERS)
 		usleep(1000);
-	settle();
+	/* A read that begins later has the new file. */
+	await_quiet();
 	for (int i = 0; i < READERS; i++)
 		CHECK_EQ(dup2(new[0], numbers[i]), numbers[i]);
 	begin_to_hang(&hanging, 1);

@@ -63,4 +63,16 @@ static inline void settle(void)
 		usleep(1000);
 }
 
+/*
+ * Waits until all other threads wait, and their calls are in the kernel's hands: a
+ * carrier with something to run, or to post, doesn't sleep.
+ */
+static inline void await_quiet(void)
+{
+	for (int quiet = 0, looks = 0; quiet < 3 && looks < 100; looks++) {
+		quiet = others_go_on() ? 0 : quiet + 1;
+		usleep(1000);
+	}
+}
+
 #endif /* FLEXSC_TESTS_THREADS_H */

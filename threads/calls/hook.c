@@ -216,6 +216,18 @@ void flexsc__hook_closes(uint32_t fd)
 	fds_forget_closed(fd);
 }
 
+/*
+ * Counted before the call and after it: a call that is posted in between has the old
+ * file perhaps, and must not be moved either.
+ */
+static void count_closing(long nr, const uint64_t a[6])
+{
+	if (nr == SYS_close_range)
+		moved_close_range();
+	else
+		moved_close((uint32_t)a[nr != SYS_close]);
+}
+
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 {
 	struct flexsc_entry entry = {
@@ -228,10 +240,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	if (closes_own(nr, a))
 		return -EBADF;
 	if (closes_others(nr) && nr != SYS_shutdown) {
-		if (nr == SYS_close_range)
-			moved_close_range();
-		else
-			moved_close((uint32_t)a[nr != SYS_close]);
+		count_closing(nr, a);
 		flexsc__closing_each(nr, entry.args, hold);
 	}
 	flexsc__fds_note(&entry);
@@ -247,8 +256,11 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	 * about the descriptor or begun to wait for it.
 	 */
 	flexsc__fds_note(&entry);
-	if (closes_others(nr))
+	if (closes_others(nr)) {
+		if (nr != SYS_shutdown)
+			count_closing(nr, a);
 		flexsc__closing_each(nr, entry.args, closed);
+	}
 	flexsc__fds_note_made(&entry, ret);
 	if (sends_message(nr))
 		flexsc__fds_note_sent(nr, a[1], ret);
