@@ -45,13 +45,9 @@ static int call_give(struct call *call)
 	return 0;
 }
 
-PyObject *call_post(struct call *call)
+/* It is pending, and the next turn starts what the library was given. */
+static PyObject *call_pend(struct call *call)
 {
-	call->cb.callback = turn_ended;
-	if (loop_check(call->loop) || call_give(call)) {
-		Py_DECREF(call);
-		return NULL;
-	}
 	Py_INCREF(call);
 	call->loop->pending++;
 	if (turn_soon(call->loop)) {
@@ -61,6 +57,16 @@ PyObject *call_post(struct call *call)
 	return (PyObject *)call;
 }
 
+PyObject *call_post(struct call *call)
+{
+	call->cb.callback = turn_ended;
+	if (loop_check(call->loop) || call_give(call)) {
+		Py_DECREF(call);
+		return NULL;
+	}
+	return call_pend(call);
+}
+
 int call_post_rest(struct call *call)
 {
 	if (!call->loop->flexsc) {
@@ -68,6 +74,30 @@ int call_post_rest(struct call *call)
 		return -1;
 	}
 	return call_give(call) ? -1 : 1;
+}
+
+PyObject *call_wait(struct call *call)
+{
+	call->cb.callback = turn_ended;
+	return call_pend(call);
+}
+
+void call_post_late(struct call *call)
+{
+	struct loop *loop = call->loop;
+	PyObject *type, *value, *trace;
+
+	PyErr_Fetch(&type, &value, &trace);
+	if (!loop->flexsc || call_give(call)) {
+		PyErr_Clear();
+		call->cb.ret = -ECANCELED;
+		call_complete(call);
+		loop->pending--;
+		turn_append(loop, call);
+	}
+	if (loop->flexsc && turn_soon(loop))
+		PyErr_WriteUnraisable((PyObject *)call);
+	PyErr_Restore(type, value, trace);
 }
 
 int call_finish_none(struct call *call, int64_t ret)
@@ -125,9 +155,9 @@ void call_let_go(struct call *call)
 	if (call->busy)
 		*call->busy = false;
 	call->busy = NULL;
-	if (call->calls)
-		--*call->calls;
-	call->calls = NULL;
+	if (call->ended)
+		call->ended(call->file);
+	call->ended = NULL;
 	Py_CLEAR(call->file);
 	if (call->free && call->memory)
 		call->free(call->memory);

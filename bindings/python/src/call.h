@@ -37,7 +37,7 @@ struct call {
 	PyObject *name[2];		/* what errors say, or NULL */
 	PyObject *file;			/* whose descriptor it uses, or NULL */
 	bool *busy;			/* of file's, until it ends; or NULL */
-	unsigned int *calls;		/* of file's, less when it ends; or NULL */
+	void (*ended)(PyObject *file);	/* the file's count of calls, or NULL */
 	PyObject *bytes;		/* that it fills, or NULL */
 	Py_buffer buffer;		/* obj == NULL: none */
 	void *memory;			/* of its own, or NULL */
@@ -63,6 +63,12 @@ PyObject *call_post(struct call *call);
 
 /* Post the rest of it, from finish(). 1, or -1: raised. */
 int call_post_rest(struct call *call);
+
+/* A call that is pending, and posted later by call_post_late(). */
+PyObject *call_wait(struct call *call);
+
+/* Post it; or complete it with -ECANCELED if that is impossible. */
+void call_post_late(struct call *call);
 
 /* Complete: it has a result, or its rest is posted (false). */
 bool call_complete(struct call *call);

@@ -24,9 +24,28 @@ struct file {
 	bool regular;
 	bool appends;			/* and is not read */
 	bool busy;			/* a call uses the position */
-	unsigned int calls;		/* that aren't done */
+	unsigned int calls;		/* that aren't done, without the close */
+	struct call *closing;		/* waits for these calls, or NULL */
 	int64_t position;		/* -1: the kernel's, or none */
 };
+
+/* The last of the file's calls posts the close that waits for it. */
+static void file_call_ended(PyObject *self)
+{
+	struct file *file = (struct file *)self;
+	struct call *closing = file->closing;
+
+	if (--file->calls || !closing)
+		return;
+	file->closing = NULL;
+	call_post_late(closing);
+}
+
+static PyObject *file_raise_closed(void)
+{
+	PyErr_SetString(PyExc_ValueError, "I/O operation on closed file");
+	return NULL;
+}
 
 /* A call that uses the file's descriptor as its first argument. */
 static struct call *file_call(struct file *file, unsigned int nr,
@@ -35,8 +54,7 @@ static struct call *file_call(struct file *file, unsigned int nr,
 	struct call *call;
 
 	if (file->fd < 0) {
-		PyErr_SetString(PyExc_ValueError,
-				"I/O operation on closed file");
+		file_raise_closed();
 		return NULL;
 	}
 	call = call_new(&call_type, file->loop, nr, finish);
@@ -44,7 +62,7 @@ static struct call *file_call(struct file *file, unsigned int nr,
 		call->args[0] = (uint64_t)file->fd;
 		Py_INCREF(file);
 		call->file = (PyObject *)file;
-		call->calls = &file->calls;
+		call->ended = file_call_ended;
 		file->calls++;
 	}
 	return call;
@@ -72,11 +90,13 @@ static struct call *file_call_on(struct file *file, unsigned int nr,
 	return call;
 }
 
-/* Such a call has read or written n bytes. */
+/* Such a call has read or written n bytes. A closed file has no position. */
 static void file_move(struct call *call, int64_t n)
 {
-	if (call->busy)
-		((struct file *)call->file)->position += n;
+	struct file *file = (struct file *)call->file;
+
+	if (call->busy && file->fd >= 0)
+		file->position += n;
 }
 
 static PyObject *drop(struct call *call)
@@ -116,12 +136,15 @@ static int file_read_end(struct call *call, int64_t ret)
 }
 
 /*
- * Post a call again for what is left. Not if the file was closed meanwhile: its
- * number may be another file's.
+ * Post a call again for what is left. The descriptor is open until the call has
+ * ended. A pipe's call doesn't go on when the program has closed the pipe, because
+ * it might wait for ever, as the close would.
  */
 static int file_post_rest(struct call *call)
 {
-	if (((struct file *)call->file)->fd < 0)
+	struct file *file = (struct file *)call->file;
+
+	if (file->fd < 0 && !file->regular)
 		return call_raise(call, ECANCELED);
 	return call_post_rest(call);
 }
@@ -194,6 +217,11 @@ static PyObject *file_post(struct call *call, PyObject *object, int flags)
 		return NULL;
 	if (PyObject_GetBuffer(object, &call->buffer, flags))
 		return drop(call);
+	if (((struct file *)call->file)->fd < 0) {
+		/* The object's __buffer__() has closed it. */
+		file_raise_closed();
+		return drop(call);
+	}
 	call->args[1] = (uintptr_t)call->buffer.buf;
 	call->args[2] = (uint64_t)call->buffer.len;
 	return call_post(call);
@@ -251,8 +279,10 @@ static PyObject *file_pwrite(PyObject *self, PyObject *args)
 /* lseek() found a place. */
 static int file_seek_end(struct call *call, int64_t ret)
 {
-	if (call->busy)
-		((struct file *)call->file)->position = ret;
+	struct file *file = (struct file *)call->file;
+
+	if (call->busy && file->fd >= 0)
+		file->position = ret;
 	return call_finish_int(call, ret);
 }
 
@@ -361,19 +391,29 @@ static int file_close_end(struct call *call, int64_t ret)
 }
 
 /*
- * Calls that were posted are begun before the file is closed, and keep it open.
- * Those on a pipe or a terminal may then wait for ever, so they are ended. A
- * regular file's calls end by themselves: a write that was posted is made.
+ * Those of a pipe or a terminal may wait for ever, so they are cancelled. A regular
+ * file's end by themselves: a write that was posted is made.
  */
 static void file_end_calls(struct file *file)
 {
 	struct flexsc_loop *flexsc = file->loop->flexsc;
 
-	if (!file->calls || !flexsc)
+	if (file->regular)
 		return;
 	flexsc_loop_submit(flexsc);
-	if (!file->regular)
-		flexsc_loop_cancel_fd(flexsc, file->fd);
+	flexsc_loop_cancel_fd(flexsc, file->fd);
+}
+
+/* The close is posted after the file's last call: it would overtake a call else. */
+static PyObject *file_close_post(struct file *file, struct call *call)
+{
+	if (!file->calls)
+		return call_post(call);
+	if (loop_check(file->loop))
+		return drop(call);
+	file_end_calls(file);
+	file->closing = call;
+	return call_wait(call);
 }
 
 static PyObject *file_close(PyObject *self, PyObject *unused)
@@ -384,14 +424,14 @@ static PyObject *file_close(PyObject *self, PyObject *unused)
 
 	if (file->fd < 0)
 		return future_of(file->loop, Py_None);
-	file_end_calls(file);
-	call = file_call(file, SYS_close, file_close_end);
+	call = call_new(&call_type, file->loop, SYS_close, file_close_end);
 	if (!call)
 		return NULL;
-	/* Nobody could close it after a cancellation. */
+	call->args[0] = (uint64_t)file->fd;
+	/* After a cancellation, no other call could close the descriptor. */
 	call->stays = true;
-	posted = call_post(call);
-	if (posted) {
+	posted = file_close_post(file, call);
+	if (posted || file->closing) {
 		file->fd = -1;
 		file->position = -1;
 	}
@@ -414,8 +454,7 @@ static PyObject *file_fileno(PyObject *self, PyObject *unused)
 
 	if (file->fd >= 0)
 		return PyLong_FromLong(file->fd);
-	PyErr_SetString(PyExc_ValueError, "I/O operation on closed file");
-	return NULL;
+	return file_raise_closed();
 }
 
 static PyObject *file_closed(PyObject *self, void *unused)
@@ -558,6 +597,8 @@ PyObject *file_new(struct loop *loop, PyObject *name, int fd, uint64_t flags)
 	file->loop = loop;
 	file->name = name;
 	file->fd = fd;
+	file->calls = 0;
+	file->closing = NULL;
 	file_look(file, flags);
 	PyObject_GC_Track(file);
 	return (PyObject *)file;

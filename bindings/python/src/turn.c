@@ -52,7 +52,7 @@ static int turn_after(struct loop *loop, uint64_t ns)
 	return loop->timer ? 0 : -1;
 }
 
-static void turn_append(struct loop *loop, struct call *call)
+void turn_append(struct loop *loop, struct call *call)
 {
 	call->next = NULL;
 	*loop->last = call;

@@ -18,6 +18,9 @@ int turn_make(struct loop *loop, bool readable);
 /* The outer loop's timer makes none any more. */
 void turn_stop(struct loop *loop);
 
+/* Have the next turn, or this one, wake a call that is complete. */
+void turn_append(struct loop *loop, struct call *call);
+
 /* The callback of calls that aren't harvested, without Python. */
 void turn_ended(struct flexsc_cb *cb);
 

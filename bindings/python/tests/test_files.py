@@ -401,33 +401,102 @@ def test_close_ends_a_read_that_waits(run: Run, waits: None) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("mode", ["wb", "ab"])
+@pytest.mark.parametrize("mode", ["wb", "ab", "wb+", "ab+", "xb+"])
 def test_close_lets_what_was_posted_happen(run: Run, tmp_path: Path, mode: str) -> None:
+    """Before the close is done: a close that overtakes the write ends it by EBADF."""
+
     async def main() -> None:
         file = await flexsc.open(tmp_path / "f", mode)
-        written = file.write(b"x" * 100000)
+        writes = [file.write(b"x" * 1000)]
+        if "a" in mode:
+            writes += [file.write(b"x" * 1000) for _ in range(200)]
+        synced = file.fsync()
         await file.close()
-        assert await written == 100000
-        assert (tmp_path / "f").stat().st_size == 100000
+        assert synced.done()
+        assert all(write.done() for write in writes)
+        assert sum([await write for write in writes]) == 1000 * len(writes)
+        assert (tmp_path / "f").stat().st_size == 1000 * len(writes)
+        await synced
 
     run(main)
 
 
-def test_a_closed_file_reads_no_further_part(run: Run, tmp_path: Path) -> None:
-    """What comes after may have the descriptor's number."""
+def test_a_closing_file_is_read_to_the_end(run: Run, tmp_path: Path) -> None:
+    """Also by the parts that are posted after close()."""
 
     async def main() -> None:
-        (tmp_path / "one").write_bytes(b"1" * 3000000)
-        (tmp_path / "two").write_bytes(b"2" * 9000000)
+        data = os.urandom(3_000_000)
+        (tmp_path / "one").write_bytes(data)
+        (tmp_path / "two").write_bytes(b"2" * 9_000_000)
         file = await flexsc.open(tmp_path / "one", "rb")
         read, number = file.read(), file.fileno()
+        closing = file.close()
+        assert file.closed
         await file.close()
         other = await flexsc.open(tmp_path / "two", "rb")
-        assert other.fileno() == number
-        try:
-            assert set(await read) == {ord("1")}
-        except OSError as error:
-            assert error.errno == errno.ECANCELED
+        assert await read == data
+        for use in (file.read, file.tell, lambda: file.seek(1)):
+            with pytest.raises(ValueError, match="closed file"):
+                use()
+        await closing
+        with pytest.raises(OSError):
+            os.fstat(number)
         await other.close()
+
+    run(main)
+
+
+def test_a_cancelled_close_waits_and_closes(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        file = await flexsc.open(tmp_path / "f", "ab+")
+        written, number = file.write(b"data"), file.fileno()
+        closing = file.close()
+        assert closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert await written == 4
+        with pytest.raises(OSError):
+            os.fstat(number)
+
+    run(main)
+
+
+def test_a_closing_file_s_loop_closes(run: Run, tmp_path: Path) -> None:
+    """Then nothing can post the close."""
+
+    async def main() -> None:
+        file = await flexsc.open(tmp_path / "f", "ab+")
+        written, number = file.write(b"data"), file.fileno()
+        closing = file.close()
+        await flexsc.shutdown()
+        with pytest.raises(OSError):
+            os.fstat(number)
+        for call in (written, closing):
+            assert call.done()
+
+    run(main)
+
+
+def test_a_buffer_may_close_the_file(run: Run, tmp_path: Path) -> None:
+    class Closes:
+        """Its bytes are asked for after the file was found open."""
+
+        def __init__(self, file: flexsc.AsyncFile) -> None:
+            self.file = file
+            self.closing: flexsc.Call[None] | None = None
+
+        def __buffer__(self, flags: int) -> memoryview:
+            self.closing = self.file.close()
+            return memoryview(b"late")
+
+    async def main() -> None:
+        file = await flexsc.open(tmp_path / "f", "wb")
+        number, data = file.fileno(), Closes(file)
+        with pytest.raises(ValueError if hasattr(bytes, "__buffer__") else TypeError):
+            await file.write(data)
+        await (data.closing or file.close())
+        with pytest.raises(OSError):
+            os.fstat(number)
+        assert (tmp_path / "f").read_bytes() == b""
 
     run(main)
