@@ -69,13 +69,13 @@ bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
 	case RANGE_NONE:
 		break;
 	case RANGE_SUFFIX:
-		if (range->last == 0 || size == 0)
+		if (range->last == 0)
 			return false;
 		n = range->last < size ? range->last : size;
 		*first = size - n;
 		break;
 	case RANGE_BYTES:
-		if (range->first >= size)
+		if (range->first && range->first >= size)
 			return false;
 		*first = range->first;
 		n = range->last < size ? range->last - *first + 1 :
@@ -183,9 +183,13 @@ int condition_check(const struct request *r, const char *head,
 	return is_news(r, head, file) ? 200 : 304;
 }
 
-/* Is the client's part of the same file? */
+/*
+ * Is the client's part of the same file? A date shows that only if the second that it
+ * names is over: until then the file may change once more under the same date (RFC
+ * 9110, section 8.8.2.2).
+ */
 static bool range_applies(const struct request *r, const char *head,
-			  const struct file *file)
+			  const struct file *file, const struct clock *clock)
 {
 	const char *value;
 	size_t length;
@@ -198,13 +202,17 @@ static bool range_applies(const struct request *r, const char *head,
 	if (length == file->etag_length &&
 	    memcmp(value, file_etag(file), length) == 0)
 		return true;
-	return length == CLOCK_DATE_LEN &&
+	return length == CLOCK_DATE_LEN && file->modified < clock->now &&
 	       memcmp(value, file_date(file), length) == 0;
 }
 
+/*
+ * The first or last bytes of an empty file are all of it: a 200, because no
+ * Content-Range can describe such a part.
+ */
 int condition_decide(const struct request *r, const char *head,
-		     const struct file *file, uint64_t *first,
-		     uint64_t *length)
+		     const struct file *file, const struct clock *clock,
+		     uint64_t *first, uint64_t *length)
 {
 	struct range range = { .kind = RANGE_NONE };
 	int status = condition_check(r, head, file);
@@ -214,9 +222,10 @@ int condition_decide(const struct request *r, const char *head,
 	if (status != 200)
 		return status;
 	value = request_header(r, head, HEADER_RANGE, &n);
-	if (value && r->method == HTTP_GET && range_applies(r, head, file))
+	if (value && r->method == HTTP_GET &&
+	    range_applies(r, head, file, clock))
 		range = range_parse(value, n);
 	if (!range_resolve(&range, file->size, first, length))
 		return 416;
-	return range.kind == RANGE_NONE ? 200 : 206;
+	return range.kind == RANGE_NONE || !*length ? 200 : 206;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "file.h"
 #include "request.h"
 
@@ -43,10 +44,10 @@ int condition_check(const struct request *request, const char *head,
 
 /*
  * The status for a request of a file: 200, 206, 304, 412 or 416. For the first two
- * *first and *length are the bytes to send.
+ * *first and *length are the bytes to send. The clock has the date of the answer.
  */
 int condition_decide(const struct request *request, const char *head,
-		     const struct file *file, uint64_t *first,
-		     uint64_t *length);
+		     const struct file *file, const struct clock *clock,
+		     uint64_t *first, uint64_t *length);
 
 #endif /* HTTP_CONDITION_H */

@@ -143,9 +143,11 @@ static void answer_file(struct web_connection *c)
 {
 	uint64_t length = 0;
 
+	clock_update(&c->thread->clock);
 	c->response.status = condition_decide(&c->request,
 					      c->input + c->start, c->file,
-					      &c->offset, &length);
+					      &c->thread->clock, &c->offset,
+					      &length);
 	c->have = 0;
 	if (c->response.status == 416) {
 		answer_message(c, 416, &(struct response_detail){

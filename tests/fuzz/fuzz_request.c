@@ -127,7 +127,8 @@ static void try_file(const struct request *r, const char *head,
 	p = TEXT_PUT(p, "\r\n");
 	file.headers_length = p - file.headers;
 
-	response.status = condition_decide(r, head, &file, &first, &length);
+	response.status = condition_decide(r, head, &file, &now, &first,
+					   &length);
 	note_number(record, response.status);
 	if (response.status == 200 || response.status == 206) {
 		check(length <= size && first <= size - length);

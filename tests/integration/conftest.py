@@ -248,6 +248,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = base / "root"
     root.mkdir()
     (root / "hello.txt").write_bytes(bytes(range(256)) * 4)
+    # Older than a second: its date is a strong validator.
+    os.utime(root / "hello.txt", (1_000_000_000, 1_000_000_000))
     (root / "empty").touch()
     (root / "page.html").write_text("<p>page")
     (root / "no-type").write_text("x")

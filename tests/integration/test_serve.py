@@ -222,6 +222,41 @@ def test_conditions(server: Server) -> None:
         assert status(If_Range=past, Range="bytes=0-1") == 200
 
 
+def test_the_date_of_this_second_is_no_strong_validator(
+    start: Start, tmp_path: Path
+) -> None:
+    """The file may change once more under the same date (RFC 9110, 8.8.2.2)."""
+    file = tmp_path / "file"
+    file.write_text("hello")
+    part = {"Range": "bytes=0-1"}
+    with start(root=tmp_path).client() as client:
+        # The clock may tick between two requests, and a file of tomorrow is safe.
+        for seconds, status in ((86400, 200), (-2, 206)):
+            when = int(time.time()) + seconds
+            os.utime(file, (when, when))
+            fresh = client.ask("/file").headers
+            assert client.ask("/file", If_Range=fresh["etag"], **part).status == 206
+            date = fresh["last-modified"]
+            assert client.ask("/file", If_Range=date, **part).status == status
+
+
+EMPTY = {"bytes=-5": 200, "bytes=0-": 200, "bytes=0-9": 200, "bytes=3-": 416}
+
+
+def test_the_first_bytes_of_an_empty_file_are_all_of_it(
+    start: Start, tree: Path, tmp_path: Path
+) -> None:
+    """As nginx answers: Content-Range can't describe a part without bytes."""
+    with started(NginxFiles(tree, tmp_path)) as nginx:
+        for port in (start().port, nginx.port):
+            with Client(port) as client:
+                for value, status in EMPTY.items():
+                    answer = client.ask("/empty", Range=value)
+                    assert answer.status == status
+                    ranges = "bytes */0" if status == 416 else None
+                    assert answer.headers.get("content-range") == ranges
+
+
 class NginxFiles(Program):
     """nginx, which serves the same files."""
 

@@ -65,7 +65,8 @@ static void answer_file(struct exchange *x)
 	uint64_t first = 0, length = 0;
 
 	x->response.status = condition_decide(x->request, x->request_head,
-					      x->file, &first, &length);
+					      x->file, &x->env->clock, &first,
+					      &length);
 	if (x->response.status == 416) {
 		struct response_detail detail = { .size = x->file->size };
 
