@@ -208,6 +208,17 @@ def test_silent_clients_make_room(start: Start) -> None:
         assert two.read().status == 200
 
 
+def test_an_idle_client_makes_room_behind_a_new_one(start: Start) -> None:
+    """A client that has just connected keeps its place, and doesn't hide others."""
+    server = start("--max-connections", "2")
+    with server.client() as new, server.client() as old:
+        assert old.ask("/hello.txt").status == 200
+        assert answers_now(server)
+        assert old.closed()
+        new.send(request("/hello.txt"))
+        assert new.read().status == 200
+
+
 def test_a_full_server_refuses_many_at_once(start: Start) -> None:
     """It waits for no client that it has refused, whether that sends or not."""
     server = start("--max-connections", "1")

@@ -73,6 +73,12 @@ static void move(struct connection *c, struct connection **list)
 	c->list = list;
 }
 
+static void to_idle(struct connection *c)
+{
+	c->waits = c->clients->waits++;
+	move(c, &c->clients->idle);
+}
+
 static void to_busy(struct connection *c)
 {
 	move(c, &c->clients->busy);
@@ -317,13 +323,12 @@ static void connection_answered(struct connection *c)
 	request_init(&c->request, &c->clients->env->settings->limits);
 	c->state = CONNECTION_WAITING;
 	c->begun = 0;
-	c->accepted = 0;
 	c->start = c->parsed;
 	if (rest(c)) {
 		parse(c);
 		return;
 	}
-	move(c, &c->clients->idle);
+	to_idle(c);
 	if (connection_pending(c, OP_RECEIVE))
 		return;
 	if (c->ended) {
@@ -504,8 +509,9 @@ void connection_start(struct clients *all, int fd,
 	if (log_enabled(&all->env->log))
 		set_peer(c, peer);
 	request_init(&c->request, &all->env->settings->limits);
-	c->list = &all->idle;
-	DL_APPEND(all->idle, c);
+	c->waits = all->waits++;
+	c->list = &all->fresh;
+	DL_APPEND(all->fresh, c);
 	all->count++;
 	if (refused) {
 		count_refused(c);
@@ -526,15 +532,25 @@ static void connection_cut(struct connection *c)
 	connection_settle(c);
 }
 
+/* The longest idle connection, without a look at others; or NULL. */
+static struct connection *longest_idle(const struct clients *all)
+{
+	struct connection *fresh = all->fresh, *idle = all->idle;
+
+	if (!fresh || clock_ticks() - fresh->accepted < SILENCE)
+		return idle;
+	return idle && idle->waits < fresh->waits ? idle : fresh;
+}
+
 /*
  * Close the longest idle connection. It has received nothing so far; if a request
  * arrives before its receive is cancelled, that is answered.
  */
 static bool shed_idle(struct clients *all)
 {
-	struct connection *c = all->idle;
+	struct connection *c = longest_idle(all);
 
-	if (!c || (c->accepted && clock_ticks() - c->accepted < SILENCE))
+	if (!c)
 		return false;
 	to_busy(c);
 	if (connection_pending(c, OP_RECEIVE))
@@ -582,6 +598,7 @@ void clients_stop(struct clients *all)
 	struct connection *c, *next;
 
 	all->stopping = true;
+	cut_list(&all->fresh);
 	cut_list(&all->idle);
 	cut_list(&all->lingering);
 	DL_FOREACH_SAFE(all->busy, c, next)
@@ -591,6 +608,7 @@ void clients_stop(struct clients *all)
 
 void clients_cut(struct clients *all)
 {
+	cut_list(&all->fresh);
 	cut_list(&all->idle);
 	cut_list(&all->lingering);
 	cut_list(&all->busy);

@@ -37,7 +37,11 @@ struct clients {
 	struct environment *env;
 	/* A connection has gone. */
 	void (*left)(struct clients *clients);
-	/* Lists: those that wait for a request, longest first; that linger; others. */
+	/*
+	 * Lists: those that have sent nothing yet; those that wait for another
+	 * request; that linger; others. The longest is the first in each.
+	 */
+	struct connection *fresh;
 	struct connection *idle;
 	struct connection *lingering;
 	struct connection *busy;
@@ -47,6 +51,7 @@ struct clients {
 	unsigned int max;	/* of the others */
 	unsigned int max_refused;
 	bool stopping;
+	uint64_t waits;		/* how often one began to be fresh or idle */
 };
 
 struct connection {
@@ -59,7 +64,8 @@ struct connection {
 	bool refused;		/* counted so: it is refused, or lingers */
 	bool ended;		/* the client sends nothing more */
 	uint64_t begun;		/* when its request's first byte came, or 0 */
-	uint64_t accepted;	/* when, or 0: it has made a request since */
+	uint64_t accepted;	/* when */
+	uint64_t waits;		/* the clients' when it began to be fresh or idle */
 	uint64_t discarded;	/* bytes thrown away while lingering */
 	struct flexsc_cb receive;
 	struct flexsc_cb shutdown;
