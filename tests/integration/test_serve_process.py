@@ -358,6 +358,28 @@ def test_a_log_that_cannot_be_reopened_goes_on(start: Start, tmp_path: Path) -> 
     assert "/hello.txt" in (tmp_path / "moved/log").read_text()
 
 
+def test_a_renamed_log_is_closed(start: Start, tmp_path: Path) -> None:
+    """Also by workers without requests; else the file keeps its blocks."""
+    log = tmp_path / "log"
+    server = start("--log", str(log), "--loops", "3")
+
+    def opened() -> list[str]:
+        names = []
+        for fd in Path(f"/proc/{server.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                names.append(str(fd.readlink()))
+        return sorted(name for name in names if name.startswith(str(log)))
+
+    assert server.get("/hello.txt").status == 200
+    assert opened() == [str(log)] * 3
+    for i in range(2):
+        log.rename(tmp_path / f"log.{i}")
+        server.process.send_signal(signal.SIGHUP)
+        assert eventually(lambda: opened() == [str(log)] * 3)
+        assert server.get("/hello.txt").status == 200
+    assert server.terminate() == 0
+
+
 def test_without_a_log_there_is_none_to_reopen(start: Start) -> None:
     server = start()
     for _ in range(3):

@@ -6,8 +6,8 @@
  * of several workers don't mix. When it can't be written, lines are dropped
  * and counted, one message says so, and the next buffer tries again.
  *
- * Each worker has a descriptor of its own, and changes it between two buffers when
- * the file is reopened.
+ * Each worker has a descriptor of its own. When the file is reopened, the worker
+ * changes it as soon as no buffer is being written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,11 +83,6 @@ static void flush(struct log *log)
 {
 	char *full = log->fill;
 
-	if (log->next >= 0) {
-		flexsc_loop_close(log->loop, NULL, log->fd);
-		log->fd = log->next;
-		log->next = -1;
-	}
 	log->fill = log->out;
 	log->out = full;
 	log->out_at = 0;
@@ -106,6 +101,16 @@ static void schedule(struct log *log)
 						 LATENCY) == 0;
 }
 
+/* Use the file that was reopened, unless a buffer is being written to the old one. */
+static void use_next(struct log *log)
+{
+	if (log->writing || log->next < 0)
+		return;
+	flexsc_loop_close(log->loop, NULL, log->fd);
+	log->fd = log->next;
+	log->next = -1;
+}
+
 static void on_written(struct flexsc_cb *cb)
 {
 	struct log *log = cb->arg;
@@ -117,8 +122,10 @@ static void on_written(struct flexsc_cb *cb)
 		fail(log, cb->ret ? -cb->ret : EIO);
 	if (log->out_at < log->out_length)
 		write_out(log);
-	else
-		schedule(log);
+	if (log->writing)
+		return;
+	use_next(log);
+	schedule(log);
 }
 
 static void on_timer(struct flexsc_cb *cb)
@@ -145,6 +152,7 @@ static void on_opened(struct flexsc_cb *cb)
 		if (log->next >= 0)
 			flexsc_loop_close(log->loop, NULL, log->next);
 		log->next = (int)cb->ret;
+		use_next(log);
 	}
 	if (log->again)
 		log_reopen(log);
@@ -180,6 +188,13 @@ int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop)
 	log->fill = malloc(LOG_BUFFER);
 	log->out = malloc(LOG_BUFFER);
 	return log->fill && log->out ? 0 : -ENOMEM;
+}
+
+void log_file_close(struct log_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
 }
 
 /* At most four bytes for one; nobody can forge a line. */

@@ -21,7 +21,7 @@ struct flexsc_loop;
 /* What all workers share. */
 struct log_file {
 	const char *name;
-	int fd;			/* when it began; -1: no log */
+	int fd;			/* until all workers have their own; or -1 */
 	_Atomic bool told;	/* that lines are being lost */
 	_Atomic uint64_t dropped;
 };
@@ -32,8 +32,8 @@ struct log {
 	struct flexsc_cb write;
 	struct flexsc_cb timer;
 	struct flexsc_cb open;
-	int fd;			/* of this worker */
-	int next;		/* that it has reopened for the next buffer, or -1 */
+	int fd;			/* of this worker; -1: no log */
+	int next;		/* reopened, and used after the current write; or -1 */
 	bool opening;
 	bool again;		/* it shall be opened once more after that */
 	bool writing;
@@ -61,6 +61,12 @@ int log_open(struct log_file *file, const char *name);
 
 int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop);
 
+/*
+ * Close the file that log_open() has opened: every worker has called log_init(). A
+ * file that was renamed and removed would keep its blocks otherwise.
+ */
+void log_file_close(struct log_file *file);
+
 /* Never waits; a line that finds no room is counted and lost. */
 void log_write(struct log *log, const struct clock *clock,
 	       const struct log_line *line);
@@ -68,7 +74,7 @@ void log_write(struct log *log, const struct clock *clock,
 /* Is it a file that has a name, and so can be reopened? */
 static inline bool log_has_name(const struct log_file *file)
 {
-	return file->fd >= 0 && strcmp(file->name, "-") != 0;
+	return file->name && strcmp(file->name, "-") != 0;
 }
 
 /*
@@ -84,7 +90,7 @@ void log_fini(struct log *log);
 
 static inline bool log_enabled(const struct log *log)
 {
-	return log->file->fd >= 0;
+	return log->fd >= 0;
 }
 
 #endif /* SERVE_LOG_H */

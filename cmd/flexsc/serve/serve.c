@@ -180,6 +180,7 @@ static int run_team(struct team_member *team, const struct settings *s)
 		rc = worker_init(&team[0].worker, s, team[0].socket);
 	}
 	if (rc == 0) {
+		log_file_close(s->log_file);
 		announce(team, s);
 		rc = worker_run(&team[0].worker);
 	}
@@ -269,8 +270,7 @@ static void close_files(struct settings *s)
 		fprintf(stderr, "flexsc: access log %s: %llu lines were lost\n",
 			s->log_file->name,
 			(unsigned long long)s->log_file->dropped);
-	if (s->log_file->fd >= 0)
-		close(s->log_file->fd);
+	log_file_close(s->log_file);
 	close(s->root_fd);
 }
 
