@@ -210,7 +210,7 @@ static void *go_on(void *way)
 	return NULL;
 }
 
-static void main_ends_by_call(void *way, int status)
+static void main_ends_by_call(void *(*thread)(void *), void *way, int status)
 {
 	int pid, got;
 	char c;
@@ -218,7 +218,7 @@ static void main_ends_by_call(void *way, int status)
 	CHECK_EQ(pipe(report), 0);
 	pid = fork();
 	if (!pid) {
-		start(go_on, way);
+		start(thread, way);
 		syscall(SYS_exit, 3);
 	}
 	CHECK_EQ(read(report[0], &c, 1), 1);
@@ -231,12 +231,32 @@ static void main_ends_by_call(void *way, int status)
 
 TEST(main_ends_by_system_call_and_a_thread_goes_on)
 {
-	main_ends_by_call(NULL, 0);
+	main_ends_by_call(go_on, NULL, 0);
 }
 
 TEST(all_threads_end_by_system_call)
 {
-	main_ends_by_call(report, 7);
+	main_ends_by_call(go_on, report, 7);
+}
+
+static void end_with(void *value)
+{
+	syscall(SYS_exit, *(int *)value);
+}
+
+static void *end_by_destructor(void *arg)
+{
+	static int status = 7;
+	pthread_key_t key;
+
+	CHECK_EQ(pthread_key_create(&key, end_with), 0);
+	CHECK_EQ(pthread_setspecific(key, &status), 0);
+	return go_on(NULL);
+}
+
+TEST(a_destructor_ends_the_last_thread_by_system_call)
+{
+	main_ends_by_call(end_by_destructor, NULL, 7);
 }
 
 TEST(threads_end_by_system_call)

@@ -290,16 +290,20 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 /*
  * syscall(SYS_exit) ends the calling thread alone. libc doesn't notice, and natively
  * needn't: the process ends with its last kernel thread. Here the runtime's own are
- * left. So the thread leaves libc's count, and the last one ends the process.
+ * left. So the thread leaves libc's count, and the last one ends the process. With
+ * glibc 2.43, the call by which libc itself ends a thread comes from a patched place:
+ * then the thread has left the list of user threads and libc's count already. A
+ * destructor of thread-specific data runs between the two.
  */
 static long end_thread(struct uthread *u, const uint64_t a[6])
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
 
-	if (runtime_is_lent())
+	if (runtime_is_lent() || (u->site && !u->listed))
 		return flexsc__call_plainly(SYS_exit, a);
 	flexsc__exit(u);
-	flexsc__life_end(u);
+	if (u->listed)
+		flexsc__life_end(u);
 	if (threads && atomic_fetch_sub(threads, 1) == 1)
 		flexsc__call_plainly(SYS_exit_group, a);
 	return flexsc__call_plainly(SYS_exit, a);
