@@ -175,10 +175,8 @@ static void *wait_in_turn(void *arg)
 
 static void *compute(void *arg)
 {
-	volatile unsigned long n = 0;
-
 	while (!over)
-		n++;
+		;
 	return arg;
 }
 
