@@ -1178,11 +1178,33 @@ TEST_LIMIT(a_filter_forbids_what_it_takes_to_make_a_carrier, 60)
 	end_waiting(pid);
 }
 
-TEST(a_filter_forbids_to_return_from_a_handler)
-{
-	pthread_t thread = start(compute, NULL);
+static atomic_bool may_compute;
 
-	FORBID(SYS_rt_sigreturn);
+static void *compute_later(void *arg)
+{
+	while (!may_compute)
+		usleep(1000);
+	return compute(arg);
+}
+
+static void forbid_to_return(uint32_t action)
+{
+	static const int call = SYS_rt_sigreturn;
+	pthread_t thread = start(compute_later, NULL);
+
+	settle();
+	filter(&call, 1, action, SECCOMP_RET_ALLOW);
+	may_compute = true;
 	join(thread);
 	join(start(compute, NULL));
+}
+
+TEST(a_filter_kills_at_the_return_from_a_handler)
+{
+	forbid_to_return(SECCOMP_RET_KILL_PROCESS);
+}
+
+TEST(a_filter_fails_the_return_from_a_handler)
+{
+	forbid_to_return(SECCOMP_RET_ERRNO | EPERM);
 }

@@ -62,18 +62,6 @@ static long make(const struct own_call *call)
 	return raw_syscall(call->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/*
- * Handlers end by rt_sigreturn(2), which needs a signal's frame. If it fails, or a
- * signal's other calls do, the child ends at once.
- */
-void flexsc__filter_restorer(void);
-__asm__(".pushsection .text\n"
-	"flexsc__filter_restorer:\n\t"
-	"mov $15, %eax\n\t"
-	"syscall\n\t"
-	"ud2\n"
-	".popsection");
-
 static void ignore(int signo)
 {
 	(void)signo;
@@ -81,10 +69,11 @@ static void ignore(int signo)
 
 static void prepare_signal(void)
 {
+	extern void flexsc__cancel_restorer(void);
 	const struct kernel_sigaction action = {
 		.handler = (uintptr_t)ignore,
 		.flags = SA_RESTORER,
-		.restorer = (uintptr_t)flexsc__filter_restorer,
+		.restorer = (uintptr_t)flexsc__cancel_restorer,
 	};
 	const sigmask_t others = ~SIGNAL_BIT(SIGUSR1);
 
@@ -93,6 +82,10 @@ static void prepare_signal(void)
 		    sizeof(others), 0, 0);
 }
 
+/*
+ * A handler ends by rt_sigreturn(2), which takes a signal's frame. If that call fails,
+ * the child ends.
+ */
 static void signal_itself(void)
 {
 	raw_syscall(SYS_tgkill,
