@@ -12,7 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Does the owner of a loop post the rest itself? Under flexsc run: calls/parts.h there. */
+/*
+ * Does the owner of a loop post the rest itself? Under flexsc run a user thread does
+ * so: threads/calls/parts.h.
+ */
 #ifdef FLEXSC_IN_RUNTIME
 #define OWNER_GOES_ON	true
 #else
