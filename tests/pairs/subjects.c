@@ -236,8 +236,12 @@ static bool make_pipe_broken(struct files *f)
 
 static bool make_fifo(struct files *f)
 {
-	unlink("fifo");
-	return !mkfifo("fifo", 0600) && add(f, open("fifo", O_RDWR));
+	char name[32];
+
+	/* Two processes run in the same directory. */
+	snprintf(name, sizeof(name), "fifo.%d", (int)getpid());
+	unlink(name);
+	return !mkfifo(name, 0600) && add(f, open(name, O_RDWR));
 }
 
 /* Sockets. */
