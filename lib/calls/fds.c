@@ -577,9 +577,9 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 		fds_learn(to, FD_SIGNALS);
 }
 
-void flexsc__fds_note_regular(uint32_t fd, unsigned int mode)
+void flexsc__fds_note_regular(uint32_t fd, const struct statx *file)
 {
-	if (S_ISREG(mode))
+	if (flexsc__kind_on_disk(file))
 		fds_learn(fd, FD_PLACED | FD_SEEKS);
 }
 

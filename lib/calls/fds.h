@@ -210,8 +210,9 @@ void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);
  */
 void flexsc__fds_note_sent(long nr, uint64_t messages, int64_t ret);
 
-/* A descriptor was looked at: it is of a file with this mode. */
-void flexsc__fds_note_regular(uint32_t fd, unsigned int mode);
+/* A descriptor was looked at: its file has these attributes. */
+struct statx;
+void flexsc__fds_note_regular(uint32_t fd, const struct statx *file);
 
 /* A connection was accepted: SO_RCVLOWAT is its listener's. */
 void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);

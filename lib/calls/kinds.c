@@ -22,6 +22,10 @@ static const struct kind on_disk = {
 static const struct kind queue = {
 	.in = WAITS_NEVER, .out = WAITS_NEVER, .has_place = true,
 };
+/* Most of these reject pwrite(). io_uring doesn't look at that, and writes. */
+static const struct kind generated = {
+	.in = WAITS_NEVER, .out = WAITS_NEVER, .has_place = true,
+};
 static const struct kind stream = { .in = WAITS_POLLED, .out = WAITS_POLLED };
 static const struct kind terminal = {
 	.in = WAITS_UNKNOWN, .out = WAITS_UNKNOWN, .is_terminal = true,
@@ -53,11 +57,14 @@ static const struct kind signals = {
 /* Without reads and writes, or with a read that never waits. */
 static const struct kind silent = { .in = WAITS_NEVER, .out = WAITS_NEVER };
 
-/* Files without paths, by the beginnings of their names in /proc/PID/fd. */
+/* Files by the beginnings of their names in /proc/PID/fd. */
 static const struct {
 	const char *name;
 	const struct kind *kind;
-} nameless[] = {
+} names[] = {
+	{ "/proc/", &generated },
+	{ "/sys/", &generated },
+	{ "/secretmem", &generated },	/* memfd_secret() */
 	{ "anon_inode:[eventfd]", &stream },
 	{ "anon_inode:[timerfd]", &timer },
 	{ "anon_inode:[signalfd]", &signals },
@@ -113,7 +120,7 @@ static void link_path(uint32_t fd, char path[NAME_ROOM])
 	strcat(path, at);
 }
 
-static const struct kind *kind_of_nameless(uint32_t fd)
+static const struct kind *kind_of_name(uint32_t fd, const struct kind *other)
 {
 	char path[NAME_ROOM], name[NAME_ROOM];
 	long n;
@@ -122,10 +129,10 @@ static const struct kind *kind_of_nameless(uint32_t fd)
 	n = ask(SYS_readlinkat, (uint64_t)AT_FDCWD, PTR(path), PTR(name),
 		sizeof(name) - 1, 0, 0);
 	name[n > 0 ? n : 0] = '\0';
-	for (size_t i = 0; i < sizeof(nameless) / sizeof(nameless[0]); i++)
-		if (!strncmp(name, nameless[i].name, strlen(nameless[i].name)))
-			return nameless[i].kind;
-	return &unknown;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(name, names[i].name, strlen(names[i].name)))
+			return names[i].kind;
+	return other;
 }
 
 /* One more system call, only for files that may be one by their attributes. */
@@ -133,6 +140,19 @@ static bool is_queue(uint32_t fd, const struct statx *file)
 {
 	return !file->stx_dev_major && file->stx_size == QUEUE_SIZE &&
 	       !ask(SYS_mq_getsetattr, fd, 0, 0, 0, 0, 0);
+}
+
+bool flexsc__kind_on_disk(const struct statx *file)
+{
+	return S_ISREG(file->stx_mode) &&
+	       (file->stx_dev_major || file->stx_blocks);
+}
+
+static const struct kind *kind_of_regular(uint32_t fd, const struct statx *file)
+{
+	if (flexsc__kind_on_disk(file))
+		return &on_disk;
+	return is_queue(fd, file) ? &queue : kind_of_name(fd, &on_disk);
 }
 
 /*
@@ -144,11 +164,11 @@ const struct kind *flexsc__kind(uint32_t fd)
 	struct statx file;
 
 	if (ask(SYS_statx, fd, PTR(""), AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-		STATX_TYPE | STATX_SIZE, PTR(&file), 0))
+		STATX_TYPE | STATX_SIZE | STATX_BLOCKS, PTR(&file), 0))
 		return NULL;
 	switch (file.stx_mode & S_IFMT) {
 	case S_IFREG:
-		return is_queue(fd, &file) ? &queue : &on_disk;
+		return kind_of_regular(fd, &file);
 	case S_IFDIR:
 	case S_IFBLK:
 		return &on_disk;
@@ -158,7 +178,7 @@ const struct kind *flexsc__kind(uint32_t fd)
 	case S_IFCHR:
 		return kind_of_device(fd, &file);
 	default:
-		return kind_of_nameless(fd);
+		return kind_of_name(fd, &unknown);
 	}
 }
 

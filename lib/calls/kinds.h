@@ -49,6 +49,14 @@ struct kind {
 	uint8_t maker;		/* enum maker */
 };
 
+struct statx;
+
+/*
+ * Is it a file on a disk, as these attributes show? They don't show it of an empty
+ * file on some filesystems, as generated files (/proc) have the same.
+ */
+bool flexsc__kind_on_disk(const struct statx *file);
+
 /* The kind of a descriptor's file. NULL: there is no such descriptor. */
 const struct kind *flexsc__kind(uint32_t fd);
 

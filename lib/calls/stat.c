@@ -14,7 +14,7 @@
 #include "fds.h"
 #include "mounts.h"
 
-#define TELLS	(STATX_TYPE | STATX_MNT_ID)
+#define TELLS	(STATX_TYPE | STATX_BLOCKS | STATX_MNT_ID)
 #define EXPECTED \
 	(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | \
 	 AT_STATX_DONT_SYNC)
@@ -37,7 +37,7 @@ static bool stat_find_local(uint32_t fd)
 	    stat_kind(&file) == MOUNT_UNKNOWN)
 		return false;
 	fds_learn(fd, FD_LOCAL);
-	flexsc__fds_note_regular(fd, file.stx_mode);
+	flexsc__fds_note_regular(fd, &file);
 	return true;
 }
 
@@ -60,7 +60,7 @@ static bool stat_make_statx(const __u64 *a, int64_t *ret)
 			   a[3] | TELLS, a[4], 0);
 	if (*ret)
 		return true;
-	flexsc__fds_note_regular((uint32_t)a[0], file->stx_mode);
+	flexsc__fds_note_regular((uint32_t)a[0], file);
 	kind = stat_kind(file);
 	if (kind == MOUNT_LAYERED && !(a[2] & AT_STATX_DONT_SYNC))
 		*ret = ask(SYS_statx, a[0], a[1], a[2], a[3], a[4], 0);

@@ -450,11 +450,6 @@ static const struct {
 	{ "uring", "stream_urgent", "recvmsg+WAITALL" },
 	{ "uring", "tcp_urgent", "recv+WAITALL" },
 	{ "uring", "tcp_urgent", "recvmsg+WAITALL" },
-	/* pwrite() fails with ESPIPE, and the operation otherwise, or not. */
-	{ "uring", "proc", "pwrite" }, { "uring", "mounts", "pwrite" },
-	{ "uring", "pressure", "pwrite" }, { "uring", "sysfs", "pwrite" },
-	{ "uring", "operstate", "pwrite" }, { "uring", "comm", "pwrite" },
-	{ "uring", "secret", "pwrite" }, { "uring", "secret", "pread" },
 	/* A write that is wrong waits until the counter is below its maximum. */
 	{ "uring", "eventfd_full", "write" },
 	{ "uring", "eventfd_full", "pwritev2" },
