@@ -80,8 +80,7 @@ int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * Returns 0 if the request was made, -ENOENT if cb isn't pending, which is
  * harmless (cb itself must still be readable memory), -ENXIO (no loop), -EINVAL
  * (cb is NULL) or -ESTALE. Costs the same however many calls are pending. A call
- * that
- * no signal can interrupt (a read from a disk) completes in its own time.
+ * that no signal can interrupt (a read from a disk) completes in its own time.
  */
 int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
