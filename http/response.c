@@ -23,7 +23,7 @@ static const struct status {
 	{ 404, "404 Not Found", "There is no such file here." },
 	{ 405, "405 Method Not Allowed", "Only GET and HEAD work here." },
 	{ 408, "408 Request Timeout", "The request took too long to arrive." },
-	{ 412, "412 Precondition Failed", "The file is another one by now." },
+	{ 412, "412 Precondition Failed", "The file has changed." },
 	{ 413, "413 Content Too Large", "The request's body is too large." },
 	{ 414, "414 URI Too Long", "The name is too long." },
 	{ 416, "416 Range Not Satisfiable", "The file has no such part." },
