@@ -131,6 +131,21 @@ static bool accept_possible(const struct file *file)
 }
 
 /*
+ * The kernel sends signals under this lock. Without it, a signal that comes between
+ * the look and the clearing of the flag would wait for the next one, and a SIGKILL
+ * has no next one.
+ */
+static void accept_drop_sham(void)
+{
+	/* The current thread's own, which doesn't change. */
+	spinlock_t *lock = &rcu_dereference_raw(current->sighand)->siglock;
+
+	spin_lock_irq(lock);
+	recalc_sigpending();
+	spin_unlock_irq(lock);
+}
+
+/*
  * Another thread may have made the listener block. With a signal pending, or
  * what looks like one, accept4() takes a connection, but doesn't wait for one.
  */
@@ -143,7 +158,7 @@ static long accept_call(int fd, u32 flags)
 	regs_load(&regs, &entry, __NR_accept4);
 	set_thread_flag(TIF_SIGPENDING);
 	ret = dispatch_of(__NR_accept4)(&regs);
-	recalc_sigpending();
+	accept_drop_sham();
 	return ret;
 }
 
