@@ -356,5 +356,6 @@ void accept_run(struct ecb *ecb)
 		/* A full barrier: a connection that comes now is seen here. */
 		smp_mb__after_atomic();
 		accept_turn(listener);
+		cond_resched();
 	}
 }

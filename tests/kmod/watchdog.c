@@ -326,6 +326,36 @@ static void many_connections(void)
 	ecb_close(&ecb);
 }
 
+/* All have an event at once, and none accepts, because their files block by now. */
+static void many_listeners(void)
+{
+	static int listeners[FILES];
+	struct sockaddr_storage names[FILES];
+	const struct sockaddr any = { .sa_family = AF_UNIX };
+	socklen_t size = 0;
+
+	open_most_events();
+	for (uint32_t i = 0; i < FILES; i++) {
+		listeners[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		CHECK_EQ(bind(listeners[i], &any, sizeof(any.sa_family)), 0);
+		size = sizeof(names[i]);
+		CHECK_EQ(getsockname(listeners[i],
+				     (struct sockaddr *)&names[i], &size), 0);
+		CHECK_EQ(listen(listeners[i], 8), 0);
+		for (uint32_t n = ecb.args.events / FILES; n; n--)
+			CHECK(ecb_try_accept(&ecb, listeners[i], 0, 0, 0) >= 0);
+	}
+	for (uint32_t i = 0; i < FILES; i++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+		CHECK_EQ(fcntl(listeners[i], F_SETFL, 0), 0);
+		CHECK_EQ(connect(fd, (struct sockaddr *)&names[i], size), 0);
+	}
+	ecb_deliver(&ecb, ALL_GROUPS);
+	CHECK(ecb.control->pending);
+	ecb_close(&ecb);
+}
+
 /* The watchdog. */
 
 static void sleep_until(uint64_t ns)
@@ -442,6 +472,11 @@ TEST_LIMIT(a_close_takes_time_in_proportion_to_watches, 200)
 TEST_LIMIT(many_connections_keep_nobody, 200)
 {
 	CHECK_EQ(disturb_for(many_connections, 0, LONG, LATE), 0);
+}
+
+TEST_LIMIT(many_listeners_keep_nobody, 200)
+{
+	CHECK_EQ(disturb_for(many_listeners, 0, LONG, 2 * BRIEF), 0);
 }
 
 TEST_LIMIT(nothing_keeps_a_processor, 600)
