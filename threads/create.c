@@ -57,9 +57,13 @@ static void *thread_main(void *arg)
 	struct uthread *u = &flexsc__self;
 	void *ret;
 
+	/*
+	 * Before the life begins: at the end of flexsc__life_begin() a handler may run,
+	 * and have a cancellation point.
+	 */
+	pthread_cleanup_push(uthread_end, u);
 	flexsc__life_begin(u, birth.stack, birth.mask, birth.tied,
 			   birth.filter);
-	pthread_cleanup_push(uthread_end, u);
 	/* Inside the runtime, or a filter may come before the call. */
 	flexsc__enter(u);
 	u->rooted = birth.rooted || filter_is_near(u) ||

@@ -429,3 +429,63 @@ TEST(a_thread_that_ends_is_cancelled_too)
 			join(threads[i]);
 	}
 }
+
+/* Cancelled by a handler's cancellation point, while the thread begins. */
+
+#define BEGINNERS	200
+#define MAKERS		20
+/* More than libc keeps: the memory of a thread that has ended is unmapped. */
+#define LARGE		(64UL << 20)
+
+static void point_in_handler(int signo)
+{
+	int saved = errno;
+
+	(void)signo;
+	usleep(1);
+	errno = saved;
+}
+
+static void *pause_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void *cancel_beginners(void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, LARGE);
+	for (int i = 0; i < MANY(BEGINNERS); i++) {
+		CHECK_EQ(pthread_create(&thread, &attr, pause_for_ever, NULL), 0);
+		if (i % 2)
+			kill(getpid(), SIGUSR2);
+		CHECK_EQ(pthread_cancel(thread), 0);
+		CHECK(join(thread) == PTHREAD_CANCELED);
+		kill(getpid(), SIGUSR2);
+	}
+	pthread_attr_destroy(&attr);
+	return arg;
+}
+
+TEST_LIMIT(a_handler_s_cancellation_point_ends_a_thread_that_begins, 60)
+{
+	struct sigaction action = { .sa_handler = point_in_handler };
+	pthread_t makers[MAKERS];
+
+	/*
+	 * A thread that leaves an interrupted cancellation point, as it is cancelled,
+	 * waits until SIGCANCEL is handled. It may have been, for nothing, before.
+	 */
+	if (!preloaded())
+		SKIP("glibc hangs: natively in one of 150 runs");
+	CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
+	for (int i = 0; i < MAKERS; i++)
+		makers[i] = start(cancel_beginners, NULL);
+	for (int i = 0; i < MAKERS; i++)
+		join(makers[i]);
+}
