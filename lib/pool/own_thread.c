@@ -64,6 +64,15 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 	return -err;
 }
 
+/* The program's threads are kernel threads, which release their locks by themselves. */
+int flexsc__own_thread_later(struct own_birth *birth)
+{
+	if (birth->joins)
+		flexsc__own_join(*birth->thread);
+	return flexsc__own_thread(birth->thread, birth->run, birth->arg,
+				  birth->cores);
+}
+
 void flexsc__own_join(pthread_t thread)
 {
 	pthread_join(thread, NULL);

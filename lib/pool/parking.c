@@ -230,6 +230,10 @@ static void *parking_poll(void *arg)
 	struct epoll_event events[EVENTS];
 	struct progress progress = { 0 };
 
+	lock(&parking->pool->lock);
+	if (parking->late)
+		flexsc__pool_born(parking->pool);
+	unlock(&parking->pool->lock);
 	for (;;) {
 		uint64_t ns = flexsc__pool_check_progress(parking->pool,
 							  &progress);
@@ -257,23 +261,43 @@ static void *parking_poll(void *arg)
 	}
 }
 
+/* The set's thread was to be made, and can't be. */
+static void parking_unborn(void *arg)
+{
+	struct parking *parking = arg;
+
+	lock(&parking->pool->lock);
+	parking->running = false;
+	parking_fail(parking);
+	flexsc__pool_born(parking->pool);
+	unlock(&parking->pool->lock);
+}
+
 static bool parking_start(struct parking *parking)
 {
 	struct epoll_event event = { .events = EPOLLIN };
+	int ret = -EAGAIN;
 
 	if (parking->running)
 		return true;
+	parking->birth = (struct own_birth){
+		.thread = &parking->thread,
+		.run = parking_poll,
+		.arg = parking,
+		.failed = parking_unborn,
+	};
 	parking->epoll = flexsc__own_fd(epoll_create1(EPOLL_CLOEXEC));
 	parking->stop =
 		flexsc__own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	event.data.fd = parking->stop;
-	if (parking->epoll < 0 || parking->stop < 0 ||
-	    epoll_ctl(parking->epoll, EPOLL_CTL_ADD, parking->stop, &event) ||
-	    flexsc__pool_spawn(parking->pool, &parking->thread, parking_poll,
-			       parking)) {
+	if (parking->epoll >= 0 && parking->stop >= 0 &&
+	    !epoll_ctl(parking->epoll, EPOLL_CTL_ADD, parking->stop, &event))
+		ret = flexsc__pool_spawn(parking->pool, &parking->birth);
+	if (ret < 0) {
 		flexsc__parking_forked(parking);
 		return false;
 	}
+	parking->late = ret == OWN_LATER;
 	parking->running = true;
 	return true;
 }

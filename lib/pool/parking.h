@@ -42,6 +42,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "own_thread.h"
+
 struct pool;
 
 /*
@@ -59,7 +61,9 @@ struct parking {
 	int stop;		/* an eventfd in the set */
 	bool running;
 	bool failed;		/* the set can't be waited for */
+	bool late;		/* its thread was made later */
 	pthread_t thread;
+	struct own_birth birth;
 	struct parked *parked;	/* by descriptor */
 	size_t size;		/* descriptors that "parked" has room for */
 	uint32_t pairs;		/* entries parked that name two descriptors */

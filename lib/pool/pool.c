@@ -22,43 +22,123 @@
 #define IDLE_NS		2000000000ULL	/* then a thread ends */
 #define STALL_NS	2000000ULL	/* no progress for so long: one more */
 
+static void pool_kick_all(struct pool *pool);
+
 /* Threads come and go. */
 
-int flexsc__pool_spawn(struct pool *pool, pthread_t *thread,
-		       void *(*run)(void *), void *arg)
+int flexsc__pool_spawn(struct pool *pool, struct own_birth *birth)
 {
-	return flexsc__own_thread(thread, run, arg,
-			     pool->pinned ? &pool->cores : NULL);
+	int ret;
+
+	lock_assert_held(&pool->lock);
+	birth->cores = pool->pinned ? &pool->cores : NULL;
+	ret = flexsc__own_thread_later(birth);
+	if (ret == OWN_LATER)
+		atomic_fetch_add(&pool->unborn, 1);
+	return ret;
+}
+
+void flexsc__pool_born(struct pool *pool)
+{
+	lock_assert_held(&pool->lock);
+	atomic_fetch_sub(&pool->unborn, 1);
+	if (pool->stopping)
+		futex_wake(&pool->unborn);
+}
+
+static void pool_count_thread(struct pool *pool)
+{
+	pool->count++;
+	pool->active++;
+	count_shared(&pool->loop->stats->threads, 1);
+}
+
+void flexsc__pool_begin(struct pool *pool, struct syscall_thread *thread)
+{
+	lock_assert_held(&pool->lock);
+	if (!thread->late)
+		return;
+	pool->making = false;
+	pool_count_thread(pool);
+	flexsc__pool_born(pool);
+}
+
+static void pool_free_number(struct pool *pool, struct syscall_thread *thread)
+{
+	*thread = (struct syscall_thread){ .next = pool->unused };
+	pool->unused = (uint32_t)(thread - pool->threads);
+}
+
+/* No thread is there, or will be, that may block: end what waits for one. */
+static void pool_give_up(struct pool *pool)
+{
+	uint32_t index;
+
+	while (pool->deferred.count) {
+		index = pool->deferred.head;
+		flexsc__pool_undefer(pool, index);
+		flexsc__pool_finish(pool, index, pool->loop->no_thread);
+	}
+	if (pool->count)
+		return;
+	while ((index = calls_take(pool->loop, &pool->queue)) != NONE) {
+		/* An entry that was put by, or cancelled, has begun. */
+		(void)entry_begin(entry_of(pool->loop, index));
+		flexsc__pool_finish(pool, index, pool->loop->no_thread);
+	}
+	atomic_store_explicit(&pool->backlog, 0, memory_order_relaxed);
+}
+
+/* A thread that was to be made can't be. */
+static void pool_thread_failed(void *arg)
+{
+	struct syscall_thread *thread = arg;
+	struct pool *pool = thread->pool;
+
+	lock(&pool->lock);
+	pool->making = false;
+	pool_free_number(pool, thread);
+	if (pool->count <= 1)
+		pool_give_up(pool);
+	if (!pool->active && pool->queue.count)
+		pool_kick_all(pool);
+	flexsc__pool_born(pool);
+	unlock(&pool->lock);
 }
 
 bool flexsc__pool_create_thread(struct pool *pool)
 {
 	uint32_t number = pool->unused;
 	struct syscall_thread *thread;
+	int ret;
 
 	lock_assert_held(&pool->lock);
-	if (number == NONE || pool->stopping)
+	if (number == NONE || pool->stopping || pool->making)
 		return false;
 	thread = pool_thread(pool, number);
-	if (thread->ended)
-		flexsc__own_join(thread->thread);
 	pool->unused = thread->next;
 	*thread = (struct syscall_thread){
 		.pool = pool,
+		.thread = thread->thread,
+		.birth = {
+			.thread = &thread->thread,
+			.run = flexsc__syscall_thread,
+			.arg = thread,
+			.joins = thread->ended,
+			.failed = pool_thread_failed,
+		},
 		.active = true,
 		.index = NONE,
 		.done = NONE,
 	};
-	if (flexsc__pool_spawn(pool, &thread->thread,
-			       flexsc__syscall_thread, thread)) {
-		*thread = (struct syscall_thread){ .next = pool->unused };
-		pool->unused = number;
-		return false;
-	}
-	pool->count++;
-	pool->active++;
-	count_shared(&pool->loop->stats->threads, 1);
-	return true;
+	ret = flexsc__pool_spawn(pool, &thread->birth);
+	if (ret == OWN_LATER)
+		pool->making = thread->late = true;
+	else if (ret == OWN_MADE)
+		pool_count_thread(pool);
+	else
+		pool_free_number(pool, thread);
+	return ret == OWN_MADE;
 }
 
 bool flexsc__pool_start_another(struct pool *pool)
@@ -184,6 +264,8 @@ int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 	struct call *call = call_of(pool->loop, index);
 
 	call->pool.where = POOL_NOT;
+	/* A call that was cancelled may have it yet. */
+	call->pool.plainly = false;
 	if (call->pool.woken) {
 		call->pool.woken = false;
 		flexsc__park_next(&pool->parking,
@@ -294,7 +376,8 @@ uint64_t flexsc__pool_check_progress(struct pool *pool,
 		lock(&pool->lock);
 		pool_overtake(pool);
 		/* A thread that is active still waits for a processor only. */
-		if (!pool->active && !flexsc__pool_start_another(pool))
+		if (!pool->active && !flexsc__pool_start_another(pool) &&
+		    !pool->making)
 			pool_kick_all(pool);
 		unlock(&pool->lock);
 		progress->since = now;
@@ -351,7 +434,7 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 		pool->unused = i;
 	}
 	lock(&pool->lock);
-	err = flexsc__pool_create_thread(pool) ? 0 : -EAGAIN;
+	err = flexsc__pool_create_thread(pool) || pool->making ? 0 : -EAGAIN;
 	unlock(&pool->lock);
 	return err;
 }
@@ -378,6 +461,7 @@ int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max)
 void flexsc__pool_destroy(struct flexsc_loop *loop)
 {
 	struct pool *pool = loop->pool;
+	uint32_t unborn;
 
 	if (!pool)
 		return;
@@ -388,6 +472,11 @@ void flexsc__pool_destroy(struct flexsc_loop *loop)
 				      memory_order_release);
 		futex_wake(&pool_thread(pool, i)->bell);
 	}
+	unlock(&pool->lock);
+	while ((unborn = atomic_load(&pool->unborn)))
+		futex_wait(&pool->unborn, unborn, UINT64_MAX);
+	/* The thread that made "unborn" 0 may have the lock yet. */
+	lock(&pool->lock);
 	unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->max; i++)
 		if (pool->threads[i].pool)

@@ -102,6 +102,12 @@ struct pool {
 	uint32_t max, count, blocked;
 	uint32_t active, max_active;
 	uint32_t idle, unused;	/* stacks of thread numbers */
+	/*
+	 * A syscall thread is to be made, and isn't in "count". No other one is made
+	 * until it has begun, which may take as long as libc's locks are held.
+	 */
+	bool making;
+	_Atomic uint32_t unborn;	/* all that are to be made; read without lock */
 	bool stopping;
 	int signo;
 	bool pinned;
@@ -149,8 +155,19 @@ void flexsc__pool_forked(struct flexsc_loop *loop);
 
 /* One more thread goes active: an idle one, or a new one. */
 bool flexsc__pool_start_another(struct pool *pool);
-/* Make a thread, active from the start. */
+/*
+ * Make a thread, active from the start. False also if it begins later: "making".
+ */
 bool flexsc__pool_create_thread(struct pool *pool);
+/*
+ * A thread of the pool's own, on its cores; the birth has all but those. Returns
+ * what flexsc__own_thread_later() does.
+ */
+int flexsc__pool_spawn(struct pool *pool, struct own_birth *birth);
+/* The calling thread, of which flexsc__pool_spawn() returned OWN_LATER, began. */
+void flexsc__pool_born(struct pool *pool);
+/* The calling syscall thread begins. */
+void flexsc__pool_begin(struct pool *pool, struct syscall_thread *thread);
 /*
  * Sleep until woken. False: the thread is to end. The last one that isn't
  * blocked stays.
@@ -178,8 +195,5 @@ void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
 /* flexsc__pool_check() of a thread with what it saw last. */
 uint64_t flexsc__pool_check_progress(struct pool *pool,
 				     struct progress *progress);
-/* A thread of the pool's own, on its cores. 0 or an error number. */
-int flexsc__pool_spawn(struct pool *pool, pthread_t *thread,
-		       void *(*run)(void *), void *arg);
 
 #endif /* FLEXSC_POOL_H */

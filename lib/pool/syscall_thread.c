@@ -219,7 +219,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 	}
 	if (pool_others(pool) || flexsc__pool_create_thread(pool))
 		return false;
-	if (pool->count == 1) {
+	if (pool->count == 1 && !pool->making) {
 		/*
 		 * No second thread can be made, so no thread would take the
 		 * entry.
@@ -227,6 +227,9 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		thread_finish(thread, pool->loop->no_thread);
 		return true;
 	}
+	/* After shutdown(), poll(2) must not be asked by the next thread either. */
+	call_of(pool->loop, thread->index)->pool.plainly =
+		what == NOWAIT_UNKNOWN;
 	flexsc__pool_defer(pool, thread->index);
 	thread->index = NONE;
 	return true;
@@ -376,6 +379,7 @@ void *flexsc__syscall_thread(void *arg)
 	flexsc__cancel_unblock(pool->signo);
 	lock(&pool->lock);
 	thread->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	flexsc__pool_begin(pool, thread);
 	for (;;) {
 		if (thread_go_active(pool, thread) &&
 		    thread_take(pool, thread) != NONE) {

@@ -11,14 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "own_thread.h"
+
 struct pool;
 
 struct syscall_thread {
 	struct pool *pool;
 	pthread_t thread;
+	struct own_birth birth;
 	pid_t tid;
 	uint32_t next;		/* on the pool's list, idle or unused */
 	bool active;
+	bool late;		/* it counts itself when it begins */
 	bool ended;		/* to be joined */
 	bool cancelled;		/* the signal was sent for "index" */
 	bool kicked;		/* ... to have the entry queued again */

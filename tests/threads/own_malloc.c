@@ -317,23 +317,14 @@ TEST_LIMIT(a_program_s_malloc_locks, 60)
 	use_everywhere();
 }
 
-/* docs/threads.md, "Not supported": libc makes syscall threads by malloc(). */
-static void need_other_engine(void)
-{
-	if (preloaded() && !strcmp(test_engine(), "threads"))
-		SKIP("a syscall thread may wait for who has the lock");
-}
-
 TEST_LIMIT(a_program_s_malloc_yields_with_its_lock, 60)
 {
-	need_other_engine();
 	yields = true;
 	use_everywhere();
 }
 
 TEST_LIMIT(a_program_s_malloc_waits_with_its_lock, 60)
 {
-	need_other_engine();
 	waits = true;
 	yields = true;
 	use_everywhere();

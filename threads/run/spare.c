@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "../report/counters.h"
+#include "births.h"
 #include "carrier.h"
-#include "lib/base/futex.h"
+#include "lib/base/clock.h"
 #include "lib/pool/own_thread.h"
 #include "own_thread.h"
 #include "state.h"
@@ -16,8 +17,7 @@
 #define AGAIN_NS	10000000000U
 
 static struct flexsc_options options;
-static _Atomic uint32_t used;	/* how often one was; the maker sleeps on it */
-static atomic_bool ends;	/* the maker is to end; "used" has grown then */
+static atomic_bool ends;	/* the maker is to end; it is woken then */
 static pthread_t maker;
 static _Atomic bool has_maker;	/* whoever clears it joins the maker */
 static uint32_t made;		/* spares, since the carriers started */
@@ -59,21 +59,27 @@ static _Noreturn void maker_park(void)
 
 static void *maker_main(void *arg)
 {
+	uint64_t again = 0;	/* when to try again; 0: at once */
 	char why[160];
 
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	for (;;) {
-		uint32_t before = atomic_load(&used);
+		uint32_t before = flexsc__maker_woken();
+		uint64_t now;
 
-		if (atomic_load(&ends) && last)
-			maker_park();
-		if (atomic_load(&ends))
+		flexsc__births_make();
+		if (atomic_load(&ends)) {
+			if (!flexsc__births_end())
+				continue;
+			if (last)
+				maker_park();
 			return NULL;
-		if (one_is_ready() || !make_spare(why, sizeof(why)))
-			futex_wait(&used, before, UINT64_MAX);
-		else
-			futex_wait(&used, before, AGAIN_NS);
+		}
+		now = time_monotonic();
+		if (now >= again && !one_is_ready())
+			again = make_spare(why, sizeof(why)) ? now + AGAIN_NS : 0;
+		flexsc__maker_sleep(before, again ? AGAIN_NS : UINT64_MAX);
 	}
 }
 
@@ -86,6 +92,8 @@ int flexsc__spares_start(const struct flexsc_options *same, char *why,
 	first = make_spare(why, size);
 	err = -flexsc__own_service(&maker, maker_main, NULL);
 	has_maker = !err;
+	if (!err)
+		flexsc__births_begin();
 	if (err && !first)
 		snprintf(why, size, "%s", strerror(-err));
 	return first ? first : err;
@@ -93,8 +101,7 @@ int flexsc__spares_start(const struct flexsc_options *same, char *why,
 
 void flexsc__spare_used(void)
 {
-	atomic_fetch_add(&used, 1);
-	futex_wake(&used);
+	flexsc__maker_wake();
 }
 
 void flexsc__spares_end(void)
@@ -102,7 +109,7 @@ void flexsc__spares_end(void)
 	if (!atomic_exchange(&has_maker, false))
 		return;
 	atomic_store(&ends, true);
-	flexsc__spare_used();
+	flexsc__maker_wake();
 	flexsc__own_join(maker);
 }
 
@@ -123,7 +130,7 @@ void flexsc__spares_forget(void)
 {
 	last = NULL;
 	atomic_store(&last_done, 0);
-	atomic_store(&used, 0);
+	flexsc__births_forget();
 	atomic_store(&ends, false);
 	has_maker = false;
 	made = 0;

@@ -2,8 +2,8 @@
 /*
  * Spares: carriers, with thread and loop, that run nothing until they adopt a stuck
  * one (adopt.h). One is always ready, as making a thread takes memory and locks of
- * libc's, which a stuck user thread may hold. A thread of the runtime's makes the
- * next one when the last is used. A carrier that is back from where it was stuck is
+ * libc's, which a stuck user thread may hold. A thread of the runtime's, the maker,
+ * makes the next one when the last is used. A carrier that is back from where it was stuck is
  * a spare, too, so there are as many carriers as the most that were stuck at a time,
  * and no more than SPARES_MOST.
  *

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "births.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/futex.h"
+#include "lib/pool/own_thread.h"
+
+static _Atomic uint32_t woken;	/* how often the maker was; it sleeps on it */
+
+/* Under the lock. */
+static struct lock births;
+static struct own_birth *first, *last;
+static bool has_maker;
+
+static bool births_append(struct own_birth *birth)
+{
+	bool later;
+
+	birth->next = NULL;
+	lock(&births);
+	later = has_maker;
+	if (later && first)
+		last->next = birth;
+	else if (later)
+		first = birth;
+	if (later)
+		last = birth;
+	unlock(&births);
+	return later;
+}
+
+static struct own_birth *births_take(void)
+{
+	struct own_birth *birth;
+
+	lock(&births);
+	birth = first;
+	if (birth)
+		first = birth->next;
+	unlock(&births);
+	return birth;
+}
+
+static int make(struct own_birth *birth)
+{
+	if (birth->joins)
+		flexsc__own_join(*birth->thread);
+	return flexsc__own_thread(birth->thread, birth->run, birth->arg,
+				  birth->cores);
+}
+
+/* In place of lib/pool/own_thread.c. */
+int flexsc__own_thread_later(struct own_birth *birth)
+{
+	if (!births_append(birth))
+		return make(birth);
+	flexsc__maker_wake();
+	return OWN_LATER;
+}
+
+void flexsc__maker_wake(void)
+{
+	atomic_fetch_add(&woken, 1);
+	futex_wake(&woken);
+}
+
+uint32_t flexsc__maker_woken(void)
+{
+	return atomic_load(&woken);
+}
+
+void flexsc__maker_sleep(uint32_t before, uint64_t ns)
+{
+	futex_wait(&woken, before, ns);
+}
+
+void flexsc__births_begin(void)
+{
+	lock(&births);
+	has_maker = true;
+	unlock(&births);
+}
+
+void flexsc__births_make(void)
+{
+	struct own_birth *birth;
+
+	while ((birth = births_take()))
+		if (make(birth))
+			birth->failed(birth->arg);
+}
+
+bool flexsc__births_end(void)
+{
+	bool ends;
+
+	lock(&births);
+	ends = !first;
+	if (ends)
+		has_maker = false;
+	unlock(&births);
+	return ends;
+}
+
+void flexsc__births_forget(void)
+{
+	atomic_store(&woken, 0);
+	births = (struct lock){ 0 };
+	first = NULL;
+	has_maker = false;
+}
