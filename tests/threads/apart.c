@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * State that belongs to a kernel thread: after a thread has got some, it runs on the
- * kernel thread that has it. An instruction's gettid(), in contrast to libc's, shows
- * which kernel thread that is.
+ * kernel thread that has it.
  */
 #define _GNU_SOURCE
 #include <linux/keyctl.h>
@@ -19,17 +18,6 @@
 #include <sys/syscall.h>
 
 #include "threads.h"
-
-static pid_t kernel_thread(void)
-{
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(SYS_gettid)
-			 : "rcx", "r11", "memory");
-	return (pid_t)ret;
-}
 
 static bool is_home(void)
 {
@@ -168,9 +156,8 @@ static void *stay(void *arg)
 {
 	void (*const *get)(void) = arg;
 
-	wait_somewhere();
 	/* Else this test shows nothing. */
-	CHECK(!preloaded() || !is_home());
+	CHECK_EQ(becomes_carried(), preloaded());
 	(*get)();
 	for (int i = 0; i < 3; i++) {
 		wait_somewhere();
@@ -189,8 +176,7 @@ TEST(a_thread_stays_where_its_state_is)
 
 static void *leave(void *arg)
 {
-	wait_somewhere();
-	CHECK(!preloaded() || !is_home());
+	CHECK_EQ(becomes_carried(), preloaded());
 	return arg;
 }
 

@@ -14,17 +14,6 @@
 
 #include "threads.h"
 
-static pid_t kernel_thread(void)
-{
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(SYS_gettid)
-			 : "rcx", "r11", "memory");
-	return (pid_t)ret;
-}
-
 static unsigned int threads_of_process(void)
 {
 	struct stat tasks;
@@ -47,7 +36,7 @@ static void *receive(void *arg)
 	received++;
 	pthread_mutex_unlock(&mutex);
 	/* User threads are carried, whatever has been before. */
-	CHECK(!preloaded() || kernel_thread() != gettid());
+	CHECK_EQ(becomes_carried(), preloaded());
 	return arg;
 }
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,6 +52,38 @@ static inline bool preloaded(void)
 	const char *libraries = getenv("LD_PRELOAD");
 
 	return libraries && strstr(libraries, "libflexsc-threads");
+}
+
+/*
+ * The kernel thread that runs the calling thread: the runtime doesn't see the
+ * instruction, so its gettid() isn't answered with the home's number.
+ */
+static inline pid_t kernel_thread(void)
+{
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(SYS_gettid)
+			 : "rcx", "r11", "memory");
+	return (pid_t)ret;
+}
+
+/*
+ * Does a carrier run the calling thread, now or after some more waits? One look
+ * isn't enough: a wait for a lock may have ended at home, and on a busy machine the
+ * monitor may have moved the thread there.
+ */
+static inline bool becomes_carried(void)
+{
+	const uint64_t end = now_ns() + 10 * SECOND;
+
+	do {
+		usleep(100);
+		if (kernel_thread() != syscall(SYS_gettid))
+			return true;
+	} while (preloaded() && now_ns() < end);
+	return false;
 }
 
 /*
