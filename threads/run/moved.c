@@ -17,6 +17,12 @@
 _Atomic uint32_t flexsc__moved_accepts;
 struct moved_closings flexsc__moved_closings;
 
+/* Does the descriptor of u's call still mean the file that it meant when posted? */
+static bool keeps_file(const struct uthread *u)
+{
+	return u->moved.closings == moved_closings(moved_fd(u));
+}
+
 /* Polling first. */
 
 /*
@@ -89,6 +95,9 @@ void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
 	/* It polls already, or does so again. */
 	if (u->cb.callback == poll_over || u->cb.callback == attempt_over)
 		return;
+	/* The poll, and the accept() after it, would find another file or none. */
+	if (!keeps_file(u))
+		return;
 	u->cb.callback = accept_over;
 	flexsc_loop_cancel(c->loop, &u->cb);
 }
@@ -98,8 +107,7 @@ void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
 /* Has the call no effect while its request is armed? See calls/parts.h. */
 static bool moves_when_armed(const struct uthread *u)
 {
-	if (u->nr != SYS_waitid &&
-	    u->moved.closings != moved_closings(moved_fd(u)))
+	if (u->nr != SYS_waitid && !keeps_file(u))
 		return false;
 	switch (u->nr) {
 	case SYS_recvfrom:
