@@ -686,6 +686,46 @@ TEST_LIMIT(each_connection_is_accepted_at_once_while_a_call_hangs, 60)
 		join(accepters[i]);
 }
 
+/*
+ * An accept() whose descriptor was closed stays on a stuck carrier, because its number
+ * may be another file's by then. Its request keeps no connection from the thread that
+ * waits on another carrier. Where the threads wait differs from round to round.
+ */
+static void *accept_by(void *arg)
+{
+	int fd = accept((int)(long)arg, NULL, NULL);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, "y", 1), 1);
+	CHECK_EQ(close(fd), 0);
+	return NULL;
+}
+
+TEST_LIMIT(an_accept_that_stays_keeps_no_connection_from_others, 60)
+{
+	enum { ROUNDS = 12 };
+	pthread_t stays, goes_on, hanging;
+
+	listen_on_loopback();
+	for (int i = 0; i < ROUNDS; i++) {
+		long copy = dup(listener);
+
+		CHECK(copy >= 0);
+		stays = start(accept_by, (void *)copy);
+		await_quiet();
+		CHECK_EQ(close((int)copy), 0);
+		goes_on = start(accept_by, (void *)(long)listener);
+		await_quiet();
+		begin_to_hang(&hanging, 1);
+		be_accepted();
+		CHECK(!hangs[0].expired);
+		let_go(&hanging, 1);
+		be_accepted();
+		join(stays);
+		join(goes_on);
+	}
+}
+
 /* A file system (FUSE) that a thread of the program serves. */
 
 static char mounted[] = "/tmp/flexsc-stuck.XXXXXX";

@@ -145,10 +145,11 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 
 static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 {
+	/* The request stays armed, whether the call moves or not. */
+	c->accepts |= flexsc__runtime.polls && moved_is_accept(u);
 	if (!flexsc__adopt_take(c->loop, &u->cb, moves_when_armed(u), &u->ns))
 		return;
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	c->accepts |= flexsc__runtime.polls && moved_is_accept(u);
 	/* connect() that was begun can't be begun again before it is over. */
 	if (flexsc__runtime.polls && (moved_is_accept(u) || u->nr == SYS_connect))
 		flexsc__moved_poll(s, u);
