@@ -11,6 +11,7 @@
 #include "moved.h"
 #include "spare.h"
 #include "state.h"
+#include "uthreads.h"
 
 /* A carrier that is back looks so often, in ns, whether its heir is stuck, too. */
 #define LEAVING_NS	2000000U
@@ -38,13 +39,22 @@ static bool is_held(const struct carrier *c)
 		       SIGNAL_BIT(SIGNAL_SETXID);
 }
 
-/* Does the carrier run a user thread, outside the runtime? It is held by now. */
+/*
+ * Does the carrier run a user thread, outside the runtime? The carrier may go on at any
+ * moment, and the user thread end: the list's lock keeps its memory. A home that has the
+ * lock may be stuck itself, so the monitor doesn't wait for it, and looks again later.
+ */
 static bool runs_program(const struct carrier *c)
 {
-	const struct uthread *u = __atomic_load_n(&c->k.current,
-						  __ATOMIC_ACQUIRE);
+	const struct uthread *u;
+	bool runs;
 
-	return u && !__atomic_load_n(&u->busy, __ATOMIC_ACQUIRE);
+	if (!flexsc__uthreads_trylock())
+		return false;
+	u = __atomic_load_n(&c->k.current, __ATOMIC_ACQUIRE);
+	runs = u && !__atomic_load_n(&u->busy, __ATOMIC_ACQUIRE);
+	flexsc__uthreads_unlock();
+	return runs;
 }
 
 static bool adopt_is_stuck(struct carrier *c)
