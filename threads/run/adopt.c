@@ -283,8 +283,12 @@ void flexsc__adopt_attend(struct carrier *c)
 	RULE(kthread_self() == &c->k && !c->k.current);
 	if (flexsc__carrier_retire(c))
 		return;
-	if (flexsc__adopt_is_ward(c))
+	if (flexsc__adopt_is_ward(c)) {
 		come_back(c);
+		/* get_loop_back() may have taken a request to retire from "asked". */
+		if (flexsc__carrier_retire(c))
+			return;
+	}
 	if (ward && ward != c)
 		adopt(c, ward);
 }

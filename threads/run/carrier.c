@@ -770,7 +770,8 @@ bool flexsc__carrier_retire(struct carrier *c)
 
 	if (how == RETIRING_NOT || atomic_load(&c->retired))
 		return how != RETIRING_NOT;
-	if (how == RETIRING_LATE || atomic_load(&c->heir))
+	/* "heir" is NULL already while the heir lets go of the loop. */
+	if (how == RETIRING_LATE || atomic_load(&c->adopt) != ADOPT_NOT)
 		park(c);
 	flexsc__engine_retire(c->loop);
 	for (; c->wards; c->wards = c->wards->next_ward)
