@@ -177,17 +177,27 @@ static void unlink_ward(struct carrier *heir, const struct carrier *ward)
 	*link = ward->next_ward;
 }
 
-/* s is to be the heir of one more. */
-static void step_in(struct carrier *s, struct carrier *c)
+/* The calling carrier is back, and its loop is its own again. */
+static void take_loop_back(struct carrier *c)
+{
+	flexsc__adopt_revoke(c->loop);
+	flexsc__moved_back(c);
+}
+
+/*
+ * s is to be the heir of one more. If it "waits" for its loop, it was c's ward, and
+ * takes c's place. c may have let it go just before the call that c is stuck in.
+ */
+static void step_in(struct carrier *s, struct carrier *c, bool waits)
 {
 	bool spare = true;
 
-	if (atomic_load(&s->adopt) == ADOPT_LEAVES) {
-		/* It was c's ward, and takes c's place instead of waiting. */
-		unlink_ward(c, s);
-		let_go(s);
-		flexsc__adopt_revoke(s->loop);
-		flexsc__moved_back(s);
+	if (waits) {
+		if (atomic_load(&s->adopt) == ADOPT_LEAVES) {
+			unlink_ward(c, s);
+			let_go(s);
+		}
+		take_loop_back(s);
 	} else if (atomic_compare_exchange_strong(&s->spare, &spare, false)) {
 		flexsc__spare_used();
 	} else {
@@ -213,13 +223,13 @@ static void take_wards(struct carrier *s, struct carrier *c)
 	c->wards = NULL;
 }
 
-static bool adopt(struct carrier *s, struct carrier *c)
+static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 {
 	if (!adopt_goes(c, ADOPT_ASKED, ADOPT_TAKEN))
 		return false;
 	/* Only c could be at a queue, and c is outside the runtime. */
 	flexsc__runtime.alone = false;
-	step_in(s, c);
+	step_in(s, c, waits);
 	take(s, c);
 	take_wards(s, c);
 	flexsc__adopt_results(c->loop);
@@ -259,7 +269,12 @@ static bool get_loop_back(struct carrier *c)
 			flexsc_loop_wake(heir->loop, NULL);
 		futex_wait(&c->adopt, ADOPT_LEAVES, LEAVING_NS);
 		ward = atomic_exchange(&c->asked, NULL);
-		if (ward && ward != c && adopt(c, ward))
+		/*
+		 * Another carrier's ward can't adopt this one. The monitor asks
+		 * again.
+		 */
+		if (ward && ward == atomic_load(&c->heir) &&
+		    adopt(c, ward, true))
 			return false;
 	}
 	return true;
@@ -270,8 +285,7 @@ static void come_back(struct carrier *c)
 	atomic_store(&c->adopt, ADOPT_LEAVES);
 	if (!get_loop_back(c))
 		return;
-	flexsc__adopt_revoke(c->loop);
-	flexsc__moved_back(c);
+	take_loop_back(c);
 	if (!is_missing())
 		atomic_store(&c->spare, true);
 }
@@ -290,7 +304,7 @@ void flexsc__adopt_attend(struct carrier *c)
 			return;
 	}
 	if (ward && ward != c)
-		adopt(c, ward);
+		adopt(c, ward, false);
 }
 
 void flexsc__adopt_forget(void)
