@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that set a kernel thread apart from those of its process: in what the
- * kernel permits it, shows it, counts of it, or does on its behalf. Carriers keep
- * what all threads have, so the user thread stays at home: it is rooted if threads
- * that it makes get the state as well, else tied. On the user thread itself.
+ * Calls that give one kernel thread state that the others of its process lack: in what
+ * the kernel permits it, shows it, counts of it, or does on its behalf. Carriers don't
+ * get that state, so the user thread stays at home. It is rooted if threads that it
+ * makes inherit the state, else tied. On the user thread itself.
  */
 #include "apart.h"
 
@@ -61,7 +61,7 @@ static enum apart by_key_operation(const uint64_t a[6])
 	case KEYCTL_SET_REQKEY_KEYRING:
 		return APART_ROOTED;
 	case KEYCTL_GET_KEYRING_ID:
-		/* The call makes the keyring if there is none. */
+		/* The call may make the keyring. */
 		return (int32_t)a[1] == KEY_SPEC_THREAD_KEYRING ? APART_TIED :
 								  APART_NOT;
 	default:
@@ -69,13 +69,13 @@ static enum apart by_key_operation(const uint64_t a[6])
 	}
 }
 
-/* Is the thread that the call names by its id, 0 for itself, the calling one? */
+/* Is the id 0, or that of the calling thread? */
 static bool names_itself(const struct uthread *u, uint64_t tid)
 {
 	return !(int32_t)tid || (int32_t)tid == u->home.k.tid;
 }
 
-/* Counts of a thread may include those that it makes. */
+/* A counter of the thread's events; with "inherit", also of threads that it makes. */
 static enum apart by_counter(const struct uthread *u, const uint64_t a[6])
 {
 	const struct perf_event_attr *attr = flexsc__arg_pointer(a[0]);
@@ -87,7 +87,8 @@ static enum apart by_counter(const struct uthread *u, const uint64_t a[6])
 }
 
 /*
- * In a patched place setuid(2) and its kin are libc's, which changes all threads.
+ * What the call does to the calling thread. setuid(2) and its kin, if they come from a
+ * patched place, are libc's, which changes all threads.
  */
 static enum apart sets_apart(const struct uthread *u, long nr,
 			     const uint64_t a[6])
@@ -147,7 +148,7 @@ static enum apart sets_apart(const struct uthread *u, long nr,
 	}
 }
 
-/* The other thread whose state the call sets; 0 if it names none. */
+/* The id of another thread whose state the call sets, or 0. */
 static int32_t names_other(long nr, const uint64_t a[6])
 {
 	switch (nr) {

@@ -24,7 +24,7 @@
 #include "lib/base/sigaction.h"
 #include "lib/base/trial.h"
 
-#define NO_ID	((uint64_t)-2)	/* of a file, process, clock, signal ... */
+#define NO_ID	((uint64_t)-2)	/* of no file, process, clock, signal ... */
 
 struct own_call {
 	long nr;
@@ -83,8 +83,8 @@ static void prepare_signal(void)
 }
 
 /*
- * A handler ends by rt_sigreturn(2), which takes a signal's frame. If that call fails,
- * the child ends.
+ * Try rt_sigreturn(2), which needs the frame of a signal: it ends the handler of this
+ * one. If the call fails, the child dies.
  */
 static void signal_itself(void)
 {
@@ -94,7 +94,10 @@ static void signal_itself(void)
 		    0, 0, 0);
 }
 
-/* In a child. Its filter has no listener. */
+/*
+ * In a child. Without the flag for a listener: calls that the filter passes to one fail
+ * then, and count as forbidden.
+ */
 static int try_filter(const void *arg)
 {
 	const uint64_t kept = SECCOMP_FILTER_FLAG_SPEC_ALLOW |
@@ -119,7 +122,10 @@ static int try_filter(const void *arg)
 	return PERMITS;
 }
 
-/* The kernel refuses a filter without changing anything. */
+/*
+ * Does the filter forbid a call that carriers need? Not if the kernel refuses it, which
+ * changes nothing. If there can be no child, the answer is yes.
+ */
 static bool forbids(const struct filter *filter)
 {
 	const int ret = flexsc__trial(try_filter, filter);
@@ -128,12 +134,15 @@ static bool forbids(const struct filter *filter)
 }
 
 /*
- * The number of the first filter that a thread, or a maker of its, installed for itself
- * alone. The kernel refuses a filter for all if a thread has one that the caller lacks.
+ * The last number given. uthread.filter is the number of the first filter that the
+ * thread, or one that made it, installed for itself alone; 0 without any.
  */
 static _Atomic uint32_t numbers;
 
-/* With the list locked, so that no such thread ends. */
+/*
+ * Does another thread have a filter that "self" lacks? Then the kernel refuses a filter
+ * for all. With the list locked, so that no such thread ends before the call.
+ */
 static bool one_has_another(const struct uthread *self)
 {
 	const struct uthread *u = flexsc__uthreads_first();
@@ -159,11 +168,11 @@ static void tie(struct uthread *u, bool tied)
 	flexsc__uthreads_unlock();
 }
 
-/* No carrier gets anything to do from here on. On a thread without a filter. */
+/* On a thread without a filter. From here on no carrier gets anything to do. */
 static void retire(void *self)
 {
 	flexsc__tie_others(self, TIED_FILTER);
-	/* No carrier is adopted from here on. */
+	/* Only the monitor has carriers adopted, which must not happen from here on. */
 	flexsc__monitor_end();
 	flexsc__carriers_retire();
 }
@@ -176,7 +185,10 @@ static void bring_all_home(struct uthread *u)
 		retire(u);
 }
 
-/* Doesn't the kernel know the flags? It looks at them first. */
+/*
+ * Does the kernel refuse the flags? It checks them before it reads the program, which
+ * is missing here: -EFAULT says that the flags are good.
+ */
 static bool is_refused(long nr, const struct filter *filter)
 {
 	return nr == SYS_seccomp &&
@@ -184,7 +196,7 @@ static bool is_refused(long nr, const struct filter *filter)
 			   0) != -EFAULT;
 }
 
-/* Do carriers have to retire for a filter that all threads get? */
+/* Do the carriers have to retire before all threads get this filter? */
 static bool retires(const struct uthread *u, const struct filter *filter)
 {
 	return !atomic_load(&flexsc__runtime.filtered) &&
@@ -215,8 +227,10 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * A thread that waits for its turn isn't waited for: "installs". No handler of the
- * program's runs until the lock is free, as it may jump away.
+ * The thread that has the lock may wait until all others are outside the runtime. It
+ * doesn't wait for those that wait for the lock: "installs" marks them. u stays inside
+ * the runtime until it has released the lock, so no handler of the program's runs, which
+ * might jump away.
  */
 static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 		    const struct filter *filter)
@@ -240,7 +254,7 @@ static bool is_filter(long nr, const uint64_t a[6])
 					 a[0] == SECCOMP_SET_MODE_FILTER;
 }
 
-/* After that the thread can but read, write and end. */
+/* Strict mode: the thread may only read, write, return from handlers and exit. */
 static bool is_strict(long nr, const uint64_t a[6])
 {
 	return nr == SYS_prctl ? a[0] == PR_SET_SECCOMP &&
@@ -260,7 +274,7 @@ static bool is_for_all(long nr, const uint64_t a[6])
 	       a[1] & SECCOMP_FILTER_FLAG_TSYNC;
 }
 
-/* The kernel may refuse the filter. */
+/* A filter for u alone. If the kernel refuses it, u is as before. */
 static long install_own(struct uthread *u, long nr, const uint64_t a[6])
 {
 	const bool was = filter_is_near(u);
@@ -279,7 +293,7 @@ long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
 {
 	const struct filter filter = { a[2], nr == SYS_prctl ? 0 : a[1] };
 
-	/* At rest, threads that are made later are all that there will be. */
+	/* At rest, u is the only thread, and all later ones get its filter. */
 	if (is_for_all(nr, a) ||
 	    (is_filter(nr, a) && atomic_load(&flexsc__runtime.rests)))
 		return in_turn(u, nr, a, &filter);

@@ -18,7 +18,7 @@
 #include "lib/calls/own_fd.h"
 #include "lib/calls/partial.h"
 
-/* A call of which a part is done. */
+/* A call that has transferred a part. */
 struct parts {
 	struct uthread *u;
 	struct flexsc_entry rest;
@@ -55,7 +55,11 @@ static long parts_result(struct parts *p, long last)
 	return flexsc__partial_result(&p->rest, &p->partial, last);
 }
 
-/* False: the descriptor may have been closed since the first part was posted. */
+/*
+ * Copy the descriptor for the rest. False: it may have been closed since the first part
+ * was posted, so the number may mean another file, and the call ends with its part. The
+ * count is read after the copy is made: if it is the same, the copy has the right file.
+ */
 static bool parts_keep_file(struct parts *p)
 {
 	const uint64_t fd = p->rest.args[0];
@@ -68,7 +72,7 @@ static bool parts_keep_file(struct parts *p)
 	return true;
 }
 
-/* Also where the user thread is cancelled, outside the runtime then. */
+/* Also runs when the user thread is cancelled; it is outside the runtime then. */
 static void parts_end(void *arg)
 {
 	struct parts *p = arg;
@@ -84,7 +88,10 @@ static void parts_end(void *arg)
 		flexsc__exit(p->u);
 }
 
-/* After a part, an error raises no signal, but that of a pipe without readers. */
+/*
+ * Raise the SIGPIPE that a plain write to a pipe without readers raises also after a
+ * part. No other error does after a part.
+ */
 static void parts_raise(const struct parts *p, long ret)
 {
 	struct stat file;
@@ -95,7 +102,7 @@ static void parts_raise(const struct parts *p, long ret)
 		flexsc__signal_self(p->u, SIGPIPE);
 }
 
-/* At home a plain write is made: if it was short, a signal ended it. */
+/* At home the rest is one plain write: if it was short, a signal ended it. */
 static bool parts_go_on(const struct parts *p)
 {
 	return receives(&p->rest) || p->u->way == WAY_POSTED;
@@ -127,7 +134,7 @@ static long parts_transfer(struct parts *p, long ret)
 	return parts_result(p, more ? 0 : ret);
 }
 
-/* The call has transferred "some" bytes, and waits for more. A signal ends that wait. */
+/* The call has transferred "some" bytes: transfer the rest, unless a signal comes. */
 static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 			  long some)
 {
@@ -139,7 +146,7 @@ static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 	return p.some;
 }
 
-/* Does the plain call go on after so many bytes? */
+/* Would the plain call go on after these bytes? */
 static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
 	if (ret <= 0)
@@ -159,15 +166,16 @@ static bool goes_on(const struct flexsc_entry *entry, long ret)
 }
 
 /*
- * Can a posted call have ended with a part? A syscall thread goes on by itself, unless
- * its user thread is called home; after a handler the call ends with its part.
+ * Can a posted call have ended with a part that isn't its result? With io_uring it can.
+ * A syscall thread goes on by itself, unless the user thread was called home. After a
+ * signal handler the part is the result.
  */
 static bool ended_early(const struct uthread *u)
 {
 	return flexsc__runtime.polls || (at_home() && !u->handled);
 }
 
-/* From a stream: way.c has other sockets' calls made at home. */
+/* MSG_WAITALL on a stream: way.c has calls on other sockets made at home. */
 static long receive_all(struct uthread *u, const struct flexsc_entry *entry)
 {
 	struct flexsc_entry some = *entry;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transfers in parts. A plain write() to a pipe or a socket waits until all is written,
- * and so does a receive with MSG_WAITALL. io_uring could do the same in one request,
- * but only the kernel knows how much such a request has transferred. So the heir of a
- * stuck carrier could not make it again (run/moved.h). Instead each request transfers
- * what it can at once, and the user thread posts another one for the rest.
+ * Transfers in parts, on the user thread itself.
  *
- * The rest belongs to the file that the descriptor meant at first. The program may close
- * the descriptor meanwhile, so the rest is transferred by a copy of it.
+ * A plain write() to a pipe or a socket waits until all is written, and a receive with
+ * MSG_WAITALL until all has arrived. io_uring can do the same in one request, but only
+ * the kernel knows how much an armed request has transferred. So the heir of a stuck
+ * carrier could not make the call again (run/moved.h). Instead each request transfers
+ * what it can at once, and the user thread posts another request for the rest.
+ *
+ * The program may close the descriptor meanwhile, and its number may then mean another
+ * file. So the rest is transferred by a copy of the descriptor.
  */
 #ifndef FLEXSC_THREADS_PARTS_H
 #define FLEXSC_THREADS_PARTS_H
@@ -16,7 +18,7 @@
 
 #include "../run/uthread.h"
 
-/* Post u's call, which may wait; with io_uring in parts. Returns its result. */
+/* Post u's call, which may wait, in parts if need be. Returns the call's result. */
 long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry);
 
 #endif /* FLEXSC_THREADS_PARTS_H */

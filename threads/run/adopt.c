@@ -13,7 +13,7 @@
 #include "state.h"
 #include "uthreads.h"
 
-/* A carrier that is back looks so often, in ns, whether its heir is stuck, too. */
+/* While a carrier waits for its loop, it checks this often, in ns, whom to wake. */
 #define LEAVING_NS	2000000U
 
 static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
@@ -24,8 +24,9 @@ static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
 /* Monitor. */
 
 /*
- * Is the thread in an uninterruptible wait, and the monitor's signal the first
- * thing that happens after that? The kernel reads the state before the signals.
+ * Is the thread in an uninterruptible wait, with the monitor's signal pending and not
+ * blocked? The kernel writes the state into the file before the signals. So if the
+ * thread goes on between the two, its signal isn't pending any more.
  */
 static bool is_held(const struct carrier *c)
 {
@@ -69,7 +70,7 @@ static bool adopt_is_stuck(struct carrier *c)
 	return false;
 }
 
-/* May s adopt c? It may be c's own ward, and wait for c to let it go. */
+/* May s adopt c? Also if s is a ward of c's that waits for c to return its loop. */
 static bool can_adopt(struct carrier *s, struct carrier *c)
 {
 	uint32_t state = atomic_load(&s->adopt);
@@ -79,7 +80,7 @@ static bool can_adopt(struct carrier *s, struct carrier *c)
 		(state == ADOPT_LEAVES && atomic_load(&s->heir) == c));
 }
 
-/* The best is a spare, then a carrier that sleeps. */
+/* A spare if there is one, else a carrier that sleeps, else any. */
 static struct carrier *find_heir(struct carrier *c)
 {
 	struct carrier *best = NULL;
@@ -112,7 +113,7 @@ bool flexsc__adopt_look(struct carrier *c)
 {
 	if (atomic_load(&c->adopt) == ADOPT_NOT && !adopt_is_stuck(c))
 		return false;
-	/* Also if the carrier that was asked before is stuck itself. */
+	/* Ask again each time: the carrier that was asked may be stuck itself. */
 	if (atomic_load(&c->adopt) == ADOPT_ASKED)
 		ask_heir(c);
 	return atomic_load(&c->adopt) != ADOPT_NOT;
@@ -128,7 +129,7 @@ void flexsc__adopt_gate(struct carrier *c)
 		return;
 	while (atomic_load(&c->adopt) == ADOPT_TAKEN)
 		futex_wait(&c->adopt, ADOPT_TAKEN, UINT64_MAX);
-	/* For the carrier's own stack: flexsc__adopt_attend(). */
+	/* Has the carrier call flexsc__adopt_attend() on its own stack. */
 	if (flexsc__adopt_is_ward(c))
 		atomic_store(&c->asked, c);
 }
@@ -140,7 +141,7 @@ bool flexsc__adopt_is_ward(const struct carrier *c)
 
 /* Heir. */
 
-/* Carriers that were adopted by one that isn't a spare. */
+/* How many carriers were adopted by a carrier that wasn't a spare. */
 static _Atomic int missing;
 
 static void let_go(struct carrier *ward)
@@ -185,7 +186,7 @@ static void take_loop_back(struct carrier *c)
 }
 
 /*
- * s is to be the heir of one more. If it "waits" for its loop, it was c's ward, and
+ * Before s adopts c: s stops being a spare, or c's ward. If s "waits" for its loop, it
  * takes c's place. c may have let it go just before the call that c is stuck in.
  */
 static void step_in(struct carrier *s, struct carrier *c, bool waits)
@@ -227,7 +228,10 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 {
 	if (!adopt_goes(c, ADOPT_ASKED, ADOPT_TAKEN))
 		return false;
-	/* Only c could be at a queue, and c is outside the runtime. */
+	/*
+	 * Queues need their locks from here on. Before, only c used them, and c is
+	 * outside the runtime now.
+	 */
 	flexsc__runtime.alone = false;
 	step_in(s, c, waits);
 	take(s, c);
@@ -247,7 +251,7 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 
 /* The carrier is back. */
 
-/* Is one more needed that runs user threads? */
+/* Does the carrier go on to run user threads? Else it becomes a spare. */
 static bool is_missing(void)
 {
 	int n = atomic_load(&missing);
@@ -258,7 +262,10 @@ static bool is_missing(void)
 	return false;
 }
 
-/* Wait until the heir has let go of c's loop. False: c has taken its heir's place. */
+/*
+ * Wait until the heir has returned c's loop. False: the heir became stuck meanwhile, and
+ * c has adopted it.
+ */
 static bool get_loop_back(struct carrier *c)
 {
 	while (atomic_load(&c->adopt) == ADOPT_LEAVES) {

@@ -1,34 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A carrier that is stuck: its user thread is in a call, or waits for a page, that
- * no signal interrupts. Another carrier, its heir, takes what it has: its queues,
- * inbox, timers, results and posted waits. The stuck one is the heir's ward until
- * it is back. Then it is a spare (spare.h).
+ * Adopting a stuck carrier.
+ *
+ * A carrier is stuck while its user thread is in a call, or waits for a page, that no
+ * signal interrupts. Another carrier, the heir, takes over the stuck carrier's queues,
+ * inbox, timers, results and posted waits. The stuck carrier is the heir's ward until
+ * it runs again. Then it becomes a spare (spare.h).
+ *
+ * The state is carrier.adopt. Four parties change it: the monitor; the gate, which is
+ * the stuck carrier in a signal handler; the heir; and the carrier on its own stack.
  *
  *	NOT	-> LOOKED	monitor, before it looks at the carrier
  *	LOOKED	-> NOT		monitor: the carrier isn't stuck
- *	LOOKED	-> ASKED	monitor: it is; a carrier is asked to be its heir
+ *	LOOKED	-> ASKED	monitor: it is stuck; another is asked to be heir
  *	LOOKED	-> NOT		gate: the carrier runs
- *	ASKED	-> NOT		gate: it was stuck, and runs before it has an heir
- *	ASKED	-> TAKEN	heir: from here on the gate is closed
- *	TAKEN	-> DONE		heir: it has all, and the gate is open
- *	DONE	-> LEAVES	carrier, on its own stack: it waits for its loop
- *	LEAVES	-> NOT		heir: it has let go of the loop
+ *	ASKED	-> NOT		gate: the carrier runs before it has an heir
+ *	ASKED	-> TAKEN	heir, before all else: the gate closes
+ *	TAKEN	-> DONE		heir, after all else: the gate opens
+ *	DONE	-> LEAVES	carrier, on its own stack: it wants its loop back
+ *	LEAVES	-> NOT		heir: it has returned the loop
  *
- * The gate is what makes this safe. The monitor has sent the carrier a signal. If
- * that signal is pending, isn't blocked, and the carrier is in an uninterruptible
- * wait (state D in /proc), the kernel runs the signal's handler before any other
- * instruction of the carrier's. The handler begins with the gate, and waits there
- * while an heir is at work. D3: the monitor sets LOOKED before it looks at the
- * carrier, so a handler that begins later finds that.
+ * Why this is safe: the carrier executes no instruction of its own while the heir
+ * works. The monitor has sent the carrier a signal. If that signal is pending and not
+ * blocked while the carrier is in an uninterruptible wait (state D in /proc), the
+ * kernel runs its handler before the carrier's next instruction. The handler begins
+ * with the gate, and waits there while the state is TAKEN. D3: the monitor sets LOOKED
+ * before it looks at the carrier, so a handler that begins after the look finds a state
+ * other than NOT.
  *
- * What the heir may touch has to be at rest: the user thread is outside the runtime
- * (uthread.busy), so the carrier holds none of the runtime's locks and isn't inside
- * its loop.
+ * The heir adopts only a carrier whose user thread is outside the runtime
+ * (uthread.busy). Such a carrier has none of the runtime's locks, and isn't inside its
+ * loop.
  *
- * D1: the heir sets "heir", then takes what is in the carrier's boxes. D2: others put
- * something there, then look at "heir", and forward it to the heir's boxes. Both are
- * sequentially consistent, so nothing stays behind.
+ * D1: the heir sets "heir", then takes what is in the carrier's inbox and list of
+ * wanted user threads. D2: others put something there, then read "heir", and forward it
+ * to the heir. All are sequentially consistent, so one of the two sees the other, and
+ * nothing stays behind.
  */
 #ifndef FLEXSC_THREADS_ADOPT_H
 #define FLEXSC_THREADS_ADOPT_H
@@ -45,22 +52,25 @@ enum adopt {
 };
 
 /*
- * Monitor only, a while after flexsc__signal_stuck(): see whether c is stuck, and
- * have another carrier adopt it if it is. True if it is.
+ * Monitor only, a while after flexsc__signal_stuck(). If c is stuck, ask another
+ * carrier to adopt it. True: c is stuck, or isn't back yet.
  */
 bool flexsc__adopt_look(struct carrier *c);
 
-/* In any signal's handler on carrier c, first of all. */
+/* Carrier c, at the beginning of each signal handler. Async-signal-safe. */
 void flexsc__adopt_gate(struct carrier *c);
-/* After the gate: does c have an heir, so that its user thread has to go home? */
+/* After the gate: does c have an heir? Then its user thread has to go home. */
 bool flexsc__adopt_is_ward(const struct carrier *c);
 
-/* Carrier c, on its own stack: c->asked is set. */
+/* Carrier c, on its own stack, when c->asked is set: retire, come back, or adopt. */
 void flexsc__adopt_attend(struct carrier *c);
-/* Carrier c, which has wards: run the callbacks of their loops. */
+/*
+ * Carrier c, which has wards: run the callbacks of their loops, and return the loops
+ * that wards want back.
+ */
 void flexsc__adopt_serve(struct carrier *c);
 
-/* There are no carriers any more. */
+/* When all carriers have ended, or in a forked child: reset the counts. */
 void flexsc__adopt_forget(void);
 
 #endif /* FLEXSC_THREADS_ADOPT_H */

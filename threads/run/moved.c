@@ -11,7 +11,7 @@
 #include "uthreads.h"
 #include "wait.h"
 
-/* An accept() that the poll was for is made for so long, in ns. */
+/* Time limit of an accept() after a poll, in ns. */
 #define ATTEMPT_NS	5000000U
 
 _Atomic uint32_t flexsc__moved_accepts;
@@ -26,8 +26,8 @@ static bool keeps_file(const struct uthread *u)
 /* Polling first. */
 
 /*
- * An accept() after a poll is over. Another thread may have taken the connection
- * before, so that this one began to wait behind the requests left behind.
+ * An accept() after a poll is over. If its time limit was reached, another thread had
+ * taken the connection before.
  */
 static void attempt_over(struct flexsc_cb *cb)
 {
@@ -39,7 +39,7 @@ static void attempt_over(struct flexsc_cb *cb)
 		flexsc__wait_ends(u, cb->ret);
 }
 
-/* What the user thread's call needs is there. */
+/* The poll is over: post the call. */
 static void poll_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
@@ -62,13 +62,13 @@ void flexsc__moved_poll(struct carrier *c, struct uthread *u)
 {
 	int err = NO_ENTRY;
 
-	/* The calls of a stuck carrier may end on its heir. */
+	/* Here may be the heir of the carrier on which the wait began. */
 	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
 	u->moved.poll = (struct pollfd){
 		.fd = (int)u->args[0],
 		.events = u->nr == SYS_connect ? POLLOUT : POLLIN,
 	};
-	/* The program set no time limit: such a call would be made at home. */
+	/* Calls with a time limit of the program's are made at home, and don't poll. */
 	u->ns = 0;
 	u->cb.callback = poll_over;
 	if (flexsc__loop_has_entry(c->loop))
@@ -79,7 +79,10 @@ void flexsc__moved_poll(struct carrier *c, struct uthread *u)
 		flexsc__wait_posted(c, u);
 }
 
-/* An accept() was cancelled, to begin again by a poll; or it is over. */
+/*
+ * An accept() that flexsc__moved_repoll() cancelled is over: it polls, unless it has a
+ * result or the user thread is wanted.
+ */
 static void accept_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
@@ -92,7 +95,7 @@ static void accept_over(struct flexsc_cb *cb)
 
 void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
 {
-	/* It polls already, or does so again. */
+	/* It polls already, or will when its time limit is reached. */
 	if (u->cb.callback == poll_over || u->cb.callback == attempt_over)
 		return;
 	/* The poll, and the accept() after it, would find another file or none. */
@@ -104,7 +107,10 @@ void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
 
 /* Taking. */
 
-/* Has the call no effect while its request is armed? See calls/parts.h. */
+/*
+ * May the call be made once more while its request is armed in the stuck carrier's ring?
+ * Such a request has had no effect so far (calls/parts.h).
+ */
 static bool moves_when_armed(const struct uthread *u)
 {
 	if (u->nr != SYS_waitid && !keeps_file(u))
@@ -137,7 +143,7 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 	if (!flexsc__adopt_take(c->loop, &u->cb, false, &ns))
 		return;
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	/* Without memory for it, the wait goes on at home. */
+	/* Without memory for the timer, the wait ends, and goes on at home. */
 	u->cb.ret = flexsc_loop_timer(s->loop, &u->cb, ns);
 	if (u->cb.ret)
 		u->cb.callback(&u->cb);
@@ -150,7 +156,10 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 	if (!flexsc__adopt_take(c->loop, &u->cb, moves_when_armed(u), &u->ns))
 		return;
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	/* connect() that was begun can't be begun again before it is over. */
+	/*
+	 * A connect() that has begun must be over before it may be made again: then it
+	 * returns its result.
+	 */
 	if (flexsc__runtime.polls && (moved_is_accept(u) || u->nr == SYS_connect))
 		flexsc__moved_poll(s, u);
 	else

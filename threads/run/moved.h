@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits that move from a carrier that is stuck to its heir (adopt.h), and what the
- * requests that they leave behind do to others.
+ * Waits that move from a stuck carrier to its heir (adopt.h), and the effect on others
+ * of the requests that stay armed in the stuck carrier's ring. Carriers run the
+ * functions; user threads count the descriptors that they close.
  *
- * io_uring waits for connections exclusively: a connection wakes one request only,
- * the oldest. A request that was left behind takes such a wake-up and can't go on.
- * So while there are any, an accept() first polls, as a poll is woken each time. M3:
- * the heir counts them, then has accepts end that wait elsewhere, which begin again
- * by a poll. M4: a user thread's wait begins, then it looks at the count. Both are
- * sequentially consistent, so no accept() waits behind such a request. But another
- * thread may take the connection between the poll and the accept(), which then waits
- * behind that request. So such an accept() is cancelled after some milliseconds, and
- * polls again.
+ * io_uring waits for connections exclusively: a connection wakes only the oldest
+ * request. A request in a stuck carrier's ring takes that wake-up and can't go on. So
+ * while there are such requests, an accept() polls first, because a connection wakes
+ * every poll.
+ *
+ * M3: the heir counts its stuck carrier, then has accepts that wait on other carriers
+ * cancelled, which makes them poll. M4: an accept()'s wait begins, then reads the
+ * count. Both are sequentially consistent, so one of the two sees the other.
+ *
+ * Another thread may take the connection between the poll and the accept(), which then
+ * waits behind a stuck carrier's request after all. So an accept() after a poll is
+ * cancelled after some milliseconds, and polls again.
  */
 #ifndef FLEXSC_THREADS_MOVED_H
 #define FLEXSC_THREADS_MOVED_H
@@ -21,10 +25,10 @@
 #include "uthread.h"
 
 /*
- * A descriptor that is closed while a call waits for it may be another file's by the
- * time the call is moved, and only the old request has the right file. So closings are
- * counted, by the descriptor's lower bits, and the count is noted when a call is posted.
- * If it differs, the call stays.
+ * How often descriptors were closed, by their lower bits. A call that waits keeps its
+ * file when its descriptor is closed, but the number may mean another file by the time
+ * the call is moved. So a call notes the count when it is posted. If the count has
+ * changed, only the old request is sure to have the right file, and the call stays.
  */
 #define MOVED_CLOSINGS	(1U << 16)
 
@@ -42,7 +46,7 @@ static inline uint32_t moved_closings(uint64_t fd)
 		       memory_order_relaxed);
 }
 
-/* User threads only: the descriptor is about to be closed. */
+/* User threads only: the descriptor is about to be closed, or was closed just now. */
 static inline void moved_close(uint32_t fd)
 {
 	atomic_fetch_add(&flexsc__moved_closings.of[fd % MOVED_CLOSINGS], 1);
@@ -53,7 +57,7 @@ static inline void moved_close_range(void)
 	atomic_fetch_add(&flexsc__moved_closings.ranges, 1);
 }
 
-/* The descriptor that u's call waits for; run/ending.c has the same rule. */
+/* The descriptor that u's call waits for. run/ending.c has the same rule. */
 static inline uint64_t moved_fd(const struct uthread *u)
 {
 	return u->args[u->nr == SYS_poll ? 4 : 0];
@@ -65,16 +69,16 @@ static inline void moved_note(struct uthread *u)
 	u->moved.closings = moved_closings(moved_fd(u));
 }
 
-/* Heir only: c is stuck. Waits that can be moved go on at s, the calling carrier. */
+/* Heir s only, while c is stuck: move the waits that can be moved from c to s. */
 void flexsc__moved_take(struct carrier *s, struct carrier *c);
 
 /*
- * Carrier c is back, and has revoked the requests that it had left behind. Waits that
- * stayed, and were to be ended meanwhile, end.
+ * Carrier c only, when it is back and has revoked its requests of calls that moved. End
+ * the waits that stayed and that were wanted to end meanwhile.
  */
 void flexsc__moved_back(struct carrier *c);
 
-/* Stuck carriers with requests that wait for connections. */
+/* How many stuck carriers have requests that wait for connections: M3, M4. */
 extern _Atomic uint32_t flexsc__moved_accepts;
 
 static inline bool moved_is_accept(const struct uthread *u)
@@ -82,16 +86,16 @@ static inline bool moved_is_accept(const struct uthread *u)
 	return u->nr == SYS_accept || u->nr == SYS_accept4;
 }
 
-/* Does u's call, which isn't posted yet, have to poll first? M4, pairs with M3. */
+/* Does u's call have to poll before it is made? M4: pairs with M3 in moved.c. */
 static inline bool moved_polls(const struct uthread *u)
 {
 	return atomic_load(&flexsc__moved_accepts) && moved_is_accept(u);
 }
 
-/* Carrier c posts a poll for what u's call needs; then the call. */
+/* Carrier c only: post a poll for u's descriptor; when that is over, post u's call. */
 void flexsc__moved_poll(struct carrier *c, struct uthread *u);
 
-/* Carrier c: u's accept() is posted; have it poll. */
+/* Carrier c only: cancel u's accept(), which is posted to c; then it polls. */
 void flexsc__moved_repoll(struct carrier *c, struct uthread *u);
 
 #endif /* FLEXSC_THREADS_MOVED_H */

@@ -13,19 +13,22 @@
 #include "uthreads.h"
 
 /*
- * The runtime doesn't rest for a fork so soon after the last such rest, in ns. To
- * end carriers and to start them takes some milliseconds.
+ * How long after a rest for a fork there is no other, in ns. To end the carriers and to
+ * start them again takes some milliseconds, which is too much for each of many forks.
  */
 #define OFTEN_NS	50000000U
-/* How long a thread that has been joined may still be seen, and looks, in ns. */
+/*
+ * How long to wait until the kernel has removed a joined thread, and between two looks,
+ * in ns.
+ */
 #define GONE_NS		100000000U
 #define LOOK_NS		20000
-/* Looks for other threads, as one of the runtime's own may just begin. */
+/* How often to look for other threads: one of the runtime's own may just begin. */
 #define LOOKS		10
 
 /*
- * Is u the program's only thread? libc's count has those that libc made for itself,
- * for SIGEV_THREAD for example, and not the runtime's own: own_thread.c.
+ * Is u the program's only thread? libc's count includes threads that libc made for
+ * itself, for SIGEV_THREAD for example, and not the runtime's own (own_thread.c).
  */
 static bool is_alone(const struct uthread *u)
 {

@@ -13,18 +13,18 @@
 #include "own_thread.h"
 #include "state.h"
 
-/* How long the maker waits after it couldn't make one, in ns. */
+/* How long the maker waits after it failed to make a spare, in ns. */
 #define AGAIN_NS	10000000000U
 
 static struct flexsc_options options;
-static atomic_bool ends;	/* the maker is to end; it is woken then */
+static atomic_bool ends;	/* the maker is to end; births.h wakes it then */
 static pthread_t maker;
 static _Atomic bool has_maker;	/* whoever clears it joins the maker */
 static uint32_t made;		/* spares, since the carriers started */
-/* What the maker does last, for the thread that ends it; 1 when it has. */
+/* What the maker does last. Written before "ends" is set, and read after that. */
 static void (*last)(void *);
 static void *last_arg;
-static _Atomic uint32_t last_done;
+static _Atomic uint32_t last_done;	/* 1: it has; the ending thread sleeps on it */
 
 static bool one_is_ready(void)
 {
@@ -34,7 +34,7 @@ static bool one_is_ready(void)
 	return false;
 }
 
-/* 0 also if there can't be more. */
+/* Returns 0 or -errno. 0 also when there is no room for more. */
 static int make_spare(char *why, size_t size)
 {
 	int err;
@@ -47,7 +47,7 @@ static int make_spare(char *why, size_t size)
 	return err;
 }
 
-/* Not to end, which takes calls that may be forbidden by then. */
+/* The maker sleeps for good: to end takes calls that a filter may forbid by then. */
 static _Noreturn void maker_park(void)
 {
 	last(last_arg);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spares: carriers, with thread and loop, that run nothing until they adopt a stuck
- * one (adopt.h). One is always ready, as making a thread takes memory and locks of
- * libc's, which a stuck user thread may hold. A thread of the runtime's, the maker,
- * makes the next one when the last is used. A carrier that is back from where it was stuck is
- * a spare, too, so there are as many carriers as the most that were stuck at a time,
- * and no more than SPARES_MOST.
+ * Spares: carriers that run no user threads until they adopt a stuck carrier (adopt.h).
+ *
+ * A spare has its thread and its loop beforehand. To make them when a carrier is stuck
+ * may be impossible, because it takes memory and locks of libc's that a stuck user
+ * thread may have. The maker, a thread of the runtime's, makes the next spare when none
+ * is left. A carrier that was adopted is a spare when it is back. So the number of
+ * spares ever made follows the most carriers that were stuck at a time, and is
+ * SPARES_MOST at most.
  *
  *	(none)	-> spare	the maker has started it
  *	spare	-> carrier	it adopts
@@ -22,27 +24,27 @@
 #define SPARES_MOST	64U	/* that are ever made */
 
 /*
- * Make the first spare, and start the thread that makes others; the carriers have
- * started, and have these options. 0, or -errno and "why" says the reason: there is no
- * spare so far, and a stuck carrier is adopted by another that isn't, if there is one.
+ * After the carriers have started, with the same options: make the first spare, and
+ * start the maker. Returns 0, or -errno with the reason in "why". Without a spare,
+ * another carrier adopts a stuck one, if there is another.
  */
 int flexsc__spares_start(const struct flexsc_options *options, char *why,
 			 size_t size);
 
-/* Carriers only: one spare less is ready. */
+/* Carriers only: a spare has begun to adopt, so the maker may have to make another. */
 void flexsc__spare_used(void);
 
-/* Before the carriers end: no more spares are made. */
+/* End the maker, before the carriers end. */
 void flexsc__spares_end(void);
 
 /*
- * The same, before the carriers retire. The thread that makes spares runs the function
- * before it ends, because the calling thread may have a filter: it makes no calls but
- * futex(2). False, without effect, if there is no such thread.
+ * Before the carriers retire: have the maker run the function, and then sleep for good.
+ * The calling thread may have a filter, so it makes no system call here but futex(2).
+ * False, without effect, if there is no maker.
  */
 bool flexsc__spares_end_by(void (*run)(void *arg), void *arg);
 
-/* There are no carriers any more, and no spares. */
+/* When all carriers have ended, or in a forked child: forget the maker. */
 void flexsc__spares_forget(void);
 
 #endif /* FLEXSC_THREADS_SPARE_H */
