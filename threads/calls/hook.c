@@ -217,8 +217,8 @@ void flexsc__hook_closes(uint32_t fd)
 }
 
 /*
- * Counted before the call and after it: a call that is posted in between has the old
- * file perhaps, and must not be moved either.
+ * Before the call and after it: a call that is posted in between may have the old file,
+ * and mustn't be moved either (run/moved.h).
  */
 static void count_closing(long nr, const uint64_t a[6])
 {
@@ -288,12 +288,12 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 }
 
 /*
- * syscall(SYS_exit) ends the calling thread alone. libc doesn't notice, and natively
- * needn't: the process ends with its last kernel thread. Here the runtime's own are
- * left. So the thread leaves libc's count, and the last one ends the process. With
- * glibc 2.43, the call by which libc itself ends a thread comes from a patched place:
- * then the thread has left the list of user threads and libc's count already. A
- * destructor of thread-specific data runs between the two.
+ * syscall(SYS_exit) ends the calling thread alone, and libc doesn't count the thread
+ * off. Natively the process ends with its last kernel thread. Here the runtime's threads
+ * would be left. So this takes the thread off libc's count, and the last one ends the
+ * process. A thread that libc itself ends may come here, too, from a patched place
+ * (glibc 2.43). It has left the list of user threads and libc's count already. In a
+ * destructor of thread-specific data a thread has left the list, but not the count.
  */
 static long end_thread(struct uthread *u, const uint64_t a[6])
 {
@@ -519,7 +519,10 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	how = as_natively(u, nr, a);
 	if (how)
 		return natively(u, nr, a, how);
-	/* The child's call may not return: its parent would stay in the runtime. */
+	/*
+	 * The child's call may not return, and the user thread, whose memory this is,
+	 * would stay marked as inside the runtime.
+	 */
 	if (in_child(u))
 		return flexsc__call_plainly(nr, a);
 	flexsc__enter(u);

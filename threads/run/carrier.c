@@ -50,7 +50,7 @@
 static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle carrier was woken to look for work */
 static _Atomic(struct carrier *) spinner;
-static _Atomic uint32_t over;	/* carriers that are about to end */
+static _Atomic uint32_t over;	/* carriers that have reached end_together() */
 
 /* How carriers retire. */
 enum retiring {
@@ -142,8 +142,8 @@ void flexsc__carrier_ready(struct uthread *u)
 }
 
 /*
- * Boxes of carriers. A carrier that is stuck may have an heir, which takes what is
- * in its boxes, and in whose boxes everything else is put: D1, D2 in adopt.h.
+ * A carrier's inbox, and its list of wanted user threads. If the carrier has an heir,
+ * everything goes to the heir's: D1, D2 in adopt.h.
  */
 
 static void put_in_box(struct carrier *c, struct uthread *u)
@@ -156,7 +156,7 @@ static void put_in_box(struct carrier *c, struct uthread *u)
 	do {
 		u->next = head;
 	} while (!atomic_compare_exchange_weak(&c->inbox, &head, u));
-	/* D2: the heir may have taken what was in the box before. */
+	/* D2: an heir may have emptied the inbox just before; pairs with D1. */
 	if (atomic_load(&c->heir))
 		flexsc__carrier_forward(c);
 	else
@@ -240,13 +240,13 @@ static void put_wanted(struct carrier *last, struct uthread *u)
 	do {
 		u->want.next = head;
 	} while (!atomic_compare_exchange_weak(&c->wanted, &head, u));
-	/* D2 */
+	/* D2: as in put_in_box(). */
 	if (atomic_load(&c->heir))
 		flexsc__carrier_forward(c);
 	else
 		flexsc_loop_wake(c->loop, NULL);
 	signal_if_runs(c, u);
-	/* A stuck carrier's user thread stays its "current". */
+	/* A stuck carrier still runs its user thread. */
 	if (c != last)
 		signal_if_runs(last, u);
 }
@@ -423,7 +423,7 @@ static void sleep_until_work(struct carrier *c)
 	dispatch(c);
 }
 
-/* c is to end, has let go of its wards, and is back if it was stuck. */
+/* Is c to end, without wards, and not stuck? */
 static bool is_over(const struct carrier *c)
 {
 	return c->ends && !c->wards && atomic_load(&c->adopt) == ADOPT_NOT;
@@ -438,9 +438,9 @@ static void give_away(struct runqueue *queue)
 }
 
 /*
- * As long as c is a spare: sleep until it is asked to adopt, or to end. What comes here, because
- * its wait was left behind when c was stuck, or because c was the last to run it,
- * runs elsewhere.
+ * While c is a spare: sleep until c is to adopt or to end. User threads still come here,
+ * whose wait stayed with c when c was stuck, or which c ran last. Other carriers get
+ * them.
  */
 static void stand_by(struct carrier *c)
 {
@@ -586,8 +586,8 @@ static void end_asked(struct flexsc_cb *cb)
 }
 
 /*
- * Wait until all carriers are here. Until then, one that comes back from where it was
- * stuck may notify the loop of its heir.
+ * Wait until all carriers have come here, before any destroys its loop: one that comes
+ * back from being stuck notifies its heir's loop.
  */
 static void end_together(void)
 {
@@ -597,7 +597,7 @@ static void end_together(void)
 		futex_wait(&over, n, UINT64_MAX);
 		n = atomic_load(&over);
 	}
-	/* A wake-up is for one; each passes it on. */
+	/* futex_wake() wakes one thread, and each wakes the next. */
 	futex_wake(&over);
 }
 
@@ -683,7 +683,7 @@ int flexsc__carrier_start(const struct flexsc_options *options, bool spare,
 	int err;
 
 	atomic_store(&c->spare, spare);
-	/* Its thread has its maker's users from the beginning. */
+	/* Its thread inherits the current identity from the maker's: identity.c. */
 	if (spare)
 		atomic_store(&c->changed,
 			     atomic_load(&flexsc__runtime.carriers[0].changed));
@@ -753,8 +753,9 @@ int flexsc__carriers_start(unsigned int n,
 }
 
 /*
- * c was stuck until now, and its loop may be its heir's. To enter the ring may be
- * forbidden, and would execute requests that others have made again.
+ * Sleep for good. c was stuck until now, so its loop may be in the heir's hands, and
+ * entering its ring would execute requests of calls that were made again elsewhere. A
+ * filter may also forbid to enter it by now.
  */
 static _Noreturn void park(struct carrier *c)
 {
@@ -827,7 +828,7 @@ void flexsc__carriers_end(void)
 
 void flexsc__carriers_forked(void)
 {
-	/* A spare may have been in the making. */
+	/* Up to "room": the fork may have come while a spare was being made. */
 	for (unsigned int i = 0; i < flexsc__runtime.room; i++) {
 		close_own(flexsc__runtime.carriers[i].stuck_fd);
 		close_own(flexsc__runtime.carriers[i].status_fd);

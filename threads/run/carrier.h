@@ -40,8 +40,8 @@ struct carrier {
 	pthread_t thread;
 	struct flexsc_loop *loop;
 	struct flexsc_cb end;	/* is woken to end the carrier */
-	_Atomic uint32_t retired;
-	bool ends;
+	_Atomic uint32_t retired;	/* 1: it has; carriers_retire() sleeps on it */
+	bool ends;		/* "end" was woken; on this carrier */
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads */
 	unsigned int number;
@@ -72,16 +72,17 @@ struct carrier {
 	uint64_t timed;		/* the monitor's: run kept_timer was set for */
 	/* Carriers whose heir this one is: adopt.c, on this carrier. */
 	struct carrier *wards, *next_ward;
-	bool accepts;	/* left requests for connections behind: moved.c */
+	bool accepts;	/* stuck with armed accepts; counted: moved.c */
 	/* Written by other threads, from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) wanted;	/* waits to be ended */
 	/*
-	 * A carrier that this one is to adopt; or itself, when it was adopted and
-	 * is back, or is to retire. adopt.h has this field and the next two.
+	 * What wakes this carrier for flexsc__adopt_attend(). Another carrier: it is
+	 * to be adopted. This carrier itself: it was adopted and runs again, or is to
+	 * retire. adopt.h describes this field and the next two.
 	 */
 	_Atomic(struct carrier *) asked;
-	_Atomic(struct carrier *) heir;	/* has what this one had, or NULL */
+	_Atomic(struct carrier *) heir;	/* has adopted this one; or NULL: D1, D2 */
 	_Atomic uint32_t adopt;		/* enum adopt */
 	atomic_bool spare;	/* runs nothing until it adopts: spare.h */
 	atomic_bool idle;
@@ -103,30 +104,32 @@ int flexsc__carriers_start(unsigned int n,
 			   size_t size);
 
 /*
- * End all carriers, which have nothing to do and get nothing, and wait until they
- * have ended. No more spares are made.
+ * End all carriers, spares included, and wait until they have ended. They have nothing
+ * to do by now, and get nothing to do.
  */
 void flexsc__carriers_end(void);
 
 /*
- * Start carrier number flexsc__runtime.count, for which there is room, as a spare
- * or not. 0 or -errno; "why" says the reason.
+ * Start one more carrier, as a spare or not. There is room for it in
+ * flexsc__runtime.carriers. Returns 0, or -errno with the reason in "why".
  */
 int flexsc__carrier_start(const struct flexsc_options *options, bool spare,
 			  char *why, size_t size);
 
 /*
- * All user threads are at home, and stay; the monitor and the thread that makes spares
- * have ended, so no carrier is adopted any more. The carriers' loops give up io_uring
- * and epoll sets, which would wake a thread once more. When this returns, carriers and
- * syscall threads wait, or are about to, for futexes. A carrier that is stuck
- * (adopt.h) does so when it is back.
+ * Have all carriers sleep for good, before a filter that may forbid the runtime's calls.
+ * All user threads are at home, and stay. The monitor has ended, so no carrier is
+ * adopted any more; no spare is made any more. The carriers' loops give up io_uring and
+ * epoll sets, because a thread that waits in one makes further calls when it wakes. When
+ * this returns, carriers and syscall threads sleep on futexes, or are about to. A carrier
+ * that is stuck (adopt.h) does so when it is back.
  */
 void flexsc__carriers_retire(void);
 
 /*
- * Carrier c, on its own stack: retire if carriers are to, and wait forever if c was
- * stuck until now. False: carriers don't retire.
+ * Carrier c, on its own stack: retire if carriers are to. If c has an heir, or it is too
+ * late to enter the kernel, c sleeps here and this doesn't return. False: carriers
+ * aren't to retire.
  */
 bool flexsc__carrier_retire(struct carrier *c);
 
@@ -152,15 +155,15 @@ void flexsc__carrier_want(struct uthread *u);
 void flexsc__carrier_relieve(const struct carrier *c);
 
 /*
- * Heir only: c has an heir by now. Pass on what was put into its inbox and its
- * list of wanted user threads.
+ * Any thread, after "heir" of c was set: move what is in c's inbox and list of wanted
+ * user threads to the heir's (D1, D2 in adopt.h).
  */
 void flexsc__carrier_forward(struct carrier *c);
 
 /* Heir only: move the queues of "from", which is stuck, to c. */
 void flexsc__carrier_take_queues(struct carrier *c, struct carrier *from);
 
-/* The carrier that has the user threads whose carrier is c. */
+/* The carrier that acts for c: c itself, its heir, or the heir of that one. */
 static inline struct carrier *carrier_heir(struct carrier *c)
 {
 	struct carrier *heir;

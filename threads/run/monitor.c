@@ -30,9 +30,10 @@
 #define TRIES		5
 
 /*
- * After a signal that was to end a call, the monitor looks so soon whether it did,
- * in ns. What keeps one carrier may keep the next, and calls that hang one after the
- * other add up. So for a while from then on the monitor looks more often.
+ * How soon after a signal that was to end a call the monitor looks whether it did; in
+ * ns. What keeps one carrier may keep the next, and pauses of calls that hang in a row
+ * add up. So after a carrier was found stuck, the monitor looks every OFTEN_NS for
+ * WHILE_NS.
  */
 #define SIGNAL_NS	2000000U
 #define OFTEN_NS	1000000U
@@ -112,10 +113,9 @@ static struct progress progress_of(const struct carrier *c)
 }
 
 /*
- * The thread runs, or would if it had a processor. If it has run since the last
- * look without blocking, it is in no call that a signal could interrupt. Else
- * it may be in a call that is over but for a processor, and a signal would make
- * the call fail.
+ * The thread runs, or is ready to. If it has run since the last look without blocking,
+ * it is in no call that a signal could interrupt. Otherwise it may be about to return
+ * from a call and only lack a processor; a signal would make that call fail.
  */
 static bool has_run_only(const struct progress *before,
 			 const struct progress *now)
@@ -139,9 +139,8 @@ static enum found monitor_find(struct carrier *c, const struct progress *before)
 }
 
 /*
- * What monitor_find() has read is true if little time passed while it read: the
- * monitor may lose its processor in between, and the thread go on to another
- * call.
+ * Believe what monitor_find() has read only if the reading took little time. If the
+ * monitor loses its processor in between, the thread may have gone on to another call.
  */
 static enum found find_now(struct carrier *c)
 {
@@ -159,9 +158,9 @@ static enum found find_now(struct carrier *c)
 }
 
 /*
- * Call a user thread that seems to run home between two of its calls, by a
- * timer; once in a run, as a timer that hasn't expired by the next look is too
- * late.
+ * Have a timer call home a user thread that seems to compute, so that the signal comes
+ * between two of its calls. Once in a run: if the timer hasn't expired by the next look,
+ * another way is needed. False: not done.
  */
 static bool call_home_gently(struct carrier *c, uint64_t switches)
 {
@@ -257,7 +256,7 @@ static uint32_t look_at_stuck(void)
 
 static void *monitor_main(void *arg)
 {
-	uint64_t often = 0;	/* until this time; 0: not */
+	uint64_t often = 0;	/* look often until this time; 0: don't */
 	uint32_t stuck = 0, before;
 
 	(void)arg;
@@ -268,7 +267,7 @@ static void *monitor_main(void *arg)
 			sleep_until_noticed();
 		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 			monitor_look(&flexsc__runtime.carriers[i]);
-		/* When it looks often, the next look is soon enough. */
+		/* If it looks often, it has waited long enough since the signal. */
 		if (!often && any_is_called())
 			futex_wait(&ends, 0, SIGNAL_NS);
 		before = stuck;

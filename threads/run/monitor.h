@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor notices a carrier whose user thread doesn't let go of it: the
- * user thread computes, or it blocks in a call that the runtime didn't
- * intercept. That user thread is sent home, where it goes on as a kernel thread
- * among others, and the carrier serves the rest. A call that the user thread
- * blocked in is begun again at home, by the kernel or signals/signals.c. User
- * threads that are queued on the carrier go to an idle one, if there is one.
+ * The monitor is a thread that notices a carrier whose user thread keeps it: the user
+ * thread computes, or it blocks in a call that the runtime didn't intercept. The monitor
+ * calls that user thread home, where it goes on as a kernel thread among others, and the
+ * carrier runs the rest. A call that the user thread blocked in begins again at home, by
+ * the kernel or signals/signals.c. User threads that are queued on the carrier go to an
+ * idle carrier, if there is one. A carrier that no signal reaches is adopted (adopt.h).
  *
- * The monitor is a thread of its own. It looks every MONITOR_NS while a carrier
- * has something to do, and sleeps while all of them are idle.
+ * The monitor looks every MONITOR_NS while a carrier is busy, more often after one was
+ * stuck, and sleeps while all carriers are idle.
  */
 #ifndef FLEXSC_THREADS_MONITOR_H
 #define FLEXSC_THREADS_MONITOR_H
@@ -24,7 +24,7 @@ struct carrier;
 #define MONITOR_NS	10000000U
 
 int flexsc__monitor_start(void);
-/* End it, and wait until it has ended. */
+/* End the monitor, and wait until its thread has ended. */
 void flexsc__monitor_end(void);
 /* The monitor's thread. It can't be cancelled. */
 extern pthread_t flexsc__monitor;

@@ -24,9 +24,9 @@ static struct birth *own_birth_on(void *stack)
 }
 
 /*
- * Threads of the runtime's that were made, counted when libc counts them already,
- * and those that are leaving libc's count, counted when it has them still. The
- * difference is how many are on libc's count, or fewer for a moment.
+ * Threads of the runtime's that were made, and those that have left libc's count. "made"
+ * grows after libc has counted the thread, and "left" before libc's count falls. So the
+ * difference is how many of them libc counts, or too few for a moment.
  */
 static _Atomic unsigned int made, left;
 

@@ -19,13 +19,13 @@
 int flexsc__own_service(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /*
- * Are there threads that are neither the runtime's own nor the calling one? The
- * calling thread is libc's. True also for a moment in which a thread of the
- * runtime's begins or ends.
+ * Does libc count threads other than the calling one and the runtime's own? libc counts
+ * the calling thread. May be true by mistake while a thread of the runtime's begins or
+ * ends.
  */
 bool flexsc__own_others(void);
 
-/* In a forked child, which has none. */
+/* In a forked child, which has no threads of the runtime's. */
 void flexsc__own_threads_forked(void);
 
 #endif /* FLEXSC_THREADS_OWN_THREAD_H */
