@@ -6,7 +6,7 @@
 
 #include "syscall.h"
 
-/* Of a line that is longer, the rest isn't looked at. */
+/* Bytes of a line that are kept while the rest of it is read. */
 #define LINE	256U
 
 static void read_line(const char *line, struct status_value *values, size_t n)
@@ -23,7 +23,7 @@ static void read_line(const char *line, struct status_value *values, size_t n)
 	}
 }
 
-/* Returns the beginning of a line that isn't complete. */
+/* Reads all complete lines. Returns the last, incomplete one, which may be empty. */
 static const char *read_lines(char *text, struct status_value *values, size_t n)
 {
 	char *end;
@@ -45,7 +45,7 @@ bool flexsc__status_read(int fd, struct status_value *values, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		memset(values[i].text, 0, sizeof(values[i].text));
-	/* The kernel makes the text once, for all reads after the first one. */
+	/* The kernel makes the text at the first read: later ones continue it. */
 	while ((more = raw_syscall(SYS_read, (uint64_t)fd, PTR(text + have),
 				   sizeof(text) - 1 - have, 0, 0, 0)) > 0) {
 		const char *rest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a thread's "status" file in /proc. The file may be long: it lists all
- * supplementary groups of the process, and processors. Any thread.
+ * Reading a thread's "status" file in /proc. The file may be long: it lists all
+ * supplementary groups of the process. Any thread.
  */
 #ifndef FLEXSC_STATUS_H
 #define FLEXSC_STATUS_H
@@ -11,12 +11,12 @@
 
 struct status_value {
 	const char *name;	/* with the colon: "State:" */
-	char text[32];		/* "": the file has no such value */
+	char text[32];		/* its beginning; "": the file lacks it */
 };
 
 /*
- * Read the file, from its position on, and fill the n values. False: nothing could be
- * read.
+ * Read the file from its position on, and fill in the n values. False: nothing could be
+ * read, and all values are "".
  */
 bool flexsc__status_read(int fd, struct status_value *values, size_t n);
 

@@ -13,10 +13,10 @@
 
 static _Noreturn void child(int (*run)(const void *), const void *arg)
 {
-	/* Its end leaves no core. */
+	/* A child that a filter ends leaves no core dump. */
 	raw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
 	raw_syscall(SYS_exit_group, (uint64_t)run(arg), 0, 0, 0, 0, 0);
-	/* A filter forbids even that. */
+	/* A filter makes exit_group() fail. */
 	for (;;)
 		__builtin_trap();
 }
@@ -32,9 +32,9 @@ static bool can_open(const char *path)
 }
 
 /*
- * Would the child be the first process of a namespace? That would end with it, and
- * the program could make no process any more. Until it has a process, the namespace
- * can't be opened. Without /proc there is no way to find out.
+ * Would the child be the first process of a pid namespace? The namespace would end with
+ * the child, and the program could make no process any more. A namespace without a
+ * process can't be opened. Without /proc the answer is no, right or wrong.
  */
 static bool would_be_first(void)
 {
@@ -43,9 +43,9 @@ static bool would_be_first(void)
 }
 
 /*
- * The child has no exit signal, so the program gets no SIGCHLD, and its
- * wait(2) doesn't return it. All signals are blocked: those sent to the process
- * group would run the program's handlers in the child.
+ * The child has no exit signal: the program gets no SIGCHLD, and its wait(2) doesn't
+ * return the child. All signals are blocked, because signals to the process group would
+ * run the program's handlers in the child.
  */
 int flexsc__trial(int (*run)(const void *arg), const void *arg)
 {

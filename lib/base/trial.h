@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls are tried in a short-lived child, because a seccomp filter may end
- * the process at them and no interface shows what a filter would do. Any thread.
+ * Trying system calls in a short-lived child. A seccomp filter may end the process at
+ * them, and no interface shows what a filter would do. Any thread.
  */
 #ifndef FLEXSC_TRIAL_H
 #define FLEXSC_TRIAL_H
 
-/* The child was ended by a signal, or gave no status. */
+/* A signal ended the child, or its status was lost. */
 #define TRIAL_KILLED	(-1)
-/* There was no child: the limit of processes, or unshare(CLONE_NEWPID). */
+/* No child could be made: limit of processes; or unshare(CLONE_NEWPID) came before. */
 #define TRIAL_NOT_MADE	(-2)
 
 /*
- * What "run" returns (0 to 255) in a child with a copy of the memory and of the
- * caller's filters; or one of the above. "run" makes plain system calls only.
+ * Runs "run" in a child that has a copy of the memory and the caller's filters. Returns
+ * what "run" returns (0 to 255), or one of the above. "run" makes plain system calls
+ * only: libc's locks may be held by threads that the child lacks.
  */
 int flexsc__trial(int (*run)(const void *arg), const void *arg);
 

@@ -13,12 +13,12 @@
 #define NAME_ROOM	48	/* bytes of a link's text that matter */
 #define QUEUE_SIZE	80	/* of the text that a message queue reads as */
 
-/* Files with paths, by what they are. */
+/* Regular files, folders and block devices. */
 static const struct kind on_disk = {
 	.in = WAITS_NEVER, .out = WAITS_NEVER,
 	.has_place = true, .has_offsets = true,
 };
-/* It has a path, and offsets that mean nothing: poll(2) reports messages. */
+/* A POSIX message queue: a path, offsets without a meaning; poll(2) shows messages. */
 static const struct kind queue = {
 	.in = WAITS_NEVER, .out = WAITS_NEVER, .has_place = true,
 };
@@ -37,9 +37,9 @@ static const struct kind unknown = {
 static const struct kind memory = {
 	.in = WAITS_POLLED, .out = WAITS_POLLED, .has_offsets = true,
 };
-/* Blocking, it has no poll(2): that reports an error at once. */
+/* A userfaultfd without O_NONBLOCK: poll(2) reports an error at once. */
 static const struct kind faults = { .in = WAITS_UNKNOWN, .out = WAITS_NEVER };
-/* What is read is waited for; a write never waits, and is never polled. */
+/* A read waits until poll(2) reports it; a write never waits. */
 static const struct kind source = { .in = WAITS_POLLED, .out = WAITS_NEVER };
 static const struct kind timer = {
 	.in = WAITS_POLLED, .out = WAITS_NEVER, .maker = MADE_BY_OLD_WORKER,
@@ -54,7 +54,7 @@ static const struct kind requests = {
 static const struct kind signals = {
 	.in = WAITS_POLLED, .out = WAITS_NEVER, .has_signals = true,
 };
-/* Without reads and writes, or with a read that never waits. */
+/* Files that can't be read or written, or whose reads never wait. */
 static const struct kind silent = { .in = WAITS_NEVER, .out = WAITS_NEVER };
 
 /* Files by the beginnings of their names in /proc/PID/fd. */
@@ -106,7 +106,6 @@ static const struct kind *kind_of_device(uint32_t fd, const struct statx *file)
 	return flexsc__probe_terminal(fd) ? &terminal : &unknown;
 }
 
-/* "/proc/thread-self/fd/" and the number. */
 static void link_path(uint32_t fd, char path[NAME_ROOM])
 {
 	char digits[12], *at = digits + sizeof(digits);
@@ -135,7 +134,7 @@ static const struct kind *kind_of_name(uint32_t fd, const struct kind *other)
 	return other;
 }
 
-/* One more system call, only for files that may be one by their attributes. */
+/* Costs a system call only if the attributes are those of a queue. */
 static bool is_queue(uint32_t fd, const struct statx *file)
 {
 	return !file->stx_dev_major && file->stx_size == QUEUE_SIZE &&
@@ -156,8 +155,9 @@ static const struct kind *kind_of_regular(uint32_t fd, const struct statx *file)
 }
 
 /*
- * The kind isn't asked by lseek(), which claims to have worked where there is no
- * position. A file's server, if it has one, isn't asked.
+ * Not by lseek(), which succeeds on some files without a position. The attributes are
+ * those that the kernel has: AT_STATX_DONT_SYNC keeps it from asking a file's server,
+ * which may not answer.
  */
 const struct kind *flexsc__kind(uint32_t fd)
 {

@@ -2,19 +2,18 @@
 /*
  * How reads and writes wait, by the kind of their file.
  *
- * io_uring, and an epoll set, wait until poll(2) reports a descriptor ready. For
- * many files that isn't when a plain call returns: a write to /dev/kmsg or to a
- * fanotify group never waits, and neither ever reports POLLOUT. An epoll set has
- * no read, which fails at once; a POSIX message queue reports messages, and its
- * read returns a line of text. Such a call must not be left to what polls: it
- * would wait forever.
+ * io_uring, and an epoll set, wait until poll(2) reports a descriptor ready. For many
+ * files that has nothing to do with when a plain call returns. A write to /dev/kmsg or
+ * to a fanotify group never waits, and neither ever reports POLLOUT. A read of an epoll
+ * set fails at once. A POSIX message queue reports messages, but a read of it returns a
+ * line of text. If such a call waited for poll(2), it would wait forever.
  *
- * The kernel doesn't list these kinds, so this is a list of files that poll(2)
- * reports ready when their calls return, and of files whose calls don't wait. A
- * call on any other file needs a thread of its own while it waits. Where /proc
- * isn't mounted, files without a path are such other files.
+ * The kernel doesn't list these kinds. So kinds.c lists the files that poll(2) reports
+ * ready when their calls return, and the files whose calls don't wait. A call on any
+ * other file needs a thread of its own while it waits. Where /proc isn't mounted, that
+ * is true of all files without a path.
  *
- * Any thread. The kernel is asked each time; fds.h keeps the answers.
+ * Any thread. Each look costs system calls; fds.h keeps the results.
  */
 #ifndef FLEXSC_KINDS_H
 #define FLEXSC_KINDS_H
@@ -25,27 +24,28 @@
 /* How the reads, or the writes, of a file wait. */
 enum waits {
 	WAITS_POLLED,	/* until poll(2) reports the descriptor ready */
-	WAITS_NEVER,	/* for a device at most */
-	WAITS_UNKNOWN,
+	WAITS_NEVER,	/* except for a device */
+	WAITS_UNKNOWN,	/* a thread has to wait */
 };
 
 /*
- * Who makes a call on a file for io_uring when poll(2) has reported it ready? A worker
- * where the file has no call that doesn't wait. What the worker has read or written
- * can't be undone, and the thread that posted the call has to enter for the result.
+ * Which thread executes a call for io_uring when poll(2) has reported the file ready. It
+ * is a worker of io_uring's if the file has no way to make the call without waiting.
+ * What a worker has read can't be put back, although the thread that posted the call
+ * must enter the kernel to get the result.
  */
 enum maker {
 	MADE_BY_OWNER = 0,
-	MADE_BY_OLD_WORKER,	/* before Linux 6.12 a worker */
+	MADE_BY_OLD_WORKER,	/* a worker before Linux 6.12, else the owner */
 	MADE_BY_WORKER,
 };
 
 struct kind {
 	uint8_t in, out;	/* enum waits */
-	bool has_place;		/* calls at the file's position share it */
+	bool has_place;		/* it has a position, which all its calls share */
 	bool has_offsets;	/* pread() and pwrite() work */
 	bool is_terminal;
-	bool has_signals;	/* a signalfd: the calling thread's */
+	bool has_signals;	/* a signalfd: the reading thread matters */
 	uint8_t maker;		/* enum maker */
 };
 
@@ -61,8 +61,8 @@ bool flexsc__kind_on_disk(const struct statx *file);
 const struct kind *flexsc__kind(uint32_t fd);
 
 /*
- * Is the descriptor a socket with a queue of errors? Receiving from an empty one
- * fails. Other sockets take MSG_ERRQUEUE for no flag at all, and wait for data.
+ * Is the descriptor a socket with a queue of errors? A receive with MSG_ERRQUEUE fails
+ * there if the queue is empty. Other sockets ignore the flag, and wait for data.
  */
 bool flexsc__kind_has_errors(uint32_t fd);
 

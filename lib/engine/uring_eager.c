@@ -53,7 +53,7 @@ bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index)
 	return true;
 }
 
-/* Has the read transferred all that there is, or failed as the plain call? */
+/* Is this the plain call's result: all bytes, or up to the file's end, or an error? */
 static bool is_whole(const struct flexsc_entry *entry, int32_t res)
 {
 	if (res < 0)
@@ -70,14 +70,14 @@ static void end(struct flexsc_loop *loop, uint32_t index, int32_t res)
 					 &call_of(loop, index)->partial, res));
 }
 
-/* Nothing was there: the call is made another way; its entry is BUSY. */
+/* The eager read got nothing more: the call, which is BUSY, goes another way. */
 static void go_on(struct flexsc_loop *loop, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	struct call *call = call_of(loop, index);
 	struct call_list one = { 0 };
 
-	/* A FIFO, say, has no more than that. */
+	/* Only a file on a disk may have more: of others, the part is the result. */
 	if (flexsc__partial_begun(&call->partial) &&
 	    !(flexsc__fds_kind((uint32_t)entry->args[0]) & FD_PLACED)) {
 		end(loop, index, 0);

@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads of a file that a posted open has just opened by name. The file may be a
- * FIFO, a terminal or another device, where a read by io_uring might wait for
- * ever, or do what the plain call doesn't. To find out costs a system call. So
- * the request has RWF_NOWAIT, with which io_uring transfers only what is in
- * memory. Nearly always that is all. Linux rejects RWF_NOWAIT for FIFOs opened by
- * name, for terminals and for most other devices, before they lose a byte.
- * Otherwise the library looks up the kind of file, and the call goes on as any
- * other:
+ * Eager reads: reads of a file that a posted open has just opened by name. Owner only.
+ *
+ * The file may be a FIFO, a terminal or another device, where a read by io_uring might
+ * wait forever, or do what the plain call doesn't. To look up the kind of file costs a
+ * system call. So the request has RWF_NOWAIT: io_uring transfers only what is in memory,
+ * which nearly always is everything. Linux rejects RWF_NOWAIT for FIFOs opened by name,
+ * for terminals and for most other devices, before a byte is lost. If the read isn't
+ * complete, the library looks up the kind of file, and the call goes on as any other:
  *
  *	eager	-> done		all was read, or the file's end was seen
- *	eager	-> eager	a part was read
- *	eager	-> the ring	nothing was there; the descriptor waits as
- *				io_uring does
+ *	eager	-> eager	read() got a part
+ *	eager	-> the ring	nothing was in memory; io_uring waits as the
+ *				plain call does
  *	eager	-> the pool	a part of a file on a disk isn't in memory
  *
- * Position. Such a read is executed while the owner enters the kernel, and does
- * not take the lock of the file's position. So an eager read exchanges FD_OPENED
- * for FD_READING, and its good end exchanges them back, unless the descriptor was
- * closed meanwhile; any call that goes another way takes away both for good.
- * Threads get calls after the ring has those reads.
+ * Position. io_uring doesn't take the lock of the file's position, so there is one
+ * eager read() of a descriptor at a time, and no other call at its position. An eager
+ * read() exchanges the fact FD_OPENED for FD_READING. When it is complete it exchanges
+ * them back, unless the descriptor was closed meanwhile. A call that goes another way
+ * removes both for good. The ring gets its requests before syscall threads get calls.
  *
- * The end of a file. A read of what isn't in memory ends where a page of the file
- * does. So pread() has seen the end if it stopped elsewhere. Of a read() the
- * position isn't known, because the program may have moved it by a plain call. The
- * rest of that is read in the same way until a read returns 0.
- *
- * Owner only.
+ * The end of a file. A read that stops at what isn't in memory stops at the end of a
+ * page of the file. So a pread() that stopped elsewhere has seen the file's end. The
+ * position of a read() isn't known, because the program may have moved it by a plain
+ * call. So read() goes on eagerly until it returns 0.
  */
 #ifndef FLEXSC_URING_EAGER_H
 #define FLEXSC_URING_EAGER_H
@@ -42,7 +40,7 @@ bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index);
 /* Make the request of a BUSY read that goes on eager. */
 void flexsc__uring_eager_request(struct flexsc_loop *loop,
 				 struct io_uring_sqe *sqe);
-/* It has ended. */
+/* The request of an eager read has this result. */
 void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 			     int32_t res);
 

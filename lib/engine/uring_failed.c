@@ -15,6 +15,7 @@
 #include "uring_done.h"
 #include "uring_route.h"
 
+/* Time between two looks at the kernel thread that polls, in ns, and their number. */
 #define POLLER_NS	500000
 #define POLLER_LOOKS	10U
 
@@ -77,7 +78,7 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 
 	if (sqe->user_data == WAKE)
 		uring_of(loop)->armed = false;
-	/* What a cancellation names is unseen, too, or will be taken back. */
+	/* A cancellation can be dropped: its request is unseen or taken back, too. */
 	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
 		return;
 	if (call_is_direct(call_of(loop, index))) {
@@ -88,9 +89,9 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 }
 
 /*
- * The first request that the kernel hasn't taken and will not. A kernel thread
- * that polls and is awake takes all that was published. It looks for requests
- * once more after it said that it sleeps, so it has to sleep for a while.
+ * The first request that the kernel hasn't taken and won't take. A kernel thread that
+ * polls takes all that was published while it is awake. It looks for requests once more
+ * after it has set the flag that it sleeps, so only several looks show that it does.
  */
 static uint32_t first_unseen(struct ring *ring)
 {
@@ -130,7 +131,7 @@ static bool is_in_ring(const struct flexsc_loop *loop, uint32_t index)
 		ENTRY_IN(entry_of(loop, index), AT(BUSY) | AT(CANCEL)));
 }
 
-/* Does the ring do nothing where the owner doesn't enter the kernel? */
+/* Does the ring execute requests only when the owner enters the kernel? */
 static bool is_dead(const struct uring *uring)
 {
 	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN;
@@ -145,7 +146,7 @@ static int cancel_by_name(struct uring *uring, uint64_t name)
 	return io_uring_register_sync_cancel(&uring->ring.uring, &reg);
 }
 
-/* A dead ring's request is taken back, or lost. */
+/* Take back a request of a dead ring; if that fails it is lost. */
 static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 {
 	if (cancel_by_name(uring_of(loop), name_of(loop, index)))
@@ -156,7 +157,7 @@ static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 								 -ERESTART);
 }
 
-/* A request whose result will come. False: it is to be cancelled, and can't be. */
+/* False: the request is to be cancelled, which fails. Else its result will come. */
 static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 {
 	if (!call_of(loop, index)->cancel)
@@ -172,7 +173,7 @@ static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 	}
 }
 
-/* Results that the kernel brings out late; not of what was taken back. */
+/* Collect late results, but none of a request that was taken back. */
 static void collect_late(struct flexsc_loop *loop)
 {
 	struct io_uring *ring = &uring_of(loop)->ring.uring;
@@ -228,7 +229,7 @@ COLD void flexsc__uring_fail(struct flexsc_loop *loop)
 	uring->known = 0;
 	flexsc__posts_init(loop);
 	flexsc__uring_collect(loop);
-	/* Pairs with loop_notify(). */
+	/* Publishes the failed engine's state; pairs with the load in loop_notify(). */
 	__atomic_store_n(&loop->engine, &flexsc__engine_uring_failed,
 			 __ATOMIC_RELEASE);
 	while ((index = calls_take(loop, &uring->again)) != NONE)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io_uring_enter() fails for good: a seccomp filter that the program installed
- * later forbids it, for instance. The loop goes on with syscall threads, as if
- * its engine were "threads". Owner only.
+ * A ring where io_uring_enter() fails for good, for example because the program has
+ * installed a seccomp filter that forbids it. The loop goes on with syscall threads, as
+ * if its engine were "threads". Owner only.
  *
- * A request of the ring is then
+ * Each request of the ring is then one of these:
  *
- *	complete	its result is in the ring, and is taken as ever
+ *	complete	its result is in the ring, and is collected as before
  *	unseen		the kernel hasn't taken it: a thread makes the call
- *	taken back	the kernel has cancelled it, by io_uring_register(). It
- *			touches no memory from then on, as its ring executes
- *			requests only where the owner enters: -ERESTART
- *	living		the ring doesn't depend on the owner's entering: the
- *			result comes late. uring->living counts
- *	lost		its call stays pending, because the kernel may still use
- *			its memory. loop->lost counts
+ *	taken back	the kernel has cancelled it, by io_uring_register(). The call
+ *			ends with -ERESTART, because its ring executes requests
+ *			only when the owner enters, so it touches no memory
+ *	living		its ring executes it without the owner; the result
+ *			comes late. uring->living is their number
+ *	lost		its call stays pending, because the kernel may still use its
+ *			memory. loop->lost is their number
  *
- * A wait returns the error once when calls are lost, and each time when there is
- * nothing but these to wait for. A loop that is destroyed leaves them behind.
+ * A wait returns the error once if calls are lost, and each time if nothing but lost
+ * calls is pending. Destroying the loop leaves lost calls behind.
  */
 #ifndef FLEXSC_URING_FAILED_H
 #define FLEXSC_URING_FAILED_H
@@ -28,15 +28,15 @@
 struct flexsc_loop;
 
 /*
- * The ring has failed: its requests find another way, and so do calls that are
- * posted from now on. Called as often as requests were filled since.
+ * The ring has failed: have its requests and all later calls go another way. To be
+ * called again if requests were filled since.
  */
 void flexsc__uring_fail(struct flexsc_loop *loop);
 
-/* Give the requests that the kernel hasn't taken to threads: there is room. */
+/* Give the requests that the kernel hasn't taken to threads, which empties the ring. */
 void flexsc__uring_rescue(struct flexsc_loop *loop);
 
-/* Once more, take back what is lost. */
+/* Collect late results, and try again to take back lost requests. */
 void flexsc__uring_take_back(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_URING_FAILED_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A seccomp filter may end the process at a call instead of letting the call
- * fail. The default action of systemd's SystemCallFilter= does so. No interface
- * shows what a filter would do, so a child tries io_uring's calls: the filter
- * then ends the child. Any thread; what was learned is kept for the number of
- * filters that it was learned with.
+ * A seccomp filter may end the process at a call instead of making the call fail, as the
+ * default action of systemd's SystemCallFilter= does. No interface shows what a filter
+ * would do. So a child tries io_uring's calls (base/trial.h), and the filter ends the
+ * child. Any thread. The last result is kept, with the number of filters that the
+ * trying thread had.
  */
 #include "uring_kills.h"
 
@@ -20,7 +20,7 @@
 
 enum { NOT_TRIED, SURVIVES, KILLS };
 
-/* The number of filters, and what was learned with so many. */
+/* A number of filters, and the result of a trial with so many: one word, no order. */
 #define LEARNED(filters, what)	((uint32_t)(filters) << 2 | (what))
 static _Atomic uint32_t learned;
 
@@ -44,7 +44,7 @@ static struct filters filters_here(void)
 		any = flexsc__status_read((int)fd, values, 2);
 		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 	}
-	/* Without /proc there may be a filter; a kernel that has none shows no mode. */
+	/* Without /proc there may be a filter. Without seccomp the file shows no mode. */
 	return (struct filters){
 		.any = !any || atoi(mode) == 2,
 		.count = *count ? atoi(count) : -1,
@@ -56,7 +56,7 @@ bool flexsc__is_filtered(void)
 	return filters_here().any;
 }
 
-/* In a child: their arguments are wrong, and a filter acts before the kernel looks. */
+/* In a child. The arguments are wrong, which a filter doesn't see: it acts before. */
 static int try_calls(const void *arg)
 {
 	struct io_uring_params params = { 0 };
@@ -82,7 +82,7 @@ bool flexsc__uring_kills(void)
 	if (here.count >= 0 && known == LEARNED(here.count, KILLS))
 		return true;
 	tried = flexsc__trial(try_calls, NULL);
-	/* The calls of the real ring decide, this time. */
+	/* Then the real ring's calls show it. */
 	if (tried == TRIAL_NOT_MADE)
 		return false;
 	atomic_store_explicit(&learned,

@@ -4,13 +4,12 @@
 
 #include <stdbool.h>
 
-/* Does a seccomp filter look at the calling thread's system calls? */
+/* Has the calling thread a seccomp filter? Yes, if that is unknown. */
 bool flexsc__is_filtered(void);
 
 /*
- * Does such a filter end the process at io_uring's system calls? Any thread.
- * Costs one look at /proc without a filter, and a short-lived process with a
- * filter that wasn't tried yet.
+ * Does a filter end the process at io_uring's system calls? Any thread. Reads a file in
+ * /proc, and makes a short-lived process if there are filters that weren't tried yet.
  */
 bool flexsc__uring_kills(void);
 

@@ -19,9 +19,9 @@ void flexsc__adopt_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 	RULE(!loop->inside);
 	loop->owner = pthread_self();
 	/*
-	 * E1: whoever completes something after this store notifies the heir, and
-	 * the heir's first look at the results comes after it; pairs with E2 in
-	 * loop_notify().
+	 * E1: before the heir's first look at the results; pairs with E2 in
+	 * loop_notify(). A thread that completes something either finds "heir" and
+	 * notifies it, or made its result visible before that look.
 	 */
 	atomic_store(&loop->heir, heir);
 }
@@ -29,7 +29,7 @@ void flexsc__adopt_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 void flexsc__adopt_end(struct flexsc_loop *loop, pthread_t owner)
 {
 	loop->owner = owner;
-	/* What was told to the heir only is for the owner to collect. */
+	/* There may be results of which only the heir was notified. */
 	atomic_store(&loop->told, true);
 	atomic_store(&loop->heir, NULL);
 }
@@ -56,7 +56,7 @@ static void take_timer(struct flexsc_loop *loop, uint32_t timer, uint64_t *ns)
 	loop->events--;
 }
 
-/* Is the entry on the loop's own lists, where no syscall thread can begin it? */
+/* Is the entry still on the loop's own lists, so that nothing can have begun it? */
 static bool is_unsubmitted(struct flexsc_loop *loop, uint32_t index)
 {
 	struct pool *pool = loop_pool(loop);
@@ -75,7 +75,7 @@ static bool may_take(struct flexsc_loop *loop, uint32_t index, bool armed)
 {
 	const struct call *call = call_of(loop, index);
 
-	/* A write in parts has done some of them. */
+	/* A call in parts ("partial") has transferred some of them. */
 	if (call->cancel != CANCEL_NOT || call->partial ||
 	    call->chained != NO_HELD)
 		return false;
@@ -141,7 +141,7 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
 
-	/* The call has been told of elsewhere. */
+	/* The call's callback runs on the heir's loop, or has run there. */
 	call->cb = NULL;
 	if (!call_is_direct(call) && loop->engine->withdraw &&
 	    loop->engine->withdraw(loop, index))
@@ -161,7 +161,7 @@ unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop)
 			revoke(loop, i);
 			n++;
 		}
-	/* Submits, and brings nothing out. */
+	/* Submits the cancellations, and collects no results. */
 	loop->engine->submit(loop);
 	return n;
 }
