@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The close hook: how a close() of a watched descriptor is noticed.
+ * The close hook: how the module notices the close() of a watched descriptor.
  *
- * A watch has a reference to the file, so a close() alone would not reach what is
- * behind it: no FIN would be sent, and a pipe's writer would not get EPIPE. But
- * close(), dup2(), close_range(), exec and the process's end all call
- * locks_remove_posix(file, files), holding no lock. The number has left the table
- * by then, and the closer still has its reference. A kprobe there ends the watches
- * of that descriptor. The closer's reference is the last one then, so the file is
- * released inside close().
+ * A watch has a reference to the file, so close() alone would not release the file: no
+ * FIN would be sent, and a pipe's writer would not get EPIPE. But close(), dup2(),
+ * close_range(), exec and the end of the process all call locks_remove_posix(file,
+ * files), without a lock. At that point the number has left the table of descriptors,
+ * and the closer still has its reference. A kprobe there ends the watches of that
+ * descriptor, which gives up their references. So the closer's reference is the last
+ * one, and the file is released inside close().
  *
- * Live watches are in a hash table, by the address of their file. The probe is
- * called for every close of the machine, and reads one word if the file's bucket is
- * empty. It runs in the closer's context with preemption disabled. So it doesn't
- * sleep, and leaves freeing an ECB to others: see ecb_put_later().
+ * Live watches are in a hash table, by the address of their file. The probe runs for
+ * every close on the machine, and reads one word if the file's bucket is empty. It runs
+ * in the closer's context with preemption disabled. So it may not sleep, and leaves
+ * freeing an ECB to others: see ecb_put_later().
  *
  *	out	-> in		hook_set(), by the owner, of a live watch
  *	in	-> out		watch_stop(), by the probe or by watch_end()
  *
- * Both hold the lock of the file's bucket, and a watch gives up its file under it. So
- * a closer whose probe finds a watch gone isn't followed by another reference.
+ * Both hold the lock of the file's bucket. A watch that ends gives up its file before
+ * it leaves the bucket. So if a probe finds the bucket empty, the watch's reference is
+ * gone, too.
  *
- * No close is missed between the setting and the probe. A closer takes the number
- * out of the table under files->file_lock. hook_set() puts the watch in, and then
- * looks into the table under that lock. Either it finds the number gone, or the
- * closer's probe, which comes later, finds the watch.
+ * No close is missed between hook_set() and the probe. A closer takes the number out of
+ * the table of descriptors under files->file_lock, and its probe comes later. hook_set()
+ * puts the watch in, then looks into that table under the same lock. Either hook_set()
+ * finds the number gone, or the closer's probe finds the watch.
  *
- * The probe is armed while there are ECBs, and for a while after the last one:
- * arming and disarming rewrites the kernel's code, and waits for all processors.
- * If root disables kprobes or ftrace meanwhile, watches end later, by FORGET or
- * with their ECB.
+ * The probe is armed while there are ECBs, and for some seconds after the last one,
+ * because arming and disarming it rewrites the kernel's code and waits for all
+ * processors. If root disables kprobes or ftrace meanwhile, watches end later, by FORGET
+ * or with their ECB.
  */
 #include <linux/fdtable.h>
 #include <linux/fs.h>
@@ -44,13 +45,14 @@
 #include "watch.h"
 
 #define HOOK_BITS	15	/* of the hash table: 256 KiB */
-#define HOOK_LOCKS	256	/* of buckets; inside: an ECB's and wait queues' */
+/* Locks of buckets. Outside the locks of ECBs and of wait queues. */
+#define HOOK_LOCKS	256
 #define HOOK_LINGERS	(10 * HZ)
 
 static struct hlist_head hook_watches[1 << HOOK_BITS];
 static spinlock_t hook_locks[HOOK_LOCKS];
 
-static DEFINE_MUTEX(hook_mutex);	/* of the next three */
+static DEFINE_MUTEX(hook_mutex);	/* protects the next three */
 static unsigned int hook_users;
 static bool hook_armed;
 static struct kprobe hook_probe;
@@ -66,7 +68,7 @@ spinlock_t *hook_lock(const struct file *file)
 	return &hook_locks[hook_bucket(file) % HOOK_LOCKS];
 }
 
-/* Is the watched descriptor closed? "files" is the table that it was in. */
+/* Is the watched descriptor closed? "files" is the closer's table of descriptors. */
 static bool hook_is_closed(const struct watch *watch, const struct file *file,
 			   const void *files)
 {
@@ -95,13 +97,13 @@ static int hook_called(struct kprobe *probe, struct pt_regs *regs)
 {
 	const struct file *file = (void *)regs_get_kernel_argument(regs, 0);
 
-	/* Pairs with hook_set(), by files->file_lock. */
+	/* After the closer's use of files->file_lock; pairs with hook_is_open(). */
 	if (unlikely(!hlist_empty(&hook_watches[hook_bucket(file)])))
 		hook_end(file, (void *)regs_get_kernel_argument(regs, 1));
 	return 0;
 }
 
-/* Put it in. False: the file has too many watches already. */
+/* Put a watch in, if it is live. False: the file has too many watches already. */
 static bool hook_insert(struct watch *watch)
 {
 	u32 bucket = hook_bucket(watch->file);
@@ -121,7 +123,7 @@ static bool hook_insert(struct watch *watch)
 	return true;
 }
 
-/* Is the descriptor still open, for the owner? Orders as said above. */
+/* Is the owner's descriptor still open? The lock pairs with hook_called(). */
 static bool hook_is_open(const struct watch *watch)
 {
 	struct files_struct *files = current->files;
@@ -174,7 +176,7 @@ static int hook_register(void)
 	return err == -ENOMEM ? err : err ? -EOPNOTSUPP : 0;
 }
 
-/* There is an ECB. Returns 0 or -errno. */
+/* For a new ECB: arm the probe. Returns 0 or -errno. */
 int hook_arm(void)
 {
 	int err = 0;
@@ -200,7 +202,7 @@ static void hook_unregister(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(hook_work, hook_unregister);
 
-/* An ECB is gone. */
+/* For an ECB that is freed: disarm the probe some seconds after the last one. */
 void hook_disarm(void)
 {
 	mutex_lock(&hook_mutex);
@@ -217,7 +219,7 @@ void __init hook_init(void)
 		spin_lock_init(&hook_locks[i]);
 }
 
-/* There are no ECBs any more. */
+/* Disarm the probe at once. There are no ECBs any more. */
 void hook_exit(void)
 {
 	cancel_delayed_work_sync(&hook_work);

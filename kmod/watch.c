@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Watched descriptors: their callbacks, which are sources of events, and events
- * that are held. See watch.h.
+ * Watched descriptors: how a watch begins and ends, the callbacks that deliver its
+ * events, and events that are held. watch.h has the states.
  *
- * Callbacks run with the lock of a wait queue held and interrupts off, in any
- * context. They do nothing but stores to the memory, putting a watch on a list,
- * queueing the task work, and waking the owner.
+ * Callbacks run in any context, with the lock of a wait queue and with interrupts off.
+ * They only store to the shared memory, put a watch on a list, queue the task work, and
+ * wake the owner.
  */
 #define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
 
@@ -79,10 +79,10 @@ static void watch_push(struct ecb *ecb, struct watch *watch)
 	ecb->free_count++;
 }
 
-/* Most watches to look at whose slots the owner hasn't taken off their lists. */
+/* Most free watches to try: user mode may still have a slot on one of its lists. */
 #define WATCH_TRIES	1024
 
-/* A free watch, by the owner; NULL: there is none. */
+/* Owner only: take a free watch. NULL: there is none. */
 struct watch *watch_take(struct ecb *ecb)
 {
 	struct watch *watch = NULL;
@@ -105,7 +105,7 @@ struct watch *watch_take(struct ecb *ecb)
 	return watch;
 }
 
-/* The words of a slot whose watch was taken, as the owner sees them. */
+/* Write the words of a taken watch's slot that the owner reads. */
 void watch_prepare(struct watch *watch, u64 data)
 {
 	struct flexsc_event_slot *slot = watch->slot;
@@ -117,7 +117,7 @@ void watch_prepare(struct watch *watch, u64 data)
 	slot->fd = watch->fd;
 	slot->error = 0;
 	slot->data = data;
-	/* The error of the slot's last source. */
+	/* Drop what is held of the slot's last source. */
 	atomic_and(WATCH_HELD, &watch->kept);
 }
 
@@ -142,7 +142,7 @@ bool watch_get_live(struct watch *watch)
 	return live;
 }
 
-/* A watch that was taken isn't needed. */
+/* Give back a taken watch that hasn't been started. */
 void watch_return(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -165,7 +165,7 @@ void watch_put(struct watch *watch)
 	watch_push(ecb, watch);
 	WRITE_ONCE(ecb->frees, ecb->frees + 1);
 	spin_unlock(&ecb->lock);
-	/* A full barrier. Pairs with accept_starve(). */
+	/* Before accept_retry() reads "starved"; pairs with accept_starve(). */
 	smp_mb();
 	accept_retry(ecb);
 	ecb_put_later(ecb);
@@ -184,7 +184,7 @@ struct file *watch_file(struct watch *watch)
 	return file;
 }
 
-/* Is the watched descriptor, of the current process, still this file? */
+/* Does the watched descriptor still mean this file, in the current process? */
 bool watch_in_table(const struct watch *watch, const struct file *file)
 {
 	bool is;
@@ -200,8 +200,8 @@ bool watch_in_table(const struct watch *watch, const struct file *file)
 /* Sources. */
 
 /*
- * The owner pushes a slot that it claimed, with more bits. The watch may have
- * been ended meanwhile, see watch.h.
+ * Owner only: push a slot that was claimed, with more bits. If the watch has ended
+ * meanwhile, revoke the slot: see watch.h.
  */
 void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is)
 {
@@ -209,12 +209,12 @@ void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is)
 
 	atomic_or(bits, event_word(&slot->state));
 	event_push(watch->ecb, slot, watch->index, is);
-	/* Behind a full barrier. Pairs with watch_stop(). */
+	/* After event_push()'s full barrier; pairs with watch_stop(). */
 	if (!READ_ONCE(watch->live))
 		event_revoke(slot);
 }
 
-/* The owner delivers, or a source what the owner was about to miss. */
+/* By the owner, or by a source in watch_hold(). */
 static void watch_deliver(struct watch *watch, u32 bits)
 {
 	if (event_claim(watch->slot, bits))
@@ -224,8 +224,8 @@ static void watch_deliver(struct watch *watch, u32 bits)
 }
 
 /*
- * S4: the event's group is in none of the owner's words. The owner may have stored
- * it meanwhile, and seen nothing held: then the source delivers after all.
+ * S4: hold an event whose group the owner doesn't allow. The owner may have allowed it
+ * meanwhile, and found nothing held: then the source delivers the event after all.
  */
 noinline void watch_hold(struct watch *watch, u32 bits)
 {
@@ -235,7 +235,7 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 		llist_add(&watch->held, &ecb->held);
 		atomic_inc(event_word(&ecb->control->held));
 	}
-	/* A full barrier. Pairs with U4. */
+	/* After "held" is stored, before the owner's words are read; pairs with U4. */
 	smp_mb();
 	if (!event_allowed(ecb, watch->mask))
 		return;
@@ -248,7 +248,7 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 		watch_deliver(watch, bits);
 }
 
-/* Something happened. Any context. */
+/* An event of the watched file. Any context. */
 static __always_inline void watch_happened(struct watch *watch, u32 bits)
 {
 	struct ecb *ecb = watch->ecb;
@@ -262,14 +262,14 @@ static __always_inline void watch_happened(struct watch *watch, u32 bits)
 	event_push(ecb, watch->slot, watch->index, watch->is);
 }
 
-/* The queue goes away, and only waits for this entry to leave it: POLLFREE. */
+/* The wait queue is about to be freed: leave it at once (POLLFREE). */
 static noinline int watch_queue_freed(wait_queue_entry_t *entry)
 {
 	struct poller *poller = container_of(entry, struct poller, entry);
 
 	watch_happened(entry->private, POLLHUP | FLEXSC_EVENT_CHECK);
 	list_del_init(&entry->entry);
-	/* From here on the watch may be freed. Pairs with poller_leave(). */
+	/* After all uses of the watch: it may be freed now. Pairs with poller_leave(). */
 	smp_store_release(&poller->head, NULL);
 	return 1;
 }
@@ -282,7 +282,7 @@ static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
 
 	if (unlikely(bits & (__force u32)POLLFREE))
 		return watch_queue_freed(entry);
-	/* No key says nothing but that something happened. */
+	/* Without a key the owner has to check what happened. */
 	bits = bits ? bits & watch->want : FLEXSC_EVENT_CHECK;
 	if (bits)
 		watch_happened(watch, bits);
@@ -333,9 +333,9 @@ static void poller_leave(struct poller *poller)
 {
 	wait_queue_head_t *head;
 
-	/* A queue that goes away is freed by RCU. */
+	/* A wait queue that sends POLLFREE is freed by RCU. */
 	rcu_read_lock();
-	/* Pairs with watch_queue_freed(). */
+	/* Pairs with the store in watch_queue_freed(). */
 	head = smp_load_acquire(&poller->head);
 	if (head)
 		remove_wait_queue(head, &poller->entry);
@@ -343,7 +343,7 @@ static void poller_leave(struct poller *poller)
 	poller->head = NULL;
 }
 
-/* Behind this, no callback of the watch runs. */
+/* When this returns, no callback of the watch runs any more. */
 static void watch_leave_queues(struct watch *watch)
 {
 	int i;
@@ -357,7 +357,7 @@ static void watch_leave_queues(struct watch *watch)
 	watch->more = NULL;
 }
 
-/* Enter the file's queues. What poll(2) says of it now, or -errno. */
+/* Enter the file's wait queues. Returns what poll(2) reports now, or -errno. */
 static int watch_enter_queues(struct watch *watch, struct file *file)
 {
 	struct watch_table table = { .watch = watch };
@@ -372,7 +372,7 @@ static int watch_enter_queues(struct watch *watch, struct file *file)
 
 /* Begin and end. */
 
-/* From here on any thread may end it. False: the ECB is closed. */
+/* Any thread may end the watch from here on. False: the ECB is closed. */
 static bool watch_go_live(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -405,8 +405,8 @@ static int watch_go(struct watch *watch, struct file *file)
 }
 
 /*
- * Watch the file, which "fd" of the current thread, the owner, is, with a watch
- * that was taken. Returns its state, or -errno; then the watch has ended.
+ * Owner only: start a taken watch for the file of its descriptor. Returns what poll(2)
+ * reports of the file, or -errno if the watch has ended.
  */
 int watch_start(struct watch *watch, struct file *file)
 {
@@ -421,8 +421,8 @@ int watch_start(struct watch *watch, struct file *file)
 }
 
 /*
- * Stop the watch, if it is live, with the lock of the close hook held if it has a file.
- * True: the caller gives back the reference of being live.
+ * End the watch if it is live. The caller has hook_lock() if the watch has a file. True:
+ * the caller gives back the watch's reference of being live.
  */
 bool watch_stop(struct watch *watch)
 {
@@ -436,21 +436,21 @@ bool watch_stop(struct watch *watch)
 	if (!live)
 		return false;
 	watch_leave_queues(watch);
-	/* Pairs with watch_deliver_claimed(). */
+	/* "live" before the slot is revoked; pairs with watch_deliver_claimed(). */
 	smp_mb();
 	event_revoke(watch->slot);
 	atomic_and(WATCH_HELD, &watch->kept);
 	if (watch->file) {
 		fput(watch->file);
-		/* Last: the probe takes no lock if it finds nothing. */
+		/* Last: a probe that finds the bucket empty relies on the fput(). */
 		hook_clear(watch);
 	}
 	return true;
 }
 
 /*
- * End the watch, if it is live. The caller is the owner, or has closed the ECB: no
- * watch goes live meanwhile, with another file.
+ * End the watch if it is live. The caller is the owner, or has closed the ECB, so the
+ * watch can't go live with another file meanwhile.
  */
 void watch_end(struct watch *watch)
 {
@@ -468,7 +468,7 @@ void watch_end(struct watch *watch)
 		watch_put(watch);
 }
 
-/* The ECB is closed: by a thread of the process that ends, or by its last user. */
+/* Close the ECB: by a thread of the process that ends, or by the ECB's last user. */
 void watches_end(struct ecb *ecb)
 {
 	u32 i;
@@ -500,7 +500,7 @@ static int watch_check(const struct flexsc_ecb_watch *args)
 	       args->accept_data ? -EINVAL : 0;
 }
 
-/* Files that watch others: their callbacks run others' callbacks. */
+/* Files that wait for other files: callbacks could call each other in a circle. */
 static const char *const watch_watchers[] = {
 #ifdef CONFIG_EPOLL
 	"eventpoll_fops",
@@ -510,11 +510,11 @@ static const char *const watch_watchers[] = {
 #endif
 };
 
-/* The addresses, and one more so that there is at least one. */
+/* Their addresses. One element more, as an array may not be empty. */
 static const void *watch_watcher_ops[ARRAY_SIZE(watch_watchers) + 1]
 	__ro_after_init;
 
-/* 0, or -EOPNOTSUPP: a kind of file couldn't be recognised. */
+/* Returns 0, or -EOPNOTSUPP if such files can't be recognised on this kernel. */
 int __init watches_init(void)
 {
 	int i;
@@ -572,7 +572,7 @@ static struct watch *watch_fill(struct ecb *ecb,
 	return watch;
 }
 
-/* A slot for threads: user mode pushes it. */
+/* A slot that threads push from user mode: no file. */
 static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
 {
 	struct watch *watch = watch_fill(ecb, args);
@@ -586,7 +586,7 @@ static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
 	return ret;
 }
 
-/* What poll(2) reports of a file that is watched from now on. */
+/* Deliver what poll(2) reported when the watch was started. */
 static void watch_report(struct watch *watch, u32 level)
 {
 	if (!event_allowed(watch->ecb, watch->mask))
@@ -605,7 +605,7 @@ static long watch_add_file(struct ecb *ecb, struct file *file,
 
 	if (IS_ERR(watch))
 		return PTR_ERR(watch);
-	/* Or "inherit" would go when another thread closes the file. */
+	/* Keeps "inherit" for watch_report() if another thread closes the file. */
 	watch_get(watch);
 	level = watch_start(watch, file);
 	if (level > 0)
@@ -651,9 +651,9 @@ long watch_forget(struct ecb *ecb, unsigned long index)
 	return 0;
 }
 
-/* What is held, by the owner. */
+/* Held events: the owner only. */
 
-/* An event that was held is delivered if poll(2) still says so. */
+/* Deliver a held event, if poll(2) still reports it. */
 static void watch_release(struct watch *watch, u32 bits)
 {
 	struct file *file = watch_file(watch);
@@ -673,7 +673,7 @@ static void watch_release(struct watch *watch, u32 bits)
 	fput(file);
 }
 
-/* Deliver what was held and may be delivered now. */
+/* Deliver all held events whose groups are allowed by now. */
 void watch_flush(struct ecb *ecb)
 {
 	struct llist_node *node;

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A WATCH is the kernel's part of a slot that is given to a source. There is one
- * for each slot, made with the ECB.
+ * A WATCH is the kernel's part of an event slot. There is one for each slot, made with
+ * the ECB.
  *
- *	free	-> taken	watch_take(), by the owner: it has a slot's
- *				index, whose "state" in the memory is zero
- *	taken	-> live		it is in the file's queues, or a thread's. A watch
- *				that can't be is free again
- *	live	-> ended	watch_stop(), by the first caller that finds it live: the
- *				owner's FORGET, the close hook in any thread, or
- *				the end of the ECB
+ *	free	-> taken	watch_take(), by the owner: the "state" of its slot
+ *				in the shared memory is zero
+ *	taken	-> live		watch_go_live(): it is in the file's wait queues,
+ *				or is a thread's slot
+ *	taken	-> free		it couldn't go live
+ *	live	-> ended	watch_stop(), by the first caller that finds it
+ *				live: the owner's FORGET, the close hook in any
+ *				thread, or the end of the ECB
  *	ended	-> free		the last reference is given back
  *
- * A watch has a reference of being taken, until watch_start() is over, one of
- * being live, and one of a listener's turn (accept.c). A watch that isn't free has a
- * reference to the ECB. Only the owner takes watches, so a watch becomes another
- * source's in the owner's context alone.
+ * The references of a watch: one while it is being started, until watch_start()
+ * returns; one while it is live; one during a listener's turn (accept.c). A watch that
+ * isn't free has a reference to the ECB. Only the owner takes watches, so a watch gets
+ * another source in the owner's context alone.
  *
- * watch_stop() takes a watch off its wait queues, so that no callback runs any more,
- * then revokes the slot, then gives up the watched file. The owner delivers too,
- * from WATCH, FLUSH and auto-accept, and a watch may end meanwhile. So the owner,
- * having delivered, looks whether the watch is live, and revokes the slot again if
- * it isn't. The owner is in the kernel then and can't have taken the event before.
+ * watch_stop() first takes the watch off its wait queues, so that its callbacks no longer
+ * run, then revokes the slot, then gives up the watched file. The owner delivers too,
+ * from WATCH, FLUSH and auto-accept, and the watch may end meanwhile. So after each
+ * delivery the owner checks whether the watch is live, and revokes the slot again if it
+ * isn't. The owner is in the kernel until then, so it can't have taken the event.
  *
- * A watch is on up to two lists of the ECB, once each; "kept" and "lists" say on
- * which ones. A watch may end, and even be given to another source, while it is on
- * a list: a list's reader skips a watch that has nothing to do there.
+ * A watch is on up to two lists of the ECB, once each; "kept" and "lists" say on which.
+ * It may end, and even get another source, while it is on a list. So a list's reader
+ * skips a watch that has nothing to do there.
  */
 #ifndef FLEXSC_KMOD_WATCH_H
 #define FLEXSC_KMOD_WATCH_H
@@ -45,7 +46,7 @@ struct poller {
 
 #define WATCH_POLLERS	4	/* most */
 
-/* watch.kept: what is held (bits of a slot's "state"), and whether on ecb.held. */
+/* In watch.kept: the watch is on ecb.held. The other bits are the held events'. */
 #define WATCH_HELD	FLEXSC_EVENT_QUEUED
 
 /* watch.lists: numbers of bits. */
@@ -66,7 +67,7 @@ struct watch {
 	struct ecb *ecb;
 	struct flexsc_event_slot *slot;
 	struct file *file;	/* a reference; NULL: a thread's slot */
-	void *files;		/* the descriptors; compared, never used */
+	void *files;		/* the table of descriptors; only compared */
 	struct inherit *inherit;	/* NULL: it doesn't accept */
 	struct poller poller;
 	struct poller *more;	/* WATCH_POLLERS - 1; NULL: none */
@@ -81,7 +82,7 @@ struct watch {
 
 	bool live;		/* written under ecb.lock */
 	bool hooked;		/* in the table of the close hook */
-	bool overflowed;	/* and said so; until one accepts, or none waits */
+	bool overflowed;	/* it reported that; until it accepts, or none waits */
 	refcount_t refs;
 	u32 next_free;		/* index + 1; under ecb.lock */
 	atomic_t kept;
