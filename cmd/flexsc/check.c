@@ -25,7 +25,7 @@ static const char usage[] =
 	"that doesn't work, unless FLEXSC_ENGINE or an option says otherwise.\n"
 	"Then the same of the backends of SEND: programs get kmod, or uring\n"
 	"where that doesn't work, unless FLEXSC_SEND or an option says otherwise.\n"
-"Then a program with a thread is started by flexsc run.\n"
+	"Then flexsc run starts a program with a thread.\n"
 	"Exits with 0 if all but kmod (or the one named) work, else with 1.\n";
 
 static void check_print(const char *what, const char *name, int err,
@@ -58,8 +58,8 @@ static int check_send(const char *backend)
 }
 
 /*
- * flexsc run has to be tried: whether it works depends on libc, on limits, and on
- * filters. It runs this command, which makes a thread then.
+ * Whether flexsc run works depends on libc, on limits, and on filters, so it is tried:
+ * it runs this command again, which makes a thread.
  */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && \
 	!defined(__SANITIZE_THREAD__)
@@ -83,7 +83,7 @@ static int make_a_thread(void)
 	return pthread_join(thread, NULL) != 0;
 }
 
-/* Without the beginning that lines of the runtime have. */
+/* The line without the prefix of the runtime's messages. */
 static char *line_text(char *line)
 {
 	static const char prefix[] = "flexsc: run: ";
@@ -123,8 +123,10 @@ static int check_run(void)
 	pid_t pid;
 
 	fflush(stdout);
-	if (pipe2(ends, O_CLOEXEC))
+	if (pipe2(ends, O_CLOEXEC)) {
+		check_print("", "run", -errno, "");
 		return 1;
+	}
 	pid = fork();
 	if (!pid) {
 		dup2(ends[1], STDERR_FILENO);
@@ -132,11 +134,13 @@ static int check_run(void)
 		execv("/proc/self/exe", argv);
 		_exit(127);
 	}
+	lines = pid < 0 ? NULL : fdopen(ends[0], "r");
+	if (!lines) {
+		check_print("", "run", -errno, "");
+		close(ends[0]);
+	}
 	close(ends[1]);
-	lines = fdopen(ends[0], "r");
-	if (pid < 0 || !lines)
-		return 1;
-	return print_status(lines, pid) | fclose(lines);
+	return lines ? print_status(lines, pid) | fclose(lines) : 1;
 }
 
 #else
