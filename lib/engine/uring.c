@@ -360,10 +360,11 @@ static void uring_disarm(struct flexsc_loop *loop)
 
 COLD void flexsc__uring_quit(struct flexsc_loop *loop, int err)
 {
-	struct ring *ring = &uring_of(loop)->ring;
+	struct ring *ring;
 
 	if (loop->engine != &flexsc__engine_uring)
 		return;
+	ring = &uring_of(loop)->ring;
 	uring_disarm(loop);
 	if (!ring->failed)
 		ring->failed = err;
