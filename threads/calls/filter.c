@@ -282,10 +282,10 @@ static long install_own(struct uthread *u, long nr, const uint64_t a[6])
 
 	tie(u, true);
 	ret = flexsc__call_at_home(u, nr, a);
-	if (ret < 0 && !was)
-		tie(u, false);
-	else if (!u->filter)
+	if (ret >= 0 && !u->filter)
 		number(u);
+	else if (ret < 0 && !was)
+		tie(u, false);
 	return ret;
 }
 
