@@ -201,9 +201,24 @@ static void *end_by_call(void *arg)
 	return arg;
 }
 
+/* While other threads run, main's kernel thread stays a zombie. */
+static void await_end_of_main(void)
+{
+	char path[64], line[64] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+	while (!strstr(line, ") Z")) {
+		usleep(100);
+		file = fopen(path, "re");
+		CHECK(file && fgets(line, sizeof(line), file));
+		fclose(file);
+	}
+}
+
 static void *go_on(void *way)
 {
-	usleep(10000);
+	await_end_of_main();
 	CHECK_EQ(write(report[1], "x", 1), 1);
 	if (way)
 		syscall(SYS_exit, 7);

@@ -10,7 +10,6 @@
 
 #include "apart.h"
 #include "call.h"
-#include "../base/interpose.h"
 #include "../run/carrier.h"
 #include "lib/pool/closing.h"
 #include "../run/count.h"
@@ -21,6 +20,7 @@
 #include "life.h"
 #include "../run/home.h"
 #include "../run/moved.h"
+#include "../run/own_thread.h"
 #include "polling.h"
 #include "way.h"
 #include "../run/ending.h"
@@ -297,15 +297,12 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
  */
 static long end_thread(struct uthread *u, const uint64_t a[6])
 {
-	_Atomic unsigned int *threads = flexsc__real_count();
-
 	if (runtime_is_lent() || (u->site && !u->listed))
 		return flexsc__call_plainly(SYS_exit, a);
 	flexsc__exit(u);
 	if (u->listed)
 		flexsc__life_end(u);
-	if (threads && atomic_fetch_sub(threads, 1) == 1)
-		flexsc__call_plainly(SYS_exit_group, a);
+	flexsc__own_program_ends_by_call((uint32_t)a[0]);
 	return flexsc__call_plainly(SYS_exit, a);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../run/home.h"
+#include "../run/own_thread.h"
 #include "../run/uthreads.h"
 #include "../report/run_page.h"
 #include "affinity.h"
@@ -43,6 +44,7 @@ void flexsc__life_end(struct uthread *u)
 	u->cause = CAUSE_ENDS;
 	flexsc__come_home(u);
 	u->rooted = true;
+	flexsc__own_program_ends();
 	flexsc__cpuclock_end(u);
 	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);

@@ -35,15 +35,43 @@ static _Atomic unsigned int made, left;
  * runtime's threads must not count. Each takes itself off the count when it
  * begins, and puts itself back right before libc takes it off. So the count is
  * never less than the number of the program's threads, and the thread that
- * makes it 0 ends the process.
+ * makes it 0 ends the process. If a thread of the runtime's begins only after the
+ * program's last thread has ended, it makes the count 0, and uses that one's status.
  */
-static void leave_count(void)
+
+/* The status of a thread that ended by the system call, with BY_CALL; else 0. */
+static _Atomic uint64_t last_end;
+
+#define BY_CALL		(1ULL << 32)
+
+static void take_off_count(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
+	uint64_t end;
 
+	if (!threads || atomic_fetch_sub(threads, 1) != 1)
+		return;
+	end = atomic_load(&last_end);
+	if (end & BY_CALL)
+		raw_syscall(SYS_exit_group, (uint32_t)end, 0, 0, 0, 0, 0);
+	exit(EXIT_SUCCESS);
+}
+
+void flexsc__own_program_ends(void)
+{
+	atomic_store(&last_end, 0);
+}
+
+void flexsc__own_program_ends_by_call(uint32_t status)
+{
+	atomic_store(&last_end, BY_CALL | status);
+	take_off_count();
+}
+
+static void leave_count(void)
+{
 	atomic_fetch_add(&left, 1);
-	if (threads && atomic_fetch_sub(threads, 1) == 1)
-		exit(EXIT_SUCCESS);
+	take_off_count();
 }
 
 static void join_count(void)
@@ -157,6 +185,7 @@ void flexsc__own_threads_forked(void)
 {
 	atomic_store(&made, 0);
 	atomic_store(&left, 0);
+	atomic_store(&last_end, 0);
 }
 
 /*

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Make a carrier or the monitor, which from its first instruction on blocks all
@@ -24,6 +25,14 @@ int flexsc__own_service(pthread_t *thread, void *(*run)(void *), void *arg);
  * ends.
  */
 bool flexsc__own_others(void);
+
+/*
+ * A thread of the program's ends, and libc takes it off its count next; or by the
+ * system call, which libc doesn't see. The second function returns unless the thread
+ * was the last one on the count.
+ */
+void flexsc__own_program_ends(void);
+void flexsc__own_program_ends_by_call(uint32_t status);
 
 /* In a forked child, which has no threads of the runtime's. */
 void flexsc__own_threads_forked(void);
