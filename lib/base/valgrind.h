@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does valgrind run this program? It knows these instructions, which do nothing on
- * a processor, and stores the answer to the request in a register.
+ * Does valgrind run this program? valgrind recognises this sequence of instructions,
+ * which does nothing on a processor, and stores its answer in a register.
  */
 #ifndef FLEXSC_VALGRIND_H
 #define FLEXSC_VALGRIND_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's own descriptors, which the program knows nothing of: out of its
- * way, and marked. Any thread.
+ * The library's own descriptors, of which the program doesn't know. They have high
+ * numbers, and the fact FD_OWN (fds.h). Any thread.
  */
 #ifndef FLEXSC_OWN_FD_H
 #define FLEXSC_OWN_FD_H
@@ -37,8 +37,8 @@ int flexsc__own_fd_copy(int fd);
 void flexsc__own_fd_close_copies(void);
 
 /*
- * In a child that was made without libc's handlers, as by _Fork(): nothing else
- * closes its descriptors. May be called where a signal's handler may.
+ * Close all of them, in a child of _Fork() or the like, where libc runs no fork handlers
+ * and nothing else closes them. Async-signal-safe.
  */
 void flexsc__own_fd_close_all(void);
 

@@ -12,10 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Does the owner of a loop post the rest itself? Under flexsc run a user thread does
- * so: threads/calls/parts.h.
- */
+/* Does a loop's owner post the rest itself? Under flexsc run: threads/calls/parts.h. */
 #ifdef FLEXSC_IN_RUNTIME
 #define OWNER_GOES_ON	true
 #else
@@ -35,7 +32,10 @@ bool flexsc__partial(const struct flexsc_entry *entry);
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 
-/* The same for a read. False: no memory is left. */
+/*
+ * As flexsc__partial_rest(), of a read that isn't complete. False: there is no memory
+ * to go on, and res is the call's result.
+ */
 bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 

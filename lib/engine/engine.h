@@ -9,18 +9,18 @@ extern const struct engine flexsc__engine_sync;
 extern const struct engine flexsc__engine_threads;
 extern const struct engine flexsc__engine_uring;
 extern const struct engine flexsc__engine_kmod;
-/* What becomes of uring where its ring fails: uring_failed.h. */
+/* The engine of a loop whose ring has failed: uring_failed.h. */
 extern const struct engine flexsc__engine_uring_failed;
 
 /* Choose and open an engine as loop->options say. */
 int flexsc__engine_open(struct flexsc_loop *loop);
 
 /*
- * Owner only. The loop does without io_uring and without an epoll set from here on,
- * because calls of theirs will be forbidden. They still work, so no call is lost.
+ * Owner only, before a filter forbids their calls: have the loop do without io_uring and
+ * without an epoll set from here on. They still work, so no call is lost.
  */
 void flexsc__engine_retire(struct flexsc_loop *loop);
-/* The epoll set alone. Also on a thread that acts as owner: run/adopt.h. */
+/* The epoll set only. Also on an heir that acts as owner: run/adopt.h. */
 void flexsc__engine_retire_pool(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_ENGINE_H */

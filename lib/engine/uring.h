@@ -72,8 +72,8 @@ static inline uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * The loop's ring, if it has one, is to be used no longer, because entering will fail with err (-errno).
- * Now it still works, so no request is lost.
+ * Owner only. If the loop has a ring, stop using it, before entering it begins to fail
+ * with err (-errno). The ring still works, so no request is lost.
  */
 void flexsc__uring_quit(struct flexsc_loop *loop, int err);
 

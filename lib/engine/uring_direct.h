@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that the uring engine posts direct (loop/direct.h): the request is
- * written when the call is posted. Only calls that io_uring makes as the plain
- * call would, whose result is the operation's, and that nobody has to be told
- * of. What keeps one call from it is looked at when that is posted; then it is
- * posted by its entry, and the routes decide:
+ * Calls that the uring engine posts direct (loop/direct.h): the request is written when
+ * the call is posted. Only calls that io_uring makes as the plain call would, whose
+ * result is the operation's, and that need no note of what they do to descriptors. In
+ * these cases a call is posted by its entry instead, and the routes decide:
  *
  *	a descriptor whose facts aren't known, or aren't those that are needed
  *	arguments that the operation doesn't do

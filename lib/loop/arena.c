@@ -44,8 +44,8 @@ static size_t space_in_use(void)
 }
 
 /*
- * Bytes that an arena may reserve. A process whose address space is limited
- * needs it for itself, and one arena of many gets this part of what is left.
+ * Bytes that one arena may reserve. A program with a limited address space needs it for
+ * itself, and there may be many arenas. So each gets a small part of what is left.
  */
 static size_t arena_share(void)
 {

@@ -19,9 +19,9 @@ struct arena {
 };
 
 /*
- * The most timers, and the most held calls, of a loop. A carrier of flexsc run
- * has no more of them than the process has threads, and the program may set a
- * limit of its address space at any time, which what is reserved counts against.
+ * The most timers, and the most held calls, of a loop. Under flexsc run a loop has no
+ * more of either than the process has threads. Reserved addresses count against
+ * RLIMIT_AS, which the program may set at any time, so there they are few.
  */
 #ifdef FLEXSC_IN_RUNTIME
 #define ARENA_MAX	(1U << 17)
@@ -30,8 +30,8 @@ struct arena {
 #endif
 
 /*
- * Reserve max elements, or fewer if the address space is limited, but at least
- * one page of them; commits none.
+ * Reserve room for max elements, or for fewer if the address space is limited, but for
+ * a page of them at least. Commits nothing. 0 or -ENOMEM.
  */
 int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max);
 

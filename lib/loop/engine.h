@@ -20,11 +20,11 @@ struct flexsc_loop;
 
 #define DISPATCH_MOST	1024	/* callbacks of a kind in one turn */
 
-/* How far a call has come whose owner is stuck: see run/adopt.h. */
+/* How far the engine has got with a call whose owner is stuck: see run/adopt.h. */
 enum reach {
-	REACH_UNSEEN,	/* the kernel doesn't know of it */
-	REACH_ARMED,	/* it is executed when the owner enters next */
-	REACH_EXECUTED,	/* another thread executes it, or may have */
+	REACH_UNSEEN,	/* the kernel hasn't taken its request */
+	REACH_ARMED,	/* the kernel executes it when the owner enters next */
+	REACH_EXECUTED,	/* it may be executing, or have been executed */
 };
 
 struct engine {
@@ -107,16 +107,15 @@ struct engine {
 	 * The next three are for a thread that acts as owner while the owner is
 	 * stuck outside the library (run/adopt.h).
 	 *
-	 * How far has this entry come, which has left loop->submitted, or this
-	 * direct call?
-	 * NULL: no thread may act as owner.
+	 * How far has the engine got with this direct call, or with this entry,
+	 * which has left loop->submitted? NULL: no thread may act as owner.
 	 */
 	enum reach (*reach)(struct flexsc_loop *loop, uint32_t index);
-	/* May that thread cancel, too? */
+	/* May that thread cancel calls, too? */
 	bool cancels_anywhere;
 	/*
-	 * The owner is back, and hasn't entered. Withdraw an entry's request, if
-	 * the kernel hasn't seen it. NULL: there are no requests.
+	 * Owner, when it is back, before it enters the kernel: withdraw an entry's
+	 * request. False: the kernel has taken it. NULL: the engine has no requests.
 	 */
 	bool (*withdraw)(struct flexsc_loop *loop, uint32_t index);
 	/* Nothing is executing any more, and the pool is gone. */

@@ -127,7 +127,7 @@ struct flexsc_loop {
 	atomic_bool stop;
 	atomic_bool nudged;		/* a wake-up without a cb */
 	_Atomic uint32_t visitors;	/* see loop_visit() */
-	/* The loop to notify in place of this one: run/adopt.h. */
+	/* The loop to notify in place of this one, or NULL: E1, E2 (run/adopt.c). */
 	_Atomic(struct flexsc_loop *) heir;
 
 	/* Cold. */
@@ -299,8 +299,8 @@ static inline void loop_notify(struct flexsc_loop *loop)
 	if (!atomic_load(&loop->told))
 		atomic_store(&loop->told, true);
 	/*
-	 * E2: after what is complete was made visible; pairs with E1 in
-	 * run/adopt.c. The nudge has the heir look at this loop.
+	 * E2: after the result was made visible; pairs with E1 in run/adopt.c. "nudged"
+	 * ends the heir's wait, after which it looks at its wards' loops.
 	 */
 	while ((heir = atomic_load(&loop->heir))) {
 		loop = heir;
@@ -311,7 +311,7 @@ static inline void loop_notify(struct flexsc_loop *loop)
 		return;
 	was = atomic_exchange(&loop->sleeping, AWAKE);
 	if (was == ASLEEP)
-		/* The owner may change it while it is awake. */
+		/* The owner may change "engine" while it is awake: uring_fail(). */
 		__atomic_load_n(&loop->engine, __ATOMIC_ACQUIRE)->wake(loop);
 	else if (was == ASLEEP_OUTSIDE)
 		flexsc__outer_ring(loop);
