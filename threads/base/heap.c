@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime's own heap, and the library's inside it: meson.build gives malloc()
- * and its kin these names in all their files. Neither the program's malloc() nor
- * libc's would do. A thread may hold the program's lock while it waits for the
- * carrier that allocates. libc reserves 64 MB of addresses for each kernel thread
- * that allocates, and the program's address space may be limited.
+ * The heap of the runtime, and of the library inside it. meson.build redirects malloc()
+ * and its kin to these functions in all their files. The program's malloc() can't be
+ * used: a user thread may hold its lock while it waits for the carrier that allocates.
+ * libc's can't either: it reserves 64 MB of addresses for each kernel thread that
+ * allocates, and the program's address space may be limited.
  *
- * Blocks have sizes that are powers of two, or mappings of their own. Freed
- * blocks are used again for their size. Any thread, inside the runtime: one that
- * runs a handler of the program's must not hold the lock.
+ * A block's size is a power of two, or it is a mapping of its own. A freed block is used
+ * again for its size. Any thread, but a user thread only inside the runtime: no handler
+ * of the program's may interrupt one that has the lock.
  */
 #include "heap.h"
 
@@ -21,7 +21,7 @@
 
 #define ALIGNED		64U	/* of all blocks; bytes of a block's head */
 #define LARGE		(64U << 10)	/* more than half of it: a mapping */
-#define CHUNK		(256U << 10)	/* is mapped at once for smaller ones */
+#define CHUNK		(256U << 10)	/* mapped at a time, for smaller blocks */
 #define CLASSES		16U
 
 /* In front of what the caller gets. */
@@ -33,7 +33,7 @@ struct block {
 static struct {
 	struct lock lock;
 	struct block *free[CLASSES];
-	char *chunk, *end;	/* not yet used */
+	char *chunk, *end;	/* the part of the chunk that isn't used yet */
 } heap;
 
 static void *heap_map(size_t size)
@@ -49,7 +49,7 @@ static unsigned int class_of(size_t size)
 	return (unsigned int)(64 - __builtin_clzl((size - 1) / ALIGNED | 1));
 }
 
-/* With the lock. The rest of a chunk that is too small is lost. */
+/* With the lock. If the rest of the chunk is too small, it stays unused. */
 static struct block *carve(size_t size)
 {
 	struct block *block;
@@ -161,6 +161,6 @@ void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes)
 void flexsc__heap_forked(void)
 {
 	heap.lock = (struct lock){ 0 };
-	/* The fork may have come between two stores of carve(). */
+	/* Another thread may have been between two stores of carve(). */
 	heap.chunk = heap.end = NULL;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The heap of the runtime: heap.c has the rules. */
 #ifndef FLEXSC_THREADS_HEAP_H
 #define FLEXSC_THREADS_HEAP_H
 
@@ -11,7 +12,7 @@ void *flexsc__heap_realloc(void *memory, size_t bytes);
 void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes);
 void flexsc__heap_free(void *memory);
 
-/* In a forked child: the lock's holder isn't there. */
+/* In a forked child: the thread that had the lock is missing. */
 void flexsc__heap_forked(void);
 
 #endif /* FLEXSC_THREADS_HEAP_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program and the libraries that it started with, in the order in which the
- * dynamic loader looks for symbols. While there is one thread.
+ * Looking symbols up in the libraries that the program started with, in the dynamic
+ * loader's order. While there is one thread.
  *
- * dlsym() isn't used, because for a missing symbol it allocates memory for its
- * message. The program's malloc() may be what waits for the look-up.
+ * dlsym() won't do: for a missing symbol it allocates memory for its message, and the
+ * program's malloc() may be the caller that waits for the look-up.
  */
 #ifndef FLEXSC_THREADS_OBJECTS_H
 #define FLEXSC_THREADS_OBJECTS_H
@@ -19,8 +19,8 @@ struct definition {
 };
 
 /*
- * Looks for each name in the objects after this library, in their default versions.
- * Where "found" has an address, the name isn't looked for.
+ * Look each name up in the objects that come after this library, in its default version.
+ * A name for which "found" has an address already is skipped.
  */
 void flexsc__objects_find(const char *const *names, struct definition *found,
 			  size_t n);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Zydis, the decoder of instructions, loaded when the runtime is. Were it linked,
- * the dynamic loader would refuse every program where Zydis is missing: on another
- * release of the system, or in a folder that is a root of its own. Without it libc
- * isn't patched. The functions here stand for Zydis' own of the same names.
+ * Zydis, the decoder of instructions, is loaded at run time. If it were linked, no
+ * program would start where Zydis is missing: on another release of the system, or after
+ * a change of the root folder. Without Zydis libc isn't patched. The functions here call
+ * Zydis' functions of the same names. Before there are threads.
  */
 #include "decoder.h"
 

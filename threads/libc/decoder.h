@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Is there a decoder? If not, why. */
+/* Was Zydis found? If not, "why" says what is missing. */
 bool flexsc__decoder_loaded(char *why, size_t size);
 
 #endif /* FLEXSC_THREADS_DECODER_H */

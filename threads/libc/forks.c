@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A child that has a copy of the memory begins anew, by flexsc__runtime.forked(). One
- * that shares it, as of vfork(), makes its calls plainly (calls/hook.c). The
- * functions run on the program's threads, in signal handlers, too.
+ * Making processes without libc's fork(). In a child that has a copy of the memory the
+ * runtime begins anew, by flexsc__runtime.forked(). A child that shares the memory, as
+ * that of vfork(), makes its calls plainly (calls/hook.c). The functions run on the
+ * program's threads, also in signal handlers.
  */
 #include "forks.h"
 
@@ -16,7 +17,7 @@
 #include "../run/state.h"
 #include "../run/uthread.h"
 
-/* Come home to make a child. */
+/* Come home before a child is made. */
 static void go_home(void)
 {
 	static const struct stub stub = { REAL_fork, SYS_clone, true };
@@ -24,7 +25,7 @@ static void go_home(void)
 	flexsc__go_home(&stub, 0);
 }
 
-/* In the child, if it has memory of its own. Its maker's rings are kept open no longer. */
+/* In the child, if it has memory of its own. It closes the rings of its maker. */
 static void forked(bool shares_files)
 {
 	if (!flexsc__runtime.forked)
@@ -97,9 +98,9 @@ typedef int clone_function(int (*)(void *), void *, int, void *, void *, void *,
 			   void *);
 
 /*
- * Not with "...": of the last three arguments those are read that the flags tell of,
- * and by libc. A child that shares the memory while its maker runs on may make calls
- * at any time.
+ * Without "...": libc reads those of the last three arguments that the flags require. A
+ * child that shares the memory while its maker runs on may make calls at any time, so
+ * "forks" stays set.
  */
 EXPORT int own_clone(int (*function)(void *), void *stack, int flags, void *arg,
 		     void *parent, void *tls, void *child) __asm__("clone");

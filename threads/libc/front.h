@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that make system calls in front of libc's: CALL, POINT and MADE of
- * base/symbols.def. If another library stands in front of libc, too, the program is
- * to get that library's function, which may refuse a connection or leave a sync out.
- * That is decided at the function's first call.
+ * Functions that make system calls in place of libc's: CALL, POINT and MADE of
+ * base/symbols.def. Any thread.
  *
- * The other library's function mostly ends in libc's. Its place there is patched
- * (libc/sites.h), so that the call comes to the hook even so.
+ * If another preloaded library has such a function, too, the program gets that one: it
+ * may refuse a connection, or leave out a sync. This is decided at the function's first
+ * call. The other library's function mostly calls libc's, whose place for the system
+ * call is patched (libc/sites.h), so the call still comes to the hook.
  */
 #ifndef FLEXSC_THREADS_FRONT_H
 #define FLEXSC_THREADS_FRONT_H
 
 #include "home_stub.h"
 
-/* r11 has its address when "target" is reached. */
+/* The exported function jumps to "target", with the address of this in r11. */
 struct front {
 	enum real which;
 	const void *target;	/* flexsc__front_jump, then its result */

@@ -55,8 +55,9 @@ static bool is_wait(uint16_t cause)
 }
 
 /*
- * Programs look how many threads there are when they fork. Not by _Fork(), which a
- * signal's handler may call: a thread that ends frees memory.
+ * Does the runtime rest for this function? Programs count the threads of the process when
+ * they fork. Not for _Fork(), which a signal handler may call: ending threads frees
+ * memory.
  */
 static bool counts_threads(uint16_t cause)
 {

@@ -22,12 +22,16 @@
 #define FLEXSC_THREADS_UNPATCHED_H
 
 /*
- * Another library's function that has to be seen where libc isn't patched: it changes
- * descriptors or sets signal handlers, and passes by the functions here. NULL: none.
+ * The name of a function of another library's that changes descriptors or sets signal
+ * handlers without the functions here; or NULL. The runtime can't work with it where
+ * libc isn't patched.
  */
 const char *flexsc__unpatched_obstacle(void);
 
-/* libc isn't patched: from here on the functions here are called. Once, before there are other threads. */
+/*
+ * libc isn't patched: use the functions here from now on. Once, before there are other
+ * threads.
+ */
 void flexsc__unpatched_begin(void);
 
 #endif /* FLEXSC_THREADS_UNPATCHED_H */

@@ -91,7 +91,7 @@ struct counters {
 	uint64_t found;		/* spins that found something to do */
 	uint64_t sleeps;
 	uint64_t departures;	/* user threads that left home */
-	uint64_t adoptions;	/* of carriers that were stuck */
+	uint64_t adoptions;	/* stuck carriers that this one has adopted */
 	uint64_t own;		/* system calls besides the program's */
 	uint64_t started, ended;	/* user threads */
 	int32_t tid;		/* of the carrier; 0 for homes */
@@ -101,9 +101,9 @@ struct run_page {
 	uint64_t magic;
 	uint32_t block;		/* sizeof(struct counters) */
 	uint32_t carriers;	/* without spares */
-	uint32_t room;		/* blocks before the homes' */
-	uint32_t spares;	/* that were made */
-	uint32_t stuck;		/* carriers, at the monitor's last look */
+	uint32_t room;		/* number of blocks before the homes' */
+	uint32_t spares;	/* that were made so far */
+	uint32_t stuck;		/* stuck carriers, at the monitor's last look */
 	int32_t pid;
 	uint64_t begin;		/* CLOCK_MONOTONIC, ns */
 	char engine[16];
