@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A name is resolved by a call for each of its parts, and no call follows a
- * symbolic link: the link's target takes the link's place in what is left of the
- * name. ".." leads to the folder that the walk came from: its name is "done" without
- * the last part, and is walked again from the root. So whatever is renamed meanwhile,
- * each step leads from a folder that was found below the root to something in it.
+ * A name is resolved by one call for each of its parts, and no call follows a symbolic
+ * link: the link's target replaces the link in the rest of the name. For ".." the walk
+ * starts again from the root, along "done" without its last part. So whatever others
+ * rename meanwhile, each step leads from a folder below the root to something in it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +28,7 @@ struct walk {
 	unsigned int links;	/* that were followed */
 	size_t done_length;
 	char done[PATH_MAX];	/* the folder's name: "a/b/", without any link */
-	char left[PATH_MAX];	/* what is left to be resolved */
+	char left[PATH_MAX];	/* the rest of the name */
 };
 
 int beneath_needed(int root)
@@ -101,7 +100,7 @@ static int go_up(struct walk *w)
 	return err;
 }
 
-/* Put the link's target in front of what is left. 0 or -errno. */
+/* Put the link's target in front of the rest. 0 or -errno. */
 static int follow(struct walk *w, const char *name)
 {
 	char target[PATH_MAX];
@@ -124,7 +123,7 @@ static int follow(struct walk *w, const char *name)
 	return 0;
 }
 
-/* Take the next part from what is left. False: there is none. */
+/* Take the next part from the rest. False: the rest is empty. */
 static bool next_part(struct walk *w, char *name)
 {
 	size_t from = strspn(w->left, "/");
@@ -158,7 +157,7 @@ static int walk(struct walk *w, int flags)
 				return fd;
 			err = -errno;
 		}
-		/* ENOTDIR is for a link, too, where a folder is asked for. */
+		/* For a link, O_DIRECTORY makes the error ENOTDIR. */
 		if (err == -ELOOP || err == -ENOTDIR)
 			err = follow(w, name);
 	}

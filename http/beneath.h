@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening a file below a folder where openat2() doesn't work: an old kernel, a
- * sandbox, a filter of system calls. Any thread may do it; it may wait for a disk.
+ * Opening a file below a folder where openat2() doesn't work: on an old kernel, in a
+ * sandbox, under a filter of system calls. Any thread; it may wait for a disk.
  */
 #ifndef HTTP_BENEATH_H
 #define HTTP_BENEATH_H

@@ -110,7 +110,7 @@ static bool listed(const char *p, const char *end, const struct file *file,
 		    (size_t)(close + 1 - p) == file->etag_length &&
 		    memcmp(p, file_etag(file), file->etag_length) == 0)
 			return true;
-		/* What isn't a tag is passed over. */
+		/* Skip what isn't a tag. */
 		p = close ? close + 1 : p;
 		p = memchr(p, ',', end - p);
 		if (!p)
@@ -136,8 +136,8 @@ static bool matches(const struct request *r, const char *head,
 }
 
 /*
- * Is the file newer than the header's date? otherwise: when there is no date, or a
- * wrong one.
+ * Is the file newer than the header's date? Returns "otherwise" if the header or the
+ * file is missing, or the date is malformed.
  */
 static bool is_newer(const struct request *r, const char *head,
 		     enum header header, const struct file *file,
@@ -184,9 +184,9 @@ int condition_check(const struct request *r, const char *head,
 }
 
 /*
- * Is the client's part of the same file? A date shows that only if the second that it
- * names is over: until then the file may change once more under the same date (RFC
- * 9110, section 8.8.2.2).
+ * Is the client's part of this very file? A date proves that only after the second that
+ * it names: until then the file may change again without another date (RFC 9110,
+ * section 8.8.2.2).
  */
 static bool range_applies(const struct request *r, const char *head,
 			  const struct file *file, const struct clock *clock)

@@ -49,7 +49,7 @@
 #define LINGER_TIME	(2 * CLOCK_SECOND)
 #define LINGER_BYTES	(4U << 20)
 
-/* A client that has just connected has this time to send before it counts as idle. */
+/* How long a client that has sent nothing yet doesn't count as idle. */
 #define SILENCE		CLOCK_SECOND
 
 _Static_assert(BUFFER_BODY >= REQUEST_HEAD_MAX + ROOM,
@@ -84,7 +84,7 @@ static void to_busy(struct connection *c)
 	move(c, &c->clients->busy);
 }
 
-/* It doesn't take the place of a client that is served. */
+/* Count c as refused: it takes no place of a client that is served. */
 static void count_refused(struct connection *c)
 {
 	if (!c->refused)
@@ -306,7 +306,7 @@ static void finish(struct connection *c)
 	shut_down(c);
 	if (c->state == CONNECTION_LINGERING && !connection_pending(c, OP_RECEIVE))
 		linger(c);
-	/* The listener may wait for room. */
+	/* c takes room now, and the listener may wait for some. */
 	if (!clients_have_room(c->clients, 0))
 		clients_make_room(c->clients);
 }
@@ -532,7 +532,10 @@ static void connection_cut(struct connection *c)
 	connection_settle(c);
 }
 
-/* The longest idle connection, without a look at others; or NULL. */
+/*
+ * The connection that has been idle for the longest time, or NULL. Only the first of
+ * each list can be it.
+ */
 static struct connection *longest_idle(const struct clients *all)
 {
 	struct connection *fresh = all->fresh, *idle = all->idle;
@@ -543,8 +546,8 @@ static struct connection *longest_idle(const struct clients *all)
 }
 
 /*
- * Close the longest idle connection. It has received nothing so far; if a request
- * arrives before its receive is cancelled, that is answered.
+ * Close the connection that has been idle for the longest time. A request that arrives
+ * before its receive is cancelled is still answered. False: none is idle.
  */
 static bool shed_idle(struct clients *all)
 {

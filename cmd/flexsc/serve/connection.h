@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client's connection, and all connections of a worker.
+ * A client's connection, and all connections of a worker. On the worker's thread;
+ * connection.c has the states.
  */
 #ifndef SERVE_CONNECTION_H
 #define SERVE_CONNECTION_H
@@ -38,8 +39,8 @@ struct clients {
 	/* A connection has gone. */
 	void (*left)(struct clients *clients);
 	/*
-	 * Lists: those that have sent nothing yet; those that wait for another
-	 * request; that linger; others. The longest is the first in each.
+	 * Lists, the oldest connection first: those that have sent nothing yet, that
+	 * wait for another request, that linger, and all others.
 	 */
 	struct connection *fresh;
 	struct connection *idle;
@@ -47,25 +48,25 @@ struct clients {
 	struct connection *busy;
 	struct connection *unused;
 	unsigned int count;
-	unsigned int refused;	/* of these, that are refused or linger */
-	unsigned int max;	/* of the others */
+	unsigned int refused;	/* those of "count" that are refused or linger */
+	unsigned int max;	/* most others */
 	unsigned int max_refused;
 	bool stopping;
-	uint64_t waits;		/* how often one began to be fresh or idle */
+	uint64_t waits;		/* times a connection began to be fresh or idle */
 };
 
 struct connection {
 	struct clients *clients;
 	struct connection *prev, *next;
-	struct connection **list;	/* of the clients', that it is on */
+	struct connection **list;	/* the one of clients' lists that it is on */
 	int fd;
 	enum connection_state state;
 	unsigned int ops;
-	bool refused;		/* counted so: it is refused, or lingers */
+	bool refused;		/* it is counted in clients->refused */
 	bool ended;		/* the client sends nothing more */
 	uint64_t begun;		/* when its request's first byte came, or 0 */
 	uint64_t accepted;	/* when */
-	uint64_t waits;		/* the clients' when it began to be fresh or idle */
+	uint64_t waits;		/* clients->waits when it began to be fresh or idle */
 	uint64_t discarded;	/* bytes thrown away while lingering */
 	struct flexsc_cb receive;
 	struct flexsc_cb shutdown;
@@ -92,20 +93,23 @@ struct connection {
 void connection_start(struct clients *clients, int fd,
 		      const struct sockaddr_storage *peer, bool refuse);
 
-/* May another one be accepted, beside so many that are being accepted? */
+/* May one more be accepted, if "coming" others are being accepted? */
 static inline bool clients_have_room(const struct clients *clients,
 				     unsigned int coming)
 {
 	return clients->count + coming < clients->max + clients->max_refused;
 }
 
-/* Is there a place for one more, or can the longest idle one give its place? */
+/*
+ * Is there a place for one more client? If not, close the connection that has been idle
+ * for the longest time. False: none is idle.
+ */
 bool clients_make_place(struct clients *clients);
 
-/* There is no room: close the connection that lingers for the longest time. */
+/* Close the connection that has lingered for the longest time, if one lingers. */
 void clients_make_room(struct clients *clients);
 
-/* Descriptors are short: close one that lingers, or else the longest idle one. */
+/* Out of descriptors: close a connection that lingers, or else one that is idle. */
 void clients_shed(struct clients *clients);
 
 /* Drop connections that wait for a request; others finish what was begun. */

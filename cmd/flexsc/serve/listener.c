@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting clients. listener_open() and the two names run before there are
- * workers, the rest on the worker's thread.
+ * Accepting clients. listener_open() and the two functions for names run before there
+ * are workers, the rest on the worker's thread.
  *
- * When the worker has as many clients as it may, the one that is idle for the
- * longest time goes; if none is idle, the new one is answered 503 at once. So that
- * this answer arrives, its connection lingers, but not longer than there is room
- * for others. When the process is out of descriptors or memory, a client that
- * lingers or is idle goes, and accepting pauses until one has gone.
+ * When a client comes and the worker is full, the worker closes the connection that has
+ * been idle for the longest time. If none is idle, the new client is answered 503 at
+ * once. Its connection lingers so that the answer arrives, unless its place is needed.
+ * When the process is out of descriptors or memory, the worker closes a connection that
+ * lingers or is idle, and doesn't accept until a connection has gone.
  *
  * Clients come by calls of accept4() that wait, or, with --events send, by SEND:
  * then they are accepted while the worker works, too (incoming.h). Where the
@@ -151,7 +151,10 @@ static void take_client(struct listener *l, int64_t ret,
 	}
 }
 
-/* May one more be accepted? If not, make room; listener_freed() follows. */
+/*
+ * May one more be accepted? If not, close a connection that lingers, if there is one:
+ * listener_freed() is called when it has gone.
+ */
 static bool has_room(struct listener *l)
 {
 	if (clients_have_room(l->clients, l->posted))

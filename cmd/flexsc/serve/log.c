@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The access log of one worker; runs on its thread. Lines collect in one
- * buffer while the other is being written, which begins at the latest LATENCY
- * after the first line. The file is open for appending, so that whole buffers
- * of several workers don't mix. When it can't be written, lines are dropped
- * and counted, one message says so, and the next buffer tries again.
+ * The access log of one worker; runs on its thread. One buffer collects lines while the
+ * other is written. A buffer is written LATENCY after its first line, or earlier. The
+ * file is open for appending, so that buffers of several workers don't mix. When a write
+ * fails, its lines are dropped and counted, one message reports that, and the next
+ * buffer is tried again.
  *
- * Each worker has a descriptor of its own. When the file is reopened, the worker
- * changes it as soon as no buffer is being written.
+ * Each worker has a descriptor of its own. After the file was reopened, the worker uses
+ * the new descriptor as soon as no buffer is being written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +101,7 @@ static void schedule(struct log *log)
 						 LATENCY) == 0;
 }
 
-/* Use the file that was reopened, unless a buffer is being written to the old one. */
+/* Use the reopened file, unless a buffer is being written to the old one. */
 static void use_next(struct log *log)
 {
 	if (log->writing || log->next < 0)
@@ -160,7 +160,7 @@ static void on_opened(struct flexsc_cb *cb)
 
 void log_reopen(struct log *log)
 {
-	/* An open that is pending may find the file that is being renamed. */
+	/* A pending open may find the file before it is renamed: open it once more. */
 	log->again = log->opening;
 	if (log->opening || log->closing || !log_has_name(log->file))
 		return;

@@ -35,7 +35,7 @@ struct log {
 	int fd;			/* of this worker; -1: no log */
 	int next;		/* reopened, and used after the current write; or -1 */
 	bool opening;
-	bool again;		/* it shall be opened once more after that */
+	bool again;		/* it is to be opened once more after that */
 	bool writing;
 	bool waiting;		/* the timer runs */
 	bool closing;
@@ -62,8 +62,8 @@ int log_open(struct log_file *file, const char *name);
 int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop);
 
 /*
- * Close the file that log_open() has opened: every worker has called log_init(). A
- * file that was renamed and removed would keep its blocks otherwise.
+ * Close the file that log_open() opened, when every worker has called log_init(). Else a
+ * file that is renamed and removed later would keep its blocks.
  */
 void log_file_close(struct log_file *file);
 
@@ -71,15 +71,15 @@ void log_file_close(struct log_file *file);
 void log_write(struct log *log, const struct clock *clock,
 	       const struct log_line *line);
 
-/* Is it a file that has a name, and so can be reopened? */
+/* Has the file a name, so that it can be reopened? */
 static inline bool log_has_name(const struct log_file *file)
 {
 	return file->name && strcmp(file->name, "-") != 0;
 }
 
 /*
- * Go on in the file that has the name now: the other one was renamed. Lines of a
- * buffer that is being written go to that one.
+ * The file was renamed: open one of its old name again, and go on there. A buffer that
+ * is being written still goes to the renamed file.
  */
 void log_reopen(struct log *log);
 
