@@ -312,17 +312,16 @@ TEST_LIMIT(a_thread_binds_another_that_waits_or_computes, 60)
 
 static atomic_bool was_bound;
 
-/* A wait takes as long, and isn't interrupted. */
+/* A wait isn't interrupted, and not shorter. On a busy machine it may be longer. */
 static void *sleep_for(void *arg)
 {
-	uint64_t begin = now_ns(), ms;
+	const uint64_t begin = now_ns();
 	int fds[2];
 	char byte;
 
 	atomic_store((_Atomic pid_t *)arg, gettid());
 	CHECK_EQ(usleep(200000), 0);
-	ms = (now_ns() - begin) / MS;
-	CHECK(ms >= 199 && ms < 1200);
+	CHECK(now_ns() - begin >= 200 * MS);
 	/* On a busy machine the other thread may be late. */
 	while (!was_bound)
 		usleep(1000);
