@@ -678,6 +678,37 @@ TEST(the_last_thread_forks_in_a_sandbox)
 	test_reap(pid);
 }
 
+/* A thread has made a process: its later calls are the program's own again. */
+
+static void *fork_before_a_filter(void *arg)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+	int pid, status;
+
+	/* Tied, so that the thread stays at home from here on. */
+	enter(&sandbox_where_io_uring_fails, 0);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0);
+	for (int i = 0; i < 3; i++)
+		usleep(100);
+	return arg;
+}
+
+TEST(a_thread_forks_before_a_filter)
+{
+	join(start(fork_before_a_filter, NULL));
+}
+
 /* The first process of a namespace, with which that ends, is the program's. */
 TEST(a_filter_comes_between_a_namespace_and_its_first_process)
 {

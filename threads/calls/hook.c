@@ -195,7 +195,7 @@ static bool in_child(struct uthread *u)
 	 * makes the child is over, because in posix_spawn() the parent makes
 	 * calls before there is a child.
 	 */
-	if (u->forks == FORKS_NOW && !flexsc__stays(u))
+	if (u->forks == FORKS_NOW && !flexsc__stay_goes_on(u))
 		u->forks = FORKS_NOT;
 	return false;
 }

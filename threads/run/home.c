@@ -211,12 +211,17 @@ void flexsc__stay_end(struct uthread *u, struct stay stay)
 		u->stay.frame = 0;
 }
 
+bool flexsc__stay_goes_on(struct uthread *u)
+{
+	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
+	return u->stay.frame;
+}
+
 bool flexsc__stays(struct uthread *u)
 {
 	if (!at_home())
 		return false;
-	flexsc__stay_left(u, (uintptr_t)__builtin_frame_address(0));
-	return u->rooted || u->stay.frame ||
+	return flexsc__stay_goes_on(u) || u->rooted ||
 	       atomic_load_explicit(&u->tied, memory_order_relaxed) ||
 	       atomic_load_explicit(&flexsc__runtime.last,
 				    memory_order_relaxed) ||

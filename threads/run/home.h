@@ -48,6 +48,8 @@ struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
 void flexsc__stay_end(struct uthread *u, struct stay stay);
 /* The user thread goes on at this stack pointer. */
 void flexsc__stay_left(struct uthread *u, uintptr_t sp);
+/* Does such a function still run? */
+bool flexsc__stay_goes_on(struct uthread *u);
 /*
  * Is the user thread at home and can't leave? Then it may as well wait there.
  */
