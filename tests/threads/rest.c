@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -58,6 +59,13 @@ static void use_threads(void)
 
 TEST(the_only_thread_enters_a_namespace)
 {
+	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	/*
+	 * In the namespace root's rings count against its limit, together with those
+	 * of tests that run at the same time.
+	 */
+	setrlimit(RLIMIT_MEMLOCK, &no_limit);
 	use_threads();
 	if (unshare(CLONE_NEWUSER)) {
 		if (errno != EINVAL)
