@@ -73,9 +73,9 @@ int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
  *	-EINTR		it was interrupted while it executed, as by a signal
  *	-ECANCELED	it never started or only waited: it had no effect
  *
- * So none of the three means anything else: a call that needs a thread, where the
- * system allows no more, ends with -EAGAIN. A call may end with -ERESTART where
- * the loop's engine fails later: it had no effect, post it again (<flexsc/loop.h>).
+ * The library uses none of these three for anything else. A call that needs a thread
+ * ends with -EAGAIN if the system allows no more threads. If the loop's engine fails, a
+ * call may end with -ERESTART: it had no effect, so post it again (<flexsc/loop.h>).
  *
  * Returns 0 if the request was made, -ENOENT if cb isn't pending, which is
  * harmless (cb itself must still be readable memory), -ENXIO (no loop), -EINVAL
@@ -127,8 +127,8 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * msg, from and to), sendfile, splice, vmsplice, tee and copy_file_range. After
  * other calls it says nothing.
  *
- * A post that is refused leaves the chain open: the next one that is accepted
- * waits. So do timers, signals and wake-ups, which are no calls.
+ * A call that is refused leaves the chain open: the next call that is accepted is the
+ * chained one. Timers, signals and wake-ups aren't calls, and leave it open, too.
  *
  * Chains may be longer than two. The first call's callback runs before the
  * second call starts. A chained call's deadline runs from when it is set, also
@@ -147,9 +147,9 @@ int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags);
  *
  * Errors of flexsc_loop_call(), and -ENOENT: before isn't a pending call;
  * -EBUSY: another call is chained to it already; -EINVAL: before or args is
- * NULL, before is cb, or unknown flags. Posting after flexsc_loop_chain() is
- * refused with -EBUSY as well, where this function has taken the place meanwhile
- * and the call before is pending still.
+ * NULL, before is cb, or unknown flags. If this function chains a call to the one that
+ * an open flexsc_loop_chain() is about, the next post is refused with -EBUSY while that
+ * call is pending.
  */
 int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			   struct flexsc_cb *before, unsigned int flags,

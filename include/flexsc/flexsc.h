@@ -23,8 +23,8 @@
  * alone on failure. A system call's own failure is no failure of the function
  * that posted it; it arrives as cb->ret.
  *
- * -ENXIO: the loop is NULL, or the thread has no default loop because it didn't
- * call flexsc_init(). Every function that needs a loop returns it.
+ * Every function that needs a loop returns -ENXIO if the loop is NULL, as that of a
+ * thread is which hasn't called flexsc_init().
  *
  *
  * Threads

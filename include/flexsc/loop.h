@@ -80,8 +80,8 @@ int flexsc_loop_create(struct flexsc_loop **loop,
  * run the callbacks, free everything. Posting from those callbacks is refused
  * with -ESHUTDOWN. NULL is fine. -EBUSY inside one of the loop's callbacks:
  * stop the loop instead and destroy it after. -EPERM from a thread that isn't
- * the owner. -EIO: the engine has failed, and calls are left in the kernel (see
- * flexsc_loop_run()); all else is freed.
+ * the owner. -EIO: the engine has failed, and calls stay behind in the kernel (see
+ * flexsc_loop_run()); everything else is freed.
  */
 int flexsc_loop_destroy(struct flexsc_loop *loop);
 
@@ -90,15 +90,18 @@ int flexsc_loop_destroy(struct flexsc_loop *loop);
  * 2011, section 4), but for flexsc_loop_ref(). Returns 0; -EDEADLK inside a
  * callback; or what the engine failed with.
  *
- * "uring" may fail after it was made, where the program forbids itself io_uring by
- * a seccomp filter. The loop then goes on with "threads": flexsc_loop_engine() and
- * flexsc_loop_why() change. Threads also make calls that the kernel hasn't taken.
- * A call that it has, and lets go of, ends with -ERESTART: it had no effect, so
- * post it again. A filter that forbids io_uring_register(), too, leaves such
- * calls pending, as the kernel may use their memory: it has to stay valid until
- * the owner's thread ends. Then one wait, dispatch or run returns the error, and
- * so does each that has nothing else to wait for. Receive into new buffers
- * afterwards (flexsc_loop_make_buffers()).
+ * The engine "uring" fails if the program later forbids itself io_uring by a seccomp
+ * filter. The loop then goes on with "threads", and flexsc_loop_engine() and
+ * flexsc_loop_why() change:
+ *
+ *	Threads make the calls that the kernel hasn't taken yet.
+ *	A call that the kernel has taken is cancelled. It ends with -ERESTART: it had
+ *	no effect, so post it again.
+ *	If the filter forbids io_uring_register(), too, calls that the kernel has taken
+ *	stay pending. The kernel may still use their memory, so it must stay valid
+ *	until the owner's thread ends. One wait, dispatch or run returns the error, and
+ *	so does each that has nothing else to wait for.
+ *	To receive by multishot calls, make new buffers (flexsc_loop_make_buffers()).
  */
 int flexsc_loop_run(struct flexsc_loop *loop);
 
@@ -133,8 +136,8 @@ int flexsc_loop_unref(struct flexsc_loop *loop);
  * flexsc_wait); it returns 1 if something is ready, else 0.
  *
  * Inside a callback dispatch and wait return -EDEADLK. dispatch and wait may
- * return what the engine failed with, too. All of these, run, harvest and prepare
- * return -EPERM from a thread that isn't the owner; posting there isn't noticed.
+ * return what the engine failed with, too. All of these, and run, harvest and prepare,
+ * return -EPERM from a thread that isn't the owner. Functions that post don't check that.
  */
 int flexsc_loop_submit(struct flexsc_loop *loop);
 int flexsc_loop_dispatch(struct flexsc_loop *loop);

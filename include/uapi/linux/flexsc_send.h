@@ -73,8 +73,8 @@
 #define FLEXSC_ECB_GROUPS	32
 #define FLEXSC_ECB_EVENTS_MAX	0x100000U
 /*
- * The most watches of one open file. All processes that share the file share this
- * limit: those that inherited it, or received it in a message.
+ * The most watches of one open file. All processes that have the file, because they
+ * inherited it or received it in a message, share this limit.
  */
 #define FLEXSC_ECB_FILE_WATCHES	1024
 /* Where the slots begin, in bytes from the event control block. */
@@ -213,11 +213,11 @@ struct flexsc_upcall_frame {
  * unless the parent used MADV_DOFORK on it, the memory. The block ends when its
  * descriptor is closed and its memory unmapped.
  *
- * When the owner executes another program, or ends, it is neither notified nor woken
- * from then on, and no connection is accepted for it. The watches end at the next
- * event that it would have been notified of or woken for, or when their descriptors
- * are closed. If the descriptor of the block is closed by exec or by the process's
- * end, they end with it. Beside -EFAULT the kernel refuses with
+ * When the owner executes another program, or ends, the kernel no longer notifies or
+ * wakes it, and accepts no connections for it. The watches end at the next event of
+ * which the kernel would have notified the owner, or for which it would have woken it,
+ * or when their descriptors are closed. If exec or the process's end closes the block's
+ * descriptor, all watches end then. Beside -EFAULT the kernel refuses with
  *
  *	-EINVAL		a wrong size, flag, or number of slots; a reserved word
  *			that isn't zero
@@ -307,8 +307,8 @@ struct flexsc_ecb_watch {
 #define FLEXSC_ECB_FLUSH	_IO(0xe9, 19)
 /*
  * By any thread of the process, as S3 says, for the groups of the argument: wake
- * the owner, or notify it. -EPERM: the owner executes another program by now, or the
- * block has ended. If the owner ended, nothing happens.
+ * the owner, or notify it. -EPERM: the owner has executed another program, or the block
+ * has ended. If the owner has ended, this has no effect.
  */
 #define FLEXSC_ECB_KICK		_IO(0xe9, 20)
 /*
