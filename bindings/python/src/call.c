@@ -45,7 +45,7 @@ static int call_give(struct call *call)
 	return 0;
 }
 
-/* It is pending, and the next turn starts what the library was given. */
+/* Count the call as pending. The next turn starts what the library was given. */
 static PyObject *call_pend(struct call *call)
 {
 	Py_INCREF(call);
@@ -173,7 +173,7 @@ bool call_complete(struct call *call)
 	if (ret >= 0 || call->stays)
 		state = call->finish(call, ret);
 	else if (!call->cancelled)
-		/* Nothing but the end of its file interrupts such a call. */
+		/* Only file_end_calls() interrupts such a call. */
 		state = call_raise(call, ret == -EINTR ? ECANCELED : (int)-ret);
 	if (state > 0)
 		return false;
@@ -188,7 +188,7 @@ bool call_complete(struct call *call)
 	return true;
 }
 
-/* The outer loop's exception handler gets the context, which is used up. */
+/* Give the context to the outer loop's exception handler, and drop it. */
 static void call_handle(struct call *call, PyObject *context, PyObject *what)
 {
 	PyObject *done = NULL;

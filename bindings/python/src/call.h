@@ -64,10 +64,10 @@ PyObject *call_post(struct call *call);
 /* Post the rest of it, from finish(). 1, or -1: raised. */
 int call_post_rest(struct call *call);
 
-/* A call that is pending, and posted later by call_post_late(). */
+/* Count a call as pending that call_post_late() will post. */
 PyObject *call_wait(struct call *call);
 
-/* Post it; or complete it with -ECANCELED if that is impossible. */
+/* Post it, or complete it with -ECANCELED if it can't be posted. */
 void call_post_late(struct call *call);
 
 /* Complete: it has a result, or its rest is posted (false). */
@@ -82,7 +82,7 @@ void call_wake_later(struct call *call);
 /* Has the outer loop call callback soon. */
 void call_run_later(struct call *call, PyObject *callback, PyObject *context);
 
-/* The program never saw its error: the outer loop's handler does. */
+/* Report an error that the program never retrieved to the outer loop's handler. */
 void call_report_lost(struct call *call);
 
 /* Frees what the kernel used. */

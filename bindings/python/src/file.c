@@ -29,7 +29,7 @@ struct file {
 	int64_t position;		/* -1: the kernel's, or none */
 };
 
-/* The last of the file's calls posts the close that waits for it. */
+/* A call of the file's has ended. The last one posts the close that waits for it. */
 static void file_call_ended(PyObject *self)
 {
 	struct file *file = (struct file *)self;
@@ -391,8 +391,8 @@ static int file_close_end(struct call *call, int64_t ret)
 }
 
 /*
- * Those of a pipe or a terminal may wait for ever, so they are cancelled. A regular
- * file's end by themselves: a write that was posted is made.
+ * Cancel the calls of a pipe or a terminal, which may wait forever. Those of a regular
+ * file end by themselves, and a write that was posted is made.
  */
 static void file_end_calls(struct file *file)
 {
@@ -404,7 +404,7 @@ static void file_end_calls(struct file *file)
 	flexsc_loop_cancel_fd(flexsc, file->fd);
 }
 
-/* The close is posted after the file's last call: it would overtake a call else. */
+/* Post the close, or have the file's last call post it: it must not overtake a call. */
 static PyObject *file_close_post(struct file *file, struct call *call)
 {
 	if (!file->calls)

@@ -90,7 +90,7 @@ namespace flexsc
 namespace detail
 {
 
-/* The fewest arguments of a call: some depend on what is asked for. */
+/* The fewest arguments of a call: with some operations, some calls need fewer. */
 constexpr int fewest_arguments(unsigned int nr)
 {
 	switch (nr) {
@@ -243,9 +243,9 @@ public:
 	}
 
 	/*
-	 * Any system call: loop.call<FLEXSC_NR_unlinkat>(AT_FDCWD, path, 0). Its
-	 * arguments are counted; post() with a typed C function has their types
-	 * checked, too.
+	 * Any system call: loop.call<FLEXSC_NR_unlinkat>(AT_FDCWD, path, 0). The
+	 * compiler checks the number of arguments; post() with a typed C function
+	 * checks their types, too.
 	 */
 	template <unsigned int NR, class... Args> auto call(Args... args)
 	{
@@ -255,7 +255,7 @@ public:
 			      "there is no system call of this number");
 		static_assert(given >= detail::fewest_arguments(NR) &&
 				      given <= detail::arguments_of(NR),
-			      "the system call has another number of arguments");
+			      "wrong number of arguments for this system call");
 		return post([a = std::array<uint64_t, sizeof...(args)>{
 				     detail::argument(args)... }](
 				    flexsc_loop *on, flexsc_cb *cb) {

@@ -181,8 +181,8 @@ private:
 	handle fresh() const noexcept
 	{
 		if (!frame)
-			detail::die("a task was awaited or spawned that was moved "
-				    "elsewhere");
+			detail::die("a task was awaited or spawned after it had been "
+				    "moved from");
 		if (frame.promise().begun)
 			detail::die("a task was awaited twice");
 		frame.promise().begun = true;
