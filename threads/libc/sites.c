@@ -125,16 +125,18 @@ struct instruction {
 	uint8_t length;
 	uint8_t relative;	/* offset of a distance in it, or 0 */
 	bool moves;		/* works at another address, too */
+	long nr;		/* in eax before it */
+	const uint8_t *set;	/* the instruction that set it */
 };
 
-/* The function that has a place, decoded. */
+/* The function that was decoded last, which may have several places. */
 struct function {
 	const uint8_t *begin, *end;
 	struct instruction list[FUNCTION_MAX];
 	const uint8_t *targets[TARGETS_MAX];
 	unsigned int count, jumps;
 	long nr;		/* in eax after the last instruction */
-	const uint8_t *set;	/* the instruction that set it */
+	const uint8_t *set;
 	bool whole;
 	bool tests;		/* it begins by a look at what rdi points to */
 };
@@ -248,11 +250,15 @@ static void decode_one(struct patch *patch, uint8_t *at)
 	struct instruction *here = &f->list[f->count++];
 	ZydisDecodedInstruction in;
 
-	here->at = at;
+	*here = (struct instruction){
+		.at = at,
+		.length = 1,
+		.nr = f->nr,
+		.set = f->set,
+	};
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&patch->decoder, at,
 						 (ZyanUSize)(f->end - at), &in,
 						 ops))) {
-		*here = (struct instruction){ at, 1, 0, false };
 		f->nr = UNKNOWN;
 		return;
 	}
@@ -301,16 +307,15 @@ static bool is_signal_frame(const struct object *object, uint32_t row)
 	return strchr((const char *)(description + 4 - back + 9), 'S');
 }
 
-/* Decode the function that has a place. Returns the call's number there. */
-static long decode(struct patch *patch, const struct object *object,
-		   uint32_t row, uint8_t *place)
+static void decode(struct patch *patch, const struct object *object, uint32_t row)
 {
 	struct function *f = &patch->function;
-	long nr = UNKNOWN;
-	const uint8_t *set = NULL;
+	const uint8_t *begin = object->header + object->starts[row].function;
 	uint8_t *at;
 
-	f->begin = object->header + object->starts[row].function;
+	if (f->begin == begin)
+		return;
+	f->begin = begin;
 	f->end = row + 1 < object->count ?
 			 object->header + object->starts[row + 1].function :
 			 object->end;
@@ -321,19 +326,9 @@ static long decode(struct patch *patch, const struct object *object,
 	f->whole = true;
 	f->tests = false;
 	for (at = (uint8_t *)f->begin; at < f->end && f->count < FUNCTION_MAX;
-	     at += f->list[f->count - 1].length) {
-		if (at == place) {
-			nr = f->nr;
-			set = f->set;
-		}
+	     at += f->list[f->count - 1].length)
 		decode_one(patch, at);
-	}
 	f->whole = f->whole && at >= f->end;
-	/* A jump to an instruction in between may bring another number. */
-	for (unsigned int i = 0; i < f->jumps; i++)
-		if (set && f->targets[i] > set && f->targets[i] <= place)
-			nr = UNKNOWN;
-	return nr;
 }
 
 /* Finding. */
@@ -345,6 +340,20 @@ static unsigned int index_of(const struct function *f, const uint8_t *at)
 	while (i < f->count && f->list[i].at < at)
 		i++;
 	return i < f->count && f->list[i].at == at ? i : f->count;
+}
+
+/*
+ * The number of the call that instruction i makes. A jump to an instruction in
+ * between may bring another number.
+ */
+static long number_of(const struct function *f, unsigned int i)
+{
+	const struct instruction *call = &f->list[i];
+
+	for (unsigned int j = 0; call->set && j < f->jumps; j++)
+		if (f->targets[j] > call->set && f->targets[j] <= call->at)
+			return UNKNOWN;
+	return call->nr;
 }
 
 /*
@@ -420,10 +429,13 @@ static bool find_one(struct patch *patch, const struct object *object,
 
 	if (is_signal_frame(object, row))
 		return true;
-	nr = decode(patch, object, row, place);
+	decode(patch, object, row);
 	i = index_of(f, place);
-	/* The bytes are inside an instruction, or the call is left alone. */
-	if (i == f->count || !must_patch(patch, nr))
+	/* The bytes are inside an instruction. */
+	if (i == f->count)
+		return true;
+	nr = number_of(f, i);
+	if (!must_patch(patch, nr))
 		return true;
 	if (f->whole && room(f, i, &site)) {
 		if (patch->count == TRAMPOLINES)
@@ -571,6 +583,37 @@ static void fill_site(uint32_t i, const struct site *site)
 	memset(end, 0x90, (size_t)(site->syscall - end));
 }
 
+/* Is b's page a's, or the next one? */
+static bool follows(const struct site *a, const struct site *b)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	return b->jump > a->jump &&
+	       (uintptr_t)b->jump / page <= (uintptr_t)a->syscall / page + 1;
+}
+
+/*
+ * The pages of all sites, which are in the order of their addresses within an
+ * object. One call for pages that follow each other saves most of the calls, each of
+ * which splits a mapping.
+ */
+static bool protect_sites(struct patch *patch, int access)
+{
+	const struct site *site = patch->sites, *end = site + patch->count;
+
+	while (site < end) {
+		const struct site *last = site;
+
+		while (last + 1 < end && follows(last, last + 1))
+			last++;
+		if (!protect(site->jump, last->syscall, access))
+			return fail(patch, "text can't be made writable",
+				    site->jump);
+		site = last + 1;
+	}
+	return true;
+}
+
 static bool write_sites(struct patch *patch)
 {
 	const int open = PROT_READ | PROT_WRITE | PROT_EXEC;
@@ -589,15 +632,11 @@ static bool write_sites(struct patch *patch)
 		fill_trampoline(i, &patch->sites[i]);
 	protect(flexsc__trampolines, end, shut);
 	/* Any place is written only when all can be. */
-	for (unsigned int i = 0; i < patch->count; i++)
-		if (!protect(patch->sites[i].jump, patch->sites[i].syscall,
-			     open))
-			return fail(patch, "text can't be made writable",
-				    patch->sites[i].jump);
+	if (!protect_sites(patch, open))
+		return false;
 	for (unsigned int i = 0; i < patch->count; i++)
 		fill_site(i, &patch->sites[i]);
-	for (unsigned int i = 0; i < patch->count; i++)
-		protect(patch->sites[i].jump, patch->sites[i].syscall, shut);
+	protect_sites(patch, shut);
 	return true;
 }
 
