@@ -258,6 +258,29 @@ static bool start_carriers(unsigned int n)
 }
 
 /*
+ * Start the monitor: without it, a user thread that computes would stop all others.
+ * Then start n carriers. In this order, because a carrier that has started may not end
+ * while the program has other threads: they may use it.
+ */
+static bool start_threads(unsigned int n)
+{
+	const bool again = started;
+	const int err = flexsc__monitor_start();
+	char why[80];
+
+	if (err < 0 && !again) {
+		snprintf(why, sizeof(why), "monitor: %s", strerror(-err));
+		runtime_say("can't start", why);
+	}
+	if (err < 0)
+		return false;
+	if (start_carriers(n))
+		return true;
+	flexsc__monitor_end();
+	return false;
+}
+
+/*
  * Else libc made the caller, as for SIGEV_THREAD, and nothing would tell the
  * runtime that it ends.
  */
@@ -285,10 +308,8 @@ static bool start(void)
 {
 	sigmask_t mask = 0;
 	uint32_t carriers = setting("FLEXSC_CARRIERS");
-	char why[80];
 	bool in_place;
 	void *stack;
-	int err;
 
 	if (!carriers)
 		carriers = cores();
@@ -333,21 +354,10 @@ static bool start(void)
 		runtime_say("can't start", strerror(ENOMEM));
 		return false;
 	}
-	if (!start_carriers(carriers))
+	if (!start_threads(carriers))
 		return false;
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 		    sizeof(mask), 0, 0);
-	/*
-	 * Without the monitor, a user thread that computes would stop all
-	 * others.
-	 */
-	err = flexsc__monitor_start();
-	if (err < 0) {
-		flexsc__carriers_end();
-		snprintf(why, sizeof(why), "monitor: %s", strerror(-err));
-		runtime_say("can't start", why);
-		return false;
-	}
 	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
 	/*
@@ -381,12 +391,8 @@ static void end_rest(void)
 		flexsc__enter(u);
 	lock(&once);
 	if (atomic_load(&flexsc__runtime.rests) &&
-	    !atomic_load(&flexsc__runtime.filtered) && start_carriers(started)) {
-		if (flexsc__monitor_start() < 0)
-			flexsc__carriers_end();
-		else
-			flexsc__rest_over();
-	}
+	    !atomic_load(&flexsc__runtime.filtered) && start_threads(started))
+		flexsc__rest_over();
 	unlock(&once);
 	if (enters)
 		flexsc__exit(u);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -491,6 +492,66 @@ TEST(there_may_be_few_descriptors)
 		if (!pid) {
 			limit(RLIMIT_NOFILE, most);
 			CHECK_EQ(make_many(20), 20);
+			test_leave();
+		}
+		test_reap(pid);
+	}
+}
+
+/* Before a descriptor is closed that a call has waited for, all carriers are looked at. */
+static void *close_often(void *arg)
+{
+	struct epoll_event event;
+
+	while (!all_made) {
+		int fd = epoll_create1(0);
+
+		epoll_wait(fd, &event, 1, 1);
+		close(fd);
+	}
+	return arg;
+}
+
+/*
+ * A process whose threads have ended, and that has forked, begins again: first with a
+ * thread that uses descriptors, then with others, some of which can't be made.
+ */
+static void begin_again(rlim_t most)
+{
+	pthread_t closers[8];
+	int pid, made = 0;
+
+	CHECK_EQ(make_many(1), 1);
+	pid = test_fork();
+	if (!pid)
+		test_leave();
+	test_reap(pid);
+	CHECK_EQ(setresgid(64326, 64326, 64326), 0);
+	CHECK_EQ(setresuid(64326, 64326, 64326), 0);
+	limit(RLIMIT_NPROC, most);
+	all_made = false;
+	while (made < 8 && !pthread_create(&closers[made], NULL, close_often, NULL))
+		made++;
+	for (int i = 0; i < 20; i++) {
+		pthread_t other;
+
+		if (!pthread_create(&other, NULL, nothing, NULL))
+			join(other);
+	}
+	all_made = true;
+	for (int i = 0; i < made; i++)
+		join(closers[i]);
+}
+
+TEST(a_process_begins_again_near_its_limit)
+{
+	if (geteuid())
+		SKIP("only root can become one who has no other processes");
+	for (rlim_t most = 2; most < 16; most++) {
+		int pid = test_fork();
+
+		if (!pid) {
+			begin_again(most);
 			test_leave();
 		}
 		test_reap(pid);

@@ -139,7 +139,7 @@ static bool made_at_home(const struct uthread *u)
 
 /*
  * Before a descriptor is closed: calls that wait for its file go on with a copy.
- * Carriers never end, so their loops are used without a lock.
+ * While there are several threads no carrier ends, so the loops are used without a lock.
  */
 static void hold(uint32_t fd)
 {

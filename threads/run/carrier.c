@@ -650,6 +650,8 @@ static void *carrier_main(void *arg)
 	atomic_store(&start->done, 1);
 	futex_wake(&start->done);
 	if (!err) {
+		/* M1: the monitor may be asleep since before there were carriers. */
+		flexsc__monitor_notice();
 		carry(c);
 		end_together();
 		carrier_fini(c);
