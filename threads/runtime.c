@@ -218,15 +218,6 @@ static uint32_t carriers_that_fit(uint32_t n)
 	return fit;
 }
 
-static void start_spares(const struct flexsc_options *options, bool again)
-{
-	char why[160] = "RLIMIT_AS is low";
-
-	if ((room_for_carriers() <= flexsc__runtime.count ||
-	     flexsc__spares_start(options, why, sizeof(why))) && !again)
-		runtime_say("no spare carrier for calls that hang", why);
-}
-
 /* Fewer carriers or another engine will do, but the user has to know, once. */
 static bool start_carriers(unsigned int n)
 {
@@ -236,9 +227,11 @@ static bool start_carriers(unsigned int n)
 		.max_entries = entries ? entries : ENTRIES,
 	};
 	char why[256] = "", what[64];
-	const bool again = started;
-	int count = flexsc__carriers_start(n, &options, why, sizeof(why));
+	const bool again = started, spare = room_for_carriers() > n;
+	int count = flexsc__carriers_start(n, spare, &options, why, sizeof(why));
+	const bool lacks = (int)flexsc__runtime.count == count;
 	const char *other;
+	int err = 0;
 
 	if (count < 0) {
 		runtime_say("can't start", why);
@@ -253,7 +246,12 @@ static bool start_carriers(unsigned int n)
 		runtime_say(what, why);
 	}
 	options.engine = flexsc_loop_engine(flexsc__runtime.carriers[0].loop);
-	start_spares(&options, again);
+	if (spare)
+		err = flexsc__spares_start(&options);
+	if ((lacks || err) && !again)
+		runtime_say("no spare carrier for calls that hang",
+			    !spare ? "RLIMIT_AS is low" :
+			    lacks ? why : strerror(-err));
 	return true;
 }
 

@@ -556,17 +556,6 @@ static void carry(struct carrier *c)
 	}
 }
 
-/* Starting. */
-
-struct start {
-	struct carrier *c;
-	const struct flexsc_options *options;
-	char *why;
-	size_t size;
-	_Atomic uint32_t done;
-	int err;
-};
-
 static void close_own(int fd)
 {
 	if (fd < 0)
@@ -613,12 +602,31 @@ static void carrier_fini(struct carrier *c)
 	c->k.counters->tid = 0;
 }
 
-static void *carrier_main(void *arg)
-{
-	struct start *start = arg;
-	struct carrier *c = start->c;
-	int err;
+/* Starting. */
 
+/* Carriers that start together. */
+struct starts {
+	struct flexsc_options options;
+	unsigned int spares;	/* number of the first that is a spare */
+	uint32_t changed;
+	char *why;
+	size_t size;
+	/* One at a time takes the next place, and makes its loop. */
+	struct lock turn;
+	int err;		/* of the first that failed: no other takes a place */
+	_Atomic uint32_t left;	/* threads that have neither started nor failed */
+};
+
+/* One thread of a carrier that starts. */
+struct start {
+	struct starts *all;
+	pthread_t thread;
+	bool failed;
+};
+
+static void begin_thread(struct carrier *c)
+{
+	c->thread = pthread_self();
 	c->k = (struct kthread){
 		.self = &c->k,
 		.fs = context_fs(),
@@ -630,69 +638,114 @@ static void *carrier_main(void *arg)
 	context_set_gs(&c->k);
 	flexsc__signal_stack(c);
 	flexsc__signal_unblock(c, SIGNAL_FAULTS);
-	err = flexsc__loop_create(&c->loop, start->options, start->why,
-				  start->size);
-	if (!err) {
-		c->stuck_fd = flexsc__monitor_open(c->k.tid, "syscall");
-		c->status_fd = flexsc__monitor_open(c->k.tid, "status");
-		c->kept_timer = flexsc__signal_timer(c);
-		c->k.counters->tid = c->k.tid;
-		/* A user thread makes such a call at home: see calls/call.c. */
-		c->loop->no_thread = -ERESTART;
-		/* It sleeps, too, where calls are lost. */
-		flexsc_loop_ref(c->loop);
+}
+
+static void begin_loop(struct carrier *c)
+{
+	c->stuck_fd = flexsc__monitor_open(c->k.tid, "syscall");
+	c->status_fd = flexsc__monitor_open(c->k.tid, "status");
+	c->kept_timer = flexsc__signal_timer(c);
+	c->k.counters->tid = c->k.tid;
+	/* A user thread makes such a call at home: see calls/call.c. */
+	c->loop->no_thread = -ERESTART;
+	/* It sleeps, too, where calls are lost. */
+	flexsc_loop_ref(c->loop);
+}
+
+/*
+ * Become the next carrier. It counts as soon as it is ready, so there are no gaps
+ * if another one fails. NULL: it has failed.
+ */
+static struct carrier *take_place(struct starts *all)
+{
+	struct carrier *c = &flexsc__runtime.carriers[flexsc__runtime.count];
+
+	if (all->err)
+		return NULL;
+	begin_thread(c);
+	atomic_store(&c->spare, c->number >= all->spares);
+	atomic_store(&c->changed, all->changed);
+	all->err = flexsc__loop_create(&c->loop, &all->options, all->why,
+				       all->size);
+	if (all->err) {
+		flexsc__signal_fini(c);
+		return NULL;
 	}
-	start->err = err;
+	begin_loop(c);
+	/* Have all carriers use one engine. */
+	all->options.engine = flexsc_loop_engine(c->loop);
+	flexsc__runtime.count++;
+	return c;
+}
+
+static void *carrier_main(void *arg)
+{
+	struct start *start = arg;
+	struct starts *all = start->all;
+	struct carrier *c;
+
+	lock(&all->turn);
+	c = take_place(all);
+	unlock(&all->turn);
+	start->failed = !c;
 	/*
-	 * Releases the carrier to start_one(). "start" is gone with this store,
-	 * because that returns.
+	 * Releases the carrier to start_together(). "start" and "all" may be gone
+	 * with this subtraction, because that returns.
 	 */
-	atomic_store(&start->done, 1);
-	futex_wake(&start->done);
-	if (!err) {
+	if (atomic_fetch_sub(&all->left, 1) == 1)
+		futex_wake(&all->left);
+	if (c) {
 		/* M1: the monitor may be asleep since before there were carriers. */
 		flexsc__monitor_notice();
 		carry(c);
 		end_together();
 		carrier_fini(c);
+		flexsc__signal_fini(c);
 	}
-	flexsc__signal_fini(c);
 	return NULL;
 }
 
-static int start_one(struct carrier *c, const struct flexsc_options *options,
-		     char *why, size_t size)
+/*
+ * Make n threads, then wait once, for the last of them. On a busy machine, each may
+ * wait long for a processor. 0, or -errno if there are fewer carriers.
+ */
+static int start_together(struct starts *all, struct start *each, unsigned int n)
 {
-	struct start start = { .c = c, .options = options, .why = why,
-			       .size = size };
-	int err = flexsc__own_service(&c->thread, carrier_main, &start);
+	unsigned int made = 0;
+	uint32_t left;
+	int err = 0;
 
-	if (err) {
-		snprintf(why, size, "%s", strerror(err));
-		return -err;
+	atomic_store(&all->left, n);
+	while (made < n && !err) {
+		each[made].all = all;
+		err = -flexsc__own_service(&each[made].thread, carrier_main,
+					   &each[made]);
+		made += !err;
 	}
-	while (!atomic_load(&start.done))
-		futex_wait(&start.done, 0, UINT64_MAX);
-	if (start.err)
-		flexsc__own_join(c->thread);
-	return start.err;
+	atomic_fetch_sub(&all->left, n - made);
+	while ((left = atomic_load(&all->left)))
+		futex_wait(&all->left, left, UINT64_MAX);
+	for (unsigned int i = 0; i < made; i++)
+		if (each[i].failed)
+			flexsc__own_join(each[i].thread);
+	if (!all->err && err)
+		snprintf(all->why, all->size, "%s", strerror(-err));
+	return all->err ? all->err : err;
 }
 
-int flexsc__carrier_start(const struct flexsc_options *options, bool spare,
-			  char *why, size_t size)
+int flexsc__carrier_start(const struct flexsc_options *options, char *why,
+			  size_t size)
 {
-	struct carrier *c = &flexsc__runtime.carriers[flexsc__runtime.count];
-	int err;
-
-	atomic_store(&c->spare, spare);
 	/* Its thread inherits the current identity from the maker's: identity.c. */
-	if (spare)
-		atomic_store(&c->changed,
-			     atomic_load(&flexsc__runtime.carriers[0].changed));
-	err = start_one(c, options, why, size);
-	if (!err)
-		flexsc__runtime.count++;
-	return err;
+	struct starts all = {
+		.options = *options,
+		.changed = atomic_load(&flexsc__runtime.carriers[0].changed),
+		.why = why,
+		.size = size,
+	};
+	struct start one;
+
+	return start_together(&all, &one, 1);
 }
 
 static void forget_all(void)
@@ -722,33 +775,32 @@ static bool make_room(unsigned int n)
 	return carriers;
 }
 
-int flexsc__carriers_start(unsigned int n,
+int flexsc__carriers_start(unsigned int n, bool spare,
 			   const struct flexsc_options *options, char *why,
 			   size_t size)
 {
-	struct flexsc_options same = *options;
-	int err = 0;
+	struct starts all = { .options = *options, .spares = n, .why = why,
+			      .size = size };
+	struct start *each = calloc(n + 1, sizeof(*each));
+	int err;
 
 	flexsc__runtime.alone = n == 1;
-	if (!make_room(n + SPARES_MOST)) {
+	if (!each || !make_room(n + SPARES_MOST)) {
+		free(each);
 		snprintf(why, size, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	while (flexsc__runtime.count < n && !err) {
-		err = flexsc__carrier_start(&same, false, why, size);
-		/* Have all carriers use one engine. */
-		if (!err)
-			same.engine = flexsc_loop_engine(
-				flexsc__runtime.carriers[0].loop);
-	}
+	err = start_together(&all, each, n + spare);
+	free(each);
 	if (!flexsc__runtime.count) {
 		free(flexsc__runtime.carriers);
 		forget_all();
 		return err;
 	}
-	n = flexsc__runtime.count;
-	flexsc__counters_publish(same.engine, n);
-	flexsc__runtime.polls = !strcmp(same.engine, "uring");
+	if (n > flexsc__runtime.count)
+		n = flexsc__runtime.count;
+	flexsc__counters_publish(all.options.engine, n);
+	flexsc__runtime.polls = !strcmp(all.options.engine, "uring");
 	flexsc__runtime.makes_ready =
 		flexsc__runtime.carriers[0].loop->makes_ready;
 	return (int)n;

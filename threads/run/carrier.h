@@ -96,10 +96,12 @@ struct carrier {
 };
 
 /*
- * Start n carriers whose loops have these options. Returns how many there are,
- * or -errno; if there are fewer than n, "why" says the reason.
+ * Start n carriers whose loops have these options, and a spare. A spare that started
+ * later would take descriptors, with low numbers for a moment, while the program counts
+ * on the lowest free one. Returns how many carriers there are besides the spare, or
+ * -errno; if one is missing, "why" says the reason.
  */
-int flexsc__carriers_start(unsigned int n,
+int flexsc__carriers_start(unsigned int n, bool spare,
 			   const struct flexsc_options *options, char *why,
 			   size_t size);
 
@@ -110,11 +112,11 @@ int flexsc__carriers_start(unsigned int n,
 void flexsc__carriers_end(void);
 
 /*
- * Start one more carrier, as a spare or not. There is room for it in
- * flexsc__runtime.carriers. Returns 0, or -errno with the reason in "why".
+ * Start one more carrier, as a spare. There is room for it in flexsc__runtime.carriers.
+ * Returns 0, or -errno with the reason in "why".
  */
-int flexsc__carrier_start(const struct flexsc_options *options, bool spare,
-			  char *why, size_t size);
+int flexsc__carrier_start(const struct flexsc_options *options, char *why,
+			  size_t size);
 
 /*
  * Have all carriers sleep for good, before a filter that may forbid the runtime's calls.

@@ -2,8 +2,6 @@
 #include "spare.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "../report/counters.h"
 #include "births.h"
@@ -34,17 +32,17 @@ static bool one_is_ready(void)
 	return false;
 }
 
-/* Returns 0 or -errno. 0 also when there is no room for more. */
-static int make_spare(char *why, size_t size)
+/* True also when there is no room for more. */
+static bool make_spare(void)
 {
-	int err;
+	char why[160];
 
 	if (flexsc__runtime.count == flexsc__runtime.room)
-		return 0;
-	err = flexsc__carrier_start(&options, true, why, size);
-	if (!err)
-		flexsc__counters_spares(++made);
-	return err;
+		return true;
+	if (flexsc__carrier_start(&options, why, sizeof(why)))
+		return false;
+	flexsc__counters_spares(++made);
+	return true;
 }
 
 /* The maker sleeps for good: to end takes calls that a filter may forbid by then. */
@@ -60,7 +58,6 @@ static _Noreturn void maker_park(void)
 static void *maker_main(void *arg)
 {
 	uint64_t again = 0;	/* when to try again; 0: at once */
-	char why[160];
 
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -78,25 +75,23 @@ static void *maker_main(void *arg)
 		}
 		now = time_monotonic();
 		if (now >= again && !one_is_ready())
-			again = make_spare(why, sizeof(why)) ? now + AGAIN_NS : 0;
+			again = make_spare() ? 0 : now + AGAIN_NS;
 		flexsc__maker_sleep(before, again ? AGAIN_NS : UINT64_MAX);
 	}
 }
 
-int flexsc__spares_start(const struct flexsc_options *same, char *why,
-			 size_t size)
+int flexsc__spares_start(const struct flexsc_options *same)
 {
-	int first, err;
+	int err;
 
 	options = *same;
-	first = make_spare(why, size);
+	made = one_is_ready();
+	flexsc__counters_spares(made);
 	err = -flexsc__own_service(&maker, maker_main, NULL);
 	has_maker = !err;
 	if (!err)
 		flexsc__births_begin();
-	if (err && !first)
-		snprintf(why, size, "%s", strerror(-err));
-	return first ? first : err;
+	return err;
 }
 
 void flexsc__spare_used(void)

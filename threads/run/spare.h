@@ -9,7 +9,7 @@
  * spares ever made follows the most carriers that were stuck at a time, and is
  * SPARES_MOST at most.
  *
- *	(none)	-> spare	the maker has started it
+ *	(none)	-> spare	it started with the carriers, or the maker started it
  *	spare	-> carrier	it adopts
  *	carrier	-> spare	it was adopted, and is back
  *	spare	-> (none)	all carriers end: rest.h
@@ -24,12 +24,10 @@
 #define SPARES_MOST	64U	/* that are ever made */
 
 /*
- * After the carriers have started, with the same options: make the first spare, and
- * start the maker. Returns 0, or -errno with the reason in "why". Without a spare,
- * another carrier adopts a stuck one, if there is another.
+ * The carriers have started, with these options: start the maker. Returns 0 or -errno.
+ * Without a spare, another carrier adopts a stuck one, if there is another.
  */
-int flexsc__spares_start(const struct flexsc_options *options, char *why,
-			 size_t size);
+int flexsc__spares_start(const struct flexsc_options *options);
 
 /* Carriers only: a spare has begun to adopt, so the maker may have to make another. */
 void flexsc__spare_used(void);
