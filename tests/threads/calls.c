@@ -600,3 +600,46 @@ TEST(a_program_may_close_everything)
 	for (int i = 0; i < 20; i++)
 		join(start(close_all, NULL));
 }
+
+/* Other descriptors are closed while a write waits for room. */
+
+#define MEGABYTE	(1 << 20)
+
+static void *write_megabyte(void *arg)
+{
+	char *bytes = calloc(1, MEGABYTE);
+
+	CHECK_EQ(write(*(int *)arg, bytes, MEGABYTE), MEGABYTE);
+	free(bytes);
+	return arg;
+}
+
+static void *take_megabyte(void *arg)
+{
+	char bytes[4096];
+	ssize_t n;
+
+	closefrom(1000);
+	for (int left = MEGABYTE; left; left -= (int)n) {
+		n = read(*(int *)arg, bytes, sizeof(bytes));
+		CHECK(n > 0);
+		CHECK_EQ(close_range(900, 910, 0), 0);
+	}
+	return arg;
+}
+
+TEST(a_write_goes_on_while_other_descriptors_are_closed)
+{
+	pthread_t writer, reader;
+	int fds[2];
+
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+		writer = start(write_megabyte, &fds[1]);
+		reader = start(take_megabyte, &fds[0]);
+		join(reader);
+		join(writer);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}

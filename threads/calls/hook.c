@@ -223,7 +223,7 @@ void flexsc__hook_closes(uint32_t fd)
 static void count_closing(long nr, const uint64_t a[6])
 {
 	if (nr == SYS_close_range)
-		moved_close_range();
+		flexsc__moved_close_range((uint32_t)a[0], (uint32_t)a[1]);
 	else
 		moved_close((uint32_t)a[nr != SYS_close]);
 }

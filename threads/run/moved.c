@@ -17,6 +17,28 @@
 _Atomic uint32_t flexsc__moved_accepts;
 struct moved_closings flexsc__moved_closings;
 
+static void close_chunk(uint32_t chunk)
+{
+	atomic_fetch_add(&flexsc__moved_closings.of_chunk[chunk], 1);
+}
+
+void flexsc__moved_close_range(uint32_t first, uint32_t last)
+{
+	uint32_t fd = first;
+
+	while (fd <= last && fd < MOVED_CLOSINGS) {
+		if (fd % MOVED_CHUNK || last - fd < MOVED_CHUNK - 1) {
+			moved_close(fd);
+			fd++;
+		} else {
+			close_chunk(fd / MOVED_CHUNK);
+			fd += MOVED_CHUNK;
+		}
+	}
+	if (last >= MOVED_CLOSINGS)
+		close_chunk(MOVED_CLOSINGS / MOVED_CHUNK);
+}
+
 /* Does the descriptor of u's call still mean the file that it meant when posted? */
 static bool keeps_file(const struct uthread *u)
 {

@@ -31,19 +31,25 @@
  * changed, only the old request is sure to have the right file, and the call stays.
  */
 #define MOVED_CLOSINGS	(1U << 16)
+/* close_range(2) counts so many at once, or it would take half a millisecond. */
+#define MOVED_CHUNK	(1U << 10)
 
 extern struct moved_closings {
-	_Atomic uint32_t ranges;	/* calls of close_range(2) */
 	_Atomic uint32_t of[MOVED_CLOSINGS];
+	/* By close_range(2). The last is for all descriptors from MOVED_CLOSINGS on. */
+	_Atomic uint32_t of_chunk[MOVED_CLOSINGS / MOVED_CHUNK + 1];
 } flexsc__moved_closings;
 
 static inline uint32_t moved_closings(uint64_t fd)
 {
-	return atomic_load_explicit(&flexsc__moved_closings.ranges,
-				    memory_order_relaxed) +
-	       atomic_load_explicit(
+	const uint64_t chunk = (fd < MOVED_CLOSINGS ? fd : MOVED_CLOSINGS) /
+			       MOVED_CHUNK;
+
+	return atomic_load_explicit(
 		       &flexsc__moved_closings.of[fd % MOVED_CLOSINGS],
-		       memory_order_relaxed);
+		       memory_order_relaxed) +
+	       atomic_load_explicit(&flexsc__moved_closings.of_chunk[chunk],
+				    memory_order_relaxed);
 }
 
 /* User threads only: the descriptor is about to be closed, or was closed just now. */
@@ -52,10 +58,8 @@ static inline void moved_close(uint32_t fd)
 	atomic_fetch_add(&flexsc__moved_closings.of[fd % MOVED_CLOSINGS], 1);
 }
 
-static inline void moved_close_range(void)
-{
-	atomic_fetch_add(&flexsc__moved_closings.ranges, 1);
-}
+/* The same of all descriptors from first to last. */
+void flexsc__moved_close_range(uint32_t first, uint32_t last);
 
 /* The descriptor that u's call waits for. run/ending.c has the same rule. */
 static inline uint64_t moved_fd(const struct uthread *u)
