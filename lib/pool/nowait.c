@@ -28,12 +28,16 @@
 
 /*
  * Is the call a receive that waits for all bytes? A try could take a part of
- * them, which can't be put back.
+ * them, which can't be put back. Sockets that aren't streams give one record, or
+ * an error for the flag at once.
  */
 static bool wants_all(const struct flexsc_entry *entry)
 {
-	return (entry->nr == SYS_recvfrom && entry->args[3] & MSG_WAITALL) ||
-	       (entry->nr == SYS_recvmsg && entry->args[2] & MSG_WAITALL);
+	const __u64 flags = entry->nr == SYS_recvfrom ? entry->args[3] :
+			    entry->nr == SYS_recvmsg  ? entry->args[2] : 0;
+
+	return flags & MSG_WAITALL &&
+	       flexsc__fds_find_bytes((uint32_t)entry->args[0]);
 }
 
 /*
