@@ -14,7 +14,7 @@ static void read_line(const char *line, struct status_value *values, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		size_t size = strlen(values[i].name);
 
-		if (strncmp(line, values[i].name, size))
+		if (strncmp(line, values[i].name, size) != 0)
 			continue;
 		line += size;
 		line += strspn(line, "\t ");
