@@ -49,7 +49,7 @@ LINKS = {
     "a/b/up-down": "../../a/./b//file",
     "a/b/to-top": "../..",
     "a/b/out": "../../../secret",
-    "a/b/out-and-in": "../../../root/a/file",
+    "a/b/out-and-in": "../../../served/a/file",
     "up": "..",
     "absolute": "/etc/passwd",
     "loop": "loop",
@@ -65,7 +65,7 @@ LINKS = {
 def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with links of all kinds."""
     base = tmp_path_factory.mktemp("links")
-    root = base / "root"
+    root = base / "served"
     (root / "a/b").mkdir(parents=True)
     (base / "secret").write_text("secret")
     (root / "a/file").write_text("the upper file")
