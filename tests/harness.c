@@ -249,29 +249,33 @@ void forbid(const int *calls, unsigned int n, int error)
 	filter_calls(calls, n, SECCOMP_RET_ERRNO | (uint32_t)error);
 }
 
-void filter_calls(const int *calls, unsigned int n, uint32_t action)
+long filter_install(const int *calls, unsigned int n, uint32_t listed,
+		    uint32_t other, unsigned int flags)
 {
-	struct sock_filter filter[16] = {
+	struct sock_filter filter[2 * FILTERED_MOST + 2] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, nr)),
 	};
-	struct sock_fprog program = { .filter = filter };
-	unsigned short i = 1;
+	struct sock_fprog program = { .len = 1, .filter = filter };
 
-	CHECK(n <= 6);
+	CHECK(n <= FILTERED_MOST);
 	for (unsigned int c = 0; c < n; c++) {
-		filter[i++] = (struct sock_filter)BPF_JUMP(
+		filter[program.len++] = (struct sock_filter)BPF_JUMP(
 			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[c], 0, 1);
-		filter[i++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
-							   action);
+		filter[program.len++] = (struct sock_filter)BPF_STMT(
+			BPF_RET | BPF_K, listed);
 	}
-	filter[i++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
-						   SECCOMP_RET_ALLOW);
-	program.len = i;
+	filter[program.len++] =
+		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, other);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+}
+
+void filter_calls(const int *calls, unsigned int n, uint32_t action)
+{
 	restricted = true;
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-		    SECCOMP_FILTER_FLAG_TSYNC, &program))
+	if (filter_install(calls, n, action, SECCOMP_RET_ALLOW,
+			   SECCOMP_FILTER_FLAG_TSYNC))
 		SKIP("no seccomp filters here: %s", strerror(errno));
 }
 

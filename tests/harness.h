@@ -162,6 +162,13 @@ void become_nobody(void);
 void forbid(const int *calls, unsigned int n, int error);
 /* A filter that does this, SECCOMP_RET_KILL_PROCESS for one, at these calls. */
 void filter_calls(const int *calls, unsigned int n, uint32_t action);
+/*
+ * Install a filter: one action at the n calls that are listed, the other one at all
+ * others. Returns what seccomp(2) returns with these flags.
+ */
+#define FILTERED_MOST	120U
+long filter_install(const int *calls, unsigned int n, uint32_t listed,
+		    uint32_t other, unsigned int flags);
 
 /* A call and how often its callback ran. */
 struct call {

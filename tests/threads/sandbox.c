@@ -22,8 +22,6 @@
 
 #include "threads.h"
 
-#define MOST	96
-
 /* Calls of this file, of libc for it, and of the harness. */
 static const int permitted[] = {
 	SYS_read, SYS_write, SYS_close, SYS_recvfrom, SYS_sendto, SYS_accept,
@@ -48,28 +46,15 @@ struct sandbox {
 static long install(const struct sandbox *sandbox, unsigned int flags)
 {
 	const int *list = sandbox->lists_permitted ? permitted : forbidden;
-	const size_t n = sandbox->lists_permitted ?
-				 sizeof(permitted) / sizeof(*permitted) :
-				 sizeof(forbidden) / sizeof(*forbidden);
+	const unsigned int n = sandbox->lists_permitted ?
+				       sizeof(permitted) / sizeof(*permitted) :
+				       sizeof(forbidden) / sizeof(*forbidden);
 	const uint32_t listed = sandbox->lists_permitted ? SECCOMP_RET_ALLOW :
 							   sandbox->action;
 	const uint32_t other = sandbox->lists_permitted ? sandbox->action :
 							  SECCOMP_RET_ALLOW;
-	struct sock_filter code[2 * MOST + 2] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-	};
-	struct sock_fprog program = { 1, code };
 
-	for (size_t i = 0; i < n; i++) {
-		code[program.len++] = (struct sock_filter)BPF_JUMP(
-			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)list[i], 0, 1);
-		code[program.len++] = (struct sock_filter)BPF_STMT(
-			BPF_RET | BPF_K, listed);
-	}
-	code[program.len++] =
-		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, other);
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+	return filter_install(list, n, listed, other, flags);
 }
 
 static void enter(const struct sandbox *sandbox, unsigned int flags)

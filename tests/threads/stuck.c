@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/filter.h>
 #include <linux/fuse.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -1053,29 +1052,12 @@ static void *echo_byte(void *arg)
 	return NULL;
 }
 
-enum { MOST = 120 };
-
 /* For all threads: what to do at the calls that are listed, and at all others. */
-static void filter(const int *list, size_t n, uint32_t listed, uint32_t other)
+static void filter(const int *list, unsigned int n, uint32_t listed,
+		   uint32_t other)
 {
-	struct sock_filter code[2 * MOST + 2] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-	};
-	struct sock_fprog program = { 1, code };
-
-	CHECK(n <= MOST);
-	for (size_t i = 0; i < n; i++) {
-		code[program.len++] = (struct sock_filter)BPF_JUMP(
-			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)list[i], 0, 1);
-		code[program.len++] = (struct sock_filter)BPF_STMT(
-			BPF_RET | BPF_K, listed);
-	}
-	code[program.len++] =
-		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, other);
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-			 SECCOMP_FILTER_FLAG_TSYNC, &program),
+	CHECK_EQ(filter_install(list, n, listed, other, SECCOMP_FILTER_FLAG_TSYNC),
 		 0);
 }
 
