@@ -53,19 +53,40 @@ static void counts_its_children(void)
 	close(counter_of(0, true));
 }
 
-static void makes_a_ring(void)
+static void makes_a_ring_for(unsigned int flags)
 {
-	struct io_uring_params params = { 0 };
+	struct io_uring_params params = { .flags = flags };
 
 	close((int)syscall(SYS_io_uring_setup, 4, &params));
 }
 
-static void makes_a_ring_with_liburing(void)
+static void makes_a_ring_for_itself(void)
+{
+	makes_a_ring_for(IORING_SETUP_SINGLE_ISSUER);
+}
+
+static void makes_a_ring_that_waits_for_its_calls(void)
+{
+	makes_a_ring_for(IORING_SETUP_COOP_TASKRUN);
+}
+
+static void submits_to_its_ring(void)
 {
 	struct io_uring ring;
 
-	if (!io_uring_queue_init(4, &ring, 0))
-		io_uring_queue_exit(&ring);
+	CHECK_EQ(io_uring_queue_init(4, &ring, IORING_SETUP_SINGLE_ISSUER), 0);
+	CHECK_EQ(io_uring_submit(&ring), 0);
+	io_uring_queue_exit(&ring);
+}
+
+static void registers_a_ring(void)
+{
+	struct io_uring ring;
+
+	CHECK_EQ(io_uring_queue_init(4, &ring, 0), 0);
+	CHECK_EQ(io_uring_register_ring_fd(&ring), 1);
+	CHECK_EQ(io_uring_submit(&ring), 0);
+	io_uring_queue_exit(&ring);
 }
 
 static void sets_an_io_priority(void)
@@ -131,8 +152,10 @@ static const struct {
 	{ "perf_event_open, itself", counts_itself },
 	{ "perf_event_open, by its id", counts_itself_by_id },
 	{ "perf_event_open, with children", counts_its_children },
-	{ "io_uring_setup", makes_a_ring },
-	{ "io_uring_queue_init", makes_a_ring_with_liburing },
+	{ "io_uring_setup, one issuer", makes_a_ring_for_itself },
+	{ "io_uring_setup, cooperative", makes_a_ring_that_waits_for_its_calls },
+	{ "io_uring_submit, one issuer", submits_to_its_ring },
+	{ "io_uring_submit, registered", registers_a_ring },
 	{ "ioprio_set", sets_an_io_priority },
 	{ "set_mempolicy", sets_a_memory_policy },
 	{ "keyctl, join", joins_a_keyring },
@@ -183,7 +206,7 @@ static void *leave(void *arg)
 /* State that threads don't get from their maker doesn't keep them at home. */
 TEST(a_ring_is_not_inherited)
 {
-	makes_a_ring();
+	makes_a_ring_for_itself();
 	join(start(leave, NULL));
 }
 
@@ -334,4 +357,108 @@ TEST(rings_have_one_issuer)
 TEST(rings_are_registered_with_their_threads)
 {
 	each_uses_a_ring((struct use){ .registered = true });
+}
+
+/* A ring that threads share. It keeps none of them at home. */
+
+static struct shared_ring {
+	struct io_uring ring;
+	pthread_mutex_t lock;
+	int pipe[2];
+	char byte;
+	atomic_bool submitted, end;
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void submit_read(void)
+{
+	struct io_uring_sqe *sqe;
+
+	pthread_mutex_lock(&shared.lock);
+	sqe = io_uring_get_sqe(&shared.ring);
+	io_uring_prep_read(sqe, shared.pipe[0], &shared.byte, 1, 0);
+	CHECK_EQ(io_uring_submit(&shared.ring), 1);
+	pthread_mutex_unlock(&shared.lock);
+}
+
+static void complete_read(void)
+{
+	struct io_uring_cqe *cqe;
+
+	CHECK_EQ(write(shared.pipe[1], "x", 1), 1);
+	CHECK_EQ(io_uring_wait_cqe(&shared.ring, &cqe), 0);
+	CHECK_EQ(cqe->res, 1);
+	io_uring_cqe_seen(&shared.ring, cqe);
+}
+
+static void begin_sharing(void)
+{
+	int err = io_uring_queue_init(8, &shared.ring, 0);
+
+	if (err)
+		SKIP("io_uring_setup: %s", strerror(-err));
+	CHECK_EQ(pipe2(shared.pipe, O_CLOEXEC), 0);
+}
+
+static void end_sharing(void)
+{
+	io_uring_queue_exit(&shared.ring);
+	close(shared.pipe[0]);
+	close(shared.pipe[1]);
+}
+
+/* After a submission the thread leaves home at its next wait. */
+static void *submit_and_leave(void *arg)
+{
+	enum { TIMES = 5, WAITS = 40 };
+	int home = 0;
+
+	CHECK_EQ(becomes_carried(), preloaded());
+	for (int i = 0; i < TIMES; i++) {
+		submit_read();
+		complete_read();
+		for (int j = 0; j < WAITS; j++) {
+			usleep(100);
+			home += is_home();
+		}
+	}
+	if (preloaded())
+		CHECK(home <= TIMES);
+	return arg;
+}
+
+TEST(a_shared_ring_keeps_no_thread)
+{
+	begin_sharing();
+	join(start(submit_and_leave, NULL));
+	end_sharing();
+}
+
+static void *submit_and_wait(void *arg)
+{
+	wait_somewhere();
+	submit_read();
+	shared.submitted = true;
+	while (!shared.end)
+		wait_somewhere();
+	return arg;
+}
+
+/* A fork may end threads of the runtime, and the kernel cancels what those submitted. */
+TEST(a_request_of_a_shared_ring_outlives_a_fork)
+{
+	pthread_t thread;
+	int pid;
+
+	begin_sharing();
+	thread = start(submit_and_wait, NULL);
+	while (!shared.submitted)
+		usleep(1000);
+	pid = test_fork();
+	if (!pid)
+		test_leave();
+	test_reap(pid);
+	complete_read();
+	shared.end = true;
+	join(thread);
+	end_sharing();
 }

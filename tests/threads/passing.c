@@ -32,7 +32,6 @@
 #define TRY PASS
 /* Those of liburing the runtime calls for itself. */
 #define RING(symbol)
-#define RING_LATER(symbol)
 #include "threads/base/symbols.def"
 #undef PASS
 

@@ -20,7 +20,6 @@ static const char *const names[] = {
 #define WAIT NAME
 #define TRY NAME
 #define RING(symbol)
-#define RING_LATER(symbol)
 /* Those of threads end in the next definition, but want true arguments. */
 #define OWN(symbol)
 #include "threads/base/symbols.def"

@@ -23,7 +23,6 @@ static const char *const names[REALS + 1] = {
 #define WAIT(symbol)		#symbol,
 #define TRY(symbol)		#symbol,
 #define RING(symbol)		#symbol,
-#define RING_LATER(symbol)	#symbol,
 #include "symbols.def"
 	"__nptl_nthreads",
 };
@@ -38,7 +37,6 @@ static const char *const names[REALS + 1] = {
 #undef WAIT
 #undef TRY
 #undef RING
-#undef RING_LATER
 
 /* One more than the number of the call that the function makes; 0 for others. */
 static const uint16_t numbers[REALS] = {
@@ -52,7 +50,6 @@ static const uint16_t numbers[REALS] = {
 #define WAIT(symbol)
 #define TRY(symbol)
 #define RING(symbol)
-#define RING_LATER(symbol)
 #include "symbols.def"
 };
 

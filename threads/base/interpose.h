@@ -22,7 +22,6 @@ enum real {
 #define WAIT(symbol)		REAL_##symbol,
 #define TRY(symbol)		REAL_##symbol,
 #define RING(symbol)		REAL_##symbol,
-#define RING_LATER(symbol)	REAL_##symbol,
 #include "symbols.def"
 #undef CALL
 #undef POINT
@@ -34,7 +33,6 @@ enum real {
 #undef WAIT
 #undef TRY
 #undef RING
-#undef RING_LATER
 	REALS
 };
 

@@ -23,6 +23,7 @@
 #include "../run/uthreads.h"
 #include "call.h"
 #include "filter.h"
+#include "rings.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH	59
@@ -142,7 +143,7 @@ static enum apart sets_apart(const struct uthread *u, long nr,
 	case SYS_io_uring_setup:
 	case SYS_io_uring_register:
 	case SYS_io_uring_enter:
-		return APART_TIED;
+		return flexsc__ring_call_is_owned(nr, a) ? APART_TIED : APART_NOT;
 	default:
 		return APART_NOT;
 	}

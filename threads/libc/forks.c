@@ -22,7 +22,7 @@ static void go_home(void)
 {
 	static const struct stub stub = { REAL_fork, SYS_clone, true };
 
-	flexsc__go_home(&stub, 0);
+	flexsc__go_home(&stub, NULL);
 }
 
 /* In the child, if it has memory of its own. It closes the rings of its maker. */

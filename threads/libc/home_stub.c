@@ -3,7 +3,10 @@
 
 #include <sched.h>
 #include <setjmp.h>
+#include <sys/syscall.h>
 
+#include "../calls/call.h"
+#include "../calls/rings.h"
 #include "../run/home.h"
 #include "../signals/identity.h"
 #include "../run/lodge.h"
@@ -13,13 +16,14 @@
 #include "lib/calls/fds.h"
 #include "../run/state.h"
 
-/* Does the function have to run at home, with this second argument? */
-static bool cause_needs_home(struct uthread *u, uint16_t cause, uint64_t second)
+/* Does the function have to run at home, with these arguments? */
+static bool cause_needs_home(struct uthread *u, uint16_t cause,
+			     const uint64_t args[6])
 {
 	switch (cause) {
 	case CAUSE___sigsetjmp:
 		/* A sigsetjmp() that doesn't save the mask may run anywhere. */
-		return second;
+		return args[1];
 	case CAUSE_setcontext:
 	case CAUSE_swapcontext:
 		/*
@@ -65,10 +69,35 @@ static bool counts_threads(uint16_t cause)
 	       cause == CAUSE_daemon;
 }
 
-/* The causes of RING() and RING_LATER() are the last ones. */
-static bool uses_ring(uint16_t cause)
+/* The causes of RING() are the last ones. */
+static bool is_ring(uint16_t cause)
 {
 	return cause >= CAUSE___io_uring_get_cqe;
+}
+
+/* Does a function of liburing's use a ring that belongs to the calling thread? */
+static bool uses_owned_ring(uint16_t cause, const uint64_t args[6])
+{
+	switch (cause) {
+	case CAUSE_io_uring_setup:
+		return flexsc__ring_call_is_owned(SYS_io_uring_setup, args);
+	case CAUSE_io_uring_register:
+		return flexsc__ring_call_is_owned(SYS_io_uring_register, args);
+	case CAUSE_io_uring_enter:
+	case CAUSE_io_uring_enter2:
+		return flexsc__ring_call_is_owned(SYS_io_uring_enter, args);
+	case CAUSE_io_uring_get_probe:
+	case CAUSE_io_uring_queue_init:
+	case CAUSE_io_uring_queue_init_mem:
+	case CAUSE_io_uring_queue_init_params:
+	case CAUSE_io_uring_register_bpf_filter_task:
+	case CAUSE_io_uring_register_query:
+	case CAUSE_io_uring_register_sync_msg:
+		/* Their first argument is no ring. */
+		return false;
+	default:
+		return flexsc__ring_is_owned(flexsc__arg_pointer(args[0]));
+	}
 }
 
 /* A child that has u's memory leaves no trace in the runtime, as in calls/hook.c. */
@@ -77,7 +106,20 @@ static bool is_lent(const struct uthread *u)
 	return u->forks && runtime_is_lent();
 }
 
-void *flexsc__go_home(const struct stub *stub, uint64_t second)
+static void come_home_for(struct uthread *u, uint16_t cause,
+			  const uint64_t args[6])
+{
+	u->cause = cause;
+	if (is_ring(cause) && uses_owned_ring(cause, args)) {
+		flexsc__tie_for_good(u);
+		return;
+	}
+	if (is_wait(cause))
+		flexsc__lodge(u);
+	flexsc__come_home(u);
+}
+
+void *flexsc__go_home(const struct stub *stub, const uint64_t args[6])
 {
 	struct uthread *u = &flexsc__self;
 
@@ -88,15 +130,9 @@ void *flexsc__go_home(const struct stub *stub, uint64_t second)
 		if (!u->forks)
 			u->forks = FORKS_NOW;
 	}
-	if (u->alive && !u->busy && cause_needs_home(u, stub->cause, second)) {
+	if (u->alive && !u->busy && cause_needs_home(u, stub->cause, args)) {
 		flexsc__enter(u);
-		u->cause = stub->cause;
-		if (is_wait(stub->cause))
-			flexsc__lodge(u);
-		if (uses_ring(stub->cause))
-			flexsc__tie_for_good(u);
-		else
-			flexsc__come_home(u);
+		come_home_for(u, stub->cause, args);
 		if (counts_threads(stub->cause))
 			flexsc__rest_to_fork(u);
 		flexsc__exit(u);
@@ -128,7 +164,7 @@ static bool changes_all(uint16_t cause)
 struct at_home flexsc__stay_home(const struct stub *stub)
 {
 	struct uthread *u = &flexsc__self;
-	struct at_home there = { flexsc__go_home(stub, 0), 0 };
+	struct at_home there = { flexsc__go_home(stub, NULL), 0 };
 
 	if (is_lent(u))
 		return there;

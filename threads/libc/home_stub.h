@@ -30,10 +30,10 @@ struct at_home flexsc__stay_home(const struct stub *stub);
 void flexsc__stayed_home(uint64_t outermost);
 
 /*
- * Come home for a function whose second argument is "second". Returns that
- * function.
+ * Come home for a function, and return that function. Its integer arguments, as many as
+ * it has, may be NULL except for those that flexsc__home_jump calls.
  */
-void *flexsc__go_home(const struct stub *stub, uint64_t second);
+void *flexsc__go_home(const struct stub *stub, const uint64_t args[6]);
 
 /* Defines the function "symbol": r11 gets the record's address, then "jump". */
 #define STUB_TEXT(symbol, record, jump)					\

@@ -52,14 +52,13 @@ extern const char flexsc__home_jump[];
 #define FORK_JUMP(symbol)
 #define OWN(symbol)
 #define RING(symbol)
-#define RING_LATER(symbol)
 #include "../base/symbols.def"
 #undef WAIT
 #undef TRY
 
 /* libc's function, and coming home for it. */
 #define LIBC(symbol)	REAL(symbol)
-#define GO_HOME(symbol)	flexsc__go_home(&front_##symbol.stub, 0)
+#define GO_HOME(symbol)	flexsc__go_home(&front_##symbol.stub, NULL)
 
 /*
  * Mutexes. One with a priority protocol is the kernel's, which has to see the

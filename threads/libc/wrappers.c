@@ -45,7 +45,6 @@
 #define FORK(symbol)			HOME_STUB(symbol, flexsc__home_stub, true)
 #define FORK_JUMP(symbol)		HOME_STUB(symbol, flexsc__home_jump, true)
 #define RING(symbol)			HOME_STUB(symbol, flexsc__home_jump, false)
-#define RING_LATER(symbol)		RING(symbol)
 #define OWN(symbol)
 #define MADE(symbol, nr)
 #define WAIT(symbol)

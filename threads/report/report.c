@@ -118,7 +118,6 @@ const char *flexsc__report_cause(unsigned int cause)
 #define WAIT(symbol)		#symbol,
 #define TRY(symbol)		#symbol,
 #define RING(symbol)		#symbol,
-#define RING_LATER(symbol)	#symbol,
 #include "../base/symbols.def"
 	};
 

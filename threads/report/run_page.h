@@ -63,7 +63,6 @@ enum cause {
 #define WAIT(symbol)		CAUSE_##symbol,
 #define TRY(symbol)		CAUSE_##symbol,
 #define RING(symbol)		CAUSE_##symbol,
-#define RING_LATER(symbol)	CAUSE_##symbol,
 #include "../base/symbols.def"
 #undef CALL
 #undef POINT
@@ -75,7 +74,6 @@ enum cause {
 #undef WAIT
 #undef TRY
 #undef RING
-#undef RING_LATER
 	CAUSES
 };
 

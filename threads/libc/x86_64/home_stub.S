@@ -82,7 +82,10 @@ flexsc__home_stub:
 	.cfi_endproc
 	.size flexsc__home_stub, . - flexsc__home_stub
 
-	/* Jumps to the function that "find" returns for the record in r11. */
+	/*
+	 * Jumps to the function that "find" returns for the record in r11 and the six
+	 * integer arguments.
+	 */
 	.macro jump_to name, find
 	.globl \name
 	.hidden \name
@@ -93,8 +96,8 @@ flexsc__home_stub:
 	subq	$200, %rsp
 	.cfi_def_cfa_offset 208
 	save
-	/* rsi is the function's second argument, and the second of "find". */
 	movq	%r11, %rdi
+	movq	%rsp, %rsi
 	callq	\find
 	movq	%rax, %r11
 	restore
