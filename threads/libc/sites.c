@@ -16,6 +16,7 @@
 #include "../calls/hook.h"
 #include "lib/base/syscall.h"
 #include "../run/uthread.h"
+#include "../arch/x86_64/length.h"
 #include "../arch/x86_64/vectors.h"
 
 #define JUMP		5U	/* bytes of a jump instruction */
@@ -24,6 +25,7 @@
 #define UNKNOWN		(-1L)	/* the text doesn't show the call's number */
 #define FUNCTION_MAX	8192U	/* instructions of a function */
 #define TARGETS_MAX	4096U
+#define OBJECTS_MAX	4U	/* libc and the loader */
 
 /* Used by libc/x86_64/trampolines.S. */
 extern uint8_t flexsc__trampolines[];
@@ -120,25 +122,19 @@ struct object {
 	uint32_t count;
 };
 
-struct instruction {
-	uint8_t *at;
-	uint8_t length;
-	uint8_t relative;	/* offset of a distance in it, or 0 */
-	bool moves;		/* works at another address, too */
-	long nr;		/* in eax before it */
-	const uint8_t *set;	/* the instruction that set it */
-};
-
 /* The function that was decoded last, which may have several places. */
 struct function {
 	const uint8_t *begin, *end;
-	struct instruction list[FUNCTION_MAX];
+	uint32_t starts[FUNCTION_MAX];	/* of its instructions, from "begin" */
 	const uint8_t *targets[TARGETS_MAX];
 	unsigned int count, jumps;
-	long nr;		/* in eax after the last instruction */
-	const uint8_t *set;
 	bool whole;
-	bool tests;		/* it begins by a look at what rdi points to */
+};
+
+/* An instruction as Zydis sees it. */
+struct view {
+	ZydisDecodedInstruction in;
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 };
 
 /* A place to be patched. */
@@ -153,7 +149,8 @@ struct patch {
 	ZydisDecoder decoder;
 	struct function function;
 	struct site sites[TRAMPOLINES];
-	unsigned int count;
+	struct object objects[OBJECTS_MAX];
+	unsigned int count, objects_count;
 	bool deep;
 	char *why;
 	size_t size;
@@ -167,127 +164,61 @@ static bool fail(struct patch *patch, const char *what, const void *where)
 
 /* Decoding. */
 
-static bool is_branch(const ZydisDecodedInstruction *in)
+static bool look_at(const struct patch *patch, const uint8_t *at,
+		    struct view *view)
 {
-	switch (in->meta.category) {
-	case ZYDIS_CATEGORY_CALL:
-	case ZYDIS_CATEGORY_COND_BR:
-	case ZYDIS_CATEGORY_UNCOND_BR:
-	case ZYDIS_CATEGORY_RET:
-	case ZYDIS_CATEGORY_SYSCALL:
-	case ZYDIS_CATEGORY_INTERRUPT:
-		return true;
-	default:
-		return false;
-	}
+	const size_t size = (size_t)(patch->function.end - at);
+
+	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&patch->decoder, at, size,
+						   &view->in, view->ops));
 }
 
-static ZydisRegister whole_register(const ZydisDecodedOperand *operand)
+static void note_target(struct function *f, const uint8_t *target)
 {
-	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
-						operand->reg.value);
+	if (f->jumps < TARGETS_MAX)
+		f->targets[f->jumps++] = target;
+	else
+		f->whole = false;
 }
 
-static bool writes(const ZydisDecodedOperand *operand, ZydisRegister reg)
+/* Returns the length of an instruction that flexsc__length() doesn't know. */
+static unsigned int decode_rare(struct patch *patch, const uint8_t *at)
 {
-	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
-	       whole_register(operand) == reg;
+	struct view view;
+
+	if (!look_at(patch, at, &view))
+		return 1;
+	for (unsigned int i = 0; i < view.in.operand_count; i++)
+		if (view.ops[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+		    view.ops[i].imm.is_relative)
+			note_target(&patch->function,
+				    at + view.in.length + view.ops[i].imm.value.s);
+	return view.in.length;
 }
 
-static bool is_zero(const ZydisDecodedInstruction *in,
-		    const ZydisDecodedOperand *ops)
+static const uint8_t *decode_one(struct patch *patch, const uint8_t *at,
+				 const uint8_t *end)
 {
-	return in->mnemonic == ZYDIS_MNEMONIC_XOR &&
-	       ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       ops[0].reg.value == ops[1].reg.value;
-}
-
-/* The value that an instruction leaves in eax, which it writes. */
-static long value_set(const ZydisDecodedInstruction *in,
-		      const ZydisDecodedOperand *ops)
-{
-	if (in->mnemonic == ZYDIS_MNEMONIC_MOV &&
-	    ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-		return (long)ops[1].imm.value.u;
-	return is_zero(in, ops) ? 0 : UNKNOWN;
-}
-
-/* Does the instruction read the word that rdi points to? */
-static bool reads_first(const ZydisDecodedInstruction *in,
-			const ZydisDecodedOperand *ops)
-{
-	return in->mnemonic == ZYDIS_MNEMONIC_MOV &&
-	       ops[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-	       ops[1].mem.base == ZYDIS_REGISTER_RDI && !ops[1].mem.disp.value;
-}
-
-static void note_operand(struct function *f, const ZydisDecodedInstruction *in,
-			 const ZydisDecodedOperand *ops, unsigned int i,
-			 struct instruction *here)
-{
-	const ZydisDecodedOperand *op = &ops[i];
-
-	if (op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op->imm.is_relative) {
-		if (f->jumps < TARGETS_MAX)
-			f->targets[f->jumps++] = here->at + in->length +
-						 op->imm.value.s;
-		else
-			f->whole = false;
-	}
-	if (writes(op, ZYDIS_REGISTER_RSP) && in->mnemonic != ZYDIS_MNEMONIC_SUB)
-		here->moves = false;
-	if (writes(op, ZYDIS_REGISTER_RAX)) {
-		f->nr = value_set(in, ops);
-		f->set = here->at;
-	}
-}
-
-static void decode_one(struct patch *patch, uint8_t *at)
-{
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 	struct function *f = &patch->function;
-	struct instruction *here = &f->list[f->count++];
-	ZydisDecodedInstruction in;
+	const uint8_t *target = NULL;
+	unsigned int length = flexsc__length(at, end, &target);
 
-	*here = (struct instruction){
-		.at = at,
-		.length = 1,
-		.nr = f->nr,
-		.set = f->set,
-	};
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&patch->decoder, at,
-						 (ZyanUSize)(f->end - at), &in,
-						 ops))) {
-		f->nr = UNKNOWN;
-		return;
-	}
-	here->length = in.length;
-	here->relative = in.attributes & ZYDIS_ATTRIB_IS_RELATIVE ?
-				 in.raw.disp.offset : 0;
-	here->moves = !is_branch(&in) &&
-		      (here->relative ||
-		       !(in.attributes & ZYDIS_ATTRIB_IS_RELATIVE));
-	if (at == f->begin)
-		f->tests = reads_first(&in, ops);
-	for (unsigned int i = 0; i < in.operand_count; i++)
-		note_operand(f, &in, ops, i, here);
+	f->starts[f->count++] = (uint32_t)(at - f->begin);
+	if (!length || length > (size_t)(f->end - at))
+		return at + decode_rare(patch, at);
+	if (target)
+		note_target(f, target);
+	return at + length;
 }
 
-/* The row of the function that has a place. */
-static uint32_t row_of(const struct object *object, const uint8_t *place)
+/* The row of the function that has a place, from that of an earlier place on. */
+static uint32_t row_of(const struct object *object, uint32_t row,
+		       const uint8_t *place)
 {
-	uint32_t low = 0, high = object->count;
-
-	while (high - low > 1) {
-		uint32_t middle = (low + high) / 2;
-
-		if (object->header + object->starts[middle].function <= place)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	while (row + 1 < object->count &&
+	       object->header + object->starts[row + 1].function <= place)
+		row++;
+	return row;
 }
 
 /*
@@ -311,7 +242,7 @@ static void decode(struct patch *patch, const struct object *object, uint32_t ro
 {
 	struct function *f = &patch->function;
 	const uint8_t *begin = object->header + object->starts[row].function;
-	uint8_t *at;
+	const uint8_t *at = begin;
 
 	if (f->begin == begin)
 		return;
@@ -321,67 +252,192 @@ static void decode(struct patch *patch, const struct object *object, uint32_t ro
 			 object->end;
 	f->count = 0;
 	f->jumps = 0;
-	f->nr = UNKNOWN;
-	f->set = NULL;
 	f->whole = true;
-	f->tests = false;
-	for (at = (uint8_t *)f->begin; at < f->end && f->count < FUNCTION_MAX;
-	     at += f->list[f->count - 1].length)
-		decode_one(patch, at);
+	while (at < f->end && f->count < FUNCTION_MAX)
+		at = decode_one(patch, at, object->end);
 	f->whole = f->whole && at >= f->end;
 }
 
 /* Finding. */
 
+static const uint8_t *start_of(const struct function *f, unsigned int i)
+{
+	return f->begin + f->starts[i];
+}
+
+/* The instruction at a place, or f->count if none begins there. */
 static unsigned int index_of(const struct function *f, const uint8_t *at)
 {
-	unsigned int i = 0;
+	unsigned int low = 0, high = f->count;
 
-	while (i < f->count && f->list[i].at < at)
-		i++;
-	return i < f->count && f->list[i].at == at ? i : f->count;
+	while (high - low > 1) {
+		unsigned int middle = (low + high) / 2;
+
+		if (start_of(f, middle) <= at)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high && start_of(f, low) == at ? low : f->count;
+}
+
+static bool writes(const ZydisDecodedOperand *operand, ZydisRegister reg)
+{
+	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+	       ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
+						operand->reg.value) == reg;
+}
+
+static bool view_writes(const struct view *view, ZydisRegister reg)
+{
+	for (unsigned int i = 0; i < view->in.operand_count; i++)
+		if (writes(&view->ops[i], reg))
+			return true;
+	return false;
+}
+
+static bool is_zero(const struct view *view)
+{
+	return view->in.mnemonic == ZYDIS_MNEMONIC_XOR &&
+	       view->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       view->ops[0].reg.value == view->ops[1].reg.value;
+}
+
+/* The value that an instruction leaves in eax, which it writes. */
+static long value_set(const struct view *view)
+{
+	if (view->in.mnemonic == ZYDIS_MNEMONIC_MOV &&
+	    view->ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return (long)view->ops[1].imm.value.u;
+	return is_zero(view) ? 0 : UNKNOWN;
+}
+
+/*
+ * mov $value, %eax: nearly always what sets a call's number, and often right before the
+ * "syscall". Zydis isn't needed for it.
+ */
+static bool is_mov_eax(const uint8_t *at)
+{
+	return *at == 0xb8;
+}
+
+/* Does instruction i leave a value in eax, and which? */
+static bool sets_number(const struct patch *patch, unsigned int i, long *nr)
+{
+	const uint8_t *at = start_of(&patch->function, i);
+	struct view view;
+	int32_t value;
+
+	if (is_mov_eax(at)) {
+		memcpy(&value, at + 1, sizeof(value));
+		*nr = value;
+		return true;
+	}
+	*nr = UNKNOWN;
+	if (!look_at(patch, at, &view))
+		return true;
+	if (!view_writes(&view, ZYDIS_REGISTER_RAX))
+		return false;
+	*nr = value_set(&view);
+	return true;
 }
 
 /*
  * The number of the call that instruction i makes. A jump to an instruction in
  * between may bring another number.
  */
-static long number_of(const struct function *f, unsigned int i)
+static long number_of(const struct patch *patch, unsigned int i)
 {
-	const struct instruction *call = &f->list[i];
+	const struct function *f = &patch->function;
+	const uint8_t *call = start_of(f, i);
+	long nr;
 
-	for (unsigned int j = 0; call->set && j < f->jumps; j++)
-		if (f->targets[j] > call->set && f->targets[j] <= call->at)
+	do {
+		if (!i--)
 			return UNKNOWN;
-	return call->nr;
+	} while (!sets_number(patch, i, &nr));
+	for (unsigned int j = 0; j < f->jumps; j++)
+		if (f->targets[j] > start_of(f, i) && f->targets[j] <= call)
+			return UNKNOWN;
+	return nr;
+}
+
+static bool is_branch(const struct view *view)
+{
+	switch (view->in.meta.category) {
+	case ZYDIS_CATEGORY_CALL:
+	case ZYDIS_CATEGORY_COND_BR:
+	case ZYDIS_CATEGORY_UNCOND_BR:
+	case ZYDIS_CATEGORY_RET:
+	case ZYDIS_CATEGORY_SYSCALL:
+	case ZYDIS_CATEGORY_INTERRUPT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Does the instruction work at another address, too? *relative: the offset of a
+ * distance in it, or 0.
+ */
+static bool moves(const struct patch *patch, const uint8_t *at, uint8_t *relative)
+{
+	struct view view;
+	bool is_relative;
+
+	*relative = 0;
+	if (is_mov_eax(at))
+		return true;
+	if (!look_at(patch, at, &view) || is_branch(&view))
+		return false;
+	is_relative = view.in.attributes & ZYDIS_ATTRIB_IS_RELATIVE;
+	if (is_relative)
+		*relative = view.in.raw.disp.offset;
+	return is_relative == (*relative != 0) &&
+	       (view.in.mnemonic == ZYDIS_MNEMONIC_SUB ||
+		!view_writes(&view, ZYDIS_REGISTER_RSP));
 }
 
 /*
  * Is there room for a jump before the "syscall", among instructions that can
  * move to a trampoline and that no jump leads to?
  */
-static bool room(const struct function *f, unsigned int i, struct site *site)
+static bool room(const struct patch *patch, unsigned int i, struct site *site)
 {
-	uint8_t *place = f->list[i].at;
+	const struct function *f = &patch->function;
+	uint8_t *place = (uint8_t *)(uintptr_t)start_of(f, i);
 
-	*site = (struct site){ .syscall = place };
-	while ((size_t)(place - f->list[i].at) < JUMP) {
-		const struct instruction *before;
+	*site = (struct site){ .syscall = place, .jump = place };
+	while ((size_t)(place - site->jump) < JUMP) {
+		uint8_t relative;
 
 		if (!i)
 			return false;
-		before = &f->list[i - 1];
-		if (!before->moves || (before->relative && site->relative))
+		site->jump = (uint8_t *)(uintptr_t)start_of(f, --i);
+		if (!moves(patch, site->jump, &relative) ||
+		    (relative && site->relative))
 			return false;
-		if (before->relative)
-			site->relative = before->at + before->relative;
-		i--;
+		if (relative)
+			site->relative = site->jump + relative;
 	}
-	site->jump = f->list[i].at;
 	for (unsigned int j = 0; j < f->jumps; j++)
 		if (f->targets[j] > site->jump && f->targets[j] < place + 2)
 			return false;
 	return true;
+}
+
+/* Does the function begin by a look at the word that rdi points to? */
+static bool reads_first(const struct patch *patch)
+{
+	struct view view;
+
+	return look_at(patch, patch->function.begin, &view) &&
+	       view.in.mnemonic == ZYDIS_MNEMONIC_MOV &&
+	       view.ops[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	       view.ops[1].mem.base == ZYDIS_REGISTER_RDI &&
+	       !view.ops[1].mem.disp.value;
 }
 
 /*
@@ -389,10 +445,13 @@ static bool room(const struct function *f, unsigned int i, struct site *site)
  * is given. It looks at its first argument, the state of the thread's cancellation,
  * and jumps to another function if the thread is cancelled.
  */
-static bool is_point(const struct function *f, long nr)
+static bool is_point(const struct patch *patch, long nr)
 {
-	return nr == UNKNOWN && f->tests && f->jumps == 1 &&
-	       (f->targets[0] < f->begin || f->targets[0] >= f->end);
+	const struct function *f = &patch->function;
+
+	return nr == UNKNOWN && f->jumps == 1 &&
+	       (f->targets[0] < f->begin || f->targets[0] >= f->end) &&
+	       reads_first(patch);
 }
 
 static bool must_patch(const struct patch *patch, long nr)
@@ -419,10 +478,9 @@ static bool must_patch(const struct patch *patch, long nr)
 }
 
 static bool find_one(struct patch *patch, const struct object *object,
-		     uint8_t *place)
+		     uint32_t row, uint8_t *place)
 {
 	struct function *f = &patch->function;
-	uint32_t row = row_of(object, place);
 	struct site site;
 	unsigned int i;
 	long nr;
@@ -434,13 +492,13 @@ static bool find_one(struct patch *patch, const struct object *object,
 	/* The bytes are inside an instruction. */
 	if (i == f->count)
 		return true;
-	nr = number_of(f, i);
+	nr = number_of(patch, i);
 	if (!must_patch(patch, nr))
 		return true;
-	if (f->whole && room(f, i, &site)) {
+	if (f->whole && room(patch, i, &site)) {
 		if (patch->count == TRAMPOLINES)
 			return fail(patch, "too many system calls", place);
-		site.point = is_point(f, nr);
+		site.point = is_point(patch, nr);
 		patch->sites[patch->count++] = site;
 		return true;
 	}
@@ -451,12 +509,30 @@ static bool find_one(struct patch *patch, const struct object *object,
 	return true;
 }
 
+/*
+ * The next two bytes of a "syscall", or NULL. The second is rare in text, so that
+ * memchr() takes a seventh of memmem()'s time.
+ */
+static const uint8_t *next_place(const uint8_t *at, const uint8_t *end)
+{
+	while (++at < end) {
+		at = memchr(at, 0x05, (size_t)(end - at));
+		if (!at)
+			return NULL;
+		if (at[-1] == 0x0f)
+			return at - 1;
+	}
+	return NULL;
+}
+
 static bool site_find(struct patch *patch, const struct object *object)
 {
 	const uint8_t *at = object->text;
+	uint32_t row = 0;
 
-	while ((at = memmem(at, (size_t)(object->end - at), "\x0f\x05", 2))) {
-		if (!find_one(patch, object, (uint8_t *)(uintptr_t)at))
+	while ((at = next_place(at, object->end))) {
+		row = row_of(object, row, at);
+		if (!find_one(patch, object, row, (uint8_t *)(uintptr_t)at))
 			return false;
 		at += 2;
 	}
@@ -494,15 +570,19 @@ static bool describe(struct dl_phdr_info *info, struct object *object)
 static int find_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct patch *patch = arg;
-	struct object object;
+	struct object *object = &patch->objects[patch->objects_count];
 
 	(void)size;
 	if (!flexsc__object_is_libc(info->dlpi_name))
 		return 0;
-	if (!describe(info, &object))
+	if (patch->objects_count == OBJECTS_MAX)
+		return !fail(patch, "too many objects",
+			     (void *)info->dlpi_addr);
+	if (!describe(info, object))
 		return !fail(patch, "no table of functions",
 			     (void *)info->dlpi_addr);
-	return !site_find(patch, &object);
+	patch->objects_count++;
+	return !site_find(patch, object);
 }
 
 /* Patching. */
@@ -567,7 +647,7 @@ static void fill_trampoline(uint32_t i, const struct site *site)
 		point_site = i;
 }
 
-static bool protect(uint8_t *from, const uint8_t *to, int access)
+static bool protect(const uint8_t *from, const uint8_t *to, int access)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t begin = (uintptr_t)from & ~(page - 1);
@@ -583,34 +663,17 @@ static void fill_site(uint32_t i, const struct site *site)
 	memset(end, 0x90, (size_t)(site->syscall - end));
 }
 
-/* Is b's page a's, or the next one? */
-static bool follows(const struct site *a, const struct site *b)
-{
-	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-	return b->jump > a->jump &&
-	       (uintptr_t)b->jump / page <= (uintptr_t)a->syscall / page + 1;
-}
-
 /*
- * The pages of all sites, which are in the order of their addresses within an
- * object. One call for pages that follow each other saves most of the calls, each of
- * which splits a mapping.
+ * The whole text of each object, because each call for a part of a mapping splits it,
+ * and the parts never merge again.
  */
-static bool protect_sites(struct patch *patch, int access)
+static bool protect_texts(struct patch *patch, int access)
 {
-	const struct site *site = patch->sites, *end = site + patch->count;
-
-	while (site < end) {
-		const struct site *last = site;
-
-		while (last + 1 < end && follows(last, last + 1))
-			last++;
-		if (!protect(site->jump, last->syscall, access))
+	for (unsigned int i = 0; i < patch->objects_count; i++)
+		if (!protect(patch->objects[i].text, patch->objects[i].end,
+			     access))
 			return fail(patch, "text can't be made writable",
-				    site->jump);
-		site = last + 1;
-	}
+				    patch->objects[i].text);
 	return true;
 }
 
@@ -619,6 +682,7 @@ static bool write_sites(struct patch *patch)
 	const int open = PROT_READ | PROT_WRITE | PROT_EXEC;
 	const int shut = PROT_READ | PROT_EXEC;
 	uint8_t *end = trampoline_of(TRAMPOLINES);
+	bool opened;
 
 	for (unsigned int i = 0; i < patch->count; i++)
 		if (!reachable(patch->sites[i].jump, flexsc__trampolines) ||
@@ -632,12 +696,11 @@ static bool write_sites(struct patch *patch)
 		fill_trampoline(i, &patch->sites[i]);
 	protect(flexsc__trampolines, end, shut);
 	/* Any place is written only when all can be. */
-	if (!protect_sites(patch, open))
-		return false;
-	for (unsigned int i = 0; i < patch->count; i++)
+	opened = protect_texts(patch, open);
+	for (unsigned int i = 0; opened && i < patch->count; i++)
 		fill_site(i, &patch->sites[i]);
-	protect_sites(patch, shut);
-	return true;
+	protect_texts(patch, shut);
+	return opened;
 }
 
 /*

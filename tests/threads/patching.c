@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files that patch libc need of the runtime's others. The linker makes their
+ * calls of two functions come here first, which counts them.
+ */
+#include "patching.h"
+
+#include <Zydis/Zydis.h>
+
+#include "lib/base/syscall.h"
+#include "threads/arch/x86_64/length.h"
+#include "threads/base/interpose.h"
+#include "threads/calls/call.h"
+#include "threads/calls/hook.h"
+#include "threads/libc/sites.h"
+
+#define EXPORTED	__attribute__((visibility("default")))
+
+/* What the patched places come to: plain system calls. */
+
+static long plainly(long nr, const uint64_t args[6])
+{
+	return raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
+			   args[5]);
+}
+
+long flexsc__call_plainly(long nr, const uint64_t args[6])
+{
+	return plainly(nr, args);
+}
+
+long flexsc__call_point(long nr, const uint64_t args[6])
+{
+	return plainly(nr, args);
+}
+
+long flexsc__hook_site(long nr, const uint64_t args[6])
+{
+	return plainly(nr, args);
+}
+
+long flexsc__hook_site_point(long nr, const uint64_t args[6])
+{
+	return plainly(nr, args);
+}
+
+bool flexsc__real_is_foreign_call(long nr)
+{
+	(void)nr;
+	return false;
+}
+
+/* Counting. */
+
+static struct patched patched;
+
+unsigned int __real_flexsc__length(const uint8_t *at, const uint8_t *end,
+				   const uint8_t **target);
+unsigned int __wrap_flexsc__length(const uint8_t *at, const uint8_t *end,
+				   const uint8_t **target);
+unsigned int __wrap_flexsc__length(const uint8_t *at, const uint8_t *end,
+				   const uint8_t **target)
+{
+	patched.lengths++;
+	return __real_flexsc__length(at, end, target);
+}
+
+ZyanStatus __real_ZydisDecoderDecodeFull(const ZydisDecoder *decoder,
+					 const void *buffer, ZyanUSize length,
+					 ZydisDecodedInstruction *instruction,
+					 ZydisDecodedOperand *operands);
+ZyanStatus __wrap_ZydisDecoderDecodeFull(const ZydisDecoder *decoder,
+					 const void *buffer, ZyanUSize length,
+					 ZydisDecodedInstruction *instruction,
+					 ZydisDecodedOperand *operands);
+ZyanStatus __wrap_ZydisDecoderDecodeFull(const ZydisDecoder *decoder,
+					 const void *buffer, ZyanUSize length,
+					 ZydisDecodedInstruction *instruction,
+					 ZydisDecodedOperand *operands)
+{
+	patched.decoded++;
+	return __real_ZydisDecoderDecodeFull(decoder, buffer, length,
+					     instruction, operands);
+}
+
+EXPORTED struct patched patching_patch(bool deep)
+{
+	char why[160];
+
+	patched = (struct patched){ 0 };
+	patched.places = flexsc__sites_patch(deep, why, sizeof(why));
+	return patched;
+}
+
+EXPORTED unsigned int patching_length(const uint8_t *at, const uint8_t *end,
+				      const uint8_t **target)
+{
+	return __real_flexsc__length(at, end, target);
+}

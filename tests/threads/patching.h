@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A library that patches libc. It is made of the runtime's files for that.
+ */
+#ifndef FLEXSC_TESTS_PATCHING_H
+#define FLEXSC_TESTS_PATCHING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct patched {
+	int places;
+	/* Instructions whose length was looked up, and that Zydis decoded. */
+	unsigned int lengths, decoded;
+};
+
+struct patched patching_patch(bool deep);
+
+/* arch/x86_64/length.h */
+unsigned int patching_length(const uint8_t *at, const uint8_t *end,
+			     const uint8_t **target);
+
+#endif /* FLEXSC_TESTS_PATCHING_H */
