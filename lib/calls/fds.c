@@ -34,6 +34,7 @@
 #define CURRENT		((__u64)-1)	/* an offset: the file's position */
 
 _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
+_Atomic uint32_t flexsc__fds_end;
 uint8_t *flexsc__fds_uses;
 atomic_bool flexsc__fds_any_signals;
 
@@ -65,6 +66,7 @@ static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 	if (fd >= FDS_MAX)
 		return more;
 	fds_raise_end(&asked_end, fd);
+	fds_raise_end(&flexsc__fds_end, fd);
 	facts = fds_known(fd);
 	do
 		if (facts & which)
@@ -265,11 +267,21 @@ static void fds_note_option(uint32_t fd, uint64_t option)
 	}
 }
 
-static void fds_forget_range(uint32_t fd, uint64_t last)
+uint64_t flexsc__fds_next(uint64_t first, uint64_t last)
 {
-	for (; fd < FDS_MAX && fd <= last; fd++)
-		if (fds_known(fd))
-			fds_keep(fd, FD_OWN | FD_MARKED);
+	const uint64_t end = atomic_load(&flexsc__fds_end);
+
+	for (uint64_t fd = first; fd < end && fd <= last; fd++)
+		if (fds_known((uint32_t)fd))
+			return fd;
+	return last + 1;
+}
+
+static void fds_forget_range(uint32_t first, uint32_t last)
+{
+	for (uint64_t fd = flexsc__fds_next(first, last); fd <= last;
+	     fd = flexsc__fds_next(fd + 1, last))
+		fds_keep((uint32_t)fd, FD_OWN | FD_MARKED);
 }
 
 void flexsc_fd_forget(int fd)
@@ -529,6 +541,7 @@ static void fds_set_made(uint32_t fd, uint32_t facts)
 	if (fd >= FDS_MAX)
 		return;
 	fds_raise_end(&asked_end, fd);
+	fds_raise_end(&flexsc__fds_end, fd);
 	atomic_store_explicit(&flexsc__fds_facts[fd],
 			      FD_ALONE | FD_NO_LOWAT | facts,
 			      memory_order_relaxed);

@@ -113,14 +113,7 @@ static inline uint32_t fds_known(uint32_t fd)
 				    memory_order_relaxed);
 }
 
-static inline void fds_learn(uint32_t fd, uint32_t fact)
-{
-	if (fd < FDS_MAX)
-		atomic_fetch_or_explicit(&flexsc__fds_facts[fd], fact,
-					 memory_order_relaxed);
-}
-
-/* Raise the end of the descriptors that have a fact, because fd has it now. */
+/* Raise the end of the descriptors that have a fact, because fd has it soon. */
 static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 {
 	uint32_t old = atomic_load_explicit(end, memory_order_relaxed);
@@ -129,12 +122,33 @@ static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 		;
 }
 
+/*
+ * The end of the descriptors that have facts: all are below. fds_learn() and its like
+ * raise it before a descriptor has its first fact.
+ */
+extern _Atomic uint32_t flexsc__fds_end;
+
+static inline void fds_learn(uint32_t fd, uint32_t fact)
+{
+	if (fd >= FDS_MAX)
+		return;
+	fds_raise_end(&flexsc__fds_end, fd);
+	atomic_fetch_or_explicit(&flexsc__fds_facts[fd], fact,
+				 memory_order_relaxed);
+}
+
 static inline void fds_forget(uint32_t fd)
 {
 	if (fd < FDS_MAX)
 		atomic_store_explicit(&flexsc__fds_facts[fd], 0,
 				      memory_order_relaxed);
 }
+
+/*
+ * The first descriptor of a range that has a fact; last + 1 if none has. Costs
+ * little if the range ends far above the descriptors that there are.
+ */
+uint64_t flexsc__fds_next(uint64_t first, uint64_t last);
 
 /*
  * A descriptor is about to be closed. False: calls may wait for it, which have

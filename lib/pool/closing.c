@@ -17,6 +17,8 @@ static void closing_one(uint64_t fd, void (*each)(uint32_t fd))
 void flexsc__closing_each(long nr, const __u64 *args,
 			  void (*each)(uint32_t fd))
 {
+	const uint32_t last = (uint32_t)args[1];
+
 	switch (nr) {
 	case SYS_close:
 	case SYS_shutdown:
@@ -32,8 +34,8 @@ void flexsc__closing_each(long nr, const __u64 *args,
 	case SYS_close_range:
 		if (args[2] & CLOSE_RANGE_CLOEXEC)
 			break;
-		for (uint64_t fd = (uint32_t)args[0];
-		     fd < FDS_MAX && fd <= (uint32_t)args[1]; fd++)
+		for (uint64_t fd = flexsc__fds_next((uint32_t)args[0], last);
+		     fd <= last; fd = flexsc__fds_next(fd + 1, last))
 			closing_one(fd, each);
 		break;
 	default:

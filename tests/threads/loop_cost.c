@@ -222,3 +222,33 @@ TEST_LIMIT(closing_costs_no_more_among_many_threads, 60)
 		  (unsigned long)few, (unsigned long)many);
 	CHECK(many <= few + 96);
 }
+
+/* Closing all descriptors from one on, as programs do before they run others. */
+
+static uint64_t closing_all(void)
+{
+	int child = test_fork();
+
+	if (!child) {
+		join(start(nothing, NULL));
+		steps_begin();
+		close_range(64, ~0U, 0);
+		steps_mark();
+		/* The runtime's own descriptors are still open. */
+		join(start(nothing, NULL));
+		test_leave();
+	}
+	return steps_of(child);
+}
+
+/*
+ * The runtime's own descriptors, from 2048 on, are the highest. The program may have up
+ * to 2^20 numbers, which would take a hundred times as many.
+ */
+TEST_LIMIT(closing_all_descriptors_ends_at_the_last, 60)
+{
+	uint64_t n = closing_all();
+
+	test_note("%lu instructions", (unsigned long)n);
+	CHECK(n <= 150000);
+}

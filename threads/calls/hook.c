@@ -49,11 +49,9 @@ static long close_others(const uint64_t a[6])
 	long ret = 0;
 
 	for (; !ret && first <= last; first = own + 1) {
-		for (own = first; own <= last && own < FDS_MAX; own++)
-			if (fds_is_own((uint32_t)own))
-				break;
-		if (own >= FDS_MAX)
-			own = last + 1;
+		own = flexsc__fds_next(first, last);
+		while (own <= last && !fds_is_own((uint32_t)own))
+			own = flexsc__fds_next(own + 1, last);
 		if (own > first)
 			ret = raw_syscall(SYS_close_range, first, own - 1, a[2],
 					  0, 0, 0);
