@@ -53,6 +53,7 @@ bool flexsc__real_is_foreign_call(long nr)
 /* Counting. */
 
 static struct patched patched;
+static bool zydis_alone;
 
 unsigned int __real_flexsc__length(const uint8_t *at, const uint8_t *end,
 				   const uint8_t **target);
@@ -62,7 +63,7 @@ unsigned int __wrap_flexsc__length(const uint8_t *at, const uint8_t *end,
 				   const uint8_t **target)
 {
 	patched.lengths++;
-	return __real_flexsc__length(at, end, target);
+	return zydis_alone ? 0 : __real_flexsc__length(at, end, target);
 }
 
 ZyanStatus __real_ZydisDecoderDecodeFull(const ZydisDecoder *decoder,
@@ -83,10 +84,11 @@ ZyanStatus __wrap_ZydisDecoderDecodeFull(const ZydisDecoder *decoder,
 					     instruction, operands);
 }
 
-EXPORTED struct patched patching_patch(bool deep)
+EXPORTED struct patched patching_patch(bool deep, bool alone)
 {
 	char why[160];
 
+	zydis_alone = alone;
 	patched = (struct patched){ 0 };
 	patched.places = flexsc__sites_patch(deep, why, sizeof(why));
 	return patched;

@@ -14,7 +14,8 @@ struct patched {
 	unsigned int lengths, decoded;
 };
 
-struct patched patching_patch(bool deep);
+/* alone: Zydis decodes all instructions. */
+struct patched patching_patch(bool deep, bool alone);
 
 /* arch/x86_64/length.h */
 unsigned int patching_length(const uint8_t *at, const uint8_t *end,
