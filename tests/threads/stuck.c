@@ -725,6 +725,50 @@ TEST_LIMIT(an_accept_that_stays_keeps_no_connection_from_others, 60)
 	}
 }
 
+/*
+ * A call that moved polls first. It accepts from the listener that it began with, though
+ * its descriptor's number is another listener's by then.
+ */
+TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60)
+{
+	enum { ACCEPTERS = 16 };
+	pthread_t accepters[ACCEPTERS], hanging;
+	int numbers[ACCEPTERS], first, second, fd;
+	struct sockaddr_in first_address;
+
+	listen_on_loopback();
+	first = listener;
+	first_address = address;
+	for (int i = 0; i < ACCEPTERS; i++) {
+		numbers[i] = dup(first);
+		CHECK(numbers[i] >= 0);
+		accepters[i] = start(accept_by, (void *)(long)numbers[i]);
+	}
+	await_quiet();
+	begin_to_hang(&hanging, 1);
+	settle();
+	settle();
+	settle();
+	address = (struct sockaddr_in){ 0 };
+	listen_on_loopback();
+	second = listener;
+	for (int i = 0; i < ACCEPTERS; i++)
+		CHECK_EQ(dup2(second, numbers[i]), numbers[i]);
+	/* None of the threads may take this connection. */
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	address = first_address;
+	for (int i = 0; i < ACCEPTERS; i++)
+		be_accepted();
+	CHECK(!hangs[0].expired);
+	let_go(&hanging, 1);
+	for (int i = 0; i < ACCEPTERS; i++)
+		join(accepters[i]);
+	accept_by((void *)(long)second);
+	CHECK_EQ(close(fd), 0);
+	CHECK_EQ(close(first), 0);
+}
+
 /* A file system (FUSE) that a thread of the program serves. */
 
 static char mounted[] = "/tmp/flexsc-stuck.XXXXXX";

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "carrier.h"
+#include "lib/calls/own_fd.h"
 #include "lib/loop/loop.h"
 #include "lib/run/adopt.h"
 #include "state.h"
@@ -39,13 +40,58 @@ void flexsc__moved_close_range(uint32_t first, uint32_t last)
 		close_chunk(MOVED_CLOSINGS / MOVED_CHUNK);
 }
 
+/* Copies. */
+
+static bool has_copy(const struct uthread *u)
+{
+	return u->args == u->moved.args;
+}
+
 /* Does the descriptor of u's call still mean the file that it meant when posted? */
 static bool keeps_file(const struct uthread *u)
 {
-	return u->moved.closings == moved_closings(moved_fd(u));
+	return has_copy(u) || u->moved.closings == moved_closings(moved_fd(u));
+}
+
+/*
+ * From here on u's call uses a copy of its descriptor. False: the descriptor may mean
+ * another file already, or it can't be copied. The count is read after the copy is made:
+ * if it is the same, the copy has the right file.
+ */
+static bool use_copy(struct uthread *u)
+{
+	int copy;
+
+	if (has_copy(u))
+		return true;
+	copy = flexsc__own_fd_copy((int)u->args[0]);
+	if (copy < 0)
+		return false;
+	if (!keeps_file(u)) {
+		flexsc__own_fd_close(copy);
+		return false;
+	}
+	for (unsigned int i = 1; i < 6; i++)
+		u->moved.args[i] = u->args[i];
+	u->moved.args[0] = (uint64_t)copy;
+	u->args = u->moved.args;
+	return true;
 }
 
 /* Polling first. */
+
+static void wait_ends(struct uthread *u, long ret)
+{
+	if (has_copy(u))
+		flexsc__own_fd_close((int)u->args[0]);
+	flexsc__wait_ends(u, ret);
+}
+
+/* A call that doesn't poll again is over. */
+static void last_over(struct flexsc_cb *cb)
+{
+	wait_ends(waiter_of(cb), cb->ret);
+}
 
 /*
  * An accept() after a poll is over. If its time limit was reached, another thread had
@@ -58,7 +104,7 @@ static void attempt_over(struct flexsc_cb *cb)
 	if (cb->ret == -ETIME)
 		flexsc__moved_poll(kthread_self()->carrier, u);
 	else
-		flexsc__wait_ends(u, cb->ret);
+		wait_ends(u, cb->ret);
 }
 
 /* The poll is over: post the call. */
@@ -68,7 +114,7 @@ static void poll_over(struct flexsc_cb *cb)
 	struct carrier *c = kthread_self()->carrier;
 
 	if (cb->ret < 0) {
-		flexsc__wait_ends(u, cb->ret);
+		wait_ends(u, cb->ret);
 		return;
 	}
 	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
@@ -76,7 +122,7 @@ static void poll_over(struct flexsc_cb *cb)
 		u->ns = ATTEMPT_NS;
 		flexsc__wait_post(c, u, attempt_over);
 	} else {
-		flexsc__wait_post(c, u, NULL);
+		flexsc__wait_post(c, u, last_over);
 	}
 }
 
@@ -84,6 +130,14 @@ void flexsc__moved_poll(struct carrier *c, struct uthread *u)
 {
 	int err = NO_ENTRY;
 
+	/*
+	 * The poll has its file, but the call after it would find another one at the
+	 * descriptor's number, or none, if that was closed meanwhile.
+	 */
+	if (!use_copy(u)) {
+		flexsc__wait_post(c, u, last_over);
+		return;
+	}
 	/* Here may be the heir of the carrier on which the wait began. */
 	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
 	u->moved.poll = (struct pollfd){
@@ -96,7 +150,7 @@ void flexsc__moved_poll(struct carrier *c, struct uthread *u)
 	if (flexsc__loop_has_entry(c->loop))
 		err = flexsc__call_poll(c->loop, &u->cb, &u->moved.poll);
 	if (err)
-		flexsc__wait_ends(u, err);
+		wait_ends(u, err);
 	else
 		flexsc__wait_posted(c, u);
 }
@@ -112,7 +166,7 @@ static void accept_over(struct flexsc_cb *cb)
 	if (cb->ret == -ECANCELED && !atomic_load(&u->wanted) && !u->handled)
 		flexsc__moved_poll(kthread_self()->carrier, u);
 	else
-		flexsc__wait_ends(u, cb->ret);
+		wait_ends(u, cb->ret);
 }
 
 void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
@@ -120,8 +174,7 @@ void flexsc__moved_repoll(struct carrier *c, struct uthread *u)
 	/* It polls already, or will when its time limit is reached. */
 	if (u->cb.callback == poll_over || u->cb.callback == attempt_over)
 		return;
-	/* The poll, and the accept() after it, would find another file or none. */
-	if (!keeps_file(u))
+	if (!use_copy(u))
 		return;
 	u->cb.callback = accept_over;
 	flexsc_loop_cancel(c->loop, &u->cb);
@@ -171,18 +224,33 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 		u->cb.callback(&u->cb);
 }
 
+/*
+ * Does u's call poll when it has moved? A connect() that has begun must be over before
+ * it may be made again: then it returns its result.
+ */
+static bool polls_when_moved(const struct uthread *u)
+{
+	return flexsc__runtime.polls &&
+	       (moved_is_accept(u) || u->nr == SYS_connect);
+}
+
 static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 {
+	const bool polls = polls_when_moved(u);
+	const uint64_t *args = u->args;
+
 	/* The request stays armed, whether the call moves or not. */
-	c->accepts |= flexsc__runtime.polls && moved_is_accept(u);
-	if (!flexsc__adopt_take(c->loop, &u->cb, moves_when_armed(u), &u->ns))
+	c->accepts |= polls && moved_is_accept(u);
+	if (!flexsc__adopt_take(c->loop, &u->cb,
+				polls ? use_copy(u) : moves_when_armed(u),
+				&u->ns)) {
+		if (u->args != args)
+			flexsc__own_fd_close((int)u->args[0]);
+		u->args = args;
 		return;
+	}
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	/*
-	 * A connect() that has begun must be over before it may be made again: then it
-	 * returns its result.
-	 */
-	if (flexsc__runtime.polls && (moved_is_accept(u) || u->nr == SYS_connect))
+	if (polls)
 		flexsc__moved_poll(s, u);
 	else
 		flexsc__wait_post(s, u, NULL);

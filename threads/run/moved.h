@@ -16,6 +16,10 @@
  * Another thread may take the connection between the poll and the accept(), which then
  * waits behind a stuck carrier's request after all. So an accept() after a poll is
  * cancelled after some milliseconds, and polls again.
+ *
+ * A call that polls first uses a copy of its descriptor from the first poll to its end.
+ * The program may close the descriptor meanwhile, and its number may mean another file
+ * when the call is made. The carrier that ends the wait closes the copy.
  */
 #ifndef FLEXSC_THREADS_MOVED_H
 #define FLEXSC_THREADS_MOVED_H
@@ -96,10 +100,16 @@ static inline bool moved_polls(const struct uthread *u)
 	return atomic_load(&flexsc__moved_accepts) && moved_is_accept(u);
 }
 
-/* Carrier c only: post a poll for u's descriptor; when that is over, post u's call. */
+/*
+ * Carrier c only: post a poll for u's descriptor; when that is over, post u's call.
+ * Without a copy of the descriptor the call is posted at once.
+ */
 void flexsc__moved_poll(struct carrier *c, struct uthread *u);
 
-/* Carrier c only: cancel u's accept(), which is posted to c; then it polls. */
+/*
+ * Carrier c only: cancel u's accept(), which is posted to c; then it polls. Without
+ * effect if the descriptor can't be copied.
+ */
 void flexsc__moved_repoll(struct carrier *c, struct uthread *u);
 
 #endif /* FLEXSC_THREADS_MOVED_H */

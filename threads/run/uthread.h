@@ -183,6 +183,7 @@ struct uthread {
 	struct {		/* moved.h */
 		uint32_t closings;	/* of its descriptor, when it was posted */
 		struct pollfd poll;	/* of a call that polls first */
+		uint64_t args[6];	/* of such a call, on a copy of its descriptor */
 	} moved;
 
 	_Atomic uint64_t told;	/* ns that its clock has shown: cputime.c */

@@ -74,6 +74,12 @@ static int post_call(struct flexsc_loop *loop, struct uthread *u)
 				args[3], args[4], args[5]);
 }
 
+static void post_failed(struct uthread *u, long err)
+{
+	u->cb.ret = err;
+	u->cb.callback(&u->cb);
+}
+
 void flexsc__wait_posted(struct carrier *c, struct uthread *u)
 {
 	/* Without memory for the time limit, the caller makes the call at home. */
@@ -87,15 +93,15 @@ void flexsc__wait_post(struct carrier *c, struct uthread *u,
 {
 	int err;
 
+	u->cb.callback = over ? over : call_over;
 	/*
 	 * A user thread that waited for a free entry would wait for calls of
 	 * others, which may wait for it themselves.
 	 */
 	if (!flexsc__loop_has_entry(c->loop)) {
-		wait_ends(u, NO_ENTRY);
+		post_failed(u, NO_ENTRY);
 		return;
 	}
-	u->cb.callback = over ? over : call_over;
 	wait_begin(u, WAIT_CALL);
 	if (!over && moved_polls(u)) {
 		flexsc__moved_poll(c, u);
@@ -103,7 +109,7 @@ void flexsc__wait_post(struct carrier *c, struct uthread *u,
 	}
 	err = post_call(c->loop, u);
 	if (err)
-		wait_ends(u, err);
+		post_failed(u, err);
 	else
 		flexsc__wait_posted(c, u);
 }
