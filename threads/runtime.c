@@ -22,6 +22,7 @@
 #include "lib/base/valgrind.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
+#include "lib/engine/uring_kills.h"
 #include "run/monitor.h"
 #include "run/home.h"
 #include "run/own_thread.h"
@@ -256,6 +257,18 @@ static bool start_carriers(unsigned int n)
 }
 
 /*
+ * While the process has one thread, the result of a trial serves all later ones. Else
+ * each carrier would make a child to try its filters.
+ */
+static void try_filters(void)
+{
+	const char *engine = getenv("FLEXSC_ENGINE");
+
+	if (!engine || !strcmp(engine, "uring"))
+		flexsc__uring_kills();
+}
+
+/*
  * Start the monitor: without it, a user thread that computes would stop all others.
  * Then start n carriers. In this order, because a carrier that has started may not end
  * while the program has other threads: they may use it.
@@ -263,9 +276,11 @@ static bool start_carriers(unsigned int n)
 static bool start_threads(unsigned int n)
 {
 	const bool again = started;
-	const int err = flexsc__monitor_start();
 	char why[80];
+	int err;
 
+	try_filters();
+	err = flexsc__monitor_start();
 	if (err < 0 && !again) {
 		snprintf(why, sizeof(why), "monitor: %s", strerror(-err));
 		runtime_say("can't start", why);

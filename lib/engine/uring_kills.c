@@ -3,8 +3,13 @@
  * A seccomp filter may end the process at a call instead of making the call fail, as the
  * default action of systemd's SystemCallFilter= does. No interface shows what a filter
  * would do. So a child tries io_uring's calls (base/trial.h), and the filter ends the
- * child. Any thread. The last result is kept, with the number of filters that the
- * trying thread had.
+ * child. Any thread.
+ *
+ * A thread's filters are never removed, so their number says which ones they are: with
+ * the same number as at its last trial, the thread has the same filters. Two threads may
+ * have other filters in the same number, so each thread keeps its own result. A result
+ * from a time when the process had one thread serves all later threads with that number,
+ * because each thread begins with the filters of the one that made it.
  */
 #include "uring_kills.h"
 
@@ -22,18 +27,21 @@ enum { NOT_TRIED, SURVIVES, KILLS };
 
 /* A number of filters, and the result of a trial with so many: one word, no order. */
 #define LEARNED(filters, what)	((uint32_t)(filters) << 2 | (what))
-static _Atomic uint32_t learned;
+static _Thread_local uint32_t learned_here;
+static _Atomic uint32_t learned_alone;
 
 struct filters {
 	bool any;
 	int count;		/* -1: unknown, on Linux before 5.9 */
+	bool alone;		/* the process has no other thread */
 };
 
 /* prctl(PR_GET_SECCOMP) would do as well, but a filter may end that, too. */
 static struct filters filters_here(void)
 {
 	struct status_value values[] = { { .name = "Seccomp:" },
-					 { .name = "Seccomp_filters:" } };
+					 { .name = "Seccomp_filters:" },
+					 { .name = "Threads:" } };
 	const char *mode = values[0].text, *count = values[1].text;
 	long fd = raw_syscall(SYS_openat, (uint64_t)AT_FDCWD,
 			      PTR("/proc/thread-self/status"),
@@ -41,13 +49,14 @@ static struct filters filters_here(void)
 	bool any = false;
 
 	if (fd >= 0) {
-		any = flexsc__status_read((int)fd, values, 2);
+		any = flexsc__status_read((int)fd, values, 3);
 		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 	}
 	/* Without /proc there may be a filter. Without seccomp the file shows no mode. */
 	return (struct filters){
 		.any = !any || atoi(mode) == 2,
 		.count = *count ? atoi(count) : -1,
+		.alone = atoi(values[2].text) == 1,
 	};
 }
 
@@ -69,25 +78,44 @@ static int try_calls(const void *arg)
 	return 0;
 }
 
+static unsigned int known(const struct filters *here)
+{
+	const uint32_t results[] = {
+		learned_here,
+		atomic_load_explicit(&learned_alone, memory_order_relaxed),
+	};
+
+	for (unsigned int i = 0; i < 2 && here->count >= 0; i++)
+		if (results[i] >> 2 == (uint32_t)here->count)
+			return results[i] & 3;
+	return NOT_TRIED;
+}
+
+static void learn(const struct filters *here, unsigned int what)
+{
+	if (here->alone)
+		atomic_store_explicit(&learned_alone,
+				      LEARNED(here->count, what),
+				      memory_order_relaxed);
+	else
+		learned_here = LEARNED(here->count, what);
+}
+
 bool flexsc__uring_kills(void)
 {
 	const struct filters here = filters_here();
-	uint32_t known = atomic_load_explicit(&learned, memory_order_relaxed);
+	unsigned int what;
 	int tried;
 
 	if (!here.any)
 		return false;
-	if (here.count >= 0 && known == LEARNED(here.count, SURVIVES))
-		return false;
-	if (here.count >= 0 && known == LEARNED(here.count, KILLS))
-		return true;
+	what = known(&here);
+	if (what != NOT_TRIED)
+		return what == KILLS;
 	tried = flexsc__trial(try_calls, NULL);
 	/* Then the real ring's calls show it. */
 	if (tried == TRIAL_NOT_MADE)
 		return false;
-	atomic_store_explicit(&learned,
-			      LEARNED(here.count, tried == TRIAL_KILLED ?
-							  KILLS : SURVIVES),
-			      memory_order_relaxed);
+	learn(&here, tried == TRIAL_KILLED ? KILLS : SURVIVES);
 	return tried == TRIAL_KILLED;
 }

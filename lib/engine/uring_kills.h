@@ -9,7 +9,7 @@ bool flexsc__is_filtered(void);
 
 /*
  * Does a filter end the process at io_uring's system calls? Any thread. Reads a file in
- * /proc, and makes a short-lived process if there are filters that weren't tried yet.
+ * /proc, and makes a short-lived process if the thread has filters that weren't tried yet.
  */
 bool flexsc__uring_kills(void);
 

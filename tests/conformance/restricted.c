@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -206,6 +208,42 @@ TEST(a_filter_that_comes_later_is_tried_again)
 	/* No child is left, not even for a wait that sees all kinds. */
 	CHECK_EQ(waitpid(-1, NULL, __WALL), -1);
 	CHECK_EQ(errno, ECHILD);
+}
+
+static void *probe_under_filter(void *arg)
+{
+	const int *call = arg;
+	static char why[256];
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (filter_install(call, 1, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW,
+			   0))
+		SKIP("no seccomp filters here: %s", strerror(errno));
+	return flexsc_engine_probe("uring", why, sizeof(why)) ? why : NULL;
+}
+
+static const char *probe_on_thread(const int *call)
+{
+	pthread_t thread;
+	void *why;
+
+	CHECK_EQ(pthread_create(&thread, NULL, probe_under_filter,
+				(void *)(uintptr_t)call), 0);
+	CHECK_EQ(pthread_join(thread, &why), 0);
+	return why;
+}
+
+/* Each thread has one filter, and a result under one isn't used under the other. */
+TEST(threads_with_as_many_filters_may_have_others)
+{
+	static const int harmless = SYS_acct, setup = SYS_io_uring_setup;
+	const char *why;
+
+	ONLY_FOR("uring");
+	CHECK(!probe_on_thread(&harmless));
+	why = probe_on_thread(&setup);
+	CHECK(why && strstr(why, "seccomp filter ends"));
+	CHECK(!probe_on_thread(&harmless));
 }
 
 /* A namespace of processes ends with its first one, which is to be the program's. */
