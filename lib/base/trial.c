@@ -6,16 +6,37 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "syscall.h"
 
-static _Noreturn void child(int (*run)(const void *), const void *arg)
+/* What the child returns, in memory that it shares with its maker. */
+struct result {
+	_Atomic int value;	/* TRIAL_KILLED until it returns */
+};
+
+static struct result *make_result(void)
+{
+	const long page = raw_syscall(SYS_mmap, 0, sizeof(struct result),
+				      PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, (uint64_t)-1, 0);
+	struct result *result = (struct result *)page;
+
+	if (page < 0 && page > -4096)
+		return NULL;
+	result->value = TRIAL_KILLED;
+	return result;
+}
+
+static _Noreturn void child(struct result *result, int (*run)(const void *),
+			    const void *arg)
 {
 	/* A child that a filter ends leaves no core dump. */
 	raw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
-	raw_syscall(SYS_exit_group, (uint64_t)run(arg), 0, 0, 0, 0, 0);
+	result->value = run(arg);
+	raw_syscall(SYS_exit_group, (uint64_t)result->value, 0, 0, 0, 0, 0);
 	/* A filter makes exit_group() fail. */
 	for (;;)
 		__builtin_trap();
@@ -43,6 +64,25 @@ static bool would_be_first(void)
 }
 
 /*
+ * Wait until the child has ended. Another thread's wait for all children, with __WALL
+ * or __WCLONE, may return the child instead: -ECHILD. Then only "result" is left.
+ */
+static int wait_for(uint64_t pid, const struct result *result)
+{
+	int status = 0;
+	long ret;
+
+	do
+		ret = raw_syscall(SYS_wait4, pid, PTR(&status), (uint64_t)__WALL,
+				  0, 0, 0);
+	while (ret == -EINTR);
+	if (ret == -ECHILD)
+		return result->value;
+	return ret >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) :
+					       TRIAL_KILLED;
+}
+
+/*
  * The child has no exit signal: the program gets no SIGCHLD, and its wait(2) doesn't
  * return the child. All signals are blocked, because signals to the process group would
  * run the program's handlers in the child.
@@ -50,27 +90,25 @@ static bool would_be_first(void)
 int flexsc__trial(int (*run)(const void *arg), const void *arg)
 {
 	const uint64_t all = ~0ULL;
+	struct result *result;
+	int ret = TRIAL_NOT_MADE;
 	uint64_t before;
-	int status = 0;
-	long pid, ret;
+	long pid;
 
 	if (would_be_first())
+		return TRIAL_NOT_MADE;
+	result = make_result();
+	if (!result)
 		return TRIAL_NOT_MADE;
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
 		    sizeof(all), 0, 0);
 	pid = raw_syscall(SYS_clone, 0, 0, 0, 0, 0, 0);
 	if (!pid)
-		child(run, arg);
-	do
-		ret = pid < 0 ? pid :
-				raw_syscall(SYS_wait4, (uint64_t)pid,
-					    PTR(&status), (uint64_t)__WALL, 0,
-					    0, 0);
-	while (ret == -EINTR);
+		child(result, run, arg);
+	if (pid > 0)
+		ret = wait_for((uint64_t)pid, result);
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
 		    sizeof(before), 0, 0);
-	if (pid < 0)
-		return TRIAL_NOT_MADE;
-	return ret == pid && WIFEXITED(status) ? WEXITSTATUS(status) :
-						 TRIAL_KILLED;
+	raw_syscall(SYS_munmap, PTR(result), sizeof(*result), 0, 0, 0, 0);
+	return ret;
 }

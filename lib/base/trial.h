@@ -6,9 +6,9 @@
 #ifndef FLEXSC_TRIAL_H
 #define FLEXSC_TRIAL_H
 
-/* A signal ended the child, or its status was lost. */
+/* A signal ended the child. */
 #define TRIAL_KILLED	(-1)
-/* No child could be made: limit of processes; or unshare(CLONE_NEWPID) came before. */
+/* No child could be made: limit of processes, no memory; or unshare(CLONE_NEWPID) came before. */
 #define TRIAL_NOT_MADE	(-2)
 
 /*

@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,37 @@ TEST(a_filter_that_comes_later_is_tried_again)
 	/* No child is left, not even for a wait that sees all kinds. */
 	CHECK_EQ(waitpid(-1, NULL, __WALL), -1);
 	CHECK_EQ(errno, ECHILD);
+}
+
+static atomic_bool stop;
+static atomic_uint reaped;
+
+static void *reap_all(void *arg)
+{
+	while (!stop)
+		if (waitpid(-1, NULL, __WALL) > 0)
+			reaped++;
+	return arg;
+}
+
+/* The child that tries a filter is reaped by another thread, with its status. */
+TEST(a_trial_outlives_a_thread_that_waits_for_all_children)
+{
+	enum { REAPERS = 3, ENOUGH = 5 };
+	static const int harmless = SYS_acct;
+	pthread_t reapers[REAPERS];
+	char why[256];
+
+	ONLY_FOR("uring");
+	for (int i = 0; i < REAPERS; i++)
+		CHECK_EQ(pthread_create(&reapers[i], NULL, reap_all, NULL), 0);
+	while (reaped < ENOUGH) {
+		filter_calls(&harmless, 1, SECCOMP_RET_KILL_PROCESS);
+		CHECK_EQ(flexsc_engine_probe("uring", why, sizeof(why)), 0);
+	}
+	stop = true;
+	for (int i = 0; i < REAPERS; i++)
+		CHECK_EQ(pthread_join(reapers[i], NULL), 0);
 }
 
 static void *probe_under_filter(void *arg)
