@@ -148,7 +148,8 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	int err = 0;
 
 	flexsc__uring_route(loop);
-	if (ns && io_uring_cq_ready(&ring->uring))
+	/* Routing takes results, and may find rests, where the kernel is busy. */
+	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;
 	if (ns && loop->options.spin_us)
 		ns = uring_spin(loop, ns);
@@ -195,10 +196,11 @@ static int uring_attach(struct flexsc_loop *loop, int fd)
 	return io_uring_register_eventfd(&uring_of(loop)->ring.uring, fd);
 }
 
-/* The kernel, short of memory, takes requests when it is asked again. */
+/* The kernel, short of memory, takes requests at the next try; so it is with rests. */
 static bool uring_is_silent(const struct flexsc_loop *loop)
 {
-	return ring_unsubmitted(&uring_of(loop)->ring);
+	return ring_unsubmitted(&uring_of(loop)->ring) ||
+	       uring_of(loop)->again.count;
 }
 
 static void cancel_request(struct flexsc_loop *loop, uint64_t name,

@@ -125,3 +125,34 @@ void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 		go_on(loop, index);
 	}
 }
+
+/* The call whose eager read() this request is; NONE: it is another request. */
+static uint32_t eager_of(const struct flexsc_loop *loop,
+			 const struct io_uring_sqe *sqe)
+{
+	uint32_t index = (uint32_t)sqe->user_data;
+
+	if (index >= CANCEL || name_of(loop, index) != sqe->user_data ||
+	    call_is_direct(call_of(loop, index)) ||
+	    call_of(loop, index)->route != BY_RING_EAGER ||
+	    at_offset(entry_of(loop, index)))
+		return NONE;
+	return index;
+}
+
+void flexsc__uring_eager_submit(struct flexsc_loop *loop)
+{
+	struct ring *ring = &uring_of(loop)->ring;
+
+	if (flexsc__ring_submit(ring))
+		flexsc__uring_collect(loop);
+	for (uint32_t i = ring_unseen(ring); i != ring->tail; i++) {
+		struct io_uring_sqe *sqe = &ring->sqes[i & ring->mask];
+		uint32_t index = eager_of(loop, sqe);
+
+		if (index == NONE)
+			continue;
+		do_nothing(sqe);
+		flexsc__uring_eager_end(loop, index, -EAGAIN);
+	}
+}

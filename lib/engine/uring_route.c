@@ -254,8 +254,8 @@ static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 		flexsc__uring_direct_closing(loop);
 	if (uring->to_pool.count) {
 		/* They read before a thread can move the file's position. */
-		if (uring->eager && flexsc__ring_submit(&uring->ring))
-			flexsc__uring_collect(loop);
+		if (uring->eager)
+			flexsc__uring_eager_submit(loop);
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
 	}
 	return n;

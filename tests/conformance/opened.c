@@ -5,11 +5,15 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/io_uring.h>
+#include <linux/seccomp.h>
 #include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
@@ -153,6 +157,63 @@ TEST(reads_at_the_same_time_share_a_position)
 	make_file("f", LARGE);
 	for (unsigned int i = 0; i < 10; i++)
 		read_together(i % 2);
+	leave_scratch();
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/*
+ * As Linux before 5.19 does while results have no room: io_uring takes no requests from
+ * an owner that only submits, and takes them from one that takes results, too.
+ */
+static void refuse_to_submit_only(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[3])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, IORING_ENTER_GETEVENTS, 1,
+			 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EBUSY),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]),
+					    filter };
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0))
+		SKIP("no seccomp filters here: %s", strerror(errno));
+}
+
+/* A thread's read of a large piece begins while a read by io_uring isn't over. */
+TEST(reads_share_a_position_while_the_kernel_takes_no_requests)
+{
+	enum { PIECE = 4 << 20 };
+	char *bytes = calloc(2, PIECE), *got[2] = { bytes, bytes + PIECE };
+	struct call calls[2];
+	int fd;
+
+	enter_scratch();
+	loop = test_loop();
+	memset(got[1], 1, PIECE);
+	fd = open("f", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK_EQ(write(fd, bytes, 2 * PIECE), 2 * PIECE);
+	CHECK_EQ(close(fd), 0);
+	refuse_to_submit_only();
+	for (int round = 0; round < 10; round++) {
+		fd = open_by_loop("f", O_RDONLY);
+		for (int i = 0; i < 2; i++) {
+			calls[i] = (struct call)CALL_INIT;
+			POST(loop, &calls[i], SYS_read, fd, got[i], PIECE);
+		}
+		for (int i = 0; i < 2; i++)
+			CHECK_EQ(await_call(loop, &calls[i]), PIECE);
+		CHECK_EQ(got[0][0] + got[1][0], 1);
+		CHECK_EQ(lseek(fd, 0, SEEK_CUR), 2 * PIECE);
+		CHECK_EQ(DO(loop, SYS_close, fd), 0);
+	}
+	free(bytes);
 	leave_scratch();
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
