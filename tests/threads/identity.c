@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
@@ -323,4 +324,48 @@ TEST(a_personality_is_a_thread_s_own)
 	for (int i = 0; i < 4; i++)
 		join(others[i]);
 	join(start(see_new_system, NULL));
+}
+
+/* Changing the user of all threads. */
+
+static void *wait_for_end(void *arg)
+{
+	char byte;
+
+	CHECK_EQ(read(*(int *)arg, &byte, 1), 0);
+	return arg;
+}
+
+static long switches(void)
+{
+	struct rusage usage;
+
+	CHECK_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_nvcsw;
+}
+
+/*
+ * libc's call has each thread do the same by a signal. A thread sleeps once more for
+ * that, and under the runtime once until the carriers have done it.
+ */
+TEST(a_change_of_user_wakes_each_thread_few_times)
+{
+	enum { THREADS = 30, CALLS = 100, MOST = 4 };
+	pthread_t threads[THREADS];
+	long before, after;
+	int p[2];
+
+	CHECK_EQ(pipe(p), 0);
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = start(wait_for_end, &p[0]);
+	await_quiet();
+	before = switches();
+	for (int i = 0; i < CALLS; i++)
+		CHECK_EQ(seteuid(geteuid()), 0);
+	after = switches();
+	test_note("%ld", after - before);
+	CHECK(after - before <= MOST * THREADS * CALLS);
+	CHECK_EQ(close(p[1]), 0);
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
 }

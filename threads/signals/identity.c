@@ -3,44 +3,69 @@
 
 #include <stdatomic.h>
 
+#include "lib/base/clock.h"
+#include "lib/base/futex.h"
 #include "../run/carrier.h"
 #include "../run/state.h"
 
-#define LOOK_NS	50000
 /*
- * How often a home looks, at all carriers together. The number is limited
- * because two threads may change users at a time: both calls are counted, but
- * libc begins the second only when all threads have done the first.
+ * How long a home waits, in ns. Two threads may change users at a time: both calls are
+ * counted, but libc begins the second only when all threads have done the first.
  */
-#define LOOKS	100
+#define LIMIT_NS	10000000U
 
 /* Number of calls that have begun. */
 static _Atomic uint32_t calls;
+/* How often a carrier has changed. Homes wait for the last one. */
+static _Atomic uint32_t changes;
 
 void flexsc__identity_begin(void)
 {
 	atomic_fetch_add(&calls, 1);
 }
 
+/* Have all carriers changed for so many calls? */
+static bool all_changed(uint32_t n)
+{
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		if ((int32_t)(n - atomic_load(
+				  &flexsc__runtime.carriers[i].changed)) > 0)
+			return false;
+	return true;
+}
+
 void flexsc__identity_changed(struct carrier *c)
 {
+	const uint32_t n = atomic_load(&calls);
+
 	/* N1: after this carrier has changed; pairs with N2. */
-	atomic_store(&c->changed, atomic_load(&calls));
+	atomic_store(&c->changed, n);
+	/* N3: after "changed"; pairs with N4. Of all carriers, the last one sees all. */
+	atomic_fetch_add(&changes, 1);
+	if (all_changed(n))
+		raw_syscall(SYS_futex, PTR(&changes), FUTEX_WAKE_PRIVATE,
+			    INT32_MAX, 0, 0, 0);
 }
 
 void flexsc__identity_await(void)
 {
-	const struct timespec moment = { 0, LOOK_NS };
-	uint32_t now = atomic_load(&calls);
-	int looks = 0;
+	const uint64_t until = time_monotonic() + LIMIT_NS;
+	const uint32_t n = atomic_load(&calls);
+	uint64_t now;
+	uint32_t seen;
 
-	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+	for (;;) {
+		/* N4: before the look at the carriers. */
+		seen = atomic_load(&changes);
 		/*
-		 * N2: before this home changes; pairs with N1. A call that
-		 * failed is counted, although no carrier gets a signal for it.
+		 * N2: before this home changes. A call that failed is counted,
+		 * although no carrier gets a signal for it.
 		 */
-		while ((int32_t)(now - atomic_load(
-				 &flexsc__runtime.carriers[i].changed)) > 0 &&
-		       looks++ < LOOKS)
-			raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+		if (all_changed(n))
+			return;
+		now = time_monotonic();
+		if (now >= until)
+			return;
+		futex_wait(&changes, seen, until - now);
+	}
 }
