@@ -15,6 +15,14 @@
 
 static_assert(sizeof(atomic_t) == sizeof(__u32));
 
+/*
+ * Attempts to change a shared word. Other sources, and the owner, make only a few
+ * attempts fail; that many fail only if a thread of the process keeps writing to the
+ * word. Interrupts may be off meanwhile. On x86 atomic_fetch_or() would be such a loop,
+ * without an end.
+ */
+#define EVENT_TRIES	1000
+
 /* What event_push() stores at once. */
 static_assert(offsetof(struct flexsc_event_slot, group) ==
 	      offsetof(struct flexsc_event_slot, type) + sizeof(__u16));
@@ -38,12 +46,40 @@ static __always_inline bool event_allowed(const struct ecb *ecb, u32 groups)
 		READ_ONCE(control->waiting)) & groups;
 }
 
-/* Note what happened. True: the slot is on no list, and the caller's to push. */
+/*
+ * Note what happened. True: the slot is on no list, and the caller's to push. A process
+ * that makes all attempts fail doesn't get the event.
+ */
 static __always_inline bool event_claim(struct flexsc_event_slot *slot, u32 bits)
 {
-	return !(atomic_fetch_or(FLEXSC_EVENT_QUEUED | bits,
-				 event_word(&slot->state)) &
-		 FLEXSC_EVENT_QUEUED);
+	atomic_t *state = event_word(&slot->state);
+	int old = atomic_read(state);
+	u32 tries = EVENT_TRIES;
+
+	do {
+		if (likely(atomic_try_cmpxchg(state, &old,
+					      old | FLEXSC_EVENT_QUEUED | bits)))
+			return !(old & FLEXSC_EVENT_QUEUED);
+	} while (--tries);
+	return false;
+}
+
+/* Make the slot the first one of a list. */
+static __always_inline void event_link(struct flexsc_event_slot *slot,
+				       atomic_t *head, u32 index)
+{
+	int next = atomic_read(head);
+	u32 tries = EVENT_TRIES;
+
+	do {
+		WRITE_ONCE(slot->next, next);
+		if (likely(atomic_try_cmpxchg(head, &next, index + 1)))
+			return;
+	} while (--tries);
+	/* For a moment the list seems to end here. */
+	WRITE_ONCE(slot->next, 0);
+	next = atomic_xchg(head, index + 1);
+	WRITE_ONCE(slot->next, next);
 }
 
 /*
@@ -56,15 +92,11 @@ static __always_inline void event_push(struct ecb *ecb,
 {
 	struct flexsc_event_control *control = ecb->control;
 	u32 group = is >> 16;
-	atomic_t *head = event_word(&control->head[group]);
-	int next = atomic_read(head);
 
 	*(u32 *)&slot->type = is;
 	if (unlikely(ecb->flags & FLEXSC_ECB_TIMES))
 		slot->time = ktime_get_ns();
-	do {
-		WRITE_ONCE(slot->next, next);
-	} while (unlikely(!atomic_try_cmpxchg(head, &next, index + 1)));
+	event_link(slot, event_word(&control->head[group]), index);
 	atomic_or(BIT(group), event_word(&control->pending));
 	/* S3. Pairs with U3. */
 	smp_mb__after_atomic();
@@ -76,11 +108,13 @@ static inline void event_revoke(struct flexsc_event_slot *slot)
 {
 	atomic_t *state = event_word(&slot->state);
 	int old = atomic_read(state), new;
+	u32 tries = EVENT_TRIES;
 
 	do {
 		new = old & FLEXSC_EVENT_QUEUED ?
 			FLEXSC_EVENT_QUEUED | FLEXSC_EVENT_REVOKED : 0;
-	} while (old != new && !atomic_try_cmpxchg(state, &old, new));
+	} while (old != new && !atomic_try_cmpxchg(state, &old, new) &&
+		 --tries);
 }
 
 #endif /* FLEXSC_KMOD_EVENT_H */
