@@ -37,6 +37,11 @@ static inline void futex_wake(_Atomic uint32_t *word)
 	ask(SYS_futex, PTR(word), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
+static inline void futex_wake_all(_Atomic uint32_t *word)
+{
+	ask(SYS_futex, PTR(word), FUTEX_WAKE_PRIVATE, INT32_MAX, 0, 0, 0);
+}
+
 static inline void cpu_relax(void)
 {
 #if defined(__x86_64__)

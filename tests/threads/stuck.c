@@ -1059,6 +1059,57 @@ TEST_LIMIT(a_wait_keeps_its_file_when_its_number_is_used_again, 40)
 }
 
 /*
+ * The numbers are used again one after the other, some while the carrier that hangs is
+ * found, some while its reads are moving, and some later.
+ */
+static void use_again_slowly(const int *numbers, int n, int new)
+{
+	const uint64_t begin = now_ns();
+
+	for (int i = 0; i < n; i++) {
+		CHECK_EQ(dup2(new, numbers[i]), numbers[i]);
+		while (now_ns() - begin < (uint64_t)i * 40 * MS / (uint64_t)n)
+			;
+	}
+}
+
+TEST_LIMIT(a_wait_keeps_its_file_while_it_moves, 60)
+{
+	enum { READERS = 250, ROUNDS = 10 };
+	static int old[READERS][2], numbers[READERS];
+	static pthread_t readers[READERS];
+	pthread_t hanging;
+	int new[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, new), 0);
+	for (int i = 0; i < READERS; i++)
+		CHECK_EQ(write(new[1], "n", 1), 1);
+	for (int round = 0; round < ROUNDS; round++) {
+		reading = 0;
+		for (int i = 0; i < READERS; i++) {
+			CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, old[i]), 0);
+			numbers[i] = old[i][0];
+			readers[i] = start(read_one, &numbers[i]);
+		}
+		while (reading < READERS)
+			usleep(1000);
+		await_quiet();
+		begin_to_hang(&hanging, 1);
+		use_again_slowly(numbers, READERS, new[0]);
+		for (int i = 0; i < READERS; i++)
+			CHECK_EQ(write(old[i][1], "o", 1), 1);
+		let_go(&hanging, 1);
+		for (int i = 0; i < READERS; i++) {
+			join(readers[i]);
+			CHECK_EQ(close(numbers[i]), 0);
+			CHECK_EQ(close(old[i][1]), 0);
+		}
+	}
+	CHECK_EQ(close(new[0]), 0);
+	CHECK_EQ(close(new[1]), 0);
+}
+
+/*
  * A carrier that was just stuck comes back while all of them end, because the only
  * thread makes a call that depends on the number of threads.
  */

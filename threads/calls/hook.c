@@ -211,6 +211,7 @@ void flexsc__hook_closes(uint32_t fd)
 			flexsc__exit(u);
 	}
 	moved_close(fd);
+	moved_settle();
 	fds_forget_closed(fd);
 }
 
@@ -239,6 +240,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		return -EBADF;
 	if (closes_others(nr) && nr != SYS_shutdown) {
 		count_closing(nr, a);
+		moved_settle();
 		flexsc__closing_each(nr, entry.args, hold);
 	}
 	flexsc__fds_note(&entry);

@@ -237,6 +237,7 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	take(s, c);
 	take_wards(s, c);
 	flexsc__adopt_results(c->loop);
+	flexsc__moved_begin();
 	flexsc__moved_take(s, c);
 	flexsc__carrier_take_queues(s, c);
 	flexsc__carrier_forward(c);
@@ -246,6 +247,7 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	atomic_store(&c->adopt, ADOPT_DONE);
 	futex_wake(&c->adopt);
 	flexsc_loop_submit(s->loop);
+	flexsc__moved_end();
 	return true;
 }
 
@@ -318,4 +320,5 @@ void flexsc__adopt_forget(void)
 {
 	atomic_store(&missing, 0);
 	atomic_store(&flexsc__moved_accepts, 0);
+	atomic_store(&flexsc__moved_heirs, 0);
 }

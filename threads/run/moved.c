@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "carrier.h"
+#include "lib/base/futex.h"
 #include "lib/calls/own_fd.h"
 #include "lib/loop/loop.h"
 #include "lib/run/adopt.h"
@@ -16,6 +17,7 @@
 #define ATTEMPT_NS	5000000U
 
 _Atomic uint32_t flexsc__moved_accepts;
+_Atomic uint32_t flexsc__moved_heirs;
 struct moved_closings flexsc__moved_closings;
 
 static void close_chunk(uint32_t chunk)
@@ -38,6 +40,26 @@ void flexsc__moved_close_range(uint32_t first, uint32_t last)
 	}
 	if (last >= MOVED_CLOSINGS)
 		close_chunk(MOVED_CLOSINGS / MOVED_CHUNK);
+}
+
+void flexsc__moved_wait_for_heirs(void)
+{
+	uint32_t n;
+
+	while ((n = atomic_load(&flexsc__moved_heirs)))
+		futex_wait(&flexsc__moved_heirs, n, UINT64_MAX);
+}
+
+void flexsc__moved_begin(void)
+{
+	/* M5 */
+	atomic_fetch_add(&flexsc__moved_heirs, 1);
+}
+
+void flexsc__moved_end(void)
+{
+	atomic_fetch_sub(&flexsc__moved_heirs, 1);
+	futex_wake_all(&flexsc__moved_heirs);
 }
 
 /* Copies. */

@@ -49,11 +49,9 @@ static inline uint32_t moved_closings(uint64_t fd)
 	const uint64_t chunk = (fd < MOVED_CLOSINGS ? fd : MOVED_CLOSINGS) /
 			       MOVED_CHUNK;
 
-	return atomic_load_explicit(
-		       &flexsc__moved_closings.of[fd % MOVED_CLOSINGS],
-		       memory_order_relaxed) +
-	       atomic_load_explicit(&flexsc__moved_closings.of_chunk[chunk],
-				    memory_order_relaxed);
+	/* M5: pairs with M6. */
+	return atomic_load(&flexsc__moved_closings.of[fd % MOVED_CLOSINGS]) +
+	       atomic_load(&flexsc__moved_closings.of_chunk[chunk]);
 }
 
 /* User threads only: the descriptor is about to be closed, or was closed just now. */
@@ -64,6 +62,31 @@ static inline void moved_close(uint32_t fd)
 
 /* The same of all descriptors from first to last. */
 void flexsc__moved_close_range(uint32_t first, uint32_t last);
+
+/*
+ * How many heirs are moving calls: they have looked at the count, and the kernel hasn't
+ * the new request yet, which looks the number up again.
+ *
+ * M5: an heir counts itself, then looks at the count of closings. M6: a user thread
+ * counts a closing, then waits until no heir is counted, then closes. All are
+ * sequentially consistent, so either the heir sees the closing, or the user thread waits
+ * until the request has its file.
+ */
+extern _Atomic uint32_t flexsc__moved_heirs;
+
+void flexsc__moved_wait_for_heirs(void);
+
+/* User threads only, between moved_close() and the call that closes. */
+static inline void moved_settle(void)
+{
+	/* M6: pairs with M5. */
+	if (atomic_load(&flexsc__moved_heirs))
+		flexsc__moved_wait_for_heirs();
+}
+
+/* Heirs only, before they move calls, and when the new requests are submitted. */
+void flexsc__moved_begin(void);
+void flexsc__moved_end(void);
 
 /* The descriptor that u's call waits for. run/ending.c has the same rule. */
 static inline uint64_t moved_fd(const struct uthread *u)

@@ -43,8 +43,7 @@ void flexsc__identity_changed(struct carrier *c)
 	/* N3: after "changed"; pairs with N4. Of all carriers, the last one sees all. */
 	atomic_fetch_add(&changes, 1);
 	if (all_changed(n))
-		raw_syscall(SYS_futex, PTR(&changes), FUTEX_WAKE_PRIVATE,
-			    INT32_MAX, 0, 0, 0);
+		futex_wake_all(&changes);
 }
 
 void flexsc__identity_await(void)
