@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adopt.h"
 
+#include <errno.h>
+
 #include "../base/clock.h"
 #include "../loop/cancel.h"
 #include "../loop/event.h"
@@ -76,8 +78,7 @@ static bool may_take(struct flexsc_loop *loop, uint32_t index, bool armed)
 	const struct call *call = call_of(loop, index);
 
 	/* A call in parts ("partial") has transferred some of them. */
-	if (call->cancel != CANCEL_NOT || call->partial ||
-	    call->chained != NO_HELD)
+	if (call->partial || call->chained != NO_HELD)
 		return false;
 	if (!call_is_direct(call) && is_unsubmitted(loop, index))
 		return true;
@@ -99,10 +100,12 @@ static bool take_call(struct flexsc_loop *loop, uint32_t index, bool armed,
 
 	if (!may_take(loop, index, armed))
 		return false;
-	if (call->deadline != TIMER_NONE) {
+	if (call->cancel != CANCEL_NOT)
+		call->cb->ret = call->cancel == CANCEL_DEADLINE ? -ETIME :
+								  -ECANCELED;
+	else if (call->deadline != TIMER_NONE)
 		*ns = time_left(loop, call->deadline);
-		wheel_clear(&loop->wheel, &call->deadline);
-	}
+	wheel_clear(&loop->wheel, &call->deadline);
 	call->cb = &loop->orphan;
 	return true;
 }
@@ -116,6 +119,7 @@ bool flexsc__adopt_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	*ns = 0;
 	if (!flexsc__cb_pending(loop, cb))
 		return false;
+	cb->ret = 0;
 	switch (handle_kind(cb->handle)) {
 	case HANDLE_TIMER:
 		take_timer(loop, index, ns);
@@ -144,10 +148,16 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 	/* The call's callback runs on the heir's loop, or has run there. */
 	call->cb = NULL;
 	if (!call_is_direct(call) && loop->engine->withdraw &&
-	    loop->engine->withdraw(loop, index))
+	    loop->engine->withdraw(loop, index)) {
 		call_done(loop, index, -ECANCELED);
-	else
+	} else if (call->cancel == CANCEL_NOT) {
 		flexsc__cancel_call(loop, index, CANCEL_TOLD);
+	} else {
+		call->cancel = CANCEL_TOLD;
+		/* The first cancellation may have missed the request. */
+		if (entry_status(entry_of(loop, index)) == FLEXSC_CANCEL)
+			loop->engine->cancel(loop, index);
+	}
 }
 
 unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop)

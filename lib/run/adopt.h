@@ -41,6 +41,10 @@ void flexsc__adopt_results(struct flexsc_loop *loop);
  * call whose request is armed in the kernel is taken only if "armed" is true: the caller
  * knows that such a call may be made once more. *ns becomes what is left of the time
  * limit, or 0 without one.
+ *
+ * cb->ret becomes 0. If the owner had begun to cancel the call, cb->ret becomes the
+ * result, -ECANCELED or -ETIME, and the caller runs the callback: the owner's loop would
+ * report the result only after the owner's return.
  */
 bool flexsc__adopt_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			bool armed, uint64_t *ns);

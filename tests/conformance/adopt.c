@@ -20,6 +20,7 @@ enum { READS = 64, TIMERS = 8 };
 static struct {
 	struct flexsc_loop *loop;
 	pthread_t thread;
+	void (*post)(void);	/* what it does before it is stuck */
 	sem_t stuck, back, over;
 } owner;
 
@@ -34,9 +35,8 @@ static void post_read(struct flexsc_loop *loop, int i)
 }
 
 /* Half of the reads are submitted, and armed; half aren't. */
-static void *be_stuck(void *arg)
+static void post_reads_and_timers(void)
 {
-	owner.loop = test_loop();
 	for (int i = 0; i < READS; i++) {
 		post_read(owner.loop, i);
 		if (i == READS / 2)
@@ -45,6 +45,33 @@ static void *be_stuck(void *arg)
 	for (int i = 0; i < TIMERS; i++)
 		CHECK_EQ(flexsc_loop_timer(owner.loop, &timers[i].cb,
 					   1000 * SECOND), 0);
+}
+
+/*
+ * All reads are armed, and then cancelled: some have a deadline that passes. When the
+ * owner becomes stuck the kernel doesn't have all requests to cancel.
+ */
+enum { BY_DEADLINE, SUBMITTED, UNSUBMITTED, WAYS };
+
+static void post_and_cancel_reads(void)
+{
+	for (int i = 0; i < READS; i++)
+		post_read(owner.loop, i);
+	for (int i = BY_DEADLINE; i < READS; i += WAYS)
+		CHECK_EQ(flexsc_loop_deadline(owner.loop, &reads[i].cb, 1), 0);
+	usleep(1000);
+	CHECK(flexsc_loop_dispatch(owner.loop) >= 0);
+	for (int i = SUBMITTED; i < READS; i += WAYS)
+		CHECK_EQ(flexsc_loop_cancel(owner.loop, &reads[i].cb), 0);
+	CHECK_EQ(flexsc_loop_submit(owner.loop), 0);
+	for (int i = UNSUBMITTED; i < READS; i += WAYS)
+		CHECK_EQ(flexsc_loop_cancel(owner.loop, &reads[i].cb), 0);
+}
+
+static void *be_stuck(void *arg)
+{
+	owner.loop = test_loop();
+	owner.post();
 	CHECK_EQ(sem_post(&owner.stuck), 0);
 	CHECK_EQ(sem_wait(&owner.back), 0);
 	flexsc__adopt_revoke(owner.loop);
@@ -55,8 +82,9 @@ static void *be_stuck(void *arg)
 	return arg;
 }
 
-static void begin(void)
+static void begin(void (*post)(void))
 {
+	owner.post = post;
 	CHECK_EQ(sem_init(&owner.stuck, 0, 0) | sem_init(&owner.back, 0, 0) |
 		 sem_init(&owner.over, 0, 0), 0);
 	for (int i = 0; i < READS; i++) {
@@ -110,6 +138,22 @@ static unsigned int runs_of(const struct call *calls, int n)
 	return runs;
 }
 
+/* The owner comes back. Bytes that came while it was stuck are still there. */
+static void end(struct flexsc_loop *heir)
+{
+	flexsc__adopt_end(owner.loop, owner.thread);
+	send_bytes(0, READS);
+	CHECK_EQ(sem_post(&owner.back), 0);
+	CHECK_EQ(sem_wait(&owner.over), 0);
+	pthread_join(owner.thread, NULL);
+	for (int i = 0; i < READS; i++) {
+		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), 1);
+		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), -1);
+		CHECK_EQ(reads[i].runs, 1);
+	}
+	CHECK_EQ(flexsc_loop_destroy(heir), 0);
+}
+
 TEST(an_heir_has_what_its_ward_s_loop_had)
 {
 	struct flexsc_loop *heir = test_loop();
@@ -119,7 +163,7 @@ TEST(an_heir_has_what_its_ward_s_loop_had)
 	CHECK_EQ(flexsc__adopt_possible(heir), strcmp(test_engine(), "sync") != 0);
 	if (!flexsc__adopt_possible(heir))
 		return;
-	begin();
+	begin(post_reads_and_timers);
 	/* Some come before, some while it is adopted, some after that. */
 	send_bytes(0, READS / 4);
 	flexsc__adopt_begin(owner.loop, heir);
@@ -139,16 +183,32 @@ TEST(an_heir_has_what_its_ward_s_loop_had)
 		CHECK_EQ(reads[i].cb.ret, 1);
 		CHECK_EQ(bytes[i], 'b');
 	}
-	flexsc__adopt_end(owner.loop, owner.thread);
-	send_bytes(0, READS);
-	CHECK_EQ(sem_post(&owner.back), 0);
-	CHECK_EQ(sem_wait(&owner.over), 0);
-	pthread_join(owner.thread, NULL);
-	/* Bytes that came later are still there. */
-	for (int i = 0; i < READS; i++) {
-		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), 1);
-		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), -1);
-		CHECK_EQ(reads[i].runs, 1);
+	end(heir);
+}
+
+TEST(an_heir_ends_the_calls_that_its_ward_cancelled)
+{
+	struct flexsc_loop *heir = test_loop();
+	uint64_t ns;
+
+	if (!flexsc__adopt_possible(heir))
+		return;
+	begin(post_and_cancel_reads);
+	flexsc__adopt_begin(owner.loop, heir);
+	flexsc__adopt_results(owner.loop);
+	for (int i = 0; i < READS; i++)
+		if (!reads[i].runs && flexsc__adopt_take(owner.loop, &reads[i].cb,
+							 true, &ns)) {
+			CHECK_EQ(ns, 0);
+			reads[i].cb.callback(&reads[i].cb);
+		}
+	/* What can't be taken completes by itself. */
+	while (runs_of(reads, READS) < READS) {
+		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
+		flexsc__adopt_results(owner.loop);
 	}
-	CHECK_EQ(flexsc_loop_destroy(heir), 0);
+	for (int i = 0; i < READS; i++)
+		CHECK_EQ(reads[i].cb.ret,
+			 i % WAYS == BY_DEADLINE ? -ETIME : -ECANCELED);
+	end(heir);
 }

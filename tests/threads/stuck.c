@@ -84,17 +84,21 @@ static long vfork_for(struct hang *hang)
 	return ret;
 }
 
-static void *hang_once(void *arg)
+static void hang_here(struct hang *hang)
 {
+	long pid = vfork_for(hang);
 	int status;
-	long pid;
 
-	/* Who has waited runs on a carrier. */
-	usleep(100);
-	pid = vfork_for(arg);
 	CHECK(pid > 0);
 	CHECK_EQ(waitpid((pid_t)pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
+}
+
+static void *hang_once(void *arg)
+{
+	/* Who has waited runs on a carrier. */
+	usleep(100);
+	hang_here(arg);
 	return NULL;
 }
 
@@ -120,6 +124,7 @@ static struct shared {
 	atomic_bool stop;
 	atomic_long wrong;
 	_Atomic uint64_t worst;	/* the process's own longest pause, ns */
+	atomic_long rounds;
 	_Atomic int tids[WAITERS];
 } *shared;
 
@@ -282,6 +287,7 @@ static void be_waker(void)
 		if (pause > shared->worst)
 			shared->worst = pause;
 		wake_all(round);
+		shared->rounds++;
 	}
 	test_leave();
 }
@@ -298,9 +304,23 @@ static void listen_on_loopback(void)
 	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &size), 0);
 }
 
+/* One waiter doesn't go on. The message shows whether the others do. */
+static void fail_to_wait(enum kind kind, const long *until, long n, long rounds)
+{
+	char waits[128] = "";
+
+	for (int i = kind; i < WAITERS; i += KINDS)
+		snprintf(waits + strlen(waits), sizeof(waits) - strlen(waits),
+			 " %ld", waiters[i].waits - until[i] + n);
+	test_fail(__FILE__, __LINE__,
+		  "threads of kind %d have waited%s times in %ld rounds, expected "
+		  "%ld each", kind, waits, rounds, n);
+}
+
 /* Every waiter waits n times more, and no call that hangs expires before. */
 static void all_go_on(long n, const struct hang *hanging, unsigned int count)
 {
+	const long begun = shared->rounds;
 	long until[WAITERS];
 
 	for (int i = 0; i < WAITERS; i++)
@@ -310,9 +330,8 @@ static void all_go_on(long n, const struct hang *hanging, unsigned int count)
 			CHECK_EQ(shared->wrong, 0);
 			for (unsigned int j = 0; j < count; j++)
 				if (hanging[j].expired)
-					test_fail(__FILE__, __LINE__,
-						  "a thread of kind %d waits",
-						  i % KINDS);
+					fail_to_wait(waiters[i].kind, until, n,
+						     shared->rounds - begun);
 			usleep(1000);
 		}
 }
@@ -359,14 +378,19 @@ static void end_waiting(int pid)
 
 static struct hang *hangs;
 
+static void await_hang(unsigned int i)
+{
+	while (!hangs[i].begun)
+		usleep(1000);
+}
+
 static void begin_to_hang(pthread_t *threads, unsigned int n)
 {
 	hangs = calloc(n, sizeof(*hangs));
 	for (unsigned int i = 0; i < n; i++)
 		threads[i] = start(hang_once, &hangs[i]);
 	for (unsigned int i = 0; i < n; i++)
-		while (!hangs[i].begun)
-			usleep(1000);
+		await_hang(i);
 }
 
 static void let_go(const pthread_t *threads, unsigned int n)
@@ -767,6 +791,101 @@ TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60
 	accept_by((void *)(long)second);
 	CHECK_EQ(close(fd), 0);
 	CHECK_EQ(close(first), 0);
+}
+
+/*
+ * A thread's wait is being cancelled when its carrier becomes stuck: the thread that
+ * hangs lets the carrier have a turn before, which posts the cancellation.
+ */
+static pthread_t cancelled;
+
+static void *receive_until_cancelled(void *arg)
+{
+	char byte;
+
+	recv(*(int *)arg, &byte, 1, 0);
+	return NULL;
+}
+
+static void *cancel_and_hang(void *arg)
+{
+	usleep(100);
+	CHECK_EQ(pthread_cancel(cancelled), 0);
+	CHECK_EQ(sched_yield(), 0);
+	hang_here(arg);
+	return NULL;
+}
+
+TEST_LIMIT(a_cancelled_wait_ends_though_its_carrier_is_stuck, 60)
+{
+	enum { ROUNDS = 8 };
+	pthread_t hanging;
+	int pair[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		cancelled = start(receive_until_cancelled, &pair[0]);
+		await_quiet();
+		hangs = calloc(1, sizeof(*hangs));
+		hanging = start(cancel_and_hang, hangs);
+		CHECK(join(cancelled) == PTHREAD_CANCELED);
+		CHECK(!hangs[0].expired);
+		let_go(&hanging, 1);
+	}
+}
+
+/*
+ * While a call hangs, an accept() that lost its connection to another thread is
+ * cancelled after 5 ms, and polls again. The next call begins to hang about then, but
+ * each round at another moment.
+ */
+static uint64_t hangs_after;
+
+static void *connect_and_hang(void *arg)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	uint64_t end, now;
+	char byte;
+
+	usleep(100);
+	CHECK_EQ(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	end = now_ns() + hangs_after;
+	/* The carrier has many turns, or the monitor would send the thread home. */
+	while ((now = now_ns()) < end) {
+		while (now_ns() < now + MS / 4)
+			;
+		CHECK_EQ(sched_yield(), 0);
+	}
+	hang_here(arg);
+	CHECK_EQ(read(fd, &byte, 1), 1);
+	CHECK_EQ(close(fd), 0);
+	return NULL;
+}
+
+TEST_LIMIT(an_accept_that_polls_again_goes_on_when_another_call_hangs, 60)
+{
+	enum { ROUNDS = 12, ACCEPTERS = 4 };
+	pthread_t accepters[ACCEPTERS], hanging[2];
+
+	listen_on_loopback();
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int j = 0; j < ACCEPTERS; j++)
+			accepters[j] = start(accept_one_only, NULL);
+		await_quiet();
+		hangs = calloc(2, sizeof(*hangs));
+		hanging[0] = start(hang_once, &hangs[0]);
+		await_hang(0);
+		settle();
+		hangs_after = 4 * MS + (uint64_t)i * MS / 4;
+		hanging[1] = start(connect_and_hang, &hangs[1]);
+		await_hang(1);
+		for (int j = 1; j < ACCEPTERS; j++)
+			be_accepted();
+		for (int j = 0; j < ACCEPTERS; j++)
+			join(accepters[j]);
+		CHECK(!hangs[0].expired && !hangs[1].expired);
+		let_go(hanging, 2);
+	}
 }
 
 /* A file system (FUSE) that a thread of the program serves. */

@@ -256,6 +256,14 @@ static bool polls_when_moved(const struct uthread *u)
 	       (moved_is_accept(u) || u->nr == SYS_connect);
 }
 
+/* The call has the arguments that it had before, if they were replaced meanwhile. */
+static void drop_copy(struct uthread *u, const uint64_t *args)
+{
+	if (u->args != args)
+		flexsc__own_fd_close((int)u->args[0]);
+	u->args = args;
+}
+
 static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 {
 	const bool polls = polls_when_moved(u);
@@ -266,16 +274,19 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 	if (!flexsc__adopt_take(c->loop, &u->cb,
 				polls ? use_copy(u) : moves_when_armed(u),
 				&u->ns)) {
-		if (u->args != args)
-			flexsc__own_fd_close((int)u->args[0]);
-		u->args = args;
+		drop_copy(u, args);
 		return;
 	}
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	if (polls)
+	if (u->cb.ret) {
+		/* c had begun to cancel it. */
+		drop_copy(u, args);
+		u->cb.callback(&u->cb);
+	} else if (polls) {
 		flexsc__moved_poll(s, u);
-	else
+	} else {
 		flexsc__wait_post(s, u, NULL);
+	}
 }
 
 static void take_wait(struct carrier *s, struct carrier *c, struct uthread *u)
