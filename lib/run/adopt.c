@@ -160,6 +160,15 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 	}
 }
 
+/* The kernel drops requests that are cancelled a few at a time. */
+static void let_go(struct flexsc_loop *loop)
+{
+	while (loop->engine->stirs && loop->engine->stirs(loop)) {
+		loop->engine->wait(loop, 0);
+		loop->engine->collect(loop);
+	}
+}
+
 unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop)
 {
 	unsigned int n = 0;
@@ -173,5 +182,6 @@ unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop)
 		}
 	/* Submits the cancellations, and collects no results. */
 	loop->engine->submit(loop);
+	let_go(loop);
 	return n;
 }

@@ -60,7 +60,9 @@ void flexsc__adopt_end(struct flexsc_loop *loop, pthread_t owner);
 
 /*
  * Owner: cancel the requests of calls that were taken away. To enter the engine for
- * results before that would execute them. Returns how many they were.
+ * results before that would execute them. When the function returns, the kernel has none
+ * of them any more: a cancelled accept() still takes wake-ups until then. Returns how
+ * many they were.
  */
 unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop);
 

@@ -5,6 +5,7 @@
  * by one of the two, and whatever was armed in the owner's ring has no effect.
  */
 #define _GNU_SOURCE
+#include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static struct {
 	struct flexsc_loop *loop;
 	pthread_t thread;
 	void (*post)(void);	/* what it does before it is stuck */
-	sem_t stuck, back, over;
+	sem_t stuck, back, over, ends;
 } owner;
 
 static int pairs[READS][2];
@@ -76,6 +77,7 @@ static void *be_stuck(void *arg)
 	CHECK_EQ(sem_wait(&owner.back), 0);
 	flexsc__adopt_revoke(owner.loop);
 	CHECK_EQ(sem_post(&owner.over), 0);
+	CHECK_EQ(sem_wait(&owner.ends), 0);
 	/* It can be used again, until it is empty. */
 	CHECK_EQ(DO(owner.loop, SYS_getpid), getpid());
 	CHECK_EQ(flexsc_loop_destroy(owner.loop), 0);
@@ -86,7 +88,7 @@ static void begin(void (*post)(void))
 {
 	owner.post = post;
 	CHECK_EQ(sem_init(&owner.stuck, 0, 0) | sem_init(&owner.back, 0, 0) |
-		 sem_init(&owner.over, 0, 0), 0);
+		 sem_init(&owner.over, 0, 0) | sem_init(&owner.ends, 0, 0), 0);
 	for (int i = 0; i < READS; i++) {
 		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]), 0);
 		reads[i] = (struct call)CALL_INIT;
@@ -138,20 +140,31 @@ static unsigned int runs_of(const struct call *calls, int n)
 	return runs;
 }
 
-/* The owner comes back. Bytes that came while it was stuck are still there. */
-static void end(struct flexsc_loop *heir)
+static void let_owner_return(void)
 {
 	flexsc__adopt_end(owner.loop, owner.thread);
-	send_bytes(0, READS);
 	CHECK_EQ(sem_post(&owner.back), 0);
 	CHECK_EQ(sem_wait(&owner.over), 0);
-	pthread_join(owner.thread, NULL);
+}
+
+static void end(struct flexsc_loop *heir)
+{
+	CHECK_EQ(sem_post(&owner.ends), 0);
+	CHECK_EQ(pthread_join(owner.thread, NULL), 0);
+	CHECK_EQ(flexsc_loop_destroy(heir), 0);
+}
+
+/* Bytes that come while the owner is stuck are still there afterwards. */
+static void end_with_bytes(struct flexsc_loop *heir)
+{
+	send_bytes(0, READS);
+	let_owner_return();
+	end(heir);
 	for (int i = 0; i < READS; i++) {
 		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), 1);
 		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), -1);
 		CHECK_EQ(reads[i].runs, 1);
 	}
-	CHECK_EQ(flexsc_loop_destroy(heir), 0);
 }
 
 TEST(an_heir_has_what_its_ward_s_loop_had)
@@ -183,7 +196,7 @@ TEST(an_heir_has_what_its_ward_s_loop_had)
 		CHECK_EQ(reads[i].cb.ret, 1);
 		CHECK_EQ(bytes[i], 'b');
 	}
-	end(heir);
+	end_with_bytes(heir);
 }
 
 TEST(an_heir_ends_the_calls_that_its_ward_cancelled)
@@ -210,5 +223,68 @@ TEST(an_heir_ends_the_calls_that_its_ward_cancelled)
 	for (int i = 0; i < READS; i++)
 		CHECK_EQ(reads[i].cb.ret,
 			 i % WAYS == BY_DEADLINE ? -ETIME : -ECANCELED);
+	end_with_bytes(heir);
+}
+
+static int listener;
+
+static void post_accept(struct flexsc_loop *loop, struct call *call)
+{
+	*call = (struct call)CALL_INIT;
+	POST(loop, call, SYS_accept, listener, 0, 0);
+	CHECK(flexsc_loop_dispatch(loop) >= 0);
+}
+
+static void post_owners_accept(void)
+{
+	post_accept(owner.loop, &reads[0]);
+}
+
+static struct sockaddr_in listen_on_loopback(void)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t size = sizeof(address);
+
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&address, size), 0);
+	CHECK_EQ(listen(listener, 8), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	return address;
+}
+
+/* A connection wakes only the oldest request that waits for one. */
+TEST(a_ward_that_is_back_takes_no_connection_from_others)
+{
+	const struct sockaddr_in address = listen_on_loopback();
+	struct flexsc_loop *heir = test_loop();
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct call accepted;
+	uint64_t ns;
+
+	if (!flexsc__adopt_possible(heir))
+		return;
+	begin(post_owners_accept);
+	flexsc__adopt_begin(owner.loop, heir);
+	flexsc__adopt_results(owner.loop);
+	/* It stays where a thread of the loop's waits. */
+	if (flexsc__adopt_take(owner.loop, &reads[0].cb, true, &ns)) {
+		let_owner_return();
+		post_accept(heir, &accepted);
+		CHECK_EQ(connect(fd, (const struct sockaddr *)&address,
+				 sizeof(address)), 0);
+		CHECK(await_call(heir, &accepted) >= 0);
+	} else {
+		CHECK(strcmp(test_engine(), "uring") != 0);
+		CHECK_EQ(connect(fd, (const struct sockaddr *)&address,
+				 sizeof(address)), 0);
+		while (!reads[0].runs) {
+			CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
+			flexsc__adopt_results(owner.loop);
+		}
+		let_owner_return();
+	}
 	end(heir);
 }
