@@ -5,7 +5,10 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <sched.h>
+#include <sys/stat.h>
 
+#include "lib/base/syscall.h"
 #include "passing.h"
 #include "threads.h"
 
@@ -28,13 +31,18 @@ static const char *const names[] = {
 
 typedef long function(long, long, long, long, long, long);
 
-static void *call_all(void *arg)
+static struct passing *find(const char *name)
 {
-	struct passing *(*find)(const char *) =
+	struct passing *(*find_in_library)(const char *) =
 		(struct passing *(*)(const char *))dlsym(RTLD_DEFAULT,
 							 "passing_find");
 
-	CHECK(find != NULL);
+	CHECK(find_in_library != NULL);
+	return find_in_library(name);
+}
+
+static void *call_all(void *arg)
+{
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		void *called = dlsym(RTLD_DEFAULT, names[i]);
 		struct passing *passing = find(names[i]);
@@ -60,4 +68,51 @@ TEST(user_threads_get_the_other_library_s_functions)
 {
 	join(start(call_all, NULL));
 	call_all(NULL);
+}
+
+/*
+ * A thread that makes another one loses its processor for a while, just before
+ * pthread_create() returns.
+ */
+static int (*create)(pthread_t *thread, const pthread_attr_t *attr,
+		     void *(*run)(void *), void *arg);
+
+static int create_slowly(pthread_t *thread, const pthread_attr_t *attr,
+			 void *(*run)(void *), void *arg)
+{
+	const struct timespec pause = { 0, 100 * MS };
+	int err = create(thread, attr, run, arg);
+
+	if (kernel_thread() != getpid())
+		raw_syscall(SYS_nanosleep, PTR(&pause), 0, 0, 0, 0, 0);
+	return err;
+}
+
+static void *read_byte(void *arg)
+{
+	char byte;
+
+	CHECK_EQ(read(*(int *)arg, &byte, 1), 1);
+	return arg;
+}
+
+/* The runtime's own threads don't keep the only thread from what it alone may do. */
+TEST(a_thread_is_the_only_one_while_the_runtime_makes_a_thread)
+{
+	struct passing *passing = find("pthread_create");
+	struct stat tasks;
+	pthread_t thread;
+	int ends[2];
+
+	create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
+			  void *))passing->next;
+	passing->next = (void *)create_slowly;
+	CHECK_EQ(pipe(ends), 0);
+	thread = start(read_byte, &ends[0]);
+	await_quiet();
+	CHECK_EQ(write(ends[1], "b", 1), 1);
+	join(thread);
+	CHECK_EQ(unshare(CLONE_FS), 0);
+	CHECK_EQ(stat("/proc/self/task", &tasks), 0);
+	CHECK_EQ(tasks.st_nlink, 2 + 1);
 }

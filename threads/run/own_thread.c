@@ -26,9 +26,12 @@ static struct birth *own_birth_on(void *stack)
 /*
  * Threads of the runtime's that were made, and those that have left libc's count. "made"
  * grows after libc has counted the thread, and "left" before libc's count falls. So the
- * difference is how many of them libc counts, or too few for a moment.
+ * difference is how many of them libc counts, or too few while a thread is "unsettled".
  */
-static _Atomic unsigned int made, left;
+static _Atomic unsigned int made, left, unsettled;
+
+/* How often to look whether all are settled, in ns. */
+#define LOOK_NS		20000
 
 /*
  * libc ends the process with its last thread, and counts threads for that. The
@@ -44,14 +47,18 @@ static _Atomic uint64_t last_end;
 
 #define BY_CALL		(1ULL << 32)
 
-static void take_off_count(void)
+/* True: the process has to end. */
+static bool take_off_count(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
-	uint64_t end;
 
-	if (!threads || atomic_fetch_sub(threads, 1) != 1)
-		return;
-	end = atomic_load(&last_end);
+	return threads && atomic_fetch_sub(threads, 1) == 1;
+}
+
+static void end_process(void)
+{
+	const uint64_t end = atomic_load(&last_end);
+
 	if (end & BY_CALL)
 		raw_syscall(SYS_exit_group, (uint32_t)end, 0, 0, 0, 0, 0);
 	exit(EXIT_SUCCESS);
@@ -65,13 +72,20 @@ void flexsc__own_program_ends(void)
 void flexsc__own_program_ends_by_call(uint32_t status)
 {
 	atomic_store(&last_end, BY_CALL | status);
-	take_off_count();
+	if (take_off_count())
+		end_process();
 }
 
 static void leave_count(void)
 {
+	bool last;
+
+	atomic_fetch_add(&unsettled, 1);
 	atomic_fetch_add(&left, 1);
-	take_off_count();
+	last = take_off_count();
+	atomic_fetch_sub(&unsettled, 1);
+	if (last)
+		end_process();
 }
 
 static void join_count(void)
@@ -82,20 +96,30 @@ static void join_count(void)
 		atomic_fetch_add(threads, 1);
 }
 
+/* A thread may lose its processor between two counts. */
+static void wait_until_settled(void)
+{
+	const struct timespec moment = { 0, LOOK_NS };
+
+	while (atomic_load(&unsettled))
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+}
+
 bool flexsc__own_others(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
-	unsigned int before, own, all;
+	unsigned int begun, over, all;
 
 	if (!threads)
 		return true;
-	/* While none leaves, "all" has each that "own" has. */
 	do {
-		before = atomic_load(&left);
-		own = atomic_load(&made) - before;
+		wait_until_settled();
+		begun = atomic_load(&made);
+		over = atomic_load(&left);
 		all = atomic_load(threads);
-	} while (atomic_load(&left) != before);
-	return (int)(all - own) > 1;
+	} while (atomic_load(&unsettled) || atomic_load(&made) != begun ||
+		 atomic_load(&left) != over);
+	return (int)(all - (begun - over)) > 1;
 }
 
 static void *own_main(void *arg)
@@ -167,6 +191,7 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 
 	if (!small)
 		return EAGAIN;
+	atomic_fetch_add(&unsettled, 1);
 	birth = own_birth_on(small);
 	*birth = (struct birth){ .start = run, .arg = arg, .stack = small };
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&blocked),
@@ -178,6 +203,7 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 		flexsc__stack_put(&flexsc__small, small);
 	else
 		atomic_fetch_add(&made, 1);
+	atomic_fetch_sub(&unsettled, 1);
 	return err;
 }
 
@@ -185,6 +211,7 @@ void flexsc__own_threads_forked(void)
 {
 	atomic_store(&made, 0);
 	atomic_store(&left, 0);
+	atomic_store(&unsettled, 0);
 	atomic_store(&last_end, 0);
 }
 

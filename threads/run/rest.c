@@ -23,7 +23,7 @@
  */
 #define GONE_NS		100000000U
 #define LOOK_NS		20000
-/* How often to look for other threads: one of the runtime's own may just begin. */
+/* How often to look for other threads: one of the runtime's own may just end. */
 #define LOOKS		10
 
 /*
