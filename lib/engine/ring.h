@@ -98,6 +98,13 @@ static inline bool ring_unsubmitted(const struct ring *ring)
 	return ring->tail != ring_unseen(ring);
 }
 
+/* Has the kernel results that didn't fit into the ring? */
+static inline bool ring_overflows(const struct ring *ring)
+{
+	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_RELAXED) &
+	       IORING_SQ_CQ_OVERFLOW;
+}
+
 /* Are there results that only entering brings out? */
 static inline bool ring_needs_enter(const struct ring *ring)
 {

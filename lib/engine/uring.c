@@ -233,6 +233,9 @@ static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
 		return REACH_EXECUTED;
 	if (flexsc__uring_unseen(uring, call->name))
 		return REACH_UNSEEN;
+	/* The kernel may keep the call's result, because the ring was full of results. */
+	if (ring_overflows(&uring->ring))
+		return REACH_EXECUTED;
 	/* Without this flag the kernel executes what it has armed by itself. */
 	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN ?
 		       REACH_ARMED :

@@ -351,10 +351,11 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 
 void flexsc__run_results(struct flexsc_loop *loop, bool timed)
 {
-	run_collect_completions(loop);
-	if (timed)
-		flexsc__events_collect(loop);
-	run_dispatch(loop, false);
+	do {
+		run_collect_completions(loop);
+		if (timed)
+			flexsc__events_collect(loop);
+	} while (run_dispatch(loop, false));
 }
 
 /* Direct calls come by their entries, like the others. */

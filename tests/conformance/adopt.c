@@ -8,7 +8,9 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -80,6 +82,7 @@ static void *be_stuck(void *arg)
 	CHECK_EQ(sem_wait(&owner.ends), 0);
 	/* It can be used again, until it is empty. */
 	CHECK_EQ(DO(owner.loop, SYS_getpid), getpid());
+	CHECK_EQ(flexsc_loop_run(owner.loop), 0);
 	CHECK_EQ(flexsc_loop_destroy(owner.loop), 0);
 	return arg;
 }
@@ -287,4 +290,62 @@ TEST(a_ward_that_is_back_takes_no_connection_from_others)
 		let_owner_return();
 	}
 	end(heir);
+}
+
+/* More results than callbacks run in one turn, and than a ring has room for. */
+enum { MANY = 9000 };
+
+static struct call *many;
+static uint64_t *counts;
+static int counter;
+
+static void post_count(struct flexsc_loop *loop, int i)
+{
+	POST(loop, &many[i], SYS_read, counter, &counts[i], sizeof(*counts));
+}
+
+static void post_many(void)
+{
+	for (int i = 0; i < MANY; i++)
+		post_count(owner.loop, i);
+	CHECK_EQ(flexsc_loop_submit(owner.loop), 0);
+}
+
+TEST(an_heir_makes_no_call_again_that_has_a_result)
+{
+	struct flexsc_loop *heir = test_loop();
+	unsigned int n = 0;
+	uint64_t ns;
+
+	if (!flexsc__adopt_possible(heir))
+		return;
+	many = calloc(MANY, sizeof(*many));
+	counts = calloc(MANY, sizeof(*counts));
+	for (int i = 0; i < MANY; i++)
+		many[i] = (struct call)CALL_INIT;
+	counter = eventfd(MANY, EFD_SEMAPHORE);
+	CHECK(counter >= 0);
+	begin(post_many);
+	flexsc__adopt_begin(owner.loop, heir);
+	flexsc__adopt_results(owner.loop);
+	for (int i = 0; i < MANY; i++)
+		if (!many[i].runs &&
+		    flexsc__adopt_take(owner.loop, &many[i].cb, true, &ns)) {
+			post_count(heir, i);
+			n++;
+		}
+	/* Each read takes 1 of MANY, so all end if each is made once. */
+	n = runs_of(many, MANY) + n;
+	while (runs_of(many, MANY) < n) {
+		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
+		CHECK(flexsc_loop_dispatch(heir) >= 0);
+	}
+	let_owner_return();
+	end(heir);
+	for (int i = 0; i < MANY; i++) {
+		CHECK_EQ(many[i].runs, 1);
+		CHECK_EQ(counts[i], 1);
+	}
+	free(many);
+	free(counts);
 }
