@@ -21,8 +21,9 @@
  * The program may close the descriptor meanwhile, and its number may mean another file
  * when the call is made. The carrier that ends the wait closes the copy.
  *
- * An accept() whose descriptor was closed before it moved can't poll. If a stuck carrier's request takes
- * its wake-up, it returns with the next connection that comes after that carrier is back.
+ * An accept() whose descriptor was closed before it moved can't poll. If a stuck
+ * carrier's request takes its wake-up, it returns with the next connection that comes
+ * after that carrier is back.
  */
 #ifndef FLEXSC_THREADS_MOVED_H
 #define FLEXSC_THREADS_MOVED_H
