@@ -39,8 +39,7 @@ uint8_t *flexsc__fds_uses;
 atomic_bool flexsc__fds_any_signals;
 
 /*
- * The end of the descriptors that are FD_ALONE, or of which flags and options were
- * asked for: all are below.
+ * No descriptor from this number on is FD_ALONE, or has facts of its flags and options.
  */
 static _Atomic uint32_t asked_end;
 
@@ -52,8 +51,8 @@ static void fds_keep(uint32_t fd, uint32_t keep)
 }
 
 /*
- * The facts "which" of a descriptor; asked for if none is known. What another
- * thread notes meanwhile is younger than the answer.
+ * The facts "which" of a descriptor, by a query if none is known. A fact that another
+ * thread notes meanwhile is newer than the kernel's answer.
  */
 static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 			     uint32_t (*ask)(uint32_t))
@@ -119,7 +118,7 @@ static uint32_t ask_waits(uint32_t fd)
 {
 	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
-	/* A bad descriptor blocks no call, and io_uring says so, too. */
+	/* On a bad descriptor no call waits, and io_uring fails, too. */
 	if (flags < 0)
 		return 0;
 	if (flags & O_NONBLOCK)
@@ -228,7 +227,7 @@ bool flexsc__fds_find_nonblock(uint32_t fd)
 			    ask_waits) & FD_NEVER_WAITS;
 }
 
-/* The descriptor's file has changed: others that may mean it are asked anew. */
+/* The descriptor's file has changed: drop the facts of others that may mean it. */
 static void fds_change_file(uint32_t fd, uint32_t facts)
 {
 	uint32_t end = atomic_load(&asked_end);
@@ -448,7 +447,7 @@ bool flexsc__fds_at_position(const struct flexsc_entry *entry)
 
 /*
  * Does the entry put another file in the place of a descriptor that calls may
- * wait for? (The loops' owners make a close_range() themselves, and say so.)
+ * wait for? (The loops' owners make a close_range() themselves, and report it.)
  */
 static bool replaces_marked(const struct flexsc_entry *entry)
 {
@@ -608,8 +607,8 @@ void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd)
 }
 
 /*
- * The message passed descriptors: there are others of their files from here on.
- * It was sent, so its records can be read.
+ * The message passed descriptors: their files have other descriptors from here on.
+ * The kernel has read the message, so its records can be read.
  */
 static void note_passed(const struct msghdr *message)
 {

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known about the process's descriptors.
+ * Facts of the process's descriptors. They decide whether io_uring may make a call.
  *
- * io_uring waits where a plain call on a descriptor with O_NONBLOCK returns
- * -EAGAIN, ignores SO_RCVTIMEO, SO_SNDTIMEO and SO_RCVLOWAT, sends an empty
- * datagram to a local socket whose queue was full at first, reads a pipe where
- * pread() returns -ESPIPE, and moves a file's position without the lock that
- * keeps two plain calls from using one position: what they write would be lost.
+ * io_uring differs from a plain call on some descriptors:
  *
- * A call on a terminal depends on the thread that makes it, and on a time limit
- * that poll(2) knows nothing of. Reads and writes of many other files don't wait
- * for what poll(2) reports (kinds.h). So calls on all such descriptors have to be
- * plain ones. To ask the kernel each time would cost the mode switch that is to
- * be saved, so it is asked once for each descriptor, and not at all for
- * descriptors that calls of a loop made.
+ *	O_NONBLOCK	io_uring waits; the plain call returns -EAGAIN
+ *	SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT	io_uring ignores them
+ *	a local socket	io_uring sends an empty datagram if the queue was full at first
+ *	a pipe		io_uring reads it where pread() returns -ESPIPE
+ *	a position	io_uring moves it without the lock that keeps two plain calls
+ *			from using one position, so written data would be lost
+ *	a terminal	the result depends on the calling thread, and on a time limit
+ *			that poll(2) doesn't consider
+ *	other files	many don't wait for what poll(2) reports (kinds.h)
  *
- * A fact is dropped when a call closes the descriptor or changes its flags, if
- * the call is posted to any loop of the process or flexsc__fds_note() is told.
- * Flags and options belong to the file. So a change of them drops those facts of
- * all descriptors that may have the same file, which are those without FD_ALONE.
- * Changes made behind all these go unnoticed until then. A change can be made
- * behind them where another descriptor, here or in another process, means the
- * file, too: flexsc__fds_find_nonblock() asks each time unless there is none.
+ * Calls on such descriptors are made plainly. A query for each call would cost the mode
+ * switch that io_uring saves. So the kernel is queried once for each descriptor, and
+ * not at all for descriptors that calls of a loop made.
+ *
+ * A fact is dropped when a call closes the descriptor or changes its flags. The call
+ * has to be posted to a loop of the process, or reported by flexsc__fds_note(). Flags
+ * and options belong to the file. So a change drops those facts of all descriptors that
+ * may have the same file, which are those without FD_ALONE. Other changes go unnoticed:
+ * plain calls, and calls on another descriptor of the file, perhaps in another process.
+ * So flexsc__fds_find_nonblock() queries the kernel each time, but for descriptors with
+ * FD_ALONE.
  *
  * Any thread. Facts are single words without order among them: a thread that
  * changes a descriptor that others are using has a race already.
@@ -45,14 +48,14 @@ enum fd_fact {
 	FD_WAITS = 1 << 0,	/* a call that would wait does: no O_NONBLOCK */
 	FD_SEEKS = 1 << 1,	/* it has offsets */
 	FD_POLLS_IN = 1 << 2,	/* its reads wait for POLLIN: calls/kinds.h */
-	/* Facts that were asked for and found not to be so. */
+	/* The opposites of the above, found by a query. */
 	FD_NEVER_WAITS = 1 << 3,
 	FD_NEVER_SEEKS = 1 << 4,
 	FD_POLLS_OUT = 1 << 5,	/* its writes wait for POLLOUT */
 	/* No descriptor has bits 6 and 7: see enum fd_effect. */
 	FD_ALONE = 1 << 8,	/* no other descriptor means the same file */
 	/*
-	 * A signalfd, or an epoll set with one: the thread that asks matters.
+	 * A signalfd, or an epoll set with one: the calling thread matters.
 	 */
 	FD_SIGNALS = 1 << 9,
 	/* A call may wait for what closing would take away: pool/closing.h. */
@@ -73,12 +76,12 @@ enum fd_fact {
 	FD_BYTES = 1 << 23,	/* a socket that is a stream of bytes */
 	FD_RECORDS = 1 << 24,	/* another socket, or none */
 	/*
-	 * A posted open made it, for reading. What it is of isn't known, and no
+	 * A posted open made it, for reading. The kind of file is unknown, and no
 	 * call uses its position: see engine/uring_eager.h.
 	 */
 	FD_OPENED = 1 << 25,
 	FD_READING = 1 << 26,	/* ... but for one eager read */
-	/* Who makes its calls for io_uring: enum maker. */
+	/* Which thread makes its calls for io_uring: enum maker. */
 	FD_WORKER = 1 << 27,
 	FD_OLD_WORKER = 1 << 28,
 	FD_NO_LIMITS = 1 << 29,	/* nothing that FD_TIMEOUT means */
@@ -102,7 +105,7 @@ extern _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
 /* One byte for each system call: enum fd_need and enum fd_effect. */
 extern uint8_t *flexsc__fds_uses;
 
-/* Called before all else here, as often as one likes. 0 or -ENOMEM. */
+/* Called before all other functions here, any number of times. 0 or -ENOMEM. */
 int flexsc__fds_init(void);
 
 static inline uint32_t fds_known(uint32_t fd)
@@ -151,8 +154,8 @@ static inline void fds_forget(uint32_t fd)
 uint64_t flexsc__fds_next(uint64_t first, uint64_t last);
 
 /*
- * A descriptor is about to be closed. False: calls may wait for it, which have
- * to be told before (pool/closing.h).
+ * A descriptor is about to be closed. False: calls may wait for it, and need a copy
+ * first (pool/closing.h).
  */
 static inline bool fds_forget_closed(uint32_t fd)
 {
@@ -163,8 +166,8 @@ static inline bool fds_forget_closed(uint32_t fd)
 }
 
 /*
- * An entry is about to be executed: does io_uring do what the plain call
- * would? Takes note of what the call does to descriptors.
+ * An entry is about to be executed: does io_uring do what the plain call would?
+ * Updates the facts of descriptors that the call changes.
  */
 bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use);
 
@@ -184,8 +187,8 @@ static inline bool fds_admit(const struct flexsc_entry *entry)
 }
 
 /*
- * Take note of what a call that io_uring doesn't get does to descriptors.
- * False: calls may wait for what it closes, see pool/closing.h.
+ * Update the facts of descriptors that a call changes, which io_uring doesn't make.
+ * False: calls may wait for a descriptor that it closes, see pool/closing.h.
  */
 static inline bool fds_follow(const struct flexsc_entry *entry)
 {
@@ -194,7 +197,7 @@ static inline bool fds_follow(const struct flexsc_entry *entry)
 	       fds_admit(entry);
 }
 
-/* Take note of a call that may change descriptors. */
+/* Update the facts: this call may change descriptors. */
 void flexsc__fds_note(const struct flexsc_entry *entry);
 
 /* An open by io_uring has returned: see FD_OPENED. */
@@ -232,8 +235,8 @@ void flexsc__fds_note_regular(uint32_t fd, const struct statx *file);
 void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);
 
 /*
- * A call has returned of which nothing else is noted: was it about FD_SIGNALS?
- * (flexsc__fds_note_made() includes this.)
+ * A call has returned. Update FD_SIGNALS only. (flexsc__fds_note_made() includes
+ * this.)
  */
 void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret);
 
@@ -260,7 +263,7 @@ static inline bool fds_has_signals(uint32_t fd)
 	return fds_known(fd) & FD_SIGNALS;
 }
 
-/* The same; asks if the descriptor isn't known, as one that was received. */
+/* The same; queries the kernel if no fact is known, as of a received descriptor. */
 static inline bool fds_find_signals(uint32_t fd)
 {
 	return flexsc__fds_kind(fd) && fds_has_signals(fd);
@@ -281,8 +284,8 @@ static inline bool fds_is_polled(uint32_t fd)
 }
 
 /*
- * A call may wait for the descriptor from here on. Calls that waited before
- * have been told that the descriptor is being closed.
+ * A call may wait for the descriptor from here on; no longer. Calls that wait get a
+ * copy when the mark is removed, because the descriptor is about to be closed.
  */
 void flexsc__fds_mark(uint32_t fd);
 void flexsc__fds_unmark(uint32_t fd);

@@ -17,19 +17,19 @@
 #include "../base/ask.h"
 #include "../loop/await.h"
 
-/* Result: the call, told not to wait, would have to. */
+/* Result: the call was made without waiting, and would have to wait. */
 #define WOULD	(-EAGAIN)
-/* Result: the call can't be told not to wait, or not in this process. */
+/* Result: there is no way to make the call without waiting, or not in this process. */
 #define NO_WAY	INT64_MIN
 /* Result: the call's descriptor is ready. */
 #define RUNS	(INT64_MIN + 1)
 
-#define ROOM_MIN	4096U	/* in a socket that says it is ready */
+#define ROOM_MIN	4096U	/* in a socket that poll(2) reports as ready */
 
 /*
- * Is the call a receive that waits for all bytes? A try could take a part of
- * them, which can't be put back. Sockets that aren't streams give one record, or
- * an error for the flag at once.
+ * Is the call a receive that waits for all bytes? An attempt could take a part of
+ * them, which can't be put back. A socket that isn't a stream returns one record, or
+ * rejects the flag at once.
  */
 static bool wants_all(const struct flexsc_entry *entry)
 {
@@ -41,8 +41,8 @@ static bool wants_all(const struct flexsc_entry *entry)
 }
 
 /*
- * Tell a socket's call not to wait. A send that was made in part goes on with
- * the rest; a receive that waits for all bytes isn't tried.
+ * Make a socket's call without waiting. A send that was made in part goes on with
+ * the rest; a receive that waits for all bytes isn't attempted.
  */
 static int64_t try_socket(const struct flexsc_entry *entry)
 {
@@ -84,9 +84,9 @@ static bool has_control(const struct flexsc_entry *entry)
 }
 
 /*
- * Tell a read or write not to wait. Files that poll(2) takes for ready, as any
- * file on a disk, aren't told: a part may be in memory, and end the call before
- * its time.
+ * Make a read or write without waiting. Not for files that poll(2) always reports as
+ * ready, as any file on a disk: if only a part is in memory, the call would return too
+ * little.
  */
 static int64_t try_stream(const struct flexsc_entry *entry)
 {
@@ -176,7 +176,7 @@ static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 		most = a[3];
 	ret = ask(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
 	*part = ret == (int64_t)most;
-	/* A sendfile() of nothing says only whether the arguments are right. */
+	/* A sendfile() of nothing checks only the arguments. */
 	return is_ready || ret < 0 ? ret : WOULD;
 }
 
@@ -201,8 +201,8 @@ static bool accepts(const struct flexsc_entry *entry)
 
 /*
  * The descriptor isn't ready, and the kernel has no way to make the call without
- * waiting. The call may wait for something else than an epoll set reports, but
- * threads are few.
+ * waiting. The call may wait for something that an epoll set doesn't report. But
+ * threads are few, so most such calls are NOWAIT_LATE.
  */
 static enum nowait judge_kind(uint32_t fd, unsigned int poll)
 {
@@ -213,10 +213,9 @@ static enum nowait judge_kind(uint32_t fd, unsigned int poll)
 }
 
 /*
- * The call would have to wait. exact: the call itself said so, told not to
- * wait. If poll(2) says after that that the descriptor is ready, as for a
- * datagram socket that was shut down, an epoll set would report it over and
- * over.
+ * The call would have to wait. exact: the call itself returned that, made without
+ * waiting. If poll(2) then reports the descriptor as ready, as it does for a datagram
+ * socket that was shut down, an epoll set would report it again and again.
  */
 static enum nowait judge_unready(const struct flexsc_entry *entry,
 				 unsigned int poll, bool exact, bool woken)
@@ -240,8 +239,8 @@ static enum nowait judge_unready(const struct flexsc_entry *entry,
 }
 
 /*
- * Ask whether the call's descriptor is ready, before telling the call not to
- * wait.
+ * Look whether the call's descriptor is ready, before the call is made without
+ * waiting.
  */
 static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
 			  bool *part)
@@ -275,7 +274,7 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 	/* Any file on a disk is always ready. */
 	if (flexsc__fds_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))
 		return NOWAIT_RUNS;
-	/* Told not to wait, the kernel takes what there is. */
+	/* Without waiting, the kernel would return fewer bytes than SO_RCVLOWAT. */
 	if (row->poll == POLL_READ &&
 	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
 		return NOWAIT_UNKNOWN;

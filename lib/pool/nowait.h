@@ -2,10 +2,10 @@
 /*
  * Calls that may wait for others, made without waiting. Any thread.
  *
- * Such a call is to be left to an epoll set if it would wait, but only then:
- * read(2) of a descriptor that is open for writing fails at once, however long
- * poll(2) says that there is nothing to read. So it is made, and told not to
- * wait, where the kernel has a way to say so.
+ * A call is parked in an epoll set only if it would wait. poll(2) alone doesn't show
+ * that: read(2) of a descriptor that is open for writing only fails at once, while
+ * poll(2) reports nothing to read. So the call itself is made, with a flag that keeps it
+ * from waiting, where the kernel has one.
  */
 #ifndef FLEXSC_NOWAIT_H
 #define FLEXSC_NOWAIT_H
@@ -22,12 +22,13 @@ enum nowait {
 	NOWAIT_RUNS,	/* make the call: it won't wait */
 	NOWAIT_WAITS,	/* it would wait, for its descriptor to be ready */
 	NOWAIT_LATE,	/* it would wait, unless it fails at once */
-	NOWAIT_UNKNOWN,	/* it may wait, and a descriptor doesn't tell */
+	NOWAIT_UNKNOWN,	/* it may wait, and no descriptor shows for what */
 };
 
 /*
- * Make a call without waiting. woken: it would have waited before, and poll(2)
- * says that it needn't now. Its mode switches are the thread's: calls/ask.h.
+ * Make a call without waiting. woken: the call would have waited before, and the epoll
+ * set has reported its descriptor since. Mode switches are counted in the thread:
+ * base/ask.h.
  */
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 			   const struct table_row *row, bool woken,

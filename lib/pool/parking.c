@@ -134,9 +134,8 @@ static int parking_register(struct parking *parking, int fd, int op,
 }
 
 /*
- * The set no longer knows a descriptor that entries are parked on: it was
- * closed under them, and its number may be another file's now. They must not
- * touch that one.
+ * The set has lost a descriptor that entries are parked on, because it was closed. Its
+ * number may mean another file now, which the entries must not use.
  */
 static void parking_end_orphans(struct parking *parking, int fd)
 {
@@ -153,7 +152,7 @@ static void parking_end_orphans(struct parking *parking, int fd)
 	}
 }
 
-/* Watch on for the entries that are left. */
+/* Renew the registration for the entries that are left. */
 static void parking_renew(struct parking *parking, int fd, uint32_t except)
 {
 	if (!parked_empty(parking, fd) &&
@@ -213,8 +212,8 @@ static void parking_fire(struct parking *parking, int fd, uint32_t events)
 }
 
 /*
- * The set can't be waited for any more: a filter that the program installed
- * later forbids it. Parked entries block a thread each from now on.
+ * The set can't be waited for any more: the program has installed a filter that
+ * forbids it. From here on each parked entry blocks a thread.
  */
 static COLD void parking_fail(struct parking *parking)
 {
@@ -261,7 +260,7 @@ static void *parking_poll(void *arg)
 	}
 }
 
-/* The set's thread was to be made, and can't be. */
+/* The set's thread couldn't be made. */
 static void parking_unborn(void *arg)
 {
 	struct parking *parking = arg;
@@ -386,7 +385,7 @@ void flexsc__unpark(struct parking *parking, uint32_t index)
 	struct flexsc_loop *loop = parking->pool->loop;
 
 	lock_assert_held(&parking->pool->lock);
-	/* The registration stays; it fires once more, for nobody. */
+	/* The registration stays, and may fire once more, without effect. */
 	parked_drop(parking, loop, parked_fd(loop, index), index);
 }
 

@@ -5,34 +5,32 @@
  * the pool's lock unless they say otherwise.
  *
  * The set has one thread, which runs when a descriptor is ready and queues an
- * entry in the pool again. A set knows a descriptor once, so the entries of
- * one descriptor are two lists, those that are to read and those that are to
- * write, oldest first. A registration fires once.
+ * entry in the pool again. A set has one registration for a descriptor. So the entries
+ * of one descriptor are in two lists, for reading and for writing, oldest first. A
+ * registration fires once.
  *
  *
  * One at a time
  *
- * When a descriptor is ready, the first entry that waits for it is woken, and
- * no other entry of its list, because what it was ready for may be gone when
- * the first one is done. The next one follows: the registration is renewed when
- * the woken entry has completed, or is parked again. It fires at once if there
- * is still something to be had.
+ * When a descriptor is ready, only the first entry of its list is woken, because the
+ * descriptor may not be ready any more when that entry is done. The registration is
+ * renewed when the woken entry has completed, or is parked again. It fires at once if
+ * the descriptor is still ready, and the next entry follows.
  *
  *
  * Ready for something else
  *
- * A descriptor can be ready while a call on it has to wait: its error queue has
- * something in it, what there is has been peeked at, there is room for another
- * peer's datagram. Its registration would fire at once each time it is renewed.
- * So an entry that was woken, and would wait while poll(2) says otherwise,
- * waits on a thread instead, as a plain call would, and the next entry of the
- * line is woken.
+ * A descriptor can be ready while a call on it has to wait. Its error queue isn't
+ * empty, its data has been peeked at, or it has room for another peer's datagram. Its
+ * registration would fire at once each time it is renewed. So an entry that was woken,
+ * and would wait while poll(2) reports the descriptor as ready, waits on a thread
+ * instead, as a plain call would. The next entry of the list is woken then.
  *
  *
  * Closing
  *
- * A descriptor that is closed takes its registration along. pool.h says how its
- * entries get a copy before; the lists move with them.
+ * The kernel removes the registration of a descriptor that is closed. pool.h describes
+ * how its entries get a copy before; the lists move with them.
  */
 #ifndef FLEXSC_PARKING_H
 #define FLEXSC_PARKING_H
@@ -47,8 +45,8 @@
 struct pool;
 
 /*
- * The entries of a descriptor, in a list that reads and a list that writes. Of
- * a copy also the number of entries that use it, parked or not.
+ * The entries of a descriptor, in a list for reading and a list for writing. For a
+ * copy also the number of entries that use it, parked or not.
  */
 struct parked {
 	uint32_t head[2], tail[2];
@@ -81,14 +79,14 @@ void flexsc__parking_quit(struct parking *parking);
 
 /*
  * Park an entry that waits for its descriptor to be ready. False: not possible,
- * for lack of some resource.
+ * because a resource is missing.
  */
 bool flexsc__park(struct parking *parking, uint32_t index);
 /* Take an entry out, which is cancelled. */
 void flexsc__unpark(struct parking *parking, uint32_t index);
 /* Make room for a descriptor's lists. False: there is no memory. */
 bool flexsc__park_room(struct parking *parking, int fd);
-/* A copy of a descriptor, used by nobody yet; -1: for lack of some resource. */
+/* A copy of a descriptor, which no entry uses yet; -1: a resource is missing. */
 int flexsc__park_copy(struct parking *parking, int fd);
 /* A use of a copy begins; a use ends. The last one closes the copy. */
 void flexsc__park_use(struct parking *parking, int copy);
@@ -99,9 +97,8 @@ void flexsc__park_release(struct parking *parking, int copy);
 void flexsc__park_move(struct parking *parking, int fd, int copy);
 
 /*
- * All entries of a descriptor ask again: what they wait for may not come as the
- * set's event. Those of a descriptor that the set no longer has end with
- * -EBADF.
+ * Threads make the calls of all entries of a descriptor again: the set may not report
+ * what they wait for. If the set has lost the descriptor, its entries end with -EBADF.
  */
 void flexsc__park_again(struct parking *parking, int fd);
 /* An entry that was woken has completed; fd was its descriptor. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A syscall thread takes an entry, executes it and delivers the result; it
- * sleeps when there are none. pool.h says which thread runs when.
+ * A syscall thread takes an entry, executes it and delivers the result. It sleeps while
+ * no entry is queued. pool.h describes which thread runs when.
  */
 #include "syscall_thread.h"
 
@@ -25,8 +25,8 @@
 #include "../loop/stats.h"
 #include "../base/clock.h"
 
-#define GANG		16		/* backlog that is worth another core */
-#define QUIET		32		/* completions before the loop is told */
+#define GANG		16		/* a backlog that another core pays for */
+#define QUIET		32		/* completions before the loop is notified */
 
 /* Take the next entry, one that was deferred if this thread may block. */
 static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
@@ -54,8 +54,8 @@ static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * A cancel signal that was sent for this entry must not hit the next. It is
- * pending by now; any system call has it delivered.
+ * A cancel signal that was sent for this entry must not interrupt the next. The signal
+ * is pending by now; any system call has it delivered.
  */
 static void thread_settle(struct syscall_thread *thread)
 {
@@ -90,9 +90,8 @@ static void thread_deliver(struct syscall_thread *thread)
 }
 
 /*
- * Tell the loop of the entries that were delivered, but not of each one: while
- * there is more to execute, one wake-up for all is better (OSDI 2010, section
- * 3.6).
+ * Notify the loop of the entries that were delivered. While more entries are queued, one
+ * wake-up for several is cheaper (OSDI 2010, section 3.6).
  */
 static void thread_tell(struct syscall_thread *thread)
 {
@@ -134,11 +133,11 @@ static int64_t thread_call(struct syscall_thread *thread,
 
 /*
  * With the lock: a call that waited, or might have, returned. If it was
- * interrupted and not cancelled it is queued again: the next thread asks anew
- * whether it would wait. That is so after a kick, and after the signal with
- * which setuid() and its like reach every thread; a time limit among the
- * arguments then starts again. A call that transferred a part is queued again,
- * too, if that isn't how it ends.
+ * interrupted and not cancelled it is queued again, and the next thread looks again
+ * whether it would wait. A kick interrupts a call, and so does the signal with which
+ * setuid() and the like reach every thread. A time limit among the arguments then
+ * starts again. A call that transferred a part is queued again, too, if the plain call
+ * would go on.
  */
 static void thread_return(struct pool *pool, struct syscall_thread *thread,
 			  int64_t ret, bool part)
@@ -196,8 +195,8 @@ static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * With the lock: leave an entry that is going to wait to others than a thread,
- * or at least not to the last one. False: execute it.
+ * With the lock: an entry that is going to wait is parked, or deferred if only the last
+ * free thread could execute it. False: execute it.
  */
 static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 			  enum nowait what)
@@ -227,7 +226,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		thread_finish(thread, pool->loop->no_thread);
 		return true;
 	}
-	/* After shutdown(), poll(2) must not be asked by the next thread either. */
+	/* After shutdown(), the next thread must not rely on poll(2) either. */
 	call_of(pool->loop, thread->index)->pool.plainly =
 		what == NOWAIT_UNKNOWN;
 	flexsc__pool_defer(pool, thread->index);
@@ -293,8 +292,8 @@ static void thread_execute_patiently(struct pool *pool,
 }
 
 /*
- * May the loop be told of what is delivered after the next entry, which may
- * take a while? To wake the owner for each costs more than most entries do. If
+ * May the loop be notified of delivered results after the next entry, which may
+ * take a while? A wake-up for each result costs more than most entries do. If
  * more entries are queued, an owner that sleeps wakes by itself soon. P2: it
  * does if "checked" is still set after the results were delivered; else it sets
  * "sleeping" later, and looks for results after that.

@@ -22,17 +22,17 @@ struct syscall_thread {
 	pid_t tid;
 	uint32_t next;		/* on the pool's list, idle or unused */
 	bool active;
-	bool late;		/* it counts itself when it begins */
+	bool late;		/* it counts itself when it starts */
 	bool ended;		/* to be joined */
 	bool cancelled;		/* the signal was sent for "index" */
 	bool kicked;		/* ... to have the entry queued again */
-	_Atomic bool unexpected;	/* may wait, but said it wouldn't */
+	_Atomic bool unexpected;	/* may wait, though expected not to */
 	uint32_t index;		/* the entry it executes, or NONE */
 	_Atomic uint32_t bell;	/* 1: wake up */
 	/* The thread's own fields: a result not yet delivered. */
 	uint32_t done;
 	int64_t ret;
-	unsigned int quiet;	/* delivered since the loop was told */
+	unsigned int quiet;	/* delivered since the loop was notified */
 	unsigned int executed, switches;	/* not yet in the statistics */
 };
 
