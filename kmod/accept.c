@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Auto-accept (SEND, section 3.6.1): connections are accepted when they are
- * delivered, by the owner on its way to user mode or while it waits, with the
- * kernel's own accept4(), so by the owner's rights. Each gets a watch of its
- * own.
+ * Auto-accept (SEND, section 3.6.1): the kernel accepts connections when it delivers
+ * them. The owner does so on its way to user mode or while it waits. It uses the
+ * kernel's own accept4(), and so its own rights. Each connection gets a watch.
  *
  * A LISTENER, a watch that accepts, is on one list at most:
  *
- *	none	 -> accepts	a connection may be there, and is to be delivered
+ *	none	 -> accepts	a connection may be pending, and is to be delivered
  *	accepts	 -> none	all are accepted, or are held
- *	accepts	 -> accepts	there may be more: others have their turn, or the
+ *	accepts	 -> accepts	more may be pending: others have their turn, or the
  *				owner takes a signal first
  *	accepts	 -> starved	no slot or no descriptor is left: an event of the
- *				listener says so
+ *				listener reports it
  *	starved	 -> accepts	a watch ended, or the owner waits or flushes
  *
  * A task work, queued after a listener is put on "accepts", accepts from it; or the
- * owner does, before it sleeps or stops waiting. Either has one turn: what is left,
- * or comes meanwhile, is another one's (ecb.c).
+ * owner does, before it sleeps or stops waiting. Either has one turn. A later turn
+ * accepts what is left, or comes meanwhile (ecb.c).
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -78,14 +77,14 @@ void accept_later(struct watch *listener)
 	ecb_call(ecb);
 }
 
-/* The owner takes no more: have the listener accept in another turn. */
+/* The owner's turn is over: have the listener accept in another one. */
 static void accept_put_back(struct watch *listener)
 {
 	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
 		llist_add(&listener->accepts, &listener->ecb->accepts);
 }
 
-/* There may be a slot or a descriptor again. Any context. */
+/* A slot or a descriptor may be free again. Any context. */
 void accept_retry(struct ecb *ecb)
 {
 	if (llist_empty(&ecb->starved))
@@ -94,7 +93,7 @@ void accept_retry(struct ecb *ecb)
 	ecb_call(ecb);
 }
 
-/* The owner tries those again that starved. */
+/* The owner accepts again from listeners that starved. */
 static void accept_feed(struct ecb *ecb)
 {
 	struct watch *listener, *next;
@@ -124,7 +123,7 @@ static void accept_starve(struct watch *listener, u32 frees)
 
 /* Accepting. */
 
-/* May connections be accepted behind the owner's back? */
+/* May connections be accepted without a call of the program's? */
 static bool accept_possible(const struct file *file)
 {
 	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_watched();
@@ -187,9 +186,9 @@ static void accept_tell_peer(struct file *file, struct flexsc_event_slot *slot)
 }
 
 /*
- * Watch a connection and deliver it. Its callbacks only add to the first event,
- * because the slot is claimed before they can be called. It is pushed even if the
- * descriptor has been closed already: the slot is revoked then.
+ * Watch a connection and deliver it. The watch's callbacks only add to the first event,
+ * because the slot is claimed before they can be called. The slot is pushed, and then
+ * revoked, even if the descriptor has been closed already.
  */
 static void accept_deliver(struct watch *listener, struct watch *watch,
 			   struct file *file)
@@ -201,7 +200,7 @@ static void accept_deliver(struct watch *listener, struct watch *watch,
 	event_claim(slot, 0);
 	accept_tell_peer(file, slot);
 	level = watch_start(watch, file);
-	/* Not what another thread put there meanwhile. */
+	/* Not a file that another thread put there meanwhile. */
 	if ((level == -ENOSPC || level == -ENOENT) &&
 	    watch_in_table(watch, file))
 		close_fd(watch->fd);
@@ -241,7 +240,7 @@ static void accept_tell(struct watch *listener, u32 is, long error)
 	watch_deliver_claimed(listener, 0, is);
 }
 
-/* Said once, until there is room again. */
+/* Reported once, until a slot or a descriptor is free again. */
 static void accept_overflow(struct watch *listener, long error, u32 frees)
 {
 	if (!listener->overflowed) {
@@ -253,7 +252,7 @@ static void accept_overflow(struct watch *listener, long error, u32 frees)
 	accept_starve(listener, frees);
 }
 
-/* accept4() failed. True: another connection may be there. */
+/* accept4() failed. True: another connection may be pending. */
 static bool accept_failed(struct watch *listener, long error, u32 frees)
 {
 	switch (error) {
@@ -278,7 +277,7 @@ static bool accept_failed(struct watch *listener, long error, u32 frees)
 	}
 }
 
-/* One connection. True: there may be more. */
+/* One connection. True: more may be pending. */
 static bool accept_next(struct watch *listener, const struct file *file)
 {
 	u32 frees = READ_ONCE(listener->ecb->frees);
@@ -326,7 +325,7 @@ static void accept_turn(struct watch *listener)
 	if (!watch_get_live(listener))
 		return;
 	file = watch_file(listener);
-	/* It isn't a listener if it became another watch on the list. */
+	/* The watch may have become another one, which doesn't accept, on the list. */
 	if (file && listener->inherit)
 		accept_some(listener, file);
 	if (file)
@@ -335,7 +334,7 @@ static void accept_turn(struct watch *listener)
 }
 
 /*
- * Accept what is there, for one turn, in the owner's context, without locks. A signal
+ * Accept what is pending, for one turn, in the owner's context, without locks. A signal
  * ends the turn.
  */
 void accept_run(struct ecb *ecb)

@@ -54,7 +54,7 @@ static void ecb_put(struct ecb *ecb)
 		ecb_free(ecb);
 }
 
-/* Have the ECB attended to. The caller's reference goes there. Any context. */
+/* Queue the attendance, which gets the caller's reference. Any context. */
 static void ecb_attend_later(struct ecb *ecb)
 {
 	/* A queued attendance has a reference, but may have run by now. */
@@ -158,7 +158,7 @@ void ecb_kick(struct ecb *ecb)
 		ecb_attend_later(ecb);
 }
 
-/* Wake the owner if it sleeps interruptibly. It looks at the words again. */
+/* Wake the owner if it sleeps interruptibly. The owner looks at the words again. */
 void ecb_wake(struct ecb *ecb)
 {
 	wait_queue_entry_t sleeper = { .private = ecb->owner };
@@ -174,7 +174,7 @@ void ecb_wake(struct ecb *ecb)
 		ecb_abandon(ecb);
 }
 
-/* There is something to do in the owner's context. Any context. */
+/* The owner has to run something in its context. Any context. */
 void ecb_call(struct ecb *ecb)
 {
 	/* Pairs with ecb_wait(). */
@@ -347,8 +347,8 @@ static bool ecb_process_is_gone(const struct ecb *ecb)
 }
 
 /*
- * A descriptor of the file is closed. If the process is gone, and it doesn't
- * count that a child of it has another one, the watched files are given up.
+ * A descriptor of the file is closed. If the process has ended, the watched files are
+ * given up, even if a child of the process has another descriptor.
  */
 static int ecb_flush(struct file *file, fl_owner_t files)
 {
@@ -484,7 +484,7 @@ int __init ecb_init(void)
 	return ecb_queue ? 0 : -ENOMEM;
 }
 
-/* There are no ECBs, but a worker may be about to leave the last one. */
+/* No ECB is left, but a worker may be about to leave the last one. */
 void ecb_exit(void)
 {
 	destroy_workqueue(ecb_queue);

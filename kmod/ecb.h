@@ -15,12 +15,11 @@
  *
  * What lives how long
  *
- * The FILE is the descriptor and the mappings. The ECB has references, counted
- * in "refs": one of the file, one of each watch that isn't free (watch.h), one of
- * its task work and one of its attendance, each while that is queued. The one given
- * back last frees it. It also has a reference to the module, to the owner's
- * task_struct, and to the process's pid and mm_struct, which are compared and never
- * used.
+ * The FILE is the descriptor and the mappings. "refs" counts the references to the
+ * ECB. The file has one, and so has each watch that isn't free (watch.h). The task work
+ * and the attendance have one each while they are queued. The last one given back frees
+ * the ECB. The ECB itself has a reference to the module, to the owner's task_struct, and
+ * to the process's pid and mm_struct. The pid and the mm_struct are only compared.
  *
  *	open	-> closed	the last descriptor and mapping are gone: no
  *				task is in an ioctl or waits. All watches end.
@@ -30,11 +29,11 @@
  *				executed another program
  *	closed	-> freed	the last reference was given back
  *
- * The close hook gives references back where it may not sleep, so it leaves the
- * last one to the attendance.
+ * The close hook gives references back where it may not sleep, so the attendance gives
+ * back the last one.
  *
- * TASK WORK: a function that the owner calls before it goes on in user mode.
- * There is one, and "queued" tells where it is.
+ * TASK WORK: a function that the owner calls before it goes on in user mode. An ECB has
+ * one, and "queued" is its state.
  *
  *	0 -> 1	ecb_kick(), on any core in any context. It takes a reference
  *	1 -> 0	ecb_work(), in the owner's context, when it has accepted. What
@@ -47,9 +46,10 @@
  * another program: the ECB is closed then.
  *
  * ATTENDANCE: a work item, for what neither the owner nor a source can do. It
- * closes the ECB if its owner has left, and otherwise calls the owner once more.
- * The owner accepts for one turn only in its task work, and leaves the rest to a
- * later one in this way: between the two it runs in user mode, and takes signals.
+ * closes the ECB if its owner has left. Otherwise it wakes the owner, or queues the task
+ * work once more.
+ * The owner's task work accepts for one turn only, and a later one accepts the rest.
+ * In between the owner runs in user mode, and takes signals.
  */
 #ifndef FLEXSC_KMOD_ECB_H
 #define FLEXSC_KMOD_ECB_H
@@ -69,7 +69,7 @@ struct watch;
 
 struct ecb {
 	/* Constant. */
-	struct flexsc_event_control *control;	/* shared: believe nothing */
+	struct flexsc_event_control *control;	/* shared: rely on nothing */
 	struct flexsc_event_slot *slots;	/* shared, as well */
 	struct task_struct *owner;
 	u32 events;
@@ -111,15 +111,15 @@ void ecb_kick(struct ecb *ecb);
 void ecb_call(struct ecb *ecb);
 void ecb_wake(struct ecb *ecb);
 
-/* Is there something to accept, as far as is known? */
+/* May a connection be pending that is to be accepted? */
 static inline bool ecb_has_accepts(const struct ecb *ecb)
 {
 	return !llist_empty(&ecb->accepts) || READ_ONCE(ecb->retry);
 }
 
 /*
- * S3: tell the owner, as it asked for, that an event of these groups is in its
- * memory. Any context; behind a full barrier.
+ * S3: an event of these groups is in the owner's memory. Wake the owner, or notify it,
+ * if it has requested that. Any context; behind a full barrier.
  */
 static __always_inline void ecb_announce(struct ecb *ecb, u32 groups)
 {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The upcall on x86-64: what the owner's registers are changed to, on its way to
- * user mode, so that it enters its handler and can go back by itself. The
+ * The upcall on x86-64. The owner's registers are changed on its way to user mode, so
+ * that the owner enters its handler, and returns from it without the kernel. The
  * contract is "The upcall" in <linux/flexsc_send.h>.
  *
- * All runs in the owner's task work. That is where a signal's frame would be
- * made, too, with these differences: the kernel's code for signals decides how an
- * interrupted system call ends and aborts restartable sequences. What needs one
- * of these is left to a signal.
+ * All runs in the owner's task work, just before a signal's frame would be made. But
+ * only the kernel's code for signals decides how an interrupted system call ends, and
+ * aborts restartable sequences. Where one of these is needed, the owner gets a signal.
  *
  * The owner may not be on its way to user mode after all: io_uring_enter(),
- * KVM_RUN and tracing run task work in the middle of a system call. Its result,
- * which the frame would have to have, isn't known then.
+ * KVM_RUN and tracing run task work in the middle of a system call. The call's result,
+ * which the frame has to contain, isn't known then.
  */
 #include <linux/errno.h>
 #include <linux/sched.h>
@@ -51,9 +50,9 @@ static bool upcall_possible(const struct ecb *ecb, const struct pt_regs *regs)
 }
 
 /*
- * Has the kernel's code for signals made the call one that goes on by a
- * restart_syscall()? What the handler calls may replace what that goes on with. The
- * result may be that number by chance: then a signal is sent for nothing.
+ * Has the kernel's code for signals turned the call into one that restart_syscall()
+ * continues? A call by the handler may replace the state that restart_syscall() uses.
+ * The result may be that number by chance: then a signal is sent without need.
  */
 static bool upcall_restarts(const struct pt_regs *regs)
 {
@@ -78,7 +77,7 @@ static bool upcall_end_call(struct pt_regs *regs, u32 flags)
 	if (upcall_restarts(regs))
 		return false;
 	switch ((long)regs->ax) {
-	case -ENOSYS:		/* what the kernel's entry code puts there */
+	case -ENOSYS:		/* the kernel's entry code stores it there */
 		return false;
 	case -ERESTARTSYS:
 	case -ERESTARTNOHAND:
