@@ -47,9 +47,8 @@
  *
  * ATTENDANCE: a work item, for what neither the owner nor a source can do. It
  * closes the ECB if its owner has left. Otherwise it wakes the owner, or queues the task
- * work once more.
- * The owner's task work accepts for one turn only, and a later one accepts the rest.
- * In between the owner runs in user mode, and takes signals.
+ * work once more. The owner's task work accepts for one turn only, and a later one
+ * accepts the rest. In between the owner runs in user mode, and takes signals.
  */
 #ifndef FLEXSC_KMOD_ECB_H
 #define FLEXSC_KMOD_ECB_H
