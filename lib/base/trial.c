@@ -19,12 +19,10 @@ struct result {
 
 static struct result *make_result(void)
 {
-	const long page = raw_syscall(SYS_mmap, 0, sizeof(struct result),
-				      PROT_READ | PROT_WRITE,
-				      MAP_SHARED | MAP_ANONYMOUS, (uint64_t)-1, 0);
-	struct result *result = (struct result *)page;
+	struct result *result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (page < 0 && page > -4096)
+	if (result == MAP_FAILED)
 		return NULL;
 	result->value = TRIAL_KILLED;
 	return result;
@@ -109,6 +107,6 @@ int flexsc__trial(int (*run)(const void *arg), const void *arg)
 		ret = wait_for((uint64_t)pid, result);
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
 		    sizeof(before), 0, 0);
-	raw_syscall(SYS_munmap, PTR(result), sizeof(*result), 0, 0, 0, 0);
+	munmap(result, sizeof(*result));
 	return ret;
 }
