@@ -292,10 +292,10 @@ def test_a_stalled_server_does_not_slow_the_sending() -> None:
         took = time.monotonic() - begin
     assert found["counts"]["late"] == found["counts"]["offered"] == 400
     assert len(came) == 401
-    assert 0.9 < came[-1] - came[1] < 1.5
-    # The 200th came in the middle, and not when an earlier one was over.
-    assert 0.4 < came[200] - came[1] < 0.8
-    assert 1.6 < took < 4
+    assert 0.9 < came[-1] - came[1]
+    # Many came before the first one was over, so sending doesn't wait for answers.
+    assert sum(one - came[1] < 0.7 for one in came[1:]) > 100
+    assert 1.6 < took
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_nothing_outside_is_opened_while_names_change(
                 seen[answer.status] += 1
                 return {200, 403, 404} <= set(seen) and seen.total() > 300
 
-            assert eventually(sees_all), seen
+            assert eventually(sees_all, limit=120), seen
     finally:
         changer.kill()
         changer.wait()
