@@ -42,8 +42,12 @@
  * costs.
  */
 #define SPIN_NS		20000U
-/* How long carriers may take to retire, in ns. */
+/*
+ * A carrier that has blocked for so long, in ns, is in a call that hangs, and can't
+ * retire. However busy the machine is, retiring ends after the longest time.
+ */
 #define RETIRE_NS	1000000000U
+#define RETIRE_MOST_NS	30000000000U
 /* How long a carrier that has wards sleeps: pools of theirs are looked at. */
 #define WARDS_NS	2000000U
 
@@ -836,18 +840,47 @@ bool flexsc__carrier_retire(struct carrier *c)
 	return true;
 }
 
-static void wait_until_retired(struct carrier *c, uint64_t until)
+/* Has the carrier blocked since it had waited so often? */
+static bool has_blocked(const struct carrier *c, unsigned long *waits)
 {
-	uint64_t now;
+	struct status_value values[] = { { .name = "State:" },
+					 { .name = "voluntary_ctxt_switches:" } };
+	const unsigned long before = *waits;
 
-	while (!atomic_load(&c->retired) && !flexsc__adopt_is_ward(c) &&
-	       (now = time_monotonic()) < until)
+	flexsc__monitor_status(c, values, 2);
+	*waits = strtoul(values[1].text, NULL, 10);
+	return *values[0].text != 'R' && *waits == before;
+}
+
+static bool is_retired(const struct carrier *c)
+{
+	return atomic_load(&c->retired) || flexsc__adopt_is_ward(c);
+}
+
+/*
+ * A carrier that is late only because others have the processors is waited for: a call
+ * that it makes later may be forbidden, which may end the process.
+ */
+static void wait_until_retired(struct carrier *c, uint64_t most)
+{
+	unsigned long waits = 0;
+	uint64_t now = time_monotonic(), until = now + RETIRE_NS;
+
+	has_blocked(c, &waits);
+	while (!is_retired(c) && now < most) {
 		futex_wait(&c->retired, 0, until - now);
+		now = time_monotonic();
+		if (now < until)
+			continue;
+		if (has_blocked(c, &waits))
+			break;
+		until = now + RETIRE_NS;
+	}
 }
 
 void flexsc__carriers_retire(void)
 {
-	const uint64_t until = time_monotonic() + RETIRE_NS;
+	const uint64_t most = time_monotonic() + RETIRE_MOST_NS;
 	struct carrier *all = flexsc__runtime.carriers;
 	const unsigned int n = flexsc__runtime.count;
 
@@ -858,7 +891,7 @@ void flexsc__carriers_retire(void)
 		futex_wake(&all[i].adopt);
 	}
 	for (unsigned int i = 0; i < n; i++)
-		wait_until_retired(&all[i], until);
+		wait_until_retired(&all[i], most);
 	atomic_store(&retiring, RETIRING_LATE);
 }
 
