@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <flexsc/send.h>
 
-#include "../lib/base/clock.h"
-#include "event/backend.h"
-#include "event/critical.h"
-#include "event/take.h"
+#include "lib/base/clock.h"
+#include "send/event/backend.h"
+#include "send/event/critical.h"
+#include "send/event/take.h"
 #include "own.h"
 
 struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb)

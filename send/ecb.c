@@ -12,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "backend/backends.h"
-#include "backend/notifier.h"
-#include "event/backend.h"
-#include "event/critical.h"
+#include "send/backend/backends.h"
+#include "send/backend/notifier.h"
+#include "send/event/backend.h"
+#include "send/event/critical.h"
 #include "own.h"
 
 #define EVENTS	4096U

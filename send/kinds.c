@@ -15,8 +15,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "../lib/base/clock.h"
-#include "event/ecb.h"
+#include "lib/base/clock.h"
+#include "send/event/ecb.h"
 #include "own.h"
 #include "watch.h"
 

@@ -5,8 +5,8 @@
 
 #include <errno.h>
 
-#include "../lib/base/checks.h"
-#include "event/ecb.h"
+#include "lib/base/checks.h"
+#include "send/event/ecb.h"
 
 /* May the calling thread use the ECB? 0 or -errno. */
 static inline int flexsc__ecb_check(const struct flexsc_ecb *ecb)

@@ -3,10 +3,10 @@
 
     imports.py SYMBOLS NM FOLDER...
 
-The runtime stands in front of libc's functions: SYMBOLS (threads/base/symbols.def)
+The runtime stands in front of libc's functions: SYMBOLS (runtime/base/symbols.def)
 lists them. An object of the runtime, in a folder of the build, that uses one of these names gets the runtime's
 function, as if the program had called it, which may wait for a carrier or enter the
-runtime twice. So none may, but for those below; the objects of threads/libc/ define
+runtime twice. So none may, but for those below; the objects of runtime/libc/ define
 these functions, and use them for the program.
 
 The last line is "ok" or "not ok", and the status says which.

@@ -225,7 +225,7 @@ def lint(step: Step) -> None:
         return
     python = [
         "lib/calls",
-        "threads/report/flexsc_gdb.py",
+        "runtime/counters/flexsc_gdb.py",
         "tests",
         "bench",
         "bindings",
@@ -235,7 +235,7 @@ def lint(step: Step) -> None:
     step.check(tool("mypy"), "--strict", "lib/calls/gensyscalls.py", "tests/run.py")
     step.check(tool("mypy"), "--strict", "bench/flexbench")
     step.check(tool("mypy"), "--strict", "tests/vm")
-    step.check(tool("mypy"), "--strict", "threads/report/flexsc_gdb.py")
+    step.check(tool("mypy"), "--strict", "runtime/counters/flexsc_gdb.py")
     for name in ("floors", "imports", "arrows", "revisions"):
         step.check(tool("mypy"), "--strict", f"tests/{name}.py")
     step.check(

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../../threads/report/run_page.h"
+#include "runtime/counters/run_page.h"
 
 struct process {
 	struct flexsc_stats_page *loops;

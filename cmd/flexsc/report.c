@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* flexsc report: the papers' figures beside ours, by flexbench. */
-#include "bench/flexbench.h"
+#include "cmd/flexsc/bench/flexbench.h"
 #include "command.h"
 
 int command_report(int argc, char **argv)

@@ -150,7 +150,7 @@ static bool set_option(int option, const char *value)
 static bool find_library(char *path, size_t size)
 {
 	static const char *const places[] = {
-		"%.*s/../../threads/" LIBRARY,
+		"%.*s/../../runtime/" LIBRARY,
 		"%.*s/../" FLEXSC_LIBDIR "/flexsc/" LIBRARY,
 	};
 	char self[PATH_MAX];

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../threads/report/report.h"
+#include "runtime/counters/report.h"
 #include "command.h"
 #include "process.h"
 

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../threads/report/report.h"
+#include "runtime/counters/report.h"
 #include "command.h"
 #include "process.h"
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/ask.h"
+#include "lib/base/ask.h"
 #include "probe.h"
 
 /* Facts that stay when a descriptor's flags change. */

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "../base/ask.h"
+#include "lib/base/ask.h"
 #include "probe.h"
 
 #define NAME_ROOM	48	/* bytes of a link's text that matter */

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../base/ask.h"
+#include "lib/base/ask.h"
 
 #define KEPT		64U	/* mounts that are kept, a power of two */
 #define ID_BITS		30

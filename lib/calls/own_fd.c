@@ -3,8 +3,8 @@
 
 #include <fcntl.h>
 
-#include "../base/plain.h"
-#include "../base/ask.h"
+#include "lib/base/plain.h"
+#include "lib/base/ask.h"
 
 /* The number that copies begin at, at most: memory is kept for each number. */
 #define COPIES		4096

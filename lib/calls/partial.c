@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "../base/syscall.h"
+#include "lib/base/syscall.h"
 #include "asked.h"
 
 struct partial {

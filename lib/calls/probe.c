@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/time.h>
 
-#include "../base/ask.h"
+#include "lib/base/ask.h"
 #include "table.h"
 
 bool flexsc__probe_time_limit(uint64_t fd, unsigned int poll)

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "../base/ask.h"
+#include "lib/base/ask.h"
 #include "fds.h"
 #include "mounts.h"
 

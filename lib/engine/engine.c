@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/valgrind.h"
-#include "../loop/loop.h"
-#include "../pool/pool.h"
+#include "lib/base/valgrind.h"
+#include "lib/loop/loop.h"
+#include "lib/pool/pool.h"
 #include "uring.h"
 
 /*

@@ -3,7 +3,7 @@
 #ifndef FLEXSC_ENGINE_H
 #define FLEXSC_ENGINE_H
 
-#include "../loop/engine.h"
+#include "lib/loop/engine.h"
 
 extern const struct engine flexsc__engine_sync;
 extern const struct engine flexsc__engine_threads;

@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../base/futex.h"
-#include "../loop/loop.h"
-#include "../base/syscall.h"
-#include "../calls/table.h"
+#include "lib/base/futex.h"
+#include "lib/loop/loop.h"
+#include "lib/base/syscall.h"
+#include "lib/calls/table.h"
 #include "writes.h"
-#include "../loop/stats.h"
+#include "lib/loop/stats.h"
 
 /* How an entry is executed, in call->route. */
 enum route {

@@ -25,8 +25,8 @@
 #include "kmod_bounce.h"
 #include "kmod_threads.h"
 #include "rest.h"
-#include "../base/clock.h"
-#include "../base/plain.h"
+#include "lib/base/clock.h"
+#include "lib/base/plain.h"
 
 #define BOUNCED_MOST	16
 #define SPARED_MOST	1000

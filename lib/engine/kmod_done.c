@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "../base/compiler.h"
-#include "../calls/partial.h"
-#include "../pool/closing.h"
+#include "lib/base/compiler.h"
+#include "lib/calls/partial.h"
+#include "lib/pool/closing.h"
 #include "kmod.h"
 #include "kmod_bounce.h"
 #include "kmod_threads.h"

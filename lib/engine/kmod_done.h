@@ -6,7 +6,7 @@
 #ifndef FLEXSC_KMOD_DONE_H
 #define FLEXSC_KMOD_DONE_H
 
-#include "../base/compiler.h"
+#include "lib/base/compiler.h"
 #include "kmod.h"
 
 /* The entry may go to the kernel again, with the rest: see writes.h. */

@@ -23,15 +23,15 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-#include "../pool/cancelpoint.h"
-#include "../pool/nowait.h"
-#include "../pool/own_thread.h"
-#include "../pool/pool.h"
-#include "../base/ask.h"
-#include "../calls/refine.h"
-#include "../calls/table.h"
+#include "lib/pool/cancelpoint.h"
+#include "lib/pool/nowait.h"
+#include "lib/pool/own_thread.h"
+#include "lib/pool/pool.h"
+#include "lib/base/ask.h"
+#include "lib/calls/refine.h"
+#include "lib/calls/table.h"
 #include "kmod_threads.h"
-#include "../base/compiler.h"
+#include "lib/base/compiler.h"
 
 #define POOL_THREADS	16U
 

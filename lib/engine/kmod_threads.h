@@ -6,7 +6,7 @@
 #ifndef FLEXSC_KMOD_THREADS_H
 #define FLEXSC_KMOD_THREADS_H
 
-#include "../pool/pool.h"
+#include "lib/pool/pool.h"
 #include "kmod.h"
 
 /* How many syscall threads there may be: the rest is for a pool. */

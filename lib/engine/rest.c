@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "rest.h"
 
-#include "../base/clock.h"
-#include "../base/compiler.h"
-#include "../base/futex.h"
-#include "../calls/stat.h"
-#include "../loop/event.h"
-#include "../loop/loop.h"
-#include "../loop/stats.h"
-#include "../pool/closing.h"
-#include "../pool/pool.h"
+#include "lib/base/clock.h"
+#include "lib/base/compiler.h"
+#include "lib/base/futex.h"
+#include "lib/calls/stat.h"
+#include "lib/loop/event.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/stats.h"
+#include "lib/pool/closing.h"
+#include "lib/pool/pool.h"
 
 static inline int64_t rest_make(const struct flexsc_entry *entry)
 {

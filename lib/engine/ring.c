@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-#include "../base/compiler.h"
-#include "../base/cores.h"
-#include "../calls/fds.h"
-#include "../calls/own_fd.h"
-#include "../base/syscall.h"
+#include "lib/base/compiler.h"
+#include "lib/base/cores.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "lib/base/syscall.h"
 #include "uring_kills.h"
 
 #define SQ_IDLE_MS	1

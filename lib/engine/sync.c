@@ -5,11 +5,11 @@
  * the loop.
  */
 #include "engine.h"
-#include "../base/ask.h"
-#include "../loop/await.h"
-#include "../loop/loop.h"
-#include "../loop/stats.h"
-#include "../loop/work.h"
+#include "lib/base/ask.h"
+#include "lib/loop/await.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/stats.h"
+#include "lib/loop/work.h"
 #include "rest.h"
 
 static int sync_open(struct flexsc_loop *loop)

@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 #include "engine.h"
-#include "../calls/fds.h"
-#include "../loop/loop.h"
-#include "../pool/pool.h"
-#include "../calls/table.h"
-#include "../loop/stats.h"
+#include "lib/calls/fds.h"
+#include "lib/loop/loop.h"
+#include "lib/pool/pool.h"
+#include "lib/calls/table.h"
+#include "lib/loop/stats.h"
 #include "rest.h"
 
 static int threads_open(struct flexsc_loop *loop)

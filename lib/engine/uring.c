@@ -16,11 +16,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../base/compiler.h"
-#include "../base/syscall.h"
-#include "../calls/own_fd.h"
-#include "../loop/stats.h"
-#include "../pool/pool.h"
+#include "lib/base/compiler.h"
+#include "lib/base/syscall.h"
+#include "lib/calls/own_fd.h"
+#include "lib/loop/stats.h"
+#include "lib/pool/pool.h"
 #include "engine.h"
 #include "rest.h"
 #include "uring_buffers.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../loop/loop.h"
+#include "lib/loop/loop.h"
 #include "ring.h"
 #include "writes.h"
 

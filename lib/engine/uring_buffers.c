@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "../base/syscall.h"
+#include "lib/base/syscall.h"
 #include "uring.h"
 #include "uring_ops.h"
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../loop/buffers.h"
+#include "lib/loop/buffers.h"
 
 /* See loop/engine.h. */
 bool flexsc__uring_accepts_many(const struct flexsc_loop *loop);

@@ -3,10 +3,10 @@
 
 #include <sys/syscall.h>
 
-#include "../base/compiler.h"
-#include "../calls/fds.h"
-#include "../loop/direct.h"
-#include "../pool/closing.h"
+#include "lib/base/compiler.h"
+#include "lib/calls/fds.h"
+#include "lib/loop/direct.h"
+#include "lib/pool/closing.h"
 #include "uring_done.h"
 #include "uring_fields.h"
 #include "uring_ops.h"

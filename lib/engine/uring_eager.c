@@ -6,10 +6,10 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "../calls/fds.h"
-#include "../calls/partial.h"
-#include "../loop/stats.h"
-#include "../pool/pool.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/partial.h"
+#include "lib/loop/stats.h"
+#include "lib/pool/pool.h"
 #include "uring.h"
 #include "uring_done.h"
 #include "uring_ops.h"

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "../base/compiler.h"
-#include "../base/syscall.h"
-#include "../loop/direct.h"
-#include "../pool/pool.h"
+#include "lib/base/compiler.h"
+#include "lib/base/syscall.h"
+#include "lib/loop/direct.h"
+#include "lib/pool/pool.h"
 #include "engine.h"
 #include "uring_direct.h"
 #include "uring_done.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/compiler.h"
+#include "lib/base/compiler.h"
 #include "uring.h"
 #include "uring_done.h"
 

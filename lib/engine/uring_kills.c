@@ -19,9 +19,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../base/status.h"
-#include "../base/syscall.h"
-#include "../base/trial.h"
+#include "lib/base/status.h"
+#include "lib/base/syscall.h"
+#include "lib/base/trial.h"
 
 enum { NOT_TRIED, SURVIVES, KILLS };
 

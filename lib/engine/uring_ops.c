@@ -18,10 +18,10 @@
 #include <sys/uio.h>
 #include <time.h>
 
-#include "../base/ask.h"
-#include "../calls/fds.h"
-#include "../loop/await.h"
-#include "../loop/multishot.h"
+#include "lib/base/ask.h"
+#include "lib/calls/fds.h"
+#include "lib/loop/await.h"
+#include "lib/loop/multishot.h"
 #include "uring_fields.h"
 
 #define HERE		((uint64_t)AT_FDCWD)	/* fd: the working directory */

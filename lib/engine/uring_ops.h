@@ -7,7 +7,7 @@
 #include <linux/flexsc.h>
 #include <stdbool.h>
 
-#include "../calls/table.h"
+#include "lib/calls/table.h"
 
 /* What is known of an entry's call besides the entry. */
 enum uring_known {

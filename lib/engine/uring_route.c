@@ -8,13 +8,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../base/compiler.h"
-#include "../calls/fds.h"
-#include "../calls/partial.h"
-#include "../calls/refine.h"
-#include "../loop/stats.h"
-#include "../pool/closing.h"
-#include "../pool/pool.h"
+#include "lib/base/compiler.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/partial.h"
+#include "lib/calls/refine.h"
+#include "lib/loop/stats.h"
+#include "lib/pool/closing.h"
+#include "lib/pool/pool.h"
 #include "rest.h"
 #include "uring_direct.h"
 #include "uring_done.h"

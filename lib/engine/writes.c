@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "writes.h"
 
-#include "../calls/fds.h"
-#include "../calls/own_fd.h"
-#include "../pool/hold.h"
-#include "../loop/loop.h"
-#include "../calls/table.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "lib/pool/hold.h"
+#include "lib/loop/loop.h"
+#include "lib/calls/table.h"
 
 void flexsc__writes_init(struct writes *writes)
 {

@@ -29,7 +29,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#include "../base/futex.h"
+#include "lib/base/futex.h"
 
 struct flexsc_loop;
 

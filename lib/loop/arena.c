@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../base/syscall.h"
+#include "lib/base/syscall.h"
 
 #define PAGE	4096U
 #define HUGE	(2U << 20)

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../base/compiler.h"
-#include "../base/syscall.h"
-#include "../calls/table.h"
+#include "lib/base/compiler.h"
+#include "lib/base/syscall.h"
+#include "lib/calls/table.h"
 #include "direct.h"
 #include "held.h"
 #include "submit.h"

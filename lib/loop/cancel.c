@@ -13,9 +13,9 @@
 
 #include <errno.h>
 
-#include "../base/clock.h"
-#include "../calls/partial.h"
-#include "../calls/table.h"
+#include "lib/base/clock.h"
+#include "lib/calls/partial.h"
+#include "lib/calls/table.h"
 #include "handle.h"
 #include "held.h"
 #include "loop.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "direct.h"
 
-#include "../calls/table.h"
+#include "lib/calls/table.h"
 
 void flexsc__direct_describe(struct flexsc_loop *loop, uint32_t index)
 {

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../base/checks.h"
+#include "lib/base/checks.h"
 
 static inline uint8_t entry_status(const struct flexsc_entry *entry)
 {

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "../base/clock.h"
+#include "lib/base/clock.h"
 #include "cancel.h"
 #include "handle.h"
 #include "loop.h"

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../calls/asked.h"
-#include "../calls/table.h"
+#include "lib/calls/asked.h"
+#include "lib/calls/table.h"
 #include "handle.h"
 #include "loop.h"
 #include "ready.h"

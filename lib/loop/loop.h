@@ -54,7 +54,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "../calls/table.h"
+#include "lib/calls/table.h"
 #include "arena.h"
 #include "call.h"
 #include "engine.h"

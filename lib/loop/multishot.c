@@ -7,11 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../base/ask.h"
-#include "../base/clock.h"
-#include "../base/syscall.h"
-#include "../calls/fds.h"
-#include "../calls/own_fd.h"
+#include "lib/base/ask.h"
+#include "lib/base/clock.h"
+#include "lib/base/syscall.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
 #include "await.h"
 #include "buffers.h"
 #include "held.h"

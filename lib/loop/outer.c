@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <sys/eventfd.h>
 
-#include "../base/syscall.h"
-#include "../calls/own_fd.h"
+#include "lib/base/syscall.h"
+#include "lib/calls/own_fd.h"
 #include "loop.h"
 #include "stats.h"
 

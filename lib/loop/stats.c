@@ -14,10 +14,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../base/ask.h"
-#include "../calls/fds.h"
-#include "../calls/own_fd.h"
-#include "../base/syscall.h"
+#include "lib/base/ask.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "lib/base/syscall.h"
 #include "loop.h"
 
 /* Whole pages: TSan forgets an unmapped page only if all of it goes. */

@@ -6,7 +6,7 @@
 #ifndef FLEXSC_SUBMIT_H
 #define FLEXSC_SUBMIT_H
 
-#include "../calls/table.h"
+#include "lib/calls/table.h"
 #include "handle.h"
 #include "loop.h"
 #include "page.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <flexsc/work.h>
 
-#include "../base/syscall.h"
+#include "lib/base/syscall.h"
 #include "handle.h"
 #include "held.h"
 #include "loop.h"

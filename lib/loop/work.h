@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../calls/table.h"
+#include "lib/calls/table.h"
 
 /* Arguments of the entry. */
 enum { WORK_ARG, WORK_RUN };

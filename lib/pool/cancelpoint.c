@@ -12,8 +12,8 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "../base/ask.h"
-#include "../base/sigaction.h"
+#include "lib/base/ask.h"
+#include "lib/base/sigaction.h"
 
 _Static_assert(FLEXSC_CANCEL == 4 && ECANCELED == 125,
 	       "cancelpoint.S knows these");

@@ -4,8 +4,8 @@
 #include <linux/close_range.h>
 #include <sys/syscall.h>
 
-#include "../loop/all.h"
-#include "../loop/loop.h"
+#include "lib/loop/all.h"
+#include "lib/loop/loop.h"
 #include "hold.h"
 
 static void closing_one(uint64_t fd, void (*each)(uint32_t fd))

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../calls/fds.h"
+#include "lib/calls/fds.h"
 
 struct flexsc_loop;
 

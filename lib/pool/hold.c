@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "hold.h"
 
-#include "../calls/fds.h"
-#include "../calls/table.h"
-#include "../loop/loop.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/table.h"
+#include "lib/loop/loop.h"
 #include "closing.h"
 #include "pool.h"
 

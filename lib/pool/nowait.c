@@ -11,11 +11,11 @@
 #include <sys/uio.h>
 #include <time.h>
 
-#include "../calls/fds.h"
-#include "../calls/probe.h"
-#include "../calls/refine.h"
-#include "../base/ask.h"
-#include "../loop/await.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/probe.h"
+#include "lib/calls/refine.h"
+#include "lib/base/ask.h"
+#include "lib/loop/await.h"
 
 /* Result: the call was made without waiting, and would have to wait. */
 #define WOULD	(-EAGAIN)

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../calls/table.h"
+#include "lib/calls/table.h"
 
 enum nowait {
 	NOWAIT_DONE,	/* *ret is its result */

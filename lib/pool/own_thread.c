@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdint.h>
 
-#include "../base/syscall.h"
+#include "lib/base/syscall.h"
 
 /* Enough for flexsc_loop_work(), and too little for a huge page. */
 #define STACK		(1024 * 1024)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "../calls/fds.h"
-#include "../calls/own_fd.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
 #include "parking.h"
 
 #include <errno.h>
@@ -10,14 +10,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../loop/loop.h"
+#include "lib/loop/loop.h"
 #include "own_thread.h"
 #include "pool.h"
-#include "../base/syscall.h"
-#include "../base/ask.h"
-#include "../base/compiler.h"
-#include "../calls/table.h"
-#include "../loop/stats.h"
+#include "lib/base/syscall.h"
+#include "lib/base/ask.h"
+#include "lib/base/compiler.h"
+#include "lib/calls/table.h"
+#include "lib/loop/stats.h"
 
 #define EVENTS	64
 

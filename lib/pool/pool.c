@@ -10,14 +10,14 @@
 #include <stdlib.h>
 
 #include "cancelpoint.h"
-#include "../base/cores.h"
+#include "lib/base/cores.h"
 #include "hold.h"
-#include "../calls/partial.h"
+#include "lib/calls/partial.h"
 #include "own_thread.h"
-#include "../loop/loop.h"
-#include "../loop/stats.h"
-#include "../loop/work.h"
-#include "../base/clock.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/stats.h"
+#include "lib/loop/work.h"
+#include "lib/base/clock.h"
 
 #define IDLE_NS		2000000000ULL	/* then a thread ends */
 #define STALL_NS	2000000ULL	/* no progress for so long: one more */

@@ -63,8 +63,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../base/futex.h"
-#include "../loop/call.h"
+#include "lib/base/futex.h"
+#include "lib/loop/call.h"
 #include "parking.h"
 #include "syscall_thread.h"
 

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-#include "../base/clock.h"
-#include "../loop/cancel.h"
-#include "../loop/event.h"
-#include "../loop/handle.h"
-#include "../loop/loop.h"
-#include "../pool/pool.h"
+#include "lib/base/clock.h"
+#include "lib/loop/cancel.h"
+#include "lib/loop/event.h"
+#include "lib/loop/handle.h"
+#include "lib/loop/loop.h"
+#include "lib/pool/pool.h"
 #include "run.h"
 
 bool flexsc__adopt_possible(const struct flexsc_loop *loop)

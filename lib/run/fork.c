@@ -8,12 +8,12 @@
 
 #include <pthread.h>
 
-#include "../calls/fds.h"
-#include "../calls/own_fd.h"
-#include "../loop/all.h"
-#include "../loop/loop.h"
-#include "../loop/signal.h"
-#include "../pool/pool.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "lib/loop/all.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/signal.h"
+#include "lib/pool/pool.h"
 #include "own.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -18,13 +18,13 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "../base/clock.h"
-#include "../base/compiler.h"
-#include "../loop/cancel.h"
-#include "../loop/event.h"
-#include "../loop/loop.h"
-#include "../loop/stats.h"
-#include "../pool/pool.h"
+#include "lib/base/clock.h"
+#include "lib/base/compiler.h"
+#include "lib/loop/cancel.h"
+#include "lib/loop/event.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/stats.h"
+#include "lib/pool/pool.h"
 
 #define SILENT_NS	1000000ULL	/* then look for what nobody tells of */
 

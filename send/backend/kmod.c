@@ -13,15 +13,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../lib/base/clock.h"
-#include "../../lib/base/syscall.h"
-#include "../../lib/calls/own_fd.h"
-#include "../../lib/engine/kmod_why.h"
-#include "../event/backend.h"
-#include "../event/critical.h"
-#include "../event/ecb.h"
-#include "../upcall/state.h"
-#include "../upcall/upcall.h"
+#include "lib/base/clock.h"
+#include "lib/base/syscall.h"
+#include "lib/calls/own_fd.h"
+#include "lib/engine/kmod_why.h"
+#include "send/event/backend.h"
+#include "send/event/critical.h"
+#include "send/event/ecb.h"
+#include "send/upcall/state.h"
+#include "send/upcall/upcall.h"
 #include "backends.h"
 #include "notifier.h"
 

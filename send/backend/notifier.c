@@ -12,9 +12,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../../lib/base/syscall.h"
-#include "../event/backend.h"
-#include "../event/critical.h"
+#include "lib/base/syscall.h"
+#include "send/event/backend.h"
+#include "send/event/critical.h"
 
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;

@@ -18,10 +18,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../lib/base/checks.h"
-#include "../event/ecb.h"
-#include "../event/slot.h"
-#include "../event/source.h"
+#include "lib/base/checks.h"
+#include "send/event/ecb.h"
+#include "send/event/slot.h"
+#include "send/event/source.h"
 #include "uring.h"
 
 struct acceptor {

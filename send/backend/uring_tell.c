@@ -24,9 +24,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../../lib/base/syscall.h"
-#include "../../lib/calls/own_fd.h"
-#include "../event/ecb.h"
+#include "lib/base/syscall.h"
+#include "lib/calls/own_fd.h"
+#include "send/event/ecb.h"
 #include "notifier.h"
 #include "uring.h"
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "../../lib/base/checks.h"
+#include "lib/base/checks.h"
 #include "backend.h"
 
 void flexsc__critical_handle(struct flexsc_ecb *ecb)

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../lib/base/syscall.h"
+#include "lib/base/syscall.h"
 #include "backend.h"
 #include "ecb.h"
 #include "source.h"

@@ -5,7 +5,7 @@
 #include <flexsc/send.h>
 #include <string.h>
 
-#include "../../lib/base/checks.h"
+#include "lib/base/checks.h"
 #include "ecb.h"
 
 /* The index + 1 of a free slot; 0: none. */

@@ -3,8 +3,8 @@
 
 #include <poll.h>
 
-#include "../../lib/base/checks.h"
-#include "../../lib/base/clock.h"
+#include "lib/base/checks.h"
+#include "lib/base/clock.h"
 #include "backend.h"
 #include "ecb.h"
 

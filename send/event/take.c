@@ -9,7 +9,7 @@
 
 #include <flexsc/send.h>
 
-#include "../../lib/base/checks.h"
+#include "lib/base/checks.h"
 #include "backend.h"
 #include "ecb.h"
 #include "detail.h"

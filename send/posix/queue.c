@@ -5,7 +5,7 @@
 #include <flexsc/signal.h>
 #include <string.h>
 
-#include "../../lib/base/checks.h"
+#include "lib/base/checks.h"
 
 /* A reference is an entry's index + 1; 0: none. */
 static struct queued entries[FLEXSC_SIGQUEUE_MAX];

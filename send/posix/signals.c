@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../../lib/base/checks.h"
-#include "../event/critical.h"
-#include "../event/take.h"
+#include "lib/base/checks.h"
+#include "send/event/critical.h"
+#include "send/event/take.h"
 #include "queue.h"
 
 /* No notification, or handlers that aren't any function. */

@@ -13,8 +13,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "../../lib/base/clock.h"
-#include "../event/critical.h"
+#include "lib/base/clock.h"
+#include "send/event/critical.h"
 #include "queue.h"
 #include "signals.h"
 

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "lib/run/adopt.h"
 
 enum { READS = 64, TIMERS = 8 };

@@ -19,7 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "readers.h"
 
 TEST(blocked_reads_dont_delay_later_calls)

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 static struct flexsc_loop *loop;
 static struct call call;

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 static unsigned int done;
 

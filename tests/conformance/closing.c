@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 #define MANY_BYTES	(1U << 20)	/* more than any buffer */
 #define PART_MS		30		/* then a part is done */

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-#include "../harness.h"
-#include "../steps.h"
+#include "tests/harness.h"
+#include "tests/steps.h"
 
 #define BATCH	64U
 

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 /* No sleep of these tests is as long: one that is has missed something. */
 #define LOST	(10 * SECOND)

@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 static struct flexsc_loop *loop;
 static unsigned int done;

@@ -19,7 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 #define LARGE	300000U
 

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 #define READERS	20
 #define LOCKERS	10

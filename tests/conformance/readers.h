@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 #define PIPES	200
 

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "readers.h"
 
 /* The three ways of receiving, in the order that their test uses them. */

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 static unsigned int done;
 

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 static void await_signal(struct flexsc_loop *loop, struct call *call, int signo)
 {

@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../lib/calls/table.h"
-#include "../harness.h"
+#include "lib/calls/table.h"
+#include "tests/harness.h"
 
 #define UNUSED_KEY	0x7fe5c0deU	/* of System V IPC; nobody's */
 #define ALL_ONES	UINT64_MAX

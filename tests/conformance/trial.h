@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 #define TRIAL_NOTES	256
 

@@ -555,14 +555,14 @@ def test_a_program_that_gains_rights_is_refused() -> None:
 @pytest.mark.parametrize("name", ["a b", "a:b"])
 def test_a_path_that_cannot_be_preloaded_is_refused(tmp_path: Path, name: str) -> None:
     built = Path(command()).resolve().parent
-    library = built / "../../threads/libflexsc-threads.so"
+    library = built / "../../runtime/libflexsc-threads.so"
     if not library.is_file():
         pytest.skip("not the command of a build tree")
     copy = tmp_path / name
     (copy / "cmd/flexsc").mkdir(parents=True)
-    (copy / "threads").mkdir()
+    (copy / "runtime").mkdir()
     shutil.copy(command(), copy / "cmd/flexsc/flexsc")
-    shutil.copy(library, copy / "threads")
+    shutil.copy(library, copy / "runtime")
     done = subprocess.run(
         [copy / "cmd/flexsc/flexsc", "run", "true"],
         capture_output=True,

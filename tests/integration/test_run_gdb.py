@@ -14,7 +14,7 @@ import pytest
 from conftest import eventually
 from programs import CARRIED, Program, installed, launcher, started
 
-SCRIPT = Path(__file__).resolve().parents[2] / "threads" / "report" / "flexsc_gdb.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "runtime" / "counters" / "flexsc_gdb.py"
 
 # A thread for each place where one can be, in a function of its own.
 SOURCE = """

@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "harness.h"
+#include "tests/harness.h"
 #include "lib/base/syscall.h"
 
 struct raw {

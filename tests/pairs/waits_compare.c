@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 #define DESCRIPTORS	8192U
 

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 #define JOBS		96
 #define WAKES		16

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 extern "C" {
-#include "../harness.h"
+#include "tests/harness.h"
 }
 
 namespace {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "patching.h"
 
 /* The text of an object, and its functions. */

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "../steps.h"
+#include "tests/steps.h"
 #include "threads.h"
 
 static int set, pair[2];

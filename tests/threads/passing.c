@@ -32,12 +32,12 @@
 #define TRY PASS
 /* Those of liburing the runtime calls for itself. */
 #define RING(symbol)
-#include "threads/base/symbols.def"
+#include "runtime/base/symbols.def"
 #undef PASS
 
 #define PASS(symbol, ...)	&passing_##symbol,
 static struct passing *const all[] = {
-#include "threads/base/symbols.def"
+#include "runtime/base/symbols.def"
 };
 
 #define ALL	(sizeof(all) / sizeof(*all))

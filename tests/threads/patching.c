@@ -8,11 +8,11 @@
 #include <Zydis/Zydis.h>
 
 #include "lib/base/syscall.h"
-#include "threads/arch/x86_64/length.h"
-#include "threads/base/interpose.h"
-#include "threads/calls/call.h"
-#include "threads/calls/hook.h"
-#include "threads/libc/sites.h"
+#include "runtime/arch/x86_64/length.h"
+#include "runtime/base/interpose.h"
+#include "runtime/calls/call.h"
+#include "runtime/calls/hook.h"
+#include "runtime/libc/sites.h"
 
 #define EXPORTED	__attribute__((visibility("default")))
 

@@ -25,7 +25,7 @@ static const char *const names[] = {
 #define RING(symbol)
 /* Those of threads end in the next definition, but want true arguments. */
 #define OWN(symbol)
-#include "threads/base/symbols.def"
+#include "runtime/base/symbols.def"
 	"syscall",
 };
 

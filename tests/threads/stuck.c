@@ -1335,7 +1335,7 @@ TEST_LIMIT(a_filter_comes_while_calls_hang_on_all_carriers, 40)
 static const int permitted[] = {
 #define OWN_CALL(name, ...)	SYS_##name,
 #define RING_CALL		OWN_CALL
-#include "threads/calls/own_calls.def"
+#include "runtime/calls/own_calls.def"
 	/* The program's, and libc's for it. */
 	SYS_read, SYS_write, SYS_recvfrom, SYS_sendto, SYS_accept, SYS_poll,
 	SYS_clock_nanosleep, SYS_shutdown, SYS_exit, SYS_exit_group,

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 
 static inline pthread_t start(void *(*run)(void *), void *arg)
 {

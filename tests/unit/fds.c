@@ -12,7 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "lib/calls/fds.h"
 
 #define SIGNALS		3000U	/* that arrive while the function runs */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The heap of the runtime of flexsc run, from inside. */
-#include "../harness.h"
-#include "threads/base/heap.c"
+#include "tests/harness.h"
+#include "runtime/base/heap.c"
 
 #define BLOCKS		(2 * CHUNK / 1024)
 

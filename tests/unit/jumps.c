@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../cmd/flexsc/bench/jumps.h"
-#include "../harness.h"
+#include "cmd/flexsc/bench/jumps.h"
+#include "tests/harness.h"
 
 #define LINES	64
 #define TIMES	3	/* each time in another order */

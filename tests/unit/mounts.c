@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "lib/calls/mounts.h"
 
 static enum mount_kind kind_at(const char *path, unsigned long *id)

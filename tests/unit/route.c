@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* flexsc bench --raw load: where clients' connections come from. */
-#include "../harness.h"
+#include "tests/harness.h"
 #include "cmd/flexsc/bench/route.h"
 
 /* The first address of a route, or 1: the settings are wrong. */

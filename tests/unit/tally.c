@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "cmd/flexsc/bench/arrivals.h"
 #include "cmd/flexsc/bench/tally.h"
 

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "lib/loop/timer.h"
 
 #define TIMERS		300

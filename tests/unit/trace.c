@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "cmd/flexsc/bench/agenda.h"
 #include "cmd/flexsc/bench/fileset.h"
 #include "cmd/flexsc/bench/trace.h"

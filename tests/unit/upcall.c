@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../harness.h"
-#include "../upcall/leaf.h"
+#include "tests/harness.h"
+#include "tests/upcall/leaf.h"
 
 #define RED_ZONE	128
 #define FLAG_TF		0x100

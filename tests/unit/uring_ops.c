@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "lib/engine/uring_ops.h"
 #include "lib/calls/table.h"
 

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "../harness.h"
+#include "tests/harness.h"
 #include "examples/webserver/web.h"
 
 #define SOCKET		500	/* the first client's */

@@ -3,10 +3,10 @@
  * The work of "flexsc bench cost" between system calls: units are done, and
  * each period is equal. And the clock of ticks.h: it goes on, at whatever rate.
  */
-#include "../../cmd/flexsc/bench/ticks.h"
-#include "../../cmd/flexsc/bench/work.h"
-#include "../harness.h"
-#include "../steps.h"
+#include "cmd/flexsc/bench/ticks.h"
+#include "cmd/flexsc/bench/work.h"
+#include "tests/harness.h"
+#include "tests/steps.h"
 
 /*
  * The number that a period adds to the sum, in every build on every processor.

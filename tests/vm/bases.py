@@ -67,7 +67,7 @@ def script() -> str:
 
 
 def test(image: Path, build: Path, log: Path) -> Tally:
-    files = [build / "threads" / LIBRARY, decoder()]
+    files = [build / "runtime" / LIBRARY, decoder()]
     files += [build / "tests" / "threads" / name for name in PROGRAMS]
     guest = Guest(image, [], files, memory=1500, parameters="nofsgsbase")
     with tempfile.TemporaryFile("w+") as output:

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../command.h"
+#include "cmd/flexsc/command.h"
 #include "flexbench.h"
 #include "settings.h"
 

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "../../../lib/base/cores.h"
+#include "lib/base/cores.h"
 
 #include "cases.h"
 #include "loop.h"

@@ -20,7 +20,7 @@
 
 #include <flexsc/loop.h>
 
-#include "../command.h"
+#include "cmd/flexsc/command.h"
 #include "worker.h"
 #include "http/mime.h"
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FLEXSC_THREADS_APART_H
+#define FLEXSC_THREADS_APART_H
+
+#include "runtime/sched/uthread.h"
+
+/*
+ * Make u's call at home. If the call gives a kernel thread state that carriers lack,
+ * its thread stays at home from then on.
+ */
+long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
+
+#endif /* FLEXSC_THREADS_APART_H */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The buckets of user-level futexes (ufutex.h). A bucket has the user threads
+ * that wait for words of one hash. A user thread's futex.word is read with its
+ * bucket's lock, or to find the bucket.
+ */
+#ifndef FLEXSC_THREADS_BUCKET_H
+#define FLEXSC_THREADS_BUCKET_H
+
+#include "runtime/sched/uthread.h"
+#include "lib/base/futex.h"
+
+#define BUCKETS	1024U	/* flexsc__buckets; 54 is 64 less their bits */
+
+struct bucket {
+	struct lock lock;
+	_Atomic uint32_t users;		/* user threads that wait: F1, F2 */
+	_Atomic uint32_t kernels;	/* kernel threads that wait: F1, F2 */
+	struct uthread *head, *tail;
+} __attribute__((aligned(64)));
+
+extern struct bucket flexsc__buckets[BUCKETS];
+
+static inline struct bucket *bucket_of(const uint32_t *word)
+{
+	uint64_t hash = (uintptr_t)word / sizeof(*word) * 0x9e3779b97f4a7c15ULL;
+
+	return &flexsc__buckets[hash >> 54];
+}
+
+static inline void bucket_add(struct bucket *bucket, struct uthread *u)
+{
+	lock_assert_held(&bucket->lock);
+	u->futex.prev = bucket->tail;
+	u->futex.next = NULL;
+	if (bucket->tail)
+		bucket->tail->futex.next = u;
+	else
+		bucket->head = u;
+	bucket->tail = u;
+	u->futex.queued = true;
+}
+
+static inline void bucket_remove(struct bucket *bucket, struct uthread *u)
+{
+	lock_assert_held(&bucket->lock);
+	if (u->futex.prev)
+		u->futex.prev->futex.next = u->futex.next;
+	else
+		bucket->head = u->futex.next;
+	if (u->futex.next)
+		u->futex.next->futex.prev = u->futex.prev;
+	else
+		bucket->tail = u->futex.prev;
+	u->futex.queued = false;
+	atomic_fetch_sub(&bucket->users, 1);
+}
+
+/*
+ * Lock the bucket that u is in. A requeue may move u to another one meanwhile.
+ */
+static inline struct bucket *bucket_lock(const struct uthread *u)
+{
+	for (;;) {
+		uint32_t *word = __atomic_load_n(&u->futex.word,
+						 __ATOMIC_RELAXED);
+		struct bucket *bucket = bucket_of(word);
+
+		lock(&bucket->lock);
+		if (bucket_of(u->futex.word) == bucket)
+			return bucket;
+		unlock(&bucket->lock);
+	}
+}
+
+static inline void buckets_lock(struct bucket *a, struct bucket *b)
+{
+	if (a > b) {
+		struct bucket *c = a;
+
+		a = b;
+		b = c;
+	}
+	lock(&a->lock);
+	if (a != b)
+		lock(&b->lock);
+}
+
+static inline void buckets_unlock(struct bucket *a, struct bucket *b)
+{
+	unlock(&a->lock);
+	if (a != b)
+		unlock(&b->lock);
+}
+
+#endif /* FLEXSC_THREADS_BUCKET_H */

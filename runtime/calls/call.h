@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A user thread's system call, in each of the ways that it can be made; hook.h
+ * says which call is made in which way. The functions run on the user thread,
+ * inside the runtime unless they say otherwise, and return the kernel's result: a
+ * value or -errno. Where "u->point" is set, a cancellation takes effect while the
+ * call waits, and, of a call that isn't made at home, only if it had no effect.
+ */
+#ifndef FLEXSC_THREADS_CALL_H
+#define FLEXSC_THREADS_CALL_H
+
+#include "runtime/sched/uthread.h"
+
+/* An argument that is a pointer. */
+static inline const void *flexsc__arg_pointer(uint64_t arg)
+{
+	return (const void *)(uintptr_t)arg;
+}
+
+/*
+ * Calls of which an event loop's turn consists. What the runtime does about such
+ * calls must cost little.
+ */
+enum call_kind {
+	CALL_OTHER = 0,
+	CALL_TRANSFERS,	/* receives or sends by its first argument */
+	CALL_ACCEPTS,
+	CALL_SUBMITS,	/* requests of asynchronous I/O */
+	CALL_AWAITS,	/* any of a set, a list of descriptors, or requests */
+	CALL_POLLS,	/* any of a list that hasn't just one descriptor */
+};
+
+#define CALL_KINDS	512	/* calls from this number on are other ones */
+extern const uint8_t flexsc__call_kinds[CALL_KINDS];
+
+static inline enum call_kind call_kind(long nr)
+{
+	return (unsigned long)nr < CALL_KINDS ?
+		       (enum call_kind)flexsc__call_kinds[nr] :
+		       CALL_OTHER;
+}
+
+/*
+ * Does the call wait for any of many, as an event loop does? poll() of one
+ * descriptor doesn't; poll() of none is a sleep that needs a home as well.
+ */
+static inline bool call_awaits_any(long nr, const uint64_t a[6])
+{
+	enum call_kind kind = call_kind(nr);
+
+	return kind == CALL_AWAITS || (kind == CALL_POLLS && a[1] != 1);
+}
+
+/* Make a call that doesn't wait, on the spot. Any thread. */
+long flexsc__call_plainly(long nr, const uint64_t a[6]);
+
+/*
+ * Is the caller a signal handler on a home that is asleep? It has the user thread's
+ * TLS, but isn't the user thread.
+ */
+static inline bool flexsc__is_asleep(const struct uthread *u)
+{
+	return at_home() && u->home.away;
+}
+
+/*
+ * Make a call in the kernel, on the spot: as a cancellation point if it is one of the
+ * program's, but not if it is the runtime's own. Outside the runtime, and for threads
+ * that aren't user threads.
+ */
+long flexsc__call_of_other(long nr, const uint64_t a[6]);
+
+/*
+ * Make a call that may take a while outside the runtime, so that signals are
+ * handled meanwhile. On any kernel thread.
+ */
+long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6]);
+
+/*
+ * Make a call as libc's cancellation points do: a cancellation between the
+ * call's end and the change of type loses the call's result, as in libc.
+ * Outside the runtime.
+ */
+long flexsc__call_point(long nr, const uint64_t a[6]);
+
+/* Make the call of a user thread that is at home, as libc would make it. */
+long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6]);
+
+/* Come home, then make the call there. */
+long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6]);
+
+/* Come home for a call that waits there: sched/lodge.h. */
+long flexsc__call_wait_home(struct uthread *u, long nr, const uint64_t a[6]);
+
+/*
+ * Make a call that neither a loop nor a poll of its descriptor can wait for: on
+ * the spot if it needn't wait, and else at home.
+ */
+long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6]);
+
+/*
+ * Have the carrier's loop make the call, while other user threads run. The call
+ * is posted again after handlers that have SA_RESTART.
+ */
+long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6]);
+/*
+ * The same for a part of a call that isn't the first: -EINTR after any handler, as the
+ * call has had an effect.
+ */
+long flexsc__call_post_part(struct uthread *u, long nr, const uint64_t a[6]);
+
+/*
+ * Did a signal handler end the wait so that the program sees EINTR? If not, a
+ * call that had no effect is begun again.
+ */
+bool flexsc__call_interrupted(struct uthread *u, long nr);
+
+#endif /* FLEXSC_THREADS_CALL_H */

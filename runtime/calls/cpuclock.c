@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "cpuclock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "call.h"
+#include "lib/base/clock.h"
+#include "runtime/base/peek.h"
+#include "runtime/sched/cputime.h"
+#include "runtime/sched/state.h"
+#include "runtime/sched/tied.h"
+#include "runtime/sched/uthreads.h"
+#include "filter.h"
+#include "timers.h"
+
+/*
+ * A thread's clock never goes back, whichever thread asks, although a look may
+ * have taken ticks off.
+ */
+static uint64_t tell(struct uthread *u, uint64_t ns)
+{
+	uint64_t told = atomic_load(&u->told);
+
+	while (told < ns)
+		if (atomic_compare_exchange_weak(&u->told, &told, ns))
+			return ns;
+	return told;
+}
+
+/*
+ * User threads that have ended, and whose kernel threads may still run, as
+ * glibc calls destructors in between. Read and written with the list of user
+ * threads locked. Threads whose ids have the same remainder by ENDED share a
+ * slot; it has the one that ended last.
+ */
+#define ENDED		256U
+
+static struct ended {
+	int32_t tid;
+	uint64_t home;	/* ns that its home had computed when it ended */
+	uint64_t ran;	/* ticks that it has computed on carriers */
+	uint64_t told;	/* ns that its clock had shown when it ended */
+} ended[ENDED];
+
+static struct ended *ended_with(int32_t tid)
+{
+	return &ended[(uint32_t)tid % ENDED];
+}
+
+/*
+ * What the user thread that ended with this id has computed on carriers, in
+ * ns; 0 if none is known. A new thread without a user thread may have the id:
+ * it isn't taken for the ended one as long as it has computed less at home.
+ */
+static uint64_t ended_away(int32_t tid)
+{
+	const struct ended *last = ended_with(tid);
+	/* 0: the kernel thread has ended meanwhile, too. */
+	uint64_t home = flexsc__cputime_of(tid);
+
+	return last->tid == tid && (!home || home >= last->home) ?
+		       flexsc__cputime_ns(last->ran) : 0;
+}
+
+static bool ended_time(int32_t tid, uint64_t home_ns, uint64_t *ns)
+{
+	const struct ended *last = ended_with(tid);
+	uint64_t away = ended_away(tid);
+
+	if (!away)
+		return false;
+	*ns = home_ns + away;
+	if (*ns < last->told)
+		*ns = last->told;
+	return true;
+}
+
+void flexsc__cpuclock_end(const struct uthread *u)
+{
+	struct ended last = { .tid = u->home.k.tid, .ran = u->ran };
+
+	if (filter_is_near(u))
+		return;
+	last.home = flexsc__cputime_of(last.tid);
+	flexsc__uthreads_lock();
+	last.told = atomic_load(&u->told);
+	*ended_with(last.tid) = last;
+	flexsc__uthreads_unlock();
+}
+
+void flexsc__cpuclock_forked(void)
+{
+	memset(ended, 0, sizeof(ended));
+}
+
+/* The id of the thread that a clock is of. */
+
+static int32_t tid_of(const struct uthread *self, clockid_t clock)
+{
+	int32_t tid = clock == CLOCK_THREAD_CPUTIME_ID ? 0 : ~(clock >> 3);
+
+	return tid || !self ? tid : self->home.k.tid;
+}
+
+/*
+ * Processor time of a user thread, at home and on carriers; false if tid is
+ * neither a user thread's nor of one that has ended.
+ */
+static bool find_time(struct uthread *self, int32_t tid, uint64_t home_ns,
+		       uint64_t *ns)
+{
+	struct uthread *u;
+	bool found = true;
+
+	if (self && self->home.k.tid == tid) {
+		*ns = tell(self, home_ns + flexsc__cputime_own(self));
+		return true;
+	}
+	flexsc__uthreads_lock();
+	u = flexsc__uthread_with(tid);
+	if (u)
+		*ns = tell(u, home_ns + flexsc__cputime_other(u));
+	else
+		found = ended_time(tid, home_ns, ns);
+	flexsc__uthreads_unlock();
+	return found;
+}
+
+long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6])
+{
+	clockid_t clock = (clockid_t)args[0];
+	struct timespec *time = (struct timespec *)(uintptr_t)args[1];
+	uint64_t ns;
+	int32_t tid;
+	long ret;
+
+	if (!cpuclock_is_thread_s(clock) || !runtime_runs())
+		return flexsc__call_plainly(SYS_clock_gettime, args);
+	tid = tid_of(u, clock);
+	if (tid)
+		clock = (clockid_t)(~(uint32_t)tid << 3) |
+			(clock < 0 ? clock & 7 : 6);
+	ret = raw_syscall(SYS_clock_gettime, (uint64_t)clock, args[1], 0, 0, 0,
+			  0);
+	if (!ret && tid && find_time(u, tid, time_ns(time), &ns))
+		*time = (struct timespec){ (time_t)(ns / SECOND),
+					   (long)(ns % SECOND) };
+	return ret;
+}
+
+long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6])
+{
+	struct rusage *usage = (struct rusage *)(uintptr_t)args[1];
+	uint64_t us;
+	long ret;
+
+	if ((int)args[0] != RUSAGE_THREAD)
+		return flexsc__call_plainly(SYS_getrusage, args);
+	ret = flexsc__call_go_home(u, SYS_getrusage, args);
+	if (ret)
+		return ret;
+	us = flexsc__cputime_before(u) / 1000 + (uint64_t)usage->ru_utime.tv_usec;
+	usage->ru_utime.tv_sec += (time_t)(us / 1000000);
+	usage->ru_utime.tv_usec = (suseconds_t)(us % 1000000);
+	return 0;
+}
+
+/* Timers. */
+
+static void cpuclock_tie(int32_t tid, bool tied)
+{
+	struct uthread *u;
+
+	flexsc__uthreads_lock();
+	u = flexsc__uthread_with(tid);
+	if (u)
+		flexsc__tie(u, TIED_CLOCK, tied);
+	flexsc__uthreads_unlock();
+}
+
+void flexsc__cpuclock_begin(struct uthread *u)
+{
+	if (flexsc__timers_on(u->home.k.tid))
+		cpuclock_tie(u->home.k.tid, true);
+}
+
+int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock)
+{
+	int32_t tid;
+
+	if (!cpuclock_is_thread_s(clock))
+		return 0;
+	tid = tid_of(u, clock);
+	cpuclock_tie(tid, true);
+	flexsc__tied_settle(u, tid);
+	return tid;
+}
+
+void flexsc__cpuclock_untie(int32_t tid)
+{
+	cpuclock_tie(tid, false);
+}
+
+struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time)
+{
+	const struct uthread *u;
+	uint64_t ns = 0, away;
+
+	flexsc__uthreads_lock();
+	u = flexsc__uthread_with(tid);
+	away = u ? flexsc__cputime_before(u) : ended_away(tid);
+	flexsc__uthreads_unlock();
+	if (time_valid(&time))
+		ns = time_ns(&time);
+	if (!ns || !away)
+		return time;
+	/* A time that has passed must not become 0, which means never. */
+	ns = ns > away ? ns - away : 1;
+	return (struct timespec){ (time_t)(ns / SECOND), (long)(ns % SECOND) };
+}
+
+/*
+ * The thread whose clock it is stays tied for good, because other threads may
+ * sleep by that clock, too.
+ */
+long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6])
+{
+	clockid_t clock = (clockid_t)args[0];
+	uint64_t changed[6] = { args[0], args[1], args[2], args[3] };
+	struct timespec time;
+	int32_t tid = 0;
+
+	if (tid_of(u, clock) != u->home.k.tid)
+		tid = flexsc__cpuclock_tie(u, clock);
+	if (tid && args[1] & TIMER_ABSTIME &&
+	    peek_can_read(args[2], sizeof(time))) {
+		time = flexsc__cpuclock_at_home(
+			tid, *(struct timespec *)(uintptr_t)args[2]);
+		changed[2] = PTR(&time);
+	}
+	return flexsc__call_go_home(u, SYS_clock_nanosleep, changed);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The clocks of threads' processor time. That of a user thread is its home's,
+ * and what it has computed on carriers (sched/cputime.h).
+ *
+ * A kernel's timer on such a clock counts what the home computes. So a user
+ * thread is tied (sched/tied.h) as long as there is a timer on its clock, and an
+ * absolute time is given to the kernel less what the thread has computed on
+ * carriers.
+ */
+#ifndef FLEXSC_THREADS_CPUCLOCK_H
+#define FLEXSC_THREADS_CPUCLOCK_H
+
+#include <time.h>
+
+#include "runtime/sched/uthread.h"
+
+/* Is the clock a thread's, and not a process's? By the kernel's numbering. */
+static inline bool cpuclock_is_thread_s(clockid_t clock)
+{
+	return clock == CLOCK_THREAD_CPUTIME_ID ||
+	       (clock < 0 && (clock & 7) >= 4 && (clock & 7) < 7);
+}
+
+/*
+ * clock_gettime(2) and getrusage(2). Any thread; u is the calling thread, if it
+ * is a user thread.
+ */
+long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6]);
+long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6]);
+
+/* clock_nanosleep(2) by a thread's clock, for a user thread. */
+long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6]);
+
+/*
+ * u is a new user thread, listed. Another thread may have made a timer on its
+ * clock already.
+ */
+void flexsc__cpuclock_begin(struct uthread *u);
+/*
+ * Inside the runtime: u ends, at home for good, and is listed still. Its clock
+ * goes on for other threads until its kernel thread is gone.
+ */
+void flexsc__cpuclock_end(const struct uthread *u);
+/* Forget in a forked child the user threads that have ended. */
+void flexsc__cpuclock_forked(void);
+
+/*
+ * Tie the thread of a clock that a timer is on. Inside the runtime, u being the
+ * calling thread. Returns the id of the thread whose clock it is, which is tied
+ * now if it is a user thread; 0 if the clock is no thread's.
+ */
+int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock);
+/* Inside the runtime: the last timer on this thread's clock is gone. */
+void flexsc__cpuclock_untie(int32_t tid);
+
+/*
+ * Inside the runtime: converts a time on the clock of the thread tid to the
+ * clock of its home.
+ */
+struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time);
+
+#endif /* FLEXSC_THREADS_CPUCLOCK_H */

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+#include "filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/io_uring.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "runtime/counters/run_page.h"
+#include "runtime/sched/carrier.h"
+#include "runtime/sched/monitor.h"
+#include "runtime/sched/spare.h"
+#include "runtime/sched/state.h"
+#include "runtime/sched/uthreads.h"
+#include "call.h"
+#include "lib/base/futex.h"
+#include "lib/base/sigaction.h"
+#include "lib/base/trial.h"
+
+#define NO_ID	((uint64_t)-2)	/* of no file, process, clock, signal ... */
+
+struct own_call {
+	long nr;
+	uint64_t args[6];
+};
+
+/* Those of io_uring come last. */
+static const struct own_call own_calls[] = {
+#define OWN_CALL(name, ...)	{ SYS_##name, { __VA_ARGS__ } },
+#define RING_CALL		OWN_CALL
+#include "own_calls.def"
+#undef OWN_CALL
+#undef RING_CALL
+};
+
+enum {
+	OWN_CALLS = sizeof(own_calls) / sizeof(own_calls[0]),
+	RING_CALLS = 0
+#define OWN_CALL(...)
+#define RING_CALL(...)		+ 1
+#include "own_calls.def"
+};
+
+struct filter {
+	uint64_t program;
+	uint64_t flags;
+};
+
+enum verdict { PERMITS, FORBIDS, IS_REFUSED };
+
+static long make(const struct own_call *call)
+{
+	const uint64_t *a = call->args;
+
+	return raw_syscall(call->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static void ignore(int signo)
+{
+	(void)signo;
+}
+
+static void prepare_signal(void)
+{
+	extern void flexsc__cancel_restorer(void);
+	const struct kernel_sigaction action = {
+		.handler = (uintptr_t)ignore,
+		.flags = SA_RESTORER,
+		.restorer = (uintptr_t)flexsc__cancel_restorer,
+	};
+	const sigmask_t others = ~SIGNAL_BIT(SIGUSR1);
+
+	kernel_sigaction(SIGUSR1, &action, NULL);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&others), 0,
+		    sizeof(others), 0, 0);
+}
+
+/*
+ * Try rt_sigreturn(2), which needs the frame of a signal: it ends the handler of this
+ * one. If the call fails, the child dies.
+ */
+static void signal_itself(void)
+{
+	raw_syscall(SYS_tgkill,
+		    (uint64_t)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
+		    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0), SIGUSR1,
+		    0, 0, 0);
+}
+
+/*
+ * In a child. Without the flag for a listener: calls that the filter passes to one fail
+ * then, and count as forbidden.
+ */
+static int try_filter(const void *arg)
+{
+	const uint64_t kept = SECCOMP_FILTER_FLAG_SPEC_ALLOW |
+			      SECCOMP_FILTER_FLAG_LOG;
+	const struct filter *filter = arg;
+	/* Carriers that are started later find out about io_uring by themselves. */
+	const bool rings = flexsc__runtime.polls &&
+			   !atomic_load(&flexsc__runtime.rests);
+	const size_t n = OWN_CALLS - (rings ? 0 : RING_CALLS);
+	long before[OWN_CALLS];
+
+	for (size_t i = 0; i < n; i++)
+		before[i] = make(&own_calls[i]);
+	prepare_signal();
+	if (raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			filter->flags & kept, filter->program, 0, 0, 0))
+		return IS_REFUSED;
+	for (size_t i = 0; i < n; i++)
+		if (make(&own_calls[i]) != before[i])
+			return FORBIDS;
+	signal_itself();
+	return PERMITS;
+}
+
+/*
+ * Does the filter forbid a call that carriers need? Not if the kernel refuses it, which
+ * changes nothing. If there can be no child, the answer is yes.
+ */
+static bool forbids(const struct filter *filter)
+{
+	const int ret = flexsc__trial(try_filter, filter);
+
+	return ret != PERMITS && ret != IS_REFUSED;
+}
+
+/*
+ * The last number given. uthread.filter is the number of the first filter that the
+ * thread, or one that made it, installed for itself alone; 0 without any.
+ */
+static _Atomic uint32_t numbers;
+
+/*
+ * Does another thread have a filter that "self" lacks? Then the kernel refuses a filter
+ * for all. With the list locked, so that no such thread ends before the call.
+ */
+static bool one_has_another(const struct uthread *self)
+{
+	const struct uthread *u = flexsc__uthreads_first();
+
+	while (u && (!u->filter || u->filter == self->filter))
+		u = u->all_next;
+	return u;
+}
+
+static void number(struct uthread *u)
+{
+	flexsc__uthreads_lock();
+	u->filter = atomic_fetch_add(&numbers, 1) + 1;
+	flexsc__uthreads_unlock();
+}
+
+static void tie(struct uthread *u, bool tied)
+{
+	flexsc__uthreads_lock();
+	/* Another thread may have tied u meanwhile. */
+	flexsc__tie(u, TIED_FILTER,
+		    tied || atomic_load(&flexsc__runtime.filtered));
+	flexsc__uthreads_unlock();
+}
+
+/* On a thread without a filter. From here on no carrier gets anything to do. */
+static void retire(void *self)
+{
+	flexsc__tie_others(self, TIED_FILTER);
+	/* Only the monitor has carriers adopted, which must not happen from here on. */
+	flexsc__monitor_end();
+	flexsc__carriers_retire();
+}
+
+static void bring_all_home(struct uthread *u)
+{
+	atomic_store(&flexsc__runtime.filtered, true);
+	if (!atomic_load(&flexsc__runtime.rests) &&
+	    !flexsc__spares_end_by(retire, u))
+		retire(u);
+}
+
+/*
+ * Does the kernel refuse the flags? It checks them before it reads the program, which
+ * is missing here: -EFAULT says that the flags are good.
+ */
+static bool is_refused(long nr, const struct filter *filter)
+{
+	return nr == SYS_seccomp &&
+	       raw_syscall(nr, SECCOMP_SET_MODE_FILTER, filter->flags, 0, 0, 0,
+			   0) != -EFAULT;
+}
+
+/* Do the carriers have to retire before all threads get this filter? */
+static bool retires(const struct uthread *u, const struct filter *filter)
+{
+	return !atomic_load(&flexsc__runtime.filtered) &&
+	       (filter_is_near(u) || forbids(filter));
+}
+
+/* One thread at a time installs a filter for all. */
+static struct lock installing;
+
+static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
+			    const struct filter *filter)
+{
+	bool fails;
+	long ret = 0;
+
+	flexsc__uthreads_lock();
+	fails = one_has_another(u) || is_refused(nr, filter);
+	if (fails)
+		ret = flexsc__call_plainly(nr, a);
+	flexsc__uthreads_unlock();
+	if (fails)
+		return ret;
+	if (retires(u, filter)) {
+		bring_all_home(u);
+		tie(u, true);
+	}
+	return flexsc__call_plainly(nr, a);
+}
+
+/*
+ * The thread that has the lock may wait until all others are outside the runtime. It
+ * doesn't wait for those that wait for the lock: "installs" marks them. u stays inside
+ * the runtime until it has released the lock, so no handler of the program's runs, which
+ * might jump away.
+ */
+static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
+		    const struct filter *filter)
+{
+	long ret;
+
+	atomic_store(&u->installs, true);
+	lock(&installing);
+	ret = install_for_all(u, nr, a, filter);
+	unlock(&installing);
+	atomic_store(&u->installs, false);
+	u->way = WAY_AT_HOME;
+	return ret;
+}
+
+static bool is_filter(long nr, const uint64_t a[6])
+{
+	return nr == SYS_prctl ? a[0] == PR_SET_SECCOMP &&
+					 a[1] == SECCOMP_MODE_FILTER :
+				 nr == SYS_seccomp &&
+					 a[0] == SECCOMP_SET_MODE_FILTER;
+}
+
+/* Strict mode: the thread may only read, write, return from handlers and exit. */
+static bool is_strict(long nr, const uint64_t a[6])
+{
+	return nr == SYS_prctl ? a[0] == PR_SET_SECCOMP &&
+					 a[1] == SECCOMP_MODE_STRICT :
+				 nr == SYS_seccomp &&
+					 a[0] == SECCOMP_SET_MODE_STRICT;
+}
+
+bool flexsc__filter_is_tried(long nr, const uint64_t a[6])
+{
+	return is_filter(nr, a) || is_strict(nr, a);
+}
+
+static bool is_for_all(long nr, const uint64_t a[6])
+{
+	return nr == SYS_seccomp && is_filter(nr, a) &&
+	       a[1] & SECCOMP_FILTER_FLAG_TSYNC;
+}
+
+/* A filter for u alone. If the kernel refuses it, u is as before. */
+static long install_own(struct uthread *u, long nr, const uint64_t a[6])
+{
+	const bool was = filter_is_near(u);
+	long ret;
+
+	tie(u, true);
+	ret = flexsc__call_at_home(u, nr, a);
+	if (ret >= 0 && !u->filter)
+		number(u);
+	else if (ret < 0 && !was)
+		tie(u, false);
+	return ret;
+}
+
+long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
+{
+	const struct filter filter = { a[2], nr == SYS_prctl ? 0 : a[1] };
+
+	/* At rest, u is the only thread, and all later ones get its filter. */
+	if (is_for_all(nr, a) ||
+	    (is_filter(nr, a) && atomic_load(&flexsc__runtime.rests)))
+		return in_turn(u, nr, a, &filter);
+	if (flexsc__filter_is_tried(nr, a))
+		return install_own(u, nr, a);
+	return flexsc__call_at_home(u, nr, a);
+}
+
+void flexsc__filter_forked(void)
+{
+	installing = (struct lock){ 0 };
+}

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+#include "hook.h"
+
+#include <errno.h>
+#include <linux/flexsc.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "apart.h"
+#include "call.h"
+#include "runtime/sched/carrier.h"
+#include "lib/pool/closing.h"
+#include "runtime/sched/count.h"
+#include "cpuclock.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "futex2.h"
+#include "life.h"
+#include "runtime/sched/home.h"
+#include "runtime/sched/moved.h"
+#include "runtime/sched/own_thread.h"
+#include "polling.h"
+#include "way.h"
+#include "runtime/sched/ending.h"
+#include "runtime/signals/actions.h"
+#include "runtime/signals/signals.h"
+#include "sigmask.h"
+#include "sleep.h"
+#include "ufutex.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/state.h"
+
+/*
+ * A user thread whose calls don't wait lets others run after SLICE_TICKS of the
+ * processor's ticks, about 1 ms. A carrier looks once in SLICE_CALLS calls.
+ */
+#define SLICE_TICKS	2500000U
+#define SLICE_CALLS	16U
+
+/*
+ * close_range() without the runtime's own descriptors: to the program they don't
+ * exist.
+ */
+static long close_others(const uint64_t a[6])
+{
+	uint64_t first = (uint32_t)a[0], last = (uint32_t)a[1], own;
+	long ret = 0;
+
+	for (; !ret && first <= last; first = own + 1) {
+		own = flexsc__fds_next(first, last);
+		while (own <= last && !fds_is_own((uint32_t)own))
+			own = flexsc__fds_next(own + 1, last);
+		if (own > first)
+			ret = raw_syscall(SYS_close_range, first, own - 1, a[2],
+					  0, 0, 0);
+	}
+	return ret;
+}
+
+static bool closes_own(long nr, const uint64_t a[6])
+{
+	return (nr == SYS_close && fds_is_own((uint32_t)a[0])) ||
+	       ((nr == SYS_dup2 || nr == SYS_dup3) &&
+		fds_is_own((uint32_t)a[1]));
+}
+
+/* Does the kernel send SIGPIPE if the call fails with EPIPE? */
+static bool raises_pipe(long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwritev2:
+	case SYS_sendfile:
+	case SYS_splice:
+	case SYS_tee:
+	case SYS_vmsplice:
+		return true;
+	case SYS_sendto:
+	case SYS_sendmmsg:
+		return !(a[3] & MSG_NOSIGNAL);
+	case SYS_sendmsg:
+		return !(a[2] & MSG_NOSIGNAL);
+	default:
+		return false;
+	}
+}
+
+/*
+ * Does the kernel send SIGXFSZ if the call fails with EFBIG? Not if the limit is
+ * the file system's, so ask whether the process has a limit of its own.
+ */
+static bool raises_size(long nr)
+{
+	struct rlimit limit;
+
+	switch (nr) {
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwrite64:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+	case SYS_truncate:
+	case SYS_ftruncate:
+	case SYS_fallocate:
+	case SYS_copy_file_range:
+	case SYS_sendfile:
+	case SYS_splice:
+		return !raw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0,
+				    PTR(&limit), 0, 0) &&
+		       limit.rlim_cur != RLIM_INFINITY;
+	default:
+		return false;
+	}
+}
+
+/*
+ * The signal that the kernel sends with the call's error, to the kernel thread
+ * that made the call; 0 if none.
+ */
+static int raised(long nr, const uint64_t a[6], long ret)
+{
+	if (ret == -EPIPE && raises_pipe(nr, a))
+		return SIGPIPE;
+	if (ret == -EFBIG && raises_size(nr))
+		return SIGXFSZ;
+	return 0;
+}
+
+/* Was the call made at home? Then the signal of its error has come already. */
+static bool made_at_home(const struct uthread *u)
+{
+	return u->way != WAY_POSTED && at_home();
+}
+
+/*
+ * Before a descriptor is closed: calls that wait for its file go on with a copy.
+ * While there are several threads no carrier ends, so the loops are used without a lock.
+ */
+static void hold(uint32_t fd)
+{
+	flexsc__fds_unmark(fd);
+	flexsc__polling_hold(fd);
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		flexsc__closing_hold(flexsc__runtime.carriers[i].loop, fd);
+}
+
+/*
+ * Does the call close descriptors or shut sockets down (lib/pool/closing.h)?
+ * Unlike closes(), for any number, even one that the table of calls lacks.
+ */
+static bool closes_others(long nr)
+{
+	switch (nr) {
+	case SYS_close:
+	case SYS_dup2:
+	case SYS_dup3:
+	case SYS_close_range:
+	case SYS_shutdown:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Messages may pass descriptors. */
+static bool sends_message(long nr)
+{
+	return nr == SYS_sendmsg || nr == SYS_sendmmsg;
+}
+
+static void closed(uint32_t fd)
+{
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		flexsc__closing_closed(flexsc__runtime.carriers[i].loop, fd);
+}
+
+/*
+ * Is the caller a child of vfork() or posix_spawn()? It has the user thread's
+ * memory and descriptors of its own, so what it does to descriptors must not be
+ * noted, and its calls must leave no trace in the user thread.
+ */
+static bool in_child(struct uthread *u)
+{
+	if (!u->forks)
+		return false;
+	if (runtime_is_lent())
+		return true;
+	/*
+	 * The parent runs here. u->forks stays set until the function that
+	 * makes the child is over, because in posix_spawn() the parent makes
+	 * calls before there is a child.
+	 */
+	if (u->forks == FORKS_NOW && !flexsc__stay_goes_on(u))
+		u->forks = FORKS_NOT;
+	return false;
+}
+
+void flexsc__hook_closes(uint32_t fd)
+{
+	struct uthread *u = &flexsc__self;
+	bool enters = u->alive && !u->busy;
+
+	if (fds_is_marked(fd)) {
+		if (enters)
+			flexsc__enter(u);
+		hold(fd);
+		if (enters)
+			flexsc__exit(u);
+	}
+	moved_close(fd);
+	moved_settle();
+	fds_forget_closed(fd);
+}
+
+/*
+ * Before the call and after it: a call that is posted in between may have the old file,
+ * and mustn't be moved either (sched/moved.h).
+ */
+static void count_closing(long nr, const uint64_t a[6])
+{
+	if (nr == SYS_close_range)
+		flexsc__moved_close_range((uint32_t)a[0], (uint32_t)a[1]);
+	else
+		moved_close((uint32_t)a[nr != SYS_close]);
+}
+
+static long by_class(struct uthread *u, long nr, const uint64_t a[6])
+{
+	struct flexsc_entry entry = {
+		.nr = (__u16)nr,
+		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
+	};
+	long ret;
+	int signo;
+
+	if (closes_own(nr, a))
+		return -EBADF;
+	if (closes_others(nr) && nr != SYS_shutdown) {
+		count_closing(nr, a);
+		moved_settle();
+		flexsc__closing_each(nr, entry.args, hold);
+	}
+	flexsc__fds_note(&entry);
+	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])
+		ret = close_others(a);
+	else
+		ret = flexsc__way_make(u, nr, &entry);
+	signo = raised(nr, a, ret);
+	if (signo && !made_at_home(u))
+		flexsc__signal_self(u, signo);
+	/*
+	 * Between the first note and the call, another thread may have asked
+	 * about the descriptor or begun to wait for it.
+	 */
+	flexsc__fds_note(&entry);
+	if (closes_others(nr)) {
+		if (nr != SYS_shutdown)
+			count_closing(nr, a);
+		flexsc__closing_each(nr, entry.args, closed);
+	}
+	flexsc__fds_note_made(&entry, ret);
+	if (sends_message(nr))
+		flexsc__fds_note_sent(nr, a[1], ret);
+	return ret;
+}
+
+/*
+ * Send a signal to a thread. A signal to the calling thread itself arrives
+ * before this returns.
+ */
+static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
+{
+	const uint64_t *to = &a[nr != SYS_tkill];
+	int32_t tid = (int32_t)to[0];
+	long ret;
+
+	/* The kernel lets a kernel thread send some siginfos only to itself. */
+	if (tid == u->home.k.tid || nr == SYS_rt_tgsigqueueinfo)
+		ret = flexsc__call_go_home(u, nr, a);
+	else
+		ret = flexsc__call_plainly(nr, a);
+	if (!ret && tid != u->home.k.tid)
+		flexsc__signal_sent(tid, (int)to[1]);
+	return ret;
+}
+
+/*
+ * syscall(SYS_exit) ends the calling thread alone, and libc doesn't count the thread
+ * off. Natively the process ends with its last kernel thread. Here the runtime's threads
+ * would be left. So this takes the thread off libc's count, and the last one ends the
+ * process. A thread that libc itself ends may come here, too, from a patched place
+ * (glibc 2.43). It has left the list of user threads and libc's count already. In a
+ * destructor of thread-specific data a thread has left the list, but not the count.
+ */
+static long end_thread(struct uthread *u, const uint64_t a[6])
+{
+	if (runtime_is_lent() || (u->site && !u->listed))
+		return flexsc__call_plainly(SYS_exit, a);
+	flexsc__exit(u);
+	if (u->listed)
+		flexsc__life_end(u);
+	flexsc__own_program_ends_by_call((uint32_t)a[0]);
+	return flexsc__call_plainly(SYS_exit, a);
+}
+
+static long choose(struct uthread *u, long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_futex:
+		return flexsc__ufutex(u, a);
+	case FUTEX2_WAITV:
+	case FUTEX2_WAKE:
+	case FUTEX2_WAIT:
+	case FUTEX2_REQUEUE:
+		return flexsc__futex2(u, nr, a);
+	case SYS_rt_sigaction:
+		return flexsc__signal_action(a);
+	case SYS_rseq:
+		/*
+		 * The kernel thread runs many user threads, and the kernel
+		 * would write to the area of whichever runs.
+		 */
+		return -ENOSYS;
+	case SYS_rt_sigprocmask:
+		return flexsc__sigmask(u, a);
+	case SYS_gettid:
+		u->way = WAY_ANSWERED;
+		return u->home.k.tid;
+	case SYS_tkill:
+	case SYS_tgkill:
+	case SYS_rt_tgsigqueueinfo:
+		return send_signal(u, nr, a);
+	case SYS_clock_gettime:
+		return flexsc__cpuclock_get(u, a);
+	case SYS_getrusage:
+		return flexsc__cpuclock_usage(u, a);
+	case SYS_timer_create:
+		flexsc__cpuclock_tie(u, (clockid_t)a[0]);
+		return by_class(u, nr, a);
+	case SYS_sched_yield:
+		flexsc__wait_yield(u);
+		return 0;
+	case SYS_nanosleep:
+		return flexsc__sleep_nanosleep(u, nr, a);
+	case SYS_clock_nanosleep:
+		return flexsc__sleep_clock(u, nr, a);
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return flexsc__polling(u, nr, a);
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_epoll_pwait2:
+	case SYS_pause:
+	case SYS_rt_sigsuspend:
+	case SYS_rt_sigtimedwait:
+		return flexsc__call_wait_home(u, nr, a);
+	case SYS_exit:
+		return end_thread(u, a);
+	case SYS_io_uring_enter:
+		return flexsc__apart_make(u, nr, a);
+	case SYS_exit_group:
+		u->cause = CAUSE_ENDS;
+		flexsc__come_home(u);
+		flexsc__ending();
+		return flexsc__call_plainly(nr, a);
+	case SYS_wait4:
+	case SYS_waitid:
+		/* A child belongs to the kernel thread that made it: a home. */
+		if (a[nr == SYS_wait4 ? 2 : 3] & __WNOTHREAD)
+			return flexsc__call_wait_home(u, nr, a);
+		/* fall through */
+	default:
+		return by_class(u, nr, a);
+	}
+}
+
+/* Calls of the runtime itself, and of threads that aren't user threads. */
+static long without(long nr, const uint64_t a[6])
+{
+	struct flexsc_entry entry = { .nr = (__u16)nr };
+	long ret;
+
+	switch (nr) {
+	case SYS_futex:
+		return flexsc__ufutex(NULL, a);
+	case FUTEX2_WAITV:
+	case FUTEX2_WAKE:
+	case FUTEX2_WAIT:
+	case FUTEX2_REQUEUE:
+		return flexsc__futex2(NULL, nr, a);
+	case SYS_rt_sigaction:
+		return flexsc__signal_action(a);
+	case SYS_rseq:
+		return -ENOSYS;
+	case SYS_clock_gettime:
+		return flexsc__cpuclock_get(NULL, a);
+	case SYS_exit_group:
+		flexsc__ending();
+		/* fall through */
+	default:
+		ret = flexsc__call_of_other(nr, a);
+		break;
+	}
+	/*
+	 * A signalfd that is made now may be open when there are user threads.
+	 */
+	for (unsigned int i = 0; i < 3; i++)
+		entry.args[i] = a[i];
+	flexsc__fds_note_signals(&entry, ret);
+	return ret;
+}
+
+/*
+ * A user thread whose calls never wait would keep its carrier. Once in SLICE_CALLS
+ * calls on a carrier, the user thread there looks how long it has had the carrier.
+ */
+static void end_slice(struct uthread *u)
+{
+	struct carrier *c = kthread_self()->carrier;
+
+	if (c && ++c->calls % SLICE_CALLS == 0 &&
+	    context_ticks() - c->began >= SLICE_TICKS)
+		flexsc__wait_yield(u);
+}
+
+/* How a user thread at home makes a call: natively, or as hook.h lists. */
+enum natively {
+	NATIVELY_NOT = 0,
+	NATIVELY_AT_ONCE,	/* the call doesn't wait, so isn't cancelled */
+	NATIVELY_POINT,		/* as libc does, as a cancellation point */
+};
+
+/*
+ * How to make a call on a descriptor. If its file has other descriptors, one of
+ * them may have been used to clear the O_NONBLOCK that was noted: then the call
+ * waits at home, as natively, and may be cancelled there.
+ */
+static enum natively by_descriptor(uint32_t fd)
+{
+	uint32_t facts = fds_known(fd);
+
+	if (!(facts & FD_NEVER_WAITS))
+		return NATIVELY_NOT;
+	return facts & FD_ALONE ? NATIVELY_AT_ONCE : NATIVELY_POINT;
+}
+
+/*
+ * Does a user thread at home make the call as a plain thread would? So it is with
+ * the calls of an event loop: accepting, receiving and sending where nothing waits,
+ * submitting requests, and waiting for any of many.
+ */
+static enum natively as_natively(const struct uthread *u, long nr,
+				 const uint64_t a[6])
+{
+	if (!at_home() || !flexsc__runtime.loops ||
+	    atomic_load_explicit(&u->wanted, memory_order_relaxed))
+		return NATIVELY_NOT;
+	switch (call_kind(nr)) {
+	case CALL_TRANSFERS:
+		return by_descriptor((uint32_t)a[0]);
+	case CALL_ACCEPTS:
+		/* The caller may be a child, whose descriptors aren't noted. */
+		return u->forks ? NATIVELY_NOT : by_descriptor((uint32_t)a[0]);
+	case CALL_SUBMITS:
+	case CALL_AWAITS:
+		return NATIVELY_POINT;
+	case CALL_POLLS:
+		return a[1] != 1 ? NATIVELY_POINT : NATIVELY_NOT;
+	case CALL_OTHER:
+		break;
+	}
+	return NATIVELY_NOT;
+}
+
+/* Not inlined: the entry here would enlarge the frame of all other calls. */
+static __attribute__((noinline)) void note_accepted(long nr, const uint64_t a[6],
+						    long ret)
+{
+	struct flexsc_entry entry = {
+		.nr = (__u16)nr,
+		.args = { a[0], a[1], a[2], a[3] },
+	};
+
+	flexsc__fds_note_made(&entry, ret);
+}
+
+static long natively(struct uthread *u, long nr, const uint64_t a[6],
+		     enum natively how)
+{
+	long ret = u->point && how == NATIVELY_POINT ?
+			   flexsc__call_point(nr, a) :
+			   flexsc__call_plainly(nr, a);
+
+	if (call_kind(nr) == CALL_ACCEPTS)
+		note_accepted(nr, a, ret);
+	else if (sends_message(nr))
+		flexsc__fds_note_sent(nr, a[1], ret);
+	u->way = WAY_NATIVELY;
+	counters_call(u);
+	return ret;
+}
+
+static long hook(long nr, const uint64_t a[6], bool site)
+{
+	struct uthread *u = &flexsc__self;
+	enum natively how;
+	long ret;
+
+	if (!u->alive || u->busy || flexsc__is_asleep(u))
+		return without(nr, a);
+	how = as_natively(u, nr, a);
+	if (how)
+		return natively(u, nr, a, how);
+	/*
+	 * The child's call may not return, and the user thread, whose memory this is,
+	 * would stay marked as inside the runtime.
+	 */
+	if (in_child(u))
+		return flexsc__call_plainly(nr, a);
+	flexsc__enter(u);
+	u->site = site;
+	/* A signal that came before the call is handled before it. */
+	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
+		u->cause = CAUSE_SIGNAL;
+		flexsc__come_home(u);
+		flexsc__wait_test_cancel(u);
+	}
+	/* A handler from here on interrupts the call, if the call waits. */
+	u->handled = HANDLED_NOT;
+	u->way = WAY_PLAINLY;
+	ret = choose(u, nr, a);
+	counters_call(u);
+	end_slice(u);
+	u->site = false;
+	flexsc__exit(u);
+	return ret;
+}
+
+long flexsc__hook(long nr, const uint64_t a[6])
+{
+	return hook(nr, a, false);
+}
+
+long flexsc__hook_site(long nr, const uint64_t a[6])
+{
+	return hook(nr, a, true);
+}
+
+long flexsc__hook_site_point(long nr, const uint64_t a[6])
+{
+	struct uthread *u = &flexsc__self;
+	bool was = u->point;
+	long ret;
+
+	u->point = true;
+	ret = flexsc__hook_site(nr, a);
+	u->point = was;
+	return ret;
+}

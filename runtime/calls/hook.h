@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a program's system calls arrive: from the wrappers in front of libc's
+ * functions, and from the patched places inside libc. For a user thread's call
+ * the way that it is made is chosen here:
+ *
+ *	plainly		calls that don't wait, on any kernel thread
+ *	posted		calls that may wait: by the carrier's loop, while
+ *			other user threads run
+ *	at home		calls that need the thread's identity or act on its
+ *			signals, and unknown calls
+ *	natively	an event loop's, at home (sched/lodge.h)
+ *	otherwise	futexes, sleeps and polls have ways of their own
+ *
+ * Other threads make their calls plainly, but for futexes, signal actions and
+ * threads' clocks, which the runtime has to see.
+ */
+#ifndef FLEXSC_THREADS_HOOK_H
+#define FLEXSC_THREADS_HOOK_H
+
+#include <stdint.h>
+
+/*
+ * Any thread. Returns the kernel's result, a value or -errno, and leaves errno
+ * alone.
+ */
+long flexsc__hook(long nr, const uint64_t args[6]);
+
+/* flexsc__hook() for a patched place, where vector registers are preserved. */
+long flexsc__hook_site(long nr, const uint64_t args[6]);
+
+/* flexsc__hook_site() for a call that is a cancellation point. */
+long flexsc__hook_site_point(long nr, const uint64_t args[6]);
+
+/*
+ * libc is about to close a descriptor by a call that doesn't reach
+ * flexsc__hook().
+ */
+void flexsc__hook_closes(uint32_t fd);
+
+#endif /* FLEXSC_THREADS_HOOK_H */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "life.h"
+
+#include <string.h>
+
+#include "runtime/sched/home.h"
+#include "runtime/sched/own_thread.h"
+#include "runtime/sched/uthreads.h"
+#include "runtime/counters/run_page.h"
+#include "affinity.h"
+#include "cpuclock.h"
+#include "runtime/sched/state.h"
+#include "runtime/sched/tied.h"
+#include "polling.h"
+
+void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
+			uint8_t tied, uint32_t filter)
+{
+	memset(u, 0, sizeof(*u));
+	flexsc__home_init(u, stack, mask);
+	/*
+	 * Inside the runtime no signal handler runs, which might need the
+	 * list's lock.
+	 */
+	flexsc__enter(u);
+	atomic_store(&u->tied, tied);
+	u->filter = filter;
+	flexsc__uthreads_add(u);
+	/* After u is in the list: flexsc__tie_others() comes before, or finds it. */
+	if (atomic_load(&flexsc__runtime.filtered))
+		atomic_fetch_or(&u->tied, TIED_FILTER);
+	flexsc__affinity_begin(u);
+	flexsc__cpuclock_begin(u);
+	u->alive = true;
+	flexsc__exit(u);
+}
+
+void flexsc__life_end(struct uthread *u)
+{
+	/* A child that the thread's function forked has no user threads. */
+	if (!u->alive)
+		return;
+	flexsc__enter(u);
+	u->cause = CAUSE_ENDS;
+	flexsc__come_home(u);
+	u->rooted = true;
+	flexsc__own_program_ends();
+	flexsc__cpuclock_end(u);
+	flexsc__uthreads_remove(u);
+	flexsc__polling_end(u);
+	/* A carrier may be about to look at u. */
+	while (atomic_load(&u->want.asked))
+		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	flexsc__home_fini(u);
+	/*
+	 * Signals that came meanwhile, for the process or for u itself, are
+	 * handled here.
+	 */
+	flexsc__exit(u);
+}

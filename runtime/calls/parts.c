@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "parts.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "runtime/sched/home.h"
+#include "runtime/sched/lodge.h"
+#include "runtime/counters/run_page.h"
+#include "runtime/sched/moved.h"
+#include "runtime/sched/state.h"
+#include "runtime/signals/signals.h"
+#include "call.h"
+#include "lib/calls/asked.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "lib/calls/partial.h"
+
+/* A call that has transferred a part. */
+struct parts {
+	struct uthread *u;
+	struct flexsc_entry rest;
+	struct partial *partial;	/* of a write */
+	long received;
+	long some;			/* the first result, then the call's */
+	int copy;			/* of the descriptor; negative: none */
+};
+
+static bool receives(const struct flexsc_entry *entry)
+{
+	return entry->nr == SYS_recvfrom;
+}
+
+/* Is there a rest after a part of so many bytes? Then p->rest describes it. */
+static bool parts_cut(struct parts *p, long part)
+{
+	__u64 *args = p->rest.args;
+
+	if (!receives(&p->rest))
+		return flexsc__partial_rest(&p->rest, &p->partial, part);
+	if (part <= 0)
+		return false;
+	p->received += part;
+	args[1] += (__u64)part;
+	args[2] -= (__u64)part;
+	return args[2];
+}
+
+static long parts_result(struct parts *p, long last)
+{
+	if (receives(&p->rest))
+		return p->received ? p->received : last;
+	return flexsc__partial_result(&p->rest, &p->partial, last);
+}
+
+/*
+ * Copy the descriptor for the rest. False: it may have been closed since the first part
+ * was posted, so the number may mean another file, and the call ends with its part. The
+ * count is read after the copy is made: if it is the same, the copy has the right file.
+ */
+static bool parts_keep_file(struct parts *p)
+{
+	const uint64_t fd = p->rest.args[0];
+
+	p->copy = flexsc__own_fd_copy((int)fd);
+	if (p->u->moved.closings != moved_closings(fd))
+		return false;
+	if (p->copy >= 0)
+		p->rest.args[0] = (__u64)p->copy;
+	return true;
+}
+
+/* Also runs when the user thread is cancelled; it is outside the runtime then. */
+static void parts_end(void *arg)
+{
+	struct parts *p = arg;
+	bool enters = !p->u->busy;
+
+	if (enters)
+		flexsc__enter(p->u);
+	if (p->copy >= 0)
+		flexsc__own_fd_close(p->copy);
+	if (p->partial)
+		flexsc__partial_result(&p->rest, &p->partial, 0);
+	if (enters)
+		flexsc__exit(p->u);
+}
+
+/*
+ * Raise the SIGPIPE that a plain write to a pipe without readers raises also after a
+ * part. No other error does after a part.
+ */
+static void parts_raise(const struct parts *p, long ret)
+{
+	struct stat file;
+
+	if (ret == -EPIPE && !at_home() &&
+	    !raw_syscall(SYS_fstat, p->rest.args[0], PTR(&file), 0, 0, 0, 0) &&
+	    S_ISFIFO(file.st_mode))
+		flexsc__signal_self(p->u, SIGPIPE);
+}
+
+/* At home the rest is one plain write: if it was short, a signal ended it. */
+static bool parts_go_on(const struct parts *p)
+{
+	return receives(&p->rest) || p->u->way == WAY_POSTED;
+}
+
+static void quieten(struct flexsc_entry *entry)
+{
+	if (entry->nr == SYS_sendto || entry->nr == SYS_sendmsg) {
+		__u64 *flags = &entry->args[entry->nr == SYS_sendto ? 3 : 2];
+
+		*flags = (*flags | MSG_NOSIGNAL) & ~(__u64)MSG_FASTOPEN;
+	}
+}
+
+static long parts_transfer(struct parts *p, long ret)
+{
+	bool more = parts_cut(p, ret);
+
+	if (more && parts_keep_file(p)) {
+		quieten(&p->rest);
+		do {
+			ret = p->u->handled ? -EINTR :
+				flexsc__call_post_part(p->u, p->rest.nr,
+						(uint64_t *)p->rest.args);
+			more = parts_cut(p, ret);
+		} while (more && parts_go_on(p));
+		parts_raise(p, ret);
+	}
+	return parts_result(p, more ? 0 : ret);
+}
+
+/* The call has transferred "some" bytes: transfer the rest, unless a signal comes. */
+static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
+			  long some)
+{
+	struct parts p = { .u = u, .rest = *entry, .copy = -1, .some = some };
+
+	pthread_cleanup_push(parts_end, &p);
+	p.some = parts_transfer(&p, p.some);
+	pthread_cleanup_pop(1);
+	return p.some;
+}
+
+/* Would the plain call go on after these bytes? */
+static bool goes_on(const struct flexsc_entry *entry, long ret)
+{
+	if (ret <= 0)
+		return false;
+	switch (entry->nr) {
+	case SYS_write:
+	case SYS_sendto:
+		return (__u64)ret < entry->args[2];
+	case SYS_writev:
+	case SYS_sendmsg:
+	case SYS_pwritev2:
+		return flexsc__partial(entry) &&
+		       (__u64)ret < flexsc__asked(entry);
+	default:
+		return false;
+	}
+}
+
+/*
+ * Can a posted call have ended with a part that isn't its result? With io_uring it can.
+ * A syscall thread goes on by itself, unless the user thread was called home. After a
+ * signal handler the part is the result.
+ */
+static bool ended_early(const struct uthread *u)
+{
+	return flexsc__runtime.polls || (at_home() && !u->handled);
+}
+
+/* MSG_WAITALL on a stream: way.c has calls on other sockets made at home. */
+static long receive_all(struct uthread *u, const struct flexsc_entry *entry)
+{
+	struct flexsc_entry some = *entry;
+	long ret;
+
+	if (flexsc__stays(u) || lodge_here(u))
+		return flexsc__call_at_home(u, SYS_recvfrom,
+					    (const uint64_t *)entry->args);
+	some.args[3] &= ~(__u64)MSG_WAITALL;
+	ret = flexsc__call_post(u, SYS_recvfrom, (uint64_t *)some.args);
+	return ret > 0 && (__u64)ret < some.args[2] ?
+		       transfer_rest(u, &some, ret) : ret;
+}
+
+long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry)
+{
+	long ret;
+
+	if (receives(entry) && entry->args[3] & MSG_WAITALL)
+		return receive_all(u, entry);
+	ret = flexsc__call_post(u, entry->nr, (const uint64_t *)entry->args);
+	if (u->way == WAY_POSTED && ended_early(u) && goes_on(entry, ret))
+		return transfer_rest(u, entry, ret);
+	return ret;
+}

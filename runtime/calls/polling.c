@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+#include "polling.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "call.h"
+#include "runtime/sched/carrier.h"
+#include "lib/base/clock.h"
+#include "runtime/sched/count.h"
+#include "lib/loop/entry.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "runtime/sched/home.h"
+#include "runtime/sched/lodge.h"
+#include "runtime/base/peek.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/uthreads.h"
+#include "runtime/sched/state.h"
+
+/* A polling call's time limit, and what is needed to make it without waiting. */
+struct patience {
+	int64_t ns;		/* the limit; negative: none */
+	uint64_t nowait[6];	/* the call's arguments for "don't wait" */
+	struct pollfd fd;	/* to wait for; fd < 0: not one descriptor */
+	struct pollfd *one;	/* the program's record, if it polls one */
+};
+
+/*
+ * An epoll set that a user thread waits for stays open while it waits, as in
+ * the kernel: a thread that closes the descriptor makes a copy of it first.
+ *
+ * uthread.set has the descriptor in its upper half and the copy in its lower
+ * one, each plus one; 0 is none. S1: the thread that closes the descriptor adds
+ * a copy, if the word still names the descriptor alone. S2: the waiter clears
+ * the word, and closes the copy that was in it. If a jump or a cancellation ends
+ * the wait, S2 comes when the user thread polls again or ends.
+ */
+
+static uint64_t set_word(uint32_t fd, uint32_t copy)
+{
+	return (uint64_t)(fd + 1) << 32 | copy;
+}
+
+/*
+ * How many user threads wait for epoll sets, by the remainder of the set's
+ * descriptor by REMAINDERS. Where that is 0, a thread that closes a descriptor
+ * needn't look at all user threads, of which there may be thousands.
+ *
+ * S3: a waiter is counted before it marks its descriptor. S4: a thread that
+ * closes the descriptor looks at the count after the mark, so a waiter whose
+ * mark it has seen is counted.
+ */
+#define REMAINDERS	64U
+
+#define MS	1000000U	/* in ns */
+
+static atomic_uint waiters[REMAINDERS];
+
+static atomic_uint *waiters_for(uint32_t fd)
+{
+	return &waiters[fd % REMAINDERS];
+}
+
+static int set_of(struct uthread *u)
+{
+	uint64_t word = atomic_load(&u->set);
+	uint32_t copy = (uint32_t)word;
+
+	return (int)(copy ? copy : word >> 32) - 1;
+}
+
+static void close_copy(uint32_t copy)
+{
+	fds_forget(copy);
+	raw_syscall(SYS_close, copy, 0, 0, 0, 0, 0);
+}
+
+static void set_begin(struct uthread *u, uint32_t fd)
+{
+	/* S3: pairs with S4. */
+	atomic_fetch_add(waiters_for(fd), 1);
+	atomic_store(&u->set, set_word(fd, 0));
+	flexsc__fds_mark(fd);
+}
+
+void flexsc__polling_end(struct uthread *u)
+{
+	uint64_t word;
+
+	if (!atomic_load_explicit(&u->set, memory_order_relaxed))
+		return;
+	/* S2: pairs with S1; one of the two closes the copy. */
+	word = atomic_exchange(&u->set, 0);
+	atomic_fetch_sub(waiters_for((uint32_t)(word >> 32) - 1), 1);
+	if ((uint32_t)word)
+		close_copy((uint32_t)word - 1);
+}
+
+static void keep_set(struct uthread *u, uint32_t fd)
+{
+	uint64_t word = set_word(fd, 0);
+	int copy;
+
+	if (atomic_load(&u->set) != word)
+		return;
+	copy = flexsc__own_fd_copy((int)fd);
+	if (copy < 0)
+		return;
+	/* S1: pairs with S2; fails if the waiter has taken the word. */
+	if (!atomic_compare_exchange_strong(&u->set, &word,
+					    set_word(fd, (uint32_t)copy + 1)))
+		close_copy((uint32_t)copy);
+}
+
+void flexsc__polling_hold(uint32_t fd)
+{
+	/* S4: pairs with S3. */
+	if (!atomic_load(waiters_for(fd)))
+		return;
+	flexsc__uthreads_lock();
+	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
+		keep_set(u, fd);
+	flexsc__uthreads_unlock();
+}
+
+void flexsc__polling_forked(void)
+{
+	memset(waiters, 0, sizeof(waiters));
+}
+
+static int64_t ns_of_ms(uint64_t ms)
+{
+	return (int)ms < 0 ? -1 : (int64_t)(int)ms * 1000000;
+}
+
+/*
+ * Can the carrier's loop wait for the call? Not if the call has a signal mask or a
+ * time limit that is wrong. If so, fills *p.
+ */
+static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
+{
+	static const struct timespec nothing;
+	const struct timespec *limit = flexsc__arg_pointer(a[2]);
+
+	for (unsigned int i = 0; i < 6; i++)
+		p->nowait[i] = a[i];
+	p->fd.fd = -1;
+	p->one = NULL;
+	switch (nr) {
+	case SYS_poll:
+		p->ns = ns_of_ms(a[2]);
+		p->nowait[2] = 0;
+		break;
+	case SYS_ppoll:
+		if (a[3] || (limit && (!peek_can_read(a[2], sizeof(*limit)) ||
+				       !time_valid(limit))))
+			return false;
+		p->ns = limit ? (int64_t)time_ns(limit) : -1;
+		p->nowait[2] = PTR(&nothing);
+		break;
+	default:
+		if (nr == SYS_epoll_pwait && a[4])
+			return false;
+		p->ns = ns_of_ms(a[3]);
+		p->nowait[3] = 0;
+		p->fd = (struct pollfd){ (int)a[0], POLLIN, 0 };
+		return true;
+	}
+	if (a[1] == 1)
+		p->one = (struct pollfd *)(uintptr_t)a[0];
+	return true;
+}
+
+/*
+ * Wait until the descriptor is ready, or until a time of CLOCK_MONOTONIC. Returns
+ * 1, -ETIME, or the call's error.
+ */
+static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
+{
+	/*
+	 * poll() has three arguments. The last one here tells sched/ending.c
+	 * which descriptor the user thread waits for.
+	 */
+	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, 0, (uint64_t)p->fd.fd };
+	uint64_t time = 0;
+
+	if (p->ns >= 0) {
+		time = time_monotonic();
+		if (time >= until)
+			return -ETIME;
+	}
+	return flexsc__wait_call_for(u, SYS_poll, args,
+				     p->ns < 0 ? 0 : until - time);
+}
+
+/*
+ * poll() again without waiting: the descriptor's number may be another file's
+ * by now, or none's. -EAGAIN if the wait has to go on.
+ */
+static long poll_look_again(const struct patience *p, long ret)
+{
+	struct pollfd fd = p->fd;
+	long n = raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0);
+
+	p->one->revents = fd.revents;
+	return n || ret == -ETIME ? n : -EAGAIN;
+}
+
+/* The result of poll() for its one descriptor. */
+static long answer(const struct patience *p, long ret)
+{
+	if (!fds_is_polled((uint32_t)p->fd.fd))
+		return poll_look_again(p, ret);
+	p->one->revents = ret == -ETIME ? 0 : p->fd.revents;
+	return p->one->revents != 0;
+}
+
+/*
+ * Ask an epoll set again: another thread may have taken the event that made it
+ * ready. -EAGAIN if the wait has to go on.
+ */
+static long answer_set(long nr, const struct patience *p, long ret)
+{
+	long n = flexsc__call_plainly(nr, p->nowait);
+
+	COUNT_HERE(own, 1);
+	return n || ret == -ETIME ? n : -EAGAIN;
+}
+
+/*
+ * The result of a wait that a signal ended. As in the kernel, what is ready then
+ * goes before the signal.
+ */
+static long interrupted(long nr, const struct patience *p)
+{
+	long n = p->one ? poll_look_again(p, -EINTR) :
+			  answer_set(nr, p, -EINTR);
+
+	return n > 0 ? n : -EINTR;
+}
+
+/* The wait goes on at home, until the same time. */
+static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
+			 const struct patience *p, uint64_t until)
+{
+	const uint64_t now = p->ns < 0 ? 0 : time_monotonic();
+	const uint64_t left = until > now ? until - now : 0;
+	struct timespec limit = { (time_t)(left / SECOND),
+				  (long)(left % SECOND) };
+	uint64_t args[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
+
+	if (p->ns >= 0 && nr == SYS_ppoll)
+		args[2] = PTR(&limit);
+	else if (p->ns >= 0)
+		args[nr == SYS_poll ? 2 : 3] = (left + MS - 1) / MS;
+	if (!p->one)
+		args[0] = (uint64_t)set_of(u);
+	return flexsc__call_wait_home(u, nr, args);
+}
+
+/* A wait is made in tries, because the descriptor may be closed during one. */
+static void begin_try(struct uthread *u, struct patience *p)
+{
+	if (p->one)
+		flexsc__fds_poll((uint32_t)p->fd.fd);
+	else
+		p->fd.fd = set_of(u);
+}
+
+static long tries(struct uthread *u, long nr, const uint64_t a[6],
+		  struct patience *p)
+{
+	uint64_t until = p->ns < 0 ? 0 : time_monotonic() +
+						 (uint64_t)p->ns;
+	long ret;
+
+	do {
+		if (flexsc__stays(u))
+			return poll_at_home(u, nr, a, p, until);
+		begin_try(u, p);
+		ret = await_ready(u, p, until);
+		u->way = WAY_POLLED;
+		if (!p->one)
+			p->nowait[0] = (uint64_t)set_of(u);
+		if (ret == -ECANCELED || ret == -EINTR) {
+			if (flexsc__call_interrupted(u, SYS_pause))
+				return interrupted(nr, p);
+			/* There is no memory for the time limit. */
+			if (!at_home())
+				return poll_at_home(u, nr, a, p, until);
+			ret = -EAGAIN;
+		} else if (ret < 0 && ret != -ETIME) {
+			ret = poll_at_home(u, nr, a, p, until);
+		} else {
+			ret = p->one ? answer(p, ret) : answer_set(nr, p, ret);
+		}
+	} while (ret == -EAGAIN);
+	return ret;
+}
+
+static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
+			 struct patience *p)
+{
+	long ret;
+
+	flexsc__polling_end(u);
+	if (!p->one)
+		set_begin(u, (uint32_t)p->fd.fd);
+	ret = tries(u, nr, a, p);
+	flexsc__polling_end(u);
+	return ret;
+}
+
+/* Make the call without waiting: what is ready, or 0. */
+static long poll_look(long nr, const uint64_t a[6], const struct patience *p)
+{
+	long ret;
+
+	/*
+	 * A program that polls one descriptor has mostly found that it isn't
+	 * ready, so a look would be a call more.
+	 */
+	if (p->ns && p->one && flexsc__runtime.polls && peek_on_stack(a[0]))
+		return 0;
+	ret = flexsc__call_plainly(nr, p->nowait);
+	if (!ret && p->ns)
+		COUNT_HERE(own, 1);
+	return ret;
+}
+
+/*
+ * Does poll() ask for a signalfd? The kernel has read the list, so it is valid.
+ * A signalfd shows the signals of the kernel thread that asks. Of many
+ * descriptors only those count that are known.
+ */
+static bool has_signals(const uint64_t a[6])
+{
+	const struct pollfd *fds = flexsc__arg_pointer(a[0]);
+
+	if (a[1] == 1)
+		return fds->fd >= 0 && fds_find_signals((uint32_t)fds->fd);
+	if (!atomic_load_explicit(&flexsc__fds_any_signals,
+				  memory_order_relaxed))
+		return false;
+	for (uint64_t i = 0; i < a[1]; i++)
+		if (fds_has_signals((uint32_t)fds[i].fd))
+			return true;
+	return false;
+}
+
+/* Is the call to be made at home, without a look before? */
+static bool polls_at_home(struct uthread *u, long nr, const uint64_t a[6],
+			  const struct patience *p)
+{
+	if (fds_has_signals((uint32_t)p->fd.fd))
+		return true;
+	/* The user thread is at home already, and the engine can't poll. */
+	if (at_home() && !flexsc__runtime.polls)
+		return true;
+	return p->ns && call_awaits_any(nr, a) && lodge_turns(u);
+}
+
+long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
+{
+	struct patience p;
+	long ret;
+
+	if (flexsc__stays(u) || lodge_here(u) || !can_poll(nr, a, &p) ||
+	    polls_at_home(u, nr, a, &p))
+		return flexsc__call_wait_home(u, nr, a);
+	ret = poll_look(nr, a, &p);
+	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))
+		return flexsc__call_wait_home(u, nr, a);
+	if (ret || !p.ns)
+		return ret;
+	/* The record can be read: it is on the stack, or the kernel read it. */
+	if (p.one)
+		p.fd = *p.one;
+	if (!flexsc__runtime.polls || p.fd.fd < 0)
+		return flexsc__call_wait_home(u, nr, a);
+	return wait_for_one(u, nr, a, &p);
+}

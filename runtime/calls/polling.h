@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * poll(), ppoll(), epoll_wait() and epoll_pwait(). If the call waits for one
+ * descriptor, which may be an epoll set, and the engine can poll, the carrier's
+ * loop waits for the descriptor; then the call is made again without waiting.
+ * Other polling calls, and those of an event loop (sched/lodge.h), wait at home.
+ * User threads only, inside the runtime. Returns the kernel's result.
+ */
+#ifndef FLEXSC_THREADS_POLLING_H
+#define FLEXSC_THREADS_POLLING_H
+
+#include "runtime/sched/uthread.h"
+
+long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6]);
+
+/*
+ * A descriptor is about to be closed: user threads that wait for it as an epoll
+ * set go on with a copy. Any thread.
+ */
+void flexsc__polling_hold(uint32_t fd);
+
+/* The user thread doesn't wait for an epoll set any more. Fine if it didn't. */
+void flexsc__polling_end(struct uthread *u);
+
+/* In a forked child, whose user threads have all ended their waits. */
+void flexsc__polling_forked(void);
+
+#endif /* FLEXSC_THREADS_POLLING_H */

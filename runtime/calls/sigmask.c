@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "sigmask.h"
+
+#include <signal.h>
+
+#include "runtime/base/peek.h"
+#include "runtime/base/sigset.h"
+#include "runtime/sched/home.h"
+#include "call.h"
+
+/* The signals that libc never lets the program block. */
+#define LIBC_S		(SIGNAL_BIT(SIGNAL_CANCEL) | \
+			 SIGNAL_BIT(SIGNAL_SETXID))
+
+/*
+ * Is the set all signals, perhaps without libc's own? libc blocks such a set
+ * for a moment only.
+ */
+static bool is_all(sigmask_t set)
+{
+	return (set | LIBC_S) == ~0ULL;
+}
+
+static sigmask_t changed(uint64_t how, sigmask_t mask, sigmask_t set)
+{
+	const sigmask_t never = SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP);
+
+	switch (how) {
+	case SIG_BLOCK:
+		return (mask | set) & ~never;
+	case SIG_UNBLOCK:
+		return mask & ~set;
+	default:
+		return set & ~never;
+	}
+}
+
+/*
+ * While a user thread is away, its mask is home.mask, and the kernel has to
+ * know of a change: the call is made at home. Only what libc blocks for a
+ * moment needn't reach the home: a signal that arrives there meanwhile calls
+ * the user thread home, and is blocked there.
+ */
+long flexsc__sigmask(struct uthread *u, const uint64_t args[6])
+{
+	const sigmask_t *set = (void *)(uintptr_t)args[1];
+	sigmask_t *old = (void *)(uintptr_t)args[2], was = u->home.mask, next;
+
+	if (at_home() || args[3] != sizeof(sigmask_t) ||
+	    args[0] > SIG_SETMASK || !peek_if_given(set, sizeof(*set)) ||
+	    !peek_if_given(old, sizeof(*old)))
+		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
+	next = set ? changed(args[0], was, *set) : was;
+	if (next != was && next != u->home.sleep_mask &&
+	    !(args[0] == SIG_BLOCK && is_all(*set)))
+		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
+	u->home.mask = next;
+	if (old)
+		*old = was;
+	return 0;
+}

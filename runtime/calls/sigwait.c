@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "sigwait.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "runtime/base/peek.h"
+#include "call.h"
+#include "lib/base/clock.h"
+
+/* The time limit; NULL: there is none, or the kernel will refuse it. */
+static const struct timespec *sigwait_limit(const uint64_t a[6])
+{
+	const struct timespec *limit = flexsc__arg_pointer(a[2]);
+
+	if (!limit || !peek_can_read(a[2], sizeof(*limit)) ||
+	    !time_valid(limit))
+		return NULL;
+	return limit;
+}
+
+long flexsc__sigwait(struct uthread *u, const uint64_t a[6])
+{
+	const struct timespec *limit = sigwait_limit(a);
+	uint64_t args[6] = { a[0], a[1], a[2], a[3] };
+	uint64_t until = 0, now;
+	struct timespec left;
+	long ret;
+
+	if (limit)
+		until = time_monotonic() + time_ns(limit);
+	for (;;) {
+		ret = flexsc__call_wait_home(u, SYS_rt_sigtimedwait, args);
+		if (ret != -EINTR || u->handled)
+			return ret;
+		if (!limit)
+			continue;
+		now = time_monotonic();
+		now = now < until ? until - now : 0;
+		left = (struct timespec){ (time_t)(now / SECOND),
+					  (long)(now % SECOND) };
+		args[2] = PTR(&left);
+	}
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "sleep.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "call.h"
+#include "lib/base/clock.h"
+#include "runtime/counters/counters.h"
+#include "cpuclock.h"
+#include "runtime/sched/home.h"
+#include "runtime/sched/lodge.h"
+#include "runtime/base/peek.h"
+#include "runtime/sched/wait.h"
+
+/*
+ * As long as the user thread stays at home, or there is no memory for a timer, it
+ * sleeps in the kernel.
+ */
+static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
+		       uint64_t time)
+{
+	const struct timespec limit = { (time_t)(until / SECOND),
+					(long)(until % SECOND) };
+	const uint64_t args[6] = { (uint64_t)clock, TIMER_ABSTIME, PTR(&limit) };
+
+	if (flexsc__stays(u))
+		flexsc__call_at_home(u, SYS_clock_nanosleep, args);
+	else if (flexsc__wait_time(u, until - time) == -ENOMEM)
+		flexsc__call_go_home(u, SYS_clock_nanosleep, args);
+}
+
+/*
+ * Sleep until a time of this clock. Returns the ns that are left if a signal
+ * came.
+ */
+static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
+{
+	uint64_t time = time_now(clock);
+
+	while (time < until) {
+		sleep_once(u, clock, until, time);
+		time = time_now(clock);
+		if (time < until && flexsc__call_interrupted(u, SYS_pause))
+			break;
+	}
+	return time < until ? until - time : 0;
+}
+
+static long make(struct uthread *u, long nr, const uint64_t a[6],
+		 clockid_t clock, bool absolute, const struct timespec *time,
+		 struct timespec *rest)
+{
+	uint64_t left;
+
+	if (cpuclock_is_thread_s(clock))
+		return flexsc__cpuclock_sleep(u, a);
+	if (flexsc__stays(u) || lodge_here(u) ||
+	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
+		return flexsc__call_wait_home(u, nr, a);
+	if (!peek_can_read(PTR(time), sizeof(*time)))
+		return -EFAULT;
+	if (!time_valid(time))
+		return -EINVAL;
+	/* A relative time is measured by a clock that can't be set. */
+	if (absolute)
+		left = sleep_until(u, clock, time_ns(time));
+	else
+		left = sleep_until(u, CLOCK_MONOTONIC,
+				   time_monotonic() + time_ns(time));
+	u->way = WAY_SLEPT;
+	if (!left)
+		return 0;
+	if (absolute || !rest)
+		return -EINTR;
+	if (!peek_can_read(PTR(rest), sizeof(*rest)))
+		return -EFAULT;
+	*rest = (struct timespec){ (time_t)(left / SECOND),
+				   (long)(left % SECOND) };
+	return -EINTR;
+}
+
+long flexsc__sleep_nanosleep(struct uthread *u, long nr, const uint64_t a[6])
+{
+	return make(u, nr, a, CLOCK_MONOTONIC, false,
+		    flexsc__arg_pointer(a[0]),
+		    (struct timespec *)(uintptr_t)a[1]);
+}
+
+long flexsc__sleep_clock(struct uthread *u, long nr,
+				 const uint64_t a[6])
+{
+	return make(u, nr, a, (clockid_t)a[0], a[1] & TIMER_ABSTIME,
+		    flexsc__arg_pointer(a[2]),
+		    (struct timespec *)(uintptr_t)a[3]);
+}

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: MIT */
+#include "ufutex.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "runtime/sched/carrier.h"
+#include "lib/base/clock.h"
+#include "runtime/counters/counters.h"
+#include "runtime/sched/home.h"
+#include "runtime/sched/lodge.h"
+#include "runtime/base/peek.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/state.h"
+#include "bucket.h"
+#include "call.h"
+
+#define ANY	FUTEX_BITSET_MATCH_ANY
+
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2	13
+#endif
+
+struct bucket flexsc__buckets[BUCKETS];
+
+_Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word)
+{
+	return &bucket_of(word)->kernels;
+}
+
+static uint32_t word_load(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * An address that the runtime reads or writes here may be invalid. libc's own
+ * are valid; of the program's only the kernel can tell.
+ */
+static bool can_read(const struct uthread *u, const uint32_t *word)
+{
+	return (u && u->site) || peek_can_read(PTR(word), sizeof(*word));
+}
+
+/*
+ * The kernel ORs 0 to the word, and wakes no thread, because the word isn't
+ * "other".
+ */
+static bool can_write(const struct uthread *u, const uint32_t *word)
+{
+	uint32_t nobody = 0, other;
+
+	if (!can_read(u, word))
+		return false;
+	other = !word_load(word);
+	return raw_syscall(SYS_futex, PTR(&nobody),
+			   FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 1, 1, PTR(word),
+			   (uint32_t)FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ,
+					      other)) != -EFAULT;
+}
+
+/* The kernel isn't asked again about a page this thread has waited on. */
+static bool can_wait_for(struct uthread *u, const uint32_t *word)
+{
+	uintptr_t page = (uintptr_t)word / 4096;
+
+	if (u->futex.page != page && !can_read(u, word))
+		return false;
+	u->futex.page = page;
+	return true;
+}
+
+/* The end of a wait. */
+
+static void futex_wait_end(struct uthread *u)
+{
+	atomic_store(&u->wait, WAIT_NOT);
+	flexsc__carrier_ready(u);
+}
+
+/*
+ * Can u run? On u's carrier: u was taken off its bucket, and not by its timer.
+ */
+static bool ufutex_is_over(struct carrier *c, struct uthread *u)
+{
+	if (!u->futex.timed || u->futex.expired) {
+		atomic_store(&u->wait, WAIT_NOT);
+		return true;
+	}
+	u->futex.seen = true;
+	flexsc_loop_cancel(c->loop, &u->cb);
+	return false;
+}
+
+/*
+ * On u's carrier: u's timer has expired, was cancelled, or could not move to the
+ * heir's loop.
+ */
+static void futex_time_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+	struct bucket *bucket = bucket_lock(u);
+	bool expired;
+
+	expired = u->futex.queued;
+	if (expired) {
+		bucket_remove(bucket, u);
+		u->ret = u->cb.ret ? NO_ENTRY : -ETIMEDOUT;
+	}
+	unlock(&bucket->lock);
+	if (expired || u->futex.seen)
+		futex_wait_end(u);
+	else
+		u->futex.expired = true;
+}
+
+static void ufutex_interrupt(struct carrier *c, struct uthread *u)
+{
+	struct bucket *bucket = bucket_lock(u);
+	bool interrupted;
+
+	/*
+	 * A waker may have woken u meanwhile, and u may wait on another
+	 * carrier.
+	 */
+	interrupted = u->futex.queued && carrier_heir(u->carrier) == c;
+	if (interrupted) {
+		bucket_remove(bucket, u);
+		u->ret = -EINTR;
+	}
+	unlock(&bucket->lock);
+	if (interrupted && ufutex_is_over(c, u))
+		flexsc__carrier_ready(u);
+}
+
+static const struct wait_ops ufutex_waits = {
+	.interrupt = ufutex_interrupt,
+	.is_over = ufutex_is_over,
+};
+
+void flexsc__ufutex_init(void)
+{
+	flexsc__wait_futexes(&ufutex_waits);
+}
+
+/* Waiting. */
+
+static void wait_then(struct kthread *k, struct uthread *u)
+{
+	struct bucket *bucket = bucket_of(u->futex.word);
+	struct carrier *c = k->carrier;
+	long ret = 0;
+
+	if (u->futex.timed) {
+		u->cb.callback = futex_time_over;
+		if (flexsc_loop_timer(c->loop, &u->cb, u->ns)) {
+			u->ret = NO_ENTRY;
+			flexsc__carrier_ready(u);
+			return;
+		}
+	}
+	u->futex.seen = false;
+	u->futex.expired = false;
+	/* P1: before the look at "wanted"; pairs with P2 in sched/wait.c. */
+	atomic_store(&u->wait, WAIT_FUTEX);
+	lock(&bucket->lock);
+	/* F1: before the look at the word; pairs with F2. */
+	atomic_fetch_add(&bucket->users, 1);
+	bucket_add(bucket, u);
+	if (word_load(u->futex.word) != u->futex.value)
+		ret = -EAGAIN;
+	else if (atomic_load(&u->wanted) || u->handled)
+		ret = -EINTR;
+	if (ret) {
+		bucket_remove(bucket, u);
+		u->ret = ret;
+	}
+	unlock(&bucket->lock);
+	/*
+	 * A user thread that stays in the bucket may be woken from here on, and
+	 * end, so it isn't touched any more.
+	 */
+	if (ret && ufutex_is_over(c, u))
+		flexsc__carrier_ready(u);
+}
+
+/*
+ * Time left of the limit, in ns. FUTEX_WAIT has a relative limit, of which
+ * "passed" is over; FUTEX_WAIT_BITSET has an absolute one.
+ */
+static uint64_t time_left(const struct timespec *limit, uint64_t op,
+			  uint64_t passed)
+{
+	clockid_t clock = op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME :
+						      CLOCK_MONOTONIC;
+
+	if ((op & FUTEX_CMD_MASK) != FUTEX_WAIT)
+		passed = time_now(clock);
+	return time_ns(limit) > passed ? time_ns(limit) - passed : 0;
+}
+
+static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
+		      uint32_t bits)
+{
+	/*
+	 * Mostly the word has changed already: find out before anything is done
+	 * for a wait.
+	 */
+	if (word_load(word) != value)
+		return -EAGAIN;
+	while (at_home()) {
+		flexsc__leave(u);
+		if (!at_home())
+			break;
+		/* A cancellation may have called u home before its wait. */
+		flexsc__wait_test_cancel(u);
+		if (flexsc__stays(u))
+			return -EINTR;
+	}
+	lodge_away(u);
+	u->futex.word = word;
+	u->futex.value = value;
+	u->futex.bits = bits;
+	flexsc__suspend(u, wait_then);
+	flexsc__settle(u);
+	return u->ret;
+}
+
+static long kernel(const uint64_t args[6])
+{
+	return flexsc__call_of_other(SYS_futex, args);
+}
+
+static long exposed(struct uthread *u, const uint64_t args[6])
+{
+	long ret;
+
+	if (!u)
+		return kernel(args);
+	flexsc__exit(u);
+	ret = kernel(args);
+	flexsc__enter(u);
+	return ret;
+}
+
+static void kernel_wait_over(void *bucket)
+{
+	atomic_fetch_sub(&((struct bucket *)bucket)->kernels, 1);
+}
+
+static void set_way(struct uthread *u, enum way way)
+{
+	if (u)
+		u->way = way;
+}
+
+static long kernel_wait(struct uthread *u, const uint64_t args[6])
+{
+	struct bucket *bucket = bucket_of((uint32_t *)(uintptr_t)args[0]);
+	long ret;
+
+	/* F1: before the kernel looks at the word; pairs with F2. */
+	atomic_fetch_add(&bucket->kernels, 1);
+	/* libc lets this wait be cancelled at any moment. */
+	pthread_cleanup_push(kernel_wait_over, bucket);
+	ret = exposed(u, args);
+	pthread_cleanup_pop(1);
+	set_way(u, WAY_KERNEL_WAIT);
+	return ret;
+}
+
+/*
+ * The wait goes on in the kernel, because u has come home to stay, or its carrier has
+ * no memory for the time limit.
+ */
+static long go_on_at_home(struct uthread *u, const uint64_t args[6],
+			  uint64_t begin)
+{
+	const struct timespec *limit = (void *)(uintptr_t)args[3];
+	uint64_t changed[6] = { args[0], args[1], args[2], args[3], args[4],
+				args[5] };
+	struct timespec rest;
+	uint64_t left;
+
+	if (begin) {
+		left = time_left(limit, args[1], time_monotonic() - begin);
+		rest = (struct timespec){ (time_t)(left / SECOND),
+					  (long)(left % SECOND) };
+		changed[3] = PTR(&rest);
+	}
+	u->cause = CAUSE_ENTRY;
+	flexsc__come_home(u);
+	return kernel_wait(u, changed);
+}
+
+static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
+{
+	const struct timespec *limit = (void *)(uintptr_t)args[3];
+	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
+	uint64_t begin = 0, passed = 0;
+	long ret;
+
+	/* libc has read the limit that it gives. */
+	if (limit && !u->site && !peek_can_read(args[3], sizeof(*limit)))
+		return -EFAULT;
+	if ((limit && !time_valid(limit)) || !bits)
+		return -EINVAL;
+	if (!can_wait_for(u, word))
+		return -EFAULT;
+	if (limit && (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
+		begin = time_monotonic();
+	for (;;) {
+		u->futex.timed = limit;
+		if (begin)
+			passed = time_monotonic() - begin;
+		if (limit)
+			u->ns = time_left(limit, args[1], passed);
+		ret = wait_once(u, word, (uint32_t)args[2], bits);
+		if (ret == NO_ENTRY)
+			return go_on_at_home(u, args, begin);
+		if (ret == -EINTR)
+			flexsc__wait_test_cancel(u);
+		/*
+		 * As in the kernel, only a wait without a limit is begun again.
+		 */
+		if (ret != -EINTR ||
+		    (u->handled && (limit || u->handled != HANDLED_RESTART)))
+			break;
+		u->handled = HANDLED_NOT;
+		if (flexsc__stays(u))
+			return go_on_at_home(u, args, begin);
+	}
+	u->way = WAY_FUTEX_WAIT;
+	return ret;
+}
+
+/* Waking. */
+
+static void release(struct uthread *list)
+{
+	struct uthread *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		if (list->futex.timed)
+			flexsc__carrier_return(list);
+		else
+			futex_wait_end(list);
+	}
+}
+
+/* Take waiters off the bucket, as a list to be released when it is unlocked. */
+static struct uthread *bucket_take(struct bucket *bucket, const uint32_t *word,
+				   uint32_t n, uint32_t bits, uint32_t *taken)
+{
+	struct uthread *first = NULL, **link = &first, *u, *next;
+
+	for (u = bucket->head; u && *taken < n; u = next) {
+		next = u->futex.next;
+		if (u->futex.word != word || !(u->futex.bits & bits))
+			continue;
+		bucket_remove(bucket, u);
+		u->ret = 0;
+		*link = u;
+		link = &u->next;
+		++*taken;
+	}
+	*link = NULL;
+	return first;
+}
+
+static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
+			  uint32_t bits)
+{
+	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
+	struct bucket *bucket = bucket_of(word);
+	struct uthread *woken = NULL;
+	uint32_t taken = 0;
+	long more = 0;
+
+	if (!bits)
+		return -EINVAL;
+	/*
+	 * F2: the word's new value comes before the looks at both counts; pairs
+	 * with F1.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&bucket->users, memory_order_relaxed)) {
+		lock(&bucket->lock);
+		woken = bucket_take(bucket, word, n, bits, &taken);
+		unlock(&bucket->lock);
+		release(woken);
+	}
+	set_way(u, WAY_FUTEX_WAKE);
+	if (taken < n && atomic_load(&bucket->kernels)) {
+		set_way(u, WAY_KERNEL_WAKE);
+		more = raw_syscall(SYS_futex, args[0],
+				   FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
+				   n - taken, 0, 0, bits);
+		if (more < 0)
+			return taken ? (long)taken : more;
+	}
+	return (long)taken + more;
+}
+
+/* Requeueing. */
+
+static uint32_t bucket_move(struct bucket *from, const uint32_t *word,
+			    struct bucket *to, uint32_t *target, uint32_t n)
+{
+	struct uthread *u, *next;
+	uint32_t moved = 0;
+
+	for (u = from->head; u && moved < n; u = next) {
+		next = u->futex.next;
+		if (u->futex.word != word)
+			continue;
+		bucket_remove(from, u);
+		__atomic_store_n(&u->futex.word, target, __ATOMIC_RELAXED);
+		atomic_fetch_add(&to->users, 1);
+		bucket_add(to, u);
+		moved++;
+	}
+	return moved;
+}
+
+/*
+ * Kernel threads may wait for the word, too. If the kernel moved them to the
+ * second word, they would wait there uncounted. So all are woken instead, and
+ * look again.
+ */
+static long requeue_kernel(struct bucket *from, const uint64_t args[6],
+			   uint64_t n)
+{
+	if (!atomic_load(&from->kernels))
+		return 0;
+	/* Both numbers may mean "all", and the kernel takes an int. */
+	return raw_syscall(SYS_futex, args[0],
+			   FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
+			   n < INT32_MAX ? n : INT32_MAX, 0, 0, 0);
+}
+
+static long futex_requeue(struct uthread *u, const uint64_t args[6],
+			  bool compare)
+{
+	uint32_t *word = (uint32_t *)(uintptr_t)args[0];
+	uint32_t *target = (uint32_t *)(uintptr_t)args[4];
+	struct bucket *from = bucket_of(word), *to = bucket_of(target);
+	uint32_t taken = 0, moved = 0;
+	struct uthread *woken;
+	long more;
+
+	if ((int64_t)(int32_t)args[2] < 0 || (int64_t)(int32_t)args[3] < 0)
+		return -EINVAL;
+	if (compare && !can_read(u, word))
+		return -EFAULT;
+	buckets_lock(from, to);
+	if (compare && word_load(word) != (uint32_t)args[5]) {
+		buckets_unlock(from, to);
+		return -EAGAIN;
+	}
+	set_way(u, atomic_load(&from->kernels) ? WAY_KERNEL_WAKE :
+						 WAY_FUTEX_WAKE);
+	woken = bucket_take(from, word, (uint32_t)args[2], ANY, &taken);
+	moved = bucket_move(from, word, to, target, (uint32_t)args[3]);
+	buckets_unlock(from, to);
+	release(woken);
+	more = requeue_kernel(from, args,
+			      (uint64_t)(uint32_t)args[2] - taken +
+				      (uint32_t)args[3] - moved);
+	return (long)taken + (long)moved + (more > 0 ? more : 0);
+}
+
+/* Do to the second word what FUTEX_WAKE_OP asks for; returns its old value. */
+static uint32_t operate(uint32_t *word, uint32_t code)
+{
+	uint32_t old = word_load(word), new, arg = code >> 12 & 0xfff;
+
+	if (code >> 28 & FUTEX_OP_OPARG_SHIFT)
+		arg = 1U << (arg & 31);
+	else
+		arg = (uint32_t)((int32_t)(arg << 20) >> 20);
+	do {
+		switch (code >> 28 & 7) {
+		case FUTEX_OP_SET:
+			new = arg;
+			break;
+		case FUTEX_OP_ADD:
+			new = old + arg;
+			break;
+		case FUTEX_OP_OR:
+			new = old | arg;
+			break;
+		case FUTEX_OP_ANDN:
+			new = old & ~arg;
+			break;
+		default:
+			new = old ^ arg;
+			break;
+		}
+	} while (!__atomic_compare_exchange_n(word, &old, new, false,
+					      __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
+	return old;
+}
+
+static bool compare(uint32_t value, uint32_t code)
+{
+	int32_t arg = (int32_t)(code << 20) >> 20, old = (int32_t)value;
+
+	switch (code >> 24 & 15) {
+	case FUTEX_OP_CMP_EQ:
+		return old == arg;
+	case FUTEX_OP_CMP_NE:
+		return old != arg;
+	case FUTEX_OP_CMP_LT:
+		return old < arg;
+	case FUTEX_OP_CMP_LE:
+		return old <= arg;
+	case FUTEX_OP_CMP_GT:
+		return old > arg;
+	default:
+		return old >= arg;
+	}
+}
+
+static long wake_op(struct uthread *u, const uint64_t args[6])
+{
+	uint64_t second[6] = { args[4] };
+	uint32_t code = (uint32_t)args[5];
+	long first, more = 0;
+	uint32_t old;
+
+	if ((code >> 28 & 7) > FUTEX_OP_XOR ||
+	    (code >> 24 & 15) > FUTEX_OP_CMP_GE)
+		return -ENOSYS;
+	if (!can_write(u, (uint32_t *)(uintptr_t)args[4]))
+		return -EFAULT;
+	old = operate((uint32_t *)(uintptr_t)args[4], code);
+	first = futex_wake_up(u, args, (uint32_t)args[2], ANY);
+	if (first >= 0 && compare(old, code))
+		more = futex_wake_up(u, second, (uint32_t)args[3], ANY);
+	return more < 0 ? more : first + more;
+}
+
+/* Futexes that are left to the kernel. */
+
+/* The kernel refuses an address that can't be one. */
+static bool is_plausible(uint64_t address)
+{
+	return address >= 4096 && address < 1ULL << 47 && address % 4 == 0;
+}
+
+static bool has_second(uint64_t op)
+{
+	op &= FUTEX_CMD_MASK;
+	return op == FUTEX_REQUEUE || op == FUTEX_CMP_REQUEUE ||
+	       op == FUTEX_WAKE_OP;
+}
+
+static bool op_needs_home(uint64_t op)
+{
+	switch (op & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+	case FUTEX_UNLOCK_PI:
+	case FUTEX_TRYLOCK_PI:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_CMP_REQUEUE_PI:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static long in_kernel(struct uthread *u, const uint64_t args[6])
+{
+	long ret;
+
+	if (!u || !op_needs_home(args[1]))
+		return kernel(args);
+	u->cause = SYS_futex;
+	flexsc__lodge(u);
+	flexsc__come_home(u);
+	ret = exposed(u, args);
+	u->way = WAY_AT_HOME;
+	return ret;
+}
+
+long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
+{
+	uint64_t op = args[1];
+	uint32_t bits = ANY;
+
+	/*
+	 * Where libc isn't patched, its wake-ups don't come here: all waiters
+	 * have to be in the kernel.
+	 */
+	if (!(op & FUTEX_PRIVATE_FLAG) || !is_plausible(args[0]) ||
+	    (has_second(op) && !is_plausible(args[4])) || flexsc__runtime.unpatched)
+		return in_kernel(u, args);
+	switch (op & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT_BITSET:
+		bits = (uint32_t)args[5];
+		/* fall through */
+	case FUTEX_WAIT:
+		if (!u || flexsc__stays(u) || lodge_here(u))
+			return kernel_wait(u, args);
+		return user_wait(u, args, bits);
+	case FUTEX_WAKE_BITSET:
+		bits = (uint32_t)args[5];
+		/* fall through */
+	case FUTEX_WAKE:
+		return futex_wake_up(u, args, (uint32_t)args[2], bits);
+	case FUTEX_REQUEUE:
+		return futex_requeue(u, args, false);
+	case FUTEX_CMP_REQUEUE:
+		return futex_requeue(u, args, true);
+	case FUTEX_WAKE_OP:
+		return wake_op(u, args);
+	default:
+		return in_kernel(u, args);
+	}
+}
+
+void flexsc__ufutex_forked(void)
+{
+	for (unsigned int i = 0; i < BUCKETS; i++)
+		flexsc__buckets[i] = (struct bucket){ 0 };
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include "way.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "runtime/sched/state.h"
+#include "affinity.h"
+#include "apart.h"
+#include "call.h"
+#include "filter.h"
+#include "parts.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/probe.h"
+#include "lib/calls/refine.h"
+#include "lib/calls/table.h"
+
+static bool reads_identity(long nr)
+{
+	switch (nr) {
+	case SYS_getuid:
+	case SYS_geteuid:
+	case SYS_getgid:
+	case SYS_getegid:
+	case SYS_getresuid:
+	case SYS_getresgid:
+	case SYS_getgroups:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Calls of CLASS_DISK that wait for a device as a rule, not only sometimes. */
+static bool syncs(long nr)
+{
+	switch (nr) {
+	case SYS_fsync:
+	case SYS_fdatasync:
+	case SYS_sync:
+	case SYS_syncfs:
+	case SYS_sync_file_range:
+	case SYS_msync:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Can a call of CLASS_FAST be held up all the same, by a disk, a network file system or
+ * another process? Outside the runtime it stops its own thread only.
+ */
+static bool may_hang(long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	/* A thread that waits for a page holds the lock that these take. */
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+	/* A file system of a network or of FUSE asks its server. */
+	case SYS_flock:
+		return true;
+	case SYS_fcntl:
+		switch (a[1]) {
+		case F_GETLK:
+		case F_SETLK:
+		case F_OFD_GETLK:
+		case F_OFD_SETLK:
+		case F_SETFL:
+		case F_SETLEASE:
+			return true;
+		default:
+			return false;
+		}
+	default:
+		return false;
+	}
+}
+
+/* Does the call ask not to wait? Then posting would only cost a switch. */
+static bool is_impatient(long nr, const struct table_row *row,
+			 const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_recvfrom:
+	case SYS_sendto:
+		if (a[3] & MSG_DONTWAIT)
+			return true;
+		break;
+	case SYS_recvmsg:
+	case SYS_sendmsg:
+		if (a[2] & MSG_DONTWAIT)
+			return true;
+		break;
+	case SYS_recvmmsg:
+	case SYS_sendmmsg:
+		if (a[3] & MSG_DONTWAIT)
+			return true;
+		break;
+	default:
+		break;
+	}
+	return (row->poll != POLL_NONE || nr == SYS_connect) &&
+	       flexsc__fds_find_nonblock((uint32_t)a[0]);
+}
+
+/*
+ * Would the loop need a syscall thread that waits for the call, or io_uring a worker?
+ * The user thread's home can wait just as well, and one kernel thread less is needed.
+ */
+static bool takes_a_thread(long nr, const struct table_row *row)
+{
+	return (row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls)) ||
+	       nr == SYS_splice || nr == SYS_tee;
+}
+
+/*
+ * Does the call wait for all bytes, which neither an epoll set nor poll(2) notices?
+ * parts.c makes those that receive into one buffer, and only streams heed the flag.
+ */
+static bool wants_all(long nr, const uint64_t a[6])
+{
+	return (nr == SYS_recvmsg && a[2] & MSG_WAITALL) ||
+	       (nr == SYS_recvfrom && a[3] & MSG_WAITALL &&
+		!(flexsc__runtime.polls &&
+		  flexsc__fds_find_bytes((uint32_t)a[0])));
+}
+
+/*
+ * Would the call keep a syscall thread for as long as the call waits? It would
+ * where neither io_uring nor an epoll set knows the socket's time limit, or how
+ * many bytes the call wants. A loop has few syscall threads. If such calls keep
+ * all of them, the call that would end their waits may be queued behind.
+ * is_impatient() has asked for the facts of the descriptor, so fds_known() has
+ * them.
+ */
+static bool keeps_a_thread(long nr, const struct table_row *row,
+			   const uint64_t a[6])
+{
+	unsigned int poll = nr == SYS_connect ? POLL_WRITE : row->poll;
+	uint32_t fd = (uint32_t)a[0];
+
+	if (wants_all(nr, a))
+		return true;
+	if (poll == POLL_NONE || !(fds_known(fd) & FD_TIMEOUT))
+		return false;
+	return (poll == POLL_READ && flexsc__fds_find_lowat(fd)) ||
+	       flexsc__probe_time_limit(fd, poll);
+}
+
+static long may_wait(struct uthread *u, const struct table_row *row,
+		     const struct flexsc_entry *entry)
+{
+	const uint64_t *a = (const uint64_t *)entry->args;
+	const long nr = entry->nr;
+
+	if (is_impatient(nr, row, a))
+		return flexsc__call_exposed(u, nr, a);
+	if (flexsc__unpolled((unsigned int)nr, (const __u64 *)a))
+		return flexsc__call_attempt(u, nr, a);
+	if (takes_a_thread(nr, row) || keeps_a_thread(nr, row, a))
+		return flexsc__call_attempt(u, nr, a);
+	return flexsc__parts_post(u, entry);
+}
+
+/* Properties of a thread that its new threads inherit. */
+static bool is_inherited_option(uint64_t option)
+{
+	switch (option) {
+	case PR_SET_KEEPCAPS:
+	case PR_SET_SECUREBITS:
+	case PR_CAPBSET_DROP:
+	case PR_CAP_AMBIENT:
+	case PR_SET_NO_NEW_PRIVS:
+	case PR_SET_TIMERSLACK:
+	case PR_SET_TSC:
+	case PR_MCE_KILL:
+	case PR_SET_SPECULATION_CTRL:
+	case PR_SET_IO_FLUSHER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool call_is_inherited(long nr, const uint64_t a[6])
+{
+	switch (nr) {
+	case SYS_sched_setscheduler:
+	case SYS_sched_setparam:
+	case SYS_sched_setattr:
+	case SYS_setpriority:
+	case SYS_ioprio_set:
+	case SYS_set_mempolicy:
+		return true;
+	case SYS_prctl:
+		return is_inherited_option(a[0]);
+	default:
+		return false;
+	}
+}
+
+/* How the call waits, as far as that follows from the kind of its file. */
+static enum waits waits_by_kind(const struct table_row *row,
+				const struct flexsc_entry *entry)
+{
+	uint32_t fd = (uint32_t)entry->args[0];
+
+	if (flexsc__fds_at_position(entry))
+		return flexsc__fds_waits(fd, row->poll);
+	if (entry->nr == SYS_sendfile)
+		/* The call may wait for what is read. */
+		return flexsc__fds_kind(fd) & FD_PLACED ?
+			       WAITS_POLLED : flexsc__fds_waits(fd, POLL_WRITE);
+	if (entry->nr == SYS_ioctl &&
+	    flexsc__refine(row, entry) != CLASS_FAST &&
+	    flexsc__fds_kind(fd) & FD_TERMINAL)
+		return WAITS_UNKNOWN;
+	return WAITS_POLLED;
+}
+
+/*
+ * Make a call that may wait, and not for what poll(2) reports. A terminal may stop
+ * a process in the background, unless the user thread blocks the signal for that:
+ * the kernel looks at the mask of the home.
+ */
+static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
+{
+	uint32_t fd = (uint32_t)a[0];
+
+	if (flexsc__fds_kind(fd) & (FD_UNKNOWN | FD_WORKER | FD_OLD_WORKER) &&
+	    flexsc__fds_find_nonblock(fd))
+		return flexsc__call_exposed(u, nr, a);
+	return flexsc__call_wait_home(u, nr, a);
+}
+
+/* Facts of descriptors whose calls may need the user thread's own kernel thread. */
+#define NEEDY		(FD_SIGNALS | FD_WORKER | FD_OLD_WORKER)
+
+/*
+ * A signalfd shows the signals of the kernel thread that reads it. What a worker of
+ * io_uring has read doesn't arrive while the carrier is stuck that posted the call,
+ * although others may wait for the answer to it, as to an event of fanotify's.
+ */
+static bool needs_home(const struct table_row *row, uint32_t fd)
+{
+	uint32_t facts = fds_known(fd);
+
+	if (facts & FD_SIGNALS)
+		return row->poll == POLL_READ;
+	return row->poll != POLL_NONE && flexsc__runtime.polls &&
+	       (facts & FD_WORKER || !flexsc__runtime.makes_ready);
+}
+
+long flexsc__way_make(struct uthread *u, long nr,
+		   const struct flexsc_entry *entry)
+{
+	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const uint64_t *a = (const uint64_t *)entry->args;
+
+	if (filter_is_near(u) && row->class != CLASS_SELF)
+		return flexsc__call_at_home(u, nr, a);
+	switch (waits_by_kind(row, entry)) {
+	case WAITS_NEVER:
+		return flexsc__call_exposed(u, nr, a);
+	case WAITS_UNKNOWN:
+		return wait_unpolled(u, nr, a);
+	case WAITS_POLLED:
+		break;
+	}
+	if (fds_known((uint32_t)a[0]) & NEEDY && needs_home(row, (uint32_t)a[0]))
+		return wait_unpolled(u, nr, a);
+	switch (flexsc__refine(row, entry)) {
+	case CLASS_FAST:
+		return may_hang(nr, a) ? flexsc__call_exposed(u, nr, a) :
+					 flexsc__call_plainly(nr, a);
+	case CLASS_DISK:
+		return syncs(nr) ? flexsc__call_post(u, nr, a) :
+				   flexsc__call_exposed(u, nr, a);
+	case CLASS_ADMIN:
+		return flexsc__call_exposed(u, nr, a);
+	case CLASS_WAIT:
+		return may_wait(u, row, entry);
+	case CLASS_SELF:
+		if (reads_identity(nr))
+			return flexsc__call_plainly(nr, a);
+		/* fall through */
+	case CLASS_NEVER:
+	case CLASS_NONE:
+	case CLASS_RING:
+	case CLASS_WORK:	/* not yet a call of this kernel's */
+		break;
+	}
+	if (nr == SYS_sched_setaffinity)
+		return flexsc__affinity_set(u, a);
+	if (call_is_inherited(nr, a))
+		atomic_store(&flexsc__runtime.inherited, true);
+	return flexsc__apart_make(u, nr, a);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/calls/table.h"
+
+#define TOP	10U	/* causes that are named */
+
+/* Ways that make no system call of their own. */
+static const uint8_t silent[] = {
+	WAY_POSTED, WAY_FUTEX_WAIT, WAY_FUTEX_WAKE, WAY_POLLED, WAY_SLEPT,
+	WAY_ANSWERED,
+};
+
+/* System calls of one trip, be it away from home or back: sched/home.c. */
+#define CALLS_A_TRIP	2
+
+struct out {
+	char *text;
+	size_t size, length;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void say(struct out *out, const char *format, ...)
+{
+	va_list list;
+	int n;
+
+	va_start(list, format);
+	n = vsnprintf(out->text + out->length, out->size - out->length, format,
+		      list);
+	va_end(list);
+	if (n < 0)
+		return;
+	out->length += (size_t)n;
+	if (out->length >= out->size)
+		out->length = out->size - 1;
+}
+
+static void line(struct out *out, const char *name, uint64_t value,
+		 const char *meaning)
+{
+	say(out, "  %-14s %16" PRId64 "  %s\n", name, (int64_t)value, meaning);
+}
+
+static uint64_t load(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static uint32_t load32(const uint32_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+struct counters flexsc__report_total(const struct run_page *page)
+{
+	/* All but the last field are counters. */
+	const size_t n = offsetof(struct counters, tid) / sizeof(uint64_t);
+	struct counters total = { 0 };
+	uint64_t *to = &total.switches;
+
+	for (unsigned int i = 0; i < page->room + RUN_PAGE_HOMES; i++) {
+		const uint64_t *from = &page->blocks[i].switches;
+
+		for (size_t j = 0; j < n; j++)
+			to[j] += load(&from[j]);
+	}
+	return total;
+}
+
+uint64_t flexsc__report_calls(const struct counters *total)
+{
+	uint64_t calls = 0;
+
+	for (unsigned int i = 0; i < WAYS; i++)
+		calls += total->ways[i];
+	return calls;
+}
+
+uint64_t flexsc__report_couplings(const struct run_page *page)
+{
+	uint64_t couplings = 0;
+
+	for (unsigned int i = 0; i < CAUSES; i++)
+		couplings += load(&page->causes[i]);
+	return couplings;
+}
+
+int64_t flexsc__report_avoided(const struct run_page *page,
+			       const struct counters *total, uint64_t loops)
+{
+	uint64_t saved = 0;
+
+	for (unsigned int i = 0; i < sizeof(silent); i++)
+		saved += total->ways[silent[i]];
+	return (int64_t)(saved - loops - total->own -
+			 CALLS_A_TRIP * (flexsc__report_couplings(page) +
+					 total->departures));
+}
+
+const char *flexsc__report_cause(unsigned int cause)
+{
+	static const char *const names[] = {
+		"(signal)", "(preempted)", "(no entry)", "(thread end)",
+		"(fault)", "(tied)", "(unknown)",
+#define CALL(...)
+#define POINT(...)
+#define MADE(...)
+#define OWN(...)
+#define HOME(symbol)		#symbol,
+#define FORK(symbol)		#symbol,
+#define FORK_JUMP(symbol)	#symbol,
+#define WAIT(symbol)		#symbol,
+#define TRY(symbol)		#symbol,
+#define RING(symbol)		#symbol,
+#include "runtime/base/symbols.def"
+	};
+
+	_Static_assert(sizeof(names) / sizeof(*names) == CAUSES - CAUSE_CALLS,
+		       "a name for each");
+	const char *name;
+
+	if (cause >= CAUSES)
+		return "-";
+	if (cause >= CAUSE_CALLS)
+		return names[cause - CAUSE_CALLS];
+	name = flexsc__table_row(cause)->name;
+	return name ? name : "(unknown)";
+}
+
+unsigned int flexsc__report_top(const uint64_t causes[CAUSES])
+{
+	unsigned int top = CAUSES;
+
+	for (unsigned int i = 0; i < CAUSES; i++)
+		if (causes[i] && (top == CAUSES || causes[i] > causes[top]))
+			top = i;
+	return top;
+}
+
+static void say_causes(struct out *out, const struct run_page *page)
+{
+	uint64_t causes[CAUSES], rest = 0;
+
+	for (unsigned int i = 0; i < CAUSES; i++)
+		causes[i] = load(&page->causes[i]);
+	for (unsigned int i = 0; i < TOP; i++) {
+		unsigned int cause = flexsc__report_top(causes);
+
+		if (cause == CAUSES)
+			return;
+		say(out, "    %-12s %16" PRIu64 "  for %s\n", "",
+		    causes[cause], flexsc__report_cause(cause));
+		causes[cause] = 0;
+	}
+	for (unsigned int i = 0; i < CAUSES; i++)
+		rest += causes[i];
+	if (rest)
+		say(out, "    %-12s %16" PRIu64 "  for others\n", "", rest);
+}
+
+static void say_carriers(struct out *out, const struct run_page *page)
+{
+	say(out, "  carrier  thread     switches       posted   steals   "
+	    "sleeps    spins\n");
+	for (unsigned int i = 0; i < page->room && i < REPORT_CARRIERS; i++) {
+		const struct counters *c = &page->blocks[i];
+
+		/* A spare that has run nothing. */
+		if (i >= page->carriers && !load(&c->switches))
+			continue;
+		say(out, "  %7u %7d %12" PRIu64 " %12" PRIu64 " %8" PRIu64
+		    " %8" PRIu64 " %8" PRIu64 "\n", i, c->tid,
+		    load(&c->switches), load(&c->ways[WAY_POSTED]),
+		    load(&c->steals), load(&c->sleeps), load(&c->spins));
+	}
+}
+
+static void say_head(struct out *out, const struct run_page *page,
+		     uint64_t now)
+{
+	uint64_t ms = (now - page->begin) / 1000000;
+
+	say(out, "flexsc run: %.*s, process %d: %" PRIu64 ".%03" PRIu64
+	    " s with user threads, carriers: %u, engine %.*s\n",
+	    (int)sizeof(page->program), page->program, page->pid, ms / 1000,
+	    ms % 1000, page->carriers, (int)sizeof(page->engine),
+	    page->engine);
+}
+
+size_t flexsc__report(char *text, size_t size, const struct run_page *page,
+		      uint64_t loops, uint64_t now)
+{
+	static const struct {
+		const char *name, *meaning;
+	} ways[] = {
+#define WAY(name, text, meaning) { text, meaning },
+		RUN_WAYS(WAY)
+	};
+	struct counters total = flexsc__report_total(page);
+	int64_t avoided = flexsc__report_avoided(page, &total, loops);
+	struct out out = { text, size, 0 };
+
+	say_head(&out, page, now);
+	line(&out, "threads", total.started, "user threads made");
+	line(&out, "alive", total.started - total.ended,
+	     "of them alive at the moment");
+	line(&out, "calls", flexsc__report_calls(&total),
+	     "system calls of user threads, as follows");
+	for (unsigned int i = 0; i < WAYS; i++)
+		line(&out, ways[i].name, total.ways[i], ways[i].meaning);
+	line(&out, "loop_calls", loops, "system calls made by carriers' loops");
+	if (avoided >= 0)
+		line(&out, "avoided", (uint64_t)avoided,
+		     "mode switches fewer than natively");
+	else
+		line(&out, "added", (uint64_t)-avoided,
+		     "mode switches more than natively");
+	line(&out, "switches", total.switches,
+	     "times a carrier ran a user thread");
+	line(&out, "given", total.given,
+	     "user threads handed to a carrier by others");
+	line(&out, "steals", total.steals,
+	     "times a carrier took some from another");
+	line(&out, "stolen", total.stolen, "user threads taken so");
+	line(&out, "wakes", total.wakes, "carriers woken to share work");
+	line(&out, "spins", total.spins,
+	     "times a carrier looked around before it slept");
+	line(&out, "found", total.found, "of them found something to do");
+	line(&out, "sleeps", total.sleeps, "times a carrier slept");
+	line(&out, "adoptions", total.adoptions,
+	     "times a carrier took over from one that was stuck in a call");
+	line(&out, "spares", load32(&page->spares),
+	     "carriers made besides for that, one of them in advance");
+	line(&out, "stuck", load32(&page->stuck),
+	     "carriers that are stuck at the moment");
+	line(&out, "departures", total.departures,
+	     "times a user thread left its own kernel thread");
+	line(&out, "couplings", flexsc__report_couplings(page),
+	     "times one went back to it, as follows");
+	say_causes(&out, page);
+	say_carriers(&out, page);
+	return out.length;
+}

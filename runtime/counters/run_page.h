@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the runtime of flexsc run counts, and the page that it counts on: a
+ * memfd named RUN_PAGE_NAME, which other processes of the same user find in
+ * /proc/PID/fd and read. Each carrier has a block of its own; homes, of which
+ * there may be thousands, share RUN_PAGE_HOMES blocks.
+ *
+ * The runtime counts by counters.h. report.h makes text of the page, both in
+ * the runtime and in the command. Both have to be of one build, because the
+ * layout may change: RUN_PAGE_MAGIC and "block" tell.
+ */
+#ifndef FLEXSC_THREADS_RUN_PAGE_H
+#define FLEXSC_THREADS_RUN_PAGE_H
+
+#include <stdint.h>
+
+#define RUN_PAGE_NAME	"flexsc-run-stats"
+#define RUN_PAGE_MAGIC	0x326e757278656c66ULL	/* "flexrun2" */
+#define RUN_PAGE_HOMES	8U	/* blocks that homes share */
+
+/* How a user thread's call was made. Each call is counted once, at its end. */
+#define RUN_WAYS(WAY)							\
+	WAY(PLAINLY, "plainly", "made on the spot: they don't wait")	\
+	WAY(EXPOSED, "exposed", "made on the spot, where signals arrive") \
+	WAY(POSTED, "posted", "posted to a carrier's loop")		\
+	WAY(FUTEX_WAIT, "futex_waits", "futex waits in user space")	\
+	WAY(FUTEX_WAKE, "futex_wakes", "futex wake-ups in user space")	\
+	WAY(POLLED, "polled", "polls that waited in a carrier's loop")	\
+	WAY(SLEPT, "slept", "sleeps: timers of a carrier's loop")	\
+	WAY(ANSWERED, "answered", "answered without a system call")	\
+	WAY(KERNEL_WAIT, "kernel_waits", "futex waits in the kernel")	\
+	WAY(KERNEL_WAKE, "kernel_wakes", "futex wake-ups that asked the kernel") \
+	WAY(AT_HOME, "at_home", "made by the thread's own kernel thread") \
+	WAY(NATIVELY, "natively", "an event loop's, made there as natively")
+
+enum way {
+#define WAY(name, text, meaning) WAY_##name,
+	RUN_WAYS(WAY)
+#undef WAY
+	WAYS
+};
+
+/*
+ * Why a user thread came home: a system call's number, or one of the names
+ * below.
+ */
+enum cause {
+	CAUSE_CALLS = 512,	/* below this: system calls' numbers */
+	CAUSE_SIGNAL = CAUSE_CALLS,	/* a signal or a cancellation */
+	CAUSE_KEPT,	/* the monitor found that it kept its carrier */
+	CAUSE_ENTRY,	/* its carrier's loop had no entry left */
+	CAUSE_ENDS,	/* the thread ends */
+	CAUSE_FAULT,	/* a fault of the program's */
+	CAUSE_TIED,	/* tied: it may compute at home only */
+	CAUSE_UNKNOWN,	/* a call with an unknown number */
+#define CALL(...)
+#define POINT(...)
+#define MADE(...)
+#define OWN(...)
+#define HOME(symbol)		CAUSE_##symbol,
+#define FORK(symbol)		CAUSE_##symbol,
+#define FORK_JUMP(symbol)	CAUSE_##symbol,
+#define WAIT(symbol)		CAUSE_##symbol,
+#define TRY(symbol)		CAUSE_##symbol,
+#define RING(symbol)		CAUSE_##symbol,
+#include "runtime/base/symbols.def"
+#undef CALL
+#undef POINT
+#undef OWN
+#undef MADE
+#undef HOME
+#undef FORK
+#undef FORK_JUMP
+#undef WAIT
+#undef TRY
+#undef RING
+	CAUSES
+};
+
+/* Counts of one carrier, or of several homes. */
+struct counters {
+	uint64_t switches;	/* runs of user threads */
+	uint64_t ways[WAYS];
+	uint64_t given;		/* user threads from the inbox */
+	uint64_t steals;	/* times it took some of another carrier's */
+	uint64_t stolen;	/* user threads that it took so */
+	uint64_t wakes;		/* idle carriers woken to share work */
+	uint64_t spins;		/* times it looked around before a sleep */
+	uint64_t found;		/* spins that found something to do */
+	uint64_t sleeps;
+	uint64_t departures;	/* user threads that left home */
+	uint64_t adoptions;	/* stuck carriers that this one has adopted */
+	uint64_t own;		/* system calls besides the program's */
+	uint64_t started, ended;	/* user threads */
+	int32_t tid;		/* of the carrier; 0 for homes */
+} __attribute__((aligned(64)));
+
+struct run_page {
+	uint64_t magic;
+	uint32_t block;		/* sizeof(struct counters) */
+	uint32_t carriers;	/* without spares */
+	uint32_t room;		/* number of blocks before the homes' */
+	uint32_t spares;	/* that were made so far */
+	uint32_t stuck;		/* stuck carriers, at the monitor's last look */
+	int32_t pid;
+	uint64_t begin;		/* CLOCK_MONOTONIC, ns */
+	char engine[16];
+	char program[16];
+	uint64_t causes[CAUSES];	/* times user threads came home */
+	struct counters blocks[];	/* the carriers', the spares', the homes' */
+};
+
+#endif /* FLEXSC_THREADS_RUN_PAGE_H */

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pthread_create(), in front of libc's: the first one starts the runtime, and
+ * each makes a user thread. Also main(), whose thread is one from then on.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "runtime/base/interpose.h"
+#include "runtime/calls/life.h"
+#include "runtime/sched/home.h"
+#include "runtime/sched/stacks.h"
+#include "runtime/sched/state.h"
+#include "runtime/sched/tied.h"
+#include "runtime.h"
+
+/*
+ * Arguments of a new thread. They lie at the top of the stack that its kernel
+ * thread will be asleep on, and not in the heap: malloc() may be the program's
+ * own, and a free() in the new thread would make that prepare for a thread that
+ * perhaps never uses it.
+ */
+struct birth {
+	void *(*start)(void *);
+	void *arg;
+	void *stack;
+	sigmask_t mask;
+	bool rooted;
+	uint8_t tied;
+	uint32_t filter;
+};
+
+static struct birth *uthread_birth_on(void *stack)
+{
+	return (struct birth *)stack_top(&flexsc__small, stack) - 1;
+}
+
+static void uthread_end(void *arg)
+{
+	flexsc__life_end(arg);
+}
+
+/* Does the calling thread have a real-time priority, which carriers lack? */
+static bool has_priority(void)
+{
+	long policy = raw_syscall(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
+
+	return policy > 0 && policy != SCHED_BATCH && policy != SCHED_IDLE;
+}
+
+static void *thread_main(void *arg)
+{
+	struct birth birth = *(struct birth *)arg;
+	struct uthread *u = &flexsc__self;
+	void *ret;
+
+	/*
+	 * Before the life begins: at the end of flexsc__life_begin() a handler may run,
+	 * and have a cancellation point.
+	 */
+	pthread_cleanup_push(uthread_end, u);
+	flexsc__life_begin(u, birth.stack, birth.mask, birth.tied,
+			   birth.filter);
+	/* Inside the runtime, or a filter may come before the call. */
+	flexsc__enter(u);
+	u->rooted = birth.rooted || filter_is_near(u) ||
+		    has_priority();
+	flexsc__exit(u);
+	ret = birth.start(birth.arg);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
+/*
+ * main(). The first thread ends like others if a cancellation or pthread_exit()
+ * leaves main(); after that libc makes a system call that no carrier may make.
+ */
+static int (*program_main)(int, char **, char **);
+
+static int first_main(int argc, char **argv, char **environment)
+{
+	int status;
+
+	pthread_cleanup_push(uthread_end, &flexsc__self);
+	status = program_main(argc, argv, environment);
+	pthread_cleanup_pop(0);
+	return status;
+}
+
+EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
+			     char **argv, void (*init)(void),
+			     void (*fini)(void), void (*rtld_fini)(void),
+			     void *stack);
+EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
+			     char **argv, void (*init)(void),
+			     void (*fini)(void), void (*rtld_fini)(void),
+			     void *stack)
+{
+	program_main = main;
+	return REAL(__libc_start_main)(first_main, argc, argv, init, fini,
+				       rtld_fini, stack);
+}
+
+/* The program has set attributes for threads that are made without any. */
+static atomic_bool has_defaults;
+
+EXPORT int pthread_setattr_default_np(const pthread_attr_t *attr)
+{
+	int err = REAL(pthread_setattr_default_np)(attr);
+
+	if (!err)
+		atomic_store(&has_defaults, true);
+	return err;
+}
+
+static bool mask_of(const pthread_attr_t *attr, sigmask_t *mask)
+{
+	sigset_t set;
+
+	if (pthread_attr_getsigmask_np(attr, &set))
+		return false;
+	memcpy(mask, &set, sizeof(*mask));
+	return true;
+}
+
+static bool default_mask(sigmask_t *mask)
+{
+	pthread_attr_t attr;
+	bool has;
+
+	if (!atomic_load(&has_defaults) || pthread_getattr_default_np(&attr))
+		return false;
+	has = mask_of(&attr, mask);
+	pthread_attr_destroy(&attr);
+	return has;
+}
+
+/* libc gives the new thread all else that the attributes say. */
+static sigmask_t first_mask(const pthread_attr_t *attr)
+{
+	struct uthread *u = &flexsc__self;
+	sigmask_t mask = u->home.mask;
+
+	if (attr ? mask_of(attr, &mask) : default_mask(&mask))
+		return mask;
+	if (!u->home.masked)
+		raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
+			    sizeof(mask), 0, 0);
+	return mask;
+}
+
+/*
+ * Inside the runtime the calling thread isn't moved home. If it were, with the
+ * lock of the free stacks held, its carrier would wait for that lock.
+ */
+static void *get_park(void)
+{
+	struct uthread *u = &flexsc__self;
+	void *stack;
+
+	flexsc__enter(u);
+	stack = flexsc__stack_get(&flexsc__small);
+	flexsc__exit(u);
+	return stack;
+}
+
+static void put_park(void *stack)
+{
+	struct uthread *u = &flexsc__self;
+
+	flexsc__enter(u);
+	flexsc__stack_put(&flexsc__small, stack);
+	flexsc__exit(u);
+}
+
+static int create(pthread_t *thread, const pthread_attr_t *attr,
+		  void *(*start)(void *), void *arg)
+{
+	void *stack = get_park();
+	struct birth *birth;
+	int err;
+
+	if (!stack)
+		return EAGAIN;
+	if (atomic_load(&flexsc__runtime.inherited))
+		flexsc__bring_home();
+	birth = uthread_birth_on(stack);
+	*birth = (struct birth){ start, arg, stack, first_mask(attr),
+				 flexsc__self.rooted,
+				 flexsc__self.tied & TIED_FILTER,
+				 flexsc__self.filter };
+	err = REAL(pthread_create)(thread, attr, thread_main, birth);
+	if (err)
+		put_park(stack);
+	return err;
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*start)(void *), void *arg)
+{
+	if (!flexsc__runtime_start())
+		return REAL(pthread_create)(thread, attr, start, arg);
+	return create(thread, attr, start, arg);
+}

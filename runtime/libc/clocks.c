@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The interposed functions of clocks and timers: what differs for a thread's
+ * clock. sched/cputime.h says why.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/calls/cpuclock.h"
+#include "runtime/sched/home.h"
+#include "runtime/calls/timers.h"
+#include "runtime/base/interpose.h"
+#include "libc_call.h"
+#include "lib/base/syscall.h"
+
+/* Programs ask for the time often: nothing is added but a test. */
+EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	static __typeof__(&clock_gettime) real;
+	const uint64_t args[6] = { (uint64_t)clock, PTR(time) };
+
+	if (__builtin_expect(cpuclock_is_thread_s(clock), 0))
+		return (int)flexsc__libc_call(false, SYS_clock_gettime, args);
+	if (!real)
+		real = REAL(clock_gettime);
+	return real(clock, time);
+}
+
+/* Enter the runtime, if the calling thread is a user thread outside it. */
+static bool clocks_enter(void)
+{
+	struct uthread *u = &flexsc__self;
+
+	if (!u->alive || u->busy)
+		return false;
+	flexsc__enter(u);
+	return true;
+}
+
+static void clocks_exit(void)
+{
+	flexsc__exit(&flexsc__self);
+}
+
+static int32_t clocks_tie(clockid_t clock)
+{
+	int32_t tid;
+
+	if (!clocks_enter())
+		return 0;
+	tid = flexsc__cpuclock_tie(&flexsc__self, clock);
+	clocks_exit();
+	return tid;
+}
+
+/*
+ * The timer's thread is tied once more, because it may have become a user
+ * thread since the first time.
+ */
+static void note(struct timer *timer, clockid_t clock)
+{
+	clocks_enter();
+	flexsc__timers_add(timer);
+	flexsc__cpuclock_tie(&flexsc__self, clock);
+	clocks_exit();
+}
+
+static struct timer *timer_alloc(void)
+{
+	bool enters = clocks_enter();
+	struct timer *timer = malloc(sizeof(*timer));
+
+	if (enters)
+		clocks_exit();
+	return timer;
+}
+
+static void timer_free(struct timer *timer)
+{
+	bool enters = clocks_enter();
+
+	free(timer);
+	if (enters)
+		clocks_exit();
+}
+
+/* The calling thread is at home then if the clock is its own. */
+EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
+{
+	struct timer *timer;
+	int ret;
+
+	if (!cpuclock_is_thread_s(clock) || !flexsc__self.alive)
+		return REAL(timer_create)(clock, event, id);
+	timer = timer_alloc();
+	if (!timer)
+		return -1;
+	timer->tid = clocks_tie(clock);
+	ret = REAL(timer_create)(clock, event, id);
+	if (ret || !timer->tid) {
+		timer_free(timer);
+		return ret;
+	}
+	timer->id = *id;
+	note(timer, clock);
+	return 0;
+}
+
+/*
+ * Convert a timer's absolute time to the home's clock, if the timer is on a
+ * thread's clock. False: leave the time as it is.
+ */
+static bool give_home(timer_t id, const struct itimerspec *time,
+		      struct itimerspec *at_home)
+{
+	int32_t tid;
+
+	if (!time || !timers_any() || !clocks_enter())
+		return false;
+	tid = flexsc__timers_tid(id);
+	if (tid) {
+		*at_home = *time;
+		at_home->it_value = flexsc__cpuclock_at_home(tid,
+							    time->it_value);
+	}
+	clocks_exit();
+	return tid;
+}
+
+EXPORT int timer_settime(timer_t id, int flags, const struct itimerspec *time,
+			 struct itimerspec *old)
+{
+	struct itimerspec at_home;
+
+	if (flags & TIMER_ABSTIME && give_home(id, time, &at_home))
+		time = &at_home;
+	return REAL(timer_settime)(id, flags, time, old);
+}
+
+EXPORT int timer_delete(timer_t id)
+{
+	if (timers_any() && clocks_enter()) {
+		free(flexsc__timers_take(id));
+		clocks_exit();
+	}
+	return REAL(timer_delete)(id);
+}

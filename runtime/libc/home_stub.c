@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "home_stub.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <sys/syscall.h>
+
+#include "runtime/calls/call.h"
+#include "runtime/calls/rings.h"
+#include "runtime/sched/home.h"
+#include "runtime/signals/identity.h"
+#include "runtime/sched/lodge.h"
+#include "runtime/sched/rest.h"
+#include "runtime/sched/tied.h"
+#include "unpatched.h"
+#include "lib/calls/fds.h"
+#include "runtime/sched/state.h"
+
+/* Does the function have to run at home, with these arguments? */
+static bool cause_needs_home(struct uthread *u, uint16_t cause,
+			     const uint64_t args[6])
+{
+	switch (cause) {
+	case CAUSE___sigsetjmp:
+		/* A sigsetjmp() that doesn't save the mask may run anywhere. */
+		return args[1];
+	case CAUSE_setcontext:
+	case CAUSE_swapcontext:
+		/*
+		 * Where a context ends, libc changes the mask without a call
+		 * that is seen, so the thread may never leave home again.
+		 */
+		u->rooted = true;
+		return true;
+	default:
+		return true;
+	}
+}
+
+static bool is_wait(uint16_t cause)
+{
+	switch (cause) {
+	case CAUSE_sigsuspend:
+	case CAUSE_pause:
+	case CAUSE_sigwait:
+	case CAUSE_sigwaitinfo:
+	case CAUSE_sigtimedwait:
+	case CAUSE_sigpause:
+	case CAUSE___sigpause:
+	case CAUSE___xpg_sigpause:
+	case CAUSE_mq_receive:
+	case CAUSE_mq_timedreceive:
+	case CAUSE_mq_send:
+	case CAUSE_mq_timedsend:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Does the runtime rest for this function? Programs count the threads of the process when
+ * they fork. Not for _Fork(), which a signal handler may call: ending threads frees
+ * memory.
+ */
+static bool counts_threads(uint16_t cause)
+{
+	return cause == CAUSE_fork || cause == CAUSE___fork ||
+	       cause == CAUSE_daemon;
+}
+
+/* The causes of RING() are the last ones. */
+static bool is_ring(uint16_t cause)
+{
+	return cause >= CAUSE___io_uring_get_cqe;
+}
+
+/* Does a function of liburing's use a ring that belongs to the calling thread? */
+static bool uses_owned_ring(uint16_t cause, const uint64_t args[6])
+{
+	switch (cause) {
+	case CAUSE_io_uring_setup:
+		return flexsc__ring_call_is_owned(SYS_io_uring_setup, args);
+	case CAUSE_io_uring_register:
+		return flexsc__ring_call_is_owned(SYS_io_uring_register, args);
+	case CAUSE_io_uring_enter:
+	case CAUSE_io_uring_enter2:
+		return flexsc__ring_call_is_owned(SYS_io_uring_enter, args);
+	case CAUSE_io_uring_get_probe:
+	case CAUSE_io_uring_queue_init:
+	case CAUSE_io_uring_queue_init_mem:
+	case CAUSE_io_uring_queue_init_params:
+	case CAUSE_io_uring_register_bpf_filter_task:
+	case CAUSE_io_uring_register_query:
+	case CAUSE_io_uring_register_sync_msg:
+		/* Their first argument is no ring. */
+		return false;
+	default:
+		return flexsc__ring_is_owned(flexsc__arg_pointer(args[0]));
+	}
+}
+
+/* A child that has u's memory leaves no trace in the runtime, as in calls/hook.c. */
+static bool is_lent(const struct uthread *u)
+{
+	return u->forks && runtime_is_lent();
+}
+
+static void come_home_for(struct uthread *u, uint16_t cause,
+			  const uint64_t args[6])
+{
+	u->cause = cause;
+	if (is_ring(cause) && uses_owned_ring(cause, args)) {
+		flexsc__tie_for_good(u);
+		return;
+	}
+	if (is_wait(cause))
+		flexsc__lodge(u);
+	flexsc__come_home(u);
+}
+
+void *flexsc__go_home(const struct stub *stub, const uint64_t args[6])
+{
+	struct uthread *u = &flexsc__self;
+
+	if (is_lent(u))
+		return flexsc__real((enum real)stub->which);
+	if (stub->forks) {
+		flexsc__fds_share();
+		if (!u->forks)
+			u->forks = FORKS_NOW;
+	}
+	if (u->alive && !u->busy && cause_needs_home(u, stub->cause, args)) {
+		flexsc__enter(u);
+		come_home_for(u, stub->cause, args);
+		if (counts_threads(stub->cause))
+			flexsc__rest_to_fork(u);
+		flexsc__exit(u);
+	}
+	return flexsc__real((enum real)stub->which);
+}
+
+static bool cause_is_inherited(uint16_t cause)
+{
+	switch (cause) {
+	case CAUSE_pthread_setschedparam:
+	case CAUSE_pthread_setschedprio:
+	case CAUSE_sched_setscheduler:
+	case CAUSE_sched_setparam:
+	case CAUSE_sched_setattr:
+	case CAUSE_setpriority:
+	case CAUSE_nice:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool changes_all(uint16_t cause)
+{
+	return cause >= CAUSE_setuid && cause <= CAUSE_initgroups;
+}
+
+struct at_home flexsc__stay_home(const struct stub *stub)
+{
+	struct uthread *u = &flexsc__self;
+	struct at_home there = { flexsc__go_home(stub, NULL), 0 };
+
+	if (is_lent(u))
+		return there;
+	if (changes_all(stub->cause))
+		flexsc__identity_begin();
+	if (cause_is_inherited(stub->cause))
+		atomic_store(&flexsc__runtime.inherited, true);
+	if (u->alive)
+		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;
+	return there;
+}
+
+void flexsc__stayed_home(uint64_t outermost)
+{
+	flexsc__stay_end(&flexsc__self, (struct stay){ outermost });
+}
+
+/*
+ * Jumping. The place in a jmp_buf where libc keeps the stack pointer, and the
+ * way it is mangled, are one in all versions; debuggers rely on it.
+ */
+static uintptr_t target_of(jmp_buf env)
+{
+	uintptr_t sp = (uintptr_t)env->__jmpbuf[6], guard;
+
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	return (sp >> 17 | sp << 47) ^ guard;
+}
+
+/*
+ * A jump leaves handlers, and functions of libc's that keep the user thread at
+ * home.
+ */
+static void leave_for(struct uthread *u, jmp_buf env)
+{
+	flexsc__stay_left(u, target_of(env));
+	/* The jump may leave a handler that interrupted a cancellation point. */
+	u->point = false;
+	if (!flexsc__runtime.unpatched || !env->__mask_was_saved || u->busy)
+		return;
+	/* libc restores the mask by a call that isn't seen. */
+	flexsc__enter(u);
+	u->cause = CAUSE___sigsetjmp;
+	flexsc__come_home(u);
+	flexsc__exit(u);
+}
+
+#define JUMP(symbol)							\
+	EXPORT void jump_##symbol(jmp_buf env, int value)		\
+		__asm__(#symbol) __attribute__((noreturn));		\
+	EXPORT void jump_##symbol(jmp_buf env, int value)		\
+	{								\
+		struct uthread *u = &flexsc__self;			\
+									\
+		if (u->alive)						\
+			leave_for(u, env);				\
+		((void (*)(jmp_buf, int))flexsc__real(REAL_##symbol))(	\
+			env, value);					\
+		__builtin_unreachable();				\
+	}
+
+JUMP(longjmp)
+JUMP(_longjmp)
+JUMP(siglongjmp)
+JUMP(__longjmp_chk)

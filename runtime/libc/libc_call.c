@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "libc_call.h"
+
+#include <pthread.h>
+#include <sys/single_threaded.h>
+
+#include "runtime/calls/call.h"
+#include "runtime/calls/hook.h"
+#include "runtime/sched/uthread.h"
+
+atomic_bool flexsc__anybody_cancelled;
+
+/*
+ * Is nobody cancelled? The only thread of a process can be cancelled by itself
+ * alone, and flexsc__anybody_cancelled says so.
+ */
+static bool is_uncancelled(void)
+{
+	return __libc_single_threaded &&
+	       !atomic_load_explicit(&flexsc__anybody_cancelled,
+				     memory_order_relaxed);
+}
+
+/*
+ * A cancellation point as libc makes it, for a thread that isn't a user thread.
+ */
+static long plain_point(long nr, const uint64_t args[6])
+{
+	int type;
+	long ret;
+
+	if (is_uncancelled())
+		return flexsc__hook(nr, args);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	ret = flexsc__hook(nr, args);
+	pthread_setcanceltype(type, NULL);
+	return ret;
+}
+
+/* Make a call that the hook needn't see. "point": it is a cancellation point. */
+static __attribute__((noinline)) long unnoted(bool point, long nr,
+					      const uint64_t args[6])
+{
+	if (point && !is_uncancelled())
+		return libc_result(plain_point(nr, args));
+	return libc_result(raw_syscall(nr, args[0], args[1], args[2], args[3],
+				       args[4], args[5]));
+}
+
+/* Do as pthread_testcancel(), mostly without its data, which are cold here. */
+static void test_cancel(struct uthread *u)
+{
+	/*
+	 * C2: sees a pthread_cancel() that has returned before this call; pairs
+	 * with C1 in pthread.c.
+	 */
+	if (atomic_load_explicit(&u->cancelled, memory_order_relaxed) ||
+	    atomic_load_explicit(&flexsc__anybody_cancelled, memory_order_relaxed))
+		pthread_testcancel();
+}
+
+long flexsc__libc_point(long nr, const uint64_t args[6])
+{
+	struct uthread *u = &flexsc__self;
+	long ret;
+
+	if (!u->alive)
+		return plain_point(nr, args);
+	test_cancel(u);
+	u->point = true;
+	ret = flexsc__hook(nr, args);
+	u->point = false;
+	return ret;
+}
+
+long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
+{
+	/*
+	 * The hook takes no note of calls of this kind, unless they are a user
+	 * thread's. So an event loop of a program without threads pays little.
+	 */
+	if (!flexsc__self.alive && call_kind(nr) != CALL_OTHER)
+		return unnoted(point, nr, args);
+	return libc_result(point ? flexsc__libc_point(nr, args) :
+				   flexsc__hook(nr, args));
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Restartable sequences: there are none. The kernel writes to the area of the
+ * kernel thread that runs, which isn't the area that the program looks at.
+ * Without an area, libc asks the kernel for a processor's number, and an
+ * allocator does without.
+ *
+ * There are none from the start on, before the program looks. By then libc has
+ * registered the first thread's area, and gives other threads what that one
+ * has. It has set __rseq_size for good, so the value is corrected where it
+ * lies: in the dynamic loader, and in the program's copy if there is one.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/rseq.h>
+
+#include "runtime/arch/x86_64/context.h"
+#include "runtime/base/interpose.h"
+
+#define PAGE	4096UL
+
+struct place {
+	uintptr_t at;
+	uintptr_t begin, end;	/* pages that are read only; end <= at: none */
+};
+
+/*
+ * Finds the pages around a place that only the loader could write, while it
+ * relocated an object.
+ */
+static int find_shut(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct place *place = arg;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uintptr_t begin = info->dlpi_addr + ph->p_vaddr;
+
+		if (ph->p_type != PT_GNU_RELRO || place->at < begin ||
+		    place->at >= begin + ph->p_memsz)
+			continue;
+		place->begin = begin & ~(PAGE - 1);
+		place->end = (begin + ph->p_memsz) & ~(PAGE - 1);
+		return 1;
+	}
+	return 0;
+}
+
+static void say_none(const unsigned int *size)
+{
+	struct place place = { .at = (uintptr_t)size };
+
+	bool shut;
+
+	dl_iterate_phdr(find_shut, &place);
+	shut = place.at < place.end;
+	if (shut && mprotect((void *)place.begin, place.end - place.begin,
+			     PROT_READ | PROT_WRITE))
+		return;
+	*(volatile unsigned int *)place.at = 0;
+	if (shut)
+		mprotect((void *)place.begin, place.end - place.begin,
+			 PROT_READ);
+}
+
+__attribute__((constructor)) static void have_none(void)
+{
+	struct rseq *area = (struct rseq *)(context_fs() +
+					    (uint64_t)__rseq_offset);
+	const unsigned int *loader_s = dlsym(RTLD_NEXT, "__rseq_size");
+
+	if (!__rseq_size ||
+	    raw_syscall(SYS_rseq, PTR(area), 32, RSEQ_FLAG_UNREGISTER,
+			RSEQ_SIG, 0, 0))
+		return;
+	area->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
+	say_none(&__rseq_size);
+	if (loader_s && loader_s != &__rseq_size)
+		say_none(loader_s);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SEND under flexsc run: a handler preempts a kernel thread, and a user thread
+ * has none of its own. These stand in front of the library's functions, which
+ * the program linked.
+ */
+#include <errno.h>
+#include <flexsc/send.h>
+#include <stdio.h>
+
+#include "runtime/base/interpose.h"
+
+EXPORT int flexsc_ecb_create(struct flexsc_ecb **ecb,
+			     const struct flexsc_ecb_options *options)
+{
+	return -EOPNOTSUPP;
+}
+
+EXPORT int flexsc_ecb_probe(const char *backend, char *why, size_t size)
+{
+	if (why && size)
+		snprintf(why, size, "under flexsc run threads have no kernel "
+			 "threads of their own");
+	return -EOPNOTSUPP;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions in front of libc's where libc isn't patched: WAIT and TRY of
+ * base/symbols.def. Those that set signal handlers are in handlers.c. They run
+ * on the program's threads.
+ */
+#include "runtime/calls/hook.h"
+#include "unpatched.h"
+
+#include <aio.h>
+#include <dirent.h>
+#include <errno.h>
+#include <mqueue.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <threads.h>
+
+#include "lib/calls/fds.h"
+#include "handlers.h"
+#include "home_stub.h"
+#include "runtime/base/interpose.h"
+#include "sites.h"
+#include "runtime/sched/state.h"
+
+/* r11 has its address when "target" is reached. */
+struct wait_front {
+	struct stub stub;
+	const void *target;	/* libc's function, or the one in front of it */
+};
+
+_Static_assert(offsetof(struct wait_front, target) == 8, "for the stub");
+
+/*
+ * The target of all until libc's functions are known. No thread has a home then
+ * to go to, so it only jumps on.
+ */
+extern const char flexsc__home_jump[];
+
+#define WAIT(symbol)							\
+	__attribute__((used)) static struct wait_front front_##symbol = {	\
+		{ REAL_##symbol, CAUSE_##symbol, false },		\
+		flexsc__home_jump					\
+	};								\
+	STUB_TEXT(symbol, front_##symbol, "jmpq *8(%r11)")
+#define TRY(symbol)	WAIT(symbol)
+#define CALL(...)
+#define POINT(...)
+#define MADE(...)
+#define HOME(symbol)
+#define FORK(symbol)
+#define FORK_JUMP(symbol)
+#define OWN(symbol)
+#define RING(symbol)
+#include "runtime/base/symbols.def"
+#undef WAIT
+#undef TRY
+
+/* libc's function, and coming home for it. */
+#define LIBC(symbol)	REAL(symbol)
+#define GO_HOME(symbol)	flexsc__go_home(&front_##symbol.stub, NULL)
+
+/*
+ * Mutexes. One with a priority protocol is the kernel's, which has to see the
+ * thread that locks it.
+ */
+
+/* Bits of __kind: libc's PTHREAD_MUTEX_PRIO_INHERIT_NP and _PRIO_PROTECT_NP. */
+#define PRIORITIES	0x60
+
+static bool has_priorities(const pthread_mutex_t *mutex)
+{
+	return mutex->__data.__kind & PRIORITIES;
+}
+
+static int try_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	int err = EBUSY;
+
+	if (!has_priorities(mutex))
+		err = LIBC(pthread_mutex_trylock)(mutex);
+	if (err != EBUSY)
+		return err;
+	GO_HOME(pthread_mutex_lock);
+	return LIBC(pthread_mutex_lock)(mutex);
+}
+
+static int try_pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	if (has_priorities(mutex))
+		GO_HOME(pthread_mutex_trylock);
+	return LIBC(pthread_mutex_trylock)(mutex);
+}
+
+static int try_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	if (has_priorities(mutex))
+		GO_HOME(pthread_mutex_unlock);
+	return LIBC(pthread_mutex_unlock)(mutex);
+}
+
+/* Other locks. */
+
+#define LOCK(symbol, type, try, busy)					\
+	static int try_##symbol(type *lock)				\
+	{								\
+		int err = try(lock);					\
+									\
+		if (err != (busy))					\
+			return err;					\
+		GO_HOME(symbol);					\
+		return LIBC(symbol)(lock);				\
+	}
+
+LOCK(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, EBUSY)
+LOCK(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, EBUSY)
+LOCK(mtx_lock, mtx_t, mtx_trylock, thrd_busy)
+
+static void try_flockfile(FILE *file)
+{
+	if (!ftrylockfile(file))
+		return;
+	GO_HOME(flockfile);
+	LIBC(flockfile)(file);
+}
+
+static int try_sem_wait(sem_t *sem)
+{
+	const int was = errno;
+
+	pthread_testcancel();
+	if (!sem_trywait(sem))
+		return 0;
+	errno = was;
+	GO_HOME(sem_wait);
+	return LIBC(sem_wait)(sem);
+}
+
+/* libc's value of a pthread_once_t whose function has run. */
+#define ONCE_DONE	2
+
+static int try_pthread_once(pthread_once_t *once, void (*function)(void))
+{
+	if (__atomic_load_n(once, __ATOMIC_ACQUIRE) == ONCE_DONE)
+		return 0;
+	GO_HOME(pthread_once);
+	return LIBC(pthread_once)(once, function);
+}
+
+static void try_call_once(once_flag *once, void (*function)(void))
+{
+	try_pthread_once((pthread_once_t *)once, function);
+}
+
+/* Closing: libc closes the descriptor by a call of its own. */
+
+static int try_fclose(FILE *file)
+{
+	flexsc__hook_closes((uint32_t)fileno(file));
+	return LIBC(fclose)(file);
+}
+
+static int try_pclose(FILE *file)
+{
+	flexsc__hook_closes((uint32_t)fileno(file));
+	return LIBC(pclose)(file);
+}
+
+static FILE *try_freopen(const char *path, const char *mode, FILE *file)
+{
+	flexsc__hook_closes((uint32_t)fileno(file));
+	return LIBC(freopen)(path, mode, file);
+}
+
+static FILE *try_freopen64(const char *path, const char *mode, FILE *file)
+{
+	flexsc__hook_closes((uint32_t)fileno(file));
+	return LIBC(freopen64)(path, mode, file);
+}
+
+static int try_closedir(DIR *dir)
+{
+	flexsc__hook_closes((uint32_t)dirfd(dir));
+	return LIBC(closedir)(dir);
+}
+
+static int try_mq_close(mqd_t queue)
+{
+	flexsc__hook_closes((uint32_t)queue);
+	return LIBC(mq_close)(queue);
+}
+
+/* The table of all fronts. */
+
+static const struct {
+	struct wait_front *front;
+	const void *unpatched;
+} fronts[] = {
+#define WAIT(symbol)	{ &front_##symbol, flexsc__home_jump },
+#define TRY(symbol)	{ &front_##symbol, (const void *)try_##symbol },
+#include "runtime/base/symbols.def"
+};
+
+#define FRONTS	(sizeof(fronts) / sizeof(*fronts))
+
+/*
+ * Functions are looked up at the start, because later a lock may be held that
+ * looking for symbols takes.
+ */
+__attribute__((constructor)) static void find_all(void)
+{
+	for (unsigned int i = 0; i < FRONTS; i++) {
+		struct wait_front *front = fronts[i].front;
+		void *own = flexsc__real_if_any((enum real)front->stub.which);
+
+		if (own)
+			front->target = own;
+	}
+}
+
+static bool is_lock(enum real which)
+{
+	return which >= REAL_pthread_mutex_lock && which <= REAL_flockfile;
+}
+
+void flexsc__unpatched_begin(void)
+{
+	for (unsigned int i = 0; i < FRONTS; i++) {
+		enum real which = fronts[i].front->stub.which;
+
+		/* To try a lock would pass by another library's function. */
+		if (is_lock(which) && flexsc__real_foreign(which))
+			fronts[i].front->target = flexsc__home_jump;
+		else
+			fronts[i].front->target = fronts[i].unpatched;
+	}
+}
+
+static bool changes_fds(long nr)
+{
+	return flexsc__sites_need(nr) && nr != SYS_gettid && nr != SYS_tgkill;
+}
+
+const char *flexsc__unpatched_obstacle(void)
+{
+	/* The functions that set signal handlers. */
+	for (unsigned int i = REAL_sigaction; i <= REAL___sysv_signal; i++)
+		if (flexsc__real_foreign((enum real)i))
+			return "sigaction";
+	return flexsc__real_foreign_call(changes_fds);
+}

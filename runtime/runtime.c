@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/heap.h"
+#include "runtime/calls/cpuclock.h"
+#include "runtime/calls/filter.h"
+#include "runtime/calls/life.h"
+#include "runtime/sched/carrier.h"
+#include "runtime/sched/spare.h"
+#include "runtime/counters/counters.h"
+#include "lib/base/valgrind.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "lib/engine/uring_kills.h"
+#include "runtime/sched/monitor.h"
+#include "runtime/sched/home.h"
+#include "runtime/sched/own_thread.h"
+#include "runtime/sched/rest.h"
+#include "runtime/sched/stacks.h"
+#include "runtime/sched/tied.h"
+#include "runtime/calls/polling.h"
+#include "runtime/signals/actions.h"
+#include "runtime/signals/signals.h"
+#include "runtime/libc/decoder.h"
+#include "runtime/libc/sites.h"
+#include "runtime/calls/timers.h"
+#include "runtime/calls/ufutex.h"
+#include "runtime/libc/unpatched.h"
+#include "runtime/sched/uthreads.h"
+#include "runtime/sched/ending.h"
+#include "runtime/sched/state.h"
+
+#ifndef ARCH_SHSTK_STATUS
+#define ARCH_SHSTK_STATUS	0x5005
+#endif
+
+static void runtime_say(const char *what, const char *why)
+{
+	char line[400];
+	int n = snprintf(line, sizeof(line), "flexsc: run: %s: %s\n", what, why);
+
+	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
+}
+
+/* A number that flexsc run has checked; 0 if it isn't set. */
+static uint32_t setting(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? (uint32_t)strtoul(value, NULL, 10) : 0;
+}
+
+static unsigned int cores(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (unsigned int)CPU_COUNT(&set);
+}
+
+/*
+ * Each context would need a shadow stack of its own, which the switch doesn't
+ * have.
+ */
+static bool has_shadow_stack(void)
+{
+	uint64_t features = 0;
+
+	return !raw_syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, PTR(&features),
+			    0, 0, 0, 0) &&
+	       features & 1;
+}
+
+/* Carriers that there are, or were before the runtime rested. */
+static unsigned int started;
+
+/* Forking. */
+
+static void forked(void)
+{
+	struct uthread *u = &flexsc__self;
+
+	flexsc__heap_forked();
+	flexsc__actions_forked();
+	if (!runtime_runs())
+		return;
+	/*
+	 * u is no user thread from here on, because with --deep the calls that
+	 * libc makes below come to the hook.
+	 */
+	u->alive = false;
+	flexsc__runtime.state = RUNTIME_NOT;
+	started = 0;
+	flexsc__rest_over();
+	flexsc__own_threads_forked();
+	for (struct uthread *other = flexsc__uthreads_first(); other;
+	     other = other->all_next)
+		flexsc__polling_end(other);
+	flexsc__polling_forked();
+	flexsc__uthreads_forked();
+	flexsc__carriers_forked();
+	flexsc__counters_forked();
+	flexsc__ufutex_forked();
+	flexsc__stacks_forked();
+	flexsc__timers_forked();
+	flexsc__cpuclock_forked();
+	flexsc__filter_forked();
+	context_set_gs(NULL);
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	flexsc__ending();
+}
+
+/* Starting. */
+
+/*
+ * Lowest number of the runtime's descriptors. Programs count on getting the
+ * lowest free one, and select() on those below 1024. fork() copies the table up
+ * to the highest, 10 ns for each number.
+ */
+#define FLOOR	2048
+/* Spares that are sure to find descriptors from there on. */
+#define SPARES_MANY	8U
+
+static void place_descriptors(uint32_t carriers)
+{
+	int needed = 8 * (int)(carriers + SPARES_MANY) + 16;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	/* With few descriptors, there are few spares. */
+	if (limit.rlim_cur <= (rlim_t)(2 * needed))
+		needed = 8 * (int)(carriers + 1) + 16;
+	if (limit.rlim_cur <= (rlim_t)(2 * needed))
+		return;
+	if (limit.rlim_cur > (rlim_t)(FLOOR + needed))
+		flexsc__own_fd_floor = FLOOR;
+	else
+		flexsc__own_fd_floor = (int)limit.rlim_cur - needed;
+}
+
+/* Is it to do without this? */
+static bool is_off(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && !strcmp(value, "0");
+}
+
+/* Patch all of libc's places, or none: false. */
+static bool patch(void)
+{
+	static bool tried, patched;
+	char why[160];
+
+	if (tried)
+		return patched;
+	tried = true;
+	flexsc__runtime.forked = forked;
+	pthread_atfork(NULL, NULL, forked);
+	at_quick_exit(flexsc__ending);
+	if (is_off("FLEXSC_PATCH"))
+		return false;
+	patched = flexsc__decoder_loaded(why, sizeof(why)) &&
+		  flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
+				      sizeof(why)) >= 0;
+	if (!patched)
+		runtime_say("libc can't be patched, so locks block kernel threads",
+			    why);
+	return patched;
+}
+
+/* As many calls at once as a process can have threads, for each carrier. */
+#define ENTRIES		(1U << 17)
+
+/*
+ * The program's threads need addresses, too: a stack has some MB. Where addresses
+ * are limited there are as many carriers, the spare included, as get this many bytes
+ * each.
+ */
+#define CARRIER_SPACE	(8UL << 20)
+
+static rlim_t room_for_carriers(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_AS, &limit) ? RLIM_INFINITY :
+					      limit.rlim_cur / CARRIER_SPACE;
+}
+
+static uint32_t carriers_that_fit(uint32_t n)
+{
+	const rlim_t room = room_for_carriers();
+	char what[64];
+	uint32_t fit;
+
+	if (room > n)
+		return n;
+	fit = room > 1 ? (uint32_t)room - 1 : 1;
+	if (fit == n)
+		return n;
+	snprintf(what, sizeof(what), "%u of %u carriers", fit, n);
+	runtime_say(what, "RLIMIT_AS is low");
+	return fit;
+}
+
+/* Fewer carriers or another engine will do, but the user has to know, once. */
+static bool start_carriers(unsigned int n)
+{
+	const uint32_t entries = setting("FLEXSC_ENTRIES");
+	struct flexsc_options options = {
+		.size = sizeof(options),
+		.max_entries = entries ? entries : ENTRIES,
+	};
+	char why[256] = "", what[64];
+	const bool again = started, spare = room_for_carriers() > n;
+	int count = flexsc__carriers_start(n, spare, &options, why, sizeof(why));
+	const bool lacks = (int)flexsc__runtime.count == count;
+	const char *other;
+	int err = 0;
+
+	if (count < 0) {
+		runtime_say("can't start", why);
+		return false;
+	}
+	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
+	if (other && !again)
+		runtime_say("syscall threads are used", other);
+	started = (unsigned int)count;
+	if (count < (int)n) {
+		snprintf(what, sizeof(what), "%d of %u carriers", count, n);
+		runtime_say(what, why);
+	}
+	options.engine = flexsc_loop_engine(flexsc__runtime.carriers[0].loop);
+	if (spare)
+		err = flexsc__spares_start(&options);
+	if ((lacks || err) && !again)
+		runtime_say("no spare carrier for calls that hang",
+			    !spare ? "RLIMIT_AS is low" :
+			    lacks ? why : strerror(-err));
+	return true;
+}
+
+/*
+ * While the process has one thread, the result of a trial serves all later ones. Else
+ * each carrier would make a child to try its filters.
+ */
+static void try_filters(void)
+{
+	const char *engine = getenv("FLEXSC_ENGINE");
+
+	if (!engine || !strcmp(engine, "uring"))
+		flexsc__uring_kills();
+}
+
+/*
+ * Start the monitor: without it, a user thread that computes would stop all others.
+ * Then start n carriers. In this order, because a carrier that has started may not end
+ * while the program has other threads: they may use it.
+ */
+static bool start_threads(unsigned int n)
+{
+	const bool again = started;
+	char why[80];
+	int err;
+
+	try_filters();
+	err = flexsc__monitor_start();
+	if (err < 0 && !again) {
+		snprintf(why, sizeof(why), "monitor: %s", strerror(-err));
+		runtime_say("can't start", why);
+	}
+	if (err < 0)
+		return false;
+	if (start_carriers(n))
+		return true;
+	flexsc__monitor_end();
+	return false;
+}
+
+/*
+ * Else libc made the caller, as for SIGEV_THREAD, and nothing would tell the
+ * runtime that it ends.
+ */
+static bool is_first_thread(void)
+{
+	return raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) ==
+	       flexsc__runtime.owner;
+}
+
+/* Would another library's function keep what the runtime has to see from it? */
+static bool is_bypassed(void)
+{
+	const char *name = flexsc__unpatched_obstacle();
+	char why[160];
+
+	if (!name)
+		return false;
+	snprintf(why, sizeof(why), "libc can't be patched, and another library has "
+		 "a %s() of its own", name);
+	runtime_say("can't start", why);
+	return true;
+}
+
+static bool start(void)
+{
+	sigmask_t mask = 0;
+	uint32_t carriers = setting("FLEXSC_CARRIERS");
+	bool in_place;
+	void *stack;
+
+	if (!carriers)
+		carriers = cores();
+	if (atomic_load(&flexsc__runtime.filtered) ||
+	    filter_is_near(&flexsc__self))
+		return false;
+	carriers = carriers_that_fit(carriers);
+	flexsc__runtime.spins = carriers > 1 && cores() > 1;
+	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
+	flexsc__runtime.lodging = !is_off("FLEXSC_LODGING");
+	if (getenv("FLEXSC_ENGINE") &&
+	    !strcmp(getenv("FLEXSC_ENGINE"), "sync")) {
+		runtime_say("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
+			    "uring or threads");
+		return false;
+	}
+	/* It switches stacks and base registers by itself. */
+	if (under_valgrind()) {
+		runtime_say("can't start", "valgrind runs threads by "
+			    "itself, so there are plain ones");
+		return false;
+	}
+	if (has_shadow_stack()) {
+		runtime_say("can't start", "the program uses shadow stacks; link it "
+			    "with -z noshstk");
+		return false;
+	}
+	context_probe();
+	flexsc__stacks_init();
+	flexsc__ufutex_init();
+	stack = flexsc__stack_get(&flexsc__small);
+	if (!stack || flexsc__fds_init()) {
+		runtime_say("can't start", strerror(ENOMEM));
+		return false;
+	}
+	in_place = patch();
+	if (!in_place && is_bypassed())
+		return false;
+	flexsc__runtime.unpatched = !in_place;
+	place_descriptors(carriers);
+	if (flexsc__counters_start(carriers + SPARES_MOST)) {
+		runtime_say("can't start", strerror(ENOMEM));
+		return false;
+	}
+	if (!start_threads(carriers))
+		return false;
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
+		    sizeof(mask), 0, 0);
+	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	flexsc__signal_init();
+	/*
+	 * From here on the functions in front of libc's set handlers;
+	 * flexsc__signal_init() has adopted those that libc and the engine had
+	 * set.
+	 */
+	if (!in_place)
+		flexsc__unpatched_begin();
+	if (is_first_thread())
+		flexsc__life_begin(&flexsc__self, stack, mask, 0, 0);
+	else
+		flexsc__stack_put(&flexsc__small, stack);
+	return true;
+}
+
+/*
+ * Start carriers and monitor again, as many as there were. Without them the program's
+ * threads stay at home, and it is tried again with the next one.
+ */
+static void end_rest(void)
+{
+	static struct lock once;
+	struct uthread *u = &flexsc__self;
+	bool enters = u->alive && !u->busy;
+
+	/* A filter of the caller's may forbid it, and carriers would inherit that. */
+	if (filter_is_near(u))
+		return;
+	if (enters)
+		flexsc__enter(u);
+	lock(&once);
+	if (atomic_load(&flexsc__runtime.rests) &&
+	    !atomic_load(&flexsc__runtime.filtered) && start_threads(started))
+		flexsc__rest_over();
+	unlock(&once);
+	if (enters)
+		flexsc__exit(u);
+}
+
+bool flexsc__runtime_start(void)
+{
+	enum runtime_state *state = &flexsc__runtime.state;
+
+	if (*state == RUNTIME_NOT) {
+		*state = RUNTIME_STARTS;
+		*state = start() ? RUNTIME_RUNS : RUNTIME_CANT;
+	} else if (atomic_load(&flexsc__runtime.rests)) {
+		end_rest();
+	}
+	return *state == RUNTIME_RUNS;
+}

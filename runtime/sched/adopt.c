@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "adopt.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/sigset.h"
+#include "count.h"
+#include "lib/loop/loop.h"
+#include "lib/run/adopt.h"
+#include "monitor.h"
+#include "moved.h"
+#include "spare.h"
+#include "state.h"
+#include "uthreads.h"
+
+/* While a carrier waits for its loop, it checks this often, in ns, whom to wake. */
+#define LEAVING_NS	2000000U
+
+static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
+{
+	return atomic_compare_exchange_strong(&c->adopt, &from, to);
+}
+
+/* Monitor. */
+
+/*
+ * Is the thread in an uninterruptible wait, with the monitor's signal pending and not
+ * blocked? The kernel writes the state into the file before the signals. So if the
+ * thread goes on between the two, its signal isn't pending any more.
+ */
+static bool is_held(const struct carrier *c)
+{
+	struct status_value values[] = { { .name = "State:" },
+					 { .name = "SigPnd:" },
+					 { .name = "SigBlk:" } };
+
+	flexsc__monitor_status(c, values, 3);
+	return *values[0].text == 'D' && strtoull(values[1].text, NULL, 16) &
+		       ~strtoull(values[2].text, NULL, 16) &
+		       SIGNAL_BIT(SIGNAL_SETXID);
+}
+
+/*
+ * Does the carrier run a user thread, outside the runtime? The carrier may go on at any
+ * moment, and the user thread end: the list's lock keeps its memory. A home that has the
+ * lock may be stuck itself, so the monitor doesn't wait for it, and looks again later.
+ */
+static bool runs_program(const struct carrier *c)
+{
+	const struct uthread *u;
+	bool runs;
+
+	if (!flexsc__uthreads_trylock())
+		return false;
+	u = __atomic_load_n(&c->k.current, __ATOMIC_ACQUIRE);
+	runs = u && !__atomic_load_n(&u->busy, __ATOMIC_ACQUIRE);
+	flexsc__uthreads_unlock();
+	return runs;
+}
+
+static bool adopt_is_stuck(struct carrier *c)
+{
+	if (!atomic_load(&c->called) || !flexsc__adopt_possible(c->loop))
+		return false;
+	/* D3 */
+	atomic_store(&c->adopt, ADOPT_LOOKED);
+	if (is_held(c) && runs_program(c))
+		return adopt_goes(c, ADOPT_LOOKED, ADOPT_ASKED);
+	adopt_goes(c, ADOPT_LOOKED, ADOPT_NOT);
+	return false;
+}
+
+/* May s adopt c? Also if s is a ward of c's that waits for c to return its loop. */
+static bool can_adopt(struct carrier *s, struct carrier *c)
+{
+	uint32_t state = atomic_load(&s->adopt);
+
+	return s != c && !atomic_load(&s->asked) && !atomic_load(&s->called) &&
+	       (state == ADOPT_NOT ||
+		(state == ADOPT_LEAVES && atomic_load(&s->heir) == c));
+}
+
+/* A spare if there is one, else a carrier that sleeps, else any. */
+static struct carrier *find_heir(struct carrier *c)
+{
+	struct carrier *best = NULL;
+	int merit = -1;
+
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
+		struct carrier *s = &flexsc__runtime.carriers[i];
+		int is = 2 * atomic_load(&s->spare) + atomic_load(&s->idle);
+
+		if (is > merit && can_adopt(s, c)) {
+			best = s;
+			merit = is;
+		}
+	}
+	return best;
+}
+
+static void ask_heir(struct carrier *c)
+{
+	struct carrier *heir = find_heir(c), *nothing = NULL;
+
+	if (!heir ||
+	    !atomic_compare_exchange_strong(&heir->asked, &nothing, c))
+		return;
+	flexsc_loop_wake(heir->loop, NULL);
+	futex_wake(&heir->adopt);
+}
+
+bool flexsc__adopt_look(struct carrier *c)
+{
+	if (atomic_load(&c->adopt) == ADOPT_NOT && !adopt_is_stuck(c))
+		return false;
+	/* Ask again each time: the carrier that was asked may be stuck itself. */
+	if (atomic_load(&c->adopt) == ADOPT_ASKED)
+		ask_heir(c);
+	return atomic_load(&c->adopt) != ADOPT_NOT;
+}
+
+/* Handler. */
+
+void flexsc__adopt_gate(struct carrier *c)
+{
+	if (atomic_load(&c->adopt) == ADOPT_NOT ||
+	    adopt_goes(c, ADOPT_LOOKED, ADOPT_NOT) ||
+	    adopt_goes(c, ADOPT_ASKED, ADOPT_NOT))
+		return;
+	while (atomic_load(&c->adopt) == ADOPT_TAKEN)
+		futex_wait(&c->adopt, ADOPT_TAKEN, UINT64_MAX);
+	/* Has the carrier call flexsc__adopt_attend() on its own stack. */
+	if (flexsc__adopt_is_ward(c))
+		atomic_store(&c->asked, c);
+}
+
+bool flexsc__adopt_is_ward(const struct carrier *c)
+{
+	return atomic_load(&c->adopt) == ADOPT_DONE;
+}
+
+/* Heir. */
+
+/* How many carriers were adopted by a carrier that wasn't a spare. */
+static _Atomic int missing;
+
+static void let_go(struct carrier *ward)
+{
+	RULE(atomic_load(&ward->adopt) == ADOPT_LEAVES);
+	ward->next_ward = NULL;
+	flexsc__adopt_end(ward->loop, ward->thread);
+	atomic_store(&ward->heir, NULL);
+	atomic_store(&ward->adopt, ADOPT_NOT);
+	futex_wake(&ward->adopt);
+}
+
+void flexsc__adopt_serve(struct carrier *c)
+{
+	struct carrier **link = &c->wards, *ward;
+
+	while ((ward = *link)) {
+		flexsc__adopt_results(ward->loop);
+		if (atomic_load(&ward->adopt) == ADOPT_LEAVES) {
+			*link = ward->next_ward;
+			let_go(ward);
+		} else {
+			link = &ward->next_ward;
+		}
+	}
+}
+
+static void unlink_ward(struct carrier *heir, const struct carrier *ward)
+{
+	struct carrier **link = &heir->wards;
+
+	while (*link != ward)
+		link = &(*link)->next_ward;
+	*link = ward->next_ward;
+}
+
+/* The calling carrier is back, and its loop is its own again. */
+static void take_loop_back(struct carrier *c)
+{
+	flexsc__adopt_revoke(c->loop);
+	flexsc__moved_back(c);
+}
+
+/*
+ * Before s adopts c: s stops being a spare, or c's ward. If s "waits" for its loop, it
+ * takes c's place. c may have let it go just before the call that c is stuck in.
+ */
+static void step_in(struct carrier *s, struct carrier *c, bool waits)
+{
+	bool spare = true;
+
+	if (waits) {
+		if (atomic_load(&s->adopt) == ADOPT_LEAVES) {
+			unlink_ward(c, s);
+			let_go(s);
+		}
+		take_loop_back(s);
+	} else if (atomic_compare_exchange_strong(&s->spare, &spare, false)) {
+		flexsc__spare_used();
+	} else {
+		atomic_fetch_add(&missing, 1);
+	}
+}
+
+static void take(struct carrier *s, struct carrier *c)
+{
+	flexsc__adopt_begin(c->loop, s->loop);
+	/* D1 */
+	atomic_store(&c->heir, s);
+}
+
+static void take_wards(struct carrier *s, struct carrier *c)
+{
+	struct carrier **link = &c->wards;
+
+	for (; *link; link = &(*link)->next_ward)
+		take(s, *link);
+	*link = s->wards;
+	s->wards = c->wards;
+	c->wards = NULL;
+}
+
+static bool adopt(struct carrier *s, struct carrier *c, bool waits)
+{
+	if (!adopt_goes(c, ADOPT_ASKED, ADOPT_TAKEN))
+		return false;
+	/*
+	 * Queues need their locks from here on. Before, only c used them, and c is
+	 * outside the runtime now.
+	 */
+	flexsc__runtime.alone = false;
+	step_in(s, c, waits);
+	take(s, c);
+	take_wards(s, c);
+	flexsc__adopt_results(c->loop);
+	flexsc__moved_begin();
+	flexsc__moved_take(s, c);
+	flexsc__carrier_take_queues(s, c);
+	flexsc__carrier_forward(c);
+	c->next_ward = s->wards;
+	s->wards = c;
+	COUNT_CARRIER(s, adoptions, 1);
+	atomic_store(&c->adopt, ADOPT_DONE);
+	futex_wake(&c->adopt);
+	flexsc_loop_submit(s->loop);
+	flexsc__moved_end();
+	return true;
+}
+
+/* The carrier is back. */
+
+/* Does the carrier go on to run user threads? Else it becomes a spare. */
+static bool is_missing(void)
+{
+	int n = atomic_load(&missing);
+
+	while (n > 0)
+		if (atomic_compare_exchange_weak(&missing, &n, n - 1))
+			return true;
+	return false;
+}
+
+/*
+ * Wait until the heir has returned c's loop. False: the heir became stuck meanwhile, and
+ * c has adopted it.
+ */
+static bool get_loop_back(struct carrier *c)
+{
+	while (atomic_load(&c->adopt) == ADOPT_LEAVES) {
+		struct carrier *heir = atomic_load(&c->heir), *ward;
+
+		flexsc__carrier_retire(c);
+		if (heir)
+			flexsc_loop_wake(heir->loop, NULL);
+		futex_wait(&c->adopt, ADOPT_LEAVES, LEAVING_NS);
+		ward = atomic_exchange(&c->asked, NULL);
+		/*
+		 * Another carrier's ward can't adopt this one. The monitor asks
+		 * again.
+		 */
+		if (ward && ward == atomic_load(&c->heir) &&
+		    adopt(c, ward, true))
+			return false;
+	}
+	return true;
+}
+
+static void come_back(struct carrier *c)
+{
+	atomic_store(&c->adopt, ADOPT_LEAVES);
+	if (!get_loop_back(c))
+		return;
+	take_loop_back(c);
+	if (!is_missing())
+		atomic_store(&c->spare, true);
+}
+
+void flexsc__adopt_attend(struct carrier *c)
+{
+	struct carrier *ward = atomic_exchange(&c->asked, NULL);
+
+	RULE(kthread_self() == &c->k && !c->k.current);
+	if (flexsc__carrier_retire(c))
+		return;
+	if (flexsc__adopt_is_ward(c)) {
+		come_back(c);
+		/* get_loop_back() may have taken a request to retire from "asked". */
+		if (flexsc__carrier_retire(c))
+			return;
+	}
+	if (ward && ward != c)
+		adopt(c, ward, false);
+}
+
+void flexsc__adopt_forget(void)
+{
+	atomic_store(&missing, 0);
+	atomic_store(&flexsc__moved_accepts, 0);
+	atomic_store(&flexsc__moved_heirs, 0);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "ending.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "lib/base/clock.h"
+#include "runtime/counters/counters.h"
+#include "carrier.h"
+#include "home.h"
+#include "state.h"
+#include "uthreads.h"
+#include "wait.h"
+
+/*
+ * How long the process's end waits for threads to come home, and how long
+ * between two looks, in ns.
+ */
+#define END_NS		20000000U
+#define LOOK_NS	50000
+
+/*
+ * Does u wait for a socket that isn't connected? Its wait may be over by now;
+ * then u comes home for nothing.
+ */
+static bool waits_for_others(const struct uthread *u)
+{
+	struct sockaddr_storage peer;
+	uint32_t size = sizeof(peer);
+	uint64_t fd;
+
+	if (atomic_load(&u->wait) != WAIT_CALL || u->nr == SYS_connect)
+		return false;
+	fd = u->nr == SYS_poll ? u->args[4] : u->args[0];
+	return raw_syscall(SYS_getpeername, fd, PTR(&peer), PTR(&size), 0, 0,
+			   0) == -ENOTCONN;
+}
+
+/*
+ * Call user threads home that wait for sockets that aren't connected. True if
+ * one is on its way there, or if the list is locked.
+ */
+static bool ending_call_home(void)
+{
+	bool any = false;
+
+	if (!flexsc__uthreads_trylock())
+		return true;
+	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next) {
+		if (waits_for_others(u))
+			flexsc__want(u);
+		any |= atomic_load(&u->wanted) && u->home.away;
+	}
+	flexsc__uthreads_unlock();
+	return any;
+}
+
+static void let_go(void)
+{
+	const struct timespec moment = { 0, LOOK_NS };
+	uint64_t until = time_monotonic() + END_NS;
+	struct uthread *u = &flexsc__self;
+	bool enters = u->alive && !u->busy;
+
+	atomic_store(&flexsc__runtime.last, true);
+	/* The user threads may be queued on this thread's own carrier. */
+	if (enters) {
+		flexsc__enter(u);
+		u->cause = CAUSE_ENDS;
+		flexsc__come_home(u);
+	}
+	while (ending_call_home() && time_monotonic() < until)
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+	if (enters)
+		flexsc__exit(u);
+}
+
+/* System calls that the carriers' loops have made. */
+static uint64_t loops_calls(void)
+{
+	uint64_t calls = atomic_load(&flexsc__runtime.ended_calls);
+
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
+		struct flexsc_stats stats;
+
+		if (!flexsc_loop_stats(flexsc__runtime.carriers[i].loop, &stats,
+				       sizeof(stats)))
+			calls += stats.mode_switches;
+	}
+	return calls;
+}
+
+void flexsc__ending(void)
+{
+	flexsc__counters_show(loops_calls());
+	if (flexsc__runtime.polls && !runtime_is_lent() &&
+	    !atomic_load(&flexsc__runtime.last))
+		let_go();
+}

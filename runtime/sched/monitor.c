@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+#include "monitor.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "adopt.h"
+#include "carrier.h"
+#include "runtime/counters/counters.h"
+#include "cputime.h"
+#include "lib/base/clock.h"
+#include "lib/calls/fds.h"
+#include "lib/calls/own_fd.h"
+#include "lib/pool/own_thread.h"
+#include "own_thread.h"
+#include "carrier_signal.h"
+#include "state.h"
+
+/*
+ * Ticks in which a thread's state is read and is still believed (some 40 us), and how
+ * often it is read at most. Ticks of a run that may be called home at the next look
+ * (0.2 ms), and of one that is called home, gently at first (5 ms).
+ */
+#define FOUND_TICKS	100000U
+#define LONG_TICKS	500000U
+#define LONGEST_TICKS	12500000U
+#define TRIES		5
+
+/*
+ * How soon after a signal that was to end a call the monitor looks whether it did; in
+ * ns. What keeps one carrier may keep the next, and pauses of calls that hang in a row
+ * add up. So after a carrier was found stuck, the monitor looks every OFTEN_NS for
+ * WHILE_NS.
+ */
+#define SIGNAL_NS	2000000U
+#define OFTEN_NS	1000000U
+#define WHILE_NS	1000000000U
+
+_Atomic uint32_t flexsc__monitor_asleep;
+pthread_t flexsc__monitor;
+
+void flexsc__monitor_wake(void)
+{
+	atomic_store(&flexsc__monitor_asleep, 0);
+	futex_wake(&flexsc__monitor_asleep);
+}
+
+static bool all_idle(void)
+{
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		if (!atomic_load(&flexsc__runtime.carriers[i].idle))
+			return false;
+	return true;
+}
+
+int flexsc__monitor_open(int32_t tid, const char *name)
+{
+	char path[64];
+
+	/*
+	 * Without a floor the process may have few descriptors, and the program
+	 * may use any number.
+	 */
+	if (!flexsc__own_fd_floor)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, name);
+	return flexsc__own_fd(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+/*
+ * Note the call that c's kernel thread is blocked in, for signals/signals.c to
+ * begin it again. True if it is blocked in none: it runs, or would with a
+ * processor.
+ */
+static bool note_call(struct carrier *c)
+{
+	struct stuck stuck = { .nr = -1 };
+	char text[256], *at = text;
+	long n = raw_syscall(SYS_pread64, (uint64_t)c->stuck_fd, PTR(text),
+			     sizeof(text) - 1, 0, 0, 0);
+
+	text[n > 0 ? n : 0] = 0;
+	if (*at >= '0' && *at <= '9') {
+		stuck.nr = strtol(at, &at, 10);
+		for (unsigned int i = 0; i < 6; i++)
+			stuck.args[i] = strtoul(at, &at, 16);
+		stuck.sp = strtoul(at, &at, 16);
+		stuck.pc = strtoul(at, &at, 16);
+	}
+	c->stuck = stuck;
+	return *text == 'r';
+}
+
+void flexsc__monitor_status(const struct carrier *c, struct status_value *values,
+			    size_t n)
+{
+	raw_syscall(SYS_lseek, (uint64_t)c->status_fd, 0, SEEK_SET, 0, 0, 0);
+	flexsc__status_read(c->status_fd, values, n);
+}
+
+static struct progress progress_of(const struct carrier *c)
+{
+	struct status_value waits = { .name = "voluntary_ctxt_switches:" };
+
+	flexsc__monitor_status(c, &waits, 1);
+	return (struct progress){
+		.waits = strtoul(waits.text, NULL, 10),
+		.ran = flexsc__cputime_of(c->k.tid),
+	};
+}
+
+/*
+ * The thread runs, or is ready to. If it has run since the last look without blocking,
+ * it is in no call that a signal could interrupt. Otherwise it may be about to return
+ * from a call and only lack a processor; a signal would make that call fail.
+ */
+static bool has_run_only(const struct progress *before,
+			 const struct progress *now)
+{
+	return now->waits == before->waits && now->ran != before->ran;
+}
+
+enum found {
+	FOUND_NEITHER = 0,
+	FOUND_WAITING,
+	FOUND_RUNNING,
+};
+
+static enum found monitor_find(struct carrier *c, const struct progress *before)
+{
+	if (!note_call(c))
+		return FOUND_WAITING;
+	c->progress = progress_of(c);
+	return has_run_only(before, &c->progress) ? FOUND_RUNNING :
+						    FOUND_NEITHER;
+}
+
+/*
+ * Believe what monitor_find() has read only if the reading took little time. If the
+ * monitor loses its processor in between, the thread may have gone on to another call.
+ */
+static enum found find_now(struct carrier *c)
+{
+	const struct progress before = c->progress;
+	enum found found;
+	uint64_t begin;
+	int tries = 0;
+
+	do {
+		begin = context_ticks();
+		found = monitor_find(c, &before);
+	} while (found != FOUND_NEITHER &&
+		 context_ticks() - begin > FOUND_TICKS && ++tries < TRIES);
+	return found;
+}
+
+/*
+ * Have a timer call home a user thread that seems to compute, so that the signal comes
+ * between two of its calls. Once in a run: if the timer hasn't expired by the next look,
+ * another way is needed. False: not done.
+ */
+static bool call_home_gently(struct carrier *c, uint64_t switches)
+{
+	if (c->timed == switches)
+		return false;
+	c->timed = switches;
+	return flexsc__signal_running(c);
+}
+
+/* How long has the carrier run its user thread? In ticks. */
+static uint64_t run_of(const struct carrier *c)
+{
+	return context_ticks() - __atomic_load_n(&c->began, __ATOMIC_RELAXED);
+}
+
+static void monitor_call_home(struct carrier *c, uint64_t switches)
+{
+	/*
+	 * T1: the last signal's handler has read c->stuck before it is written
+	 * again; pairs with T2.
+	 */
+	if (atomic_load(&c->called))
+		return;
+	atomic_store(&c->preempt, switches);
+	switch (find_now(c)) {
+	case FOUND_NEITHER:
+		if (run_of(c) > LONGEST_TICKS)
+			call_home_gently(c, switches);
+		break;
+	case FOUND_WAITING:
+		flexsc__signal_stuck(c);
+		break;
+	case FOUND_RUNNING:
+		if (run_of(c) > LONGEST_TICKS &&
+		    !call_home_gently(c, switches) &&
+		    run_of(c) > 2 * LONGEST_TICKS)
+			flexsc__signal_carrier(c);
+		break;
+	}
+}
+
+static void monitor_look(struct carrier *c)
+{
+	uint64_t switches = __atomic_load_n(&c->k.counters->switches,
+					    __ATOMIC_RELAXED);
+	bool runs = __atomic_load_n(&c->k.current, __ATOMIC_RELAXED);
+
+	if (switches == c->switches_seen) {
+		if (runs)
+			monitor_call_home(c, switches);
+		/* c may be in a call that no signal interrupts. */
+		flexsc__carrier_relieve(c);
+	} else if (runs && run_of(c) > LONG_TICKS) {
+		/* The next look compares the thread's progress with this. */
+		c->progress = progress_of(c);
+	}
+	c->switches_seen = switches;
+}
+
+/* 1: the monitor is to end. It sleeps here between two looks. */
+static _Atomic uint32_t ends;
+
+static void sleep_until_noticed(void)
+{
+	/*
+	 * M2: before the look at each carrier's "idle"; pairs with M1, where a
+	 * carrier clears "idle" before it looks whether the monitor is asleep.
+	 */
+	atomic_store(&flexsc__monitor_asleep, 1);
+	if (all_idle() && !atomic_load(&ends))
+		futex_wait(&flexsc__monitor_asleep, 1, UINT64_MAX);
+	atomic_store(&flexsc__monitor_asleep, 0);
+}
+
+static bool any_is_called(void)
+{
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		if (atomic_load(&flexsc__runtime.carriers[i].called))
+			return true;
+	return false;
+}
+
+/* Returns how many carriers are stuck. */
+static uint32_t look_at_stuck(void)
+{
+	uint32_t stuck = 0;
+
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		stuck += flexsc__adopt_look(&flexsc__runtime.carriers[i]);
+	flexsc__counters_stuck(stuck);
+	return stuck;
+}
+
+static void *monitor_main(void *arg)
+{
+	uint64_t often = 0;	/* look often until this time; 0: don't */
+	uint32_t stuck = 0, before;
+
+	(void)arg;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	while (!atomic_load(&ends)) {
+		futex_wait(&ends, 0, often ? OFTEN_NS : MONITOR_NS);
+		if (all_idle())
+			sleep_until_noticed();
+		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+			monitor_look(&flexsc__runtime.carriers[i]);
+		/* If it looks often, it has waited long enough since the signal. */
+		if (!often && any_is_called())
+			futex_wait(&ends, 0, SIGNAL_NS);
+		before = stuck;
+		stuck = look_at_stuck();
+		if (stuck > before)
+			often = time_monotonic() + WHILE_NS;
+		else if (often && time_monotonic() >= often)
+			often = 0;
+	}
+	flexsc__counters_stuck(0);
+	return NULL;
+}
+
+int flexsc__monitor_start(void)
+{
+	atomic_store(&ends, 0);
+	return -flexsc__own_service(&flexsc__monitor, monitor_main, NULL);
+}
+
+void flexsc__monitor_end(void)
+{
+	/* Before "asleep" is cleared; pairs with the look at it after that is set. */
+	atomic_store(&ends, 1);
+	futex_wake(&ends);
+	flexsc__monitor_wake();
+	flexsc__own_join(flexsc__monitor);
+}

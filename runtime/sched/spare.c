@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "spare.h"
+
+#include <pthread.h>
+
+#include "runtime/counters/counters.h"
+#include "births.h"
+#include "carrier.h"
+#include "lib/base/clock.h"
+#include "lib/pool/own_thread.h"
+#include "own_thread.h"
+#include "state.h"
+
+/* How long the maker waits after it failed to make a spare, in ns. */
+#define AGAIN_NS	10000000000U
+
+static struct flexsc_options options;
+static atomic_bool ends;	/* the maker is to end; births.h wakes it then */
+static pthread_t maker;
+static _Atomic bool has_maker;	/* whoever clears it joins the maker */
+static uint32_t made;		/* spares, since the carriers started */
+/* What the maker does last. Written before "ends" is set, and read after that. */
+static void (*last)(void *);
+static void *last_arg;
+static _Atomic uint32_t last_done;	/* 1: it has; the ending thread sleeps on it */
+
+static bool one_is_ready(void)
+{
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		if (atomic_load(&flexsc__runtime.carriers[i].spare))
+			return true;
+	return false;
+}
+
+/* True also when there is no room for more. */
+static bool make_spare(void)
+{
+	char why[160];
+
+	if (flexsc__runtime.count == flexsc__runtime.room)
+		return true;
+	if (flexsc__carrier_start(&options, why, sizeof(why)))
+		return false;
+	flexsc__counters_spares(++made);
+	return true;
+}
+
+/* The maker sleeps for good: to end takes calls that a filter may forbid by then. */
+static _Noreturn void maker_park(void)
+{
+	last(last_arg);
+	atomic_store(&last_done, 1);
+	futex_wake(&last_done);
+	for (;;)
+		futex_wait(&last_done, 1, UINT64_MAX);
+}
+
+static void *maker_main(void *arg)
+{
+	uint64_t again = 0;	/* when to try again; 0: at once */
+
+	(void)arg;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	for (;;) {
+		uint32_t before = flexsc__maker_woken();
+		uint64_t now;
+
+		flexsc__births_make();
+		if (atomic_load(&ends)) {
+			if (!flexsc__births_end())
+				continue;
+			if (last)
+				maker_park();
+			return NULL;
+		}
+		now = time_monotonic();
+		if (now >= again && !one_is_ready())
+			again = make_spare() ? 0 : now + AGAIN_NS;
+		flexsc__maker_sleep(before, again ? AGAIN_NS : UINT64_MAX);
+	}
+}
+
+int flexsc__spares_start(const struct flexsc_options *same)
+{
+	int err;
+
+	options = *same;
+	made = one_is_ready();
+	flexsc__counters_spares(made);
+	err = -flexsc__own_service(&maker, maker_main, NULL);
+	has_maker = !err;
+	if (!err)
+		flexsc__births_begin();
+	return err;
+}
+
+void flexsc__spare_used(void)
+{
+	flexsc__maker_wake();
+}
+
+void flexsc__spares_end(void)
+{
+	if (!atomic_exchange(&has_maker, false))
+		return;
+	atomic_store(&ends, true);
+	flexsc__maker_wake();
+	flexsc__own_join(maker);
+}
+
+bool flexsc__spares_end_by(void (*run)(void *arg), void *arg)
+{
+	if (!atomic_exchange(&has_maker, false))
+		return false;
+	last = run;
+	last_arg = arg;
+	atomic_store(&ends, true);
+	flexsc__spare_used();
+	while (!atomic_load(&last_done))
+		futex_wait(&last_done, 0, UINT64_MAX);
+	return true;
+}
+
+void flexsc__spares_forget(void)
+{
+	last = NULL;
+	atomic_store(&last_done, 0);
+	flexsc__births_forget();
+	atomic_store(&ends, false);
+	has_maker = false;
+	made = 0;
+}

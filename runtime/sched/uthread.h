@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * User threads and the kernel threads that run them.
+ *
+ * A user thread is what the program got from pthread_create(): its stack, its
+ * TLS, its thread id. The kernel thread that glibc made for it is its home. A
+ * kernel thread (struct kthread) is either a home or a carrier. It has a stack
+ * of its own, on which it decides what to run, and switches to a user thread
+ * and back. So a user thread is always in exactly one of these places:
+ *
+ *	home		it runs on its own kernel thread, as under NPTL
+ *	a carrier	it runs there; a carrier runs one at a time
+ *	a queue		it could run: a carrier's queue or inbox
+ *	a wait		a posted call, a user-level futex, a timer
+ *
+ * A user thread changes its place only by flexsc__suspend(): the kernel thread
+ * that it was on continues on its own stack, and there runs uthread.then. From
+ * then on the user thread may run elsewhere.
+ *
+ *	home -> queue		home.c: leave, before it waits for something
+ *	carrier -> home		home.c: come home; signals/signals.c: called
+ *	carrier -> wait		wait.c, calls/ufutex.c
+ *	carrier -> queue	wait.c: it lets others run
+ *	wait -> queue		wait.c, calls/ufutex.c: the wait is over
+ *	queue -> carrier	carrier.c
+ *	queue -> home		carrier.c: it is wanted at home, or tied
+ *
+ * The runtime runs on both kinds of stack. On a user thread's stack it has the
+ * user thread's TLS, and marks the user thread busy, so that no signal handler
+ * of the program's interrupts it. On a kernel thread's own stack it has that
+ * kernel thread's TLS, and kthread.current is NULL.
+ */
+#ifndef FLEXSC_THREADS_UTHREAD_H
+#define FLEXSC_THREADS_UTHREAD_H
+
+#include <flexsc/flexsc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/arch/x86_64/context.h"
+#include "runtime/arch/x86_64/vectors.h"
+#include "lib/base/checks.h"
+#include "lib/base/compiler.h"
+#include "runtime/base/sigset.h"
+
+struct uthread;
+struct carrier;
+struct counters;
+
+/* Bytes of a user thread's stack that are touched when it runs again. */
+#define PREFETCH	768U
+
+struct kthread {
+	struct kthread *self;	/* at the GS base: kthread_self() */
+	void *sp;		/* of its own stack, while a user thread runs */
+	uint64_t fs;		/* its own TLS */
+	struct uthread *current;	/* user thread that runs here or NULL */
+	struct carrier *carrier;	/* itself; NULL: it is a home */
+	struct counters *counters;	/* counters/counters.h */
+	int32_t tid;
+};
+
+/* Whether a home's kernel thread has its user thread to run. */
+enum home_word {
+	HOME_AWAY = 0,
+	HOME_COMING,	/* the kernel thread is to resume it */
+};
+
+struct home {
+	struct kthread k;
+	_Atomic uint32_t word;	/* enum home_word; H1, H2 in home.c */
+	void *stack;		/* of the kernel thread, while it is asleep */
+	/*
+	 * The program's signal mask, while "masked" says that the kernel has
+	 * another.
+	 */
+	sigmask_t mask;
+	bool masked;
+	bool away;		/* for this kernel thread's signal handlers */
+	/*
+	 * Mask that the kernel thread has while it is asleep, until a signal
+	 * calls its thread home.
+	 */
+	sigmask_t sleep_mask;
+	void *lent;		/* a carrier's signal stack */
+	long trap;		/* trap number of the last fault on a carrier */
+	siginfo_t first;	/* the next signal: signals/signals.h */
+};
+
+/* Kinds of waits of a user thread. */
+enum wait_kind {
+	WAIT_NOT = 0,
+	WAIT_CALL,	/* cb is posted to its carrier's loop */
+	WAIT_TIMER,	/* cb is a timer of its carrier's loop */
+	WAIT_FUTEX,	/* it is in a bucket; cb is a timer if timed */
+};
+
+/*
+ * Signal handlers that ran since the user thread's call was begun, or begun
+ * again.
+ */
+enum handled {
+	HANDLED_NOT = 0,
+	HANDLED_RESTART,	/* all had SA_RESTART */
+	HANDLED_INTERRUPT,
+};
+
+/* May a child use the user thread's memory? */
+enum forks {
+	FORKS_NOT = 0,
+	FORKS_NOW,	/* until the function that makes the child is over */
+	FORKS_ALWAYS,	/* a child of clone(), beside its maker */
+};
+
+/*
+ * The first cache line is all that a carrier needs to queue a user thread and
+ * to switch to it; what a wait and a run leave behind is in the second one.
+ */
+struct uthread {
+	struct flexsc_cb cb;
+	void *sp;		/* stack pointer, while it doesn't run */
+	uint64_t fs;
+	struct uthread *next;	/* in its queue, inbox or list of woken ones */
+	bool alive;		/* the runtime knows this thread */
+	_Atomic uint8_t tied;	/* why it may compute at home only: tied.h */
+	bool busy;		/* inside the runtime */
+	bool point;		/* in a cancellation point's call */
+	bool heavy;		/* its last run was long: carrier.c */
+	bool site;		/* in a patched place's call */
+	/*
+	 * The user thread is to come home, and to end its wait for that: P1, P2
+	 * in wait.h.
+	 */
+	atomic_bool wanted;
+	_Atomic uint8_t wait;	/* enum wait_kind */
+
+	void (*then)(struct kthread *k, struct uthread *u);
+	struct carrier *carrier;	/* the last one that ran it */
+	long ret;		/* result of the wait */
+	const uint64_t *args;	/* of its call, on its stack */
+	uint64_t ns;		/* of its timer or time limit */
+	uint64_t ran;		/* ticks on carriers, before this run */
+	unsigned int nr;
+	uint16_t cause;		/* why it comes home: enum cause */
+	uint8_t way;		/* how its call was made: enum way */
+	uint8_t handled;	/* enum handled */
+	uint8_t forks;		/* enum forks: calls/hook.c */
+	atomic_bool cancelled;	/* pthread_cancel() was called */
+	bool rooted;		/* it never leaves home again */
+	atomic_bool installs;	/* a filter for all threads: calls/filter.c */
+	uint32_t filter;	/* number of its own: calls/filter.c */
+
+	struct {		/* lodge.h */
+		uint32_t away;	/* waits since it last came home for one */
+		uint32_t left;	/* waits that it is still to make at home */
+		uint32_t grant;	/* what "left" was at first */
+		uint32_t turns;	/* waits for any of many, with no other */
+	} lodge;
+	struct {		/* carrier.c: list of waits to be ended */
+		_Atomic uint32_t asked;	/* how often; 0: it is in no list */
+		struct uthread *next;
+	} want;
+
+	struct {		/* why it stays at home for now: home.h */
+		uintptr_t frame;	/* of a function; 0: it may leave */
+		uintptr_t low, high;	/* signal stack that "frame" is on */
+	} stay;
+
+	struct {		/* under the bucket's lock: calls/ufutex.c */
+		uint32_t *word;
+		struct uthread *next, *prev;
+		uint32_t bits;
+		uint32_t value;
+		bool queued;
+		bool timed, expired, seen;
+		uintptr_t page;	/* page of a word it has waited for */
+	} futex;
+
+	struct {		/* moved.h */
+		uint32_t closings;	/* of its descriptor, when it was posted */
+		struct pollfd poll;	/* of a call that polls first */
+		uint64_t args[6];	/* of such a call, on a copy of its descriptor */
+	} moved;
+
+	_Atomic uint64_t told;	/* ns that its clock has shown: cputime.c */
+
+	/* The epoll set that it waits for: S1, S2 in calls/polling.c. */
+	_Atomic uint64_t set;
+
+	struct home home;
+	struct uthread *all_next, *all_prev;	/* list of all: uthreads.c */
+	struct uthread *tid_next;	/* by thread id: uthreads.c */
+	bool listed;
+} __attribute__((aligned(64)));
+
+/* The user thread whose wait this cb is. */
+static inline struct uthread *waiter_of(struct flexsc_cb *cb)
+{
+	return (struct uthread *)((char *)cb - offsetof(struct uthread, cb));
+}
+
+/*
+ * u will run soon: prefetch what it touches first. That is its stack from the
+ * saved pointer on, through the runtime's frames to the program's.
+ */
+static inline void prefetch(const struct uthread *u)
+{
+	const char *sp = u->sp;
+
+	for (unsigned int i = 0; i < PREFETCH; i += 64)
+		__builtin_prefetch(sp + i, 1);
+	__builtin_prefetch(&u->then, 1);
+}
+
+/* The calling user thread. If it isn't alive, the thread is no user thread. */
+extern __thread struct uthread flexsc__self
+	__attribute__((tls_model("initial-exec")));
+
+/*
+ * The kernel thread that the calling user thread runs on. Read it again after
+ * every flexsc__suspend().
+ */
+static inline struct kthread *kthread_self(void)
+{
+	return context_gs_word();
+}
+
+/*
+ * The kernel thread that any thread is, or runs on; NULL if it is none of the
+ * runtime's. A new thread has its maker's GS base until it sets its own, but
+ * another FS base.
+ */
+static inline struct kthread *kthread_known(void)
+{
+	struct kthread *k = context_gs() ? kthread_self() : NULL;
+	uint64_t fs = context_fs();
+
+	if (k && k->fs != fs && (!k->current || k->current->fs != fs))
+		return NULL;
+	return k;
+}
+
+static inline bool at_home(void)
+{
+	return !kthread_self()->carrier;
+}
+
+/* Switch from the user thread to its kernel thread's own stack. */
+static inline void uthread_switch_out(void *arg)
+{
+	const struct kthread *k = kthread_self();
+	struct uthread *u = arg;
+
+	flexsc__switch(&u->sp, k->sp, k->fs);
+}
+
+/*
+ * Have the kernel thread run "then" on its own stack, without this user
+ * thread. Returns when a kernel thread runs the user thread again.
+ */
+static inline void flexsc__suspend(struct uthread *u,
+				   void (*then)(struct kthread *,
+						  struct uthread *))
+{
+	RULE(u->busy && kthread_self()->current == u);
+	u->then = then;
+	if (u->site)
+		flexsc__vectors_around(uthread_switch_out, u);
+	else
+		uthread_switch_out(u);
+}
+
+/* Run u until u is suspended. On a kernel thread's own stack. */
+static inline void flexsc__resume(struct kthread *k, struct uthread *u)
+{
+	k->current = u;
+	flexsc__switch(&k->sp, u->sp, u->fs);
+	k->current = NULL;
+	u->then(k, u);
+}
+
+#endif /* FLEXSC_THREADS_UTHREAD_H */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "actions.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "runtime/base/peek.h"
+#include "runtime/sched/state.h"
+#include "lib/base/futex.h"
+
+#define SIGNALS	64
+
+/* The program's actions, and whether the kernel has the runtime's instead. */
+static struct kernel_sigaction actions[SIGNALS + 1];
+static bool ours[SIGNALS + 1];
+static struct lock actions_lock;
+/*
+ * Address that handlers return to: libc's function, which libc gives to the
+ * kernel with every action.
+ */
+static uint64_t restorer;
+/*
+ * The process whose actions these are: a vfork() child has handlers of its own
+ * while it uses this memory.
+ */
+static long owner;
+
+/* The runtime's handler. */
+static void (*handler)(int, siginfo_t *, void *);
+
+static long replace(int signo, const struct kernel_sigaction *new);
+
+static bool is_function(uint64_t handler)
+{
+	return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN;
+}
+
+static bool is_owner(void)
+{
+	return signal_process() == owner;
+}
+
+bool flexsc__action_is_default(int signo)
+{
+	return actions[signo].handler == (uintptr_t)SIG_DFL;
+}
+
+uint64_t flexsc__action_flags(int signo)
+{
+	return actions[signo].flags;
+}
+
+bool flexsc__action_ignores(int signo)
+{
+	struct kernel_sigaction action;
+
+	return kernel_sigaction(signo, NULL, &action) ||
+	       action.handler == (uintptr_t)SIG_IGN;
+}
+
+static const struct kernel_sigaction normal = { .handler = (uintptr_t)SIG_DFL };
+
+/*
+ * A fault happens again when the runtime's handler returns. A signal that was
+ * sent, and SIGTRAP and SIGSYS, which come after their instruction, are sent
+ * again.
+ */
+void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context)
+{
+	sigmask_t mask;
+
+	kernel_sigaction(signo, &normal, NULL);
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	mask &= ~SIGNAL_BIT(signo);
+	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
+	if (!signal_is_fault(signo, info) || signo == SIGTRAP || signo == SIGSYS)
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
+			    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+			    (uint64_t)signo, PTR(info), 0, 0);
+}
+
+static void reset(int signo)
+{
+	lock(&actions_lock);
+	if (is_owner())
+		replace(signo, &normal);
+	else
+		kernel_sigaction(signo, &normal, NULL);
+	unlock(&actions_lock);
+}
+
+void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
+{
+	struct kernel_sigaction action = actions[signo];
+	sigmask_t mask;
+
+	/* Another thread may have removed the handler just now. */
+	if (!is_function(action.handler)) {
+		flexsc__action_end(signo, info, context);
+		return;
+	}
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	mask |= action.mask;
+	if (!(action.flags & SA_NODEFER))
+		mask |= 1ULL << (signo - 1);
+	if (action.flags & SA_RESETHAND)
+		reset(signo);
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&mask), 0,
+		    sizeof(mask), 0, 0);
+	if (action.flags & SA_SIGINFO)
+		((void (*)(int, siginfo_t *, void *))action.handler)(
+			signo, info, context);
+	else
+		((void (*)(int))action.handler)(signo);
+}
+
+/*
+ * Does the kernel need the runtime's handler for this action? Also for a
+ * default action, if the signal is one of runtime_raised(): carriers don't block
+ * these, so the kernel must not act on one before it is known which user thread
+ * it is for and what that blocks.
+ */
+static bool is_replaced(int signo, const struct kernel_sigaction *action)
+{
+	return is_function(action->handler) ||
+	       (action->handler == (uintptr_t)SIG_DFL &&
+		runtime_raised() & SIGNAL_BIT(signo));
+}
+
+/* The runtime's action, with all that the kernel does for the program's. */
+static struct kernel_sigaction
+instead_of(int signo, const struct kernel_sigaction *action)
+{
+	struct kernel_sigaction own = *action;
+
+	own.handler = (uintptr_t)handler;
+	if (!(own.flags & SA_RESTORER)) {
+		own.flags |= SA_RESTORER;
+		own.restorer = restorer;
+	}
+	/*
+	 * SA_RESETHAND is about the program's handler; the runtime's has to
+	 * stay.
+	 */
+	own.flags = (own.flags | SA_SIGINFO) & ~(uint64_t)SA_RESETHAND;
+	/* The interrupted thread may have little left of its stack. */
+	if (signo == SIGNAL_SETXID || !is_function(action->handler))
+		own.flags |= SA_ONSTACK;
+	/*
+	 * The program has no handler, so none of its calls may be seen to be
+	 * interrupted.
+	 */
+	if (!is_function(action->handler))
+		own.flags |= SA_RESTART;
+	/*
+	 * No other signal may arrive before it is known where this one belongs.
+	 */
+	own.mask = ~0ULL;
+	return own;
+}
+
+/* With actions_lock held. */
+static long replace(int signo, const struct kernel_sigaction *new)
+{
+	struct kernel_sigaction own;
+	long err;
+
+	if (new->flags & SA_RESTORER)
+		restorer = new->restorer;
+	if (!is_replaced(signo, new)) {
+		err = kernel_sigaction(signo, new, NULL);
+		if (!err)
+			ours[signo] = false;
+		return err;
+	}
+	own = instead_of(signo, new);
+	actions[signo] = *new;
+	err = kernel_sigaction(signo, &own, NULL);
+	if (!err)
+		ours[signo] = true;
+	return err;
+}
+
+long flexsc__signal_action(const uint64_t args[6])
+{
+	const struct kernel_sigaction *new = (void *)(uintptr_t)args[1];
+	struct kernel_sigaction *old = (void *)(uintptr_t)args[2];
+	int signo = (int)args[0];
+	struct kernel_sigaction was, next;
+	long err;
+
+	if (signo < 1 || signo > SIGNALS || args[3] != sizeof(sigmask_t) ||
+	    !peek_if_given(new, sizeof(*new)) || !is_owner())
+		return raw_syscall(SYS_rt_sigaction, args[0], args[1], args[2],
+				   args[3], 0, 0);
+	if (new)
+		next = *new;
+	lock(&actions_lock);
+	err = kernel_sigaction(signo, NULL, &was);
+	/*
+	 * libc may have changed the action without the runtime, so the kernel's
+	 * answer counts, unless it is the runtime's handler.
+	 */
+	if (!err && was.handler == (uintptr_t)handler)
+		was = actions[signo];
+	if (!err && new)
+		err = replace(signo, &next);
+	unlock(&actions_lock);
+	if (err || !old)
+		return err;
+	/* The action is changed nevertheless, as by the kernel. */
+	if (!peek_if_given(old, sizeof(*old)))
+		return -EFAULT;
+	*old = was;
+	return 0;
+}
+
+bool flexsc__signal_has_handler(int signo)
+{
+	return signo > 0 && signo <= SIGNALS && ours[signo] &&
+	       is_function(actions[signo].handler);
+}
+
+void flexsc__signal_adopt(int signo)
+{
+	struct kernel_sigaction was;
+
+	lock(&actions_lock);
+	if (!kernel_sigaction(signo, NULL, &was) && is_replaced(signo, &was) &&
+	    was.handler != (uintptr_t)handler)
+		replace(signo, &was);
+	unlock(&actions_lock);
+}
+
+uint64_t flexsc__signal_restorer(void)
+{
+	/*
+	 * libc gave it with SIGNAL_SETXID's action when it made the first
+	 * thread.
+	 */
+	return restorer;
+}
+
+void flexsc__actions_forked(void)
+{
+	if (owner)
+		owner = signal_process();
+	actions_lock = (struct lock){ 0 };
+}
+
+void flexsc__actions_init(void (*arrive)(int, siginfo_t *, void *))
+{
+	handler = arrive;
+	owner = signal_process();
+	/*
+	 * SIGNAL_SETXID is first, because its action says where handlers return
+	 * to.
+	 */
+	flexsc__signal_adopt(SIGNAL_SETXID);
+	for (int signo = 1; signo <= SIGNALS; signo++)
+		flexsc__signal_adopt(signo);
+}

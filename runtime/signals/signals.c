@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+#include "signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "runtime/sched/adopt.h"
+#include "runtime/sched/carrier.h"
+#include "runtime/sched/carrier_signal.h"
+#include "runtime/counters/counters.h"
+#include "runtime/sched/home.h"
+#include "identity.h"
+#include "runtime/sched/lodge.h"
+#include "runtime/sched/stacks.h"
+#include "runtime/sched/queued.h"
+#include "actions.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/state.h"
+#include "runtime/sched/tied.h"
+#include "runtime/sched/uthreads.h"
+
+/* Bytes of the syscall instruction. */
+#define SYSCALL_BYTES	2
+#define MOV_BYTES	5	/* bytes of mov $NUMBER, %eax */
+
+/* Signals that arrive. */
+
+static void handle(struct uthread *u, int signo, siginfo_t *info,
+		   ucontext_t *context)
+{
+	bool restarts = flexsc__action_flags(signo) & SA_RESTART;
+	bool busy = u->busy, site = u->site, point = u->point;
+	uint8_t handled = restarts ? HANDLED_RESTART : HANDLED_INTERRUPT;
+	uint8_t before = u->handled;
+	uintptr_t low = (uintptr_t)context->uc_stack.ss_sp;
+	struct stay stay;
+
+	/*
+	 * The frame restores this kernel thread's mask and signal stack, so the
+	 * handler has to end on it: the user thread stays at home until then.
+	 */
+	flexsc__stay_left(u, (uintptr_t)context->uc_mcontext.gregs[REG_RSP]);
+	stay = flexsc__stay_begin(u, low, low + context->uc_stack.ss_size);
+	flexsc__queued_give(u, signo, info);
+	if (signo == SIGTRAP && signal_is_fault(signo, info) && u->home.trap)
+		context->uc_mcontext.gregs[REG_TRAPNO] = u->home.trap;
+	u->home.trap = 0;
+	/*
+	 * While the handler runs, the thread is outside the runtime; a handler
+	 * that jumps away leaves it so.
+	 */
+	u->busy = false;
+	u->site = false;
+	u->point = false;
+	flexsc__action_run(signo, info, context);
+	flexsc__enter(u);
+	flexsc__come_home(u);
+	flexsc__exit(u);
+	flexsc__stay_end(u, stay);
+	u->busy = busy;
+	u->site = site;
+	u->point = point;
+	/*
+	 * Calls that the handler made have changed u->handled, which is about
+	 * the call that the handler interrupted.
+	 */
+	u->handled = before > handled ? before : handled;
+}
+
+/*
+ * Send the signal to this kernel thread again and block it, until the user
+ * thread is at home and outside the runtime.
+ */
+static void postpone(struct uthread *u, int signo, siginfo_t *info,
+		     ucontext_t *context)
+{
+	sigmask_t all = ~(1ULL << (SIGNAL_SETXID - 1));
+
+	flexsc__queued_keep(u, signo, info);
+	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
+		    (uint64_t)u->home.k.tid, (uint64_t)signo, PTR(info), 0, 0);
+	if (!u->home.masked) {
+		memcpy(&u->home.mask, &context->uc_sigmask, sizeof(all));
+		u->home.masked = true;
+	}
+	memcpy(&context->uc_sigmask, &all, sizeof(all));
+	flexsc__want(u);
+}
+
+static struct uthread *user_of(struct kthread *k)
+{
+	return (struct uthread *)((char *)k - offsetof(struct uthread,
+						       home.k));
+}
+
+/*
+ * libc's handler finds its thread's data by the FS base, which is the user
+ * thread's while one runs here.
+ */
+static void setxid(const struct kthread *k, int signo, siginfo_t *info,
+		   ucontext_t *context)
+{
+	uint64_t fs = context_fs();
+
+	context_set_fs(k->fs);
+	flexsc__action_run(signo, info, context);
+	context_set_fs(fs);
+	flexsc__identity_changed(k->carrier);
+}
+
+/*
+ * If the signal's frame is on the carrier's signal stack, that stack goes home
+ * with the user thread. All signals are blocked until the carrier has another
+ * stack: the next signal's frame would overwrite this one.
+ */
+static void signal_go_home(struct kthread *k, struct uthread *u)
+{
+	struct carrier *c = k->carrier;
+	char *stack = c->stack;
+
+	if (stack && (char *)u->sp >= stack &&
+	    (char *)u->sp < stack + flexsc__small.bytes) {
+		u->home.lent = stack;
+		flexsc__signal_stack(c);
+	}
+	/*
+	 * The carrier never returns from this signal's handler, so nothing else
+	 * restores its mask.
+	 */
+	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&c->open), 0,
+		    sizeof(c->open), 0, 0);
+	counters_coupling(u->cause);
+	flexsc__send_home(u);
+}
+
+/* Was the call interrupted that the monitor found? */
+static bool call_is_noted(const struct stuck *stuck, const greg_t *regs)
+{
+	const uint64_t *args = stuck->args;
+
+	return stuck->nr >= 0 && (uint64_t)regs[REG_RIP] == stuck->pc &&
+	       (uint64_t)regs[REG_RSP] == stuck->sp &&
+	       (uint64_t)regs[REG_RDI] == args[0] &&
+	       (uint64_t)regs[REG_RSI] == args[1] &&
+	       (uint64_t)regs[REG_RDX] == args[2];
+}
+
+/*
+ * Number of an interrupted call that the monitor hasn't seen, if the
+ * instruction before the call sets it, as in most places of libc; else -1.
+ */
+static long number_at(uint64_t pc)
+{
+	const uint8_t *code = (const uint8_t *)pc - MOV_BYTES - SYSCALL_BYTES;
+	int32_t nr;
+
+	/* The page before may not be readable. */
+	if ((pc & 4095) < MOV_BYTES + SYSCALL_BYTES ||
+	    code[0] != 0xb8 || code[MOV_BYTES] != 0x0f ||
+	    code[MOV_BYTES + 1] != 0x05)
+		return -1;
+	memcpy(&nr, code + 1, sizeof(nr));
+	return nr;
+}
+
+/*
+ * The signal that calls u home interrupted a call that the kernel doesn't
+ * restart after a handler. The program sent no signal and mustn't see EINTR, so
+ * restart the call here. A relative time limit begins anew. close(2) isn't
+ * restarted, because it has closed the descriptor: it is over.
+ */
+static void begin_again(const struct stuck *stuck, ucontext_t *context)
+{
+	greg_t *regs = context->uc_mcontext.gregs;
+	long nr;
+
+	if (regs[REG_RAX] != -EINTR)
+		return;
+	nr = call_is_noted(stuck, regs) ? stuck->nr :
+				     number_at((uint64_t)regs[REG_RIP]);
+	if (nr == SYS_close)
+		regs[REG_RAX] = 0;
+	if (nr < 0 || nr == SYS_close)
+		return;
+	regs[REG_RAX] = nr;
+	regs[REG_RIP] -= SYSCALL_BYTES;
+}
+
+/* Move the user thread that this signal interrupted home. */
+static void move_home(struct kthread *k, struct uthread *u,
+		      ucontext_t *context, const struct stuck *stuck)
+{
+	sigmask_t mask;
+
+	flexsc__enter(u);
+	memcpy(&k->carrier->open, &context->uc_sigmask, sizeof(mask));
+	flexsc__suspend(u, signal_go_home);
+	if (stuck && u->cause != CAUSE_SIGNAL && !atomic_load(&u->wanted))
+		begin_again(stuck, context);
+	mask = flexsc__settle_in_frame(u);
+	/*
+	 * The frame has the carrier's mask and signal stack, but it is left
+	 * at home: put the user thread's there.
+	 */
+	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
+	raw_syscall(SYS_sigaltstack, 0, PTR(&context->uc_stack), 0, 0, 0, 0);
+}
+
+static void called_home(struct kthread *k, const siginfo_t *info,
+			ucontext_t *context)
+{
+	struct uthread *u = k->current;
+	struct carrier *c = k->carrier;
+	const struct stuck stuck = flexsc__signal_noted(c, info);
+
+	/*
+	 * A user thread that is suspended, or about to be, is busy: nothing to
+	 * move.
+	 */
+	if (!u || u->busy)
+		return;
+	if (atomic_load(&u->wanted))
+		u->cause = CAUSE_SIGNAL;
+	else if (flexsc__adopt_is_ward(c) ||
+		 atomic_load(&c->preempt) == c->k.counters->switches)
+		u->cause = CAUSE_KEPT;
+	else if (atomic_load(&u->tied))
+		u->cause = CAUSE_TIED;
+	else
+		return;
+	if (u->cause == CAUSE_KEPT && stuck.nr >= 0)
+		flexsc__lodge_stuck(u);
+	move_home(k, u, context, &stuck);
+}
+
+/*
+ * A fault of the program's: it happens once more at home, where mask and signal
+ * stack are as natively and a handler may jump away. SIGTRAP and SIGSYS come
+ * after their instruction and don't happen again, so they are sent home. So is the
+ * SIGABRT of an abort() that libc calls itself.
+ */
+static void fault(struct kthread *k, int signo, siginfo_t *info,
+		  ucontext_t *context)
+{
+	struct uthread *u = k->current;
+
+	if (!u || u->busy) {
+		flexsc__action_run(signo, info, context);
+		return;
+	}
+	u->home.trap = context->uc_mcontext.gregs[REG_TRAPNO];
+	u->cause = CAUSE_FAULT;
+	move_home(k, u, context, NULL);
+	if (signo == SIGTRAP || signo == SIGSYS || signo == SIGABRT)
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
+			    (uint64_t)u->home.k.tid, (uint64_t)signo,
+			    PTR(info), 0, 0);
+}
+
+static siginfo_t passed_on(const siginfo_t *info)
+{
+	siginfo_t again = *info;
+
+	if (again.si_code >= 0 || again.si_code == SI_TKILL)
+		again.si_code = SI_QUEUE;
+	return again;
+}
+
+/*
+ * Send the signal to the process again, and block it on this kernel thread from
+ * the handler's end on, so that another thread gets it.
+ */
+static void give_back(int signo, const siginfo_t *info, ucontext_t *context)
+{
+	siginfo_t again = passed_on(info);
+	sigmask_t mask;
+
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	mask |= SIGNAL_BIT(signo);
+	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
+	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)signal_process(), (uint64_t)signo,
+		    PTR(&again), 0, 0, 0);
+}
+
+/*
+ * A signal was sent to the process and came to a carrier. No lock is taken,
+ * because the interrupted user thread may hold any. A signal of kill(2) arrives
+ * as if sent by sigqueue(3), with the same sender: the kernel lets no thread
+ * forge more for another.
+ */
+static void pass_on(struct kthread *k, int signo, siginfo_t *info,
+		    ucontext_t *context)
+{
+	const struct uthread *u = k->current;
+	siginfo_t again = passed_on(info);
+
+	if (!u || u->home.sleep_mask & SIGNAL_BIT(signo)) {
+		atomic_fetch_or(&k->carrier->blocked, SIGNAL_BIT(signo));
+		give_back(signo, info, context);
+	} else {
+		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
+			    (uint64_t)u->home.k.tid, (uint64_t)signo,
+			    PTR(&again), 0, 0);
+	}
+}
+
+/* Does the fault end the process? Also if the user thread blocks its signal. */
+static bool is_final(const struct kthread *k, int signo)
+{
+	const struct uthread *u = k->current;
+
+	return flexsc__action_is_default(signo) ||
+	       (u && u->home.sleep_mask & SIGNAL_BIT(signo) & SIGNAL_FAULTS);
+}
+
+/*
+ * A SIGPIPE that a write raised or that the process sent to itself. If a user
+ * thread runs here and its registers show EPIPE, libc wrote for it (stdio, say)
+ * to a pipe without readers: the call is over, so the signal is sent to its
+ * home. If it is inside the runtime, a posted call may have raised the signal;
+ * the carrier finds out, and calls/hook.c raises the signal for such a call's
+ * thread.
+ */
+static void broken_pipe(struct kthread *k, siginfo_t *info,
+			ucontext_t *context)
+{
+	struct uthread *u = k->current;
+
+	if (!u || u->busy) {
+		atomic_store(&k->carrier->pipe_came, true);
+		/*
+		 * The carrier may be about to sleep without a look at the flag.
+		 * One that is starting has no loop yet.
+		 */
+		if (k->carrier->loop)
+			flexsc_loop_wake(k->carrier->loop, NULL);
+		return;
+	}
+	if (context->uc_mcontext.gregs[REG_RAX] != -EPIPE) {
+		pass_on(k, SIGPIPE, info, context);
+		return;
+	}
+	u->cause = CAUSE_SIGNAL;
+	move_home(k, u, context, NULL);
+	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
+		    (uint64_t)u->home.k.tid, SIGPIPE, PTR(info), 0, 0);
+}
+
+/* Did the thread itself raise the signal, in an abort() that libc calls? */
+static bool aborts(int signo, const siginfo_t *info)
+{
+	return signo == SIGABRT && info->si_code == SI_TKILL &&
+	       info->si_pid == signal_process();
+}
+
+static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
+		       ucontext_t *context)
+{
+	flexsc__adopt_gate(k->carrier);
+	if (signal_is_fault(signo, info) && is_final(k, signo))
+		flexsc__action_end(signo, info, context);
+	else if (signal_is_fault(signo, info) || (aborts(signo, info) && k->current))
+		fault(k, signo, info, context);
+	else if (signo == SIGPIPE && info->si_code == SI_USER &&
+		 info->si_pid == signal_process())
+		broken_pipe(k, info, context);
+	else if (signo != SIGNAL_SETXID)
+		pass_on(k, signo, info, context);
+	else if (flexsc__signal_is_marked(info))
+		called_home(k, info, context);
+	else
+		setxid(k, signo, info, context);
+}
+
+static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
+		      ucontext_t *context)
+{
+	struct uthread *u = user_of(k);
+
+	if (signo == SIGNAL_SETXID) {
+		if (flexsc__signal_is_marked(info))
+			return;
+		if (!filter_is_near(u))
+			flexsc__identity_await();
+		flexsc__action_run(signo, info, context);
+	} else if (u->home.away || (u->busy && !signal_is_fault(signo, info))) {
+		postpone(u, signo, info, context);
+	} else {
+		handle(u, signo, info, context);
+	}
+}
+
+/*
+ * Is the calling thread one that was made on a carrier? It has the carrier's GS
+ * base and mask until it sets its own.
+ */
+static bool is_new(int signo)
+{
+	return runtime_raised() & SIGNAL_BIT(signo) && context_gs() &&
+	       kthread_self()->carrier;
+}
+
+static void signal_arrive(int signo, siginfo_t *info, void *frame)
+{
+	struct kthread *k = kthread_known();
+	ucontext_t *context = frame;
+
+	if (k && k->carrier)
+		on_carrier(k, signo, info, context);
+	else if (!k && is_new(signo) && !signal_is_fault(signo, info))
+		give_back(signo, info, context);
+	else if (!k || (signal_is_fault(signo, info) && flexsc__action_is_default(signo)))
+		flexsc__action_run(signo, info, context);
+	else
+		at_a_home(k, signo, info, context);
+}
+
+void flexsc__signal_self(struct uthread *u, int signo)
+{
+	if (flexsc__action_ignores(signo))
+		return;
+	u->cause = CAUSE_SIGNAL;
+	flexsc__come_home(u);
+	/* The handler is put off until the user thread leaves the runtime. */
+	raw_syscall(SYS_tgkill, (uint64_t)signal_process(), (uint64_t)u->home.k.tid,
+		    (uint64_t)signo, 0, 0, 0);
+}
+
+void flexsc__signal_sent(int32_t tid, int signo)
+{
+	struct uthread *u;
+
+	if (!flexsc__signal_has_handler(signo))
+		return;
+	flexsc__uthreads_lock();
+	u = flexsc__uthread_with(tid);
+	if (u)
+		flexsc__want(u);
+	flexsc__uthreads_unlock();
+}
+
+void flexsc__signal_init(void)
+{
+	flexsc__actions_init(signal_arrive);
+}
