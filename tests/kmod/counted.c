@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "tests/upcall/leaf.h"
+#include "tests/events/upcall/leaf.h"
 #include "ecb.h"
 
 enum { ROUNDS = 200 };

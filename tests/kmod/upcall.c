@@ -19,7 +19,7 @@
 #include <time.h>
 #include <ucontext.h>
 
-#include "tests/upcall/leaf.h"
+#include "tests/events/upcall/leaf.h"
 #include "ecb.h"
 
 #define UPCALLS		200U	/* of a test, at least */

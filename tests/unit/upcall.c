@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "tests/upcall/leaf.h"
+#include "tests/events/upcall/leaf.h"
 
 #define RED_ZONE	128
 #define FLAG_TF		0x100

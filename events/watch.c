@@ -8,9 +8,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "send/event/backend.h"
-#include "send/event/critical.h"
-#include "send/event/source.h"
+#include "events/event/backend.h"
+#include "events/event/critical.h"
+#include "events/event/source.h"
 #include "own.h"
 
 #define ACCEPT_FLAGS	(SOCK_NONBLOCK | SOCK_CLOEXEC)

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "lib/base/checks.h"
-#include "send/event/ecb.h"
+#include "events/event/ecb.h"
 
 /* May the calling thread use the ECB? 0 or -errno. */
 static inline int flexsc__ecb_check(const struct flexsc_ecb *ecb)

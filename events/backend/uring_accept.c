@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "lib/base/checks.h"
-#include "send/event/ecb.h"
-#include "send/event/slot.h"
-#include "send/event/source.h"
+#include "events/event/ecb.h"
+#include "events/event/slot.h"
+#include "events/event/source.h"
 #include "uring.h"
 
 struct acceptor {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "lib/base/syscall.h"
-#include "send/event/backend.h"
-#include "send/event/critical.h"
+#include "events/event/backend.h"
+#include "events/event/critical.h"
 
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "send/event/critical.h"
+#include "events/event/critical.h"
 #include "queue.h"
 #include "signals.h"
 

@@ -7,9 +7,9 @@
 #include <flexsc/send.h>
 
 #include "lib/base/clock.h"
-#include "send/event/backend.h"
-#include "send/event/critical.h"
-#include "send/event/take.h"
+#include "events/event/backend.h"
+#include "events/event/critical.h"
+#include "events/event/take.h"
 #include "own.h"
 
 struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb)

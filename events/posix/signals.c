@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "lib/base/checks.h"
-#include "send/event/critical.h"
-#include "send/event/take.h"
+#include "events/event/critical.h"
+#include "events/event/take.h"
 #include "queue.h"
 
 /* No notification, or handlers that aren't any function. */

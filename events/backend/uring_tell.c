@@ -26,7 +26,7 @@
 
 #include "lib/base/syscall.h"
 #include "lib/calls/own_fd.h"
-#include "send/event/ecb.h"
+#include "events/event/ecb.h"
 #include "notifier.h"
 #include "uring.h"
 

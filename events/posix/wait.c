@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "send/event/critical.h"
+#include "events/event/critical.h"
 #include "queue.h"
 #include "signals.h"
 

@@ -7,7 +7,7 @@
  *	event/take.c	 events that are handed out
  *	event/detail.c	 what they say
  *	event/critical.c critical sections, and calls of the handler
- *	backend/	 who delivers, and who notifies
+ *	backend	 who delivers, and who notifies
  *	ecb.c		 making, forking, ending
  *	watch.c		 the program's sources
  *	kinds.c		 sources that the library makes for the program

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/harness.h"
-#include "send/upcall/state.h"
+#include "events/upcall/state.h"
 
 #define FLAGS_KEPT	0xcd5	/* CF, PF, AF, ZF, SF, DF, OF */
 #define FLAG_DF		0x400

@@ -12,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "send/backend/backends.h"
-#include "send/backend/notifier.h"
-#include "send/event/backend.h"
-#include "send/event/critical.h"
+#include "events/backend/backends.h"
+#include "events/backend/notifier.h"
+#include "events/event/backend.h"
+#include "events/event/critical.h"
 #include "own.h"
 
 #define EVENTS	4096U

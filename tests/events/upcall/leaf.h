@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "send/upcall/upcall.h"
+#include "events/upcall/upcall.h"
 
 struct leaf_image {
 	uint64_t regs[15];	/* ax, bx, cx, dx, si, di, bp, r8 to r15 */

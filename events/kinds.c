@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "send/event/ecb.h"
+#include "events/event/ecb.h"
 #include "own.h"
 #include "watch.h"
 
