@@ -239,7 +239,7 @@ def lint(step: Step) -> None:
     for name in ("floors", "imports", "arrows", "revisions"):
         step.check(tool("mypy"), "--strict", f"tests/{name}.py")
     step.check(
-        "python3", "tests/floors.py", "lib", "send", "threads", "cmd/flexsc", "kmod"
+        "python3", "tests/floors.py", "lib", "events", "runtime", "serve", "bench", "study/load", "study/micro", "cmd", "kmod"
     )
     step.check("python3", "tests/arrows.py")
     step.check("python3", "tests/revisions.py")
@@ -320,7 +320,7 @@ def pytest(
         "no:cacheprovider",
         f"--junitxml={report}",
         *words,
-        env={**(env or {}), "FLEXSC": str(step.build / "cmd" / "flexsc" / "flexsc")},
+        env={**(env or {}), "FLEXSC": str(step.build / "cmd" / "flexsc")},
     )
     return ok, part.log.read_text(errors="replace"), report
 
@@ -391,7 +391,7 @@ def peers(step: Step) -> None:
         f"--filter=^({'|'.join(PEERS)})",
         "--known=tests/peers/known.txt",
         "--",
-        step.build / "cmd" / "flexsc" / "flexsc",
+        step.build / "cmd" / "flexsc",
         "run",
     )
     others(
@@ -444,7 +444,7 @@ def qemu(step: Step) -> None:
 
 # What the tests need, and not the command and the examples, which take as long.
 TESTED = "meson-test-prereq"
-WEB_SERVERS = ["cmd/flexsc/flexsc", *(f"examples/webserver/web-{d}" for d in DRIVERS)]
+WEB_SERVERS = ["cmd/flexsc", *(f"examples/webserver/web-{d}" for d in DRIVERS)]
 
 
 def cut_clients(step: Step, env: dict[str, str]) -> None:
@@ -524,9 +524,10 @@ def clang(step: Step) -> None:
         step.tally.failed += 1
         return
     tidy = ("run-clang-tidy", "-quiet", "-p", step.build)
-    sources = [*(ROOT / "lib").rglob("*.c"), *(ROOT / "send").rglob("*.c")]
+    sources = [*(ROOT / "lib").rglob("*.c"), *(ROOT / "events").rglob("*.c")]
     step.check(*tidy, *sorted(sources))
-    commands = sorted((ROOT / "cmd").rglob("*.c"))
+    folders = ("cmd", "serve", "bench", "study")
+    commands = sorted(p for name in folders for p in (ROOT / name).rglob("*.c"))
     step.check(*tidy, "-checks=-clang-analyzer-*", *commands)
 
 

@@ -20,7 +20,7 @@ from .samples import BenchError
 EPOLL = "epoll"
 
 # Beside the command: in the build tree, or installed.
-PLACES = ["../../examples", "../libexec/flexsc"]
+PLACES = ["../examples", "../libexec/flexsc"]
 
 
 def find(flexsc: str, name: str) -> Path:

@@ -84,7 +84,7 @@ def module(flexsc: str) -> Path:
     """
     above = Path(tools.need(flexsc)).resolve().parents
     name = "ngx_http_flexsc_module.so"
-    places = [above[2] / "nginx", *above[1].glob("lib*/nginx/modules")]
+    places = [above[1] / "nginx", *above[1].glob("lib*/nginx/modules")]
     places += above[1].glob("lib/*/nginx/modules")
     for place in places:
         if (place / name).is_file():

@@ -28,7 +28,7 @@ BIG = 32 << 20
 def command() -> str:
     """The flexsc to test: $FLEXSC, or what the build made."""
     build = Path(__file__).resolve().parents[2] / "build"
-    candidates = [build / "flexsc", build / "cmd/flexsc/flexsc"]
+    candidates = [build / "flexsc", build / "cmd/flexsc"]
     if "FLEXSC" in os.environ:
         candidates = [Path(os.environ["FLEXSC"])]
     for candidate in candidates:

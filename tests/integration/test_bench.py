@@ -254,7 +254,7 @@ EXAMPLES = ["echo-threads", "echo-epoll", "http-threads", "http-epoll"]
 @contextlib.contextmanager
 def example_process(name: str) -> Iterator[tuple[int, int]]:
     """One of the example servers; its port and its process."""
-    path = Path(command()).resolve().parents[2] / "examples" / name
+    path = Path(command()).resolve().parents[1] / "examples" / name
     if not path.is_file():
         pytest.skip(f"{path} isn't built")
     with subprocess.Popen([path, "0"], stdout=subprocess.PIPE, text=True) as process:
@@ -811,7 +811,7 @@ def test_nginx_is_measured_with_the_module(
 ) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")
-    built = Path(command()).resolve().parents[2] / "nginx/ngx_http_flexsc_module.so"
+    built = Path(command()).resolve().parents[1] / "nginx/ngx_http_flexsc_module.so"
     if not built.is_file():
         pytest.skip("the module isn't built: install nginx-dev")
     for name in ("nginx", "wrk", "openssl"):

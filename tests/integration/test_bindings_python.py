@@ -16,7 +16,7 @@ import pytest
 from conftest import command
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(command()).resolve().parents[2]
+BUILD = Path(command()).resolve().parents[1]
 PACKAGE = ROOT / "bindings" / "python"
 VERSION = (ROOT / "VERSION").read_text().strip()
 LIMIT = 120

@@ -18,7 +18,7 @@ import pytest
 from conftest import PATIENCE, command
 
 CRATES = Path(__file__).resolve().parents[2] / "bindings" / "rust"
-BUILD = Path(command()).resolve().parents[2]
+BUILD = Path(command()).resolve().parents[1]
 LIMIT = 180  # seconds, for compiling on a machine that does other things
 
 Cargo = Callable[..., subprocess.CompletedProcess[str]]

@@ -15,7 +15,7 @@ import pytest
 from conftest import PATIENCE, command
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(command()).resolve().parents[2]
+BUILD = Path(command()).resolve().parents[1]
 HEADERS = ["flexsc.hpp", "pending.hpp", "task.hpp"]
 # The C headers have their own tests: -isystem, without warnings.
 INCLUDES = [

@@ -19,7 +19,7 @@ from conftest import PATIENCE, command
 
 
 def example(name: str) -> str:
-    path = Path(command()).resolve().parents[2] / "examples" / name
+    path = Path(command()).resolve().parents[1] / "examples" / name
     if not path.is_file():
         pytest.skip(f"{path} isn't built")
     return str(path)

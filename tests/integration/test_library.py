@@ -19,7 +19,7 @@ import pytest
 from conftest import PATIENCE, command
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(command()).resolve().parents[2]
+BUILD = Path(command()).resolve().parents[1]
 INCLUDES = [
     f"-I{path}"
     for path in (

@@ -14,7 +14,7 @@ import pytest
 from conftest import PATIENCE, command
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(command()).resolve().parents[2]
+BUILD = Path(command()).resolve().parents[1]
 PAGES = {path.name: path.read_text() for path in (ROOT / "man").glob("*.3")}
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import PATIENCE, command
 
-TESTS = Path(command()).resolve().parents[2] / "tests"
+TESTS = Path(command()).resolve().parents[1] / "tests"
 HARNESS = b"FLEXSC_TEST_ENGINE"  # what its main() looks at
 
 

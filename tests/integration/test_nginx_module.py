@@ -218,7 +218,7 @@ class Which:
 
 
 def build() -> Path:
-    return Path(command()).resolve().parents[2]
+    return Path(command()).resolve().parents[1]
 
 
 def installed_one() -> Which:

@@ -59,7 +59,7 @@ def test_without_its_package_it_says_so(tmp_path: Path) -> None:
 
 
 def test_the_installed_command_has_the_papers_numbers(tmp_path: Path) -> None:
-    build = Path(command()).resolve().parents[2]
+    build = Path(command()).resolve().parents[1]
     done = subprocess.run(
         ["meson", "install", "-C", build, "--no-rebuild", "--destdir", tmp_path],
         capture_output=True,

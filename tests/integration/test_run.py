@@ -555,19 +555,19 @@ def test_a_program_that_gains_rights_is_refused() -> None:
 @pytest.mark.parametrize("name", ["a b", "a:b"])
 def test_a_path_that_cannot_be_preloaded_is_refused(tmp_path: Path, name: str) -> None:
     built = Path(command()).resolve().parent
-    library = built / "../../runtime/libflexsc-threads.so"
+    library = built / "../runtime/libflexsc-threads.so"
     if not library.is_file():
         pytest.skip("not the command of a build tree")
     copy = tmp_path / name
-    (copy / "cmd/flexsc").mkdir(parents=True)
+    (copy / "cmd").mkdir(parents=True)
     (copy / "runtime").mkdir()
-    shutil.copy(command(), copy / "cmd/flexsc/flexsc")
+    shutil.copy(command(), copy / "cmd/flexsc")
     shutil.copy(library, copy / "runtime")
     done = subprocess.run(
-        [copy / "cmd/flexsc/flexsc", "run", "true"],
+        [copy / "cmd/flexsc", "run", "true"],
         capture_output=True,
         text=True,
         timeout=10,
-        env={**os.environ, "LD_LIBRARY_PATH": str(built / "../../lib")},
+        env={**os.environ, "LD_LIBRARY_PATH": str(built / "../lib")},
     )
     refused(done, 1, "colon or a space")

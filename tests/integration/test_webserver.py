@@ -107,7 +107,7 @@ OTHERS = [
 
 
 def program(name: str) -> str:
-    path = Path(command()).resolve().parents[2] / "examples" / "webserver" / name
+    path = Path(command()).resolve().parents[1] / "examples" / "webserver" / name
     if not path.is_file():
         pytest.skip(f"{path} isn't built")
     return str(path)

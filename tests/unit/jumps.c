@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/flexsc/bench/jumps.h"
+#include "study/micro/jumps.h"
 #include "tests/harness.h"
 
 #define LINES	64

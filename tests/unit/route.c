@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* flexsc bench --raw load: where clients' connections come from. */
 #include "tests/harness.h"
-#include "cmd/flexsc/bench/route.h"
+#include "bench/load/route.h"
 
 /* The first address of a route, or 1: the settings are wrong. */
 static uint32_t source(const char *address, const char *given,

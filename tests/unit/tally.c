@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "tests/harness.h"
-#include "cmd/flexsc/bench/arrivals.h"
-#include "cmd/flexsc/bench/tally.h"
+#include "study/load/arrivals.h"
+#include "study/load/tally.h"
 
 #define SECOND	1000000000ULL
 

@@ -566,7 +566,7 @@ def test_a_network_takes_root(
 
 
 def test_a_module_that_is_not_built_is_one_line(tmp_path: Path) -> None:
-    command = tmp_path / "cmd/flexsc/flexsc"
+    command = tmp_path / "cmd/flexsc"
     command.parent.mkdir(parents=True)
     command.touch(0o755)
     with pytest.raises(BenchError, match="nginx-dev is installed"):

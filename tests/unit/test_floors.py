@@ -211,7 +211,7 @@ def test_a_circle_of_files_is_small(tmp_path: Path, files: int) -> None:
     assert len(said) == (files > 7)
 
 
-@pytest.mark.parametrize("name", ["lib", "cmd/flexsc"])
+@pytest.mark.parametrize("name", ["lib", "cmd"])
 def test_our_own_houses(name: str) -> None:
     house = floors.read(ROOT / name)
     assert len(house.home) > 100

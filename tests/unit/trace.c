@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "cmd/flexsc/bench/agenda.h"
-#include "cmd/flexsc/bench/fileset.h"
-#include "cmd/flexsc/bench/trace.h"
+#include "study/load/agenda.h"
+#include "study/load/fileset.h"
+#include "study/load/trace.h"
 
 #define MS	1000000ULL
 

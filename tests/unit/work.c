@@ -3,8 +3,8 @@
  * The work of "flexsc bench cost" between system calls: units are done, and
  * each period is equal. And the clock of ticks.h: it goes on, at whatever rate.
  */
-#include "cmd/flexsc/bench/ticks.h"
-#include "cmd/flexsc/bench/work.h"
+#include "study/micro/ticks.h"
+#include "study/micro/work.h"
 #include "tests/harness.h"
 #include "tests/steps.h"
 

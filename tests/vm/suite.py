@@ -96,12 +96,12 @@ GROUPS = (
 COMPANIONS = {
     "kmod-serve": (
         "tests/kmod-http",
-        "cmd/flexsc/flexsc",
+        "cmd/flexsc",
         "examples/http-events",
     ),
     "kmod-hostile": ("tests/kmod-victim",),
     "kmod-fuzz": ("tests/kmod-victim",),
-    "kmod-instructions": ("cmd/flexsc/flexsc",),
+    "kmod-instructions": ("cmd/flexsc",),
     "pairs": ("tests/pair",),
 }
 # Those that need more processors than two, or one.

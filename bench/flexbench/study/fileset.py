@@ -7,7 +7,7 @@ and all of its bytes, so clients check answers without a list:
 
 The classes are SPECweb99's static ones. Every file is a piece of one sheet of random
 bytes, and a hash of the file's name says where the piece begins.
-cmd/flexsc/bench/fileset.c has these rules, too.
+study/load/fileset.c has these rules, too.
 """
 
 from __future__ import annotations

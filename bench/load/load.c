@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench --raw load: clients of a server. Each connection sends a request, waits
+ * for the answer, checks the answer, and sends the next request; so as many
+ * requests are under way as there are connections. (With a rate it is an open
+ * loop instead, with a trace it is sessions: open.h.)
+ *
+ * Once each connection has had an answer, so that the server has made its
+ * threads, comes a warm-up. After that answers are counted, and the time that
+ * each took. A connection that then gets no answer for two seconds ends the
+ * measurement, and so does one that is closed or gets a wrong answer.
+ *
+ * With greet=1 a connection has its first answer before the next connection is
+ * made: a loaded server may come to making threads very late. With greet=0 all
+ * connections begin at once, which is for a server that can have but few calls
+ * executing: waiting for an idle client is a call that executes.
+ *
+ * The connections are divided among threads, each of which has an epoll set and
+ * all that belongs to its connections. What threads share is in struct load.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "bench/cases.h"
+#include "evenness.h"
+#include "histogram.h"
+#include "bench/raw/loop.h"
+#include "study/load/open.h"
+#include "peer.h"
+#include "bench/raw/report.h"
+
+#define SECOND		1000000000ULL
+#define WARM_UP		(3 * SECOND / 10)
+#define PATIENCE	(2 * SECOND)
+#define PATIENCE_FIRST	(10 * SECOND)	/* the server may make a thread */
+#define NEVER		UINT64_MAX
+#define STALLED		"no answer for 2 seconds"
+#define LOOK_MS		200	/* ms between looks for late answers */
+#define EVENTS		256
+#define OTHER_FDS	64
+
+struct load {
+	const struct bench_settings *settings;
+	struct bench_question question;
+	/*
+	 * Answers are counted between these times of CLOCK_MONOTONIC, in ns.
+	 * Both are NEVER until count_from() stores them, once, WARM_UP before
+	 * "begin", which is time enough for the relaxed loads of at().
+	 */
+	_Atomic uint64_t begin, end;
+	/* These publish nothing: joining the threads does. */
+	atomic_uint_fast32_t silent;	/* connections without an answer yet */
+	atomic_uint_fast32_t open;	/* connections without a last answer */
+	atomic_bool failed;	/* a thread has failed, and said so */
+};
+
+struct client {
+	struct load *load;
+	pthread_t thread;
+	int epoll;
+	struct bench_peer *peers;
+	size_t count;
+	uint64_t answers;	/* all answers */
+	struct bench_histogram *times;	/* of answers that are counted */
+};
+
+static void fail(struct client *client, const struct bench_peer *peer,
+		 const char *what)
+{
+	if (atomic_exchange(&client->load->failed, true))
+		return;
+	fprintf(stderr, "flexsc: bench: load: connection %u of %ld, after %llu "
+		"answers: %s\n", peer->number + 1,
+		client->load->settings->connections,
+		(unsigned long long)peer->answers, what);
+}
+
+static uint64_t at(_Atomic uint64_t *time)
+{
+	return atomic_load_explicit(time, memory_order_relaxed);
+}
+
+static void count_from(struct load *load, uint64_t begin)
+{
+	uint64_t length = (uint64_t)load->settings->seconds * SECOND;
+
+	atomic_store(&load->end, begin + length);
+	atomic_store(&load->begin, begin);
+}
+
+static void answered(struct client *client, struct bench_peer *peer)
+{
+	uint64_t now = bench_clock(CLOCK_MONOTONIC);
+	struct load *load = client->load;
+
+	client->answers++;
+	if (now >= at(&load->begin) && now < at(&load->end)) {
+		bench_histogram_add(client->times, now - peer->sent_at);
+		peer->counted++;
+	}
+	if (peer->answers == 1 && atomic_fetch_sub(&load->silent, 1) == 1)
+		count_from(load, now + WARM_UP);
+	if (now >= at(&load->end) && !peer->over) {
+		peer->over = true;
+		atomic_fetch_sub(&load->open, 1);
+	}
+	bench_peer_ask(peer, now);
+}
+
+/*
+ * A connection has an event: send the rest of the request, and take what there
+ * is of the answer.
+ */
+static void handle(struct client *client, struct bench_peer *peer)
+{
+	const char *wrong = bench_peer_push(peer);
+	bool done = false;
+
+	if (!wrong)
+		wrong = bench_peer_pull(peer, &done);
+	if (done && !wrong) {
+		answered(client, peer);
+		wrong = bench_peer_push(peer);
+	}
+	if (wrong)
+		fail(client, peer, wrong);
+}
+
+static void look(struct client *client, uint64_t now)
+{
+	for (size_t i = 0; i < client->count; i++) {
+		struct bench_peer *peer = &client->peers[i];
+
+		if (now - peer->sent_at >
+		    (peer->answers ? PATIENCE : PATIENCE_FIRST)) {
+			fail(client, peer, peer->answers ?
+			     STALLED : "no answer for 10 seconds");
+			return;
+		}
+	}
+}
+
+/*
+ * Run a thread's connections until the end, and then until each has one more
+ * answer: one that never comes may have been due before the end. All threads go
+ * on until all connections have theirs, because with few entries a silent
+ * connection may keep the server from answering others.
+ */
+static void *run_client(void *arg)
+{
+	struct client *client = arg;
+	struct load *load = client->load;
+	uint64_t now = bench_clock(CLOCK_MONOTONIC), looked = now;
+	struct epoll_event events[EVENTS];
+
+	while (atomic_load_explicit(&load->open, memory_order_relaxed) &&
+	       !atomic_load_explicit(&load->failed, memory_order_relaxed)) {
+		int n = epoll_wait(client->epoll, events, EVENTS, LOOK_MS);
+
+		for (int i = 0; i < n; i++)
+			handle(client, events[i].data.ptr);
+		now = bench_clock(CLOCK_MONOTONIC);
+		if (now - looked > LOOK_MS * 1000000ULL) {
+			look(client, now);
+			looked = now;
+		}
+	}
+	return NULL;
+}
+
+/* Connections. */
+
+/* One exchange of a connection, alone. NULL, or what is wrong. */
+static const char *greet(struct bench_peer *peer)
+{
+	struct pollfd readable = { .fd = peer->fd, .events = POLLIN };
+	const char *wrong;
+	bool done = false;
+
+	bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
+	wrong = bench_peer_push(peer);
+	while (!wrong && !done) {
+		if (poll(&readable, 1, (int)(PATIENCE / 1000000)) <= 0)
+			return STALLED;
+		wrong = bench_peer_push(peer);
+		if (!wrong)
+			wrong = bench_peer_pull(peer, &done);
+	}
+	return wrong;
+}
+
+static int add(struct client *client, struct bench_peer *peer, uint32_t number)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = peer,
+	};
+	const struct bench_settings *settings = client->load->settings;
+	int err = bench_peer_init(peer, &client->load->question, number);
+	const char *wrong;
+
+	if (!err)
+		err = bench_peer_connect(peer);
+	if (err)
+		return bench_failed("load: connecting", err);
+	wrong = settings->greet ? greet(peer) : NULL;
+	if (wrong) {
+		fail(client, peer, wrong);
+		return 1;
+	}
+	/* epoll's first edge says that there is room: the request is sent. */
+	bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
+	if (epoll_ctl(client->epoll, EPOLL_CTL_ADD, peer->fd, &event))
+		return bench_failed("load: epoll", -errno);
+	return 0;
+}
+
+static int init_client(struct client *client, struct load *load, size_t count)
+{
+	client->load = load;
+	client->peers = calloc(count, sizeof(*client->peers));
+	client->times = bench_memory(1, sizeof(*client->times));
+	client->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (client->epoll < 0)
+		return bench_failed("load: epoll", -errno);
+	return client->peers && client->times ?
+		       0 : bench_failed("load", -ENOMEM);
+}
+
+static void fini_client(struct client *client)
+{
+	for (size_t i = 0; i < client->count; i++)
+		bench_peer_fini(&client->peers[i]);
+	if (client->epoll >= 0)
+		close(client->epoll);
+	free(client->peers);
+	free(client->times);
+}
+
+static int connect_all(struct client *clients, size_t threads, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct client *client = &clients[i % threads];
+		/*
+		 * The peer is counted before it is made: fini_client() is due
+		 * even if making it fails.
+		 */
+		struct bench_peer *peer = &client->peers[client->count++];
+
+		peer->fd = -1;
+		if (add(client, peer, i))
+			return 1;
+	}
+	return 0;
+}
+
+static int allow_descriptors(rlim_t count)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= count)
+		return 0;
+	if (limit.rlim_max >= count) {
+		limit.rlim_cur = count;
+		if (!setrlimit(RLIMIT_NOFILE, &limit))
+			return 0;
+	}
+	fprintf(stderr, "flexsc: bench: load: that takes %lu descriptors, %lu "
+		"are allowed\n", (unsigned long)count,
+		(unsigned long)limit.rlim_max);
+	return 1;
+}
+
+/* The measurement. */
+
+static int run(struct client *clients, size_t threads, struct load *load)
+{
+	uint64_t now = bench_clock(CLOCK_MONOTONIC);
+	size_t started = 0;
+	int err = 0;
+
+	load->begin = load->end = NEVER;
+	load->silent = (uint_fast32_t)load->settings->connections;
+	load->open = load->silent;
+	if (load->settings->greet)
+		count_from(load, now + WARM_UP);
+	/* Connecting took time, which isn't the server's being late. */
+	for (size_t i = 0; i < threads; i++)
+		for (size_t j = 0; j < clients[i].count; j++)
+			clients[i].peers[j].sent_at = now;
+	while (!err && started < threads) {
+		struct client *client = &clients[started];
+
+		err = pthread_create(&client->thread, NULL, run_client, client);
+		started += !err;
+	}
+	if (err) {
+		atomic_store(&load->failed, true);
+		bench_failed("load: threads", -err);
+	}
+	while (started)
+		pthread_join(clients[--started].thread, NULL);
+	return atomic_load(&load->failed);
+}
+
+static void report_at(const char *name, const struct bench_histogram *times,
+		      double share)
+{
+	double us = bench_histogram_at(times, share) / 1000;
+	struct bench_series series = { name, &us, 1 };
+
+	bench_report_series(&series);
+}
+
+static void report(struct client *clients, size_t threads,
+		   const struct load *load)
+{
+	struct bench_histogram *times = clients[0].times;
+	uint64_t answers = clients[0].answers;
+	double rate;
+	struct bench_series series = { "requests_per_s", &rate, 1 };
+	struct bench_evenness evenness = { };
+
+	for (size_t i = 1; i < threads; i++) {
+		bench_histogram_merge(times, clients[i].times);
+		answers += clients[i].answers;
+	}
+	for (size_t i = 0; i < threads; i++)
+		for (size_t j = 0; j < clients[i].count; j++)
+			bench_evenness_add(&evenness, (double)
+					   clients[i].peers[j].counted);
+	rate = (double)times->total / (double)load->settings->seconds;
+	bench_report_begin("load", load->settings);
+	bench_report_series(&series);
+	report_at("p50_us", times, 0.5);
+	report_at("p90_us", times, 0.9);
+	report_at("p99_us", times, 0.99);
+	report_at("p999_us", times, 0.999);
+	bench_report_counts();
+	bench_report_count("requests", (double)times->total);
+	bench_report_count("answers", (double)answers);
+	bench_report_count("jain", bench_evenness_index(&evenness));
+	bench_report_end();
+}
+
+static int measure(struct client *clients, size_t threads, struct load *load)
+{
+	size_t count = (size_t)load->settings->connections;
+
+	for (size_t i = 0; i < threads; i++)
+		if (init_client(&clients[i], load, count / threads + 1))
+			return 1;
+	if (connect_all(clients, threads, (uint32_t)count) ||
+	    run(clients, threads, load))
+		return 1;
+	report(clients, threads, load);
+	return 0;
+}
+
+static int run_clients(struct load *load, long threads)
+{
+	struct client *clients = calloc((size_t)threads, sizeof(*clients));
+	int err;
+
+	if (!clients)
+		return bench_failed("load", -ENOMEM);
+	for (long i = 0; i < threads; i++)
+		clients[i].epoll = -1;
+	err = measure(clients, (size_t)threads, load);
+	for (long i = 0; i < threads; i++)
+		fini_client(&clients[i]);
+	free(clients);
+	return err;
+}
+
+int bench_load(const struct bench_settings *settings)
+{
+	long threads = settings->threads < settings->connections ?
+			       settings->threads : settings->connections;
+	struct load load = { .settings = settings };
+	int err;
+
+	if (settings->rate || settings->trace)
+		return bench_open(settings);
+	if (!settings->port) {
+		fputs("flexsc: bench: load: give port=N\n", stderr);
+		return 1;
+	}
+	if (allow_descriptors((rlim_t)settings->connections + OTHER_FDS))
+		return 1;
+	err = bench_question_init(&load.question, "load", settings) ||
+	      run_clients(&load, threads);
+	bench_question_fini(&load.question);
+	return err;
+}

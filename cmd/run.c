@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * flexsc run: starts a program with FlexSC-Threads preloaded. It becomes the
+ * program, so signals and the exit status are the program's own.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <flexsc/flexsc.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "program.h"
+
+#define LIBRARY	"libflexsc-threads.so"
+
+static const char help[] =
+"usage: flexsc run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+"Run an unmodified threaded program: its threads become user threads, and the\n"
+"system calls they would block in become exception-less.\n"
+"\n"
+"      --engine NAME   uring or threads (the first that works)\n"
+"  -c, --carriers N    kernel threads that run user threads (one per core)\n"
+"      --entries N     calls a carrier has executing at once, by 64 (131072)\n"
+"      --deep          reach the calls that libc makes for itself, too\n"
+"      --without NAME  don't have loops (event loops stay at home), lodging\n"
+"                      (so do threads that often wait there) or patch (of libc)\n"
+"      --stats         show what was counted, on standard error, at its end\n"
+"  -h, --help          show this\n"
+"\n"
+"Needs a dynamically linked program and glibc. Programs it starts run the same\n"
+"way. Says on standard error what doesn't work, and then runs it without.\n";
+
+enum { OPT_ENGINE = 256, OPT_ENTRIES, OPT_DEEP, OPT_STATS, OPT_WITHOUT };
+
+static const struct option options[] = {
+	{ "engine",	required_argument,	NULL, OPT_ENGINE },
+	{ "carriers",	required_argument,	NULL, 'c' },
+	{ "entries",	required_argument,	NULL, OPT_ENTRIES },
+	{ "deep",	no_argument,		NULL, OPT_DEEP },
+	{ "stats",	no_argument,		NULL, OPT_STATS },
+	{ "without",	required_argument,	NULL, OPT_WITHOUT },
+	{ "help",	no_argument,		NULL, 'h' },
+	{ }
+};
+
+static int failed(const char *what, int err)
+{
+	fprintf(stderr, "flexsc: run: %s: %s\n", what, strerror(err));
+	return 1;
+}
+
+static bool set(const char *name, const char *value)
+{
+	if (!setenv(name, value, 1))
+		return true;
+	failed(name, errno);
+	return false;
+}
+
+static bool set_number(const char *name, const char *option, const char *value,
+		       unsigned long max)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(value, &end, 10);
+	if (errno || end == value || *end || *value == '-' || !n || n > max) {
+		fprintf(stderr, "flexsc: run: %s %s: give a number from 1 to "
+			"%lu\n", option, value, max);
+		return false;
+	}
+	return set(name, value);
+}
+
+/* User threads run on two of the library's engines. */
+static bool is_known_engine(const char *option, const char *name)
+{
+	if (!strcmp(name, "uring") || !strcmp(name, "threads"))
+		return true;
+	fprintf(stderr, "flexsc: run: %s%s: give uring or threads\n", option,
+		name);
+	return false;
+}
+
+static bool set_engine(const char *name)
+{
+	char why[256] = "";
+
+	if (!is_known_engine("--engine ", name))
+		return false;
+	if (!flexsc_engine_probe(name, why, sizeof(why)))
+		return set("FLEXSC_ENGINE", name);
+	fprintf(stderr, "flexsc: run: engine %s doesn't work here: %s\n",
+		name, why);
+	return false;
+}
+
+/* The program keeps this process's id, those that it starts have others. */
+static bool set_stats(void)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	return set("FLEXSC_STATS", pid);
+}
+
+static bool set_without(const char *name)
+{
+	static const char *const parts[][2] = {
+		{ "loops", "FLEXSC_LOOPS" },
+		{ "lodging", "FLEXSC_LODGING" },
+		{ "patch", "FLEXSC_PATCH" },
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (!strcmp(parts[i][0], name))
+			return set(parts[i][1], "0");
+	fprintf(stderr, "flexsc: run: --without %s: give loops, lodging or "
+		"patch\n", name);
+	return false;
+}
+
+static bool set_option(int option, const char *value)
+{
+	switch (option) {
+	case OPT_ENGINE:
+		return set_engine(value);
+	case 'c':
+		return set_number("FLEXSC_CARRIERS", "--carriers", value, 1024);
+	case OPT_ENTRIES:
+		return set_number("FLEXSC_ENTRIES", "--entries", value,
+				  1 << 20);
+	case OPT_STATS:
+		return set_stats();
+	case OPT_WITHOUT:
+		return set_without(value);
+	default:
+		return set("FLEXSC_DEEP", "1");
+	}
+}
+
+/* Beside the command: in the build tree, installed here, or as configured. */
+static bool find_library(char *path, size_t size)
+{
+	static const char *const places[] = {
+		"%.*s/../runtime/" LIBRARY,
+		"%.*s/../" FLEXSC_LIBDIR "/flexsc/" LIBRARY,
+	};
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n < 0 ? 0 : n] = '\0';
+	for (size_t i = 0; n > 0 && i < sizeof(places) / sizeof(*places); i++) {
+		char beside[PATH_MAX + 64];
+
+		snprintf(beside, sizeof(beside), places[i],
+			 (int)(strrchr(self, '/') - self), self);
+		if (realpath(beside, path))
+			return true;
+	}
+	snprintf(path, size, "%s", FLEXSC_PREFIX "/" FLEXSC_LIBDIR
+				   "/flexsc/" LIBRARY);
+	if (!access(path, R_OK))
+		return true;
+	failed(path, errno);
+	return false;
+}
+
+/* Before what is to be preloaded anyway: the program meets it first. */
+static bool preload(const char *library)
+{
+	const char *was = getenv("LD_PRELOAD");
+	char *both;
+	bool done;
+
+	if (strpbrk(library, ": ")) {
+		fprintf(stderr, "flexsc: run: %s: the dynamic loader can't "
+			"preload a path with a colon or a space\n", library);
+		return false;
+	}
+	if (asprintf(&both, "%s%s%s", library, was && *was ? ":" : "",
+		     was ? was : "") < 0)
+		return !failed("LD_PRELOAD", ENOMEM);
+	done = set("LD_PRELOAD", both);
+	free(both);
+	return done;
+}
+
+/* Say it once if the best engine doesn't work, not in every process. */
+static bool choose_engine(void)
+{
+	const char *chosen = getenv("FLEXSC_ENGINE");
+	char why[256] = "";
+
+	if (chosen && *chosen)
+		return is_known_engine("FLEXSC_ENGINE=", chosen);
+	if (!flexsc_engine_probe("uring", why, sizeof(why)))
+		return true;
+	fprintf(stderr, "flexsc: run: syscall threads are used, as io_uring "
+		"doesn't work here: %s\n", why);
+	return set("FLEXSC_ENGINE", "threads");
+}
+
+static int run(char **argv)
+{
+	char library[PATH_MAX], path[PATH_MAX];
+	const char *why;
+	int err;
+
+	if (program_find(argv[0], path, sizeof(path))) {
+		err = errno;
+		failed(argv[0], err);
+		return err == ENOENT ? 127 : 126;
+	}
+	why = program_obstacle(path);
+	if (why) {
+		fprintf(stderr, "flexsc: run: %s %s\n", path, why);
+		return 126;
+	}
+	if (!find_library(library, sizeof(library)) || !preload(library) ||
+	    !choose_engine())
+		return 1;
+	execvp(argv[0], argv);
+	failed(argv[0], errno);
+	return 126;
+}
+
+int command_run(int argc, char **argv)
+{
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+c:h", options, NULL)) >= 0) {
+		if (option == 'h') {
+			fputs(help, stdout);
+			return 0;
+		}
+		if (option == '?') {
+			fputs("see flexsc run --help\n", stderr);
+			return 2;
+		}
+		if (!set_option(option, optarg))
+			return 2;
+	}
+	if (optind == argc) {
+		fputs("flexsc: run: name a program to run; see flexsc run "
+		      "--help\n", stderr);
+		return 2;
+	}
+	return run(argv + optind);
+}

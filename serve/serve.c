@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * "flexsc serve": serves the files below a folder. The first worker runs on
+ * the main thread, each other one on a thread of its own, and nothing is
+ * shared between them on the way of a request.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/resource.h>
+
+#include <flexsc/loop.h>
+
+#include "cmd/command.h"
+#include "worker.h"
+#include "http/mime.h"
+
+/* Descriptors of a worker, of libc and of the shell. */
+#define OWN_FDS		8
+#define OTHER_FDS	32
+
+/* Clients of a loop that are refused at once; the second if descriptors are short. */
+#define REFUSED_MOST	64
+#define REFUSED_LEAST	8
+
+struct team_member {
+	struct worker worker;
+	pthread_t thread;
+	const struct settings *settings;
+	int socket;
+	int core;		/* -1: any */
+	int rc;
+	sem_t ready;	/* posted by the member: it runs, or has failed */
+	sem_t leave;	/* posted to it: no thread will stop it any more */
+};
+
+/* The nth processor that this process may use; -1 if there are fewer. */
+static int nth_core(unsigned int n)
+{
+	cpu_set_t set;
+	int core;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return -1;
+	for (core = 0; core < CPU_SETSIZE; core++)
+		if (CPU_ISSET(core, &set) && n-- == 0)
+			return core;
+	return -1;
+}
+
+static void pin(int core)
+{
+	cpu_set_t set;
+
+	if (core < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(core, &set);
+	/* A pinned worker is merely faster: go on without. */
+	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+static void wait_for(sem_t *semaphore)
+{
+	while (sem_wait(semaphore) != 0)
+		;
+}
+
+static void *run_member(void *arg)
+{
+	struct team_member *m = arg;
+
+	pin(m->core);
+	m->rc = worker_init(&m->worker, m->settings, m->socket);
+	sem_post(&m->ready);
+	if (m->rc == 0) {
+		m->rc = worker_run(&m->worker);
+		/*
+		 * Clients would wait at the worker's socket for ever: all
+		 * workers shall stop.
+		 */
+		if (m->rc)
+			kill(getpid(), SIGTERM);
+		wait_for(&m->leave);
+	}
+	worker_fini(&m->worker);
+	return NULL;
+}
+
+/* Open the members' sockets; the first one finds the port. */
+static bool open_sockets(struct team_member *team, const struct settings *s)
+{
+	const char *port = s->port;
+	char found[8];
+	unsigned int i;
+
+	for (i = 0; i < s->loops; i++) {
+		team[i].socket = listener_open(s->address, port, s->loops > 1);
+		if (team[i].socket < 0)
+			return false;
+		if (i == 0) {
+			listener_port(team[0].socket, found, sizeof(found));
+			port = found;
+		}
+	}
+	return true;
+}
+
+/* Start members 1 and following; returns how many members there are then. */
+static unsigned int start_others(struct team_member *team,
+				 const struct settings *s)
+{
+	unsigned int i;
+	int rc;
+
+	for (i = 1; i < s->loops; i++) {
+		sem_init(&team[i].ready, 0, 0);
+		sem_init(&team[i].leave, 0, 0);
+		rc = pthread_create(&team[i].thread, NULL, run_member,
+				    &team[i]);
+		if (rc) {
+			fprintf(stderr, "flexsc: no thread: %s\n",
+				strerror(rc));
+			break;
+		}
+		wait_for(&team[i].ready);
+		if (team[i].rc) {
+			pthread_join(team[i].thread, NULL);
+			break;
+		}
+	}
+	return i;
+}
+
+static void announce(const struct team_member *team, const struct settings *s)
+{
+	const struct flexsc_loop *loop = team->worker.env.loop;
+	const char *why = flexsc_loop_why(loop);
+	const char *reason = why ? strstr(why, ": ") : NULL;
+	char name[80];
+
+	listener_name(team->socket, name, sizeof(name));
+	/* "uring: the reason" */
+	if (reason)
+		fprintf(stderr, "flexsc: engine %s, for %.*s doesn't work "
+			"here: %s\n", flexsc_loop_engine(loop),
+			(int)(reason - why), why, reason + 2);
+	if (s->cores && strcmp(flexsc_loop_engine(loop), "uring") == 0)
+		fprintf(stderr, "flexsc: --cores %s: io_uring makes its calls "
+			"on the loop's core; only syscall threads run there\n",
+			s->cores);
+	if (team->worker.env.no_openat2)
+		fprintf(stderr, "flexsc: openat2() doesn't work here (%s): "
+			"files are opened by a call for each part of a name\n",
+			strerror(team->worker.env.no_openat2));
+	fprintf(stderr, "serving %s on http://%s/ with engine %s, %u loop%s\n",
+		s->root, name, flexsc_loop_engine(loop), s->loops,
+		s->loops > 1 ? "s" : "");
+}
+
+/* Run all members; 0 or the first error. */
+static int run_team(struct team_member *team, const struct settings *s)
+{
+	unsigned int n, i;
+	int rc;
+
+	n = start_others(team, s);
+	rc = n < s->loops ? -EAGAIN : 0;
+	if (rc == 0) {
+		pin(team[0].core);
+		rc = worker_init(&team[0].worker, s, team[0].socket);
+	}
+	if (rc == 0) {
+		log_file_close(s->log_file);
+		announce(team, s);
+		rc = worker_run(&team[0].worker);
+	}
+	for (i = 1; i < n; i++) {
+		if (rc)
+			worker_ask_stop(&team[i].worker);
+		sem_post(&team[i].leave);
+		pthread_join(team[i].thread, NULL);
+		rc = rc ? rc : team[i].rc;
+	}
+	if (team[0].worker.env.loop)
+		worker_fini(&team[0].worker);
+	return rc;
+}
+
+static int serve(const struct settings *s)
+{
+	struct team_member *team = calloc(s->loops, sizeof(*team));
+	unsigned int i;
+	int rc = -1;
+
+	if (!team) {
+		fprintf(stderr, "flexsc: %s\n", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	for (i = 0; i < s->loops; i++) {
+		team[i].settings = s;
+		team[i].core = s->loops > 1 ? nth_core(i) : -1;
+	}
+	if (open_sockets(team, s))
+		rc = run_team(team, s);
+	free(team);
+	return rc;
+}
+
+/*
+ * Each client needs a descriptor, and its request another one. With too few
+ * descriptors, clients would be accepted and then told that files can't be
+ * opened.
+ */
+static void fit_descriptors(struct settings *s)
+{
+	struct rlimit limit;
+	rlim_t others = OTHER_FDS + s->cache +
+			(rlim_t)(OWN_FDS + REFUSED_LEAST) * s->loops;
+	rlim_t needed = others + 2 * (rlim_t)s->max_connections;
+	rlim_t wanted = needed + (rlim_t)(REFUSED_MOST - REFUSED_LEAST) * s->loops;
+	rlim_t most;
+
+	s->max_refused = REFUSED_MOST;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= wanted)
+		return;
+	s->max_refused = REFUSED_LEAST;
+	if (limit.rlim_cur >= needed)
+		return;
+	most = limit.rlim_cur > others + 2 ? (limit.rlim_cur - others) / 2 : 1;
+	s->max_connections = most;
+	fprintf(stderr, "flexsc: %llu descriptors are enough for %u clients "
+		"at once; see ulimit -n\n",
+		(unsigned long long)limit.rlim_cur, s->max_connections);
+}
+
+static bool open_files(struct settings *s)
+{
+	int rc;
+
+	s->root_fd = open(s->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->root_fd < 0) {
+		fprintf(stderr, "flexsc: serve: %s: %s\n", s->root,
+			strerror(errno));
+		return false;
+	}
+	rc = log_open(s->log_file, s->log);
+	if (rc)
+		fprintf(stderr, "flexsc: serve: access log %s: %s\n", s->log,
+			strerror(-rc));
+	return rc == 0;
+}
+
+static void close_files(struct settings *s)
+{
+	if (s->log_file->dropped)
+		fprintf(stderr, "flexsc: access log %s: %llu lines were lost\n",
+			s->log_file->name,
+			(unsigned long long)s->log_file->dropped);
+	log_file_close(s->log_file);
+	close(s->root_fd);
+}
+
+int command_serve(int argc, char **argv)
+{
+	struct log_file log_file;
+	struct settings settings;
+	int rc = settings_parse(&settings, argc, argv);
+
+	if (rc >= 0)
+		return rc;
+	settings.log_file = &log_file;
+	if (!open_files(&settings))
+		return 1;
+	fit_descriptors(&settings);
+	mime_load();
+	/* The log may be a pipe. */
+	signal(SIGPIPE, SIG_IGN);
+	rc = serve(&settings);
+	close_files(&settings);
+	return rc ? 1 : 0;
+}

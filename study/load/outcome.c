@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "outcome.h"
+
+#include <stdio.h>
+
+#include "netstat.h"
+#include "bench/raw/report.h"
+
+/* The reported counters of the server's network, and the kernel's names. */
+static const struct {
+	const char *name, *netstat;
+} counters[BENCH_NETWORK] = {
+	{ "listen_overflows", "ListenOverflows" },
+	{ "listen_drops", "ListenDrops" },
+	{ "syn_cookies", "SyncookiesSent" },
+};
+
+void bench_outcome_before(struct bench_outcome *outcome)
+{
+	for (int i = 0; i < BENCH_NETWORK; i++)
+		outcome->network[i] = bench_netstat(outcome->settings->pid,
+						    counters[i].netstat);
+}
+
+void bench_outcome_after(struct bench_outcome *outcome)
+{
+	for (int i = 0; i < BENCH_NETWORK; i++) {
+		double now = bench_netstat(outcome->settings->pid,
+					   counters[i].netstat);
+		double before = outcome->network[i];
+
+		/* The counters can't be read if the server has ended. */
+		outcome->network[i] = now > before ? now - before : 0;
+	}
+}
+
+static void report_one(const char *name, double value)
+{
+	struct bench_series series = { name, &value, 1 };
+
+	bench_report_series(&series);
+}
+
+static void report_times(const char *name, const struct bench_times *times)
+{
+	static const struct {
+		const char *name;
+		double share;
+	} shares[] = {
+		{ "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 },
+		{ "p999", 0.999 },
+	};
+	char full[64];
+
+	snprintf(full, sizeof(full), "%s_mean_us", name);
+	report_one(full, bench_times_mean(times) / 1000);
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		snprintf(full, sizeof(full), "%s_%s_us", name, shares[i].name);
+		report_one(full, bench_times_at(times, shares[i].share) / 1000);
+	}
+	snprintf(full, sizeof(full), "%s_max_us", name);
+	report_one(full, (double)times->max / 1000);
+}
+
+static void report_classes(const struct bench_tally *tally)
+{
+	for (int i = 0; i < BENCH_CLASSES; i++) {
+		const struct bench_times *times = &tally->classes[i];
+		char name[32];
+
+		snprintf(name, sizeof(name), "class%d_response", i);
+		if (times->histogram.total)
+			report_times(name, times);
+	}
+}
+
+/* Of a run whose end was known before. */
+static void report_answers(const struct bench_tally *tally)
+{
+	double rate = bench_tally_answer_rate(tally);
+
+	report_one("answers_per_s", rate);
+	report_one("answers_mbit_per_s", rate * 8e-6 *
+		   (double)tally->within_bytes / (double)(tally->within ?: 1));
+}
+
+static void report_samples(const struct bench_outcome *outcome)
+{
+	const struct bench_tally *tally = outcome->tally;
+	struct bench_series order = {
+		"order_us", outcome->order, outcome->order_count,
+	};
+
+	report_one("responses_per_s", bench_tally_response_rate(tally));
+	report_one("goodput_per_s", bench_tally_goodput(tally));
+	if (!outcome->settings->count)
+		report_answers(tally);
+	report_one("mbit_per_s", bench_tally_response_rate(tally) * 8e-6 *
+		   (double)tally->bytes /
+		   (double)(tally->ends[BENCH_ANSWERED] ?: 1));
+	report_times("connect", &tally->connect);
+	report_times("exchange", &tally->exchange);
+	report_times("response", &tally->response);
+	report_times("behind", &tally->behind);
+	report_classes(tally);
+	if (outcome->order)
+		bench_report_series(&order);
+}
+
+static void report_ends(const struct bench_tally *tally)
+{
+	static const char *const names[BENCH_ENDS] = {
+		"answered", "late", "refused", "reset", "closed", "unsent",
+		"wrong_status", "wrong_length", "wrong_body", "wrong_head",
+		"cut",
+	};
+
+	bench_report_count("offered", (double)bench_tally_offered(tally));
+	for (int i = 0; i < BENCH_ENDS; i++)
+		bench_report_count(names[i], (double)tally->ends[i]);
+	bench_report_count("warm_up", (double)tally->warm_up);
+}
+
+static void report_sessions(const struct bench_tally *tally)
+{
+	bench_report_count("sessions", (double)tally->begun);
+	bench_report_count("sessions_done", (double)tally->done);
+	bench_report_count("sessions_failed", (double)tally->failed);
+	bench_report_count("unasked", (double)tally->unasked);
+	bench_report_count("lost_thinking", (double)tally->lost);
+}
+
+void bench_outcome_report(const struct bench_outcome *outcome)
+{
+	const struct bench_settings *settings = outcome->settings;
+	const struct bench_tally *tally = outcome->tally;
+
+	bench_report_begin("load", settings);
+	report_samples(outcome);
+	bench_report_counts();
+	report_ends(tally);
+	if (settings->trace)
+		report_sessions(tally);
+	if (tally->evenness.count > 0)
+		bench_report_count("jain",
+				   bench_evenness_index(&tally->evenness));
+	bench_report_count("spun_us", (double)tally->spun / 1000);
+	bench_report_count("seconds", (double)(tally->until - tally->from) /
+				      1e9);
+	for (int i = 0; i < BENCH_NETWORK; i++)
+		bench_report_count(counters[i].name, outcome->network[i]);
+	if (settings->pid)
+		bench_report_count("server_cpu_us",
+				   (double)outcome->cpu / 1000);
+	bench_report_end();
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench --raw lost: how slow a program is for a while after a system call, and
+ * when it is as fast as before (OSDI 2010, figure 1).
+ *
+ * A period of work (work.h) is divided into slices. A measurement reads the
+ * clock (ticks.h) after each slice of one period: in a period that follows the
+ * call, and in the control, which follows no call. The two are measured by
+ * turns. Before each measurement there is a period without calls, after which
+ * the program is as fast as it was before the last call.
+ */
+#include <stdlib.h>
+
+#include "bench/cases.h"
+#include "bench/raw/loop.h"
+#include "bench/raw/report.h"
+#include "ticks.h"
+#include "trap.h"
+#include "work.h"
+
+#define SLICES		64
+#define SLICE_UNITS	(BENCH_WORK_PERIOD / SLICES)
+
+/* The sides that are compared: periods without the call, and after it. */
+enum { CONTROL, CALLED, SIDES };
+
+struct lost {
+	struct bench_work work;
+	struct bench_trap trap;
+	long calls;
+	double *ticks[SIDES][SLICES];	/* a sample for each measurement */
+	double middles[SIDES][SLICES];	/* bench_middle() of the samples */
+};
+
+static void measure(struct lost *lost, int side, long number)
+{
+	uint64_t at[SLICES + 1];
+
+	bench_work_run(&lost->work, BENCH_WORK_PERIOD);
+	if (side == CALLED)
+		bench_trap_make(&lost->trap);
+	at[0] = bench_ticks();
+	for (int i = 0; i < SLICES; i++) {
+		bench_work_run(&lost->work, SLICE_UNITS);
+		at[i + 1] = bench_ticks();
+	}
+	/* A store into the samples would disturb the next slice. */
+	for (int i = 0; i < SLICES && number >= 0; i++)
+		lost->ticks[side][i][number] = (double)(at[i + 1] - at[i]);
+}
+
+static void measure_all(struct lost *lost)
+{
+	/* A tenth more comes first, without samples, to warm up. */
+	for (long i = -lost->calls / 10; i < lost->calls; i++) {
+		int first = i % 2 ? CALLED : CONTROL;
+
+		measure(lost, first, i);
+		measure(lost, !first, i);
+	}
+	for (int side = 0; side < SIDES; side++)
+		for (int i = 0; i < SLICES; i++)
+			lost->middles[side][i] =
+				bench_middle(lost->ticks[side][i],
+					     (size_t)lost->calls);
+}
+
+static void report(struct lost *lost, const struct bench_settings *settings)
+{
+	const unsigned int units = SLICE_UNITS;
+
+	bench_report_begin("lost", settings);
+	bench_report_series(&(struct bench_series){
+		"control_ticks", lost->middles[CONTROL], SLICES });
+	bench_report_series(&(struct bench_series){
+		"called_ticks", lost->middles[CALLED], SLICES });
+	bench_report_counts();
+	bench_report_count("slice_units", units);
+	bench_report_count("clock_ticks", bench_ticks_between());
+	bench_report_count("ticks_per_us", bench_ticks_per_us());
+	bench_report_count("units", (double)lost->work.units);
+	bench_report_end();
+}
+
+static int run(struct lost *lost, const struct bench_settings *settings)
+{
+	double *room = bench_memory(SIDES * SLICES * (size_t)settings->calls,
+				    sizeof(*room));
+	int err;
+
+	if (!room)
+		return 1;
+	lost->calls = settings->calls;
+	for (int side = 0; side < SIDES; side++)
+		for (int i = 0; i < SLICES; i++)
+			lost->ticks[side][i] =
+				room + (side * SLICES + i) * lost->calls;
+	measure_all(lost);
+	err = bench_trap_check(&lost->trap) || bench_work_check(&lost->work);
+	if (!err)
+		report(lost, settings);
+	free(room);
+	return err;
+}
+
+int bench_lost(const struct bench_settings *settings)
+{
+	struct lost *lost = bench_memory(1, sizeof(*lost));
+	int err = 1;
+
+	if (!lost || bench_pin(settings->core) ||
+	    bench_work_init(&lost->work, settings->work))
+		goto no_work;
+	if (!bench_trap_init(&lost->trap, settings->call)) {
+		err = run(lost, settings);
+		bench_trap_fini(&lost->trap);
+	}
+	bench_work_fini(&lost->work);
+no_work:
+	free(lost);
+	return err;
+}
