@@ -3,7 +3,7 @@
  * Rules that the module keeps whatever user mode does. Where an instruction
  * doesn't count they are WARN_ON_ONCE(), lockdep_assert_held() and the like;
  * elsewhere they are RULE()s, which only a kernel that checks itself looks at
- * (tests/vm/sanitize.py builds one).
+ * (tests/kmod/vm/sanitize.py builds one).
  */
 #ifndef FLEXSC_KMOD_CHECKS_H
 #define FLEXSC_KMOD_CHECKS_H

@@ -47,8 +47,8 @@ LIMIT = 600  # seconds, for one command
 GUESTS_LIMIT = 1500  # and for one that runs many guests
 NICE = ("nice", "-n", "19")
 LESS_NICE = ("nice", "-n", "10")
-NO_SOURCES = 3  # tests/peers/peers.py had nothing to run
-NO_KERNEL = 3  # tests/vm/suite.py had none
+NO_SOURCES = 3  # tests/runtime/suites/peers.py had nothing to run
+NO_KERNEL = 3  # tests/kmod/vm/suite.py had none
 DRIVERS = ("threads", "events", "loops", "stages")  # of the web server
 
 
@@ -213,7 +213,7 @@ def lint(step: Step) -> None:
         "--enable=warning,portability",
         "--inline-suppr",
         "-D__x86_64__",
-        "--suppressions-list=tests/cppcheck.txt",
+        "--suppressions-list=tests/lint/cppcheck.txt",
         "-Iinclude",
         "-Iinclude/uapi",
         "lib",
@@ -228,23 +228,34 @@ def lint(step: Step) -> None:
         "runtime/counters/flexsc_gdb.py",
         "tests",
         "bench",
+        "study",
         "bindings",
     ]
     step.check(tool("ruff"), "check", *python)
     step.check(tool("ruff"), "format", "--check", *python)
     step.check(tool("mypy"), "--strict", "lib/calls/gensyscalls.py", "tests/run.py")
     step.check(tool("mypy"), "--strict", "bench/flexbench")
-    step.check(tool("mypy"), "--strict", "tests/vm")
+    step.check(tool("mypy"), "--strict", "tests/kmod/vm")
     step.check(tool("mypy"), "--strict", "runtime/counters/flexsc_gdb.py")
     for name in ("floors", "imports", "arrows", "revisions"):
-        step.check(tool("mypy"), "--strict", f"tests/{name}.py")
+        step.check(tool("mypy"), "--strict", f"tests/lint/{name}.py")
     step.check(
-        "python3", "tests/floors.py", "lib", "events", "runtime", "serve", "bench", "study/load", "study/micro", "cmd", "kmod"
+        "python3",
+        "tests/lint/floors.py",
+        "lib",
+        "events",
+        "runtime",
+        "serve",
+        "bench",
+        "study/load",
+        "study/micro",
+        "cmd",
+        "kmod",
     )
-    step.check("python3", "tests/arrows.py")
-    step.check("python3", "tests/revisions.py")
-    shared = {"MYPYPATH": "tests/integration"}
-    step.check(tool("mypy"), "--strict", "tests/soak", env=shared)
+    step.check("python3", "tests/lint/arrows.py")
+    step.check("python3", "tests/lint/revisions.py")
+    shared = {"MYPYPATH": "tests/harness:tests/runtime"}
+    step.check(tool("mypy"), "--strict", "tests/runtime/soak", env=shared)
     package = {"MYPYPATH": "bindings/python/src"}
     bindings = [
         f"bindings/python/{name}" for name in ("src/flexsc", "tests", "bench.py")
@@ -334,7 +345,8 @@ def python(step: Step) -> None:
     if not python_tools(step) or not step.setup():
         step.tally.failed += 1
         return
-    files = sorted((ROOT / "tests" / "integration").glob("test_*.py"))
+    folders = (ROOT / "tests", ROOT / "study" / "tests")
+    files = sorted(path for one in folders for path in one.rglob("test_*.py"))
     serve = [path for path in files if path.stem.startswith("test_serve")]
     alone = [
         path
@@ -344,7 +356,7 @@ def python(step: Step) -> None:
         )
     ]
     others = [path for path in files if path not in serve + alone]
-    parts = {"serve": serve, "others": [ROOT / "tests" / "unit", *others]}
+    parts = {"serve": serve, "others": others}
     parts |= {path.stem: [path] for path in alone}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = [pool.submit(pytest, step, name, paths) for name, paths in parts.items()]
@@ -362,7 +374,7 @@ def others(step: Step, *words: str | Path) -> None:
     begin = step.log.stat().st_size
     status = step.status(
         "python3",
-        "tests/peers/peers.py",
+        "tests/runtime/suites/peers.py",
         f"--work={step.build}/work",
         f"--jobs={2 * (os.cpu_count() or 1)}",
         "--timeout=30",
@@ -389,7 +401,7 @@ def peers(step: Step) -> None:
     others(
         step,
         f"--filter=^({'|'.join(PEERS)})",
-        "--known=tests/peers/known.txt",
+        "--known=tests/runtime/suites/known.txt",
         "--",
         step.build / "cmd" / "flexsc",
         "run",
@@ -399,7 +411,7 @@ def peers(step: Step) -> None:
         "--suite=signals",
         f"--build={step.build}",
         f"--filter=^({'|'.join(SIGNALS)})",
-        "--known=tests/peers/known-signals.txt",
+        "--known=tests/runtime/suites/known-signals.txt",
         "--",
         "env",
         "SIGNALS=1",
@@ -411,7 +423,7 @@ def guests(step: Step, suite: str, *words: str) -> None:
     begin = step.log.stat().st_size
     status = step.status(
         "python3",
-        f"tests/vm/{suite}",
+        f"tests/kmod/vm/{suite}",
         f"--build={step.build}",
         f"--work={step.build}/guests",
         *words,
@@ -454,7 +466,7 @@ def cut_clients(step: Step, env: dict[str, str]) -> None:
     ):
         step.tally.failed += 1
         return
-    tests = ROOT / "tests" / "integration" / "test_webserver.py"
+    tests = ROOT / "study" / "tests" / "test_webserver.py"
     words = ("-k", "come_and_go and not carried", tests)
     ok, said, report = pytest(step, "webserver", words, env)
     with step.log.open("a") as log:
@@ -502,7 +514,7 @@ CLANG = ("-Dfuzzers=true",)
 def fuzz(step: Step) -> None:
     """The request path against libFuzzer: the same runs each time."""
     step.tree = "clang"
-    target = "tests/fuzz/fuzz_request"
+    target = "tests/serve/fuzz/fuzz_request"
     if not step.setup(*CLANG, env={"CC": "clang"}, target=target):
         step.tally.failed += 1
         return

@@ -23,7 +23,7 @@ from .runner import Plan, measure_all, raw
 from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 
 STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
-# A call's instructions, in a guest: tests/vm/instructions.py adds them to a file.
+# A call's instructions, in a guest: tests/kmod/vm/instructions.py adds them to a file.
 INSTRUCTIONS = "instructions"
 
 NONE = "none"

@@ -5,7 +5,7 @@
  * The runtime of flexsc run stands in front of libc's functions, and this
  * library is part of it: a call by libc's name would come back to the runtime
  * as if the program had made it. There these functions are system calls.
- * tests/imports.py keeps to that: it says which names no file of the runtime
+ * tests/lint/imports.py keeps to that: it says which names no file of the runtime
  * may use, and why a few may be used.
  *
  * Elsewhere they are libc's, because sanitizers know descriptors by those.

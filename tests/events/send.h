@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/harness/harness.h"
 
 #define ALL	UINT32_MAX
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cell.h"
-#include "tests/harness.h"
+#include "tests/harness/harness.h"
 
 #define FOLDER	"/tmp/cell"
 #define NOBODY	65534

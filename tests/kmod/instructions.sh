@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT
 # Where a guest's clock counts instructions, flexsc bench --raw pollute counts those of
-# a system call, as tests/vm/instructions.py has it do: TAP. The call's number is the
+# a system call, as tests/kmod/vm/instructions.py has it do: TAP. The call's number is the
 # same each time, a larger call has a larger number, and the work's is the same for
 # each call.
 set -u

@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/harness/harness.h"
 #include "lib/base/syscall.h"
 
 struct raw {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/harness/harness.h"
 #include "system.h"
 
 #define DEBUG	"/sys/kernel/debug/flexsc/registrations"

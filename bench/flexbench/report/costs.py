@@ -54,7 +54,7 @@ def instructions_row(runs: Runs, footprint: Footprint, call: str) -> Row:
         f"{footprint.syscall}: instructions",
         paper=f"{footprint.instructions:,}",
         here=f"{cost.instructions_cell(found)} in a guest" if found else "",
-        reason="" if found else "tests/vm/instructions.py counts them in a guest",
+        reason="" if found else "tests/kmod/vm/instructions.py counts them in a guest",
     )
 
 

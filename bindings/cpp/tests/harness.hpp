@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/harness.h for C++, and what the programs here have in common. */
+/* tests/harness/harness.h for C++, and what the programs here have in common. */
 #ifndef FLEXSC_TESTS_HARNESS_HPP
 #define FLEXSC_TESTS_HARNESS_HPP
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 extern "C" {
-#include "../../../tests/harness.h"
+#include "tests/harness/harness.h"
 }
 
 using namespace std::chrono_literals;

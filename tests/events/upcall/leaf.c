@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness.h"
+#include "tests/harness/harness.h"
 #include "events/upcall/state.h"
 
 #define FLAGS_KEPT	0xcd5	/* CF, PF, AF, ZF, SF, DF, OF */

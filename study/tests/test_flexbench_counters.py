@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""flexsc bench counters: what is made of perf's counts. The texts are in the form of
+perf stat -x, as its manual page has it (CSV FORMAT), with numbers made up.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+from flexbench import counters, tools
+from flexbench.papers import data_of, index
+from flexbench.report import figures, shown
+from flexbench.report.figure import Row, State
+from flexbench.report.runs import Runs, Source
+from flexbench.samples import BenchError, Measurement, Run
+
+EVENTS = {"ipc": "cycles", "icache_mpki": "L1-icache-load-misses"}
+COUNTED = """\
+# started on Tue Nov 24 04:00:00 2026
+
+3000,,instructions:u,2000123456,50.00,0.75,insn per cycle
+4000,,cycles:u,2000123456,50.00,,
+1000,,instructions:k,2000123456,50.00,0.40,insn per cycle
+2500,,cycles:k,2000123456,50.00,,
+2000,,instructions:u,2000123456,50.00,,insn per cycle
+30,,L1-icache-load-misses:u,2000123456,50.00,,
+500,,instructions:k,2000123456,50.00,,insn per cycle
+0,,L1-icache-load-misses:k,2000123456,50.00,,
+"""
+
+
+def test_each_figure_is_of_its_own_group() -> None:
+    assert counters.figures_of(COUNTED, EVENTS) == {
+        "ipc_user": 0.75,
+        "ipc_kernel": 0.4,
+        "icache_mpki_user": 15,
+        "icache_mpki_kernel": 0,
+    }
+
+
+@pytest.mark.parametrize("value", ["<not counted>", "<not supported>"])
+def test_what_was_not_counted_has_no_figure(value: str) -> None:
+    for line, name in (("30,,L1", "icache_mpki_user"), ("4000,,cyc", "ipc_user")):
+        text = COUNTED.replace(line, line.replace(line.split(",")[0], value))
+        found = counters.figures_of(text, EVENTS)
+        assert name not in found and len(found) == 3
+    text = COUNTED.replace("4000,,cycles", "0,,cycles")
+    assert "ipc_user" not in counters.figures_of(text, EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "perf: no output"),
+        ("No permission to enable instructions:u event.\n", "perf: No permission"),
+        (COUNTED.replace("cycles:k", "cpu/cycles/k"), "perf: # started"),
+        (COUNTED.rpartition("0,,L1")[0], "perf: # started"),
+    ],
+)
+def test_another_output_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(BenchError, match=reason):
+        counters.figures_of(text, EVENTS)
+
+
+def test_a_group_has_four_counters_at_most() -> None:
+    assert counters.group("cycles") == [
+        *("instructions:u", "cycles:u", "instructions:k", "cycles:k")
+    ]
+
+
+# A perf that counts what is said by SUPPORTED.
+PERF = """\
+#!/bin/sh
+case " $SUPPORTED " in
+*" ${4%:u} "*) echo "12,,$4,1000,100.00,," >&2 ;;
+*) echo "$NOTHING" >&2; exit "$STATUS" ;;
+esac
+"""
+
+
+@pytest.fixture
+def perf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    path = tmp_path / "perf"
+    path.write_text(PERF)
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("NOTHING", "<not supported>,,instructions:u,0,100.00,,")
+    monkeypatch.setenv("STATUS", "0")
+    assert tools.need("perf") == str(path)
+    return monkeypatch
+
+
+def test_a_machine_without_counters_is_told_in_a_sentence(
+    perf: pytest.MonkeyPatch,
+) -> None:
+    perf.setenv("SUPPORTED", "")
+    with pytest.raises(BenchError, match="hardware counters.*: instructions:u is <not"):
+        counters.available(Run({}, []))
+    perf.setenv("NOTHING", "event syntax error: 'instructions:u'")
+    perf.setenv("STATUS", "129")
+    with pytest.raises(BenchError, match="hardware counters.*: event syntax error"):
+        counters.available(Run({}, []))
+
+
+def test_an_event_that_the_processor_lacks_is_left_out(
+    perf: pytest.MonkeyPatch,
+) -> None:
+    perf.setenv("SUPPORTED", "instructions cycles l2d_cache_refill branch-misses")
+    run = Run({}, [])
+    assert counters.available(run) == {
+        "ipc": "cycles",
+        "l2_mpki": "l2d_cache_refill",
+        "branch_mpki": "branch-misses",
+    }
+    assert "counters: i-cache misses aren't counted by this processor" in run.notes
+
+
+# The tables.
+
+
+def measured(program: str, variant: str, **samples: float) -> Measurement:
+    one = {"samples": {k: [v] for k, v in samples.items()}, "counts": {}}
+    settings: dict[str, str | int] = {"program": program, "mode": "kept"}
+    return Measurement(counters.BENCH, {**settings, "variant": variant}, [one] * 3)
+
+
+def run_of(program: str) -> Run:
+    return Run(
+        {},
+        [],
+        [
+            measured(program, "native", ipc_user=0.5, l3_mpki_kernel=2.0),
+            measured(program, "flexsc", ipc_user=0.75, l3_mpki_kernel=1.0),
+        ],
+    )
+
+
+def test_the_table_has_what_was_counted() -> None:
+    (text,) = counters.show(run_of("apache"))
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "user: instructions in a cycle 0.500 0.750 1.50 (1.50-1.50)" in lines
+    assert "kernel: L3 misses 2.00 1.00 0.50 (0.50-0.50)" in lines
+    assert "user: branch misses - - -" in lines
+
+
+def rows_of(figure: str, run: Run) -> list[Row]:
+    (item,) = [item for item in index() if item.id == figure]
+    runs = Runs([Source("a.json", run)])
+    return figures.FIGURES[figure].rows(runs, data_of(item))
+
+
+@pytest.mark.parametrize(
+    ("figure", "program", "paper"),
+    [
+        ("osdi-t4", "apache", "0.940 beside 0.480"),
+        ("osdi-t5", "mariadb", "1.10 beside"),
+    ],
+)
+def test_the_report_has_the_counts_of_one_core(
+    figure: str, program: str, paper: str
+) -> None:
+    rows = rows_of(figure, run_of(program))
+    assert len(rows) == 14
+    assert rows[0].paper.startswith(paper)
+    assert [(r.where, r.here) for r in rows if not r.reason] == [
+        ("user: instructions in a cycle", "0.750 beside 0.500 natively"),
+        ("kernel: L3 misses", "1.00 beside 2.00 natively"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("figure", "program", "here"),
+    [("atc-f6", "memcached", 1), ("atc-f10", "nginx", 3)],
+)
+def test_the_report_has_the_points_of_one_core(
+    figure: str, program: str, here: int
+) -> None:
+    rows = rows_of(figure, run_of(program))
+    assert len([r for r in rows if r.here]) == here
+    assert all(bool(r.here) != bool(r.reason) for r in rows)
+
+
+def test_a_figure_waits_for_counters_until_a_file_has_them() -> None:
+    (item,) = [item for item in index() if item.id == "osdi-t4"]
+    figure = figures.FIGURES["osdi-t4"]
+    assert shown.show(item, figure, Runs([])).state == State.COUNTERS
+    assert "flexsc bench counters" in shown.show(item, figure, Runs([])).why
+    source = Source("a.json", run_of("apache"))
+    assert shown.show(item, figure, Runs([source])).state == State.MEASURED

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""flexsc bench counts: what is read of its tools' output, and the table."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+from flexbench import counts, tools
+from flexbench.counts import Count
+from flexbench.papers import data_of, index
+from flexbench.report import counted
+from flexbench.report.figure import Row
+from flexbench.report.runs import Runs, Source
+from flexbench.samples import BenchError, Measurement, Run
+
+AB = """\
+Concurrency Level:      32
+Time taken for tests:   0.551 seconds
+Complete requests:      4000
+Failed requests:        0
+Keep-Alive requests:    4000
+Total transferred:      5372000 bytes
+"""
+
+
+def test_ab_is_read() -> None:
+    assert tools.parse_ab(AB) == 4000
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "ab: no output"),
+        ("apr_socket_connect(): Connection refused (111)", "Connection refused"),
+        (AB.replace("requests:        0", "requests:        7"), "Failed requests: 7"),
+        (AB + "Non-2xx responses:      12\n", "Non-2xx responses: 12"),
+    ],
+)
+def test_an_answer_that_is_wrong_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(BenchError, match=reason):
+        tools.parse_ab(text)
+
+
+# The process 11 has made 12, which serves.
+LOG = """\
+==11== Callgrind, a call-graph generating cache profiler
+==12==
+==12== Events    : Ir
+==12== Collected : 4711
+==11== Events    : Ir
+==11== Collected : 99
+"""
+
+
+def test_the_instructions_are_those_of_the_process_that_serves() -> None:
+    assert counts.collected(LOG, 12) == 4711
+    assert counts.collected(LOG, 11) == 99
+
+
+@pytest.mark.parametrize("log", ["", LOG, "==1== Collected : 7"])
+def test_a_process_that_was_not_counted_is_an_error(log: str) -> None:
+    with pytest.raises(BenchError, match="callgrind counted nothing"):
+        counts.collected(log, 13)
+
+
+def test_a_request_is_the_difference() -> None:
+    # A start takes 1000, a request 7, and one request more is made than asked for.
+    assert counts.each(lambda n: Count(1000 + 7 * (n + 1), n + 1), 10) == 7
+
+
+def test_a_count_that_does_not_rise_is_an_error() -> None:
+    with pytest.raises(BenchError, match="hides what requests take"):
+        counts.each(lambda n: Count(1000, n), 10)
+    with pytest.raises(BenchError, match="hides what requests take"):
+        counts.each(lambda n: Count(n, 5), 10)
+
+
+def test_calls_are_counted_while_the_load_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    perf = tmp_path / "perf"
+    perf.write_text(
+        "#!/bin/sh\n"
+        'test "$1 $2 $3 $4 $5 $7 $8 $9" = '
+        '"stat -x, -e raw_syscalls:sys_enter -o -p 4711 --" || exit 1\n'
+        'echo "42,,raw_syscalls:sys_enter,1,100.00,," >"$6"\n'
+    )
+    perf.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    def load(counter: object) -> str:
+        assert isinstance(counter, list)
+        subprocess.run(counter, check=True, timeout=60)
+        return "loaded"
+
+    assert tools.count_calls(4711, load) == (42, "loaded")
+
+
+def test_a_program_that_is_not_known_is_refused() -> None:
+    assert counts.parse([]) == list(counts.KINDS)
+    assert counts.parse(["nginx", "nginx"]) == ["nginx"]
+    with pytest.raises(BenchError, match="counts: redis: give apache, mariadb, "):
+        counts.parse(["redis"])
+
+
+# The tables.
+
+
+def run_of(program: str, mode: str, calls: float, executed: float) -> Run:
+    samples = {
+        counts.CALLS: [calls],
+        counts.INSTRUCTIONS: [executed],
+        counts.BETWEEN: [executed / calls],
+    }
+    settings: dict[str, str | int] = {"program": program, "mode": mode}
+    settings |= {"connections": 8, "network": "lo"}
+    rounds = [{"samples": samples, "counts": {}}]
+    return Run({}, [], [Measurement(counts.BENCH, settings, rounds)])
+
+
+@pytest.mark.parametrize(
+    ("program", "papers"),
+    [
+        ("apache", ["3,368"]),
+        ("mariadb", ["12,435"]),
+        ("bind", ["2,445"]),
+        ("memcached", ["2", "3,750"]),
+        ("nginx", ["12", "1,460"]),
+    ],
+)
+def test_the_papers_number_stands_beside_ours(program: str, papers: list[str]) -> None:
+    (text,) = counts.show(run_of(program, "kept", 5, 12000))
+    words = text.splitlines()[-1].split()
+    first, between = (papers[0], papers[1]) if len(papers) > 1 else ("", papers[0])
+    assert words == [
+        *(program, "kept,", "8", "5.00"),
+        *([first] if first else []),
+        *("12,000", "2,400", between),
+    ]
+
+
+def test_without_measurements_there_is_no_table() -> None:
+    assert counts.show(Run({}, [])) == []
+
+
+def rows_of(figure: str, run: Run) -> list[Row]:
+    (item,) = [item for item in index() if item.id == figure]
+    rows = counted.frequency_rows if figure == "osdi-t2" else counted.profile_rows
+    return rows(Runs([Source("a.json", run)]), data_of(item))
+
+
+def test_the_report_has_the_instructions_between_calls() -> None:
+    rows = rows_of("osdi-t2", run_of("apache", "kept", 5, 12000))
+    assert [(r.where, r.paper, r.here, r.verdict) for r in rows if r.here] == [
+        ("apache kept, 8 clients: user instructions a call", "3,368", "2,400", None)
+    ]
+    assert [r.paper for r in rows if r.reason] == ["2,445", "12,435"]
+
+
+def test_one_client_is_said_as_one() -> None:
+    run = run_of("bind", "one", 4, 20000)
+    run.measurements[0].settings["connections"] = 1
+    (row,) = [r for r in rows_of("osdi-t2", run) if r.here]
+    assert row.where == "bind one, 1 client: user instructions a call"
+
+
+def test_the_report_has_the_calls_of_a_request() -> None:
+    rows = rows_of("atc-t1", run_of("nginx", "new", 12.5, 25000))
+    assert [(r.where, r.paper, r.here) for r in rows if r.here] == [
+        ("nginx new, 8 clients: calls a request", "12", "12.5"),
+        ("nginx new, 8 clients: user instructions a call", "1,460", "2,000"),
+    ]
+    assert {r.paper for r in rows if r.reason == counted.KERNEL} == {"5,420", "6,540"}
+    assert {r.paper for r in rows if "counters" in r.reason} == {
+        "0.80, 0.59",
+        "0.46, 0.49",
+    }

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Files of flexsc bench --out that are damaged, edited or hostile: one line says so, or
+the page has them as text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+from flexbench import __main__ as bench
+from flexbench.report import __main__ as report
+
+CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
+HOSTILE = "<script>alert('\"&')</script>\u202e"
+
+
+@pytest.fixture(autouse=True)
+def no_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+def found() -> Any:
+    return json.loads(CALLS.read_text(encoding="utf-8"))
+
+
+def changed(path: Path, *keys: str | int, value: Any) -> Path:
+    """The file with another value in one place."""
+    at = whole = found()
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = value
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    return path
+
+
+def reports(path: Path, out: Path) -> int:
+    return report.main(["--from", str(path), "--out", str(out)])
+
+
+ROUND = ("measurements", 0, "rounds", 0)
+WRONG: list[tuple[tuple[str | int, ...], Any]] = [
+    (("machine",), "x"),
+    (("machine", "cores"), ["x"]),
+    (("machine", "online"), "two"),
+    (("machine", "cpu"), "\ud800"),
+    (("machine", "load"), float("nan")),
+    (("machine", "load"), 10**400),
+    (("command",), 5),
+    (("command",), [5]),
+    (("notes",), 5),
+    (("notes",), [{}]),
+    (("measurements",), {}),
+    (("measurements", 0), []),
+    (("measurements", 0, "bench"), None),
+    (("measurements", 0, "settings"), []),
+    (("measurements", 0, "settings", "batch"), [1]),
+    (ROUND, 5),
+    ((*ROUND, "samples", "ns_per_call"), [float("inf")]),
+]
+
+
+@pytest.mark.parametrize(("keys", "value"), WRONG)
+def test_a_file_of_another_form_is_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    keys: tuple[str | int, ...],
+    value: Any,
+) -> None:
+    path = changed(tmp_path / "run.json", *keys, value=value)
+    assert reports(path, tmp_path / "out") == 1
+    assert bench.main(["--show", str(path)]) == 1
+    said = capsys.readouterr()
+    line = f"{path}: not a file of flexbench\n"
+    assert said.err == f"flexsc: report: {line}flexsc: bench: {line}"
+    assert said.out == ""
+
+
+def test_a_file_too_deep_to_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.json"
+    path.write_text("[" * 200_000)
+    assert reports(path, tmp_path / "out") == 1
+    said = f"flexsc: report: {path}: not a file of flexbench\n"
+    assert capsys.readouterr().err == said
+
+
+# What the form doesn't ask for, and a bench does.
+LACKS: list[tuple[tuple[str | int, ...], Any]] = [
+    (("machine", "cores"), {}),
+    (("machine", "load"), None),
+    (("measurements", 0, "settings", "variant"), 1),
+    (("measurements", 0, "rounds"), []),
+    ((*ROUND, "samples"), {}),
+    ((*ROUND, "samples"), None),
+    ((*ROUND, "samples", "ns_per_call"), []),
+    ((*ROUND, "samples", "ns_per_call"), ["fast"]),
+]
+
+
+@pytest.mark.parametrize(("keys", "value"), LACKS)
+def test_a_file_that_lacks_something_is_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    keys: tuple[str | int, ...],
+    value: Any,
+) -> None:
+    """The report has the other files' figures nevertheless, and what can be had."""
+    path = changed(tmp_path / "run.json", *keys, value=value)
+    assert reports(path, tmp_path / "out") == 0
+    capsys.readouterr()
+    assert bench.main(["--show", str(path)]) == 1
+    said = f"flexsc: bench: {path}: lacks something of its benches\n"
+    assert capsys.readouterr().err == said
+
+
+def test_what_a_file_says_is_text(tmp_path: Path) -> None:
+    whole = found()
+    for key in ("time", "kernel", "cpu", "revision", "governor"):
+        whole["machine"][key] = HOSTILE
+    whole["machine"]["versions"]["flexsc"] = HOSTILE
+    whole["machine"]["mitigations"] = {HOSTILE: "Mitigation"}
+    whole["command"], whole["notes"] = [HOSTILE], [HOSTILE]
+    path = tmp_path / "<script>.json"
+    path.write_text(json.dumps(whole))
+    assert reports(path, tmp_path / "out") == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(&#x27;&quot;&amp;&#x27;)&lt;/script&gt;" in page
+
+
+def test_a_name_may_be_any_bytes(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"run-\xff.json")
+    path.write_bytes(CALLS.read_bytes())
+    assert reports(path, tmp_path / "out") == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "run-\ufffd.json" in page
+
+
+def test_a_full_device_leaves_the_earlier_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, *args: object, **options: object) -> int:
+        self.touch()
+        raise OSError(28, "No space left on device")
+
+    out = tmp_path / "out"
+    assert reports(CALLS, out) == 0
+    before = {path: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    capsys.readouterr()
+    monkeypatch.setattr(Path, "write_text", full)
+    assert reports(CALLS, out) == 1
+    said = f"flexsc: report: {out / 'report.html'}: No space left on device\n"
+    assert capsys.readouterr().err == said
+    assert before == {p: p.read_bytes() for p in out.iterdir() if p.is_file()}

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""flexbench and other programs: what it reads of their output, and the
+configurations it writes for them.
+"""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+
+from flexbench import apache, clients, mariadb, servers, tools
+from flexbench.network import Network
+from flexbench.samples import BenchError
+from flexbench.servers import Place, Site
+
+WRK = """\
+Running 5s test @ http://127.0.0.1:8080/file.bin
+  3 threads and 128 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     1.31ms  394.45us   9.92ms   83.08%
+    Req/Sec    32.13k     2.14k   37.88k    70.67%
+  Latency Distribution
+     50%    1.25ms
+     75%    1.48ms
+     90%    1.71ms
+     99%  950.00us
+  479713 requests in 5.01s, 574.19MB read
+Requests/sec:  95751.10
+Transfer/sec:    114.61MB
+"""
+
+
+def test_wrk_is_read() -> None:
+    found = tools.parse_wrk(WRK)
+    assert found.requests == 479713
+    assert found.requests_per_s == pytest.approx(479713 / 5.01)
+    assert found.mean_us == pytest.approx(1310)
+    assert found.p50_us == pytest.approx(1250)
+    assert found.p99_us == pytest.approx(950)
+    assert found.errors == ""
+
+
+def test_wrk_puts_a_blank_behind_whole_seconds() -> None:
+    found = tools.parse_wrk(WRK.replace("950.00us", "1.24s "))
+    assert found.p99_us == pytest.approx(1240000)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  Socket errors: connect 0, read 12, write 0, timeout 3",
+        "  Non-2xx or 3xx responses: 99",
+    ],
+)
+def test_errors_under_load_are_seen(line: str) -> None:
+    text = WRK.replace("Requests/sec", f"{line}\nRequests/sec")
+    assert tools.parse_wrk(text).errors == line.strip()
+
+
+def test_wrk_without_latencies_is_an_error() -> None:
+    with pytest.raises(BenchError, match="printed no mean"):
+        tools.parse_wrk(WRK.replace("    Latency ", "    Late "))
+
+
+def test_wrk_without_requests_is_an_error() -> None:
+    with pytest.raises(BenchError, match="Connection refused"):
+        tools.parse_wrk("unable to connect to 127.0.0.1:1 Connection refused\n")
+    with pytest.raises(BenchError, match="no request"):
+        tools.parse_wrk(WRK.replace("479713", "0"))
+
+
+SYSBENCH = """\
+sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
+
+Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       0.042 |                                         4
+       2.347 |*************                            46
+       2.433 |**************************************** 130
+       3.425 |***                                      18
+      15.268 |                                         2
+
+SQL statistics:
+    queries performed:
+        read:                            2800
+        total:                           4000
+    transactions:                        200    (66.12 per sec.)
+    queries:                             4000   (1322.31 per sec.)
+    ignored errors:                      3      (0.98 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          3.0250s
+    total number of events:              200
+
+Latency (ms):
+         min:                                    0.04
+         avg:                                    2.51
+         max:                                   15.27
+         95th percentile:                        3.43
+
+Threads fairness:
+    events (avg/stddev):           3.1250/0.45
+"""
+
+
+def test_sysbench_is_read() -> None:
+    found = tools.parse_sysbench(SYSBENCH)
+    assert found.requests == 200
+    assert found.requests_per_s == pytest.approx(200 / 3.025)
+    assert found.mean_us == pytest.approx(2510)
+    assert found.p50_us == pytest.approx(2433)
+    assert found.p99_us == pytest.approx(3425)
+    assert found.errors == ""
+
+
+def test_the_quantiles_of_a_histogram() -> None:
+    buckets = [(1.0, 50), (2.0, 49), (3.0, 1)]
+    found = [tools.quantile(buckets, p) for p in (1, 50, 51, 99, 100)]
+    assert found == [1, 1, 2, 2, 3]
+    assert tools.quantile([(7.0, 1)], 99) == 7
+
+
+def test_connections_made_again_are_errors() -> None:
+    text = SYSBENCH.replace("reconnects:                          0", "reconnects: 7")
+    assert tools.parse_sysbench(text).errors == "7 reconnects"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "printed no transactions"),
+        (SYSBENCH.replace("  200 ", "  0 "), "made no transaction"),
+        (SYSBENCH.replace("|", ":"), "no latency histogram"),
+        (SYSBENCH.partition("General")[0], "printed no total time"),
+        (SYSBENCH.partition("Latency (ms)")[0], "printed no avg"),
+    ],
+)
+def test_sysbench_without_figures_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(BenchError, match=reason):
+        tools.parse_sysbench(text)
+
+
+def test_a_load_generator_that_fails_gives_its_reason() -> None:
+    say = "echo Running; echo 'FATAL: unable to connect'; echo more; exit 1"
+    with pytest.raises(BenchError, match=r"^sysbench: FATAL: unable to connect$"):
+        clients.run_sysbench(["sh", "-c", say], 1)
+    with pytest.raises(BenchError, match=r"^sysbench: ended with 3$"):
+        clients.run_sysbench(["sh", "-c", "exit 3"], 1)
+
+
+def test_perf_is_read() -> None:
+    text = "4711,,raw_syscalls:sys_enter,2000123456,100.00,,\n"
+    assert tools.parse_perf(text) == 4711
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n", "<not counted>"),
+        ("event syntax error: 'raw_syscalls:sys_enter'\n", "event syntax error"),
+        ("", "no output"),
+    ],
+)
+def test_perf_that_counts_nothing_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(BenchError, match=reason):
+        tools.parse_perf(text)
+
+
+STRACE = """\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 99.00    0.123456          10     12000         7 io_uring_enter
+  1.00    0.001000          10       100           write
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.124456          10     12100         7 total
+"""
+
+
+def test_strace_is_read() -> None:
+    assert tools.parse_strace(STRACE) == 12100
+    assert tools.parse_strace(STRACE.replace("        7 total", " " * 9 + "total"))
+    with pytest.raises(BenchError, match="no output"):
+        tools.parse_strace("")
+
+
+def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
+    place = Place(tmp_path, "127.0.0.1", 8080)
+    plain = servers.nginx_config(place, Site(tmp_path / "root"))
+    cached = servers.nginx_config(place, Site(tmp_path / "root", cached=True))
+    assert "listen 127.0.0.1:8080 backlog=2147483647;" in plain
+    assert "worker_processes 1;" in plain
+    assert "affinity" not in plain
+    several = servers.nginx_config(place, Site(tmp_path / "root"), [5, 2])
+    assert "worker_processes 2;\nworker_cpu_affinity auto 100100;\n" in several
+    assert "sendfile on;" in plain
+    assert "open_file_cache" not in plain
+    assert "open_file_cache max=1000;" in cached
+    places = [w for w in plain.split() if w.startswith("/")]
+    assert places
+    assert all(w.startswith(str(tmp_path)) for w in places)
+
+
+@pytest.mark.parametrize(
+    ("hard", "allowed", "connections"),
+    [(20_000, 20_000, 15_000), (1 << 20, 65_536, 49_152), (-1, 65_536, 49_152)],
+)
+def test_nginx_has_connections_for_many_clients(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hard: int,
+    allowed: int,
+    connections: int,
+) -> None:
+    assert resource.RLIM_INFINITY == -1
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, hard))
+    place = Place(tmp_path, "127.0.0.1", 8080)
+    text = servers.nginx_config(place, Site(tmp_path / "root"))
+    assert f"worker_rlimit_nofile {allowed};" in text
+    assert f"worker_connections {connections};" in text
+
+
+def test_nginx_has_tls_or_a_backend_where_it_is_asked_for(tmp_path: Path) -> None:
+    place, root = Place(tmp_path, "10.0.0.1", 8080), tmp_path / "root"
+    tls = servers.nginx_config(place, Site(root, certificate=tmp_path / "cert"))
+    assert "listen 10.0.0.1:8080 ssl backlog=2147483647;" in tls
+    assert f"ssl_certificate_key {tmp_path}/cert.key;" in tls
+    proxy = servers.nginx_config(place, Site(root, backend="10.0.0.1:8081"))
+    assert "listen 10.0.0.1:8080 backlog=2147483647;" in proxy
+    assert "proxy_pass http://backend;" in proxy
+    assert "server 10.0.0.1:8081;" in proxy
+    for text in (tls, proxy):
+        assert text.count("{") == text.count("}")
+
+
+def test_apache_has_a_thread_for_each_connection_at_once(tmp_path: Path) -> None:
+    place = Place(tmp_path, "127.0.0.1", 8080)
+    text = apache.configuration(place, tmp_path / "root", 256)
+    assert "Listen 127.0.0.1:8080\n" in text
+    assert "\nServerLimit 1\n" in text
+    assert "\nThreadsPerChild 300\n" in text
+    assert "\nMaxRequestWorkers 300\n" in text
+    places = [w for w in text.split() if w.startswith(("/", "0x")) and "lib" not in w]
+    assert places
+    assert all(w.startswith(str(tmp_path)) for w in places)
+
+
+def test_mariadb_listens_to_this_host_only() -> None:
+    assert "--bind-address=127.0.0.1" in mariadb.settings(Network())
+    assert "--innodb-flush-log-at-trx-commit=2" in mariadb.settings(Network())

@@ -1,0 +1,722 @@
+# SPDX-License-Identifier: MIT
+"""flexsc bench --raw load trace=FILE: sessions, against a server that is right and
+against servers that are wrong, each in its own way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures import PATIENCE, Server, command
+
+
+from flexbench import tools
+from flexbench.study import fileset, workload
+from flexbench.study.fileset import File
+from flexbench.study.workload import Options
+
+TIMEOUT = 100
+ENDS = [
+    *("answered", "late", "refused", "reset", "closed", "unsent"),
+    *("wrong_status", "wrong_length", "wrong_body", "wrong_head", "cut"),
+]
+
+
+def raw(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [command(), "bench", "--raw", "load", *args],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+def load(port: int, trace: Path, *args: str) -> tuple[Any, str]:
+    """What the load has found, and what it said on standard error."""
+    done = raw(f"port={port}", f"trace={trace}", *args)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def ends(found: Any) -> dict[str, float]:
+    """The counts of the requests' ends that aren't 0."""
+    counts = found["counts"]
+    assert sum(counts[end] for end in ENDS) == counts["offered"]
+    return {end: counts[end] for end in ENDS if counts[end]}
+
+
+def written(path: Path, *sessions: list[str]) -> Path:
+    path.write_text("\n".join("".join(f"{line}\n" for line in s) for s in sessions))
+    return path
+
+
+# A server that is right.
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders of the file set, the pages, and sessions without thought."""
+    folder = tmp_path_factory.mktemp("site")
+    workload.make("specweb", folder, Options(folders=2, sessions=200, think=0))
+    fileset.write(folder / "files", fileset.pages())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(site: Path) -> Iterator[Server]:
+    found = Server(site / "files")
+    yield found
+    found.end()
+
+
+def requests(trace: Path) -> list[str]:
+    return [line for line in trace.read_text().splitlines() if line[:1] == "/"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["rate=2000", "arrivals=poisson"],
+        ["rate=2000", "threads=2", "source=127.0.0.9", "sources=3"],
+        ["connections=7"],
+        ["connections=7", "spin_us=100"],
+        ["connections=7", "threads=3", "conns=kept"],
+        ["rate=2000", "connections=5", "conns=kept"],
+    ],
+)
+def test_every_request_is_answered(server: Server, site: Path, args: list[str]) -> None:
+    trace = site / "sessions"
+    found, said = load(server.port, trace, "count=200", *args)
+    assert ends(found) == {"answered": len(requests(trace))}
+    counts, samples = found["counts"], found["samples"]
+    assert counts["sessions"] == counts["sessions_done"] == 200
+    assert counts["sessions_failed"] == counts["unasked"] == 0
+    assert said == ""
+    for name in ("connect", "exchange", "response", "class0_response"):
+        times = [samples[f"{name}_{p}_us"][0] for p in ("p50", "p90", "p99", "p999")]
+        assert 0 < times[0]
+        assert times == sorted(times)
+    # An exchange begins when its request can be sent, a response when it is due.
+    assert samples["exchange_mean_us"][0] <= samples["response_mean_us"][0]
+    assert ("jain" in counts) == ("conns=kept" in args)
+    assert 0 < counts.get("jain", 1) <= 1
+
+
+def test_a_class_has_its_own_times(server: Server, tmp_path: Path) -> None:
+    large = [f"/dir00000/class3_{i} think=0.001" for i in range(1, 10)]
+    found, _ = load(
+        server.port, written(tmp_path / "t", large, ["/pages/64"]), "rate=50", "count=4"
+    )
+    names = {name.partition("_")[0] for name in found["samples"]}
+    assert "class3" in names
+    assert not names & {"class0", "class1", "class2", "class4"}
+    assert ends(found) == {"answered": 20}
+    bytes_each = 2 * (45 * 102_400 + 64) / 20
+    rate, mbit = (
+        found["samples"][name][0] for name in ("responses_per_s", "mbit_per_s")
+    )
+    assert mbit * 1e6 / 8 / rate == pytest.approx(bytes_each, rel=0.05)
+
+
+def test_clients_think(server: Server, tmp_path: Path) -> None:
+    lines = ["/pages/64 think=0.4"] * 3 + ["/pages/64"]
+    trace = written(tmp_path / "t", lines)
+    begin = time.monotonic()
+    found, _ = load(server.port, trace, "rate=100", "count=10")
+    took = time.monotonic() - begin
+    assert ends(found) == {"answered": 40}
+    assert took > 3 * 0.4
+    # What a client thinks isn't the server's.
+    assert found["samples"]["response_p50_us"][0] < 400_000
+    begin = time.monotonic()
+    load(server.port, trace, "rate=100", "count=10", "think=300")
+    assert time.monotonic() - begin > 3 * 1.2
+
+
+def test_a_run_ends_when_its_time_is_over(server: Server, tmp_path: Path) -> None:
+    trace = written(tmp_path / "t", ["/pages/64 think=60", "/pages/128"])
+    begin = time.monotonic()
+    found, _ = load(server.port, trace, "rate=100", "seconds=1", "warm_ms=300")
+    assert time.monotonic() - begin < 30
+    counts = found["counts"]
+    assert counts["answered"] + counts["warm_up"] == counts["sessions"] == 100
+    assert counts["warm_up"] == 30
+    assert counts["sessions_done"] == counts["sessions_failed"] == 0
+    # A session for each connection at a time.
+    found, _ = load(server.port, trace, "connections=9", "seconds=1", "think=0")
+    assert found["counts"]["answered"] >= 9
+    assert found["counts"]["sessions"] - found["counts"]["sessions_done"] <= 9
+
+
+# Servers that are wrong.
+
+Answer = Callable[[socket.socket, File], bool]
+
+
+def right(file: File) -> bytes:
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {file.bytes}\r\n\r\n"
+    return head.encode() + bytes(fileset.content(file))
+
+
+def serve(connection: socket.socket, wrongly: Answer) -> None:
+    """Answer until the answer says that the connection is over. The page / is the
+    page of 64 bytes.
+    """
+    with connection, contextlib.suppress(OSError):
+        connection.settimeout(PATIENCE)
+        while request := connection.recv(1000):
+            name = request.split()[1].decode()[1:] or "pages/64"
+            if not wrongly(connection, File(name, fileset.size_of(name))):
+                return
+
+
+@contextlib.contextmanager
+def answering(wrongly: Answer) -> Iterator[int]:
+    """A server's port."""
+    threads = []
+
+    def accept(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                thread = threading.Thread(
+                    target=serve, args=(connection, wrongly), daemon=True
+                )
+                thread.start()
+                threads.append(thread)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
+        thread = threading.Thread(target=accept, args=(listener,), daemon=True)
+        thread.start()
+        yield int(listener.getsockname()[1])
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(PATIENCE)
+    for thread in threads:
+        thread.join(2 * PATIENCE)
+
+
+def sends(change: Callable[[bytes], bytes], *, goes_on: bool = False) -> Answer:
+    """Small files are answered rightly, the large one is not."""
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        large = file.bytes > 1000
+        connection.sendall(change(right(file)) if large else right(file))
+        return goes_on or not large
+
+    return answer
+
+
+def another_byte(data: bytes) -> bytes:
+    """Change 5,000 bytes within the body: a sample meets them every other time."""
+    middle = len(data) - 5120
+    return data[:middle] + b"\0" * 5000 + data[middle + 5000 :]
+
+
+def late(_: socket.socket, file: File) -> bool:
+    time.sleep(1.5)
+    return False
+
+
+LENGTH = b"Content-Length: "
+SESSION = ["/dir00000/class0_1", "/dir00000/class2_1", "/pages/64", "/pages/128"]
+SESSIONS = 5
+
+
+@pytest.mark.parametrize(
+    ("wrongly", "end", "why"),
+    [
+        (
+            sends(lambda data: data.replace(b"200 OK", b"404 Not Found")),
+            *("wrong_status", "the answer isn't HTTP/1.1 200"),
+        ),
+        (
+            sends(lambda data: data.replace(LENGTH, LENGTH + b"1")),
+            *("wrong_length", "the answer's length isn't the page's"),
+        ),
+        (
+            sends(lambda data: data + b"more", goes_on=True),
+            *("wrong_length", "more came than was asked for"),
+        ),
+        (
+            sends(lambda data: data.replace(LENGTH, b"Length: ")),
+            *("wrong_head", "the answer has no Content-Length"),
+        ),
+        (
+            sends(lambda data: b"HTTP/1.1 200 OK\r\n" + b"x" * 3000),
+            *("wrong_head", "the answer's head doesn't end"),
+        ),
+        (
+            sends(lambda data: data.replace(LENGTH, LENGTH + b"-")),
+            *("wrong_head", "the answer has no Content-Length"),
+        ),
+        (
+            sends(lambda data: data.replace(b"10240", b"10240x")),
+            *("wrong_head", "the answer has no Content-Length"),
+        ),
+        (sends(lambda data: data[:-1]), "closed", ""),
+        (sends(lambda data: b""), "closed", ""),
+    ],
+)
+def test_every_wrong_answer_is_of_its_kind(
+    tmp_path: Path, wrongly: Answer, end: str, why: str
+) -> None:
+    trace = written(tmp_path / "t", SESSION)
+    with answering(wrongly) as port:
+        found, said = load(port, trace, "rate=50", f"count={SESSIONS}")
+    assert ends(found) == {"answered": SESSIONS, end: SESSIONS}
+    counts = found["counts"]
+    assert counts["sessions"] == counts["sessions_failed"] == SESSIONS
+    # What is behind the wrong answer isn't asked for.
+    assert counts["unasked"] == 2 * SESSIONS
+    line = f"flexsc: bench: load: /dir00000/class2_1: {why}\n"
+    assert said == (line if why else "")
+
+
+def test_wrong_bytes_are_found_by_samples(tmp_path: Path) -> None:
+    """Of 10,240 bytes 5,000 are wrong. A sample of 64 touches these about every other
+    time; in 64 answers it is missed as good as never.
+    """
+    trace = written(tmp_path / "t", ["/dir00000/class2_1"])
+    with answering(sends(another_byte)) as port:
+        found, said = load(port, trace, "connections=4", "count=64")
+    assert set(ends(found)) == {"answered", "wrong_body"}
+    assert 16 < found["counts"]["wrong_body"] < 48
+    assert said.endswith("/dir00000/class2_1: the answer isn't the page\n")
+
+
+def test_a_small_body_is_compared_to_the_byte(tmp_path: Path) -> None:
+    def answer(connection: socket.socket, file: File) -> bool:
+        data = bytearray(right(file))
+        data[-30] ^= 1
+        connection.sendall(data)
+        return False
+
+    trace = written(tmp_path / "t", ["/pages/64"])
+    with answering(answer) as port:
+        found, _ = load(port, trace, "rate=100", "count=10")
+    assert ends(found) == {"wrong_body": 10}
+
+
+def test_all_of_some_bodies_is_compared(tmp_path: Path) -> None:
+    """One byte of 10,240 is wrong, which samples alone find once in 160 answers."""
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        data = bytearray(right(file))
+        data[-5000] ^= 1
+        connection.sendall(data)
+        return True
+
+    trace = written(tmp_path / "t", ["/dir00000/class2_1"])
+    with answering(answer) as port:
+        found, _ = load(port, trace, "connections=4", "count=1280", "threads=1")
+    # 20 by the one in 64, and 8 by chance, with a seed that is always the same.
+    assert 14 < found["counts"]["wrong_body"] < 50
+
+
+def test_whoever_never_answers_is_late(tmp_path: Path) -> None:
+    trace = written(tmp_path / "t", SESSION)
+    with answering(late) as port:
+        found, _ = load(port, trace, "rate=50", "count=5", "timeout_ms=500")
+    assert ends(found) == {"late": 5}
+    assert found["counts"]["unasked"] == 15
+    assert found["samples"]["response_max_us"] == [0]
+
+
+# Time for fifteen answers of a busy machine.
+SECONDS = 8
+
+
+def test_what_is_under_way_is_cut_off(tmp_path: Path) -> None:
+    """Three of four requests of a session are answered, the last one never is."""
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        if file.bytes == 128:
+            time.sleep(SECONDS + 2)
+            return False
+        connection.sendall(right(file))
+        return True
+
+    trace = written(tmp_path / "t", SESSION)
+    with answering(answer) as port:
+        at_once = ["connections=5", f"seconds={SECONDS}", "timeout_ms=60000", "cut=1"]
+        begin = time.monotonic()
+        found, _ = load(port, trace, *at_once, "spin_us=1000")
+        took = time.monotonic() - begin
+    assert took < 30
+    counts, samples = found["counts"], found["samples"]
+    assert ends(found) == {"answered": 15, "cut": 5}
+    assert counts["sessions_done"] == counts["sessions_failed"] == 0
+    assert counts["seconds"] == SECONDS
+    assert samples["answers_per_s"] == [pytest.approx(15 / SECONDS, abs=0.01)]
+    mbit = 5 / SECONDS * (102 + 10_240 + 64) * 8e-6
+    assert samples["answers_mbit_per_s"] == pytest.approx([mbit], abs=0.01)
+    assert 0 < counts["spun_us"] < 1e6 * (SECONDS + 0.5)
+
+
+def test_late_answers_do_not_slow_those_before(tmp_path: Path) -> None:
+    """Answers behind the end are answers, but none of the run's seconds."""
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        if file.bytes == 128:
+            time.sleep(SECONDS + 1)
+        connection.sendall(right(file))
+        return True
+
+    trace = written(tmp_path / "t", SESSION)
+    with answering(answer) as port:
+        found, _ = load(port, trace, "connections=5", f"seconds={SECONDS}")
+    assert ends(found) == {"answered": 20}
+    assert found["samples"]["answers_per_s"] == [pytest.approx(15 / SECONDS, abs=0.01)]
+    assert found["samples"]["responses_per_s"][0] < 20 / SECONDS
+
+
+def test_a_server_that_is_not_there_refuses(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    found, _ = load(port, written(tmp_path / "t", SESSION), "rate=50", "count=5")
+    assert ends(found) == {"refused": 5}
+
+
+def test_a_connection_that_is_closed_is_made_again(tmp_path: Path) -> None:
+    """By a server that says so, by one that doesn't, and by one that takes its time."""
+
+    def announced(connection: socket.socket, file: File) -> bool:
+        head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+        connection.sendall(right(file).replace(b"HTTP/1.1 200 OK\r\n", head))
+        return False
+
+    def silent(connection: socket.socket, file: File) -> bool:
+        connection.sendall(right(file))
+        return False
+
+    def slow(connection: socket.socket, file: File) -> bool:
+        connection.sendall(right(file))
+        time.sleep(0.1)
+        return False
+
+    at_once = written(tmp_path / "a", SESSION)
+    with answering(announced) as port:
+        found, _ = load(port, at_once, "rate=50", "count=5")
+    assert ends(found) == {"answered": 20}
+    assert found["counts"]["lost_thinking"] == 0
+    slowly = written(tmp_path / "s", [f"{line} think=2" for line in SESSION[:2]])
+    for wrongly in (silent, slow):
+        with answering(wrongly) as port:
+            found, _ = load(port, slowly, "rate=50", "count=5")
+        assert ends(found) == {"answered": 10}
+    assert found["counts"]["lost_thinking"] == 5
+
+
+def fields(*lines: bytes) -> Callable[[bytes], bytes]:
+    """The answer with these lines in front of the others."""
+    status = b"200 OK\r\n"
+    return lambda data: data.replace(
+        status, status + b"".join(line + b"\r\n" for line in lines)
+    )
+
+
+RIGHT: list[Callable[[bytes], bytes]] = [
+    lambda data: data.replace(LENGTH, b"content-length:"),
+    lambda data: data.replace(LENGTH, b"CONTENT-LENGTH: \t"),
+    lambda data: data.replace(b"\r\n\r\n", b" \r\n\r\n"),
+    fields(b"X-Content-Length: 1", b"X: Content-Length: 1"),
+    fields(b"Content-Security-Policy: " + b"default-src 'self'; " * 90),
+    fields(b"X: \0"),
+]
+
+
+@pytest.mark.parametrize("change", RIGHT)
+@pytest.mark.parametrize("args", [["rate=50", "count=5"], ["mode=http", "seconds=1"]])
+def test_a_right_head_may_be_written_in_many_ways(
+    tmp_path: Path, change: Callable[[bytes], bytes], args: list[str]
+) -> None:
+    """To sessions, to an open loop and to a closed one."""
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        connection.sendall(change(right(file)))
+        return True
+
+    with answering(answer) as port:
+        done = raw(f"port={port}", "connections=2", *args)
+        trace = written(tmp_path / "t", ["/pages/64"])
+        found, said = load(port, trace, "rate=50", "count=5")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ends(found) == {"answered": 5}
+    assert said == ""
+
+
+def test_a_head_has_a_size(tmp_path: Path) -> None:
+    """However it comes, and also for a closed loop."""
+    change = fields(b"X: " + b"x" * 5000)
+
+    def at_once(connection: socket.socket, file: File) -> bool:
+        connection.sendall(change(right(file)))
+        return True
+
+    with answering(at_once) as port:
+        for args in (["rate=50"], ["mode=http", "connections=2"]):
+            done = raw(f"port={port}", "seconds=1", *args)
+            assert done.returncode == 1
+            assert "the answer's head doesn't end" in done.stderr
+
+
+@pytest.mark.parametrize("word", [b"Connection: close", b"connection:  CLOSE "])
+def test_a_server_says_that_it_closes_in_many_ways(tmp_path: Path, word: bytes) -> None:
+    """A client that hasn't read it would lose the connection while it thinks."""
+    change = fields(word)
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        connection.sendall(change(right(file)))
+        time.sleep(0.1)
+        return False
+
+    trace = written(tmp_path / "t", ["/pages/64 think=0.5"] * 2)
+    with answering(answer) as port:
+        found, _ = load(port, trace, "rate=50", "count=5")
+    assert ends(found) == {"answered": 10}
+    assert found["counts"]["lost_thinking"] == 0
+
+
+# Figures.
+
+
+def test_a_connection_whose_client_gave_up_is_made_anew(tmp_path: Path) -> None:
+    """The one request that is never answered has the one connection until its client
+    gives up. Then the next request is sent at once, not when its client gives up.
+    """
+    asked: list[str] = []
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        asked.append(file.name)
+        if len(asked) != 1:
+            connection.sendall(right(file))
+        return True
+
+    trace = written(tmp_path / "t", ["/pages/64"], ["/pages/128"])
+    args = ("rate=1", "count=2", "timeout_ms=3000", "conns=kept", "connections=1")
+    with answering(answer) as port:
+        found, _ = load(port, trace, *args)
+    assert asked == ["pages/64", "pages/128"]
+    assert ends(found) == {"answered": 1, "late": 1}
+
+
+def opened() -> int:
+    """Connections that this network has ever begun."""
+    names, values = (
+        line.split()
+        for line in Path("/proc/net/snmp").read_text().splitlines()
+        if line.startswith("Tcp:")
+    )
+    return int(values[names.index("ActiveOpens")])
+
+
+def test_a_late_client_begins_no_connection(server: Server) -> None:
+    """A million requests a second are more than any client sends. Whoever falls behind
+    by more than the clients wait would otherwise never have an answer in time again.
+    """
+    before = opened()
+    args = ("rate=1000000", "count=300000", "timeout_ms=20")
+    done = raw(f"port={server.port}", *args)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["counts"]["offered"] == 300_000
+    assert set(ends(found)) >= {"late"}
+    assert opened() - before < 200_000
+
+
+def test_kept_connections_are_used_in_turn(tmp_path: Path) -> None:
+    """So that their answers are the server's choice: two connections are made, by two
+    requests at a time, and all others would do with one.
+    """
+    first = threading.Barrier(2)
+    asked: list[int] = []
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        asked.append(connection.fileno())
+        if len(asked) <= 2:
+            first.wait(PATIENCE)
+        connection.sendall(right(file))
+        return True
+
+    trace = written(tmp_path / "t", ["/pages/64"])
+    args = ("rate=10", "count=20", "conns=kept", "connections=2")
+    with answering(answer) as port:
+        found, _ = load(port, trace, *args)
+    assert ends(found) == {"answered": 20}
+    assert len(set(asked)) == 2
+    assert found["counts"]["jain"] > 0.9
+
+
+@pytest.mark.parametrize("args", [["connections=2"], ["connections=2", "threads=2"]])
+def test_a_run_without_answers_has_numbers(tmp_path: Path, args: list[str]) -> None:
+    def never(_: socket.socket, __: File) -> bool:
+        return False
+
+    trace = written(tmp_path / "t", SESSION)
+    with answering(never) as port:
+        found, _ = load(port, trace, "count=4", *args)
+    assert ends(found) == {"closed": 4}
+    assert 0 < found["counts"]["seconds"] < TIMEOUT
+    for name in ("responses_per_s", "goodput_per_s", "mbit_per_s"):
+        assert found["samples"][name] == [0]
+
+
+def test_sessions_that_end_in_the_warm_up(server: Server, tmp_path: Path) -> None:
+    """How long they take isn't known before."""
+    trace = written(tmp_path / "t", ["/pages/64 think=1", "/pages/64"])
+    args = ("connections=1", "count=3")
+    done = raw(f"port={server.port}", f"trace={trace}", "warm_ms=60000", *args)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "flexsc: bench: load: warm_ms: nothing was left to be counted\n"
+    )
+    found, _ = load(server.port, trace, "warm_ms=500", *args)
+    assert found["counts"]["answered"] + found["counts"]["warm_up"] == 6
+    assert found["counts"]["answered"] > 0
+    # The sessions take three seconds, though three would have begun in less.
+    found, _ = load(server.port, trace, "warm_ms=500", "rate=100", "count=3")
+    assert found["counts"]["warm_up"] == found["counts"]["answered"] == 3
+
+
+def test_no_percentile_is_above_the_longest_time(
+    server: Server, tmp_path: Path
+) -> None:
+    trace = written(tmp_path / "t", ["/pages/64"])
+    for count in range(1, 20):
+        found, _ = load(server.port, trace, "connections=1", f"count={count}")
+        for name in ("connect", "exchange", "response", "behind"):
+            times = [
+                found["samples"][f"{name}_{p}_us"][0]
+                for p in ("p50", "p90", "p99", "p999", "max")
+            ]
+            assert times == sorted(times)
+
+
+def test_a_server_that_ends_has_no_processor_time(
+    server: Server, tmp_path: Path
+) -> None:
+    trace = written(tmp_path / "t", ["/pages/64"])
+    other = subprocess.Popen(["sleep", "1"])
+    waiter = threading.Thread(target=other.wait)
+    waiter.start()
+    done = raw(
+        *(f"port={server.port}", f"trace={trace}", f"pid={other.pid}"),
+        *("rate=10", "count=30"),
+    )
+    waiter.join(PATIENCE)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == "flexsc: bench: load: pid: the process has ended\n"
+
+
+@pytest.mark.parametrize("case", ["load", "steps"])
+def test_output_that_is_lost_is_an_error(server: Server, case: str) -> None:
+    args = [f"port={server.port}", "mode=http", "seconds=1", "connections=1"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [command(), "bench", "--raw", case, *args],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("no process may be traced")
+    assert done.returncode == 1
+    assert done.stderr == "flexsc: bench: standard output can't be written\n"
+
+
+# Files and arguments that are wrong.
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "line 0: the end: there is no request"),
+        ("# a\n\n/index.html\n", "line 3: /index.html: give a file as /dir00012/"),
+        ("/pages/64\n\n\t/pages/64\n", "line 3: /pages/64: a session's first line"),
+        ("/pages/64 think=x\n", "line 1: think=x: give think=SECONDS, from 0 to"),
+        ("/pages/64 method=PUT\n", "line 1: method=PUT: only GET is made here"),
+        ("/pages/64\0\n", "line 1: a byte 0: this isn't a trace"),
+        pytest.param(
+            *("/pages/" + "9" * 100_000, f"line 1: /pages/{'9' * 56}: give a file"),
+            id="long",
+        ),
+        ("/\x1b[31m\r\x7f\v", "line 1: /?[31m: give a file as"),
+    ],
+)
+def test_a_wrong_trace_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "trace"
+    path.write_text(text)
+    done = raw("port=1", f"trace={path}", "rate=1")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"flexsc: bench: load: {path}: {reason}")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "reason"),
+    [
+        (["trace=/no/such"], 1, "load: /no/such: No such file or directory"),
+        (["trace=/"], 1, "load: /: line 0: reading: Is a directory"),
+        (["trace="], 2, "trace=: give a path of ASCII characters"),
+        (['trace=a"b'], 2, 'trace=a"b: give a path of ASCII characters'),
+        (["trace=x", "order=1"], 1, "load: order=1: not with a trace or"),
+        (["rate=1", "order=1", "threads=2"], 1, "load: order=1: not with a trace"),
+        (["rate=1", "cut=1", "count=5"], 1, "load: cut=1: give seconds instead"),
+        (["trace=x", "think=-1"], 2, "think=-1: give a number from 0 to 10000"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    args: list[str], status: int, reason: str
+) -> None:
+    done = raw("port=1", *args)
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"flexsc: bench: {reason}")
+    assert done.stderr.count("\n") == 1
+
+
+# Beside other clients.
+
+
+def test_clients_are_compared(tmp_path: Path) -> None:
+    """Each of them has all of its answers; whether they agree is the bench's to say."""
+    missing = [p for p in ("nginx", "wrk", "httperf") if not tools.find(p)]
+    if missing or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip(f"no {', '.join(missing) or 'second core'}")
+    path = tmp_path / "run.json"
+    done = subprocess.run(
+        [command(), "bench", "generator", "--out", str(path)]
+        + ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "8"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(path.read_text())
+    parts = [
+        (m["settings"]["part"], m["settings"]["variant"]) for m in found["measurements"]
+    ]
+    # On a busy machine httperf, which has 1024 descriptors, may have too few.
+    assert parts[:2] == [("closed", "load"), ("closed", "wrk")]
+    assert ("sessions", "load") in parts
+    assert "\ngenerator: " in done.stdout
+    for measurement in found["measurements"]:
+        (one,) = measurement["rounds"]
+        assert one["samples"]["responses_per_s"][0] > 0

@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: MIT
+"""flexsc bench overload: its server, with each model, its clients, and all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures import PATIENCE, Client, command, eventually, request
+
+TIMEOUT = 60
+LISTENER = 1  # is all that is left
+LINE = b"A page that was in memory all the time.\n"
+
+
+def program() -> Path:
+    return Path(command()).resolve().parents[1] / "examples" / "http-events"
+
+
+MODELS = ["epoll", "poll", "select", "sigio", "send", "ps2", "ps1", "sigio-send"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models() -> list[str]:
+    """Those that work here."""
+    if not program().is_file():
+        pytest.skip(f"{program()} isn't built")
+    done = subprocess.run(
+        [program(), "--models"], capture_output=True, text=True, check=True
+    )
+    return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+
+def need(model: str, models: list[str]) -> None:
+    if model not in models:
+        pytest.skip(f"no {model} here")
+
+
+class Server:
+    """An http-events that listens on a port of its own."""
+
+    def __init__(self, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [program(), *options], stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout
+        try:
+            self.port = int(self.process.stdout.readline())
+        except BaseException:
+            self.end()
+            raise
+
+    def client(self) -> Client:
+        return Client(self.port)
+
+    def sockets(self) -> int:
+        folder = f"/proc/{self.process.pid}/fd"
+        count = 0
+        for name in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                count += os.readlink(f"{folder}/{name}").startswith("socket:")
+        return count
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout
+        self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def serving(*options: str) -> Iterator[Server]:
+    server = Server(*options)
+    try:
+        yield server
+        assert server.process.poll() is None
+    finally:
+        server.end()
+
+
+def page(kib: int) -> bytes:
+    size = 1024 * kib
+    return (LINE * (size // len(LINE) + 1))[:size]
+
+
+# The server.
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def server(request: pytest.FixtureRequest, models: list[str]) -> Iterator[Server]:
+    need(request.param, models)
+    with serving("--events", request.param) as found:
+        yield found
+
+
+@pytest.mark.parametrize("kib", [1, 2, 4, 6, 8, 1024])
+def test_each_page_is_answered(server: Server, kib: int) -> None:
+    with server.client() as client:
+        for _ in range(3):
+            answer = client.ask(f"/{kib}k")
+            assert answer.status == 200
+            assert answer.body == page(kib)
+        assert client.ask("/").body == page(1)
+        assert client.ask("/1025k").status == 404
+        assert client.ask("/0k").status == 404
+        assert client.ask(f"/{kib}k", "HEAD").headers["content-length"] == str(
+            1024 * kib
+        )
+        assert client.ask("/", Connection="close").status == 200
+        assert client.closed()
+
+
+def test_pipelined_requests_are_answered_in_order(server: Server) -> None:
+    sizes = [1, 8, 2, 100, 4] * 20
+    with server.client() as client:
+        data = b"".join(request(f"/{kib}k") for kib in sizes)
+        sender = threading.Thread(target=client.send, args=(data,))
+        sender.start()
+        for kib in sizes:
+            assert client.read().body == page(kib)
+        sender.join(PATIENCE)
+
+
+def test_a_slow_client_keeps_nobody_waiting(server: Server) -> None:
+    with server.client() as slow, server.client() as other:
+        for byte in request("/2k"):
+            slow.send(bytes([byte]))
+            assert other.ask("/1k").body == page(1)
+        assert slow.read().body == page(2)
+
+
+def test_a_client_that_does_not_listen_keeps_nobody_waiting(server: Server) -> None:
+    with server.client() as deaf, server.client() as other:
+        deaf.send(request("/1024k") * 10)
+        for _ in range(20):
+            assert other.ask("/1k").body == page(1)
+        for _ in range(10):
+            assert deaf.read().body == page(1024)
+
+
+def vanish(client: Client) -> None:
+    """Without a word: the connection is reset."""
+    linger = struct.pack("ii", 1, 0)
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    client.socket.close()
+
+
+def test_clients_that_vanish_leave_nothing_behind(server: Server) -> None:
+    for data in (b"", b"GET /1k HT", request("/1k"), request("/1024k") * 5):
+        for leave in (vanish, lambda client: client.socket.close()):
+            client = server.client()
+            client.send(data)
+            leave(client)
+    with server.client() as client:
+        assert client.ask("/1k").body == page(1)
+    assert eventually(lambda: server.sockets() == LISTENER)
+
+
+@pytest.mark.parametrize("admission", ["none", "age", "newest"])
+@pytest.mark.parametrize("model", MODELS)
+def test_after_an_overload_it_serves_as_before(
+    model: str, admission: str, models: list[str]
+) -> None:
+    need(model, models)
+    options = ("--work", "1000", "--age", "10", "--backlog", "32")
+    with serving("--events", model, "--admission", admission, *options) as server:
+        found = load(server.port, "rate=4000", "count=400", "timeout_ms=150")
+        assert found["counts"]["late"] > 0
+        assert eventually(lambda: server.sockets() == LISTENER)
+        with server.client() as client:
+            assert client.ask("/1k").body == page(1)
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["--events", "kqueue"], '--events: "kqueue" isn\'t one'),
+        (["--admission", "oldest"], '--admission: "oldest" isn\'t one'),
+        (["--work", "-1"], '--work: "-1" isn\'t one'),
+        (["--backlog", "x"], '--backlog: "x" isn\'t one'),
+        (["--address", "nowhere"], "nowhere isn't an address"),
+        (["http"], 'PORT: "http" isn\'t one'),
+    ],
+)
+def test_the_server_refuses_in_one_line(args: list[str], reason: str) -> None:
+    done = subprocess.run(
+        [program(), *args], capture_output=True, text=True, timeout=10, check=False
+    )
+    assert done.returncode != 0
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+# The clients.
+
+
+def raw(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [command(), "bench", "--raw", "load", *args],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+ENDS = ["answered", "late", "refused", "reset", "closed", "unsent"]
+
+
+def load(port: int, *args: str) -> Any:
+    done = raw(f"port={port}", *args)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["counts"]["offered"] == sum(found["counts"][end] for end in ENDS)
+    return found
+
+
+Behaviour = Callable[[socket.socket, int], None]
+
+
+@contextlib.contextmanager
+def behaving(behave: Behaviour) -> Iterator[tuple[int, list[float]]]:
+    """A server whose first connection, which learns the page, is answered; others
+    are what the test is about. When each one came.
+    """
+    came: list[float] = []
+    kept: list[socket.socket] = []
+
+    def serve(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                came.append(time.monotonic())
+                kept.append(connection)
+                if len(came) == 1:
+                    connection.recv(1000)
+                    connection.sendall(ANSWER)
+                else:
+                    behave(connection, len(came))
+
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield int(listener.getsockname()[1]), came
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(PATIENCE)
+    for connection in kept:
+        connection.close()
+
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+
+
+def stall(connection: socket.socket, _: int) -> None:
+    """Never an answer."""
+
+
+def close(connection: socket.socket, _: int) -> None:
+    connection.recv(1000)
+    connection.close()
+
+
+def reset(connection: socket.socket, _: int) -> None:
+    connection.recv(1000)
+    linger = struct.pack("ii", 1, 0)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    connection.close()
+
+
+def answer_half(connection: socket.socket, _: int) -> None:
+    connection.recv(1000)
+    connection.sendall(ANSWER[:-2])
+    connection.close()
+
+
+def test_a_stalled_server_does_not_slow_the_sending() -> None:
+    with behaving(stall) as (port, came):
+        begin = time.monotonic()
+        found = load(port, "rate=400", "count=400", "timeout_ms=700")
+        took = time.monotonic() - begin
+    assert found["counts"]["late"] == found["counts"]["offered"] == 400
+    assert len(came) == 401
+    assert 0.9 < came[-1] - came[1]
+    # Many came before the first one was over, so sending doesn't wait for answers.
+    assert sum(one - came[1] < 0.7 for one in came[1:]) > 100
+    assert 1.6 < took
+
+
+@pytest.mark.parametrize(
+    ("behave", "end"),
+    [(close, "closed"), (reset, "reset"), (answer_half, "closed")],
+)
+def test_every_end_has_its_count(behave: Behaviour, end: str) -> None:
+    with behaving(behave) as (port, _):
+        found = load(port, "rate=200", "count=50", "timeout_ms=2000")
+    assert found["counts"][end] == found["counts"]["offered"] == 50
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\n\r\n", "the answer isn't HTTP/1.1 200"),
+        (ANSWER.replace(b"page", b"pagE"), "the answer isn't the page"),
+        (ANSWER.replace(b"4", b"5"), "the answer's length isn't the page's"),
+        (ANSWER + b"s", "more came than was asked for"),
+        (b"HTTP/1.1 200 OK\r\n" + b"x" * 3000, "the answer's head doesn't end"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", "the answer has no Content-Length"),
+    ],
+)
+def test_a_wrong_answer_ends_it_in_one_line(answer: bytes, reason: str) -> None:
+    def behave(connection: socket.socket, _: int) -> None:
+        connection.recv(1000)
+        connection.sendall(answer)
+
+    with behaving(behave) as (port, _):
+        done = raw(f"port={port}", "rate=100", "count=50", "timeout_ms=2000")
+    assert done.returncode == 1
+    assert done.stderr == f"flexsc: bench: load: {reason}\n"
+    assert done.stdout == ""
+
+
+def test_a_server_that_goes_away_refuses() -> None:
+    server = Server()
+    timer = threading.Timer(0.6, server.process.send_signal, [signal.SIGKILL])
+    timer.start()
+    try:
+        found = load(server.port, "rate=500", "count=500", "timeout_ms=1000")
+    finally:
+        timer.join()
+        server.end()
+    assert found["counts"]["answered"] > 50
+    assert found["counts"]["refused"] > 50
+    assert found["counts"]["offered"] == 500
+
+
+def test_a_short_backlog_overflows() -> None:
+    with serving("--backlog", "4", "--work", "2000") as server:
+        found = load(
+            *(server.port, f"pid={server.process.pid}", "rate=2000", "count=800"),
+            "timeout_ms=300",
+        )
+    counts = found["counts"]
+    assert counts["offered"] == 800
+    assert counts["listen_overflows"] > 0
+    assert counts["late"] > 0
+    assert 0 < counts["answered"] < 400
+    # It was busy for as long as the requests came, if it had a core.
+    assert 100_000 < counts["server_cpu_us"] < 1_500_000
+    # Late answers are none.
+    assert found["samples"]["response_max_us"][0] <= 300_000
+
+
+@pytest.mark.parametrize("arrivals", ["even", "poisson"])
+def test_what_a_server_can_do_is_answered(arrivals: str) -> None:
+    with serving() as server:
+        found = load(
+            *(server.port, "rate=1000", "count=1000", "sizes=1,8,64", "order=1"),
+            *(f"arrivals={arrivals}", "warm_ms=200"),
+        )
+    counts, samples = found["counts"], found["samples"]
+    assert counts["answered"] + counts["warm_up"] == 1000
+    assert 150 < counts["warm_up"] < 250
+    assert len(samples["order_us"]) == counts["answered"]
+    for name in ("connect", "response", "behind"):
+        times = [samples[f"{name}_{p}_us"][0] for p in ("p50", "p90", "p99", "p999")]
+        assert 0 < times[0]
+        assert times == sorted(times)
+        assert times[0] <= samples[f"{name}_max_us"][0]
+    assert samples["connect_mean_us"][0] < samples["response_mean_us"][0]
+    assert max(samples["order_us"]) == pytest.approx(
+        samples["response_max_us"][0], rel=0.01
+    )
+    # Pages of 1, 8 and 64 KiB by turns.
+    per_answer = samples["mbit_per_s"][0] / samples["responses_per_s"][0]
+    assert per_answer == pytest.approx(73 / 3 * 1024 * 8e-6, rel=0.02)
+
+
+def test_kept_connections_are_kept() -> None:
+    with serving() as server:
+        done = threading.Event()
+        most = 0
+
+        def count() -> None:
+            nonlocal most
+            while not done.is_set():
+                most = max(most, server.sockets())
+                time.sleep(0.01)
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        found = load(
+            *(server.port, "rate=2000", "count=1000", "conns=kept", "connections=3"),
+        )
+        done.set()
+        thread.join(PATIENCE)
+    assert found["counts"]["answered"] == 1000
+    # The listener, and the connection that learned the page.
+    assert most <= 3 + 2
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "reason"),
+    [
+        (["port=1", "rate=0"], 2, "rate=0: give a number from 1 to 1000000"),
+        (["port=1", "rate=1", "arrivals=odd"], 1, "arrivals: give even or poisson"),
+        (["port=1", "rate=1", "conns=old"], 1, "conns: give new or kept"),
+        (["port=1", "rate=1", "sizes=1,x"], 1, "sizes: give up to 256 numbers"),
+        (["port=1", "rate=1", "sizes=0"], 1, "sizes: give up to 256 numbers"),
+        (["port=1", "rate=1", "address=here"], 1, "address and source are as"),
+        (["port=1", "rate=1", "source=192.0.2.1"], 1, "Cannot assign requested"),
+        (["port=1", "rate=1", "warm_ms=5000"], 1, "warm_ms: nothing would be left"),
+        (["rate=1"], 1, "load: give port=N"),
+        (["port=1", "rate=1", "pid=4194304"], 1, "load: the server's clock"),
+        (["port=1", "rate=1"], 1, "load: Connection refused"),
+    ],
+)
+def test_bad_settings_are_one_line(args: list[str], status: int, reason: str) -> None:
+    done = raw(*args)
+    assert done.returncode == status
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+# The bench.
+
+
+def bench(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [command(), "bench", "overload", *args],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["events"], 'overload: "events" is none of saturation'),
+        (["speed=1"], 'overload: "speed=1" is none of saturation'),
+        (["size=0"], "size=0: give KiB from 1 to 1024"),
+        (["rate=fast"], "rate=fast: give 0.01x to 100x"),
+        (["admission=all"], "admission=all: give none, age, newest"),
+        (["mix=mine"], "mix=mine: give barford"),
+        (["backlog=0"], "backlog=0: give a number from 1 to 65535"),
+        (["--network", "wire"], "--network wire: give lo, veth, rps, napi, 100mbit"),
+    ],
+)
+def test_bad_words_are_one_line(args: list[str], reason: str) -> None:
+    done = bench(*args)
+    assert done.returncode == 1
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_overload_is_measured_and_kept(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core only")
+    path = tmp_path / "run.json"
+    words = ["goodput", "rate=2x", "events=epoll", "work=2000"]
+    done = bench("--quick", *words, "--out", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "overload: the models (SEND, figure 4.11)" in done.stdout
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    parts = [(m["settings"]["part"], m["settings"]["variant"]) for m in found]
+    assert parts == [("saturation", "epoll"), ("goodput", "epoll")]
+    saturation = found[0]["rounds"][0]["samples"]["saturation_per_s"][0]
+    # 500 a second, if the work is what was asked for. It was measured out on a busy
+    # machine; without any there are ten thousands.
+    assert 20 < saturation < 2000
+    assert found[1]["settings"]["rate"] == int(2 * saturation)
+    (round_,) = found[1]["rounds"]
+    assert 0 < round_["counts"]["answered"] < round_["counts"]["offered"]

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""flexbench's study: its models, their tunings, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+
+from flexbench import study
+from flexbench.machine import Cores
+from flexbench.runner import Plan
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.servers import Server
+from flexbench.study import subjects
+from flexbench.study.tuning import Tuner
+
+
+def plan(tune: bool = False) -> Plan:
+    cores = Cores(1, 0, [0])
+    return Plan("flexsc", cores, False, 3, 5, 1024, None, tune=tune)
+
+
+def empty() -> Run:
+    return Run(machine={}, command=[])
+
+
+def add(run: Run, model: str, requests: list[float], busy: float = 99.0) -> None:
+    settings: Settings = {
+        "workload": "page",
+        "connections": 128,
+        "bytes": 1024,
+        "model": model,
+        "tuning": "",
+        "seconds": 5,
+        "network": "lo",
+    }
+    rounds: list[Json] = [
+        {
+            "samples": {
+                "requests_per_s": [n],
+                "cpu_us": [1e6 / n],
+                "p99_us": [1000.0],
+                "busy_percent": [busy],
+            },
+            "counts": {},
+        }
+        for n in requests
+    ]
+    run.measurements.append(Measurement("study", settings, rounds))
+
+
+def test_words_are_workloads_and_models() -> None:
+    assert study.parse([]) == (["page", "specweb"], subjects.NAMES)
+    assert study.parse(["new"]) == (["new"], subjects.NAMES)
+    # Ratios are to events, so events is measured in any case.
+    assert study.parse(["loops", "page"]) == (["page"], ["loops", "events"])
+    with pytest.raises(
+        BenchError, match="study: fast: give page, new, pages, specweb, "
+    ):
+        study.parse(["fast"])
+
+
+def test_servers_on_several_cores_have_sessions() -> None:
+    assert study.parse_several([]) == study.parse_several(["loops"]) == ["specweb"]
+    assert study.parse_several(["pages", "disk"]) == ["pages", "disk"]
+    with pytest.raises(
+        BenchError, match="study page is of one core, and --cores of pages, specweb, d"
+    ):
+        study.parse_several(["specweb", "page"])
+
+
+def test_a_server_has_something_for_each_core() -> None:
+    built_in = {name: subjects.tunings(name, 128, 4)[0] for name in subjects.NAMES}
+    assert built_in["events"] == ["--copies", "4", "--accepts", "16"]
+    assert built_in["helpers"] == ["--copies", "4", "--helpers", "2"]
+    assert built_in["loops"] == ["--loops", "4"]
+    assert built_in["stages"][:6] == ["--read", "4", "--file", "4", "--write", "4"]
+    assert built_in["threads"] == subjects.tunings("threads", 128)[0]
+    assert not [
+        name for name in subjects.NAMES if not built_in[name] and name != "nginx"
+    ]
+
+
+def test_serve_has_descriptors_for_its_loops() -> None:
+    most = [int(subjects.tunings("serve", 128, n)[0][1]) for n in (1, 16)]
+    # Each of 15 further loops needs 16 descriptors; each client has two.
+    assert 2 * (most[0] - most[1]) == 15 * 16
+
+
+def test_the_commands_of_several_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subjects.examples, "find", lambda flexsc, name: Path(name))
+    model = subjects.model_of("threads-flexsc")
+    assert model
+    some = replace(plan(), cores=Cores(3, 1, [0, 1], [2]))
+    command = subjects.command(some, model, [], Path("/files"))
+    assert command[:4] == ["flexsc", "run", "--carriers", "2"]
+
+
+def test_every_model_has_a_built_in_tuning() -> None:
+    for name in subjects.NAMES:
+        tried = subjects.tunings(name, 128)
+        assert tried
+        assert len({tuple(tuning) for tuning in tried}) == len(tried)
+
+
+def test_kept_connections_have_a_thread_each() -> None:
+    for tuning in subjects.threads(1024, 1):
+        assert int(tuning[1]) > 1024
+    most = [["--threads", "10016"], ["--threads", "20032"], ["--threads", "32000"]]
+    assert subjects.threads(10_000, 1) == most
+    assert subjects.threads(20_000, 1) == [["--threads", "20016"], most[-1]]
+    # These are too many: the program says so.
+    assert subjects.threads(40_000, 1) == [["--threads", "40016"]]
+
+
+def test_models_are_compared_with_events() -> None:
+    run = empty()
+    add(run, "loops", [150.0, 300.0, 160.0])
+    add(run, "events", [100.0, 200.0, 100.0])
+    (text,) = study.show(run)
+    assert "kept connections, 128 of them, a file of 1024 bytes; network lo" in text
+    rows = {line.split(":")[0]: line for line in text.splitlines()}
+    assert rows["loops"].count("1.50 (1.50-1.60)") == 2
+    assert rows["events"].count("1.00 (1.00-1.00)") == 2
+    assert "*" not in text
+
+
+def test_a_server_that_idles_is_marked() -> None:
+    run = empty()
+    add(run, "loops", [150.0], busy=60.0)
+    add(run, "events", [100.0])
+    (text,) = study.show(run)
+    assert "150*" in text
+    assert text.endswith("its clients were the limit")
+
+
+def test_without_events_there_is_no_ratio() -> None:
+    run = empty()
+    add(run, "loops", [150.0])
+    (text,) = study.show(run)
+    assert "(" not in text.splitlines()[-1]
+
+
+def test_the_best_tuning_wins_and_all_are_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = {"1": 5.0, "2": 9.0, "8": 7.0}
+
+    @contextmanager
+    def started(plan: Plan, name: str, tuning: list[str], at: Path) -> Iterator[Server]:
+        yield Server(tuning[1], "http://127.0.0.1:1/", 1)
+
+    def load(server: Server) -> dict[str, list[float]]:
+        return {"requests_per_s": [made[server.name]]}
+
+    monkeypatch.setattr(subjects, "started", started)
+    run = empty()
+    tuner = Tuner(run, plan(True), tmp_path, "page", 128, load)
+    assert tuner.best("helpers") == ["--helpers", "2"]
+    assert len(run.of("study-tune", model="helpers")) == 3
+    (text,) = study.show(run)
+    assert "helpers, page, 128 connections: --helpers 8" in text
+    again = Tuner(run, plan(), tmp_path, "page", 128, load, lambda name: [name])
+    assert again.best("helpers") == [*subjects.tunings("helpers", 128)[0], "helpers"]
+
+
+def test_the_epoll_server_is_tried_with_copies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def started(plan: Plan, name: str, tuning: list[str], at: Path) -> Iterator[Server]:
+        yield Server(" ".join(tuning), "http://127.0.0.1:1/", 1)
+
+    def load(server: Server) -> dict[str, list[float]]:
+        return {"requests_per_s": [2.0 if server.name == "--copies 16" else 1.0]}
+
+    monkeypatch.setattr(subjects, "started", started)
+    tuner = Tuner(empty(), plan(True), tmp_path, "disk", 128, load, copies=(4, 16))
+    assert tuner.best("events") == ["--copies", "16"]
+    assert tuner.best("helpers") == ["--helpers", "2"]
+
+
+def test_copies_are_tried_for_each_core(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried: list[str] = []
+
+    @contextmanager
+    def started(plan: Plan, name: str, tuning: list[str], at: Path) -> Iterator[Server]:
+        tried.append(" ".join(tuning))
+        yield Server(name, "http://127.0.0.1:1/", 1)
+
+    monkeypatch.setattr(subjects, "started", started)
+    run, some = empty(), replace(plan(True), cores=Cores(3, 1, [0, 1], [2]))
+    load = {"requests_per_s": [1.0]}
+    Tuner(run, some, tmp_path, "pages", 9, lambda _: load, copies=(2, 4)).best("events")
+    assert tried[-2:] == ["--copies 4", "--copies 8"]
+    assert {m.settings["cores"] for m in run.of("study-tune")} == {2}
+    (text,) = study.show(run)
+    assert "events, pages, 9 connections, 2 cores: --copies 8" in text

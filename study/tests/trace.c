@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * flexsc bench --raw load trace=FILE: how a trace is read, the files that a
+ * trace names, and the agenda of clients who think.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+#include "study/load/agenda.h"
+#include "study/load/fileset.h"
+#include "study/load/trace.h"
+
+#define MS	1000000ULL
+
+/* Read a text as a trace. Returns the result of bench_trace_read(). */
+static int read_text(struct bench_trace *trace, const char *text, long think)
+{
+	int fd = memfd_create("trace", 0), err;
+	char path[32];
+
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+	err = bench_trace_read(trace, path, think);
+	close(fd);
+	return err;
+}
+
+static bool asks(const struct bench_page *page, const char *target)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "GET /%s HTTP/1.1\r\n", target);
+	return !strncmp(page->request, line, strlen(line)) &&
+	       strlen(page->request) == page->request_size;
+}
+
+TEST(a_trace_has_sessions_of_requests)
+{
+	struct bench_trace trace;
+	struct bench_page *page;
+	size_t left;
+
+	CHECK_EQ(read_text(&trace, "# a comment\n\n\n"
+			   "/dir00001/class0_1 think=0.5\n"
+			   "/dir00002/class3_9\n"
+			   "# between a session's lines\n"
+			   "/pages/64   method=GET think=2 # and behind\n"
+			   " \t \n"
+			   "/pages/8192", 100), 0);
+	CHECK_EQ(trace.session_count, 2);
+	CHECK_EQ(trace.page_count, 4);
+	page = bench_trace_session(&trace, 0, &left);
+	CHECK_EQ(left, 2);
+	CHECK(asks(&page[0], "dir00001/class0_1"));
+	CHECK_EQ(page[0].size, 102);
+	CHECK_EQ(page[0].class, 0);
+	CHECK_EQ(page[0].think, 500 * MS);
+	CHECK(page[0].learned);
+	CHECK_EQ(page[1].size, 921600);
+	CHECK_EQ(page[1].class, 3);
+	CHECK_EQ(page[1].think, 0);
+	CHECK_EQ(page[2].class, BENCH_NO_CLASS);
+	CHECK_EQ(page[2].think, 2000 * MS);
+	page = bench_trace_session(&trace, 1, &left);
+	CHECK_EQ(left, 0);
+	CHECK(asks(page, "pages/8192"));
+	/* Behind the last session comes the first one. */
+	CHECK(bench_trace_session(&trace, 2, &left) == trace.pages);
+	bench_trace_fini(&trace);
+}
+
+TEST(a_burst_is_thought_about_when_it_is_over)
+{
+	struct bench_trace trace;
+
+	CHECK_EQ(read_text(&trace, "/pages/1 think=3\n\t/pages/2\n /pages/3\n"
+			   "/pages/4\n", 10), 0);
+	CHECK_EQ(trace.session_count, 1);
+	CHECK_EQ(trace.pages[0].think, 0);
+	CHECK_EQ(trace.pages[1].think, 0);
+	CHECK_EQ(trace.pages[2].think, 300 * MS);
+	CHECK_EQ(trace.pages[3].think, 0);
+	bench_trace_fini(&trace);
+}
+
+TEST(a_long_trace_is_read)
+{
+	enum { SESSIONS = 5000, REQUESTS = 3 };
+	char *text = malloc(SESSIONS * (REQUESTS * 32 + 1) + 1), *at = text;
+	struct bench_trace trace;
+	size_t left;
+
+	CHECK(text);
+	for (int i = 0; i < SESSIONS; i++) {
+		for (int j = 0; j < REQUESTS; j++)
+			at += sprintf(at, "/dir%05d/class%d_%d\n", i, j, j + 1);
+		at += sprintf(at, "\n");
+	}
+	CHECK_EQ(read_text(&trace, text, 100), 0);
+	CHECK_EQ(trace.session_count, SESSIONS);
+	for (int i = 0; i < SESSIONS; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "dir%05d/class0_1", i);
+		CHECK(asks(bench_trace_session(&trace, (size_t)i, &left),
+			   name));
+		CHECK_EQ(left, REQUESTS - 1);
+	}
+	bench_trace_fini(&trace);
+	free(text);
+}
+
+TEST(what_is_no_trace_is_refused)
+{
+	static const char *const texts[] = {
+		"", "\n# nothing\n", "pages/1\n", "/pages/0\n", "/pages/01\n",
+		"/pages/1048577\n", "/pages/1x\n", "/pages/-1\n", "/pages/ 1\n",
+		"/dir1/class0_1\n", "/dir00001/class4_1\n",
+		"/dir00001/class0_0\n", "/dir00001/class0_10\n",
+		"/dir+0001/class0_1\n", "/\n", " /pages/1\n",
+		"/pages/1\n\n /pages/1\n", "/pages/1 think\n",
+		"/pages/1 think=\n", "/pages/1 think=-1\n",
+		"/pages/1 think=nan\n", "/pages/1 think=86401\n",
+		"/pages/1 think=1s\n", "/pages/1 method=POST\n",
+		"/pages/1 contents='x'\n", "/pages/1 size=1\n",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct bench_trace trace;
+
+		printf("# %s\n", strtok(strdupa(texts[i]), "\n") ?: "");
+		CHECK_EQ(read_text(&trace, texts[i], 100), 1);
+		bench_trace_fini(&trace);
+	}
+}
+
+/*
+ * Visits are taken in the order of the times when they are due; none is lost.
+ */
+TEST(who_thinks_is_taken_in_order)
+{
+	enum { COUNT = 1000 };
+	static struct bench_visit visits[COUNT];
+	struct bench_agenda agenda = { };
+	uint64_t last = 0, sum = 0, taken = 0;
+	struct bench_visit *visit;
+
+	CHECK_EQ(bench_agenda_due(&agenda), UINT64_MAX);
+	CHECK(!bench_agenda_take(&agenda));
+	for (uint64_t i = 0; i < COUNT; i++) {
+		visits[i].due = (i * 7919) % 499;
+		sum += visits[i].due;
+		CHECK(bench_agenda_add(&agenda, &visits[i]));
+	}
+	while (agenda.count > COUNT / 2) {
+		CHECK_EQ(bench_agenda_due(&agenda), agenda.heap[0]->due);
+		visit = bench_agenda_take(&agenda);
+		CHECK(visit->due >= last);
+		last = visit->due;
+		taken += last;
+	}
+	/* Some visits are added again, with a later time. */
+	for (int i = 0; i < 100; i++) {
+		visit = bench_agenda_take(&agenda);
+		CHECK(visit->due >= last);
+		last = visit->due;
+		visit->due += 10;
+		CHECK(bench_agenda_add(&agenda, visit));
+		sum += 10;
+	}
+	while ((visit = bench_agenda_take(&agenda))) {
+		CHECK(visit->due >= last);
+		last = visit->due;
+		taken += last;
+	}
+	CHECK_EQ(taken, sum);
+	bench_agenda_fini(&agenda);
+}

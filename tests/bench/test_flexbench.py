@@ -1,0 +1,1042 @@
+# SPDX-License-Identifier: MIT
+"""flexbench: its statistics on data whose answer is known, its tables, its
+files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+
+from flexbench import (
+    __main__ as command,
+)
+from flexbench import (
+    calls,
+    compare,
+    cost,
+    entries,
+    examples,
+    idle,
+    machine,
+    memory,
+    network,
+    nginx,
+    plot,
+    programs,
+    quiet,
+    reads,
+    send,
+    runner,
+    running,
+    samples,
+    serve,
+    sweep,
+    table,
+    threads,
+    timers,
+    tools,
+)
+from flexbench.runner import Plan
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+
+MACHINE: Json = {
+    "time": "2025-01-01T00:00:00+00:00",
+    "kernel": "6.1.0",
+    "machine": "x86_64",
+    "cpu": "A Processor",
+    "virtual": True,
+    "mitigations": {"spectre_v2": "Mitigation: Retpolines", "mds": "Vulnerable"},
+    "online": 4,
+    "load": 0.25,
+    "cores": {"measured": 3, "other": 2, "load": [0, 1, 2]},
+    "governor": "performance",
+    "revision": "abc123",
+    "versions": {"flexsc": "flexsc 0.1.0", "python": "3.11.2"},
+}
+
+
+def empty_run() -> Run:
+    return Run(machine=MACHINE, command=["calls"])
+
+
+def plan(flexsc: str = "flexsc", rounds: int = 3) -> runner.Plan:
+    cores = machine.Cores(measured=3, other=2, load=[0, 1, 2])
+    return runner.Plan(
+        flexsc,
+        cores,
+        quick=True,
+        rounds=rounds,
+        seconds=1,
+        bytes=1024,
+        connections=128,
+    )
+
+
+def once(name: str, *values: float, **counts: float) -> list[Json]:
+    """Rounds with one repetition each."""
+    return [{"samples": {name: [v]}, "counts": counts} for v in values]
+
+
+# Statistics.
+
+
+def test_median_interval_of_known_data() -> None:
+    # With 7 samples the extremes enclose the median in 126 of 128 cases, the
+    # second ones in 112 only.
+    found = compare.median_interval([7, 1, 6, 2, 5, 3, 4])
+    assert (found.low, found.median, found.high) == (1, 4, 7)
+    assert found.coverage == pytest.approx(126 / 128)
+
+
+def test_interval_narrows_with_more_samples() -> None:
+    # The textbook's ranks for 20 samples and 95 %: the 6th and the 15th.
+    found = compare.median_interval(list(range(1, 21)))
+    assert (found.low, found.median, found.high) == (6, 10.5, 15)
+    assert 0.95 <= found.coverage < 0.97
+
+
+def test_interval_of_few_samples_says_what_it_is_worth() -> None:
+    found = compare.median_interval([3, 1, 2])
+    assert (found.low, found.high) == (1, 3)
+    assert found.coverage == pytest.approx(0.75)
+    assert compare.median_interval([5]).coverage == 0
+
+
+def test_interval_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        compare.median_interval([])
+
+
+def test_interval_ignores_an_outlier() -> None:
+    calm = compare.median_interval([10.0] * 9 + [10.5])
+    wild = compare.median_interval([10.0] * 9 + [9999.0])
+    assert calm.median == wild.median == wild.high == 10
+
+
+def test_ratio_pairs_the_rounds() -> None:
+    # A machine that gets slower and slower: each round still says 2.
+    found = compare.ratio([2, 4, 8, 16], [1, 2, 4, 8])
+    assert (found.low, found.median, found.high) == (2, 2, 2)
+
+
+def test_ratio_of_different_rounds_is_refused() -> None:
+    with pytest.raises(ValueError, match="same rounds"):
+        compare.ratio([1, 2], [1])
+
+
+# Order.
+
+
+def test_variants_alternate_in_both_directions() -> None:
+    order = list(runner.alternate(["a", "b", "c"], 3))
+    assert [v for _, v in order] == ["a", "b", "c", "c", "b", "a", "a", "b", "c"]
+    assert [i for i, _ in order] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_a_variant_that_fails_is_left_out_and_noted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shares(monkeypatch, *[0.0] * 6)
+
+    def measure(settings: Settings) -> Json:
+        if settings["variant"] == "bad":
+            raise BenchError("bad: doesn't work here")
+        return once("ns", 1.0)[0]
+
+    run = empty_run()
+    variants: list[Settings] = [{"variant": "good"}, {"variant": "bad"}]
+    for _ in range(2):
+        runner.measure_all(run, plan(), "calls", variants, measure)
+    assert [m.settings["variant"] for m in run.measurements] == ["good", "good"]
+    assert [len(m.rounds) for m in run.measurements] == [3, 3]
+    assert run.notes == ["calls: a variant is left out: bad: doesn't work here"]
+
+
+# Others.
+
+
+def shares(monkeypatch: pytest.MonkeyPatch, *percents: float) -> None:
+    """What others have of the core, from one try to the next."""
+    left = list(percents)
+
+    class Others:
+        def __init__(self, cores: list[int]) -> None:
+            assert cores == [plan().cores.measured]
+
+        def percent(self) -> float:
+            return left.pop(0)
+
+    monkeypatch.setattr(runner.quiet, "Others", Others)
+
+
+ROUGH = "calls: others used the measured cores for more than 5 % of some rounds, "
+
+
+@pytest.mark.parametrize(
+    ("percents", "tries", "rough"),
+    [
+        ([4.9], 1, False),
+        ([90, 5.1, 5.0], 3, False),
+        ([90, 80, 70], 3, True),
+    ],
+)
+def test_a_round_that_others_disturbed_is_void(
+    monkeypatch: pytest.MonkeyPatch, percents: list[float], tries: int, rough: bool
+) -> None:
+    shares(monkeypatch, *percents)
+    run, times = empty_run(), iter(range(tries))
+    thorough = replace(plan(rounds=1), quick=False)
+    runner.measure_all(
+        run, thorough, "calls", [{}], lambda _: once("ns", float(next(times)))[0]
+    )
+    (measurement,) = run.measurements
+    assert measurement.series("ns") == [tries - 1]
+    assert measurement.series(runner.DISTURBED) == [percents[tries - 1]]
+    assert [note.startswith(ROUGH) for note in run.notes] == [True] * rough
+
+
+def test_quickly_a_round_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares(monkeypatch, 90)
+    run = empty_run()
+    runner.measure_all(run, plan(rounds=1), "calls", [{}], lambda _: once("ns", 1)[0])
+    assert len(run.measurements) == len(run.notes) == 1
+
+
+def test_a_bench_may_know_better_who_disturbed_it() -> None:
+    def measure(settings: Settings) -> Json:
+        found = once("ns", 1.0)[0]
+        found["samples"][runner.DISTURBED] = [0.0]
+        return found
+
+    run = empty_run()
+    runner.measure_all(run, plan(), "calls", [{}], measure)
+    assert run.measurements[0].series(runner.DISTURBED) == [0.0] * 3
+    assert run.notes == []
+
+
+# Tables.
+
+
+def test_table_aligns_columns() -> None:
+    text = table.table(["batch", "plain"], [["1", "96.8"], ["512", "1,234"]])
+    assert text == "batch  plain\n1       96.8\n512    1,234"
+
+
+def test_numbers_have_three_digits() -> None:
+    found = [table.number(v) for v in (12345.6, 123.4, 12.34, 1.234, 0.01234, None)]
+    assert found == ["12,346", "123", "12.3", "1.23", "0.012", "-"]
+
+
+def test_ratio_shows_its_range() -> None:
+    shown = table.ratio(compare.Interval(0.951, 1.02, 1.1, 0.98))
+    assert shown == "1.02 (0.95-1.10)"
+    assert table.ratio(None) == "-"
+
+
+def calls_run() -> Run:
+    run = empty_run()
+    for variant, values in (
+        ("plain", (100.0, 110.0, 120.0)),
+        ("liburing", (50.0, 55.0, 60.0)),
+        ("uring", (55.0, 60.5, 66.0)),
+    ):
+        settings = runner_settings(variant)
+        run.measurements.append(
+            Measurement("calls", settings, once(calls.SERIES, *values))
+        )
+    return run
+
+
+def runner_settings(variant: str) -> Settings:
+    every = calls.variants(plan(), "close", calls.SAME, 64)
+    return next(s for s in every if s["variant"] == variant)
+
+
+def test_calls_are_compared_with_raw_io_uring() -> None:
+    (text,) = calls.show(calls_run())
+    title, head, row = text.splitlines()
+    assert title.startswith("close: nanoseconds a call, on the same core")
+    assert head.split() == [
+        *["batch", "plain", "liburing", "uring"],
+        *["uring/liburing", "uring/plain"],
+    ]
+    assert row.split()[:4] == ["64", "110", "55.0", "60.5"]
+    assert "1.10 (1.10-1.10)" in row
+    assert "0.55 (0.55-0.55)" in row
+
+
+def test_calls_alone_are_not_compared() -> None:
+    run = calls_run()
+    del run.measurements[1:]
+    assert calls.show(run) == []
+
+
+def test_getppid_has_no_io_uring_operation() -> None:
+    found = calls.variants(plan(), "getppid", calls.SAME, 1)
+    assert [s["variant"] for s in found] == ["plain", "sync", "threads", "uring"]
+
+
+def test_timers_few_and_many_are_compared() -> None:
+    run = empty_run()
+    for settings, value in zip(
+        timers.variants(plan(), "dormant"), (100.0, 125.0), strict=True
+    ):
+        run.measurements.append(
+            Measurement("timers", settings, once(timers.SERIES, value, value))
+        )
+    (text,) = timers.show(run)
+    assert "1.25 (1.25-1.25)" in text
+    assert "100,000" in text.splitlines()[1]
+
+
+# The cost of calls. A tick is a third of a nanosecond here.
+
+
+def lost_run(called: dict[str, list[float]]) -> Run:
+    """Slices of 1,000 ticks without a call, by two rounds that agree."""
+    run = empty_run()
+    for settings in cost.lost_variants(plan()):
+        ticks = called[str(settings["call"])]
+        one: Json = {
+            "samples": {"control_ticks": [1000.0] * 64, "called_ticks": ticks},
+            "counts": {"ticks_per_us": 3000},
+        }
+        run.measurements.append(Measurement("lost", settings, [one, one]))
+    return run
+
+
+def test_a_program_is_slow_after_a_call() -> None:
+    slow = [2000.0, 1250.0, 1040.0, 1010.0]
+    run = lost_run(
+        {
+            "none": [1001.0] * 64,
+            "getppid": [1000.0] * 64,
+            "stat": [1060.0] * 64,
+            "pwrite": slow + [1000.0] * 60,
+        }
+    )
+    speeds, until = cost.show(run)
+    first = speeds.splitlines()[2].split()
+    assert first == ["1,000", "0.999", "1.000", "0.943", "0.500"]
+    rows = {line.split()[0]: line.split()[1:] for line in until.splitlines()[4:]}
+    # The means of two slices: 0.65, 0.88, 0.98, 0.995, 1.
+    assert rows["pwrite"][:4] == ["3,250", "4,290", "5,300", "1,300"]
+    assert "14,000" in until.splitlines()[-1]
+    # "none" seems to lose 64 ticks, and a speed is known to a thousandth.
+    assert rows["getppid"] == ["0", "0", "0", "below", "64.0"]
+    assert rows["stat"][:3] == ["over", "67,840", "over"]
+    assert "0.33 ns" in until
+
+
+def pollute_run(steps: float | None) -> Run:
+    """A call takes 100 ticks of a unit's time, a mode switch 20 of them."""
+    run = empty_run()
+    for settings in cost.pollute_variants(plan()):
+        control = 200 + 50 / int(settings["every"])
+        made = settings["call"] != "none"
+        ticks = {
+            "control_ticks": control,
+            "direct_ticks": control + 20,
+            "called_ticks": control + (100 if made else 0.1),
+            "clock_ticks": 50,
+            "direct_call_ticks": 300,
+            "call_ticks": 1050 + int(settings["every"]),
+        }
+        one: Json = {"samples": {k: [v] for k, v in ticks.items()}, "counts": {}}
+        run.measurements.append(Measurement("pollute", settings, [one, one]))
+    if steps:
+        for work in cost.WORKS:
+            one = {"samples": {}, "counts": {"instructions": steps}}
+            run.measurements.append(Measurement("steps", {"work": work}, [one]))
+    return run
+
+
+def test_a_program_is_slow_between_calls() -> None:
+    tree, heap, durations = cost.show(pollute_run(256 * 400))
+    often = tree.splitlines()[4].split()
+    # 250 ticks of 350, of which 20 are direct; 200 beside work that is left alone.
+    assert often[:3] == ["400", "1.60", "0.71"]
+    assert often[4:6] == ["0.57", "(0.57-0.57)"]
+    assert often[6:8] == ["7.4", "21.2"]
+    assert "0.40-0.80" in tree.splitlines()[5]
+    assert heap.splitlines()[4].endswith("0.55")
+    assert durations.splitlines()[3].split()[2] == "1,001"
+    # 1,001 ticks beside 1,256.
+    assert "0.80 (0.80-0.80)" in durations.splitlines()[5]
+
+
+def test_without_a_tracer_frequencies_are_in_units() -> None:
+    tree, _, durations = cost.show(pollute_run(None))
+    assert tree.splitlines()[4].startswith("1 units")
+    assert "256 units" in durations
+
+
+def footprint_run(nothing: float, scale: list[float]) -> Run:
+    run = empty_run()
+    for settings in cost.footprint_variants(plan()):
+        walks = {f"touch_{k}": [1000 + ticks] for k, ticks in enumerate(scale)}
+        call = nothing if settings["call"] == "none" else 640
+        one: Json = {
+            "samples": {**walks, "call": [1000.0 + call], "call_ticks": [2050.0]},
+            "counts": {"lines": 512, "clock_ticks": 50},
+        }
+        run.measurements.append(Measurement("footprint", settings, [one, one]))
+    return run
+
+
+def test_lines_are_read_off_the_scale() -> None:
+    # Ten ticks a line: 640 are 64 lines, between 50 (k is 5) and 72.
+    run = footprint_run(0, [10.0 * (512 * k * k // 256) for k in range(17)])
+    lines, l1i, l1d, l2, dtlb = cost.show(run)
+    row = lines.splitlines()[2].split()
+    assert row[:5] == ["stat", "2,000", "13,585", "64.0", "(64.0-64.0)"]
+    assert row[5] == "32"
+    assert row[8] == "186"
+    assert "of l1i, of 512:" in l1i.splitlines()[0]
+    assert "of l1d, of 512:" in l1d.splitlines()[0]
+    assert l1d.splitlines()[-1].split() == ["512", "5,120"]
+    assert "of l2," in l2
+    assert "of dtlb," in dtlb
+
+
+def test_lines_below_the_resolution_are_none() -> None:
+    # A call that isn't made seems to take 700 ticks; or the scale is flat at first.
+    run = footprint_run(700, [10.0 * (512 * k * k // 256) for k in range(17)])
+    assert "below 70.0" in cost.show(run)[0]
+    run = footprint_run(0, [0.0, *[700.0] * 11, *(1000.0 * k for k in range(1, 6))])
+    assert "below 242" in cost.show(run)[0]
+
+
+def test_a_scale_that_does_not_rise_says_nothing() -> None:
+    run = footprint_run(0, [10.0 * min(k, 8) for k in range(17)])
+    assert "below 512" in cost.show(run)[0]
+
+
+def test_send_is_compared_with_signals() -> None:
+    run = empty_run()
+    values = {"signal": 1000.0, "uring": 50.0}
+    for settings in send.variants(plan()):
+        variant = str(settings["variant"])
+        if variant not in values:
+            continue
+        samples = once(send.DEQUEUE, values[variant], values[variant])
+        for one in samples:
+            one["samples"] |= {send.QUEUE: [700.0], send.PREEMPT: [15000.0]}
+        run.measurements.append(Measurement("send", settings, samples))
+    dequeued, preempted = send.show(run)
+    assert "0.05 (0.05-0.05)" in dequeued.splitlines()[-1]
+    assert dequeued.splitlines()[-1].startswith("100")
+    assert "15,000" in preempted
+
+
+def test_reads_are_compared_both_ways() -> None:
+    run = empty_run()
+    values = {"liburing": (300.0, 330.0), "uring": (360.0, 363.0)}
+    for settings in reads.variants(plan(), "dormant"):
+        few, many = values[str(settings["variant"])]
+        value = many if int(settings["outstanding"]) > 50000 else few
+        rounds = once(reads.SERIES, value, bytes=1.6e7, resident=1e7)
+        rounds[0]["samples"][reads.WRITING] = [70.0]
+        run.measurements.append(Measurement("reads", settings, rounds))
+    (text,) = reads.show(run)
+    raw, ours, both = text.splitlines()[-4:-1]
+    assert "1.10 (1.10-1.10)" in raw
+    assert "1.01 (1.01-1.01)" in ours
+    assert "1.20 (1.20-1.20)" in both
+    assert "1.10 (1.10-1.10)" in both
+    assert "160 bytes of library memory" in text
+
+
+def serve_run() -> Run:
+    run = empty_run()
+    for variant, rate, count in (("flexsc", 100000.0, 0.1), ("nginx", 50000.0, 8.0)):
+        figures = {"requests_per_s": rate, "p50_us": 9.0, "p99_us": 9.0}
+        one: Json = {
+            "samples": {k: [v] for k, v in {**figures, "busy_percent": 99.0}.items()},
+            "counts": {"syscalls_per_request": count, "counted_by": "perf"},
+        }
+        settings: Settings = {
+            "variant": variant,
+            "mode": "plain",
+            "seconds": 5,
+            "bytes": 1024,
+            "connections": 128,
+        }
+        run.measurements.append(Measurement("serve", settings, [one, one]))
+    return run
+
+
+def test_servers_are_compared() -> None:
+    (text,) = serve.show(serve_run())
+    assert "100,000  50,000  2.00 (2.00-2.00)" in text
+    assert "system calls/request (perf)" in text
+    assert "0.100" in text
+
+
+def test_calls_that_could_not_be_counted_are_left_out() -> None:
+    run = serve_run()
+    for measurement in run.measurements:
+        measurement.rounds[-1]["counts"].clear()
+    (text,) = serve.show(run)
+    assert "system calls" not in text
+
+
+def test_nginx_is_compared_with_itself() -> None:
+    run = empty_run()
+    for variant, us in (("module", 7.0), ("stock", 14.0)):
+        settings: Settings = {
+            "variant": variant,
+            "mode": "kept",
+            "bytes": 1024,
+            "connections": 128,
+        }
+        rounds = once("cpu_us", us, 2 * us)
+        run.measurements.append(Measurement("nginx", settings, rounds))
+    (text,) = nginx.show(run)
+    assert "1024 bytes, 128 connections, keeping the file open" in text
+    assert "2.00 (2.00-2.00)" in text
+    assert nginx.show(empty_run()) == []
+
+
+def test_long_answers_count_with_the_client_s_time() -> None:
+    run = empty_run()
+    for variant, us in (("module", 70.0), ("stock", 140.0)):
+        settings: Settings = {
+            "variant": variant,
+            "mode": "1m",
+            "bytes": 1 << 20,
+            "connections": 16,
+            "seconds": 5,
+            "network": "rps",
+        }
+        samples = {"cpu_us": [1.0], "both_us": [us]}
+        rounds: list[Json] = [{"samples": samples, "counts": {}}]
+        run.measurements.append(Measurement("nginx", settings, rounds))
+    (text,) = nginx.show(run)
+    assert text.splitlines()[0].endswith("; network rps, 1 rounds of 5 s")
+    assert "70.0    140  2.00" in text
+
+
+def test_nginx_has_modes() -> None:
+    assert nginx.parse([]) == list(nginx.MODES)
+    assert nginx.parse(["tls", "one", "tls"]) == ["tls", "one"]
+    with pytest.raises(BenchError, match="nginx: ftp: give plain, kept, cached, "):
+        nginx.parse(["ftp"])
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["calls", "--network", "rps"], "calls: --network is of serve, nginx, "),
+        (["--network", "veth"], "all: --network is of serve, nginx, "),
+        (["programs", "--network", "wire"], "--network wire: give lo, veth, rps"),
+        (["nginx", "ftp"], "nginx: ftp: give plain, "),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    reason: str,
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert command.main(words) == 1
+    said = capsys.readouterr()
+    assert reason in said.err and said.err.count("\n") == 1 and not said.out
+
+
+def test_a_network_takes_root(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    for words in (["nginx"], ["programs", "redis"], ["overload"]):
+        assert command.main([*words, "--network", "rps"]) == 1
+        said = capsys.readouterr().err
+        assert said == "flexsc: bench: --network rps takes root; lo doesn't\n"
+
+
+def test_a_module_that_is_not_built_is_one_line(tmp_path: Path) -> None:
+    command = tmp_path / "cmd/flexsc"
+    command.parent.mkdir(parents=True)
+    command.touch(0o755)
+    with pytest.raises(BenchError, match="nginx-dev is installed"):
+        nginx.module(str(command))
+    built = tmp_path / "nginx/ngx_http_flexsc_module.so"
+    built.parent.mkdir()
+    built.touch()
+    assert nginx.module(str(command)) == built
+
+
+LOAD_RATES = {"native": 60000.0, "flexsc": 120000.0, "epoll": 100000.0}
+
+
+def load_of(settings: Settings, rate: float) -> Measurement:
+    figures = {"requests_per_s": rate, "p50_us": 1e9 / rate, "p99_us": 2e9 / rate}
+    one: Json = {
+        "samples": {k: [v] for k, v in {**figures, "busy_percent": 99.0}.items()},
+        "counts": {"requests": int(rate)},
+    }
+    return Measurement("threads", settings, [one, one, one])
+
+
+def threads_run() -> Run:
+    run = empty_run()
+    for cores in (1, 2):
+        for connections in (1, 512):
+            for settings in threads.variants(plan(), "echo", connections, cores):
+                rate = LOAD_RATES[str(settings["variant"])]
+                run.measurements.append(load_of(settings, rate))
+    for settings in threads.entries_variants(plan()):
+        rate = 90000.0 if settings["entries"] else 60000.0
+        run.measurements.append(load_of(settings, rate))
+    for variant, resident in (("native", 12000.0), ("flexsc", 18000.0)):
+        weights = {"rss_bytes": resident, "kernel_bytes": 3e4, "threads": 10002.0}
+        one: Json = {"samples": {k: [v] for k, v in weights.items()}, "counts": {}}
+        key: Settings = {"part": "idle", "variant": variant, "connections": 10000}
+        run.measurements.append(Measurement("threads", key, [one]))
+    return run
+
+
+def test_blocking_servers_are_compared_natively_and_with_epoll() -> None:
+    rate, late, rate_of_two, _, entries, memory = threads.show(threads_run())
+    title, head, *rows = rate.splitlines()
+    assert title.startswith("threads: 64 bytes echoed, server on one core: requests")
+    assert head.split()[1:6] == [
+        *["native", "flexsc", "epoll"],
+        *["flexsc/native", "flexsc/epoll"],
+    ]
+    assert [row.split()[0] for row in rows] == ["1", "512"]
+    assert all("2.00 (2.00-2.00)  1.20 (1.20-1.20)  99/99/99" in r for r in rows)
+    assert "0.50 (0.50-0.50)" in late
+    assert "epoll" not in rate_of_two
+    assert entries.splitlines()[4].split()[:3] == ["64", "90,000", "1.50"]
+    assert "10,000 idle connections" in memory
+    assert "12,000  18,000  1.50 (1.50-1.50)" in memory
+
+
+def test_a_blocking_server_that_failed_leaves_a_gap() -> None:
+    run = threads_run()
+    gone: Settings = {"part": "load", "variant": "flexsc", "connections": 512}
+    run.measurements = [m for m in run.measurements if not m.fits(gone)]
+    rate = threads.show(run)[0]
+    assert rate.splitlines()[-1].split() == [
+        *["512", "60,000", "-", "100,000", "-", "-", "99/99"]
+    ]
+
+
+RATES = {"native": 20000.0, "flexsc": 25000.0}
+
+
+def programs_run(*counts: int) -> Run:
+    run = empty_run()
+    for name, kind in programs.KINDS.items():
+        for mode, count in product(kind.modes, counts or [128]):
+            one = replace(plan(), connections=count)
+            for settings in programs.variants(one, name, mode):
+                found = load_of(settings, RATES[str(settings["variant"])])
+                run.measurements.append(Measurement("programs", settings, found.rounds))
+    return run
+
+
+def test_programs_are_compared_natively() -> None:
+    kept, closed, select, write = programs.show(programs_run())
+    title, more, head, rate, _, late, busy = kept.splitlines()
+    assert (
+        title == "programs: Apache, 1 KiB, 128 connections, connections that are kept;"
+    )
+    assert more == "network lo, 3 rounds of 1 s"
+    assert head.split() == ["kept", "native", "flexsc", "flexsc/native"]
+    assert "20,000  25,000  1.25 (1.25-1.25)" in rate
+    assert "0.80 (0.80-0.80)" in late
+    assert busy.split()[-4:-2] == ["99.0", "99.0"]
+    assert closed.splitlines()[2].startswith("closed")
+    assert "transactions/s" in select
+    assert "oltp_read_write" in write
+
+
+def test_a_program_that_failed_under_flexsc_has_no_table() -> None:
+    run = programs_run()
+    gone: Settings = {"program": "apache", "mode": "kept", "variant": "flexsc"}
+    run.measurements = [m for m in run.measurements if not m.fits(gone)]
+    assert len(programs.show(run)) == 3
+
+
+def test_a_sweep_has_a_line_for_each_number_of_clients() -> None:
+    rate, late, *others = programs.show(programs_run(1, 256))
+    assert len(others) == 6
+    first, second, head, *rows = rate.splitlines()
+    assert first == "programs: Apache, 1 KiB, connections that are kept;"
+    assert second == "network lo, 3 rounds of 1 s: requests a second"
+    assert head.split() == [
+        *["connections", "native", "flexsc", "flexsc/native", "busy,", "%"]
+    ]
+    assert [row.split() for row in rows] == [
+        [count, "20,000", "25,000", "1.25", "(1.25-1.25)", "99/99"]
+        for count in ("1", "256")
+    ]
+    assert "0.80 (0.80-0.80)" in late
+
+
+def test_a_sweep_of_servers_has_the_module_beside_them() -> None:
+    run = serve_run()
+    ours = run.measurements[0]
+    module = Measurement("serve", {**ours.settings, "variant": "module"}, ours.rounds)
+    run.measurements.append(module)
+    run.measurements += [
+        Measurement("serve", {**m.settings, "connections": 1}, m.rounds)
+        for m in run.measurements
+    ]
+    rate, late = serve.show(run)
+    assert rate.splitlines()[1].split()[:4] == [
+        *["connections", "flexsc", "nginx", "module"]
+    ]
+    assert [row.split()[0] for row in rate.splitlines()[2:]] == ["1", "128"]
+    assert "p99 module" in late
+
+
+@pytest.mark.parametrize(
+    ("quick", "sweeps", "counts"),
+    [
+        (False, False, [8]),
+        (False, True, [1, 4, 16, 64, 128, 256, 512, 1000]),
+        (True, True, [1, 16, 256, 1000]),
+    ],
+)
+def test_a_sweep_is_a_plan_for_each_number_of_clients(
+    quick: bool, sweeps: bool, counts: list[int]
+) -> None:
+    how = replace(plan(), quick=quick, connections=8, sweep=sweeps)
+    found = sweep.plans(how, sweep.WEB)
+    assert [one.connections for one in found] == counts
+    assert sorted(counts) == counts  # the last one has the most
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["calls", "--sweep"], "calls: --sweep is of serve, programs"),
+        (["serve", "--sweep", "--connections", "8"], "--sweep has its own numbers of"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_one_line(
+    capsys: pytest.CaptureFixture[str], args: list[str], reason: str
+) -> None:
+    assert command.main(args) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"flexsc: bench: {reason}")
+    assert said.count("\n") == 1
+
+
+def test_apache_is_compared_by_entries() -> None:
+    run = empty_run()
+    for settings in entries.variants(plan()).values():
+        rate = 30000.0 if settings["entries"] == 256 else 20000.0
+        found = load_of(settings, rate)
+        run.measurements.append(Measurement("entries", settings, found.rounds))
+    (text,) = entries.show(run)
+    rows = [line.split() for line in text.splitlines()[3:]]
+    assert [row[0] for row in rows] == ["native", "64", "128", "256", "512"]
+    assert rows[3][1:3] == ["30,000", "1.50"]
+    assert rows[4][2] == "1.00"
+    _, first, *_ = entries.variants(plan()).values()
+    assert entries.options(first) == ["--entries", "64"]
+
+
+def test_a_core_s_time_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = [[0] * 10, [30, 10, 20, 25, 5, 4, 1, 5, 30, 0]]
+    monkeypatch.setattr(quiet, "core_ticks", lambda core: ticks.pop(0))
+    assert quiet.Shares(3).samples() == {
+        "user_percent": [40.0],
+        "system_percent": [25.0],
+        "idle_percent": [30.0],
+    }
+
+
+def test_missing_programs_are_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    def need(program: str) -> str:
+        if program in ("wrk", "sysbench"):
+            raise BenchError(f"{program} isn't installed")
+        return program
+
+    monkeypatch.setattr(tools, "need", need)
+    run = empty_run()
+    programs.measure(run, plan())
+    assert run.notes == [
+        *["programs: wrk isn't installed", "programs: sysbench isn't installed"]
+    ]
+    assert run.measurements == []
+
+
+def test_clients_stay_off_the_server_s_cores() -> None:
+    for count, left in ((1, [0, 1, 2]), (2, [0, 1])):
+        server = threads.server_cores(plan(), count)
+        assert len(server) == count
+        assert threads.client_cores(plan(), server) == left
+
+
+def test_a_missing_server_is_one_line() -> None:
+    with pytest.raises(BenchError, match="echo-threads isn't beside /bin/true"):
+        examples.command("/bin/true", "echo", "native")
+
+
+def test_what_flexsc_run_runs_natively_is_no_figure(tmp_path: Path) -> None:
+    said = tmp_path / "stderr"
+    for text, wrong in (
+        ("", False),
+        ("echo-threads: accept: Interrupted\n", False),
+        ("flexsc: run: can't start: no engine\n", True),
+    ):
+        said.write_text(text)
+        with said.open() as stderr:
+            program = running.Program("flexsc echo", 1, 1, stderr)
+            if not wrong:
+                program.check()
+                continue
+            with pytest.raises(BenchError, match="runs natively .*no engine"):
+                program.check()
+
+
+def test_memory_less_than_nothing_has_no_ratio() -> None:
+    run = threads_run()
+    for measurement in run.of("threads", part="idle", variant="native"):
+        measurement.rounds[0]["samples"]["kernel_bytes"] = [-100.0]
+    row = threads.show(run)[-1].splitlines()[3]
+    assert row.split()[-3:] == ["-100", "30,000", "-"]
+
+
+def test_too_few_descriptors_for_idle_connections_are_a_reason() -> None:
+    with (
+        pytest.raises(BenchError, match=r"take 100,000,200 descriptors, [\d,]+ are"),
+        idle.descriptors(100000000),
+    ):
+        pass
+
+
+# Files.
+
+
+def test_run_survives_its_file(tmp_path: Path) -> None:
+    run = calls_run()
+    run.note("serve: wrk isn't installed")
+    samples.save(run, tmp_path / "run.json")
+    assert samples.load(tmp_path / "run.json") == run
+
+
+def test_repetitions_of_a_round_count_as_one() -> None:
+    rounds: list[Json] = [
+        {"samples": {"ns": [1.0, 9.0, 2.0]}, "counts": {}},
+        {"samples": {"ns": [4.0, 4.0, 5.0]}, "counts": {}},
+    ]
+    found = Measurement("calls", {}, rounds)
+    assert found.series("ns") == [2.0, 4.0]
+    assert found.median("ns") == 3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("not json", "not a file of flexbench"),
+        ("[]", "not a file of flexbench"),
+        ('{"flexbench": 1}', "not a file of flexbench"),
+        ('{"flexbench": 99}', "another version"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(BenchError, match=reason):
+        samples.load(path)
+
+
+def test_a_missing_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--show", "/nonexistent/file"]) == 1
+    said = capsys.readouterr().err
+    assert said == "flexsc: bench: /nonexistent/file: No such file or directory\n"
+
+
+def test_a_kept_run_is_shown_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.json"
+    samples.save(calls_run(), path)
+    assert command.main(["--show", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "flexsc 0.1.0 (abc123) on Linux 6.1.0, A Processor, 4 cores" in said
+    assert "mitigations: spectre_v2\n" in said
+    assert "1.10 (1.10-1.10)" in said
+
+
+# What isn't installed, and plots.
+
+
+def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(tools, "ELSEWHERE", "/nonexistent")
+    with pytest.raises(BenchError, match="Debian's package nginx-light"):
+        tools.need("nginx")
+    run = empty_run()
+    with pytest.raises(BenchError, match="nginx isn't installed"):
+        serve.measure(run, plan())
+
+
+def test_plots_without_matplotlib_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(BenchError, match="python3-matplotlib"):
+        plot.plot(calls_run(), tmp_path)
+
+
+def test_plots_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
+    run = calls_run()
+    run.measurements += serve_run().measurements + threads_run().measurements
+    run.measurements += programs_run().measurements
+    made = plot.plot(run, tmp_path)
+    assert [p.name for p in made] == [
+        *["calls-close-same.svg", "serve.svg"],
+        *["threads-echo.svg", "threads-entries.svg"],
+        *["programs-apache-kept.svg", "programs-apache-closed.svg"],
+        *["programs-mariadb-point_select.svg", "programs-mariadb-read_write.svg"],
+    ]
+    assert all("<svg" in p.read_text() for p in made)
+
+
+# Cores.
+
+
+def test_lists_of_cores_are_read() -> None:
+    assert machine.cores_of("0,4-6") == {0, 4, 5, 6}
+
+
+def test_one_core_is_too_few() -> None:
+    with pytest.raises(BenchError, match="takes two cores"):
+        machine.choose({0})
+
+
+def test_memory_is_read_by_more_and_more_cores() -> None:
+    assert memory.cores_of(machine.Cores(3, 2, [0, 1, 2])) == [
+        *[[3], [3, 2], [3, 2, 1, 0]]
+    ]
+    assert memory.cores_of(machine.Cores(2, 1, [0, 1])) == [[2], [2, 1], [2, 1, 0]]
+    assert memory.cores_of(machine.Cores(1, 0, [0])) == [[1], [1, 0]]
+
+
+def test_memory_is_compared_with_one_core() -> None:
+    run = empty_run()
+    for cores, plain, vector in (("3", 4.0, 8.0), ("3,2", 8.0, 12.0)):
+        samples = {"plain_bytes_per_tick": [plain], "vector_bytes_per_tick": [vector]}
+        rounds: list[Json] = [{"samples": samples, "counts": {}}] * 3
+        key: Settings = {"cores": cores, "mib": 256, "reps": 5}
+        run.measurements.append(Measurement("memory", key, rounds))
+    (text,) = memory.show(run)
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("2 ")]
+    assert row == ["2", "8.00", "2.00", "(2.00-2.00)", "12.0", "1.50", "(1.50-1.50)"]
+
+
+def test_settings_are_recorded_without_a_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "net" / "ipv4" / "tcp_rmem"
+    path.parent.mkdir(parents=True)
+    path.write_text("4096\t131072\t6291456\n")
+    monkeypatch.setattr(machine, "SYS", tmp_path)
+    found = machine.settings()
+    assert found["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
+    assert found["net.ipv4.tcp_tw_recycle"] is None
+    assert not [name for name in found if "ethX" in name]
+
+
+def test_load_stays_off_the_measured_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "siblings", lambda core: {core})
+    assert machine.choose({0, 1, 2, 3}) == machine.Cores(3, 2, [0, 1, 2])
+    assert machine.choose({2, 5}) == machine.Cores(5, 2, [2])
+
+
+def test_the_other_half_of_a_core_is_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
+    halves = {2, 3}
+    monkeypatch.setattr(machine, "siblings", lambda c: halves if c in halves else {c})
+    assert machine.choose({0, 1, 2, 3}) == machine.Cores(3, 1, [0, 1])
+    assert machine.choose({2, 3}) == machine.Cores(3, 2, [2])
+
+
+def test_a_server_on_several_cores_leaves_half_to_its_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "siblings", lambda core: {core})
+    assert machine.counts(set(range(8))) == [1, 2, 4]
+    assert machine.counts({0, 1}) == machine.counts({0}) == [1]
+    assert machine.counts(set(range(13))) == [1, 2, 4]
+    found = machine.choose(set(range(5)), 2)
+    assert found == machine.Cores(4, 2, [0, 1, 2], [3])
+    assert found.server == [4, 3]
+    with pytest.raises(BenchError, match="--cores 3: of the 5 physical cores here, ha"):
+        machine.choose(set(range(5)), 3)
+    with pytest.raises(BenchError, match="are the clients': give 1 at most"):
+        machine.choose({0, 1}, 2)
+
+
+def test_a_server_has_physical_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "siblings", lambda core: {core, (core + 4) % 8})
+    assert machine.counts(set(range(8))) == [1, 2]
+    found = machine.choose(set(range(8)), 2)
+    assert found == machine.Cores(7, 5, [0, 1, 4, 5], [6])
+    with pytest.raises(BenchError, match="of the 4 physical cores here"):
+        machine.choose(set(range(8)), 3)
+
+
+def test_the_server_s_cores_are_named() -> None:
+    assert machine.named({"measured": 3}) == "core 3"
+    assert machine.named({"measured": 3, "servers": [[3]]}) == "core 3"
+    several = {"measured": 3, "servers": [[3], [3, 2]]}
+    assert machine.named(several) == "core 3; cores 3, 2"
+
+
+def test_what_some_numbers_of_cores_had_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def made(kind: str, cores: machine.Cores) -> Iterator[network.Network]:
+        if len(cores.server) == 2:
+            raise BenchError("no second queue")
+        yield network.Network()
+
+    def measure(run: Run, plan: Plan) -> None:
+        count = len(plan.cores.server)
+        run.measurements.append(Measurement("study-peak", {"cores": count}))
+
+    monkeypatch.setattr(command.network, "network", made)
+    monkeypatch.setattr(command.study, "measure", measure)
+    monkeypatch.setattr(machine, "siblings", lambda core: {core})
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)))
+    args = command.parse(["study", "specweb", "--cores", "4,2,1"])
+    run = command.measure(args, ["study"])
+    assert [m.settings["cores"] for m in run.measurements] == [1, 4]
+    assert run.notes == ["2 cores: no second queue"]
+    assert run.machine["cores"]["servers"] == [[7], [7, 6], [7, 6, 5, 4]]
+    args = command.parse(["study", "specweb", "--cores", "2"])
+    with pytest.raises(BenchError, match="no second queue"):
+        command.measure(args, ["study"])
+
+
+@pytest.mark.parametrize(
+    ("samples", "mark"),
+    [
+        ({"busy_percent": [99.0]}, ""),
+        ({"busy_percent": [90.0]}, "*"),
+        ({}, ""),  # a file of an older version
+    ],
+)
+def test_clients_that_are_the_limit_are_told(samples: Json, mark: str) -> None:
+    rounds: list[Json] = [{"samples": {"requests_per_s": [150.0], **samples}}]
+    found = table.rate(Measurement("serve", {}, rounds), "requests_per_s")
+    assert found == f"150{mark}"
+    assert table.explained(found).endswith("its clients were the limit") == bool(mark)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""The flexsc command itself: help, check and stat; what it says when asked wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fixtures import PATIENCE, Server, command, eventually
+
+COMMANDS = ("run", "serve", "check", "stat", "top", "bench")
+
+
+def flexsc(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [command(), *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def one_line(text: str) -> bool:
+    return text.count("\n") == 1 and text.startswith("flexsc: ")
+
+
+def counters(text: str) -> dict[str, float]:
+    found = re.findall(r"^  (\w[\w ]*?) +([\d.]+)  \w", text, re.MULTILINE)
+    return {name: float(value) for name, value in found}
+
+
+# Help
+
+
+@pytest.mark.parametrize("word", ["--help", "-h", "help"])
+def test_help_names_the_commands(word: str) -> None:
+    done = flexsc(word)
+    assert done.returncode == 0 and not done.stderr
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
+
+
+def test_no_command_is_answered_with_the_help() -> None:
+    done = flexsc()
+    assert done.returncode == 2 and not done.stdout
+    assert "usage: flexsc COMMAND" in done.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str) -> None:
+    done = flexsc(name, "--help")
+    assert done.returncode == 0 and not done.stderr
+    assert f"usage: flexsc {name}" in done.stdout
+    assert done.stdout.count("\n") <= 40
+
+
+def test_the_version_is_that_of_the_repository() -> None:
+    version = Path(__file__).resolve().parents[2] / "VERSION"
+    assert flexsc("--version").stdout == f"flexsc {version.read_text().strip()}\n"
+
+
+def test_an_unknown_command_is_one_clear_line() -> None:
+    done = flexsc("surve")
+    assert done.returncode == 2 and not done.stdout
+    assert one_line(done.stderr) and '"surve"' in done.stderr
+
+
+# check
+
+
+def test_check_has_a_line_for_each_engine() -> None:
+    done = flexsc("check")
+    lines = done.stdout.splitlines()
+    names = [re.split(r" (?!kmod|uring)", line)[0] for line in lines]
+    engines = ["uring", "threads", "kmod", "sync"]
+    assert names == [*engines, "send: kmod", "send: uring", "run"]
+    works = [re.search(" works(, but|$)", line) is not None for line in lines]
+    needed = [works[i] for i in (0, 1, 3, 5, 6)]
+    assert done.returncode == int(not all(needed))
+    assert works[3]
+
+
+def test_check_takes_an_engine() -> None:
+    done = flexsc("check", "sync")
+    assert (done.returncode, done.stdout) == (0, "sync     works\n")
+
+
+def test_check_tells_what_is_no_engine() -> None:
+    assert flexsc("check", "warp").returncode == 2
+    assert flexsc("check", "sync", "threads").returncode == 2
+
+
+def test_check_tells_what_flexsc_run_says(tmp_path: Path) -> None:
+    for version in ("4.0", "4.1"):
+        (tmp_path / f"libZydis.so.{version}").touch()
+    done = flexsc("check", LD_LIBRARY_PATH=str(tmp_path))
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("run      works, but libc can't be patched")
+
+
+def test_check_ignores_the_choice_of_an_engine() -> None:
+    assert flexsc("check", FLEXSC_ENGINE="sync").stdout == flexsc("check").stdout
+
+
+# stat
+
+
+def test_stat_shows_what_a_server_does(server: Server, engine: str) -> None:
+    def seen() -> dict[str, float]:
+        done = flexsc("stat", str(server.process.pid))
+        assert done.returncode == 0 and not done.stderr
+        assert f"engine {engine}" in done.stdout
+        return counters(done.stdout)
+
+    server.get("/hello.txt")
+    before = seen()
+    for _ in range(20):
+        assert server.get("/hello.txt").status == 200
+    # Each takes at least five calls.
+    assert eventually(lambda: seen()["completed"] >= before["completed"] + 100)
+    after = seen()
+    executed = sum(after[f"by_{how}"] for how in ("inline", "uring", "thread"))
+    assert executed <= after["posted"]
+    assert executed >= after["completed"] - after["cancelled"]
+    assert after["outstanding"] == after["posted"] - after["completed"]
+    assert after["batches"] > before["batches"]
+    assert after["mode_switches"] > before["mode_switches"]
+    assert after["entries"] <= after["max_entries"]
+
+
+def test_stat_tells_that_there_is_no_loop() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) as process:
+        done = flexsc("stat", str(process.pid))
+        process.communicate(b"\n")
+    assert done.returncode == 1 and not done.stdout
+    assert one_line(done.stderr) and str(process.pid) in done.stderr
+
+
+def test_stat_tells_that_there_is_no_process() -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    done = flexsc("stat", str(process.pid))
+    assert done.returncode == 1 and one_line(done.stderr)
+
+
+@pytest.mark.parametrize("word", ["", "0", "-1", "x", "1x", "../self"])
+def test_stat_takes_nothing_but_a_process(word: str) -> None:
+    done = flexsc("stat", word)
+    assert done.returncode == 2 and "usage: flexsc stat PID" in done.stderr
+
+
+# The engine of the environment
+
+
+def test_the_environment_chooses_the_engine(tree: Path) -> None:
+    def say_threads() -> None:
+        os.environ["FLEXSC_ENGINE"] = "threads"
+
+    kept = os.environ.get("FLEXSC_ENGINE")
+    say_threads()
+    try:
+        server = Server(tree)
+    finally:
+        del os.environ["FLEXSC_ENGINE"]
+        if kept is not None:
+            os.environ["FLEXSC_ENGINE"] = kept
+    try:
+        assert "engine threads" in "\n".join(server.messages)
+        assert server.get("/hello.txt").status == 200
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize("name", ["warp", "sync"])
+def test_an_engine_that_cannot_serve_is_one_clear_line(name: str, tree: Path) -> None:
+    done = flexsc("serve", str(tree), "-p", "0", FLEXSC_ENGINE=name)
+    assert done.returncode != 0 and not done.stdout
+    assert one_line(done.stderr) and name in done.stderr

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""The small programs that show how the library is used do what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fixtures import PATIENCE, command
+
+
+def example(name: str) -> str:
+    path = Path(command()).resolve().parents[1] / "examples" / name
+    if not path.is_file():
+        pytest.skip(f"{path} isn't built")
+    return str(path)
+
+
+def test_a_journal_saves_each_line(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    done = subprocess.run(
+        [example("journal"), journal],
+        input="one\ntwo\nthree\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stdout == "1 saved\n2 saved\n3 saved\n"
+    assert journal.read_text() == "one\ntwo\nthree\n"
+
+
+def test_a_journal_on_a_full_disk_saves_nothing() -> None:
+    done = subprocess.run(
+        [example("journal"), "/dev/full"],
+        input="one\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "line 1: -28 of 4 bytes written" in done.stderr
+
+
+@pytest.mark.parametrize("way", [[], ["-p"]])
+def test_a_crawl_reads_every_file(tmp_path: Path, way: list[str]) -> None:
+    sizes = [n * n * 17 for n in range(300)]
+    names = [tmp_path / str(n) for n in range(len(sizes))]
+    for name, size in zip(names, sizes, strict=True):
+        name.write_bytes(bytes(size))
+    done = subprocess.run(
+        [example("crawl"), *way],
+        input="".join(f"{name}\n" for name in [*names, tmp_path / "none"]),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stdout.startswith(f"301 files, {sum(sizes)} bytes; ")
+    assert done.stderr == f"{tmp_path}/none: No such file or directory\n"
+
+
+@contextlib.contextmanager
+def greeting(text: bytes) -> Iterator[tuple[int, threading.Event]]:
+    """A server that says this to its first client, then is silent."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connections = []
+        met = threading.Event()
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                connections.append(connection)
+                connection.sendall(text)
+                met.set()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield int(listener.getsockname()[1]), met
+        thread.join(PATIENCE)
+        for connection in connections:
+            connection.close()
+
+
+def fetch(port: int, seconds: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [example("fetch"), "localhost", str(port), str(seconds)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_fetch_says_what_a_server_sends() -> None:
+    with greeting(b"hello") as (port, _), fetch(port, 30) as program:
+        out, _ = program.communicate(timeout=PATIENCE)
+        assert out == "hello"
+        assert program.returncode == 0
+
+
+def test_fetch_loses_patience() -> None:
+    with greeting(b"") as (port, _), fetch(port, 1) as program:
+        _, error = program.communicate(timeout=PATIENCE)
+        assert "receiving: Timer expired" in error
+        assert program.returncode == 1
+
+
+def test_fetch_is_interrupted() -> None:
+    with greeting(b"") as (port, met), fetch(port, 60) as program:
+        assert met.wait(PATIENCE)
+        program.send_signal(signal.SIGINT)
+        _, error = program.communicate(timeout=PATIENCE)
+        assert program.returncode == 1
+        assert error.startswith(("connecting: ", "receiving: "))
+
+
+def test_loops_share_a_listener() -> None:
+    program = subprocess.Popen(
+        [example("loops"), "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert program.stdin
+    assert program.stdout
+    with program:
+        port = int(program.stdout.readline())
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+        for number, client in enumerate(clients):
+            client.settimeout(PATIENCE)
+            client.sendall(b"%d" % number * 1000)
+        for number, client in enumerate(clients):
+            text = b"%d" % number * 1000
+            got = b""
+            while len(got) < len(text):
+                got += client.recv(4096)
+            assert got == text
+        for client in clients[::2]:
+            client.close()
+        program.stdin.close()
+        assert program.wait(PATIENCE) == 0
+        for client in clients:
+            client.close()
+
+
+@contextlib.contextmanager
+def echo(*arguments: str) -> Iterator[int]:
+    with subprocess.Popen(
+        [example("echo"), "0", *arguments], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout
+            yield int(server.stdout.readline())
+            assert server.poll() is None
+        finally:
+            server.kill()
+
+
+def exchange(port: int, data: bytes) -> bytes:
+    """What comes back, received while it is sent and to the end."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+
+        def send() -> None:
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        back = bytearray()
+        while len(back) < len(data) and (part := client.recv(65536)):
+            back += part
+        sender.join(PATIENCE)
+    return bytes(back)
+
+
+@pytest.mark.parametrize("arguments", [(), ("one",)])
+def test_an_echo_is_whole(arguments: tuple[str, ...]) -> None:
+    data = bytes(range(256)) * 200
+    with echo(*arguments) as port, contextlib.ExitStack() as idle:
+        for _ in range(50):
+            idle.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+        for _ in range(20):
+            assert exchange(port, data) == data
+
+
+def test_an_echo_waits_for_who_does_not_listen() -> None:
+    with echo() as port, socket.create_connection(("127.0.0.1", port)) as client:
+        client.setblocking(False)
+        sent = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                sent += client.send(bytes(1 << 16))
+        # Its buffers aren't all, and it loses nothing.
+        assert exchange(port, b"still there") == b"still there"
+        client.settimeout(PATIENCE)
+        while sent:
+            sent -= len(client.recv(1 << 16))
+
+
+def test_a_program_that_computes_hears_of_signals() -> None:
+    with subprocess.Popen(
+        [example("hello-send"), "30"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as hello:
+        assert hello.stdout
+        for _ in range(3):
+            time.sleep(0.5)
+            hello.send_signal(signal.SIGINT)
+            assert hello.stdout.readline() == "received SIGINT\n"
+        assert re.fullmatch(r"[1-9]\d* primes in \d seconds\n", hello.stdout.read())
+        assert hello.wait(PATIENCE) == 0

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""The manual: each public function, counter and option is in it, and its examples
+compile."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fixtures import PATIENCE, command
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(command()).resolve().parents[1]
+PAGES = {path.name: path.read_text() for path in (ROOT / "man").glob("*.3")}
+
+
+def section(page: str, name: str) -> str:
+    found = re.search(rf"^\.Sh {name}\n(.*?)(?=^\.Sh |\Z)", PAGES[page], re.M | re.S)
+    assert found, (page, name)
+    return found[1]
+
+
+def names(page: str) -> set[str]:
+    return set(re.findall(r"^\.Nm (flexsc_\w+)", section(page, "NAME"), re.M))
+
+
+def public() -> set[str]:
+    """The functions that the headers declare, but for those of single calls."""
+    found: set[str] = set()
+    for header in (ROOT / "include" / "flexsc").glob("*.h"):
+        code = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
+        # At the beginning of a line, as no call of one is.
+        found.update(re.findall(r"^\w[\w\s*]*?\b(flexsc_\w+)\(", code, re.M))
+    # What netdb.h has posted by flexsc_loop_work().
+    return found - {"flexsc_getaddrinfo_run"}
+
+
+def test_each_public_function_has_a_page() -> None:
+    assert len(public()) > 50
+    named = [name for page in PAGES for name in names(page)]
+    assert sorted(named) == sorted(public())
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_a_page_has_its_functions_in_its_synopsis(page: str) -> None:
+    shown = re.findall(r"^\.F[no] (flexsc_\w+)", section(page, "SYNOPSIS"), re.M)
+    assert set(shown) - {"flexsc_NAME", "flexsc_loop_NAME"} == names(page)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_examples_compile(page: str, tmp_path: Path) -> None:
+    text = re.search(
+        r"^\.Bd -literal\n(.*?)^\.Ed", section(page, "EXAMPLES"), re.M | re.S
+    )
+    assert text
+    source = tmp_path / "example.c"
+    source.write_text(text[1].replace(r"\e", "\\"))
+    subprocess.run(
+        [
+            "cc",
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsyntax-only",
+            f"-I{ROOT / 'include'}",
+            f"-I{ROOT / 'include/uapi'}",
+            f"-I{BUILD / 'include'}",
+            source,
+        ],
+        timeout=PATIENCE,
+        check=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "header", "name"),
+    [
+        ("flexsc-stats.3", "stats.h", "flexsc_stats"),
+        ("flexsc-loop.3", "loop.h", "flexsc_options"),
+    ],
+)
+def test_the_manual_has_every_counter_and_option(
+    page: str, header: str, name: str
+) -> None:
+    text = (ROOT / "include" / "flexsc" / header).read_text()
+    body = re.search(rf"^struct {name} {{(.*?)^}}", text, re.M | re.S)
+    assert body
+    code = re.sub(r"/\*.*?\*/", "", body[1], flags=re.S)
+    fields = set(re.findall(r"(\w+);", code)) - {"size"}
+    assert len(fields) > 5
+    tagged = re.findall(r"^\.It Va (.*)$", PAGES[page], re.M)
+    assert fields - set(re.findall(r"\w+", " ".join(tagged))) == set()
+
+
+def test_man_finds_a_function(tmp_path: Path) -> None:
+    if not shutil.which("man"):
+        pytest.skip("no man")
+    subprocess.run(
+        ["meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", tmp_path],
+        timeout=PATIENCE,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    folder = next(tmp_path.rglob("man3")).parent
+    shown = subprocess.run(
+        ["man", "-M", folder, "flexsc_loop_deadline"],
+        timeout=PATIENCE,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert "FLEXSC-CALL(3)" in shown.stdout

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""Real programs, each started as it is or under flexsc run, and their clients.
+
+A way says how: "native" is the oracle, which shows that the test itself is
+right; "uring-4" is flexsc run with that engine and so many carriers, "unpatched-2"
+the same with uring where libc can't be patched. A program has a process group of
+its own, which ends with it, by its id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from fixtures import PATIENCE, busy, command, eventually
+
+# Seconds that a program may take to begin: the machine's disk may stand still.
+BEGIN = 40.0
+
+WAYS = ("native", "uring-1", "uring-4", "threads-1", "threads-4")
+CARRIED = WAYS[1:]
+UNPATCHED = "unpatched-2"
+SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def installed(name: str, package: str) -> str:
+    """Where this program is; without it, the test is skipped."""
+    path = shutil.which(name, path=SYSTEM_PATH)
+    if path is None:
+        pytest.skip(f"no {name}: install {package}")
+    return path
+
+
+def compiled(folder: Path, source: str, *options: str) -> str:
+    """A C program of a test's own; without a compiler, the test is skipped."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no cc: install gcc")
+    (folder / "program.c").write_text(source)
+    argv = [compiler, "-O1", "-w", *options, "-o", "program", "program.c"]
+    subprocess.run(argv, cwd=folder, check=True, timeout=60)
+    return str(folder / "program")
+
+
+def launcher(way: str) -> list[str]:
+    """What to put before a program's name."""
+    if way == "native":
+        return []
+    engine, _, carriers = way.partition("-")
+    before = []
+    if engine == "unpatched":
+        before = ["env", "FLEXSC_PATCH=0"]
+        engine = "uring"
+    return [*before, command(), "run", "--engine", engine, "-c", carriers]
+
+
+def free_port(kind: int = socket.SOCK_STREAM) -> int:
+    """Nobody has it now; for programs that can't say which one they chose."""
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    """Does something listen there?"""
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+class Program:
+    """A program that runs until it is told to end; what it says goes to a file.
+
+    A constructor may fail before started() has the program. So the constructor of a
+    subclass does nothing but wait behind this one: a wait that fails ends the program.
+    """
+
+    def __init__(
+        self,
+        way: str,
+        argv: list[str],
+        log: Path,
+        *,
+        cwd: Path | None = None,
+    ) -> None:
+        self.log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [*launcher(way), *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=cwd,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def wait_until(self, ready: Callable[[], bool], limit: float = BEGIN) -> None:
+        """Wait until the program is ready. If that fails, the program is ended, and the
+        error has its last words.
+        """
+        try:
+            done = eventually(lambda: self.process.poll() is not None or ready(), limit)
+            status = self.process.poll()
+            if status is not None or not done:
+                where = "" if status is not None else whereabouts(self.process.pid)
+                raise RuntimeError(
+                    f"not ready, status {status}:\n{self.said()[-3000:]}\n{where}"
+                )
+        except BaseException:
+            self.end()
+            raise
+
+    def listen(self, port: int, limit: float = BEGIN) -> None:
+        self.wait_until(lambda: answers(port), limit)
+
+    def stop(self, signo: int = signal.SIGTERM, limit: float = PATIENCE) -> int:
+        """When nobody asks for anything; but who kills it needn't wait for that."""
+        if signo != signal.SIGKILL:
+            found = busy(family(self.process.pid))
+            assert not found, f"{found} go on computing:\n{self.said()[-3000:]}"
+        self.process.send_signal(signo)
+        return self.process.wait(limit)
+
+    def end(self) -> None:
+        """It and everybody that it started, at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+def whereabouts(pid: int) -> str:
+    """Where each thread of its waits, by the kernel and by the runtime, and whether
+    the machine's disk is what all wait for.
+    """
+    lines = [Path("/proc/pressure/io").read_text()]
+    for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
+        with contextlib.suppress(OSError):
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+            call = (task / "syscall").read_text().strip()
+            name = (task / "comm").read_text().strip()
+            wchan = (task / "wchan").read_text()
+            lines.append(f"{task.name} {name} {state} {wchan} {call}")
+    stat = [command(), "stat", str(pid)]
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            stat, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        lines += [done.stdout, done.stderr]
+    return "\n".join(lines)
+
+
+def rings(pid: int) -> int:
+    """How many io_uring instances this process has."""
+    count = 0
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            count += "[io_uring]" in os.readlink(f"/proc/{pid}/fd/{name}")
+    return count
+
+
+def children(pid: int) -> list[int]:
+    """Of any of its threads."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def family(pid: int) -> list[int]:
+    """It and all that it started, as long as they last."""
+    found = [pid]
+    for member in found:
+        with contextlib.suppress(OSError):
+            found += children(member)
+    return found
+
+
+AnyProgram = TypeVar("AnyProgram", bound=Program)
+
+
+@contextlib.contextmanager
+def started(program: AnyProgram) -> Iterator[AnyProgram]:
+    try:
+        yield program
+    finally:
+        program.end()
+
+
+def carried_by(way: str, pids: Iterable[int]) -> bool:
+    """Do these run as the way says, and not natively after all?"""
+    if way == "native":
+        return True
+    engine, _, carriers = way.partition("-")
+    for pid in pids:
+        if "libflexsc-threads" not in Path(f"/proc/{pid}/maps").read_text():
+            return False
+        if engine != "threads" and rings(pid) < int(carriers):
+            return False
+    return True
+
+
+def at_once(n: int, work: Callable[[int], None], limit: float = 15.0) -> None:
+    """work(0) to work(n - 1), each in a thread; the first error is raised."""
+    errors: list[BaseException] = []
+
+    def one(i: int) -> None:
+        try:
+            work(i)
+        except BaseException as error:  # noqa: BLE001 (raised below)
+            errors.append(error)
+
+    threads = [threading.Thread(target=one, args=(i,), daemon=True) for i in range(n)]
+    end = time.monotonic() + limit
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    if errors:
+        raise errors[0]
+    late = sum(thread.is_alive() for thread in threads)
+    assert not late, f"{late} of {n} clients have no answer after {limit} s"

@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: MIT
+"""Test the kernel module in virtual machines.
+
+    suite.py --build DIR --work DIR [--kernel VERSION]... [PROGRAM...]
+    suite.py --machine aarch64 --libraries DIR ...
+
+Builds the module for each kernel whose headers are installed (Debian's package
+linux-headers-VERSION), for the newest of the release's backports and for that of
+the next release's, fetches their images, and runs test programs of the build in
+guests: those of the module's own interface, and the conformance suite with the
+engine "kmod". These are the kernels that packaging/dkms names. For another machine
+than this it cross-builds for the first two, with headers that are fetched, and boots the
+newer (the other, arm64's 6.1, can't run the module: docs/kmod.md).
+
+The last line is "N passed, N failed, N skipped"; the status is 0 if none failed,
+3 if nothing could be tried: apt has no source of a kernel, or there is no QEMU.
+A module that isn't built has failed, and so has a guest that doesn't boot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from guest import CRASHED, NO_GUEST, TIMEOUT, Guest, GuestError, NoGuestError
+from kernels import (
+    DEBIAN,
+    Kernel,
+    KernelError,
+    NoKernelError,
+    backports,
+    command,
+    image_of,
+    newest,
+    release,
+    unpack,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+NO_KERNEL = 3
+DKMS = "packaging/dkms/dkms.conf.in"
+SECONDS = 400.0
+
+# Programs that share a guest: each group takes about as long.
+GROUPS = (
+    (
+        "kmod-interface",
+        "kmod-owner",
+        "conformance-results_file",
+        "conformance-results_other",
+    ),
+    ("kmod-cancelling", "kmod-leaving", "kmod-watched", "kmod-handled"),
+    ("kmod-cores",),
+    ("kmod-dying",),
+    ("kmod-rights",),
+    ("kmod-watchdog", "kmod-instructions"),
+    ("kmod-send",),
+    ("send-delivery", "send-accept", "send-many"),
+    ("send-notify", "send-cost", "send-signal"),
+    ("kmod-upcall",),
+    ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
+    ("kmod-hostile", "kmod-closing"),
+    ("kmod-filtered", "kmod-choice", "conformance-blocking", "conformance-restricted"),
+    ("conformance-cancel", "conformance-posting", "conformance-table"),
+    ("conformance-loop", "conformance-deadline", "conformance-stats"),
+    ("conformance-results_socket", "conformance-receiving", "conformance-timer"),
+    (
+        "conformance-closing",
+        "conformance-chain",
+        "conformance-descriptors",
+        "pairs loop=1 few=1",
+    ),
+    ("conformance-process", "conformance-signal", "conformance-fork"),
+    ("conformance-capacity", "conformance-cancel_each", "conformance-wake"),
+    ("conformance-embed", "conformance-harvest", "conformance-work"),
+    (
+        "conformance-multishot",
+        "conformance-fixed",
+        "conformance-direct",
+        "conformance-direct_batches",
+    ),
+    ("kmod-serve",),
+)
+
+# What a program takes along, besides itself.
+COMPANIONS = {
+    "kmod-serve": (
+        "tests/kmod-http",
+        "cmd/flexsc",
+        "examples/http-events",
+    ),
+    "kmod-hostile": ("tests/kmod-victim",),
+    "kmod-fuzz": ("tests/kmod-victim",),
+    "kmod-instructions": ("cmd/flexsc",),
+    "pairs": ("tests/pair",),
+}
+# Those that need more processors than two, or one.
+CPUS = {"kmod-cores": 4, "kmod-watchdog": 1, "kmod-instructions": 1}
+# What their guest's kernel is told.
+PARAMETERS = {
+    "kmod-dying": "slub_debug=FZPU,task_struct",
+    "kmod-rights": "lsm=landlock",
+    "kmod-upcall": "vsyscall=xonly",
+}
+# Their guest's clock counts instructions, and nothing while all processors idle.
+COUNTED = dict.fromkeys(("kmod-watchdog", "kmod-instructions"), "shift=0,sleep=off")
+# Their module makes a call that ends its thread, as a mistake of the kernel's does.
+MORTAL = {"kmod-dying"}
+
+
+@dataclass
+class Target:
+    """What programs run on: a guest that has none yet."""
+
+    name: str
+    guest: Guest
+    mortal: Path  # the module for MORTAL
+    slower: int = 3  # than the tests expect a machine to be
+    seconds: float = SECONDS  # for a group
+    before: str = ""  # what a guest does before its programs,
+    after: str = ""  # and behind them
+    late: Collection[str] = ()  # programs that may fail, for they need a clock
+
+
+@dataclass
+class Tally:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: Tally) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+def modules_of(kernel: Kernel, work: Path) -> tuple[Path, Path]:
+    """Built in a copy of its sources, as they would be packaged; and the mortal one."""
+    name = f"{kernel.version}-{kernel.machine}"
+    sources = work / "sources" / name
+    shutil.rmtree(sources, ignore_errors=True)
+    for part in ("kmod", "include/uapi"):
+        shutil.copytree(ROOT / part, sources / part)
+    kernel.make(sources / "kmod")
+    module = stripped(kernel, sources, work / "modules" / name)
+    with (sources / "kmod" / "calls.def").open("a") as calls:
+        print("ALLOWED(reboot)", file=calls)
+    kernel.make(sources / "kmod")
+    return module, stripped(kernel, sources, work / "modules" / name / "mortal")
+
+
+def stripped(kernel: Kernel, sources: Path, folder: Path) -> Path:
+    module = folder / "flexsc.ko"
+    folder.mkdir(parents=True, exist_ok=True)
+    # Without what only a debugger wants it is a twentieth of the size.
+    cross = (
+        "" if kernel.machine == platform.machine() else f"{kernel.machine}-linux-gnu-"
+    )
+    command(f"{cross}strip", "-g", "-o", module, sources / "kmod" / "flexsc.ko")
+    return module
+
+
+def busybox_of(machine: str, work: Path) -> Path | None:
+    """For a guest of another machine than this."""
+    if machine == platform.machine():
+        return None
+    root = work / f"busybox-{machine}"
+    if not root.exists():
+        with tempfile.TemporaryDirectory(dir=work) as folder:
+            name = f"busybox-static:{DEBIAN[machine]}"
+            unpack([name], Path(folder), Path(folder) / "files", [])
+            (Path(folder) / "files").rename(root)
+    return root / "bin" / "busybox"
+
+
+def prepare(
+    kernel: Kernel, work: Path, libraries: Sequence[Path] = ()
+) -> Target | None:
+    """Build the module; None: that is all, as this kernel can't be booted."""
+    module, mortal = modules_of(kernel, work)
+    if not kernel.image and kernel.machine == platform.machine():
+        kernel.image = image_of(kernel, work)
+    if not kernel.image:
+        return None
+    guest = Guest(
+        kernel.image,
+        [module],
+        memory=1500,
+        machine=kernel.machine,
+        busybox=busybox_of(kernel.machine, work),
+        libraries=list(libraries),
+    )
+    return Target(f"{kernel.version}-{kernel.machine}", guest, mortal)
+
+
+def programs(build: Path, *names: str) -> list[Path]:
+    """These, and what they take along."""
+    others = [build / path for name in names for path in COMPANIONS.get(name, ())]
+    return [build / "tests" / name for name in names] + others
+
+
+def run_group(
+    target: Target, build: Path, commands: Sequence[str], log: Path
+) -> tuple[int, str, float]:
+    """Their output, each program's behind a line with its name, and the seconds."""
+    begin = time.monotonic()
+    names = list(map(program_of, commands))
+    cpus = CPUS.get(names[0], 2)
+    parameters = [PARAMETERS[name] for name in names if name in PARAMETERS]
+    guest = replace(
+        target.guest,
+        files=programs(build, *names),
+        cpus=cpus,
+        icount=COUNTED.get(names[0], ""),
+        parameters=" ".join([target.guest.parameters, *parameters]),
+    )
+    if MORTAL & set(names):
+        guest.modules = [target.mortal]
+    each = [
+        f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) "
+        f"FLEXSC_SEND=kmod {command}; "
+        for command in commands
+    ]
+    script = (
+        "engine() { case $1 in kmod-*) echo sync ;; *) echo kmod ;; esac; }; "
+        f"export FLEXSC_TEST_SLOWER={target.slower}; "
+        f"{target.before} {''.join(each)} {target.after}"
+    )
+    with tempfile.TemporaryFile("w+") as output:
+        try:
+            status = guest.run(f"sh -c {quoted(script)}", target.seconds, log, output)
+        except (GuestError, OSError) as error:
+            print(error, file=output)
+            status = NO_GUEST
+        output.seek(0)
+        return status, output.read(), time.monotonic() - begin
+
+
+def program_of(command: str) -> str:
+    return command.split()[0]
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def count(said: str, late: Collection[str], tally: Tally) -> int:
+    """Of TAP; a program that came to no end, or had no test, has failed. Returns how
+    many programs began.
+    """
+    parts = said.split("== ")[1:]
+    for part in parts:
+        may_fail = program_of(part) in late
+        for line in part.splitlines():
+            if re.match(r"not ok ", line):
+                tally.failed += not may_fail
+                tally.skipped += may_fail
+            elif re.match(r"ok .*# SKIP", line):
+                tally.skipped += 1
+            elif re.match(r"ok ", line):
+                tally.passed += 1
+        results = len(re.findall(r"^(?:not )?ok ", part, re.MULTILINE))
+        plan = re.search(r"^1\.\.(\d+)", part, re.MULTILINE)
+        if not plan or int(plan[1]) != results or not results:
+            tally.failed += 1
+    return len(parts)
+
+
+def processors() -> int:
+    """That we may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def test(
+    target: Target, build: Path, groups: Iterable[Sequence[str]], work: Path
+) -> Tally:
+    tally = Tally()
+    jobs = [
+        (group, work / f"kernel-{target.name}-{i}.log")
+        for i, group in enumerate(groups)
+    ]
+    # A guest has two processors, and most of the time one of them idles.
+    with ThreadPoolExecutor(processors()) as pool:
+        runs = pool.map(lambda job: run_group(target, build, *job), jobs)
+        for (group, log), (status, said, took) in zip(jobs, runs, strict=True):
+            names = ", ".join(group)
+            print(f"\n{target.name}: {names}: {took:.0f} s\n{said}", flush=True)
+            begun = count(said, target.late, tally)
+            if status in (CRASHED, TIMEOUT, NO_GUEST):
+                print(f"the guest failed (status {status}); its kernel said:")
+                if log.exists():
+                    said = log.read_text(errors="replace")
+                    print(*said.splitlines()[-60:], sep="\n")
+                tally.failed += 1
+            elif begun < len(group):
+                print(f"only {begun} of these programs began")
+                tally.failed += 1
+    return tally
+
+
+def programs_of(groups: Iterable[Sequence[str]]) -> set[str]:
+    return {program_of(command) for group in groups for command in group}
+
+
+def chosen(
+    groups: Iterable[Sequence[str]], wanted: Collection[str]
+) -> list[tuple[str, ...]]:
+    """The groups with only these programs."""
+    less = (tuple(c for c in group if program_of(c) in wanted) for group in groups)
+    return [group for group in less if group]
+
+
+def kernels(machine: str, work: Path, total: Tally) -> list[Kernel]:
+    """The release's, and those of backports that can be reached."""
+    found: list[Kernel] = []
+    sources = [release, backports]
+    if machine == platform.machine():
+        sources.append(newest)
+    with ThreadPoolExecutor(len(sources)) as pool:
+        looks = [(find, pool.submit(find, machine, work)) for find in sources]
+    for find, look in looks:
+        try:
+            more = look.result()
+        except NoKernelError as error:
+            print(f"skipped: no kernel of {find.__name__}: {error}")
+            total.skipped += 1
+        except KernelError as error:
+            print(f"FAILED {find.__name__}: {error}")
+            total.failed += 1
+        else:
+            versions = [kernel.version for kernel in more]
+            found = [kernel for kernel in found if kernel.version not in versions]
+            found += more
+    return found
+
+
+def note_untried(kernel: Kernel) -> None:
+    """DKMS's list doesn't follow the archive by itself."""
+    conf = (ROOT / DKMS).read_text()
+    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)\$debian"$', conf, re.MULTILINE)
+    if not found or not re.match(rf"{found[1]}\.", kernel.version):
+        print(f"note: DKMS doesn't build for {kernel.version}: see {DKMS}")
+
+
+def try_on(
+    kernel: Kernel,
+    prepared: Future[Target | None],
+    given: argparse.Namespace,
+    work: Path,
+    wanted: Collection[str],
+) -> Tally:
+    """Run what is wanted on this kernel, once the module for it is built."""
+    try:
+        target = prepared.result()
+        if target:
+            target.guest.qemu()
+            note_untried(kernel)
+            return test(target, given.build, chosen(GROUPS, wanted), work)
+    except (NoKernelError, NoGuestError) as error:
+        print(f"skipped: {kernel.version}: {error}")
+        return Tally(skipped=1)
+    except KernelError as error:
+        print(f"FAILED {kernel.version}: {error}")
+        return Tally(failed=1)
+    print(f"{kernel.version}: built for {kernel.machine}")
+    return Tally(passed=1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Test the kernel module.")
+    add = parser.add_argument
+    add("--build", type=Path, required=True, help="where the tests are built")
+    add("--work", type=Path, required=True, help="for kernels and modules")
+    add("--kernel", action="append", default=[], help="only this version")
+    add("--machine", choices=DEBIAN, default=platform.machine())
+    add("--libraries", type=Path, action="append", default=[], help="of that machine")
+    add("--once", default="$", help="on the first kernel only: programs so named")
+    add("program", nargs="*", help="only these")
+    given = parser.parse_args()
+    unknown = set(given.program) - programs_of(GROUPS)
+    if unknown:
+        parser.error(f"no such program: {', '.join(sorted(unknown))}")
+    work = given.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    wanted = set(given.program or programs_of(GROUPS))
+    total = Tally()
+    # Fetching waits for others, and guests of one kernel don't need the next.
+    with ThreadPoolExecutor(1) as pool:
+        prepared = [
+            (kernel, pool.submit(prepare, kernel, work, given.libraries))
+            for kernel in kernels(given.machine, work, total)
+            if not given.kernel or kernel.version in given.kernel
+        ]
+        if given.kernel and not prepared:
+            print(f"FAILED: no such kernel: {', '.join(given.kernel)}")
+            total.failed += 1
+        for kernel, target in prepared:
+            found = try_on(kernel, target, given, work, wanted)
+            total.add(found)
+            if found.passed:
+                wanted = {name for name in wanted if not re.match(given.once, name)}
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    if not total.passed and not total.failed:
+        return NO_KERNEL
+    return int(total.failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loop whose owner does nothing for a while, as if it was stuck in the kernel, and
+ * another thread that acts as owner meanwhile: lib/run/adopt.h. Each byte is read once,
+ * by one of the two, and whatever was armed in the owner's ring has no effect.
+ */
+#define _GNU_SOURCE
+#include <netinet/in.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+#include "lib/run/adopt.h"
+
+enum { READS = 64, TIMERS = 8 };
+
+static struct {
+	struct flexsc_loop *loop;
+	pthread_t thread;
+	void (*post)(void);	/* what it does before it is stuck */
+	sem_t stuck, back, over, ends;
+} owner;
+
+static int pairs[READS][2];
+static struct call reads[READS], timers[TIMERS];
+static char bytes[READS];
+static bool taken[READS];
+
+static void post_read(struct flexsc_loop *loop, int i)
+{
+	POST(loop, &reads[i], SYS_read, pairs[i][0], &bytes[i], 1);
+}
+
+/* Half of the reads are submitted, and armed; half aren't. */
+static void post_reads_and_timers(void)
+{
+	for (int i = 0; i < READS; i++) {
+		post_read(owner.loop, i);
+		if (i == READS / 2)
+			CHECK(flexsc_loop_dispatch(owner.loop) >= 0);
+	}
+	for (int i = 0; i < TIMERS; i++)
+		CHECK_EQ(flexsc_loop_timer(owner.loop, &timers[i].cb,
+					   1000 * SECOND), 0);
+}
+
+/*
+ * All reads are armed, and then cancelled: some have a deadline that passes. When the
+ * owner becomes stuck the kernel doesn't have all requests to cancel.
+ */
+enum { BY_DEADLINE, SUBMITTED, UNSUBMITTED, WAYS };
+
+static void post_and_cancel_reads(void)
+{
+	for (int i = 0; i < READS; i++)
+		post_read(owner.loop, i);
+	for (int i = BY_DEADLINE; i < READS; i += WAYS)
+		CHECK_EQ(flexsc_loop_deadline(owner.loop, &reads[i].cb, 1), 0);
+	usleep(1000);
+	CHECK(flexsc_loop_dispatch(owner.loop) >= 0);
+	for (int i = SUBMITTED; i < READS; i += WAYS)
+		CHECK_EQ(flexsc_loop_cancel(owner.loop, &reads[i].cb), 0);
+	CHECK_EQ(flexsc_loop_submit(owner.loop), 0);
+	for (int i = UNSUBMITTED; i < READS; i += WAYS)
+		CHECK_EQ(flexsc_loop_cancel(owner.loop, &reads[i].cb), 0);
+}
+
+static void *be_stuck(void *arg)
+{
+	owner.loop = test_loop();
+	owner.post();
+	CHECK_EQ(sem_post(&owner.stuck), 0);
+	CHECK_EQ(sem_wait(&owner.back), 0);
+	flexsc__adopt_revoke(owner.loop);
+	CHECK_EQ(sem_post(&owner.over), 0);
+	CHECK_EQ(sem_wait(&owner.ends), 0);
+	/* It can be used again, until it is empty. */
+	CHECK_EQ(DO(owner.loop, SYS_getpid), getpid());
+	CHECK_EQ(flexsc_loop_run(owner.loop), 0);
+	CHECK_EQ(flexsc_loop_destroy(owner.loop), 0);
+	return arg;
+}
+
+static void begin(void (*post)(void))
+{
+	owner.post = post;
+	CHECK_EQ(sem_init(&owner.stuck, 0, 0) | sem_init(&owner.back, 0, 0) |
+		 sem_init(&owner.over, 0, 0) | sem_init(&owner.ends, 0, 0), 0);
+	for (int i = 0; i < READS; i++) {
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]), 0);
+		reads[i] = (struct call)CALL_INIT;
+	}
+	for (int i = 0; i < TIMERS; i++)
+		timers[i] = (struct call)CALL_INIT;
+	CHECK_EQ(pthread_create(&owner.thread, NULL, be_stuck, NULL), 0);
+	CHECK_EQ(sem_wait(&owner.stuck), 0);
+}
+
+static void send_bytes(int from, int to)
+{
+	for (int i = from; i < to; i++)
+		CHECK_EQ(write(pairs[i][1], "b", 1), 1);
+}
+
+/* What can't be taken completes by itself. */
+static void take_reads(struct flexsc_loop *heir)
+{
+	uint64_t ns;
+
+	for (int i = 0; i < READS; i++) {
+		if (reads[i].runs ||
+		    !flexsc__adopt_take(owner.loop, &reads[i].cb, true, &ns))
+			continue;
+		CHECK_EQ(ns, 0);
+		taken[i] = true;
+		post_read(heir, i);
+	}
+}
+
+static void take_timers(struct flexsc_loop *heir)
+{
+	uint64_t ns;
+
+	for (int i = 0; i < TIMERS; i++) {
+		CHECK(flexsc__adopt_take(owner.loop, &timers[i].cb, false, &ns));
+		CHECK(ns > 900 * SECOND && ns <= 1001 * SECOND);
+		CHECK_EQ(flexsc_loop_timer(heir, &timers[i].cb, 1), 0);
+	}
+}
+
+static unsigned int runs_of(const struct call *calls, int n)
+{
+	unsigned int runs = 0;
+
+	for (int i = 0; i < n; i++)
+		runs += calls[i].runs;
+	return runs;
+}
+
+static void let_owner_return(void)
+{
+	flexsc__adopt_end(owner.loop, owner.thread);
+	CHECK_EQ(sem_post(&owner.back), 0);
+	CHECK_EQ(sem_wait(&owner.over), 0);
+}
+
+static void end(struct flexsc_loop *heir)
+{
+	CHECK_EQ(sem_post(&owner.ends), 0);
+	CHECK_EQ(pthread_join(owner.thread, NULL), 0);
+	CHECK_EQ(flexsc_loop_destroy(heir), 0);
+}
+
+/* Bytes that come while the owner is stuck are still there afterwards. */
+static void end_with_bytes(struct flexsc_loop *heir)
+{
+	send_bytes(0, READS);
+	let_owner_return();
+	end(heir);
+	for (int i = 0; i < READS; i++) {
+		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), 1);
+		CHECK_EQ(recv(pairs[i][0], &bytes[i], 1, MSG_DONTWAIT), -1);
+		CHECK_EQ(reads[i].runs, 1);
+	}
+}
+
+TEST(an_heir_has_what_its_ward_s_loop_had)
+{
+	struct flexsc_loop *heir = test_loop();
+	bool uring = !strcmp(test_engine(), "uring");
+
+	/* The sync engine has nothing pending. */
+	CHECK_EQ(flexsc__adopt_possible(heir), strcmp(test_engine(), "sync") != 0);
+	if (!flexsc__adopt_possible(heir))
+		return;
+	begin(post_reads_and_timers);
+	/* Some come before, some while it is adopted, some after that. */
+	send_bytes(0, READS / 4);
+	flexsc__adopt_begin(owner.loop, heir);
+	flexsc__adopt_results(owner.loop);
+	take_reads(heir);
+	take_timers(heir);
+	send_bytes(READS / 4, READS);
+	while (runs_of(reads, READS) < READS ||
+	       runs_of(timers, TIMERS) < TIMERS) {
+		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
+		CHECK(flexsc_loop_dispatch(heir) >= 0);
+		flexsc__adopt_results(owner.loop);
+	}
+	for (int i = 0; i < READS; i++) {
+		CHECK(!uring || taken[i]);
+		CHECK_EQ(reads[i].runs, 1);
+		CHECK_EQ(reads[i].cb.ret, 1);
+		CHECK_EQ(bytes[i], 'b');
+	}
+	end_with_bytes(heir);
+}
+
+TEST(an_heir_ends_the_calls_that_its_ward_cancelled)
+{
+	struct flexsc_loop *heir = test_loop();
+	uint64_t ns;
+
+	if (!flexsc__adopt_possible(heir))
+		return;
+	begin(post_and_cancel_reads);
+	flexsc__adopt_begin(owner.loop, heir);
+	flexsc__adopt_results(owner.loop);
+	for (int i = 0; i < READS; i++)
+		if (!reads[i].runs && flexsc__adopt_take(owner.loop, &reads[i].cb,
+							 true, &ns)) {
+			CHECK_EQ(ns, 0);
+			reads[i].cb.callback(&reads[i].cb);
+		}
+	/* What can't be taken completes by itself. */
+	while (runs_of(reads, READS) < READS) {
+		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
+		flexsc__adopt_results(owner.loop);
+	}
+	for (int i = 0; i < READS; i++)
+		CHECK_EQ(reads[i].cb.ret,
+			 i % WAYS == BY_DEADLINE ? -ETIME : -ECANCELED);
+	end_with_bytes(heir);
+}
+
+static int listener;
+
+static void post_accept(struct flexsc_loop *loop, struct call *call)
+{
+	*call = (struct call)CALL_INIT;
+	POST(loop, call, SYS_accept, listener, 0, 0);
+	CHECK(flexsc_loop_dispatch(loop) >= 0);
+}
+
+static void post_owners_accept(void)
+{
+	post_accept(owner.loop, &reads[0]);
+}
+
+static struct sockaddr_in listen_on_loopback(void)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t size = sizeof(address);
+
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&address, size), 0);
+	CHECK_EQ(listen(listener, 8), 0);
+	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	return address;
+}
+
+/* A connection wakes only the oldest request that waits for one. */
+TEST(a_ward_that_is_back_takes_no_connection_from_others)
+{
+	const struct sockaddr_in address = listen_on_loopback();
+	struct flexsc_loop *heir = test_loop();
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct call accepted;
+	uint64_t ns;
+
+	if (!flexsc__adopt_possible(heir))
+		return;
+	begin(post_owners_accept);
+	flexsc__adopt_begin(owner.loop, heir);
+	flexsc__adopt_results(owner.loop);
+	/* It stays where a thread of the loop's waits. */
+	if (flexsc__adopt_take(owner.loop, &reads[0].cb, true, &ns)) {
+		let_owner_return();
+		post_accept(heir, &accepted);
+		CHECK_EQ(connect(fd, (const struct sockaddr *)&address,
+				 sizeof(address)), 0);
+		CHECK(await_call(heir, &accepted) >= 0);
+	} else {
+		CHECK(strcmp(test_engine(), "uring") != 0);
+		CHECK_EQ(connect(fd, (const struct sockaddr *)&address,
+				 sizeof(address)), 0);
+		while (!reads[0].runs) {
+			CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
+			flexsc__adopt_results(owner.loop);
+		}
+		let_owner_return();
+	}
+	end(heir);
+}
+
+/* More results than callbacks run in one turn, and than a ring has room for. */
+enum { MANY = 9000 };
+
+static struct call *many;
+static uint64_t *counts;
+static int counter;
+
+static void post_count(struct flexsc_loop *loop, int i)
+{
+	POST(loop, &many[i], SYS_read, counter, &counts[i], sizeof(*counts));
+}
+
+static void post_many(void)
+{
+	for (int i = 0; i < MANY; i++)
+		post_count(owner.loop, i);
+	CHECK_EQ(flexsc_loop_submit(owner.loop), 0);
+}
+
+TEST(an_heir_makes_no_call_again_that_has_a_result)
+{
+	struct flexsc_loop *heir = test_loop();
+	unsigned int n = 0;
+	uint64_t ns;
+
+	if (!flexsc__adopt_possible(heir))
+		return;
+	many = calloc(MANY, sizeof(*many));
+	counts = calloc(MANY, sizeof(*counts));
+	for (int i = 0; i < MANY; i++)
+		many[i] = (struct call)CALL_INIT;
+	counter = eventfd(MANY, EFD_SEMAPHORE);
+	CHECK(counter >= 0);
+	begin(post_many);
+	flexsc__adopt_begin(owner.loop, heir);
+	flexsc__adopt_results(owner.loop);
+	for (int i = 0; i < MANY; i++)
+		if (!many[i].runs &&
+		    flexsc__adopt_take(owner.loop, &many[i].cb, true, &ns)) {
+			post_count(heir, i);
+			n++;
+		}
+	/* Each read takes 1 of MANY, so all end if each is made once. */
+	n = runs_of(many, MANY) + n;
+	while (runs_of(many, MANY) < n) {
+		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
+		CHECK(flexsc_loop_dispatch(heir) >= 0);
+	}
+	let_owner_return();
+	end(heir);
+	for (int i = 0; i < MANY; i++) {
+		CHECK_EQ(many[i].runs, 1);
+		CHECK_EQ(counts[i], 1);
+	}
+	free(many);
+	free(counts);
+}

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that wait delay nothing: not each other, not calls posted later,
+ * however many they are and however few syscall threads or entries there are.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+#include "readers.h"
+
+TEST(blocked_reads_dont_delay_later_calls)
+{
+	struct flexsc_loop *loop = test_loop();
+	uint64_t before;
+
+	NEEDS_WAITING_ENGINE();
+	post_reads(loop, 100);
+	before = now_ns();
+	for (unsigned int i = 0; i < 100; i++) {
+		char path[] = "/proc/self/comm";
+		int64_t fd = DO(loop, SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+
+		CHECK(fd >= 0);
+		CHECK_EQ(DO(loop, SYS_getppid), getppid());
+		CHECK_EQ(DO(loop, SYS_read, fd, path, 4), 4);
+		CHECK_EQ(DO(loop, SYS_close, fd), 0);
+	}
+	CHECK(now_ns() - before < 5 * SECOND);
+	CHECK_EQ(finished, 0);
+	for (unsigned int i = 0; i < 100; i++)
+		feed(i);
+	CHECK(run_until(loop, &finished, 100, 5000));
+	for (unsigned int i = 0; i < 100; i++)
+		check_fed(i);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Each completes when its own pipe is fed, long before the others are. */
+TEST(more_reads_block_than_there_are_threads)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+	unsigned int order[PIPES];
+
+	NEEDS_WAITING_ENGINE();
+	post_reads(loop, PIPES);
+	shuffle(order, PIPES);
+	for (unsigned int i = 0; i < PIPES; i++) {
+		feed(order[i]);
+		CHECK(run_until(loop, &finished, i + 1, 5000));
+		CHECK_EQ(finished, i + 1);
+		check_fed(order[i]);
+	}
+	CHECK(stats_of(loop).threads <= 4);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* The waker itself is a call of the loop in which everything is blocked. */
+TEST(a_call_wakes_calls_of_its_own_loop)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+	unsigned int order[PIPES];
+
+	NEEDS_WAITING_ENGINE();
+	post_reads(loop, PIPES);
+	shuffle(order, PIPES);
+	for (unsigned int i = 0; i < PIPES; i++) {
+		char c = (char)('a' + order[i] % 26);
+
+		CHECK_EQ(DO(loop, SYS_write, readers[order[i]].p[1], &c, 1), 1);
+		CHECK(run_until(loop, &finished, i + 1, 5000));
+		check_fed(order[i]);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/*
+ * Calls that no descriptor can be polled for each take a syscall thread. With
+ * four threads, four of them run; the rest start as those end.
+ */
+TEST(calls_that_cant_be_polled_alternate)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+	struct call calls[12];
+	static uint32_t word;
+
+	NEEDS_WAITING_ENGINE();
+	for (unsigned int i = 0; i < 12; i++) {
+		calls[i] = (struct call){ .cb = { .callback = reader_done } };
+		POST(loop, &calls[i], SYS_futex, &word, FUTEX_WAIT, 0, NULL);
+	}
+	run_for(loop, 50);
+	CHECK_EQ(finished, 0);
+	for (uint64_t end = now_ns() + 10 * SECOND; finished < 12;) {
+		PLAIN(SYS_futex, &word, FUTEX_WAKE, 1, NULL);
+		run_for(loop, 1);
+		CHECK(now_ns() < end);
+	}
+	for (unsigned int i = 0; i < 12; i++) {
+		CHECK_EQ(calls[i].runs, 1);
+		CHECK_EQ(calls[i].cb.ret, 0);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* While syscall threads are all taken, calls that needn't wait still run. */
+TEST(ready_calls_run_while_all_threads_are_taken)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+	struct call calls[8];
+	static uint32_t word;
+	char c = 0;
+	int p[2];
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	for (unsigned int i = 0; i < 8; i++) {
+		calls[i] = (struct call)CALL_INIT;
+		POST(loop, &calls[i], SYS_futex, &word, FUTEX_WAIT, 0, NULL);
+	}
+	run_for(loop, 20);
+	CHECK_EQ(DO(loop, SYS_getppid), getppid());
+	CHECK_EQ(DO(loop, SYS_write, p[1], "x", 1), 1);
+	CHECK_EQ(DO(loop, SYS_read, p[0], &c, 1), 1);
+	CHECK_EQ(c, 'x');
+	for (unsigned int i = 0; i < 8; i++) {
+		CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
+		CHECK(is_cancelled(await_call(loop, &calls[i])));
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* A lock's holder and its waiter on the same loop. */
+TEST(a_lock_is_handed_on)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call waiter = CALL_INIT;
+	int a, b;
+
+	NEEDS_WAITING_ENGINE();
+	enter_scratch();
+	a = open("f", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	b = open("f", O_RDWR | O_CLOEXEC);
+	CHECK_EQ(DO(loop, SYS_flock, a, LOCK_EX), 0);
+	POST(loop, &waiter, SYS_flock, b, LOCK_EX);
+	run_for(loop, 20);
+	CHECK_EQ(waiter.runs, 0);
+	CHECK_EQ(DO(loop, SYS_flock, a, LOCK_UN), 0);
+	CHECK_EQ(await_call(loop, &waiter), 0);
+	leave_scratch();
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/*
+ * io_uring tries an open with O_NONBLOCK first, and at a FIFO that succeeds,
+ * or fails, without waiting for the other end.
+ */
+static void fifo_does_not_wait(struct flexsc_loop *loop)
+{
+	int64_t fd;
+
+	CHECK_EQ(DO(loop, SYS_openat, AT_FDCWD, "fifo", O_WRONLY, 0), -ENXIO);
+	fd = DO(loop, SYS_openat, AT_FDCWD, "fifo", O_RDONLY, 0);
+	CHECK(fd >= 0);
+	CHECK(!(fcntl((int)fd, F_GETFL) & O_NONBLOCK));
+}
+
+static unsigned int looked;
+
+static void count_looked(struct flexsc_cb *cb)
+{
+	((struct call *)cb)->runs++;
+	looked++;
+}
+
+/*
+ * A thread that goes on to an open() which waits has told of what it did before,
+ * though more calls are queued behind; and so has the next thread.
+ */
+TEST(results_before_an_open_that_waits_arrive)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 2);
+	struct call looks[9], opens[2];
+	struct statx files[9];
+
+	NEEDS_WAITING_ENGINE();
+	enter_scratch();
+	CHECK_EQ(DO(loop, SYS_mknodat, AT_FDCWD, "fifo", 0010600, 0), 0);
+	for (unsigned int i = 0; i < 9; i++) {
+		looks[i] = (struct call)CALL_INIT;
+		looks[i].cb.callback = count_looked;
+		POST(loop, &looks[i], SYS_statx, AT_FDCWD, ".", 0, STATX_INO,
+		     &files[i]);
+		if (i != 2 && i != 5)
+			continue;
+		opens[i / 3] = (struct call)CALL_INIT;
+		POST(loop, &opens[i / 3], SYS_openat, AT_FDCWD, "fifo",
+		     i == 2 ? O_RDONLY : O_RDONLY | O_CLOEXEC, 0);
+	}
+	CHECK(run_until(loop, &looked, 6, 5000));
+	/* Opens by io_uring don't wait, and have ended. */
+	flexsc_loop_cancel(loop, &opens[0].cb);
+	flexsc_loop_cancel(loop, &opens[1].cb);
+	CHECK(run_until(loop, &looked, 9, 5000));
+	leave_scratch();
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Both ends of a FIFO wait for each other in open(). */
+TEST(opening_both_ends_of_a_fifo_meets)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call reader = CALL_INIT, writer = CALL_INIT;
+
+	NEEDS_WAITING_ENGINE();
+	enter_scratch();
+	CHECK_EQ(DO(loop, SYS_mknodat, AT_FDCWD, "fifo", 0010600, 0), 0);
+	if (test_known_difference("uring", "opening a FIFO doesn't wait")) {
+		fifo_does_not_wait(loop);
+		leave_scratch();
+		return;
+	}
+	POST(loop, &reader, SYS_openat, AT_FDCWD, "fifo", O_RDONLY, 0);
+	run_for(loop, 20);
+	CHECK_EQ(reader.runs, 0);
+	POST(loop, &writer, SYS_openat, AT_FDCWD, "fifo", O_WRONLY, 0);
+	CHECK(await_call(loop, &reader) >= 0);
+	CHECK(await_call(loop, &writer) >= 0);
+	leave_scratch();
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static void write_much(struct flexsc_loop *loop)
+{
+	static char out[1 << 20], in[1 << 20];
+	struct call writer = CALL_INIT;
+	size_t n = 0;
+	int p[2];
+
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	for (size_t i = 0; i < sizeof(out); i++)
+		out[i] = (char)(i * 31 >> 3);
+	POST(loop, &writer, SYS_write, p[1], out, sizeof(out));
+	run_for(loop, 10);
+	CHECK_EQ(writer.runs, 0);
+	while (n < sizeof(in)) {
+		int64_t got = DO(loop, SYS_read, p[0], in + n, sizeof(in) - n);
+
+		CHECK(got > 0);
+		n += (size_t)got;
+	}
+	CHECK_EQ(await_call(loop, &writer), sizeof(out));
+	CHECK_EQ(memcmp(in, out, sizeof(in)), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* A write larger than a pipe waits in its middle for the reader. */
+TEST(a_large_write_is_whole)
+{
+	NEEDS_WAITING_ENGINE();
+	write_much(test_loop());
+}
+
+/* One thread is active, and waits where it wasn't expected to. */
+TEST(one_core_is_enough)
+{
+	cpu_set_t cores;
+	char list[16];
+	int core = 0;
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
+	while (!CPU_ISSET(core, &cores))
+		core++;
+	snprintf(list, sizeof(list), "%d", core);
+	write_much(NEW_LOOP(.cores = list));
+}
+
+#define FILES		32
+#define FILE_SIZE	(1 << 20)
+
+/* A file that is sent to a reader who takes his time. */
+struct sending {
+	struct call call;	/* first: reader_done() finds it here */
+	int pair[2];
+	off_t offset;
+};
+
+static int file_of(const char *content)
+{
+	int fd = memfd_create("flexsc-test", MFD_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, content, FILE_SIZE), FILE_SIZE);
+	return fd;
+}
+
+/* What has arrived by now, up to all; it's compared with the file. */
+static size_t receive_some(struct sending *s, const char *content, size_t at)
+{
+	static char in[FILE_SIZE];
+	ssize_t n = recv(s->pair[1], in, sizeof(in), MSG_DONTWAIT);
+
+	if (n <= 0)
+		return 0;
+	CHECK_EQ(memcmp(in, content + at, (size_t)n), 0);
+	return (size_t)n;
+}
+
+/* More of them than threads; and each is whole. */
+TEST(files_are_sent_without_a_thread_each)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	static char content[FILE_SIZE];
+	static struct sending many[FILES];
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+	int fd;
+
+	NEEDS_WAITING_ENGINE();
+	for (size_t i = 0; i < sizeof(content); i++)
+		content[i] = (char)(i * 13 >> 4);
+	fd = file_of(content);
+	for (unsigned int i = 0; i < FILES; i++) {
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+				    many[i].pair), 0);
+		many[i].call.cb.callback = reader_done;
+		POST(loop, &many[i].call, SYS_sendfile, many[i].pair[0], fd,
+		     &many[i].offset, FILE_SIZE);
+	}
+	run_for(loop, 20);
+	CHECK_EQ(finished, 0);
+	CHECK_EQ(DO(loop, SYS_nanosleep, &brief, NULL), 0);
+	for (unsigned int i = 0; i < FILES; i++) {
+		uint64_t end = now_ns() + 10 * test_slower() * SECOND;
+
+		for (size_t at = 0; at < FILE_SIZE;) {
+			at += receive_some(&many[i], content, at);
+			run_for(loop, 0);
+			CHECK(now_ns() < end);
+		}
+	}
+	CHECK(run_until(loop, &finished, FILES, 5000));
+	for (unsigned int i = 0; i < FILES; i++) {
+		CHECK_EQ(many[i].call.cb.ret, FILE_SIZE);
+		CHECK_EQ(many[i].offset, FILE_SIZE);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_file_whose_sending_is_cancelled_says_how_much)
+{
+	static char content[FILE_SIZE];
+	static struct sending s;
+	struct flexsc_loop *loop = test_loop();
+	size_t sum = 0, n;
+	int fd;
+
+	NEEDS_WAITING_ENGINE();
+	fd = file_of(content);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s.pair), 0);
+	s.call.cb.callback = reader_done;
+	POST(loop, &s.call, SYS_sendfile, s.pair[0], fd, &s.offset, FILE_SIZE);
+	run_until_readable(loop, s.pair[1]);
+	CHECK_EQ(finished, 0);
+	CHECK_EQ(flexsc_loop_cancel(loop, &s.call.cb), 0);
+	CHECK(run_until(loop, &finished, 1, 5000));
+	while ((n = receive_some(&s, content, sum)))
+		sum += n;
+	CHECK(sum > 0);
+	CHECK_EQ(s.call.cb.ret, sum);
+	CHECK_EQ(s.offset, sum);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Several calls wait for the same descriptor; each byte goes to one of them. */
+TEST(calls_share_a_descriptor)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+	static struct reader many[100];
+	unsigned int sum = 0;
+	int p[2];
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	for (unsigned int i = 0; i < 100; i++) {
+		many[i].call.cb.callback = reader_done;
+		POST(loop, &many[i].call, SYS_read, p[0], &many[i].c, 1);
+	}
+	for (unsigned int i = 0; i < 100; i++) {
+		CHECK_EQ(write(p[1], &(char){ (char)i }, 1), 1);
+		CHECK(run_until(loop, &finished, i + 1, 5000));
+		CHECK_EQ(finished, i + 1);
+	}
+	for (unsigned int i = 0; i < 100; i++) {
+		CHECK_EQ(many[i].call.cb.ret, 1);
+		sum += (unsigned int)many[i].c;
+	}
+	CHECK_EQ(sum, 99 * 100 / 2);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* After flexsc_cancel_fd() the number may come to mean another file. */
+/* What one of them is woken for costs the others nothing. */
+TEST(waiting_in_line_is_cheap)
+{
+	struct flexsc_loop *loop = test_loop();
+	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	static struct reader many[2000];
+	static uint64_t values[2000];
+	uint64_t before;
+
+	NEEDS_WAITING_ENGINE();
+	for (unsigned int i = 0; i < 2000; i++) {
+		many[i].call.cb.callback = reader_done;
+		POST(loop, &many[i].call, SYS_read, fd, &values[i], 8);
+	}
+	run_for(loop, 50);
+	before = stats_of(loop).mode_switches;
+	for (unsigned int i = 1; i <= 1000; i++) {
+		CHECK_EQ(eventfd_write(fd, 1), 0);
+		CHECK(run_until(loop, &finished, i, 5000));
+	}
+	CHECK(stats_of(loop).mode_switches - before < 1000 * 40);
+	CHECK_EQ(flexsc_loop_cancel_fd(loop, fd), 1000);
+	CHECK(run_until(loop, &finished, 2000, 5000));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Readers of one eventfd that are posted again and again. */
+static struct {
+	struct flexsc_loop *loop;
+	int fd;
+	struct call calls[64];
+	uint64_t values[64];
+	unsigned int got, pending;
+	bool ending;
+} line;
+
+static void stand_in_line(struct call *call)
+{
+	POST(line.loop, call, SYS_read, line.fd,
+	     &line.values[call - line.calls], 8);
+	line.pending++;
+}
+
+static void line_done(struct flexsc_cb *cb)
+{
+	line.pending--;
+	if (cb->ret == 8)
+		line.got++;
+	else
+		CHECK(is_cancelled(cb->ret));
+	if (!line.ending)
+		stand_in_line((struct call *)cb);
+}
+
+/* Whoever leaves the line passes on what he was woken for. */
+TEST(a_line_moves_on_when_readers_leave_it)
+{
+	unsigned int written = 0;
+
+	NEEDS_WAITING_ENGINE();
+	line.loop = test_loop();
+	line.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	for (unsigned int i = 0; i < 64; i++) {
+		line.calls[i].cb.callback = line_done;
+		stand_in_line(&line.calls[i]);
+	}
+	for (unsigned int i = 0; i < MANY(20000); i++) {
+		struct call *call = &line.calls[test_random() % 64];
+
+		if (test_random() % 2) {
+			CHECK_EQ(eventfd_write(line.fd, 1), 0);
+			written++;
+		} else {
+			flexsc_loop_cancel(line.loop, &call->cb);
+		}
+		if (test_random() % 4 == 0)
+			CHECK(flexsc_loop_wait(line.loop,
+					       test_random() % 20000) >= 0);
+		CHECK(flexsc_loop_dispatch(line.loop) >= 0);
+	}
+	CHECK(run_until(line.loop, &line.got, written, 10000));
+	run_for(line.loop, 10);
+	CHECK_EQ(line.got, written);
+	line.ending = true;
+	CHECK_EQ(flexsc_loop_destroy(line.loop), 0);
+	CHECK_EQ(line.pending, 0);
+}
+
+TEST(a_number_is_free_once_its_calls_are_cancelled)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call reader = CALL_INIT;
+	int p[2], q[2];
+	char c = 0;
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	CHECK_EQ(pipe2(q, O_CLOEXEC), 0);
+	POST(loop, &reader, SYS_read, p[0], &c, 1);
+	run_for(loop, 20);
+	CHECK_EQ(flexsc_loop_cancel_fd(loop, p[0]), 1);
+	CHECK_EQ(dup2(q[0], p[0]), p[0]);
+	CHECK(is_cancelled(await_call(loop, &reader)));
+	CHECK_EQ(write(q[1], "q", 1), 1);
+	CHECK_EQ(DO(loop, SYS_read, p[0], &c, 1), 1);
+	CHECK_EQ(c, 'q');
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Reads could wait elsewhere; a sleep needs one of the threads they are in. */
+TEST(blocked_reads_leave_threads_to_calls_that_need_one)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
+	struct call sleepers[8];
+
+	NEEDS_WAITING_ENGINE();
+	post_reads(loop, PIPES);
+	for (unsigned int i = 0; i < 8; i++) {
+		sleepers[i] = (struct call)CALL_INIT;
+		POST(loop, &sleepers[i], SYS_nanosleep, &brief, NULL);
+	}
+	for (unsigned int i = 0; i < 8; i++)
+		CHECK_EQ(await_call(loop, &sleepers[i]), 0);
+	CHECK_EQ(finished, 0);
+	for (unsigned int i = 0; i < PIPES; i++)
+		feed(i);
+	CHECK(run_until(loop, &finished, PIPES, 5000));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* It isn't like other descriptors: it has a time limit that poll() ignores. */
+TEST(a_terminal_says_when_a_read_ends)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 2);
+	struct termios mode;
+	int master, terminal;
+	char in[8];
+
+	master = posix_openpt(O_RDWR | O_NOCTTY);
+	CHECK(master >= 0);
+	CHECK_EQ(grantpt(master) | unlockpt(master), 0);
+	terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+	CHECK(terminal >= 0);
+	CHECK_EQ(tcgetattr(terminal, &mode), 0);
+	cfmakeraw(&mode);
+	mode.c_cc[VMIN] = 0;
+	mode.c_cc[VTIME] = 1;
+	CHECK_EQ(tcsetattr(terminal, TCSANOW, &mode), 0);
+	CHECK_EQ(DO(loop, SYS_read, terminal, in, sizeof(in)), 0);
+	mode.c_cc[VMIN] = 3;
+	CHECK_EQ(tcsetattr(terminal, TCSANOW, &mode), 0);
+	CHECK_EQ(write(master, "ab", 2), 2);
+	CHECK_EQ(DO(loop, SYS_read, terminal, in, sizeof(in)), 2);
+	close(terminal);
+	close(master);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many calls at once: more than there are entries, and a hundred thousand.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+static unsigned int done;
+
+static void count_done(struct flexsc_cb *cb)
+{
+	((struct call *)cb)->runs++;
+	done++;
+}
+
+struct reader {
+	struct call call;	/* first: count_done() finds it here */
+	int p[2];
+	char c;
+};
+
+static struct reader blocked[64];
+
+/* A loop of 64 entries with a blocked read in each. */
+static struct flexsc_loop *exhausted_loop(void)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.max_entries = 64, .max_threads = 4);
+	struct flexsc_stats stats;
+
+	for (unsigned int i = 0; i < 64; i++) {
+		struct reader *r = &blocked[i];
+
+		CHECK_EQ(pipe2(r->p, O_CLOEXEC), 0);
+		r->call.cb.callback = call_done;
+		POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
+	}
+	run_for(loop, 20);
+	stats = stats_of(loop);
+	CHECK_EQ(stats.outstanding, 64);
+	CHECK_EQ(stats.waited, 0);
+	CHECK_EQ(stats.max_entries, 64);
+	CHECK_EQ(stats.entries, 64);
+	return loop;
+}
+
+static void free_entry(unsigned int i)
+{
+	CHECK_EQ(write(blocked[i].p[1], "x", 1), 1);
+}
+
+TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
+{
+	struct flexsc_loop *loop;
+	static struct call calls[50];
+	char text[50], got[51] = "";
+	struct flexsc_stats stats;
+	int out[2];
+
+	NEEDS_WAITING_ENGINE();
+	loop = exhausted_loop();
+	CHECK_EQ(pipe2(out, O_CLOEXEC), 0);
+	for (unsigned int i = 0; i < 50; i++) {
+		text[i] = (char)('0' + i);
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_write, out[1], &text[i], 1);
+	}
+	run_for(loop, 50);
+	CHECK_EQ(done, 0);
+	stats = stats_of(loop);
+	CHECK_EQ(stats.waiting, 50);
+	CHECK_EQ(stats.waited, 50);
+	CHECK_EQ(stats.outstanding, 114);
+	CHECK_EQ(stats.entries, 64);
+	/* One entry is free from here on: they run one after the other. */
+	free_entry(17);
+	CHECK(run_until(loop, &done, 50, 10000));
+	CHECK_EQ(blocked[17].call.cb.ret, 1);
+	CHECK_EQ(read(out[0], got, sizeof(got)), 50);
+	CHECK_EQ(memcmp(got, text, 50), 0);
+	stats = stats_of(loop);
+	CHECK_EQ(stats.waiting, 0);
+	CHECK_EQ(stats.outstanding, 63);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Posted to be forgotten, it happens even if the loop ends before its turn. */
+TEST(a_close_that_waits_for_an_entry_outlives_the_loop)
+{
+	struct flexsc_loop *loop;
+	int fd;
+
+	NEEDS_WAITING_ENGINE();
+	loop = exhausted_loop();
+	fd = fcntl(0, F_DUPFD, 0);
+	CHECK_EQ(flexsc_loop_close(loop, NULL, fd), 0);
+	CHECK_EQ(stats_of(loop).waiting, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(fcntl(fd, F_GETFD), -1);
+}
+
+/* What waits can be cancelled, can be late, and leaves the others their turn. */
+TEST(calls_that_wait_for_an_entry_end_early)
+{
+	struct flexsc_loop *loop;
+	struct call calls[3];
+	int fd;
+
+	NEEDS_WAITING_ENGINE();
+	loop = exhausted_loop();
+	fd = fcntl(0, F_DUPFD, 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		calls[i] = (struct call)CALL_INIT;
+		POST(loop, &calls[i], i == 2 ? SYS_getppid : SYS_close, fd);
+	}
+	CHECK_EQ(flexsc_loop_cancel(loop, &calls[0].cb), 0);
+	CHECK_EQ(flexsc_loop_deadline(loop, &calls[1].cb, 10 * MS), 0);
+	CHECK_EQ(await_call(loop, &calls[0]), -ECANCELED);
+	CHECK_EQ(await_call(loop, &calls[1]), -ETIME);
+	CHECK(fcntl(fd, F_GETFD) >= 0);
+	CHECK_EQ(calls[2].runs, 0);
+	free_entry(3);
+	CHECK_EQ(await_call(loop, &calls[2]), getppid());
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(calls_that_wait_are_cancelled_by_descriptor)
+{
+	struct flexsc_loop *loop;
+	struct call calls[4];
+	char c;
+
+	NEEDS_WAITING_ENGINE();
+	loop = exhausted_loop();
+	for (unsigned int i = 0; i < 4; i++) {
+		calls[i] = (struct call)CALL_INIT;
+		POST(loop, &calls[i], SYS_read, blocked[i % 2].p[0], &c, 1);
+	}
+	CHECK_EQ(flexsc_loop_cancel_fd(loop, blocked[0].p[0]), 3);
+	CHECK_EQ(await_call(loop, &calls[0]), -ECANCELED);
+	CHECK_EQ(await_call(loop, &calls[2]), -ECANCELED);
+	CHECK(is_cancelled(await_call(loop, &blocked[0].call)));
+	run_for(loop, 20);
+	CHECK_EQ(calls[1].runs + calls[3].runs, 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(calls[1].runs + calls[3].runs, 2);
+}
+
+/* The blocked calls' data arrives while others wait behind them. */
+TEST(nothing_stands_still_when_entries_are_short)
+{
+	struct flexsc_loop *loop;
+	static struct reader many[500];
+
+	NEEDS_WAITING_ENGINE();
+	loop = exhausted_loop();
+	for (unsigned int i = 0; i < 500; i++) {
+		struct reader *r = &many[i];
+
+		CHECK_EQ(pipe2(r->p, O_CLOEXEC), 0);
+		r->call.cb.callback = count_done;
+		POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
+		CHECK_EQ(write(r->p[1], "x", 1), 1);
+	}
+	free_entry(0);
+	CHECK(run_until(loop, &done, 500, 10000));
+	for (unsigned int i = 0; i < 500; i++)
+		CHECK_EQ(many[i].call.cb.ret, 1);
+	for (unsigned int i = 1; i < 64; i++) {
+		free_entry(i);
+		CHECK_EQ(await_call(loop, &blocked[i].call), 1);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Opens that find no descriptor say so; the loop itself goes on. */
+TEST(descriptors_that_run_out_are_the_calls_error)
+{
+	struct flexsc_loop *loop = test_loop();
+	unsigned int opened = 0, refused = 0;
+	struct rlimit limit;
+
+	DO(loop, SYS_getppid);
+	limit.rlim_cur = count_fds() + 10;
+	limit.rlim_max = limit.rlim_cur;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (unsigned int i = 0; i < 40; i++) {
+		int64_t fd = DO(loop, SYS_openat, AT_FDCWD, "/proc/self/comm",
+				O_RDONLY, 0);
+
+		CHECK(fd >= 0 || fd == -EMFILE);
+		opened += fd >= 0;
+		refused += fd < 0;
+	}
+	CHECK(opened > 0 && opened <= 10 && refused >= 30);
+	CHECK_EQ(DO(loop, SYS_getppid), getppid());
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* A hundred thousand. */
+
+#define TOTAL		MANY(100000)
+
+static size_t resident_bytes(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	CHECK(file);
+	CHECK_EQ(fscanf(file, "%*u %lu", &pages), 1);
+	fclose(file);
+	return pages * (size_t)getpagesize();
+}
+
+static void *touched(size_t count, size_t size)
+{
+	char *p = malloc(count * size);
+
+	CHECK(p);
+	memset(p, 1, count * size);
+	return memset(p, 0, count * size);
+}
+
+/*
+ * As many eventfds as descriptors are permitted, up to one for each read;
+ * EFD_SEMAPHORE, so that reads that share one take turns.
+ */
+static uint32_t make_eventfds(int *fds)
+{
+	uint32_t n = 0;
+
+	raise_fd_limit(TOTAL + 100);
+	while (n < TOTAL) {
+		fds[n] = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+		if (fds[n] < 0)
+			break;
+		n++;
+	}
+	/* Some are needed besides. */
+	for (unsigned int i = 0; n < TOTAL && i < 20; i++)
+		close(fds[--n]);
+	CHECK(n >= 100);
+	return n;
+}
+
+static void check_bytes(const struct flexsc_loop *loop, size_t resident)
+{
+	struct flexsc_stats stats = stats_of(loop);
+
+	CHECK_EQ(stats.outstanding, TOTAL);
+	test_note("%llu bytes per outstanding call, %zu resident",
+		  (unsigned long long)stats.bytes / TOTAL, resident / TOTAL);
+	CHECK(stats.bytes > 0 && stats.bytes / TOTAL <= 256);
+	/* The figure is honest: nothing much is used besides. */
+	if (!SANITIZED)
+		CHECK(resident < 256 * (size_t)TOTAL + (8 << 20));
+}
+
+TEST_LIMIT(a_hundred_thousand_reads_complete_once_each_in_any_order, 60)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call *calls = touched(TOTAL, sizeof(*calls));
+	uint64_t *values = touched(TOTAL, sizeof(*values)), one = 1;
+	uint32_t *order = touched(TOTAL, sizeof(*order)), n;
+	int *fds = touched(TOTAL, sizeof(*fds));
+	struct flexsc_stats stats;
+	size_t before;
+
+	NEEDS_WAITING_ENGINE();
+	n = make_eventfds(fds);
+	before = resident_bytes();
+	for (uint32_t i = 0; i < TOTAL; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_read, fds[i % n], &values[i], 8);
+	}
+	run_for(loop, 100);
+	CHECK_EQ(done, 0);
+	check_bytes(loop, resident_bytes() - before);
+	shuffle(order, TOTAL);
+	for (uint32_t i = 0; i < TOTAL; i++) {
+		CHECK_EQ(write(fds[order[i] % n], &one, 8), 8);
+		if (i % 1000 == 0)
+			CHECK(flexsc_loop_dispatch(loop) >= 0);
+	}
+	CHECK(run_until(loop, &done, TOTAL, 50000));
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(done, TOTAL);
+	for (uint32_t i = 0; i < TOTAL; i++)
+		CHECK(calls[i].runs == 1 && calls[i].cb.ret == 8 && values[i] == 1);
+	stats = stats_of(loop);
+	CHECK_EQ(stats.posted, TOTAL);
+	CHECK_EQ(stats.completed, TOTAL);
+	CHECK_EQ(stats.outstanding, 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	free(calls);
+	free(values);
+	free(order);
+	free(fds);
+}
+
+TEST_LIMIT(a_hundred_thousand_reads_are_cancelled, 60)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call *calls = touched(TOTAL, sizeof(*calls));
+	uint64_t *values = touched(TOTAL, sizeof(*values));
+	int fd = eventfd(0, EFD_CLOEXEC), other = eventfd(0, EFD_CLOEXEC);
+
+	NEEDS_WAITING_ENGINE();
+	for (unsigned int i = 0; i < TOTAL; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_read, i % 2 ? fd : other, &values[i], 8);
+	}
+	run_for(loop, 100);
+	for (unsigned int i = 0; i < TOTAL; i += 2)
+		CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
+	CHECK(run_until(loop, &done, TOTAL / 2, 30000));
+	CHECK_EQ(flexsc_loop_cancel_fd(loop, fd), TOTAL / 2);
+	CHECK(run_until(loop, &done, TOTAL, 30000));
+	for (unsigned int i = 0; i < TOTAL; i++)
+		CHECK(calls[i].runs == 1 && is_cancelled(calls[i].cb.ret));
+	CHECK_EQ(stats_of(loop).cancelled, TOTAL);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	free(calls);
+	free(values);
+}
+
+TEST_LIMIT(a_hundred_thousand_reads_end_with_their_loop, 60)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call *calls = touched(TOTAL, sizeof(*calls));
+	uint64_t *values = touched(TOTAL, sizeof(*values));
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	NEEDS_WAITING_ENGINE();
+	for (unsigned int i = 0; i < TOTAL; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_read, fd, &values[i], 8);
+	}
+	run_for(loop, 20);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(done, TOTAL);
+	free(calls);
+	free(values);
+}

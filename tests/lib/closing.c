@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors that are closed, or become another file's, while a call that uses
+ * them has begun to wait. A call in the kernel holds its files; one that an engine
+ * has to make in more than one operation must look as if it did, too. Here the
+ * loop's owner is needed (by a timer, by another thread) when a part is done, and
+ * the descriptor is closed before the next operation can have begun.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+#define MANY_BYTES	(1U << 20)	/* more than any buffer */
+#define PART_MS		30		/* then a part is done */
+
+static char sent[MANY_BYTES], got[MANY_BYTES + 1];
+
+/* A write that waits, and what becomes of its descriptor. */
+struct writing {
+	struct flexsc_loop *loop;
+	struct call call;
+	struct flexsc_cb timer;
+	struct call closing;
+	void (*close)(struct writing *writing);
+	int out, in;		/* where it writes to, and the other end */
+	int source;		/* of sendfile() */
+	int other[2];		/* a pipe that takes the descriptor's place */
+	pthread_t reader;
+};
+
+static void *read_all(void *arg)
+{
+	const struct writing *writing = arg;
+	size_t n = 0;
+	ssize_t ret;
+
+	while ((ret = read(writing->in, got + n, sizeof(got) - n)) > 0)
+		n += (size_t)ret;
+	return (void *)n;
+}
+
+/* What was written can go on from now on. */
+static void let_read(struct writing *writing)
+{
+	CHECK_EQ(pthread_create(&writing->reader, NULL, read_all, writing), 0);
+}
+
+static void timer_passed(struct flexsc_cb *cb)
+{
+	struct writing *writing = (struct writing *)((char *)cb -
+				  offsetof(struct writing, timer));
+
+	writing->close(writing);
+	let_read(writing);
+}
+
+static void close_posted(struct writing *writing)
+{
+	POST(writing->loop, &writing->closing, SYS_close, writing->out);
+}
+
+static void close_plainly(struct writing *writing)
+{
+	CHECK_EQ(close(writing->out), 0);
+	/* The next descriptor that is made is that number. */
+	CHECK_EQ(fcntl(writing->other[1], F_DUPFD_CLOEXEC, writing->out),
+		 writing->out);
+}
+
+static void replace_posted(struct writing *writing)
+{
+	POST(writing->loop, &writing->closing, SYS_dup3, writing->other[1],
+	     writing->out, O_CLOEXEC);
+}
+
+static void close_source(struct writing *writing)
+{
+	POST(writing->loop, &writing->closing, SYS_close, writing->source);
+}
+
+/*
+ * The loop has been used before: the kernel module has a syscall thread then, and
+ * without one it makes no call that may wait on the owner's own.
+ */
+static void begin(struct writing *writing, struct flexsc_loop *loop)
+{
+	const struct timespec brief = { .tv_nsec = 1 };
+
+	*writing = (struct writing){
+		.loop = loop,
+		.call = CALL_INIT,
+		.closing = CALL_INIT,
+		.timer.callback = timer_passed,
+		.out = -1,
+		.source = -1,
+	};
+	for (uint32_t i = 0; i < MANY_BYTES; i++)
+		sent[i] = (char)(i * 7 / 64 + i % 63);
+	CHECK_EQ(pipe2(writing->other, O_CLOEXEC | O_NONBLOCK), 0);
+	CHECK_EQ(DO(loop, SYS_nanosleep, &brief, NULL), 0);
+}
+
+static void begin_pipe(struct writing *writing, struct flexsc_loop *loop)
+{
+	int p[2];
+
+	begin(writing, loop);
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	writing->in = p[0];
+	writing->out = p[1];
+	POST(loop, &writing->call, SYS_write, writing->out, sent, MANY_BYTES);
+}
+
+static void run_with_timer(struct writing *writing,
+			   void (*close)(struct writing *writing))
+{
+	writing->close = close;
+	CHECK_EQ(flexsc_loop_timer(writing->loop, &writing->timer,
+				   PART_MS * MS * test_slower()), 0);
+	CHECK_EQ(flexsc_loop_run(writing->loop), 0);
+}
+
+/*
+ * All has arrived, nothing elsewhere, and the other end sees that nobody has the
+ * file open any more.
+ */
+static void check_written(struct writing *writing)
+{
+	void *n;
+	char byte;
+
+	CHECK_EQ(writing->call.cb.ret, MANY_BYTES);
+	CHECK_EQ(pthread_join(writing->reader, &n), 0);
+	CHECK_EQ((uintptr_t)n, MANY_BYTES);
+	CHECK(!memcmp(got, sent, MANY_BYTES));
+	CHECK_EQ(PLAIN(SYS_read, writing->other[0], &byte, 1), -EAGAIN);
+	CHECK_EQ(flexsc_loop_destroy(writing->loop), 0);
+}
+
+TEST(a_write_with_a_part_done_survives_its_descriptor)
+{
+	struct writing writing;
+
+	NEEDS_WAITING_ENGINE();
+	begin_pipe(&writing, test_loop());
+	run_with_timer(&writing, close_posted);
+	CHECK_EQ(writing.closing.cb.ret, 0);
+	check_written(&writing);
+}
+
+TEST(a_write_with_a_part_done_keeps_its_file)
+{
+	struct writing writing;
+
+	NEEDS_WAITING_ENGINE();
+	begin_pipe(&writing, test_loop());
+	run_with_timer(&writing, replace_posted);
+	CHECK_EQ(writing.closing.cb.ret, writing.out);
+	check_written(&writing);
+}
+
+/* The threads engine is asked to wait no more before: see flexsc-engines(7). */
+TEST(a_write_with_a_part_done_survives_a_plain_close)
+{
+	struct writing writing;
+
+	NEEDS_WAITING_ENGINE();
+	if (!strcmp(test_engine(), "threads"))
+		SKIP("calls that are parked miss a plain close");
+	begin_pipe(&writing, test_loop());
+	run_with_timer(&writing, close_plainly);
+	check_written(&writing);
+}
+
+TEST(a_sendfile_with_a_part_done_survives_its_descriptors)
+{
+	struct writing writing;
+	int p[2];
+
+	NEEDS_WAITING_ENGINE();
+	begin(&writing, test_loop());
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	writing.in = p[0];
+	writing.out = p[1];
+	writing.source = memfd_create("source", MFD_CLOEXEC);
+	CHECK_EQ(write(writing.source, sent, MANY_BYTES), MANY_BYTES);
+	CHECK_EQ(lseek(writing.source, 0, SEEK_SET), 0);
+	POST(writing.loop, &writing.call, SYS_sendfile, writing.out,
+	     writing.source, NULL, MANY_BYTES);
+	run_with_timer(&writing, close_source);
+	CHECK_EQ(writing.closing.cb.ret, 0);
+	CHECK_EQ(close(writing.out), 0);
+	check_written(&writing);
+}
+
+/* No thread is left that might wait for the rest: another call has the last one. */
+TEST(a_write_with_a_part_done_needs_no_thread)
+{
+	struct writing writing;
+	struct call waits = CALL_INIT;
+	char byte;
+	int p[2];
+
+	NEEDS_WAITING_ENGINE();
+	begin_pipe(&writing, NEW_LOOP(.max_threads = 2));
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	POST(writing.loop, &waits, SYS_read, p[0], &byte, 1);
+	writing.close = close_posted;
+	CHECK_EQ(flexsc_loop_timer(writing.loop, &writing.timer,
+				   PART_MS * MS * test_slower()), 0);
+	CHECK(run_until(writing.loop, &writing.call.runs, 1, 5000));
+	CHECK_EQ(writing.closing.cb.ret, 0);
+	CHECK_EQ(write(p[1], "x", 1), 1);
+	CHECK(run_until(writing.loop, &waits.runs, 1, 5000));
+	CHECK_EQ(waits.cb.ret, 1);
+	/* The module's only thread reads: one of a pool has written. */
+	if (!strcmp(test_engine(), "kmod"))
+		CHECK(stats_of(writing.loop).by_thread > 0);
+	check_written(&writing);
+}
+
+static void woken(struct flexsc_cb *cb)
+{
+	(void)cb;
+}
+
+/* Another loop's call closes it, and only then is the owner needed. */
+static void *replace_elsewhere(void *arg)
+{
+	static struct flexsc_cb wake = { .callback = woken };
+	struct writing *writing = arg;
+	struct flexsc_loop *loop = test_loop();
+
+	sleep_ms(PART_MS * test_slower());
+	CHECK_EQ(DO(loop, SYS_dup3, writing->other[1], writing->out, O_CLOEXEC),
+		 writing->out);
+	CHECK_EQ(flexsc_loop_wake(writing->loop, &wake), 0);
+	sleep_ms(PART_MS * test_slower());
+	let_read(writing);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	return NULL;
+}
+
+TEST(a_write_keeps_its_file_though_another_loop_replaces_it)
+{
+	struct writing writing;
+	pthread_t thread;
+
+	NEEDS_WAITING_ENGINE();
+	begin_pipe(&writing, test_loop());
+	CHECK_EQ(pthread_create(&thread, NULL, replace_elsewhere, &writing), 0);
+	CHECK_EQ(flexsc_loop_run(writing.loop), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	check_written(&writing);
+}
+
+static void cancel_by_descriptor(struct writing *writing)
+{
+	CHECK_EQ(flexsc_loop_cancel_fd(writing->loop, writing->out), 1);
+}
+
+/* Whatever an engine uses instead of the descriptor. */
+TEST(a_write_with_a_part_done_is_cancelled_by_its_descriptor)
+{
+	struct writing writing;
+	void *n;
+
+	NEEDS_WAITING_ENGINE();
+	begin_pipe(&writing, test_loop());
+	run_with_timer(&writing, cancel_by_descriptor);
+	CHECK_EQ(close(writing.out), 0);
+	CHECK_EQ(pthread_join(writing.reader, &n), 0);
+	CHECK_EQ(writing.call.cb.ret, (uintptr_t)n);
+	CHECK((uintptr_t)n > 0 && (uintptr_t)n < MANY_BYTES);
+	CHECK_EQ(flexsc_loop_destroy(writing.loop), 0);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a call costs in user mode, in instructions. Optimised builds without
+ * checks have to pass.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include "tests/harness/harness.h"
+#include "tests/harness/steps.h"
+
+#define BATCH	64U
+
+static struct flexsc_cb cbs[BATCH];
+static unsigned int done;
+
+static void count_done(struct flexsc_cb *cb)
+{
+	done++;
+}
+
+static void make_batch(struct flexsc_loop *loop, unsigned int nr, int fd,
+		       unsigned int batch)
+{
+	static char byte;
+
+	for (unsigned int i = 0; i < batch; i++) {
+		cbs[i].callback = count_done;
+		flexsc_loop_call3(loop, &cbs[i], nr, (uint64_t)fd,
+				  (uintptr_t)&byte, 1);
+	}
+	flexsc_loop_run(loop);
+}
+
+/* In the traced process: between two stops are so many batches. */
+static void make_batches(unsigned int nr, int fd, unsigned int batch,
+			 unsigned int batches)
+{
+	struct flexsc_loop *loop = test_loop();
+
+	for (unsigned int i = 0; i < 3; i++)
+		make_batch(loop, nr, fd, batch);
+	steps_begin();
+	for (unsigned int i = 0; i < batches; i++)
+		make_batch(loop, nr, fd, batch);
+	steps_mark();
+	CHECK_EQ(done, (3 + batches) * batch);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static uint64_t instructions(unsigned int nr, int fd, unsigned int batch,
+			     unsigned int batches)
+{
+	int child = test_fork();
+
+	if (!child) {
+		make_batches(nr, fd, batch, batches);
+		test_leave();
+	}
+	return steps_of(child);
+}
+
+/* The least of some tries, as results may come in two turns. */
+static uint64_t per_call(unsigned int nr, int fd, unsigned int batch)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		uint64_t one = instructions(nr, fd, batch, 1);
+		uint64_t three = instructions(nr, fd, batch, 3);
+		uint64_t n = (three - one) / (2 * batch);
+
+		if (three > one && n < least)
+			least = n;
+	}
+	test_note("%u: %lu instructions, %u in a batch", nr,
+		  (unsigned long)least, batch);
+	return least;
+}
+
+/* By io_uring by hand it is 80. */
+TEST_LIMIT(a_close_takes_few_instructions, 60)
+{
+	CHECK(per_call(SYS_close, -1, BATCH) <= 140);
+}
+
+TEST_LIMIT(a_read_takes_few_instructions, 60)
+{
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK(per_call(SYS_read, fd, BATCH) <= 150);
+}
+
+/* A turn of a loop with a single call in it. */
+TEST_LIMIT(a_turn_takes_few_instructions, 60)
+{
+	CHECK(per_call(SYS_close, -1, 1) <= 640);
+}

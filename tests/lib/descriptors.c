@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the library is told of descriptors that no call of a loop made or closed.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+static uint64_t switches(struct flexsc_loop *loop)
+{
+	struct flexsc_stats stats;
+
+	CHECK_EQ(flexsc_loop_stats(loop, &stats, sizeof(stats)), 0);
+	return stats.mode_switches;
+}
+
+/* The number of a socket that was used becomes another socket's. */
+TEST(a_number_that_was_forgotten_is_looked_at_again)
+{
+	struct flexsc_loop *loop = test_loop();
+	int pair[2], other[2];
+	char byte;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(write(pair[1], "a", 1), 1);
+	CHECK_EQ(DO(loop, SYS_recvfrom, pair[0], &byte, 1, 0, NULL, NULL), 1);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, other), 0);
+	/* Not by a call of the loop. */
+	CHECK_EQ(dup2(other[0], pair[0]), pair[0]);
+	flexsc_fd_forget(pair[0]);
+	CHECK_EQ(DO(loop, SYS_recvfrom, pair[0], &byte, 1, 0, NULL, NULL),
+		 -EAGAIN);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static int receive(struct flexsc_loop *loop, int fd)
+{
+	char byte;
+
+	return (int)DO(loop, SYS_recvfrom, fd, &byte, 1, 0, NULL, NULL);
+}
+
+/* A socket whose blocking receives the loop knows, and a duplicate of it. */
+static void make_known(struct flexsc_loop *loop, int pair[2], int *copy)
+{
+	CHECK_EQ(DO(loop, SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(write(pair[1], "a", 1), 1);
+	CHECK_EQ(receive(loop, pair[0]), 1);
+	*copy = (int)DO(loop, SYS_dup, pair[0]);
+	CHECK(*copy >= 0);
+	/* Facts of both descriptors are known from here on. */
+	CHECK_EQ(write(pair[1], "bc", 2), 2);
+	CHECK_EQ(receive(loop, pair[0]), 1);
+	CHECK_EQ(receive(loop, *copy), 1);
+}
+
+static void close_all(struct flexsc_loop *loop, const int pair[2], int copy)
+{
+	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
+	CHECK_EQ(DO(loop, SYS_close, pair[1]), 0);
+	CHECK_EQ(DO(loop, SYS_close, copy), 0);
+}
+
+/* What one descriptor changes, all descriptors of the same socket have. */
+TEST(an_option_that_a_duplicate_sets_is_noticed)
+{
+	static const int names[] = { SO_RCVTIMEO_OLD, SO_RCVTIMEO_NEW };
+	struct flexsc_loop *loop = test_loop();
+	const int64_t soon[2] = { 0, 20000 };
+	int pair[2], copy;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		make_known(loop, pair, &copy);
+		CHECK_EQ(DO(loop, SYS_setsockopt, copy, SOL_SOCKET, names[i],
+			    soon, sizeof(soon)), 0);
+		CHECK_EQ(receive(loop, copy), -EAGAIN);
+		CHECK_EQ(receive(loop, pair[0]), -EAGAIN);
+		close_all(loop, pair, copy);
+	}
+	make_known(loop, pair, &copy);
+	CHECK_EQ(DO(loop, SYS_fcntl, copy, F_SETFL, O_NONBLOCK), 0);
+	CHECK_EQ(receive(loop, pair[0]), -EAGAIN);
+	CHECK_EQ(DO(loop, SYS_ioctl, copy, FIONBIO, &(int){ 0 }), 0);
+	CHECK_EQ(DO(loop, SYS_ioctl, pair[0], FIONBIO, &(int){ 1 }), 0);
+	CHECK_EQ(receive(loop, copy), -EAGAIN);
+	close_all(loop, pair, copy);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_mark_that_a_duplicate_sets_is_noticed)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call call = CALL_INIT;
+	const int four = 4;
+	int pair[2], copy;
+	char bytes[8];
+
+	NEEDS_WAITING_ENGINE();
+	make_known(loop, pair, &copy);
+	CHECK_EQ(DO(loop, SYS_setsockopt, copy, SOL_SOCKET, SO_RCVLOWAT, &four,
+		    sizeof(four)), 0);
+	CHECK_EQ(write(pair[1], "ab", 2), 2);
+	POST(loop, &call, SYS_recvfrom, pair[0], bytes, 8, 0, NULL, NULL);
+	run_for(loop, 10);
+	CHECK_EQ(call.runs, 0);
+	CHECK_EQ(write(pair[1], "cd", 2), 2);
+	CHECK_EQ(await_call(loop, &call), 4);
+	close_all(loop, pair, copy);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(numbers_that_are_no_descriptors_can_be_forgotten)
+{
+	flexsc_fd_forget(-1);
+	flexsc_fd_forget(1000000000);
+	flexsc_fd_forget(999);
+}
+
+static void use_pipe(struct flexsc_loop *loop, const int pipe[2])
+{
+	char byte;
+
+	CHECK_EQ(DO(loop, SYS_write, pipe[1], "a", 1), 1);
+	CHECK_EQ(DO(loop, SYS_read, pipe[0], &byte, 1), 1);
+}
+
+/* A hint makes the first use as cheap as the second, with io_uring. */
+TEST(what_was_said_is_not_asked)
+{
+	struct flexsc_loop *loop = test_loop();
+	uint64_t first, second, before;
+	int pipes[2][2];
+
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(pipe(pipes[i]), 0);
+	for (int end = 0; end < 2; end++)
+		CHECK_EQ(flexsc_fd_hint(pipes[1][end], FLEXSC_FD_STREAM |
+					FLEXSC_FD_BLOCKING), 0);
+	before = switches(loop);
+	use_pipe(loop, pipes[0]);
+	first = switches(loop) - before;
+	before = switches(loop);
+	use_pipe(loop, pipes[1]);
+	second = switches(loop) - before;
+	if (!strcmp(test_engine(), "uring"))
+		CHECK(second < first);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_file_that_is_said_to_be_regular_is_one)
+{
+	char name[] = "/tmp/flexsc-descriptors-XXXXXX", bytes[4];
+	struct flexsc_loop *loop = test_loop();
+	int fd = mkstemp(name);
+
+	CHECK(fd >= 0);
+	unlink(name);
+	CHECK_EQ(flexsc_fd_hint(fd, FLEXSC_FD_REGULAR | FLEXSC_FD_BLOCKING), 0);
+	CHECK_EQ(DO(loop, SYS_write, fd, "abcd", 4), 4);
+	CHECK_EQ(DO(loop, SYS_pread64, fd, bytes, 4, 1), 3);
+	CHECK_EQ(DO(loop, SYS_read, fd, bytes, 4), 0);
+	CHECK(!memcmp(bytes, "bcd", 3));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(hints_that_contradict_themselves_are_refused)
+{
+	struct flexsc_loop *loop = test_loop();
+
+	/* The library's own. */
+	CHECK_EQ(flexsc_fd_hint(flexsc_loop_fd(loop), FLEXSC_FD_STREAM),
+		 -EINVAL);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(flexsc_fd_hint(0, FLEXSC_FD_REGULAR | FLEXSC_FD_STREAM),
+		 -EINVAL);
+	CHECK_EQ(flexsc_fd_hint(0, FLEXSC_FD_BLOCKING | FLEXSC_FD_NONBLOCK),
+		 -EINVAL);
+	CHECK_EQ(flexsc_fd_hint(0, 16), -EINVAL);
+	CHECK_EQ(flexsc_fd_hint(0, 0), 0);
+}

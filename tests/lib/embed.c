@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loop inside another one: the outer loop sleeps in epoll or poll, and misses
+ * nothing that the inner one has to tell.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+/* No sleep of these tests is as long: one that is has missed something. */
+#define LOST	(10 * SECOND)
+
+static struct flexsc_loop *loop;
+static unsigned int done;
+
+static void count_done(struct flexsc_cb *cb)
+{
+	(void)cb;
+	done++;
+}
+
+static void new_loop(void)
+{
+	loop = test_loop();
+	CHECK(flexsc_loop_fd(loop) >= 0);
+}
+
+static int readable_within(uint64_t ns)
+{
+	struct timespec limit = { (time_t)(ns / SECOND), (long)(ns % SECOND) };
+	struct pollfd set = { .fd = flexsc_loop_fd(loop), .events = POLLIN };
+	int n;
+
+	do
+		n = ppoll(&set, 1, &limit, NULL);
+	while (n < 0 && errno == EINTR);
+	CHECK(n >= 0);
+	return n;
+}
+
+static uint64_t prepare(void)
+{
+	uint64_t ns = 1;
+
+	CHECK_EQ(flexsc_loop_prepare(loop, &ns), 0);
+	return ns;
+}
+
+/* One turn of the outer loop, which sleeps as long as it may. */
+static int turn(void)
+{
+	const uint64_t limit = LOST * test_slower();
+	uint64_t ns = prepare();
+	int ready = readable_within(ns < limit ? ns : limit), n;
+
+	CHECK(ready || ns < limit);
+	n = flexsc_loop_dispatch(loop);
+	CHECK(n >= 0);
+	return n;
+}
+
+static void turn_until(unsigned int n)
+{
+	while (done < n)
+		turn();
+	CHECK_EQ(done, n);
+}
+
+TEST(the_descriptor_is_one_and_goes_with_the_loop)
+{
+	unsigned int before;
+	uint64_t ns = 7;
+	int fd;
+
+	loop = test_loop();
+	before = count_fds();
+	CHECK_EQ(flexsc_loop_fd(NULL), -ENXIO);
+	CHECK_EQ(flexsc_loop_prepare(NULL, &ns), -ENXIO);
+	CHECK_EQ(flexsc_loop_prepare(loop, &ns), -EINVAL);
+	fd = flexsc_loop_fd(loop);
+	CHECK(fd >= 0);
+	CHECK_EQ(flexsc_loop_fd(loop), fd);
+	CHECK_EQ(count_fds(), before + 1);
+	CHECK_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	CHECK_EQ(flexsc_loop_prepare(loop, NULL), -EINVAL);
+	CHECK_EQ(ns, 7);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(fcntl(fd, F_GETFD), -1);
+}
+
+TEST(an_idle_loop_lets_the_outer_one_sleep)
+{
+	new_loop();
+	CHECK(prepare() == FLEXSC_FOREVER);
+	CHECK_EQ(readable_within(0), 0);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
+	CHECK_EQ(flexsc_loop_stop(loop), 0);
+	CHECK(prepare() == FLEXSC_FOREVER);
+	CHECK_EQ(readable_within(0), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_timer_limits_the_sleep)
+{
+	struct flexsc_cb cb = { .callback = count_done };
+	uint64_t before = now_ns(), ns;
+
+	new_loop();
+	CHECK_EQ(flexsc_loop_timer(loop, &cb, 30 * MS), 0);
+	ns = prepare();
+	CHECK(ns <= 31 * MS);
+	turn_until(1);
+	CHECK(now_ns() - before >= 30 * MS);
+	CHECK(prepare() == FLEXSC_FOREVER);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_call_makes_it_readable_until_dispatched)
+{
+	struct call call = CALL_INIT;
+	char c = 0;
+	int p[2];
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(pipe(p), 0);
+	new_loop();
+	POST(loop, &call, SYS_read, p[0], &c, 1);
+	while (prepare() != FLEXSC_FOREVER || readable_within(20 * MS))
+		CHECK_EQ(flexsc_loop_dispatch(loop), 0);
+	CHECK_EQ(call.runs, 0);
+	CHECK_EQ(write(p[1], "x", 1), 1);
+	CHECK_EQ(readable_within(LOST), 1);
+	CHECK_EQ(readable_within(0), 1);
+	CHECK_EQ(prepare(), 0);
+	CHECK_EQ(readable_within(0), 1);
+	/* Linux 6.1 takes two turns: it tells before it has the result. */
+	while (!call.runs)
+		turn();
+	CHECK_EQ(c, 'x');
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(work_that_is_there_when_prepared_makes_it_readable)
+{
+	struct call calls[3] = { CALL_INIT, CALL_INIT, CALL_INIT };
+
+	new_loop();
+	for (unsigned int i = 0; i < 3; i++)
+		POST(loop, &calls[i], SYS_getppid);
+	while (prepare())
+		readable_within(LOST);
+	CHECK_EQ(readable_within(0), 1);
+	while (!calls[0].runs || !calls[1].runs || !calls[2].runs)
+		turn();
+	for (unsigned int i = 0; i < 3; i++)
+		CHECK_EQ(calls[i].cb.ret, getppid());
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+#define ROUNDS	MANY(5000)
+
+/* More at a time than one dispatch takes. */
+TEST(what_one_dispatch_leaves_comes_with_the_next)
+{
+	static struct flexsc_cb cbs[ROUNDS];
+
+	new_loop();
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		cbs[i].callback = count_done;
+		CHECK_EQ(flexsc_loop_getppid(loop, &cbs[i]), 0);
+	}
+	turn_until(ROUNDS);
+	CHECK(prepare() == FLEXSC_FOREVER);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static void *wake_loop(void *cb)
+{
+	CHECK_EQ(flexsc_loop_wake(loop, cb), 0);
+	return NULL;
+}
+
+TEST(wake_ups_make_it_readable)
+{
+	struct flexsc_cb cb = { .callback = count_done }, *what[2] = { &cb };
+	pthread_t thread;
+
+	new_loop();
+	for (unsigned int i = 0; i < 2; i++) {
+		CHECK(prepare() == FLEXSC_FOREVER);
+		CHECK_EQ(pthread_create(&thread, NULL, wake_loop, what[i]), 0);
+		CHECK_EQ(readable_within(LOST), 1);
+		CHECK_EQ(flexsc_loop_dispatch(loop), !i);
+		pthread_join(thread, NULL);
+		/* A wake-up without a cb ends at most one sleep more. */
+		prepare();
+		CHECK_EQ(flexsc_loop_dispatch(loop), 0);
+	}
+	CHECK_EQ(flexsc_loop_wake(loop, NULL), 0);
+	CHECK_EQ(prepare(), 0);
+	CHECK(prepare() == FLEXSC_FOREVER);
+	CHECK_EQ(readable_within(0), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_signal_makes_it_readable)
+{
+	struct flexsc_cb cb = { .callback = count_done };
+
+	new_loop();
+	CHECK_EQ(flexsc_loop_signal(loop, &cb, SIGUSR1), 0);
+	CHECK(prepare() == FLEXSC_FOREVER);
+	CHECK_EQ(raise(SIGUSR1), 0);
+	CHECK_EQ(readable_within(LOST), 1);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+	CHECK_EQ(cb.ret, SIGUSR1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static void prepare_inside(struct flexsc_cb *cb)
+{
+	uint64_t ns;
+
+	CHECK_EQ(flexsc_loop_prepare(loop, &ns), -EDEADLK);
+	count_done(cb);
+}
+
+TEST(a_callback_prepares_nothing)
+{
+	struct flexsc_cb cb = { .callback = prepare_inside };
+
+	new_loop();
+	CHECK_EQ(flexsc_loop_getppid(loop, &cb), 0);
+	turn_until(1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* The inner loop's own ways go on beside the outer loop. */
+TEST(a_loop_that_was_prepared_can_still_wait_and_run)
+{
+	struct flexsc_cb cb = { .callback = count_done };
+	pthread_t thread;
+
+	new_loop();
+	CHECK(prepare() == FLEXSC_FOREVER);
+	CHECK_EQ(pthread_create(&thread, NULL, wake_loop, &cb), 0);
+	CHECK_EQ(flexsc_loop_wait(loop, LOST), 1);
+	pthread_join(thread, NULL);
+	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
+	CHECK(prepare() == FLEXSC_FOREVER);
+	CHECK_EQ(flexsc_loop_timer(loop, &cb, MS), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(done, 2);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(a_forked_child_has_no_descriptor)
+{
+	struct flexsc_cb cb = { .callback = count_done };
+	uint64_t ns;
+	int fd, pid;
+
+	new_loop();
+	fd = flexsc_loop_fd(loop);
+	CHECK(prepare() == FLEXSC_FOREVER);
+	pid = test_fork();
+	if (!pid) {
+		CHECK_EQ(flexsc_loop_fd(loop), -ESTALE);
+		CHECK_EQ(flexsc_loop_prepare(loop, &ns), -ESTALE);
+		CHECK_EQ(fcntl(fd, F_GETFD), -1);
+		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_leave();
+	}
+	test_reap(pid);
+	CHECK_EQ(readable_within(0), 0);
+	CHECK_EQ(flexsc_loop_wake(loop, &cb), 0);
+	CHECK_EQ(readable_within(LOST), 1);
+	turn_until(1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/*
+ * Takes turns with the loop, in each of the ways that something completes: one
+ * that is missed stops both. A thread gets a byte for each turn and answers it.
+ */
+#define TURNS	MANY(4000)
+#define PLAYERS	4
+
+struct player {
+	struct flexsc_cb cb;	/* first: player_next() finds it here */
+	unsigned int turns;
+	bool wakes;		/* answers by a wake-up; else a read ends */
+	int ask[2], answer[2];
+	char c;
+	struct statx st;
+	pthread_t thread;
+};
+
+static void *player_answer(void *arg)
+{
+	struct player *player = arg;
+	char c;
+
+	while (read(player->ask[0], &c, 1) == 1) {
+		if (player->wakes)
+			CHECK_EQ(flexsc_loop_wake(loop, &player->cb), 0);
+		else
+			CHECK_EQ(write(player->answer[1], &c, 1), 1);
+	}
+	return NULL;
+}
+
+static void player_next(struct flexsc_cb *cb);
+
+static void player_post(struct player *player)
+{
+	struct flexsc_cb *cb = &player->cb;
+	int err = 0;
+
+	cb->callback = player_next;
+	switch (player->turns % 8) {
+	case 0:
+		err = flexsc_loop_statx(loop, cb, AT_FDCWD, "/", 0, STATX_SIZE,
+					&player->st);
+		break;
+	case 1:
+		err = flexsc_loop_timer(loop, cb, MS / 10);
+		break;
+	case 2:
+		err = flexsc_loop_sched_getaffinity(loop, cb, 0, 0, NULL);
+		break;
+	default:
+		if (!player->wakes)
+			err = flexsc_loop_read(loop, cb, player->answer[0],
+					       &player->c, 1);
+		CHECK_EQ(write(player->ask[1], "x", 1), 1);
+	}
+	CHECK_EQ(err, 0);
+}
+
+static void player_next(struct flexsc_cb *cb)
+{
+	struct player *player = (struct player *)cb;
+
+	if (++player->turns < TURNS) {
+		player_post(player);
+		return;
+	}
+	done++;
+	close(player->ask[1]);
+}
+
+static void play(unsigned int n, unsigned int wakers)
+{
+	static struct player players[PLAYERS];
+	struct epoll_event event = { .events = EPOLLIN };
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	new_loop();
+	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, flexsc_loop_fd(loop), &event), 0);
+	for (unsigned int i = 0; i < n; i++) {
+		struct player *player = &players[i];
+
+		player->wakes = i < wakers;
+		CHECK_EQ(pipe(player->ask), 0);
+		CHECK_EQ(pipe(player->answer), 0);
+		CHECK_EQ(pthread_create(&player->thread, NULL, player_answer,
+					player), 0);
+		player_post(player);
+	}
+	while (done < n) {
+		const uint64_t limit = LOST * test_slower();
+		uint64_t ns = prepare();
+		uint64_t most = ns < limit ? ns : limit;
+		int ready = epoll_wait(set, &event, 1,
+				       (int)((most + MS - 1) / MS));
+
+		CHECK(ready == 1 || ns < limit ||
+		      (ready < 0 && errno == EINTR));
+		CHECK(flexsc_loop_dispatch(loop) >= 0);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		pthread_join(players[i].thread, NULL);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* One alone: nobody else's turn hides that one was missed. */
+TEST_LIMIT(an_outer_loop_misses_no_call, 60)
+{
+	play(1, 0);
+}
+
+TEST_LIMIT(an_outer_loop_misses_nothing_of_many, 60)
+{
+	play(PLAYERS, PLAYERS / 2);
+}
+
+static atomic_uint asked;
+
+static void ask_again(struct flexsc_cb *cb)
+{
+	count_done(cb);
+	asked++;
+}
+
+/* Wakes the loop soon after it asked: while it falls asleep, now and then. */
+static void *wake_when_asked(void *arg)
+{
+	static struct flexsc_cb cb = { .callback = ask_again };
+
+	for (unsigned int i = 0; i < 10 * TURNS; i++) {
+		for (unsigned int n = 0; asked == i; n++)
+			if (n % 1024 == 1023)
+				sched_yield();
+		for (volatile uint64_t n = test_random() % 1024; n; n--)
+			;
+		CHECK_EQ(flexsc_loop_wake(loop, &cb), 0);
+	}
+	return arg;
+}
+
+TEST_LIMIT(an_outer_loop_misses_no_wake_up_while_falling_asleep, 60)
+{
+	pthread_t thread;
+
+	new_loop();
+	CHECK_EQ(pthread_create(&thread, NULL, wake_when_asked, NULL), 0);
+	asked++;
+	turn_until(10 * TURNS);
+	pthread_join(thread, NULL);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}

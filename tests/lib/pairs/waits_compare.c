@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All calls of waits.h natively and as this test is run: preloaded, with one
+ * carrier and with two, or posted to a loop with "loop=1".
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+#define DESCRIPTORS	8192U
+
+extern char **environ;
+
+static char program[PATH_MAX];
+
+/* The program "waits" lies beside this one. */
+static void find_program(void)
+{
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	char *name;
+
+	CHECK(n > 0);
+	program[n] = 0;
+	name = strrchr(program, '/') + 1;
+	CHECK(name + sizeof("waits") <= program + sizeof(program));
+	strcpy(name, "waits");
+}
+
+static char **native_environment(void)
+{
+	static char *kept[256];
+	unsigned int n = 0;
+
+	for (char **e = environ; *e && n < 255; e++)
+		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "FLEXSC_", 7))
+			kept[n++] = *e;
+	return kept;
+}
+
+/* A process of "waits", with its output in a file. */
+struct run {
+	const char *mode, *out;
+	int pid;
+};
+
+static struct run begin(const char *mode, const char *out, char **environment)
+{
+	struct run run = { .mode = mode, .out = out };
+	posix_spawn_file_actions_t actions;
+	char slower[16];
+	char *argv[] = { "waits", (char *)mode, "reference", slower, NULL };
+
+	if (!strcmp(mode, "natively"))
+		argv[2] = NULL;
+	snprintf(slower, sizeof(slower), "%u", test_slower());
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 1, out,
+					 O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	CHECK_EQ(posix_spawn(&run.pid, program, &actions, NULL, argv,
+			     environment), 0);
+	posix_spawn_file_actions_destroy(&actions);
+	return run;
+}
+
+static int end(const struct run *run)
+{
+	int status;
+
+	CHECK_EQ(waitpid(run->pid, &status, 0), run->pid);
+	return status;
+}
+
+/* What differs is noted line by line. */
+static void end_comparison(const struct run *run)
+{
+	int status = end(run);
+	FILE *seen = fopen(run->out, "r");
+	char line[256];
+
+	CHECK(seen);
+	while (fgets(line, sizeof(line), seen)) {
+		line[strcspn(line, "\n")] = 0;
+		test_note("%s: %s", run->out, line);
+	}
+	fclose(seen);
+	CHECK_EQ(status, 0);
+}
+
+static struct run begin_with(const char *carriers, const char *out)
+{
+	setenv("FLEXSC_CARRIERS", carriers, 1);
+	return begin("threads", out, environ);
+}
+
+TEST_LIMIT(each_call_waits_as_it_does_natively, 120)
+{
+	struct run native, runs[2];
+
+	NEEDS_WAITING_ENGINE();
+	if (!raise_fd_limit(DESCRIPTORS))
+		SKIP("%u descriptors aren't allowed", DESCRIPTORS);
+	find_program();
+	enter_scratch();
+	native = begin("natively", "reference", native_environment());
+	CHECK_EQ(end(&native), 0);
+	if (test_parameter("loop", 0)) {
+		runs[0] = begin("loop", "asked", environ);
+		/* The first call on a descriptor takes another route. */
+		runs[1] = begin("hinted", "hinted", environ);
+	} else {
+		runs[0] = begin_with("1", "one carrier");
+		runs[1] = begin_with("2", "two carriers");
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		end_comparison(&runs[i]);
+	leave_scratch();
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The statistics add up, show what they say, and can be read by others. And
+ * what they can't show: that a loop without work uses no processor time.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+static struct flexsc_loop *loop;
+static unsigned int done;
+
+static void count_done(struct flexsc_cb *cb)
+{
+	((struct call *)cb)->runs++;
+	done++;
+}
+
+#define CALLS	1000
+
+static struct call calls[CALLS];
+static int readers[CALLS];
+
+/* Waiting, fast, disk and own-thread calls; as many as the index says. */
+static void post_mixture(unsigned int i)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	static char byte[CALLS];
+	int p[2];
+
+	calls[i].cb.callback = count_done;
+	switch (i % 5) {
+	case 0:
+		POST(loop, &calls[i], SYS_getppid);
+		break;
+	case 1:
+		POST(loop, &calls[i], SYS_nanosleep, &brief, NULL);
+		break;
+	case 2:
+		POST(loop, &calls[i], SYS_openat, -1, "none", O_RDONLY, 0);
+		break;
+	case 3:
+		POST(loop, &calls[i], SYS_gettid);
+		break;
+	case 4:
+		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+		readers[i] = p[1];
+		POST(loop, &calls[i], SYS_read, p[0], &byte[i], 1);
+		break;
+	}
+}
+
+/* Calls by all ways; a syscall thread counts its own after their delivery. */
+static uint64_t ran(struct flexsc_stats s)
+{
+	return s.by_inline + s.by_uring + s.by_thread + s.by_kmod;
+}
+
+TEST(every_call_is_counted_where_it_ran)
+{
+	bool waits = strcmp(test_engine(), "sync");
+	struct flexsc_stats s;
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < CALLS; i++)
+		if (waits || i % 5 != 4)
+			post_mixture(i);
+	CHECK_EQ(stats_of(loop).posted, waits ? CALLS : CALLS * 4 / 5);
+	CHECK_EQ(stats_of(loop).completed, 0);
+	if (waits) {
+		CHECK(run_until(loop, &done, CALLS * 4 / 5, 10000));
+		for (unsigned int i = 4; i < CALLS; i += 5)
+			CHECK_EQ(write(readers[i], "x", 1), 1);
+	}
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	for (int i = 0; waits && i < 5000 && ran(stats_of(loop)) < CALLS; i++)
+		usleep(1000);
+	s = stats_of(loop);
+	CHECK_EQ(s.completed, s.posted);
+	CHECK_EQ(ran(s), s.posted);
+	CHECK_EQ(s.batched, s.posted);
+	CHECK(s.batches > 0 && s.batches <= s.batched);
+	CHECK_EQ(s.cancelled + s.waited + s.outstanding + s.waiting, 0);
+	CHECK(s.mode_switches > 0);
+	CHECK(s.entries >= 64 && s.entries <= s.max_entries);
+	if (strcmp(test_engine(), "sync") == 0) {
+		CHECK_EQ(s.by_inline, s.posted);
+		CHECK_EQ(s.threads, 0);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Nobody has to be asked for what the kernel has in memory. */
+TEST(open_files_are_looked_at_on_the_spot)
+{
+	char name[] = "/tmp/flexsc-stats-XXXXXX";
+	int fd = mkstemp(name), folder = open("/tmp", O_RDONLY | O_DIRECTORY);
+	struct stat plain, posted;
+	struct statx more;
+
+	loop = test_loop();
+	CHECK(fd >= 0 && folder >= 0);
+	CHECK_EQ(fstat(fd, &plain), 0);
+	for (int i = 0; i < 2; i++) {
+		memset(&posted, 0xff, sizeof(posted));
+		CHECK_EQ(DO(loop, SYS_fstat, fd, &posted), 0);
+		CHECK(!memcmp(&plain, &posted, sizeof(plain)));
+	}
+	CHECK_EQ(DO(loop, SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &more),
+		 0);
+	CHECK_EQ(more.stx_ino, plain.st_ino);
+	if (strcmp(test_engine(), "kmod"))
+		CHECK_EQ(stats_of(loop).by_inline, 3);
+	/* Calls that are no such ones. */
+	CHECK_EQ(DO(loop, SYS_statx, folder, name + 5, AT_EMPTY_PATH,
+		    STATX_INO, &more), 0);
+	CHECK_EQ(more.stx_ino, plain.st_ino);
+	CHECK_EQ(DO(loop, SYS_statx, fd, name + 5, AT_EMPTY_PATH, STATX_INO,
+		    &more), -ENOTDIR);
+	CHECK_EQ(DO(loop, SYS_statx, fd, 1, AT_EMPTY_PATH, STATX_INO, &more),
+		 -EFAULT);
+	CHECK_EQ(DO(loop, SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, 1),
+		 -EFAULT);
+	CHECK_EQ(DO(loop, SYS_fstat, fd, 1), -EFAULT);
+	CHECK_EQ(DO(loop, SYS_fstat, -1, &posted), -EBADF);
+	CHECK_EQ(DO(loop, SYS_statx, AT_FDCWD, "/", 0, STATX_INO, &more), 0);
+	unlink(name);
+	close(fd);
+	close(folder);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* A cancelled call that never started ran nowhere. */
+TEST(cancelled_calls_are_counted_apart)
+{
+	struct flexsc_stats s;
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < 100; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_getppid);
+		if (i % 4 == 0)
+			CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
+	}
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	s = stats_of(loop);
+	CHECK_EQ(s.posted, 100);
+	CHECK_EQ(s.completed, 100);
+	CHECK_EQ(s.cancelled, 25);
+	CHECK_EQ(s.by_inline + s.by_uring + s.by_thread + s.by_kmod, 75);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Only of calls that nobody is told of, whichever way they end. */
+TEST(failures_without_a_cb_are_counted)
+{
+	struct flexsc_stats s;
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < 10; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_close, -1);
+		CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_getppid)), 0);
+	}
+	CHECK_EQ(flexsc_loop_cancel(loop, &calls[0].cb), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(stats_of(loop).failed_unseen, 0);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_close, -1)), 0);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_unlinkat, AT_FDCWD,
+						   "none/none", 0)), 0);
+	/* That one is held, and never runs. */
+	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_getppid)), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	s = stats_of(loop);
+	CHECK_EQ(s.failed_unseen, 3);
+	CHECK_EQ(s.completed, 23);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(refused_posts_are_not_counted)
+{
+	struct flexsc_cb cb = { .callback = NULL };
+
+	loop = test_loop();
+	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(SYS_exit)), -EOPNOTSUPP);
+	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(60000)), -ENOSYS);
+	CHECK_EQ(stats_of(loop).posted, 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(timers_and_deadlines_are_counted)
+{
+	loop = test_loop();
+	for (unsigned int i = 0; i < 10; i++) {
+		calls[i].cb.callback = count_done;
+		CHECK_EQ(flexsc_loop_timer(loop, &calls[i].cb, MS), 0);
+	}
+	calls[10].cb.callback = count_done;
+	POST(loop, &calls[10], SYS_getppid);
+	CHECK_EQ(flexsc_loop_deadline(loop, &calls[10].cb, 60 * SECOND), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(stats_of(loop).timers, 11);
+	CHECK_EQ(stats_of(loop).posted, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(at_most_size_bytes_are_copied)
+{
+	struct {
+		struct flexsc_stats stats;
+		uint64_t beyond[2];
+	} s;
+
+	loop = test_loop();
+	CHECK_EQ(DO(loop, SYS_getppid), getppid());
+	memset(&s, 0x5a, sizeof(s));
+	CHECK_EQ(flexsc_loop_stats(loop, &s.stats, 16), 0);
+	CHECK_EQ(s.stats.posted, 1);
+	CHECK_EQ(s.stats.completed, 1);
+	CHECK_EQ(s.stats.cancelled, 0x5a5a5a5a5a5a5a5a);
+	CHECK_EQ(flexsc_loop_stats(loop, &s.stats, sizeof(s)), 0);
+	CHECK_EQ(s.stats.cancelled, 0);
+	CHECK_EQ(flexsc_loop_stats(loop, NULL, 8), -EINVAL);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static atomic_bool reader_stop;
+
+/* Counters never go back, whoever looks at whichever moment. */
+static void *observe(void *arg)
+{
+	struct flexsc_stats last = { .posted = 0 };
+
+	while (!atomic_load(&reader_stop)) {
+		struct flexsc_stats now = stats_of(loop);
+
+		CHECK(now.posted >= last.posted);
+		CHECK(now.completed >= last.completed);
+		CHECK(now.batched >= last.batched);
+		CHECK(now.by_inline >= last.by_inline);
+		CHECK(now.by_thread >= last.by_thread);
+		CHECK(now.by_uring >= last.by_uring);
+		last = now;
+	}
+	return arg;
+}
+
+TEST(another_thread_may_read)
+{
+	pthread_t thread;
+
+	loop = test_loop();
+	CHECK_EQ(pthread_create(&thread, NULL, observe, NULL), 0);
+	for (unsigned int i = 0; i < MANY(20000); i++)
+		CHECK_EQ(DO(loop, SYS_getppid), getppid());
+	atomic_store(&reader_stop, true);
+	pthread_join(thread, NULL);
+	CHECK_EQ(stats_of(loop).posted, MANY(20000));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* The memfd, found as another process finds it. */
+static int published(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	char path[300], target[100];
+	int fd = -1;
+
+	CHECK(dir);
+	for (struct dirent *entry; (entry = readdir(dir)) && fd < 0;) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n > 0 && (target[n] = 0, strstr(target, FLEXSC_STATS_NAME)))
+			fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	closedir(dir);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+TEST(another_process_may_read)
+{
+	struct flexsc_stats_page page;
+	int fd;
+
+	loop = test_loop();
+	for (unsigned int i = 0; i < 100; i++)
+		CHECK_EQ(DO(loop, SYS_getppid), getppid());
+	fd = published();
+	CHECK_EQ(pread(fd, &page, sizeof(page), 0), sizeof(page));
+	CHECK_EQ(page.magic, FLEXSC_STATS_MAGIC);
+	CHECK_EQ(page.size, sizeof(page));
+	CHECK_EQ(page.tid, gettid());
+	CHECK_EQ(strcmp(page.engine, test_engine()), 0);
+	CHECK_EQ(page.stats.posted, 100);
+	CHECK_EQ(page.stats.completed, 100);
+	close(fd);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* What the library is for: a batch costs few mode switches. */
+TEST(a_batch_costs_few_mode_switches)
+{
+	static char page[CALLS][64];
+	struct flexsc_stats before, after;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (strcmp(test_engine(), "uring"))
+		SKIP("%s executes each call by a call", test_engine());
+	loop = test_loop();
+	CHECK_EQ(DO(loop, SYS_pread64, fd, page[0], 64, 0), 64);
+	before = stats_of(loop);
+	for (unsigned int i = 0; i < CALLS; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_pread64, fd, page[i], 64, i);
+	}
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	after = stats_of(loop);
+	CHECK_EQ(after.by_uring - before.by_uring, CALLS);
+	CHECK(after.mode_switches - before.mode_switches < CALLS / 20);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Idleness. */
+
+static void work_in_threads(unsigned int n)
+{
+	static const struct timespec brief = { 0, 50000000 };
+
+	done = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_nanosleep, &brief, NULL);
+	}
+	CHECK(run_until(loop, &done, n, 10000));
+}
+
+static uint64_t sleeps(void)
+{
+	struct rusage usage;
+
+	CHECK_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+	return (uint64_t)usage.ru_nvcsw;
+}
+
+TEST(a_loop_without_work_burns_nothing)
+{
+	struct call reader = CALL_INIT;
+	uint64_t before, slept;
+	char c;
+	int p[2];
+
+	loop = test_loop();
+	work_in_threads(20);
+	if (strcmp(test_engine(), "sync")) {
+		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+		POST(loop, &reader, SYS_read, p[0], &c, 1);
+	}
+	run_for(loop, 100);
+	/* Asleep in the loop; then with nobody in it. */
+	before = cpu_ns();
+	slept = sleeps();
+	run_for(loop, 700);
+	sleep_ms(700);
+	/* Nobody looks now and then, either; but a sanitizer's own thread. */
+	CHECK(sleeps() - slept < (SANITIZED ? 60 : 20));
+	CHECK(cpu_ns() - before < 40 * MS * (SANITIZED ? 4 : 1));
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Assumes that an idle syscall thread ends after two seconds. */
+TEST(threads_grow_on_demand_and_shrink_again)
+{
+	static uint32_t word;
+	unsigned int most = 0;
+
+	NEEDS_WAITING_ENGINE();
+	loop = test_loop();
+	for (unsigned int i = 0; i < 32; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
+	}
+	for (uint64_t end = now_ns() + 10 * SECOND; most < 32;) {
+		run_for(loop, 10);
+		most = (unsigned int)stats_of(loop).threads;
+		CHECK(now_ns() < end);
+	}
+	/* Besides the blocked ones, one may be active on each core. */
+	CHECK(most >= 32 && most <= 32 + sysconf(_SC_NPROCESSORS_ONLN));
+	CHECK(count_tasks() >= 33);
+	for (uint64_t end = now_ns() + 5 * SECOND; done < 32;) {
+		PLAIN(SYS_futex, &word, 1, 32);
+		run_for(loop, 5);
+		CHECK(now_ns() < end);
+	}
+	CHECK(falls_to(count_tasks, 2 + TSAN_TASKS));
+	run_for(loop, 1);
+	CHECK(stats_of(loop).threads <= 1);
+	work_in_threads(4);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK(falls_to(count_tasks, 1 + TSAN_TASKS));
+}
+
+static atomic_bool core_free;
+
+/* Hold a core against every thread of ordinary priority. */
+static void *hold_core(void *core)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((int)(intptr_t)core, &set);
+	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof(set), &set), 0);
+	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &first))
+		return "no real-time priority here";
+	while (!atomic_load(&core_free))
+		;
+	return NULL;
+}
+
+/*
+ * A syscall thread that waits for a processor is no reason for another: it
+ * would wait for that processor, too.
+ */
+TEST(threads_that_get_no_processor_do_not_multiply)
+{
+	static const struct timespec brief = { 0, 1000000 };
+	static uint32_t word;
+	pthread_t holder;
+	cpu_set_t mine;
+	void *why;
+	unsigned int most;
+	int core = -1;
+	char name[16];
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+	if (CPU_COUNT(&mine) < 2)
+		SKIP("one core");
+	while (!CPU_ISSET(++core, &mine))
+		;
+	CPU_CLR(core, &mine);
+	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
+	snprintf(name, sizeof(name), "%d", core);
+	loop = NEW_LOOP(.cores = name);
+	/* Not while the core is held: the first thread's making waits for it. */
+	calls[0].cb.callback = count_done;
+	POST(loop, &calls[0], SYS_futex, &word, 0, 0, &brief);
+	CHECK(run_until(loop, &done, 1, 10000));
+	done = 0;
+	CHECK_EQ(pthread_create(&holder, NULL, hold_core,
+				(void *)(intptr_t)core), 0);
+	sleep_ms(20);
+	for (unsigned int i = 0; i < 32; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
+	}
+	run_for(loop, 100);
+	most = (unsigned int)stats_of(loop).threads;
+	atomic_store(&core_free, true);
+	CHECK_EQ(pthread_join(holder, &why), 0);
+	if (why)
+		SKIP("%s", (const char *)why);
+	CHECK(most <= 3);
+	for (uint64_t end = now_ns() + 10 * SECOND; done < 32;) {
+		PLAIN(SYS_futex, &word, 1, 32);
+		run_for(loop, 5);
+		CHECK(now_ns() < end);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(threads_stay_below_their_limit)
+{
+	static uint32_t word;
+
+	NEEDS_WAITING_ENGINE();
+	loop = NEW_LOOP(.max_threads = 5);
+	for (unsigned int i = 0; i < 100; i++) {
+		calls[i].cb.callback = count_done;
+		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
+	}
+	/* An engine may have a part of them, and the rest when it needs more. */
+	while (stats_of(loop).max_threads < 5)
+		run_for(loop, 10);
+	run_for(loop, 100);
+	CHECK_EQ(stats_of(loop).max_threads, 5);
+	CHECK(stats_of(loop).threads <= 5);
+	CHECK(count_tasks() <= 6 + TSAN_TASKS);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(done, 100);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every row of the system-call table is posted, and every number that has no
+ * row. Each call runs in a forked process of its own, once plainly and once
+ * through a loop, and the two results must be the same.
+ *
+ * Nothing harmful runs, for two reasons that each suffice. Arguments are
+ * harmless: descriptors are -1 and all else is 0, or what "arguments" below
+ * says for the calls that would do something, or wait for ever, with zeros.
+ * And the processes run as nobody, so that reboot, mount, swapoff, acct,
+ * sethostname, settimeofday, delete_module and vhangup fail with EPERM.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/calls/table.h"
+#include "tests/harness/harness.h"
+
+#define UNUSED_KEY	0x7fe5c0deU	/* of System V IPC; nobody's */
+#define ALL_ONES	UINT64_MAX
+
+/* How the result is compared with the oracle's. */
+enum compare {
+	SAME = 0,
+	DESCRIPTOR,	/* a new one: the loop has descriptors, too */
+	OWN,		/* names the process: ask again in the same one */
+	VARIES,		/* time or addresses: both succeed */
+};
+
+struct special {
+	const char *name;
+	uint64_t args[6];
+	enum compare compare;
+};
+
+static struct msghdr no_message;
+
+/* Zeros where the name is not listed. */
+static const struct special specials[] = {
+	/* With two things wrong, which of them is told would be open. */
+	{ "sendmsg", { 0, (uintptr_t)&no_message }, SAME },
+	{ "recvmsg", { 0, (uintptr_t)&no_message }, SAME },
+	/* These would wait for ever. */
+	{ "select", { ALL_ONES }, SAME },
+	{ "pselect6", { ALL_ONES }, SAME },
+	{ "ppoll", { 0, 0x7fffffff }, SAME },
+	/* IPC_RMID of the object with identifier 0; a queue left behind. */
+	{ "shmctl", { ALL_ONES }, SAME },
+	{ "semctl", { ALL_ONES }, SAME },
+	{ "msgctl", { ALL_ONES }, SAME },
+	{ "shmat", { ALL_ONES }, SAME },
+	{ "semop", { ALL_ONES }, SAME },
+	{ "semtimedop", { ALL_ONES }, SAME },
+	{ "msgsnd", { ALL_ONES }, SAME },
+	{ "msgrcv", { ALL_ONES }, SAME },
+	{ "msgget", { UNUSED_KEY }, SAME },
+	/* PTRACE_TRACEME; strict mode; closing descriptor 0. */
+	{ "ptrace", { ALL_ONES }, SAME },
+	{ "seccomp", { ALL_ONES }, SAME },
+	{ "close_range", { 1, 0 }, SAME },
+	/* Signals: number 0 sends none. The process group is the child's. */
+	{ "kill", { 0, 0 }, SAME },
+	{ "setpgid", { 0, ALL_ONES }, SAME },
+	{ "personality", { 0xffffffff }, SAME },
+	/* Lengths that fail before any name is changed. */
+	{ "sethostname", { 0, ALL_ONES }, SAME },
+	{ "setdomainname", { 0, ALL_ONES }, SAME },
+	{ "reboot", { 0, 0, ALL_ONES }, SAME },
+	{ "syslog", { ALL_ONES }, SAME },
+	/* New descriptors. */
+	{ "eventfd", { 0 }, DESCRIPTOR },
+	{ "eventfd2", { 0 }, DESCRIPTOR },
+	{ "epoll_create1", { 0 }, DESCRIPTOR },
+	{ "inotify_init", { 0 }, DESCRIPTOR },
+	{ "inotify_init1", { 0 }, DESCRIPTOR },
+	{ "timerfd_create", { 0 }, DESCRIPTOR },
+	{ "userfaultfd", { 0 }, DESCRIPTOR },
+	{ "memfd_secret", { 0 }, DESCRIPTOR },
+	/* Names of the process and its groups. */
+	{ "getpid", { 0 }, OWN },
+	{ "gettid", { 0 }, OWN },
+	{ "getpgrp", { 0 }, OWN },
+	{ "getpgid", { 0 }, OWN },
+	{ "getsid", { 0 }, OWN },
+	/* Time and addresses; the seconds left of the process's own alarm. */
+	{ "alarm", { 0 }, VARIES },
+	{ "brk", { 0 }, VARIES },
+	{ "time", { 0 }, VARIES },
+	{ "times", { 0 }, VARIES },
+};
+
+/* What a child found; in memory shared with it. */
+struct outcome {
+	int posted;	/* what posting returned; 1 before */
+	int ran;	/* how often the callback ran */
+	int64_t ret;
+	int64_t own;	/* the plain call in the same process */
+};
+
+static struct outcome *outcome;
+
+static const struct special *special_of(const char *name)
+{
+	static const struct special none;
+
+	for (size_t i = 0; i < sizeof(specials) / sizeof(*specials); i++)
+		if (strcmp(specials[i].name, name) == 0)
+			return &specials[i];
+	return &none;
+}
+
+static void harmless_args(const struct table_row *row, uint64_t args[6])
+{
+	memcpy(args, special_of(row->name)->args, 6 * sizeof(*args));
+	for (unsigned int i = 0; i < 6; i++)
+		if (row->fds & (1u << i))
+			args[i] = ALL_ONES;
+}
+
+/*
+ * A process without privileges, alone in its group: setsid and setpgid fail
+ * in it, kill(0, 0) means itself. It ends with the test.
+ */
+static void be_harmless(void)
+{
+	setpgid(0, 0);
+	become_nobody();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGALRM, SIG_DFL);
+	alarm((SANITIZED ? 20 : 5) * test_slower());
+}
+
+static int64_t plain(unsigned int nr, const uint64_t a[6])
+{
+	return plain_call(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static void run_plainly(unsigned int nr, const uint64_t args[6],
+			enum compare compare)
+{
+	(void)compare;
+	outcome->ret = plain(nr, args);
+}
+
+/*
+ * The kernel counts rings against the user's RLIMIT_MEMLOCK and frees those of
+ * processes that have ended only a moment later: so it may take some time.
+ */
+static struct flexsc_loop *nobodys_loop(void)
+{
+	struct flexsc_loop *loop = NULL;
+	int ret;
+
+	for (unsigned int i = 0; i < 300; i++) {
+		ret = flexsc_loop_create(&loop, NULL);
+		if (ret == 0)
+			break;
+		sleep_ms(10);
+	}
+	CHECK_EQ(ret, 0);
+	return loop;
+}
+
+static void run_on_loop(unsigned int nr, const uint64_t a[6],
+			enum compare compare)
+{
+	struct flexsc_loop *loop = nobodys_loop();
+	struct call call = CALL_INIT;
+
+	outcome->posted = flexsc_loop_call(loop, &call.cb, nr, a[0], a[1],
+					   a[2], a[3], a[4], a[5]);
+	if (outcome->posted)
+		run_for(loop, 20);
+	else
+		run_until(loop, &call.runs, 1, 4000);
+	outcome->ran = (int)call.runs;
+	outcome->ret = call.cb.ret;
+	if (compare == OWN)
+		outcome->own = plain(nr, a);
+	flexsc_loop_destroy(loop);
+}
+
+/* The outcome of one call in a process of its own. */
+static struct outcome
+observe(void (*run)(unsigned int, const uint64_t *, enum compare),
+	const char *name, unsigned int nr, const uint64_t args[6],
+	enum compare compare)
+{
+	int pid, status;
+
+	*outcome = (struct outcome){ .posted = 1 };
+	pid = test_fork();
+	if (pid == 0) {
+		be_harmless();
+		run(nr, args, compare);
+		test_leave();
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	kill(-pid, SIGKILL);
+	if (status)
+		test_fail(__FILE__, __LINE__, "%s (%u): wait status %#x", name,
+			  nr, (unsigned int)status);
+	return *outcome;
+}
+
+static bool agree(const struct outcome *got, const struct outcome *expected,
+		  enum compare compare)
+{
+	switch (compare) {
+	case DESCRIPTOR:
+		return got->ret == expected->ret ||
+		       (got->ret >= 0 && expected->ret >= 0);
+	case VARIES:
+		return (got->ret >= 0) == (expected->ret >= 0);
+	case OWN:
+		return got->ret == got->own;
+	case SAME:
+		break;
+	}
+	return got->ret == expected->ret;
+}
+
+/* One line per row that differs, so that a run shows all of them. */
+static unsigned int try_row(unsigned int nr, const struct table_row *row)
+{
+	enum compare compare = special_of(row->name)->compare;
+	struct outcome expected, got;
+	uint64_t args[6];
+
+	harmless_args(row, args);
+	expected = observe(run_plainly, row->name, nr, args, compare);
+	got = observe(run_on_loop, row->name, nr, args, compare);
+	if (got.posted == 0 && got.ran == 1 && agree(&got, &expected, compare))
+		return 0;
+	test_note("%s (%u): posted %d, ran %d times, ret %lld, expected %lld",
+		  row->name, nr, got.posted, got.ran, (long long)got.ret,
+		  (long long)expected.ret);
+	return 1;
+}
+
+static void share_outcome(void)
+{
+	outcome = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(outcome != MAP_FAILED);
+}
+
+static bool is_refused(const struct table_row *row)
+{
+	return row->class == CLASS_NEVER;
+}
+
+TEST_LIMIT(every_row_gives_the_plain_calls_result, 60)
+{
+	unsigned int tried = 0, wrong = 0;
+
+	share_outcome();
+	for (unsigned int nr = 0; nr < NR_WORK; nr++) {
+		const struct table_row *row = flexsc__table_row(nr);
+
+		if (row->class == CLASS_NONE || is_refused(row))
+			continue;
+		wrong += try_row(nr, row);
+		tried++;
+	}
+	CHECK_EQ(wrong, 0);
+	CHECK(tried > 250);
+}
+
+TEST(every_refused_row_is_eopnotsupp_and_runs_nothing)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct call call = CALL_INIT;
+	unsigned int tried = 0;
+
+	for (unsigned int nr = 0; nr < flexsc__table_size; nr++) {
+		const struct table_row *row = flexsc__table_row(nr);
+
+		if (!is_refused(row))
+			continue;
+		if (flexsc_loop_call(loop, &call.cb, nr, 0, 0, 0, 0, 0, 0) !=
+		    -EOPNOTSUPP)
+			test_fail(__FILE__, __LINE__, "%s is posted", row->name);
+		tried++;
+	}
+	run_for(loop, 20);
+	CHECK_EQ(call.runs, 0);
+	CHECK_EQ(stats_of(loop).posted, 0);
+	CHECK(tried >= 8);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Calls that can't be asynchronous by nature must be among the refused. */
+TEST(calls_that_replace_the_caller_are_refused)
+{
+	static const unsigned int never[] = {
+		SYS_clone, SYS_clone3, SYS_execve, SYS_execveat, SYS_exit,
+		SYS_exit_group, SYS_rt_sigreturn, SYS_sigaltstack,
+		SYS_set_robust_list,
+#ifdef SYS_fork
+		SYS_fork, SYS_vfork, SYS_arch_prctl,
+#endif
+	};
+
+	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++) {
+		CHECK(is_refused(flexsc__table_row(never[i])));
+		CHECK_EQ(flexsc__table_row(never[i])->op, 0);
+	}
+}
+
+TEST(numbers_without_a_row_are_enosys)
+{
+	static const unsigned int beyond[] = { 5000, 65535, 65536, 0x40000000,
+					       0x7fffffff, 0xffffffff };
+	struct flexsc_loop *loop = test_loop();
+	struct call call = CALL_INIT;
+
+	for (unsigned int nr = 0; nr < flexsc__table_size + 100; nr++)
+		if (flexsc__table_row(nr)->class == CLASS_NONE || nr >= NR_WORK)
+			CHECK_EQ(flexsc_loop_call(loop, &call.cb, nr, 0, 0, 0,
+						  0, 0, 0), -ENOSYS);
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(*beyond); i++)
+		CHECK_EQ(flexsc_loop_call(loop, &call.cb, beyond[i], 0, 0, 0,
+					  0, 0, 0), -ENOSYS);
+	run_for(loop, 20);
+	CHECK_EQ(call.runs, 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* The machine's headers are an independent list of what exists. */
+TEST(the_calls_programs_use_have_rows)
+{
+	static const struct {
+		unsigned int nr;
+		const char *name;
+		unsigned int nargs, fds;
+	} known[] = {
+		{ SYS_read, "read", 3, 1 },
+		{ SYS_write, "write", 3, 1 },
+		{ SYS_openat, "openat", 4, 1 },
+		{ SYS_close, "close", 1, 1 },
+		{ SYS_statx, "statx", 5, 1 },
+		{ SYS_pread64, "pread64", 4, 1 },
+		{ SYS_accept4, "accept4", 4, 1 },
+		{ SYS_connect, "connect", 3, 1 },
+		{ SYS_sendto, "sendto", 6, 1 },
+		{ SYS_recvmsg, "recvmsg", 3, 1 },
+		{ SYS_splice, "splice", 6, 5 },
+		{ SYS_sendfile, "sendfile", 4, 3 },
+		{ SYS_copy_file_range, "copy_file_range", 6, 5 },
+		{ SYS_renameat2, "renameat2", 5, 5 },
+		{ SYS_getrandom, "getrandom", 3, 0 },
+		{ SYS_futex, "futex", 6, 0 },
+		{ SYS_nanosleep, "nanosleep", 2, 0 },
+		{ SYS_getpid, "getpid", 0, 0 },
+	};
+
+	CHECK(flexsc__table_size <= TABLE_ROOM);
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		const struct table_row *row = flexsc__table_row(known[i].nr);
+
+		if (!row->name || strcmp(row->name, known[i].name))
+			test_fail(__FILE__, __LINE__, "no row for %s",
+				  known[i].name);
+		CHECK_EQ(row->nargs, known[i].nargs);
+		CHECK_EQ(row->fds, known[i].fds);
+		CHECK(row->class != CLASS_NONE && row->class != CLASS_NEVER);
+	}
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lists of cores, as "0,2-3".
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+#include "lib/base/cores.h"
+
+static cpu_set_t usable;
+
+/* Find the cores that a thread can be put on, by trying each. */
+static int find_usable(void)
+{
+	cpu_set_t mine, one;
+	int first = -1;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+	CPU_ZERO(&usable);
+	for (int core = 0; core < CPU_SETSIZE; core++) {
+		CPU_ZERO(&one);
+		CPU_SET(core, &one);
+		if (sched_setaffinity(0, sizeof(one), &one))
+			continue;
+		CPU_SET(core, &usable);
+		if (first < 0)
+			first = core;
+	}
+	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
+	CHECK(first >= 0);
+	return first;
+}
+
+/* The usable ones of the cores from first to last, and also; no others. */
+static void check_list(const char *list, int first, int last, int also)
+{
+	cpu_set_t cores;
+
+	if (flexsc__cores_parse(list, &cores))
+		test_fail(__FILE__, __LINE__, "\"%s\" was refused", list);
+	for (int core = 0; core < CPU_SETSIZE; core++) {
+		bool in = CPU_ISSET(core, &usable) &&
+			  ((core >= first && core <= last) || core == also);
+
+		if (in != !!CPU_ISSET(core, &cores))
+			test_fail(__FILE__, __LINE__, "\"%s\": core %d", list,
+				  core);
+	}
+}
+
+TEST(lists_and_ranges)
+{
+	int core = find_usable();
+	char list[64];
+
+	snprintf(list, sizeof(list), "%d", core);
+	check_list(list, core, core, core);
+	snprintf(list, sizeof(list), "%d-%d", core, core);
+	check_list(list, core, core, core);
+	snprintf(list, sizeof(list), "%d-%d", core, core + 3);
+	check_list(list, core, core + 3, core);
+	snprintf(list, sizeof(list), "1000,%d-%d", core, core + 1);
+	check_list(list, core, core + 1, 1000);
+	snprintf(list, sizeof(list), "%d,%d,%d", core, core, core);
+	check_list(list, core, core, core);
+	snprintf(list, sizeof(list), "%03d", core);
+	check_list(list, core, core, core);
+	check_list("0-1023", 0, 1023, 0);
+}
+
+TEST(anything_else_is_refused)
+{
+	static const char *const bad[] = {
+		"", ",", "-", "x", "1x", "x1", "1-", "-1", "3-1", "0,,1", "0,",
+		",0", "0-", "0-1-2", "0--1", "0 ", " 0", "0x1", "+1", "1e3",
+		"0;1", "0.5", "1024", "0-1024", "99999", "4294967296",
+		"18446744073709551616", "99999999999999999999999999", "0\n",
+	};
+	cpu_set_t cores;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (flexsc__cores_parse(bad[i], &cores) != -EINVAL)
+			test_fail(__FILE__, __LINE__, "\"%s\" was taken", bad[i]);
+}
+
+/* A list of cores none of which the process may use. */
+TEST(unusable_cores_are_refused)
+{
+	cpu_set_t cores;
+
+	if (sysconf(_SC_NPROCESSORS_CONF) > 1023)
+		SKIP("all cores exist");
+	CHECK_EQ(flexsc__cores_parse("1023", &cores), -EINVAL);
+}
+
+/* Another thread may run where the calling one doesn't, and that stays put. */
+TEST(the_callers_own_affinity_is_no_limit)
+{
+	cpu_set_t only, cores, after;
+	int core = find_usable(), other;
+	char list[16];
+
+	for (other = core + 1; other < CPU_SETSIZE; other++)
+		if (CPU_ISSET(other, &usable))
+			break;
+	if (other == CPU_SETSIZE)
+		SKIP("one core is all there is");
+	CPU_ZERO(&only);
+	CPU_SET(core, &only);
+	CHECK_EQ(sched_setaffinity(0, sizeof(only), &only), 0);
+	snprintf(list, sizeof(list), "%d", other);
+	CHECK_EQ(flexsc__cores_parse(list, &cores), 0);
+	CHECK(CPU_ISSET(other, &cores));
+	CHECK_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+	CHECK(CPU_EQUAL(&only, &after));
+}
+
+/* Every list of up to five of these characters; none may crash it. */
+TEST(every_short_list)
+{
+	static const char characters[] = "01-, ";
+	unsigned int n = 5 * 5 * 5 * 5 * 5, good = 0;
+	cpu_set_t cores;
+
+	for (unsigned int i = 0; i < n; i++) {
+		char list[6] = "";
+		int ret;
+
+		for (unsigned int c = 0, left = i; c < 5; c++, left /= 5)
+			list[c] = characters[left % 5];
+		ret = flexsc__cores_parse(list, &cores);
+		CHECK(ret == 0 || ret == -EINVAL);
+		good += ret == 0;
+	}
+	CHECK(good > 0 && good < n / 2);
+}

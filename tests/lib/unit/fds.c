@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Facts of a descriptor that another thread changes meanwhile: what that thread
+ * has noted stays. A signal's handler stands for the other thread, because it runs
+ * between any two instructions, on one processor as well.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+#include "lib/calls/fds.h"
+
+#define SIGNALS		3000U	/* that arrive while the function runs */
+#define PERIOD_US	20
+
+static uint32_t fd;
+static void (*note)(void);
+static atomic_uint notes;
+
+static void handle(int signo)
+{
+	note();
+	atomic_fetch_add(&notes, 1);
+}
+
+/*
+ * Prepare, and run a function that signals interrupt. If one did, the descriptor
+ * has all facts of "has" and doesn't have all of "lacks".
+ */
+static void interrupt(void (*prepare)(void), void (*run)(void),
+		      void (*handler)(void), uint32_t has, uint32_t lacks)
+{
+	const struct sigaction action = { .sa_handler = handle,
+					  .sa_flags = SA_RESTART };
+	const struct itimerval period = { { 0, PERIOD_US }, { 0, PERIOD_US } };
+	const struct itimerval none = { { 0, 0 }, { 0, 0 } };
+	unsigned int hits = 0;
+
+	CHECK_EQ(flexsc__fds_init(), 0);
+	fd = (uint32_t)socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	note = handler;
+	CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_REAL, &period, NULL), 0);
+	while (hits < SIGNALS) {
+		unsigned int before;
+
+		prepare();
+		before = atomic_load(&notes);
+		run();
+		if (atomic_load(&notes) == before)
+			continue;
+		hits++;
+		CHECK((fds_known(fd) & has) == has);
+		CHECK(!lacks || (fds_known(fd) & lacks) != lacks);
+	}
+	CHECK_EQ(setitimer(ITIMER_REAL, &none, NULL), 0);
+	close((int)fd);
+}
+
+static void unmark(void)
+{
+	flexsc__fds_unmark(fd);
+}
+
+static void forget_closed(void)
+{
+	/* Often, so that most signals arrive here. */
+	for (unsigned int i = 0; i < 100; i++)
+		fds_forget_closed(fd);
+}
+
+static void mark(void)
+{
+	flexsc__fds_mark(fd);
+}
+
+TEST(a_call_that_begins_to_wait_while_another_thread_closes_is_known)
+{
+	interrupt(unmark, forget_closed, mark, FD_MARKED, 0);
+}
+
+static void make(void)
+{
+	const struct flexsc_entry made = { .nr = SYS_socket };
+
+	flexsc__fds_note_made(&made, fd);
+	/* What is known of SO_RCVLOWAT is the listener's: nothing. */
+	flexsc__fds_note_accepted(FDS_MAX, fd);
+}
+
+static void find_lowat(void)
+{
+	flexsc__fds_find_lowat(fd);
+}
+
+static void copy(void)
+{
+	const struct flexsc_entry copied = { .nr = SYS_dup, .args = { fd } };
+
+	flexsc__fds_note(&copied);
+}
+
+TEST(a_copy_that_is_made_while_another_thread_asks_is_known)
+{
+	interrupt(make, find_lowat, copy, 0, FD_ALONE);
+}
+
+static void forget(void)
+{
+	flexsc_fd_forget((int)fd);
+}
+
+static void admit(void)
+{
+	const struct flexsc_entry receive = { .nr = SYS_recvmsg, .args = { fd } };
+
+	fds_admit(&receive);
+}
+
+static void limit(void)
+{
+	const struct flexsc_entry set = {
+		.nr = SYS_setsockopt,
+		.args = { fd, SOL_SOCKET, SO_RCVTIMEO },
+	};
+
+	flexsc__fds_note(&set);
+}
+
+TEST(a_time_limit_that_is_set_while_another_thread_asks_is_known)
+{
+	interrupt(forget, admit, limit, 0, FD_TIMEOUT | FD_WAITS);
+}
+
+TEST(facts_are_exchanged_once_and_while_the_descriptor_is_open)
+{
+	CHECK_EQ(flexsc__fds_init(), 0);
+	fd = 100;
+	fds_learn(fd, FD_OPENED | FD_LOCAL);
+	CHECK(flexsc__fds_exchange(fd, FD_OPENED, FD_READING));
+	CHECK(!flexsc__fds_exchange(fd, FD_OPENED, FD_READING));
+	CHECK_EQ(fds_known(fd), FD_READING | FD_LOCAL);
+	CHECK(flexsc__fds_exchange(fd, FD_READING, FD_OPENED));
+	CHECK_EQ(fds_known(fd), FD_OPENED | FD_LOCAL);
+	CHECK(flexsc__fds_exchange(fd, FD_OPENED, FD_READING));
+	fds_forget_closed(fd);
+	CHECK(!flexsc__fds_exchange(fd, FD_READING, FD_OPENED));
+	CHECK_EQ(fds_known(fd), 0);
+}

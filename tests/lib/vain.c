@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that have to wait though poll(2) says that their descriptor is ready:
+ * it is ready for something else. Waiting for it costs no processor's time, and
+ * ends when that comes which the call waits for.
+ */
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+static unsigned int finished;
+
+static void done(struct flexsc_cb *cb)
+{
+	(void)cb;
+	finished++;
+}
+
+/* It waits, and nobody is busy with that: of four looks, one says so. */
+static void check_idle(struct flexsc_loop *loop)
+{
+	uint64_t least = UINT64_MAX, before;
+
+	run_for(loop, 100);
+	for (int i = 0; i < 4; i++) {
+		before = cpu_ns();
+		run_for(loop, 100);
+		sleep_ms(100);
+		if (cpu_ns() - before < least)
+			least = cpu_ns() - before;
+	}
+	CHECK_EQ(finished, 0);
+	CHECK(least < 10 * MS * (SANITIZED ? 4 : 1));
+}
+
+/* The time at which a datagram was sent is in the queue. */
+TEST(an_error_queue_is_nothing_to_receive)
+{
+	const int when = SOF_TIMESTAMPING_TX_SOFTWARE |
+			 SOF_TIMESTAMPING_SOFTWARE;
+	struct call call = { .cb.callback = done };
+	struct sockaddr_in one, other;
+	struct flexsc_loop *loop = test_loop();
+	int fd = datagram_socket(&one), peer = datagram_socket(&other);
+	char c = 0;
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &when,
+			    sizeof(when)), 0);
+	CHECK_EQ(sendto(fd, "x", 1, 0, (struct sockaddr *)&other,
+			sizeof(other)), 1);
+	POST(loop, &call, SYS_recvfrom, fd, &c, 1);
+	check_idle(loop);
+	CHECK_EQ(sendto(peer, "y", 1, 0, (struct sockaddr *)&one,
+			sizeof(one)), 1);
+	CHECK(run_until(loop, &finished, 1, 5000));
+	CHECK_EQ(call.cb.ret, 1);
+	CHECK_EQ(c, 'y');
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+TEST(what_was_peeked_at_is_no_news)
+{
+	struct call call = { .cb.callback = done };
+	struct flexsc_loop *loop = test_loop();
+	char text[4] = "";
+	int pair[2], at = 3;
+
+	NEEDS_WAITING_ENGINE();
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_PEEK_OFF, &at, sizeof(at)),
+		 0);
+	CHECK_EQ(write(pair[1], "abc", 3), 3);
+	POST(loop, &call, SYS_recvfrom, pair[0], text, 3, MSG_PEEK);
+	check_idle(loop);
+	CHECK_EQ(write(pair[1], "d", 1), 1);
+	CHECK(run_until(loop, &finished, 1, 5000));
+	CHECK_EQ(call.cb.ret, 1);
+	CHECK_EQ(text[0], 'd');
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* A socket to which one may send, until its queue is full. */
+struct target {
+	struct sockaddr_un address;
+	socklen_t size;
+	int fd;
+};
+
+static struct target target_make(void)
+{
+	struct target t = { .address.sun_family = AF_UNIX,
+			    .size = sizeof(t.address) };
+
+	t.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	CHECK(t.fd >= 0);
+	/* The kernel finds a name. */
+	CHECK_EQ(bind(t.fd, (struct sockaddr *)&t.address, sizeof(sa_family_t)),
+		 0);
+	CHECK_EQ(getsockname(t.fd, (struct sockaddr *)&t.address, &t.size), 0);
+	return t;
+}
+
+static void take(const struct target *t)
+{
+	char c;
+
+	CHECK_EQ(recv(t->fd, &c, 1, 0), 1);
+}
+
+static void fill(int fd, const struct target *t)
+{
+	while (sendto(fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&t->address,
+		      t->size) == 1)
+		continue;
+	CHECK_EQ(errno, EAGAIN);
+}
+
+/* A socket without a peer is always ready: it may be for another's. */
+TEST(who_sends_waits_for_the_room_of_that_peer)
+{
+	struct call calls[3] = {
+		{ .cb.callback = done },
+		{ .cb.callback = done },
+		{ .cb.callback = done },
+	};
+	struct flexsc_loop *loop = test_loop();
+	struct target targets[2] = { target_make(), target_make() };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	NEEDS_WAITING_ENGINE();
+	fill(fd, &targets[0]);
+	fill(fd, &targets[1]);
+	for (unsigned int i = 0; i < 3; i++)
+		POST(loop, &calls[i], SYS_sendto, fd, "y", 1, 0,
+		     &targets[i / 2].address, targets[i / 2].size);
+	check_idle(loop);
+	/* The last isn't in line behind the others. */
+	take(&targets[1]);
+	CHECK(run_until(loop, &finished, 1, 5000));
+	CHECK_EQ(calls[2].cb.ret, 1);
+	while (finished < 3) {
+		take(&targets[0]);
+		run_for(loop, 10);
+	}
+	CHECK_EQ(calls[0].cb.ret, 1);
+	CHECK_EQ(calls[1].cb.ret, 1);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+static void check_whole(struct flexsc_loop *loop, int fd, unsigned int nr)
+{
+	struct iovec iov = { "whole", 5 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct call call = { .cb.callback = done };
+	struct target t = target_make();
+	char text[8];
+	int64_t n;
+
+	CHECK_EQ(connect(fd, (struct sockaddr *)&t.address, t.size), 0);
+	fill(fd, &t);
+	finished = 0;
+	if (nr == SYS_sendmsg)
+		POST(loop, &call, SYS_sendmsg, fd, &message);
+	else
+		POST(loop, &call, nr, fd, "whole", 5);
+	run_for(loop, 50);
+	CHECK_EQ(finished, 0);
+	do {
+		n = recv(t.fd, text, sizeof(text), MSG_DONTWAIT);
+		run_for(loop, 1);
+	} while (n == 1 || (n == -1 && errno == EAGAIN));
+	CHECK_EQ(n, 5);
+	CHECK(run_until(loop, &finished, 1, 5000));
+	CHECK_EQ(call.cb.ret, 5);
+	CHECK_EQ(close(t.fd), 0);
+	CHECK_EQ(close(fd), 0);
+}
+
+TEST(a_datagram_that_waited_for_room_is_whole)
+{
+	const unsigned int calls[] = { SYS_sendto, SYS_sendmsg, SYS_write };
+	const int type = SOCK_DGRAM | SOCK_CLOEXEC;
+	struct flexsc_loop *loop = test_loop();
+
+	NEEDS_WAITING_ENGINE();
+	for (unsigned int i = 0; i < 3; i++) {
+		check_whole(loop, socket(AF_UNIX, type, 0), calls[i]);
+		check_whole(loop, (int)DO(loop, SYS_socket, AF_UNIX, type),
+			    calls[i]);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}

@@ -1,0 +1,1268 @@
+# SPDX-License-Identifier: MIT
+"""The module for nginx: the same nginx without it is the oracle.
+
+Both are asked for the same, and have to give the same bytes. A burst is sent while
+the worker is stopped, so that it finds all requests in one turn, and the module
+collects them whatever else the machine does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import next_nginx
+import pytest
+
+from fixtures import PATIENCE, command, eventually, gone, state
+from programs import (
+    Program,
+    answers,
+    at_once,
+    children,
+    compiled,
+    free_port,
+    installed,
+    started,
+)
+
+CLIENTS = 8
+LONG = 3 * PATIENCE  # where a process begins and ends beside many clients
+SMALL = bytes(range(256)) * 4
+TEXT = b"<p>some text that is long enough to be worth compressing</p>\n" * 40
+BIG = bytes(range(251)) * 12_000
+
+# Directives of a location; what answers may differ by.
+FEATURES = [
+    "etag off;",
+    "if_modified_since before;",
+    "if_modified_since off;",
+    "max_ranges 0;",
+    "max_ranges 1;",
+    "limit_rate 500k;",
+    "limit_rate 1m; limit_rate_after 2k;",
+    "limit_conn at_once 1;",
+    "limit_req zone=often;",
+    "limit_req zone=often burst=2 nodelay;",
+    "gzip on; gzip_min_length 1; gzip_http_version 1.0; gzip_vary on;",
+    "gzip_static on; gunzip on;",
+    "gzip_static always;",
+    "try_files /nothing /small;",
+    "try_files /nothing =403;",
+    "try_files /nothing @named;",
+    "error_page 404 = /small;",
+    "error_page 404 =200 /page.html;",
+    "error_page 404 416 412 @named;",
+    "recursive_error_pages on; error_page 404 /none; error_page 403 /small;",
+    "rewrite /[^/]*$ /page.html last;",
+    "rewrite ^ /page.html break;",
+    "if ($arg_start) { return 204; }",
+    "return 301 /small;",
+    "autoindex on; index nothing;",
+    "index entry index.html;",
+    "add_header X-File $request_filename always; expires epoch;",
+    "add_before_body /small; addition_types *;",
+    "add_after_body /page.html; addition_types *;",
+    "auth_request /word/;",
+    "auth_request /forbidden/;",
+    "mirror /word/;",
+    "ssi on; ssi_types *; ssi_last_modified on;",
+    "sub_filter text TEXT; sub_filter_types *; sub_filter_once on;",
+    "slice 512;",
+    "charset utf-8; charset_types *;",
+    "charset utf-8; source_charset koi8-r; override_charset on; charset_types *;",
+    "sendfile off;",
+    "sendfile_max_chunk 1k;",
+    "tcp_nopush off;",
+    "tcp_nodelay off;",
+    "aio threads;",
+    "directio 512;",
+    "output_buffers 1 512;",
+    "sendfile off; output_buffers 2 100; postpone_output 0;",
+    "postpone_output 10000;",
+    "lingering_close always;",
+    "chunked_transfer_encoding off;",
+    "open_file_cache max=10; open_file_cache_min_uses 3;",
+    "open_file_cache max=10; open_file_cache_errors on; open_file_cache_valid 1s;",
+    "disable_symlinks on;",
+    "read_ahead 1k;",
+    "satisfy any; allow all; deny all; auth_request /forbidden/;",
+    "internal;",
+    "random_index on;",
+    "flv;",
+    "post_action /word/;",
+    "log_not_found off; reset_timedout_connection on; server_tokens off;",
+    "default_type text/plain; types { }",
+    "limit_except GET { deny all; }",
+]
+
+CONFIGURATION = """
+{load}
+user {user};
+worker_processes 1;
+daemon off;
+pid {root}/pid;
+error_log {root}/errors notice;
+events {{ worker_connections 256; }}
+http {{
+	{on}
+	types {{ text/html html; }}
+	default_type application/octet-stream;
+	sendfile on;
+	tcp_nopush on;
+	keepalive_requests 100000;
+	send_timeout 1s;
+	log_format test '$status $body_bytes_sent $bytes_sent $request_completion'
+		' $connection_requests $sent_http_content_range $request $http_from';
+	charset_map koi8-r utf-8 {{ C0 D18E; }}
+	limit_conn_zone $server_port zone=at_once:1m;
+	limit_req_zone $request_uri zone=often:1m rate=1r/m;
+	access_log {root}/access test;
+	client_body_temp_path {root}/t1;
+	proxy_temp_path {root}/t2;
+	fastcgi_temp_path {root}/t3;
+	uwsgi_temp_path {root}/t4;
+	scgi_temp_path {root}/t5;
+	error_page 404 /missing.html;
+	server {{
+		listen 127.0.0.1:{port};
+		listen 127.0.0.1:{tls} ssl http2;
+		ssl_certificate {shared}/cert;
+		ssl_certificate_key {shared}/key;
+		root {shared}/files;
+		autoindex on;
+		location /cached/ {{
+			alias {shared}/files/;
+			open_file_cache max=100;
+			open_file_cache_errors on;
+		}}
+		location /gzip/ {{
+			alias {shared}/files/;
+			gzip on;
+			gzip_min_length 1;
+			gzip_static on;
+		}}
+		location /slow/ {{
+			alias {shared}/files/;
+			limit_rate 1m;
+		}}
+		location /proxy/ {{ proxy_pass http://127.0.0.1:{port}/; }}
+		location /ssi/ {{
+			alias {shared}/files/;
+			ssi on;
+			ssi_types *;
+		}}
+		location /sub/ {{
+			alias {shared}/files/;
+			sub_filter text TEXT;
+			sub_filter_once off;
+		}}
+		location /direct/ {{
+			alias {shared}/files/;
+			directio 1;
+		}}
+		location /threads/ {{
+			alias {shared}/files/;
+			aio threads;
+		}}
+		location /copied/ {{
+			alias {shared}/files/;
+			sendfile off;
+		}}
+		location /unsent/ {{
+			alias {shared}/files/;
+			{unsent}
+		}}
+		location /pushed/ {{
+			alias {shared}/files/;
+			tcp_nopush off;
+		}}
+		location /doomed/ {{
+			mirror /mirrored;
+			proxy_pass http://127.0.0.1:{backend};
+		}}
+		location = /mirrored {{
+			internal;
+			proxy_store {root}/stored;
+			proxy_pass http://127.0.0.1:{backend};
+		}}
+		location @named {{ rewrite ^ /page.html break; }}
+		{features}
+		location /try/ {{ try_files /nothing /small; }}
+		location /word/ {{ return 200 "a word"; }}
+		location /forbidden/ {{ deny all; }}
+		location = /who {{ return 200 "{root}"; }}
+	}}
+}}
+"""
+
+
+@dataclass
+class Which:
+    """An nginx, and the module for it."""
+
+    program: str
+    module: Path
+
+
+def build() -> Path:
+    return Path(command()).resolve().parents[1]
+
+
+def installed_one() -> Which:
+    path = build() / "nginx/ngx_http_flexsc_module.so"
+    if not path.is_file():
+        pytest.skip("the module isn't built: install nginx-dev")
+    return Which(installed("nginx", "nginx-light"), path)
+
+
+class Nginx(Program):
+    """One worker; with the module, or as it is."""
+
+    def __init__(
+        self,
+        root: Path,
+        shared: Path,
+        load: bool,
+        before: tuple[str, ...] = (),
+        keep: int = 0,
+        which: Which | None = None,
+    ) -> None:
+        which = which or installed_one()
+        root.mkdir(mode=0o755)
+        self.root = root
+        self.port = self.tls = free_port()
+        while self.tls == self.port:
+            self.tls = free_port()
+        self.backend = socket.create_server(("127.0.0.1", 0))
+        self.backend.settimeout(PATIENCE)
+        text = CONFIGURATION.format(
+            load=f"load_module {which.module};" if load else "",
+            on=f"flexsc on;\n\tflexsc_keep {keep};" if load else "",
+            unsent="flexsc_send off; flexsc_whole 0;" if load else "",
+            user="nobody nogroup" if os.geteuid() == 0 else "nobody",
+            root=root,
+            shared=shared,
+            port=self.port,
+            tls=self.tls,
+            backend=self.backend.getsockname()[1],
+            features="\n\t\t".join(
+                f"location /{i}/ {{ alias {shared}/files/; {words} }}"
+                for i, words in enumerate(FEATURES)
+            ),
+        )
+        if before == DAEMON:
+            text = text.replace("daemon off;", "")
+        (root / "nginx.conf").write_text(text)
+        argv = [*before, which.program, "-c", f"{root}/nginx.conf"]
+        argv += ["-e", f"{root}/errors"]
+        super().__init__("native", argv, root / "out")
+        self.wait_until(self.answers)
+
+    def answers(self) -> bool:
+        """Itself, and not another server that has its port."""
+        if not answers(self.port):
+            return False
+        with self.connect() as connection:
+            connection.send(request("/who"))
+            return connection.answer().endswith(str(self.root).encode())
+
+    def end(self) -> None:
+        for path in self.root.glob("pid*"):
+            # A daemon isn't of the program's group.
+            with contextlib.suppress(OSError, ValueError):
+                os.kill(int(path.read_text()), signal.SIGTERM)
+        super().end()
+        self.backend.close()
+
+    def master(self) -> int:
+        return int((self.root / "pid").read_text())
+
+    def workers(self) -> list[int]:
+        """Without a worker that has ended and that the master hasn't waited for yet."""
+        return [pid for pid in children(self.master()) if not gone(pid)]
+
+    def worker(self) -> int:
+        return self.workers()[0]
+
+    def errors(self) -> str:
+        return (self.root / "errors").read_text()
+
+    def stats(self) -> dict[str, int]:
+        """The counters of the worker's loop."""
+        argv = [command(), "stat", str(self.worker())]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
+        found = re.findall(r"^  (\w+) +(\d+)  ", done.stdout, re.MULTILINE)
+        return {name: int(value) for name, value in found}
+
+    def connect(self) -> Connection:
+        return Connection(self.port)
+
+
+class Connection:
+    """It takes answers of any kind, and gives them back as they came."""
+
+    def __init__(self, port: int, receive_buffer: int = 0) -> None:
+        self.socket = socket.socket()
+        self.socket.settimeout(PATIENCE)
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.connect(("127.0.0.1", port))
+        self.rest = b""
+        self.asked = b""
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, request: bytes) -> None:
+        self.asked = request
+        self.socket.sendall(request)
+
+    def more(self) -> None:
+        data = self.socket.recv(1 << 18)
+        if not data:
+            raise EOFError(self.rest[:200], self.asked[:80])
+        self.rest += data
+
+    def until(self, end: bytes, start: int = 0) -> int:
+        while (place := self.rest.find(end, start)) < 0:
+            self.more()
+        return place + len(end)
+
+    def take(self, length: int) -> bytes:
+        while len(self.rest) < length:
+            self.more()
+        taken, self.rest = self.rest[:length], self.rest[length:]
+        return taken
+
+    def answer(self, head_only: bool = False) -> bytes:
+        size = self.until(b"\r\n\r\n")
+        head = self.rest[:size]
+        length = re.search(rb"\r\nContent-Length: (\d+)\r\n", head)
+        if head_only or head[9:12] in (b"204", b"304"):
+            return self.take(size)
+        if length:
+            return self.take(size + int(length[1]))
+        return self.take(self.until(b"\r\n0\r\n\r\n", size - 2))
+
+    def reset(self) -> None:
+        """The client vanishes: nothing is sent to it any more."""
+        now = struct.pack("ii", 1, 0)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
+        self.socket.close()
+
+
+def request(target: str, method: str = "GET", *headers: str) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", "Host: test", *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+asked = request  # where a fixture has its name
+
+
+def timeless(answer: bytes, port: int) -> bytes:
+    """Without what differs between two servers that answer alike."""
+    answer = re.sub(rb"\r\nDate: [^\r]*", b"", answer, count=1)
+    boundary = re.search(rb"\r\nContent-Type: multipart.*boundary=(\d+)", answer)
+    if boundary:
+        answer = answer.replace(boundary[1], b"BOUNDARY")
+    return answer.replace(str(port).encode(), b"PORT")
+
+
+@contextlib.contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert eventually(lambda: state(pid)[0] in "tT")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def crowd(server: Nginx, n: int = CLIENTS) -> Iterator[list[Connection]]:
+    """Connections that the worker knows."""
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(server.connect()) for _ in range(n)]
+        for connection in found:
+            connection.send(request("/word/"))
+            connection.answer()
+        yield found
+
+
+def ask_one(server: Nginx, connection: Connection, ask: bytes) -> bytes:
+    connection.send(ask)
+    return timeless(connection.answer(ask in HEADS), server.port)
+
+
+def burst(server: Nginx, connections: list[Connection], ask: bytes) -> list[bytes]:
+    """What each connection is answered."""
+    with stopped(server.worker()):
+        for connection in connections:
+            connection.send(ask)
+    return [
+        timeless(connection.answer(ask in HEADS), server.port)
+        for connection in connections
+    ]
+
+
+def make_files(shared: Path) -> None:
+    files = shared / "files"
+    files.mkdir(mode=0o755)
+    (files / "small").write_bytes(SMALL)
+    (files / "empty").touch()
+    (files / "page.html").write_bytes(TEXT)
+    (files / "ready.html").write_bytes(TEXT)
+    (files / "ready.html.gz").write_bytes(b"not compressed")
+    (files / "32k").write_bytes(BIG[:32768])
+    (files / "32k1").write_bytes(BIG[:32769])
+    (files / "big").write_bytes(BIG)
+    (files / "missing.html").write_bytes(b"it isn't there")
+    (files / "with.html").write_bytes(
+        b"a" * 2000 + b'<!--# include virtual="/page.html" -->' + b"b" * 2000
+    )
+    (files / "link").symlink_to("small")
+    (files / "folder").mkdir()
+    (files / "folder/index.html").write_bytes(b"index")
+    (files / "list").mkdir()
+    (files / "list/entry").touch()
+    (files / "closed").write_bytes(b"secret")
+    (files / "closed").chmod(0)
+    os.mkfifo(files / "pipe")
+    subject = ["-subj", "/CN=test", "-days", "2", "-nodes"]
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", *subject]
+    argv += ["-pkeyopt", "ec_paramgen_curve:P-256"]
+    argv += ["-keyout", f"{shared}/key", "-out", f"{shared}/cert"]
+    subprocess.run(argv, check=True, capture_output=True, timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    # A worker of root's nginx is "nobody", who doesn't see the tests' own places.
+    with tempfile.TemporaryDirectory(prefix="flexsc-nginx-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        make_files(folder)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def stock(shared: Path) -> Iterator[Nginx]:
+    with started(Nginx(shared / "stock", shared, load=False)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def nginx(shared: Path) -> Iterator[Nginx]:
+    with started(Nginx(shared / "module", shared, load=True)) as server:
+        if "without io_uring" in server.errors():
+            pytest.skip("io_uring doesn't work here")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def keeping(shared: Path, nginx: Nginx) -> Iterator[Nginx]:
+    """One that keeps files open, so few that some take others' places."""
+    with started(Nginx(shared / "keeping", shared, load=True, keep=4)) as server:
+        yield server
+
+
+@pytest.fixture(params=["opens", "keeps"])
+def either(request: pytest.FixtureRequest, nginx: Nginx, keeping: Nginx) -> Nginx:
+    return keeping if request.param == "keeps" else nginx
+
+
+@pytest.fixture
+def own(shared: Path, nginx: Nginx) -> Iterator[Nginx]:
+    """One that the test may end."""
+    folder = Path(tempfile.mkdtemp(dir=shared))
+    folder.chmod(0o755)
+    with started(Nginx(folder / "own", shared, load=True)) as server:
+        yield server
+
+
+FILES = ["/small", "/empty", "/page.html", "/32k", "/32k1", "/with.html"]
+PLACES = ["/gzip", "/slow", "/proxy", "/ssi", "/sub", "/direct", "/threads", "/copied"]
+PLACES += ["/unsent"]
+ODD = ["/none", "/folder", "/folder/", "/list/", "/pipe", "/closed", "/link", "/try/"]
+ODD += ["/word/", "/forbidden/", "/small/", "/cached/none", "/cached/folder"]
+ODD += ["/gzip/ready.html", "/missing.html", "/small?query", "/cached/closed", "/big"]
+ASKED = [request(place + file) for place in ("", "/cached") for file in FILES]
+ASKED += [
+    request(place + file) for place in PLACES for file in ("/small", "/with.html")
+]
+ASKED += [request(target) for target in ODD]
+for place in ("", "/cached", "/copied"):
+    for headers in (
+        ["Range: bytes=10-19"],
+        ["Range: bytes=0-1,5-6,1000-"],
+        ["Range: bytes=5000-"],
+        ["Range: bytes=-7"],
+        ["If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"],
+        ["If-None-Match: *"],
+        ["Content-Length: 3", "", "abc"],
+    ):
+        ask = request(f"{place}/small", "GET", *headers)
+        ASKED.append(ask[:-4] if headers[-1] == "abc" else ask)
+ASKED += [
+    request("/gzip/page.html", "GET", "Accept-Encoding: gzip"),
+    request("/gzip/ready.html", "GET", "Accept-Encoding: gzip"),
+    request("/gzip/page.html", "GET", "Accept-Encoding: gzip", "Range: bytes=1-5"),
+    request("/small", "POST", "Content-Length: 0"),
+    request("/small", "PUT", "Content-Length: 0"),
+]
+LAST = ["/small", "/cached/small", "/big", "/none", "/empty", "/slow/32k", "/folder"]
+CLOSING = [request(target, "GET", "Connection: close") for target in LAST]
+for place in ("", "/cached", "/copied"):
+    CLOSING.append(request(f"{place}/small", "GET", 'If-Match: "other"'))
+    since = "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT"
+    CLOSING.append(request(f"{place}/small", "GET", since))
+CLOSING.append(request("/%00"))
+HEADS = [request(place + "/small", "HEAD") for place in ("", "/cached", "/proxy")]
+HEADS += [request(target, "HEAD") for target in ("/big", "/none", "/folder", "/empty")]
+
+
+def answer_alike(stock: Nginx, server: Nginx) -> None:
+    before = server.stats()["posted"]
+    with crowd(stock, 1) as one, crowd(server) as many:
+        for ask in [*ASKED, *HEADS]:
+            expected = [ask_one(stock, one[0], ask)] * CLIENTS
+            assert burst(server, many, ask) == expected, ask
+    posted = server.stats()["posted"] - before
+    assert posted > CLIENTS * len(ASKED) // 2
+
+
+def test_answers_are_nginx_own(stock: Nginx, either: Nginx) -> None:
+    answer_alike(stock, either)
+
+
+def test_answers_of_few_clients_are_nginx_own(stock: Nginx, nginx: Nginx) -> None:
+    with crowd(stock, 1) as theirs, crowd(nginx, 1) as ours:
+        for ask in [*ASKED, *HEADS]:
+            expected = ask_one(stock, theirs[0], ask)
+            assert ask_one(nginx, ours[0], ask) == expected, ask
+
+
+VARIED = [
+    request(target, method, "From: varied", *headers)
+    for target, method, *headers in (
+        ("small", "GET"),
+        ("small", "HEAD"),
+        ("small", "POST", "Content-Length: 0"),
+        ("small", "GET", "Range: bytes=10-19"),
+        ("small", "GET", "Range: bytes=0-1,5-6,1000-"),
+        ("small", "GET", "Range: bytes=5000-"),
+        ("small", "GET", "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"),
+        ("small", "GET", "If-None-Match: *"),
+        ("small", "GET", 'If-Match: "other"'),
+        ("small", "GET", 'If-Range: "other"', "Range: bytes=1-2"),
+        ("page.html", "GET"),
+        ("page.html", "GET", "Accept-Encoding: gzip"),
+        ("ready.html", "GET", "Accept-Encoding: gzip"),
+        ("32k1", "GET"),
+        ("empty", "GET"),
+        ("empty", "HEAD"),
+        ("link", "GET"),
+        ("none", "GET"),
+        ("folder", "GET"),
+        ("folder/", "GET"),
+        ("closed", "GET"),
+        ("small?start=100", "GET"),
+    )
+]
+
+
+def varied(server: Nginx, feature: int) -> list[bytes]:
+    """Each from a connection of its own, and all in one turn."""
+    with crowd(server, len(VARIED)) as many:
+        with stopped(server.worker()):
+            for connection, ask in zip(many, VARIED, strict=True):
+                connection.send(ask.replace(b" ", b" /%d/" % feature, 1))
+        return [
+            timeless(connection.answer(ask.startswith(b"HEAD")), server.port)
+            for connection, ask in zip(many, VARIED, strict=True)
+        ]
+
+
+def logged(server: Nginx, who: str, n: int) -> list[str]:
+    """The lines of requests that say who they are from."""
+
+    def lines() -> list[str]:
+        text = (server.root / "access").read_text()
+        return [line for line in text.splitlines() if line.endswith(f" {who}")]
+
+    assert eventually(lambda: len(lines()) >= n)
+    return lines()
+
+
+@pytest.fixture(scope="module")
+def native(stock: Nginx) -> tuple[list[list[bytes]], list[str]]:
+    """What stock nginx says to each, and its log."""
+    answers = [varied(stock, i) for i in range(len(FEATURES))]
+    return answers, sorted(logged(stock, "varied", len(FEATURES) * len(VARIED)))
+
+
+def test_features_of_nginx_are_its_own(
+    native: tuple[list[list[bytes]], list[str]], either: Nginx
+) -> None:
+    """Each directive by itself, for requests of all kinds in a turn."""
+    answers, lines = native
+    for i, words in enumerate(FEATURES):
+        for ask, got, wanted in zip(VARIED, varied(either, i), answers[i], strict=True):
+            assert got == wanted, (words, ask)
+    assert sorted(logged(either, "varied", len(lines))) == lines
+
+
+def log_alike(stock: Nginx, nginx: Nginx) -> None:
+    asked = [
+        request(target, "GET", "From: log")
+        for target in ("/small", "/none", "/32k", "/big", "/cached/small", "/word/")
+    ]
+
+    def logged(server: Nginx) -> list[str]:
+        with crowd(server) as many:
+            for ask in asked:
+                burst(server, many, ask)
+
+        def lines() -> list[str]:
+            text = (server.root / "access").read_text()
+            return [line for line in text.splitlines() if line.endswith(" log")]
+
+        assert eventually(lambda: len(lines()) == len(asked) * CLIENTS)
+        return lines()
+
+    assert logged(nginx) == logged(stock)
+
+
+def test_both_log_alike(stock: Nginx, nginx: Nginx) -> None:
+    log_alike(stock, nginx)
+
+
+def test_pipelined_requests_are_answered_in_order(nginx: Nginx) -> None:
+    targets = ["/small", "/big", "/none", "/cached/32k", "/word/", "/small"]
+    with crowd(nginx) as many:
+        alone = [burst(nginx, many[:1], request(target))[0] for target in targets]
+        with stopped(nginx.worker()):
+            for connection in many:
+                connection.send(b"".join(map(request, targets)))
+        for connection in many:
+            for expected in alone:
+                assert timeless(connection.answer(), nginx.port) == expected
+
+
+def test_connections_end_with_their_last_answer(stock: Nginx, nginx: Nginx) -> None:
+    """Whether they asked for that when they were new, or kept."""
+    for ask in CLOSING:
+        with crowd(stock, 1) as one:
+            expected = ask_one(stock, one[0], ask)
+        with crowd(nginx) as many:
+            many += [nginx.connect() for _ in range(CLIENTS)]
+            for answer in burst(nginx, many, ask):
+                assert answer == expected, ask
+            for connection in many:
+                assert connection.rest + connection.socket.recv(1) == b""
+                connection.socket.close()
+
+
+def descriptors(pid: int) -> int:
+    """Without the library's own."""
+    count = 0
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            count += "anon_inode" not in os.readlink(f"/proc/{pid}/fd/{name}")
+    return count
+
+
+def test_clients_that_vanish_leave_nothing(either: Nginx) -> None:
+    worker = either.worker()
+    targets = ("/small", "/big", "/cached/small", "/slow/32k", "/gzip/page.html")
+    with crowd(either, 1) as one:
+        for target in targets:
+            ask_one(either, one[0], request(target))
+    assert eventually(lambda: state(worker)[0] == "S")
+    before = descriptors(worker)
+    for target in targets:
+        with crowd(either) as many, stopped(worker):
+            for i, connection in enumerate(many):
+                connection.send(request(target) * 3)
+                if i % 4 == 1:
+                    connection.socket.shutdown(socket.SHUT_WR)
+                elif i % 4 == 2:
+                    connection.reset()
+                elif i % 4 == 3:
+                    connection.socket.close()
+    assert eventually(lambda: descriptors(worker) <= before)
+    with crowd(either) as many:
+        assert len(set(burst(either, many, request("/small")))) == 1
+    assert either.worker() == worker
+
+
+def test_a_client_that_takes_nothing_is_given_up(nginx: Nginx) -> None:
+    """After "send_timeout", though the module collects its answers."""
+    asks = request("/32k") * 300
+    with contextlib.ExitStack() as stack:
+        stuck = [Connection(nginx.port, receive_buffer=4096) for _ in range(CLIENTS)]
+        for connection in stuck:
+            stack.enter_context(connection)
+            connection.send(asks)
+
+        def count() -> int:
+            ports = {connection.socket.getsockname()[1] for connection in stuck}
+            text = Path("/proc/net/tcp").read_text()
+            peers = re.findall(r":(\w{4}) \w+:(\w{4}) 01 ", text)
+            return sum(
+                int(here, 16) == nginx.port and int(there, 16) in ports
+                for here, there in peers
+            )
+
+        assert count()
+        assert eventually(lambda: count() == 0)
+    assert "open socket" not in nginx.errors()
+
+
+def test_a_change_is_seen_at_once(either: Nginx, shared: Path) -> None:
+    """Whichever way a file is changed, also if it has the same size and age."""
+    path = shared / "files/edited"
+
+    def write(text: bytes) -> None:
+        path.write_bytes(text)
+
+    def replace(text: bytes) -> None:
+        new = shared / "files/new"
+        new.write_bytes(text)
+        os.utime(new, ns=(0, 0))
+        new.rename(path)
+
+    def quietly(text: bytes) -> None:
+        with path.open("r+b") as file:
+            file.write(text)
+        os.utime(path, ns=(0, 0))
+
+    write(b"first")
+    with crowd(either, 4) as many:
+        for i in range(18):
+            text = b"%05d" % i
+            (write, replace, quietly)[i % 3](text)
+            for _ in range(2):
+                for answer in burst(either, many, request("/edited")):
+                    assert answer.endswith(text)
+        path.chmod(0)
+        if os.geteuid() == 0:
+            assert burst(either, many, request("/edited"))[0][9:12] == b"403"
+        path.unlink()
+        assert burst(either, many, request("/edited"))[0][9:12] == b"404"
+
+
+# Writes "after" over a file, from a page that is there when the input ends. The file
+# has its new times by then, and the old bytes. 77: the kernel doesn't let it.
+LONG_WRITE = r"""
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static char *page;
+static int file;
+
+static void *writer(void *unused)
+{
+	return (void *)pwrite(file, page, 5, 0);
+}
+
+int main(int argc, char **argv)
+{
+	static char there[65536] = "after";
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register where = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_copy copy = { .src = (unsigned long)there };
+	struct uffd_msg message;
+	pthread_t thread;
+	long size = sysconf(_SC_PAGESIZE);
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *written;
+
+	file = open(argv[1], O_RDWR);
+	page = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	where.range.start = copy.dst = (unsigned long)page;
+	where.range.len = copy.len = size;
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
+	    ioctl(fd, UFFDIO_REGISTER, &where))
+		return 77;
+	pthread_create(&thread, 0, writer, 0);
+	if (read(fd, &message, sizeof(message)) < 0 || write(1, ".", 1) != 1 ||
+	    read(0, there + 5, 1) < 0 || ioctl(fd, UFFDIO_COPY, &copy))
+		return 1;
+	pthread_join(thread, &written);
+	return (long)written != 5;
+}
+"""
+
+
+def test_a_write_that_takes_long_is_seen(
+    either: Nginx, shared: Path, tmp_path: Path
+) -> None:
+    """What is asked for meanwhile may be the old bytes; then it has to be the new."""
+    program = compiled(tmp_path, LONG_WRITE, "-pthread")
+    path = shared / "files/slowly"
+    path.write_bytes(b"prior")
+    time.sleep(0.1)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with (
+        subprocess.Popen([program, path], **pipes) as writer,
+        crowd(either, 4) as many,
+    ):
+        assert writer.stdin and writer.stdout
+        if writer.stdout.read(1) != b".":
+            pytest.skip("there is no userfaultfd for this")
+        time.sleep(0.1)
+        for connection in many:
+            connection.send(request("/slowly"))
+        # Where reading waits for the write there is no answer yet.
+        select.select([connection.socket for connection in many], [], [], 0.2)
+        writer.stdin.close()
+        assert writer.wait(PATIENCE) == 0
+        for connection in many:
+            assert connection.answer()[-5:] in (b"prior", b"after")
+        for answer in burst(either, many, request("/slowly")):
+            assert answer.endswith(b"after")
+
+
+def test_a_file_may_be_replaced_cut_or_gone(either: Nginx, shared: Path) -> None:
+    """Each answer is of one of the files; one that is cut may end early."""
+    path = shared / "files/changing"
+    versions = [bytes([65 + i]) * (1 + 3000 * i) for i in range(4)]
+    over = threading.Event()
+
+    def change() -> None:
+        i = 0
+        while not over.is_set():
+            i += 1
+            new = shared / "files/new"
+            new.write_bytes(versions[i % 4])
+            new.rename(path)
+            if i % 5 == 0:
+                os.truncate(path, 1)
+            elif i % 7 == 0:
+                path.unlink()
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    whole = 0
+    try:
+        for _ in range(10):
+            with crowd(either) as many:
+                with stopped(either.worker()):
+                    for connection in many:
+                        connection.send(request("/changing"))
+                for connection in many:
+                    try:
+                        answer = connection.answer()
+                    except EOFError:
+                        continue
+                    body = answer.partition(b"\r\n\r\n")[2]
+                    assert len(set(body)) == 1 or body == b"it isn't there"
+                    whole += 1
+    finally:
+        over.set()
+        changing.join()
+    assert whole > 10 * CLIENTS // 2
+
+
+def test_what_is_not_in_memory_is_read(nginx: Nginx, shared: Path) -> None:
+    path = shared / "files/cold"
+    path.write_bytes(BIG[:30000])
+    with crowd(nginx) as many:
+        for _ in range(3):
+            fd = os.open(path, os.O_RDONLY)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+            for answer in burst(nginx, many, request("/cold")):
+                assert answer.endswith(BIG[:30000])
+
+
+@pytest.mark.parametrize("way", ["--http1.1", "--http2"])
+def test_tls_is_left_to_nginx(nginx: Nginx, way: str) -> None:
+    curl = installed("curl", "curl")
+    base = f"https://127.0.0.1:{nginx.tls}"
+    argv = [curl, "-sk", way, "--parallel", "--parallel-immediate"]
+    argv += [f"{base}/small", f"{base}/big", f"{base}/cached/32k", f"{base}/empty"] * 4
+    done = subprocess.run(argv, capture_output=True, check=True, timeout=PATIENCE)
+    expected = 4 * (len(SMALL) + len(BIG) + 32768)
+    assert len(done.stdout) == expected
+
+
+class Load:
+    """Clients that go on asking until told to stop; every answer has to be right."""
+
+    def __init__(self, server: Nginx) -> None:
+        self.server = server
+        self.over = False
+        self.answers = 0
+        self.ending = False
+        self.errors: list[BaseException] = []
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self) -> None:
+        try:
+            at_once(CLIENTS, self.client, LONG)
+        except BaseException as error:  # noqa: BLE001 (raised when it is over)
+            self.errors.append(error)
+
+    def client(self, _: int) -> None:
+        while not self.over:
+            try:
+                with self.server.connect() as connection:
+                    self.ask(connection)
+            except ConnectionError:
+                if not self.ending:
+                    raise
+                time.sleep(0.05)
+
+    def ask(self, connection: Connection) -> None:
+        while not self.over:
+            try:
+                connection.send(request("/small") + request("/32k"))
+                first = connection.answer()
+            except (EOFError, ConnectionError):
+                # nginx closes connections between two requests.
+                assert not connection.rest
+                return
+            assert first.endswith(SMALL)
+            self.answers += 1
+            try:
+                assert connection.answer().endswith(BIG[:32768])
+            except (EOFError, ConnectionError):
+                assert not connection.rest
+                return
+
+    def wait(self, n: int) -> None:
+        until = self.answers + n
+        assert eventually(lambda: self.answers >= until or bool(self.errors), LONG)
+
+
+@contextlib.contextmanager
+def loaded(server: Nginx) -> Iterator[Load]:
+    load = Load(server)
+    load.thread.start()
+    try:
+        load.wait(100)
+        yield load
+    finally:
+        load.over = True
+        load.thread.join(LONG)
+    if load.errors:
+        raise load.errors[0]
+
+
+def changes(server: Nginx, pid: int, act: Callable[[], None]) -> None:
+    """Another process serves after this, and nobody notices."""
+    with loaded(server) as load:
+        act()
+        assert eventually(lambda: gone(pid), LONG)
+        load.wait(100)
+    assert "exited on signal" not in server.errors()
+    assert "open socket" not in server.errors()
+
+
+def test_reload_under_load(own: Nginx) -> None:
+    worker = own.worker()
+    changes(own, worker, lambda: os.kill(own.master(), signal.SIGHUP))
+    assert own.worker() != worker
+
+
+def written(path: Path) -> bool:
+    return path.exists() and path.read_text() != ""
+
+
+# An nginx that isn't a daemon takes itself for the new binary.
+DAEMON = ("sh", "-c", '"$@" -g "daemon on;"; exec sleep 60', "sh")
+
+
+def upgrades(root: Path, shared: Path, which: Which) -> None:
+    daemon = Nginx(root, shared, load=True, before=DAEMON, which=which)
+    with started(daemon) as own:
+        old = own.master()
+        # As long as the process that started it lives, nginx ignores the signal.
+        launcher = Path(f"/proc/{own.process.pid}/comm")
+        assert eventually(lambda: launcher.read_text() == "sleep\n", LONG)
+
+        def upgrade() -> None:
+            os.kill(old, signal.SIGUSR2)
+            assert eventually((root / "pid.oldbin").exists, LONG)
+            assert eventually(lambda: written(root / "pid"), LONG)
+            assert eventually(lambda: bool(own.workers()), LONG)
+            os.kill(old, signal.SIGQUIT)
+
+        changes(own, old, upgrade)
+        new = own.master()
+        assert new != old
+        os.kill(new, signal.SIGQUIT)
+        assert eventually(lambda: gone(new), LONG)
+
+
+def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:
+    upgrades(shared / "daemon", shared, installed_one())
+
+
+@pytest.mark.parametrize("signo", [signal.SIGQUIT, signal.SIGTERM])
+def test_an_end_under_load(own: Nginx, signo: signal.Signals) -> None:
+    with loaded(own) as load:
+        load.ending = True
+        own.process.send_signal(signo)
+        assert own.process.wait(LONG) == 0
+        load.over = True
+    assert "exited on signal" not in own.errors()
+    assert "open socket" not in own.errors()
+
+
+def test_without_io_uring_nginx_goes_on(nginx: Nginx, shared: Path) -> None:
+    strace = installed("strace", "strace")
+    before = (strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=io_uring_setup")
+    inject = (*before, "-e", "inject=io_uring_setup:error=EPERM")
+    with started(Nginx(shared / "none", shared, load=True, before=inject)) as server:
+        assert "goes on without io_uring" in server.errors()
+        with server.connect() as connection:
+            connection.send(request("/small"))
+            assert connection.answer().endswith(SMALL)
+
+
+@contextlib.contextmanager
+def traced(server: Nginx, *options: str) -> Iterator[Path]:
+    """What its worker's calls are, which can be read afterwards."""
+    output = server.root / "calls"
+    argv = [installed("strace", "strace"), "-f", "-o", str(output), *options]
+    argv += ["-p", str(server.worker())]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE) as tracer:
+        assert tracer.stderr
+        if b"attached" not in tracer.stderr.readline():
+            tracer.wait(PATIENCE)
+            pytest.skip("strace may not trace here")
+        try:
+            yield output
+        finally:
+            tracer.send_signal(signal.SIGINT)
+            tracer.wait(PATIENCE)
+
+
+def calls(server: Nginx, target: str, rounds: int, n: int) -> float:
+    """System calls of the worker for each request, n of them in a turn."""
+    with crowd(server, n) as many:
+        burst(server, many, request(target))
+        # Threads of nginx' pool make theirs anew when they were stopped.
+        with traced(server, "-c", "-e", "trace=!futex") as output:
+            for _ in range(rounds):
+                burst(server, many, request(target))
+    total = output.read_text().splitlines()[-1].split()
+    assert total[-1] == "total"
+    return int(total[3]) / (rounds * n)
+
+
+def closes(server: Nginx, n: int) -> int:
+    """How many of n connections that end in a turn are closed by a plain call."""
+    with crowd(server, n) as many, traced(server, "-e", "trace=close") as output:
+        burst(server, many, request("/small", "GET", "Connection: close"))
+        for connection in many:
+            assert connection.socket.recv(1) == b""
+    return output.read_text().count(" close(")
+
+
+def test_what_a_request_costs(stock: Nginx, nginx: Nginx, keeping: Nginx) -> None:
+    """It is some 4 for a file and 3 for one that the cache has, with the log's."""
+    assert calls(stock, "/small", 3, 32) > 8
+    assert calls(nginx, "/small", 3, 32) < 5
+    assert calls(nginx, "/cached/small", 3, 32) < 4
+    assert calls(keeping, "/small", 3, 32) < 5
+
+
+def test_filtered_contents_leave_as_nginx_sends_them(
+    stock: Nginx, nginx: Nginx
+) -> None:
+    """In the same pieces: one more that is small waits for the client's word."""
+
+    def sendings(server: Nginx, ask: bytes) -> list[str]:
+        with crowd(server, 1) as one:
+            ask_one(server, one[0], ask)
+            names = "trace=setsockopt,writev,sendfile,sendmsg,sendto"
+            with traced(server, "-e", names) as output:
+                ask_one(server, one[0], ask)
+        return re.findall(r"^\d+ +(\w+)\(", output.read_text(), re.MULTILINE)
+
+    for ask in (
+        request("/ssi/with.html"),
+        request("/sub/page.html"),
+        request("/gzip/page.html", "GET", "Accept-Encoding: gzip"),
+    ):
+        assert sendings(nginx, ask) == sendings(stock, ask), ask
+
+
+@pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
+def test_an_answer_is_not_lost_by_what_follows(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    """A client that sends more than it may, while its connection is being closed."""
+    one: Nginx = request.getfixturevalue(server)
+    late = "inject=close:delay_enter=150000"
+    with one.connect() as connection, traced(one, "-e", "trace=close", "-e", late):
+        connection.send(asked("/pushed/small", "GET", "Connection: close"))
+        time.sleep(0.07)
+        connection.socket.send(b"more")
+        assert connection.answer().endswith(SMALL)
+
+
+def backend_of(server: Nginx) -> tuple[socket.socket, socket.socket]:
+    """What proxies a request, and its mirror."""
+    found: dict[bool, socket.socket] = {}
+    for _ in range(2):
+        peer, _ = server.backend.accept()
+        peer.settimeout(PATIENCE)
+        found[b"/mirrored" in peer.recv(4096)] = peer
+    return found[False], found[True]
+
+
+def end_early(
+    server: Nginx, many: list[Connection], also: Callable[[], None] = lambda: None
+) -> Connection:
+    """A request of the last is ended in the turn in which all are answered."""
+    last = many.pop()
+    last.send(request("/doomed/small"))
+    proxied, mirrored = backend_of(server)
+    with proxied, mirrored:
+        mirrored.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart")
+        ask_one(server, many[0], request("/word/"))
+        with stopped(server.worker()):
+            for connection in many:
+                connection.send(request("/small"))
+            proxied.sendall(b"HTTP/1.1 200 OK\r\nX-Accel-Redirect: /small\r\n\r\n")
+            mirrored.close()
+            also()
+    for connection in many:
+        assert connection.answer().endswith(SMALL)
+    return last
+
+
+@pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
+def test_a_request_that_is_ended_early(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    """While its file is being opened, or after its answer was posted."""
+    one: Nginx = request.getfixturevalue(server)
+    worker = one.worker()
+    with crowd(one, 5) as many:
+        burst(one, many, asked("/small"))
+        doomed = end_early(one, many)
+        if server == "nginx":
+            with pytest.raises(EOFError):
+                doomed.answer()
+        else:
+            assert doomed.answer().endswith(SMALL)
+            assert doomed.socket.recv(1) == b""
+        assert len(set(burst(one, many, asked("/small")))) == 1
+    assert one.worker() == worker
+    assert "exited on signal" not in one.errors()
+
+
+def test_an_answer_that_is_late_is_nobody_elses(keeping: Nginx) -> None:
+    """The kernel takes it when its request is over, and another has its socket."""
+    new: list[Connection] = []
+
+    def connect() -> None:
+        new.append(keeping.connect())
+        new[0].send(request("/32k"))
+
+    refuse = "inject=io_uring_enter:error=EAGAIN:when=1"
+    with crowd(keeping, 5) as many:
+        burst(keeping, many, request("/small"))
+        with traced(keeping, "-e", "trace=io_uring_enter", "-e", refuse):
+            end_early(keeping, many, connect)
+            with new[0] as connection:
+                assert connection.answer().endswith(BIG[:32768])
+                assert ask_one(keeping, connection, request("/word/"))[-6:] == b"a word"
+
+
+@pytest.fixture(scope="module")
+def following(shared: Path, nginx: Nginx) -> Which:
+    """That of the next release."""
+    try:
+        program, module = next_nginx.both(build())
+    except next_nginx.NoNginxError as error:
+        pytest.skip(f"the next release's nginx can't be fetched: {error}")
+    return Which(str(program), module)
+
+
+@pytest.mark.parametrize("keep", [0, 4])
+def test_the_next_release_answers_alike(
+    following: Which, shared: Path, keep: int
+) -> None:
+    folder = Path(tempfile.mkdtemp(dir=shared))
+    folder.chmod(0o755)
+    theirs = Nginx(folder / "theirs", shared, load=False, which=following)
+    with started(theirs) as stock:
+        ours = Nginx(folder / "ours", shared, load=True, keep=keep, which=following)
+        with started(ours) as server:
+            answer_alike(stock, server)
+            log_alike(stock, server)
+            assert calls(stock, "/small", 3, 32) > 8
+            assert calls(server, "/small", 3, 32) < 5
+            assert calls(server, "/cached/small", 3, 32) < 4
+
+
+def test_the_next_release_reloads_and_upgrades(following: Which, shared: Path) -> None:
+    root = shared / "next"
+    with started(Nginx(root, shared, load=True, which=following)) as own:
+        changes(own, own.worker(), lambda: os.kill(own.master(), signal.SIGHUP))
+    upgrades(shared / "next-daemon", shared, following)
+
+
+def test_connections_that_end_together_are_closed_together(
+    stock: Nginx, nginx: Nginx, keeping: Nginx
+) -> None:
+    assert closes(stock, 32) >= 32
+    assert closes(nginx, 32) < 16
+    assert closes(keeping, 32) < 16
+
+
+def test_bad_directives_are_told(shared: Path) -> None:
+    which = installed_one()
+    config = shared / "bad.conf"
+    for line in (
+        "flexsc perhaps;",
+        "flexsc_whole much;",
+        "flexsc_send;",
+        "flexsc_keep -1;",
+    ):
+        config.write_text(
+            f"load_module {which.module};\npid {shared}/bad;\n"
+            f"events {{}}\nhttp {{ {line} }}\n"
+        )
+        argv = [which.program, "-t", "-c", str(config), "-e", "stderr"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 1
+        assert line.split()[0].rstrip(";") in done.stderr
+
+
+def test_an_idle_worker_sleeps(nginx: Nginx) -> None:
+    """A worker that nobody asks sleeps."""
+    before = nginx.stats()["mode_switches"]
+    time.sleep(0.3)
+    assert nginx.stats()["mode_switches"] == before

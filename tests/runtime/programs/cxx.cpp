@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+// C++'s runtime among user threads: exceptions, locals, static guards, waiting.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <latch>
+#include <mutex>
+#include <semaphore>
+#include <shared_mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <pthread.h>
+#include <unistd.h>
+
+extern "C" {
+#include "tests/harness/harness.h"
+}
+
+namespace {
+
+constexpr int THREADS = 12;
+
+void wait_a_little()
+{
+	std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
+template <typename F> void in_threads(F run)
+{
+	std::vector<std::thread> threads;
+
+	for (int i = 0; i < THREADS; i++)
+		threads.emplace_back(run, i);
+	for (auto &thread : threads)
+		thread.join();
+}
+
+// It waits while the stack is unwound past it.
+struct Slow {
+	std::atomic<int> &count;
+
+	~Slow()
+	{
+		wait_a_little();
+		count++;
+	}
+};
+
+struct Wrong : std::runtime_error {
+	int who;
+
+	explicit Wrong(int i)
+		: std::runtime_error("wrong " + std::to_string(i)), who(i)
+	{
+	}
+};
+
+std::atomic<int> destroyed;
+
+void fall(int who, int depth)
+{
+	Slow slow{destroyed};
+
+	wait_a_little();
+	if (!depth)
+		throw Wrong(who);
+	fall(who, depth - 1);
+}
+
+void throw_and_catch(int who)
+{
+	for (int i = 0; i < 10; i++) {
+		try {
+			try {
+				fall(who, 5);
+			} catch (const Wrong &) {
+				// Others throw while this one is handled.
+				wait_a_little();
+				CHECK_EQ(std::uncaught_exceptions(), 0);
+				throw;
+			}
+		} catch (const std::exception &e) {
+			CHECK(e.what() == "wrong " + std::to_string(who));
+		}
+	}
+}
+
+TEST(exceptions_pass_what_waits)
+{
+	in_threads(throw_and_catch);
+	CHECK_EQ(destroyed, THREADS * 10 * 6);
+}
+
+// Locals.
+
+std::atomic<int> ended;
+
+struct Local {
+	int value = 7;
+
+	Local() { wait_a_little(); }
+	~Local()
+	{
+		wait_a_little();
+		ended += value;
+	}
+};
+
+thread_local Local local;
+
+void use_local(int)
+{
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQ(local.value, 7 + i);
+		local.value++;
+		wait_a_little();
+	}
+}
+
+TEST(locals_are_made_and_ended_in_their_thread)
+{
+	in_threads(use_local);
+	CHECK_EQ(ended, THREADS * 27);
+}
+
+// Guards.
+
+std::atomic<int> attempts;
+
+struct Made {
+	int value;
+
+	Made()
+	{
+		std::this_thread::sleep_for(std::chrono::milliseconds(30));
+		// The next one to come tries again.
+		if (++attempts < 3)
+			throw Wrong(attempts);
+		value = 5;
+	}
+};
+
+std::atomic<int> failed;
+
+void meet_guard(int)
+{
+	for (;;) {
+		try {
+			static Made made;
+
+			CHECK_EQ(made.value, 5);
+			return;
+		} catch (const Wrong &) {
+			failed++;
+		}
+	}
+}
+
+TEST(a_static_s_guard_holds_all_back)
+{
+	in_threads(meet_guard);
+	CHECK_EQ(attempts, 3);
+	CHECK_EQ(failed, 2);
+}
+
+std::once_flag once;
+
+TEST(call_once_begins_again_after_an_exception)
+{
+	std::atomic<int> tried{0};
+
+	in_threads([&](int who) {
+		try {
+			std::call_once(once, [&] {
+				wait_a_little();
+				if (++tried < 4)
+					throw Wrong(who);
+			});
+		} catch (const Wrong &) {
+		}
+	});
+	CHECK_EQ(tried, 4);
+}
+
+// Waiting.
+
+TEST(futures_carry_values_and_exceptions)
+{
+	std::vector<std::future<int>> futures;
+
+	for (int i = 0; i < THREADS; i++)
+		futures.push_back(std::async(std::launch::async, [i] {
+			wait_a_little();
+			if (i % 3 == 0)
+				throw Wrong(i);
+			return i;
+		}));
+	for (int i = 0; i < THREADS; i++) {
+		try {
+			CHECK_EQ(futures[static_cast<size_t>(i)].get(), i);
+			CHECK(i % 3 != 0);
+		} catch (const Wrong &e) {
+			CHECK_EQ(e.who, i);
+			CHECK(i % 3 == 0);
+		}
+	}
+}
+
+TEST(latches_and_semaphores_wake)
+{
+	std::latch all(THREADS);
+	std::counting_semaphore<> turns(2);
+	std::shared_mutex lock;
+	std::condition_variable_any more;
+	std::atomic<int> inside{0}, sum{0};
+	int shared = 0;
+
+	in_threads([&](int who) {
+		all.arrive_and_wait();
+		for (int i = 0; i < 20; i++) {
+			turns.acquire();
+			CHECK(++inside <= 2);
+			wait_a_little();
+			inside--;
+			turns.release();
+			if (who == 0) {
+				std::unique_lock own(lock);
+				shared++;
+				more.notify_all();
+			}
+		}
+		std::shared_lock seen(lock);
+		more.wait(seen, [&] { return shared == 20; });
+		sum += shared;
+	});
+	CHECK_EQ(sum, THREADS * 20);
+}
+
+// The end of a thread.
+
+std::atomic<bool> waits;
+
+void *wait_for_the_end(void *arg)
+{
+	Slow slow{destroyed};
+
+	try {
+		waits = true;
+		for (;;)
+			pause();
+	} catch (const Wrong &) {
+		CHECK(false);
+	} catch (...) {
+		// A cancellation goes on.
+		wait_a_little();
+		throw;
+	}
+	return arg;
+}
+
+TEST(cancellation_runs_destructors)
+{
+	for (int i = 1; i <= 10; i++) {
+		pthread_t thread;
+		void *ret;
+
+		waits = false;
+		CHECK_EQ(pthread_create(&thread, nullptr, wait_for_the_end,
+					nullptr), 0);
+		while (!waits)
+			wait_a_little();
+		CHECK_EQ(pthread_cancel(thread), 0);
+		CHECK_EQ(pthread_join(thread, &ret), 0);
+		CHECK(ret == PTHREAD_CANCELED);
+		CHECK_EQ(destroyed, i);
+	}
+}
+
+void *leave(void *arg)
+{
+	Slow slow{destroyed};
+
+	wait_a_little();
+	pthread_exit(arg);
+}
+
+TEST(pthread_exit_runs_destructors)
+{
+	pthread_t thread;
+	void *ret;
+
+	CHECK_EQ(pthread_create(&thread, nullptr, leave, &destroyed), 0);
+	CHECK_EQ(pthread_join(thread, &ret), 0);
+	CHECK(ret == &destroyed);
+	CHECK_EQ(destroyed, 1);
+}
+
+} // namespace

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For tests that are plain programs with threads: each runs natively, which is
+ * the oracle, and with FlexSC-Threads preloaded, which it can't tell.
+ */
+#ifndef FLEXSC_TESTS_THREADS_H
+#define FLEXSC_TESTS_THREADS_H
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+static inline pthread_t start(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, run, arg), 0);
+	return thread;
+}
+
+static inline void *join(pthread_t thread)
+{
+	void *ret;
+
+	CHECK_EQ(pthread_join(thread, &ret), 0);
+	return ret;
+}
+
+/* The time so many milliseconds from now. */
+static inline struct timespec in_ms(clockid_t clock, long ms)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	time.tv_sec += ms / 1000;
+	time.tv_nsec += ms % 1000 * 1000000;
+	if (time.tv_nsec >= 1000000000) {
+		time.tv_sec++;
+		time.tv_nsec -= 1000000000;
+	}
+	return time;
+}
+
+/* Is FlexSC-Threads preloaded? */
+static inline bool preloaded(void)
+{
+	const char *libraries = getenv("LD_PRELOAD");
+
+	return libraries && strstr(libraries, "libflexsc-threads");
+}
+
+/*
+ * The kernel thread that runs the calling thread: the runtime doesn't see the
+ * instruction, so its gettid() isn't answered with the home's number.
+ */
+static inline pid_t kernel_thread(void)
+{
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(SYS_gettid)
+			 : "rcx", "r11", "memory");
+	return (pid_t)ret;
+}
+
+/*
+ * Does a carrier run the calling thread, now or after some more waits? One look
+ * isn't enough: a wait for a lock may have ended at home, and on a busy machine the
+ * monitor may have moved the thread there.
+ */
+static inline bool becomes_carried(void)
+{
+	const uint64_t end = now_ns() + 10 * SECOND;
+
+	do {
+		usleep(100);
+		if (kernel_thread() != syscall(SYS_gettid))
+			return true;
+	} while (preloaded() && now_ns() < end);
+	return false;
+}
+
+/*
+ * Long enough for another thread to have begun to wait: longer on a machine
+ * that is busy, where each of these sleeps ends late.
+ */
+static inline void settle(void)
+{
+	for (int i = 0; i < 20; i++)
+		usleep(1000);
+}
+
+/*
+ * Waits until all other threads wait, and their calls are in the kernel's hands: a
+ * carrier with something to run, or to post, doesn't sleep.
+ */
+static inline void await_quiet(void)
+{
+	for (int quiet = 0, looks = 0; quiet < 3 && looks < 100; looks++) {
+		quiet = others_go_on() ? 0 : quiet + 1;
+		usleep(1000);
+	}
+}
+
+#endif /* FLEXSC_TESTS_THREADS_H */

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: MIT
+"""Whose tests these are: where they come from, how they are built, how each is
+run, and what its end means.
+
+Sources are Debian's, by apt with lists and configuration of its own in the work
+folder: nothing of the machine's is touched. What is there already is kept.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pool import Command, Outcome, PeersError, Pool, SourceError
+
+FETCH_LIMIT = 300.0
+BUILD_LIMIT = 900.0
+COMPILE_LIMIT = 60.0
+LIST_LIMIT = 60.0
+
+# Debian's packages, by program.
+PACKAGES = {
+    "apt-get": "apt",
+    "cc": "gcc",
+    "cmake": "cmake",
+    "dpkg-source": "dpkg-dev",
+    "make": "make",
+}
+
+Words = Sequence[str | Path]
+
+
+@dataclass(frozen=True)
+class Test:
+    """Tests of one group never overlap."""
+
+    name: str
+    argv: Sequence[str]
+    cwd: Path
+    group: str
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, prefix: Sequence[str], limit: float) -> Command:
+        return Command(
+            self.name, [*prefix, *self.argv], self.cwd, limit, self.group, self.env
+        )
+
+
+@dataclass
+class Built:
+    tests: list[Test] = field(default_factory=list)
+    unbuilt: dict[str, str] = field(default_factory=dict)  # and why
+
+
+def need(program: str) -> None:
+    if shutil.which(program) is None:
+        raise PeersError(
+            f"{program} isn't installed; it comes with Debian's package "
+            f"{PACKAGES[program]}"
+        )
+
+
+def mirror(release: str) -> str:
+    """Where this machine has its packages of the release from."""
+    fields = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
+    argv = ["apt-get", "indextargets", "--format", fields, "Created-By: Packages"]
+    listing = subprocess.run(argv, capture_output=True, text=True, check=False)
+    for line in listing.stdout.splitlines():
+        if line.startswith(f"{release} main "):
+            return line.split()[2]
+    raise SourceError(f"apt knows no packages of {release}; apt-get update?")
+
+
+def check(
+    pool: Pool,
+    argv: Words,
+    cwd: Path,
+    limit: float,
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Run a command that must succeed."""
+    words = [str(word) for word in argv]
+    outcome = pool.one(Command(words[0], words, cwd, limit, words[0], env or {}))
+    if outcome.status is None:
+        raise PeersError(f"{shlex.join(words)}: not done in {limit:.0f} s")
+    if outcome.status:
+        raise PeersError(f"{shlex.join(words)}: failed:\n{outcome.output}")
+
+
+class Suite(ABC):
+    name: str
+    package: str
+    programs: tuple[str, ...] = ()
+    asked = False  # it is run only if it is named
+
+    def __init__(self, work: Path, tree: Path | None = None) -> None:
+        self.work = work
+        self.tree = tree  # a build of the project
+        self.source = work / self.package
+
+    @abstractmethod
+    def build(self, pool: Pool, wanted: re.Pattern[str]) -> Built: ...
+
+    @abstractmethod
+    def result(self, outcome: Outcome) -> str: ...
+
+    def prepare(self, pool: Pool, wanted: re.Pattern[str]) -> Built:
+        for program in self.programs:
+            need(program)
+        if not self.source.exists():
+            self.fetch(pool)
+        return self.build(pool, wanted)
+
+    def apt(self) -> list[str | Path]:
+        """apt-get, made to keep to the work folder."""
+        folder = self.work / "apt"
+        for name in ("lists/partial", "cache/archives/partial"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+        sources = folder / "sources.list"
+        sources.write_text(f"deb-src {mirror(release)} {release} main\n")
+        options = {
+            "Dir::Etc::sourcelist": sources,
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::State::lists": folder / "lists",
+            "Dir::Cache": folder / "cache",
+            "APT::Sandbox::User": "root",
+        }
+        words: list[str | Path] = ["apt-get", "-q"]
+        for key, value in options.items():
+            words += ["-o", f"{key}={value}"]
+        return words
+
+    def fetch(self, pool: Pool) -> None:
+        """The source is either there in full or not at all."""
+        need("apt-get")
+        need("dpkg-source")
+        apt = self.apt()
+        folder = self.work / f"{self.package}.new"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        try:
+            check(pool, [*apt, "update"], self.work, FETCH_LIMIT)
+            check(pool, [*apt, "source", self.package], folder, FETCH_LIMIT)
+        except PeersError as error:
+            raise SourceError(f"{self.package}: {error}") from error
+        found = [path for path in folder.iterdir() if path.is_dir()]
+        if len(found) != 1:
+            raise PeersError(f"apt-get source {self.package}: no source in {folder}")
+        found[0].rename(self.source)
+        shutil.rmtree(folder)
+
+
+class Posix(Suite):
+    """The Open POSIX Test Suite, as far as it tests what a runtime for threads
+    may change: threads, semaphores, signals, processes, time, and waiting.
+
+    A test is a program N-M.c, or a script that runs a program with a number.
+    Programs find their files, and each other, from the suite's top folder.
+    Those of an interface share names of files and semaphores.
+    """
+
+    name = "posix"
+    package = "posixtestsuite"
+    programs = ("cc",)
+
+    FAMILIES: tuple[str, ...] = (
+        "pthread_*",
+        "sem_*",
+        "sig*",
+        "kill*",
+        "raise*",
+        "fork*",
+        "nanosleep",
+        "clock*",
+        "timer_*",
+        "time",
+        "sched_*",
+        "mq_*",
+        "aio_*",
+        "lio_listio",
+        "m*map",
+        "m*lock*",
+        "shm_*",
+        "fsync",
+        "getpid",
+    )
+    FLAGS = (
+        "-std=gnu99",
+        "-O0",
+        "-w",
+        "-D_POSIX_C_SOURCE=200112L",
+        "-D_GNU_SOURCE",
+        "-pthread",
+    )
+    SCRIPTED = re.compile(r"^(conformance/interfaces/\S+)\.test (\d+)$", re.MULTILINE)
+    SUFFIX = ".test"
+    RESULTS = {0: "PASS", 1: "FAIL", 2: "UNRESOLVED", 4: "UNSUPPORTED", 5: "UNTESTED"}
+
+    def result(self, outcome: Outcome) -> str:
+        if outcome.status is None:
+            return "TIMEOUT"
+        # A prefix may tell of a signal as shells do.
+        if outcome.status < 0 or outcome.status > 128 and outcome.status != 255:
+            return "CRASH"
+        return self.RESULTS.get(outcome.status, "FAIL")
+
+    def more(self) -> list[str]:
+        """More flags of the compiler."""
+        return []
+
+    def libraries(self) -> list[str]:
+        return ["-lrt"]
+
+    def build(self, pool: Pool, wanted: re.Pattern[str]) -> Built:
+        tests = [test for test in self._listed() if wanted.search(test.name)]
+        programs = {Path(test.argv[0]) for test in tests} | self._helpers()
+        missing = sorted(path for path in programs if not path.exists())
+        compiles = [
+            self._compile(path) for path in missing if not self._log(path).exists()
+        ]
+        pool.run(compiles, self._compiled)
+        built = Built()
+        for test in tests:
+            if Path(test.argv[0]).exists():
+                built.tests.append(test)
+            else:
+                built.unbuilt[test.name] = self._why(Path(test.argv[0]))
+        return built
+
+    def _listed(self) -> list[Test]:
+        top = self.source / "conformance" / "interfaces"
+        found = []
+        for folder in sorted({path for f in self.FAMILIES for path in top.glob(f)}):
+            paths = [p for p in folder.rglob("*") if p.suffix in (".c", ".sh")]
+            for path in sorted(paths):
+                if re.fullmatch(r"[0-9]+-[0-9]+", path.stem):
+                    name = path.relative_to(top).with_suffix("")
+                    found += self._test(f"{self.name}/{name}", path, folder.name)
+        return found
+
+    def _test(self, name: str, path: Path, interface: str) -> list[Test]:
+        argv = [str(path.with_suffix(self.SUFFIX))]
+        if path.suffix == ".sh":
+            # The other scripts say that there is nothing to run.
+            script = self.SCRIPTED.search(path.read_text(errors="replace"))
+            if not script:
+                return []
+            argv = [f"{self.source / script[1]}{self.SUFFIX}", script[2]]
+        return [Test(name, argv, self.source, f"{self.name}/{interface}")]
+
+    def _helpers(self) -> set[Path]:
+        """Programs that a test executes."""
+        top = self.source / "conformance" / "interfaces"
+        return {
+            path.with_suffix(self.SUFFIX) for path in top.glob("sig*/*-buildonly.c")
+        }
+
+    def _log(self, program: Path) -> Path:
+        return Path(f"{program}.unbuilt")
+
+    def _why(self, program: Path) -> str:
+        found = re.search(
+            r"error: .*|undefined reference .*", self._log(program).read_text()
+        )
+        return found[0] if found else "no program came of it"
+
+    def _compile(self, program: Path) -> Command:
+        source = program.with_suffix(".c")
+        argv = ["cc", *self.FLAGS, f"-I{self.source / 'include'}", str(source)]
+        argv += [*self.more(), "-o", f"{program}.new", *self.libraries()]
+        return Command(str(program), argv, self.source, COMPILE_LIMIT, str(program))
+
+    def _compiled(self, command: Command, outcome: Outcome) -> None:
+        program = Path(command.name)
+        if outcome.status == 0:
+            Path(f"{program}.new").rename(program)
+        else:
+            self._log(program).write_text(outcome.output)
+
+
+class Signals(Posix):
+    """The same suite's tests of real-time signals, and of what is alike for them,
+    with their functions' names defined anew (signals.h). The prefix that has them
+    be those of the library is "env SIGNALS=1".
+    """
+
+    name = "signals"
+    asked = True
+    FAMILIES: tuple[str, ...] = (
+        "sigaction",
+        "sigpending",
+        "sigprocmask",
+        "sigqueue",
+        "sigsuspend",
+        "sigtimedwait",
+        "sigwait",
+        "sigwaitinfo",
+    )
+    SUFFIX = ".signals"
+
+    def more(self) -> list[str]:
+        include = Path(__file__).resolve().parents[3] / "include"
+        header = Path(__file__).with_name("signals.h")
+        return ["-include", str(header), f"-I{include}", f"-I{include / 'uapi'}"]
+
+    def libraries(self) -> list[str]:
+        if self.tree is None:
+            raise PeersError("signals: give --build, a build of the project")
+        folder = self.tree / "lib"
+        return [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lflexsc", "-lrt"]
+
+
+class Libuv(Suite):
+    """libuv's own tests. Its runner starts, for one test, the servers that it
+    needs, and the test. Ports and files are the same for all of them, so one
+    runs at a time, on the whole machine.
+    """
+
+    name = "libuv"
+    package = "libuv1"
+    programs = ("cc", "cmake", "make")
+
+    # The runner ends most tests after five seconds, times what Debian's build
+    # has here, too.
+    ENV = {"UV_RUN_AS_ROOT": "1", "UV_TEST_TIMEOUT_MULTIPLIER": "2"}
+    RESULTS = {0: "PASS", 7: "SKIP"}
+
+    def result(self, outcome: Outcome) -> str:
+        if outcome.status is None or "\n# timeout\n" in outcome.output:
+            return "TIMEOUT"
+        if outcome.status < 0:
+            return "CRASH"
+        return self.RESULTS.get(outcome.status, "FAIL")
+
+    def build(self, pool: Pool, wanted: re.Pattern[str]) -> Built:
+        self._alone()
+        folder = self.work / "libuv-build"
+        runner = folder / "uv_run_tests"
+        if not runner.exists():
+            kind = "-DCMAKE_BUILD_TYPE=RelWithDebInfo"
+            target = ("--target", runner.name, f"-j{pool.jobs}")
+            setup: Words = ("cmake", "-S", self.source, "-B", folder, kind)
+            build: Words = ("cmake", "--build", folder, *target)
+            check(pool, setup, self.work, BUILD_LIMIT)
+            check(pool, build, self.work, BUILD_LIMIT)
+        return Built([t for t in self._listed(pool, runner) if wanted.search(t.name)])
+
+    def _alone(self) -> None:
+        """Ends with this process, and is nowhere in the file system."""
+        self.lock = socket.socket(socket.AF_UNIX)
+        try:
+            self.lock.bind("\0flexsc-peers-libuv")
+        except OSError:
+            raise PeersError("libuv's tests are run by somebody else here") from None
+
+    def _listed(self, pool: Pool, runner: Path) -> list[Test]:
+        # Longer than what is kept of a command's output.
+        listing = self.work / "libuv-tests.txt"
+        argv: Words = ["sh", "-c", 'exec "$0" --list > "$1"', runner, listing]
+        check(pool, argv, self.source, LIST_LIMIT, self.ENV)
+        lines = listing.read_text().splitlines()
+        return [self._test(runner, line.split()[0]) for line in lines if line.split()]
+
+    def _test(self, runner: Path, name: str) -> Test:
+        argv = [str(runner), name]
+        return Test(f"{self.name}/{name}", argv, self.source, self.name, self.ENV)
+
+
+SUITES: dict[str, type[Suite]] = {"posix": Posix, "signals": Signals, "libuv": Libuv}

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""User threads in gdb: where each is, and its back trace."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fixtures import eventually
+from programs import CARRIED, Program, installed, launcher, started
+
+SCRIPT = Path(__file__).resolve().parents[2] / "runtime" / "counters" / "flexsc_gdb.py"
+
+# A thread for each place where one can be, in a function of its own.
+SOURCE = """
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static int fds[2];
+static volatile int done;
+static _Thread_local int mine;
+
+#define THREAD(name, what)					\\
+	__attribute__((noinline)) void *name(void *arg)		\\
+	{							\\
+		char byte;					\\
+								\\
+		mine = (int)sizeof(#name);			\\
+		done += (int)(what);				\\
+		return &done + byte;				\\
+	}
+
+THREAD(reads_a_pipe, read(fds[0], &byte, 1))
+THREAD(wants_a_lock, pthread_mutex_lock(&held))
+THREAD(takes_a_nap, sleep(100))
+THREAD(waits_for_a_signal, pause())
+
+static void *computes(void *arg)
+{
+	for (;;)
+		done++;
+	return arg;
+}
+
+int main(void)
+{
+	void *(*const all[])(void *) = {
+		reads_a_pipe, wants_a_lock, takes_a_nap, waits_for_a_signal,
+		computes,
+	};
+	pthread_t thread;
+
+	if (pipe(fds) || pthread_mutex_lock(&held))
+		return 1;
+	for (int i = 0; i < 5; i++)
+		if (pthread_create(&thread, NULL, all[i], NULL))
+			return 1;
+	usleep(300000);
+	puts("ready");
+	fflush(stdout);
+	return pthread_join(thread, NULL);
+}
+"""
+
+PLACES = {
+    "reads_a_pipe": "call read",
+    "wants_a_lock": "futex 0x",
+    "takes_a_nap": "timer",
+    "waits_for_a_signal": "at home",
+    "computes": "at home",
+    "main": "",
+}
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> str:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no cc: install gcc")
+    folder = tmp_path_factory.mktemp("gdb")
+    (folder / "waiting.c").write_text(SOURCE)
+    # Without debug information: the runtime has its own.
+    argv = [compiler, "-O1", "-w", "-o", "waiting", "waiting.c"]
+    subprocess.run(argv, cwd=folder, check=True, timeout=60)
+    return str(folder / "waiting")
+
+
+def gdb(*arguments: str, commands: list[str]) -> str:
+    argv = [installed("gdb", "gdb"), "-nx", "-q", "--batch", *arguments]
+    for command in (f"source {SCRIPT}", *commands):
+        argv += ["-ex", command]
+    done = subprocess.run(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if "ptrace: " in done.stdout or "Python scripting is not" in done.stdout:
+        pytest.skip(done.stdout)
+    return done.stdout
+
+
+class Live(Program):
+    """The program that waits, once it does."""
+
+    def __init__(self, way: str, program: str, log: Path) -> None:
+        super().__init__(way, [program], log)
+        self.wait_until(lambda: self.said() == "ready\n", 60)
+
+    def gdb(self, *commands: str) -> str:
+        return gdb("-p", str(self.process.pid), commands=list(commands))
+
+    def place(self, function: str) -> str:
+        return listed(self.gdb("info uthreads"))[function][1]
+
+
+@pytest.fixture(scope="module")
+def live(waiting: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One that all tests share which only look."""
+    with started(
+        Live("uring-1", waiting, tmp_path_factory.mktemp("live") / "log")
+    ) as p:
+        yield p
+
+
+def listed(text: str) -> dict[str, tuple[int, str]]:
+    """By its innermost function in the program: the thread and its state."""
+    rows = re.findall(r"^ +(\d+)  0x[0-9a-f]+  (.{22})  (.*)$", text, re.MULTILINE)
+    return {row[2].split(" < ")[-1]: (int(row[0]), row[1].strip()) for row in rows}
+
+
+def traces(text: str) -> list[str]:
+    return text.split("\nUser thread ")[1:]
+
+
+def check_list(text: str) -> None:
+    rows = listed(text)
+    assert rows.keys() == PLACES.keys(), text
+    for function, place in PLACES.items():
+        assert rows[function][1].startswith(place), text
+
+
+def check_traces(text: str) -> None:
+    """Each has its own function once, and begins and ends where it should."""
+    found = traces(text)
+    assert len(found) == len(PLACES), text
+    for function in PLACES:
+        (trace,) = (t for t in found if re.search(rf" {function} \(", t))
+        frames = re.findall(r"^#(\d+) ", trace, re.MULTILINE)
+        assert [int(frame) for frame in frames] == list(range(len(frames)))
+        assert "home_main" not in trace
+        end = "main" if function == "main" else r"clone3?"
+        last = [line for line in trace.splitlines() if line.startswith("#")][-1]
+        assert re.search(rf" {end} \(", last), trace
+
+
+@pytest.mark.parametrize("way", CARRIED)
+def test_each_user_thread_is_seen(way: str, waiting: str, tmp_path: Path) -> None:
+    with started(Live(way, waiting, tmp_path / "log")) as program:
+        # Having said that it is ready, it has yet to come home for its join.
+        assert eventually(lambda: "at home" in program.place("main"))
+        text = program.gdb("info uthreads", "uthread apply all bt")
+        check_list(text)
+        check_traces(text)
+        # It is as it was.
+        assert program.process.poll() is None
+        again = program.gdb("info uthreads")
+        assert listed(again) == listed(text)
+
+
+def test_commands_see_one_user_thread(live: Live) -> None:
+    tids = {name: row[0] for name, row in listed(live.gdb("info uthreads")).items()}
+    one = tids["reads_a_pipe"]
+    text = live.gdb(
+        f"uthread {one} bt",
+        f"uthread {one} info registers rip",
+        "thread 1",
+        "frame",
+    )
+    assert text.count("reads_a_pipe") == 1
+    frame = re.search(r"^#0  0x0*([0-9a-f]+) ", text, re.MULTILINE)
+    register = re.search(r"^rip +0x([0-9a-f]+) ", text, re.MULTILINE)
+    assert frame and register and frame[1] == register[1], text
+    # Afterwards the thread that was selected is again.
+    assert frame[1] not in text.rpartition("\n#0")[2]
+
+
+def test_a_core_file_has_them(waiting: str, tmp_path: Path) -> None:
+    log, core = tmp_path / "log", tmp_path / "core"
+    run = [*launcher("uring-1"), "--entries", "64", waiting]
+    with started(Program("native", run, log)) as program:
+        program.wait_until(lambda: program.said() == "ready\n")
+        made = gdb("-p", str(program.process.pid), commands=[f"gcore {core}"])
+    assert core.exists(), made
+    try:
+        text = gdb(
+            waiting, str(core), commands=["info uthreads", "uthread apply all bt"]
+        )
+    finally:
+        core.unlink()
+    check_list(text)
+    check_traces(text)
+
+
+def test_what_it_cannot_do_is_one_clear_line(live: Live, tmp_path: Path) -> None:
+    assert "usage: uthread TID COMMAND" in live.gdb("uthread bt")
+    assert "no user thread 1; see info uthreads" in live.gdb("uthread 1 bt")
+    text = gdb(commands=["info uthreads"])
+    assert "there is no libflexsc-threads.so: is this under flexsc run?" in text
+    for output in (live.gdb("uthread 1 bt"), text):
+        assert "Traceback" not in output

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""What serve's requests cost in system calls: docs/figures.md has these figures. They
+don't depend on how fast or how busy the machine is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fixtures import Client, Server, Start, command, eventually, request
+
+CLIENTS = 128
+ROUNDS = 5
+# A client that the machine keeps from reading costs a turn more, so the least counts.
+TRIES = 3
+
+
+def stats(server: Server) -> dict[str, int]:
+    """The counters of its one loop."""
+    done = subprocess.run(
+        [command(), "stat", str(server.process.pid)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
+    return {
+        name: int(value)
+        for name, value in re.findall(r"^  (\w+) +(\d+)  ", done.stdout, re.MULTILINE)
+    }
+
+
+def ask_all(server: Server, clients: list[Client], target: str) -> None:
+    """All requests are there when the server looks: they are one batch."""
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        for client in clients:
+            client.send(request(target))
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    for client in clients:
+        assert client.read().status == 200
+
+
+def cost(server: Server, target: str) -> dict[str, float]:
+    """What the counters say of one request, where the machine disturbed least."""
+    found = [cost_once(server, target) for _ in range(TRIES)]
+    return min(found, key=lambda counts: counts["mode_switches"])
+
+
+def cost_once(server: Server, target: str) -> dict[str, float]:
+    clients = [server.client() for _ in range(CLIENTS)]
+    try:
+        ask_all(server, clients, target)
+        before = stats(server)
+        for _ in range(ROUNDS):
+            ask_all(server, clients, target)
+        after = stats(server)
+    finally:
+        for client in clients:
+            client.socket.close()
+    return {name: (after[name] - before[name]) / (CLIENTS * ROUNDS) for name in after}
+
+
+@pytest.fixture
+def sized(tree: Path) -> Path:
+    (tree / "1k").write_bytes(bytes(1024))
+    (tree / "32k").write_bytes(bytes(32768))
+    return tree
+
+
+# What io_uring makes of calls. Where it doesn't work the fixture says so.
+by_uring = pytest.mark.parametrize("engine", ["uring"], indirect=True)
+
+
+@by_uring
+@pytest.mark.parametrize("name", ["1k", "32k"])
+def test_opening_a_file_each_time_takes_one_mode_switch(
+    start: Start, sized: Path, name: str
+) -> None:
+    found = cost(start(), f"/{name}")
+    assert found["by_thread"] == 0
+    assert found["by_inline"] == 1
+    assert found["mode_switches"] <= 1.1
+
+
+@by_uring
+def test_a_file_that_is_kept_open_takes_none(start: Start, sized: Path) -> None:
+    # The cache looks again once a second.
+    found = cost(start("--cache", "10"), "/1k")
+    assert found["by_thread"] == 0
+    assert found["mode_switches"] <= 0.15
+
+
+@pytest.mark.parametrize("engine", ["uring", "threads"])
+def test_mode_switches_are_what_the_kernel_sees(
+    start: Start, sized: Path, tmp_path: Path, engine: str
+) -> None:
+    strace = shutil.which("strace")
+    if not strace:
+        pytest.skip("strace isn't installed")
+    server = start("--engine", engine)
+    listed = tmp_path / "strace"
+    tracer = subprocess.Popen(
+        [strace, "-f", "-o", str(listed), "-p", str(server.process.pid)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert tracer.stderr
+        if "attached" not in tracer.stderr.readline():
+            pytest.skip("strace may not trace here")
+        with server.client() as client:
+            assert client.ask("/1k").status == 200
+            counted, seen = stats(server)["mode_switches"], calls(listed)
+            # So many that what sleeping threads haven't told of hardly counts.
+            for _ in range(300):
+                assert client.ask("/1k").status == 200
+
+            def differ() -> float:
+                """By how much: a thread that sleeps hasn't told of that yet."""
+                now = stats(server)["mode_switches"] - counted
+                return abs(now / (calls(listed) - seen) - 1)
+
+            assert eventually(lambda: differ() < 0.01)
+    finally:
+        tracer.terminate()
+        tracer.wait(10)
+
+
+def calls(listed: Path) -> int:
+    """Each is a line when it returns, or when another thread's comes between."""
+    lines = listed.read_text(encoding="utf-8").splitlines()
+    return sum("(" in line and "resumed" not in line for line in lines)

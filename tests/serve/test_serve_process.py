@@ -1,0 +1,582 @@
+# SPDX-License-Identifier: MIT
+"""flexsc serve as a process: its clients' bad habits, shortages, the log, its
+options and its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fixtures import Client, Server, Start, command, eventually, request
+
+HELLO = bytes(range(256)) * 4
+
+
+# Slow, stuck and vanished clients
+
+
+def test_a_slow_request_times_out(start: Start) -> None:
+    server = start("--timeout", "1")
+    with server.client() as client:
+        begin = time.monotonic()
+        client.send(b"GET /hello")
+        for _ in range(6):
+            time.sleep(0.15)
+            client.send(b"o")
+        assert client.read().status == 408
+        assert 0.9 < time.monotonic() - begin < 3
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.closed()
+
+
+def test_an_idle_client_is_left_silently(start: Start) -> None:
+    server = start("--timeout", "1")
+    with server.client() as fresh, server.client() as used:
+        used.ask("/hello.txt")
+        assert fresh.closed()
+        assert used.closed()
+    assert eventually(lambda: server.get("/hello.txt").status == 200)
+
+
+def test_a_stuck_client_is_left(start: Start) -> None:
+    server = start("--timeout", "1")
+    before = server.descriptors()
+    with server.client(receive_buffer=4096) as client:
+        client.send(request("/big"))
+        assert eventually(lambda: server.descriptors() > before)
+        assert eventually(lambda: server.descriptors() == before)
+
+
+def reset(client: Client) -> None:
+    linger = struct.pack("ii", 1, 0)
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    client.socket.close()
+
+
+def test_clients_may_vanish(start: Start) -> None:
+    server = start("--cache", "10")
+    before = server.descriptors()
+    for i in range(60):
+        client = server.client()
+        client.send(request(("/big", "/many/", "/hello.txt")[i % 3]) * (1 + i % 4))
+        if i % 5:
+            client.socket.recv(1000)
+        reset(client) if i % 2 else client.socket.close()
+    assert eventually(lambda: server.descriptors() <= before + 3)
+    assert server.get("/hello.txt").body == HELLO
+    assert server.stop() == 0
+
+
+# Ends
+
+
+def test_sigterm_lets_a_transfer_finish(start: Start, tree: Path) -> None:
+    server = start()
+    with server.client(receive_buffer=65536) as client, server.client() as idle:
+        idle.ask("/hello.txt")
+        client.send(request("/big"))
+        start_of_it = client.socket.recv(1000)
+        server.process.terminate()
+        assert idle.closed()
+        client.rest = start_of_it
+        assert client.read().body == (tree / "big").read_bytes()
+        assert client.closed()
+    assert server.wait() == 0
+
+
+def test_nobody_is_accepted_after_sigterm(start: Start) -> None:
+    server = start()
+    with server.client(receive_buffer=4096) as client:
+        client.send(request("/big"))
+        client.socket.recv(1000)
+        server.process.terminate()
+        time.sleep(0.2)
+        with pytest.raises(OSError):
+            server.get("/hello.txt")
+
+
+def test_the_grace_ends(start: Start) -> None:
+    server = start("--grace", "1")
+    with server.client(receive_buffer=4096) as client:
+        client.send(request("/big"))
+        client.socket.recv(1000)
+        begin = time.monotonic()
+        assert server.stop() == 0
+        assert 0.9 < time.monotonic() - begin < 3
+    assert any("not over in time" in line for line in server.messages)
+
+
+def test_a_second_signal_ends_at_once(start: Start) -> None:
+    server = start()
+    with server.client(receive_buffer=4096) as client:
+        client.send(request("/big"))
+        client.socket.recv(1000)
+        server.process.terminate()
+        time.sleep(0.2)
+        assert server.process.poll() is None
+        assert server.stop(3) == 0
+
+
+# Shortages
+
+
+def test_too_few_descriptors_stop_nothing(start: Start) -> None:
+    server = start()
+    pid = server.process.pid
+    before = server.descriptors()
+    clients = [server.client() for _ in range(3)]
+    for client in clients:
+        assert client.ask("/hello.txt").status == 200
+    assert eventually(lambda: server.descriptors() == before + 3)
+    taken = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+    first_free = min(set(range(len(taken) + 1)) - taken)
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (first_free, limits[1]))
+    assert clients[0].ask("/hello.txt").status == 503
+    waiting = [server.client() for _ in range(20)]
+    time.sleep(0.3)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+    assert [client.ask("/hello.txt").status for client in waiting] == [200] * 20
+    for client in clients + waiting:
+        client.socket.close()
+
+
+def test_few_descriptors_from_the_start(start: Start) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    server = start(before=limit)
+    assert "64 descriptors" in server.messages[0]
+    clients = [server.client() for _ in range(40)]
+    for client in clients:
+        client.send(request("/hello.txt"))
+    answered = [client for client in clients if answers(client)]
+    assert len(answered) >= 8
+    for client in clients:
+        client.socket.close()
+    assert server.get("/hello.txt").body == HELLO
+
+
+def answers(client: Client) -> bool:
+    """Is it served? Otherwise it was told 503, or dropped for others."""
+    try:
+        return client.read().status == 200
+    except (EOFError, ConnectionError):
+        return False
+
+
+def test_too_many_clients_are_told(start: Start) -> None:
+    server = start("--max-connections", "2")
+    with (
+        server.client(receive_buffer=4096) as one,
+        server.client(receive_buffer=4096) as two,
+    ):
+        for client in (one, two):
+            client.send(request("/big"))
+            client.socket.recv(1000)
+        answer = server.talk(b"")
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert eventually(lambda: answers_now(server))
+
+
+def test_silent_clients_make_room(start: Start) -> None:
+    """A client that has connected and sends nothing counts as idle after a second."""
+    server = start("--max-connections", "2")
+    with server.client() as one, server.client() as two:
+        begun = time.monotonic()
+        assert eventually(lambda: answers_now(server))
+        assert time.monotonic() - begun > 0.5
+        assert answers_now(server)
+        assert one.closed()
+        # The next two found the place of the one that was answered.
+        two.send(request("/hello.txt"))
+        assert two.read().status == 200
+
+
+def test_an_idle_client_makes_room_behind_a_new_one(start: Start) -> None:
+    """A client that has just connected keeps its place, and doesn't hide others."""
+    server = start("--max-connections", "2")
+    with server.client() as new, server.client() as old:
+        assert old.ask("/hello.txt").status == 200
+        assert answers_now(server)
+        assert old.closed()
+        new.send(request("/hello.txt"))
+        assert new.read().status == 200
+
+
+def test_a_full_server_refuses_many_at_once(start: Start) -> None:
+    """It waits for no client that it has refused, whether that sends or not."""
+    server = start("--max-connections", "1")
+    with contextlib.ExitStack() as stack:
+        busy = stack.enter_context(server.client(receive_buffer=4096))
+        busy.send(request("/big"))
+        busy.socket.recv(1000)
+        begun = time.monotonic()
+        silent = [stack.enter_context(server.client()) for _ in range(200)]
+        talking = [stack.enter_context(server.client()) for _ in range(200)]
+        for client in talking:
+            with contextlib.suppress(ConnectionError):
+                client.send(request("/hello.txt"))
+        for client in silent + talking:
+            assert client.read().status == 503
+        assert time.monotonic() - begun < 5
+
+
+def test_many_clients_that_stay_are_all_answered(start: Start) -> None:
+    """With so few descriptors that all but one of them can't be served at a time."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+    server = start(before=limit)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(server.client()) for _ in range(100)]
+        for client in clients:
+            with contextlib.suppress(ConnectionError):
+                client.send(request("/hello.txt"))
+        begun = time.monotonic()
+        answers = [client.read().status for client in clients]
+        assert set(answers) <= {200, 503} and 200 in answers
+        assert time.monotonic() - begun < 5
+
+
+def answers_now(server: Server) -> bool:
+    with server.client() as client:
+        client.send(request("/hello.txt"))
+        return answers(client)
+
+
+def test_an_idle_client_makes_room(start: Start) -> None:
+    server = start("--max-connections", "1")
+    with server.client() as old:
+        assert old.ask("/hello.txt").status == 200
+        # It may take the server a moment to notice that all is sent.
+        assert eventually(lambda: server.get("/hello.txt").status == 200)
+        assert old.closed()
+
+
+def test_cores_that_io_uring_does_not_use_are_told(start: Start, engine: str) -> None:
+    server = start("--cores", "0")
+    told = [line for line in server.messages if line.startswith("flexsc: --cores 0: ")]
+    assert len(told) == (engine == "uring")
+
+
+# The log
+
+
+def test_the_log_has_a_line_for_each_request(start: Start, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    server = start("--log", str(log))
+    server.get("/hello.txt")
+    server.get('/no"ne\u00e9')
+    server.get("/hello.txt", "HEAD")
+    server.talk(b"\1rubbish\r\n\r\n")
+    assert server.stop() == 0
+    lines = log.read_text().splitlines()
+    stamp = r"127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] "
+    ends = [
+        '"GET /hello.txt HTTP/1.1" 200 1024',
+        r'"GET /no\x22ne\xe9 HTTP/1.1" 404 ',
+        '"HEAD /hello.txt HTTP/1.1" 200 0',
+        '"-" 400 ',
+    ]
+    assert len(lines) == len(ends)
+    for line, end in zip(lines, ends, strict=True):
+        assert re.match(stamp + re.escape(end), line)
+
+
+def test_the_log_may_be_standard_output(start: Start) -> None:
+    server = start("-l", "-")
+    server.get("/hello.txt")
+    assert server.process.stdout is not None
+    assert '"GET /hello.txt HTTP/1.1" 200 1024' in server.process.stdout.readline()
+
+
+@pytest.mark.parametrize("signo", [signal.SIGHUP, signal.SIGUSR1])
+def test_no_line_is_lost_when_the_log_is_renamed(
+    start: Start, tmp_path: Path, signo: signal.Signals
+) -> None:
+    log = tmp_path / "log"
+    server = start("--log", str(log), "--loops", "2")
+    over = threading.Event()
+    asked = [0, 0, 0, 0]
+
+    def ask(i: int) -> None:
+        while not over.is_set():
+            with server.client() as client:
+                for _ in range(10):
+                    asked[i] += client.ask(f"/hello.txt?{i}").status == 200
+
+    clients = [threading.Thread(target=ask, args=(i,)) for i in range(len(asked))]
+    for client in clients:
+        client.start()
+    try:
+        for i in range(5):
+            had = sum(asked)
+            assert eventually(lambda had=had: sum(asked) > had + 100)
+            log.rename(tmp_path / f"log.{i}")
+            server.process.send_signal(signo)
+            # Each worker opens it; the lines of both are in one of the files.
+            assert eventually(lambda: log.exists() and log.stat().st_size > 0)
+    finally:
+        over.set()
+        for client in clients:
+            client.join()
+    assert server.terminate() == 0
+    text = "".join(path.read_text() for path in sorted(tmp_path.glob("log*")))
+    for i, count in enumerate(asked):
+        assert text.count(f'"GET /hello.txt?{i} HTTP/1.1" 200 1024\n') == count
+    assert len(text.splitlines()) == sum(asked)
+    assert log.stat().st_size > 0
+    assert [line for line in server.messages if "lost" in line] == []
+
+
+def test_a_log_that_cannot_be_reopened_goes_on(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    server = start("--log", str(folder / "log"))
+    folder.rename(tmp_path / "moved")
+    server.process.send_signal(signal.SIGHUP)
+    assert eventually(lambda: any("opened again" in m for m in server.messages))
+    assert server.get("/hello.txt").status == 200
+    assert server.terminate() == 0
+    assert "/hello.txt" in (tmp_path / "moved/log").read_text()
+
+
+def test_a_renamed_log_is_closed(start: Start, tmp_path: Path) -> None:
+    """Also by workers without requests; else the file keeps its blocks."""
+    log = tmp_path / "log"
+    server = start("--log", str(log), "--loops", "3")
+
+    def opened() -> list[str]:
+        names = []
+        for fd in Path(f"/proc/{server.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                names.append(str(fd.readlink()))
+        return sorted(name for name in names if name.startswith(str(log)))
+
+    assert server.get("/hello.txt").status == 200
+    assert opened() == [str(log)] * 3
+    for i in range(2):
+        log.rename(tmp_path / f"log.{i}")
+        server.process.send_signal(signal.SIGHUP)
+        assert eventually(lambda: opened() == [str(log)] * 3)
+        assert server.get("/hello.txt").status == 200
+    assert server.terminate() == 0
+
+
+def test_without_a_log_there_is_none_to_reopen(start: Start) -> None:
+    server = start()
+    for _ in range(3):
+        server.process.send_signal(signal.SIGUSR1)
+        assert server.get("/hello.txt").status == 200
+    server.process.send_signal(signal.SIGHUP)
+    assert server.wait() == -signal.SIGHUP
+
+
+def test_a_full_disk_behind_the_log(start: Start) -> None:
+    server = start("--log", "/dev/full")
+    for _ in range(2):
+        for _ in range(20):
+            assert server.get("/hello.txt").status == 200
+        time.sleep(0.3)
+    assert server.stop() == 0
+    told = [line for line in server.messages if "lines are lost" in line]
+    assert len(told) == 1
+    assert "No space left" in told[0]
+    assert "40 lines were lost" in server.messages[-1]
+
+
+# Options
+
+
+def test_the_cache_notices_changes(start: Start, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "file").write_text("old")
+    server = start("--cache", "10", root=root)
+    with server.client() as client:
+        for _ in range(5):
+            assert client.ask("/file").body == b"old"
+        (root / "new").write_text("newer")
+        (root / "new").rename(root / "file")
+        assert eventually(lambda: client.ask("/file").body == b"newer", 3)
+        (root / "file").unlink()
+        assert eventually(lambda: client.ask("/file").status == 404, 3)
+
+
+def test_a_kept_file_that_shrinks_breaks_off(start: Start, tmp_path: Path) -> None:
+    """It is sent from a mapping, of which a part has no file behind it then."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "file").write_bytes(bytes(30000))
+    (root / "other").write_text("other")
+    server = start("--cache", "10", root=root)
+    with server.client() as client:
+        for _ in range(3):
+            assert client.ask("/file").body == bytes(30000)
+    os.truncate(root / "file", 5000)
+
+    def is_whole_again() -> bool:
+        """Until the cache looks at the file again, each answer breaks off."""
+        with contextlib.suppress(EOFError):
+            assert server.get("/file").body == bytes(5000)
+            return True
+        assert server.get("/other").body == b"other"
+        return False
+
+    assert eventually(is_whole_again, 3)
+    assert server.stop() == 0
+
+
+def test_the_cache_is_bounded(start: Start) -> None:
+    server = start("--cache", "10")
+    before = server.descriptors()
+    with server.client() as client:
+        for i in range(200):
+            assert client.ask(f"/many/file-{i:04}").status == 200
+        assert eventually(lambda: server.descriptors() <= before + 12)
+
+
+def test_all_serves_hidden_names(start: Start) -> None:
+    server = start("--all")
+    assert server.get("/.hidden").body == b"hidden"
+    assert server.get("/../secret").status == 403
+    assert ".dot" in server.get("/list/").body.decode()
+
+
+def test_two_loops(start: Start) -> None:
+    server = start("-j", "2")
+    assert server.messages[-1].endswith("2 loops")
+    clients = [server.client() for _ in range(40)]
+    for _ in range(3):
+        for client in clients:
+            client.send(request("/hello.txt"))
+        assert all(client.read().body == HELLO for client in clients)
+    for client in clients:
+        client.socket.close()
+    assert server.stop() == 0
+
+
+EPERM_BY_FILTER, KILL_BY_FILTER = 0x00050001, 0x80000000
+
+
+def forbid_io_uring(action: int = EPERM_BY_FILTER) -> None:
+    """As a container would: io_uring_setup() is EPERM from here on."""
+    setup, allow = 425, 0x7FFF0000
+    program = (
+        struct.pack("HBBI", 0x20, 0, 0, 0)
+        + struct.pack("HBBI", 0x15, 0, 1, setup)
+        + struct.pack("HBBI", 0x06, 0, 0, action)
+        + struct.pack("HBBI", 0x06, 0, 0, allow)
+    )
+    code = ctypes.create_string_buffer(program)
+    filters = struct.pack("HxxxxxxP", 4, ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, filters, 0, 0):
+        raise OSError(ctypes.get_errno(), "no seccomp")
+
+
+def kill_at_io_uring() -> None:
+    """As systemd's SystemCallFilter= does: io_uring_setup() ends the process."""
+    forbid_io_uring(KILL_BY_FILTER)
+
+
+@pytest.mark.parametrize("before", [forbid_io_uring, kill_at_io_uring])
+def test_without_io_uring_threads_serve(tree: Path, before: Callable[[], None]) -> None:
+    server = Server(tree, before=before)
+    try:
+        assert "engine threads, for uring doesn't work here" in server.messages[0]
+        assert "with engine threads" in server.messages[1]
+        assert len(server.messages) == 2
+        assert server.get("/hello.txt").body == HELLO
+        assert server.stop() == 0
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "word"),
+    [
+        ((), 2, "folder"),
+        (("a", "b"), 2, "one folder"),
+        (("--nothing", "."), 2, "nothing"),
+        (("-p", "70000", "."), 2, "65535"),
+        (("-p", "http", "."), 2, "number"),
+        (("-j", "0", "."), 2, "--loops"),
+        (("--engine", "steam", "."), 2, "uring"),
+        (("--engine", "sync", "."), 2, "threads"),
+        (("--timeout", "", "."), 2, "--timeout"),
+        (("--max-header", "-1", "."), 2, "--max-header"),
+        (("-p", "0", "/does/not/exist"), 1, "/does/not/exist"),
+        (("-p", "0", "-b", "192.0.2.1", "."), 1, "192.0.2.1"),
+        (("-p", "0", "-l", "/no/log", "."), 1, "/no/log"),
+        (("-p0", "--engine=threads", "--cores=9999", "."), 1, "--cores"),
+    ],
+)
+def test_wrong_command_lines(options: tuple[str, ...], status: int, word: str) -> None:
+    run = subprocess.run(
+        [command(), "serve", *options],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
+    assert run.returncode == status
+    assert run.stderr.startswith("flexsc: serve: ")
+    assert word in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+def test_a_taken_port_is_told(server: Server, tree: Path) -> None:
+    run = subprocess.run(
+        [command(), "serve", str(tree), "-p", str(server.port)],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "-p" in run.stderr
+
+
+def test_help_fits_on_a_screen() -> None:
+    run = subprocess.run(
+        [command(), "serve", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    lines = run.stdout.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
+def test_curl_resumes_a_download(server: Server, tree: Path, tmp_path: Path) -> None:
+    if not shutil.which("curl"):
+        pytest.skip("no curl")
+    part = tmp_path / "big"
+    whole = (tree / "big").read_bytes()
+    part.write_bytes(whole[:1_000_000])
+    subprocess.run(
+        ["curl", "-sf", "-C", "-", "-o", part, f"http://127.0.0.1:{server.port}/big"],
+        timeout=20,
+        check=True,
+    )
+    assert part.read_bytes() == whole
