@@ -456,7 +456,7 @@ def qemu(step: Step) -> None:
 
 # What the tests need, and not the command and the examples, which take as long.
 TESTED = "meson-test-prereq"
-WEB_SERVERS = ["cmd/flexsc", *(f"examples/webserver/web-{d}" for d in DRIVERS)]
+WEB_SERVERS = ["cmd/flexsc", *(f"study/servers/webserver/web-{d}" for d in DRIVERS)]
 
 
 def cut_clients(step: Step, env: dict[str, str]) -> None:

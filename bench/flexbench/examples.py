@@ -20,7 +20,12 @@ from .samples import BenchError
 EPOLL = "epoll"
 
 # Beside the command: in the build tree, or installed.
-PLACES = ["../examples", "../libexec/flexsc"]
+PLACES = [
+    "../bench/servers",
+    "../study/servers/overload",
+    "../study/servers/webserver",
+    "../libexec/flexsc",
+]
 
 
 def find(flexsc: str, name: str) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of README.md and docs/figures.md that are from runs in docs/runs."""
+"""The figures of README.md and study/docs/figures.md that are from runs in study/runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NETWORKS = {"lo": "loopback", "rps": "two namespaces"}
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_readme_has_the_kept_run(mode: str, network: str) -> None:
-    run = samples.load(ROOT / "docs" / "runs" / f"serve-{network}.json")
+    run = samples.load(ROOT / "study" / "runs" / f"serve-{network}.json")
     ours = run.find(serve.BENCH, mode=mode, variant=serve.OURS)
     theirs = run.find(serve.BENCH, mode=mode, variant=serve.THEIRS)
     assert ours and theirs
@@ -56,7 +56,7 @@ def time_of(measurement: Measurement, parts: list[str]) -> str:
 
 
 def test_figures_say_where_the_kept_run_s_time_goes() -> None:
-    run = samples.load(ROOT / "docs" / "runs" / "study-breakdown.json")
+    run = samples.load(ROOT / "study" / "runs" / "study-breakdown.json")
     found = run.of(breakdown.BENCH)
     assert [m.settings["model"] for m in found] == subjects.NAMES
     rows = {row: [time_of(m, parts) for m in found] for row, parts in PARTS.items()}
@@ -64,7 +64,7 @@ def test_figures_say_where_the_kept_run_s_time_goes() -> None:
     rows["in all"] = [time_of(m, every) for m in found]
     for row, series in (("system calls", "calls"), ("switched", "switches")):
         rows[row] = [f"{m.median(series):.2f}" for m in found]
-    text = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    text = (ROOT / "study" / "docs" / "figures.md").read_text(encoding="utf-8")
     missing = [
         line
         for row, cells in rows.items()

@@ -26,7 +26,7 @@ LINE = b"A page that was in memory all the time.\n"
 
 
 def program() -> Path:
-    return Path(command()).resolve().parents[1] / "examples" / "http-events"
+    return Path(command()).resolve().parents[1] / "study/servers/overload/http-events"
 
 
 MODELS = ["epoll", "poll", "select", "sigio", "send", "ps2", "ps1", "sigio-send"]

@@ -178,7 +178,7 @@ def test_samples_without_names_tell_nothing() -> None:
 DEFINED = re.compile(
     r"^(?!#|\s|typedef)(?:[\w*]+[ \t\n]+\**)*?(\w+)\([^;{}]*?\)\n\{", re.MULTILINE
 )
-EXAMPLES = ROOT / "examples" / "webserver"
+EXAMPLES = ROOT / "study" / "servers" / "webserver"
 CORE_FILES = [EXAMPLES / f"{name}.c" for name in ("web", "calls", "files")]
 # What opens files without openat2() is not linked into the examples.
 CORE_FILES += sorted(set((ROOT / "http").glob("*.c")) - {ROOT / "http/beneath.c"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The study's answer: the table of docs/choosing.md, which is that of the kept run."""
+"""The study's answer: the table of study/docs/choosing.md, which is that of the kept run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flexbench.study import choosing
 
 ROOT = Path(__file__).resolve().parents[2]
 
-KEPT = sorted((ROOT / "docs" / "runs").glob("study-*.json"))
+KEPT = sorted((ROOT / "study" / "runs").glob("study-*.json"))
 
 
 def measured(
@@ -93,7 +93,7 @@ def test_answers_are_marked_if_clients_were_the_limit(busy: float, mark: str) ->
 
 
 def test_the_document_has_the_table_of_the_kept_run() -> None:
-    text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    text = (ROOT / "study" / "docs" / "choosing.md").read_text(encoding="utf-8")
     lines = choosing.table(choosing.load(KEPT))
     assert len(lines) == 2 + len(choosing.SITUATIONS)
     assert "\n".join(lines) in text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The web servers of examples/webserver: threads, events, loops and stages answer
+"""The web servers of study/servers/webserver: threads, events, loops and stages answer
 as flexsc serve does, make the same calls for it, and survive bad clients.
 """
 
@@ -107,7 +107,7 @@ OTHERS = [
 
 
 def program(name: str) -> str:
-    path = Path(command()).resolve().parents[1] / "examples" / "webserver" / name
+    path = Path(command()).resolve().parents[1] / "study/servers/webserver" / name
     if not path.is_file():
         pytest.skip(f"{path} isn't built")
     return str(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""examples/webserver/README.md tells how long each driver is; the files say so, too."""
+"""study/servers/webserver/README.md tells how long each driver is; the files say so, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-WEBSERVER = Path(__file__).resolve().parents[2] / "examples" / "webserver"
+WEBSERVER = Path(__file__).resolve().parents[2] / "study" / "servers" / "webserver"
 ROW = re.compile(r"\| `(\w+)\.c` \| (\d+) \| (\d+) \| (.*?) ?\|")
 INCLUDE = re.compile(r'^#include "(\w+)\.h"$', re.MULTILINE)
 # Parts of all programs.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The drivers of examples/webserver do one amount of work for a request: callgrind
+"""The drivers of study/servers/webserver do one amount of work for a request: callgrind
 counts the instructions of the core, web_next() and web_done(), in each of them.
 """
 

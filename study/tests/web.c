@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 
 #include "tests/harness/harness.h"
-#include "examples/webserver/web.h"
+#include "study/servers/webserver/web.h"
 
 #define SOCKET		500	/* the first client's */
 #define ROOT		499

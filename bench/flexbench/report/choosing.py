@@ -99,7 +99,7 @@ def choice_rows(runs: Runs, data: Data) -> list[Row]:
 
 # The lines of each driver (S12), where the sources are.
 
-SOURCES = Path(__file__).resolve().parents[3] / "examples" / "webserver"
+SOURCES = Path(__file__).resolve().parents[3] / "study" / "servers" / "webserver"
 DRIVERS = ["threads.c", "events.c", "loops.c", "stages.c"]
 
 

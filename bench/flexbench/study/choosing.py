@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The study's answer as one table: situations of a service, models, and how each does
-beside the model "events". docs/choosing.md has it.
+beside the model "events". study/docs/choosing.md has it.
 
     python3 -m flexbench.study.choosing FILE.json...
 

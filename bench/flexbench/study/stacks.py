@@ -96,7 +96,7 @@ def parse(text: str) -> Iterator[Sample]:
 
 CORE = re.compile(
     r"(web|files|cache|request|response|path|condition|mime|clock|text|file|llhttp)_\w+"
-    # Functions of one file each: examples/webserver/web.c, calls.c, files.c; http/.
+    # Functions of one file each: study/servers/webserver/web.c, calls.c, files.c; http/.
     r"|answer_(file|head|message|redirect)|answered|begin_answer|cut|dated|describe"
     r"|dropped|find|is_late|lingered|load|loaded|looked|make_room|next_request|opened"
     r"|parse|part_loaded|passed|received|refuse|release|rest|rewind_input|send_bytes"

@@ -120,7 +120,7 @@ def tunings(name: str, connections: int, cores: int = 1) -> list[Tuning]:
 
 
 def command(plan: Plan, model: Model, tuning: Tuning, root: Path) -> list[str]:
-    program = str(examples.find(plan.flexsc, f"webserver/{model.program}"))
+    program = str(examples.find(plan.flexsc, model.program))
     carriers = ["--carriers", str(len(plan.cores.server))]
     before = way(plan.flexsc, model.variant, *carriers)
     address = ["--bind", plan.network.address]

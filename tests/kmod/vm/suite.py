@@ -97,7 +97,7 @@ COMPANIONS = {
     "kmod-serve": (
         "tests/kmod-http",
         "cmd/flexsc",
-        "examples/http-events",
+        "study/servers/overload/http-events",
     ),
     "kmod-hostile": ("tests/kmod-victim",),
     "kmod-fuzz": ("tests/kmod-victim",),

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "http.h"
+#include "bench/servers/http.h"
 
 /* By descriptor: server_connections[fd]. It is never freed, only closed. */
 struct connection {
