@@ -4,8 +4,8 @@
  * Python takes the place of this process, and the option --flexsc tells the
  * package the path of this process' program.
  */
-#ifndef FLEXSC_BENCH_FLEXBENCH_H
-#define FLEXSC_BENCH_FLEXBENCH_H
+#ifndef FLEXSC_BENCH_H
+#define FLEXSC_BENCH_H
 
 /*
  * Run a module of the package with the arguments argv, of which NULL is the
@@ -14,4 +14,4 @@
  */
 int flexbench_run(const char *who, const char *module, char **argv);
 
-#endif /* FLEXSC_BENCH_FLEXBENCH_H */
+#endif /* FLEXSC_BENCH_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FLEXSC_SEND_WATCH_H
-#define FLEXSC_SEND_WATCH_H
+#ifndef FLEXSC_EVENTS_WATCH_H
+#define FLEXSC_EVENTS_WATCH_H
 
 #include <linux/flexsc_send.h>
 #include <stdint.h>
@@ -14,4 +14,4 @@ struct flexsc_ecb;
 int flexsc__watch(struct flexsc_ecb *ecb, int fd, enum flexsc_event_type type,
 		  uint32_t want, int group, uint8_t flags, void *data);
 
-#endif /* FLEXSC_SEND_WATCH_H */
+#endif /* FLEXSC_EVENTS_WATCH_H */

@@ -3,8 +3,8 @@
  * The runtime as a whole. It starts with the program's first pthread_create(),
  * and ends with the process. A forked child has none until it makes a thread.
  */
-#ifndef FLEXSC_THREADS_RUNTIME_H
-#define FLEXSC_THREADS_RUNTIME_H
+#ifndef FLEXSC_RUNTIME_RUNTIME_H
+#define FLEXSC_RUNTIME_RUNTIME_H
 
 #include <stdbool.h>
 
@@ -15,4 +15,4 @@
  */
 bool flexsc__runtime_start(void);
 
-#endif /* FLEXSC_THREADS_RUNTIME_H */
+#endif /* FLEXSC_RUNTIME_RUNTIME_H */

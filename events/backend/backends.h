@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FLEXSC_SEND_BACKENDS_H
-#define FLEXSC_SEND_BACKENDS_H
+#ifndef FLEXSC_EVENTS_BACKENDS_H
+#define FLEXSC_EVENTS_BACKENDS_H
 
 struct backend;
 
 extern const struct backend flexsc__backend_kmod;
 extern const struct backend flexsc__backend_uring;
 
-#endif /* FLEXSC_SEND_BACKENDS_H */
+#endif /* FLEXSC_EVENTS_BACKENDS_H */

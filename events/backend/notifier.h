@@ -10,8 +10,8 @@
  * signal. The end of the section, or flexsc_ecb_notify(), does what the signal
  * couldn't, and unblocks it.
  */
-#ifndef FLEXSC_SEND_NOTIFIER_H
-#define FLEXSC_SEND_NOTIFIER_H
+#ifndef FLEXSC_EVENTS_NOTIFIER_H
+#define FLEXSC_EVENTS_NOTIFIER_H
 
 struct flexsc_ecb;
 
@@ -32,4 +32,4 @@ void flexsc__notifier_send(const struct flexsc_ecb *ecb);
 /* Have the kernel send the signal for a pipe of the ECB's own. 0 or -errno. */
 int flexsc__notifier_arm(const struct flexsc_ecb *ecb, int fd);
 
-#endif /* FLEXSC_SEND_NOTIFIER_H */
+#endif /* FLEXSC_EVENTS_NOTIFIER_H */

@@ -11,8 +11,8 @@
  *
  * Owner only, in a critical section.
  */
-#ifndef FLEXSC_SEND_URING_H
-#define FLEXSC_SEND_URING_H
+#ifndef FLEXSC_EVENTS_URING_H
+#define FLEXSC_EVENTS_URING_H
 
 #include <liburing.h>
 #include <stdbool.h>
@@ -60,4 +60,4 @@ void flexsc__evring_cancel(struct flexsc_ecb *ecb, enum evring_kind kind,
 /* Poll the slot's descriptor. */
 void flexsc__evring_poll(struct flexsc_ecb *ecb, uint32_t index);
 
-#endif /* FLEXSC_SEND_URING_H */
+#endif /* FLEXSC_EVENTS_URING_H */

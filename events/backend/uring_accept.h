@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Listeners. Owner only, in a critical section. */
-#ifndef FLEXSC_SEND_URING_ACCEPT_H
-#define FLEXSC_SEND_URING_ACCEPT_H
+#ifndef FLEXSC_EVENTS_URING_ACCEPT_H
+#define FLEXSC_EVENTS_URING_ACCEPT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,4 +24,4 @@ void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb);
 /* Without listeners: close connections whose events weren't handed out. */
 void flexsc__evring_disown(const struct flexsc_ecb *ecb);
 
-#endif /* FLEXSC_SEND_URING_ACCEPT_H */
+#endif /* FLEXSC_EVENTS_URING_ACCEPT_H */

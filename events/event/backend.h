@@ -3,8 +3,8 @@
  * What delivers events to an event control block. Every function but kick is
  * called by the owner, in a critical section.
  */
-#ifndef FLEXSC_SEND_BACKEND_H
-#define FLEXSC_SEND_BACKEND_H
+#ifndef FLEXSC_EVENTS_BACKEND_H
+#define FLEXSC_EVENTS_BACKEND_H
 
 #include <linux/flexsc_send.h>
 #include <stdbool.h>
@@ -61,4 +61,4 @@ struct backend {
 	void (*forked)(struct flexsc_ecb *ecb);
 };
 
-#endif /* FLEXSC_SEND_BACKEND_H */
+#endif /* FLEXSC_EVENTS_BACKEND_H */

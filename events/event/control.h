@@ -4,8 +4,8 @@
  * contract gives it (<linux/flexsc_send.h>: S1 to S3, U1 to U4). Sources are in
  * other threads and in the kernel.
  */
-#ifndef FLEXSC_SEND_CONTROL_H
-#define FLEXSC_SEND_CONTROL_H
+#ifndef FLEXSC_EVENTS_CONTROL_H
+#define FLEXSC_EVENTS_CONTROL_H
 
 #include <linux/flexsc_send.h>
 #include <stdbool.h>
@@ -119,4 +119,4 @@ static inline void control_say(uint32_t *word, uint32_t value)
 	__atomic_exchange_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-#endif /* FLEXSC_SEND_CONTROL_H */
+#endif /* FLEXSC_EVENTS_CONTROL_H */

@@ -11,8 +11,8 @@
  * Owner only. The owner may be interrupted by a call of its own handler wherever
  * "critical" is zero; the word is zero again when that returns.
  */
-#ifndef FLEXSC_SEND_CRITICAL_H
-#define FLEXSC_SEND_CRITICAL_H
+#ifndef FLEXSC_EVENTS_CRITICAL_H
+#define FLEXSC_EVENTS_CRITICAL_H
 
 #include "ecb.h"
 
@@ -34,4 +34,4 @@ void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except);
 /* Call the handler, inside of a critical section, for what is due. */
 void flexsc__critical_handle(struct flexsc_ecb *ecb);
 
-#endif /* FLEXSC_SEND_CRITICAL_H */
+#endif /* FLEXSC_EVENTS_CRITICAL_H */

@@ -18,8 +18,8 @@
  * That thread may be interrupted by its own handler anywhere outside of critical
  * sections, so whatever changes a field is in one.
  */
-#ifndef FLEXSC_SEND_ECB_H
-#define FLEXSC_SEND_ECB_H
+#ifndef FLEXSC_EVENTS_ECB_H
+#define FLEXSC_EVENTS_ECB_H
 
 #include <flexsc/send.h>
 #include <stdbool.h>
@@ -87,4 +87,4 @@ struct flexsc_ecb {
 extern _Thread_local struct flexsc_ecb *flexsc__ecb_self
 	__attribute__((tls_model("initial-exec")));
 
-#endif /* FLEXSC_SEND_ECB_H */
+#endif /* FLEXSC_EVENTS_ECB_H */

@@ -3,8 +3,8 @@
  * Slots that the library gives to sources: uring's. (The kernel module gives
  * them itself.) Owner only, in a critical section.
  */
-#ifndef FLEXSC_SEND_SLOT_H
-#define FLEXSC_SEND_SLOT_H
+#ifndef FLEXSC_EVENTS_SLOT_H
+#define FLEXSC_EVENTS_SLOT_H
 
 #include <stdint.h>
 
@@ -19,4 +19,4 @@ void flexsc__slot_revoke(struct flexsc_ecb *ecb, uint32_t index);
 /* REVOKED -> FREE: it is off its list. */
 void flexsc__slot_dropped(struct flexsc_ecb *ecb, uint32_t index);
 
-#endif /* FLEXSC_SEND_SLOT_H */
+#endif /* FLEXSC_EVENTS_SLOT_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events on their way to the lists, where the library brings them there. */
-#ifndef FLEXSC_SEND_SOURCE_H
-#define FLEXSC_SEND_SOURCE_H
+#ifndef FLEXSC_EVENTS_SOURCE_H
+#define FLEXSC_EVENTS_SOURCE_H
 
 #include <stdint.h>
 
@@ -22,4 +22,4 @@ void flexsc__source_flush(struct flexsc_ecb *ecb);
 void flexsc__source_post(struct flexsc_ecb *ecb, uint32_t index,
 			 uint64_t word);
 
-#endif /* FLEXSC_SEND_SOURCE_H */
+#endif /* FLEXSC_EVENTS_SOURCE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events that are handed out. Owner only, in a critical section. */
-#ifndef FLEXSC_SEND_TAKE_H
-#define FLEXSC_SEND_TAKE_H
+#ifndef FLEXSC_EVENTS_TAKE_H
+#define FLEXSC_EVENTS_TAKE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,4 +13,4 @@ struct flexsc_event;
 bool flexsc__take(struct flexsc_ecb *ecb, uint32_t groups,
 		  struct flexsc_event *event);
 
-#endif /* FLEXSC_SEND_TAKE_H */
+#endif /* FLEXSC_EVENTS_TAKE_H */

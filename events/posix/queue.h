@@ -6,8 +6,8 @@
  * Any thread and any signal handler appends. It pushes an entry to a list, newest
  * first, as sources push slots; the owner takes the whole list and turns it round.
  */
-#ifndef FLEXSC_SEND_POSIX_QUEUE_H
-#define FLEXSC_SEND_POSIX_QUEUE_H
+#ifndef FLEXSC_EVENTS_POSIX_QUEUE_H
+#define FLEXSC_EVENTS_POSIX_QUEUE_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -43,4 +43,4 @@ struct queued flexsc__queue_take(uint32_t group);
 /* Forget all. In a forked child, and before the first append. */
 void flexsc__queue_reset(void);
 
-#endif /* FLEXSC_SEND_POSIX_QUEUE_H */
+#endif /* FLEXSC_EVENTS_POSIX_QUEUE_H */

@@ -14,8 +14,8 @@
  * The owner alone, in a critical section, uses the fields, except where it says
  * "any".
  */
-#ifndef FLEXSC_SEND_POSIX_SIGNALS_H
-#define FLEXSC_SEND_POSIX_SIGNALS_H
+#ifndef FLEXSC_EVENTS_POSIX_SIGNALS_H
+#define FLEXSC_EVENTS_POSIX_SIGNALS_H
 
 #include <flexsc/send.h>
 #include <signal.h>
@@ -84,4 +84,4 @@ void flexsc__signals_leave(void);
 /* Enter one. True: it is the only one. */
 bool flexsc__signals_enter(void);
 
-#endif /* FLEXSC_SEND_POSIX_SIGNALS_H */
+#endif /* FLEXSC_EVENTS_POSIX_SIGNALS_H */

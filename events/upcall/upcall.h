@@ -3,8 +3,8 @@
  * The upcall: the kernel makes a thread enter here, wherever it happens to be,
  * and the thread goes back by itself (<linux/flexsc_send.h>, "The upcall").
  */
-#ifndef FLEXSC_SEND_UPCALL_H
-#define FLEXSC_SEND_UPCALL_H
+#ifndef FLEXSC_EVENTS_UPCALL_H
+#define FLEXSC_EVENTS_UPCALL_H
 
 /* Offsets in struct flexsc__upcall, for assembly. */
 #define UPCALL_CONTROL	0
@@ -54,4 +54,4 @@ extern const char flexsc__upcall_tail_end[];
 
 #endif /* __ASSEMBLER__ */
 
-#endif /* FLEXSC_SEND_UPCALL_H */
+#endif /* FLEXSC_EVENTS_UPCALL_H */

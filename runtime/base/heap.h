@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The heap of the runtime: heap.c has the rules. */
-#ifndef FLEXSC_THREADS_HEAP_H
-#define FLEXSC_THREADS_HEAP_H
+#ifndef FLEXSC_RUNTIME_HEAP_H
+#define FLEXSC_RUNTIME_HEAP_H
 
 #include <stddef.h>
 
@@ -15,4 +15,4 @@ void flexsc__heap_free(void *memory);
 /* In a forked child: the thread that had the lock is missing. */
 void flexsc__heap_forked(void);
 
-#endif /* FLEXSC_THREADS_HEAP_H */
+#endif /* FLEXSC_RUNTIME_HEAP_H */

@@ -3,8 +3,8 @@
  * Standing in front of libc: what is exported, and how to reach the function
  * that the program would have found. Any thread.
  */
-#ifndef FLEXSC_THREADS_INTERPOSE_H
-#define FLEXSC_THREADS_INTERPOSE_H
+#ifndef FLEXSC_RUNTIME_INTERPOSE_H
+#define FLEXSC_RUNTIME_INTERPOSE_H
 
 #include <stdbool.h>
 
@@ -61,4 +61,4 @@ const char *flexsc__real_foreign_call(bool (*is)(long nr));
 /* libc's count of threads; NULL if libc has none by that name. */
 _Atomic unsigned int *flexsc__real_count(void);
 
-#endif /* FLEXSC_THREADS_INTERPOSE_H */
+#endif /* FLEXSC_RUNTIME_INTERPOSE_H */

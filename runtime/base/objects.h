@@ -6,8 +6,8 @@
  * dlsym() won't do: for a missing symbol it allocates memory for its message, and the
  * program's malloc() may be the caller that waits for the look-up.
  */
-#ifndef FLEXSC_THREADS_OBJECTS_H
-#define FLEXSC_THREADS_OBJECTS_H
+#ifndef FLEXSC_RUNTIME_OBJECTS_H
+#define FLEXSC_RUNTIME_OBJECTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,4 +28,4 @@ void flexsc__objects_find(const char *const *names, struct definition *found,
 /* Is the object by this path a part of libc that makes system calls? */
 bool flexsc__object_is_libc(const char *path);
 
-#endif /* FLEXSC_THREADS_OBJECTS_H */
+#endif /* FLEXSC_RUNTIME_OBJECTS_H */

@@ -4,8 +4,8 @@
  * invalid. Then the call has to fail with EFAULT, and not the program by
  * SIGSEGV. Any thread.
  */
-#ifndef FLEXSC_THREADS_PEEK_H
-#define FLEXSC_THREADS_PEEK_H
+#ifndef FLEXSC_RUNTIME_PEEK_H
+#define FLEXSC_RUNTIME_PEEK_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -56,4 +56,4 @@ static inline bool peek_if_given(const void *given, size_t bytes)
 	return !given || peek_can_read(PTR(given), bytes);
 }
 
-#endif /* FLEXSC_THREADS_PEEK_H */
+#endif /* FLEXSC_RUNTIME_PEEK_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sets of signals, as the kernel has them. */
-#ifndef FLEXSC_THREADS_SIGSET_H
-#define FLEXSC_THREADS_SIGSET_H
+#ifndef FLEXSC_RUNTIME_SIGSET_H
+#define FLEXSC_RUNTIME_SIGSET_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -41,4 +41,4 @@ static inline bool signal_is_fault(int signo, const siginfo_t *info)
 	return info->si_code > 0 && SIGNAL_FAULTS & SIGNAL_BIT(signo);
 }
 
-#endif /* FLEXSC_THREADS_SIGSET_H */
+#endif /* FLEXSC_RUNTIME_SIGSET_H */

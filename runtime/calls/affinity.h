@@ -8,8 +8,8 @@
  * user thread is *bound* if a carrier may run on cores that the user thread
  * must not use. It is tied then (sched/tied.h).
  */
-#ifndef FLEXSC_THREADS_AFFINITY_H
-#define FLEXSC_THREADS_AFFINITY_H
+#ifndef FLEXSC_RUNTIME_AFFINITY_H
+#define FLEXSC_RUNTIME_AFFINITY_H
 
 #include "runtime/sched/uthread.h"
 
@@ -28,4 +28,4 @@ void flexsc__affinity_changed(struct uthread *self, int32_t tid);
 /* sched_setaffinity(2) for a user thread. */
 long flexsc__affinity_set(struct uthread *u, const uint64_t args[6]);
 
-#endif /* FLEXSC_THREADS_AFFINITY_H */
+#endif /* FLEXSC_RUNTIME_AFFINITY_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FLEXSC_THREADS_APART_H
-#define FLEXSC_THREADS_APART_H
+#ifndef FLEXSC_RUNTIME_APART_H
+#define FLEXSC_RUNTIME_APART_H
 
 #include "runtime/sched/uthread.h"
 
@@ -10,4 +10,4 @@
  */
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
 
-#endif /* FLEXSC_THREADS_APART_H */
+#endif /* FLEXSC_RUNTIME_APART_H */

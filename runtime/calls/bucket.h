@@ -4,8 +4,8 @@
  * that wait for words of one hash. A user thread's futex.word is read with its
  * bucket's lock, or to find the bucket.
  */
-#ifndef FLEXSC_THREADS_BUCKET_H
-#define FLEXSC_THREADS_BUCKET_H
+#ifndef FLEXSC_RUNTIME_BUCKET_H
+#define FLEXSC_RUNTIME_BUCKET_H
 
 #include "runtime/sched/uthread.h"
 #include "lib/base/futex.h"
@@ -93,4 +93,4 @@ static inline void buckets_unlock(struct bucket *a, struct bucket *b)
 		unlock(&b->lock);
 }
 
-#endif /* FLEXSC_THREADS_BUCKET_H */
+#endif /* FLEXSC_RUNTIME_BUCKET_H */

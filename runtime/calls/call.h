@@ -6,8 +6,8 @@
  * value or -errno. Where "u->point" is set, a cancellation takes effect while the
  * call waits, and, of a call that isn't made at home, only if it had no effect.
  */
-#ifndef FLEXSC_THREADS_CALL_H
-#define FLEXSC_THREADS_CALL_H
+#ifndef FLEXSC_RUNTIME_CALL_H
+#define FLEXSC_RUNTIME_CALL_H
 
 #include "runtime/sched/uthread.h"
 
@@ -115,4 +115,4 @@ long flexsc__call_post_part(struct uthread *u, long nr, const uint64_t a[6]);
  */
 bool flexsc__call_interrupted(struct uthread *u, long nr);
 
-#endif /* FLEXSC_THREADS_CALL_H */
+#endif /* FLEXSC_RUNTIME_CALL_H */

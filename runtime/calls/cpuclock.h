@@ -8,8 +8,8 @@
  * absolute time is given to the kernel less what the thread has computed on
  * carriers.
  */
-#ifndef FLEXSC_THREADS_CPUCLOCK_H
-#define FLEXSC_THREADS_CPUCLOCK_H
+#ifndef FLEXSC_RUNTIME_CPUCLOCK_H
+#define FLEXSC_RUNTIME_CPUCLOCK_H
 
 #include <time.h>
 
@@ -60,4 +60,4 @@ void flexsc__cpuclock_untie(int32_t tid);
  */
 struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time);
 
-#endif /* FLEXSC_THREADS_CPUCLOCK_H */
+#endif /* FLEXSC_RUNTIME_CPUCLOCK_H */

@@ -15,8 +15,8 @@
  * of its own already, because all threads get that one with it. If the kernel is sure
  * to refuse the filter, nothing changes.
  */
-#ifndef FLEXSC_THREADS_FILTER_H
-#define FLEXSC_THREADS_FILTER_H
+#ifndef FLEXSC_RUNTIME_FILTER_H
+#define FLEXSC_RUNTIME_FILTER_H
 
 #include "runtime/sched/tied.h"
 
@@ -29,4 +29,4 @@ long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6]);
 /* In a forked child: the thread that has the lock is missing. */
 void flexsc__filter_forked(void);
 
-#endif /* FLEXSC_THREADS_FILTER_H */
+#endif /* FLEXSC_RUNTIME_FILTER_H */

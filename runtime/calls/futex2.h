@@ -4,8 +4,8 @@
  * user thread that waits by one does so at home, in the kernel. It is counted
  * for each of its words, so that wake-ups by other calls find it: ufutex.h, F1.
  */
-#ifndef FLEXSC_THREADS_FUTEX2_H
-#define FLEXSC_THREADS_FUTEX2_H
+#ifndef FLEXSC_RUNTIME_FUTEX2_H
+#define FLEXSC_RUNTIME_FUTEX2_H
 
 #include "runtime/sched/uthread.h"
 
@@ -18,4 +18,4 @@
 /* Make a futex2 call of a user thread, or of another thread (u == NULL). */
 long flexsc__futex2(struct uthread *u, long nr, const uint64_t args[6]);
 
-#endif /* FLEXSC_THREADS_FUTEX2_H */
+#endif /* FLEXSC_RUNTIME_FUTEX2_H */

@@ -15,8 +15,8 @@
  * Other threads make their calls plainly, but for futexes, signal actions and
  * threads' clocks, which the runtime has to see.
  */
-#ifndef FLEXSC_THREADS_HOOK_H
-#define FLEXSC_THREADS_HOOK_H
+#ifndef FLEXSC_RUNTIME_HOOK_H
+#define FLEXSC_RUNTIME_HOOK_H
 
 #include <stdint.h>
 
@@ -38,4 +38,4 @@ long flexsc__hook_site_point(long nr, const uint64_t args[6]);
  */
 void flexsc__hook_closes(uint32_t fd);
 
-#endif /* FLEXSC_THREADS_HOOK_H */
+#endif /* FLEXSC_RUNTIME_HOOK_H */

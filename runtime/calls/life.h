@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of a user thread: how it begins and ends, on its home. */
-#ifndef FLEXSC_THREADS_LIFE_H
-#define FLEXSC_THREADS_LIFE_H
+#ifndef FLEXSC_RUNTIME_LIFE_H
+#define FLEXSC_RUNTIME_LIFE_H
 
 #include "runtime/sched/uthread.h"
 
@@ -17,4 +17,4 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
  */
 void flexsc__life_end(struct uthread *u);
 
-#endif /* FLEXSC_THREADS_LIFE_H */
+#endif /* FLEXSC_RUNTIME_LIFE_H */

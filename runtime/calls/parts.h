@@ -11,8 +11,8 @@
  * The program may close the descriptor meanwhile, and its number may then mean another
  * file. So the rest is transferred by a copy of the descriptor.
  */
-#ifndef FLEXSC_THREADS_PARTS_H
-#define FLEXSC_THREADS_PARTS_H
+#ifndef FLEXSC_RUNTIME_PARTS_H
+#define FLEXSC_RUNTIME_PARTS_H
 
 #include <linux/flexsc.h>
 
@@ -21,4 +21,4 @@
 /* Post u's call, which may wait, in parts if need be. Returns the call's result. */
 long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry);
 
-#endif /* FLEXSC_THREADS_PARTS_H */
+#endif /* FLEXSC_RUNTIME_PARTS_H */

@@ -6,8 +6,8 @@
  * Other polling calls, and those of an event loop (sched/lodge.h), wait at home.
  * User threads only, inside the runtime. Returns the kernel's result.
  */
-#ifndef FLEXSC_THREADS_POLLING_H
-#define FLEXSC_THREADS_POLLING_H
+#ifndef FLEXSC_RUNTIME_POLLING_H
+#define FLEXSC_RUNTIME_POLLING_H
 
 #include "runtime/sched/uthread.h"
 
@@ -25,4 +25,4 @@ void flexsc__polling_end(struct uthread *u);
 /* In a forked child, whose user threads have all ended their waits. */
 void flexsc__polling_forked(void);
 
-#endif /* FLEXSC_THREADS_POLLING_H */
+#endif /* FLEXSC_RUNTIME_POLLING_H */

@@ -8,8 +8,8 @@
  *
  * On the user thread itself.
  */
-#ifndef FLEXSC_THREADS_RINGS_H
-#define FLEXSC_THREADS_RINGS_H
+#ifndef FLEXSC_RUNTIME_RINGS_H
+#define FLEXSC_RUNTIME_RINGS_H
 
 #include <liburing.h>
 #include <stdbool.h>
@@ -19,4 +19,4 @@ bool flexsc__ring_is_owned(const struct io_uring *ring);
 /* Does the call make or use a ring that belongs to the calling thread? */
 bool flexsc__ring_call_is_owned(long nr, const uint64_t a[6]);
 
-#endif /* FLEXSC_THREADS_RINGS_H */
+#endif /* FLEXSC_RUNTIME_RINGS_H */

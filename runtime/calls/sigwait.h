@@ -6,12 +6,12 @@
  * the signal although a home waits for it, and gives it back. The home's wait
  * ends with EINTR then, although no handler ran, and goes on here.
  */
-#ifndef FLEXSC_THREADS_SIGWAIT_H
-#define FLEXSC_THREADS_SIGWAIT_H
+#ifndef FLEXSC_RUNTIME_SIGWAIT_H
+#define FLEXSC_RUNTIME_SIGWAIT_H
 
 #include "runtime/sched/uthread.h"
 
 /* User threads only, inside the runtime. Returns the kernel's result. */
 long flexsc__sigwait(struct uthread *u, const uint64_t a[6]);
 
-#endif /* FLEXSC_THREADS_SIGWAIT_H */
+#endif /* FLEXSC_RUNTIME_SIGWAIT_H */

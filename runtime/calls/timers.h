@@ -6,8 +6,8 @@
  * thread is listed first, then looks here. So one of the two sees the other.
  * User threads, inside the runtime.
  */
-#ifndef FLEXSC_THREADS_TIMERS_H
-#define FLEXSC_THREADS_TIMERS_H
+#ifndef FLEXSC_RUNTIME_TIMERS_H
+#define FLEXSC_RUNTIME_TIMERS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -49,4 +49,4 @@ struct timer *flexsc__timers_take(timer_t id);
 /* Forget the timers in a forked child, which inherits none. */
 void flexsc__timers_forked(void);
 
-#endif /* FLEXSC_THREADS_TIMERS_H */
+#endif /* FLEXSC_RUNTIME_TIMERS_H */

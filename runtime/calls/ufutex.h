@@ -22,8 +22,8 @@
  *				timer has run by then; else the carrier cancels
  *				the timer, whose callback lets it run
  */
-#ifndef FLEXSC_THREADS_UFUTEX_H
-#define FLEXSC_THREADS_UFUTEX_H
+#ifndef FLEXSC_RUNTIME_UFUTEX_H
+#define FLEXSC_RUNTIME_UFUTEX_H
 
 #include "runtime/sched/uthread.h"
 
@@ -45,4 +45,4 @@ void flexsc__ufutex_init(void);
 /* Empty the buckets of a forked child, where no thread waits. */
 void flexsc__ufutex_forked(void);
 
-#endif /* FLEXSC_THREADS_UFUTEX_H */
+#endif /* FLEXSC_RUNTIME_UFUTEX_H */

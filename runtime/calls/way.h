@@ -4,8 +4,8 @@
  * from the call's class (lib/calls/syscalls.tbl), from the file that the call
  * is about, and from what the call would do to the kernel thread that makes it.
  */
-#ifndef FLEXSC_THREADS_WAY_H
-#define FLEXSC_THREADS_WAY_H
+#ifndef FLEXSC_RUNTIME_WAY_H
+#define FLEXSC_RUNTIME_WAY_H
 
 #include <linux/flexsc.h>
 
@@ -18,4 +18,4 @@
 long flexsc__way_make(struct uthread *u, long nr,
 		   const struct flexsc_entry *entry);
 
-#endif /* FLEXSC_THREADS_WAY_H */
+#endif /* FLEXSC_RUNTIME_WAY_H */

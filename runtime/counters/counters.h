@@ -6,8 +6,8 @@
  * handler of the program's runs. Homes share blocks and add atomically, because
  * what happens there makes system calls anyway.
  */
-#ifndef FLEXSC_THREADS_COUNTERS_H
-#define FLEXSC_THREADS_COUNTERS_H
+#ifndef FLEXSC_RUNTIME_COUNTERS_H
+#define FLEXSC_RUNTIME_COUNTERS_H
 
 #include "run_page.h"
 
@@ -63,4 +63,4 @@ static inline void counters_coupling(unsigned int cause)
 			   __ATOMIC_RELAXED);
 }
 
-#endif /* FLEXSC_THREADS_COUNTERS_H */
+#endif /* FLEXSC_RUNTIME_COUNTERS_H */

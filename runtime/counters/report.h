@@ -3,8 +3,8 @@
  * The counters of flexsc run as text. Any thread, of the process that is
  * counted or of another one. Nothing is allocated.
  */
-#ifndef FLEXSC_THREADS_REPORT_H
-#define FLEXSC_THREADS_REPORT_H
+#ifndef FLEXSC_RUNTIME_REPORT_H
+#define FLEXSC_RUNTIME_REPORT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,4 +43,4 @@ unsigned int flexsc__report_top(const uint64_t causes[CAUSES]);
 size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 		      uint64_t loops, uint64_t now);
 
-#endif /* FLEXSC_THREADS_REPORT_H */
+#endif /* FLEXSC_RUNTIME_REPORT_H */

@@ -9,8 +9,8 @@
  * the runtime and in the command. Both have to be of one build, because the
  * layout may change: RUN_PAGE_MAGIC and "block" tell.
  */
-#ifndef FLEXSC_THREADS_RUN_PAGE_H
-#define FLEXSC_THREADS_RUN_PAGE_H
+#ifndef FLEXSC_RUNTIME_RUN_PAGE_H
+#define FLEXSC_RUNTIME_RUN_PAGE_H
 
 #include <stdint.h>
 
@@ -110,4 +110,4 @@ struct run_page {
 	struct counters blocks[];	/* the carriers', the spares', the homes' */
 };
 
-#endif /* FLEXSC_THREADS_RUN_PAGE_H */
+#endif /* FLEXSC_RUNTIME_RUN_PAGE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FLEXSC_THREADS_DECODER_H
-#define FLEXSC_THREADS_DECODER_H
+#ifndef FLEXSC_RUNTIME_DECODER_H
+#define FLEXSC_RUNTIME_DECODER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,4 +8,4 @@
 /* Was Zydis found? If not, "why" says what is missing. */
 bool flexsc__decoder_loaded(char *why, size_t size);
 
-#endif /* FLEXSC_THREADS_DECODER_H */
+#endif /* FLEXSC_RUNTIME_DECODER_H */

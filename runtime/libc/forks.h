@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes that are made without libc's fork(), so that its handlers don't run. */
-#ifndef FLEXSC_THREADS_FORKS_H
-#define FLEXSC_THREADS_FORKS_H
+#ifndef FLEXSC_RUNTIME_FORKS_H
+#define FLEXSC_RUNTIME_FORKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,4 +12,4 @@ bool flexsc__forks_makes_child(long nr);
 /* Make such a call for the program. Returns a value, or -1 with errno set. */
 long flexsc__forks_plainly(long nr, const uint64_t args[6]);
 
-#endif /* FLEXSC_THREADS_FORKS_H */
+#endif /* FLEXSC_RUNTIME_FORKS_H */

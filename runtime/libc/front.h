@@ -8,8 +8,8 @@
  * call. The other library's function mostly calls libc's, whose place for the system
  * call is patched (libc/sites.h), so the call still comes to the hook.
  */
-#ifndef FLEXSC_THREADS_FRONT_H
-#define FLEXSC_THREADS_FRONT_H
+#ifndef FLEXSC_RUNTIME_FRONT_H
+#define FLEXSC_RUNTIME_FRONT_H
 
 #include "home_stub.h"
 
@@ -35,4 +35,4 @@ const void *flexsc__front_target(struct front *front);
 	};								\
 	STUB_TEXT(symbol, front_##symbol, "jmpq *8(%r11)")
 
-#endif /* FLEXSC_THREADS_FRONT_H */
+#endif /* FLEXSC_RUNTIME_FRONT_H */

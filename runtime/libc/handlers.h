@@ -3,8 +3,8 @@
  * The functions that set signal handlers, where libc isn't patched: TRY of
  * base/symbols.def. They run on the program's threads.
  */
-#ifndef FLEXSC_THREADS_HANDLERS_H
-#define FLEXSC_THREADS_HANDLERS_H
+#ifndef FLEXSC_RUNTIME_HANDLERS_H
+#define FLEXSC_RUNTIME_HANDLERS_H
 
 #include <signal.h>
 
@@ -16,4 +16,4 @@ sighandler_t try_ssignal(int signo, sighandler_t handler);
 sighandler_t try_sysv_signal(int signo, sighandler_t handler);
 sighandler_t try___sysv_signal(int signo, sighandler_t handler);
 
-#endif /* FLEXSC_THREADS_HANDLERS_H */
+#endif /* FLEXSC_RUNTIME_HANDLERS_H */

@@ -3,8 +3,8 @@
  * Wrappers that bring the calling thread home, and then run the real function
  * with all arguments as they came, whatever they are: libc/x86_64/home_stub.S.
  */
-#ifndef FLEXSC_THREADS_HOME_STUB_H
-#define FLEXSC_THREADS_HOME_STUB_H
+#ifndef FLEXSC_RUNTIME_HOME_STUB_H
+#define FLEXSC_RUNTIME_HOME_STUB_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,4 +54,4 @@ void *flexsc__go_home(const struct stub *stub, const uint64_t args[6]);
 	};								\
 	STUB_TEXT(symbol, stub_##symbol, "jmp " #entry)
 
-#endif /* FLEXSC_THREADS_HOME_STUB_H */
+#endif /* FLEXSC_RUNTIME_HOME_STUB_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* System calls as libc's functions make them. Any thread of the program. */
-#ifndef FLEXSC_THREADS_LIBC_CALL_H
-#define FLEXSC_THREADS_LIBC_CALL_H
+#ifndef FLEXSC_RUNTIME_LIBC_CALL_H
+#define FLEXSC_RUNTIME_LIBC_CALL_H
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -33,4 +33,4 @@ static inline long libc_result(long ret)
  */
 extern atomic_bool flexsc__anybody_cancelled;
 
-#endif /* FLEXSC_THREADS_LIBC_CALL_H */
+#endif /* FLEXSC_RUNTIME_LIBC_CALL_H */

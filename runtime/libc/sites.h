@@ -7,8 +7,8 @@
  *
  * Called once, before there are other threads.
  */
-#ifndef FLEXSC_THREADS_SITES_H
-#define FLEXSC_THREADS_SITES_H
+#ifndef FLEXSC_RUNTIME_SITES_H
+#define FLEXSC_RUNTIME_SITES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,4 +28,4 @@ int flexsc__sites_patch(bool deep, char *why, size_t size);
  */
 bool flexsc__sites_need(long nr);
 
-#endif /* FLEXSC_THREADS_SITES_H */
+#endif /* FLEXSC_RUNTIME_SITES_H */

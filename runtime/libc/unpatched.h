@@ -18,8 +18,8 @@
  * Until the runtime starts, and for good if libc is patched, these functions
  * pass on to libc's, at the price of a jump.
  */
-#ifndef FLEXSC_THREADS_UNPATCHED_H
-#define FLEXSC_THREADS_UNPATCHED_H
+#ifndef FLEXSC_RUNTIME_UNPATCHED_H
+#define FLEXSC_RUNTIME_UNPATCHED_H
 
 /*
  * The name of a function of another library's that changes descriptors or sets signal
@@ -34,4 +34,4 @@ const char *flexsc__unpatched_obstacle(void);
  */
 void flexsc__unpatched_begin(void);
 
-#endif /* FLEXSC_THREADS_UNPATCHED_H */
+#endif /* FLEXSC_RUNTIME_UNPATCHED_H */

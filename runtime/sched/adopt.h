@@ -37,8 +37,8 @@
  * to the heir. All are sequentially consistent, so one of the two sees the other, and
  * nothing stays behind.
  */
-#ifndef FLEXSC_THREADS_ADOPT_H
-#define FLEXSC_THREADS_ADOPT_H
+#ifndef FLEXSC_RUNTIME_ADOPT_H
+#define FLEXSC_RUNTIME_ADOPT_H
 
 #include "carrier.h"
 
@@ -73,4 +73,4 @@ void flexsc__adopt_serve(struct carrier *c);
 /* When all carriers have ended, or in a forked child: reset the counts. */
 void flexsc__adopt_forget(void);
 
-#endif /* FLEXSC_THREADS_ADOPT_H */
+#endif /* FLEXSC_RUNTIME_ADOPT_H */

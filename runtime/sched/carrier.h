@@ -14,8 +14,8 @@
  * A carrier's queue is its own; other carriers take from it, under its lock.
  * Any thread may put a user thread that is to run here into the inbox.
  */
-#ifndef FLEXSC_THREADS_CARRIER_H
-#define FLEXSC_THREADS_CARRIER_H
+#ifndef FLEXSC_RUNTIME_CARRIER_H
+#define FLEXSC_RUNTIME_CARRIER_H
 
 #include <flexsc/loop.h>
 
@@ -182,4 +182,4 @@ void flexsc__carrier_put(struct carrier *c, struct uthread *u);
 /* Any thread: u can run again, on the calling thread if that is a carrier. */
 void flexsc__carrier_ready(struct uthread *u);
 
-#endif /* FLEXSC_THREADS_CARRIER_H */
+#endif /* FLEXSC_RUNTIME_CARRIER_H */

@@ -3,8 +3,8 @@
  * What a carrier needs for signals, and how a carrier is sent one:
  * signals/signals.h says what happens then.
  */
-#ifndef FLEXSC_THREADS_CARRIER_SIGNAL_H
-#define FLEXSC_THREADS_CARRIER_SIGNAL_H
+#ifndef FLEXSC_RUNTIME_CARRIER_SIGNAL_H
+#define FLEXSC_RUNTIME_CARRIER_SIGNAL_H
 
 #include <signal.h>
 
@@ -62,4 +62,4 @@ bool flexsc__signal_is_marked(const siginfo_t *info);
  */
 struct stuck flexsc__signal_noted(struct carrier *c, const siginfo_t *info);
 
-#endif /* FLEXSC_THREADS_CARRIER_SIGNAL_H */
+#endif /* FLEXSC_RUNTIME_CARRIER_SIGNAL_H */

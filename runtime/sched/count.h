@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting by kernel threads, in the blocks of counters/counters.h. */
-#ifndef FLEXSC_THREADS_COUNT_H
-#define FLEXSC_THREADS_COUNT_H
+#ifndef FLEXSC_RUNTIME_COUNT_H
+#define FLEXSC_RUNTIME_COUNT_H
 
 #include "runtime/counters/counters.h"
 #include "uthread.h"
@@ -27,4 +27,4 @@ static inline void counters_call(const struct uthread *u)
 	COUNT_HERE(ways[u->way], 1);
 }
 
-#endif /* FLEXSC_THREADS_COUNT_H */
+#endif /* FLEXSC_RUNTIME_COUNT_H */

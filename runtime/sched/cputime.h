@@ -15,8 +15,8 @@
  *
  * What the kernel does for a thread's posted calls counts as the carrier's.
  */
-#ifndef FLEXSC_THREADS_CPUTIME_H
-#define FLEXSC_THREADS_CPUTIME_H
+#ifndef FLEXSC_RUNTIME_CPUTIME_H
+#define FLEXSC_RUNTIME_CPUTIME_H
 
 #include "uthread.h"
 
@@ -45,4 +45,4 @@ uint64_t flexsc__cputime_before(const struct uthread *u);
 /* Ticks on carriers as time, in ns. */
 uint64_t flexsc__cputime_ns(uint64_t ticks);
 
-#endif /* FLEXSC_THREADS_CPUTIME_H */
+#endif /* FLEXSC_RUNTIME_CPUTIME_H */

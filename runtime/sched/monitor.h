@@ -10,8 +10,8 @@
  * The monitor looks every MONITOR_NS while a carrier is busy, more often after one was
  * stuck, and sleeps while all carriers are idle.
  */
-#ifndef FLEXSC_THREADS_MONITOR_H
-#define FLEXSC_THREADS_MONITOR_H
+#ifndef FLEXSC_RUNTIME_MONITOR_H
+#define FLEXSC_RUNTIME_MONITOR_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,4 +52,4 @@ static inline void flexsc__monitor_notice(void)
 		flexsc__monitor_wake();
 }
 
-#endif /* FLEXSC_THREADS_MONITOR_H */
+#endif /* FLEXSC_RUNTIME_MONITOR_H */

@@ -25,8 +25,8 @@
  * carrier's request takes its wake-up, it returns with the next connection that comes
  * after that carrier is back.
  */
-#ifndef FLEXSC_THREADS_MOVED_H
-#define FLEXSC_THREADS_MOVED_H
+#ifndef FLEXSC_RUNTIME_MOVED_H
+#define FLEXSC_RUNTIME_MOVED_H
 
 #include <sys/syscall.h>
 
@@ -139,4 +139,4 @@ void flexsc__moved_poll(struct carrier *c, struct uthread *u);
  */
 void flexsc__moved_repoll(struct carrier *c, struct uthread *u);
 
-#endif /* FLEXSC_THREADS_MOVED_H */
+#endif /* FLEXSC_RUNTIME_MOVED_H */

@@ -3,8 +3,8 @@
  * A carrier's queue of user threads that can run. The carrier puts and takes;
  * other carriers take half of it. A carrier that is alone needs no lock for it.
  */
-#ifndef FLEXSC_THREADS_RUNQUEUE_H
-#define FLEXSC_THREADS_RUNQUEUE_H
+#ifndef FLEXSC_RUNTIME_RUNQUEUE_H
+#define FLEXSC_RUNTIME_RUNQUEUE_H
 
 #include "lib/base/futex.h"
 #include "state.h"
@@ -117,4 +117,4 @@ runqueue_halve(struct runqueue *queue, uint32_t *n, struct uthread **last)
 	return first;
 }
 
-#endif /* FLEXSC_THREADS_RUNQUEUE_H */
+#endif /* FLEXSC_RUNTIME_RUNQUEUE_H */

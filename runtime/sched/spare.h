@@ -14,8 +14,8 @@
  *	carrier	-> spare	it was adopted, and is back
  *	spare	-> (none)	all carriers end: rest.h
  */
-#ifndef FLEXSC_THREADS_SPARE_H
-#define FLEXSC_THREADS_SPARE_H
+#ifndef FLEXSC_RUNTIME_SPARE_H
+#define FLEXSC_RUNTIME_SPARE_H
 
 #include <flexsc/loop.h>
 #include <stdbool.h>
@@ -45,4 +45,4 @@ bool flexsc__spares_end_by(void (*run)(void *arg), void *arg);
 /* When all carriers have ended, or in a forked child: forget the maker. */
 void flexsc__spares_forget(void);
 
-#endif /* FLEXSC_THREADS_SPARE_H */
+#endif /* FLEXSC_RUNTIME_SPARE_H */

@@ -14,8 +14,8 @@
  * have, so a thread of the program's that asks for a small stack would get a
  * larger one.
  */
-#ifndef FLEXSC_THREADS_STACKS_H
-#define FLEXSC_THREADS_STACKS_H
+#ifndef FLEXSC_RUNTIME_STACKS_H
+#define FLEXSC_RUNTIME_STACKS_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -59,4 +59,4 @@ void *flexsc__stack_of(pthread_t thread);
  */
 void flexsc__stacks_forked(void);
 
-#endif /* FLEXSC_THREADS_STACKS_H */
+#endif /* FLEXSC_RUNTIME_STACKS_H */

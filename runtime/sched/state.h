@@ -3,8 +3,8 @@
  * The runtime as a whole, as far as all parts of it may ask. runtime/runtime.c
  * starts and ends it; a field is written where its comment says.
  */
-#ifndef FLEXSC_THREADS_STATE_H
-#define FLEXSC_THREADS_STATE_H
+#ifndef FLEXSC_RUNTIME_STATE_H
+#define FLEXSC_RUNTIME_STATE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -104,4 +104,4 @@ static inline bool runtime_is_lent(void)
 	       flexsc__runtime.owner;
 }
 
-#endif /* FLEXSC_THREADS_STATE_H */
+#endif /* FLEXSC_RUNTIME_STATE_H */

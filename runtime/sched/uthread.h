@@ -30,8 +30,8 @@
  * of the program's interrupts it. On a kernel thread's own stack it has that
  * kernel thread's TLS, and kthread.current is NULL.
  */
-#ifndef FLEXSC_THREADS_UTHREAD_H
-#define FLEXSC_THREADS_UTHREAD_H
+#ifndef FLEXSC_RUNTIME_UTHREAD_H
+#define FLEXSC_RUNTIME_UTHREAD_H
 
 #include <flexsc/flexsc.h>
 #include <poll.h>
@@ -283,4 +283,4 @@ static inline void flexsc__resume(struct kthread *k, struct uthread *u)
 	u->then(k, u);
 }
 
-#endif /* FLEXSC_THREADS_UTHREAD_H */
+#endif /* FLEXSC_RUNTIME_UTHREAD_H */

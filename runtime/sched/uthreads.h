@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All user threads: as a list, and by thread id. */
-#ifndef FLEXSC_THREADS_UTHREADS_H
-#define FLEXSC_THREADS_UTHREADS_H
+#ifndef FLEXSC_RUNTIME_UTHREADS_H
+#define FLEXSC_RUNTIME_UTHREADS_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -42,4 +42,4 @@ struct uthread *flexsc__uthread_with(int32_t tid);
 /* Forget the user threads in a forked child, which has none. */
 void flexsc__uthreads_forked(void);
 
-#endif /* FLEXSC_THREADS_UTHREADS_H */
+#endif /* FLEXSC_RUNTIME_UTHREADS_H */

@@ -9,8 +9,8 @@
  * look at its wait. Both are sequentially consistent, so one of the two sees
  * the other.
  */
-#ifndef FLEXSC_THREADS_WAIT_H
-#define FLEXSC_THREADS_WAIT_H
+#ifndef FLEXSC_RUNTIME_WAIT_H
+#define FLEXSC_RUNTIME_WAIT_H
 
 #include "uthread.h"
 
@@ -85,4 +85,4 @@ struct wait_ops {
 /* Tell this file of futex waits, before there are carriers. */
 void flexsc__wait_futexes(const struct wait_ops *ops);
 
-#endif /* FLEXSC_THREADS_WAIT_H */
+#endif /* FLEXSC_RUNTIME_WAIT_H */

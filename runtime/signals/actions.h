@@ -3,8 +3,8 @@
  * The program's signal actions, and the runtime's handler in the kernel in
  * their place. Any thread.
  */
-#ifndef FLEXSC_THREADS_ACTIONS_H
-#define FLEXSC_THREADS_ACTIONS_H
+#ifndef FLEXSC_RUNTIME_ACTIONS_H
+#define FLEXSC_RUNTIME_ACTIONS_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -47,4 +47,4 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context);
  */
 void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context);
 
-#endif /* FLEXSC_THREADS_ACTIONS_H */
+#endif /* FLEXSC_RUNTIME_ACTIONS_H */

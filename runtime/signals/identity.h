@@ -7,8 +7,8 @@
  * milliseconds at most, because a carrier may be without a processor for
  * longer.
  */
-#ifndef FLEXSC_THREADS_IDENTITY_H
-#define FLEXSC_THREADS_IDENTITY_H
+#ifndef FLEXSC_RUNTIME_IDENTITY_H
+#define FLEXSC_RUNTIME_IDENTITY_H
 
 struct carrier;
 
@@ -19,4 +19,4 @@ void flexsc__identity_changed(struct carrier *c);
 /* A home, in the signal's handler: wait until all carriers have changed. */
 void flexsc__identity_await(void);
 
-#endif /* FLEXSC_THREADS_IDENTITY_H */
+#endif /* FLEXSC_RUNTIME_IDENTITY_H */

@@ -52,8 +52,8 @@
  * user thread may have little stack left; the user thread takes that stack
  * along, and the carrier gets another.
  */
-#ifndef FLEXSC_THREADS_SIGNALS_H
-#define FLEXSC_THREADS_SIGNALS_H
+#ifndef FLEXSC_RUNTIME_SIGNALS_H
+#define FLEXSC_RUNTIME_SIGNALS_H
 
 #include <signal.h>
 
@@ -79,4 +79,4 @@ void flexsc__signal_self(struct uthread *u, int signo);
  */
 void flexsc__signal_sent(int32_t tid, int signo);
 
-#endif /* FLEXSC_THREADS_SIGNALS_H */
+#endif /* FLEXSC_RUNTIME_SIGNALS_H */

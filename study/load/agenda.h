@@ -4,8 +4,8 @@
  * while their clients think. The agenda is a heap, in the order of
  * bench_visit.due. Only the crowd's thread uses it.
  */
-#ifndef FLEXSC_BENCH_AGENDA_H
-#define FLEXSC_BENCH_AGENDA_H
+#ifndef FLEXSC_STUDY_AGENDA_H
+#define FLEXSC_STUDY_AGENDA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,4 +30,4 @@ struct bench_visit *bench_agenda_take(struct bench_agenda *agenda);
 /* Free the agenda, and no visit: visits are the caller's. */
 void bench_agenda_fini(struct bench_agenda *agenda);
 
-#endif /* FLEXSC_BENCH_AGENDA_H */
+#endif /* FLEXSC_STUDY_AGENDA_H */

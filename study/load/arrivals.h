@@ -6,8 +6,8 @@
  *	even	equally far apart
  *	poisson	a random time apart, as clients that know nothing of each other
  */
-#ifndef FLEXSC_BENCH_ARRIVALS_H
-#define FLEXSC_BENCH_ARRIVALS_H
+#ifndef FLEXSC_STUDY_ARRIVALS_H
+#define FLEXSC_STUDY_ARRIVALS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,4 +40,4 @@ uint64_t bench_arrivals_due(const struct bench_arrivals *arrivals);
 /* The next one has arrived. */
 void bench_arrivals_pass(struct bench_arrivals *arrivals);
 
-#endif /* FLEXSC_BENCH_ARRIVALS_H */
+#endif /* FLEXSC_STUDY_ARRIVALS_H */

@@ -4,8 +4,8 @@
  * kept for a later visit. All are in one epoll set, edge-triggered, with the
  * descriptor as data. One thread at a time uses them: the crowd's, in a run.
  */
-#ifndef FLEXSC_BENCH_CONNECTIONS_H
-#define FLEXSC_BENCH_CONNECTIONS_H
+#ifndef FLEXSC_STUDY_CONNECTIONS_H
+#define FLEXSC_STUDY_CONNECTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,4 +65,4 @@ bench_connections_answered(struct bench_connections *connections, int fd)
 /* At the end of a run, when no visit has a connection: close the idle ones. */
 void bench_connections_close(struct bench_connections *connections);
 
-#endif /* FLEXSC_BENCH_CONNECTIONS_H */
+#endif /* FLEXSC_STUDY_CONNECTIONS_H */

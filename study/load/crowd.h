@@ -18,8 +18,8 @@
  * Should the thread have too much to do, requests begin late, and
  * tally->behind shows by how much.
  */
-#ifndef FLEXSC_BENCH_CROWD_H
-#define FLEXSC_BENCH_CROWD_H
+#ifndef FLEXSC_STUDY_CROWD_H
+#define FLEXSC_STUDY_CROWD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,4 +84,4 @@ const char *bench_crowd_learn(struct bench_crowd *crowd);
  */
 const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin);
 
-#endif /* FLEXSC_BENCH_CROWD_H */
+#endif /* FLEXSC_STUDY_CROWD_H */

@@ -10,8 +10,8 @@
  * A file's bytes are a piece of one sheet of random bytes. The set doesn't
  * change once it is made: all threads read it.
  */
-#ifndef FLEXSC_BENCH_FILESET_H
-#define FLEXSC_BENCH_FILESET_H
+#ifndef FLEXSC_STUDY_FILESET_H
+#define FLEXSC_STUDY_FILESET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,4 +37,4 @@ void bench_fileset_fini(struct bench_fileset *set);
 bool bench_fileset_find(const struct bench_fileset *set, const char *name,
 			struct bench_file *file);
 
-#endif /* FLEXSC_BENCH_FILESET_H */
+#endif /* FLEXSC_STUDY_FILESET_H */

@@ -12,11 +12,11 @@
  * Each thread has a crowd (crowd.h) of its own. The trace is read before the
  * threads begin, and the crowds' tallies are added up when all have ended.
  */
-#ifndef FLEXSC_BENCH_OPEN_H
-#define FLEXSC_BENCH_OPEN_H
+#ifndef FLEXSC_STUDY_OPEN_H
+#define FLEXSC_STUDY_OPEN_H
 
 struct bench_settings;
 
 int bench_open(const struct bench_settings *settings);
 
-#endif /* FLEXSC_BENCH_OPEN_H */
+#endif /* FLEXSC_STUDY_OPEN_H */

@@ -4,8 +4,8 @@
  * The main thread calls the functions, before the crowds' threads run and
  * after.
  */
-#ifndef FLEXSC_BENCH_OUTCOME_H
-#define FLEXSC_BENCH_OUTCOME_H
+#ifndef FLEXSC_STUDY_OUTCOME_H
+#define FLEXSC_STUDY_OUTCOME_H
 
 #include <stdint.h>
 
@@ -30,4 +30,4 @@ void bench_outcome_after(struct bench_outcome *outcome);
 /* Print the outcome as JSON. */
 void bench_outcome_report(const struct bench_outcome *outcome);
 
-#endif /* FLEXSC_BENCH_OUTCOME_H */
+#endif /* FLEXSC_STUDY_OUTCOME_H */

@@ -5,8 +5,8 @@
  * "offered" is the sum of all ends. Requests that were due before the warm-up
  * was over are counted apart. A thread has a tally of its own.
  */
-#ifndef FLEXSC_BENCH_TALLY_H
-#define FLEXSC_BENCH_TALLY_H
+#ifndef FLEXSC_STUDY_TALLY_H
+#define FLEXSC_STUDY_TALLY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -93,4 +93,4 @@ double bench_tally_goodput(const struct bench_tally *tally);
 /* Answers a second that came from "from" to "until", whenever they were due. */
 double bench_tally_answer_rate(const struct bench_tally *tally);
 
-#endif /* FLEXSC_BENCH_TALLY_H */
+#endif /* FLEXSC_STUDY_TALLY_H */

@@ -15,8 +15,8 @@
  * burst to the next burst. A request is a GET of a file of the file set
  * (fileset.h). The trace doesn't change once it is read: all threads read it.
  */
-#ifndef FLEXSC_BENCH_TRACE_H
-#define FLEXSC_BENCH_TRACE_H
+#ifndef FLEXSC_STUDY_TRACE_H
+#define FLEXSC_STUDY_TRACE_H
 
 #include <stddef.h>
 #include <stdio.h>
@@ -47,4 +47,4 @@ void bench_trace_fini(struct bench_trace *trace);
 struct bench_page *bench_trace_session(const struct bench_trace *trace,
 				       size_t index, size_t *left);
 
-#endif /* FLEXSC_BENCH_TRACE_H */
+#endif /* FLEXSC_STUDY_TRACE_H */

@@ -5,8 +5,8 @@
  * has to be HTTP/1.1 200 with exactly the page, which is a file of the file
  * set, or is what the first visit to it has learned.
  */
-#ifndef FLEXSC_BENCH_VISIT_H
-#define FLEXSC_BENCH_VISIT_H
+#ifndef FLEXSC_STUDY_VISIT_H
+#define FLEXSC_STUDY_VISIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,4 +64,4 @@ bool bench_visit_send(struct bench_visit *visit);
 /* Send and receive what can be now. True: as of bench_visit_send(). */
 bool bench_visit_go(struct bench_visit *visit);
 
-#endif /* FLEXSC_BENCH_VISIT_H */
+#endif /* FLEXSC_STUDY_VISIT_H */

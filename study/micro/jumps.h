@@ -8,8 +8,8 @@
  * which line comes next, in an order that is another one each time: every jump
  * is predicted wrongly, and nothing but registers is read.
  */
-#ifndef FLEXSC_BENCH_JUMPS_H
-#define FLEXSC_BENCH_JUMPS_H
+#ifndef FLEXSC_STUDY_JUMPS_H
+#define FLEXSC_STUDY_JUMPS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,4 +42,4 @@ void bench_jumps_follow(struct bench_jumps *jumps);
 /* Execute the last so many lines of the function. */
 void bench_jumps_execute(const struct bench_jumps *jumps, size_t lines);
 
-#endif /* FLEXSC_BENCH_JUMPS_H */
+#endif /* FLEXSC_STUDY_JUMPS_H */

@@ -6,8 +6,8 @@
  * clock takes no system call, and waits for all earlier instructions. Any
  * thread.
  */
-#ifndef FLEXSC_BENCH_TICKS_H
-#define FLEXSC_BENCH_TICKS_H
+#ifndef FLEXSC_STUDY_TICKS_H
+#define FLEXSC_STUDY_TICKS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,4 +47,4 @@ double bench_ticks_between(void);
 /* Ticks in a microsecond, by CLOCK_MONOTONIC; takes 20 milliseconds. */
 double bench_ticks_per_us(void);
 
-#endif /* FLEXSC_BENCH_TICKS_H */
+#endif /* FLEXSC_STUDY_TICKS_H */

@@ -7,8 +7,8 @@
  *
  * Calls on a file have a temporary file of one page in TMPDIR, or in /tmp.
  */
-#ifndef FLEXSC_BENCH_TRAP_H
-#define FLEXSC_BENCH_TRAP_H
+#ifndef FLEXSC_STUDY_TRAP_H
+#define FLEXSC_STUDY_TRAP_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -42,4 +42,4 @@ static inline void bench_trap_make(struct bench_trap *trap)
 	trap->wrong += !trap->make(trap);
 }
 
-#endif /* FLEXSC_BENCH_TRAP_H */
+#endif /* FLEXSC_STUDY_TRAP_H */

@@ -14,8 +14,8 @@
  * One thread uses a struct bench_work. A period depends neither on addresses
  * nor on chance: it adds equal numbers to the sum in every build.
  */
-#ifndef FLEXSC_BENCH_WORK_H
-#define FLEXSC_BENCH_WORK_H
+#ifndef FLEXSC_STUDY_WORK_H
+#define FLEXSC_STUDY_WORK_H
 
 #include <stdint.h>
 
@@ -47,4 +47,4 @@ static inline void bench_work_run(struct bench_work *work, unsigned int units)
 		work->unit(work);
 }
 
-#endif /* FLEXSC_BENCH_WORK_H */
+#endif /* FLEXSC_STUDY_WORK_H */

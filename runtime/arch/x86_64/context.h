@@ -4,8 +4,8 @@
  * use the GS base, so it points to the current kernel thread's struct kthread.
  * switch.h has the switch itself.
  */
-#ifndef FLEXSC_THREADS_CONTEXT_H
-#define FLEXSC_THREADS_CONTEXT_H
+#ifndef FLEXSC_RUNTIME_CONTEXT_H
+#define FLEXSC_RUNTIME_CONTEXT_H
 
 #include <asm/prctl.h>
 #include <stdbool.h>
@@ -105,4 +105,4 @@ static inline void *context_init(void *top, void (*fn)(void *), void *arg)
 	return sp;
 }
 
-#endif /* FLEXSC_THREADS_CONTEXT_H */
+#endif /* FLEXSC_RUNTIME_CONTEXT_H */

@@ -4,8 +4,8 @@
  * follows from a table of opcodes. A decoder that knows all instructions takes some
  * 30 times as long.
  */
-#ifndef FLEXSC_THREADS_LENGTH_H
-#define FLEXSC_THREADS_LENGTH_H
+#ifndef FLEXSC_RUNTIME_LENGTH_H
+#define FLEXSC_RUNTIME_LENGTH_H
 
 #include <stdint.h>
 
@@ -18,4 +18,4 @@
 unsigned int flexsc__length(const uint8_t *at, const uint8_t *end,
 			    const uint8_t **target);
 
-#endif /* FLEXSC_THREADS_LENGTH_H */
+#endif /* FLEXSC_RUNTIME_LENGTH_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The switch between two stacks of a kernel thread: switch.S. */
-#ifndef FLEXSC_THREADS_SWITCH_H
-#define FLEXSC_THREADS_SWITCH_H
+#ifndef FLEXSC_RUNTIME_SWITCH_H
+#define FLEXSC_RUNTIME_SWITCH_H
 
 #include <stdint.h>
 
@@ -15,4 +15,4 @@ void flexsc__switch(void **from, void *to, uint64_t fs);
  */
 void flexsc__begin(void);
 
-#endif /* FLEXSC_THREADS_SWITCH_H */
+#endif /* FLEXSC_RUNTIME_SWITCH_H */

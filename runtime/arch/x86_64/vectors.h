@@ -6,8 +6,8 @@
  * is compiled not to use them; around a suspension they are saved on the user
  * thread's stack.
  */
-#ifndef FLEXSC_THREADS_VECTORS_H
-#define FLEXSC_THREADS_VECTORS_H
+#ifndef FLEXSC_RUNTIME_VECTORS_H
+#define FLEXSC_RUNTIME_VECTORS_H
 
 #include <stdbool.h>
 
@@ -22,4 +22,4 @@ bool flexsc__vectors_probe(void);
  */
 void flexsc__vectors_around(void (*run)(void *), void *arg);
 
-#endif /* FLEXSC_THREADS_VECTORS_H */
+#endif /* FLEXSC_RUNTIME_VECTORS_H */
