@@ -84,6 +84,46 @@ def test_the_headers_declare_what_the_library_exports() -> None:
     assert declared() == promised()
 
 
+def test_the_runtime_answers_no_call_of_the_library() -> None:
+    """But for event control blocks, which don't work under flexsc run."""
+    runtime = BUILD / "runtime" / "libflexsc-threads.so"
+    names = run("nm", "-D", "--defined-only", runtime).split()
+    found = {name for name in names if name.startswith("flexsc_")}
+    assert found == {"flexsc_ecb_create", "flexsc_ecb_probe"}
+
+
+# A loop, and then a first thread.
+LOOP = """
+#include <flexsc/flexsc.h>
+#include <pthread.h>
+static void *run(void *arg)
+{
+    return arg;
+}
+int main(void)
+{
+    struct flexsc_options options = FLEXSC_OPTIONS_INIT;
+    struct flexsc_loop *loop;
+    pthread_t thread;
+    options.engine = "threads";
+    if (flexsc_loop_create(&loop, &options))
+        return 1;
+    if (pthread_create(&thread, 0, run, 0) || pthread_join(thread, 0))
+        return 2;
+    return -flexsc_loop_destroy(loop);
+}
+"""
+
+
+def test_a_program_under_flexsc_run_uses_its_own_library(tmp_path: Path) -> None:
+    source, program = tmp_path / "loop.c", tmp_path / "loop"
+    source.write_text(LOOP)
+    folder = BUILD / "lib"
+    build("cc", source, program, f"-L{folder}", "-lflexsc", f"-Wl,-rpath,{folder}")
+    for engine in ("threads", "uring"):
+        run(command(), "run", "--engine", engine, "--", program)
+
+
 def test_the_static_library_claims_no_other_names() -> None:
     lines = run("nm", "--defined-only", "--extern-only", BUILD / "lib" / "libflexsc.a")
     names = re.findall(r" [A-Z] (\w+)$", lines, re.MULTILINE)
