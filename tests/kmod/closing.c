@@ -368,7 +368,7 @@ static void watch_in_storm(uint64_t span)
 					 POLLIN | POLLOUT, 0) >= 0;
 		if (one_in(8))
 			ecb_forget(&ecb, (uint32_t)below(ecb.args.events));
-		while (ecb_next(&ecb, ALL_GROUPS, &event))
+		while (now_ns() < end && ecb_next(&ecb, ALL_GROUPS, &event))
 			;
 	}
 	test_note("%u watches", watches);
