@@ -9,14 +9,15 @@
 #include "runtime/sched/state.h"
 
 /*
- * How long a home waits, in ns. Two threads may change users at a time: both calls are
- * counted, but libc begins the second only when all threads have done the first.
+ * How long a home waits, in ns. If two threads change users at a time, both calls are
+ * counted, but libc begins the second only when all threads have done the first. A home
+ * that waits for both during the first one waits until this limit.
  */
 #define LIMIT_NS	10000000U
 
 /* Number of calls that have begun. */
 static _Atomic uint32_t calls;
-/* How often a carrier has changed. Homes wait for the last one. */
+/* How many times carriers have changed, all together. Homes sleep on this word. */
 static _Atomic uint32_t changes;
 
 void flexsc__identity_begin(void)
@@ -36,13 +37,19 @@ static bool all_changed(uint32_t n)
 
 void flexsc__identity_changed(struct carrier *c)
 {
+	const uint32_t before = atomic_load_explicit(&c->changed,
+						     memory_order_relaxed);
 	const uint32_t n = atomic_load(&calls);
 
 	/* N1: after this carrier has changed; pairs with N2. */
 	atomic_store(&c->changed, n);
-	/* N3: after "changed"; pairs with N4. Of all carriers, the last one sees all. */
+	/* N3: after "changed"; pairs with N4. */
 	atomic_fetch_add(&changes, 1);
-	if (all_changed(n))
+	/*
+	 * The last carrier to change finds all changed. Others may have changed for
+	 * fewer calls than this one, so the test is for the first call that is new here.
+	 */
+	if (all_changed(before + 1))
 		futex_wake_all(&changes);
 }
 
@@ -54,11 +61,11 @@ void flexsc__identity_await(void)
 	uint32_t seen;
 
 	for (;;) {
-		/* N4: before the look at the carriers. */
+		/* N4: before the look at the carriers; pairs with N3. */
 		seen = atomic_load(&changes);
 		/*
-		 * N2: before this home changes. A call that failed is counted,
-		 * although no carrier gets a signal for it.
+		 * N2: before this home changes; pairs with N1. A call that failed
+		 * is counted, although no carrier gets a signal for it.
 		 */
 		if (all_changed(n))
 			return;
