@@ -28,6 +28,8 @@ bool flexsc__ring_is_owned(const struct io_uring *ring)
 bool flexsc__ring_call_is_owned(long nr, const uint64_t a[6])
 {
 	const struct io_uring_params *params;
+	/* The kernel ignores the upper half of this argument. */
+	const uint32_t operation = (uint32_t)a[1];
 
 	switch (nr) {
 	case SYS_io_uring_setup:
@@ -35,9 +37,9 @@ bool flexsc__ring_call_is_owned(long nr, const uint64_t a[6])
 		return peek_can_read(a[1], sizeof(*params)) &&
 		       params->flags & OWNED;
 	case SYS_io_uring_register:
-		return a[1] & IORING_REGISTER_USE_REGISTERED_RING ||
-		       a[1] == IORING_REGISTER_RING_FDS ||
-		       a[1] == IORING_REGISTER_ENABLE_RINGS;
+		return operation & IORING_REGISTER_USE_REGISTERED_RING ||
+		       operation == IORING_REGISTER_RING_FDS ||
+		       operation == IORING_REGISTER_ENABLE_RINGS;
 	case SYS_io_uring_enter:
 		return a[3] & IORING_ENTER_REGISTERED_RING;
 	default:
