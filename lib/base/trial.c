@@ -14,7 +14,7 @@
 
 /* What the child returns, in memory that it shares with its maker. */
 struct result {
-	_Atomic int value;	/* TRIAL_KILLED until it returns */
+	_Atomic int value;	/* TRIAL_KILLED until it returns; read after its end */
 };
 
 static struct result *make_result(void)
@@ -63,7 +63,8 @@ static bool would_be_first(void)
 
 /*
  * Wait until the child has ended. Another thread's wait for all children, with __WALL
- * or __WCLONE, may return the child instead: -ECHILD. Then only "result" is left.
+ * or __WCLONE, may return the child instead. Then this wait fails with -ECHILD, and only
+ * "result" shows how the child ended.
  */
 static int wait_for(uint64_t pid, const struct result *result)
 {

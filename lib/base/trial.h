@@ -8,7 +8,10 @@
 
 /* A signal ended the child. */
 #define TRIAL_KILLED	(-1)
-/* No child could be made: limit of processes, no memory; or unshare(CLONE_NEWPID) came before. */
+/*
+ * No child could be made, because memory or processes ran out; or none may be made, after
+ * unshare(CLONE_NEWPID).
+ */
 #define TRIAL_NOT_MADE	(-2)
 
 /*

@@ -268,7 +268,8 @@ static void fds_note_option(uint32_t fd, uint64_t option)
 
 uint64_t flexsc__fds_next(uint64_t first, uint64_t last)
 {
-	const uint64_t end = atomic_load(&flexsc__fds_end);
+	const uint64_t end = atomic_load_explicit(&flexsc__fds_end,
+						  memory_order_relaxed);
 
 	for (uint64_t fd = first; fd < end && fd <= last; fd++)
 		if (fds_known((uint32_t)fd))

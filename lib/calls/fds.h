@@ -116,7 +116,7 @@ static inline uint32_t fds_known(uint32_t fd)
 				    memory_order_relaxed);
 }
 
-/* Raise the end of the descriptors that have a fact, because fd has it soon. */
+/* Before fd gets a fact: raise the end of the descriptors that have it. */
 static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 {
 	uint32_t old = atomic_load_explicit(end, memory_order_relaxed);
@@ -126,8 +126,8 @@ static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 }
 
 /*
- * The end of the descriptors that have facts: all are below. fds_learn() and its like
- * raise it before a descriptor has its first fact.
+ * No descriptor from this number on has a fact. Each function that notes a fact raises
+ * the number first.
  */
 extern _Atomic uint32_t flexsc__fds_end;
 
@@ -148,8 +148,8 @@ static inline void fds_forget(uint32_t fd)
 }
 
 /*
- * The first descriptor of a range that has a fact; last + 1 if none has. Costs
- * little if the range ends far above the descriptors that there are.
+ * The first descriptor of a range that has a fact; last + 1 if none has. Looks at none
+ * above the highest that ever had one: a range may end at the highest number.
  */
 uint64_t flexsc__fds_next(uint64_t first, uint64_t last);
 
@@ -283,11 +283,9 @@ static inline bool fds_is_polled(uint32_t fd)
 	return fds_known(fd) & FD_POLLED;
 }
 
-/*
- * A call may wait for the descriptor from here on; no longer. Calls that wait get a
- * copy when the mark is removed, because the descriptor is about to be closed.
- */
+/* A call may wait for the descriptor from here on. */
 void flexsc__fds_mark(uint32_t fd);
+/* The descriptor is about to be closed, and calls that wait for it have got a copy. */
 void flexsc__fds_unmark(uint32_t fd);
 
 static inline bool fds_is_marked(uint32_t fd)

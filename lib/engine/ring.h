@@ -98,7 +98,7 @@ static inline bool ring_unsubmitted(const struct ring *ring)
 	return ring->tail != ring_unseen(ring);
 }
 
-/* Has the kernel results that didn't fit into the ring? */
+/* Does the kernel keep results that had no room in the ring? */
 static inline bool ring_overflows(const struct ring *ring)
 {
 	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_RELAXED) &

@@ -148,7 +148,7 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	int err = 0;
 
 	flexsc__uring_route(loop);
-	/* Routing takes results, and may find rests, where the kernel is busy. */
+	/* If the kernel was busy, routing has taken results, which may have left rests. */
 	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;
 	if (ns && loop->options.spin_us)
@@ -196,7 +196,10 @@ static int uring_attach(struct flexsc_loop *loop, int fd)
 	return io_uring_register_eventfd(&uring_of(loop)->ring.uring, fd);
 }
 
-/* The kernel, short of memory, takes requests at the next try; so it is with rests. */
+/*
+ * Requests that the kernel hasn't taken, for lack of memory, and rests of calls need
+ * another try. The eventfd doesn't report either.
+ */
 static bool uring_is_silent(const struct flexsc_loop *loop)
 {
 	return ring_unsubmitted(&uring_of(loop)->ring) ||

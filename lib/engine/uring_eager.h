@@ -19,9 +19,9 @@
  * eager read() of a descriptor at a time, and no other call at its position. An eager
  * read() exchanges the fact FD_OPENED for FD_READING. When it is complete it exchanges
  * them back, unless the descriptor was closed meanwhile. A call that goes another way
- * removes both for good. The ring gets its requests before syscall threads get calls. If
- * the kernel doesn't take them, as before Linux 5.19 while results have no room, an
- * eager read() goes another way, too.
+ * removes both for good. The ring gets its requests before syscall threads get calls. An
+ * eager read() whose request the kernel doesn't take goes another way, too. Linux before
+ * 5.19 takes none while the ring has no room for results.
  *
  * The end of a file. A read that stops at what isn't in memory stops at the end of a
  * page of the file. So a pread() that stopped elsewhere has seen the file's end. The
@@ -42,7 +42,10 @@ bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index);
 /* Make the request of a BUSY read that goes on eager. */
 void flexsc__uring_eager_request(struct flexsc_loop *loop,
 				 struct io_uring_sqe *sqe);
-/* Have the kernel take the requests before syscall threads get calls. */
+/*
+ * Submit the requests before syscall threads get calls. Each eager read() that the kernel
+ * doesn't take goes another way.
+ */
 void flexsc__uring_eager_submit(struct flexsc_loop *loop);
 /* The request of an eager read has this result. */
 void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,

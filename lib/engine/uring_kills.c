@@ -5,11 +5,11 @@
  * would do. So a child tries io_uring's calls (base/trial.h), and the filter ends the
  * child. Any thread.
  *
- * A thread's filters are never removed, so their number says which ones they are: with
- * the same number as at its last trial, the thread has the same filters. Two threads may
- * have other filters in the same number, so each thread keeps its own result. A result
- * from a time when the process had one thread serves all later threads with that number,
- * because each thread begins with the filters of the one that made it.
+ * A thread's filters are never removed. So a thread that has as many filters as at its
+ * last trial has the same ones. Two threads with equally many filters may have different
+ * ones, so each thread keeps its own result. A result from a time when the process had
+ * one thread serves all later threads with that number of filters, because each thread
+ * begins with the filters of its maker.
  */
 #include "uring_kills.h"
 

@@ -160,8 +160,11 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 	}
 }
 
-/* The kernel drops requests that are cancelled a few at a time. */
-static void let_go(struct flexsc_loop *loop)
+/*
+ * The kernel drops cancelled requests only while the owner enters, and not all at the
+ * first time.
+ */
+static void drop_cancelled(struct flexsc_loop *loop)
 {
 	while (loop->engine->stirs && loop->engine->stirs(loop)) {
 		loop->engine->wait(loop, 0);
@@ -182,6 +185,6 @@ unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop)
 		}
 	/* Submits the cancellations, and collects no results. */
 	loop->engine->submit(loop);
-	let_go(loop);
+	drop_cancelled(loop);
 	return n;
 }

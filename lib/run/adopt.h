@@ -59,10 +59,10 @@ void flexsc__adopt_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
 void flexsc__adopt_end(struct flexsc_loop *loop, pthread_t owner);
 
 /*
- * Owner: cancel the requests of calls that were taken away. To enter the engine for
- * results before that would execute them. When the function returns, the kernel has none
- * of them any more: a cancelled accept() still takes wake-ups until then. Returns how
- * many they were.
+ * Owner: cancel the requests of calls that were taken away. If the owner entered the
+ * engine for results before that, the kernel would execute them. When the function
+ * returns, the kernel has dropped all of them: a cancelled accept() takes wake-ups until
+ * then. Returns the number of requests.
  */
 unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop);
 

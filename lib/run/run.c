@@ -351,6 +351,7 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 
 void flexsc__run_results(struct flexsc_loop *loop, bool timed)
 {
+	/* A turn runs DISPATCH_MOST callbacks of a kind at most. */
 	do {
 		run_collect_completions(loop);
 		if (timed)

@@ -10,8 +10,8 @@ struct flexsc_loop;
 void flexsc__drain(struct flexsc_loop *loop);
 
 /*
- * Collect what is complete and run its callbacks, without the engine's wait; what
- * has come by time only with "timed". By who acts as owner: adopt.h.
+ * Run the callbacks of all results that are in memory, without the engine's wait. With
+ * "timed", also those of timers, deadlines and signals. The owner, or its heir: adopt.h.
  */
 void flexsc__run_results(struct flexsc_loop *loop, bool timed);
 
