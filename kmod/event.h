@@ -16,10 +16,10 @@
 static_assert(sizeof(atomic_t) == sizeof(__u32));
 
 /*
- * Attempts to change a shared word. Other sources, and the owner, make only a few
- * attempts fail; that many fail only if a thread of the process keeps writing to the
- * word. Interrupts may be off meanwhile. On x86 atomic_fetch_or() would be such a loop,
- * without an end.
+ * The most attempts to change a shared word. Interrupts may be off during them. Other
+ * sources and the owner make only a few attempts fail. All fail only if a thread of the
+ * process keeps writing to the word, and then that process loses an event or a
+ * revocation. atomic_fetch_or() isn't used, because on x86 it is a loop without a limit.
  */
 #define EVENT_TRIES	1000
 
@@ -47,8 +47,8 @@ static __always_inline bool event_allowed(const struct ecb *ecb, u32 groups)
 }
 
 /*
- * Note what happened. True: the slot is on no list, and the caller's to push. A process
- * that makes all attempts fail doesn't get the event.
+ * Add an event to the slot's state. True: the slot is on no list, and the caller pushes
+ * it.
  */
 static __always_inline bool event_claim(struct flexsc_event_slot *slot, u32 bits)
 {
@@ -83,7 +83,7 @@ static __always_inline void event_link(struct flexsc_event_slot *slot,
 }
 
 /*
- * Push a slot that was claimed, and tell the owner. "is" is the slot's type, and
+ * Push a slot that was claimed, and notify the owner. "is" is the slot's type, and
  * its group in the high half.
  */
 static __always_inline void event_push(struct ecb *ecb,
