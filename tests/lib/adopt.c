@@ -51,8 +51,8 @@ static void post_reads_and_timers(void)
 }
 
 /*
- * All reads are armed, and then cancelled: some have a deadline that passes. When the
- * owner becomes stuck the kernel doesn't have all requests to cancel.
+ * All reads are armed, and then cancelled, a third by a deadline that passes. A third of
+ * the cancellations isn't submitted when the owner becomes stuck.
  */
 enum { BY_DEADLINE, SUBMITTED, UNSUBMITTED, WAYS };
 
@@ -272,7 +272,7 @@ TEST(a_ward_that_is_back_takes_no_connection_from_others)
 	begin(post_owners_accept);
 	flexsc__adopt_begin(owner.loop, heir);
 	flexsc__adopt_results(owner.loop);
-	/* It stays where a thread of the loop's waits. */
+	/* With syscall threads the call can't be taken, because a thread waits in it. */
 	if (flexsc__adopt_take(owner.loop, &reads[0].cb, true, &ns)) {
 		let_owner_return();
 		post_accept(heir, &accepted);
@@ -292,7 +292,7 @@ TEST(a_ward_that_is_back_takes_no_connection_from_others)
 	end(heir);
 }
 
-/* More results than callbacks run in one turn, and than a ring has room for. */
+/* More results than one turn runs callbacks for, and than fit into a ring. */
 enum { MANY = 9000 };
 
 static struct call *many;

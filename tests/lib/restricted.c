@@ -266,7 +266,7 @@ static const char *probe_on_thread(const int *call)
 }
 
 /* Each thread has one filter, and a result under one isn't used under the other. */
-TEST(threads_with_as_many_filters_may_have_others)
+TEST(threads_with_equally_many_filters_have_their_own_results)
 {
 	static const int harmless = SYS_acct, setup = SYS_io_uring_setup;
 	const char *why;

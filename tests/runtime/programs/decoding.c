@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What it takes to find and patch libc's places, and that lengths of instructions are
- * right. patching.c has the runtime's files for that, without the rest.
+ * The cost of finding and patching libc's places, and the lengths of instructions.
+ * patching.c builds the runtime's files for patching without its others.
  */
 #include <Zydis/Zydis.h>
 #include <link.h>
@@ -79,7 +79,7 @@ TEST(few_instructions_are_decoded_to_patch_libc)
 	CHECK(patched.decoded > 0 && patched.decoded <= 600);
 }
 
-/* Each part of a mapping would take calls of mprotect(), and stay. */
+/* Each part of a mapping would cost calls of mprotect(), and stay split. */
 TEST(patching_splits_no_mapping)
 {
 	CHECK_EQ(mappings(), 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files that patch libc need of the runtime's others. The linker makes their
- * calls of two functions come here first, which counts them.
+ * Stand-ins for the functions of the runtime that the files for patching call. The
+ * linker directs their calls of two functions through here, to count them.
  */
 #include "patching.h"
 
@@ -16,7 +16,7 @@
 
 #define EXPORTED	__attribute__((visibility("default")))
 
-/* What the patched places come to: plain system calls. */
+/* Patched places make plain system calls. */
 
 static long plainly(long nr, const uint64_t args[6])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that patches libc. It is made of the runtime's files for that.
+ * A library that patches libc, built from the runtime's files for patching.
  */
 #ifndef FLEXSC_TESTS_PATCHING_H
 #define FLEXSC_TESTS_PATCHING_H

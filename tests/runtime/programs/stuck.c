@@ -96,7 +96,7 @@ static void hang_here(struct hang *hang)
 
 static void *hang_once(void *arg)
 {
-	/* Who has waited runs on a carrier. */
+	/* A thread that has waited runs on a carrier. */
 	usleep(100);
 	hang_here(arg);
 	return NULL;
@@ -753,7 +753,7 @@ TEST_LIMIT(an_accept_that_stays_keeps_no_connection_from_others, 60)
 
 /*
  * A call that moved polls first. It accepts from the listener that it began with, though
- * its descriptor's number is another listener's by then.
+ * its descriptor's number means another listener by then.
  */
 TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60)
 {
@@ -796,8 +796,8 @@ TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60
 }
 
 /*
- * A thread's wait is being cancelled when its carrier becomes stuck: the thread that
- * hangs lets the carrier have a turn before, which posts the cancellation.
+ * A thread's wait is being cancelled when its carrier becomes stuck. The thread that
+ * hangs yields before that, so that the carrier posts the cancellation.
  */
 static pthread_t cancelled;
 
@@ -852,7 +852,7 @@ static void *connect_and_hang(void *arg)
 	usleep(100);
 	CHECK_EQ(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	end = now_ns() + hangs_after;
-	/* The carrier has many turns, or the monitor would send the thread home. */
+	/* Yield often: the monitor sends a thread home that keeps its carrier. */
 	while ((now = now_ns()) < end) {
 		while (now_ns() < now + MS / 4)
 			;
