@@ -257,8 +257,8 @@ static bool start_carriers(unsigned int n)
 }
 
 /*
- * While the process has one thread, the result of a trial serves all later ones. Else
- * each carrier would make a child to try its filters.
+ * Try the filters while the process has one thread, whose result serves all later
+ * threads. Later, each carrier would make a child for a trial of its own.
  */
 static void try_filters(void)
 {

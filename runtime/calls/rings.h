@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rings of io_uring that belong to one kernel thread: the kernel refuses the calls of
- * others, or completes requests only while that thread is in the kernel. All calls of
- * io_uring are made at home. A thread that uses such a ring stays there, because it
- * would come home for each of its calls. Any other ring may be shared, so a thread that
- * submits to one is free to leave again.
+ * Rings of io_uring that belong to one kernel thread: the kernel refuses calls by other
+ * threads, or completes requests only while the owner is in the kernel. User threads
+ * make all calls of io_uring at home. One that uses such a ring stays there, because it
+ * would come home for each of its calls. Other rings may be shared, so a user thread that
+ * submits to one may leave home again.
  *
- * On the user thread itself.
+ * The calling user thread only.
  */
 #ifndef FLEXSC_RUNTIME_RINGS_H
 #define FLEXSC_RUNTIME_RINGS_H

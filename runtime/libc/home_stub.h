@@ -30,8 +30,8 @@ struct at_home flexsc__stay_home(const struct stub *stub);
 void flexsc__stayed_home(uint64_t outermost);
 
 /*
- * Come home for a function, and return that function. Its integer arguments, as many as
- * it has, may be NULL except for those that flexsc__home_jump calls.
+ * Come home for a function, and return that function. args: its integer arguments; only
+ * functions that come by flexsc__home_jump need them, others may pass NULL.
  */
 void *flexsc__go_home(const struct stub *stub, const uint64_t args[6]);
 

@@ -211,7 +211,7 @@ static const uint8_t *decode_one(struct patch *patch, const uint8_t *at,
 	return at + length;
 }
 
-/* The row of the function that has a place, from that of an earlier place on. */
+/* The row of the function that contains a place; "row" is that of an earlier place. */
 static uint32_t row_of(const struct object *object, uint32_t row,
 		       const uint8_t *place)
 {
@@ -314,8 +314,8 @@ static long value_set(const struct view *view)
 }
 
 /*
- * mov $value, %eax: nearly always what sets a call's number, and often right before the
- * "syscall". Zydis isn't needed for it.
+ * mov $value, %eax: this instruction sets nearly every call's number, often right before
+ * the "syscall". It is recognised without Zydis, which would take longer.
  */
 static bool is_mov_eax(const uint8_t *at)
 {

@@ -43,8 +43,8 @@
  */
 #define SPIN_NS		20000U
 /*
- * A carrier that has blocked for so long, in ns, is in a call that hangs, and can't
- * retire. However busy the machine is, retiring ends after the longest time.
+ * A carrier that blocks for RETIRE_NS without a break is in a call that hangs, and can't
+ * retire. After RETIRE_MOST_NS no carrier is waited for, however busy the machine is.
  */
 #define RETIRE_NS	1000000000U
 #define RETIRE_MOST_NS	30000000000U
@@ -840,8 +840,11 @@ bool flexsc__carrier_retire(struct carrier *c)
 	return true;
 }
 
-/* Has the carrier blocked since it had waited so often? */
-static bool has_blocked(const struct carrier *c, unsigned long *waits)
+/*
+ * Is the carrier blocked, and has been since the last look, when it had blocked *waits
+ * times? Updates *waits.
+ */
+static bool is_still_blocked(const struct carrier *c, unsigned long *waits)
 {
 	struct status_value values[] = { { .name = "State:" },
 					 { .name = "voluntary_ctxt_switches:" } };
@@ -858,21 +861,21 @@ static bool is_retired(const struct carrier *c)
 }
 
 /*
- * A carrier that is late only because others have the processors is waited for: a call
- * that it makes later may be forbidden, which may end the process.
+ * Returns early only if the carrier hangs. A carrier that lacks a processor makes its
+ * next calls later, when the filter may forbid them and end the process.
  */
 static void wait_until_retired(struct carrier *c, uint64_t most)
 {
 	unsigned long waits = 0;
 	uint64_t now = time_monotonic(), until = now + RETIRE_NS;
 
-	has_blocked(c, &waits);
+	is_still_blocked(c, &waits);
 	while (!is_retired(c) && now < most) {
 		futex_wait(&c->retired, 0, until - now);
 		now = time_monotonic();
 		if (now < until)
 			continue;
-		if (has_blocked(c, &waits))
+		if (is_still_blocked(c, &waits))
 			break;
 		until = now + RETIRE_NS;
 	}

@@ -34,7 +34,10 @@ extern pthread_t flexsc__monitor;
  */
 int flexsc__monitor_open(int32_t tid, const char *name);
 
-/* Monitor only: read values of the carrier's "status" in /proc. */
+/*
+ * Read values of the carrier's "status" in /proc. Monitor only, or any one thread after
+ * flexsc__monitor_end(), because callers share the descriptor's position.
+ */
 void flexsc__monitor_status(const struct carrier *c, struct status_value *values,
 			    size_t n);
 

@@ -109,7 +109,7 @@ static void wait_ends(struct uthread *u, long ret)
 	flexsc__wait_ends(u, ret);
 }
 
-/* A call that doesn't poll again is over. */
+/* A call that never polls again is over. */
 static void last_over(struct flexsc_cb *cb)
 {
 	wait_ends(waiter_of(cb), cb->ret);
@@ -153,8 +153,8 @@ void flexsc__moved_poll(struct carrier *c, struct uthread *u)
 	int err = NO_ENTRY;
 
 	/*
-	 * The poll has its file, but the call after it would find another one at the
-	 * descriptor's number, or none, if that was closed meanwhile.
+	 * The program may close the descriptor during the poll. Without a copy, the call
+	 * after it would find another file, or none.
 	 */
 	if (!use_copy(u)) {
 		flexsc__wait_post(c, u, last_over);
@@ -256,7 +256,7 @@ static bool polls_when_moved(const struct uthread *u)
 	       (moved_is_accept(u) || u->nr == SYS_connect);
 }
 
-/* The call has the arguments that it had before, if they were replaced meanwhile. */
+/* Undo use_copy(), if it has replaced these arguments. */
 static void drop_copy(struct uthread *u, const uint64_t *args)
 {
 	if (u->args != args)

@@ -21,9 +21,9 @@
  * The program may close the descriptor meanwhile, and its number may mean another file
  * when the call is made. The carrier that ends the wait closes the copy.
  *
- * An accept() whose descriptor was closed before it moved can't poll. If a stuck
- * carrier's request takes its wake-up, it returns with the next connection that comes
- * after that carrier is back.
+ * An accept() whose descriptor was closed before the call moved can't poll, because the
+ * descriptor can't be copied. A stuck carrier's request may take its wake-up. Then it
+ * returns with the next connection that comes after that carrier is back.
  */
 #ifndef FLEXSC_RUNTIME_MOVED_H
 #define FLEXSC_RUNTIME_MOVED_H
@@ -68,13 +68,14 @@ static inline void moved_close(uint32_t fd)
 void flexsc__moved_close_range(uint32_t first, uint32_t last);
 
 /*
- * How many heirs are moving calls: they have looked at the count, and the kernel hasn't
- * the new request yet, which looks the number up again.
+ * The number of heirs that are moving calls. Between an heir's look at the count of
+ * closings and its submission, the new request has no file: the kernel looks the
+ * descriptor's number up when it takes the request.
  *
- * M5: an heir counts itself, then looks at the count of closings. M6: a user thread
- * counts a closing, then waits until no heir is counted, then closes. All are
- * sequentially consistent, so either the heir sees the closing, or the user thread waits
- * until the request has its file.
+ * M5: an heir adds itself, then reads the count of closings. M6: a user thread counts a
+ * closing, then waits until no heir is left, then closes. All are sequentially
+ * consistent, so either the heir sees the closing, or the user thread waits until the
+ * request has its file.
  */
 extern _Atomic uint32_t flexsc__moved_heirs;
 
@@ -88,7 +89,7 @@ static inline void moved_settle(void)
 		flexsc__moved_wait_for_heirs();
 }
 
-/* Heirs only, before they move calls, and when the new requests are submitted. */
+/* Heirs only: before the first call is moved; when the new requests are submitted. */
 void flexsc__moved_begin(void);
 void flexsc__moved_end(void);
 

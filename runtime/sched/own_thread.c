@@ -25,12 +25,13 @@ static struct birth *own_birth_on(void *stack)
 
 /*
  * Threads of the runtime's that were made, and those that have left libc's count. "made"
- * grows after libc has counted the thread, and "left" before libc's count falls. So the
- * difference is how many of them libc counts, or too few while a thread is "unsettled".
+ * grows after libc has counted the thread, and "left" before libc's count falls. While a
+ * thread is between its two counts it is "unsettled". If none is, libc counts made - left
+ * of the runtime's threads; otherwise it may count more.
  */
 static _Atomic unsigned int made, left, unsettled;
 
-/* How often to look whether all are settled, in ns. */
+/* Time between two looks whether all are settled, in ns. */
 #define LOOK_NS		20000
 
 /*
@@ -96,7 +97,7 @@ static void join_count(void)
 		atomic_fetch_add(threads, 1);
 }
 
-/* A thread may lose its processor between two counts. */
+/* This may take long: a thread may lose its processor between its two counts. */
 static void wait_until_settled(void)
 {
 	const struct timespec moment = { 0, LOOK_NS };

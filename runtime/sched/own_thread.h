@@ -21,8 +21,8 @@ int flexsc__own_service(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /*
  * Does libc count threads other than the calling one and the runtime's own? libc counts
- * the calling thread. May be true by mistake while a thread of the runtime's ends. Waits
- * for threads of the runtime's that just begin.
+ * the calling thread. Waits for threads of the runtime's that are just being made or
+ * counted. May be true by mistake while one ends.
  */
 bool flexsc__own_others(void);
 

@@ -5,18 +5,18 @@
 #include <string.h>
 
 #define LONGEST		15	/* bytes of any instruction */
-#define PREFIXES	3	/* more are unlisted */
+#define PREFIXES	3	/* with more, the length isn't looked up */
 
 /* What follows an opcode. */
 enum {
-	MODRM = 1,	/* a ModRM byte, and what belongs to that */
+	MODRM = 1,	/* a ModRM byte, perhaps with SIB and displacement */
 	BYTE = 2,	/* an immediate value of a byte */
-	FULL = 4,	/* one of 4 bytes, or 2 with an operand-size prefix */
-	JUMP = 8,	/* that value is the distance of a jump or call */
-	TEST = 16,	/* the value is there if ModRM has 0 or 1 as its register */
-	BARE = 32,	/* if ModRM has another register than 0: not listed here */
+	FULL = 4,	/* an immediate value of 4 bytes, or 2 with prefix 66 */
+	JUMP = 8,	/* the value is the distance of a jump or call */
+	TEST = 16,	/* the value follows only if ModRM's register is 0 or 1 */
+	BARE = 32,	/* unlisted unless ModRM's register is 0 */
 	WIDE = 64,	/* the value has 8 bytes with REX.W */
-	UNLISTED = 128,	/* or no opcode: a prefix, REX, the first byte of two */
+	UNLISTED = 128,	/* not in the table; also for prefixes, REX and 0f */
 };
 
 static const uint8_t traits[] = {

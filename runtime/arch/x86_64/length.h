@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long an instruction is: for those that compilers use most, whose length
- * follows from a table of opcodes. A decoder that knows all instructions takes some
- * 30 times as long.
+ * The lengths of those instructions that compilers use most, from a table of opcodes. A
+ * decoder for all instructions takes some 30 times as long.
  */
 #ifndef FLEXSC_RUNTIME_LENGTH_H
 #define FLEXSC_RUNTIME_LENGTH_H
@@ -10,10 +9,10 @@
 #include <stdint.h>
 
 /*
- * The length of the instruction at "at", whose bytes end before "end". 0: another
- * decoder has to find it. If the instruction jumps or calls by a distance, *target is
- * set to its target. The bytes may be no instruction at all: then any length is
- * returned.
+ * The length of the instruction at "at". No byte from "end" on is read. 0: another decoder
+ * has to find the length, because the table lacks the instruction or "end" is too close.
+ * If the instruction jumps or calls by a distance, *target becomes its target. If the
+ * bytes aren't an instruction, the length may be any.
  */
 unsigned int flexsc__length(const uint8_t *at, const uint8_t *end,
 			    const uint8_t **target);
