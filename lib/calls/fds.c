@@ -227,7 +227,7 @@ bool flexsc__fds_find_nonblock(uint32_t fd)
 			    ask_waits) & FD_NEVER_WAITS;
 }
 
-/* The descriptor's file has changed: drop the facts of others that may mean it. */
+/* The file has changed: drop these facts of other descriptors that may mean it. */
 static void fds_change_file(uint32_t fd, uint32_t facts)
 {
 	uint32_t end = atomic_load(&asked_end);

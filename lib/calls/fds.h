@@ -5,7 +5,9 @@
  * io_uring differs from a plain call on some descriptors:
  *
  *	O_NONBLOCK	io_uring waits; the plain call returns -EAGAIN
- *	SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT	io_uring ignores them
+ *	SO_RCVTIMEO	io_uring ignores it
+ *	SO_SNDTIMEO	the same
+ *	SO_RCVLOWAT	the same
  *	a local socket	io_uring sends an empty datagram if the queue was full at first
  *	a pipe		io_uring reads it where pread() returns -ESPIPE
  *	a position	io_uring moves it without the lock that keeps two plain calls

@@ -3,7 +3,7 @@
  * Calls that may wait for others, made without waiting. Any thread.
  *
  * A call is parked in an epoll set only if it would wait. poll(2) alone doesn't show
- * that: read(2) of a descriptor that is open for writing only fails at once, while
+ * that: on a descriptor that is open only for writing, read(2) fails at once, though
  * poll(2) reports nothing to read. So the call itself is made, with a flag that keeps it
  * from waiting, where the kernel has one.
  */

@@ -38,13 +38,13 @@ void flexsc__adopt_results(struct flexsc_loop *loop);
 /*
  * Heir: take a cb's call or timer away from the loop, without running its callback.
  * False: the call stays, because it may have an effect before flexsc__adopt_revoke(). A
- * call whose request is armed in the kernel is taken only if "armed" is true: the caller
- * knows that such a call may be made once more. *ns becomes what is left of the time
- * limit, or 0 without one.
+ * call whose request is armed in the kernel is taken only with "armed", by which the
+ * caller declares that the call may be made once more. *ns becomes what is left of the
+ * time limit, or 0 without one.
  *
- * cb->ret becomes 0. If the owner had begun to cancel the call, cb->ret becomes the
- * result, -ECANCELED or -ETIME, and the caller runs the callback: the owner's loop would
- * report the result only after the owner's return.
+ * cb->ret becomes 0, or the result if the owner had begun to cancel the call: -ECANCELED
+ * or -ETIME. Then the caller runs the callback. The owner's loop would report the result
+ * only after the owner's return.
  */
 bool flexsc__adopt_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			bool armed, uint64_t *ns);

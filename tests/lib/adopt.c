@@ -80,7 +80,7 @@ static void *be_stuck(void *arg)
 	flexsc__adopt_revoke(owner.loop);
 	CHECK_EQ(sem_post(&owner.over), 0);
 	CHECK_EQ(sem_wait(&owner.ends), 0);
-	/* It can be used again, until it is empty. */
+	/* The loop can be used again, until it is empty. */
 	CHECK_EQ(DO(owner.loop, SYS_getpid), getpid());
 	CHECK_EQ(flexsc_loop_run(owner.loop), 0);
 	CHECK_EQ(flexsc_loop_destroy(owner.loop), 0);
@@ -218,7 +218,7 @@ TEST(an_heir_ends_the_calls_that_its_ward_cancelled)
 			CHECK_EQ(ns, 0);
 			reads[i].cb.callback(&reads[i].cb);
 		}
-	/* What can't be taken completes by itself. */
+	/* Calls that can't be taken complete by themselves. */
 	while (runs_of(reads, READS) < READS) {
 		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
 		flexsc__adopt_results(owner.loop);
