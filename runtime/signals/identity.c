@@ -46,8 +46,8 @@ void flexsc__identity_changed(struct carrier *c)
 	/* N3: after "changed"; pairs with N4. */
 	atomic_fetch_add(&changes, 1);
 	/*
-	 * The last carrier to change finds all changed. Others may have changed for
-	 * fewer calls than this one, so the test is for the first call that is new here.
+	 * The last carrier to change finds all changed. Other carriers may have changed
+	 * for fewer calls, so the test is for the first call that is new to this one.
 	 */
 	if (all_changed(before + 1))
 		futex_wake_all(&changes);
