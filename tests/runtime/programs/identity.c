@@ -363,7 +363,7 @@ TEST(a_change_of_user_wakes_each_thread_few_times)
 	for (int i = 0; i < CALLS; i++)
 		CHECK_EQ(seteuid(geteuid()), 0);
 	after = switches();
-	test_note("%ld", after - before);
+	test_note("%ld voluntary context switches", after - before);
 	CHECK(after - before <= MOST * THREADS * CALLS);
 	CHECK_EQ(close(p[1]), 0);
 	for (int i = 0; i < THREADS; i++)
