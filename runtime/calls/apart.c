@@ -8,6 +8,7 @@
 #include "apart.h"
 
 #include <asm/prctl.h>
+#include <linux/close_range.h>
 #include <linux/ioprio.h>
 #include <linux/keyctl.h>
 #include <linux/mempolicy.h>
@@ -113,6 +114,8 @@ static enum apart sets_apart(const struct uthread *u, long nr,
 	case SYS_iopl:
 	case SYS_ioperm:
 		return APART_ROOTED;
+	case SYS_close_range:
+		return a[2] & CLOSE_RANGE_UNSHARE ? APART_ROOTED : APART_NOT;
 	case SYS_seccomp:
 		/* Others only ask. */
 		return a[0] == SECCOMP_SET_MODE_STRICT ||

@@ -2,6 +2,7 @@
 #include "hook.h"
 
 #include <errno.h>
+#include <linux/close_range.h>
 #include <linux/flexsc.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -53,10 +54,27 @@ static long close_others(const uint64_t a[6])
 		while (own <= last && !fds_is_own((uint32_t)own))
 			own = flexsc__fds_next(own + 1, last);
 		if (own > first)
-			ret = raw_syscall(SYS_close_range, first, own - 1, a[2],
-					  0, 0, 0);
+			ret = raw_syscall(SYS_close_range, first, own - 1, 0, 0,
+					  0, 0);
 	}
 	return ret;
+}
+
+/*
+ * The same in a table of u's own. u gets the table first, by a call that closes nothing,
+ * and stays at home for it. Without another thread it keeps the table that it has, and
+ * the runtime needs its descriptors there.
+ */
+static long close_others_alone(struct uthread *u, const uint64_t a[6])
+{
+	const struct flexsc_entry nothing = {
+		.nr = SYS_close_range,
+		.args = { UINT32_MAX, UINT32_MAX, CLOSE_RANGE_UNSHARE },
+	};
+	const uint64_t others[6] = { a[0], a[1] };
+	long ret = flexsc__way_make(u, SYS_close_range, &nothing);
+
+	return ret ? ret : close_others(others);
 }
 
 static bool closes_own(long nr, const uint64_t a[6])
@@ -244,8 +262,9 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		flexsc__closing_each(nr, entry.args, hold);
 	}
 	flexsc__fds_note(&entry);
-	if (nr == SYS_close_range && a[0] <= a[1] && !a[2])
-		ret = close_others(a);
+	if (nr == SYS_close_range && a[0] <= a[1] &&
+	    !(a[2] & ~(uint64_t)CLOSE_RANGE_UNSHARE))
+		ret = a[2] ? close_others_alone(u, a) : close_others(a);
 	else
 		ret = flexsc__way_make(u, nr, &entry);
 	signo = raised(nr, a, ret);

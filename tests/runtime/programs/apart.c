@@ -4,6 +4,7 @@
  * kernel thread that has it.
  */
 #define _GNU_SOURCE
+#include <linux/close_range.h>
 #include <linux/keyctl.h>
 #include <linux/mempolicy.h>
 #include <linux/perf_event.h>
@@ -130,6 +131,11 @@ static void has_descriptors(void)
 	unshare(CLONE_FILES);
 }
 
+static void closes_descriptors_of_its_own(void)
+{
+	syscall(SYS_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE);
+}
+
 static void has_a_personality(void)
 {
 	personality(0);
@@ -164,6 +170,7 @@ static const struct {
 	{ "prctl, dispatch", dispatches_calls },
 	{ "unshare, FS", has_a_folder },
 	{ "unshare, FILES", has_descriptors },
+	{ "close_range, UNSHARE", closes_descriptors_of_its_own },
 	{ "personality", has_a_personality },
 	{ "ioperm", has_ports },
 	{ "setfsuid", has_an_identity },
@@ -279,6 +286,40 @@ static void *count(void *arg)
 TEST(a_thread_counts_all_that_it_computes)
 {
 	join(start(count, NULL));
+}
+
+/* Descriptors of its own. */
+
+static void *close_all_alone(void *arg)
+{
+	int p[2];
+	char c;
+
+	CHECK_EQ(becomes_carried(), preloaded());
+	CHECK_EQ(syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_UNSHARE), 0);
+	CHECK_EQ(pipe(p), 0);
+	CHECK(p[0] >= 3);
+	for (int i = 0; i < 10; i++) {
+		CHECK_EQ(write(p[1], "x", 1), 1);
+		wait_somewhere();
+		CHECK_EQ(read(p[0], &c, 1), 1);
+	}
+	return arg;
+}
+
+/* Other threads keep theirs, and the runtime its rings. */
+TEST(a_thread_closes_descriptors_that_others_keep)
+{
+	int p[2];
+	char c;
+
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	join(start(close_all_alone, NULL));
+	CHECK_EQ(write(p[1], "y", 1), 1);
+	CHECK_EQ(read(p[0], &c, 1), 1);
+	join(start(leave, NULL));
+	close(p[0]);
+	close(p[1]);
 }
 
 /* A ring for each thread. */
