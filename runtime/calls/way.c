@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
 #include "affinity.h"
 #include "apart.h"
@@ -106,13 +107,28 @@ static bool is_impatient(long nr, const struct table_row *row,
 }
 
 /*
+ * Is the call a connect() to a local socket? It waits while the listener's queue is
+ * full, which poll(2) doesn't report. A worker of io_uring's that waits may connect the
+ * socket while the carrier is stuck, and a second connect() would fail.
+ */
+static bool connects_locally(long nr, const uint64_t a[6])
+{
+	const struct sockaddr *address = flexsc__arg_pointer(a[1]);
+
+	return nr == SYS_connect && a[2] >= sizeof(address->sa_family) &&
+	       peek_can_read(a[1], sizeof(address->sa_family)) &&
+	       address->sa_family == AF_UNIX;
+}
+
+/*
  * Would the loop need a syscall thread that waits for the call, or io_uring a worker?
  * The user thread's home can wait just as well, and one kernel thread less is needed.
  */
-static bool takes_a_thread(long nr, const struct table_row *row)
+static bool takes_a_thread(long nr, const struct table_row *row,
+			   const uint64_t a[6])
 {
 	return (row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls)) ||
-	       nr == SYS_splice || nr == SYS_tee;
+	       nr == SYS_splice || nr == SYS_tee || connects_locally(nr, a);
 }
 
 /*
@@ -159,7 +175,7 @@ static long may_wait(struct uthread *u, const struct table_row *row,
 		return flexsc__call_exposed(u, nr, a);
 	if (flexsc__unpolled((unsigned int)nr, (const __u64 *)a))
 		return flexsc__call_attempt(u, nr, a);
-	if (takes_a_thread(nr, row) || keeps_a_thread(nr, row, a))
+	if (takes_a_thread(nr, row, a) || keeps_a_thread(nr, row, a))
 		return flexsc__call_attempt(u, nr, a);
 	return flexsc__parts_post(u, entry);
 }

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "lib/base/syscall.h"
@@ -793,6 +794,50 @@ TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60
 	accept_by((void *)(long)second);
 	CHECK_EQ(close(fd), 0);
 	CHECK_EQ(close(first), 0);
+}
+
+/*
+ * A connect() to a local socket waits for a place in the listener's queue. The call
+ * isn't made a second time, because the socket may be connected by then.
+ */
+static struct sockaddr_un local = { .sun_family = AF_UNIX };
+static socklen_t local_size;
+
+static void *connect_locally(void *arg)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	CHECK(fd >= 0);
+	usleep(100);
+	CHECK_EQ(connect(fd, (struct sockaddr *)&local, local_size), 0);
+	CHECK_EQ(close(fd), 0);
+	return arg;
+}
+
+TEST_LIMIT(connections_to_a_local_socket_are_made_while_a_call_hangs, 60)
+{
+	enum { CONNECTORS = 8 };
+	pthread_t connectors[CONNECTORS], hanging;
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	/* The kernel chooses a name. */
+	CHECK_EQ(bind(fd, (struct sockaddr *)&local, sizeof(local.sun_family)), 0);
+	CHECK_EQ(listen(fd, 0), 0);
+	local_size = sizeof(local);
+	CHECK_EQ(getsockname(fd, (struct sockaddr *)&local, &local_size), 0);
+	join(start(connect_locally, NULL));
+	for (int i = 0; i < CONNECTORS; i++)
+		connectors[i] = start(connect_locally, NULL);
+	await_quiet();
+	begin_to_hang(&hanging, 1);
+	settle();
+	for (int i = 0; i < CONNECTORS + 1; i++)
+		CHECK_EQ(close(accept(fd, NULL, NULL)), 0);
+	for (int i = 0; i < CONNECTORS; i++)
+		join(connectors[i]);
+	CHECK(!hangs[0].expired);
+	let_go(&hanging, 1);
+	CHECK_EQ(close(fd), 0);
 }
 
 /*
