@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -75,6 +76,7 @@ class Step:
     tally: Tally
     tree: str = ""  # a step that builds alike, whose directory it shares
     nice: tuple[str, ...] = ()  # how it gives way to the steps beside it
+    processor: float = 0.0  # seconds that its commands used, and their children
 
     @property
     def build(self) -> Path:
@@ -93,21 +95,20 @@ class Step:
         """The same, to learn its status: None if it had to be killed."""
         with self.log.open("a") as log:
             print("$", *command, file=log, flush=True)
-            try:
-                done = subprocess.run(
-                    [*self.nice, *map(str, command)],
-                    cwd=ROOT,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, **(env or {})},
-                    timeout=limit,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired:
+            process = subprocess.Popen(
+                [*self.nice, *map(str, command)],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
+            )
+            ended = ends_within(process, limit)
+            self.processor += reap(process)
+            if not ended:
                 print(f"no end within {limit} s", file=log)
                 return None
-        return done.returncode
+        return process.returncode
 
     def check(self, *command: str | Path, env: dict[str, str] | None = None) -> bool:
         """Run a command that is a test of its own."""
@@ -175,6 +176,28 @@ class Step:
             self.tally.failed += 1
 
 
+def ends_within(process: subprocess.Popen[bytes], limit: float) -> bool:
+    """Wait, and kill it at the limit; it is left for reap()."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        if select.select([descriptor], [], [], limit)[0]:
+            return True
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def reap(process: subprocess.Popen[bytes]) -> float:
+    """The processor seconds of this process and of the children that it reaped.
+
+    Popen.wait() drops them, so it must not run before.
+    """
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
 def tool(name: str) -> Path:
     return VENV / "bin" / name
 
@@ -221,7 +244,7 @@ def lint(step: Step) -> None:
         "-Iinclude",
         "-Iinclude/uapi",
         "lib",
-        "send",
+        "events",
     )
     kernel_module(step)
     if not python_tools(step):
@@ -317,13 +340,23 @@ def release(step: Step) -> None:
     )
 
 
+@dataclass
+class Found:
+    """What one run of pytest found."""
+
+    ok: bool
+    said: str
+    report: Path
+    processor: float
+
+
 def pytest(
     step: Step,
     name: str,
     words: Sequence[str | Path],
     env: dict[str, str] | None = None,
-) -> tuple[bool, str, Path]:
-    """Tests that the words name: whether they pass, what pytest says, its report."""
+) -> Found:
+    """Run the tests that the words name; several threads may do so for a step."""
     report = step.build / f"pytest-{name}.xml"
     report.unlink(missing_ok=True)
     part = Step(step.name, OUT / f"{step.name}-{name}.log", Tally())
@@ -337,7 +370,17 @@ def pytest(
         *words,
         env={**(env or {}), "FLEXSC": str(step.build / "cmd" / "flexsc")},
     )
-    return ok, part.log.read_text(errors="replace"), report
+    return Found(ok, part.log.read_text(errors="replace"), report, part.processor)
+
+
+def conclude(step: Step, found: Sequence[Found]) -> None:
+    """Count these, and log what failed last, where it is seen."""
+    with step.log.open("a") as log:
+        for one in sorted(found, key=lambda one: not one.ok):
+            log.write(one.said)
+    for one in found:
+        step.processor += one.processor
+        step.count(one.report, one.ok)
 
 
 def python(step: Step) -> None:
@@ -364,13 +407,7 @@ def python(step: Step) -> None:
     parts |= {path.stem: [path] for path in alone}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = [pool.submit(pytest, step, name, paths) for name, paths in parts.items()]
-        found = [future.result() for future in done]
-    # What failed is last, where it is seen.
-    with step.log.open("a") as log:
-        for _, said, _ in sorted(found, key=lambda part: not part[0]):
-            log.write(said)
-    for ok, _, report in found:
-        step.count(report, ok)
+        conclude(step, [future.result() for future in done])
 
 
 def others(step: Step, *words: str | Path) -> None:
@@ -472,10 +509,7 @@ def cut_clients(step: Step, env: dict[str, str]) -> None:
         return
     tests = ROOT / "study" / "tests" / "test_webserver.py"
     words = ("-k", "come_and_go and not carried", tests)
-    ok, said, report = pytest(step, "webserver", words, env)
-    with step.log.open("a") as log:
-        log.write(said)
-    step.count(report, ok)
+    conclude(step, [pytest(step, "webserver", words, env)])
 
 
 def address(step: Step) -> None:
@@ -633,7 +667,8 @@ def run(name: str) -> tuple[Tally, list[str]]:
     tally = step.tally
     print(
         f"{name:8} {tally.passed:5} passed {tally.failed:3} failed "
-        f"{tally.skipped:3} skipped {time.monotonic() - begin:6.1f} s",
+        f"{tally.skipped:3} skipped {time.monotonic() - begin:6.1f} s "
+        f"{step.processor:6.1f} s of processors",
         flush=True,
     )
     if not tally.failed:
