@@ -466,7 +466,7 @@ void flexsc__pool_destroy(struct flexsc_loop *loop)
 	if (!pool)
 		return;
 	lock(&pool->lock);
-	pool->stopping = true;
+	atomic_store_explicit(&pool->stopping, true, memory_order_relaxed);
 	for (uint32_t i = pool->idle; i != NONE; i = pool_thread(pool, i)->next) {
 		atomic_store_explicit(&pool_thread(pool, i)->bell, 1,
 				      memory_order_release);

@@ -108,7 +108,7 @@ struct pool {
 	 */
 	bool making;
 	_Atomic uint32_t unborn;	/* all that are to be made; read without lock */
-	bool stopping;
+	_Atomic bool stopping;	/* a thread that spins reads it without lock */
 	int signo;
 	bool pinned;
 	cpu_set_t cores;

@@ -350,6 +350,7 @@ static void thread_spin(struct pool *pool)
 		return;
 	until = time_monotonic() + us * 1000;
 	while (!atomic_load_explicit(&pool->backlog, memory_order_relaxed) &&
+	       !atomic_load_explicit(&pool->stopping, memory_order_relaxed) &&
 	       time_monotonic() < until)
 		cpu_relax();
 }
