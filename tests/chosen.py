@@ -1,5 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Of tests that take long, those that run.py runs."""
+"""Of tests that take long, those that run.py runs, with --all and without."""
+
+# Files of pytest that only --all runs: further programs under flexsc run, which find
+# little that Apache and Python don't; and the study's, but for its units.
+LONG_FILES = (
+    "test_run_bind",
+    "test_run_mariadb",
+    "test_run_memcached",
+    "test_run_systemd",
+    "test_bench",
+    "test_flexbench_overload",
+    "test_flexbench_report",
+    "test_load",
+    "test_overload",
+    "test_report",
+    "test_study_cores",
+    "test_study_workload",
+    "test_webserver",
+    "test_webserver_work",
+)
 
 # Of others' tests those that are quick, and of everything some. sem_post/8-1 lets
 # two processes race, and expects that the one of higher priority wins.
@@ -18,10 +37,22 @@ PEERS = (
     "libuv/(tcp_(ping|open|conn|oob|shut)|udp_(send|open|conn)|getaddrinfo)",
 )
 
+# Without --all.
+FEW_PEERS = (
+    "posix/pthread_(create/(1-[1-4]|3)|join/[12]|detach/1|cancel/[13]|barrier_wait/1)",
+    "posix/pthread_(cond_(wait|signal/[12]-1)|mutex_lock|key_create|once|sigmask)",
+    "posix/(sem_(wait|timedwait)|sigwait|sigsuspend|fork/[1-4]-|nanosleep/1)",
+)
+
 # Of each assertion one test. Those with a known failure wait until they are ended.
 SIGNALS = (
     "signals/sig(queue|wait/[1-357]|waitinfo|timedwait|suspend/4|pending|procmask)",
     "signals/sigaction/([1-8]|1[1-37-9]|2[0-9]|30)-1$",
+)
+
+FEW_SIGNALS = (
+    "signals/sig(queue/1|wait/1|waitinfo/1|timedwait/1)",
+    "signals/sigaction/1-1$",
 )
 
 # Those that need no clock: a guest's runs unevenly.
@@ -61,6 +92,28 @@ GUEST = (
     "send-many",
     "send-notify",
     "send-signal",
+)
+# Without --all: the rights, the ends of threads and processes, and calls of each
+# kind, on one kernel.
+FEW_GUEST = (
+    "kmod-dying",
+    "kmod-filtered",
+    "kmod-fuzz",
+    "kmod-interface",
+    "kmod-leaving",
+    "kmod-owner",
+    "kmod-rights",
+    "kmod-send",
+    "kmod-serve",
+    "kmod-upcall",
+    "conformance-chain",
+    "conformance-multishot",
+    "conformance-posting",
+    "conformance-results_file",
+    "conformance-results_other",
+    "conformance-results_socket",
+    "send-delivery",
+    "send-notify",
 )
 # What hardly depends on the kernel takes its time on one: a further kernel costs
 # four guests.

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Run all tests, step by step in two lanes, and count them.
+"""Run the tests, step by step in two lanes, and count them.
 
-    tests/run.py [STEP...]
+    tests/run.py [--all] [STEP...]
 
-Without arguments every step runs, in the order of STEPS below. A step builds
-what it needs under build-test/, in a directory of its own or in that of a step
-that builds alike. Output goes to build-test/STEP.log and is shown when a step
+Without a STEP every step runs, in the order of STEPS below. Without --all a step
+leaves out what repeats other tests under other conditions, or takes long for what it
+finds: tests of the suite "long" in the meson.build files, the files and lists in
+chosen.py, and what Step.all decides here. A step builds what it needs under
+build-test/, in a directory of its own or in that of a step that builds alike. Output goes to build-test/STEP.log and is shown when a step
 fails. The last line printed is "N passed, N failed".
 """
 
@@ -27,7 +29,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chosen import CROSS_GUEST, GUEST, ONCE, PEERS, SIGNALS
+from chosen import (
+    CROSS_GUEST,
+    FEW_GUEST,
+    FEW_PEERS,
+    FEW_SIGNALS,
+    GUEST,
+    LONG_FILES,
+    ONCE,
+    PEERS,
+    SIGNALS,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build-test"
@@ -74,6 +86,7 @@ class Step:
     name: str
     log: Path
     tally: Tally
+    all: bool = False  # --all was given
     tree: str = ""  # a step that builds alike, whose directory it shares
     nice: tuple[str, ...] = ()  # how it gives way to the steps beside it
     processor: float = 0.0  # seconds that its commands used, and their children
@@ -158,6 +171,7 @@ class Step:
             "--no-rebuild",
             # They wait more than they compute.
             f"--num-processes={(os.cpu_count() or 1) + 1}",
+            *([] if self.all else ["--no-suite=long"]),
             *options,
             env=env,
         )
@@ -383,6 +397,16 @@ def conclude(step: Step, found: Sequence[Found]) -> None:
         step.count(one.report, one.ok)
 
 
+def python_files(everything: bool) -> list[Path]:
+    """The files of tests, without the long ones unless everything is wanted."""
+    folders = (ROOT / "tests", ROOT / "study" / "tests")
+    files = sorted(path for one in folders for path in one.rglob("test_*.py"))
+    unknown = set(LONG_FILES) - {path.stem for path in files}
+    if unknown:
+        raise LookupError(f"chosen.py: no such file of tests: {min(unknown)}")
+    return [path for path in files if everything or path.stem not in LONG_FILES]
+
+
 def python(step: Step) -> None:
     """The generator, the harness, and the commands as their users see them.
 
@@ -392,8 +416,7 @@ def python(step: Step) -> None:
     if not python_tools(step) or not step.setup():
         step.tally.failed += 1
         return
-    folders = (ROOT / "tests", ROOT / "study" / "tests")
-    files = sorted(path for one in folders for path in one.rglob("test_*.py"))
+    files = python_files(step.all)
     serve = [path for path in files if path.stem.startswith("test_serve")]
     alone = [
         path
@@ -441,7 +464,7 @@ def peers(step: Step) -> None:
         return
     others(
         step,
-        f"--filter=^({'|'.join(PEERS)})",
+        f"--filter=^({'|'.join(PEERS if step.all else FEW_PEERS)})",
         "--known=tests/runtime/suites/known.txt",
         "--",
         step.build / "cmd" / "flexsc",
@@ -451,7 +474,7 @@ def peers(step: Step) -> None:
         step,
         "--suite=signals",
         f"--build={step.build}",
-        f"--filter=^({'|'.join(SIGNALS)})",
+        f"--filter=^({'|'.join(SIGNALS if step.all else FEW_SIGNALS)})",
         "--known=tests/runtime/suites/known-signals.txt",
         "--",
         "env",
@@ -491,6 +514,9 @@ def qemu(step: Step) -> None:
     if not step.setup():
         step.tally.failed += 1
         return
+    if not step.all:
+        guests(step, "suite.py", "--source=release", *FEW_GUEST)
+        return
     guests(step, "suite.py", f"--once={ONCE}", *GUEST)
     guests(step, "bases.py")
 
@@ -527,7 +553,8 @@ def address(step: Step) -> None:
         env=env,
         target=TESTED,
     )
-    cut_clients(step, env)
+    if step.all:
+        cut_clients(step, env)
 
 
 def thread(step: Step) -> None:
@@ -542,11 +569,13 @@ def thread(step: Step) -> None:
         env=env,
         target=TESTED,
     )
+    if not step.all:
+        return
     # A server ends without joining its threads.
     cut_clients(step, {"TSAN_OPTIONS": "halt_on_error=1:report_thread_leaks=0"})
 
 
-CLANG = ("-Dfuzzers=true",)
+CLANG = ["-Dfuzzers=true"]
 
 
 def fuzz(step: Step) -> None:
@@ -558,27 +587,55 @@ def fuzz(step: Step) -> None:
         return
     step.check(
         step.build / target,
-        "-runs=500000",
+        f"-runs={500000 if step.all else 100000}",
         "-seed=1",
         "-max_len=8192",
         "-print_final_stats=1",
     )
 
 
+def changed() -> list[Path] | None:
+    """The C files that differ from where this branch left main; None: no history."""
+    names = ("--name-only", "--diff-filter=d")
+    for base in ("--merge-base origin/main", "HEAD~1"):
+        done = subprocess.run(
+            ["git", "diff", *names, *base.split(), "--", "*.c"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0 and done.stdout:
+            return [ROOT / name for name in done.stdout.splitlines()]
+    return None if done.returncode else []
+
+
 def clang(step: Step) -> None:
     """The other compiler's warnings, and clang-tidy's.
 
-    Its analyzer takes as long as all of the rest: it looks at the library.
+    Its analyzer takes as long as all of the rest: it looks at the library, and of
+    that only at what changed unless all is wanted.
     """
-    if not step.setup(*CLANG, env={"CC": "clang"}):
+    options = CLANG
+    if not step.all:
+        step.tree, options = "clang-product", ["-Dtests=false", "-Doptimization=0"]
+    if not step.setup(*options, env={"CC": "clang"}):
         step.tally.failed += 1
         return
     tidy = ("run-clang-tidy", "-quiet", "-p", step.build)
-    sources = [*(ROOT / "lib").rglob("*.c"), *(ROOT / "events").rglob("*.c")]
-    step.check(*tidy, *sorted(sources))
-    folders = ("cmd", "serve", "bench", "study")
-    commands = sorted(p for name in folders for p in (ROOT / name).rglob("*.c"))
-    step.check(*tidy, "-checks=-clang-analyzer-*", *commands)
+    wanted = None if step.all else changed()
+    if wanted is None and not step.all:
+        print("clang: clang-tidy skipped: there is no revision to compare with")
+        step.tally.skipped += 1
+        return
+    for folders, words in (
+        (["lib", "events"], []),
+        (["cmd", "serve", "bench", "study"], ["-checks=-clang-analyzer-*"]),
+    ):
+        paths = sorted(p for one in folders for p in (ROOT / one).rglob("*.c"))
+        paths = [path for path in paths if wanted is None or path in wanted]
+        if paths:
+            step.check(*tidy, *words, *paths)
 
 
 def aarch64(step: Step) -> None:
@@ -605,6 +662,11 @@ cpu = 'aarch64'
 endian = 'little'
 """
     )
+    if not step.all:
+        step.tree = "aarch64-product"
+        ok = step.setup(f"--cross-file={cross}", "-Dtests=false")
+        step.tally.add(Tally(passed=int(ok), failed=int(not ok)))
+        return
     step.built_and_tested(
         f"--cross-file={cross}",
         test=("--timeout-multiplier=5", "--suite=emulated"),
@@ -658,10 +720,10 @@ def failures(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if FAILURE.match(line)][:NAMED]
 
 
-def run(name: str) -> tuple[Tally, list[str]]:
+def run(name: str, everything: bool) -> tuple[Tally, list[str]]:
     log = OUT / f"{name}.log"
     log.write_text("")
-    step = Step(name, log, Tally(), nice=BESIDE.get(name, ()))
+    step = Step(name, log, Tally(), everything, nice=BESIDE.get(name, ()))
     begin = time.monotonic()
     STEPS[name](step)
     tally = step.tally
@@ -686,10 +748,6 @@ def lanes_of(names: list[str]) -> list[list[str]]:
     ]
 
 
-def run_all(names: list[str]) -> list[tuple[Tally, list[str]]]:
-    return [run(name) for name in names]
-
-
 def heed_signals() -> None:
     """Programs begin with the default action of signals that nohup(1) or a shell's
     background ignores, as tests send them. This program goes on ignoring them.
@@ -699,8 +757,10 @@ def heed_signals() -> None:
             signal.signal(number, lambda *_: None)
 
 
-def main(names: list[str]) -> int:
+def main(words: list[str]) -> int:
     heed_signals()
+    everything = "--all" in words
+    names = [word for word in words if word != "--all"]
     unknown = [name for name in names if name not in STEPS]
     if unknown:
         print(f"run.py: no step {unknown[0]!r}; there are: {', '.join(STEPS)}")
@@ -710,7 +770,10 @@ def main(names: list[str]) -> int:
     failed: list[str] = []
     begin = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
-        lanes = pool.map(run_all, lanes_of(names or list(STEPS)))
+        lanes = pool.map(
+            lambda lane: [run(name, everything) for name in lane],
+            lanes_of(names or list(STEPS)),
+        )
         for tally, named in (found for lane in lanes for found in lane):
             total.add(tally)
             failed += named

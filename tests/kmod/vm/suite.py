@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Test the kernel module in virtual machines.
 
-    suite.py --build DIR --work DIR [--kernel VERSION]... [PROGRAM...]
+    suite.py --build DIR --work DIR [--source SOURCE] [--kernel VERSION]...
+        [PROGRAM...]
     suite.py --machine aarch64 --libraries DIR ...
 
 Builds the module for each kernel whose headers are installed (Debian's package
 linux-headers-VERSION), for the newest of the release's backports and for that of
-the next release's, fetches their images, and runs test programs of the build in
+the next release's, or for those of one SOURCE only ("release", "backports", "newest").
+Fetches their images, and runs test programs of the build in
 guests: those of the module's own interface, and the conformance suite with the
 engine "kmod". These are the kernels that packaging/dkms names. For another machine
 than this it cross-builds for the first two, with headers that are fetched, and boots the
@@ -320,12 +322,16 @@ def chosen(
     return [group for group in less if group]
 
 
-def kernels(machine: str, work: Path, total: Tally) -> list[Kernel]:
-    """The release's, and those of backports that can be reached."""
+SOURCES = {"release": release, "backports": backports, "newest": newest}
+
+
+def kernels(machine: str, work: Path, total: Tally, only: str = "") -> list[Kernel]:
+    """The release's, and those of backports that can be reached; or of one source."""
     found: list[Kernel] = []
-    sources = [release, backports]
-    if machine == platform.machine():
-        sources.append(newest)
+    names = [only] if only else ["release", "backports"]
+    if not only and machine == platform.machine():
+        names.append("newest")
+    sources = [SOURCES[name] for name in names]
     with ThreadPoolExecutor(len(sources)) as pool:
         looks = [(find, pool.submit(find, machine, work)) for find in sources]
     for find, look in looks:
@@ -382,6 +388,7 @@ def main() -> int:
     add("--build", type=Path, required=True, help="where the tests are built")
     add("--work", type=Path, required=True, help="for kernels and modules")
     add("--kernel", action="append", default=[], help="only this version")
+    add("--source", choices=SOURCES, default="", help="only its kernels")
     add("--machine", choices=DEBIAN, default=platform.machine())
     add("--libraries", type=Path, action="append", default=[], help="of that machine")
     add("--once", default="$", help="on the first kernel only: programs so named")
@@ -398,7 +405,7 @@ def main() -> int:
     with ThreadPoolExecutor(1) as pool:
         prepared = [
             (kernel, pool.submit(prepare, kernel, work, given.libraries))
-            for kernel in kernels(given.machine, work, total)
+            for kernel in kernels(given.machine, work, total, given.source)
             if not given.kernel or kernel.version in given.kernel
         ]
         if given.kernel and not prepared:
