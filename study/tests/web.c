@@ -665,7 +665,9 @@ static void run_round(const struct manner *manner)
 static void run_rounds(const struct manner *manner,
 		       void (*check)(const struct client *))
 {
-	for (unsigned int round = 0; round < MANY(2000); round++) {
+	const unsigned long rounds = MANY(test_parameter("rounds", 2000));
+
+	for (unsigned long round = 0; round < rounds; round++) {
 		run_round(manner);
 		for (int i = 0; i < CLIENTS; i++) {
 			if (!clients[i]->over)
