@@ -413,10 +413,13 @@ SANDBOX(where_io_uring_kills, false, SECCOMP_RET_KILL_PROCESS)
 SANDBOX(where_all_else_fails, true, SECCOMP_RET_ERRNO | EPERM)
 SANDBOX(where_all_else_kills, true, SECCOMP_RET_KILL_PROCESS)
 
-/* Milliseconds: of a wait, until the filter comes, and before it ends at the latest. */
-#define LIMIT	1000
-#define ENTERED	700
-#define LATE	1600
+/*
+ * Milliseconds: of a wait, until the filter comes, and before it ends at the latest.
+ * One that begins again with its whole time ends after ENTERED + LIMIT.
+ */
+#define LIMIT	2000
+#define ENTERED	1800
+#define LATE	(ENTERED + LIMIT - 100)
 
 static void *poll_in_vain(void *arg)
 {
