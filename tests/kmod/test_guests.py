@@ -109,6 +109,19 @@ def test_a_guest_that_does_not_boot_has_failed(
     assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 2 skipped"
 
 
+def test_a_source_excludes_the_kernels_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in suite.SOURCES:
+        found = [kernels.Kernel(name, tmp_path)]
+        monkeypatch.setattr(suite, name, lambda *_, found=found: found)
+    for name in suite.SOURCES:
+        chosen = suite.kernels(platform.machine(), tmp_path, suite.Tally(), name)
+        assert [kernel.version for kernel in chosen] == [name]
+    every = suite.kernels(platform.machine(), tmp_path, suite.Tally())
+    assert [kernel.version for kernel in every] == list(suite.SOURCES)
+
+
 @pytest.mark.parametrize(
     ("said", "failed"),
     [

@@ -322,16 +322,16 @@ def chosen(
     return [group for group in less if group]
 
 
-SOURCES = {"release": release, "backports": backports, "newest": newest}
+SOURCES = ("release", "backports", "newest")
 
 
 def kernels(machine: str, work: Path, total: Tally, only: str = "") -> list[Kernel]:
     """The release's, and those of backports that can be reached; or of one source."""
     found: list[Kernel] = []
-    names = [only] if only else ["release", "backports"]
-    if not only and machine == platform.machine():
-        names.append("newest")
-    sources = [SOURCES[name] for name in names]
+    all_of_them = dict(zip(SOURCES, (release, backports, newest), strict=True))
+    if machine != platform.machine():
+        del all_of_them["newest"]
+    sources = [all_of_them[only]] if only else list(all_of_them.values())
     with ThreadPoolExecutor(len(sources)) as pool:
         looks = [(find, pool.submit(find, machine, work)) for find in sources]
     for find, look in looks:
