@@ -464,6 +464,8 @@ def peers(step: Step) -> None:
         return
     others(
         step,
+        # libuv has to be built first.
+        *([] if step.all else ["--suite=posix"]),
         f"--filter=^({'|'.join(PEERS if step.all else FEW_PEERS)})",
         "--known=tests/runtime/suites/known.txt",
         "--",

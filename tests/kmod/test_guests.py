@@ -160,6 +160,7 @@ def test_a_program_or_a_kernel_that_is_not_there_is_an_error(
 def test_what_is_chosen_exists() -> None:
     programs = suite.programs_of(suite.GROUPS)
     assert {*chosen.GUEST, *chosen.CROSS_GUEST} <= programs
+    assert set(chosen.FEW_GUEST) <= set(chosen.GUEST)
     once = [
         f"{kind}-{name}"
         for kind, names in re.findall(r"(\w+)-\(([^)]*)\)", chosen.ONCE)
