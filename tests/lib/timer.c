@@ -54,7 +54,7 @@ TEST(timers_fire_once_in_order_and_not_early)
 				CHECK(now_ns() >= timers[k].due);
 	}
 	CHECK(now_ns() - before >= 99 * MS);
-	CHECK(now_ns() - before < 3 * SECOND);
+	CHECK(now_ns() - before < 10 * SECOND);
 	CHECK_EQ(early, 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -95,7 +95,7 @@ TEST(a_timer_of_zero_fires_at_once_but_not_inside)
 	arm(loop, &timed, 0);
 	CHECK_EQ(timed.call.runs, 0);
 	CHECK_EQ(await_call(loop, &timed.call), 0);
-	CHECK(now_ns() - before < SECOND);
+	CHECK(now_ns() - before < 10 * SECOND);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 

@@ -103,7 +103,7 @@ assert sum(results.get() for _ in range(1000)) == sum(n * n for n in range(1000)
 with waiting:
     before = time.monotonic()
     assert not waiting.wait(0.2)
-    assert 0.19 < time.monotonic() - before < 2
+    assert 0.19 < time.monotonic() - before < 10
 print("right")
 sys.exit(7)
 """

@@ -22,8 +22,9 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import Client, Server, Start, command, eventually, request
+from fixtures import PATIENCE, Client, Server, Start, command, eventually, request
 
+BUSY_S = 30  # for hundreds of clients; one by one they would take minutes
 HELLO = bytes(range(256)) * 4
 
 
@@ -39,7 +40,7 @@ def test_a_slow_request_times_out(start: Start) -> None:
             time.sleep(0.15)
             client.send(b"o")
         assert client.read().status == 408
-        assert 0.9 < time.monotonic() - begin < 3
+        assert 0.9 < time.monotonic() - begin < PATIENCE
         client.socket.shutdown(socket.SHUT_WR)
         assert client.closed()
 
@@ -117,19 +118,19 @@ def test_the_grace_ends(start: Start) -> None:
         client.socket.recv(1000)
         begin = time.monotonic()
         assert server.stop() == 0
-        assert 0.9 < time.monotonic() - begin < 3
+        assert 0.9 < time.monotonic() - begin < PATIENCE
     assert any("not over in time" in line for line in server.messages)
 
 
 def test_a_second_signal_ends_at_once(start: Start) -> None:
-    server = start()
+    server = start("--grace", "60")
     with server.client(receive_buffer=4096) as client:
         client.send(request("/big"))
         client.socket.recv(1000)
         server.process.terminate()
         time.sleep(0.2)
         assert server.process.poll() is None
-        assert server.stop(3) == 0
+        assert server.stop(PATIENCE) == 0
 
 
 # Shortages
@@ -234,7 +235,7 @@ def test_a_full_server_refuses_many_at_once(start: Start) -> None:
                 client.send(request("/hello.txt"))
         for client in silent + talking:
             assert client.read().status == 503
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < BUSY_S
 
 
 def test_many_clients_that_stay_are_all_answered(start: Start) -> None:
@@ -252,7 +253,7 @@ def test_many_clients_that_stay_are_all_answered(start: Start) -> None:
         begun = time.monotonic()
         answers = [client.read().status for client in clients]
         assert set(answers) <= {200, 503} and 200 in answers
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < BUSY_S
 
 
 def answers_now(server: Server) -> bool:
