@@ -54,8 +54,9 @@ static int set_path(const char *who, const char *folder)
 	char *path;
 	int err;
 
-	if (asprintf(&path, "%s%s%s", folder, was && *was ? ":" : "",
-		     was ? was : "") < 0)
+	/* In a source tree the package flexstudy has a folder of its own. */
+	if (asprintf(&path, "%s:%s/../study%s%s", folder, folder,
+		     was && *was ? ":" : "", was ? was : "") < 0)
 		return failed(who, ENOMEM);
 	err = setenv("PYTHONPATH", path, 1);
 	free(path);

@@ -5,5 +5,5 @@
 
 int command_report(int argc, char **argv)
 {
-	return flexbench_run(argv[0], "flexbench.report", argv + 1);
+	return flexbench_run(argv[0], "flexstudy.report", argv + 1);
 }

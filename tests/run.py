@@ -275,7 +275,9 @@ def lint(step: Step) -> None:
     step.check(tool("ruff"), "check", *python)
     step.check(tool("ruff"), "format", "--check", *python)
     step.check(tool("mypy"), "--strict", "lib/calls/gensyscalls.py", "tests/run.py")
-    step.check(tool("mypy"), "--strict", "bench/flexbench")
+    packages = {"MYPYPATH": "bench:study"}
+    for folder in ("bench/flexbench", "study/flexstudy"):
+        step.check(tool("mypy"), "--strict", folder, env=packages)
     step.check(tool("mypy"), "--strict", "tests/kmod/vm")
     step.check(tool("mypy"), "--strict", "runtime/counters/flexsc_gdb.py")
     for name in ("floors", "imports", "arrows", "revisions"):

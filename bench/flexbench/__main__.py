@@ -12,35 +12,42 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from . import (
+from flexstudy import (
     apache,
-    calls,
     cost,
     counters,
     counts,
     generator,
-    machine,
     mariadb,
     memory,
-    network,
     nginx,
     overload,
     overload_plan,
+    programs,
+    send,
+    webserver,
+)
+
+from . import (
+    calls,
+    machine,
+    network,
     pair,
     plot,
-    programs,
     quiet,
     reads,
     samples,
-    send,
     serve,
-    study,
     table,
     threads,
     timers,
 )
 from .runner import Plan
-from .samples import UNREADABLE, BenchError, Run
+from .samples import (
+    UNREADABLE,
+    BenchError,
+    Run,
+)
 
 BENCHES: dict[str, ModuleType] = {
     "calls": calls,
@@ -55,7 +62,7 @@ BENCHES: dict[str, ModuleType] = {
     "programs": programs,
     "counts": counts,
     "counters": counters,
-    "study": study,
+    "study": webserver,
     "overload": overload,
     "generator": generator,
 }
@@ -67,7 +74,7 @@ WORDED: dict[str, Callable[[list[str]], object]] = {
     "programs": programs.parse,
     "counts": counts.parse,
     "counters": counters.parse,
-    "study": study.parse,
+    "study": webserver.parse,
     "overload": overload_plan.parse,
     "generator": generator.parse,
 }
@@ -137,7 +144,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         metavar="N",
         help="of load in a round of serve, nginx, programs and generator "
         f"({SECONDS}, quick {QUICK_SECONDS}), and half of it in one of threads; "
-        f"of study with sessions ({study.SECONDS})",
+        f"of study with sessions ({webserver.SECONDS})",
     )
     parser.add_argument(
         "--bytes",
@@ -210,7 +217,7 @@ def check(args: argparse.Namespace) -> None:
     if args.cores and args.bench != "study":
         raise BenchError(f"{args.bench}: --cores is of study")
     if args.cores:
-        study.parse_several(args.words)
+        webserver.parse_several(args.words)
 
 
 def measure(args: argparse.Namespace, argv: list[str]) -> Run:

@@ -12,8 +12,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import papers, tools
-from .samples import BenchError, Json
+from flexstudy import papers
+
+from . import tools
+from .samples import (
+    BenchError,
+    Json,
+)
 
 CPU = Path("/sys/devices/system/cpu")
 SYS = Path("/proc/sys")

@@ -8,10 +8,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import calls, chart, matplot, overload_plot, programs, running, send, serve
-from . import sweep, threads
-from .chart import GREY, Chart, Scale, curves_of
-from .samples import BenchError, Measurement, Run, distinct
+from flexstudy import (
+    overload_plot,
+    programs,
+    send,
+)
+
+from . import (
+    calls,
+    chart,
+    matplot,
+    running,
+    serve,
+    sweep,
+    threads,
+)
+from .chart import (
+    GREY,
+    Chart,
+    Scale,
+    curves_of,
+)
+from .samples import (
+    BenchError,
+    Measurement,
+    Run,
+    distinct,
+)
 
 CALLS = Scale("calls in a batch", "nanoseconds a call", log_y=True)
 QUEUED = Scale("events queued", "nanoseconds to dequeue all", log_x=False)

@@ -23,7 +23,10 @@ from pathlib import Path
 from typing import IO
 
 from . import tools
-from .network import Network, visit
+from .network import (
+    Network,
+    visit,
+)
 from .runner import Plan
 from .samples import BenchError
 

@@ -2,7 +2,7 @@
 /*
  * The file set: the files that clients with a trace (trace.h) ask for. A file's
  * name tells its size and all of its bytes, by rules that
- * bench/flexbench/study/fileset.py, which writes the files, has as well:
+ * study/flexstudy/webserver/fileset.py, which writes the files, has as well:
  *
  *	dir00012/class2_5	5 x 10,240 bytes, of class 2
  *	pages/1024		1,024 bytes, of no class

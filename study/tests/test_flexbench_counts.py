@@ -7,15 +7,24 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import counts, tools
-from flexbench.counts import Count
-from flexbench.papers import data_of, index
-from flexbench.report import counted
-from flexbench.report.figure import Row
-from flexbench.report.runs import Runs, Source
-from flexbench.samples import BenchError, Measurement, Run
+from flexbench import tools
+from flexbench.samples import (
+    BenchError,
+    Measurement,
+    Run,
+)
+from flexstudy import counts
+from flexstudy.counts import Count
+from flexstudy.papers import (
+    data_of,
+    index,
+)
+from flexstudy.report import counted
+from flexstudy.report.figure import Row
+from flexstudy.report.runs import (
+    Runs,
+    Source,
+)
 
 AB = """\
 Concurrency Level:      32

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-
 from flexbench import __main__ as bench
-from flexbench.report import __main__ as report
+from flexstudy.report import __main__ as report
 
 CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
 HOSTILE = "<script>alert('\"&')</script>\u202e"

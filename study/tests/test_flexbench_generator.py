@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-
 import pytest
-
-
-from flexbench import generator
 from flexbench.compare import Interval
-from flexbench.samples import BenchError, Measurement, Run
+from flexbench.samples import (
+    BenchError,
+    Measurement,
+    Run,
+)
+from flexstudy import generator
 
 # As httperf 0.9.0 prints it; lines that nobody reads are left out.
 HTTPERF = """\

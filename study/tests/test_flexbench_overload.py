@@ -14,13 +14,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import mix, network, overload_table, plot, quiet, tools
+from flexbench import (
+    network,
+    plot,
+    quiet,
+    tools,
+)
 from flexbench.machine import Cores
-from flexbench.overload_plan import Options, parse
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
-
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
+from flexstudy import (
+    mix,
+    overload_table,
+)
+from flexstudy.overload_plan import (
+    Options,
+    parse,
+)
 
 LOOP = "while True: pass"
 

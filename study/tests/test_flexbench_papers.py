@@ -7,12 +7,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import papers
-from flexbench.__main__ import check, parse
-from flexbench.papers import Footprint, Item, Metrics
+from flexbench.__main__ import (
+    check,
+    parse,
+)
 from flexbench.samples import BenchError
+from flexstudy import papers
+from flexstudy.papers import (
+    Footprint,
+    Item,
+    Metrics,
+)
 
 FILES = sorted(path.name for path in papers.FOLDER.glob("*.csv"))
 KINDS = {

@@ -9,12 +9,21 @@ import resource
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import apache, clients, mariadb, servers, tools
+from flexbench import (
+    clients,
+    servers,
+    tools,
+)
 from flexbench.network import Network
 from flexbench.samples import BenchError
-from flexbench.servers import Place, Site
+from flexbench.servers import (
+    Place,
+    Site,
+)
+from flexstudy import (
+    apache,
+    mariadb,
+)
 
 WRK = """\
 Running 5s test @ http://127.0.0.1:8080/file.bin

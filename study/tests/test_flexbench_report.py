@@ -16,15 +16,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-
-from flexbench import papers
 from flexbench.compare import Interval
-from flexbench.papers import Point
-from flexbench.report import __main__ as command
-from flexbench.report import beyond, draw, figures, measure, runs, scalability
-from flexbench.report.figure import Bench, Row, State, Verdict, gain_of, judge, said
 from flexbench.samples import Json
+from flexstudy import papers
+from flexstudy.papers import Point
+from flexstudy.report import __main__ as command
+from flexstudy.report import (
+    beyond,
+    draw,
+    figures,
+    measure,
+    runs,
+    scalability,
+)
+from flexstudy.report.figure import (
+    Bench,
+    Row,
+    State,
+    Verdict,
+    gain_of,
+    judge,
+    said,
+)
 
 CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
 VOID = {"meta", "br"}

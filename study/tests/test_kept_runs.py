@@ -6,12 +6,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import samples, serve, table
+from flexbench import (
+    samples,
+    serve,
+    table,
+)
 from flexbench.compare import ratio
 from flexbench.samples import Measurement
-from flexbench.study import breakdown, breakdown_tables, subjects
+from flexstudy.webserver import (
+    breakdown,
+    breakdown_tables,
+    subjects,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 

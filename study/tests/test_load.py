@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from fixtures import PATIENCE, Server, command
-
-
 from flexbench import tools
-from flexbench.study import fileset, workload
-from flexbench.study.fileset import File
-from flexbench.study.workload import Options
+from flexstudy.webserver import (
+    fileset,
+    workload,
+)
+from flexstudy.webserver.fileset import File
+from flexstudy.webserver.workload import Options
 
 TIMEOUT = 100
 ENDS = [

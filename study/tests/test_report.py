@@ -67,8 +67,8 @@ def test_the_installed_command_has_the_papers_numbers(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0
-    (package,) = tmp_path.rglob("share/flexsc/flexbench")
-    source = ROOT / "bench" / "flexbench" / "papers"
+    (package,) = tmp_path.rglob("share/flexsc/flexstudy")
+    source = ROOT / "study" / "flexstudy" / "papers"
     names = sorted(path.name for path in source.iterdir())
     assert sorted(path.name for path in (package / "papers").iterdir()) == names
     assert (package / "report" / "__main__.py").is_file()

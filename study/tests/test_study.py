@@ -9,15 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import study
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
 from flexbench.servers import Server
-from flexbench.study import subjects
-from flexbench.study.tuning import Tuner
+from flexstudy import webserver
+from flexstudy.webserver import subjects
+from flexstudy.webserver.tuning import Tuner
 
 
 def plan(tune: bool = False) -> Plan:
@@ -55,23 +59,25 @@ def add(run: Run, model: str, requests: list[float], busy: float = 99.0) -> None
 
 
 def test_words_are_workloads_and_models() -> None:
-    assert study.parse([]) == (["page", "specweb"], subjects.NAMES)
-    assert study.parse(["new"]) == (["new"], subjects.NAMES)
+    assert webserver.parse([]) == (["page", "specweb"], subjects.NAMES)
+    assert webserver.parse(["new"]) == (["new"], subjects.NAMES)
     # Ratios are to events, so events is measured in any case.
-    assert study.parse(["loops", "page"]) == (["page"], ["loops", "events"])
+    assert webserver.parse(["loops", "page"]) == (["page"], ["loops", "events"])
     with pytest.raises(
         BenchError, match="study: fast: give page, new, pages, specweb, "
     ):
-        study.parse(["fast"])
+        webserver.parse(["fast"])
 
 
 def test_servers_on_several_cores_have_sessions() -> None:
-    assert study.parse_several([]) == study.parse_several(["loops"]) == ["specweb"]
-    assert study.parse_several(["pages", "disk"]) == ["pages", "disk"]
+    assert (
+        webserver.parse_several([]) == webserver.parse_several(["loops"]) == ["specweb"]
+    )
+    assert webserver.parse_several(["pages", "disk"]) == ["pages", "disk"]
     with pytest.raises(
         BenchError, match="study page is of one core, and --cores of pages, specweb, d"
     ):
-        study.parse_several(["specweb", "page"])
+        webserver.parse_several(["specweb", "page"])
 
 
 def test_a_server_has_something_for_each_core() -> None:
@@ -122,7 +128,7 @@ def test_models_are_compared_with_events() -> None:
     run = empty()
     add(run, "loops", [150.0, 300.0, 160.0])
     add(run, "events", [100.0, 200.0, 100.0])
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     assert "kept connections, 128 of them, a file of 1024 bytes; network lo" in text
     rows = {line.split(":")[0]: line for line in text.splitlines()}
     assert rows["loops"].count("1.50 (1.50-1.60)") == 2
@@ -134,7 +140,7 @@ def test_a_server_that_idles_is_marked() -> None:
     run = empty()
     add(run, "loops", [150.0], busy=60.0)
     add(run, "events", [100.0])
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     assert "150*" in text
     assert text.endswith("its clients were the limit")
 
@@ -142,7 +148,7 @@ def test_a_server_that_idles_is_marked() -> None:
 def test_without_events_there_is_no_ratio() -> None:
     run = empty()
     add(run, "loops", [150.0])
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     assert "(" not in text.splitlines()[-1]
 
 
@@ -163,7 +169,7 @@ def test_the_best_tuning_wins_and_all_are_kept(
     tuner = Tuner(run, plan(True), tmp_path, "page", 128, load)
     assert tuner.best("helpers") == ["--helpers", "2"]
     assert len(run.of("study-tune", model="helpers")) == 3
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     assert "helpers, page, 128 connections: --helpers 8" in text
     again = Tuner(run, plan(), tmp_path, "page", 128, load, lambda name: [name])
     assert again.best("helpers") == [*subjects.tunings("helpers", 128)[0], "helpers"]
@@ -201,5 +207,5 @@ def test_copies_are_tried_for_each_core(
     Tuner(run, some, tmp_path, "pages", 9, lambda _: load, copies=(2, 4)).best("events")
     assert tried[-2:] == ["--copies 4", "--copies 8"]
     assert {m.settings["cores"] for m in run.of("study-tune")} == {2}
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     assert "events, pages, 9 connections, 2 cores: --copies 8" in text

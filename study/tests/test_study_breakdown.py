@@ -8,14 +8,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import study
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
-from flexbench.study import breakdown, stacks
-from flexbench.study.stacks import Subject
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
+from flexstudy import webserver
+from flexstudy.webserver import (
+    breakdown,
+    stacks,
+)
+from flexstudy.webserver.stacks import Subject
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -261,7 +268,7 @@ def test_times_are_shares_of_the_core_s_time() -> None:
     run = Run(machine={}, command=[])
     add(run, "events", [40000.0, 50000.0, 100000.0])
     add(run, "loops", [100000.0])
-    times, counts = study.show(run)
+    times, counts = webserver.show(run)
     found = rows(times)
     assert found["us a request"] == ["events", "loops"]
     assert found["sending"] == ["8.00", "4.00"]
@@ -275,10 +282,13 @@ def test_times_are_shares_of_the_core_s_time() -> None:
 def test_counts_need_no_samples() -> None:
     run = Run(machine={}, command=[])
     add(run, "events", [40000.0], sampled=False)
-    (counts,) = study.show(run)
+    (counts,) = webserver.show(run)
     assert "calls and switches" in counts
 
 
 def test_breakdown_is_a_part_that_is_asked_for() -> None:
-    assert study.parse(["breakdown", "loops"]) == (["breakdown"], ["loops", "events"])
-    assert "breakdown" not in study.parse([])[0]
+    assert webserver.parse(["breakdown", "loops"]) == (
+        ["breakdown"],
+        ["loops", "events"],
+    )
+    assert "breakdown" not in webserver.parse([])[0]

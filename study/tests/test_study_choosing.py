@@ -6,10 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-
-from flexbench.samples import Json, Measurement, Run, Settings
-from flexbench.study import choosing
+from flexbench.samples import (
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
+from flexstudy.webserver import choosing
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,15 +11,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import clients, study
+from flexbench import clients
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
 from flexbench.servers import Server
-from flexbench.study import copies, subjects
 from flexbench.tools import Load
+from flexstudy import webserver
+from flexstudy.webserver import (
+    copies,
+    subjects,
+)
 
 LOAD = Load(requests=40, seconds=2.0, mean_us=1.0, p50_us=1.0, p99_us=1.0, errors="")
 
@@ -74,7 +82,7 @@ def test_copies_have_a_table() -> None:
     run = Run(machine={}, command=[])
     rounds: list[Json] = [{"samples": samples, "counts": {}}]
     run.measurements.append(Measurement("study-copies", settings, rounds))
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     assert text.startswith("study copies: 128 kept connections among copies of web-")
     cells = re.split(r"  +", text.splitlines()[-1])
     assert cells == ["4, port", "50,000", "29.8", "1.19"]

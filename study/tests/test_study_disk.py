@@ -8,11 +8,19 @@ import time
 from pathlib import Path
 
 import pytest
-
-
 from flexbench.samples import BenchError
-from flexbench.study import cgroup, disk, fileset, workload
-from flexbench.study.cgroup import ONE, TWO, Group, Names
+from flexstudy.webserver import (
+    cgroup,
+    disk,
+    fileset,
+    workload,
+)
+from flexstudy.webserver.cgroup import (
+    ONE,
+    TWO,
+    Group,
+    Names,
+)
 
 PATIENCE_S = 10
 

@@ -10,14 +10,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
-
-
-from flexbench import study
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
 from flexbench.servers import Server
-from flexbench.study import idle
+from flexstudy import webserver
+from flexstudy.webserver import idle
 
 PLAN = Plan("flexsc", Cores(1, 0, [0]), True, 3, 5, 4, None)
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfile"
@@ -142,7 +146,7 @@ def test_many_are_beside_none() -> None:
     add(run, "loops", 0, 1000, 99)
     add(run, "loops", 9500, 500, 90)
     add(run, "events", 0, 800, 99)
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "beside none and beside 9,500 that are silent (10,000 aren't" in lines[0]
     assert lines[2].startswith("loops 1,000 500* 0.50 (0.50-0.50) 1,000 2,000 2.00 (")

@@ -11,15 +11,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import study
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
 from flexbench.servers import Server
-from flexbench.study import idle, memory, subjects
-from flexbench.study.memory import Weight
+from flexstudy import webserver
+from flexstudy.webserver import (
+    idle,
+    memory,
+    subjects,
+)
+from flexstudy.webserver.memory import Weight
 
 
 def plan(connections: int | None = None, quick: bool = False) -> Plan:
@@ -96,7 +104,7 @@ def add(run: Run, model: str, resident: float) -> None:
 def test_memory_has_a_table() -> None:
     run = Run(machine={}, command=[])
     add(run, "loops", 14829.0)
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     title, head, row = text.splitlines()
     assert title == "study memory: 10,000 silent connections; network lo, 1 rounds"
     assert re.split(r"  +", row) == ["loops: libflexsc", "14,829", "-20.0", "2"]
@@ -104,5 +112,5 @@ def test_memory_has_a_table() -> None:
 
 
 def test_memory_is_a_part_that_is_asked_for() -> None:
-    assert study.parse(["memory"])[0] == ["memory"]
-    assert "memory" not in study.parse([])[0]
+    assert webserver.parse(["memory"])[0] == ["memory"]
+    assert "memory" not in webserver.parse([])[0]

@@ -7,24 +7,44 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import servers, study
+from flexbench import servers
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
 from flexbench.servers import Server
-from flexbench.study import limits, offered, sessions, subjects, watching
-from flexbench.study.offered import OFFERED, PEAK
-from flexbench.study.sessions import SESSIONS, Site
-from flexbench.study.watching import Look, Stretches
-from flexbench.study.workload import Request
+from flexstudy import webserver
+from flexstudy.webserver import (
+    limits,
+    offered,
+    sessions,
+    subjects,
+    watching,
+)
+from flexstudy.webserver.offered import (
+    OFFERED,
+    PEAK,
+)
+from flexstudy.webserver.sessions import (
+    SESSIONS,
+    Site,
+)
+from flexstudy.webserver.watching import (
+    Look,
+    Stretches,
+)
+from flexstudy.webserver.workload import Request
 
 PLAN = Plan("flexsc", Cores(1, 0, [0]), True, 3, 5, 1024, None)
 
@@ -313,7 +333,7 @@ def test_each_number_of_cores_has_tables_and_peaks_stand_beside_each_other() -> 
     add(run, PEAK, "loops", "", 1900, cores=2)
     add(run, OFFERED, "loops", "2", 1800, busy=98, cores=2)
     add(run, OFFERED, "loops", "0.8", 1500, cores=2, overflows=3)
-    one, two, peaks = study.show(run)
+    one, two, peaks = webserver.show(run)
     assert "network lo, 2 rounds" in one and "2 cores" not in one
     assert "static files; 2 cores, network lo, 2 rounds" in two
     assert "events" not in two
@@ -354,7 +374,7 @@ def test_servers_on_several_cores_have_as_many_times_the_clients(
 
 def test_tables_have_models_down_and_points_across() -> None:
     run = swept()
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[0].startswith("study specweb: SPECweb99's static files; network lo, 2")
     # The closed loop.
@@ -383,8 +403,8 @@ def test_tables_have_models_down_and_points_across() -> None:
 def test_what_went_wrong_is_noted_once() -> None:
     run = swept()
     add(run, OFFERED, "stages", "2", 100, unsent=3, behind=30_000)
-    study.show(run)
-    study.show(run)
+    webserver.show(run)
+    webserver.show(run)
     assert run.notes == [
         "study specweb: requests for which the clients had no descriptor or port "
         "(ulimit -Hn): stages at 2x 6",
@@ -398,7 +418,7 @@ def test_what_went_wrong_is_noted_once() -> None:
 def test_a_point_may_lack_a_model() -> None:
     run = swept()
     add(run, OFFERED, "stages", "2", 100)
-    (text,) = study.show(run)
+    (text,) = webserver.show(run)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "stages - 100" in lines
     assert "stages 100 1.00" in lines

@@ -11,12 +11,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-
 from flexbench.samples import BenchError
-from flexbench.study import fileset, workload
-from flexbench.study.fileset import File
-from flexbench.study.workload import Options, Popularity
+from flexstudy.webserver import (
+    fileset,
+    workload,
+)
+from flexstudy.webserver.fileset import File
+from flexstudy.webserver.workload import (
+    Options,
+    Popularity,
+)
 
 MIB = 1 << 20
 

@@ -13,27 +13,17 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-
-
-from flexbench import (
-    __main__ as command,
-)
+from flexbench import __main__ as command
 from flexbench import (
     calls,
     compare,
-    cost,
-    entries,
     examples,
     idle,
     machine,
-    memory,
     network,
-    nginx,
     plot,
-    programs,
     quiet,
     reads,
-    send,
     runner,
     running,
     samples,
@@ -45,7 +35,21 @@ from flexbench import (
     tools,
 )
 from flexbench.runner import Plan
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
+from flexstudy import (
+    cost,
+    entries,
+    memory,
+    nginx,
+    programs,
+    send,
+)
 
 MACHINE: Json = {
     "time": "2025-01-01T00:00:00+00:00",
@@ -1014,7 +1018,7 @@ def test_what_some_numbers_of_cores_had_is_kept(
         run.measurements.append(Measurement("study-peak", {"cores": count}))
 
     monkeypatch.setattr(command.network, "network", made)
-    monkeypatch.setattr(command.study, "measure", measure)
+    monkeypatch.setattr(command.webserver, "measure", measure)
     monkeypatch.setattr(machine, "siblings", lambda core: {core})
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)))
     args = command.parse(["study", "specweb", "--cores", "4,2,1"])

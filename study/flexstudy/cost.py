@@ -1,0 +1,538 @@
+# SPDX-License-Identifier: MIT
+"""flexsc bench cost: the price of a system call for the program around it, OSDI 2010,
+figures 1 to 4 and table 1, by the processor's clock. The program's instructions between
+two calls are always the same, so the program's relative speed is its relative number of
+instructions in a cycle.
+
+Each measurement has a control beside it, which is made without the call. All is
+measured with the call "none" as well, which isn't made: the largest price that "none"
+seems to have is the resolution, and a figure that isn't larger is shown as below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import accumulate
+from statistics import fmean, median
+from tempfile import TemporaryDirectory
+
+from flexbench import table
+from flexbench.compare import (
+    Interval,
+    median_interval,
+    ratio,
+)
+from flexbench.runner import (
+    Plan,
+    measure_all,
+    raw,
+)
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+    distinct,
+)
+
+STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
+# A call's instructions, in a guest: tests/kmod/vm/instructions.py adds them to a file.
+INSTRUCTIONS = "instructions"
+
+NONE = "none"
+PERIOD = 256  # units of a period of work, whose instructions are counted
+
+LOST_CALLS = [NONE, "getppid", "stat", "pwrite"]
+SHOWN = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]  # numbers of slices in the table
+WINDOW = 2  # slices whose mean speed is taken as the program's speed there
+SPEEDS = [0.95, 0.98, 1.00]
+LOST_PAPER = {"pwrite": "up to 14,000 cycles until 1.00"}
+
+POLLUTING = "pwrite"
+EVERY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+QUICK_EVERY = [1, 16, 256]
+LEAST = 0.001  # the least resolution of a relative speed
+WORKS = {
+    "tree": "figure 2, the paper's is Xalan",
+    "heap": "figure 3, the paper's is SPEC JBB",
+}
+# Instructions between two calls, from and to, and the paper's relative speed there.
+POLLUTE_PAPER = {
+    "tree": [(1000, 2000, "0.34-0.40"), (2445, 12435, "0.40-0.80")],
+    "heap": [(0, 2000, "0.55"), (2445, 12435, "0.40-0.80")],
+}
+
+FOOTPRINT_CALLS = [
+    NONE,
+    "stat",
+    "pread",
+    "pwrite",
+    "open-close",
+    "mmap-munmap",
+    "open-write-close",
+]
+SCALE = 17
+# Caches, and repetitions of each.
+LEVELS = {"l1i": 500, "l1d": 500, "l2": 60, "dtlb": 1000}
+INSTRUCTIONS_PAPER = {
+    "stat": 4972,
+    "pread": 3739,
+    "pwrite": 5689,
+    "open-close": 6631,
+    "mmap-munmap": 8977,
+    "open-write-close": 9921,
+}
+# By call: cycles, and lines of each level; of the data TLB entries.
+FOOTPRINT_PAPER = {
+    "stat": (13585, 32, 186, 660, 21),
+    "pread": (12300, 32, 294, 679, 20),
+    "pwrite": (31285, 50, 373, 985, 44),
+    "open-close": (19162, 47, 240, 900, 28),
+    "mmap-munmap": (19079, 41, 233, 869, 7),
+    "open-write-close": (32815, 78, 481, 1462, 49),
+}
+
+
+# Measuring.
+
+
+def count_steps(run: Run, plan: Plan) -> None:
+    """Count the instructions of each work, once, as all counts would be equal."""
+    for work in WORKS:
+        settings: Settings = {"work": work}
+        try:
+            found = raw(plan.flexsc, STEPS, settings)
+        except BenchError as error:
+            run.note(
+                f"cost: how many instructions work={work} has isn't known: {error}"
+            )
+            continue
+        run.measurements.append(Measurement(STEPS, settings, [found]))
+
+
+def lost_variants(plan: Plan) -> list[Settings]:
+    return [
+        {
+            "call": call,
+            "work": "tree",
+            "core": plan.cores.measured,
+            "calls": 1000 if plan.quick else 4000,
+        }
+        for call in LOST_CALLS
+    ]
+
+
+def pollute_variants(plan: Plan) -> list[Settings]:
+    return [
+        {
+            "call": call,
+            "work": work,
+            "every": every,
+            "core": plan.cores.measured,
+            "reps": 100 if plan.quick else 300,
+        }
+        for work in WORKS
+        for every in (QUICK_EVERY if plan.quick else EVERY)
+        for call in (NONE, POLLUTING)
+    ]
+
+
+def footprint_variants(plan: Plan) -> list[Settings]:
+    return [
+        {
+            "call": call,
+            "level": level,
+            "core": plan.cores.measured,
+            "reps": reps // 2 if plan.quick else reps,
+        }
+        for level, reps in LEVELS.items()
+        for call in FOOTPRINT_CALLS
+    ]
+
+
+CASES: dict[str, Callable[[Plan], list[Settings]]] = {
+    LOST: lost_variants,
+    POLLUTE: pollute_variants,
+    FOOTPRINT: footprint_variants,
+}
+
+
+def measure(run: Run, plan: Plan) -> None:
+    """Measure all cases. The calls' file is in a folder that is removed at the end,
+    even if the program that makes the calls is killed.
+    """
+    count_steps(run, plan)
+    with TemporaryDirectory(prefix="flexsc-bench-") as folder:
+        before = ["env", f"TMPDIR={folder}"]
+        for case, variants in CASES.items():
+            once = partial(raw, plan.flexsc, case, before=before)
+            measure_all(run, plan, case, variants(plan), once)
+
+
+# Statistics of all tables.
+
+
+def middle(samples: Sequence[float]) -> float:
+    """The mean of the samples' middle half. It is finer than the clock, whose steps are
+    large.
+    """
+    ordered = sorted(samples)
+    quarter = len(ordered) // 4
+    return fmean(ordered[quarter : len(ordered) - quarter])
+
+
+def series(measurement: Measurement, name: str) -> list[float]:
+    """One figure for each round: the middle of the round's samples."""
+    return [middle(r["samples"][name]) for r in measurement.rounds]
+
+
+def ranged(values: Sequence[float], least: float) -> str:
+    """The median with its interval; or "below", if it isn't above the resolution."""
+    found = median_interval(values)
+    if found.median <= least:
+        return f"below {table.number(least)}"
+    low, high = table.number(found.low), table.number(found.high)
+    return f"{table.number(found.median)} ({low}-{high})"
+
+
+def instructions_of(run: Run, work: str) -> float | None:
+    """The instructions of a unit of work; None: they weren't counted."""
+    found = run.find(STEPS, work=work)
+    return found.count("instructions") / PERIOD if found else None
+
+
+# Figure 1.
+
+
+def slices(measurement: Measurement, name: str) -> list[float]:
+    """The ticks of each slice, the median over the rounds."""
+    rounds = [r["samples"][name] for r in measurement.rounds]
+    return [median(column) for column in zip(*rounds, strict=True)]
+
+
+def speeds(measurement: Measurement) -> list[float]:
+    control = slices(measurement, "control_ticks")
+    called = slices(measurement, "called_ticks")
+    return [a / b for a, b in zip(control, called, strict=True)]
+
+
+def windows(speed: Sequence[float]) -> list[float]:
+    return [fmean(speed[i : i + WINDOW]) for i in range(len(speed) - WINDOW + 1)]
+
+
+def lost_in_all(measurement: Measurement) -> list[float]:
+    """The ticks that a call cost all slices together, one figure for each round."""
+    return [
+        sum(r["samples"]["called_ticks"]) - sum(r["samples"]["control_ticks"])
+        for r in measurement.rounds
+    ]
+
+
+def ticks_until(measurement: Measurement, speed: float) -> str:
+    """The program's own ticks after a call until WINDOW slices have this mean speed."""
+    called = slices(measurement, "called_ticks")
+    for index, here in enumerate(windows(speeds(measurement))):
+        if here >= speed:
+            return f"{sum(called[:index]):,.0f}"
+    return f"over {sum(called):,.0f}"
+
+
+def lost_slices(found: list[Measurement]) -> str:
+    ends = list(accumulate(slices(found[0], "control_ticks")))
+    columns = [speeds(m) for m in found]
+    rows = [
+        [f"{ends[i - 1]:,.0f}", *(f"{column[i - 1]:.3f}" for column in columns)]
+        for i in SHOWN
+        if i <= len(ends)
+    ]
+    head = ["until tick", *(str(m.settings["call"]) for m in found)]
+    return table.table(head, rows)
+
+
+def show_lost(run: Run) -> list[str]:
+    found = run.of(LOST)
+    none = run.find(LOST, call=NONE)
+    if not none:
+        return []
+    unsure = max(abs(1 - speed) for speed in windows(speeds(none)))
+    least = max(abs(ticks) for ticks in lost_in_all(none))
+    rows = []
+    for m in found:
+        # A speed that "none" seems to have, too, can't be told from 1.00.
+        until = [
+            ticks_until(m, min(s, 1 - unsure)) if unsure < 1 - s or s == 1 else "-"
+            for s in SPEEDS
+        ]
+        call = str(m.settings["call"])
+        rows.append(
+            [call, *until, ranged(lost_in_all(m), least), LOST_PAPER.get(call, "")]
+        )
+    head = ["call", *(f"until {s:.2f}" for s in SPEEDS), "ticks lost in all", "paper"]
+    return [
+        "lost: a program's speed after a call, beside its speed without one (figure 1), "
+        "work=tree\n" + lost_slices(found),
+        "lost: ticks of the program after the call until it is as fast again, and ticks "
+        f"lost\n(a speed is known to {unsure:.3f}, by {NONE}, and 1.00 means above "
+        f"{1 - unsure:.3f}; a tick is {tick_ns(none):.2f} ns)\n"
+        + table.table(head, rows),
+    ]
+
+
+def tick_ns(measurement: Measurement) -> float:
+    return 1000 / measurement.count("ticks_per_us")
+
+
+# Figures 2 to 4.
+
+
+def paper_speed(work: str, instructions: float | None) -> str:
+    for low, high, says in POLLUTE_PAPER[work]:
+        if instructions is not None and low <= instructions <= high:
+            return says
+    return ""
+
+
+def net_call(measurement: Measurement) -> list[float]:
+    """The ticks of the call without those of the clock, one figure for each round."""
+    clock = series(measurement, "clock_ticks")
+    call = series(measurement, "call_ticks")
+    return [b - a for a, b in zip(clock, call, strict=True)]
+
+
+def speed_of(measurement: Measurement, name: str) -> Interval:
+    return ratio(series(measurement, "control_ticks"), series(measurement, name))
+
+
+def least_speed(run: Run, called: Measurement) -> Interval:
+    """The speed beside that of work with the fewest readings of the clock."""
+    work = str(called.settings["work"])
+    seldom = run.of(POLLUTE, call=POLLUTING, work=work)[-1]
+    return ratio(series(seldom, "control_ticks"), series(called, "called_ticks"))
+
+
+def part(loss: float, unsure: float) -> str:
+    """A loss of speed in percent, unless it is within the resolution."""
+    if loss <= unsure:
+        return f"below {100 * unsure:.1f}"
+    return f"{100 * loss:.1f}"
+
+
+def pollute_row(run: Run, work: str, every: int) -> list[str]:
+    key: Settings = {"work": work, "every": every}
+    called = run.find(POLLUTE, call=POLLUTING, **key)
+    none = run.find(POLLUTE, call=NONE, **key)
+    if not called or not none:
+        return []
+    unit = instructions_of(run, work)
+    between = unit * every if unit else None
+    control = median(series(called, "control_ticks"))
+    user, direct = speed_of(called, "called_ticks"), speed_of(called, "direct_ticks")
+    nothing, least = speed_of(none, "called_ticks"), least_speed(run, called)
+    unsure = max(abs(1 - nothing.low), abs(1 - nothing.high), LEAST)
+    return [
+        table.number(between) if between else f"{every} units",
+        table.number(unit / control if unit else None),
+        table.ratio(user),
+        # This compares two processes. Where readings cost next to nothing, the ratio is
+        # the difference of the processes, and isn't shown.
+        table.ratio(least if least.median < user.median else None),
+        part(1 - direct.median, unsure),
+        part(direct.median - user.median, unsure),
+        f"{nothing.low:.3f}-{nothing.high:.3f}",
+        paper_speed(work, between),
+    ]
+
+
+def show_pollute(run: Run, work: str) -> str:
+    every = distinct(run.of(POLLUTE, work=work), "every")
+    rows = [row for e in every if (row := pollute_row(run, work, e))]
+    head = [
+        "instructions between calls",
+        "a tick, no calls",
+        "speed",
+        "at least",
+        "direct, %",
+        "indirect, %",
+        NONE,
+        "paper's speed",
+    ]
+    return (
+        f"pollute: a program's speed between calls of {POLLUTING}, beside its speed "
+        f"without them ({WORKS[work]}), work={work}\n"
+        "(both with readings of the clock around the call, which wait for what was begun "
+        "before;\nat least: beside work without these, so their price is counted as the "
+        "call's)\n" + table.table(head, rows)
+    )
+
+
+def duration_row(run: Run, work: str, every: int, often: list[float]) -> list[str]:
+    found = run.find(POLLUTE, call=POLLUTING, work=work, every=every)
+    if not found:
+        return []
+    unit = instructions_of(run, work)
+    ticks = net_call(found)
+    return [
+        work,
+        table.number(unit * every) if unit else f"{every} units",
+        table.number(median(ticks)),
+        table.ratio(ratio(often, ticks)),
+    ]
+
+
+def show_durations(run: Run) -> list[str]:
+    rows = []
+    for work in distinct(run.of(POLLUTE), "work"):
+        found = run.of(POLLUTE, call=POLLUTING, work=work)
+        for m in found:
+            often = net_call(found[0])
+            rows.append(duration_row(run, work, int(m.settings["every"]), often))
+    if not rows:
+        return []
+    head = ["work", "instructions between calls", "ticks", "speed"]
+    return [
+        f"pollute: the duration of {POLLUTING}, and its speed beside that when it is "
+        "called most often (figure 4;\nthe paper has no number, but: the more frequent, "
+        "the faster)\n" + table.table(head, rows)
+    ]
+
+
+# Table 1.
+
+
+def touched(lines: float) -> list[float]:
+    """How many lines each function of the scale touches."""
+    return [int(lines) * k * k // (SCALE - 1) ** 2 for k in range(SCALE)]
+
+
+def scale_of(one: Json) -> list[float]:
+    """By how many ticks each function delays following the chain."""
+    walks = [middle(one["samples"][f"touch_{k}"]) for k in range(SCALE)]
+    return [walk - walks[0] for walk in walks]
+
+
+def at(ticks: float, scale: Sequence[float], lines: Sequence[float]) -> float:
+    """How many lines a function touches that costs so many ticks. The scale rises."""
+    for k in range(len(scale) - 1, 0, -1):
+        if scale[k - 1] < ticks:
+            rise = scale[k] - scale[k - 1]
+            within = min(1.0, (ticks - scale[k - 1]) / rise) if rise > 0 else 1.0
+            return lines[k - 1] + within * (lines[k] - lines[k - 1])
+    return 0.0
+
+
+def lines_of(one: Json) -> float:
+    """The lines that the call takes, by the scale of the same round, made to rise."""
+    scale = list(accumulate(scale_of(one), max))
+    call = middle(one["samples"]["call"]) - middle(one["samples"]["touch_0"])
+    return at(call, scale, touched(one["counts"]["lines"]))
+
+
+def rises_from(scale: Sequence[float]) -> int:
+    """The first function from which on each next function costs more ticks."""
+    k = len(scale) - 1
+    while k > 0 and scale[k] > scale[k - 1]:
+        k -= 1
+    return k
+
+
+def scale_at(measurements: Sequence[Measurement]) -> list[float]:
+    """The scale of a level: each function's median over all rounds."""
+    found = [scale_of(r) for m in measurements for r in m.rounds]
+    return [median(column) for column in zip(*found, strict=True)]
+
+
+def least_lines(found: list[Measurement]) -> float:
+    """The resolution in lines, the larger one of two numbers: the lines that "none"
+    seems to take; and the lines from which on functions that touch more cost more.
+    """
+    none = [m for m in found if m.settings["call"] == NONE]
+    lines = touched(found[0].count("lines"))
+    nothing = [lines_of(one) for m in none for one in m.rounds]
+    return max([*nothing, lines[rises_from(scale_at(found))]])
+
+
+def lines_cell(found: list[Measurement], call: str) -> str:
+    for m in found:
+        if m.settings["call"] == call:
+            return ranged([lines_of(one) for one in m.rounds], least_lines(found))
+    return table.NOTHING
+
+
+def call_ticks(found: list[Measurement], call: str) -> str:
+    for m in found:
+        if m.settings["call"] == call:
+            clock = m.count("clock_ticks")
+            return table.number(median(series(m, "call_ticks")) - clock)
+    return table.NOTHING
+
+
+def footprint_row(levels: dict[str, list[Measurement]], call: str) -> list[str]:
+    cycles, *papers = FOOTPRINT_PAPER[call]
+    row = [call, call_ticks(levels[next(iter(levels))], call), f"{cycles:,}"]
+    for level, paper in zip(LEVELS, papers, strict=True):
+        row += [lines_cell(levels.get(level, []), call), f"{paper:,}"]
+    return row
+
+
+def show_scale(level: str, found: list[Measurement]) -> str:
+    lines, scale = touched(found[0].count("lines")), scale_at(found)
+    rows = [
+        [f"{a:,}", table.number(b)]
+        for k, (a, b) in enumerate(zip(lines, scale, strict=True))
+        if k % 2 == 0
+    ]
+    title = (
+        f"footprint: the scale of {level}, of {found[0].count('lines'):,.0f}: ticks "
+        "after a function that touches so many"
+    )
+    return f"{title}\n" + table.table(["touched", "ticks"], rows)
+
+
+def show_footprint(run: Run) -> list[str]:
+    levels = {
+        level: found for level in LEVELS if (found := run.of(FOOTPRINT, level=level))
+    }
+    if not levels:
+        return []
+    rows = [footprint_row(levels, call) for call in FOOTPRINT_CALLS if call != NONE]
+    head = ["call", "ticks", "paper's cycles"]
+    for level in LEVELS:
+        head += [level, "paper"]
+    return [
+        "footprint: lines of caches, and entries of the TLB, that a call takes from the "
+        "program, as a function that touches so many (table 1)\n"
+        + table.table(head, rows),
+        *(show_scale(level, found) for level, found in levels.items()),
+    ]
+
+
+def instructions_cell(found: Sequence[Measurement]) -> str:
+    return table.number(median(net_call(found[0]))) if found else table.NOTHING
+
+
+def show_instructions(run: Run) -> list[str]:
+    found = run.of(INSTRUCTIONS)
+    if not found:
+        return []
+    rows = [
+        [call, instructions_cell(run.of(INSTRUCTIONS, call=call)), f"{paper:,}"]
+        for call, paper in INSTRUCTIONS_PAPER.items()
+    ]
+    return [
+        "instructions: a call's, counted in a guest of Linux "
+        f"{found[0].settings['kernel']} (table 1)\n"
+        + table.table(["call", "instructions", "paper"], rows)
+    ]
+
+
+def show(run: Run) -> list[str]:
+    works = distinct(run.of(POLLUTE), "work")
+    return [
+        *show_lost(run),
+        *(show_pollute(run, work) for work in works),
+        *show_durations(run),
+        *show_footprint(run),
+        *show_instructions(run),
+    ]

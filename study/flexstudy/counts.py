@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: MIT
+"""flexsc bench counts: the system calls that a program makes for a request, and the
+instructions that it executes between two of them, OSDI 2010, table 2, and ATC 2011,
+table 1. A count doesn't depend on what else the machine does.
+
+Calls are those of the program as it is, by perf. Instructions are those of user mode,
+by valgrind's tool callgrind, which executes the program itself; so instructions of the
+kernel aren't counted, nor are cycles. Both are counted with some requests, and then with
+twice as many: the difference is divided by the requests that there were more, and has
+nothing of a program's start, its end and its connections, if these are kept.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from flexbench import (
+    clients,
+    table,
+    tools,
+)
+from flexbench.runner import (
+    Plan,
+    progress,
+)
+from flexbench.running import NATIVE
+from flexbench.samples import (
+    BenchError,
+    Measurement,
+    Run,
+    distinct,
+)
+
+from . import (
+    apache,
+    looping,
+    loops,
+    mariadb,
+    papers,
+)
+from .looping import Asked
+from .papers import (
+    Frequency,
+    Profile,
+)
+
+BENCH = "counts"
+CALLS, INSTRUCTIONS = "calls_per_request", "instructions_per_request"
+BETWEEN = "instructions_per_call"
+
+ROUNDS = 2  # whatever --rounds says, since counts hardly differ
+# Seconds that the requests of one count may take under callgrind.
+LIMIT_S = 240
+# The soft and the hard limit of descriptors under valgrind, which programs may raise
+# from the one to the other.
+DESCRIPTORS = "1024:4096"
+
+
+# valgrind can't map as much as MariaDB reserves for a pool that may grow, nor does
+# io_uring come to an end in it.
+MARIADB = ["--loose-innodb-buffer-pool-size-max=256M", "--innodb-use-native-aio=0"]
+
+
+# Programs: how each is started, and asked.
+
+
+# Makes in the folder what all starts of the program share.
+Prepare = Callable[[Plan, Path], None]
+# The folders: that of Prepare, and one of this start's own. The number: clients.
+Start = Callable[[Plan, Path, Path, int], AbstractContextManager[Asked]]
+# Returns how many requests were made, which may be more than were asked for. The words
+# go before the client's command.
+Ask = Callable[[Plan, Asked, str, int, Sequence[str]], int]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a program is asked: by how many clients, and how often."""
+
+    clients: int
+    requests: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is particular about a program. paper: its name in the papers' tables."""
+
+    paper: str
+    modes: dict[str, Mode]
+    tools: list[str]
+    prepare: Prepare
+    start: Start
+    ask: Ask
+
+
+def no_prepare(plan: Plan, base: Path) -> None:
+    return
+
+
+@contextmanager
+def looping_started(
+    name: str, plan: Plan, base: Path, own: Path, count: int
+) -> Iterator[Asked]:
+    with looping.started(plan, looping.KINDS[name], NATIVE, own) as asked:
+        yield asked
+
+
+def ask_in_rounds(
+    plan: Plan, asked: Asked, mode: str, requests: int, counter: Sequence[str]
+) -> int:
+    found = loops.in_rounds(plan, asked, mode, {"count": requests}, counter)
+    return int(found["counts"]["warmed"])
+
+
+def apache_prepare(plan: Plan, base: Path) -> None:
+    (base / apache.FILE).write_bytes(apache.PAGE)
+
+
+@contextmanager
+def apache_started(plan: Plan, base: Path, own: Path, count: int) -> Iterator[Asked]:
+    with apache.started(plan, NATIVE, own, base, count) as program:
+        yield Asked(program, {})
+
+
+def ask_by_ab(
+    plan: Plan, asked: Asked, mode: str, requests: int, counter: Sequence[str]
+) -> int:
+    url = f"http://{plan.network.address}:{asked.program.port}/{apache.FILE}"
+    command = [tools.need("ab"), "-q", "-n", str(requests)]
+    command += ["-c", str(KINDS["apache"].modes[mode].clients)]
+    command += [*(["-k"] if mode == apache.KEPT else []), url]
+    done = clients.execute("ab", [*counter, *clients.placed(plan, command)], LIMIT_S)
+    return tools.parse_ab(done.stdout or done.stderr)
+
+
+@contextmanager
+def mariadb_started(plan: Plan, base: Path, own: Path, count: int) -> Iterator[Asked]:
+    shutil.copytree(base / "data", own / "data")
+    with mariadb.started(plan, NATIVE, own, count, *MARIADB) as program:
+        yield Asked(program, {})
+
+
+def ask_by_sysbench(
+    plan: Plan, asked: Asked, mode: str, requests: int, counter: Sequence[str]
+) -> int:
+    threads = KINDS["mariadb"].modes[mode].clients
+    options = [f"--threads={threads}", f"--events={requests}", "--time=0"]
+    options += ["--histogram=on"]
+    command = mariadb.sysbench(plan, asked.program, f"oltp_{mode}", "run", *options)
+    said = clients.run_sysbench([*counter, *command], LIMIT_S)
+    return tools.parse_sysbench(said).requests
+
+
+def looping_kind(name: str, paper: str, requests: int, modes: Sequence[str]) -> Kind:
+    return Kind(
+        paper=paper,
+        modes={mode: Mode(loops.CONNECTIONS[mode], requests) for mode in modes},
+        tools=[looping.KINDS[name].program],
+        prepare=no_prepare,
+        start=partial(looping_started, name),
+        ask=ask_in_rounds,
+    )
+
+
+KINDS = {
+    "apache": Kind(
+        paper="Apache",
+        modes={apache.KEPT: Mode(32, 4000), apache.CLOSED: Mode(32, 4000)},
+        tools=["apache2", "ab"],
+        prepare=apache_prepare,
+        start=apache_started,
+        ask=ask_by_ab,
+    ),
+    "mariadb": Kind(
+        paper="MySQL",
+        modes={mariadb.SELECT: Mode(4, 20000), mariadb.READ_WRITE: Mode(4, 400)},
+        tools=mariadb.TOOLS,
+        prepare=mariadb.prepare,
+        start=mariadb_started,
+        ask=ask_by_sysbench,
+    ),
+    "bind": looping_kind("bind", "BIND", 6400, [loops.ONE, loops.KEPT]),
+    "memcached": looping_kind("memcached", "memcached", 12800, [loops.KEPT]),
+    "nginx": looping_kind("nginx", "nginx", 6400, [loops.KEPT, loops.NEW]),
+}
+
+
+# Counting.
+
+
+def under_callgrind(plan: Plan, log: Path) -> Plan:
+    """The plan, with callgrind before a program's command. It writes to the log."""
+    # Unasked, the library takes its threads engine there: signals need it.
+    command = [tools.need("env"), "FLEXSC_ENGINE=uring"]
+    command += [tools.need("prlimit"), f"--nofile={DESCRIPTORS}"]
+    # A server may become another user, who may not open files; the log is open.
+    command += [tools.need("valgrind"), "--tool=callgrind", "--vgdb=no"]
+    command += ["--callgrind-out-file=/dev/null", f"--log-file={log}"]
+    return replace(plan, under=command)
+
+
+def collected(log: str, pid: int) -> int:
+    """The instructions of a process, as callgrind says at its end."""
+    found = re.search(rf"^=={pid}== Collected : (\d+)$", log, re.MULTILINE)
+    if not found:
+        lines = log.strip().splitlines()
+        raise BenchError(f"callgrind counted nothing: {lines[-1] if lines else ''}")
+    return int(found[1])
+
+
+@contextmanager
+def folder_of(base: Path) -> Iterator[Path]:
+    """A folder of one start, which a server may use that becomes another user."""
+    with tempfile.TemporaryDirectory(dir=base.parent) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@dataclass(frozen=True)
+class Count:
+    """What was counted, and the requests that were made meanwhile."""
+
+    counted: int
+    requests: int
+
+
+def instructions(plan: Plan, kind: Kind, base: Path, mode: str, requests: int) -> Count:
+    count = kind.modes[mode].clients
+    with folder_of(base) as own:
+        log = own / "callgrind"
+        with kind.start(under_callgrind(plan, log), base, own, count) as asked:
+            made = kind.ask(plan, asked, mode, requests, [])
+        return Count(collected(log.read_text("utf-8"), asked.program.pid), made)
+
+
+def calls(plan: Plan, kind: Kind, asked: Asked, mode: str, requests: int) -> Count:
+    return Count(
+        *tools.count_calls(
+            asked.program.pid, lambda c: kind.ask(plan, asked, mode, requests, c)
+        )
+    )
+
+
+def each(count: Callable[[int], Count], requests: int) -> float:
+    """What one request more takes."""
+    few, many = count(requests), count(2 * requests)
+    if many.counted <= few.counted or many.requests <= few.requests:
+        raise BenchError("others' load hides what requests take; try again")
+    return (many.counted - few.counted) / (many.requests - few.requests)
+
+
+def round_of(plan: Plan, kind: Kind, base: Path, mode: str) -> dict[str, list[float]]:
+    requests = kind.modes[mode].requests // (2 if plan.quick else 1)
+    with folder_of(base) as own:
+        with kind.start(plan, base, own, kind.modes[mode].clients) as asked:
+            made = each(partial(calls, plan, kind, asked, mode), requests)
+    executed = each(partial(instructions, plan, kind, base, mode), requests)
+    return {
+        CALLS: [made],
+        INSTRUCTIONS: [executed],
+        BETWEEN: [executed / made],
+    }
+
+
+def measure_mode(run: Run, plan: Plan, name: str, mode: str, base: Path) -> None:
+    kind = KINDS[name]
+    found = Measurement(
+        BENCH,
+        {
+            "program": name,
+            "mode": mode,
+            "connections": kind.modes[mode].clients,
+            "network": plan.network.kind,
+        },
+    )
+    for index in range(1 if plan.quick else ROUNDS):
+        progress(f"{BENCH}: {name} {mode}, round {index + 1}")
+        samples = round_of(plan, kind, base, mode)
+        found.rounds.append({"samples": samples, "counts": {}})
+    run.measurements.append(found)
+
+
+def measure_one(run: Run, plan: Plan, name: str) -> None:
+    kind = KINDS[name]
+    for tool in ("taskset", "perf", "valgrind", *kind.tools):
+        tools.need(tool)
+    with tempfile.TemporaryDirectory(prefix="flexbench-") as above:
+        Path(above).chmod(0o755)
+        base = Path(above) / "base"
+        base.mkdir()
+        kind.prepare(plan, base)
+        for mode in kind.modes:
+            try:
+                measure_mode(run, plan, name, mode, base)
+            except (BenchError, OSError) as error:
+                run.note(f"{BENCH}: {name} {mode} is left out: {error}")
+
+
+def parse(words: Sequence[str]) -> list[str]:
+    """Words of the command line as names of programs; without words, all of them."""
+    for word in words:
+        if word not in KINDS:
+            raise BenchError(f"{BENCH}: {word}: give {', '.join(KINDS)}")
+    return list(dict.fromkeys(words or KINDS))
+
+
+def measure(run: Run, plan: Plan) -> None:
+    # The modes say how many clients there are.
+    plan = replace(plan, connections=None)
+    for name in parse(plan.words):
+        try:
+            measure_one(run, plan, name)
+        except BenchError as error:
+            run.note(f"{BENCH}: {name} is left out: {error}")
+        progress("")
+
+
+# The table.
+
+
+def paper_calls(name: str) -> str:
+    """The papers' calls for a request to a program; empty: they have no number."""
+    found = [p for p in papers.read("atc-t1.csv").of(Profile) if p.server == name]
+    return str(found[0].syscalls_per_request) if found else ""
+
+
+def paper_between(name: str) -> str:
+    """The papers' instructions between two calls of a program, by its name there."""
+    for row in papers.read("osdi-t2.csv").of(Frequency):
+        if row.server == name:
+            return f"{row.instructions_per_syscall:,}"
+    for profile in papers.read("atc-t1.csv").of(Profile):
+        if profile.server == name:
+            return f"{profile.user_instructions_per_syscall:,}"
+    return ""
+
+
+def row(measurement: Measurement) -> list[str]:
+    settings = measurement.settings
+    name = KINDS[str(settings["program"])].paper
+    cells = [
+        table.number(measurement.median(s)) for s in (CALLS, INSTRUCTIONS, BETWEEN)
+    ]
+    return [
+        f"{settings['program']} {settings['mode']}, {settings['connections']}",
+        cells[0],
+        paper_calls(name),
+        cells[1],
+        cells[2],
+        paper_between(name),
+    ]
+
+
+def show(run: Run) -> list[str]:
+    rows = [
+        row(m)
+        for name in distinct(run.of(BENCH), "program")
+        for m in run.of(BENCH, program=name)
+        if name in KINDS
+    ]
+    if not rows:
+        return []
+    head = [
+        "program, clients",
+        "calls",
+        "paper",
+        "instructions",
+        "between calls",
+        "paper",
+    ]
+    return [
+        "counts: system calls and user instructions for a request (of mariadb: a "
+        "transaction), and user instructions\nbetween two calls (OSDI 2010, table 2; ATC "
+        "2011, table 1); IPC takes hardware counters\n" + table.table(head, rows)
+    ]

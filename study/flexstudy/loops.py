@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Programs with an event loop, which flexsc run must not make slower: what a
+request costs them of the processor, and how many system calls they make for it.
+
+The client is bench --raw rounds (clients.py), so neither the load nor other processes
+change what the server's own clock says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from flexbench import (
+    clients,
+    sweep,
+    table,
+    tools,
+)
+from flexbench.compare import ratio
+from flexbench.runner import (
+    Plan,
+    measure_all,
+    progress,
+)
+from flexbench.running import (
+    FLEXSC,
+    NATIVE,
+    Program,
+)
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Run,
+    Settings,
+)
+
+from . import looping
+from .looping import Asked
+
+BENCH = "loops"
+SERIES = "cpu_us"
+CALLS = "calls_per_request"
+RUNTIME = "libflexsc-threads"
+
+COUNT_S = 1
+
+ONE, KEPT, NEW = "one", "kept", "new"
+# Connections that ask at once. A name server's queue takes no more than 8 new ones.
+CONNECTIONS = {ONE: 1, KEPT: 128, NEW: 8}
+
+
+def modes(kind: looping.Kind) -> list[str]:
+    return [ONE, KEPT] if kind.question.udp else [ONE, KEPT, NEW]
+
+
+def connections(plan: Plan, mode: str) -> int:
+    return (mode == KEPT and plan.connections) or CONNECTIONS[mode]
+
+
+def in_rounds(
+    plan: Plan, asked: Asked, mode: str, length: Settings, counter: Sequence[str] = ()
+) -> Json:
+    """length: the setting "seconds" or "count" of bench --raw rounds."""
+    settings: Settings = {
+        **asked.settings,
+        "connections": connections(plan, mode),
+        "conns": NEW if mode == NEW else KEPT,
+        "port": asked.program.port,
+        "pid": asked.program.pid,
+        **length,
+    }
+    try:
+        return clients.rounds(plan, settings, counter)
+    except BenchError as error:
+        raise asked.program.error(error) from error
+
+
+def round_of(plan: Plan, asked: Asked, mode: str) -> Json:
+    found = in_rounds(plan, asked, mode, {"seconds": plan.seconds})
+    return {"samples": found["samples"], "counts": found["counts"]}
+
+
+def calls(plan: Plan, asked: Asked, mode: str) -> float:
+    """System calls that the program's threads make for a request, by perf."""
+    length: Settings = {"seconds": COUNT_S}
+    counted, found = tools.count_calls(
+        asked.program.pid, lambda c: in_rounds(plan, asked, mode, length, c)
+    )
+    return counted / float(found["counts"]["warmed"])
+
+
+def compare(
+    run: Run, plan: Plan, name: str, mode: str, found: dict[str, Asked]
+) -> None:
+    variants: list[Settings] = [
+        {
+            "program": name,
+            "mode": mode,
+            "variant": variant,
+            "connections": connections(plan, mode),
+            "seconds": plan.seconds,
+            "network": plan.network.kind,
+        }
+        for variant in found
+    ]
+    measure_all(
+        run,
+        plan,
+        BENCH,
+        variants,
+        lambda s: round_of(plan, found[str(s["variant"])], mode),
+    )
+    count = connections(plan, mode)
+    for measurement in run.of(BENCH, program=name, mode=mode, connections=count):
+        asked = found[str(measurement.settings["variant"])]
+        try:
+            counted = calls(plan, asked, mode)
+        except BenchError as error:
+            run.note(f"{BENCH}: system calls aren't counted: {error}")
+            return
+        measurement.rounds[-1]["counts"][CALLS] = counted
+
+
+def check(program: Program) -> None:
+    """Is the program under flexsc run? With a single thread it has no user threads,
+    so its memory maps tell.
+    """
+    if RUNTIME not in Path(f"/proc/{program.pid}/maps").read_text(encoding="utf-8"):
+        raise program.error("runs natively")
+
+
+def measure(run: Run, plan: Plan, name: str) -> None:
+    kind = looping.KINDS[name]
+    tools.need("taskset")
+    with looping.both(plan, kind) as found:
+        check(found[FLEXSC].program)
+        for mode in [KEPT] if plan.sweep else modes(kind):
+            progress(f"{BENCH}: {name} {mode}")
+            for one in sweep.plans(plan, sweep.NAMES):
+                compare(run, one, name, mode, found)
+
+
+def row(run: Run, key: Settings) -> list[str]:
+    flexsc = run.find(BENCH, **key, variant=FLEXSC)
+    native = run.find(BENCH, **key, variant=NATIVE)
+    if not flexsc or not native:
+        return []
+    both = (native, flexsc)
+    return [
+        f"{key['program']}, {key['connections']} "
+        + (NEW if key["mode"] == NEW else KEPT),
+        *(table.number(m.median(SERIES)) for m in both),
+        table.ratio(ratio(native.series(SERIES), flexsc.series(SERIES))),
+        *(table.number(m.rounds[-1]["counts"].get(CALLS)) for m in both),
+    ]
+
+
+def show(run: Run) -> list[str]:
+    names = "program", "mode", "connections"
+    keys = {tuple(m.settings[name] for name in names): None for m in run.of(BENCH)}
+    rows = [row(run, dict(zip(names, key, strict=True))) for key in keys]
+    rows = [cells for cells in rows if cells]
+    if not rows:
+        return []
+    title = (
+        "programs with an event loop: us of the processor, and system calls, for a "
+        f"request;\n{table.how(run.of(BENCH)[0])}"
+    )
+    head = ["connections", NATIVE, FLEXSC, "native/flexsc", "calls", "flexsc"]
+    return [title + "\n" + table.table(head, rows)]

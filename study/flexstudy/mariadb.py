@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""MariaDB, where a thread serves each connection, as it is and under flexsc run.
+Each server has a copy of one prepared folder, and sysbench makes transactions.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from flexbench import (
+    clients,
+    servers,
+    tools,
+)
+from flexbench.network import (
+    Network,
+    visit,
+)
+from flexbench.runner import (
+    Plan,
+    progress,
+)
+from flexbench.running import (
+    CARRIER,
+    FLEXSC,
+    NATIVE,
+    Program,
+    way,
+)
+from flexbench.samples import BenchError
+from flexbench.tools import Load
+
+TOOLS = ["taskset", "mariadbd", "mariadb-install-db", "sysbench"]
+CLIENTS = 64
+SPARE_CLIENTS = 20
+
+SELECT, READ_WRITE = "point_select", "read_write"
+MODES = {
+    SELECT: "oltp_point_select, a row by its key",
+    READ_WRITE: "oltp_read_write, 20 statements",
+}
+
+INSTALL_S = 180
+PREPARE_S = 120
+START_S = 30
+STOP_S = 60
+
+# Its defaults, but for what a measurement needs. All of the data is in memory,
+# and a commit doesn't wait for the disk.
+SETTINGS = [
+    "--skip-name-resolve",
+    "--back-log=1000",
+    "--innodb-buffer-pool-size=256M",
+    "--innodb-flush-log-at-trx-commit=2",
+]
+TABLES = ["--tables=4", "--table-size=50000"]
+
+# One that may do nothing else: anybody on this machine can be it.
+FIRST = """\
+CREATE DATABASE bench;
+CREATE USER 'bench'@'{host}';
+GRANT ALL ON bench.* TO 'bench'@'{host}';
+"""
+
+
+def settings(network: Network) -> list[str]:
+    return [f"--bind-address={network.address}", *SETTINGS]
+
+
+def as_user() -> list[str]:
+    return ["--user=root"] if os.geteuid() == 0 else []
+
+
+def sysbench(
+    plan: Plan, program: Program, script: str, action: str, *options: str
+) -> list[str]:
+    every = [
+        "--db-driver=mysql",
+        f"--mysql-host={plan.network.address}",
+        f"--mysql-port={program.port}",
+        "--mysql-user=bench",
+        "--mysql-db=bench",
+        *TABLES,
+        *options,
+    ]
+    return clients.sysbench(plan, script, every, action)
+
+
+def wait(network: Network, program: Program, process: subprocess.Popen[str]) -> None:
+    """Until it listens, which it does when it is ready."""
+    until = time.monotonic() + START_S
+    while True:
+        try:
+            with visit(network.client):
+                socket.create_connection((network.address, program.port), 1).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > until:
+                raise program.error("didn't start") from None
+            time.sleep(0.05)
+
+
+@contextmanager
+def started(
+    plan: Plan, variant: str, folder: Path, connections: int, *options: str
+) -> Iterator[Program]:
+    """folder: with its "data"."""
+    name = f"{variant} MariaDB"
+    net = plan.network
+    port = net.free_port()
+    command = [*net.server, *plan.under, *way(plan.flexsc, variant, *CARRIER)]
+    command += [tools.need("mariadbd"), "--no-defaults", *as_user(), *settings(net)]
+    command += [f"--datadir={folder}/data", f"--tmpdir={folder}"]
+    command += [f"--socket={folder}/socket", f"--port={port}"]
+    command += [f"--max-connections={connections + SPARE_CLIENTS}", *options]
+    with (
+        (folder / "log").open("a+", encoding="utf-8", errors="replace") as log,
+        servers.process(
+            name,
+            servers.pinned(plan.cores.measured, command),
+            stderr=log,
+            stop_s=STOP_S,
+        ) as process,
+    ):
+        program = Program(name, process.pid, port, log)
+        wait(net, program, process)
+        yield program
+    if process.returncode:
+        raise BenchError(f"{name} ended with {process.returncode}")
+
+
+def install(folder: Path) -> None:
+    command = [tools.need("mariadb-install-db"), "--no-defaults", *as_user()]
+    # Servers that share a folder for these take away each other's.
+    command += [f"--datadir={folder}/data", f"--tmpdir={folder}", "--skip-test-db"]
+    # It is a script, so what it has started ends with it.
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=INSTALL_S)
+        except subprocess.TimeoutExpired:
+            raise BenchError("mariadb-install-db doesn't end") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        lines = said.strip().splitlines()
+        reason = lines[-1] if lines else f"ended with {process.returncode}"
+        raise BenchError(f"mariadb-install-db: {reason}")
+
+
+def prepare(plan: Plan, folder: Path) -> None:
+    """The data that all of them begin with."""
+    progress("programs: preparing a database")
+    install(folder)
+    first = folder / "first.sql"
+    first.write_text(FIRST.format(host=plan.network.host), encoding="ascii")
+    with started(plan, NATIVE, folder, 4, f"--init-file={first}") as program:
+        options = ["--threads=4"]
+        command = sysbench(plan, program, "oltp_read_write", "prepare", *options)
+        clients.run_sysbench(command, PREPARE_S)
+    progress("")
+
+
+@contextmanager
+def both(plan: Plan, connections: int) -> Iterator[dict[str, Program]]:
+    with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
+        base = Path(name) / "base"
+        base.mkdir()
+        prepare(plan, base)
+        found = {}
+        for variant in (NATIVE, FLEXSC):
+            own = Path(name) / variant
+            own.mkdir()
+            shutil.copytree(base / "data", own / "data")
+            program = stack.enter_context(started(plan, variant, own, connections))
+            # So that no round reads from the disk.
+            command = sysbench(plan, program, "oltp_read_write", "prewarm")
+            clients.run_sysbench(command, PREPARE_S)
+            found[variant] = program
+        yield found
+
+
+def load(
+    plan: Plan, program: Program, mode: str, connections: int, seconds: int
+) -> Load:
+    options = [f"--threads={connections}", f"--time={seconds}", "--histogram=on"]
+    command = sysbench(plan, program, f"oltp_{mode}", "run", *options)
+    found = tools.parse_sysbench(clients.run_sysbench(command, seconds))
+    if found.errors:
+        raise BenchError(f"under load: {found.errors}")
+    return found

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""nginx with the module and without it: the same program, the same configuration but
+for the module's lines, one worker on the same core, alternately.
+
+    plain    the file is opened for each request
+    kept     the module keeps the file open; stock nginx opens it
+    cached   nginx keeps the file open
+    one, kept-one    plain and kept, by one client
+    new, kept-new    plain and kept, with a connection for each request
+    tls      plain over TLS, with a certificate made for the server
+    proxy    the file is a stock nginx', on the clients' cores
+    100k, 1m plain with larger files
+
+Most modes are loaded by bench --raw rounds, as serve is for its processor time. New
+connections and TLS need wrk, on the clients' cores, and then the worker's clock is read
+before wrk and after.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from flexbench import (
+    clients,
+    pair,
+    quiet,
+    servers,
+    table,
+    tools,
+)
+from flexbench.compare import ratio
+from flexbench.runner import Plan
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Run,
+    Settings,
+)
+from flexbench.servers import (
+    Module,
+    Server,
+    Site,
+)
+
+BENCH = "nginx"
+MODULE, STOCK = "module", "stock"
+CERTIFICATE_S = 30
+
+FEW, MANY = 16, 64
+KEEP = 1000
+CLOSE = ["-H", "Connection: close"]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One way in which nginx is asked. 0 connections or bytes: what the plan says."""
+
+    title: str
+    keep: int = 0  # files whose contents the module keeps
+    cached: bool = False
+    connections: int = 0
+    bytes: int = 0
+    wrk: Sequence[str] | None = None  # options of wrk; None: bench --raw rounds loads
+    tls: bool = False
+    proxy: bool = False
+
+    @property
+    def series(self) -> str:
+        """Of a long answer a part is sent in the client's time, which counts, too."""
+        return "both_us" if self.bytes else "cpu_us"
+
+
+OPENED, KEPT = "opening the file each time", "keeping the file open"
+LARGE = "opening the file each time; with the client's time"
+MODES = {
+    "plain": Mode(OPENED),
+    "kept": Mode(KEPT, keep=KEEP),
+    "cached": Mode("with open_file_cache", cached=True),
+    "one": Mode(OPENED, connections=1),
+    "kept-one": Mode(KEPT, keep=KEEP, connections=1),
+    "new": Mode(f"each for one request, {OPENED}", connections=MANY, wrk=CLOSE),
+    "kept-new": Mode(
+        f"each for one request, {KEPT}", keep=KEEP, connections=MANY, wrk=CLOSE
+    ),
+    "tls": Mode(f"TLS, {OPENED}", connections=MANY, wrk=[], tls=True),
+    "proxy": Mode("asking another nginx", connections=MANY, proxy=True),
+    "100k": Mode(LARGE, connections=FEW, bytes=100 << 10),
+    "1m": Mode(LARGE, connections=FEW, bytes=1 << 20),
+}
+
+
+def module(flexsc: str) -> Path:
+    """The module's path: beside the command in the build folder, or where both are
+    installed.
+    """
+    above = Path(tools.need(flexsc)).resolve().parents
+    name = "ngx_http_flexsc_module.so"
+    places = [above[1] / "nginx", *above[1].glob("lib*/nginx/modules")]
+    places += above[1].glob("lib/*/nginx/modules")
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    raise BenchError(f"there is no {name}: build it where nginx-dev is installed")
+
+
+def connections(plan: Plan, mode: Mode) -> int:
+    return mode.connections or plan.connections or pair.CONNECTIONS
+
+
+def size(plan: Plan, mode: Mode) -> int:
+    return mode.bytes or plan.bytes
+
+
+def by_wrk(plan: Plan, mode: Mode, server: Server, seconds: int) -> list[float]:
+    url, count = server.url + pair.FILE, connections(plan, mode)
+    command = clients.wrk(plan, count, seconds, url, mode.wrk or [])
+    before = quiet.clock_s(server.pid)
+    found = clients.run_wrk(command, seconds)
+    return [1e6 * (quiet.clock_s(server.pid) - before) / found.requests]
+
+
+def round_of(plan: Plan, mode: Mode, server: Server, seconds: int) -> Json:
+    if mode.wrk is not None:
+        return {
+            "samples": {"cpu_us": by_wrk(plan, mode, server, seconds)},
+            "counts": {},
+        }
+    count = connections(plan, mode)
+    found = pair.in_rounds(plan, server, count, size(plan, mode), seconds)
+    return {"samples": found, "counts": {}}
+
+
+def certificate(folder: Path, address: str) -> Path:
+    """Make a self-signed certificate of the server's address, and its key beside it."""
+    path = folder / "certificate"
+    command = [tools.need("openssl"), "req", "-x509", "-nodes", "-days", "2"]
+    command += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    command += ["-subj", f"/CN={address}", "-addext", f"subjectAltName=IP:{address}"]
+    command += ["-out", str(path), "-keyout", f"{path}.key"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=CERTIFICATE_S, check=False
+    )
+    if done.returncode:
+        raise BenchError(f"openssl: {' '.join(done.stderr.split())[-200:]}")
+    return path
+
+
+@contextmanager
+def both(plan: Plan, folder: Path, site: Site, mode: Mode) -> Iterator[list[Server]]:
+    with ExitStack() as stack:
+        if mode.proxy:
+            behind = stack.enter_context(
+                servers.nginx(
+                    *(plan, "the nginx behind", folder / "behind", site),
+                    servers.listed(plan.cores.load),
+                )
+            )
+            site = replace(site, backend=urlsplit(behind.url).netloc)
+        ours = replace(site, module=Module(module(plan.flexsc), mode.keep))
+        yield [
+            stack.enter_context(servers.nginx(plan, name, folder / name, one))
+            for name, one in ((MODULE, ours), (STOCK, site))
+        ]
+
+
+def measure_one(run: Run, plan: Plan, name: str) -> None:
+    mode = MODES[name]
+    with pair.file_of(size(plan, mode)) as folder:
+        root = folder / "root"
+        trusted = certificate(folder, plan.network.address) if mode.tls else None
+        site = Site(root, cached=mode.cached, certificate=trusted)
+        content = (root / pair.FILE).read_bytes()
+        with both(plan, folder, site, mode) as found:
+            for server in found:
+                servers.check(plan.network, server, pair.FILE, content, trusted)
+            settings: Settings = {
+                "mode": name,
+                "connections": connections(plan, mode),
+                "bytes": len(content),
+            }
+            pair.compare(
+                *(run, plan, BENCH, found, settings),
+                lambda server, seconds: round_of(plan, mode, server, seconds),
+            )
+
+
+def parse(words: Sequence[str]) -> list[str]:
+    """Words of the command line as names of modes; without words, all modes."""
+    for word in words:
+        if word not in MODES:
+            raise BenchError(f"nginx: {word}: give {', '.join(MODES)}")
+    return list(dict.fromkeys(words or MODES))
+
+
+def measure(run: Run, plan: Plan) -> None:
+    names = parse(plan.words)
+    module(plan.flexsc)
+    for program in ("nginx", "taskset"):
+        tools.need(program)
+    for name in names:
+        try:
+            measure_one(run, plan, name)
+        except BenchError as error:
+            run.note(f"{BENCH}: {name}: {error}")
+
+
+def row(run: Run, name: str) -> list[str]:
+    ours = run.find(BENCH, mode=name, variant=MODULE)
+    theirs = run.find(BENCH, mode=name, variant=STOCK)
+    if not ours or not theirs:
+        return []
+    mode, settings = MODES[name], ours.settings
+    both = ours.series(mode.series), theirs.series(mode.series)
+    return [
+        f"{name}: {settings['bytes']} bytes, {settings['connections']} connections, "
+        f"{mode.title}",
+        table.number(ours.median(mode.series)),
+        table.number(theirs.median(mode.series)),
+        table.ratio(ratio(both[1], both[0])),
+    ]
+
+
+def show(run: Run) -> list[str]:
+    rows = [cells for name in MODES if (cells := row(run, name))]
+    if not rows:
+        return []
+    title = f"nginx with the module and without; {table.how(run.of(BENCH)[0])}\n"
+    head = ["processor time/request, us", MODULE, STOCK, "stock/module"]
+    return [title + table.table(head, rows)]

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""The figures of ATC 2011."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from flexbench import (
+    serve,
+    table,
+)
+from flexbench.samples import (
+    Measurement,
+    distinct,
+)
+
+from .. import nginx
+from ..papers import (
+    Data,
+    Point,
+)
+from ..webserver import subjects
+from ..webserver.limits import limited
+from . import costs, counted, efficiency, study, sweeps
+from .figure import Bench, Draw, Figure, Row, State, number_pair
+from .osdi import DIAGRAM, SWEEP, machine_rows
+from .runs import Runs, gain
+from .sweeps import Quantity, Sweep, pairs_of
+
+SERVE = Bench(("serve", SWEEP), serve.BENCH, {"mode": serve.SWEPT})
+NGINX = Bench(("nginx", "plain"), nginx.BENCH, {"mode": "plain"})
+PAGES = study.bench(study.PAGES)
+
+
+def servers(runs: Runs) -> list[Sweep]:
+    """flexsc serve, and nginx with the module, each beside stock nginx."""
+    found = []
+    names = (("flexsc serve", serve.OURS), ("nginx with the module", nginx.MODULE))
+    for what, ours in names:
+        pairs = pairs_of(runs, serve.BENCH, ours, serve.THEIRS, SERVE.settings)
+        if pairs:
+            found.append(Sweep(what, "connections", "nginx", pairs))
+    return found
+
+
+def module_rows(runs: Runs) -> list[Row]:
+    rows = []
+    for name in distinct(runs.of(nginx.BENCH), "mode"):
+        ours = runs.find(nginx.BENCH, mode=name, variant=nginx.MODULE)
+        stock = runs.find(nginx.BENCH, mode=name, variant=nginx.STOCK)
+        if ours and stock and name in nginx.MODES:
+            series = nginx.MODES[name].series
+            medians = ours.median(series), stock.median(series)
+            count = ours.settings["connections"]
+            rows.append(
+                Row(
+                    f"nginx with the module, {name}, {count} connections",
+                    here=number_pair(*medians, "us of the processor a request, stock"),
+                    ratio=gain(ours, stock, series, less=True),
+                )
+            )
+    return rows
+
+
+RATE = Quantity(serve.SERIES, "requests/s")
+MEAN = Quantity("mean_us", "us, mean", less=True)
+
+
+def server_rows(quantity: Quantity, runs: Runs, data: Data) -> list[Row]:
+    quantities = {"mean latency"} if quantity.less else {"throughput"}
+    rows = sweeps.rows(data, servers(runs), quantity, quantities)
+    return rows if quantity.less else rows + module_rows(runs)
+
+
+def panels(quantity: Quantity) -> list[Draw]:
+    return [partial(sweeps.panel, servers, index, quantity) for index in (0, 1)]
+
+
+# Figure 9: what is answered of what is offered.
+
+SERVERS = {"epoll": subjects.NGINX, "flexsc": subjects.SERVE}
+
+
+def offered_pairs(found: list[Measurement]) -> list[tuple[Measurement, Measurement]]:
+    """flexsc serve and nginx at the same rates."""
+    at: dict[str, dict[str, Measurement]] = {}
+    for m in found:
+        at.setdefault(str(m.settings["times"]), {})[study.model(m)] = m
+    both = subjects.SERVE, subjects.NGINX
+    return [
+        (here[both[0]], here[both[1]])
+        for here in at.values()
+        if all(name in here for name in both)
+    ]
+
+
+def offered_row(
+    ours: Measurement, theirs: Measurement, point: Point | None = None
+) -> Row:
+    medians = ours.median(study.ANSWERS), theirs.median(study.ANSWERS)
+    here = number_pair(*medians, "answers/s, nginx")
+    if limited(ours) or limited(theirs):
+        here += f"; {sweeps.LIMITED}"
+    where = f"flexsc serve, {ours.settings['offered_per_s']} requests/s offered"
+    return Row(where, point, here=here, ratio=gain(ours, theirs, study.ANSWERS))
+
+
+def saturation(point: Point, found: list[Measurement]) -> str:
+    """The most that the server of a sentence answered; empty: it wasn't measured."""
+    mine = [m for m in found if study.model(m) == SERVERS[point.series]]
+    most = max((m.median(study.ANSWERS) for m in mine), default=None)
+    if most is None:
+        return ""
+    return f"{table.number(most)} answers/s at most, {SERVERS[point.series]}"
+
+
+def offered_rows(runs: Runs, data: Data) -> list[Row]:
+    found = study.offered(runs, study.PAGES)
+    pairs = offered_pairs(found)
+    rows = []
+    for point in data.points:
+        one = sweeps.one_core(point)
+        if one and point.quantity == "throughput" and pairs:
+            best = max(
+                pairs,
+                key=lambda pair: (
+                    not any(map(limited, pair)),
+                    gain(pair[0], pair[1], study.ANSWERS).median,
+                ),
+            )
+            rows.append(offered_row(*best, point))
+        elif one and point.series in SERVERS:
+            here = saturation(point, found)
+            reason = "" if here else "not measured"
+            rows.append(Row(sweeps.where(point), point, here=here, reason=reason))
+        else:
+            reason = "not measured" if one else sweeps.ONE_CORE
+            rows.append(Row(sweeps.where(point), point, reason=reason))
+    return rows + [offered_row(*pair) for pair in pairs]
+
+
+FIGURES = [
+    Figure(
+        "atc-t1",
+        State.MEASURED,
+        "IPC takes hardware counters",
+        differs=counted.DIFFERS,
+        benches=[counted.COUNTS],
+        rows=counted.profile_rows,
+    ),
+    Figure(
+        "atc-f1",
+        State.STAND_IN,
+        costs.CLOCK,
+        costs.SHARE + "A tree stands for Xalan.",
+        [costs.POLLUTE],
+        partial(costs.speed_rows, "tree"),
+    ),
+    Figure("atc-f2", State.DIAGRAM, DIAGRAM + ", examples/server.c the program"),
+    Figure("atc-t2", State.NOT_BUILT, "memcached isn't ported, nor are lines counted"),
+    Figure(
+        "atc-t3", State.RECORDED, "the machine of the first file", rows=machine_rows
+    ),
+    Figure("atc-f5", State.NOT_BUILT, "memcached isn't ported"),
+    efficiency.figure("atc-f6", "memcached"),
+    Figure(
+        "atc-f7",
+        State.STAND_IN,
+        "another server, and nginx with a module",
+        differs="The paper's nginx was ported as a whole. Ours is stock nginx with a "
+        "module for static files, and flexsc serve, which has less to do than nginx. wrk "
+        "loads them over connections that are kept, and not ApacheBench.",
+        benches=[SERVE, NGINX],
+        rows=partial(server_rows, RATE),
+        draws=panels(RATE),
+    ),
+    Figure(
+        "atc-f8",
+        State.STAND_IN,
+        "another server, and nginx with a module",
+        differs="As for figure 7; wrk tells the latency.",
+        benches=[SERVE],
+        rows=partial(server_rows, MEAN),
+        draws=panels(MEAN),
+    ),
+    Figure(
+        "atc-f9",
+        State.STAND_IN,
+        "another server stands for nginx with FlexSC",
+        differs="flexsc serve beside stock nginx, by an open loop of sessions that our "
+        "own clients make, of 20 requests each, for files of 64 bytes to 8 KiB.",
+        benches=[PAGES],
+        rows=offered_rows,
+        draws=[partial(study.offered_panel, study.PAGES, 1)],
+    ),
+    efficiency.figure("atc-f10", "nginx"),
+]

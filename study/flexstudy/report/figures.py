@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""All figures of the report, in the order of papers/index.csv, and then those beyond
+the papers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flexbench.samples import BenchError
+
+from .. import papers
+from ..papers import Item
+from . import atc, beyond, costs, geneves, osdi, send
+from .figure import Figure
+
+FIGURES = {
+    figure.id: figure
+    for paper in (costs, osdi, atc, geneves, send, beyond)
+    for figure in paper.FIGURES
+}
+
+
+def chosen(only: Sequence[str]) -> list[tuple[Item, Figure]]:
+    """The items with these ids, and their figures; all, if there are no ids."""
+    items = [*papers.index(), *beyond.ITEMS]
+    for name in only:
+        if name not in FIGURES:
+            ids = ", ".join(item.id for item in items)
+            raise BenchError(f"--only {name}: give of {ids}")
+    return [(i, FIGURES[i.id]) for i in items if not only or i.id in only]

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""The figures of SEND, 2000."""
+
+from __future__ import annotations
+
+from flexbench.samples import (
+    Measurement,
+    distinct,
+)
+
+from .. import (
+    overload_plan,
+    papers,
+    send,
+)
+from ..papers import (
+    Data,
+    Point,
+    SendServer,
+)
+from . import draw
+from .figure import Bench, Figure, Row, State, number_pair
+from .runs import Runs, gain
+from .sweeps import where
+
+POINTS = "send-points.csv"
+EPOLL = "epoll"
+TWICE = "2"
+
+EVENTS = Bench(("send",), send.BENCH, {"scenario": "dequeue"})
+OVERLOAD = Bench(("overload", "events=epoll,send,ps1,ps2"), overload_plan.BENCH)
+# The thesis' names of SEND's variants, and those of http-events' models.
+MODELS = {"SEND": "send", "PS1": "ps1", "PS2": "ps2"}
+
+
+def dequeue_rows(runs: Runs, point: Point | None) -> list[Row]:
+    found = runs.of(send.BENCH, scenario="dequeue")
+    rows = []
+    for batch in distinct(found, "batch"):
+        at = {m.settings["variant"]: m for m in found if m.settings["batch"] == batch}
+        for backend in send.BACKENDS:
+            if backend in at and send.SIGNAL in at:
+                ours, signals = at[backend], at[send.SIGNAL]
+                medians = ours.median(send.DEQUEUE), signals.median(send.DEQUEUE)
+                rows.append(
+                    Row(
+                        f"figure 4.1: {batch} events queued, by {backend}",
+                        point,
+                        here=number_pair(*medians, "ns an event, signals"),
+                        ratio=gain(ours, signals, send.DEQUEUE, less=True),
+                    )
+                )
+    return rows
+
+
+def model_pairs(
+    runs: Runs, part: str, times: str
+) -> list[tuple[Measurement, Measurement]]:
+    """Pairs of a model of SEND and epoll, measured with one size at one rate."""
+    found = runs.of(overload_plan.BENCH, part=part, times=times, admission="none")
+    theirs = {m.settings["size"]: m for m in found if m.settings["variant"] == EPOLL}
+    return [
+        (m, theirs[m.settings["size"]])
+        for m in found
+        if m.settings["variant"] in MODELS.values() and m.settings["size"] in theirs
+    ]
+
+
+def overload_rows(
+    runs: Runs, part: str, times: str, series: str, what: str, point: Point | None
+) -> list[Row]:
+    return [
+        Row(
+            f"{what}: {ours.settings['variant']}, {ours.settings['size']} KiB",
+            point,
+            here=number_pair(ours.median(series), theirs.median(series), "/s, epoll"),
+            ratio=gain(ours, theirs, series),
+        )
+        for ours, theirs in model_pairs(runs, part, times)
+    ]
+
+
+def rows_of(runs: Runs, point: Point) -> list[Row]:
+    """Our rows beside one number of the thesis."""
+    if point.quantity == "time to take the queued":
+        return dequeue_rows(runs, point)
+    if point.quantity == "saturation point":
+        part, what = overload_plan.SATURATION, "figure 4.5: saturation point"
+        return overload_rows(runs, part, "", "saturation_per_s", what, point)
+    if point.quantity == "throughput beyond saturation":
+        part, what = overload_plan.RESPONSES, "figures 4.3, 4.4: twice the saturation"
+        return overload_rows(runs, part, TWICE, "responses_per_s", what, point)
+    return []
+
+
+def rows(runs: Runs, data: Data) -> list[Row]:
+    found = []
+    for point in papers.read(POINTS).points:
+        ours = rows_of(runs, point)
+        found += ours or [Row(where(point), point, reason="not measured")]
+    part, series = overload_plan.GOODPUT, "goodput_per_s"
+    what = "answers within a second at twice the saturation"
+    return found + overload_rows(runs, part, TWICE, series, what, None)
+
+
+def models_rows(runs: Runs, data: Data) -> list[Row]:
+    """The delivery and notification of each model, as http-events tells them."""
+    source = runs.source(overload_plan.BENCH)
+    models = source.machine.get("models", []) if source else []
+    ours = {line[0]: f"{line[1]}, {line[2]}" for line in models}
+    return [
+        Row(
+            server.server,
+            paper=f"{server.delivery}, {server.notification}",
+            here=ours.get(MODELS[server.server], ""),
+            reason="" if MODELS[server.server] in ours else "doesn't work here",
+        )
+        for server in data.of(SendServer)
+    ]
+
+
+FIGURES = [
+    Figure(
+        "send",
+        State.MEASURED,
+        differs="Events are delivered by io_uring or by the kernel module; epoll, "
+        "edge-triggered, stands for /dev/poll. The server has 100 us of work for a "
+        "request. study/docs/measuring.md has the command of each figure.",
+        benches=[EVENTS, OVERLOAD],
+        rows=rows,
+        draws=[draw.intervals],
+    ),
+    Figure(
+        "send-f4.11",
+        State.MEASURED,
+        differs="The variants are those of http-events.",
+        benches=[OVERLOAD],
+        rows=models_rows,
+    ),
+]

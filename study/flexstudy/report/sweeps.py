@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""Servers against the number of their clients, beside the papers' numbers.
+
+A paper's number for so many clients is compared with ours for as many; where it says
+"up to", with the best point of our sweep. A point whose clients were the limit is the
+best one only if all points are such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flexbench import (
+    chart,
+    quiet,
+    sweep,
+    table,
+)
+from flexbench.chart import (
+    Scale,
+    curves_of,
+)
+from flexbench.samples import (
+    Measurement,
+    Settings,
+)
+
+from ..papers import (
+    Data,
+    Point,
+)
+from .figure import Row, number_pair, said
+from .runs import Runs, gain
+
+LIMITED = "the clients were the limit"
+VERY_FEW = "very few"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two variants with the same number of clients."""
+
+    ours: Measurement
+    theirs: Measurement
+
+    @property
+    def count(self) -> int:
+        return int(self.ours.settings["connections"])
+
+    @property
+    def limited(self) -> bool:
+        return table.limited(self.ours) or table.limited(self.theirs)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A series that is compared. less: less is better."""
+
+    series: str
+    unit: str
+    less: bool = False
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What was measured, against the number of clients. beside: of what kind theirs is."""
+
+    what: str
+    clients: str
+    beside: str
+    pairs: list[Pair]
+
+    def row(self, pair: Pair, quantity: Quantity, point: Point | None = None) -> Row:
+        series = quantity.series
+        medians = pair.ours.median(series), pair.theirs.median(series)
+        here = number_pair(*medians, f"{quantity.unit}, {self.beside}")
+        if pair.limited:
+            here += f"; {LIMITED}"
+        clients = self.clients.removesuffix("s") if pair.count == 1 else self.clients
+        return Row(
+            f"{self.what}, {pair.count} {clients}",
+            point,
+            here=here,
+            ratio=gain(pair.ours, pair.theirs, series, quantity.less),
+        )
+
+    def best(self, pairs: Sequence[Pair], quantity: Quantity) -> Pair:
+        def merit(pair: Pair) -> tuple[bool, float]:
+            found = gain(pair.ours, pair.theirs, quantity.series, quantity.less)
+            return not pair.limited, found.median
+
+        return max(pairs, key=merit)
+
+
+def pairs_of(
+    runs: Runs, bench: str, ours: str, theirs: str, settings: Settings
+) -> list[Pair]:
+    """The pairs of two variants, by numbers of clients."""
+    found = sweep.by_connections(runs.of(bench, **settings))
+    return [
+        Pair(at[ours], at[theirs])
+        for at in found.values()
+        if ours in at and theirs in at
+    ]
+
+
+def fitting(point: Point, pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs with as many clients as the sentence means."""
+    if point.kind == "up_to" or not point.x:
+        return list(pairs)
+    if point.x == VERY_FEW:
+        return [pair for pair in pairs if pair is pairs[0]]
+    count, _, more = point.x.partition(" ")
+    return [
+        pair
+        for pair in pairs
+        if pair.count == int(count) or (more and pair.count > int(count))
+    ]
+
+
+def one_core(point: Point) -> bool:
+    return not point.cores or point.cores.startswith("1")
+
+
+ONE_CORE = "the bench has this server on one core"
+
+
+def where(point: Point) -> str:
+    cores = {"": "", "1": "1 core"}.get(point.cores, f"{point.cores} cores")
+    at = f"{point.x_name} {point.x}".strip()
+    return ", ".join(text for text in (point.series, cores, at) if text)
+
+
+def point_rows(point: Point, sweeps: Sequence[Sweep], quantity: Quantity) -> list[Row]:
+    """A row for each sweep beside a paper's number; or one with the reason why there is
+    none.
+    """
+    if not one_core(point):
+        return [Row(where(point), point, reason=ONE_CORE)]
+    found = []
+    for one in sweeps:
+        pairs = fitting(point, one.pairs)
+        if pairs:
+            found.append(one.row(one.best(pairs, quantity), quantity, point))
+    reason = f"not measured with {point.x}" if point.x else "not measured"
+    return found or [Row(where(point), point, reason=reason)]
+
+
+def rows(
+    data: Data, sweeps: Sequence[Sweep], quantity: Quantity, quantities: set[str]
+) -> list[Row]:
+    """First the rows of the paper's numbers, FlexSC's gains in some quantities; then all
+    points of our sweeps.
+    """
+    found = []
+    for point in data.points:
+        if point.series.startswith("flexsc/") and point.quantity in quantities:
+            found += point_rows(point, sweeps, quantity)
+    for one in sweeps:
+        found += [one.row(pair, quantity) for pair in one.pairs]
+    return found
+
+
+# Drawings.
+
+
+def count_of(row: Row) -> int:
+    return int(row.where.rpartition(", ")[2].split()[0])
+
+
+def marks(
+    rows: Sequence[Row], sweep: Sweep, quantity: Quantity
+) -> dict[tuple[float, float], str]:
+    """The paper's gains, each where that makes of theirs at our number of clients."""
+    theirs = {pair.count: pair.theirs.median(quantity.series) for pair in sweep.pairs}
+    found: dict[tuple[float, float], str] = {}
+    for row in rows:
+        if row.point and row.ratio and row.gain and row.where.startswith(sweep.what):
+            count = count_of(row)
+            times = 1 / row.gain if quantity.less else row.gain
+            at = float(count), theirs[count] * times
+            found[at] = f"the paper's gain: {said(row.point)}"
+    return found
+
+
+def panel(
+    sweeps: Callable[[Runs], Sequence[Sweep]],
+    index: int,
+    quantity: Quantity,
+    axes: Any,
+    runs: Runs,
+    rows: Sequence[Row],
+) -> None:
+    """Draw the sweep with the index, if it was measured."""
+    found = sweeps(runs)
+    if index >= len(found):
+        axes.set_axis_off()
+        return
+    one = found[index]
+    both = [m for pair in one.pairs for m in (pair.theirs, pair.ours)]
+    scale = Scale(one.clients, quantity.unit, log_y=quantity.less)
+    curves = curves_of(both, "connections", quantity.series)
+    chart.curves(axes, curves, scale, marks(rows, one, quantity))
+    axes.set_title(one.what)
+
+
+# Where a core's time goes.
+
+
+def shares_of(m: Measurement) -> dict[str, float]:
+    """Percentages by name; empty in a file of an older version."""
+    if "idle_percent" not in m.rounds[0]["samples"]:
+        return {}
+    return {name.removesuffix("_percent"): m.median(name) for name in quiet.SHARES}
+
+
+def most(one: Sweep) -> list[Measurement]:
+    """Theirs and ours with the most clients."""
+    return [one.pairs[-1].theirs, one.pairs[-1].ours] if one.pairs else []
+
+
+def share_rows(sweeps: Sequence[Sweep]) -> list[Row]:
+    found = []
+    for one in sweeps:
+        for m in most(one):
+            shares = shares_of(m)
+            variant, count = m.settings["variant"], m.settings["connections"]
+            what = f"{one.what}, {variant}, {count} {one.clients}"
+            here = ", ".join(f"{name} {value:.0f} %" for name, value in shares.items())
+            found.append(Row(what, here=here, reason="" if here else "not recorded"))
+    return found
+
+
+def share_panel(
+    sweeps: Callable[[Runs], Sequence[Sweep]],
+    axes: Any,
+    runs: Runs,
+    rows: Sequence[Row],
+) -> None:
+    found = [(one, m) for one in sweeps(runs) for m in most(one) if shares_of(m)]
+    kinds = [one.what.partition(",")[0].replace(" ", "\n") for one, _ in found]
+    names = [
+        f"{k}\n{m.settings['variant']}" for k, (_, m) in zip(kinds, found, strict=True)
+    ]
+    shares = [shares_of(m) for _, m in found]
+    parts = {
+        name: [share[name] for share in shares]
+        for name in (shares[0] if shares else {})
+    }
+    chart.bars(axes, names, parts, "percent of the server's core")

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Figures that say more of the clients than of the server, and what went wrong on the
+way between them.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+from flexbench import table
+from flexbench.samples import (
+    Measurement,
+    Run,
+)
+
+from .offered import OFFERED, PEAK
+
+CLIENT_PERCENT = 90.0
+# A server that has answered less than this of what was due is behind.
+ENOUGH = 0.95
+# Beyond this, requests began late because of the clients.
+BEHIND_MS = 20.0
+
+EXPLAINED = (
+    f"{table.LIMITED} a core of the clients was busy for more than {CLIENT_PERCENT:.0f} "
+    "% of the time, or each core of the server for less than "
+    f"{table.BUSY_PERCENT:.0f} % though the server was asked for more than it answered"
+)
+
+# Counts that are 0 if nothing is wrong, and what they count.
+TROUBLES = {
+    "unsent": "requests for which the clients had no descriptor or port (ulimit -Hn)",
+    "listen_overflows": "connections that the server's backlog had no room for",
+    "retransmits": "segments sent again on the server's side",
+    "dropped_packets": "packets dropped on the server's side",
+    "major_faults": "major faults of the server",
+    "disk_read_bytes": "bytes that the server had read from the disk",
+    "wrong_status": "answers with a wrong status",
+    "wrong_length": "answers with a wrong length",
+    "wrong_body": "answers with a wrong body",
+    "wrong_head": "answers with a wrong head",
+}
+READS = {"major_faults", "disk_read_bytes"}
+
+
+def total(measurement: Measurement, count: str) -> float:
+    """Of all rounds; a count that couldn't be had is 0."""
+    return float(sum(one["counts"].get(count, 0) for one in measurement.rounds))
+
+
+def middle(measurement: Measurement, series: str, otherwise: float) -> float:
+    """The median of a series, if the measurement has it."""
+    rounds = measurement.rounds
+    found = [median(one["samples"].get(series, [otherwise])) for one in rounds]
+    return float(median(found))
+
+
+def asked_for_more(measurement: Measurement) -> bool:
+    """Were there requests to be answered all the time? A closed loop has always some,
+    and an open loop if the server is behind.
+    """
+    if measurement.bench != OFFERED:
+        return True
+    return total(measurement, "answered") < ENOUGH * total(measurement, "offered")
+
+
+def limited(measurement: Measurement) -> bool:
+    """Was anything but the server the limit? Then the figure isn't to be compared with
+    others. A server that waits for the disk needn't be busy.
+    """
+    if middle(measurement, "client_percent", 0) > CLIENT_PERCENT:
+        return True
+    if total(measurement, "unsent"):
+        return True
+    if measurement.settings["workload"] == "disk" or not asked_for_more(measurement):
+        return False
+    # The server's other cores may wait for its busiest one.
+    busy = middle(measurement, "busy_percent", 100)
+    return middle(measurement, "busiest_percent", busy) < table.BUSY_PERCENT
+
+
+def where(measurement: Measurement) -> str:
+    settings = measurement.settings
+    at = f" at {settings['times']}x" if measurement.bench == OFFERED else " at its peak"
+    count = int(settings["cores"])
+    on = f" on {table.cores(count)}" if count > 1 else ""
+    return f"{settings['model']}{at}{on}"
+
+
+def troubles(run: Run, workload: str) -> list[str]:
+    """A line for each kind of trouble, with all points that had it."""
+    found = [m for b in (PEAK, OFFERED) for m in run.of(b, workload=workload)]
+    lines = []
+    for count, title in TROUBLES.items():
+        if workload == "disk" and count in READS:
+            continue
+        points = [(m, n) for m in found if (n := total(m, count))]
+        if points:
+            text = ", ".join(f"{where(m)} {n:,.0f}" for m, n in points)
+            lines.append(f"study {workload}: {title}: {text}")
+    late = [(m, middle(m, "behind_p99_us", 0) / 1000) for m in found]
+    points = [(m, ms) for m, ms in late if ms > BEHIND_MS]
+    if points:
+        text = ", ".join(f"{where(m)} {ms:.0f}" for m, ms in points)
+        lines.append(
+            f"study {workload}: the clients were late themselves, ms (99th "
+            f"percentile): {text}"
+        )
+    return lines

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""The tables of offered.py: models down, points across."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flexbench import table
+from flexbench.samples import (
+    Measurement,
+    Run,
+    distinct,
+)
+
+from . import limits
+from .offered import ANSWERS, OFFERED, PEAK
+from .sessions import SESSIONS
+
+Cell = Callable[[Measurement], str]
+
+CLASSES = range(4)
+# Where times by class are shown: below the saturation, but not far.
+BELOW = 0.8
+
+
+def rate(series: str) -> Cell:
+    def cell(m: Measurement) -> str:
+        return table.number(m.median(series)) + table.LIMITED * limits.limited(m)
+
+    return cell
+
+
+def milliseconds(m: Measurement, series: str) -> str:
+    """A time; nothing, if there was no answer."""
+    if series not in m.rounds[0]["samples"] or not limits.total(m, "answered"):
+        return table.NOTHING
+    return table.number(limits.middle(m, series, 0) / 1000)
+
+
+def times_of(low: str, high: str) -> Cell:
+    return lambda m: f"{milliseconds(m, low)}/{milliseconds(m, high)}"
+
+
+def columns(found: Sequence[Measurement]) -> list[str]:
+    """The points in their order: times the best peak."""
+    return [str(times) for times in distinct(found, "times")]
+
+
+def grid(found: Sequence[Measurement], cell: Cell, scale: bool = False) -> str:
+    """A row for each model, a column for each point. scale: with what was offered."""
+    points = columns(found)
+    rows = []
+    if scale:
+        first = {str(m.settings["times"]): m for m in reversed(found)}
+        offered = [float(first[times].settings["offered_per_s"]) for times in points]
+        rows.append(["offered", *(table.number(one) for one in offered)])
+    for name in distinct(found, "model"):
+        at = {str(m.settings["times"]): m for m in found if m.settings["model"] == name}
+        cells = [cell(at[t]) if t in at else table.NOTHING for t in points]
+        rows.append([str(name), *cells])
+    return table.table(["model", *(f"{times}x" for times in points)], rows)
+
+
+def near(found: Sequence[Measurement]) -> list[Measurement]:
+    """The point next to BELOW."""
+    points = columns(found)
+    times = min(points, key=lambda one: abs(float(one) - BELOW))
+    return [m for m in found if m.settings["times"] == times]
+
+
+# Each table has its letter of the study.
+
+
+def offered(found: list[Measurement]) -> list[str]:
+    """S1."""
+    return [
+        "good answers a second (S1)\n" + grid(found, rate(ANSWERS), True),
+        "good answers, Mbit/s (S1)\n" + grid(found, rate("answers_mbit_per_s")),
+    ]
+
+
+def latencies(found: list[Measurement]) -> list[str]:
+    """S3."""
+    low = times_of("response_p50_us", "response_p90_us")
+    high = times_of("response_p99_us", "response_p999_us")
+    return [
+        "an answer's time since it was due, p50/p90, ms (S3)\n" + grid(found, low),
+        "p99/p99.9, ms (S3)\n" + grid(found, high),
+    ]
+
+
+def of_class(number: int) -> tuple[str, str]:
+    name = f"class{number}_response"
+    return f"{name}_p50_us", f"{name}_p99_us"
+
+
+def by_class(found: list[Measurement]) -> list[str]:
+    """S3 by class."""
+    these = near(found)
+    known = [n for n in CLASSES if of_class(n)[0] in these[0].rounds[0]["samples"]]
+    if not known:
+        return []
+    rows = [
+        [str(m.settings["model"]), *(times_of(*of_class(n))(m) for n in known)]
+        for m in these
+    ]
+    head = ["model", *(f"class {n}" for n in known)]
+    title = f"p50/p99 by class at {these[0].settings['times']}x, ms (S3)\n"
+    return [title + table.table(head, rows)]
+
+
+def slowdown(m: Measurement, number: int | None) -> str:
+    """p99/p50, of a class or, None, of all answers."""
+    series = ("response_p50_us", "response_p99_us")
+    low, high = series if number is None else of_class(number)
+    if low not in m.rounds[0]["samples"] or not limits.middle(m, low, 0):
+        return table.NOTHING
+    return table.number(limits.middle(m, high, 0) / limits.middle(m, low, 0))
+
+
+def fairness(found: list[Measurement], peaks: list[Measurement]) -> str:
+    """S4."""
+    these = near(found)
+    evenness = {m.settings["model"]: m.median("jain") for m in peaks}
+    rows = []
+    for m in these:
+        jain = evenness.get(m.settings["model"])
+        spread = [slowdown(m, number) for number in (None, *CLASSES)]
+        # 0: none of the connections had an answer.
+        index = f"{jain:.3f}" if jain else table.NOTHING
+        rows.append([str(m.settings["model"]), index, *spread])
+    title = (
+        "Jain's index over connections, closed loop; and p99/p50 at "
+        f"{these[0].settings['times']}x (S4)\n"
+    )
+    head = ["model", "Jain", "all", *(f"class {n}" for n in CLASSES)]
+    return title + table.table(head, rows)
+
+
+def best(
+    name: str, found: Sequence[Measurement], peaks: Sequence[Measurement]
+) -> float:
+    """The most that the model has answered, in the closed loop or at any point."""
+    its = [m for m in (*found, *peaks) if m.settings["model"] == name]
+    return max(m.median(ANSWERS) for m in its)
+
+
+def overload(found: list[Measurement], peaks: list[Measurement]) -> list[str]:
+    """S8."""
+    rows = []
+    for m in found:
+        if m.settings["times"] != "2":
+            continue
+        name = str(m.settings["model"])
+        share = m.median(ANSWERS) / max(1, best(name, found, peaks))
+        marked = table.number(share) + table.LIMITED * limits.limited(m)
+        rows.append([name, rate(ANSWERS)(m), marked])
+    title = "at twice the best peak: good answers a second (S8)\n"
+    head = ["model", "answers/s", "of its own best"]
+    return [title + table.table(head, rows)] if rows else []
+
+
+def closed(peaks: list[Measurement]) -> str:
+    rows = [
+        [
+            str(m.settings["model"]),
+            rate(ANSWERS)(m),
+            table.number(m.median("answers_mbit_per_s")),
+            table.number(m.median("server_us")),
+            milliseconds(m, "response_p50_us"),
+            milliseconds(m, "response_p99_us"),
+            table.number(m.median("busy_percent")),
+            table.number(m.median("client_percent")),
+        ]
+        for m in peaks
+    ]
+    head = ["model", "answers/s", "Mbit/s", "us/answer", "p50, ms", "p99, ms"]
+    head += ["busy, %", "clients, %"]
+    connections = peaks[0].settings["connections"]
+    title = f"closed loop, {connections} sessions that don't think\n"
+    return title + table.table(head, rows)
+
+
+def errors(m: Measurement) -> str:
+    """Percent of the requests that had another end than a good answer or the run's."""
+    ended = limits.total(m, "offered") - limits.total(m, "cut")
+    lost = ended - limits.total(m, "answered")
+    return table.number(100 * lost / ended) if ended else table.NOTHING
+
+
+def title(m: Measurement) -> str:
+    settings = m.settings
+    return (
+        f"study {settings['workload']}: {SESSIONS[str(settings['workload'])].title}; "
+        f"{table.how(m)}\n"
+    )
+
+
+def of_workload(run: Run, workload: str, cores: int) -> list[str]:
+    found = run.of(OFFERED, workload=workload, cores=cores)
+    peaks = run.of(PEAK, workload=workload, cores=cores)
+    if not found and not peaks:
+        return []
+    parts = [closed(peaks)] if peaks else []
+    if found:
+        parts += offered(found)
+        parts.append(
+            "processor time of the server for an answer, us\n"
+            + grid(found, lambda m: table.number(m.median("server_us")))
+        )
+        parts.append("requests that failed, %\n" + grid(found, errors))
+        parts += [*latencies(found), *by_class(found), fairness(found, peaks)]
+        parts += overload(found, peaks)
+    head = title((found or peaks)[0])
+    marked = any(limits.limited(m) for m in (*found, *peaks))
+    explained = [limits.EXPLAINED] if marked else []
+    return [head + "\n\n".join([*parts, *explained])]
+
+
+def scaling(run: Run, workload: str) -> list[str]:
+    """S2."""
+    peaks = run.of(PEAK, workload=workload)
+    counts = distinct(peaks, "cores") if peaks else []
+    if len(counts) < 2:
+        return []
+    rows = []
+    for name in distinct(peaks, "model"):
+        its = {m.settings["cores"]: m for m in peaks if m.settings["model"] == name}
+        cells = [rate(ANSWERS)(its[n]) if n in its else table.NOTHING for n in counts]
+        rows.append([str(name), *cells])
+    head = ["model", *(table.cores(int(n)) for n in counts)]
+    text = f"study {workload}: peaks against cores, good answers a second (S2)\n"
+    return [text + table.table(head, rows)]
+
+
+def show(run: Run) -> list[str]:
+    measured = [*run.of(PEAK), *run.of(OFFERED)]
+    text = []
+    for workload in distinct(measured, "workload"):
+        for cores in distinct(measured, "cores"):
+            text += of_workload(run, str(workload), int(cores))
+        text += scaling(run, str(workload))
+        for line in limits.troubles(run, str(workload)):
+            run.note(line)
+    return text

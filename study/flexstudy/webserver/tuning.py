@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""A model's tuning, which is the options of its server: the built-in one, or, with
+--tune, the one that makes the most requests a second in short runs. The run keeps the
+figures of all tunings that were tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flexbench.runner import (
+    Plan,
+    progress,
+)
+from flexbench.samples import (
+    Json,
+    Measurement,
+    Run,
+    Settings,
+)
+from flexbench.servers import Server
+
+from . import subjects
+from .subjects import Tuning
+
+TUNE = "study-tune"
+SERIES = "requests_per_s"
+TUNE_S = 2
+
+
+@dataclass(frozen=True)
+class Tuner:
+    """folder: has the files that are served. load: a function that loads a server for
+    TUNE_S, and returns samples with SERIES. options: a function that says which further
+    options a model's server has with each tuning.
+    """
+
+    run: Run
+    plan: Plan
+    folder: Path
+    workload: str
+    connections: int
+    load: Callable[[Server], dict[str, list[float]]]
+    options: Callable[[str], Sequence[str]] = lambda _: ()
+    copies: Sequence[int] = ()
+
+    def attempt(self, name: str, tuning: Tuning) -> float:
+        words = " ".join(tuning)
+        progress(f"study: tuning {name} for {self.connections} connections: {words}")
+        with subjects.started(self.plan, name, tuning, self.folder) as server:
+            samples = self.load(server)
+        settings: Settings = {
+            "workload": self.workload,
+            "model": name,
+            "connections": self.connections,
+            "cores": len(self.plan.cores.server),
+            "tuning": words,
+        }
+        found: Json = {"samples": samples, "counts": {}}
+        self.run.measurements.append(Measurement(TUNE, settings, [found]))
+        return samples[SERIES][0]
+
+    def best(self, name: str) -> Tuning:
+        cores = len(self.plan.cores.server)
+        tunings = subjects.tunings(name, self.connections, cores)
+        if name == subjects.EVENTS:
+            tunings += [["--copies", str(number * cores)] for number in self.copies]
+        tried = [[*tuning, *self.options(name)] for tuning in tunings]
+        if not self.plan.tune or len(tried) == 1:
+            return tried[0]
+        speeds = [self.attempt(name, tuning) for tuning in tried]
+        progress("")
+        return tried[speeds.index(max(speeds))]

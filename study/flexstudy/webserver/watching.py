@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""What a server and its machine do while clients load the server: how busy cores are,
+what the network loses, and what the server reads from the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from flexbench import (
+    quiet,
+    servers,
+)
+from flexbench.samples import BenchError
+
+EVERY_S = 0.1
+
+PROC = Path("/proc")
+
+# A server rests if it takes no more than REST_S of the processor in LOOK_S.
+LOOK_S, REST_S, PATIENCE_S = 0.05, 0.002, 5.0
+
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at the cores: its time, and the seconds that each has been idle so far."""
+
+    at: float
+    idle: list[float]
+
+
+class Stretches:
+    """How busy cores are in the with-block, looked at by a thread of its own. A run has
+    a beginning and an end in which little happens; so what counts is the busiest
+    stretch of a given length.
+    """
+
+    def __init__(self, cores: Sequence[int]) -> None:
+        self.cores = list(cores)
+        self.looks: list[Look] = []
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+
+    def look(self) -> None:
+        idle = quiet.cores_s(self.cores, 3, 4)
+        self.looks.append(Look(time.monotonic(), idle))
+
+    def watch(self) -> None:
+        while not self.over.wait(EVERY_S):
+            self.look()
+
+    def __enter__(self) -> Stretches:
+        self.look()
+        self.thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.over.set()
+        self.thread.join()
+        self.look()
+
+    def seconds(self) -> float:
+        return self.looks[-1].at - self.looks[0].at
+
+    def percent(self, cores: Sequence[int], seconds: float) -> float:
+        """How busy some of the cores were, on average, in their busiest stretch of so
+        many seconds; or in all the time, if that is shorter.
+        """
+        places = [self.cores.index(core) for core in cores]
+        seconds = min(seconds, self.seconds())
+        found = 0.0
+        for n, begin in enumerate(self.looks):
+            end = next((x for x in self.looks[n:] if x.at - begin.at >= seconds), None)
+            if end and end.at > begin.at:
+                idle = sum(end.idle[at] - begin.idle[at] for at in places)
+                found = max(found, 1 - idle / len(places) / (end.at - begin.at))
+        return 100 * min(1.0, found)
+
+
+# Counters.
+
+OWN = {"major_faults", "disk_read_bytes"}  # each process has its own
+
+
+def snmp(text: str) -> Counts:
+    """The counters of /proc/net/snmp: pairs of lines, names and then values."""
+    found = {}
+    lines = [line.split() for line in text.splitlines()]
+    for names, values in zip(lines[::2], lines[1::2], strict=False):
+        pairs = zip(names[1:], values[1:], strict=False)
+        found.update({names[0] + name: int(value) for name, value in pairs})
+    return found
+
+
+def dropped(text: str) -> int:
+    """Packets that interfaces have dropped, by /proc/net/dev: the 4th column of what
+    came, and the 4th of what was sent.
+    """
+    rows = [line.partition(":")[2].split() for line in text.splitlines()]
+    return sum(int(row[3]) + int(row[11]) for row in rows if len(row) >= 16)
+
+
+def faults(stat: str) -> int:
+    """Major faults of a process, by its stat, where names may have blanks."""
+    return int(stat.rpartition(")")[2].split()[9])
+
+
+def read_bytes(text: str) -> int:
+    """Bytes that a process has had read from disks, by its io."""
+    for line in text.splitlines():
+        name, _, value = line.partition(": ")
+        if name == "read_bytes":
+            return int(value)
+    return 0
+
+
+def counters(pid: int) -> Counts:
+    """Counters of a server and its network. A counter that may not be read is left out.
+    BenchError: the server has ended.
+    """
+    try:
+        every = [read_counters(PROC / str(one)) for one in servers.family(pid)]
+    except (FileNotFoundError, ProcessLookupError):
+        raise BenchError("the server has ended meanwhile") from None
+    # The network's counters are the same for all copies.
+    summed = {
+        name: sum(one.get(name, 0) for one in every) for name in OWN & set(every[0])
+    }
+    return {**every[0], **summed}
+
+
+def read_counters(here: Path) -> Counts:
+    found = {}
+    text = (here / "net/snmp").read_text(encoding="ascii")
+    found["retransmits"] = snmp(text).get("Tcp:RetransSegs", 0)
+    text = (here / "net/dev").read_text(encoding="ascii")
+    found["dropped_packets"] = dropped(text)
+    text = (here / "stat").read_text(encoding="utf-8", errors="replace")
+    found["major_faults"] = faults(text)
+    with suppress(PermissionError):
+        text = (here / "io").read_text(encoding="ascii")
+        found["disk_read_bytes"] = read_bytes(text)
+    return found
+
+
+def grown(before: Counts, now: Counts) -> Counts:
+    return {name: now[name] - before[name] for name in now if name in before}
+
+
+def copies_s(pid: int) -> float:
+    """Processor time of a server's copies, which are its children."""
+    try:
+        return sum(quiet.clock_s(child) for child in servers.children(pid))
+    except OSError:
+        raise BenchError("a copy of the server has ended meanwhile") from None
+
+
+def used_s(pid: int) -> float:
+    return quiet.clock_s(pid) + copies_s(pid)
+
+
+def settle(pid: int) -> None:
+    """Wait until a server has done what its clients have left behind."""
+    until = time.monotonic() + PATIENCE_S
+    used = used_s(pid)
+    while time.monotonic() < until:
+        time.sleep(LOOK_S)
+        now = used_s(pid)
+        if now - used <= REST_S:
+            break
+        used = now
+
+
+def available_bytes() -> int:
+    """Memory that files may have without others' being driven out."""
+    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError):
+        for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    return pages

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: MIT
+"""The workloads of the study's clients: sessions of requests, drawn with a seed, as
+text that both httperf's --wsesslog and "flexsc bench --raw load trace=FILE" read.
+
+    specweb   the files of the classes, by SPECweb99's popularity, with pauses as
+              people make them
+    pages     sessions of 20 requests for pages of 64 bytes to 8 KiB, all equally
+              likely, without pauses
+    page      sessions of one request, for a page of 1 KiB
+
+    python3 -m flexstudy.webserver.workload WORKLOAD FOLDER [KEY=VALUE]...
+
+writes FOLDER/files and FOLDER/sessions. Keys: folders, sessions, seed, think.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from flexbench.samples import BenchError
+
+from . import fileset
+from .fileset import File
+
+# SPECweb99's shares of the classes, and the order of a class' files by popularity.
+SHARES = (0.35, 0.50, 0.14, 0.01)
+ORDER = (5, 4, 6, 3, 7, 2, 8, 9, 1)
+
+# Means: a session's pages, of which the first isn't drawn; a page's files besides the
+# first. Seconds that a client thinks: between the files of a page, and between pages.
+PAGES, FURTHER = 5, 3
+WITHIN_S, BETWEEN_S = 0.343, 3.0
+
+REQUESTS = 20  # of a session of the workload pages
+PAGE = 1024  # bytes of the file of the workload page
+
+
+@dataclass(frozen=True)
+class Request:
+    """think: seconds from the request's answer to the session's next request."""
+
+    file: File
+    think: float = 0
+
+
+Session = list[Request]
+
+
+def zipf(count: int) -> list[float]:
+    """Shares by Zipf's law with the exponent 1, in the order of popularity."""
+    weights = [1 / rank for rank in range(1, count + 1)]
+    return [weight / sum(weights) for weight in weights]
+
+
+class Draw:
+    """Random draws. Only Random.random() is used, whose numbers for a seed Python never
+    changes: equal seeds give equal sessions everywhere.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed).random
+
+    def of(self, sums: Sequence[float]) -> int:
+        """An index into shares, drawn by them; sums: the shares' running sums."""
+        return min(bisect(sums, self.random()), len(sums) - 1)
+
+    def geometric(self, mean: float) -> int:
+        """A number from 0 with a geometric distribution of this mean."""
+        return int(math.log(1 - self.random()) / math.log(mean / (1 + mean)))
+
+
+class Popularity:
+    """The popularity of the files of the classes: folders and ranks by Zipf's law."""
+
+    def __init__(self, folders: int) -> None:
+        self.folders = zipf(folders)
+        self.within = zipf(len(ORDER))
+        shares = self.folders, SHARES, self.within
+        self.sums = [list(accumulate(share)) for share in shares]
+
+    def draw(self, chance: Draw) -> File:
+        folder, klass, rank = (chance.of(sums) for sums in self.sums)
+        return fileset.filed(folder, klass, ORDER[rank])
+
+    def all(self) -> Iterator[tuple[float, File]]:
+        """Each file, with its share of the requests."""
+        for folder, by_folder in enumerate(self.folders):
+            for klass, by_class in enumerate(SHARES):
+                for index, by_file in zip(ORDER, self.within, strict=True):
+                    share = by_folder * by_class * by_file
+                    yield share, fileset.filed(folder, klass, index)
+
+
+def mean_bytes(popularity: Popularity) -> float:
+    """The mean number of bytes of an answer."""
+    return sum(share * file.bytes for share, file in popularity.all())
+
+
+def working_set(popularity: Popularity, share: float) -> int:
+    """Bytes of the most popular files that get this share of all requests."""
+    ordered = sorted(popularity.all(), key=lambda found: -found[0])
+    got, size = 0.0, 0
+    for one, file in ordered:
+        if got >= share:
+            break
+        got += one
+        size += file.bytes
+    return size
+
+
+@dataclass(frozen=True)
+class Options:
+    folders: int = fileset.FOLDERS
+    sessions: int = 1000
+    seed: int = 1
+    think: float = 1  # factor of the seconds that clients think
+
+
+def specweb(options: Options, chance: Draw) -> Iterator[Session]:
+    popularity = Popularity(options.folders)
+    within, between = WITHIN_S * options.think, BETWEEN_S * options.think
+    for _ in range(options.sessions):
+        found: Session = []
+        for _ in range(1 + chance.geometric(PAGES - 1)):
+            thoughts = [within] * chance.geometric(FURTHER) + [between]
+            found += [Request(popularity.draw(chance), think) for think in thoughts]
+        # A client doesn't think after the last request.
+        found[-1] = replace(found[-1], think=0)
+        yield found
+
+
+def pages(options: Options, chance: Draw) -> Iterator[Session]:
+    files = list(fileset.pages())
+    for _ in range(options.sessions):
+        yield [
+            Request(files[int(chance.random() * len(files))]) for _ in range(REQUESTS)
+        ]
+
+
+def page(options: Options, chance: Draw) -> Iterator[Session]:
+    for _ in range(options.sessions):
+        yield [Request(fileset.page(PAGE))]
+
+
+@dataclass(frozen=True)
+class Workload:
+    files: Callable[[Options], Iterable[File]]
+    draw: Callable[[Options, Draw], Iterator[Session]]
+
+
+WORKLOADS = {
+    "specweb": Workload(lambda options: fileset.classes(options.folders), specweb),
+    "pages": Workload(lambda _: fileset.pages(), pages),
+    "page": Workload(lambda _: [fileset.page(PAGE)], page),
+}
+
+
+def sessions(name: str, options: Options) -> Iterator[Session]:
+    return WORKLOADS[name].draw(options, Draw(options.seed))
+
+
+# As text.
+
+
+def line(request: Request) -> str:
+    think = f" think={request.think:.6g}" if request.think else ""
+    return f"/{request.file.name}{think}\n"
+
+
+def text(name: str, options: Options) -> Iterator[str]:
+    """The sessions in httperf's form: a line for each request, and an empty line behind
+    a session.
+    """
+    yield f"# {name}: {options}\n"
+    for session in sessions(name, options):
+        yield "".join(map(line, session)) + "\n"
+
+
+def make(name: str, folder: Path, options: Options) -> int:
+    """Write the files that aren't there, and the sessions. Returns how many files
+    were written.
+    """
+    written = fileset.write(folder / "files", WORKLOADS[name].files(options))
+    with (folder / "sessions").open("w", encoding="ascii") as file:
+        file.writelines(text(name, options))
+    return written
+
+
+# The command line.
+
+LIMITS = {
+    "folders": (1, fileset.FOLDERS_MAX),
+    "sessions": (1, 10_000_000),
+    "seed": (0, 10**9),
+    "think": (0, 1000),
+}
+
+
+def parse(words: Sequence[str]) -> Options:
+    options = Options()
+    for word in words:
+        key, equals, value = word.partition("=")
+        if key not in LIMITS or not equals:
+            raise BenchError(f"{word}: give KEY=VALUE with one of {', '.join(LIMITS)}")
+        low, high = LIMITS[key]
+        made: Any = math.nan
+        with suppress(ValueError):
+            made = float(value) if key == "think" else int(value)
+        if not low <= made <= high:
+            raise BenchError(f"{word}: give a number from {low} to {high}")
+        options = replace(options, **{key: made})
+    return options
+
+
+def main(argv: Sequence[str]) -> int:
+    try:
+        if len(argv) < 2 or argv[0] not in WORKLOADS:
+            names = ", ".join(WORKLOADS)
+            raise BenchError(f"give a workload ({names}), a folder and KEY=VALUE")
+        folder = Path(argv[1])
+        options = parse(argv[2:])
+        written = make(argv[0], folder, options)
+    except BenchError as error:
+        print(f"flexsc: workload: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"flexsc: workload: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    print(f"{folder}/files: {written} files written; {folder}/sessions")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
