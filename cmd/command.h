@@ -8,10 +8,10 @@
 
 int command_bench(int argc, char **argv);
 int command_check(int argc, char **argv);
-int command_report(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_stat(int argc, char **argv);
+int command_study(int argc, char **argv);
 int command_top(int argc, char **argv);
 
 #endif /* FLEXSC_COMMAND_H */

@@ -17,7 +17,9 @@ static const struct {
 	{ "stat", command_stat, "show the counters of a live process" },
 	{ "top", command_top, "show all of them, again and again" },
 	{ "bench", command_bench, "measure calls, timers and the server" },
-	{ "report", command_report, "put the papers' figures beside ours" },
+#ifdef FLEXSC_STUDY
+	{ "study", command_study, "measure the papers' figures, and more" },
+#endif
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))

@@ -244,7 +244,8 @@ def lint(step: Step) -> None:
         ROOT / "kmod" / "build-copy.sh",
     ]
     step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
-    manuals = sorted((ROOT / "man").glob("*.[1-9]"))
+    folders = (ROOT / "man", ROOT / "study" / "docs")
+    manuals = sorted(p for folder in folders for p in folder.glob("*.[1-9]"))
     for manual in manuals:
         step.check("mandoc", "-Tlint", "-Wwarning", manual)
     step.check(

@@ -23,17 +23,12 @@ from .samples import BenchError
 EPOLL = "epoll"
 
 # Beside the command: in the build tree, or installed.
-PLACES = [
-    "../bench/servers",
-    "../study/servers/overload",
-    "../study/servers/webserver",
-    "../libexec/flexsc",
-]
+SERVERS, INSTALLED = "../bench/servers", "../libexec/flexsc"
 
 
-def find(flexsc: str, name: str) -> Path:
+def find(flexsc: str, name: str, folder: str = SERVERS) -> Path:
     beside = Path(shutil.which(flexsc) or flexsc).resolve().parent
-    for place in PLACES:
+    for place in (folder, INSTALLED):
         path = (beside / place / name).resolve()
         if path.exists():
             return path

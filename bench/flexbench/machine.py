@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flexstudy import papers
-
 from . import tools
 from .samples import (
     BenchError,
@@ -22,7 +20,27 @@ from .samples import (
 
 CPU = Path("/sys/devices/system/cpu")
 SYS = Path("/proc/sys")
-SETTINGS = "geneves-t1.csv"
+# What a web server with many clients is tuned by, as in the study of Genevès.
+WISHED = {
+    "net.ipv4.tcp_tw_recycle": "1",
+    "net.ipv4.tcp_fin_timeout": "1",
+    "net.core.rmem_default": "87380",
+    "net.core.wmem_default": "65536",
+    "net.core.rmem_max": "4194304",
+    "net.core.wmem_max": "4194304",
+    "net.ipv4.conf.all.arp_filter": "1",
+    "net.ipv4.tcp_syncookies": "0",
+    "vm.max_map_count": "786762",
+    "kernel.randomize_va_space": "0",
+    "fs.file-max": "1048576",
+    "kernel.pid_max": "786762",
+    "net.ipv4.tcp_max_syn_backlog": "200000",
+    "net.core.netdev_max_backlog": "400000",
+    "net.core.somaxconn": "200000",
+    "net.ipv4.ip_local_port_range": "1024 65000",
+    "net.ipv4.tcp_rmem": "4096 87380 4194304",
+    "net.ipv4.tcp_wmem": "4096 65536 4194304",
+}
 TIMEOUT = 10
 
 
@@ -167,14 +185,8 @@ def setting(name: str) -> str | None:
     return None if text is None else " ".join(text.split())
 
 
-def wished() -> dict[str, str]:
-    """The settings that Geneves lists for web servers, but for a device's own ones."""
-    listed = papers.read(SETTINGS).of(papers.Setting)
-    return {one.setting: one.value for one in listed if "ethX" not in one.setting}
-
-
 def settings() -> dict[str, str | None]:
-    return {name: setting(name) for name in wished()}
+    return {name: setting(name) for name in WISHED}
 
 
 def collect(flexsc: str, several: Sequence[Cores]) -> Json:

@@ -3,16 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from flexstudy import (
-    overload_plot,
-    programs,
-    send,
-)
 
 from . import (
     calls,
@@ -37,13 +31,12 @@ from .samples import (
 )
 
 CALLS = Scale("calls in a batch", "nanoseconds a call", log_y=True)
-QUEUED = Scale("events queued", "nanoseconds to dequeue all", log_x=False)
 REQUESTS = "requests a second, server on one core"
 ENTRIES = Scale("calls that may execute at once", REQUESTS)
 THREADS = Scale("connections, a thread for each but with epoll", REQUESTS)
 
 
-def plot_calls(run: Run) -> Iterator[Chart]:
+def calls_charts(run: Run) -> Iterator[Chart]:
     for place in calls.TITLES:
         for call in distinct(run.of(calls.BENCH), "call"):
             found = run.of(calls.BENCH, call=call)
@@ -56,7 +49,7 @@ def plot_calls(run: Run) -> Iterator[Chart]:
                 yield chart.lines(name, title, lines, CALLS)
 
 
-def plot_served(name: str, found: list[Measurement], unit: str) -> Iterator[Chart]:
+def served(name: str, found: list[Measurement], unit: str) -> Iterator[Chart]:
     """Servers beside each other, or, with several numbers of connections, against
     these.
     """
@@ -81,7 +74,7 @@ def plot_entries(axes: Any, found: list[Measurement]) -> None:
     chart.curves(axes, curves_of(limited, "entries", threads.SERIES), ENTRIES)
 
 
-def plot_threads(run: Run) -> Iterator[Chart]:
+def threads_charts(run: Run) -> Iterator[Chart]:
     for mode, title in threads.MODES.items():
         found = run.of(threads.BENCH, part=threads.LOAD, mode=mode, cores=1)
         lines = curves_of(found, "connections", threads.SERIES)
@@ -93,38 +86,17 @@ def plot_threads(run: Run) -> Iterator[Chart]:
         yield Chart("threads-entries", title, lambda axes: plot_entries(axes, found))
 
 
-def queued(m: Measurement) -> float:
-    return m.median(send.DEQUEUE) * int(m.settings["batch"])
+def serve_charts(run: Run) -> Iterator[Chart]:
+    return served("serve", run.of(serve.BENCH), "requests")
 
 
-def plot_send(run: Run) -> Iterator[Chart]:
-    found = run.of(send.BENCH, scenario="dequeue")
-    if len(distinct(found, "batch")) > 1:
-        title = "SEND beside POSIX signals (SEND, figure 4.1)"
-        lines = curves_of(found, "batch", queued)
-        yield chart.lines("send-dequeue", title, lines, QUEUED)
-
-
-def charts(run: Run) -> Iterator[Chart]:
-    yield from plot_calls(run)
-    yield from plot_served("serve", run.of(serve.BENCH), "requests")
-    yield from plot_threads(run)
-    yield from plot_send(run)
-    for name, kind in programs.KINDS.items():
-        # A point query is a hundred times shorter than a transaction of twenty.
-        for mode in kind.modes:
-            found = run.of(programs.BENCH, program=name, mode=mode)
-            yield from plot_served(f"programs-{name}-{mode}", found, kind.unit)
-    yield from overload_plot.charts(run)
-
-
-def plot(run: Run, folder: Path) -> list[Path]:
+def plot(charts: Iterable[Chart], folder: Path) -> list[Path]:
     pyplot = matplot.load("plots")
     made = []
     path = folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in charts(run):
+        for one in charts:
             path = folder / f"{one.name}.svg"
             figure = chart.figure_of(pyplot, one.title, [one.draw], one.size)
             path.write_bytes(chart.saved(figure, "svg"))

@@ -72,11 +72,17 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def raw(flexsc: str, case: str, settings: Settings, before: Sequence[str] = ()) -> Json:
-    """What bench --raw prints. before: words of a command that runs it. Without the
+def raw(
+    flexsc: str,
+    case: str,
+    settings: Settings,
+    before: Sequence[str] = (),
+    name: str = "bench",
+) -> Json:
+    """What flexsc NAME --raw prints. before: words of a command that runs it. Without the
     setting "core" it runs on other cores than the measured one.
     """
-    command = [*before, flexsc, "bench", "--raw", case]
+    command = [*before, flexsc, name, "--raw", case]
     command += [f"{key}={value}" for key, value in settings.items()]
     try:
         with nullcontext() if "core" in settings else quiet.elsewhere():
@@ -90,7 +96,9 @@ def raw(flexsc: str, case: str, settings: Settings, before: Sequence[str] = ()) 
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         reason = lines[-1] if lines else f"ended with {done.returncode}"
-        raise BenchError(reason.removeprefix("flexsc: bench: "))
+        for prefix in ("flexsc: bench: ", "flexsc: study: "):
+            reason = reason.removeprefix(prefix)
+        raise BenchError(reason)
     found: Json = json.loads(done.stdout)
     return found
 

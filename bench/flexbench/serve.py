@@ -20,8 +20,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from flexstudy import nginx
-
 from . import (
     clients,
     pair,
@@ -174,7 +172,7 @@ def module(run: Run, plan: Plan) -> list[Module]:
     if not plan.sweep:
         return []
     try:
-        return [Module(nginx.module(plan.flexsc), 0)]
+        return [Module(servers.module(plan.flexsc), 0)]
     except BenchError as error:
         run.note(f"{BENCH}: {error}")
         return []
@@ -184,7 +182,9 @@ def module(run: Run, plan: Plan) -> list[Module]:
 def started(run: Run, plan: Plan, folder: Path, cached: bool) -> Iterator[list[Server]]:
     site = Site(folder / "root", cached)
     sites = {THEIRS: site}
-    sites |= {nginx.MODULE: replace(site, module=one) for one in module(run, plan)}
+    sites |= {
+        servers.WITH_MODULE: replace(site, module=one) for one in module(run, plan)
+    }
     with ExitStack() as stack:
         ours = servers.flexsc(plan, site.root, CACHE if cached else 0)
         yield [

@@ -30,6 +30,7 @@ from .network import (
 from .runner import Plan
 from .samples import BenchError
 
+WITH_MODULE = "module"  # the variant of nginx that has it
 START_S = 10
 STOP_S = 10
 DESCRIPTORS = 65536
@@ -109,6 +110,20 @@ class Module:
 
     path: Path
     keep: int
+
+
+def module(flexsc: str) -> Path:
+    """The module's path: beside the command in the build folder, or where both are
+    installed.
+    """
+    above = Path(tools.need(flexsc)).resolve().parents
+    name = "ngx_http_flexsc_module.so"
+    places = [above[1] / "nginx", *above[1].glob("lib*/nginx/modules")]
+    places += above[1].glob("lib/*/nginx/modules")
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    raise BenchError(f"there is no {name}: build it where nginx-dev is installed")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 /*
  * bench --raw load: clients of a server. Each connection sends a request, waits
  * for the answer, checks the answer, and sends the next request; so as many
- * requests are under way as there are connections. (With a rate it is an open
- * loop instead, with a trace it is sessions: open.h.)
+ * requests are under way as there are connections.
  *
  * Once each connection has had an answer, so that the server has made its
  * threads, comes a warm-up. After that answers are counted, and the time that
@@ -33,7 +32,6 @@
 #include "evenness.h"
 #include "histogram.h"
 #include "bench/raw/loop.h"
-#include "study/load/open.h"
 #include "peer.h"
 #include "bench/raw/report.h"
 
@@ -388,8 +386,11 @@ int bench_load(const struct bench_settings *settings)
 	struct load load = { .settings = settings };
 	int err;
 
-	if (settings->rate || settings->trace)
-		return bench_open(settings);
+	if (settings->rate || settings->trace) {
+		fputs("flexsc: bench: load: only flexsc study --raw load takes "
+		      "rate and trace\n", stderr);
+		return 1;
+	}
 	if (!settings->port) {
 		fputs("flexsc: bench: load: give port=N\n", stderr);
 		return 1;

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "route.h"
 
+#include "bench/raw/settings.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -35,8 +37,8 @@ int bench_route_init(struct bench_route *route, const char *name,
 	route->source = ntohl(first.s_addr);
 	return 0;
 wrong:
-	fprintf(stderr, "flexsc: bench: %s: address and source are as "
-		"127.0.0.1\n", name);
+	fprintf(stderr, "%s: %s: address and source are as "
+		"127.0.0.1\n", bench_who, name);
 	return 1;
 }
 

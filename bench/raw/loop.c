@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "report.h"
+#include "settings.h"
 
 int bench_pin(long core)
 {
@@ -23,7 +24,7 @@ int bench_pin(long core)
 		CPU_SET((size_t)core, &set);
 	if (!sched_setaffinity(0, sizeof(set), &set))
 		return 0;
-	fprintf(stderr, "flexsc: bench: core=%ld: can't be used here: %s\n",
+	fprintf(stderr, "%s: core=%ld: can't be used here: %s\n", bench_who,
 		core, strerror(errno));
 	return 1;
 }

@@ -15,7 +15,7 @@ static bool first;	/* the next member needs no comma */
 
 int bench_failed(const char *what, int err)
 {
-	fprintf(stderr, "flexsc: bench: %s: %s\n", what, strerror(-err));
+	fprintf(stderr, "%s: %s: %s\n", bench_who, what, strerror(-err));
 	return 1;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *bench_who = "flexsc: bench";
+
 /* Values may have these: in a JSON string none of them has to be escaped. */
 #define HARMLESS	"abcdefghijklmnopqrstuvwxyz0123456789,.-"
 
@@ -82,7 +84,7 @@ static const struct key *find(const char *arg, size_t length)
 
 static bool unknown(const char *arg)
 {
-	fprintf(stderr, "flexsc: bench: \"%s\" isn't KEY=VALUE with one of",
+	fprintf(stderr, "%s: \"%s\" isn't KEY=VALUE with one of", bench_who,
 		arg);
 	for (size_t i = 0; i < KEYS; i++)
 		fprintf(stderr, " %s", keys[i].name);
@@ -98,8 +100,9 @@ static bool set_number(const struct key *key, const char *value, void *where)
 	errno = 0;
 	n = strtol(value, &end, 10);
 	if (errno || end == value || *end || n < key->min || n > key->max) {
-		fprintf(stderr, "flexsc: bench: %s=%s: give a number from %ld "
-			"to %ld\n", key->name, value, key->min, key->max);
+		fprintf(stderr, "%s: %s=%s: give a number from %ld "
+			"to %ld\n", bench_who, key->name, value, key->min,
+			key->max);
 		return false;
 	}
 	memcpy(where, &n, sizeof(n));
@@ -109,8 +112,8 @@ static bool set_number(const struct key *key, const char *value, void *where)
 static bool set_word(const struct key *key, const char *value, void *where)
 {
 	if (!*value || value[strspn(value, HARMLESS)]) {
-		fprintf(stderr, "flexsc: bench: %s=%s: give a word, or a list "
-			"as 2,4-6\n", key->name, value);
+		fprintf(stderr, "%s: %s=%s: give a word, or a list "
+			"as 2,4-6\n", bench_who, key->name, value);
 		return false;
 	}
 	memcpy(where, &value, sizeof(value));
@@ -126,8 +129,8 @@ static bool set_path(const struct key *key, const char *value, void *where)
 		harmless &= *at >= ' ' && *at < 0x7f && *at != '"' &&
 			    *at != '\\';
 	if (!harmless) {
-		fprintf(stderr, "flexsc: bench: %s=%s: give a path of ASCII "
-			"characters, without \" and \\\n", key->name, value);
+		fprintf(stderr, "%s: %s=%s: give a path of ASCII "
+			"characters, without \" and \\\n", bench_who, key->name, value);
 		return false;
 	}
 	memcpy(where, &value, sizeof(value));

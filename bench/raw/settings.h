@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The KEY=VALUE arguments of "flexsc bench --raw". A case ignores those that
+ * The KEY=VALUE arguments of "flexsc bench --raw" and "flexsc study --raw". A case ignores those that
  * mean nothing to it. Strings are the arguments' own.
  */
 #ifndef FLEXSC_BENCH_SETTINGS_H
@@ -9,6 +9,9 @@
 #include <stdbool.h>
 
 #define BENCH_BATCH_MAX	512
+
+/* What messages begin with: "flexsc: bench", or what bench_raw() was given. */
+extern const char *bench_who;
 
 struct bench_settings {
 	const char *variant;	/* plain, liburing, or an engine */

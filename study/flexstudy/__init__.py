@@ -1,2 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""The benches of the papers' figures, and the report that shows both."""
+"""flexstudy: the benches of the papers' figures, and the page that shows both.
+
+cost, memory, send, nginx, programs, counts, counters, overload
+            the benches: what is measured, and the table of it
+webserver   the bench of one web server, driven in several ways, a package
+under_load  a server while it is loaded
+entries, loops
+            parts of programs: Apache by entries, programs with an event loop
+looping, questions
+            the programs with an event loop, and what they are asked
+overload_plan, overload_table, overload_plot, mix
+            parts of overload; mix: the sizes of files
+apache, mariadb
+            the real programs that programs measures
+raw         the measuring loops of flexsc study --raw
+papers      the papers' numbers, from the folder of that name
+report      flexsc study report: the papers' figures beside ours, a package
+"""

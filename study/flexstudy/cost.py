@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench cost: the price of a system call for the program around it, OSDI 2010,
+"""flexsc study cost: the price of a system call for the program around it, OSDI 2010,
 figures 1 to 4 and table 1, by the processor's clock. The program's instructions between
 two calls are always the same, so the program's relative speed is its relative number of
 instructions in a cycle.
@@ -26,7 +26,6 @@ from flexbench.compare import (
 from flexbench.runner import (
     Plan,
     measure_all,
-    raw,
 )
 from flexbench.samples import (
     BenchError,
@@ -36,6 +35,8 @@ from flexbench.samples import (
     Settings,
     distinct,
 )
+
+from .raw import raw
 
 STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
 # A call's instructions, in a guest: tests/kmod/vm/instructions.py adds them to a file.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench counters: instructions in a cycle, and misses in a thousand instructions,
+"""flexsc study counters: instructions in a cycle, and misses in a thousand instructions,
 of programs natively and under flexsc run, by the processor's counters: OSDI 2010, tables
 4 and 5, ATC 2011, figures 6 and 10. perf counts what the program's threads execute, in
-user and in kernel mode, while the program is loaded as flexsc bench programs loads it.
+user and in kernel mode, while the program is loaded as flexsc study programs loads it.
 
 A processor has few counters, and perf has groups of events take turns with them. So each
 group has the instructions too, and a figure is made of one group's counts alone.

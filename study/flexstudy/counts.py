@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench counts: the system calls that a program makes for a request, and the
+"""flexsc study counts: the system calls that a program makes for a request, and the
 instructions that it executes between two of them, OSDI 2010, table 2, and ATC 2011,
 table 1. A count doesn't depend on what else the machine does.
 

@@ -15,7 +15,6 @@ from flexbench.runner import (
     DISTURBED,
     Plan,
     measure_all,
-    raw,
 )
 from flexbench.samples import (
     Json,
@@ -23,6 +22,8 @@ from flexbench.samples import (
     Run,
     Settings,
 )
+
+from .raw import raw
 
 BENCH = "memory"
 MIB, REPS = 256, 5

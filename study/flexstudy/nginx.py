@@ -48,7 +48,7 @@ from flexbench.servers import (
 )
 
 BENCH = "nginx"
-MODULE, STOCK = "module", "stock"
+MODULE, STOCK = servers.WITH_MODULE, "stock"
 CERTIFICATE_S = 30
 
 FEW, MANY = 16, 64
@@ -92,20 +92,6 @@ MODES = {
     "100k": Mode(LARGE, connections=FEW, bytes=100 << 10),
     "1m": Mode(LARGE, connections=FEW, bytes=1 << 20),
 }
-
-
-def module(flexsc: str) -> Path:
-    """The module's path: beside the command in the build folder, or where both are
-    installed.
-    """
-    above = Path(tools.need(flexsc)).resolve().parents
-    name = "ngx_http_flexsc_module.so"
-    places = [above[1] / "nginx", *above[1].glob("lib*/nginx/modules")]
-    places += above[1].glob("lib/*/nginx/modules")
-    for place in places:
-        if (place / name).is_file():
-            return place / name
-    raise BenchError(f"there is no {name}: build it where nginx-dev is installed")
 
 
 def connections(plan: Plan, mode: Mode) -> int:
@@ -161,7 +147,7 @@ def both(plan: Plan, folder: Path, site: Site, mode: Mode) -> Iterator[list[Serv
                 )
             )
             site = replace(site, backend=urlsplit(behind.url).netloc)
-        ours = replace(site, module=Module(module(plan.flexsc), mode.keep))
+        ours = replace(site, module=Module(servers.module(plan.flexsc), mode.keep))
         yield [
             stack.enter_context(servers.nginx(plan, name, folder / name, one))
             for name, one in ((MODULE, ours), (STOCK, site))
@@ -199,7 +185,7 @@ def parse(words: Sequence[str]) -> list[str]:
 
 def measure(run: Run, plan: Plan) -> None:
     names = parse(plan.words)
-    module(plan.flexsc)
+    servers.module(plan.flexsc)
     for program in ("nginx", "taskset"):
         tools.need(program)
     for name in names:

@@ -30,7 +30,6 @@ from flexbench.runner import (
     Plan,
     measure_all,
     progress,
-    raw,
 )
 from flexbench.running import Program
 from flexbench.samples import (
@@ -47,6 +46,7 @@ from . import (
 from .overload_plan import (
     BENCH,
     FIRST_RATE,
+    FOLDER,
     GIVE_UP_MS,
     GOODPUT,
     HELD,
@@ -69,6 +69,7 @@ from .overload_plan import (
     Options,
     parse,
 )
+from .raw import raw
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Model:
 
 def models(flexsc: str, wanted: Sequence[str] = ()) -> list[Model]:
     """Those that the server has; it knows best which ones work here."""
-    program = str(examples.find(flexsc, SERVER))
+    program = str(examples.find(flexsc, SERVER, FOLDER))
     done = subprocess.run(
         [program, "--models"], capture_output=True, text=True, timeout=10, check=False
     )
@@ -111,7 +112,7 @@ class Bench:
 
     @contextmanager
     def server(self, model: str, admission: str) -> Iterator[Program]:
-        command = [str(examples.find(self.plan.flexsc, SERVER))]
+        command = [str(examples.find(self.plan.flexsc, SERVER, FOLDER))]
         command += ["--events", model, "--work", str(self.options.work)]
         command += ["--backlog", str(self.options.backlog), "--admission", admission]
         net = self.plan.network

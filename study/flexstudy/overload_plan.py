@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What "flexsc bench overload" is asked for: its parts, its words, and how often
+"""What "flexsc study overload" is asked for: its parts, its words, and how often
 and how long it measures.
 """
 
@@ -15,6 +15,7 @@ from . import mix
 
 BENCH = "overload"
 SERVER = "http-events"
+FOLDER = "../study/servers/overload"  # of the server, beside the command
 SATURATION, RESPONSES, GOODPUT = "saturation", "responses", "goodput"
 TRACE, KEPT = "trace", "kept"
 PARTS = [SATURATION, RESPONSES, GOODPUT, TRACE, KEPT]
@@ -40,7 +41,7 @@ HELD = 0.97
 
 @dataclass(frozen=True)
 class Options:
-    """The words behind "flexsc bench overload"."""
+    """The words behind "flexsc study overload"."""
 
     parts: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)

@@ -38,7 +38,7 @@ struct open_loop {
 
 static int complain(const char *what)
 {
-	fprintf(stderr, "flexsc: bench: load: %s\n", what);
+	fprintf(stderr, "flexsc: study: load: %s\n", what);
 	return 1;
 }
 
@@ -230,7 +230,7 @@ static void warn(const struct open_loop *o)
 		if (!crowd->first_wrong)
 			continue;
 		name = crowd->first_wrong->request + sizeof("GET ") - 1;
-		fprintf(stderr, "flexsc: bench: load: %.*s: %s\n",
+		fprintf(stderr, "flexsc: study: load: %.*s: %s\n",
 			(int)strcspn(name, " "), name, crowd->first_why);
 		return;
 	}

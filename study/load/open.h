@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw load rate=N: an open loop. Requests are sent when they are due,
+ * study --raw load rate=N: an open loop. Requests are sent when they are due,
  * whether or not earlier ones were answered, and an answer's time is counted
  * from when its request was due. So a slow server gets no fewer requests, and
  * requests that have to wait are counted (compare load.c, whose clients wait
  * for answers).
  *
- * bench --raw load trace=FILE: sessions begin at the rate; without a rate the
+ * study --raw load trace=FILE: sessions begin at the rate; without a rate the
  * loop is closed, and a session begins when one of "connections" sessions ends.
  *
  * Each thread has a crowd (crowd.h) of its own. The trace is read before the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outcome of an open loop or of sessions, as "bench --raw load" prints it.
+ * The outcome of an open loop or of sessions, as "study --raw load" prints it.
  * The main thread calls the functions, before the crowds' threads run and
  * after.
  */

@@ -35,7 +35,7 @@ static int complain(const struct reading *reading, const char *what,
 	for (; what[n] && n < TOLD_MAX - 1; n++)
 		told[n] = what[n] >= ' ' && what[n] < 0x7f ? what[n] : '?';
 	told[n] = '\0';
-	fprintf(stderr, "flexsc: bench: load: %s: line %lu: %s: %s\n",
+	fprintf(stderr, "flexsc: study: load: %s: line %lu: %s: %s\n",
 		reading->path, reading->line, told, why);
 	return 1;
 }
@@ -171,7 +171,7 @@ int bench_trace_read(struct bench_trace *trace, const char *path, long think)
 		return no_memory(&reading);
 	file = fopen(path, "re");
 	if (!file) {
-		fprintf(stderr, "flexsc: bench: load: %s: %s\n", path,
+		fprintf(stderr, "flexsc: study: load: %s: %s\n", path,
 			strerror(errno));
 		return 1;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw events: what it costs to hear of events, by SEND's backend (variant
+ * study --raw events: what it costs to hear of events, by SEND's backend (variant
  * uring or kmod), or by POSIX real-time signals (variant signal).
  *
  *	dequeue	"batch" events are queued while the program isn't to be
@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bench/cases.h"
+#include "study/cases.h"
 #include "bench/raw/loop.h"
 #include "bench/raw/report.h"
 
@@ -292,12 +292,12 @@ int bench_events(const struct bench_settings *settings)
 	int err = 1;
 
 	if (!preempts && !bench_is(settings->scenario, "dequeue")) {
-		fprintf(stderr, "flexsc: bench: events: scenario=%s: give "
+		fprintf(stderr, "flexsc: study: events: scenario=%s: give "
 			"dequeue or preempt\n", settings->scenario);
 		return 1;
 	}
 	if (preempts && !settings->cores) {
-		fprintf(stderr, "flexsc: bench: events: preempt: give cores=N, "
+		fprintf(stderr, "flexsc: study: events: preempt: give cores=N, "
 			"where the events come from\n");
 		return 1;
 	}

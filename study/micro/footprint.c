@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw footprint: how many lines of a cache, or entries of the buffer of
+ * study --raw footprint: how many lines of a cache, or entries of the buffer of
  * translated addresses (TLB), a system call takes from the program (OSDI 2010,
  * table 1). Below, the TLB is a cache, too, and a page's entry is a line.
  *
@@ -24,7 +24,7 @@
 #include <cpuid.h>
 #endif
 
-#include "bench/cases.h"
+#include "study/cases.h"
 #include "jumps.h"
 #include "bench/raw/loop.h"
 #include "bench/raw/report.h"
@@ -265,12 +265,12 @@ static int choose(struct footprint *footprint, const char *name)
 		footprint->chained = footprint->lines / 8 * 7;
 		if (footprint->lines >= LEAST && footprint->lines <= level->most)
 			return 0;
-		fprintf(stderr, "flexsc: bench: level=%s: its size isn't known "
+		fprintf(stderr, "flexsc: study: level=%s: its size isn't known "
 			"here, or out of %d to %zu lines\n", name, LEAST,
 			level->most);
 		return 1;
 	}
-	fprintf(stderr, "flexsc: bench: level=%s: give l1d, l1i, l2 or dtlb\n",
+	fprintf(stderr, "flexsc: study: level=%s: give l1d, l1i, l2 or dtlb\n",
 		name);
 	return 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw lost: how slow a program is for a while after a system call, and
+ * study --raw lost: how slow a program is for a while after a system call, and
  * when it is as fast as before (OSDI 2010, figure 1).
  *
  * A period of work (work.h) is divided into slices. A measurement reads the
@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 
-#include "bench/cases.h"
+#include "study/cases.h"
 #include "bench/raw/loop.h"
 #include "bench/raw/report.h"
 #include "ticks.h"

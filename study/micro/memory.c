@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw memory: how fast cores read memory, each its own, all at once:
+ * study --raw memory: how fast cores read memory, each its own, all at once:
  * the memory benchmark of Geneves 2012. A core's memory is resident, and was
  * touched by a thread on that core, so that it is near. It is read from its
  * beginning to its end, once in words of 8 bytes and once in vectors of 16, by
@@ -21,7 +21,7 @@
 
 #include "lib/base/cores.h"
 
-#include "bench/cases.h"
+#include "study/cases.h"
 #include "bench/raw/loop.h"
 #include "bench/raw/report.h"
 #include "ticks.h"
@@ -244,7 +244,7 @@ static int cores_of(const char *list, cpu_set_t *cores)
 		       bench_failed("cores", -errno) : 0;
 	if (!flexsc__cores_parse(list, cores))
 		return 0;
-	fprintf(stderr, "flexsc: bench: cores=%s: give cores that this "
+	fprintf(stderr, "flexsc: study: cores=%s: give cores that this "
 		"process may use, as 0,2-3\n", list);
 	return 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw pollute: how fast a program is between its system calls, and how
+ * study --raw pollute: how fast a program is between its system calls, and how
  * long the calls take, against how often they are made (OSDI 2010, figures 2 to
  * 4).
  *
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/cases.h"
+#include "study/cases.h"
 #include "bench/raw/loop.h"
 #include "bench/raw/report.h"
 #include "ticks.h"
@@ -131,7 +131,7 @@ static int with_traps(struct pollute *pollute,
 static int divide(struct pollute *pollute, long every)
 {
 	if (every & (every - 1)) {
-		fprintf(stderr, "flexsc: bench: every=%ld: give a power of two\n",
+		fprintf(stderr, "flexsc: study: every=%ld: give a power of two\n",
 			every);
 		return 1;
 	}

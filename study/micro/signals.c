@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw signals: what a real-time signal costs that a thread sends itself,
+ * study --raw signals: what a real-time signal costs that a thread sends itself,
  * from sigqueue() to the end of its handler. "batch" of them are queued, while
  * they are blocked if that is more than one, and then handled.
  *
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "bench/cases.h"
+#include "study/cases.h"
 #include "bench/raw/loop.h"
 #include "bench/raw/report.h"
 
@@ -92,7 +92,7 @@ static const struct way *choose(const char *name)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		if (bench_is(ways[i].name, name))
 			return &ways[i];
-	fprintf(stderr, "flexsc: bench: signals: scenario=%s: give memory or "
+	fprintf(stderr, "flexsc: study: signals: scenario=%s: give memory or "
 		"kernel\n", name);
 	return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw steps: how many instructions a period of work (work.h) has. A
+ * study --raw steps: how many instructions a period of work (work.h) has. A
  * child process runs the work and stops after each instruction, so neither a
  * clock nor other processes matter; a period takes seconds.
  */
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/cases.h"
+#include "study/cases.h"
 #include "bench/raw/report.h"
 #include "work.h"
 

@@ -93,7 +93,7 @@ static int choose(struct bench_trap *trap, const char *name)
 		trap->make = traps[i].make;
 		return 0;
 	}
-	fprintf(stderr, "flexsc: bench: call=%s: give none, getppid, stat, "
+	fprintf(stderr, "flexsc: study: call=%s: give none, getppid, stat, "
 		"pread, pwrite, open-close, mmap-munmap or open-write-close\n",
 		name);
 	return 1;
@@ -128,7 +128,7 @@ void bench_trap_fini(struct bench_trap *trap)
 int bench_trap_check(const struct bench_trap *trap)
 {
 	if (trap->wrong)
-		fprintf(stderr, "flexsc: bench: %llu wrong results of calls\n",
+		fprintf(stderr, "flexsc: study: %llu wrong results of calls\n",
 			(unsigned long long)trap->wrong);
 	return trap->wrong != 0;
 }

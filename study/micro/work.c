@@ -185,7 +185,7 @@ static int ready(struct bench_work *work, size_t size,
 	memset(work, 0, sizeof(*work));
 	work->memory = aligned_alloc(LINE, size);
 	if (!work->memory) {
-		fputs("flexsc: bench: work: no memory\n", stderr);
+		fputs("flexsc: study: work: no memory\n", stderr);
 		return 1;
 	}
 	memset(work->memory, 0, size);
@@ -200,7 +200,7 @@ int bench_work_init(struct bench_work *work, const char *name)
 	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)
 		if (!strcmp(works[i].name, name))
 			return ready(work, works[i].size, works[i].make);
-	fprintf(stderr, "flexsc: bench: work=%s: give tree or heap\n", name);
+	fprintf(stderr, "flexsc: study: work=%s: give tree or heap\n", name);
 	return 1;
 }
 
@@ -215,6 +215,6 @@ int bench_work_check(const struct bench_work *work)
 
 	if (!work->next && work->sum == (uint32_t)periods * work->period)
 		return 0;
-	fputs("flexsc: bench: work: its sum is wrong\n", stderr);
+	fputs("flexsc: study: work: its sum is wrong\n", stderr);
 	return 1;
 }

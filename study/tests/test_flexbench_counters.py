@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench counters: what is made of perf's counts. The texts are in the form of
+"""flexsc study counters: what is made of perf's counts. The texts are in the form of
 perf stat -x, as its manual page has it (CSV FORMAT), with numbers made up.
 """
 
@@ -202,6 +202,6 @@ def test_a_figure_waits_for_counters_until_a_file_has_them() -> None:
     (item,) = [item for item in index() if item.id == "osdi-t4"]
     figure = figures.FIGURES["osdi-t4"]
     assert shown.show(item, figure, Runs([])).state == State.COUNTERS
-    assert "flexsc bench counters" in shown.show(item, figure, Runs([])).why
+    assert "flexsc study counters" in shown.show(item, figure, Runs([])).why
     source = Source("a.json", run_of("apache"))
     assert shown.show(item, figure, Runs([source])).state == State.MEASURED

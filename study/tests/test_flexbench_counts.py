@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench counts: what is read of its tools' output, and the table."""
+"""flexsc study counts: what is read of its tools' output, and the table."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flexbench import __main__ as bench
+from flexbench.__main__ import COMMAND
+from flexbench.command import main
 from flexstudy.report import __main__ as report
 
 CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
@@ -73,10 +74,10 @@ def test_a_file_of_another_form_is_one_line(
 ) -> None:
     path = changed(tmp_path / "run.json", *keys, value=value)
     assert reports(path, tmp_path / "out") == 1
-    assert bench.main(["--show", str(path)]) == 1
+    assert main(COMMAND, ["--show", str(path)]) == 1
     said = capsys.readouterr()
     line = f"{path}: not a file of flexbench\n"
-    assert said.err == f"flexsc: report: {line}flexsc: bench: {line}"
+    assert said.err == f"flexsc: study: report: {line}flexsc: bench: {line}"
     assert said.out == ""
 
 
@@ -86,7 +87,7 @@ def test_a_file_too_deep_to_read_is_one_line(
     path = tmp_path / "run.json"
     path.write_text("[" * 200_000)
     assert reports(path, tmp_path / "out") == 1
-    said = f"flexsc: report: {path}: not a file of flexbench\n"
+    said = f"flexsc: study: report: {path}: not a file of flexbench\n"
     assert capsys.readouterr().err == said
 
 
@@ -114,7 +115,7 @@ def test_a_file_that_lacks_something_is_one_line(
     path = changed(tmp_path / "run.json", *keys, value=value)
     assert reports(path, tmp_path / "out") == 0
     capsys.readouterr()
-    assert bench.main(["--show", str(path)]) == 1
+    assert main(COMMAND, ["--show", str(path)]) == 1
     said = f"flexsc: bench: {path}: lacks something of its benches\n"
     assert capsys.readouterr().err == said
 
@@ -155,6 +156,6 @@ def test_a_full_device_leaves_the_earlier_report(
     capsys.readouterr()
     monkeypatch.setattr(Path, "write_text", full)
     assert reports(CALLS, out) == 1
-    said = f"flexsc: report: {out / 'report.html'}: No space left on device\n"
+    said = f"flexsc: study: report: {out / 'report.html'}: No space left on device\n"
     assert capsys.readouterr().err == said
     assert before == {p: p.read_bytes() for p in out.iterdir() if p.is_file()}

@@ -30,6 +30,7 @@ from flexbench.samples import (
 )
 from flexstudy import (
     mix,
+    overload_plot,
     overload_table,
 )
 from flexstudy.overload_plan import (
@@ -419,7 +420,7 @@ def test_nothing_measured_is_nothing_shown() -> None:
 
 def test_the_figures_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
-    made = plot.plot(a_run(), tmp_path)
+    made = plot.plot(overload_plot.charts(a_run()), tmp_path)
     assert {path.name for path in made} == {
         "overload-saturation.svg",
         "overload-trace-1.2x-1k-lo.svg",

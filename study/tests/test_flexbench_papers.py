@@ -7,12 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flexbench.__main__ import (
-    check,
-    parse,
-)
+from flexbench.__main__ import COMMAND as BENCH
+from flexbench.command import check, parse
 from flexbench.samples import BenchError
 from flexstudy import papers
+from flexstudy.__main__ import COMMAND as STUDY
 from flexstudy.papers import (
     Footprint,
     Item,
@@ -51,9 +50,10 @@ def test_each_recipe_is_a_command() -> None:
     for item in papers.index():
         for part in item.recipe.split(";"):
             words = part.partition("(")[0].split()
-            if words[:2] == ["flexsc", "bench"] and words[2] != "--raw":
-                check(parse(words[2:]))
-                commands += 1
+            for name, command in (("bench", BENCH), ("study", STUDY)):
+                if words[:2] == ["flexsc", name] and words[2] != "--raw":
+                    check(command, parse(command, words[2:]))
+                    commands += 1
     assert commands > 20
 
 

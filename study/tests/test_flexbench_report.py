@@ -313,7 +313,7 @@ def test_rounds_that_others_disturbed_make_a_figure_rough(
 
 
 def costs() -> list[Json]:
-    """As flexsc bench cost has them: pwrite slows the first half of a program down."""
+    """As flexsc study cost has them: pwrite slows the first half of a program down."""
 
     def measured(bench: str, settings: Json, samples: Json, **counts: int) -> Json:
         one = {"samples": samples, "counts": counts}
@@ -507,7 +507,7 @@ def answers(bench: str, key: Json, good: float, busy: float = 99.0) -> Json:
 
 
 def studied(tmp_path: Path, cores: int = 1) -> Path:
-    """As flexsc bench study has it: two workloads, whose models peak where MODELS says."""
+    """As flexsc study webserver has it: two workloads, whose models peak where MODELS says."""
     run = json.loads(CALLS.read_text(encoding="utf-8"))
     found = []
     for load in ("specweb", "pages"):
@@ -672,8 +672,8 @@ def test_a_machine_that_is_too_small_isn_t_asked() -> None:
     chosen = [figure for _, figure in figures.chosen(["study-s2", "geneves-f2"])]
     assert not measure.wanted(chosen, runs.Runs(), cores=2)
     (bench,) = measure.wanted(chosen, runs.Runs(), cores=4)
-    assert bench.command == "flexsc bench study specweb --cores all"
-    assert bench.name == "study-specweb-cores-all"
+    assert bench.command == "flexsc study webserver specweb --cores all"
+    assert bench.name == "webserver-specweb-cores-all"
 
 
 def test_memory_stands_beside_the_paper_s(tmp_path: Path) -> None:
@@ -743,7 +743,7 @@ def test_a_wrong_command_line_is_one_line(
 ) -> None:
     assert command.main([*args, "--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"flexsc: report: {reason}")
+    assert said.startswith(f"flexsc: study: report: {reason}")
     assert said.count("\n") == 1
 
 
@@ -768,7 +768,9 @@ def test_a_broken_file_is_one_line(
     path = tmp_path / "x.json"
     path.write_text(text)
     assert command.main(["--from", str(path), "--out", str(tmp_path)]) == 1
-    assert re.fullmatch(rf"flexsc: report: .*{reason}\n", capsys.readouterr().err)
+    assert re.fullmatch(
+        rf"flexsc: study: report: .*{reason}\n", capsys.readouterr().err
+    )
 
 
 def broken(run: Json, how: str) -> None:
@@ -855,7 +857,7 @@ def test_quickly_what_takes_long_is_left_out(tmp_path: Path) -> None:
     assert recorded(out)["study-s9"]["why"] == "--quick leaves it out"
     assert "study" not in log.read_text()
     report(out, *args)
-    assert "bench study disk --out " in log.read_text()
+    assert "study webserver disk --out " in log.read_text()
 
 
 def test_what_cannot_be_measured_is_a_reason_on_the_page(tmp_path: Path) -> None:

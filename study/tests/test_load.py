@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench --raw load trace=FILE: sessions, against a server that is right and
+"""flexsc study --raw load trace=FILE: sessions, against a server that is right and
 against servers that are wrong, each in its own way.
 """
 
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import threading
@@ -18,7 +17,6 @@ from typing import Any
 
 import pytest
 from fixtures import PATIENCE, Server, command
-from flexbench import tools
 from flexstudy.webserver import (
     fileset,
     workload,
@@ -33,9 +31,9 @@ ENDS = [
 ]
 
 
-def raw(*args: str) -> subprocess.CompletedProcess[str]:
+def raw(*args: str, by: str = "study") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [command(), "bench", "--raw", "load", *args],
+        [command(), by, "--raw", "load", *args],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -280,7 +278,7 @@ def test_every_wrong_answer_is_of_its_kind(
     assert counts["sessions"] == counts["sessions_failed"] == SESSIONS
     # What is behind the wrong answer isn't asked for.
     assert counts["unasked"] == 2 * SESSIONS
-    line = f"flexsc: bench: load: /dir00000/class2_1: {why}\n"
+    line = f"flexsc: study: load: /dir00000/class2_1: {why}\n"
     assert said == (line if why else "")
 
 
@@ -438,9 +436,12 @@ RIGHT: list[Callable[[bytes], bytes]] = [
 
 
 @pytest.mark.parametrize("change", RIGHT)
-@pytest.mark.parametrize("args", [["rate=50", "count=5"], ["mode=http", "seconds=1"]])
+@pytest.mark.parametrize(
+    ("by", "args"),
+    [("study", ["rate=50", "count=5"]), ("bench", ["mode=http", "seconds=1"])],
+)
 def test_a_right_head_may_be_written_in_many_ways(
-    tmp_path: Path, change: Callable[[bytes], bytes], args: list[str]
+    tmp_path: Path, change: Callable[[bytes], bytes], by: str, args: list[str]
 ) -> None:
     """To sessions, to an open loop and to a closed one."""
 
@@ -449,7 +450,7 @@ def test_a_right_head_may_be_written_in_many_ways(
         return True
 
     with answering(answer) as port:
-        done = raw(f"port={port}", "connections=2", *args)
+        done = raw(f"port={port}", "connections=2", *args, by=by)
         trace = written(tmp_path / "t", ["/pages/64"])
         found, said = load(port, trace, "rate=50", "count=5")
     assert (done.returncode, done.stderr) == (0, "")
@@ -466,8 +467,11 @@ def test_a_head_has_a_size(tmp_path: Path) -> None:
         return True
 
     with answering(at_once) as port:
-        for args in (["rate=50"], ["mode=http", "connections=2"]):
-            done = raw(f"port={port}", "seconds=1", *args)
+        for by, args in (
+            ("study", ["rate=50"]),
+            ("bench", ["mode=http", "connections=2"]),
+        ):
+            done = raw(f"port={port}", "seconds=1", *args, by=by)
             assert done.returncode == 1
             assert "the answer's head doesn't end" in done.stderr
 
@@ -580,7 +584,7 @@ def test_sessions_that_end_in_the_warm_up(server: Server, tmp_path: Path) -> Non
     done = raw(f"port={server.port}", f"trace={trace}", "warm_ms=60000", *args)
     assert done.returncode == 1
     assert done.stderr == (
-        "flexsc: bench: load: warm_ms: nothing was left to be counted\n"
+        "flexsc: study: load: warm_ms: nothing was left to be counted\n"
     )
     found, _ = load(server.port, trace, "warm_ms=500", *args)
     assert found["counts"]["answered"] + found["counts"]["warm_up"] == 6
@@ -618,15 +622,15 @@ def test_a_server_that_ends_has_no_processor_time(
     waiter.join(PATIENCE)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr == "flexsc: bench: load: pid: the process has ended\n"
+    assert done.stderr == "flexsc: study: load: pid: the process has ended\n"
 
 
-@pytest.mark.parametrize("case", ["load", "steps"])
-def test_output_that_is_lost_is_an_error(server: Server, case: str) -> None:
+@pytest.mark.parametrize(("by", "case"), [("bench", "load"), ("study", "steps")])
+def test_output_that_is_lost_is_an_error(server: Server, by: str, case: str) -> None:
     args = [f"port={server.port}", "mode=http", "seconds=1", "connections=1"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [command(), "bench", "--raw", case, *args],
+            [command(), by, "--raw", case, *args],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -636,7 +640,7 @@ def test_output_that_is_lost_is_an_error(server: Server, case: str) -> None:
     if "Operation not permitted" in done.stderr:
         pytest.skip("no process may be traced")
     assert done.returncode == 1
-    assert done.stderr == "flexsc: bench: standard output can't be written\n"
+    assert done.stderr == f"flexsc: {by}: standard output can't be written\n"
 
 
 # Files and arguments that are wrong.
@@ -664,7 +668,7 @@ def test_a_wrong_trace_is_one_line(tmp_path: Path, text: str, reason: str) -> No
     done = raw("port=1", f"trace={path}", "rate=1")
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr.startswith(f"flexsc: bench: load: {path}: {reason}")
+    assert done.stderr.startswith(f"flexsc: study: load: {path}: {reason}")
     assert done.stderr.count("\n") == 1
 
 
@@ -687,36 +691,5 @@ def test_wrong_arguments_are_one_line(
     done = raw("port=1", *args)
     assert done.returncode == status
     assert done.stdout == ""
-    assert done.stderr.startswith(f"flexsc: bench: {reason}")
+    assert done.stderr.startswith(f"flexsc: study: {reason}")
     assert done.stderr.count("\n") == 1
-
-
-# Beside other clients.
-
-
-def test_clients_are_compared(tmp_path: Path) -> None:
-    """Each of them has all of its answers; whether they agree is the bench's to say."""
-    missing = [p for p in ("nginx", "wrk", "httperf") if not tools.find(p)]
-    if missing or len(os.sched_getaffinity(0)) < 2:
-        pytest.skip(f"no {', '.join(missing) or 'second core'}")
-    path = tmp_path / "run.json"
-    done = subprocess.run(
-        [command(), "bench", "generator", "--out", str(path)]
-        + ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "8"],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(path.read_text())
-    parts = [
-        (m["settings"]["part"], m["settings"]["variant"]) for m in found["measurements"]
-    ]
-    # On a busy machine httperf, which has 1024 descriptors, may have too few.
-    assert parts[:2] == [("closed", "load"), ("closed", "wrk")]
-    assert ("sessions", "load") in parts
-    assert "\ngenerator: " in done.stdout
-    for measurement in found["measurements"]:
-        (one,) = measurement["rounds"]
-        assert one["samples"]["responses_per_s"][0] > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench overload: its server, with each model, its clients, and all of it."""
+"""flexsc study overload: its server, with each model, its clients, and all of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from fixtures import PATIENCE, Client, command, eventually, request
 
 TIMEOUT = 60
@@ -208,7 +207,7 @@ def test_the_server_refuses_in_one_line(args: list[str], reason: str) -> None:
 
 def raw(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [command(), "bench", "--raw", "load", *args],
+        [command(), "study", "--raw", "load", *args],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -327,7 +326,7 @@ def test_a_wrong_answer_ends_it_in_one_line(answer: bytes, reason: str) -> None:
     with behaving(behave) as (port, _):
         done = raw(f"port={port}", "rate=100", "count=50", "timeout_ms=2000")
     assert done.returncode == 1
-    assert done.stderr == f"flexsc: bench: load: {reason}\n"
+    assert done.stderr == f"flexsc: study: load: {reason}\n"
     assert done.stdout == ""
 
 
@@ -439,7 +438,7 @@ def test_bad_settings_are_one_line(args: list[str], status: int, reason: str) ->
 
 def bench(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [command(), "bench", "overload", *args],
+        [command(), "study", "overload", *args],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,

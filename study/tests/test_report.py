@@ -18,7 +18,7 @@ def report(
     folder: Path, *args: str | Path, **env: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [command(), "report", *args],
+        [command(), "study", "report", *args],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -40,7 +40,9 @@ def test_a_report_is_made_of_a_file(tmp_path: Path) -> None:
 def test_an_unknown_figure_is_one_line(tmp_path: Path) -> None:
     done = report(tmp_path, "--only", "osdi-f99")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("flexsc: report: --only osdi-f99: give of osdi-f1,")
+    assert done.stderr.startswith(
+        "flexsc: study: report: --only osdi-f99: give of osdi-f1,"
+    )
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -53,7 +55,7 @@ def test_without_its_package_it_says_so(tmp_path: Path) -> None:
     done = report(tmp_path, FLEXBENCH_DIR="/nonexistent")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "flexsc: report: the Python package flexbench isn't in /nonexistent; set "
+        "flexsc: study: the Python package flexbench isn't in /nonexistent; set "
         "FLEXBENCH_DIR to the folder that has it\n"
     )
 
@@ -73,4 +75,4 @@ def test_the_installed_command_has_the_papers_numbers(tmp_path: Path) -> None:
     assert sorted(path.name for path in (package / "papers").iterdir()) == names
     assert (package / "report" / "__main__.py").is_file()
     assert list(package.rglob("__pycache__")) == []
-    assert list(tmp_path.rglob("man1/flexsc-report.1"))
+    assert list(tmp_path.rglob("man1/flexsc-study.1"))

@@ -99,7 +99,9 @@ def test_serve_has_descriptors_for_its_loops() -> None:
 
 
 def test_the_commands_of_several_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subjects.examples, "find", lambda flexsc, name: Path(name))
+    monkeypatch.setattr(
+        subjects.examples, "find", lambda flexsc, name, folder: Path(name)
+    )
     model = subjects.model_of("threads-flexsc")
     assert model
     some = replace(plan(), cores=Cores(3, 1, [0, 1], [2]))

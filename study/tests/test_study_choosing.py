@@ -106,5 +106,5 @@ def test_a_wrong_command_line_is_told(capsys: pytest.CaptureFixture[str]) -> Non
     assert choosing.main([]) == 1
     assert choosing.main(["/nowhere/run.json"]) == 1
     said = capsys.readouterr().err.splitlines()
-    assert said[0] == "flexsc: choosing: give files of flexsc bench study --out"
+    assert said[0] == "flexsc: choosing: give files of flexsc study webserver --out"
     assert said[1].startswith("flexsc: choosing: /nowhere/run.json: ")

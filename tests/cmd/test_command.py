@@ -13,7 +13,7 @@ import pytest
 
 from fixtures import PATIENCE, Server, command, eventually
 
-COMMANDS = ("run", "serve", "check", "stat", "top", "bench")
+COMMANDS = ("run", "serve", "check", "stat", "top", "bench", "study")
 
 
 def flexsc(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

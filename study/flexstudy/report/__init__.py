@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc report: each figure and table of the papers beside the numbers of our own
+"""flexsc study report: each figure and table of the papers beside the numbers of our own
 benches, on one page.
 
     figure      a figure, its state, rows and verdicts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc report: the command line."""
+"""flexsc study report: the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flexbench import matplot
-from flexbench.__main__ import end_by_signals
+from flexbench.command import end_by_signals
 from flexbench.samples import BenchError
 
 from ..papers import Item
@@ -24,9 +24,9 @@ RAW, FIGURES = "raw", "figures"
 
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="flexsc report",
+        prog="flexsc study report",
         description="Put the papers' figures beside what was measured here, on one "
-        "HTML page; flexsc-report(1) says what is on it.",
+        "HTML page; flexsc-study(1) says what is on it.",
     )
     parser.add_argument(
         "--measure", action="store_true", help="measure what no file has: takes hours"
@@ -130,10 +130,13 @@ def main(argv: list[str]) -> int:
     try:
         report(parse(argv))
     except BenchError as error:
-        print(f"flexsc: report: {error}", file=sys.stderr)
+        print(f"flexsc: study: report: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"flexsc: report: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(
+            f"flexsc: study: report: {error.filename}: {error.strerror}",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

@@ -27,12 +27,14 @@ DIFFERS = (
     "threads and stages under flexsc run beside themselves, flexsc serve beside nginx."
 )
 BOTH = [bench(SPECWEB), bench(PAGES)]
-INSIDE = Bench(("study", "breakdown"), study.BREAKDOWN, slow=True)
-SHARED = Bench(("study", "copies"), study.COPIES)
-WEIGHED = Bench(("study", "memory"), study.MEMORY)
-PAGE = Bench(("study", "page"), study.STUDY, {"workload": "page"})
-TUNED = Bench(("study", "page", "--tune"), study.TUNE, {"workload": "page"}, slow=True)
-ON_DISK = Bench(("study", DISK), study.OFFERED, {"workload": DISK}, slow=True)
+INSIDE = Bench(("webserver", "breakdown"), study.BREAKDOWN, slow=True)
+SHARED = Bench(("webserver", "copies"), study.COPIES)
+WEIGHED = Bench(("webserver", "memory"), study.MEMORY)
+PAGE = Bench(("webserver", "page"), study.STUDY, {"workload": "page"})
+TUNED = Bench(
+    ("webserver", "page", "--tune"), study.TUNE, {"workload": "page"}, slow=True
+)
+ON_DISK = Bench(("webserver", DISK), study.OFFERED, {"workload": DISK}, slow=True)
 
 
 def figure(
@@ -96,8 +98,8 @@ FIGURES = [
         choosing.choice_rows,
         [
             PAGE,
-            Bench(("study", "new"), study.STUDY, {"workload": "new"}),
-            Bench(("study", "idle"), study.IDLE),
+            Bench(("webserver", "new"), study.STUDY, {"workload": "new"}),
+            Bench(("webserver", "idle"), study.IDLE),
             *BOTH,
         ],
     ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of OSDI 2010 that flexsc bench cost measures: 1 to 4, and table 1. A
+"""The figures of OSDI 2010 that flexsc study cost measures: 1 to 4, and table 1. A
 call's costs are no gains, so the numbers stand side by side without verdicts.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What flexsc bench counts has of the papers' tables: OSDI 2010, table 2, and ATC 2011,
+"""What flexsc study counts has of the papers' tables: OSDI 2010, table 2, and ATC 2011,
 table 1. A count is no gain, so the numbers stand side by side without verdicts.
 """
 

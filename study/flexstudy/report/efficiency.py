@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What flexsc bench counters has of the papers' figures: OSDI 2010, tables 4 and 5, and
+"""What flexsc study counters has of the papers' figures: OSDI 2010, tables 4 and 5, and
 ATC 2011, figures 6 and 10. Misses are no gains, so the numbers stand side by side
 without verdicts.
 """
@@ -29,7 +29,7 @@ from ..papers import (
 from .figure import Bench, Figure, Row, State, number_pair
 from .runs import Runs
 
-WHY = "takes the processor's counters, which flexsc bench counters reads"
+WHY = "takes the processor's counters, which flexsc study counters reads"
 DIFFERS = (
     "perf counts what the program's threads execute, natively and under flexsc run, on "
     "one core, with as many clients as the bench programs has. nginx and memcached have "

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from flexbench import table
+from flexbench.__main__ import COMMAND
 from flexbench.compare import Interval
 
 from ..papers import (
@@ -143,6 +144,13 @@ class Row:
         return said(self.point) if self.point else self.paper
 
 
+def command_of(words: Sequence[str]) -> list[str]:
+    """The words of flexsc's command that begin with the bench's name, which follows the
+    subcommand.
+    """
+    return ["bench" if words and words[0] in COMMAND.benches else "study", *words]
+
+
 @dataclass(frozen=True)
 class Bench:
     """A command that measures for a figure, and how its measurements are found. slow:
@@ -160,7 +168,7 @@ class Bench:
 
     @property
     def command(self) -> str:
-        return " ".join(["flexsc bench", *self.words])
+        return " ".join(["flexsc", *command_of(self.words)])
 
 
 Rows = Callable[["Runs", Data], list[Row]]

@@ -15,7 +15,7 @@ from pathlib import Path
 from flexbench import machine
 from flexbench.samples import BenchError
 
-from .figure import Bench, Figure
+from .figure import Bench, Figure, command_of
 from .runs import Runs, load
 
 CHECK, CHECK_S = "check.txt", 60
@@ -67,7 +67,9 @@ def kept_or_why(command: list[str], out: Path) -> str:
             part.replace(out)
             return ""
         if said:
-            return said.removeprefix("flexsc: bench: ")
+            for prefix in ("flexsc: bench: ", "flexsc: study: "):
+                said = said.removeprefix(prefix)
+            return said
         with suppress(BenchError):
             return "; ".join(load([part])[0].run.notes)
         return f"ended with {status}"
@@ -88,11 +90,11 @@ def measure(
     benches = [bench for bench in benches if bench.name not in runs.failed]
     for index, bench in enumerate(benches):
         print(
-            f"flexsc: report: {index + 1} of {len(benches)}: {bench.command}",
+            f"flexsc: study: report: {index + 1} of {len(benches)}: {bench.command}",
             file=sys.stderr,
         )
         out = folder / f"{bench.name}{QUICK if quick else ''}.json"
-        command = [flexsc, "bench", *bench.words, *(["--quick"] if quick else [])]
+        command = [flexsc, *command_of(bench.words), *(["--quick"] if quick else [])]
         try:
             reason = kept_or_why(command, out)
         except OSError as error:

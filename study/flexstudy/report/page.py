@@ -155,7 +155,9 @@ def command(source: Source) -> str:
     if "--flexsc" in words:
         at = words.index("--flexsc")
         del words[at : at + 2]
-    return " ".join(["flexsc bench", *words])
+    # A file of an older version doesn't begin with the subcommand.
+    before = [] if words[:1] in (["bench"], ["study"]) else ["bench"]
+    return " ".join(["flexsc", *before, *words])
 
 
 def machines(runs: Runs) -> str:

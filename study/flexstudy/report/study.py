@@ -61,7 +61,7 @@ TWINS = {
 
 
 def bench(workload: str, kind: str = OFFERED) -> Bench:
-    return Bench(("study", workload), kind, {"workload": workload, "cores": 1})
+    return Bench(("webserver", workload), kind, {"workload": workload, "cores": 1})
 
 
 def has(m: Measurement, name: str) -> bool:
@@ -145,7 +145,7 @@ def several(kind: str) -> Bench:
     """The bench of a run that has servers on several cores. A peak is compared only with
     peaks of its own run.
     """
-    words = ("study", SPECWEB, "--cores", "all")
+    words = ("webserver", SPECWEB, "--cores", "all")
     return Bench(words, kind, {"workload": SPECWEB, "scaling": 1})
 
 

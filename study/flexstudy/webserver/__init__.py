@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench study: one web server, driven by several models (study/servers/webserver), so
+"""flexsc study webserver: one web server, driven by several models (study/servers/webserver), so
 that a service can choose one. It is Genevès' study with exception-less calls as one
 more model.
 """

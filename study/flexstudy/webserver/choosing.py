@@ -4,7 +4,7 @@ beside the model "events". study/docs/choosing.md has it.
 
     python3 -m flexstudy.webserver.choosing FILE.json...
 
-prints the table of files of flexsc bench study, in Markdown.
+prints the table of files of flexsc study webserver, in Markdown.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def load(paths: Iterable[Path]) -> Run:
 def main(argv: Sequence[str]) -> int:
     try:
         if not argv:
-            raise BenchError("give files of flexsc bench study --out")
+            raise BenchError("give files of flexsc study webserver --out")
         print("\n".join(table(load(map(Path, argv)))))
     except BenchError as error:
         print(f"flexsc: choosing: {error}", file=sys.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What "flexsc bench study" is asked for, and who measures it.
+"""What "flexsc study webserver" is asked for, and who measures it.
 
 page, new         closed.py
 pages, specweb    offered.py

@@ -15,7 +15,6 @@ from flexbench import clients
 from flexbench.runner import (
     Plan,
     progress,
-    raw,
 )
 from flexbench.samples import (
     BenchError,
@@ -24,6 +23,7 @@ from flexbench.samples import (
 )
 from flexbench.servers import Server
 
+from ..raw import raw
 from . import fileset, watching, workload
 from .fileset import File
 from .workload import Session
@@ -136,7 +136,7 @@ def prepare(plan: Plan, load: Sessions, folder: Path) -> Site:
 def load(
     plan: Plan, site: Site, server: Server, seconds: int, warm_s: int, **more: str | int
 ) -> Json:
-    """What bench --raw load has found, and what server and machine did meanwhile."""
+    """What study --raw load has found, and what server and machine did meanwhile."""
     threads = min(len(plan.cores.load), THREADS_MAX)
     args: Settings = {
         "port": urlsplit(server.url).port or 80,

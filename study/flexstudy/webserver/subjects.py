@@ -27,6 +27,7 @@ from flexbench.servers import (
 )
 
 BENCH = "study"
+FOLDER = "../study/servers/webserver"  # of the servers, beside the command
 
 EVENTS = "events"
 
@@ -130,7 +131,7 @@ def tunings(name: str, connections: int, cores: int = 1) -> list[Tuning]:
 
 
 def command(plan: Plan, model: Model, tuning: Tuning, root: Path) -> list[str]:
-    program = str(examples.find(plan.flexsc, model.program))
+    program = str(examples.find(plan.flexsc, model.program, FOLDER))
     carriers = ["--carriers", str(len(plan.cores.server))]
     before = way(plan.flexsc, model.variant, *carriers)
     address = ["--bind", plan.network.address]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The workloads of the study's clients: sessions of requests, drawn with a seed, as
-text that both httperf's --wsesslog and "flexsc bench --raw load trace=FILE" read.
+text that both httperf's --wsesslog and "flexsc study --raw load trace=FILE" read.
 
     specweb   the files of the classes, by SPECweb99's popularity, with pauses as
               people make them

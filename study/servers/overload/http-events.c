@@ -4,7 +4,7 @@
  * ways, the models (events.h). It is the server of SEND, section 4.3: events put
  * connections on one of two queues, those of new connections and of others; the
  * server takes connections from the queues, new ones first; when both are empty
- * it asks for events. flexsc bench overload compares the models.
+ * it asks for events. flexsc study overload compares the models.
  *
  *	http-events [--events MODEL] [--work US] [--backlog N] [--address IP]
  *		    [--admission none|age|newest] [--age MS] [PORT]

@@ -4,11 +4,11 @@
     instructions.py --kernel VMLINUZ --flexsc FLEXSC [RUN.json]
 
 The guest's clock counts instructions, of user and kernel mode together: a tick that
-"flexsc bench --raw pollute" tells is one instruction. A repeated move counts as often
+"flexsc study --raw pollute" tells is one instruction. A repeated move counts as often
 as it moves: 512 times for a page, of which the kernel moves words there (WORDS).
 
-With RUN.json, a file of "flexsc bench cost --out", the counts are added to it, and
-"flexsc bench --show" and "flexsc report" have them beside the paper's.
+With RUN.json, a file of "flexsc study cost --out", the counts are added to it, and
+"flexsc bench --show" and "flexsc study report" have them beside the paper's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SETTINGS = "core=0 work=tree every=16 reps=20"
 
 def said(kernel: Path, flexsc: Path) -> list[str]:
     """The guest's words: its kernel's version, and a line for each call."""
-    each = f"flexsc bench --raw pollute {SETTINGS} call=$c || exit 1"
+    each = f"flexsc study --raw pollute {SETTINGS} call=$c || exit 1"
     script = f"uname -r; for c in {' '.join(CALLS)}; do {each}; done"
     guest = Guest(kernel, files=[flexsc], cpus=1, icount="shift=0", parameters=WORDS)
     with tempfile.NamedTemporaryFile(suffix=".log") as log:

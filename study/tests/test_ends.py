@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench that is told to end leaves nothing behind."""
+"""flexsc study that is told to end leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from fixtures import PATIENCE, command
 
 BEGIN_S = 60  # until it has a folder
@@ -21,7 +20,7 @@ def begun(folder: Path, *before: str) -> subprocess.Popen[str]:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("it takes two cores")
     process = subprocess.Popen(
-        [*before, command(), "bench", "cost", "--rounds", "1000"],
+        [*before, command(), "study", "cost", "--rounds", "1000"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

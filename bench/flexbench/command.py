@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: MIT
+"""The command line of a set of benches: flexsc bench has one, flexsc study another."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType, ModuleType
+
+from . import (
+    machine,
+    network,
+    plot,
+    quiet,
+    samples,
+    table,
+)
+from .chart import Chart
+from .runner import Plan
+from .samples import (
+    UNREADABLE,
+    BenchError,
+    Run,
+)
+
+ROUNDS, QUICK_ROUNDS = 7, 3
+SECONDS, QUICK_SECONDS = 5, 2
+SIZE = 1024
+
+
+def no_charts(run: Run) -> Iterator[Chart]:
+    yield from ()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A bench, and what its command line takes. module: has measure() and show()."""
+
+    module: ModuleType
+    charts: Callable[[Run], Iterator[Chart]] = no_charts
+    apart: bool = False  # runs only if it is named
+    words: Callable[[list[str]], object] | None = None  # checks words after the name
+    networked: bool = False  # takes --network
+    swept: bool = False  # takes --sweep
+    tuned: bool = False  # takes --tune
+    several: Callable[[list[str]], object] | None = None  # checks words with --cores
+
+
+@dataclass(frozen=True)
+class Command:
+    """flexsc NAME, and its benches."""
+
+    name: str
+    about: str
+    benches: Mapping[str, Bench]
+
+    def with_option(self, option: str) -> list[str]:
+        """Names of the benches that take an option."""
+        return [name for name, one in self.benches.items() if getattr(one, option)]
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1000:
+        raise ValueError(text)
+    return value
+
+
+def counts_of(text: str) -> list[int]:
+    if text == "all":
+        return machine.counts(os.sched_getaffinity(0))
+    return sorted({positive(one) for one in text.split(",")})
+
+
+def size(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1 << 30:
+        raise ValueError(text)
+    return value
+
+
+def parser_of(command: Command) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"flexsc {command.name}",
+        description=f"{command.about}; flexsc-{command.name}(1) explains the figures.",
+    )
+    apart = command.with_option("apart")
+    parser.add_argument(
+        "bench",
+        nargs="?",
+        choices=[*command.benches, "all"],
+        default="all",
+        help="what to measure" + (f" (all but {', '.join(apart)})" if apart else ""),
+    )
+    if worded := command.with_option("words"):
+        parser.add_argument(
+            "words",
+            nargs="*",
+            metavar="WORD",
+            help=f"of {', '.join(worded)}: their parts, programs, modes and settings",
+        )
+    else:
+        parser.set_defaults(words=[])
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rounds and sizes, wider ranges"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=positive,
+        metavar="N",
+        help=f"measure each variant N times ({ROUNDS}, quick {QUICK_ROUNDS})",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=positive,
+        metavar="N",
+        help=f"of load in a round ({SECONDS}, quick {QUICK_SECONDS})",
+    )
+    parser.add_argument(
+        "--bytes",
+        type=size,
+        metavar="N",
+        default=SIZE,
+        help=f"size of the file that web servers are asked for ({SIZE})",
+    )
+    parser.add_argument(
+        "--connections",
+        type=positive,
+        metavar="N",
+        help="number of clients (by default each bench has its own)",
+    )
+    parser.add_argument(
+        "--sweep",
+        action="store_true",
+        help=f"of {', '.join(command.with_option('swept'))}: the papers' numbers of "
+        f"clients, one after the other ({QUICK_ROUNDS} rounds)",
+    )
+    parser.add_argument(
+        "--network",
+        default=network.LO,
+        metavar="KIND",
+        help=f"of {', '.join(command.with_option('networked'))}: "
+        f"{', '.join(network.KINDS)} ({network.LO})",
+    )
+    if tuned := command.with_option("tuned"):
+        parser.add_argument(
+            "--tune",
+            action="store_true",
+            help=f"of {', '.join(tuned)}: find each model's best settings",
+        )
+    else:
+        parser.set_defaults(tune=False)
+    if several := command.with_option("several"):
+        parser.add_argument(
+            "--cores",
+            type=counts_of,
+            metavar="N,...",
+            help=f"of {', '.join(several)} with sessions: cores of the server (1); or "
+            "all: 1, 2, 4...",
+        )
+    else:
+        parser.set_defaults(cores=None)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"
+    )
+    parser.add_argument(
+        "--show",
+        type=Path,
+        metavar="FILE",
+        help="measure nothing, show such a file",
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="DIR", help="draw figures there, as SVG"
+    )
+    parser.add_argument("--flexsc", default="flexsc", help=argparse.SUPPRESS)
+    return parser
+
+
+def parse(command: Command, argv: Sequence[str]) -> argparse.Namespace:
+    parser = parser_of(command)
+    args = parser.parse_intermixed_args(argv)
+    if args.words and args.bench not in command.with_option("words"):
+        parser.error(f"{args.bench} takes no {args.words[0]}")
+    return args
+
+
+def check(command: Command, args: argparse.Namespace) -> None:
+    """Refuse arguments that don't fit together, before anything is measured."""
+    bench = command.benches.get(args.bench)
+    if args.words and bench and bench.words:
+        bench.words(args.words)
+    network.check(args.network)
+    given = {
+        "networked": ("--network", args.network != network.LO),
+        "swept": ("--sweep", args.sweep),
+        "tuned": ("--tune", args.tune),
+        "several": ("--cores", args.cores),
+    }
+    for option, (name, there) in given.items():
+        takers = command.with_option(option)
+        if there and args.bench not in takers:
+            raise BenchError(f"{args.bench}: {name} is of {', '.join(takers)}")
+    if args.sweep and args.connections:
+        raise BenchError("--sweep has its own numbers of --connections: give one")
+    if args.cores and bench and bench.several:
+        bench.several(args.words)
+
+
+def measure(command: Command, args: argparse.Namespace, argv: list[str]) -> Run:
+    allowed = os.sched_getaffinity(0)
+    counts = args.cores or [1]
+    chosen = [machine.choose(allowed, count) for count in counts]
+    plan = Plan(
+        flexsc=args.flexsc,
+        cores=chosen[0],
+        quick=args.quick,
+        rounds=args.rounds or (QUICK_ROUNDS if args.quick or args.sweep else ROUNDS),
+        seconds=args.seconds or (QUICK_SECONDS if args.quick else SECONDS),
+        bytes=args.bytes,
+        connections=args.connections,
+        words=args.words,
+        tune=args.tune,
+        asked_rounds=args.rounds,
+        asked_seconds=args.seconds,
+        sweep=args.sweep,
+        numbers=args.cores or (),
+    )
+    run = Run(
+        machine=machine.collect(args.flexsc, chosen), command=[command.name, *argv]
+    )
+    with quiet.preferred():
+        for cores in chosen:
+            try:
+                measure_on(command, run, replace(plan, cores=cores), args)
+            except BenchError as error:
+                if not run.measurements:
+                    raise
+                # The measurements of earlier numbers of cores are kept.
+                run.note(f"{table.cores(len(cores.server))}: {error}")
+    return run
+
+
+def measure_on(
+    command: Command, run: Run, plan: Plan, args: argparse.Namespace
+) -> None:
+    with network.network(args.network, plan.cores) as net:
+        run.machine["network"] = net.settings
+        for name, bench in command.benches.items():
+            if args.bench != name and (args.bench != "all" or bench.apart):
+                continue
+            try:
+                bench.module.measure(run, replace(plan, network=net))
+            except BenchError as error:
+                run.note(f"{name}: {error}")
+
+
+def show(command: Command, run: Run) -> None:
+    print(machine.describe(run.machine))
+    for bench in command.benches.values():
+        for part in bench.module.show(run):
+            print(f"\n{part}")
+    for note in run.notes:
+        print(f"\n{note}")
+
+
+def show_file(command: Command, run: Run, path: Path) -> None:
+    try:
+        show(command, run)
+    except UNREADABLE as error:
+        raise BenchError(f"{path}: lacks something of its benches") from error
+
+
+def charts(command: Command, run: Run) -> Iterator[Chart]:
+    for bench in command.benches.values():
+        yield from bench.charts(run)
+
+
+def main(command: Command, argv: list[str]) -> int:
+    args = parse(command, argv)
+    try:
+        check(command, args)
+        if args.out and not args.show:
+            # Better now than after minutes of measuring.
+            args.out.touch()
+        run = samples.load(args.show) if args.show else measure(command, args, argv)
+        if args.show:
+            show_file(command, run, args.show)
+        else:
+            show(command, run)
+        if args.out:
+            samples.save(run, args.out)
+            print(f"\nraw samples: {args.out}")
+        if args.plot:
+            for path in plot.plot(charts(command, run), args.plot):
+                print(f"figure: {path}")
+    except BenchError as error:
+        print(f"flexsc: {command.name}: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"flexsc: {command.name}: {error.filename}: {error.strerror}",
+            file=sys.stderr,
+        )
+        return 1
+    return 0 if run.measurements else 1
+
+
+def terminated(number: int, frame: FrameType | None) -> None:
+    """Leave by way of the with-blocks, so that no server is left behind."""
+    sys.exit(128 + number)
+
+
+def end_by_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, terminated)
+    # The end of the terminal is the command's, unless nohup(1) says otherwise.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, terminated)

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* The Python packages flexbench and flexstudy: finding their folders. */
+#define _GNU_SOURCE
+#include "python.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Where the commands' packages are: "beside" the installed command, wherever
+ * that was moved to, else the folder that the command was built from, or that it
+ * was to be installed to.
+ */
+static const struct package {
+	const char *name;
+	const char *source;
+} packages[] = {
+	{ "flexbench", FLEXSC_SOURCE "/bench" },
+	{ "flexstudy", FLEXSC_SOURCE "/study" },
+};
+
+#define PACKAGES	(sizeof(packages) / sizeof(packages[0]))
+
+static bool has(const char *folder, const char *package)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s/__main__.py", folder, package);
+	return !access(path, R_OK);
+}
+
+/*
+ * The folder that has the package. FLEXBENCH_DIR is the only candidate if it is
+ * set. NULL after a line on stderr.
+ */
+static const char *find(const char *who, const struct package *package,
+			const char *beside)
+{
+	const char *asked = getenv("FLEXBENCH_DIR");
+	const char *folders[] = {
+		asked, beside, package->source, FLEXSC_PACKAGES_INSTALLED,
+	};
+	size_t first = asked ? 0 : 1, end = asked ? 1 : 4;
+
+	for (size_t i = first; i < end; i++)
+		if (has(folders[i], package->name))
+			return folders[i];
+	fprintf(stderr, "%s: the Python package %s isn't in %s; set "
+		"FLEXBENCH_DIR to the folder that has it\n", who,
+		package->name, folders[end - 1]);
+	return NULL;
+}
+
+static int failed(const char *who, int error)
+{
+	fprintf(stderr, "%s: python3: %s\n", who, strerror(error));
+	return 1;
+}
+
+/* Prepend a folder to PYTHONPATH. */
+static int add_path(const char *who, const char *folder)
+{
+	const char *was = getenv("PYTHONPATH");
+	char *path;
+	int err;
+
+	if (asprintf(&path, "%s%s%s", folder, was && *was ? ":" : "",
+		     was ? was : "") < 0)
+		return failed(who, ENOMEM);
+	err = setenv("PYTHONPATH", path, 1);
+	free(path);
+	return err ? failed(who, errno) : 0;
+}
+
+/* flexstudy imports flexbench, so its module takes both packages. */
+static int add_paths(const char *who, const char *module, const char *beside)
+{
+	size_t end = strncmp(module, "flexstudy", 9) ? 1 : PACKAGES;
+
+	for (size_t i = 0; i < end; i++) {
+		const char *folder = find(who, &packages[i], beside);
+
+		if (!folder || add_path(who, folder))
+			return 1;
+	}
+	return 0;
+}
+
+static size_t count(char **argv)
+{
+	size_t n = 0;
+
+	while (argv[n])
+		n++;
+	return n;
+}
+
+int python_run(const char *who, const char *module, char **argv)
+{
+	char self[PATH_MAX], beside[PATH_MAX + 32];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *args[count(argv) + 8];
+	int i = 0;
+
+	if (n < 0)
+		return failed(who, errno);
+	self[n] = '\0';
+	snprintf(beside, sizeof(beside), "%.*s/../share/flexsc",
+		 (int)(strrchr(self, '/') - self), self);
+	if (add_paths(who, module, beside))
+		return 1;
+	args[i++] = (char *)"python3";
+	/*
+	 * Python leaves no files behind, and imports nothing from the current
+	 * folder.
+	 */
+	args[i++] = (char *)"-B";
+	args[i++] = (char *)"-P";
+	args[i++] = (char *)"-m";
+	args[i++] = (char *)module;
+	args[i++] = (char *)"--flexsc";
+	args[i++] = self;
+	while (*argv)
+		args[i++] = *argv++;
+	args[i] = NULL;
+	execvp(args[0], args);
+	fprintf(stderr, "%s: python3: %s: install Debian's package python3\n",
+		who, strerror(errno));
+	return 1;
+}

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""flexsc study: its benches."""
+
+from __future__ import annotations
+
+import sys
+
+from flexbench import command
+from flexbench.command import Bench
+
+from . import (
+    cost,
+    counters,
+    counts,
+    memory,
+    nginx,
+    overload,
+    overload_plan,
+    overload_plot,
+    programs,
+    send,
+    webserver,
+)
+
+COMMAND = command.Command(
+    "study",
+    "Measure what the papers' figures show",
+    {
+        "cost": Bench(cost),
+        "memory": Bench(memory, apart=True),
+        "send": Bench(send, charts=send.charts),
+        "nginx": Bench(nginx, apart=True, words=nginx.parse, networked=True),
+        "programs": Bench(
+            programs,
+            charts=programs.charts,
+            words=programs.parse,
+            networked=True,
+            swept=True,
+        ),
+        "counts": Bench(counts, apart=True, words=counts.parse),
+        "counters": Bench(counters, apart=True, words=counters.parse),
+        "webserver": Bench(
+            webserver,
+            apart=True,
+            words=webserver.parse,
+            networked=True,
+            tuned=True,
+            several=webserver.parse_several,
+        ),
+        "overload": Bench(
+            overload,
+            charts=overload_plot.charts,
+            apart=True,
+            words=overload_plan.parse,
+            networked=True,
+        ),
+    },
+)
+
+if __name__ == "__main__":
+    command.end_by_signals()
+    sys.exit(command.main(COMMAND, sys.argv[1:]))

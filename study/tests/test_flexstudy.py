@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: MIT
+"""flexstudy: its tables, of measurements whose figures are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+from bench_runs import RATES, empty_run, load_of, once, plan
+from flexbench import command, machine, network, plot, tools
+from flexbench.runner import Plan
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexstudy import cost, entries, memory, nginx, programs, send, webserver
+from flexstudy.__main__ import COMMAND
+
+# The cost of calls. A tick is a third of a nanosecond here.
+
+
+def lost_run(called: dict[str, list[float]]) -> Run:
+    """Slices of 1,000 ticks without a call, by two rounds that agree."""
+    run = empty_run()
+    for settings in cost.lost_variants(plan()):
+        ticks = called[str(settings["call"])]
+        one: Json = {
+            "samples": {"control_ticks": [1000.0] * 64, "called_ticks": ticks},
+            "counts": {"ticks_per_us": 3000},
+        }
+        run.measurements.append(Measurement("lost", settings, [one, one]))
+    return run
+
+
+def test_a_program_is_slow_after_a_call() -> None:
+    slow = [2000.0, 1250.0, 1040.0, 1010.0]
+    run = lost_run(
+        {
+            "none": [1001.0] * 64,
+            "getppid": [1000.0] * 64,
+            "stat": [1060.0] * 64,
+            "pwrite": slow + [1000.0] * 60,
+        }
+    )
+    speeds, until = cost.show(run)
+    first = speeds.splitlines()[2].split()
+    assert first == ["1,000", "0.999", "1.000", "0.943", "0.500"]
+    rows = {line.split()[0]: line.split()[1:] for line in until.splitlines()[4:]}
+    # The means of two slices: 0.65, 0.88, 0.98, 0.995, 1.
+    assert rows["pwrite"][:4] == ["3,250", "4,290", "5,300", "1,300"]
+    assert "14,000" in until.splitlines()[-1]
+    # "none" seems to lose 64 ticks, and a speed is known to a thousandth.
+    assert rows["getppid"] == ["0", "0", "0", "below", "64.0"]
+    assert rows["stat"][:3] == ["over", "67,840", "over"]
+    assert "0.33 ns" in until
+
+
+def pollute_run(steps: float | None) -> Run:
+    """A call takes 100 ticks of a unit's time, a mode switch 20 of them."""
+    run = empty_run()
+    for settings in cost.pollute_variants(plan()):
+        control = 200 + 50 / int(settings["every"])
+        made = settings["call"] != "none"
+        ticks = {
+            "control_ticks": control,
+            "direct_ticks": control + 20,
+            "called_ticks": control + (100 if made else 0.1),
+            "clock_ticks": 50,
+            "direct_call_ticks": 300,
+            "call_ticks": 1050 + int(settings["every"]),
+        }
+        one: Json = {"samples": {k: [v] for k, v in ticks.items()}, "counts": {}}
+        run.measurements.append(Measurement("pollute", settings, [one, one]))
+    if steps:
+        for work in cost.WORKS:
+            one = {"samples": {}, "counts": {"instructions": steps}}
+            run.measurements.append(Measurement("steps", {"work": work}, [one]))
+    return run
+
+
+def test_a_program_is_slow_between_calls() -> None:
+    tree, heap, durations = cost.show(pollute_run(256 * 400))
+    often = tree.splitlines()[4].split()
+    # 250 ticks of 350, of which 20 are direct; 200 beside work that is left alone.
+    assert often[:3] == ["400", "1.60", "0.71"]
+    assert often[4:6] == ["0.57", "(0.57-0.57)"]
+    assert often[6:8] == ["7.4", "21.2"]
+    assert "0.40-0.80" in tree.splitlines()[5]
+    assert heap.splitlines()[4].endswith("0.55")
+    assert durations.splitlines()[3].split()[2] == "1,001"
+    # 1,001 ticks beside 1,256.
+    assert "0.80 (0.80-0.80)" in durations.splitlines()[5]
+
+
+def test_without_a_tracer_frequencies_are_in_units() -> None:
+    tree, _, durations = cost.show(pollute_run(None))
+    assert tree.splitlines()[4].startswith("1 units")
+    assert "256 units" in durations
+
+
+def footprint_run(nothing: float, scale: list[float]) -> Run:
+    run = empty_run()
+    for settings in cost.footprint_variants(plan()):
+        walks = {f"touch_{k}": [1000 + ticks] for k, ticks in enumerate(scale)}
+        call = nothing if settings["call"] == "none" else 640
+        one: Json = {
+            "samples": {**walks, "call": [1000.0 + call], "call_ticks": [2050.0]},
+            "counts": {"lines": 512, "clock_ticks": 50},
+        }
+        run.measurements.append(Measurement("footprint", settings, [one, one]))
+    return run
+
+
+def test_lines_are_read_off_the_scale() -> None:
+    # Ten ticks a line: 640 are 64 lines, between 50 (k is 5) and 72.
+    run = footprint_run(0, [10.0 * (512 * k * k // 256) for k in range(17)])
+    lines, l1i, l1d, l2, dtlb = cost.show(run)
+    row = lines.splitlines()[2].split()
+    assert row[:5] == ["stat", "2,000", "13,585", "64.0", "(64.0-64.0)"]
+    assert row[5] == "32"
+    assert row[8] == "186"
+    assert "of l1i, of 512:" in l1i.splitlines()[0]
+    assert "of l1d, of 512:" in l1d.splitlines()[0]
+    assert l1d.splitlines()[-1].split() == ["512", "5,120"]
+    assert "of l2," in l2
+    assert "of dtlb," in dtlb
+
+
+def test_lines_below_the_resolution_are_none() -> None:
+    # A call that isn't made seems to take 700 ticks; or the scale is flat at first.
+    run = footprint_run(700, [10.0 * (512 * k * k // 256) for k in range(17)])
+    assert "below 70.0" in cost.show(run)[0]
+    run = footprint_run(0, [0.0, *[700.0] * 11, *(1000.0 * k for k in range(1, 6))])
+    assert "below 242" in cost.show(run)[0]
+
+
+def test_a_scale_that_does_not_rise_says_nothing() -> None:
+    run = footprint_run(0, [10.0 * min(k, 8) for k in range(17)])
+    assert "below 512" in cost.show(run)[0]
+
+
+def test_send_is_compared_with_signals() -> None:
+    run = empty_run()
+    values = {"signal": 1000.0, "uring": 50.0}
+    for settings in send.variants(plan()):
+        variant = str(settings["variant"])
+        if variant not in values:
+            continue
+        samples = once(send.DEQUEUE, values[variant], values[variant])
+        for one in samples:
+            one["samples"] |= {send.QUEUE: [700.0], send.PREEMPT: [15000.0]}
+        run.measurements.append(Measurement("send", settings, samples))
+    dequeued, preempted = send.show(run)
+    assert "0.05 (0.05-0.05)" in dequeued.splitlines()[-1]
+    assert dequeued.splitlines()[-1].startswith("100")
+    assert "15,000" in preempted
+
+
+def test_nginx_is_compared_with_itself() -> None:
+    run = empty_run()
+    for variant, us in (("module", 7.0), ("stock", 14.0)):
+        settings: Settings = {
+            "variant": variant,
+            "mode": "kept",
+            "bytes": 1024,
+            "connections": 128,
+        }
+        rounds = once("cpu_us", us, 2 * us)
+        run.measurements.append(Measurement("nginx", settings, rounds))
+    (text,) = nginx.show(run)
+    assert "1024 bytes, 128 connections, keeping the file open" in text
+    assert "2.00 (2.00-2.00)" in text
+    assert nginx.show(empty_run()) == []
+
+
+def test_long_answers_count_with_the_client_s_time() -> None:
+    run = empty_run()
+    for variant, us in (("module", 70.0), ("stock", 140.0)):
+        settings: Settings = {
+            "variant": variant,
+            "mode": "1m",
+            "bytes": 1 << 20,
+            "connections": 16,
+            "seconds": 5,
+            "network": "rps",
+        }
+        samples = {"cpu_us": [1.0], "both_us": [us]}
+        rounds: list[Json] = [{"samples": samples, "counts": {}}]
+        run.measurements.append(Measurement("nginx", settings, rounds))
+    (text,) = nginx.show(run)
+    assert text.splitlines()[0].endswith("; network rps, 1 rounds of 5 s")
+    assert "70.0    140  2.00" in text
+
+
+def test_nginx_has_modes() -> None:
+    assert nginx.parse([]) == list(nginx.MODES)
+    assert nginx.parse(["tls", "one", "tls"]) == ["tls", "one"]
+    with pytest.raises(BenchError, match="nginx: ftp: give plain, kept, cached, "):
+        nginx.parse(["ftp"])
+
+
+def test_a_network_takes_root(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    for words in (["nginx"], ["programs", "redis"], ["overload"]):
+        assert command.main(COMMAND, [*words, "--network", "rps"]) == 1
+        said = capsys.readouterr().err
+        assert said == "flexsc: study: --network rps takes root; lo doesn't\n"
+
+
+def programs_run(*counts: int) -> Run:
+    run = empty_run()
+    for name, kind in programs.KINDS.items():
+        for mode, count in product(kind.modes, counts or [128]):
+            one = replace(plan(), connections=count)
+            for settings in programs.variants(one, name, mode):
+                found = load_of(settings, RATES[str(settings["variant"])])
+                run.measurements.append(Measurement("programs", settings, found.rounds))
+    return run
+
+
+def test_programs_are_compared_natively() -> None:
+    kept, closed, select, write = programs.show(programs_run())
+    title, more, head, rate, _, late, busy = kept.splitlines()
+    assert (
+        title == "programs: Apache, 1 KiB, 128 connections, connections that are kept;"
+    )
+    assert more == "network lo, 3 rounds of 1 s"
+    assert head.split() == ["kept", "native", "flexsc", "flexsc/native"]
+    assert "20,000  25,000  1.25 (1.25-1.25)" in rate
+    assert "0.80 (0.80-0.80)" in late
+    assert busy.split()[-4:-2] == ["99.0", "99.0"]
+    assert closed.splitlines()[2].startswith("closed")
+    assert "transactions/s" in select
+    assert "oltp_read_write" in write
+
+
+def test_a_program_that_failed_under_flexsc_has_no_table() -> None:
+    run = programs_run()
+    gone: Settings = {"program": "apache", "mode": "kept", "variant": "flexsc"}
+    run.measurements = [m for m in run.measurements if not m.fits(gone)]
+    assert len(programs.show(run)) == 3
+
+
+def test_a_sweep_has_a_line_for_each_number_of_clients() -> None:
+    rate, late, *others = programs.show(programs_run(1, 256))
+    assert len(others) == 6
+    first, second, head, *rows = rate.splitlines()
+    assert first == "programs: Apache, 1 KiB, connections that are kept;"
+    assert second == "network lo, 3 rounds of 1 s: requests a second"
+    assert head.split() == [
+        *["connections", "native", "flexsc", "flexsc/native", "busy,", "%"]
+    ]
+    assert [row.split() for row in rows] == [
+        [count, "20,000", "25,000", "1.25", "(1.25-1.25)", "99/99"]
+        for count in ("1", "256")
+    ]
+    assert "0.80 (0.80-0.80)" in late
+
+
+def test_apache_is_compared_by_entries() -> None:
+    run = empty_run()
+    for settings in entries.variants(plan()).values():
+        rate = 30000.0 if settings["entries"] == 256 else 20000.0
+        found = load_of(settings, rate)
+        run.measurements.append(Measurement("entries", settings, found.rounds))
+    (text,) = entries.show(run)
+    rows = [line.split() for line in text.splitlines()[3:]]
+    assert [row[0] for row in rows] == ["native", "64", "128", "256", "512"]
+    assert rows[3][1:3] == ["30,000", "1.50"]
+    assert rows[4][2] == "1.00"
+    _, first, *_ = entries.variants(plan()).values()
+    assert entries.options(first) == ["--entries", "64"]
+
+
+def test_missing_programs_are_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    def need(program: str) -> str:
+        if program in ("wrk", "sysbench"):
+            raise BenchError(f"{program} isn't installed")
+        return program
+
+    monkeypatch.setattr(tools, "need", need)
+    run = empty_run()
+    programs.measure(run, plan())
+    assert run.notes == [
+        *["programs: wrk isn't installed", "programs: sysbench isn't installed"]
+    ]
+    assert run.measurements == []
+
+
+def test_memory_is_read_by_more_and_more_cores() -> None:
+    assert memory.cores_of(machine.Cores(3, 2, [0, 1, 2])) == [
+        *[[3], [3, 2], [3, 2, 1, 0]]
+    ]
+    assert memory.cores_of(machine.Cores(2, 1, [0, 1])) == [[2], [2, 1], [2, 1, 0]]
+    assert memory.cores_of(machine.Cores(1, 0, [0])) == [[1], [1, 0]]
+
+
+def test_memory_is_compared_with_one_core() -> None:
+    run = empty_run()
+    for cores, plain, vector in (("3", 4.0, 8.0), ("3,2", 8.0, 12.0)):
+        samples = {"plain_bytes_per_tick": [plain], "vector_bytes_per_tick": [vector]}
+        rounds: list[Json] = [{"samples": samples, "counts": {}}] * 3
+        key: Settings = {"cores": cores, "mib": 256, "reps": 5}
+        run.measurements.append(Measurement("memory", key, rounds))
+    (text,) = memory.show(run)
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("2 ")]
+    assert row == ["2", "8.00", "2.00", "(2.00-2.00)", "12.0", "1.50", "(1.50-1.50)"]
+
+
+def test_what_some_numbers_of_cores_had_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def made(kind: str, cores: machine.Cores) -> Iterator[network.Network]:
+        if len(cores.server) == 2:
+            raise BenchError("no second queue")
+        yield network.Network()
+
+    def measure(run: Run, plan: Plan) -> None:
+        count = len(plan.cores.server)
+        run.measurements.append(Measurement("study-peak", {"cores": count}))
+
+    monkeypatch.setattr(command.network, "network", made)
+    monkeypatch.setattr(webserver, "measure", measure)
+    monkeypatch.setattr(machine, "siblings", lambda core: {core})
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)))
+    args = command.parse(COMMAND, ["webserver", "specweb", "--cores", "4,2,1"])
+    run = command.measure(COMMAND, args, ["webserver"])
+    assert [m.settings["cores"] for m in run.measurements] == [1, 4]
+    assert run.notes == ["2 cores: no second queue"]
+    assert run.machine["cores"]["servers"] == [[7], [7, 6], [7, 6, 5, 4]]
+    args = command.parse(COMMAND, ["webserver", "specweb", "--cores", "2"])
+    with pytest.raises(BenchError, match="no second queue"):
+        command.measure(COMMAND, args, ["webserver"])
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["programs", "--network", "wire"], "--network wire: give lo, veth, rps"),
+        (["nginx", "ftp"], "nginx: ftp: give plain, "),
+        (["cost", "--network", "rps"], "cost: --network is of nginx, programs, "),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], reason: str
+) -> None:
+    assert command.main(COMMAND, words) == 1
+    said = capsys.readouterr()
+    assert reason in said.err and said.err.count("\n") == 1 and not said.out
+
+
+def test_plots_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
+    made = plot.plot(command.charts(COMMAND, programs_run()), tmp_path)
+    assert [p.name for p in made] == [
+        *["programs-apache-kept.svg", "programs-apache-closed.svg"],
+        *["programs-mariadb-point_select.svg", "programs-mariadb-read_write.svg"],
+    ]
+    assert all("<svg" in p.read_text() for p in made)
