@@ -27,7 +27,6 @@ from flexstudy.report import (
     figures,
     measure,
     runs,
-    scalability,
 )
 from flexstudy.report.figure import (
     Bench,
@@ -645,29 +644,6 @@ def test_peaks_are_compared_with_those_of_their_own_run(tmp_path: Path) -> None:
         assert ours["loops, 2 cores"] == "1,800 answers/s, 1.80 times"
 
 
-def test_more_cores_are_estimated_by_a_law_of_four_points() -> None:
-    pytest.importorskip("numpy", reason="python3-numpy isn't installed")
-    law = scalability.Law(1000.0, 0.05, 0.01)
-    points = [(n, law.at(n)) for n in (1.0, 2.0, 4.0, 8.0)]
-    found = scalability.fit(points)
-    assert found
-    assert found.at(1) == pytest.approx(1000)
-    assert found.queueing == pytest.approx(0.05)
-    assert found.crosstalk == pytest.approx(0.01)
-    assert scalability.fit(points[:3]) is None
-    assert scalability.fit([*points[:3], (8.0, 0.0)]) is None
-    # Rates that grow faster than the number of cores give no negative cost.
-    better = scalability.fit([(1.0, 100.0), (2.0, 230.0), (4.0, 500.0), (8.0, 1100.0)])
-    assert better
-    assert (better.queueing, better.crosstalk) == (0.0, 0.0)
-    assert better.rate > 100
-    # A law with queueing alone is found without crosstalk.
-    line = scalability.Law(100.0, 0.3, 0.0)
-    found = scalability.fit([(n, line.at(n)) for n in (1.0, 2.0, 3.0, 4.0)])
-    assert found
-    assert found.crosstalk == pytest.approx(0, abs=1e-9)
-
-
 def test_a_machine_that_is_too_small_isn_t_asked() -> None:
     chosen = [figure for _, figure in figures.chosen(["study-s2", "geneves-f2"])]
     assert not measure.wanted(chosen, runs.Runs(), cores=2)
@@ -939,32 +915,6 @@ def test_the_study_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     drawings = {p.stem for p in (tmp_path / "figures").iterdir()}
     beyond = {f"study-s{number}" for number in (1, 3, 5, 7)}
     assert drawings == {"geneves-f1", "atc-f9", *beyond}
-
-
-def test_peaks_of_four_numbers_of_cores_are_drawn_with_an_estimate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_drawings(monkeypatch)
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
-    run["measurements"] = [
-        measured(
-            "study-peak",
-            {"workload": "specweb", "model": name, "cores": cores, "scaling": 1},
-            {"answers_per_s": rate, "busy_percent": busy, "client_percent": 9.0},
-        )
-        for cores, rate in ((1, 100.0), (2, 190.0), (4, 340.0), (8, 500.0))
-        for name, busy in (("loops", 99.0), ("events", 50.0))
-    ]
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
-    checked(report(tmp_path, "--from", path))
-    for figure in ("study-s2", "geneves-f4"):
-        svg = (tmp_path / "figures" / f"{figure}.svg").read_text(encoding="utf-8")
-        assert "loops, estimated" in svg
-        # The clients were the limit at all points of events.
-        assert "events, estimated" not in svg
-    rows = recorded(tmp_path)["study-s2"]["rows"]
-    assert not [row for row in rows if "estimated" in str(row)]
 
 
 def test_an_svg_on_the_page_has_ids_of_its_own() -> None:

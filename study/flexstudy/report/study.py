@@ -16,7 +16,6 @@ from flexbench import (
     table,
 )
 from flexbench.chart import (
-    Curve,
     Scale,
     curves_of,
 )
@@ -36,10 +35,8 @@ from ..webserver import (
 )
 from ..webserver import offered as open_loop
 from ..webserver.limits import limited
-from . import scalability
 from .figure import Bench, Row, number_pair
 from .runs import Runs, gain
-from .scalability import Law
 
 # The names of the study's measurements and series.
 STUDY, TUNE, REQUESTS = subjects.BENCH, tuning.TUNE, tuning.SERIES
@@ -172,19 +169,6 @@ def scaling_rows(runs: Runs, data: Data) -> list[Row]:
 def scaling_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
     curves = curves_of(all_cores(runs), "cores", ANSWERS, model, limited)
     chart.curves(axes, curves, Scale("cores", "good answers a second, peak"))
-    laws = {one.label: law for one in curves if (law := law_of(one))}
-    most = max((dot.x for one in curves for dot in one.dots), default=0)
-    for name, law in laws.items():
-        beyond = [most * n / 8 for n in range(8, 8 * scalability.BEYOND + 1)]
-        label = f"{name}, estimated"
-        axes.plot(beyond, [law.at(n) for n in beyond], "--", label=label)
-    if laws:
-        chart.legend(axes)
-
-
-def law_of(one: Curve) -> Law | None:
-    """The law of the points at which the server was the limit; None: these are too few."""
-    return scalability.fit([(dot.x, dot.y) for dot in one.dots if not dot.hollow])
 
 
 # Latency against what is offered (S3), and evenness (S4).
