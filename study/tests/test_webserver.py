@@ -705,17 +705,3 @@ def test_a_taken_port_is_told(start: Start, driver: Driver, tree: Path) -> None:
     code, said = wrong(driver.program, "--port", str(web.port), str(tree))
     assert code == 1
     assert f"127.0.0.1:{web.port}" in said
-
-
-@pytest.mark.parametrize("name", [driver.program for driver in PLAIN])
-def test_help_fits_on_a_screen(name: str) -> None:
-    run = subprocess.run(
-        [program(name), "--help"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    lines = run.stdout.splitlines()
-    assert len(lines) <= 24
-    assert max(map(len, lines)) <= 80

@@ -58,7 +58,6 @@ def test_every_command_has_help(name: str) -> None:
     done = flexsc(name, "--help")
     assert done.returncode == 0 and not done.stderr
     assert f"usage: flexsc {name}" in done.stdout
-    assert done.stdout.count("\n") <= 40
 
 
 def test_the_version_is_that_of_the_repository() -> None:
