@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from callattributes import Fields, inherit, read_attributes
 
 MAX_ARGS = 6  # FLEXSC_ARGS_MAX
 MAX_NUMBER = 0xFFFF  # struct flexsc_entry keeps 16 bits
@@ -112,6 +114,18 @@ class Arg:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """A line below a call's: what holds if an argument has one of some values."""
+
+    line: int
+    arg: int
+    mask: str  # "" where all of the argument's bits count
+    values: tuple[str, ...]  # none: the line is for all other values
+    kind: str  # a key of CLASSES
+    fields: Fields
+
+
+@dataclass(frozen=True)
 class Call:
     """One line of the table."""
 
@@ -123,6 +137,8 @@ class Call:
     shape: str  # of its requests: enum call_shape in table.h; "" without op
     args: tuple[Arg, ...]
     note: str
+    fields: Fields  # what its attributes set
+    variants: tuple[Variant, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -187,7 +203,8 @@ def parse_number(text: str, machine: str) -> int:
 def parse_line(line: int, text: str) -> Call | None:
     """The call a line describes; None for an empty line or a comment."""
     content, _, note = (part.strip() for part in text.partition("#"))
-    if not content:
+    content, bar, attributes = (part.strip() for part in content.partition("|"))
+    if not content and not bar:
         return None
     fields = content.split(None, 6)
     if len(fields) < 7:
@@ -204,9 +221,55 @@ def parse_line(line: int, text: str) -> Call | None:
         if number != "-"
     }
     op, shape = (word.replace("-", "") for word in (op, shape))
-    call = Call(line, name, numbers, kind, op, shape, parse_args(args), note)
+    if bar and not attributes:
+        raise ValueError("no attribute behind '|'")
+    parsed = parse_args(args)
+    set_fields = read_attributes(attributes, len(parsed))
+    call = Call(line, name, numbers, kind, op, shape, parsed, note, set_fields)
     check(call)
     return call
+
+
+VARIANT = re.compile(
+    r"((?P<arg>\w+)( & (?P<mask>\w+))? = (?P<values>\w+(, ?\w+)*)|else)"
+    r"\s+(?P<kind>[\w:]+|-)(\s*\|\s*(?P<attributes>\S.*))?"
+)
+
+
+def parse_variant(line: int, text: str, call: Call) -> Variant:
+    """A variant of the call above."""
+    match = VARIANT.fullmatch(text.partition("#")[0].strip())
+    if not match:
+        raise ValueError(
+            "can't read the variant; write 'ARGUMENT [& MASK] = VALUE, ... class "
+            "[| attributes]' or 'else class [| attributes]'"
+        )
+    names = [arg.name for arg in call.args]
+    if match["arg"] and match["arg"] not in names:
+        raise ValueError(f"{call.name} has no argument '{match['arg']}'")
+    if call.variants and not call.variants[-1].values:
+        raise ValueError("no variant can follow 'else'")
+    kind = call.kind if match["kind"] == "-" else match["kind"]
+    if kind not in CLASSES:
+        raise ValueError(f"unknown class '{kind}'; one of {', '.join(CLASSES)}")
+    if kind != call.kind and not call.kind.startswith("wait"):
+        raise ValueError("only a call of class wait has variants of other classes")
+    values = tuple(re.split(", ?", match["values"])) if match["values"] else ()
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{value} stands twice")
+        for other in call.variants:
+            if value in other.values and other.arg == names.index(match["arg"]):
+                raise ValueError(f"{value} is already on line {other.line}")
+    own = read_attributes(match["attributes"] or "", len(call.args))
+    return Variant(
+        line,
+        names.index(match["arg"]) if match["arg"] else 0,
+        match["mask"] or "",
+        values,
+        kind,
+        inherit(call.fields, own),
+    )
 
 
 def check(call: Call) -> None:
@@ -239,6 +302,12 @@ def parse_table(text: str) -> list[Call]:
     seen: dict[str, int] = {}
     for line, content in enumerate(text.splitlines(), 1):
         try:
+            if content[:1].isspace() and content.partition("#")[0].strip():
+                if not calls:
+                    raise ValueError("a variant needs a call above it")
+                variant = parse_variant(line, content, calls[-1])
+                calls[-1] = replace(calls[-1], variants=(*calls[-1].variants, variant))
+                continue
             call = parse_line(line, content)
         except ValueError as error:
             raise TableError(line, str(error)) from None

@@ -22,6 +22,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from callattributes import Fields, changes_descriptors, inherit
 from calltable import (
     CLASSES,
     MACHINES,
@@ -30,6 +31,7 @@ from calltable import (
     POINTED_TYPES,
     Call,
     TableError,
+    Variant,
     parse_table,
 )
 
@@ -193,9 +195,41 @@ TABLE_TOP = """\
  * The system-call table by number. Generated from syscalls.tbl; not to be
  * edited. Read-only, so any thread may look.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "lib/calls/table.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/keyctl.h>
+#include <linux/mempolicy.h>
+#include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/ipc.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#ifdef __x86_64__
+#include <asm/prctl.h>
+#endif
+
+/* Older headers lack it. */
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH	59
+#endif
+
 const struct table_row flexsc__table[] = {"""
+
+TABLE_MIDDLE = """\
+};
+
+const struct call_variant flexsc__variants[] = {"""
 
 TABLE_END = """\
 };
@@ -211,31 +245,86 @@ const struct table_row *flexsc__table_row(unsigned int nr)
 }"""
 
 
+def row(call: Call, kind: str, fields: Fields) -> str:
+    """A struct table_row."""
+    cls = CLASSES[kind]
+    fds = sum(arg.fd << n for n, arg in enumerate(call.args))
+    op = f"{OPS[call.op]} /* {call.op} */" if call.op else "0"
+    shape = f"SHAPE_{(call.shape or 'none').upper()}"
+    members = {
+        **{"name": f'"{call.name}"', "nargs": str(len(call.args))},
+        **{"class": cls.constant, "poll": cls.poll, "fds": f"{fds:#04x}"},
+        **{"op": op, "shape": shape},
+        **fields,
+    }
+    return initializer(members)
+
+
+def initializer(members: Fields) -> str:
+    return f"{{ {', '.join(f'.{name} = {value}' for name, value in members.items())} }}"
+
+
+def conditions(call: Call) -> Iterator[tuple[str, Variant]]:
+    """A condition in C for each value of each variant."""
+    for variant in call.variants:
+        mask = variant.mask or "~0U"
+        for value in variant.values:
+            yield f"{variant.arg}, (uint32_t)({mask}), (uint32_t)({value})", variant
+        if not variant.values:
+            yield "0, 0, 0", variant
+
+
+def base_fields(call: Call, first: int) -> Fields:
+    """Of a call's row: with what is derived from the variants."""
+    fields = {"dir": CLASSES[call.kind].poll} | call.fields
+    if fields["dir"] == "POLL_NONE":
+        del fields["dir"]
+    alternatives = [call.fields, *(variant.fields for variant in call.variants)]
+    if any(map(changes_descriptors, alternatives)):
+        fields = inherit(fields, {"traits": "CALL_CHANGES"})
+    if call.variants:
+        count = len(list(conditions(call)))
+        fields |= {"variants": str(count), "first_variant": str(first)}
+    return fields
+
+
 def emit_table(calls: list[Call]) -> str:
     def rows(machine: str) -> Iterator[str]:
+        first = 0
         for number, call in with_number(calls, machine):
-            kind = CLASSES[call.kind]
-            fds = sum(arg.fd << n for n, arg in enumerate(call.args))
-            op = f"{OPS[call.op]} /* {call.op} */" if call.op else "0"
-            shape = f"SHAPE_{(call.shape or 'none').upper()}"
-            yield (
-                f'\t[{number}] = {{ "{call.name}", {len(call.args)}, '
-                f"{kind.constant}, {kind.poll}, {fds:#04x}, {op}, {shape} }},"
-            )
+            yield f"\t[{number}] = {row(call, call.kind, base_fields(call, first))},"
+            first += len(list(conditions(call)))
         # Behind all calls: NR_WORK, NR_AWAIT, NR_ACCEPT, NR_RECV. Their arguments
         # are in loop/work.h, loop/await.h and loop/multishot.h.
-        yield from (
-            f'\t[{number + 1}] = {{ "work", 2, '
-            "CLASS_WORK, POLL_NONE, 0x00, 0, SHAPE_NONE },",
-            f'\t[{number + 2}] = {{ "await", 2, CLASS_WORK, '
-            f"POLL_NONE, 0x01, {OPS['POLL_ADD']}, SHAPE_AWAIT }},",
-            f'\t[{number + 3}] = {{ "accept (multishot)", 4, CLASS_RING, '
-            f"POLL_NONE, 0x01, {OPS['ACCEPT']}, SHAPE_MULTISHOT_ACCEPT }},",
-            f'\t[{number + 4}] = {{ "recv (multishot)", 4, CLASS_RING, '
-            f"POLL_NONE, 0x01, {OPS['RECV']}, SHAPE_MULTISHOT_RECV }},",
-        )
+        for behind, (name, nargs, kind, op, shape) in enumerate(
+            (
+                ("work", 2, "WORK", "", "NONE"),
+                ("await", 2, "WORK", "POLL_ADD", "AWAIT"),
+                ("accept (multishot)", 4, "RING", "ACCEPT", "MULTISHOT_ACCEPT"),
+                ("recv (multishot)", 4, "RING", "RECV", "MULTISHOT_RECV"),
+            ),
+            number + 1,
+        ):
+            members = {
+                **{"name": f'"{name}"', "nargs": str(nargs)},
+                **{"class": f"CLASS_{kind}", "shape": f"SHAPE_{shape}"},
+                **({"fds": "0x01", "op": str(OPS[op])} if op else {}),
+            }
+            yield f"\t[{behind}] = {initializer(members)},"
 
-    return "\n".join([TABLE_TOP, *per_machine(rows), TABLE_END])
+    def variants(machine: str) -> Iterator[str]:
+        for _number, call in with_number(calls, machine):
+            for condition, variant in conditions(call):
+                fields = variant.fields
+                yield f"\t{{ {condition}, {row(call, variant.kind, fields)} }},"
+        yield "\t{ 0, 0, 0, { .class = CLASS_NONE } },"
+
+    return "\n".join(
+        [
+            *(TABLE_TOP, *per_machine(rows)),
+            *(TABLE_MIDDLE, *per_machine(variants), TABLE_END),
+        ]
+    )
 
 
 # Writing the manual page.

@@ -6,6 +6,7 @@
 #ifndef FLEXSC_TABLE_H
 #define FLEXSC_TABLE_H
 
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,6 +61,116 @@ enum call_shape {
 	SHAPES
 };
 
+/* How many bytes a call is asked to transfer: "len" in syscalls.tbl. */
+enum call_length {
+	LENGTH_NONE = 0,
+	LENGTH_BYTES,	/* argument length_arg */
+	LENGTH_VECTOR,	/* of the struct iovec there, as many as the next one */
+	LENGTH_MESSAGE,	/* of the struct msghdr there */
+};
+
+/* What the call does with the file's position: "pos". */
+enum call_position {
+	POSITION_NONE = 0,
+	POSITION_USED,
+	POSITION_IF_NEGATIVE,	/* used if argument position_arg is -1 */
+	POSITION_GIVEN,		/* an offset is an argument */
+};
+
+enum call_limit {
+	LIMIT_NONE = 0,
+	LIMIT_MS,
+	LIMIT_TIMESPEC,
+};
+
+enum call_closes {
+	CLOSES_NOTHING = 0,
+	CLOSES_ONE,	/* argument 0 */
+	CLOSES_OTHER,	/* argument 1, unless it equals argument 0 */
+	CLOSES_RANGE,	/* from argument 0 to 1; argument 2 has flags */
+	CLOSES_SHUT,	/* none, but calls on argument 0 wait no longer */
+};
+
+enum call_changes {
+	CHANGES_NOTHING = 0,
+	CHANGES_FLAGS,	/* O_NONBLOCK of argument 0 */
+	CHANGES_OPTION,	/* option argument 2 of the socket */
+};
+
+enum call_makes {
+	MAKES_NOTHING = 0,
+	MAKES_FILE,	/* whatever the path names */
+	MAKES_SOCKET,	/* of the domain and type in arguments 0 and 1 */
+	MAKES_ACCEPTED,
+	MAKES_STREAM,
+	MAKES_SIGNALS,	/* a signalfd */
+	MAKES_DUP,	/* another descriptor of argument 0's file */
+};
+
+/* Where the descriptors are that a call makes, and what gives their flags. */
+enum call_made_at {
+	MADE_IS_RESULT = 0,
+	MADE_AT_ARG,	/* two, at made_arg */
+};
+
+enum call_made_flags {
+	MADE_FLAGS_NONE = 0,
+	MADE_FLAGS_ARG,		/* argument made_flags_arg */
+	MADE_FLAGS_AT_ARG,	/* the 64-bit word there */
+};
+
+/* Calls of which an event loop's turn consists: "turn". */
+enum call_turn {
+	TURN_OTHER = 0,
+	TURN_TRANSFER,	/* receives or sends by its first argument */
+	TURN_ACCEPT,
+	TURN_SUBMIT,	/* requests of asynchronous I/O */
+	TURN_AWAIT,	/* any of a set, a list of descriptors, or requests */
+	TURN_POLL,	/* any of a list that hasn't just one descriptor */
+};
+
+/* Which function of runtime/calls/hook.c makes the call; "user". */
+enum call_user {
+	USER_BY_CLASS = 0,
+	USER_FUTEX, USER_FUTEX2, USER_SIGACTION, USER_RSEQ, USER_SIGMASK,
+	USER_GETTID, USER_KILL, USER_CPUCLOCK, USER_USAGE, USER_TIMER,
+	USER_YIELD, USER_NANOSLEEP, USER_CLOCK_SLEEP, USER_POLL, USER_HOST,
+	USER_EXIT, USER_EXIT_GROUP, USER_RING, USER_WAIT,
+};
+
+/* Does the call make its thread unlike others? runtime/calls/apart.c */
+enum call_apart {
+	APART_NOT = 0,
+	APART_TIED,
+	APART_ROOTED,
+	APART_RAW,	/* rooted, unless libc makes it for all threads */
+	APART_KEYRING,	/* tied if argument 1 is the thread's keyring */
+	APART_COUNTER,	/* a counter of events, of argument 1's thread */
+	APART_PRIORITY,	/* a priority, of argument 1's thread */
+	APART_RING,	/* tied if the ring belongs to its thread */
+};
+
+enum call_trait {
+	CALL_PARTS = 1 << 0,
+	CALL_TRY = 1 << 1,
+	CALL_PIPE = 1 << 2,
+	CALL_SEND = 1 << 3,	/* as CALL_PIPE, unless MSG_NOSIGNAL is given */
+	CALL_FSIZE = 1 << 4,
+	CALL_NORESTART = 1 << 5,
+	CALL_SAME = 1 << 6,
+	CALL_SYNC = 1 << 7,
+	CALL_HANGS = 1 << 8,
+	CALL_INHERITS = 1 << 9,
+	CALL_REARM = 1 << 10,
+	CALL_SITE = 1 << 11,
+	CALL_KEEP = 1 << 12,
+	CALL_CHANGES = 1 << 13,	/* it or a variant changes descriptors' facts */
+};
+
+/*
+ * What is known of a call: the attributes of syscalls.tbl, whose head explains
+ * them. A power of two in size, so that a row is found by a shift.
+ */
 struct table_row {
 	const char *name;
 	uint8_t nargs;
@@ -68,9 +179,34 @@ struct table_row {
 	uint8_t fds;	/* bit n: argument n is a descriptor */
 	uint8_t op;	/* IORING_OP_*, or 0 for none */
 	uint8_t shape;	/* enum call_shape */
+	uint8_t dir;	/* enum call_poll: what argument 0 is waited for */
+	uint8_t length, length_arg;		/* enum call_length */
+	uint8_t position, position_arg;		/* enum call_position */
+	uint8_t limit, limit_arg;		/* enum call_limit */
+	uint8_t flags_arg, mask_arg;
+	uint8_t closes, changes, makes;
+	uint8_t made_at, made_arg, made_flags, made_flags_arg;
+	uint8_t joins;
+	uint8_t turn, user, apart;
+	uint8_t variants;	/* how many; 0 for most calls */
+	int16_t would;		/* the result of an attempt that would wait */
+	uint16_t first_variant;
+	uint16_t traits;	/* enum call_trait */
+	/* Bits of argument flags_arg. */
+	uint32_t nowait, all, unpolled;
+	uint32_t attempt;	/* value of the condition's argument; or 0 */
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct table_row) == 64, "a row is one cache line");
+
+/* What a call is if an argument has a certain value. */
+struct call_variant {
+	uint32_t arg, mask, value;
+	struct table_row row;
 };
 
 extern const struct table_row flexsc__table[];
+extern const struct call_variant flexsc__variants[];
 extern const unsigned int flexsc__table_size;
 
 /* The last rows, which are no system call's. */
@@ -91,5 +227,23 @@ static inline bool table_accepts(const struct table_row *row)
 
 /* The row of call nr; a row of CLASS_NONE for any number that isn't a call. */
 const struct table_row *flexsc__table_row(unsigned int nr);
+
+/* The row, or the variant of it that these arguments make it. */
+static inline const struct table_row *call_info(const struct table_row *row,
+						const __u64 *args)
+{
+	const struct call_variant *v = &flexsc__variants[row->first_variant];
+
+	for (unsigned int n = row->variants; n; n--, v++)
+		if (((uint32_t)args[v->arg] & v->mask) == v->value)
+			return &v->row;
+	return row;
+}
+
+static inline const struct table_row *call_info_of(unsigned int nr,
+						   const __u64 *args)
+{
+	return call_info(flexsc__table_row(nr), args);
+}
 
 #endif /* FLEXSC_TABLE_H */

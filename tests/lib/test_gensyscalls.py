@@ -115,6 +115,34 @@ MALFORMED = {
     "refused without reason": ("write 1 64 never - - void", "without a '# reason'"),
     "refused with operation": ("write 1 64 never WRITE rw fd fd # no", "refused"),
     "polled without descriptor": ("write 1 64 wait:out - - int fd", "wait:out"),
+    "bar without attribute": ("write 1 64 disk - - fd fd |", "no attribute"),
+    "unknown attribute": ("write 1 64 disk - - fd fd | slow", "'slow'"),
+    "attribute twice": ("write 1 64 disk - - fd fd | same same", "stands twice"),
+    "argument that is none": ("write 1 64 disk - - fd fd | len=1", "'len=1'"),
+    "length that is none": ("write 1 64 disk - - fd fd | len=vec:0", "iov:N"),
+    "position that is none": ("write 1 64 disk - - fd fd | pos=end", "cur?N"),
+    "limit that is none": ("write 1 64 disk - - fd fd | limit=0s", "Nms"),
+    "flag that is none": (
+        "write 1 64 disk - - fd fd, int f | flags=1 nowait=0x1",
+        "no constant's name",
+    ),
+    "bits without flags": ("write 1 64 disk - - fd fd | nowait=RWF_NOWAIT", "'flags'"),
+    "parts without length": ("write 1 64 disk - - fd fd | parts", "'len'"),
+    "attempt without flags": ("write 1 64 disk - - fd fd | try", "'nowait'"),
+    "result without attempt": ("write 1 64 disk - - fd fd | would=0", "'try'"),
+    "result that is none": ("write 1 64 disk - - fd fd | try=A would=1", "'1'"),
+    "trait with value": ("write 1 64 disk - - fd fd | sync=1", "takes no value"),
+    "made thing that is none": ("write 1 64 disk - - fd fd | makes=pipes", "KIND"),
+    "signal that is none": ("write 1 64 disk - - fd fd | raises=hup", "'hup'"),
+    "handler that is none": ("write 1 64 disk - - fd fd | user=me", "'me'"),
+    "two effects in one": (
+        "write 1 64 disk - - fd fd | closes=0 shuts",
+        "contradicts",
+    ),
+    "malformed variant": ("\tcount == 1 fast", "can't read the variant"),
+    "variant by no argument": ("\tlength = A fast", "no argument 'length'"),
+    "variant of no class": ("\tcount = A slow", "unknown class 'slow'"),
+    "value twice": ("\tcount = A, A fast", "A stands twice"),
     "note that ends a comment": ("write 1 64 never - - void # no */", "comment"),
 }
 
@@ -132,6 +160,54 @@ def test_malformed_line_is_refused_by_number(
         assert words in done.stderr
         assert done.stderr.count("\n") == 1
         assert not output.exists()
+
+
+def test_a_variant_needs_a_call(tmp_path: Path) -> None:
+    table = tmp_path / "bad.tbl"
+    table.write_text("\telse fast\n", encoding="utf-8")
+    done = run(sys.executable, GENERATOR, "table", table, tmp_path / "output")
+    assert done.returncode == 1
+    assert "needs a call above" in done.stderr
+
+
+VARIANTS = {
+    "value of an earlier line": ("\tcount = A fast\n\tcount = A disk", "line 2"),
+    "variant behind else": ("\telse fast\n\tcount = A disk", "follow 'else'"),
+}
+
+
+@pytest.mark.parametrize(("lines", "words"), VARIANTS.values(), ids=VARIANTS)
+def test_variants_exclude_each_other(tmp_path: Path, lines: str, words: str) -> None:
+    table = tmp_path / "bad.tbl"
+    table.write_text(f"{GOOD}\n{lines}\n", encoding="utf-8")
+    done = run(sys.executable, GENERATOR, "table", table, tmp_path / "output")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{table}:3: ")
+    assert words in done.stderr
+
+
+def test_only_calls_that_wait_have_variants_of_other_classes() -> None:
+    with pytest.raises(gen.TableError, match="only a call of class wait"):
+        gen.parse_table("getpid 39 172 fast - - int a\n\ta = A disk")
+
+
+def test_a_variant_inherits_the_rows_attributes() -> None:
+    call, *_ = gen.parse_table(
+        "f 1 1 wait - - fd fd, int cmd, int flags | flags=2 nowait=A site\n"
+        "\tcmd & MASK = GET, SET  fast | hangs changes=flags\n"
+        "\telse  -\n"
+    )
+    first, last = call.variants
+    assert (first.arg, first.mask, first.values) == (1, "MASK", ("GET", "SET"))
+    assert (first.kind, last.kind) == ("fast", "wait")
+    assert first.fields == {
+        "flags_arg": "2",
+        "nowait": "A",
+        "traits": "CALL_SITE | CALL_HANGS",
+        "changes": "CHANGES_FLAGS",
+    }
+    assert last.fields == call.fields
+    assert "CALL_CHANGES" in gen.base_fields(call, 0)["traits"]
 
 
 def test_empty_table_is_refused(tmp_path: Path) -> None:
