@@ -2,8 +2,9 @@
 #include "asked.h"
 
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
+
+#include "table.h"
 
 static uint64_t asked_sum(const struct iovec *iov, uint64_t count)
 {
@@ -16,36 +17,20 @@ static uint64_t asked_sum(const struct iovec *iov, uint64_t count)
 
 uint64_t flexsc__asked(const struct flexsc_entry *entry)
 {
-	const __u64 *args = entry->args;
-	const void *pointer = (const void *)(uintptr_t)args[1];
+	const struct table_row *row = flexsc__table_row(entry->nr);
+	const __u64 *args = &entry->args[row->length_arg];
+	const void *pointer = (const void *)(uintptr_t)args[0];
 	const struct msghdr *message = pointer;
 
-	switch (entry->nr) {
-	case SYS_read:
-	case SYS_write:
-	case SYS_pread64:
-	case SYS_pwrite64:
-	case SYS_recvfrom:
-	case SYS_sendto:
-	case SYS_tee:
-		return args[2];
-	case SYS_readv:
-	case SYS_writev:
-	case SYS_preadv:
-	case SYS_pwritev:
-	case SYS_preadv2:
-	case SYS_pwritev2:
-	case SYS_vmsplice:
-		return asked_sum(pointer, args[2]);
-	case SYS_recvmsg:
-	case SYS_sendmsg:
+	switch ((enum call_length)row->length) {
+	case LENGTH_BYTES:
+		return args[0];
+	case LENGTH_VECTOR:
+		return asked_sum(pointer, args[1]);
+	case LENGTH_MESSAGE:
 		return asked_sum(message->msg_iov, message->msg_iovlen);
-	case SYS_sendfile:
-		return args[3];
-	case SYS_splice:
-	case SYS_copy_file_range:
-		return args[4];
-	default:
-		return 0;
+	case LENGTH_NONE:
+		break;
 	}
+	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "lib/base/syscall.h"
 #include "asked.h"
+#include "table.h"
 
 struct partial {
 	int64_t total;		/* transferred so far */
@@ -26,25 +27,24 @@ enum kind {
 
 static enum kind partial_kind(const struct flexsc_entry *entry)
 {
-	switch (entry->nr) {
-	case SYS_write:
-	case SYS_sendto:
-		return BUFFER;
-	case SYS_writev:
-		return VECTOR;
-	case SYS_sendmsg:
-		return MESSAGE;
-	case SYS_pwritev2:
-		/*
-		 * A pwritev2() at the current position is a writev() with
-		 * flags.
-		 */
-		return entry->args[3] == (__u64)-1 ? VECTOR : WHOLE;
-	case SYS_sendfile:
-		return COUNT;
-	default:
+	const struct table_row *row = flexsc__table_row(entry->nr);
+
+	/* At the current position a pwritev2() is a writev() with flags. */
+	if (!(row->traits & CALL_PARTS) ||
+	    (row->position == POSITION_IF_NEGATIVE &&
+	     entry->args[row->position_arg] != (__u64)-1))
 		return WHOLE;
+	switch ((enum call_length)row->length) {
+	case LENGTH_BYTES:
+		return row->length_arg == 2 ? BUFFER : COUNT;
+	case LENGTH_VECTOR:
+		return VECTOR;
+	case LENGTH_MESSAGE:
+		return MESSAGE;
+	case LENGTH_NONE:
+		break;
 	}
+	return WHOLE;
 }
 
 bool flexsc__partial(const struct flexsc_entry *entry)
