@@ -5,11 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -313,87 +310,59 @@ int flexsc_fd_hint(int fd, unsigned int flags)
 	return 0;
 }
 
-void flexsc__fds_note(const struct flexsc_entry *entry)
+static void note_closes(const struct flexsc_entry *entry, unsigned int closes)
 {
-	uint32_t fd = (uint32_t)entry->args[0];
+	const uint32_t first = (uint32_t)entry->args[0];
+	const uint32_t second = (uint32_t)entry->args[1];
 
-	switch (entry->nr) {
-	case SYS_close:
-		fds_keep(fd, FD_MARKED);
+	switch ((enum call_closes)closes) {
+	case CLOSES_ONE:
+		fds_keep(first, FD_MARKED);
 		break;
-	case SYS_fcntl:
-		if (entry->args[1] == F_SETFL)
-			fds_note_flags(fd);
-		else if (entry->args[1] == F_DUPFD ||
-			 entry->args[1] == F_DUPFD_CLOEXEC)
-			fds_keep(fd, ~(uint32_t)FD_ALONE);
+	case CLOSES_OTHER:
+		if (first != second)
+			fds_keep(second, FD_MARKED);
 		break;
-	case SYS_ioctl:
-		if (entry->args[1] == FIONBIO)
-			fds_note_flags(fd);
-		break;
-	case SYS_dup:
-		fds_keep(fd, ~(uint32_t)FD_ALONE);
-		break;
-#ifdef SYS_dup2
-	case SYS_dup2:
-#endif
-	case SYS_dup3:
-		fds_keep(fd, ~(uint32_t)FD_ALONE);
-		if (fd != (uint32_t)entry->args[1])
-			fds_keep((uint32_t)entry->args[1], FD_MARKED);
-		break;
-	case SYS_close_range:
+	case CLOSES_RANGE:
 		if (!(entry->args[2] & CLOSE_RANGE_CLOEXEC))
-			fds_forget_range(fd, (uint32_t)entry->args[1]);
+			fds_forget_range(first, second);
 		break;
-	case SYS_setsockopt:
-		if (entry->args[1] == SOL_SOCKET)
-			fds_note_option(fd, entry->args[2]);
-		break;
-	default:
+	case CLOSES_SHUT:
+	case CLOSES_NOTHING:
 		break;
 	}
 }
 
-static uint8_t use_of(unsigned int nr, const struct table_row *row)
+void flexsc__fds_note(const struct flexsc_entry *entry)
 {
-	switch (nr) {
-	case SYS_connect:
-		return NEED_WAITS;
-	case SYS_pread64:
-	case SYS_preadv:
-	case SYS_pwrite64:
-	case SYS_pwritev:
-		return NEED_SEEKS;
-	case SYS_read:
-	case SYS_readv:
-		return NEED_WAITS | NEED_POLLS_IN;
-	case SYS_write:
-	case SYS_writev:
-		return NEED_WAITS | NEED_POLLS_OUT;
-	/* The offset decides between polling and seeking. */
-	case SYS_preadv2:
-		return NEED_WAITS | NEED_POLLS_IN | NEED_SEEKS;
-	case SYS_pwritev2:
-		return NEED_WAITS | NEED_POLLS_OUT | NEED_SEEKS;
-	case SYS_close:
-	case SYS_shutdown:
-		return EFFECT_CLOSES;
-#ifdef SYS_dup2
-	case SYS_dup2:
-#endif
-	case SYS_dup3:
-	case SYS_close_range:
-		return EFFECT_CLOSES | EFFECT_CHANGES;
-	case SYS_fcntl:
-	case SYS_ioctl:
-	case SYS_dup:
-	case SYS_setsockopt:
-		return EFFECT_CHANGES;
-	default:
-		return row->poll != POLL_NONE ? NEED_WAITS : 0;
-	}
+	const struct table_row *row = call_info_of(entry->nr, entry->args);
+	const uint32_t fd = (uint32_t)entry->args[0];
+
+	if (row->changes == CHANGES_FLAGS)
+		fds_note_flags(fd);
+	else if (row->changes == CHANGES_OPTION)
+		fds_note_option(fd, entry->args[2]);
+	if (row->makes == MAKES_DUP)
+		fds_keep(fd, ~(uint32_t)FD_ALONE);
+	note_closes(entry, row->closes);
+}
+
+static uint8_t use_of(const struct table_row *row)
+{
+	unsigned int use = row->dir ? NEED_WAITS : 0;
+
+	if (row->position == POSITION_GIVEN ||
+	    row->position == POSITION_IF_NEGATIVE)
+		use |= NEED_SEEKS;
+	/* An offset that may be -1 decides between polling and seeking. */
+	if (row->position == POSITION_USED ||
+	    row->position == POSITION_IF_NEGATIVE)
+		use |= row->dir == POLL_READ ? NEED_POLLS_IN : NEED_POLLS_OUT;
+	if (row->closes)
+		use |= EFFECT_CLOSES;
+	if (row->traits & CALL_CHANGES)
+		use |= EFFECT_CHANGES;
+	return (uint8_t)use;
 }
 
 void flexsc__fds_poll(uint32_t fd)
@@ -420,7 +389,7 @@ static void find_uses(void)
 	uint8_t *uses = calloc(flexsc__table_size, 1);
 
 	for (unsigned int nr = 0; uses && nr < flexsc__table_size; nr++)
-		uses[nr] = use_of(nr, &flexsc__table[nr]);
+		uses[nr] = use_of(&flexsc__table[nr]);
 	flexsc__fds_uses = uses;
 }
 
@@ -432,18 +401,11 @@ int flexsc__fds_init(void)
 
 bool flexsc__fds_at_position(const struct flexsc_entry *entry)
 {
-	switch (entry->nr) {
-	case SYS_read:
-	case SYS_readv:
-	case SYS_write:
-	case SYS_writev:
-		return true;
-	case SYS_preadv2:
-	case SYS_pwritev2:
-		return entry->args[3] == CURRENT;
-	default:
-		return false;
-	}
+	const struct table_row *row = flexsc__table_row(entry->nr);
+
+	return row->position == POSITION_USED ||
+	       (row->position == POSITION_IF_NEGATIVE &&
+		entry->args[row->position_arg] == CURRENT);
 }
 
 /*
@@ -452,16 +414,9 @@ bool flexsc__fds_at_position(const struct flexsc_entry *entry)
  */
 static bool replaces_marked(const struct flexsc_entry *entry)
 {
-	switch (entry->nr) {
-#ifdef SYS_dup2
-	case SYS_dup2:
-#endif
-	case SYS_dup3:
-		return (uint32_t)entry->args[0] != (uint32_t)entry->args[1] &&
-		       fds_is_marked((uint32_t)entry->args[1]);
-	default:
-		return false;
-	}
+	return flexsc__table_row(entry->nr)->closes == CLOSES_OTHER &&
+	       (uint32_t)entry->args[0] != (uint32_t)entry->args[1] &&
+	       fds_is_marked((uint32_t)entry->args[1]);
 }
 
 bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use)
@@ -481,56 +436,32 @@ bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use)
 	return !(use & NEED_WAITS) || fds_find_waits(fd);
 }
 
-/* Does the entry open a path? Then the file may be of any kind. */
-static bool is_open(const struct flexsc_entry *entry)
-{
-	switch (entry->nr) {
-	case SYS_openat:
-	case SYS_openat2:
-#ifdef SYS_open
-	case SYS_open:
-#endif
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* The flags that an entry gives the descriptor it makes; -1: it makes none. */
-static int64_t flags_given(const struct flexsc_entry *entry)
+static int64_t flags_given(const struct table_row *row,
+			   const struct flexsc_entry *entry)
 {
-	switch (entry->nr) {
-	case SYS_openat:
-		return (int)entry->args[2];
-	case SYS_openat2:
+	const __u64 flags = entry->args[row->made_flags_arg];
+
+	switch ((enum call_made_flags)row->made_flags) {
+	case MADE_FLAGS_ARG:
+		return (int)flags;
+	case MADE_FLAGS_AT_ARG:
 		/* The program's structure was valid: the call worked. */
-		return (int)((const struct open_how *)(uintptr_t)
-				     entry->args[2])->flags;
-#ifdef SYS_open
-	case SYS_open:
-		return (int)entry->args[1];
-#endif
-	case SYS_accept4:
-		return (int)entry->args[3];
-	case SYS_accept:
-		return 0;
-	case SYS_socket:
-	case SYS_socketpair:
-	case SYS_pipe2:
-	case SYS_eventfd2:
-		return (int)entry->args[1];
-	default:
-		return -1;
+		return (int)*(const uint64_t *)(uintptr_t)flags;
+	case MADE_FLAGS_NONE:
+		break;
 	}
+	return row->makes == MAKES_ACCEPTED ? 0 : -1;
 }
 
 /* Does a call on the descriptor that the entry made wait as io_uring would? */
-static uint32_t waits_given(const struct flexsc_entry *entry, bool nonblock)
+static uint32_t waits_given(const struct table_row *row,
+			    const struct flexsc_entry *entry, bool nonblock)
 {
 	const uint64_t flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 	uint32_t facts = nonblock ? FD_NEVER_WAITS : 0;
 
-	if ((entry->nr == SYS_socket || entry->nr == SYS_socketpair) &&
+	if (row->makes == MAKES_SOCKET &&
 	    probe_is_lossy(entry->args[0], entry->args[1] & ~flags))
 		return facts | FD_TIMEOUT;
 	return facts | FD_NO_LIMITS | (nonblock ? 0 : FD_WAITS);
@@ -549,56 +480,27 @@ static void fds_set_made(uint32_t fd, uint32_t facts)
 
 void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 {
-	uint32_t from = (uint32_t)entry->args[0], to = (uint32_t)ret;
+	const struct table_row *row = call_info_of(entry->nr, entry->args);
+	uint32_t first = (uint32_t)entry->args[0];
 
 	if (ret < 0)
 		return;
-	switch (entry->nr) {
-#ifdef SYS_signalfd
-	case SYS_signalfd:
-#endif
-	case SYS_signalfd4:
-		fds_learn(to, FD_SIGNALS);
+	if (row->makes == MAKES_SIGNALS) {
+		fds_learn((uint32_t)ret, FD_SIGNALS);
 		atomic_store(&flexsc__fds_any_signals, true);
-		return;
-	case SYS_close:
-		fds_keep(from, ~(uint32_t)FD_SIGNALS);
-		return;
-	case SYS_fcntl:
-		if (entry->args[1] != F_DUPFD &&
-		    entry->args[1] != F_DUPFD_CLOEXEC)
-			return;
-		break;
-	case SYS_epoll_ctl:
-		if (entry->args[1] != EPOLL_CTL_ADD)
-			return;
-		from = (uint32_t)entry->args[2];
-		to = (uint32_t)entry->args[0];
-		if (fds_find_signals(from))
-			fds_learn(to, FD_SIGNALS);
-		return;
-	case SYS_dup:
-#ifdef SYS_dup2
-	case SYS_dup2:
-#endif
-	case SYS_dup3:
-		break;
-	default:
-		return;
+	} else if (row->makes == MAKES_DUP && fds_has_signals(first)) {
+		fds_learn((uint32_t)ret, FD_SIGNALS);
+	} else if (row->joins && fds_find_signals((uint32_t)entry->args[2])) {
+		fds_learn(first, FD_SIGNALS);
+	} else if (row->closes == CLOSES_ONE) {
+		fds_keep(first, ~(uint32_t)FD_SIGNALS);
 	}
-	if (fds_has_signals(from))
-		fds_learn(to, FD_SIGNALS);
 }
 
 void flexsc__fds_note_regular(uint32_t fd, const struct statx *file)
 {
 	if (flexsc__kind_on_disk(file))
 		fds_learn(fd, FD_PLACED | FD_SEEKS);
-}
-
-static bool is_accept(const struct flexsc_entry *entry)
-{
-	return entry->nr == SYS_accept || entry->nr == SYS_accept4;
 }
 
 void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd)
@@ -642,35 +544,37 @@ void flexsc__fds_note_sent(long nr, uint64_t sent, int64_t ret)
 
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 {
-	int64_t flags = ret < 0 ? -1 : flags_given(entry);
-	uint32_t facts = is_open(entry) ? 0 : STREAMS;
-	const int *two = NULL;
+	const struct table_row *row = flexsc__table_row(entry->nr);
+	int64_t flags = ret < 0 ? -1 : flags_given(row, entry);
+	uint32_t facts = row->makes == MAKES_FILE ? 0 : STREAMS;
+	const int *two;
 
 	flexsc__fds_note_signals(entry, ret);
 	if (flags < 0)
 		return;
 	/* A connection has its listener's time limits, if there are any. */
-	if (is_accept(entry) && fds_find_limits((uint32_t)entry->args[0])) {
+	if (row->makes == MAKES_ACCEPTED &&
+	    fds_find_limits((uint32_t)entry->args[0])) {
 		fds_forget((uint32_t)ret);
 		return;
 	}
-	facts |= waits_given(entry, flags & O_NONBLOCK);
-	if (entry->nr == SYS_pipe2)
-		two = (const int *)(uintptr_t)entry->args[0];
-	else if (entry->nr == SYS_socketpair)
-		two = (const int *)(uintptr_t)entry->args[3];
-	for (unsigned int i = 0; two && i < 2; i++)
-		fds_set_made((uint32_t)two[i], facts);
-	if (!two)
+	facts |= waits_given(row, entry, flags & O_NONBLOCK);
+	if (row->made_at == MADE_IS_RESULT) {
 		fds_set_made((uint32_t)ret, facts);
+		return;
+	}
+	two = (const int *)(uintptr_t)entry->args[row->made_arg];
+	for (unsigned int i = 0; i < 2; i++)
+		fds_set_made((uint32_t)two[i], facts);
 }
 
 void flexsc__fds_note_opened(const struct flexsc_entry *entry, int64_t ret)
 {
 	const int64_t others = O_ACCMODE | O_NONBLOCK | O_DIRECT | O_PATH;
+	const struct table_row *row = flexsc__table_row(entry->nr);
 
-	if (ret >= 0 && is_open(entry) &&
-	    (flags_given(entry) & others) == O_RDONLY)
+	if (ret >= 0 && row->makes == MAKES_FILE &&
+	    (flags_given(row, entry) & others) == O_RDONLY)
 		fds_learn((uint32_t)ret, FD_OPENED);
 }
 
