@@ -17,28 +17,25 @@ static void closing_one(uint64_t fd, void (*each)(uint32_t fd))
 void flexsc__closing_each(long nr, const __u64 *args,
 			  void (*each)(uint32_t fd))
 {
-	const uint32_t last = (uint32_t)args[1];
+	const uint32_t first = (uint32_t)args[0], second = (uint32_t)args[1];
 
-	switch (nr) {
-	case SYS_close:
-	case SYS_shutdown:
-		closing_one(args[0], each);
+	switch ((enum call_closes)flexsc__table_row((unsigned int)nr)->closes) {
+	case CLOSES_ONE:
+	case CLOSES_SHUT:
+		closing_one(first, each);
 		break;
-#ifdef SYS_dup2
-	case SYS_dup2:
-#endif
-	case SYS_dup3:
-		if ((uint32_t)args[0] != (uint32_t)args[1])
-			closing_one(args[1], each);
+	case CLOSES_OTHER:
+		if (first != second)
+			closing_one(second, each);
 		break;
-	case SYS_close_range:
+	case CLOSES_RANGE:
 		if (args[2] & CLOSE_RANGE_CLOEXEC)
 			break;
-		for (uint64_t fd = flexsc__fds_next((uint32_t)args[0], last);
-		     fd <= last; fd = flexsc__fds_next(fd + 1, last))
+		for (uint64_t fd = flexsc__fds_next(first, second);
+		     fd <= second; fd = flexsc__fds_next(fd + 1, second))
 			closing_one(fd, each);
 		break;
-	default:
+	case CLOSES_NOTHING:
 		break;
 	}
 }
