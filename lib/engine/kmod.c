@@ -54,21 +54,12 @@ static bool is_polled(uint32_t fd, unsigned int poll)
  */
 static bool waits_for_all(const struct flexsc_entry *entry)
 {
+	const struct table_row *row = flexsc__table_row(entry->nr);
 	const uint32_t fd = (uint32_t)entry->args[0];
 
-	switch (entry->nr) {
-	case SYS_recvfrom:
-		if (entry->args[3] & MSG_WAITALL)
-			return true;
-		break;
-	case SYS_recvmsg:
-		if (entry->args[2] & MSG_WAITALL)
-			return true;
-		break;
-	default:
-		if (!is_polled(fd, POLL_READ))
-			return true;
-	}
+	if (row->all ? (entry->args[row->flags_arg] & row->all) != 0 :
+		       !is_polled(fd, POLL_READ))
+		return true;
 	return flexsc__unpolled(entry->nr, entry->args) ||
 	       flexsc__fds_find_lowat(fd);
 }

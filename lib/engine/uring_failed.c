@@ -8,6 +8,7 @@
 
 #include "lib/base/compiler.h"
 #include "lib/base/syscall.h"
+#include "lib/calls/table.h"
 #include "lib/loop/direct.h"
 #include "lib/pool/pool.h"
 #include "engine.h"
@@ -28,20 +29,19 @@ static void fill_from_request(struct flexsc_entry *entry,
 	a[1] = sqe->addr;
 	a[2] = sqe->len;
 	a[3] = a[4] = a[5] = 0;
-	switch (entry->nr) {
-	case SYS_recvmsg:
-	case SYS_sendmsg:
+	switch (flexsc__table_row(entry->nr)->shape) {
+	case SHAPE_RECVMSG:
+	case SHAPE_SENDMSG:
 		a[2] = sqe->msg_flags;
 		break;
-	case SYS_recvfrom:
-	case SYS_sendto:
+	case SHAPE_RECVFROM:
+	case SHAPE_SENDTO:
 		a[3] = sqe->msg_flags;
 		break;
-	case SYS_pread64:
-	case SYS_preadv:
+	case SHAPE_RW_AT:
 		a[3] = sqe->off;
 		break;
-	case SYS_statx:
+	case SHAPE_STATX:
 		a[2] = sqe->statx_flags;
 		a[3] = sqe->len;
 		a[4] = sqe->off;

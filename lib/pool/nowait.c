@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/sock_diag.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -33,10 +34,9 @@
  */
 static bool wants_all(const struct flexsc_entry *entry)
 {
-	const __u64 flags = entry->nr == SYS_recvfrom ? entry->args[3] :
-			    entry->nr == SYS_recvmsg  ? entry->args[2] : 0;
+	const struct table_row *row = flexsc__table_row(entry->nr);
 
-	return flags & MSG_WAITALL &&
+	return entry->args[row->flags_arg] & row->all &&
 	       flexsc__fds_find_bytes((uint32_t)entry->args[0]);
 }
 
@@ -46,28 +46,20 @@ static bool wants_all(const struct flexsc_entry *entry)
  */
 static int64_t try_socket(const struct flexsc_entry *entry)
 {
-	const __u64 *a = entry->args;
+	const struct table_row *row = flexsc__table_row(entry->nr);
+	__u64 a[6];
 
 	if (wants_all(entry))
 		return NO_WAY;
-	switch (entry->nr) {
-	case SYS_recvfrom:
-	case SYS_sendto:
-		return ask(entry->nr, a[0], a[1], a[2],
-			   a[3] | MSG_DONTWAIT, a[4], a[5]);
-	case SYS_recvmsg:
-	case SYS_sendmsg:
-		return ask(entry->nr, a[0], a[1], a[2] | MSG_DONTWAIT,
-			   0, 0, 0);
-	default:
-		return NO_WAY;
-	}
+	memcpy(a, entry->args, sizeof(a));
+	a[row->flags_arg] |= MSG_DONTWAIT;
+	return ask(entry->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-static bool is_socket_call(const struct flexsc_entry *entry)
+/* Calls of several messages return how many messages there were, not bytes. */
+static bool is_socket_call(const struct table_row *row)
 {
-	return entry->nr == SYS_recvfrom || entry->nr == SYS_recvmsg ||
-	       entry->nr == SYS_sendto || entry->nr == SYS_sendmsg;
+	return row->length && row->nowait == MSG_DONTWAIT;
 }
 
 /*
@@ -90,34 +82,25 @@ static bool has_control(const struct flexsc_entry *entry)
  */
 static int64_t try_stream(const struct flexsc_entry *entry)
 {
+	const struct table_row *row = flexsc__table_row(entry->nr);
 	const __u64 *a = entry->args;
 	struct iovec iov = { (void *)(uintptr_t)a[1], a[2] };
 	uint64_t vector = a[1], n = a[2], at = -1ULL, flags = RWF_NOWAIT;
 	long nr, ret;
 
-	switch (entry->nr) {
-	case SYS_read:
-	case SYS_readv:
-	case SYS_preadv2:
-		nr = SYS_preadv2;
-		break;
-	case SYS_write:
-	case SYS_writev:
-	case SYS_pwritev2:
-		nr = SYS_pwritev2;
-		break;
-	default:
+	if (!row->dir || !(row->position == POSITION_USED ||
+			   row->position == POSITION_IF_NEGATIVE))
 		return NO_WAY;
-	}
-	if (entry->nr == SYS_read || entry->nr == SYS_write) {
+	nr = row->dir == POLL_READ ? SYS_preadv2 : SYS_pwritev2;
+	if (row->length == LENGTH_BYTES) {
 		/* preadv2() of 0 bytes returns at once; read() may wait. */
 		if (!a[2])
 			return NO_WAY;
 		vector = PTR(&iov);
 		n = 1;
-	} else if ((long)entry->nr == nr) {
-		at = a[3];
-		flags |= a[5];
+	} else if (row->position == POSITION_IF_NEGATIVE) {
+		at = a[row->position_arg];
+		flags |= a[row->flags_arg];
 	}
 	ret = ask(nr, a[0], vector, n, at, 0, flags);
 	switch (ret) {
@@ -279,7 +262,7 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
 		return NOWAIT_UNKNOWN;
 	*ret = NO_WAY;
-	if (is_socket_call(entry))
+	if (is_socket_call(row))
 		*ret = try_socket(entry);
 	if (*ret == NO_WAY)
 		*ret = try_polled(entry, row->poll, &part);
