@@ -424,7 +424,13 @@ def python(step: Step) -> None:
         path
         for path in files
         if path.stem.startswith(
-            ("test_run_", "test_bench", "test_overload", "test_webserver")
+            (
+                "test_run_",
+                "test_bench",
+                "test_commands",
+                "test_overload",
+                "test_webserver",
+            )
         )
     ]
     others = [path for path in files if path not in serve + alone]
