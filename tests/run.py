@@ -632,6 +632,7 @@ def clang(step: Step) -> None:
     if not step.setup(*options, env={"CC": "clang"}):
         step.tally.failed += 1
         return
+    step.tally.passed += 1
     tidy = ("run-clang-tidy", "-quiet", "-p", step.build)
     wanted = None if step.all else changed()
     if wanted is None and not step.all:
