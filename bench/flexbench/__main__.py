@@ -5,15 +5,7 @@ from __future__ import annotations
 
 import sys
 
-from . import (
-    calls,
-    command,
-    plot,
-    reads,
-    serve,
-    threads,
-    timers,
-)
+from . import calls, command, plot, reads, serve, threads, timers
 from .command import Bench
 
 COMMAND = command.Command(

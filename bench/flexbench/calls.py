@@ -6,20 +6,9 @@
 from __future__ import annotations
 
 from . import table
-from .compare import (
-    Interval,
-    ratio,
-)
-from .runner import (
-    Plan,
-    measure_all_raw,
-)
-from .samples import (
-    Measurement,
-    Run,
-    Settings,
-    distinct,
-)
+from .compare import Interval, ratio
+from .runner import Plan, measure_all_raw
+from .samples import Measurement, Run, Settings, distinct
 
 BENCH = "calls"
 SERIES = "ns_per_call"

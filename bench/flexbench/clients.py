@@ -11,21 +11,10 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from . import (
-    quiet,
-    servers,
-    tools,
-)
+from . import quiet, servers, tools
 from .network import LO
-from .runner import (
-    Plan,
-    raw,
-)
-from .samples import (
-    BenchError,
-    Json,
-    Settings,
-)
+from .runner import Plan, raw
+from .samples import BenchError, Json, Settings
 from .tools import Load
 
 SPARE_S = 30

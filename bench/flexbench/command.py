@@ -12,21 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from . import (
-    machine,
-    network,
-    plot,
-    quiet,
-    samples,
-    table,
-)
+from . import machine, network, plot, quiet, samples, table
 from .chart import Chart
 from .runner import Plan
-from .samples import (
-    UNREADABLE,
-    BenchError,
-    Run,
-)
+from .samples import UNREADABLE, BenchError, Run
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 SECONDS, QUICK_SECONDS = 5, 2

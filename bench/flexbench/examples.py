@@ -14,10 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import servers
-from .running import (
-    Program,
-    way,
-)
+from .running import Program, way
 from .samples import BenchError
 
 EPOLL = "epoll"

@@ -13,31 +13,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from . import (
-    examples,
-    table,
-)
-from .compare import (
-    Interval,
-    ratio,
-)
-from .runner import (
-    DISTURBED,
-    Plan,
-    measure_all,
-)
-from .running import (
-    FLEXSC,
-    NATIVE,
-    Program,
-)
-from .samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from . import examples, table
+from .compare import Interval, ratio
+from .runner import DISTURBED, Plan, measure_all
+from .running import FLEXSC, NATIVE, Program
+from .samples import BenchError, Json, Measurement, Run, Settings
 
 PART = "idle"
 

@@ -13,10 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from . import tools
-from .samples import (
-    BenchError,
-    Json,
-)
+from .samples import BenchError, Json
 
 CPU = Path("/sys/devices/system/cpu")
 SYS = Path("/proc/sys")

@@ -25,10 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from . import (
-    machine,
-    tools,
-)
+from . import machine, tools
 from .machine import Cores
 from .samples import BenchError
 

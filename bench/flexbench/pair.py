@@ -11,15 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import clients
-from .runner import (
-    Plan,
-    measure_all,
-)
-from .samples import (
-    Json,
-    Run,
-    Settings,
-)
+from .runner import Plan, measure_all
+from .samples import Json, Run, Settings
 from .servers import Server
 
 FILE = "index.html"

@@ -8,27 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import (
-    calls,
-    chart,
-    matplot,
-    running,
-    serve,
-    sweep,
-    threads,
-)
-from .chart import (
-    GREY,
-    Chart,
-    Scale,
-    curves_of,
-)
-from .samples import (
-    BenchError,
-    Measurement,
-    Run,
-    distinct,
-)
+from . import calls, chart, matplot, running, serve, sweep, threads
+from .chart import GREY, Chart, Scale, curves_of
+from .samples import BenchError, Measurement, Run, distinct
 
 CALLS = Scale("calls in a batch", "nanoseconds a call", log_y=True)
 REQUESTS = "requests a second, server on one core"

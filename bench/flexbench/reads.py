@@ -8,20 +8,9 @@ from __future__ import annotations
 import resource
 
 from . import table
-from .compare import (
-    Interval,
-    ratio,
-)
-from .runner import (
-    Plan,
-    measure_all_raw,
-)
-from .samples import (
-    Measurement,
-    Run,
-    Settings,
-    distinct,
-)
+from .compare import Interval, ratio
+from .runner import Plan, measure_all_raw
+from .samples import Measurement, Run, Settings, distinct
 
 BENCH = "reads"
 SERIES = "ns_per_completion"

@@ -17,13 +17,7 @@ from typing import TypeVar
 from . import quiet
 from .machine import Cores
 from .network import Network
-from .samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from .samples import BenchError, Json, Measurement, Run, Settings
 
 T = TypeVar("T")
 

@@ -20,35 +20,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from . import (
-    clients,
-    pair,
-    quiet,
-    servers,
-    sweep,
-    table,
-    tools,
-)
+from . import clients, pair, quiet, servers, sweep, table, tools
 from .compare import ratio
 from .idle import descriptors
 from .pair import FILE
-from .runner import (
-    Plan,
-    progress,
-)
-from .samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-    distinct,
-)
-from .servers import (
-    Module,
-    Server,
-    Site,
-)
+from .runner import Plan, progress
+from .samples import BenchError, Json, Measurement, Run, Settings, distinct
+from .servers import Module, Server, Site
 from .tools import Load
 
 BENCH = "serve"

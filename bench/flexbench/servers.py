@@ -23,10 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from . import tools
-from .network import (
-    Network,
-    visit,
-)
+from .network import Network, visit
 from .runner import Plan
 from .samples import BenchError
 

@@ -9,16 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from . import table
-from .compare import (
-    Interval,
-    ratio,
-)
+from .compare import Interval, ratio
 from .runner import Plan
 from .running import FLEXSC
-from .samples import (
-    Measurement,
-    distinct,
-)
+from .samples import Measurement, distinct
 
 SERIES = "requests_per_s"
 

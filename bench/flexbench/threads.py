@@ -13,34 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from . import (
-    examples,
-    idle,
-    quiet,
-    servers,
-    sweep,
-    table,
-    tools,
-)
+from . import examples, idle, quiet, servers, sweep, table, tools
 from .compare import ratio
 from .examples import EPOLL
-from .runner import (
-    Plan,
-    measure_all,
-    raw,
-)
-from .running import (
-    FLEXSC,
-    NATIVE,
-)
-from .samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-    distinct,
-)
+from .runner import Plan, measure_all, raw
+from .running import FLEXSC, NATIVE
+from .samples import BenchError, Json, Measurement, Run, Settings, distinct
 
 BENCH = "threads"
 SERIES = sweep.SERIES

@@ -5,15 +5,8 @@ from __future__ import annotations
 
 from . import table
 from .compare import ratio
-from .runner import (
-    Plan,
-    measure_all_raw,
-)
-from .samples import (
-    Run,
-    Settings,
-    distinct,
-)
+from .runner import Plan, measure_all_raw
+from .samples import Run, Settings, distinct
 
 BENCH = "timers"
 SERIES = "ns_per_completion"

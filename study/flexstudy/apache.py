@@ -13,24 +13,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import replace
 from pathlib import Path
 
-from flexbench import (
-    clients,
-    servers,
-    tools,
-)
+from flexbench import clients, servers, tools
 from flexbench.runner import Plan
-from flexbench.running import (
-    CARRIER,
-    FLEXSC,
-    NATIVE,
-    Program,
-    way,
-)
+from flexbench.running import CARRIER, FLEXSC, NATIVE, Program, way
 from flexbench.samples import BenchError
-from flexbench.servers import (
-    Place,
-    Server,
-)
+from flexbench.servers import Place, Server
 from flexbench.tools import Load
 
 TOOLS = ["taskset", "apache2", "wrk"]

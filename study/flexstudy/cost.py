@@ -18,23 +18,9 @@ from statistics import fmean, median
 from tempfile import TemporaryDirectory
 
 from flexbench import table
-from flexbench.compare import (
-    Interval,
-    median_interval,
-    ratio,
-)
-from flexbench.runner import (
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-    distinct,
-)
+from flexbench.compare import Interval, median_interval, ratio
+from flexbench.runner import Plan, measure_all
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
 
 from .raw import raw
 

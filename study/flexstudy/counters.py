@@ -19,37 +19,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from flexbench import (
-    table,
-    tools,
-)
+from flexbench import table, tools
 from flexbench.compare import ratio
-from flexbench.runner import (
-    Plan,
-    measure_all,
-    progress,
-)
-from flexbench.running import (
-    FLEXSC,
-    NATIVE,
-    Program,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-    distinct,
-)
+from flexbench.runner import Plan, measure_all, progress
+from flexbench.running import FLEXSC, NATIVE, Program
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
 
-from . import (
-    apache,
-    looping,
-    loops,
-    mariadb,
-    programs,
-)
+from . import apache, looping, loops, mariadb, programs
 
 BENCH = "counters"
 

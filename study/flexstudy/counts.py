@@ -21,35 +21,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from flexbench import (
-    clients,
-    table,
-    tools,
-)
-from flexbench.runner import (
-    Plan,
-    progress,
-)
+from flexbench import clients, table, tools
+from flexbench.runner import Plan, progress
 from flexbench.running import NATIVE
-from flexbench.samples import (
-    BenchError,
-    Measurement,
-    Run,
-    distinct,
-)
+from flexbench.samples import BenchError, Measurement, Run, distinct
 
-from . import (
-    apache,
-    looping,
-    loops,
-    mariadb,
-    papers,
-)
+from . import apache, looping, loops, mariadb, papers
 from .looping import Asked
-from .papers import (
-    Frequency,
-    Profile,
-)
+from .papers import Frequency, Profile
 
 BENCH = "counts"
 CALLS, INSTRUCTIONS = "calls_per_request", "instructions_per_request"

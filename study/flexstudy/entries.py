@@ -6,34 +6,15 @@ kept.
 
 from __future__ import annotations
 
-from flexbench import (
-    table,
-    tools,
-)
+from flexbench import table, tools
 from flexbench.compare import ratio
-from flexbench.runner import (
-    Plan,
-    measure_all,
-    progress,
-)
-from flexbench.running import (
-    FLEXSC,
-    NATIVE,
-    Program,
-)
-from flexbench.samples import (
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.runner import Plan, measure_all, progress
+from flexbench.running import FLEXSC, NATIVE, Program
+from flexbench.samples import Json, Measurement, Run, Settings
 from flexbench.sweep import SERIES
 
 from . import apache
-from .under_load import (
-    check_threads,
-    loaded,
-)
+from .under_load import check_threads, loaded
 
 BENCH, NAME = "entries", "apache-entries"
 CONNECTIONS = 512

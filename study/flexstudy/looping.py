@@ -13,27 +13,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flexbench import (
-    servers,
-    tools,
-)
-from flexbench.network import (
-    Network,
-    visit,
-)
+from flexbench import servers, tools
+from flexbench.network import Network, visit
 from flexbench.runner import Plan
-from flexbench.running import (
-    CARRIER,
-    FLEXSC,
-    NATIVE,
-    Program,
-    way,
-)
+from flexbench.running import CARRIER, FLEXSC, NATIVE, Program, way
 from flexbench.samples import Settings
-from flexbench.servers import (
-    Place,
-    Site,
-)
+from flexbench.servers import Place, Site
 
 from . import questions
 from .questions import Question

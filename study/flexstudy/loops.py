@@ -11,29 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from flexbench import (
-    clients,
-    sweep,
-    table,
-    tools,
-)
+from flexbench import clients, sweep, table, tools
 from flexbench.compare import ratio
-from flexbench.runner import (
-    Plan,
-    measure_all,
-    progress,
-)
-from flexbench.running import (
-    FLEXSC,
-    NATIVE,
-    Program,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Run,
-    Settings,
-)
+from flexbench.runner import Plan, measure_all, progress
+from flexbench.running import FLEXSC, NATIVE, Program
+from flexbench.samples import BenchError, Json, Run, Settings
 
 from . import looping
 from .looping import Asked

@@ -16,26 +16,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from flexbench import (
-    clients,
-    servers,
-    tools,
-)
-from flexbench.network import (
-    Network,
-    visit,
-)
-from flexbench.runner import (
-    Plan,
-    progress,
-)
-from flexbench.running import (
-    CARRIER,
-    FLEXSC,
-    NATIVE,
-    Program,
-    way,
-)
+from flexbench import clients, servers, tools
+from flexbench.network import Network, visit
+from flexbench.runner import Plan, progress
+from flexbench.running import CARRIER, FLEXSC, NATIVE, Program, way
 from flexbench.samples import BenchError
 from flexbench.tools import Load
 

@@ -6,22 +6,10 @@ tells what a server's cores have to share.
 from __future__ import annotations
 
 from flexbench import table
-from flexbench.compare import (
-    Interval,
-    ratio,
-)
+from flexbench.compare import Interval, ratio
 from flexbench.machine import Cores
-from flexbench.runner import (
-    DISTURBED,
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.runner import DISTURBED, Plan, measure_all
+from flexbench.samples import Json, Measurement, Run, Settings
 
 from .raw import raw
 

@@ -25,27 +25,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from flexbench import (
-    clients,
-    pair,
-    quiet,
-    servers,
-    table,
-    tools,
-)
+from flexbench import clients, pair, quiet, servers, table, tools
 from flexbench.compare import ratio
 from flexbench.runner import Plan
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Run,
-    Settings,
-)
-from flexbench.servers import (
-    Module,
-    Server,
-    Site,
-)
+from flexbench.samples import BenchError, Json, Run, Settings
+from flexbench.servers import Module, Server, Site
 
 BENCH = "nginx"
 MODULE, STOCK = servers.WITH_MODULE, "stock"

@@ -19,30 +19,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from flexbench import (
-    examples,
-    quiet,
-    servers,
-    tools,
-)
-from flexbench.runner import (
-    DISTURBED,
-    Plan,
-    measure_all,
-    progress,
-)
+from flexbench import examples, quiet, servers, tools
+from flexbench.runner import DISTURBED, Plan, measure_all, progress
 from flexbench.running import Program
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Run,
-    Settings,
-)
+from flexbench.samples import BenchError, Json, Run, Settings
 
-from . import (
-    mix,
-    overload_table,
-)
+from . import mix, overload_table
 from .overload_plan import (
     BENCH,
     FIRST_RATE,

@@ -7,25 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from flexbench import chart
-from flexbench.chart import (
-    Chart,
-    Scale,
-    curves_of,
-)
-from flexbench.samples import (
-    Measurement,
-    Run,
-    distinct,
-)
+from flexbench.chart import Chart, Scale, curves_of
+from flexbench.samples import Measurement, Run, distinct
 
-from .overload_plan import (
-    BENCH,
-    GOODPUT,
-    MIX,
-    RESPONSES,
-    SATURATION,
-    TRACE,
-)
+from .overload_plan import BENCH, GOODPUT, MIX, RESPONSES, SATURATION, TRACE
 from .overload_table import label
 
 # By part: the series that is drawn, the y axis, and the figures it stands beside.

@@ -6,21 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flexbench import table
-from flexbench.samples import (
-    Measurement,
-    Run,
-    distinct,
-)
+from flexbench.samples import Measurement, Run, distinct
 
-from .overload_plan import (
-    BENCH,
-    GOODPUT,
-    KEPT,
-    KEPT_RATE,
-    MIX,
-    RESPONSES,
-    SATURATION,
-)
+from .overload_plan import BENCH, GOODPUT, KEPT, KEPT_RATE, MIX, RESPONSES, SATURATION
 
 SERIES = {RESPONSES: "responses_per_s", GOODPUT: "goodput_per_s"}
 TITLES = {

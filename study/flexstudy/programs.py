@@ -12,47 +12,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
 
-from flexbench import (
-    plot,
-    sweep,
-    table,
-    tools,
-)
+from flexbench import plot, sweep, table, tools
 from flexbench.chart import Chart
 from flexbench.compare import ratio
 from flexbench.idle import descriptors
-from flexbench.runner import (
-    Plan,
-    measure_all,
-    progress,
-)
-from flexbench.running import (
-    FLEXSC,
-    NATIVE,
-    Program,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-    distinct,
-)
+from flexbench.runner import Plan, measure_all, progress
+from flexbench.running import FLEXSC, NATIVE, Program
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
 from flexbench.sweep import Sweep
 from flexbench.tools import Load
 
-from . import (
-    apache,
-    entries,
-    looping,
-    loops,
-    mariadb,
-)
-from .under_load import (
-    check_threads,
-    loaded,
-)
+from . import apache, entries, looping, loops, mariadb
+from .under_load import check_threads, loaded
 
 BENCH = "programs"
 SERIES = sweep.SERIES

@@ -6,10 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flexbench import runner
-from flexbench.samples import (
-    Json,
-    Settings,
-)
+from flexbench.samples import Json, Settings
 
 
 def raw(flexsc: str, case: str, settings: Settings, before: Sequence[str] = ()) -> Json:

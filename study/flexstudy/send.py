@@ -9,16 +9,8 @@ from collections.abc import Iterator
 from flexbench import chart, table
 from flexbench.chart import Chart, Scale, curves_of
 from flexbench.compare import ratio
-from flexbench.runner import (
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    Measurement,
-    Run,
-    Settings,
-    distinct,
-)
+from flexbench.runner import Plan, measure_all
+from flexbench.samples import Measurement, Run, Settings, distinct
 
 from .raw import raw
 

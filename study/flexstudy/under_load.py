@@ -9,16 +9,10 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from flexbench import (
-    quiet,
-    sweep,
-)
+from flexbench import quiet, sweep
 from flexbench.runner import Plan
 from flexbench.running import Program
-from flexbench.samples import (
-    BenchError,
-    Json,
-)
+from flexbench.samples import BenchError, Json
 from flexbench.tools import Load
 
 STAT_S = 10

@@ -9,28 +9,12 @@ from pathlib import Path
 
 import pytest
 from flexbench import tools
-from flexbench.samples import (
-    BenchError,
-    Measurement,
-    Run,
-)
+from flexbench.samples import BenchError, Measurement, Run
 from flexstudy import counters
-from flexstudy.papers import (
-    data_of,
-    index,
-)
-from flexstudy.report import (
-    figures,
-    shown,
-)
-from flexstudy.report.figure import (
-    Row,
-    State,
-)
-from flexstudy.report.runs import (
-    Runs,
-    Source,
-)
+from flexstudy.papers import data_of, index
+from flexstudy.report import figures, shown
+from flexstudy.report.figure import Row, State
+from flexstudy.report.runs import Runs, Source
 
 EVENTS = {"ipc": "cycles", "icache_mpki": "L1-icache-load-misses"}
 COUNTED = """\

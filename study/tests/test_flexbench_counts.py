@@ -8,23 +8,13 @@ from pathlib import Path
 
 import pytest
 from flexbench import tools
-from flexbench.samples import (
-    BenchError,
-    Measurement,
-    Run,
-)
+from flexbench.samples import BenchError, Measurement, Run
 from flexstudy import counts
 from flexstudy.counts import Count
-from flexstudy.papers import (
-    data_of,
-    index,
-)
+from flexstudy.papers import data_of, index
 from flexstudy.report import counted
 from flexstudy.report.figure import Row
-from flexstudy.report.runs import (
-    Runs,
-    Source,
-)
+from flexstudy.report.runs import Runs, Source
 
 AB = """\
 Concurrency Level:      32

@@ -14,29 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from flexbench import (
-    network,
-    plot,
-    quiet,
-    tools,
-)
+from flexbench import network, plot, quiet, tools
 from flexbench.machine import Cores
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
-from flexstudy import (
-    mix,
-    overload_plot,
-    overload_table,
-)
-from flexstudy.overload_plan import (
-    Options,
-    parse,
-)
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexstudy import mix, overload_plot, overload_table
+from flexstudy.overload_plan import Options, parse
 
 LOOP = "while True: pass"
 

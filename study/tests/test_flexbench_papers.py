@@ -12,11 +12,7 @@ from flexbench.command import check, parse
 from flexbench.samples import BenchError
 from flexstudy import papers
 from flexstudy.__main__ import COMMAND as STUDY
-from flexstudy.papers import (
-    Footprint,
-    Item,
-    Metrics,
-)
+from flexstudy.papers import Footprint, Item, Metrics
 
 FILES = sorted(path.name for path in papers.FOLDER.glob("*.csv"))
 KINDS = {

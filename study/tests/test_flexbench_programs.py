@@ -9,21 +9,11 @@ import resource
 from pathlib import Path
 
 import pytest
-from flexbench import (
-    clients,
-    servers,
-    tools,
-)
+from flexbench import clients, servers, tools
 from flexbench.network import Network
 from flexbench.samples import BenchError
-from flexbench.servers import (
-    Place,
-    Site,
-)
-from flexstudy import (
-    apache,
-    mariadb,
-)
+from flexbench.servers import Place, Site
+from flexstudy import apache, mariadb
 
 WRK = """\
 Running 5s test @ http://127.0.0.1:8080/file.bin

@@ -21,22 +21,8 @@ from flexbench.samples import Json
 from flexstudy import papers
 from flexstudy.papers import Point
 from flexstudy.report import __main__ as command
-from flexstudy.report import (
-    beyond,
-    draw,
-    figures,
-    measure,
-    runs,
-)
-from flexstudy.report.figure import (
-    Bench,
-    Row,
-    State,
-    Verdict,
-    gain_of,
-    judge,
-    said,
-)
+from flexstudy.report import beyond, draw, figures, measure, runs
+from flexstudy.report.figure import Bench, Row, State, Verdict, gain_of, judge, said
 
 CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
 VOID = {"meta", "br"}

@@ -17,10 +17,7 @@ from typing import Any
 
 import pytest
 from fixtures import PATIENCE, Server, command
-from flexstudy.webserver import (
-    fileset,
-    workload,
-)
+from flexstudy.webserver import fileset, workload
 from flexstudy.webserver.fileset import File
 from flexstudy.webserver.workload import Options
 

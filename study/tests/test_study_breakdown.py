@@ -10,18 +10,9 @@ from pathlib import Path
 import pytest
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexstudy import webserver
-from flexstudy.webserver import (
-    breakdown,
-    stacks,
-)
+from flexstudy.webserver import breakdown, stacks
 from flexstudy.webserver.stacks import Subject
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,12 +5,7 @@ from __future__ import annotations
 
 
 import pytest
-from flexbench.samples import (
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.samples import Json, Measurement, Run, Settings
 from flexstudy.webserver import choosing
 
 

@@ -14,20 +14,11 @@ import pytest
 from flexbench import clients
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexbench.servers import Server
 from flexbench.tools import Load
 from flexstudy import webserver
-from flexstudy.webserver import (
-    copies,
-    subjects,
-)
+from flexstudy.webserver import copies, subjects
 
 LOAD = Load(requests=40, seconds=2.0, mean_us=1.0, p50_us=1.0, p99_us=1.0, errors="")
 

@@ -10,19 +10,12 @@ from collections.abc import Iterable
 
 import pytest
 from fixtures import command
-from flexbench import (
-    pair,
-    servers,
-    tools,
-)
+from flexbench import pair, servers, tools
 from flexbench.machine import Cores
 from flexbench.runner import Plan
 from flexbench.samples import Run
 from flexbench.servers import Server
-from flexstudy.webserver import (
-    offered,
-    subjects,
-)
+from flexstudy.webserver import offered, subjects
 
 CORES = sorted(os.sched_getaffinity(0))[-2:]
 pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="this takes two cores")

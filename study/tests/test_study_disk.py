@@ -9,18 +9,8 @@ from pathlib import Path
 
 import pytest
 from flexbench.samples import BenchError
-from flexstudy.webserver import (
-    cgroup,
-    disk,
-    fileset,
-    workload,
-)
-from flexstudy.webserver.cgroup import (
-    ONE,
-    TWO,
-    Group,
-    Names,
-)
+from flexstudy.webserver import cgroup, disk, fileset, workload
+from flexstudy.webserver.cgroup import ONE, TWO, Group, Names
 
 PATIENCE_S = 10
 

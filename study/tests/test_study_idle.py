@@ -12,13 +12,7 @@ from contextlib import closing, contextmanager
 import pytest
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexbench.servers import Server
 from flexstudy import webserver
 from flexstudy.webserver import idle

@@ -13,20 +13,10 @@ from pathlib import Path
 import pytest
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexbench.servers import Server
 from flexstudy import webserver
-from flexstudy.webserver import (
-    idle,
-    memory,
-    subjects,
-)
+from flexstudy.webserver import idle, memory, subjects
 from flexstudy.webserver.memory import Weight
 
 

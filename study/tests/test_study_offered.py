@@ -16,34 +16,13 @@ import pytest
 from flexbench import servers
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexbench.servers import Server
 from flexstudy import webserver
-from flexstudy.webserver import (
-    limits,
-    offered,
-    sessions,
-    subjects,
-    watching,
-)
-from flexstudy.webserver.offered import (
-    OFFERED,
-    PEAK,
-)
-from flexstudy.webserver.sessions import (
-    SESSIONS,
-    Site,
-)
-from flexstudy.webserver.watching import (
-    Look,
-    Stretches,
-)
+from flexstudy.webserver import limits, offered, sessions, subjects, watching
+from flexstudy.webserver.offered import OFFERED, PEAK
+from flexstudy.webserver.sessions import SESSIONS, Site
+from flexstudy.webserver.watching import Look, Stretches
 from flexstudy.webserver.workload import Request
 
 PLAN = Plan("flexsc", Cores(1, 0, [0]), True, 3, 5, 1024, None)

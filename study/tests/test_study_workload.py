@@ -12,15 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 from flexbench.samples import BenchError
-from flexstudy.webserver import (
-    fileset,
-    workload,
-)
+from flexstudy.webserver import fileset, workload
 from flexstudy.webserver.fileset import File
-from flexstudy.webserver.workload import (
-    Options,
-    Popularity,
-)
+from flexstudy.webserver.workload import Options, Popularity
 
 MIB = 1 << 20
 

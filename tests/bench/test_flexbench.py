@@ -33,13 +33,7 @@ from flexbench import (
     tools,
 )
 from flexbench.__main__ import COMMAND
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 
 # Statistics.
 

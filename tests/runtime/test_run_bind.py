@@ -14,15 +14,7 @@ from pathlib import Path
 import pytest
 
 from fixtures import PATIENCE, eventually
-from programs import (
-    WAYS,
-    Program,
-    at_once,
-    carried_by,
-    free_port,
-    installed,
-    started,
-)
+from programs import WAYS, Program, at_once, carried_by, free_port, installed, started
 
 HOSTS = 500
 

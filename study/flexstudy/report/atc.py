@@ -5,20 +5,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from flexbench import (
-    serve,
-    table,
-)
-from flexbench.samples import (
-    Measurement,
-    distinct,
-)
+from flexbench import serve, table
+from flexbench.samples import Measurement, distinct
 
 from .. import nginx
-from ..papers import (
-    Data,
-    Point,
-)
+from ..papers import Data, Point
 from ..webserver import subjects
 from ..webserver.limits import limited
 from . import costs, counted, efficiency, study, sweeps

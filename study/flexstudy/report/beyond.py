@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ..papers import (
-    Data,
-    Item,
-)
+from ..papers import Data, Item
 from . import choosing, inside, study
 from .figure import Bench, Draw, Figure, Row, State
 from .runs import Runs

@@ -9,22 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flexbench import (
-    machine,
-    table,
-)
+from flexbench import machine, table
 from flexbench.compare import ratio
-from flexbench.samples import (
-    Measurement,
-    Settings,
-    distinct,
-)
+from flexbench.samples import Measurement, Settings, distinct
 
 from ..papers import Data
-from ..webserver import (
-    subjects,
-    tables,
-)
+from ..webserver import subjects, tables
 from .figure import Row
 from .runs import Runs
 from .study import (

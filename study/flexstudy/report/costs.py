@@ -9,16 +9,10 @@ from functools import partial
 from statistics import median
 
 from flexbench import table
-from flexbench.samples import (
-    Run,
-    distinct,
-)
+from flexbench.samples import Run, distinct
 
 from .. import cost
-from ..papers import (
-    Data,
-    Footprint,
-)
+from ..papers import Data, Footprint
 from .figure import Bench, Figure, Row, State
 from .runs import Runs
 

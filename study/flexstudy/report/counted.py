@@ -9,11 +9,7 @@ from flexbench import table
 from flexbench.samples import Measurement
 
 from .. import counts
-from ..papers import (
-    Data,
-    Frequency,
-    Profile,
-)
+from ..papers import Data, Frequency, Profile
 from .figure import Bench, Row
 from .runs import Runs
 

@@ -12,17 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexbench import (
-    chart,
-    matplot,
-)
-from flexbench.chart import (
-    GREY,
-    PAPER,
-    Curve,
-    Dot,
-    Scale,
-)
+from flexbench import chart, matplot
+from flexbench.chart import GREY, PAPER, Curve, Dot, Scale
 
 from .figure import Draw, Row, said
 

@@ -9,23 +9,12 @@ from __future__ import annotations
 from functools import partial
 
 from flexbench import table
-from flexbench.running import (
-    FLEXSC,
-    NATIVE,
-)
+from flexbench.running import FLEXSC, NATIVE
 from flexbench.samples import Measurement
 
 from .. import counters
-from ..counters import (
-    IPC,
-    KERNEL,
-    TITLES,
-    USER,
-)
-from ..papers import (
-    Data,
-    Metrics,
-)
+from ..counters import IPC, KERNEL, TITLES, USER
+from ..papers import Data, Metrics
 from .figure import Bench, Figure, Row, State, number_pair
 from .runs import Runs
 

@@ -17,10 +17,7 @@ from flexbench import table
 from flexbench.__main__ import COMMAND
 from flexbench.compare import Interval
 
-from ..papers import (
-    Data,
-    Point,
-)
+from ..papers import Data, Point
 
 if TYPE_CHECKING:
     from .runs import Runs

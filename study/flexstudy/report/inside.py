@@ -8,17 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flexbench import (
-    chart,
-    table,
-)
+from flexbench import chart, table
 from flexbench.samples import Measurement
 
 from ..papers import Data
-from ..webserver import (
-    breakdown_tables,
-    stacks,
-)
+from ..webserver import breakdown_tables, stacks
 from .figure import Row
 from .runs import Runs
 from .study import BREAKDOWN, MEMORY, has, model

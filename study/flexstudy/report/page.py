@@ -7,10 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from flexbench import (
-    machine,
-    quiet,
-)
+from flexbench import machine, quiet
 from flexbench.compare import Interval
 
 from .figure import LOST, Row, State, Verdict

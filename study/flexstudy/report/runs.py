@@ -9,16 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flexbench import samples
-from flexbench.compare import (
-    Interval,
-    ratio,
-)
+from flexbench.compare import Interval, ratio
 from flexbench.runner import DISTURBED
-from flexbench.samples import (
-    Json,
-    Measurement,
-    Run,
-)
+from flexbench.samples import Json, Measurement, Run
 
 from .figure import Bench
 

@@ -3,21 +3,10 @@
 
 from __future__ import annotations
 
-from flexbench.samples import (
-    Measurement,
-    distinct,
-)
+from flexbench.samples import Measurement, distinct
 
-from .. import (
-    overload_plan,
-    papers,
-    send,
-)
-from ..papers import (
-    Data,
-    Point,
-    SendServer,
-)
+from .. import overload_plan, papers, send
+from ..papers import Data, Point, SendServer
 from . import draw
 from .figure import Bench, Figure, Row, State, number_pair
 from .runs import Runs, gain

@@ -8,16 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flexbench.samples import (
-    UNREADABLE,
-    BenchError,
-)
+from flexbench.samples import UNREADABLE, BenchError
 
 from .. import papers
-from ..papers import (
-    Data,
-    Item,
-)
+from ..papers import Data, Item
 from . import beyond, draw
 from .figure import LOST, Bench, Figure, Row, State
 from .runs import Runs, Source

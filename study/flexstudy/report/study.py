@@ -11,28 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flexbench import (
-    chart,
-    table,
-)
-from flexbench.chart import (
-    Scale,
-    curves_of,
-)
-from flexbench.samples import (
-    Measurement,
-    distinct,
-)
+from flexbench import chart, table
+from flexbench.chart import Scale, curves_of
+from flexbench.samples import Measurement, distinct
 
 from ..papers import Data
-from ..webserver import (
-    breakdown,
-    copies,
-    idle,
-    memory,
-    subjects,
-    tuning,
-)
+from ..webserver import breakdown, copies, idle, memory, subjects, tuning
 from ..webserver import offered as open_loop
 from ..webserver.limits import limited
 from .figure import Bench, Row, number_pair

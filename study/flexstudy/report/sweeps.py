@@ -12,25 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flexbench import (
-    chart,
-    quiet,
-    sweep,
-    table,
-)
-from flexbench.chart import (
-    Scale,
-    curves_of,
-)
-from flexbench.samples import (
-    Measurement,
-    Settings,
-)
+from flexbench import chart, quiet, sweep, table
+from flexbench.chart import Scale, curves_of
+from flexbench.samples import Measurement, Settings
 
-from ..papers import (
-    Data,
-    Point,
-)
+from ..papers import Data, Point
 from .figure import Row, number_pair, said
 from .runs import Runs, gain
 

@@ -13,23 +13,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from flexbench import (
-    clients,
-    pair,
-    servers,
-    tools,
-)
+from flexbench import clients, pair, servers, tools
 from flexbench.idle import fields
-from flexbench.runner import (
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Run,
-    Settings,
-)
+from flexbench.runner import Plan, measure_all
+from flexbench.samples import BenchError, Json, Run, Settings
 from flexbench.servers import Server
 from flexbench.tools import Load
 

@@ -6,10 +6,7 @@ from __future__ import annotations
 from statistics import median
 
 from flexbench import table
-from flexbench.samples import (
-    Measurement,
-    Run,
-)
+from flexbench.samples import Measurement, Run
 
 from .breakdown import BENCH, COUNTED
 from .stacks import PARTS

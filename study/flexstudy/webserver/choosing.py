@@ -15,16 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flexbench import samples
-from flexbench.compare import (
-    Interval,
-    ratio,
-)
-from flexbench.samples import (
-    BenchError,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.compare import Interval, ratio
+from flexbench.samples import BenchError, Measurement, Run, Settings
 
 from . import subjects
 from .limits import limited

@@ -11,23 +11,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from flexbench import (
-    clients,
-    pair,
-    quiet,
-    servers,
-    tools,
-)
-from flexbench.runner import (
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Run,
-    Settings,
-)
+from flexbench import clients, pair, quiet, servers, tools
+from flexbench.runner import Plan, measure_all
+from flexbench.samples import BenchError, Json, Run, Settings
 from flexbench.servers import Server
 
 from . import subjects

@@ -10,25 +10,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from flexbench import (
-    clients,
-    pair,
-    quiet,
-    table,
-    tools,
-)
-from flexbench.runner import (
-    DISTURBED,
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench import clients, pair, quiet, table, tools
+from flexbench.runner import DISTURBED, Plan, measure_all
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 
 from . import subjects
 

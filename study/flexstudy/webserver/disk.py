@@ -19,12 +19,7 @@ from pathlib import Path
 
 from flexbench import servers
 from flexbench.runner import Plan
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Run,
-    Settings,
-)
+from flexbench.samples import BenchError, Json, Run, Settings
 from flexbench.servers import Server
 
 from . import cgroup, offered, sessions, workload

@@ -14,29 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from flexbench import (
-    idle,
-    pair,
-    servers,
-    table,
-    tools,
-)
-from flexbench.compare import (
-    Interval,
-    ratio,
-)
+from flexbench import idle, pair, servers, table, tools
+from flexbench.compare import Interval, ratio
 from flexbench.network import visit
-from flexbench.runner import (
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.runner import Plan, measure_all
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexbench.servers import Server
 
 from . import closed, subjects

@@ -8,10 +8,7 @@ from __future__ import annotations
 from statistics import median
 
 from flexbench import table
-from flexbench.samples import (
-    Measurement,
-    Run,
-)
+from flexbench.samples import Measurement, Run
 
 from .offered import OFFERED, PEAK
 

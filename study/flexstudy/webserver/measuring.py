@@ -16,10 +16,7 @@ from collections.abc import Callable, Sequence
 
 from flexbench import table
 from flexbench.runner import Plan
-from flexbench.samples import (
-    BenchError,
-    Run,
-)
+from flexbench.samples import BenchError, Run
 
 from . import breakdown, closed, copies, disk, idle, memory, offered, subjects
 from .sessions import SESSIONS

@@ -13,28 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flexbench import (
-    pair,
-    table,
-    tools,
-)
-from flexbench.idle import (
-    SETTLE_S,
-    descriptors,
-    fields,
-    kernel_kib,
-)
-from flexbench.runner import (
-    DISTURBED,
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Run,
-    Settings,
-)
+from flexbench import pair, table, tools
+from flexbench.idle import SETTLE_S, descriptors, fields, kernel_kib
+from flexbench.runner import DISTURBED, Plan, measure_all
+from flexbench.samples import BenchError, Json, Run, Settings
 
 from . import idle, subjects
 

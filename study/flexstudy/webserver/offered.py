@@ -16,21 +16,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from flexbench import (
-    servers,
-    table,
-    tools,
-)
-from flexbench.runner import (
-    Plan,
-    measure_all,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Run,
-    Settings,
-)
+from flexbench import servers, table, tools
+from flexbench.runner import Plan, measure_all
+from flexbench.samples import BenchError, Json, Run, Settings
 from flexbench.servers import Server
 
 from . import fileset, sessions, subjects

@@ -6,11 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flexbench import table
-from flexbench.samples import (
-    Measurement,
-    Run,
-    distinct,
-)
+from flexbench.samples import Measurement, Run, distinct
 
 from . import limits
 from .offered import ANSWERS, OFFERED, PEAK

@@ -12,15 +12,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from flexbench import clients
-from flexbench.runner import (
-    Plan,
-    progress,
-)
-from flexbench.samples import (
-    BenchError,
-    Json,
-    Settings,
-)
+from flexbench.runner import Plan, progress
+from flexbench.samples import BenchError, Json, Settings
 from flexbench.servers import Server
 
 from ..raw import raw

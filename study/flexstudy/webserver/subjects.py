@@ -11,20 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flexbench import (
-    examples,
-    servers,
-)
+from flexbench import examples, servers
 from flexbench.runner import Plan
-from flexbench.running import (
-    FLEXSC,
-    NATIVE,
-    way,
-)
-from flexbench.servers import (
-    Server,
-    Site,
-)
+from flexbench.running import FLEXSC, NATIVE, way
+from flexbench.servers import Server, Site
 
 BENCH = "study"
 FOLDER = "../study/servers/webserver"  # of the servers, beside the command

@@ -4,15 +4,8 @@
 from __future__ import annotations
 
 from flexbench import table
-from flexbench.compare import (
-    Interval,
-    ratio,
-)
-from flexbench.samples import (
-    Measurement,
-    Run,
-    distinct,
-)
+from flexbench.compare import Interval, ratio
+from flexbench.samples import Measurement, Run, distinct
 
 from . import breakdown_tables, copies, idle, memory, offered_tables, subjects
 from .closed import WORKLOADS

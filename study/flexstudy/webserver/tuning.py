@@ -10,16 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flexbench.runner import (
-    Plan,
-    progress,
-)
-from flexbench.samples import (
-    Json,
-    Measurement,
-    Run,
-    Settings,
-)
+from flexbench.runner import Plan, progress
+from flexbench.samples import Json, Measurement, Run, Settings
 from flexbench.servers import Server
 
 from . import subjects

@@ -14,10 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from flexbench import (
-    quiet,
-    servers,
-)
+from flexbench import quiet, servers
 from flexbench.samples import BenchError
 
 EVERY_S = 0.1
