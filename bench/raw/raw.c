@@ -29,7 +29,7 @@ int bench_raw(const char *who, const struct bench_case *cases, int argc,
 	const struct bench_case *one = cases;
 
 	bench_who = who;
-	while (argc && one->name && strcmp(one->name, argv[0]))
+	while (argc && one->name && strcmp(one->name, argv[0]) != 0)
 		one++;
 	if (argc && one->name) {
 		if (!bench_settings_parse(&settings, argc - 1, argv + 1))
