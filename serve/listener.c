@@ -8,10 +8,6 @@
  * once. Its connection lingers so that the answer arrives, unless its place is needed.
  * When the process is out of descriptors or memory, the worker closes a connection that
  * lingers or is idle, and doesn't accept until a connection has gone.
- *
- * Clients come by calls of accept4() that wait, or, with --events send, by SEND:
- * then they are accepted while the worker works, too (incoming.h). Where the
- * kernel may not make calls for the worker, as under a tracer, SEND is given up.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -174,49 +170,6 @@ static void on_accept(struct flexsc_cb *cb)
 	listener_resume(l);
 }
 
-static void take_incoming(struct listener *l, int fd)
-{
-	struct sockaddr_storage peer = { 0 };
-	socklen_t length = sizeof(peer);
-
-	if (fd >= 0 && log_enabled(&l->clients->env->log))
-		getpeername(fd, (struct sockaddr *)&peer, &length);
-	take_client(l, fd, &peer);
-}
-
-/* From here on clients come by calls, but for those that SEND has. */
-static void give_up_incoming(struct listener *l)
-{
-	int fd;
-
-	incoming_stop(&l->incoming);
-	l->sends = false;
-	fcntl(l->fd, F_SETFL, 0);
-	while ((fd = incoming_next(&l->incoming)) != -EAGAIN)
-		take_incoming(l, fd);
-	incoming_fini(&l->incoming);
-	fputs("flexsc: serve: something watches the system calls, so clients "
-	      "come by calls, not by SEND\n", stderr);
-}
-
-/* SEND has connections, or had. */
-static void on_incoming(struct flexsc_cb *cb)
-{
-	struct listener *l = cb->arg;
-	int fd;
-
-	while (l->sends && !l->closed && !l->paused && has_room(l)) {
-		fd = incoming_next(&l->incoming);
-		if (fd == -EAGAIN)
-			break;
-		if (fd == -EPERM)
-			give_up_incoming(l);
-		else
-			take_incoming(l, fd);
-	}
-	listener_resume(l);
-}
-
 static bool post(struct listener *l, struct listener_accept *a)
 {
 	struct clients *all = l->clients;
@@ -254,37 +207,12 @@ void listener_init(struct listener *l, struct clients *all, int fd)
 	}
 }
 
-int listener_begin(struct listener *l)
-{
-	int err = 0;
-
-	l->sends = l->clients->env->settings->sends;
-	if (l->sends)
-		err = incoming_init(&l->incoming, l->clients->env->loop, l->fd,
-				    on_incoming, l);
-	if (!err)
-		listener_resume(l);
-	return err;
-}
-
-static void resume_incoming(struct listener *l)
-{
-	if (has_room(l))
-		incoming_go_on(&l->incoming);
-	else
-		incoming_stop(&l->incoming);
-}
-
 void listener_resume(struct listener *l)
 {
 	unsigned int i;
 
 	if (l->paused || l->closed)
 		return;
-	if (l->sends) {
-		resume_incoming(l);
-		return;
-	}
 	for (i = 0; i < LISTENER_ACCEPTS; i++) {
 		if (!has_room(l))
 			return;
@@ -303,17 +231,6 @@ void listener_freed(struct listener *l)
 		listener_resume(l);
 }
 
-/* Those that came are closed: the worker stops. */
-static void close_incoming(struct listener *l)
-{
-	int fd;
-
-	incoming_stop(&l->incoming);
-	while ((fd = incoming_next(&l->incoming)) != -EAGAIN)
-		if (fd >= 0)
-			close(fd);
-}
-
 void listener_close(struct listener *l)
 {
 	unsigned int i;
@@ -323,13 +240,9 @@ void listener_close(struct listener *l)
 	for (i = 0; i < LISTENER_ACCEPTS; i++)
 		flexsc_loop_cancel(l->clients->env->loop, &l->accepts[i].cb);
 	shutdown(l->fd, SHUT_RDWR);
-	if (l->sends)
-		close_incoming(l);
 }
 
 void listener_fini(struct listener *l)
 {
-	if (l->sends)
-		incoming_fini(&l->incoming);
 	close(l->fd);
 }

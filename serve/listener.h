@@ -12,8 +12,6 @@
 
 #include <flexsc/call.h>
 
-#include "incoming.h"
-
 /* Calls of accept4() that wait at once. */
 #define LISTENER_ACCEPTS	8
 
@@ -34,8 +32,6 @@ struct listener {
 	unsigned int posted;
 	bool paused;
 	bool closed;
-	bool sends;		/* by SEND, and not by accept4() */
-	struct incoming incoming;
 	struct flexsc_cb pause;
 	struct listener_accept accepts[LISTENER_ACCEPTS];
 };
@@ -54,10 +50,7 @@ void listener_port(int fd, char *port, size_t size);
 
 void listener_init(struct listener *listener, struct clients *clients, int fd);
 
-/* Begin to accept; the worker has its loop. 0 or -errno. */
-int listener_begin(struct listener *listener);
-
-/* Accept, as far as there is room for clients. */
+/* Accept, as far as there is room for clients. The worker has its loop. */
 void listener_resume(struct listener *listener);
 
 /* A client has gone: there is room, and a descriptor. */

@@ -22,8 +22,6 @@ static const char help[] =
 "  -a, --all                serve names that begin with a dot, too\n"
 "      --cache N            keep up to N files open for a second (0)\n"
 "      --engine NAME        uring, threads (tried in this order) or kmod\n"
-"      --events calls|send  how clients come: by calls that wait for them, or\n"
-"                           accepted while the loop works, by SEND (calls)\n"
 "      --cores LIST         where syscall threads run, as 2,4-6\n"
 "      --timeout SECONDS    for a request, an idle client, a stuck one (30)\n"
 "      --grace SECONDS      for transfers under way when told to stop (10)\n"
@@ -38,7 +36,6 @@ static const char help[] =
 enum {
 	OPT_CACHE = 256,
 	OPT_ENGINE,
-	OPT_EVENTS,
 	OPT_CORES,
 	OPT_TIMEOUT,
 	OPT_GRACE,
@@ -56,7 +53,6 @@ static const struct option options[] = {
 	{ "help",		no_argument,		NULL, 'h' },
 	{ "cache",		required_argument,	NULL, OPT_CACHE },
 	{ "engine",		required_argument,	NULL, OPT_ENGINE },
-	{ "events",		required_argument,	NULL, OPT_EVENTS },
 	{ "cores",		required_argument,	NULL, OPT_CORES },
 	{ "timeout",		required_argument,	NULL, OPT_TIMEOUT },
 	{ "grace",		required_argument,	NULL, OPT_GRACE },
@@ -120,16 +116,6 @@ static bool known_engine(const char *option, const char *name)
 	return false;
 }
 
-static bool set_events(struct settings *s, const char *value)
-{
-	s->sends = strcmp(value, "send") == 0;
-	if (s->sends || strcmp(value, "calls") == 0)
-		return true;
-	fprintf(stderr, "flexsc: serve: --events %s: use calls or send\n",
-		value);
-	return false;
-}
-
 /* Are the library's variables of the environment right? */
 static bool known_environment(void)
 {
@@ -162,8 +148,6 @@ static bool set(struct settings *s, int option, const char *value)
 	case OPT_ENGINE:
 		s->engine = value;
 		return known_engine("--engine ", value);
-	case OPT_EVENTS:
-		return set_events(s, value);
 	case OPT_CORES:
 		s->cores = value;
 		return true;

@@ -19,7 +19,6 @@ struct settings {
 	const char *engine;		/* NULL: the best that works */
 	const char *cores;
 	const char *log;
-	bool sends;			/* --events send */
 	bool all;			/* names with a dot in front, too */
 	unsigned int loops;
 	unsigned int cache;

@@ -213,8 +213,8 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 					signals[i]);
 	}
 	if (rc == 0)
-		rc = listener_begin(&w->listener);
-	if (rc)
+		listener_resume(&w->listener);
+	else
 		fprintf(stderr, "flexsc: can't start: %s\n", strerror(-rc));
 	return rc;
 }
