@@ -13,7 +13,6 @@ fails. The last line printed is "N passed, N failed".
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import resource
@@ -25,7 +24,6 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as xml
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -715,12 +713,13 @@ STEPS: dict[str, Callable[[Step], None]] = {
 # Tests wait as much as they compute. These steps compute, and look at no clock, so
 # they run beside the others, where a processor would idle.
 PATIENT = ("lint", "clang", "fuzz")
-# These compute in an emulator, and have more time than others, but not any.
-BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE, "qemu": LESS_NICE}
+# Behind those one that computes as well, in an emulator, and has more time than
+# others, but not any.
+BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE}
 
-# The second lane begins with what computes. Behind that are two steps that build much
-# and measure nothing. The tests with clocks are in the first lane.
-SECOND = (*PATIENT, "aarch64", "address", "thread")
+# Behind these two that build much and measure nothing: the first lane, where the
+# tests with clocks are, takes the longest.
+SECOND = (*BESIDE, "address", "thread")
 
 # How the tests' several languages say that something failed.
 FAILURE = re.compile(
@@ -755,38 +754,12 @@ def run(name: str, everything: bool) -> tuple[Tally, list[str]]:
     return tally, [f"{name}: {line}" for line in failures(lines)]
 
 
-class Lanes:
-    """The steps that are left, in two lists that are worked off side by side.
-
-    A lane whose list is empty takes the last step of the other list, so that both end
-    at about the same time. The first list's steps use what "release" builds.
-    """
-
-    def __init__(self, names: list[str]) -> None:
-        first = [name for name in names if name not in SECOND]
-        second = sorted(set(names) & set(SECOND), key=SECOND.index)
-        self.lists = deque(first), deque(second)
-        self.released = threading.Event()
-        if "release" not in names:
-            self.released.set()
-
-    def take(self, lane: int) -> str | None:
-        with contextlib.suppress(IndexError):
-            return self.lists[lane].popleft()
-        self.released.wait()
-        with contextlib.suppress(IndexError):
-            return self.lists[1 - lane].pop()
-        return None
-
-    def work(self, lane: int, everything: bool) -> list[tuple[Tally, list[str]]]:
-        found = []
-        while (name := self.take(lane)) is not None:
-            try:
-                found.append(run(name, everything))
-            finally:
-                if name == "release":
-                    self.released.set()
-        return found
+def lanes_of(names: list[str]) -> list[list[str]]:
+    """Two lists of steps, to run side by side."""
+    return [
+        [name for name in names if name not in SECOND],
+        sorted((name for name in names if name in SECOND), key=SECOND.index),
+    ]
 
 
 def heed_signals() -> None:
@@ -811,8 +784,10 @@ def main(words: list[str]) -> int:
     failed: list[str] = []
     begin = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
-        left = Lanes(names or list(STEPS))
-        lanes = pool.map(lambda lane: left.work(lane, everything), (0, 1))
+        lanes = pool.map(
+            lambda lane: [run(name, everything) for name in lane],
+            lanes_of(names or list(STEPS)),
+        )
         for tally, named in (found for lane in lanes for found in lane):
             total.add(tally)
             failed += named
