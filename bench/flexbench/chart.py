@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Axes of matplotlib as all drawings here have them, those of flexsc bench --plot and
-those of flexsc report. One input makes the same bytes.
+those of flexsc study report. One input makes the same bytes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc report: verdicts follow from intervals, and the page from its files.
+"""flexsc study report: verdicts follow from intervals, and the page from its files.
 
 report/calls.json is a part of what "flexsc bench calls --quick" has once measured.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc report, as its users see it."""
+"""flexsc study report, as its users see it."""
 
 from __future__ import annotations
 

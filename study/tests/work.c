@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work of "flexsc bench cost" between system calls: units are done, and
+ * The work of "flexsc study cost" between system calls: units are done, and
  * each period is equal. And the clock of ticks.h: it goes on, at whatever rate.
  */
 #include "study/micro/ticks.h"
