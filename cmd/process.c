@@ -111,7 +111,7 @@ bool process_has_runtime(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	maps = fopen(path, "re");
 	while (maps && !found && getline(&line, &size, maps) > 0)
-		found = strstr(line, "/libflexsc-threads");
+		found = strstr(line, "/libflexsc-runtime");
 	free(line);
 	if (maps)
 		fclose(maps);

@@ -17,7 +17,7 @@
 #include "command.h"
 #include "program.h"
 
-#define LIBRARY	"libflexsc-threads.so"
+#define LIBRARY	"libflexsc-runtime.so"
 
 static const char help[] =
 "usage: flexsc run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"

@@ -12,7 +12,7 @@ locals...) sees the user thread. Nothing in the process changes: a user thread
 that doesn't run is shown as the caller of its home's innermost frame, by an
 unwinder that takes the registers from where flexsc__switch saved them.
 
-Needs gdb 12, and the debug information of libflexsc-threads.so; none of the
+Needs gdb 12, and the debug information of libflexsc-runtime.so; none of the
 program's.
 """
 
@@ -25,7 +25,7 @@ from contextlib import contextmanager
 import gdb  # type: ignore[import-untyped]
 import gdb.unwinder  # type: ignore[import-untyped]
 
-LIBRARY = "libflexsc-threads"
+LIBRARY = "libflexsc-runtime"
 # What lies at a saved stack pointer: arch/x86_64/switch.S.
 SAVED = {"r15": 8, "r14": 16, "r13": 24, "r12": 32, "rbx": 40, "rbp": 48, "rip": 56}
 SAVED_BYTES = 64

@@ -23,7 +23,7 @@ from .looping import Asked
 BENCH = "loops"
 SERIES = "cpu_us"
 CALLS = "calls_per_request"
-RUNTIME = "libflexsc-threads"
+RUNTIME = "libflexsc-runtime"
 
 COUNT_S = 1
 

@@ -21,7 +21,7 @@ PID = 4711
 OURS = f"web-events {PID}/{PID + 1}"
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
 WEB = "/build/examples/webserver/web-events"
-RUNTIME = "/usr/lib/flexsc/libflexsc-threads.so"
+RUNTIME = "/usr/lib/flexsc/libflexsc-runtime.so"
 # The outermost frames of a system call, from the outermost one on.
 TRAP = ["entry_SYSCALL_64_after_hwframe", "do_syscall_64"]
 RING = [*TRAP, "__x64_sys_io_uring_enter", "io_submit_sqes", "io_issue_sqe"]

@@ -208,7 +208,7 @@ def carried_by(way: str, pids: Iterable[int]) -> bool:
         return True
     engine, _, carriers = way.partition("-")
     for pid in pids:
-        if "libflexsc-threads" not in Path(f"/proc/{pid}/maps").read_text():
+        if "libflexsc-runtime" not in Path(f"/proc/{pid}/maps").read_text():
             return False
         if engine != "threads" and rings(pid) < int(carriers):
             return False

@@ -86,7 +86,7 @@ def test_the_headers_declare_what_the_library_exports() -> None:
 
 def test_the_runtime_answers_no_call_of_the_library() -> None:
     """But for event control blocks, which don't work under flexsc run."""
-    runtime = BUILD / "runtime" / "libflexsc-threads.so"
+    runtime = BUILD / "runtime" / "libflexsc-runtime.so"
     names = run("nm", "-D", "--defined-only", runtime).split()
     found = {name for name in names if name.startswith("flexsc_")}
     assert found == {"flexsc_ecb_create", "flexsc_ecb_probe"}

@@ -233,7 +233,7 @@ print(count)
 def test_other_preloaded_libraries_stay() -> None:
     done = run("sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": "libm.so.6"})
     first, _, rest = done.stdout.partition(":")
-    assert first.endswith("/libflexsc-threads.so")
+    assert first.endswith("/libflexsc-runtime.so")
     assert (rest, done.stderr) == ("libm.so.6\n", "")
 
 
@@ -263,7 +263,7 @@ import sys, threading
 thread = threading.Thread(target=print, args=("child",), kwargs={"flush": True})
 thread.start()
 thread.join()
-print("libflexsc-threads" in open("/proc/self/maps").read())
+print("libflexsc-runtime" in open("/proc/self/maps").read())
 sys.exit(5)
 ''']
 def work():
@@ -555,7 +555,7 @@ def test_a_program_that_gains_rights_is_refused() -> None:
 @pytest.mark.parametrize("name", ["a b", "a:b"])
 def test_a_path_that_cannot_be_preloaded_is_refused(tmp_path: Path, name: str) -> None:
     built = Path(command()).resolve().parent
-    library = built / "../runtime/libflexsc-threads.so"
+    library = built / "../runtime/libflexsc-runtime.so"
     if not library.is_file():
         pytest.skip("not the command of a build tree")
     copy = tmp_path / name

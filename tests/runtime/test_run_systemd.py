@@ -259,7 +259,7 @@ import sys, threading, time
 thread = threading.Thread(target=time.sleep, args=(0.01,))
 thread.start()
 thread.join()
-print("libflexsc-threads" in open("/proc/self/maps").read())
+print("libflexsc-runtime" in open("/proc/self/maps").read())
 """
 
 

@@ -24,7 +24,7 @@ from kernels import KernelError, NoKernelError, image_of, installed
 from suite import NO_KERNEL, Tally, count, quoted
 
 SECONDS = 400.0
-LIBRARY = "libflexsc-threads.so"
+LIBRARY = "libflexsc-runtime.so"
 ENGINES = ("uring", "threads")
 
 # Each with the tests that are wanted of it: switches, both bases at the start and

@@ -51,7 +51,7 @@ static inline bool preloaded(void)
 {
 	const char *libraries = getenv("LD_PRELOAD");
 
-	return libraries && strstr(libraries, "libflexsc-threads");
+	return libraries && strstr(libraries, "libflexsc-runtime");
 }
 
 /*
