@@ -6,7 +6,7 @@
  * The runtime makes system calls that the program doesn't make natively: on carriers,
  * and around a user thread's calls. A filter may make them fail, or end the process at
  * them. So a user thread with a filter of its own is tied (TIED_FILTER) and makes its
- * calls as natively. The same holds for the threads that it makes. docs/threads.md lists
+ * calls as natively. The same holds for the threads that it makes. docs/runtime.md lists
  * the few calls that the runtime adds.
  *
  * A filter for all threads is tried in a short-lived child first. If the filter forbids
