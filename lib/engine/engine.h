@@ -20,7 +20,7 @@ int flexsc__engine_open(struct flexsc_loop *loop);
  * without an epoll set from here on. They still work, so no call is lost.
  */
 void flexsc__engine_retire(struct flexsc_loop *loop);
-/* The epoll set only. Also on an heir that acts as owner: run/adopt.h. */
+/* The epoll set only. Also on an heir that acts as owner: run/handover.h. */
 void flexsc__engine_retire_pool(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_ENGINE_H */

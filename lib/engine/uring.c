@@ -225,7 +225,7 @@ static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
 		cancel_request(loop, name, name | CANCEL);
 }
 
-/* The owner is stuck: run/adopt.h. */
+/* The owner is stuck: run/handover.h. */
 
 static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
 {

@@ -20,7 +20,7 @@ struct flexsc_loop;
 
 #define DISPATCH_MOST	1024	/* callbacks of a kind in one turn */
 
-/* How far the engine has got with a call whose owner is stuck: see run/adopt.h. */
+/* How far the engine has got with a call whose owner is stuck: see run/handover.h. */
 enum reach {
 	REACH_UNSEEN,	/* the kernel hasn't taken its request */
 	REACH_ARMED,	/* the kernel executes it when the owner enters next */
@@ -105,7 +105,7 @@ struct engine {
 	void (*unfix)(struct flexsc_loop *loop, int fd);
 	/*
 	 * The next three are for a thread that acts as owner while the owner is
-	 * stuck outside the library (run/adopt.h).
+	 * stuck outside the library (run/handover.h).
 	 *
 	 * How far has the engine got with this direct call, or with this entry,
 	 * which has left loop->submitted? NULL: no thread may act as owner.

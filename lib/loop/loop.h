@@ -127,11 +127,11 @@ struct flexsc_loop {
 	atomic_bool stop;
 	atomic_bool nudged;		/* a wake-up without a cb */
 	_Atomic uint32_t visitors;	/* see loop_visit() */
-	/* The loop to notify in place of this one, or NULL: E1, E2 (run/adopt.c). */
+	/* The loop to notify in place of this one, or NULL: E1, E2 (run/handover.c). */
 	_Atomic(struct flexsc_loop *) heir;
 
 	/* Cold. */
-	struct flexsc_cb orphan;	/* of calls that were taken away: run/adopt.h */
+	struct flexsc_cb orphan;	/* of calls that were taken away: run/handover.h */
 	pthread_t owner;
 	uint32_t lost;		/* calls that the engine can't end */
 	bool makes_ready;	/* MADE_BY_OLD_WORKER means the owner: calls/kinds.h */
@@ -299,7 +299,7 @@ static inline void loop_notify(struct flexsc_loop *loop)
 	if (!atomic_load(&loop->told))
 		atomic_store(&loop->told, true);
 	/*
-	 * E2: after the result was made visible; pairs with E1 in run/adopt.c. "nudged"
+	 * E2: after the result was made visible; pairs with E1 in run/handover.c. "nudged"
 	 * ends the heir's wait, after which it looks at its wards' loops.
 	 */
 	while ((heir = atomic_load(&loop->heir))) {

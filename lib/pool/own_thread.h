@@ -2,7 +2,7 @@
 /*
  * Threads of the library's own: stacks of a megabyte, no signals but those that
  * libc uses between threads. Inside the runtime of flexsc run these functions
- * are the runtime's (runtime/sched/own_thread.c).
+ * are the runtime's (runtime/sched/internal_thread.c).
  */
 #ifndef FLEXSC_OWN_THREAD_H
 #define FLEXSC_OWN_THREAD_H

@@ -11,7 +11,7 @@ void flexsc__drain(struct flexsc_loop *loop);
 
 /*
  * Run the callbacks of all results that are in memory, without the engine's wait. With
- * "timed", also those of timers, deadlines and signals. The owner, or its heir: adopt.h.
+ * "timed", also those of timers, deadlines and signals. The owner, or its heir: handover.h.
  */
 void flexsc__run_results(struct flexsc_loop *loop, bool timed);
 

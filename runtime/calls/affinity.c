@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "runtime/sched/carrier.h"
-#include "runtime/sched/home.h"
-#include "runtime/sched/tied.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/anchored.h"
 #include "runtime/sched/uthreads.h"
 #include "runtime/sched/state.h"
 

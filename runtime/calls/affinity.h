@@ -6,7 +6,7 @@
  * to new threads, and shows it to other processes. A carrier has the affinity
  * that the process had when the carrier started, or has been given since. A
  * user thread is *bound* if a carrier may run on cores that the user thread
- * must not use. It is tied then (sched/tied.h).
+ * must not use. It is tied then (sched/anchored.h).
  */
 #ifndef FLEXSC_RUNTIME_AFFINITY_H
 #define FLEXSC_RUNTIME_AFFINITY_H

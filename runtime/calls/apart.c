@@ -18,9 +18,9 @@
 
 #include "runtime/base/peek.h"
 #include "runtime/counters/counters.h"
-#include "runtime/sched/home.h"
-#include "runtime/sched/rest.h"
-#include "runtime/sched/tied.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/dormant.h"
+#include "runtime/sched/anchored.h"
 #include "runtime/sched/uthreads.h"
 #include "call.h"
 #include "filter.h"

@@ -12,8 +12,8 @@
 #include "lib/calls/fds.h"
 #include "lib/calls/kinds.h"
 #include "runtime/sched/count.h"
-#include "runtime/sched/home.h"
-#include "runtime/sched/lodge.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/sticky.h"
 #include "runtime/sched/wait.h"
 
 const uint8_t flexsc__call_kinds[CALL_KINDS] = {

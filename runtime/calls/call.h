@@ -89,7 +89,7 @@ long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6]);
 /* Come home, then make the call there. */
 long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* Come home for a call that waits there: sched/lodge.h. */
+/* Come home for a call that waits there: sched/sticky.h. */
 long flexsc__call_wait_home(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*

@@ -10,7 +10,7 @@
 #include "runtime/base/peek.h"
 #include "runtime/sched/cputime.h"
 #include "runtime/sched/state.h"
-#include "runtime/sched/tied.h"
+#include "runtime/sched/anchored.h"
 #include "runtime/sched/uthreads.h"
 #include "filter.h"
 #include "timers.h"

@@ -4,7 +4,7 @@
  * and what it has computed on carriers (sched/cputime.h).
  *
  * A kernel's timer on such a clock counts what the home computes. So a user
- * thread is tied (sched/tied.h) as long as there is a timer on its clock, and an
+ * thread is tied (sched/anchored.h) as long as there is a timer on its clock, and an
  * absolute time is given to the kernel less what the thread has computed on
  * carriers.
  */

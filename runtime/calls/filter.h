@@ -18,7 +18,7 @@
 #ifndef FLEXSC_RUNTIME_FILTER_H
 #define FLEXSC_RUNTIME_FILTER_H
 
-#include "runtime/sched/tied.h"
+#include "runtime/sched/anchored.h"
 
 /* Does the call install a filter, or try to? Then flexsc__filter_make() makes it. */
 bool flexsc__filter_is_tried(long nr, const uint64_t a[6]);

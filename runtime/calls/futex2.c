@@ -7,8 +7,8 @@
 
 #include "call.h"
 #include "runtime/counters/counters.h"
-#include "runtime/sched/home.h"
-#include "runtime/sched/lodge.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/sticky.h"
 #include "runtime/base/peek.h"
 #include "ufutex.h"
 

@@ -9,7 +9,7 @@
  *			other user threads run
  *	at home		calls that need the thread's identity or act on its
  *			signals, and unknown calls
- *	natively	an event loop's, at home (sched/lodge.h)
+ *	natively	an event loop's, at home (sched/sticky.h)
  *	otherwise	futexes, sleeps and polls have ways of their own
  *
  * Other threads make their calls plainly, but for futexes, signal actions and

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "runtime/sched/home.h"
-#include "runtime/sched/lodge.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/sticky.h"
 #include "runtime/counters/run_page.h"
 #include "runtime/sched/moved.h"
 #include "runtime/sched/state.h"

@@ -13,8 +13,8 @@
 #include "lib/loop/entry.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
-#include "runtime/sched/home.h"
-#include "runtime/sched/lodge.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/sticky.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/wait.h"
 #include "runtime/sched/uthreads.h"
@@ -181,7 +181,7 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
 {
 	/*
-	 * poll() has three arguments. The last one here tells sched/ending.c
+	 * poll() has three arguments. The last one here tells sched/exit.c
 	 * which descriptor the user thread waits for.
 	 */
 	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, 0, (uint64_t)p->fd.fd };

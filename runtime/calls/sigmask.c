@@ -5,7 +5,7 @@
 
 #include "runtime/base/peek.h"
 #include "runtime/base/sigset.h"
-#include "runtime/sched/home.h"
+#include "runtime/sched/host.h"
 #include "call.h"
 
 /* The signals that libc never lets the program block. */

@@ -9,8 +9,8 @@
 #include "lib/base/clock.h"
 #include "runtime/counters/counters.h"
 #include "cpuclock.h"
-#include "runtime/sched/home.h"
-#include "runtime/sched/lodge.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/sticky.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/wait.h"
 

@@ -16,7 +16,7 @@ static const uint8_t silent[] = {
 	WAY_ANSWERED,
 };
 
-/* System calls of one trip, be it away from home or back: sched/home.c. */
+/* System calls of one trip, be it away from home or back: sched/host.c. */
 #define CALLS_A_TRIP	2
 
 struct out {

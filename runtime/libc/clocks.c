@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "runtime/calls/cpuclock.h"
-#include "runtime/sched/home.h"
+#include "runtime/sched/host.h"
 #include "runtime/calls/timers.h"
 #include "runtime/base/interpose.h"
 #include "libc_call.h"

@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <sys/types.h>
 
-#include "home_stub.h"
+#include "host_stub.h"
 #include "libc_call.h"
 #include "lib/calls/own_fd.h"
 #include "runtime/base/peek.h"

@@ -11,7 +11,7 @@
 #ifndef FLEXSC_RUNTIME_FRONT_H
 #define FLEXSC_RUNTIME_FRONT_H
 
-#include "home_stub.h"
+#include "host_stub.h"
 
 /* The exported function jumps to "target", with the address of this in r11. */
 struct front {

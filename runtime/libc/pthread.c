@@ -14,7 +14,7 @@
 
 #include "runtime/calls/affinity.h"
 #include "runtime/counters/counters.h"
-#include "runtime/sched/home.h"
+#include "runtime/sched/host.h"
 #include "runtime/sched/monitor.h"
 #include "runtime/signals/actions.h"
 #include "runtime/sched/wait.h"

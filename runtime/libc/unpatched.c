@@ -18,7 +18,7 @@
 
 #include "lib/calls/fds.h"
 #include "handlers.h"
-#include "home_stub.h"
+#include "host_stub.h"
 #include "runtime/base/interpose.h"
 #include "sites.h"
 #include "runtime/sched/state.h"

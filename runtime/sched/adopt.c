@@ -6,7 +6,7 @@
 #include "runtime/base/sigset.h"
 #include "count.h"
 #include "lib/loop/loop.h"
-#include "lib/run/adopt.h"
+#include "lib/run/handover.h"
 #include "monitor.h"
 #include "moved.h"
 #include "spare.h"
@@ -60,7 +60,7 @@ static bool runs_program(const struct carrier *c)
 
 static bool adopt_is_stuck(struct carrier *c)
 {
-	if (!atomic_load(&c->called) || !flexsc__adopt_possible(c->loop))
+	if (!atomic_load(&c->called) || !flexsc__handover_possible(c->loop))
 		return false;
 	/* D3 */
 	atomic_store(&c->adopt, ADOPT_LOOKED);
@@ -148,7 +148,7 @@ static void let_go(struct carrier *ward)
 {
 	RULE(atomic_load(&ward->adopt) == ADOPT_LEAVES);
 	ward->next_ward = NULL;
-	flexsc__adopt_end(ward->loop, ward->thread);
+	flexsc__handover_end(ward->loop, ward->thread);
 	atomic_store(&ward->heir, NULL);
 	atomic_store(&ward->adopt, ADOPT_NOT);
 	futex_wake(&ward->adopt);
@@ -159,7 +159,7 @@ void flexsc__adopt_serve(struct carrier *c)
 	struct carrier **link = &c->wards, *ward;
 
 	while ((ward = *link)) {
-		flexsc__adopt_results(ward->loop);
+		flexsc__handover_results(ward->loop);
 		if (atomic_load(&ward->adopt) == ADOPT_LEAVES) {
 			*link = ward->next_ward;
 			let_go(ward);
@@ -181,7 +181,7 @@ static void unlink_ward(struct carrier *heir, const struct carrier *ward)
 /* The calling carrier is back, and its loop is its own again. */
 static void take_loop_back(struct carrier *c)
 {
-	flexsc__adopt_revoke(c->loop);
+	flexsc__handover_revoke(c->loop);
 	flexsc__moved_back(c);
 }
 
@@ -208,7 +208,7 @@ static void step_in(struct carrier *s, struct carrier *c, bool waits)
 
 static void take(struct carrier *s, struct carrier *c)
 {
-	flexsc__adopt_begin(c->loop, s->loop);
+	flexsc__handover_begin(c->loop, s->loop);
 	/* D1 */
 	atomic_store(&c->heir, s);
 }
@@ -236,7 +236,7 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	step_in(s, c, waits);
 	take(s, c);
 	take_wards(s, c);
-	flexsc__adopt_results(c->loop);
+	flexsc__handover_results(c->loop);
 	flexsc__moved_begin();
 	flexsc__moved_take(s, c);
 	flexsc__carrier_take_queues(s, c);

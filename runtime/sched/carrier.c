@@ -13,11 +13,11 @@
 #include "count.h"
 #include "cputime.h"
 #include "lib/calls/fds.h"
-#include "home.h"
+#include "host.h"
 #include "lib/loop/loop.h"
 #include "monitor.h"
 #include "moved.h"
-#include "own_thread.h"
+#include "internal_thread.h"
 #include "spare.h"
 #include "carrier_signal.h"
 #include "wait.h"
@@ -547,7 +547,7 @@ static void carry(struct carrier *c)
 			counters_coupling(CAUSE_SIGNAL);
 			flexsc__send_home(u);
 		/*
-		 * A2: before "current" is set; pairs with A1 in tied.c. If u is
+		 * A2: before "current" is set; pairs with A1 in anchored.c. If u is
 		 * on its way from home to a wait it goes on, because at home it
 		 * would only leave again.
 		 */

@@ -15,7 +15,7 @@
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
 #include "lib/pool/own_thread.h"
-#include "own_thread.h"
+#include "internal_thread.h"
 #include "carrier_signal.h"
 #include "state.h"
 

@@ -8,7 +8,7 @@
 #include "lib/base/futex.h"
 #include "lib/calls/own_fd.h"
 #include "lib/loop/loop.h"
-#include "lib/run/adopt.h"
+#include "lib/run/handover.h"
 #include "state.h"
 #include "uthreads.h"
 #include "wait.h"
@@ -237,7 +237,7 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 {
 	uint64_t ns;
 
-	if (!flexsc__adopt_take(c->loop, &u->cb, false, &ns))
+	if (!flexsc__handover_take(c->loop, &u->cb, false, &ns))
 		return;
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
 	/* Without memory for the timer, the wait ends, and goes on at home. */
@@ -271,7 +271,7 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 
 	/* The request stays armed, whether the call moves or not. */
 	c->accepts |= polls && moved_is_accept(u);
-	if (!flexsc__adopt_take(c->loop, &u->cb,
+	if (!flexsc__handover_take(c->loop, &u->cb,
 				polls ? use_copy(u) : moves_when_armed(u),
 				&u->ns)) {
 		drop_copy(u, args);

@@ -93,7 +93,7 @@ static inline void moved_settle(void)
 void flexsc__moved_begin(void);
 void flexsc__moved_end(void);
 
-/* The descriptor that u's call waits for. sched/ending.c has the same rule. */
+/* The descriptor that u's call waits for. sched/exit.c has the same rule. */
 static inline uint64_t moved_fd(const struct uthread *u)
 {
 	return u->args[u->nr == SYS_poll ? 4 : 0];

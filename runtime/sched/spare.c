@@ -4,18 +4,18 @@
 #include <pthread.h>
 
 #include "runtime/counters/counters.h"
-#include "births.h"
+#include "maker.h"
 #include "carrier.h"
 #include "lib/base/clock.h"
 #include "lib/pool/own_thread.h"
-#include "own_thread.h"
+#include "internal_thread.h"
 #include "state.h"
 
 /* How long the maker waits after it failed to make a spare, in ns. */
 #define AGAIN_NS	10000000000U
 
 static struct flexsc_options options;
-static atomic_bool ends;	/* the maker is to end; births.h wakes it then */
+static atomic_bool ends;	/* the maker is to end; maker.h wakes it then */
 static pthread_t maker;
 static _Atomic bool has_maker;	/* whoever clears it joins the maker */
 static uint32_t made;		/* spares, since the carriers started */

@@ -12,7 +12,7 @@
  *	(none)	-> spare	it started with the carriers, or the maker started it
  *	spare	-> carrier	it adopts
  *	carrier	-> spare	it was adopted, and is back
- *	spare	-> (none)	all carriers end: rest.h
+ *	spare	-> (none)	all carriers end: dormant.h
  */
 #ifndef FLEXSC_RUNTIME_SPARE_H
 #define FLEXSC_RUNTIME_SPARE_H

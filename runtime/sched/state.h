@@ -66,7 +66,7 @@ struct runtime {
 	atomic_bool inherited;
 	/* Any thread. The process ends: user threads that come home stay. */
 	atomic_bool last;
-	/* There are no carriers, and no monitor: rest.h. */
+	/* There are no carriers, and no monitor: dormant.h. */
 	atomic_bool rests;
 	/*
 	 * Any thread; never reset. All threads have a filter that forbids what

@@ -17,8 +17,8 @@
  * that it was on continues on its own stack, and there runs uthread.then. From
  * then on the user thread may run elsewhere.
  *
- *	home -> queue		home.c: leave, before it waits for something
- *	carrier -> home		home.c: come home; signals/signals.c: called
+ *	home -> queue		host.c: leave, before it waits for something
+ *	carrier -> home		host.c: come home; signals/signals.c: called
  *	carrier -> wait		wait.c, calls/ufutex.c
  *	carrier -> queue	wait.c: it lets others run
  *	wait -> queue		wait.c, calls/ufutex.c: the wait is over
@@ -72,7 +72,7 @@ enum home_word {
 
 struct home {
 	struct kthread k;
-	_Atomic uint32_t word;	/* enum home_word; H1, H2 in home.c */
+	_Atomic uint32_t word;	/* enum home_word; H1, H2 in host.c */
 	void *stack;		/* of the kernel thread, while it is asleep */
 	/*
 	 * The program's signal mask, while "masked" says that the kernel has
@@ -126,7 +126,7 @@ struct uthread {
 	uint64_t fs;
 	struct uthread *next;	/* in its queue, inbox or list of woken ones */
 	bool alive;		/* the runtime knows this thread */
-	_Atomic uint8_t tied;	/* why it may compute at home only: tied.h */
+	_Atomic uint8_t tied;	/* why it may compute at home only: anchored.h */
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a cancellation point's call */
 	bool heavy;		/* its last run was long: carrier.c */
@@ -154,7 +154,7 @@ struct uthread {
 	atomic_bool installs;	/* a filter for all threads: calls/filter.c */
 	uint32_t filter;	/* number of its own: calls/filter.c */
 
-	struct {		/* lodge.h */
+	struct {		/* sticky.h */
 		uint32_t away;	/* waits since it last came home for one */
 		uint32_t left;	/* waits that it is still to make at home */
 		uint32_t grant;	/* what "left" was at first */
@@ -165,7 +165,7 @@ struct uthread {
 		struct uthread *next;
 	} want;
 
-	struct {		/* why it stays at home for now: home.h */
+	struct {		/* why it stays at home for now: host.h */
 		uintptr_t frame;	/* of a function; 0: it may leave */
 		uintptr_t low, high;	/* signal stack that "frame" is on */
 	} stay;

@@ -17,7 +17,7 @@ void flexsc__uthreads_remove(struct uthread *u);
 
 /*
  * Lock the list of user threads: no user thread ends meanwhile. The calling
- * thread is inside the runtime (home.h) if it is a user thread.
+ * thread is inside the runtime (host.h) if it is a user thread.
  */
 void flexsc__uthreads_lock(void);
 void flexsc__uthreads_unlock(void);

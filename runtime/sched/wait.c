@@ -6,10 +6,10 @@
 
 #include "carrier.h"
 #include "runtime/counters/counters.h"
-#include "home.h"
-#include "lodge.h"
+#include "host.h"
+#include "sticky.h"
 #include "lib/loop/loop.h"
-#include "lib/run/adopt.h"
+#include "lib/run/handover.h"
 #include "moved.h"
 
 static const struct wait_ops *futexes;
@@ -236,7 +236,7 @@ void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
 		if (u->carrier == c)
 			flexsc_loop_cancel(c->loop, &u->cb);
 		else
-			flexsc__adopt_cancel(u->carrier->loop, &u->cb);
+			flexsc__handover_cancel(u->carrier->loop, &u->cb);
 		break;
 	case WAIT_FUTEX:
 		futexes->interrupt(c, u);

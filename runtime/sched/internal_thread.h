@@ -5,8 +5,8 @@
  * those that the library makes (lib/pool/own_thread.h). Such a thread doesn't
  * keep the process alive when the program's last thread ends. Any thread.
  */
-#ifndef FLEXSC_RUNTIME_OWN_THREAD_H
-#define FLEXSC_RUNTIME_OWN_THREAD_H
+#ifndef FLEXSC_RUNTIME_INTERNAL_THREAD_H
+#define FLEXSC_RUNTIME_INTERNAL_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -37,4 +37,4 @@ void flexsc__own_program_ends_by_call(uint32_t status);
 /* In a forked child, which has no threads of the runtime's. */
 void flexsc__own_threads_forked(void);
 
-#endif /* FLEXSC_RUNTIME_OWN_THREAD_H */
+#endif /* FLEXSC_RUNTIME_INTERNAL_THREAD_H */

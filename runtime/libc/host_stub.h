@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wrappers that bring the calling thread home, and then run the real function
- * with all arguments as they came, whatever they are: libc/x86_64/home_stub.S.
+ * with all arguments as they came, whatever they are: libc/x86_64/host_stub.S.
  */
-#ifndef FLEXSC_RUNTIME_HOME_STUB_H
-#define FLEXSC_RUNTIME_HOME_STUB_H
+#ifndef FLEXSC_RUNTIME_HOST_STUB_H
+#define FLEXSC_RUNTIME_HOST_STUB_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct stub {
 /* The result of flexsc__stay_home(), in two registers. */
 struct at_home {
 	void *function;
-	uint64_t outermost;	/* sched/home.h: struct stay */
+	uint64_t outermost;	/* sched/host.h: struct stay */
 };
 
 /* Come home, and stay there until flexsc__stayed_home(at_home.outermost). */
@@ -54,4 +54,4 @@ void *flexsc__go_home(const struct stub *stub, const uint64_t args[6]);
 	};								\
 	STUB_TEXT(symbol, stub_##symbol, "jmp " #entry)
 
-#endif /* FLEXSC_RUNTIME_HOME_STUB_H */
+#endif /* FLEXSC_RUNTIME_HOST_STUB_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "tied.h"
+#include "anchored.h"
 
 #include "adopt.h"
 #include "carrier.h"
 #include "lib/base/clock.h"
 #include "runtime/counters/counters.h"
-#include "home.h"
+#include "host.h"
 #include "carrier_signal.h"
 #include "uthreads.h"
 #include "wait.h"

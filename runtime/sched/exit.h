@@ -8,10 +8,10 @@
  * a file's name at once: a port to listen on. So at the process's end, threads
  * that wait for it go home and wait there.
  */
-#ifndef FLEXSC_RUNTIME_ENDING_H
-#define FLEXSC_RUNTIME_ENDING_H
+#ifndef FLEXSC_RUNTIME_EXIT_H
+#define FLEXSC_RUNTIME_EXIT_H
 
 /* Any thread, any signal handler: the process is about to end. */
 void flexsc__ending(void);
 
-#endif /* FLEXSC_RUNTIME_ENDING_H */
+#endif /* FLEXSC_RUNTIME_EXIT_H */

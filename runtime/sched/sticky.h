@@ -24,8 +24,8 @@
  *
  * All functions are called by the user thread itself.
  */
-#ifndef FLEXSC_RUNTIME_LODGE_H
-#define FLEXSC_RUNTIME_LODGE_H
+#ifndef FLEXSC_RUNTIME_STICKY_H
+#define FLEXSC_RUNTIME_STICKY_H
 
 #include "state.h"
 #include "uthread.h"
@@ -76,4 +76,4 @@ static inline bool lodge_here(struct uthread *u)
 	return true;
 }
 
-#endif /* FLEXSC_RUNTIME_LODGE_H */
+#endif /* FLEXSC_RUNTIME_STICKY_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "own_thread.h"
+#include "internal_thread.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -19,7 +19,7 @@
 
 #include "runtime/calls/call.h"
 #include "runtime/calls/hook.h"
-#include "runtime/sched/ending.h"
+#include "runtime/sched/exit.h"
 #include "lib/calls/fds.h"
 #include "runtime/base/interpose.h"
 #include "runtime/base/peek.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lodge.h"
+#include "sticky.h"
 
 /*
  * Waits that a user thread makes away from home between two waits at home. If they

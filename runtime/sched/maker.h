@@ -7,8 +7,8 @@
  * that makes spares (spare.h) makes these threads, too, because no other thread waits
  * for it.
  */
-#ifndef FLEXSC_RUNTIME_BIRTHS_H
-#define FLEXSC_RUNTIME_BIRTHS_H
+#ifndef FLEXSC_RUNTIME_MAKER_H
+#define FLEXSC_RUNTIME_MAKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,4 +30,4 @@ void flexsc__maker_sleep(uint32_t before, uint64_t ns);
 /* In a forked child. */
 void flexsc__births_forget(void);
 
-#endif /* FLEXSC_RUNTIME_BIRTHS_H */
+#endif /* FLEXSC_RUNTIME_MAKER_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * r11 points to a struct stub (libc/home_stub.h), or in flexsc__front_jump to a
+ * r11 points to a struct stub (libc/host_stub.h), or in flexsc__front_jump to a
  * struct front (libc/front.h). The stub's function gets
  * all arguments as they came: integers, vectors, and in al how many of the
  * latter there are, for functions with "...".

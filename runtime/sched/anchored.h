@@ -5,8 +5,8 @@
  * when the wait is over; so a wait that has begun isn't disturbed when its
  * thread is tied.
  */
-#ifndef FLEXSC_RUNTIME_TIED_H
-#define FLEXSC_RUNTIME_TIED_H
+#ifndef FLEXSC_RUNTIME_ANCHORED_H
+#define FLEXSC_RUNTIME_ANCHORED_H
 
 #include "uthread.h"
 
@@ -56,4 +56,4 @@ void flexsc__tie_others(const struct uthread *self, enum tie reason);
  */
 void flexsc__tied_settle(struct uthread *self, int32_t tid);
 
-#endif /* FLEXSC_RUNTIME_TIED_H */
+#endif /* FLEXSC_RUNTIME_ANCHORED_H */

@@ -3,8 +3,8 @@
  * The order of real-time signals that are sent again: tokens,
  * signals/signals.h.
  */
-#ifndef FLEXSC_RUNTIME_QUEUED_H
-#define FLEXSC_RUNTIME_QUEUED_H
+#ifndef FLEXSC_RUNTIME_RESENT_SIGNALS_H
+#define FLEXSC_RUNTIME_RESENT_SIGNALS_H
 
 #include <signal.h>
 
@@ -25,4 +25,4 @@ void flexsc__queued_give(struct uthread *u, int signo, siginfo_t *info);
  */
 void flexsc__queued_unmask(struct uthread *u, sigmask_t mask);
 
-#endif /* FLEXSC_RUNTIME_QUEUED_H */
+#endif /* FLEXSC_RUNTIME_RESENT_SIGNALS_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adopt.h"
+#include "handover.h"
 
 #include <errno.h>
 
@@ -11,12 +11,12 @@
 #include "lib/pool/pool.h"
 #include "run.h"
 
-bool flexsc__adopt_possible(const struct flexsc_loop *loop)
+bool flexsc__handover_possible(const struct flexsc_loop *loop)
 {
 	return loop->engine->reach;
 }
 
-void flexsc__adopt_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
+void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 {
 	RULE(!loop->inside);
 	loop->owner = pthread_self();
@@ -28,7 +28,7 @@ void flexsc__adopt_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 	atomic_store(&loop->heir, heir);
 }
 
-void flexsc__adopt_end(struct flexsc_loop *loop, pthread_t owner)
+void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner)
 {
 	loop->owner = owner;
 	/* There may be results of which only the heir was notified. */
@@ -36,7 +36,7 @@ void flexsc__adopt_end(struct flexsc_loop *loop, pthread_t owner)
 	atomic_store(&loop->heir, NULL);
 }
 
-void flexsc__adopt_results(struct flexsc_loop *loop)
+void flexsc__handover_results(struct flexsc_loop *loop)
 {
 	flexsc__pool_check(loop);
 	flexsc__run_results(loop, loop->engine->cancels_anywhere);
@@ -110,7 +110,7 @@ static bool take_call(struct flexsc_loop *loop, uint32_t index, bool armed,
 	return true;
 }
 
-bool flexsc__adopt_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
+bool flexsc__handover_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			bool armed, uint64_t *ns)
 {
 	uint32_t index = (uint32_t)handle_index(cb->handle);
@@ -135,7 +135,7 @@ bool flexsc__adopt_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return true;
 }
 
-void flexsc__adopt_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
+void flexsc__handover_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 {
 	if (loop->engine->cancels_anywhere)
 		flexsc_loop_cancel(loop, cb);
@@ -172,7 +172,7 @@ static void drop_cancelled(struct flexsc_loop *loop)
 	}
 }
 
-unsigned int flexsc__adopt_revoke(struct flexsc_loop *loop)
+unsigned int flexsc__handover_revoke(struct flexsc_loop *loop)
 {
 	unsigned int n = 0;
 

@@ -6,8 +6,8 @@
  * before. The user thread stays at home until the next pthread_create() starts carriers
  * and monitor again (runtime.c).
  */
-#ifndef FLEXSC_RUNTIME_REST_H
-#define FLEXSC_RUNTIME_REST_H
+#ifndef FLEXSC_RUNTIME_DORMANT_H
+#define FLEXSC_RUNTIME_DORMANT_H
 
 #include <stdbool.h>
 
@@ -26,4 +26,4 @@ void flexsc__rest_to_fork(struct uthread *u);
 /* Carriers and monitor have started again. */
 void flexsc__rest_over(void);
 
-#endif /* FLEXSC_RUNTIME_REST_H */
+#endif /* FLEXSC_RUNTIME_DORMANT_H */

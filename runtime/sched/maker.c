@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "births.h"
+#include "maker.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queued.h"
+#include "resent_signals.h"
 
 #include <string.h>
 

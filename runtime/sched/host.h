@@ -8,8 +8,8 @@
  * own, with the program's signal mask. A signal that arrives meanwhile calls
  * the user thread home: signals/signals.h.
  */
-#ifndef FLEXSC_RUNTIME_HOME_H
-#define FLEXSC_RUNTIME_HOME_H
+#ifndef FLEXSC_RUNTIME_HOST_H
+#define FLEXSC_RUNTIME_HOST_H
 
 #include "uthread.h"
 
@@ -113,4 +113,4 @@ static inline void flexsc__exit(struct uthread *u)
  */
 void flexsc__bring_home(void);
 
-#endif /* FLEXSC_RUNTIME_HOME_H */
+#endif /* FLEXSC_RUNTIME_HOST_H */

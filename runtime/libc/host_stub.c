@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "home_stub.h"
+#include "host_stub.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -7,11 +7,11 @@
 
 #include "runtime/calls/call.h"
 #include "runtime/calls/rings.h"
-#include "runtime/sched/home.h"
+#include "runtime/sched/host.h"
 #include "runtime/signals/identity.h"
-#include "runtime/sched/lodge.h"
-#include "runtime/sched/rest.h"
-#include "runtime/sched/tied.h"
+#include "runtime/sched/sticky.h"
+#include "runtime/sched/dormant.h"
+#include "runtime/sched/anchored.h"
 #include "unpatched.h"
 #include "lib/calls/fds.h"
 #include "runtime/sched/state.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "home.h"
+#include "host.h"
 
 #include <signal.h>
 
@@ -7,7 +7,7 @@
 #include "count.h"
 #include "lib/base/futex.h"
 #include "stacks.h"
-#include "queued.h"
+#include "resent_signals.h"
 #include "state.h"
 
 static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "rest.h"
+#include "dormant.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -7,9 +7,9 @@
 #include "carrier.h"
 #include "lib/base/clock.h"
 #include "monitor.h"
-#include "own_thread.h"
+#include "internal_thread.h"
 #include "state.h"
-#include "tied.h"
+#include "anchored.h"
 #include "uthreads.h"
 
 /*
@@ -28,7 +28,7 @@
 
 /*
  * Is u the program's only thread? libc's count includes threads that libc made for
- * itself, for SIGEV_THREAD for example, and not the runtime's own (own_thread.c).
+ * itself, for SIGEV_THREAD for example, and not the runtime's own (internal_thread.c).
  */
 static bool is_alone(const struct uthread *u)
 {

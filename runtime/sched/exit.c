@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ending.h"
+#include "exit.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include "lib/base/clock.h"
 #include "runtime/counters/counters.h"
 #include "carrier.h"
-#include "home.h"
+#include "host.h"
 #include "state.h"
 #include "uthreads.h"
 #include "wait.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A loop whose owner does nothing for a while, as if it was stuck in the kernel, and
- * another thread that acts as owner meanwhile: lib/run/adopt.h. Each byte is read once,
+ * another thread that acts as owner meanwhile: lib/run/handover.h. Each byte is read once,
  * by one of the two, and whatever was armed in the owner's ring has no effect.
  */
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "tests/harness/harness.h"
-#include "lib/run/adopt.h"
+#include "lib/run/handover.h"
 
 enum { READS = 64, TIMERS = 8 };
 
@@ -77,7 +77,7 @@ static void *be_stuck(void *arg)
 	owner.post();
 	CHECK_EQ(sem_post(&owner.stuck), 0);
 	CHECK_EQ(sem_wait(&owner.back), 0);
-	flexsc__adopt_revoke(owner.loop);
+	flexsc__handover_revoke(owner.loop);
 	CHECK_EQ(sem_post(&owner.over), 0);
 	CHECK_EQ(sem_wait(&owner.ends), 0);
 	/* The loop can be used again, until it is empty. */
@@ -115,7 +115,7 @@ static void take_reads(struct flexsc_loop *heir)
 
 	for (int i = 0; i < READS; i++) {
 		if (reads[i].runs ||
-		    !flexsc__adopt_take(owner.loop, &reads[i].cb, true, &ns))
+		    !flexsc__handover_take(owner.loop, &reads[i].cb, true, &ns))
 			continue;
 		CHECK_EQ(ns, 0);
 		taken[i] = true;
@@ -128,7 +128,7 @@ static void take_timers(struct flexsc_loop *heir)
 	uint64_t ns;
 
 	for (int i = 0; i < TIMERS; i++) {
-		CHECK(flexsc__adopt_take(owner.loop, &timers[i].cb, false, &ns));
+		CHECK(flexsc__handover_take(owner.loop, &timers[i].cb, false, &ns));
 		CHECK(ns > 900 * SECOND && ns <= 1001 * SECOND);
 		CHECK_EQ(flexsc_loop_timer(heir, &timers[i].cb, 1), 0);
 	}
@@ -145,7 +145,7 @@ static unsigned int runs_of(const struct call *calls, int n)
 
 static void let_owner_return(void)
 {
-	flexsc__adopt_end(owner.loop, owner.thread);
+	flexsc__handover_end(owner.loop, owner.thread);
 	CHECK_EQ(sem_post(&owner.back), 0);
 	CHECK_EQ(sem_wait(&owner.over), 0);
 }
@@ -176,14 +176,14 @@ TEST(an_heir_has_what_its_ward_s_loop_had)
 	bool uring = !strcmp(test_engine(), "uring");
 
 	/* The sync engine has nothing pending. */
-	CHECK_EQ(flexsc__adopt_possible(heir), strcmp(test_engine(), "sync") != 0);
-	if (!flexsc__adopt_possible(heir))
+	CHECK_EQ(flexsc__handover_possible(heir), strcmp(test_engine(), "sync") != 0);
+	if (!flexsc__handover_possible(heir))
 		return;
 	begin(post_reads_and_timers);
 	/* Some come before, some while it is adopted, some after that. */
 	send_bytes(0, READS / 4);
-	flexsc__adopt_begin(owner.loop, heir);
-	flexsc__adopt_results(owner.loop);
+	flexsc__handover_begin(owner.loop, heir);
+	flexsc__handover_results(owner.loop);
 	take_reads(heir);
 	take_timers(heir);
 	send_bytes(READS / 4, READS);
@@ -191,7 +191,7 @@ TEST(an_heir_has_what_its_ward_s_loop_had)
 	       runs_of(timers, TIMERS) < TIMERS) {
 		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
 		CHECK(flexsc_loop_dispatch(heir) >= 0);
-		flexsc__adopt_results(owner.loop);
+		flexsc__handover_results(owner.loop);
 	}
 	for (int i = 0; i < READS; i++) {
 		CHECK(!uring || taken[i]);
@@ -207,13 +207,13 @@ TEST(an_heir_ends_the_calls_that_its_ward_cancelled)
 	struct flexsc_loop *heir = test_loop();
 	uint64_t ns;
 
-	if (!flexsc__adopt_possible(heir))
+	if (!flexsc__handover_possible(heir))
 		return;
 	begin(post_and_cancel_reads);
-	flexsc__adopt_begin(owner.loop, heir);
-	flexsc__adopt_results(owner.loop);
+	flexsc__handover_begin(owner.loop, heir);
+	flexsc__handover_results(owner.loop);
 	for (int i = 0; i < READS; i++)
-		if (!reads[i].runs && flexsc__adopt_take(owner.loop, &reads[i].cb,
+		if (!reads[i].runs && flexsc__handover_take(owner.loop, &reads[i].cb,
 							 true, &ns)) {
 			CHECK_EQ(ns, 0);
 			reads[i].cb.callback(&reads[i].cb);
@@ -221,7 +221,7 @@ TEST(an_heir_ends_the_calls_that_its_ward_cancelled)
 	/* Calls that can't be taken complete by themselves. */
 	while (runs_of(reads, READS) < READS) {
 		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
-		flexsc__adopt_results(owner.loop);
+		flexsc__handover_results(owner.loop);
 	}
 	for (int i = 0; i < READS; i++)
 		CHECK_EQ(reads[i].cb.ret,
@@ -267,13 +267,13 @@ TEST(a_ward_that_is_back_takes_no_connection_from_others)
 	struct call accepted;
 	uint64_t ns;
 
-	if (!flexsc__adopt_possible(heir))
+	if (!flexsc__handover_possible(heir))
 		return;
 	begin(post_owners_accept);
-	flexsc__adopt_begin(owner.loop, heir);
-	flexsc__adopt_results(owner.loop);
+	flexsc__handover_begin(owner.loop, heir);
+	flexsc__handover_results(owner.loop);
 	/* With syscall threads the call can't be taken, because a thread waits in it. */
-	if (flexsc__adopt_take(owner.loop, &reads[0].cb, true, &ns)) {
+	if (flexsc__handover_take(owner.loop, &reads[0].cb, true, &ns)) {
 		let_owner_return();
 		post_accept(heir, &accepted);
 		CHECK_EQ(connect(fd, (const struct sockaddr *)&address,
@@ -285,7 +285,7 @@ TEST(a_ward_that_is_back_takes_no_connection_from_others)
 				 sizeof(address)), 0);
 		while (!reads[0].runs) {
 			CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
-			flexsc__adopt_results(owner.loop);
+			flexsc__handover_results(owner.loop);
 		}
 		let_owner_return();
 	}
@@ -317,7 +317,7 @@ TEST(an_heir_makes_no_call_again_that_has_a_result)
 	unsigned int n = 0;
 	uint64_t ns;
 
-	if (!flexsc__adopt_possible(heir))
+	if (!flexsc__handover_possible(heir))
 		return;
 	many = calloc(MANY, sizeof(*many));
 	counts = calloc(MANY, sizeof(*counts));
@@ -326,11 +326,11 @@ TEST(an_heir_makes_no_call_again_that_has_a_result)
 	counter = eventfd(MANY, EFD_SEMAPHORE);
 	CHECK(counter >= 0);
 	begin(post_many);
-	flexsc__adopt_begin(owner.loop, heir);
-	flexsc__adopt_results(owner.loop);
+	flexsc__handover_begin(owner.loop, heir);
+	flexsc__handover_results(owner.loop);
 	for (int i = 0; i < MANY; i++)
 		if (!many[i].runs &&
-		    flexsc__adopt_take(owner.loop, &many[i].cb, true, &ns)) {
+		    flexsc__handover_take(owner.loop, &many[i].cb, true, &ns)) {
 			post_count(heir, i);
 			n++;
 		}
