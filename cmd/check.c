@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <flexsc/flexsc.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const char usage[] =
 	"for this user, and if not why. Programs get uring, or threads where\n"
 	"that doesn't work, unless FLEXSC_ENGINE or an option says otherwise.\n"
 	"Then the same of the backends of SEND: programs get kmod, or uring\n"
-	"where that doesn't work, unless FLEXSC_SEND or an option says otherwise.\n"
+	"where that doesn't work, unless FLEXSC_ECB or an option says otherwise.\n"
 	"Then flexsc run starts a program with a thread.\n"
 	"Exits with 0 if all but kmod (or the one named) work, else with 1.\n";
 

@@ -4,7 +4,7 @@
  * waiting, critical sections. Owner only.
  */
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 
 #include "lib/base/clock.h"
 #include "events/event/backend.h"
@@ -55,7 +55,7 @@ int flexsc_ecb_notify(struct flexsc_ecb *ecb, uint32_t groups)
 }
 
 int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
-		    struct flexsc_event *event)
+		    struct flexsc_ecb_event *event)
 {
 	bool any;
 
@@ -134,13 +134,13 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 	return ret;
 }
 
-void flexsc_critical_begin(struct flexsc_ecb *ecb)
+void flexsc_ecb_critical_begin(struct flexsc_ecb *ecb)
 {
 	flexsc__ecb_rule(ecb);
 	critical_enter(ecb);
 }
 
-void flexsc_critical_end(struct flexsc_ecb *ecb)
+void flexsc_ecb_critical_end(struct flexsc_ecb *ecb)
 {
 	flexsc__ecb_rule(ecb);
 	flexsc__critical_leave(ecb);

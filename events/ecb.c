@@ -4,7 +4,7 @@
  * most one, so its signal handler finds it.
  */
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ static int ecb_open(struct flexsc_ecb *ecb, const char *name)
 static int ecb_open_chosen(struct flexsc_ecb *ecb, const char *name)
 {
 	if (!name)
-		name = secure_getenv("FLEXSC_SEND");
+		name = secure_getenv("FLEXSC_ECB");
 	return ecb_open(ecb, name && *name ? name : NULL);
 }
 

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <flexsc/loop.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

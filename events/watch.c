@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -134,7 +134,7 @@ static int watch_listener(int fd)
 }
 
 int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
-			  const struct flexsc_inherit *inherit, void *data)
+			  const struct flexsc_ecb_inherit *inherit, void *data)
 {
 	struct flexsc_ecb_watch watch = {
 		.fd = listener,

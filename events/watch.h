@@ -2,7 +2,7 @@
 #ifndef FLEXSC_EVENTS_WATCH_H
 #define FLEXSC_EVENTS_WATCH_H
 
-#include <linux/flexsc_send.h>
+#include <linux/flexsc_ecb.h>
 #include <stdint.h>
 
 struct flexsc_ecb;

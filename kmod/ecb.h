@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * An event control block (ECB) and all that belongs to it; its contract is
- * <linux/flexsc_send.h>. Which file owns what:
+ * <linux/flexsc_ecb.h>. Which file owns what:
  *
  *	ecb.c		creation, mapping, waiting, the task work, the end
  *	event.h		writing an event into the owner's memory
@@ -54,7 +54,7 @@
 #define FLEXSC_KMOD_ECB_H
 
 #include <linux/atomic.h>
-#include <linux/flexsc_send.h>
+#include <linux/flexsc_ecb.h>
 #include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/sched.h>

@@ -2,7 +2,7 @@
 /*
  * The upcall on x86-64. The owner's registers are changed on its way to user mode, so
  * that the owner enters its handler, and returns from it without the kernel. The
- * contract is "The upcall" in <linux/flexsc_send.h>.
+ * contract is "The upcall" in <linux/flexsc_ecb.h>.
  *
  * All runs in the owner's task work, just before a signal's frame would be made. But
  * only the kernel's code for signals decides how an interrupted system call ends, and

@@ -70,7 +70,7 @@ GUEST = (
     "kmod-owner",
     "kmod-rights",
     "kmod-rounds",
-    "kmod-send",
+    "kmod-events",
     "kmod-serve",
     "kmod-upcall",
     "kmod-watchdog",
@@ -86,12 +86,12 @@ GUEST = (
     "conformance-stats",
     "conformance-table",
     "pairs",
-    "send-accept",
-    "send-cost",
-    "send-delivery",
-    "send-many",
-    "send-notify",
-    "send-signal",
+    "events-accept",
+    "events-cost",
+    "events-delivery",
+    "events-many",
+    "events-notify",
+    "events-signal",
 )
 # Without --all: the rights, the ends of threads and processes, and calls of each
 # kind, on one kernel.
@@ -103,7 +103,7 @@ FEW_GUEST = (
     "kmod-leaving",
     "kmod-owner",
     "kmod-rights",
-    "kmod-send",
+    "kmod-events",
     "kmod-serve",
     "kmod-upcall",
     "conformance-chain",
@@ -112,15 +112,15 @@ FEW_GUEST = (
     "conformance-results_file",
     "conformance-results_other",
     "conformance-results_socket",
-    "send-delivery",
-    "send-notify",
+    "events-delivery",
+    "events-notify",
 )
 # What hardly depends on the kernel takes its time on one: a further kernel costs
 # four guests.
 ONCE = (
-    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|send|serve|upcall|watchdog|watched)"
+    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|events|serve|upcall|watchdog|watched)"
     "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
-    "|pairs|send-(accept|delivery|many|signal)"
+    "|pairs|events-(accept|delivery|many|signal)"
 )
 CROSS_GUEST = (
     "kmod-filtered",

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>

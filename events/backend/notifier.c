@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>

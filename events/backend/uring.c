@@ -2,7 +2,7 @@
 #include "uring.h"
 
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

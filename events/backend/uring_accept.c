@@ -13,7 +13,7 @@
 #include "uring_accept.h"
 
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>

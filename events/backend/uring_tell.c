@@ -19,7 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #ifndef FLEXSC_EVENTS_BACKEND_H
 #define FLEXSC_EVENTS_BACKEND_H
 
-#include <linux/flexsc_send.h>
+#include <linux/flexsc_ecb.h>
 #include <stdbool.h>
 #include <stdint.h>
 

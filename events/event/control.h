@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The words that an event control block shares, each with the order that the
- * contract gives it (<linux/flexsc_send.h>: S1 to S3, U1 to U4). Sources are in
+ * contract gives it (<linux/flexsc_ecb.h>: S1 to S3, U1 to U4). Sources are in
  * other threads and in the kernel.
  */
 #ifndef FLEXSC_EVENTS_CONTROL_H
 #define FLEXSC_EVENTS_CONTROL_H
 
-#include <linux/flexsc_send.h>
+#include <linux/flexsc_ecb.h>
 #include <stdbool.h>
 #include <stdint.h>
 

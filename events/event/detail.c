@@ -2,7 +2,7 @@
 #include "detail.h"
 
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <poll.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
@@ -24,7 +24,7 @@ static uint32_t detail_asked(int fd, uint32_t want)
 	return (uint32_t)poll.revents & FLEXSC_EVENT_POLL;
 }
 
-static bool detail_io(const struct source *source, struct flexsc_event *event,
+static bool detail_io(const struct source *source, struct flexsc_ecb_event *event,
 		      uint32_t state)
 {
 	if (state & FLEXSC_EVENT_CHECK)
@@ -35,7 +35,7 @@ static bool detail_io(const struct source *source, struct flexsc_event *event,
 	return event->ready;
 }
 
-static bool detail_post(struct source *source, struct flexsc_event *event)
+static bool detail_post(struct source *source, struct flexsc_ecb_event *event)
 {
 	event->ready = 0;
 	event->payload[0] = __atomic_exchange_n(&source->word, 0,
@@ -45,7 +45,7 @@ static bool detail_post(struct source *source, struct flexsc_event *event)
 }
 
 /* One signal; the slot is put on its list again, for the next one. */
-static bool detail_signal(struct flexsc_ecb *ecb, struct flexsc_event *event)
+static bool detail_signal(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
 {
 	struct signalfd_siginfo info;
 
@@ -63,13 +63,13 @@ static bool detail_signal(struct flexsc_ecb *ecb, struct flexsc_event *event)
 	return true;
 }
 
-static bool detail_timer(struct flexsc_event *event)
+static bool detail_timer(struct flexsc_ecb_event *event)
 {
 	return read(event->fd, &event->payload[0], sizeof(uint64_t)) ==
 	       sizeof(uint64_t);
 }
 
-static bool detail_child(struct flexsc_event *event)
+static bool detail_child(struct flexsc_ecb_event *event)
 {
 	siginfo_t info = { 0 };
 
@@ -82,7 +82,7 @@ static bool detail_child(struct flexsc_event *event)
 	return true;
 }
 
-static bool detail_file(struct flexsc_event *event)
+static bool detail_file(struct flexsc_ecb_event *event)
 {
 	char buffer[4096] __attribute__((aligned(8)));
 	ssize_t size;
@@ -112,7 +112,7 @@ static void detail_accepted(const struct flexsc_ecb *ecb, struct source *source)
  * The listener's own event: its connections can't be accepted, or only by the
  * program, because its calls are watched or the listener blocks.
  */
-static bool detail_not_accepted(struct flexsc_event *event)
+static bool detail_not_accepted(struct flexsc_ecb_event *event)
 {
 	event->type = FLEXSC_EVT_OVERFLOW;
 	if (!event->error)
@@ -121,7 +121,7 @@ static bool detail_not_accepted(struct flexsc_event *event)
 }
 
 /* A descriptor of the library's own is read; the program's are its own affair. */
-static bool detail_own(struct flexsc_ecb *ecb, struct flexsc_event *event)
+static bool detail_own(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
 {
 	switch (event->type) {
 	case FLEXSC_EVT_SIGNAL:
@@ -137,7 +137,7 @@ static bool detail_own(struct flexsc_ecb *ecb, struct flexsc_event *event)
 	}
 }
 
-bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_event *event,
+bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event,
 		    uint32_t state)
 {
 	struct source *source = &ecb->sources[event->event];

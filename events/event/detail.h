@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 struct flexsc_ecb;
-struct flexsc_event;
+struct flexsc_ecb_event;
 
 /*
  * Complete an event that was taken, whose slot had that state. False: there is
  * nothing to hand out.
  */
-bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_event *event,
+bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event,
 		    uint32_t state);
 
 #endif /* FLEXSC_EVENTS_DETAIL_H */

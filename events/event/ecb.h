@@ -21,7 +21,7 @@
 #ifndef FLEXSC_EVENTS_ECB_H
 #define FLEXSC_EVENTS_ECB_H
 
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "slot.h"
 
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <string.h>
 
 #include "lib/base/checks.h"

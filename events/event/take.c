@@ -7,7 +7,7 @@
  */
 #include "take.h"
 
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 
 #include "lib/base/checks.h"
 #include "backend.h"
@@ -53,13 +53,13 @@ static uint32_t take_first(struct flexsc_ecb *ecb, uint32_t group)
 
 /* Take a slot off its list. False: no event comes of it. */
 static bool take_slot(struct flexsc_ecb *ecb, uint32_t index,
-		      struct flexsc_event *event)
+		      struct flexsc_ecb_event *event)
 {
 	struct flexsc_event_slot *slot = &ecb->slots[index];
 	uint32_t state;
 
 	RULE(index < ecb->events);
-	*event = (struct flexsc_event){
+	*event = (struct flexsc_ecb_event){
 		.event = index,
 		.type = slot->type,
 		.group = slot->group,
@@ -80,7 +80,7 @@ static bool take_slot(struct flexsc_ecb *ecb, uint32_t index,
 }
 
 bool flexsc__take(struct flexsc_ecb *ecb, uint32_t groups,
-		  struct flexsc_event *event)
+		  struct flexsc_ecb_event *event)
 {
 	uint32_t due;
 

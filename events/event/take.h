@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 struct flexsc_ecb;
-struct flexsc_event;
+struct flexsc_ecb_event;
 
 /* Take the first event of the groups; false: there is none. */
 bool flexsc__take(struct flexsc_ecb *ecb, uint32_t groups,
-		  struct flexsc_event *event);
+		  struct flexsc_ecb_event *event);
 
 #endif /* FLEXSC_EVENTS_TAKE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue.h"
 
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <flexsc/signal.h>
 #include <string.h>
 

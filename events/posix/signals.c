@@ -52,7 +52,7 @@ void flexsc__signals_block(uint32_t groups)
 /* What there is. */
 
 /* The kernel's signal is queued behind the process' own. */
-static void signal_bring(const struct flexsc_event *event, uint32_t entry)
+static void signal_bring(const struct flexsc_ecb_event *event, uint32_t entry)
 {
 	const struct queued queued = {
 		.code = (int32_t)(event->payload[0] >> 32),
@@ -68,7 +68,7 @@ static void signal_bring(const struct flexsc_event *event, uint32_t entry)
 /* False: there is no room, so the rest stays in the kernel. */
 static bool signals_bring(void)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (control_pending(signals->ecb->control) & OUTSIDE) {
 		uint32_t entry = flexsc__queue_get();
@@ -86,7 +86,7 @@ static bool signals_bring(void)
 
 uint32_t flexsc__signals_gather(void)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (control_pending(signals->ecb->control) & INSIDE)
 		flexsc__take(signals->ecb, INSIDE, &event);

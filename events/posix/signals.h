@@ -17,7 +17,7 @@
 #ifndef FLEXSC_EVENTS_POSIX_SIGNALS_H
 #define FLEXSC_EVENTS_POSIX_SIGNALS_H
 
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>

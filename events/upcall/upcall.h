@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The upcall: the kernel makes a thread enter here, wherever it happens to be,
- * and the thread goes back by itself (<linux/flexsc_send.h>, "The upcall").
+ * and the thread goes back by itself (<linux/flexsc_ecb.h>, "The upcall").
  */
 #ifndef FLEXSC_EVENTS_UPCALL_H
 #define FLEXSC_EVENTS_UPCALL_H
@@ -15,7 +15,7 @@
 
 #ifndef __ASSEMBLER__
 
-#include <linux/flexsc_send.h>
+#include <linux/flexsc_ecb.h>
 #include <stddef.h>
 #include <stdint.h>
 

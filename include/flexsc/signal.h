@@ -40,7 +40,7 @@
  *	FLEXSC_ECB_INTERRUPTS_CALLS, as one that is made here has.
  *  -	The timer and the overrun of a timer's signal aren't told.
  *  -	sa_mask of a signal below SIGRTMIN doesn't block real-time ones.
- *  -	Between flexsc_critical_begin() and _end() no handler is called.
+ *  -	Between flexsc_ecb_critical_begin() and _end() no handler is called.
  */
 #ifndef FLEXSC_SIGNAL_H
 #define FLEXSC_SIGNAL_H

@@ -5,7 +5,7 @@
  * the program linked.
  */
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <stdio.h>
 
 #include "runtime/base/interpose.h"

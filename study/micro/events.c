@@ -12,7 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -105,7 +105,7 @@ static void signal_close(struct events *events)
 
 static void on_event(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	/* Nobody reads the eventfds: each write is an event all the same. */
 	while (flexsc_ecb_next(ecb, 1, &event))
@@ -138,7 +138,7 @@ static int send_open(struct events *events)
 
 static void send_quiet(struct events *events)
 {
-	flexsc_critical_begin(events->ecb);
+	flexsc_ecb_critical_begin(events->ecb);
 }
 
 static void send_make(struct events *events, long i)
@@ -148,7 +148,7 @@ static void send_make(struct events *events, long i)
 
 static void send_heed(struct events *events)
 {
-	flexsc_critical_end(events->ecb);
+	flexsc_ecb_critical_end(events->ecb);
 }
 
 static void send_close(struct events *events)

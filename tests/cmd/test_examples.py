@@ -207,7 +207,7 @@ def test_an_echo_waits_for_who_does_not_listen() -> None:
 
 def test_a_program_that_computes_hears_of_signals() -> None:
     with subprocess.Popen(
-        [example("hello-send"), "30"],
+        [example("hello-events"), "30"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "send.h"
+#include "events.h"
 
-static const struct flexsc_inherit plain = {
+static const struct flexsc_ecb_inherit plain = {
 	.want = POLLIN,
 	.group = 2,
 	.flags = SOCK_NONBLOCK | SOCK_CLOEXEC,
@@ -52,7 +52,7 @@ TEST(a_connection_is_an_event)
 {
 	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), index, client;
 	char byte;
 
@@ -95,7 +95,7 @@ TEST(what_may_not_be_delivered_is_not_accepted)
 {
 	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	struct sockaddr_in address;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), client;
 	struct pollfd waits = { .fd = fd, .events = POLLIN };
 
@@ -159,7 +159,7 @@ TEST_LIMIT(few_slots_serve_many_connections, 60)
 		CHECK_EQ(flexsc_ecb_flush(ecb), 0);
 	}
 	while (served < CLIENTS * EACH) {
-		struct flexsc_event event = test_next(ecb, ALL);
+		struct flexsc_ecb_event event = test_next(ecb, ALL);
 		uint32_t number;
 
 		if (event.type == FLEXSC_EVT_OVERFLOW) {
@@ -191,9 +191,9 @@ static uint64_t thread_ns(void)
 }
 
 /* As test_next(), by an owner that doesn't wait. */
-static struct flexsc_event computed(struct flexsc_ecb *ecb)
+static struct flexsc_ecb_event computed(struct flexsc_ecb *ecb)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	uint64_t until = now_ns() + 5 * SECOND * test_slower();
 
 	while (!flexsc_ecb_next(ecb, ALL, &event))
@@ -206,7 +206,7 @@ TEST(without_descriptors_connections_wait)
 	struct flexsc_ecb *ecb = test_ecb();
 	struct rlimit limit, least;
 	struct sockaddr_in address;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), clients[3];
 	uint64_t used;
 
@@ -280,7 +280,7 @@ static volatile unsigned int accepted, overflowed, newest;
 
 static void note_connections(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (flexsc_ecb_next(ecb, ALL, &event)) {
 		overflowed += event.type == FLEXSC_EVT_OVERFLOW;
@@ -313,12 +313,12 @@ TEST(a_slot_is_free_when_its_last_event_is_taken)
 	connected(&address);
 	compute_until(&overflowed, 1);
 	/* The first one is closed with an event of it on a list. */
-	flexsc_critical_begin(ecb);
+	flexsc_ecb_critical_begin(ecb);
 	test_write(client);
 	sleep_ms(10);
 	CHECK_EQ(flexsc_ecb_flush(ecb), 0);
 	CHECK_EQ(flexsc_ecb_close(ecb, newest), 0);
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 	compute_until(&accepted, 2);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
@@ -359,7 +359,7 @@ TEST(a_batched_ecb_accepts_in_waits)
 	struct sockaddr_in address;
 	int fd = listener(&address, 16);
 	struct pollfd waits = { .fd = fd, .events = POLLIN };
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
@@ -374,7 +374,7 @@ TEST(a_batched_ecb_accepts_in_waits)
 }
 
 struct listening {
-	struct flexsc_inherit inherit;
+	struct flexsc_ecb_inherit inherit;
 	int fd;
 	volatile unsigned int times;
 };
@@ -382,7 +382,7 @@ struct listening {
 static void listen_and_forget(struct flexsc_ecb *ecb, void *arg)
 {
 	struct listening *listening = arg;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int index = flexsc_ecb_autoaccept(ecb, listening->fd, 1,
 					  &listening->inherit, NULL);
 
@@ -421,7 +421,7 @@ TEST(a_handler_makes_and_forgets_listeners)
 TEST(bad_listeners_are_refused)
 {
 	struct flexsc_ecb *ecb = test_ecb();
-	struct flexsc_inherit bad = plain;
+	struct flexsc_ecb_inherit bad = plain;
 	struct sockaddr_in address;
 	int fd = listener(&address, 16), fds[2];
 
@@ -467,7 +467,7 @@ TEST(connections_that_were_not_told_of_are_closed)
 	fds = count_fds();
 	end_with_connections(0, 0);
 	end_with_connections(0, 3);
-	if (getenv("FLEXSC_SEND") && !strcmp(getenv("FLEXSC_SEND"), "uring"))
+	if (getenv("FLEXSC_ECB") && !strcmp(getenv("FLEXSC_ECB"), "uring"))
 		end_with_connections(FLEXSC_ECB_BATCHED, 3);
 	CHECK(falls_to(count_fds, fds));
 }
@@ -476,7 +476,7 @@ TEST(a_listener_that_accepts_no_more_says_so)
 {
 	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), index;
 
 	index = flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL);
@@ -496,7 +496,7 @@ TEST(a_listener_that_blocks_is_the_programs)
 {
 	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), index;
 
 	if (!test_is_kmod(ecb))

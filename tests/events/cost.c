@@ -11,7 +11,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#include "send.h"
+#include "events.h"
 
 /* A call that nothing else here makes. */
 #define MARK	SYS_getpgid
@@ -25,7 +25,7 @@ struct bed {
 static void handle(struct flexsc_ecb *ecb, void *arg)
 {
 	struct bed *bed = arg;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (flexsc_ecb_next(ecb, ALL, &event))
 		bed->handled++;
@@ -108,7 +108,7 @@ static void notify_all(struct bed *bed)
 
 static void take_posts(struct bed *bed)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	for (int i = 0; i < 100; i++) {
 		flexsc_ecb_post(bed->ecb, (unsigned int)bed->user, 1);
@@ -120,10 +120,10 @@ static void take_posts(struct bed *bed)
 static void nest_sections(struct bed *bed)
 {
 	for (int i = 0; i < 100; i++) {
-		flexsc_critical_begin(bed->ecb);
-		flexsc_critical_begin(bed->ecb);
-		flexsc_critical_end(bed->ecb);
-		flexsc_critical_end(bed->ecb);
+		flexsc_ecb_critical_begin(bed->ecb);
+		flexsc_ecb_critical_begin(bed->ecb);
+		flexsc_ecb_critical_end(bed->ecb);
+		flexsc_ecb_critical_end(bed->ecb);
 	}
 }
 
@@ -131,9 +131,9 @@ static void nest_sections(struct bed *bed)
 static void post_in_sections(struct bed *bed)
 {
 	for (unsigned int i = 1; i <= 100; i++) {
-		flexsc_critical_begin(bed->ecb);
+		flexsc_ecb_critical_begin(bed->ecb);
 		flexsc_ecb_post(bed->ecb, (unsigned int)bed->user, 1);
-		flexsc_critical_end(bed->ecb);
+		flexsc_ecb_critical_end(bed->ecb);
 		CHECK_EQ(bed->handled, i);
 	}
 }
@@ -157,7 +157,7 @@ static void write_events(struct bed *bed)
 
 static void take_events(struct bed *bed)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	CHECK_EQ(flexsc_ecb_next(bed->ecb, ALL, &event), 1);
 	CHECK_EQ(flexsc_ecb_next(bed->ecb, ALL, &event), 0);

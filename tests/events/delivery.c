@@ -9,12 +9,12 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 
-#include "send.h"
+#include "events.h"
 
 TEST(an_event_is_delivered)
 {
 	struct flexsc_ecb *ecb = test_ecb();
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fds[2], cookie, index;
 
 	test_pair(fds);
@@ -66,7 +66,7 @@ TEST(events_that_are_not_taken_coalesce)
 TEST(a_hang_up_is_told)
 {
 	struct flexsc_ecb *ecb = test_ecb();
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	char byte;
 	int fds[2];
 
@@ -104,7 +104,7 @@ TEST(the_oldest_comes_first_and_the_lowest_group_before)
 TEST(words_of_posts_are_ored)
 {
 	struct flexsc_ecb *ecb = test_ecb();
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int user = flexsc_ecb_user(ecb, 0, NULL);
 
 	for (int i = 0; i < 64; i += 3)
@@ -121,7 +121,7 @@ TEST(words_of_posts_are_ored)
 TEST(what_may_not_be_delivered_is_held)
 {
 	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fds[2];
 
 	test_pair(fds);
@@ -347,7 +347,7 @@ TEST(a_wait_ends)
 TEST(a_batched_wait_that_does_not_sleep_delivers)
 {
 	struct flexsc_ecb *ecb = NEW_ECB(.flags = FLEXSC_ECB_BATCHED);
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fds[2], user;
 
 	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
@@ -416,7 +416,7 @@ static void *post_many(void *arg)
 static void see_all(struct flexsc_ecb *ecb, struct poster *posters, bool sleep)
 {
 	unsigned int left = POSTERS;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (left) {
 		if (sleep)
@@ -441,7 +441,7 @@ static void posts_are_seen(bool sleep)
 {
 	struct flexsc_ecb *ecb = test_ecb();
 	struct poster posters[POSTERS] = { 0 };
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	for (int i = 0; i < POSTERS; i++) {
 		struct poster *poster = &posters[i];
@@ -519,7 +519,7 @@ TEST_LIMIT(thousands_of_descriptors, 60)
 	struct flexsc_ecb *ecb = NEW_ECB(.events = MOST);
 	static unsigned int seen[MOST];
 	static int fds[MOST];
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	if (!raise_fd_limit(MOST + 100))
 		SKIP("no %d descriptors", MOST);

@@ -4,7 +4,7 @@
  * writes to each descriptor once in a round, in an order of the round's own, while
  * the owner takes events.
  *
- *	send-many [events=N] [descriptors=N]
+ *	events-many [events=N] [descriptors=N]
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
-#include "send.h"
+#include "events.h"
 
 static unsigned long descriptors, rounds;
 static int *fds;
@@ -49,7 +49,7 @@ static void have_descriptors(unsigned long n)
 
 static void watch_all(struct flexsc_ecb *ecb)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	fds = calloc(descriptors, sizeof(*fds));
 	CHECK(fds);
@@ -63,7 +63,7 @@ static void watch_all(struct flexsc_ecb *ecb)
 
 TEST_LIMIT(each_event_of_many_comes_once, 120)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	struct flexsc_ecb *ecb;
 	unsigned long all;
 	pthread_t writer;

@@ -18,7 +18,7 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-#include "send.h"
+#include "events.h"
 
 /* What the handler did. Written by the owner's thread alone. */
 struct seen {
@@ -33,7 +33,7 @@ struct seen {
 static void take_all(struct flexsc_ecb *ecb, void *arg)
 {
 	struct seen *seen = arg;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	CHECK_EQ(seen->inside++, 0);
 	seen->calls++;
@@ -251,15 +251,15 @@ TEST(not_in_a_critical_section)
 	test_pair(fds);
 	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
 	for (unsigned int i = 1; i <= 20; i++) {
-		flexsc_critical_begin(ecb);
-		flexsc_critical_begin(ecb);
+		flexsc_ecb_critical_begin(ecb);
+		flexsc_ecb_critical_begin(ecb);
 		test_write(fds[1]);
 		if (i % 4 == 1)
 			compute_a_while();
-		flexsc_critical_end(ecb);
+		flexsc_ecb_critical_end(ecb);
 		CHECK_EQ(seen.calls, i - 1);
 		/* The outermost end makes up for it, at once. */
-		flexsc_critical_end(ecb);
+		flexsc_ecb_critical_end(ecb);
 		compute_until(&seen.calls, i);
 	}
 	CHECK_EQ(seen.events, 20);
@@ -271,7 +271,7 @@ TEST(not_while_notify_says_no)
 	struct seen seen;
 	struct flexsc_ecb *ecb = notified(&seen);
 	struct flexsc_event_control *control = flexsc_ecb_control(ecb);
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	int fds[2];
 
 	test_pair(fds);
@@ -300,7 +300,7 @@ TEST(what_the_handler_leaves_calls_it_again)
 	struct flexsc_ecb *ecb = notified(&seen);
 	int low = flexsc_ecb_user(ecb, 1, NULL);
 	int high = flexsc_ecb_user(ecb, 9, NULL);
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	/* It takes the lower group alone, the higher doesn't notify. */
 	seen.take = 1U << 1;
@@ -358,7 +358,7 @@ TEST(a_post_interrupts_a_wait_for_others)
 
 static void wait_inside(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (flexsc_ecb_next(ecb, 1U << 2, &event))
 		;
@@ -441,7 +441,7 @@ TEST_LIMIT(what_comes_at_the_end_of_a_wait_is_notified, 60)
 		.ecb = notified(&seen), .rounds = MANY(2000),
 	};
 	unsigned int taken = 0;
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	pthread_t thread;
 
 	round.event = (unsigned int)flexsc_ecb_user(round.ecb, 1, NULL);
@@ -494,10 +494,10 @@ TEST(the_end_of_a_section_keeps_errno)
 	struct flexsc_ecb *ecb = notified(&seen);
 	int user = flexsc_ecb_user(ecb, 1, NULL);
 
-	flexsc_critical_begin(ecb);
+	flexsc_ecb_critical_begin(ecb);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
 	errno = 17;
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 	CHECK_EQ(seen.calls, 1);
 	CHECK_EQ(errno, 17);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
@@ -544,7 +544,7 @@ static void leap(struct flexsc_ecb *ecb, void *arg)
 TEST(a_handler_may_be_left_by_a_jump)
 {
 	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	volatile int leaps = 0;
 	int user;
 
@@ -555,7 +555,7 @@ TEST(a_handler_may_be_left_by_a_jump)
 		CHECK_EQ(flexsc_ecb_control(ecb)->critical, 1);
 		while (flexsc_ecb_next(ecb, ALL, &event))
 			;
-		flexsc_critical_end(ecb);
+		flexsc_ecb_critical_end(ecb);
 		leaps++;
 	}
 	if (leaps < 3) {
@@ -581,10 +581,10 @@ static void leap_at_first(struct flexsc_ecb *ecb, void *arg)
 
 static void write_in_section(struct flexsc_ecb *ecb, int fd)
 {
-	flexsc_critical_begin(ecb);
+	flexsc_ecb_critical_begin(ecb);
 	eventfd_write(fd, 1);
 	compute_a_while();
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 }
 
 static void write_and_compute(struct flexsc_ecb *ecb, int fd)
@@ -615,7 +615,7 @@ static void leave_and_go_on(void (*act)(struct flexsc_ecb *ecb, int fd))
 		act(ecb, fd);
 		CHECK(false);
 	}
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 	for (unsigned int i = 2; i < 6; i++) {
 		eventfd_write(fd, 1);
 		compute_until(&landings, 2 * i - 2);
@@ -640,7 +640,7 @@ static void *write_to_crowd(void *arg)
 
 static void see_crowd(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (flexsc_ecb_next(ecb, ALL, &event))
 		*(volatile bool *)event.data = true;
@@ -664,11 +664,11 @@ TEST_LIMIT(a_full_queue_ends_no_watch, 60)
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
 	CHECK_EQ(pthread_create(&thread, NULL, write_to_crowd, NULL), 0);
 	for (int i = 0; i < 4; i++) {
-		flexsc_critical_begin(ecb);
+		flexsc_ecb_critical_begin(ecb);
 		until = now_ns() + 300 * MS;
 		while (now_ns() < until)
 			;
-		flexsc_critical_end(ecb);
+		flexsc_ecb_critical_end(ecb);
 	}
 	crowd_over = true;
 	pthread_join(thread, NULL);
@@ -740,13 +740,13 @@ TEST(a_child_of_a_section_is_notified)
 
 	test_pair(fds);
 	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
-	flexsc_critical_begin(ecb);
+	flexsc_ecb_critical_begin(ecb);
 	test_write(fds[1]);
 	compute_a_while();
 	pid = test_fork();
 	if (!pid)
 		preempted_child();
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 	test_reap(pid);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
@@ -824,7 +824,7 @@ TEST(a_handler_may_fork)
 
 static void try_to_end(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (flexsc_ecb_next(ecb, ALL, &event))
 		;
@@ -880,7 +880,7 @@ static volatile unsigned int counts[FLEXSC_EVT_TYPES];
 
 static void note(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (flexsc_ecb_next(ecb, ALL, &event)) {
 		memcpy(said[event.type], event.payload, sizeof(event.payload));
@@ -908,11 +908,11 @@ TEST(each_queued_signal_is_an_event)
 	sigaddset(&set, SIGRTMIN + 3);
 	index = flexsc_ecb_signal(ecb, &set, 0, NULL);
 	CHECK(index >= 0);
-	flexsc_critical_begin(ecb);
+	flexsc_ecb_critical_begin(ecb);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(sigqueue(getpid(), SIGRTMIN + 3,
 				  (union sigval){ .sival_int = i }), 0);
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 	compute_until(&counts[FLEXSC_EVT_SIGNAL], 10);
 	CHECK_EQ((uint32_t)said[FLEXSC_EVT_SIGNAL][0], SIGRTMIN + 3);
 	CHECK_EQ((int32_t)(said[FLEXSC_EVT_SIGNAL][0] >> 32), SI_QUEUE);
@@ -972,7 +972,7 @@ TEST(a_directory_is_watched)
 
 static void dispatch(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	uint64_t ns;
 
 	while (flexsc_ecb_next(ecb, ALL, &event)) {
@@ -997,10 +997,10 @@ TEST(finished_calls_are_events)
 	CHECK(flexsc_ecb_loop(ecb, loop, 0, NULL) >= 0);
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
 	CHECK_EQ(pipe2(fds, O_CLOEXEC), 0);
-	flexsc_critical_begin(ecb);
+	flexsc_ecb_critical_begin(ecb);
 	POST(loop, &call, SYS_read, fds[0], &byte, 1);
 	CHECK_EQ(flexsc_loop_prepare(loop, &ns), 0);
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 	later.fd = fds[1];
 	CHECK_EQ(pthread_create(&later.thread, NULL, act_later, &later), 0);
 	compute_until(&call.runs, 1);
@@ -1046,7 +1046,7 @@ static void *write_many(void *arg)
 	return NULL;
 }
 
-static void see(const struct flexsc_event *event)
+static void see(const struct flexsc_ecb_event *event)
 {
 	struct writer *writer = event->data;
 	eventfd_t count;
@@ -1058,7 +1058,7 @@ static void see(const struct flexsc_event *event)
 
 static void see_in_handler(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	CHECK_EQ(handler_inside++, 0);
 	while (flexsc_ecb_next(ecb, ALL, &event))
@@ -1068,13 +1068,13 @@ static void see_in_handler(struct flexsc_ecb *ecb, void *arg)
 
 static void do_something(struct flexsc_ecb *ecb)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	switch (test_random() % 6) {
 	case 0:
-		flexsc_critical_begin(ecb);
+		flexsc_ecb_critical_begin(ecb);
 		test_compute(1000);
-		flexsc_critical_end(ecb);
+		flexsc_ecb_critical_end(ecb);
 		break;
 	case 1:
 		if (flexsc_ecb_next(ecb, ALL, &event))

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "send.h"
+#include "events.h"
 
 #define SIG(n)	(SIGRTMIN + (n))
 
@@ -324,14 +324,14 @@ TEST(none_in_a_critical_section)
 	const sigset_t set = set_from(2, 2);
 
 	act(2);
-	flexsc_critical_begin(ecb);
+	flexsc_ecb_critical_begin(ecb);
 	queue(2, 1);
 	block(2, 2);
 	unblock(2, 2);
 	CHECK_EQ(noted, 0);
 	CHECK_EQ(flexsc_sigwaitinfo(&set, NULL), -1);
 	CHECK_EQ(errno, EDEADLK);
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 	CHECK_EQ(noted, 1);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An event control block, used without the library: the owner's part of the
- * contract in <linux/flexsc_send.h>, as short as it can be. For tests.
+ * contract in <linux/flexsc_ecb.h>, as short as it can be. For tests.
  */
 #ifndef FLEXSC_TESTS_ECB_H
 #define FLEXSC_TESTS_ECB_H
 
-#include <linux/flexsc_send.h>
+#include <linux/flexsc_ecb.h>
 #include <poll.h>
 
 #include "raw.h"

@@ -290,7 +290,7 @@ def test_the_step_counts_what_the_suite_found(
 FOLDERS = {
     "conformance": "lib",
     "kmod": "kmod",
-    "send": "events",
+    "events": "events",
     "stress": "lib/stress",
     "tests": "harness",
 }

@@ -12,7 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void note(int fd, unsigned int event)
 
 static void handle(struct flexsc_ecb *from, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (flexsc_ecb_next(from, ALL, &event)) {
 		if (event.type == FLEXSC_EVT_IPACCEPT) {
@@ -70,7 +70,7 @@ static bool failed(int err)
 static bool begin(int listener, uint32_t flags)
 {
 	struct flexsc_ecb_options options = FLEXSC_ECB_OPTIONS_INIT;
-	struct flexsc_inherit inherit = {
+	struct flexsc_ecb_inherit inherit = {
 		.want = WANT, .group = 1, .flags = SOCK_NONBLOCK,
 	};
 
@@ -157,12 +157,12 @@ static void admit_send(bool yes)
 
 static void hold(void)
 {
-	flexsc_critical_begin(ecb);
+	flexsc_ecb_critical_begin(ecb);
 }
 
 static void release(void)
 {
-	flexsc_critical_end(ecb);
+	flexsc_ecb_critical_end(ecb);
 }
 
 const char *send_by(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The upcall's code, with a tracer in the kernel's place: it single-steps a
- * process, and changes its registers as <linux/flexsc_send.h> says. The
+ * process, and changes its registers as <linux/flexsc_ecb.h> says. The
  * process's event control block is memory that both share.
  */
 #define _GNU_SOURCE

@@ -66,9 +66,9 @@ GROUPS = (
     ("kmod-dying",),
     ("kmod-rights",),
     ("kmod-watchdog", "kmod-instructions"),
-    ("kmod-send",),
-    ("send-delivery", "send-accept", "send-many"),
-    ("send-notify", "send-cost", "send-signal"),
+    ("kmod-events",),
+    ("events-delivery", "events-accept", "events-many"),
+    ("events-notify", "events-cost", "events-signal"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-hostile", "kmod-closing"),
@@ -230,7 +230,7 @@ def run_group(
         guest.modules = [target.mortal]
     each = [
         f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) "
-        f"FLEXSC_SEND=kmod {command}; "
+        f"FLEXSC_ECB=kmod {command}; "
         for command in commands
     ]
     script = (

@@ -25,7 +25,7 @@
  * uses anything else, it may use that, too. errno and all registers are kept.
  * Queue the work and return: SEND, section 4.3. A handler that is left by
  * longjmp() has to end the critical section that it is called in:
- * flexsc_critical_end().
+ * flexsc_ecb_critical_end().
  *
  * It is called while a group that has its bit in "notify" is pending, and
  * again when it returns and one still is. So it takes all events of those groups
@@ -33,10 +33,10 @@
  * A child that is forked in the handler goes back to what was interrupted, as its
  * parent does, and has no ECB.
  */
-#ifndef FLEXSC_SEND_H
-#define FLEXSC_SEND_H
+#ifndef FLEXSC_ECB_H
+#define FLEXSC_ECB_H
 
-#include <linux/flexsc_send.h>
+#include <linux/flexsc_ecb.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,7 +55,7 @@ struct flexsc_loop;
 struct flexsc_ecb_options {
 	size_t size;		/* sizeof(struct flexsc_ecb_options) */
 	/*
-	 * "kmod", "uring", or NULL: what the environment variable FLEXSC_SEND
+	 * "kmod", "uring", or NULL: what the environment variable FLEXSC_ECB
 	 * names (not in set-user-ID programs), otherwise the first of the two
 	 * that works.
 	 */
@@ -68,7 +68,7 @@ struct flexsc_ecb_options {
 	{ sizeof(struct flexsc_ecb_options), NULL, 0, 0 }
 
 /*
- * FLEXSC_ECB_INTERRUPTS_CALLS, FLEXSC_ECB_TIMES: <linux/flexsc_send.h>; and of
+ * FLEXSC_ECB_INTERRUPTS_CALLS, FLEXSC_ECB_TIMES: <linux/flexsc_ecb.h>; and of
  * the library alone:
  */
 /*
@@ -171,7 +171,7 @@ int flexsc_ecb_watch_as(struct flexsc_ecb *ecb, int fd,
 			uint32_t flags, void *data);
 
 /* What becomes of accepted connections. */
-struct flexsc_inherit {
+struct flexsc_ecb_inherit {
 	uint32_t want;		/* as in flexsc_ecb_watch() */
 	int group;
 	uint32_t flags;		/* SOCK_NONBLOCK, SOCK_CLOEXEC */
@@ -188,7 +188,7 @@ struct flexsc_inherit {
  * FLEXSC_EVT_OVERFLOW of the listener says so; it goes on when one is free.
  */
 int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
-			  const struct flexsc_inherit *inherit, void *data);
+			  const struct flexsc_ecb_inherit *inherit, void *data);
 
 /*
  * A source that other threads post to: flexsc_ecb_post(). Returns the event's
@@ -241,7 +241,7 @@ int flexsc_ecb_forget(struct flexsc_ecb *ecb, unsigned int event);
 int flexsc_ecb_close(struct flexsc_ecb *ecb, unsigned int event);
 
 /* An event, as it is handed out. */
-struct flexsc_event {
+struct flexsc_ecb_event {
 	uint32_t event;		/* its index */
 	uint16_t type;		/* enum flexsc_event_type */
 	uint16_t group;
@@ -275,7 +275,7 @@ struct flexsc_event {
  * the last time, and one to be notified again.
  */
 int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
-		    struct flexsc_event *event);
+		    struct flexsc_ecb_event *event);
 
 /*
  * Sleep until there may be an event of the groups, or for ns nanoseconds
@@ -289,8 +289,8 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns);
  * Fast. Between the two the handler isn't called. They nest. The last end calls
  * it, if it is due.
  */
-void flexsc_critical_begin(struct flexsc_ecb *ecb);
-void flexsc_critical_end(struct flexsc_ecb *ecb);
+void flexsc_ecb_critical_begin(struct flexsc_ecb *ecb);
+void flexsc_ecb_critical_end(struct flexsc_ecb *ecb);
 
 #pragma GCC visibility pop
 
@@ -298,4 +298,4 @@ void flexsc_critical_end(struct flexsc_ecb *ecb);
 }
 #endif
 
-#endif /* FLEXSC_SEND_H */
+#endif /* FLEXSC_ECB_H */

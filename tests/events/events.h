@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of SEND share. FLEXSC_SEND names the backend under test; where
+ * What the tests of SEND share. FLEXSC_ECB names the backend under test; where
  * it doesn't work the tests are skipped with its own reason.
  */
 #ifndef FLEXSC_TESTS_SEND_H
 #define FLEXSC_TESTS_SEND_H
 
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ test_ecb_with(const struct flexsc_ecb_options *options)
 	int err = flexsc_ecb_create(&ecb, options);
 
 	if (err == -EOPNOTSUPP) {
-		flexsc_ecb_probe(getenv("FLEXSC_SEND"), why, sizeof(why));
+		flexsc_ecb_probe(getenv("FLEXSC_ECB"), why, sizeof(why));
 		SKIP("%s", why);
 	}
 	CHECK_EQ(err, 0);
@@ -52,10 +52,10 @@ static inline bool test_is_kmod(const struct flexsc_ecb *ecb)
 }
 
 /* The next event, which has to be there, or come within five seconds. */
-static inline struct flexsc_event test_next(struct flexsc_ecb *ecb,
+static inline struct flexsc_ecb_event test_next(struct flexsc_ecb *ecb,
 					    uint32_t groups)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 	uint64_t until = now_ns() + 5 * SECOND * test_slower();
 
 	while (!flexsc_ecb_next(ecb, groups, &event)) {
@@ -68,7 +68,7 @@ static inline struct flexsc_event test_next(struct flexsc_ecb *ecb,
 /* No event comes, though there is time for it. */
 static inline void test_none(struct flexsc_ecb *ecb, uint32_t groups)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	CHECK_EQ(flexsc_ecb_next(ecb, groups, &event), 0);
 	sleep_ms(10);

@@ -4,9 +4,9 @@
  * looks for prime numbers without ever asking whether something happened. SIGINT
  * (Ctrl-C) and a timer preempt it; the third SIGINT ends it.
  *
- *	hello-send [SECONDS]	ends by itself after so long
+ *	hello-events [SECONDS]	ends by itself after so long
  */
-#include <flexsc/send.h>
+#include <flexsc/ecb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void say(const char *text)
 /* There is one handler, for all events that there are. */
 static void handle(struct flexsc_ecb *ecb, void *arg)
 {
-	struct flexsc_event event;
+	struct flexsc_ecb_event event;
 
 	while (flexsc_ecb_next(ecb, UINT32_MAX, &event)) {
 		if (event.type == FLEXSC_EVT_TIMER) {
@@ -51,7 +51,7 @@ static int is_prime(unsigned long n)
 
 static void fail(const char *what, int err)
 {
-	fprintf(stderr, "hello-send: %s: %s\n", what, strerror(-err));
+	fprintf(stderr, "hello-events: %s: %s\n", what, strerror(-err));
 	exit(1);
 }
 

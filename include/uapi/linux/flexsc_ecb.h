@@ -62,8 +62,8 @@
  * The kernel writes to this memory and reads it, but believes nothing of it. An
  * owner that scribbles on it harms nobody else.
  */
-#ifndef _UAPI_LINUX_FLEXSC_SEND_H
-#define _UAPI_LINUX_FLEXSC_SEND_H
+#ifndef _UAPI_LINUX_FLEXSC_ECB_H
+#define _UAPI_LINUX_FLEXSC_ECB_H
 
 #include <linux/ioctl.h>
 #include <linux/types.h>
@@ -334,4 +334,4 @@ _Static_assert(__builtin_offsetof(struct flexsc_event_control, regs) == 80, "ABI
 _Static_assert(__builtin_offsetof(struct flexsc_event_control, head) == 128, "ABI");
 #endif
 
-#endif /* _UAPI_LINUX_FLEXSC_SEND_H */
+#endif /* _UAPI_LINUX_FLEXSC_ECB_H */
