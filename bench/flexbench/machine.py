@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import platform
 import re
@@ -10,6 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from . import tools
@@ -17,27 +19,8 @@ from .samples import BenchError, Json
 
 CPU = Path("/sys/devices/system/cpu")
 SYS = Path("/proc/sys")
-# What a web server with many clients is tuned by, as in the study of Genevès.
-WISHED = {
-    "net.ipv4.tcp_tw_recycle": "1",
-    "net.ipv4.tcp_fin_timeout": "1",
-    "net.core.rmem_default": "87380",
-    "net.core.wmem_default": "65536",
-    "net.core.rmem_max": "4194304",
-    "net.core.wmem_max": "4194304",
-    "net.ipv4.conf.all.arp_filter": "1",
-    "net.ipv4.tcp_syncookies": "0",
-    "vm.max_map_count": "786762",
-    "kernel.randomize_va_space": "0",
-    "fs.file-max": "1048576",
-    "kernel.pid_max": "786762",
-    "net.ipv4.tcp_max_syn_backlog": "200000",
-    "net.core.netdev_max_backlog": "400000",
-    "net.core.somaxconn": "200000",
-    "net.ipv4.ip_local_port_range": "1024 65000",
-    "net.ipv4.tcp_rmem": "4096 87380 4194304",
-    "net.ipv4.tcp_wmem": "4096 65536 4194304",
-}
+# The settings of Genevès' table 1, by which a web server with many clients is tuned.
+TUNING = Path(__file__).resolve().parent / "geneves-t1.csv"
 TIMEOUT = 10
 
 
@@ -182,8 +165,16 @@ def setting(name: str) -> str | None:
     return None if text is None else " ".join(text.split())
 
 
+@cache
+def wished() -> dict[str, str]:
+    """Genevès' settings, but for those of his network cards."""
+    with TUNING.open(encoding="utf-8", newline="") as file:
+        rows = [(row["setting"], row["value"]) for row in csv.DictReader(file)]
+    return {name: value for name, value in rows if ".ethX." not in name}
+
+
 def settings() -> dict[str, str | None]:
-    return {name: setting(name) for name in WISHED}
+    return {name: setting(name) for name in wished()}
 
 
 def collect(flexsc: str, several: Sequence[Cores]) -> Json:

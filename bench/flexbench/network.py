@@ -131,7 +131,7 @@ def tune(side: str, more: dict[str, str]) -> dict[str, str]:
     """Set what a server has to be tuned by, and say what the side has then. Settings of
     the host, which no namespace has, are left alone.
     """
-    wished = {**machine.WISHED, **more}
+    wished = {**machine.wished(), **more}
     names = [name for name in wished if name.startswith("net.")]
     with visit(inside(side)):
         for name in names:

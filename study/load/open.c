@@ -71,6 +71,7 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 static int set_arrivals(struct bench_crowd *crowd,
 			const struct bench_settings *settings)
 {
+	/* A closed loop of sessions has no rate. */
 	uint64_t rate = settings->rate ? (uint64_t)settings->rate : 1;
 	uint64_t count = (uint64_t)settings->count;
 	bool poisson = bench_is(settings->arrivals, "poisson");
@@ -172,6 +173,9 @@ static int set(struct open_loop *o)
 
 	if (!settings->port)
 		return complain("give port=N");
+	if (!settings->rate && !settings->trace)
+		return complain("give rate=N or trace=FILE; flexsc bench --raw "
+				"load is the closed loop");
 	if (settings->order && (settings->trace || settings->threads > 1))
 		return complain("order=1: not with a trace or with threads");
 	if (settings->cut && settings->count)
