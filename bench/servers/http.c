@@ -1,176 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
-#include "http.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
 
-#define TOKEN	"!#$%&'*+-.^_`|~0123456789" \
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#include "http.h"
+#include "service.h"
 
-struct text {
-	const char *s;
-	size_t n;
-};
+static const struct limits limits = { .head = HTTP_HEAD_MAX - 1 };
 
-/* What a head's lines have said. */
-struct head {
-	bool http10, host, body;
-	bool close, keep_alive;
-};
-
-static bool is(struct text text, const char *word)
+void http_in_init(struct http_in *in)
 {
-	return text.n == strlen(word) && !memcmp(text.s, word, text.n);
-}
-
-static bool is_any_case(struct text text, const char *word)
-{
-	return text.n == strlen(word) && !strncasecmp(text.s, word, text.n);
-}
-
-static struct text trimmed(struct text t)
-{
-	while (t.n && (*t.s == ' ' || *t.s == '\t'))
-		t.s++, t.n--;
-	while (t.n && (t.s[t.n - 1] == ' ' || t.s[t.n - 1] == '\t'))
-		t.n--;
-	return t;
-}
-
-/* Take what is before the byte, and that byte, off the front. */
-static bool split(struct text *rest, char at, struct text *front)
-{
-	const char *found = memchr(rest->s, at, rest->n);
-
-	if (!found)
-		return false;
-	*front = (struct text){ rest->s, (size_t)(found - rest->s) };
-	rest->n -= front->n + 1;
-	rest->s = found + 1;
-	return true;
-}
-
-static bool is_token(struct text t)
-{
-	for (size_t i = 0; i < t.n; i++)
-		if (!t.s[i] || !strchr(TOKEN, t.s[i]))
-			return false;
-	return t.n > 0;
-}
-
-/* Of one line, which a bare CR or LF can't be in. */
-static bool is_printable(struct text t, bool blanks)
-{
-	for (size_t i = 0; i < t.n; i++) {
-		unsigned char c = (unsigned char)t.s[i];
-
-		if (c == 0x7f || (c < ' ' && c != '\t') ||
-		    (!blanks && (c == ' ' || c == '\t')))
-			return false;
-	}
-	return true;
-}
-
-/* The size in KiB that a target names: 1 is "/", N is "/Nk"; 0: neither. */
-static unsigned int page_of(struct text target)
-{
-	unsigned int kib = 0;
-
-	if (is(target, "/"))
-		return 1;
-	if (target.n < 3 || target.n > 7 || target.s[0] != '/' ||
-	    target.s[1] == '0' || target.s[target.n - 1] != 'k')
-		return 0;
-	for (size_t i = 1; i < target.n - 1; i++) {
-		if (target.s[i] < '0' || target.s[i] > '9')
-			return 0;
-		kib = 10 * kib + (unsigned int)(target.s[i] - '0');
-	}
-	return kib;
-}
-
-static bool parse_request_line(struct text line, struct http_request *request,
-			       struct head *head)
-{
-	struct text method, target;
-
-	if (!split(&line, ' ', &method) || !split(&line, ' ', &target) ||
-	    !is_token(method) || !target.n || !is_printable(target, false))
-		return false;
-	head->http10 = is(line, "HTTP/1.0");
-	if (!head->http10 && !is(line, "HTTP/1.1"))
-		return false;
-	request->head = is(method, "HEAD");
-	request->kib = page_of(target);
-	if (!request->head && !is(method, "GET"))
-		request->status = 501;
-	else
-		request->status = request->kib ? 200 : 404;
-	return true;
-}
-
-static void parse_connection(struct text value, struct head *head)
-{
-	struct text word;
-
-	do {
-		if (!split(&value, ',', &word)) {
-			word = value;
-			value.n = 0;
-		}
-		word = trimmed(word);
-		head->close |= is_any_case(word, "close");
-		head->keep_alive |= is_any_case(word, "keep-alive");
-	} while (value.n);
-}
-
-static bool parse_field(struct text line, struct head *head)
-{
-	struct text name;
-
-	if (!split(&line, ':', &name) || !is_token(name) ||
-	    !is_printable(line, true))
-		return false;
-	line = trimmed(line);
-	if (is_any_case(name, "host")) {
-		if (head->host)
-			return false;
-		head->host = true;
-	} else if (is_any_case(name, "connection")) {
-		parse_connection(line, head);
-	} else if (is_any_case(name, "transfer-encoding") ||
-		   (is_any_case(name, "content-length") && !is(line, "0"))) {
-		head->body = true;
-	}
-	return true;
-}
-
-/* The head without the empty line; each of its lines ends in CR LF. */
-static bool parse(struct text rest, struct http_request *request)
-{
-	struct head head = { };
-	struct text line;
-	bool first = true;
-
-	while (split(&rest, '\n', &line)) {
-		if (!line.n || line.s[--line.n] != '\r')
-			return false;
-		if (!(first ? parse_request_line(line, request, &head) :
-			      parse_field(line, &head)))
-			return false;
-		first = false;
-	}
-	if (first || (!head.http10 && !head.host))
-		return false;
-	request->keep = request->status != 501 && !head.body && !head.close &&
-			(!head.http10 || head.keep_alive);
-	return true;
+	in->begin = in->seen = in->end = 0;
+	request_init(&in->request, &limits);
 }
 
 size_t http_room(struct http_in *in)
@@ -184,37 +24,63 @@ size_t http_room(struct http_in *in)
 	return sizeof(in->buf) - in->end;
 }
 
-/* An empty line before a request is none of it. */
-static void skip_empty(struct http_in *in)
+/* The size in KiB that a target names: 1 is "/", N is "/Nk"; 0: neither. */
+static unsigned int page_of(const char *target, size_t n)
 {
-	while (in->end - in->begin >= 2 &&
-	       !memcmp(in->buf + in->begin, "\r\n", 2))
-		in->begin += 2;
-	if (in->seen < in->begin)
-		in->seen = in->begin;
+	unsigned int kib = 0;
+
+	if (n == 1 && *target == '/')
+		return 1;
+	if (n < 3 || n > 7 || target[0] != '/' || target[1] == '0' ||
+	    target[n - 1] != 'k')
+		return 0;
+	for (size_t i = 1; i < n - 1; i++) {
+		if (target[i] < '0' || target[i] > '9')
+			return 0;
+		kib = 10 * kib + (unsigned int)(target[i] - '0');
+	}
+	return kib;
+}
+
+/* What to answer to a request that is complete. */
+static struct http_request read_request(const struct request *r,
+					const char *head)
+{
+	struct http_request request = {
+		.status = 501, .head = r->method == HTTP_HEAD,
+	};
+
+	if (r->method != HTTP_HEAD && r->method != HTTP_GET)
+		return request;
+	request.kib = page_of(head + r->target.at, r->target.length);
+	request.status = request.kib ? 200 : 404;
+	request.keep = r->keep_alive;
+	return request;
 }
 
 bool http_next(struct http_in *in, struct http_request *request)
 {
-	const char *begin, *found;
-	struct text head;
+	struct request *r = &in->request;
+	const char *head = in->buf + in->begin;
+	size_t used;
+	int state;
 
-	skip_empty(in);
-	begin = in->buf + in->begin;
-	found = memmem(in->buf + in->seen, in->end - in->seen, "\r\n\r\n", 4);
-	if (!found && in->end - in->begin < sizeof(in->buf)) {
-		/* Its first three bytes may have arrived. */
-		if (in->end > in->seen + 3)
-			in->seen = in->end - 3;
+	if (in->seen == in->end)
 		return false;
+	state = request_parse(r, head, in->seen - in->begin,
+			      in->end - in->begin, &used);
+	in->seen = in->begin + used;
+	if (state < REQUEST_READY)
+		return false;
+	*request = read_request(r, head);
+	if (state != REQUEST_READY) {
+		request->keep = false;
+		/* A head that has come is refused only for its body: 413. */
+		if (state != 413 || request->status != 501)
+			request->status = 400;
 	}
-	*request = (struct http_request){ .status = 400 };
-	if (!found)
-		return true;
-	head = (struct text){ begin, (size_t)(found + 2 - begin) };
-	if (!parse(head, request))
-		*request = (struct http_request){ .status = 400 };
-	in->begin = in->seen = (size_t)(found + 4 - in->buf);
+	in->begin = in->seen;
+	request_init(r, &limits);
 	return true;
 }
 
@@ -270,27 +136,29 @@ size_t http_answer(const struct http_request *request, char *out)
 	return n + body;
 }
 
-int http_listen(const char *program, const char *address, uint16_t port,
-		int backlog)
+static void begin(struct buffers *c)
 {
-	struct sockaddr_in addr = {
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-	};
-	socklen_t length = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-	if (!inet_aton(address, &addr.sin_addr)) {
-		fprintf(stderr, "%s: %s isn't an address\n", program, address);
-		exit(1);
-	}
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&addr, length) || listen(fd, backlog) ||
-	    getsockname(fd, (struct sockaddr *)&addr, &length)) {
-		perror(program);
-		exit(1);
-	}
-	printf("%u\n", ntohs(addr.sin_port));
-	fflush(stdout);
-	return fd;
+	http_in_init(&c->in);
+	c->last = false;
 }
+
+static char *room(struct buffers *c, size_t *size)
+{
+	*size = http_room(&c->in);
+	return c->in.buf + c->in.end;
+}
+
+static void answer(struct buffers *c, size_t n)
+{
+	struct http_request request;
+
+	c->in.end += n;
+	c->begin = c->end = 0;
+	while (!c->last && c->end <= sizeof(c->out) - HTTP_ANSWER_MAX &&
+	       http_next(&c->in, &request)) {
+		c->end += http_answer(&request, c->out + c->end);
+		c->last = !request.keep;
+	}
+}
+
+const struct service service = { "http", begin, room, answer };

@@ -22,8 +22,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/servers/service.h"
 #include "events.h"
 
 #define CONNECTIONS_MAX	(1 << 17)
@@ -119,7 +118,7 @@ void server_new(int fd, uint64_t since)
 	c->over = c->watched = c->last = false;
 	c->since = since;
 	c->head = c->page = 0;
-	c->in.begin = c->in.seen = c->in.end = 0;
+	http_in_init(&c->in);
 	if (options.admission == NEWEST)
 		push_front(&fresh, fd);
 	else
@@ -280,12 +279,9 @@ static void allow_connections(void)
 
 static int listen_there(void)
 {
-	int one = 1;
-	int listener = http_listen("http-events", options.address,
+	int listener = service_listen("http-events", options.address,
 				   (uint16_t)options.port, options.backlog);
 
-	/* What is accepted inherits it. */
-	setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (fcntl(listener, F_SETFL, O_NONBLOCK))
 		fail("listener");
 	return listener;
