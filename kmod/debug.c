@@ -5,10 +5,10 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
+#include "base/entry.h"
+#include "base/registration.h"
 #include "debug.h"
-#include "entry.h"
-#include "registration.h"
-#include "slot.h"
+#include "sched/permit.h"
 
 static DEFINE_MUTEX(debug_lock);
 static LIST_HEAD(debug_all);

@@ -11,18 +11,18 @@
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 
-#include "cancel.h"
-#include "checks.h"
-#include "compat.h"
+#include "base/checks.h"
+#include "base/compat.h"
+#include "base/dispatch.h"
+#include "base/registration.h"
 #include "debug.h"
-#include "dispatch.h"
-#include "ecb.h"
-#include "owner.h"
-#include "policy.h"
-#include "registration.h"
-#include "thread.h"
+#include "events/ecb.h"
+#include "sched/cancel.h"
+#include "sched/recall.h"
+#include "sched/record.h"
+#include "serve/policy.h"
 #define CREATE_TRACE_POINTS
-#include "trace.h"
+#include "base/trace.h"
 
 static int device_open(struct inode *inode, struct file *file)
 {

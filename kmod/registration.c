@@ -11,15 +11,15 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "compat.h"
-#include "death.h"
+#include "base/compat.h"
+#include "base/entry.h"
+#include "base/registration.h"
 #include "debug.h"
-#include "entry.h"
-#include "owner.h"
-#include "policy.h"
-#include "registration.h"
-#include "slot.h"
-#include "thread.h"
+#include "sched/permit.h"
+#include "sched/recall.h"
+#include "sched/record.h"
+#include "serve/death.h"
+#include "serve/policy.h"
 
 struct registration *registration_create(void)
 {

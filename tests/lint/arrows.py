@@ -18,7 +18,7 @@ from pathlib import Path
 from floors import NOT_CODE
 
 ROOT = Path(__file__).resolve().parents[2]
-ARROWS = {"lib": "lib/loop/entry.h", "kmod": "kmod/entry.h"}
+ARROWS = {"lib": "lib/loop/entry.h", "kmod": "kmod/base/entry.h"}
 STORES = (
     r"WRITE_ONCE|smp_store_\w+|\w*xchg\w*|atomic_\w+"
     r"|__atomic_(?!load)\w+|__sync_\w+"

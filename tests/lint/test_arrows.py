@@ -64,10 +64,10 @@ def test_who_writes(tmp_path: Path) -> None:
         (tmp_path / home).write_text(STORE)
     assert not list(arrows.wrong(tmp_path))
     (tmp_path / "lib/other.c").write_text("/*\n */\n" + STORE)
-    (tmp_path / "kmod/entry.h").write_text("")
+    (tmp_path / "kmod/base/entry.h").write_text("")
     assert list(arrows.wrong(tmp_path)) == [
         "lib/other.c:3 writes a status, and isn't lib/loop/entry.h",
-        "kmod/entry.h has no arrows",
+        "kmod/base/entry.h has no arrows",
     ]
 
 

@@ -155,7 +155,7 @@ def modules_of(kernel: Kernel, work: Path) -> tuple[Path, Path]:
         shutil.copytree(ROOT / part, sources / part)
     kernel.make(sources / "kmod")
     module = stripped(kernel, sources, work / "modules" / name)
-    with (sources / "kmod" / "calls.def").open("a") as calls:
+    with (sources / "kmod" / "base" / "calls.def").open("a") as calls:
         print("ALLOWED(reboot)", file=calls)
     kernel.make(sources / "kmod")
     return module, stripped(kernel, sources, work / "modules" / name / "mortal")

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A registration and all that belongs to it. Which file owns what:
+ *
+ *	main.c		the device: opening, ioctls, loading and unloading
+ *	registration.c	registering, the end of a registration
+ *	area.c		memory that user mode maps
+ *	entry.c		taking and executing entries
+ *	aside.c		entries that are left to syscall threads
+ *	publish.c	completed entries
+ *	carry.c		entries carried through user mode, or interrupted
+ *	slot.c		slots: which are free, and for which thread
+ *	thread.c	syscall threads: records, idling, blocking
+ *	owner.c	the owner in FLEXSC_IOC_WAIT, and how it is called back
+ *	cancel.c	interrupting the thread that executes an entry
+ *	death.c		threads that die in a call
+ *	policy.c	cores, and for how long threads poll
+ *	dispatch.c	the kernel's system-call table
+ *	debug.c		debugfs
+ *
+ * The OWNER is the thread that waited or kicked last: entries are executed with
+ * its rights. While it waits, registration.owner is its record.
+ *
+ *
+ * Which threads may execute entries
+ *
+ * A thread needs a SLOT to take entries: there is one for each core of the
+ * policy, or a single one (OSDI 2010, section 3.5: one active syscall thread
+ * per core and process). A thread loses its slot when it leaves the run queue
+ * while it executes an entry, or while it asks a file whether an entry's call
+ * would block. It finishes that entry without a slot.
+ *
+ *	idle	-> active	a syscall thread was woken and took a slot; or
+ *				the owner entered WAIT and took one
+ *	active	-> blocked	thread_sched_out() gave up its slot; an irq_work
+ *				wakes the next thread, because that runs with
+ *				the run queue's lock held and can't
+ *	blocked	-> active	its entry ended, and a slot was free
+ *	blocked	-> idle		its entry ended, and no slot was free
+ *	active	-> idle		nothing is submitted
+ *	any	-> dead		the task died in a call and never comes back:
+ *				see death.c
+ *
+ *
+ * What is trusted
+ *
+ * Nothing in the shared area: any thread of the process may write to it at any
+ * time. So each word of it is read once and then checked, and nothing that the
+ * kernel relies on is stored there.
+ *
+ *
+ * Locks
+ *
+ * registration.lock guards the idle list, the aside list and the unused
+ * records. It is taken with interrupts off, because irq_works and timers take
+ * it as well. No other lock of the module is taken inside it or around it.
+ * A thread is woken inside it, which takes the run queue's lock, so
+ * thread_sched_out() must never take it.
+ */
+#ifndef FLEXSC_KMOD_REGISTRATION_H
+#define FLEXSC_KMOD_REGISTRATION_H
+
+#include <linux/atomic.h>
+#include <linux/flexsc.h>
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "base/area.h"
+#include "sched/permit.h"
+
+struct companion;
+struct cred;
+struct file;
+struct mm_struct;
+
+/* Events of a registration, counted where they happen and shown by debugfs. */
+enum counter {
+	COUNT_EXECUTED,		/* entries that syscall threads took */
+	COUNT_INLINE,		/* entries that the owner took */
+	COUNT_BLOCKED,		/* slots given up because a thread blocked */
+	COUNT_BOUNCED,		/* entries given to user mode to make */
+	COUNT_ASIDE,		/* entries that the owner put aside */
+	COUNT_INTERRUPTED,	/* entries completed as INTERRUPTED */
+	COUNT_TAKEOVERS,
+	COUNT_CANCELLED,	/* calls interrupted by a cancellation */
+	COUNT_RESTARTED,	/* calls to go on after an interruption */
+	COUNT_WAKEUPS,		/* of idle syscall threads */
+	COUNT_WAITS,
+	COUNT_KICKS,
+	COUNTERS,
+};
+
+struct registration {
+	/* Constant once registered. */
+	struct mm_struct *mm;	/* grabbed: compared, never used */
+	struct file *file;	/* uncounted: threads in an ioctl count */
+	struct area area;
+	struct flexsc_shared *shared;
+	u32 *ring;
+	struct flexsc_entry *entries;
+	struct companion *companions;
+	u32 entry_count;	/* of the ring as well; a power of two */
+	u32 mask;		/* entry_count - 1 */
+	bool filtered;
+
+	/* Submissions and completions. */
+	atomic_t head ____cacheline_aligned;	/* of the ring */
+	atomic_t idle_count;
+	u32 slot_count;
+	atomic64_t completed;	/* entries published so far */
+
+	raw_spinlock_t lock ____cacheline_aligned;
+	struct list_head idle;
+	u32 aside_head, aside_tail;	/* of the aside list */
+	u32 aside_count;	/* written under the lock, read without */
+	atomic_t coming;	/* user mode was asked for a thread: 0 or 1 */
+	bool no_more;		/* user mode can't make threads */
+	bool ended;
+
+	/* The owner. */
+	struct thread *owner;	/* in WAIT; NULL: none. Compare-and-swap */
+	struct thread *usual;	/* a record for WAIT alone; see in_use */
+	wait_queue_head_t wait;
+	bool handover;		/* FLEXSC_WAIT_HANDOVER, of this wait */
+	bool owner_filtered;	/* an owner has been under a filter */
+	const struct cred *cred;	/* a reference; compared */
+	int misfits;		/* new threads in a row that were unfit */
+	bool woken;		/* FLEXSC_IOC_WAKE, until a wait ends by it */
+	u64 seen;		/* completions that this wait needs more than */
+	ktime_t deadline;	/* KTIME_MAX: none; 0: don't sleep */
+	struct hrtimer timer;
+
+	struct mutex setup;	/* guards registering and the policy */
+	struct flexsc_policy policy;
+	u32 spin_ns;		/* time to poll; adapted */
+	u64 idle_since;		/* ns; polling found no work since; 0: found */
+	struct hrtimer progress;	/* finds calls that delay others */
+	u32 progress_head;	/* the ring's head at the last check */
+	int progress_checks;	/* the timer runs. Compare-and-swap */
+	struct thread *records;	/* that are unused; under the lock */
+	struct llist_head dead;	/* records of tasks that died in a call */
+	struct irq_work death;
+	struct work_struct burial;
+	atomic64_t counts[COUNTERS];
+	struct list_head all;	/* guarded by the lock of debug.c */
+	u32 id;
+	pid_t pid;
+
+	struct slot slots[FLEXSC_CORES_MAX];
+};
+
+struct registration *registration_create(void);
+void registration_destroy(struct registration *reg);
+int registration_register(struct registration *reg, struct file *file,
+			  struct flexsc_register __user *user);
+void registration_own(struct registration *reg);
+
+static __always_inline void count(struct registration *reg, enum counter what,
+				  u64 n)
+{
+	atomic64_add(n, &reg->counts[what]);
+}
+
+#endif /* FLEXSC_KMOD_REGISTRATION_H */

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Auto-accept (SEND, section 3.6.1): the kernel accepts connections when it delivers
+ * them. The owner does so on its way to user mode or while it waits. It uses the
+ * kernel's own accept4(), and so its own rights. Each connection gets a watch.
+ *
+ * A LISTENER, a watch that accepts, is on one list at most:
+ *
+ *	none	 -> accepts	a connection may be pending, and is to be delivered
+ *	accepts	 -> none	all are accepted, or are held
+ *	accepts	 -> accepts	more may be pending: others have their turn, or the
+ *				owner takes a signal first
+ *	accepts	 -> starved	no slot or no descriptor is left: an event of the
+ *				listener reports it
+ *	starved	 -> accepts	a watch ended, or the owner waits or flushes
+ *
+ * A task work, queued after a listener is put on "accepts", accepts from it; or the
+ * owner does, before it sleeps or stops waiting. Either has one turn. A later turn
+ * accepts what is left, or comes meanwhile (ecb.c).
+ */
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/net.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "base/compat.h"
+#include "base/dispatch.h"
+#include "events/accept.h"
+#include "events/event.h"
+#include "events/watch.h"
+
+#define ACCEPT_TURN	64	/* connections of a listener, then others' turn */
+
+int accept_check(const struct flexsc_ecb_watch *args)
+{
+	if (args->fd == -1 || args->accept_want & ~FLEXSC_EVENT_POLL ||
+	    args->accept_group >= FLEXSC_ECB_GROUPS ||
+	    args->accept_flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
+		return -EINVAL;
+	return 0;
+}
+
+int accept_check_file(const struct file *file)
+{
+	return S_ISSOCK(file_inode(file)->i_mode) &&
+	       READ_ONCE(file->f_flags) & O_NONBLOCK ? 0 : -EOPNOTSUPP;
+}
+
+struct inherit *accept_inherit(const struct flexsc_ecb_watch *args)
+{
+	struct inherit *inherit = kmalloc(sizeof(*inherit), GFP_KERNEL_ACCOUNT);
+
+	if (!inherit)
+		return NULL;
+	inherit->want = args->accept_want;
+	inherit->group = array_index_nospec(args->accept_group,
+					    FLEXSC_ECB_GROUPS);
+	inherit->flags = args->accept_flags;
+	inherit->data = args->accept_data;
+	return inherit;
+}
+
+/* Lists. */
+
+/* Have the owner accept. Any context. */
+void accept_later(struct watch *listener)
+{
+	struct ecb *ecb = listener->ecb;
+
+	if (test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
+		return;
+	llist_add(&listener->accepts, &ecb->accepts);
+	ecb_call(ecb);
+}
+
+/* The owner's turn is over: have the listener accept in another one. */
+static void accept_put_back(struct watch *listener)
+{
+	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
+		llist_add(&listener->accepts, &listener->ecb->accepts);
+}
+
+/* A slot or a descriptor may be free again. Any context. */
+void accept_retry(struct ecb *ecb)
+{
+	if (llist_empty(&ecb->starved))
+		return;
+	WRITE_ONCE(ecb->retry, true);
+	ecb_call(ecb);
+}
+
+/* The owner accepts again from listeners that starved. */
+static void accept_feed(struct ecb *ecb)
+{
+	struct watch *listener, *next;
+
+	/* A full barrier. Pairs with accept_retry(). */
+	if (!xchg(&ecb->retry, false))
+		return;
+	llist_for_each_entry_safe(listener, next, llist_del_all(&ecb->starved),
+				  accepts) {
+		llist_add(&listener->accepts, &ecb->accepts);
+		cond_resched();
+	}
+}
+
+/* "frees": ecb.frees, as it was when there was no slot or no descriptor. */
+static void accept_starve(struct watch *listener, u32 frees)
+{
+	struct ecb *ecb = listener->ecb;
+
+	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
+		llist_add(&listener->accepts, &ecb->starved);
+	/* A full barrier. Pairs with watch_put(). */
+	smp_mb();
+	if (READ_ONCE(ecb->frees) != frees)
+		accept_retry(ecb);
+}
+
+/* Accepting. */
+
+/* May connections be accepted without a call of the program's? */
+static bool accept_possible(const struct file *file)
+{
+	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_watched();
+}
+
+/*
+ * The kernel sends signals under this lock. Without it, a signal that comes between
+ * the look and the clearing of the flag would wait for the next one, and a SIGKILL
+ * has no next one.
+ */
+static void accept_drop_sham(void)
+{
+	/* The current thread's own, which doesn't change. */
+	spinlock_t *lock = &rcu_dereference_raw(current->sighand)->siglock;
+
+	spin_lock_irq(lock);
+	recalc_sigpending();
+	spin_unlock_irq(lock);
+}
+
+/*
+ * Another thread may have made the listener block. With a signal pending, or
+ * what looks like one, accept4() takes a connection, but doesn't wait for one.
+ */
+static long accept_call(int fd, u32 flags)
+{
+	const struct flexsc_entry entry = { .args = { fd, 0, 0, flags } };
+	struct pt_regs regs = { 0 };
+	long ret;
+
+	regs_load(&regs, &entry, __NR_accept4);
+	set_thread_flag(TIF_SIGPENDING);
+	ret = dispatch_of(__NR_accept4)(&regs);
+	accept_drop_sham();
+	return ret;
+}
+
+static void accept_tell_peer(struct file *file, struct flexsc_event_slot *slot)
+{
+	struct flexsc_event_peer *peer = (void *)slot->payload;
+	struct sockaddr_storage address = { 0 };
+	struct socket *socket = sock_from_file(file);
+	const struct sockaddr_in *in = (void *)&address;
+	const struct sockaddr_in6 *in6 = (void *)&address;
+
+	BUILD_BUG_ON(sizeof(*peer) != sizeof(slot->payload));
+	memset(peer, 0, sizeof(*peer));
+	if (!socket || kernel_getpeername(socket, (void *)&address) < 0)
+		return;
+	if (address.ss_family == AF_INET) {
+		peer->family = AF_INET;
+		peer->port = (__force u16)in->sin_port;
+		memcpy(peer->address, &in->sin_addr, sizeof(in->sin_addr));
+	} else if (address.ss_family == AF_INET6) {
+		peer->family = AF_INET6;
+		peer->port = (__force u16)in6->sin6_port;
+		peer->scope = in6->sin6_scope_id;
+		memcpy(peer->address, &in6->sin6_addr, sizeof(in6->sin6_addr));
+	}
+}
+
+/*
+ * Watch a connection and deliver it. The watch's callbacks only add to the first event,
+ * because the slot is claimed before they can be called. The slot is pushed, and then
+ * revoked, even if the descriptor has been closed already.
+ */
+static void accept_deliver(struct watch *listener, struct watch *watch,
+			   struct file *file)
+{
+	struct ecb *ecb = watch->ecb;
+	struct flexsc_event_slot *slot = &ecb->slots[watch->index];
+	int level;
+
+	event_claim(slot, 0);
+	accept_tell_peer(file, slot);
+	level = watch_start(watch, file);
+	/* Not a file that another thread put there meanwhile. */
+	if ((level == -ENOSPC || level == -ENOENT) &&
+	    watch_in_table(watch, file))
+		close_fd(watch->fd);
+	watch_deliver_claimed(watch, max(level, 0),
+			      event_is(FLEXSC_EVT_IPACCEPT,
+				       listener->is >> 16));
+}
+
+static void accept_one(struct watch *listener, struct watch *watch, int fd)
+{
+	const struct inherit *inherit = listener->inherit;
+	struct file *file = fget(fd);
+
+	/* Another thread may have closed it, or put another file there. */
+	if (!file || !sock_from_file(file)) {
+		if (file)
+			fput(file);
+		return watch_put(watch);
+	}
+	watch->fd = fd;
+	watch->want = inherit->want | POLLERR | POLLHUP;
+	watch->is = event_is(FLEXSC_EVT_IOREADY, inherit->group);
+	watch_prepare(watch, inherit->data);
+	accept_deliver(listener, watch, file);
+	fput(file);
+}
+
+/* An event of the listener itself. */
+static void accept_tell(struct watch *listener, u32 is, long error)
+{
+	struct flexsc_event_slot *slot =
+		&listener->ecb->slots[listener->index];
+
+	if (!event_claim(slot, error ? FLEXSC_EVENT_CHECK : POLLIN))
+		return;
+	slot->error = error;
+	watch_deliver_claimed(listener, 0, is);
+}
+
+/* Reported once, until a slot or a descriptor is free again. */
+static void accept_overflow(struct watch *listener, long error, u32 frees)
+{
+	if (!listener->overflowed) {
+		listener->overflowed = true;
+		atomic_inc(event_word(&listener->ecb->control->overflows));
+		accept_tell(listener, event_is(FLEXSC_EVT_OVERFLOW,
+					       listener->is >> 16), error);
+	}
+	accept_starve(listener, frees);
+}
+
+/* accept4() failed. True: another connection may be pending. */
+static bool accept_failed(struct watch *listener, long error, u32 frees)
+{
+	switch (error) {
+	case -ECONNABORTED:
+	case -EPROTO:
+	case -ERESTARTSYS:	/* it blocks by now */
+	case -EINTR:
+		return true;
+	case -EAGAIN:
+		listener->overflowed = false;
+		return false;
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+	case -ENOBUFS:
+	case -ENOSPC:
+		accept_overflow(listener, error, frees);
+		return false;
+	default:
+		accept_tell(listener, listener->is, error);
+		return false;
+	}
+}
+
+/* One connection. True: more may be pending. */
+static bool accept_next(struct watch *listener, const struct file *file)
+{
+	u32 frees = READ_ONCE(listener->ecb->frees);
+	struct watch *watch;
+	long fd;
+
+	if (!event_allowed(listener->ecb, BIT(listener->is >> 16))) {
+		watch_hold(listener, POLLIN);
+		return false;
+	}
+	if (!accept_possible(file) || !watch_in_table(listener, file)) {
+		accept_tell(listener, listener->is, 0);
+		return false;
+	}
+	watch = watch_take(listener->ecb);
+	if (!watch)
+		return accept_failed(listener, -ENOSPC, frees);
+	fd = accept_call(listener->fd, listener->inherit->flags);
+	if (fd >= 0) {
+		listener->overflowed = false;
+		accept_one(listener, watch, fd);
+		return true;
+	}
+	watch_return(watch);
+	return accept_failed(listener, fd, frees);
+}
+
+static void accept_some(struct watch *listener, const struct file *file)
+{
+	int i;
+
+	for (i = 0; i < ACCEPT_TURN && !task_sigpending(current); i++) {
+		if (!accept_next(listener, file))
+			return;
+		cond_resched();
+	}
+	accept_put_back(listener);
+}
+
+static void accept_turn(struct watch *listener)
+{
+	struct file *file;
+
+	/* Or its slot might be taken for a connection. */
+	if (!watch_get_live(listener))
+		return;
+	file = watch_file(listener);
+	/* The watch may have become another one, which doesn't accept, on the list. */
+	if (file && listener->inherit)
+		accept_some(listener, file);
+	if (file)
+		fput(file);
+	watch_put(listener);
+}
+
+/*
+ * Accept what is pending, for one turn, in the owner's context, without locks. A signal
+ * ends the turn.
+ */
+void accept_run(struct ecb *ecb)
+{
+	struct llist_node *node;
+	struct watch *listener, *next;
+
+	if (!ecb_has_accepts(ecb) || task_sigpending(current))
+		return;
+	accept_feed(ecb);
+	node = llist_del_all(&ecb->accepts);
+	llist_for_each_entry_safe(listener, next, node, accepts) {
+		if (task_sigpending(current)) {
+			llist_add(&listener->accepts, &ecb->accepts);
+			continue;
+		}
+		clear_bit(WATCH_ACCEPTS, &listener->lists);
+		/* A full barrier: a connection that comes now is seen here. */
+		smp_mb__after_atomic();
+		accept_turn(listener);
+		cond_resched();
+	}
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * An event control block (ECB) and all that belongs to it; its contract is
+ * <linux/flexsc_ecb.h>. Which file owns what:
+ *
+ *	ecb.c		creation, mapping, waiting, the task work, the end
+ *	event.h		writing an event into the owner's memory
+ *	watch.c		watched descriptors, and events that are held
+ *	hook.c		how a close() of a watched descriptor is noticed
+ *	accept.c	connections that are accepted when they are delivered
+ *	upcall.c	notification: the owner's handler is called
+ *
+ * The OWNER is the thread that made the ECB.
+ *
+ *
+ * What lives how long
+ *
+ * The FILE is the descriptor and the mappings. "refs" counts the references to the
+ * ECB. The file has one, and so has each watch that isn't free (watch.h). The task work
+ * and the attendance have one each while they are queued. The last one given back frees
+ * the ECB. The ECB itself has a reference to the module, to the owner's task_struct, and
+ * to the process's pid and mm_struct. The pid and the mm_struct are only compared.
+ *
+ *	open	-> closed	the last descriptor and mapping are gone: no
+ *				task is in an ioctl or waits. All watches end.
+ *				Or the process is: it ended or executed another
+ *				program, and a child still has the descriptor.
+ *				Or a source found that the owner ended or
+ *				executed another program
+ *	closed	-> freed	the last reference was given back
+ *
+ * The close hook gives references back where it may not sleep, so the attendance gives
+ * back the last one.
+ *
+ * TASK WORK: a function that the owner calls before it goes on in user mode. An ECB has
+ * one, and "queued" is its state.
+ *
+ *	0 -> 1	ecb_kick(), on any core in any context. It takes a reference
+ *	1 -> 0	ecb_work(), in the owner's context, when it has accepted. What
+ *		happened before a kick that finds 1 is looked at behind that:
+ *		all of these are full barriers
+ *	1	for ever, if the owner ended or executed another program before
+ *		the work could be queued: nothing is notified any more
+ *
+ * An owner that ends calls the function, too, and so does one that executed
+ * another program: the ECB is closed then.
+ *
+ * ATTENDANCE: a work item, for what neither the owner nor a source can do. It
+ * closes the ECB if its owner has left. Otherwise it wakes the owner, or queues the task
+ * work once more. The owner's task work accepts for one turn only, and a later one
+ * accepts the rest. In between the owner runs in user mode, and takes signals.
+ */
+#ifndef FLEXSC_KMOD_ECB_H
+#define FLEXSC_KMOD_ECB_H
+
+#include <linux/atomic.h>
+#include <linux/flexsc_ecb.h>
+#include <linux/llist.h>
+#include <linux/refcount.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "base/area.h"
+
+struct watch;
+
+struct ecb {
+	/* Constant. */
+	struct flexsc_event_control *control;	/* shared: rely on nothing */
+	struct flexsc_event_slot *slots;	/* shared, as well */
+	struct task_struct *owner;
+	u32 events;
+	u32 flags;			/* FLEXSC_ECB_* */
+	struct mm_struct *mm;
+	u32 pkru;			/* the owner's, see upcall_x86.c */
+	struct pid *process;
+	struct area area;
+
+	struct watch *watches;		/* one for each slot */
+
+	/*
+	 * Under the lock, inside which no other is taken and nothing wakes:
+	 * which watches are live and which are free.
+	 */
+	spinlock_t lock ____cacheline_aligned;
+	bool closed;
+	u32 free_first, free_last;	/* index + 1; 0: none */
+	u32 free_count;
+	u32 frees;			/* watches that became free so far */
+	refcount_t refs;
+
+	atomic_t queued ____cacheline_aligned;	/* the task work */
+	struct callback_head work;
+	struct work_struct attendance;
+	bool waits;			/* written by the owner, in ecb_wait() */
+	bool retry;			/* "starved" may accept again */
+	struct llist_head held;		/* watches with events that are held, */
+	struct llist_head accepts;	/* that have to accept, */
+	struct llist_head starved;	/* that could not */
+};
+
+int ecb_init(void);
+void ecb_exit(void);
+int ecb_create(struct flexsc_ecb_create __user *user);
+void ecb_get(struct ecb *ecb);
+void ecb_put_later(struct ecb *ecb);
+void ecb_kick(struct ecb *ecb);
+void ecb_call(struct ecb *ecb);
+void ecb_wake(struct ecb *ecb);
+
+/* May a connection be pending that is to be accepted? */
+static inline bool ecb_has_accepts(const struct ecb *ecb)
+{
+	return !llist_empty(&ecb->accepts) || READ_ONCE(ecb->retry);
+}
+
+/*
+ * S3: an event of these groups is in the owner's memory. Wake the owner, or notify it,
+ * if it has requested that. Any context; behind a full barrier.
+ */
+static __always_inline void ecb_announce(struct ecb *ecb, u32 groups)
+{
+	const struct flexsc_event_control *control = ecb->control;
+
+	if (unlikely(READ_ONCE(control->waiting) & groups))
+		ecb_wake(ecb);
+	else if (READ_ONCE(control->notify) & groups &&
+		 !READ_ONCE(control->critical))
+		ecb_kick(ecb);
+}
+
+#endif /* FLEXSC_KMOD_ECB_H */

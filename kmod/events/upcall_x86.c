@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The upcall on x86-64. The owner's registers are changed on its way to user mode, so
+ * that the owner enters its handler, and returns from it without the kernel. The
+ * contract is "The upcall" in <linux/flexsc_ecb.h>.
+ *
+ * All runs in the owner's task work, just before a signal's frame would be made. But
+ * only the kernel's code for signals decides how an interrupted system call ends, and
+ * aborts restartable sequences. Where one of these is needed, the owner gets a signal.
+ *
+ * The owner may not be on its way to user mode after all: io_uring_enter(),
+ * KVM_RUN and tracing run task work in the middle of a system call. The call's result,
+ * which the frame has to contain, isn't known then.
+ */
+#include <linux/errno.h>
+#include <linux/sched.h>
+#include <linux/stddef.h>
+#include <linux/uaccess.h>
+#include <asm/pkru.h>
+#include <asm/processor-flags.h>
+#include <asm/segment.h>
+#include <asm/syscall.h>
+
+#include "base/compat.h"
+#include "events/ecb.h"
+#include "events/upcall_x86.h"
+
+#define RED_ZONE	128
+#define SYSCALL_SIZE	2	/* of the instruction */
+#define SYSCALL_CODE	0x050f	/* of memory */
+#define INT80_CODE	0x80cd
+/* How far from the tail's end its last two instructions are. */
+#define RET_LEFT	3
+#define POPF_LEFT	4
+
+/*
+ * The current task's rights by protection keys. A handler may not be called with
+ * those of the code that it interrupts: a signal's handler isn't, either.
+ */
+u32 upcall_rights(void)
+{
+	return read_pkru();
+}
+
+static bool upcall_possible(const struct ecb *ecb, const struct pt_regs *regs)
+{
+	return regs->cs == __USER_CS && !(regs->flags & X86_EFLAGS_TF) &&
+	       !READ_ONCE(current->ptrace) && !task_shadowed() &&
+	       upcall_rights() == ecb->pkru && !task_in_sequence();
+}
+
+/*
+ * Has the kernel's code for signals turned the call into one that restart_syscall()
+ * continues? A call by the handler may replace the state that restart_syscall() uses.
+ * The result may be that number by chance: then a signal is sent without need.
+ */
+static bool upcall_restarts(const struct pt_regs *regs)
+{
+	u16 code;
+
+	if (get_user(code, (u16 __user *)regs->ip))
+		return true;
+	/* By int $0x80 the number is that of 32-bit programs, 0. */
+	return code == INT80_CODE ? !regs->ax :
+	       code == SYSCALL_CODE && (regs->ax & ~__X32_SYSCALL_BIT) ==
+					       __NR_restart_syscall;
+}
+
+/*
+ * If a system call was interrupted, let it end as the caller sees it. False:
+ * the result isn't known, or depends on a signal's handler.
+ */
+static bool upcall_end_call(struct pt_regs *regs, u32 flags)
+{
+	if (syscall_get_nr(current, regs) == -1)
+		return true;
+	if (upcall_restarts(regs))
+		return false;
+	switch ((long)regs->ax) {
+	case -ENOSYS:		/* the kernel's entry code stores it there */
+		return false;
+	case -ERESTARTSYS:
+	case -ERESTARTNOHAND:
+	case -ERESTART_RESTARTBLOCK:
+		if (!(flags & FLEXSC_ECB_INTERRUPTS_CALLS))
+			return false;
+		regs->ax = -EINTR;
+		break;
+	case -ERESTARTNOINTR:
+		regs->ax = regs->orig_ax;
+		regs->ip -= SYSCALL_SIZE;
+		break;
+	}
+	regs->orig_ax = -1;
+	return true;
+}
+
+/* Is the owner leaving its handler? Then there is a frame. */
+static bool upcall_find_frame(const struct flexsc_event_control *control,
+			      const struct pt_regs *regs, u64 *frame)
+{
+	u64 begin = READ_ONCE(control->tail_begin);
+	u64 end = READ_ONCE(control->tail_end);
+
+	if (regs->ip < begin || regs->ip >= end)
+		return false;
+	*frame = regs->sp;
+	if (end - regs->ip == POPF_LEFT)
+		*frame -= offsetof(struct flexsc_upcall_frame, flags);
+	else if (end - regs->ip == RET_LEFT)
+		*frame -= offsetof(struct flexsc_upcall_frame, ip);
+	return true;
+}
+
+static bool upcall_make_frame(const struct pt_regs *regs, u64 *address)
+{
+	struct flexsc_upcall_frame __user *frame;
+
+	frame = (void __user *)(regs->sp - RED_ZONE - sizeof(*frame));
+	if (!user_access_begin(frame, sizeof(*frame)))
+		return false;
+	unsafe_put_user(regs->r11, &frame->r11, fault);
+	unsafe_put_user(regs->r10, &frame->r10, fault);
+	unsafe_put_user(regs->r9, &frame->r9, fault);
+	unsafe_put_user(regs->r8, &frame->r8, fault);
+	unsafe_put_user(regs->di, &frame->di, fault);
+	unsafe_put_user(regs->si, &frame->si, fault);
+	unsafe_put_user(regs->dx, &frame->dx, fault);
+	unsafe_put_user(regs->cx, &frame->cx, fault);
+	unsafe_put_user(regs->ax, &frame->ax, fault);
+	unsafe_put_user(regs->flags, &frame->flags, fault);
+	unsafe_put_user(regs->ip, &frame->ip, fault);
+	user_access_end();
+	*address = (__force u64)frame;
+	return true;
+fault:
+	user_access_end();
+	return false;
+}
+
+bool upcall_enter(struct ecb *ecb)
+{
+	struct flexsc_event_control *control = ecb->control;
+	struct pt_regs *regs = current_pt_regs();
+	u64 entry = READ_ONCE(control->entry);
+	u64 frame;
+
+	if (!entry || entry >= TASK_SIZE_MAX || !upcall_possible(ecb, regs) ||
+	    !upcall_end_call(regs, ecb->flags))
+		return false;
+	if (!upcall_find_frame(control, regs, &frame) &&
+	    !upcall_make_frame(regs, &frame))
+		return false;
+	WRITE_ONCE(control->critical, 1);
+	WRITE_ONCE(control->regs, frame);
+	regs->sp = frame;
+	regs->di = READ_ONCE(control->arg);
+	regs->ip = entry;
+	regs->flags &= ~(X86_EFLAGS_DF | X86_EFLAGS_TF | X86_EFLAGS_RF);
+	return true;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A WATCH is the kernel's part of an event slot. There is one for each slot, made with
+ * the ECB.
+ *
+ *	free	-> taken	watch_take(), by the owner: the "state" of its slot
+ *				in the shared memory is zero
+ *	taken	-> live		watch_go_live(): it is in the file's wait queues,
+ *				or is a thread's slot
+ *	taken	-> free		it couldn't go live
+ *	live	-> ended	watch_stop(), by the first caller that finds it
+ *				live: the owner's FORGET, the close hook in any
+ *				thread, or the end of the ECB
+ *	ended	-> free		the last reference is given back
+ *
+ * The references of a watch: one while it is being started, until watch_start()
+ * returns; one while it is live; one during a listener's turn (accept.c). A watch that
+ * isn't free has a reference to the ECB. Only the owner takes watches, so a watch gets
+ * another source in the owner's context alone.
+ *
+ * watch_stop() first takes the watch off its wait queues, so that its callbacks no longer
+ * run, then revokes the slot, then gives up the watched file. The owner delivers too,
+ * from WATCH, FLUSH and auto-accept, and the watch may end meanwhile. So after each
+ * delivery the owner checks whether the watch is live, and revokes the slot again if it
+ * isn't. The owner is in the kernel until then, so it can't have taken the event.
+ *
+ * A watch is on up to two lists of the ECB, once each; "kept" and "lists" say on which.
+ * It may end, and even get another source, while it is on a list. So a list's reader
+ * skips a watch that has nothing to do there.
+ */
+#ifndef FLEXSC_KMOD_WATCH_H
+#define FLEXSC_KMOD_WATCH_H
+
+#include <linux/atomic.h>
+#include <linux/llist.h>
+#include <linux/refcount.h>
+#include <linux/wait.h>
+
+#include "events/ecb.h"
+
+/* One wait queue of a watched file. */
+struct poller {
+	wait_queue_entry_t entry;
+	wait_queue_head_t *head;	/* NULL: none, or freed (POLLFREE) */
+};
+
+#define WATCH_POLLERS	4	/* most */
+
+/* In watch.kept: the watch is on ecb.held. The other bits are the held events'. */
+#define WATCH_HELD	FLEXSC_EVENT_QUEUED
+
+/* watch.lists: numbers of bits. */
+enum {
+	WATCH_ACCEPTS,		/* on ecb.accepts or ecb.starved */
+};
+
+/* How a listener's connections are watched. */
+struct inherit {
+	u32 want;
+	u16 group;
+	u32 flags;
+	u64 data;
+};
+
+struct watch {
+	/* Constant while it is live. */
+	struct ecb *ecb;
+	struct flexsc_event_slot *slot;
+	struct file *file;	/* a reference; NULL: a thread's slot */
+	void *files;		/* the table of descriptors; only compared */
+	struct inherit *inherit;	/* NULL: it doesn't accept */
+	struct poller poller;
+	struct poller *more;	/* WATCH_POLLERS - 1; NULL: none */
+	struct hlist_node hook;	/* this and "hooked": hook.c's */
+	int fd;
+	u32 want;		/* bits of poll(2) */
+	u32 index;
+	u32 gen;
+	u32 is;			/* event_is(): type and group of its events */
+	u32 mask;		/* the group's bit */
+	u8 pollers;		/* in use; WATCH_POLLERS + 1: more are needed */
+
+	bool live;		/* written under ecb.lock */
+	bool hooked;		/* in the table of the close hook */
+	bool overflowed;	/* it reported that; until it accepts, or none waits */
+	refcount_t refs;
+	u32 next_free;		/* index + 1; under ecb.lock */
+	atomic_t kept;
+	unsigned long lists;
+	struct llist_node held, accepts;
+};
+
+int watches_init(void);
+int watches_make(struct ecb *ecb);
+void watches_free(struct ecb *ecb);
+void watches_end(struct ecb *ecb);
+
+long watch_add(struct ecb *ecb, const struct flexsc_ecb_watch __user *user);
+long watch_forget(struct ecb *ecb, unsigned long index);
+void watch_flush(struct ecb *ecb);
+
+struct watch *watch_take(struct ecb *ecb);
+void watch_prepare(struct watch *watch, u64 data);
+int watch_start(struct watch *watch, struct file *file);
+bool watch_stop(struct watch *watch);
+void watch_end(struct watch *watch);
+void watch_get(struct watch *watch);
+bool watch_get_live(struct watch *watch);
+void watch_put(struct watch *watch);
+void watch_return(struct watch *watch);
+
+struct file *watch_file(struct watch *watch);
+bool watch_in_table(const struct watch *watch, const struct file *file);
+void watch_hold(struct watch *watch, u32 bits);
+void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is);
+
+#endif /* FLEXSC_KMOD_WATCH_H */

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What becomes of an entry whose call was interrupted, left work for the way to
+ * user mode, or must not be made in the kernel. Some entries are submitted
+ * again, some end; the others a syscall thread carries through user mode and
+ * goes on with when it comes back. Run by the thread that executes the entry,
+ * in process context.
+ */
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
+
+#include "base/compat.h"
+#include "base/dispatch.h"
+#include "base/entry.h"
+#include "base/registration.h"
+#include "exec/carry.h"
+#include "exec/deferred.h"
+#include "exec/publish.h"
+#include "sched/cancel.h"
+#include "sched/permit.h"
+#include "sched/recall.h"
+#include "sched/record.h"
+
+/*
+ * Have the current task take the entry to user mode. Until it is back with the
+ * entry it executes no other.
+ */
+static void carry(struct thread *thread, u32 index, enum taken taken)
+{
+	struct companion *companion = &thread->reg->companions[index];
+
+	WARN_ON_ONCE(thread->is_owner || thread->carries != FLEXSC_NO_ENTRY);
+	WRITE_ONCE(companion->task, current);
+	/* Pairs with carry_on(), which looks at "task" after this. */
+	smp_store_release(&companion->taken, taken);
+	thread->carries = index;
+	slot_give(thread);
+}
+
+/*
+ * Submit a BUSY entry again, at the front or at the back of the aside list: its
+ * call will be made from the beginning. If the entry was cancelled meanwhile it
+ * ends here, with ret.
+ */
+static void carry_submit_again(struct thread *thread, u32 index, bool front,
+			       long ret)
+{
+	struct registration *reg = thread->reg;
+
+	if (entry_leave(&reg->entries[index]))
+		aside_put(reg, index, front);
+	else
+		publish_finish(thread, index, ret);
+}
+
+/*
+ * The call returned one of the kernel's restart codes. A call with a restart
+ * block can only go on in this task, so a syscall thread carries its entry
+ * through user mode. Any thread may make other calls from the beginning. The
+ * owner may be due in user mode, so its entry ends as INTERRUPTED.
+ */
+static void carry_restart(struct thread *thread, u32 index, long ret)
+{
+	struct registration *reg = thread->reg;
+
+	if (thread->is_owner) {
+		publish_interrupted(thread, index, -EINTR);
+		return;
+	}
+	count(reg, COUNT_RESTARTED, 1);
+	if (ret == -ERESTART_RESTARTBLOCK) {
+		/* The result if the task never comes back. */
+		WRITE_ONCE(reg->entries[index].ret, -EINTR);
+		carry(thread, index, TAKEN_RESTARTS);
+	} else {
+		carry_submit_again(thread, index, true, -EINTR);
+	}
+}
+
+/*
+ * A signal ended the call of a syscall thread. If a handler runs, the entry's
+ * result is -EINTR, or the call is made again, as SA_RESTART says. If none runs
+ * (the signal stopped the task, or another thread took it) the call goes on.
+ *
+ * The kernel decides between the two on the way to user mode, by the result of
+ * the system call that returns. So the ioctl returns the result of the entry's
+ * call. The thread then calls the ioctl again with the entry: restarted by the
+ * kernel if no handler ran, or with FLEXSC_SERVE_HANDLED.
+ */
+static void carry_signalled(struct thread *thread, u32 index, long ret)
+{
+	enum taken taken = TAKEN_AGAIN;
+
+	thread->signalled = (int)ret;
+	if (ret == -EINTR || ret == -ERESTART_RESTARTBLOCK) {
+		taken = ret == -EINTR ? TAKEN_ENDED : TAKEN_RESTARTS;
+		thread->signalled = -ERESTARTNOHAND;
+	}
+	if (taken != TAKEN_ENDED)
+		count(thread->reg, COUNT_RESTARTED, 1);
+	WRITE_ONCE(thread->reg->entries[index].ret, -EINTR);
+	carry(thread, index, taken);
+}
+
+/*
+ * A call may leave work for the way to user mode, as close() does. Until that
+ * is done the entry must not be seen as complete, so a syscall thread takes it
+ * along. The owner needs no such detour: it passes through user mode before it
+ * looks at completions.
+ */
+noinline void carry_leave_first(struct thread *thread, u32 index, long ret)
+{
+	WRITE_ONCE(thread->reg->entries[index].ret, ret);
+	carry(thread, index, TAKEN_LEAVES);
+}
+
+static bool carry_is_restart(long ret)
+{
+	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
+	       ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK;
+}
+
+/*
+ * The call was interrupted. Depending on the reason and on "ret" its entry is
+ * complete, is INTERRUPTED, or is to be made again.
+ */
+noinline void carry_end_early(struct thread *thread, u32 index, long ret,
+			      bool kicked)
+{
+	bool cancelled = entry_is_cancelled(&thread->reg->entries[index]);
+
+	if (!cancelled && !thread->is_owner && task_sigpending(current) &&
+	    (carry_is_restart(ret) || ret == -EINTR)) {
+		carry_signalled(thread, index, ret);
+		return;
+	}
+	if (carry_is_restart(ret) && !cancelled) {
+		carry_restart(thread, index, ret);
+		return;
+	}
+	if (carry_is_restart(ret))
+		ret = -EINTR;
+	if (!cancelled &&
+	    (kicked || (ret == -EINTR && signal_pending(current))))
+		publish_interrupted(thread, index, ret);
+	else if (!thread->is_owner && task_work_pending(current))
+		carry_leave_first(thread, index, ret);
+	else
+		publish_finish(thread, index, ret);
+}
+
+/*
+ * Something watches this task's system calls, so user mode has to make the
+ * call. From here on user mode has to cancel it, too.
+ */
+static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
+{
+	long refusal = dispatch_refusal(nr);
+
+	if (refusal) {
+		publish_finish(thread, index, refusal);
+		return;
+	}
+	thread->bounces = true;
+	WRITE_ONCE(thread->reg->shared->bounced,
+		   atomic64_inc_return(&thread->reg->counts[COUNT_BOUNCED]));
+	if (thread->slot)
+		atomic64_inc(&thread->slot->counts[SLOT_BOUNCED]);
+	carry(thread, index, TAKEN_BOUNCED);
+}
+
+/*
+ * The owner is watched, and FLEXSC_IOC_WAIT can't bounce an entry. A syscall
+ * thread gets the entry, or user mode if there is no syscall thread.
+ */
+static void carry_leave_watched(struct thread *thread, u32 index)
+{
+	struct registration *reg = thread->reg;
+
+	if (entries_alone(reg)) {
+		publish_interrupted(thread, index, -EAGAIN);
+		return;
+	}
+	count(reg, COUNT_ASIDE, 1);
+	carry_submit_again(thread, index, false, -ECANCELED);
+}
+
+/* Something watches the current task, so the call isn't made here. */
+noinline void carry_make_watched(struct thread *thread, u32 index,
+				 unsigned int nr)
+{
+	cancel_settle(thread, index);
+	if (thread->is_owner)
+		carry_leave_watched(thread, index);
+	else
+		carry_bounce(thread, index, nr);
+}
+
+/*
+ * Go on with a call that was interrupted in this task. The entry is BUSY
+ * already, so it may have been cancelled before the thread says what it
+ * executes: hence the look at its status behind a full barrier, which pairs
+ * with cancel_entry().
+ *
+ * If the thread is watched by now, or unfit, the entry ends as INTERRUPTED: the
+ * library has its call made elsewhere, from the beginning.
+ */
+static void carry_make_again(struct thread *thread, u32 index)
+{
+	struct registration *reg = thread->reg;
+	long ret = -ECANCELED;
+	bool kicked;
+
+	if (syscall_watched() || owner_bars(reg)) {
+		publish_interrupted(thread, index, -EINTR);
+		return;
+	}
+	WRITE_ONCE(reg->companions[index].thread, thread);
+	atomic64_xchg(&thread->executes, EXECUTES_ENTRY | index);
+	if (!entry_is_cancelled(&reg->entries[index]))
+		ret = dispatch_restart(&thread->regs);
+	kicked = cancel_settle(thread, index);
+	/* A signal handler ran meanwhile, which voids a restart block. */
+	if (ret == -EINTR)
+		kicked = true;
+	if (kicked || carry_is_interruption(ret))
+		carry_end_early(thread, index, ret, kicked);
+	else
+		publish_finish(thread, index, ret);
+}
+
+/*
+ * Go on with a call that a signal ended. If a handler ran
+ * (FLEXSC_SERVE_HANDLED) the entry ends with -EINTR.
+ */
+static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
+			       bool handled)
+{
+	if (handled)
+		publish_finish(thread, index, -EINTR);
+	else if (taken == TAKEN_RESTARTS)
+		carry_make_again(thread, index);
+	else if (taken == TAKEN_AGAIN)
+		carry_submit_again(thread, index, true, -EINTR);
+	else
+		publish_interrupted(thread, index, -EINTR);
+}
+
+/* Go on with an entry that this task took along to user mode. */
+void carry_on(struct registration *reg, struct thread *thread,
+	      const struct flexsc_serve *args)
+{
+	u32 index = args->index;
+	struct companion *companion;
+	u8 taken;
+
+	if (index >= reg->entry_count)
+		return;
+	index = array_index_nospec(index, reg->entry_count);
+	companion = &reg->companions[index];
+	/* Pairs with carry(): "task" belongs to this "taken". */
+	taken = smp_load_acquire(&companion->taken);
+	if (taken == TAKEN_NOT || READ_ONCE(companion->task) != current)
+		return;
+	WRITE_ONCE(companion->task, NULL);
+	/*
+	 * Needs no order with "task", which a reader of NOT doesn't look at.
+	 * The next carrier's stores come behind both, because this life of the
+	 * entry ends with a release (entry_finish()) or a full barrier
+	 * (entry_leave()).
+	 */
+	WRITE_ONCE(companion->taken, TAKEN_NOT);
+	if (taken == TAKEN_BOUNCED)
+		publish_finish(thread, index, args->ret);
+	else if (taken == TAKEN_LEAVES)
+		publish_finish(thread, index,
+			       READ_ONCE(reg->entries[index].ret));
+	else
+		carry_on_signalled(thread, index, taken,
+				   args->flags & FLEXSC_SERVE_HANDLED);
+	WRITE_ONCE(thread->blocked, false);
+}

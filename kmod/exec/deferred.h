@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The aside list: entries that were taken from the ring and are left to syscall
+ * threads.
+ */
+#ifndef FLEXSC_KMOD_ASIDE_H
+#define FLEXSC_KMOD_ASIDE_H
+
+#include <linux/compiler.h>
+#include <linux/types.h>
+
+#include "base/registration.h"
+
+void aside_put(struct registration *reg, u32 index, bool front);
+bool aside_take_first(struct registration *reg, u32 *index);
+
+/* Take an entry off the aside list. False: there is none. */
+static __always_inline bool aside_take(struct registration *reg, u32 *index)
+{
+	return READ_ONCE(reg->aside_count) && aside_take_first(reg, index);
+}
+
+#endif /* FLEXSC_KMOD_ASIDE_H */

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Taking and executing entries. Run by syscall threads and by the owner, in
+ * process context unless a comment says otherwise. The arrows E1 and E4 are
+ * those of <linux/flexsc.h>. User mode may change the shared area at any time,
+ * so every word of it is loaded once.
+ */
+#include <linux/file.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+
+#include "base/checks.h"
+#include "base/compat.h"
+#include "base/dispatch.h"
+#include "base/entry.h"
+#include "base/registration.h"
+#include "base/trace.h"
+#include "exec/carry.h"
+#include "exec/deferred.h"
+#include "exec/publish.h"
+#include "sched/cancel.h"
+#include "sched/permit.h"
+#include "sched/recall.h"
+#include "sched/record.h"
+
+/*
+ * Completions that a syscall thread collects before it publishes them. With
+ * more, another core that polls for a completion waits longer; with fewer, the
+ * queue's cache line moves between the two cores more often.
+ */
+#define COMPLETED_MOST	16
+
+/*
+ * Entries that a syscall thread takes before it wakes a sleeping owner for the
+ * completed ones, although there are more to execute.
+ */
+#define UNTOLD_MOST	64
+
+/* The ring. */
+
+static __always_inline bool ring_take(struct registration *reg, u32 *index)
+{
+	u32 head = (u32)atomic_read(&reg->head);
+	u32 word;
+
+	do {
+		/* E4: acquires the ring's words that U4 published. */
+		if (head == smp_load_acquire(&reg->shared->tail))
+			return false;
+		/* Stale if user mode lied about its tail, but masked below. */
+		word = READ_ONCE(reg->ring[head & reg->mask]);
+	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head,
+				     (int)(head + 1)));
+	/*
+	 * Behind the compare-and-swap, because the owner may overwrite the word
+	 * from now on. If threads take words at the same time this may go back
+	 * for a while, and the owner sees less room than there is.
+	 */
+	WRITE_ONCE(reg->shared->head, head + 1);
+	/* Masked, so not even speculation reaches beyond the entries. */
+	*index = word & reg->mask;
+	return true;
+}
+
+/* Is the descriptor in the entry's first argument ready? May sleep. */
+static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
+		       u8 flags)
+{
+	struct file *file = fget((unsigned int)READ_ONCE(entry->args[0]));
+	__poll_t mask;
+
+	if (!file)
+		return true;	/* the call fails at once */
+	/* If a driver sleeps here, thread_sched_out() frees the slot. */
+	WRITE_ONCE(thread->asks, true);
+	mask = vfs_poll(file, NULL);
+	WRITE_ONCE(thread->asks, false);
+	fput(file);
+	/*
+	 * If the owner slept in vfs_poll(), there was no call to interrupt, and
+	 * owner_recall() had no effect. So it must not sleep in the entry as
+	 * well: without a slot thread_sched_out() wouldn't repeat the recall.
+	 */
+	if (thread->is_owner && !thread->slot)
+		return false;
+	if (mask & (EPOLLERR | EPOLLHUP))
+		return true;
+	return mask & (flags & FLEXSC_IF_READABLE ? EPOLLIN : EPOLLOUT);
+}
+
+/* May the owner execute an entry with these flags itself? */
+static bool entry_let_owner(struct thread *thread, struct flexsc_entry *entry,
+			    u8 flags)
+{
+	struct registration *reg = thread->reg;
+
+	if (flags & FLEXSC_MAY_SLEEP &&
+	    (thread->needs_thread || thread_ask(reg))) {
+		/* No thread is idle, but user mode can make one. */
+		thread->needs_thread = true;
+		return false;
+	}
+	if (READ_ONCE(reg->handover))
+		return true;
+	if (flags & FLEXSC_ASIDE)
+		return false;
+	if (flags & (FLEXSC_IF_READABLE | FLEXSC_IF_WRITABLE))
+		return entry_poll(thread, entry, flags);
+	return true;
+}
+
+/*
+ * Make a submitted entry BUSY. Before that the thread says what it executes: an
+ * owner that finds the entry BUSY can then have it interrupted (see cancel.c).
+ */
+static __always_inline bool entry_start(struct thread *thread,
+					struct flexsc_entry *entry, u32 index)
+{
+	RULE(thread->task == current && !atomic64_read(&thread->executes));
+	atomic64_set(&thread->executes, EXECUTES_ENTRY | index);
+	return entry_begin(entry);
+}
+
+/* The entry wasn't SUBMITTED. If it is CANCEL it ends here. */
+static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
+{
+	cancel_settle(thread, index);
+	if (entry_is_cancelled(&thread->reg->entries[index]))
+		publish_finish(thread, index, -ECANCELED);
+}
+
+/*
+ * Make the call of an entry that was begun. Its number and arguments are copied
+ * before the task is checked for filters and tracers. So no thread can change
+ * the call after the check, and a filter that comes after the check is only as
+ * late as it would be for a plain call.
+ */
+static __always_inline void entry_make(struct registration *reg,
+				       struct thread *thread,
+				       struct flexsc_entry *entry, u32 index,
+				       bool is_owner)
+{
+	unsigned int nr = READ_ONCE(entry->nr);
+	bool kicked;
+	long ret;
+
+	trace_flexsc_submit(reg, index, nr);
+	regs_load(&thread->regs, entry, nr);
+	if (unlikely(syscall_watched())) {
+		carry_make_watched(thread, index, nr);
+		return;
+	}
+	history_clear();
+	ret = dispatch_of(nr)(&thread->regs);
+	kicked = cancel_settle(thread, index);
+	if (unlikely(kicked) || carry_is_interruption(ret))
+		carry_end_early(thread, index, ret, kicked);
+	else if (!is_owner && unlikely(task_work_pending(current)))
+		carry_leave_first(thread, index, ret);
+	else
+		publish_entry(reg, thread, entry, index, ret);
+}
+
+/* Does the owner leave the entry to a syscall thread? If so, put it aside. */
+static bool entry_leave_aside(struct thread *thread, struct flexsc_entry *entry,
+			      u32 index, u8 flags)
+{
+	struct registration *reg = thread->reg;
+
+	if (entry_let_owner(thread, entry, flags))
+		return false;
+	count(reg, COUNT_ASIDE, 1);
+	aside_put(reg, index, false);
+	return true;
+}
+
+/*
+ * No thread is left to take over from this one. Should it give the entry back
+ * to user mode, which has other ways, rather than block in it? Readiness to be
+ * written to isn't enough to keep the entry: a long write may block halfway.
+ */
+static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
+			    u32 index, u8 flags)
+{
+	if (!(flags & (FLEXSC_ASIDE | FLEXSC_IF_WRITABLE)) &&
+	    (!(flags & FLEXSC_IF_READABLE) ||
+	     entry_poll(thread, entry, flags)))
+		return false;
+	if (entry_start(thread, entry, index)) {
+		cancel_settle(thread, index);
+		publish_interrupted(thread, index, -EAGAIN);
+	} else {
+		entry_settle_unbegun(thread, index);
+	}
+	return true;
+}
+
+/*
+ * Keep the entry from being executed by this thread now, if it must not be: an
+ * entry that the owner may not execute is put aside for syscall threads, or
+ * given back to user mode if there are none. True: it was.
+ */
+static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
+			  u32 index, u8 flags)
+{
+	if ((thread->is_owner || flags & FLEXSC_MAY_SLEEP) &&
+	    entries_alone(thread->reg))
+		return entry_give_back(thread, entry, index, flags);
+	return thread->is_owner &&
+	       entry_leave_aside(thread, entry, index, flags);
+}
+
+/* The rest of entry_execute(), for an entry with flags. */
+static noinline void entry_consider(struct thread *thread,
+				    struct flexsc_entry *entry, u32 index,
+				    u8 flags)
+{
+	publish_all(thread);
+	if (entry_decline(thread, entry, index, flags))
+		return;
+	/* The owner's credentials may have changed while vfs_poll() slept. */
+	if (!thread->is_owner && owner_bars(thread->reg)) {
+		aside_put(thread->reg, index, true);
+		return;
+	}
+	/* The slot was lost in vfs_poll(): cancel_entry() looks here. */
+	if (!thread->slot)
+		WRITE_ONCE(thread->reg->companions[index].thread, thread);
+	if (entry_start(thread, entry, index))
+		entry_make(thread->reg, thread, entry, index, thread->is_owner);
+	else
+		entry_settle_unbegun(thread, index);
+}
+
+/* Execute an entry that was taken off the ring or the aside list. */
+static __always_inline void entry_execute(struct registration *reg,
+					  struct thread *thread, u32 index,
+					  bool is_owner)
+{
+	struct flexsc_entry *entry = &reg->entries[index];
+	u8 flags = READ_ONCE(entry->nargs) & ~FLEXSC_NARGS_MASK;
+
+	if (flags)
+		entry_consider(thread, entry, index, flags);
+	else if (likely(entry_start(thread, entry, index)))
+		entry_make(reg, thread, entry, index, is_owner);
+	else
+		entry_settle_unbegun(thread, index);
+}
+
+/*
+ * Has the thread to go to user mode before it takes another entry?
+ *
+ * With signals pending it has. Delayed work (before 6.6 every close() leaves
+ * some) mustn't wait for as long as a thread blocks in its next entry, either.
+ * But an owner without FLEXSC_WAIT_HANDOVER needn't leave for it: its batch
+ * ends soon, and if it blocks it is interrupted, because the close() is
+ * complete.
+ */
+static bool entries_must_leave(struct thread *thread)
+{
+	if (thread->is_owner && !READ_ONCE(thread->reg->handover))
+		return signal_pending(current);
+	return thread_must_leave();
+}
+
+/* The thread goes on executing: publish, and wake the owner if it sleeps. */
+static noinline void entries_tell(struct thread *thread)
+{
+	publish_all(thread);
+	owner_recall(thread->reg);
+}
+
+/*
+ * Between entries, when thread_stirs() or the slot is lost. Give way to other
+ * tasks, and get a slot again. True: the thread can't take another entry.
+ */
+static noinline bool entries_give_way(struct thread *thread)
+{
+	WRITE_ONCE(thread->blocked, false);
+	if (entries_must_leave(thread) || thread->carries != FLEXSC_NO_ENTRY)
+		return true;
+	if (thread->is_owner && READ_ONCE(thread->reg->owner) != thread)
+		return true;
+	/* RCU-tasks waits for each task to sleep, which this one may not do. */
+	if (need_resched())
+		entries_tell(thread);
+	cond_resched_tasks_rcu_qs();
+	if (!thread->slot && !slot_take_any(thread))
+		return true;
+	return slot_is_elsewhere(thread);
+}
+
+/*
+ * Take the next entry of a syscall thread that has taken n so far. The aside
+ * list is first, because its entries are older than those in the ring.
+ */
+static __always_inline bool entries_take(struct registration *reg,
+					 struct thread *thread, u64 n,
+					 u32 *index)
+{
+	bool any;
+
+	if (unlikely(thread->completed >= COMPLETED_MOST))
+		publish_all(thread);
+	if (unlikely(n % UNTOLD_MOST == UNTOLD_MOST - 1))
+		entries_tell(thread);
+	if (unlikely(READ_ONCE(thread->slot->core) != thread->core) &&
+	    slot_is_elsewhere(thread))
+		return false;
+	any = aside_take(reg, index);
+	if (unlikely(READ_ONCE(reg->slot_count) > 1))
+		slot_spill(reg);
+	return any || ring_take(reg, index);
+}
+
+/* Between entries: has the thread to stop? */
+static __always_inline bool entries_look_up(struct thread *thread)
+{
+	return unlikely(thread_stirs() || !thread->slot) &&
+	       entries_give_way(thread);
+}
+
+static __always_inline u64 entries_execute_all(struct registration *reg,
+					       struct thread *thread,
+					       bool is_owner)
+{
+	/* The owner needn't look up: user mode or owner_wait_longer() did. */
+	bool stop = !is_owner && entries_look_up(thread);
+	const struct cred *cred = current_cred();
+	u64 n = 0;
+	u32 index;
+
+	while (!stop && (is_owner ? ring_take(reg, &index) :
+				    entries_take(reg, thread, n, &index))) {
+		/*
+		 * After the entry is taken, not before: an owner sets its
+		 * credentials when it waits or kicks, then posts (U4), so a
+		 * thread that has taken the entry (E4) sees the new ones.
+		 */
+		if (unlikely(READ_ONCE(reg->cred) != cred) ||
+		    (!is_owner && owner_bars(reg))) {
+			aside_put(reg, index, true);
+			break;
+		}
+		entry_execute(reg, thread, index, is_owner);
+		stop = entries_look_up(thread);
+		n++;
+	}
+	if (unlikely(!publish_try(reg, thread)))
+		publish_hard(thread);
+	WRITE_ONCE(thread->blocked, false);
+	return n;
+}
+
+static __always_inline void entries_count_batch(struct slot *slot, u64 n)
+{
+	atomic64_inc(&slot->counts[SLOT_BATCHES]);
+	atomic64_add(n, &slot->counts[SLOT_TAKEN]);
+}
+
+/* Execute submitted entries until there are none or the slot is lost. */
+void entries_execute(struct registration *reg, struct thread *thread)
+{
+	struct slot *slot = thread->slot;
+	u64 n;
+
+	RULE(slot && !thread->is_owner);
+	n = entries_execute_all(reg, thread, false);
+	count(reg, COUNT_EXECUTED, n);
+	entries_count_batch(slot, n);
+}
+
+/*
+ * Execute submitted entries on the owner. This function is compiled separately
+ * from entries_execute(), because the owner's way is the shortest: it doesn't
+ * look at the aside list or the backlog.
+ */
+void entries_execute_inline(struct registration *reg, struct thread *thread)
+{
+	struct slot *slot = thread->slot;
+	u64 n;
+
+	RULE(slot && thread->is_owner);
+	n = entries_execute_all(reg, thread, true);
+	count(reg, COUNT_INLINE, n);
+	entries_count_batch(slot, n);
+}
+
+/*
+ * Execute or give back the entries that the owner put aside, and for which no
+ * syscall thread is left. Each is taken once: an entry that is put aside again
+ * must not keep the owner here forever.
+ */
+void entries_retrieve(struct registration *reg, struct thread *thread)
+{
+	u32 n = READ_ONCE(reg->aside_count);
+	u32 index;
+
+	/* An interrupted thread must pass through user mode first. */
+	while (n-- && thread->slot && !thread_must_leave() &&
+	       entries_stranded(reg) && aside_take(reg, &index)) {
+		if (unlikely(READ_ONCE(reg->cred) != current_cred())) {
+			aside_put(reg, index, true);
+			break;
+		}
+		entry_execute(reg, thread, index, true);
+		cond_resched();
+	}
+	publish_all(thread);
+	WRITE_ONCE(thread->blocked, false);
+}
+
+/* End the entry in whose call the thread's task died. Run by a worker. */
+void entry_bury(struct thread *thread, u32 index)
+{
+	struct registration *reg = thread->reg;
+
+	WARN_ON_ONCE(thread->task == current || thread->slot);
+	cancel_settle(thread, index);
+	publish_entry(reg, thread, &reg->entries[index], index, -EINTR);
+	/*
+	 * The worker doesn't try again. Publishing fails only if a thread of
+	 * the process keeps writing to the queue, and then the result is lost.
+	 */
+	if (!publish_now(thread))
+		publish_drop(thread);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Publishing completions, arrows E2 and E3 of <linux/flexsc.h>. Run by the
+ * thread that has completed the entries, in process context; publish_now() also
+ * by thread_sched_out(), and by the worker of death.c for a dead thread.
+ */
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+
+#include "base/registration.h"
+#include "exec/publish.h"
+#include "sched/record.h"
+
+/* Rounds of attempts. After the last the thread's completions are lost. */
+#define PUBLISH_ROUNDS	1000
+
+/*
+ * Push the thread's completions on the queue. Any context, also with a run
+ * queue's lock held. False: try again later.
+ */
+bool publish_now(struct thread *thread)
+{
+	return publish_try(thread->reg, thread);
+}
+
+/* Lose the thread's completions. */
+void publish_drop(struct thread *thread)
+{
+	thread->newest = FLEXSC_NO_ENTRY;
+	thread->completed = 0;
+}
+
+/*
+ * Some thread of the process keeps changing the queue's head. Try for a while,
+ * then drop the completions: only that process's calls suffer.
+ */
+noinline void publish_hard(struct thread *thread)
+{
+	u32 rounds = PUBLISH_ROUNDS;
+
+	do {
+		cond_resched();
+		if (publish_now(thread))
+			return;
+	} while (--rounds && !fatal_signal_pending(current));
+	publish_drop(thread);
+}
+
+/* End an entry outside of a batch: it is published at once. */
+void publish_finish(struct thread *thread, u32 index, long ret)
+{
+	struct registration *reg = thread->reg;
+
+	publish_entry(reg, thread, &reg->entries[index], index, ret);
+	publish_all(thread);
+}
+
+/* End an entry as INTERRUPTED: user mode may post it again. */
+void publish_interrupted(struct thread *thread, u32 index, long ret)
+{
+	struct registration *reg = thread->reg;
+	struct flexsc_entry *entry = &reg->entries[index];
+
+	count(reg, COUNT_INTERRUPTED, 1);
+	WRITE_ONCE(entry->nargs, READ_ONCE(entry->nargs) | FLEXSC_INTERRUPTED);
+	publish_finish(thread, index, ret);
+}

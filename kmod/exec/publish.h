@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Completed entries: the thread that completes them collects them, then pushes
+ * them on the completion queue together.
+ */
+#ifndef FLEXSC_KMOD_PUBLISH_H
+#define FLEXSC_KMOD_PUBLISH_H
+
+#include <linux/atomic.h>
+#include <linux/flexsc.h>
+
+#include "base/checks.h"
+#include "base/entry.h"
+#include "base/registration.h"
+#include "base/trace.h"
+#include "sched/record.h"
+
+/*
+ * Attempts to publish in one round. Completions of other threads make only a
+ * few attempts fail; that many fail only if a thread of the process keeps
+ * writing to the queue. thread_sched_out() makes one round with interrupts off,
+ * so a round is short.
+ */
+#define PUBLISH_TRIES	1000
+
+bool publish_now(struct thread *thread);
+void publish_hard(struct thread *thread);
+void publish_drop(struct thread *thread);
+void publish_finish(struct thread *thread, u32 index, long ret);
+void publish_interrupted(struct thread *thread, u32 index, long ret);
+
+/*
+ * Push the thread's completions on the queue. They are linked to each other
+ * first and pushed together: when the thread has no more to do, blocks, or is
+ * about to execute a call that may take long. False: the head changed too
+ * often, and they are still to be pushed.
+ */
+static __always_inline bool publish_try(struct registration *reg,
+					struct thread *thread)
+{
+	u32 *queue = &reg->shared->completions.head;
+	u32 head = READ_ONCE(*queue);
+	u32 tries = PUBLISH_TRIES;
+
+	if (thread->newest == FLEXSC_NO_ENTRY)
+		return true;
+	do {
+		WRITE_ONCE(reg->entries[thread->oldest].link, head);
+		/* E3: publishes the links; pairs with U3. */
+		if (likely(try_cmpxchg(queue, &head, thread->newest)))
+			goto published;
+	} while (--tries);
+	return false;
+published:
+	/*
+	 * Relaxed: a syscall thread calls owner_recall() some time after this,
+	 * and that has the full barrier which pairs with owner_wait_longer().
+	 */
+	atomic64_add(thread->completed, &reg->completed);
+	thread->newest = FLEXSC_NO_ENTRY;
+	thread->completed = 0;
+	return true;
+}
+
+/*
+ * Publish the thread's completions. Run by the thread itself, not while it
+ * executes an entry. May sleep.
+ */
+static inline void publish_all(struct thread *thread)
+{
+	RULE_MAY_SLEEP();
+	RULE(thread->task == current && !atomic64_read(&thread->executes));
+	if (thread->newest != FLEXSC_NO_ENTRY && !publish_now(thread))
+		publish_hard(thread);
+}
+
+/* The entry is DONE now; publish_try() will push it. */
+static __always_inline void publish_entry(struct registration *reg,
+					  struct thread *thread,
+					  struct flexsc_entry *entry,
+					  u32 index, long ret)
+{
+	u32 newest = thread->newest;
+
+	/*
+	 * The thread executes no entry, or a cancellation of this one could
+	 * interrupt the next.
+	 */
+	RULE(!atomic64_read(&thread->executes));
+	trace_flexsc_complete(reg, index, ret);
+	WRITE_ONCE(entry->link, newest);
+	entry_finish(entry, ret);
+	if (newest == FLEXSC_NO_ENTRY)
+		thread->oldest = index;
+	thread->newest = index;
+	thread->completed++;
+}
+
+#endif /* FLEXSC_KMOD_PUBLISH_H */

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Interrupting the thread that executes an entry (ATC 2011, section 4.2), and
+ * never the entry after it.
+ *
+ * A thread's "executes" says what it executes:
+ *
+ *	NOTHING		-> ENTRY	the thread begins an entry
+ *	ENTRY		-> NOTHING	... and has ended it
+ *	ENTRY		-> CLAIMED	another thread is about to interrupt it
+ *	CLAIMED		-> KICKED	the interruption is pending
+ *	KICKED		-> NOTHING	the thread has seen that; it goes to
+ *					user mode, which takes the interruption
+ *					away, before it begins another entry
+ *
+ * All arrows out of ENTRY are compare-and-swaps. The thread waits while it is
+ * CLAIMED, which is short, so the record names its task until then. A task that
+ * died in its call stays in ENTRY until it is buried (death.c): the record's
+ * reference keeps it, and interrupting it does nothing.
+ *
+ * A thread says what it executes, then makes the entry BUSY; the owner changes
+ * BUSY to CANCEL, then looks for the thread. There is a full barrier on each
+ * side, so it finds the thread: in a slot, or in the entry's companion. There
+ * a thread is noted before it gives up its slot in a call, and before it begins
+ * an entry without a slot. A thread that goes on with an entry, which is BUSY
+ * all the time, notes itself first, and looks for CANCEL afterwards.
+ *
+ * The interruption is the flag of the kernel's that makes a call return as for
+ * a signal, though all signals are blocked. The way to user mode clears it.
+ */
+#include <linux/sched.h>
+#include <linux/wait.h>
+
+#include "base/entry.h"
+#include "base/registration.h"
+#include "sched/cancel.h"
+
+/*
+ * What set_notify_signal() does, by functions that Linux exports. The wait
+ * queue's own function wakes the task if it sleeps interruptibly. A task that
+ * runs doesn't need to be told, unless it is inside of a virtual machine: it
+ * looks at the flag before it enters user mode.
+ */
+static void cancel_interrupt(struct task_struct *task)
+{
+	wait_queue_entry_t sleeper = { .private = task };
+
+	if (!test_and_set_tsk_thread_flag(task, TIF_NOTIFY_SIGNAL) &&
+	    !default_wake_function(&sleeper, TASK_INTERRUPTIBLE, 0, NULL))
+		kick_process(task);
+}
+
+/*
+ * Interrupt what the thread executes, if that hasn't changed. Any context but
+ * with a run queue's lock held, because this wakes the task.
+ */
+bool cancel_kick(struct thread *thread, u64 executes)
+{
+	u32 index = (u32)executes;
+	bool mine;
+
+	/* The thread spins while it is CLAIMED: don't be preempted then. */
+	preempt_disable();
+	mine = atomic64_cmpxchg(&thread->executes, executes,
+				EXECUTES_CLAIMED | index) == executes;
+	if (mine) {
+		/* The record has a task while it executes an entry. */
+		WARN_ON_ONCE(!thread->task);
+		cancel_interrupt(thread->task);
+		/* The task isn't needed any more. Pairs with cancel_await(). */
+		atomic64_set_release(&thread->executes,
+				     EXECUTES_KICKED | index);
+	}
+	preempt_enable();
+	return mine;
+}
+
+/*
+ * The thread has ended its entry, but was CLAIMED or KICKED before that: wait
+ * until the interruption is pending.
+ */
+noinline bool cancel_await(struct thread *thread, u32 index)
+{
+	u64 executes = atomic64_read(&thread->executes);
+
+	/*
+	 * The interruption is of this entry, or the thread would wait forever.
+	 */
+	WARN_ON_ONCE(executes != (EXECUTES_CLAIMED | index) &&
+		     executes != (EXECUTES_KICKED | index));
+	/* Pairs with cancel_kick(). */
+	while (atomic64_read_acquire(&thread->executes) !=
+	       (EXECUTES_KICKED | index))
+		cpu_relax();
+	atomic64_set(&thread->executes, EXECUTES_NOTHING);
+	return true;
+}
+
+/* The thread that executes the entry, as far as can be told; NULL: none. */
+static struct thread *cancel_find(struct registration *reg, u32 index)
+{
+	u64 executes = EXECUTES_ENTRY | index;
+	struct thread *thread;
+	u32 i;
+
+	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
+		/* Pairs with thread_sched_out(), which notes it elsewhere. */
+		thread = smp_load_acquire(&reg->slots[i].active);
+		if (thread && atomic64_read(&thread->executes) == executes)
+			return thread;
+	}
+	return READ_ONCE(reg->companions[index].thread);
+}
+
+/* FLEXSC_IOC_CANCEL */
+long cancel_entry(struct registration *reg, u32 index)
+{
+	struct thread *thread;
+
+	if (index >= reg->entry_count)
+		return -EINVAL;
+	index = array_index_nospec(index, reg->entry_count);
+	/*
+	 * Behind the owner's CANCEL. Pairs with entry_start() and
+	 * carry_make_again().
+	 */
+	smp_mb();
+	thread = cancel_find(reg, index);
+	if (thread && cancel_kick(thread, EXECUTES_ENTRY | index))
+		count(reg, COUNT_CANCELLED, 1);
+	return 0;
+}

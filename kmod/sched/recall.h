@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The owner: its wait, how it is called back, and its rights, with which
+ * entries are executed.
+ */
+#ifndef FLEXSC_KMOD_OWNER_H
+#define FLEXSC_KMOD_OWNER_H
+
+#include <linux/cred.h>
+
+#include "base/compat.h"
+#include "base/registration.h"
+
+long owner_wait(struct registration *reg, u64 seen);
+long owner_kick(struct registration *reg);
+long owner_wake(struct registration *reg);
+void owner_recall(struct registration *reg);
+void owner_deserted(struct registration *reg);
+void owner_blocked(struct registration *reg);
+bool owner_needs_takeover(struct registration *reg);
+bool owner_take_over(struct registration *reg);
+void owner_init(struct registration *reg);
+
+/*
+ * Must the current task not execute the owner's entries? The owner's rights, as
+ * they were at its last wait or kick, are those that entries are executed with.
+ * So a thread with other credentials is unfit. If the owner is under a seccomp
+ * filter, a thread under none is unfit as well: it would pass by the filter.
+ */
+static __always_inline bool owner_bars(struct registration *reg)
+{
+	return unlikely(READ_ONCE(reg->cred) != current_cred()) ||
+	       (unlikely(READ_ONCE(reg->owner_filtered)) &&
+		!task_filtered());
+}
+
+#endif /* FLEXSC_KMOD_OWNER_H */

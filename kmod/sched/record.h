@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A thread of the process in one of the two ioctls that execute entries: its
+ * record, and what the current task asks about itself.
+ */
+#ifndef FLEXSC_KMOD_THREAD_H
+#define FLEXSC_KMOD_THREAD_H
+
+#include <linux/atomic.h>
+#include <linux/fdtable.h>
+#include <linux/flexsc.h>
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/preempt.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/task_work.h>
+#include <linux/thread_info.h>
+
+#include "base/checks.h"
+
+struct irq_work;
+struct registration;
+struct slot;
+
+/*
+ * A thread in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT. Records are reused, and are
+ * freed only with the registration. So a stale pointer to one never leads to
+ * freed memory, but perhaps to a record that another thread has by now.
+ */
+struct thread {
+	struct registration *reg;
+	/*
+	 * A reference, because the task may die in a call, and interrupting it
+	 * then must do no harm. The usual record keeps it between waits.
+	 */
+	struct task_struct *task;
+	struct preempt_notifier notifier;
+	struct slot *slot;	/* its task writes it; see thread_sched_out() */
+	int core;		/* that it says it moved to; -1: any */
+	int stays;		/* nr_cpus_allowed when it said it can't move */
+	bool asks;		/* asks a file whether a call would block */
+	atomic64_t executes;	/* an entry, or nothing: see cancel.c */
+	bool is_owner;		/* in FLEXSC_IOC_WAIT */
+	bool is_usual;		/* it is registration.usual */
+	bool blocked;		/* lost its slot in an entry that goes on */
+	bool woken;		/* taken off the idle list; under the lock */
+	bool needs_thread;	/* user mode has to make a thread */
+	bool bounces;		/* user mode has to make the call it carries */
+	int signalled;		/* result of FLEXSC_IOC_SERVE, if not 0 */
+	u32 carries;		/* entry to take to user mode, or NO_ENTRY */
+	struct list_head idle;
+	struct pt_regs regs;	/* the call's arguments; else zero */
+	u32 newest, oldest;	/* completed entries, not published yet */
+	u32 completed;		/* how many they are */
+	int in_use;		/* the usual record is; compare-and-swap */
+	bool fget;		/* ioctl()'s fdget() took a reference */
+	struct llist_node dead;
+	struct thread *next_free;
+};
+
+/*
+ * Result of thread_decide() and owner_decide(): the thread stays in the kernel.
+ */
+#define THREAD_STAYS	LONG_MIN
+
+extern struct preempt_ops thread_preempt_ops;
+struct thread *thread_enter(struct registration *reg);
+struct thread *thread_other(struct registration *reg);
+void thread_put(struct thread *thread);
+void thread_become(struct thread *thread);
+void threads_free(struct registration *reg);
+bool thread_ask(struct registration *reg);
+void thread_no_more(struct registration *reg);
+bool thread_looks(struct registration *reg);
+bool thread_wake(struct registration *reg);
+void thread_blocked(struct irq_work *work);
+void thread_left(struct registration *reg);
+long thread_serve(struct registration *reg, struct flexsc_serve __user *user);
+void thread_end_all(struct registration *reg);
+int threads_init(void);
+void threads_exit(void);
+
+/*
+ * Is the current task in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT already? Its
+ * notifier is registered for as long.
+ */
+static inline bool thread_inside(void)
+{
+	struct preempt_notifier *notifier;
+
+	hlist_for_each_entry(notifier, &current->preempt_notifiers, link)
+		if (notifier->ops == &thread_preempt_ops)
+			return true;
+	return false;
+}
+
+/*
+ * The current task has the record from now on. Process context.
+ *
+ * The notifier is registered as preempt_notifier_register() does it, but
+ * inline, because a wait has to be cheap. preempt_notifier_inc() was called
+ * when the module was loaded.
+ */
+static __always_inline void thread_begin(struct thread *thread)
+{
+	RULE(!thread_inside());
+	RULE(!thread->slot);
+	RULE(!atomic64_read(&thread->executes));
+	if (unlikely(thread->task != current))
+		thread_become(thread);
+	/*
+	 * Has ioctl() a reference to the file? fdget() takes none while the
+	 * table of files is this task's alone. If the table was shared at
+	 * fdget() and isn't now, a task that dies here leaves a reference
+	 * behind; the opposite, giving up one that it hasn't, can't happen.
+	 */
+	thread->fget = atomic_read(&current->files->count) > 1;
+	hlist_add_head(&thread->notifier.link, &current->preempt_notifiers);
+}
+
+/* The ioctl needs its record no more. Process context, or death.c's worker. */
+static inline void thread_release(struct thread *thread)
+{
+	if (likely(thread->is_usual))
+		/* Pairs with the cmpxchg() of owner_enter(). */
+		smp_store_release(&thread->in_use, 0);
+	else
+		thread_put(thread);
+}
+
+/* The current task gives back its record, as it found it. Process context. */
+static inline void thread_leave(struct thread *thread)
+{
+	RULE(thread->task == current);
+	RULE(!thread->slot);
+	RULE(!atomic64_read(&thread->executes));
+	RULE(thread->newest == FLEXSC_NO_ENTRY);
+	RULE(!thread->blocked && !thread->asks && !thread->needs_thread);
+	/* As preempt_notifier_unregister() does, but inline. */
+	__hlist_del(&thread->notifier.link);
+	thread_release(thread);
+}
+
+/* Has the current task work to do on its way to user mode? */
+static inline bool thread_must_leave(void)
+{
+	return signal_pending(current) || task_work_pending(current);
+}
+
+/* May the current task have to leave the kernel, or give way to another? */
+static __always_inline bool thread_stirs(void)
+{
+	return (READ_ONCE(current_thread_info()->flags) &
+		(_TIF_SIGPENDING | _TIF_NOTIFY_SIGNAL | _TIF_NEED_RESCHED)) ||
+	       task_work_pending(current);
+}
+
+#endif /* FLEXSC_KMOD_THREAD_H */

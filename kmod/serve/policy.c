@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which cores syscall threads run on, and how long they look for work before
+ * they sleep (OSDI 2010, section 3.6). Set at any time, by any thread of the
+ * process. A running thread follows a new policy when it takes a slot, looks
+ * for work, or sees that its slot belongs to another core now.
+ */
+#include <linux/cpumask.h>
+#include <linux/ktime.h>
+#include <linux/sched.h>
+#include <linux/uaccess.h>
+
+#include "base/checks.h"
+#include "base/compat.h"
+#include "base/entry.h"
+#include "base/registration.h"
+#include "sched/permit.h"
+#include "sched/record.h"
+#include "serve/policy.h"
+
+#define SPIN_LEAST	1000	/* shortest adaptive polling, in ns */
+#define PATIENCE	NSEC_PER_MSEC	/* between checks of progress, in ns */
+
+/*
+ * Progress. A slow call keeps its slot, and the owner may be busy in user
+ * mode. So while syscall threads execute, and the policy has another core, a
+ * timer checks that entries are still taken. If none was in a period, although
+ * some are pending, it wakes a thread for another core. The checks end when no
+ * thread executes.
+ */
+
+static bool policy_anybody_executes(struct registration *reg)
+{
+	u32 i;
+
+	for (i = 0; i < FLEXSC_CORES_MAX; i++)
+		if (READ_ONCE(reg->slots[i].active) &&
+		    !READ_ONCE(reg->slots[i].spins))
+			return true;
+	return false;
+}
+
+/* A period is over. Timer context. */
+static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
+{
+	struct registration *reg =
+		container_of(timer, struct registration, progress);
+	u32 head = (u32)atomic_read(&reg->head);
+
+	if (head == reg->progress_head && entries_pending(reg) &&
+	    slot_any_free(reg))
+		thread_wake(reg);
+	reg->progress_head = head;
+	if (!policy_anybody_executes(reg)) {
+		WRITE_ONCE(reg->progress_checks, 0);
+		/*
+		 * Pairs with policy_progress_begin(): either that sees that the
+		 * checks end, or this sees the slot of the thread that
+		 * executes.
+		 */
+		smp_mb();
+		if (!policy_anybody_executes(reg) ||
+		    cmpxchg(&reg->progress_checks, 0, 1))
+			return HRTIMER_NORESTART;
+	}
+	hrtimer_forward_now(timer, PATIENCE);
+	return HRTIMER_RESTART;
+}
+
+/* A thread may be executing, and there is another core: start the checks. */
+static void policy_progress_begin(struct registration *reg)
+{
+	/*
+	 * Pairs with policy_check_progress(): either that sees the slot of the
+	 * thread that executes, or this sees that the checks end.
+	 */
+	smp_mb();
+	if (!READ_ONCE(reg->progress_checks) &&
+	    !cmpxchg(&reg->progress_checks, 0, 1))
+		hrtimer_start(&reg->progress, PATIENCE, HRTIMER_MODE_REL);
+}
+
+void policy_init(struct registration *reg)
+{
+	reg->slot_count = 1;
+	reg->policy.backlog = 64;
+	reg->policy.idle_ms = 0;
+	timer_setup_hr(&reg->progress, policy_check_progress);
+}
+
+/* Setting and getting. */
+
+static bool policy_named_twice(const struct flexsc_policy *policy, u32 i)
+{
+	u32 j;
+
+	for (j = 0; j < i; j++)
+		if (policy->core[j] == policy->core[i])
+			return true;
+	return false;
+}
+
+static int policy_check_cores(const struct flexsc_policy *policy)
+{
+	u32 i;
+
+	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
+		u16 core = policy->core[i];
+
+		if (i >= policy->cores) {
+			if (core)
+				return -EINVAL;
+			continue;
+		}
+		if (core >= nr_cpu_ids)
+			return -EINVAL;
+		core = array_index_nospec(core, nr_cpu_ids);
+		if (!cpu_possible(core) || policy_named_twice(policy, i))
+			return -EINVAL;
+	}
+	for (i = 0; i < policy->cores; i++)
+		if (!cpu_online(array_index_nospec(policy->core[i], nr_cpu_ids)))
+			return -ENODEV;
+	return 0;
+}
+
+static int policy_check(const struct flexsc_policy *policy)
+{
+	if (policy->cores > FLEXSC_CORES_MAX ||
+	    policy->spin > FLEXSC_SPIN_ADAPTIVE ||
+	    policy->spin_us > FLEXSC_SPIN_US_MAX || policy->reserved[0] ||
+	    policy->reserved[1] || policy->reserved[2])
+		return -EINVAL;
+	return policy_check_cores(policy);
+}
+
+/* Running threads read single words without the lock. */
+static void policy_store(struct registration *reg,
+			 const struct flexsc_policy *from)
+{
+	struct flexsc_policy *to = &reg->policy;
+
+	lockdep_assert_held(&reg->setup);
+	WRITE_ONCE(to->spin, from->spin);
+	WRITE_ONCE(to->spin_us, from->spin_us);
+	WRITE_ONCE(to->idle_ms, from->idle_ms);
+	WRITE_ONCE(to->backlog, from->backlog);
+	to->cores = from->cores;
+	memcpy(to->core, from->core, sizeof(to->core));
+}
+
+/* FLEXSC_IOC_SET_POLICY */
+long policy_set(struct registration *reg, struct flexsc_policy __user *user)
+{
+	struct flexsc_policy policy;
+	int err;
+	u32 i;
+
+	if (copy_from_user(&policy, user, sizeof(policy)))
+		return -EFAULT;
+	err = policy_check(&policy);
+	if (err)
+		return err;
+	mutex_lock(&reg->setup);
+	policy_store(reg, &policy);
+	for (i = 0; i < FLEXSC_CORES_MAX; i++)
+		WRITE_ONCE(reg->slots[i].core,
+			   i < policy.cores ? policy.core[i] : -1);
+	WRITE_ONCE(reg->slot_count, max(policy.cores, 1U));
+	WRITE_ONCE(reg->spin_ns, policy.spin_us * NSEC_PER_USEC);
+	mutex_unlock(&reg->setup);
+	/* A thread that began on a single core has no checks yet. */
+	if (policy.cores > 1)
+		policy_progress_begin(reg);
+	/* A slot may be free now, but an idle thread doesn't look. */
+	if (entries_pending(reg))
+		thread_wake(reg);
+	return 0;
+}
+
+/* FLEXSC_IOC_GET_POLICY */
+long policy_get(struct registration *reg, struct flexsc_policy __user *user)
+{
+	struct flexsc_policy policy;
+
+	mutex_lock(&reg->setup);
+	policy = reg->policy;
+	mutex_unlock(&reg->setup);
+	return copy_to_user(user, &policy, sizeof(policy)) ? -EFAULT : 0;
+}
+
+/* Looking for work. */
+
+/* Work came after "gap" ns without any: adapt the time to poll. */
+static void policy_adapt(struct registration *reg, u64 gap)
+{
+	u32 most = READ_ONCE(reg->policy.spin_us) * NSEC_PER_USEC;
+	u32 ns = READ_ONCE(reg->spin_ns);
+
+	if (READ_ONCE(reg->policy.spin) != FLEXSC_SPIN_ADAPTIVE)
+		return;
+	ns = gap <= most ? min(2 * ns, most) : max_t(u32, ns / 2, SPIN_LEAST);
+	WRITE_ONCE(reg->spin_ns, ns);
+}
+
+/* The slot's thread, the current one, is about to execute entries. */
+void policy_begin(struct registration *reg, struct slot *slot)
+{
+	u64 since = READ_ONCE(reg->idle_since);
+
+	RULE(READ_ONCE(slot->active)->task == current);
+	if (unlikely(since)) {
+		WRITE_ONCE(reg->idle_since, 0);
+		policy_adapt(reg, ktime_get_mono_fast_ns() - since);
+	}
+	if (READ_ONCE(reg->slot_count) == 1)
+		return;
+	WRITE_ONCE(slot->spins, false);
+	policy_progress_begin(reg);
+}
+
+/* Poll until work comes, or "until" has passed (false), or it has to stop. */
+static bool policy_spin_until(struct registration *reg, struct thread *thread,
+			      u64 until)
+{
+	while (!entries_pending(reg)) {
+		if (need_resched() || thread_must_leave() ||
+		    READ_ONCE(reg->ended) ||
+		    READ_ONCE(thread->slot->core) != thread->core ||
+		    ktime_get_mono_fast_ns() > until)
+			return false;
+		cpu_relax();
+	}
+	return true;
+}
+
+/*
+ * The current thread has a slot and no work: poll as the policy says. True:
+ * work has come.
+ */
+bool policy_spin(struct registration *reg, struct thread *thread)
+{
+	u32 kind = READ_ONCE(reg->policy.spin);
+	u32 ns = READ_ONCE(reg->spin_ns);
+	u64 begin;
+	bool came;
+
+	RULE(thread->task == current && thread->slot);
+	if (kind == FLEXSC_SPIN_OFF || !ns)
+		return false;
+	begin = ktime_get_mono_fast_ns();
+	WRITE_ONCE(thread->slot->spins, true);
+	came = policy_spin_until(reg, thread, begin + ns);
+	WRITE_ONCE(thread->slot->spins, false);
+	if (kind == FLEXSC_SPIN_ADAPTIVE) {
+		if (came)
+			policy_adapt(reg, 0);
+		else
+			WRITE_ONCE(reg->idle_since, begin);
+	}
+	return came;
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The owner in FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4). One
+ * thread at a time has this role. It executes submitted entries itself, because
+ * that is cheaper than to wake a syscall thread, and sleeps when there are
+ * none.
+ *
+ * It may block in an entry like any other thread; syscall threads go on then.
+ * If the owner is due in user mode meanwhile (an entry has completed, its time
+ * is up, or it was woken), there are two ways to get a thread there:
+ *
+ * 1. With FLEXSC_WAIT_HANDOVER a syscall thread takes the role and returns from
+ *    its ioctl in the owner's place. When the owner's call ends, the owner
+ *    finds that it has lost the role (FLEXSC_WAIT_TAKEN).
+ * 2. Otherwise the owner's call is interrupted, and its entry completes as
+ *    FLEXSC_INTERRUPTED, so that user mode can post it again.
+ */
+#include <linux/sched/signal.h>
+
+#include "base/checks.h"
+#include "base/compat.h"
+#include "base/entry.h"
+#include "base/registration.h"
+#include "sched/cancel.h"
+#include "sched/permit.h"
+#include "sched/recall.h"
+#include "sched/record.h"
+
+static bool owner_has_completed(struct registration *reg)
+{
+	return (s64)(atomic64_read(&reg->completed) -
+		     (s64)READ_ONCE(reg->seen)) > 0;
+}
+
+static bool owner_is_late(struct registration *reg)
+{
+	ktime_t deadline = READ_ONCE(reg->deadline);
+
+	return deadline != KTIME_MAX && ktime_get() >= deadline;
+}
+
+static bool owner_is_due(struct registration *reg)
+{
+	return owner_has_completed(reg) || READ_ONCE(reg->woken) ||
+	       owner_is_late(reg);
+}
+
+/* The waiting owner, if it is blocked in an entry and due in user mode. */
+static struct thread *owner_delayed(struct registration *reg)
+{
+	struct thread *owner = READ_ONCE(reg->owner);
+
+	if (!owner || !READ_ONCE(owner->blocked) || !owner_is_due(reg))
+		return NULL;
+	return owner;
+}
+
+/* Should a syscall thread take the owner's role? */
+bool owner_needs_takeover(struct registration *reg)
+{
+	return READ_ONCE(reg->handover) && owner_delayed(reg);
+}
+
+/*
+ * Take the role from an owner that is delayed, for the current syscall thread.
+ * True: this thread has it now, and must return FLEXSC_SERVE_TAKEOVER.
+ */
+bool owner_take_over(struct registration *reg)
+{
+	struct thread *owner;
+	bool taken;
+
+	if (!READ_ONCE(reg->handover))
+		return false;
+	owner = owner_delayed(reg);
+	taken = owner && cmpxchg(&reg->owner, owner, NULL) == owner;
+	if (taken) {
+		WARN_ON_ONCE(READ_ONCE(owner->task) == current);
+		count(reg, COUNT_TAKEOVERS, 1);
+		/*
+		 * The owner may have left its entry since, and sleep: wake it,
+		 * so that it sees that it has lost the role.
+		 */
+		wake_up(&reg->wait);
+	}
+	return taken;
+}
+
+static void owner_interrupt(struct thread *owner)
+{
+	u64 executes = atomic64_read(&owner->executes);
+
+	if (executes >> 32 == EXECUTES_ENTRY >> 32)
+		cancel_kick(owner, executes);
+}
+
+/*
+ * Get the waiting owner, or a thread in its place, to user mode if it is due
+ * there. To be called after anything that may make it due. Any context but with
+ * a run queue's lock held, because this may wake a task.
+ */
+void owner_recall(struct registration *reg)
+{
+	struct thread *owner;
+
+	smp_mb(); /* Pairs with owner_wait_longer() and thread_blocked(). */
+	/*
+	 * Either this sees that the owner sleeps, or is blocked in an entry; or
+	 * the owner in owner_wait_longer(), or the irq_work that runs after it
+	 * has blocked, sees that it is due.
+	 */
+	if (waitqueue_active(&reg->wait) && owner_is_due(reg)) {
+		wake_up(&reg->wait);
+		return;
+	}
+	owner = owner_delayed(reg);
+	if (owner && READ_ONCE(reg->handover))
+		thread_wake(reg);
+	else if (owner)
+		owner_interrupt(owner);
+}
+
+/*
+ * A syscall thread was sent home, and owner_recall() may have woken just this
+ * one to take the owner's role. If no other is left, interrupt the owner's call
+ * as without FLEXSC_WAIT_HANDOVER: otherwise the owner would be delayed until
+ * that call ends by itself.
+ */
+void owner_deserted(struct registration *reg)
+{
+	struct thread *owner = owner_delayed(reg);
+
+	if (owner && READ_ONCE(reg->handover) &&
+	    !atomic_read(&reg->idle_count) && !slot_any_active(reg))
+		owner_interrupt(owner);
+}
+
+/*
+ * A thread has blocked. If it is the waiting owner, it isn't in
+ * schedule_hrtimeout(), so its time limit needs a timer. An owner that isn't to
+ * wait at all is late already, and owner_recall() sees that. Runs in an
+ * irq_work.
+ */
+void owner_blocked(struct registration *reg)
+{
+	ktime_t deadline = READ_ONCE(reg->deadline);
+	struct thread *owner;
+
+	if (deadline == KTIME_MAX || !deadline)
+		return;
+	owner = READ_ONCE(reg->owner);
+	if (owner && READ_ONCE(owner->blocked))
+		hrtimer_start(&reg->timer, deadline, HRTIMER_MODE_ABS);
+}
+
+/* The owner's time is up while it is blocked in an entry. Timer context. */
+static enum hrtimer_restart owner_run_late(struct hrtimer *timer)
+{
+	owner_recall(container_of(timer, struct registration, timer));
+	return HRTIMER_NORESTART;
+}
+
+void owner_init(struct registration *reg)
+{
+	init_waitqueue_head(&reg->wait);
+	timer_setup_hr(&reg->timer, owner_run_late);
+	reg->deadline = KTIME_MAX;
+}
+
+/* Without cores there is one slot, and any thread may have it. */
+static __always_inline bool owner_take_slot(struct registration *reg,
+					    struct thread *thread)
+{
+	struct slot *slot = &reg->slots[0];
+
+	return (likely(READ_ONCE(slot->core) < 0) && slot_take(slot, thread)) ||
+	       slot_take_any(thread);
+}
+
+/* Execute submitted entries, if the owner gets a slot. */
+static __always_inline void owner_execute(struct registration *reg,
+					  struct thread *thread)
+{
+	bool stranded = entries_stranded(reg);
+
+	RULE(thread->is_owner && thread->task == current && !thread->slot);
+	if ((ring_empty(reg) && !stranded) || !owner_take_slot(reg, thread))
+		return;
+	entries_execute_inline(reg, thread);
+	if (unlikely(stranded))
+		entries_retrieve(reg, thread);
+	slot_give(thread);
+}
+
+/*
+ * Sleep until the owner is due, or has to leave. It is on the wait queue
+ * already, so a wake-up after these checks isn't lost. False: its time is up.
+ */
+static bool owner_sleep(struct registration *reg, struct thread *thread)
+{
+	ktime_t deadline = READ_ONCE(reg->deadline);
+
+	if (owner_has_completed(reg) || READ_ONCE(reg->woken) ||
+	    READ_ONCE(reg->owner) != thread || thread_must_leave())
+		return true;
+	return schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
+}
+
+/* Has the owner left an entry for which user mode must make a thread first? */
+static __always_inline bool owner_take_needs_thread(struct thread *thread)
+{
+	if (likely(!thread->needs_thread))
+		return false;
+	thread->needs_thread = false;
+	return true;
+}
+
+/*
+ * No entry has completed: may the owner sleep? THREAD_STAYS, or what
+ * FLEXSC_IOC_WAIT returns instead.
+ */
+static long owner_decide(struct registration *reg, struct thread *thread,
+			 bool timely)
+{
+	if (READ_ONCE(reg->owner) != thread)
+		return FLEXSC_WAIT_TAKEN;
+	/* A thread with other credentials has become the owner. */
+	if (READ_ONCE(reg->cred) != current_cred())
+		return -EACCES;
+	if (READ_ONCE(reg->woken) && xchg(&reg->woken, false))
+		return FLEXSC_WAIT_LOOK;
+	if (!timely || !READ_ONCE(reg->deadline))
+		return FLEXSC_WAIT_LOOK;
+	if (signal_pending(current))
+		return -EINTR;
+	if (task_work_pending(current))
+		return FLEXSC_WAIT_LOOK;
+	if (entries_pending(reg) && !thread_looks(reg) && !thread_wake(reg) &&
+	    !slot_any_active(reg) && thread_ask(reg))
+		return FLEXSC_WAIT_MORE;
+	return THREAD_STAYS;
+}
+
+static noinline long owner_wait_longer(struct registration *reg,
+				       struct thread *thread)
+{
+	bool timely = true;
+	DEFINE_WAIT(wait);
+	long why;
+
+	for (;;) {
+		/*
+		 * prepare_to_wait() ends with a full barrier, which pairs with
+		 * the one in owner_recall(). Besides, owner_decide() may wake a
+		 * thread for pending entries: if that thread leaves instead,
+		 * thread_left() finds the owner on the queue and wakes it.
+		 */
+		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
+		why = owner_decide(reg, thread, timely);
+		if (why == THREAD_STAYS)
+			timely = owner_sleep(reg, thread);
+		finish_wait(&reg->wait, &wait);
+		if (why != THREAD_STAYS)
+			return why;
+		if (!thread_must_leave())
+			owner_execute(reg, thread);
+		if (owner_take_needs_thread(thread))
+			return FLEXSC_WAIT_MORE;
+		if (owner_has_completed(reg))
+			return FLEXSC_WAIT_LOOK;
+	}
+}
+
+/* Most of the time submitted entries complete at once, and this is all. */
+static __always_inline long owner_wait_first(struct registration *reg,
+					     struct thread *thread)
+{
+	owner_execute(reg, thread);
+	if (owner_take_needs_thread(thread))
+		return FLEXSC_WAIT_MORE;
+	if (owner_has_completed(reg))
+		return FLEXSC_WAIT_LOOK;
+	return owner_wait_longer(reg, thread);
+}
+
+/*
+ * The time at which a wait ends. KTIME_MAX: never; 0: at once, without
+ * sleeping.
+ */
+static ktime_t owner_deadline(u64 timeout)
+{
+	if (likely((s64)timeout < 0))
+		return KTIME_MAX;
+	if (!timeout)
+		return 0;
+	return ktime_add_safe(ktime_get(), ns_to_ktime(timeout));
+}
+
+/* Take the owner's role for this wait. False: another thread has it. */
+static bool owner_begin(struct registration *reg, struct thread *thread,
+			u64 seen)
+{
+	struct flexsc_shared *shared = reg->shared;
+	u32 flags = READ_ONCE(shared->wait_flags);
+
+	if (cmpxchg(&reg->owner, NULL, thread))
+		return false;
+	WRITE_ONCE(reg->handover, flags & FLEXSC_WAIT_HANDOVER);
+	WRITE_ONCE(reg->seen, seen);
+	WRITE_ONCE(reg->deadline, owner_deadline(READ_ONCE(shared->timeout)));
+	if (flags & FLEXSC_WAIT_NO_MORE)
+		thread_no_more(reg);
+	return true;
+}
+
+/*
+ * The owner has put entries aside: wake a syscall thread for them. If there is
+ * none, and user mode can make one, return MORE instead of LOOK.
+ */
+static noinline long owner_leave_entries(struct registration *reg, long ret)
+{
+	if (thread_wake(reg) || ret != FLEXSC_WAIT_LOOK ||
+	    slot_any_active(reg) || !thread_ask(reg))
+		return ret;
+	return FLEXSC_WAIT_MORE;
+}
+
+/*
+ * The current task is in FLEXSC_IOC_WAIT from now on. Most of the time the
+ * usual record is free and has this task already: one compare-and-swap then.
+ */
+static __always_inline struct thread *
+owner_enter(struct registration *reg)
+{
+	struct thread *thread = READ_ONCE(reg->usual);
+
+	if (unlikely(!thread || cmpxchg(&thread->in_use, 0, 1)))
+		thread = thread_other(reg);
+	if (likely(thread))
+		thread_begin(thread);
+	return thread;
+}
+
+/* FLEXSC_IOC_WAIT. Process context, with a reference to the file. */
+long owner_wait(struct registration *reg, u64 seen)
+{
+	struct thread *thread;
+	long ret = -EBUSY;
+
+	thread = owner_enter(reg);
+	if (!thread)
+		return -ENOMEM;
+	if (owner_begin(reg, thread, seen)) {
+		count(reg, COUNT_WAITS, 1);
+		ret = owner_wait_first(reg, thread);
+		if (unlikely(cmpxchg(&reg->owner, thread, NULL) != thread)) {
+			/* TAKEN hides MORE: let another thread ask for one. */
+			if (ret == FLEXSC_WAIT_MORE)
+				atomic_set(&reg->coming, 0);
+			ret = FLEXSC_WAIT_TAKEN;
+			/*
+			 * The thread that took the role may be asleep until the
+			 * entry completes that has just ended here.
+			 */
+			owner_recall(reg);
+		}
+		if (READ_ONCE(reg->aside_count))
+			ret = owner_leave_entries(reg, ret);
+	}
+	thread_leave(thread);
+	return ret;
+}
+
+/* FLEXSC_IOC_KICK */
+long owner_kick(struct registration *reg)
+{
+	count(reg, COUNT_KICKS, 1);
+	if (!entries_pending(reg) || !slot_any_free(reg) ||
+	    thread_looks(reg) || thread_wake(reg))
+		return FLEXSC_WAIT_LOOK;
+	if (slot_any_active(reg) || !thread_ask(reg))
+		return FLEXSC_WAIT_LOOK;
+	return FLEXSC_WAIT_MORE;
+}
+
+/* FLEXSC_IOC_WAKE */
+long owner_wake(struct registration *reg)
+{
+	WRITE_ONCE(reg->woken, true);
+	owner_recall(reg);
+	return 0;
+}
