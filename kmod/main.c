@@ -17,10 +17,14 @@
 #include "base/registration.h"
 #include "debug.h"
 #include "events/ecb.h"
+#include "registration.h"
 #include "sched/cancel.h"
-#include "sched/recall.h"
+#include "sched/idle.h"
 #include "sched/record.h"
+#include "serve/block.h"
 #include "serve/policy.h"
+#include "serve/serve.h"
+#include "serve/wait.h"
 #define CREATE_TRACE_POINTS
 #include "base/trace.h"
 
@@ -234,7 +238,7 @@ static int __init flexsc_init(void)
 
 	if (err)
 		return err;
-	err = threads_init();
+	err = threads_init(&block_ops);
 	if (err)
 		return err;
 	err = ecb_init();

@@ -15,9 +15,11 @@
 #include "base/entry.h"
 #include "base/registration.h"
 #include "debug.h"
+#include "registration.h"
 #include "sched/permit.h"
 #include "sched/recall.h"
 #include "sched/record.h"
+#include "serve/block.h"
 #include "serve/death.h"
 #include "serve/policy.h"
 

@@ -3,8 +3,8 @@
  * Entries: what the kernel keeps about each, the arrows of their life that the
  * module takes, and whether any wait to be executed.
  */
-#ifndef FLEXSC_KMOD_ENTRY_H
-#define FLEXSC_KMOD_ENTRY_H
+#ifndef FLEXSC_KMOD_BASE_ENTRY_H
+#define FLEXSC_KMOD_BASE_ENTRY_H
 
 #include <linux/atomic.h>
 #include <linux/flexsc.h>
@@ -83,11 +83,6 @@ static __always_inline void entry_finish(struct flexsc_entry *entry, long ret)
 	smp_store_release(&entry->status, FLEXSC_DONE);
 }
 
-void entries_execute(struct registration *reg, struct thread *thread);
-void entries_retrieve(struct registration *reg, struct thread *thread);
-void entries_execute_inline(struct registration *reg, struct thread *thread);
-void entry_bury(struct thread *thread, u32 index);
-
 static inline bool ring_empty(struct registration *reg)
 {
 	return (u32)atomic_read(&reg->head) == READ_ONCE(reg->shared->tail);
@@ -111,4 +106,4 @@ static inline bool entries_stranded(struct registration *reg)
 	return unlikely(READ_ONCE(reg->aside_count)) && entries_alone(reg);
 }
 
-#endif /* FLEXSC_KMOD_ENTRY_H */
+#endif /* FLEXSC_KMOD_BASE_ENTRY_H */

@@ -57,8 +57,8 @@
  * A thread is woken inside it, which takes the run queue's lock, so
  * thread_sched_out() must never take it.
  */
-#ifndef FLEXSC_KMOD_REGISTRATION_H
-#define FLEXSC_KMOD_REGISTRATION_H
+#ifndef FLEXSC_KMOD_BASE_REGISTRATION_H
+#define FLEXSC_KMOD_BASE_REGISTRATION_H
 
 #include <linux/atomic.h>
 #include <linux/flexsc.h>
@@ -72,12 +72,12 @@
 #include <linux/workqueue.h>
 
 #include "base/area.h"
-#include "sched/permit.h"
 
 struct companion;
 struct cred;
 struct file;
 struct mm_struct;
+struct thread;
 
 /* Events of a registration, counted where they happen and shown by debugfs. */
 enum counter {
@@ -94,6 +94,25 @@ enum counter {
 	COUNT_WAITS,
 	COUNT_KICKS,
 	COUNTERS,
+};
+
+/* Events of a slot. */
+enum slot_counter {
+	SLOT_BATCHES,		/* rounds of looking for entries */
+	SLOT_TAKEN,		/* entries that its threads took */
+	SLOT_BLOCKED,
+	SLOT_BOUNCED,
+	SLOT_COUNTERS,
+};
+
+/* A right to take and execute entries. */
+struct slot {
+	struct registration *reg;
+	struct thread *active;	/* that has it; NULL: free. Compare-and-swap */
+	int core;		/* that its thread runs on; -1: any */
+	bool spins;		/* its thread polls, and executes nothing */
+	struct irq_work blocked;
+	atomic64_t counts[SLOT_COUNTERS];
 };
 
 struct registration {
@@ -155,16 +174,10 @@ struct registration {
 	struct slot slots[FLEXSC_CORES_MAX];
 };
 
-struct registration *registration_create(void);
-void registration_destroy(struct registration *reg);
-int registration_register(struct registration *reg, struct file *file,
-			  struct flexsc_register __user *user);
-void registration_own(struct registration *reg);
-
 static __always_inline void count(struct registration *reg, enum counter what,
 				  u64 n)
 {
 	atomic64_add(n, &reg->counts[what]);
 }
 
-#endif /* FLEXSC_KMOD_REGISTRATION_H */
+#endif /* FLEXSC_KMOD_BASE_REGISTRATION_H */

@@ -117,12 +117,28 @@ bool slot_any_active(struct registration *reg)
 	return false;
 }
 
-/* If the backlog of submissions is long, wake a thread for another core. */
-void slot_spill(struct registration *reg)
+/*
+ * Is a syscall thread active that is not in a call? It needs no help, because
+ * it looks for entries before it gives up its slot, and again after that.
+ */
+bool thread_looks(struct registration *reg)
 {
-	u32 backlog;
+	u32 count = READ_ONCE(reg->slot_count);
+	u32 i;
 
-	backlog = READ_ONCE(reg->shared->tail) - (u32)atomic_read(&reg->head);
-	if (backlog > READ_ONCE(reg->policy.backlog) && slot_any_free(reg))
-		thread_wake(reg);
+	/*
+	 * Pairs with the full barriers of thread_use_slot() and thread_left(),
+	 * behind giving up a slot: the thread sees what is pending, or this
+	 * sees that it has no slot any more.
+	 */
+	smp_mb();
+	for (i = 0; i < count; i++) {
+		struct thread *thread = READ_ONCE(reg->slots[i].active);
+
+		if (thread && !READ_ONCE(thread->is_owner) &&
+		    !READ_ONCE(thread->asks) &&
+		    !atomic64_read(&thread->executes))
+			return true;
+	}
+	return false;
 }

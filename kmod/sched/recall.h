@@ -3,23 +3,26 @@
  * The owner: its wait, how it is called back, and its rights, with which
  * entries are executed.
  */
-#ifndef FLEXSC_KMOD_OWNER_H
-#define FLEXSC_KMOD_OWNER_H
+#ifndef FLEXSC_KMOD_SCHED_RECALL_H
+#define FLEXSC_KMOD_SCHED_RECALL_H
 
 #include <linux/cred.h>
 
 #include "base/compat.h"
 #include "base/registration.h"
 
-long owner_wait(struct registration *reg, u64 seen);
-long owner_kick(struct registration *reg);
-long owner_wake(struct registration *reg);
 void owner_recall(struct registration *reg);
 void owner_deserted(struct registration *reg);
 void owner_blocked(struct registration *reg);
 bool owner_needs_takeover(struct registration *reg);
 bool owner_take_over(struct registration *reg);
 void owner_init(struct registration *reg);
+
+static inline bool owner_has_completed(struct registration *reg)
+{
+	return (s64)(atomic64_read(&reg->completed) -
+		     (s64)READ_ONCE(reg->seen)) > 0;
+}
 
 /*
  * Must the current task not execute the owner's entries? The owner's rights, as
@@ -34,4 +37,4 @@ static __always_inline bool owner_bars(struct registration *reg)
 		!task_filtered());
 }
 
-#endif /* FLEXSC_KMOD_OWNER_H */
+#endif /* FLEXSC_KMOD_SCHED_RECALL_H */

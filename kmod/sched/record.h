@@ -3,8 +3,8 @@
  * A thread of the process in one of the two ioctls that execute entries: its
  * record, and what the current task asks about itself.
  */
-#ifndef FLEXSC_KMOD_THREAD_H
-#define FLEXSC_KMOD_THREAD_H
+#ifndef FLEXSC_KMOD_SCHED_RECORD_H
+#define FLEXSC_KMOD_SCHED_RECORD_H
 
 #include <linux/atomic.h>
 #include <linux/fdtable.h>
@@ -21,7 +21,6 @@
 
 #include "base/checks.h"
 
-struct irq_work;
 struct registration;
 struct slot;
 
@@ -67,21 +66,14 @@ struct thread {
 #define THREAD_STAYS	LONG_MIN
 
 extern struct preempt_ops thread_preempt_ops;
+int threads_init(const struct preempt_ops *ops);
+void threads_exit(void);
+void threads_free(struct registration *reg);
 struct thread *thread_enter(struct registration *reg);
 struct thread *thread_other(struct registration *reg);
-void thread_put(struct thread *thread);
 void thread_become(struct thread *thread);
-void threads_free(struct registration *reg);
-bool thread_ask(struct registration *reg);
-void thread_no_more(struct registration *reg);
-bool thread_looks(struct registration *reg);
-bool thread_wake(struct registration *reg);
-void thread_blocked(struct irq_work *work);
-void thread_left(struct registration *reg);
-long thread_serve(struct registration *reg, struct flexsc_serve __user *user);
-void thread_end_all(struct registration *reg);
-int threads_init(void);
-void threads_exit(void);
+void thread_put(struct thread *thread);
+void death_note(struct thread *thread);
 
 /*
  * Is the current task in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT already? Its
@@ -158,4 +150,4 @@ static __always_inline bool thread_stirs(void)
 	       task_work_pending(current);
 }
 
-#endif /* FLEXSC_KMOD_THREAD_H */
+#endif /* FLEXSC_KMOD_SCHED_RECORD_H */

@@ -22,22 +22,12 @@
 
 #include "base/entry.h"
 #include "base/registration.h"
+#include "exec/execute.h"
 #include "sched/permit.h"
 #include "sched/recall.h"
 #include "sched/record.h"
+#include "serve/block.h"
 #include "serve/death.h"
-
-/*
- * Have the record of a dead task buried. Called from thread_sched_out(), with
- * the run queue's lock held; the task is TASK_DEAD.
- */
-void death_note(struct thread *thread)
-{
-	lockdep_assert_irqs_disabled();
-	WARN_ON_ONCE(thread->task != current);
-	llist_add(&thread->dead, &thread->reg->dead);
-	irq_work_queue(&thread->reg->death);
-}
 
 /*
  * Start the burial in a work, which can't be queued with the run queue's lock

@@ -4,10 +4,8 @@
 #define FLEXSC_KMOD_DEATH_H
 
 struct registration;
-struct thread;
 
 void death_init(struct registration *reg);
 void death_fini(struct registration *reg);
-void death_note(struct thread *thread);
 
 #endif /* FLEXSC_KMOD_DEATH_H */

@@ -14,6 +14,7 @@
 #include "base/compat.h"
 #include "base/entry.h"
 #include "base/registration.h"
+#include "sched/idle.h"
 #include "sched/permit.h"
 #include "sched/record.h"
 #include "serve/policy.h"

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Records of threads: made, reused, freed with the registration. Run by the thread
+ * whose record it is, in process context, unless a comment says otherwise.
+ */
+#include <linux/slab.h>
+
+#include "base/registration.h"
+#include "sched/record.h"
+
+static struct kmem_cache *thread_cache;
+
+struct preempt_ops thread_preempt_ops __ro_after_init;
+
+static struct thread *thread_take_unused(struct registration *reg)
+{
+	struct thread *thread;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&reg->lock, flags);
+	thread = reg->records;
+	if (thread)
+		reg->records = thread->next_free;
+	raw_spin_unlock_irqrestore(&reg->lock, flags);
+	return thread;
+}
+
+/*
+ * A call leaves the other fields of its record as it found them. WAIT leaves
+ * the fields set here as well, so the usual record, which is for WAIT alone, is
+ * set up only once.
+ */
+static struct thread *thread_get(struct registration *reg, bool is_owner)
+{
+	struct thread *thread = thread_take_unused(reg);
+
+	if (!thread) {
+		thread = kmem_cache_zalloc(thread_cache, GFP_KERNEL_ACCOUNT);
+		if (!thread)
+			return NULL;
+		thread->reg = reg;
+		thread->newest = FLEXSC_NO_ENTRY;
+		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
+	}
+	/* thread_looks() may read it now, by a stale pointer. */
+	WRITE_ONCE(thread->is_owner, is_owner);
+	thread->carries = FLEXSC_NO_ENTRY;
+	thread->stays = 0;
+	thread->bounces = false;
+	thread->signalled = 0;
+	thread->in_use = 1;
+	return thread;
+}
+
+/*
+ * Make the current task the record's. The record has a reference to it,
+ * because the task may die in a call. Process context.
+ */
+noinline void thread_become(struct thread *thread)
+{
+	struct task_struct *was = thread->task;
+
+	/*
+	 * Only a thread on the idle list or in an entry has its task followed,
+	 * and this one is in neither: the old task can be let go at once.
+	 */
+	thread->task = get_task_struct(current);
+	if (was)
+		put_task_struct(was);
+}
+
+/* Give back a record that isn't the usual one. */
+void thread_put(struct thread *thread)
+{
+	struct registration *reg = thread->reg;
+	unsigned long flags;
+
+	WARN_ON_ONCE(thread->slot || atomic64_read(&thread->executes));
+	put_task_struct(thread->task);
+	thread->task = NULL;
+	raw_spin_lock_irqsave(&reg->lock, flags);
+	thread->next_free = reg->records;
+	reg->records = thread;
+	raw_spin_unlock_irqrestore(&reg->lock, flags);
+}
+
+void threads_free(struct registration *reg)
+{
+	struct thread *thread;
+
+	if (reg->usual) {
+		WARN_ON_ONCE(reg->usual->in_use || reg->usual->slot);
+		put_task_struct(reg->usual->task);
+		kmem_cache_free(thread_cache, reg->usual);
+	}
+	while ((thread = reg->records)) {
+		reg->records = thread->next_free;
+		WARN_ON_ONCE(thread->task || thread->slot);
+		kmem_cache_free(thread_cache, thread);
+	}
+}
+
+/* Begin FLEXSC_IOC_SERVE for the current task. NULL: no memory. */
+struct thread *thread_enter(struct registration *reg)
+{
+	struct thread *thread = thread_get(reg, false);
+
+	if (thread)
+		thread_begin(thread);
+	return thread;
+}
+
+/* A record for WAIT, if the usual one is in use or there is none yet. */
+struct thread *thread_other(struct registration *reg)
+{
+	struct thread *thread = thread_get(reg, true);
+
+	if (thread && !cmpxchg(&reg->usual, NULL, thread))
+		thread->is_usual = true;
+	return thread;
+}
+
+/*
+ * Have the record of a dead task buried. Called from thread_sched_out(), with
+ * the run queue's lock held; the task is TASK_DEAD.
+ */
+void death_note(struct thread *thread)
+{
+	lockdep_assert_irqs_disabled();
+	WARN_ON_ONCE(thread->task != current);
+	llist_add(&thread->dead, &thread->reg->dead);
+	irq_work_queue(&thread->reg->death);
+}
+
+/* The functions that the scheduler calls for each thread with a record. */
+int __init threads_init(const struct preempt_ops *ops)
+{
+	thread_preempt_ops = *ops;
+	thread_cache = KMEM_CACHE(thread, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
+	return thread_cache ? 0 : -ENOMEM;
+}
+
+void threads_exit(void)
+{
+	kmem_cache_destroy(thread_cache);
+}
