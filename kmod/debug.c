@@ -7,7 +7,7 @@
 
 #include "base/entry.h"
 #include "base/registration.h"
-#include "debug.h"
+#include "kmod.h"
 #include "sched/permit.h"
 
 static DEFINE_MUTEX(debug_lock);

@@ -15,16 +15,12 @@
 #include "base/compat.h"
 #include "base/dispatch.h"
 #include "base/registration.h"
-#include "debug.h"
 #include "events/ecb.h"
-#include "registration.h"
+#include "kmod.h"
 #include "sched/cancel.h"
 #include "sched/idle.h"
 #include "sched/record.h"
-#include "serve/block.h"
-#include "serve/policy.h"
 #include "serve/serve.h"
-#include "serve/wait.h"
 #define CREATE_TRACE_POINTS
 #include "base/trace.h"
 
@@ -241,7 +237,7 @@ static int __init flexsc_init(void)
 	err = threads_init(&block_ops);
 	if (err)
 		return err;
-	err = ecb_init();
+	err = ecb_file_init();
 	if (err) {
 		threads_exit();
 		return err;
@@ -252,7 +248,7 @@ static int __init flexsc_init(void)
 	if (err) {
 		debug_exit();
 		preempt_notifier_dec();
-		ecb_exit();
+		ecb_file_exit();
 		threads_exit();
 	}
 	return err;
@@ -263,7 +259,7 @@ static void __exit flexsc_exit(void)
 	misc_deregister(&device_misc);
 	/* The tasks that gave up the last ECBs have left the module's code. */
 	synchronize_rcu_tasks();
-	ecb_exit();
+	ecb_file_exit();
 	debug_exit();
 	preempt_notifier_dec();
 	threads_exit();

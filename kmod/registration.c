@@ -14,14 +14,11 @@
 #include "base/compat.h"
 #include "base/entry.h"
 #include "base/registration.h"
-#include "debug.h"
-#include "registration.h"
+#include "kmod.h"
 #include "sched/permit.h"
 #include "sched/recall.h"
 #include "sched/record.h"
-#include "serve/block.h"
-#include "serve/death.h"
-#include "serve/policy.h"
+#include "serve/serve.h"
 
 struct registration *registration_create(void)
 {

@@ -16,7 +16,7 @@
  *
  * A task work, queued after a listener is put on "accepts", accepts from it; or the
  * owner does, before it sleeps or stops waiting. Either has one turn. A later turn
- * accepts what is left, or comes meanwhile (ecb.c).
+ * accepts what is left, or comes meanwhile (ecb_work.c).
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -31,6 +31,7 @@
 #include "base/dispatch.h"
 #include "events/accept.h"
 #include "events/event.h"
+#include "events/poller.h"
 #include "events/watch.h"
 
 #define ACCEPT_TURN	64	/* connections of a listener, then others' turn */
@@ -62,63 +63,6 @@ struct inherit *accept_inherit(const struct flexsc_ecb_watch *args)
 	inherit->flags = args->accept_flags;
 	inherit->data = args->accept_data;
 	return inherit;
-}
-
-/* Lists. */
-
-/* Have the owner accept. Any context. */
-void accept_later(struct watch *listener)
-{
-	struct ecb *ecb = listener->ecb;
-
-	if (test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
-		return;
-	llist_add(&listener->accepts, &ecb->accepts);
-	ecb_call(ecb);
-}
-
-/* The owner's turn is over: have the listener accept in another one. */
-static void accept_put_back(struct watch *listener)
-{
-	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
-		llist_add(&listener->accepts, &listener->ecb->accepts);
-}
-
-/* A slot or a descriptor may be free again. Any context. */
-void accept_retry(struct ecb *ecb)
-{
-	if (llist_empty(&ecb->starved))
-		return;
-	WRITE_ONCE(ecb->retry, true);
-	ecb_call(ecb);
-}
-
-/* The owner accepts again from listeners that starved. */
-static void accept_feed(struct ecb *ecb)
-{
-	struct watch *listener, *next;
-
-	/* A full barrier. Pairs with accept_retry(). */
-	if (!xchg(&ecb->retry, false))
-		return;
-	llist_for_each_entry_safe(listener, next, llist_del_all(&ecb->starved),
-				  accepts) {
-		llist_add(&listener->accepts, &ecb->accepts);
-		cond_resched();
-	}
-}
-
-/* "frees": ecb.frees, as it was when there was no slot or no descriptor. */
-static void accept_starve(struct watch *listener, u32 frees)
-{
-	struct ecb *ecb = listener->ecb;
-
-	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
-		llist_add(&listener->accepts, &ecb->starved);
-	/* A full barrier. Pairs with watch_put(). */
-	smp_mb();
-	if (READ_ONCE(ecb->frees) != frees)
-		accept_retry(ecb);
 }
 
 /* Accepting. */

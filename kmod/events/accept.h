@@ -7,13 +7,10 @@ struct ecb;
 struct file;
 struct flexsc_ecb_watch;
 struct inherit;
-struct watch;
 
 int accept_check(const struct flexsc_ecb_watch *args);
 int accept_check_file(const struct file *file);
 struct inherit *accept_inherit(const struct flexsc_ecb_watch *args);
-void accept_later(struct watch *listener);
-void accept_retry(struct ecb *ecb);
 void accept_run(struct ecb *ecb);
 
 #endif /* FLEXSC_KMOD_ACCEPT_H */

@@ -103,12 +103,22 @@ struct ecb {
 
 int ecb_init(void);
 void ecb_exit(void);
-int ecb_create(struct flexsc_ecb_create __user *user);
 void ecb_get(struct ecb *ecb);
 void ecb_put_later(struct ecb *ecb);
+void ecb_attend_later(struct ecb *ecb);
+bool ecb_owner_stays(const struct ecb *ecb);
 void ecb_kick(struct ecb *ecb);
 void ecb_call(struct ecb *ecb);
 void ecb_wake(struct ecb *ecb);
+
+/* ecb_work.c */
+void ecb_work_init(struct ecb *ecb);
+void ecb_put(struct ecb *ecb);
+
+/* ecb_file.c */
+int ecb_file_init(void);
+void ecb_file_exit(void);
+int ecb_create(struct flexsc_ecb_create __user *user);
 
 /* May a connection be pending that is to be accepted? */
 static inline bool ecb_has_accepts(const struct ecb *ecb)

@@ -42,6 +42,7 @@
 
 #include "base/compat.h"
 #include "events/hook.h"
+#include "events/poller.h"
 #include "events/watch.h"
 
 #define HOOK_BITS	15	/* of the hash table: 256 KiB */

@@ -7,7 +7,6 @@
 
 #include "events/ecb.h"
 #include "events/upcall.h"
-#include "events/upcall_x86.h"
 
 /* Is there an event that the owner wants to be called for now? */
 static bool upcall_wanted(const struct flexsc_event_control *control)

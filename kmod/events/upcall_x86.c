@@ -23,7 +23,7 @@
 
 #include "base/compat.h"
 #include "events/ecb.h"
-#include "events/upcall_x86.h"
+#include "events/upcall.h"
 
 #define RED_ZONE	128
 #define SYSCALL_SIZE	2	/* of the instruction */

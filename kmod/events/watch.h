@@ -90,28 +90,32 @@ struct watch {
 	struct llist_node held, accepts;
 };
 
-int watches_init(void);
 int watches_make(struct ecb *ecb);
 void watches_free(struct ecb *ecb);
-void watches_end(struct ecb *ecb);
-
-long watch_add(struct ecb *ecb, const struct flexsc_ecb_watch __user *user);
-long watch_forget(struct ecb *ecb, unsigned long index);
-void watch_flush(struct ecb *ecb);
 
 struct watch *watch_take(struct ecb *ecb);
 void watch_prepare(struct watch *watch, u64 data);
-int watch_start(struct watch *watch, struct file *file);
-bool watch_stop(struct watch *watch);
-void watch_end(struct watch *watch);
+void watch_return(struct watch *watch);
 void watch_get(struct watch *watch);
 bool watch_get_live(struct watch *watch);
 void watch_put(struct watch *watch);
-void watch_return(struct watch *watch);
-
 struct file *watch_file(struct watch *watch);
 bool watch_in_table(const struct watch *watch, const struct file *file);
+
 void watch_hold(struct watch *watch, u32 bits);
+void watch_deliver(struct watch *watch, u32 bits);
 void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is);
+
+void accept_later(struct watch *listener);
+void accept_put_back(struct watch *listener);
+void accept_starve(struct watch *listener, u32 frees);
+void accept_retry(struct ecb *ecb);
+void accept_feed(struct ecb *ecb);
+
+/* watch_ioctl.c */
+int watches_init(void);
+long watch_add(struct ecb *ecb, const struct flexsc_ecb_watch __user *user);
+long watch_forget(struct ecb *ecb, unsigned long index);
+void watch_flush(struct ecb *ecb);
 
 #endif /* FLEXSC_KMOD_WATCH_H */

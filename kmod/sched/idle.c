@@ -71,7 +71,7 @@ void thread_idle_begin(struct registration *reg, struct thread *thread)
  * its time is up (not timely), but it is the last idle thread, and stays there.
  */
 bool thread_idle_end(struct registration *reg, struct thread *thread,
-			    bool timely)
+		     bool timely)
 {
 	unsigned long flags;
 	bool off;

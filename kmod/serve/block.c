@@ -11,7 +11,7 @@
 #include "sched/permit.h"
 #include "sched/recall.h"
 #include "sched/record.h"
-#include "serve/block.h"
+#include "serve/serve.h"
 
 /*
  * The task is preempted, or leaves the run queue. If it leaves in an entry, or

@@ -26,8 +26,7 @@
 #include "sched/permit.h"
 #include "sched/recall.h"
 #include "sched/record.h"
-#include "serve/block.h"
-#include "serve/death.h"
+#include "serve/serve.h"
 
 /*
  * Start the burial in a work, which can't be queued with the run queue's lock

@@ -17,7 +17,7 @@
 #include "sched/idle.h"
 #include "sched/permit.h"
 #include "sched/record.h"
-#include "serve/policy.h"
+#include "serve/serve.h"
 
 #define SPIN_LEAST	1000	/* shortest adaptive polling, in ns */
 #define PATIENCE	NSEC_PER_MSEC	/* between checks of progress, in ns */

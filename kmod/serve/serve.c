@@ -16,8 +16,6 @@
 #include "sched/permit.h"
 #include "sched/recall.h"
 #include "sched/record.h"
-#include "serve/block.h"
-#include "serve/policy.h"
 #include "serve/serve.h"
 
 #define MISFITS_MOST	4	/* unfit new threads in a row: ask no more */

@@ -1,13 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* FLEXSC_IOC_SERVE: see serve.c. */
-#ifndef FLEXSC_KMOD_SERVE_SERVE_H
-#define FLEXSC_KMOD_SERVE_SERVE_H
+/*
+ * The ioctls of threads that execute entries, and what happens when such a thread blocks
+ * or dies.
+ */
+#ifndef FLEXSC_KMOD_SERVE_H
+#define FLEXSC_KMOD_SERVE_H
 
-#include <linux/compiler_types.h>
+#include <linux/flexsc.h>
+#include <linux/types.h>
 
-struct flexsc_serve;
+struct irq_work;
+struct preempt_ops;
 struct registration;
+struct slot;
+struct thread;
 
+/* serve.c */
 long thread_serve(struct registration *reg, struct flexsc_serve __user *user);
 
-#endif /* FLEXSC_KMOD_SERVE_SERVE_H */
+/* wait.c */
+long owner_wait(struct registration *reg, u64 seen);
+long owner_kick(struct registration *reg);
+long owner_wake(struct registration *reg);
+
+/* block.c */
+extern const struct preempt_ops block_ops;
+void thread_blocked(struct irq_work *work);
+void thread_left(struct registration *reg);
+
+/* death.c */
+void death_init(struct registration *reg);
+void death_fini(struct registration *reg);
+
+/* policy.c */
+void policy_init(struct registration *reg);
+long policy_set(struct registration *reg, struct flexsc_policy __user *user);
+long policy_get(struct registration *reg, struct flexsc_policy __user *user);
+void policy_begin(struct registration *reg, struct slot *slot);
+bool policy_spin(struct registration *reg, struct thread *thread);
+
+#endif /* FLEXSC_KMOD_SERVE_H */

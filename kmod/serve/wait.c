@@ -27,7 +27,7 @@
 #include "sched/permit.h"
 #include "sched/recall.h"
 #include "sched/record.h"
-#include "serve/wait.h"
+#include "serve/serve.h"
 
 /* Without cores there is one slot, and any thread may have it. */
 static __always_inline bool owner_take_slot(struct registration *reg,

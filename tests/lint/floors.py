@@ -10,9 +10,13 @@ is an interface, whose functions files of higher floors define. Wrong is
 - a file that includes one of a higher floor, or of a floor that isn't named,
 - a file that uses a function of a higher floor,
 - a circle of headers,
-- a header that declares another file's functions,
+- a header that declares another file's functions: a.h declares those of a.c and a_*.c,
+  folder/folder.h those of all files in the folder,
 - a circle of more files than LARGEST that use each other's functions; FLOORS may
   give a lower number, in a line "circles N".
+
+With a line "inline" in FLOORS, headers' inline functions count as well, and a.h and
+a.c are one file.
 
 Prints what is wrong; the status is 1 if something is. What is a function, and
 where it is defined, is told by the style of the code: a definition begins in a
@@ -38,20 +42,25 @@ PROTOTYPE = re.compile(HEAD.replace("|extern\\b", "") + r"[^;{}]*;", re.MULTILIN
 LABEL = re.compile(r"^\s*\.globl\s+(\w+)", re.MULTILINE)
 WORD = re.compile(r"(?<![\w.])(?<!->)(?<!struct )(?<!enum )(?<!union )[A-Za-z_]\w*")
 CIRCLES = "circles"
+INLINE = "inline"
 
 
-def drawn(folder: Path) -> tuple[list[str], int]:
-    """The names of its floors, and how many files may be in a circle."""
-    floors, largest = [], LARGEST
+def drawn(folder: Path) -> tuple[list[str], int, bool]:
+    """The names of its floors, how many files may be in a circle, whether inline
+    functions count.
+    """
+    floors, largest, inline = [], LARGEST, False
     for line in (folder / "FLOORS").read_text().splitlines():
         if not line or line[0] in "# \t":
             continue
         name, *rest = line.split()
         if name == CIRCLES:
             largest = min(largest, int(rest[0]))
+        elif name == INLINE:
+            inline = True
         else:
             floors.append(name)
-    return floors, largest
+    return floors, largest, inline
 
 
 def functions(pattern: re.Pattern[str], code: str, static: bool = False) -> set[str]:
@@ -73,6 +82,7 @@ class House:
     folder: Path
     floors: list[str]
     largest: int = LARGEST
+    inline: bool = False
     code: dict[Path, str] = field(default_factory=dict)
     includes: dict[Path, set[Path]] = field(default_factory=dict)
     home: dict[str, Path] = field(default_factory=dict)  # of functions
@@ -92,7 +102,11 @@ def read(folder: Path) -> House:
     for path in sorted(folder.rglob("*.[chS]")):
         text = path.read_text()
         house.code[path] = NOT_CODE.sub(" ", text)
-        found = (path.parent / name for name in INCLUDE.findall(text))
+        found = (
+            base / name
+            for name in INCLUDE.findall(text)
+            for base in (path.parent, folder)
+        )
         house.includes[path] = {
             Path(os.path.normpath(target)) for target in found if target.exists()
         }
@@ -101,16 +115,19 @@ def read(folder: Path) -> House:
             house.home |= dict.fromkeys(LABEL.findall(code), path)
         elif path.suffix == ".c":
             house.home |= dict.fromkeys(functions(DEFINITION, code), path)
+        elif house.inline:
+            house.home |= dict.fromkeys(functions(DEFINITION, code, static=True), path)
     return house
 
 
 def words(code: str) -> set[str]:
-    """Words that may name another file's function."""
-    return set(WORD.findall(code)) - functions(DEFINITION, code, static=True)
+    """Words that may name another file's function, which it doesn't only declare."""
+    used = set(WORD.findall(PROTOTYPE.sub(" ", code)))
+    return used - functions(DEFINITION, code, static=True)
 
 
 def uses(house: House) -> dict[Path, set[Path]]:
-    """Whose functions a file names; headers are looked at for what they include."""
+    """Whose functions a file names; of headers only those with inline functions."""
     return {
         path: {
             house.home[word]
@@ -118,8 +135,18 @@ def uses(house: House) -> dict[Path, set[Path]]:
             if word in house.home and house.home[word] != path
         }
         for path, code in house.code.items()
-        if path.suffix != ".h"
+        if path.suffix != ".h" or house.inline
     }
+
+
+def paired(graph: Mapping[Path, set[Path]]) -> dict[Path, set[Path]]:
+    """With a header and its source as one."""
+    pairs: dict[Path, set[Path]] = {}
+    for path, targets in graph.items():
+        pair = path.with_suffix("")
+        found = pairs.setdefault(pair, set())
+        found |= {target.with_suffix("") for target in targets} - {pair}
+    return pairs
 
 
 def circles(graph: Mapping[Path, set[Path]]) -> Iterator[list[Path]]:
@@ -166,6 +193,14 @@ def upwards(house: House, arrows: Mapping[Path, set[Path]], verb: str) -> Iterat
                 yield f"{path} {verb} {target}, which is above"
 
 
+def is_its(header: Path, home: Path) -> bool:
+    """May the header declare what that file defines?"""
+    if header.parent != home.parent:
+        return False
+    name = header.stem
+    return name in (home.stem, header.parent.name) or home.stem.startswith(f"{name}_")
+
+
 def strangers(house: House) -> Iterator[str]:
     """Headers with prototypes of what a file of another name defines."""
     for path, code in house.code.items():
@@ -174,7 +209,7 @@ def strangers(house: House) -> Iterator[str]:
             continue
         for name in sorted(functions(PROTOTYPE, code)):
             home = house.home.get(name)
-            if home and home.with_suffix("") != path.with_suffix(""):
+            if home and not is_its(path, home):
                 yield f"{path} declares {name}(), which is in {home}"
 
 
@@ -185,7 +220,8 @@ def wrong(house: House) -> Iterator[str]:
     headers = {p: t for p, t in house.includes.items() if p.suffix == ".h"}
     for circle in circles(headers):
         yield f"a circle of headers: {listed(circle)}"
-    for circle in circles(uses(house)):
+    graph = uses(house)
+    for circle in circles(paired(graph) if house.inline else graph):
         if len(circle) > house.largest:
             yield f"a circle of {len(circle)} files: {listed(circle)}"
 

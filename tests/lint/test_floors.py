@@ -175,7 +175,7 @@ def test_no_circles(tmp_path: Path, line: str, wrong: int) -> None:
 
 def test_a_line_of_floors_allows_no_larger_circle(tmp_path: Path) -> None:
     (tmp_path / "FLOORS").write_text("circles 9\n" + FLOORS)
-    assert floors.drawn(tmp_path) == (["low", "high"], 7)
+    assert floors.drawn(tmp_path) == (["low", "high"], 7, False)
 
 
 def test_a_folder_is_no_floor(tmp_path: Path) -> None:
@@ -190,6 +190,27 @@ def test_a_header_declares_what_another_file_defines(tmp_path: Path) -> None:
         low__b_c="int flexsc__b(int n,\n\t      int m)\n{\n\treturn 2;\n}\n",
     )
     assert said == ["low/a.h declares flexsc__b(), which is in low/b.c"]
+
+
+def test_a_header_of_several_files(tmp_path: Path) -> None:
+    b = "int b(void)\n{\n\treturn 2;\n}\n"
+    header = "int b(void);\n"
+    assert not found(tmp_path, low__low_h=header, low__b_c=b)
+    (tmp_path / "low" / "low.h").unlink()
+    (tmp_path / "low" / "b.c").rename(tmp_path / "low" / "a_b.c")
+    assert not found(tmp_path, low__a_h=header)
+
+
+@pytest.mark.parametrize("line", ["", "inline\n"])
+def test_inline_functions(tmp_path: Path, line: str) -> None:
+    said = found(
+        tmp_path,
+        f"{line}circles 1\n{FLOORS}",
+        low__a_h="int a(void);\nstatic inline int find(void)\n{\n\treturn b();\n}\n",
+        low__a_c="int a(void)\n{\n\treturn find();\n}\n",
+        low__b_c="int b(void)\n{\n\treturn a();\n}\n",
+    )
+    assert said == ["a circle of 2 files: low/a, low/b"] * bool(line)
 
 
 def test_a_circle_of_headers(tmp_path: Path) -> None:
@@ -210,7 +231,7 @@ def test_a_circle_of_files_is_small(tmp_path: Path, files: int) -> None:
     assert len(said) == (files > 7)
 
 
-@pytest.mark.parametrize("name", ["lib", "runtime"])
+@pytest.mark.parametrize("name", ["lib", "runtime", "kmod"])
 def test_our_own_houses(name: str) -> None:
     house = floors.read(ROOT / name)
     assert len(house.home) > 100

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The wait queues of watched files, and how a watch begins and ends. watch.h has the
+ * states.
+ *
+ * Callbacks run in any context, with the lock of a wait queue and with interrupts off.
+ * They only store to the shared memory, put a watch on a list, queue the task work, and
+ * wake the owner.
+ */
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+
+#include "events/event.h"
+#include "events/hook.h"
+#include "events/poller.h"
+#include "events/watch.h"
+
+/* Callbacks. */
+
+/* An event of the watched file. Any context. */
+static __always_inline void watch_happened(struct watch *watch, u32 bits)
+{
+	struct ecb *ecb = watch->ecb;
+
+	if (unlikely(!event_allowed(ecb, watch->mask)))
+		return watch_hold(watch, bits);
+	if (unlikely(watch->inherit))
+		return accept_later(watch);
+	if (!event_claim(watch->slot, bits))
+		return;
+	event_push(ecb, watch->slot, watch->index, watch->is);
+}
+
+/* The wait queue is about to be freed: leave it at once (POLLFREE). */
+static noinline int watch_queue_freed(wait_queue_entry_t *entry)
+{
+	struct poller *poller = container_of(entry, struct poller, entry);
+
+	watch_happened(entry->private, POLLHUP | FLEXSC_EVENT_CHECK);
+	list_del_init(&entry->entry);
+	/* After all uses of the watch: it may be freed now. Pairs with poller_leave(). */
+	smp_store_release(&poller->head, NULL);
+	return 1;
+}
+
+static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
+			void *key)
+{
+	struct watch *watch = entry->private;
+	u32 bits = (__force u32)key_to_poll(key);
+
+	if (unlikely(bits & (__force u32)POLLFREE))
+		return watch_queue_freed(entry);
+	/* Without a key the owner has to check what happened. */
+	bits = bits ? bits & watch->want : FLEXSC_EVENT_CHECK;
+	if (bits)
+		watch_happened(watch, bits);
+	return 1;
+}
+
+/* Wait queues. */
+
+struct watch_table {
+	poll_table table;
+	struct watch *watch;
+};
+
+static struct poller *poller_next(struct watch *watch)
+{
+	u8 n = watch->pollers;
+
+	if (!n)
+		return &watch->poller;
+	if (n == 1)
+		watch->more = kcalloc(WATCH_POLLERS - 1, sizeof(*watch->more),
+				      GFP_KERNEL_ACCOUNT);
+	return n < WATCH_POLLERS && watch->more ? &watch->more[n - 1] : NULL;
+}
+
+static void poller_enter(struct file *file, wait_queue_head_t *head,
+			 poll_table *table)
+{
+	struct watch *watch =
+		container_of(table, struct watch_table, table)->watch;
+	struct poller *poller;
+
+	if (watch->pollers > WATCH_POLLERS)
+		return;
+	poller = poller_next(watch);
+	if (!poller) {
+		watch->pollers = WATCH_POLLERS + 1;
+		return;
+	}
+	watch->pollers++;
+	init_waitqueue_func_entry(&poller->entry, watch_called);
+	poller->entry.private = watch;
+	poller->head = head;
+	add_wait_queue(head, &poller->entry);
+}
+
+static void poller_leave(struct poller *poller)
+{
+	wait_queue_head_t *head;
+
+	/* A wait queue that sends POLLFREE is freed by RCU. */
+	rcu_read_lock();
+	/* Pairs with the store in watch_queue_freed(). */
+	head = smp_load_acquire(&poller->head);
+	if (head)
+		remove_wait_queue(head, &poller->entry);
+	rcu_read_unlock();
+	poller->head = NULL;
+}
+
+/* When this returns, no callback of the watch runs any more. */
+static void watch_leave_queues(struct watch *watch)
+{
+	int i;
+
+	poller_leave(&watch->poller);
+	if (!watch->more)
+		return;
+	for (i = 0; i < WATCH_POLLERS - 1; i++)
+		poller_leave(&watch->more[i]);
+	kfree(watch->more);
+	watch->more = NULL;
+}
+
+/* Enter the file's wait queues. Returns what poll(2) reports now, or -errno. */
+static int watch_enter_queues(struct watch *watch, struct file *file)
+{
+	struct watch_table table = { .watch = watch };
+	u32 level;
+
+	watch->pollers = 0;
+	init_poll_funcptr(&table.table, poller_enter);
+	table.table._key = (__force __poll_t)watch->want;
+	level = (__force u32)vfs_poll(file, &table.table) & watch->want;
+	return watch->pollers > WATCH_POLLERS ? -ENOSPC : level;
+}
+
+/* Begin and end. */
+
+/* Any thread may end the watch from here on. False: the ECB is closed. */
+bool watch_go_live(struct watch *watch)
+{
+	struct ecb *ecb = watch->ecb;
+	bool open;
+
+	spin_lock(&ecb->lock);
+	open = !ecb->closed;
+	watch->live = open;
+	if (open)
+		watch_get(watch);
+	spin_unlock(&ecb->lock);
+	return open;
+}
+
+static int watch_go(struct watch *watch, struct file *file)
+{
+	int level = watch_enter_queues(watch, file);
+
+	if (level >= 0 && !watch_go_live(watch))
+		level = -ENOENT;
+	if (level < 0) {
+		watch_leave_queues(watch);
+		event_revoke(watch->slot);
+		fput(file);
+		return level;
+	}
+	if (!hook_set(watch))
+		return -ENOSPC;
+	return READ_ONCE(watch->live) ? level : -EBADF;
+}
+
+/*
+ * Owner only: start a taken watch for the file of its descriptor. Returns what poll(2)
+ * reports of the file, or -errno if the watch has ended.
+ */
+int watch_start(struct watch *watch, struct file *file)
+{
+	int level;
+
+	watch->file = get_file(file);
+	watch->files = current->files;
+	watch->hooked = false;
+	level = watch_go(watch, file);
+	watch_put(watch);
+	return level;
+}
+
+/*
+ * End the watch if it is live. The caller has hook_lock() if the watch has a file. True:
+ * the caller gives back the watch's reference of being live.
+ */
+bool watch_stop(struct watch *watch)
+{
+	struct ecb *ecb = watch->ecb;
+	bool live;
+
+	spin_lock(&ecb->lock);
+	live = watch->live;
+	WRITE_ONCE(watch->live, false);
+	spin_unlock(&ecb->lock);
+	if (!live)
+		return false;
+	watch_leave_queues(watch);
+	/* "live" before the slot is revoked; pairs with watch_deliver_claimed(). */
+	smp_mb();
+	event_revoke(watch->slot);
+	atomic_and(WATCH_HELD, &watch->kept);
+	if (watch->file) {
+		fput(watch->file);
+		/* Last: a probe that finds the bucket empty relies on the fput(). */
+		hook_clear(watch);
+	}
+	return true;
+}
+
+/*
+ * End the watch if it is live. The caller is the owner, or has closed the ECB, so the
+ * watch can't go live with another file meanwhile.
+ */
+void watch_end(struct watch *watch)
+{
+	const struct file *file = watch->file;
+	bool ended;
+
+	if (file) {
+		spin_lock(hook_lock(file));
+		ended = watch_stop(watch);
+		spin_unlock(hook_lock(file));
+	} else {
+		ended = watch_stop(watch);
+	}
+	if (ended)
+		watch_put(watch);
+}
+
+/* Close the ECB: by a thread of the process that ends, or by the ECB's last user. */
+void watches_end(struct ecb *ecb)
+{
+	u32 i;
+
+	spin_lock(&ecb->lock);
+	WRITE_ONCE(ecb->closed, true);
+	spin_unlock(&ecb->lock);
+	for (i = 0; i < ecb->events; i++) {
+		watch_end(&ecb->watches[i]);
+		cond_resched();
+	}
+}
