@@ -91,7 +91,7 @@ GUEST = (
     "events-delivery",
     "events-many",
     "events-notify",
-    "events-signal",
+    "study-rtsignal",
 )
 # Without --all: the rights, the ends of threads and processes, and calls of each
 # kind, on one kernel.
@@ -120,7 +120,7 @@ FEW_GUEST = (
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|events|serve|upcall|watchdog|watched)"
     "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
-    "|pairs|events-(accept|delivery|many|signal)"
+    "|pairs|events-(accept|delivery|many)|study-(rtsignal)"
 )
 CROSS_GUEST = (
     "kmod-filtered",

@@ -4,12 +4,12 @@
  * from sigqueue() to the end of its handler. "batch" of them are queued, while
  * they are blocked if that is more than one, and then handled.
  *
- *	memory	<flexsc/signal.h>
+ *	memory	study/rtsignal
  *	kernel	the kernel's
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <flexsc/signal.h>
+#include "study/rtsignal/rtsignal.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ static const struct way {
 	int (*mask)(int how, const sigset_t *set, sigset_t *old);
 	int (*queue)(pid_t pid, int signo, const union sigval value);
 } ways[] = {
-	{ "memory", flexsc_sigaction, flexsc_sigprocmask, flexsc_sigqueue },
+	{ "memory", rtsig_action, rtsig_procmask, rtsig_queue },
 	{ "kernel", sigaction, sigprocmask, sigqueue },
 };
 

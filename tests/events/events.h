@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of SEND share. FLEXSC_ECB names the backend under test; where
+ * Shared by the tests of event control blocks. FLEXSC_ECB names the backend under test; where
  * it doesn't work the tests are skipped with its own reason.
  */
-#ifndef FLEXSC_TESTS_SEND_H
-#define FLEXSC_TESTS_SEND_H
+#ifndef FLEXSC_TESTS_EVENTS_H
+#define FLEXSC_TESTS_EVENTS_H
 
 #include <flexsc/ecb.h>
 #include <poll.h>
@@ -94,4 +94,4 @@ static inline void test_write(int fd)
 	CHECK_EQ(write(fd, "x", 1), 1);
 }
 
-#endif /* FLEXSC_TESTS_SEND_H */
+#endif /* FLEXSC_TESTS_EVENTS_H */

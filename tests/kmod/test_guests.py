@@ -292,6 +292,7 @@ FOLDERS = {
     "kmod": "kmod",
     "events": "events",
     "stress": "lib/stress",
+    "study": "../study/tests",
     "tests": "harness",
 }
 

@@ -4,11 +4,11 @@
  * functions have other names, and all else is as it was.
  */
 #define _GNU_SOURCE
-#include <flexsc/signal.h>
+#include "study/rtsignal/rtsignal.h"
 
-#define sigprocmask	flexsc_sigprocmask
-#define sigtimedwait	flexsc_sigtimedwait
-#define sigwaitinfo	flexsc_sigwaitinfo
+#define sigprocmask	rtsig_procmask
+#define sigtimedwait	rtsig_timedwait
+#define sigwaitinfo	rtsig_waitinfo
 
 #define MODEL	model_sigio_send
 #define NAME	"sigio-send"

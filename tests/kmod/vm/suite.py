@@ -68,7 +68,7 @@ GROUPS = (
     ("kmod-watchdog", "kmod-instructions"),
     ("kmod-events",),
     ("events-delivery", "events-accept", "events-many"),
-    ("events-notify", "events-cost", "events-signal"),
+    ("events-notify", "events-cost", "study-rtsignal"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-hostile", "kmod-closing"),
@@ -208,7 +208,11 @@ def prepare(
 def programs(build: Path, *names: str) -> list[Path]:
     """These, and what they take along."""
     others = [build / path for name in names for path in COMPANIONS.get(name, ())]
-    return [build / "tests" / name for name in names] + others
+    return [build / folder_of(name) / name for name in names] + others
+
+
+def folder_of(program: str) -> str:
+    return "study/tests" if program.startswith("study-") else "tests"
 
 
 def run_group(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Included before a test of the Open POSIX Test Suite: its functions of signals
- * are <flexsc/signal.h>'s if the environment variable SIGNALS is set, and
+ * are study/rtsignal's if the environment variable SIGNALS is set, and
  * libc's otherwise. In both cases its signals are real-time ones. Of the rest it
  * has functions that are made of these.
  */
@@ -9,7 +9,7 @@
 #define FLEXSC_PEERS_SIGNALS_H
 
 #include <errno.h>
-#include <flexsc/signal.h>
+#include "study/rtsignal/rtsignal.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -63,30 +63,30 @@ static inline int peers_ours(void)
 
 /* Function-like, so the struct keeps its name. */
 #define sigaction(signo, action, old)					\
-	(peers_ours() ? flexsc_sigaction(signo, action, old) :		\
+	(peers_ours() ? rtsig_action(signo, action, old) :		\
 			(sigaction)(signo, action, old))
 #define sigprocmask(how, set, old)					\
-	(peers_ours() ? flexsc_sigprocmask(how, set, old) :		\
+	(peers_ours() ? rtsig_procmask(how, set, old) :		\
 			(sigprocmask)(how, set, old))
 #define sigqueue(pid, signo, value)					\
-	(peers_ours() ? flexsc_sigqueue(pid, signo, value) :		\
+	(peers_ours() ? rtsig_queue(pid, signo, value) :		\
 			(sigqueue)(pid, signo, value))
 #define sigpending(set)							\
-	(peers_ours() ? flexsc_sigpending(set) : (sigpending)(set))
+	(peers_ours() ? rtsig_pending(set) : (sigpending)(set))
 #define sigwaitinfo(set, info)						\
-	(peers_ours() ? flexsc_sigwaitinfo(set, info) :			\
+	(peers_ours() ? rtsig_waitinfo(set, info) :			\
 			(sigwaitinfo)(set, info))
 #define sigtimedwait(set, info, timeout)				\
-	(peers_ours() ? flexsc_sigtimedwait(set, info, timeout) :	\
+	(peers_ours() ? rtsig_timedwait(set, info, timeout) :	\
 			(sigtimedwait)(set, info, timeout))
 #define sigsuspend(mask)						\
-	(peers_ours() ? flexsc_sigsuspend(mask) : (sigsuspend)(mask))
+	(peers_ours() ? rtsig_suspend(mask) : (sigsuspend)(mask))
 
 static inline int peers_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
 	if (!peers_ours())
 		return pthread_sigmask(how, set, old);
-	return flexsc_sigprocmask(how, set, old) ? errno : 0;
+	return rtsig_procmask(how, set, old) ? errno : 0;
 }
 
 static inline int peers_hold(int how, int signo)
@@ -101,7 +101,7 @@ static inline int peers_sigwait(const sigset_t *set, int *signo)
 {
 	if (!peers_ours())
 		return sigwait(set, signo);
-	*signo = flexsc_sigwaitinfo(set, NULL);
+	*signo = rtsig_waitinfo(set, NULL);
 	return *signo < 0 ? errno : 0;
 }
 
@@ -124,6 +124,6 @@ static inline void (*peers_signal(int signo, void (*handler)(int)))(int)
 #define sigwait(set, signo)		peers_sigwait(set, signo)
 #define sysconf(name)							\
 	((name) == _SC_SIGQUEUE_MAX && peers_ours() ?			\
-		 FLEXSC_SIGQUEUE_MAX : (sysconf)(name))
+		 RTSIG_QUEUE_MAX : (sysconf)(name))
 
 #endif /* FLEXSC_PEERS_SIGNALS_H */

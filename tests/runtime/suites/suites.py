@@ -308,15 +308,15 @@ class Signals(Posix):
     SUFFIX = ".signals"
 
     def more(self) -> list[str]:
-        include = Path(__file__).resolve().parents[3] / "include"
+        root = Path(__file__).resolve().parents[3]
         header = Path(__file__).with_name("signals.h")
-        return ["-include", str(header), f"-I{include}", f"-I{include / 'uapi'}"]
+        return ["-include", str(header), f"-I{root}"]
 
     def libraries(self) -> list[str]:
         if self.tree is None:
             raise PeersError("signals: give --build, a build of the project")
-        folder = self.tree / "lib"
-        return [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lflexsc", "-lrt"]
+        archives = ("study/rtsignal/librtsignal.a", "lib/libflexsc.a")
+        return [*(str(self.tree / x) for x in archives), "-luring", "-lrt"]
 
 
 class Libuv(Suite):

@@ -14,8 +14,8 @@
  * The owner alone, in a critical section, uses the fields, except where it says
  * "any".
  */
-#ifndef FLEXSC_EVENTS_POSIX_SIGNALS_H
-#define FLEXSC_EVENTS_POSIX_SIGNALS_H
+#ifndef STUDY_RTSIGNAL_SIGNALS_H
+#define STUDY_RTSIGNAL_SIGNALS_H
 
 #include <flexsc/ecb.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ struct signals {
 	struct action actions[SIGNALS];
 };
 
-extern struct signals flexsc__signals;
+extern struct signals rtsig__signals;
 
 /* The calling thread's relation to the signals. Any thread. */
 enum signals_whose {
@@ -53,18 +53,18 @@ enum signals_whose {
 	SIGNALS_OTHERS,
 };
 
-enum signals_whose flexsc__signals_whose(void);
+enum signals_whose rtsig__signals_whose(void);
 /* Become the owner, unless this thread is it. NULL: errno says why not. */
-struct flexsc_ecb *flexsc__signals_own(void);
+struct flexsc_ecb *rtsig__signals_own(void);
 
 /* What a handler is told. */
-siginfo_t flexsc__signals_info(uint32_t group, const struct queued *queued);
+siginfo_t rtsig__signals_info(uint32_t group, const struct queued *queued);
 
 /*
  * Any thread, any signal handler: have the owner look at these groups, in the
  * end of its critical section if it is in one.
  */
-void flexsc__signals_tell(uint32_t groups);
+void rtsig__signals_tell(uint32_t groups);
 
 /*
  * The rest is the owner's, in a critical section. Where that is said to be the
@@ -72,16 +72,16 @@ void flexsc__signals_tell(uint32_t groups);
  */
 
 /* From here on these groups are blocked, and the others aren't. */
-void flexsc__signals_block(uint32_t groups);
+void rtsig__signals_block(uint32_t groups);
 
 /* The only one. Bring in what the kernel has. Returns groups with signals. */
-uint32_t flexsc__signals_gather(void);
+uint32_t rtsig__signals_gather(void);
 /* The only one. Groups that are to be handled: ready, and not blocked. */
-uint32_t flexsc__signals_due(void);
+uint32_t rtsig__signals_due(void);
 /* The only one. Leave it, when all that is due is handled. */
-void flexsc__signals_leave(void);
+void rtsig__signals_leave(void);
 
 /* Enter one. True: it is the only one. */
-bool flexsc__signals_enter(void);
+bool rtsig__signals_enter(void);
 
-#endif /* FLEXSC_EVENTS_POSIX_SIGNALS_H */
+#endif /* STUDY_RTSIGNAL_SIGNALS_H */

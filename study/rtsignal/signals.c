@@ -16,10 +16,10 @@
 /* No notification, or handlers that aren't any function. */
 #define UNFIT	(FLEXSC_ECB_BATCHED | FLEXSC_ECB_INTEGER_ONLY)
 
-struct signals flexsc__signals;
-static struct signals *const signals = &flexsc__signals;
+struct signals rtsig__signals;
+static struct signals *const signals = &rtsig__signals;
 
-enum signals_whose flexsc__signals_whose(void)
+enum signals_whose rtsig__signals_whose(void)
 {
 	struct flexsc_ecb *ecb = __atomic_load_n(&signals->ecb,
 						 __ATOMIC_ACQUIRE);
@@ -29,7 +29,7 @@ enum signals_whose flexsc__signals_whose(void)
 	return ecb == flexsc__ecb_self ? SIGNALS_OWN : SIGNALS_OTHERS;
 }
 
-void flexsc__signals_tell(uint32_t groups)
+void rtsig__signals_tell(uint32_t groups)
 {
 	for (; groups; groups &= groups - 1)
 		flexsc_ecb_post(signals->ecb,
@@ -43,7 +43,7 @@ static void signals_say(uint32_t but)
 			 ~signals->blocked & ~but, __ATOMIC_RELAXED);
 }
 
-void flexsc__signals_block(uint32_t groups)
+void rtsig__signals_block(uint32_t groups)
 {
 	signals->blocked = groups & INSIDE;
 	signals_say(0);
@@ -61,7 +61,7 @@ static void signal_bring(const struct flexsc_ecb_event *event, uint32_t entry)
 		.value.sival_ptr = (void *)(uintptr_t)event->payload[2],
 	};
 
-	flexsc__queue_push(signal_group((int)(uint32_t)event->payload[0]),
+	rtsig__queue_push(signal_group((int)(uint32_t)event->payload[0]),
 			   entry, &queued);
 }
 
@@ -71,7 +71,7 @@ static bool signals_bring(void)
 	struct flexsc_ecb_event event;
 
 	while (control_pending(signals->ecb->control) & OUTSIDE) {
-		uint32_t entry = flexsc__queue_get();
+		uint32_t entry = rtsig__queue_get();
 
 		if (!entry)
 			return false;
@@ -79,12 +79,12 @@ static bool signals_bring(void)
 		    event.type == FLEXSC_EVT_SIGNAL)
 			signal_bring(&event, entry);
 		else
-			flexsc__queue_put(entry);
+			rtsig__queue_put(entry);
 	}
 	return true;
 }
 
-uint32_t flexsc__signals_gather(void)
+uint32_t rtsig__signals_gather(void)
 {
 	struct flexsc_ecb_event event;
 
@@ -93,7 +93,7 @@ uint32_t flexsc__signals_gather(void)
 	/* A thread that takes a signal, and so makes room, gathers again. */
 	signals->full = !signals_bring();
 	signals_say(signals->full ? OUTSIDE : 0);
-	return flexsc__queue_ready();
+	return rtsig__queue_ready();
 }
 
 /* Signals of a group that is ignored are no more. */
@@ -103,15 +103,15 @@ static uint32_t signals_ignore(uint32_t groups)
 		uint32_t group = (uint32_t)__builtin_ctz(left);
 
 		if (signals->actions[group].action.sa_handler == SIG_IGN)
-			while (flexsc__queue_ready() & 1U << group)
-				flexsc__queue_take(group);
+			while (rtsig__queue_ready() & 1U << group)
+				rtsig__queue_take(group);
 	}
-	return groups & flexsc__queue_ready();
+	return groups & rtsig__queue_ready();
 }
 
-uint32_t flexsc__signals_due(void)
+uint32_t rtsig__signals_due(void)
 {
-	return signals_ignore(flexsc__signals_gather() & ~signals->blocked);
+	return signals_ignore(rtsig__signals_gather() & ~signals->blocked);
 }
 
 /* Handling. */
@@ -133,7 +133,7 @@ _Static_assert(offsetof(siginfo_t, si_band) == offsetof(siginfo_t, si_pid) &&
 	       offsetof(siginfo_t, si_fd) == offsetof(siginfo_t, si_value),
 	       "as the event's payload has them");
 
-siginfo_t flexsc__signals_info(uint32_t group, const struct queued *queued)
+siginfo_t rtsig__signals_info(uint32_t group, const struct queued *queued)
 {
 	siginfo_t info = {
 		.si_signo = group_signal(group),
@@ -155,7 +155,7 @@ static void signal_call(const struct sigaction *action, uint32_t group,
 		action->sa_handler(group_signal(group));
 		return;
 	}
-	info = flexsc__signals_info(group, queued);
+	info = rtsig__signals_info(group, queued);
 	action->sa_sigaction(info.si_signo, &info, NULL);
 }
 
@@ -182,7 +182,7 @@ static void signal_run(const struct action *action, uint32_t group,
 
 static void signal_handle(uint32_t group)
 {
-	const struct queued queued = flexsc__queue_take(group);
+	const struct queued queued = rtsig__queue_take(group);
 	struct action *set = &signals->actions[group];
 	const struct action action = *set;
 	uint32_t blocked = signals->blocked;
@@ -195,16 +195,16 @@ static void signal_handle(uint32_t group)
 		set->action.sa_handler = SIG_DFL;
 		set->action.sa_flags &= ~SA_SIGINFO;
 	}
-	flexsc__signals_block(blocked | action.blocks);
+	rtsig__signals_block(blocked | action.blocks);
 	signal_run(&action, group, &queued);
-	flexsc__signals_block(blocked);
+	rtsig__signals_block(blocked);
 }
 
 static void signals_handle(void)
 {
 	uint32_t due;
 
-	while ((due = flexsc__signals_due()))
+	while ((due = rtsig__signals_due()))
 		signal_handle((uint32_t)__builtin_ctz(due));
 }
 
@@ -217,7 +217,7 @@ static void signals_notified(struct flexsc_ecb *ecb, void *arg)
 	const sigset_t urgent = set_of(1ULL << (SIGURG - 1));
 	sigset_t before;
 
-	if (!flexsc__signals_due())
+	if (!rtsig__signals_due())
 		return;
 	pthread_sigmask(SIG_UNBLOCK, &urgent, &before);
 	signals_handle();
@@ -225,7 +225,7 @@ static void signals_notified(struct flexsc_ecb *ecb, void *arg)
 		pthread_sigmask(SIG_BLOCK, &urgent, NULL);
 }
 
-bool flexsc__signals_enter(void)
+bool rtsig__signals_enter(void)
 {
 	uint32_t *critical = &signals->ecb->control->critical;
 	bool only = !__atomic_load_n(critical, __ATOMIC_RELAXED);
@@ -234,7 +234,7 @@ bool flexsc__signals_enter(void)
 	return only;
 }
 
-void flexsc__signals_leave(void)
+void rtsig__signals_leave(void)
 {
 	RULE(signals->ecb->control->critical == 1);
 	signals_handle();
@@ -305,7 +305,7 @@ static int signals_begin(struct flexsc_ecb *ecb)
 	signals->before = true;
 	signals->pid = getpid();
 	signals->uid = getuid();
-	flexsc__queue_reset();
+	rtsig__queue_reset();
 	ecb->over = signals_over;
 	ecb->handler = signals_notified;
 	__atomic_store_n(&signals->ecb, ecb, __ATOMIC_RELEASE);
@@ -313,10 +313,10 @@ static int signals_begin(struct flexsc_ecb *ecb)
 	return 0;
 }
 
-struct flexsc_ecb *flexsc__signals_own(void)
+struct flexsc_ecb *rtsig__signals_own(void)
 {
 	struct flexsc_ecb *ecb = signals->ecb, *had = flexsc__ecb_self;
-	enum signals_whose whose = flexsc__signals_whose();
+	enum signals_whose whose = rtsig__signals_whose();
 	int err = whose == SIGNALS_OTHERS ? -EPERM : 0;
 
 	if (whose == SIGNALS_NOBODYS) {

@@ -2,7 +2,7 @@
 /* POSIX' real-time signals on an event control block. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <flexsc/signal.h>
+#include "study/rtsignal/rtsignal.h"
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "events.h"
+#include "tests/events/events.h"
 
 #define SIG(n)	(SIGRTMIN + (n))
 
@@ -59,7 +59,7 @@ static void act_with(int n, void (*handler)(int, siginfo_t *, void *),
 		.sa_flags = SA_SIGINFO | flags,
 	};
 
-	CHECK_EQ(flexsc_sigaction(SIG(n), &action, NULL), 0);
+	CHECK_EQ(rtsig_action(SIG(n), &action, NULL), 0);
 }
 
 static void act(int n)
@@ -69,7 +69,7 @@ static void act(int n)
 
 static void queue(int n, int value)
 {
-	CHECK_EQ(flexsc_sigqueue(getpid(), SIG(n),
+	CHECK_EQ(rtsig_queue(getpid(), SIG(n),
 				 (union sigval){ .sival_int = value }), 0);
 }
 
@@ -77,21 +77,21 @@ static void block(int a, int b)
 {
 	sigset_t set = set_from(a, b);
 
-	CHECK_EQ(flexsc_sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(rtsig_procmask(SIG_BLOCK, &set, NULL), 0);
 }
 
 static void unblock(int a, int b)
 {
 	sigset_t set = set_from(a, b);
 
-	CHECK_EQ(flexsc_sigprocmask(SIG_UNBLOCK, &set, NULL), 0);
+	CHECK_EQ(rtsig_procmask(SIG_UNBLOCK, &set, NULL), 0);
 }
 
 static bool is_pending(int n)
 {
 	sigset_t set;
 
-	CHECK_EQ(flexsc_sigpending(&set), 0);
+	CHECK_EQ(rtsig_pending(&set), 0);
 	return sigismember(&set, SIG(n));
 }
 
@@ -225,7 +225,7 @@ static void masks(int signo, siginfo_t *info, void *context)
 	sigset_t inside;
 
 	noted++;
-	CHECK_EQ(flexsc_sigprocmask(SIG_BLOCK, NULL, &inside), 0);
+	CHECK_EQ(rtsig_procmask(SIG_BLOCK, NULL, &inside), 0);
 	CHECK(sigismember(&inside, signo));
 	CHECK(sigismember(&inside, SIG(9)));
 	CHECK(sigismember(&inside, SIGUSR2));
@@ -244,7 +244,7 @@ TEST(a_mask_holds_until_the_handler_returns)
 	block(20, 20);
 	queue(1, 0);
 	CHECK_EQ(noted, 1);
-	CHECK_EQ(flexsc_sigprocmask(SIG_SETMASK, NULL, &now), 0);
+	CHECK_EQ(rtsig_procmask(SIG_SETMASK, NULL, &now), 0);
 	for (int i = 0; SIG(i) <= SIGRTMAX; i++)
 		CHECK_EQ(sigismember(&now, SIG(i)), i == 20);
 	CHECK(!sigismember(&now, SIGUSR2));
@@ -261,7 +261,7 @@ TEST(resethand_is_for_once)
 	act_with(1, note_info, set_from(0, -1), (int)SA_RESETHAND);
 	queue(1, 0);
 	CHECK_EQ(noted, 1);
-	CHECK_EQ(flexsc_sigaction(SIG(1), NULL, &now), 0);
+	CHECK_EQ(rtsig_action(SIG(1), NULL, &now), 0);
 	CHECK(now.sa_handler == SIG_DFL);
 	CHECK(!(now.sa_flags & SA_SIGINFO));
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
@@ -286,7 +286,7 @@ TEST(what_is_ignored_is_forgotten)
 	block(1, 1);
 	queue(1, 0);
 	raise(SIG(1));
-	CHECK_EQ(flexsc_sigaction(SIG(1), &ignore, NULL), 0);
+	CHECK_EQ(rtsig_action(SIG(1), &ignore, NULL), 0);
 	CHECK(!is_pending(1));
 	unblock(1, 1);
 	queue(1, 0);
@@ -306,15 +306,15 @@ TEST(a_full_queue_says_so)
 	act(0);
 	act(1);
 	block(0, 1);
-	for (int i = 0; i < FLEXSC_SIGQUEUE_MAX; i++)
+	for (int i = 0; i < RTSIG_QUEUE_MAX; i++)
 		queue(i % 2, i);
-	CHECK_EQ(flexsc_sigqueue(getpid(), SIG(0), none), -1);
+	CHECK_EQ(rtsig_queue(getpid(), SIG(0), none), -1);
 	CHECK_EQ(errno, EAGAIN);
-	CHECK_EQ(flexsc_sigqueue(getpid(), SIG(1), none), -1);
+	CHECK_EQ(rtsig_queue(getpid(), SIG(1), none), -1);
 	unblock(0, 1);
-	CHECK_EQ(noted, FLEXSC_SIGQUEUE_MAX);
+	CHECK_EQ(noted, RTSIG_QUEUE_MAX);
 	queue(0, 1);
-	CHECK_EQ(noted, FLEXSC_SIGQUEUE_MAX + 1);
+	CHECK_EQ(noted, RTSIG_QUEUE_MAX + 1);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
@@ -329,7 +329,7 @@ TEST(none_in_a_critical_section)
 	block(2, 2);
 	unblock(2, 2);
 	CHECK_EQ(noted, 0);
-	CHECK_EQ(flexsc_sigwaitinfo(&set, NULL), -1);
+	CHECK_EQ(rtsig_waitinfo(&set, NULL), -1);
 	CHECK_EQ(errno, EDEADLK);
 	flexsc_ecb_critical_end(ecb);
 	CHECK_EQ(noted, 1);
@@ -371,13 +371,13 @@ TEST(sigwaitinfo_takes_the_lowest_and_oldest)
 	queue(4, 40);
 	queue(3, 30);
 	queue(3, 31);
-	CHECK_EQ(flexsc_sigwaitinfo(&set, &info), SIG(3));
+	CHECK_EQ(rtsig_waitinfo(&set, &info), SIG(3));
 	CHECK_EQ(info.si_signo, SIG(3));
 	CHECK_EQ(info.si_value.sival_int, 30);
 	CHECK_EQ(info.si_code, SI_QUEUE);
-	CHECK_EQ(flexsc_sigwaitinfo(&set, &info), SIG(3));
+	CHECK_EQ(rtsig_waitinfo(&set, &info), SIG(3));
 	CHECK_EQ(info.si_value.sival_int, 31);
-	CHECK_EQ(flexsc_sigwaitinfo(&set, NULL), SIG(4));
+	CHECK_EQ(rtsig_waitinfo(&set, NULL), SIG(4));
 	CHECK(is_pending(1));
 	CHECK_EQ(noted, 0);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
@@ -392,16 +392,16 @@ TEST(sigtimedwait_ends_in_time)
 	uint64_t began = now_ns();
 
 	block(2, 4);
-	CHECK_EQ(flexsc_sigtimedwait(&set, NULL, &none), -1);
+	CHECK_EQ(rtsig_timedwait(&set, NULL, &none), -1);
 	CHECK_EQ(errno, EAGAIN);
-	CHECK_EQ(flexsc_sigtimedwait(&set, NULL, &wrong), -1);
+	CHECK_EQ(rtsig_timedwait(&set, NULL, &wrong), -1);
 	CHECK_EQ(errno, EINVAL);
-	CHECK_EQ(flexsc_sigtimedwait(&set, NULL, &some), -1);
+	CHECK_EQ(rtsig_timedwait(&set, NULL, &some), -1);
 	CHECK_EQ(errno, EAGAIN);
 	CHECK(now_ns() - began >= 50 * MS);
 	/* Of the kernel's. */
 	raise(SIG(3));
-	CHECK_EQ(flexsc_sigtimedwait(&set, NULL, &none), SIG(3));
+	CHECK_EQ(rtsig_timedwait(&set, NULL, &none), SIG(3));
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
@@ -424,7 +424,7 @@ static void *send_later(void *arg)
 	if (later->kernel)
 		kill(getpid(), later->signo);
 	else
-		CHECK_EQ(flexsc_sigqueue(getpid(), later->signo, value), 0);
+		CHECK_EQ(rtsig_queue(getpid(), later->signo, value), 0);
 	return NULL;
 }
 
@@ -453,7 +453,7 @@ TEST(waiting_sleeps_until_a_thread_sends)
 	act(3);
 	for (int i = 0; i < 4; i++) {
 		begin_later(&later, SIG(3), i % 2);
-		CHECK_EQ(flexsc_sigwaitinfo(&set, &info), SIG(3));
+		CHECK_EQ(rtsig_waitinfo(&set, &info), SIG(3));
 		CHECK_EQ(info.si_code, i % 2 ? SI_USER : SI_QUEUE);
 		pthread_join(later.thread, NULL);
 	}
@@ -471,7 +471,7 @@ TEST(a_handler_ends_a_wait)
 	act(9);
 	for (unsigned int i = 0; i < 4; i++) {
 		begin_later(&later, SIG(9), i % 2);
-		CHECK_EQ(flexsc_sigwaitinfo(&set, NULL), -1);
+		CHECK_EQ(rtsig_waitinfo(&set, NULL), -1);
 		CHECK_EQ(errno, EINTR);
 		CHECK_EQ(noted, i + 1);
 		pthread_join(later.thread, NULL);
@@ -495,15 +495,15 @@ TEST(others_signals_are_waited_for_beside)
 	siginfo_t info;
 
 	act(9);
-	CHECK_EQ(flexsc_sigaction(SIGUSR1, &action, NULL), 0);
+	CHECK_EQ(rtsig_action(SIGUSR1, &action, NULL), 0);
 	sigaddset(&set, SIGUSR1);
-	CHECK_EQ(flexsc_sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(rtsig_procmask(SIG_BLOCK, &set, NULL), 0);
 	begin_later(&later, SIGUSR1, true);
-	CHECK_EQ(flexsc_sigwaitinfo(&set, &info), SIGUSR1);
+	CHECK_EQ(rtsig_waitinfo(&set, &info), SIGUSR1);
 	CHECK_EQ(info.si_pid, getpid());
 	pthread_join(later.thread, NULL);
 	begin_later(&later, SIG(2), false);
-	CHECK_EQ(flexsc_sigwaitinfo(&set, NULL), SIG(2));
+	CHECK_EQ(rtsig_waitinfo(&set, NULL), SIG(2));
 	pthread_join(later.thread, NULL);
 	CHECK_EQ(usr1s, 0);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
@@ -517,27 +517,27 @@ TEST(sigsuspend_lets_in_what_was_blocked)
 	struct later later;
 
 	act(5);
-	CHECK_EQ(flexsc_sigaction(SIGUSR1, &action, NULL), 0);
+	CHECK_EQ(rtsig_action(SIGUSR1, &action, NULL), 0);
 	sigfillset(&all);
-	CHECK_EQ(flexsc_sigprocmask(SIG_SETMASK, &all, NULL), 0);
+	CHECK_EQ(rtsig_procmask(SIG_SETMASK, &all, NULL), 0);
 	/* It is there already. */
 	queue(5, 1);
-	CHECK_EQ(flexsc_sigsuspend(&none), -1);
+	CHECK_EQ(rtsig_suspend(&none), -1);
 	CHECK_EQ(errno, EINTR);
 	CHECK_EQ(noted, 1);
 	/* It comes: from a thread, from the kernel; and another signal does. */
 	for (unsigned int i = 0; i < 2; i++) {
 		begin_later(&later, SIG(5), i);
-		CHECK_EQ(flexsc_sigsuspend(&none), -1);
+		CHECK_EQ(rtsig_suspend(&none), -1);
 		CHECK_EQ(errno, EINTR);
 		CHECK_EQ(noted, i + 2);
 		pthread_join(later.thread, NULL);
 	}
 	begin_later(&later, SIGUSR1, true);
-	CHECK_EQ(flexsc_sigsuspend(&none), -1);
+	CHECK_EQ(rtsig_suspend(&none), -1);
 	CHECK_EQ(usr1s, 1);
 	pthread_join(later.thread, NULL);
-	CHECK_EQ(flexsc_sigprocmask(SIG_BLOCK, NULL, &now), 0);
+	CHECK_EQ(rtsig_procmask(SIG_BLOCK, NULL, &now), 0);
 	CHECK(sigismember(&now, SIG(5)) && sigismember(&now, SIGUSR1));
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
@@ -602,7 +602,7 @@ TEST(another_process_sends)
 	pid = test_fork();
 	if (!pid) {
 		for (int i = 0; i < 10; i++)
-			CHECK_EQ(flexsc_sigqueue(getppid(), SIG(5),
+			CHECK_EQ(rtsig_queue(getppid(), SIG(5),
 					(union sigval){ .sival_int = i }), 0);
 		test_leave();
 	}
@@ -635,23 +635,23 @@ TEST(what_is_waited_for_passes_full_queues)
 	int pid;
 
 	block(0, 3);
-	for (int i = 0; i < FLEXSC_SIGQUEUE_MAX; i++)
+	for (int i = 0; i < RTSIG_QUEUE_MAX; i++)
 		queue(1, i);
 	pid = test_fork();
 	if (!pid) {
 		for (int i = 0; i < 3; i++)
-			CHECK_EQ(flexsc_sigqueue(getppid(), SIG(2),
+			CHECK_EQ(rtsig_queue(getppid(), SIG(2),
 					(union sigval){ .sival_int = i }), 0);
 		test_leave();
 	}
 	test_reap(pid);
 	for (int i = 0; i < 2; i++) {
-		CHECK_EQ(flexsc_sigtimedwait(&set, &info, &time), SIG(2));
+		CHECK_EQ(rtsig_timedwait(&set, &info, &time), SIG(2));
 		CHECK_EQ(info.si_value.sival_int, i);
 		CHECK_EQ(info.si_pid, pid);
 	}
 	used = thread_ns();
-	CHECK_EQ(flexsc_sigtimedwait(&none, NULL, &time), -1);
+	CHECK_EQ(rtsig_timedwait(&none, NULL, &time), -1);
 	CHECK_EQ(errno, EAGAIN);
 	/* It sleeps meanwhile. */
 	if (!SANITIZED)
@@ -667,13 +667,13 @@ TEST(a_descriptor_s_signal_says_which_one)
 	int fds[2];
 
 	test_pair(fds);
-	CHECK_EQ(flexsc_sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(rtsig_procmask(SIG_BLOCK, &set, NULL), 0);
 	CHECK_EQ(fcntl(fds[0], F_SETOWN, getpid()), 0);
 	CHECK_EQ(fcntl(fds[0], F_SETSIG, SIG(5)), 0);
 	CHECK_EQ(fcntl(fds[0], F_SETFL, O_ASYNC | O_NONBLOCK), 0);
 	for (int i = 0; i < 3; i++) {
 		test_write(fds[1]);
-		CHECK_EQ(flexsc_sigwaitinfo(&set, &info), SIG(5));
+		CHECK_EQ(rtsig_waitinfo(&set, &info), SIG(5));
 		CHECK_EQ(info.si_signo, SIG(5));
 		CHECK_EQ(info.si_code, POLL_IN);
 		CHECK_EQ(info.si_fd, fds[0]);
@@ -695,7 +695,7 @@ TEST(a_child_has_the_actions_and_the_mask)
 	pid = test_fork();
 	if (!pid) {
 		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
-		CHECK_EQ(flexsc_sigprocmask(SIG_BLOCK, NULL, &now), 0);
+		CHECK_EQ(rtsig_procmask(SIG_BLOCK, NULL, &now), 0);
 		CHECK(sigismember(&now, SIG(6)));
 		CHECK(!sigismember(&now, SIG(5)));
 		/* And none of what was queued. */
@@ -718,15 +718,15 @@ static void *not_the_owner(void *arg)
 {
 	sigset_t set = set_from(0, 3), now;
 
-	CHECK_EQ(flexsc_sigaction(SIG(0), NULL, NULL), -1);
+	CHECK_EQ(rtsig_action(SIG(0), NULL, NULL), -1);
 	CHECK_EQ(errno, EPERM);
-	CHECK_EQ(flexsc_sigwaitinfo(&set, NULL), -1);
+	CHECK_EQ(rtsig_waitinfo(&set, NULL), -1);
 	CHECK_EQ(errno, EPERM);
-	CHECK_EQ(flexsc_sigprocmask(SIG_UNBLOCK, &set, NULL), 0);
-	CHECK_EQ(flexsc_sigprocmask(SIG_SETMASK, NULL, &now), 0);
+	CHECK_EQ(rtsig_procmask(SIG_UNBLOCK, &set, NULL), 0);
+	CHECK_EQ(rtsig_procmask(SIG_SETMASK, NULL, &now), 0);
 	CHECK(sigismember(&now, SIG(0)));
 	sigemptyset(&set);
-	CHECK_EQ(flexsc_sigprocmask(SIG_SETMASK, &set, NULL), 0);
+	CHECK_EQ(rtsig_procmask(SIG_SETMASK, &set, NULL), 0);
 	CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &now), 0);
 	CHECK(sigismember(&now, SIG(0)));
 	return NULL;
@@ -752,7 +752,7 @@ TEST(an_ecb_with_a_handler_is_the_program_s)
 	struct flexsc_ecb *ecb = signals();
 
 	CHECK_EQ(flexsc_ecb_handler(ecb, nothing, NULL), 0);
-	CHECK_EQ(flexsc_sigaction(SIG(0), NULL, NULL), -1);
+	CHECK_EQ(rtsig_action(SIG(0), NULL, NULL), -1);
 	CHECK_EQ(errno, EBUSY);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
@@ -847,7 +847,7 @@ static void from_threads(int signo, siginfo_t *info, void *context)
 static void *send_one_signal(void *arg)
 {
 	for (int i = 0; i < MANY(20000); i++)
-		while (flexsc_sigqueue(getpid(), SIG(6),
+		while (rtsig_queue(getpid(), SIG(6),
 				       (union sigval){ .sival_int =
 						4 * i + *(int *)arg }))
 			usleep(1);
@@ -926,7 +926,7 @@ static void *send_many(void *arg)
 	while (sender->sent < storm) {
 		union sigval value = { .sival_int = (int)sender->sent };
 
-		if (!flexsc_sigqueue(getpid(), SIG(sender->n), value))
+		if (!rtsig_queue(getpid(), SIG(sender->n), value))
 			sender->sent++;
 		else
 			CHECK_EQ(errno, EAGAIN);
@@ -956,7 +956,7 @@ static void take_by_waiting(void)
 	siginfo_t info;
 
 	block(0, SENDERS);
-	if (flexsc_sigtimedwait(&set, &info, &some) > 0)
+	if (rtsig_timedwait(&set, &info, &some) > 0)
 		in_order(info.si_signo, &info, NULL);
 	unblock(0, SENDERS);
 }
@@ -977,7 +977,7 @@ static void do_something(void)
 		take_by_waiting();
 		break;
 	case 3:
-		CHECK_EQ(flexsc_sigprocmask(SIG_SETMASK, &none, NULL), 0);
+		CHECK_EQ(rtsig_procmask(SIG_SETMASK, &none, NULL), 0);
 		break;
 	default:
 		test_compute(20000);

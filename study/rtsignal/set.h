@@ -3,8 +3,8 @@
  * Signals as groups: SIGRTMIN is group 0. The others are the kernel's own. Any
  * thread.
  */
-#ifndef FLEXSC_EVENTS_POSIX_SET_H
-#define FLEXSC_EVENTS_POSIX_SET_H
+#ifndef STUDY_RTSIGNAL_SET_H
+#define STUDY_RTSIGNAL_SET_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -73,4 +73,4 @@ static inline sigset_t set_with(const sigset_t *set, uint32_t groups)
 		      (uint64_t)(groups & INSIDE) << (SIGRTMIN - 1));
 }
 
-#endif /* FLEXSC_EVENTS_POSIX_SET_H */
+#endif /* STUDY_RTSIGNAL_SET_H */

@@ -2,13 +2,13 @@
 #include "queue.h"
 
 #include <flexsc/ecb.h>
-#include <flexsc/signal.h>
+#include "study/rtsignal/rtsignal.h"
 #include <string.h>
 
 #include "lib/base/checks.h"
 
 /* A reference is an entry's index + 1; 0: none. */
-static struct queued entries[FLEXSC_SIGQUEUE_MAX];
+static struct queued entries[RTSIG_QUEUE_MAX];
 
 /*
  * The first free entry, and in the upper half how often it changed: a thread that
@@ -25,7 +25,7 @@ static struct queue {
 static uint32_t pushed;
 static uint32_t turned;
 
-/* Others may look at a link that isn't theirs any more: see flexsc__queue_get(). */
+/* Others may look at a link that isn't theirs any more: see rtsig__queue_get(). */
 static void link_set(uint32_t entry, uint32_t next)
 {
 	__atomic_store_n(&entries[entry - 1].link, next, __ATOMIC_RELAXED);
@@ -36,7 +36,7 @@ static uint64_t vacant_next(uint64_t head, uint32_t entry)
 	return ((head >> 32) + 1) << 32 | entry;
 }
 
-uint32_t flexsc__queue_get(void)
+uint32_t rtsig__queue_get(void)
 {
 	uint64_t head = __atomic_load_n(&vacant, __ATOMIC_ACQUIRE), next;
 
@@ -53,7 +53,7 @@ uint32_t flexsc__queue_get(void)
 	return (uint32_t)head;
 }
 
-void flexsc__queue_put(uint32_t entry)
+void rtsig__queue_put(uint32_t entry)
 {
 	uint64_t head = __atomic_load_n(&vacant, __ATOMIC_RELAXED);
 
@@ -65,7 +65,7 @@ void flexsc__queue_put(uint32_t entry)
 					      __ATOMIC_RELAXED));
 }
 
-void flexsc__queue_push(uint32_t group, uint32_t entry,
+void rtsig__queue_push(uint32_t group, uint32_t entry,
 			const struct queued *queued)
 {
 	uint32_t *newest = &queues[group].newest;
@@ -114,7 +114,7 @@ static void queue_turn(uint32_t group)
 	queue_say(turned | 1U << group);
 }
 
-uint32_t flexsc__queue_ready(void)
+uint32_t rtsig__queue_ready(void)
 {
 	uint32_t groups = 0;
 
@@ -126,13 +126,13 @@ uint32_t flexsc__queue_ready(void)
 	return turned;
 }
 
-uint32_t flexsc__queue_pending(void)
+uint32_t rtsig__queue_pending(void)
 {
 	return __atomic_load_n(&turned, __ATOMIC_RELAXED) |
 	       __atomic_load_n(&pushed, __ATOMIC_SEQ_CST);
 }
 
-struct queued flexsc__queue_take(uint32_t group)
+struct queued rtsig__queue_take(uint32_t group)
 {
 	struct queue *queue = &queues[group];
 	uint32_t entry = queue->oldest;
@@ -143,15 +143,15 @@ struct queued flexsc__queue_take(uint32_t group)
 	queue->oldest = queued.link;
 	if (!queue->oldest)
 		queue_say(turned & ~(1U << group));
-	flexsc__queue_put(entry);
+	rtsig__queue_put(entry);
 	return queued;
 }
 
-void flexsc__queue_reset(void)
+void rtsig__queue_reset(void)
 {
-	for (uint32_t entry = 1; entry <= FLEXSC_SIGQUEUE_MAX; entry++)
+	for (uint32_t entry = 1; entry <= RTSIG_QUEUE_MAX; entry++)
 		link_set(entry, entry - 1);
-	vacant = vacant_next(vacant, FLEXSC_SIGQUEUE_MAX);
+	vacant = vacant_next(vacant, RTSIG_QUEUE_MAX);
 	memset(queues, 0, sizeof(queues));
 	pushed = 0;
 	turned = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Actions, the mask, and signals that are sent or pending. */
 #include <errno.h>
-#include <flexsc/signal.h>
+#include "study/rtsignal/rtsignal.h"
 #include <pthread.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "queue.h"
 #include "signals.h"
 
-static struct signals *const signals = &flexsc__signals;
+static struct signals *const signals = &rtsig__signals;
 
 /* Actions. */
 
@@ -29,11 +29,11 @@ static void action_set(uint32_t group, const struct sigaction *to)
 /* What is queued and ignored from now on is forgotten, even if it is blocked. */
 static void action_ignore(uint32_t group)
 {
-	while (flexsc__signals_gather() & 1U << group)
-		flexsc__queue_take(group);
+	while (rtsig__signals_gather() & 1U << group)
+		rtsig__queue_take(group);
 }
 
-int flexsc_sigaction(int signo, const struct sigaction *action,
+int rtsig_action(int signo, const struct sigaction *action,
 		     struct sigaction *old)
 {
 	uint32_t group = signal_group(signo);
@@ -42,10 +42,10 @@ int flexsc_sigaction(int signo, const struct sigaction *action,
 
 	if (!is_realtime(signo))
 		return sigaction(signo, action, old);
-	ecb = flexsc__signals_own();
+	ecb = rtsig__signals_own();
 	if (!ecb)
 		return -1;
-	only = flexsc__signals_enter();
+	only = rtsig__signals_enter();
 	if (old)
 		*old = signals->actions[group].action;
 	if (action)
@@ -89,14 +89,14 @@ static uint32_t mask_changed(int how, uint32_t groups)
 static void mask_set(uint32_t blocked)
 {
 	uint32_t others = signals->blocked & ~blocked;
-	bool only = flexsc__signals_enter();
+	bool only = rtsig__signals_enter();
 
-	flexsc__signals_block(blocked);
+	rtsig__signals_block(blocked);
 	if (only) {
-		flexsc__signals_leave();
+		rtsig__signals_leave();
 		return;
 	}
-	flexsc__signals_tell(others);
+	rtsig__signals_tell(others);
 	flexsc__critical_leave(signals->ecb);
 }
 
@@ -120,28 +120,28 @@ static int mask_own(int how, const sigset_t *set, sigset_t *old)
 	return 0;
 }
 
-int flexsc_sigprocmask(int how, const sigset_t *set, sigset_t *old)
+int rtsig_procmask(int how, const sigset_t *set, sigset_t *old)
 {
-	enum signals_whose whose = flexsc__signals_whose();
+	enum signals_whose whose = rtsig__signals_whose();
 
 	if (whose == SIGNALS_OTHERS)
 		return mask_kernel(how, set, old);
 	if (whose == SIGNALS_NOBODYS && !signals->before)
 		return sigprocmask(how, set, old);
-	if (!flexsc__signals_own())
+	if (!rtsig__signals_own())
 		return -1;
 	return mask_own(how, set, old);
 }
 
 /* Signals that are sent, and pending. */
 
-int flexsc_sigpending(sigset_t *set)
+int rtsig_pending(sigset_t *set)
 {
 	uint32_t groups;
 
 	if (sigpending(set))
 		return -1;
-	groups = set_groups(set) | flexsc__queue_pending();
+	groups = set_groups(set) | rtsig__queue_pending();
 	*set = set_with(set, groups);
 	return 0;
 }
@@ -150,20 +150,20 @@ int flexsc_sigpending(sigset_t *set)
 static void signal_send(uint32_t group, uint32_t entry,
 			const struct queued *queued)
 {
-	bool own = flexsc__signals_whose() == SIGNALS_OWN;
-	bool only = own && flexsc__signals_enter();
+	bool own = rtsig__signals_whose() == SIGNALS_OWN;
+	bool only = own && rtsig__signals_enter();
 
-	flexsc__queue_push(group, entry, queued);
+	rtsig__queue_push(group, entry, queued);
 	if (only) {
-		flexsc__signals_leave();
+		rtsig__signals_leave();
 		return;
 	}
-	flexsc__signals_tell(1U << group);
+	rtsig__signals_tell(1U << group);
 	if (own)
 		flexsc__critical_leave(signals->ecb);
 }
 
-int flexsc_sigqueue(pid_t pid, int signo, const union sigval value)
+int rtsig_queue(pid_t pid, int signo, const union sigval value)
 {
 	const struct queued queued = {
 		.code = SI_QUEUE,
@@ -174,9 +174,9 @@ int flexsc_sigqueue(pid_t pid, int signo, const union sigval value)
 	uint32_t entry;
 
 	if (!is_realtime(signo) ||
-	    flexsc__signals_whose() == SIGNALS_NOBODYS || pid != signals->pid)
+	    rtsig__signals_whose() == SIGNALS_NOBODYS || pid != signals->pid)
 		return sigqueue(pid, signo, value);
-	entry = flexsc__queue_get();
+	entry = rtsig__queue_get();
 	if (!entry) {
 		errno = EAGAIN;
 		return -1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * POSIX real-time signals on SEND (SEND, section 5.2). A signal is queued by
- * stores into memory, and its handler is called by the owner's event control
- * block. The functions do what those without "flexsc_" do, and return what those
- * return: -1, and the reason in errno. So a program uses them once its names are
- * defined anew. Signals below SIGRTMIN are the kernel's as before, and so are
- * signals to other processes.
+ * These functions set errno, unlike the library's: rtsig_NAME() does and returns what
+ * POSIX' sigNAME() does, so that a program may use it under that name.
+ *
+ * They implement POSIX real-time signals on an event control block (SEND, section
+ * 5.2). A signal is queued by stores into memory, and the owner's ECB calls its handler.
+ * Signals below SIGRTMIN, and signals to other processes, go to the kernel.
  *
  *	SIGRTMIN ...	group 0 ..., so the lowest number is handled first
  *	sigqueue()	within the process: a value at the end of its number's
@@ -34,7 +34,7 @@
  *	was there before the handler began doesn't interrupt it. One that comes
  *	later does, unless sa_mask has it.
  *  -	A handler that is left by siglongjmp() leaves the mask that it had. Set
- *	another by flexsc_sigprocmask().
+ *	another by rtsig_procmask().
  *  -	SA_RESTART and SA_ONSTACK say nothing. A handler interrupts those calls
  *	that one with SA_RESTART does; with the backend kmod if the ECB has
  *	FLEXSC_ECB_INTERRUPTS_CALLS, as one that is made here has.
@@ -42,21 +42,15 @@
  *  -	sa_mask of a signal below SIGRTMIN doesn't block real-time ones.
  *  -	Between flexsc_ecb_critical_begin() and _end() no handler is called.
  */
-#ifndef FLEXSC_SIGNAL_H
-#define FLEXSC_SIGNAL_H
+#ifndef STUDY_RTSIGNAL_H
+#define STUDY_RTSIGNAL_H
 
 #include <signal.h>
 #include <sys/types.h>
 #include <time.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#pragma GCC visibility push(default)
-
 /* How many values may be queued: sysconf(_SC_SIGQUEUE_MAX). */
-#define FLEXSC_SIGQUEUE_MAX	4096
+#define RTSIG_QUEUE_MAX	4096
 
 /*
  * The owner, or the thread that becomes it. Beside what POSIX says EPERM: another
@@ -64,27 +58,21 @@ extern "C" {
  * FLEXSC_ECB_BATCHED or FLEXSC_ECB_INTEGER_ONLY; EDEADLK: a wait in a critical section; and errors of
  * flexsc_ecb_create().
  */
-int flexsc_sigaction(int signo, const struct sigaction *action,
+int rtsig_action(int signo, const struct sigaction *action,
 		     struct sigaction *old);
-int flexsc_sigwaitinfo(const sigset_t *set, siginfo_t *info);
-int flexsc_sigtimedwait(const sigset_t *set, siginfo_t *info,
+int rtsig_waitinfo(const sigset_t *set, siginfo_t *info);
+int rtsig_timedwait(const sigset_t *set, siginfo_t *info,
 			const struct timespec *timeout);
-int flexsc_sigsuspend(const sigset_t *mask);
+int rtsig_suspend(const sigset_t *mask);
 
 /*
  * Any thread. All but the owner have real-time signals blocked, whatever they
  * ask for.
  */
-int flexsc_sigprocmask(int how, const sigset_t *set, sigset_t *old);
-int flexsc_sigpending(sigset_t *set);
+int rtsig_procmask(int how, const sigset_t *set, sigset_t *old);
+int rtsig_pending(sigset_t *set);
 
 /* Any thread, any signal handler. */
-int flexsc_sigqueue(pid_t pid, int signo, const union sigval value);
+int rtsig_queue(pid_t pid, int signo, const union sigval value);
 
-#pragma GCC visibility pop
-
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* FLEXSC_SIGNAL_H */
+#endif /* STUDY_RTSIGNAL_H */

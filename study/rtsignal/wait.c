@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <flexsc/flexsc.h>
-#include <flexsc/signal.h>
+#include "study/rtsignal/rtsignal.h"
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 /* How long a wait sleeps while the queues are full. */
 #define FULL	(SECOND / 100)
 
-static struct signals *const signals = &flexsc__signals;
+static struct signals *const signals = &rtsig__signals;
 
 struct wait {
 	uint32_t groups;	/* that are taken */
@@ -33,10 +33,10 @@ struct wait {
 
 static int wait_take_own(struct wait *wait, uint32_t group)
 {
-	const struct queued queued = flexsc__queue_take(group);
+	const struct queued queued = rtsig__queue_take(group);
 
 	if (wait->info) {
-		*wait->info = flexsc__signals_info(group, &queued);
+		*wait->info = rtsig__signals_info(group, &queued);
 		/* As glibc says of what raise() sends. */
 		if (wait->info->si_code == SI_TKILL)
 			wait->info->si_code = SI_USER;
@@ -56,7 +56,7 @@ static int wait_take_kernels(const struct wait *wait)
 /* What ends the wait: a number, or -errno; 0: nothing yet. */
 static int wait_take(struct wait *wait)
 {
-	uint32_t ready = flexsc__signals_gather() & wait->groups;
+	uint32_t ready = rtsig__signals_gather() & wait->groups;
 	int ret = 0;
 
 	if (!set_empty(&wait->others))
@@ -69,7 +69,7 @@ static int wait_take(struct wait *wait)
 		ret = wait_take_kernels(wait);
 	if (ret)
 		return ret;
-	return flexsc__signals_due() ? -EINTR : 0;
+	return rtsig__signals_due() ? -EINTR : 0;
 }
 
 static uint64_t wait_left(const struct wait *wait)
@@ -133,9 +133,9 @@ static int wait_watching(struct wait *wait)
 /* The owner's ECB, with a critical section that is the only one, or NULL. */
 static struct flexsc_ecb *wait_begin(void)
 {
-	struct flexsc_ecb *ecb = flexsc__signals_own();
+	struct flexsc_ecb *ecb = rtsig__signals_own();
 
-	if (!ecb || flexsc__signals_enter())
+	if (!ecb || rtsig__signals_enter())
 		return ecb;
 	flexsc__critical_leave(ecb);
 	errno = EDEADLK;
@@ -144,7 +144,7 @@ static struct flexsc_ecb *wait_begin(void)
 
 static int wait_end(int ret)
 {
-	flexsc__signals_leave();
+	rtsig__signals_leave();
 	if (ret > 0)
 		return ret;
 	errno = -ret;
@@ -176,18 +176,18 @@ static int wait_for(const sigset_t *set, siginfo_t *info, uint64_t until)
 	return wait_end(wait_watching(&wait));
 }
 
-int flexsc_sigwaitinfo(const sigset_t *set, siginfo_t *info)
+int rtsig_waitinfo(const sigset_t *set, siginfo_t *info)
 {
 	return wait_for(set, info, UINT64_MAX);
 }
 
-int flexsc_sigtimedwait(const sigset_t *set, siginfo_t *info,
+int rtsig_timedwait(const sigset_t *set, siginfo_t *info,
 			const struct timespec *timeout)
 {
 	uint64_t ns;
 
 	if (!timeout)
-		return flexsc_sigwaitinfo(set, info);
+		return rtsig_waitinfo(set, info);
 	if (timeout->tv_sec < 0 || timeout->tv_nsec < 0 ||
 	    timeout->tv_nsec >= (long)SECOND) {
 		errno = EINVAL;
@@ -195,7 +195,7 @@ int flexsc_sigtimedwait(const sigset_t *set, siginfo_t *info,
 	}
 	ns = (uint64_t)timeout->tv_nsec;
 	if ((uint64_t)timeout->tv_sec > (UINT64_MAX >> 1) / SECOND)
-		return flexsc_sigwaitinfo(set, info);
+		return rtsig_waitinfo(set, info);
 	ns += (uint64_t)timeout->tv_sec * SECOND;
 	return wait_for(set, info, time_monotonic() + ns);
 }
@@ -232,7 +232,7 @@ static int wait_see_pending(struct wait *wait)
 	return 0;
 }
 
-int flexsc_sigsuspend(const sigset_t *mask)
+int rtsig_suspend(const sigset_t *mask)
 {
 	struct wait wait = {
 		.take_other = wait_see_pending,
@@ -245,16 +245,16 @@ int flexsc_sigsuspend(const sigset_t *mask)
 	if (!wait_begin())
 		return -1;
 	blocked = signals->blocked;
-	flexsc__signals_block(set_groups(mask));
+	rtsig__signals_block(set_groups(mask));
 	/* They stay blocked until the wait is over. */
 	pthread_sigmask(SIG_BLOCK, &others, &before);
 	wait.others = set_of(set_bits(&before) & ~set_bits(mask));
 	wait.others = set_others(&wait.others);
 	ret = wait_watching(&wait);
 	pthread_sigmask(SIG_UNBLOCK, &wait.others, NULL);
-	flexsc__signals_leave();
+	rtsig__signals_leave();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	flexsc__signals_enter();
-	flexsc__signals_block(blocked);
+	rtsig__signals_enter();
+	rtsig__signals_block(blocked);
 	return wait_end(ret);
 }

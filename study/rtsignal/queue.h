@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Signals that are queued: a queue for each group, first in, first out. All have
- * their entries from one store of FLEXSC_SIGQUEUE_MAX.
+ * their entries from one store of RTSIG_QUEUE_MAX.
  *
  * Any thread and any signal handler appends. It pushes an entry to a list, newest
  * first, as sources push slots; the owner takes the whole list and turns it round.
  */
-#ifndef FLEXSC_EVENTS_POSIX_QUEUE_H
-#define FLEXSC_EVENTS_POSIX_QUEUE_H
+#ifndef STUDY_RTSIGNAL_QUEUE_H
+#define STUDY_RTSIGNAL_QUEUE_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -26,21 +26,21 @@ struct queued {
 /* Any thread, any signal handler. */
 
 /* Get a free entry, and give it back. 0: none is free. */
-uint32_t flexsc__queue_get(void);
-void flexsc__queue_put(uint32_t entry);
+uint32_t rtsig__queue_get(void);
+void rtsig__queue_put(uint32_t entry);
 /* Append it to a group's queue. */
-void flexsc__queue_push(uint32_t group, uint32_t entry,
+void rtsig__queue_push(uint32_t group, uint32_t entry,
 			const struct queued *queued);
 /* Groups whose queues aren't empty. */
-uint32_t flexsc__queue_pending(void);
+uint32_t rtsig__queue_pending(void);
 
 /* Owner only, in a critical section. */
 
 /* Likewise; all that is queued can be taken from here on. */
-uint32_t flexsc__queue_ready(void);
+uint32_t rtsig__queue_ready(void);
 /* Take the oldest of a group that is ready. */
-struct queued flexsc__queue_take(uint32_t group);
+struct queued rtsig__queue_take(uint32_t group);
 /* Forget all. In a forked child, and before the first append. */
-void flexsc__queue_reset(void);
+void rtsig__queue_reset(void);
 
-#endif /* FLEXSC_EVENTS_POSIX_QUEUE_H */
+#endif /* STUDY_RTSIGNAL_QUEUE_H */
