@@ -130,7 +130,7 @@ def constants(prefix: str, names: str) -> dict[str, str]:
     return {name: f"{prefix}{name.upper()}" for name in names.split()}
 
 
-TURNS = "transfer accept submit await poll"
+TURNS = "transfer message accept submit await poll"
 HANDLERS = """
     futex futex2 sigaction rseq sigmask gettid kill cpuclock usage timer yield
     nanosleep clock_sleep poll host exit exit_group ring wait
@@ -157,6 +157,7 @@ ATTRIBUTES: dict[str, Reader] = {
     "changes": one_of("changes", **constants("CHANGES_", "flags option")),
     "makes": makes,
     "joins": one_of("joins", **{"0<2": "1"}),
+    "passes": one_of("passes", **constants("PASSES_", "one many")),
     "raises": raises,
     "norestart": trait("NORESTART"),
     "turn": one_of("turn", **constants("TURN_", TURNS)),

@@ -531,14 +531,14 @@ static void note_passed(const struct msghdr *message)
 	}
 }
 
-void flexsc__fds_note_sent(long nr, uint64_t sent, int64_t ret)
+void flexsc__fds_note_sent(unsigned int passes, uint64_t sent, int64_t ret)
 {
 	const void *first = (const void *)(uintptr_t)sent;
 	const struct mmsghdr *messages = first;
 
-	if (nr == SYS_sendmsg && ret >= 0)
+	if (passes == PASSES_ONE && ret >= 0)
 		note_passed(first);
-	for (int64_t i = 0; nr == SYS_sendmmsg && i < ret; i++)
+	for (int64_t i = 0; passes == PASSES_MANY && i < ret; i++)
 		note_passed(&messages[i].msg_hdr);
 }
 

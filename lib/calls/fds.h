@@ -224,10 +224,10 @@ bool flexsc__fds_exchange(uint32_t fd, uint32_t from, uint32_t to);
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);
 
 /*
- * A user thread's sendmsg() or sendmmsg() has returned. If a message passed
- * descriptors to another socket, they aren't alone any more.
+ * A user thread's call has returned that sent one message, or many (enum call_passes).
+ * If a message passed descriptors to another socket, they aren't alone any more.
  */
-void flexsc__fds_note_sent(long nr, uint64_t messages, int64_t ret);
+void flexsc__fds_note_sent(unsigned int passes, uint64_t messages, int64_t ret);
 
 /* A descriptor was looked at: its file has these attributes. */
 struct statx;

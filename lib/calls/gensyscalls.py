@@ -202,6 +202,7 @@ TABLE_TOP = """\
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <linux/keyctl.h>
 #include <linux/mempolicy.h>
@@ -230,6 +231,11 @@ TABLE_MIDDLE = """\
 };
 
 const struct call_variant flexsc__variants[] = {"""
+
+TABLE_TURNS = """\
+};
+
+const uint8_t flexsc__turns[TABLE_ROOM] = {"""
 
 TABLE_END = """\
 };
@@ -319,10 +325,16 @@ def emit_table(calls: list[Call]) -> str:
                 yield f"\t{{ {condition}, {row(call, variant.kind, fields)} }},"
         yield "\t{ 0, 0, 0, { .class = CLASS_NONE } },"
 
+    def turns(machine: str) -> Iterator[str]:
+        for number, call in with_number(calls, machine):
+            if "turn" in call.fields:
+                yield f"\t[{number}] = {call.fields['turn']},"
+
     return "\n".join(
         [
             *(TABLE_TOP, *per_machine(rows)),
-            *(TABLE_MIDDLE, *per_machine(variants), TABLE_END),
+            *(TABLE_MIDDLE, *per_machine(variants)),
+            *(TABLE_TURNS, *per_machine(turns), TABLE_END),
         ]
     )
 

@@ -107,6 +107,13 @@ enum call_makes {
 	MAKES_DUP,	/* another descriptor of argument 0's file */
 };
 
+/* Messages at argument 1, which may pass descriptors: "passes". */
+enum call_passes {
+	PASSES_NOTHING = 0,
+	PASSES_ONE,	/* struct msghdr */
+	PASSES_MANY,	/* struct mmsghdr, as many as the result says */
+};
+
 /* Where the descriptors are that a call makes, and what gives their flags. */
 enum call_made_at {
 	MADE_IS_RESULT = 0,
@@ -123,6 +130,7 @@ enum call_made_flags {
 enum call_turn {
 	TURN_OTHER = 0,
 	TURN_TRANSFER,	/* receives or sends by its first argument */
+	TURN_MESSAGE,	/* likewise, and may pass descriptors */
 	TURN_ACCEPT,
 	TURN_SUBMIT,	/* requests of asynchronous I/O */
 	TURN_AWAIT,	/* any of a set, a list of descriptors, or requests */
@@ -186,7 +194,7 @@ struct table_row {
 	uint8_t flags_arg, mask_arg;
 	uint8_t closes, changes, makes;
 	uint8_t made_at, made_arg, made_flags, made_flags_arg;
-	uint8_t joins;
+	uint8_t joins, passes;
 	uint8_t turn, user, apart;
 	uint8_t variants;	/* how many; 0 for most calls */
 	int16_t would;		/* the result of an attempt that would wait */
@@ -205,8 +213,13 @@ struct call_variant {
 	struct table_row row;
 };
 
+/* All numbers of the table are below, and have room for new ones. */
+#define TABLE_ROOM	512U
+
 extern const struct table_row flexsc__table[];
 extern const struct call_variant flexsc__variants[];
+/* enum call_turn of each row, as bytes: each call of a turn is looked up. */
+extern const uint8_t flexsc__turns[TABLE_ROOM];
 extern const unsigned int flexsc__table_size;
 
 /* The last rows, which are no system call's. */
@@ -214,9 +227,6 @@ extern const unsigned int flexsc__table_size;
 #define NR_AWAIT	(flexsc__table_size - 3)
 #define NR_ACCEPT	(flexsc__table_size - 2)
 #define NR_RECV		(flexsc__table_size - 1)
-
-/* All numbers of the table are below, and have room for new ones. */
-#define TABLE_ROOM	512U
 
 /* May a system call of this row be posted? */
 static inline bool table_accepts(const struct table_row *row)

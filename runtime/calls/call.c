@@ -2,42 +2,17 @@
 #include "call.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/file.h>
-#include <sys/ipc.h>
+#include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "lib/calls/fds.h"
 #include "lib/calls/kinds.h"
+#include "lib/calls/table.h"
 #include "runtime/sched/count.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
 #include "runtime/sched/wait.h"
-
-const uint8_t flexsc__call_kinds[CALL_KINDS] = {
-	[SYS_read] = CALL_TRANSFERS,
-	[SYS_write] = CALL_TRANSFERS,
-	[SYS_readv] = CALL_TRANSFERS,
-	[SYS_writev] = CALL_TRANSFERS,
-	[SYS_recvfrom] = CALL_TRANSFERS,
-	[SYS_sendto] = CALL_TRANSFERS,
-	[SYS_recvmsg] = CALL_TRANSFERS,
-	[SYS_sendmsg] = CALL_TRANSFERS,
-	[SYS_accept] = CALL_ACCEPTS,
-	[SYS_accept4] = CALL_ACCEPTS,
-	[SYS_io_submit] = CALL_SUBMITS,
-	[SYS_epoll_wait] = CALL_AWAITS,
-	[SYS_epoll_pwait] = CALL_AWAITS,
-	[SYS_epoll_pwait2] = CALL_AWAITS,
-	[SYS_select] = CALL_AWAITS,
-	[SYS_pselect6] = CALL_AWAITS,
-	[SYS_io_getevents] = CALL_AWAITS,
-	[SYS_io_pgetevents] = CALL_AWAITS,
-	[SYS_poll] = CALL_POLLS,
-	[SYS_ppoll] = CALL_POLLS,
-};
 
 long flexsc__call_plainly(long nr, const uint64_t a[6])
 {
@@ -107,61 +82,46 @@ long flexsc__call_wait_home(struct uthread *u, long nr, const uint64_t a[6])
  * flock(2) that is refused may have lost the lock it was to replace, but
  * flock(2) lets go of that before it waits, too.
  */
-static bool refuse_to_wait(long nr, uint64_t a[6])
+static bool refuse_to_wait(const struct table_row *row, const uint64_t a[6],
+			   uint64_t nowait[6])
 {
-	switch (nr) {
-	case SYS_flock:
-		a[1] |= LOCK_NB;
-		return true;
-	case SYS_fcntl:
-		a[1] = a[1] == F_SETLKW ? F_SETLK : F_OFD_SETLK;
-		return true;
-	case SYS_msgsnd:
-		a[3] |= IPC_NOWAIT;
-		return true;
-	case SYS_msgrcv:
-		a[4] |= IPC_NOWAIT;
-		return true;
-	case SYS_wait4:
-		a[2] |= WNOHANG;
-		return true;
-	case SYS_recvfrom:
-		/* A part can't be put back while the rest has to come. */
-		a[3] |= MSG_DONTWAIT;
-		return !(a[3] & MSG_WAITALL);
-	case SYS_recvmsg:
-		a[2] |= MSG_DONTWAIT;
-		return !(a[2] & MSG_WAITALL);
-	default:
+	const struct table_row *info = call_info(row, (const __u64 *)a);
+
+	memcpy(nowait, a, 6 * sizeof(*a));
+	if (!(info->traits & CALL_TRY))
 		return false;
+	if (info->attempt) {
+		nowait[1] = info->attempt;
+		return true;
 	}
+	nowait[info->flags_arg] |= info->nowait;
+	/* A part can't be put back while the rest has to come. */
+	return !(a[info->flags_arg] & info->all);
 }
 
-static bool would_wait(long nr, const uint64_t a[6], long ret)
+static bool would_wait(const struct table_row *row, const uint64_t a[6],
+		       long ret)
 {
-	switch (nr) {
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-		return ret == -EAGAIN &&
-		       !(a[nr == SYS_recvfrom ? 3 : 2] & MSG_ERRQUEUE &&
-			 flexsc__kind_has_errors((uint32_t)a[0]));
-	case SYS_msgrcv:
-		return ret == -ENOMSG;
-	case SYS_wait4:
-		return !ret;
-	default:
-		return ret == -EAGAIN || ret == -EACCES;
-	}
+	const struct table_row *info = call_info(row, (const __u64 *)a);
+
+	if (a[info->flags_arg] & info->unpolled & MSG_ERRQUEUE &&
+	    flexsc__kind_has_errors((uint32_t)a[0]))
+		return false;
+	if (ret == info->would)
+		return true;
+	/* Some file systems return it for a lock that another has. */
+	return ret == -EACCES && info->would == -EAGAIN && !info->length;
 }
 
 long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
 {
-	uint64_t nowait[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
+	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	uint64_t nowait[6];
 	long ret;
 
-	if (!at_home() && refuse_to_wait(nr, nowait)) {
+	if (!at_home() && refuse_to_wait(row, a, nowait)) {
 		ret = flexsc__call_exposed(u, nr, nowait);
-		if (!would_wait(nr, a, ret))
+		if (!would_wait(row, a, ret))
 			return ret;
 		COUNT_HERE(own, 1);
 	}
@@ -173,16 +133,7 @@ long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
 /* Is the call begun again after a handler with SA_RESTART? See signal(7). */
 static bool restarts(long nr)
 {
-	switch (nr) {
-	case SYS_pause:
-	case SYS_msgrcv:
-	case SYS_msgsnd:
-	case SYS_semop:
-	case SYS_semtimedop:
-		return false;
-	default:
-		return true;
-	}
+	return !(flexsc__table_row((unsigned int)nr)->traits & CALL_NORESTART);
 }
 
 bool flexsc__call_interrupted(struct uthread *u, long nr)

@@ -9,6 +9,7 @@
 #ifndef FLEXSC_RUNTIME_CALL_H
 #define FLEXSC_RUNTIME_CALL_H
 
+#include "lib/calls/table.h"
 #include "runtime/sched/uthread.h"
 
 /* An argument that is a pointer. */
@@ -18,26 +19,13 @@ static inline const void *flexsc__arg_pointer(uint64_t arg)
 }
 
 /*
- * Calls of which an event loop's turn consists. What the runtime does about such
+ * The part that a call has in an event loop's turn. What the runtime does about such
  * calls must cost little.
  */
-enum call_kind {
-	CALL_OTHER = 0,
-	CALL_TRANSFERS,	/* receives or sends by its first argument */
-	CALL_ACCEPTS,
-	CALL_SUBMITS,	/* requests of asynchronous I/O */
-	CALL_AWAITS,	/* any of a set, a list of descriptors, or requests */
-	CALL_POLLS,	/* any of a list that hasn't just one descriptor */
-};
-
-#define CALL_KINDS	512	/* calls from this number on are other ones */
-extern const uint8_t flexsc__call_kinds[CALL_KINDS];
-
-static inline enum call_kind call_kind(long nr)
+static inline enum call_turn call_turn(long nr)
 {
-	return (unsigned long)nr < CALL_KINDS ?
-		       (enum call_kind)flexsc__call_kinds[nr] :
-		       CALL_OTHER;
+	return (unsigned long)nr < TABLE_ROOM ?
+		       (enum call_turn)flexsc__turns[nr] : TURN_OTHER;
 }
 
 /*
@@ -46,9 +34,9 @@ static inline enum call_kind call_kind(long nr)
  */
 static inline bool call_awaits_any(long nr, const uint64_t a[6])
 {
-	enum call_kind kind = call_kind(nr);
+	enum call_turn turn = call_turn(nr);
 
-	return kind == CALL_AWAITS || (kind == CALL_POLLS && a[1] != 1);
+	return turn == TURN_AWAIT || (turn == TURN_POLL && a[1] != 1);
 }
 
 /* Make a call that doesn't wait, on the spot. Any thread. */

@@ -17,6 +17,7 @@
 #include "cpuclock.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
+#include "lib/calls/table.h"
 #include "futex2.h"
 #include "life.h"
 #include "runtime/sched/host.h"
@@ -39,6 +40,9 @@
  */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
+
+/* Not inlined, so that calls which are made natively save few registers. */
+#define RARE		__attribute__((noinline))
 
 /*
  * close_range() without the runtime's own descriptors: to the program they don't
@@ -85,64 +89,35 @@ static bool closes_own(long nr, const uint64_t a[6])
 }
 
 /* Does the kernel send SIGPIPE if the call fails with EPIPE? */
-static bool raises_pipe(long nr, const uint64_t a[6])
+static bool raises_pipe(const struct table_row *row, const uint64_t a[6])
 {
-	switch (nr) {
-	case SYS_write:
-	case SYS_writev:
-	case SYS_pwritev2:
-	case SYS_sendfile:
-	case SYS_splice:
-	case SYS_tee:
-	case SYS_vmsplice:
-		return true;
-	case SYS_sendto:
-	case SYS_sendmmsg:
-		return !(a[3] & MSG_NOSIGNAL);
-	case SYS_sendmsg:
-		return !(a[2] & MSG_NOSIGNAL);
-	default:
-		return false;
-	}
+	return row->traits & CALL_PIPE ||
+	       (row->traits & CALL_SEND && !(a[row->flags_arg] & MSG_NOSIGNAL));
 }
 
 /*
  * Does the kernel send SIGXFSZ if the call fails with EFBIG? Not if the limit is
  * the file system's, so ask whether the process has a limit of its own.
  */
-static bool raises_size(long nr)
+static bool raises_size(const struct table_row *row)
 {
 	struct rlimit limit;
 
-	switch (nr) {
-	case SYS_write:
-	case SYS_writev:
-	case SYS_pwrite64:
-	case SYS_pwritev:
-	case SYS_pwritev2:
-	case SYS_truncate:
-	case SYS_ftruncate:
-	case SYS_fallocate:
-	case SYS_copy_file_range:
-	case SYS_sendfile:
-	case SYS_splice:
-		return !raw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0,
-				    PTR(&limit), 0, 0) &&
-		       limit.rlim_cur != RLIM_INFINITY;
-	default:
-		return false;
-	}
+	return row->traits & CALL_FSIZE &&
+	       !raw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, PTR(&limit), 0,
+			    0) &&
+	       limit.rlim_cur != RLIM_INFINITY;
 }
 
 /*
  * The signal that the kernel sends with the call's error, to the kernel thread
  * that made the call; 0 if none.
  */
-static int raised(long nr, const uint64_t a[6], long ret)
+static int raised(const struct table_row *row, const uint64_t a[6], long ret)
 {
-	if (ret == -EPIPE && raises_pipe(nr, a))
+	if (ret == -EPIPE && raises_pipe(row, a))
 		return SIGPIPE;
-	if (ret == -EFBIG && raises_size(nr))
+	if (ret == -EFBIG && raises_size(row))
 		return SIGXFSZ;
 	return 0;
 }
@@ -163,30 +138,6 @@ static void hold(uint32_t fd)
 	flexsc__polling_hold(fd);
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 		flexsc__closing_hold(flexsc__runtime.carriers[i].loop, fd);
-}
-
-/*
- * Does the call close descriptors or shut sockets down (lib/pool/closing.h)?
- * Unlike closes(), for any number, even one that the table of calls lacks.
- */
-static bool closes_others(long nr)
-{
-	switch (nr) {
-	case SYS_close:
-	case SYS_dup2:
-	case SYS_dup3:
-	case SYS_close_range:
-	case SYS_shutdown:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Messages may pass descriptors. */
-static bool sends_message(long nr)
-{
-	return nr == SYS_sendmsg || nr == SYS_sendmmsg;
 }
 
 static void closed(uint32_t fd)
@@ -251,12 +202,14 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		.nr = (__u16)nr,
 		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
 	};
+	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const bool closes = row->closes && row->closes != CLOSES_SHUT;
 	long ret;
 	int signo;
 
 	if (closes_own(nr, a))
 		return -EBADF;
-	if (closes_others(nr) && nr != SYS_shutdown) {
+	if (closes) {
 		count_closing(nr, a);
 		moved_settle();
 		flexsc__closing_each(nr, entry.args, hold);
@@ -267,7 +220,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		ret = a[2] ? close_others_alone(u, a) : close_others(a);
 	else
 		ret = flexsc__way_make(u, nr, &entry);
-	signo = raised(nr, a, ret);
+	signo = raised(row, a, ret);
 	if (signo && !made_at_home(u))
 		flexsc__signal_self(u, signo);
 	/*
@@ -275,14 +228,13 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	 * about the descriptor or begun to wait for it.
 	 */
 	flexsc__fds_note(&entry);
-	if (closes_others(nr)) {
-		if (nr != SYS_shutdown)
-			count_closing(nr, a);
+	if (closes)
+		count_closing(nr, a);
+	if (row->closes)
 		flexsc__closing_each(nr, entry.args, closed);
-	}
 	flexsc__fds_note_made(&entry, ret);
-	if (sends_message(nr))
-		flexsc__fds_note_sent(nr, a[1], ret);
+	if (row->passes)
+		flexsc__fds_note_sent(row->passes, a[1], ret);
 	return ret;
 }
 
@@ -327,98 +279,84 @@ static long end_thread(struct uthread *u, const uint64_t a[6])
 
 static long choose(struct uthread *u, long nr, const uint64_t a[6])
 {
-	switch (nr) {
-	case SYS_futex:
+	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+
+	switch ((enum call_user)row->user) {
+	case USER_FUTEX:
 		return flexsc__ufutex(u, a);
-	case FUTEX2_WAITV:
-	case FUTEX2_WAKE:
-	case FUTEX2_WAIT:
-	case FUTEX2_REQUEUE:
+	case USER_FUTEX2:
 		return flexsc__futex2(u, nr, a);
-	case SYS_rt_sigaction:
+	case USER_SIGACTION:
 		return flexsc__signal_action(a);
-	case SYS_rseq:
+	case USER_RSEQ:
 		/*
 		 * The kernel thread runs many user threads, and the kernel
 		 * would write to the area of whichever runs.
 		 */
 		return -ENOSYS;
-	case SYS_rt_sigprocmask:
+	case USER_SIGMASK:
 		return flexsc__sigmask(u, a);
-	case SYS_gettid:
+	case USER_GETTID:
 		u->way = WAY_ANSWERED;
 		return u->home.k.tid;
-	case SYS_tkill:
-	case SYS_tgkill:
-	case SYS_rt_tgsigqueueinfo:
+	case USER_KILL:
 		return send_signal(u, nr, a);
-	case SYS_clock_gettime:
+	case USER_CPUCLOCK:
 		return flexsc__cpuclock_get(u, a);
-	case SYS_getrusage:
+	case USER_USAGE:
 		return flexsc__cpuclock_usage(u, a);
-	case SYS_timer_create:
+	case USER_TIMER:
 		flexsc__cpuclock_tie(u, (clockid_t)a[0]);
 		return by_class(u, nr, a);
-	case SYS_sched_yield:
+	case USER_YIELD:
 		flexsc__wait_yield(u);
 		return 0;
-	case SYS_nanosleep:
+	case USER_NANOSLEEP:
 		return flexsc__sleep_nanosleep(u, nr, a);
-	case SYS_clock_nanosleep:
+	case USER_CLOCK_SLEEP:
 		return flexsc__sleep_clock(u, nr, a);
-	case SYS_poll:
-	case SYS_ppoll:
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
+	case USER_POLL:
 		return flexsc__polling(u, nr, a);
-	case SYS_select:
-	case SYS_pselect6:
-	case SYS_epoll_pwait2:
-	case SYS_pause:
-	case SYS_rt_sigsuspend:
-	case SYS_rt_sigtimedwait:
+	case USER_HOST:
 		return flexsc__call_wait_home(u, nr, a);
-	case SYS_exit:
+	case USER_EXIT:
 		return end_thread(u, a);
-	case SYS_io_uring_enter:
+	case USER_RING:
 		return flexsc__apart_make(u, nr, a);
-	case SYS_exit_group:
+	case USER_EXIT_GROUP:
 		u->cause = CAUSE_ENDS;
 		flexsc__come_home(u);
 		flexsc__ending();
 		return flexsc__call_plainly(nr, a);
-	case SYS_wait4:
-	case SYS_waitid:
+	case USER_WAIT:
 		/* A child belongs to the kernel thread that made it: a home. */
-		if (a[nr == SYS_wait4 ? 2 : 3] & __WNOTHREAD)
+		if (a[row->flags_arg] & __WNOTHREAD)
 			return flexsc__call_wait_home(u, nr, a);
-		/* fall through */
-	default:
-		return by_class(u, nr, a);
+		break;
+	case USER_BY_CLASS:
+		break;
 	}
+	return by_class(u, nr, a);
 }
 
 /* Calls of the runtime itself, and of threads that aren't user threads. */
-static long without(long nr, const uint64_t a[6])
+static RARE long without(long nr, const uint64_t a[6])
 {
 	struct flexsc_entry entry = { .nr = (__u16)nr };
 	long ret;
 
-	switch (nr) {
-	case SYS_futex:
+	switch ((enum call_user)flexsc__table_row((unsigned int)nr)->user) {
+	case USER_FUTEX:
 		return flexsc__ufutex(NULL, a);
-	case FUTEX2_WAITV:
-	case FUTEX2_WAKE:
-	case FUTEX2_WAIT:
-	case FUTEX2_REQUEUE:
+	case USER_FUTEX2:
 		return flexsc__futex2(NULL, nr, a);
-	case SYS_rt_sigaction:
+	case USER_SIGACTION:
 		return flexsc__signal_action(a);
-	case SYS_rseq:
+	case USER_RSEQ:
 		return -ENOSYS;
-	case SYS_clock_gettime:
+	case USER_CPUCLOCK:
 		return flexsc__cpuclock_get(NULL, a);
-	case SYS_exit_group:
+	case USER_EXIT_GROUP:
 		flexsc__ending();
 		/* fall through */
 	default:
@@ -473,32 +411,31 @@ static enum natively by_descriptor(uint32_t fd)
  * the calls of an event loop: accepting, receiving and sending where nothing waits,
  * submitting requests, and waiting for any of many.
  */
-static enum natively as_natively(const struct uthread *u, long nr,
+static enum natively as_natively(const struct uthread *u, enum call_turn turn,
 				 const uint64_t a[6])
 {
 	if (!at_home() || !flexsc__runtime.loops ||
 	    atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		return NATIVELY_NOT;
-	switch (call_kind(nr)) {
-	case CALL_TRANSFERS:
+	switch (turn) {
+	case TURN_TRANSFER:
+	case TURN_MESSAGE:
 		return by_descriptor((uint32_t)a[0]);
-	case CALL_ACCEPTS:
+	case TURN_ACCEPT:
 		/* The caller may be a child, whose descriptors aren't noted. */
 		return u->forks ? NATIVELY_NOT : by_descriptor((uint32_t)a[0]);
-	case CALL_SUBMITS:
-	case CALL_AWAITS:
+	case TURN_SUBMIT:
+	case TURN_AWAIT:
 		return NATIVELY_POINT;
-	case CALL_POLLS:
+	case TURN_POLL:
 		return a[1] != 1 ? NATIVELY_POINT : NATIVELY_NOT;
-	case CALL_OTHER:
+	case TURN_OTHER:
 		break;
 	}
 	return NATIVELY_NOT;
 }
 
-/* Not inlined: the entry here would enlarge the frame of all other calls. */
-static __attribute__((noinline)) void note_accepted(long nr, const uint64_t a[6],
-						    long ret)
+static RARE void note_accepted(long nr, const uint64_t a[6], long ret)
 {
 	struct flexsc_entry entry = {
 		.nr = (__u16)nr,
@@ -509,32 +446,26 @@ static __attribute__((noinline)) void note_accepted(long nr, const uint64_t a[6]
 }
 
 static long natively(struct uthread *u, long nr, const uint64_t a[6],
-		     enum natively how)
+		     enum call_turn turn, enum natively how)
 {
 	long ret = u->point && how == NATIVELY_POINT ?
 			   flexsc__call_point(nr, a) :
 			   flexsc__call_plainly(nr, a);
 
-	if (call_kind(nr) == CALL_ACCEPTS)
+	if (turn == TURN_ACCEPT)
 		note_accepted(nr, a, ret);
-	else if (sends_message(nr))
-		flexsc__fds_note_sent(nr, a[1], ret);
+	else if (turn == TURN_MESSAGE)
+		flexsc__fds_note_sent(PASSES_ONE, a[1], ret);
 	u->way = WAY_NATIVELY;
 	counters_call(u);
 	return ret;
 }
 
-static long hook(long nr, const uint64_t a[6], bool site)
+static RARE long inside(struct uthread *u, long nr, const uint64_t a[6],
+			bool site)
 {
-	struct uthread *u = &flexsc__self;
-	enum natively how;
 	long ret;
 
-	if (!u->alive || u->busy || flexsc__is_asleep(u))
-		return without(nr, a);
-	how = as_natively(u, nr, a);
-	if (how)
-		return natively(u, nr, a, how);
 	/*
 	 * The child's call may not return, and the user thread, whose memory this is,
 	 * would stay marked as inside the runtime.
@@ -558,6 +489,19 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	u->site = false;
 	flexsc__exit(u);
 	return ret;
+}
+
+static long hook(long nr, const uint64_t a[6], bool site)
+{
+	struct uthread *u = &flexsc__self;
+	enum call_turn turn;
+	enum natively how;
+
+	if (!u->alive || u->busy || flexsc__is_asleep(u))
+		return without(nr, a);
+	turn = call_turn(nr);
+	how = as_natively(u, turn, a);
+	return how ? natively(u, nr, a, turn, how) : inside(u, nr, a, site);
 }
 
 long flexsc__hook(long nr, const uint64_t a[6])

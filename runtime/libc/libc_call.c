@@ -79,7 +79,7 @@ long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
 	 * The hook takes no note of calls of this kind, unless they are a user
 	 * thread's. So an event loop of a program without threads pays little.
 	 */
-	if (!flexsc__self.alive && call_kind(nr) != CALL_OTHER)
+	if (!flexsc__self.alive && call_turn(nr) != TURN_OTHER)
 		return unnoted(point, nr, args);
 	return libc_result(point ? flexsc__libc_point(nr, args) :
 				   flexsc__hook(nr, args));
