@@ -17,6 +17,7 @@
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
 #include "lib/calls/partial.h"
+#include "lib/calls/table.h"
 
 /* A call that has transferred a part. */
 struct parts {
@@ -149,20 +150,9 @@ static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 /* Would the plain call go on after these bytes? */
 static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
-	if (ret <= 0)
-		return false;
-	switch (entry->nr) {
-	case SYS_write:
-	case SYS_sendto:
-		return (__u64)ret < entry->args[2];
-	case SYS_writev:
-	case SYS_sendmsg:
-	case SYS_pwritev2:
-		return flexsc__partial(entry) &&
-		       (__u64)ret < flexsc__asked(entry);
-	default:
-		return false;
-	}
+	/* What io_uring doesn't make, a thread does, which goes on by itself. */
+	return ret > 0 && flexsc__table_row(entry->nr)->op &&
+	       flexsc__partial(entry) && (__u64)ret < flexsc__asked(entry);
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "lib/loop/entry.h"
 #include "lib/calls/fds.h"
 #include "lib/calls/own_fd.h"
+#include "lib/calls/table.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
 #include "runtime/base/peek.h"
@@ -143,33 +144,29 @@ static int64_t ns_of_ms(uint64_t ms)
 static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
 {
 	static const struct timespec nothing;
-	const struct timespec *limit = flexsc__arg_pointer(a[2]);
+	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const uint64_t given = a[row->limit_arg];
+	const struct timespec *limit = flexsc__arg_pointer(given);
+	uint64_t *none = &p->nowait[row->limit_arg];
 
-	for (unsigned int i = 0; i < 6; i++)
-		p->nowait[i] = a[i];
+	memcpy(p->nowait, a, sizeof(p->nowait));
 	p->fd.fd = -1;
 	p->one = NULL;
-	switch (nr) {
-	case SYS_poll:
-		p->ns = ns_of_ms(a[2]);
-		p->nowait[2] = 0;
-		break;
-	case SYS_ppoll:
-		if (a[3] || (limit && (!peek_can_read(a[2], sizeof(*limit)) ||
-				       !time_valid(limit))))
+	if (row->mask_arg && a[row->mask_arg])
+		return false;
+	if (row->limit == LIMIT_MS) {
+		p->ns = ns_of_ms(given);
+		*none = 0;
+	} else {
+		if (limit && (!peek_can_read(given, sizeof(*limit)) ||
+			      !time_valid(limit)))
 			return false;
 		p->ns = limit ? (int64_t)time_ns(limit) : -1;
-		p->nowait[2] = PTR(&nothing);
-		break;
-	default:
-		if (nr == SYS_epoll_pwait && a[4])
-			return false;
-		p->ns = ns_of_ms(a[3]);
-		p->nowait[3] = 0;
-		p->fd = (struct pollfd){ (int)a[0], POLLIN, 0 };
-		return true;
+		*none = PTR(&nothing);
 	}
-	if (a[1] == 1)
+	if (row->fds)
+		p->fd = (struct pollfd){ (int)a[0], POLLIN, 0 };
+	else if (a[1] == 1)
 		p->one = (struct pollfd *)(uintptr_t)a[0];
 	return true;
 }

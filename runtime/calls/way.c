@@ -2,7 +2,6 @@
 #include "way.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "runtime/base/peek.h"
@@ -17,92 +16,19 @@
 #include "lib/calls/refine.h"
 #include "lib/calls/table.h"
 
-static bool reads_identity(long nr)
-{
-	switch (nr) {
-	case SYS_getuid:
-	case SYS_geteuid:
-	case SYS_getgid:
-	case SYS_getegid:
-	case SYS_getresuid:
-	case SYS_getresgid:
-	case SYS_getgroups:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Calls of CLASS_DISK that wait for a device as a rule, not only sometimes. */
-static bool syncs(long nr)
-{
-	switch (nr) {
-	case SYS_fsync:
-	case SYS_fdatasync:
-	case SYS_sync:
-	case SYS_syncfs:
-	case SYS_sync_file_range:
-	case SYS_msync:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /*
  * Can a call of CLASS_FAST be held up all the same, by a disk, a network file system or
  * another process? Outside the runtime it stops its own thread only.
  */
-static bool may_hang(long nr, const uint64_t a[6])
+static bool may_hang(const struct table_row *row, const uint64_t a[6])
 {
-	switch (nr) {
-	/* A thread that waits for a page holds the lock that these take. */
-	case SYS_mprotect:
-	case SYS_pkey_mprotect:
-	/* A file system of a network or of FUSE asks its server. */
-	case SYS_flock:
-		return true;
-	case SYS_fcntl:
-		switch (a[1]) {
-		case F_GETLK:
-		case F_SETLK:
-		case F_OFD_GETLK:
-		case F_OFD_SETLK:
-		case F_SETFL:
-		case F_SETLEASE:
-			return true;
-		default:
-			return false;
-		}
-	default:
-		return false;
-	}
+	return call_info(row, (const __u64 *)a)->traits & CALL_HANGS;
 }
 
-/* Does the call ask not to wait? Then posting would only cost a switch. */
-static bool is_impatient(long nr, const struct table_row *row,
-			 const uint64_t a[6])
+/* Does the descriptor ask not to wait? Then posting would only cost a switch. */
+static bool is_impatient(const struct table_row *row, const uint64_t a[6])
 {
-	switch (nr) {
-	case SYS_recvfrom:
-	case SYS_sendto:
-		if (a[3] & MSG_DONTWAIT)
-			return true;
-		break;
-	case SYS_recvmsg:
-	case SYS_sendmsg:
-		if (a[2] & MSG_DONTWAIT)
-			return true;
-		break;
-	case SYS_recvmmsg:
-	case SYS_sendmmsg:
-		if (a[3] & MSG_DONTWAIT)
-			return true;
-		break;
-	default:
-		break;
-	}
-	return (row->poll != POLL_NONE || nr == SYS_connect) &&
+	return row->dir != POLL_NONE &&
 	       flexsc__fds_find_nonblock((uint32_t)a[0]);
 }
 
@@ -154,7 +80,7 @@ static bool wants_all(long nr, const uint64_t a[6])
 static bool keeps_a_thread(long nr, const struct table_row *row,
 			   const uint64_t a[6])
 {
-	unsigned int poll = nr == SYS_connect ? POLL_WRITE : row->poll;
+	const unsigned int poll = row->dir;
 	uint32_t fd = (uint32_t)a[0];
 
 	if (wants_all(nr, a))
@@ -171,50 +97,13 @@ static long may_wait(struct uthread *u, const struct table_row *row,
 	const uint64_t *a = (const uint64_t *)entry->args;
 	const long nr = entry->nr;
 
-	if (is_impatient(nr, row, a))
+	if (is_impatient(row, a))
 		return flexsc__call_exposed(u, nr, a);
 	if (flexsc__unpolled((unsigned int)nr, (const __u64 *)a))
 		return flexsc__call_attempt(u, nr, a);
 	if (takes_a_thread(nr, row, a) || keeps_a_thread(nr, row, a))
 		return flexsc__call_attempt(u, nr, a);
 	return flexsc__parts_post(u, entry);
-}
-
-/* Properties of a thread that its new threads inherit. */
-static bool is_inherited_option(uint64_t option)
-{
-	switch (option) {
-	case PR_SET_KEEPCAPS:
-	case PR_SET_SECUREBITS:
-	case PR_CAPBSET_DROP:
-	case PR_CAP_AMBIENT:
-	case PR_SET_NO_NEW_PRIVS:
-	case PR_SET_TIMERSLACK:
-	case PR_SET_TSC:
-	case PR_MCE_KILL:
-	case PR_SET_SPECULATION_CTRL:
-	case PR_SET_IO_FLUSHER:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool call_is_inherited(long nr, const uint64_t a[6])
-{
-	switch (nr) {
-	case SYS_sched_setscheduler:
-	case SYS_sched_setparam:
-	case SYS_sched_setattr:
-	case SYS_setpriority:
-	case SYS_ioprio_set:
-	case SYS_set_mempolicy:
-		return true;
-	case SYS_prctl:
-		return is_inherited_option(a[0]);
-	default:
-		return false;
-	}
 }
 
 /* How the call waits, as far as that follows from the kind of its file. */
@@ -289,17 +178,17 @@ long flexsc__way_make(struct uthread *u, long nr,
 		return wait_unpolled(u, nr, a);
 	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:
-		return may_hang(nr, a) ? flexsc__call_exposed(u, nr, a) :
+		return may_hang(row, a) ? flexsc__call_exposed(u, nr, a) :
 					 flexsc__call_plainly(nr, a);
 	case CLASS_DISK:
-		return syncs(nr) ? flexsc__call_post(u, nr, a) :
+		return row->traits & CALL_SYNC ? flexsc__call_post(u, nr, a) :
 				   flexsc__call_exposed(u, nr, a);
 	case CLASS_ADMIN:
 		return flexsc__call_exposed(u, nr, a);
 	case CLASS_WAIT:
 		return may_wait(u, row, entry);
 	case CLASS_SELF:
-		if (reads_identity(nr))
+		if (row->traits & CALL_SAME)
 			return flexsc__call_plainly(nr, a);
 		/* fall through */
 	case CLASS_NEVER:
@@ -310,7 +199,7 @@ long flexsc__way_make(struct uthread *u, long nr,
 	}
 	if (nr == SYS_sched_setaffinity)
 		return flexsc__affinity_set(u, a);
-	if (call_is_inherited(nr, a))
+	if (call_info(row, (const __u64 *)a)->traits & CALL_INHERITS)
 		atomic_store(&flexsc__runtime.inherited, true);
 	return flexsc__apart_make(u, nr, a);
 }
