@@ -15,6 +15,7 @@
 #include "runtime/calls/call.h"
 #include "runtime/calls/hook.h"
 #include "lib/base/syscall.h"
+#include "lib/calls/table.h"
 #include "runtime/sched/uthread.h"
 #include "runtime/arch/x86_64/length.h"
 #include "runtime/arch/x86_64/vectors.h"
@@ -61,26 +62,7 @@ static bool is_vital(long nr)
  */
 bool flexsc__sites_need(long nr)
 {
-	switch (nr) {
-	case SYS_rt_sigprocmask:
-	case SYS_gettid:
-	case SYS_tgkill:
-	case SYS_close:
-	case SYS_close_range:
-	case SYS_dup:
-	case SYS_dup2:
-	case SYS_dup3:
-	case SYS_socket:
-	case SYS_socketpair:
-	case SYS_pipe2:
-	case SYS_eventfd2:
-	case SYS_fcntl:
-	case SYS_ioctl:
-	case SYS_setsockopt:
-		return true;
-	default:
-		return false;
-	}
+	return flexsc__table_row((unsigned int)nr)->traits & CALL_SITE;
 }
 
 /* Also if another library's function passes the call on to libc. */
@@ -456,25 +438,12 @@ static bool is_point(const struct patch *patch, long nr)
 
 static bool must_patch(const struct patch *patch, long nr)
 {
-	switch (nr) {
-	case UNKNOWN:
+	if (nr == UNKNOWN)
 		return true;
-	/*
-	 * These calls don't return, or return twice, or are libc's own affair.
-	 */
-	case SYS_rt_sigreturn:
-	case SYS_clone:
-	case SYS_clone3:
-	case SYS_fork:
-	case SYS_vfork:
-	case SYS_arch_prctl:
-	case SYS_set_tid_address:
-	case SYS_set_robust_list:
-	case SYS_rseq:
+	/* These calls don't return, or return twice, or are libc's own affair. */
+	if (flexsc__table_row((unsigned int)nr)->traits & CALL_KEEP)
 		return false;
-	default:
-		return patch->deep || is_vital(nr) || call_is_needed(nr);
-	}
+	return patch->deep || is_vital(nr) || call_is_needed(nr);
 }
 
 static bool find_one(struct patch *patch, const struct object *object,

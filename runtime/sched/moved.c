@@ -7,6 +7,7 @@
 #include "carrier.h"
 #include "lib/base/futex.h"
 #include "lib/calls/own_fd.h"
+#include "lib/calls/table.h"
 #include "lib/loop/loop.h"
 #include "lib/run/handover.h"
 #include "state.h"
@@ -212,25 +213,7 @@ static bool moves_when_armed(const struct uthread *u)
 {
 	if (u->nr != SYS_waitid && !keeps_file(u))
 		return false;
-	switch (u->nr) {
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_read:
-	case SYS_readv:
-	case SYS_write:
-	case SYS_writev:
-	case SYS_pwritev2:
-	case SYS_poll:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_connect:
-	case SYS_waitid:
-		return true;
-	default:
-		return false;
-	}
+	return flexsc__table_row(u->nr)->traits & CALL_REARM;
 }
 
 static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
