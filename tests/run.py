@@ -281,7 +281,7 @@ def lint(step: Step) -> None:
         step.check(tool("mypy"), "--strict", folder, env=packages)
     step.check(tool("mypy"), "--strict", "tests/kmod/vm")
     step.check(tool("mypy"), "--strict", "runtime/counters/flexsc_gdb.py")
-    for name in ("floors", "imports", "arrows"):
+    for name in ("floors", "imports", "arrows", "switches"):
         step.check(tool("mypy"), "--strict", f"tests/lint/{name}.py")
     step.check(
         "python3",
@@ -297,6 +297,7 @@ def lint(step: Step) -> None:
         "kmod",
     )
     step.check("python3", "tests/lint/arrows.py")
+    step.check("python3", "tests/lint/switches.py")
     shared = {"MYPYPATH": "tests/harness:tests/runtime"}
     step.check(tool("mypy"), "--strict", "tests/runtime/soak", env=shared)
     package = {"MYPYPATH": "bindings/python/src"}
