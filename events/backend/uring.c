@@ -14,7 +14,7 @@
 #include "lib/base/checks.h"
 #include "lib/base/clock.h"
 #include "lib/base/syscall.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/private_fd.h"
 #include "lib/engine/uring_kills.h"
 #include "lib/engine/uring_why.h"
 #include "events/event/backend.h"

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "lib/base/syscall.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/private_fd.h"
 #include "events/event/ecb.h"
 #include "notifier.h"
 #include "uring.h"

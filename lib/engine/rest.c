@@ -4,7 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/compiler.h"
 #include "lib/base/futex.h"
-#include "lib/calls/stat.h"
+#include "lib/files/local_stat.h"
 #include "lib/loop/event.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/stats.h"

@@ -5,8 +5,8 @@
 
 #include "lib/base/compiler.h"
 #include "lib/base/cores.h"
-#include "lib/calls/fds.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/fds.h"
+#include "lib/files/private_fd.h"
 #include "lib/base/syscall.h"
 #include "uring_kills.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "engine.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/loop/loop.h"
 #include "lib/pool/pool.h"
 #include "lib/calls/table.h"

@@ -18,7 +18,7 @@
 
 #include "lib/base/compiler.h"
 #include "lib/base/syscall.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/private_fd.h"
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
 #include "engine.h"

@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 
 #include "lib/base/compiler.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/loop/direct.h"
 #include "lib/pool/closing.h"
 #include "uring_done.h"

@@ -3,7 +3,7 @@
 #include "uring_done.h"
 
 #include "lib/base/compiler.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/calls/partial.h"
 #include "lib/loop/cancel.h"
 #include "lib/loop/direct.h"

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/calls/partial.h"
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"

@@ -39,7 +39,7 @@
 						sqe_send_flags(a[2])
 #define FIELDS_RECVMSG	a[1] && sqe_is_polled(a[2]), \
 						a[0],	a[1],	1,	0, a[2]
-/* One of an open file is made on the spot: calls/stat.h. */
+/* One of an open file is made on the spot: files/local_stat.h. */
 #define FIELDS_STATX	a[1] && !(a[2] & AT_EMPTY_PATH), \
 						a[0],	a[1],	a[3],	a[4], a[2]
 /* Of sendto without an address. */

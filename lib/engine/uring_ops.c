@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "lib/base/ask.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/loop/await.h"
 #include "lib/loop/multishot.h"
 #include "uring_fields.h"

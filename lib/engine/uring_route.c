@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "lib/base/compiler.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/calls/partial.h"
 #include "lib/calls/refine.h"
 #include "lib/loop/stats.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "writes.h"
 
-#include "lib/calls/fds.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/fds.h"
+#include "lib/files/private_fd.h"
 #include "lib/pool/hold.h"
 #include "lib/loop/loop.h"
 #include "lib/calls/table.h"

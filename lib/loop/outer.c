@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 
 #include "lib/base/syscall.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/private_fd.h"
 #include "loop.h"
 #include "stats.h"
 

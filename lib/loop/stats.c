@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "lib/base/ask.h"
-#include "lib/calls/fds.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/fds.h"
+#include "lib/files/private_fd.h"
 #include "lib/base/syscall.h"
 #include "loop.h"
 

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 
 struct flexsc_loop;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "hold.h"
 
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/calls/table.h"
 #include "lib/loop/loop.h"
 #include "closing.h"

@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 #include <time.h>
 
-#include "lib/calls/fds.h"
-#include "lib/calls/probe.h"
+#include "lib/files/fds.h"
+#include "lib/files/probe.h"
 #include "lib/calls/refine.h"
 #include "lib/base/ask.h"
 #include "lib/loop/await.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "lib/calls/fds.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/fds.h"
+#include "lib/files/private_fd.h"
 #include "parking.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 
 #include "cancelpoint.h"
 #include "closing.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/base/futex.h"
 #include "hold.h"
 #include "lib/loop/await.h"

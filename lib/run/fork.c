@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-#include "lib/calls/fds.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/fds.h"
+#include "lib/files/private_fd.h"
 #include "lib/loop/all.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/signal.h"

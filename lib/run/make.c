@@ -11,7 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/cores.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "lib/engine/engine.h"
 #include "lib/loop/all.h"
 #include "lib/loop/buffers.h"

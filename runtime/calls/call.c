@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "lib/calls/fds.h"
-#include "lib/calls/kinds.h"
+#include "lib/files/fds.h"
+#include "lib/files/kinds.h"
 #include "lib/calls/table.h"
 #include "runtime/sched/count.h"
 #include "runtime/sched/host.h"

@@ -14,8 +14,8 @@
 #include "runtime/signals/signals.h"
 #include "call.h"
 #include "lib/calls/asked.h"
-#include "lib/calls/fds.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/fds.h"
+#include "lib/files/private_fd.h"
 #include "lib/calls/partial.h"
 #include "lib/calls/table.h"
 

@@ -11,8 +11,8 @@
 #include "call.h"
 #include "filter.h"
 #include "parts.h"
-#include "lib/calls/fds.h"
-#include "lib/calls/probe.h"
+#include "lib/files/fds.h"
+#include "lib/files/probe.h"
 #include "lib/calls/refine.h"
 #include "lib/calls/table.h"
 

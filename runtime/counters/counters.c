@@ -12,7 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/plain.h"
 #include "lib/base/syscall.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/private_fd.h"
 #include "report.h"
 
 /*

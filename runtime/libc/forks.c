@@ -12,7 +12,7 @@
 
 #include "host_stub.h"
 #include "libc_call.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/private_fd.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthread.h"

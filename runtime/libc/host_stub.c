@@ -13,7 +13,7 @@
 #include "runtime/sched/dormant.h"
 #include "runtime/sched/anchored.h"
 #include "unpatched.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "runtime/sched/state.h"
 
 /* Does the function have to run at home, with these arguments? */

@@ -57,7 +57,7 @@ static bool is_vital(long nr)
 }
 
 /*
- * Does the call make or change descriptors (lib/calls/fds.h), or is it about
+ * Does the call make or change descriptors (lib/files/fds.h), or is it about
  * the thread itself?
  */
 bool flexsc__sites_need(long nr)

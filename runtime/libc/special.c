@@ -20,7 +20,7 @@
 #include "runtime/calls/call.h"
 #include "runtime/calls/hook.h"
 #include "runtime/sched/exit.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "runtime/base/interpose.h"
 #include "runtime/base/peek.h"
 #include "forks.h"
@@ -202,7 +202,7 @@ static int own_pselect(int end, fd_set *in, fd_set *out, fd_set *except,
 }
 FRONT(pselect, own_pselect)
 
-/* The runtime notes only sets that get a signalfd: FD_SIGNALS, lib/calls/fds.h. */
+/* The runtime notes only sets that get a signalfd: FD_SIGNALS, lib/files/fds.h. */
 static int own_epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 {
 	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,

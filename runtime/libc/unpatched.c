@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <threads.h>
 
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "handlers.h"
 #include "host_stub.h"
 #include "runtime/base/interpose.h"

@@ -12,7 +12,7 @@
 #include "lib/base/clock.h"
 #include "count.h"
 #include "cputime.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 #include "host.h"
 #include "lib/loop/loop.h"
 #include "monitor.h"

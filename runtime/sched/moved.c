@@ -6,7 +6,7 @@
 
 #include "carrier.h"
 #include "lib/base/futex.h"
-#include "lib/calls/own_fd.h"
+#include "lib/files/private_fd.h"
 #include "lib/calls/table.h"
 #include "lib/loop/loop.h"
 #include "lib/run/handover.h"

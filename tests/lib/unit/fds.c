@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tests/harness/harness.h"
-#include "lib/calls/fds.h"
+#include "lib/files/fds.h"
 
 #define SIGNALS		3000U	/* that arrive while the function runs */
 #define PERIOD_US	20

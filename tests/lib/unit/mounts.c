@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "tests/harness/harness.h"
-#include "lib/calls/mounts.h"
+#include "lib/files/mounts.h"
 
 static enum mount_kind kind_at(const char *path, unsigned long *id)
 {

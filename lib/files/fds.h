@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 #include "kinds.h"
-#include "table.h"
+#include "lib/calls/table.h"
 
 /* Descriptors from this number on have no facts. */
 #define FDS_MAX		(1U << 20)
@@ -49,7 +49,7 @@
 enum fd_fact {
 	FD_WAITS = 1 << 0,	/* a call that would wait does: no O_NONBLOCK */
 	FD_SEEKS = 1 << 1,	/* it has offsets */
-	FD_POLLS_IN = 1 << 2,	/* its reads wait for POLLIN: calls/kinds.h */
+	FD_POLLS_IN = 1 << 2,	/* its reads wait for POLLIN: files/kinds.h */
 	/* The opposites of the above, found by a query. */
 	FD_NEVER_WAITS = 1 << 3,
 	FD_NEVER_SEEKS = 1 << 4,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "own_fd.h"
+#include "private_fd.h"
 
 #include <fcntl.h>
 

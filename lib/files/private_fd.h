@@ -3,8 +3,8 @@
  * The library's own descriptors, of which the program doesn't know. They have high
  * numbers, and the fact FD_OWN (fds.h). Any thread.
  */
-#ifndef FLEXSC_OWN_FD_H
-#define FLEXSC_OWN_FD_H
+#ifndef FLEXSC_PRIVATE_FD_H
+#define FLEXSC_PRIVATE_FD_H
 
 #include "fds.h"
 
@@ -42,4 +42,4 @@ void flexsc__own_fd_close_copies(void);
  */
 void flexsc__own_fd_close_all(void);
 
-#endif /* FLEXSC_OWN_FD_H */
+#endif /* FLEXSC_PRIVATE_FD_H */

@@ -5,7 +5,7 @@
  * what it remembers of them (AT_STATX_DONT_SYNC) and which mount they are from.
  * If that one is local, this is the result; else the call is still to be made.
  */
-#include "stat.h"
+#include "local_stat.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

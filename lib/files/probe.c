@@ -6,7 +6,7 @@
 #include <sys/time.h>
 
 #include "lib/base/ask.h"
-#include "table.h"
+#include "lib/calls/table.h"
 
 bool flexsc__probe_time_limit(uint64_t fd, unsigned int poll)
 {

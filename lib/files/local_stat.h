@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fstat() and statx() of open files, made where they can't wait. */
-#ifndef FLEXSC_STAT_H
-#define FLEXSC_STAT_H
+#ifndef FLEXSC_LOCAL_STAT_H
+#define FLEXSC_LOCAL_STAT_H
 
 #include <linux/flexsc.h>
 #include <stdbool.h>
@@ -17,4 +17,4 @@
  */
 bool flexsc__stat_make(const struct flexsc_entry *entry, int64_t *ret);
 
-#endif /* FLEXSC_STAT_H */
+#endif /* FLEXSC_LOCAL_STAT_H */
