@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Run the tests, step by step in two lanes, and count them.
 
-    tests/run.py [--all] [STEP...]
+    tests/run.py [--install] [--all] [STEP...]
 
 Without a STEP every step runs, in the order of STEPS below. Without --all a step
 leaves out what repeats other tests under other conditions, or takes long for what it
 finds: tests of the suite "long" in the meson.build files, the files and lists in
 chosen.py, and what Step.all decides here. A step builds what it needs under
-build-test/, in a directory of its own or in that of a step that builds alike. Output goes to build-test/STEP.log and is shown when a step
-fails. The last line printed is "N passed, N failed".
+build-test/, in a directory of its own or in that of a step that builds alike. Output
+goes to build-test/STEP.log and is shown when a step fails. The last line printed is
+"N passed, N failed". --install permits changes of this machine: see scripts/fetch.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class Step:
     log: Path
     tally: Tally
     all: bool = False  # --all was given
+    install: bool = False  # --install was given
     tree: str = ""  # a step that builds alike, whose directory it shares
     nice: tuple[str, ...] = ()  # how it gives way to the steps beside it
     processor: float = 0.0  # seconds that its commands used, and their children
@@ -122,6 +124,12 @@ class Step:
                 print(f"no end within {limit} s", file=log)
                 return None
         return process.returncode
+
+    def fetch(self, what: str) -> Path | None:
+        """What scripts/fetch has: the folder where it is."""
+        folder = OUT / what
+        option = ["--install"] if self.install else []
+        return folder if self.run("scripts/fetch", *option, what, folder) else None
 
     def check(self, *command: str | Path, env: dict[str, str] | None = None) -> bool:
         """Run a command that is a test of its own."""
@@ -310,8 +318,8 @@ def lint(step: Step) -> None:
 def kernel_module(step: Step) -> None:
     """The kernel's own tools read its module."""
     headers = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
-    checkpatch = OUT / "checkpatch"
-    if not headers or not step.run("scripts/checkpatch", checkpatch):
+    checkpatch = step.fetch("checkpatch")
+    if not headers or not checkpatch:
         print("lint: kmod skipped: no kernel headers, or no checkpatch.pl")
         step.tally.skipped += 1
         return
@@ -333,8 +341,9 @@ def kernel_module(step: Step) -> None:
 
 def release(step: Step) -> None:
     """What users get, on every engine; then installed and used from there."""
-    headers = OUT / "nginx-headers"
-    if not step.check("scripts/nginx-headers", headers):
+    headers = step.fetch("nginx-headers")
+    if not headers:
+        step.tally.failed += 1
         return
     step.built_and_tested(
         "-Dnginx=enabled", f"-Dnginx_src={headers}/usr/share/nginx/src"
@@ -655,8 +664,9 @@ def clang(step: Step) -> None:
 
 def aarch64(step: Step) -> None:
     """Cross-built; what an emulator of user mode can run, runs, and the module."""
-    sysroot = OUT / "sysroot-arm64"
-    if not step.check("scripts/sysroot", sysroot):
+    sysroot = step.fetch("sysroot-arm64")
+    if not sysroot:
+        step.tally.failed += 1
         return
     cross = OUT / "aarch64.ini"
     cross.write_text(
@@ -735,10 +745,17 @@ def failures(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if FAILURE.match(line)][:NAMED]
 
 
-def run(name: str, everything: bool) -> tuple[Tally, list[str]]:
+def run(name: str, options: set[str]) -> tuple[Tally, list[str]]:
     log = OUT / f"{name}.log"
     log.write_text("")
-    step = Step(name, log, Tally(), everything, nice=BESIDE.get(name, ()))
+    step = Step(
+        name,
+        log,
+        Tally(),
+        all="--all" in options,
+        install="--install" in options,
+        nice=BESIDE.get(name, ()),
+    )
     begin = time.monotonic()
     STEPS[name](step)
     tally = step.tally
@@ -774,11 +791,11 @@ def heed_signals() -> None:
 
 def main(words: list[str]) -> int:
     heed_signals()
-    everything = "--all" in words
-    names = [word for word in words if word != "--all"]
+    options = {word for word in words if word in ("--all", "--install")}
+    names = [word for word in words if word not in options]
     unknown = [name for name in names if name not in STEPS]
     if unknown:
-        print(f"run.py: no step {unknown[0]!r}; there are: {', '.join(STEPS)}")
+        print(f"run.py: no such step: {unknown[0]}; the steps: {', '.join(STEPS)}")
         return 2
     OUT.mkdir(exist_ok=True)
     total = Tally()
@@ -786,7 +803,7 @@ def main(words: list[str]) -> int:
     begin = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         lanes = pool.map(
-            lambda lane: [run(name, everything) for name in lane],
+            lambda lane: [run(name, options) for name in lane],
             lanes_of(names or list(STEPS)),
         )
         for tally, named in (found for lane in lanes for found in lane):

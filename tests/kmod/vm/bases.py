@@ -50,7 +50,7 @@ def decoder() -> Path:
     known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True)
     found = re.search(r"libZydis\.so\.[\d.]+ .*=> (\S+)", known.stdout)
     if not found:
-        raise GuestError("libZydis is missing: scripts/packages build")
+        raise GuestError("libZydis is missing: scripts/packages --install build")
     return Path(found[1])
 
 

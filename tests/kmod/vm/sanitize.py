@@ -13,7 +13,7 @@ looked for that nobody has any more.
 
 The last line is "N passed, N failed, N skipped; N rounds, N minutes"; the status
 is 0 if none failed and no kernel has complained, 3 if apt has no source of it.
-scripts/packages kernel installs what that needs, besides 3 GB and 10 minutes.
+scripts/packages --install kernel installs what that needs, besides 3 GB and 10 minutes.
 """
 
 from __future__ import annotations
