@@ -17,6 +17,7 @@
 #include "runtime/calls/filter.h"
 #include "runtime/calls/life.h"
 #include "runtime/sched/carrier.h"
+#include "runtime/sched/carriers.h"
 #include "runtime/sched/spare.h"
 #include "runtime/counters/counters.h"
 #include "lib/base/valgrind.h"
@@ -110,6 +111,7 @@ static void forked(void)
 		flexsc__polling_end(other);
 	flexsc__polling_forked();
 	flexsc__uthreads_forked();
+	flexsc__spares_forget();
 	flexsc__carriers_forked();
 	flexsc__counters_forked();
 	flexsc__ufutex_forked();

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "runtime/counters/run_page.h"
-#include "runtime/sched/carrier.h"
+#include "runtime/sched/retire.h"
 #include "runtime/sched/monitor.h"
 #include "runtime/sched/spare.h"
 #include "runtime/sched/state.h"

@@ -49,7 +49,7 @@ void flexsc__life_end(struct uthread *u)
 	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);
 	/* A carrier may be about to look at u. */
-	while (atomic_load(&u->want.asked))
+	while (atomic_load(&u->recheck.requests))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	flexsc__home_fini(u);
 	/*

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "runtime/sched/carrier.h"
+#include "runtime/sched/inbox.h"
 #include "lib/base/clock.h"
 #include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"
@@ -77,7 +77,7 @@ static bool can_wait_for(struct uthread *u, const uint32_t *word)
 static void futex_wait_end(struct uthread *u)
 {
 	atomic_store(&u->wait, WAIT_NOT);
-	flexsc__carrier_ready(u);
+	flexsc__inbox_ready(u);
 }
 
 /*
@@ -132,7 +132,7 @@ static void ufutex_interrupt(struct carrier *c, struct uthread *u)
 	}
 	unlock(&bucket->lock);
 	if (interrupted && ufutex_is_over(c, u))
-		flexsc__carrier_ready(u);
+		flexsc__inbox_ready(u);
 }
 
 static const struct wait_ops ufutex_waits = {
@@ -157,7 +157,7 @@ static void wait_then(struct kthread *k, struct uthread *u)
 		u->cb.callback = futex_time_over;
 		if (flexsc_loop_timer(c->loop, &u->cb, u->ns)) {
 			u->ret = NO_ENTRY;
-			flexsc__carrier_ready(u);
+			flexsc__inbox_ready(u);
 			return;
 		}
 	}
@@ -183,7 +183,7 @@ static void wait_then(struct kthread *k, struct uthread *u)
 	 * end, so it isn't touched any more.
 	 */
 	if (ret && ufutex_is_over(c, u))
-		flexsc__carrier_ready(u);
+		flexsc__inbox_ready(u);
 }
 
 /*
@@ -345,7 +345,7 @@ static void release(struct uthread *list)
 	for (; list; list = next) {
 		next = list->next;
 		if (list->futex.timed)
-			flexsc__carrier_return(list);
+			flexsc__inbox_return(list);
 		else
 			futex_wait_end(list);
 	}

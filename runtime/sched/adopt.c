@@ -7,9 +7,11 @@
 #include "count.h"
 #include "lib/loop/loop.h"
 #include "lib/run/handover.h"
-#include "monitor.h"
+#include "inbox.h"
+#include "maker.h"
 #include "moved.h"
-#include "spare.h"
+#include "proc.h"
+#include "retire.h"
 #include "state.h"
 #include "uthreads.h"
 
@@ -34,7 +36,7 @@ static bool is_held(const struct carrier *c)
 					 { .name = "SigPnd:" },
 					 { .name = "SigBlk:" } };
 
-	flexsc__monitor_status(c, values, 3);
+	flexsc__proc_status(c, values, 3);
 	return *values[0].text == 'D' && strtoull(values[1].text, NULL, 16) &
 		       ~strtoull(values[2].text, NULL, 16) &
 		       SIGNAL_BIT(SIGNAL_SETXID);
@@ -63,10 +65,10 @@ static bool adopt_is_stuck(struct carrier *c)
 	if (!atomic_load(&c->called) || !flexsc__handover_possible(c->loop))
 		return false;
 	/* D3 */
-	atomic_store(&c->adopt, ADOPT_LOOKED);
+	atomic_store(&c->adopt, ADOPT_CHECKED);
 	if (is_held(c) && runs_program(c))
-		return adopt_goes(c, ADOPT_LOOKED, ADOPT_ASKED);
-	adopt_goes(c, ADOPT_LOOKED, ADOPT_NOT);
+		return adopt_goes(c, ADOPT_CHECKED, ADOPT_REQUESTED);
+	adopt_goes(c, ADOPT_CHECKED, ADOPT_NOT);
 	return false;
 }
 
@@ -75,7 +77,8 @@ static bool can_adopt(struct carrier *s, struct carrier *c)
 {
 	uint32_t state = atomic_load(&s->adopt);
 
-	return s != c && !atomic_load(&s->asked) && !atomic_load(&s->called) &&
+	return s != c && !atomic_load(&s->attend) &&
+	       !atomic_load(&s->to_adopt) && !atomic_load(&s->called) &&
 	       (state == ADOPT_NOT ||
 		(state == ADOPT_LEAVES && atomic_load(&s->heir) == c));
 }
@@ -98,24 +101,21 @@ static struct carrier *find_heir(struct carrier *c)
 	return best;
 }
 
-static void ask_heir(struct carrier *c)
+static void request_heir(struct carrier *c)
 {
-	struct carrier *heir = find_heir(c), *nothing = NULL;
+	struct carrier *heir = find_heir(c), *none = NULL;
 
-	if (!heir ||
-	    !atomic_compare_exchange_strong(&heir->asked, &nothing, c))
-		return;
-	flexsc_loop_wake(heir->loop, NULL);
-	futex_wake(&heir->adopt);
+	if (heir && atomic_compare_exchange_strong(&heir->to_adopt, &none, c))
+		carrier_request_attention(heir);
 }
 
 bool flexsc__adopt_look(struct carrier *c)
 {
 	if (atomic_load(&c->adopt) == ADOPT_NOT && !adopt_is_stuck(c))
 		return false;
-	/* Ask again each time: the carrier that was asked may be stuck itself. */
-	if (atomic_load(&c->adopt) == ADOPT_ASKED)
-		ask_heir(c);
+	/* Each time anew, because the heir that was found may be stuck itself. */
+	if (atomic_load(&c->adopt) == ADOPT_REQUESTED)
+		request_heir(c);
 	return atomic_load(&c->adopt) != ADOPT_NOT;
 }
 
@@ -124,19 +124,13 @@ bool flexsc__adopt_look(struct carrier *c)
 void flexsc__adopt_gate(struct carrier *c)
 {
 	if (atomic_load(&c->adopt) == ADOPT_NOT ||
-	    adopt_goes(c, ADOPT_LOOKED, ADOPT_NOT) ||
-	    adopt_goes(c, ADOPT_ASKED, ADOPT_NOT))
+	    adopt_goes(c, ADOPT_CHECKED, ADOPT_NOT) ||
+	    adopt_goes(c, ADOPT_REQUESTED, ADOPT_NOT))
 		return;
 	while (atomic_load(&c->adopt) == ADOPT_TAKEN)
 		futex_wait(&c->adopt, ADOPT_TAKEN, UINT64_MAX);
-	/* Has the carrier call flexsc__adopt_attend() on its own stack. */
-	if (flexsc__adopt_is_ward(c))
-		atomic_store(&c->asked, c);
-}
-
-bool flexsc__adopt_is_ward(const struct carrier *c)
-{
-	return atomic_load(&c->adopt) == ADOPT_DONE;
+	if (carrier_is_ward(c))
+		atomic_store(&c->attend, true);
 }
 
 /* Heir. */
@@ -200,7 +194,7 @@ static void step_in(struct carrier *s, struct carrier *c, bool waits)
 		}
 		take_loop_back(s);
 	} else if (atomic_compare_exchange_strong(&s->spare, &spare, false)) {
-		flexsc__spare_used();
+		flexsc__maker_wake();
 	} else {
 		atomic_fetch_add(&missing, 1);
 	}
@@ -226,7 +220,7 @@ static void take_wards(struct carrier *s, struct carrier *c)
 
 static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 {
-	if (!adopt_goes(c, ADOPT_ASKED, ADOPT_TAKEN))
+	if (!adopt_goes(c, ADOPT_REQUESTED, ADOPT_TAKEN))
 		return false;
 	/*
 	 * Queues need their locks from here on. Before, only c used them, and c is
@@ -239,8 +233,8 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	flexsc__handover_results(c->loop);
 	flexsc__moved_begin();
 	flexsc__moved_take(s, c);
-	flexsc__carrier_take_queues(s, c);
-	flexsc__carrier_forward(c);
+	flexsc__runqueue_take_over(s, c);
+	flexsc__inbox_forward(c);
 	c->next_ward = s->wards;
 	s->wards = c;
 	COUNT_CARRIER(s, adoptions, 1);
@@ -277,11 +271,8 @@ static bool get_loop_back(struct carrier *c)
 		if (heir)
 			flexsc_loop_wake(heir->loop, NULL);
 		futex_wait(&c->adopt, ADOPT_LEAVES, LEAVING_NS);
-		ward = atomic_exchange(&c->asked, NULL);
-		/*
-		 * Another carrier's ward can't adopt this one. The monitor asks
-		 * again.
-		 */
+		ward = atomic_exchange(&c->to_adopt, NULL);
+		/* A ward can adopt only its heir. The monitor finds another one. */
 		if (ward && ward == atomic_load(&c->heir) &&
 		    adopt(c, ward, true))
 			return false;
@@ -301,18 +292,16 @@ static void come_back(struct carrier *c)
 
 void flexsc__adopt_attend(struct carrier *c)
 {
-	struct carrier *ward = atomic_exchange(&c->asked, NULL);
+	struct carrier *ward;
 
 	RULE(kthread_self() == &c->k && !c->k.current);
+	atomic_store(&c->attend, false);
+	ward = atomic_exchange(&c->to_adopt, NULL);
 	if (flexsc__carrier_retire(c))
 		return;
-	if (flexsc__adopt_is_ward(c)) {
+	if (carrier_is_ward(c))
 		come_back(c);
-		/* get_loop_back() may have taken a request to retire from "asked". */
-		if (flexsc__carrier_retire(c))
-			return;
-	}
-	if (ward && ward != c)
+	if (ward)
 		adopt(c, ward, false);
 }
 

@@ -10,12 +10,12 @@
  * The state is carrier.adopt. Four parties change it: the monitor; the gate, which is
  * the stuck carrier in a signal handler; the heir; and the carrier on its own stack.
  *
- *	NOT	-> LOOKED	monitor, before it looks at the carrier
- *	LOOKED	-> NOT		monitor: the carrier isn't stuck
- *	LOOKED	-> ASKED	monitor: it is stuck; another is asked to be heir
- *	LOOKED	-> NOT		gate: the carrier runs
- *	ASKED	-> NOT		gate: the carrier runs before it has an heir
- *	ASKED	-> TAKEN	heir, before all else: the gate closes
+ *	NOT	-> CHECKED	monitor, before it looks at the carrier
+ *	CHECKED	-> NOT		monitor: the carrier isn't stuck
+ *	CHECKED	-> REQUESTED	monitor: it is stuck; another is to be its heir
+ *	CHECKED	-> NOT		gate: the carrier runs
+ *	REQUESTED	-> NOT		gate: the carrier runs before it has an heir
+ *	REQUESTED	-> TAKEN	heir, before all else: the gate closes
  *	TAKEN	-> DONE		heir, after all else: the gate opens
  *	DONE	-> LEAVES	carrier, on its own stack: it wants its loop back
  *	LEAVES	-> NOT		heir: it has returned the loop
@@ -24,7 +24,7 @@
  * works. The monitor has sent the carrier a signal. If that signal is pending and not
  * blocked while the carrier is in an uninterruptible wait (state D in /proc), the
  * kernel runs its handler before the carrier's next instruction. The handler begins
- * with the gate, and waits there while the state is TAKEN. D3: the monitor sets LOOKED
+ * with the gate, and waits there while the state is TAKEN. D3: the monitor sets CHECKED
  * before it looks at the carrier, so a handler that begins after the look finds a state
  * other than NOT.
  *
@@ -42,15 +42,6 @@
 
 #include "carrier.h"
 
-enum adopt {
-	ADOPT_NOT = 0,
-	ADOPT_LOOKED,
-	ADOPT_ASKED,
-	ADOPT_TAKEN,
-	ADOPT_DONE,
-	ADOPT_LEAVES,
-};
-
 /*
  * Monitor only, a while after flexsc__signal_stuck(). If c is stuck, ask another
  * carrier to adopt it. True: c is stuck, or isn't back yet.
@@ -59,10 +50,8 @@ bool flexsc__adopt_look(struct carrier *c);
 
 /* Carrier c, at the beginning of each signal handler. Async-signal-safe. */
 void flexsc__adopt_gate(struct carrier *c);
-/* After the gate: does c have an heir? Then its user thread has to go home. */
-bool flexsc__adopt_is_ward(const struct carrier *c);
 
-/* Carrier c, on its own stack, when c->asked is set: retire, come back, or adopt. */
+/* Carrier c, on its own stack, when c->attend is set: retire, come back, or adopt. */
 void flexsc__adopt_attend(struct carrier *c);
 /*
  * Carrier c, which has wards: run the callbacks of their loops, and return the loops

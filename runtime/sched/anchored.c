@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "anchored.h"
 
-#include "adopt.h"
 #include "carrier.h"
 #include "lib/base/clock.h"
 #include "runtime/counters/counters.h"
@@ -23,7 +22,7 @@ void flexsc__tie(struct uthread *u, enum tie reason, bool tied)
 {
 	/*
 	 * A1: before tied_call_home() looks whether u runs; pairs with A2 in
-	 * carrier.c. A carrier that is past A2 and hasn't set "current" yet is
+	 * carrier_run.c. A carrier that is past A2 and hasn't set "current" yet is
 	 * missed: it runs u until u's next wait, or until the monitor finds it.
 	 */
 	if (tied)
@@ -84,7 +83,7 @@ static bool is_to_settle(struct uthread *u)
 		return __atomic_load_n(&u->busy, __ATOMIC_RELAXED) &&
 		       !atomic_load(&u->installs);
 	if (running_call_home(u))
-		return !flexsc__adopt_is_ward(u->carrier);
+		return !carrier_is_ward(u->carrier);
 	if (!atomic_load(&u->wanted))
 		flexsc__want(u);
 	return true;

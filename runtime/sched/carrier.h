@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A carrier: the kernel thread that runs user threads on one core (OSDI 2010,
- * section 4.2), with a loop of its own for their system calls. What it does,
- * again and again:
+ * section 4.2), with a loop of its own for their system calls. This is its state;
+ * carrier_run.h has what it does, and carriers.h starts and ends all carriers.
  *
- *	run a user thread from the queue; user threads whose last run was long
- *	come after the others, but for one run in four;
- *	every few runs, see which calls are complete;
- *	when the queue is empty, take half of another carrier's;
- *	when there is nothing to run, submit what was posted, look around for
- *	a moment (one carrier at a time does), and sleep in the loop.
- *
- * A carrier's queue is its own; other carriers take from it, under its lock.
- * Any thread may put a user thread that is to run here into the inbox.
+ *	RUNNING		runs user threads, or sleeps in its loop (idle)
+ *	STANDING BY	a spare (spare.h): it runs nothing until it adopts
+ *	STUCK		its user thread is in a call that no signal interrupts;
+ *			another carrier has adopted it: enum adopt, adopt.h
+ *	RETIRED		it sleeps for good: retire.h
  */
 #ifndef FLEXSC_RUNTIME_CARRIER_H
 #define FLEXSC_RUNTIME_CARRIER_H
@@ -35,26 +31,36 @@ struct progress {
 	uint64_t ran;		/* processor time, ns */
 };
 
+/* Whether another carrier has adopted this one. adopt.h has the transitions. */
+enum adopt {
+	ADOPT_NOT = 0,
+	ADOPT_CHECKED,	/* the monitor checks whether it is stuck */
+	ADOPT_REQUESTED,	/* it is stuck; another carrier is to be its heir */
+	ADOPT_TAKEN,	/* the heir takes over */
+	ADOPT_DONE,	/* it is its heir's ward */
+	ADOPT_LEAVES,	/* it runs again, and waits for its loop */
+};
+
 struct carrier {
 	struct kthread k;
 	pthread_t thread;
 	struct flexsc_loop *loop;
-	struct flexsc_cb end;	/* is woken to end the carrier */
-	_Atomic uint32_t retired;	/* 1: it has; carriers_retire() sleeps on it */
+	struct flexsc_cb end;	/* wakes the loop to end the carrier */
+	_Atomic uint32_t retired;	/* 1: it is; carriers_retire() sleeps on it */
 	bool ends;		/* "end" was woken; on this carrier */
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads */
 	unsigned int number;
-	uint32_t runs;		/* runs since it looked for completions */
-	uint32_t passed;	/* runs since one from "later" */
+	uint32_t runs;		/* runs since the last look for completions */
+	uint32_t passed;	/* runs since the last one from "later" */
 	uint32_t calls;		/* made in the current run: calls/hook.c */
 	uint64_t began;		/* current run: context_ticks() */
 	uint64_t ran;		/* ticks of all runs before the current */
-	struct {		/* the last look at its clock: cputime.c */
+	struct {		/* the last reading of its clock: cputime.c */
 		uint64_t at;	/* context_ticks() */
 		uint64_t ran;	/* ticks of all runs until then */
-		uint64_t ns;	/* what the clock said */
-	} looked;
+		uint64_t ns;	/* the clock's value */
+	} clock;
 	void *stack;		/* signal stack: signals/signals.h */
 	sigmask_t open;		/* to restore: signals/signals.c */
 	_Atomic sigmask_t blocked;	/* signals of SIGNAL_RAISED */
@@ -65,9 +71,9 @@ struct carrier {
 	atomic_bool pipe_came;	/* a SIGPIPE came */
 	bool pipe_broke;	/* a posted call ended with EPIPE */
 	uint64_t switches_seen;	/* the monitor's: "switches" at its last look */
-	struct stuck stuck;	/* the call to leave for home: T1, T2 */
+	struct stuck stuck;	/* the call to leave for the host: T1, T2 */
 	struct progress progress;	/* at the monitor's last look */
-	int stuck_fd, status_fd;	/* flexsc__monitor_open() */
+	int stuck_fd, status_fd;	/* its files in /proc: proc.h */
 	int kept_timer;		/* flexsc__signal_timer() */
 	uint64_t timed;		/* the monitor's: run kept_timer was set for */
 	/* Carriers whose heir this one is: adopt.c, on this carrier. */
@@ -75,95 +81,25 @@ struct carrier {
 	bool accepts;	/* stuck with armed accepts; counted: moved.c */
 	/* Written by other threads, from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
-	_Atomic(struct uthread *) wanted;	/* waits to be ended */
+	_Atomic(struct uthread *) rechecks;	/* whose waits to check: inbox.h */
 	/*
-	 * What wakes this carrier for flexsc__adopt_attend(). Another carrier: it is
-	 * to be adopted. This carrier itself: it was adopted and runs again, or is to
-	 * retire. adopt.h describes this field and the next two.
+	 * Call flexsc__adopt_attend(): "to_adopt" or "adopt" has changed, or the
+	 * carriers are to retire.
 	 */
-	_Atomic(struct carrier *) asked;
+	atomic_bool attend;
+	_Atomic(struct carrier *) to_adopt;	/* a stuck carrier; or NULL */
 	_Atomic(struct carrier *) heir;	/* has adopted this one; or NULL: D1, D2 */
 	_Atomic uint32_t adopt;		/* enum adopt */
 	atomic_bool spare;	/* runs nothing until it adopts: spare.h */
 	atomic_bool idle;
 	/*
 	 * Value of "switches" for which the monitor calls the running user
-	 * thread home.
+	 * thread to its host.
 	 */
 	_Atomic uint64_t preempt;
 	atomic_bool called;	/* a signal will read "stuck": T1, T2 */
 	_Atomic uint32_t changed;	/* N1, N2 in signals/identity.c */
 };
-
-/*
- * Start n carriers whose loops have these options, and a spare. A spare that started
- * later would take descriptors, with low numbers for a moment, while the program counts
- * on the lowest free one. Returns how many carriers there are besides the spare, or
- * -errno; if one is missing, "why" says the reason.
- */
-int flexsc__carriers_start(unsigned int n, bool spare,
-			   const struct flexsc_options *options, char *why,
-			   size_t size);
-
-/*
- * End all carriers, spares included, and wait until they have ended. They have nothing
- * to do by now, and get nothing to do.
- */
-void flexsc__carriers_end(void);
-
-/*
- * Start one more carrier, as a spare. There is room for it in flexsc__runtime.carriers.
- * Returns 0, or -errno with the reason in "why".
- */
-int flexsc__carrier_start(const struct flexsc_options *options, char *why,
-			  size_t size);
-
-/*
- * Have all carriers sleep for good, before a filter that may forbid the runtime's calls.
- * All user threads are at home, and stay. The monitor has ended, so no carrier is
- * adopted any more; no spare is made any more. The carriers' loops give up io_uring and
- * epoll sets, because a thread that waits in one makes further calls when it wakes. When
- * this returns, carriers and syscall threads sleep on futexes, or are about to. A carrier
- * that is stuck (adopt.h) does so when it is back.
- */
-void flexsc__carriers_retire(void);
-
-/*
- * Carrier c, on its own stack: retire if carriers are to. If c has an heir, or it is too
- * late to enter the kernel, c sleeps here and this doesn't return. False: carriers
- * aren't to retire.
- */
-bool flexsc__carrier_retire(struct carrier *c);
-
-/* Forget the carriers in a forked child, which has none. */
-void flexsc__carriers_forked(void);
-
-/* Any thread: u can run, on the carrier that is best for it. */
-void flexsc__carrier_give(struct uthread *u);
-
-/*
- * Any thread: u's wait is over but for what its carrier has to do
- * (flexsc__wait_over()).
- */
-void flexsc__carrier_return(struct uthread *u);
-
-/* Any thread, any signal handler: have u's carrier look at u's wait. */
-void flexsc__carrier_want(struct uthread *u);
-
-/*
- * Monitor only: c makes no progress. If user threads are queued there, wake an
- * idle carrier to take them.
- */
-void flexsc__carrier_relieve(const struct carrier *c);
-
-/*
- * Any thread, after "heir" of c was set: move what is in c's inbox and list of wanted
- * user threads to the heir's (D1, D2 in adopt.h).
- */
-void flexsc__carrier_forward(struct carrier *c);
-
-/* Heir only: move the queues of "from", which is stuck, to c. */
-void flexsc__carrier_take_queues(struct carrier *c, struct carrier *from);
 
 /* The carrier that acts for c: c itself, its heir, or the heir of that one. */
 static inline struct carrier *carrier_heir(struct carrier *c)
@@ -176,10 +112,19 @@ static inline struct carrier *carrier_heir(struct carrier *c)
 	return c;
 }
 
-/* Carriers only: u can run again, on c, which is the calling carrier. */
-void flexsc__carrier_put(struct carrier *c, struct uthread *u);
+/* Does another carrier act for c? Then c's user thread has to go to its host. */
+static inline bool carrier_is_ward(const struct carrier *c)
+{
+	return atomic_load(&c->adopt) == ADOPT_DONE;
+}
 
-/* Any thread: u can run again, on the calling thread if that is a carrier. */
-void flexsc__carrier_ready(struct uthread *u);
+/* Any thread: have c call flexsc__adopt_attend(), on its own stack. */
+static inline void carrier_request_attention(struct carrier *c)
+{
+	atomic_store(&c->attend, true);
+	flexsc_loop_wake(c->loop, NULL);
+	/* It may wait for its loop instead: get_loop_back() in adopt.c. */
+	futex_wake(&c->adopt);
+}
 
 #endif /* FLEXSC_RUNTIME_CARRIER_H */

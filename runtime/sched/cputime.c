@@ -97,9 +97,9 @@ static uint64_t ticks_of(uint64_t ns)
  */
 static uint64_t lost(const struct carrier *c, uint64_t now, uint64_t ns)
 {
-	uint64_t run = now - READ(c->began), since = now - READ(c->looked.at);
-	uint64_t ran = READ(c->ran) + run - READ(c->looked.ran);
-	uint64_t had = ticks_of(ns - READ(c->looked.ns));
+	uint64_t run = now - READ(c->began), since = now - READ(c->clock.at);
+	uint64_t ran = READ(c->ran) + run - READ(c->clock.ran);
+	uint64_t had = ticks_of(ns - READ(c->clock.ns));
 	uint64_t most = run < since ? run : since;
 
 	if (ran <= had)
@@ -112,9 +112,9 @@ void flexsc__cputime_look(struct carrier *c, struct uthread *u, uint64_t now)
 	uint64_t ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
 
 	u->ran -= lost(c, now, ns);
-	c->looked.ran = c->ran + (now - c->began);
-	c->looked.ns = ns;
-	c->looked.at = now;
+	c->clock.ran = c->ran + (now - c->began);
+	c->clock.ns = ns;
+	c->clock.at = now;
 }
 
 static uint64_t own_ticks(struct uthread *u)
@@ -128,7 +128,7 @@ static uint64_t own_ticks(struct uthread *u)
 	 * Up to that look, and not to this moment: since then the carrier may
 	 * have been off its processor.
 	 */
-	return u->ran + (c->looked.at - c->began);
+	return u->ran + (c->clock.at - c->began);
 }
 
 /*
@@ -144,7 +144,7 @@ static uint64_t others_ticks(const struct uthread *u)
 		if (!c || READ(c->k.current) != u)
 			return ran;
 		began = READ(c->began);
-		at = READ(c->looked.at);
+		at = READ(c->clock.at);
 		/*
 		 * The clock is read before the ticks. What passes in between
 		 * counts as time without a processor, so the result is too
@@ -158,7 +158,7 @@ static uint64_t others_ticks(const struct uthread *u)
 		 * taken off.
 		 */
 		if (READ(c->k.current) == u && READ(c->began) == began &&
-		    READ(c->looked.at) == at && READ(u->ran) == ran)
+		    READ(c->clock.at) == at && READ(u->ran) == ran)
 			return ran + (now - began) - gone;
 	}
 }

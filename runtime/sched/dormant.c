@@ -4,10 +4,11 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "carrier.h"
+#include "carriers.h"
 #include "lib/base/clock.h"
 #include "monitor.h"
 #include "internal_thread.h"
+#include "spare.h"
 #include "state.h"
 #include "anchored.h"
 #include "uthreads.h"
@@ -71,6 +72,7 @@ bool flexsc__rest(struct uthread *u)
 	atomic_store(&flexsc__runtime.rests, true);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	flexsc__monitor_end();
+	flexsc__spares_end();
 	flexsc__carriers_end();
 	pthread_setcancelstate(state, NULL);
 	u->carrier = NULL;

@@ -5,6 +5,7 @@
 
 #include "carrier.h"
 #include "count.h"
+#include "inbox.h"
 #include "lib/base/futex.h"
 #include "stacks.h"
 #include "resent_signals.h"
@@ -69,7 +70,7 @@ static void leave(struct kthread *k, struct uthread *u)
 {
 	COUNT(k, departures, 1);
 	atomic_store_explicit(&u->home.word, HOME_AWAY, memory_order_relaxed);
-	flexsc__carrier_give(u);
+	flexsc__inbox_give(u);
 }
 
 bool flexsc__leaves(const struct uthread *u)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "adopt.h"
@@ -12,11 +10,10 @@
 #include "runtime/counters/counters.h"
 #include "cputime.h"
 #include "lib/base/clock.h"
-#include "lib/files/fds.h"
-#include "lib/files/private_fd.h"
 #include "lib/pool/own_thread.h"
 #include "internal_thread.h"
 #include "carrier_signal.h"
+#include "proc.h"
 #include "state.h"
 
 /*
@@ -56,56 +53,11 @@ static bool all_idle(void)
 	return true;
 }
 
-int flexsc__monitor_open(int32_t tid, const char *name)
-{
-	char path[64];
-
-	/*
-	 * Without a floor the process may have few descriptors, and the program
-	 * may use any number.
-	 */
-	if (!flexsc__own_fd_floor)
-		return -1;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, name);
-	return flexsc__own_fd(open(path, O_RDONLY | O_CLOEXEC));
-}
-
-/*
- * Note the call that c's kernel thread is blocked in, for signals/signals.c to
- * begin it again. True if it is blocked in none: it runs, or would with a
- * processor.
- */
-static bool note_call(struct carrier *c)
-{
-	struct stuck stuck = { .nr = -1 };
-	char text[256], *at = text;
-	long n = raw_syscall(SYS_pread64, (uint64_t)c->stuck_fd, PTR(text),
-			     sizeof(text) - 1, 0, 0, 0);
-
-	text[n > 0 ? n : 0] = 0;
-	if (*at >= '0' && *at <= '9') {
-		stuck.nr = strtol(at, &at, 10);
-		for (unsigned int i = 0; i < 6; i++)
-			stuck.args[i] = strtoul(at, &at, 16);
-		stuck.sp = strtoul(at, &at, 16);
-		stuck.pc = strtoul(at, &at, 16);
-	}
-	c->stuck = stuck;
-	return *text == 'r';
-}
-
-void flexsc__monitor_status(const struct carrier *c, struct status_value *values,
-			    size_t n)
-{
-	raw_syscall(SYS_lseek, (uint64_t)c->status_fd, 0, SEEK_SET, 0, 0, 0);
-	flexsc__status_read(c->status_fd, values, n);
-}
-
 static struct progress progress_of(const struct carrier *c)
 {
 	struct status_value waits = { .name = "voluntary_ctxt_switches:" };
 
-	flexsc__monitor_status(c, &waits, 1);
+	flexsc__proc_status(c, &waits, 1);
 	return (struct progress){
 		.waits = strtoul(waits.text, NULL, 10),
 		.ran = flexsc__cputime_of(c->k.tid),
@@ -131,7 +83,7 @@ enum found {
 
 static enum found monitor_find(struct carrier *c, const struct progress *before)
 {
-	if (!note_call(c))
+	if (!flexsc__proc_call(c))
 		return FOUND_WAITING;
 	c->progress = progress_of(c);
 	return has_run_only(before, &c->progress) ? FOUND_RUNNING :
@@ -212,7 +164,7 @@ static void monitor_look(struct carrier *c)
 		if (runs)
 			monitor_call_home(c, switches);
 		/* c may be in a call that no signal interrupts. */
-		flexsc__carrier_relieve(c);
+		flexsc__runqueue_relieve(c);
 	} else if (runs && run_of(c) > LONG_TICKS) {
 		/* The next look compares the thread's progress with this. */
 		c->progress = progress_of(c);

@@ -17,10 +17,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "lib/base/status.h"
-
-struct carrier;
-
 #define MONITOR_NS	10000000U
 
 int flexsc__monitor_start(void);
@@ -28,19 +24,6 @@ int flexsc__monitor_start(void);
 void flexsc__monitor_end(void);
 /* The monitor's thread. It can't be cancelled. */
 extern pthread_t flexsc__monitor;
-/*
- * Open a file of the thread tid in /proc; negative if there is none. The
- * descriptor is one of the runtime's own and stays open.
- */
-int flexsc__monitor_open(int32_t tid, const char *name);
-
-/*
- * Read values of the carrier's "status" in /proc. Monitor only, or any one thread after
- * flexsc__monitor_end(), because callers share the descriptor's position.
- */
-void flexsc__monitor_status(const struct carrier *c, struct status_value *values,
-			    size_t n);
-
 extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);
 

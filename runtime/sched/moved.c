@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "carrier.h"
+#include "inbox.h"
 #include "lib/base/futex.h"
 #include "lib/files/private_fd.h"
 #include "lib/calls/table.h"
@@ -310,7 +311,7 @@ void flexsc__moved_take(struct carrier *s, struct carrier *c)
 		for (u = flexsc__uthreads_first(); u; u = u->all_next)
 			if (atomic_load(&u->wait) == WAIT_CALL &&
 			    moved_is_accept(u))
-				flexsc__carrier_want(u);
+				flexsc__inbox_recheck(u);
 	}
 	flexsc__uthreads_unlock();
 }

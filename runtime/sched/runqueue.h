@@ -1,7 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A carrier's queue of user threads that can run. The carrier puts and takes;
- * other carriers take half of it. A carrier that is alone needs no lock for it.
+ * Run queues: user threads that can run. Each carrier has two, one for user
+ * threads whose last run was long. It appends and takes; other carriers take half
+ * of a queue. A carrier that is alone needs no lock for its queues.
+ *
+ * A carrier with more than one queued user thread wakes an idle carrier.
+ * "searching" is set from then until a carrier has stolen or goes to sleep, so
+ * carriers are woken one after the other, not all at once.
+ *
+ *	Q1	a queue grows, then flexsc__runqueue_share() reads idle_count and
+ *		"searching"
+ *	Q2	a carrier that goes to sleep sets "idle", raises idle_count and
+ *		clears "searching", then reads the lengths of all queues
+ *
+ * All of these are sequentially consistent but the reads of share(), and a queue's
+ * length is stored with a full barrier behind it. So share() sees an idle carrier,
+ * or that carrier sees the queue.
+ *
+ * If share() leaves the queue to the carrier that is searching already, that
+ * carrier steals from it, or clears "searching" as in Q2 before it sleeps. If there
+ * was no idle carrier, wake_idle() clears "searching", and the queue's carrier calls
+ * share() again with its next dispatch.
  */
 #ifndef FLEXSC_RUNTIME_RUNQUEUE_H
 #define FLEXSC_RUNTIME_RUNQUEUE_H
@@ -37,8 +56,8 @@ static inline void runqueue_count(struct runqueue *queue, uint32_t n)
 	if (!flexsc__runtime.alone)
 		lock_assert_held(&queue->lock);
 	/*
-	 * Q1: before a look whether carriers are idle (share()), whose relaxed
-	 * load comes after this store's full barrier on x86; pairs with Q2.
+	 * Q1: share()'s relaxed loads come after this store's full barrier on
+	 * x86; pairs with Q2.
 	 */
 	if (flexsc__runtime.alone)
 		atomic_store_explicit(&queue->count, count,
@@ -47,8 +66,8 @@ static inline void runqueue_count(struct runqueue *queue, uint32_t n)
 		atomic_store(&queue->count, count);
 }
 
-static inline void runqueue_put(struct runqueue *queue, struct uthread *first,
-				struct uthread *last, uint32_t n)
+static inline void runqueue_append(struct runqueue *queue, struct uthread *first,
+				   struct uthread *last, uint32_t n)
 {
 	last->next = NULL;
 	runqueue_lock(queue);
@@ -62,7 +81,7 @@ static inline void runqueue_put(struct runqueue *queue, struct uthread *first,
 }
 
 /*
- * Prefetch for two at a time: to find the next user thread's stack takes a line
+ * Prefetch for two at a time: finding the next user thread's stack takes a line
  * that was prefetched when its predecessor was taken.
  */
 static inline void prefetch_next(const struct uthread *next)
@@ -90,31 +109,32 @@ static inline struct uthread *runqueue_take(struct runqueue *queue)
 	return u;
 }
 
-/*
- * The queue's older half, as a list of *n user threads of which *last is the
- * last.
- */
-static inline struct uthread *
-runqueue_halve(struct runqueue *queue, uint32_t *n, struct uthread **last)
-{
-	struct uthread *first = NULL;
-	uint32_t half;
+/* The carrier that spins before it sleeps, or NULL. */
+extern _Atomic(struct carrier *) flexsc__spinner;
 
-	if (!atomic_load(&queue->count))
-		return NULL;
-	lock(&queue->lock);
-	half = (atomic_load(&queue->count) + 1) / 2;
-	*n = half;
-	if (half) {
-		first = queue->head;
-		*last = first;
-		while (--half)
-			*last = (*last)->next;
-		queue->head = (*last)->next;
-		runqueue_count(queue, -*n);
-	}
-	unlock(&queue->lock);
-	return first;
-}
+/* Carrier c only: u can run again, on c. */
+void flexsc__runqueue_put(struct carrier *c, struct uthread *u);
+
+/* Carrier c only: if more user threads are queued than c can run, wake an idle one. */
+void flexsc__runqueue_share(const struct carrier *c);
+
+/* Carrier c only: take half of another carrier's queue. Returns the first, or NULL. */
+struct uthread *flexsc__runqueue_steal(struct carrier *c);
+
+/* Carrier c only, after it has adopted "from": move the queues of "from" to c. */
+void flexsc__runqueue_take_over(struct carrier *c, struct carrier *from);
+
+/* Monitor only: c makes no progress. If its queues aren't empty, wake an idle carrier. */
+void flexsc__runqueue_relieve(const struct carrier *c);
+
+/* Is a user thread in any carrier's queue? Q2. */
+bool flexsc__runqueue_any(void);
+
+/* Carrier c only: it is about to sleep (Q2), or has woken up. */
+void flexsc__runqueue_idle(struct carrier *c);
+void flexsc__runqueue_busy(struct carrier *c);
+
+/* When all carriers have ended, or in a forked child. */
+void flexsc__runqueue_forget(void);
 
 #endif /* FLEXSC_RUNTIME_RUNQUEUE_H */

@@ -6,6 +6,7 @@
 #include "runtime/counters/counters.h"
 #include "maker.h"
 #include "carrier.h"
+#include "carriers.h"
 #include "lib/base/clock.h"
 #include "lib/pool/own_thread.h"
 #include "internal_thread.h"
@@ -94,18 +95,14 @@ int flexsc__spares_start(const struct flexsc_options *same)
 	return err;
 }
 
-void flexsc__spare_used(void)
-{
-	flexsc__maker_wake();
-}
-
 void flexsc__spares_end(void)
 {
-	if (!atomic_exchange(&has_maker, false))
-		return;
-	atomic_store(&ends, true);
-	flexsc__maker_wake();
-	flexsc__own_join(maker);
+	if (atomic_exchange(&has_maker, false)) {
+		atomic_store(&ends, true);
+		flexsc__maker_wake();
+		flexsc__own_join(maker);
+	}
+	flexsc__spares_forget();
 }
 
 bool flexsc__spares_end_by(void (*run)(void *arg), void *arg)
@@ -115,7 +112,7 @@ bool flexsc__spares_end_by(void (*run)(void *arg), void *arg)
 	last = run;
 	last_arg = arg;
 	atomic_store(&ends, true);
-	flexsc__spare_used();
+	flexsc__maker_wake();
 	while (!atomic_load(&last_done))
 		futex_wait(&last_done, 0, UINT64_MAX);
 	return true;

@@ -7,7 +7,7 @@
  * thread may have. The maker, a thread of the runtime's, makes the next spare when none
  * is left. A carrier that was adopted is a spare when it is back. So the number of
  * spares ever made follows the most carriers that were stuck at a time, and is
- * SPARES_MOST at most.
+ * SPARES_MOST at most (carriers.h).
  *
  *	(none)	-> spare	it started with the carriers, or the maker started it
  *	spare	-> carrier	it adopts
@@ -19,18 +19,12 @@
 
 #include <flexsc/loop.h>
 #include <stdbool.h>
-#include <stddef.h>
-
-#define SPARES_MOST	64U	/* that are ever made */
 
 /*
  * The carriers have started, with these options: start the maker. Returns 0 or -errno.
  * Without a spare, another carrier adopts a stuck one, if there is another.
  */
 int flexsc__spares_start(const struct flexsc_options *options);
-
-/* Carriers only: a spare has begun to adopt, so the maker may have to make another. */
-void flexsc__spare_used(void);
 
 /* End the maker, before the carriers end. */
 void flexsc__spares_end(void);
@@ -42,7 +36,7 @@ void flexsc__spares_end(void);
  */
 bool flexsc__spares_end_by(void (*run)(void *arg), void *arg);
 
-/* When all carriers have ended, or in a forked child: forget the maker. */
+/* In a forked child, which has no maker. */
 void flexsc__spares_forget(void);
 
 #endif /* FLEXSC_RUNTIME_SPARE_H */

@@ -35,7 +35,7 @@ struct runtime {
 	 */
 	void (*forked)(void);
 
-	/* carrier.c, while it starts the carriers; or in a forked child. */
+	/* carriers.c, while it starts the carriers; or in a forked child. */
 	struct carrier *carriers;
 	_Atomic uint32_t count;	/* how many they are; spares are added */
 	uint32_t room;		/* how many they can be */

@@ -22,8 +22,8 @@
  *	carrier -> wait		wait.c, calls/ufutex.c
  *	carrier -> queue	wait.c: it lets others run
  *	wait -> queue		wait.c, calls/ufutex.c: the wait is over
- *	queue -> carrier	carrier.c
- *	queue -> home		carrier.c: it is wanted at home, or tied
+ *	queue -> carrier	carrier_run.c
+ *	queue -> home		carrier_run.c: it is wanted at home, or tied
  *
  * The runtime runs on both kinds of stack. On a user thread's stack it has the
  * user thread's TLS, and marks the user thread busy, so that no signal handler
@@ -129,7 +129,7 @@ struct uthread {
 	_Atomic uint8_t tied;	/* why it may compute at home only: anchored.h */
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a cancellation point's call */
-	bool heavy;		/* its last run was long: carrier.c */
+	bool heavy;		/* its last run was long: carrier_run.c */
 	bool site;		/* in a patched place's call */
 	/*
 	 * The user thread is to come home, and to end its wait for that: P1, P2
@@ -160,10 +160,10 @@ struct uthread {
 		uint32_t grant;	/* what "left" was at first */
 		uint32_t turns;	/* waits for any of many, with no other */
 	} lodge;
-	struct {		/* carrier.c: list of waits to be ended */
-		_Atomic uint32_t asked;	/* how often; 0: it is in no list */
+	struct {		/* its carrier is to check its wait: inbox.h */
+		_Atomic uint32_t requests;	/* 0: it is in no list */
 		struct uthread *next;
-	} want;
+	} recheck;
 
 	struct {		/* why it stays at home for now: host.h */
 		uintptr_t frame;	/* of a function; 0: it may leave */

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "carrier.h"
+#include "inbox.h"
 #include "runtime/counters/counters.h"
 #include "host.h"
 #include "sticky.h"
@@ -33,7 +34,7 @@ static void wait_ends(struct uthread *u, long ret)
 	RULE(c == carrier_heir(u->carrier));
 	u->ret = ret;
 	atomic_store_explicit(&u->wait, WAIT_NOT, memory_order_relaxed);
-	flexsc__carrier_put(c, u);
+	flexsc__runqueue_put(c, u);
 }
 
 void flexsc__wait_ends(struct uthread *u, long ret)
@@ -193,7 +194,7 @@ long flexsc__wait_time(struct uthread *u, uint64_t ns)
 static void go_last(struct kthread *k, struct uthread *u)
 {
 	(void)k;
-	flexsc__carrier_ready(u);
+	flexsc__inbox_ready(u);
 }
 
 void flexsc__wait_yield(struct uthread *u)
@@ -214,7 +215,7 @@ void flexsc__want(struct uthread *u)
 	atomic_store(&u->wanted, true);
 	/* If u is the calling thread, at home, it looks on its way out. */
 	if (u != &flexsc__self || u->home.away)
-		flexsc__carrier_want(u);
+		flexsc__inbox_recheck(u);
 }
 
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
@@ -250,7 +251,7 @@ bool flexsc__wait_over(struct uthread *u)
 		return true;
 	/* Its timer is another carrier's: it came by way of an heir. */
 	if (carrier_heir(u->carrier) != kthread_self()->carrier) {
-		flexsc__carrier_return(u);
+		flexsc__inbox_return(u);
 		return false;
 	}
 	return futexes->is_over(u->carrier, u);

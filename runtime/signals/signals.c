@@ -224,7 +224,7 @@ static void called_home(struct kthread *k, const siginfo_t *info,
 		return;
 	if (atomic_load(&u->wanted))
 		u->cause = CAUSE_SIGNAL;
-	else if (flexsc__adopt_is_ward(c) ||
+	else if (carrier_is_ward(c) ||
 		 atomic_load(&c->preempt) == c->k.counters->switches)
 		u->cause = CAUSE_KEPT;
 	else if (atomic_load(&u->tied))

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "carrier_run.h"
+
+#include "adopt.h"
+#include "carrier.h"
+#include "carrier_signal.h"
+#include "count.h"
+#include "cputime.h"
+#include "host.h"
+#include "inbox.h"
+#include "lib/base/clock.h"
+#include "lib/loop/event.h"
+#include "lib/loop/loop.h"
+#include "monitor.h"
+#include "moved.h"
+#include "runqueue.h"
+#include "wait.h"
+
+/* User threads that run before the carrier looks for completions again. */
+#define RUNS		32U
+/*
+ * Ticks of a run that makes its user thread "heavy" (some 20 us), and ticks
+ * that count as one more of RUNS.
+ */
+#define HEAVY_TICKS	50000U
+#define RUN_TICKS	16384U
+/* Runs from the queue before one from "later". */
+#define PASSED		3U
+/* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
+#define SPIN_NS		20000U
+/* How long a carrier with wards sleeps, in ns: it has to look at their pools. */
+#define WARDS_NS	2000000U
+
+static void take_inbox(struct carrier *c)
+{
+	struct uthread *u, *next;
+
+	if (!atomic_load_explicit(&c->inbox, memory_order_relaxed))
+		return;
+	for (u = flexsc__inbox_take(c); u; u = next) {
+		next = u->next;
+		COUNT_CARRIER(c, given, 1);
+		if (flexsc__wait_over(u))
+			flexsc__runqueue_put(c, u);
+	}
+	flexsc__runqueue_share(c);
+}
+
+/* u may have been woken meanwhile, and wait on another carrier by now. */
+static void recheck(struct carrier *c, struct uthread *u)
+{
+	struct carrier *last;
+	uint32_t requests;
+
+	do {
+		requests = atomic_load(&u->recheck.requests);
+		last = u->carrier;
+		if (carrier_heir(last) != c &&
+		    (atomic_load(&u->wanted) || moved_polls(u))) {
+			flexsc__inbox_pass(last, u);
+			return;
+		}
+		flexsc__wait_interrupt(c, u);
+		/*
+		 * V4: no request since "wanted" was read; pairs with V3. From here
+		 * on u may end, or be put into a list again.
+		 */
+	} while (!atomic_compare_exchange_strong(&u->recheck.requests, &requests,
+						 0));
+}
+
+static void take_rechecks(struct carrier *c)
+{
+	struct uthread *u, *next;
+
+	if (!atomic_load_explicit(&c->rechecks, memory_order_relaxed))
+		return;
+	/* V2: acquires the links; pairs with V1 in inbox.c. */
+	for (u = atomic_exchange(&c->rechecks, NULL); u; u = next) {
+		next = u->recheck.next;
+		recheck(c, u);
+	}
+}
+
+static void dispatch(struct carrier *c)
+{
+	bool pipe_came = atomic_load_explicit(&c->pipe_came,
+					      memory_order_relaxed);
+
+	c->runs = 0;
+	flexsc_loop_dispatch(c->loop);
+	if (c->wards)
+		flexsc__adopt_serve(c);
+	if (pipe_came)
+		flexsc__signal_pipe(c);
+	else if (!atomic_load_explicit(&c->pipe_came, memory_order_relaxed))
+		c->pipe_broke = false;
+	flexsc__runqueue_share(c);
+}
+
+/* Spin for SPIN_NS at most, until there is something to do. False: there isn't. */
+static bool spin(struct carrier *c)
+{
+	struct carrier *other = NULL;
+	bool found = false;
+	uint64_t until;
+
+	if (!flexsc__runtime.spins ||
+	    !atomic_compare_exchange_strong(&flexsc__spinner, &other, c))
+		return false;
+	COUNT_CARRIER(c, spins, 1);
+	until = time_monotonic() + SPIN_NS;
+	for (; !found && time_monotonic() < until; cpu_relax())
+		found = flexsc__loop_stirs(c->loop) || inbox_has_mail(c) ||
+			atomic_load_explicit(&c->attend, memory_order_relaxed) ||
+			flexsc__runqueue_any();
+	atomic_store(&flexsc__spinner, NULL);
+	return found;
+}
+
+static void sleep_until_work(struct carrier *c)
+{
+	flexsc_loop_submit(c->loop);
+	if (spin(c)) {
+		COUNT_CARRIER(c, found, 1);
+		/* Clear the wake-up that ended the spin, or it ends the next one. */
+		atomic_store(&c->loop->nudged, false);
+		dispatch(c);
+		return;
+	}
+	flexsc__runqueue_idle(c);
+	if (!flexsc__runqueue_any()) {
+		COUNT_CARRIER(c, sleeps, 1);
+		flexsc_loop_wait(c->loop, c->wards ? WARDS_NS : FLEXSC_FOREVER);
+	}
+	flexsc__runqueue_busy(c);
+	flexsc__monitor_notice();
+	dispatch(c);
+}
+
+/* Is c to end, without wards, and not stuck? */
+static bool is_over(const struct carrier *c)
+{
+	return c->ends && !c->wards && atomic_load(&c->adopt) == ADOPT_NOT;
+}
+
+static void give_away(struct runqueue *queue)
+{
+	struct uthread *u;
+
+	while ((u = runqueue_take(queue)))
+		flexsc__inbox_give(u);
+}
+
+/*
+ * While c is a spare: sleep until c is to adopt or to end. User threads whose wait
+ * stayed with c when c was stuck, or which c ran last, still come here, and are given
+ * to other carriers.
+ */
+static void stand_by(struct carrier *c)
+{
+	while (atomic_load_explicit(&c->spare, memory_order_relaxed) &&
+	       !is_over(c)) {
+		take_inbox(c);
+		take_rechecks(c);
+		give_away(&c->queue);
+		give_away(&c->later);
+		atomic_store(&c->idle, true);
+		if (!atomic_load(&c->attend))
+			flexsc_loop_wait(c->loop, FLEXSC_FOREVER);
+		/* M1: as in flexsc__runqueue_busy(). */
+		atomic_store(&c->idle, false);
+		flexsc__monitor_notice();
+		dispatch(c);
+		if (atomic_load(&c->attend))
+			flexsc__adopt_attend(c);
+	}
+}
+
+/*
+ * Take a user thread from the queue, then from "later"; after PASSED from the
+ * queue, from "later" first.
+ */
+static struct uthread *take(struct carrier *c)
+{
+	struct uthread *u = NULL;
+
+	if (c->passed >= PASSED)
+		u = runqueue_take(&c->later);
+	if (!u)
+		u = runqueue_take(&c->queue);
+	if (u)
+		c->passed++;
+	else
+		u = runqueue_take(&c->later);
+	if (c->passed > PASSED)
+		c->passed = 0;
+	return u;
+}
+
+static void run(struct carrier *c, struct uthread *u)
+{
+	uint64_t now, ticks;
+
+	u->carrier = c;
+	c->calls = 0;
+	c->began = context_ticks();
+	COUNT_CARRIER(c, switches, 1);
+	c->k.current = u;
+	/* Signals that arrive while they are unblocked have to find u here. */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
+		flexsc__signal_unblock(c, u->home.sleep_mask);
+	flexsc__switch(&c->k.sp, u->sp, u->fs);
+	c->k.current = NULL;
+	now = context_ticks();
+	ticks = now - c->began;
+	/* All of this before u->then(), after which another carrier may run u. */
+	u->heavy = ticks >= HEAVY_TICKS;
+	if (ticks >= CPUTIME_TICKS)
+		flexsc__cputime_look(c, u, now);
+	u->ran += ticks;
+	c->ran += ticks;
+	u->then(&c->k, u);
+	/* Many long runs mustn't delay completions. */
+	c->runs += (uint32_t)(ticks / RUN_TICKS);
+}
+
+static void send_home(struct uthread *u, enum cause cause)
+{
+	counters_coupling(cause);
+	flexsc__send_home(u);
+}
+
+void flexsc__carrier_run(struct carrier *c)
+{
+	stand_by(c);
+	for (;;) {
+		struct uthread *u;
+
+		if (atomic_load_explicit(&c->attend, memory_order_relaxed)) {
+			flexsc__adopt_attend(c);
+			stand_by(c);
+		}
+		take_inbox(c);
+		take_rechecks(c);
+		if (++c->runs >= RUNS)
+			dispatch(c);
+		u = take(c);
+		if (!u)
+			u = flexsc__runqueue_steal(c);
+		if (!u && is_over(c))
+			return;
+		if (!u)
+			sleep_until_work(c);
+		/* Pairs with P2 in wait.c: u's wait was over. */
+		else if (atomic_load(&u->wanted))
+			send_home(u, CAUSE_SIGNAL);
+		/*
+		 * A2: before "current" is set; pairs with A1 in anchored.c. If u is
+		 * on its way to a wait it goes on, because on its host it would only
+		 * leave again.
+		 */
+		else if (atomic_load(&u->tied) && !flexsc__leaves(u))
+			send_home(u, CAUSE_TIED);
+		else
+			run(c, u);
+	}
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "carriers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adopt.h"
+#include "carrier.h"
+#include "carrier_run.h"
+#include "carrier_signal.h"
+#include "runtime/counters/counters.h"
+#include "internal_thread.h"
+#include "lib/engine/engine.h"
+#include "lib/loop/event.h"
+#include "lib/loop/loop.h"
+#include "lib/pool/own_thread.h"
+#include "lib/run/make.h"
+#include "monitor.h"
+#include "proc.h"
+#include "retire.h"
+#include "runqueue.h"
+#include "state.h"
+
+static _Atomic uint32_t over;	/* carriers that have reached end_together() */
+
+/* Ending. */
+
+static void end_requested(struct flexsc_cb *cb)
+{
+	struct carrier *c = (struct carrier *)((char *)cb -
+					       offsetof(struct carrier, end));
+
+	c->ends = true;
+}
+
+/*
+ * Wait until all carriers have come here, before any destroys its loop: one that comes
+ * back from being stuck notifies its heir's loop.
+ */
+static void end_together(void)
+{
+	uint32_t n = atomic_fetch_add(&over, 1) + 1;
+
+	while (n < flexsc__runtime.count) {
+		futex_wait(&over, n, UINT64_MAX);
+		n = atomic_load(&over);
+	}
+	/* futex_wake() wakes one thread, and each wakes the next. */
+	futex_wake(&over);
+}
+
+static void carrier_fini(struct carrier *c)
+{
+	struct flexsc_stats stats;
+
+	if (!flexsc_loop_stats(c->loop, &stats, sizeof(stats)))
+		flexsc__runtime.ended_calls += stats.mode_switches;
+	flexsc_loop_destroy(c->loop);
+	flexsc__proc_close(c);
+	c->k.counters->tid = 0;
+}
+
+/* Starting. */
+
+/* Carriers that start together. */
+struct starts {
+	struct flexsc_options options;
+	unsigned int spares;	/* number of the first that is a spare */
+	uint32_t changed;
+	char *why;
+	size_t size;
+	/* One at a time takes the next place, and makes its loop. */
+	struct lock turn;
+	int err;		/* of the first that failed: no other takes a place */
+	_Atomic uint32_t left;	/* threads that have neither started nor failed */
+};
+
+/* One thread of a carrier that starts. */
+struct start {
+	struct starts *all;
+	pthread_t thread;
+	bool failed;
+};
+
+static void begin_thread(struct carrier *c)
+{
+	c->thread = pthread_self();
+	c->k = (struct kthread){
+		.self = &c->k,
+		.fs = context_fs(),
+		.carrier = c,
+		.counters = counters_of_carrier(c->number),
+		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+	};
+	atomic_store(&c->blocked, runtime_raised());
+	context_set_gs(&c->k);
+	flexsc__signal_stack(c);
+	flexsc__signal_unblock(c, SIGNAL_FAULTS);
+}
+
+static void begin_loop(struct carrier *c)
+{
+	flexsc__proc_open(c);
+	c->kept_timer = flexsc__signal_timer(c);
+	c->k.counters->tid = c->k.tid;
+	/* A user thread makes such a call at home: see calls/call.c. */
+	c->loop->no_thread = -ERESTART;
+	/* It sleeps, too, where calls are lost. */
+	flexsc_loop_ref(c->loop);
+}
+
+/*
+ * Become the next carrier. It counts as soon as it is ready, so there are no gaps
+ * if another one fails. NULL: it has failed.
+ */
+static struct carrier *take_place(struct starts *all)
+{
+	struct carrier *c = &flexsc__runtime.carriers[flexsc__runtime.count];
+
+	if (all->err)
+		return NULL;
+	begin_thread(c);
+	atomic_store(&c->spare, c->number >= all->spares);
+	atomic_store(&c->changed, all->changed);
+	all->err = flexsc__loop_create(&c->loop, &all->options, all->why,
+				       all->size);
+	if (all->err) {
+		flexsc__signal_fini(c);
+		return NULL;
+	}
+	begin_loop(c);
+	/* Have all carriers use one engine. */
+	all->options.engine = flexsc_loop_engine(c->loop);
+	flexsc__runtime.count++;
+	return c;
+}
+
+static void *carrier_main(void *arg)
+{
+	struct start *start = arg;
+	struct starts *all = start->all;
+	struct carrier *c;
+
+	lock(&all->turn);
+	c = take_place(all);
+	unlock(&all->turn);
+	start->failed = !c;
+	/*
+	 * Releases the carrier to start_together(). "start" and "all" may be gone
+	 * with this subtraction, because that returns.
+	 */
+	if (atomic_fetch_sub(&all->left, 1) == 1)
+		futex_wake(&all->left);
+	if (c) {
+		/* M1: the monitor may be asleep since before there were carriers. */
+		flexsc__monitor_notice();
+		flexsc__carrier_run(c);
+		end_together();
+		carrier_fini(c);
+		flexsc__signal_fini(c);
+	}
+	return NULL;
+}
+
+/*
+ * Make n threads, then wait once, for the last of them. On a busy machine, each may
+ * wait long for a processor. 0, or -errno if there are fewer carriers.
+ */
+static int start_together(struct starts *all, struct start *each, unsigned int n)
+{
+	unsigned int made = 0;
+	uint32_t left;
+	int err = 0;
+
+	atomic_store(&all->left, n);
+	while (made < n && !err) {
+		each[made].all = all;
+		err = -flexsc__own_service(&each[made].thread, carrier_main,
+					   &each[made]);
+		made += !err;
+	}
+	atomic_fetch_sub(&all->left, n - made);
+	while ((left = atomic_load(&all->left)))
+		futex_wait(&all->left, left, UINT64_MAX);
+	for (unsigned int i = 0; i < made; i++)
+		if (each[i].failed)
+			flexsc__own_join(each[i].thread);
+	if (!all->err && err)
+		snprintf(all->why, all->size, "%s", strerror(-err));
+	return all->err ? all->err : err;
+}
+
+int flexsc__carrier_start(const struct flexsc_options *options, char *why,
+			  size_t size)
+{
+	/* Its thread inherits the current identity from the maker's: identity.c. */
+	struct starts all = {
+		.options = *options,
+		.changed = atomic_load(&flexsc__runtime.carriers[0].changed),
+		.why = why,
+		.size = size,
+	};
+	struct start one;
+
+	return start_together(&all, &one, 1);
+}
+
+static void forget_all(void)
+{
+	flexsc__adopt_forget();
+	flexsc__runqueue_forget();
+	flexsc__retire_forget();
+	flexsc__runtime.count = 0;
+	flexsc__runtime.room = 0;
+	flexsc__runtime.carriers = NULL;
+	atomic_store(&over, 0);
+}
+
+static bool make_room(unsigned int n)
+{
+	struct carrier *carriers = aligned_alloc(64, n * sizeof(*carriers));
+
+	for (unsigned int i = 0; carriers && i < n; i++)
+		carriers[i] = (struct carrier){ .number = i, .stuck_fd = -1,
+						.status_fd = -1,
+						.kept_timer = -1 };
+	flexsc__runtime.carriers = carriers;
+	flexsc__runtime.room = carriers ? n : 0;
+	return carriers;
+}
+
+int flexsc__carriers_start(unsigned int n, bool spare,
+			   const struct flexsc_options *options, char *why,
+			   size_t size)
+{
+	struct starts all = { .options = *options, .spares = n, .why = why,
+			      .size = size };
+	struct start *each = calloc(n + 1, sizeof(*each));
+	int err;
+
+	flexsc__runtime.alone = n == 1;
+	if (!each || !make_room(n + SPARES_MOST)) {
+		free(each);
+		snprintf(why, size, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	err = start_together(&all, each, n + spare);
+	free(each);
+	if (!flexsc__runtime.count) {
+		free(flexsc__runtime.carriers);
+		forget_all();
+		return err;
+	}
+	if (n > flexsc__runtime.count)
+		n = flexsc__runtime.count;
+	flexsc__counters_publish(all.options.engine, n);
+	flexsc__runtime.polls = !strcmp(all.options.engine, "uring");
+	flexsc__runtime.makes_ready =
+		flexsc__runtime.carriers[0].loop->makes_ready;
+	return (int)n;
+}
+
+void flexsc__carriers_end(void)
+{
+	struct carrier *all = flexsc__runtime.carriers;
+	const unsigned int n = flexsc__runtime.count;
+
+	for (unsigned int i = 0; i < n; i++) {
+		all[i].end.callback = end_requested;
+		flexsc_loop_wake(all[i].loop, &all[i].end);
+	}
+	/* One after the other: they add to "ended_calls". */
+	for (unsigned int i = 0; i < n; i++)
+		flexsc__own_join(all[i].thread);
+	forget_all();
+	free(all);
+}
+
+void flexsc__carriers_forked(void)
+{
+	/* Up to "room": the fork may have come while a spare was being made. */
+	for (unsigned int i = 0; i < flexsc__runtime.room; i++)
+		flexsc__proc_close(&flexsc__runtime.carriers[i]);
+	forget_all();
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "retire.h"
+
+#include <stdlib.h>
+
+#include "carrier.h"
+#include "lib/base/clock.h"
+#include "lib/engine/engine.h"
+#include "proc.h"
+#include "state.h"
+
+/*
+ * A carrier that blocks for RETIRE_NS without a break is in a call that hangs, and can't
+ * retire. After RETIRE_MOST_NS no carrier is waited for, however busy the machine is.
+ */
+#define RETIRE_NS	1000000000U
+#define RETIRE_MOST_NS	30000000000U
+
+/* How carriers retire. */
+enum retiring {
+	RETIRING_NOT = 0,
+	RETIRING_NOW,	/* the calls that this takes are permitted */
+	RETIRING_LATE,	/* they may be forbidden by now */
+};
+
+static _Atomic uint32_t retiring;	/* enum retiring */
+
+/*
+ * Sleep for good. c was stuck until now, so its loop may be in the heir's hands, and
+ * entering its ring would execute requests of calls that were made again elsewhere. A
+ * filter may also forbid to enter it by now.
+ */
+static _Noreturn void park(struct carrier *c)
+{
+	atomic_store(&c->retired, 1);
+	futex_wake(&c->retired);
+	for (;;)
+		futex_wait(&c->retired, 1, UINT64_MAX);
+}
+
+bool flexsc__carrier_retire(struct carrier *c)
+{
+	const uint32_t how = atomic_load(&retiring);
+
+	if (how == RETIRING_NOT || atomic_load(&c->retired))
+		return how != RETIRING_NOT;
+	/* "heir" is NULL already while the heir returns the loop. */
+	if (how == RETIRING_LATE || atomic_load(&c->adopt) != ADOPT_NOT)
+		park(c);
+	flexsc__engine_retire(c->loop);
+	for (; c->wards; c->wards = c->wards->next_ward)
+		flexsc__engine_retire_pool(c->wards->loop);
+	atomic_store(&c->retired, 1);
+	futex_wake(&c->retired);
+	return true;
+}
+
+/*
+ * Has the carrier been blocked since the last call, without a break? Notes how often it
+ * has blocked; the monitor has ended and needs "progress" no more.
+ */
+static bool is_still_blocked(struct carrier *c)
+{
+	struct status_value values[] = { { .name = "State:" },
+					 { .name = "voluntary_ctxt_switches:" } };
+	const uint64_t before = c->progress.waits;
+
+	flexsc__proc_status(c, values, 2);
+	c->progress.waits = strtoul(values[1].text, NULL, 10);
+	return *values[0].text != 'R' && c->progress.waits == before;
+}
+
+static bool is_retired(const struct carrier *c)
+{
+	return atomic_load(&c->retired) || carrier_is_ward(c);
+}
+
+/* Is a carrier neither retired nor in a call that hangs? */
+static bool any_may_retire(void)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
+		struct carrier *c = &flexsc__runtime.carriers[i];
+
+		any |= !is_retired(c) && !is_still_blocked(c);
+	}
+	return any;
+}
+
+static void wait_until_retired(struct carrier *c, uint64_t until)
+{
+	uint64_t now;
+
+	while (!is_retired(c) && (now = time_monotonic()) < until)
+		futex_wait(&c->retired, 0, until - now);
+}
+
+void flexsc__carriers_retire(void)
+{
+	const uint64_t most = time_monotonic() + RETIRE_MOST_NS;
+	struct carrier *all = flexsc__runtime.carriers;
+	const unsigned int n = flexsc__runtime.count;
+	uint64_t until;
+
+	atomic_store(&retiring, RETIRING_NOW);
+	for (unsigned int i = 0; i < n; i++)
+		carrier_request_attention(&all[i]);
+	/*
+	 * A carrier that lacks a processor would make its next calls later, when the
+	 * filter may forbid them and end the process. So only those that hang are
+	 * left behind.
+	 */
+	any_may_retire();
+	do {
+		until = time_monotonic() + RETIRE_NS;
+		for (unsigned int i = 0; i < n; i++)
+			wait_until_retired(&all[i], until);
+	} while (any_may_retire() && until < most);
+	atomic_store(&retiring, RETIRING_LATE);
+}
+
+void flexsc__retire_forget(void)
+{
+	atomic_store(&retiring, RETIRING_NOT);
+}
