@@ -19,13 +19,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "bench/cases.h"
@@ -94,14 +92,15 @@ static void count_from(struct load *load, uint64_t begin)
 	atomic_store(&load->begin, begin);
 }
 
-static void answered(struct client *client, struct bench_peer *peer)
+/* Count an answer, and make the next request. NULL, or what is wrong. */
+static const char *answered(struct client *client, struct bench_peer *peer)
 {
 	uint64_t now = bench_clock(CLOCK_MONOTONIC);
 	struct load *load = client->load;
 
 	client->answers++;
 	if (now >= at(&load->begin) && now < at(&load->end)) {
-		bench_histogram_add(client->times, now - peer->sent_at);
+		bench_histogram_add(client->times, now - peer->visit.due);
 		peer->counted++;
 	}
 	if (peer->answers == 1 && atomic_fetch_sub(&load->silent, 1) == 1)
@@ -110,24 +109,17 @@ static void answered(struct client *client, struct bench_peer *peer)
 		peer->over = true;
 		atomic_fetch_sub(&load->open, 1);
 	}
-	bench_peer_ask(peer, now);
+	return bench_peer_ask(peer, now);
 }
 
-/*
- * A connection has an event: send the rest of the request, and take what there
- * is of the answer.
- */
+/* A connection has an event: go on with its request or its answer. */
 static void handle(struct client *client, struct bench_peer *peer)
 {
-	const char *wrong = bench_peer_push(peer);
-	bool done = false;
+	bool done;
+	const char *wrong = bench_peer_go(peer, &done);
 
-	if (!wrong)
-		wrong = bench_peer_pull(peer, &done);
-	if (done && !wrong) {
-		answered(client, peer);
-		wrong = bench_peer_push(peer);
-	}
+	if (done && !wrong)
+		wrong = answered(client, peer);
 	if (wrong)
 		fail(client, peer, wrong);
 }
@@ -137,7 +129,7 @@ static void look(struct client *client, uint64_t now)
 	for (size_t i = 0; i < client->count; i++) {
 		struct bench_peer *peer = &client->peers[i];
 
-		if (now - peer->sent_at >
+		if (now - peer->visit.due >
 		    (peer->answers ? PATIENCE : PATIENCE_FIRST)) {
 			fail(client, peer, peer->answers ?
 			     STALLED : "no answer for 10 seconds");
@@ -179,20 +171,9 @@ static void *run_client(void *arg)
 /* One exchange of a connection, alone. NULL, or what is wrong. */
 static const char *greet(struct bench_peer *peer)
 {
-	struct pollfd readable = { .fd = peer->fd, .events = POLLIN };
-	const char *wrong;
-	bool done = false;
+	const char *wrong = bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
 
-	bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
-	wrong = bench_peer_push(peer);
-	while (!wrong && !done) {
-		if (poll(&readable, 1, (int)(PATIENCE / 1000000)) <= 0)
-			return STALLED;
-		wrong = bench_peer_push(peer);
-		if (!wrong)
-			wrong = bench_peer_pull(peer, &done);
-	}
-	return wrong;
+	return wrong ?: bench_peer_wait(peer, PATIENCE / 1000000, STALLED);
 }
 
 static int add(struct client *client, struct bench_peer *peer, uint32_t number)
@@ -208,14 +189,15 @@ static int add(struct client *client, struct bench_peer *peer, uint32_t number)
 		err = bench_peer_connect(peer);
 	if (err)
 		return bench_failed("load: connecting", err);
-	wrong = settings->greet ? greet(peer) : NULL;
+	/* The first answer over HTTP is the page that all others have to be. */
+	wrong = settings->greet || !peer->visit.page->learned ?
+			greet(peer) : NULL;
+	wrong = wrong ?: bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
 	if (wrong) {
 		fail(client, peer, wrong);
 		return 1;
 	}
-	/* epoll's first edge says that there is room: the request is sent. */
-	bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
-	if (epoll_ctl(client->epoll, EPOLL_CTL_ADD, peer->fd, &event))
+	if (epoll_ctl(client->epoll, EPOLL_CTL_ADD, peer->visit.fd, &event))
 		return bench_failed("load: epoll", -errno);
 	return 0;
 }
@@ -252,28 +234,21 @@ static int connect_all(struct client *clients, size_t threads, uint32_t count)
 		 */
 		struct bench_peer *peer = &client->peers[client->count++];
 
-		peer->fd = -1;
+		peer->visit.fd = -1;
 		if (add(client, peer, i))
 			return 1;
 	}
 	return 0;
 }
 
-static int allow_descriptors(rlim_t count)
+static int allow_descriptors(size_t count)
 {
-	struct rlimit limit;
+	size_t limit = bench_descriptors(count);
 
-	getrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur >= count)
+	if (limit >= count)
 		return 0;
-	if (limit.rlim_max >= count) {
-		limit.rlim_cur = count;
-		if (!setrlimit(RLIMIT_NOFILE, &limit))
-			return 0;
-	}
-	fprintf(stderr, "flexsc: bench: load: that takes %lu descriptors, %lu "
-		"are allowed\n", (unsigned long)count,
-		(unsigned long)limit.rlim_max);
+	fprintf(stderr, "flexsc: bench: load: that takes %zu descriptors, %zu "
+		"are allowed\n", count, limit);
 	return 1;
 }
 
@@ -286,14 +261,18 @@ static int run(struct client *clients, size_t threads, struct load *load)
 	int err = 0;
 
 	load->begin = load->end = NEVER;
-	load->silent = (uint_fast32_t)load->settings->connections;
-	load->open = load->silent;
-	if (load->settings->greet)
+	load->open = (uint_fast32_t)load->settings->connections;
+	for (size_t i = 0; i < threads; i++) {
+		for (size_t j = 0; j < clients[i].count; j++) {
+			struct bench_peer *peer = &clients[i].peers[j];
+
+			/* Connecting took time: the server isn't late. */
+			peer->visit.due = now;
+			load->silent += !peer->answers;
+		}
+	}
+	if (!load->silent)
 		count_from(load, now + WARM_UP);
-	/* Connecting took time, which isn't the server's being late. */
-	for (size_t i = 0; i < threads; i++)
-		for (size_t j = 0; j < clients[i].count; j++)
-			clients[i].peers[j].sent_at = now;
 	while (!err && started < threads) {
 		struct client *client = &clients[started];
 
@@ -395,7 +374,7 @@ int bench_load(const struct bench_settings *settings)
 		fputs("flexsc: bench: load: give port=N\n", stderr);
 		return 1;
 	}
-	if (allow_descriptors((rlim_t)settings->connections + OTHER_FDS))
+	if (allow_descriptors((size_t)settings->connections + OTHER_FDS))
 		return 1;
 	err = bench_question_init(&load.question, "load", settings) ||
 	      run_clients(&load, threads);

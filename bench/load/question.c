@@ -12,23 +12,30 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Bytes of a text. False: it isn't pairs of hexadecimal digits, or no memory. */
-static bool bytes_of(struct bench_bytes *bytes, const char *hex)
+/* Bytes of a text; NULL: it isn't pairs of hexadecimal digits, or no memory. */
+static unsigned char *bytes_of(const char *hex, size_t *size)
 {
-	size_t size = hex ? strlen(hex) / 2 : 0;
+	unsigned char *bytes;
 
-	if (!size || strlen(hex) % 2)
-		return false;
-	bytes->data = malloc(size);
-	if (!bytes->data)
-		return false;
-	for (; bytes->size < size; bytes->size++, hex += 2) {
-		if (digit(hex[0]) < 0 || digit(hex[1]) < 0)
-			return false;
-		bytes->data[bytes->size] =
-			(unsigned char)(digit(hex[0]) << 4 | digit(hex[1]));
+	*size = hex ? strlen(hex) / 2 : 0;
+	bytes = *size && strlen(hex) % 2 == 0 ? malloc(*size) : NULL;
+	for (size_t i = 0; bytes && i < *size; i++, hex += 2) {
+		if (digit(hex[0]) < 0 || digit(hex[1]) < 0) {
+			free(bytes);
+			return NULL;
+		}
+		bytes[i] = (unsigned char)(digit(hex[0]) << 4 | digit(hex[1]));
 	}
-	return true;
+	return bytes;
+}
+
+static bool fill_exact(struct bench_page *page,
+		       const struct bench_settings *settings)
+{
+	*page = (struct bench_page){ .bare = true, .learned = true };
+	page->request = bytes_of(settings->request, &page->request_size);
+	page->body = bytes_of(settings->answer, &page->size);
+	return page->request && page->body;
 }
 
 static const char *fill(struct bench_question *question,
@@ -44,9 +51,10 @@ static const char *fill(struct bench_question *question,
 		return "give echo, http or exact";
 	if (question->udp && question->mode == BENCH_HTTP)
 		return "udp=1: not over UDP";
+	if (question->mode == BENCH_HTTP)
+		bench_page_init(&question->page, 0, true);
 	if (question->mode == BENCH_EXACT &&
-	    (!bytes_of(&question->request, settings->request) ||
-	     !bytes_of(&question->answer, settings->answer)))
+	    !fill_exact(&question->page, settings))
 		return "give request=HEX and answer=HEX";
 	return NULL;
 }
@@ -70,6 +78,6 @@ int bench_question_init(struct bench_question *question, const char *name,
 
 void bench_question_fini(struct bench_question *question)
 {
-	free(question->request.data);
-	free(question->answer.data);
+	free((void *)question->page.request);
+	bench_page_fini(&question->page);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A question: what the connections of "bench --raw load" and "rounds" ask, and
- * which answer is right. It is made of the settings once, and doesn't change: all
- * threads read it.
+ * which answer is right. It is made of the settings. When the first answer over HTTP
+ * has come, it doesn't change any more: all threads read it.
  *
  *	echo	a request is some bytes, different each time; the answer is
  *		those bytes
  *	http	a request is GET /; the answer has to be 200, and its body that
- *		of the connection's first answer; with rounds, all connections'
- *		first answers have to have one body
+ *		of the first answer
  *	exact	request and answer are the bytes that the settings give
  */
 #ifndef FLEXSC_BENCH_QUESTION_H
@@ -19,20 +18,15 @@
 #include <stdint.h>
 
 #include "route.h"
+#include "visit.h"
 #include "bench/raw/settings.h"
-
-struct bench_bytes {
-	unsigned char *data;
-	size_t size;
-};
 
 struct bench_question {
 	enum { BENCH_ECHO, BENCH_HTTP, BENCH_EXACT } mode;
-	bool udp;			/* requests and answers are datagrams */
+	bool udp;		/* requests and answers are datagrams */
 	struct bench_route route;
-	size_t bytes;			/* the setting of that name */
-	struct bench_bytes request;	/* as answer: empty but for exact */
-	struct bench_bytes answer;
+	size_t bytes;		/* of an echo */
+	struct bench_page page;	/* but for echo, where each peer has its own */
 };
 
 /*

@@ -6,10 +6,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+#define CONNECT_S	2
 
 static bool on_loopback(struct in_addr address)
 {
@@ -42,7 +46,7 @@ wrong:
 	return 1;
 }
 
-int bench_route_bind(const struct bench_route *route, int fd, uint64_t turn)
+static int bind_to(const struct bench_route *route, int fd, uint64_t turn)
 {
 	struct sockaddr_in from = {
 		.sin_family = AF_INET,
@@ -58,20 +62,35 @@ int bench_route_bind(const struct bench_route *route, int fd, uint64_t turn)
 	return bind(fd, (struct sockaddr *)&from, sizeof(from)) ? -errno : 0;
 }
 
-int bench_route_connect(const struct bench_route *route, uint64_t turn)
+static int connect_by(const struct bench_route *route, int fd, bool wait)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct timeval limit = { .tv_sec = CONNECT_S };
+
+	if (!wait)
+		return connect(fd, (const struct sockaddr *)&route->server,
+			       sizeof(route->server)) &&
+		       errno != EINPROGRESS ? -errno : 0;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (const struct sockaddr *)&route->server,
+		    sizeof(route->server)))
+		return errno == EINPROGRESS ? -ETIMEDOUT : -errno;
+	return fcntl(fd, F_SETFL, O_NONBLOCK) ? -errno : 0;
+}
+
+int bench_route_connect(const struct bench_route *route, uint64_t turn,
+			bool udp, bool wait)
+{
+	int type = (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC;
+	int fd = socket(AF_INET, type | (wait ? 0 : SOCK_NONBLOCK), 0);
 	int err, one = 1;
 
 	if (fd < 0)
 		return -errno;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	err = bench_route_bind(route, fd, turn);
-	if (!err &&
-	    (!connect(fd, (struct sockaddr *)&route->server,
-		      sizeof(route->server)) || errno == EINPROGRESS))
+	if (!udp)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	err = bind_to(route, fd, turn) ?: connect_by(route, fd, wait);
+	if (!err)
 		return fd;
-	err = err ?: -errno;
 	close(fd);
 	return err;
 }

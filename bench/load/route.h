@@ -8,6 +8,7 @@
 #define FLEXSC_BENCH_ROUTE_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bench/raw/settings.h"
@@ -28,10 +29,12 @@ struct bench_route {
 int bench_route_init(struct bench_route *route, const char *name,
 		     const struct bench_settings *settings, const char *source);
 
-/* Bind a socket to the address whose turn it is. 0, or -errno. */
-int bench_route_bind(const struct bench_route *route, int fd, uint64_t turn);
-
-/* Begin to connect by TCP, without waiting. A descriptor, or -errno. */
-int bench_route_connect(const struct bench_route *route, uint64_t turn);
+/*
+ * Connect from the address whose turn it is: a TCP connection, which nobody waits
+ * for if wait is false; or, with udp, a socket of datagrams. A descriptor that
+ * doesn't block, or -errno; who waits does so for two seconds at most.
+ */
+int bench_route_connect(const struct bench_route *route, uint64_t turn,
+			bool udp, bool wait);
 
 #endif /* FLEXSC_BENCH_ROUTE_H */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "report.h"
@@ -93,6 +94,26 @@ uint32_t *bench_order(uint64_t outstanding, uint64_t active)
 	shuffle(order, active);
 	shuffle(order + active, outstanding - active);
 	return order;
+}
+
+size_t bench_descriptors(size_t wanted)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= wanted)
+		return limit.rlim_cur;
+	/* Root may go beyond the hard limit. */
+	limit.rlim_cur = wanted;
+	if (limit.rlim_max < wanted)
+		limit.rlim_max = wanted;
+	if (setrlimit(RLIMIT_NOFILE, &limit)) {
+		getrlimit(RLIMIT_NOFILE, &limit);
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+		getrlimit(RLIMIT_NOFILE, &limit);
+	}
+	return limit.rlim_cur;
 }
 
 double bench_resident(void)

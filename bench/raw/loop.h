@@ -34,6 +34,9 @@ void *bench_memory(size_t count, size_t size);
  */
 uint32_t *bench_order(uint64_t outstanding, uint64_t active);
 
+/* Allow so many descriptors, or as many as may be. Returns the limit. */
+size_t bench_descriptors(size_t wanted);
+
 /* Bytes of this process in memory now. */
 double bench_resident(void);
 

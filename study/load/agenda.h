@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "visit.h"
+#include "bench/load/visit.h"
 
 struct bench_agenda {
 	struct bench_visit **heap;

@@ -50,7 +50,8 @@ static int make(struct bench_connections *connections)
 
 	if (connections->count == connections->max)
 		return -EMFILE;
-	fd = bench_route_connect(&connections->route, connections->begun++);
+	fd = bench_route_connect(&connections->route, connections->begun++,
+				 false, false);
 	if (fd < 0)
 		return fd;
 	event.data.fd = fd;

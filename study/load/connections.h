@@ -13,7 +13,7 @@
 
 #include "bench/load/evenness.h"
 #include "bench/load/route.h"
-#include "visit.h"
+#include "bench/load/visit.h"
 
 #define BENCH_FDS_MAX	(1U << 20)
 

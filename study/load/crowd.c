@@ -3,7 +3,6 @@
 #include "crowd.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -405,26 +404,18 @@ static void wait_for_events(struct bench_crowd *crowd)
 static const char *learn(struct bench_crowd *crowd, struct bench_page *page)
 {
 	struct bench_connections *connections = &crowd->connections;
-	struct bench_visit visit = { .page = page, .end = BENCH_LATE };
-	struct pollfd ready = { .events = POLLIN };
+	struct bench_visit visit = { .page = page };
+	const char *wrong = NULL;
 
 	bench_visit_ask(&visit, 0);
 	visit.fd = bench_route_connect(&connections->route,
-				       connections->begun++);
+				       connections->begun++, false, false);
 	if (visit.fd < 0)
 		return strerror(-visit.fd);
-	ready.fd = visit.fd;
-	while (!bench_visit_go(&visit)) {
-		ready.events = visit.sent < page->request_size ? POLLOUT :
-								 POLLIN;
-		if (poll(&ready, 1, PATIENCE_MS) <= 0)
-			break;
-	}
+	if (!bench_visit_wait(&visit, PATIENCE_MS))
+		wrong = "no answer to the first request";
 	close(visit.fd);
-	if (visit.wrong || page->learned)
-		return visit.wrong;
-	return visit.end == BENCH_REFUSED ? strerror(ECONNREFUSED) :
-					    "no answer to the first request";
+	return wrong ?: bench_visit_failure(&visit);
 }
 
 const char *bench_crowd_learn(struct bench_crowd *crowd)

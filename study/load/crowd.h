@@ -30,7 +30,7 @@
 #include "connections.h"
 #include "tally.h"
 #include "trace.h"
-#include "visit.h"
+#include "bench/load/visit.h"
 
 #define BENCH_PAGES	256
 

@@ -1,34 +1,101 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "fileset.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/raw/loop.h"
+#include "bench/load/visit.h"
 
-#define BYTES_MAX	(1UL << 20)	/* of a file */
-#define STARTS		1048573		/* where files begin: a prime */
-#define SHEET		(2UL << 20)	/* bytes */
-#define SHEET_SEED	2463534242
-#define NAME_MAX_SIZE	32
-
-static const size_t units[BENCH_CLASSES] = { 102, 1024, 10240, 102400 };
-
-int bench_fileset_init(struct bench_fileset *set)
+/* The file "name" beside the trace. NULL after a line on stderr. */
+static FILE *opened(const char *trace, const char *name)
 {
-	uint64_t state = SHEET_SEED;
+	const char *slash = strrchr(trace, '/');
+	FILE *file = NULL;
+	char *path;
 
-	set->sheet = malloc(SHEET);
+	if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - trace) : 0,
+		     trace, name) < 0)
+		return NULL;
+	file = fopen(path, "re");
+	if (!file)
+		fprintf(stderr, "flexsc: study: load: %s: %s\n", path,
+			strerror(errno));
+	free(path);
+	return file;
+}
+
+static int read_sheet(struct bench_fileset *set, FILE *file)
+{
+	long size;
+
+	if (fseek(file, 0, SEEK_END) || (size = ftell(file)) <= 0)
+		return -EINVAL;
+	rewind(file);
+	set->sheet = malloc((size_t)size);
 	if (!set->sheet)
 		return -ENOMEM;
-	for (size_t i = 0; i < SHEET; i += sizeof(state)) {
-		uint64_t word = htole64(bench_random(&state));
+	set->sheet_size = fread(set->sheet, 1, (size_t)size, file);
+	return set->sheet_size == (size_t)size ? 0 : -EIO;
+}
 
-		memcpy(set->sheet + i, &word, sizeof(word));
+static int add(struct bench_fileset *set, const char *line)
+{
+	struct bench_file file, *files = set->files;
+	size_t start;
+
+	if (sscanf(line, "%31s %zu %u %zu", file.name, &file.size, &file.class,
+		   &start) != 4 ||
+	    !file.size || file.class > BENCH_NO_CLASS ||
+	    start > set->sheet_size || file.size > set->sheet_size - start ||
+	    (set->count &&
+	     strcmp(files[set->count - 1].name, file.name) >= 0))
+		return -EINVAL;
+	file.body = set->sheet + start;
+	if (set->count == set->room) {
+		set->room = set->room ? 2 * set->room : 256;
+		files = reallocarray(files, set->room, sizeof(*files));
+		if (!files)
+			return -ENOMEM;
+		set->files = files;
+	}
+	files[set->count++] = file;
+	return 0;
+}
+
+static int read_lines(struct bench_fileset *set, FILE *file)
+{
+	char line[128];
+	int err = 0;
+
+	while (!err && fgets(line, sizeof(line), file))
+		err = add(set, line);
+	return err;
+}
+
+int bench_fileset_read(struct bench_fileset *set, const char *trace)
+{
+	static const struct {
+		const char *name;
+		int (*read)(struct bench_fileset *set, FILE *file);
+	} parts[] = { { "sheet", read_sheet }, { "fileset", read_lines } };
+
+	*set = (struct bench_fileset){ };
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		FILE *file = opened(trace, parts[i].name);
+		int err;
+
+		if (!file)
+			return 1;
+		err = parts[i].read(set, file);
+		fclose(file);
+		if (err) {
+			fprintf(stderr, "flexsc: study: load: %s beside %s: "
+				"%s\n", parts[i].name, trace, strerror(-err));
+			return 1;
+		}
 	}
 	return 0;
 }
@@ -36,45 +103,17 @@ int bench_fileset_init(struct bench_fileset *set)
 void bench_fileset_fini(struct bench_fileset *set)
 {
 	free(set->sheet);
+	free(set->files);
 }
 
-/* A file's offset in the sheet: FNV-1a of its name, modulo a prime number. */
-static size_t start_of(const char *name)
+static int by_name(const void *name, const void *file)
 {
-	uint64_t state = 0xcbf29ce484222325;
-
-	for (; *name; name++)
-		state = (state ^ (unsigned char)*name) * 0x100000001b3;
-	return state % STARTS;
+	return strcmp(name, ((const struct bench_file *)file)->name);
 }
 
-/*
- * The size and the class that a name tells; 0: the name is no file's. The
- * numbers that were read are written as a name again, so "dir1" or "+1" passes
- * for none.
- */
-static size_t size_of(const char *name, unsigned int *class)
+const struct bench_file *bench_fileset_find(const struct bench_fileset *set,
+					    const char *name)
 {
-	unsigned int folder, index;
-	char same[NAME_MAX_SIZE];
-	size_t size = 0;
-
-	if (sscanf(name, "dir%5u/class%1u_%1u", &folder, class, &index) == 3 &&
-	    *class < BENCH_CLASSES) {
-		snprintf(same, sizeof(same), "dir%05u/class%u_%u", folder,
-			 *class, index);
-		size = index * units[*class];
-	} else if (sscanf(name, "pages/%7zu", &size) == 1) {
-		snprintf(same, sizeof(same), "pages/%zu", size);
-		*class = BENCH_NO_CLASS;
-	}
-	return size <= BYTES_MAX && size && strcmp(name, same) == 0 ? size : 0;
-}
-
-bool bench_fileset_find(const struct bench_fileset *set, const char *name,
-			struct bench_file *file)
-{
-	file->size = size_of(name, &file->class);
-	file->body = set->sheet + start_of(name);
-	return file->size;
+	return bsearch(name, set->files, set->count, sizeof(*set->files),
+		       by_name);
 }

@@ -1,40 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file set: the files that clients with a trace (trace.h) ask for. A file's
- * name tells its size and all of its bytes, by rules that
- * study/flexstudy/webserver/fileset.py, which writes the files, has as well:
+ * The file set: the files that clients with a trace (trace.h) ask for, and their
+ * bytes. study/flexstudy/webserver/fileset.py, which makes the files, writes two
+ * files for it beside the trace:
  *
- *	dir00012/class2_5	5 x 10,240 bytes, of class 2
- *	pages/1024		1,024 bytes, of no class
+ *	sheet		bytes, of which each file is a piece
+ *	fileset		a line for each file, in the order of their names: name, size,
+ *			class (BENCH_NO_CLASS: none), and where in the sheet it begins
  *
- * A file's bytes are a piece of one sheet of random bytes. The set doesn't
- * change once it is made: all threads read it.
+ * The set doesn't change once it is read: all threads read it.
  */
 #ifndef FLEXSC_STUDY_FILESET_H
 #define FLEXSC_STUDY_FILESET_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-#define BENCH_CLASSES	4
-#define BENCH_NO_CLASS	BENCH_CLASSES
+#define BENCH_NAME_MAX	31	/* characters */
+
+struct bench_file {
+	char name[BENCH_NAME_MAX + 1];
+	size_t size;
+	unsigned int class;
+	const unsigned char *body;	/* in the set's sheet */
+};
 
 struct bench_fileset {
 	unsigned char *sheet;
+	size_t sheet_size;
+	struct bench_file *files;
+	size_t count, room;
 };
 
-struct bench_file {
-	const unsigned char *body;	/* in the set's sheet */
-	size_t size;
-	unsigned int class;
-};
-
-/* Make the set. 0, or -errno. */
-int bench_fileset_init(struct bench_fileset *set);
+/*
+ * Read the set of a trace, by the trace's path. 0, or 1 after a line on stderr;
+ * bench_fileset_fini() is due in both cases.
+ */
+int bench_fileset_read(struct bench_fileset *set, const char *trace);
 void bench_fileset_fini(struct bench_fileset *set);
 
-/* The file of a name, until bench_fileset_fini(). False: the set has none. */
-bool bench_fileset_find(const struct bench_fileset *set, const char *name,
-			struct bench_file *file);
+/* The file of a name, until bench_fileset_fini(). NULL: the set has none. */
+const struct bench_file *bench_fileset_find(const struct bench_fileset *set,
+					    const char *name);
 
 #endif /* FLEXSC_STUDY_FILESET_H */

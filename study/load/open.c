@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "crowd.h"
 #include "bench/raw/loop.h"
@@ -30,6 +29,7 @@ struct part {
 
 struct open_loop {
 	const struct bench_settings *settings;
+	struct bench_fileset set;
 	struct bench_trace trace;
 	struct part *parts;
 	size_t count;		/* of parts */
@@ -98,23 +98,6 @@ static int set_arrivals(struct bench_crowd *crowd,
 	return 0;
 }
 
-/* Raise the limit of descriptors, root's beyond the hard one. Returns it. */
-static rlim_t descriptors(void)
-{
-	struct rlimit limit = { BENCH_FDS_MAX, BENCH_FDS_MAX };
-
-	if (!setrlimit(RLIMIT_NOFILE, &limit))
-		return limit.rlim_cur;
-	getrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_max < BENCH_FDS_MAX)
-		limit.rlim_cur = limit.rlim_max;
-	else
-		limit.rlim_cur = BENCH_FDS_MAX;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	return limit.rlim_cur;
-}
-
 /* A thread's part of something. */
 static size_t part_of(const struct open_loop *o, size_t all, size_t index)
 {
@@ -128,7 +111,7 @@ static int set_connections(const struct open_loop *o, size_t index)
 	const char *conns = settings->conns ? settings->conns : "new";
 	struct bench_crowd *crowd = &o->parts[index].crowd;
 	struct bench_connections *connections = &crowd->connections;
-	rlim_t limit = descriptors();
+	size_t limit = bench_descriptors(BENCH_FDS_MAX);
 	size_t asked = part_of(o, (size_t)settings->connections, index);
 
 	connections->kept = bench_is(conns, "kept");
@@ -136,7 +119,7 @@ static int set_connections(const struct open_loop *o, size_t index)
 		return complain("conns: give new or kept");
 	if (limit <= OTHER_FDS + o->count)
 		return complain("too few descriptors are allowed");
-	connections->max = part_of(o, (size_t)limit - OTHER_FDS, index);
+	connections->max = part_of(o, limit - OTHER_FDS, index);
 	if (settings->trace && !settings->rate)
 		crowd->places = asked;
 	if (crowd->places > connections->max)
@@ -181,7 +164,9 @@ static int set(struct open_loop *o)
 	if (settings->cut && settings->count)
 		return complain("cut=1: give seconds instead of count");
 	if (settings->trace &&
-	    bench_trace_read(&o->trace, settings->trace, settings->think))
+	    (bench_fileset_read(&o->set, settings->trace) ||
+	     bench_trace_read(&o->trace, settings->trace, &o->set,
+			      settings->think)))
 		return 1;
 	for (size_t i = 0; i < o->count && !err; i++)
 		err = set_crowd(o, i);
@@ -233,7 +218,7 @@ static void warn(const struct open_loop *o)
 
 		if (!crowd->first_wrong)
 			continue;
-		name = crowd->first_wrong->request + sizeof("GET ") - 1;
+		name = crowd->first_wrong->get + sizeof("GET ") - 1;
 		fprintf(stderr, "flexsc: study: load: %.*s: %s\n",
 			(int)strcspn(name, " "), name, crowd->first_why);
 		return;
@@ -316,6 +301,7 @@ int bench_open(const struct bench_settings *settings)
 	for (size_t i = 0; i < o.count; i++)
 		bench_crowd_fini(&o.parts[i].crowd);
 	bench_trace_fini(&o.trace);
+	bench_fileset_fini(&o.set);
 	free(o.parts);
 	return err;
 }

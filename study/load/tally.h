@@ -12,24 +12,8 @@
 #include <stdint.h>
 
 #include "bench/load/evenness.h"
-#include "fileset.h"
 #include "bench/load/histogram.h"
-
-enum bench_end {
-	BENCH_ANSWERED,
-	BENCH_LATE,		/* the client gave up, or the run was over */
-	BENCH_REFUSED,
-	BENCH_RESET,
-	BENCH_CLOSED,		/* by the server, within the answer or before */
-	BENCH_UNSENT,		/* this client had no port or descriptor left */
-	/* The answer is wrong: */
-	BENCH_STATUS,		/* not 200 */
-	BENCH_LENGTH,		/* its Content-Length, or what came behind it */
-	BENCH_BODY,		/* a byte of it */
-	BENCH_HEAD,		/* the head has no end, or no length */
-	BENCH_CUT,		/* under way when the run was cut off */
-	BENCH_ENDS,
-};
+#include "bench/load/visit.h"
 
 struct bench_times {
 	struct bench_histogram histogram;

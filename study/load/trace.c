@@ -15,6 +15,7 @@
 /* The state of reading a trace. */
 struct reading {
 	struct bench_trace *trace;
+	const struct bench_fileset *set;
 	const char *path;
 	unsigned long line;
 	double scale;		/* ns that a second of think= becomes */
@@ -62,13 +63,14 @@ static int add(struct reading *reading, const char *target)
 {
 	struct bench_trace *trace = reading->trace;
 	struct bench_page *pages;
-	struct bench_file file;
+	const struct bench_file *file = NULL;
 	size_t *firsts;
 
-	if (*target != '/' ||
-	    !bench_fileset_find(&trace->set, target + 1, &file))
-		return complain(reading, target, "give a file as "
-				"/dir00012/class2_5 or /pages/1024");
+	if (*target == '/')
+		file = bench_fileset_find(reading->set, target + 1);
+	if (!file)
+		return complain(reading, target, "give a file of the file "
+				"set, as /pages/1024");
 	pages = grow(trace->pages, trace->page_count, &trace->page_room,
 		     sizeof(*pages));
 	if (!pages)
@@ -82,7 +84,8 @@ static int add(struct reading *reading, const char *target)
 	if (!reading->within)
 		firsts[trace->session_count++] = trace->page_count;
 	reading->within = true;
-	bench_page_of(&pages[trace->page_count++], target, &file);
+	bench_page_of(&pages[trace->page_count++], target, file->body,
+		      file->size, file->class);
 	firsts[trace->session_count] = trace->page_count;
 	return 0;
 }
@@ -158,17 +161,16 @@ static int read_lines(struct reading *reading, FILE *file)
 	return err;
 }
 
-int bench_trace_read(struct bench_trace *trace, const char *path, long think)
+int bench_trace_read(struct bench_trace *trace, const char *path,
+		     const struct bench_fileset *set, long think)
 {
 	struct reading reading = {
-		.trace = trace, .path = path, .scale = 1e7 * (double)think,
+		.trace = trace, .path = path, .set = set, .scale = 1e7 * (double)think,
 	};
 	FILE *file;
 	int err;
 
 	*trace = (struct bench_trace){ };
-	if (bench_fileset_init(&trace->set))
-		return no_memory(&reading);
 	file = fopen(path, "re");
 	if (!file) {
 		fprintf(stderr, "flexsc: study: load: %s: %s\n", path,
@@ -182,7 +184,6 @@ int bench_trace_read(struct bench_trace *trace, const char *path, long think)
 
 void bench_trace_fini(struct bench_trace *trace)
 {
-	bench_fileset_fini(&trace->set);
 	free(trace->pages);
 	free(trace->firsts);
 }

@@ -22,10 +22,9 @@
 #include <stdio.h>
 
 #include "fileset.h"
-#include "visit.h"
+#include "bench/load/visit.h"
 
 struct bench_trace {
-	struct bench_fileset set;
 	struct bench_page *pages;	/* requests in their order */
 	size_t page_count, page_room;
 	size_t *firsts;			/* sessions' first pages; the end */
@@ -35,9 +34,10 @@ struct bench_trace {
 /*
  * Read a trace. Clients think for "think" percent of the trace's times. 0, or 1
  * after a line on stderr that says where the file is wrong; bench_trace_fini()
- * is due in both cases.
+ * is due in both cases, before the set's end.
  */
-int bench_trace_read(struct bench_trace *trace, const char *path, long think);
+int bench_trace_read(struct bench_trace *trace, const char *path,
+		     const struct bench_fileset *set, long think);
 void bench_trace_fini(struct bench_trace *trace);
 
 /*

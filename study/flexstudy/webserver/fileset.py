@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The file set: the files that the study's servers serve. A file's name tells its size
-and all of its bytes, so clients check answers without a list:
+and all of its bytes:
 
     dir00012/class2_5   5 x 10,240 bytes: folder 12, class 2, the 5th of its 9 files
     pages/1024          1,024 bytes
 
 The classes are SPECweb99's static ones. Every file is a piece of one sheet of random
-bytes, and a hash of the file's name says where the piece begins.
-study/load/fileset.c has these rules, too.
+bytes, and a hash of the file's name says where the piece begins. describe() writes what
+the clients check answers by; study/load/fileset.h has its form.
 """
 
 from __future__ import annotations
@@ -101,7 +101,23 @@ def content(file: File) -> memoryview:
     return sheet()[start : start + file.bytes]
 
 
+def class_of(file: File) -> int:
+    """The number of classes: none."""
+    found = NAME.fullmatch(file.name)
+    return int(found[1]) if found and found[1] else len(CLASSES)
+
+
 # On the disk.
+
+
+def describe(folder: Path, files: Iterable[File]) -> None:
+    """Write the description of the set, for clients of a trace in this folder."""
+    (folder / "sheet").write_bytes(sheet())
+    lines = sorted(
+        f"{file.name} {file.bytes} {class_of(file)} {start_of(file.name)}\n"
+        for file in files
+    )
+    (folder / "fileset").write_text("".join(lines), encoding="ascii")
 
 
 def is_there(path: Path, wanted: memoryview) -> bool:

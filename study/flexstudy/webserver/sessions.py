@@ -117,6 +117,7 @@ def prepare(plan: Plan, load: Sessions, folder: Path) -> Site:
     progress(f"study: writing {len(files):,} files")
     site = Site(load, folder, files, list(workload.sessions(load.trace, options)))
     fileset.write(site.root, files)
+    fileset.describe(folder, files)
     # What is written now isn't written while something is measured.
     os.sync()
     if load.in_memory:

@@ -10,7 +10,7 @@ text that both httperf's --wsesslog and "flexsc study --raw load trace=FILE" rea
 
     python3 -m flexstudy.webserver.workload WORKLOAD FOLDER [KEY=VALUE]...
 
-writes FOLDER/files and FOLDER/sessions. Keys: folders, sessions, seed, think.
+writes FOLDER/files, FOLDER/sessions, and what clients check answers by. Keys: folders, sessions, seed, think.
 """
 
 from __future__ import annotations
@@ -186,10 +186,12 @@ def text(name: str, options: Options) -> Iterator[str]:
 
 
 def make(name: str, folder: Path, options: Options) -> int:
-    """Write the files that aren't there, and the sessions. Returns how many files
-    were written.
+    """Write the files that aren't there, their description, and the sessions. Returns
+    how many files were written.
     """
-    written = fileset.write(folder / "files", WORKLOADS[name].files(options))
+    files = list(WORKLOADS[name].files(options))
+    written = fileset.write(folder / "files", files)
+    fileset.describe(folder, files)
     with (folder / "sessions").open("w", encoding="ascii") as file:
         file.writelines(text(name, options))
     return written

@@ -1,25 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A visit: a client's GETs of one page or of several, one after the other, over
- * a connection of its own or over one that was kept. It never blocks. An answer
- * has to be HTTP/1.1 200 with exactly the page, which is a file of the file
- * set, or is what the first visit to it has learned.
+ * A visit: a client's requests for one page or for several, one after the other, and
+ * their answers, over a connection that doesn't block. An answer over HTTP has to
+ * be HTTP/1.1 200 with exactly the page; the answer for a bare page is the
+ * page alone. Of a page that isn't known yet, the first answer becomes the page.
  */
-#ifndef FLEXSC_STUDY_VISIT_H
-#define FLEXSC_STUDY_VISIT_H
+#ifndef FLEXSC_BENCH_VISIT_H
+#define FLEXSC_BENCH_VISIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fileset.h"
-#include "tally.h"
+#include "http/reply.h"
 
 #define BENCH_HEAD_MAX	2048	/* bytes of an answer's head */
 
+#define BENCH_CLASSES	4	/* of pages */
+#define BENCH_NO_CLASS	BENCH_CLASSES
+
+/* How a request ends. */
+enum bench_end {
+	BENCH_ANSWERED,
+	BENCH_LATE,		/* the client gave up, or the run was over */
+	BENCH_REFUSED,
+	BENCH_RESET,
+	BENCH_CLOSED,		/* by the server, within the answer or before */
+	BENCH_UNSENT,		/* this client had no port or descriptor left */
+	/* The answer is wrong: */
+	BENCH_STATUS,		/* not 200 */
+	BENCH_LENGTH,		/* its Content-Length, or what came behind it */
+	BENCH_BODY,		/* a byte of it */
+	BENCH_HEAD,		/* the head has no end, or no length */
+	BENCH_CUT,		/* under way when the run was cut off */
+	BENCH_ENDS,
+};
+
 struct bench_page {
-	char request[96];
+	char get[96];		/* the request, unless there is another */
+	const void *request;	/* NULL: get */
 	size_t request_size;
+	bool bare;		/* the answer has no head */
 	unsigned char *body;	/* NULL: not learned yet */
 	size_t size;
 	bool learned;		/* body is complete */
@@ -39,21 +60,20 @@ struct bench_visit {
 	bool closing;		/* the server says that it closes, or has */
 	size_t from, to;	/* the bytes of the body that are compared */
 	size_t sent;		/* of the request */
-	size_t head_size;	/* so far */
+	struct reply head;
 	size_t got;		/* of the body */
-	bool headed;		/* the head is complete */
+	bool headed;		/* the head is complete, or there is none */
 	enum bench_end end;	/* of the request, when it is over */
 	const char *wrong;	/* NULL, or why the answer isn't right */
-	char head[BENCH_HEAD_MAX];
 };
 
 /* kept: the server is asked to keep the connection. kib 0: the page "/". */
 void bench_page_init(struct bench_page *page, uint32_t kib, bool kept);
 void bench_page_fini(struct bench_page *page);
 
-/* A page that is a file; bench_page_fini() isn't due. */
+/* A page whose bytes are known; bench_page_fini() isn't due. */
 void bench_page_of(struct bench_page *page, const char *target,
-		   const struct bench_file *file);
+		   const unsigned char *body, size_t size, unsigned int class);
 
 /* The page is due; all of its bytes will be compared. */
 void bench_visit_ask(struct bench_visit *visit, uint64_t due);
@@ -64,4 +84,10 @@ bool bench_visit_send(struct bench_visit *visit);
 /* Send and receive what can be now. True: as of bench_visit_send(). */
 bool bench_visit_go(struct bench_visit *visit);
 
-#endif /* FLEXSC_STUDY_VISIT_H */
+/* The same, until it is over. False: nothing was possible for so long. */
+bool bench_visit_wait(struct bench_visit *visit, int ms);
+
+/* Why the request, which is over, wasn't answered; NULL: it was. */
+const char *bench_visit_failure(const struct bench_visit *visit);
+
+#endif /* FLEXSC_BENCH_VISIT_H */

@@ -3,20 +3,20 @@
 #include "visit.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
-#include "bench/load/head.h"
 #include "bench/raw/loop.h"
 
 #define BODY_MAX	(64U << 20)
 
-static size_t request(struct bench_page *page, const char *target, bool kept)
+static size_t get(struct bench_page *page, const char *target, bool kept)
 {
-	return (size_t)snprintf(page->request, sizeof(page->request),
+	return (size_t)snprintf(page->get, sizeof(page->get),
 				"GET %s HTTP/1.1\r\nHost: bench\r\n%s\r\n",
 				target, kept ? "" : "Connection: close\r\n");
 }
@@ -28,7 +28,7 @@ void bench_page_init(struct bench_page *page, uint32_t kib, bool kept)
 	if (kib)
 		snprintf(target, sizeof(target), "/%uk", kib);
 	*page = (struct bench_page){ .class = BENCH_NO_CLASS };
-	page->request_size = request(page, target, kept);
+	page->request_size = get(page, target, kept);
 }
 
 void bench_page_fini(struct bench_page *page)
@@ -37,13 +37,13 @@ void bench_page_fini(struct bench_page *page)
 }
 
 void bench_page_of(struct bench_page *page, const char *target,
-		   const struct bench_file *file)
+		   const unsigned char *body, size_t size, unsigned int class)
 {
 	*page = (struct bench_page){
-		.body = (unsigned char *)file->body, .size = file->size,
-		.learned = true, .class = file->class,
+		.body = (unsigned char *)body, .size = size,
+		.learned = true, .class = class,
 	};
-	page->request_size = request(page, target, true);
+	page->request_size = get(page, target, true);
 }
 
 void bench_visit_ask(struct bench_visit *visit, uint64_t due)
@@ -51,11 +51,14 @@ void bench_visit_ask(struct bench_visit *visit, uint64_t due)
 	visit->due = due;
 	visit->ready = 0;
 	visit->asking = true;
-	visit->made = visit->closing = visit->headed = false;
+	visit->made = visit->closing = false;
+	visit->headed = visit->page->bare;
 	visit->from = 0;
 	visit->to = SIZE_MAX;
-	visit->sent = visit->head_size = visit->got = 0;
+	visit->sent = visit->got = 0;
 	visit->wrong = NULL;
+	if (!visit->headed)
+		reply_init(&visit->head);
 }
 
 static bool over(struct bench_visit *visit, enum bench_end end)
@@ -86,9 +89,10 @@ static enum bench_end end_of(int err)
 bool bench_visit_send(struct bench_visit *visit)
 {
 	const struct bench_page *page = visit->page;
+	const char *request = page->request ?: page->get;
 
 	while (visit->sent < page->request_size) {
-		ssize_t n = send(visit->fd, page->request + visit->sent,
+		ssize_t n = send(visit->fd, request + visit->sent,
 				 page->request_size - visit->sent,
 				 MSG_NOSIGNAL);
 
@@ -117,18 +121,19 @@ static bool learn(struct bench_visit *visit, size_t size)
 /* The head is complete: learn or check the page's size. True: it is over. */
 static bool read_head(struct bench_visit *visit)
 {
-	long size = bench_head_length(visit->head, visit->head_size);
+	const struct reply *head = &visit->head;
 
-	if (!bench_head_is_right(visit->head, visit->head_size))
+	visit->headed = true;
+	if (head->status != 200)
 		return wrong(visit, BENCH_STATUS,
 			     "the answer isn't HTTP/1.1 200");
-	if (size < 0)
+	if (!head->has_length)
 		return wrong(visit, BENCH_HEAD,
 			     "the answer has no Content-Length");
-	visit->closing = bench_head_closes(visit->head, visit->head_size);
+	visit->closing = !head->keep_alive;
 	if (!visit->page->learned)
-		return learn(visit, (size_t)size);
-	return (size_t)size != visit->page->size &&
+		return learn(visit, head->length);
+	return head->length != visit->page->size &&
 	       wrong(visit, BENCH_LENGTH,
 		     "the answer's length isn't the page's");
 }
@@ -139,21 +144,15 @@ static bool read_head(struct bench_visit *visit)
 static bool take_head(struct bench_visit *visit, const char *data, size_t n,
 		      size_t *used)
 {
-	size_t room = BENCH_HEAD_MAX - visit->head_size;
-	size_t size, before = visit->head_size;
+	struct reply *head = &visit->head;
 
-	*used = n < room ? n : room;
-	memcpy(visit->head + before, data, *used);
-	visit->head_size += *used;
-	size = bench_head_size(visit->head, visit->head_size);
-	if (!size)
-		return visit->head_size == BENCH_HEAD_MAX &&
-		       wrong(visit, BENCH_HEAD,
+	*used = reply_parse(head, data, n);
+	if (head->size > BENCH_HEAD_MAX)
+		return wrong(visit, BENCH_HEAD,
 			     "the answer's head doesn't end");
-	visit->headed = true;
-	*used = size - before;
-	visit->head_size = size;
-	return read_head(visit);
+	if (head->wrong)
+		return wrong(visit, BENCH_HEAD, head->wrong);
+	return head->complete && read_head(visit);
 }
 
 /* Are the bytes that came others than the page's, where they are compared? */
@@ -184,7 +183,7 @@ static bool take(struct bench_visit *visit, const char *data, size_t n)
 	if (!page->learned)
 		memcpy(page->body + visit->got, data, n);
 	else if (differ(visit, data, n))
-		return wrong(visit, BENCH_BODY, "the answer isn't the page");
+		return wrong(visit, BENCH_BODY, "the answer isn't the expected one");
 	visit->got += n;
 	return false;
 }
@@ -214,4 +213,29 @@ bool bench_visit_go(struct bench_visit *visit)
 	if (!visit->page->learned)
 		visit->page->learned = true;
 	return over(visit, BENCH_ANSWERED);
+}
+
+bool bench_visit_wait(struct bench_visit *visit, int ms)
+{
+	struct pollfd ready = { .fd = visit->fd };
+
+	do {
+		ready.events = visit->sent < visit->page->request_size ?
+				       POLLOUT : POLLIN;
+		if (poll(&ready, 1, ms) <= 0)
+			return false;
+	} while (!bench_visit_go(visit));
+	return true;
+}
+
+const char *bench_visit_failure(const struct bench_visit *visit)
+{
+	static const char *const names[BENCH_ENDS] = {
+		[BENCH_LATE] = "Connection timed out",
+		[BENCH_REFUSED] = "Connection refused",
+		[BENCH_RESET] = "Connection reset by peer",
+		[BENCH_CLOSED] = "the server closed it",
+	};
+
+	return visit->wrong ?: names[visit->end];
 }
