@@ -28,6 +28,7 @@
 static struct test *tests, **tests_end = &tests;
 static char **arguments;
 static bool restricted;		/* by forbid() */
+struct flexsc_loop *loop;
 
 /* Shared with the children, which may end at any moment. */
 static struct shared {
@@ -377,6 +378,35 @@ struct flexsc_stats stats_of(const struct flexsc_loop *loop)
 	return stats;
 }
 
+void test_end_loop(void)
+{
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	loop = NULL;
+}
+
+/* Calls whose callbacks have run may be on their way still, if they were cancelled. */
+static void await_calls(void)
+{
+	const uint64_t end = now_ns() + 5 * SECOND * test_slower();
+
+	while (stats_of(loop).outstanding) {
+		CHECK(now_ns() < end);
+		run_for(loop, 1);
+	}
+}
+
+static void run_with_loop(const struct test *test)
+{
+	if (test->kind == LOOP_WAITING)
+		NEEDS_WAITING_ENGINE();
+	if (test->kind != LOOP_NONE)
+		loop = test_loop_with(test->options);
+	test->run();
+	if (loop)
+		await_calls();
+	test_end_loop();
+}
+
 /* In the child; never returns. */
 static void run_child(const struct test *test)
 {
@@ -390,7 +420,7 @@ static void run_child(const struct test *test)
 		if (flexsc_engine_probe(engine, why, sizeof(why)))
 			SKIP("engine %s: %s", engine, why);
 	}
-	test->run();
+	run_with_loop(test);
 	/* A sanitizer's threads compute, and the plain build has looked. */
 	if (!restricted && !SANITIZED)
 		CHECK(is_idle());

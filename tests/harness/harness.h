@@ -67,24 +67,62 @@
 #define MS		1000000ULL	/* nanoseconds */
 #define SECOND		1000000000ULL
 
+/* What a test needs to be made. */
+enum test_loop_kind {
+	LOOP_NONE,
+	LOOP_ANY,
+	LOOP_WAITING,			/* on an engine on which calls can wait */
+};
+
 struct test {
 	const char *name;
 	void (*run)(void);
 	unsigned int limit;		/* seconds */
+	enum test_loop_kind kind;
+	const struct flexsc_options *options;
 	struct test *next;
 };
 
 void test_register(struct test *test);
 
-#define TEST(name)	TEST_LIMIT(name, 20)
+/*
+ * A LOOP_TEST() has a loop, made with the options that follow its name. A
+ * WAITING_TEST() has one, too, and is skipped on the sync engine, which runs a
+ * call where it is submitted.
+ */
+#define TEST(id)		TEST_LIMIT(id, 20)
+#define LOOP_TEST(id, ...)	LOOP_TEST_LIMIT(id, 20, __VA_ARGS__)
+#define WAITING_TEST(id, ...)	WAITING_TEST_LIMIT(id, 20, __VA_ARGS__)
 #define TEST_LIMIT(id, seconds)						\
+	TEST_ENTRY(id, seconds, LOOP_NONE, NULL)
+#define LOOP_TEST_LIMIT(id, seconds, ...)				\
+	TEST_OPTIONS(id, __VA_ARGS__);					\
+	TEST_ENTRY(id, seconds, LOOP_ANY, &options_##id)
+#define WAITING_TEST_LIMIT(id, seconds, ...)				\
+	TEST_OPTIONS(id, __VA_ARGS__);					\
+	TEST_ENTRY(id, seconds, LOOP_WAITING, &options_##id)
+#define TEST_OPTIONS(id, ...)						\
+	static const struct flexsc_options options_##id = {		\
+		.size = sizeof(options_##id), __VA_ARGS__ }
+#define TEST_ENTRY(id, seconds, kind, options)				\
 	static void test_##id(void);					\
-	static struct test entry_##id = { #id, test_##id, seconds, NULL };\
+	static struct test entry_##id = { #id, test_##id, seconds, kind,\
+					  options, NULL };		\
 	__attribute__((constructor)) static void register_##id(void)	\
 	{								\
 		test_register(&entry_##id);				\
 	}								\
 	static void test_##id(void)
+
+/*
+ * The test's loop, or NULL. The harness destroys it after the test, unless the
+ * test has called test_end_loop(). Calls complete in variables of the test, so a test
+ * that leaves calls, timers or signals pending calls test_end_loop() itself.
+ */
+#ifndef __cplusplus
+extern struct flexsc_loop *loop;
+#endif
+void test_end_loop(void);
 
 /*
  * All three end the process they are in, whichever thread says so. In a
@@ -110,7 +148,7 @@ unsigned long test_parameter(const char *key, unsigned long fallback);
 /* How many times as long things may take here. */
 unsigned int test_slower(void);
 
-/* The sync engine runs a call where it is submitted: nothing stays pending. */
+/* For a test that makes its loop itself. */
 #define NEEDS_WAITING_ENGINE() test_need_waiting()
 void test_need_waiting(void);
 

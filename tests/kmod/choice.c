@@ -12,8 +12,6 @@
 #define WATCH		"/sys/kernel/tracing/events/raw_syscalls/sys_enter/enable"
 #define BATCH		10
 
-static struct flexsc_loop *loop;
-
 static uint64_t by_kmod(void)
 {
 	struct flexsc_stats stats;
@@ -58,11 +56,11 @@ TEST(the_module_is_not_chosen_by_itself)
 	loop = test_loop();
 	CHECK_EQ(strcmp(flexsc_loop_engine(loop), "threads"), 0);
 	CHECK(strstr(flexsc_loop_why(loop), "uring: "));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	setenv("FLEXSC_ENGINE", "kmod", 1);
 	loop = test_loop();
 	CHECK_EQ(strcmp(flexsc_loop_engine(loop), "kmod"), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK(raw_tell(FORBIDDEN, "0"));
 }
 
@@ -94,7 +92,7 @@ TEST(a_watched_loop_spares_the_kernel)
 	CHECK(raw_shown(NULL, " bounced ") > 0);
 	CHECK(by_kmod() <= 3 * BATCH);
 	CHECK(flexsc_loop_why(loop));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	watch(false);
 }
 
@@ -118,5 +116,5 @@ TEST(a_loop_spares_the_kernel_while_its_calls_bounce)
 	make_calls(20);
 	CHECK_EQ(by_kmod() - before, 20 * BATCH);
 	CHECK(!flexsc_loop_why(loop));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }

@@ -198,8 +198,6 @@ static void inlined(const struct what *what, unsigned int batch)
 /* libflexsc. */
 
 static const struct what *posted;
-static struct flexsc_loop *loop;
-
 static void second_done(struct flexsc_cb *cb)
 {
 	(void)cb;
@@ -420,14 +418,14 @@ TEST_LIMIT(count, 600)
 	loop = new_loop(false);
 	for (unsigned int w = 0; w < 4; w++)
 		each_batch(by_library, &whats[w]);
-	flexsc_loop_destroy(loop);
+	test_end_loop();
 	if (specialise()) {
 		for (unsigned int w = 0; w < 3; w++)
 			each_batch(remote, &whats[w]);
 		loop = new_loop(true);
 		for (unsigned int w = 0; w < 3; w++)
 			each_batch(remote_by_library, &whats[w]);
-		flexsc_loop_destroy(loop);
+		test_end_loop();
 	}
 	raw_close(&raw);
 }
@@ -474,7 +472,7 @@ TEST_LIMIT(bounced, 600)
 	}
 	CHECK(raw_shown(NULL, " bounced ") > 0);
 	CHECK(raw_tell(on, "0"));
-	flexsc_loop_destroy(loop);
+	test_end_loop();
 	raw_close(&raw);
 }
 

@@ -22,12 +22,9 @@
 #include "tests/harness/harness.h"
 #include "readers.h"
 
-TEST(blocked_reads_dont_delay_later_calls)
+WAITING_TEST(blocked_reads_dont_delay_later_calls)
 {
-	struct flexsc_loop *loop = test_loop();
-
-	NEEDS_WAITING_ENGINE();
-	post_reads(loop, 100);
+	post_reads(100);
 	for (unsigned int i = 0; i < 100; i++) {
 		char path[] = "/proc/self/comm";
 		int64_t fd = DO(loop, SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
@@ -43,17 +40,14 @@ TEST(blocked_reads_dont_delay_later_calls)
 	CHECK(run_until(loop, &finished, 100, 5000));
 	for (unsigned int i = 0; i < 100; i++)
 		check_fed(i);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Each completes when its own pipe is fed, long before the others are. */
-TEST(more_reads_block_than_there_are_threads)
+WAITING_TEST(more_reads_block_than_there_are_threads, .max_threads = 4)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	unsigned int order[PIPES];
 
-	NEEDS_WAITING_ENGINE();
-	post_reads(loop, PIPES);
+	post_reads(PIPES);
 	shuffle(order, PIPES);
 	for (unsigned int i = 0; i < PIPES; i++) {
 		feed(order[i]);
@@ -62,17 +56,14 @@ TEST(more_reads_block_than_there_are_threads)
 		check_fed(order[i]);
 	}
 	CHECK(stats_of(loop).threads <= 4);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The waker itself is a call of the loop in which everything is blocked. */
-TEST(a_call_wakes_calls_of_its_own_loop)
+WAITING_TEST(a_call_wakes_calls_of_its_own_loop, .max_threads = 4)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	unsigned int order[PIPES];
 
-	NEEDS_WAITING_ENGINE();
-	post_reads(loop, PIPES);
+	post_reads(PIPES);
 	shuffle(order, PIPES);
 	for (unsigned int i = 0; i < PIPES; i++) {
 		char c = (char)('a' + order[i] % 26);
@@ -81,20 +72,17 @@ TEST(a_call_wakes_calls_of_its_own_loop)
 		CHECK(run_until(loop, &finished, i + 1, 5000));
 		check_fed(order[i]);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /*
  * Calls that no descriptor can be polled for each take a syscall thread. With
  * four threads, four of them run; the rest start as those end.
  */
-TEST(calls_that_cant_be_polled_alternate)
+WAITING_TEST(calls_that_cant_be_polled_alternate, .max_threads = 4)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	struct call calls[12];
 	static uint32_t word;
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 12; i++) {
 		calls[i] = (struct call){ .cb = { .callback = reader_done } };
 		POST(loop, &calls[i], SYS_futex, &word, FUTEX_WAIT, 0, NULL);
@@ -110,19 +98,16 @@ TEST(calls_that_cant_be_polled_alternate)
 		CHECK_EQ(calls[i].runs, 1);
 		CHECK_EQ(calls[i].cb.ret, 0);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* While syscall threads are all taken, calls that needn't wait still run. */
-TEST(ready_calls_run_while_all_threads_are_taken)
+WAITING_TEST(ready_calls_run_while_all_threads_are_taken, .max_threads = 4)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	struct call calls[8];
 	static uint32_t word;
 	char c = 0;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 8; i++) {
 		calls[i] = (struct call)CALL_INIT;
@@ -137,17 +122,14 @@ TEST(ready_calls_run_while_all_threads_are_taken)
 		CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
 		CHECK(is_cancelled(await_call(loop, &calls[i])));
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* A lock's holder and its waiter on the same loop. */
-TEST(a_lock_is_handed_on)
+WAITING_TEST(a_lock_is_handed_on)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call waiter = CALL_INIT;
 	int a, b;
 
-	NEEDS_WAITING_ENGINE();
 	enter_scratch();
 	a = open("f", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	b = open("f", O_RDWR | O_CLOEXEC);
@@ -158,14 +140,13 @@ TEST(a_lock_is_handed_on)
 	CHECK_EQ(DO(loop, SYS_flock, a, LOCK_UN), 0);
 	CHECK_EQ(await_call(loop, &waiter), 0);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /*
  * io_uring tries an open with O_NONBLOCK first, and at a FIFO that succeeds,
  * or fails, without waiting for the other end.
  */
-static void fifo_does_not_wait(struct flexsc_loop *loop)
+static void fifo_does_not_wait(void)
 {
 	int64_t fd;
 
@@ -187,13 +168,11 @@ static void count_looked(struct flexsc_cb *cb)
  * A thread that goes on to an open() which waits has told of what it did before,
  * though more calls are queued behind; and so has the next thread.
  */
-TEST(results_before_an_open_that_waits_arrive)
+WAITING_TEST(results_before_an_open_that_waits_arrive, .max_threads = 2)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 2);
 	struct call looks[9], opens[2];
 	struct statx files[9];
 
-	NEEDS_WAITING_ENGINE();
 	enter_scratch();
 	CHECK_EQ(DO(loop, SYS_mknodat, AT_FDCWD, "fifo", 0010600, 0), 0);
 	for (unsigned int i = 0; i < 9; i++) {
@@ -213,20 +192,18 @@ TEST(results_before_an_open_that_waits_arrive)
 	flexsc_loop_cancel(loop, &opens[1].cb);
 	CHECK(run_until(loop, &looked, 9, 5000));
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 /* Both ends of a FIFO wait for each other in open(). */
-TEST(opening_both_ends_of_a_fifo_meets)
+WAITING_TEST(opening_both_ends_of_a_fifo_meets)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call reader = CALL_INIT, writer = CALL_INIT;
 
-	NEEDS_WAITING_ENGINE();
 	enter_scratch();
 	CHECK_EQ(DO(loop, SYS_mknodat, AT_FDCWD, "fifo", 0010600, 0), 0);
 	if (test_known_difference("uring", "opening a FIFO doesn't wait")) {
-		fifo_does_not_wait(loop);
+		fifo_does_not_wait();
 		leave_scratch();
 		return;
 	}
@@ -237,7 +214,6 @@ TEST(opening_both_ends_of_a_fifo_meets)
 	CHECK(await_call(loop, &reader) >= 0);
 	CHECK(await_call(loop, &writer) >= 0);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void write_much(struct flexsc_loop *loop)
@@ -318,15 +294,13 @@ static size_t receive_some(struct sending *s, const char *content, size_t at)
 }
 
 /* More of them than threads; and each is whole. */
-TEST(files_are_sent_without_a_thread_each)
+WAITING_TEST(files_are_sent_without_a_thread_each, .max_threads = 4)
 {
 	static const struct timespec brief = { 0, 1000000 };
 	static char content[FILE_SIZE];
 	static struct sending many[FILES];
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	int fd;
 
-	NEEDS_WAITING_ENGINE();
 	for (size_t i = 0; i < sizeof(content); i++)
 		content[i] = (char)(i * 13 >> 4);
 	fd = file_of(content);
@@ -354,18 +328,15 @@ TEST(files_are_sent_without_a_thread_each)
 		CHECK_EQ(many[i].call.cb.ret, FILE_SIZE);
 		CHECK_EQ(many[i].offset, FILE_SIZE);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_file_whose_sending_is_cancelled_says_how_much)
+WAITING_TEST(a_file_whose_sending_is_cancelled_says_how_much)
 {
 	static char content[FILE_SIZE];
 	static struct sending s;
-	struct flexsc_loop *loop = test_loop();
 	size_t sum = 0, n;
 	int fd;
 
-	NEEDS_WAITING_ENGINE();
 	fd = file_of(content);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s.pair), 0);
 	s.call.cb.callback = reader_done;
@@ -379,18 +350,15 @@ TEST(a_file_whose_sending_is_cancelled_says_how_much)
 	CHECK(sum > 0);
 	CHECK_EQ(s.call.cb.ret, sum);
 	CHECK_EQ(s.offset, sum);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Several calls wait for the same descriptor; each byte goes to one of them. */
-TEST(calls_share_a_descriptor)
+WAITING_TEST(calls_share_a_descriptor, .max_threads = 4)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	static struct reader many[100];
 	unsigned int sum = 0;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 100; i++) {
 		many[i].call.cb.callback = reader_done;
@@ -406,20 +374,17 @@ TEST(calls_share_a_descriptor)
 		sum += (unsigned int)many[i].c;
 	}
 	CHECK_EQ(sum, 99 * 100 / 2);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* After flexsc_cancel_fd() the number may come to mean another file. */
 /* What one of them is woken for costs the others nothing. */
-TEST(waiting_in_line_is_cheap)
+WAITING_TEST(waiting_in_line_is_cheap)
 {
-	struct flexsc_loop *loop = test_loop();
 	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	static struct reader many[2000];
 	static uint64_t values[2000];
 	uint64_t before;
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 2000; i++) {
 		many[i].call.cb.callback = reader_done;
 		POST(loop, &many[i].call, SYS_read, fd, &values[i], 8);
@@ -433,7 +398,6 @@ TEST(waiting_in_line_is_cheap)
 	CHECK(stats_of(loop).mode_switches - before < 1000 * 40);
 	CHECK_EQ(flexsc_loop_cancel_fd(loop, fd), 1000);
 	CHECK(run_until(loop, &finished, 2000, 5000));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Readers of one eventfd that are posted again and again. */
@@ -498,14 +462,12 @@ TEST(a_line_moves_on_when_readers_leave_it)
 	CHECK_EQ(line.pending, 0);
 }
 
-TEST(a_number_is_free_once_its_calls_are_cancelled)
+WAITING_TEST(a_number_is_free_once_its_calls_are_cancelled)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call reader = CALL_INIT;
 	int p[2], q[2];
 	char c = 0;
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	CHECK_EQ(pipe2(q, O_CLOEXEC), 0);
 	POST(loop, &reader, SYS_read, p[0], &c, 1);
@@ -516,18 +478,16 @@ TEST(a_number_is_free_once_its_calls_are_cancelled)
 	CHECK_EQ(write(q[1], "q", 1), 1);
 	CHECK_EQ(DO(loop, SYS_read, p[0], &c, 1), 1);
 	CHECK_EQ(c, 'q');
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Reads could wait elsewhere; a sleep needs one of the threads they are in. */
-TEST(blocked_reads_leave_threads_to_calls_that_need_one)
+WAITING_TEST(blocked_reads_leave_threads_to_calls_that_need_one,
+		.max_threads = 4)
 {
 	static const struct timespec brief = { 0, 1000000 };
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	struct call sleepers[8];
 
-	NEEDS_WAITING_ENGINE();
-	post_reads(loop, PIPES);
+	post_reads(PIPES);
 	for (unsigned int i = 0; i < 8; i++) {
 		sleepers[i] = (struct call)CALL_INIT;
 		POST(loop, &sleepers[i], SYS_nanosleep, &brief, NULL);
@@ -538,13 +498,11 @@ TEST(blocked_reads_leave_threads_to_calls_that_need_one)
 	for (unsigned int i = 0; i < PIPES; i++)
 		feed(i);
 	CHECK(run_until(loop, &finished, PIPES, 5000));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* It isn't like other descriptors: it has a time limit that poll() ignores. */
-TEST(a_terminal_says_when_a_read_ends)
+LOOP_TEST(a_terminal_says_when_a_read_ends, .max_threads = 2)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 2);
 	struct termios mode;
 	int master, terminal;
 	char in[8];
@@ -566,5 +524,4 @@ TEST(a_terminal_says_when_a_read_ends)
 	CHECK_EQ(DO(loop, SYS_read, terminal, in, sizeof(in)), 2);
 	close(terminal);
 	close(master);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

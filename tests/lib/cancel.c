@@ -28,9 +28,8 @@ static void count_done(struct flexsc_cb *cb)
 
 #define COUNTED	{ .cb = { .callback = count_done }, .runs = 0 }
 
-TEST(a_call_cancelled_before_it_starts_has_no_effect)
+LOOP_TEST(a_call_cancelled_before_it_starts_has_no_effect)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	struct stat st;
 
@@ -42,13 +41,11 @@ TEST(a_call_cancelled_before_it_starts_has_no_effect)
 	CHECK_EQ(stat("d", &st), -1);
 	CHECK_EQ(stats_of(loop).cancelled, 1);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Nobody has to see that first. */
-TEST(a_call_cancelled_before_it_starts_ends_at_once)
+LOOP_TEST(a_call_cancelled_before_it_starts_ends_at_once)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call first = CALL_INIT, second = CALL_INIT;
 
 	POST(loop, &first, SYS_getppid);
@@ -66,17 +63,14 @@ TEST(a_call_cancelled_before_it_starts_ends_at_once)
 	CHECK_EQ(await_call(loop, &first), getppid());
 	CHECK_EQ(stats_of(loop).cancelled, 1);
 	CHECK_EQ(stats_of(loop).outstanding, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_blocked_call_is_cancelled)
+WAITING_TEST(a_blocked_call_is_cancelled)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	char c = 'p';
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	POST(loop, &call, SYS_read, p[0], &c, 1);
 	run_for(loop, 20);
@@ -85,17 +79,14 @@ TEST(a_blocked_call_is_cancelled)
 	CHECK(is_cancelled(await_call(loop, &call)));
 	CHECK_EQ(c, 'p');
 	CHECK_EQ(stats_of(loop).cancelled, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(cancelling_twice_is_harmless)
+WAITING_TEST(cancelling_twice_is_harmless)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	char c;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	POST(loop, &call, SYS_read, p[0], &c, 1);
 	run_for(loop, 20);
@@ -107,12 +98,10 @@ TEST(cancelling_twice_is_harmless)
 	CHECK(is_cancelled(await_call(loop, &call)));
 	run_for(loop, 20);
 	CHECK_EQ(call.runs, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(cancelling_what_is_not_pending_is_enoent)
+LOOP_TEST(cancelling_what_is_not_pending_is_enoent)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT, other = CALL_INIT;
 
 	CHECK_EQ(flexsc_loop_cancel(loop, &call.cb), -ENOENT);
@@ -129,17 +118,15 @@ TEST(cancelling_what_is_not_pending_is_enoent)
 		other.cb.handle = test_random() >> (i % 64);
 		CHECK_EQ(flexsc_loop_cancel(loop, &other.cb), -ENOENT);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-static struct flexsc_loop *inner_loop;
 static struct call *victims[3];
 
 static void cancel_others(struct flexsc_cb *cb)
 {
-	CHECK_EQ(flexsc_loop_cancel(inner_loop, cb), -ENOENT);
+	CHECK_EQ(flexsc_loop_cancel(loop, cb), -ENOENT);
 	for (unsigned int i = 0; i < 3; i++) {
-		int ret = flexsc_loop_cancel(inner_loop, &victims[i]->cb);
+		int ret = flexsc_loop_cancel(loop, &victims[i]->cb);
 
 		CHECK(ret == (victims[i]->runs ? -ENOENT : 0) ||
 		      ret == -ENOENT);
@@ -147,16 +134,14 @@ static void cancel_others(struct flexsc_cb *cb)
 	call_done(cb);
 }
 
-TEST(a_callback_cancels_others_and_itself)
+WAITING_TEST(a_callback_cancels_others_and_itself)
 {
 	struct call blocked = CALL_INIT, fast = CALL_INIT, timer = CALL_INIT;
 	struct call killer = { .cb = { .callback = cancel_others } };
-	struct flexsc_loop *loop = test_loop();
 	char c;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
-	inner_loop = loop;
+	loop = loop;
 	victims[0] = &blocked;
 	victims[1] = &fast;
 	victims[2] = &timer;
@@ -171,13 +156,11 @@ TEST(a_callback_cancels_others_and_itself)
 	CHECK_EQ(await_call(loop, &timer), -ECANCELED);
 	await_call(loop, &fast);
 	CHECK(fast.cb.ret == getppid() || fast.cb.ret == -ECANCELED);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Which of the two happened is open; that both agree isn't. */
-TEST(fast_calls_tell_the_truth)
+LOOP_TEST(fast_calls_tell_the_truth)
 {
-	struct flexsc_loop *loop = test_loop();
 	unsigned int early = 0;
 	struct stat st;
 
@@ -203,7 +186,6 @@ TEST(fast_calls_tell_the_truth)
 	}
 	CHECK(early > 0);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Reads of one byte against bytes that arrive while they are cancelled. */
@@ -226,7 +208,7 @@ static void races_open(void)
 	}
 }
 
-static void race_post(struct flexsc_loop *loop, struct race *r)
+static void race_post(struct race *r)
 {
 	r->call.runs = 0;
 	r->c = 'p';
@@ -258,17 +240,15 @@ static void race_check(struct race *r, unsigned int *won, unsigned int *lost)
 	(*lost)++;
 }
 
-TEST_LIMIT(a_cancelled_read_loses_no_data, 40)
+WAITING_TEST_LIMIT(a_cancelled_read_loses_no_data, 40)
 {
-	struct flexsc_loop *loop = test_loop();
 	unsigned int won = 0, lost = 0, rounds = MANY(300);
 
-	NEEDS_WAITING_ENGINE();
 	races_open();
 	while (rounds--) {
 		done = 0;
 		for (unsigned int i = 0; i < RACES; i++)
-			race_post(loop, &races[i]);
+			race_post(&races[i]);
 		CHECK_EQ(flexsc_loop_submit(loop), 0);
 		for (unsigned int i = 0; i < RACES; i++) {
 			struct race *r = &races[test_random() % RACES];
@@ -290,7 +270,6 @@ TEST_LIMIT(a_cancelled_read_loses_no_data, 40)
 			race_check(&races[i], &won, &lost);
 	}
 	test_note("%u reads won against their cancellation, %u lost", won, lost);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static atomic_bool feeder_stop;
@@ -313,20 +292,18 @@ static void *feeder(void *arg)
 	return NULL;
 }
 
-TEST_LIMIT(a_read_cancelled_while_data_arrives_loses_none, 40)
+WAITING_TEST_LIMIT(a_read_cancelled_while_data_arrives_loses_none, 40)
 {
-	struct flexsc_loop *loop = test_loop();
 	unsigned int won = 0, lost = 0;
 	pthread_t thread;
 	char c;
 
-	NEEDS_WAITING_ENGINE();
 	races_open();
 	CHECK_EQ(pthread_create(&thread, NULL, feeder, NULL), 0);
 	for (unsigned int round = 1; round < MANY(5000); round++) {
 		struct race *r = &races[round % RACES];
 
-		race_post(loop, r);
+		race_post(r);
 		r->fed = true;
 		CHECK_EQ(flexsc_loop_submit(loop), 0);
 		atomic_store(&feeder_round, round);
@@ -348,17 +325,14 @@ TEST_LIMIT(a_read_cancelled_while_data_arrives_loses_none, 40)
 	atomic_store(&feeder_stop, true);
 	pthread_join(thread, NULL);
 	test_note("%u reads won against their cancellation, %u lost", won, lost);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_cancelled_read_never_writes_its_buffer_again)
+WAITING_TEST(a_cancelled_read_never_writes_its_buffer_again)
 {
-	struct flexsc_loop *loop = test_loop();
 	static char buf[16][4096];
 	struct call calls[16];
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 16; i++) {
 		calls[i] = (struct call)CALL_INIT;
@@ -375,17 +349,14 @@ TEST(a_cancelled_read_never_writes_its_buffer_again)
 	for (size_t i = 0; i < sizeof(buf); i++)
 		CHECK_EQ(((char *)buf)[i], 'p');
 	CHECK_EQ(DO(loop, SYS_read, p[0], buf, sizeof(buf)), 4);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(cancelling_by_descriptor_ends_the_calls_that_name_it)
+WAITING_TEST(cancelling_by_descriptor_ends_the_calls_that_name_it)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call on_a[3], on_b[2], both = CALL_INIT, timer = CALL_INIT;
 	int a[2], b[2], pair[2];
 	char c;
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe2(a, O_CLOEXEC), 0);
 	CHECK_EQ(pipe2(b, O_CLOEXEC), 0);
 	CHECK_EQ(pipe2(pair, O_CLOEXEC), 0);
@@ -412,20 +383,18 @@ TEST(cancelling_by_descriptor_ends_the_calls_that_name_it)
 	CHECK_EQ(flexsc_loop_cancel_fd(loop, b[0]), 2);
 	CHECK(is_cancelled(await_call(loop, &on_b[0])));
 	CHECK(is_cancelled(await_call(loop, &on_b[1])));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
-TEST(destroying_a_loop_ends_what_is_pending)
+WAITING_TEST(destroying_a_loop_ends_what_is_pending)
 {
-	struct flexsc_loop *loop = test_loop();
 	static struct race many[100];
 	struct call timer = COUNTED, signal_cb = COUNTED, chained = COUNTED;
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 100; i++) {
 		CHECK_EQ(pipe2(many[i].p, O_CLOEXEC), 0);
 		many[i].call.cb.callback = count_done;
-		race_post(loop, &many[i]);
+		race_post(&many[i]);
 		if (i == 49)
 			run_for(loop, 10);
 	}
@@ -433,7 +402,7 @@ TEST(destroying_a_loop_ends_what_is_pending)
 	POST(loop, &chained, SYS_getppid);
 	CHECK_EQ(flexsc_loop_timer(loop, &timer.cb, 3600 * SECOND), 0);
 	CHECK_EQ(flexsc_loop_signal(loop, &signal_cb.cb, SIGUSR1), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(done, 103);
 	CHECK_EQ(timer.cb.ret, -ECANCELED);
 	CHECK_EQ(signal_cb.cb.ret, -ECANCELED);
@@ -449,15 +418,13 @@ TEST(destroying_a_loop_ends_what_is_pending)
 }
 
 /* What has gone out can't be called back: it's the result. */
-TEST(a_send_that_is_cancelled_half_way_says_how_much)
+WAITING_TEST(a_send_that_is_cancelled_half_way_says_how_much)
 {
-	struct flexsc_loop *loop = test_loop();
 	static char out[4 << 20], in[4 << 20];
 	struct call call = CALL_INIT;
 	ssize_t n, sum = 0;
 	int pair[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	POST(loop, &call, SYS_sendto, pair[0], out, sizeof(out), 0, NULL, 0);
 	run_until_readable(loop, pair[1]);
@@ -467,5 +434,4 @@ TEST(a_send_that_is_cancelled_half_way_says_how_much)
 	while ((n = recv(pair[1], in, sizeof(in), MSG_DONTWAIT)) > 0)
 		sum += n;
 	CHECK_EQ(call.cb.ret, sum);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

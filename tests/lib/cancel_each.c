@@ -28,7 +28,6 @@
 
 #include "tests/harness/harness.h"
 
-static struct flexsc_loop *loop;
 static struct call call;
 static char buf[65536];
 static int p[2], pair[2], ipc_id = -1;
@@ -359,7 +358,7 @@ static void try_kind(const struct kind *kind, void (*end)(void))
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	if (kind->clean)
 		kind->clean();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 static void try_kinds(void (*end)(void))

@@ -59,7 +59,6 @@ static void free_entry(unsigned int i)
 
 TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
 {
-	struct flexsc_loop *loop;
 	static struct call calls[50];
 	char text[50], got[51] = "";
 	struct flexsc_stats stats;
@@ -89,13 +88,12 @@ TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
 	stats = stats_of(loop);
 	CHECK_EQ(stats.waiting, 0);
 	CHECK_EQ(stats.outstanding, 63);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 /* Posted to be forgotten, it happens even if the loop ends before its turn. */
 TEST(a_close_that_waits_for_an_entry_outlives_the_loop)
 {
-	struct flexsc_loop *loop;
 	int fd;
 
 	NEEDS_WAITING_ENGINE();
@@ -103,14 +101,13 @@ TEST(a_close_that_waits_for_an_entry_outlives_the_loop)
 	fd = fcntl(0, F_DUPFD, 0);
 	CHECK_EQ(flexsc_loop_close(loop, NULL, fd), 0);
 	CHECK_EQ(stats_of(loop).waiting, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(fcntl(fd, F_GETFD), -1);
 }
 
 /* What waits can be cancelled, can be late, and leaves the others their turn. */
 TEST(calls_that_wait_for_an_entry_end_early)
 {
-	struct flexsc_loop *loop;
 	struct call calls[3];
 	int fd;
 
@@ -129,12 +126,11 @@ TEST(calls_that_wait_for_an_entry_end_early)
 	CHECK_EQ(calls[2].runs, 0);
 	free_entry(3);
 	CHECK_EQ(await_call(loop, &calls[2]), getppid());
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 TEST(calls_that_wait_are_cancelled_by_descriptor)
 {
-	struct flexsc_loop *loop;
 	struct call calls[4];
 	char c;
 
@@ -150,14 +146,13 @@ TEST(calls_that_wait_are_cancelled_by_descriptor)
 	CHECK(is_cancelled(await_call(loop, &blocked[0].call)));
 	run_for(loop, 20);
 	CHECK_EQ(calls[1].runs + calls[3].runs, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(calls[1].runs + calls[3].runs, 2);
 }
 
 /* The blocked calls' data arrives while others wait behind them. */
 TEST(nothing_stands_still_when_entries_are_short)
 {
-	struct flexsc_loop *loop;
 	static struct reader many[500];
 
 	NEEDS_WAITING_ENGINE();
@@ -178,13 +173,11 @@ TEST(nothing_stands_still_when_entries_are_short)
 		free_entry(i);
 		CHECK_EQ(await_call(loop, &blocked[i].call), 1);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Opens that find no descriptor say so; the loop itself goes on. */
-TEST(descriptors_that_run_out_are_the_calls_error)
+LOOP_TEST(descriptors_that_run_out_are_the_calls_error)
 {
-	struct flexsc_loop *loop = test_loop();
 	unsigned int opened = 0, refused = 0;
 	struct rlimit limit;
 
@@ -202,7 +195,6 @@ TEST(descriptors_that_run_out_are_the_calls_error)
 	}
 	CHECK(opened > 0 && opened <= 10 && refused >= 30);
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* A hundred thousand. */
@@ -251,7 +243,7 @@ static uint32_t make_eventfds(int *fds)
 	return n;
 }
 
-static void check_bytes(const struct flexsc_loop *loop, size_t resident)
+static void check_bytes(size_t resident)
 {
 	struct flexsc_stats stats = stats_of(loop);
 
@@ -264,9 +256,8 @@ static void check_bytes(const struct flexsc_loop *loop, size_t resident)
 		CHECK(resident < 256 * (size_t)TOTAL + (8 << 20));
 }
 
-TEST_LIMIT(a_hundred_thousand_reads_complete_once_each_in_any_order, 60)
+WAITING_TEST_LIMIT(a_hundred_thousand_reads_complete_once_each_in_any_order, 60)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call *calls = touched(TOTAL, sizeof(*calls));
 	uint64_t *values = touched(TOTAL, sizeof(*values)), one = 1;
 	uint32_t *order = touched(TOTAL, sizeof(*order)), n;
@@ -274,7 +265,6 @@ TEST_LIMIT(a_hundred_thousand_reads_complete_once_each_in_any_order, 60)
 	struct flexsc_stats stats;
 	size_t before;
 
-	NEEDS_WAITING_ENGINE();
 	n = make_eventfds(fds);
 	before = resident_bytes();
 	for (uint32_t i = 0; i < TOTAL; i++) {
@@ -283,7 +273,7 @@ TEST_LIMIT(a_hundred_thousand_reads_complete_once_each_in_any_order, 60)
 	}
 	run_for(loop, 100);
 	CHECK_EQ(done, 0);
-	check_bytes(loop, resident_bytes() - before);
+	check_bytes(resident_bytes() - before);
 	shuffle(order, TOTAL);
 	for (uint32_t i = 0; i < TOTAL; i++) {
 		CHECK_EQ(write(fds[order[i] % n], &one, 8), 8);
@@ -299,21 +289,19 @@ TEST_LIMIT(a_hundred_thousand_reads_complete_once_each_in_any_order, 60)
 	CHECK_EQ(stats.posted, TOTAL);
 	CHECK_EQ(stats.completed, TOTAL);
 	CHECK_EQ(stats.outstanding, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	free(calls);
 	free(values);
 	free(order);
 	free(fds);
 }
 
-TEST_LIMIT(a_hundred_thousand_reads_are_cancelled, 60)
+WAITING_TEST_LIMIT(a_hundred_thousand_reads_are_cancelled, 60)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call *calls = touched(TOTAL, sizeof(*calls));
 	uint64_t *values = touched(TOTAL, sizeof(*values));
 	int fd = eventfd(0, EFD_CLOEXEC), other = eventfd(0, EFD_CLOEXEC);
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < TOTAL; i++) {
 		calls[i].cb.callback = count_done;
 		POST(loop, &calls[i], SYS_read, i % 2 ? fd : other, &values[i], 8);
@@ -327,25 +315,23 @@ TEST_LIMIT(a_hundred_thousand_reads_are_cancelled, 60)
 	for (unsigned int i = 0; i < TOTAL; i++)
 		CHECK(calls[i].runs == 1 && is_cancelled(calls[i].cb.ret));
 	CHECK_EQ(stats_of(loop).cancelled, TOTAL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	free(calls);
 	free(values);
 }
 
-TEST_LIMIT(a_hundred_thousand_reads_end_with_their_loop, 60)
+WAITING_TEST_LIMIT(a_hundred_thousand_reads_end_with_their_loop, 60)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call *calls = touched(TOTAL, sizeof(*calls));
 	uint64_t *values = touched(TOTAL, sizeof(*values));
 	int fd = eventfd(0, EFD_CLOEXEC);
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < TOTAL; i++) {
 		calls[i].cb.callback = count_done;
 		POST(loop, &calls[i], SYS_read, fd, &values[i], 8);
 	}
 	run_for(loop, 20);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(done, TOTAL);
 	free(calls);
 	free(values);

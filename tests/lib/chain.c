@@ -18,8 +18,6 @@
 
 #include "tests/harness/harness.h"
 
-static struct flexsc_loop *loop;
-
 static void chain(unsigned int flags)
 {
 	CHECK_EQ(flexsc_loop_chain(loop, flags), 0);
@@ -32,21 +30,13 @@ static bool exists(const char *path)
 	return stat(path, &st) == 0;
 }
 
-static void finish(void)
-{
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(stats_of(loop).outstanding, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
-}
-
 /* Appends to a file; without a chain the order would be open. */
-TEST(a_chain_of_a_thousand_runs_in_order)
+LOOP_TEST(a_chain_of_a_thousand_runs_in_order)
 {
 	static struct call calls[1000];
 	static char text[1000][5], got[4001];
 	int fd;
 
-	loop = test_loop();
 	enter_scratch();
 	fd = open("f", O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
 	for (unsigned int i = 0; i < 1000; i++) {
@@ -67,17 +57,15 @@ TEST(a_chain_of_a_thousand_runs_in_order)
 		CHECK_EQ(memcmp(got + 4 * (size_t)i, text[i], 4), 0);
 	}
 	leave_scratch();
-	finish();
 }
 
-TEST(a_result_becomes_an_argument)
+LOOP_TEST(a_result_becomes_an_argument)
 {
 	struct call open_call = CALL_INIT, read_call = CALL_INIT;
 	struct call write_call = CALL_INIT;
 	char buf[64] = "", got[64] = "";
 	int p[2];
 
-	loop = test_loop();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	POST(loop, &open_call, SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY,
 	     0);
@@ -92,7 +80,6 @@ TEST(a_result_becomes_an_argument)
 	CHECK_EQ(read(p[0], got, sizeof(got)), read_call.cb.ret);
 	CHECK_EQ(strcmp(got, buf), 0);
 	CHECK_EQ(close((int)open_call.cb.ret), 0);
-	finish();
 }
 
 /* What a call returns when its argument n is replaced by value. */
@@ -113,13 +100,12 @@ static int64_t with_argument(int fd, unsigned int n, int64_t value,
 #define WITH(n, value, ...)	with_argument(fd, n, value, ARGS(__VA_ARGS__))
 
 /* Without the replacement each of the six calls would fail. */
-TEST(any_argument_can_be_a_result)
+LOOP_TEST(any_argument_can_be_a_result)
 {
 	int fd = (int)PLAIN(SYS_memfd_create, "chain", 0);
 	uint64_t no = UINT64_MAX;
 	int64_t map;
 
-	loop = test_loop();
 	CHECK_EQ(ftruncate(fd, 3 * 4096), 0);
 	CHECK_EQ(pwrite(fd, "second page", 11, 4096), 11);
 	CHECK_EQ(WITH(0, fd, SYS_lseek, no, 7, SEEK_SET), 7);
@@ -132,7 +118,6 @@ TEST(any_argument_can_be_a_result)
 	map = WITH(5, 4096, SYS_mmap, NULL, 4096, PROT_READ, MAP_SHARED, fd, no);
 	CHECK(map > 0);
 	CHECK_EQ(memcmp((char *)map, "second", 6), 0);
-	finish();
 }
 
 static char message[8];
@@ -145,14 +130,13 @@ static void fill_message(struct flexsc_cb *cb)
 	call_done(cb);
 }
 
-TEST(the_first_callback_runs_before_the_second_call)
+LOOP_TEST(the_first_callback_runs_before_the_second_call)
 {
 	struct call first = { .cb = { .callback = fill_message } };
 	struct call second = CALL_INIT;
 	char got[8] = "";
 	int p[2];
 
-	loop = test_loop();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	POST(loop, &first, SYS_getppid);
 	chain(0);
@@ -161,14 +145,12 @@ TEST(the_first_callback_runs_before_the_second_call)
 	CHECK_EQ(steps, 1);
 	CHECK_EQ(read(p[0], got, sizeof(got)), 7);
 	CHECK_EQ(strcmp(got, "filled"), 0);
-	finish();
 }
 
-TEST(a_failure_cancels_the_rest_of_the_chain)
+LOOP_TEST(a_failure_cancels_the_rest_of_the_chain)
 {
 	struct call calls[5];
 
-	loop = test_loop();
 	enter_scratch();
 	for (unsigned int i = 0; i < 5; i++) {
 		const char *path = i == 1 ? "none/d" : &"abcde"[i];
@@ -187,14 +169,12 @@ TEST(a_failure_cancels_the_rest_of_the_chain)
 		CHECK(!exists(&"abcde"[i]));
 	}
 	leave_scratch();
-	finish();
 }
 
-TEST(a_chain_may_go_on_after_a_failure)
+LOOP_TEST(a_chain_may_go_on_after_a_failure)
 {
 	struct call calls[5];
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < 5; i++) {
 		calls[i] = (struct call)CALL_INIT;
 		if (i)
@@ -207,15 +187,13 @@ TEST(a_chain_may_go_on_after_a_failure)
 	CHECK_EQ(calls[2].cb.ret, -EBADF);
 	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
 	CHECK_EQ(calls[4].cb.ret, -EBADF);
-	finish();
 }
 
 /* With both flags the next call gets the error as its argument. */
-TEST(an_error_can_be_an_argument)
+LOOP_TEST(an_error_can_be_an_argument)
 {
 	struct call first = CALL_INIT, second = CALL_INIT;
 
-	loop = test_loop();
 	POST(loop, &first, SYS_close, -1);
 	chain(FLEXSC_CHAIN_ARG(0) | FLEXSC_CHAIN_ALWAYS);
 	POST(loop, &second, SYS_close, 0);
@@ -223,17 +201,14 @@ TEST(an_error_can_be_an_argument)
 	CHECK_EQ(first.cb.ret, -EBADF);
 	CHECK_EQ(second.cb.ret, -EBADF);
 	CHECK(fcntl(0, F_GETFD) >= 0);
-	finish();
 }
 
-TEST(a_blocked_chain_delays_nothing_else)
+WAITING_TEST(a_blocked_chain_delays_nothing_else)
 {
 	struct call first = CALL_INIT, second = CALL_INIT;
 	char c;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
-	loop = test_loop();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	POST(loop, &first, SYS_read, p[0], &c, 1);
 	chain(0);
@@ -245,7 +220,6 @@ TEST(a_blocked_chain_delays_nothing_else)
 	CHECK_EQ(write(p[1], "x", 1), 1);
 	CHECK_EQ(await_call(loop, &first), 1);
 	CHECK_EQ(await_call(loop, &second), getppid());
-	finish();
 }
 
 /* A chain whose first call waits; cancel one of its calls. */
@@ -284,7 +258,6 @@ static void cancel_in_chain(unsigned int which)
 		CHECK_EQ(calls[i].cb.ret, i < which ? 0 : -ECANCELED);
 	}
 	leave_scratch();
-	finish();
 }
 
 TEST(cancelling_the_first_call_cancels_the_chain)
@@ -321,23 +294,20 @@ static void post_chain(struct flexsc_cb *cb)
 	chained_runs++;
 }
 
-TEST(a_callback_may_post_a_chain)
+LOOP_TEST(a_callback_may_post_a_chain)
 {
 	struct call call = { .cb = { .callback = post_chain } };
 
-	loop = test_loop();
 	POST(loop, &call, SYS_getppid);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(chained_runs, 1);
 	CHECK_EQ(steps, 3);
-	finish();
 }
 
-TEST(calls_without_cb_can_be_chained)
+LOOP_TEST(calls_without_cb_can_be_chained)
 {
 	struct call last = CALL_INIT;
 
-	loop = test_loop();
 	enter_scratch();
 	for (unsigned int i = 0; i < 100; i++) {
 		if (i)
@@ -353,14 +323,12 @@ TEST(calls_without_cb_can_be_chained)
 	CHECK_EQ(await_call(loop, &last), getppid());
 	CHECK(!exists("d"));
 	leave_scratch();
-	finish();
 }
 
-TEST(misused_chains_are_refused)
+LOOP_TEST(misused_chains_are_refused)
 {
 	struct call call = CALL_INIT, next = CALL_INIT;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_chain(loop, 0), -ESRCH);
 	POST(loop, &call, SYS_getppid);
 	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(6)), -EINVAL);
@@ -376,7 +344,6 @@ TEST(misused_chains_are_refused)
 	/* None of the refused ones held the next call back. */
 	POST(loop, &next, SYS_getppid);
 	CHECK_EQ(await_call(loop, &next), getppid());
-	finish();
 }
 
 static int64_t note_run(void *arg)
@@ -416,11 +383,10 @@ static void refuse(struct call *refused, int kind)
 	}
 }
 
-TEST(a_refused_post_leaves_the_chain_open)
+LOOP_TEST(a_refused_post_leaves_the_chain_open)
 {
 	const struct timespec brief = { 0, 10 * MS };
 
-	loop = test_loop();
 	for (int i = 0; i < 10; i++) {
 		struct call first = CALL_INIT, refused = CALL_INIT;
 		struct call next = CALL_INIT;
@@ -437,15 +403,13 @@ TEST(a_refused_post_leaves_the_chain_open)
 		CHECK_EQ(first.runs, 1);
 		CHECK_EQ(refused.runs, i / 2 == 4);
 	}
-	finish();
 }
 
 /* The next one that is accepted gets what its predecessor's end says. */
-TEST(a_refused_post_runs_nothing_of_the_chain)
+LOOP_TEST(a_refused_post_runs_nothing_of_the_chain)
 {
 	struct call first = CALL_INIT, next = CALL_INIT, last = CALL_INIT;
 
-	loop = test_loop();
 	POST(loop, &first, SYS_close, -1);
 	chain(0);
 	CHECK_EQ(flexsc_loop_call(loop, &next.cb, ARGS(SYS_execve)), -EOPNOTSUPP);
@@ -456,32 +420,27 @@ TEST(a_refused_post_runs_nothing_of_the_chain)
 	CHECK_EQ(await_call(loop, &next), -ECANCELED);
 	POST(loop, &last, SYS_getppid);
 	CHECK_EQ(await_call(loop, &last), getppid());
-	finish();
 }
 
 /* Chained to a call that completed meanwhile: it may run, and ends once. */
-TEST(a_call_chained_too_late_completes)
+LOOP_TEST(a_call_chained_too_late_completes)
 {
 	struct call first = CALL_INIT, next = CALL_INIT;
 
-	loop = test_loop();
 	POST(loop, &first, SYS_getppid);
 	chain(FLEXSC_CHAIN_ALWAYS);
 	CHECK_EQ(await_call(loop, &first), getppid());
 	POST(loop, &next, SYS_getppid);
 	await_call(loop, &next);
 	CHECK(next.cb.ret == getppid() || next.cb.ret == -ECANCELED);
-	finish();
 }
 
-TEST(chains_run_in_order_when_entries_are_short)
+WAITING_TEST(chains_run_in_order_when_entries_are_short, .max_entries = 64)
 {
 	static struct call blocked[64], calls[100];
 	char bytes[100], got[101] = "", c[64];
 	int p[64][2], out[2];
 
-	NEEDS_WAITING_ENGINE();
-	loop = NEW_LOOP(.max_entries = 64);
 	CHECK_EQ(pipe2(out, O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 64; i++) {
 		CHECK_EQ(pipe2(p[i], O_CLOEXEC), 0);
@@ -503,7 +462,6 @@ TEST(chains_run_in_order_when_entries_are_short)
 	CHECK_EQ(await_call(loop, &calls[99]), 1);
 	CHECK_EQ(read(out[0], got, sizeof(got)), 100);
 	CHECK_EQ(memcmp(got, bytes, 100), 0);
-	finish();
 }
 
 /* Short transfers. */
@@ -547,11 +505,10 @@ static int ten_bytes(void)
 	return fd;
 }
 
-TEST(a_short_read_ends_a_full_chain)
+LOOP_TEST(a_short_read_ends_a_full_chain)
 {
 	int fd;
 
-	loop = test_loop();
 	fd = ten_bytes();
 	FULL(10, SYS_read, fd, more, 10);
 	SHORT(0, SYS_read, fd, more, 10);
@@ -568,16 +525,14 @@ TEST(a_short_read_ends_a_full_chain)
 		SHORT(10, SYS_preadv2, fd, room, 2, 0, 0, 0);
 	CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);
 	SHORT(10, SYS_readv, fd, room, 2);
-	finish();
 }
 
 /* A file may grow to 16 bytes and no further. */
-TEST(a_short_write_ends_a_full_chain)
+LOOP_TEST(a_short_write_ends_a_full_chain)
 {
 	const struct rlimit limit = { 16, RLIM_INFINITY };
 	int fd;
 
-	loop = test_loop();
 	enter_scratch();
 	fd = open("f", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -596,16 +551,14 @@ TEST(a_short_write_ends_a_full_chain)
 	if (has_flagged_calls())
 		SHORT(2, SYS_pwritev2, fd, two, 2, 14, 0, 0);
 	leave_scratch();
-	finish();
 }
 
-TEST(a_short_message_ends_a_full_chain)
+LOOP_TEST(a_short_message_ends_a_full_chain)
 {
 	struct msghdr whole = { .msg_iov = two, .msg_iovlen = 2 };
 	struct msghdr large = { .msg_iov = room, .msg_iovlen = 2 };
 	int s[2];
 
-	loop = test_loop();
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
 	FULL(10, SYS_sendto, s[0], text, 10, 0, NULL, 0);
 	FULL(4, SYS_recvfrom, s[1], more, 4, 0, NULL, NULL);
@@ -614,14 +567,12 @@ TEST(a_short_message_ends_a_full_chain)
 	SHORT(10, SYS_recvmsg, s[1], &large, 0);
 	CHECK_EQ(write(s[0], text, 10), 10);
 	FULL(10, SYS_recvmsg, s[1], &whole, 0);
-	finish();
 }
 
-TEST(a_short_copy_ends_a_full_chain)
+LOOP_TEST(a_short_copy_ends_a_full_chain)
 {
 	int p[2], q[2], fd, to;
 
-	loop = test_loop();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	CHECK_EQ(pipe2(q, O_CLOEXEC), 0);
 	enter_scratch();
@@ -640,26 +591,22 @@ TEST(a_short_copy_ends_a_full_chain)
 	SHORT(10, SYS_splice, q[0], NULL, to, NULL, 11, 0);
 	FULL(10, SYS_vmsplice, q[1], two, 2, 0);
 	leave_scratch();
-	finish();
 }
 
-TEST(calls_without_a_length_are_full)
+LOOP_TEST(calls_without_a_length_are_full)
 {
-	loop = test_loop();
 	FULL(getppid(), SYS_getppid);
 	FULL(0, SYS_fcntl, 0, F_SETFD, 0);
 	SHORT(-EBADF, SYS_read, -1, more, 1);
 	SHORT(-EBADF, SYS_fcntl, -1, F_GETFD);
-	finish();
 }
 
 /* What is asked for is known when the argument has been replaced. */
-TEST(a_replaced_length_is_what_was_asked_for)
+LOOP_TEST(a_replaced_length_is_what_was_asked_for)
 {
 	struct call calls[4] = { CALL_INIT, CALL_INIT, CALL_INIT, CALL_INIT };
 	int p[2], fd;
 
-	loop = test_loop();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	fd = ten_bytes();
 	POST(loop, &calls[0], SYS_read, fd, more, sizeof(more));
@@ -674,20 +621,17 @@ TEST(a_replaced_length_is_what_was_asked_for)
 	CHECK_EQ(calls[1].cb.ret, 10);
 	CHECK_EQ(calls[2].cb.ret, 10);
 	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
-	finish();
 }
 
-TEST(a_call_chained_after_a_short_read_completed_does_not_run)
+LOOP_TEST(a_call_chained_after_a_short_read_completed_does_not_run)
 {
 	struct call first = CALL_INIT, next = CALL_INIT;
 
-	loop = test_loop();
 	POST(loop, &first, SYS_pread64, ten_bytes(), more, 11, 0);
 	chain(FLEXSC_CHAIN_FULL);
 	CHECK_EQ(await_call(loop, &first), 10);
 	POST(loop, &next, SYS_getppid);
 	CHECK_EQ(await_call(loop, &next), -ECANCELED);
-	finish();
 }
 
 /* A write that is larger than the pipe is made in parts by some engines. */
@@ -737,7 +681,6 @@ static void in_parts(size_t most, unsigned int nr, uint64_t b, uint64_t c,
 		CHECK(first.cb.ret > 0 && first.cb.ret < LARGE);
 		CHECK_EQ(next.cb.ret, -ECANCELED);
 	}
-	finish();
 }
 
 static struct iovec parts[3] = { { large, 1000 }, { large, 100000 },
@@ -814,12 +757,11 @@ static int call_after(struct call *call, struct call *before, unsigned int flags
 				      args);
 }
 
-TEST(a_call_may_follow_any_pending_call)
+LOOP_TEST(a_call_may_follow_any_pending_call)
 {
 	struct call opened = CALL_INIT, other = CALL_INIT, got = CALL_INIT;
 	struct call closed = CALL_INIT;
 
-	loop = test_loop();
 	POST(loop, &opened, SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY, 0);
 	POST(loop, &other, SYS_close, -1);
 	CHECK_EQ(AFTER(&got, &opened, FLEXSC_CHAIN_ARG(0), SYS_read, -1, more,
@@ -831,44 +773,38 @@ TEST(a_call_may_follow_any_pending_call)
 	CHECK_EQ(other.cb.ret, -EBADF);
 	CHECK(got.cb.ret > 0);
 	CHECK_EQ(closed.cb.ret, getppid());
-	finish();
 }
 
-TEST(a_call_without_cb_may_follow)
+LOOP_TEST(a_call_without_cb_may_follow)
 {
 	struct call first = CALL_INIT;
 
-	loop = test_loop();
 	enter_scratch();
 	POST(loop, &first, SYS_mkdirat, AT_FDCWD, "a", 0700);
 	CHECK_EQ(AFTER(NULL, &first, 0, SYS_mkdirat, AT_FDCWD, "a/b", 0700), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK(exists("a/b"));
 	leave_scratch();
-	finish();
 }
 
-TEST(a_short_read_ends_the_call_that_names_it)
+LOOP_TEST(a_short_read_ends_the_call_that_names_it)
 {
 	struct call first = CALL_INIT, next = CALL_INIT, last = CALL_INIT;
 
-	loop = test_loop();
 	POST(loop, &first, SYS_pread64, ten_bytes(), more, 11, 0);
 	CHECK_EQ(AFTER(&next, &first, FLEXSC_CHAIN_FULL, SYS_getppid), 0);
 	CHECK_EQ(AFTER(&last, &next, 0, SYS_getppid), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(next.cb.ret, -ECANCELED);
 	CHECK_EQ(last.cb.ret, -ECANCELED);
-	finish();
 }
 
 /* The first post after chain() follows what chain() saw. */
-TEST(an_open_chain_is_left_open)
+LOOP_TEST(an_open_chain_is_left_open)
 {
 	struct call first = CALL_INIT, next = CALL_INIT, other = CALL_INIT;
 	struct call after = CALL_INIT;
 
-	loop = test_loop();
 	POST(loop, &other, SYS_getppid);
 	POST(loop, &first, SYS_close, -1);
 	chain(0);
@@ -878,14 +814,12 @@ TEST(an_open_chain_is_left_open)
 	CHECK_EQ(first.cb.ret, -EBADF);
 	CHECK_EQ(next.cb.ret, -ECANCELED);
 	CHECK_EQ(after.cb.ret, getppid());
-	finish();
 }
 
-TEST(a_call_has_one_successor)
+LOOP_TEST(a_call_has_one_successor)
 {
 	struct call first = CALL_INIT, next = CALL_INIT, other = CALL_INIT;
 
-	loop = test_loop();
 	POST(loop, &first, SYS_getppid);
 	CHECK_EQ(AFTER(&next, &first, 0, SYS_getppid), 0);
 	CHECK_EQ(AFTER(&other, &first, 0, SYS_getppid), -EBUSY);
@@ -909,14 +843,12 @@ TEST(a_call_has_one_successor)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(other.runs, 2);
 	CHECK_EQ(other.cb.ret, getppid());
-	finish();
 }
 
-TEST(misused_predecessors_are_refused)
+LOOP_TEST(misused_predecessors_are_refused)
 {
 	struct call timer = CALL_INIT, first = CALL_INIT, next = CALL_INIT;
 
-	loop = test_loop();
 	CHECK_EQ(AFTER(&next, &first, 0, SYS_getppid), -ENOENT);
 	CHECK_EQ(flexsc_loop_timer(loop, &timer.cb, MS), 0);
 	CHECK_EQ(AFTER(&next, &timer, 0, SYS_getppid), -ENOENT);
@@ -936,17 +868,15 @@ TEST(misused_predecessors_are_refused)
 	CHECK_EQ(first.cb.ret, getppid());
 	CHECK_EQ(next.runs, 0);
 	CHECK_EQ(AFTER(&next, &first, 0, SYS_getppid), -ENOENT);
-	finish();
 }
 
 /* A chain that is posted between others, and grows at its end. */
-TEST(several_chains_grow_at_the_same_time)
+LOOP_TEST(several_chains_grow_at_the_same_time)
 {
 	static struct call calls[4][100];
 	static char written[4][101];
 	int p[4][2];
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < 4; i++)
 		CHECK_EQ(pipe2(p[i], O_CLOEXEC), 0);
 	for (unsigned int k = 0; k < 100; k++)
@@ -968,5 +898,4 @@ TEST(several_chains_grow_at_the_same_time)
 		CHECK_EQ(read(p[i][0], got, 101), 100);
 		CHECK_EQ(strcmp(got, written[i]), 0);
 	}
-	finish();
 }

@@ -30,7 +30,7 @@ static void reader_open(struct reader *r)
 	r->call = (struct call){ .cb = { .callback = count_done } };
 }
 
-static void reader_post(struct flexsc_loop *loop, struct reader *r)
+static void reader_post(struct reader *r)
 {
 	r->call.runs = 0;
 	POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
@@ -41,52 +41,44 @@ static void reader_feed(struct reader *r)
 	CHECK_EQ(write(r->p[1], "x", 1), 1);
 }
 
-TEST(a_call_that_is_late_ends_with_etime_and_not_early)
+WAITING_TEST(a_call_that_is_late_ends_with_etime_and_not_early)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct reader r;
 	uint64_t before;
 
-	NEEDS_WAITING_ENGINE();
 	reader_open(&r);
 	for (unsigned int ms = 1; ms <= 64; ms *= 2) {
-		reader_post(loop, &r);
+		reader_post(&r);
 		before = now_ns();
 		CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, ms * MS), 0);
 		CHECK_EQ(await_call(loop, &r.call), -ETIME);
 		CHECK(now_ns() - before >= ms * MS);
 	}
 	reader_feed(&r);
-	reader_post(loop, &r);
+	reader_post(&r);
 	CHECK_EQ(await_call(loop, &r.call), 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_deadline_is_replaced_by_the_next)
+WAITING_TEST(a_deadline_is_replaced_by_the_next)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct reader r;
 
-	NEEDS_WAITING_ENGINE();
 	reader_open(&r);
-	reader_post(loop, &r);
+	reader_post(&r);
 	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 10 * MS), 0);
 	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 3600 * SECOND), 0);
 	run_for(loop, 60);
 	CHECK_EQ(r.call.runs, 0);
 	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 10 * MS), 0);
 	CHECK_EQ(await_call(loop, &r.call), -ETIME);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_deadline_of_zero_removes_it)
+WAITING_TEST(a_deadline_of_zero_removes_it)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct reader r;
 
-	NEEDS_WAITING_ENGINE();
 	reader_open(&r);
-	reader_post(loop, &r);
+	reader_post(&r);
 	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 0), 0);
 	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 10 * MS), 0);
 	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 0), 0);
@@ -94,32 +86,27 @@ TEST(a_deadline_of_zero_removes_it)
 	CHECK_EQ(r.call.runs, 0);
 	reader_feed(&r);
 	CHECK_EQ(await_call(loop, &r.call), 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The old deadline belongs to the old post, though the cb is the same. */
-TEST(a_deadline_ends_with_its_call)
+WAITING_TEST(a_deadline_ends_with_its_call)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct reader r;
 
-	NEEDS_WAITING_ENGINE();
 	reader_open(&r);
-	reader_post(loop, &r);
+	reader_post(&r);
 	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 300 * MS), 0);
 	reader_feed(&r);
 	CHECK_EQ(await_call(loop, &r.call), 1);
-	reader_post(loop, &r);
+	reader_post(&r);
 	run_for(loop, 400);
 	CHECK_EQ(r.call.runs, 0);
 	reader_feed(&r);
 	CHECK_EQ(await_call(loop, &r.call), 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_deadline_needs_a_pending_call)
+LOOP_TEST(a_deadline_needs_a_pending_call)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT, timer = CALL_INIT;
 
 	CHECK_EQ(flexsc_loop_deadline(loop, &call.cb, MS), -ENOENT);
@@ -129,13 +116,10 @@ TEST(a_deadline_needs_a_pending_call)
 	CHECK_EQ(flexsc_loop_timer(loop, &timer.cb, 20 * MS), 0);
 	CHECK_EQ(flexsc_loop_deadline(loop, &timer.cb, MS), -ENOENT);
 	CHECK_EQ(await_call(loop, &timer), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_call_that_is_in_time_has_its_result)
+LOOP_TEST(a_call_that_is_in_time_has_its_result)
 {
-	struct flexsc_loop *loop = test_loop();
-
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct call call = CALL_INIT;
 
@@ -144,19 +128,16 @@ TEST(a_call_that_is_in_time_has_its_result)
 		CHECK_EQ(await_call(loop, &call), getppid());
 	}
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_deadline_in_the_far_future_is_no_overflow)
+WAITING_TEST(a_deadline_in_the_far_future_is_no_overflow)
 {
 	static const uint64_t far[] = { UINT64_MAX, UINT64_MAX - 1, INT64_MAX,
 					1ULL << 62 };
-	struct flexsc_loop *loop = test_loop();
 	struct reader r;
 
-	NEEDS_WAITING_ENGINE();
 	reader_open(&r);
-	reader_post(loop, &r);
+	reader_post(&r);
 	for (unsigned int i = 0; i < 4; i++) {
 		CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, far[i]), 0);
 		run_for(loop, 10);
@@ -164,33 +145,27 @@ TEST(a_deadline_in_the_far_future_is_no_overflow)
 	}
 	reader_feed(&r);
 	CHECK_EQ(await_call(loop, &r.call), 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_cancelled_call_is_not_late)
+WAITING_TEST(a_cancelled_call_is_not_late)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct reader r;
 
-	NEEDS_WAITING_ENGINE();
 	reader_open(&r);
-	reader_post(loop, &r);
+	reader_post(&r);
 	run_for(loop, 10);
 	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 3600 * SECOND), 0);
 	CHECK_EQ(flexsc_loop_cancel(loop, &r.call.cb), 0);
 	CHECK(is_cancelled(await_call(loop, &r.call)));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_call_that_waits_for_another_has_a_deadline)
+WAITING_TEST(a_call_that_waits_for_another_has_a_deadline)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call next = CALL_INIT;
 	struct reader r;
 
-	NEEDS_WAITING_ENGINE();
 	reader_open(&r);
-	reader_post(loop, &r);
+	reader_post(&r);
 	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ALWAYS), 0);
 	POST(loop, &next, SYS_getppid);
 	CHECK_EQ(flexsc_loop_deadline(loop, &next.cb, 10 * MS), 0);
@@ -198,39 +173,33 @@ TEST(a_call_that_waits_for_another_has_a_deadline)
 	CHECK_EQ(r.call.runs, 0);
 	reader_feed(&r);
 	CHECK_EQ(await_call(loop, &r.call), 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* It is the call's, not the wait's: it goes on when the call starts. */
-TEST(a_deadline_outlives_the_wait_for_another_call)
+WAITING_TEST(a_deadline_outlives_the_wait_for_another_call)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct reader first, second;
 
-	NEEDS_WAITING_ENGINE();
 	reader_open(&first);
 	reader_open(&second);
-	reader_post(loop, &first);
+	reader_post(&first);
 	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	reader_post(loop, &second);
+	reader_post(&second);
 	CHECK_EQ(flexsc_loop_deadline(loop, &second.call.cb, 50 * MS), 0);
 	reader_feed(&first);
 	CHECK_EQ(await_call(loop, &first.call), 1);
 	CHECK_EQ(await_call(loop, &second.call), -ETIME);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 #define MANY_READS	2000
 
-TEST(many_deadlines_hit_whom_they_should)
+WAITING_TEST(many_deadlines_hit_whom_they_should)
 {
-	struct flexsc_loop *loop = test_loop();
 	static struct reader r[MANY_READS];
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < MANY_READS; i++) {
 		reader_open(&r[i]);
-		reader_post(loop, &r[i]);
+		reader_post(&r[i]);
 		CHECK_EQ(flexsc_loop_deadline(loop, &r[i].call.cb,
 			 i % 2 ? 3600 * SECOND : test_random() % (100 * MS) + 1),
 			 0);
@@ -246,5 +215,4 @@ TEST(many_deadlines_hit_whom_they_should)
 	for (unsigned int i = 1; i < MANY_READS; i += 2)
 		CHECK_EQ(r[i].call.cb.ret, 1);
 	CHECK_EQ(stats_of(loop).cancelled, MANY_READS / 2);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

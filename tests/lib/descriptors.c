@@ -14,7 +14,7 @@
 
 #include "tests/harness/harness.h"
 
-static uint64_t switches(struct flexsc_loop *loop)
+static uint64_t switches(void)
 {
 	struct flexsc_stats stats;
 
@@ -23,9 +23,8 @@ static uint64_t switches(struct flexsc_loop *loop)
 }
 
 /* The number of a socket that was used becomes another socket's. */
-TEST(a_number_that_was_forgotten_is_looked_at_again)
+LOOP_TEST(a_number_that_was_forgotten_is_looked_at_again)
 {
-	struct flexsc_loop *loop = test_loop();
 	int pair[2], other[2];
 	char byte;
 
@@ -38,10 +37,9 @@ TEST(a_number_that_was_forgotten_is_looked_at_again)
 	flexsc_fd_forget(pair[0]);
 	CHECK_EQ(DO(loop, SYS_recvfrom, pair[0], &byte, 1, 0, NULL, NULL),
 		 -EAGAIN);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-static int receive(struct flexsc_loop *loop, int fd)
+static int receive(int fd)
 {
 	char byte;
 
@@ -49,20 +47,20 @@ static int receive(struct flexsc_loop *loop, int fd)
 }
 
 /* A socket whose blocking receives the loop knows, and a duplicate of it. */
-static void make_known(struct flexsc_loop *loop, int pair[2], int *copy)
+static void make_known(int pair[2], int *copy)
 {
 	CHECK_EQ(DO(loop, SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	CHECK_EQ(write(pair[1], "a", 1), 1);
-	CHECK_EQ(receive(loop, pair[0]), 1);
+	CHECK_EQ(receive(pair[0]), 1);
 	*copy = (int)DO(loop, SYS_dup, pair[0]);
 	CHECK(*copy >= 0);
 	/* Facts of both descriptors are known from here on. */
 	CHECK_EQ(write(pair[1], "bc", 2), 2);
-	CHECK_EQ(receive(loop, pair[0]), 1);
-	CHECK_EQ(receive(loop, *copy), 1);
+	CHECK_EQ(receive(pair[0]), 1);
+	CHECK_EQ(receive(*copy), 1);
 }
 
-static void close_all(struct flexsc_loop *loop, const int pair[2], int copy)
+static void close_all(const int pair[2], int copy)
 {
 	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
 	CHECK_EQ(DO(loop, SYS_close, pair[1]), 0);
@@ -70,41 +68,37 @@ static void close_all(struct flexsc_loop *loop, const int pair[2], int copy)
 }
 
 /* What one descriptor changes, all descriptors of the same socket have. */
-TEST(an_option_that_a_duplicate_sets_is_noticed)
+LOOP_TEST(an_option_that_a_duplicate_sets_is_noticed)
 {
 	static const int names[] = { SO_RCVTIMEO_OLD, SO_RCVTIMEO_NEW };
-	struct flexsc_loop *loop = test_loop();
 	const int64_t soon[2] = { 0, 20000 };
 	int pair[2], copy;
 
 	for (unsigned int i = 0; i < 2; i++) {
-		make_known(loop, pair, &copy);
+		make_known(pair, &copy);
 		CHECK_EQ(DO(loop, SYS_setsockopt, copy, SOL_SOCKET, names[i],
 			    soon, sizeof(soon)), 0);
-		CHECK_EQ(receive(loop, copy), -EAGAIN);
-		CHECK_EQ(receive(loop, pair[0]), -EAGAIN);
-		close_all(loop, pair, copy);
+		CHECK_EQ(receive(copy), -EAGAIN);
+		CHECK_EQ(receive(pair[0]), -EAGAIN);
+		close_all(pair, copy);
 	}
-	make_known(loop, pair, &copy);
+	make_known(pair, &copy);
 	CHECK_EQ(DO(loop, SYS_fcntl, copy, F_SETFL, O_NONBLOCK), 0);
-	CHECK_EQ(receive(loop, pair[0]), -EAGAIN);
+	CHECK_EQ(receive(pair[0]), -EAGAIN);
 	CHECK_EQ(DO(loop, SYS_ioctl, copy, FIONBIO, &(int){ 0 }), 0);
 	CHECK_EQ(DO(loop, SYS_ioctl, pair[0], FIONBIO, &(int){ 1 }), 0);
-	CHECK_EQ(receive(loop, copy), -EAGAIN);
-	close_all(loop, pair, copy);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	CHECK_EQ(receive(copy), -EAGAIN);
+	close_all(pair, copy);
 }
 
-TEST(a_mark_that_a_duplicate_sets_is_noticed)
+WAITING_TEST(a_mark_that_a_duplicate_sets_is_noticed)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	const int four = 4;
 	int pair[2], copy;
 	char bytes[8];
 
-	NEEDS_WAITING_ENGINE();
-	make_known(loop, pair, &copy);
+	make_known(pair, &copy);
 	CHECK_EQ(DO(loop, SYS_setsockopt, copy, SOL_SOCKET, SO_RCVLOWAT, &four,
 		    sizeof(four)), 0);
 	CHECK_EQ(write(pair[1], "ab", 2), 2);
@@ -113,8 +107,7 @@ TEST(a_mark_that_a_duplicate_sets_is_noticed)
 	CHECK_EQ(call.runs, 0);
 	CHECK_EQ(write(pair[1], "cd", 2), 2);
 	CHECK_EQ(await_call(loop, &call), 4);
-	close_all(loop, pair, copy);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	close_all(pair, copy);
 }
 
 TEST(numbers_that_are_no_descriptors_can_be_forgotten)
@@ -124,7 +117,7 @@ TEST(numbers_that_are_no_descriptors_can_be_forgotten)
 	flexsc_fd_forget(999);
 }
 
-static void use_pipe(struct flexsc_loop *loop, const int pipe[2])
+static void use_pipe(const int pipe[2])
 {
 	char byte;
 
@@ -133,9 +126,8 @@ static void use_pipe(struct flexsc_loop *loop, const int pipe[2])
 }
 
 /* A hint makes the first use as cheap as the second, with io_uring. */
-TEST(what_was_said_is_not_asked)
+LOOP_TEST(what_was_said_is_not_asked)
 {
-	struct flexsc_loop *loop = test_loop();
 	uint64_t first, second, before;
 	int pipes[2][2];
 
@@ -144,21 +136,19 @@ TEST(what_was_said_is_not_asked)
 	for (int end = 0; end < 2; end++)
 		CHECK_EQ(flexsc_fd_hint(pipes[1][end], FLEXSC_FD_STREAM |
 					FLEXSC_FD_BLOCKING), 0);
-	before = switches(loop);
-	use_pipe(loop, pipes[0]);
-	first = switches(loop) - before;
-	before = switches(loop);
-	use_pipe(loop, pipes[1]);
-	second = switches(loop) - before;
+	before = switches();
+	use_pipe(pipes[0]);
+	first = switches() - before;
+	before = switches();
+	use_pipe(pipes[1]);
+	second = switches() - before;
 	if (!strcmp(test_engine(), "uring"))
 		CHECK(second < first);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_file_that_is_said_to_be_regular_is_one)
+LOOP_TEST(a_file_that_is_said_to_be_regular_is_one)
 {
 	char name[] = "/tmp/flexsc-descriptors-XXXXXX", bytes[4];
-	struct flexsc_loop *loop = test_loop();
 	int fd = mkstemp(name);
 
 	CHECK(fd >= 0);
@@ -168,17 +158,14 @@ TEST(a_file_that_is_said_to_be_regular_is_one)
 	CHECK_EQ(DO(loop, SYS_pread64, fd, bytes, 4, 1), 3);
 	CHECK_EQ(DO(loop, SYS_read, fd, bytes, 4), 0);
 	CHECK(!memcmp(bytes, "bcd", 3));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(hints_that_contradict_themselves_are_refused)
+LOOP_TEST(hints_that_contradict_themselves_are_refused)
 {
-	struct flexsc_loop *loop = test_loop();
-
 	/* The library's own. */
 	CHECK_EQ(flexsc_fd_hint(flexsc_loop_fd(loop), FLEXSC_FD_STREAM),
 		 -EINVAL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(flexsc_fd_hint(0, FLEXSC_FD_REGULAR | FLEXSC_FD_STREAM),
 		 -EINVAL);
 	CHECK_EQ(flexsc_fd_hint(0, FLEXSC_FD_BLOCKING | FLEXSC_FD_NONBLOCK),

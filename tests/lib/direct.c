@@ -12,16 +12,15 @@
 
 /* Cancelling. */
 
-TEST(a_known_read_cancelled_before_it_starts_reads_nothing)
+LOOP_TEST(a_known_read_cancelled_before_it_starts_reads_nothing)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[CALLS];
 	int p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	feed(p[1], CALLS);
 	init(calls, CALLS, count_done);
-	post_reads(loop, calls, CALLS, p[0]);
+	post_reads(calls, CALLS, p[0]);
 	for (unsigned int i = 0; i < CALLS; i += 2)
 		CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
 	CHECK_EQ(flexsc_loop_cancel(loop, &calls[0].cb), -ENOENT);
@@ -31,16 +30,14 @@ TEST(a_known_read_cancelled_before_it_starts_reads_nothing)
 	check_bytes(calls, CALLS, p[0], CALLS);
 	CHECK_EQ(stats_of(loop).cancelled, CALLS / 2);
 	CHECK_EQ(stats_of(loop).outstanding, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_close_cancelled_before_it_starts_closes_nothing)
+LOOP_TEST(a_close_cancelled_before_it_starts_closes_nothing)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[2];
 	int p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	init(calls, 2, count_done);
 	POST(loop, &calls[0], SYS_close, p[0]);
 	POST(loop, &calls[1], SYS_close, p[1]);
@@ -51,41 +48,36 @@ TEST(a_close_cancelled_before_it_starts_closes_nothing)
 	CHECK_EQ(calls[1].cb.ret, 0);
 	CHECK(fcntl(p[0], F_GETFD) >= 0);
 	CHECK_EQ(fcntl(p[1], F_GETFD), -1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The cb is the program's again as soon as its callback has run. */
-TEST(a_cb_may_be_posted_anew_right_after_it_was_cancelled)
+LOOP_TEST(a_cb_may_be_posted_anew_right_after_it_was_cancelled)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[2];
 	int p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	feed(p[1], 2);
 	init(calls, 2, count_done);
-	post_reads(loop, calls, 2, p[0]);
+	post_reads(calls, 2, p[0]);
 	CHECK_EQ(flexsc_loop_cancel(loop, &calls[1].cb), 0);
 	CHECK(flexsc_loop_dispatch(loop) > 0);
 	CHECK_EQ(calls[1].runs, 1);
-	post_reads(loop, &calls[1], 1, p[0]);
+	post_reads(&calls[1], 1, p[0]);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(calls[1].runs, 2);
 	CHECK_EQ(calls[1].cb.ret, 1);
 	CHECK_EQ(done, 3);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(known_reads_that_wait_are_cancelled)
+WAITING_TEST(known_reads_that_wait_are_cancelled)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[CALLS];
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
-	known_pair(loop, p);
+	known_pair(p);
 	init(calls, CALLS, count_done);
-	post_reads(loop, calls, CALLS, p[0]);
+	post_reads(calls, CALLS, p[0]);
 	run_for(loop, 20);
 	for (unsigned int i = 0; i < CALLS / 2; i++)
 		CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
@@ -95,35 +87,30 @@ TEST(known_reads_that_wait_are_cancelled)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_bytes(calls, CALLS, p[0], 0);
 	CHECK_EQ(stats_of(loop).cancelled, CALLS);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-static struct flexsc_loop *the_loop;
 static struct call *the_calls;
 
 static void cancel_all(struct flexsc_cb *cb)
 {
 	count_done(cb);
 	for (unsigned int i = 0; done == 1 && i < CALLS; i++)
-		flexsc_loop_cancel(the_loop, &the_calls[i].cb);
+		flexsc_loop_cancel(loop, &the_calls[i].cb);
 }
 
 /* Some of them are complete by then, and nobody has looked at them. */
-TEST(a_callback_cancels_the_rest_of_its_batch)
+LOOP_TEST(a_callback_cancels_the_rest_of_its_batch)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[CALLS];
 	int p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	feed(p[1], CALLS);
 	init(calls, CALLS, cancel_all);
-	the_loop = loop;
 	the_calls = calls;
-	post_reads(loop, calls, CALLS, p[0]);
+	post_reads(calls, CALLS, p[0]);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_bytes(calls, CALLS, p[0], CALLS);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static int the_fd, cancelled;
@@ -132,25 +119,23 @@ static void cancel_fd(struct flexsc_cb *cb)
 {
 	count_done(cb);
 	if (done == 1)
-		cancelled = flexsc_loop_cancel_fd(the_loop, the_fd);
+		cancelled = flexsc_loop_cancel_fd(loop, the_fd);
 }
 
 /* A call that is complete isn't pending: it isn't counted. */
-TEST(a_callback_cancels_what_is_left_on_a_descriptor)
+LOOP_TEST(a_callback_cancels_what_is_left_on_a_descriptor)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[CALLS];
 	int64_t ended = 0;
 	int p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	feed(p[1], CALLS / 2);
 	if (!strcmp(test_engine(), "sync"))
 		feed(p[1], CALLS / 2);
 	init(calls, CALLS, cancel_fd);
-	the_loop = loop;
 	the_fd = p[0];
-	post_reads(loop, calls, CALLS, p[0]);
+	post_reads(calls, CALLS, p[0]);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	for (unsigned int i = 0; i < CALLS; i++)
 		ended += is_cancelled(calls[i].cb.ret);
@@ -159,30 +144,27 @@ TEST(a_callback_cancels_what_is_left_on_a_descriptor)
 	if (!strcmp(test_engine(), "uring") && !getenv("FLEXSC_TEST_SQPOLL"))
 		CHECK_EQ(cancelled, CALLS / 2);
 	check_each_once(calls, CALLS);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Ends of a loop, and stops. */
 
-TEST(a_loop_is_destroyed_with_calls_in_each_state)
+WAITING_TEST(a_loop_is_destroyed_with_calls_in_each_state)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[3 * CALLS];
 	int p[2], q[2];
 
-	NEEDS_WAITING_ENGINE();
-	known_pair(loop, p);
-	known_pair(loop, q);
+	known_pair(p);
+	known_pair(q);
 	init(calls, 3 * CALLS, count_done);
 	/* In the kernel; complete; not submitted. */
-	post_reads(loop, calls, CALLS, p[0]);
+	post_reads(calls, CALLS, p[0]);
 	feed(q[1], CALLS);
-	post_reads(loop, calls + CALLS, CALLS, q[0]);
+	post_reads(calls + CALLS, CALLS, q[0]);
 	CHECK_EQ(flexsc_loop_submit(loop), 0);
 	CHECK_EQ(flexsc_loop_wait(loop, 5 * SECOND), 1);
-	post_reads(loop, calls + 2 * CALLS, CALLS, p[0]);
+	post_reads(calls + 2 * CALLS, CALLS, p[0]);
 	CHECK_EQ(done, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	check_each_once(calls, 3 * CALLS);
 	for (unsigned int i = 0; i < 3 * CALLS; i++)
 		CHECK(i / CALLS == 1 ? calls[i].cb.ret == 1 ||
@@ -194,15 +176,13 @@ static void stop_at_ten(struct flexsc_cb *cb)
 {
 	count_done(cb);
 	if (done == 10)
-		CHECK_EQ(flexsc_loop_stop(the_loop), 0);
+		CHECK_EQ(flexsc_loop_stop(loop), 0);
 }
 
-TEST(what_a_stop_leaves_comes_in_the_next_run)
+LOOP_TEST(what_a_stop_leaves_comes_in_the_next_run)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[CALLS];
 
-	the_loop = loop;
 	init(calls, CALLS, stop_at_ten);
 	for (unsigned int i = 0; i < CALLS; i++)
 		POST(loop, &calls[i], SYS_close, -1);
@@ -216,19 +196,16 @@ TEST(what_a_stop_leaves_comes_in_the_next_run)
 	check_each_once(calls, CALLS);
 	for (unsigned int i = 0; i < CALLS; i++)
 		CHECK_EQ(calls[i].cb.ret, -EBADF);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_wait_that_finds_no_call_says_so)
+WAITING_TEST(a_wait_that_finds_no_call_says_so)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[1];
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
-	known_pair(loop, p);
+	known_pair(p);
 	init(calls, 1, count_done);
-	post_reads(loop, calls, 1, p[0]);
+	post_reads(calls, 1, p[0]);
 	CHECK_EQ(flexsc_loop_wait(loop, 10 * MS), 0);
 	feed(p[1], 1);
 	CHECK_EQ(flexsc_loop_wait(loop, 5 * SECOND), 1);
@@ -236,46 +213,41 @@ TEST(a_wait_that_finds_no_call_says_so)
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	check_each_once(calls, 1);
 	CHECK_EQ(flexsc_loop_wait(loop, 0), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_forked_child_leaves_its_parents_calls_alone)
+LOOP_TEST(a_forked_child_leaves_its_parents_calls_alone)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[CALLS], other = CALL_INIT;
 	int child, p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	feed(p[1], CALLS);
 	init(calls, CALLS, count_done);
-	post_reads(loop, calls, CALLS, p[0]);
+	post_reads(calls, CALLS, p[0]);
 	child = test_fork();
 	if (!child) {
 		CHECK_EQ(flexsc_loop_call(loop, &other.cb,
 					  ARGS(SYS_close, -1)), -ESTALE);
 		CHECK_EQ(flexsc_loop_cancel(loop, &calls[0].cb), -ESTALE);
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		CHECK_EQ(done, 0);
 		test_leave();
 	}
 	test_reap(child);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_bytes(calls, CALLS, p[0], CALLS);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Deadlines, chains. */
 
-TEST(deadlines_end_known_reads)
+WAITING_TEST(deadlines_end_known_reads)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[CALLS];
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
-	known_pair(loop, p);
+	known_pair(p);
 	init(calls, CALLS, count_done);
-	post_reads(loop, calls, CALLS, p[0]);
+	post_reads(calls, CALLS, p[0]);
 	for (unsigned int i = 0; i < CALLS; i++)
 		CHECK_EQ(flexsc_loop_deadline(loop, &calls[i].cb,
 					      i % 2 ? 20 * MS : 100 * SECOND),
@@ -286,7 +258,6 @@ TEST(deadlines_end_known_reads)
 	check_each_once(calls, CALLS);
 	for (unsigned int i = 0; i < CALLS; i++)
 		CHECK_EQ(calls[i].cb.ret, i % 2 ? -ETIME : 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static int chain_err;
@@ -294,19 +265,18 @@ static int chain_err;
 static void chain_now(struct flexsc_cb *cb)
 {
 	count_done(cb);
-	chain_err = flexsc_loop_chain(the_loop, 0);
+	chain_err = flexsc_loop_chain(loop, 0);
 }
 
-TEST(chains_follow_known_calls)
+LOOP_TEST(chains_follow_known_calls)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[4];
 	int p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	feed(p[1], 1);
 	init(calls, 4, count_done);
-	post_reads(loop, calls, 1, p[0]);
+	post_reads(calls, 1, p[0]);
 	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(0)), 0);
 	POST(loop, &calls[1], SYS_dup, -1);
 	POST(loop, &calls[2], SYS_close, -1);
@@ -320,7 +290,6 @@ TEST(chains_follow_known_calls)
 	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
 	/* Nothing is pending that could be followed. */
 	CHECK_EQ(flexsc_loop_chain(loop, 0), -ESRCH);
-	the_loop = loop;
 	init(calls, 2, chain_now);
 	POST(loop, &calls[0], SYS_close, -1);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
@@ -333,5 +302,4 @@ TEST(chains_follow_known_calls)
 	POST(loop, &calls[1], SYS_getppid);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(calls[1].cb.ret, -ECANCELED);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

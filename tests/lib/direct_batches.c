@@ -10,21 +10,18 @@
 
 #include "known.h"
 
-static struct flexsc_loop *the_loop;
-
 /* Many calls. */
 
 #define MOST	5000U	/* more than a ring takes, or a turn */
 
 static struct call many[4 * MOST];
 
-TEST(more_calls_than_a_ring_takes_are_posted_at_once)
+LOOP_TEST(more_calls_than_a_ring_takes_are_posted_at_once)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call other = CALL_INIT;
 	int p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	for (unsigned int round = 0; round < 4; round++) {
 		init(many, MOST, count_done);
 		for (unsigned int i = 0; i < MOST; i++) {
@@ -40,21 +37,18 @@ TEST(more_calls_than_a_ring_takes_are_posted_at_once)
 	}
 	CHECK_EQ(other.runs, 4);
 	CHECK_EQ(stats_of(loop).outstanding, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* More results come at once than the kernel has room for. */
-TEST_LIMIT(more_reads_wait_than_results_have_room, 60)
+WAITING_TEST_LIMIT(more_reads_wait_than_results_have_room, 60)
 {
-	struct flexsc_loop *loop = test_loop();
 	unsigned int n = 4 * MOST;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
-	known_pair(loop, p);
+	known_pair(p);
 	init(many, n, count_done);
 	for (unsigned int i = 0; i < n; i += MOST) {
-		post_reads(loop, many + i, MOST, p[0]);
+		post_reads(many + i, MOST, p[0]);
 		CHECK_EQ(flexsc_loop_submit(loop), 0);
 	}
 	for (unsigned int i = 0; i < 16; i++)
@@ -64,7 +58,6 @@ TEST_LIMIT(more_reads_wait_than_results_have_room, 60)
 	feed(p[1], n - 16);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_bytes(many, n, p[0], n - 16);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static unsigned int posted;
@@ -76,50 +69,42 @@ static void post_two(struct flexsc_cb *cb)
 	call->runs++;
 	done++;
 	for (unsigned int i = 0; i < 2 && posted < 4 * MOST; i++) {
-		POST(the_loop, &many[posted], SYS_close, -1);
+		POST(loop, &many[posted], SYS_close, -1);
 		posted++;
 	}
 	/* Some submit in the middle, whether there is room or not. */
 	if (done % 777 == 0)
-		CHECK_EQ(flexsc_loop_submit(the_loop), 0);
+		CHECK_EQ(flexsc_loop_submit(loop), 0);
 }
 
-TEST(callbacks_post_while_results_are_taken)
+LOOP_TEST(callbacks_post_while_results_are_taken)
 {
-	struct flexsc_loop *loop = test_loop();
-
-	the_loop = loop;
 	init(many, 4 * MOST, post_two);
 	posted = 700;
 	for (unsigned int i = 0; i < posted; i++)
 		POST(loop, &many[i], SYS_close, -1);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_each_once(many, 4 * MOST);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void post_many(struct flexsc_cb *cb)
 {
 	count_done(cb);
 	for (; posted < MOST; posted++) {
-		POST(the_loop, &many[posted], SYS_close, -1);
+		POST(loop, &many[posted], SYS_close, -1);
 		if (posted % 1500 == 0)
-			CHECK_EQ(flexsc_loop_submit(the_loop), 0);
+			CHECK_EQ(flexsc_loop_submit(loop), 0);
 	}
 }
 
-TEST(one_callback_posts_more_than_a_ring_takes)
+LOOP_TEST(one_callback_posts_more_than_a_ring_takes)
 {
-	struct flexsc_loop *loop = test_loop();
-
-	the_loop = loop;
 	init(many, MOST, post_many);
 	posted = CALLS;
 	for (unsigned int i = 0; i < posted; i++)
 		POST(loop, &many[i], SYS_close, -1);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_each_once(many, MOST);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static unsigned int ticks;
@@ -127,22 +112,20 @@ static unsigned int ticks;
 static void tick(struct flexsc_cb *cb)
 {
 	ticks++;
-	flexsc_loop_stop(the_loop);
+	flexsc_loop_stop(loop);
 }
 
 static void post_again(struct flexsc_cb *cb)
 {
 	done++;
-	POST(the_loop, (struct call *)cb, SYS_close, -1);
+	POST(loop, (struct call *)cb, SYS_close, -1);
 }
 
 /* Calls that never end to come keep neither timers nor wake-ups waiting. */
-TEST(a_timer_comes_among_calls_that_never_end)
+LOOP_TEST(a_timer_comes_among_calls_that_never_end)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct flexsc_cb timer = { .callback = tick }, wake = timer;
 
-	the_loop = loop;
 	init(many, MOST, post_again);
 	for (unsigned int i = 0; i < MOST; i++)
 		POST(loop, &many[i], SYS_close, -1);
@@ -157,7 +140,6 @@ TEST(a_timer_comes_among_calls_that_never_end)
 		many[i].cb.callback = count_done;
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(stats_of(loop).outstanding, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* What io_uring must not get, though it would have got it a moment ago. */
@@ -170,16 +152,15 @@ static bool keeps_order(void)
 }
 
 /* The uring engine makes this change before the batch's other calls. */
-TEST(a_read_posted_after_o_nonblock_does_not_wait)
+LOOP_TEST(a_read_posted_after_o_nonblock_does_not_wait)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[2];
 	int p[2];
 	char c;
 
 	if (!keeps_order())
 		SKIP("two calls of a batch run in any order");
-	known_pair(loop, p);
+	known_pair(p);
 	init(calls, 2, count_done);
 	CHECK_EQ(flexsc_loop_call3(loop, &calls[0].cb, SYS_fcntl,
 				   (uint64_t)p[0], F_SETFL,
@@ -188,25 +169,22 @@ TEST(a_read_posted_after_o_nonblock_does_not_wait)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_each_once(calls, 2);
 	CHECK_EQ(calls[1].cb.ret, -EAGAIN);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 #define LONG	1000000U
 
 /* A write that is going on goes on with a copy, if it began before. */
-TEST(a_close_in_the_batch_of_a_long_write_takes_nothing_away)
+WAITING_TEST(a_close_in_the_batch_of_a_long_write_takes_nothing_away)
 {
 	static char bytes[LONG];
-	struct flexsc_loop *loop = test_loop();
 	struct iovec all = { bytes, LONG };
 	struct call calls[2];
 	int p[2];
 	unsigned int got = 0;
 
-	NEEDS_WAITING_ENGINE();
 	if (!keeps_order())
 		SKIP("two calls of a batch run in any order");
-	known_pair(loop, p);
+	known_pair(p);
 	CHECK_EQ(DO(loop, SYS_write, p[1], "w", 1), 1);
 	CHECK_EQ(left(p[0]), 1);
 	init(calls, 2, count_done);
@@ -222,17 +200,15 @@ TEST(a_close_in_the_batch_of_a_long_write_takes_nothing_away)
 	CHECK_EQ(calls[1].cb.ret, 0);
 	CHECK_EQ(got + left(p[0]), LONG);
 	CHECK_EQ(fcntl(p[1], F_GETFD), -1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Operations of many kinds are sorted on their way; each keeps its own. */
-TEST(a_mixed_batch_gives_each_call_its_own_result)
+LOOP_TEST(a_mixed_batch_gives_each_call_its_own_result)
 {
-	struct flexsc_loop *loop = test_loop();
 	char bytes[CALLS];
 	int p[2];
 
-	known_pair(loop, p);
+	known_pair(p);
 	for (unsigned int round = 0; round < 50; round++) {
 		init(many, 5 * CALLS, count_done);
 		feed(p[1], 3 * CALLS);
@@ -260,12 +236,10 @@ TEST(a_mixed_batch_gives_each_call_its_own_result)
 		}
 		left(p[0]);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(known_calls_are_counted)
+LOOP_TEST(known_calls_are_counted)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct flexsc_stats before, after;
 	struct call calls[CALLS];
 	bool uring = !strcmp(test_engine(), "uring");
@@ -287,5 +261,4 @@ TEST(known_calls_are_counted)
 	if (uring)
 		CHECK_EQ(after.by_uring - before.by_uring, CALLS - 1);
 	CHECK_EQ(after.outstanding, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

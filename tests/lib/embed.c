@@ -21,7 +21,6 @@
 /* No sleep of these tests is as long: one that is has missed something. */
 #define LOST	(10 * SECOND)
 
-static struct flexsc_loop *loop;
 static unsigned int done;
 
 static void count_done(struct flexsc_cb *cb)
@@ -77,13 +76,12 @@ static void turn_until(unsigned int n)
 	CHECK_EQ(done, n);
 }
 
-TEST(the_descriptor_is_one_and_goes_with_the_loop)
+LOOP_TEST(the_descriptor_is_one_and_goes_with_the_loop)
 {
 	unsigned int before;
 	uint64_t ns = 7;
 	int fd;
 
-	loop = test_loop();
 	before = count_fds();
 	CHECK_EQ(flexsc_loop_fd(NULL), -ENXIO);
 	CHECK_EQ(flexsc_loop_prepare(NULL, &ns), -ENXIO);
@@ -95,7 +93,7 @@ TEST(the_descriptor_is_one_and_goes_with_the_loop)
 	CHECK_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	CHECK_EQ(flexsc_loop_prepare(loop, NULL), -EINVAL);
 	CHECK_EQ(ns, 7);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(fcntl(fd, F_GETFD), -1);
 }
 
@@ -108,7 +106,7 @@ TEST(an_idle_loop_lets_the_outer_one_sleep)
 	CHECK_EQ(flexsc_loop_stop(loop), 0);
 	CHECK(prepare() == FLEXSC_FOREVER);
 	CHECK_EQ(readable_within(0), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 TEST(a_timer_limits_the_sleep)
@@ -123,7 +121,7 @@ TEST(a_timer_limits_the_sleep)
 	turn_until(1);
 	CHECK(now_ns() - before >= 30 * MS);
 	CHECK(prepare() == FLEXSC_FOREVER);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 TEST(a_call_makes_it_readable_until_dispatched)
@@ -148,7 +146,7 @@ TEST(a_call_makes_it_readable_until_dispatched)
 	while (!call.runs)
 		turn();
 	CHECK_EQ(c, 'x');
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 TEST(work_that_is_there_when_prepared_makes_it_readable)
@@ -165,7 +163,7 @@ TEST(work_that_is_there_when_prepared_makes_it_readable)
 		turn();
 	for (unsigned int i = 0; i < 3; i++)
 		CHECK_EQ(calls[i].cb.ret, getppid());
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 #define ROUNDS	MANY(5000)
@@ -182,7 +180,7 @@ TEST(what_one_dispatch_leaves_comes_with_the_next)
 	}
 	turn_until(ROUNDS);
 	CHECK(prepare() == FLEXSC_FOREVER);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 static void *wake_loop(void *cb)
@@ -211,7 +209,7 @@ TEST(wake_ups_make_it_readable)
 	CHECK_EQ(prepare(), 0);
 	CHECK(prepare() == FLEXSC_FOREVER);
 	CHECK_EQ(readable_within(0), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 TEST(a_signal_makes_it_readable)
@@ -225,7 +223,7 @@ TEST(a_signal_makes_it_readable)
 	CHECK_EQ(readable_within(LOST), 1);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	CHECK_EQ(cb.ret, SIGUSR1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 static void prepare_inside(struct flexsc_cb *cb)
@@ -243,7 +241,7 @@ TEST(a_callback_prepares_nothing)
 	new_loop();
 	CHECK_EQ(flexsc_loop_getppid(loop, &cb), 0);
 	turn_until(1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 /* The inner loop's own ways go on beside the outer loop. */
@@ -262,7 +260,7 @@ TEST(a_loop_that_was_prepared_can_still_wait_and_run)
 	CHECK_EQ(flexsc_loop_timer(loop, &cb, MS), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(done, 2);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 TEST(a_forked_child_has_no_descriptor)
@@ -279,7 +277,7 @@ TEST(a_forked_child_has_no_descriptor)
 		CHECK_EQ(flexsc_loop_fd(loop), -ESTALE);
 		CHECK_EQ(flexsc_loop_prepare(loop, &ns), -ESTALE);
 		CHECK_EQ(fcntl(fd, F_GETFD), -1);
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		test_leave();
 	}
 	test_reap(pid);
@@ -287,7 +285,7 @@ TEST(a_forked_child_has_no_descriptor)
 	CHECK_EQ(flexsc_loop_wake(loop, &cb), 0);
 	CHECK_EQ(readable_within(LOST), 1);
 	turn_until(1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 /*
@@ -392,7 +390,7 @@ static void play(unsigned int n, unsigned int wakers)
 	}
 	for (unsigned int i = 0; i < n; i++)
 		pthread_join(players[i].thread, NULL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 /* One alone: nobody else's turn hides that one was missed. */
@@ -439,5 +437,5 @@ TEST_LIMIT(an_outer_loop_misses_no_wake_up_while_falling_asleep, 60)
 	asked++;
 	turn_until(10 * TURNS);
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }

@@ -235,7 +235,7 @@ UNSUBMITTED(EBADF)
 UNSUBMITTED(ENXIO)
 UNSUBMITTED(EOPNOTSUPP)
 
-static void post_again(struct flexsc_loop *loop, struct waiting *w)
+static void post_again(struct waiting *w)
 {
 	w->recv = (struct call)CALL_INIT;
 	w->many_accept = (struct call)CALL_INIT;
@@ -248,20 +248,18 @@ static void post_again(struct flexsc_loop *loop, struct waiting *w)
 }
 
 /* Calls that the kernel has are taken back, and may be made again. */
-TEST(calls_in_the_kernel_are_taken_back)
+WAITING_TEST(calls_in_the_kernel_are_taken_back)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct waiting w;
 	struct call *const *calls;
 
-	NEEDS_WAITING_ENGINE();
 	enter_scratch();
 	post_waiting(loop, &w);
 	forbid_ring(false, EPERM);
 	post_and_check(loop);
 	if (!ring_dies()) {
 		leave_scratch();
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		return;
 	}
 	for (calls = waiting_calls(&w); *calls; calls++) {
@@ -269,9 +267,9 @@ TEST(calls_in_the_kernel_are_taken_back)
 		CHECK_EQ((*calls)->cb.ret, -ERESTART);
 	}
 	check_untouched(&w);
-	post_again(loop, &w);
+	post_again(&w);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(w.many_accept.runs, 1);
 }
 
@@ -313,10 +311,9 @@ TEST(calls_that_stay_in_the_kernel_are_reported)
 }
 
 /* More requests than a ring has room for, and none of them submitted. */
-TEST(a_full_ring_fails)
+LOOP_TEST(a_full_ring_fails)
 {
 	static struct call calls[5000];
-	struct flexsc_loop *loop = test_loop();
 	static char bytes[5000];
 	unsigned int i;
 	int fd;
@@ -338,18 +335,15 @@ TEST(a_full_ring_fails)
 		CHECK_EQ(calls[i].runs, 1);
 	}
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Deadlines, cancellations and wake-ups go on. */
-TEST(a_failed_loop_is_a_whole_loop)
+WAITING_TEST(a_failed_loop_is_a_whole_loop)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call late = CALL_INIT, cancelled = CALL_INIT;
 	char byte;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe(p), 0);
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	/* A polling thread's calls are cancelled by io_uring_register() then. */
@@ -363,19 +357,16 @@ TEST(a_failed_loop_is_a_whole_loop)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(flexsc_loop_wake(loop, NULL), 0);
 	CHECK_EQ(flexsc_loop_wait(loop, 10 * SECOND), 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Entries that threads wait for in an epoll set, which fails under them. */
-TEST(waiting_for_many_fails)
+WAITING_TEST(waiting_for_many_fails)
 {
 	const int epolls[] = { SYS_epoll_pwait, SYS_epoll_pwait2 };
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[4];
 	char bytes[4];
 	int p[4][2];
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 4; i++) {
 		calls[i] = (struct call)CALL_INIT;
 		CHECK_EQ(pipe(p[i]), 0);
@@ -389,5 +380,4 @@ TEST(waiting_for_many_fails)
 	}
 	CHECK_EQ(flexsc_loop_cancel(loop, &calls[3].cb), 0);
 	CHECK(is_cancelled(await_call(loop, &calls[3])));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

@@ -24,9 +24,8 @@ static bool is_fixing(void)
 	return !strcmp(test_engine(), "uring") && !getenv("FLEXSC_TEST_SQPOLL");
 }
 
-TEST(calls_do_what_they_did)
+LOOP_TEST(calls_do_what_they_did)
 {
-	struct flexsc_loop *loop = test_loop();
 	char in[8] = "";
 	int p[2], fd;
 
@@ -53,18 +52,15 @@ TEST(calls_do_what_they_did)
 	CHECK_EQ(flexsc_loop_unfix_fd(loop, p[0]), 0);
 	CHECK_EQ(flexsc_loop_unfix_fd(loop, p[0]), 0);
 	CHECK_EQ(DO(loop, SYS_sendto, p[0], "f", 1, 0, 0, 0), 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The other end sees it at once, not when the loop is woken by something else. */
-TEST(a_posted_close_closes)
+WAITING_TEST(a_posted_close_closes)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call calls[3] = { CALL_INIT, CALL_INIT, CALL_INIT };
 	int p[2], q[2];
 	char in[8];
 
-	NEEDS_WAITING_ENGINE();
 	pair(q);
 	for (unsigned int i = 0; i < 50; i++) {
 		pair(p);
@@ -92,18 +88,15 @@ TEST(a_posted_close_closes)
 		flexsc_fd_forget(p[0]);
 		flexsc_fd_forget(p[1]);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* ... in a batch of more requests than the ring has room for. */
-TEST(a_close_among_many_closes)
+WAITING_TEST(a_close_among_many_closes)
 {
-	struct flexsc_loop *loop = test_loop();
 	static struct call calls[3000];
 	int p[2];
 	char in;
 
-	NEEDS_WAITING_ENGINE();
 	pair(p);
 	CHECK_EQ(flexsc_loop_fix_fd(loop, p[0]), 0);
 	for (unsigned int i = 0; i < 3000; i++) {
@@ -116,17 +109,14 @@ TEST(a_close_among_many_closes)
 	CHECK_EQ(DO(loop, SYS_read, p[1], &in, 1), 0);
 	for (unsigned int i = 0; i < 3000; i++)
 		CHECK_EQ(await_call(loop, &calls[i]), i == 100 ? 0 : -EINVAL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(an_unfixed_descriptor_is_closed_plainly)
+WAITING_TEST(an_unfixed_descriptor_is_closed_plainly)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call waiting = CALL_INIT;
 	int p[2];
 	char in;
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 20; i++) {
 		pair(p);
 		CHECK_EQ(flexsc_loop_fix_fd(loop, p[0]), 0);
@@ -142,12 +132,10 @@ TEST(an_unfixed_descriptor_is_closed_plainly)
 		CHECK_EQ(recv(p[1], &in, 1, 0), 0);
 		close(p[1]);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(what_cant_be_fixed_is_said)
+LOOP_TEST(what_cant_be_fixed_is_said)
 {
-	struct flexsc_loop *loop = test_loop();
 	const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int copy, err = 0;
 
@@ -169,13 +157,11 @@ TEST(what_cant_be_fixed_is_said)
 		CHECK_EQ(flexsc_loop_fix_fd(loop, copy), 0);
 		CHECK_EQ(DO(loop, SYS_write, copy, "x", 1), 1);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* What it is for: the ring itself has the file. */
-TEST(the_engine_keeps_hold_of_the_file)
+LOOP_TEST(the_engine_keeps_hold_of_the_file)
 {
-	struct flexsc_loop *loop = test_loop();
 	int p[2];
 	char in[4];
 
@@ -187,5 +173,4 @@ TEST(the_engine_keeps_hold_of_the_file)
 	CHECK_EQ(DO(loop, SYS_read, p[0], in, 1), 1);
 	CHECK_EQ(close(p[0]), 0);
 	CHECK_EQ(DO(loop, SYS_read, p[0], in, 1), is_fixing() ? 1 : -EBADF);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

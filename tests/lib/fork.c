@@ -129,12 +129,10 @@ TEST(a_child_has_no_loop_and_makes_its_own)
 	CHECK_EQ(flexsc_fini(), 0);
 }
 
-TEST(a_fork_while_calls_are_pending_disturbs_neither)
+WAITING_TEST(a_fork_while_calls_are_pending_disturbs_neither)
 {
-	struct flexsc_loop *loop = test_loop();
 	int pid;
 
-	NEEDS_WAITING_ENGINE();
 	NEEDS_THREADS_IN_CHILD();
 	post_reads(loop);
 	for (unsigned int i = 0; i < 4; i++) {
@@ -142,7 +140,7 @@ TEST(a_fork_while_calls_are_pending_disturbs_neither)
 		if (pid == 0) {
 			parent_loop_is_stale(loop);
 			if (i & 1)
-				CHECK_EQ(flexsc_loop_destroy(loop), 0);
+				test_end_loop();
 			own_loop_works(test_loop());
 			/* ASan misses the parent's threads and sees leaks. */
 			if ((i & 2) && !UNDER_ASAN)
@@ -154,13 +152,11 @@ TEST(a_fork_while_calls_are_pending_disturbs_neither)
 	CHECK_EQ(done, 0);
 	feed_reads(loop);
 	own_loop_works(loop);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Calls that were posted and not yet submitted are the parent's, too. */
-TEST(a_fork_before_the_batch_runs_nothing_twice)
+LOOP_TEST(a_fork_before_the_batch_runs_nothing_twice)
 {
-	struct flexsc_loop *loop = test_loop();
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), pid;
 	uint64_t one = 1, sum = 0;
 
@@ -170,25 +166,22 @@ TEST(a_fork_before_the_batch_runs_nothing_twice)
 	pid = test_fork();
 	if (pid == 0) {
 		CHECK_EQ(flexsc_loop_run(loop), -ESTALE);
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		test_leave();
 	}
 	test_reap(pid);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(read(event, &sum, 8), 8);
 	CHECK_EQ(sum, 100);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The child lives on: what it inherited must not keep the pipes open. */
-TEST(a_child_that_lives_on_holds_nothing)
+WAITING_TEST(a_child_that_lives_on_holds_nothing)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call reader = CALL_INIT;
 	int p[2], stay[2], pid;
 	char c;
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	CHECK_EQ(pipe2(stay, O_CLOEXEC), 0);
 	POST(loop, &reader, SYS_read, p[0], &c, 1);
@@ -203,7 +196,7 @@ TEST(a_child_that_lives_on_holds_nothing)
 	}
 	CHECK_EQ(flexsc_loop_cancel(loop, &reader.cb), 0);
 	CHECK(is_cancelled(await_call(loop, &reader)));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	close(p[0]);
 	signal(SIGPIPE, SIG_IGN);
 	for (unsigned int i = 0; i < 500; i++) {

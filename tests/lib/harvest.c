@@ -13,7 +13,6 @@
 
 #define SOME	64U
 
-static struct flexsc_loop *loop;
 static struct flexsc_cb *done[SOME];
 
 static void never(struct flexsc_cb *cb)
@@ -46,13 +45,12 @@ static void harvest(unsigned int n, unsigned int room)
 	CHECK_EQ(had, n);
 }
 
-TEST(each_kind_of_cb_is_harvested)
+LOOP_TEST(each_kind_of_cb_is_harvested)
 {
 	struct flexsc_cb call = { .callback = never }, timer = call,
 			 signal_cb = call, wake = call;
 	unsigned int seen = 0;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_getppid(loop, &call), 0);
 	CHECK_EQ(flexsc_loop_timer(loop, &timer, MS), 0);
 	CHECK_EQ(flexsc_loop_signal(loop, &signal_cb, SIGUSR1), 0);
@@ -71,14 +69,12 @@ TEST(each_kind_of_cb_is_harvested)
 	CHECK_EQ(wake.ret, 0);
 	CHECK_EQ(flexsc_loop_harvest(loop, done, SOME), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(no_more_than_asked_for_and_the_oldest_first)
+LOOP_TEST(no_more_than_asked_for_and_the_oldest_first)
 {
 	struct flexsc_cb cbs[10];
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < 10; i++) {
 		cbs[i] = (struct flexsc_cb){ .callback = never };
 		CHECK_EQ(flexsc_loop_wake(loop, &cbs[i]), 0);
@@ -88,14 +84,12 @@ TEST(no_more_than_asked_for_and_the_oldest_first)
 	for (unsigned int i = 0; i < 10; i++)
 		CHECK(done[i] == &cbs[i]);
 	CHECK_EQ(flexsc_loop_harvest(loop, done, SOME), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(calls_come_out_once_each)
+LOOP_TEST(calls_come_out_once_each)
 {
 	struct call calls[SOME];
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < SOME; i++) {
 		calls[i] = (struct call){ .cb = { .callback = never } };
 		POST(loop, &calls[i], SYS_getppid);
@@ -104,7 +98,6 @@ TEST(calls_come_out_once_each)
 	for (unsigned int i = 0; i < SOME; i++)
 		CHECK_EQ(calls[i].cb.ret, getppid());
 	CHECK_EQ(stats_of(loop).outstanding, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void count_run(struct flexsc_cb *cb)
@@ -125,7 +118,6 @@ TEST(a_call_without_cb_is_consumed)
 		CHECK_EQ(flexsc_loop_harvest(loop, done, SOME), 0);
 	}
 	CHECK_EQ(stats_of(loop).completed, 3000);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void harvest_inside(struct flexsc_cb *cb)
@@ -151,7 +143,6 @@ TEST(misuse_is_refused)
 		test_leave();
 	}
 	test_reap(pid);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Neither kind keeps the other waiting, however little room there is. */
@@ -184,14 +175,13 @@ TEST(calls_and_timers_take_turns)
 		calls[i].callback = NULL;
 		timers[i].callback = NULL;
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
-TEST(a_chain_goes_on_when_its_first_call_is_harvested)
+LOOP_TEST(a_chain_goes_on_when_its_first_call_is_harvested)
 {
 	struct flexsc_cb first = { .callback = never }, second = first;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_getppid(loop, &first), 0);
 	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
 	CHECK_EQ(flexsc_loop_getpid(loop, &second), 0);
@@ -200,7 +190,6 @@ TEST(a_chain_goes_on_when_its_first_call_is_harvested)
 	harvest(1, 1);
 	CHECK(done[0] == &second);
 	CHECK_EQ(second.ret, getpid());
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 TEST(cancelled_and_late_calls_are_harvested)
@@ -224,15 +213,13 @@ TEST(cancelled_and_late_calls_are_harvested)
 	harvest(1, SOME);
 	CHECK(done[0] == &calls[1]);
 	CHECK(is_cancelled(calls[1].ret));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Those of the loop's end, too: there nobody harvests. */
-TEST(callbacks_have_no_flags_in_handle)
+LOOP_TEST(callbacks_have_no_flags_in_handle)
 {
 	struct call calls[4] = { 0 };
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < 4; i++)
 		calls[i].cb.callback = count_run;
 	POST(loop, &calls[0], SYS_getppid);
@@ -242,7 +229,7 @@ TEST(callbacks_have_no_flags_in_handle)
 	CHECK(run_until(loop, &calls[0].runs, 1, 10000));
 	CHECK(run_until(loop, &calls[1].runs, 1, 10000));
 	CHECK(run_until(loop, &calls[2].runs, 1, 10000));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(calls[3].runs, 1);
 	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
 }

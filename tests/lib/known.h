@@ -33,7 +33,7 @@ static inline void init(struct call *calls, unsigned int n,
 }
 
 /* A pair of connected sockets that have been read from. */
-static inline void known_pair(struct flexsc_loop *loop, int p[2])
+static inline void known_pair(int p[2])
 {
 	char c;
 
@@ -87,8 +87,7 @@ static inline void check_bytes(const struct call *calls, unsigned int n, int fd,
 	CHECK_EQ(read + left(fd), fed);
 }
 
-static inline void post_reads(struct flexsc_loop *loop, struct call *calls,
-		       unsigned int n, int fd)
+static inline void post_reads(struct call *calls, unsigned int n, int fd)
 {
 	static char byte;
 

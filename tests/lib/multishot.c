@@ -224,13 +224,11 @@ TEST(a_nonblocking_listener_waits_as_well)
 	accepts(SOCK_NONBLOCK, 0);
 }
 
-TEST(what_a_listener_lacks_ends_it)
+WAITING_TEST(what_a_listener_lacks_ends_it)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, NULL);
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	accept_all(shots, 1000, 0);
 	await_end(shots, -EBADF);
 	pair(p, 0);
@@ -245,19 +243,16 @@ TEST(what_a_listener_lacks_ends_it)
 	CHECK_EQ(flexsc_loop_accept_multishot(NULL, &shots->cb, p[0], 0),
 		 -ENXIO);
 	free(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The limit of when it is posted. */
-TEST(too_many_descriptors_end_it_and_no_connection_is_lost)
+WAITING_TEST(too_many_descriptors_end_it_and_no_connection_is_lost)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, NULL);
 	struct sockaddr_in address;
 	int fd = listener(&address, 0), peers[8];
 	struct rlimit old, few;
 
-	NEEDS_WAITING_ENGINE();
 	/* What the library keeps open is open by now. */
 	accept_all(shots, fd, 0);
 	connected(&address);
@@ -279,17 +274,14 @@ TEST(too_many_descriptors_end_it_and_no_connection_is_lost)
 	await_good(shots, 9);
 	await_cancelled(shots);
 	free_shots(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(it_is_cancelled_from_its_own_callback)
+WAITING_TEST(it_is_cancelled_from_its_own_callback)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, NULL);
 	struct sockaddr_in address;
 	int fd = listener(&address, 0);
 
-	NEEDS_WAITING_ENGINE();
 	shots->cancel_at = 3;
 	accept_all(shots, fd, 0);
 	for (unsigned int i = 0; i < 3; i++)
@@ -297,7 +289,6 @@ TEST(it_is_cancelled_from_its_own_callback)
 	CHECK(run_until(loop, &shots->ended, 1, 10000));
 	CHECK(is_cancelled(shots->last) || shots->good > 3);
 	free_shots(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Receiving. */
@@ -377,13 +368,11 @@ TEST(a_time_limit_ends_nothing)
 	receives(16, 100, p);
 }
 
-TEST(datagrams_keep_their_limits)
+WAITING_TEST(datagrams_keep_their_limits)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 8, 10));
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, p), 0);
 	receive(shots, p[0]);
 	send_all(p[1], "one", 3);
@@ -398,16 +387,13 @@ TEST(datagrams_keep_their_limits)
 	await_good(shots, 3);
 	await_cancelled(shots);
 	free(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(without_a_buffer_it_ends_and_nothing_is_lost)
+WAITING_TEST(without_a_buffer_it_ends_and_nothing_is_lost)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 2, 4));
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, 0);
 	shots->keep = true;
 	receive(shots, p[0]);
@@ -424,17 +410,14 @@ TEST(without_a_buffer_it_ends_and_nothing_is_lost)
 	if (!shots->ended)
 		await_cancelled(shots);
 	free(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(idle_sockets_take_no_buffers)
+WAITING_TEST(idle_sockets_take_no_buffers)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct flexsc_buffers *buffers = new_buffers(loop, 2, 16);
 	struct shots *shots[64];
 	int p[64][2];
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 64; i++) {
 		pair(p[i], 0);
 		shots[i] = new_shots(loop, buffers);
@@ -452,7 +435,6 @@ TEST(idle_sockets_take_no_buffers)
 		free(shots[i]);
 	}
 	CHECK_EQ(flexsc_buffers_free(buffers), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 TEST(bad_buffers_are_refused)
@@ -493,14 +475,12 @@ TEST(bad_buffers_are_refused)
 }
 
 /* The pool has 64 threads. */
-TEST(more_are_idle_than_there_are_threads)
+WAITING_TEST(more_are_idle_than_there_are_threads)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct flexsc_buffers *buffers = new_buffers(loop, 2, 16);
 	struct shots *shots[200];
 	int p[200][2];
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 200; i++) {
 		pair(p[i], i % 2 ? SOCK_NONBLOCK : 0);
 		shots[i] = new_shots(loop, buffers);
@@ -512,7 +492,7 @@ TEST(more_are_idle_than_there_are_threads)
 		await_good(shots[i], 1);
 	}
 	CHECK(count_tasks() < 20 + TSAN_TASKS);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	for (unsigned int i = 0; i < 200; i++) {
 		CHECK(is_cancelled(shots[i]->last));
 		free(shots[i]);
@@ -520,14 +500,12 @@ TEST(more_are_idle_than_there_are_threads)
 }
 
 /* ... from one on which something has come. */
-TEST(a_silent_socket_waits_although_no_buffer_is_free)
+WAITING_TEST(a_silent_socket_waits_although_no_buffer_is_free)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 1, 16));
 	struct shots *silent = new_shots(loop, shots->buffers);
 	int p[2], q[2];
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, 0);
 	pair(q, 0);
 	shots->keep = true;
@@ -542,18 +520,16 @@ TEST(a_silent_socket_waits_although_no_buffer_is_free)
 	await_good(silent, 1);
 	await_cancelled(silent);
 	free(silent);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	free(shots);
 }
 
-TEST(what_cant_be_received_from_ends_at_once)
+WAITING_TEST(what_cant_be_received_from_ends_at_once)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 	struct sockaddr_in address;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	receive(shots, 1000);
 	await_end(shots, -EBADF);
 	CHECK_EQ(pipe(p), 0);
@@ -567,13 +543,11 @@ TEST(what_cant_be_received_from_ends_at_once)
 	receive(shots, listener(&address, SOCK_NONBLOCK));
 	await_end(shots, -ENOTCONN);
 	free(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* A message in the error queue makes a poll say that there is an error. */
-TEST(an_error_queue_burns_nothing)
+WAITING_TEST(an_error_queue_burns_nothing)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 	struct sockaddr_in address;
 	int fd = listener(&address, 0), peer = connected(&address), on = 1;
@@ -581,7 +555,6 @@ TEST(an_error_queue_burns_nothing)
 	static char bytes[65536];
 	uint64_t before;
 
-	NEEDS_WAITING_ENGINE();
 	if (setsockopt(end, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof(on)))
 		SKIP("no messages of sends that copy nothing");
 	receive(shots, end);
@@ -595,16 +568,13 @@ TEST(an_error_queue_burns_nothing)
 	await_good(shots, 1);
 	await_cancelled(shots);
 	free(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_receive_that_found_nothing_is_cancelled)
+WAITING_TEST(a_receive_that_found_nothing_is_cancelled)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 4));
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, SOCK_NONBLOCK);
 	for (unsigned int i = 1; i <= 20; i++) {
 		receive(shots, p[0]);
@@ -616,35 +586,29 @@ TEST(a_receive_that_found_nothing_is_cancelled)
 		await_cancelled(shots);
 	}
 	free(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Buffers come and go, and so do their engine's names. */
-TEST(buffers_are_made_again_and_again)
+LOOP_TEST(buffers_are_made_again_and_again)
 {
-	struct flexsc_loop *loop = test_loop();
-
 	for (unsigned int i = 0; i < 300; i++) {
 		struct flexsc_buffers *buffers = new_buffers(loop, 8, 512);
 
 		if (i % 3)
 			CHECK_EQ(flexsc_buffers_free(buffers), 0);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* What ends them. */
 
-TEST(cancelling_a_descriptor_ends_its_calls)
+WAITING_TEST(cancelling_a_descriptor_ends_its_calls)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *one = new_shots(loop, new_buffers(loop, 4, 16));
 	struct shots *other = new_shots(loop, one->buffers);
 	struct shots *third = new_shots(loop, NULL);
 	struct sockaddr_in address;
 	int p[2], q[2], fd = listener(&address, 0);
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, 0);
 	pair(q, SOCK_NONBLOCK);
 	receive(one, p[0]);
@@ -664,7 +628,6 @@ TEST(cancelling_a_descriptor_ends_its_calls)
 	free(one);
 	free(other);
 	free(third);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The number is another file's soon, which must not be received from. */
@@ -745,13 +708,11 @@ TEST(a_loop_is_destroyed_while_they_are_pending)
 	CHECK(falls_to(count_fds, fds));
 }
 
-TEST(a_child_has_none_and_its_parent_goes_on)
+WAITING_TEST(a_child_has_none_and_its_parent_goes_on)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 	int p[2], child;
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, SOCK_NONBLOCK);
 	receive(shots, p[0]);
 	run_for(loop, 2);
@@ -761,7 +722,7 @@ TEST(a_child_has_none_and_its_parent_goes_on)
 		CHECK_EQ(flexsc_buffers_free(shots->buffers), -ESTALE);
 		CHECK_EQ(flexsc_loop_recv_multishot(loop, &shots->cb, p[0],
 						    shots->buffers), -ESTALE);
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		test_leave();
 	}
 	test_reap(child);
@@ -770,21 +731,18 @@ TEST(a_child_has_none_and_its_parent_goes_on)
 	close(p[1]);
 	await_end(shots, 0);
 	free(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Beside other calls. */
 
-TEST(no_chain_goes_by_one)
+WAITING_TEST(no_chain_goes_by_one)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 	struct call first = CALL_INIT, second = CALL_INIT, third = CALL_INIT;
 	uint64_t args[6] = { 0 };
 	int p[2], q[2];
 	char c;
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, SOCK_NONBLOCK);
 	pair(q, 0);
 	receive(shots, p[0]);
@@ -808,19 +766,16 @@ TEST(no_chain_goes_by_one)
 	CHECK_EQ(await_call(loop, &second), getppid());
 	await_cancelled(shots);
 	free(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(results_need_no_free_entry)
+WAITING_TEST(results_need_no_free_entry, .max_entries = 64)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_entries = 64);
 	struct shots *shots = new_shots(loop, NULL);
 	struct call calls[80];
 	struct sockaddr_in address;
 	int p[2], fd = listener(&address, 0);
 	char c[80];
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, 0);
 	accept_all(shots, fd, 0);
 	run_for(loop, 2);
@@ -839,19 +794,16 @@ TEST(results_need_no_free_entry)
 	await_good(shots, 2);
 	await_cancelled(shots);
 	free_shots(shots);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_harvest_has_each_once)
+WAITING_TEST(a_harvest_has_each_once)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *shots = new_shots(loop, new_buffers(loop, 32, 8));
 	struct shots *other = new_shots(loop, shots->buffers);
 	const uint64_t end = now_ns() + 10 * SECOND * test_slower();
 	struct flexsc_cb *done[8];
 	int p[2], q[2];
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, 0);
 	pair(q, 0);
 	receive(shots, p[0]);
@@ -879,19 +831,16 @@ TEST(a_harvest_has_each_once)
 	CHECK_EQ(flexsc_loop_harvest(loop, done, 8), 0);
 	free(shots);
 	free(other);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_busy_one_leaves_others_in_the_harvest)
+WAITING_TEST(a_busy_one_leaves_others_in_the_harvest)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct shots *busy = new_shots(loop, new_buffers(loop, 128, 8));
 	struct shots *other = new_shots(loop, busy->buffers);
 	struct flexsc_cb *done[64];
 	unsigned int harvests = 0;
 	int p[2], q[2], n;
 
-	NEEDS_WAITING_ENGINE();
 	pair(p, 0);
 	pair(q, 0);
 	receive(busy, p[0]);
@@ -914,7 +863,7 @@ TEST(a_busy_one_leaves_others_in_the_harvest)
 	await_good(busy, 100);
 	for (size_t i = 0; i < 800; i++)
 		CHECK_EQ(busy->bytes[i], '1' + (char)(i % 8));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	free(busy);
 	free(other);
 }
@@ -954,13 +903,11 @@ static void send_line(struct line *line)
 	send_all(line->p[1], bytes, n);
 }
 
-TEST_LIMIT(torture, 60)
+WAITING_TEST_LIMIT(torture, 60)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct flexsc_buffers *buffers = new_buffers(loop, 8, 16);
 	struct line lines[SOCKETS] = { 0 };
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < SOCKETS; i++) {
 		pair(lines[i].p, i % 3 ? 0 : SOCK_NONBLOCK);
 		lines[i].shots = new_shots(loop, buffers);
@@ -1005,5 +952,4 @@ TEST_LIMIT(torture, 60)
 		free(line->shots);
 	}
 	CHECK_EQ(flexsc_buffers_free(buffers), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

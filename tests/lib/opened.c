@@ -23,8 +23,6 @@
 
 #define LARGE	300000U
 
-static struct flexsc_loop *loop;
-
 static int open_by_loop(const char *path, int flags)
 {
 	int64_t fd = DO(loop, SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
@@ -111,7 +109,6 @@ TEST(files_are_read_to_their_ends)
 			read_in_pieces(sizes[s], pieces[p], true);
 		}
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Each byte is read once, whichever calls use the position at the same time. */
@@ -158,7 +155,6 @@ TEST(reads_at_the_same_time_share_a_position)
 	for (unsigned int i = 0; i < 10; i++)
 		read_together(i % 2);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /*
@@ -215,7 +211,6 @@ TEST(reads_share_a_position_while_the_kernel_takes_no_requests)
 	}
 	free(bytes);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 TEST(a_position_that_was_moved_is_used)
@@ -240,7 +235,6 @@ TEST(a_position_that_was_moved_is_used)
 	CHECK_EQ(DO(loop, SYS_read, fd, got, 8), 8);
 	check_bytes(got, 3, 8);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The library doesn't see this move: a short read needn't be at the end. */
@@ -265,7 +259,6 @@ TEST(a_position_that_was_moved_plainly_is_used)
 		CHECK_EQ(DO(loop, SYS_close, fd), 0);
 	}
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Is the byte's page in memory? */
@@ -300,7 +293,6 @@ TEST(the_advice_of_the_program_stays)
 	CHECK(is_resident(fd, 0));
 	CHECK(!is_resident(fd, getpagesize()));
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 TEST(fifos_opened_by_name_wait)
@@ -343,17 +335,15 @@ TEST(fifos_opened_by_name_wait)
 		CHECK_EQ(DO(loop, SYS_close, own), 0);
 	}
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* A time limit of its own, which poll() doesn't show, and a line's end. */
-TEST(terminals_opened_by_name_are_terminals)
+LOOP_TEST(terminals_opened_by_name_are_terminals)
 {
 	struct termios settings;
 	char got[8], path[64];
 	int master, slave, own;
 
-	loop = test_loop();
 	CHECK_EQ(openpty(&master, &slave, path, NULL, NULL), 0);
 	CHECK_EQ(write(master, "ab\ncd\n", 6), 6);
 	own = open_by_loop(path, O_RDONLY | O_NOCTTY);
@@ -368,17 +358,15 @@ TEST(terminals_opened_by_name_are_terminals)
 	CHECK_EQ(tcsetattr(slave, TCSANOW, &settings), 0);
 	own = open_by_loop(path, O_RDONLY | O_NOCTTY);
 	CHECK_EQ(DO(loop, SYS_read, own, got, 8), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(other_things_opened_by_name_are_read)
+LOOP_TEST(other_things_opened_by_name_are_read)
 {
 	static const char *const paths[] = {
 		"/dev/null", "/dev/zero", "/proc/self/cmdline", "/proc/mounts",
 		"/sys/kernel/mm/transparent_hugepage/enabled", "/",
 	};
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		char got[2][64] = { { 0 } };
 		int plain = open(paths[i], O_RDONLY | O_CLOEXEC), own;
@@ -398,7 +386,6 @@ TEST(other_things_opened_by_name_are_read)
 		CHECK_EQ(DO(loop, SYS_close, own), 0);
 		close(plain);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* What 3000 files cost, 64 at a time. */
@@ -477,5 +464,4 @@ TEST(files_cost_few_system_calls)
 			CHECK(n <= 300);
 	}
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

@@ -23,9 +23,8 @@ static void count_done(struct flexsc_cb *cb)
 	done++;
 }
 
-TEST(the_callback_runs_once_and_never_inside_the_post)
+LOOP_TEST(the_callback_runs_once_and_never_inside_the_post)
 {
-	struct flexsc_loop *loop = test_loop();
 	static struct call calls[1000];
 
 	for (unsigned int i = 0; i < 1000; i++) {
@@ -39,23 +38,19 @@ TEST(the_callback_runs_once_and_never_inside_the_post)
 		CHECK_EQ(calls[i].runs, 1);
 		CHECK_EQ(calls[i].cb.ret, getppid());
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_cb_without_callback_gets_its_result)
+LOOP_TEST(a_cb_without_callback_gets_its_result)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct flexsc_cb cb = { .ret = 12345 };
 
 	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(SYS_close, -1)), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(cb.ret, -EBADF);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(calls_without_cb_run)
+LOOP_TEST(calls_without_cb_run)
 {
-	struct flexsc_loop *loop = test_loop();
 	int fd[100];
 
 	for (unsigned int i = 0; i < 100; i++) {
@@ -67,39 +62,34 @@ TEST(calls_without_cb_run)
 	for (unsigned int i = 0; i < 100; i++)
 		CHECK_EQ(fcntl(fd[i], F_GETFD), -1);
 	CHECK_EQ(stats_of(loop).completed, 100);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(calls_without_cb_run_before_the_loop_is_gone)
+LOOP_TEST(calls_without_cb_run_before_the_loop_is_gone)
 {
-	struct flexsc_loop *loop = test_loop();
 	int fd[100];
 
 	for (unsigned int i = 0; i < 100; i++) {
 		fd[i] = fcntl(0, F_DUPFD, 0);
 		CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_close, fd[i])), 0);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	for (unsigned int i = 0; i < 100; i++)
 		CHECK_EQ(fcntl(fd[i], F_GETFD), -1);
 }
 
 /* Arguments a call doesn't take are ignored, whatever they are. */
-TEST(surplus_arguments_are_ignored)
+LOOP_TEST(surplus_arguments_are_ignored)
 {
-	struct flexsc_loop *loop = test_loop();
 	int fd = fcntl(0, F_DUPFD, 0);
 
 	CHECK_EQ(DO(loop, SYS_getpid, -1, -1, -1, -1, -1, -1), getpid());
 	CHECK_EQ(DO(loop, SYS_close, fd, -1, -1, -1, -1, -1), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The upper half of an int argument is not part of it. */
 /* What isn't passed is 0. */
-TEST(a_call_is_posted_with_three_arguments)
+LOOP_TEST(a_call_is_posted_with_three_arguments)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	int p[2];
 	char c = 'p';
@@ -130,12 +120,10 @@ TEST(a_call_is_posted_with_three_arguments)
 	CHECK_EQ(flexsc_loop_call(loop, NULL, SYS_exit, 0, 0, 0, 0, 0, 0),
 		 -EOPNOTSUPP);
 	CHECK_EQ(flexsc_loop_call(loop, NULL, 511, 0, 0, 0, 0, 0, 0), -ENOSYS);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(int_arguments_may_have_garbage_above)
+LOOP_TEST(int_arguments_may_have_garbage_above)
 {
-	struct flexsc_loop *loop = test_loop();
 	uint64_t garbage = 0xdeadbeef00000000ULL;
 	char c;
 	int p[2];
@@ -145,27 +133,22 @@ TEST(int_arguments_may_have_garbage_above)
 	CHECK_EQ(DO(loop, SYS_read, garbage | (uint64_t)p[0], &c, 1), 1);
 	CHECK_EQ(DO(loop, SYS_close, garbage | (uint64_t)p[0]), 0);
 	CHECK_EQ(DO(loop, SYS_fcntl, garbage | (uint64_t)p[0], F_GETFD), -EBADF);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
-
-static struct flexsc_loop *inner_loop;
 
 static void repost(struct flexsc_cb *cb)
 {
 	CHECK_EQ(cb->ret, getppid());
 	if (++done < 1000)
-		CHECK_EQ(flexsc_loop_call(inner_loop, cb, ARGS(SYS_getppid)), 0);
+		CHECK_EQ(flexsc_loop_call(loop, cb, ARGS(SYS_getppid)), 0);
 }
 
-TEST(a_callback_may_post_its_own_cb)
+LOOP_TEST(a_callback_may_post_its_own_cb)
 {
 	struct flexsc_cb cb = { .callback = repost };
 
-	inner_loop = test_loop();
-	CHECK_EQ(flexsc_loop_call(inner_loop, &cb, ARGS(SYS_getppid)), 0);
-	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(SYS_getppid)), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(done, 1000);
-	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
 }
 
 /* A tree of posts: every callback posts two more, then frees its own cb. */
@@ -180,7 +163,7 @@ static void branch(struct flexsc_cb *cb)
 		CHECK(child);
 		child->callback = branch;
 		child->arg = (void *)(depth - 1);
-		CHECK_EQ(flexsc_loop_call(inner_loop, child, ARGS(SYS_getppid)), 0);
+		CHECK_EQ(flexsc_loop_call(loop, child, ARGS(SYS_getppid)), 0);
 	}
 	memset(cb, 0x5a, sizeof(*cb));
 	free(cb);
@@ -193,11 +176,10 @@ TEST(a_callback_may_post_others_and_free_its_cb)
 	CHECK(root);
 	root->callback = branch;
 	root->arg = (void *)10;
-	inner_loop = test_loop();
-	CHECK_EQ(flexsc_loop_call(inner_loop, root, ARGS(SYS_getppid)), 0);
-	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+	loop = test_loop();
+	CHECK_EQ(flexsc_loop_call(loop, root, ARGS(SYS_getppid)), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(done, 2047);
-	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
 }
 
 TEST(a_loop_that_is_null_is_enxio)
@@ -235,9 +217,8 @@ TEST(a_loop_that_is_null_is_enxio)
 }
 
 /* Only a checking build looks; elsewhere the misuse is the caller's loss. */
-TEST(posting_a_pending_cb_is_ebusy)
+LOOP_TEST(posting_a_pending_cb_is_ebusy)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call timer = CALL_INIT;
 	int ret;
 
@@ -260,7 +241,6 @@ TEST(posting_a_pending_cb_is_ebusy)
 	CHECK_EQ(flexsc_loop_wake(loop, &timer.cb), 0);
 	CHECK_EQ(flexsc_loop_timer(loop, &timer.cb, 0), -EBUSY);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static int refusal;
@@ -270,22 +250,21 @@ static void post_while_closing(struct flexsc_cb *cb)
 	static struct flexsc_cb other;
 
 	done++;
-	refusal = flexsc_loop_call(inner_loop, cb, ARGS(SYS_getpid));
+	refusal = flexsc_loop_call(loop, cb, ARGS(SYS_getpid));
 	CHECK_EQ(refusal, -ESHUTDOWN);
-	CHECK_EQ(flexsc_loop_call(inner_loop, NULL, ARGS(SYS_getpid)), -ESHUTDOWN);
-	CHECK_EQ(flexsc_loop_timer(inner_loop, &other, 1), -ESHUTDOWN);
-	CHECK_EQ(flexsc_loop_signal(inner_loop, &other, SIGUSR1), -ESHUTDOWN);
+	CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_getpid)), -ESHUTDOWN);
+	CHECK_EQ(flexsc_loop_timer(loop, &other, 1), -ESHUTDOWN);
+	CHECK_EQ(flexsc_loop_signal(loop, &other, SIGUSR1), -ESHUTDOWN);
 }
 
-TEST(posting_while_the_loop_is_destroyed_is_eshutdown)
+LOOP_TEST(posting_while_the_loop_is_destroyed_is_eshutdown)
 {
 	struct flexsc_cb call = { .callback = post_while_closing };
 	struct flexsc_cb timer = { .callback = post_while_closing };
 
-	inner_loop = test_loop();
-	CHECK_EQ(flexsc_loop_call(inner_loop, &call, ARGS(SYS_getppid)), 0);
-	CHECK_EQ(flexsc_loop_timer(inner_loop, &timer, 3600 * SECOND), 0);
-	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
+	CHECK_EQ(flexsc_loop_call(loop, &call, ARGS(SYS_getppid)), 0);
+	CHECK_EQ(flexsc_loop_timer(loop, &timer, 3600 * SECOND), 0);
+	test_end_loop();
 	CHECK_EQ(done, 2);
 	CHECK_EQ(refusal, -ESHUTDOWN);
 	CHECK(call.ret == getppid() || call.ret == -ECANCELED);
@@ -314,9 +293,8 @@ TEST(the_paper_s_functions_use_the_default_loop)
 	CHECK(!flexsc_loop_default());
 }
 
-TEST(the_paper_s_functions_take_a_loop_explicitly)
+LOOP_TEST(the_paper_s_functions_take_a_loop_explicitly)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct flexsc_cb cb = { .callback = count_done };
 	char buf[5] = "";
 	int p[2];
@@ -329,7 +307,6 @@ TEST(the_paper_s_functions_take_a_loop_explicitly)
 	CHECK_EQ(cb.ret, 4);
 	CHECK_EQ(strcmp(buf, "four"), 0);
 	CHECK_EQ(flexsc_getpid(&cb), -ENXIO);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 #ifdef PR_SET_SYSCALL_USER_DISPATCH
@@ -359,7 +336,7 @@ static void trap_system_calls(void)
 }
 
 /* The first round may grow pages and lists; the second has all it needs. */
-static void post_one_of_each(struct flexsc_loop *loop, struct call *calls)
+static void post_one_of_each(struct call *calls)
 {
 	for (unsigned int i = 0; i < 32; i++) {
 		flexsc_loop_call(loop, &calls[i].cb, ARGS(SYS_getppid));
@@ -372,9 +349,8 @@ static void post_one_of_each(struct flexsc_loop *loop, struct call *calls)
 	flexsc_loop_cancel(loop, &calls[31].cb);
 }
 
-TEST(posting_makes_no_system_call)
+LOOP_TEST(posting_makes_no_system_call)
 {
-	struct flexsc_loop *loop = test_loop();
 	static struct call calls[33];
 	unsigned int ran = 0;
 
@@ -382,17 +358,16 @@ TEST(posting_makes_no_system_call)
 		SKIP("sanitizers make system calls of their own");
 	for (unsigned int i = 0; i < 33; i++)
 		calls[i].cb.callback = call_done;
-	post_one_of_each(loop, calls);
+	post_one_of_each(calls);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	trap_system_calls();
 	dispatch = SYSCALL_DISPATCH_FILTER_BLOCK;
-	post_one_of_each(loop, calls);
+	post_one_of_each(calls);
 	dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
 	CHECK_EQ(trapped, 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	for (unsigned int i = 0; i < 33; i++)
 		ran += calls[i].runs;
 	CHECK_EQ(ran, 66);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 #endif

@@ -25,7 +25,6 @@
 #define READERS	20
 #define LOCKERS	10
 
-static struct flexsc_loop *loop;
 static struct call readers[READERS], lockers[LOCKERS], sleeper;
 static uint64_t values[READERS];
 static unsigned int done;
@@ -101,7 +100,6 @@ TEST(changing_the_user_disturbs_no_call)
 	CHECK_EQ(setgid(65534), 0);
 	CHECK_EQ(setuid(65534), 0);
 	CHECK_EQ(DO(loop, SYS_getuid), 65534);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Syscall threads act for the user that the process has become. */
@@ -121,7 +119,6 @@ TEST(a_changed_user_holds_for_later_calls)
 	CHECK_EQ(seteuid(0), 0);
 	CHECK_EQ(setegid(0), 0);
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static atomic_bool changing;
@@ -162,7 +159,6 @@ TEST(changing_the_user_while_calls_run)
 			CHECK_EQ(calls[i].cb.ret, i & 1 ? 0 : getppid());
 	}
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The end. */

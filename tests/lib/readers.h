@@ -26,7 +26,7 @@ static inline void reader_done(struct flexsc_cb *cb)
 	finished++;
 }
 
-static inline void post_reads(struct flexsc_loop *loop, unsigned int n)
+static inline void post_reads(unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		struct reader *r = &readers[i];

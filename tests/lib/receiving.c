@@ -14,8 +14,7 @@
 #include "readers.h"
 
 /* The three ways of receiving, in the order that their test uses them. */
-static void post_receive(struct flexsc_loop *loop, struct call *call, int fd,
-			 struct msghdr *msg, unsigned int way)
+static void post_receive(struct call *call, int fd, struct msghdr *msg, unsigned int way)
 {
 	*call = (struct call)CALL_INIT;
 	switch (way) {
@@ -37,7 +36,7 @@ static void post_receive(struct flexsc_loop *loop, struct call *call, int fd,
  * Two bytes aren't enough, before the call or behind it; four more are, even on
  * a TCP socket, which takes the two if it can and then waits for four.
  */
-static void receive_six(struct flexsc_loop *loop, int from, int to, bool early)
+static void receive_six(int from, int to, bool early)
 {
 	char in[16];
 	struct iovec iov = { in, sizeof(in) };
@@ -47,7 +46,7 @@ static void receive_six(struct flexsc_loop *loop, int from, int to, bool early)
 	for (unsigned int way = 0; way < 3; way++) {
 		if (early)
 			CHECK_EQ(send(from, "ab", 2, 0), 2);
-		post_receive(loop, &call, to, &msg, way);
+		post_receive(&call, to, &msg, way);
 		run_for(loop, 5);
 		if (!early)
 			CHECK_EQ(send(from, "ab", 2, 0), 2);
@@ -58,7 +57,7 @@ static void receive_six(struct flexsc_loop *loop, int from, int to, bool early)
 	}
 }
 
-static void receive_as_sockets_say(struct flexsc_loop *loop)
+static void receive_as_sockets_say(void)
 {
 	const int four = 4;
 	struct call call = CALL_INIT;
@@ -68,8 +67,8 @@ static void receive_as_sockets_say(struct flexsc_loop *loop)
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &four,
 			    sizeof(four)), 0);
-	receive_six(loop, pair[1], pair[0], false);
-	receive_six(loop, pair[1], pair[0], true);
+	receive_six(pair[1], pair[0], false);
+	receive_six(pair[1], pair[0], true);
 	/* One that is set when it is known how the other end receives. */
 	POST(loop, &call, SYS_recvfrom, pair[1], &byte, 1, 0, NULL, NULL);
 	run_for(loop, 5);
@@ -77,21 +76,19 @@ static void receive_as_sockets_say(struct flexsc_loop *loop)
 	CHECK_EQ(await_call(loop, &call), 1);
 	CHECK_EQ(DO(loop, SYS_setsockopt, pair[1], SOL_SOCKET, SO_RCVLOWAT,
 		    &four, sizeof(four)), 0);
-	receive_six(loop, pair[0], pair[1], true);
+	receive_six(pair[0], pair[1], true);
 	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
 	CHECK_EQ(DO(loop, SYS_close, pair[1]), 0);
 }
 
-TEST(a_receive_waits_for_as_much_as_the_socket_says)
+WAITING_TEST(a_receive_waits_for_as_much_as_the_socket_says)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	socklen_t size = sizeof(addr);
 	const int four = 4;
 	int listener, client, server;
 
-	NEEDS_WAITING_ENGINE();
-	receive_as_sockets_say(loop);
+	receive_as_sockets_say();
 	/* And one that is inherited. */
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listener = (int)DO(loop, SYS_socket, AF_INET, SOCK_STREAM, 0);
@@ -104,26 +101,23 @@ TEST(a_receive_waits_for_as_much_as_the_socket_says)
 	CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
 	server = (int)DO(loop, SYS_accept4, listener, NULL, NULL, 0);
 	CHECK(server >= 0);
-	receive_six(loop, client, server, false);
-	receive_six(loop, client, server, true);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	receive_six(client, server, false);
+	receive_six(client, server, true);
 }
 
-TEST(a_receive_waits_for_as_much_when_threads_are_short)
+WAITING_TEST(a_receive_waits_for_as_much_when_threads_are_short,
+		.max_threads = 4)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
-
-	NEEDS_WAITING_ENGINE();
-	post_reads(loop, PIPES);
-	receive_as_sockets_say(loop);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	post_reads(PIPES);
+	receive_as_sockets_say();
+	test_end_loop();
 }
 
 enum { ALL = 1 << 20 };
 static char all_out[ALL], all_in[ALL];
 
 /* The other end takes part, n bytes of it. */
-static void transfer(struct flexsc_loop *loop, int fd, ssize_t n, bool sends)
+static void transfer(int fd, ssize_t n, bool sends)
 {
 	while (n) {
 		ssize_t part = sends ? send(fd, all_out, (size_t)n,
@@ -139,7 +133,7 @@ static void transfer(struct flexsc_loop *loop, int fd, ssize_t n, bool sends)
 }
 
 /* A part of it doesn't end a call that waits for all. */
-static void transfer_all(struct flexsc_loop *loop)
+static void transfer_all(void)
 {
 	struct iovec in = { all_in, ALL }, out = { all_out, ALL };
 	struct msghdr to = { .msg_iov = &in, .msg_iovlen = 1 };
@@ -151,7 +145,7 @@ static void transfer_all(struct flexsc_loop *loop)
 		struct call call = CALL_INIT;
 		ssize_t part = way < 2 ? 2 : 0;
 
-		transfer(loop, pair[1], part, true);
+		transfer(pair[1], part, true);
 		if (way == 0)
 			POST(loop, &call, SYS_recvfrom, pair[0], all_in, ALL,
 			     MSG_WAITALL, NULL, NULL);
@@ -162,46 +156,38 @@ static void transfer_all(struct flexsc_loop *loop)
 			POST(loop, &call, SYS_sendmsg, pair[0], &from, 0);
 		run_for(loop, 20);
 		CHECK_EQ(call.runs, 0);
-		transfer(loop, pair[1], ALL - part, way < 2);
+		transfer(pair[1], ALL - part, way < 2);
 		CHECK_EQ(await_call(loop, &call), ALL);
 	}
 	close(pair[0]);
 	close(pair[1]);
 }
 
-TEST(a_call_that_wants_all_gets_all)
+WAITING_TEST(a_call_that_wants_all_gets_all)
 {
-	struct flexsc_loop *loop = test_loop();
-
-	NEEDS_WAITING_ENGINE();
-	transfer_all(loop);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	transfer_all();
 }
 
-TEST(a_call_that_wants_all_gets_all_when_threads_are_short)
+WAITING_TEST(a_call_that_wants_all_gets_all_when_threads_are_short,
+		.max_threads = 4)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
-
-	NEEDS_WAITING_ENGINE();
-	post_reads(loop, PIPES);
-	transfer_all(loop);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	post_reads(PIPES);
+	transfer_all();
+	test_end_loop();
 }
 
 #define GREEDY	8
 #define WANTED	6
 
 /* More calls that want all, and have a part, than there are threads for them. */
-TEST(calls_that_want_all_get_all_when_they_are_many)
+WAITING_TEST(calls_that_want_all_get_all_when_they_are_many, .max_threads = 4)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_threads = 4);
 	struct call calls[GREEDY];
 	char in[GREEDY][WANTED];
 	struct msghdr msg[GREEDY];
 	struct iovec iov[GREEDY];
 	int pair[GREEDY][2];
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < GREEDY; i++) {
 		iov[i] = (struct iovec){ in[i], WANTED };
 		msg[i] = (struct msghdr){ .msg_iov = &iov[i], .msg_iovlen = 1 };
@@ -226,5 +212,4 @@ TEST(calls_that_want_all_get_all_when_they_are_many)
 		close(pair[i][0]);
 		close(pair[i][1]);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

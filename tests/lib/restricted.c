@@ -346,7 +346,6 @@ static void set_limit(int what, rlim_t value)
 /* Some kernels count rings against it; then it is said why there are none. */
 TEST(no_memory_may_be_locked)
 {
-	struct flexsc_loop *loop;
 	char why[256] = "";
 
 	become_nobody();
@@ -357,14 +356,12 @@ TEST(no_memory_may_be_locked)
 	}
 	loop = test_loop();
 	works(loop);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* No threads. */
 
 TEST(no_thread_can_be_made_from_the_start)
 {
-	struct flexsc_loop *loop = NULL;
 	char why[256] = "";
 
 	forbid_threads();
@@ -379,7 +376,7 @@ TEST(no_thread_can_be_made_from_the_start)
 	if (strcmp(test_engine(), "threads")) {
 		loop = test_loop();
 		CHECK_EQ(DO(loop, SYS_getppid), getppid());
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		return;
 	}
 	CHECK_EQ(flexsc_loop_create(&loop, NULL), -EOPNOTSUPP);
@@ -391,7 +388,6 @@ TEST(no_thread_can_be_made_from_the_start)
 /* What needs a thread and can't have one says so, and harms nobody. */
 TEST(a_call_that_needs_a_thread_gets_none)
 {
-	struct flexsc_loop *loop;
 	int event = eventfd(3, EFD_CLOEXEC), fd;
 	uint64_t value;
 
@@ -404,7 +400,6 @@ TEST(a_call_that_needs_a_thread_gets_none)
 	CHECK_EQ(DO(loop, SYS_read, event, &value, 8), 8);
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	leave_scratch();
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void post_blocked(struct flexsc_loop *loop, struct call *calls,
@@ -450,26 +445,22 @@ static void few_threads(struct flexsc_loop *loop, int64_t also)
 					     (also && calls[i].cb.ret == also)));
 }
 
-TEST(no_more_threads_can_be_made)
+WAITING_TEST(no_more_threads_can_be_made)
 {
-	struct flexsc_loop *loop = test_loop();
 	int64_t ret;
 
-	NEEDS_WAITING_ENGINE();
 	forbid_threads();
 	ret = sleeps(loop);
 	CHECK(ret == 0 || ret == -EAGAIN);
 	few_threads(loop, -EAGAIN);
 	ret = sleeps(loop);
 	CHECK(ret == 0 || ret == -EAGAIN);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The same, if it is found out before the loop waits. */
-TEST(no_thread_can_be_made_when_submitting)
+LOOP_TEST(no_thread_can_be_made_when_submitting)
 {
 	static const struct timespec brief = { 0, 1000000 };
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	int64_t ret;
 
@@ -479,7 +470,6 @@ TEST(no_thread_can_be_made_when_submitting)
 	ret = await_call(loop, &call);
 	CHECK(ret == 0 || ret == -EAGAIN);
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /*
@@ -659,16 +649,11 @@ static void exhaust(struct flexsc_loop *loop, unsigned int max)
 	CHECK_EQ(stats_of(loop).completed, before + accepted + 1);
 }
 
-TEST(pages_can_not_grow)
+WAITING_TEST(pages_can_not_grow)
 {
-	struct flexsc_loop *loop;
-
-	NEEDS_WAITING_ENGINE();
-	loop = test_loop();
 	DO(loop, SYS_getppid);
 	forbid_call(SYS_mprotect, ENOMEM);
 	exhaust(loop, 100000);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static rlim_t address_space(void)

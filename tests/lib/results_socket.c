@@ -478,10 +478,9 @@ TRIAL(timerfds_expire)
 }
 
 /* By the loop that is given, and by the default one. */
-TEST(recv_and_send_need_no_address)
+LOOP_TEST(recv_and_send_need_no_address)
 {
 	struct call call = CALL_INIT;
-	struct flexsc_loop *loop = test_loop();
 	char text[4] = "";
 	int s[2];
 
@@ -501,5 +500,4 @@ TEST(recv_and_send_need_no_address)
 	call.runs = 0;
 	CHECK_EQ(flexsc_send(&call.cb, s[0], "x", 1, MSG_NOSIGNAL), 0);
 	CHECK_EQ(await_call(loop, &call), -EPIPE);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

@@ -17,9 +17,8 @@ static void await_signal(struct flexsc_loop *loop, struct call *call, int signo)
 	CHECK_EQ(flexsc_loop_signal(loop, &call->cb, signo), 0);
 }
 
-TEST(a_signal_to_the_process_is_a_callback)
+LOOP_TEST(a_signal_to_the_process_is_a_callback)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 
 	await_signal(loop, &call, SIGUSR1);
@@ -37,7 +36,6 @@ TEST(a_signal_to_the_process_is_a_callback)
 	await_signal(loop, &call, SIGRTMAX);
 	raise(SIGRTMAX);
 	CHECK_EQ(await_call(loop, &call), SIGRTMAX);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void *kill_later(void *arg)
@@ -87,9 +85,8 @@ TEST(a_signal_to_another_thread_wakes_a_sleeping_loop)
 	wakes_the_loop(raise_later);
 }
 
-TEST(a_signal_between_two_posts_is_not_lost)
+LOOP_TEST(a_signal_between_two_posts_is_not_lost)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 
 	await_signal(loop, &call, SIGUSR1);
@@ -103,12 +100,11 @@ TEST(a_signal_between_two_posts_is_not_lost)
 	await_signal(loop, &call, SIGUSR1);
 	run_for(loop, 20);
 	CHECK_EQ(call.runs, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
-TEST(signals_that_come_fast_merge)
+LOOP_TEST(signals_that_come_fast_merge)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 
 	await_signal(loop, &call, SIGUSR1);
@@ -123,12 +119,11 @@ TEST(signals_that_come_fast_merge)
 	}
 	/* One per loop round at the most, not one hundred. */
 	CHECK_EQ(call.runs, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
-TEST(signals_dont_disturb_each_other)
+LOOP_TEST(signals_dont_disturb_each_other)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call one = CALL_INIT, two = CALL_INIT;
 
 	await_signal(loop, &one, SIGUSR1);
@@ -139,7 +134,6 @@ TEST(signals_dont_disturb_each_other)
 	raise(SIGUSR1);
 	CHECK_EQ(await_call(loop, &one), SIGUSR1);
 	CHECK_EQ(two.runs, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 TEST(each_loop_that_asked_is_told)
@@ -160,9 +154,8 @@ TEST(each_loop_that_asked_is_told)
 	CHECK_EQ(flexsc_loop_destroy(b), 0);
 }
 
-TEST(a_cancelled_signal_completes)
+LOOP_TEST(a_cancelled_signal_completes)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 
 	await_signal(loop, &call, SIGUSR1);
@@ -174,7 +167,6 @@ TEST(a_cancelled_signal_completes)
 	raise(SIGUSR1);
 	await_signal(loop, &call, SIGUSR1);
 	CHECK_EQ(await_call(loop, &call), SIGUSR1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static volatile sig_atomic_t handled;
@@ -189,7 +181,6 @@ TEST(the_disposition_is_restored)
 {
 	struct sigaction before[3], after;
 	struct call call = CALL_INIT;
-	struct flexsc_loop *loop;
 
 	memset(before, 0, sizeof(before));
 	before[0].sa_handler = SIG_DFL;
@@ -204,7 +195,7 @@ TEST(the_disposition_is_restored)
 		CHECK_EQ(sigaction(SIGUSR1, NULL, &after), 0);
 		CHECK(after.sa_handler != before[i].sa_handler);
 		CHECK(after.sa_flags & SA_RESTART);
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		CHECK_EQ(call.cb.ret, -ECANCELED);
 		CHECK_EQ(sigaction(SIGUSR1, NULL, &after), 0);
 		CHECK(after.sa_handler == before[i].sa_handler);
@@ -218,17 +209,15 @@ TEST(the_disposition_is_restored)
 	CHECK_EQ(handled, 1);
 }
 
-TEST(signals_that_cant_be_caught_are_einval)
+LOOP_TEST(signals_that_cant_be_caught_are_einval)
 {
 	static const int bad[] = { SIGKILL, SIGSTOP, 0, -1, 65, 1000, INT32_MAX };
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 
 	for (unsigned int i = 0; i < 7; i++)
 		CHECK_EQ(flexsc_loop_signal(loop, &call.cb, bad[i]), -EINVAL);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(call.runs, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* A blocking read of another thread goes on: the handler has SA_RESTART. */
@@ -242,9 +231,8 @@ static void *plain_reader(void *arg)
 	return arg;
 }
 
-TEST(plain_calls_are_restarted)
+LOOP_TEST(plain_calls_are_restarted)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	pthread_t thread;
 
@@ -257,20 +245,17 @@ TEST(plain_calls_are_restarted)
 	CHECK_EQ(await_call(loop, &call), SIGUSR1);
 	CHECK_EQ(write(quiet[1], "x", 1), 1);
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Signals for the program don't end calls that syscall threads wait in. */
-TEST(signals_dont_interrupt_the_loop_s_calls)
+WAITING_TEST(signals_dont_interrupt_the_loop_s_calls)
 {
 	static const struct timespec brief = { 0, 200000000 };
-	struct flexsc_loop *loop = test_loop();
 	struct call reader = CALL_INIT, sleeper = CALL_INIT, lock = CALL_INIT;
 	static uint32_t word;
 	char c;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	signal(SIGUSR1, handler);
 	CHECK_EQ(pipe(p), 0);
 	POST(loop, &reader, SYS_read, p[0], &c, 1);
@@ -289,5 +274,4 @@ TEST(signals_dont_interrupt_the_loop_s_calls)
 	CHECK_EQ(await_call(loop, &reader), 1);
 	CHECK_EQ(await_call(loop, &sleeper), 0);
 	CHECK_EQ(await_call(loop, &lock), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

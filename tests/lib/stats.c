@@ -18,7 +18,6 @@
 
 #include "tests/harness/harness.h"
 
-static struct flexsc_loop *loop;
 static unsigned int done;
 
 static void count_done(struct flexsc_cb *cb)
@@ -67,12 +66,11 @@ static uint64_t ran(struct flexsc_stats s)
 	return s.by_inline + s.by_uring + s.by_thread + s.by_kmod;
 }
 
-TEST(every_call_is_counted_where_it_ran)
+LOOP_TEST(every_call_is_counted_where_it_ran)
 {
 	bool waits = strcmp(test_engine(), "sync");
 	struct flexsc_stats s;
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < CALLS; i++)
 		if (waits || i % 5 != 4)
 			post_mixture(i);
@@ -98,18 +96,16 @@ TEST(every_call_is_counted_where_it_ran)
 		CHECK_EQ(s.by_inline, s.posted);
 		CHECK_EQ(s.threads, 0);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Nobody has to be asked for what the kernel has in memory. */
-TEST(open_files_are_looked_at_on_the_spot)
+LOOP_TEST(open_files_are_looked_at_on_the_spot)
 {
 	char name[] = "/tmp/flexsc-stats-XXXXXX";
 	int fd = mkstemp(name), folder = open("/tmp", O_RDONLY | O_DIRECTORY);
 	struct stat plain, posted;
 	struct statx more;
 
-	loop = test_loop();
 	CHECK(fd >= 0 && folder >= 0);
 	CHECK_EQ(fstat(fd, &plain), 0);
 	for (int i = 0; i < 2; i++) {
@@ -138,15 +134,13 @@ TEST(open_files_are_looked_at_on_the_spot)
 	unlink(name);
 	close(fd);
 	close(folder);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* A cancelled call that never started ran nowhere. */
-TEST(cancelled_calls_are_counted_apart)
+LOOP_TEST(cancelled_calls_are_counted_apart)
 {
 	struct flexsc_stats s;
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < 100; i++) {
 		calls[i].cb.callback = count_done;
 		POST(loop, &calls[i], SYS_getppid);
@@ -159,15 +153,13 @@ TEST(cancelled_calls_are_counted_apart)
 	CHECK_EQ(s.completed, 100);
 	CHECK_EQ(s.cancelled, 25);
 	CHECK_EQ(s.by_inline + s.by_uring + s.by_thread + s.by_kmod, 75);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Only of calls that nobody is told of, whichever way they end. */
-TEST(failures_without_a_cb_are_counted)
+LOOP_TEST(failures_without_a_cb_are_counted)
 {
 	struct flexsc_stats s;
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < 10; i++) {
 		calls[i].cb.callback = count_done;
 		POST(loop, &calls[i], SYS_close, -1);
@@ -186,23 +178,19 @@ TEST(failures_without_a_cb_are_counted)
 	s = stats_of(loop);
 	CHECK_EQ(s.failed_unseen, 3);
 	CHECK_EQ(s.completed, 23);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(refused_posts_are_not_counted)
+LOOP_TEST(refused_posts_are_not_counted)
 {
 	struct flexsc_cb cb = { .callback = NULL };
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(SYS_exit)), -EOPNOTSUPP);
 	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(60000)), -ENOSYS);
 	CHECK_EQ(stats_of(loop).posted, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(timers_and_deadlines_are_counted)
+LOOP_TEST(timers_and_deadlines_are_counted)
 {
-	loop = test_loop();
 	for (unsigned int i = 0; i < 10; i++) {
 		calls[i].cb.callback = count_done;
 		CHECK_EQ(flexsc_loop_timer(loop, &calls[i].cb, MS), 0);
@@ -213,17 +201,15 @@ TEST(timers_and_deadlines_are_counted)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(stats_of(loop).timers, 11);
 	CHECK_EQ(stats_of(loop).posted, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(at_most_size_bytes_are_copied)
+LOOP_TEST(at_most_size_bytes_are_copied)
 {
 	struct {
 		struct flexsc_stats stats;
 		uint64_t beyond[2];
 	} s;
 
-	loop = test_loop();
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	memset(&s, 0x5a, sizeof(s));
 	CHECK_EQ(flexsc_loop_stats(loop, &s.stats, 16), 0);
@@ -233,7 +219,6 @@ TEST(at_most_size_bytes_are_copied)
 	CHECK_EQ(flexsc_loop_stats(loop, &s.stats, sizeof(s)), 0);
 	CHECK_EQ(s.stats.cancelled, 0);
 	CHECK_EQ(flexsc_loop_stats(loop, NULL, 8), -EINVAL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static atomic_bool reader_stop;
@@ -257,18 +242,16 @@ static void *observe(void *arg)
 	return arg;
 }
 
-TEST(another_thread_may_read)
+LOOP_TEST(another_thread_may_read)
 {
 	pthread_t thread;
 
-	loop = test_loop();
 	CHECK_EQ(pthread_create(&thread, NULL, observe, NULL), 0);
 	for (unsigned int i = 0; i < MANY(20000); i++)
 		CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	atomic_store(&reader_stop, true);
 	pthread_join(thread, NULL);
 	CHECK_EQ(stats_of(loop).posted, MANY(20000));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The memfd, found as another process finds it. */
@@ -292,12 +275,11 @@ static int published(void)
 	return fd;
 }
 
-TEST(another_process_may_read)
+LOOP_TEST(another_process_may_read)
 {
 	struct flexsc_stats_page page;
 	int fd;
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < 100; i++)
 		CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	fd = published();
@@ -309,7 +291,6 @@ TEST(another_process_may_read)
 	CHECK_EQ(page.stats.posted, 100);
 	CHECK_EQ(page.stats.completed, 100);
 	close(fd);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* What the library is for: a batch costs few mode switches. */
@@ -332,7 +313,6 @@ TEST(a_batch_costs_few_mode_switches)
 	after = stats_of(loop);
 	CHECK_EQ(after.by_uring - before.by_uring, CALLS);
 	CHECK(after.mode_switches - before.mode_switches < CALLS / 20);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Idleness. */
@@ -357,14 +337,13 @@ static uint64_t sleeps(void)
 	return (uint64_t)usage.ru_nvcsw;
 }
 
-TEST(a_loop_without_work_burns_nothing)
+LOOP_TEST(a_loop_without_work_burns_nothing)
 {
 	struct call reader = CALL_INIT;
 	uint64_t before, slept;
 	char c;
 	int p[2];
 
-	loop = test_loop();
 	work_in_threads(20);
 	if (strcmp(test_engine(), "sync")) {
 		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
@@ -379,17 +358,15 @@ TEST(a_loop_without_work_burns_nothing)
 	/* Nobody looks now and then, either; but a sanitizer's own thread. */
 	CHECK(sleeps() - slept < (SANITIZED ? 60 : 20));
 	CHECK(cpu_ns() - before < 40 * MS * (SANITIZED ? 4 : 1));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 /* Assumes that an idle syscall thread ends after two seconds. */
-TEST(threads_grow_on_demand_and_shrink_again)
+WAITING_TEST(threads_grow_on_demand_and_shrink_again)
 {
 	static uint32_t word;
 	unsigned int most = 0;
 
-	NEEDS_WAITING_ENGINE();
-	loop = test_loop();
 	for (unsigned int i = 0; i < 32; i++) {
 		calls[i].cb.callback = count_done;
 		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
@@ -411,7 +388,7 @@ TEST(threads_grow_on_demand_and_shrink_again)
 	run_for(loop, 1);
 	CHECK(stats_of(loop).threads <= 1);
 	work_in_threads(4);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK(falls_to(count_tasks, 1 + TSAN_TASKS));
 }
 
@@ -482,15 +459,12 @@ TEST(threads_that_get_no_processor_do_not_multiply)
 		run_for(loop, 5);
 		CHECK(now_ns() < end);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(threads_stay_below_their_limit)
+WAITING_TEST(threads_stay_below_their_limit, .max_threads = 5)
 {
 	static uint32_t word;
 
-	NEEDS_WAITING_ENGINE();
-	loop = NEW_LOOP(.max_threads = 5);
 	for (unsigned int i = 0; i < 100; i++) {
 		calls[i].cb.callback = count_done;
 		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
@@ -502,6 +476,6 @@ TEST(threads_stay_below_their_limit)
 	CHECK_EQ(stats_of(loop).max_threads, 5);
 	CHECK(stats_of(loop).threads <= 5);
 	CHECK(count_tasks() <= 6 + TSAN_TASKS);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(done, 100);
 }

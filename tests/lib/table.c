@@ -276,9 +276,8 @@ TEST_LIMIT(every_row_gives_the_plain_calls_result, 60)
 	CHECK(tried > 250);
 }
 
-TEST(every_refused_row_is_eopnotsupp_and_runs_nothing)
+LOOP_TEST(every_refused_row_is_eopnotsupp_and_runs_nothing)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	unsigned int tried = 0;
 
@@ -296,7 +295,6 @@ TEST(every_refused_row_is_eopnotsupp_and_runs_nothing)
 	CHECK_EQ(call.runs, 0);
 	CHECK_EQ(stats_of(loop).posted, 0);
 	CHECK(tried >= 8);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Calls that can't be asynchronous by nature must be among the refused. */
@@ -317,11 +315,10 @@ TEST(calls_that_replace_the_caller_are_refused)
 	}
 }
 
-TEST(numbers_without_a_row_are_enosys)
+LOOP_TEST(numbers_without_a_row_are_enosys)
 {
 	static const unsigned int beyond[] = { 5000, 65535, 65536, 0x40000000,
 					       0x7fffffff, 0xffffffff };
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 
 	for (unsigned int nr = 0; nr < flexsc__table_size + 100; nr++)
@@ -333,7 +330,6 @@ TEST(numbers_without_a_row_are_enosys)
 					  0, 0, 0), -ENOSYS);
 	run_for(loop, 20);
 	CHECK_EQ(call.runs, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* The machine's headers are an independent list of what exists. */

@@ -31,7 +31,7 @@ static void timer_done(struct flexsc_cb *cb)
 	timed->late = now - timed->due;
 }
 
-static void arm(struct flexsc_loop *loop, struct timed *timed, uint64_t ns)
+static void arm(struct timed *timed, uint64_t ns)
 {
 	timed->call.cb.callback = timer_done;
 	timed->due = now_ns() + ns;
@@ -39,14 +39,13 @@ static void arm(struct flexsc_loop *loop, struct timed *timed, uint64_t ns)
 	timed->due_by = now_ns() + ns;
 }
 
-TEST(timers_fire_once_in_order_and_not_early)
+LOOP_TEST(timers_fire_once_in_order_and_not_early)
 {
-	struct flexsc_loop *loop = test_loop();
 	static struct timed timers[100];
 	uint64_t before = now_ns();
 
 	for (unsigned int i = 0; i < 100; i++)
-		arm(loop, &timers[i * 37 % 100], (i * 37 % 100) * MS);
+		arm(&timers[i * 37 % 100], (i * 37 % 100) * MS);
 	for (unsigned int i = 0; i < 100; i++) {
 		CHECK_EQ(await_call(loop, &timers[i].call), 0);
 		for (unsigned int k = i + 1; k < 100; k++)
@@ -55,7 +54,6 @@ TEST(timers_fire_once_in_order_and_not_early)
 	}
 	CHECK(now_ns() - before >= 99 * MS);
 	CHECK_EQ(early, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static uint64_t newest_due;
@@ -71,55 +69,48 @@ static void check_order(struct flexsc_cb *cb)
 }
 
 /* Many milliseconds late as well: all are due when the loop runs. */
-TEST(timers_that_are_due_together_keep_their_order)
+LOOP_TEST(timers_that_are_due_together_keep_their_order)
 {
-	struct flexsc_loop *loop = test_loop();
 	static struct timed timers[200];
 
 	for (unsigned int i = 200; i-- > 0;) {
-		arm(loop, &timers[i], (i + 1) * 3 * MS);
+		arm(&timers[i], (i + 1) * 3 * MS);
 		timers[i].call.cb.callback = check_order;
 	}
 	sleep_ms(700);
 	CHECK(run_until(loop, &done, 200, 5000));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_timer_of_zero_fires_at_once_but_not_inside)
+LOOP_TEST(a_timer_of_zero_fires_at_once_but_not_inside)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct timed timed = { .due = 0 };
 
-	arm(loop, &timed, 0);
+	arm(&timed, 0);
 	CHECK_EQ(timed.call.runs, 0);
 	CHECK_EQ(await_call(loop, &timed.call), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(short_timers_are_not_early)
+LOOP_TEST(short_timers_are_not_early)
 {
-	struct flexsc_loop *loop = test_loop();
-
 	for (unsigned int i = 0; i < MANY(2000); i++) {
 		struct timed timed = { .due = 0 };
 
-		arm(loop, &timed, test_random() % 300000);
+		arm(&timed, test_random() % 300000);
 		CHECK_EQ(await_call(loop, &timed.call), 0);
 	}
 	CHECK_EQ(early, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 #define LENGTHS		200
 #define ROUNDS		3
 
 /* Arms a timer of every length below a second; returns how many fired. */
-static unsigned int fire_every_length(struct flexsc_loop *loop, struct timed *timers)
+static unsigned int fire_every_length(struct timed *timers)
 {
 	unsigned int n = 0;
 
 	for (uint64_t ns = 1; ns < SECOND; ns += ns / 8 + 1, n++)
-		arm(loop, &timers[n], ns);
+		arm(&timers[n], ns);
 	CHECK(n <= LENGTHS);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	return n;
@@ -129,15 +120,14 @@ static unsigned int fire_every_length(struct flexsc_loop *loop, struct timed *ti
  * A length that the wheel handles wrongly is late in every round. A pause of the
  * machine delays the timers of one round.
  */
-TEST(timers_of_every_length_are_punctual)
+LOOP_TEST(timers_of_every_length_are_punctual)
 {
-	struct flexsc_loop *loop = test_loop();
 	static struct timed timers[LENGTHS];
 	uint64_t least[LENGTHS], latest = 0;
 	unsigned int n = 0;
 
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		n = fire_every_length(loop, timers);
+		n = fire_every_length(timers);
 		for (unsigned int i = 0; i < n; i++)
 			if (round == 0 || timers[i].late < least[i])
 				least[i] = timers[i].late;
@@ -149,21 +139,19 @@ TEST(timers_of_every_length_are_punctual)
 			latest = least[i];
 	test_note("latest: %llu us", (unsigned long long)latest / 1000);
 	CHECK(latest < SECOND);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_timer_in_the_far_future_is_no_overflow)
+LOOP_TEST(a_timer_in_the_far_future_is_no_overflow)
 {
 	static const uint64_t far[] = { UINT64_MAX, UINT64_MAX - 1, INT64_MAX,
 		(uint64_t)INT64_MAX + 1, 1ULL << 62, 1ULL << 53, 1ULL << 44 };
-	struct flexsc_loop *loop = test_loop();
 	struct timed timers[7], near = { .due = 0 };
 
 	for (unsigned int i = 0; i < 7; i++) {
 		timers[i] = (struct timed){ .due = 0 };
-		arm(loop, &timers[i], far[i]);
+		arm(&timers[i], far[i]);
 	}
-	arm(loop, &near, 20 * MS);
+	arm(&near, 20 * MS);
 	CHECK_EQ(await_call(loop, &near.call), 0);
 	run_for(loop, 50);
 	CHECK_EQ(done, 1);
@@ -171,32 +159,28 @@ TEST(a_timer_in_the_far_future_is_no_overflow)
 		CHECK_EQ(flexsc_loop_cancel(loop, &timers[i].call.cb), 0);
 		CHECK_EQ(await_call(loop, &timers[i].call), -ECANCELED);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_cancelled_timer_completes_at_once)
+LOOP_TEST(a_cancelled_timer_completes_at_once)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct timed timed = { .due = 0 };
 
-	arm(loop, &timed, 3600 * SECOND);
+	arm(&timed, 3600 * SECOND);
 	CHECK_EQ(flexsc_loop_cancel(loop, &timed.call.cb), 0);
 	CHECK_EQ(timed.call.runs, 0);
 	CHECK_EQ(await_call(loop, &timed.call), -ECANCELED);
 	CHECK_EQ(flexsc_loop_cancel(loop, &timed.call.cb), -ENOENT);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 #define HUNDRED_THOUSAND	MANY(100000)
 
-TEST_LIMIT(a_hundred_thousand_timers_fire_once_each, 40)
+LOOP_TEST_LIMIT(a_hundred_thousand_timers_fire_once_each, 40)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct timed *timers = calloc(HUNDRED_THOUSAND, sizeof(*timers));
 
 	CHECK(timers);
 	for (unsigned int i = 0; i < HUNDRED_THOUSAND; i++)
-		arm(loop, &timers[i], test_random() % (500 * MS) + 100 * MS);
+		arm(&timers[i], test_random() % (500 * MS) + 100 * MS);
 	for (unsigned int i = 0; i < HUNDRED_THOUSAND; i += 3) {
 		int ret = flexsc_loop_cancel(loop, &timers[i].call.cb);
 
@@ -211,11 +195,9 @@ TEST_LIMIT(a_hundred_thousand_timers_fire_once_each, 40)
 		CHECK_EQ(timers[i].call.cb.ret, i % 3 ? 0 : -ECANCELED);
 	}
 	CHECK_EQ(stats_of(loop).timers, HUNDRED_THOUSAND);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	free(timers);
 }
-
-static struct flexsc_loop *inner_loop;
 
 static void rearm(struct flexsc_cb *cb)
 {
@@ -226,90 +208,81 @@ static void rearm(struct flexsc_cb *cb)
 	if (++done == 100)
 		return;
 	timed->due = now_ns() + MS;
-	CHECK_EQ(flexsc_loop_timer(inner_loop, cb, MS), 0);
+	CHECK_EQ(flexsc_loop_timer(loop, cb, MS), 0);
 }
 
-TEST(a_timer_is_armed_again_in_its_callback)
+LOOP_TEST(a_timer_is_armed_again_in_its_callback)
 {
 	struct timed timed = { .call = { .cb = { .callback = rearm } } };
 
-	inner_loop = test_loop();
-	CHECK_EQ(flexsc_loop_timer(inner_loop, &timed.call.cb, MS), 0);
-	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+	CHECK_EQ(flexsc_loop_timer(loop, &timed.call.cb, MS), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(done, 100);
-	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
 }
 
 /* The wheel stood still meanwhile: it must not fire what is not yet due. */
-TEST(a_timer_armed_after_a_long_pause_is_not_early)
+LOOP_TEST(a_timer_armed_after_a_long_pause_is_not_early)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct timed a = { .due = 0 }, b = { .due = 0 };
 
-	arm(loop, &a, MS);
+	arm(&a, MS);
 	CHECK_EQ(await_call(loop, &a.call), 0);
 	sleep_ms(500);
-	arm(loop, &b, 100 * MS);
+	arm(&b, 100 * MS);
 	run_for(loop, 50);
 	CHECK_EQ(await_call(loop, &b.call), 0);
 	CHECK_EQ(early, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_timer_wakes_a_loop_that_waits_for_a_call)
+WAITING_TEST(a_timer_wakes_a_loop_that_waits_for_a_call)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct call call = CALL_INIT;
 	struct timed timed = { .due = 0 };
 	char c;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe(p), 0);
 	POST(loop, &call, SYS_read, p[0], &c, 1);
-	arm(loop, &timed, 50 * MS);
+	arm(&timed, 50 * MS);
 	CHECK_EQ(await_call(loop, &timed.call), 0);
 	CHECK_EQ(early, 0);
 	CHECK_EQ(call.runs, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 }
 
 /* Timers that are posted again while they're pending. */
 
 static struct timed second;
 
-TEST(a_pending_timer_that_is_posted_again_is_replaced)
+LOOP_TEST(a_pending_timer_that_is_posted_again_is_replaced)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct timed later = { .due = 0 }, sooner = { .due = 0 };
 
-	arm(loop, &later, MS);
-	arm(loop, &later, 3600 * SECOND);
-	arm(loop, &later, 50 * MS);
-	arm(loop, &sooner, 3600 * SECOND);
-	arm(loop, &sooner, MS);
+	arm(&later, MS);
+	arm(&later, 3600 * SECOND);
+	arm(&later, 50 * MS);
+	arm(&sooner, 3600 * SECOND);
+	arm(&sooner, MS);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(early, 0);
 	CHECK_EQ(later.call.runs, 1);
 	CHECK_EQ(sooner.call.runs, 1);
 	CHECK_EQ(stats_of(loop).timers, 5);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_replaced_timer_can_be_cancelled_and_ends_with_the_loop)
+LOOP_TEST(a_replaced_timer_can_be_cancelled_and_ends_with_the_loop)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct timed cancelled = { .due = 0 }, left = { .due = 0 };
 
 	for (unsigned int i = 0; i < 10; i++) {
-		arm(loop, &cancelled, (i + 1) * MS);
-		arm(loop, &left, 3600 * SECOND);
+		arm(&cancelled, (i + 1) * MS);
+		arm(&left, 3600 * SECOND);
 	}
 	CHECK_EQ(flexsc_loop_cancel(loop, &cancelled.call.cb), 0);
 	CHECK_EQ(await_call(loop, &cancelled.call), -ECANCELED);
 	run_for(loop, 30);
 	CHECK_EQ(done, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(left.call.runs, 1);
 	CHECK_EQ(left.call.cb.ret, -ECANCELED);
 }
@@ -318,71 +291,65 @@ static void put_off_second(struct flexsc_cb *cb)
 {
 	call_done(cb);
 	if (!second.call.runs)
-		arm(inner_loop, &second, 30 * MS);
+		arm(&second, 30 * MS);
 }
 
 /* Both are due at the same time, and the first one's callback is first. */
-TEST(a_due_timer_can_be_replaced_until_its_callback)
+LOOP_TEST(a_due_timer_can_be_replaced_until_its_callback)
 {
 	struct call first = { .cb = { .callback = put_off_second } };
 
-	inner_loop = test_loop();
-	CHECK_EQ(flexsc_loop_timer(inner_loop, &first.cb, MS), 0);
-	arm(inner_loop, &second, MS);
+	CHECK_EQ(flexsc_loop_timer(loop, &first.cb, MS), 0);
+	arm(&second, MS);
 	sleep_ms(5);
-	CHECK_EQ(await_call(inner_loop, &first), 0);
+	CHECK_EQ(await_call(loop, &first), 0);
 	CHECK_EQ(second.call.runs, 0);
-	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(second.call.runs, 1);
 	CHECK_EQ(early, 0);
-	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
 }
 
 static void cancel_second(struct flexsc_cb *cb)
 {
 	call_done(cb);
-	CHECK_EQ(flexsc_loop_cancel(inner_loop, &second.call.cb), 0);
-	CHECK_EQ(flexsc_loop_cancel(inner_loop, &second.call.cb), -ENOENT);
+	CHECK_EQ(flexsc_loop_cancel(loop, &second.call.cb), 0);
+	CHECK_EQ(flexsc_loop_cancel(loop, &second.call.cb), -ENOENT);
 }
 
-TEST(a_due_timer_can_be_cancelled_until_its_callback)
+LOOP_TEST(a_due_timer_can_be_cancelled_until_its_callback)
 {
 	struct call first = { .cb = { .callback = cancel_second } };
 
-	inner_loop = test_loop();
-	CHECK_EQ(flexsc_loop_timer(inner_loop, &first.cb, MS), 0);
-	arm(inner_loop, &second, MS);
+	CHECK_EQ(flexsc_loop_timer(loop, &first.cb, MS), 0);
+	arm(&second, MS);
 	sleep_ms(5);
-	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(second.call.runs, 1);
 	CHECK_EQ(second.call.cb.ret, -ECANCELED);
-	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
 }
 
 #define IDLE	100
 
 /* As a server does with its clients' idle time limits. */
-TEST(timers_that_are_put_off_at_random_fire_once_each)
+LOOP_TEST(timers_that_are_put_off_at_random_fire_once_each)
 {
 	static struct timed timers[IDLE];
 
-	inner_loop = test_loop();
 	for (unsigned int i = 0; i < MANY(20000); i++) {
 		unsigned int n = (unsigned int)(test_random() % IDLE);
 
 		if (timers[n].call.runs)
 			continue;
-		arm(inner_loop, &timers[n], test_random() % (20 * MS));
+		arm(&timers[n], test_random() % (20 * MS));
 		if (i % 16 == 0)
-			CHECK(flexsc_loop_dispatch(inner_loop) >= 0);
+			CHECK(flexsc_loop_dispatch(loop) >= 0);
 	}
 	for (unsigned int i = 0; i < IDLE; i++)
 		if (!timers[i].call.runs)
-			arm(inner_loop, &timers[i], test_random() % (20 * MS));
-	CHECK_EQ(flexsc_loop_run(inner_loop), 0);
+			arm(&timers[i], test_random() % (20 * MS));
+	CHECK_EQ(flexsc_loop_run(loop), 0);
 	for (unsigned int i = 0; i < IDLE; i++)
 		CHECK_EQ(timers[i].call.runs, 1);
 	CHECK_EQ(early, 0);
-	CHECK_EQ(flexsc_loop_destroy(inner_loop), 0);
 }
 

@@ -24,7 +24,7 @@ static void done(struct flexsc_cb *cb)
 }
 
 /* It waits, and nobody is busy with that: of four looks, one says so. */
-static void check_idle(struct flexsc_loop *loop)
+static void check_idle(void)
 {
 	uint64_t least = UINT64_MAX, before;
 
@@ -41,50 +41,44 @@ static void check_idle(struct flexsc_loop *loop)
 }
 
 /* The time at which a datagram was sent is in the queue. */
-TEST(an_error_queue_is_nothing_to_receive)
+WAITING_TEST(an_error_queue_is_nothing_to_receive)
 {
 	const int when = SOF_TIMESTAMPING_TX_SOFTWARE |
 			 SOF_TIMESTAMPING_SOFTWARE;
 	struct call call = { .cb.callback = done };
 	struct sockaddr_in one, other;
-	struct flexsc_loop *loop = test_loop();
 	int fd = datagram_socket(&one), peer = datagram_socket(&other);
 	char c = 0;
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &when,
 			    sizeof(when)), 0);
 	CHECK_EQ(sendto(fd, "x", 1, 0, (struct sockaddr *)&other,
 			sizeof(other)), 1);
 	POST(loop, &call, SYS_recvfrom, fd, &c, 1);
-	check_idle(loop);
+	check_idle();
 	CHECK_EQ(sendto(peer, "y", 1, 0, (struct sockaddr *)&one,
 			sizeof(one)), 1);
 	CHECK(run_until(loop, &finished, 1, 5000));
 	CHECK_EQ(call.cb.ret, 1);
 	CHECK_EQ(c, 'y');
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(what_was_peeked_at_is_no_news)
+WAITING_TEST(what_was_peeked_at_is_no_news)
 {
 	struct call call = { .cb.callback = done };
-	struct flexsc_loop *loop = test_loop();
 	char text[4] = "";
 	int pair[2], at = 3;
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_PEEK_OFF, &at, sizeof(at)),
 		 0);
 	CHECK_EQ(write(pair[1], "abc", 3), 3);
 	POST(loop, &call, SYS_recvfrom, pair[0], text, 3, MSG_PEEK);
-	check_idle(loop);
+	check_idle();
 	CHECK_EQ(write(pair[1], "d", 1), 1);
 	CHECK(run_until(loop, &finished, 1, 5000));
 	CHECK_EQ(call.cb.ret, 1);
 	CHECK_EQ(text[0], 'd');
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* A socket to which one may send, until its queue is full. */
@@ -124,24 +118,22 @@ static void fill(int fd, const struct target *t)
 }
 
 /* A socket without a peer is always ready: it may be for another's. */
-TEST(who_sends_waits_for_the_room_of_that_peer)
+WAITING_TEST(who_sends_waits_for_the_room_of_that_peer)
 {
 	struct call calls[3] = {
 		{ .cb.callback = done },
 		{ .cb.callback = done },
 		{ .cb.callback = done },
 	};
-	struct flexsc_loop *loop = test_loop();
 	struct target targets[2] = { target_make(), target_make() };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	NEEDS_WAITING_ENGINE();
 	fill(fd, &targets[0]);
 	fill(fd, &targets[1]);
 	for (unsigned int i = 0; i < 3; i++)
 		POST(loop, &calls[i], SYS_sendto, fd, "y", 1, 0,
 		     &targets[i / 2].address, targets[i / 2].size);
-	check_idle(loop);
+	check_idle();
 	/* The last isn't in line behind the others. */
 	take(&targets[1]);
 	CHECK(run_until(loop, &finished, 1, 5000));
@@ -152,10 +144,9 @@ TEST(who_sends_waits_for_the_room_of_that_peer)
 	}
 	CHECK_EQ(calls[0].cb.ret, 1);
 	CHECK_EQ(calls[1].cb.ret, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-static void check_whole(struct flexsc_loop *loop, int fd, unsigned int nr)
+static void check_whole(int fd, unsigned int nr)
 {
 	struct iovec iov = { "whole", 5 };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -184,17 +175,14 @@ static void check_whole(struct flexsc_loop *loop, int fd, unsigned int nr)
 	CHECK_EQ(close(fd), 0);
 }
 
-TEST(a_datagram_that_waited_for_room_is_whole)
+WAITING_TEST(a_datagram_that_waited_for_room_is_whole)
 {
 	const unsigned int calls[] = { SYS_sendto, SYS_sendmsg, SYS_write };
 	const int type = SOCK_DGRAM | SOCK_CLOEXEC;
-	struct flexsc_loop *loop = test_loop();
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 3; i++) {
-		check_whole(loop, socket(AF_UNIX, type, 0), calls[i]);
-		check_whole(loop, (int)DO(loop, SYS_socket, AF_UNIX, type),
+		check_whole(socket(AF_UNIX, type, 0), calls[i]);
+		check_whole((int)DO(loop, SYS_socket, AF_UNIX, type),
 			    calls[i]);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

@@ -19,7 +19,6 @@
 #define THREADS		4
 #define EACH		MANY(10000)
 
-static struct flexsc_loop *loop;
 static unsigned int done;
 
 struct letter {
@@ -51,12 +50,11 @@ static void *send_letters(void *arg)
 	return NULL;
 }
 
-TEST_LIMIT(wake_ups_from_many_threads_are_counted_exactly, 40)
+LOOP_TEST_LIMIT(wake_ups_from_many_threads_are_counted_exactly, 40)
 {
 	static struct letter *letters[THREADS];
 	pthread_t threads[THREADS];
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < THREADS; i++) {
 		letters[i] = calloc(EACH, sizeof(struct letter));
 		CHECK(letters[i]);
@@ -70,7 +68,7 @@ TEST_LIMIT(wake_ups_from_many_threads_are_counted_exactly, 40)
 	CHECK_EQ(done, THREADS * EACH);
 	for (unsigned int i = 0; i < THREADS * EACH; i++)
 		CHECK_EQ(letters[i / EACH][i % EACH].runs, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	for (unsigned int i = 0; i < THREADS; i++)
 		free(letters[i]);
 }
@@ -107,7 +105,7 @@ static void stop_own(struct flexsc_cb *cb)
 	CHECK_EQ(flexsc_loop_stop(cb->arg), 0);
 }
 
-static void *end_loop(void *arg)
+static void *end_when_made(void *arg)
 {
 	struct ending *ending = arg;
 	struct flexsc_loop *ends;
@@ -130,7 +128,7 @@ static void end_from_beside(bool by_wake)
 	struct flexsc_loop *mine;
 	pthread_t thread;
 
-	CHECK_EQ(pthread_create(&thread, NULL, end_loop, &ending), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, end_when_made, &ending), 0);
 	mine = test_loop();
 	ending.cb.arg = mine;
 	CHECK_EQ(flexsc_loop_ref(mine), 0);
@@ -151,18 +149,16 @@ TEST_LIMIT(a_loop_may_be_destroyed_by_whom_it_told_to_end, 60)
 		end_from_beside(i % 2);
 }
 
-TEST(a_wake_up_ends_the_sleep_at_once)
+LOOP_TEST(a_wake_up_ends_the_sleep_at_once)
 {
 	pthread_t thread;
 
-	loop = test_loop();
 	CHECK_EQ(pthread_create(&thread, NULL, send_later, NULL), 0);
 	CHECK_EQ(flexsc_loop_wait(loop, 3600 * SECOND), 1);
 	CHECK_EQ(done, 0);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	CHECK_EQ(done, 1);
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void *nudge_later(void *arg)
@@ -184,19 +180,16 @@ TEST(a_wake_up_without_cb_only_wakes)
 	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
 	CHECK_EQ(flexsc_loop_wait(loop, MS), 0);
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_wake_up_before_the_sleep_is_not_lost)
+LOOP_TEST(a_wake_up_before_the_sleep_is_not_lost)
 {
-	loop = test_loop();
 	send_one(3);
 	CHECK_EQ(flexsc_loop_wait(loop, 3600 * SECOND), 1);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	CHECK_EQ(flexsc_loop_wake(loop, NULL), 0);
 	CHECK_EQ(flexsc_loop_wait(loop, 3600 * SECOND), 1);
 	CHECK_EQ(done, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void wake_again(struct flexsc_cb *cb)
@@ -213,7 +206,6 @@ TEST(a_callback_may_wake_its_own_loop)
 	CHECK(run_until(loop, &done, 1000, 10000));
 	run_for(loop, 10);
 	CHECK_EQ(done, 1000);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* A thread and the loop take turns: a lost wake-up would stop both. */
@@ -248,7 +240,6 @@ TEST_LIMIT(no_wake_up_is_lost_while_falling_asleep, 40)
 	CHECK_EQ(write(ball[1], "x", 1), 1);
 	CHECK(run_until(loop, &done, MANY(10000), 30000));
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 #define ALARMS	200
@@ -271,11 +262,10 @@ static void on_alarm(int signo)
 }
 
 /* The handler interrupts posting, sleeping, dispatching. */
-TEST(signal_handlers_may_wake)
+LOOP_TEST(signal_handlers_may_wake)
 {
 	static const struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, off;
 
-	loop = test_loop();
 	signal(SIGALRM, on_alarm);
 	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
 	while (alarms < ALARMS)
@@ -285,15 +275,13 @@ TEST(signal_handlers_may_wake)
 	CHECK_EQ(setitimer(ITIMER_REAL, &off, NULL), 0);
 	for (unsigned int i = 0; i < ALARMS; i++)
 		CHECK_EQ(letters_of_alarm[i].runs, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Its callback runs, as every callback does. */
-TEST(a_wake_up_that_waits_runs_when_the_loop_is_destroyed)
+LOOP_TEST(a_wake_up_that_waits_runs_when_the_loop_is_destroyed)
 {
-	loop = test_loop();
 	send_one(5);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(done, 1);
 }
 
@@ -306,9 +294,8 @@ static void wake(struct call *call)
 	CHECK_EQ(flexsc_loop_wake(loop, &call->cb), 0);
 }
 
-TEST(a_cb_that_is_woken_again_runs_once)
+LOOP_TEST(a_cb_that_is_woken_again_runs_once)
 {
-	loop = test_loop();
 	wake(&one_call);
 	wake(&other);
 	wake(&one_call);
@@ -320,15 +307,13 @@ TEST(a_cb_that_is_woken_again_runs_once)
 	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
 	CHECK_EQ(one_call.runs, 2);
 	CHECK_EQ(other.runs, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_cb_that_is_woken_twice_runs_once_when_the_loop_is_destroyed)
+LOOP_TEST(a_cb_that_is_woken_twice_runs_once_when_the_loop_is_destroyed)
 {
-	loop = test_loop();
 	wake(&one_call);
 	wake(&one_call);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(one_call.runs, 1);
 }
 
@@ -339,11 +324,10 @@ static void stop_loop(struct flexsc_cb *cb)
 	CHECK_EQ(flexsc_loop_stop(loop), 0);
 }
 
-TEST(a_cb_that_a_stop_left_queued_runs_once)
+LOOP_TEST(a_cb_that_a_stop_left_queued_runs_once)
 {
 	struct call stopper = { .cb = { .callback = stop_loop } };
 
-	loop = test_loop();
 	wake(&stopper);
 	wake(&one_call);
 	wake(&other);
@@ -357,15 +341,13 @@ TEST(a_cb_that_a_stop_left_queued_runs_once)
 	CHECK_EQ(stopper.runs, 2);
 	CHECK_EQ(one_call.runs, 1);
 	CHECK_EQ(other.runs, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Whatever the rest of a cb was before, also if it was a queued cb's. */
-TEST(only_callback_and_arg_need_initialising)
+LOOP_TEST(only_callback_and_arg_need_initialising)
 {
 	struct call calls[6] = { CALL_INIT };
 
-	loop = test_loop();
 	wake(&calls[0]);
 	for (unsigned int i = 1; i < 6; i++) {
 		if (i == 1)
@@ -382,17 +364,14 @@ TEST(only_callback_and_arg_need_initialising)
 		CHECK_EQ(calls[i].runs, 1);
 		CHECK_EQ(calls[i].cb.ret, 0);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_woken_cb_can_not_be_cancelled)
+LOOP_TEST(a_woken_cb_can_not_be_cancelled)
 {
-	loop = test_loop();
 	wake(&one_call);
 	CHECK_EQ(flexsc_loop_cancel(loop, &one_call.cb), -ENOENT);
 	CHECK_EQ(flexsc_loop_deadline(loop, &one_call.cb, MS), -ENOENT);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void wake_while_it_ends(struct flexsc_cb *cb)
@@ -401,13 +380,12 @@ static void wake_while_it_ends(struct flexsc_cb *cb)
 	CHECK_EQ(flexsc_loop_wake(loop, cb), -ESHUTDOWN);
 }
 
-TEST(a_loop_that_is_destroyed_takes_no_wake_ups)
+LOOP_TEST(a_loop_that_is_destroyed_takes_no_wake_ups)
 {
 	struct call call = { .cb = { .callback = wake_while_it_ends } };
 
-	loop = test_loop();
 	wake(&call);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(call.runs, 1);
 }
 
@@ -423,18 +401,17 @@ TEST(a_forked_child_may_use_a_cb_that_is_queued)
 	wake(&one_call);
 	pid = test_fork();
 	if (!pid) {
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		loop = test_loop();
 		wake(&one_call);
 		CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 		CHECK_EQ(one_call.runs, 1);
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		test_leave();
 	}
 	test_reap(pid);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	CHECK_EQ(one_call.runs, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Plain memory: TSan knows whether the second wake-up publishes it. */
@@ -455,12 +432,11 @@ static void *write_note(void *arg)
 	return NULL;
 }
 
-TEST(what_the_second_waker_wrote_is_visible)
+LOOP_TEST(what_the_second_waker_wrote_is_visible)
 {
 	struct call call = { .cb = { .callback = read_note } };
 	pthread_t thread;
 
-	loop = test_loop();
 	wake(&call);
 	CHECK_EQ(pthread_create(&thread, NULL, write_note, &call), 0);
 	while (!atomic_load_explicit(&noted, memory_order_relaxed))
@@ -468,7 +444,6 @@ TEST(what_the_second_waker_wrote_is_visible)
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	CHECK_EQ(call.runs, 1);
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static volatile sig_atomic_t rings;
@@ -480,12 +455,11 @@ static void on_ring(int signo)
 	flexsc_loop_wake(loop, rings % 2 ? &one_call.cb : &other.cb);
 }
 
-TEST(signal_handlers_may_wake_the_same_cb)
+LOOP_TEST(signal_handlers_may_wake_the_same_cb)
 {
 	static const struct itimerval often = { { 0, 500 }, { 0, 500 } }, off;
 	unsigned int runs;
 
-	loop = test_loop();
 	signal(SIGALRM, on_ring);
 	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
 	while (rings < ALARMS) {
@@ -500,7 +474,6 @@ TEST(signal_handlers_may_wake_the_same_cb)
 	wake(&one_call);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	CHECK_EQ(one_call.runs, runs + 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /*
@@ -551,11 +524,10 @@ static void *ring_bells(void *arg)
 	return NULL;
 }
 
-TEST_LIMIT(no_wake_up_of_a_queued_cb_is_lost, 60)
+LOOP_TEST_LIMIT(no_wake_up_of_a_queued_cb_is_lost, 60)
 {
 	pthread_t threads[THREADS];
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < FEW; i++)
 		bells[i].cb.callback = bell_rings;
 	atomic_store(&ringers, THREADS);
@@ -571,5 +543,4 @@ TEST_LIMIT(no_wake_up_of_a_queued_cb_is_lost, 60)
 		for (unsigned int k = 0; k < THREADS; k++)
 			CHECK_EQ(bells[i].noted[k],
 				 atomic_load(&bells[i].counts[k]));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

@@ -23,7 +23,6 @@
 
 #define CROWD	200U
 
-static struct flexsc_loop *loop;
 static unsigned int done;
 
 /* A function that waits for a byte, and is told to begin with one. */
@@ -97,13 +96,12 @@ static int64_t await_work(struct call *call)
 	return call->cb.ret;
 }
 
-TEST(a_function_runs_on_another_thread)
+LOOP_TEST(a_function_runs_on_another_thread)
 {
 	struct answer answer = { .a = INT32_MAX, .b = 7 };
 	struct call call = CALL_INIT;
 	bool sync;
 
-	loop = test_loop();
 	sync = !strcmp(flexsc_loop_engine(loop), "sync");
 	CHECK_EQ(flexsc_loop_work(NULL, &call.cb, add, &answer), -ENXIO);
 	CHECK_EQ(flexsc_loop_work(loop, &call.cb, NULL, &answer), -EINVAL);
@@ -116,20 +114,17 @@ TEST(a_function_runs_on_another_thread)
 	CHECK_EQ(await_work(&call), INT32_MAX + 7LL);
 	CHECK_EQ(stats_of(loop).posted, 2);
 	CHECK_EQ(stats_of(loop).waited, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* What a program took from elsewhere as a number never becomes a jump. */
-TEST(no_system_call_number_runs_a_function)
+LOOP_TEST(no_system_call_number_runs_a_function)
 {
 	struct call call = CALL_INIT;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_call(loop, &call.cb, NR_WORK, 0,
 				  (uintptr_t)abort, 0, 0, 0, 0), -ENOSYS);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(call.runs, 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static atomic_uint ran;
@@ -141,11 +136,10 @@ static int64_t count_run(void *arg)
 }
 
 /* Fewer threads than functions, and fewer entries. */
-TEST(many_functions_run_once_each)
+LOOP_TEST(many_functions_run_once_each, .max_threads = 3, .max_entries = 64)
 {
 	static struct call calls[CROWD];
 
-	loop = NEW_LOOP(.max_threads = 3, .max_entries = 64);
 	for (unsigned int i = 0; i < CROWD; i++) {
 		calls[i] = (struct call)CALL_INIT;
 		CHECK_EQ(flexsc_loop_work(loop, &calls[i].cb, count_run,
@@ -156,7 +150,6 @@ TEST(many_functions_run_once_each)
 		CHECK_EQ(calls[i].cb.ret, i);
 	}
 	CHECK_EQ(ran, CROWD);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static int64_t end_as_interrupted(void *arg)
@@ -171,22 +164,19 @@ static int64_t end_as_interrupted(void *arg)
 }
 
 /* Also one that uses much of its stack. */
-TEST(a_result_of_eintr_is_a_result)
+LOOP_TEST(a_result_of_eintr_is_a_result)
 {
 	struct call call = CALL_INIT;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_work(loop, &call.cb, end_as_interrupted, NULL), 0);
 	CHECK_EQ(await_work(&call), -EINTR);
 	CHECK_EQ(ran, 1);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_chain_passes_a_result_as_the_argument)
+LOOP_TEST(a_chain_passes_a_result_as_the_argument)
 {
 	struct call call = CALL_INIT;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_getppid(loop, NULL), 0);
 	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(0)), 0);
 	CHECK_EQ(flexsc_loop_work(loop, &call.cb, count_run, NULL), 0);
@@ -202,7 +192,6 @@ TEST(a_chain_passes_a_result_as_the_argument)
 	CHECK_EQ(flexsc_loop_umask(loop, &call.cb, 0), 0);
 	CHECK(await_work(&call) >= 0);
 	CHECK_EQ(umask(0), 022);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static int64_t wake_loop(void *cb)
@@ -210,15 +199,13 @@ static int64_t wake_loop(void *cb)
 	return flexsc_loop_wake(loop, cb);
 }
 
-TEST(a_function_may_wake_its_loop)
+LOOP_TEST(a_function_may_wake_its_loop)
 {
 	struct call call = CALL_INIT, woken = CALL_INIT;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_work(loop, &call.cb, wake_loop, &woken.cb), 0);
 	CHECK_EQ(await_work(&call), 0);
 	CHECK_EQ(await_work(&woken), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Functions that wait take all threads but one, and calls go on. */
@@ -252,15 +239,12 @@ TEST(calls_go_on_beside_functions_that_wait)
 		CHECK_EQ(jobs[i].call.cb.ret, i);
 		CHECK_EQ(jobs[i].begun, 1);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_function_that_runs_is_not_interrupted)
+WAITING_TEST(a_function_that_runs_is_not_interrupted)
 {
 	static struct job jobs[2];
 
-	NEEDS_WAITING_ENGINE();
-	loop = test_loop();
 	job_post(&jobs[0], 41);
 	job_post(&jobs[1], 42);
 	run_until_begun(&jobs[0]);
@@ -274,15 +258,12 @@ TEST(a_function_that_runs_is_not_interrupted)
 	CHECK(run_until(loop, &done, 2, 10000));
 	CHECK_EQ(jobs[0].call.cb.ret, 41);
 	CHECK_EQ(jobs[1].call.cb.ret, 42);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_function_that_has_not_begun_can_be_cancelled)
+WAITING_TEST(a_function_that_has_not_begun_can_be_cancelled, .max_threads = 2)
 {
 	static struct job jobs[8];
 
-	NEEDS_WAITING_ENGINE();
-	loop = NEW_LOOP(.max_threads = 2);
 	for (unsigned int i = 0; i < 8; i++)
 		job_post(&jobs[i], i);
 	run_until_begun(&jobs[0]);
@@ -302,7 +283,6 @@ TEST(a_function_that_has_not_begun_can_be_cancelled)
 	job_release(&jobs[1]);
 	CHECK(run_until(loop, &done, 9, 10000));
 	CHECK_EQ(jobs[1].call.cb.ret, 9);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 static void *release_later(void *job)
@@ -312,20 +292,18 @@ static void *release_later(void *job)
 	return NULL;
 }
 
-TEST(destroying_waits_for_functions_that_run)
+WAITING_TEST(destroying_waits_for_functions_that_run, .max_threads = 2)
 {
 	static struct job runs, waits;
 	pthread_t thread;
 
-	NEEDS_WAITING_ENGINE();
-	loop = NEW_LOOP(.max_threads = 2);
 	job_post(&runs, 5);
 	run_until_begun(&runs);
 	job_post(&waits, 6);
 	/* Without a cb it isn't cancelled. */
 	CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, NULL), 0);
 	CHECK_EQ(pthread_create(&thread, NULL, release_later, &runs), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(runs.ended, 1);
 	CHECK_EQ(runs.call.cb.ret, 5);
 	CHECK_EQ(waits.begun, 0);
@@ -335,20 +313,18 @@ TEST(destroying_waits_for_functions_that_run)
 	pthread_join(thread, NULL);
 }
 
-TEST(a_forked_child_has_no_part_in_it)
+WAITING_TEST(a_forked_child_has_no_part_in_it)
 {
 	static struct job job;
 	int pid;
 
-	NEEDS_WAITING_ENGINE();
-	loop = test_loop();
 	job_post(&job, 3);
 	run_until_begun(&job);
 	pid = test_fork();
 	if (!pid) {
 		CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, NULL),
 			 -ESTALE);
-		CHECK_EQ(flexsc_loop_destroy(loop), 0);
+		test_end_loop();
 		test_leave();
 	}
 	test_reap(pid);
@@ -356,7 +332,6 @@ TEST(a_forked_child_has_no_part_in_it)
 	job_release(&job);
 	CHECK(run_until(loop, &done, 1, 10000));
 	CHECK_EQ(job.call.cb.ret, 3);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* Names. */
@@ -366,13 +341,12 @@ static const struct addrinfo numeric = {
 	.ai_socktype = SOCK_STREAM,
 };
 
-TEST(numeric_names_have_addresses)
+LOOP_TEST(numeric_names_have_addresses)
 {
 	struct flexsc_getaddrinfo request;
 	struct call call = CALL_INIT;
 	struct sockaddr_in address;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_getaddrinfo(loop, &call.cb, &request, "127.0.0.5",
 					 "8080", &numeric), 0);
 	CHECK_EQ(await_work(&call), 0);
@@ -389,18 +363,16 @@ TEST(numeric_names_have_addresses)
 	CHECK_EQ(await_work(&call), -ENOENT);
 	CHECK_EQ(request.error, EAI_NONAME);
 	CHECK(!request.result);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 /* As getaddrinfo() itself finds it, many at a time. */
-TEST(names_of_files_are_found_by_many_at_once)
+LOOP_TEST(names_of_files_are_found_by_many_at_once)
 {
 	static struct flexsc_getaddrinfo requests[CROWD];
 	static struct call calls[CROWD];
 	struct addrinfo *plain = NULL;
 	int error = getaddrinfo("localhost", NULL, NULL, &plain);
 
-	loop = test_loop();
 	for (unsigned int i = 0; i < CROWD; i++) {
 		calls[i] = (struct call)CALL_INIT;
 		CHECK_EQ(flexsc_loop_getaddrinfo(loop, &calls[i].cb,
@@ -420,17 +392,14 @@ TEST(names_of_files_are_found_by_many_at_once)
 	}
 	if (!error)
 		freeaddrinfo(plain);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_query_that_has_not_begun_can_be_cancelled)
+WAITING_TEST(a_query_that_has_not_begun_can_be_cancelled, .max_threads = 2)
 {
 	static struct job job;
 	struct flexsc_getaddrinfo request;
 	struct call call = CALL_INIT;
 
-	NEEDS_WAITING_ENGINE();
-	loop = NEW_LOOP(.max_threads = 2);
 	job_post(&job, 0);
 	run_until_begun(&job);
 	CHECK_EQ(flexsc_loop_getaddrinfo(loop, &call.cb, &request, "localhost",
@@ -441,5 +410,4 @@ TEST(a_query_that_has_not_begun_can_be_cancelled)
 	CHECK(!request.result);
 	job_release(&job);
 	CHECK(run_until(loop, &done, 1, 10000));
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
