@@ -20,7 +20,7 @@ static const char *const debug_names[COUNTERS] = {
 	[COUNT_INLINE] = "inline",
 	[COUNT_BLOCKED] = "blocked",
 	[COUNT_BOUNCED] = "bounced",
-	[COUNT_ASIDE] = "aside",
+	[COUNT_DEFERRED] = "deferred",
 	[COUNT_INTERRUPTED] = "interrupted",
 	[COUNT_TAKEOVERS] = "takeovers",
 	[COUNT_CANCELLED] = "cancelled",
@@ -30,11 +30,11 @@ static const char *const debug_names[COUNTERS] = {
 	[COUNT_KICKS] = "kicks",
 };
 
-static const char *const debug_slot_names[SLOT_COUNTERS] = {
-	[SLOT_BATCHES] = "batches",
-	[SLOT_TAKEN] = "taken",
-	[SLOT_BLOCKED] = "blocked",
-	[SLOT_BOUNCED] = "bounced",
+static const char *const debug_permit_names[PERMIT_COUNTERS] = {
+	[PERMIT_BATCHES] = "batches",
+	[PERMIT_TAKEN] = "taken",
+	[PERMIT_BLOCKED] = "blocked",
+	[PERMIT_BOUNCED] = "bounced",
 };
 
 static const char *const debug_spins[] = {
@@ -82,17 +82,17 @@ static void debug_show_states(struct seq_file *file, struct registration *reg)
 	seq_puts(file, "\n");
 }
 
-static void debug_show_slot(struct seq_file *file, const struct slot *slot)
+static void debug_show_permit(struct seq_file *file, const struct permit *permit)
 {
 	const char *state = "free";
 	int i;
 
-	if (READ_ONCE(slot->active))
-		state = READ_ONCE(slot->spins) ? "spins" : "active";
-	seq_printf(file, " core %d %s", READ_ONCE(slot->core), state);
-	for (i = 0; i < SLOT_COUNTERS; i++)
-		seq_printf(file, " %s %lld", debug_slot_names[i],
-			   atomic64_read(&slot->counts[i]));
+	if (READ_ONCE(permit->active))
+		state = READ_ONCE(permit->spins) ? "spins" : "active";
+	seq_printf(file, " core %d %s", READ_ONCE(permit->core), state);
+	for (i = 0; i < PERMIT_COUNTERS; i++)
+		seq_printf(file, " %s %lld", debug_permit_names[i],
+			   atomic64_read(&permit->counts[i]));
 	seq_puts(file, "\n");
 }
 
@@ -103,8 +103,8 @@ static void debug_show_policy(struct seq_file *file, struct registration *reg)
 	seq_printf(file, " spin %s ns %u\n",
 		   debug_spins[READ_ONCE(reg->policy.spin)],
 		   READ_ONCE(reg->spin_ns));
-	for (i = 0; i < READ_ONCE(reg->slot_count); i++)
-		debug_show_slot(file, &reg->slots[i]);
+	for (i = 0; i < READ_ONCE(reg->permit_count); i++)
+		debug_show_permit(file, &reg->permits[i]);
 }
 
 static int debug_registrations_show(struct seq_file *file, void *unused)

@@ -64,7 +64,7 @@ static __always_inline bool device_forbids(struct registration *reg)
 
 /*
  * Make the current thread the owner, because it waits or kicks: its rights
- * count from now on, see owner_bars(). "asked" means that security modules
+ * count from now on, see current_is_unfit(). "asked" means that security modules
  * were asked, as they are about an ioctl(), but not about an lseek(). So new
  * credentials must come by an ioctl() first; with -EACCES user mode tries that.
  */
@@ -103,7 +103,7 @@ static long device_serve(struct file *file, struct flexsc_serve __user *user)
 	ret = device_get(file);
 	if (ret)
 		return ret;
-	ret = thread_serve(file->private_data, user);
+	ret = serve_ioctl(file->private_data, user);
 	fput(file);
 	return ret;
 }
@@ -122,7 +122,7 @@ static __always_inline long device_wait(struct file *file,
 	ret = device_get(file);
 	if (ret)
 		return ret;
-	ret = owner_wait(reg, seen);
+	ret = wait_ioctl(reg, seen);
 	fput(file);
 	return ret;
 }
@@ -141,13 +141,13 @@ static long device_command(struct registration *reg, unsigned int cmd, u64 arg,
 	switch (cmd) {
 	case FLEXSC_IOC_KICK:
 		err = device_own(reg, asked);
-		return err ? err : owner_kick(reg);
+		return err ? err : kick_ioctl(reg);
 	case FLEXSC_IOC_CANCEL:
 		return cancel_entry(reg, (u32)arg);
 	case FLEXSC_IOC_WAKE:
-		return owner_wake(reg);
+		return wake_ioctl(reg);
 	case FLEXSC_IOC_END:
-		thread_end_all(reg);
+		idle_end_all(reg);
 		return 0;
 	default:
 		return -ENOTTY;

@@ -32,12 +32,12 @@ struct registration *registration_create(void)
 	INIT_LIST_HEAD(&reg->idle);
 	INIT_LIST_HEAD(&reg->all);
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
-		reg->slots[i].reg = reg;
-		reg->slots[i].core = -1;
-		init_irq_work(&reg->slots[i].blocked, thread_blocked);
+		reg->permits[i].reg = reg;
+		reg->permits[i].core = -1;
+		init_irq_work(&reg->permits[i].blocked, block_permit_freed);
 	}
 	death_init(reg);
-	owner_init(reg);
+	waiter_init(reg);
 	policy_init(reg);
 	return reg;
 }
@@ -55,8 +55,8 @@ static void registration_lay_out(struct registration *reg,
 	args->area = args->entries_offset +
 		PAGE_ALIGN(reg->entry_count * sizeof(struct flexsc_entry));
 	args->features = FLEXSC_FEATURE_CORES | FLEXSC_FEATURE_TAKEOVER;
-	if (syscall_watched())
-		args->features |= FLEXSC_FEATURE_WATCHED;
+	if (syscall_traced())
+		args->features |= FLEXSC_FEATURE_TRACED;
 }
 
 static int registration_make_area(struct registration *reg,
@@ -142,23 +142,23 @@ void registration_own(struct registration *reg)
 {
 	put_cred(xchg(&reg->cred, get_current_cred()));
 	/* Threads that are made from now on inherit these credentials. */
-	WRITE_ONCE(reg->misfits, 0);
+	WRITE_ONCE(reg->unfit_threads, 0);
 	WRITE_ONCE(reg->no_more, false);
 	/* A waiting thread with other credentials has to return. */
 	wake_up(&reg->wait);
 }
 
 /*
- * No task is in an ioctl, so none has a slot: no irq_work of a slot is queued
+ * No task is in an ioctl, so none has a permit: no irq_work of a permit is queued
  * any more, and those that were are waited for.
  */
-static void registration_end_slots(struct registration *reg)
+static void registration_end_permits(struct registration *reg)
 {
 	int i;
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
-		WARN_ON_ONCE(reg->slots[i].active);
-		irq_work_sync(&reg->slots[i].blocked);
+		WARN_ON_ONCE(reg->permits[i].active);
+		irq_work_sync(&reg->permits[i].blocked);
 	}
 }
 
@@ -174,7 +174,7 @@ static void registration_check_deserted(struct registration *reg)
 {
 	WARN_ON_ONCE(hrtimer_active(&reg->timer));
 	WARN_ON_ONCE(hrtimer_active(&reg->progress));
-	WARN_ON_ONCE(reg->owner);
+	WARN_ON_ONCE(reg->waiter);
 	/* Needs no barrier: no task can come. */
 	WARN_ON_ONCE(waitqueue_active(&reg->wait));
 	WARN_ON_ONCE(!list_empty(&reg->idle));
@@ -185,7 +185,7 @@ static void registration_check_deserted(struct registration *reg)
  * The end: the file is gone, so no task is in an ioctl, and each that died in
  * one has been buried: its burial gave up the file last of all. Each step needs
  * those before it, and checks what it needs. What user mode leaves behind, such
- * as entries on the aside list, is no mistake of the module's.
+ * as entries on the deferred list, is no mistake of the module's.
  */
 void registration_destroy(struct registration *reg)
 {
@@ -193,7 +193,7 @@ void registration_destroy(struct registration *reg)
 	if (reg->mm) {
 		/* debugfs doesn't read the registration from here on. */
 		debug_remove(reg);
-		registration_end_slots(reg);
+		registration_end_permits(reg);
 		death_fini(reg);
 		registration_end_timers(reg);
 		registration_check_deserted(reg);

@@ -42,7 +42,7 @@
 #error "FlexSC doesn't run with CONFIG_PREEMPT_RT"
 #endif
 
-/* Has the task left the run queue? Called from thread_sched_out(). */
+/* Has the task left the run queue? Called from block_sched_out(). */
 static inline bool task_sleeps(struct task_struct *task)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
@@ -75,7 +75,7 @@ static inline void timer_setup_hr(struct hrtimer *timer,
 }
 
 /* Would something see, or change, a system call that the current task makes? */
-static inline bool syscall_watched(void)
+static inline bool syscall_traced(void)
 {
 #ifdef CONFIG_GENERIC_ENTRY
 	return READ_ONCE(current_thread_info()->syscall_work) &

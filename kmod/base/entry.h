@@ -15,10 +15,10 @@
  * An entry's companion: what the kernel knows of it, out of user mode's reach.
  */
 struct companion {
-	struct thread *thread;	/* executes it without a slot; may be stale */
+	struct thread *thread;	/* executes it without a permit; may be stale */
 	struct task_struct *task;	/* carries it; never followed */
-	u32 next;		/* its successor on the aside list */
-	bool aside;		/* it is on the aside list; under the lock */
+	u32 next;		/* its successor on the deferred list */
+	bool deferred;		/* it is on the deferred list; under the lock */
 	u8 taken;		/* enum taken */
 };
 
@@ -31,7 +31,7 @@ enum taken {
 	TAKEN_BOUNCED,		/* user mode makes its call */
 	TAKEN_RESTARTS,		/* its restart block is in the task */
 	TAKEN_LEAVES,		/* its call is made; delayed work isn't done */
-	TAKEN_AGAIN,		/* a signal ended its call, to be made again */
+	TAKEN_RETRY,		/* a signal ended its call, to be made again */
 	TAKEN_ENDED,		/* a signal ended its call with -EINTR */
 };
 
@@ -91,11 +91,11 @@ static inline bool ring_empty(struct registration *reg)
 /* Are there entries that a syscall thread may take? */
 static inline bool entries_pending(struct registration *reg)
 {
-	return READ_ONCE(reg->aside_count) || !ring_empty(reg);
+	return READ_ONCE(reg->deferred_count) || !ring_empty(reg);
 }
 
 /* User mode can't make syscall threads, and none is idle. */
-static inline bool entries_alone(struct registration *reg)
+static inline bool entries_without_threads(struct registration *reg)
 {
 	return READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count);
 }
@@ -103,7 +103,7 @@ static inline bool entries_alone(struct registration *reg)
 /* Did the owner put entries aside, and no syscall thread is left for them? */
 static inline bool entries_stranded(struct registration *reg)
 {
-	return unlikely(READ_ONCE(reg->aside_count)) && entries_alone(reg);
+	return unlikely(READ_ONCE(reg->deferred_count)) && entries_without_threads(reg);
 }
 
 #endif /* FLEXSC_KMOD_BASE_ENTRY_H */

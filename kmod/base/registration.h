@@ -9,7 +9,7 @@
  *	aside.c		entries that are left to syscall threads
  *	publish.c	completed entries
  *	carry.c		entries carried through user mode, or interrupted
- *	slot.c		slots: which are free, and for which thread
+ *	permit.c		permits: which are free, and for which thread
  *	thread.c	syscall threads: records, idling, blocking
  *	owner.c	the owner in FLEXSC_IOC_WAIT, and how it is called back
  *	cancel.c	interrupting the thread that executes an entry
@@ -19,24 +19,24 @@
  *	debug.c		debugfs
  *
  * The OWNER is the thread that waited or kicked last: entries are executed with
- * its rights. While it waits, registration.owner is its record.
+ * its rights. While it waits, registration.waiter is its record.
  *
  *
  * Which threads may execute entries
  *
- * A thread needs a SLOT to take entries: there is one for each core of the
+ * A thread needs a PERMIT to take entries: there is one for each core of the
  * policy, or a single one (OSDI 2010, section 3.5: one active syscall thread
- * per core and process). A thread loses its slot when it leaves the run queue
+ * per core and process). A thread loses its permit when it leaves the run queue
  * while it executes an entry, or while it asks a file whether an entry's call
- * would block. It finishes that entry without a slot.
+ * would block. It finishes that entry without a permit.
  *
- *	idle	-> active	a syscall thread was woken and took a slot; or
+ *	idle	-> active	a syscall thread was woken and took a permit; or
  *				the owner entered WAIT and took one
- *	active	-> blocked	thread_sched_out() gave up its slot; an irq_work
+ *	active	-> blocked	block_sched_out() gave up its permit; an irq_work
  *				wakes the next thread, because that runs with
  *				the run queue's lock held and can't
- *	blocked	-> active	its entry ended, and a slot was free
- *	blocked	-> idle		its entry ended, and no slot was free
+ *	blocked	-> active	its entry ended, and a permit was free
+ *	blocked	-> idle		its entry ended, and no permit was free
  *	active	-> idle		nothing is submitted
  *	any	-> dead		the task died in a call and never comes back:
  *				see death.c
@@ -51,11 +51,11 @@
  *
  * Locks
  *
- * registration.lock guards the idle list, the aside list and the unused
+ * registration.lock guards the idle list, the deferred list and the unused
  * records. It is taken with interrupts off, because irq_works and timers take
  * it as well. No other lock of the module is taken inside it or around it.
  * A thread is woken inside it, which takes the run queue's lock, so
- * thread_sched_out() must never take it.
+ * block_sched_out() must never take it.
  */
 #ifndef FLEXSC_KMOD_BASE_REGISTRATION_H
 #define FLEXSC_KMOD_BASE_REGISTRATION_H
@@ -83,9 +83,9 @@ struct thread;
 enum counter {
 	COUNT_EXECUTED,		/* entries that syscall threads took */
 	COUNT_INLINE,		/* entries that the owner took */
-	COUNT_BLOCKED,		/* slots given up because a thread blocked */
+	COUNT_BLOCKED,		/* permits given up because a thread blocked */
 	COUNT_BOUNCED,		/* entries given to user mode to make */
-	COUNT_ASIDE,		/* entries that the owner put aside */
+	COUNT_DEFERRED,		/* entries that the owner put aside */
 	COUNT_INTERRUPTED,	/* entries completed as INTERRUPTED */
 	COUNT_TAKEOVERS,
 	COUNT_CANCELLED,	/* calls interrupted by a cancellation */
@@ -96,23 +96,23 @@ enum counter {
 	COUNTERS,
 };
 
-/* Events of a slot. */
-enum slot_counter {
-	SLOT_BATCHES,		/* rounds of looking for entries */
-	SLOT_TAKEN,		/* entries that its threads took */
-	SLOT_BLOCKED,
-	SLOT_BOUNCED,
-	SLOT_COUNTERS,
+/* Events of a permit. */
+enum permit_counter {
+	PERMIT_BATCHES,		/* rounds of looking for entries */
+	PERMIT_TAKEN,		/* entries that its threads took */
+	PERMIT_BLOCKED,
+	PERMIT_BOUNCED,
+	PERMIT_COUNTERS,
 };
 
 /* A right to take and execute entries. */
-struct slot {
+struct permit {
 	struct registration *reg;
 	struct thread *active;	/* that has it; NULL: free. Compare-and-swap */
 	int core;		/* that its thread runs on; -1: any */
 	bool spins;		/* its thread polls, and executes nothing */
 	struct irq_work blocked;
-	atomic64_t counts[SLOT_COUNTERS];
+	atomic64_t counts[PERMIT_COUNTERS];
 };
 
 struct registration {
@@ -131,25 +131,25 @@ struct registration {
 	/* Submissions and completions. */
 	atomic_t head ____cacheline_aligned;	/* of the ring */
 	atomic_t idle_count;
-	u32 slot_count;
+	u32 permit_count;
 	atomic64_t completed;	/* entries published so far */
 
 	raw_spinlock_t lock ____cacheline_aligned;
 	struct list_head idle;
-	u32 aside_head, aside_tail;	/* of the aside list */
-	u32 aside_count;	/* written under the lock, read without */
-	atomic_t coming;	/* user mode was asked for a thread: 0 or 1 */
+	u32 deferred_head, deferred_tail;	/* of the deferred list */
+	u32 deferred_count;	/* written under the lock, read without */
+	atomic_t thread_requested;	/* user mode was asked for a thread: 0 or 1 */
 	bool no_more;		/* user mode can't make threads */
 	bool ended;
 
 	/* The owner. */
-	struct thread *owner;	/* in WAIT; NULL: none. Compare-and-swap */
-	struct thread *usual;	/* a record for WAIT alone; see in_use */
+	struct thread *waiter;	/* in WAIT; NULL: none. Compare-and-swap */
+	struct thread *wait_record;	/* a record for WAIT alone; see in_use */
 	wait_queue_head_t wait;
 	bool handover;		/* FLEXSC_WAIT_HANDOVER, of this wait */
 	bool owner_filtered;	/* an owner has been under a filter */
 	const struct cred *cred;	/* a reference; compared */
-	int misfits;		/* new threads in a row that were unfit */
+	int unfit_threads;		/* new threads in a row that were unfit */
 	bool woken;		/* FLEXSC_IOC_WAKE, until a wait ends by it */
 	u64 seen;		/* completions that this wait needs more than */
 	ktime_t deadline;	/* KTIME_MAX: none; 0: don't sleep */
@@ -165,13 +165,13 @@ struct registration {
 	struct thread *records;	/* that are unused; under the lock */
 	struct llist_head dead;	/* records of tasks that died in a call */
 	struct irq_work death;
-	struct work_struct burial;
+	struct work_struct finish_dead;
 	atomic64_t counts[COUNTERS];
 	struct list_head all;	/* guarded by the lock of debug.c */
 	u32 id;
 	pid_t pid;
 
-	struct slot slots[FLEXSC_CORES_MAX];
+	struct permit permits[FLEXSC_CORES_MAX];
 };
 
 static __always_inline void count(struct registration *reg, enum counter what,

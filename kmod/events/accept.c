@@ -70,7 +70,7 @@ struct inherit *accept_inherit(const struct flexsc_ecb_watch *args)
 /* May connections be accepted without a call of the program's? */
 static bool accept_possible(const struct file *file)
 {
-	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_watched();
+	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_traced();
 }
 
 /*
@@ -78,7 +78,7 @@ static bool accept_possible(const struct file *file)
  * the look and the clearing of the flag would wait for the next one, and a SIGKILL
  * has no next one.
  */
-static void accept_drop_sham(void)
+static void accept_clear_sigpending(void)
 {
 	/* The current thread's own, which doesn't change. */
 	spinlock_t *lock = &rcu_dereference_raw(current->sighand)->siglock;
@@ -101,11 +101,11 @@ static long accept_call(int fd, u32 flags)
 	regs_load(&regs, &entry, __NR_accept4);
 	set_thread_flag(TIF_SIGPENDING);
 	ret = dispatch_of(__NR_accept4)(&regs);
-	accept_drop_sham();
+	accept_clear_sigpending();
 	return ret;
 }
 
-static void accept_tell_peer(struct file *file, struct flexsc_event_slot *slot)
+static void accept_store_peer(struct file *file, struct flexsc_event_slot *slot)
 {
 	struct flexsc_event_peer *peer = (void *)slot->payload;
 	struct sockaddr_storage address = { 0 };
@@ -142,15 +142,15 @@ static void accept_deliver(struct watch *listener, struct watch *watch,
 	int level;
 
 	event_claim(slot, 0);
-	accept_tell_peer(file, slot);
+	accept_store_peer(file, slot);
 	level = watch_start(watch, file);
 	/* Not a file that another thread put there meanwhile. */
 	if ((level == -ENOSPC || level == -ENOENT) &&
 	    watch_in_table(watch, file))
 		close_fd(watch->fd);
 	watch_deliver_claimed(watch, max(level, 0),
-			      event_is(FLEXSC_EVT_IPACCEPT,
-				       listener->is >> 16));
+			      event_kind(FLEXSC_EVT_IPACCEPT,
+				       listener->kind >> 16));
 }
 
 static void accept_one(struct watch *listener, struct watch *watch, int fd)
@@ -166,14 +166,14 @@ static void accept_one(struct watch *listener, struct watch *watch, int fd)
 	}
 	watch->fd = fd;
 	watch->want = inherit->want | POLLERR | POLLHUP;
-	watch->is = event_is(FLEXSC_EVT_IOREADY, inherit->group);
+	watch->kind = event_kind(FLEXSC_EVT_IOREADY, inherit->group);
 	watch_prepare(watch, inherit->data);
 	accept_deliver(listener, watch, file);
 	fput(file);
 }
 
 /* An event of the listener itself. */
-static void accept_tell(struct watch *listener, u32 is, long error)
+static void listener_report(struct watch *listener, u32 kind, long error)
 {
 	struct flexsc_event_slot *slot =
 		&listener->ecb->slots[listener->index];
@@ -181,19 +181,19 @@ static void accept_tell(struct watch *listener, u32 is, long error)
 	if (!event_claim(slot, error ? FLEXSC_EVENT_CHECK : POLLIN))
 		return;
 	slot->error = error;
-	watch_deliver_claimed(listener, 0, is);
+	watch_deliver_claimed(listener, 0, kind);
 }
 
 /* Reported once, until a slot or a descriptor is free again. */
-static void accept_overflow(struct watch *listener, long error, u32 frees)
+static void listener_overflow(struct watch *listener, long error, u32 frees)
 {
 	if (!listener->overflowed) {
 		listener->overflowed = true;
 		atomic_inc(event_word(&listener->ecb->control->overflows));
-		accept_tell(listener, event_is(FLEXSC_EVT_OVERFLOW,
-					       listener->is >> 16), error);
+		listener_report(listener, event_kind(FLEXSC_EVT_OVERFLOW,
+					       listener->kind >> 16), error);
 	}
-	accept_starve(listener, frees);
+	listener_starve(listener, frees);
 }
 
 /* accept4() failed. True: another connection may be pending. */
@@ -213,10 +213,10 @@ static bool accept_failed(struct watch *listener, long error, u32 frees)
 	case -ENOMEM:
 	case -ENOBUFS:
 	case -ENOSPC:
-		accept_overflow(listener, error, frees);
+		listener_overflow(listener, error, frees);
 		return false;
 	default:
-		accept_tell(listener, listener->is, error);
+		listener_report(listener, listener->kind, error);
 		return false;
 	}
 }
@@ -228,12 +228,12 @@ static bool accept_next(struct watch *listener, const struct file *file)
 	struct watch *watch;
 	long fd;
 
-	if (!event_allowed(listener->ecb, BIT(listener->is >> 16))) {
+	if (!event_allowed(listener->ecb, BIT(listener->kind >> 16))) {
 		watch_hold(listener, POLLIN);
 		return false;
 	}
 	if (!accept_possible(file) || !watch_in_table(listener, file)) {
-		accept_tell(listener, listener->is, 0);
+		listener_report(listener, listener->kind, 0);
 		return false;
 	}
 	watch = watch_take(listener->ecb);
@@ -258,7 +258,7 @@ static void accept_some(struct watch *listener, const struct file *file)
 			return;
 		cond_resched();
 	}
-	accept_put_back(listener);
+	listener_put_back(listener);
 }
 
 static void accept_turn(struct watch *listener)
@@ -288,7 +288,7 @@ void accept_run(struct ecb *ecb)
 
 	if (!ecb_has_accepts(ecb) || task_sigpending(current))
 		return;
-	accept_feed(ecb);
+	listeners_requeue(ecb);
 	node = llist_del_all(&ecb->accepts);
 	llist_for_each_entry_safe(listener, next, node, accepts) {
 		if (task_sigpending(current)) {

@@ -28,7 +28,7 @@
  * Is there an event that the owner waits for, or a connection to accept? A signal
  * comes before connections, because peers can connect without end.
  */
-static bool ecb_stirs(struct ecb *ecb, u32 groups)
+static bool ecb_has_work(struct ecb *ecb, u32 groups)
 {
 	return READ_ONCE(ecb->control->pending) & groups ||
 	       (ecb_has_accepts(ecb) && !signal_pending(current));
@@ -37,27 +37,27 @@ static bool ecb_stirs(struct ecb *ecb, u32 groups)
 /* Sleep until it does, or until "expires". False: a signal or the time came. */
 static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 {
-	bool stirs, slept = true;
+	bool has_work, slept = true;
 
 	for (;;) {
 		/* A full barrier: U3. */
 		set_current_state(TASK_INTERRUPTIBLE);
-		stirs = ecb_stirs(ecb, groups);
-		if (stirs || !slept || signal_pending(current))
+		has_work = ecb_has_work(ecb, groups);
+		if (has_work || !slept || signal_pending(current))
 			break;
 		slept = schedule_hrtimeout_range(expires,
 						 current->timer_slack_ns,
 						 HRTIMER_MODE_ABS);
 	}
 	__set_current_state(TASK_RUNNING);
-	return stirs;
+	return has_work;
 }
 
 static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
 {
 	ktime_t expires = min_t(u64, deadline, KTIME_MAX);
 
-	accept_retry(ecb);
+	listeners_retry(ecb);
 	watch_flush(ecb);
 	do {
 		accept_run(ecb);
@@ -91,7 +91,7 @@ static long ecb_wait(struct ecb *ecb, u32 groups)
 /* FLEXSC_ECB_FLUSH */
 static long ecb_flush_held(struct ecb *ecb)
 {
-	accept_retry(ecb);
+	listeners_retry(ecb);
 	watch_flush(ecb);
 	accept_run(ecb);
 	if (ecb_has_accepts(ecb))

@@ -27,7 +27,7 @@ static_assert(sizeof(atomic_t) == sizeof(__u32));
 static_assert(offsetof(struct flexsc_event_slot, group) ==
 	      offsetof(struct flexsc_event_slot, type) + sizeof(__u16));
 
-static __always_inline u32 event_is(u16 type, u16 group)
+static __always_inline u32 event_kind(u16 type, u16 group)
 {
 	return (u32)group << 16 | type;
 }
@@ -83,17 +83,17 @@ static __always_inline void event_link(struct flexsc_event_slot *slot,
 }
 
 /*
- * Push a slot that was claimed, and notify the owner. "is" is the slot's type, and
+ * Push a slot that was claimed, and notify the owner. "kind" is the slot's type, and
  * its group in the high half.
  */
 static __always_inline void event_push(struct ecb *ecb,
 				       struct flexsc_event_slot *slot,
-				       u32 index, u32 is)
+				       u32 index, u32 kind)
 {
 	struct flexsc_event_control *control = ecb->control;
-	u32 group = is >> 16;
+	u32 group = kind >> 16;
 
-	*(u32 *)&slot->type = is;
+	*(u32 *)&slot->type = kind;
 	if (unlikely(ecb->flags & FLEXSC_ECB_TIMES))
 		slot->time = ktime_get_ns();
 	event_link(slot, event_word(&control->head[group]), index);

@@ -28,10 +28,10 @@ static __always_inline void watch_happened(struct watch *watch, u32 bits)
 	if (unlikely(!event_allowed(ecb, watch->mask)))
 		return watch_hold(watch, bits);
 	if (unlikely(watch->inherit))
-		return accept_later(watch);
+		return listener_enqueue(watch);
 	if (!event_claim(watch->slot, bits))
 		return;
-	event_push(ecb, watch->slot, watch->index, watch->is);
+	event_push(ecb, watch->slot, watch->index, watch->kind);
 }
 
 /* The wait queue is about to be freed: leave it at once (POLLFREE). */

@@ -96,10 +96,10 @@ void watch_prepare(struct watch *watch, u64 data)
 {
 	struct flexsc_event_slot *slot = watch->slot;
 
-	watch->mask = BIT(watch->is >> 16);
+	watch->mask = BIT(watch->kind >> 16);
 	watch->overflowed = false;
 	slot->gen = ++watch->gen;
-	*(u32 *)&slot->type = watch->is;
+	*(u32 *)&slot->type = watch->kind;
 	slot->fd = watch->fd;
 	slot->error = 0;
 	slot->data = data;
@@ -151,9 +151,9 @@ void watch_put(struct watch *watch)
 	watch_push(ecb, watch);
 	WRITE_ONCE(ecb->frees, ecb->frees + 1);
 	spin_unlock(&ecb->lock);
-	/* Before accept_retry() reads "starved"; pairs with accept_starve(). */
+	/* Before listeners_retry() reads "starved"; pairs with listener_starve(). */
 	smp_mb();
-	accept_retry(ecb);
+	listeners_retry(ecb);
 	ecb_put_later(ecb);
 }
 
@@ -173,14 +173,14 @@ struct file *watch_file(struct watch *watch)
 /* Does the watched descriptor still mean this file, in the current process? */
 bool watch_in_table(const struct watch *watch, const struct file *file)
 {
-	bool is;
+	bool same;
 
 	if (!current->files || current->files != watch->files)
 		return false;
 	rcu_read_lock();
-	is = files_lookup_fd_raw(current->files, watch->fd) == file;
+	same = files_lookup_fd_raw(current->files, watch->fd) == file;
 	rcu_read_unlock();
-	return is;
+	return same;
 }
 
 /* Delivery. */
@@ -189,12 +189,12 @@ bool watch_in_table(const struct watch *watch, const struct file *file)
  * Owner only: push a slot that was claimed, with more bits. If the watch has ended
  * meanwhile, revoke the slot: see watch.h.
  */
-void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is)
+void watch_deliver_claimed(struct watch *watch, u32 bits, u32 kind)
 {
 	struct flexsc_event_slot *slot = watch->slot;
 
 	atomic_or(bits, event_word(&slot->state));
-	event_push(watch->ecb, slot, watch->index, is);
+	event_push(watch->ecb, slot, watch->index, kind);
 	/* After event_push()'s full barrier; pairs with watch_stop(). */
 	if (!READ_ONCE(watch->live))
 		event_revoke(slot);
@@ -204,7 +204,7 @@ void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is)
 void watch_deliver(struct watch *watch, u32 bits)
 {
 	if (event_claim(watch->slot, bits))
-		watch_deliver_claimed(watch, 0, watch->is);
+		watch_deliver_claimed(watch, 0, watch->kind);
 	else if (!READ_ONCE(watch->live))
 		event_revoke(watch->slot);
 }
@@ -229,7 +229,7 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 	if (!bits)
 		return;
 	if (watch->inherit)
-		accept_later(watch);
+		listener_enqueue(watch);
 	else
 		watch_deliver(watch, bits);
 }
@@ -237,7 +237,7 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 /* Lists of listeners. */
 
 /* Have the owner accept. Any context. */
-void accept_later(struct watch *listener)
+void listener_enqueue(struct watch *listener)
 {
 	struct ecb *ecb = listener->ecb;
 
@@ -248,14 +248,14 @@ void accept_later(struct watch *listener)
 }
 
 /* The owner's turn is over: have the listener accept in another one. */
-void accept_put_back(struct watch *listener)
+void listener_put_back(struct watch *listener)
 {
 	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
 		llist_add(&listener->accepts, &listener->ecb->accepts);
 }
 
 /* A slot or a descriptor may be free again. Any context. */
-void accept_retry(struct ecb *ecb)
+void listeners_retry(struct ecb *ecb)
 {
 	if (llist_empty(&ecb->starved))
 		return;
@@ -264,11 +264,11 @@ void accept_retry(struct ecb *ecb)
 }
 
 /* The owner accepts again from listeners that starved. */
-void accept_feed(struct ecb *ecb)
+void listeners_requeue(struct ecb *ecb)
 {
 	struct watch *listener, *next;
 
-	/* A full barrier. Pairs with accept_retry(). */
+	/* A full barrier. Pairs with listeners_retry(). */
 	if (!xchg(&ecb->retry, false))
 		return;
 	llist_for_each_entry_safe(listener, next, llist_del_all(&ecb->starved),
@@ -279,7 +279,7 @@ void accept_feed(struct ecb *ecb)
 }
 
 /* "frees": ecb.frees, as it was when there was no slot or no descriptor. */
-void accept_starve(struct watch *listener, u32 frees)
+void listener_starve(struct watch *listener, u32 frees)
 {
 	struct ecb *ecb = listener->ecb;
 
@@ -288,5 +288,5 @@ void accept_starve(struct watch *listener, u32 frees)
 	/* A full barrier. Pairs with watch_put(). */
 	smp_mb();
 	if (READ_ONCE(ecb->frees) != frees)
-		accept_retry(ecb);
+		listeners_retry(ecb);
 }

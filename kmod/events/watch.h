@@ -76,7 +76,7 @@ struct watch {
 	u32 want;		/* bits of poll(2) */
 	u32 index;
 	u32 gen;
-	u32 is;			/* event_is(): type and group of its events */
+	u32 kind;			/* event_kind(): type and group of its events */
 	u32 mask;		/* the group's bit */
 	u8 pollers;		/* in use; WATCH_POLLERS + 1: more are needed */
 
@@ -104,13 +104,13 @@ bool watch_in_table(const struct watch *watch, const struct file *file);
 
 void watch_hold(struct watch *watch, u32 bits);
 void watch_deliver(struct watch *watch, u32 bits);
-void watch_deliver_claimed(struct watch *watch, u32 bits, u32 is);
+void watch_deliver_claimed(struct watch *watch, u32 bits, u32 kind);
 
-void accept_later(struct watch *listener);
-void accept_put_back(struct watch *listener);
-void accept_starve(struct watch *listener, u32 frees);
-void accept_retry(struct ecb *ecb);
-void accept_feed(struct ecb *ecb);
+void listener_enqueue(struct watch *listener);
+void listener_put_back(struct watch *listener);
+void listener_starve(struct watch *listener, u32 frees);
+void listeners_retry(struct ecb *ecb);
+void listeners_requeue(struct ecb *ecb);
 
 /* watch_ioctl.c */
 int watches_init(void);

@@ -93,7 +93,7 @@ static struct watch *watch_fill(struct ecb *ecb,
 		return ERR_PTR(-ENOSPC);
 	watch->fd = args->fd;
 	watch->want = args->want | POLLERR | POLLHUP;
-	watch->is = event_is(args->type, array_index_nospec(args->group,
+	watch->kind = event_kind(args->type, array_index_nospec(args->group,
 							    FLEXSC_ECB_GROUPS));
 	if (args->flags & FLEXSC_WATCH_ACCEPT) {
 		watch->inherit = accept_inherit(args);
@@ -126,7 +126,7 @@ static void watch_report(struct watch *watch, u32 level)
 	if (!event_allowed(watch->ecb, watch->mask))
 		watch_hold(watch, level);
 	else if (watch->inherit)
-		accept_later(watch);
+		listener_enqueue(watch);
 	else
 		watch_deliver(watch, level);
 }
@@ -196,7 +196,7 @@ static void watch_release(struct watch *watch, u32 bits)
 	if (!event_allowed(watch->ecb, watch->mask)) {
 		watch_hold(watch, bits);
 	} else if (watch->inherit) {
-		accept_later(watch);
+		listener_enqueue(watch);
 	} else {
 		level = (__force u32)vfs_poll(file, NULL) & watch->want;
 		if (level)

@@ -29,26 +29,26 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
 {
 	struct companion *companion = &thread->reg->companions[index];
 
-	WARN_ON_ONCE(thread->is_owner || thread->carries != FLEXSC_NO_ENTRY);
+	WARN_ON_ONCE(thread->is_waiter || thread->carries != FLEXSC_NO_ENTRY);
 	WRITE_ONCE(companion->task, current);
 	/* Pairs with carry_on(), which looks at "task" after this. */
 	smp_store_release(&companion->taken, taken);
 	thread->carries = index;
-	slot_give(thread);
+	permit_give(thread);
 }
 
 /*
- * Submit a BUSY entry again, at the front or at the back of the aside list: its
+ * Submit a BUSY entry again, at the front or at the back of the deferred list: its
  * call will be made from the beginning. If the entry was cancelled meanwhile it
  * ends here, with ret.
  */
-static void carry_submit_again(struct thread *thread, u32 index, bool front,
+static void carry_resubmit(struct thread *thread, u32 index, bool front,
 			       long ret)
 {
 	struct registration *reg = thread->reg;
 
 	if (entry_leave(&reg->entries[index]))
-		aside_put(reg, index, front);
+		deferred_put(reg, index, front);
 	else
 		publish_finish(thread, index, ret);
 }
@@ -63,7 +63,7 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;
 
-	if (thread->is_owner) {
+	if (thread->is_waiter) {
 		publish_interrupted(thread, index, -EINTR);
 		return;
 	}
@@ -73,7 +73,7 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
 		WRITE_ONCE(reg->entries[index].ret, -EINTR);
 		carry(thread, index, TAKEN_RESTARTS);
 	} else {
-		carry_submit_again(thread, index, true, -EINTR);
+		carry_resubmit(thread, index, true, -EINTR);
 	}
 }
 
@@ -89,7 +89,7 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
  */
 static void carry_signalled(struct thread *thread, u32 index, long ret)
 {
-	enum taken taken = TAKEN_AGAIN;
+	enum taken taken = TAKEN_RETRY;
 
 	thread->signalled = (int)ret;
 	if (ret == -EINTR || ret == -ERESTART_RESTARTBLOCK) {
@@ -129,7 +129,7 @@ noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 {
 	bool cancelled = entry_is_cancelled(&thread->reg->entries[index]);
 
-	if (!cancelled && !thread->is_owner && task_sigpending(current) &&
+	if (!cancelled && !thread->is_waiter && task_sigpending(current) &&
 	    (carry_is_restart(ret) || ret == -EINTR)) {
 		carry_signalled(thread, index, ret);
 		return;
@@ -143,7 +143,7 @@ noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 	if (!cancelled &&
 	    (kicked || (ret == -EINTR && signal_pending(current))))
 		publish_interrupted(thread, index, ret);
-	else if (!thread->is_owner && task_work_pending(current))
+	else if (!thread->is_waiter && task_work_pending(current))
 		carry_leave_first(thread, index, ret);
 	else
 		publish_finish(thread, index, ret);
@@ -164,8 +164,8 @@ static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 	thread->bounces = true;
 	WRITE_ONCE(thread->reg->shared->bounced,
 		   atomic64_inc_return(&thread->reg->counts[COUNT_BOUNCED]));
-	if (thread->slot)
-		atomic64_inc(&thread->slot->counts[SLOT_BOUNCED]);
+	if (thread->permit)
+		atomic64_inc(&thread->permit->counts[PERMIT_BOUNCED]);
 	carry(thread, index, TAKEN_BOUNCED);
 }
 
@@ -173,25 +173,25 @@ static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
  * The owner is watched, and FLEXSC_IOC_WAIT can't bounce an entry. A syscall
  * thread gets the entry, or user mode if there is no syscall thread.
  */
-static void carry_leave_watched(struct thread *thread, u32 index)
+static void carry_defer_traced(struct thread *thread, u32 index)
 {
 	struct registration *reg = thread->reg;
 
-	if (entries_alone(reg)) {
+	if (entries_without_threads(reg)) {
 		publish_interrupted(thread, index, -EAGAIN);
 		return;
 	}
-	count(reg, COUNT_ASIDE, 1);
-	carry_submit_again(thread, index, false, -ECANCELED);
+	count(reg, COUNT_DEFERRED, 1);
+	carry_resubmit(thread, index, false, -ECANCELED);
 }
 
 /* Something watches the current task, so the call isn't made here. */
-noinline void carry_make_watched(struct thread *thread, u32 index,
+noinline void carry_traced(struct thread *thread, u32 index,
 				 unsigned int nr)
 {
 	cancel_settle(thread, index);
-	if (thread->is_owner)
-		carry_leave_watched(thread, index);
+	if (thread->is_waiter)
+		carry_defer_traced(thread, index);
 	else
 		carry_bounce(thread, index, nr);
 }
@@ -205,13 +205,13 @@ noinline void carry_make_watched(struct thread *thread, u32 index,
  * If the thread is watched by now, or unfit, the entry ends as INTERRUPTED: the
  * library has its call made elsewhere, from the beginning.
  */
-static void carry_make_again(struct thread *thread, u32 index)
+static void carry_resume(struct thread *thread, u32 index)
 {
 	struct registration *reg = thread->reg;
 	long ret = -ECANCELED;
 	bool kicked;
 
-	if (syscall_watched() || owner_bars(reg)) {
+	if (syscall_traced() || current_is_unfit(reg)) {
 		publish_interrupted(thread, index, -EINTR);
 		return;
 	}
@@ -239,9 +239,9 @@ static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
 	if (handled)
 		publish_finish(thread, index, -EINTR);
 	else if (taken == TAKEN_RESTARTS)
-		carry_make_again(thread, index);
-	else if (taken == TAKEN_AGAIN)
-		carry_submit_again(thread, index, true, -EINTR);
+		carry_resume(thread, index);
+	else if (taken == TAKEN_RETRY)
+		carry_resubmit(thread, index, true, -EINTR);
 	else
 		publish_interrupted(thread, index, -EINTR);
 }

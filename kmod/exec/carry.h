@@ -16,7 +16,7 @@ struct thread;
 
 void carry_end_early(struct thread *thread, u32 index, long ret, bool kicked);
 void carry_leave_first(struct thread *thread, u32 index, long ret);
-void carry_make_watched(struct thread *thread, u32 index, unsigned int nr);
+void carry_traced(struct thread *thread, u32 index, unsigned int nr);
 void carry_on(struct registration *reg, struct thread *thread,
 	      const struct flexsc_serve *args);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The aside list: entries that the owner, or a thread that may not execute
+ * The deferred list: entries that the owner, or a thread that may not execute
  * them, leaves to syscall threads. It is linked through the entries' companions
  * and guarded by registration.lock. Any context but with a run queue's lock
  * held.
@@ -12,24 +12,24 @@
 #include "exec/deferred.h"
 
 /* Put an entry at the front or at the back of the list. */
-void aside_put(struct registration *reg, u32 index, bool front)
+void deferred_put(struct registration *reg, u32 index, bool front)
 {
 	struct companion *companion = &reg->companions[index];
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
 	/* User mode posted the entry twice: once on the list is enough. */
-	if (companion->aside)
+	if (companion->deferred)
 		goto unlock;
-	companion->aside = true;
-	companion->next = front ? reg->aside_head : FLEXSC_NO_ENTRY;
-	if (reg->aside_count && !front)
-		reg->companions[reg->aside_tail].next = index;
-	if (!reg->aside_count || front)
-		reg->aside_head = index;
-	if (!reg->aside_count || !front)
-		reg->aside_tail = index;
-	WRITE_ONCE(reg->aside_count, reg->aside_count + 1);
+	companion->deferred = true;
+	companion->next = front ? reg->deferred_head : FLEXSC_NO_ENTRY;
+	if (reg->deferred_count && !front)
+		reg->companions[reg->deferred_tail].next = index;
+	if (!reg->deferred_count || front)
+		reg->deferred_head = index;
+	if (!reg->deferred_count || !front)
+		reg->deferred_tail = index;
+	WRITE_ONCE(reg->deferred_count, reg->deferred_count + 1);
 unlock:
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
 }
@@ -38,18 +38,18 @@ unlock:
  * Take the first entry of the list, which was seen not to be empty. False: it
  * is empty by now.
  */
-bool aside_take_first(struct registration *reg, u32 *index)
+bool deferred_take_first(struct registration *reg, u32 *index)
 {
 	unsigned long flags;
 	bool any;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	any = reg->aside_count;
+	any = reg->deferred_count;
 	if (any) {
-		*index = reg->aside_head;
-		reg->aside_head = reg->companions[*index].next;
-		reg->companions[*index].aside = false;
-		WRITE_ONCE(reg->aside_count, reg->aside_count - 1);
+		*index = reg->deferred_head;
+		reg->deferred_head = reg->companions[*index].next;
+		reg->companions[*index].deferred = false;
+		WRITE_ONCE(reg->deferred_count, reg->deferred_count - 1);
 	}
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
 	return any;

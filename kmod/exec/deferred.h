@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The aside list: entries that were taken from the ring and are left to syscall
+ * The deferred list: entries that were taken from the ring and are left to syscall
  * threads.
  */
 #ifndef FLEXSC_KMOD_ASIDE_H
@@ -11,13 +11,13 @@
 
 #include "base/registration.h"
 
-void aside_put(struct registration *reg, u32 index, bool front);
-bool aside_take_first(struct registration *reg, u32 *index);
+void deferred_put(struct registration *reg, u32 index, bool front);
+bool deferred_take_first(struct registration *reg, u32 *index);
 
-/* Take an entry off the aside list. False: there is none. */
-static __always_inline bool aside_take(struct registration *reg, u32 *index)
+/* Take an entry off the deferred list. False: there is none. */
+static __always_inline bool deferred_take(struct registration *reg, u32 *index)
 {
-	return READ_ONCE(reg->aside_count) && aside_take_first(reg, index);
+	return READ_ONCE(reg->deferred_count) && deferred_take_first(reg, index);
 }
 
 #endif /* FLEXSC_KMOD_ASIDE_H */

@@ -36,7 +36,7 @@
  * Entries that a syscall thread takes before it wakes a sleeping owner for the
  * completed ones, although there are more to execute.
  */
-#define UNTOLD_MOST	64
+#define NOTIFY_AFTER	64
 
 /* The ring. */
 
@@ -73,17 +73,17 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 
 	if (!file)
 		return true;	/* the call fails at once */
-	/* If a driver sleeps here, thread_sched_out() frees the slot. */
-	WRITE_ONCE(thread->asks, true);
+	/* If a driver sleeps here, block_sched_out() frees the permit. */
+	WRITE_ONCE(thread->polls_file, true);
 	mask = vfs_poll(file, NULL);
-	WRITE_ONCE(thread->asks, false);
+	WRITE_ONCE(thread->polls_file, false);
 	fput(file);
 	/*
 	 * If the owner slept in vfs_poll(), there was no call to interrupt, and
-	 * owner_recall() had no effect. So it must not sleep in the entry as
-	 * well: without a slot thread_sched_out() wouldn't repeat the recall.
+	 * waiter_recall() had no effect. So it must not sleep in the entry as
+	 * well: without a permit block_sched_out() wouldn't repeat the recall.
 	 */
-	if (thread->is_owner && !thread->slot)
+	if (thread->is_waiter && !thread->permit)
 		return false;
 	if (mask & (EPOLLERR | EPOLLHUP))
 		return true;
@@ -91,20 +91,20 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 }
 
 /* May the owner execute an entry with these flags itself? */
-static bool entry_let_owner(struct thread *thread, struct flexsc_entry *entry,
+static bool entry_suits_waiter(struct thread *thread, struct flexsc_entry *entry,
 			    u8 flags)
 {
 	struct registration *reg = thread->reg;
 
 	if (flags & FLEXSC_MAY_SLEEP &&
-	    (thread->needs_thread || thread_ask(reg))) {
+	    (thread->needs_thread || idle_request_thread(reg))) {
 		/* No thread is idle, but user mode can make one. */
 		thread->needs_thread = true;
 		return false;
 	}
 	if (READ_ONCE(reg->handover))
 		return true;
-	if (flags & FLEXSC_ASIDE)
+	if (flags & FLEXSC_DEFER)
 		return false;
 	if (flags & (FLEXSC_IF_READABLE | FLEXSC_IF_WRITABLE))
 		return entry_poll(thread, entry, flags);
@@ -140,7 +140,7 @@ static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
 static __always_inline void entry_make(struct registration *reg,
 				       struct thread *thread,
 				       struct flexsc_entry *entry, u32 index,
-				       bool is_owner)
+				       bool is_waiter)
 {
 	unsigned int nr = READ_ONCE(entry->nr);
 	bool kicked;
@@ -148,8 +148,8 @@ static __always_inline void entry_make(struct registration *reg,
 
 	trace_flexsc_submit(reg, index, nr);
 	regs_load(&thread->regs, entry, nr);
-	if (unlikely(syscall_watched())) {
-		carry_make_watched(thread, index, nr);
+	if (unlikely(syscall_traced())) {
+		carry_traced(thread, index, nr);
 		return;
 	}
 	history_clear();
@@ -157,22 +157,22 @@ static __always_inline void entry_make(struct registration *reg,
 	kicked = cancel_settle(thread, index);
 	if (unlikely(kicked) || carry_is_interruption(ret))
 		carry_end_early(thread, index, ret, kicked);
-	else if (!is_owner && unlikely(task_work_pending(current)))
+	else if (!is_waiter && unlikely(task_work_pending(current)))
 		carry_leave_first(thread, index, ret);
 	else
 		publish_entry(reg, thread, entry, index, ret);
 }
 
 /* Does the owner leave the entry to a syscall thread? If so, put it aside. */
-static bool entry_leave_aside(struct thread *thread, struct flexsc_entry *entry,
+static bool entry_defer(struct thread *thread, struct flexsc_entry *entry,
 			      u32 index, u8 flags)
 {
 	struct registration *reg = thread->reg;
 
-	if (entry_let_owner(thread, entry, flags))
+	if (entry_suits_waiter(thread, entry, flags))
 		return false;
-	count(reg, COUNT_ASIDE, 1);
-	aside_put(reg, index, false);
+	count(reg, COUNT_DEFERRED, 1);
+	deferred_put(reg, index, false);
 	return true;
 }
 
@@ -184,7 +184,7 @@ static bool entry_leave_aside(struct thread *thread, struct flexsc_entry *entry,
 static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 			    u32 index, u8 flags)
 {
-	if (!(flags & (FLEXSC_ASIDE | FLEXSC_IF_WRITABLE)) &&
+	if (!(flags & (FLEXSC_DEFER | FLEXSC_IF_WRITABLE)) &&
 	    (!(flags & FLEXSC_IF_READABLE) ||
 	     entry_poll(thread, entry, flags)))
 		return false;
@@ -205,11 +205,11 @@ static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
 			  u32 index, u8 flags)
 {
-	if ((thread->is_owner || flags & FLEXSC_MAY_SLEEP) &&
-	    entries_alone(thread->reg))
+	if ((thread->is_waiter || flags & FLEXSC_MAY_SLEEP) &&
+	    entries_without_threads(thread->reg))
 		return entry_give_back(thread, entry, index, flags);
-	return thread->is_owner &&
-	       entry_leave_aside(thread, entry, index, flags);
+	return thread->is_waiter &&
+	       entry_defer(thread, entry, index, flags);
 }
 
 /* The rest of entry_execute(), for an entry with flags. */
@@ -221,23 +221,23 @@ static noinline void entry_consider(struct thread *thread,
 	if (entry_decline(thread, entry, index, flags))
 		return;
 	/* The owner's credentials may have changed while vfs_poll() slept. */
-	if (!thread->is_owner && owner_bars(thread->reg)) {
-		aside_put(thread->reg, index, true);
+	if (!thread->is_waiter && current_is_unfit(thread->reg)) {
+		deferred_put(thread->reg, index, true);
 		return;
 	}
-	/* The slot was lost in vfs_poll(): cancel_entry() looks here. */
-	if (!thread->slot)
+	/* The permit was lost in vfs_poll(): cancel_entry() looks here. */
+	if (!thread->permit)
 		WRITE_ONCE(thread->reg->companions[index].thread, thread);
 	if (entry_start(thread, entry, index))
-		entry_make(thread->reg, thread, entry, index, thread->is_owner);
+		entry_make(thread->reg, thread, entry, index, thread->is_waiter);
 	else
 		entry_settle_unbegun(thread, index);
 }
 
-/* Execute an entry that was taken off the ring or the aside list. */
+/* Execute an entry that was taken off the ring or the deferred list. */
 static __always_inline void entry_execute(struct registration *reg,
 					  struct thread *thread, u32 index,
-					  bool is_owner)
+					  bool is_waiter)
 {
 	struct flexsc_entry *entry = &reg->entries[index];
 	u8 flags = READ_ONCE(entry->nargs) & ~FLEXSC_NARGS_MASK;
@@ -245,7 +245,7 @@ static __always_inline void entry_execute(struct registration *reg,
 	if (flags)
 		entry_consider(thread, entry, index, flags);
 	else if (likely(entry_start(thread, entry, index)))
-		entry_make(reg, thread, entry, index, is_owner);
+		entry_make(reg, thread, entry, index, is_waiter);
 	else
 		entry_settle_unbegun(thread, index);
 }
@@ -261,36 +261,36 @@ static __always_inline void entry_execute(struct registration *reg,
  */
 static bool entries_must_leave(struct thread *thread)
 {
-	if (thread->is_owner && !READ_ONCE(thread->reg->handover))
+	if (thread->is_waiter && !READ_ONCE(thread->reg->handover))
 		return signal_pending(current);
 	return thread_must_leave();
 }
 
 /* The thread goes on executing: publish, and wake the owner if it sleeps. */
-static noinline void entries_tell(struct thread *thread)
+static noinline void entries_notify(struct thread *thread)
 {
 	publish_all(thread);
-	owner_recall(thread->reg);
+	waiter_recall(thread->reg);
 }
 
 /*
- * Between entries, when thread_stirs() or the slot is lost. Give way to other
- * tasks, and get a slot again. True: the thread can't take another entry.
+ * Between entries, when thread_has_work() or the permit is lost. Give way to other
+ * tasks, and get a permit again. True: the thread can't take another entry.
  */
 static noinline bool entries_give_way(struct thread *thread)
 {
 	WRITE_ONCE(thread->blocked, false);
 	if (entries_must_leave(thread) || thread->carries != FLEXSC_NO_ENTRY)
 		return true;
-	if (thread->is_owner && READ_ONCE(thread->reg->owner) != thread)
+	if (thread->is_waiter && READ_ONCE(thread->reg->waiter) != thread)
 		return true;
 	/* RCU-tasks waits for each task to sleep, which this one may not do. */
 	if (need_resched())
-		entries_tell(thread);
+		entries_notify(thread);
 	cond_resched_tasks_rcu_qs();
-	if (!thread->slot && !slot_take_any(thread))
+	if (!thread->permit && !permit_take_any(thread))
 		return true;
-	return slot_is_elsewhere(thread);
+	return permit_is_elsewhere(thread);
 }
 
 /*
@@ -305,35 +305,35 @@ static __always_inline bool entries_take(struct registration *reg,
 
 	if (unlikely(thread->completed >= COMPLETED_MOST))
 		publish_all(thread);
-	if (unlikely(n % UNTOLD_MOST == UNTOLD_MOST - 1))
-		entries_tell(thread);
-	if (unlikely(READ_ONCE(thread->slot->core) != thread->core) &&
-	    slot_is_elsewhere(thread))
+	if (unlikely(n % NOTIFY_AFTER == NOTIFY_AFTER - 1))
+		entries_notify(thread);
+	if (unlikely(READ_ONCE(thread->permit->core) != thread->core) &&
+	    permit_is_elsewhere(thread))
 		return false;
-	any = aside_take(reg, index);
-	if (unlikely(READ_ONCE(reg->slot_count) > 1))
-		slot_spill(reg);
+	any = deferred_take(reg, index);
+	if (unlikely(READ_ONCE(reg->permit_count) > 1))
+		idle_wake_for_backlog(reg);
 	return any || ring_take(reg, index);
 }
 
 /* Between entries: has the thread to stop? */
-static __always_inline bool entries_look_up(struct thread *thread)
+static __always_inline bool entries_must_stop(struct thread *thread)
 {
-	return unlikely(thread_stirs() || !thread->slot) &&
+	return unlikely(thread_has_work() || !thread->permit) &&
 	       entries_give_way(thread);
 }
 
 static __always_inline u64 entries_execute_all(struct registration *reg,
 					       struct thread *thread,
-					       bool is_owner)
+					       bool is_waiter)
 {
-	/* The owner needn't look up: user mode or owner_wait_longer() did. */
-	bool stop = !is_owner && entries_look_up(thread);
+	/* The owner needn't look up: user mode or wait_longer() did. */
+	bool stop = !is_waiter && entries_must_stop(thread);
 	const struct cred *cred = current_cred();
 	u64 n = 0;
 	u32 index;
 
-	while (!stop && (is_owner ? ring_take(reg, &index) :
+	while (!stop && (is_waiter ? ring_take(reg, &index) :
 				    entries_take(reg, thread, n, &index))) {
 		/*
 		 * After the entry is taken, not before: an owner sets its
@@ -341,12 +341,12 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 		 * thread that has taken the entry (E4) sees the new ones.
 		 */
 		if (unlikely(READ_ONCE(reg->cred) != cred) ||
-		    (!is_owner && owner_bars(reg))) {
-			aside_put(reg, index, true);
+		    (!is_waiter && current_is_unfit(reg))) {
+			deferred_put(reg, index, true);
 			break;
 		}
-		entry_execute(reg, thread, index, is_owner);
-		stop = entries_look_up(thread);
+		entry_execute(reg, thread, index, is_waiter);
+		stop = entries_must_stop(thread);
 		n++;
 	}
 	if (unlikely(!publish_try(reg, thread)))
@@ -355,38 +355,38 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 	return n;
 }
 
-static __always_inline void entries_count_batch(struct slot *slot, u64 n)
+static __always_inline void entries_count_batch(struct permit *permit, u64 n)
 {
-	atomic64_inc(&slot->counts[SLOT_BATCHES]);
-	atomic64_add(n, &slot->counts[SLOT_TAKEN]);
+	atomic64_inc(&permit->counts[PERMIT_BATCHES]);
+	atomic64_add(n, &permit->counts[PERMIT_TAKEN]);
 }
 
-/* Execute submitted entries until there are none or the slot is lost. */
+/* Execute submitted entries until there are none or the permit is lost. */
 void entries_execute(struct registration *reg, struct thread *thread)
 {
-	struct slot *slot = thread->slot;
+	struct permit *permit = thread->permit;
 	u64 n;
 
-	RULE(slot && !thread->is_owner);
+	RULE(permit && !thread->is_waiter);
 	n = entries_execute_all(reg, thread, false);
 	count(reg, COUNT_EXECUTED, n);
-	entries_count_batch(slot, n);
+	entries_count_batch(permit, n);
 }
 
 /*
  * Execute submitted entries on the owner. This function is compiled separately
  * from entries_execute(), because the owner's way is the shortest: it doesn't
- * look at the aside list or the backlog.
+ * look at the deferred list or the backlog.
  */
 void entries_execute_inline(struct registration *reg, struct thread *thread)
 {
-	struct slot *slot = thread->slot;
+	struct permit *permit = thread->permit;
 	u64 n;
 
-	RULE(slot && thread->is_owner);
+	RULE(permit && thread->is_waiter);
 	n = entries_execute_all(reg, thread, true);
 	count(reg, COUNT_INLINE, n);
-	entries_count_batch(slot, n);
+	entries_count_batch(permit, n);
 }
 
 /*
@@ -396,14 +396,14 @@ void entries_execute_inline(struct registration *reg, struct thread *thread)
  */
 void entries_retrieve(struct registration *reg, struct thread *thread)
 {
-	u32 n = READ_ONCE(reg->aside_count);
+	u32 n = READ_ONCE(reg->deferred_count);
 	u32 index;
 
 	/* An interrupted thread must pass through user mode first. */
-	while (n-- && thread->slot && !thread_must_leave() &&
-	       entries_stranded(reg) && aside_take(reg, &index)) {
+	while (n-- && thread->permit && !thread_must_leave() &&
+	       entries_stranded(reg) && deferred_take(reg, &index)) {
 		if (unlikely(READ_ONCE(reg->cred) != current_cred())) {
-			aside_put(reg, index, true);
+			deferred_put(reg, index, true);
 			break;
 		}
 		entry_execute(reg, thread, index, true);
@@ -414,11 +414,11 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 }
 
 /* End the entry in whose call the thread's task died. Run by a worker. */
-void entry_bury(struct thread *thread, u32 index)
+void execute_finish_dead(struct thread *thread, u32 index)
 {
 	struct registration *reg = thread->reg;
 
-	WARN_ON_ONCE(thread->task == current || thread->slot);
+	WARN_ON_ONCE(thread->task == current || thread->permit);
 	cancel_settle(thread, index);
 	publish_entry(reg, thread, &reg->entries[index], index, -EINTR);
 	/*

@@ -18,7 +18,7 @@
 /*
  * Attempts to publish in one round. Completions of other threads make only a
  * few attempts fail; that many fail only if a thread of the process keeps
- * writing to the queue. thread_sched_out() makes one round with interrupts off,
+ * writing to the queue. block_sched_out() makes one round with interrupts off,
  * so a round is short.
  */
 #define PUBLISH_TRIES	1000
@@ -53,8 +53,8 @@ static __always_inline bool publish_try(struct registration *reg,
 	return false;
 published:
 	/*
-	 * Relaxed: a syscall thread calls owner_recall() some time after this,
-	 * and that has the full barrier which pairs with owner_wait_longer().
+	 * Relaxed: a syscall thread calls waiter_recall() some time after this,
+	 * and that has the full barrier which pairs with wait_longer().
 	 */
 	atomic64_add(thread->completed, &reg->completed);
 	thread->newest = FLEXSC_NO_ENTRY;

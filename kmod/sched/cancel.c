@@ -20,9 +20,9 @@
  *
  * A thread says what it executes, then makes the entry BUSY; the owner changes
  * BUSY to CANCEL, then looks for the thread. There is a full barrier on each
- * side, so it finds the thread: in a slot, or in the entry's companion. There
- * a thread is noted before it gives up its slot in a call, and before it begins
- * an entry without a slot. A thread that goes on with an entry, which is BUSY
+ * side, so it finds the thread: in a permit, or in the entry's companion. There
+ * a thread is noted before it gives up its permit in a call, and before it begins
+ * an entry without a permit. A thread that goes on with an entry, which is BUSY
  * all the time, notes itself first, and looks for CANCEL afterwards.
  *
  * The interruption is the flag of the kernel's that makes a call return as for
@@ -104,8 +104,8 @@ static struct thread *cancel_find(struct registration *reg, u32 index)
 	u32 i;
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
-		/* Pairs with thread_sched_out(), which notes it elsewhere. */
-		thread = smp_load_acquire(&reg->slots[i].active);
+		/* Pairs with block_sched_out(), which notes it elsewhere. */
+		thread = smp_load_acquire(&reg->permits[i].active);
 		if (thread && atomic64_read(&thread->executes) == executes)
 			return thread;
 	}
@@ -122,7 +122,7 @@ long cancel_entry(struct registration *reg, u32 index)
 	index = array_index_nospec(index, reg->entry_count);
 	/*
 	 * Behind the owner's CANCEL. Pairs with entry_start() and
-	 * carry_make_again().
+	 * carry_resume().
 	 */
 	smp_mb();
 	thread = cancel_find(reg, index);

@@ -2,7 +2,7 @@
 /*
  * The idle list: syscall threads that sleep in FLEXSC_IOC_SERVE, under
  * registration.lock; and when user mode is asked to make another. Any context but
- * thread_sched_out(), as the lock is taken and a run queue's inside it.
+ * block_sched_out(), as the lock is taken and a run queue's inside it.
  */
 #include "base/registration.h"
 #include "sched/idle.h"
@@ -13,36 +13,36 @@
 
 /*
  * The idle thread to wake. Of the last WAKE_TRIES that went idle it is one that
- * is on the first free slot's core already; if there is none, the very last one
+ * is on the first free permit's core already; if there is none, the very last one
  * that went idle. NULL: none is idle.
  */
-static struct thread *thread_idle_first(struct registration *reg)
+static struct thread *idle_first(struct registration *reg)
 {
-	struct slot *slot = slot_first_free(reg);
+	struct permit *permit = permit_first_free(reg);
 	struct thread *thread;
 	int tries = WAKE_TRIES;
 
 	lockdep_assert_held(&reg->lock);
 	list_for_each_entry(thread, &reg->idle, idle) {
-		if (!slot || !tries--)
+		if (!permit || !tries--)
 			break;
-		if (thread->core == READ_ONCE(slot->core))
+		if (thread->core == READ_ONCE(permit->core))
 			return thread;
 	}
 	return list_first_entry_or_null(&reg->idle, struct thread, idle);
 }
 
 /*
- * Wake an idle thread. False: none is idle. Any context but thread_sched_out(),
+ * Wake an idle thread. False: none is idle. Any context but block_sched_out(),
  * because it takes registration.lock and, inside it, a run queue's.
  */
-bool thread_wake(struct registration *reg)
+bool idle_wake(struct registration *reg)
 {
 	struct thread *thread;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	thread = thread_idle_first(reg);
+	thread = idle_first(reg);
 	if (thread) {
 		list_del(&thread->idle);
 		atomic_dec(&reg->idle_count);
@@ -54,7 +54,7 @@ bool thread_wake(struct registration *reg)
 	return thread;
 }
 
-void thread_idle_begin(struct registration *reg, struct thread *thread)
+void idle_begin(struct registration *reg, struct thread *thread)
 {
 	unsigned long flags;
 
@@ -67,10 +67,10 @@ void thread_idle_begin(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Take the thread off the idle list, unless thread_wake() has done so. False:
+ * Take the thread off the idle list, unless idle_wake() has done so. False:
  * its time is up (not timely), but it is the last idle thread, and stays there.
  */
-bool thread_idle_end(struct registration *reg, struct thread *thread,
+bool idle_end(struct registration *reg, struct thread *thread,
 		     bool timely)
 {
 	unsigned long flags;
@@ -87,42 +87,42 @@ bool thread_idle_end(struct registration *reg, struct thread *thread,
 }
 
 /* FLEXSC_IOC_END */
-void thread_end_all(struct registration *reg)
+void idle_end_all(struct registration *reg)
 {
 	WRITE_ONCE(reg->ended, true);
 	/*
-	 * Pairs with thread_idle(): it sees "ended", or this finds it on the
+	 * Pairs with serve_idle(): it sees "ended", or this finds it on the
 	 * list.
 	 */
 	smp_mb();
-	while (thread_wake(reg))
+	while (idle_wake(reg))
 		;
 }
 
 /* If the backlog of submissions is long, wake a thread for another core. */
-void slot_spill(struct registration *reg)
+void idle_wake_for_backlog(struct registration *reg)
 {
 	u32 backlog;
 
 	backlog = READ_ONCE(reg->shared->tail) - (u32)atomic_read(&reg->head);
-	if (backlog > READ_ONCE(reg->policy.backlog) && slot_any_free(reg))
-		thread_wake(reg);
+	if (backlog > READ_ONCE(reg->policy.backlog) && permit_any_free(reg))
+		idle_wake(reg);
 }
 
 /*
  * An idle thread should be there, to take over from a thread that blocks. True:
  * there is none, and none was asked for yet, so user mode has to make one. The
  * next thread that serves for the first time ends the request: see
- * thread_arrive().
+ * serve_arrive().
  */
-bool thread_ask(struct registration *reg)
+bool idle_request_thread(struct registration *reg)
 {
 	return !atomic_read(&reg->idle_count) && !READ_ONCE(reg->no_more) &&
-	       !atomic_cmpxchg(&reg->coming, 0, 1);
+	       !atomic_cmpxchg(&reg->thread_requested, 0, 1);
 }
 
-void thread_no_more(struct registration *reg)
+void idle_no_more_threads(struct registration *reg)
 {
 	WRITE_ONCE(reg->no_more, true);
-	atomic_set(&reg->coming, 0);
+	atomic_set(&reg->thread_requested, 0);
 }

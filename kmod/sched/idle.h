@@ -8,13 +8,13 @@
 struct registration;
 struct thread;
 
-bool thread_wake(struct registration *reg);
-void thread_end_all(struct registration *reg);
-void thread_idle_begin(struct registration *reg, struct thread *thread);
-bool thread_idle_end(struct registration *reg, struct thread *thread,
+bool idle_wake(struct registration *reg);
+void idle_end_all(struct registration *reg);
+void idle_begin(struct registration *reg, struct thread *thread);
+bool idle_end(struct registration *reg, struct thread *thread,
 		     bool timely);
-void slot_spill(struct registration *reg);
-bool thread_ask(struct registration *reg);
-void thread_no_more(struct registration *reg);
+void idle_wake_for_backlog(struct registration *reg);
+bool idle_request_thread(struct registration *reg);
+void idle_no_more_threads(struct registration *reg);
 
 #endif /* FLEXSC_KMOD_SCHED_IDLE_H */

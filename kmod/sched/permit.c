@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which slots are free, and which one a thread may have. A slot belongs to a
- * core of the policy, or to none. Run by threads in an ioctl; slot_first_free()
+ * Which permits are free, and which one a thread may have. A permit belongs to a
+ * core of the policy, or to none. Run by threads in an ioctl; permit_first_free()
  * and what asks it also by irq_works and timers.
  */
 #include <linux/cpumask.h>
@@ -13,12 +13,12 @@
 #include "sched/permit.h"
 
 /*
- * May a thread have slot i? Not if its core is offline; but if all cores of the
- * policy are, slot 0 stays usable, so that entries are executed somewhere.
+ * May a thread have permit i? Not if its core is offline; but if all cores of the
+ * policy are, permit 0 stays usable, so that entries are executed somewhere.
  */
-static bool slot_usable(struct registration *reg, u32 i, u32 count)
+static bool permit_usable(struct registration *reg, u32 i, u32 count)
 {
-	int core = READ_ONCE(reg->slots[i].core);
+	int core = READ_ONCE(reg->permits[i].core);
 	u32 j;
 
 	if (core < 0 || cpu_online(core))
@@ -26,7 +26,7 @@ static bool slot_usable(struct registration *reg, u32 i, u32 count)
 	if (i)
 		return false;
 	for (j = 1; j < count; j++) {
-		core = READ_ONCE(reg->slots[j].core);
+		core = READ_ONCE(reg->permits[j].core);
 		if (core < 0 || cpu_online(core))
 			return false;
 	}
@@ -34,31 +34,31 @@ static bool slot_usable(struct registration *reg, u32 i, u32 count)
 }
 
 /*
- * May the owner have a slot of this core? User mode isn't asked to move the
+ * May the owner have a permit of this core? User mode isn't asked to move the
  * owner, so it must run there already, unless no syscall thread is left for its
  * entries.
  */
-static bool slot_fits_owner(struct registration *reg, int core)
+static bool permit_fits_waiter(struct registration *reg, int core)
 {
 	return core < 0 || core == (int)raw_smp_processor_id() ||
-	       entries_alone(reg);
+	       entries_without_threads(reg);
 }
 
-bool slot_take_any(struct thread *thread)
+bool permit_take_any(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
-	u32 count = READ_ONCE(reg->slot_count);
+	u32 count = READ_ONCE(reg->permit_count);
 	u32 i;
 
 	for (i = 0; i < count; i++) {
-		struct slot *slot = &reg->slots[i];
+		struct permit *permit = &reg->permits[i];
 
-		if (READ_ONCE(slot->active) || !slot_usable(reg, i, count))
+		if (READ_ONCE(permit->active) || !permit_usable(reg, i, count))
 			continue;
-		if (thread->is_owner &&
-		    !slot_fits_owner(reg, READ_ONCE(slot->core)))
+		if (thread->is_waiter &&
+		    !permit_fits_waiter(reg, READ_ONCE(permit->core)))
 			continue;
-		if (!slot_take(slot, thread))
+		if (!permit_take(permit, thread))
 			continue;
 		return true;
 	}
@@ -66,13 +66,13 @@ bool slot_take_any(struct thread *thread)
 }
 
 /*
- * Must the thread, which has a slot, move to the slot's core before it works?
+ * Must the thread, which has a permit, move to the permit's core before it works?
  */
-bool slot_is_elsewhere(const struct thread *thread)
+bool permit_is_elsewhere(const struct thread *thread)
 {
-	int core = READ_ONCE(thread->slot->core);
+	int core = READ_ONCE(thread->permit->core);
 
-	if (thread->is_owner)
+	if (thread->is_waiter)
 		return false;
 	if (core != thread->core)
 		return true;
@@ -87,56 +87,56 @@ bool slot_is_elsewhere(const struct thread *thread)
 	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core);
 }
 
-/* The first slot that a syscall thread may take. A hint, without the lock. */
-struct slot *slot_first_free(struct registration *reg)
+/* The first permit that a syscall thread may take. A hint, without the lock. */
+struct permit *permit_first_free(struct registration *reg)
 {
-	u32 count = READ_ONCE(reg->slot_count);
+	u32 count = READ_ONCE(reg->permit_count);
 	u32 i;
 
 	for (i = 0; i < count; i++)
-		if (!READ_ONCE(reg->slots[i].active) &&
-		    slot_usable(reg, i, count))
-			return &reg->slots[i];
+		if (!READ_ONCE(reg->permits[i].active) &&
+		    permit_usable(reg, i, count))
+			return &reg->permits[i];
 	return NULL;
 }
 
 /* Is there a core without an active thread? */
-bool slot_any_free(struct registration *reg)
+bool permit_any_free(struct registration *reg)
 {
-	return slot_first_free(reg);
+	return permit_first_free(reg);
 }
 
-bool slot_any_active(struct registration *reg)
+bool permit_any_active(struct registration *reg)
 {
-	u32 count = READ_ONCE(reg->slot_count);
+	u32 count = READ_ONCE(reg->permit_count);
 	u32 i;
 
 	for (i = 0; i < count; i++)
-		if (READ_ONCE(reg->slots[i].active))
+		if (READ_ONCE(reg->permits[i].active))
 			return true;
 	return false;
 }
 
 /*
  * Is a syscall thread active that is not in a call? It needs no help, because
- * it looks for entries before it gives up its slot, and again after that.
+ * it looks for entries before it gives up its permit, and again after that.
  */
-bool thread_looks(struct registration *reg)
+bool permit_any_looking(struct registration *reg)
 {
-	u32 count = READ_ONCE(reg->slot_count);
+	u32 count = READ_ONCE(reg->permit_count);
 	u32 i;
 
 	/*
-	 * Pairs with the full barriers of thread_use_slot() and thread_left(),
-	 * behind giving up a slot: the thread sees what is pending, or this
-	 * sees that it has no slot any more.
+	 * Pairs with the full barriers of serve_with_permit() and block_thread_left(),
+	 * behind giving up a permit: the thread sees what is pending, or this
+	 * sees that it has no permit any more.
 	 */
 	smp_mb();
 	for (i = 0; i < count; i++) {
-		struct thread *thread = READ_ONCE(reg->slots[i].active);
+		struct thread *thread = READ_ONCE(reg->permits[i].active);
 
-		if (thread && !READ_ONCE(thread->is_owner) &&
-		    !READ_ONCE(thread->asks) &&
+		if (thread && !READ_ONCE(thread->is_waiter) &&
+		    !READ_ONCE(thread->polls_file) &&
 		    !atomic64_read(&thread->executes))
 			return true;
 	}

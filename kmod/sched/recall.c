@@ -18,50 +18,50 @@
 #include "sched/recall.h"
 #include "sched/record.h"
 
-static bool owner_is_late(struct registration *reg)
+static bool waiter_is_late(struct registration *reg)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
 
 	return deadline != KTIME_MAX && ktime_get() >= deadline;
 }
 
-static bool owner_is_due(struct registration *reg)
+static bool waiter_is_due(struct registration *reg)
 {
-	return owner_has_completed(reg) || READ_ONCE(reg->woken) ||
-	       owner_is_late(reg);
+	return waiter_has_completed(reg) || READ_ONCE(reg->woken) ||
+	       waiter_is_late(reg);
 }
 
 /* The waiting owner, if it is blocked in an entry and due in user mode. */
-static struct thread *owner_delayed(struct registration *reg)
+static struct thread *waiter_delayed(struct registration *reg)
 {
-	struct thread *owner = READ_ONCE(reg->owner);
+	struct thread *waiter = READ_ONCE(reg->waiter);
 
-	if (!owner || !READ_ONCE(owner->blocked) || !owner_is_due(reg))
+	if (!waiter || !READ_ONCE(waiter->blocked) || !waiter_is_due(reg))
 		return NULL;
-	return owner;
+	return waiter;
 }
 
 /* Should a syscall thread take the owner's role? */
-bool owner_needs_takeover(struct registration *reg)
+bool waiter_needs_takeover(struct registration *reg)
 {
-	return READ_ONCE(reg->handover) && owner_delayed(reg);
+	return READ_ONCE(reg->handover) && waiter_delayed(reg);
 }
 
 /*
  * Take the role from an owner that is delayed, for the current syscall thread.
  * True: this thread has it now, and must return FLEXSC_SERVE_TAKEOVER.
  */
-bool owner_take_over(struct registration *reg)
+bool waiter_take_over(struct registration *reg)
 {
-	struct thread *owner;
+	struct thread *waiter;
 	bool taken;
 
 	if (!READ_ONCE(reg->handover))
 		return false;
-	owner = owner_delayed(reg);
-	taken = owner && cmpxchg(&reg->owner, owner, NULL) == owner;
+	waiter = waiter_delayed(reg);
+	taken = waiter && cmpxchg(&reg->waiter, waiter, NULL) == waiter;
 	if (taken) {
-		WARN_ON_ONCE(READ_ONCE(owner->task) == current);
+		WARN_ON_ONCE(READ_ONCE(waiter->task) == current);
 		count(reg, COUNT_TAKEOVERS, 1);
 		/*
 		 * The owner may have left its entry since, and sleep: wake it,
@@ -72,12 +72,12 @@ bool owner_take_over(struct registration *reg)
 	return taken;
 }
 
-static void owner_interrupt(struct thread *owner)
+static void waiter_interrupt(struct thread *waiter)
 {
-	u64 executes = atomic64_read(&owner->executes);
+	u64 executes = atomic64_read(&waiter->executes);
 
 	if (executes >> 32 == EXECUTES_ENTRY >> 32)
-		cancel_kick(owner, executes);
+		cancel_kick(waiter, executes);
 }
 
 /*
@@ -85,70 +85,70 @@ static void owner_interrupt(struct thread *owner)
  * there. To be called after anything that may make it due. Any context but with
  * a run queue's lock held, because this may wake a task.
  */
-void owner_recall(struct registration *reg)
+void waiter_recall(struct registration *reg)
 {
-	struct thread *owner;
+	struct thread *waiter;
 
-	smp_mb(); /* Pairs with owner_wait_longer() and thread_blocked(). */
+	smp_mb(); /* Pairs with wait_longer() and block_permit_freed(). */
 	/*
 	 * Either this sees that the owner sleeps, or is blocked in an entry; or
-	 * the owner in owner_wait_longer(), or the irq_work that runs after it
+	 * the owner in wait_longer(), or the irq_work that runs after it
 	 * has blocked, sees that it is due.
 	 */
-	if (waitqueue_active(&reg->wait) && owner_is_due(reg)) {
+	if (waitqueue_active(&reg->wait) && waiter_is_due(reg)) {
 		wake_up(&reg->wait);
 		return;
 	}
-	owner = owner_delayed(reg);
-	if (owner && READ_ONCE(reg->handover))
-		thread_wake(reg);
-	else if (owner)
-		owner_interrupt(owner);
+	waiter = waiter_delayed(reg);
+	if (waiter && READ_ONCE(reg->handover))
+		idle_wake(reg);
+	else if (waiter)
+		waiter_interrupt(waiter);
 }
 
 /*
- * A syscall thread was sent home, and owner_recall() may have woken just this
+ * A syscall thread was sent home, and waiter_recall() may have woken just this
  * one to take the owner's role. If no other is left, interrupt the owner's call
  * as without FLEXSC_WAIT_HANDOVER: otherwise the owner would be delayed until
  * that call ends by itself.
  */
-void owner_deserted(struct registration *reg)
+void waiter_deserted(struct registration *reg)
 {
-	struct thread *owner = owner_delayed(reg);
+	struct thread *waiter = waiter_delayed(reg);
 
-	if (owner && READ_ONCE(reg->handover) &&
-	    !atomic_read(&reg->idle_count) && !slot_any_active(reg))
-		owner_interrupt(owner);
+	if (waiter && READ_ONCE(reg->handover) &&
+	    !atomic_read(&reg->idle_count) && !permit_any_active(reg))
+		waiter_interrupt(waiter);
 }
 
 /*
  * A thread has blocked. If it is the waiting owner, it isn't in
  * schedule_hrtimeout(), so its time limit needs a timer. An owner that isn't to
- * wait at all is late already, and owner_recall() sees that. Runs in an
+ * wait at all is late already, and waiter_recall() sees that. Runs in an
  * irq_work.
  */
-void owner_blocked(struct registration *reg)
+void waiter_blocked(struct registration *reg)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
-	struct thread *owner;
+	struct thread *waiter;
 
 	if (deadline == KTIME_MAX || !deadline)
 		return;
-	owner = READ_ONCE(reg->owner);
-	if (owner && READ_ONCE(owner->blocked))
+	waiter = READ_ONCE(reg->waiter);
+	if (waiter && READ_ONCE(waiter->blocked))
 		hrtimer_start(&reg->timer, deadline, HRTIMER_MODE_ABS);
 }
 
 /* The owner's time is up while it is blocked in an entry. Timer context. */
-static enum hrtimer_restart owner_run_late(struct hrtimer *timer)
+static enum hrtimer_restart waiter_run_late(struct hrtimer *timer)
 {
-	owner_recall(container_of(timer, struct registration, timer));
+	waiter_recall(container_of(timer, struct registration, timer));
 	return HRTIMER_NORESTART;
 }
 
-void owner_init(struct registration *reg)
+void waiter_init(struct registration *reg)
 {
 	init_waitqueue_head(&reg->wait);
-	timer_setup_hr(&reg->timer, owner_run_late);
+	timer_setup_hr(&reg->timer, waiter_run_late);
 	reg->deadline = KTIME_MAX;
 }

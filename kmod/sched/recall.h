@@ -11,14 +11,14 @@
 #include "base/compat.h"
 #include "base/registration.h"
 
-void owner_recall(struct registration *reg);
-void owner_deserted(struct registration *reg);
-void owner_blocked(struct registration *reg);
-bool owner_needs_takeover(struct registration *reg);
-bool owner_take_over(struct registration *reg);
-void owner_init(struct registration *reg);
+void waiter_recall(struct registration *reg);
+void waiter_deserted(struct registration *reg);
+void waiter_blocked(struct registration *reg);
+bool waiter_needs_takeover(struct registration *reg);
+bool waiter_take_over(struct registration *reg);
+void waiter_init(struct registration *reg);
 
-static inline bool owner_has_completed(struct registration *reg)
+static inline bool waiter_has_completed(struct registration *reg)
 {
 	return (s64)(atomic64_read(&reg->completed) -
 		     (s64)READ_ONCE(reg->seen)) > 0;
@@ -30,7 +30,7 @@ static inline bool owner_has_completed(struct registration *reg)
  * So a thread with other credentials is unfit. If the owner is under a seccomp
  * filter, a thread under none is unfit as well: it would pass by the filter.
  */
-static __always_inline bool owner_bars(struct registration *reg)
+static __always_inline bool current_is_unfit(struct registration *reg)
 {
 	return unlikely(READ_ONCE(reg->cred) != current_cred()) ||
 	       (unlikely(READ_ONCE(reg->owner_filtered)) &&

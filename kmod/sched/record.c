@@ -30,7 +30,7 @@ static struct thread *thread_take_unused(struct registration *reg)
  * the fields set here as well, so the usual record, which is for WAIT alone, is
  * set up only once.
  */
-static struct thread *thread_get(struct registration *reg, bool is_owner)
+static struct thread *thread_get(struct registration *reg, bool is_waiter)
 {
 	struct thread *thread = thread_take_unused(reg);
 
@@ -42,8 +42,8 @@ static struct thread *thread_get(struct registration *reg, bool is_owner)
 		thread->newest = FLEXSC_NO_ENTRY;
 		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
 	}
-	/* thread_looks() may read it now, by a stale pointer. */
-	WRITE_ONCE(thread->is_owner, is_owner);
+	/* permit_any_looking() may read it now, by a stale pointer. */
+	WRITE_ONCE(thread->is_waiter, is_waiter);
 	thread->carries = FLEXSC_NO_ENTRY;
 	thread->stays = 0;
 	thread->bounces = false;
@@ -75,7 +75,7 @@ void thread_put(struct thread *thread)
 	struct registration *reg = thread->reg;
 	unsigned long flags;
 
-	WARN_ON_ONCE(thread->slot || atomic64_read(&thread->executes));
+	WARN_ON_ONCE(thread->permit || atomic64_read(&thread->executes));
 	put_task_struct(thread->task);
 	thread->task = NULL;
 	raw_spin_lock_irqsave(&reg->lock, flags);
@@ -88,14 +88,14 @@ void threads_free(struct registration *reg)
 {
 	struct thread *thread;
 
-	if (reg->usual) {
-		WARN_ON_ONCE(reg->usual->in_use || reg->usual->slot);
-		put_task_struct(reg->usual->task);
-		kmem_cache_free(thread_cache, reg->usual);
+	if (reg->wait_record) {
+		WARN_ON_ONCE(reg->wait_record->in_use || reg->wait_record->permit);
+		put_task_struct(reg->wait_record->task);
+		kmem_cache_free(thread_cache, reg->wait_record);
 	}
 	while ((thread = reg->records)) {
 		reg->records = thread->next_free;
-		WARN_ON_ONCE(thread->task || thread->slot);
+		WARN_ON_ONCE(thread->task || thread->permit);
 		kmem_cache_free(thread_cache, thread);
 	}
 }
@@ -111,20 +111,20 @@ struct thread *thread_enter(struct registration *reg)
 }
 
 /* A record for WAIT, if the usual one is in use or there is none yet. */
-struct thread *thread_other(struct registration *reg)
+struct thread *thread_get_for_wait(struct registration *reg)
 {
 	struct thread *thread = thread_get(reg, true);
 
-	if (thread && !cmpxchg(&reg->usual, NULL, thread))
-		thread->is_usual = true;
+	if (thread && !cmpxchg(&reg->wait_record, NULL, thread))
+		thread->is_wait_record = true;
 	return thread;
 }
 
 /*
- * Have the record of a dead task buried. Called from thread_sched_out(), with
+ * Have the record of a dead task buried. Called from block_sched_out(), with
  * the run queue's lock held; the task is TASK_DEAD.
  */
-void death_note(struct thread *thread)
+void thread_died(struct thread *thread)
 {
 	lockdep_assert_irqs_disabled();
 	WARN_ON_ONCE(thread->task != current);

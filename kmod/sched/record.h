@@ -22,7 +22,7 @@
 #include "base/checks.h"
 
 struct registration;
-struct slot;
+struct permit;
 
 /*
  * A thread in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT. Records are reused, and are
@@ -37,14 +37,14 @@ struct thread {
 	 */
 	struct task_struct *task;
 	struct preempt_notifier notifier;
-	struct slot *slot;	/* its task writes it; see thread_sched_out() */
+	struct permit *permit;	/* its task writes it; see block_sched_out() */
 	int core;		/* that it says it moved to; -1: any */
 	int stays;		/* nr_cpus_allowed when it said it can't move */
-	bool asks;		/* asks a file whether a call would block */
+	bool polls_file;		/* asks a file whether a call would block */
 	atomic64_t executes;	/* an entry, or nothing: see cancel.c */
-	bool is_owner;		/* in FLEXSC_IOC_WAIT */
-	bool is_usual;		/* it is registration.usual */
-	bool blocked;		/* lost its slot in an entry that goes on */
+	bool is_waiter;		/* in FLEXSC_IOC_WAIT */
+	bool is_wait_record;		/* it is registration.usual */
+	bool blocked;		/* lost its permit in an entry that goes on */
 	bool woken;		/* taken off the idle list; under the lock */
 	bool needs_thread;	/* user mode has to make a thread */
 	bool bounces;		/* user mode has to make the call it carries */
@@ -61,7 +61,7 @@ struct thread {
 };
 
 /*
- * Result of thread_decide() and owner_decide(): the thread stays in the kernel.
+ * Result of serve_decide() and wait_decide(): the thread stays in the kernel.
  */
 #define THREAD_STAYS	LONG_MIN
 
@@ -70,10 +70,10 @@ int threads_init(const struct preempt_ops *ops);
 void threads_exit(void);
 void threads_free(struct registration *reg);
 struct thread *thread_enter(struct registration *reg);
-struct thread *thread_other(struct registration *reg);
+struct thread *thread_get_for_wait(struct registration *reg);
 void thread_become(struct thread *thread);
 void thread_put(struct thread *thread);
-void death_note(struct thread *thread);
+void thread_died(struct thread *thread);
 
 /*
  * Is the current task in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT already? Its
@@ -99,7 +99,7 @@ static inline bool thread_inside(void)
 static __always_inline void thread_begin(struct thread *thread)
 {
 	RULE(!thread_inside());
-	RULE(!thread->slot);
+	RULE(!thread->permit);
 	RULE(!atomic64_read(&thread->executes));
 	if (unlikely(thread->task != current))
 		thread_become(thread);
@@ -116,8 +116,8 @@ static __always_inline void thread_begin(struct thread *thread)
 /* The ioctl needs its record no more. Process context, or death.c's worker. */
 static inline void thread_release(struct thread *thread)
 {
-	if (likely(thread->is_usual))
-		/* Pairs with the cmpxchg() of owner_enter(). */
+	if (likely(thread->is_wait_record))
+		/* Pairs with the cmpxchg() of wait_enter(). */
 		smp_store_release(&thread->in_use, 0);
 	else
 		thread_put(thread);
@@ -127,10 +127,10 @@ static inline void thread_release(struct thread *thread)
 static inline void thread_leave(struct thread *thread)
 {
 	RULE(thread->task == current);
-	RULE(!thread->slot);
+	RULE(!thread->permit);
 	RULE(!atomic64_read(&thread->executes));
 	RULE(thread->newest == FLEXSC_NO_ENTRY);
-	RULE(!thread->blocked && !thread->asks && !thread->needs_thread);
+	RULE(!thread->blocked && !thread->polls_file && !thread->needs_thread);
 	/* As preempt_notifier_unregister() does, but inline. */
 	__hlist_del(&thread->notifier.link);
 	thread_release(thread);
@@ -143,7 +143,7 @@ static inline bool thread_must_leave(void)
 }
 
 /* May the current task have to leave the kernel, or give way to another? */
-static __always_inline bool thread_stirs(void)
+static __always_inline bool thread_has_work(void)
 {
 	return (READ_ONCE(current_thread_info()->flags) &
 		(_TIF_SIGPENDING | _TIF_NOTIFY_SIGNAL | _TIF_NEED_RESCHED)) ||

@@ -4,7 +4,7 @@
  * ioctl. An oops does that. reboot() in a pid namespace would; it is refused
  * (dispatch.c).
  *
- *	executes	-> noted	the task's last thread_sched_out()
+ *	executes	-> noted	the task's last block_sched_out()
  *					queues its record, with the run queue's
  *					lock held
  *	noted		-> buried	an irq_work right behind that starts a
@@ -12,7 +12,7 @@
  *					for good, the work does what leaving the
  *					ioctl would have done
  *
- * Until the burial the record is like that of a task that blocks: its slot is
+ * Until the burial the record is like that of a task that blocks: its permit is
  * free, its entry is BUSY, and a cancellation finds the task, to which the
  * record has a reference. The dead task's references to the file keep the
  * registration.
@@ -32,16 +32,16 @@
  * Start the burial in a work, which can't be queued with the run queue's lock
  * held. Runs in an irq_work.
  */
-static void death_start_burial(struct irq_work *work)
+static void death_queue_work(struct irq_work *work)
 {
-	schedule_work(&container_of(work, struct registration, death)->burial);
+	schedule_work(&container_of(work, struct registration, death)->finish_dead);
 }
 
 /*
  * Give up what the dead task had. Returns how many references to the file it
  * had. Run by a worker.
  */
-static unsigned int death_bury(struct thread *thread)
+static unsigned int death_finish(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
 	u64 executes = atomic64_read(&thread->executes);
@@ -49,33 +49,33 @@ static unsigned int death_bury(struct thread *thread)
 
 	might_sleep();
 	WARN_ON_ONCE(READ_ONCE(thread->task->__state) != TASK_DEAD);
-	WRITE_ONCE(thread->asks, false);
+	WRITE_ONCE(thread->polls_file, false);
 	WRITE_ONCE(thread->blocked, false);
 	/*
 	 * The dead task was to ask user mode for a thread, and can't any more:
 	 * let another task ask for one.
 	 */
 	if (thread->needs_thread)
-		atomic_set(&reg->coming, 0);
+		atomic_set(&reg->thread_requested, 0);
 	thread->needs_thread = false;
-	slot_give(thread);
-	cmpxchg(&reg->owner, thread, NULL);
+	permit_give(thread);
+	cmpxchg(&reg->waiter, thread, NULL);
 	/*
 	 * The entry ends after the owner's role is given up: an owner that sees
 	 * that the entry has ended may wait again at once, and must not get
 	 * -EBUSY.
 	 */
 	if (executes)
-		entry_bury(thread, (u32)executes);
+		execute_finish_dead(thread, (u32)executes);
 	thread_release(thread);
 	return files;
 }
 
 /* Bury all tasks that died so far. Run by a worker, because it sleeps. */
-static void death_bury_all(struct work_struct *work)
+static void death_finish_all(struct work_struct *work)
 {
 	struct registration *reg =
-		container_of(work, struct registration, burial);
+		container_of(work, struct registration, finish_dead);
 	struct llist_node *dead = llist_del_all(&reg->dead);
 	struct thread *thread, *next;
 	struct file *file = reg->file;
@@ -83,13 +83,13 @@ static void death_bury_all(struct work_struct *work)
 
 	/*
 	 * One task's irq_work may find the record of another task that is still
-	 * in its last thread_sched_out(). That runs with preemption off, so a
+	 * in its last block_sched_out(). That runs with preemption off, so a
 	 * grace period waits for it.
 	 */
 	synchronize_rcu();
 	llist_for_each_entry_safe(thread, next, dead, dead)
-		n += death_bury(thread);
-	thread_left(reg);
+		n += death_finish(thread);
+	block_thread_left(reg);
 	/* The last fput() may destroy the registration. */
 	while (n--)
 		fput(file);
@@ -97,8 +97,8 @@ static void death_bury_all(struct work_struct *work)
 
 void death_init(struct registration *reg)
 {
-	init_irq_work(&reg->death, death_start_burial);
-	INIT_WORK(&reg->burial, death_bury_all);
+	init_irq_work(&reg->death, death_queue_work);
+	INIT_WORK(&reg->finish_dead, death_finish_all);
 }
 
 /* The file is gone, and so is every reference that a dead task had to it. */
@@ -106,6 +106,6 @@ void death_fini(struct registration *reg)
 {
 	irq_work_sync(&reg->death);
 	/* The last burial may be about to return from its fput(). */
-	flush_work(&reg->burial);
+	flush_work(&reg->finish_dead);
 	WARN_ON_ONCE(!llist_empty(&reg->dead));
 }

@@ -2,8 +2,8 @@
 /*
  * Which cores syscall threads run on, and how long they look for work before
  * they sleep (OSDI 2010, section 3.6). Set at any time, by any thread of the
- * process. A running thread follows a new policy when it takes a slot, looks
- * for work, or sees that its slot belongs to another core now.
+ * process. A running thread follows a new policy when it takes a permit, looks
+ * for work, or sees that its permit belongs to another core now.
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
@@ -20,23 +20,23 @@
 #include "serve/serve.h"
 
 #define SPIN_LEAST	1000	/* shortest adaptive polling, in ns */
-#define PATIENCE	NSEC_PER_MSEC	/* between checks of progress, in ns */
+#define PROGRESS_PERIOD	NSEC_PER_MSEC	/* between checks of progress, in ns */
 
 /*
- * Progress. A slow call keeps its slot, and the owner may be busy in user
+ * Progress. A slow call keeps its permit, and the owner may be busy in user
  * mode. So while syscall threads execute, and the policy has another core, a
  * timer checks that entries are still taken. If none was in a period, although
  * some are pending, it wakes a thread for another core. The checks end when no
  * thread executes.
  */
 
-static bool policy_anybody_executes(struct registration *reg)
+static bool policy_any_executes(struct registration *reg)
 {
 	u32 i;
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++)
-		if (READ_ONCE(reg->slots[i].active) &&
-		    !READ_ONCE(reg->slots[i].spins))
+		if (READ_ONCE(reg->permits[i].active) &&
+		    !READ_ONCE(reg->permits[i].spins))
 			return true;
 	return false;
 }
@@ -49,22 +49,22 @@ static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
 	u32 head = (u32)atomic_read(&reg->head);
 
 	if (head == reg->progress_head && entries_pending(reg) &&
-	    slot_any_free(reg))
-		thread_wake(reg);
+	    permit_any_free(reg))
+		idle_wake(reg);
 	reg->progress_head = head;
-	if (!policy_anybody_executes(reg)) {
+	if (!policy_any_executes(reg)) {
 		WRITE_ONCE(reg->progress_checks, 0);
 		/*
 		 * Pairs with policy_progress_begin(): either that sees that the
-		 * checks end, or this sees the slot of the thread that
+		 * checks end, or this sees the permit of the thread that
 		 * executes.
 		 */
 		smp_mb();
-		if (!policy_anybody_executes(reg) ||
+		if (!policy_any_executes(reg) ||
 		    cmpxchg(&reg->progress_checks, 0, 1))
 			return HRTIMER_NORESTART;
 	}
-	hrtimer_forward_now(timer, PATIENCE);
+	hrtimer_forward_now(timer, PROGRESS_PERIOD);
 	return HRTIMER_RESTART;
 }
 
@@ -72,18 +72,18 @@ static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
 static void policy_progress_begin(struct registration *reg)
 {
 	/*
-	 * Pairs with policy_check_progress(): either that sees the slot of the
+	 * Pairs with policy_check_progress(): either that sees the permit of the
 	 * thread that executes, or this sees that the checks end.
 	 */
 	smp_mb();
 	if (!READ_ONCE(reg->progress_checks) &&
 	    !cmpxchg(&reg->progress_checks, 0, 1))
-		hrtimer_start(&reg->progress, PATIENCE, HRTIMER_MODE_REL);
+		hrtimer_start(&reg->progress, PROGRESS_PERIOD, HRTIMER_MODE_REL);
 }
 
 void policy_init(struct registration *reg)
 {
-	reg->slot_count = 1;
+	reg->permit_count = 1;
 	reg->policy.backlog = 64;
 	reg->policy.idle_ms = 0;
 	timer_setup_hr(&reg->progress, policy_check_progress);
@@ -165,17 +165,17 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	mutex_lock(&reg->setup);
 	policy_store(reg, &policy);
 	for (i = 0; i < FLEXSC_CORES_MAX; i++)
-		WRITE_ONCE(reg->slots[i].core,
+		WRITE_ONCE(reg->permits[i].core,
 			   i < policy.cores ? policy.core[i] : -1);
-	WRITE_ONCE(reg->slot_count, max(policy.cores, 1U));
+	WRITE_ONCE(reg->permit_count, max(policy.cores, 1U));
 	WRITE_ONCE(reg->spin_ns, policy.spin_us * NSEC_PER_USEC);
 	mutex_unlock(&reg->setup);
 	/* A thread that began on a single core has no checks yet. */
 	if (policy.cores > 1)
 		policy_progress_begin(reg);
-	/* A slot may be free now, but an idle thread doesn't look. */
+	/* A permit may be free now, but an idle thread doesn't look. */
 	if (entries_pending(reg))
-		thread_wake(reg);
+		idle_wake(reg);
 	return 0;
 }
 
@@ -204,19 +204,19 @@ static void policy_adapt(struct registration *reg, u64 gap)
 	WRITE_ONCE(reg->spin_ns, ns);
 }
 
-/* The slot's thread, the current one, is about to execute entries. */
-void policy_begin(struct registration *reg, struct slot *slot)
+/* The permit's thread, the current one, is about to execute entries. */
+void policy_begin(struct registration *reg, struct permit *permit)
 {
 	u64 since = READ_ONCE(reg->idle_since);
 
-	RULE(READ_ONCE(slot->active)->task == current);
+	RULE(READ_ONCE(permit->active)->task == current);
 	if (unlikely(since)) {
 		WRITE_ONCE(reg->idle_since, 0);
 		policy_adapt(reg, ktime_get_mono_fast_ns() - since);
 	}
-	if (READ_ONCE(reg->slot_count) == 1)
+	if (READ_ONCE(reg->permit_count) == 1)
 		return;
-	WRITE_ONCE(slot->spins, false);
+	WRITE_ONCE(permit->spins, false);
 	policy_progress_begin(reg);
 }
 
@@ -227,7 +227,7 @@ static bool policy_spin_until(struct registration *reg, struct thread *thread,
 	while (!entries_pending(reg)) {
 		if (need_resched() || thread_must_leave() ||
 		    READ_ONCE(reg->ended) ||
-		    READ_ONCE(thread->slot->core) != thread->core ||
+		    READ_ONCE(thread->permit->core) != thread->core ||
 		    ktime_get_mono_fast_ns() > until)
 			return false;
 		cpu_relax();
@@ -236,7 +236,7 @@ static bool policy_spin_until(struct registration *reg, struct thread *thread,
 }
 
 /*
- * The current thread has a slot and no work: poll as the policy says. True:
+ * The current thread has a permit and no work: poll as the policy says. True:
  * work has come.
  */
 bool policy_spin(struct registration *reg, struct thread *thread)
@@ -246,13 +246,13 @@ bool policy_spin(struct registration *reg, struct thread *thread)
 	u64 begin;
 	bool came;
 
-	RULE(thread->task == current && thread->slot);
+	RULE(thread->task == current && thread->permit);
 	if (kind == FLEXSC_SPIN_OFF || !ns)
 		return false;
 	begin = ktime_get_mono_fast_ns();
-	WRITE_ONCE(thread->slot->spins, true);
+	WRITE_ONCE(thread->permit->spins, true);
 	came = policy_spin_until(reg, thread, begin + ns);
-	WRITE_ONCE(thread->slot->spins, false);
+	WRITE_ONCE(thread->permit->spins, false);
 	if (kind == FLEXSC_SPIN_ADAPTIVE) {
 		if (came)
 			policy_adapt(reg, 0);

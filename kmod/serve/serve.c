@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Syscall threads (OSDI 2010, section 3.5): threads of the process in FLEXSC_IOC_SERVE.
- * They execute entries while they have a slot, and sleep while there are none.
+ * They execute entries while they have a permit, and sleep while there are none.
  * base/registration.h draws their states. Process context.
  */
 #include <linux/hrtimer.h>
@@ -18,7 +18,7 @@
 #include "sched/record.h"
 #include "serve/serve.h"
 
-#define MISFITS_MOST	4	/* unfit new threads in a row: ask no more */
+#define UNFIT_MOST	4	/* unfit new threads in a row: ask no more */
 
 #define SERVE_FLAGS	(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE | \
 			 FLEXSC_SERVE_STAYS | FLEXSC_SERVE_HANDLED)
@@ -27,16 +27,16 @@
  * Sleep until there is something to do. False: there was nothing for idle_ms,
  * and the thread may end.
  */
-static bool thread_idle(struct registration *reg, struct thread *thread)
+static bool serve_idle(struct registration *reg, struct thread *thread)
 {
 	u32 ms = READ_ONCE(reg->policy.idle_ms);
 	ktime_t until = ms ? ktime_add_ms(ktime_get(), ms) : KTIME_MAX;
 
-	WARN_ON_ONCE(thread->slot || thread->carries != FLEXSC_NO_ENTRY);
-	thread_idle_begin(reg, thread);
+	WARN_ON_ONCE(thread->permit || thread->carries != FLEXSC_NO_ENTRY);
+	idle_begin(reg, thread);
 	/*
 	 * The thread is on the list, then looks for work. Whatever makes work
-	 * (a kick, a recall, thread_end_all()) has a full barrier behind that,
+	 * (a kick, a recall, idle_end_all()) has a full barrier behind that,
 	 * then looks at the list. So one of them sees the other.
 	 */
 	smp_mb();
@@ -44,50 +44,50 @@ static bool thread_idle(struct registration *reg, struct thread *thread)
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (READ_ONCE(thread->woken) || READ_ONCE(reg->ended) ||
 		    thread_must_leave() ||
-		    (entries_pending(reg) && slot_any_free(reg)) ||
-		    owner_needs_takeover(reg))
+		    (entries_pending(reg) && permit_any_free(reg)) ||
+		    waiter_needs_takeover(reg))
 			break;
 		if (schedule_hrtimeout(&until, HRTIMER_MODE_ABS))
 			continue;
-		if (thread_idle_end(reg, thread, false))
+		if (idle_end(reg, thread, false))
 			return thread->woken;
 		until = KTIME_MAX;
 	}
 	__set_current_state(TASK_RUNNING);
-	thread_idle_end(reg, thread, true);
+	idle_end(reg, thread, true);
 	return true;
 }
 
 /*
- * With a slot: execute entries, then poll for more as the policy says. Gives up
- * the slot; thread_go_on() looks once more after that whether entries are
+ * With a permit: execute entries, then poll for more as the policy says. Gives up
+ * the permit; serve_go_on() looks once more after that whether entries are
  * pending.
  */
-static void thread_use_slot(struct registration *reg, struct thread *thread)
+static void serve_with_permit(struct registration *reg, struct thread *thread)
 {
 	do {
-		/* Another thread sets needs_kick when it gives up its slot. */
+		/* Another thread sets needs_kick when it gives up its permit. */
 		if (READ_ONCE(reg->shared->needs_kick))
 			WRITE_ONCE(reg->shared->needs_kick, 0);
-		policy_begin(reg, thread->slot);
+		policy_begin(reg, thread->permit);
 		entries_execute(reg, thread);
-		owner_recall(reg);
-		if (!thread->slot || thread->carries != FLEXSC_NO_ENTRY ||
-		    thread_must_leave() || owner_bars(reg) ||
-		    slot_is_elsewhere(thread))
+		waiter_recall(reg);
+		if (!thread->permit || thread->carries != FLEXSC_NO_ENTRY ||
+		    thread_must_leave() || current_is_unfit(reg) ||
+		    permit_is_elsewhere(thread))
 			break;
 	} while (policy_spin(reg, thread));
 	WRITE_ONCE(reg->shared->needs_kick, 1);
-	slot_give(thread);
+	permit_give(thread);
 	/*
 	 * Pairs with the owner's full barrier between tail and needs_kick, and
-	 * with thread_looks(): what they miss is seen by the next look.
+	 * with permit_any_looking(): what they miss is seen by the next look.
 	 */
 	smp_mb();
 }
 
 /* The result of FLEXSC_IOC_SERVE, or THREAD_STAYS. */
-static long thread_decide(struct registration *reg, struct thread *thread)
+static long serve_decide(struct registration *reg, struct thread *thread)
 {
 	if (thread->bounces)
 		return FLEXSC_SERVE_BOUNCE;
@@ -98,34 +98,34 @@ static long thread_decide(struct registration *reg, struct thread *thread)
 	if (thread_must_leave() ||
 	    thread->carries != FLEXSC_NO_ENTRY)
 		return FLEXSC_SERVE_AGAIN;
-	if (owner_bars(reg))
+	if (current_is_unfit(reg))
 		return FLEXSC_SERVE_END;
-	if (owner_take_over(reg))
+	if (waiter_take_over(reg))
 		return FLEXSC_SERVE_TAKEOVER;
 	return THREAD_STAYS;
 }
 
-static long thread_go_on(struct registration *reg, struct thread *thread)
+static long serve_go_on(struct registration *reg, struct thread *thread)
 {
 	long why;
 
 	for (;;) {
-		why = thread_decide(reg, thread);
+		why = serve_decide(reg, thread);
 		if (why != THREAD_STAYS)
 			return why;
 		cond_resched();
-		if (entries_pending(reg) && slot_take_any(thread)) {
-			if (thread_ask(reg)) {
-				slot_give(thread);
+		if (entries_pending(reg) && permit_take_any(thread)) {
+			if (idle_request_thread(reg)) {
+				permit_give(thread);
 				return FLEXSC_SERVE_MORE;
 			}
-			if (slot_is_elsewhere(thread)) {
-				thread->core = READ_ONCE(thread->slot->core);
-				slot_give(thread);
+			if (permit_is_elsewhere(thread)) {
+				thread->core = READ_ONCE(thread->permit->core);
+				permit_give(thread);
 				return FLEXSC_SERVE_MOVE;
 			}
-			thread_use_slot(reg, thread);
-		} else if (!thread_idle(reg, thread)) {
+			serve_with_permit(reg, thread);
+		} else if (!serve_idle(reg, thread)) {
 			return FLEXSC_SERVE_IDLE;
 		}
 	}
@@ -135,20 +135,20 @@ static long thread_go_on(struct registration *reg, struct thread *thread)
  * A thread serves for the first time: it was asked for, and another may be now.
  * If it is unfit it is sent home at once, and another one is asked for. But if
  * every new thread is unfit (a thread keyring gives each credentials of its
- * own), no more are asked for after MISFITS_MOST.
+ * own), no more are asked for after UNFIT_MOST.
  */
-static void thread_arrive(struct registration *reg)
+static void serve_arrive(struct registration *reg)
 {
-	int misfits = owner_bars(reg) ? READ_ONCE(reg->misfits) + 1 : 0;
+	int unfit_threads = current_is_unfit(reg) ? READ_ONCE(reg->unfit_threads) + 1 : 0;
 
-	WRITE_ONCE(reg->misfits, misfits);
-	atomic_set(&reg->coming, 0);
-	if (misfits >= MISFITS_MOST)
-		thread_no_more(reg);
+	WRITE_ONCE(reg->unfit_threads, unfit_threads);
+	atomic_set(&reg->thread_requested, 0);
+	if (unfit_threads >= UNFIT_MOST)
+		idle_no_more_threads(reg);
 }
 
 /* FLEXSC_IOC_SERVE. Process context, with a reference to the file. */
-long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
+long serve_ioctl(struct registration *reg, struct flexsc_serve __user *user)
 {
 	struct flexsc_serve args;
 	struct thread *thread;
@@ -165,24 +165,24 @@ long thread_serve(struct registration *reg, struct flexsc_serve __user *user)
 	if (args.flags & FLEXSC_SERVE_STAYS)
 		thread->stays = current->nr_cpus_allowed;
 	if (args.flags & FLEXSC_SERVE_FIRST)
-		thread_arrive(reg);
+		serve_arrive(reg);
 	if (args.flags & FLEXSC_SERVE_NO_MORE)
-		thread_no_more(reg);
+		idle_no_more_threads(reg);
 	if (args.index != FLEXSC_NO_ENTRY) {
 		carry_on(reg, thread, &args);
-		owner_recall(reg);
+		waiter_recall(reg);
 	}
-	ret = thread_go_on(reg, thread);
+	ret = serve_go_on(reg, thread);
 	args.index = thread->carries;
 	args.flags = 0;
 	args.core = thread->core;
 	thread_leave(thread);
 	/* A thread that moves is about to come back for what is pending. */
 	if (ret == FLEXSC_SERVE_MOVE)
-		owner_recall(reg);
+		waiter_recall(reg);
 	else
-		thread_left(reg);
+		block_thread_left(reg);
 	if (ret == FLEXSC_SERVE_END)
-		owner_deserted(reg);
+		waiter_deserted(reg);
 	return copy_to_user(user, &args, sizeof(args)) ? -EFAULT : ret;
 }

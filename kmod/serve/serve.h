@@ -12,21 +12,21 @@
 struct irq_work;
 struct preempt_ops;
 struct registration;
-struct slot;
+struct permit;
 struct thread;
 
 /* serve.c */
-long thread_serve(struct registration *reg, struct flexsc_serve __user *user);
+long serve_ioctl(struct registration *reg, struct flexsc_serve __user *user);
 
 /* wait.c */
-long owner_wait(struct registration *reg, u64 seen);
-long owner_kick(struct registration *reg);
-long owner_wake(struct registration *reg);
+long wait_ioctl(struct registration *reg, u64 seen);
+long kick_ioctl(struct registration *reg);
+long wake_ioctl(struct registration *reg);
 
 /* block.c */
 extern const struct preempt_ops block_ops;
-void thread_blocked(struct irq_work *work);
-void thread_left(struct registration *reg);
+void block_permit_freed(struct irq_work *work);
+void block_thread_left(struct registration *reg);
 
 /* death.c */
 void death_init(struct registration *reg);
@@ -36,7 +36,7 @@ void death_fini(struct registration *reg);
 void policy_init(struct registration *reg);
 long policy_set(struct registration *reg, struct flexsc_policy __user *user);
 long policy_get(struct registration *reg, struct flexsc_policy __user *user);
-void policy_begin(struct registration *reg, struct slot *slot);
+void policy_begin(struct registration *reg, struct permit *permit);
 bool policy_spin(struct registration *reg, struct thread *thread);
 
 #endif /* FLEXSC_KMOD_SERVE_H */

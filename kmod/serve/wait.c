@@ -29,47 +29,47 @@
 #include "sched/record.h"
 #include "serve/serve.h"
 
-/* Without cores there is one slot, and any thread may have it. */
-static __always_inline bool owner_take_slot(struct registration *reg,
+/* Without cores there is one permit, and any thread may have it. */
+static __always_inline bool wait_take_permit(struct registration *reg,
 					    struct thread *thread)
 {
-	struct slot *slot = &reg->slots[0];
+	struct permit *permit = &reg->permits[0];
 
-	return (likely(READ_ONCE(slot->core) < 0) && slot_take(slot, thread)) ||
-	       slot_take_any(thread);
+	return (likely(READ_ONCE(permit->core) < 0) && permit_take(permit, thread)) ||
+	       permit_take_any(thread);
 }
 
-/* Execute submitted entries, if the owner gets a slot. */
-static __always_inline void owner_execute(struct registration *reg,
+/* Execute submitted entries, if the owner gets a permit. */
+static __always_inline void wait_execute(struct registration *reg,
 					  struct thread *thread)
 {
 	bool stranded = entries_stranded(reg);
 
-	RULE(thread->is_owner && thread->task == current && !thread->slot);
-	if ((ring_empty(reg) && !stranded) || !owner_take_slot(reg, thread))
+	RULE(thread->is_waiter && thread->task == current && !thread->permit);
+	if ((ring_empty(reg) && !stranded) || !wait_take_permit(reg, thread))
 		return;
 	entries_execute_inline(reg, thread);
 	if (unlikely(stranded))
 		entries_retrieve(reg, thread);
-	slot_give(thread);
+	permit_give(thread);
 }
 
 /*
  * Sleep until the owner is due, or has to leave. It is on the wait queue
  * already, so a wake-up after these checks isn't lost. False: its time is up.
  */
-static bool owner_sleep(struct registration *reg, struct thread *thread)
+static bool wait_sleep(struct registration *reg, struct thread *thread)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
 
-	if (owner_has_completed(reg) || READ_ONCE(reg->woken) ||
-	    READ_ONCE(reg->owner) != thread || thread_must_leave())
+	if (waiter_has_completed(reg) || READ_ONCE(reg->woken) ||
+	    READ_ONCE(reg->waiter) != thread || thread_must_leave())
 		return true;
 	return schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
 }
 
 /* Has the owner left an entry for which user mode must make a thread first? */
-static __always_inline bool owner_take_needs_thread(struct thread *thread)
+static __always_inline bool wait_take_needs_thread(struct thread *thread)
 {
 	if (likely(!thread->needs_thread))
 		return false;
@@ -81,10 +81,10 @@ static __always_inline bool owner_take_needs_thread(struct thread *thread)
  * No entry has completed: may the owner sleep? THREAD_STAYS, or what
  * FLEXSC_IOC_WAIT returns instead.
  */
-static long owner_decide(struct registration *reg, struct thread *thread,
+static long wait_decide(struct registration *reg, struct thread *thread,
 			 bool timely)
 {
-	if (READ_ONCE(reg->owner) != thread)
+	if (READ_ONCE(reg->waiter) != thread)
 		return FLEXSC_WAIT_TAKEN;
 	/* A thread with other credentials has become the owner. */
 	if (READ_ONCE(reg->cred) != current_cred())
@@ -97,13 +97,13 @@ static long owner_decide(struct registration *reg, struct thread *thread,
 		return -EINTR;
 	if (task_work_pending(current))
 		return FLEXSC_WAIT_LOOK;
-	if (entries_pending(reg) && !thread_looks(reg) && !thread_wake(reg) &&
-	    !slot_any_active(reg) && thread_ask(reg))
+	if (entries_pending(reg) && !permit_any_looking(reg) && !idle_wake(reg) &&
+	    !permit_any_active(reg) && idle_request_thread(reg))
 		return FLEXSC_WAIT_MORE;
 	return THREAD_STAYS;
 }
 
-static noinline long owner_wait_longer(struct registration *reg,
+static noinline long wait_longer(struct registration *reg,
 				       struct thread *thread)
 {
 	bool timely = true;
@@ -113,43 +113,43 @@ static noinline long owner_wait_longer(struct registration *reg,
 	for (;;) {
 		/*
 		 * prepare_to_wait() ends with a full barrier, which pairs with
-		 * the one in owner_recall(). Besides, owner_decide() may wake a
+		 * the one in waiter_recall(). Besides, wait_decide() may wake a
 		 * thread for pending entries: if that thread leaves instead,
-		 * thread_left() finds the owner on the queue and wakes it.
+		 * block_thread_left() finds the owner on the queue and wakes it.
 		 */
 		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
-		why = owner_decide(reg, thread, timely);
+		why = wait_decide(reg, thread, timely);
 		if (why == THREAD_STAYS)
-			timely = owner_sleep(reg, thread);
+			timely = wait_sleep(reg, thread);
 		finish_wait(&reg->wait, &wait);
 		if (why != THREAD_STAYS)
 			return why;
 		if (!thread_must_leave())
-			owner_execute(reg, thread);
-		if (owner_take_needs_thread(thread))
+			wait_execute(reg, thread);
+		if (wait_take_needs_thread(thread))
 			return FLEXSC_WAIT_MORE;
-		if (owner_has_completed(reg))
+		if (waiter_has_completed(reg))
 			return FLEXSC_WAIT_LOOK;
 	}
 }
 
 /* Most of the time submitted entries complete at once, and this is all. */
-static __always_inline long owner_wait_first(struct registration *reg,
+static __always_inline long wait_first(struct registration *reg,
 					     struct thread *thread)
 {
-	owner_execute(reg, thread);
-	if (owner_take_needs_thread(thread))
+	wait_execute(reg, thread);
+	if (wait_take_needs_thread(thread))
 		return FLEXSC_WAIT_MORE;
-	if (owner_has_completed(reg))
+	if (waiter_has_completed(reg))
 		return FLEXSC_WAIT_LOOK;
-	return owner_wait_longer(reg, thread);
+	return wait_longer(reg, thread);
 }
 
 /*
  * The time at which a wait ends. KTIME_MAX: never; 0: at once, without
  * sleeping.
  */
-static ktime_t owner_deadline(u64 timeout)
+static ktime_t wait_deadline(u64 timeout)
 {
 	if (likely((s64)timeout < 0))
 		return KTIME_MAX;
@@ -159,19 +159,19 @@ static ktime_t owner_deadline(u64 timeout)
 }
 
 /* Take the owner's role for this wait. False: another thread has it. */
-static bool owner_begin(struct registration *reg, struct thread *thread,
+static bool wait_begin(struct registration *reg, struct thread *thread,
 			u64 seen)
 {
 	struct flexsc_shared *shared = reg->shared;
 	u32 flags = READ_ONCE(shared->wait_flags);
 
-	if (cmpxchg(&reg->owner, NULL, thread))
+	if (cmpxchg(&reg->waiter, NULL, thread))
 		return false;
 	WRITE_ONCE(reg->handover, flags & FLEXSC_WAIT_HANDOVER);
 	WRITE_ONCE(reg->seen, seen);
-	WRITE_ONCE(reg->deadline, owner_deadline(READ_ONCE(shared->timeout)));
+	WRITE_ONCE(reg->deadline, wait_deadline(READ_ONCE(shared->timeout)));
 	if (flags & FLEXSC_WAIT_NO_MORE)
-		thread_no_more(reg);
+		idle_no_more_threads(reg);
 	return true;
 }
 
@@ -179,10 +179,10 @@ static bool owner_begin(struct registration *reg, struct thread *thread,
  * The owner has put entries aside: wake a syscall thread for them. If there is
  * none, and user mode can make one, return MORE instead of LOOK.
  */
-static noinline long owner_leave_entries(struct registration *reg, long ret)
+static noinline long wait_leave_deferred(struct registration *reg, long ret)
 {
-	if (thread_wake(reg) || ret != FLEXSC_WAIT_LOOK ||
-	    slot_any_active(reg) || !thread_ask(reg))
+	if (idle_wake(reg) || ret != FLEXSC_WAIT_LOOK ||
+	    permit_any_active(reg) || !idle_request_thread(reg))
 		return ret;
 	return FLEXSC_WAIT_MORE;
 }
@@ -192,63 +192,63 @@ static noinline long owner_leave_entries(struct registration *reg, long ret)
  * usual record is free and has this task already: one compare-and-swap then.
  */
 static __always_inline struct thread *
-owner_enter(struct registration *reg)
+wait_enter(struct registration *reg)
 {
-	struct thread *thread = READ_ONCE(reg->usual);
+	struct thread *thread = READ_ONCE(reg->wait_record);
 
 	if (unlikely(!thread || cmpxchg(&thread->in_use, 0, 1)))
-		thread = thread_other(reg);
+		thread = thread_get_for_wait(reg);
 	if (likely(thread))
 		thread_begin(thread);
 	return thread;
 }
 
 /* FLEXSC_IOC_WAIT. Process context, with a reference to the file. */
-long owner_wait(struct registration *reg, u64 seen)
+long wait_ioctl(struct registration *reg, u64 seen)
 {
 	struct thread *thread;
 	long ret = -EBUSY;
 
-	thread = owner_enter(reg);
+	thread = wait_enter(reg);
 	if (!thread)
 		return -ENOMEM;
-	if (owner_begin(reg, thread, seen)) {
+	if (wait_begin(reg, thread, seen)) {
 		count(reg, COUNT_WAITS, 1);
-		ret = owner_wait_first(reg, thread);
-		if (unlikely(cmpxchg(&reg->owner, thread, NULL) != thread)) {
+		ret = wait_first(reg, thread);
+		if (unlikely(cmpxchg(&reg->waiter, thread, NULL) != thread)) {
 			/* TAKEN hides MORE: let another thread ask for one. */
 			if (ret == FLEXSC_WAIT_MORE)
-				atomic_set(&reg->coming, 0);
+				atomic_set(&reg->thread_requested, 0);
 			ret = FLEXSC_WAIT_TAKEN;
 			/*
 			 * The thread that took the role may be asleep until the
 			 * entry completes that has just ended here.
 			 */
-			owner_recall(reg);
+			waiter_recall(reg);
 		}
-		if (READ_ONCE(reg->aside_count))
-			ret = owner_leave_entries(reg, ret);
+		if (READ_ONCE(reg->deferred_count))
+			ret = wait_leave_deferred(reg, ret);
 	}
 	thread_leave(thread);
 	return ret;
 }
 
 /* FLEXSC_IOC_KICK */
-long owner_kick(struct registration *reg)
+long kick_ioctl(struct registration *reg)
 {
 	count(reg, COUNT_KICKS, 1);
-	if (!entries_pending(reg) || !slot_any_free(reg) ||
-	    thread_looks(reg) || thread_wake(reg))
+	if (!entries_pending(reg) || !permit_any_free(reg) ||
+	    permit_any_looking(reg) || idle_wake(reg))
 		return FLEXSC_WAIT_LOOK;
-	if (slot_any_active(reg) || !thread_ask(reg))
+	if (permit_any_active(reg) || !idle_request_thread(reg))
 		return FLEXSC_WAIT_LOOK;
 	return FLEXSC_WAIT_MORE;
 }
 
 /* FLEXSC_IOC_WAKE */
-long owner_wake(struct registration *reg)
+long wake_ioctl(struct registration *reg)
 {
 	WRITE_ONCE(reg->woken, true);
-	owner_recall(reg);
+	waiter_recall(reg);
 	return 0;
 }

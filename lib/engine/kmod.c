@@ -71,10 +71,10 @@ static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
 
 	/* Such a write would end with a part, and can't go on with the rest. */
 	if (!flexsc__partial(entry) || entry->nr == SYS_sendmsg)
-		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+		return FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
 	if (entry->nr != SYS_sendto &&
 	    !is_polled((uint32_t)entry->args[0], POLL_WRITE))
-		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+		return FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
 	if (!write_is_short(entry))
 		flexsc__kmod_in_parts(loop, index);
 	return FLEXSC_MAY_SLEEP | FLEXSC_IF_WRITABLE;
@@ -90,7 +90,7 @@ static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 	if (row->poll == POLL_WRITE)
 		return place_of_write(loop, index);
 	if (row->poll == POLL_NONE || waits_for_all(entry_of(loop, index)))
-		return FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+		return FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
 	return FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE;
 }
 
@@ -241,7 +241,7 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 			continue;
 		}
 		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
-			       FLEXSC_MAY_SLEEP | FLEXSC_ASIDE;
+			       FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
 		kmod_push(loop, index);
 	}
 }

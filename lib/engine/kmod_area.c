@@ -38,7 +38,7 @@ int flexsc__kmod_area_map(struct kmod *kmod)
 	if (area == MAP_FAILED)
 		return -errno;
 	kmod->area = args.area;
-	kmod->watched = args.features & FLEXSC_FEATURE_WATCHED;
+	kmod->watched = args.features & FLEXSC_FEATURE_TRACED;
 	kmod->shared = (void *)area;
 	kmod->ring = (void *)(area + args.ring_offset);
 	kmod->mask = args.ring_entries - 1;

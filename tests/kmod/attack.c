@@ -135,7 +135,7 @@ static void leave(struct raw *raw, uint32_t index, unsigned int nr, uint64_t a0)
 {
 	int result;
 
-	raw_post(raw, index, FLEXSC_ASIDE, nr, a0, 0, 0);
+	raw_post(raw, index, FLEXSC_DEFER, nr, a0, 0, 0);
 	raw->shared->timeout = 0;
 	result = ioctl(raw->fd, FLEXSC_IOC_WAIT, 0);
 	CHECK(result == FLEXSC_WAIT_LOOK || result == FLEXSC_WAIT_MORE);
@@ -236,7 +236,7 @@ TEST(an_owner_is_cancelled_again_and_again)
 		struct raw raw;
 
 		raw_open(&raw, 1, 0);
-		raw_post(&raw, 0, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_readv,
+		raw_post(&raw, 0, DEFER, SYS_readv,
 			 (uint64_t)fd, (uint64_t)parts, 256);
 		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_MORE);
 		raw.entries[0].nargs = 3;

@@ -7,7 +7,6 @@
 
 #include "raw.h"
 
-#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
 #define FOREVER	UINT64_MAX
 
 static struct raw raw;
@@ -42,7 +41,7 @@ TEST(what_has_not_started_never_does)
 	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
-		raw_post(&raw, i, i % 3 ? 0 : ASIDE, SYS_write,
+		raw_post(&raw, i, i % 3 ? 0 : DEFER, SYS_write,
 			 (uint64_t)fds[1], (uint64_t)&bytes[i], 1);
 	for (uint32_t i = 0; i < COUNT; i++)
 		if (i % 2)
@@ -65,7 +64,7 @@ TEST(it_ends_while_others_wait)
 	raw_open(&raw, 1, 0);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		CHECK_EQ(pipe(fds[i]), 0);
-		raw_post(&raw, i, ASIDE, SYS_read, (uint64_t)fds[i][0],
+		raw_post(&raw, i, DEFER, SYS_read, (uint64_t)fds[i][0],
 			 (uint64_t)&bytes[i], 1);
 	}
 	for (uint32_t i = COUNT / 2; i < COUNT; i++)
@@ -105,10 +104,10 @@ static void post(uint32_t i)
 	calls[i].cancelled = false;
 	calls[i].reads = test_random() % 4;
 	if (calls[i].reads)
-		raw_post(&raw, i, ASIDE, SYS_read, (uint64_t)calls[i].fds[0],
+		raw_post(&raw, i, DEFER, SYS_read, (uint64_t)calls[i].fds[0],
 			 (uint64_t)&calls[i].byte, 1);
 	else
-		raw_post(&raw, i, ASIDE, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, i, DEFER, SYS_getppid, 0, 0, 0);
 }
 
 static void check(uint32_t i)
@@ -215,10 +214,10 @@ TEST_LIMIT(nor_is_the_next, 60)
 
 		for (uint32_t i = 0; i < COUNT; i++)
 			if (i != COUNT / 4)
-				raw_post(&raw, i, ASIDE, SYS_nanosleep,
+				raw_post(&raw, i, DEFER, SYS_nanosleep,
 					 (uint64_t)&moment, 0, 0);
 			else
-				raw_post(&raw, i, ASIDE, SYS_read,
+				raw_post(&raw, i, DEFER, SYS_read,
 					 (uint64_t)fds[0], (uint64_t)&byte, 1);
 		raw_kick(&raw);
 		while (!cancelled) {
@@ -240,7 +239,7 @@ TEST_LIMIT(nor_is_the_next, 60)
 
 static void post_read(uint32_t i)
 {
-	raw_post(&raw, i, ASIDE, SYS_read, (uint64_t)calls[i].fds[0],
+	raw_post(&raw, i, DEFER, SYS_read, (uint64_t)calls[i].fds[0],
 		 (uint64_t)&calls[i].byte, 1);
 	raw_kick(&raw);
 	while (__atomic_load_n(&raw.entries[i].status, __ATOMIC_ACQUIRE) !=

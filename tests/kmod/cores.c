@@ -16,7 +16,7 @@ TEST(calls_run_on_the_named_core)
 {
 	place_begin(2, -1);
 	for (int i = 0; i < 20; i++)
-		CHECK_EQ(place_where(i % 2 ? ASIDE : 0), 2);
+		CHECK_EQ(place_where(i % 2 ? DEFER : 0), 2);
 	CHECK_EQ(raw_shown(" core 2 ", " taken "), 20);
 	CHECK_EQ(raw_shown(NULL, " inline "), 0);
 	raw_close(&raw);
@@ -72,7 +72,7 @@ TEST(a_slow_call_sends_others_to_the_next_core)
 	place_post_slow(0);
 	CHECK_EQ(place_set(&policy), 0);
 	for (uint32_t i = 1; i < 10; i++) {
-		place_mark(i, ASIDE, 0);
+		place_mark(i, DEFER, 0);
 		CHECK(place_becomes(i, FLEXSC_DONE, 8000));
 		CHECK_EQ(place_status(0), FLEXSC_BUSY);
 		CHECK_EQ(place_marked(0), 3);
@@ -88,7 +88,7 @@ TEST(a_slow_call_keeps_its_only_core)
 {
 	place_begin(2, -1);
 	place_post_slow(0);
-	place_mark(1, ASIDE, 0);
+	place_mark(1, DEFER, 0);
 	CHECK_EQ(raw_wait(&raw, 200 * MS), FLEXSC_WAIT_LOOK);
 	CHECK_EQ(place_status(0), FLEXSC_BUSY);
 	CHECK_EQ(place_status(1), FLEXSC_SUBMITTED);
@@ -105,7 +105,7 @@ TEST(a_blocked_call_frees_its_core)
 
 	place_begin(2, 3);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 1, ASIDE, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
+	raw_post(&raw, 1, DEFER, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
 		 1);
 	raw_kick(&raw);
 	CHECK(place_becomes(1, FLEXSC_BUSY, 8000));
@@ -149,7 +149,7 @@ TEST(a_backlog_spreads)
 	policy.backlog = 4;
 	CHECK_EQ(place_set(&policy), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
-		raw_post(&raw, i, ASIDE, SYS_getrandom, (uint64_t)bytes, SIZE,
+		raw_post(&raw, i, DEFER, SYS_getrandom, (uint64_t)bytes, SIZE,
 			 0);
 	raw_collect(&raw, COUNT);
 	CHECK(raw_shown(" core 2 ", " taken ") > 0);
@@ -356,7 +356,7 @@ TEST(cores_change_between_calls)
 	policy = place_on(-1, -1);
 	CHECK_EQ(place_set(&policy), 0);
 	for (int i = 0; i < 20; i++)
-		place_where(ASIDE);
+		place_where(DEFER);
 	CHECK(raw_shown(" core -1 ", " taken ") > 0);
 	raw_close(&raw);
 }
@@ -369,10 +369,10 @@ TEST(cores_change_while_calls_are_executed)
 	place_begin_with(1024, 2, -1);
 	there = place_on(3, -1);
 	place_where(0);
-	place_mark(0, ASIDE, 0);
+	place_mark(0, DEFER, 0);
 	for (uint32_t i = 1; i < COUNT - 1; i++)
-		raw_post(&raw, i, ASIDE, SYS_getppid, 0, 0, 0);
-	place_mark(COUNT - 1, ASIDE, 1);
+		raw_post(&raw, i, DEFER, SYS_getppid, 0, 0, 0);
+	place_mark(COUNT - 1, DEFER, 1);
 	raw_kick(&raw);
 	CHECK(place_becomes(0, FLEXSC_DONE, 8000));
 	CHECK_EQ(place_set(&there), 0);
@@ -414,7 +414,7 @@ TEST_LIMIT(the_only_core_may_go, 60)
 	place_cancel(1);
 	raw_collect(&raw, 1);
 	for (int j = 0; j < 5; j++)
-		CHECK(place_where(ASIDE) < 3);
+		CHECK(place_where(DEFER) < 3);
 	CHECK(raw_tell(CPU "3/online", "1"));
 	/* A thread that looks for work elsewhere may still take an entry. */
 	CHECK(place_returns_to(3));
@@ -436,13 +436,13 @@ TEST(a_cpuset_is_not_left)
 	CHECK(place_prefers(2));
 	CHECK(raw_tell("/sys/fs/cgroup/two/cgroup.procs", pid));
 	for (int i = 0; i < 10; i++)
-		CHECK(place_where(ASIDE) < 2);
+		CHECK(place_where(DEFER) < 2);
 	/* Smaller, to where one of them is just now. */
 	CHECK(raw_tell("/sys/fs/cgroup/two/cpuset.cpus", "1"));
 	for (int i = 0; i < 10; i++)
-		CHECK_EQ(place_where(ASIDE), 1);
+		CHECK_EQ(place_where(DEFER), 1);
 	CHECK(raw_tell("/sys/fs/cgroup/two/cpuset.cpus", "1-2"));
-	CHECK_EQ(place_where(ASIDE), 2);
+	CHECK_EQ(place_where(DEFER), 2);
 	CHECK(raw_tell("/sys/fs/cgroup/cgroup.procs", pid));
 	CHECK_EQ(rmdir(folder), 0);
 	raw_close(&raw);

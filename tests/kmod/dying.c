@@ -14,7 +14,6 @@
 
 #include "raw.h"
 
-#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
 #define ROUNDS	20
 
 static struct raw raw;
@@ -110,7 +109,7 @@ TEST(the_owner_dies_and_another_takes_its_place)
 TEST(what_a_dead_owner_put_aside_is_executed)
 {
 	raw_open(&raw, 1, 0);
-	raw_post(&raw, 1, ASIDE, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 1, DEFER, SYS_getppid, 0, 0, 0);
 	post_death(0, 0);
 	await_death(mortal(wait_to_death));
 	await_done(0);
@@ -165,7 +164,7 @@ TEST(a_syscall_thread_dies_and_another_goes_on)
 	for (int i = 0; i < ROUNDS; i++) {
 		raw_open(&raw, 1, 0);
 		post_death(0, 0);
-		raw_post(&raw, 1, ASIDE, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, 1, DEFER, SYS_getppid, 0, 0, 0);
 		await_death(mortal(serve_to_death));
 		raw_finish(&raw, 2);
 		CHECK_EQ(raw.entries[0].ret, -EINTR);

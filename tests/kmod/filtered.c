@@ -121,7 +121,7 @@ TEST(a_filter_that_comes_later_is_not_for_older_threads)
 
 	raw_open(&raw, 2, FLEXSC_REGISTER_FILTERED_LATER);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 64, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+	raw_post(&raw, 64, DEFER, SYS_read,
 		 (uint64_t)fds[0], (uint64_t)&byte, 1);
 	while (raw.entries[64].status != FLEXSC_BUSY)
 		CHECK(raw_wait(&raw, MS) >= 0);
@@ -228,7 +228,7 @@ TEST(a_filter_sees_a_sleep_that_goes_on)
 	int go[2];
 
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
-	raw_post(&raw, 0, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_nanosleep,
+	raw_post(&raw, 0, DEFER, SYS_nanosleep,
 		 (uint64_t)&minute, 0, 0);
 	while (raw.entries[0].status != FLEXSC_BUSY) {
 		raw_kick(&raw);
@@ -261,7 +261,7 @@ TEST(commands_go_by_lseek)
 	CHECK_EQ(pipe(fds), 0);
 	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_WAKE), 0), 0);
 	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
-	raw_post(&raw, 3, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+	raw_post(&raw, 3, DEFER, SYS_read,
 		 (uint64_t)fds[0], (uint64_t)&byte, 1);
 	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_KICK), 0), FLEXSC_WAIT_MORE);
 	raw_thread(&raw);

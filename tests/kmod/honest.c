@@ -57,12 +57,12 @@ static void post(struct job *job, uint32_t i)
 		raw_post(raw, i, 0, SYS_close, 12345, 0, 0);
 		break;
 	case 2:
-		raw_post(raw, i, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP,
+		raw_post(raw, i, DEFER,
 			 SYS_nanosleep, (uint64_t)&soon, 0, 0);
 		break;
 	case 3:
 		job->expected[i] = 64;
-		raw_post(raw, i, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_write,
+		raw_post(raw, i, DEFER, SYS_write,
 			 (uint64_t)job->pipe[1], (uint64_t)job->content, 64);
 		break;
 	default:

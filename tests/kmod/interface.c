@@ -163,7 +163,7 @@ TEST(aside_is_for_a_syscall_thread)
 
 	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+	raw_post(&raw, 0, DEFER, SYS_read,
 		 (uint64_t)fds[0], (uint64_t)&byte, 1);
 	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
 	CHECK(completed() == &raw.entries[1]);
@@ -185,7 +185,7 @@ TEST(many_block_at_once)
 	raw_open(&raw, 8, 0);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		CHECK_EQ(pipe(fds[i]), 0);
-		raw_post(&raw, i, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+		raw_post(&raw, i, DEFER, SYS_read,
 			 (uint64_t)fds[i][0], (uint64_t)&bytes[i], 1);
 	}
 	CHECK_EQ(raw_wait(&raw, 500 * MS), 0);
@@ -210,7 +210,7 @@ TEST(a_busy_entry_is_cancelled)
 	for (int round = 0; round < 200; round++) {
 		uint8_t busy = FLEXSC_BUSY;
 
-		raw_post(&raw, 0, FLEXSC_ASIDE | FLEXSC_MAY_SLEEP, SYS_read,
+		raw_post(&raw, 0, DEFER, SYS_read,
 			 (uint64_t)fds[0], (uint64_t)&byte, 1);
 		while (raw.entries[0].status != FLEXSC_BUSY)
 			CHECK(raw_wait(&raw, round % 3 * MS) >= 0);

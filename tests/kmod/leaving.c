@@ -17,7 +17,6 @@
 
 #include "raw.h"
 
-#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
 #define FOREVER	UINT64_MAX
 #define ROOTS	"/sys/kernel/debug"	/* nobody else may go there */
 #define ICE	"/sys/fs/cgroup/ice"
@@ -104,7 +103,7 @@ static void post(uint32_t index, unsigned int nr, const uint64_t *args)
 	struct flexsc_entry *entry = &raw.entries[index];
 
 	entry->nr = (uint16_t)nr;
-	entry->nargs = 6 | ASIDE;
+	entry->nargs = 6 | DEFER;
 	memcpy(entry->args, args, sizeof(entry->args));
 	raw_push(&raw, index);
 }
@@ -257,7 +256,7 @@ static void keep_calling(uint32_t spin)
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
 	while (!atomic_load(&shared->ended)) {
 		for (uint32_t i = 0; i < 64; i++)
-			raw_post(&raw, i, i % 2 ? ASIDE : 0, SYS_getppid, 0, 0,
+			raw_post(&raw, i, i % 2 ? DEFER : 0, SYS_getppid, 0, 0,
 				 0);
 		raw_finish(&raw, 64);
 		for (uint32_t i = 0; i < 64; i++)
@@ -355,16 +354,16 @@ TEST(setuid_reaches_syscall_threads)
 
 	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, ASIDE, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
+	raw_post(&raw, 0, DEFER, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
 		 1);
 	await_busy(1);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
-	raw_post(&raw, 1, ASIDE, SYS_chdir, (uint64_t)ROOTS, 0, 0);
+	raw_post(&raw, 1, DEFER, SYS_chdir, (uint64_t)ROOTS, 0, 0);
 	raw_finish(&raw, 1);
 	CHECK_EQ(raw.entries[1].ret, 0);
 	/* One thread waits in a call, one is idle or looks for work. */
 	CHECK_EQ(setuid(1000), 0);
-	raw_post(&raw, 1, ASIDE, SYS_chdir, (uint64_t)ROOTS, 0, 0);
+	raw_post(&raw, 1, DEFER, SYS_chdir, (uint64_t)ROOTS, 0, 0);
 	raw_finish(&raw, 1);
 	CHECK_EQ(raw.entries[1].ret, -EACCES);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
@@ -390,7 +389,7 @@ TEST(what_is_closed_is_closed_at_once)
 
 	raw_open(&raw, 1, 0);
 	for (int i = 0; i < 120; i++) {
-		uint8_t flags = i % 2 ? ASIDE : 0;
+		uint8_t flags = i % 2 ? DEFER : 0;
 		uint64_t fd;
 		int fds[2];
 
@@ -446,7 +445,7 @@ TEST(exec_ends_a_registration)
 
 			raw_open(&raw, 1, 0);
 			for (uint32_t j = 0; j < WAITING; j++)
-				raw_post(&raw, j, ASIDE, SYS_read,
+				raw_post(&raw, j, DEFER, SYS_read,
 					 (uint64_t)pipes[j][0],
 					 (uint64_t)&bytes[j], 1);
 			await_busy(WAITING);
@@ -468,7 +467,7 @@ TEST(the_module_stays_while_it_is_used)
 
 	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, ASIDE, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
+	raw_post(&raw, 0, DEFER, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
 		 1);
 	await_busy(1);
 	CHECK_EQ(syscall(SYS_delete_module, "flexsc", O_NONBLOCK), -1);

@@ -295,7 +295,7 @@ static bool owner_was_last(int urandom)
 	raw.seen = 1;
 	owner = start(wait_once, NULL);
 	raw_await_sleepers();
-	raw_post(&raw, 0, FLEXSC_ASIDE, SYS_readv, (uint64_t)urandom,
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_readv, (uint64_t)urandom,
 		 (uint64_t)parts, n);
 	raw_kick(&raw);
 	while (raw.entries[0].status == FLEXSC_SUBMITTED)

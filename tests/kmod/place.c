@@ -135,7 +135,7 @@ void place_post_slow(uint32_t index)
 	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 
 	CHECK(fd >= 0);
-	raw_post(&raw, index, ASIDE, SYS_readv, (uint64_t)fd,
+	raw_post(&raw, index, DEFER, SYS_readv, (uint64_t)fd,
 		 (uint64_t)place_slow_parts(), SLOW_PARTS);
 	/* Whoever is asked for is there, and idle, before it begins. */
 	raw_kick(&raw);

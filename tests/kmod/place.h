@@ -9,7 +9,6 @@
 #include "raw.h"
 
 #define TRACING	"/sys/kernel/tracing/"
-#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
 #define SLOW_PARTS 1024
 
 struct iovec;

@@ -25,6 +25,9 @@
 #include "tests/harness/harness.h"
 #include "lib/base/syscall.h"
 
+/* In nargs: a syscall thread executes the entry, and it may block. */
+#define DEFER	(FLEXSC_DEFER | FLEXSC_MAY_SLEEP)
+
 struct raw {
 	int fd;
 	struct flexsc_register args;

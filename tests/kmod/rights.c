@@ -11,7 +11,6 @@
 
 #include "raw.h"
 
-#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
 #define FOREVER	UINT64_MAX
 #define NOBODY	65534
 #define SECRET	"/tmp/secret"
@@ -45,7 +44,7 @@ static void open_with_idle_thread(void)
 
 static void post_open(void)
 {
-	raw_post(&raw, 0, ASIDE, SYS_open, PTR(SECRET), O_RDONLY, 0);
+	raw_post(&raw, 0, DEFER, SYS_open, PTR(SECRET), O_RDONLY, 0);
 }
 
 /* The result of what was posted. */

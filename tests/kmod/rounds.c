@@ -74,7 +74,7 @@ static void post(uint32_t i)
 {
 	static const struct timespec times[] = { { 0, 300000 }, { 100, 0 } };
 	const uint64_t to = (uint64_t)buffer[i];
-	uint8_t flags = FLEXSC_ASIDE | FLEXSC_MAY_SLEEP;
+	uint8_t flags = DEFER;
 
 	if (!below(8))
 		flags = (uint8_t)(below(16) << 3);

@@ -51,7 +51,7 @@ static void wait_again(uint32_t flags)
 /* Put aside by the owner, and nobody is there to take it. */
 static void one_aside(void)
 {
-	raw_post(&raw, 0, FLEXSC_ASIDE, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_getppid, 0, 0, 0);
 	wait_again(FLEXSC_WAIT_NO_MORE);
 	wait_again(FLEXSC_WAIT_NO_MORE);
 	CHECK_EQ(raw_reap(&raw), 1);

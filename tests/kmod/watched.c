@@ -10,7 +10,6 @@
 
 #include "raw.h"
 
-#define ASIDE	(FLEXSC_ASIDE | FLEXSC_MAY_SLEEP)
 #define FOREVER	UINT64_MAX
 #define TRACING	"/sys/kernel/tracing/"
 
@@ -74,7 +73,7 @@ static int count_calls(pid_t child, unsigned int nr, uint64_t first)
 static void close_strange(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		raw_post(&raw, i, i % 2 ? ASIDE : 0, SYS_close, STRANGE, 0, 0);
+		raw_post(&raw, i, i % 2 ? DEFER : 0, SYS_close, STRANGE, 0, 0);
 	raw_finish(&raw, count);
 	for (uint32_t i = 0; i < count; i++)
 		CHECK_EQ(raw.entries[i].ret, -EBADF);
@@ -115,7 +114,7 @@ TEST(a_tracer_may_come_later)
 		char byte;
 
 		raw_open(&raw, 1, 0);
-		raw_post(&raw, 63, ASIDE, SYS_read, (uint64_t)fds[0],
+		raw_post(&raw, 63, DEFER, SYS_read, (uint64_t)fds[0],
 			 (uint64_t)&byte, 1);
 		close_strange(1);
 		while (raw.entries[63].status != FLEXSC_BUSY)
@@ -238,7 +237,7 @@ TEST(counters_are_right)
 	CHECK_EQ(raw_shown(NULL, " waits "), 1);
 	/* Three that wait, each in a thread of its own. */
 	for (uint32_t i = 0; i < 3; i++)
-		raw_post(&raw, i, ASIDE, SYS_read, (uint64_t)fds[0],
+		raw_post(&raw, i, DEFER, SYS_read, (uint64_t)fds[0],
 			 (uint64_t)&bytes[i], 1);
 	do
 		raw_kick(&raw);

@@ -157,11 +157,11 @@ struct flexsc_completions {
 
 /*
  * In flexsc_entry.nargs, from the owner: where the kernel may execute an entry.
- * ASIDE and IF_* say so of an owner that waits without FLEXSC_WAIT_HANDOVER:
+ * DEFER and IF_* say so of an owner that waits without FLEXSC_WAIT_HANDOVER:
  * with it the owner may execute any entry, because it may block.
  */
 #define FLEXSC_MAY_SLEEP	0x08	/* may block: ready a thread first */
-#define FLEXSC_ASIDE		0x10	/* not on the owner */
+#define FLEXSC_DEFER		0x10	/* not on the owner */
 #define FLEXSC_IF_READABLE	0x20	/* on it if args[0] has POLLIN */
 #define FLEXSC_IF_WRITABLE	0x40	/* on it if args[0] has POLLOUT */
 /*
@@ -177,7 +177,7 @@ struct flexsc_completions {
  *
  * A signal handler that runs on the waiting owner ends its call like this, too.
  * So a call with a signal mask of its own (ppoll, say), which is meant to end
- * with -EINTR then, needs FLEXSC_ASIDE.
+ * with -EINTR then, needs FLEXSC_DEFER.
  */
 #define FLEXSC_INTERRUPTED	0x80
 
@@ -250,7 +250,7 @@ struct flexsc_register {
  * registering thread, so entries will bounce, and each costs more than a plain
  * call. flexsc_shared.bounced shows whether entries bounce later on.
  */
-#define FLEXSC_FEATURE_WATCHED		0x4
+#define FLEXSC_FEATURE_TRACED		0x4
 
 /*
  * FLEXSC_IOC_SERVE: the calling thread becomes a syscall thread. It should have

@@ -38,7 +38,7 @@ COUNTS = {
 
 MODULE = {
     "inline": "calls taken by the loop's own thread, as it waits",
-    "aside": "of these, left to syscall threads, as they would wait",
+    "deferred": "of these, left to syscall threads, as they would wait",
     "executed": "calls taken by syscall threads",
     "blocked": "threads that handed over, as their call waits",
     "wakeups": "syscall threads that were woken",
