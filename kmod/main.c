@@ -64,17 +64,17 @@ static __always_inline bool device_forbids(struct registration *reg)
 
 /*
  * Make the current thread the owner, because it waits or kicks: its rights
- * count from now on, see current_is_unfit(). "asked" means that security modules
- * were asked, as they are about an ioctl(), but not about an lseek(). So new
+ * count from now on, see current_is_unfit(). "checked" means that security
+ * modules have checked the call. They check an ioctl(), but not an lseek(). So new
  * credentials must come by an ioctl() first; with -EACCES user mode tries that.
  */
-static __always_inline int device_own(struct registration *reg, bool asked)
+static __always_inline int device_own(struct registration *reg, bool checked)
 {
 	if (device_forbids(reg))
 		return -EPERM;
 	if (likely(READ_ONCE(reg->cred) == current_cred()))
 		return 0;
-	if (!asked)
+	if (!checked)
 		return -EACCES;
 	registration_own(reg);
 	return 0;
@@ -111,12 +111,12 @@ static long device_serve(struct file *file, struct flexsc_serve __user *user)
 /* FLEXSC_IOC_WAIT. Inlined, to make the shortest way of all. */
 static __always_inline long device_wait(struct file *file,
 					struct registration *reg, u64 seen,
-					bool asked)
+					bool checked)
 {
 	long ret;
 
 	RULE_MAY_SLEEP();
-	ret = device_own(reg, asked);
+	ret = device_own(reg, checked);
 	if (ret)
 		return ret;
 	ret = device_get(file);
@@ -134,13 +134,13 @@ static u64 device_seen(const struct registration *reg)
 
 /* The ioctls that take no struct. */
 static long device_command(struct registration *reg, unsigned int cmd, u64 arg,
-			   bool asked)
+			   bool checked)
 {
 	int err;
 
 	switch (cmd) {
 	case FLEXSC_IOC_KICK:
-		err = device_own(reg, asked);
+		err = device_own(reg, checked);
 		return err ? err : kick_ioctl(reg);
 	case FLEXSC_IOC_CANCEL:
 		return cancel_entry(reg, (u32)arg);

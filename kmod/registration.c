@@ -44,7 +44,7 @@ struct registration *registration_create(void)
 
 /* Memory. */
 
-/* Where everything is in the area, and what user mode is told about it. */
+/* Where everything is in the area, and what user mode learns about it. */
 static void registration_lay_out(struct registration *reg,
 				 struct flexsc_register *args)
 {
@@ -162,7 +162,7 @@ static void registration_end_permits(struct registration *reg)
 	}
 }
 
-/* The irq_works and burials are over that start the owner's timer. */
+/* What starts the waiter's timer is over: irq_works, and ends of dead threads. */
 static void registration_end_timers(struct registration *reg)
 {
 	hrtimer_cancel(&reg->timer);
@@ -183,7 +183,7 @@ static void registration_check_deserted(struct registration *reg)
 
 /*
  * The end: the file is gone, so no task is in an ioctl, and each that died in
- * one has been buried: its burial gave up the file last of all. Each step needs
+ * one has been finished: that gave up the file last of all. Each step needs
  * those before it, and checks what it needs. What user mode leaves behind, such
  * as entries on the deferred list, is no mistake of the module's.
  */

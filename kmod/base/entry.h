@@ -100,7 +100,7 @@ static inline bool entries_without_threads(struct registration *reg)
 	return READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count);
 }
 
-/* Did the owner put entries aside, and no syscall thread is left for them? */
+/* Has the waiter deferred entries, and no syscall thread is left for them? */
 static inline bool entries_stranded(struct registration *reg)
 {
 	return unlikely(READ_ONCE(reg->deferred_count)) && entries_without_threads(reg);

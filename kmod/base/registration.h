@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A registration and all that belongs to it. Which file owns what:
+ * A registration: the structures of what belongs to it. Which file owns what:
  *
- *	main.c		the device: opening, ioctls, loading and unloading
- *	registration.c	registering, the end of a registration
- *	area.c		memory that user mode maps
- *	entry.c		taking and executing entries
- *	aside.c		entries that are left to syscall threads
- *	publish.c	completed entries
- *	carry.c		entries carried through user mode, or interrupted
- *	permit.c		permits: which are free, and for which thread
- *	thread.c	syscall threads: records, idling, blocking
- *	owner.c	the owner in FLEXSC_IOC_WAIT, and how it is called back
- *	cancel.c	interrupting the thread that executes an entry
- *	death.c		threads that die in a call
- *	policy.c	cores, and for how long threads poll
- *	dispatch.c	the kernel's system-call table
- *	debug.c		debugfs
+ *	main.c			the device: opening, ioctls, loading and unloading
+ *	registration.c		registering, the end of a registration
+ *	debug.c			debugfs
+ *	base/area.c		memory that user mode maps
+ *	base/dispatch.c		the kernel's system-call table
+ *	base/entry.h		the arrows of an entry's life
+ *	sched/record.c		records of threads
+ *	sched/permit.c		permits: which are free, and for which thread
+ *	sched/idle.c		the idle list
+ *	sched/recall.c		how the waiter is called back to user mode
+ *	sched/cancel.c		interrupting the thread that executes an entry
+ *	exec/execute.c		taking and executing entries
+ *	exec/deferred.c		entries that are left to syscall threads
+ *	exec/publish.c		completed entries
+ *	exec/carry.c		entries carried through user mode, or interrupted
+ *	serve/serve.c		syscall threads, in FLEXSC_IOC_SERVE
+ *	serve/wait.c		the waiter, in FLEXSC_IOC_WAIT
+ *	serve/block.c		threads that block in an entry, or leave
+ *	serve/death.c		threads that die in a call
+ *	serve/policy.c		cores, and for how long threads poll
+ *	events/			event control blocks: see events/ecb.h
  *
  * The OWNER is the thread that waited or kicked last: entries are executed with
- * its rights. While it waits, registration.waiter is its record.
+ * its rights. While it waits it is the WAITER, and registration.waiter is its
+ * record.
  *
  *
  * Which threads may execute entries
@@ -27,11 +34,11 @@
  * A thread needs a PERMIT to take entries: there is one for each core of the
  * policy, or a single one (OSDI 2010, section 3.5: one active syscall thread
  * per core and process). A thread loses its permit when it leaves the run queue
- * while it executes an entry, or while it asks a file whether an entry's call
- * would block. It finishes that entry without a permit.
+ * while it executes an entry, or while it polls a file to see whether an entry's
+ * call would block. It finishes that entry without a permit.
  *
  *	idle	-> active	a syscall thread was woken and took a permit; or
- *				the owner entered WAIT and took one
+ *				the waiter took one
  *	active	-> blocked	block_sched_out() gave up its permit; an irq_work
  *				wakes the next thread, because that runs with
  *				the run queue's lock held and can't
@@ -39,7 +46,7 @@
  *	blocked	-> idle		its entry ended, and no permit was free
  *	active	-> idle		nothing is submitted
  *	any	-> dead		the task died in a call and never comes back:
- *				see death.c
+ *				see serve/death.c
  *
  *
  * What is trusted
@@ -82,10 +89,10 @@ struct thread;
 /* Events of a registration, counted where they happen and shown by debugfs. */
 enum counter {
 	COUNT_EXECUTED,		/* entries that syscall threads took */
-	COUNT_INLINE,		/* entries that the owner took */
+	COUNT_INLINE,		/* entries that the waiter took */
 	COUNT_BLOCKED,		/* permits given up because a thread blocked */
 	COUNT_BOUNCED,		/* entries given to user mode to make */
-	COUNT_DEFERRED,		/* entries that the owner put aside */
+	COUNT_DEFERRED,		/* entries that the waiter deferred */
 	COUNT_INTERRUPTED,	/* entries completed as INTERRUPTED */
 	COUNT_TAKEOVERS,
 	COUNT_CANCELLED,	/* calls interrupted by a cancellation */
@@ -142,7 +149,7 @@ struct registration {
 	bool no_more;		/* user mode can't make threads */
 	bool ended;
 
-	/* The owner. */
+	/* The waiter, and the owner's rights. */
 	struct thread *waiter;	/* in WAIT; NULL: none. Compare-and-swap */
 	struct thread *wait_record;	/* a record for WAIT alone; see in_use */
 	wait_queue_head_t wait;

@@ -150,7 +150,7 @@ static void accept_deliver(struct watch *listener, struct watch *watch,
 		close_fd(watch->fd);
 	watch_deliver_claimed(watch, max(level, 0),
 			      event_kind(FLEXSC_EVT_IPACCEPT,
-				       listener->kind >> 16));
+					 listener->kind >> 16));
 }
 
 static void accept_one(struct watch *listener, struct watch *watch, int fd)
@@ -191,7 +191,7 @@ static void listener_overflow(struct watch *listener, long error, u32 frees)
 		listener->overflowed = true;
 		atomic_inc(event_word(&listener->ecb->control->overflows));
 		listener_report(listener, event_kind(FLEXSC_EVT_OVERFLOW,
-					       listener->kind >> 16), error);
+						     listener->kind >> 16), error);
 	}
 	listener_starve(listener, frees);
 }

@@ -94,7 +94,7 @@ static struct watch *watch_fill(struct ecb *ecb,
 	watch->fd = args->fd;
 	watch->want = args->want | POLLERR | POLLHUP;
 	watch->kind = event_kind(args->type, array_index_nospec(args->group,
-							    FLEXSC_ECB_GROUPS));
+								FLEXSC_ECB_GROUPS));
 	if (args->flags & FLEXSC_WATCH_ACCEPT) {
 		watch->inherit = accept_inherit(args);
 		if (!watch->inherit) {

@@ -43,7 +43,7 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
  * ends here, with ret.
  */
 static void carry_resubmit(struct thread *thread, u32 index, bool front,
-			       long ret)
+			   long ret)
 {
 	struct registration *reg = thread->reg;
 
@@ -57,7 +57,7 @@ static void carry_resubmit(struct thread *thread, u32 index, bool front,
  * The call returned one of the kernel's restart codes. A call with a restart
  * block can only go on in this task, so a syscall thread carries its entry
  * through user mode. Any thread may make other calls from the beginning. The
- * owner may be due in user mode, so its entry ends as INTERRUPTED.
+ * waiter may be due in user mode, so its entry ends as INTERRUPTED.
  */
 static void carry_restart(struct thread *thread, u32 index, long ret)
 {
@@ -105,7 +105,7 @@ static void carry_signalled(struct thread *thread, u32 index, long ret)
 /*
  * A call may leave work for the way to user mode, as close() does. Until that
  * is done the entry must not be seen as complete, so a syscall thread takes it
- * along. The owner needs no such detour: it passes through user mode before it
+ * along. The waiter needs no such detour: it passes through user mode before it
  * looks at completions.
  */
 noinline void carry_leave_first(struct thread *thread, u32 index, long ret)
@@ -170,7 +170,7 @@ static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 }
 
 /*
- * The owner is watched, and FLEXSC_IOC_WAIT can't bounce an entry. A syscall
+ * The waiter is traced, and FLEXSC_IOC_WAIT can't bounce an entry. A syscall
  * thread gets the entry, or user mode if there is no syscall thread.
  */
 static void carry_defer_traced(struct thread *thread, u32 index)
@@ -198,11 +198,11 @@ noinline void carry_traced(struct thread *thread, u32 index,
 
 /*
  * Go on with a call that was interrupted in this task. The entry is BUSY
- * already, so it may have been cancelled before the thread says what it
+ * already, so it may have been cancelled before the thread stores what it
  * executes: hence the look at its status behind a full barrier, which pairs
  * with cancel_entry().
  *
- * If the thread is watched by now, or unfit, the entry ends as INTERRUPTED: the
+ * If the thread is traced by now, or unfit, the entry ends as INTERRUPTED: the
  * library has its call made elsewhere, from the beginning.
  */
 static void carry_resume(struct thread *thread, u32 index)

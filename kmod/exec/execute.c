@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Taking and executing entries. Run by syscall threads and by the owner, in
+ * Taking and executing entries. Run by syscall threads and by the waiter, in
  * process context unless a comment says otherwise. The arrows E1 and E4 are
  * those of <linux/flexsc.h>. User mode may change the shared area at any time,
  * so every word of it is loaded once.
@@ -33,7 +33,7 @@
 #define COMPLETED_MOST	16
 
 /*
- * Entries that a syscall thread takes before it wakes a sleeping owner for the
+ * Entries that a syscall thread takes before it wakes a sleeping waiter for the
  * completed ones, although there are more to execute.
  */
 #define NOTIFY_AFTER	64
@@ -79,7 +79,7 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 	WRITE_ONCE(thread->polls_file, false);
 	fput(file);
 	/*
-	 * If the owner slept in vfs_poll(), there was no call to interrupt, and
+	 * If the waiter slept in vfs_poll(), there was no call to interrupt, and
 	 * waiter_recall() had no effect. So it must not sleep in the entry as
 	 * well: without a permit block_sched_out() wouldn't repeat the recall.
 	 */
@@ -90,9 +90,9 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 	return mask & (flags & FLEXSC_IF_READABLE ? EPOLLIN : EPOLLOUT);
 }
 
-/* May the owner execute an entry with these flags itself? */
-static bool entry_suits_waiter(struct thread *thread, struct flexsc_entry *entry,
-			    u8 flags)
+/* May the waiter execute an entry with these flags itself? */
+static bool entry_suits_waiter(struct thread *thread,
+			       struct flexsc_entry *entry, u8 flags)
 {
 	struct registration *reg = thread->reg;
 
@@ -112,8 +112,8 @@ static bool entry_suits_waiter(struct thread *thread, struct flexsc_entry *entry
 }
 
 /*
- * Make a submitted entry BUSY. Before that the thread says what it executes: an
- * owner that finds the entry BUSY can then have it interrupted (see cancel.c).
+ * Make a submitted entry BUSY. Before that the thread stores what it executes: an
+ * owner that finds the entry BUSY can then have it interrupted (see sched/cancel.c).
  */
 static __always_inline bool entry_start(struct thread *thread,
 					struct flexsc_entry *entry, u32 index)
@@ -163,9 +163,9 @@ static __always_inline void entry_make(struct registration *reg,
 		publish_entry(reg, thread, entry, index, ret);
 }
 
-/* Does the owner leave the entry to a syscall thread? If so, put it aside. */
+/* If the waiter must leave the entry to a syscall thread, defer it. */
 static bool entry_defer(struct thread *thread, struct flexsc_entry *entry,
-			      u32 index, u8 flags)
+			u32 index, u8 flags)
 {
 	struct registration *reg = thread->reg;
 
@@ -199,7 +199,7 @@ static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 
 /*
  * Keep the entry from being executed by this thread now, if it must not be: an
- * entry that the owner may not execute is put aside for syscall threads, or
+ * entry that the waiter may not execute is deferred for syscall threads, or
  * given back to user mode if there are none. True: it was.
  */
 static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
@@ -255,7 +255,7 @@ static __always_inline void entry_execute(struct registration *reg,
  *
  * With signals pending it has. Delayed work (before 6.6 every close() leaves
  * some) mustn't wait for as long as a thread blocks in its next entry, either.
- * But an owner without FLEXSC_WAIT_HANDOVER needn't leave for it: its batch
+ * But a waiter without FLEXSC_WAIT_HANDOVER needn't leave for it: its batch
  * ends soon, and if it blocks it is interrupted, because the close() is
  * complete.
  */
@@ -266,7 +266,7 @@ static bool entries_must_leave(struct thread *thread)
 	return thread_must_leave();
 }
 
-/* The thread goes on executing: publish, and wake the owner if it sleeps. */
+/* The thread goes on executing: publish, and wake the waiter if it sleeps. */
 static noinline void entries_notify(struct thread *thread)
 {
 	publish_all(thread);
@@ -294,7 +294,7 @@ static noinline bool entries_give_way(struct thread *thread)
 }
 
 /*
- * Take the next entry of a syscall thread that has taken n so far. The aside
+ * Take the next entry of a syscall thread that has taken n so far. The deferred
  * list is first, because its entries are older than those in the ring.
  */
 static __always_inline bool entries_take(struct registration *reg,
@@ -327,7 +327,7 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 					       struct thread *thread,
 					       bool is_waiter)
 {
-	/* The owner needn't look up: user mode or wait_longer() did. */
+	/* The waiter needn't look up: user mode or wait_longer() did. */
 	bool stop = !is_waiter && entries_must_stop(thread);
 	const struct cred *cred = current_cred();
 	u64 n = 0;
@@ -374,8 +374,8 @@ void entries_execute(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Execute submitted entries on the owner. This function is compiled separately
- * from entries_execute(), because the owner's way is the shortest: it doesn't
+ * Execute submitted entries on the waiter. This function is compiled separately
+ * from entries_execute(), because the waiter's way is the shortest: it doesn't
  * look at the deferred list or the backlog.
  */
 void entries_execute_inline(struct registration *reg, struct thread *thread)
@@ -390,9 +390,9 @@ void entries_execute_inline(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Execute or give back the entries that the owner put aside, and for which no
- * syscall thread is left. Each is taken once: an entry that is put aside again
- * must not keep the owner here forever.
+ * Execute or give back the entries that the waiter deferred, and for which no
+ * syscall thread is left. Each is taken once: an entry that is deferred again
+ * must not keep the waiter here forever.
  */
 void entries_retrieve(struct registration *reg, struct thread *thread)
 {

@@ -3,7 +3,7 @@
  * Interrupting the thread that executes an entry (ATC 2011, section 4.2), and
  * never the entry after it.
  *
- * A thread's "executes" says what it executes:
+ * What a thread executes is in "executes":
  *
  *	NOTHING		-> ENTRY	the thread begins an entry
  *	ENTRY		-> NOTHING	... and has ended it
@@ -15,15 +15,15 @@
  *
  * All arrows out of ENTRY are compare-and-swaps. The thread waits while it is
  * CLAIMED, which is short, so the record names its task until then. A task that
- * died in its call stays in ENTRY until it is buried (death.c): the record's
+ * died in its call stays in ENTRY until serve/death.c ends it: the record's
  * reference keeps it, and interrupting it does nothing.
  *
- * A thread says what it executes, then makes the entry BUSY; the owner changes
+ * A thread stores what it executes, then makes the entry BUSY; the owner changes
  * BUSY to CANCEL, then looks for the thread. There is a full barrier on each
  * side, so it finds the thread: in a permit, or in the entry's companion. There
- * a thread is noted before it gives up its permit in a call, and before it begins
+ * a thread is stored before it gives up its permit in a call, and before it begins
  * an entry without a permit. A thread that goes on with an entry, which is BUSY
- * all the time, notes itself first, and looks for CANCEL afterwards.
+ * all the time, stores itself first, and looks for CANCEL afterwards.
  *
  * The interruption is the flag of the kernel's that makes a call return as for
  * a signal, though all signals are blocked. The way to user mode clears it.
@@ -38,7 +38,7 @@
 /*
  * What set_notify_signal() does, by functions that Linux exports. The wait
  * queue's own function wakes the task if it sleeps interruptibly. A task that
- * runs doesn't need to be told, unless it is inside of a virtual machine: it
+ * runs needs no notification, unless it is inside of a virtual machine: it
  * looks at the flag before it enters user mode.
  */
 static void cancel_interrupt(struct task_struct *task)
@@ -96,7 +96,7 @@ noinline bool cancel_await(struct thread *thread, u32 index)
 	return true;
 }
 
-/* The thread that executes the entry, as far as can be told; NULL: none. */
+/* The thread that executes the entry, as a hint; NULL: none found. */
 static struct thread *cancel_find(struct registration *reg, u32 index)
 {
 	u64 executes = EXECUTES_ENTRY | index;
@@ -104,7 +104,7 @@ static struct thread *cancel_find(struct registration *reg, u32 index)
 	u32 i;
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
-		/* Pairs with block_sched_out(), which notes it elsewhere. */
+		/* Pairs with block_sched_out(), which stores it elsewhere. */
 		thread = smp_load_acquire(&reg->permits[i].active);
 		if (thread && atomic64_read(&thread->executes) == executes)
 			return thread;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The idle list: syscall threads that sleep in FLEXSC_IOC_SERVE, under
- * registration.lock; and when user mode is asked to make another. Any context but
+ * registration.lock; and requests to user mode for another. Any context but
  * block_sched_out(), as the lock is taken and a run queue's inside it.
  */
 #include "base/registration.h"
@@ -70,8 +70,7 @@ void idle_begin(struct registration *reg, struct thread *thread)
  * Take the thread off the idle list, unless idle_wake() has done so. False:
  * its time is up (not timely), but it is the last idle thread, and stays there.
  */
-bool idle_end(struct registration *reg, struct thread *thread,
-		     bool timely)
+bool idle_end(struct registration *reg, struct thread *thread, bool timely)
 {
 	unsigned long flags;
 	bool off;
@@ -111,7 +110,7 @@ void idle_wake_for_backlog(struct registration *reg)
 
 /*
  * An idle thread should be there, to take over from a thread that blocks. True:
- * there is none, and none was asked for yet, so user mode has to make one. The
+ * there is none, and none was requested yet, so user mode has to make one. The
  * next thread that serves for the first time ends the request: see
  * serve_arrive().
  */

@@ -11,8 +11,7 @@ struct thread;
 bool idle_wake(struct registration *reg);
 void idle_end_all(struct registration *reg);
 void idle_begin(struct registration *reg, struct thread *thread);
-bool idle_end(struct registration *reg, struct thread *thread,
-		     bool timely);
+bool idle_end(struct registration *reg, struct thread *thread, bool timely);
 void idle_wake_for_backlog(struct registration *reg);
 bool idle_request_thread(struct registration *reg);
 void idle_no_more_threads(struct registration *reg);

@@ -2,7 +2,7 @@
 /*
  * Which permits are free, and which one a thread may have. A permit belongs to a
  * core of the policy, or to none. Run by threads in an ioctl; permit_first_free()
- * and what asks it also by irq_works and timers.
+ * and its callers also by irq_works and timers.
  */
 #include <linux/cpumask.h>
 #include <linux/sched.h>
@@ -34,8 +34,8 @@ static bool permit_usable(struct registration *reg, u32 i, u32 count)
 }
 
 /*
- * May the owner have a permit of this core? User mode isn't asked to move the
- * owner, so it must run there already, unless no syscall thread is left for its
+ * May the waiter have a permit of this core? User mode isn't requested to move the
+ * waiter, so it must run there already, unless no syscall thread is left for its
  * entries.
  */
 static bool permit_fits_waiter(struct registration *reg, int core)
@@ -80,7 +80,7 @@ bool permit_is_elsewhere(const struct thread *thread)
 	 * A thread's affinity may be gone although it was set: the scheduler
 	 * lets a thread run anywhere when its core goes offline. The core isn't
 	 * active from before that on, and no thread can move there; one that
-	 * was asked to would say that it stays.
+	 * was requested to would return with FLEXSC_SERVE_STAYS.
 	 */
 	return core >= 0 && cpu_active(core) &&
 	       current->nr_cpus_allowed != thread->stays &&

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How the waiting owner is called back to user mode when it is due there: an entry has
- * completed, its time is up, or it was woken. If it sleeps, it is woken. If it is
- * blocked in an entry, there are two ways:
+ * Recall: the waiter, which is the thread in FLEXSC_IOC_WAIT, is due in user mode when an
+ * entry has completed, its time is up, or FLEXSC_IOC_WAKE was called. If it sleeps, it is
+ * woken. If it is blocked in an entry, there are two ways to get a thread to user mode:
  *
  * 1. With FLEXSC_WAIT_HANDOVER a syscall thread takes the role and returns from
- *    its ioctl in the owner's place. When the owner's call ends, the owner
+ *    its ioctl in the waiter's place. When the waiter's call ends, the waiter
  *    finds that it has lost the role (FLEXSC_WAIT_TAKEN).
- * 2. Otherwise the owner's call is interrupted, and its entry completes as
+ * 2. Otherwise the waiter's call is interrupted, and its entry completes as
  *    FLEXSC_INTERRUPTED, so that user mode can post it again.
+ *
+ * Any thread takes and gives the role by a compare-and-swap of registration.waiter. Any
+ * context but with a run queue's lock held.
  */
 #include "base/compat.h"
 #include "base/registration.h"
@@ -31,7 +34,7 @@ static bool waiter_is_due(struct registration *reg)
 	       waiter_is_late(reg);
 }
 
-/* The waiting owner, if it is blocked in an entry and due in user mode. */
+/* The waiter, if it is blocked in an entry and due in user mode. */
 static struct thread *waiter_delayed(struct registration *reg)
 {
 	struct thread *waiter = READ_ONCE(reg->waiter);
@@ -41,14 +44,14 @@ static struct thread *waiter_delayed(struct registration *reg)
 	return waiter;
 }
 
-/* Should a syscall thread take the owner's role? */
+/* Should a syscall thread take the waiter's role? */
 bool waiter_needs_takeover(struct registration *reg)
 {
 	return READ_ONCE(reg->handover) && waiter_delayed(reg);
 }
 
 /*
- * Take the role from an owner that is delayed, for the current syscall thread.
+ * Take the role from a waiter that is delayed, for the current syscall thread.
  * True: this thread has it now, and must return FLEXSC_SERVE_TAKEOVER.
  */
 bool waiter_take_over(struct registration *reg)
@@ -64,7 +67,7 @@ bool waiter_take_over(struct registration *reg)
 		WARN_ON_ONCE(READ_ONCE(waiter->task) == current);
 		count(reg, COUNT_TAKEOVERS, 1);
 		/*
-		 * The owner may have left its entry since, and sleep: wake it,
+		 * The waiter may have left its entry since, and sleep: wake it,
 		 * so that it sees that it has lost the role.
 		 */
 		wake_up(&reg->wait);
@@ -81,7 +84,7 @@ static void waiter_interrupt(struct thread *waiter)
 }
 
 /*
- * Get the waiting owner, or a thread in its place, to user mode if it is due
+ * Get the waiting waiter, or a thread in its place, to user mode if it is due
  * there. To be called after anything that may make it due. Any context but with
  * a run queue's lock held, because this may wake a task.
  */
@@ -91,8 +94,8 @@ void waiter_recall(struct registration *reg)
 
 	smp_mb(); /* Pairs with wait_longer() and block_permit_freed(). */
 	/*
-	 * Either this sees that the owner sleeps, or is blocked in an entry; or
-	 * the owner in wait_longer(), or the irq_work that runs after it
+	 * Either this sees that the waiter sleeps, or is blocked in an entry; or
+	 * the waiter in wait_longer(), or the irq_work that runs after it
 	 * has blocked, sees that it is due.
 	 */
 	if (waitqueue_active(&reg->wait) && waiter_is_due(reg)) {
@@ -107,9 +110,9 @@ void waiter_recall(struct registration *reg)
 }
 
 /*
- * A syscall thread was sent home, and waiter_recall() may have woken just this
- * one to take the owner's role. If no other is left, interrupt the owner's call
- * as without FLEXSC_WAIT_HANDOVER: otherwise the owner would be delayed until
+ * A syscall thread has to end, and waiter_recall() may have woken just this
+ * one to take the waiter's role. If no other is left, interrupt the waiter's call
+ * as without FLEXSC_WAIT_HANDOVER: otherwise the waiter would be delayed until
  * that call ends by itself.
  */
 void waiter_deserted(struct registration *reg)
@@ -122,8 +125,8 @@ void waiter_deserted(struct registration *reg)
 }
 
 /*
- * A thread has blocked. If it is the waiting owner, it isn't in
- * schedule_hrtimeout(), so its time limit needs a timer. An owner that isn't to
+ * A thread has blocked. If it is the waiter, it isn't in
+ * schedule_hrtimeout(), so its time limit needs a timer. A waiter that isn't to
  * wait at all is late already, and waiter_recall() sees that. Runs in an
  * irq_work.
  */
@@ -139,7 +142,7 @@ void waiter_blocked(struct registration *reg)
 		hrtimer_start(&reg->timer, deadline, HRTIMER_MODE_ABS);
 }
 
-/* The owner's time is up while it is blocked in an entry. Timer context. */
+/* The waiter's time is up while it is blocked in an entry. Timer context. */
 static enum hrtimer_restart waiter_run_late(struct hrtimer *timer)
 {
 	waiter_recall(container_of(timer, struct registration, timer));

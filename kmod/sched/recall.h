@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The owner: its wait, how it is called back, and its rights, with which
+ * Recalling the waiter to user mode: see recall.c. And the owner's rights, with which
  * entries are executed.
  */
 #ifndef FLEXSC_KMOD_SCHED_RECALL_H
@@ -25,7 +25,7 @@ static inline bool waiter_has_completed(struct registration *reg)
 }
 
 /*
- * Must the current task not execute the owner's entries? The owner's rights, as
+ * May the current task not execute the owner's entries? The owner's rights, as
  * they were at its last wait or kick, are those that entries are executed with.
  * So a thread with other credentials is unfit. If the owner is under a seccomp
  * filter, a thread under none is unfit as well: it would pass by the filter.

@@ -27,7 +27,7 @@ static struct thread *thread_take_unused(struct registration *reg)
 
 /*
  * A call leaves the other fields of its record as it found them. WAIT leaves
- * the fields set here as well, so the usual record, which is for WAIT alone, is
+ * the fields set here as well, so the wait record, which is for WAIT alone, is
  * set up only once.
  */
 static struct thread *thread_get(struct registration *reg, bool is_waiter)
@@ -58,18 +58,18 @@ static struct thread *thread_get(struct registration *reg, bool is_waiter)
  */
 noinline void thread_become(struct thread *thread)
 {
-	struct task_struct *was = thread->task;
+	struct task_struct *former = thread->task;
 
 	/*
 	 * Only a thread on the idle list or in an entry has its task followed,
 	 * and this one is in neither: the old task can be let go at once.
 	 */
 	thread->task = get_task_struct(current);
-	if (was)
-		put_task_struct(was);
+	if (former)
+		put_task_struct(former);
 }
 
-/* Give back a record that isn't the usual one. */
+/* Give back a record that isn't the wait record. */
 void thread_put(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
@@ -110,7 +110,7 @@ struct thread *thread_enter(struct registration *reg)
 	return thread;
 }
 
-/* A record for WAIT, if the usual one is in use or there is none yet. */
+/* A record for WAIT, if the wait record is in use or there is none yet. */
 struct thread *thread_get_for_wait(struct registration *reg)
 {
 	struct thread *thread = thread_get(reg, true);
@@ -121,8 +121,8 @@ struct thread *thread_get_for_wait(struct registration *reg)
 }
 
 /*
- * Have the record of a dead task buried. Called from block_sched_out(), with
- * the run queue's lock held; the task is TASK_DEAD.
+ * The current task dies in a call: have its record finished. Called from
+ * block_sched_out(), with the run queue's lock held; the task is TASK_DEAD.
  */
 void thread_died(struct thread *thread)
 {

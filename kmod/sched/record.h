@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A thread of the process in one of the two ioctls that execute entries: its
- * record, and what the current task asks about itself.
+ * record, and the state of the current task.
  */
 #ifndef FLEXSC_KMOD_SCHED_RECORD_H
 #define FLEXSC_KMOD_SCHED_RECORD_H
@@ -33,17 +33,17 @@ struct thread {
 	struct registration *reg;
 	/*
 	 * A reference, because the task may die in a call, and interrupting it
-	 * then must do no harm. The usual record keeps it between waits.
+	 * then must do no harm. The waiter's own record keeps it between waits.
 	 */
 	struct task_struct *task;
 	struct preempt_notifier notifier;
 	struct permit *permit;	/* its task writes it; see block_sched_out() */
-	int core;		/* that it says it moved to; -1: any */
-	int stays;		/* nr_cpus_allowed when it said it can't move */
-	bool polls_file;		/* asks a file whether a call would block */
+	int core;		/* that it reported to have moved to; -1: any */
+	int stays;		/* nr_cpus_allowed when it reported that it can't move */
+	bool polls_file;	/* to see whether a call would block */
 	atomic64_t executes;	/* an entry, or nothing: see cancel.c */
 	bool is_waiter;		/* in FLEXSC_IOC_WAIT */
-	bool is_wait_record;		/* it is registration.usual */
+	bool is_wait_record;		/* it is registration.wait_record */
 	bool blocked;		/* lost its permit in an entry that goes on */
 	bool woken;		/* taken off the idle list; under the lock */
 	bool needs_thread;	/* user mode has to make a thread */
@@ -54,7 +54,7 @@ struct thread {
 	struct pt_regs regs;	/* the call's arguments; else zero */
 	u32 newest, oldest;	/* completed entries, not published yet */
 	u32 completed;		/* how many they are */
-	int in_use;		/* the usual record is; compare-and-swap */
+	int in_use;		/* the wait record is; compare-and-swap */
 	bool fget;		/* ioctl()'s fdget() took a reference */
 	struct llist_node dead;
 	struct thread *next_free;

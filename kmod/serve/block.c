@@ -15,12 +15,12 @@
 
 /*
  * The task is preempted, or leaves the run queue. If it leaves in an entry, or
- * while it asks a file, it gives up its permit. This runs with the run queue's
+ * while it polls a file, it gives up its permit. This runs with the run queue's
  * lock held and interrupts off, so it can't wake a thread to take over: the
  * permit's irq_work does, right after.
  */
 static void block_sched_out(struct preempt_notifier *notifier,
-			     struct task_struct *next)
+			    struct task_struct *next)
 {
 	struct thread *thread = container_of(notifier, struct thread, notifier);
 	struct permit *permit = READ_ONCE(thread->permit);
@@ -78,7 +78,7 @@ void block_permit_freed(struct irq_work *work)
 
 /*
  * A thread has left the kernel: others go on with what is pending. If none is
- * idle, the sleeping owner is woken, to execute or to have a thread made.
+ * idle, the sleeping waiter is woken, to execute or to have a thread made.
  */
 void block_thread_left(struct registration *reg)
 {
@@ -86,6 +86,6 @@ void block_thread_left(struct registration *reg)
 	smp_mb();
 	if (entries_pending(reg) && permit_any_free(reg) && !idle_wake(reg))
 		wake_up(&reg->wait);
-	/* The thread may have been woken to take the owner's role. */
+	/* The thread may have been woken to take the waiter's role. */
 	waiter_recall(reg);
 }

@@ -2,17 +2,17 @@
 /*
  * Death: a task ends inside of an entry's call, and never comes back to its
  * ioctl. An oops does that. reboot() in a pid namespace would; it is refused
- * (dispatch.c).
+ * (base/dispatch.c).
  *
- *	executes	-> noted	the task's last block_sched_out()
+ *	executes	-> queued	the task's last block_sched_out()
  *					queues its record, with the run queue's
  *					lock held
- *	noted		-> buried	an irq_work right behind that starts a
+ *	queued		-> finished	an irq_work right behind that starts a
  *					work. When the task is off its processor
  *					for good, the work does what leaving the
  *					ioctl would have done
  *
- * Until the burial the record is like that of a task that blocks: its permit is
+ * Until then the record is like that of a task that blocks: its permit is
  * free, its entry is BUSY, and a cancellation finds the task, to which the
  * record has a reference. The dead task's references to the file keep the
  * registration.
@@ -29,8 +29,7 @@
 #include "serve/serve.h"
 
 /*
- * Start the burial in a work, which can't be queued with the run queue's lock
- * held. Runs in an irq_work.
+ * The work can't be queued with the run queue's lock held. Runs in an irq_work.
  */
 static void death_queue_work(struct irq_work *work)
 {
@@ -52,8 +51,8 @@ static unsigned int death_finish(struct thread *thread)
 	WRITE_ONCE(thread->polls_file, false);
 	WRITE_ONCE(thread->blocked, false);
 	/*
-	 * The dead task was to ask user mode for a thread, and can't any more:
-	 * let another task ask for one.
+	 * The dead task was to request a thread, and can't any more: let
+	 * another task request one.
 	 */
 	if (thread->needs_thread)
 		atomic_set(&reg->thread_requested, 0);
@@ -61,7 +60,7 @@ static unsigned int death_finish(struct thread *thread)
 	permit_give(thread);
 	cmpxchg(&reg->waiter, thread, NULL);
 	/*
-	 * The entry ends after the owner's role is given up: an owner that sees
+	 * The entry ends after the waiter's role is given up: an owner that sees
 	 * that the entry has ended may wait again at once, and must not get
 	 * -EBUSY.
 	 */
@@ -105,7 +104,7 @@ void death_init(struct registration *reg)
 void death_fini(struct registration *reg)
 {
 	irq_work_sync(&reg->death);
-	/* The last burial may be about to return from its fput(). */
+	/* The last work may be about to return from its fput(). */
 	flush_work(&reg->finish_dead);
 	WARN_ON_ONCE(!llist_empty(&reg->dead));
 }

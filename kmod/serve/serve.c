@@ -18,7 +18,7 @@
 #include "sched/record.h"
 #include "serve/serve.h"
 
-#define UNFIT_MOST	4	/* unfit new threads in a row: ask no more */
+#define UNFIT_MOST	4	/* unfit new threads in a row: request no more */
 
 #define SERVE_FLAGS	(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE | \
 			 FLEXSC_SERVE_STAYS | FLEXSC_SERVE_HANDLED)
@@ -132,10 +132,10 @@ static long serve_go_on(struct registration *reg, struct thread *thread)
 }
 
 /*
- * A thread serves for the first time: it was asked for, and another may be now.
- * If it is unfit it is sent home at once, and another one is asked for. But if
+ * A thread serves for the first time: it was requested, and another may be now.
+ * If it is unfit it ends at once, and another one is requested. But if
  * every new thread is unfit (a thread keyring gives each credentials of its
- * own), no more are asked for after UNFIT_MOST.
+ * own), no more are requested after UNFIT_MOST.
  */
 static void serve_arrive(struct registration *reg)
 {

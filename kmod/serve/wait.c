@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The owner in FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4). One
- * thread at a time has this role. It executes submitted entries itself, because
- * that is cheaper than to wake a syscall thread, and sleeps when there are
- * none.
- *
- * It may block in an entry like any other thread; syscall threads go on then.
- * If the owner is due in user mode meanwhile (an entry has completed, its time
- * is up, or it was woken), there are two ways to get a thread there:
- *
- * 1. With FLEXSC_WAIT_HANDOVER a syscall thread takes the role and returns from
- *    its ioctl in the owner's place. When the owner's call ends, the owner
- *    finds that it has lost the role (FLEXSC_WAIT_TAKEN).
- * 2. Otherwise the owner's call is interrupted, and its entry completes as
- *    FLEXSC_INTERRUPTED, so that user mode can post it again.
+ * FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4), KICK and WAKE. One thread at a
+ * time is the waiter. It executes submitted entries itself, because that is cheaper than
+ * to wake a syscall thread, and sleeps when there are none. It may block in an entry like
+ * any other thread; syscall threads go on then, and recall.c gets a thread to user mode.
+ * Process context.
  */
 #include <linux/sched/signal.h>
 
@@ -31,7 +22,7 @@
 
 /* Without cores there is one permit, and any thread may have it. */
 static __always_inline bool wait_take_permit(struct registration *reg,
-					    struct thread *thread)
+					     struct thread *thread)
 {
 	struct permit *permit = &reg->permits[0];
 
@@ -39,9 +30,9 @@ static __always_inline bool wait_take_permit(struct registration *reg,
 	       permit_take_any(thread);
 }
 
-/* Execute submitted entries, if the owner gets a permit. */
+/* Execute submitted entries, if the waiter gets a permit. */
 static __always_inline void wait_execute(struct registration *reg,
-					  struct thread *thread)
+					 struct thread *thread)
 {
 	bool stranded = entries_stranded(reg);
 
@@ -55,7 +46,7 @@ static __always_inline void wait_execute(struct registration *reg,
 }
 
 /*
- * Sleep until the owner is due, or has to leave. It is on the wait queue
+ * Sleep until the waiter is due, or has to leave. It is on the wait queue
  * already, so a wake-up after these checks isn't lost. False: its time is up.
  */
 static bool wait_sleep(struct registration *reg, struct thread *thread)
@@ -68,7 +59,7 @@ static bool wait_sleep(struct registration *reg, struct thread *thread)
 	return schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
 }
 
-/* Has the owner left an entry for which user mode must make a thread first? */
+/* Has the waiter left an entry for which user mode must make a thread first? */
 static __always_inline bool wait_take_needs_thread(struct thread *thread)
 {
 	if (likely(!thread->needs_thread))
@@ -78,11 +69,11 @@ static __always_inline bool wait_take_needs_thread(struct thread *thread)
 }
 
 /*
- * No entry has completed: may the owner sleep? THREAD_STAYS, or what
+ * No entry has completed: may the waiter sleep? THREAD_STAYS, or what
  * FLEXSC_IOC_WAIT returns instead.
  */
 static long wait_decide(struct registration *reg, struct thread *thread,
-			 bool timely)
+			bool timely)
 {
 	if (READ_ONCE(reg->waiter) != thread)
 		return FLEXSC_WAIT_TAKEN;
@@ -104,7 +95,7 @@ static long wait_decide(struct registration *reg, struct thread *thread,
 }
 
 static noinline long wait_longer(struct registration *reg,
-				       struct thread *thread)
+				 struct thread *thread)
 {
 	bool timely = true;
 	DEFINE_WAIT(wait);
@@ -115,7 +106,7 @@ static noinline long wait_longer(struct registration *reg,
 		 * prepare_to_wait() ends with a full barrier, which pairs with
 		 * the one in waiter_recall(). Besides, wait_decide() may wake a
 		 * thread for pending entries: if that thread leaves instead,
-		 * block_thread_left() finds the owner on the queue and wakes it.
+		 * block_thread_left() finds the waiter on the queue and wakes it.
 		 */
 		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
 		why = wait_decide(reg, thread, timely);
@@ -135,7 +126,7 @@ static noinline long wait_longer(struct registration *reg,
 
 /* Most of the time submitted entries complete at once, and this is all. */
 static __always_inline long wait_first(struct registration *reg,
-					     struct thread *thread)
+				       struct thread *thread)
 {
 	wait_execute(reg, thread);
 	if (wait_take_needs_thread(thread))
@@ -158,9 +149,9 @@ static ktime_t wait_deadline(u64 timeout)
 	return ktime_add_safe(ktime_get(), ns_to_ktime(timeout));
 }
 
-/* Take the owner's role for this wait. False: another thread has it. */
+/* Take the waiter's role for this wait. False: another thread has it. */
 static bool wait_begin(struct registration *reg, struct thread *thread,
-			u64 seen)
+		       u64 seen)
 {
 	struct flexsc_shared *shared = reg->shared;
 	u32 flags = READ_ONCE(shared->wait_flags);
@@ -176,7 +167,7 @@ static bool wait_begin(struct registration *reg, struct thread *thread,
 }
 
 /*
- * The owner has put entries aside: wake a syscall thread for them. If there is
+ * The waiter has deferred entries: wake a syscall thread for them. If there is
  * none, and user mode can make one, return MORE instead of LOOK.
  */
 static noinline long wait_leave_deferred(struct registration *reg, long ret)
@@ -189,7 +180,7 @@ static noinline long wait_leave_deferred(struct registration *reg, long ret)
 
 /*
  * The current task is in FLEXSC_IOC_WAIT from now on. Most of the time the
- * usual record is free and has this task already: one compare-and-swap then.
+ * wait record is free and has this task already: one compare-and-swap then.
  */
 static __always_inline struct thread *
 wait_enter(struct registration *reg)
@@ -216,7 +207,7 @@ long wait_ioctl(struct registration *reg, u64 seen)
 		count(reg, COUNT_WAITS, 1);
 		ret = wait_first(reg, thread);
 		if (unlikely(cmpxchg(&reg->waiter, thread, NULL) != thread)) {
-			/* TAKEN hides MORE: let another thread ask for one. */
+			/* TAKEN hides MORE: let another thread request one. */
 			if (ret == FLEXSC_WAIT_MORE)
 				atomic_set(&reg->thread_requested, 0);
 			ret = FLEXSC_WAIT_TAKEN;
