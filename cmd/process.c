@@ -35,7 +35,7 @@ static bool is_whole(const struct run_page *page, size_t size)
 	       page->block == sizeof(page->blocks[0]) &&
 	       page->room <= PAGE_MAX / sizeof(page->blocks[0]) &&
 	       page->carriers <= page->room &&
-	       size >= sizeof(*page) + (page->room + RUN_PAGE_HOMES) *
+	       size >= sizeof(*page) + (page->room + RUN_PAGE_HOSTS) *
 					       sizeof(page->blocks[0]);
 }
 

@@ -28,7 +28,7 @@ static const char help[] =
 "  -c, --carriers N    kernel threads that run user threads (one per core)\n"
 "      --entries N     calls a carrier has executing at once, by 64 (131072)\n"
 "      --deep          reach the calls that libc makes for itself, too\n"
-"      --without NAME  don't have loops (event loops stay at home), lodging\n"
+"      --without NAME  don't have loops (event loops stay on their hosts), sticky\n"
 "                      (so do threads that often wait there) or patch (of libc)\n"
 "      --stats         show what was counted, on standard error, at its end\n"
 "  -h, --help          show this\n"
@@ -115,14 +115,14 @@ static bool set_without(const char *name)
 {
 	static const char *const parts[][2] = {
 		{ "loops", "FLEXSC_LOOPS" },
-		{ "lodging", "FLEXSC_LODGING" },
+		{ "sticky", "FLEXSC_STICKY" },
 		{ "patch", "FLEXSC_PATCH" },
 	};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (!strcmp(parts[i][0], name))
 			return set(parts[i][1], "0");
-	fprintf(stderr, "flexsc: run: --without %s: give loops, lodging or "
+	fprintf(stderr, "flexsc: run: --without %s: give loops, sticky or "
 		"patch\n", name);
 	return false;
 }

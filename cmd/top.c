@@ -29,8 +29,8 @@
 static const char help[] =
 "usage: flexsc top [OPTION]...\n"
 "Show the live processes under flexsc run or with loops of their own, and what\n"
-"they do in a second: system calls, user threads run, returns to a kernel thread\n"
-"of their own (couplings) and what most of them were for, steals.\n"
+"they do in a second: system calls, user threads run, returns to their host\n"
+"threads and what most of them were for, steals.\n"
 "\n"
 "  -b, --batch          plain text, one table after the other\n"
 "  -n, --number N       end after so many tables (never)\n"
@@ -61,15 +61,15 @@ struct row {
 	char program[16];
 	bool run;		/* or it has loops only */
 	uint64_t alive;		/* user threads */
-	uint64_t calls, switches, couplings, steals;
+	uint64_t calls, switches, returns, steals;
 	int64_t avoided;
 	uint64_t causes[CAUSES];
 	/* Counts in a second, since the row before. */
 	double rates[5];
-	unsigned int top;	/* the most frequent cause of couplings */
+	unsigned int top;	/* the most frequent cause of returns */
 };
 
-enum rate { RATE_CALLS, RATE_AVOIDED, RATE_SWITCHES, RATE_COUPLINGS,
+enum rate { RATE_CALLS, RATE_AVOIDED, RATE_SWITCHES, RATE_RETURNS,
 	    RATE_STEALS };
 
 struct table {
@@ -113,7 +113,7 @@ static void take_run(struct row *row, const struct process *process)
 	row->alive = total.started - total.ended;
 	row->calls = flexsc__report_calls(&total);
 	row->switches = total.switches;
-	row->couplings = flexsc__report_couplings(page);
+	row->returns = flexsc__report_returns(page);
 	row->steals = total.steals;
 	row->avoided = flexsc__report_avoided(page, &total,
 					      process_loop_calls(process));
@@ -194,7 +194,7 @@ static void compare(struct row *row, const struct row *then)
 	row->rates[RATE_CALLS] = up(row->calls, then->calls, seconds);
 	row->rates[RATE_AVOIDED] = rate(row->avoided - then->avoided, seconds);
 	row->rates[RATE_SWITCHES] = up(row->switches, then->switches, seconds);
-	row->rates[RATE_COUPLINGS] = up(row->couplings, then->couplings,
+	row->rates[RATE_RETURNS] = up(row->returns, then->returns,
 					seconds);
 	row->rates[RATE_STEALS] = up(row->steals, then->steals, seconds);
 	for (unsigned int i = 0; i < CAUSES; i++)
@@ -246,7 +246,7 @@ static void show_row(const struct row *row)
 	if (row->run)
 		printf("%6" PRIu64 " %8.0f %8.0f %8.0f %6.0f %6.0f %-12.12s ",
 		       row->alive, rates[RATE_CALLS], rates[RATE_AVOIDED],
-		       rates[RATE_SWITCHES], rates[RATE_COUPLINGS],
+		       rates[RATE_SWITCHES], rates[RATE_RETURNS],
 		       rates[RATE_STEALS], flexsc__report_cause(row->top));
 	else
 		printf("%6s %8.0f %8.0f %8s %6s %6s %-12s ", "-",
@@ -278,7 +278,7 @@ static void show(const struct table *table, const struct settings *settings)
 	printf("flexsc top  %s  processes: %u, rates per second%s\n", clock,
 	       table->count, clear_line);
 	printf("%7s %6s %8s %8s %8s %6s %6s %-12s %s%s\n", "PID", "ALIVE",
-	       "CALLS", "AVOIDED", "SWITCHES", "COUPL", "STEALS",
+	       "CALLS", "AVOIDED", "SWITCHES", "RETURN", "STEALS",
 	       "MOSTLY FOR", "PROGRAM", clear_line);
 	for (unsigned int i = 0; i < n; i++)
 		show_row(&table->rows[i]);

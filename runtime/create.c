@@ -28,8 +28,8 @@ struct birth {
 	void *arg;
 	void *stack;
 	sigmask_t mask;
-	bool rooted;
-	uint8_t tied;
+	bool host_only;
+	uint8_t anchored;
 	uint32_t filter;
 };
 
@@ -62,11 +62,11 @@ static void *thread_main(void *arg)
 	 * and have a cancellation point.
 	 */
 	pthread_cleanup_push(uthread_end, u);
-	flexsc__life_begin(u, birth.stack, birth.mask, birth.tied,
+	flexsc__life_begin(u, birth.stack, birth.mask, birth.anchored,
 			   birth.filter);
 	/* Inside the runtime, or a filter may come before the call. */
 	flexsc__enter(u);
-	u->rooted = birth.rooted || filter_is_near(u) ||
+	u->host_only = birth.host_only || filter_is_near(u) ||
 		    has_priority();
 	flexsc__exit(u);
 	ret = birth.start(birth.arg);
@@ -142,18 +142,18 @@ static bool default_mask(sigmask_t *mask)
 static sigmask_t first_mask(const pthread_attr_t *attr)
 {
 	struct uthread *u = &flexsc__self;
-	sigmask_t mask = u->home.mask;
+	sigmask_t mask = u->host.mask;
 
 	if (attr ? mask_of(attr, &mask) : default_mask(&mask))
 		return mask;
-	if (!u->home.masked)
+	if (!u->host.masked)
 		raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
 			    sizeof(mask), 0, 0);
 	return mask;
 }
 
 /*
- * Inside the runtime the calling thread isn't moved home. If it were, with the
+ * Inside the runtime the calling thread isn't moved to its host. If it were, with the
  * lock of the free stacks held, its carrier would wait for that lock.
  */
 static void *get_park(void)
@@ -186,11 +186,11 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 	if (!stack)
 		return EAGAIN;
 	if (atomic_load(&flexsc__runtime.inherited))
-		flexsc__bring_home();
+		flexsc__bring_to_host();
 	birth = uthread_birth_on(stack);
 	*birth = (struct birth){ start, arg, stack, first_mask(attr),
-				 flexsc__self.rooted,
-				 flexsc__self.tied & TIED_FILTER,
+				 flexsc__self.host_only,
+				 flexsc__self.anchored & ANCHORED_FILTER,
 				 flexsc__self.filter };
 	err = REAL(pthread_create)(thread, attr, thread_main, birth);
 	if (err)

@@ -46,7 +46,7 @@
 #define ARCH_SHSTK_STATUS	0x5005
 #endif
 
-static void runtime_say(const char *what, const char *why)
+static void runtime_report(const char *what, const char *why)
 {
 	char line[400];
 	int n = snprintf(line, sizeof(line), "flexsc: run: %s: %s\n", what, why);
@@ -104,8 +104,8 @@ static void forked(void)
 	u->alive = false;
 	flexsc__runtime.state = RUNTIME_NOT;
 	started = 0;
-	flexsc__rest_over();
-	flexsc__own_threads_forked();
+	flexsc__dormant_end();
+	flexsc__internal_forked();
 	for (struct uthread *other = flexsc__uthreads_first(); other;
 	     other = other->all_next)
 		flexsc__polling_end(other);
@@ -124,7 +124,7 @@ static void forked(void)
 
 __attribute__((destructor)) static void at_exit(void)
 {
-	flexsc__ending();
+	flexsc__exit_begins();
 }
 
 /* Starting. */
@@ -175,14 +175,14 @@ static bool patch(void)
 	tried = true;
 	flexsc__runtime.forked = forked;
 	pthread_atfork(NULL, NULL, forked);
-	at_quick_exit(flexsc__ending);
+	at_quick_exit(flexsc__exit_begins);
 	if (is_off("FLEXSC_PATCH"))
 		return false;
 	patched = flexsc__decoder_loaded(why, sizeof(why)) &&
 		  flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
 				      sizeof(why)) >= 0;
 	if (!patched)
-		runtime_say("libc can't be patched, so locks block kernel threads",
+		runtime_report("libc can't be patched, so locks block kernel threads",
 			    why);
 	return patched;
 }
@@ -217,7 +217,7 @@ static uint32_t carriers_that_fit(uint32_t n)
 	if (fit == n)
 		return n;
 	snprintf(what, sizeof(what), "%u of %u carriers", fit, n);
-	runtime_say(what, "RLIMIT_AS is low");
+	runtime_report(what, "RLIMIT_AS is low");
 	return fit;
 }
 
@@ -230,29 +230,29 @@ static bool start_carriers(unsigned int n)
 		.max_entries = entries ? entries : ENTRIES,
 	};
 	char why[256] = "", what[64];
-	const bool again = started, spare = room_for_carriers() > n;
+	const bool restart = started, spare = room_for_carriers() > n;
 	int count = flexsc__carriers_start(n, spare, &options, why, sizeof(why));
 	const bool lacks = (int)flexsc__runtime.count == count;
 	const char *other;
 	int err = 0;
 
 	if (count < 0) {
-		runtime_say("can't start", why);
+		runtime_report("can't start", why);
 		return false;
 	}
 	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
-	if (other && !again)
-		runtime_say("syscall threads are used", other);
+	if (other && !restart)
+		runtime_report("syscall threads are used", other);
 	started = (unsigned int)count;
 	if (count < (int)n) {
 		snprintf(what, sizeof(what), "%d of %u carriers", count, n);
-		runtime_say(what, why);
+		runtime_report(what, why);
 	}
 	options.engine = flexsc_loop_engine(flexsc__runtime.carriers[0].loop);
 	if (spare)
 		err = flexsc__spares_start(&options);
-	if ((lacks || err) && !again)
-		runtime_say("no spare carrier for calls that hang",
+	if ((lacks || err) && !restart)
+		runtime_report("no spare carrier for calls that hang",
 			    !spare ? "RLIMIT_AS is low" :
 			    lacks ? why : strerror(-err));
 	return true;
@@ -277,15 +277,15 @@ static void try_filters(void)
  */
 static bool start_threads(unsigned int n)
 {
-	const bool again = started;
+	const bool restart = started;
 	char why[80];
 	int err;
 
 	try_filters();
 	err = flexsc__monitor_start();
-	if (err < 0 && !again) {
+	if (err < 0 && !restart) {
 		snprintf(why, sizeof(why), "monitor: %s", strerror(-err));
-		runtime_say("can't start", why);
+		runtime_report("can't start", why);
 	}
 	if (err < 0)
 		return false;
@@ -315,7 +315,7 @@ static bool is_bypassed(void)
 		return false;
 	snprintf(why, sizeof(why), "libc can't be patched, and another library has "
 		 "a %s() of its own", name);
-	runtime_say("can't start", why);
+	runtime_report("can't start", why);
 	return true;
 }
 
@@ -334,21 +334,21 @@ static bool start(void)
 	carriers = carriers_that_fit(carriers);
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
-	flexsc__runtime.lodging = !is_off("FLEXSC_LODGING");
+	flexsc__runtime.sticky = !is_off("FLEXSC_STICKY");
 	if (getenv("FLEXSC_ENGINE") &&
 	    !strcmp(getenv("FLEXSC_ENGINE"), "sync")) {
-		runtime_say("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
+		runtime_report("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
 			    "uring or threads");
 		return false;
 	}
 	/* It switches stacks and base registers by itself. */
 	if (under_valgrind()) {
-		runtime_say("can't start", "valgrind runs threads by "
+		runtime_report("can't start", "valgrind runs threads by "
 			    "itself, so there are plain ones");
 		return false;
 	}
 	if (has_shadow_stack()) {
-		runtime_say("can't start", "the program uses shadow stacks; link it "
+		runtime_report("can't start", "the program uses shadow stacks; link it "
 			    "with -z noshstk");
 		return false;
 	}
@@ -357,7 +357,7 @@ static bool start(void)
 	flexsc__ufutex_init();
 	stack = flexsc__stack_get(&flexsc__small);
 	if (!stack || flexsc__fds_init()) {
-		runtime_say("can't start", strerror(ENOMEM));
+		runtime_report("can't start", strerror(ENOMEM));
 		return false;
 	}
 	in_place = patch();
@@ -366,7 +366,7 @@ static bool start(void)
 	flexsc__runtime.unpatched = !in_place;
 	place_descriptors(carriers);
 	if (flexsc__counters_start(carriers + SPARES_MOST)) {
-		runtime_say("can't start", strerror(ENOMEM));
+		runtime_report("can't start", strerror(ENOMEM));
 		return false;
 	}
 	if (!start_threads(carriers))
@@ -391,9 +391,9 @@ static bool start(void)
 
 /*
  * Start carriers and monitor again, as many as there were. Without them the program's
- * threads stay at home, and it is tried again with the next one.
+ * threads stay on their hosts, and it is tried again with the next one.
  */
-static void end_rest(void)
+static void end_dormant(void)
 {
 	static struct lock once;
 	struct uthread *u = &flexsc__self;
@@ -405,9 +405,9 @@ static void end_rest(void)
 	if (enters)
 		flexsc__enter(u);
 	lock(&once);
-	if (atomic_load(&flexsc__runtime.rests) &&
+	if (atomic_load(&flexsc__runtime.dormant) &&
 	    !atomic_load(&flexsc__runtime.filtered) && start_threads(started))
-		flexsc__rest_over();
+		flexsc__dormant_end();
 	unlock(&once);
 	if (enters)
 		flexsc__exit(u);
@@ -420,8 +420,8 @@ bool flexsc__runtime_start(void)
 	if (*state == RUNTIME_NOT) {
 		*state = RUNTIME_STARTS;
 		*state = start() ? RUNTIME_RUNS : RUNTIME_CANT;
-	} else if (atomic_load(&flexsc__runtime.rests)) {
-		end_rest();
+	} else if (atomic_load(&flexsc__runtime.dormant)) {
+		end_dormant();
 	}
 	return *state == RUNTIME_RUNS;
 }

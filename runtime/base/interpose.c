@@ -16,7 +16,7 @@ static const char *const names[REALS + 1] = {
 #define CALL(symbol, ...)	#symbol,
 #define POINT(symbol, ...)	#symbol,
 #define MADE(symbol, ...)	#symbol,
-#define HOME(symbol)		#symbol,
+#define ON_HOST(symbol)		#symbol,
 #define FORK(symbol)		#symbol,
 #define FORK_JUMP(symbol)	#symbol,
 #define OWN(symbol)		#symbol,
@@ -30,7 +30,7 @@ static const char *const names[REALS + 1] = {
 #undef CALL
 #undef POINT
 #undef MADE
-#undef HOME
+#undef ON_HOST
 #undef FORK
 #undef FORK_JUMP
 #undef OWN
@@ -43,7 +43,7 @@ static const uint16_t numbers[REALS] = {
 #define CALL(symbol, params, nr, ...)	[REAL_##symbol] = (nr) + 1,
 #define POINT(symbol, params, nr, ...)	[REAL_##symbol] = (nr) + 1,
 #define MADE(symbol, nr)		[REAL_##symbol] = (nr) + 1,
-#define HOME(symbol)
+#define ON_HOST(symbol)
 #define FORK(symbol)
 #define FORK_JUMP(symbol)
 #define OWN(symbol)

@@ -15,7 +15,7 @@ enum real {
 #define CALL(symbol, ...)	REAL_##symbol,
 #define POINT(symbol, ...)	REAL_##symbol,
 #define MADE(symbol, ...)	REAL_##symbol,
-#define HOME(symbol)		REAL_##symbol,
+#define ON_HOST(symbol)		REAL_##symbol,
 #define FORK(symbol)		REAL_##symbol,
 #define FORK_JUMP(symbol)	REAL_##symbol,
 #define OWN(symbol)		REAL_##symbol,
@@ -26,7 +26,7 @@ enum real {
 #undef CALL
 #undef POINT
 #undef MADE
-#undef HOME
+#undef ON_HOST
 #undef FORK
 #undef FORK_JUMP
 #undef OWN

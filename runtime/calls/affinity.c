@@ -36,7 +36,7 @@ static bool is_bound(const struct uthread *u, const cpu_set_t *carriers)
 {
 	cpu_set_t own, both;
 
-	if (!affinity_of(u->home.k.tid, &own))
+	if (!affinity_of(u->host.k.tid, &own))
 		return false;
 	CPU_AND(&both, &own, carriers);
 	return !CPU_EQUAL(&both, carriers);
@@ -48,7 +48,7 @@ static bool is_bound(const struct uthread *u, const cpu_set_t *carriers)
  */
 static void look_at(struct uthread *u, const cpu_set_t *carriers)
 {
-	flexsc__tie(u, TIED_AFFINITY, is_bound(u, carriers));
+	flexsc__anchor(u, ANCHORED_AFFINITY, is_bound(u, carriers));
 }
 
 void flexsc__affinity_begin(struct uthread *u)
@@ -98,12 +98,12 @@ void flexsc__affinity_changed(struct uthread *self, int32_t tid)
 	if (!flexsc__runtime.count)
 		return;
 	affinity_look_again(tid);
-	flexsc__tied_settle(self, tid);
+	flexsc__anchored_settle(self, tid);
 }
 
 long flexsc__affinity_set(struct uthread *u, const uint64_t args[6])
 {
-	int32_t tid = (int32_t)args[0] ? (int32_t)args[0] : u->home.k.tid;
+	int32_t tid = (int32_t)args[0] ? (int32_t)args[0] : u->host.k.tid;
 	long ret = raw_syscall(SYS_sched_setaffinity, (uint64_t)tid, args[1],
 			       args[2], 0, 0, 0);
 

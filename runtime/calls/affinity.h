@@ -2,11 +2,11 @@
 /*
  * The cores that user threads may run on.
  *
- * A user thread's affinity is its home's, so the kernel keeps it, hands it on
+ * A user thread's affinity is its host's, so the kernel keeps it, hands it on
  * to new threads, and shows it to other processes. A carrier has the affinity
  * that the process had when the carrier started, or has been given since. A
  * user thread is *bound* if a carrier may run on cores that the user thread
- * must not use. It is tied then (sched/anchored.h).
+ * must not use. It is anchored then (sched/anchored.h).
  */
 #ifndef FLEXSC_RUNTIME_AFFINITY_H
 #define FLEXSC_RUNTIME_AFFINITY_H
@@ -14,13 +14,13 @@
 #include "runtime/sched/uthread.h"
 
 /*
- * u is a new user thread, at home and listed: it may be bound from the start.
+ * u is a new user thread, on its host and listed: it may be bound from the start.
  */
 void flexsc__affinity_begin(struct uthread *u);
 
 /*
  * The thread tid, of any kind, has got another affinity. If it is a user thread
- * that is bound by that and runs, it runs at home when this returns. Inside the
+ * that is bound by that and runs, it runs on its host when this returns. Inside the
  * runtime; self is the calling thread, if that is a user thread.
  */
 void flexsc__affinity_changed(struct uthread *self, int32_t tid);

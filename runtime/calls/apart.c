@@ -2,8 +2,8 @@
 /*
  * Calls that give one kernel thread state that the others of its process lack: in what
  * the kernel permits it, shows it, counts of it, or does on its behalf. Carriers don't
- * get that state, so the user thread stays at home. It is rooted if threads that it
- * makes inherit the state, else tied. On the user thread itself.
+ * get that state, so the user thread stays on its host. It is host-only if threads that
+ * it makes inherit the state, else anchored. On the user thread itself.
  */
 #include "apart.h"
 
@@ -31,7 +31,7 @@ static enum call_apart apart_of(long nr, const uint64_t a[6])
 /* Is the id 0, or that of the calling thread? */
 static bool names_itself(const struct uthread *u, uint64_t tid)
 {
-	return !(int32_t)tid || (int32_t)tid == u->home.k.tid;
+	return !(int32_t)tid || (int32_t)tid == u->host.k.tid;
 }
 
 /* A counter of the thread's events; with "inherit", also of threads that it makes. */
@@ -87,27 +87,27 @@ static int32_t names_other(long nr, const uint64_t a[6])
 		       (int32_t)a[1] : 0;
 }
 
-static void tie_other(struct uthread *self, int32_t tid)
+static void anchor_other(struct uthread *self, int32_t tid)
 {
 	struct uthread *u;
 
 	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
 	if (u)
-		flexsc__tie(u, TIED_STATE, true);
+		flexsc__anchor(u, ANCHORED_STATE, true);
 	flexsc__uthreads_unlock();
 	if (u)
-		flexsc__tied_settle(self, tid);
+		flexsc__anchored_settle(self, tid);
 }
 
-static long make_rooted(struct uthread *u, long nr, const uint64_t a[6])
+static long make_host_only(struct uthread *u, long nr, const uint64_t a[6])
 {
-	flexsc__come_home(u);
+	flexsc__return_to_host(u);
 	/* At rest there are no carriers, and later ones get the state. */
-	if (flexsc__rest(u) || flexsc__filter_is_tried(nr, a))
+	if (flexsc__dormant_begin(u) || flexsc__filter_is_tried(nr, a))
 		return flexsc__filter_make(u, nr, a);
-	u->rooted = true;
-	return flexsc__call_at_home(u, nr, a);
+	u->host_only = true;
+	return flexsc__call_on_host(u, nr, a);
 }
 
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
@@ -118,11 +118,11 @@ long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
 
 	u->cause = counters_cause(nr);
 	if (apart == APART_ROOTED)
-		return make_rooted(u, nr, a);
+		return make_host_only(u, nr, a);
 	if (apart == APART_TIED)
-		flexsc__tie_for_good(u);
-	ret = flexsc__call_go_home(u, nr, a);
+		flexsc__anchor_for_good(u);
+	ret = flexsc__call_go_to_host(u, nr, a);
 	if (other && ret >= 0)
-		tie_other(u, other);
+		anchor_other(u, other);
 	return ret;
 }

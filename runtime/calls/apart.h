@@ -5,8 +5,8 @@
 #include "runtime/sched/uthread.h"
 
 /*
- * Make u's call at home. If the call gives a kernel thread state that carriers lack,
- * its thread stays at home from then on.
+ * Make u's call on its host. If the call gives a kernel thread state that carriers lack,
+ * its thread stays on its host from then on.
  */
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
 

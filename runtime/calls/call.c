@@ -50,7 +50,7 @@ long flexsc__call_of_other(long nr, const uint64_t a[6])
 				  flexsc__call_plainly(nr, a);
 }
 
-long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__call_on_host(struct uthread *u, long nr, const uint64_t a[6])
 {
 	long ret;
 
@@ -58,21 +58,21 @@ long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6])
 	ret = u->point ? flexsc__call_point(nr, a) :
 			 flexsc__call_plainly(nr, a);
 	flexsc__enter(u);
-	u->way = WAY_AT_HOME;
+	u->way = WAY_ON_HOST;
 	return ret;
 }
 
-long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__call_go_to_host(struct uthread *u, long nr, const uint64_t a[6])
 {
 	u->cause = counters_cause(nr);
-	flexsc__come_home(u);
-	return flexsc__call_at_home(u, nr, a);
+	flexsc__return_to_host(u);
+	return flexsc__call_on_host(u, nr, a);
 }
 
-long flexsc__call_wait_home(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__call_wait_on_host(struct uthread *u, long nr, const uint64_t a[6])
 {
-	flexsc__lodge(u);
-	return flexsc__call_go_home(u, nr, a);
+	flexsc__sticky_wait(u);
+	return flexsc__call_go_to_host(u, nr, a);
 }
 
 /* Attempting. */
@@ -119,13 +119,13 @@ long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
 	uint64_t nowait[6];
 	long ret;
 
-	if (!at_home() && refuse_to_wait(row, a, nowait)) {
+	if (!on_host() && refuse_to_wait(row, a, nowait)) {
 		ret = flexsc__call_exposed(u, nr, nowait);
 		if (!would_wait(row, a, ret))
 			return ret;
 		COUNT_HERE(own, 1);
 	}
-	return flexsc__call_wait_home(u, nr, a);
+	return flexsc__call_wait_on_host(u, nr, a);
 }
 
 /* Ending early, and starting again. */
@@ -145,8 +145,8 @@ bool flexsc__call_interrupted(struct uthread *u, long nr)
 static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
 {
 	u->cause = CAUSE_ENTRY;
-	flexsc__come_home(u);
-	return flexsc__call_at_home(u, nr, a);
+	flexsc__return_to_host(u);
+	return flexsc__call_on_host(u, nr, a);
 }
 
 /* After a part, a call ends at any handler. */
@@ -164,9 +164,9 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 	long ret;
 
 	for (;;) {
-		if (flexsc__stays(u) || lodge_here(u))
-			return flexsc__call_at_home(u, nr, a);
-		lodge_posts(u);
+		if (flexsc__stays(u) || sticky_take(u))
+			return flexsc__call_on_host(u, nr, a);
+		sticky_posts(u);
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);
 		if (ret == NO_ENTRY)
 			return no_entry(u, nr, a);
@@ -176,8 +176,8 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 		 * io_uring cancels a call that it can't make a thread for, and
 		 * no signal ended this one.
 		 */
-		if ((ret == -ERESTART || ret == -ECANCELED) && !at_home())
-			return flexsc__call_go_home(u, nr, a);
+		if ((ret == -ERESTART || ret == -ECANCELED) && !on_host())
+			return flexsc__call_go_to_host(u, nr, a);
 		if (ret != -ECANCELED && ret != -EINTR && ret != -ERESTART)
 			return ret;
 		if (ends(u, nr, after_part))

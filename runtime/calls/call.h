@@ -4,7 +4,7 @@
  * says which call is made in which way. The functions run on the user thread,
  * inside the runtime unless they say otherwise, and return the kernel's result: a
  * value or -errno. Where "u->point" is set, a cancellation takes effect while the
- * call waits, and, of a call that isn't made at home, only if it had no effect.
+ * call waits, and, of a call that isn't made on its host, only if it had no effect.
  */
 #ifndef FLEXSC_RUNTIME_CALL_H
 #define FLEXSC_RUNTIME_CALL_H
@@ -30,7 +30,7 @@ static inline enum call_turn call_turn(long nr)
 
 /*
  * Does the call wait for any of many, as an event loop does? poll() of one
- * descriptor doesn't; poll() of none is a sleep that needs a home as well.
+ * descriptor doesn't; poll() of none is a sleep that needs a host as well.
  */
 static inline bool call_awaits_any(long nr, const uint64_t a[6])
 {
@@ -43,12 +43,12 @@ static inline bool call_awaits_any(long nr, const uint64_t a[6])
 long flexsc__call_plainly(long nr, const uint64_t a[6]);
 
 /*
- * Is the caller a signal handler on a home that is asleep? It has the user thread's
+ * Is the caller a signal handler on a host that is asleep? It has the user thread's
  * TLS, but isn't the user thread.
  */
 static inline bool flexsc__is_asleep(const struct uthread *u)
 {
-	return at_home() && u->home.away;
+	return on_host() && u->host.away;
 }
 
 /*
@@ -71,18 +71,18 @@ long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6]);
  */
 long flexsc__call_point(long nr, const uint64_t a[6]);
 
-/* Make the call of a user thread that is at home, as libc would make it. */
-long flexsc__call_at_home(struct uthread *u, long nr, const uint64_t a[6]);
+/* Make the call of a user thread that is on its host, as libc would make it. */
+long flexsc__call_on_host(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* Come home, then make the call there. */
-long flexsc__call_go_home(struct uthread *u, long nr, const uint64_t a[6]);
+/* Return to the host, then make the call there. */
+long flexsc__call_go_to_host(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* Come home for a call that waits there: sched/sticky.h. */
-long flexsc__call_wait_home(struct uthread *u, long nr, const uint64_t a[6]);
+/* Return to the host for a call that waits there: sched/sticky.h. */
+long flexsc__call_wait_on_host(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
  * Make a call that neither a loop nor a poll of its descriptor can wait for: on
- * the spot if it needn't wait, and else at home.
+ * the spot if it needn't wait, and else on its host.
  */
 long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6]);
 

@@ -19,14 +19,14 @@
  * A thread's clock never goes back, whichever thread asks, although a look may
  * have taken ticks off.
  */
-static uint64_t tell(struct uthread *u, uint64_t ns)
+static uint64_t show_clock(struct uthread *u, uint64_t ns)
 {
-	uint64_t told = atomic_load(&u->told);
+	uint64_t clock_shown = atomic_load(&u->clock_shown);
 
-	while (told < ns)
-		if (atomic_compare_exchange_weak(&u->told, &told, ns))
+	while (clock_shown < ns)
+		if (atomic_compare_exchange_weak(&u->clock_shown, &clock_shown, ns))
 			return ns;
-	return told;
+	return clock_shown;
 }
 
 /*
@@ -39,9 +39,9 @@ static uint64_t tell(struct uthread *u, uint64_t ns)
 
 static struct ended {
 	int32_t tid;
-	uint64_t home;	/* ns that its home had computed when it ended */
+	uint64_t host;	/* ns that its host had computed when it ended */
 	uint64_t ran;	/* ticks that it has computed on carriers */
-	uint64_t told;	/* ns that its clock had shown when it ended */
+	uint64_t clock_shown;	/* ns that its clock had shown when it ended */
 } ended[ENDED];
 
 static struct ended *ended_with(int32_t tid)
@@ -52,40 +52,40 @@ static struct ended *ended_with(int32_t tid)
 /*
  * What the user thread that ended with this id has computed on carriers, in
  * ns; 0 if none is known. A new thread without a user thread may have the id:
- * it isn't taken for the ended one as long as it has computed less at home.
+ * it isn't taken for the ended one as long as it has computed less on its host.
  */
 static uint64_t ended_away(int32_t tid)
 {
 	const struct ended *last = ended_with(tid);
 	/* 0: the kernel thread has ended meanwhile, too. */
-	uint64_t home = flexsc__cputime_of(tid);
+	uint64_t host = flexsc__cputime_of(tid);
 
-	return last->tid == tid && (!home || home >= last->home) ?
+	return last->tid == tid && (!host || host >= last->host) ?
 		       flexsc__cputime_ns(last->ran) : 0;
 }
 
-static bool ended_time(int32_t tid, uint64_t home_ns, uint64_t *ns)
+static bool ended_time(int32_t tid, uint64_t host_ns, uint64_t *ns)
 {
 	const struct ended *last = ended_with(tid);
 	uint64_t away = ended_away(tid);
 
 	if (!away)
 		return false;
-	*ns = home_ns + away;
-	if (*ns < last->told)
-		*ns = last->told;
+	*ns = host_ns + away;
+	if (*ns < last->clock_shown)
+		*ns = last->clock_shown;
 	return true;
 }
 
 void flexsc__cpuclock_end(const struct uthread *u)
 {
-	struct ended last = { .tid = u->home.k.tid, .ran = u->ran };
+	struct ended last = { .tid = u->host.k.tid, .ran = u->ran };
 
 	if (filter_is_near(u))
 		return;
-	last.home = flexsc__cputime_of(last.tid);
+	last.host = flexsc__cputime_of(last.tid);
 	flexsc__uthreads_lock();
-	last.told = atomic_load(&u->told);
+	last.clock_shown = atomic_load(&u->clock_shown);
 	*ended_with(last.tid) = last;
 	flexsc__uthreads_unlock();
 }
@@ -101,29 +101,29 @@ static int32_t tid_of(const struct uthread *self, clockid_t clock)
 {
 	int32_t tid = clock == CLOCK_THREAD_CPUTIME_ID ? 0 : ~(clock >> 3);
 
-	return tid || !self ? tid : self->home.k.tid;
+	return tid || !self ? tid : self->host.k.tid;
 }
 
 /*
- * Processor time of a user thread, at home and on carriers; false if tid is
+ * Processor time of a user thread, on its host and on carriers; false if tid is
  * neither a user thread's nor of one that has ended.
  */
-static bool find_time(struct uthread *self, int32_t tid, uint64_t home_ns,
+static bool find_time(struct uthread *self, int32_t tid, uint64_t host_ns,
 		       uint64_t *ns)
 {
 	struct uthread *u;
 	bool found = true;
 
-	if (self && self->home.k.tid == tid) {
-		*ns = tell(self, home_ns + flexsc__cputime_own(self));
+	if (self && self->host.k.tid == tid) {
+		*ns = show_clock(self, host_ns + flexsc__cputime_own(self));
 		return true;
 	}
 	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
 	if (u)
-		*ns = tell(u, home_ns + flexsc__cputime_other(u));
+		*ns = show_clock(u, host_ns + flexsc__cputime_other(u));
 	else
-		found = ended_time(tid, home_ns, ns);
+		found = ended_time(tid, host_ns, ns);
 	flexsc__uthreads_unlock();
 	return found;
 }
@@ -158,7 +158,7 @@ long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6])
 
 	if ((int)args[0] != RUSAGE_THREAD)
 		return flexsc__call_plainly(SYS_getrusage, args);
-	ret = flexsc__call_go_home(u, SYS_getrusage, args);
+	ret = flexsc__call_go_to_host(u, SYS_getrusage, args);
 	if (ret)
 		return ret;
 	us = flexsc__cputime_before(u) / 1000 + (uint64_t)usage->ru_utime.tv_usec;
@@ -169,41 +169,41 @@ long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6])
 
 /* Timers. */
 
-static void cpuclock_tie(int32_t tid, bool tied)
+static void cpuclock_anchor(int32_t tid, bool anchored)
 {
 	struct uthread *u;
 
 	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
 	if (u)
-		flexsc__tie(u, TIED_CLOCK, tied);
+		flexsc__anchor(u, ANCHORED_CLOCK, anchored);
 	flexsc__uthreads_unlock();
 }
 
 void flexsc__cpuclock_begin(struct uthread *u)
 {
-	if (flexsc__timers_on(u->home.k.tid))
-		cpuclock_tie(u->home.k.tid, true);
+	if (flexsc__timers_on(u->host.k.tid))
+		cpuclock_anchor(u->host.k.tid, true);
 }
 
-int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock)
+int32_t flexsc__cpuclock_anchor(struct uthread *u, clockid_t clock)
 {
 	int32_t tid;
 
 	if (!cpuclock_is_thread_s(clock))
 		return 0;
 	tid = tid_of(u, clock);
-	cpuclock_tie(tid, true);
-	flexsc__tied_settle(u, tid);
+	cpuclock_anchor(tid, true);
+	flexsc__anchored_settle(u, tid);
 	return tid;
 }
 
-void flexsc__cpuclock_untie(int32_t tid)
+void flexsc__cpuclock_release(int32_t tid)
 {
-	cpuclock_tie(tid, false);
+	cpuclock_anchor(tid, false);
 }
 
-struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time)
+struct timespec flexsc__cpuclock_on_host(int32_t tid, struct timespec time)
 {
 	const struct uthread *u;
 	uint64_t ns = 0, away;
@@ -222,7 +222,7 @@ struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time)
 }
 
 /*
- * The thread whose clock it is stays tied for good, because other threads may
+ * The thread whose clock it is stays anchored for good, because other threads may
  * sleep by that clock, too.
  */
 long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6])
@@ -232,13 +232,13 @@ long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6])
 	struct timespec time;
 	int32_t tid = 0;
 
-	if (tid_of(u, clock) != u->home.k.tid)
-		tid = flexsc__cpuclock_tie(u, clock);
+	if (tid_of(u, clock) != u->host.k.tid)
+		tid = flexsc__cpuclock_anchor(u, clock);
 	if (tid && args[1] & TIMER_ABSTIME &&
 	    peek_can_read(args[2], sizeof(time))) {
-		time = flexsc__cpuclock_at_home(
+		time = flexsc__cpuclock_on_host(
 			tid, *(struct timespec *)(uintptr_t)args[2]);
 		changed[2] = PTR(&time);
 	}
-	return flexsc__call_go_home(u, SYS_clock_nanosleep, changed);
+	return flexsc__call_go_to_host(u, SYS_clock_nanosleep, changed);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clocks of threads' processor time. That of a user thread is its home's,
+ * The clocks of threads' processor time. That of a user thread is its host's,
  * and what it has computed on carriers (sched/cputime.h).
  *
- * A kernel's timer on such a clock counts what the home computes. So a user
- * thread is tied (sched/anchored.h) as long as there is a timer on its clock, and an
+ * A kernel's timer on such a clock counts what the host computes. So a user
+ * thread is anchored (sched/anchored.h) as long as there is a timer on its clock, and an
  * absolute time is given to the kernel less what the thread has computed on
  * carriers.
  */
@@ -38,7 +38,7 @@ long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6]);
  */
 void flexsc__cpuclock_begin(struct uthread *u);
 /*
- * Inside the runtime: u ends, at home for good, and is listed still. Its clock
+ * Inside the runtime: u ends, on its host for good, and is listed still. Its clock
  * goes on for other threads until its kernel thread is gone.
  */
 void flexsc__cpuclock_end(const struct uthread *u);
@@ -47,17 +47,17 @@ void flexsc__cpuclock_forked(void);
 
 /*
  * Tie the thread of a clock that a timer is on. Inside the runtime, u being the
- * calling thread. Returns the id of the thread whose clock it is, which is tied
+ * calling thread. Returns the id of the thread whose clock it is, which is anchored
  * now if it is a user thread; 0 if the clock is no thread's.
  */
-int32_t flexsc__cpuclock_tie(struct uthread *u, clockid_t clock);
+int32_t flexsc__cpuclock_anchor(struct uthread *u, clockid_t clock);
 /* Inside the runtime: the last timer on this thread's clock is gone. */
-void flexsc__cpuclock_untie(int32_t tid);
+void flexsc__cpuclock_release(int32_t tid);
 
 /*
  * Inside the runtime: converts a time on the clock of the thread tid to the
- * clock of its home.
+ * clock of its host.
  */
-struct timespec flexsc__cpuclock_at_home(int32_t tid, struct timespec time);
+struct timespec flexsc__cpuclock_on_host(int32_t tid, struct timespec time);
 
 #endif /* FLEXSC_RUNTIME_CPUCLOCK_H */

@@ -105,7 +105,7 @@ static int try_filter(const void *arg)
 	const struct filter *filter = arg;
 	/* Carriers that are started later find out about io_uring by themselves. */
 	const bool rings = flexsc__runtime.polls &&
-			   !atomic_load(&flexsc__runtime.rests);
+			   !atomic_load(&flexsc__runtime.dormant);
 	const size_t n = OWN_CALLS - (rings ? 0 : RING_CALLS);
 	long before[OWN_CALLS];
 
@@ -159,28 +159,28 @@ static void number(struct uthread *u)
 	flexsc__uthreads_unlock();
 }
 
-static void tie(struct uthread *u, bool tied)
+static void anchor(struct uthread *u, bool anchored)
 {
 	flexsc__uthreads_lock();
-	/* Another thread may have tied u meanwhile. */
-	flexsc__tie(u, TIED_FILTER,
-		    tied || atomic_load(&flexsc__runtime.filtered));
+	/* Another thread may have anchored u meanwhile. */
+	flexsc__anchor(u, ANCHORED_FILTER,
+		    anchored || atomic_load(&flexsc__runtime.filtered));
 	flexsc__uthreads_unlock();
 }
 
 /* On a thread without a filter. From here on no carrier gets anything to do. */
 static void retire(void *self)
 {
-	flexsc__tie_others(self, TIED_FILTER);
+	flexsc__anchor_others(self, ANCHORED_FILTER);
 	/* Only the monitor has carriers adopted, which must not happen from here on. */
 	flexsc__monitor_end();
 	flexsc__carriers_retire();
 }
 
-static void bring_all_home(struct uthread *u)
+static void bring_all_to_hosts(struct uthread *u)
 {
 	atomic_store(&flexsc__runtime.filtered, true);
-	if (!atomic_load(&flexsc__runtime.rests) &&
+	if (!atomic_load(&flexsc__runtime.dormant) &&
 	    !flexsc__spares_end_by(retire, u))
 		retire(u);
 }
@@ -220,8 +220,8 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 	if (fails)
 		return ret;
 	if (retires(u, filter)) {
-		bring_all_home(u);
-		tie(u, true);
+		bring_all_to_hosts(u);
+		anchor(u, true);
 	}
 	return flexsc__call_plainly(nr, a);
 }
@@ -242,7 +242,7 @@ static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 	ret = install_for_all(u, nr, a, filter);
 	unlock(&installing);
 	atomic_store(&u->installs, false);
-	u->way = WAY_AT_HOME;
+	u->way = WAY_ON_HOST;
 	return ret;
 }
 
@@ -277,15 +277,15 @@ static bool is_for_all(long nr, const uint64_t a[6])
 /* A filter for u alone. If the kernel refuses it, u is as before. */
 static long install_own(struct uthread *u, long nr, const uint64_t a[6])
 {
-	const bool was = filter_is_near(u);
+	const bool original = filter_is_near(u);
 	long ret;
 
-	tie(u, true);
-	ret = flexsc__call_at_home(u, nr, a);
+	anchor(u, true);
+	ret = flexsc__call_on_host(u, nr, a);
 	if (ret >= 0 && !u->filter)
 		number(u);
-	else if (ret < 0 && !was)
-		tie(u, false);
+	else if (ret < 0 && !original)
+		anchor(u, false);
 	return ret;
 }
 
@@ -295,11 +295,11 @@ long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
 
 	/* At rest, u is the only thread, and all later ones get its filter. */
 	if (is_for_all(nr, a) ||
-	    (is_filter(nr, a) && atomic_load(&flexsc__runtime.rests)))
+	    (is_filter(nr, a) && atomic_load(&flexsc__runtime.dormant)))
 		return in_turn(u, nr, a, &filter);
 	if (flexsc__filter_is_tried(nr, a))
 		return install_own(u, nr, a);
-	return flexsc__call_at_home(u, nr, a);
+	return flexsc__call_on_host(u, nr, a);
 }
 
 void flexsc__filter_forked(void)

@@ -5,15 +5,15 @@
  *
  * The runtime makes system calls that the program doesn't make natively: on carriers,
  * and around a user thread's calls. A filter may make them fail, or end the process at
- * them. So a user thread with a filter of its own is tied (TIED_FILTER) and makes its
- * calls as natively. The same holds for the threads that it makes. docs/runtime.md lists
- * the few calls that the runtime adds.
+ * them. So a user thread with a filter of its own is anchored (ANCHORED_FILTER) and
+ * makes its calls as natively. The same holds for the threads that it makes.
+ * docs/runtime.md lists the few calls that the runtime adds.
  *
  * A filter for all threads is tried in a short-lived child first. If the filter forbids
- * a call that carriers need, all user threads come home for good, and the carriers
- * retire (flexsc__carriers_retire()). They do also if the installing thread has a filter
- * of its own already, because all threads get that one with it. If the kernel is sure
- * to refuse the filter, nothing changes.
+ * a call that carriers need, all user threads return to their hosts for good, and the
+ * carriers retire (flexsc__carriers_retire()). They do also if the installing thread
+ * has a filter of its own already, because all threads get that one with it. If the
+ * kernel is sure to refuse the filter, nothing changes.
  */
 #ifndef FLEXSC_RUNTIME_FILTER_H
 #define FLEXSC_RUNTIME_FILTER_H
@@ -23,7 +23,7 @@
 /* Does the call install a filter, or try to? Then flexsc__filter_make() makes it. */
 bool flexsc__filter_is_tried(long nr, const uint64_t a[6]);
 
-/* Make u's call, which may install a filter. u is at home. */
+/* Make u's call, which may install a filter. u is on its host. */
 long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6]);
 
 /* In a forked child: the thread that has the lock is missing. */

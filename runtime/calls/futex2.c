@@ -91,10 +91,10 @@ static long wait(struct uthread *u, long nr, const uint64_t a[6])
 	if (!u)
 		return wait_in_kernel(NULL, nr, a);
 	u->cause = counters_cause(nr);
-	flexsc__lodge(u);
-	flexsc__come_home(u);
+	flexsc__sticky_wait(u);
+	flexsc__return_to_host(u);
 	ret = wait_in_kernel(u, nr, a);
-	u->way = WAY_AT_HOME;
+	u->way = WAY_ON_HOST;
 	return ret;
 }
 

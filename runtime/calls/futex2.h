@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * futex_waitv(2) and the calls that came after it. Few programs use them, so a
- * user thread that waits by one does so at home, in the kernel. It is counted
+ * user thread that waits by one does so on its host, in the kernel. It is counted
  * for each of its words, so that wake-ups by other calls find it: ufutex.h, F1.
  */
 #ifndef FLEXSC_RUNTIME_FUTEX2_H

@@ -65,9 +65,9 @@ static long close_others(const uint64_t a[6])
 }
 
 /*
- * The same in a table of u's own. u gets the table first, by a call that closes nothing,
- * and stays at home for it. Without another thread it keeps the table that it has, and
- * the runtime needs its descriptors there.
+ * The same in a table of u's own. u gets the table first, by a call that closes
+ * nothing, and stays on its host for it. Without another thread it keeps the table that
+ * it has, and the runtime needs its descriptors there.
  */
 static long close_others_alone(struct uthread *u, const uint64_t a[6])
 {
@@ -122,10 +122,10 @@ static int raised(const struct table_row *row, const uint64_t a[6], long ret)
 	return 0;
 }
 
-/* Was the call made at home? Then the signal of its error has come already. */
-static bool made_at_home(const struct uthread *u)
+/* Was the call made on its host? Then the signal of its error has come already. */
+static bool made_on_host(const struct uthread *u)
 {
-	return u->way != WAY_POSTED && at_home();
+	return u->way != WAY_POSTED && on_host();
 }
 
 /*
@@ -221,7 +221,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	else
 		ret = flexsc__way_make(u, nr, &entry);
 	signo = raised(row, a, ret);
-	if (signo && !made_at_home(u))
+	if (signo && !made_on_host(u))
 		flexsc__signal_self(u, signo);
 	/*
 	 * Between the first note and the call, another thread may have asked
@@ -249,11 +249,11 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 	long ret;
 
 	/* The kernel lets a kernel thread send some siginfos only to itself. */
-	if (tid == u->home.k.tid || nr == SYS_rt_tgsigqueueinfo)
-		ret = flexsc__call_go_home(u, nr, a);
+	if (tid == u->host.k.tid || nr == SYS_rt_tgsigqueueinfo)
+		ret = flexsc__call_go_to_host(u, nr, a);
 	else
 		ret = flexsc__call_plainly(nr, a);
-	if (!ret && tid != u->home.k.tid)
+	if (!ret && tid != u->host.k.tid)
 		flexsc__signal_sent(tid, (int)to[1]);
 	return ret;
 }
@@ -273,7 +273,7 @@ static long end_thread(struct uthread *u, const uint64_t a[6])
 	flexsc__exit(u);
 	if (u->listed)
 		flexsc__life_end(u);
-	flexsc__own_program_ends_by_call((uint32_t)a[0]);
+	flexsc__internal_program_ends_by_call((uint32_t)a[0]);
 	return flexsc__call_plainly(SYS_exit, a);
 }
 
@@ -298,7 +298,7 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__sigmask(u, a);
 	case USER_GETTID:
 		u->way = WAY_ANSWERED;
-		return u->home.k.tid;
+		return u->host.k.tid;
 	case USER_KILL:
 		return send_signal(u, nr, a);
 	case USER_CPUCLOCK:
@@ -306,7 +306,7 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case USER_USAGE:
 		return flexsc__cpuclock_usage(u, a);
 	case USER_TIMER:
-		flexsc__cpuclock_tie(u, (clockid_t)a[0]);
+		flexsc__cpuclock_anchor(u, (clockid_t)a[0]);
 		return by_class(u, nr, a);
 	case USER_YIELD:
 		flexsc__wait_yield(u);
@@ -318,20 +318,20 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case USER_POLL:
 		return flexsc__polling(u, nr, a);
 	case USER_HOST:
-		return flexsc__call_wait_home(u, nr, a);
+		return flexsc__call_wait_on_host(u, nr, a);
 	case USER_EXIT:
 		return end_thread(u, a);
 	case USER_RING:
 		return flexsc__apart_make(u, nr, a);
 	case USER_EXIT_GROUP:
 		u->cause = CAUSE_ENDS;
-		flexsc__come_home(u);
-		flexsc__ending();
+		flexsc__return_to_host(u);
+		flexsc__exit_begins();
 		return flexsc__call_plainly(nr, a);
 	case USER_WAIT:
-		/* A child belongs to the kernel thread that made it: a home. */
+		/* A child belongs to the kernel thread that made it: a host. */
 		if (a[row->flags_arg] & __WNOTHREAD)
-			return flexsc__call_wait_home(u, nr, a);
+			return flexsc__call_wait_on_host(u, nr, a);
 		break;
 	case USER_BY_CLASS:
 		break;
@@ -357,7 +357,7 @@ static RARE long without(long nr, const uint64_t a[6])
 	case USER_CPUCLOCK:
 		return flexsc__cpuclock_get(NULL, a);
 	case USER_EXIT_GROUP:
-		flexsc__ending();
+		flexsc__exit_begins();
 		/* fall through */
 	default:
 		ret = flexsc__call_of_other(nr, a);
@@ -385,8 +385,8 @@ static void end_slice(struct uthread *u)
 		flexsc__wait_yield(u);
 }
 
-/* How a user thread at home makes a call: natively, or as hook.h lists. */
-enum natively {
+/* How a user thread on its host makes a call: natively, or as hook.h lists. */
+enum make_natively {
 	NATIVELY_NOT = 0,
 	NATIVELY_AT_ONCE,	/* the call doesn't wait, so isn't cancelled */
 	NATIVELY_POINT,		/* as libc does, as a cancellation point */
@@ -395,9 +395,9 @@ enum natively {
 /*
  * How to make a call on a descriptor. If its file has other descriptors, one of
  * them may have been used to clear the O_NONBLOCK that was noted: then the call
- * waits at home, as natively, and may be cancelled there.
+ * waits on its host, as natively, and may be cancelled there.
  */
-static enum natively by_descriptor(uint32_t fd)
+static enum make_natively by_descriptor(uint32_t fd)
 {
 	uint32_t facts = fds_known(fd);
 
@@ -407,14 +407,14 @@ static enum natively by_descriptor(uint32_t fd)
 }
 
 /*
- * Does a user thread at home make the call as a plain thread would? So it is with
+ * Does a user thread on its host make the call as a plain thread would? So it is with
  * the calls of an event loop: accepting, receiving and sending where nothing waits,
  * submitting requests, and waiting for any of many.
  */
-static enum natively as_natively(const struct uthread *u, enum call_turn turn,
+static enum make_natively as_natively(const struct uthread *u, enum call_turn turn,
 				 const uint64_t a[6])
 {
-	if (!at_home() || !flexsc__runtime.loops ||
+	if (!on_host() || !flexsc__runtime.loops ||
 	    atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		return NATIVELY_NOT;
 	switch (turn) {
@@ -445,8 +445,8 @@ static RARE void note_accepted(long nr, const uint64_t a[6], long ret)
 	flexsc__fds_note_made(&entry, ret);
 }
 
-static long natively(struct uthread *u, long nr, const uint64_t a[6],
-		     enum call_turn turn, enum natively how)
+static long make_natively(struct uthread *u, long nr, const uint64_t a[6],
+		     enum call_turn turn, enum make_natively how)
 {
 	long ret = u->point && how == NATIVELY_POINT ?
 			   flexsc__call_point(nr, a) :
@@ -477,7 +477,7 @@ static RARE long inside(struct uthread *u, long nr, const uint64_t a[6],
 	/* A signal that came before the call is handled before it. */
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
 		u->cause = CAUSE_SIGNAL;
-		flexsc__come_home(u);
+		flexsc__return_to_host(u);
 		flexsc__wait_test_cancel(u);
 	}
 	/* A handler from here on interrupts the call, if the call waits. */
@@ -495,13 +495,13 @@ static long hook(long nr, const uint64_t a[6], bool site)
 {
 	struct uthread *u = &flexsc__self;
 	enum call_turn turn;
-	enum natively how;
+	enum make_natively how;
 
 	if (!u->alive || u->busy || flexsc__is_asleep(u))
 		return without(nr, a);
 	turn = call_turn(nr);
 	how = as_natively(u, turn, a);
-	return how ? natively(u, nr, a, turn, how) : inside(u, nr, a, site);
+	return how ? make_natively(u, nr, a, turn, how) : inside(u, nr, a, site);
 }
 
 long flexsc__hook(long nr, const uint64_t a[6])
@@ -517,11 +517,11 @@ long flexsc__hook_site(long nr, const uint64_t a[6])
 long flexsc__hook_site_point(long nr, const uint64_t a[6])
 {
 	struct uthread *u = &flexsc__self;
-	bool was = u->point;
+	bool original = u->point;
 	long ret;
 
 	u->point = true;
 	ret = flexsc__hook_site(nr, a);
-	u->point = was;
+	u->point = original;
 	return ret;
 }

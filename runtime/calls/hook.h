@@ -7,9 +7,9 @@
  *	plainly		calls that don't wait, on any kernel thread
  *	posted		calls that may wait: by the carrier's loop, while
  *			other user threads run
- *	at home		calls that need the thread's identity or act on its
+ *	on its host		calls that need the thread's identity or act on its
  *			signals, and unknown calls
- *	natively	an event loop's, at home (sched/sticky.h)
+ *	natively	an event loop's, on its host (sched/sticky.h)
  *	otherwise	futexes, sleeps and polls have ways of their own
  *
  * Other threads make their calls plainly, but for futexes, signal actions and

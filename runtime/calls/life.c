@@ -14,21 +14,21 @@
 #include "polling.h"
 
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
-			uint8_t tied, uint32_t filter)
+			uint8_t anchored, uint32_t filter)
 {
 	memset(u, 0, sizeof(*u));
-	flexsc__home_init(u, stack, mask);
+	flexsc__host_init(u, stack, mask);
 	/*
 	 * Inside the runtime no signal handler runs, which might need the
 	 * list's lock.
 	 */
 	flexsc__enter(u);
-	atomic_store(&u->tied, tied);
+	atomic_store(&u->anchored, anchored);
 	u->filter = filter;
 	flexsc__uthreads_add(u);
-	/* After u is in the list: flexsc__tie_others() comes before, or finds it. */
+	/* After u is in the list: flexsc__anchor_others() comes before, or finds it. */
 	if (atomic_load(&flexsc__runtime.filtered))
-		atomic_fetch_or(&u->tied, TIED_FILTER);
+		atomic_fetch_or(&u->anchored, ANCHORED_FILTER);
 	flexsc__affinity_begin(u);
 	flexsc__cpuclock_begin(u);
 	u->alive = true;
@@ -42,16 +42,16 @@ void flexsc__life_end(struct uthread *u)
 		return;
 	flexsc__enter(u);
 	u->cause = CAUSE_ENDS;
-	flexsc__come_home(u);
-	u->rooted = true;
-	flexsc__own_program_ends();
+	flexsc__return_to_host(u);
+	u->host_only = true;
+	flexsc__internal_program_ends();
 	flexsc__cpuclock_end(u);
 	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);
 	/* A carrier may be about to look at u. */
 	while (atomic_load(&u->recheck.requests))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-	flexsc__home_fini(u);
+	flexsc__host_fini(u);
 	/*
 	 * Signals that came meanwhile, for the process or for u itself, are
 	 * handled here.

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of a user thread: how it begins and ends, on its home. */
+/* The life of a user thread: how it begins and ends, on its host. */
 #ifndef FLEXSC_RUNTIME_LIFE_H
 #define FLEXSC_RUNTIME_LIFE_H
 
 #include "runtime/sched/uthread.h"
 
 /*
- * The calling kernel thread is new, and becomes u's home. The stack is from
- * flexsc__small; the mask is u's, and u is tied for these reasons. The
+ * The calling kernel thread is new, and becomes u's host. The stack is from
+ * flexsc__small; the mask is u's, and u is anchored for these reasons. The
  * number of its filter is its maker's.
  */
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
-			uint8_t tied, uint32_t filter);
+			uint8_t anchored, uint32_t filter);
 /*
  * The calling thread ceases to be a user thread. Without effect if it is none.
  */

@@ -97,13 +97,13 @@ static void parts_raise(const struct parts *p, long ret)
 {
 	struct stat file;
 
-	if (ret == -EPIPE && !at_home() &&
+	if (ret == -EPIPE && !on_host() &&
 	    !raw_syscall(SYS_fstat, p->rest.args[0], PTR(&file), 0, 0, 0, 0) &&
 	    S_ISFIFO(file.st_mode))
 		flexsc__signal_self(p->u, SIGPIPE);
 }
 
-/* At home the rest is one plain write: if it was short, a signal ended it. */
+/* On its host the rest is one plain write: if it was short, a signal ended it. */
 static bool parts_go_on(const struct parts *p)
 {
 	return receives(&p->rest) || p->u->way == WAY_POSTED;
@@ -157,22 +157,22 @@ static bool goes_on(const struct flexsc_entry *entry, long ret)
 
 /*
  * Can a posted call have ended with a part that isn't its result? With io_uring it can.
- * A syscall thread goes on by itself, unless the user thread was called home. After a
- * signal handler the part is the result.
+ * A syscall thread goes on by itself, unless the user thread was called to its host.
+ * After a signal handler the part is the result.
  */
 static bool ended_early(const struct uthread *u)
 {
-	return flexsc__runtime.polls || (at_home() && !u->handled);
+	return flexsc__runtime.polls || (on_host() && !u->handled);
 }
 
-/* MSG_WAITALL on a stream: way.c has calls on other sockets made at home. */
+/* MSG_WAITALL on a stream: way.c has calls on other sockets made on the host. */
 static long receive_all(struct uthread *u, const struct flexsc_entry *entry)
 {
 	struct flexsc_entry some = *entry;
 	long ret;
 
-	if (flexsc__stays(u) || lodge_here(u))
-		return flexsc__call_at_home(u, SYS_recvfrom,
+	if (flexsc__stays(u) || sticky_take(u))
+		return flexsc__call_on_host(u, SYS_recvfrom,
 					    (const uint64_t *)entry->args);
 	some.args[3] &= ~(__u64)MSG_WAITALL;
 	ret = flexsc__call_post(u, SYS_recvfrom, (uint64_t *)some.args);

@@ -22,7 +22,7 @@
 #include "runtime/sched/state.h"
 
 /* A polling call's time limit, and what is needed to make it without waiting. */
-struct patience {
+struct time_limit {
 	int64_t ns;		/* the limit; negative: none */
 	uint64_t nowait[6];	/* the call's arguments for "don't wait" */
 	struct pollfd fd;	/* to wait for; fd < 0: not one descriptor */
@@ -141,7 +141,7 @@ static int64_t ns_of_ms(uint64_t ms)
  * Can the carrier's loop wait for the call? Not if the call has a signal mask or a
  * time limit that is wrong. If so, fills *p.
  */
-static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
+static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)
 {
 	static const struct timespec nothing;
 	const struct table_row *row = flexsc__table_row((unsigned int)nr);
@@ -175,7 +175,7 @@ static bool can_poll(long nr, const uint64_t a[6], struct patience *p)
  * Wait until the descriptor is ready, or until a time of CLOCK_MONOTONIC. Returns
  * 1, -ETIME, or the call's error.
  */
-static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
+static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 {
 	/*
 	 * poll() has three arguments. The last one here tells sched/exit.c
@@ -197,7 +197,7 @@ static long await_ready(struct uthread *u, struct patience *p, uint64_t until)
  * poll() again without waiting: the descriptor's number may be another file's
  * by now, or none's. -EAGAIN if the wait has to go on.
  */
-static long poll_look_again(const struct patience *p, long ret)
+static long poll_look_again(const struct time_limit *p, long ret)
 {
 	struct pollfd fd = p->fd;
 	long n = raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0);
@@ -207,7 +207,7 @@ static long poll_look_again(const struct patience *p, long ret)
 }
 
 /* The result of poll() for its one descriptor. */
-static long answer(const struct patience *p, long ret)
+static long answer(const struct time_limit *p, long ret)
 {
 	if (!fds_is_polled((uint32_t)p->fd.fd))
 		return poll_look_again(p, ret);
@@ -219,7 +219,7 @@ static long answer(const struct patience *p, long ret)
  * Ask an epoll set again: another thread may have taken the event that made it
  * ready. -EAGAIN if the wait has to go on.
  */
-static long answer_set(long nr, const struct patience *p, long ret)
+static long answer_set(long nr, const struct time_limit *p, long ret)
 {
 	long n = flexsc__call_plainly(nr, p->nowait);
 
@@ -231,7 +231,7 @@ static long answer_set(long nr, const struct patience *p, long ret)
  * The result of a wait that a signal ended. As in the kernel, what is ready then
  * goes before the signal.
  */
-static long interrupted(long nr, const struct patience *p)
+static long interrupted(long nr, const struct time_limit *p)
 {
 	long n = p->one ? poll_look_again(p, -EINTR) :
 			  answer_set(nr, p, -EINTR);
@@ -239,9 +239,9 @@ static long interrupted(long nr, const struct patience *p)
 	return n > 0 ? n : -EINTR;
 }
 
-/* The wait goes on at home, until the same time. */
-static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
-			 const struct patience *p, uint64_t until)
+/* The wait continues on its host, until the same time. */
+static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
+			 const struct time_limit *p, uint64_t until)
 {
 	const uint64_t now = p->ns < 0 ? 0 : time_monotonic();
 	const uint64_t left = until > now ? until - now : 0;
@@ -255,11 +255,11 @@ static long poll_at_home(struct uthread *u, long nr, const uint64_t a[6],
 		args[nr == SYS_poll ? 2 : 3] = (left + MS - 1) / MS;
 	if (!p->one)
 		args[0] = (uint64_t)set_of(u);
-	return flexsc__call_wait_home(u, nr, args);
+	return flexsc__call_wait_on_host(u, nr, args);
 }
 
 /* A wait is made in tries, because the descriptor may be closed during one. */
-static void begin_try(struct uthread *u, struct patience *p)
+static void begin_try(struct uthread *u, struct time_limit *p)
 {
 	if (p->one)
 		flexsc__fds_poll((uint32_t)p->fd.fd);
@@ -268,7 +268,7 @@ static void begin_try(struct uthread *u, struct patience *p)
 }
 
 static long tries(struct uthread *u, long nr, const uint64_t a[6],
-		  struct patience *p)
+		  struct time_limit *p)
 {
 	uint64_t until = p->ns < 0 ? 0 : time_monotonic() +
 						 (uint64_t)p->ns;
@@ -276,7 +276,7 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 
 	do {
 		if (flexsc__stays(u))
-			return poll_at_home(u, nr, a, p, until);
+			return poll_on_host(u, nr, a, p, until);
 		begin_try(u, p);
 		ret = await_ready(u, p, until);
 		u->way = WAY_POLLED;
@@ -286,11 +286,11 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 			if (flexsc__call_interrupted(u, SYS_pause))
 				return interrupted(nr, p);
 			/* There is no memory for the time limit. */
-			if (!at_home())
-				return poll_at_home(u, nr, a, p, until);
+			if (!on_host())
+				return poll_on_host(u, nr, a, p, until);
 			ret = -EAGAIN;
 		} else if (ret < 0 && ret != -ETIME) {
-			ret = poll_at_home(u, nr, a, p, until);
+			ret = poll_on_host(u, nr, a, p, until);
 		} else {
 			ret = p->one ? answer(p, ret) : answer_set(nr, p, ret);
 		}
@@ -299,7 +299,7 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
-			 struct patience *p)
+			 struct time_limit *p)
 {
 	long ret;
 
@@ -312,7 +312,7 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /* Make the call without waiting: what is ready, or 0. */
-static long poll_look(long nr, const uint64_t a[6], const struct patience *p)
+static long poll_look(long nr, const uint64_t a[6], const struct time_limit *p)
 {
 	long ret;
 
@@ -348,35 +348,35 @@ static bool has_signals(const uint64_t a[6])
 	return false;
 }
 
-/* Is the call to be made at home, without a look before? */
-static bool polls_at_home(struct uthread *u, long nr, const uint64_t a[6],
-			  const struct patience *p)
+/* Is the call to be made on its host, without a look before? */
+static bool polls_on_host(struct uthread *u, long nr, const uint64_t a[6],
+			  const struct time_limit *p)
 {
 	if (fds_has_signals((uint32_t)p->fd.fd))
 		return true;
-	/* The user thread is at home already, and the engine can't poll. */
-	if (at_home() && !flexsc__runtime.polls)
+	/* The user thread is on its host already, and the engine can't poll. */
+	if (on_host() && !flexsc__runtime.polls)
 		return true;
-	return p->ns && call_awaits_any(nr, a) && lodge_turns(u);
+	return p->ns && call_awaits_any(nr, a) && sticky_loop_wait(u);
 }
 
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 {
-	struct patience p;
+	struct time_limit p;
 	long ret;
 
-	if (flexsc__stays(u) || lodge_here(u) || !can_poll(nr, a, &p) ||
-	    polls_at_home(u, nr, a, &p))
-		return flexsc__call_wait_home(u, nr, a);
+	if (flexsc__stays(u) || sticky_take(u) || !can_poll(nr, a, &p) ||
+	    polls_on_host(u, nr, a, &p))
+		return flexsc__call_wait_on_host(u, nr, a);
 	ret = poll_look(nr, a, &p);
 	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))
-		return flexsc__call_wait_home(u, nr, a);
+		return flexsc__call_wait_on_host(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
 	/* The record can be read: it is on the stack, or the kernel read it. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__runtime.polls || p.fd.fd < 0)
-		return flexsc__call_wait_home(u, nr, a);
+		return flexsc__call_wait_on_host(u, nr, a);
 	return wait_for_one(u, nr, a, &p);
 }

@@ -3,7 +3,7 @@
  * poll(), ppoll(), epoll_wait() and epoll_pwait(). If the call waits for one
  * descriptor, which may be an epoll set, and the engine can poll, the carrier's
  * loop waits for the descriptor; then the call is made again without waiting.
- * Other polling calls, and those of an event loop (sched/sticky.h), wait at home.
+ * Other polling calls, and those of an event loop (sched/sticky.h), wait on its host.
  * User threads only, inside the runtime. Returns the kernel's result.
  */
 #ifndef FLEXSC_RUNTIME_POLLING_H

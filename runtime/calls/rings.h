@@ -2,9 +2,9 @@
 /*
  * Rings of io_uring that belong to one kernel thread: the kernel refuses calls by other
  * threads, or completes requests only while the owner is in the kernel. User threads
- * make all calls of io_uring at home. A user thread of such a ring stays there, because it
- * would come home for each of the ring's calls. Other rings may be shared, so a user
- * thread that submits to one may leave home again.
+ * make all calls of io_uring on its host. A user thread of such a ring stays there,
+ * because it would return to its host for each of the ring's calls. Other rings may be
+ * shared, so a user thread that submits to one may leave its host again.
  *
  * The calling user thread only.
  */

@@ -37,25 +37,25 @@ static sigmask_t changed(uint64_t how, sigmask_t mask, sigmask_t set)
 
 /*
  * While a user thread is away, its mask is home.mask, and the kernel has to
- * know of a change: the call is made at home. Only what libc blocks for a
- * moment needn't reach the home: a signal that arrives there meanwhile calls
- * the user thread home, and is blocked there.
+ * know of a change: the call is made on its host. Only what libc blocks for a
+ * moment needn't reach the host: a signal that arrives there meanwhile calls
+ * the user thread to its host, and is blocked there.
  */
 long flexsc__sigmask(struct uthread *u, const uint64_t args[6])
 {
 	const sigmask_t *set = (void *)(uintptr_t)args[1];
-	sigmask_t *old = (void *)(uintptr_t)args[2], was = u->home.mask, next;
+	sigmask_t *old = (void *)(uintptr_t)args[2], original = u->host.mask, next;
 
-	if (at_home() || args[3] != sizeof(sigmask_t) ||
+	if (on_host() || args[3] != sizeof(sigmask_t) ||
 	    args[0] > SIG_SETMASK || !peek_if_given(set, sizeof(*set)) ||
 	    !peek_if_given(old, sizeof(*old)))
-		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
-	next = set ? changed(args[0], was, *set) : was;
-	if (next != was && next != u->home.sleep_mask &&
+		return flexsc__call_go_to_host(u, SYS_rt_sigprocmask, args);
+	next = set ? changed(args[0], original, *set) : original;
+	if (next != original && next != u->host.sleep_mask &&
 	    !(args[0] == SIG_BLOCK && is_all(*set)))
-		return flexsc__call_go_home(u, SYS_rt_sigprocmask, args);
-	u->home.mask = next;
+		return flexsc__call_go_to_host(u, SYS_rt_sigprocmask, args);
+	u->host.mask = next;
 	if (old)
-		*old = was;
+		*old = original;
 	return 0;
 }

@@ -3,7 +3,7 @@
  * rt_sigtimedwait(2): sigwaitinfo(), sigtimedwait().
  *
  * A carrier that doesn't block a signal which is sent to the process may take
- * the signal although a home waits for it, and gives it back. The home's wait
+ * the signal although a host waits for it, and gives it back. The host's wait
  * ends with EINTR then, although no handler ran, and goes on here.
  */
 #ifndef FLEXSC_RUNTIME_SIGWAIT_H

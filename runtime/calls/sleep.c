@@ -15,7 +15,7 @@
 #include "runtime/sched/wait.h"
 
 /*
- * As long as the user thread stays at home, or there is no memory for a timer, it
+ * As long as the user thread stays on its host, or there is no memory for a timer, it
  * sleeps in the kernel.
  */
 static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
@@ -26,9 +26,9 @@ static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
 	const uint64_t args[6] = { (uint64_t)clock, TIMER_ABSTIME, PTR(&limit) };
 
 	if (flexsc__stays(u))
-		flexsc__call_at_home(u, SYS_clock_nanosleep, args);
+		flexsc__call_on_host(u, SYS_clock_nanosleep, args);
 	else if (flexsc__wait_time(u, until - time) == -ENOMEM)
-		flexsc__call_go_home(u, SYS_clock_nanosleep, args);
+		flexsc__call_go_to_host(u, SYS_clock_nanosleep, args);
 }
 
 /*
@@ -56,9 +56,9 @@ static long make(struct uthread *u, long nr, const uint64_t a[6],
 
 	if (cpuclock_is_thread_s(clock))
 		return flexsc__cpuclock_sleep(u, a);
-	if (flexsc__stays(u) || lodge_here(u) ||
+	if (flexsc__stays(u) || sticky_take(u) ||
 	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
-		return flexsc__call_wait_home(u, nr, a);
+		return flexsc__call_wait_on_host(u, nr, a);
 	if (!peek_can_read(PTR(time), sizeof(*time)))
 		return -EFAULT;
 	if (!time_valid(time))

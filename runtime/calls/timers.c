@@ -77,9 +77,9 @@ struct timer *flexsc__timers_take(timer_t id)
 	if (timer)
 		for (same = first(); same && same->tid != timer->tid;)
 			same = same->next;
-	/* With its last timer, the thread may leave home again. */
+	/* With its last timer, the thread may leave its host again. */
 	if (timer && !same)
-		flexsc__cpuclock_untie(timer->tid);
+		flexsc__cpuclock_release(timer->tid);
 	unlock(&timers_lock);
 	return timer;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The timers that libc has made on the clocks of threads, and which thread each
- * is about. As long as there is one, its thread is tied (sched/cputime.h). A
- * thread that makes a timer adds it here, then ties the timer's thread; a new
+ * is about. As long as there is one, its thread is anchored (sched/cputime.h). A
+ * thread that makes a timer adds it here, then anchors the timer's thread; a new
  * thread is listed first, then looks here. So one of the two sees the other.
  * User threads, inside the runtime.
  */

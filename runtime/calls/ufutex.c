@@ -210,16 +210,16 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	 */
 	if (word_load(word) != value)
 		return -EAGAIN;
-	while (at_home()) {
-		flexsc__leave(u);
-		if (!at_home())
+	while (on_host()) {
+		flexsc__leave_host(u);
+		if (!on_host())
 			break;
-		/* A cancellation may have called u home before its wait. */
+		/* A cancellation may have called u to its host before its wait. */
 		flexsc__wait_test_cancel(u);
 		if (flexsc__stays(u))
 			return -EINTR;
 	}
-	lodge_away(u);
+	sticky_away(u);
 	u->futex.word = word;
 	u->futex.value = value;
 	u->futex.bits = bits;
@@ -272,10 +272,10 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 }
 
 /*
- * The wait goes on in the kernel, because u has come home to stay, or its carrier has
- * no memory for the time limit.
+ * The wait goes on in the kernel, because u has returned to its host to stay, or its
+ * carrier has no memory for the time limit.
  */
-static long go_on_at_home(struct uthread *u, const uint64_t args[6],
+static long continue_on_host(struct uthread *u, const uint64_t args[6],
 			  uint64_t begin)
 {
 	const struct timespec *limit = (void *)(uintptr_t)args[3];
@@ -291,7 +291,7 @@ static long go_on_at_home(struct uthread *u, const uint64_t args[6],
 		changed[3] = PTR(&rest);
 	}
 	u->cause = CAUSE_ENTRY;
-	flexsc__come_home(u);
+	flexsc__return_to_host(u);
 	return kernel_wait(u, changed);
 }
 
@@ -319,7 +319,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 			u->ns = time_left(limit, args[1], passed);
 		ret = wait_once(u, word, (uint32_t)args[2], bits);
 		if (ret == NO_ENTRY)
-			return go_on_at_home(u, args, begin);
+			return continue_on_host(u, args, begin);
 		if (ret == -EINTR)
 			flexsc__wait_test_cancel(u);
 		/*
@@ -330,7 +330,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 			break;
 		u->handled = HANDLED_NOT;
 		if (flexsc__stays(u))
-			return go_on_at_home(u, args, begin);
+			return continue_on_host(u, args, begin);
 	}
 	u->way = WAY_FUTEX_WAIT;
 	return ret;
@@ -560,7 +560,7 @@ static bool has_second(uint64_t op)
 	       op == FUTEX_WAKE_OP;
 }
 
-static bool op_needs_home(uint64_t op)
+static bool op_needs_host(uint64_t op)
 {
 	switch (op & FUTEX_CMD_MASK) {
 	case FUTEX_WAIT:
@@ -581,13 +581,13 @@ static long in_kernel(struct uthread *u, const uint64_t args[6])
 {
 	long ret;
 
-	if (!u || !op_needs_home(args[1]))
+	if (!u || !op_needs_host(args[1]))
 		return kernel(args);
 	u->cause = SYS_futex;
-	flexsc__lodge(u);
-	flexsc__come_home(u);
+	flexsc__sticky_wait(u);
+	flexsc__return_to_host(u);
 	ret = exposed(u, args);
-	u->way = WAY_AT_HOME;
+	u->way = WAY_ON_HOST;
 	return ret;
 }
 
@@ -608,7 +608,7 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 		bits = (uint32_t)args[5];
 		/* fall through */
 	case FUTEX_WAIT:
-		if (!u || flexsc__stays(u) || lodge_here(u))
+		if (!u || flexsc__stays(u) || sticky_take(u))
 			return kernel_wait(u, args);
 		return user_wait(u, args, bits);
 	case FUTEX_WAKE_BITSET:

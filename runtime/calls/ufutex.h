@@ -4,7 +4,7 @@
  * and not its carrier. Private futexes only; all others are the kernel's.
  *
  * Both kinds of waiters can be on one word: user threads in a bucket here, and
- * whole kernel threads (homes, carriers, syscall threads) in the kernel. A wake
+ * whole kernel threads (hosts, carriers, syscall threads) in the kernel. A wake
  * wakes user threads first, then kernel threads as far as its number goes. The
  * bucket counts the latter, so that a wake seldom makes a system call.
  *

@@ -48,7 +48,7 @@ static bool connects_locally(long nr, const uint64_t a[6])
 
 /*
  * Would the loop need a syscall thread that waits for the call, or io_uring a worker?
- * The user thread's home can wait just as well, and one kernel thread less is needed.
+ * The user thread's host can wait just as well, and one kernel thread less is needed.
  */
 static bool takes_a_thread(long nr, const struct table_row *row,
 			   const uint64_t a[6])
@@ -128,7 +128,7 @@ static enum waits waits_by_kind(const struct table_row *row,
 /*
  * Make a call that may wait, and not for what poll(2) reports. A terminal may stop
  * a process in the background, unless the user thread blocks the signal for that:
- * the kernel looks at the mask of the home.
+ * the kernel looks at the mask of the host.
  */
 static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -137,7 +137,7 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 	if (flexsc__fds_kind(fd) & (FD_UNKNOWN | FD_WORKER | FD_OLD_WORKER) &&
 	    flexsc__fds_find_nonblock(fd))
 		return flexsc__call_exposed(u, nr, a);
-	return flexsc__call_wait_home(u, nr, a);
+	return flexsc__call_wait_on_host(u, nr, a);
 }
 
 /* Facts of descriptors whose calls may need the user thread's own kernel thread. */
@@ -148,7 +148,7 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
  * io_uring has read doesn't arrive while the carrier is stuck that posted the call,
  * although others may wait for the answer to it, as to an event of fanotify's.
  */
-static bool needs_home(const struct table_row *row, uint32_t fd)
+static bool needs_host(const struct table_row *row, uint32_t fd)
 {
 	uint32_t facts = fds_known(fd);
 
@@ -165,7 +165,7 @@ long flexsc__way_make(struct uthread *u, long nr,
 	const uint64_t *a = (const uint64_t *)entry->args;
 
 	if (filter_is_near(u) && row->class != CLASS_SELF)
-		return flexsc__call_at_home(u, nr, a);
+		return flexsc__call_on_host(u, nr, a);
 	switch (waits_by_kind(row, entry)) {
 	case WAITS_NEVER:
 		return flexsc__call_exposed(u, nr, a);
@@ -174,7 +174,7 @@ long flexsc__way_make(struct uthread *u, long nr,
 	case WAITS_POLLED:
 		break;
 	}
-	if (fds_known((uint32_t)a[0]) & NEEDY && needs_home(row, (uint32_t)a[0]))
+	if (fds_known((uint32_t)a[0]) & NEEDY && needs_host(row, (uint32_t)a[0]))
 		return wait_unpolled(u, nr, a);
 	switch (flexsc__refine(row, entry)) {
 	case CLASS_FAST:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way of a user thread's call: plainly, posted, or at home. It follows
+ * The way of a user thread's call: plainly, posted, or on its host. It follows
  * from the call's class (lib/calls/syscalls.tbl), from the file that the call
  * is about, and from what the call would do to the kernel thread that makes it.
  */

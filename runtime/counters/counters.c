@@ -49,12 +49,12 @@ static int make_file(size_t size)
 
 /*
  * A forked child keeps the page mapped until flexsc__counters_forked(): what it
- * counts at home until then is counted for its parent.
+ * counts on its host until then is counted for its parent.
  */
 int flexsc__counters_start(unsigned int n)
 {
 	size_t size = sizeof(struct run_page) +
-		      (n + RUN_PAGE_HOMES) * sizeof(struct counters);
+		      (n + RUN_PAGE_HOSTS) * sizeof(struct counters);
 	struct run_page *page = MAP_FAILED;
 
 	page_fd = make_file(size);

@@ -3,7 +3,7 @@
  * Counting what the runtime does. A carrier counts with plain stores on a block
  * of its own. There is no race, because only the carrier's own stack counts
  * there, or the user thread that it runs, inside the runtime, where no signal
- * handler of the program's runs. Homes share blocks and add atomically, because
+ * handler of the program's runs. Host threads share blocks and add atomically, because
  * what happens there makes system calls anyway.
  */
 #ifndef FLEXSC_RUNTIME_COUNTERS_H
@@ -38,10 +38,10 @@ static inline struct counters *counters_of_carrier(unsigned int number)
 	return &flexsc__run_page->blocks[number];
 }
 
-static inline struct counters *counters_of_home(int32_t tid)
+static inline struct counters *counters_of_host(int32_t tid)
 {
 	return &flexsc__run_page->blocks[flexsc__run_page->room +
-					 (uint32_t)tid % RUN_PAGE_HOMES];
+					 (uint32_t)tid % RUN_PAGE_HOSTS];
 }
 
 /* Add to a counter in the calling carrier's block. */
@@ -50,14 +50,14 @@ static inline void counters_own(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/* The cause of coming home for a call. */
+/* The cause of returning to its host for a call. */
 static inline uint16_t counters_cause(long nr)
 {
 	return nr >= 0 && nr < CAUSE_CALLS ? (uint16_t)nr : CAUSE_UNKNOWN;
 }
 
-/* Count a user thread that goes home. */
-static inline void counters_coupling(unsigned int cause)
+/* Count a user thread that returns to its host. */
+static inline void counters_return(unsigned int cause)
 {
 	__atomic_fetch_add(&flexsc__run_page->causes[cause], 1,
 			   __ATOMIC_RELAXED);

@@ -73,7 +73,7 @@ class Uthread:
 
     def __init__(self, value: gdb.Value, all_carriers: list[gdb.Value]) -> None:
         self.value = value
-        self.tid = int(value["home"]["k"]["tid"])
+        self.tid = int(value["host"]["k"]["tid"])
         self.pthread = int(value["fs"])
         self.runs_on = 0  # the kernel thread; 0: none
         self.state = self._find(all_carriers)
@@ -84,9 +84,9 @@ class Uthread:
             if int(carrier["k"]["current"]) == address:
                 self.runs_on = int(carrier["k"]["tid"])
                 return f"on carrier {int(carrier['number'])}"
-        if int(self.value["home"]["k"]["current"]) == address:
+        if int(self.value["host"]["k"]["current"]) == address:
             self.runs_on = self.tid
-            return "at home"
+            return "on its host"
         return self._find_wait()
 
     def _find_wait(self) -> str:
@@ -97,8 +97,8 @@ class Uthread:
             return "timer"
         if wait == value_of("WAIT_FUTEX"):
             return f"futex {int(self.value['futex']['word']):#x}"
-        if int(self.value["home"]["word"]) == value_of("HOME_COMING"):
-            return "goes home"
+        if int(self.value["host"]["word"]) == value_of("HOST_RESUMES"):
+            return "goes to its host"
         carrier = self.value["carrier"]
         if int(carrier):
             return f"queue of carrier {int(carrier['number'])}"

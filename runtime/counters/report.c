@@ -16,7 +16,7 @@ static const uint8_t silent[] = {
 	WAY_ANSWERED,
 };
 
-/* System calls of one trip, be it away from home or back: sched/host.c. */
+/* System calls of one trip, be it away from its host or back: sched/host.c. */
 #define CALLS_A_TRIP	2
 
 struct out {
@@ -25,7 +25,7 @@ struct out {
 };
 
 __attribute__((format(printf, 2, 3)))
-static void say(struct out *out, const char *format, ...)
+static void print(struct out *out, const char *format, ...)
 {
 	va_list list;
 	int n;
@@ -44,7 +44,7 @@ static void say(struct out *out, const char *format, ...)
 static void line(struct out *out, const char *name, uint64_t value,
 		 const char *meaning)
 {
-	say(out, "  %-14s %16" PRId64 "  %s\n", name, (int64_t)value, meaning);
+	print(out, "  %-14s %16" PRId64 "  %s\n", name, (int64_t)value, meaning);
 }
 
 static uint64_t load(const uint64_t *counter)
@@ -64,7 +64,7 @@ struct counters flexsc__report_total(const struct run_page *page)
 	struct counters total = { 0 };
 	uint64_t *to = &total.switches;
 
-	for (unsigned int i = 0; i < page->room + RUN_PAGE_HOMES; i++) {
+	for (unsigned int i = 0; i < page->room + RUN_PAGE_HOSTS; i++) {
 		const uint64_t *from = &page->blocks[i].switches;
 
 		for (size_t j = 0; j < n; j++)
@@ -82,13 +82,13 @@ uint64_t flexsc__report_calls(const struct counters *total)
 	return calls;
 }
 
-uint64_t flexsc__report_couplings(const struct run_page *page)
+uint64_t flexsc__report_returns(const struct run_page *page)
 {
-	uint64_t couplings = 0;
+	uint64_t returns = 0;
 
 	for (unsigned int i = 0; i < CAUSES; i++)
-		couplings += load(&page->causes[i]);
-	return couplings;
+		returns += load(&page->causes[i]);
+	return returns;
 }
 
 int64_t flexsc__report_avoided(const struct run_page *page,
@@ -99,7 +99,7 @@ int64_t flexsc__report_avoided(const struct run_page *page,
 	for (unsigned int i = 0; i < sizeof(silent); i++)
 		saved += total->ways[silent[i]];
 	return (int64_t)(saved - loops - total->own -
-			 CALLS_A_TRIP * (flexsc__report_couplings(page) +
+			 CALLS_A_TRIP * (flexsc__report_returns(page) +
 					 total->departures));
 }
 
@@ -107,12 +107,12 @@ const char *flexsc__report_cause(unsigned int cause)
 {
 	static const char *const names[] = {
 		"(signal)", "(preempted)", "(no entry)", "(thread end)",
-		"(fault)", "(tied)", "(unknown)",
+		"(fault)", "(anchored)", "(unknown)",
 #define CALL(...)
 #define POINT(...)
 #define MADE(...)
 #define OWN(...)
-#define HOME(symbol)		#symbol,
+#define ON_HOST(symbol)		#symbol,
 #define FORK(symbol)		#symbol,
 #define FORK_JUMP(symbol)	#symbol,
 #define WAIT(symbol)		#symbol,
@@ -143,7 +143,7 @@ unsigned int flexsc__report_top(const uint64_t causes[CAUSES])
 	return top;
 }
 
-static void say_causes(struct out *out, const struct run_page *page)
+static void print_causes(struct out *out, const struct run_page *page)
 {
 	uint64_t causes[CAUSES], rest = 0;
 
@@ -154,19 +154,19 @@ static void say_causes(struct out *out, const struct run_page *page)
 
 		if (cause == CAUSES)
 			return;
-		say(out, "    %-12s %16" PRIu64 "  for %s\n", "",
+		print(out, "    %-12s %16" PRIu64 "  for %s\n", "",
 		    causes[cause], flexsc__report_cause(cause));
 		causes[cause] = 0;
 	}
 	for (unsigned int i = 0; i < CAUSES; i++)
 		rest += causes[i];
 	if (rest)
-		say(out, "    %-12s %16" PRIu64 "  for others\n", "", rest);
+		print(out, "    %-12s %16" PRIu64 "  for others\n", "", rest);
 }
 
-static void say_carriers(struct out *out, const struct run_page *page)
+static void print_carriers(struct out *out, const struct run_page *page)
 {
-	say(out, "  carrier  thread     switches       posted   steals   "
+	print(out, "  carrier  thread     switches       posted   steals   "
 	    "sleeps    spins\n");
 	for (unsigned int i = 0; i < page->room && i < REPORT_CARRIERS; i++) {
 		const struct counters *c = &page->blocks[i];
@@ -174,19 +174,19 @@ static void say_carriers(struct out *out, const struct run_page *page)
 		/* A spare that has run nothing. */
 		if (i >= page->carriers && !load(&c->switches))
 			continue;
-		say(out, "  %7u %7d %12" PRIu64 " %12" PRIu64 " %8" PRIu64
+		print(out, "  %7u %7d %12" PRIu64 " %12" PRIu64 " %8" PRIu64
 		    " %8" PRIu64 " %8" PRIu64 "\n", i, c->tid,
 		    load(&c->switches), load(&c->ways[WAY_POSTED]),
 		    load(&c->steals), load(&c->sleeps), load(&c->spins));
 	}
 }
 
-static void say_head(struct out *out, const struct run_page *page,
+static void print_head(struct out *out, const struct run_page *page,
 		     uint64_t now)
 {
 	uint64_t ms = (now - page->begin) / 1000000;
 
-	say(out, "flexsc run: %.*s, process %d: %" PRIu64 ".%03" PRIu64
+	print(out, "flexsc run: %.*s, process %d: %" PRIu64 ".%03" PRIu64
 	    " s with user threads, carriers: %u, engine %.*s\n",
 	    (int)sizeof(page->program), page->program, page->pid, ms / 1000,
 	    ms % 1000, page->carriers, (int)sizeof(page->engine),
@@ -206,7 +206,7 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	int64_t avoided = flexsc__report_avoided(page, &total, loops);
 	struct out out = { text, size, 0 };
 
-	say_head(&out, page, now);
+	print_head(&out, page, now);
 	line(&out, "threads", total.started, "user threads made");
 	line(&out, "alive", total.started - total.ended,
 	     "of them alive at the moment");
@@ -241,9 +241,9 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	     "carriers that are stuck at the moment");
 	line(&out, "departures", total.departures,
 	     "times a user thread left its own kernel thread");
-	line(&out, "couplings", flexsc__report_couplings(page),
+	line(&out, "returns", flexsc__report_returns(page),
 	     "times one went back to it, as follows");
-	say_causes(&out, page);
-	say_carriers(&out, page);
+	print_causes(&out, page);
+	print_carriers(&out, page);
 	return out.length;
 }

@@ -20,8 +20,8 @@ struct counters flexsc__report_total(const struct run_page *page);
 /* Calls of user threads, in all ways. */
 uint64_t flexsc__report_calls(const struct counters *total);
 
-/* Times that user threads went home, for all causes. */
-uint64_t flexsc__report_couplings(const struct run_page *page);
+/* Times that user threads went to their hosts, for all causes. */
+uint64_t flexsc__report_returns(const struct run_page *page);
 
 /*
  * Mode switches that the program would have made natively, less those that were

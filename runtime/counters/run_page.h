@@ -2,8 +2,8 @@
 /*
  * What the runtime of flexsc run counts, and the page that it counts on: a
  * memfd named RUN_PAGE_NAME, which other processes of the same user find in
- * /proc/PID/fd and read. Each carrier has a block of its own; homes, of which
- * there may be thousands, share RUN_PAGE_HOMES blocks.
+ * /proc/PID/fd and read. Each carrier has a block of its own; host threads, of which
+ * there may be thousands, share RUN_PAGE_HOSTS blocks.
  *
  * The runtime counts by counters.h. report.h makes text of the page, both in
  * the runtime and in the command. Both have to be of one build, because the
@@ -16,7 +16,7 @@
 
 #define RUN_PAGE_NAME	"flexsc-run-stats"
 #define RUN_PAGE_MAGIC	0x326e757278656c66ULL	/* "flexrun2" */
-#define RUN_PAGE_HOMES	8U	/* blocks that homes share */
+#define RUN_PAGE_HOSTS	8U	/* blocks that host threads share */
 
 /* How a user thread's call was made. Each call is counted once, at its end. */
 #define RUN_WAYS(WAY)							\
@@ -30,7 +30,7 @@
 	WAY(ANSWERED, "answered", "answered without a system call")	\
 	WAY(KERNEL_WAIT, "kernel_waits", "futex waits in the kernel")	\
 	WAY(KERNEL_WAKE, "kernel_wakes", "futex wake-ups that asked the kernel") \
-	WAY(AT_HOME, "at_home", "made by the thread's own kernel thread") \
+	WAY(ON_HOST, "on_host", "made by the thread's own kernel thread") \
 	WAY(NATIVELY, "natively", "an event loop's, made there as natively")
 
 enum way {
@@ -41,7 +41,7 @@ enum way {
 };
 
 /*
- * Why a user thread came home: a system call's number, or one of the names
+ * Why a user thread returned to its host: a system call's number, or one of the names
  * below.
  */
 enum cause {
@@ -51,13 +51,13 @@ enum cause {
 	CAUSE_ENTRY,	/* its carrier's loop had no entry left */
 	CAUSE_ENDS,	/* the thread ends */
 	CAUSE_FAULT,	/* a fault of the program's */
-	CAUSE_TIED,	/* tied: it may compute at home only */
+	CAUSE_ANCHORED,	/* anchored: it may compute on its host only */
 	CAUSE_UNKNOWN,	/* a call with an unknown number */
 #define CALL(...)
 #define POINT(...)
 #define MADE(...)
 #define OWN(...)
-#define HOME(symbol)		CAUSE_##symbol,
+#define ON_HOST(symbol)		CAUSE_##symbol,
 #define FORK(symbol)		CAUSE_##symbol,
 #define FORK_JUMP(symbol)	CAUSE_##symbol,
 #define WAIT(symbol)		CAUSE_##symbol,
@@ -68,7 +68,7 @@ enum cause {
 #undef POINT
 #undef OWN
 #undef MADE
-#undef HOME
+#undef ON_HOST
 #undef FORK
 #undef FORK_JUMP
 #undef WAIT
@@ -77,7 +77,7 @@ enum cause {
 	CAUSES
 };
 
-/* Counts of one carrier, or of several homes. */
+/* Counts of one carrier, or of several host threads. */
 struct counters {
 	uint64_t switches;	/* runs of user threads */
 	uint64_t ways[WAYS];
@@ -88,26 +88,26 @@ struct counters {
 	uint64_t spins;		/* times it looked around before a sleep */
 	uint64_t found;		/* spins that found something to do */
 	uint64_t sleeps;
-	uint64_t departures;	/* user threads that left home */
+	uint64_t departures;	/* user threads that left their hosts */
 	uint64_t adoptions;	/* stuck carriers that this one has adopted */
 	uint64_t own;		/* system calls besides the program's */
 	uint64_t started, ended;	/* user threads */
-	int32_t tid;		/* of the carrier; 0 for homes */
+	int32_t tid;		/* of the carrier; 0 for host threads */
 } __attribute__((aligned(64)));
 
 struct run_page {
 	uint64_t magic;
 	uint32_t block;		/* sizeof(struct counters) */
 	uint32_t carriers;	/* without spares */
-	uint32_t room;		/* number of blocks before the homes' */
+	uint32_t room;		/* number of blocks before the host threads' */
 	uint32_t spares;	/* that were made so far */
 	uint32_t stuck;		/* stuck carriers, at the monitor's last look */
 	int32_t pid;
 	uint64_t begin;		/* CLOCK_MONOTONIC, ns */
 	char engine[16];
 	char program[16];
-	uint64_t causes[CAUSES];	/* times user threads came home */
-	struct counters blocks[];	/* the carriers', the spares', the homes' */
+	uint64_t causes[CAUSES];	/* times user threads returned to their hosts */
+	struct counters blocks[];	/* the carriers', the spares', the host threads' */
 };
 
 #endif /* FLEXSC_RUNTIME_RUN_PAGE_H */

@@ -42,26 +42,26 @@ static void clocks_exit(void)
 	flexsc__exit(&flexsc__self);
 }
 
-static int32_t clocks_tie(clockid_t clock)
+static int32_t clocks_anchor(clockid_t clock)
 {
 	int32_t tid;
 
 	if (!clocks_enter())
 		return 0;
-	tid = flexsc__cpuclock_tie(&flexsc__self, clock);
+	tid = flexsc__cpuclock_anchor(&flexsc__self, clock);
 	clocks_exit();
 	return tid;
 }
 
 /*
- * The timer's thread is tied once more, because it may have become a user
+ * The timer's thread is anchored once more, because it may have become a user
  * thread since the first time.
  */
 static void note(struct timer *timer, clockid_t clock)
 {
 	clocks_enter();
 	flexsc__timers_add(timer);
-	flexsc__cpuclock_tie(&flexsc__self, clock);
+	flexsc__cpuclock_anchor(&flexsc__self, clock);
 	clocks_exit();
 }
 
@@ -84,7 +84,7 @@ static void timer_free(struct timer *timer)
 		clocks_exit();
 }
 
-/* The calling thread is at home then if the clock is its own. */
+/* The calling thread is on its host then if the clock is its own. */
 EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 {
 	struct timer *timer;
@@ -95,7 +95,7 @@ EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 	timer = timer_alloc();
 	if (!timer)
 		return -1;
-	timer->tid = clocks_tie(clock);
+	timer->tid = clocks_anchor(clock);
 	ret = REAL(timer_create)(clock, event, id);
 	if (ret || !timer->tid) {
 		timer_free(timer);
@@ -107,11 +107,11 @@ EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 }
 
 /*
- * Convert a timer's absolute time to the home's clock, if the timer is on a
+ * Convert a timer's absolute time to the host's clock, if the timer is on a
  * thread's clock. False: leave the time as it is.
  */
-static bool give_home(timer_t id, const struct itimerspec *time,
-		      struct itimerspec *at_home)
+static bool convert_to_host(timer_t id, const struct itimerspec *time,
+		      struct itimerspec *on_host)
 {
 	int32_t tid;
 
@@ -119,8 +119,8 @@ static bool give_home(timer_t id, const struct itimerspec *time,
 		return false;
 	tid = flexsc__timers_tid(id);
 	if (tid) {
-		*at_home = *time;
-		at_home->it_value = flexsc__cpuclock_at_home(tid,
+		*on_host = *time;
+		on_host->it_value = flexsc__cpuclock_on_host(tid,
 							    time->it_value);
 	}
 	clocks_exit();
@@ -130,10 +130,10 @@ static bool give_home(timer_t id, const struct itimerspec *time,
 EXPORT int timer_settime(timer_t id, int flags, const struct itimerspec *time,
 			 struct itimerspec *old)
 {
-	struct itimerspec at_home;
+	struct itimerspec on_host;
 
-	if (flags & TIMER_ABSTIME && give_home(id, time, &at_home))
-		time = &at_home;
+	if (flags & TIMER_ABSTIME && convert_to_host(id, time, &on_host))
+		time = &on_host;
 	return REAL(timer_settime)(id, flags, time, old);
 }
 

@@ -17,12 +17,12 @@
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthread.h"
 
-/* Come home before a child is made. */
-static void go_home(void)
+/* Return to the host before a child is made. */
+static void go_to_host(void)
 {
 	static const struct stub stub = { REAL_fork, SYS_clone, true };
 
-	flexsc__go_home(&stub, NULL);
+	flexsc__go_to_host(&stub, NULL);
 }
 
 /* In the child, if it has memory of its own. It closes the rings of its maker. */
@@ -58,7 +58,7 @@ long flexsc__forks_plainly(long nr, const uint64_t args[6])
 
 	if (flags & CLONE_VM)
 		return flexsc__libc_call(false, nr, args);
-	go_home();
+	go_to_host();
 	ret = raw_syscall(nr, args[0], args[1], args[2], args[3], args[4],
 			  args[5]);
 	if (!ret)
@@ -72,7 +72,7 @@ EXPORT pid_t _Fork(void)
 {
 	pid_t pid;
 
-	go_home();
+	go_to_host();
 	pid = REAL(_Fork)();
 	if (!pid)
 		forked(false);
@@ -110,7 +110,7 @@ EXPORT int own_clone(int (*function)(void *), void *stack, int flags, void *arg,
 	clone_function *real = (clone_function *)flexsc__real(REAL_clone);
 	struct clone clone = { function, arg, flags & CLONE_FILES };
 
-	go_home();
+	go_to_host();
 	if (function && stack && !(flags & CLONE_VM))
 		return real(clone_main, stack, flags, &clone, parent, tls, child);
 	if (flags & CLONE_VM && !(flags & CLONE_VFORK))

@@ -42,9 +42,9 @@ static struct sigaction from_kernel(const struct kernel_sigaction *from)
 int try_sigaction(int signo, const struct sigaction *new,
 		  struct sigaction *old)
 {
-	struct kernel_sigaction next, was;
+	struct kernel_sigaction next, original;
 	const uint64_t args[6] = { (uint64_t)signo, new ? PTR(&next) : 0,
-				   PTR(&was), sizeof(sigmask_t) };
+				   PTR(&original), sizeof(sigmask_t) };
 
 	if (signo == SIGNAL_CANCEL || signo == SIGNAL_SETXID) {
 		errno = EINVAL;
@@ -55,7 +55,7 @@ int try_sigaction(int signo, const struct sigaction *new,
 	if (flexsc__libc_call(false, SYS_rt_sigaction, args))
 		return -1;
 	if (old)
-		*old = from_kernel(&was);
+		*old = from_kernel(&original);
 	return 0;
 }
 
@@ -126,7 +126,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 static sighandler_t own_sigset(int signo, sighandler_t handler)
 {
 	struct sigaction new = { .sa_flags = 0 }, old;
-	sigset_t set, was;
+	sigset_t set, original;
 	bool blocks = handler == SIG_HOLD;
 
 	new.sa_handler = handler;
@@ -136,8 +136,8 @@ static sighandler_t own_sigset(int signo, sighandler_t handler)
 		return SIG_ERR;
 	}
 	if (sigaction(signo, blocks ? NULL : &new, &old) ||
-	    sigprocmask(blocks ? SIG_BLOCK : SIG_UNBLOCK, &set, &was))
+	    sigprocmask(blocks ? SIG_BLOCK : SIG_UNBLOCK, &set, &original))
 		return SIG_ERR;
-	return sigismember(&was, signo) ? SIG_HOLD : old.sa_handler;
+	return sigismember(&original, signo) ? SIG_HOLD : old.sa_handler;
 }
 FRONT(sigset, own_sigset)

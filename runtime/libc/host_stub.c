@@ -16,8 +16,8 @@
 #include "lib/files/fds.h"
 #include "runtime/sched/state.h"
 
-/* Does the function have to run at home, with these arguments? */
-static bool cause_needs_home(struct uthread *u, uint16_t cause,
+/* Does the function have to run on its host, with these arguments? */
+static bool cause_needs_host(struct uthread *u, uint16_t cause,
 			     const uint64_t args[6])
 {
 	switch (cause) {
@@ -28,9 +28,9 @@ static bool cause_needs_home(struct uthread *u, uint16_t cause,
 	case CAUSE_swapcontext:
 		/*
 		 * Where a context ends, libc changes the mask without a call
-		 * that is seen, so the thread may never leave home again.
+		 * that is seen, so the thread may never leave its host again.
 		 */
-		u->rooted = true;
+		u->host_only = true;
 		return true;
 	default:
 		return true;
@@ -106,20 +106,20 @@ static bool is_lent(const struct uthread *u)
 	return u->forks && runtime_is_lent();
 }
 
-static void come_home_for(struct uthread *u, uint16_t cause,
+static void return_to_host_for(struct uthread *u, uint16_t cause,
 			  const uint64_t args[6])
 {
 	u->cause = cause;
 	if (is_ring(cause) && uses_owned_ring(cause, args)) {
-		flexsc__tie_for_good(u);
+		flexsc__anchor_for_good(u);
 		return;
 	}
 	if (is_wait(cause))
-		flexsc__lodge(u);
-	flexsc__come_home(u);
+		flexsc__sticky_wait(u);
+	flexsc__return_to_host(u);
 }
 
-void *flexsc__go_home(const struct stub *stub, const uint64_t args[6])
+void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6])
 {
 	struct uthread *u = &flexsc__self;
 
@@ -130,11 +130,11 @@ void *flexsc__go_home(const struct stub *stub, const uint64_t args[6])
 		if (!u->forks)
 			u->forks = FORKS_NOW;
 	}
-	if (u->alive && !u->busy && cause_needs_home(u, stub->cause, args)) {
+	if (u->alive && !u->busy && cause_needs_host(u, stub->cause, args)) {
 		flexsc__enter(u);
-		come_home_for(u, stub->cause, args);
+		return_to_host_for(u, stub->cause, args);
 		if (counts_threads(stub->cause))
-			flexsc__rest_to_fork(u);
+			flexsc__dormant_before_fork(u);
 		flexsc__exit(u);
 	}
 	return flexsc__real((enum real)stub->which);
@@ -161,10 +161,10 @@ static bool changes_all(uint16_t cause)
 	return cause >= CAUSE_setuid && cause <= CAUSE_initgroups;
 }
 
-struct at_home flexsc__stay_home(const struct stub *stub)
+struct on_host flexsc__stay_on_host(const struct stub *stub)
 {
 	struct uthread *u = &flexsc__self;
-	struct at_home there = { flexsc__go_home(stub, NULL), 0 };
+	struct on_host there = { flexsc__go_to_host(stub, NULL), 0 };
 
 	if (is_lent(u))
 		return there;
@@ -177,7 +177,7 @@ struct at_home flexsc__stay_home(const struct stub *stub)
 	return there;
 }
 
-void flexsc__stayed_home(uint64_t outermost)
+void flexsc__stayed_on_host(uint64_t outermost)
 {
 	flexsc__stay_end(&flexsc__self, (struct stay){ outermost });
 }
@@ -195,8 +195,8 @@ static uintptr_t target_of(jmp_buf env)
 }
 
 /*
- * A jump leaves handlers, and functions of libc's that keep the user thread at
- * home.
+ * A jump leaves handlers, and functions of libc's that keep the user thread on
+ * its host.
  */
 static void leave_for(struct uthread *u, jmp_buf env)
 {
@@ -208,7 +208,7 @@ static void leave_for(struct uthread *u, jmp_buf env)
 	/* libc restores the mask by a call that isn't seen. */
 	flexsc__enter(u);
 	u->cause = CAUSE___sigsetjmp;
-	flexsc__come_home(u);
+	flexsc__return_to_host(u);
 	flexsc__exit(u);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wrappers that bring the calling thread home, and then run the real function
+ * Wrappers that bring the calling thread to its host, and then run the real function
  * with all arguments as they came, whatever they are: libc/x86_64/host_stub.S.
  */
 #ifndef FLEXSC_RUNTIME_HOST_STUB_H
@@ -15,25 +15,26 @@
 
 struct stub {
 	uint16_t which;		/* enum real: the function to run */
-	uint16_t cause;		/* enum cause: for coming home */
+	uint16_t cause;		/* enum cause: for returning to its host */
 	bool forks;		/* it makes a process */
 };
 
-/* The result of flexsc__stay_home(), in two registers. */
-struct at_home {
+/* The result of flexsc__stay_on_host(), in two registers. */
+struct on_host {
 	void *function;
 	uint64_t outermost;	/* sched/host.h: struct stay */
 };
 
-/* Come home, and stay there until flexsc__stayed_home(at_home.outermost). */
-struct at_home flexsc__stay_home(const struct stub *stub);
-void flexsc__stayed_home(uint64_t outermost);
+/* Return to the host, and stay there until flexsc__stayed_on_host(on_host.outermost). */
+struct on_host flexsc__stay_on_host(const struct stub *stub);
+void flexsc__stayed_on_host(uint64_t outermost);
 
 /*
- * Come home for a function, and return that function. args: its integer arguments; only
- * functions that come by flexsc__home_jump need them, others may pass NULL.
+ * Return to the host for a function, and return that function. args: its integer
+ * arguments; only functions that come by flexsc__host_jump need them, others may pass
+ * NULL.
  */
-void *flexsc__go_home(const struct stub *stub, const uint64_t args[6]);
+void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6]);
 
 /* Defines the function "symbol": r11 gets the record's address, then "jump". */
 #define STUB_TEXT(symbol, record, jump)					\
@@ -48,7 +49,7 @@ void *flexsc__go_home(const struct stub *stub, const uint64_t args[6]);
 		".cfi_endproc\n"					\
 		".size " #symbol ", . - " #symbol "\n");
 
-#define HOME_STUB(symbol, entry, forks)					\
+#define HOST_STUB(symbol, entry, forks)					\
 	__attribute__((used)) static const struct stub stub_##symbol = { \
 		REAL_##symbol, CAUSE_##symbol, forks			\
 	};								\

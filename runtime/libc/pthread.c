@@ -30,8 +30,8 @@ EXPORT void pthread_exit(void *value)
 	if (u->alive) {
 		flexsc__enter(u);
 		u->cause = CAUSE_ENDS;
-		flexsc__come_home(u);
-		u->rooted = true;
+		flexsc__return_to_host(u);
+		u->host_only = true;
 		flexsc__exit(u);
 	}
 	REAL(pthread_exit)(value);
@@ -75,7 +75,7 @@ static void adopt_cancel(int (*real)(pthread_t))
 	static atomic_bool adopted;
 
 	if (!flexsc__runtime.unpatched || atomic_load(&adopted) ||
-	    atomic_load(&flexsc__runtime.rests) ||
+	    atomic_load(&flexsc__runtime.dormant) ||
 	    atomic_load(&flexsc__runtime.filtered))
 		return;
 	real(flexsc__monitor);
@@ -121,17 +121,17 @@ EXPORT int pthread_cancel(pthread_t thread)
 }
 
 /*
- * Come home before a thread is sent a signal: a signal to the calling thread
+ * Return to the host before a thread is sent a signal: a signal to the calling thread
  * itself arrives before the function returns.
  */
-static void come_home_for(pthread_t thread)
+static void return_to_host_for(pthread_t thread)
 {
 	if (pthread_equal(thread, pthread_self()))
-		flexsc__bring_home();
+		flexsc__bring_to_host();
 }
 
 /*
- * The kernel has queued the signal for the other thread's home. That thread is
+ * The kernel has queued the signal for the other thread's host. That thread is
  * wanted there at once: the calling thread may tell it so next, and none of its
  * calls after that may come before its handler.
  */
@@ -148,7 +148,7 @@ EXPORT int pthread_kill(pthread_t thread, int signo)
 	bool other;
 	int err;
 
-	come_home_for(thread);
+	return_to_host_for(thread);
 	other = begin_on(thread);
 	err = real(thread, signo);
 	end_on(other, other ? to_learn(thread, signo, err) : NULL);
@@ -163,7 +163,7 @@ EXPORT int pthread_sigqueue(pthread_t thread, int signo,
 	bool other;
 	int err;
 
-	come_home_for(thread);
+	return_to_host_for(thread);
 	other = begin_on(thread);
 	err = real(thread, signo, value);
 	end_on(other, other ? to_learn(thread, signo, err) : NULL);
@@ -183,7 +183,7 @@ EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size,
 	flexsc__enter(self);
 	flexsc__uthreads_lock();
 	u = flexsc__uthread_of(thread);
-	tid = u ? u->home.k.tid : 0;
+	tid = u ? u->host.k.tid : 0;
 	flexsc__uthreads_unlock();
 	if (tid)
 		flexsc__affinity_changed(self, tid);
@@ -192,27 +192,27 @@ EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size,
 }
 
 /*
- * Come home for a signal to the process, unless the calling thread blocks it:
+ * Return to the host for a signal to the process, unless the calling thread blocks it:
  * the signal may be for this thread.
  */
-static void come_home_unless_blocked(int signo)
+static void return_unless_blocked(int signo)
 {
 	struct uthread *u = &flexsc__self;
 
-	if (u->alive && !u->busy && signo > 0 && signo <= 64 && !at_home() &&
-	    u->home.mask >> (signo - 1) & 1)
+	if (u->alive && !u->busy && signo > 0 && signo <= 64 && !on_host() &&
+	    u->host.mask >> (signo - 1) & 1)
 		return;
-	flexsc__bring_home();
+	flexsc__bring_to_host();
 }
 
 EXPORT int kill(pid_t pid, int signo)
 {
-	come_home_unless_blocked(signo);
+	return_unless_blocked(signo);
 	return REAL(kill)(pid, signo);
 }
 
 EXPORT int sigqueue(pid_t pid, int signo, const union sigval value)
 {
-	come_home_unless_blocked(signo);
+	return_unless_blocked(signo);
 	return REAL(sigqueue)(pid, signo, value);
 }

@@ -49,7 +49,7 @@ static int find_shut(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-static void say_none(const unsigned int *size)
+static void set_none(const unsigned int *size)
 {
 	struct place place = { .at = (uintptr_t)size };
 
@@ -77,7 +77,7 @@ __attribute__((constructor)) static void have_none(void)
 			RSEQ_SIG, 0, 0))
 		return;
 	area->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
-	say_none(&__rseq_size);
+	set_none(&__rseq_size);
 	if (loader_s && loader_s != &__rseq_size)
-		say_none(loader_s);
+		set_none(loader_s);
 }

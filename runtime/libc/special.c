@@ -71,7 +71,7 @@ static _Noreturn void end_process(int status, enum real which)
 {
 	void (*foreign)(int) = (void (*)(int))flexsc__real_foreign(which);
 
-	flexsc__ending();
+	flexsc__exit_begins();
 	if (foreign)
 		foreign(status);
 	for (;;)

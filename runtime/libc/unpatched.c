@@ -32,22 +32,22 @@ struct wait_front {
 _Static_assert(offsetof(struct wait_front, target) == 8, "for the stub");
 
 /*
- * The target of all until libc's functions are known. No thread has a home then
+ * The target of all until libc's functions are known. No thread has a host then
  * to go to, so it only jumps on.
  */
-extern const char flexsc__home_jump[];
+extern const char flexsc__host_jump[];
 
 #define WAIT(symbol)							\
 	__attribute__((used)) static struct wait_front front_##symbol = {	\
 		{ REAL_##symbol, CAUSE_##symbol, false },		\
-		flexsc__home_jump					\
+		flexsc__host_jump					\
 	};								\
 	STUB_TEXT(symbol, front_##symbol, "jmpq *8(%r11)")
 #define TRY(symbol)	WAIT(symbol)
 #define CALL(...)
 #define POINT(...)
 #define MADE(...)
-#define HOME(symbol)
+#define ON_HOST(symbol)
 #define FORK(symbol)
 #define FORK_JUMP(symbol)
 #define OWN(symbol)
@@ -56,9 +56,9 @@ extern const char flexsc__home_jump[];
 #undef WAIT
 #undef TRY
 
-/* libc's function, and coming home for it. */
+/* libc's function, and returning to its host for it. */
 #define LIBC(symbol)	REAL(symbol)
-#define GO_HOME(symbol)	flexsc__go_home(&front_##symbol.stub, NULL)
+#define GO_TO_HOST(symbol)	flexsc__go_to_host(&front_##symbol.stub, NULL)
 
 /*
  * Mutexes. One with a priority protocol is the kernel's, which has to see the
@@ -81,21 +81,21 @@ static int try_pthread_mutex_lock(pthread_mutex_t *mutex)
 		err = LIBC(pthread_mutex_trylock)(mutex);
 	if (err != EBUSY)
 		return err;
-	GO_HOME(pthread_mutex_lock);
+	GO_TO_HOST(pthread_mutex_lock);
 	return LIBC(pthread_mutex_lock)(mutex);
 }
 
 static int try_pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
 	if (has_priorities(mutex))
-		GO_HOME(pthread_mutex_trylock);
+		GO_TO_HOST(pthread_mutex_trylock);
 	return LIBC(pthread_mutex_trylock)(mutex);
 }
 
 static int try_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	if (has_priorities(mutex))
-		GO_HOME(pthread_mutex_unlock);
+		GO_TO_HOST(pthread_mutex_unlock);
 	return LIBC(pthread_mutex_unlock)(mutex);
 }
 
@@ -108,7 +108,7 @@ static int try_pthread_mutex_unlock(pthread_mutex_t *mutex)
 									\
 		if (err != (busy))					\
 			return err;					\
-		GO_HOME(symbol);					\
+		GO_TO_HOST(symbol);					\
 		return LIBC(symbol)(lock);				\
 	}
 
@@ -120,19 +120,19 @@ static void try_flockfile(FILE *file)
 {
 	if (!ftrylockfile(file))
 		return;
-	GO_HOME(flockfile);
+	GO_TO_HOST(flockfile);
 	LIBC(flockfile)(file);
 }
 
 static int try_sem_wait(sem_t *sem)
 {
-	const int was = errno;
+	const int original = errno;
 
 	pthread_testcancel();
 	if (!sem_trywait(sem))
 		return 0;
-	errno = was;
-	GO_HOME(sem_wait);
+	errno = original;
+	GO_TO_HOST(sem_wait);
 	return LIBC(sem_wait)(sem);
 }
 
@@ -143,7 +143,7 @@ static int try_pthread_once(pthread_once_t *once, void (*function)(void))
 {
 	if (__atomic_load_n(once, __ATOMIC_ACQUIRE) == ONCE_DONE)
 		return 0;
-	GO_HOME(pthread_once);
+	GO_TO_HOST(pthread_once);
 	return LIBC(pthread_once)(once, function);
 }
 
@@ -196,7 +196,7 @@ static const struct {
 	struct wait_front *front;
 	const void *unpatched;
 } fronts[] = {
-#define WAIT(symbol)	{ &front_##symbol, flexsc__home_jump },
+#define WAIT(symbol)	{ &front_##symbol, flexsc__host_jump },
 #define TRY(symbol)	{ &front_##symbol, (const void *)try_##symbol },
 #include "runtime/base/symbols.def"
 };
@@ -230,7 +230,7 @@ void flexsc__unpatched_begin(void)
 
 		/* To try a lock would pass by another library's function. */
 		if (is_lock(which) && flexsc__real_foreign(which))
-			fronts[i].front->target = flexsc__home_jump;
+			fronts[i].front->target = flexsc__host_jump;
 		else
 			fronts[i].front->target = fronts[i].unpatched;
 	}

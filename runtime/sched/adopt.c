@@ -44,7 +44,7 @@ static bool is_held(const struct carrier *c)
 
 /*
  * Does the carrier run a user thread, outside the runtime? The carrier may go on at any
- * moment, and the user thread end: the list's lock keeps its memory. A home that has the
+ * moment, and the user thread end: the list's lock keeps its memory. A host that has the
  * lock may be stuck itself, so the monitor doesn't wait for it, and looks again later.
  */
 static bool runs_program(const struct carrier *c)

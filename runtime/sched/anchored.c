@@ -10,7 +10,7 @@
 #include "wait.h"
 
 /*
- * How long a thread waits for another one to come home, and how long between
+ * How long a thread waits for another one to return to its host, and how long between
  * two looks whether it has, in ns.
  */
 #define WAIT_NS		50000000U
@@ -18,37 +18,37 @@
 /* How long it waits for all others, in ns. */
 #define ALL_NS		5000000000ULL
 
-void flexsc__tie(struct uthread *u, enum tie reason, bool tied)
+void flexsc__anchor(struct uthread *u, enum anchor reason, bool anchored)
 {
 	/*
-	 * A1: before tied_call_home() looks whether u runs; pairs with A2 in
+	 * A1: before anchored_call_to_host() looks whether u runs; pairs with A2 in
 	 * carrier_run.c. A carrier that is past A2 and hasn't set "current" yet is
 	 * missed: it runs u until u's next wait, or until the monitor finds it.
 	 */
-	if (tied)
-		atomic_fetch_or(&u->tied, (uint8_t)reason);
+	if (anchored)
+		atomic_fetch_or(&u->anchored, (uint8_t)reason);
 	else
-		atomic_fetch_and(&u->tied, (uint8_t)~reason);
+		atomic_fetch_and(&u->anchored, (uint8_t)~reason);
 }
 
-void flexsc__tie_for_good(struct uthread *u)
+void flexsc__anchor_for_good(struct uthread *u)
 {
-	if (!(atomic_load(&u->tied) & TIED_STATE)) {
+	if (!(atomic_load(&u->anchored) & ANCHORED_STATE)) {
 		flexsc__uthreads_lock();
-		flexsc__tie(u, TIED_STATE, true);
+		flexsc__anchor(u, ANCHORED_STATE, true);
 		flexsc__uthreads_unlock();
 	}
-	flexsc__come_home(u);
+	flexsc__return_to_host(u);
 }
 
 /*
- * Under the list's lock: does u run on a carrier although it is tied? Then it is
- * called home.
+ * Under the list's lock: does u run on a carrier although it is anchored? Then it is
+ * called to its host.
  */
-static bool running_call_home(const struct uthread *u)
+static bool call_to_host_if_runs(const struct uthread *u)
 {
 	const struct carrier *c = u->carrier;
-	bool runs = c && atomic_load(&u->tied) &&
+	bool runs = c && atomic_load(&u->anchored) &&
 		    __atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u;
 
 	/*
@@ -60,29 +60,29 @@ static bool running_call_home(const struct uthread *u)
 	return runs;
 }
 
-static bool tied_call_home(int32_t tid)
+static bool anchored_call_to_host(int32_t tid)
 {
 	const struct uthread *u;
 	bool runs;
 
 	flexsc__uthreads_lock();
 	u = flexsc__uthread_with(tid);
-	runs = u && running_call_home(u);
+	runs = u && call_to_host_if_runs(u);
 	flexsc__uthreads_unlock();
 	return runs;
 }
 
 /*
- * Is u away, or inside the runtime, where it may not have seen that it is tied? If
- * it is away it is called home, from a wait, too. A call that no signal interrupts
- * may last forever. When it ends, u comes home before all else.
+ * Is u away, or inside the runtime, where it may not have seen that it is anchored? If
+ * it is away it is called to its host, from a wait, too. A call that no signal interrupts
+ * may last forever. When it ends, u returns to its host before all else.
  */
 static bool is_to_settle(struct uthread *u)
 {
-	if (!__atomic_load_n(&u->home.away, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&u->host.away, __ATOMIC_RELAXED))
 		return __atomic_load_n(&u->busy, __ATOMIC_RELAXED) &&
 		       !atomic_load(&u->installs);
-	if (running_call_home(u))
+	if (call_to_host_if_runs(u))
 		return !carrier_is_ward(u->carrier);
 	if (!atomic_load(&u->wanted))
 		flexsc__want(u);
@@ -101,7 +101,7 @@ static bool others_to_settle(const struct uthread *self)
 	return any;
 }
 
-void flexsc__tie_others(const struct uthread *self, enum tie reason)
+void flexsc__anchor_others(const struct uthread *self, enum anchor reason)
 {
 	const struct timespec moment = { 0, LOOK_NS };
 	const uint64_t until = time_monotonic() + ALL_NS;
@@ -109,7 +109,7 @@ void flexsc__tie_others(const struct uthread *self, enum tie reason)
 	flexsc__uthreads_lock();
 	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
 		if (u != self)
-			flexsc__tie(u, reason, true);
+			flexsc__anchor(u, reason, true);
 	flexsc__uthreads_unlock();
 	/* Not without a moment: "busy" and "away" are plain stores. */
 	do
@@ -117,19 +117,19 @@ void flexsc__tie_others(const struct uthread *self, enum tie reason)
 	while (others_to_settle(self) && time_monotonic() < until);
 }
 
-void flexsc__tied_settle(struct uthread *self, int32_t tid)
+void flexsc__anchored_settle(struct uthread *self, int32_t tid)
 {
 	const struct timespec moment = { 0, LOOK_NS };
 	uint64_t until;
 
-	if (self && self->home.k.tid == tid) {
-		self->cause = CAUSE_TIED;
-		if (atomic_load(&self->tied))
-			flexsc__come_home(self);
+	if (self && self->host.k.tid == tid) {
+		self->cause = CAUSE_ANCHORED;
+		if (atomic_load(&self->anchored))
+			flexsc__return_to_host(self);
 		return;
 	}
 	/* The thread may be in a call that no signal interrupts: a disk's. */
 	until = time_monotonic() + WAIT_NS;
-	while (tied_call_home(tid) && time_monotonic() < until)
+	while (anchored_call_to_host(tid) && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 }

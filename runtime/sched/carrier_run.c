@@ -210,7 +210,7 @@ static void run(struct carrier *c, struct uthread *u)
 	/* Signals that arrive while they are unblocked have to find u here. */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
-		flexsc__signal_unblock(c, u->home.sleep_mask);
+		flexsc__signal_unblock(c, u->host.sleep_mask);
 	flexsc__switch(&c->k.sp, u->sp, u->fs);
 	c->k.current = NULL;
 	now = context_ticks();
@@ -226,10 +226,10 @@ static void run(struct carrier *c, struct uthread *u)
 	c->runs += (uint32_t)(ticks / RUN_TICKS);
 }
 
-static void send_home(struct uthread *u, enum cause cause)
+static void send_to_host(struct uthread *u, enum cause cause)
 {
-	counters_coupling(cause);
-	flexsc__send_home(u);
+	counters_return(cause);
+	flexsc__send_to_host(u);
 }
 
 void flexsc__carrier_run(struct carrier *c)
@@ -255,14 +255,14 @@ void flexsc__carrier_run(struct carrier *c)
 			sleep_until_work(c);
 		/* Pairs with P2 in wait.c: u's wait was over. */
 		else if (atomic_load(&u->wanted))
-			send_home(u, CAUSE_SIGNAL);
+			send_to_host(u, CAUSE_SIGNAL);
 		/*
 		 * A2: before "current" is set; pairs with A1 in anchored.c. If u is
 		 * on its way to a wait it goes on, because on its host it would only
 		 * leave again.
 		 */
-		else if (atomic_load(&u->tied) && !flexsc__leaves(u))
-			send_home(u, CAUSE_TIED);
+		else if (atomic_load(&u->anchored) && !flexsc__leaves_host(u))
+			send_to_host(u, CAUSE_ANCHORED);
 		else
 			run(c, u);
 	}

@@ -106,7 +106,7 @@ struct stuck flexsc__signal_noted(struct carrier *c, const siginfo_t *info)
 	return stuck;
 }
 
-static bool carrier_call_home(const struct carrier *c, char *is)
+static bool carrier_call_to_host(const struct carrier *c, char *is)
 {
 	siginfo_t info = { .si_signo = SIGNAL_SETXID, .si_code = SI_QUEUE };
 
@@ -119,14 +119,14 @@ static bool carrier_call_home(const struct carrier *c, char *is)
 
 void flexsc__signal_carrier(const struct carrier *c)
 {
-	carrier_call_home(c, &mark);
+	carrier_call_to_host(c, &mark);
 }
 
 void flexsc__signal_stuck(struct carrier *c)
 {
 	atomic_store(&c->called, true);
 	/* The limit of queued signals (RLIMIT_SIGPENDING) may be reached. */
-	if (!carrier_call_home(c, &mark_stuck))
+	if (!carrier_call_to_host(c, &mark_stuck))
 		atomic_store(&c->called, false);
 }
 

@@ -107,7 +107,7 @@ static void begin_loop(struct carrier *c)
 	flexsc__proc_open(c);
 	c->kept_timer = flexsc__signal_timer(c);
 	c->k.counters->tid = c->k.tid;
-	/* A user thread makes such a call at home: see calls/call.c. */
+	/* A user thread makes such a call on its host: see calls/call.c. */
 	c->loop->no_thread = -ERESTART;
 	/* It sleeps, too, where calls are lost. */
 	flexsc_loop_ref(c->loop);
@@ -179,7 +179,7 @@ static int start_together(struct starts *all, struct start *each, unsigned int n
 	atomic_store(&all->left, n);
 	while (made < n && !err) {
 		each[made].all = all;
-		err = -flexsc__own_service(&each[made].thread, carrier_main,
+		err = -flexsc__internal_service(&each[made].thread, carrier_main,
 					   &each[made]);
 		made += !err;
 	}

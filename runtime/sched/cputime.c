@@ -133,7 +133,7 @@ static uint64_t own_ticks(struct uthread *u)
 
 /*
  * Ticks that another user thread has run on carriers. It may change carriers or
- * go home meanwhile.
+ * go to its host meanwhile.
  */
 static uint64_t others_ticks(const struct uthread *u)
 {

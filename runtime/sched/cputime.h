@@ -2,7 +2,7 @@
 /*
  * What a user thread has computed.
  *
- * The kernel counts what its home has computed; what it has computed on
+ * The kernel counts what its host has computed; what it has computed on
  * carriers is added. That is counted from the start on, in ticks of the
  * processor, which a carrier reads anyway where a run begins and ends: a
  * program may ask at any time.

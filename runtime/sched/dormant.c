@@ -42,7 +42,7 @@ static bool is_alone(const struct uthread *u)
 	for (int i = 0; alone && others && i < LOOKS; i++) {
 		if (i)
 			raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
-		others = flexsc__own_others();
+		others = flexsc__internal_others();
 	}
 	return alone && !others;
 }
@@ -59,17 +59,17 @@ static void wait_until_gone(void)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 }
 
-bool flexsc__rest(struct uthread *u)
+bool flexsc__dormant_begin(struct uthread *u)
 {
 	int state;
 
-	if (atomic_load(&flexsc__runtime.rests))
+	if (atomic_load(&flexsc__runtime.dormant))
 		return true;
 	/* A filter of u's own may forbid what follows. */
 	if (filter_is_near(u) || !is_alone(u))
 		return false;
 	/* The process has as many user threads as this one: it stays. */
-	atomic_store(&flexsc__runtime.rests, true);
+	atomic_store(&flexsc__runtime.dormant, true);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	flexsc__monitor_end();
 	flexsc__spares_end();
@@ -80,18 +80,18 @@ bool flexsc__rest(struct uthread *u)
 	return true;
 }
 
-void flexsc__rest_to_fork(struct uthread *u)
+void flexsc__dormant_before_fork(struct uthread *u)
 {
 	static uint64_t last;
 
 	if (last && time_monotonic() - last < OFTEN_NS)
 		return;
-	flexsc__rest(u);
-	if (atomic_load(&flexsc__runtime.rests))
+	flexsc__dormant_begin(u);
+	if (atomic_load(&flexsc__runtime.dormant))
 		last = time_monotonic();
 }
 
-void flexsc__rest_over(void)
+void flexsc__dormant_end(void)
 {
-	atomic_store(&flexsc__runtime.rests, false);
+	atomic_store(&flexsc__runtime.dormant, false);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime at rest: it has no threads of its own. The kernel lets only a process with
- * one thread enter some namespaces, and programs look at the number of threads when they
- * fork. So when the program's only thread makes such a call, carriers and monitor end
- * before. The user thread stays at home until the next pthread_create() starts carriers
- * and monitor again (runtime.c).
+ * The runtime at rest: it has no threads of its own. The kernel lets only a process
+ * with one thread enter some namespaces, and programs look at the number of threads
+ * when they fork. So when the program's only thread makes such a call, carriers and
+ * monitor end before. The user thread stays on its host until the next pthread_create()
+ * starts carriers and monitor again (runtime.c).
  */
 #ifndef FLEXSC_RUNTIME_DORMANT_H
 #define FLEXSC_RUNTIME_DORMANT_H
@@ -14,16 +14,19 @@
 #include "uthread.h"
 
 /*
- * The calling thread is u, at home and inside the runtime. True: u is the program's only
- * thread, the runtime rests, and the process has one thread. False: there are other
- * threads, or u has a filter (calls/filter.h).
+ * The calling thread is u, on its host and inside the runtime. True: u is the program's
+ * only thread, the runtime rests, and the process has one thread. False: there are
+ * other threads, or u has a filter (calls/filter.h).
  */
-bool flexsc__rest(struct uthread *u);
+bool flexsc__dormant_begin(struct uthread *u);
 
-/* As flexsc__rest(), before u forks; without effect shortly after the last time. */
-void flexsc__rest_to_fork(struct uthread *u);
+/*
+ * As flexsc__dormant_begin(), before u forks; without effect shortly after the
+ * last time.
+ */
+void flexsc__dormant_before_fork(struct uthread *u);
 
 /* Carriers and monitor have started again. */
-void flexsc__rest_over(void);
+void flexsc__dormant_end(void);
 
 #endif /* FLEXSC_RUNTIME_DORMANT_H */

@@ -15,7 +15,7 @@
 #include "wait.h"
 
 /*
- * How long the process's end waits for threads to come home, and how long
+ * How long the process's end waits for threads to return to their hosts, and how long
  * between two looks, in ns.
  */
 #define END_NS		20000000U
@@ -23,7 +23,7 @@
 
 /*
  * Does u wait for a socket that isn't connected? Its wait may be over by now;
- * then u comes home for nothing.
+ * then u returns to its host for nothing.
  */
 static bool waits_for_others(const struct uthread *u)
 {
@@ -39,10 +39,10 @@ static bool waits_for_others(const struct uthread *u)
 }
 
 /*
- * Call user threads home that wait for sockets that aren't connected. True if
+ * Call user threads to their hosts that wait for sockets that aren't connected. True if
  * one is on its way there, or if the list is locked.
  */
-static bool ending_call_home(void)
+static bool call_to_hosts(void)
 {
 	bool any = false;
 
@@ -51,7 +51,7 @@ static bool ending_call_home(void)
 	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next) {
 		if (waits_for_others(u))
 			flexsc__want(u);
-		any |= atomic_load(&u->wanted) && u->home.away;
+		any |= atomic_load(&u->wanted) && u->host.away;
 	}
 	flexsc__uthreads_unlock();
 	return any;
@@ -69,9 +69,9 @@ static void let_go(void)
 	if (enters) {
 		flexsc__enter(u);
 		u->cause = CAUSE_ENDS;
-		flexsc__come_home(u);
+		flexsc__return_to_host(u);
 	}
-	while (ending_call_home() && time_monotonic() < until)
+	while (call_to_hosts() && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 	if (enters)
 		flexsc__exit(u);
@@ -92,7 +92,7 @@ static uint64_t loops_calls(void)
 	return calls;
 }
 
-void flexsc__ending(void)
+void flexsc__exit_begins(void)
 {
 	flexsc__counters_show(loops_calls());
 	if (flexsc__runtime.polls && !runtime_is_lent() &&

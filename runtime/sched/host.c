@@ -17,137 +17,137 @@ static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)
 			   PTR(old), sizeof(*mask), 0, 0);
 }
 
-/* The kernel thread's own stack begins here when u leaves home first. */
-static void home_main(void *arg)
+/* The kernel thread's own stack begins here when u leaves its host first. */
+static void host_main(void *arg)
 {
 	struct uthread *u = arg;
-	struct home *home = &u->home;
+	struct host *host = &u->host;
 
-	home->k.current = NULL;
-	u->then(&home->k, u);
+	host->k.current = NULL;
+	u->then(&host->k, u);
 	for (;;) {
 		/*
 		 * H2: acquires the user thread's stack from the carrier that it
 		 * was on; pairs with H1.
 		 */
-		while (atomic_load_explicit(&home->word,
-					    memory_order_acquire) == HOME_AWAY)
-			futex_wait(&home->word, HOME_AWAY, UINT64_MAX);
-		flexsc__resume(&home->k, u);
+		while (atomic_load_explicit(&host->word,
+					    memory_order_acquire) == HOST_AWAY)
+			futex_wait(&host->word, HOST_AWAY, UINT64_MAX);
+		flexsc__resume(&host->k, u);
 	}
 }
 
-void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask)
+void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask)
 {
-	struct home *home = &u->home;
+	struct host *host = &u->host;
 
 	u->fs = context_fs();
-	home->stack = stack;
-	home->mask = mask;
-	home->k = (struct kthread){
-		.self = &home->k,
+	host->stack = stack;
+	host->mask = mask;
+	host->k = (struct kthread){
+		.self = &host->k,
 		.fs = u->fs,
 		.current = u,
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
-		.sp = context_init(stack_top(&flexsc__small, stack), home_main, u),
+		.sp = context_init(stack_top(&flexsc__small, stack), host_main, u),
 	};
-	home->k.counters = counters_of_home(home->k.tid);
-	COUNT(&home->k, started, 1);
-	context_set_gs(&home->k);
-	set_mask(SIG_SETMASK, &home->mask, NULL);
+	host->k.counters = counters_of_host(host->k.tid);
+	COUNT(&host->k, started, 1);
+	context_set_gs(&host->k);
+	set_mask(SIG_SETMASK, &host->mask, NULL);
 }
 
-void flexsc__home_fini(struct uthread *u)
+void flexsc__host_fini(struct uthread *u)
 {
-	flexsc__stack_put(&flexsc__small, u->home.lent);
-	COUNT(&u->home.k, ended, 1);
-	flexsc__stack_put(&flexsc__small, u->home.stack);
-	u->home.lent = NULL;
-	u->home.stack = NULL;
+	flexsc__stack_put(&flexsc__small, u->host.borrowed);
+	COUNT(&u->host.k, ended, 1);
+	flexsc__stack_put(&flexsc__small, u->host.stack);
+	u->host.borrowed = NULL;
+	u->host.stack = NULL;
 }
 
 static void leave(struct kthread *k, struct uthread *u)
 {
 	COUNT(k, departures, 1);
-	atomic_store_explicit(&u->home.word, HOME_AWAY, memory_order_relaxed);
+	atomic_store_explicit(&u->host.word, HOST_AWAY, memory_order_relaxed);
 	flexsc__inbox_give(u);
 }
 
-bool flexsc__leaves(const struct uthread *u)
+bool flexsc__leaves_host(const struct uthread *u)
 {
 	return u->then == leave;
 }
 
-void flexsc__leave(struct uthread *u)
+void flexsc__leave_host(struct uthread *u)
 {
 	sigmask_t mask;
 
-	if (!at_home())
+	if (!on_host())
 		return;
-	/* A signal that arrives from here on calls u home. */
-	u->home.away = true;
+	/* A signal that arrives from here on calls u to its host. */
+	u->host.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	set_mask(SIG_BLOCK, NULL, &mask);
 	/* Such a signal has blocked all others and noted the program's mask. */
-	if (!u->home.masked) {
-		u->home.mask = mask;
-		u->home.masked = true;
+	if (!u->host.masked) {
+		u->host.mask = mask;
+		u->host.masked = true;
 	}
-	u->home.sleep_mask = u->home.mask;
-	flexsc__stack_put(&flexsc__small, u->home.lent);
-	u->home.lent = NULL;
+	u->host.sleep_mask = u->host.mask;
+	flexsc__stack_put(&flexsc__small, u->host.borrowed);
+	u->host.borrowed = NULL;
 	flexsc__suspend(u, leave);
 	flexsc__settle(u);
 }
 
-void flexsc__send_home(struct uthread *u)
+void flexsc__send_to_host(struct uthread *u)
 {
 	/* H1: releases the user thread's stack; pairs with H2. */
-	atomic_store_explicit(&u->home.word, HOME_COMING,
+	atomic_store_explicit(&u->host.word, HOST_RESUMES,
 			      memory_order_release);
-	futex_wake(&u->home.word);
+	futex_wake(&u->host.word);
 }
 
-static void home_return(struct kthread *k, struct uthread *u)
+static void return_to_host(struct kthread *k, struct uthread *u)
 {
 	RULE(k->carrier);
-	counters_coupling(u->cause);
-	flexsc__send_home(u);
+	counters_return(u->cause);
+	flexsc__send_to_host(u);
 }
 
-void flexsc__come_home(struct uthread *u)
+void flexsc__return_to_host(struct uthread *u)
 {
 	RULE(u == &flexsc__self && u->busy);
-	if (!at_home())
-		flexsc__suspend(u, home_return);
+	if (!on_host())
+		flexsc__suspend(u, return_to_host);
 	else if (!atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		return;
 	flexsc__settle(u);
 }
 
-void flexsc__bring_home(void)
+void flexsc__bring_to_host(void)
 {
 	struct uthread *u = &flexsc__self;
 
 	if (!u->alive || u->busy)
 		return;
 	flexsc__enter(u);
-	flexsc__come_home(u);
+	flexsc__return_to_host(u);
 	flexsc__exit(u);
 }
 
 void flexsc__settle(struct uthread *u)
 {
-	if (!at_home())
+	if (!on_host())
 		return;
-	u->home.away = false;
+	u->host.away = false;
 	atomic_store(&u->wanted, false);
-	/* The signals that u was called home for run their handlers here. */
+	/* The signals that u was called to its host for run their handlers here. */
 	u->busy = false;
-	if (u->home.masked) {
-		u->home.masked = false;
-		flexsc__queued_unmask(u, u->home.mask);
-		set_mask(SIG_SETMASK, &u->home.mask, NULL);
+	if (u->host.masked) {
+		u->host.masked = false;
+		flexsc__resent_unmask(u, u->host.mask);
+		set_mask(SIG_SETMASK, &u->host.mask, NULL);
 	}
 	u->busy = true;
 }
@@ -158,10 +158,10 @@ sigmask_t flexsc__settle_in_frame(struct uthread *u)
 	sigmask_t mask;
 
 	set_mask(SIG_SETMASK, &all, NULL);
-	mask = u->home.mask;
-	flexsc__queued_unmask(u, mask);
-	u->home.masked = false;
-	u->home.away = false;
+	mask = u->host.mask;
+	flexsc__resent_unmask(u, mask);
+	u->host.masked = false;
+	u->host.away = false;
 	atomic_store(&u->wanted, false);
 	u->busy = false;
 	return mask;
@@ -220,12 +220,12 @@ bool flexsc__stay_goes_on(struct uthread *u)
 
 bool flexsc__stays(struct uthread *u)
 {
-	if (!at_home())
+	if (!on_host())
 		return false;
-	return flexsc__stay_goes_on(u) || u->rooted ||
-	       atomic_load_explicit(&u->tied, memory_order_relaxed) ||
+	return flexsc__stay_goes_on(u) || u->host_only ||
+	       atomic_load_explicit(&u->anchored, memory_order_relaxed) ||
 	       atomic_load_explicit(&flexsc__runtime.last,
 				    memory_order_relaxed) ||
-	       atomic_load_explicit(&flexsc__runtime.rests,
+	       atomic_load_explicit(&flexsc__runtime.dormant,
 				    memory_order_relaxed);
 }

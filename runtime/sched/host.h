@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user thread and its own kernel thread: coming home and leaving. Home is
- * where everything happens that needs a thread's identity, or that would stop a
+ * A user thread and its own kernel thread: returning to the host, and leaving it. The
+ * host is where everything happens that needs a thread's identity, or that would stop a
  * carrier: there the user thread is a plain NPTL thread.
  *
- * While a user thread is away, its kernel thread sleeps on a small stack of its
- * own, with the program's signal mask. A signal that arrives meanwhile calls
- * the user thread home: signals/signals.h.
+ * While a user thread is away, its kernel thread sleeps on a small stack of its own,
+ * with the program's signal mask. A signal that arrives meanwhile calls the user thread
+ * to its host: signals/signals.h.
  */
 #ifndef FLEXSC_RUNTIME_HOST_H
 #define FLEXSC_RUNTIME_HOST_H
@@ -14,22 +14,22 @@
 #include "uthread.h"
 
 /*
- * The calling kernel thread becomes the home of its user thread, and will be
+ * The calling kernel thread becomes the host of its user thread, and will be
  * asleep on this stack (stacks.h). The mask is the user thread's.
  */
-void flexsc__home_init(struct uthread *u, void *stack, sigmask_t mask);
-/* The user thread is at home and won't leave again. */
-void flexsc__home_fini(struct uthread *u);
+void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask);
+/* The user thread is on its host and won't leave again. */
+void flexsc__host_fini(struct uthread *u);
 
 /*
- * User thread only: go home, and leave home. Without effect on a user thread
+ * User thread only: go to its host, and leave its host. Without effect on a user thread
  * that is there already.
  */
-void flexsc__come_home(struct uthread *u);
-void flexsc__leave(struct uthread *u);
+void flexsc__return_to_host(struct uthread *u);
+void flexsc__leave_host(struct uthread *u);
 
 /*
- * A user thread stays at home while a function runs that needs it there: a
+ * A user thread stays on its host while a function runs that needs it there: a
  * signal handler, or one of libc's. A jump may leave such a function without
  * its end. So only the outermost one counts, by its frame: a call whose frame
  * is above that one has left the function. (A call that is further down can't
@@ -40,7 +40,7 @@ struct stay {
 };
 
 /*
- * The user thread stays at home from here on. Its signal stack, if it is on
+ * The user thread stays on its host from here on. Its signal stack, if it is on
  * one, is from low to high.
  */
 struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
@@ -51,36 +51,36 @@ void flexsc__stay_left(struct uthread *u, uintptr_t sp);
 /* Does such a function still run? */
 bool flexsc__stay_goes_on(struct uthread *u);
 /*
- * Is the user thread at home and can't leave? Then it may as well wait there.
+ * Is the user thread on its host and can't leave? Then it may as well wait there.
  */
 bool flexsc__stays(struct uthread *u);
 
 /*
- * Kernel threads only: is u on its way from home to a wait? If u is tied
+ * Kernel threads only: is u on its way from its host to a wait? If u is anchored
  * meanwhile it goes on to its wait, because it would leave again if it was sent
- * home.
+ * to its host.
  */
-bool flexsc__leaves(const struct uthread *u);
+bool flexsc__leaves_host(const struct uthread *u);
 
-/* Kernel threads only: u, which doesn't run, is to run at home. */
-void flexsc__send_home(struct uthread *u);
+/* Kernel threads only: u, which doesn't run, is to run on its host. */
+void flexsc__send_to_host(struct uthread *u);
 
 /*
- * User thread only, after any suspension: if it was sent home, the signals that
- * it was sent home for arrive here.
+ * User thread only, after any suspension: if it was sent to its host, the signals that
+ * it was sent to its host for arrive here.
  */
 void flexsc__settle(struct uthread *u);
 
 /*
  * flexsc__settle() for a user thread that leaves a signal frame next. Returns
  * the mask that the frame is to have. All signals are blocked until then, and
- * those that the user thread was sent home for arrive after it.
+ * those that the user thread was sent to its host for arrive after it.
  */
 sigmask_t flexsc__settle_in_frame(struct uthread *u);
 
 /*
  * User thread only: into the runtime, and out of it. Inside, signals that come
- * to its home are put off until the way out, so a system call that may take
+ * to its host are put off until the way out, so a system call that may take
  * long is made outside.
  */
 static inline void flexsc__enter(struct uthread *u)
@@ -101,16 +101,16 @@ static inline void flexsc__exit(struct uthread *u)
 		 */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (!atomic_load_explicit(&u->wanted, memory_order_relaxed) ||
-		    !at_home())
+		    !on_host())
 			return;
 		flexsc__settle(u);
 	}
 }
 
 /*
- * Any thread: the calling thread comes home, if it is a user thread outside the
+ * Any thread: the calling thread returns to its host, if it is a user thread outside the
  * runtime.
  */
-void flexsc__bring_home(void);
+void flexsc__bring_to_host(void);
 
 #endif /* FLEXSC_RUNTIME_HOST_H */

@@ -65,12 +65,12 @@ static void end_process(void)
 	exit(EXIT_SUCCESS);
 }
 
-void flexsc__own_program_ends(void)
+void flexsc__internal_program_ends(void)
 {
 	atomic_store(&last_end, 0);
 }
 
-void flexsc__own_program_ends_by_call(uint32_t status)
+void flexsc__internal_program_ends_by_call(uint32_t status)
 {
 	atomic_store(&last_end, BY_CALL | status);
 	if (take_off_count())
@@ -106,7 +106,7 @@ static void wait_until_settled(void)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 }
 
-bool flexsc__own_others(void)
+bool flexsc__internal_others(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
 	unsigned int begun, over, all;
@@ -208,7 +208,7 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 	return err;
 }
 
-void flexsc__own_threads_forked(void)
+void flexsc__internal_forked(void)
 {
 	atomic_store(&made, 0);
 	atomic_store(&left, 0);
@@ -244,7 +244,7 @@ void flexsc__own_join(pthread_t thread)
 	flexsc__stack_put(&flexsc__owned, stack);
 }
 
-int flexsc__own_service(pthread_t *thread, void *(*run)(void *), void *arg)
+int flexsc__internal_service(pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	const sigmask_t all = ~SIGNAL_BIT(SIGNAL_SETXID);
 	pthread_attr_t attr;

@@ -10,16 +10,16 @@
 static _Atomic uint32_t woken;	/* how often the maker was; it sleeps on it */
 
 /* Under the lock. */
-static struct lock births;
+static struct lock queue;
 static struct own_birth *first, *last;
 static bool has_maker;
 
-static bool births_append(struct own_birth *birth)
+static bool queue_append(struct own_birth *birth)
 {
 	bool later;
 
 	birth->next = NULL;
-	lock(&births);
+	lock(&queue);
 	later = has_maker;
 	if (later && first)
 		last->next = birth;
@@ -27,19 +27,19 @@ static bool births_append(struct own_birth *birth)
 		first = birth;
 	if (later)
 		last = birth;
-	unlock(&births);
+	unlock(&queue);
 	return later;
 }
 
-static struct own_birth *births_take(void)
+static struct own_birth *queue_take(void)
 {
 	struct own_birth *birth;
 
-	lock(&births);
+	lock(&queue);
 	birth = first;
 	if (birth)
 		first = birth->next;
-	unlock(&births);
+	unlock(&queue);
 	return birth;
 }
 
@@ -54,7 +54,7 @@ static int make(struct own_birth *birth)
 /* In place of lib/pool/own_thread.c. */
 int flexsc__own_thread_later(struct own_birth *birth)
 {
-	if (!births_append(birth))
+	if (!queue_append(birth))
 		return make(birth);
 	flexsc__maker_wake();
 	return OWN_LATER;
@@ -76,38 +76,38 @@ void flexsc__maker_sleep(uint32_t before, uint64_t ns)
 	futex_wait(&woken, before, ns);
 }
 
-void flexsc__births_begin(void)
+void flexsc__maker_begin(void)
 {
-	lock(&births);
+	lock(&queue);
 	has_maker = true;
-	unlock(&births);
+	unlock(&queue);
 }
 
-void flexsc__births_make(void)
+void flexsc__maker_make(void)
 {
 	struct own_birth *birth;
 
-	while ((birth = births_take()))
+	while ((birth = queue_take()))
 		if (make(birth))
 			birth->failed(birth->arg);
 }
 
-bool flexsc__births_end(void)
+bool flexsc__maker_end(void)
 {
 	bool ends;
 
-	lock(&births);
+	lock(&queue);
 	ends = !first;
 	if (ends)
 		has_maker = false;
-	unlock(&births);
+	unlock(&queue);
 	return ends;
 }
 
-void flexsc__births_forget(void)
+void flexsc__maker_forget(void)
 {
 	atomic_store(&woken, 0);
-	births = (struct lock){ 0 };
+	queue = (struct lock){ 0 };
 	first = NULL;
 	has_maker = false;
 }

@@ -14,11 +14,11 @@
 #include <stdint.h>
 
 /* The maker begins; until then whoever wants a thread makes it. */
-void flexsc__births_begin(void);
+void flexsc__maker_begin(void);
 /* The maker only: make what is to be made. */
-void flexsc__births_make(void);
+void flexsc__maker_make(void);
 /* The maker ends, after this returns true. False: there is something to make. */
-bool flexsc__births_end(void);
+bool flexsc__maker_end(void);
 /*
  * Any thread: there is something for the maker to do. The maker reads how often that
  * was, looks for work, and sleeps for ns nanoseconds at most if there was none since.
@@ -28,6 +28,6 @@ uint32_t flexsc__maker_woken(void);
 void flexsc__maker_sleep(uint32_t before, uint64_t ns);
 
 /* In a forked child. */
-void flexsc__births_forget(void);
+void flexsc__maker_forget(void);
 
 #endif /* FLEXSC_RUNTIME_MAKER_H */

@@ -18,8 +18,8 @@
 
 /*
  * Ticks in which a thread's state is read and is still believed (some 40 us), and how
- * often it is read at most. Ticks of a run that may be called home at the next look
- * (0.2 ms), and of one that is called home, gently at first (5 ms).
+ * often it is read at most. Ticks of a run that may be called to its host at the next
+ * look (0.2 ms), and of one that is called to its host, gently at first (5 ms).
  */
 #define FOUND_TICKS	100000U
 #define LONG_TICKS	500000U
@@ -110,11 +110,11 @@ static enum found find_now(struct carrier *c)
 }
 
 /*
- * Have a timer call home a user thread that seems to compute, so that the signal comes
- * between two of its calls. Once in a run: if the timer hasn't expired by the next look,
- * another way is needed. False: not done.
+ * Have a timer call a user thread to its host that seems to compute, so that the signal
+ * comes between two of its calls. Once in a run: if the timer hasn't expired by the
+ * next look, another way is needed. False: not done.
  */
-static bool call_home_gently(struct carrier *c, uint64_t switches)
+static bool call_to_host_gently(struct carrier *c, uint64_t switches)
 {
 	if (c->timed == switches)
 		return false;
@@ -128,7 +128,7 @@ static uint64_t run_of(const struct carrier *c)
 	return context_ticks() - __atomic_load_n(&c->began, __ATOMIC_RELAXED);
 }
 
-static void monitor_call_home(struct carrier *c, uint64_t switches)
+static void monitor_call_to_host(struct carrier *c, uint64_t switches)
 {
 	/*
 	 * T1: the last signal's handler has read c->stuck before it is written
@@ -140,14 +140,14 @@ static void monitor_call_home(struct carrier *c, uint64_t switches)
 	switch (find_now(c)) {
 	case FOUND_NEITHER:
 		if (run_of(c) > LONGEST_TICKS)
-			call_home_gently(c, switches);
+			call_to_host_gently(c, switches);
 		break;
 	case FOUND_WAITING:
 		flexsc__signal_stuck(c);
 		break;
 	case FOUND_RUNNING:
 		if (run_of(c) > LONGEST_TICKS &&
-		    !call_home_gently(c, switches) &&
+		    !call_to_host_gently(c, switches) &&
 		    run_of(c) > 2 * LONGEST_TICKS)
 			flexsc__signal_carrier(c);
 		break;
@@ -162,7 +162,7 @@ static void monitor_look(struct carrier *c)
 
 	if (switches == c->switches_seen) {
 		if (runs)
-			monitor_call_home(c, switches);
+			monitor_call_to_host(c, switches);
 		/* c may be in a call that no signal interrupts. */
 		flexsc__runqueue_relieve(c);
 	} else if (runs && run_of(c) > LONG_TICKS) {
@@ -236,7 +236,7 @@ static void *monitor_main(void *arg)
 int flexsc__monitor_start(void)
 {
 	atomic_store(&ends, 0);
-	return -flexsc__own_service(&flexsc__monitor, monitor_main, NULL);
+	return -flexsc__internal_service(&flexsc__monitor, monitor_main, NULL);
 }
 
 void flexsc__monitor_end(void)

@@ -168,7 +168,10 @@ void flexsc__moved_poll(struct carrier *c, struct uthread *u)
 		.fd = (int)u->args[0],
 		.events = u->nr == SYS_connect ? POLLOUT : POLLIN,
 	};
-	/* Calls with a time limit of the program's are made at home, and don't poll. */
+	/*
+	 * Calls with a time limit of the program's are made on the host, and
+	 * don't poll.
+	 */
 	u->ns = 0;
 	u->cb.callback = poll_over;
 	if (flexsc__loop_has_entry(c->loop))
@@ -224,7 +227,7 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 	if (!flexsc__handover_take(c->loop, &u->cb, false, &ns))
 		return;
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	/* Without memory for the timer, the wait ends, and goes on at home. */
+	/* Without memory for the timer, the wait ends, and continues on its host. */
 	u->cb.ret = flexsc_loop_timer(s->loop, &u->cb, ns);
 	if (u->cb.ret)
 		u->cb.callback(&u->cb);

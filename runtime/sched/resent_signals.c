@@ -29,17 +29,17 @@ static bool is_token(const siginfo_t *info)
 	return is == &mark;
 }
 
-void flexsc__queued_keep(struct uthread *u, int signo, siginfo_t *info)
+void flexsc__resent_keep(struct uthread *u, int signo, siginfo_t *info)
 {
-	if (signo <= SIGNAL_SETXID || u->home.first.si_signo || is_token(info))
+	if (signo <= SIGNAL_SETXID || u->host.first.si_signo || is_token(info))
 		return;
-	u->home.first = *info;
+	u->host.first = *info;
 	make_token(info);
 }
 
-void flexsc__queued_give(struct uthread *u, int signo, siginfo_t *info)
+void flexsc__resent_give(struct uthread *u, int signo, siginfo_t *info)
 {
-	siginfo_t *first = &u->home.first, came = *info;
+	siginfo_t *first = &u->host.first, came = *info;
 
 	if (first->si_signo != signo)
 		return;
@@ -51,12 +51,12 @@ void flexsc__queued_give(struct uthread *u, int signo, siginfo_t *info)
 
 /*
  * A thread that takes the signal by sigwaitinfo() takes it from the kernel's
- * queue, where no handler exchanges it for home.first.
+ * queue, where no handler exchanges it for host.first.
  */
-void flexsc__queued_unmask(struct uthread *u, sigmask_t mask)
+void flexsc__resent_unmask(struct uthread *u, sigmask_t mask)
 {
-	int signo = u->home.first.si_signo;
+	int signo = u->host.first.si_signo;
 
 	if (signo && mask & SIGNAL_BIT(signo))
-		u->home.first.si_signo = 0;
+		u->host.first.si_signo = 0;
 }

@@ -13,7 +13,7 @@
 #include "state.h"
 
 /* How long the maker waits after it failed to make a spare, in ns. */
-#define AGAIN_NS	10000000000U
+#define RETRY_NS	10000000000U
 
 static struct flexsc_options options;
 static atomic_bool ends;	/* the maker is to end; maker.h wakes it then */
@@ -58,7 +58,7 @@ static _Noreturn void maker_park(void)
 
 static void *maker_main(void *arg)
 {
-	uint64_t again = 0;	/* when to try again; 0: at once */
+	uint64_t retry_at = 0;	/* when to try again; 0: at once */
 
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -66,18 +66,18 @@ static void *maker_main(void *arg)
 		uint32_t before = flexsc__maker_woken();
 		uint64_t now;
 
-		flexsc__births_make();
+		flexsc__maker_make();
 		if (atomic_load(&ends)) {
-			if (!flexsc__births_end())
+			if (!flexsc__maker_end())
 				continue;
 			if (last)
 				maker_park();
 			return NULL;
 		}
 		now = time_monotonic();
-		if (now >= again && !one_is_ready())
-			again = make_spare() ? 0 : now + AGAIN_NS;
-		flexsc__maker_sleep(before, again ? AGAIN_NS : UINT64_MAX);
+		if (now >= retry_at && !one_is_ready())
+			retry_at = make_spare() ? 0 : now + RETRY_NS;
+		flexsc__maker_sleep(before, retry_at ? RETRY_NS : UINT64_MAX);
 	}
 }
 
@@ -88,10 +88,10 @@ int flexsc__spares_start(const struct flexsc_options *same)
 	options = *same;
 	made = one_is_ready();
 	flexsc__counters_spares(made);
-	err = -flexsc__own_service(&maker, maker_main, NULL);
+	err = -flexsc__internal_service(&maker, maker_main, NULL);
 	has_maker = !err;
 	if (!err)
-		flexsc__births_begin();
+		flexsc__maker_begin();
 	return err;
 }
 
@@ -122,7 +122,7 @@ void flexsc__spares_forget(void)
 {
 	last = NULL;
 	atomic_store(&last_done, 0);
-	flexsc__births_forget();
+	flexsc__maker_forget();
 	atomic_store(&ends, false);
 	has_maker = false;
 	made = 0;

@@ -35,7 +35,7 @@ void flexsc__stacks_init(void)
 	if (!frame)
 		frame = 4096;
 	/*
-	 * Frames of two signals: one to come home for, and SIGSETXID on top of
+	 * Frames of two signals: one to return to its host for, and SIGSETXID on top of
 	 * it.
 	 */
 	flexsc__small.bytes = (OWN_FRAMES + 2 * frame + PAGE - 1) & -PAGE;

@@ -3,7 +3,7 @@
  * Stacks that libc doesn't make. Any thread; stacks that are given back are
  * used again, and their memory is never returned.
  *
- * SMALL: homes are asleep on them, and carriers handle signals there. There is
+ * SMALL: host threads are asleep on them, and carriers handle signals there. There is
  * one for each user thread. They have room for little: a futex wait, and the
  * frames of signals that arrive meanwhile. They have no guard pages, because
  * two more mappings for each user thread would halve the number of threads that

@@ -53,21 +53,21 @@ struct runtime {
 	 */
 	bool spins;
 	/*
-	 * flexsc run --without: do event loops stay at home, do user threads
-	 * lodge there? runtime/runtime.c, before there are carriers.
+	 * flexsc run --without: do event loops stay on its host, do user threads
+	 * stay there? runtime/runtime.c, before there are carriers.
 	 */
-	bool loops, lodging;
+	bool loops, sticky;
 
 	/*
-	 * Any thread. A home has an affinity, a priority or the like of its
-	 * own, which new threads are to inherit: from then on a thread comes
-	 * home to make threads.
+	 * Any thread. A host has an affinity, a priority or the like of its
+	 * own, which new threads are to inherit: from then on a thread returns
+	 * to its host to make threads.
 	 */
 	atomic_bool inherited;
-	/* Any thread. The process ends: user threads that come home stay. */
+	/* Any thread. The process ends: user threads that return to their hosts stay. */
 	atomic_bool last;
 	/* There are no carriers, and no monitor: dormant.h. */
-	atomic_bool rests;
+	atomic_bool dormant;
 	/*
 	 * Any thread; never reset. All threads have a filter that forbids what
 	 * carriers do: calls/filter.h.

@@ -2,14 +2,14 @@
 #include "sticky.h"
 
 /*
- * Waits that a user thread makes away from home between two waits at home. If they
- * are fewer than NEAR, lodging is cheaper; if they are FAR or more, the last grant
+ * Waits that a user thread makes away from its host between two waits on its host. If
+ * they are fewer than NEAR, staying is cheaper; if they are FAR or more, the last grant
  * is out of date, and the next one begins small.
  */
 #define NEAR	16U
 #define FAR	4096U
 
-/* The largest grant: waits that a user thread makes at home. */
+/* The largest grant: waits that a user thread makes on its host. */
 #define MOST		(1U << 16)
 /*
  * Grants after a wait that stopped a carrier until the monitor looked, which takes
@@ -19,35 +19,35 @@
 #define STUCK_MOST	(1U << 22)
 #define STUCK_GROWTH	16U
 
-static void lodge_begin(struct uthread *u, uint32_t grant, uint32_t most)
+static void sticky_begin(struct uthread *u, uint32_t grant, uint32_t most)
 {
-	if (!flexsc__runtime.lodging)
+	if (!flexsc__runtime.sticky)
 		return;
-	u->lodge.grant = grant < most ? grant : most;
-	u->lodge.left = u->lodge.grant;
+	u->sticky.grant = grant < most ? grant : most;
+	u->sticky.left = u->sticky.grant;
 }
 
 static uint32_t take_distance(struct uthread *u)
 {
-	uint32_t away = u->lodge.away;
+	uint32_t away = u->sticky.away;
 
-	u->lodge.away = 0;
+	u->sticky.away = 0;
 	if (away >= FAR)
-		u->lodge.grant = 0;
+		u->sticky.grant = 0;
 	return away;
 }
 
-void flexsc__lodge(struct uthread *u)
+void flexsc__sticky_wait(struct uthread *u)
 {
-	if (!at_home() && take_distance(u) < NEAR)
-		lodge_begin(u, 2 * u->lodge.grant + 1, MOST);
+	if (!on_host() && take_distance(u) < NEAR)
+		sticky_begin(u, 2 * u->sticky.grant + 1, MOST);
 }
 
-void flexsc__lodge_stuck(struct uthread *u)
+void flexsc__sticky_stuck(struct uthread *u)
 {
 	uint32_t grant;
 
 	take_distance(u);
-	grant = STUCK_GROWTH * u->lodge.grant;
-	lodge_begin(u, grant > STUCK_LEAST ? grant : STUCK_LEAST, STUCK_MOST);
+	grant = STUCK_GROWTH * u->sticky.grant;
+	sticky_begin(u, grant > STUCK_LEAST ? grant : STUCK_LEAST, STUCK_MOST);
 }

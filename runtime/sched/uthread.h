@@ -3,12 +3,12 @@
  * User threads and the kernel threads that run them.
  *
  * A user thread is what the program got from pthread_create(): its stack, its
- * TLS, its thread id. The kernel thread that glibc made for it is its home. A
- * kernel thread (struct kthread) is either a home or a carrier. It has a stack
+ * TLS, its thread id. The kernel thread that glibc made for it is its host. A
+ * kernel thread (struct kthread) is either a host or a carrier. It has a stack
  * of its own, on which it decides what to run, and switches to a user thread
  * and back. So a user thread is always in exactly one of these places:
  *
- *	home		it runs on its own kernel thread, as under NPTL
+ *	host		it runs on its own kernel thread, as under NPTL
  *	a carrier	it runs there; a carrier runs one at a time
  *	a queue		it could run: a carrier's queue or inbox
  *	a wait		a posted call, a user-level futex, a timer
@@ -17,13 +17,13 @@
  * that it was on continues on its own stack, and there runs uthread.then. From
  * then on the user thread may run elsewhere.
  *
- *	home -> queue		host.c: leave, before it waits for something
- *	carrier -> home		host.c: come home; signals/signals.c: called
+ *	host -> queue		host.c: leave, before it waits for something
+ *	carrier -> host		host.c: return to its host; signals/signals.c: called
  *	carrier -> wait		wait.c, calls/ufutex.c
  *	carrier -> queue	wait.c: it lets others run
  *	wait -> queue		wait.c, calls/ufutex.c: the wait is over
  *	queue -> carrier	carrier_run.c
- *	queue -> home		carrier_run.c: it is wanted at home, or tied
+ *	queue -> host		carrier_run.c: it is wanted on its host, or it is anchored
  *
  * The runtime runs on both kinds of stack. On a user thread's stack it has the
  * user thread's TLS, and marks the user thread busy, so that no signal handler
@@ -59,20 +59,20 @@ struct kthread {
 	void *sp;		/* of its own stack, while a user thread runs */
 	uint64_t fs;		/* its own TLS */
 	struct uthread *current;	/* user thread that runs here or NULL */
-	struct carrier *carrier;	/* itself; NULL: it is a home */
+	struct carrier *carrier;	/* itself; NULL: it is a host */
 	struct counters *counters;	/* counters/counters.h */
 	int32_t tid;
 };
 
-/* Whether a home's kernel thread has its user thread to run. */
-enum home_word {
-	HOME_AWAY = 0,
-	HOME_COMING,	/* the kernel thread is to resume it */
+/* Whether a host's kernel thread has its user thread to run. */
+enum host_word {
+	HOST_AWAY = 0,
+	HOST_RESUMES,	/* the kernel thread is to resume it */
 };
 
-struct home {
+struct host {
 	struct kthread k;
-	_Atomic uint32_t word;	/* enum home_word; H1, H2 in host.c */
+	_Atomic uint32_t word;	/* enum host_word; H1, H2 in host.c */
 	void *stack;		/* of the kernel thread, while it is asleep */
 	/*
 	 * The program's signal mask, while "masked" says that the kernel has
@@ -83,10 +83,10 @@ struct home {
 	bool away;		/* for this kernel thread's signal handlers */
 	/*
 	 * Mask that the kernel thread has while it is asleep, until a signal
-	 * calls its thread home.
+	 * calls its thread to its host.
 	 */
 	sigmask_t sleep_mask;
-	void *lent;		/* a carrier's signal stack */
+	void *borrowed;		/* a carrier's signal stack */
 	long trap;		/* trap number of the last fault on a carrier */
 	siginfo_t first;	/* the next signal: signals/signals.h */
 };
@@ -126,13 +126,13 @@ struct uthread {
 	uint64_t fs;
 	struct uthread *next;	/* in its queue, inbox or list of woken ones */
 	bool alive;		/* the runtime knows this thread */
-	_Atomic uint8_t tied;	/* why it may compute at home only: anchored.h */
+	_Atomic uint8_t anchored;	/* why it may compute on its host only: anchored.h */
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a cancellation point's call */
 	bool heavy;		/* its last run was long: carrier_run.c */
 	bool site;		/* in a patched place's call */
 	/*
-	 * The user thread is to come home, and to end its wait for that: P1, P2
+	 * The user thread is to return to its host, and to end its wait for that: P1, P2
 	 * in wait.h.
 	 */
 	atomic_bool wanted;
@@ -145,27 +145,27 @@ struct uthread {
 	uint64_t ns;		/* of its timer or time limit */
 	uint64_t ran;		/* ticks on carriers, before this run */
 	unsigned int nr;
-	uint16_t cause;		/* why it comes home: enum cause */
+	uint16_t cause;		/* why it returns to its host: enum cause */
 	uint8_t way;		/* how its call was made: enum way */
 	uint8_t handled;	/* enum handled */
 	uint8_t forks;		/* enum forks: calls/hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
-	bool rooted;		/* it never leaves home again */
+	bool host_only;		/* it never leaves its host again */
 	atomic_bool installs;	/* a filter for all threads: calls/filter.c */
 	uint32_t filter;	/* number of its own: calls/filter.c */
 
 	struct {		/* sticky.h */
-		uint32_t away;	/* waits since it last came home for one */
-		uint32_t left;	/* waits that it is still to make at home */
+		uint32_t away;	/* waits since it last returned to its host for one */
+		uint32_t left;	/* waits that it is still to make on its host */
 		uint32_t grant;	/* what "left" was at first */
-		uint32_t turns;	/* waits for any of many, with no other */
-	} lodge;
+		uint32_t loop_waits;	/* waits for any of many, with no other */
+	} sticky;
 	struct {		/* its carrier is to check its wait: inbox.h */
 		_Atomic uint32_t requests;	/* 0: it is in no list */
 		struct uthread *next;
 	} recheck;
 
-	struct {		/* why it stays at home for now: host.h */
+	struct {		/* why it stays on its host for now: host.h */
 		uintptr_t frame;	/* of a function; 0: it may leave */
 		uintptr_t low, high;	/* signal stack that "frame" is on */
 	} stay;
@@ -186,12 +186,12 @@ struct uthread {
 		uint64_t args[6];	/* of such a call, on a copy of its descriptor */
 	} moved;
 
-	_Atomic uint64_t told;	/* ns that its clock has shown: cputime.c */
+	_Atomic uint64_t clock_shown;	/* ns that its clock has shown: cputime.c */
 
 	/* The epoll set that it waits for: S1, S2 in calls/polling.c. */
 	_Atomic uint64_t set;
 
-	struct home home;
+	struct host host;
 	struct uthread *all_next, *all_prev;	/* list of all: uthreads.c */
 	struct uthread *tid_next;	/* by thread id: uthreads.c */
 	bool listed;
@@ -244,7 +244,7 @@ static inline struct kthread *kthread_known(void)
 	return k;
 }
 
-static inline bool at_home(void)
+static inline bool on_host(void)
 {
 	return !kthread_self()->carrier;
 }

@@ -25,7 +25,7 @@ static struct uthread **with_tid(int32_t tid)
 
 void flexsc__uthreads_add(struct uthread *u)
 {
-	struct uthread **same = with_tid(u->home.k.tid);
+	struct uthread **same = with_tid(u->host.k.tid);
 
 	lock(&all_lock);
 	u->tid_next = *same;
@@ -41,7 +41,7 @@ void flexsc__uthreads_add(struct uthread *u)
 
 void flexsc__uthreads_remove(struct uthread *u)
 {
-	struct uthread **same = with_tid(u->home.k.tid);
+	struct uthread **same = with_tid(u->host.k.tid);
 
 	lock(&all_lock);
 	while (*same != u)
@@ -96,7 +96,7 @@ struct uthread *flexsc__uthread_with(int32_t tid)
 	struct uthread *u = *with_tid(tid);
 
 	lock_assert_held(&all_lock);
-	while (u && u->home.k.tid != tid)
+	while (u && u->host.k.tid != tid)
 		u = u->tid_next;
 	return u;
 }

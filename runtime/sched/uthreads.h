@@ -9,7 +9,7 @@
 #include "uthread.h"
 
 /*
- * Inside the runtime: add a new user thread, whose home has its id; remove one
+ * Inside the runtime: add a new user thread, whose host has its id; remove one
  * that ends.
  */
 void flexsc__uthreads_add(struct uthread *u);

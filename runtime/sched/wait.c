@@ -83,7 +83,7 @@ static void post_failed(struct uthread *u, long err)
 
 void flexsc__wait_posted(struct carrier *c, struct uthread *u)
 {
-	/* Without memory for the time limit, the caller makes the call at home. */
+	/* Without memory for the time limit, the caller makes the call on its host. */
 	if (u->ns && flexsc_loop_deadline(c->loop, &u->cb, u->ns))
 		flexsc_loop_cancel(c->loop, &u->cb);
 	end_if_wanted(c, u);
@@ -132,16 +132,16 @@ void flexsc__wait_test_cancel(struct uthread *u)
 static long wait_here(struct uthread *u,
 		      void (*then)(struct kthread *, struct uthread *))
 {
-	while (at_home()) {
-		flexsc__leave(u);
-		if (!at_home())
+	while (on_host()) {
+		flexsc__leave_host(u);
+		if (!on_host())
 			break;
-		/* A signal may have called u home before it began to wait. */
+		/* A signal may have called u to its host before it began to wait. */
 		flexsc__wait_test_cancel(u);
 		if (flexsc__stays(u))
 			return -ERESTART;
 	}
-	lodge_away(u);
+	sticky_away(u);
 	flexsc__suspend(u, then);
 	flexsc__settle(u);
 	return u->ret;
@@ -199,7 +199,7 @@ static void go_last(struct kthread *k, struct uthread *u)
 
 void flexsc__wait_yield(struct uthread *u)
 {
-	if (at_home()) {
+	if (on_host()) {
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 		return;
 	}
@@ -213,8 +213,8 @@ void flexsc__want(struct uthread *u)
 {
 	/* P2: before the carrier looks at u->wait; pairs with P1. */
 	atomic_store(&u->wanted, true);
-	/* If u is the calling thread, at home, it looks on its way out. */
-	if (u != &flexsc__self || u->home.away)
+	/* If u is the calling thread, on its host, it looks on its way out. */
+	if (u != &flexsc__self || u->host.away)
 		flexsc__inbox_recheck(u);
 }
 

@@ -3,7 +3,7 @@
  * Waiting: a user thread is suspended until a call is complete, a time has
  * come, or another thread wakes it. Its carrier runs others meanwhile.
  *
- * A signal or a cancellation wants a user thread at home, and ends its wait
+ * A signal or a cancellation wants a user thread on its host, and ends its wait
  * early: flexsc__want(). P1: the waiter makes its wait known, then looks at
  * "wanted". P2: the other thread sets "wanted", then has the waiter's carrier
  * look at its wait. Both are sequentially consistent, so one of the two sees
@@ -15,8 +15,8 @@
 #include "uthread.h"
 
 /*
- * User threads only. The functions leave home if need be, and may return at
- * home, if the user thread is wanted there.
+ * User threads only. The functions leave the host if need be, and may return on
+ * its host, if the user thread is wanted there.
  */
 
 /* Differs from all results of calls: the carrier's loop has no entry, or timer, left. */
@@ -30,7 +30,7 @@ long flexsc__wait_call(struct uthread *u, unsigned int nr,
 		       const uint64_t args[6]);
 /*
  * Have call nr executed, for ns nanoseconds at most: as flexsc__wait_call(), or
- * -ETIME if the call had no effect. -ECANCELED away from home: there is no memory for
+ * -ETIME if the call had no effect. -ECANCELED away from its host: there is no memory for
  * the time limit.
  */
 long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
@@ -41,13 +41,13 @@ long flexsc__wait_time(struct uthread *u, uint64_t ns);
 void flexsc__wait_yield(struct uthread *u);
 
 /*
- * The calling user thread was wanted at home before its call began, perhaps
+ * The calling user thread was wanted on its host before its call began, perhaps
  * because it was cancelled. The call had no effect yet, so a cancellation may
  * take effect here.
  */
 void flexsc__wait_test_cancel(struct uthread *u);
 
-/* Any thread, any signal handler: end u's wait, and have u come home. */
+/* Any thread, any signal handler: end u's wait, and have u return to its host. */
 void flexsc__want(struct uthread *u);
 
 /*
@@ -62,7 +62,7 @@ void flexsc__wait_posted(struct carrier *c, struct uthread *u);
 /* u's wait is over, with this result; it can run on the calling carrier. */
 void flexsc__wait_ends(struct uthread *u, long ret);
 
-/* Carriers only: u is wanted at home. If it waits on c, end that wait. */
+/* Carriers only: u is wanted on its host. If it waits on c, end that wait. */
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);
 
 /*
@@ -76,7 +76,7 @@ bool flexsc__wait_over(struct uthread *u);
  * on the carrier that u waits on.
  */
 struct wait_ops {
-	/* u is wanted at home: end its wait. */
+	/* u is wanted on its host: end its wait. */
 	void (*interrupt)(struct carrier *c, struct uthread *u);
 	/* u came through the inbox: can it run? */
 	bool (*is_over)(struct carrier *c, struct uthread *u);

@@ -186,7 +186,7 @@ long flexsc__signal_action(const uint64_t args[6])
 	const struct kernel_sigaction *new = (void *)(uintptr_t)args[1];
 	struct kernel_sigaction *old = (void *)(uintptr_t)args[2];
 	int signo = (int)args[0];
-	struct kernel_sigaction was, next;
+	struct kernel_sigaction original, next;
 	long err;
 
 	if (signo < 1 || signo > SIGNALS || args[3] != sizeof(sigmask_t) ||
@@ -196,13 +196,13 @@ long flexsc__signal_action(const uint64_t args[6])
 	if (new)
 		next = *new;
 	lock(&actions_lock);
-	err = kernel_sigaction(signo, NULL, &was);
+	err = kernel_sigaction(signo, NULL, &original);
 	/*
 	 * libc may have changed the action without the runtime, so the kernel's
 	 * answer counts, unless it is the runtime's handler.
 	 */
-	if (!err && was.handler == (uintptr_t)handler)
-		was = actions[signo];
+	if (!err && original.handler == (uintptr_t)handler)
+		original = actions[signo];
 	if (!err && new)
 		err = replace(signo, &next);
 	unlock(&actions_lock);
@@ -211,7 +211,7 @@ long flexsc__signal_action(const uint64_t args[6])
 	/* The action is changed nevertheless, as by the kernel. */
 	if (!peek_if_given(old, sizeof(*old)))
 		return -EFAULT;
-	*old = was;
+	*old = original;
 	return 0;
 }
 
@@ -223,12 +223,12 @@ bool flexsc__signal_has_handler(int signo)
 
 void flexsc__signal_adopt(int signo)
 {
-	struct kernel_sigaction was;
+	struct kernel_sigaction original;
 
 	lock(&actions_lock);
-	if (!kernel_sigaction(signo, NULL, &was) && is_replaced(signo, &was) &&
-	    was.handler != (uintptr_t)handler)
-		replace(signo, &was);
+	if (!kernel_sigaction(signo, NULL, &original) && is_replaced(signo, &original) &&
+	    original.handler != (uintptr_t)handler)
+		replace(signo, &original);
 	unlock(&actions_lock);
 }
 

@@ -9,15 +9,15 @@
 #include "runtime/sched/state.h"
 
 /*
- * How long a home waits, in ns. If two threads change users at a time, both calls are
- * counted, but libc begins the second only when all threads have done the first. A home
+ * How long a host waits, in ns. If two threads change users at a time, both calls are
+ * counted, but libc begins the second only when all threads have done the first. A host
  * that waits for both during the first one waits until this limit.
  */
 #define LIMIT_NS	10000000U
 
 /* Number of calls that have begun. */
 static _Atomic uint32_t calls;
-/* How many times carriers have changed, all together. Homes sleep on this word. */
+/* How many times carriers have changed, all together. Host threads sleep on this word. */
 static _Atomic uint32_t changes;
 
 void flexsc__identity_begin(void)
@@ -64,7 +64,7 @@ void flexsc__identity_await(void)
 		/* N4: before the look at the carriers; pairs with N3. */
 		seen = atomic_load(&changes);
 		/*
-		 * N2: before this home changes; pairs with N1. A call that failed
+		 * N2: before this host changes; pairs with N1. A call that failed
 		 * is counted, although no carrier gets a signal for it.
 		 */
 		if (all_changed(n))

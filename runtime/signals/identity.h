@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libc changes the users and groups of all threads by a signal to each of them.
- * Carriers have to change before homes: a user thread that has seen the new
- * user at home must not see the old one on a carrier after that. libc's call
- * waits for all threads, so this makes it hardly longer. A home waits for some
+ * Carriers have to change before host threads: a user thread that has seen the new
+ * user on its host must not see the old one on a carrier after that. libc's call
+ * waits for all threads, so this makes it hardly longer. A host waits for some
  * milliseconds at most, because a carrier may be without a processor for
  * longer.
  */
@@ -16,7 +16,7 @@ struct carrier;
 void flexsc__identity_begin(void);
 /* A carrier, in the signal's handler: this carrier has changed. */
 void flexsc__identity_changed(struct carrier *c);
-/* A home, in the signal's handler: wait until all carriers have changed. */
+/* A host, in the signal's handler: wait until all carriers have changed. */
 void flexsc__identity_await(void);
 
 #endif /* FLEXSC_RUNTIME_IDENTITY_H */

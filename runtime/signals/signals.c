@@ -40,14 +40,14 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 
 	/*
 	 * The frame restores this kernel thread's mask and signal stack, so the
-	 * handler has to end on it: the user thread stays at home until then.
+	 * handler has to end on it: the user thread stays on its host until then.
 	 */
 	flexsc__stay_left(u, (uintptr_t)context->uc_mcontext.gregs[REG_RSP]);
 	stay = flexsc__stay_begin(u, low, low + context->uc_stack.ss_size);
-	flexsc__queued_give(u, signo, info);
-	if (signo == SIGTRAP && signal_is_fault(signo, info) && u->home.trap)
-		context->uc_mcontext.gregs[REG_TRAPNO] = u->home.trap;
-	u->home.trap = 0;
+	flexsc__resent_give(u, signo, info);
+	if (signo == SIGTRAP && signal_is_fault(signo, info) && u->host.trap)
+		context->uc_mcontext.gregs[REG_TRAPNO] = u->host.trap;
+	u->host.trap = 0;
 	/*
 	 * While the handler runs, the thread is outside the runtime; a handler
 	 * that jumps away leaves it so.
@@ -57,7 +57,7 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	u->point = false;
 	flexsc__action_run(signo, info, context);
 	flexsc__enter(u);
-	flexsc__come_home(u);
+	flexsc__return_to_host(u);
 	flexsc__exit(u);
 	flexsc__stay_end(u, stay);
 	u->busy = busy;
@@ -72,19 +72,19 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 
 /*
  * Send the signal to this kernel thread again and block it, until the user
- * thread is at home and outside the runtime.
+ * thread is on its host and outside the runtime.
  */
 static void postpone(struct uthread *u, int signo, siginfo_t *info,
 		     ucontext_t *context)
 {
 	sigmask_t all = ~(1ULL << (SIGNAL_SETXID - 1));
 
-	flexsc__queued_keep(u, signo, info);
+	flexsc__resent_keep(u, signo, info);
 	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-		    (uint64_t)u->home.k.tid, (uint64_t)signo, PTR(info), 0, 0);
-	if (!u->home.masked) {
-		memcpy(&u->home.mask, &context->uc_sigmask, sizeof(all));
-		u->home.masked = true;
+		    (uint64_t)u->host.k.tid, (uint64_t)signo, PTR(info), 0, 0);
+	if (!u->host.masked) {
+		memcpy(&u->host.mask, &context->uc_sigmask, sizeof(all));
+		u->host.masked = true;
 	}
 	memcpy(&context->uc_sigmask, &all, sizeof(all));
 	flexsc__want(u);
@@ -93,7 +93,7 @@ static void postpone(struct uthread *u, int signo, siginfo_t *info,
 static struct uthread *user_of(struct kthread *k)
 {
 	return (struct uthread *)((char *)k - offsetof(struct uthread,
-						       home.k));
+						       host.k));
 }
 
 /*
@@ -112,18 +112,18 @@ static void setxid(const struct kthread *k, int signo, siginfo_t *info,
 }
 
 /*
- * If the signal's frame is on the carrier's signal stack, that stack goes home
+ * If the signal's frame is on the carrier's signal stack, that stack goes to its host
  * with the user thread. All signals are blocked until the carrier has another
  * stack: the next signal's frame would overwrite this one.
  */
-static void signal_go_home(struct kthread *k, struct uthread *u)
+static void signal_go_to_host(struct kthread *k, struct uthread *u)
 {
 	struct carrier *c = k->carrier;
 	char *stack = c->stack;
 
 	if (stack && (char *)u->sp >= stack &&
 	    (char *)u->sp < stack + flexsc__small.bytes) {
-		u->home.lent = stack;
+		u->host.borrowed = stack;
 		flexsc__signal_stack(c);
 	}
 	/*
@@ -132,8 +132,8 @@ static void signal_go_home(struct kthread *k, struct uthread *u)
 	 */
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&c->open), 0,
 		    sizeof(c->open), 0, 0);
-	counters_coupling(u->cause);
-	flexsc__send_home(u);
+	counters_return(u->cause);
+	flexsc__send_to_host(u);
 }
 
 /* Was the call interrupted that the monitor found? */
@@ -167,12 +167,12 @@ static long number_at(uint64_t pc)
 }
 
 /*
- * The signal that calls u home interrupted a call that the kernel doesn't
+ * The signal that calls u to its host interrupted a call that the kernel doesn't
  * restart after a handler. The program sent no signal and mustn't see EINTR, so
  * restart the call here. A relative time limit begins anew. close(2) isn't
  * restarted, because it has closed the descriptor: it is over.
  */
-static void begin_again(const struct stuck *stuck, ucontext_t *context)
+static void restart_call(const struct stuck *stuck, ucontext_t *context)
 {
 	greg_t *regs = context->uc_mcontext.gregs;
 	long nr;
@@ -189,27 +189,27 @@ static void begin_again(const struct stuck *stuck, ucontext_t *context)
 	regs[REG_RIP] -= SYSCALL_BYTES;
 }
 
-/* Move the user thread that this signal interrupted home. */
-static void move_home(struct kthread *k, struct uthread *u,
+/* Move the user thread that this signal interrupted to its host. */
+static void move_to_host(struct kthread *k, struct uthread *u,
 		      ucontext_t *context, const struct stuck *stuck)
 {
 	sigmask_t mask;
 
 	flexsc__enter(u);
 	memcpy(&k->carrier->open, &context->uc_sigmask, sizeof(mask));
-	flexsc__suspend(u, signal_go_home);
+	flexsc__suspend(u, signal_go_to_host);
 	if (stuck && u->cause != CAUSE_SIGNAL && !atomic_load(&u->wanted))
-		begin_again(stuck, context);
+		restart_call(stuck, context);
 	mask = flexsc__settle_in_frame(u);
 	/*
 	 * The frame has the carrier's mask and signal stack, but it is left
-	 * at home: put the user thread's there.
+	 * on its host: put the user thread's there.
 	 */
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	raw_syscall(SYS_sigaltstack, 0, PTR(&context->uc_stack), 0, 0, 0, 0);
 }
 
-static void called_home(struct kthread *k, const siginfo_t *info,
+static void called_to_host(struct kthread *k, const siginfo_t *info,
 			ucontext_t *context)
 {
 	struct uthread *u = k->current;
@@ -227,19 +227,19 @@ static void called_home(struct kthread *k, const siginfo_t *info,
 	else if (carrier_is_ward(c) ||
 		 atomic_load(&c->preempt) == c->k.counters->switches)
 		u->cause = CAUSE_KEPT;
-	else if (atomic_load(&u->tied))
-		u->cause = CAUSE_TIED;
+	else if (atomic_load(&u->anchored))
+		u->cause = CAUSE_ANCHORED;
 	else
 		return;
 	if (u->cause == CAUSE_KEPT && stuck.nr >= 0)
-		flexsc__lodge_stuck(u);
-	move_home(k, u, context, &stuck);
+		flexsc__sticky_stuck(u);
+	move_to_host(k, u, context, &stuck);
 }
 
 /*
- * A fault of the program's: it happens once more at home, where mask and signal
+ * A fault of the program's: it happens once more on its host, where mask and signal
  * stack are as natively and a handler may jump away. SIGTRAP and SIGSYS come
- * after their instruction and don't happen again, so they are sent home. So is the
+ * after their instruction and don't happen again, so they are sent to its host. So is the
  * SIGABRT of an abort() that libc calls itself.
  */
 static void fault(struct kthread *k, int signo, siginfo_t *info,
@@ -251,22 +251,22 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 		flexsc__action_run(signo, info, context);
 		return;
 	}
-	u->home.trap = context->uc_mcontext.gregs[REG_TRAPNO];
+	u->host.trap = context->uc_mcontext.gregs[REG_TRAPNO];
 	u->cause = CAUSE_FAULT;
-	move_home(k, u, context, NULL);
+	move_to_host(k, u, context, NULL);
 	if (signo == SIGTRAP || signo == SIGSYS || signo == SIGABRT)
 		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-			    (uint64_t)u->home.k.tid, (uint64_t)signo,
+			    (uint64_t)u->host.k.tid, (uint64_t)signo,
 			    PTR(info), 0, 0);
 }
 
 static siginfo_t passed_on(const siginfo_t *info)
 {
-	siginfo_t again = *info;
+	siginfo_t copy = *info;
 
-	if (again.si_code >= 0 || again.si_code == SI_TKILL)
-		again.si_code = SI_QUEUE;
-	return again;
+	if (copy.si_code >= 0 || copy.si_code == SI_TKILL)
+		copy.si_code = SI_QUEUE;
+	return copy;
 }
 
 /*
@@ -275,14 +275,14 @@ static siginfo_t passed_on(const siginfo_t *info)
  */
 static void give_back(int signo, const siginfo_t *info, ucontext_t *context)
 {
-	siginfo_t again = passed_on(info);
+	siginfo_t copy = passed_on(info);
 	sigmask_t mask;
 
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
 	mask |= SIGNAL_BIT(signo);
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)signal_process(), (uint64_t)signo,
-		    PTR(&again), 0, 0, 0);
+		    PTR(&copy), 0, 0, 0);
 }
 
 /*
@@ -295,15 +295,15 @@ static void pass_on(struct kthread *k, int signo, siginfo_t *info,
 		    ucontext_t *context)
 {
 	const struct uthread *u = k->current;
-	siginfo_t again = passed_on(info);
+	siginfo_t copy = passed_on(info);
 
-	if (!u || u->home.sleep_mask & SIGNAL_BIT(signo)) {
+	if (!u || u->host.sleep_mask & SIGNAL_BIT(signo)) {
 		atomic_fetch_or(&k->carrier->blocked, SIGNAL_BIT(signo));
 		give_back(signo, info, context);
 	} else {
 		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-			    (uint64_t)u->home.k.tid, (uint64_t)signo,
-			    PTR(&again), 0, 0);
+			    (uint64_t)u->host.k.tid, (uint64_t)signo,
+			    PTR(&copy), 0, 0);
 	}
 }
 
@@ -313,14 +313,14 @@ static bool is_final(const struct kthread *k, int signo)
 	const struct uthread *u = k->current;
 
 	return flexsc__action_is_default(signo) ||
-	       (u && u->home.sleep_mask & SIGNAL_BIT(signo) & SIGNAL_FAULTS);
+	       (u && u->host.sleep_mask & SIGNAL_BIT(signo) & SIGNAL_FAULTS);
 }
 
 /*
  * A SIGPIPE that a write raised or that the process sent to itself. If a user
  * thread runs here and its registers show EPIPE, libc wrote for it (stdio, say)
  * to a pipe without readers: the call is over, so the signal is sent to its
- * home. If it is inside the runtime, a posted call may have raised the signal;
+ * host. If it is inside the runtime, a posted call may have raised the signal;
  * the carrier finds out, and calls/hook.c raises the signal for such a call's
  * thread.
  */
@@ -344,9 +344,9 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 		return;
 	}
 	u->cause = CAUSE_SIGNAL;
-	move_home(k, u, context, NULL);
+	move_to_host(k, u, context, NULL);
 	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-		    (uint64_t)u->home.k.tid, SIGPIPE, PTR(info), 0, 0);
+		    (uint64_t)u->host.k.tid, SIGPIPE, PTR(info), 0, 0);
 }
 
 /* Did the thread itself raise the signal, in an abort() that libc calls? */
@@ -370,12 +370,12 @@ static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 	else if (signo != SIGNAL_SETXID)
 		pass_on(k, signo, info, context);
 	else if (flexsc__signal_is_marked(info))
-		called_home(k, info, context);
+		called_to_host(k, info, context);
 	else
 		setxid(k, signo, info, context);
 }
 
-static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
+static void on_a_host(struct kthread *k, int signo, siginfo_t *info,
 		      ucontext_t *context)
 {
 	struct uthread *u = user_of(k);
@@ -386,7 +386,7 @@ static void at_a_home(struct kthread *k, int signo, siginfo_t *info,
 		if (!filter_is_near(u))
 			flexsc__identity_await();
 		flexsc__action_run(signo, info, context);
-	} else if (u->home.away || (u->busy && !signal_is_fault(signo, info))) {
+	} else if (u->host.away || (u->busy && !signal_is_fault(signo, info))) {
 		postpone(u, signo, info, context);
 	} else {
 		handle(u, signo, info, context);
@@ -415,7 +415,7 @@ static void signal_arrive(int signo, siginfo_t *info, void *frame)
 	else if (!k || (signal_is_fault(signo, info) && flexsc__action_is_default(signo)))
 		flexsc__action_run(signo, info, context);
 	else
-		at_a_home(k, signo, info, context);
+		on_a_host(k, signo, info, context);
 }
 
 void flexsc__signal_self(struct uthread *u, int signo)
@@ -423,9 +423,9 @@ void flexsc__signal_self(struct uthread *u, int signo)
 	if (flexsc__action_ignores(signo))
 		return;
 	u->cause = CAUSE_SIGNAL;
-	flexsc__come_home(u);
+	flexsc__return_to_host(u);
 	/* The handler is put off until the user thread leaves the runtime. */
-	raw_syscall(SYS_tgkill, (uint64_t)signal_process(), (uint64_t)u->home.k.tid,
+	raw_syscall(SYS_tgkill, (uint64_t)signal_process(), (uint64_t)u->host.k.tid,
 		    (uint64_t)signo, 0, 0, 0);
 }
 

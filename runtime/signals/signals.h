@@ -2,31 +2,31 @@
 /*
  * Signals of user threads.
  *
- * A home that is asleep keeps its user thread's signal mask, so the kernel
+ * A host that is asleep keeps its user thread's signal mask, so the kernel
  * itself chooses the thread that gets a signal, and /proc and kill(2) see what
  * they would see without this library. The runtime keeps the program's handlers
  * in a table and gives the kernel a handler of its own. What that handler does
  * depends on the kernel thread that the signal came to:
  *
- *	at home		run the program's handler
- *	a sleeping home	send the signal to this kernel thread again, block all
- *			signals on it, and call the user thread home; there
+ *	on its host		run the program's handler
+ *	a sleeping host	send the signal to this kernel thread again, block all
+ *			signals on it, and call the user thread to its host; there
  *			the signal arrives
- *	a home whose user thread is inside the runtime
- *			as a sleeping home; the signal arrives when the user
+ *	a host whose user thread is inside the runtime
+ *			as a sleeping host; the signal arrives when the user
  *			thread leaves the runtime
- *	a carrier	move a user thread that faults home, where it faults
- *			once more; send a SIGPIPE home with the user thread
+ *	a carrier	move a user thread that faults to its host, where it faults
+ *			once more; send a SIGPIPE to the host of the user thread
  *			whose write raised it; for SIGSETXID run libc's
  *			handler with the carrier's own TLS
  *
  * Signals that faults and writes raise may also be sent to the process, and
  * then reach a carrier by chance. The kernel has the runtime's handler for them
  * even if the program has none, so that a carrier can pass such a signal on to
- * the home of the user thread that it runs.
+ * the host of the user thread that it runs.
  *
  * If that user thread blocks the signal, the carrier gives it back to the
- * process and blocks it until it runs a user thread that doesn't. A home that
+ * process and blocks it until it runs a user thread that doesn't. A host that
  * handles it or waits for it gets it then.
  *
  * A carrier must not block a fault's signal that its user thread doesn't block,
@@ -41,13 +41,13 @@
  *
  * A signal that is sent again is queued behind those that came meanwhile, but
  * real-time signals must be handled in order. So what is sent again is only a
- * token: home.first has the siginfo that it stands for. Each handler that
- * runs takes the siginfo in home.first and leaves its own there, until the
- * token arrives and empties home.first.
+ * token: host.first has the siginfo that it stands for. Each handler that
+ * runs takes the siginfo in host.first and leaves its own there, until the
+ * token arrives and empties host.first.
  *
- * A user thread that runs on a carrier is called home by a SIGSETXID that is
+ * A user thread that runs on a carrier is called to its host by a SIGSETXID that is
  * queued with a mark. The runtime's handler moves the user thread from inside
- * the signal frame, and the interrupted program goes on at home when the
+ * the signal frame, and the interrupted program continues on its host when the
  * handler returns. The frame is on a signal stack of the carrier's, because the
  * user thread may have little stack left; the user thread takes that stack
  * along, and the carrier gets another.
@@ -66,15 +66,15 @@
  */
 void flexsc__signal_init(void);
 /*
- * A call of u's that its home didn't make raised a signal: raise it at u's
- * home.
+ * A call of u's that its host didn't make raised a signal: raise it at u's
+ * host.
  */
 void flexsc__signal_self(struct uthread *u, int signo);
 
 /*
  * User thread, inside the runtime. The kernel has queued a signal for the
- * thread tid. If tid is another user thread's home, that user thread is wanted
- * at home from here on: the calling thread may tell it so next, and no call
+ * thread tid. If tid is another user thread's host, that user thread is wanted
+ * on its host from here on: the calling thread may tell it so next, and no call
  * that the other makes after that may come before its handler.
  */
 void flexsc__signal_sent(int32_t tid, int signo);

@@ -41,7 +41,7 @@ MAY = {
 # But for RING(): only carriers use liburing, and for them the functions in front of
 # it do nothing more.
 LISTED = re.compile(
-    r"^(?:CALL|POINT|MADE|HOME|FORK|FORK_JUMP|OWN|WAIT|TRY)\((\w+)", re.M
+    r"^(?:CALL|POINT|MADE|ON_HOST|FORK|FORK_JUMP|OWN|WAIT|TRY)\((\w+)", re.M
 )
 
 

@@ -460,7 +460,7 @@ def test_the_help_fits_a_screen() -> None:
         (["--engine", "fast"], "--engine fast: give uring or threads"),
         (["--engine", "sync"], "--engine sync: give uring or threads"),
         (["--engine", "kmod"], "--engine kmod: give uring or threads"),
-        (["--without", "all"], "--without all: give loops, lodging or patch"),
+        (["--without", "all"], "--without all: give loops, sticky or patch"),
         (["--bogus"], "unrecognized option '--bogus'"),
         (["-x"], "invalid option -- 'x'"),
         (["--carriers"], "option '--carriers' requires an argument"),

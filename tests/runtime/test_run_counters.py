@@ -29,7 +29,7 @@ WAYS = (
     "answered",
     "kernel_waits",
     "kernel_wakes",
-    "at_home",
+    "on_host",
     "natively",
 )
 HEAD = "flexsc run: "
@@ -79,7 +79,7 @@ class Report:
     def check(self) -> None:
         """What has to be so of any."""
         assert self["calls"] == sum(self[name] for name in WAYS)
-        assert self["couplings"] == sum(self.causes.values())
+        assert self["returns"] == sum(self.causes.values())
         assert self["switches"] == sum(row[2] for row in self.carriers)
         assert self["posted"] >= sum(row[3] for row in self.carriers)
         assert self["steals"] == sum(row[4] for row in self.carriers)
@@ -128,7 +128,7 @@ def test_calls_are_counted_by_their_way(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", CARRIED)
-def test_couplings_have_their_causes(way: str) -> None:
+def test_returns_have_their_causes(way: str) -> None:
     """A call that needs its thread's identity, made on a carrier each time.
 
     time.sleep() is until a time, which may have come before the call is made: then
@@ -232,7 +232,7 @@ thread.join()
     assert report["posted"] < 50
     # But a thread that has its carrier for long lets others run once in 16 calls.
     assert report["switches"] < calls / 16 + 100
-    assert report["couplings"] < 50
+    assert report["returns"] < 50
 
 
 # How a thread that has two descriptors waits for either of them.
@@ -281,7 +281,7 @@ def test_an_event_loop_is_left_at_home(way: str, kind: str) -> None:
     # It comes home once, and waits and receives there.
     assert report["natively"] >= 3 * READS - 50
     assert report["polled"] <= 10
-    assert report["couplings"] < 50
+    assert report["returns"] < 50
 
 
 @pytest.mark.parametrize("way", CARRIED)
@@ -307,7 +307,7 @@ thread.join()
     if way.startswith("uring"):
         assert report["polled"] >= 2 * READS - 20
         assert report["natively"] < 50
-    assert report["couplings"] < 50
+    assert report["returns"] < 50
 
 
 @pytest.mark.parametrize("way", CARRIED)

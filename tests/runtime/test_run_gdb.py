@@ -73,8 +73,8 @@ PLACES = {
     "reads_a_pipe": "call read",
     "wants_a_lock": "futex 0x",
     "takes_a_nap": "timer",
-    "waits_for_a_signal": "at home",
-    "computes": "at home",
+    "waits_for_a_signal": "on its host",
+    "computes": "on its host",
     "main": "",
 }
 
@@ -158,7 +158,7 @@ def check_traces(text: str) -> None:
         (trace,) = (t for t in found if re.search(rf" {function} \(", t))
         frames = re.findall(r"^#(\d+) ", trace, re.MULTILINE)
         assert [int(frame) for frame in frames] == list(range(len(frames)))
-        assert "home_main" not in trace
+        assert "host_main" not in trace
         end = "main" if function == "main" else r"clone3?"
         last = [line for line in trace.splitlines() if line.startswith("#")][-1]
         assert re.search(rf" {end} \(", last), trace
@@ -168,7 +168,7 @@ def check_traces(text: str) -> None:
 def test_each_user_thread_is_seen(way: str, waiting: str, tmp_path: Path) -> None:
     with started(Live(way, waiting, tmp_path / "log")) as program:
         # Having said that it is ready, it has yet to come home for its join.
-        assert eventually(lambda: "at home" in program.place("main"))
+        assert eventually(lambda: "on its host" in program.place("main"))
         text = program.gdb("info uthreads", "uthread apply all bt")
         check_list(text)
         check_traces(text)

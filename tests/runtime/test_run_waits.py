@@ -309,7 +309,7 @@ def test_who_needs_its_kernel_thread_often_stays_there(
     Main may have a read and a write to post for each round.
     """
     report = told(way, waits, kind)
-    assert report["couplings"] < ROUNDS / 8
+    assert report["returns"] < ROUNDS / 8
     assert report["departures"] < ROUNDS / 8
     assert report["posted"] < 3 * ROUNDS
 
@@ -317,7 +317,7 @@ def test_who_needs_its_kernel_thread_often_stays_there(
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lock_that_is_free_needs_no_thread(way: str, waits: str) -> None:
     report = told(way, waits, "lock")
-    assert report["couplings"] < 20
+    assert report["returns"] < 20
     # A thread begins at home, and makes its first round there.
     assert report["exposed"] >= 4 * (ROUNDS - 1)
     # The pipes' bytes alone.

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /*
- * The length of the instruction at "at". No byte from "end" on is read. 0: another decoder
- * has to find the length, because the table lacks the instruction or "end" is too close.
- * If the instruction jumps or calls by a distance, *target becomes its target. If the
- * bytes aren't an instruction, the length may be any.
+ * The length of the instruction at "at". No byte from "end" on is read. 0: another
+ * decoder has to find the length, because the table lacks the instruction or "end" is
+ * too close. If the instruction jumps or calls by a distance, *target becomes its
+ * target. If the bytes aren't an instruction, the length may be any.
  */
 unsigned int flexsc__length(const uint8_t *at, const uint8_t *end,
 			    const uint8_t **target);

@@ -5,9 +5,9 @@
  * all arguments as they came: integers, vectors, and in al how many of the
  * latter there are, for functions with "...".
  *
- * flexsc__home_stub calls the function, with the arguments that are in
- * registers, and keeps the user thread at home until it returns.
- * flexsc__home_jump jumps to the function, for functions that return twice or
+ * flexsc__host_stub calls the function, with the arguments that are in
+ * registers, and keeps the user thread on its host until it returns.
+ * flexsc__host_jump jumps to the function, for functions that return twice or
  * have more arguments. flexsc__front_jump jumps to the front's target.
  */
 	.macro save
@@ -47,11 +47,11 @@
 	.endm
 
 	.text
-	.globl flexsc__home_stub
-	.hidden flexsc__home_stub
-	.type flexsc__home_stub, @function
+	.globl flexsc__host_stub
+	.hidden flexsc__host_stub
+	.type flexsc__host_stub, @function
 	.p2align 4
-flexsc__home_stub:
+flexsc__host_stub:
 	.cfi_startproc
 	pushq	%rbp
 	.cfi_def_cfa_offset 16
@@ -63,14 +63,14 @@ flexsc__home_stub:
 	subq	$200, %rsp
 	save
 	movq	%r11, %rdi
-	callq	flexsc__stay_home
+	callq	flexsc__stay_on_host
 	movq	%rdx, %rbx
 	movq	%rax, %r11
 	restore
 	callq	*%r11
 	movq	%rax, (%rsp)
 	movq	%rbx, %rdi
-	callq	flexsc__stayed_home
+	callq	flexsc__stayed_on_host
 	movq	(%rsp), %rax
 	addq	$200, %rsp
 	popq	%rbx
@@ -80,7 +80,7 @@ flexsc__home_stub:
 	.cfi_restore rbp
 	ret
 	.cfi_endproc
-	.size flexsc__home_stub, . - flexsc__home_stub
+	.size flexsc__host_stub, . - flexsc__host_stub
 
 	/*
 	 * Jumps to the function that "find" returns for the record in r11 and the six
@@ -108,7 +108,7 @@ flexsc__home_stub:
 	.size \name, . - \name
 	.endm
 
-	jump_to flexsc__home_jump, flexsc__go_home
+	jump_to flexsc__host_jump, flexsc__go_to_host
 	jump_to flexsc__front_jump, flexsc__front_target
 
 	.section .note.GNU-stack, "", @progbits

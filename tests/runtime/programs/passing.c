@@ -24,7 +24,7 @@
 #define CALL PASS
 #define POINT PASS
 #define MADE PASS
-#define HOME PASS
+#define ON_HOST PASS
 #define FORK PASS
 #define FORK_JUMP PASS
 #define OWN PASS

@@ -17,7 +17,7 @@ static const char *const names[] = {
 #define CALL NAME
 #define POINT NAME
 #define MADE NAME
-#define HOME NAME
+#define ON_HOST NAME
 #define FORK NAME
 #define FORK_JUMP NAME
 #define WAIT NAME

@@ -463,7 +463,7 @@ TEST_LIMIT(calls_that_hang_again_and_again_lose_nothing, 60)
 	int pid;
 
 	/* Else they would soon stay where they stop nobody. */
-	setenv("FLEXSC_LODGING", "0", 1);
+	setenv("FLEXSC_STICKY", "0", 1);
 	pid = begin_waiting();
 	hangs = calloc(HANGERS, sizeof(*hangs));
 	for (int i = 0; i < HANGERS; i++)
@@ -526,7 +526,7 @@ TEST_LIMIT(a_call_that_hangs_causes_a_pause_of_50_ms_at_most, 60)
 TEST_LIMIT(calls_that_hang_in_a_row_cause_a_pause_of_50_ms_at_most, 60)
 {
 	/* Else threads would stay at home, and stop no others. */
-	setenv("FLEXSC_LODGING", "0", 1);
+	setenv("FLEXSC_STICKY", "0", 1);
 	the_pause_is_short(10);
 }
 
@@ -1091,7 +1091,7 @@ TEST_LIMIT(a_program_uses_the_file_system_that_it_serves, 40)
 /* Threads don't stay at home after their first call there, so close() hangs, too. */
 TEST_LIMIT(a_program_opens_and_closes_files_that_it_serves_on_carriers, 40)
 {
-	setenv("FLEXSC_LODGING", "0", 1);
+	setenv("FLEXSC_STICKY", "0", 1);
 	use_what_it_serves();
 }
 
@@ -1284,7 +1284,7 @@ TEST_LIMIT(carriers_end_just_after_a_call_has_hung, 40)
 	struct stat tasks;
 	unsigned int seed = 1;
 
-	setenv("FLEXSC_LODGING", "0", 1);
+	setenv("FLEXSC_STICKY", "0", 1);
 	hangs = calloc(1, sizeof(*hangs));
 	for (int i = 0; i < 50; i++) {
 		long pid;
