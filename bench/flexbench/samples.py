@@ -77,11 +77,13 @@ def distinct(measurements: Iterable[Measurement], key: str) -> list[Any]:
 
 def save(run: Run, path: Path) -> None:
     """A line for each measurement: a file that is kept can be compared with another."""
-    lines = [json.dumps(asdict(m)) for m in run.measurements]
     about = {"flexbench": FORMAT, "machine": run.machine, "command": run.command}
-    head = json.dumps({**about, "notes": run.notes}, indent=1).removesuffix("\n}")
-    listed = ",\n".join(lines)
-    text = f'{head},\n "measurements": [\n{listed}\n ]\n}}\n'
+    head = [
+        f"{json.dumps(key)}: {json.dumps(value)}"
+        for key, value in {**about, "notes": run.notes}.items()
+    ]
+    lines = ",\n".join(json.dumps(asdict(m)) for m in run.measurements)
+    text = "{" + ",\n".join([*head, f'"measurements": [\n{lines}\n]']) + "}\n"
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -15,8 +15,8 @@ import pytest
 from flexbench.__main__ import COMMAND
 from flexbench.command import main
 from flexstudy.report import __main__ as report
+from measured import CALLS, calls
 
-CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
 HOSTILE = "<script>alert('\"&')</script>\u202e"
 
 
@@ -25,13 +25,10 @@ def no_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
-def found() -> Any:
-    return json.loads(CALLS.read_text(encoding="utf-8"))
-
-
 def changed(path: Path, *keys: str | int, value: Any) -> Path:
     """The file with another value in one place."""
-    at = whole = found()
+    at: Any = calls()
+    whole = at
     for key in keys[:-1]:
         at = at[key]
     at[keys[-1]] = value
@@ -121,7 +118,7 @@ def test_a_file_that_lacks_something_is_one_line(
 
 
 def test_what_a_file_says_is_text(tmp_path: Path) -> None:
-    whole = found()
+    whole = calls()
     for key in ("time", "kernel", "cpu", "revision", "governor"):
         whole["machine"][key] = HOSTILE
     whole["machine"]["versions"]["flexsc"] = HOSTILE

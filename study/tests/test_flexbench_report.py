@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study report: verdicts follow from intervals, and the page from its files.
-
-report/calls.json is a part of what "flexsc bench calls --quick" has once measured.
-"""
+"""flexsc study report: verdicts follow from intervals, and the page from its files."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ from flexstudy.papers import Point
 from flexstudy.report import __main__ as command
 from flexstudy.report import beyond, draw, figures, measure, runs
 from flexstudy.report.figure import Bench, Row, State, Verdict, gain_of, judge, said
+from measured import CALLS, calls, kept
 
-CALLS = Path(__file__).resolve().parent / "report" / "calls.json"
 VOID = {"meta", "br"}
 
 
@@ -216,7 +213,7 @@ def test_a_number_of_the_papers_is_on_the_page_as_in_its_file(tmp_path: Path) ->
 
 def test_a_number_of_ours_is_that_of_the_file(tmp_path: Path) -> None:
     report(tmp_path, "--from", CALLS)
-    measured = json.loads(CALLS.read_text(encoding="utf-8"))["measurements"]
+    measured = calls()["measurements"]
 
     def times(variant: str) -> list[float]:
         (found,) = [
@@ -264,10 +261,9 @@ def test_one_input_makes_the_same_bytes(
 
 
 def test_the_page_has_no_path_of_this_machine(tmp_path: Path) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     run["command"] = ["--flexsc", "/somewhere/flexsc", "calls", "--quick"]
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
+    path = kept(tmp_path / "run.json", run)
     page = report(tmp_path, "--from", path)
     assert "flexsc bench calls --quick\n" in page
     assert "/somewhere" not in page
@@ -284,13 +280,12 @@ def test_only_some_figures(tmp_path: Path) -> None:
 def test_rounds_that_others_disturbed_make_a_figure_rough(
     tmp_path: Path, percent: float, said: bool
 ) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     for m in run["measurements"]:
         m["rounds"][1]["samples"]["disturbed_percent"] = [percent / 2, percent]
         m["rounds"][0]["samples"]["disturbed_percent"] = [0.0]
         m["rounds"][2]["samples"]["disturbed_percent"] = [0.0]
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
+    path = kept(tmp_path / "run.json", run)
     page = report(tmp_path, "--from", path)
     rough = "rough, others had up to 12 % of the measured cores"
     assert (rough in part(page, "osdi-f9")) == said
@@ -318,10 +313,9 @@ def costs() -> list[Json]:
 
 
 def test_costs_stand_beside_the_papers_without_a_verdict(tmp_path: Path) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     run["measurements"] = costs()
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
+    path = kept(tmp_path / "run.json", run)
     report(tmp_path, "--from", path)
     found = recorded(tmp_path)
     (after,) = found["osdi-f1"]["rows"]
@@ -338,7 +332,7 @@ def test_costs_stand_beside_the_papers_without_a_verdict(tmp_path: Path) -> None
 
 
 def test_lines_of_a_cache_stand_beside_the_papers(tmp_path: Path) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     # Ten ticks a line, which the call none doesn't take: 640 are 64 lines.
     scale = {f"touch_{k}": [1000.0 + 20 * k * k] for k in range(17)}
     run["measurements"] = [
@@ -358,8 +352,7 @@ def test_lines_of_a_cache_stand_beside_the_papers(tmp_path: Path) -> None:
             "rounds": [{"samples": samples, "counts": {}}],
         }
     ]
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
+    path = kept(tmp_path / "run.json", run)
     report(tmp_path, "--from", path)
     rows = {row["where"]: row for row in recorded(tmp_path)["osdi-t1"]["rows"]}
     assert rows["pwrite: l1i"]["paper"] == "50"
@@ -387,7 +380,7 @@ def point(bench: str, settings: Json, rate: float, busy: float = 99.0) -> Json:
 
 def swept(tmp_path: Path) -> Path:
     """Apache, nginx and entries against the number of clients."""
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     found = []
     for count, native, flexsc, busy in (
         *[(1, 9000.0, 8000.0, 20.0), (16, 20000.0, 60000.0, 60.0)],
@@ -404,9 +397,7 @@ def swept(tmp_path: Path) -> Path:
         key = {"variant": "flexsc" if count else "native", "entries": count}
         found.append(point("entries", {**key, "connections": 512}, rate))
     run["measurements"] = found
-    path = tmp_path / "sweep.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
-    return path
+    return kept(tmp_path / "sweep.json", run)
 
 
 def rows_of(out: Path, name: str) -> dict[str, Json]:
@@ -454,7 +445,7 @@ def test_one_number_of_clients_is_a_sweep_of_one_point(tmp_path: Path) -> None:
     run = json.loads(path.read_text(encoding="utf-8"))
     ones = [m for m in run["measurements"] if m["settings"]["connections"] == 16]
     run["measurements"] = ones
-    path.write_text(json.dumps(run), encoding="utf-8")
+    kept(path, run)
     report(tmp_path, "--from", path)
     late = recorded(tmp_path)["osdi-f13"]["rows"]
     assert {row["reason"] for row in late if row["paper"]} == {"not measured with 256"}
@@ -493,7 +484,7 @@ def answers(bench: str, key: Json, good: float, busy: float = 99.0) -> Json:
 
 def studied(tmp_path: Path, cores: int = 1) -> Path:
     """As flexsc study webserver has it: two workloads, whose models peak where MODELS says."""
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     found = []
     for load in ("specweb", "pages"):
         for name, peak in {**MODELS, **SERVERS}.items():
@@ -522,9 +513,7 @@ def studied(tmp_path: Path, cores: int = 1) -> Path:
     key = {"copies": 4, "accept": "port", "connections": 128}
     found.append(measured("study-copies", key, {"fullest_times": 1.19}))
     run["measurements"] = found
-    path = tmp_path / "study.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
-    return path
+    return kept(tmp_path / "study.json", run)
 
 
 def ours_of(out: Path, name: str) -> dict[str, str]:
@@ -603,7 +592,7 @@ def test_several_cores_are_shown_if_a_file_has_them(
 
 def test_peaks_are_compared_with_those_of_their_own_run(tmp_path: Path) -> None:
     def with_peaks(name: str, **peaks: float) -> Path:
-        run = json.loads(CALLS.read_text(encoding="utf-8"))
+        run = calls()
         run["measurements"] = [
             measured(
                 "study-peak",
@@ -617,9 +606,7 @@ def test_peaks_are_compared_with_those_of_their_own_run(tmp_path: Path) -> None:
             )
             for cores, rate in zip((1, 2), peaks.values(), strict=False)
         ]
-        path = tmp_path / name
-        path.write_text(json.dumps(run), encoding="utf-8")
-        return path
+        return kept(tmp_path / name, run)
 
     one = with_peaks("one.json", one=500.0)
     both = with_peaks("both.json", one=1000.0, two=1800.0)
@@ -639,7 +626,7 @@ def test_a_machine_that_is_too_small_isn_t_asked() -> None:
 
 
 def test_memory_stands_beside_the_paper_s(tmp_path: Path) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     run["measurements"] = [
         measured(
             "memory",
@@ -648,8 +635,7 @@ def test_memory_stands_beside_the_paper_s(tmp_path: Path) -> None:
         )
         for cores, rate in (("1", 4.0), ("1,0", 6.0))
     ]
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
+    path = kept(tmp_path / "run.json", run)
     report(tmp_path, "--from", path)
     rows = recorded(tmp_path)["geneves-memory"]["rows"]
     assert [row["paper"]["value"] for row in rows] == ["4.8", "12.1"]
@@ -657,13 +643,12 @@ def test_memory_stands_beside_the_paper_s(tmp_path: Path) -> None:
 
 
 def test_settings_are_those_of_the_first_file(tmp_path: Path) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     report(tmp_path, "--from", CALLS)
     old = recorded(tmp_path)["geneves-t1"]["rows"]
     assert {row["reason"] for row in old} == {"not recorded by this file"}
     run["machine"]["settings"] = {"net.core.somaxconn": "4096", "fs.file-max": None}
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
+    path = kept(tmp_path / "run.json", run)
     report(tmp_path, "--from", path)
     found = {r["where"]: r for r in recorded(tmp_path)["geneves-t1"]["rows"]}
     assert found["net.core.somaxconn"]["ours"] == "4096"
@@ -751,10 +736,9 @@ def broken(run: Json, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["settings", "rounds", "series", "words", "machine"])
 def test_an_old_file_is_a_sentence_on_the_page(tmp_path: Path, how: str) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     broken(run, how)
-    path = tmp_path / "old.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
+    path = kept(tmp_path / "old.json", run)
     page = report(tmp_path, "--from", path)
     checked(page)
     if how == "machine":
@@ -765,11 +749,10 @@ def test_an_old_file_is_a_sentence_on_the_page(tmp_path: Path, how: str) -> None
 
 
 def test_another_machine_is_marked(tmp_path: Path) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     run["measurements"] = []
     run["machine"]["cpu"] = "Another"
-    path = tmp_path / "first.json"
-    path.write_text(json.dumps(run), encoding="utf-8")
+    path = kept(tmp_path / "first.json", run)
     page = report(tmp_path, "--from", path, "--from", CALLS)
     assert "(another machine or revision)" in part(page, "osdi-f9")
     page = report(tmp_path, "--from", CALLS)
@@ -834,9 +817,9 @@ def test_what_cannot_be_measured_is_a_reason_on_the_page(tmp_path: Path) -> None
 
 
 def test_the_notes_of_a_run_without_measurements_are_its_reason(tmp_path: Path) -> None:
-    run = json.loads(CALLS.read_text(encoding="utf-8"))
+    run = calls()
     run["measurements"], run["notes"] = [], ["serve: wrk isn't installed"]
-    (tmp_path / "empty.json").write_text(json.dumps(run), encoding="utf-8")
+    kept(tmp_path / "empty.json", run)
     path, _ = flexsc(tmp_path, f'cp {tmp_path}/empty.json "$2"; exit 1')
     out = tmp_path / "out"
     report(out, "--measure", "--flexsc", path, "--only", "atc-f8")

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 from fixtures import command
+from measured import CALLS
 
 ROOT = Path(__file__).resolve().parents[2]
-CALLS = ROOT / "study" / "tests" / "report" / "calls.json"
 TIMEOUT = 120
 
 
