@@ -59,7 +59,6 @@ ITEMS = [
     item("study-s9", "S9", "Files that aren't in memory"),
     item("study-s10", "S10", "What was tuned"),
     item("study-s11", "S11", "Which model for a service: requests beside events'"),
-    item("study-s12", "S12", "Lines of each model's driver"),
 ]
 FIGURES = [
     figure(
@@ -100,5 +99,4 @@ FIGURES = [
             *BOTH,
         ],
     ),
-    Figure("study-s12", State.RECORDED, "of the sources", rows=choosing.lines_rows),
 ]

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Which model to choose for a service, by the study: the tunings that were tried, the
-models in each situation, and the lines of each driver.
+"""Which model to choose for a service, by the study: the tunings that were tried, and the
+models in each situation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from flexbench import machine, table
+from flexbench import table
 from flexbench.compare import ratio
 from flexbench.samples import Measurement, Settings, distinct
 
@@ -95,21 +94,4 @@ def choice_rows(runs: Runs, data: Data) -> list[Row]:
         if here:
             rounds = len(found[0].rounds)
             rows.append(Row(what, here=f"of events, {rounds} rounds: {here}"))
-    return rows
-
-
-# The lines of each driver (S12), where the sources are.
-
-SOURCES = Path(__file__).resolve().parents[3] / "study" / "servers" / "webserver"
-DRIVERS = ["threads.c", "events.c", "loops.c", "stages.c"]
-
-
-def lines_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for name in DRIVERS:
-        text = machine.text_of(SOURCES / name)
-        lines = [line for line in (text or "").splitlines() if line.strip()]
-        here = f"{len(lines)} lines that aren't empty" if lines else ""
-        reason = "" if here else "the source isn't here"
-        rows.append(Row(name, here=here, reason=reason))
     return rows
