@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Connections that are accepted when they are delivered. */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <flexsc/flexsc.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-
 #include "events.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <time.h>
 
 static const struct flexsc_ecb_inherit plain = {
 	.want = POLLIN,

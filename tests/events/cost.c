@@ -3,15 +3,10 @@
  * System calls of the owner: which functions make none, and how many the others
  * make. The parent counts them, as the child's tracer, between two marks.
  */
-#define _GNU_SOURCE
-#include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-
 #include "events.h"
+
+#include <sys/ptrace.h>
+#include <sys/user.h>
 
 /* A call that nothing else here makes. */
 #define MARK	SYS_getpgid

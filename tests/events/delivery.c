@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Events in memory: what is delivered, when, in which order, and how often. */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <pty.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/eventfd.h>
-#include <sys/wait.h>
-
 #include "events.h"
+
+#include <pty.h>
 
 TEST(an_event_is_delivered)
 {

@@ -5,16 +5,9 @@
  */
 #ifndef FLEXSC_TESTS_EVENTS_H
 #define FLEXSC_TESTS_EVENTS_H
+#include "tests/harness/harness.h"
 
 #include <flexsc/ecb.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 #define ALL	UINT32_MAX
 

@@ -6,12 +6,6 @@
  *
  *	events-many [events=N] [descriptors=N]
  */
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/eventfd.h>
-#include <sys/resource.h>
-
 #include "events.h"
 
 static unsigned long descriptors, rounds;

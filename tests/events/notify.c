@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The handler: when it is called, where, and what it finds and leaves. */
-#define _GNU_SOURCE
-#include <fcntl.h>
+#include "events.h"
+
 #include <math.h>
-#include <pthread.h>
 #include <pty.h>
-#include <sched.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
-
-#include "events.h"
 
 /* What the handler did. Written by the owner's thread alone. */
 struct seen {

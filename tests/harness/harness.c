@@ -4,22 +4,15 @@
  * harness.h. The parent never makes a loop or a thread, so that every child
  * is forked from a single-threaded process.
  */
-#define _GNU_SOURCE
+#include "harness.h"
+
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
-#include "harness.h"
 
 #define STATUS_USAGE	2
 #define STATUS_SKIP	77

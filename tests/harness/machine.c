@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What tests ask of the machine: times, and counts of what a process has. */
-#define _GNU_SOURCE
+#include "harness.h"
+
 #include <dirent.h>
 #include <netinet/in.h>
-#include <sched.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "harness.h"
 
 /* A process is idle that takes so little of a core for so long. */
 #define IDLE_MS		50U

@@ -5,14 +5,9 @@
  */
 #ifndef FLEXSC_TESTS_STEPS_H
 #define FLEXSC_TESTS_STEPS_H
-
-#include <signal.h>
-#include <stdint.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "harness.h"
+
+#include <sys/ptrace.h>
 
 /* In the child, at the end of what is counted; steps_begin() has the first mark. */
 static inline void steps_mark(void)

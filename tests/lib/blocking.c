@@ -3,24 +3,14 @@
  * Calls that wait delay nothing: not each other, not calls posted later,
  * however many they are and however few syscall threads or entries there are.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <linux/futex.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <termios.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 #include "readers.h"
+
+#include <linux/futex.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <termios.h>
 
 WAITING_TEST(blocked_reads_dont_delay_later_calls)
 {

@@ -3,20 +3,10 @@
  * Cancellation: the callback runs once, with what really happened. A call
  * that ends with -ECANCELED had no effect; one that had an effect says so.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 
 static unsigned int done;
 

@@ -3,30 +3,21 @@
  * Every kind of call that can wait is made to wait, and is cancelled; in a
  * second test it is ended by a deadline. One function per kind posts it.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
+#include "tests/harness/harness.h"
+
 #include <linux/futex.h>
 #include <mqueue.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 static struct call call;
 static char buf[65536];

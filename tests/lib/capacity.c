@@ -2,16 +2,6 @@
 /*
  * Many calls at once: more than there are entries, and a hundred thousand.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 
 static unsigned int done;

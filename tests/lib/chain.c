@@ -3,20 +3,11 @@
  * Chains: the second call waits for the first, may take its result, and does
  * not run if the first failed.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 
 static void chain(unsigned int flags)
 {

@@ -6,17 +6,10 @@
  * loop's owner is needed (by a timer, by another thread) when a part is done, and
  * the descriptor is closed before the next operation can have begun.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <sys/mman.h>
+#include <time.h>
 
 #define MANY_BYTES	(1U << 20)	/* more than any buffer */
 #define PART_MS		30		/* then a part is done */

@@ -3,10 +3,6 @@
  * What a call costs in user mode, in instructions. Optimised builds without
  * checks have to pass.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <sys/syscall.h>
-
 #include "tests/harness/harness.h"
 #include "tests/harness/steps.h"
 

@@ -3,11 +3,6 @@
  * Deadlines: a call that is not complete in time ends with -ETIME, and only
  * then. Which kinds of calls can be ended so is in cancel_each.c.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 
 static unsigned int done;

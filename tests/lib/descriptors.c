@@ -2,17 +2,9 @@
 /*
  * What the library is told of descriptors that no call of a loop made or closed.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <sys/ioctl.h>
 
 static uint64_t switches(void)
 {

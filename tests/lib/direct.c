@@ -4,10 +4,6 @@
  * that they can be in: not submitted, in the kernel, complete and not
  * dispatched. Each engine has to pass, whether it has such calls or not.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdlib.h>
-
 #include "known.h"
 
 /* Cancelling. */

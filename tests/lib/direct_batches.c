@@ -4,11 +4,9 @@
  * more than a ring or a turn takes, mixed with others, and beside calls that
  * change what is known of their descriptors. Each engine has to pass.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <sys/uio.h>
-
 #include "known.h"
+
+#include <sys/uio.h>
 
 /* Many calls. */
 

@@ -3,20 +3,10 @@
  * A loop inside another one: the outer loop sleeps in epoll or poll, and misses
  * nothing that the inner one has to tell.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
+#include "tests/harness/harness.h"
+
 #include <sys/epoll.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 /* No sleep of these tests is as long: one that is has missed something. */
 #define LOST	(10 * SECOND)

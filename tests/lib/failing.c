@@ -4,18 +4,11 @@
  * program that puts itself into a sandbox forbids io_uring, for instance. No call
  * is lost, none completes twice, and the loop can be destroyed.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
+#include "tests/harness/harness.h"
+
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 static bool is_engine(const char *name)
 {

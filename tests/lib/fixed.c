@@ -3,14 +3,6 @@
  * Fixed descriptors: a program notices nothing but its speed, as long as it
  * closes them by the loop or unfixes them first.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 
 static void pair(int p[2])

@@ -3,21 +3,10 @@
  * fork, exec, threads that end, and loops that come and go: nothing of the
  * library goes where it doesn't belong, and nothing stays behind.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <malloc.h>
+#include <spawn.h>
 
 #define READERS		50
 

@@ -4,18 +4,11 @@
  * another thread that acts as owner meanwhile: lib/run/handover.h. Each byte is read once,
  * by one of the two, and whatever was armed in the owner's ring has no effect.
  */
-#define _GNU_SOURCE
-#include <netinet/in.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <netinet/in.h>
+#include <semaphore.h>
+
 #include "lib/run/handover.h"
 
 enum { READS = 64, TIMERS = 8 };

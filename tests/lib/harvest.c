@@ -3,12 +3,6 @@
  * Completed cbs as an array: each comes out once, with what its callback would
  * have seen, and no callback runs.
  */
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 
 #define SOME	64U

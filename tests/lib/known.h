@@ -5,12 +5,6 @@
  */
 #ifndef FLEXSC_TESTS_KNOWN_H
 #define FLEXSC_TESTS_KNOWN_H
-
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 
 #define CALLS	64U

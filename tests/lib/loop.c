@@ -3,20 +3,9 @@
  * The loop itself: options, run and stop, wait and dispatch, misuse, and that
  * nothing starves.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <sys/time.h>
 
 static unsigned int done;
 

@@ -3,18 +3,10 @@
  * Calls that complete many times: nothing is lost, told twice, or told after
  * the last completion, whichever engine does it and however it ends.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
 
 #define MOST	512U
 

@@ -3,23 +3,16 @@
  * Files that the loop's own openat() opened are read without asking what they
  * are. Whatever they are, the result is the plain call's.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
+#include "tests/harness/harness.h"
+
 #include <linux/filter.h>
 #include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <pty.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <termios.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 #define LARGE	300000U
 

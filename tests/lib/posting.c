@@ -3,17 +3,10 @@
  * Posting: what a post promises about its callback, and the errors it can
  * have. What the calls themselves return is in results_*.c.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <linux/prctl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <linux/prctl.h>
+#include <sys/prctl.h>
 
 static unsigned int done;
 

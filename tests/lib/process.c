@@ -3,24 +3,12 @@
  * What happens to the whole process while calls are pending: it changes its
  * user, it exits, it is killed.
  */
-#define _GNU_SOURCE
+#include "tests/harness/harness.h"
+
 #include <dirent.h>
-#include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 #define READERS	20
 #define LOCKERS	10

@@ -2,10 +2,6 @@
 /* Reads that wait, more of them than a loop has threads: blocking.c, receiving.c. */
 #ifndef FLEXSC_READERS_H
 #define FLEXSC_READERS_H
-
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 
 #define PIPES	200

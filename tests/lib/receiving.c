@@ -3,15 +3,10 @@
  * Receives that wait for more than a byte, and calls that wait for all, get as
  * much as they wait for: with threads for all of them and without.
  */
-#define _GNU_SOURCE
-#include <netinet/in.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 #include "readers.h"
+
+#include <netinet/in.h>
 
 /* The three ways of receiving, in the order that their test uses them. */
 static void post_receive(struct call *call, int fd, struct msghdr *msg, unsigned int way)

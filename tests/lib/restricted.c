@@ -3,26 +3,13 @@
  * Where things are forbidden or short: no io_uring, no threads, no memory, no
  * descriptors. The library falls back or says what is wrong; nothing is lost.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
+#include "tests/harness/harness.h"
+
 #include <grp.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 static unsigned int done;
 

@@ -3,16 +3,12 @@
  * Results and errors of calls on files, folders and links, against the plain
  * calls. See trial.h.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
+#include "trial.h"
+
 #include <linux/stat.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <unistd.h>
-
-#include "trial.h"
 
 #define CREATE	(O_CREAT | O_RDWR | O_CLOEXEC)
 

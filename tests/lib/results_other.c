@@ -3,19 +3,13 @@
  * Results and errors of calls on memory, time, identity and processes,
  * against the plain calls. See trial.h.
  */
-#define _GNU_SOURCE
+#include "trial.h"
+
 #include <linux/futex.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "trial.h"
 
 TRIAL(identity_is_the_callers_own)
 {

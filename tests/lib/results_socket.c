@@ -4,24 +4,17 @@
  * waited for, against the plain calls. See trial.h. Every call here completes
  * without anybody's help; calls that wait are in blocking.c.
  */
-#define _GNU_SOURCE
+#include "trial.h"
+
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/un.h>
-#include <unistd.h>
-
-#include "trial.h"
 
 static const struct sockaddr_in any_port = { .sin_family = AF_INET };
 

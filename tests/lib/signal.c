@@ -2,13 +2,6 @@
 /*
  * Signals as callbacks.
  */
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 
 static void await_signal(struct flexsc_loop *loop, struct call *call, int signo)

@@ -3,20 +3,10 @@
  * The statistics add up, show what they say, and can be read by others. And
  * what they can't show: that a loop without work uses no processor time.
  */
-#define _GNU_SOURCE
-#include <dirent.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
 
 static unsigned int done;
 

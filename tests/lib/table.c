@@ -10,20 +10,12 @@
  * And the processes run as nobody, so that reboot, mount, swapoff, acct,
  * sethostname, settimeofday, delete_module and vhangup fail with EPERM.
  */
-#define _GNU_SOURCE
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
+#include "tests/harness/harness.h"
+
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "lib/calls/table.h"
-#include "tests/harness/harness.h"
 
 #define UNUSED_KEY	0x7fe5c0deU	/* of System V IPC; nobody's */
 #define ALL_ONES	UINT64_MAX

@@ -4,11 +4,6 @@
  * pause at any time, so one late expiry is no fault. tests/lib/unit/timer.c bounds
  * lateness by a clock of its own; here only timers_of_every_length_are_punctual does.
  */
-#define _GNU_SOURCE
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
 
 struct timed {

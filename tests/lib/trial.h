@@ -10,14 +10,9 @@
  */
 #ifndef FLEXSC_TESTS_TRIAL_H
 #define FLEXSC_TESTS_TRIAL_H
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/syscall.h>
-
 #include "tests/harness/harness.h"
+
+#include <inttypes.h>
 
 #define TRIAL_NOTES	256
 

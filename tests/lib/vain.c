@@ -4,16 +4,11 @@
  * it is ready for something else. Waiting for it costs no processor's time, and
  * ends when that comes which the call waits for.
  */
+#include "tests/harness/harness.h"
+
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 static unsigned int finished;
 

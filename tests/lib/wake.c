@@ -3,18 +3,9 @@
  * Wake-ups: the one thing other threads and signal handlers may ask of a
  * loop, besides stopping it.
  */
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <sys/time.h>
 
 #define THREADS		4
 #define EACH		MANY(10000)

@@ -3,22 +3,13 @@
  * The program's own functions on syscall threads: each runs once or not at all,
  * beside the calls, and nothing interrupts it.
  */
-#define _GNU_SOURCE
+#include "tests/harness/harness.h"
+
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <flexsc/netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "tests/harness/harness.h"
 #include "lib/calls/table.h"
 
 #define CROWD	200U

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "leaf.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/harness/harness.h"
+
+#include "leaf.h"
 #include "events/upcall/state.h"
 
 #define FLAGS_KEPT	0xcd5	/* CF, PF, AF, ZF, SF, DF, OF */

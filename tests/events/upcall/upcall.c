@@ -4,19 +4,14 @@
  * process, and changes its registers as <linux/flexsc_ecb.h> says. The
  * process's event control block is memory that both share.
  */
-#define _GNU_SOURCE
+#include "tests/harness/harness.h"
+
 #include <execinfo.h>
-#include <sched.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "tests/harness/harness.h"
 #include "leaf.h"
 
 #define RED_ZONE	128

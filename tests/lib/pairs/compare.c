@@ -7,17 +7,10 @@
  * getting somewhere in time: pairs that differ are repeated, fewer at the same time
  * and with more of it, before they count.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
+#include "tests/harness/harness.h"
+
 #include <limits.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 #define PASSES		3U
 #define RUNS		4096

@@ -3,17 +3,10 @@
  * All calls of waits.h natively and as this test is run: preloaded, with one
  * carrier and with two, or posted to a loop with "loop=1".
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
+#include "tests/harness/harness.h"
+
 #include <limits.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "tests/harness/harness.h"
 
 #define DESCRIPTORS	8192U
 

@@ -1,14 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "job.h"
-
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* What came of it. */
 

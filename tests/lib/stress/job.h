@@ -7,12 +7,9 @@
  */
 #ifndef FLEXSC_TESTS_JOB_H
 #define FLEXSC_TESTS_JOB_H
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
-
 #include "tests/harness/harness.h"
+
+#include <time.h>
 
 #define JOBS		96
 #define WAKES		16

@@ -9,17 +9,9 @@
  * with a new loop of other options. Meanwhile the main thread wakes loops,
  * sends signals, and feeds descriptors, at random.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include "job.h"
+
+#include <sys/ioctl.h>
 
 #define LOOPS_MAX	8
 #define ROUND_NS	(300 * MS)

@@ -2,15 +2,10 @@
 /*
  * The arena: it grows in place, to its limit, and by error codes only.
  */
-#define _GNU_SOURCE
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <sys/mman.h>
+
 #include "lib/loop/arena.h"
 
 struct element {

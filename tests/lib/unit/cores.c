@@ -2,12 +2,8 @@
 /*
  * Lists of cores, as "0,2-3".
  */
-#define _GNU_SOURCE
-#include <sched.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
 #include "lib/base/cores.h"
 
 static cpu_set_t usable;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The arrows of an entry's life: each leads where it is drawn, and from there. */
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
 #include "lib/loop/entry.h"
 
 #define STATUSES	5

@@ -4,15 +4,10 @@
  * has noted stays. A signal's handler stands for the other thread, because it runs
  * between any two instructions, on one processor as well.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <sys/time.h>
+
 #include "lib/files/fds.h"
 
 #define SIGNALS		3000U	/* that arrive while the function runs */

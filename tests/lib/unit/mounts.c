@@ -3,14 +3,10 @@
  * What is known about mounts, beside what the kernel lists. Only mounts that the
  * tests can look at, and that no other mount covers, are of use here.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/harness/harness.h"
+
 #include <sys/stat.h>
 
-#include "tests/harness/harness.h"
 #include "lib/files/mounts.h"
 
 static enum mount_kind kind_at(const char *path, unsigned long *id)

@@ -4,9 +4,8 @@
  * end to end. Time is made up, so that it can jump by nanoseconds and by
  * centuries.
  */
-#include <stdlib.h>
-
 #include "tests/harness/harness.h"
+
 #include "lib/loop/timer.h"
 
 #define TIMERS		300

@@ -3,19 +3,11 @@
  * syscalls.tbl says which calls io_uring has an operation for, uring_ops.c
  * how; the two agree on every call.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
+#include "tests/harness/harness.h"
+
 #include <sys/uio.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "tests/harness/harness.h"
 #include "lib/engine/uring_ops.h"
 #include "lib/calls/table.h"
 
