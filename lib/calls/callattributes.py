@@ -133,7 +133,7 @@ def constants(prefix: str, names: str) -> dict[str, str]:
 TURNS = "transfer message accept submit await poll"
 HANDLERS = """
     futex futex2 sigaction rseq sigmask gettid kill cpuclock usage timer yield
-    nanosleep clock_sleep poll host exit exit_group ring wait
+    nanosleep clock_sleep poll host exit exit_group ring wait affinity
 """
 APARTS = "not tied rooted raw keyring counter priority ring"
 
@@ -159,7 +159,9 @@ ATTRIBUTES: dict[str, Reader] = {
     "joins": one_of("joins", **{"0<2": "1"}),
     "passes": one_of("passes", **constants("PASSES_", "one many")),
     "raises": raises,
+    "source": in_argument("source_arg"),
     "norestart": trait("NORESTART"),
+    "once": trait("ONCE"),
     "turn": one_of("turn", **constants("TURN_", TURNS)),
     "user": one_of("user", **constants("USER_", HANDLERS)),
     "apart": one_of("apart", **constants("APART_", APARTS)),
@@ -170,6 +172,7 @@ ATTRIBUTES: dict[str, Reader] = {
     "rearm": trait("REARM"),
     "site": trait("SITE"),
     "keep": trait("KEEP"),
+    "vital": trait("VITAL"),
 }
 
 # What an attribute means only beside another one.

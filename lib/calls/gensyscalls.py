@@ -204,6 +204,7 @@ TABLE_TOP = """\
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <linux/keyctl.h>
 #include <linux/mempolicy.h>
 #include <linux/seccomp.h>
@@ -220,7 +221,10 @@ TABLE_TOP = """\
 #include <asm/prctl.h>
 #endif
 
-/* Older headers lack it. */
+/* Older headers lack them. */
+#ifndef IORING_REGISTER_USE_REGISTERED_RING
+#define IORING_REGISTER_USE_REGISTERED_RING	(1U << 31)
+#endif
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH	59
 #endif
@@ -286,6 +290,8 @@ def base_fields(call: Call, first: int) -> Fields:
     if fields["dir"] == "POLL_NONE":
         del fields["dir"]
     alternatives = [call.fields, *(variant.fields for variant in call.variants)]
+    if call.op in WORKERS:
+        fields = inherit(fields, {"traits": "CALL_WORKER"})
     if any(map(changes_descriptors, alternatives)):
         fields = inherit(fields, {"traits": "CALL_CHANGES"})
     if call.variants:

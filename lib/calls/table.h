@@ -9,6 +9,7 @@
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 /* Where a call may run; "class" in syscalls.tbl. */
 enum call_class {
@@ -143,7 +144,7 @@ enum call_user {
 	USER_FUTEX, USER_FUTEX2, USER_SIGACTION, USER_RSEQ, USER_SIGMASK,
 	USER_GETTID, USER_KILL, USER_CPUCLOCK, USER_USAGE, USER_TIMER,
 	USER_YIELD, USER_NANOSLEEP, USER_CLOCK_SLEEP, USER_POLL, USER_HOST,
-	USER_EXIT, USER_EXIT_GROUP, USER_RING, USER_WAIT,
+	USER_EXIT, USER_EXIT_GROUP, USER_RING, USER_WAIT, USER_AFFINITY,
 };
 
 /* Does the call make its thread unlike others? runtime/calls/apart.c */
@@ -155,7 +156,7 @@ enum call_apart {
 	APART_KEYRING,	/* tied if argument 1 is the thread's keyring */
 	APART_COUNTER,	/* a counter of events, of argument 1's thread */
 	APART_PRIORITY,	/* a priority, of argument 1's thread */
-	APART_RING,	/* tied if the ring belongs to its thread */
+	APART_RING,	/* tied if it makes a ring that belongs to its thread */
 };
 
 enum call_trait {
@@ -173,6 +174,9 @@ enum call_trait {
 	CALL_SITE = 1 << 11,
 	CALL_KEEP = 1 << 12,
 	CALL_CHANGES = 1 << 13,	/* it or a variant changes descriptors' facts */
+	CALL_ONCE = 1 << 14,
+	CALL_WORKER = 1 << 15,	/* its operation always takes a worker of io_uring's */
+	CALL_VITAL = 1 << 16,
 };
 
 /*
@@ -199,7 +203,8 @@ struct table_row {
 	uint8_t variants;	/* how many; 0 for most calls */
 	int16_t would;		/* the result of an attempt that would wait */
 	uint16_t first_variant;
-	uint16_t traits;	/* enum call_trait */
+	uint8_t source_arg;	/* 0: none */
+	uint32_t traits;	/* enum call_trait */
 	/* Bits of argument flags_arg. */
 	uint32_t nowait, all, unpolled;
 	uint32_t attempt;	/* value of the condition's argument; or 0 */
@@ -237,6 +242,12 @@ static inline bool table_accepts(const struct table_row *row)
 
 /* The row of call nr; a row of CLASS_NONE for any number that isn't a call. */
 const struct table_row *flexsc__table_row(unsigned int nr);
+
+/* Does it transfer bytes of a socket, and heed MSG_DONTWAIT? */
+static inline bool call_is_of_socket(const struct table_row *row)
+{
+	return row->length && row->nowait == MSG_DONTWAIT;
+}
 
 /* The row, or the variant of it that these arguments make it. */
 static inline const struct table_row *call_info(const struct table_row *row,

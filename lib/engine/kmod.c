@@ -68,11 +68,12 @@ static bool waits_for_all(const struct flexsc_entry *entry)
 static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
+	const struct table_row *row = flexsc__table_row(entry->nr);
 
 	/* Such a write would end with a part, and can't go on with the rest. */
-	if (!flexsc__partial(entry) || entry->nr == SYS_sendmsg)
+	if (!flexsc__partial(entry) || row->length == LENGTH_MESSAGE)
 		return FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
-	if (entry->nr != SYS_sendto &&
+	if (!call_is_of_socket(row) &&
 	    !is_polled((uint32_t)entry->args[0], POLL_WRITE))
 		return FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
 	if (!write_is_short(entry))

@@ -27,9 +27,9 @@
 #include <linux/flexsc.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 
 #include "lib/base/futex.h"
+#include "lib/calls/table.h"
 
 struct flexsc_loop;
 
@@ -47,8 +47,10 @@ void flexsc__writes_init(struct writes *writes);
  */
 static inline bool write_is_short(const struct flexsc_entry *entry)
 {
-	return (entry->nr == SYS_write || entry->nr == SYS_sendto) &&
-	       entry->args[2] <= PIPE_BUF;
+	const struct table_row *row = flexsc__table_row(entry->nr);
+
+	return row->length == LENGTH_BYTES && !row->source_arg &&
+	       entry->args[row->length_arg] <= PIPE_BUF;
 }
 
 /*

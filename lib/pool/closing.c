@@ -4,6 +4,7 @@
 #include <linux/close_range.h>
 #include <sys/syscall.h>
 
+#include "lib/calls/table.h"
 #include "lib/loop/all.h"
 #include "lib/loop/loop.h"
 #include "hold.h"
@@ -73,7 +74,7 @@ static void closing_begin_all(uint32_t fd)
 
 void flexsc__closing_begin(const struct flexsc_entry *entry)
 {
-	if (entry->nr != SYS_shutdown)
+	if (flexsc__table_row(entry->nr)->closes != CLOSES_SHUT)
 		flexsc__closing_each(entry->nr, entry->args, closing_begin_all);
 }
 

@@ -56,23 +56,18 @@ static int64_t try_socket(const struct flexsc_entry *entry)
 	return ask(entry->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Calls of several messages return how many messages there were, not bytes. */
-static bool is_socket_call(const struct table_row *row)
-{
-	return row->length && row->nowait == MSG_DONTWAIT;
-}
-
 /*
  * Does a message pass descriptors? The call would wait, so its arguments are
  * right. The kernel takes the descriptors when the call begins: they may be
  * closed while it waits.
  */
-static bool has_control(const struct flexsc_entry *entry)
+static bool has_control(const struct flexsc_entry *entry,
+			const struct table_row *row)
 {
 	const struct msghdr *message =
 		(const struct msghdr *)(uintptr_t)entry->args[1];
 
-	return entry->nr == SYS_sendmsg && message->msg_controllen;
+	return row->passes == PASSES_ONE && message->msg_controllen;
 }
 
 /*
@@ -174,9 +169,10 @@ static bool ask_ready(uint64_t fd, unsigned int poll)
 	return ask(SYS_ppoll, PTR(&set), 1, PTR(&limit), 0, 0, 0) != 0;
 }
 
-static bool accepts(const struct flexsc_entry *entry)
+static bool accepts(const struct flexsc_entry *entry,
+		    const struct table_row *row)
 {
-	uint64_t flags = entry->nr == SYS_accept4 ? entry->args[3] : 0;
+	uint64_t flags = row->made_flags ? entry->args[row->made_flags_arg] : 0;
 
 	return !(flags & ~(uint64_t)(SOCK_CLOEXEC | SOCK_NONBLOCK)) &&
 	       is_listening(entry->args[0]);
@@ -201,8 +197,10 @@ static enum nowait judge_kind(uint32_t fd, unsigned int poll)
  * socket that was shut down, an epoll set would report it again and again.
  */
 static enum nowait judge_unready(const struct flexsc_entry *entry,
-				 unsigned int poll, bool exact, bool woken)
+				 const struct table_row *row, bool exact,
+				 bool woken)
 {
+	const unsigned int poll = row->poll;
 	uint64_t fd = entry->args[0];
 	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
@@ -210,9 +208,9 @@ static enum nowait judge_unready(const struct flexsc_entry *entry,
 		return NOWAIT_RUNS;
 	if (flexsc__probe_time_limit(fd, poll))
 		return NOWAIT_UNKNOWN;
-	if (entry->nr == SYS_accept || entry->nr == SYS_accept4)
-		return accepts(entry) ? NOWAIT_WAITS : NOWAIT_RUNS;
-	if (exact && has_control(entry))
+	if (row->makes == MAKES_ACCEPTED)
+		return accepts(entry, row) ? NOWAIT_WAITS : NOWAIT_RUNS;
+	if (exact && has_control(entry, row))
 		return NOWAIT_UNKNOWN;
 	if (exact && !woken)
 		return NOWAIT_WAITS;
@@ -225,12 +223,12 @@ static enum nowait judge_unready(const struct flexsc_entry *entry,
  * Look whether the call's descriptor is ready, before the call is made without
  * waiting.
  */
-static int64_t try_polled(const struct flexsc_entry *entry, unsigned int poll,
-			  bool *part)
+static int64_t try_polled(const struct flexsc_entry *entry,
+			  const struct table_row *row, bool *part)
 {
-	bool is_ready = ask_ready(entry->args[0], poll);
+	bool is_ready = ask_ready(entry->args[0], row->poll);
 
-	if (entry->nr == SYS_sendfile)
+	if (row->source_arg)
 		return try_sendfile(entry, is_ready, part);
 	return is_ready ? RUNS : try_stream(entry);
 }
@@ -262,18 +260,18 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
 		return NOWAIT_UNKNOWN;
 	*ret = NO_WAY;
-	if (is_socket_call(row))
+	if (call_is_of_socket(row))
 		*ret = try_socket(entry);
 	if (*ret == NO_WAY)
-		*ret = try_polled(entry, row->poll, &part);
+		*ret = try_polled(entry, row, &part);
 	/*
 	 * A socket that is ready may have room for the first of several
 	 * messages only, or a part of the bytes that a receive waits for.
 	 */
 	if (*ret == RUNS)
-		return entry->nr == SYS_sendmmsg || wants_all(entry) ?
+		return row->passes == PASSES_MANY || wants_all(entry) ?
 			       NOWAIT_UNKNOWN : NOWAIT_RUNS;
 	if (*ret == WOULD || *ret == NO_WAY)
-		return judge_unready(entry, row->poll, *ret == WOULD, woken);
+		return judge_unready(entry, row, *ret == WOULD, woken);
 	return part ? NOWAIT_PART : NOWAIT_DONE;
 }

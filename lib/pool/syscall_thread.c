@@ -111,6 +111,7 @@ static void thread_tell(struct syscall_thread *thread)
 static int64_t thread_call(struct syscall_thread *thread,
 			   const struct flexsc_entry *entry)
 {
+	const struct table_row *row = flexsc__table_row(entry->nr);
 	int64_t ret;
 
 	thread->switches++;
@@ -125,10 +126,15 @@ static int64_t thread_call(struct syscall_thread *thread,
 					  entry->args);
 	if (closes(entry))
 		flexsc__closing_end(entry);
-	if (ret >= 0 && (entry->nr == SYS_accept || entry->nr == SYS_accept4))
+	if (ret >= 0 && row->makes == MAKES_ACCEPTED)
 		flexsc__fds_note_accepted((uint32_t)entry->args[0],
 					  (uint32_t)ret);
 	return ret;
+}
+
+static bool is_once(const struct flexsc_entry *entry)
+{
+	return flexsc__table_row(entry->nr)->traits & CALL_ONCE;
 }
 
 /*
@@ -152,8 +158,7 @@ static void thread_return(struct pool *pool, struct syscall_thread *thread,
 	if (entry_status(entry) == FLEXSC_BUSY) {
 		if (part && flexsc__partial(entry))
 			rest = flexsc__partial_rest(entry, &call->partial, ret);
-		if (rest || (again && entry->nr != SYS_connect &&
-			     !work_is(entry))) {
+		if (rest || (again && !work_is(entry) && !is_once(entry))) {
 			thread_settle(thread);
 			thread->index = NONE;
 			flexsc__pool_enqueue(pool, index);
@@ -272,7 +277,7 @@ static void thread_execute_patiently(struct pool *pool,
 
 	flexsc__hold_begin(entry);
 	/* A socket's room is a guess. */
-	thread->unexpected = entry->nr == SYS_sendfile;
+	thread->unexpected = row->source_arg;
 	if (!call->pool.plainly)
 		what = flexsc__nowait(entry, row, call->pool.woken, &ret);
 	call->pool.plainly = false;

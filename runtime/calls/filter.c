@@ -246,26 +246,26 @@ static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 	return ret;
 }
 
-static bool is_filter(long nr, const uint64_t a[6])
+/*
+ * The mode that the call sets, as prctl(2) counts them: SECCOMP_MODE_DISABLED, or
+ * another value that is none of these two, if it sets none. A thread in strict mode may
+ * only read, write, return from handlers and exit.
+ */
+static uint64_t mode_of(long nr, const uint64_t a[6])
 {
-	return nr == SYS_prctl ? a[0] == PR_SET_SECCOMP &&
-					 a[1] == SECCOMP_MODE_FILTER :
-				 nr == SYS_seccomp &&
-					 a[0] == SECCOMP_SET_MODE_FILTER;
+	if (nr == SYS_seccomp)
+		return a[0] + SECCOMP_MODE_STRICT;
+	return nr == SYS_prctl && a[0] == PR_SET_SECCOMP ? a[1] : 0;
 }
 
-/* Strict mode: the thread may only read, write, return from handlers and exit. */
-static bool is_strict(long nr, const uint64_t a[6])
+static bool is_filter(long nr, const uint64_t a[6])
 {
-	return nr == SYS_prctl ? a[0] == PR_SET_SECCOMP &&
-					 a[1] == SECCOMP_MODE_STRICT :
-				 nr == SYS_seccomp &&
-					 a[0] == SECCOMP_SET_MODE_STRICT;
+	return mode_of(nr, a) == SECCOMP_MODE_FILTER;
 }
 
 bool flexsc__filter_is_tried(long nr, const uint64_t a[6])
 {
-	return is_filter(nr, a) || is_strict(nr, a);
+	return is_filter(nr, a) || mode_of(nr, a) == SECCOMP_MODE_STRICT;
 }
 
 static bool is_for_all(long nr, const uint64_t a[6])

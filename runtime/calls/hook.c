@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "affinity.h"
 #include "apart.h"
 #include "call.h"
 #include "runtime/sched/carrier.h"
@@ -81,11 +82,10 @@ static long close_others_alone(struct uthread *u, const uint64_t a[6])
 	return ret ? ret : close_others(others);
 }
 
-static bool closes_own(long nr, const uint64_t a[6])
+static bool closes_own(const struct table_row *row, const uint64_t a[6])
 {
-	return (nr == SYS_close && fds_is_own((uint32_t)a[0])) ||
-	       ((nr == SYS_dup2 || nr == SYS_dup3) &&
-		fds_is_own((uint32_t)a[1]));
+	return (row->closes == CLOSES_ONE && fds_is_own((uint32_t)a[0])) ||
+	       (row->closes == CLOSES_OTHER && fds_is_own((uint32_t)a[1]));
 }
 
 /* Does the kernel send SIGPIPE if the call fails with EPIPE? */
@@ -188,12 +188,12 @@ void flexsc__hook_closes(uint32_t fd)
  * Before the call and after it: a call that is posted in between may have the old file,
  * and mustn't be moved either (sched/moved.h).
  */
-static void count_closing(long nr, const uint64_t a[6])
+static void count_closing(const struct table_row *row, const uint64_t a[6])
 {
-	if (nr == SYS_close_range)
+	if (row->closes == CLOSES_RANGE)
 		flexsc__moved_close_range((uint32_t)a[0], (uint32_t)a[1]);
 	else
-		moved_close((uint32_t)a[nr != SYS_close]);
+		moved_close((uint32_t)a[row->closes == CLOSES_OTHER]);
 }
 
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
@@ -207,15 +207,15 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	long ret;
 	int signo;
 
-	if (closes_own(nr, a))
+	if (closes_own(row, a))
 		return -EBADF;
 	if (closes) {
-		count_closing(nr, a);
+		count_closing(row, a);
 		moved_settle();
 		flexsc__closing_each(nr, entry.args, hold);
 	}
 	flexsc__fds_note(&entry);
-	if (nr == SYS_close_range && a[0] <= a[1] &&
+	if (row->closes == CLOSES_RANGE && a[0] <= a[1] &&
 	    !(a[2] & ~(uint64_t)CLOSE_RANGE_UNSHARE))
 		ret = a[2] ? close_others_alone(u, a) : close_others(a);
 	else
@@ -229,7 +229,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	 */
 	flexsc__fds_note(&entry);
 	if (closes)
-		count_closing(nr, a);
+		count_closing(row, a);
 	if (row->closes)
 		flexsc__closing_each(nr, entry.args, closed);
 	flexsc__fds_note_made(&entry, ret);
@@ -333,6 +333,8 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		if (a[row->flags_arg] & __WNOTHREAD)
 			return flexsc__call_wait_on_host(u, nr, a);
 		break;
+	case USER_AFFINITY:
+		return flexsc__affinity_set(u, a);
 	case USER_BY_CLASS:
 		break;
 	}

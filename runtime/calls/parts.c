@@ -31,7 +31,7 @@ struct parts {
 
 static bool receives(const struct flexsc_entry *entry)
 {
-	return entry->nr == SYS_recvfrom;
+	return flexsc__table_row(entry->nr)->dir == POLL_READ;
 }
 
 /* Is there a rest after a part of so many bytes? Then p->rest describes it. */
@@ -111,8 +111,10 @@ static bool parts_go_on(const struct parts *p)
 
 static void quieten(struct flexsc_entry *entry)
 {
-	if (entry->nr == SYS_sendto || entry->nr == SYS_sendmsg) {
-		__u64 *flags = &entry->args[entry->nr == SYS_sendto ? 3 : 2];
+	const struct table_row *row = flexsc__table_row(entry->nr);
+
+	if (row->traits & CALL_SEND) {
+		__u64 *flags = &entry->args[row->flags_arg];
 
 		*flags = (*flags | MSG_NOSIGNAL) & ~(__u64)MSG_FASTOPEN;
 	}
@@ -166,26 +168,28 @@ static bool ended_early(const struct uthread *u)
 }
 
 /* MSG_WAITALL on a stream: way.c has calls on other sockets made on the host. */
-static long receive_all(struct uthread *u, const struct flexsc_entry *entry)
+static long receive_all(struct uthread *u, const struct table_row *row,
+			const struct flexsc_entry *entry)
 {
 	struct flexsc_entry some = *entry;
 	long ret;
 
 	if (flexsc__stays(u) || sticky_take(u))
-		return flexsc__call_on_host(u, SYS_recvfrom,
+		return flexsc__call_on_host(u, entry->nr,
 					    (const uint64_t *)entry->args);
-	some.args[3] &= ~(__u64)MSG_WAITALL;
-	ret = flexsc__call_post(u, SYS_recvfrom, (uint64_t *)some.args);
+	some.args[row->flags_arg] &= ~(__u64)row->all;
+	ret = flexsc__call_post(u, some.nr, (uint64_t *)some.args);
 	return ret > 0 && (__u64)ret < some.args[2] ?
 		       transfer_rest(u, &some, ret) : ret;
 }
 
 long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry)
 {
+	const struct table_row *row = flexsc__table_row(entry->nr);
 	long ret;
 
-	if (receives(entry) && entry->args[3] & MSG_WAITALL)
-		return receive_all(u, entry);
+	if (entry->args[row->flags_arg] & row->all)
+		return receive_all(u, row, entry);
 	ret = flexsc__call_post(u, entry->nr, (const uint64_t *)entry->args);
 	if (u->way == WAY_POSTED && ended_early(u) && goes_on(entry, ret))
 		return transfer_rest(u, entry, ret);

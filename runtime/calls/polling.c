@@ -247,12 +247,12 @@ static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 	const uint64_t left = until > now ? until - now : 0;
 	struct timespec limit = { (time_t)(left / SECOND),
 				  (long)(left % SECOND) };
+	const struct table_row *row = flexsc__table_row((unsigned int)nr);
 	uint64_t args[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
 
-	if (p->ns >= 0 && nr == SYS_ppoll)
-		args[2] = PTR(&limit);
-	else if (p->ns >= 0)
-		args[nr == SYS_poll ? 2 : 3] = (left + MS - 1) / MS;
+	if (p->ns >= 0)
+		args[row->limit_arg] = row->limit == LIMIT_MS ?
+					       (left + MS - 1) / MS : PTR(&limit);
 	if (!p->one)
 		args[0] = (uint64_t)set_of(u);
 	return flexsc__call_wait_on_host(u, nr, args);

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "rings.h"
 
-#include <sys/syscall.h>
-
+#include "lib/calls/table.h"
 #include "runtime/base/peek.h"
 #include "call.h"
 
 #ifndef IORING_SETUP_REGISTERED_FD_ONLY
 #define IORING_SETUP_REGISTERED_FD_ONLY		(1U << 15)
-#endif
-#ifndef IORING_REGISTER_USE_REGISTERED_RING
-#define IORING_REGISTER_USE_REGISTERED_RING	(1U << 31)
 #endif
 
 /* liburing's bit of io_uring.int_flags: the thread has registered the descriptor. */
@@ -27,22 +23,11 @@ bool flexsc__ring_is_owned(const struct io_uring *ring)
 
 bool flexsc__ring_call_is_owned(long nr, const uint64_t a[6])
 {
-	const struct io_uring_params *params;
-	/* The kernel ignores the upper half of this argument. */
-	const uint32_t operation = (uint32_t)a[1];
+	const struct io_uring_params *params = flexsc__arg_pointer(a[1]);
+	const enum call_apart apart = (enum call_apart)
+		call_info_of((unsigned int)nr, (const __u64 *)a)->apart;
 
-	switch (nr) {
-	case SYS_io_uring_setup:
-		params = flexsc__arg_pointer(a[1]);
-		return peek_can_read(a[1], sizeof(*params)) &&
-		       params->flags & OWNED;
-	case SYS_io_uring_register:
-		return operation & IORING_REGISTER_USE_REGISTERED_RING ||
-		       operation == IORING_REGISTER_RING_FDS ||
-		       operation == IORING_REGISTER_ENABLE_RINGS;
-	case SYS_io_uring_enter:
-		return a[3] & IORING_ENTER_REGISTERED_RING;
-	default:
-		return false;
-	}
+	if (apart != APART_RING)
+		return apart == APART_TIED;
+	return peek_can_read(a[1], sizeof(*params)) && params->flags & OWNED;
 }

@@ -6,7 +6,6 @@
 
 #include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
-#include "affinity.h"
 #include "apart.h"
 #include "call.h"
 #include "filter.h"
@@ -54,19 +53,18 @@ static bool takes_a_thread(long nr, const struct table_row *row,
 			   const uint64_t a[6])
 {
 	return (row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls)) ||
-	       nr == SYS_splice || nr == SYS_tee || connects_locally(nr, a);
+	       row->traits & CALL_WORKER || connects_locally(nr, a);
 }
 
 /*
  * Does the call wait for all bytes, which neither an epoll set nor poll(2) notices?
  * parts.c makes those that receive into one buffer, and only streams heed the flag.
  */
-static bool wants_all(long nr, const uint64_t a[6])
+static bool wants_all(const struct table_row *row, const uint64_t a[6])
 {
-	return (nr == SYS_recvmsg && a[2] & MSG_WAITALL) ||
-	       (nr == SYS_recvfrom && a[3] & MSG_WAITALL &&
-		!(flexsc__runtime.polls &&
-		  flexsc__fds_find_bytes((uint32_t)a[0])));
+	return a[row->flags_arg] & row->all &&
+	       !(row->length == LENGTH_BYTES && flexsc__runtime.polls &&
+		 flexsc__fds_find_bytes((uint32_t)a[0]));
 }
 
 /*
@@ -77,13 +75,12 @@ static bool wants_all(long nr, const uint64_t a[6])
  * is_impatient() has asked for the facts of the descriptor, so fds_known() has
  * them.
  */
-static bool keeps_a_thread(long nr, const struct table_row *row,
-			   const uint64_t a[6])
+static bool keeps_a_thread(const struct table_row *row, const uint64_t a[6])
 {
 	const unsigned int poll = row->dir;
 	uint32_t fd = (uint32_t)a[0];
 
-	if (wants_all(nr, a))
+	if (wants_all(row, a))
 		return true;
 	if (poll == POLL_NONE || !(fds_known(fd) & FD_TIMEOUT))
 		return false;
@@ -101,7 +98,7 @@ static long may_wait(struct uthread *u, const struct table_row *row,
 		return flexsc__call_exposed(u, nr, a);
 	if (flexsc__unpolled((unsigned int)nr, (const __u64 *)a))
 		return flexsc__call_attempt(u, nr, a);
-	if (takes_a_thread(nr, row, a) || keeps_a_thread(nr, row, a))
+	if (takes_a_thread(nr, row, a) || keeps_a_thread(row, a))
 		return flexsc__call_attempt(u, nr, a);
 	return flexsc__parts_post(u, entry);
 }
@@ -114,7 +111,7 @@ static enum waits waits_by_kind(const struct table_row *row,
 
 	if (flexsc__fds_at_position(entry))
 		return flexsc__fds_waits(fd, row->poll);
-	if (entry->nr == SYS_sendfile)
+	if (row->source_arg)
 		/* The call may wait for what is read. */
 		return flexsc__fds_kind(fd) & FD_PLACED ?
 			       WAITS_POLLED : flexsc__fds_waits(fd, POLL_WRITE);
@@ -197,8 +194,6 @@ long flexsc__way_make(struct uthread *u, long nr,
 	case CLASS_WORK:	/* not yet a call of this kernel's */
 		break;
 	}
-	if (nr == SYS_sched_setaffinity)
-		return flexsc__affinity_set(u, a);
 	if (call_info(row, (const __u64 *)a)->traits & CALL_INHERITS)
 		atomic_store(&flexsc__runtime.inherited, true);
 	return flexsc__apart_make(u, nr, a);

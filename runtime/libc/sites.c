@@ -53,7 +53,7 @@ static bool all_masks;
 /* Does the runtime have to see the call, or it can't run? */
 static bool is_vital(long nr)
 {
-	return nr == SYS_futex || nr == SYS_exit || nr == SYS_rt_sigaction;
+	return flexsc__table_row((unsigned int)nr)->traits & CALL_VITAL;
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "runtime/counters/counters.h"
 #include "carrier.h"
 #include "host.h"
+#include "moved.h"
 #include "state.h"
 #include "uthreads.h"
 #include "wait.h"
@@ -29,13 +30,11 @@ static bool waits_for_others(const struct uthread *u)
 {
 	struct sockaddr_storage peer;
 	uint32_t size = sizeof(peer);
-	uint64_t fd;
 
-	if (atomic_load(&u->wait) != WAIT_CALL || u->nr == SYS_connect)
+	if (atomic_load(&u->wait) != WAIT_CALL || moved_is_connect(u))
 		return false;
-	fd = u->nr == SYS_poll ? u->args[4] : u->args[0];
-	return raw_syscall(SYS_getpeername, fd, PTR(&peer), PTR(&size), 0, 0,
-			   0) == -ENOTCONN;
+	return raw_syscall(SYS_getpeername, moved_fd(u), PTR(&peer), PTR(&size),
+			   0, 0, 0) == -ENOTCONN;
 }
 
 /*

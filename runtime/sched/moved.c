@@ -166,7 +166,7 @@ void flexsc__moved_poll(struct carrier *c, struct uthread *u)
 	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
 	u->moved.poll = (struct pollfd){
 		.fd = (int)u->args[0],
-		.events = u->nr == SYS_connect ? POLLOUT : POLLIN,
+		.events = moved_is_connect(u) ? POLLOUT : POLLIN,
 	};
 	/*
 	 * Calls with a time limit of the program's are made on the host, and
@@ -240,7 +240,7 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 static bool polls_when_moved(const struct uthread *u)
 {
 	return flexsc__runtime.polls &&
-	       (moved_is_accept(u) || u->nr == SYS_connect);
+	       (moved_is_accept(u) || moved_is_connect(u));
 }
 
 /* Undo use_copy(), if it has replaced these arguments. */

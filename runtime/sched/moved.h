@@ -30,6 +30,7 @@
 
 #include <sys/syscall.h>
 
+#include "lib/calls/table.h"
 #include "uthread.h"
 
 /*
@@ -93,7 +94,7 @@ static inline void moved_settle(void)
 void flexsc__moved_begin(void);
 void flexsc__moved_end(void);
 
-/* The descriptor that u's call waits for. sched/exit.c has the same rule. */
+/* The descriptor that u's call waits for. */
 static inline uint64_t moved_fd(const struct uthread *u)
 {
 	return u->args[u->nr == SYS_poll ? 4 : 0];
@@ -119,7 +120,12 @@ extern _Atomic uint32_t flexsc__moved_accepts;
 
 static inline bool moved_is_accept(const struct uthread *u)
 {
-	return u->nr == SYS_accept || u->nr == SYS_accept4;
+	return flexsc__table_row(u->nr)->makes == MAKES_ACCEPTED;
+}
+
+static inline bool moved_is_connect(const struct uthread *u)
+{
+	return u->nr == SYS_connect;
 }
 
 /* Does u's call have to poll before it is made? M4: pairs with M3 in moved.c. */

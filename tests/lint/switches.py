@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""How many switches know about system calls by number.
+"""What code knows about system calls by their numbers.
 
     python3 tests/lint/switches.py
 
-What is known of a call stands in lib/calls/syscalls.tbl. A switch over call numbers
-is knowledge that the table lacks, and a new call has to be added to each of them. So
-their number may fall, but not rise.
+What is known of a call stands in lib/calls/syscalls.tbl. A switch over call numbers, or
+a comparison with one, is knowledge that the table lacks, and a new call would have to
+be added to each of them. So their number may fall, but not rise. A call's number may
+be compared in one file, or two, that are about this call.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = "bench cmd events http kmod lib nginx runtime serve".split()
-LIMIT = 4  # lower it with each switch that goes
+SWITCHES = 3  # lower it with each switch that goes
+COMPARISONS = 26  # likewise
+FILES = 2  # that compare one call's number
 
 NUMBER = re.compile(r"\bcase (?:SYS_|__NR_|FUTEX2_)\w+")
 SWITCH = re.compile(r"\bswitch \(|\{|\}|" + NUMBER.pattern)
+COMPARISON = re.compile(r"[!=]= (?:SYS_|__NR_)(\w+)")
 
 
 def switches(text: str) -> list[int]:
@@ -41,23 +46,50 @@ def switches(text: str) -> list[int]:
     return sorted(found)
 
 
-def main() -> int:
-    found = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for part in PARTS
-        for path in sorted((ROOT / part).rglob("*.[ch]"))
-        for line in switches(path.read_text(encoding="utf-8"))
+def comparisons(text: str) -> list[tuple[int, str]]:
+    """The lines that compare a call's number, and the call."""
+    return [
+        (text.count("\n", 0, match.start()) + 1, match[1])
+        for match in COMPARISON.finditer(text)
     ]
-    if len(found) == LIMIT:
-        return 0
+
+
+def exceeded(what: str, found: list[str], limit: int, name: str) -> bool:
+    """Print what is found if it isn't exactly what the limit allows."""
+    if len(found) == limit:
+        return False
     print(
-        f"{len(found)} switches over call numbers, where switches.py allows {LIMIT}; "
-        "put what they know into lib/calls/syscalls.tbl, or lower the limit:"
-        if len(found) > LIMIT
-        else f"only {len(found)} switches over call numbers: lower LIMIT to that"
+        f"{len(found)} {what}, where switches.py allows {limit}; put what they know "
+        "into lib/calls/syscalls.tbl:"
+        if len(found) > limit
+        else f"only {len(found)} {what}: lower {name} to that"
     )
     print("\n".join(found))
-    return 1
+    return True
+
+
+def main(root: Path = ROOT) -> int:
+    lists: dict[str, list[str]] = {"switch": [], "compare": []}
+    spread: Counter[str] = Counter()
+    for part in PARTS:
+        for path in sorted((root / part).rglob("*.[ch]")):
+            text = path.read_text(encoding="utf-8")
+            place = path.relative_to(root)
+            lists["switch"] += [f"{place}:{line}" for line in switches(text)]
+            compared = comparisons(text)
+            lists["compare"] += [f"{place}:{line}: {call}" for line, call in compared]
+            spread.update({call for _line, call in compared})
+    failed = exceeded(
+        "switches over call numbers", lists["switch"], SWITCHES, "SWITCHES"
+    )
+    failed |= exceeded(
+        "comparisons with call numbers", lists["compare"], COMPARISONS, "COMPARISONS"
+    )
+    for call, files in sorted(spread.items()):
+        if files > FILES:
+            print(f"{files} files compare the number of {call}; {FILES} may")
+            failed = True
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
+import pytest
 import switches
 
 
@@ -25,5 +29,30 @@ def test_the_outer_switch_and_the_inner_one_are_told_apart() -> None:
     assert switches.switches(text) == [3, 10]
 
 
-def test_the_houses_are_within_the_limit() -> None:
+def test_comparisons_are_found_with_their_calls() -> None:
+    text = "return nr == SYS_read ||\n       nr != __NR_write || nr < SYS_open;\n"
+    assert switches.comparisons(text) == [(1, "read"), (2, "write")]
+
+
+def test_the_houses_are_within_the_limits() -> None:
     assert switches.main() == 0
+
+
+def test_a_comparison_more_fails(tmp_path: Path) -> None:
+    for part in switches.PARTS:
+        shutil.copytree(switches.ROOT / part, tmp_path / part)
+    (tmp_path / "lib" / "new.c").write_text("if (nr == SYS_read) {}\n")
+    assert switches.main(tmp_path) == 1
+
+
+def test_a_call_that_too_many_files_compare_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    for name in range(3):
+        (tmp_path / "lib" / f"{name}.c").write_text("if (nr == SYS_read) {}\n")
+    monkeypatch.setattr(switches, "SWITCHES", 0)
+    monkeypatch.setattr(switches, "COMPARISONS", 3)
+    assert switches.main(tmp_path) == 1
+    (tmp_path / "lib" / "2.c").write_text("if (nr == SYS_write) {}\n")
+    assert switches.main(tmp_path) == 0
