@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import command
+from fixtures import PATIENCE, command
 from programs import CARRIED, WAYS, Program, launcher, started
 from test_serve_process import KILL_BY_FILTER, forbid_io_uring, kill_at_io_uring
 
@@ -53,7 +53,7 @@ def run(
         input=text,
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=PATIENCE,
         env={**os.environ, **(env or {})},
         user=user,
         cwd=cwd,
@@ -63,7 +63,11 @@ def run(
 
 def under(way: str, argv: list[str], text: str = "") -> Done:
     return subprocess.run(
-        [*launcher(way), *argv], input=text, capture_output=True, text=True, timeout=15
+        [*launcher(way), *argv],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
 
 
@@ -109,7 +113,7 @@ def compiled(folder: Path, *options: str, text: str = NOTHING) -> str:
     (folder / "nothing.c").write_text(text)
     argv = [compiler, "-o", "nothing", "nothing.c", *options]
     done = subprocess.run(
-        argv, cwd=folder, capture_output=True, text=True, timeout=30, check=False
+        argv, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     if done.returncode != 0:
         pytest.skip(f"cc {' '.join(options)} doesn't work here: {done.stderr}")
@@ -267,7 +271,7 @@ print("libflexsc-runtime" in open("/proc/self/maps").read())
 sys.exit(5)
 ''']
 def work():
-    done = subprocess.run(child, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(child, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout, done.stderr) == (5, "child\\nTrue\\n", "")
     pid = os.posix_spawn(child[0], child, os.environ,
         file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
@@ -567,7 +571,7 @@ def test_a_path_that_cannot_be_preloaded_is_refused(tmp_path: Path, name: str) -
         [copy / "cmd/flexsc", "run", "true"],
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=PATIENCE,
         env={**os.environ, "LD_LIBRARY_PATH": str(built / "../lib")},
     )
     refused(done, 1, "colon or a space")

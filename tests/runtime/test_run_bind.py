@@ -144,7 +144,7 @@ def test_transfers_and_reloads(named: Named, tmp_path: Path) -> None:
 
     def lines(*question: str) -> list[str]:
         done = subprocess.run(
-            [*argv, *question], capture_output=True, text=True, timeout=15
+            [*argv, *question], capture_output=True, text=True, timeout=PATIENCE
         )
         return [line for line in done.stdout.splitlines() if re.search(r"\sIN\s", line)]
 
@@ -163,7 +163,7 @@ def test_dnsperf_loses_nothing(named: Named, tmp_path: Path) -> None:
     names.write_text("".join(f"h{i}.test A\n" for i in range(HOSTS)))
     argv = [tool, "-s", "127.0.0.1", "-p", str(named.port), "-d", str(names)]
     argv += ["-c", "8", "-T", "2", "-l", "1", "-q", "50"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     found = re.search(r"Queries completed:\s+(\d+) \(([\d.]+)%\)", done.stdout)
     assert found, done.stdout + done.stderr
     assert int(found[1]) > 500

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import command, eventually
+from fixtures import PATIENCE, command, eventually
 from programs import CARRIED, Program, launcher, started
 from test_command import flexsc, one_line
 from test_run import THREADED, Done, python
@@ -90,7 +90,9 @@ class Report:
 
 def counted(way: str, argv: list[str], **options: object) -> Done:
     run = [*launcher(way), "--stats", *argv]
-    return subprocess.run(run, capture_output=True, text=True, timeout=15, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(
+        run, capture_output=True, text=True, timeout=PATIENCE, **options
+    )  # type: ignore[call-overload, no-any-return]
 
 
 def reports(text: str) -> list[Report]:
@@ -313,7 +315,9 @@ thread.join()
 @pytest.mark.parametrize("way", CARRIED)
 def test_an_event_loop_can_be_as_other_threads(way: str) -> None:
     run = [*launcher(way), "--stats", "--without", "loops", *looping("poll")]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=15, check=True)
+    done = subprocess.run(
+        run, capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
     report = Report(done.stderr)
     report.check()
     assert report["natively"] == 0
@@ -347,7 +351,7 @@ def test_without_the_option_nothing_is_added() -> None:
         [*launcher("uring-1"), *python(TALK)],
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=PATIENCE,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

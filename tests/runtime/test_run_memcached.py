@@ -108,5 +108,5 @@ def test_memccapable_is_content(port: int) -> None:
     """The ASCII protocol's every command; the binary one takes twice as long."""
     tool = installed("memccapable", "libmemcached-tools")
     argv = [tool, "-h", "127.0.0.1", "-p", str(port), "-a"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=15)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     assert "All tests passed" in done.stdout + done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import Client
+from fixtures import PATIENCE, Client
 from programs import (
     UNPATCHED,
     WAYS,
@@ -84,7 +84,7 @@ waiting = threading.Condition()
 
 def work():
     start.wait(10)
-    while (n := tasks.get(timeout=10)) is not None:
+    while (n := tasks.get(timeout=60)) is not None:
         time.sleep(0.001 * (n % 3))
         results.put(n * n)
 
@@ -93,9 +93,9 @@ for thread in threads:
     thread.start()
 start.wait(10)
 for n in range(1000):
-    tasks.put(n, timeout=10)
+    tasks.put(n, timeout=60)
 for _ in threads:
-    tasks.put(None, timeout=10)
+    tasks.put(None, timeout=60)
 for thread in threads:
     thread.join(10)
     assert not thread.is_alive()
@@ -103,7 +103,7 @@ assert sum(results.get() for _ in range(1000)) == sum(n * n for n in range(1000)
 with waiting:
     before = time.monotonic()
     assert not waiting.wait(0.2)
-    assert 0.19 < time.monotonic() - before < 10
+    assert 0.19 < time.monotonic() - before
 print("right")
 sys.exit(7)
 """
@@ -112,7 +112,7 @@ sys.exit(7)
 @pytest.mark.parametrize("way", (*WAYS, UNPATCHED))
 def test_queues_barriers_and_time_limits(way: str) -> None:
     argv = [*launcher(way), sys.executable, "-c", QUEUES]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.stdout, done.stderr, done.returncode) == ("right\n", "", 7)
 
 
@@ -138,13 +138,13 @@ print("right")
 @pytest.mark.parametrize("way", WAYS)
 def test_children_and_computing(way: str) -> None:
     argv = [*launcher(way), sys.executable, "-S", "-c", POOL]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.stdout, done.stderr, done.returncode) == ("right\n", "", 0)
 
 
 def carried(script: str, *arguments: str, way: str) -> str:
     argv = [*launcher(way), sys.executable, "-S", "-c", script, *arguments]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stderr == ""
     return done.stdout
 
@@ -241,7 +241,7 @@ with sqlite3.connect(path) as base:
     base.execute("create table t (a)")
 
 def work(i):
-    own = sqlite3.connect(path, timeout=10)
+    own = sqlite3.connect(path, timeout=60)
     for j in range(20):
         with own:
             own.execute("insert into t values (?)", (i * 100 + j,))
@@ -262,7 +262,7 @@ def test_a_database_in_a_file(way: str, tmp_path: Path) -> None:
     total = sum(i * 100 + j for i in range(6) for j in range(20))
     argv = [sys.executable, "-c", FILES, str(tmp_path / "base")]
     argv = [*launcher(way), *argv]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=15)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.stdout, done.stderr) == (f"120 {total}\n", "")
 
 

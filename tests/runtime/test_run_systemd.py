@@ -74,7 +74,9 @@ def argv(name: str, env: dict[str, str]) -> list[str]:
 
 def way() -> str:
     """As which way of programs.py it has to run here."""
-    probe = subprocess.run([command(), "run", "true"], capture_output=True, timeout=10)
+    probe = subprocess.run(
+        [command(), "run", "true"], capture_output=True, timeout=PATIENCE
+    )
     return f"threads-{CARRIERS}" if probe.stderr else f"uring-{CARRIERS}"
 
 
@@ -110,7 +112,7 @@ def test_systemd_understands_it(name: str, folder: Path) -> None:
             [tool, "verify", "--man=no", str(folder / f"{name}.service")],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=PATIENCE,
             env={**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:"},
         )
         return [
@@ -170,7 +172,7 @@ def test_apache_starts_reloads_and_stops(folder: Path) -> None:
     def run(words: list[str]) -> None:
         """As systemd runs what is to fork."""
         done = subprocess.run(
-            words, env=env, capture_output=True, text=True, timeout=20
+            words, env=env, capture_output=True, text=True, timeout=PATIENCE
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -274,7 +276,7 @@ def run_threaded(
 ) -> subprocess.CompletedProcess[str]:
     argv = [command(), "run", python, "-S", "-c", THREADED]
     return subprocess.run(
-        [*before, *argv], capture_output=True, text=True, timeout=15, cwd="/"
+        [*before, *argv], capture_output=True, text=True, timeout=PATIENCE, cwd="/"
     )
 
 

@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from fixtures import PATIENCE
 
 from programs import compiled, launcher
 from test_run_counters import Report, counted
@@ -292,7 +293,7 @@ def test_the_waits_are_what_they_are_natively(waits: str, kind: str) -> None:
         cwd=Path(waits).parent,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "told\n", "")

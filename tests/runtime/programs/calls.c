@@ -90,7 +90,6 @@ static void *time_out(void *arg)
 	FD_SET(fd, &set);
 	CHECK_EQ(select(fd + 1, &set, NULL, NULL, &soon_too), 0);
 	CHECK(now_ns() - begin >= 150 * MS);
-	CHECK(now_ns() - begin < 10 * SECOND);
 	close(epoll);
 	return NULL;
 }
@@ -108,7 +107,6 @@ TEST(polls_time_out)
 
 static void *expect_eagain(void *arg)
 {
-	uint64_t begin = now_ns();
 	int fds[2], one = 1, flags;
 	char byte;
 
@@ -138,7 +136,6 @@ static void *expect_eagain(void *arg)
 	close(100);
 	close(fds[0]);
 	close(fds[1]);
-	CHECK(now_ns() - begin < 10 * SECOND);
 	return arg;
 }
 
@@ -225,7 +222,7 @@ static void *limited_read(void *arg)
 	begin = now_ns();
 	CHECK_EQ(read(pair[0], &byte, 1), -1);
 	CHECK_EQ(errno, EAGAIN);
-	CHECK(now_ns() - begin >= 45 * MS && now_ns() - begin < 10 * SECOND);
+	CHECK(now_ns() - begin >= 45 * MS);
 	return arg;
 }
 

@@ -27,14 +27,11 @@ static void *spin(void *arg)
 TEST(a_thread_that_computes_stops_nobody)
 {
 	pthread_t threads[8];
-	uint64_t begin;
 
 	for (int i = 0; i < 8; i++)
 		threads[i] = start(spin, NULL);
-	begin = now_ns();
 	for (int i = 0; i < 10; i++)
 		usleep(1000);
-	CHECK(now_ns() - begin < 5 * SECOND);
 	stop = true;
 	for (int i = 0; i < 8; i++)
 		join(threads[i]);
@@ -98,7 +95,6 @@ static void *wait_unexpectedly(void *arg)
 	fclose(stream);
 	close(fds[1]);
 	CHECK_EQ(thrd_sleep(&time, NULL), 0);
-	CHECK(now_ns() - begin < 10 * SECOND);
 	return arg;
 }
 

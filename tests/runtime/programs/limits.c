@@ -4,7 +4,7 @@
  * bytes (SO_RCVLOWAT, MSG_WAITALL), or for several messages. Such a call may
  * keep a syscall thread for as long as it waits. Each test has more of these
  * calls than a loop may have syscall threads, and one more call that has to
- * complete meanwhile.
+ * complete meanwhile: they wait for longer than a test may take.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -43,11 +43,24 @@ static void pair_with(int pair[2], int option, const void *value, socklen_t size
 	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, option, value, size), 0);
 }
 
+static void one_receives(int option, const void *value, socklen_t size)
+{
+	pthread_t one;
+	int pair[2];
+
+	settle();
+	pair_with(pair, option, value, size);
+	one = start(receive_four, &pair[0]);
+	settle();
+	CHECK_EQ(send(pair[1], "four", 4, 0), 4);
+	join(one);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static void many_wait_one_receives(int option, const void *value, socklen_t size)
 {
-	pthread_t threads[HOLDERS], one;
-	uint64_t begin;
-	int pair[2];
+	pthread_t threads[HOLDERS];
 
 	begun = 0;
 	for (int i = 0; i < HOLDERS; i++) {
@@ -56,21 +69,12 @@ static void many_wait_one_receives(int option, const void *value, socklen_t size
 	}
 	while (begun < HOLDERS)
 		usleep(1000);
-	settle();
-	pair_with(pair, option, value, size);
-	begin = now_ns();
-	one = start(receive_four, &pair[0]);
-	settle();
-	CHECK_EQ(send(pair[1], "four", 4, 0), 4);
-	join(one);
-	CHECK(now_ns() - begin < 20 * SECOND);
+	one_receives(option, value, size);
 	for (int i = 0; i < HOLDERS; i++) {
 		close(held[i][1]);
 		join(threads[i]);
 		close(held[i][0]);
 	}
-	close(pair[0]);
-	close(pair[1]);
 }
 
 TEST(waits_with_a_time_limit_stop_nobody)
@@ -102,10 +106,9 @@ TEST(accepts_with_a_time_limit_stop_nobody)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	const struct timeval limit = { .tv_sec = 60 };
-	int listener = socket(AF_INET, SOCK_STREAM, 0), pair[2];
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
 	socklen_t size = sizeof(addr);
-	pthread_t threads[HOLDERS], one;
-	uint64_t begin;
+	pthread_t threads[HOLDERS];
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
@@ -118,14 +121,7 @@ TEST(accepts_with_a_time_limit_stop_nobody)
 		threads[i] = start(accept_any, &listener);
 	while (begun < HOLDERS)
 		usleep(1000);
-	settle();
-	pair_with(pair, SO_RCVTIMEO, &limit, sizeof(limit));
-	begin = now_ns();
-	one = start(receive_four, &pair[0]);
-	settle();
-	CHECK_EQ(send(pair[1], "four", 4, 0), 4);
-	join(one);
-	CHECK(now_ns() - begin < 20 * SECOND);
+	one_receives(SO_RCVTIMEO, &limit, sizeof(limit));
 	for (int i = 0; i < HOLDERS; i++) {
 		int client = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -135,8 +131,6 @@ TEST(accepts_with_a_time_limit_stop_nobody)
 	for (int i = 0; i < HOLDERS; i++)
 		join(threads[i]);
 	close(listener);
-	close(pair[0]);
-	close(pair[1]);
 }
 
 /* Calls that wait for all bytes or messages while some are there. */
@@ -175,7 +169,6 @@ static void send_bytes(int fd, int n)
 static void many_have_a_part(int type, void *(*receive)(void *))
 {
 	pthread_t threads[HOLDERS], one;
-	uint64_t begin;
 	int pair[2];
 
 	begun = 0;
@@ -188,13 +181,11 @@ static void many_have_a_part(int type, void *(*receive)(void *))
 		usleep(1000);
 	settle();
 	CHECK_EQ(socketpair(AF_UNIX, type, 0, pair), 0);
-	begin = now_ns();
 	one = start(receive, &pair[0]);
 	send_bytes(pair[1], 1);
 	settle();
 	send_bytes(pair[1], 3);
 	join(one);
-	CHECK(now_ns() - begin < 20 * SECOND);
 	for (int i = 0; i < HOLDERS; i++) {
 		send_bytes(held[i][1], 3);
 		join(threads[i]);
