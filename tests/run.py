@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as xml
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from chosen import (
     FEW_SIGNALS,
     GUEST,
     LONG_FILES,
+    LONG_TESTS,
     ONCE,
     PEERS,
     SIGNALS,
@@ -46,6 +48,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build-test"
 VENV = OUT / "venv"
 TOOLS = threading.Lock()
+TREES: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 PYTHON_TOOLS = [
     "pytest==8.3.4",
     "ruff==0.8.4",
@@ -129,7 +132,9 @@ class Step:
         """What scripts/fetch has: the folder where it is."""
         folder = OUT / what
         option = ["--install"] if self.install else []
-        return folder if self.run("scripts/fetch", *option, what, folder) else None
+        with TREES[what]:
+            done = self.run("scripts/fetch", *option, what, folder)
+        return folder if done else None
 
     def check(self, *command: str | Path, env: dict[str, str] | None = None) -> bool:
         """Run a command that is a test of its own."""
@@ -140,7 +145,11 @@ class Step:
     def setup(
         self, *options: str, env: dict[str, str] | None = None, target: str = "all"
     ) -> bool:
-        """Configure and build with these options."""
+        """Configure and build with these options; a step of the other lane may wait."""
+        with TREES[self.build.name]:
+            return self.built(*options, env=env, target=target)
+
+    def built(self, *options: str, env: dict[str, str] | None, target: str) -> bool:
         if not (self.build / "build.ninja").exists():
             shutil.rmtree(self.build, ignore_errors=True)
             if not self.run("meson", "setup", self.build, *options, env=env):
@@ -179,7 +188,7 @@ class Step:
             "--no-rebuild",
             # They wait more than they compute.
             f"--num-processes={(os.cpu_count() or 1) + 1}",
-            *([] if self.all else ["--no-suite=long"]),
+            *([] if self.all else ["--no-suite=long", *without_oracle()]),
             *options,
             env=env,
         )
@@ -339,18 +348,27 @@ def kernel_module(step: Step) -> None:
         )
 
 
+def set_up_release(step: Step) -> bool:
+    """Build what users get, for several steps."""
+    step.tree = "release"
+    headers = step.fetch("nginx-headers")
+    source = f"-Dnginx_src={headers}/usr/share/nginx/src"
+    if headers and step.setup("-Dnginx=enabled", source):
+        return True
+    step.tally.failed += 1
+    return False
+
+
 def release(step: Step) -> None:
     """What users get, on every engine; then installed and used from there."""
-    headers = step.fetch("nginx-headers")
-    if not headers:
-        step.tally.failed += 1
+    if not set_up_release(step):
         return
-    step.built_and_tested(
-        "-Dnginx=enabled", f"-Dnginx_src={headers}/usr/share/nginx/src"
-    )
+    step.meson_test()
     root = step.build / "root"
     shutil.rmtree(root, ignore_errors=True)
-    if not step.check("meson", "install", "-C", step.build, "--destdir", root):
+    if not step.check(
+        "meson", "install", "--quiet", "-C", step.build, "--destdir", root
+    ):
         return
     pkgconfig = next(root.rglob("pkgconfig"), root)
     step.check(
@@ -390,6 +408,7 @@ def pytest(
     ok = part.run(
         tool("pytest"),
         "-q",
+        *([] if step.all else [f"-k=not ({' or '.join(LONG_TESTS)})"]),
         "-p",
         "no:cacheprovider",
         f"--junitxml={report}",
@@ -413,9 +432,11 @@ def python_files(everything: bool) -> list[Path]:
     """The files of tests, without the long ones unless everything is wanted."""
     folders = (ROOT / "tests", ROOT / "study" / "tests")
     files = sorted(path for one in folders for path in one.rglob("test_*.py"))
+    text = "".join(path.read_text() for path in files)
     unknown = set(LONG_FILES) - {path.stem for path in files}
+    unknown |= {name for name in LONG_TESTS if f"def {name}(" not in text}
     if unknown:
-        raise LookupError(f"chosen.py: no such file of tests: {min(unknown)}")
+        raise LookupError(f"chosen.py: no such tests: {', '.join(sorted(unknown))}")
     return [path for path in files if everything or path.stem not in LONG_FILES]
 
 
@@ -424,8 +445,9 @@ def python(step: Step) -> None:
 
     Real programs wait more than they compute, so their tests run beside others.
     """
-    step.tree = "release"
-    if not python_tools(step) or not step.setup():
+    if not set_up_release(step):
+        return
+    if not python_tools(step):
         step.tally.failed += 1
         return
     files = python_files(step.all)
@@ -435,16 +457,20 @@ def python(step: Step) -> None:
         for path in files
         if path.stem.startswith(
             (
-                "test_run_",
                 "test_bench",
+                "test_bindings",
                 "test_commands",
+                "test_nginx",
                 "test_overload",
+                "test_package",
+                "test_run_",
                 "test_webserver",
             )
         )
     ]
     others = [path for path in files if path not in serve + alone]
-    parts = {"serve": serve, "others": others}
+    # Long ones first, so that both processors have something to do in the end.
+    parts = {"others": others, "serve": serve}
     parts |= {path.stem: [path] for path in alone}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = [pool.submit(pytest, step, name, paths) for name, paths in parts.items()]
@@ -476,9 +502,7 @@ def others(step: Step, *words: str | Path) -> None:
 
 def peers(step: Step) -> None:
     """Others' tests: under flexsc run, and with signals of the library's."""
-    step.tree = "release"
-    if not step.setup():
-        step.tally.failed += 1
+    if not set_up_release(step):
         return
     others(
         step,
@@ -530,9 +554,7 @@ def guests(step: Step, suite: str, *words: str) -> None:
 
 def qemu(step: Step) -> None:
     """What this machine's own kernel hasn't: the module, and no FSGSBASE."""
-    step.tree = "release"
-    if not step.setup():
-        step.tally.failed += 1
+    if not set_up_release(step):
         return
     if not step.all:
         guests(step, "suite.py", "--source=release", *FEW_GUEST)
@@ -614,12 +636,12 @@ def fuzz(step: Step) -> None:
     )
 
 
-def changed() -> list[Path] | None:
-    """The C files that differ from where this branch left main; None: no history."""
+def changed(*patterns: str) -> list[Path] | None:
+    """The files that differ from where this branch left main; None: no history."""
     names = ("--name-only", "--diff-filter=d")
     for base in ("--merge-base origin/main", "HEAD~1"):
         done = subprocess.run(
-            ["git", "diff", *names, *base.split(), "--", "*.c"],
+            ["git", "diff", *names, *base.split(), "--", *patterns],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -628,6 +650,15 @@ def changed() -> list[Path] | None:
         if done.returncode == 0 and done.stdout:
             return [ROOT / name for name in done.stdout.splitlines()]
     return None if done.returncode else []
+
+
+def without_oracle() -> list[str]:
+    """Native runs of the programs for flexsc run say whether these are right. No other
+    change makes a difference to them.
+    """
+    if changed("tests/runtime/programs", "tests/harness") == []:
+        return ["--no-suite=oracle"]
+    return []
 
 
 def clang(step: Step) -> None:
@@ -644,7 +675,7 @@ def clang(step: Step) -> None:
         return
     step.tally.passed += 1
     tidy = ("run-clang-tidy", "-quiet", "-p", step.build)
-    wanted = None if step.all else changed()
+    wanted = None if step.all else changed("*.c")
     if wanted is None and not step.all:
         print("clang: clang-tidy skipped: there is no revision to compare with")
         step.tally.skipped += 1
@@ -728,9 +759,9 @@ PATIENT = ("lint", "clang", "fuzz")
 # others, but not any.
 BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE}
 
-# Behind these two that build much and measure nothing: the first lane, where the
-# tests with clocks are, takes the longest.
-SECOND = (*BESIDE, "address", "thread")
+# Behind these two that build much and measure nothing, and others' tests, which are
+# tried again: the first lane, where the tests with clocks are, takes the longest.
+SECOND = (*BESIDE, "address", "thread", "peers")
 
 # How the tests' several languages say that something failed.
 FAILURE = re.compile(
