@@ -410,54 +410,6 @@ def test_models_are_offered_sessions(tmp_path: Path, kind: str, workload: str) -
     assert [p for p in tmp_path.iterdir() if p.name.startswith("flexbench-")] == []
 
 
-def test_models_read_from_the_disk(tmp_path: Path) -> None:
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
-    path = tmp_path / "run.json"
-    done = study(
-        *("webserver", "disk", "events", "--quick", "--out", str(path)),
-        patience=SLOW,
-        TMPDIR=str(tmp_path),
-    )
-    if " disk is left out: " in done.stdout:
-        reasons = ("take root", "there are no cgroups", "cgroups: ", "isn't on a disk")
-        assert any(reason in done.stdout for reason in reasons), done.stdout
-        pytest.skip(done.stdout.strip().splitlines()[-1])
-    assert done.returncode == 0, done.stderr
-    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
-    assert len(found) == 4
-    for measurement in found:
-        settings, (one,) = measurement["settings"], measurement["rounds"]
-        assert settings["memory_bytes"] == 11_551_890
-        assert settings["tuning"].endswith("--body read")
-        assert one["counts"]["answered"] > 0
-        assert one["counts"]["disk_reads"] > 0
-        assert one["counts"]["disk_read_bytes"] > 0
-
-
-def test_models_have_silent_clients(tmp_path: Path) -> None:
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
-    installed("wrk", "wrk")
-    path = tmp_path / "run.json"
-    models = ["threads", "serve"]
-    said = networked(
-        *("lo", "webserver", "idle", *models, "--quick", "--out", str(path)),
-        patience=SLOW,
-    )
-    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
-    names = [*models, "events"]
-    settings = [(m["settings"]["model"], m["settings"]["idle"]) for m in found]
-    count = settings[1][1]
-    assert 1000 <= count <= 10_000
-    assert settings == [(name, n) for name in names for n in (0, count)], said
-    assert f"beside none and beside {count:,} that are silent" in said
-    for measurement in found:
-        samples = measurement["rounds"][0]["samples"]
-        assert samples["requests_per_s"][0] > 0
-        assert 0 < samples["cpu_us"][0] < 1e6
-
-
 def test_the_study_tells_where_time_goes(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")
@@ -488,42 +440,6 @@ def test_the_study_tells_where_time_goes(tmp_path: Path) -> None:
             assert "where time goes is left out: perf" in said
 
 
-def test_the_study_weighs_idle_connections(tmp_path: Path) -> None:
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
-    path = tmp_path / "run.json"
-    quickly = ["--rounds", "1", "--connections", "500"]
-    models = ["threads", "loops", "serve"]
-    said = networked("lo", "webserver", "memory", *models, *quickly, "--out", str(path))
-    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
-    assert [m["settings"]["model"] for m in found] == [*models, "events"], said
-    samples = {m["settings"]["model"]: m["rounds"][0]["samples"] for m in found}
-    # What a connection's receive, head and body touch is a page each at least.
-    for name in ("loops", "events"):
-        assert 4096 < samples[name]["rss_bytes"][0] < 16384, said
-    # A thread's stack is beside these.
-    assert samples["threads"]["rss_bytes"][0] > samples["events"]["rss_bytes"][0]
-    assert samples["threads"]["threads"][0] > 500
-
-
-def test_the_study_tells_how_evenly_copies_share(tmp_path: Path) -> None:
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
-    installed("wrk", "wrk")
-    path = tmp_path / "run.json"
-    quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "32"]
-    said = networked("lo", "webserver", "copies", *quickly, "--out", str(path))
-    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
-    ways = [(m["settings"]["copies"], m["settings"]["accept"]) for m in found]
-    assert ways == [(2, "shared"), (2, "port"), (4, "shared"), (4, "port")], said
-    for measurement in found:
-        samples = measurement["rounds"][0]["samples"]
-        copies = measurement["settings"]["copies"]
-        assert 100 / copies <= samples["fullest_percent"][0] <= 100
-        times = samples["fullest_times"][0]
-        assert times == pytest.approx(samples["fullest_percent"][0] * copies / 100)
-
-
 def test_the_study_has_words() -> None:
     done = study("webserver", "fast")
     assert (done.returncode, done.stdout) == (1, "")
@@ -542,7 +458,7 @@ def test_the_study_s_servers_have_as_many_cores_as_clients_leave() -> None:
             "page",
             "--cores",
             "2",
-        ): "study page is of one core, and --cores of " "pages, specweb, disk",
+        ): "study page is of one core, and --cores of " "pages, specweb",
         ("webserver", "--cores", "1000"): "--cores 1000: of the ",
         ("webserver", "--cores", "0"): "argument --cores: invalid",
         ("webserver", "--cores", "1,two"): "argument --cores: invalid",

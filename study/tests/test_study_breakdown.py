@@ -178,8 +178,9 @@ DEFINED = re.compile(
 )
 EXAMPLES = ROOT / "study" / "servers" / "webserver"
 CORE_FILES = [EXAMPLES / f"{name}.c" for name in ("web", "calls", "files")]
-# What opens files without openat2() is not linked into the examples.
-CORE_FILES += sorted(set((ROOT / "http").glob("*.c")) - {ROOT / "http/beneath.c"})
+# Not linked into the servers: opening files without openat2(), and the clients' parser.
+UNUSED = {ROOT / "http/beneath.c", ROOT / "http/reply.c"}
+CORE_FILES += sorted(set((ROOT / "http").glob("*.c")) - UNUSED)
 
 
 def functions(paths: Iterable[Path]) -> set[str]:

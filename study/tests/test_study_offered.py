@@ -208,16 +208,14 @@ def test_a_model_that_can_t_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(subjects, "started", started)
     monkeypatch.setattr(servers, "check", lambda *_: None)
-    files = replace(site("disk"), files=[sessions.fileset.page(64)])
+    files = replace(site("pages"), files=[sessions.fileset.page(64)])
     run = Run(machine={}, command=[])
-    sweep = offered.Sweep(run, PLAN, "disk", files)
+    sweep = offered.Sweep(run, PLAN, "pages", files)
     with offered.ExitStack() as stack:
         sweep.start(stack, ["events", "loops", "nginx"])
     assert list(sweep.found) == ["events", "nginx"]
-    # Only models have their options.
-    assert sweep.found["events"][1][-2:] == ["--body", "read"]
     assert sweep.found["nginx"][1] == []
-    assert run.notes == ["study disk: loops is left out: no engine"]
+    assert run.notes == ["study pages: loops is left out: no engine"]
 
 
 def test_threads_are_enough_for_a_sweep() -> None:
@@ -289,12 +287,6 @@ def test_a_server_that_idles_is_limited_if_it_lags_behind() -> None:
     assert not limits.limited(only(OFFERED, "2", 1000, busy=96))
     assert limits.limited(only(OFFERED, "2", 1000, busy=96, unsent=1))
     assert limits.limited(only(OFFERED, "0.5", 499, client=91, follows=1))
-
-
-def test_a_server_that_waits_for_the_disk_may_idle() -> None:
-    measurement = only(PEAK, "", 1000, busy=50)
-    measurement.settings["workload"] = "disk"
-    assert not limits.limited(measurement)
 
 
 def swept() -> Run:

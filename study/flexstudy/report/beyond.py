@@ -12,7 +12,7 @@ from ..papers import Data, Item
 from . import choosing, inside, study
 from .figure import Bench, Draw, Figure, Row, State
 from .runs import Runs
-from .study import DISK, PAGES, PERCENTILES, SPECWEB, bench
+from .study import PAGES, PERCENTILES, SPECWEB, bench
 
 
 def item(id: str, figure: str, title: str) -> Item:
@@ -25,13 +25,10 @@ DIFFERS = (
 )
 BOTH = [bench(SPECWEB), bench(PAGES)]
 INSIDE = Bench(("webserver", "breakdown"), study.BREAKDOWN, slow=True)
-SHARED = Bench(("webserver", "copies"), study.COPIES)
-WEIGHED = Bench(("webserver", "memory"), study.MEMORY)
 PAGE = Bench(("webserver", "page"), study.STUDY, {"workload": "page"})
 TUNED = Bench(
     ("webserver", "page", "--tune"), study.TUNE, {"workload": "page"}, slow=True
 )
-ON_DISK = Bench(("webserver", DISK), study.OFFERED, {"workload": DISK}, slow=True)
 
 
 def figure(
@@ -54,9 +51,7 @@ ITEMS = [
     item("study-s4", "S4", "Evenness over connections and sizes"),
     item("study-s5", "S5", "The processor's time of a request, by part"),
     item("study-s6", "S6", "System calls and switches of a request"),
-    item("study-s7", "S7", "Memory of a connection"),
     item("study-s8", "S8", "Good answers at twice the saturation"),
-    item("study-s9", "S9", "Files that aren't in memory"),
     item("study-s10", "S10", "What was tuned"),
     item("study-s11", "S11", "Which model for a service: requests beside events'"),
 ]
@@ -82,12 +77,10 @@ FIGURES = [
         BOTH,
         [partial(study.latency_panel, SPECWEB, p) for p in PERCENTILES],
     ),
-    figure("study-s4", study.evenness_rows, [*BOTH, SHARED]),
+    figure("study-s4", study.evenness_rows, BOTH),
     figure("study-s5", inside.part_rows, [INSIDE], [inside.part_panel]),
     figure("study-s6", inside.count_rows, [INSIDE]),
-    figure("study-s7", inside.memory_rows, [WEIGHED], [inside.memory_panel]),
     figure("study-s8", study.overload_rows, BOTH),
-    figure("study-s9", partial(study.peak_rows, (DISK,)), [ON_DISK], panels(DISK)),
     figure("study-s10", choosing.tuning_rows, [TUNED]),
     figure(
         "study-s11",
@@ -95,7 +88,6 @@ FIGURES = [
         [
             PAGE,
             Bench(("webserver", "new"), study.STUDY, {"workload": "new"}),
-            Bench(("webserver", "idle"), study.IDLE),
             *BOTH,
         ],
     ),

@@ -18,8 +18,6 @@ from .figure import Row
 from .runs import Runs
 from .study import (
     ANSWERS,
-    DISK,
-    IDLE,
     OFFERED,
     PAGES,
     REQUESTS,
@@ -77,13 +75,10 @@ def situations(runs: Runs) -> list[tuple[str, list[Measurement], str]]:
             key: Settings = {"workload": load, "connections": count}
             one = runs.of(STUDY, **key)
             found.append((f"{load}, {count} connections", one, REQUESTS))
-    for load in (PAGES, SPECWEB, DISK):
+    for load in (PAGES, SPECWEB):
         found.append((f"{load}, peak", peaks(runs, load), ANSWERS))
         twice = runs.of(OFFERED, workload=load, cores=1, times=TWICE)
         found.append((f"{load}, twice the peak", twice, ANSWERS))
-    for idle in distinct(runs.of(IDLE), "idle"):
-        what = f"128 connections beside {idle:,} that are idle"
-        found.append((what, runs.of(IDLE, idle=idle), REQUESTS))
     return found
 
 

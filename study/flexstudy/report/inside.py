@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What is inside a request to the study's servers: the processor's time by part, system
-calls, and a connection's memory.
+"""What is inside a request to the study's servers: the processor's time by part, and
+system calls.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flexbench import chart, table
+from flexbench import chart
 from flexbench.samples import Measurement
 
 from ..papers import Data
 from ..webserver import breakdown_tables, stacks
 from .figure import Row
 from .runs import Runs
-from .study import BREAKDOWN, MEMORY, has, model
+from .study import BREAKDOWN, has, model
 
 
 def parts_of(m: Measurement) -> dict[str, float]:
@@ -54,25 +54,3 @@ def count_rows(runs: Runs, data: Data) -> list[Row]:
         )
         rows.append(Row(f"a request, {model(m)}", here=here))
     return rows
-
-
-def memory_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for m in runs.of(MEMORY):
-        resident, kernel, threads = (
-            table.number(m.median(name))
-            for name in ("rss_bytes", "kernel_bytes", "threads")
-        )
-        here = f"{resident} bytes resident, {kernel} of the kernel; {threads} threads"
-        rows.append(Row(f"a connection, {model(m)}", here=here))
-    return rows
-
-
-def memory_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
-    found = runs.of(MEMORY)
-    stacked = {
-        title: [m.median(name) for m in found]
-        for name, title in (("rss_bytes", "resident"), ("kernel_bytes", "the kernel's"))
-    }
-    models = [model(m).replace("-", "\n") for m in found]
-    chart.bars(axes, models, stacked, "bytes a connection")

@@ -16,7 +16,7 @@ from flexbench.chart import Scale, curves_of
 from flexbench.samples import Measurement, distinct
 
 from ..papers import Data
-from ..webserver import breakdown, copies, idle, memory, subjects, tuning
+from ..webserver import breakdown, subjects, tuning
 from ..webserver import offered as open_loop
 from ..webserver.limits import limited
 from .figure import Bench, Row, number_pair
@@ -25,10 +25,9 @@ from .runs import Runs, gain
 # The names of the study's measurements and series.
 STUDY, TUNE, REQUESTS = subjects.BENCH, tuning.TUNE, tuning.SERIES
 PEAK, OFFERED, ANSWERS = open_loop.PEAK, open_loop.OFFERED, open_loop.ANSWERS
-IDLE, BREAKDOWN, MEMORY = idle.BENCH, breakdown.BENCH, memory.BENCH
-COPIES = copies.BENCH
+BREAKDOWN = breakdown.BENCH
 MBIT, RESPONSE = "answers_mbit_per_s", "response_{}_us"
-SPECWEB, PAGES, DISK = "specweb", "pages", "disk"
+SPECWEB, PAGES = "specweb", "pages"
 TWICE, LOADED = "2", 0.8  # times the best model's peak
 CLASSES = range(4)
 
@@ -79,7 +78,7 @@ def row_of(
     return Row(f"{where}, {model(m)}", here=here, ratio=gain(m, other, series, less))
 
 
-# Good answers against what is offered (S1, S9).
+# Good answers against what is offered (S1).
 
 
 def offered(runs: Runs, workload: str, cores: int = 1) -> list[Measurement]:
@@ -208,10 +207,6 @@ def evenness_rows(runs: Runs, data: Data) -> list[Row]:
         slow = [slowdown(m, klass) for klass in CLASSES]
         here = "p99/p50 by class " + ", ".join(map(table.number, slow))
         rows.append(Row(f"{SPECWEB} at {m.settings['times']}, {model(m)}", here=here))
-    for m in runs.of(COPIES):
-        here = f"the fullest has {m.median('fullest_times'):.2f} times the mean"
-        sockets = f"{m.settings['copies']} copies, sockets {m.settings['accept']}"
-        rows.append(Row(f"events, {sockets}", here=here))
     return rows
 
 

@@ -37,7 +37,6 @@ TROUBLES = {
     "wrong_body": "answers with a wrong body",
     "wrong_head": "answers with a wrong head",
 }
-READS = {"major_faults", "disk_read_bytes"}
 
 
 def total(measurement: Measurement, count: str) -> float:
@@ -63,13 +62,13 @@ def asked_for_more(measurement: Measurement) -> bool:
 
 def limited(measurement: Measurement) -> bool:
     """Was anything but the server the limit? Then the figure isn't to be compared with
-    others. A server that waits for the disk needn't be busy.
+    others.
     """
     if middle(measurement, "client_percent", 0) > CLIENT_PERCENT:
         return True
     if total(measurement, "unsent"):
         return True
-    if measurement.settings["workload"] == "disk" or not asked_for_more(measurement):
+    if not asked_for_more(measurement):
         return False
     # The server's other cores may wait for its busiest one.
     busy = middle(measurement, "busy_percent", 100)
@@ -89,8 +88,6 @@ def troubles(run: Run, workload: str) -> list[str]:
     found = [m for b in (PEAK, OFFERED) for m in run.of(b, workload=workload)]
     lines = []
     for count, title in TROUBLES.items():
-        if workload == "disk" and count in READS:
-            continue
         points = [(m, n) for m in found if (n := total(m, count))]
         if points:
             text = ", ".join(f"{where(m)} {n:,.0f}" for m, n in points)

@@ -3,11 +3,7 @@
 
 page, new         closed.py
 pages, specweb    offered.py
-disk              disk.py
-idle              idle.py
 breakdown         breakdown.py
-memory            memory.py
-copies            copies.py
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ from flexbench import table
 from flexbench.runner import Plan
 from flexbench.samples import BenchError, Run
 
-from . import breakdown, closed, copies, disk, idle, memory, offered, subjects
+from . import breakdown, closed, offered, subjects
 from .sessions import SESSIONS
 from .subjects import BENCH
 
@@ -30,11 +26,7 @@ Measure = Callable[[Run, Plan, str, Sequence[str]], None]
 PARTS: dict[str, Measure] = {
     **dict.fromkeys(closed.WORKLOADS, closed.measure),
     **dict.fromkeys(SESSIONS, offered.measure),
-    disk.DISK: disk.measure,
-    idle.IDLE: idle.measure,
     "breakdown": breakdown.measure,
-    memory.MEMORY: memory.measure,
-    copies.COPIES: copies.measure,
 }
 
 

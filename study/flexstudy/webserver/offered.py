@@ -40,6 +40,7 @@ SECONDS = 1
 CONNECTIONS = 128
 CLIENTS = 4096
 EVEN_S = 1
+COPIES = (2, 4)  # of the epoll server, tried for each core
 
 
 @dataclass
@@ -69,15 +70,9 @@ class Sweep:
             samples: dict[str, list[float]] = self.closed(server, TUNE_S)["samples"]
             return {**samples, SERIES: samples[ANSWERS]}
 
-        def options(name: str) -> Sequence[str]:
-            return self.site.load.options if subjects.model_of(name) else ()
-
         run, plan = self.run, self.plan
         clients = min(self.cores * CLIENTS, subjects.CLIENTS_MAX)
-        tuner = Tuner(
-            *(run, plan, folder, self.name, clients, short, options),
-            copies=self.site.load.copies,
-        )
+        tuner = Tuner(*(run, plan, folder, self.name, clients, short), copies=COPIES)
         return tuner.best(name)
 
     def start(self, stack: ExitStack, names: Sequence[str]) -> None:
@@ -198,13 +193,12 @@ def started(
     plan: Plan,
     name: str,
     names: Sequence[str],
-    kind: type[Sweep] = Sweep,
 ) -> Iterator[Sweep]:
     """The workload's files, and servers of them."""
     tools.need("taskset")
     with tempfile.TemporaryDirectory(prefix="flexbench-") as made, ExitStack() as stack:
         site = sessions.prepare(plan, SESSIONS[name], Path(made))
-        sweep = kind(run, shortened(plan), name, site)
+        sweep = Sweep(run, shortened(plan), name, site)
         sweep.start(stack, names)
         yield sweep
 

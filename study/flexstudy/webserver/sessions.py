@@ -6,7 +6,7 @@ with them.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -35,30 +35,19 @@ MEMORY_SHARE = 0.8
 @dataclass(frozen=True)
 class Sessions:
     """think: percent of the trace's times to think. warm_s: until about as many sessions
-    end as begin. options: more options of the models' servers. in_memory: files are
-    read before anything is measured.
+    end as begin.
     """
 
     title: str
     trace: str  # of workload.WORKLOADS
     think: int
     warm_s: int
-    options: tuple[str, ...] = ()
-    in_memory: bool = True
-    copies: tuple[int, ...] = (2, 4)
 
 
 THINK = 5
-SPECWEB = Sessions("SPECweb99's static files", "specweb", THINK, 2)
 SESSIONS = {
     "pages": Sessions("64 bytes to 8 KiB, 20 requests a session", "pages", 100, 1),
-    "specweb": SPECWEB,
-    "disk": replace(
-        SPECWEB,
-        title=f"{SPECWEB.title}, a tenth of the requests for one that isn't in memory",
-        options=("--body", "read"),
-        in_memory=False,
-    ),
+    "specweb": Sessions("SPECweb99's static files", "specweb", THINK, 2),
 }
 
 
@@ -112,16 +101,14 @@ def prepare(plan: Plan, load: Sessions, folder: Path) -> Site:
     """Write the files and the sessions."""
     options = workload.Options(folders(plan), TRACE_SESSIONS, SEED)
     files = list(workload.WORKLOADS[load.trace].files(options))
-    if load.in_memory:
-        check_memory(sum(file.bytes for file in files))
+    check_memory(sum(file.bytes for file in files))
     progress(f"study: writing {len(files):,} files")
     site = Site(load, folder, files, list(workload.sessions(load.trace, options)))
     fileset.write(site.root, files)
     fileset.describe(folder, files)
     # What is written now isn't written while something is measured.
     os.sync()
-    if load.in_memory:
-        read_all(site.root, files)
+    read_all(site.root, files)
     text = "\n".join("".join(map(workload.line, session)) for session in site.drawn)
     (folder / "sessions").write_text(text, encoding="ascii")
     return site

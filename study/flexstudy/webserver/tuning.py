@@ -25,8 +25,7 @@ TUNE_S = 2
 @dataclass(frozen=True)
 class Tuner:
     """folder: has the files that are served. load: a function that loads a server for
-    TUNE_S, and returns samples with SERIES. options: a function that says which further
-    options a model's server has with each tuning.
+    TUNE_S, and returns samples with SERIES.
     """
 
     run: Run
@@ -35,7 +34,6 @@ class Tuner:
     workload: str
     connections: int
     load: Callable[[Server], dict[str, list[float]]]
-    options: Callable[[str], Sequence[str]] = lambda _: ()
     copies: Sequence[int] = ()
 
     def attempt(self, name: str, tuning: Tuning) -> float:
@@ -59,9 +57,8 @@ class Tuner:
         tunings = subjects.tunings(name, self.connections, cores)
         if name == subjects.EVENTS:
             tunings += [["--copies", str(number * cores)] for number in self.copies]
-        tried = [[*tuning, *self.options(name)] for tuning in tunings]
-        if not self.plan.tune or len(tried) == 1:
-            return tried[0]
-        speeds = [self.attempt(name, tuning) for tuning in tried]
+        if not self.plan.tune or len(tunings) == 1:
+            return tunings[0]
+        speeds = [self.attempt(name, tuning) for tuning in tunings]
         progress("")
-        return tried[speeds.index(max(speeds))]
+        return tunings[speeds.index(max(speeds))]
