@@ -22,7 +22,7 @@
 #include "futex2.h"
 #include "life.h"
 #include "runtime/sched/host.h"
-#include "runtime/sched/moved.h"
+#include "runtime/sched/closings.h"
 #include "runtime/sched/internal_thread.h"
 #include "polling.h"
 #include "way.h"
@@ -179,21 +179,21 @@ void flexsc__hook_closes(uint32_t fd)
 		if (enters)
 			flexsc__exit(u);
 	}
-	moved_close(fd);
-	moved_settle();
+	closings_count(fd);
+	closings_wait();
 	fds_forget_closed(fd);
 }
 
 /*
  * Before the call and after it: a call that is posted in between may have the old file,
- * and mustn't be moved either (sched/moved.h).
+ * and mustn't be moved either (sched/closings.h).
  */
 static void count_closing(const struct table_row *row, const uint64_t a[6])
 {
 	if (row->closes == CLOSES_RANGE)
-		flexsc__moved_close_range((uint32_t)a[0], (uint32_t)a[1]);
+		flexsc__closings_count_range((uint32_t)a[0], (uint32_t)a[1]);
 	else
-		moved_close((uint32_t)a[row->closes == CLOSES_OTHER]);
+		closings_count((uint32_t)a[row->closes == CLOSES_OTHER]);
 }
 
 static long by_class(struct uthread *u, long nr, const uint64_t a[6])
@@ -211,7 +211,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		return -EBADF;
 	if (closes) {
 		count_closing(row, a);
-		moved_settle();
+		closings_wait();
 		flexsc__closing_each(nr, entry.args, hold);
 	}
 	flexsc__fds_note(&entry);

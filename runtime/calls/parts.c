@@ -9,7 +9,7 @@
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
 #include "runtime/counters/run_page.h"
-#include "runtime/sched/moved.h"
+#include "runtime/sched/closings.h"
 #include "runtime/sched/state.h"
 #include "runtime/signals/signals.h"
 #include "call.h"
@@ -66,7 +66,7 @@ static bool parts_keep_file(struct parts *p)
 	const uint64_t fd = p->rest.args[0];
 
 	p->copy = flexsc__own_fd_copy((int)fd);
-	if (p->u->moved.closings != moved_closings(fd))
+	if (p->u->closings != closings_of(fd))
 		return false;
 	if (p->copy >= 0)
 		p->rest.args[0] = (__u64)p->copy;

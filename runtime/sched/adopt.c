@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adopt.h"
 
+#include "closings.h"
+
 #include <stdlib.h>
 
 #include "runtime/base/sigset.h"
@@ -10,6 +12,7 @@
 #include "inbox.h"
 #include "maker.h"
 #include "moved.h"
+#include "poll_first.h"
 #include "proc.h"
 #include "retire.h"
 #include "state.h"
@@ -231,7 +234,7 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	take(s, c);
 	take_wards(s, c);
 	flexsc__handover_results(c->loop);
-	flexsc__moved_begin();
+	flexsc__closings_heir_begins();
 	flexsc__moved_take(s, c);
 	flexsc__runqueue_take_over(s, c);
 	flexsc__inbox_forward(c);
@@ -241,7 +244,7 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	atomic_store(&c->adopt, ADOPT_DONE);
 	futex_wake(&c->adopt);
 	flexsc_loop_submit(s->loop);
-	flexsc__moved_end();
+	flexsc__closings_heir_ends();
 	return true;
 }
 
@@ -308,6 +311,6 @@ void flexsc__adopt_attend(struct carrier *c)
 void flexsc__adopt_forget(void)
 {
 	atomic_store(&missing, 0);
-	atomic_store(&flexsc__moved_accepts, 0);
-	atomic_store(&flexsc__moved_heirs, 0);
+	atomic_store(&flexsc__poll_first_stuck, 0);
+	atomic_store(&flexsc__closings_heirs, 0);
 }

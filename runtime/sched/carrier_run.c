@@ -12,7 +12,7 @@
 #include "lib/loop/event.h"
 #include "lib/loop/loop.h"
 #include "monitor.h"
-#include "moved.h"
+#include "poll_first.h"
 #include "runqueue.h"
 #include "wait.h"
 
@@ -56,7 +56,7 @@ static void recheck(struct carrier *c, struct uthread *u)
 		requests = atomic_load(&u->recheck.requests);
 		last = u->carrier;
 		if (carrier_heir(last) != c &&
-		    (atomic_load(&u->wanted) || moved_polls(u))) {
+		    (atomic_load(&u->wanted) || poll_first_is_needed(u))) {
 			flexsc__inbox_pass(last, u);
 			return;
 		}

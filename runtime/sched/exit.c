@@ -9,8 +9,9 @@
 #include "lib/base/clock.h"
 #include "runtime/counters/counters.h"
 #include "carrier.h"
+#include "closings.h"
 #include "host.h"
-#include "moved.h"
+#include "poll_first.h"
 #include "state.h"
 #include "uthreads.h"
 #include "wait.h"
@@ -31,9 +32,9 @@ static bool waits_for_others(const struct uthread *u)
 	struct sockaddr_storage peer;
 	uint32_t size = sizeof(peer);
 
-	if (atomic_load(&u->wait) != WAIT_CALL || moved_is_connect(u))
+	if (atomic_load(&u->wait) != WAIT_CALL || poll_first_is_connect(u))
 		return false;
-	return raw_syscall(SYS_getpeername, moved_fd(u), PTR(&peer), PTR(&size),
+	return raw_syscall(SYS_getpeername, closings_fd(u), PTR(&peer), PTR(&size),
 			   0, 0, 0) == -ENOTCONN;
 }
 

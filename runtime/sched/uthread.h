@@ -180,11 +180,11 @@ struct uthread {
 		uintptr_t page;	/* page of a word it has waited for */
 	} futex;
 
-	struct {		/* moved.h */
-		uint32_t closings;	/* of its descriptor, when it was posted */
+	uint32_t closings;	/* of its call's descriptor: closings.h */
+	struct {		/* poll_first.h */
 		struct pollfd poll;	/* of a call that polls first */
 		uint64_t args[6];	/* of such a call, on a copy of its descriptor */
-	} moved;
+	} poll_first;
 
 	_Atomic uint64_t clock_shown;	/* ns that its clock has shown: cputime.c */
 

@@ -5,51 +5,20 @@
 #include <pthread.h>
 
 #include "carrier.h"
+#include "closings.h"
 #include "inbox.h"
 #include "runtime/counters/counters.h"
 #include "host.h"
 #include "sticky.h"
-#include "lib/loop/loop.h"
 #include "lib/run/handover.h"
-#include "moved.h"
+#include "poll_first.h"
+#include "post.h"
 
 static const struct wait_ops *futexes;
 
 void flexsc__wait_futexes(const struct wait_ops *ops)
 {
 	futexes = ops;
-}
-
-static void wait_begin(struct uthread *u, enum wait_kind kind)
-{
-	/* P1: before end_if_wanted() looks at "wanted"; pairs with P2. */
-	atomic_store(&u->wait, kind);
-}
-
-/* Runs on the carrier that the wait began on, or on that one's heir. */
-static void wait_ends(struct uthread *u, long ret)
-{
-	struct carrier *c = kthread_self()->carrier;
-
-	RULE(c == carrier_heir(u->carrier));
-	u->ret = ret;
-	atomic_store_explicit(&u->wait, WAIT_NOT, memory_order_relaxed);
-	flexsc__runqueue_put(c, u);
-}
-
-void flexsc__wait_ends(struct uthread *u, long ret)
-{
-	wait_ends(u, ret);
-}
-
-/*
- * A thread that wanted u before the wait began found no wait to end. On u's way
- * here, a signal handler may even have run.
- */
-static void end_if_wanted(struct carrier *c, struct uthread *u)
-{
-	if (atomic_load(&u->wanted) || u->handled)
-		flexsc_loop_cancel(c->loop, &u->cb);
 }
 
 /* Calls. */
@@ -60,64 +29,22 @@ static void call_over(struct flexsc_cb *cb)
 
 	if (cb->ret == -EPIPE)
 		u->carrier->pipe_broke = true;
-	wait_ends(u, cb->ret);
+	flexsc__post_wait_ends(u, cb->ret);
 }
 
-/* A poll() that is posted is calls/polling.c's: it has one descriptor. */
-static int post_call(struct flexsc_loop *loop, struct uthread *u)
+void flexsc__wait_post(struct carrier *c, struct uthread *u)
 {
-	const uint64_t *args = u->args;
-
-	if (u->nr == SYS_poll)
-		return flexsc__call_poll(loop, &u->cb,
-					 (struct pollfd *)(uintptr_t)args[0]);
-	return flexsc_loop_call(loop, &u->cb, u->nr, args[0], args[1], args[2],
-				args[3], args[4], args[5]);
-}
-
-static void post_failed(struct uthread *u, long err)
-{
-	u->cb.ret = err;
-	u->cb.callback(&u->cb);
-}
-
-void flexsc__wait_posted(struct carrier *c, struct uthread *u)
-{
-	/* Without memory for the time limit, the caller makes the call on its host. */
-	if (u->ns && flexsc_loop_deadline(c->loop, &u->cb, u->ns))
-		flexsc_loop_cancel(c->loop, &u->cb);
-	end_if_wanted(c, u);
-}
-
-void flexsc__wait_post(struct carrier *c, struct uthread *u,
-		       void (*over)(struct flexsc_cb *cb))
-{
-	int err;
-
-	u->cb.callback = over ? over : call_over;
-	/*
-	 * A user thread that waited for a free entry would wait for calls of
-	 * others, which may wait for it themselves.
-	 */
-	if (!flexsc__loop_has_entry(c->loop)) {
-		post_failed(u, NO_ENTRY);
+	if (!flexsc__post_begin(c, u, call_over))
 		return;
-	}
-	wait_begin(u, WAIT_CALL);
-	if (!over && moved_polls(u)) {
-		flexsc__moved_poll(c, u);
-		return;
-	}
-	err = post_call(c->loop, u);
-	if (err)
-		post_failed(u, err);
+	if (poll_first_is_needed(u))
+		flexsc__poll_first(c, u);
 	else
-		flexsc__wait_posted(c, u);
+		flexsc__post_call(c, u);
 }
 
 static void post(struct kthread *k, struct uthread *u)
 {
-	flexsc__wait_post(k->carrier, u, NULL);
+	flexsc__wait_post(k->carrier, u);
 }
 
 void flexsc__wait_test_cancel(struct uthread *u)
@@ -153,7 +80,7 @@ long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
 	u->nr = nr;
 	u->args = args;
 	u->ns = ns;
-	moved_note(u);
+	closings_note(u);
 	return wait_here(u, post);
 }
 
@@ -167,7 +94,7 @@ long flexsc__wait_call(struct uthread *u, unsigned int nr,
 
 static void timer_over(struct flexsc_cb *cb)
 {
-	wait_ends(waiter_of(cb), cb->ret == -ECANCELED ? -EINTR : cb->ret);
+	flexsc__post_wait_ends(waiter_of(cb), cb->ret == -ECANCELED ? -EINTR : cb->ret);
 }
 
 static void arm(struct kthread *k, struct uthread *u)
@@ -175,12 +102,12 @@ static void arm(struct kthread *k, struct uthread *u)
 	int err;
 
 	u->cb.callback = timer_over;
-	wait_begin(u, WAIT_TIMER);
+	post_wait_begins(u, WAIT_TIMER);
 	err = flexsc_loop_timer(k->carrier->loop, &u->cb, u->ns);
 	if (err)
-		wait_ends(u, err);
-	else
-		end_if_wanted(k->carrier, u);
+		flexsc__post_wait_ends(u, err);
+	else if (atomic_load(&u->wanted) || u->handled)
+		flexsc_loop_cancel(k->carrier->loop, &u->cb);
 }
 
 long flexsc__wait_time(struct uthread *u, uint64_t ns)
@@ -225,8 +152,8 @@ void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
 		return;
 	if (!atomic_load(&u->wanted)) {
 		if (u->carrier == c && atomic_load(&u->wait) == WAIT_CALL &&
-		    moved_polls(u))
-			flexsc__moved_repoll(c, u);
+		    poll_first_is_needed(u))
+			flexsc__poll_first_instead(c, u);
 		return;
 	}
 	switch ((enum wait_kind)atomic_load(&u->wait)) {

@@ -12,15 +12,13 @@
 #ifndef FLEXSC_RUNTIME_WAIT_H
 #define FLEXSC_RUNTIME_WAIT_H
 
+#include "post.h"
 #include "uthread.h"
 
 /*
  * User threads only. The functions leave the host if need be, and may return on
  * its host, if the user thread is wanted there.
  */
-
-/* Differs from all results of calls: the carrier's loop has no entry, or timer, left. */
-#define NO_ENTRY	(-4096L)
 
 /*
  * Have call nr executed. Returns its result, or -ECANCELED, -ERESTART or NO_ENTRY
@@ -51,16 +49,10 @@ void flexsc__wait_test_cancel(struct uthread *u);
 void flexsc__want(struct uthread *u);
 
 /*
- * Carriers only, with u's number and arguments noted: post u's call on c, the calling
- * carrier. "over": its callback; with NULL, the wait ends with the call, which polls
- * first if need be (moved.h).
+ * Carriers only, with u's number and arguments set: post u's call on c, the calling
+ * carrier. It polls first if need be (poll_first.h).
  */
-void flexsc__wait_post(struct carrier *c, struct uthread *u,
-		       void (*over)(struct flexsc_cb *cb));
-/* u's call was posted: mind its time limit, and whether u is wanted. */
-void flexsc__wait_posted(struct carrier *c, struct uthread *u);
-/* u's wait is over, with this result; it can run on the calling carrier. */
-void flexsc__wait_ends(struct uthread *u, long ret);
+void flexsc__wait_post(struct carrier *c, struct uthread *u);
 
 /* Carriers only: u is wanted on its host. If it waits on c, end that wait. */
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);

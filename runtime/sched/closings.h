@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How often descriptors were closed, so that a call isn't made again on another file.
+ *
+ * A call that waits keeps its file when its descriptor is closed, but the number may mean
+ * another file by the time that the call is made again: because it moves to another
+ * carrier (moved.h), or goes on after a part (calls/parts.h). So a call notes the count
+ * when it is posted. If the count has changed, only the old request is sure to have the
+ * right file.
+ *
+ * The kernel looks the number up when it takes a request. M5: an heir that moves calls
+ * adds itself to the heirs, then reads counts, and removes itself when its requests are
+ * submitted. M6: a user thread counts a closing, then waits until there is no heir, then
+ * closes. All are sequentially consistent. So the heir sees the closing, or the user
+ * thread waits until the request has its file.
+ */
+#ifndef FLEXSC_RUNTIME_CLOSINGS_H
+#define FLEXSC_RUNTIME_CLOSINGS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include "uthread.h"
+
+#define CLOSINGS	(1U << 16)	/* counts, by a descriptor's lower bits */
+/* close_range(2) counts so many at once, or it would take half a millisecond. */
+#define CLOSINGS_CHUNK	(1U << 10)
+
+extern struct closings {
+	_Atomic uint32_t of[CLOSINGS];
+	/* By close_range(2). The last is for all descriptors from CLOSINGS on. */
+	_Atomic uint32_t of_chunk[CLOSINGS / CLOSINGS_CHUNK + 1];
+} flexsc__closings;
+
+extern _Atomic uint32_t flexsc__closings_heirs;
+
+static inline uint32_t closings_of(uint64_t fd)
+{
+	const uint64_t chunk = (fd < CLOSINGS ? fd : CLOSINGS) / CLOSINGS_CHUNK;
+
+	/* M5: pairs with M6. */
+	return atomic_load(&flexsc__closings.of[fd % CLOSINGS]) +
+	       atomic_load(&flexsc__closings.of_chunk[chunk]);
+}
+
+/* The descriptor that u's call waits for. */
+static inline uint64_t closings_fd(const struct uthread *u)
+{
+	return u->args[u->nr == SYS_poll ? 4 : 0];
+}
+
+/* u is about to post its call. */
+static inline void closings_note(struct uthread *u)
+{
+	u->closings = closings_of(closings_fd(u));
+}
+
+/* User threads only: the descriptor is about to be closed, or was closed just now. */
+static inline void closings_count(uint32_t fd)
+{
+	atomic_fetch_add(&flexsc__closings.of[fd % CLOSINGS], 1);
+}
+
+/* The same for all descriptors from first to last. */
+void flexsc__closings_count_range(uint32_t first, uint32_t last);
+
+void flexsc__closings_wait_for_heirs(void);
+
+/* User threads only, between closings_count() and the call that closes. */
+static inline void closings_wait(void)
+{
+	/* M6: pairs with M5. */
+	if (atomic_load(&flexsc__closings_heirs))
+		flexsc__closings_wait_for_heirs();
+}
+
+/* Heirs only: before the first call moves; when the new requests are submitted. */
+void flexsc__closings_heir_begins(void);
+void flexsc__closings_heir_ends(void);
+
+#endif /* FLEXSC_RUNTIME_CLOSINGS_H */

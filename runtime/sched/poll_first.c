@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "poll_first.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "carrier.h"
+#include "closings.h"
+#include "lib/files/private_fd.h"
+#include "lib/loop/loop.h"
+#include "post.h"
+
+/* Time limit of an accept() after a poll, in ns. */
+#define ATTEMPT_NS	5000000U
+
+_Atomic uint32_t flexsc__poll_first_stuck;
+
+static bool has_copy(const struct uthread *u)
+{
+	return u->args == u->poll_first.args;
+}
+
+bool flexsc__poll_first_keeps_file(const struct uthread *u)
+{
+	return has_copy(u) || u->closings == closings_of(closings_fd(u));
+}
+
+/*
+ * The count is read after the copy is made: if it is the same, the copy has the right
+ * file.
+ */
+bool flexsc__poll_first_copy(struct uthread *u)
+{
+	int copy;
+
+	if (has_copy(u))
+		return true;
+	copy = flexsc__own_fd_copy((int)u->args[0]);
+	if (copy < 0)
+		return false;
+	if (!flexsc__poll_first_keeps_file(u)) {
+		flexsc__own_fd_close(copy);
+		return false;
+	}
+	for (unsigned int i = 1; i < 6; i++)
+		u->poll_first.args[i] = u->args[i];
+	u->poll_first.args[0] = (uint64_t)copy;
+	u->args = u->poll_first.args;
+	return true;
+}
+
+void flexsc__poll_first_drop_copy(struct uthread *u, const uint64_t *args)
+{
+	if (u->args != args)
+		flexsc__own_fd_close((int)u->args[0]);
+	u->args = args;
+}
+
+static void wait_ends(struct uthread *u, long ret)
+{
+	if (has_copy(u))
+		flexsc__own_fd_close((int)u->args[0]);
+	flexsc__post_wait_ends(u, ret);
+}
+
+/* A call that never polls again is over. */
+static void last_over(struct flexsc_cb *cb)
+{
+	wait_ends(waiter_of(cb), cb->ret);
+}
+
+/*
+ * An accept() after a poll is over. If its time limit was reached, another thread had
+ * taken the connection before.
+ */
+static void attempt_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+
+	if (cb->ret == -ETIME)
+		flexsc__poll_first(kthread_self()->carrier, u);
+	else
+		wait_ends(u, cb->ret);
+}
+
+static void post(struct carrier *c, struct uthread *u,
+		 void (*over)(struct flexsc_cb *cb))
+{
+	if (flexsc__post_begin(c, u, over))
+		flexsc__post_call(c, u);
+}
+
+/* The poll is over: post the call. */
+static void poll_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+	struct carrier *c = kthread_self()->carrier;
+
+	if (cb->ret < 0) {
+		wait_ends(u, cb->ret);
+		return;
+	}
+	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
+	if (poll_first_is_needed(u)) {
+		u->ns = ATTEMPT_NS;
+		post(c, u, attempt_over);
+	} else {
+		post(c, u, last_over);
+	}
+}
+
+void flexsc__poll_first(struct carrier *c, struct uthread *u)
+{
+	int err = NO_ENTRY;
+
+	/*
+	 * The program may close the descriptor during the poll. Without a copy, the call
+	 * after it would find another file, or none.
+	 */
+	if (!flexsc__poll_first_copy(u)) {
+		post(c, u, last_over);
+		return;
+	}
+	/* Here may be the heir of the carrier on which the wait began. */
+	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
+	u->poll_first.poll = (struct pollfd){
+		.fd = (int)u->args[0],
+		.events = poll_first_is_connect(u) ? POLLOUT : POLLIN,
+	};
+	/*
+	 * Calls with a time limit of the program's are made on the host, and
+	 * don't poll.
+	 */
+	u->ns = 0;
+	u->cb.callback = poll_over;
+	if (flexsc__loop_has_entry(c->loop))
+		err = flexsc__call_poll(c->loop, &u->cb, &u->poll_first.poll);
+	if (err)
+		wait_ends(u, err);
+	else
+		flexsc__post_done(c, u);
+}
+
+/*
+ * An accept() that flexsc__poll_first_instead() cancelled is over: it polls, unless it has a
+ * result or the user thread is wanted.
+ */
+static void accept_over(struct flexsc_cb *cb)
+{
+	struct uthread *u = waiter_of(cb);
+
+	if (cb->ret == -ECANCELED && !atomic_load(&u->wanted) && !u->handled)
+		flexsc__poll_first(kthread_self()->carrier, u);
+	else
+		wait_ends(u, cb->ret);
+}
+
+void flexsc__poll_first_instead(struct carrier *c, struct uthread *u)
+{
+	/* It polls already, or will when its time limit is reached. */
+	if (u->cb.callback == poll_over || u->cb.callback == attempt_over)
+		return;
+	if (!flexsc__poll_first_copy(u))
+		return;
+	u->cb.callback = accept_over;
+	flexsc_loop_cancel(c->loop, &u->cb);
+}
