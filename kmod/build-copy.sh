@@ -5,8 +5,6 @@
 set -eu
 
 rm -rf "$3"
-mkdir -p "$3/include"
-cp -r "$1/kmod" "$3"
-cp -r "$1/include/uapi" "$3/include"
+"$1/kmod/sources.sh" "$3"
 make --no-print-directory -C "$3/kmod" KDIR="$2" modules
 cp "$3/kmod/flexsc.ko" "$4"

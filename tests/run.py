@@ -259,6 +259,7 @@ def lint(step: Step) -> None:
         dkms / "postinst.in",
         dkms / "prerm.in",
         ROOT / "kmod" / "build-copy.sh",
+        ROOT / "kmod" / "sources.sh",
     ]
     step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
     folders = (ROOT / "man", ROOT / "study" / "docs")
@@ -335,8 +336,7 @@ def kernel_module(step: Step) -> None:
     # In a copy: building leaves files behind.
     sources = step.build / "sources"
     shutil.rmtree(sources, ignore_errors=True)
-    for name in ("kmod", "include/uapi"):
-        shutil.copytree(ROOT / name, sources / name)
+    step.check(ROOT / "kmod" / "sources.sh", sources)
     for what in ("check", "style"):
         step.check(
             "make",

@@ -7,7 +7,7 @@
 header  <flexsc/syscalls.h>: a typed function per call
 table   C source of flexsc__table, see table.h
 man     flexsc-syscalls(7)
-kernel  which calls the kernel module executes: kmod/base/calls.def
+kernel  which calls the kernel module executes: base/calls.def of kmod/
 
 Runs at build time only, on the standard library alone. The columns of TABLE
 are explained at its top. A malformed line ends the run with one message that

@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT
-# Where a guest's clock counts instructions, flexsc bench --raw pollute counts those of
+# Where a guest's clock counts instructions, flexsc study --raw pollute counts those of
 # a system call, as tests/kmod/vm/instructions.py has it do: TAP. The call's number is the
 # same each time, a larger call has a larger number, and the work's is the same for
 # each call.
@@ -32,7 +32,7 @@ middle() {
 }
 
 for call in none getppid pread; do
-	flexsc bench --raw pollute core=0 work=tree every=64 reps=11 call=$call \
+	flexsc study --raw pollute core=0 work=tree every=64 reps=11 call=$call \
 		>/tmp/$call
 	result $? "$call: it runs"
 done

@@ -41,7 +41,7 @@ def no_kernel(*_: object) -> list[kernels.Kernel]:
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the module's sources, to be built by the suite."""
     copy = tmp_path / "sources"
-    for part in ("kmod", "include/uapi"):
+    for part in ("kmod", "include/uapi", "lib/calls"):
         shutil.copytree(ROOT / part, copy / part)
     monkeypatch.setattr(suite, "ROOT", copy)
     return copy

@@ -661,11 +661,6 @@ def test_manual_is_clean(built: Path) -> None:
     assert done.returncode == 0
 
 
-def test_the_modules_list_is_the_tables() -> None:
-    listed = ROOT / "kmod" / "base" / "calls.def"
-    assert listed.read_text(encoding="utf-8") == gen.emit_kernel(CALLS) + "\n"
-
-
 def test_the_module_executes_what_may_run_on_any_thread_alone() -> None:
     said = re.findall(r"^(ALLOWED|REFUSED)\((\w+)\)$", gen.emit_kernel(CALLS), re.M)
     allowed = {name for word, name in said if word == "ALLOWED"}

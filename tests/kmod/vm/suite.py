@@ -151,8 +151,7 @@ def modules_of(kernel: Kernel, work: Path) -> tuple[Path, Path]:
     name = f"{kernel.version}-{kernel.machine}"
     sources = work / "sources" / name
     shutil.rmtree(sources, ignore_errors=True)
-    for part in ("kmod", "include/uapi"):
-        shutil.copytree(ROOT / part, sources / part)
+    command(ROOT / "kmod" / "sources.sh", sources)
     kernel.make(sources / "kmod")
     module = stripped(kernel, sources, work / "modules" / name)
     with (sources / "kmod" / "base" / "calls.def").open("a") as calls:
