@@ -293,7 +293,7 @@ def lint(step: Step) -> None:
     ]
     step.check(tool("ruff"), "check", *python)
     step.check(tool("ruff"), "format", "--check", *python)
-    step.check(tool("mypy"), "--strict", "lib/calls/gensyscalls.py", "tests/run.py")
+    step.check(tool("mypy"), "--strict", "lib/calls/gencalls.py", "tests/run.py")
     packages = {"MYPYPATH": "bench:study"}
     for folder in ("bench/flexbench", "study/flexstudy"):
         step.check(tool("mypy"), "--strict", folder, env=packages)

@@ -58,7 +58,7 @@ static asmlinkage long dispatch_refused(const struct pt_regs *regs)
 
 /*
  * The owner that a priority-inheriting futex names would be whichever thread
- * executes the entry. lib/calls/refine.c refuses the operations to the
+ * executes the entry. lib/calls/call_info.c refuses the operations to the
  * library's users.
  */
 static asmlinkage long dispatch_futex_unowned(const struct pt_regs *regs)

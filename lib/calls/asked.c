@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "table.h"
+#include "call_info.h"
 
 static uint64_t asked_sum(const struct iovec *iov, uint64_t count)
 {
@@ -15,9 +15,9 @@ static uint64_t asked_sum(const struct iovec *iov, uint64_t count)
 	return n;
 }
 
-uint64_t flexsc__asked(const struct flexsc_entry *entry)
+uint64_t flexsc__requested_length(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 	const __u64 *args = &entry->args[row->length_arg];
 	const void *pointer = (const void *)(uintptr_t)args[0];
 	const struct msghdr *message = pointer;

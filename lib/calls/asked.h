@@ -7,6 +7,6 @@
 #include <stdint.h>
 
 /* Bytes, which a result tells how many were; 0 for calls without a length. */
-uint64_t flexsc__asked(const struct flexsc_entry *entry);
+uint64_t flexsc__requested_length(const struct flexsc_entry *entry);
 
 #endif /* FLEXSC_ASKED_H */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The attributes of a system call: the words behind "|" in a row of syscalls.tbl.
 
-Each attribute sets fields of struct table_row (table.h). A field that no attribute
+Each attribute sets fields of struct call_info (call_info.h). A field that no attribute
 sets is 0, which always means "no".
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-Fields = dict[str, str]  # a field of struct table_row, and its value in C
+Fields = dict[str, str]  # a field of struct call_info, and its value in C
 Reader = Callable[
     [str, int], Fields
 ]  # of an attribute's value; the number of arguments

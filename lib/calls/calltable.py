@@ -20,7 +20,7 @@ MACHINES = {
 
 
 class CallClass(NamedTuple):
-    """A class: its names in table.h, and in words."""
+    """A class: its names in call_info.h, and in words."""
 
     constant: str
     poll: str
@@ -134,7 +134,7 @@ class Call:
     numbers: dict[str, int]  # by machine; those that lack it are missing
     kind: str  # a key of CLASSES
     op: str  # a key of OPS, or ""
-    shape: str  # of its requests: enum call_shape in table.h; "" without op
+    shape: str  # of its requests: enum call_shape in call_info.h; "" without op
     args: tuple[Arg, ...]
     note: str
     fields: Fields  # what its attributes set

@@ -8,7 +8,7 @@
 
 #include "lib/base/syscall.h"
 #include "asked.h"
-#include "table.h"
+#include "call_info.h"
 
 struct partial {
 	int64_t total;		/* transferred so far */
@@ -27,7 +27,7 @@ enum kind {
 
 static enum kind partial_kind(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	/* At the current position a pwritev2() is a writev() with flags. */
 	if (!(row->traits & CALL_PARTS) ||
@@ -170,7 +170,7 @@ bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res)
 {
 	if (res <= 0 || !flexsc__partial(entry) ||
-	    (uint64_t)res >= flexsc__asked(entry))
+	    (uint64_t)res >= flexsc__requested_length(entry))
 		return false;
 	if (!*partial)
 		partial_set(partial, partial_begin(entry));

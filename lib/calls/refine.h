@@ -9,10 +9,10 @@
 #include <linux/flexsc.h>
 #include <stdbool.h>
 
-#include "table.h"
+#include "call_info.h"
 
 /* The class of a call with these arguments. CLASS_NEVER: -EOPNOTSUPP. */
-enum call_class flexsc__refine(const struct table_row *row,
+enum call_class flexsc__call_class(const struct call_info *row,
 			       const struct flexsc_entry *entry);
 
 /*
@@ -21,6 +21,6 @@ enum call_class flexsc__refine(const struct table_row *row,
  * Sockets without such a queue ignore the flag and wait for data. Peeking at all
  * of the bytes waits while the descriptor is ready with some.
  */
-bool flexsc__unpolled(unsigned int nr, const __u64 *args);
+bool flexsc__call_is_unpolled(unsigned int nr, const __u64 *args);
 
 #endif /* FLEXSC_REFINE_H */

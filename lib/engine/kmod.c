@@ -25,7 +25,7 @@
 #include "lib/calls/partial.h"
 #include "lib/pool/pool.h"
 #include "lib/calls/refine.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "kmod.h"
 #include "kmod_area.h"
 #include "kmod_bounce.h"
@@ -54,13 +54,13 @@ static bool is_polled(uint32_t fd, unsigned int poll)
  */
 static bool waits_for_all(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 	const uint32_t fd = (uint32_t)entry->args[0];
 
 	if (row->all ? (entry->args[row->flags_arg] & row->all) != 0 :
 		       !is_polled(fd, POLL_READ))
 		return true;
-	return flexsc__unpolled(entry->nr, entry->args) ||
+	return flexsc__call_is_unpolled(entry->nr, entry->args) ||
 	       flexsc__fds_find_lowat(fd);
 }
 
@@ -68,7 +68,7 @@ static bool waits_for_all(const struct flexsc_entry *entry)
 static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	/* Such a write would end with a part, and can't go on with the rest. */
 	if (!flexsc__partial(entry) || row->length == LENGTH_MESSAGE)
@@ -82,7 +82,7 @@ static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
 }
 
 static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
-			     const struct table_row *row, enum call_class class)
+			     const struct call_info *row, enum call_class class)
 {
 	if (class == CLASS_FAST)
 		return 0;
@@ -186,8 +186,8 @@ static COLD void begin_closing(struct flexsc_loop *loop, uint32_t index)
 static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
-	const struct table_row *row = flexsc__table_row(entry->nr);
-	enum call_class class = flexsc__refine(row, entry);
+	const struct call_info *row = flexsc__call_info(entry->nr);
+	enum call_class class = flexsc__call_class(row, entry);
 
 	if (lone && class == CLASS_FAST)
 		class = CLASS_SELF;

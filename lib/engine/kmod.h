@@ -14,7 +14,7 @@
 #include "lib/base/futex.h"
 #include "lib/loop/loop.h"
 #include "lib/base/syscall.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "writes.h"
 #include "lib/loop/stats.h"
 

@@ -5,7 +5,7 @@
 
 #include "lib/base/compiler.h"
 #include "lib/calls/partial.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/pool/closing.h"
 #include "kmod.h"
 #include "kmod_bounce.h"
@@ -67,7 +67,7 @@ static COLD bool resume(struct flexsc_loop *loop, uint32_t index)
 	if (entry->ret == -EAGAIN)
 		return flexsc__kmod_give_to_pool(loop, index);
 	if (entry->ret == -EINTR
-		    ? (flexsc__table_row(entry->nr)->traits & CALL_ONCE) != 0
+		    ? (flexsc__call_info(entry->nr)->traits & CALL_ONCE) != 0
 		    : !flexsc__partial(entry) ||
 			      !flexsc__partial_rest(entry, &call->partial,
 						    entry->ret))

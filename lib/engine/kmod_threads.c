@@ -29,7 +29,7 @@
 #include "lib/pool/pool.h"
 #include "lib/base/ask.h"
 #include "lib/calls/refine.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "kmod_threads.h"
 #include "lib/base/compiler.h"
 
@@ -317,7 +317,7 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop)
 /* Make the call on the owner's thread, unless the call would have to wait. */
 static int64_t execute_here(struct flexsc_loop *loop,
 			    const struct flexsc_entry *entry,
-			    const struct table_row *row, enum call_class class)
+			    const struct call_info *row, enum call_class class)
 {
 	enum nowait what = NOWAIT_RUNS;
 	int64_t ret = loop->no_thread;
@@ -353,8 +353,8 @@ bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index)
 bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
-	const struct table_row *row = flexsc__table_row(entry->nr);
-	enum call_class class = flexsc__refine(row, entry);
+	const struct call_info *row = flexsc__call_info(entry->nr);
+	enum call_class class = flexsc__call_class(row, entry);
 
 	count(&loop->stats->by_kmod, -1ULL);
 	if (class == CLASS_FAST || !flexsc__kmod_to_pool(loop, index)) {

@@ -11,7 +11,7 @@
 #include "lib/files/fds.h"
 #include "lib/loop/loop.h"
 #include "lib/pool/pool.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
 #include "rest.h"
 
@@ -44,7 +44,7 @@ static void threads_submit(struct flexsc_loop *loop)
 		if (!call_admit(loop, index))
 			continue;
 		fds_follow(entry_of(loop, index));
-		if (flexsc__table_row(nr)->class == CLASS_SELF)
+		if (flexsc__call_info(nr)->class == CLASS_SELF)
 			flexsc__engine_inline(loop, index);
 		else if (!flexsc__engine_look(loop, index))
 			calls_append(loop, &pooled, index);

@@ -165,16 +165,16 @@ void flexsc__uring_posts(struct flexsc_loop *loop)
 {
 	const struct uring *uring = uring_of(loop);
 
-	for (unsigned int nr = 0; nr < flexsc__table_size; nr++)
+	for (unsigned int nr = 0; nr < flexsc__call_count; nr++)
 		if (flexsc__fds_uses[nr] & EFFECT_CHANGES &&
-		    table_accepts(&flexsc__table[nr]))
+		    call_can_be_posted(&flexsc__calls[nr]))
 			posts_set(loop, nr, post_changing, post3_changing);
 	for (size_t i = 0; i < sizeof(directs) / sizeof(directs[0]); i++) {
 		unsigned int nr = directs[i].nr, op = directs[i].op;
 
-		RULE(flexsc__table[nr].op == op);
+		RULE(flexsc__calls[nr].op == op);
 		RULE(flexsc__fds_uses[nr] == directs[i].use);
-		RULE(!(flexsc__table[nr].fds & ~1U));
+		RULE(!(flexsc__calls[nr].fds & ~1U));
 		if (uring->operations >> op & 1 &&
 		    !flexsc__uring_in_parts(op, uring->known))
 			posts_set(loop, nr, directs[i].post, directs[i].post3);

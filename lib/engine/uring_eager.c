@@ -7,7 +7,7 @@
 
 #include "lib/files/fds.h"
 #include "lib/calls/partial.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
 #include "uring.h"
@@ -19,7 +19,7 @@
 
 static bool at_offset(const struct flexsc_entry *entry)
 {
-	return flexsc__table_row(entry->nr)->position == POSITION_GIVEN;
+	return flexsc__call_info(entry->nr)->position == POSITION_GIVEN;
 }
 
 void flexsc__uring_eager_request(struct flexsc_loop *loop,
@@ -35,7 +35,7 @@ bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index)
 	uint32_t fd = (uint32_t)entry->args[0];
 	struct io_uring_sqe *sqe;
 
-	if (flexsc__table_row(entry->nr)->op != IORING_OP_READ)
+	if (flexsc__call_info(entry->nr)->op != IORING_OP_READ)
 		return false;
 	if (fds_known(fd) & (at_offset(entry) ? FD_SEEKS : FD_POLLS_IN))
 		return false;

@@ -8,7 +8,7 @@
 
 #include "lib/base/compiler.h"
 #include "lib/base/syscall.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/loop/direct.h"
 #include "lib/pool/pool.h"
 #include "engine.h"
@@ -29,7 +29,7 @@ static void fill_from_request(struct flexsc_entry *entry,
 	a[1] = sqe->addr;
 	a[2] = sqe->len;
 	a[3] = a[4] = a[5] = 0;
-	switch (flexsc__table_row(entry->nr)->shape) {
+	switch (flexsc__call_info(entry->nr)->shape) {
 	case SHAPE_RECVMSG:
 	case SHAPE_SENDMSG:
 		a[2] = sqe->msg_flags;

@@ -63,7 +63,7 @@ static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
 }
 
 /*
- * Does a receive wait until poll(2) reports the socket ready? flexsc__unpolled()
+ * Does a receive wait until poll(2) reports the socket ready? flexsc__call_is_unpolled()
  * has the reasons; uring_ops.c decides about one that waits for all bytes.
  */
 static inline bool sqe_is_polled(uint64_t flags)

@@ -434,7 +434,7 @@ static int64_t (*const result[SHAPES])(args_t a, int32_t res) = {
 
 int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res)
 {
-	unsigned int shape = flexsc__table_row(entry->nr)->shape;
+	unsigned int shape = flexsc__call_info(entry->nr)->shape;
 
 	/* The kernel's own codes for "interrupted, to be restarted". */
 	if (res <= -512 && res >= -516)

@@ -7,7 +7,7 @@
 #include <linux/flexsc.h>
 #include <stdbool.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 /* What is known of an entry's call besides the entry. */
 enum uring_known {
@@ -40,7 +40,7 @@ static inline bool uring_prepare(struct io_uring_sqe *sqe, unsigned int op,
 				 unsigned int known)
 {
 	/* The call was posted, so it is in the table. */
-	unsigned int shape = flexsc__table[entry->nr].shape;
+	unsigned int shape = flexsc__calls[entry->nr].shape;
 
 	return flexsc__uring_prepare[shape](sqe, (uint8_t)op, entry, known);
 }

@@ -79,10 +79,10 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 /* Make the call plainly, where it can't delay the loop. */
 static void use_plain(struct flexsc_loop *loop, uint32_t index)
 {
-	const struct table_row *row =
-		flexsc__table_row(entry_of(loop, index)->nr);
+	const struct call_info *row =
+		flexsc__call_info(entry_of(loop, index)->nr);
 
-	switch (flexsc__refine(row, entry_of(loop, index))) {
+	switch (flexsc__call_class(row, entry_of(loop, index))) {
 	case CLASS_DISK:
 		if (flexsc__engine_look(loop, index))
 			break;
@@ -119,7 +119,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
-	unsigned int op = flexsc__table_row(entry->nr)->op;
+	unsigned int op = flexsc__call_info(entry->nr)->op;
 
 	if (!op || !(uring_of(loop)->operations >> op & 1))
 		return false;
@@ -154,7 +154,7 @@ static void go_on(struct flexsc_loop *loop, uint32_t index)
 	const struct flexsc_entry *entry = entry_of(loop, index);
 	struct io_uring_sqe *sqe = uring_request(loop);
 
-	uring_prepare(sqe, flexsc__table[entry->nr].op, entry, 0);
+	uring_prepare(sqe, flexsc__calls[entry->nr].op, entry, 0);
 	sqe->user_data = name_of(loop, index);
 	if (call_of(loop, index)->route == BY_RING_EAGER)
 		flexsc__uring_eager_request(loop, sqe);

@@ -5,7 +5,7 @@
 #include "lib/files/private_fd.h"
 #include "lib/pool/hold.h"
 #include "lib/loop/loop.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 void flexsc__writes_init(struct writes *writes)
 {
@@ -59,7 +59,7 @@ void flexsc__write_begin(struct flexsc_loop *loop, struct writes *writes,
 			 uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
-	unsigned int fds = flexsc__table_row(entry->nr)->fds;
+	unsigned int fds = flexsc__call_info(entry->nr)->fds;
 
 	call_of(loop, index)->fds = (uint8_t)fds;
 	if (!fds)

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #include "lib/base/futex.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 struct flexsc_loop;
 
@@ -47,7 +47,7 @@ void flexsc__writes_init(struct writes *writes);
  */
 static inline bool write_is_short(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	return row->length == LENGTH_BYTES && !row->source_arg &&
 	       entry->args[row->length_arg] <= PIPE_BUF;

@@ -335,7 +335,7 @@ static void note_closes(const struct flexsc_entry *entry, unsigned int closes)
 
 void flexsc__fds_note(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = call_info_of(entry->nr, entry->args);
+	const struct call_info *row = call_info_of(entry->nr, entry->args);
 	const uint32_t fd = (uint32_t)entry->args[0];
 
 	if (row->changes == CHANGES_FLAGS)
@@ -347,7 +347,7 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 	note_closes(entry, row->closes);
 }
 
-static uint8_t use_of(const struct table_row *row)
+static uint8_t use_of(const struct call_info *row)
 {
 	unsigned int use = row->dir ? NEED_WAITS : 0;
 
@@ -386,10 +386,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_uses(void)
 {
-	uint8_t *uses = calloc(flexsc__table_size, 1);
+	uint8_t *uses = calloc(flexsc__call_count, 1);
 
-	for (unsigned int nr = 0; uses && nr < flexsc__table_size; nr++)
-		uses[nr] = use_of(&flexsc__table[nr]);
+	for (unsigned int nr = 0; uses && nr < flexsc__call_count; nr++)
+		uses[nr] = use_of(&flexsc__calls[nr]);
 	flexsc__fds_uses = uses;
 }
 
@@ -401,7 +401,7 @@ int flexsc__fds_init(void)
 
 bool flexsc__fds_at_position(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	return row->position == POSITION_USED ||
 	       (row->position == POSITION_IF_NEGATIVE &&
@@ -414,7 +414,7 @@ bool flexsc__fds_at_position(const struct flexsc_entry *entry)
  */
 static bool replaces_marked(const struct flexsc_entry *entry)
 {
-	return flexsc__table_row(entry->nr)->closes == CLOSES_OTHER &&
+	return flexsc__call_info(entry->nr)->closes == CLOSES_OTHER &&
 	       (uint32_t)entry->args[0] != (uint32_t)entry->args[1] &&
 	       fds_is_marked((uint32_t)entry->args[1]);
 }
@@ -437,7 +437,7 @@ bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use)
 }
 
 /* The flags that an entry gives the descriptor it makes; -1: it makes none. */
-static int64_t flags_given(const struct table_row *row,
+static int64_t flags_given(const struct call_info *row,
 			   const struct flexsc_entry *entry)
 {
 	const __u64 flags = entry->args[row->made_flags_arg];
@@ -455,7 +455,7 @@ static int64_t flags_given(const struct table_row *row,
 }
 
 /* Does a call on the descriptor that the entry made wait as io_uring would? */
-static uint32_t waits_given(const struct table_row *row,
+static uint32_t waits_given(const struct call_info *row,
 			    const struct flexsc_entry *entry, bool nonblock)
 {
 	const uint64_t flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -480,7 +480,7 @@ static void fds_set_made(uint32_t fd, uint32_t facts)
 
 void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 {
-	const struct table_row *row = call_info_of(entry->nr, entry->args);
+	const struct call_info *row = call_info_of(entry->nr, entry->args);
 	uint32_t first = (uint32_t)entry->args[0];
 
 	if (ret < 0)
@@ -544,7 +544,7 @@ void flexsc__fds_note_sent(unsigned int passes, uint64_t sent, int64_t ret)
 
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 	int64_t flags = ret < 0 ? -1 : flags_given(row, entry);
 	uint32_t facts = row->makes == MAKES_FILE ? 0 : STREAMS;
 	const int *two;
@@ -571,7 +571,7 @@ void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 void flexsc__fds_note_opened(const struct flexsc_entry *entry, int64_t ret)
 {
 	const int64_t others = O_ACCMODE | O_NONBLOCK | O_DIRECT | O_PATH;
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	if (ret >= 0 && row->makes == MAKES_FILE &&
 	    (flags_given(row, entry) & others) == O_RDONLY)
@@ -599,7 +599,7 @@ static void fds_drop(uint32_t fd, uint32_t facts)
 
 void flexsc__fds_use_position(const struct flexsc_entry *entry)
 {
-	unsigned int fds = flexsc__table_row(entry->nr)->fds;
+	unsigned int fds = flexsc__call_info(entry->nr)->fds;
 
 	for (; fds; fds &= fds - 1)
 		fds_drop((uint32_t)entry->args[__builtin_ctz(fds)],

@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 #include "kinds.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 /* Descriptors from this number on have no facts. */
 #define FDS_MAX		(1U << 20)

@@ -6,7 +6,7 @@
 #include <sys/time.h>
 
 #include "lib/base/ask.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 bool flexsc__probe_time_limit(uint64_t fd, unsigned int poll)
 {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 /* Arguments of the entry: the descriptor, and its struct pollfd. */
 enum { AWAIT_FD, AWAIT_RECORD };

@@ -9,7 +9,7 @@
 
 #include "lib/base/compiler.h"
 #include "lib/base/syscall.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "direct.h"
 #include "held.h"
 #include "submit.h"
@@ -21,7 +21,7 @@
 static COLD int call_refuse_number(struct flexsc_loop *loop, unsigned int nr)
 {
 	loop_assert_owner(loop);
-	return flexsc__table_row(nr)->class == CLASS_NEVER ? -EOPNOTSUPP :
+	return flexsc__call_info(nr)->class == CLASS_NEVER ? -EOPNOTSUPP :
 							     -ENOSYS;
 }
 
@@ -38,7 +38,7 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 
 	if (err)
 		return err;
-	if (!table_accepts(flexsc__table_row(nr)))
+	if (!call_can_be_posted(flexsc__call_info(nr)))
 		return call_refuse_number(loop, nr);
 	if (loop->chain || !flexsc__loop_has_entry(loop))
 		return flexsc__held_post_next(loop, cb, &call);
@@ -70,8 +70,8 @@ call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
 	entry->args[5] = a5;
 	loop->free = call_of(loop, index)->next;
 	entry->nr = (uint16_t)nr;
-	entry->nargs = flexsc__table[nr].nargs;
-	submit(loop, index, &flexsc__table[nr], cb);
+	entry->nargs = flexsc__calls[nr].nargs;
+	submit(loop, index, &flexsc__calls[nr], cb);
 	loop->last = handle_make(HANDLE_CALL, index);
 	loop->posted++;
 	return 0;
@@ -106,8 +106,8 @@ static int call_post3_refused(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 void flexsc__posts_init(struct flexsc_loop *loop)
 {
-	for (unsigned int nr = 0; nr < TABLE_ROOM; nr++) {
-		bool accepts = table_accepts(flexsc__table_row(nr));
+	for (unsigned int nr = 0; nr < CALLS_ROOM; nr++) {
+		bool accepts = call_can_be_posted(flexsc__call_info(nr));
 
 		loop->posts[nr] = accepts ? flexsc__post_entry :
 					    call_post_refused;
@@ -126,7 +126,7 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		     uint64_t a3, uint64_t a4, uint64_t a5)
 {
-	if (CHECKS || !loop || loop->unusual || nr >= TABLE_ROOM)
+	if (CHECKS || !loop || loop->unusual || nr >= CALLS_ROOM)
 		return call_post_otherwise(loop, cb, nr, a0, a1, a2, a3, a4, a5);
 	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
@@ -134,7 +134,7 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
-	if (CHECKS || !loop || loop->unusual || nr >= TABLE_ROOM)
+	if (CHECKS || !loop || loop->unusual || nr >= CALLS_ROOM)
 		return call_post_otherwise(loop, cb, nr, a0, a1, a2, 0, 0, 0);
 	return loop->posts3[nr](loop, cb, nr, a0, a1, a2);
 }
@@ -197,9 +197,9 @@ int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		return err;
 	if (!before || before == cb || !args || !chain_flags_known(flags))
 		return -EINVAL;
-	if (flexsc__table_row(nr)->class == CLASS_NEVER)
+	if (flexsc__call_info(nr)->class == CLASS_NEVER)
 		return -EOPNOTSUPP;
-	if (!table_accepts(flexsc__table_row(nr)))
+	if (!call_can_be_posted(flexsc__call_info(nr)))
 		return -ENOSYS;
 	if (!call_pending(loop, before))
 		return -ENOENT;

@@ -17,7 +17,7 @@
 struct flexsc_loop;
 struct pollfd;
 
-/* Post system call nr, one below TABLE_ROOM, on a loop that isn't unusual. */
+/* Post system call nr, one below CALLS_ROOM, on a loop that isn't unusual. */
 typedef int (*post_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		       unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5);

@@ -15,7 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/calls/partial.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "handle.h"
 #include "held.h"
 #include "loop.h"
@@ -114,7 +114,7 @@ static bool is_ended(const struct flexsc_entry *entry)
 
 static bool names_fd(unsigned int nr, const __u64 *args, int fd)
 {
-	unsigned int fds = flexsc__table_row(nr)->fds;
+	unsigned int fds = flexsc__call_info(nr)->fds;
 
 	for (unsigned int i = 0; fds; i++, fds >>= 1)
 		if ((fds & 1) && (int)args[i] == fd)
@@ -130,7 +130,7 @@ static bool call_names_fd(const struct flexsc_loop *loop, uint32_t index,
 	const struct call *call = call_of(loop, index);
 
 	if (call_is_direct(call))
-		return flexsc__table_row(call->nr)->fds &&
+		return flexsc__call_info(call->nr)->fds &&
 		       (int)call->direct.fd == fd;
 	return entry_status(entry) != FLEXSC_FREE && !is_ended(entry) &&
 	       (names_fd(entry->nr, entry->args, fd) || call_was(call, fd));
@@ -169,7 +169,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 
 static bool must_cancel(const struct flexsc_cb *cb, unsigned int nr)
 {
-	return cb || flexsc__table_row(nr)->class == CLASS_WAIT;
+	return cb || flexsc__call_info(nr)->class == CLASS_WAIT;
 }
 
 void flexsc__cancel_all(struct flexsc_loop *loop)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "direct.h"
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 void flexsc__direct_describe(struct flexsc_loop *loop, uint32_t index)
 {
@@ -10,7 +10,7 @@ void flexsc__direct_describe(struct flexsc_loop *loop, uint32_t index)
 
 	RULE(call_is_direct(call));
 	entry->nr = call->nr;
-	entry->nargs = flexsc__table[call->nr].nargs;
+	entry->nargs = flexsc__calls[call->nr].nargs;
 	entry->args[0] = call->direct.fd;
 	entry->args[1] = call->pool.addr;
 	entry->args[2] = call->direct.len;

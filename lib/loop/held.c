@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/calls/asked.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "handle.h"
 #include "loop.h"
 #include "ready.h"
@@ -99,7 +99,7 @@ static void held_start(struct flexsc_loop *loop, uint32_t index,
 		       uint32_t entry_index)
 {
 	struct held *held = held_of(loop, index);
-	const struct table_row *row = flexsc__table_row(held->nr);
+	const struct call_info *row = flexsc__call_info(held->nr);
 	struct flexsc_entry *entry = entry_of(loop, entry_index);
 	struct call *call = call_of(loop, entry_index);
 
@@ -215,7 +215,7 @@ int64_t flexsc__chain_outcome(unsigned int chain,
 			      const struct flexsc_entry *entry, int64_t ret)
 {
 	return chain & FLEXSC_CHAIN_FULL && ret >= 0 &&
-		       (uint64_t)ret < flexsc__asked(entry) ?
+		       (uint64_t)ret < flexsc__requested_length(entry) ?
 		       -ECANCELED :
 		       ret;
 }

@@ -54,7 +54,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "arena.h"
 #include "call.h"
 #include "engine.h"
@@ -145,8 +145,8 @@ struct flexsc_loop {
 	struct flexsc_loop *next, *prev;	/* all.c */
 
 	/* How calls are posted, by number. */
-	post_fn posts[TABLE_ROOM];
-	post3_fn posts3[TABLE_ROOM];
+	post_fn posts[CALLS_ROOM];
+	post3_fn posts3[CALLS_ROOM];
 };
 
 /* Would a call that is posted now have an entry at once? */

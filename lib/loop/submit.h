@@ -6,7 +6,7 @@
 #ifndef FLEXSC_SUBMIT_H
 #define FLEXSC_SUBMIT_H
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "handle.h"
 #include "loop.h"
 #include "page.h"
@@ -27,7 +27,7 @@ static inline uint32_t free_take(struct flexsc_loop *loop)
 
 /* The entry is filled: it goes with the next batch. */
 static inline void submit(struct flexsc_loop *loop, uint32_t index,
-			  const struct table_row *row, struct flexsc_cb *cb)
+			  const struct call_info *row, struct flexsc_cb *cb)
 {
 	unsigned int group = row->op & loop->group_mask;
 	struct call *call = call_of(loop, index);

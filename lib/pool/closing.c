@@ -4,7 +4,7 @@
 #include <linux/close_range.h>
 #include <sys/syscall.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/loop/all.h"
 #include "lib/loop/loop.h"
 #include "hold.h"
@@ -20,7 +20,7 @@ void flexsc__closing_each(long nr, const __u64 *args,
 {
 	const uint32_t first = (uint32_t)args[0], second = (uint32_t)args[1];
 
-	switch ((enum call_closes)flexsc__table_row((unsigned int)nr)->closes) {
+	switch ((enum call_closes)flexsc__call_info((unsigned int)nr)->closes) {
 	case CLOSES_ONE:
 	case CLOSES_SHUT:
 		closing_one(first, each);
@@ -74,7 +74,7 @@ static void closing_begin_all(uint32_t fd)
 
 void flexsc__closing_begin(const struct flexsc_entry *entry)
 {
-	if (flexsc__table_row(entry->nr)->closes != CLOSES_SHUT)
+	if (flexsc__call_info(entry->nr)->closes != CLOSES_SHUT)
 		flexsc__closing_each(entry->nr, entry->args, closing_begin_all);
 }
 

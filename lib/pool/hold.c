@@ -2,7 +2,7 @@
 #include "hold.h"
 
 #include "lib/files/fds.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/loop/loop.h"
 #include "closing.h"
 #include "pool.h"
@@ -19,7 +19,7 @@ struct closing {
 /* Which of the entry's arguments are descriptors: bit n is argument n. */
 static unsigned int hold_descriptors(const struct flexsc_entry *entry)
 {
-	return flexsc__table_row(entry->nr)->fds;
+	return flexsc__call_info(entry->nr)->fds;
 }
 
 static int hold_argument(const struct flexsc_entry *entry, unsigned int n)

@@ -34,7 +34,7 @@
  */
 static bool wants_all(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	return entry->args[row->flags_arg] & row->all &&
 	       flexsc__fds_find_bytes((uint32_t)entry->args[0]);
@@ -46,7 +46,7 @@ static bool wants_all(const struct flexsc_entry *entry)
  */
 static int64_t try_socket(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 	__u64 a[6];
 
 	if (wants_all(entry))
@@ -62,7 +62,7 @@ static int64_t try_socket(const struct flexsc_entry *entry)
  * closed while it waits.
  */
 static bool has_control(const struct flexsc_entry *entry,
-			const struct table_row *row)
+			const struct call_info *row)
 {
 	const struct msghdr *message =
 		(const struct msghdr *)(uintptr_t)entry->args[1];
@@ -77,7 +77,7 @@ static bool has_control(const struct flexsc_entry *entry,
  */
 static int64_t try_stream(const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 	const __u64 *a = entry->args;
 	struct iovec iov = { (void *)(uintptr_t)a[1], a[2] };
 	uint64_t vector = a[1], n = a[2], at = -1ULL, flags = RWF_NOWAIT;
@@ -170,7 +170,7 @@ static bool ask_ready(uint64_t fd, unsigned int poll)
 }
 
 static bool accepts(const struct flexsc_entry *entry,
-		    const struct table_row *row)
+		    const struct call_info *row)
 {
 	uint64_t flags = row->made_flags ? entry->args[row->made_flags_arg] : 0;
 
@@ -197,7 +197,7 @@ static enum nowait judge_kind(uint32_t fd, unsigned int poll)
  * socket that was shut down, an epoll set would report it again and again.
  */
 static enum nowait judge_unready(const struct flexsc_entry *entry,
-				 const struct table_row *row, bool exact,
+				 const struct call_info *row, bool exact,
 				 bool woken)
 {
 	const unsigned int poll = row->poll;
@@ -224,7 +224,7 @@ static enum nowait judge_unready(const struct flexsc_entry *entry,
  * waiting.
  */
 static int64_t try_polled(const struct flexsc_entry *entry,
-			  const struct table_row *row, bool *part)
+			  const struct call_info *row, bool *part)
 {
 	bool is_ready = ask_ready(entry->args[0], row->poll);
 
@@ -243,14 +243,14 @@ static enum nowait try_await(const struct flexsc_entry *entry, int64_t *ret)
 }
 
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
-			   const struct table_row *row, bool woken,
+			   const struct call_info *row, bool woken,
 			   int64_t *ret)
 {
 	bool part = true;
 
 	if (await_is(entry))
 		return try_await(entry, ret);
-	if (row->poll == POLL_NONE || flexsc__unpolled(entry->nr, entry->args))
+	if (row->poll == POLL_NONE || flexsc__call_is_unpolled(entry->nr, entry->args))
 		return NOWAIT_UNKNOWN;
 	/* Any file on a disk is always ready. */
 	if (flexsc__fds_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 enum nowait {
 	NOWAIT_DONE,	/* *ret is its result */
@@ -31,7 +31,7 @@ enum nowait {
  * base/ask.h.
  */
 enum nowait flexsc__nowait(const struct flexsc_entry *entry,
-			   const struct table_row *row, bool woken,
+			   const struct call_info *row, bool woken,
 			   int64_t *ret);
 
 #endif /* FLEXSC_NOWAIT_H */

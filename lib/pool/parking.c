@@ -16,7 +16,7 @@
 #include "lib/base/syscall.h"
 #include "lib/base/ask.h"
 #include "lib/base/compiler.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
 
 #define EVENTS	64
@@ -29,8 +29,8 @@ static int parked_fd(struct flexsc_loop *loop, uint32_t index)
 /* The descriptor's list that an entry is in: 0 or 1. */
 static unsigned int parked_side(struct flexsc_loop *loop, uint32_t index)
 {
-	const struct table_row *row =
-		flexsc__table_row(entry_of(loop, index)->nr);
+	const struct call_info *row =
+		flexsc__call_info(entry_of(loop, index)->nr);
 
 	return row->poll == POLL_WRITE ? 1 : 0;
 }
@@ -51,7 +51,7 @@ static bool parked_empty(const struct parking *parking, int fd)
 /* Does the entry name a descriptor besides the one it waits for? */
 static bool is_pair(struct flexsc_loop *loop, uint32_t index)
 {
-	return flexsc__table_row(entry_of(loop, index)->nr)->fds & ~1U;
+	return flexsc__call_info(entry_of(loop, index)->nr)->fds & ~1U;
 }
 
 /* The lists are doubly linked: any entry may be cancelled. */

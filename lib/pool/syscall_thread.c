@@ -21,7 +21,7 @@
 #include "lib/calls/refine.h"
 #include "lib/base/syscall.h"
 #include "lib/base/ask.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
 #include "lib/base/clock.h"
 
@@ -111,7 +111,7 @@ static void thread_tell(struct syscall_thread *thread)
 static int64_t thread_call(struct syscall_thread *thread,
 			   const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 	int64_t ret;
 
 	thread->switches++;
@@ -134,7 +134,7 @@ static int64_t thread_call(struct syscall_thread *thread,
 
 static bool is_once(const struct flexsc_entry *entry)
 {
-	return flexsc__table_row(entry->nr)->traits & CALL_ONCE;
+	return flexsc__call_info(entry->nr)->traits & CALL_ONCE;
 }
 
 /*
@@ -268,7 +268,7 @@ static void thread_execute_waiting(struct pool *pool,
 /* Without the lock; with it on return: a call that may wait for others. */
 static void thread_execute_patiently(struct pool *pool,
 				     struct syscall_thread *thread,
-				     const struct table_row *row)
+				     const struct call_info *row)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	struct call *call = call_of(pool->loop, thread->index);
@@ -313,7 +313,7 @@ static bool thread_may_be_late(struct pool *pool)
 static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
-	const struct table_row *row;
+	const struct call_info *row;
 	enum call_class class;
 	int64_t ret = -EOPNOTSUPP;
 
@@ -323,8 +323,8 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 		thread_finish(thread, -ECANCELED);
 		return;
 	}
-	row = flexsc__table_row(entry->nr);
-	class = flexsc__refine(row, entry);
+	row = flexsc__call_info(entry->nr);
+	class = flexsc__call_class(row, entry);
 	if (thread->quiet >= QUIET ||
 	    (class == CLASS_DISK && !thread_may_be_late(pool)))
 		thread_tell(thread);

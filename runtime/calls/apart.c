@@ -11,7 +11,7 @@
 #include <linux/keyctl.h>
 #include <linux/perf_event.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "runtime/base/peek.h"
 #include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"

@@ -8,7 +8,7 @@
 
 #include "lib/files/fds.h"
 #include "lib/files/kinds.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "runtime/sched/count.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
@@ -82,10 +82,10 @@ long flexsc__call_wait_on_host(struct uthread *u, long nr, const uint64_t a[6])
  * flock(2) that is refused may have lost the lock it was to replace, but
  * flock(2) lets go of that before it waits, too.
  */
-static bool refuse_to_wait(const struct table_row *row, const uint64_t a[6],
+static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 			   uint64_t nowait[6])
 {
-	const struct table_row *info = call_info(row, (const __u64 *)a);
+	const struct call_info *info = call_variant_of(row, (const __u64 *)a);
 
 	memcpy(nowait, a, 6 * sizeof(*a));
 	if (!(info->traits & CALL_TRY))
@@ -99,10 +99,10 @@ static bool refuse_to_wait(const struct table_row *row, const uint64_t a[6],
 	return !(a[info->flags_arg] & info->all);
 }
 
-static bool would_wait(const struct table_row *row, const uint64_t a[6],
+static bool would_wait(const struct call_info *row, const uint64_t a[6],
 		       long ret)
 {
-	const struct table_row *info = call_info(row, (const __u64 *)a);
+	const struct call_info *info = call_variant_of(row, (const __u64 *)a);
 
 	if (a[info->flags_arg] & info->unpolled & MSG_ERRQUEUE &&
 	    flexsc__kind_has_errors((uint32_t)a[0]))
@@ -115,7 +115,7 @@ static bool would_wait(const struct table_row *row, const uint64_t a[6],
 
 long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
 {
-	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	uint64_t nowait[6];
 	long ret;
 
@@ -133,7 +133,7 @@ long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
 /* Is the call begun again after a handler with SA_RESTART? See signal(7). */
 static bool restarts(long nr)
 {
-	return !(flexsc__table_row((unsigned int)nr)->traits & CALL_NORESTART);
+	return !(flexsc__call_info((unsigned int)nr)->traits & CALL_NORESTART);
 }
 
 bool flexsc__call_interrupted(struct uthread *u, long nr)

@@ -9,7 +9,7 @@
 #ifndef FLEXSC_RUNTIME_CALL_H
 #define FLEXSC_RUNTIME_CALL_H
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "runtime/sched/uthread.h"
 
 /* An argument that is a pointer. */
@@ -24,8 +24,8 @@ static inline const void *flexsc__arg_pointer(uint64_t arg)
  */
 static inline enum call_turn call_turn(long nr)
 {
-	return (unsigned long)nr < TABLE_ROOM ?
-		       (enum call_turn)flexsc__turns[nr] : TURN_OTHER;
+	return (unsigned long)nr < CALLS_ROOM ?
+		       (enum call_turn)flexsc__call_turns[nr] : TURN_OTHER;
 }
 
 /*

@@ -18,7 +18,7 @@
 #include "cpuclock.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "futex2.h"
 #include "life.h"
 #include "runtime/sched/host.h"
@@ -82,14 +82,14 @@ static long close_others_alone(struct uthread *u, const uint64_t a[6])
 	return ret ? ret : close_others(others);
 }
 
-static bool closes_own(const struct table_row *row, const uint64_t a[6])
+static bool closes_own(const struct call_info *row, const uint64_t a[6])
 {
 	return (row->closes == CLOSES_ONE && fds_is_own((uint32_t)a[0])) ||
 	       (row->closes == CLOSES_OTHER && fds_is_own((uint32_t)a[1]));
 }
 
 /* Does the kernel send SIGPIPE if the call fails with EPIPE? */
-static bool raises_pipe(const struct table_row *row, const uint64_t a[6])
+static bool raises_pipe(const struct call_info *row, const uint64_t a[6])
 {
 	return row->traits & CALL_PIPE ||
 	       (row->traits & CALL_SEND && !(a[row->flags_arg] & MSG_NOSIGNAL));
@@ -99,7 +99,7 @@ static bool raises_pipe(const struct table_row *row, const uint64_t a[6])
  * Does the kernel send SIGXFSZ if the call fails with EFBIG? Not if the limit is
  * the file system's, so ask whether the process has a limit of its own.
  */
-static bool raises_size(const struct table_row *row)
+static bool raises_size(const struct call_info *row)
 {
 	struct rlimit limit;
 
@@ -113,7 +113,7 @@ static bool raises_size(const struct table_row *row)
  * The signal that the kernel sends with the call's error, to the kernel thread
  * that made the call; 0 if none.
  */
-static int raised(const struct table_row *row, const uint64_t a[6], long ret)
+static int raised(const struct call_info *row, const uint64_t a[6], long ret)
 {
 	if (ret == -EPIPE && raises_pipe(row, a))
 		return SIGPIPE;
@@ -188,7 +188,7 @@ void flexsc__hook_closes(uint32_t fd)
  * Before the call and after it: a call that is posted in between may have the old file,
  * and mustn't be moved either (sched/closings.h).
  */
-static void count_closing(const struct table_row *row, const uint64_t a[6])
+static void count_closing(const struct call_info *row, const uint64_t a[6])
 {
 	if (row->closes == CLOSES_RANGE)
 		flexsc__closings_count_range((uint32_t)a[0], (uint32_t)a[1]);
@@ -202,7 +202,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 		.nr = (__u16)nr,
 		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
 	};
-	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	const bool closes = row->closes && row->closes != CLOSES_SHUT;
 	long ret;
 	int signo;
@@ -279,7 +279,7 @@ static long end_thread(struct uthread *u, const uint64_t a[6])
 
 static long choose(struct uthread *u, long nr, const uint64_t a[6])
 {
-	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 
 	switch ((enum call_user)row->user) {
 	case USER_FUTEX:
@@ -347,7 +347,7 @@ static RARE long without(long nr, const uint64_t a[6])
 	struct flexsc_entry entry = { .nr = (__u16)nr };
 	long ret;
 
-	switch ((enum call_user)flexsc__table_row((unsigned int)nr)->user) {
+	switch ((enum call_user)flexsc__call_info((unsigned int)nr)->user) {
 	case USER_FUTEX:
 		return flexsc__ufutex(NULL, a);
 	case USER_FUTEX2:

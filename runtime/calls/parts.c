@@ -17,7 +17,7 @@
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
 #include "lib/calls/partial.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 /* A call that has transferred a part. */
 struct parts {
@@ -31,7 +31,7 @@ struct parts {
 
 static bool receives(const struct flexsc_entry *entry)
 {
-	return flexsc__table_row(entry->nr)->dir == POLL_READ;
+	return flexsc__call_info(entry->nr)->dir == POLL_READ;
 }
 
 /* Is there a rest after a part of so many bytes? Then p->rest describes it. */
@@ -111,7 +111,7 @@ static bool parts_go_on(const struct parts *p)
 
 static void quieten(struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	if (row->traits & CALL_SEND) {
 		__u64 *flags = &entry->args[row->flags_arg];
@@ -153,8 +153,8 @@ static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
 	/* What io_uring doesn't make, a thread does, which goes on by itself. */
-	return ret > 0 && flexsc__table_row(entry->nr)->op &&
-	       flexsc__partial(entry) && (__u64)ret < flexsc__asked(entry);
+	return ret > 0 && flexsc__call_info(entry->nr)->op &&
+	       flexsc__partial(entry) && (__u64)ret < flexsc__requested_length(entry);
 }
 
 /*
@@ -168,7 +168,7 @@ static bool ended_early(const struct uthread *u)
 }
 
 /* MSG_WAITALL on a stream: way.c has calls on other sockets made on the host. */
-static long receive_all(struct uthread *u, const struct table_row *row,
+static long receive_all(struct uthread *u, const struct call_info *row,
 			const struct flexsc_entry *entry)
 {
 	struct flexsc_entry some = *entry;
@@ -185,7 +185,7 @@ static long receive_all(struct uthread *u, const struct table_row *row,
 
 long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row(entry->nr);
+	const struct call_info *row = flexsc__call_info(entry->nr);
 	long ret;
 
 	if (entry->args[row->flags_arg] & row->all)

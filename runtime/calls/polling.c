@@ -13,7 +13,7 @@
 #include "lib/loop/entry.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
 #include "runtime/base/peek.h"
@@ -144,7 +144,7 @@ static int64_t ns_of_ms(uint64_t ms)
 static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)
 {
 	static const struct timespec nothing;
-	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	const uint64_t given = a[row->limit_arg];
 	const struct timespec *limit = flexsc__arg_pointer(given);
 	uint64_t *none = &p->nowait[row->limit_arg];
@@ -247,7 +247,7 @@ static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 	const uint64_t left = until > now ? until - now : 0;
 	struct timespec limit = { (time_t)(left / SECOND),
 				  (long)(left % SECOND) };
-	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	uint64_t args[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
 
 	if (p->ns >= 0)

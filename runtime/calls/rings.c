@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rings.h"
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "runtime/base/peek.h"
 #include "call.h"
 

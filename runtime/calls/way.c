@@ -13,19 +13,19 @@
 #include "lib/files/fds.h"
 #include "lib/files/probe.h"
 #include "lib/calls/refine.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 /*
  * Can a call of CLASS_FAST be held up all the same, by a disk, a network file system or
  * another process? Outside the runtime it stops its own thread only.
  */
-static bool may_hang(const struct table_row *row, const uint64_t a[6])
+static bool may_hang(const struct call_info *row, const uint64_t a[6])
 {
-	return call_info(row, (const __u64 *)a)->traits & CALL_HANGS;
+	return call_variant_of(row, (const __u64 *)a)->traits & CALL_HANGS;
 }
 
 /* Does the descriptor ask not to wait? Then posting would only cost a switch. */
-static bool is_impatient(const struct table_row *row, const uint64_t a[6])
+static bool is_impatient(const struct call_info *row, const uint64_t a[6])
 {
 	return row->dir != POLL_NONE &&
 	       flexsc__fds_find_nonblock((uint32_t)a[0]);
@@ -49,7 +49,7 @@ static bool connects_locally(long nr, const uint64_t a[6])
  * Would the loop need a syscall thread that waits for the call, or io_uring a worker?
  * The user thread's host can wait just as well, and one kernel thread less is needed.
  */
-static bool takes_a_thread(long nr, const struct table_row *row,
+static bool takes_a_thread(long nr, const struct call_info *row,
 			   const uint64_t a[6])
 {
 	return (row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls)) ||
@@ -60,7 +60,7 @@ static bool takes_a_thread(long nr, const struct table_row *row,
  * Does the call wait for all bytes, which neither an epoll set nor poll(2) notices?
  * parts.c makes those that receive into one buffer, and only streams heed the flag.
  */
-static bool wants_all(const struct table_row *row, const uint64_t a[6])
+static bool wants_all(const struct call_info *row, const uint64_t a[6])
 {
 	return a[row->flags_arg] & row->all &&
 	       !(row->length == LENGTH_BYTES && flexsc__runtime.polls &&
@@ -75,7 +75,7 @@ static bool wants_all(const struct table_row *row, const uint64_t a[6])
  * is_impatient() has asked for the facts of the descriptor, so fds_known() has
  * them.
  */
-static bool keeps_a_thread(const struct table_row *row, const uint64_t a[6])
+static bool keeps_a_thread(const struct call_info *row, const uint64_t a[6])
 {
 	const unsigned int poll = row->dir;
 	uint32_t fd = (uint32_t)a[0];
@@ -88,7 +88,7 @@ static bool keeps_a_thread(const struct table_row *row, const uint64_t a[6])
 	       flexsc__probe_time_limit(fd, poll);
 }
 
-static long may_wait(struct uthread *u, const struct table_row *row,
+static long may_wait(struct uthread *u, const struct call_info *row,
 		     const struct flexsc_entry *entry)
 {
 	const uint64_t *a = (const uint64_t *)entry->args;
@@ -96,7 +96,7 @@ static long may_wait(struct uthread *u, const struct table_row *row,
 
 	if (is_impatient(row, a))
 		return flexsc__call_exposed(u, nr, a);
-	if (flexsc__unpolled((unsigned int)nr, (const __u64 *)a))
+	if (flexsc__call_is_unpolled((unsigned int)nr, (const __u64 *)a))
 		return flexsc__call_attempt(u, nr, a);
 	if (takes_a_thread(nr, row, a) || keeps_a_thread(row, a))
 		return flexsc__call_attempt(u, nr, a);
@@ -104,7 +104,7 @@ static long may_wait(struct uthread *u, const struct table_row *row,
 }
 
 /* How the call waits, as far as that follows from the kind of its file. */
-static enum waits waits_by_kind(const struct table_row *row,
+static enum waits waits_by_kind(const struct call_info *row,
 				const struct flexsc_entry *entry)
 {
 	uint32_t fd = (uint32_t)entry->args[0];
@@ -116,7 +116,7 @@ static enum waits waits_by_kind(const struct table_row *row,
 		return flexsc__fds_kind(fd) & FD_PLACED ?
 			       WAITS_POLLED : flexsc__fds_waits(fd, POLL_WRITE);
 	if (entry->nr == SYS_ioctl &&
-	    flexsc__refine(row, entry) != CLASS_FAST &&
+	    flexsc__call_class(row, entry) != CLASS_FAST &&
 	    flexsc__fds_kind(fd) & FD_TERMINAL)
 		return WAITS_UNKNOWN;
 	return WAITS_POLLED;
@@ -145,7 +145,7 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
  * io_uring has read doesn't arrive while the carrier is stuck that posted the call,
  * although others may wait for the answer to it, as to an event of fanotify's.
  */
-static bool needs_host(const struct table_row *row, uint32_t fd)
+static bool needs_host(const struct call_info *row, uint32_t fd)
 {
 	uint32_t facts = fds_known(fd);
 
@@ -158,7 +158,7 @@ static bool needs_host(const struct table_row *row, uint32_t fd)
 long flexsc__way_make(struct uthread *u, long nr,
 		   const struct flexsc_entry *entry)
 {
-	const struct table_row *row = flexsc__table_row((unsigned int)nr);
+	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	const uint64_t *a = (const uint64_t *)entry->args;
 
 	if (filter_is_near(u) && row->class != CLASS_SELF)
@@ -173,7 +173,7 @@ long flexsc__way_make(struct uthread *u, long nr,
 	}
 	if (fds_known((uint32_t)a[0]) & NEEDY && needs_host(row, (uint32_t)a[0]))
 		return wait_unpolled(u, nr, a);
-	switch (flexsc__refine(row, entry)) {
+	switch (flexsc__call_class(row, entry)) {
 	case CLASS_FAST:
 		return may_hang(row, a) ? flexsc__call_exposed(u, nr, a) :
 					 flexsc__call_plainly(nr, a);
@@ -194,7 +194,7 @@ long flexsc__way_make(struct uthread *u, long nr,
 	case CLASS_WORK:	/* not yet a call of this kernel's */
 		break;
 	}
-	if (call_info(row, (const __u64 *)a)->traits & CALL_INHERITS)
+	if (call_variant_of(row, (const __u64 *)a)->traits & CALL_INHERITS)
 		atomic_store(&flexsc__runtime.inherited, true);
 	return flexsc__apart_make(u, nr, a);
 }

@@ -62,7 +62,7 @@ def carriers() -> list[gdb.Value]:
 def call_name(nr: int) -> str:
     """A call's name in the library's table, or its number."""
     try:
-        name = value_of("flexsc__table")[nr]["name"]
+        name = value_of("flexsc__calls")[nr]["name"]
         return name.string() if int(name) else str(nr)
     except gdb.error:
         return str(nr)

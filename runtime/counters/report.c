@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 #define TOP	10U	/* causes that are named */
 
@@ -129,7 +129,7 @@ const char *flexsc__report_cause(unsigned int cause)
 		return "-";
 	if (cause >= CAUSE_CALLS)
 		return names[cause - CAUSE_CALLS];
-	name = flexsc__table_row(cause)->name;
+	name = flexsc__call_info(cause)->name;
 	return name ? name : "(unknown)";
 }
 

@@ -15,7 +15,7 @@
 #include "runtime/calls/call.h"
 #include "runtime/calls/hook.h"
 #include "lib/base/syscall.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "runtime/sched/uthread.h"
 #include "runtime/arch/x86_64/length.h"
 #include "runtime/arch/x86_64/vectors.h"
@@ -53,7 +53,7 @@ static bool all_masks;
 /* Does the runtime have to see the call, or it can't run? */
 static bool is_vital(long nr)
 {
-	return flexsc__table_row((unsigned int)nr)->traits & CALL_VITAL;
+	return flexsc__call_info((unsigned int)nr)->traits & CALL_VITAL;
 }
 
 /*
@@ -62,7 +62,7 @@ static bool is_vital(long nr)
  */
 bool flexsc__sites_need(long nr)
 {
-	return flexsc__table_row((unsigned int)nr)->traits & CALL_SITE;
+	return flexsc__call_info((unsigned int)nr)->traits & CALL_SITE;
 }
 
 /* Also if another library's function passes the call on to libc. */
@@ -441,7 +441,7 @@ static bool must_patch(const struct patch *patch, long nr)
 	if (nr == UNKNOWN)
 		return true;
 	/* These calls don't return, or return twice, or are libc's own affair. */
-	if (flexsc__table_row((unsigned int)nr)->traits & CALL_KEEP)
+	if (flexsc__call_info((unsigned int)nr)->traits & CALL_KEEP)
 		return false;
 	return patch->deep || is_vital(nr) || call_is_needed(nr);
 }

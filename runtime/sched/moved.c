@@ -3,7 +3,7 @@
 
 #include "carrier.h"
 #include "inbox.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "lib/run/handover.h"
 #include "poll_first.h"
 #include "state.h"
@@ -18,7 +18,7 @@ static bool moves_when_armed(const struct uthread *u)
 {
 	if (u->nr != SYS_waitid && !flexsc__poll_first_keeps_file(u))
 		return false;
-	return flexsc__table_row(u->nr)->traits & CALL_REARM;
+	return flexsc__call_info(u->nr)->traits & CALL_REARM;
 }
 
 static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)

@@ -32,7 +32,7 @@
 
 #include <sys/syscall.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include "uthread.h"
 
 struct carrier;
@@ -42,7 +42,7 @@ extern _Atomic uint32_t flexsc__poll_first_stuck;
 
 static inline bool poll_first_is_accept(const struct uthread *u)
 {
-	return flexsc__table_row(u->nr)->makes == MAKES_ACCEPTED;
+	return flexsc__call_info(u->nr)->makes == MAKES_ACCEPTED;
 }
 
 static inline bool poll_first_is_connect(const struct uthread *u)

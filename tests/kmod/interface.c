@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "raw.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 #define FOREVER	UINT64_MAX
 
@@ -72,7 +72,7 @@ TEST(what_acts_on_the_thread_is_refused)
 /* What the module has to answer, unless it makes the call: 0. */
 static int64_t refusal(unsigned int nr)
 {
-	switch (flexsc__table_row(nr)->class) {
+	switch (flexsc__call_info(nr)->class) {
 	case CLASS_FAST:
 	case CLASS_DISK:
 	case CLASS_WAIT:
@@ -89,7 +89,7 @@ static int64_t refusal(unsigned int nr)
 /* Calls that came after 6.1: the module of an older kernel can't know them. */
 static bool is_newer(unsigned int nr)
 {
-	const char *name = flexsc__table_row(nr)->name;
+	const char *name = flexsc__call_info(nr)->name;
 
 	return nr > SYS_set_mempolicy_home_node ||
 	       (name && strstr(name, "probe"));
@@ -127,7 +127,7 @@ TEST(what_the_table_allows_is_executed_and_nothing_else)
 			continue;
 		if ((ret < 0 ? ret : 0) != expected)
 			printf("# call %u, %s\n", nr,
-			       flexsc__table_row(nr)->name);
+			       flexsc__call_info(nr)->name);
 		CHECK_EQ(ret < 0 ? ret : 0, expected);
 	}
 	CHECK(executed > 200);

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 #define UNUSED_KEY	0x7fe5c0deU	/* of System V IPC; nobody's */
 #define ALL_ONES	UINT64_MAX
@@ -110,7 +110,7 @@ static const struct special *special_of(const char *name)
 	return &none;
 }
 
-static void harmless_args(const struct table_row *row, uint64_t args[6])
+static void harmless_args(const struct call_info *row, uint64_t args[6])
 {
 	memcpy(args, special_of(row->name)->args, 6 * sizeof(*args));
 	for (unsigned int i = 0; i < 6; i++)
@@ -222,7 +222,7 @@ static bool agree(const struct outcome *got, const struct outcome *expected,
 }
 
 /* One line per row that differs, so that a run shows all of them. */
-static unsigned int try_row(unsigned int nr, const struct table_row *row)
+static unsigned int try_row(unsigned int nr, const struct call_info *row)
 {
 	enum compare compare = special_of(row->name)->compare;
 	struct outcome expected, got;
@@ -246,7 +246,7 @@ static void share_outcome(void)
 	CHECK(outcome != MAP_FAILED);
 }
 
-static bool is_refused(const struct table_row *row)
+static bool is_refused(const struct call_info *row)
 {
 	return row->class == CLASS_NEVER;
 }
@@ -257,7 +257,7 @@ TEST_LIMIT(every_row_gives_the_plain_calls_result, 60)
 
 	share_outcome();
 	for (unsigned int nr = 0; nr < NR_WORK; nr++) {
-		const struct table_row *row = flexsc__table_row(nr);
+		const struct call_info *row = flexsc__call_info(nr);
 
 		if (row->class == CLASS_NONE || is_refused(row))
 			continue;
@@ -273,8 +273,8 @@ LOOP_TEST(every_refused_row_is_eopnotsupp_and_runs_nothing)
 	struct call call = CALL_INIT;
 	unsigned int tried = 0;
 
-	for (unsigned int nr = 0; nr < flexsc__table_size; nr++) {
-		const struct table_row *row = flexsc__table_row(nr);
+	for (unsigned int nr = 0; nr < flexsc__call_count; nr++) {
+		const struct call_info *row = flexsc__call_info(nr);
 
 		if (!is_refused(row))
 			continue;
@@ -302,8 +302,8 @@ TEST(calls_that_replace_the_caller_are_refused)
 	};
 
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++) {
-		CHECK(is_refused(flexsc__table_row(never[i])));
-		CHECK_EQ(flexsc__table_row(never[i])->op, 0);
+		CHECK(is_refused(flexsc__call_info(never[i])));
+		CHECK_EQ(flexsc__call_info(never[i])->op, 0);
 	}
 }
 
@@ -313,8 +313,8 @@ LOOP_TEST(numbers_without_a_row_are_enosys)
 					       0x7fffffff, 0xffffffff };
 	struct call call = CALL_INIT;
 
-	for (unsigned int nr = 0; nr < flexsc__table_size + 100; nr++)
-		if (flexsc__table_row(nr)->class == CLASS_NONE || nr >= NR_WORK)
+	for (unsigned int nr = 0; nr < flexsc__call_count + 100; nr++)
+		if (flexsc__call_info(nr)->class == CLASS_NONE || nr >= NR_WORK)
 			CHECK_EQ(flexsc_loop_call(loop, &call.cb, nr, 0, 0, 0,
 						  0, 0, 0), -ENOSYS);
 	for (size_t i = 0; i < sizeof(beyond) / sizeof(*beyond); i++)
@@ -352,9 +352,9 @@ TEST(the_calls_programs_use_have_rows)
 		{ SYS_getpid, "getpid", 0, 0 },
 	};
 
-	CHECK(flexsc__table_size <= TABLE_ROOM);
+	CHECK(flexsc__call_count <= CALLS_ROOM);
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		const struct table_row *row = flexsc__table_row(known[i].nr);
+		const struct call_info *row = flexsc__call_info(known[i].nr);
 
 		if (!row->name || strcmp(row->name, known[i].name))
 			test_fail(__FILE__, __LINE__, "no row for %s",

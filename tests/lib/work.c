@@ -10,7 +10,7 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 #define CROWD	200U
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "lib/engine/uring_ops.h"
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 #define LOWER	0x1000U		/* a size, a count, a length */
 
@@ -24,7 +24,7 @@ static struct flexsc_entry plausible(unsigned int nr)
 
 	memset(&entry, 0, sizeof(entry));
 	entry.nr = (uint16_t)nr;
-	entry.nargs = flexsc__table_row(nr)->nargs;
+	entry.nargs = flexsc__call_info(nr)->nargs;
 	entry.args[0] = 3;
 	entry.args[1] = (uintptr_t)memory;
 	entry.args[2] = 8;
@@ -83,7 +83,7 @@ static bool prepare(const struct flexsc_entry *entry, struct io_uring_sqe *sqe)
 {
 	/* What a request before it left there must not show. */
 	memset(sqe, 0xa5, sizeof(*sqe));
-	return uring_prepare(sqe, flexsc__table_row(entry->nr)->op, entry,
+	return uring_prepare(sqe, flexsc__call_info(entry->nr)->op, entry,
 			     URING_SENDS_TO);
 }
 
@@ -95,7 +95,7 @@ TEST(every_operation_in_the_table_has_a_translation)
 	CHECK_EQ(pipe(fds), 0);
 	never = (struct pollfd){ .fd = fds[0], .events = POLLIN };
 	for (unsigned int nr = 0; nr < NR_WORK; nr++) {
-		const struct table_row *row = flexsc__table_row(nr);
+		const struct call_info *row = flexsc__call_info(nr);
 		struct flexsc_entry entry = arguments(nr);
 		struct io_uring_sqe sqe;
 
@@ -263,12 +263,12 @@ TEST(each_argument_goes_to_its_field)
 		struct io_uring_sqe sqe;
 		char taken[8];
 
-		while (nr < flexsc__table_size &&
-		       (!flexsc__table_row(nr)->name ||
-			strcmp(flexsc__table_row(nr)->name, f->name) != 0))
+		while (nr < flexsc__call_count &&
+		       (!flexsc__call_info(nr)->name ||
+			strcmp(flexsc__call_info(nr)->name, f->name) != 0))
 			nr++;
 		/* Not on this machine. */
-		if (nr == flexsc__table_size)
+		if (nr == flexsc__call_count)
 			continue;
 		entry = distinct(nr);
 		CHECK(prepare(&entry, &sqe));
@@ -322,8 +322,8 @@ TEST(multishot_requests_say_so)
 
 TEST(no_other_call_has_one)
 {
-	for (unsigned int nr = 0; nr < flexsc__table_size; nr++) {
-		const struct table_row *row = flexsc__table_row(nr);
+	for (unsigned int nr = 0; nr < flexsc__call_count; nr++) {
+		const struct call_info *row = flexsc__call_info(nr);
 		struct flexsc_entry entry = arguments(nr);
 		struct io_uring_sqe sqe;
 
@@ -350,7 +350,7 @@ TEST(large_numbers_are_not_cut)
 		entry.args[2] = (1ULL << 32) + 1;
 		if (prepare(&entry, &sqe))
 			test_fail(__FILE__, __LINE__, "%s",
-				  flexsc__table_row(calls[i])->name);
+				  flexsc__call_info(calls[i])->name);
 	}
 }
 
@@ -382,7 +382,7 @@ TEST(what_isn_t_polled_is_left_to_the_plain_call)
 		entry.args[plain[i].argument] = plain[i].value;
 		if (prepare(&entry, &sqe))
 			test_fail(__FILE__, __LINE__, "%s, %#llx",
-				  flexsc__table_row(plain[i].nr)->name,
+				  flexsc__call_info(plain[i].nr)->name,
 				  (unsigned long long)plain[i].value);
 	}
 }
@@ -412,12 +412,12 @@ TEST(random_arguments_are_harmless)
 		struct flexsc_entry entry;
 
 		memset(&entry, 0, sizeof(entry));
-		entry.nr = (uint16_t)(test_random() % flexsc__table_size);
-		entry.nargs = flexsc__table_row(entry.nr)->nargs;
+		entry.nr = (uint16_t)(test_random() % flexsc__call_count);
+		entry.nargs = flexsc__call_info(entry.nr)->nargs;
 		for (unsigned int a = 0; a < 6; a++)
 			entry.args[a] = test_random() >> test_random() % 64;
 		if (prepare(&entry, &sqe))
-			CHECK_EQ(sqe.opcode, flexsc__table_row(entry.nr)->op);
+			CHECK_EQ(sqe.opcode, flexsc__call_info(entry.nr)->op);
 	}
 }
 

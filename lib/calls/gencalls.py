@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Turn the system-call table into what is built from it.
 
-    gensyscalls.py {header|table|man|kernel} TABLE OUTPUT
+    gencalls.py {header|table|man|kernel} TABLE OUTPUT
 
 header  <flexsc/syscalls.h>: a typed function per call
-table   C source of flexsc__table, see table.h
+table   C source of flexsc__calls, see call_info.h
 man     flexsc-syscalls(7)
 kernel  which calls the kernel module executes: base/calls.def of kmod/
 
@@ -198,7 +198,7 @@ TABLE_TOP = """\
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -229,34 +229,34 @@ TABLE_TOP = """\
 #define PR_SET_SYSCALL_USER_DISPATCH	59
 #endif
 
-const struct table_row flexsc__table[] = {"""
+const struct call_info flexsc__calls[] = {"""
 
 TABLE_MIDDLE = """\
 };
 
-const struct call_variant flexsc__variants[] = {"""
+const struct call_variant flexsc__call_variants[] = {"""
 
 TABLE_TURNS = """\
 };
 
-const uint8_t flexsc__turns[TABLE_ROOM] = {"""
+const uint8_t flexsc__call_turns[CALLS_ROOM] = {"""
 
 TABLE_END = """\
 };
 
-const unsigned int flexsc__table_size =
-	sizeof(flexsc__table) / sizeof(flexsc__table[0]);
+const unsigned int flexsc__call_count =
+	sizeof(flexsc__calls) / sizeof(flexsc__calls[0]);
 
-static const struct table_row no_call = { .class = CLASS_NONE };
+static const struct call_info no_call = { .class = CLASS_NONE };
 
-const struct table_row *flexsc__table_row(unsigned int nr)
+const struct call_info *flexsc__call_info(unsigned int nr)
 {
-	return nr < flexsc__table_size ? &flexsc__table[nr] : &no_call;
+	return nr < flexsc__call_count ? &flexsc__calls[nr] : &no_call;
 }"""
 
 
 def row(call: Call, kind: str, fields: Fields) -> str:
-    """A struct table_row."""
+    """A struct call_info."""
     cls = CLASSES[kind]
     fds = sum(arg.fd << n for n, arg in enumerate(call.args))
     op = f"{OPS[call.op]} /* {call.op} */" if call.op else "0"
@@ -516,7 +516,7 @@ KERNEL_TOP = """\
  * may make them. REFUSED calls act on the calling thread, can't be made for
  * another thread, or administer the machine. All other calls are unknown.
  *
- * Made from lib/calls/syscalls.tbl by "lib/calls/gensyscalls.py kernel"; not to
+ * Made from lib/calls/syscalls.tbl by "lib/calls/gencalls.py kernel"; not to
  * be edited.
  */"""
 
@@ -592,7 +592,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{options.table}:{error.line}: {error}", file=sys.stderr)
         return 1
     except (OSError, UnicodeDecodeError) as error:
-        print(f"gensyscalls.py: {error}", file=sys.stderr)
+        print(f"gencalls.py: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -23,7 +23,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "lib" / "calls" / "syscalls.tbl"
-GENERATOR = ROOT / "lib" / "calls" / "gensyscalls.py"
+GENERATOR = ROOT / "lib" / "calls" / "gencalls.py"
 TRACEPOINTS = Path("/sys/kernel/tracing/events/syscalls")
 TIMEOUT = 120
 
@@ -33,7 +33,7 @@ WARNINGS += ["-Werror", "-pedantic"]
 
 
 def load_generator() -> Any:
-    spec = importlib.util.spec_from_file_location("gensyscalls", GENERATOR)
+    spec = importlib.util.spec_from_file_location("gencalls", GENERATOR)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -523,20 +523,20 @@ def test_functions_post_their_arguments_in_place(built: Path, tmp_path: Path) ->
 # The generated table.
 
 LOOKING = r"""
-#include "lib/calls/table.h"
+#include "lib/calls/call_info.h"
 #include <stdio.h>
 
 int main(void)
 {
-	for (unsigned int nr = 0; nr < flexsc__table_size + 8; nr++) {
-		const struct table_row *row = flexsc__table_row(nr);
+	for (unsigned int nr = 0; nr < flexsc__call_count + 8; nr++) {
+		const struct call_info *row = flexsc__call_info(nr);
 
 		if (row->class != CLASS_NONE)
 			printf("%u %s %d %d %d %d %d %d\n", nr, row->name,
 			row->nargs, row->class, row->poll, row->fds,
 			row->op, row->shape);
 	}
-	return flexsc__table_row(~0U)->class != CLASS_NONE;
+	return flexsc__call_info(~0U)->class != CLASS_NONE;
 }
 """
 KINDS = {
@@ -552,8 +552,8 @@ KINDS = {
 
 
 def shape_numbers() -> dict[str, int]:
-    """What table.h calls the shapes; "" is none."""
-    text = (ROOT / "lib" / "calls" / "table.h").read_text(encoding="utf-8")
+    """What call_info.h calls the shapes; "" is none."""
+    text = (ROOT / "lib" / "calls" / "call_info.h").read_text(encoding="utf-8")
     names = re.findall(r"\bSHAPE_(\w+)", text)
     numbers = {name.lower(): number for number, name in enumerate(names)}
     return {"": 0} | numbers

@@ -3,8 +3,8 @@
  * The system-call table: what is known about each call, by number. Generated
  * from syscalls.tbl for the machine compiled for; read-only.
  */
-#ifndef FLEXSC_TABLE_H
-#define FLEXSC_TABLE_H
+#ifndef FLEXSC_CALL_INFO_H
+#define FLEXSC_CALL_INFO_H
 
 #include <linux/types.h>
 #include <stdbool.h>
@@ -183,7 +183,7 @@ enum call_trait {
  * What is known of a call: the attributes of syscalls.tbl, whose head explains
  * them. A power of two in size, so that a row is found by a shift.
  */
-struct table_row {
+struct call_info {
 	const char *name;
 	uint8_t nargs;
 	uint8_t class;	/* enum call_class */
@@ -210,50 +210,50 @@ struct table_row {
 	uint32_t attempt;	/* value of the condition's argument; or 0 */
 } __attribute__((aligned(64)));
 
-_Static_assert(sizeof(struct table_row) == 64, "a row is one cache line");
+_Static_assert(sizeof(struct call_info) == 64, "a row is one cache line");
 
 /* What a call is if an argument has a certain value. */
 struct call_variant {
 	uint32_t arg, mask, value;
-	struct table_row row;
+	struct call_info row;
 };
 
 /* All numbers of the table are below, and have room for new ones. */
-#define TABLE_ROOM	512U
+#define CALLS_ROOM	512U
 
-extern const struct table_row flexsc__table[];
-extern const struct call_variant flexsc__variants[];
+extern const struct call_info flexsc__calls[];
+extern const struct call_variant flexsc__call_variants[];
 /* enum call_turn of each row, as bytes: each call of a turn is looked up. */
-extern const uint8_t flexsc__turns[TABLE_ROOM];
-extern const unsigned int flexsc__table_size;
+extern const uint8_t flexsc__call_turns[CALLS_ROOM];
+extern const unsigned int flexsc__call_count;
 
 /* The last rows, which are no system call's. */
-#define NR_WORK		(flexsc__table_size - 4)
-#define NR_AWAIT	(flexsc__table_size - 3)
-#define NR_ACCEPT	(flexsc__table_size - 2)
-#define NR_RECV		(flexsc__table_size - 1)
+#define NR_WORK		(flexsc__call_count - 4)
+#define NR_AWAIT	(flexsc__call_count - 3)
+#define NR_ACCEPT	(flexsc__call_count - 2)
+#define NR_RECV		(flexsc__call_count - 1)
 
 /* May a system call of this row be posted? */
-static inline bool table_accepts(const struct table_row *row)
+static inline bool call_can_be_posted(const struct call_info *row)
 {
 	/* One comparison: the classes between NONE and NEVER. */
 	return (uint8_t)(row->class - CLASS_FAST) < CLASS_NEVER - CLASS_FAST;
 }
 
 /* The row of call nr; a row of CLASS_NONE for any number that isn't a call. */
-const struct table_row *flexsc__table_row(unsigned int nr);
+const struct call_info *flexsc__call_info(unsigned int nr);
 
 /* Does it transfer bytes of a socket, and heed MSG_DONTWAIT? */
-static inline bool call_is_of_socket(const struct table_row *row)
+static inline bool call_is_of_socket(const struct call_info *row)
 {
 	return row->length && row->nowait == MSG_DONTWAIT;
 }
 
 /* The row, or the variant of it that these arguments make it. */
-static inline const struct table_row *call_info(const struct table_row *row,
+static inline const struct call_info *call_variant_of(const struct call_info *row,
 						const __u64 *args)
 {
-	const struct call_variant *v = &flexsc__variants[row->first_variant];
+	const struct call_variant *v = &flexsc__call_variants[row->first_variant];
 
 	for (unsigned int n = row->variants; n; n--, v++)
 		if (((uint32_t)args[v->arg] & v->mask) == v->value)
@@ -261,10 +261,10 @@ static inline const struct table_row *call_info(const struct table_row *row,
 	return row;
 }
 
-static inline const struct table_row *call_info_of(unsigned int nr,
+static inline const struct call_info *call_info_of(unsigned int nr,
 						   const __u64 *args)
 {
-	return call_info(flexsc__table_row(nr), args);
+	return call_variant_of(flexsc__call_info(nr), args);
 }
 
-#endif /* FLEXSC_TABLE_H */
+#endif /* FLEXSC_CALL_INFO_H */
