@@ -6,7 +6,7 @@
 #ifndef FLEXSC_CALL_INFO_H
 #define FLEXSC_CALL_INFO_H
 
-#include <linux/types.h>
+#include <linux/flexsc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -266,5 +266,23 @@ static inline const struct call_info *call_info_of(unsigned int nr,
 {
 	return call_variant_of(flexsc__call_info(nr), args);
 }
+
+/* The class of a call with these arguments. CLASS_NEVER: -EOPNOTSUPP. */
+enum call_class flexsc__call_class(const struct call_info *row,
+				   const struct flexsc_entry *entry);
+
+/*
+ * Does the call not wait for what poll(2) reports? Receiving from an empty queue
+ * of errors fails at once, and so does receiving urgent data before they come.
+ * Sockets without such a queue ignore the flag and wait for data. Peeking at all
+ * of the bytes waits while the descriptor is ready with some.
+ */
+bool flexsc__call_is_unpolled(unsigned int nr, const __u64 *args);
+
+/*
+ * How many bytes a call is asked to transfer; 0 for calls whose result isn't a number of
+ * bytes. The vector or the message that the arguments name is valid.
+ */
+uint64_t flexsc__requested_length(const struct flexsc_entry *entry);
 
 #endif /* FLEXSC_CALL_INFO_H */

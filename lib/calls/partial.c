@@ -7,7 +7,6 @@
 #include <sys/uio.h>
 
 #include "lib/base/syscall.h"
-#include "asked.h"
 #include "call_info.h"
 
 struct partial {

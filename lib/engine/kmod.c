@@ -24,7 +24,6 @@
 #include "lib/files/private_fd.h"
 #include "lib/calls/partial.h"
 #include "lib/pool/pool.h"
-#include "lib/calls/refine.h"
 #include "lib/calls/call_info.h"
 #include "kmod.h"
 #include "kmod_area.h"

@@ -28,7 +28,6 @@
 #include "lib/pool/own_thread.h"
 #include "lib/pool/pool.h"
 #include "lib/base/ask.h"
-#include "lib/calls/refine.h"
 #include "lib/calls/call_info.h"
 #include "kmod_threads.h"
 #include "lib/base/compiler.h"

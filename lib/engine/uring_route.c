@@ -11,7 +11,7 @@
 #include "lib/base/compiler.h"
 #include "lib/files/fds.h"
 #include "lib/calls/partial.h"
-#include "lib/calls/refine.h"
+#include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
 #include "lib/pool/closing.h"
 #include "lib/pool/pool.h"

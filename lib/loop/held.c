@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/calls/asked.h"
 #include "lib/calls/call_info.h"
 #include "handle.h"
 #include "loop.h"

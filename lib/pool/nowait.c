@@ -14,7 +14,7 @@
 
 #include "lib/files/fds.h"
 #include "lib/files/probe.h"
-#include "lib/calls/refine.h"
+#include "lib/calls/call_info.h"
 #include "lib/base/ask.h"
 #include "lib/loop/await.h"
 

@@ -18,7 +18,6 @@
 #include "nowait.h"
 #include "pool.h"
 #include "lib/calls/partial.h"
-#include "lib/calls/refine.h"
 #include "lib/base/syscall.h"
 #include "lib/base/ask.h"
 #include "lib/calls/call_info.h"

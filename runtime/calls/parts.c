@@ -13,7 +13,6 @@
 #include "runtime/sched/state.h"
 #include "runtime/signals/signals.h"
 #include "call.h"
-#include "lib/calls/asked.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
 #include "lib/calls/partial.h"

@@ -12,7 +12,6 @@
 #include "parts.h"
 #include "lib/files/fds.h"
 #include "lib/files/probe.h"
-#include "lib/calls/refine.h"
 #include "lib/calls/call_info.h"
 
 /*
