@@ -69,42 +69,6 @@ TEST(every_poll_sees_what_arrives)
 	join(waiter);
 }
 
-static void *time_out(void *arg)
-{
-	int epoll = epoll_create1(0), fd = *(int *)arg;
-	struct epoll_event event = { .events = EPOLLIN };
-	struct pollfd polled[2] = { { fd, POLLIN, 0 }, { fd, POLLPRI, 0 } };
-	struct timespec soon = { 0, 30000000 };
-	struct timeval soon_too = { 0, 30000 };
-	uint64_t begin = now_ns();
-	fd_set set;
-
-	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
-	CHECK_EQ(poll(polled, 1, 0), 0);
-	CHECK_EQ(poll(polled, 1, 30), 0);
-	CHECK(now_ns() - begin >= 30 * MS);
-	CHECK_EQ(poll(polled, 2, 30), 0);
-	CHECK_EQ(ppoll(polled, 1, &soon, NULL), 0);
-	CHECK_EQ(epoll_wait(epoll, &event, 1, 30), 0);
-	FD_ZERO(&set);
-	FD_SET(fd, &set);
-	CHECK_EQ(select(fd + 1, &set, NULL, NULL, &soon_too), 0);
-	CHECK(now_ns() - begin >= 150 * MS);
-	close(epoll);
-	return NULL;
-}
-
-TEST(polls_time_out)
-{
-	pthread_t threads[4];
-
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(time_out, &pair[0]);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
-}
-
 static void *expect_eagain(void *arg)
 {
 	int fds[2], one = 1, flags;

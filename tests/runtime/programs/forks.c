@@ -160,6 +160,8 @@ static int by_number_of_clone3(void)
 {
 	struct clone_args how = { .exit_signal = SIGCHLD };
 
+	CHECK_EQ(syscall(SYS_clone3, NULL, sizeof(how)), -1);
+	CHECK_EQ(errno, EFAULT);
 	return end_of((pid_t)syscall(SYS_clone3, &how, sizeof(how)));
 }
 
@@ -173,7 +175,7 @@ static int by_spawn(void)
 
 static int by_system(void)
 {
-	return system(COMMAND);
+	return WEXITSTATUS(system("exit 6")) != 6;
 }
 
 static int by_popen(void)

@@ -52,42 +52,6 @@ TEST(a_thousand_live_at_once)
 		join(threads[i]);
 }
 
-static void *create_more(void *arg)
-{
-	long depth = (long)arg;
-
-	if (depth) {
-		join(start(create_more, (void *)(depth - 1)));
-		join(start(create_more, (void *)(depth - 1)));
-	}
-	alive++;
-	return arg;
-}
-
-TEST(threads_create_threads)
-{
-	create_more((void *)7L);
-	CHECK_EQ(alive, 255);
-}
-
-TEST(a_detached_thread_goes_by_itself)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	unsigned int tasks;
-
-	join(start(same, NULL));
-	tasks = count_tasks();
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	leave = true;
-	for (int i = 0; i < 100; i++)
-		CHECK_EQ(pthread_create(&thread, &attr, live, NULL), 0);
-	while (alive < 100)
-		usleep(1000);
-	CHECK(falls_to(count_tasks, tasks + 2));
-}
-
 static void *look_at_stack(void *arg)
 {
 	pthread_attr_t attr;
@@ -295,69 +259,6 @@ TEST(a_thread_has_one_identity)
 		join(threads[i]);
 }
 
-static void *see_new_user(void *arg)
-{
-	while (geteuid() == 0)
-		usleep(100);
-	for (int i = 0; i < 20; i++) {
-		CHECK_EQ(geteuid(), 65534);
-		CHECK_EQ(access("/root", R_OK), -1);
-		usleep(100);
-	}
-	return arg;
-}
-
-static void *change_user(void *arg)
-{
-	CHECK_EQ(setgid(65534), 0);
-	CHECK_EQ(setuid(65534), 0);
-	CHECK_EQ(getuid(), 65534);
-	return arg;
-}
-
-TEST(a_change_of_user_reaches_all_threads)
-{
-	pthread_t threads[16];
-
-	if (geteuid())
-		SKIP("only root can become somebody else");
-	for (int i = 0; i < 16; i++)
-		threads[i] = start(see_new_user, NULL);
-	settle();
-	join(start(change_user, NULL));
-	for (int i = 0; i < 16; i++)
-		join(threads[i]);
-	CHECK_EQ(getuid(), 65534);
-}
-
-static void *affinity(void *arg)
-{
-	cpu_set_t was, one, now;
-	int cpu = 0;
-
-	CHECK_EQ(pthread_getaffinity_np(pthread_self(), sizeof(was), &was), 0);
-	while (!CPU_ISSET(cpu, &was))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof(one), &one), 0);
-	usleep(100);
-	CHECK_EQ(sched_getaffinity(0, sizeof(now), &now), 0);
-	CHECK(CPU_EQUAL(&now, &one));
-	CHECK(sched_getcpu() >= 0);
-	return arg;
-}
-
-TEST(affinity_is_a_thread_s_own)
-{
-	cpu_set_t before, after;
-
-	sched_getaffinity(0, sizeof(before), &before);
-	join(start(affinity, NULL));
-	sched_getaffinity(0, sizeof(after), &after);
-	CHECK(CPU_EQUAL(&before, &after));
-}
-
 static pthread_key_t key;
 static __thread int local = 5;
 static atomic_int destroyed;
@@ -487,34 +388,4 @@ TEST(what_a_thread_sets_for_itself_stays_its_own)
 	}
 	join(one);
 	join(other);
-}
-
-static void *see_affinity(void *arg)
-{
-	cpu_set_t *wanted = arg, set;
-
-	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-	CHECK(CPU_EQUAL(&set, wanted));
-	return NULL;
-}
-
-static void *hand_on_affinity(void *arg)
-{
-	cpu_set_t set;
-	int cpu = 0;
-
-	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-	while (!CPU_ISSET(cpu, &set))
-		cpu++;
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof(set), &set), 0);
-	usleep(1000);
-	join(start(see_affinity, &set));
-	return arg;
-}
-
-TEST(affinity_is_inherited)
-{
-	join(start(hand_on_affinity, NULL));
 }

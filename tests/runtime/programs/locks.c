@@ -268,32 +268,6 @@ TEST(a_barrier_holds_all_back)
 	CHECK_EQ(pthread_barrier_destroy(&barrier), 0);
 }
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static atomic_int initialised;
-
-static void initialise(void)
-{
-	usleep(50000);
-	initialised++;
-}
-
-static void *in_once(void *arg)
-{
-	pthread_once(&once, initialise);
-	CHECK_EQ(initialised, 1);
-	return arg;
-}
-
-TEST(once_waits_for_the_first)
-{
-	pthread_t threads[THREADS];
-
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(in_once, NULL);
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
-}
-
 static void *lock_and_die(void *arg)
 {
 	pthread_mutex_lock(arg);
@@ -343,91 +317,6 @@ TEST(a_mutex_with_priority_inheritance_excludes)
 	for (int i = 0; i < 4; i++)
 		join(threads[i]);
 	CHECK_EQ(inherited, 2000);
-}
-
-struct shared {
-	pthread_mutex_t mutex;
-	pthread_cond_t cond;
-	sem_t sem;
-	int value;
-};
-
-static void *answer(void *arg)
-{
-	struct shared *shared = arg;
-
-	pthread_mutex_lock(&shared->mutex);
-	while (shared->value != 1)
-		pthread_cond_wait(&shared->cond, &shared->mutex);
-	shared->value = 2;
-	pthread_cond_broadcast(&shared->cond);
-	pthread_mutex_unlock(&shared->mutex);
-	sem_wait(&shared->sem);
-	return arg;
-}
-
-static struct shared *map_shared(void)
-{
-	struct shared *shared = mmap(NULL, sizeof(*shared),
-				     PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pthread_mutexattr_t mutex_attr;
-	pthread_condattr_t cond_attr;
-
-	CHECK(shared != MAP_FAILED);
-	pthread_mutexattr_init(&mutex_attr);
-	pthread_mutexattr_setpshared(&mutex_attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutex_init(&shared->mutex, &mutex_attr);
-	pthread_condattr_init(&cond_attr);
-	pthread_condattr_setpshared(&cond_attr, PTHREAD_PROCESS_SHARED);
-	pthread_cond_init(&shared->cond, &cond_attr);
-	sem_init(&shared->sem, 1, 0);
-	return shared;
-}
-
-TEST(locks_work_between_processes)
-{
-	struct shared *shared = map_shared();
-	int pid = test_fork();
-
-	if (!pid) {
-		join(start(answer, shared));
-		test_leave();
-	}
-	pthread_mutex_lock(&shared->mutex);
-	shared->value = 1;
-	pthread_cond_broadcast(&shared->cond);
-	while (shared->value != 2)
-		pthread_cond_wait(&shared->cond, &shared->mutex);
-	pthread_mutex_unlock(&shared->mutex);
-	sem_post(&shared->sem);
-	test_reap(pid);
-}
-
-static void *post_named(void *arg)
-{
-	sem_t *sem = sem_open(arg, 0);
-
-	CHECK(sem != SEM_FAILED);
-	settle();
-	sem_post(sem);
-	sem_close(sem);
-	return arg;
-}
-
-TEST(a_named_semaphore_wakes)
-{
-	char name[64];
-	sem_t *sem;
-
-	snprintf(name, sizeof(name), "/flexsc-test-%d", getpid());
-	sem = sem_open(name, O_CREAT | O_EXCL, 0600, 0);
-	CHECK(sem != SEM_FAILED);
-	pthread_t thread = start(post_named, name);
-	CHECK_EQ(sem_wait(sem), 0);
-	join(thread);
-	sem_close(sem);
-	sem_unlink(name);
 }
 
 /* malloc's and stdio's own locks, under contention. */

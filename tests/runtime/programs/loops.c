@@ -54,6 +54,11 @@ static bool has_set(const struct loop *loop)
 	return loop->kind <= EPOLL_PWAIT;
 }
 
+static bool has_mask(const struct loop *loop)
+{
+	return loop->kind % 2;
+}
+
 static bool has_requests(const struct loop *loop)
 {
 	return loop->kind >= NO_REQUESTS;
@@ -439,19 +444,22 @@ TEST(a_list_shrinks_and_grows)
 
 /* Time limits. */
 
+/* Anywhere and then at home: for one descriptor, for all, and for none, a sleep. */
 static void *time_out(void *arg)
 {
-	struct loop loop = made_loop(kind_of(arg));
+	static const int counts[] = { 1, PAIRS, 0 };
+	struct loop loop = loop_of(kind_of(arg), SOCK_NONBLOCK);
 
-	for (int ms = 0; ms < 5; ms++) {
+	for (int i = 0; i < 6; i++) {
+		const int ms = i ? 5 * i : 0;
 		uint64_t begin = now_ns();
 
-		/* In the end a wait for no descriptors: a sleep. */
-		loop.count = ms < 4 ? PAIRS : 0;
+		loop.count = counts[i % 3];
 		CHECK_EQ(wait_for(&loop, ms), -1);
 		CHECK(now_ns() - begin >= (uint64_t)ms * MS);
 		loop.count = PAIRS;
-		turn(&loop, ms);
+		for (int j = 0; i > 1 && j < TURNS; j++)
+			turn(&loop, j % PAIRS);
 	}
 	end_loop(&loop);
 	return NULL;
@@ -662,18 +670,28 @@ TEST_LIMIT(no_signal_is_missed, 60)
 	}
 }
 
+/* Also where the signal comes during the wait only. Anywhere, and then at home. */
 static void *wait_interrupted(void *arg)
 {
-	struct loop loop = made_loop(kind_of(arg));
+	struct loop loop = loop_of(kind_of(arg), SOCK_NONBLOCK);
+	const int masked = has_mask(&loop) ? SIG_BLOCK : SIG_UNBLOCK;
+	sigset_t open;
 
 	mine = 7;
-	while (stage < TURNS) {
-		CHECK_EQ(wait_for_error(&loop), EINTR);
-		CHECK_EQ(where, 7);
-		stage++;
+	pthread_sigmask(SIG_BLOCK, NULL, &open);
+	for (int n = TURNS; n <= 2 * TURNS; n += TURNS) {
+		block(masked, SIGUSR1);
+		loop.mask = &open;
+		while (stage < n) {
+			CHECK_EQ(wait_for_error(&loop), EINTR);
+			CHECK_EQ(where, 7);
+			stage++;
+		}
+		block(SIG_BLOCK, SIGUSR1);
+		loop.mask = NULL;
+		for (int i = 0; i < TURNS; i++)
+			turn(&loop, i % PAIRS);
 	}
-	block(SIG_BLOCK, SIGUSR1);
-	turn(&loop, 0);
 	end_loop(&loop);
 	return NULL;
 }
@@ -687,7 +705,7 @@ TEST(a_handler_ends_the_wait)
 
 		stage = 0;
 		thread = start(wait_interrupted, (void *)(intptr_t)kind);
-		while (stage < TURNS) {
+		while (stage < 2 * TURNS) {
 			CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
 			usleep(1000);
 		}

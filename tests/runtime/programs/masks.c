@@ -127,24 +127,6 @@ TEST(system_v_s_functions_change_a_thread_s_own_mask)
 	CHECK_EQ(handled, 1);
 }
 
-static void *inherit(void *arg)
-{
-	sigset_t now;
-
-	usleep(1000);
-	pthread_sigmask(SIG_BLOCK, NULL, &now);
-	CHECK(sigismember(&now, SIGUSR1) && !sigismember(&now, SIGUSR2));
-	return arg;
-}
-
-TEST(a_new_thread_inherits_the_mask)
-{
-	handled = 1;
-	join(start(spin, NULL));
-	block(SIG_BLOCK, SIGUSR1);
-	join(start(inherit, NULL));
-}
-
 static void *has_defaults(void *arg)
 {
 	pthread_attr_t attr;

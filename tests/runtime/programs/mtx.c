@@ -95,26 +95,47 @@ TEST(a_cnd_wakes_all)
 		join(threads[i]);
 }
 
+static tss_t key;
+static int values;
+
+static void add_value(void *value)
+{
+	CHECK_EQ(mtx_lock(&lock), thrd_success);
+	values += *(int *)value;
+	CHECK_EQ(mtx_unlock(&lock), thrd_success);
+}
+
 static int nap(void *arg)
 {
 	const struct timespec moment = { 0, 1000000 };
 
+	CHECK_EQ(tss_set(key, arg), thrd_success);
 	CHECK_EQ(thrd_sleep(&moment, NULL), 0);
+	thrd_yield();
+	if (*(int *)arg % 2)
+		thrd_exit(*(int *)arg);
 	return *(int *)arg;
 }
 
-static void *make_thread(void *arg)
+static void *make_threads(void *arg)
 {
-	int value = 7, result = 0;
-	thrd_t thread;
+	int numbers[4] = { 1, 2, 3, 4 }, result = 0;
+	thrd_t threads[4];
 
-	CHECK_EQ(thrd_create(&thread, nap, &value), thrd_success);
-	CHECK_EQ(thrd_join(thread, &result), thrd_success);
-	CHECK_EQ(result, 7);
+	CHECK_EQ(mtx_init(&lock, mtx_plain), thrd_success);
+	CHECK_EQ(tss_create(&key, add_value), thrd_success);
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(thrd_create(&threads[i], nap, &numbers[i]),
+			 thrd_success);
+	for (int i = 0; i < 4; i++) {
+		CHECK_EQ(thrd_join(threads[i], &result), thrd_success);
+		CHECK_EQ(result, numbers[i]);
+	}
+	CHECK_EQ(values, 10);
 	return arg;
 }
 
 TEST(a_thrd_is_waited_for)
 {
-	join(start(make_thread, NULL));
+	join(start(make_threads, NULL));
 }

@@ -123,6 +123,8 @@ static void *change_mine(void *arg)
 	usleep(100);
 	set_own(SCHED_FIFO, 4);
 	set_own(SCHED_RR, 6);
+	set_own(SCHED_BATCH, 0);
+	set_own(SCHED_RR, 6);
 	CHECK_EQ(pthread_setschedprio(pthread_self(), 2), 0);
 	check_own((struct schedule){ SCHED_RR, 2 });
 	CHECK_EQ(sched_setparam(0, &three), 0);

@@ -2,20 +2,13 @@
 /* Processes with threads: how they end, fork, and start other programs. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <linux/sched.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "threads.h"
-
-static void *same(void *arg)
-{
-	return arg;
-}
 
 static atomic_int alive;
 
@@ -242,106 +235,6 @@ TEST(a_port_is_free_when_its_process_has_ended)
 	}
 }
 
-static atomic_int prepared, in_parent;
-
-static void prepare(void)
-{
-	prepared++;
-}
-
-static void parent(void)
-{
-	in_parent++;
-}
-
-static void *fork_here(void *arg)
-{
-	int status, pid;
-
-	usleep(100);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
-		/* A child begins anew, with threads if it likes. */
-		for (int i = 0; i < 10; i++)
-			join(start(same, NULL));
-		usleep(1000);
-		_exit(getpid() == syscall(SYS_gettid) ? 7 : 8);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status));
-	CHECK_EQ(WEXITSTATUS(status), 7);
-	return arg;
-}
-
-TEST(fork_from_any_thread)
-{
-	pthread_t threads[8];
-
-	CHECK_EQ(pthread_atfork(prepare, parent, NULL), 0);
-	for (int i = 0; i < 8; i++)
-		threads[i] = start(fork_here, NULL);
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
-	CHECK_EQ(prepared, 8);
-	CHECK_EQ(in_parent, 8);
-}
-
-static int plain_fork(int kind)
-{
-	struct clone_args how = { .exit_signal = SIGCHLD };
-
-	switch (kind) {
-	case 0:
-		return (int)syscall(SYS_fork);
-	case 1:
-		return (int)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
-	default:
-		return (int)syscall(SYS_clone3, &how, sizeof(how));
-	}
-}
-
-/* libc isn't told of such a child. */
-static void *fork_plainly(void *arg)
-{
-	int status, pid, fds[2];
-	char byte;
-
-	for (int i = 0; i < 3; i++) {
-		CHECK_EQ(pipe(fds), 0);
-		usleep(100);
-		pid = plain_fork(i);
-		CHECK(pid >= 0);
-		if (!pid) {
-			usleep(1000);
-			if (write(fds[1], "x", 1) == 1)
-				syscall(SYS_exit_group, 7);
-			syscall(SYS_exit_group, 8);
-		}
-		CHECK_EQ(read(fds[0], &byte, 1), 1);
-		CHECK_EQ(waitpid(pid, &status, 0), pid);
-		CHECK(WIFEXITED(status));
-		CHECK_EQ(WEXITSTATUS(status), 7);
-		close(fds[0]);
-		close(fds[1]);
-	}
-	CHECK_EQ(syscall(SYS_clone3, NULL, 64), -1);
-	CHECK_EQ(errno, EFAULT);
-	return arg;
-}
-
-TEST(fork_by_its_number_from_any_thread)
-{
-	pthread_t threads[8];
-
-	fork_plainly(NULL);
-	for (int i = 0; i < 8; i++)
-		threads[i] = start(fork_plainly, NULL);
-	fork_plainly(NULL);
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
-}
-
 static void *size_of_stack(void *arg)
 {
 	pthread_attr_t attr;
@@ -407,43 +300,6 @@ TEST(a_forked_child_s_stacks_are_no_larger_than_asked_for)
 		kill(pids[i], SIGKILL);
 		join(threads[i]);
 	}
-}
-
-extern char **environ;
-
-static void *spawn_here(void *arg)
-{
-	char *words[] = { (char *)"sh", (char *)"-c", (char *)"exit 5", NULL };
-	int status, pid;
-	char line[16];
-	FILE *pipe;
-
-	CHECK_EQ(posix_spawnp(&pid, "sh", NULL, NULL, words, environ), 0);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(WEXITSTATUS(status), 5);
-	CHECK_EQ(WEXITSTATUS(system("exit 6")), 6);
-	pipe = popen("echo heard", "r");
-	CHECK(pipe && fgets(line, sizeof(line), pipe));
-	CHECK_EQ(strcmp(line, "heard\n"), 0);
-	CHECK_EQ(pclose(pipe), 0);
-	pid = vfork();
-	if (!pid) {
-		execlp("sh", "sh", "-c", "exit 4", NULL);
-		_exit(1);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(WEXITSTATUS(status), 4);
-	return arg;
-}
-
-TEST(other_programs_are_started_from_any_thread)
-{
-	pthread_t threads[4];
-
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(spawn_here, NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
 }
 
 static void *exec_here(void *arg)

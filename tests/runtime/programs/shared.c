@@ -63,17 +63,25 @@ static void *take_turns(void *first)
 
 TEST(a_thread_takes_turns_with_another_process)
 {
-	int here = 0, there = 1, pid;
+	int here = 0, there = 1;
 
-	map_shared(false);
-	pid = test_fork();
-	if (!pid) {
-		take_turns(&there);
-		test_leave();
+	/* With its only thread, and with one that is no process's first. */
+	for (int threads = 0; threads < 2; threads++) {
+		int pid;
+
+		map_shared(false);
+		pid = test_fork();
+		if (!pid) {
+			if (threads)
+				join(start(take_turns, &there));
+			else
+				take_turns(&there);
+			test_leave();
+		}
+		join(start(take_turns, &here));
+		test_reap(pid);
+		CHECK_EQ(shared->turn, ROUNDS);
 	}
-	join(start(take_turns, &here));
-	test_reap(pid);
-	CHECK_EQ(shared->turn, ROUNDS);
 }
 
 static void *wait_for_owner(void *arg)

@@ -109,7 +109,7 @@ TEST(printing_to_nobody_raises_sigpipe)
 	join(start(print_unprepared, NULL));
 }
 
-static const struct timespec never, at_last = { 10, 0 };
+static const struct timespec never;
 
 static sigset_t only_pipe(void)
 {
@@ -210,63 +210,4 @@ TEST(what_a_broken_pipe_raises_stays_with_its_thread_while_it_is_blocked)
 		threads[i] = start(break_pipes, NULL);
 	for (int i = 0; i < 4; i++)
 		join(threads[i]);
-}
-
-/* Sent. */
-
-static void start_four(pthread_t threads[4], void *(*run)(void *))
-{
-	block(SIG_BLOCK, SIGPIPE);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(run, NULL);
-	while (stage < 4)
-		usleep(100);
-}
-
-static void end_four(const pthread_t threads[4])
-{
-	over = true;
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
-}
-
-TEST(a_sigpipe_that_is_sent_reaches_who_waits_for_it)
-{
-	const sigset_t set = only_pipe();
-	pthread_t threads[4];
-
-	start_four(threads, stay);
-	for (int i = 0; i < 20; i++) {
-		send_from_child(SIGPIPE);
-		usleep(1000);
-		CHECK_EQ(sigtimedwait(&set, NULL, &at_last), SIGPIPE);
-	}
-	end_four(threads);
-}
-
-/* Whoever sends it, and wherever others run. */
-static void *send_and_stay(void *arg)
-{
-	stage++;
-	while (!over) {
-		for (int i = 0; i < 20 && !over; i++)
-			sched_yield();
-		usleep(50);
-	}
-	return arg;
-}
-
-TEST(a_sigpipe_to_oneself_stays_until_somebody_takes_it)
-{
-	const sigset_t set = only_pipe();
-	pthread_t threads[4];
-
-	start_four(threads, send_and_stay);
-	for (int i = 0; i < 100; i++) {
-		CHECK_EQ(kill(getpid(), SIGPIPE), 0);
-		usleep((useconds_t)i % 10 * 50);
-		CHECK_EQ(sigtimedwait(&set, NULL, &at_last), SIGPIPE);
-		CHECK_EQ(sigtimedwait(&set, NULL, &never), -1);
-	}
-	end_four(threads);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sockets and terminals, and waiting for them with a mask. */
+/* Sockets and terminals. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pty.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/epoll.h>
-#include <sys/select.h>
 #include <sys/socket.h>
 
 #include "threads.h"
@@ -99,123 +94,6 @@ TEST(an_accepted_socket_has_the_flags_asked_for)
 	join(thread);
 	CHECK_EQ(close(client), 0);
 	CHECK_EQ(close(fd), 0);
-}
-
-/* Masks that hold while one waits. */
-
-static atomic_int handled, stage;
-
-static void handle(int signo)
-{
-	(void)signo;
-	handled++;
-}
-
-static int wait_by_pselect(int fd, const struct timespec *limit,
-			   const sigset_t *mask)
-{
-	fd_set set;
-
-	FD_ZERO(&set);
-	FD_SET(fd, &set);
-	return pselect(fd + 1, &set, NULL, NULL, limit, mask);
-}
-
-static int wait_by_epoll(int fd, const struct timespec *limit,
-			 const sigset_t *mask)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	int set = epoll_create1(0), ret;
-
-	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
-	ret = epoll_pwait(set, &event, 1,
-			  limit ? (int)(limit->tv_nsec / 1000000) : -1, mask);
-	if (ret < 0) {
-		int err = errno;
-
-		close(set);
-		errno = err;
-		return ret;
-	}
-	CHECK_EQ(close(set), 0);
-	return ret;
-}
-
-static int wait_by_ppoll(int fd, const struct timespec *limit,
-			 const sigset_t *mask)
-{
-	struct pollfd poll = { .fd = fd, .events = POLLIN };
-
-	return ppoll(&poll, 1, limit, mask);
-}
-
-struct masked {
-	int (*wait)(int fd, const struct timespec *limit, const sigset_t *mask);
-	int fd;
-};
-
-/* Blocked but for the wait: so it isn't missed before that. */
-static void *wait_masked(void *arg)
-{
-	const struct timespec brief = { 0, 5000000 };
-	struct masked *masked = arg;
-	sigset_t blocked, open, now;
-
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGUSR1);
-	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &blocked, &open), 0);
-	stage++;
-	while (handled < 1) {
-		CHECK_EQ(masked->wait(masked->fd, NULL, &open), -1);
-		CHECK_EQ(errno, EINTR);
-	}
-	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
-	CHECK_EQ(sigismember(&now, SIGUSR1), 1);
-	/* The other way round it waits for its time. */
-	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &blocked, NULL), 0);
-	CHECK_EQ(masked->wait(masked->fd, &brief, &blocked), 0);
-	stage++;
-	while (stage < 3)
-		usleep(100);
-	CHECK_EQ(masked->wait(masked->fd, NULL, &blocked), 1);
-	return arg;
-}
-
-static void with_mask(int (*wait)(int fd, const struct timespec *limit,
-				  const sigset_t *mask))
-{
-	struct masked masked = { .wait = wait };
-	pthread_t thread;
-	int fds[2];
-
-	handled = 0;
-	stage = 0;
-	CHECK_EQ(pipe(fds), 0);
-	masked.fd = fds[0];
-	thread = start(wait_masked, &masked);
-	while (stage < 1)
-		usleep(100);
-	CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
-	while (stage < 2)
-		usleep(100);
-	CHECK_EQ(handled, 1);
-	CHECK_EQ(write(fds[1], "x", 1), 1);
-	stage++;
-	join(thread);
-	CHECK_EQ(close(fds[0]), 0);
-	CHECK_EQ(close(fds[1]), 0);
-}
-
-TEST(a_mask_holds_while_one_waits)
-{
-	struct sigaction action = { .sa_handler = handle };
-
-	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
-	for (int i = 0; i < 5; i++) {
-		with_mask(wait_by_pselect);
-		with_mask(wait_by_epoll);
-		with_mask(wait_by_ppoll);
-	}
 }
 
 /* A terminal's other side, which sends back what comes, line by line. */

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <threads.h>
 
 #include "threads.h"
 
@@ -275,70 +274,6 @@ TEST(a_join_gives_up_in_time)
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);
 	join(start(join_for_a_time, NULL));
 	join_for_a_time(NULL);
-}
-
-/* C11's threads. */
-
-static once_flag flag = ONCE_FLAG_INIT;
-static mtx_t mutex;
-static cnd_t cond;
-static tss_t key;
-static int onces, values, ready;
-
-static void once(void)
-{
-	onces++;
-}
-
-static void add_value(void *value)
-{
-	mtx_lock(&mutex);
-	values += *(int *)value;
-	mtx_unlock(&mutex);
-}
-
-static int c11_thread(void *arg)
-{
-	struct timespec past;
-
-	call_once(&flag, once);
-	CHECK_EQ(tss_set(key, arg), thrd_success);
-	CHECK_EQ(thrd_sleep(&(struct timespec){ 0, 1000000 }, NULL), 0);
-	CHECK_EQ(mtx_lock(&mutex), thrd_success);
-	past = in_ms(CLOCK_REALTIME, 1);
-	while (cnd_timedwait(&cond, &mutex, &past) != thrd_timedout)
-		;
-	while (!ready)
-		CHECK_EQ(cnd_wait(&cond, &mutex), thrd_success);
-	CHECK_EQ(mtx_unlock(&mutex), thrd_success);
-	thrd_yield();
-	thrd_exit(*(int *)arg);
-}
-
-TEST(c11_s_threads_are_threads)
-{
-	int numbers[4] = { 1, 2, 3, 4 };
-	thrd_t threads[4];
-
-	CHECK_EQ(mtx_init(&mutex, mtx_plain), thrd_success);
-	CHECK_EQ(cnd_init(&cond), thrd_success);
-	CHECK_EQ(tss_create(&key, add_value), thrd_success);
-	for (int i = 0; i < 4; i++)
-		CHECK_EQ(thrd_create(&threads[i], c11_thread, &numbers[i]),
-			 thrd_success);
-	settle();
-	CHECK_EQ(mtx_lock(&mutex), thrd_success);
-	ready = 1;
-	CHECK_EQ(cnd_broadcast(&cond), thrd_success);
-	CHECK_EQ(mtx_unlock(&mutex), thrd_success);
-	for (int i = 0; i < 4; i++) {
-		int ret;
-
-		CHECK_EQ(thrd_join(threads[i], &ret), thrd_success);
-		CHECK_EQ(ret, i + 1);
-	}
-	CHECK_EQ(onces, 1);
-	CHECK_EQ(values, 10);
 }
 
 /* Timers that tell a thread. */
