@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
-from types import UnionType
 from typing import Any
 
 Json = dict[str, Any]
@@ -103,72 +101,19 @@ UNREADABLE = (
 )
 
 
-def number(text: str) -> float:
-    """A JSON number; ValueError: none that is finite."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-def whole(text: str) -> int:
-    number(text)
-    return int(text)
-
-
-def has(found: Any, kind: type | UnionType, *within: type | UnionType) -> bool:
-    """Is a value of a kind, and what is in it, level by level, of the kinds within?"""
-    if not isinstance(found, kind):
-        return False
-    values = found.values() if isinstance(found, dict) else found
-    return not within or all(has(value, *within) for value in values)
-
-
-def is_measurement(m: Measurement) -> bool:
-    """Has it the types that Run.of() needs? The bench looks at what a round has."""
-    return (
-        has(m.bench, str)
-        and has(m.settings, dict, str | int | float)
-        and has(m.rounds, list, dict)
-    )
-
-
-def is_machine(found: Any) -> bool:
-    """Has it the types that the report needs? machine.describe() needs more."""
-    return (
-        has(found, dict)
-        and has(found.get("cores", {}), dict)
-        and has(found.get("online", 0), int)
-    )
-
-
 def run_of(found: Any) -> Run:
     """The run that a file of this version has; or one of UNREADABLE."""
-    run = Run(
+    return Run(
         machine=found["machine"],
         command=found["command"],
         measurements=[Measurement(**m) for m in found["measurements"]],
         notes=found["notes"],
     )
-    if not (
-        is_machine(run.machine)
-        and has(run.command, list, str)
-        and has(run.notes, list, str)
-        and has(found["measurements"], list)
-        and all(map(is_measurement, run.measurements))
-    ):
-        raise TypeError
-    return run
 
 
 def load(path: Path) -> Run:
     try:
-        text = path.read_text(encoding="utf-8")
-        found = json.loads(
-            text, parse_constant=number, parse_float=number, parse_int=whole
-        )
-        # Halves of a pair of UTF-16 can't be written again.
-        json.dumps(found, ensure_ascii=False).encode()
+        found = json.loads(path.read_text(encoding="utf-8"))
         if found["flexbench"] != FORMAT:
             raise BenchError(f"{path}: written by another version of flexbench")
         return run_of(found)

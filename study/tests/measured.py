@@ -5,6 +5,7 @@ once measured.
 
 from __future__ import annotations
 
+import copy
 import json
 import tempfile
 from pathlib import Path
@@ -39,7 +40,7 @@ def calls() -> Json:
     """What the file has."""
     return {
         "flexbench": 1,
-        "machine": {**MACHINE, "online": 2},
+        "machine": {**copy.deepcopy(MACHINE), "online": 2},
         "command": ["calls", "--quick", "--rounds", "3", "--out", "calls.json"],
         "measurements": [
             {

@@ -41,41 +41,6 @@ def reports(path: Path, out: Path) -> int:
 
 
 ROUND = ("measurements", 0, "rounds", 0)
-WRONG: list[tuple[tuple[str | int, ...], Any]] = [
-    (("machine",), "x"),
-    (("machine", "cores"), ["x"]),
-    (("machine", "online"), "two"),
-    (("machine", "cpu"), "\ud800"),
-    (("machine", "load"), float("nan")),
-    (("machine", "load"), 10**400),
-    (("command",), 5),
-    (("command",), [5]),
-    (("notes",), 5),
-    (("notes",), [{}]),
-    (("measurements",), {}),
-    (("measurements", 0), []),
-    (("measurements", 0, "bench"), None),
-    (("measurements", 0, "settings"), []),
-    (("measurements", 0, "settings", "batch"), [1]),
-    (ROUND, 5),
-    ((*ROUND, "samples", "ns_per_call"), [float("inf")]),
-]
-
-
-@pytest.mark.parametrize(("keys", "value"), WRONG)
-def test_a_file_of_another_form_is_one_line(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    keys: tuple[str | int, ...],
-    value: Any,
-) -> None:
-    path = changed(tmp_path / "run.json", *keys, value=value)
-    assert reports(path, tmp_path / "out") == 1
-    assert main(COMMAND, ["--show", str(path)]) == 1
-    said = capsys.readouterr()
-    line = f"{path}: not a file of flexbench\n"
-    assert said.err == f"flexsc: study: report: {line}flexsc: bench: {line}"
-    assert said.out == ""
 
 
 def test_a_file_too_deep_to_read_is_one_line(
@@ -90,13 +55,9 @@ def test_a_file_too_deep_to_read_is_one_line(
 
 # What the form doesn't ask for, and a bench does.
 LACKS: list[tuple[tuple[str | int, ...], Any]] = [
-    (("machine", "cores"), {}),
     (("machine", "load"), None),
-    (("measurements", 0, "settings", "variant"), 1),
     (("measurements", 0, "rounds"), []),
     ((*ROUND, "samples"), {}),
-    ((*ROUND, "samples"), None),
-    ((*ROUND, "samples", "ns_per_call"), []),
     ((*ROUND, "samples", "ns_per_call"), ["fast"]),
 ]
 

@@ -310,12 +310,8 @@ def test_every_end_has_its_count(behave: Behaviour, end: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (b"HTTP/1.1 404 Not Found\r\n\r\n", "the answer isn't HTTP/1.1 200"),
-        (ANSWER.replace(b"page", b"pagE"), "the answer isn't the page"),
-        (ANSWER.replace(b"4", b"5"), "the answer's length isn't the page's"),
+        (ANSWER.replace(b"page", b"pagE"), "the answer isn't the expected one"),
         (ANSWER + b"s", "more came than was asked for"),
-        (b"HTTP/1.1 200 OK\r\n" + b"x" * 3000, "the answer's head doesn't end"),
-        (b"HTTP/1.1 200 OK\r\n\r\n", "the answer has no Content-Length"),
     ],
 )
 def test_a_wrong_answer_ends_it_in_one_line(answer: bytes, reason: str) -> None:

@@ -19,7 +19,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -89,18 +88,15 @@ LOOPS = Driver("web-loops")
 STAGES = Driver("web-stages")
 HELPERS = Driver("web-events", ("--helpers", "2"))
 COPIES = Driver("web-events", ("--copies", "2"))
-TURNS = Driver("web-loops", ("--reads", "1"))
 PLAIN = [THREADS, EVENTS, LOOPS, STAGES]
 CARRIED = [dataclasses.replace(d, way=RUN) for d in (THREADS, STAGES, HELPERS)]
 MAIN = [*PLAIN, HELPERS, *CARRIED]
 OTHERS = [
-    Driver("web-threads", ("--threads", "4", "--accept", "port")),
+    Driver("web-threads", ("--threads", "4")),
     COPIES,
-    TURNS,
-    Driver("web-events", ("--copies", "2", "--accept", "port", "--accepts", "1")),
+    Driver("web-events", ("--copies", "2", "--accepts", "1")),
     Driver("web-loops", ("--engine", "threads")),
     Driver("web-loops", ("--loops", "2")),
-    Driver("web-loops", ("--loops", "2", "--accept", "port")),
     Driver("web-stages", ("--read", "2", "--file", "3", "--write", "2@0")),
     Driver("web-stages", ("--batch", "1", "--accept", "2@0-1")),
 ]
@@ -417,7 +413,7 @@ CUTS = 2000
 AT_ONCE = 20
 
 
-@pytest.mark.parametrize("driver", [*MAIN, TURNS], ids=str)
+@pytest.mark.parametrize("driver", MAIN, ids=str)
 def test_clients_that_come_and_go_leave_nothing(start: Start, driver: Driver) -> None:
     web = start(driver, "--body", driver.body)
     before = web.descriptors() + driver.own
@@ -450,18 +446,6 @@ def left_alone(client: Client) -> bytes:
         while part := client.socket.recv(1 << 20):
             got += part
     return got
-
-
-def test_reads_that_wait_for_their_turn_are_made(start: Start, tree: Path) -> None:
-    """Clients that don't take their answers don't keep other clients' reads waiting."""
-    web = start(TURNS, "--body", "read")
-    with contextlib.ExitStack() as stack:
-        for _ in range(20):
-            stuck = stack.enter_context(Client(web.port, receive_buffer=4096))
-            stuck.send(ask("/big"))
-        with ThreadPoolExecutor(20) as pool:
-            bodies = list(pool.map(lambda _: web.get("/big").body, range(60)))
-    assert set(bodies) == {(tree / "big").read_bytes()}
 
 
 @pytest.mark.parametrize("driver", MAIN, ids=str)

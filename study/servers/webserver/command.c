@@ -234,20 +234,10 @@ void command_parse(struct command *c, const char *name,
 	signal(SIGPIPE, SIG_IGN);
 }
 
-bool command_accepts_by_port(const char *word)
-{
-	if (!strcmp(word, "port"))
-		return true;
-	if (!strcmp(word, "shared"))
-		return false;
-	fprintf(stderr, "%s: --accept %s: give shared or port\n", program, word);
-	exit(2);
-}
-
 /* Sockets. */
 
 /* Its queue is as long as net.core.somaxconn permits. */
-static int listener(const struct sockaddr_in *address, bool shared)
+static int listener(const struct sockaddr_in *address)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
@@ -255,17 +245,14 @@ static int listener(const struct sockaddr_in *address, bool shared)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (shared)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) ||
 	    listen(fd, INT_MAX))
 		return -1;
 	return fd;
 }
 
-int command_listen(struct command *c, bool shared)
+int command_listen(struct command *c)
 {
-	static bool printed;
 	struct sockaddr_in address = {
 		.sin_family = AF_INET, .sin_port = htons((uint16_t)c->port),
 	};
@@ -280,14 +267,12 @@ int command_listen(struct command *c, bool shared)
 	}
 	snprintf(where, sizeof(where), "%s:%u", inet_ntoa(address.sin_addr),
 		 c->port);
-	fd = listener(&address, shared);
+	fd = listener(&address);
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &length))
 		die(where, errno);
 	c->port = ntohs(address.sin_port);
-	if (!printed)
-		printf("%u\n", c->port);
+	printf("%u\n", c->port);
 	fflush(stdout);
-	printed = true;
 	return fd;
 }
 

@@ -46,17 +46,10 @@ void command_parse(struct command *command, const char *program,
 		   const struct command_option *options, int argc, char **argv);
 
 /*
- * The word of --accept. "port": true, each thread, copy or loop has a listening
- * socket; "shared": false, there is one socket. Another word ends the process.
+ * Make the socket that listens, and print the port; accepted sockets inherit
+ * TCP_NODELAY. Ends the process after one line on stderr if that fails.
  */
-bool command_accepts_by_port(const char *word);
-
-/*
- * Make a socket that listens; accepted sockets inherit TCP_NODELAY. The first
- * call prints the port. "shared": further sockets may listen on the port. Ends
- * the process after one line on stderr if there is no such socket.
- */
-int command_listen(struct command *command, bool shared);
+int command_listen(struct command *command);
 
 /*
  * Counters and a clock for one more thread of the process or of a copy; they

@@ -64,7 +64,6 @@ struct copy {
 
 static struct command command;
 static unsigned int copies = 1, helpers, max = 100000, accepts = 16;
-static const char *accept_by = "shared";
 
 static const struct command_option options[] = {
 	{ "copies", &copies, 1, 1024, .help = "N  processes (1)" },
@@ -73,8 +72,6 @@ static const struct command_option options[] = {
 	{ "max", &max, 1, 1000000, .help = "N  clients of each copy (100000)" },
 	{ "accepts", &accepts, 1, 65536,
 	  .help = "N  clients accepted at once (16)" },
-	{ "accept", .text = &accept_by,
-	  .help = "shared|port  one listening socket, or one for each (shared)" },
 	{ 0 },
 };
 
@@ -360,19 +357,12 @@ static void fork_copy(int listener)
 
 int main(int argc, char **argv)
 {
-	bool port;
-	int first;
+	int listener;
 
 	command_parse(&command, "web-events", options, argc, argv);
-	port = command_accepts_by_port(accept_by);
-	first = command_listen(&command, port);
-	for (unsigned int i = 1; i < copies; i++) {
-		int fd = port ? command_listen(&command, true) : first;
-
-		fork_copy(fd);
-		if (port)
-			close(fd);
-	}
-	start_copy(first);
+	listener = command_listen(&command);
+	for (unsigned int i = 1; i < copies; i++)
+		fork_copy(listener);
+	start_copy(listener);
 	command_wait(copies > 1);
 }

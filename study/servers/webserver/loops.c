@@ -4,11 +4,6 @@
  * call's callback tells the connection (web.h) the result, and posts the next
  * call.
  *
- * A loop has at most --reads calls of pread64() under way; further ones wait for
- * their turn. Where files aren't in memory, thousands of reads at once would drive
- * each other's pages out of memory before the pages are copied. sendfile() takes
- * no turn.
- *
  *	web-loops [OPTION]... DIR
  */
 #define _GNU_SOURCE
@@ -20,9 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-
-#include <utlist.h>
 
 #include "command.h"
 #include "engine.h"
@@ -31,8 +23,6 @@
 
 struct client {
 	struct flexsc_cb cb;
-	bool reads;			/* the call counts in owner.reads, once posted */
-	struct client *next, *prev;	/* in owner.turn */
 	struct web_connection web;
 };
 
@@ -42,13 +32,10 @@ struct owner {
 	struct web_thread *thread;
 	struct flexsc_cb accept, pause;
 	int listener;
-	unsigned int reads;		/* calls that read files, posted */
-	struct client *turn;		/* clients whose reads wait */
 };
 
 static struct command command;
-static unsigned int loops = 1, reads = 128;
-static const char *accepts = "shared";
+static unsigned int loops = 1;
 
 /* Each thread's owner: callbacks find the loop of their thread here. */
 static __thread struct owner self;
@@ -59,17 +46,10 @@ static const struct command_option options[] = {
 	  .help = "NAME  uring, threads (tried in this order) or kmod" },
 	{ "cores", .text = &engine_cores,
 	  .help = "LIST  where syscall threads run, as 2,4-6" },
-	{ "reads", &reads, 1, 1000000,
-	  .help = "N  reads of files that a loop makes at once (128)" },
-	{ "accept", .text = &accepts,
-	  .help = "shared|port  one listening socket, or one for each (shared)" },
 	{ 0 },
 };
 
-/*
- * Post the connection's next call, or have a read wait for its turn. A call that
- * can't be posted has failed.
- */
+/* Post the connection's next call. A call that can't be posted has failed. */
 static void post(struct client *client)
 {
 	struct web_call call;
@@ -78,11 +58,6 @@ static void post(struct client *client)
 		const uint64_t *a = call.args;
 		int err;
 
-		client->reads = call.nr == SYS_pread64;
-		if (client->reads && self.reads >= reads) {
-			DL_APPEND(self.turn, client);
-			return;
-		}
 		err = flexsc_loop_call(self.loop, &client->cb, call.nr,
 				       a[0], a[1], a[2], a[3], a[4], a[5]);
 		if (err) {
@@ -90,7 +65,6 @@ static void post(struct client *client)
 				 command_make(&call) : err);
 			continue;
 		}
-		self.reads += client->reads;
 		if (call.patience)
 			flexsc_loop_deadline(self.loop, &client->cb,
 					     call.patience);
@@ -99,24 +73,12 @@ static void post(struct client *client)
 	free(client);
 }
 
-static void take_turns(void)
-{
-	while (self.turn && self.reads < reads) {
-		struct client *client = self.turn;
-
-		DL_DELETE(self.turn, client);
-		post(client);
-	}
-}
-
 static void on_done(struct flexsc_cb *cb)
 {
 	struct client *client = cb->arg;
 
-	self.reads -= client->reads;
 	web_done(&client->web, cb->ret);
 	post(client);
-	take_turns();
 }
 
 static void begin(int fd)
@@ -203,20 +165,13 @@ static void *run(void *arg)
 int main(int argc, char **argv)
 {
 	pthread_t thread;
-	int *listeners;
-	bool port;
+	int listener;
 
 	command_parse(&command, "web-loops", options, argc, argv);
-	port = command_accepts_by_port(accepts);
 	engine_try();
-	listeners = calloc(loops, sizeof(*listeners));
-	if (!listeners)
-		return 1;
-	for (unsigned int i = 0; i < loops; i++)
-		listeners[i] = i && !port ? listeners[0] :
-					    command_listen(&command, port);
+	listener = command_listen(&command);
 	for (unsigned int i = 0; i < loops; i++) {
-		int err = pthread_create(&thread, NULL, run, &listeners[i]);
+		int err = pthread_create(&thread, NULL, run, &listener);
 
 		if (!err)
 			continue;

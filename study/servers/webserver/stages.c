@@ -340,7 +340,7 @@ int main(int argc, char **argv)
 		command_complain("epoll", errno);
 		return 1;
 	}
-	listener = command_listen(&command, false);
+	listener = command_listen(&command);
 	for (int i = 0; i < STAGES; i++) {
 		int err = crew_start(&stages[i].crew, stages[i].run, &stages[i]);
 

@@ -45,13 +45,10 @@ struct seat {
 
 static struct command command;
 static unsigned int count = 128;
-static const char *accepts = "shared";
 static struct seat **seats;
 
 static const struct command_option options[] = {
 	{ "threads", &count, 1, 32000, .help = "N  threads (128)" },
-	{ "accept", .text = &accepts,
-	  .help = "shared|port  one listening socket, or one for each (shared)" },
 	{ 0 },
 };
 
@@ -180,17 +177,14 @@ static void start(void *(*function)(void *), void *arg)
 int main(int argc, char **argv)
 {
 	int listener;
-	bool port;
 
 	command_parse(&command, "web-threads", options, argc, argv);
-	port = command_accepts_by_port(accepts);
 	seats = calloc(count, sizeof(struct seat *));
 	if (!seats)
 		return 1;
-	listener = command_listen(&command, port);
+	listener = command_listen(&command);
 	for (unsigned int i = 0; i < count; i++)
-		seats[i] = seat_make(i && port ? command_listen(&command, true) :
-						 listener);
+		seats[i] = seat_make(listener);
 	for (unsigned int i = 0; i < count; i++)
 		start(run, seats[i]);
 	start(usher, NULL);
