@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/base/ask.h"
+#include "kinds.h"
 #include "probe.h"
 
 /* Facts that stay when a descriptor's flags change. */
@@ -98,11 +99,19 @@ bool flexsc__fds_find_bytes(uint32_t fd)
 	return fds_find_out(fd, TYPES, ask_type) & FD_BYTES;
 }
 
+static bool loses(uint32_t fd)
+{
+	const uint32_t domain = flexsc__probe_option(fd, SO_DOMAIN);
+
+	return domain == AF_UNIX &&
+	       flexsc__kind_loses(domain, flexsc__probe_option(fd, SO_TYPE));
+}
+
 static uint32_t ask_limits(uint32_t fd)
 {
 	return flexsc__probe_time_limit(fd, POLL_READ) ||
 	       flexsc__probe_time_limit(fd, POLL_WRITE) ||
-	       flexsc__fds_find_lowat(fd) || flexsc__probe_loses(fd) ?
+	       flexsc__fds_find_lowat(fd) || loses(fd) ?
 		       FD_TIMEOUT : FD_NO_LIMITS;
 }
 
@@ -123,41 +132,13 @@ static uint32_t ask_waits(uint32_t fd)
 	return fds_find_limits(fd) ? FD_TIMEOUT : FD_WAITS;
 }
 
-/* Facts of each enum waits, for reads and for writes. */
-static const uint32_t facts_in[] = {
-	[WAITS_POLLED] = FD_POLLS_IN,
-	[WAITS_NEVER] = FD_RETURNS_IN,
-	[WAITS_UNKNOWN] = FD_UNKNOWN,
-};
-static const uint32_t facts_out[] = {
-	[WAITS_POLLED] = FD_POLLS_OUT,
-	[WAITS_NEVER] = FD_RETURNS_OUT,
-	[WAITS_UNKNOWN] = FD_UNKNOWN,
-};
-
-static const uint32_t facts_maker[] = {
-	[MADE_BY_OLD_WORKER] = FD_OLD_WORKER,
-	[MADE_BY_WORKER] = FD_WORKER,
-};
-
 static uint32_t ask_kind(uint32_t fd)
 {
-	const struct kind *kind = flexsc__kind(fd);
-	uint32_t facts;
+	const uint32_t facts = flexsc__kind(fd);
 
-	if (!kind)
-		return 0;
-	facts = kind->has_offsets ? FD_SEEKS : FD_NEVER_SEEKS;
-	if (kind->has_signals) {
-		facts |= FD_SIGNALS;
+	if (facts & FD_SIGNALS)
 		atomic_store(&flexsc__fds_any_signals, true);
-	}
-	if (kind->has_place)
-		return facts | FD_PLACED;
-	if (kind->is_terminal)
-		return facts | FD_TERMINAL;
-	return facts | facts_in[kind->in] | facts_out[kind->out] |
-	       facts_maker[kind->maker];
+	return facts;
 }
 
 /* Does a call on this descriptor wait as io_uring would? */
@@ -462,7 +443,7 @@ static uint32_t waits_given(const struct call_info *row,
 	uint32_t facts = nonblock ? FD_NEVER_WAITS : 0;
 
 	if (row->makes == MAKES_SOCKET &&
-	    probe_is_lossy(entry->args[0], entry->args[1] & ~flags))
+	    flexsc__kind_loses(entry->args[0], entry->args[1] & ~flags))
 		return facts | FD_TIMEOUT;
 	return facts | FD_NO_LIMITS | (nonblock ? 0 : FD_WAITS);
 }

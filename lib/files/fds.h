@@ -39,8 +39,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kinds.h"
 #include "lib/calls/call_info.h"
+
+/* How the reads, or the writes, of a file wait. */
+enum waits {
+	WAITS_POLLED,	/* until poll(2) reports the descriptor ready */
+	WAITS_NEVER,	/* except for a device */
+	WAITS_UNKNOWN,	/* a thread has to wait */
+};
 
 /* Descriptors from this number on have no facts. */
 #define FDS_MAX		(1U << 20)
@@ -83,9 +89,14 @@ enum fd_fact {
 	 */
 	FD_OPENED = 1 << 25,
 	FD_READING = 1 << 26,	/* ... but for one eager read */
-	/* Which thread makes its calls for io_uring: enum maker. */
+	/*
+	 * Which thread executes a call for io_uring when poll(2) has reported the file
+	 * ready: the one that posted it, or a worker if the file has no way to make the
+	 * call without waiting. What a worker has read can't be put back, although the
+	 * thread that posted the call must enter the kernel to get the result.
+	 */
 	FD_WORKER = 1 << 27,
-	FD_OLD_WORKER = 1 << 28,
+	FD_OLD_WORKER = 1 << 28,	/* a worker before Linux 6.12 */
 	FD_NO_LIMITS = 1 << 29,	/* nothing that FD_TIMEOUT means */
 };
 

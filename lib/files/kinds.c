@@ -1,109 +1,132 @@
 /* SPDX-License-Identifier: MIT */
 #include "kinds.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "lib/base/ask.h"
+#include "fds.h"
 #include "probe.h"
 
 #define NAME_ROOM	48	/* bytes of a link's text that matter */
 #define QUEUE_SIZE	80	/* of the text that a message queue reads as */
 
-/* Regular files, folders and block devices. */
-static const struct kind on_disk = {
-	.in = WAITS_NEVER, .out = WAITS_NEVER,
-	.has_place = true, .has_offsets = true,
-};
-/* A POSIX message queue: a path, offsets without a meaning; poll(2) shows messages. */
-static const struct kind queue = {
-	.in = WAITS_NEVER, .out = WAITS_NEVER, .has_place = true,
-};
-/* Most of these reject pwrite(). io_uring doesn't look at that, and writes. */
-static const struct kind generated = {
-	.in = WAITS_NEVER, .out = WAITS_NEVER, .has_place = true,
-};
-static const struct kind stream = { .in = WAITS_POLLED, .out = WAITS_POLLED };
-static const struct kind terminal = {
-	.in = WAITS_UNKNOWN, .out = WAITS_UNKNOWN, .is_terminal = true,
-};
-static const struct kind unknown = {
-	.in = WAITS_UNKNOWN, .out = WAITS_UNKNOWN,
-};
-/* /dev/null and its like: always ready. */
-static const struct kind memory = {
-	.in = WAITS_POLLED, .out = WAITS_POLLED, .has_offsets = true,
-};
-/* A userfaultfd without O_NONBLOCK: poll(2) reports an error at once. */
-static const struct kind faults = { .in = WAITS_UNKNOWN, .out = WAITS_NEVER };
-/* A read waits until poll(2) reports it; a write never waits. */
-static const struct kind source = { .in = WAITS_POLLED, .out = WAITS_NEVER };
-static const struct kind timer = {
-	.in = WAITS_POLLED, .out = WAITS_NEVER, .maker = MADE_BY_OLD_WORKER,
-};
-static const struct kind events = {
-	.in = WAITS_POLLED, .out = WAITS_NEVER, .maker = MADE_BY_WORKER,
-};
-static const struct kind requests = {
-	.in = WAITS_POLLED, .out = WAITS_POLLED, .maker = MADE_BY_OLD_WORKER,
+/* What is known of a file whose calls share a position: a disk holds it, or memory. */
+#define DISK		(FD_PLACED | FD_SEEKS)
+/*
+ * Generated files have a position, too. Most of them reject pwrite(), which io_uring
+ * doesn't check: it would write.
+ */
+#define GENERATED	(FD_PLACED | FD_NEVER_SEEKS)
+/* Reads and writes of other files: until poll(2) reports them; never. */
+#define STREAM		(FD_POLLS_IN | FD_POLLS_OUT | FD_NEVER_SEEKS)
+#define SOURCE		(FD_POLLS_IN | FD_RETURNS_OUT | FD_NEVER_SEEKS)
+#define SILENT		(FD_RETURNS_IN | FD_RETURNS_OUT | FD_NEVER_SEEKS)
+#define UNKNOWN		(FD_UNKNOWN | FD_NEVER_SEEKS)
+
+enum found_by {
+	BY_TYPE,	/* S_IFMT of its mode */
+	BY_DEVICE,	/* its major and minor number */
+	BY_NAME,	/* the beginning of its name in /proc/PID/fd */
+	BY_REPLY,	/* to a question that only such a file answers */
 };
 
-static const struct kind signals = {
-	.in = WAITS_POLLED, .out = WAITS_NEVER, .has_signals = true,
-};
-/* Files that can't be read or written, or whose reads never wait. */
-static const struct kind silent = { .in = WAITS_NEVER, .out = WAITS_NEVER };
+#define TYPE(type)		BY_TYPE, (type), NULL
+#define DEVICE(major, minor)	BY_DEVICE, (major) << 20 | (minor), NULL
+#define NAME(name)		BY_NAME, 0, (name)
+#define REPLY(reply)		BY_REPLY, (reply), NULL
 
-/* Files by the beginnings of their names in /proc/PID/fd. */
-static const struct {
+enum reply { NO_REPLY, QUEUE_REPLY, TERMINAL_REPLY };
+
+/* All that is known of each kind: how it is found, and the facts of its descriptors. */
+static const struct kind {
+	uint8_t by;	/* enum found_by */
+	uint32_t number;
 	const char *name;
-	const struct kind *kind;
-} names[] = {
-	{ "/proc/", &generated },
-	{ "/sys/", &generated },
-	{ "/secretmem", &generated },	/* memfd_secret() */
-	{ "anon_inode:[eventfd]", &stream },
-	{ "anon_inode:[timerfd]", &timer },
-	{ "anon_inode:[signalfd]", &signals },
-	{ "anon_inode:inotify", &events },
-	{ "anon_inode:[fanotify]", &events },
-	{ "anon_inode:[userfaultfd]", &faults },
-	{ "anon_inode:[eventpoll]", &silent },
-	{ "anon_inode:[io_uring]", &silent },
-	{ "anon_inode:[perf_event]", &silent },
-	{ "anon_inode:[pidfd]", &silent },
-	{ "pidfd:", &silent },
-	{ "anon_inode:bpf", &silent },
-	{ "anon_inode:btf", &silent },
-	{ "anon_inode:[landlock-ruleset]", &silent },
-	{ "anon_inode:[fscontext]", &silent },
+	uint32_t facts;	/* enum fd_fact */
+} kinds[] = {
+	{ TYPE(S_IFREG), DISK },
+	{ TYPE(S_IFDIR), DISK },
+	{ TYPE(S_IFBLK), DISK },
+	{ TYPE(S_IFIFO), STREAM },
+	{ TYPE(S_IFSOCK), STREAM },
+	/* POSIX message queues: a path, offsets without a meaning. */
+	{ REPLY(QUEUE_REPLY), GENERATED },
+	{ NAME("/proc/"), GENERATED },
+	{ NAME("/sys/"), GENERATED },
+	{ NAME("/secretmem"), GENERATED },	/* memfd_secret() */
+	{ NAME("anon_inode:[eventfd]"), STREAM },
+	{ NAME("anon_inode:[timerfd]"), SOURCE | FD_OLD_WORKER },
+	{ NAME("anon_inode:[signalfd]"), SOURCE | FD_SIGNALS },
+	{ NAME("anon_inode:inotify"), SOURCE | FD_WORKER },
+	{ NAME("anon_inode:[fanotify]"), SOURCE | FD_WORKER },
+	/* Without O_NONBLOCK poll(2) reports an error at once. */
+	{ NAME("anon_inode:[userfaultfd]"), UNKNOWN | FD_RETURNS_OUT },
+	/* They can't be read or written, or their reads never wait. */
+	{ NAME("anon_inode:[eventpoll]"), SILENT },
+	{ NAME("anon_inode:[io_uring]"), SILENT },
+	{ NAME("anon_inode:[perf_event]"), SILENT },
+	{ NAME("anon_inode:[pidfd]"), SILENT },
+	{ NAME("pidfd:"), SILENT },
+	{ NAME("anon_inode:bpf"), SILENT },
+	{ NAME("anon_inode:btf"), SILENT },
+	{ NAME("anon_inode:[landlock-ruleset]"), SILENT },
+	{ NAME("anon_inode:[fscontext]"), SILENT },
+	/* /dev/null and its like: always ready. */
+	{ DEVICE(1, 3), FD_POLLS_IN | FD_POLLS_OUT | FD_SEEKS },	/* null */
+	{ DEVICE(1, 5), FD_POLLS_IN | FD_POLLS_OUT | FD_SEEKS },	/* zero */
+	{ DEVICE(1, 7), STREAM },			/* full */
+	{ DEVICE(1, 8), SOURCE },			/* random */
+	{ DEVICE(1, 9), SOURCE },			/* urandom */
+	{ DEVICE(1, 11), SOURCE | FD_WORKER },		/* kmsg */
+	{ DEVICE(10, 200), STREAM },			/* net/tun */
+	{ DEVICE(10, 229), STREAM | FD_OLD_WORKER },	/* fuse */
+	{ REPLY(TERMINAL_REPLY), FD_TERMINAL | FD_NEVER_SEEKS },
 };
 
-/* Devices, by major and minor number. */
-static const struct {
-	uint32_t major, minor;
-	const struct kind *kind;
-} devices[] = {
-	{ 1, 3, &memory },	/* null */
-	{ 1, 5, &memory },	/* zero */
-	{ 1, 7, &stream },	/* full */
-	{ 1, 8, &source },	/* random */
-	{ 1, 9, &source },	/* urandom */
-	{ 1, 11, &events },	/* kmsg */
-	{ 10, 200, &stream },	/* net/tun */
-	{ 10, 229, &requests },	/* fuse */
-};
-
-static const struct kind *kind_of_device(uint32_t fd, const struct statx *file)
+/* The facts of a kind that is found so; or "other". */
+static uint32_t facts_of(enum found_by by, uint32_t number, const char *name,
+			 uint32_t other)
 {
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
-		if (devices[i].major == file->stx_rdev_major &&
-		    devices[i].minor == file->stx_rdev_minor)
-			return devices[i].kind;
-	return flexsc__probe_terminal(fd) ? &terminal : &unknown;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].by == by && kinds[i].number == number &&
+		    (by != BY_NAME ||
+		     !strncmp(name, kinds[i].name, strlen(kinds[i].name))))
+			return kinds[i].facts;
+	return other;
+}
+
+/* Is the descriptor a terminal, or was it one before it hung up? */
+static enum reply ask_terminal(uint32_t fd)
+{
+	/* The kernel's structure is smaller. */
+	uint64_t mode[16];
+	long ret = ask(SYS_ioctl, fd, TCGETS, PTR(mode), 0, 0, 0);
+
+	return !ret || ret == -EIO ? TERMINAL_REPLY : NO_REPLY;
+}
+
+/* Costs a system call only if the attributes are those of a queue. */
+static enum reply ask_queue(uint32_t fd, const struct statx *file)
+{
+	return !file->stx_dev_major && file->stx_size == QUEUE_SIZE &&
+			       !ask(SYS_mq_getsetattr, fd, 0, 0, 0, 0, 0) ?
+		       QUEUE_REPLY : NO_REPLY;
+}
+
+static uint32_t facts_of_device(uint32_t fd, const struct statx *file)
+{
+	const uint32_t number = file->stx_rdev_major << 20 |
+				file->stx_rdev_minor;
+	uint32_t facts = facts_of(BY_DEVICE, number, NULL, 0);
+
+	return facts ? facts :
+		       facts_of(BY_REPLY, ask_terminal(fd), NULL, UNKNOWN);
 }
 
 static void link_path(uint32_t fd, char path[NAME_ROOM])
@@ -119,7 +142,7 @@ static void link_path(uint32_t fd, char path[NAME_ROOM])
 	strcat(path, at);
 }
 
-static const struct kind *kind_of_name(uint32_t fd, const struct kind *other)
+static uint32_t facts_of_name(uint32_t fd, uint32_t other)
 {
 	char path[NAME_ROOM], name[NAME_ROOM];
 	long n;
@@ -128,17 +151,7 @@ static const struct kind *kind_of_name(uint32_t fd, const struct kind *other)
 	n = ask(SYS_readlinkat, (uint64_t)AT_FDCWD, PTR(path), PTR(name),
 		sizeof(name) - 1, 0, 0);
 	name[n > 0 ? n : 0] = '\0';
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strncmp(name, names[i].name, strlen(names[i].name)))
-			return names[i].kind;
-	return other;
-}
-
-/* Costs a system call only if the attributes are those of a queue. */
-static bool is_queue(uint32_t fd, const struct statx *file)
-{
-	return !file->stx_dev_major && file->stx_size == QUEUE_SIZE &&
-	       !ask(SYS_mq_getsetattr, fd, 0, 0, 0, 0, 0);
+	return facts_of(BY_NAME, 0, name, other);
 }
 
 bool flexsc__kind_on_disk(const struct statx *file)
@@ -147,11 +160,14 @@ bool flexsc__kind_on_disk(const struct statx *file)
 	       (file->stx_dev_major || file->stx_blocks);
 }
 
-static const struct kind *kind_of_regular(uint32_t fd, const struct statx *file)
+static uint32_t facts_of_regular(uint32_t fd, const struct statx *file)
 {
+	uint32_t facts;
+
 	if (flexsc__kind_on_disk(file))
-		return &on_disk;
-	return is_queue(fd, file) ? &queue : kind_of_name(fd, &on_disk);
+		return DISK;
+	facts = facts_of(BY_REPLY, ask_queue(fd, file), NULL, 0);
+	return facts ? facts : facts_of_name(fd, DISK);
 }
 
 /*
@@ -159,27 +175,29 @@ static const struct kind *kind_of_regular(uint32_t fd, const struct statx *file)
  * those that the kernel has: AT_STATX_DONT_SYNC keeps it from asking a file's server,
  * which may not answer.
  */
-const struct kind *flexsc__kind(uint32_t fd)
+uint32_t flexsc__kind(uint32_t fd)
 {
 	struct statx file;
+	uint32_t facts;
 
 	if (ask(SYS_statx, fd, PTR(""), AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
 		STATX_TYPE | STATX_SIZE | STATX_BLOCKS, PTR(&file), 0))
-		return NULL;
-	switch (file.stx_mode & S_IFMT) {
-	case S_IFREG:
-		return kind_of_regular(fd, &file);
-	case S_IFDIR:
-	case S_IFBLK:
-		return &on_disk;
-	case S_IFIFO:
-	case S_IFSOCK:
-		return &stream;
-	case S_IFCHR:
-		return kind_of_device(fd, &file);
-	default:
-		return kind_of_name(fd, &unknown);
-	}
+		return 0;
+	if (S_ISREG(file.stx_mode))
+		return facts_of_regular(fd, &file);
+	if (S_ISCHR(file.stx_mode))
+		return facts_of_device(fd, &file);
+	facts = facts_of(BY_TYPE, file.stx_mode & S_IFMT, NULL, 0);
+	return facts ? facts : facts_of_name(fd, UNKNOWN);
+}
+
+/*
+ * Linux (6.18) copies a datagram before it looks whether the receiver has room. If not,
+ * io_uring sends it later, with nothing left to copy: it is empty.
+ */
+bool flexsc__kind_loses(uint64_t domain, uint64_t type)
+{
+	return domain == AF_UNIX && type == SOCK_DGRAM;
 }
 
 bool flexsc__kind_has_errors(uint32_t fd)

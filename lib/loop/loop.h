@@ -134,7 +134,7 @@ struct flexsc_loop {
 	struct flexsc_cb orphan;	/* of calls that were taken away: run/handover.h */
 	pthread_t owner;
 	uint32_t lost;		/* calls that the engine can't end */
-	bool makes_ready;	/* MADE_BY_OLD_WORKER means the owner: files/kinds.h */
+	bool makes_ready;	/* FD_OLD_WORKER means the owner: files/fds.h */
 	int no_thread;		/* result of a call that no thread can be made for */
 	struct flexsc_options options;
 	char *cores;		/* options.cores is this copy; may be NULL */
