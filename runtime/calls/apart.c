@@ -18,7 +18,7 @@
 #include "runtime/sched/dormant.h"
 #include "runtime/sched/anchored.h"
 #include "runtime/sched/uthreads.h"
-#include "call.h"
+#include "perform.h"
 #include "filter.h"
 #include "rings.h"
 
@@ -107,7 +107,7 @@ static long make_host_only(struct uthread *u, long nr, const uint64_t a[6])
 	if (flexsc__dormant_begin(u) || flexsc__filter_is_tried(nr, a))
 		return flexsc__filter_make(u, nr, a);
 	u->host_only = true;
-	return flexsc__call_on_host(u, nr, a);
+	return flexsc__perform_on_host(u, nr, a);
 }
 
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
@@ -121,7 +121,7 @@ long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
 		return make_host_only(u, nr, a);
 	if (apart == APART_TIED)
 		flexsc__anchor_for_good(u);
-	ret = flexsc__call_go_to_host(u, nr, a);
+	ret = flexsc__perform_go_to_host(u, nr, a);
 	if (other && ret >= 0)
 		anchor_other(u, other);
 	return ret;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "call.h"
+#include "perform.h"
 #include "lib/base/clock.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/cputime.h"
@@ -137,7 +137,7 @@ long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6])
 	long ret;
 
 	if (!cpuclock_is_thread_s(clock) || !runtime_runs())
-		return flexsc__call_plainly(SYS_clock_gettime, args);
+		return flexsc__perform_plainly(SYS_clock_gettime, args);
 	tid = tid_of(u, clock);
 	if (tid)
 		clock = (clockid_t)(~(uint32_t)tid << 3) |
@@ -157,8 +157,8 @@ long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6])
 	long ret;
 
 	if ((int)args[0] != RUSAGE_THREAD)
-		return flexsc__call_plainly(SYS_getrusage, args);
-	ret = flexsc__call_go_to_host(u, SYS_getrusage, args);
+		return flexsc__perform_plainly(SYS_getrusage, args);
+	ret = flexsc__perform_go_to_host(u, SYS_getrusage, args);
 	if (ret)
 		return ret;
 	us = flexsc__cputime_before(u) / 1000 + (uint64_t)usage->ru_utime.tv_usec;
@@ -240,5 +240,5 @@ long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6])
 			tid, *(struct timespec *)(uintptr_t)args[2]);
 		changed[2] = PTR(&time);
 	}
-	return flexsc__call_go_to_host(u, SYS_clock_nanosleep, changed);
+	return flexsc__perform_go_to_host(u, SYS_clock_nanosleep, changed);
 }

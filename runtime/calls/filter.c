@@ -19,7 +19,7 @@
 #include "runtime/sched/spare.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
-#include "call.h"
+#include "perform.h"
 #include "lib/base/futex.h"
 #include "lib/base/sigaction.h"
 #include "lib/base/trial.h"
@@ -215,7 +215,7 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 	flexsc__uthreads_lock();
 	fails = one_has_another(u) || is_refused(nr, filter);
 	if (fails)
-		ret = flexsc__call_plainly(nr, a);
+		ret = flexsc__perform_plainly(nr, a);
 	flexsc__uthreads_unlock();
 	if (fails)
 		return ret;
@@ -223,7 +223,7 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 		bring_all_to_hosts(u);
 		anchor(u, true);
 	}
-	return flexsc__call_plainly(nr, a);
+	return flexsc__perform_plainly(nr, a);
 }
 
 /*
@@ -281,7 +281,7 @@ static long install_own(struct uthread *u, long nr, const uint64_t a[6])
 	long ret;
 
 	anchor(u, true);
-	ret = flexsc__call_on_host(u, nr, a);
+	ret = flexsc__perform_on_host(u, nr, a);
 	if (ret >= 0 && !u->filter)
 		number(u);
 	else if (ret < 0 && !original)
@@ -299,7 +299,7 @@ long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
 		return in_turn(u, nr, a, &filter);
 	if (flexsc__filter_is_tried(nr, a))
 		return install_own(u, nr, a);
-	return flexsc__call_on_host(u, nr, a);
+	return flexsc__perform_on_host(u, nr, a);
 }
 
 void flexsc__filter_forked(void)

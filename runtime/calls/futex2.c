@@ -5,7 +5,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 
-#include "call.h"
+#include "perform.h"
 #include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
@@ -77,9 +77,9 @@ static long wait_in_kernel(struct uthread *u, long nr, const uint64_t a[6])
 	/* libc lets this wait be cancelled at any moment. */
 	pthread_cleanup_push(discount, &counted);
 	if (u)
-		ret = flexsc__call_exposed(u, nr, a);
+		ret = flexsc__perform_exposed(u, nr, a);
 	else
-		ret = flexsc__call_plainly(nr, a);
+		ret = flexsc__perform_plainly(nr, a);
 	pthread_cleanup_pop(1);
 	return ret;
 }

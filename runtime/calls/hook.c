@@ -11,7 +11,7 @@
 
 #include "affinity.h"
 #include "apart.h"
-#include "call.h"
+#include "perform.h"
 #include "runtime/sched/carrier.h"
 #include "lib/pool/closing.h"
 #include "runtime/sched/count.h"
@@ -25,7 +25,7 @@
 #include "runtime/sched/closings.h"
 #include "runtime/sched/internal_thread.h"
 #include "polling.h"
-#include "way.h"
+#include "dispatch.h"
 #include "runtime/sched/exit.h"
 #include "runtime/signals/actions.h"
 #include "runtime/signals/signals.h"
@@ -77,7 +77,7 @@ static long close_others_alone(struct uthread *u, const uint64_t a[6])
 		.args = { UINT32_MAX, UINT32_MAX, CLOSE_RANGE_UNSHARE },
 	};
 	const uint64_t others[6] = { a[0], a[1] };
-	long ret = flexsc__way_make(u, SYS_close_range, &nothing);
+	long ret = flexsc__dispatch(u, SYS_close_range, &nothing);
 
 	return ret ? ret : close_others(others);
 }
@@ -219,7 +219,7 @@ static long by_class(struct uthread *u, long nr, const uint64_t a[6])
 	    !(a[2] & ~(uint64_t)CLOSE_RANGE_UNSHARE))
 		ret = a[2] ? close_others_alone(u, a) : close_others(a);
 	else
-		ret = flexsc__way_make(u, nr, &entry);
+		ret = flexsc__dispatch(u, nr, &entry);
 	signo = raised(row, a, ret);
 	if (signo && !made_on_host(u))
 		flexsc__signal_self(u, signo);
@@ -250,9 +250,9 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 
 	/* The kernel lets a kernel thread send some siginfos only to itself. */
 	if (tid == u->host.k.tid || nr == SYS_rt_tgsigqueueinfo)
-		ret = flexsc__call_go_to_host(u, nr, a);
+		ret = flexsc__perform_go_to_host(u, nr, a);
 	else
-		ret = flexsc__call_plainly(nr, a);
+		ret = flexsc__perform_plainly(nr, a);
 	if (!ret && tid != u->host.k.tid)
 		flexsc__signal_sent(tid, (int)to[1]);
 	return ret;
@@ -269,12 +269,12 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 static long end_thread(struct uthread *u, const uint64_t a[6])
 {
 	if (runtime_is_lent() || (u->site && !u->listed))
-		return flexsc__call_plainly(SYS_exit, a);
+		return flexsc__perform_plainly(SYS_exit, a);
 	flexsc__exit(u);
 	if (u->listed)
 		flexsc__life_end(u);
 	flexsc__internal_program_ends_by_call((uint32_t)a[0]);
-	return flexsc__call_plainly(SYS_exit, a);
+	return flexsc__perform_plainly(SYS_exit, a);
 }
 
 static long choose(struct uthread *u, long nr, const uint64_t a[6])
@@ -318,7 +318,7 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 	case USER_POLL:
 		return flexsc__polling(u, nr, a);
 	case USER_HOST:
-		return flexsc__call_wait_on_host(u, nr, a);
+		return flexsc__perform_wait_on_host(u, nr, a);
 	case USER_EXIT:
 		return end_thread(u, a);
 	case USER_RING:
@@ -327,11 +327,11 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		u->cause = CAUSE_ENDS;
 		flexsc__return_to_host(u);
 		flexsc__exit_begins();
-		return flexsc__call_plainly(nr, a);
+		return flexsc__perform_plainly(nr, a);
 	case USER_WAIT:
 		/* A child belongs to the kernel thread that made it: a host. */
 		if (a[row->flags_arg] & __WNOTHREAD)
-			return flexsc__call_wait_on_host(u, nr, a);
+			return flexsc__perform_wait_on_host(u, nr, a);
 		break;
 	case USER_AFFINITY:
 		return flexsc__affinity_set(u, a);
@@ -362,7 +362,7 @@ static RARE long without(long nr, const uint64_t a[6])
 		flexsc__exit_begins();
 		/* fall through */
 	default:
-		ret = flexsc__call_of_other(nr, a);
+		ret = flexsc__perform_of_other(nr, a);
 		break;
 	}
 	/*
@@ -451,8 +451,8 @@ static long make_natively(struct uthread *u, long nr, const uint64_t a[6],
 		     enum call_turn turn, enum make_natively how)
 {
 	long ret = u->point && how == NATIVELY_POINT ?
-			   flexsc__call_point(nr, a) :
-			   flexsc__call_plainly(nr, a);
+			   flexsc__perform_point(nr, a) :
+			   flexsc__perform_plainly(nr, a);
 
 	if (turn == TURN_ACCEPT)
 		note_accepted(nr, a, ret);
@@ -473,7 +473,7 @@ static RARE long inside(struct uthread *u, long nr, const uint64_t a[6],
 	 * would stay marked as inside the runtime.
 	 */
 	if (in_child(u))
-		return flexsc__call_plainly(nr, a);
+		return flexsc__perform_plainly(nr, a);
 	flexsc__enter(u);
 	u->site = site;
 	/* A signal that came before the call is handled before it. */

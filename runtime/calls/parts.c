@@ -12,7 +12,7 @@
 #include "runtime/sched/closings.h"
 #include "runtime/sched/state.h"
 #include "runtime/signals/signals.h"
-#include "call.h"
+#include "perform.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
 #include "lib/calls/partial.h"
@@ -127,7 +127,7 @@ static long parts_transfer(struct parts *p, long ret)
 		quieten(&p->rest);
 		do {
 			ret = p->u->handled ? -EINTR :
-				flexsc__call_post_part(p->u, p->rest.nr,
+				flexsc__perform_post_part(p->u, p->rest.nr,
 						(uint64_t *)p->rest.args);
 			more = parts_cut(p, ret);
 		} while (more && parts_go_on(p));
@@ -166,7 +166,7 @@ static bool ended_early(const struct uthread *u)
 	return flexsc__runtime.polls || (on_host() && !u->handled);
 }
 
-/* MSG_WAITALL on a stream: way.c has calls on other sockets made on the host. */
+/* MSG_WAITALL on a stream: dispatch.c has calls on other sockets made on the host. */
 static long receive_all(struct uthread *u, const struct call_info *row,
 			const struct flexsc_entry *entry)
 {
@@ -174,10 +174,10 @@ static long receive_all(struct uthread *u, const struct call_info *row,
 	long ret;
 
 	if (flexsc__stays(u) || sticky_take(u))
-		return flexsc__call_on_host(u, entry->nr,
+		return flexsc__perform_on_host(u, entry->nr,
 					    (const uint64_t *)entry->args);
 	some.args[row->flags_arg] &= ~(__u64)row->all;
-	ret = flexsc__call_post(u, some.nr, (uint64_t *)some.args);
+	ret = flexsc__perform_post(u, some.nr, (uint64_t *)some.args);
 	return ret > 0 && (__u64)ret < some.args[2] ?
 		       transfer_rest(u, &some, ret) : ret;
 }
@@ -189,7 +189,7 @@ long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry)
 
 	if (entry->args[row->flags_arg] & row->all)
 		return receive_all(u, row, entry);
-	ret = flexsc__call_post(u, entry->nr, (const uint64_t *)entry->args);
+	ret = flexsc__perform_post(u, entry->nr, (const uint64_t *)entry->args);
 	if (u->way == WAY_POSTED && ended_early(u) && goes_on(entry, ret))
 		return transfer_rest(u, entry, ret);
 	return ret;

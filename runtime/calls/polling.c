@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "call.h"
+#include "perform.h"
 #include "runtime/sched/carrier.h"
 #include "lib/base/clock.h"
 #include "runtime/sched/count.h"
@@ -221,7 +221,7 @@ static long answer(const struct time_limit *p, long ret)
  */
 static long answer_set(long nr, const struct time_limit *p, long ret)
 {
-	long n = flexsc__call_plainly(nr, p->nowait);
+	long n = flexsc__perform_plainly(nr, p->nowait);
 
 	COUNT_HERE(own, 1);
 	return n || ret == -ETIME ? n : -EAGAIN;
@@ -255,7 +255,7 @@ static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 					       (left + MS - 1) / MS : PTR(&limit);
 	if (!p->one)
 		args[0] = (uint64_t)set_of(u);
-	return flexsc__call_wait_on_host(u, nr, args);
+	return flexsc__perform_wait_on_host(u, nr, args);
 }
 
 /* A wait is made in tries, because the descriptor may be closed during one. */
@@ -283,7 +283,7 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 		if (!p->one)
 			p->nowait[0] = (uint64_t)set_of(u);
 		if (ret == -ECANCELED || ret == -EINTR) {
-			if (flexsc__call_interrupted(u, SYS_pause))
+			if (flexsc__perform_interrupted(u, SYS_pause))
 				return interrupted(nr, p);
 			/* There is no memory for the time limit. */
 			if (!on_host())
@@ -322,7 +322,7 @@ static long poll_look(long nr, const uint64_t a[6], const struct time_limit *p)
 	 */
 	if (p->ns && p->one && flexsc__runtime.polls && peek_on_stack(a[0]))
 		return 0;
-	ret = flexsc__call_plainly(nr, p->nowait);
+	ret = flexsc__perform_plainly(nr, p->nowait);
 	if (!ret && p->ns)
 		COUNT_HERE(own, 1);
 	return ret;
@@ -367,16 +367,16 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 
 	if (flexsc__stays(u) || sticky_take(u) || !can_poll(nr, a, &p) ||
 	    polls_on_host(u, nr, a, &p))
-		return flexsc__call_wait_on_host(u, nr, a);
+		return flexsc__perform_wait_on_host(u, nr, a);
 	ret = poll_look(nr, a, &p);
 	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))
-		return flexsc__call_wait_on_host(u, nr, a);
+		return flexsc__perform_wait_on_host(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
 	/* The record can be read: it is on the stack, or the kernel read it. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__runtime.polls || p.fd.fd < 0)
-		return flexsc__call_wait_on_host(u, nr, a);
+		return flexsc__perform_wait_on_host(u, nr, a);
 	return wait_for_one(u, nr, a, &p);
 }

@@ -3,7 +3,7 @@
 
 #include "lib/calls/call_info.h"
 #include "runtime/base/peek.h"
-#include "call.h"
+#include "perform.h"
 
 #ifndef IORING_SETUP_REGISTERED_FD_ONLY
 #define IORING_SETUP_REGISTERED_FD_ONLY		(1U << 15)

@@ -6,7 +6,7 @@
 #include "runtime/base/peek.h"
 #include "runtime/base/sigset.h"
 #include "runtime/sched/host.h"
-#include "call.h"
+#include "perform.h"
 
 /* The signals that libc never lets the program block. */
 #define LIBC_S		(SIGNAL_BIT(SIGNAL_CANCEL) | \
@@ -49,11 +49,11 @@ long flexsc__sigmask(struct uthread *u, const uint64_t args[6])
 	if (on_host() || args[3] != sizeof(sigmask_t) ||
 	    args[0] > SIG_SETMASK || !peek_if_given(set, sizeof(*set)) ||
 	    !peek_if_given(old, sizeof(*old)))
-		return flexsc__call_go_to_host(u, SYS_rt_sigprocmask, args);
+		return flexsc__perform_go_to_host(u, SYS_rt_sigprocmask, args);
 	next = set ? changed(args[0], original, *set) : original;
 	if (next != original && next != u->host.sleep_mask &&
 	    !(args[0] == SIG_BLOCK && is_all(*set)))
-		return flexsc__call_go_to_host(u, SYS_rt_sigprocmask, args);
+		return flexsc__perform_go_to_host(u, SYS_rt_sigprocmask, args);
 	u->host.mask = next;
 	if (old)
 		*old = original;

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "runtime/base/peek.h"
-#include "call.h"
+#include "perform.h"
 #include "lib/base/clock.h"
 
 /* The time limit; NULL: there is none, or the kernel will refuse it. */
@@ -30,7 +30,7 @@ long flexsc__sigwait(struct uthread *u, const uint64_t a[6])
 	if (limit)
 		until = time_monotonic() + time_ns(limit);
 	for (;;) {
-		ret = flexsc__call_wait_on_host(u, SYS_rt_sigtimedwait, args);
+		ret = flexsc__perform_wait_on_host(u, SYS_rt_sigtimedwait, args);
 		if (ret != -EINTR || u->handled)
 			return ret;
 		if (!limit)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "call.h"
+#include "perform.h"
 #include "lib/base/clock.h"
 #include "runtime/counters/counters.h"
 #include "cpuclock.h"
@@ -26,9 +26,9 @@ static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
 	const uint64_t args[6] = { (uint64_t)clock, TIMER_ABSTIME, PTR(&limit) };
 
 	if (flexsc__stays(u))
-		flexsc__call_on_host(u, SYS_clock_nanosleep, args);
+		flexsc__perform_on_host(u, SYS_clock_nanosleep, args);
 	else if (flexsc__wait_time(u, until - time) == -ENOMEM)
-		flexsc__call_go_to_host(u, SYS_clock_nanosleep, args);
+		flexsc__perform_go_to_host(u, SYS_clock_nanosleep, args);
 }
 
 /*
@@ -42,7 +42,7 @@ static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 	while (time < until) {
 		sleep_once(u, clock, until, time);
 		time = time_now(clock);
-		if (time < until && flexsc__call_interrupted(u, SYS_pause))
+		if (time < until && flexsc__perform_interrupted(u, SYS_pause))
 			break;
 	}
 	return time < until ? until - time : 0;
@@ -58,7 +58,7 @@ static long make(struct uthread *u, long nr, const uint64_t a[6],
 		return flexsc__cpuclock_sleep(u, a);
 	if (flexsc__stays(u) || sticky_take(u) ||
 	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
-		return flexsc__call_wait_on_host(u, nr, a);
+		return flexsc__perform_wait_on_host(u, nr, a);
 	if (!peek_can_read(PTR(time), sizeof(*time)))
 		return -EFAULT;
 	if (!time_valid(time))

@@ -15,7 +15,7 @@
 #include "runtime/sched/wait.h"
 #include "runtime/sched/state.h"
 #include "bucket.h"
-#include "call.h"
+#include "perform.h"
 
 #define ANY	FUTEX_BITSET_MATCH_ANY
 
@@ -230,7 +230,7 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 
 static long kernel(const uint64_t args[6])
 {
-	return flexsc__call_of_other(SYS_futex, args);
+	return flexsc__perform_of_other(SYS_futex, args);
 }
 
 static long exposed(struct uthread *u, const uint64_t args[6])

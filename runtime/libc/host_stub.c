@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <sys/syscall.h>
 
-#include "runtime/calls/call.h"
+#include "runtime/calls/perform.h"
 #include "runtime/calls/rings.h"
 #include "runtime/sched/host.h"
 #include "runtime/signals/identity.h"

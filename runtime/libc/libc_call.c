@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/single_threaded.h>
 
-#include "runtime/calls/call.h"
+#include "runtime/calls/perform.h"
 #include "runtime/calls/hook.h"
 #include "runtime/sched/uthread.h"
 

@@ -12,7 +12,7 @@
 
 #include "runtime/base/interpose.h"
 #include "runtime/base/objects.h"
-#include "runtime/calls/call.h"
+#include "runtime/calls/perform.h"
 #include "runtime/calls/hook.h"
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
@@ -77,8 +77,8 @@ static bool call_is_needed(long nr)
  */
 static long unseen(long nr, const uint64_t args[6], bool point)
 {
-	return point ? flexsc__call_point(nr, args) :
-		       flexsc__call_plainly(nr, args);
+	return point ? flexsc__perform_point(nr, args) :
+		       flexsc__perform_plainly(nr, args);
 }
 
 long flexsc__site_hook(long nr, const uint64_t args[6], uint32_t site)

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/calls/call.h"
+#include "runtime/calls/perform.h"
 #include "runtime/calls/hook.h"
 #include "runtime/sched/exit.h"
 #include "lib/files/fds.h"
@@ -210,7 +210,7 @@ static int own_epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 
 	if (op == EPOLL_CTL_ADD && fds_find_signals((uint32_t)fd))
 		return (int)flexsc__libc_call(false, SYS_epoll_ctl, args);
-	return (int)libc_result(flexsc__call_plainly(SYS_epoll_ctl, args));
+	return (int)libc_result(flexsc__perform_plainly(SYS_epoll_ctl, args));
 }
 FRONT(epoll_ctl, own_epoll_ctl)
 

@@ -10,7 +10,7 @@
 #include "lib/base/syscall.h"
 #include "runtime/arch/x86_64/length.h"
 #include "runtime/base/interpose.h"
-#include "runtime/calls/call.h"
+#include "runtime/calls/perform.h"
 #include "runtime/calls/hook.h"
 #include "runtime/libc/sites.h"
 
@@ -24,12 +24,12 @@ static long plainly(long nr, const uint64_t args[6])
 			   args[5]);
 }
 
-long flexsc__call_plainly(long nr, const uint64_t args[6])
+long flexsc__perform_plainly(long nr, const uint64_t args[6])
 {
 	return plainly(nr, args);
 }
 
-long flexsc__call_point(long nr, const uint64_t args[6])
+long flexsc__perform_point(long nr, const uint64_t args[6])
 {
 	return plainly(nr, args);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "call.h"
+#include "perform.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,65 +14,65 @@
 #include "runtime/sched/sticky.h"
 #include "runtime/sched/wait.h"
 
-long flexsc__call_plainly(long nr, const uint64_t a[6])
+long flexsc__perform_plainly(long nr, const uint64_t a[6])
 {
 	return raw_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-long flexsc__call_exposed(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__perform_exposed(struct uthread *u, long nr, const uint64_t a[6])
 {
 	long ret;
 
 	flexsc__exit(u);
-	ret = flexsc__call_plainly(nr, a);
+	ret = flexsc__perform_plainly(nr, a);
 	flexsc__enter(u);
 	u->way = WAY_EXPOSED;
 	return ret;
 }
 
-long flexsc__call_point(long nr, const uint64_t a[6])
+long flexsc__perform_point(long nr, const uint64_t a[6])
 {
 	int type;
 	long ret;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	ret = flexsc__call_plainly(nr, a);
+	ret = flexsc__perform_plainly(nr, a);
 	pthread_setcanceltype(type, NULL);
 	return ret;
 }
 
-long flexsc__call_of_other(long nr, const uint64_t a[6])
+long flexsc__perform_of_other(long nr, const uint64_t a[6])
 {
 	const struct uthread *u = &flexsc__self;
 	bool own = u->alive && (u->busy || flexsc__is_asleep(u));
 
-	return u->point && !own ? flexsc__call_point(nr, a) :
-				  flexsc__call_plainly(nr, a);
+	return u->point && !own ? flexsc__perform_point(nr, a) :
+				  flexsc__perform_plainly(nr, a);
 }
 
-long flexsc__call_on_host(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__perform_on_host(struct uthread *u, long nr, const uint64_t a[6])
 {
 	long ret;
 
 	flexsc__exit(u);
-	ret = u->point ? flexsc__call_point(nr, a) :
-			 flexsc__call_plainly(nr, a);
+	ret = u->point ? flexsc__perform_point(nr, a) :
+			 flexsc__perform_plainly(nr, a);
 	flexsc__enter(u);
 	u->way = WAY_ON_HOST;
 	return ret;
 }
 
-long flexsc__call_go_to_host(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__perform_go_to_host(struct uthread *u, long nr, const uint64_t a[6])
 {
 	u->cause = counters_cause(nr);
 	flexsc__return_to_host(u);
-	return flexsc__call_on_host(u, nr, a);
+	return flexsc__perform_on_host(u, nr, a);
 }
 
-long flexsc__call_wait_on_host(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__perform_wait_on_host(struct uthread *u, long nr, const uint64_t a[6])
 {
 	flexsc__sticky_wait(u);
-	return flexsc__call_go_to_host(u, nr, a);
+	return flexsc__perform_go_to_host(u, nr, a);
 }
 
 /* Attempting. */
@@ -113,19 +113,19 @@ static bool would_wait(const struct call_info *row, const uint64_t a[6],
 	return ret == -EACCES && info->would == -EAGAIN && !info->length;
 }
 
-long flexsc__call_attempt(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__perform_attempt(struct uthread *u, long nr, const uint64_t a[6])
 {
 	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	uint64_t nowait[6];
 	long ret;
 
 	if (!on_host() && refuse_to_wait(row, a, nowait)) {
-		ret = flexsc__call_exposed(u, nr, nowait);
+		ret = flexsc__perform_exposed(u, nr, nowait);
 		if (!would_wait(row, a, ret))
 			return ret;
 		COUNT_HERE(own, 1);
 	}
-	return flexsc__call_wait_on_host(u, nr, a);
+	return flexsc__perform_wait_on_host(u, nr, a);
 }
 
 /* Ending early, and starting again. */
@@ -136,7 +136,7 @@ static bool restarts(long nr)
 	return !(flexsc__call_info((unsigned int)nr)->traits & CALL_NORESTART);
 }
 
-bool flexsc__call_interrupted(struct uthread *u, long nr)
+bool flexsc__perform_interrupted(struct uthread *u, long nr)
 {
 	flexsc__wait_test_cancel(u);
 	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
@@ -146,14 +146,14 @@ static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
 {
 	u->cause = CAUSE_ENTRY;
 	flexsc__return_to_host(u);
-	return flexsc__call_on_host(u, nr, a);
+	return flexsc__perform_on_host(u, nr, a);
 }
 
 /* After a part, a call ends at any handler. */
 static bool ends(struct uthread *u, long nr, bool after_part)
 {
 	if (!after_part)
-		return flexsc__call_interrupted(u, nr);
+		return flexsc__perform_interrupted(u, nr);
 	flexsc__wait_test_cancel(u);
 	return u->handled;
 }
@@ -165,7 +165,7 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 
 	for (;;) {
 		if (flexsc__stays(u) || sticky_take(u))
-			return flexsc__call_on_host(u, nr, a);
+			return flexsc__perform_on_host(u, nr, a);
 		sticky_posts(u);
 		ret = flexsc__wait_call(u, (unsigned int)nr, a);
 		if (ret == NO_ENTRY)
@@ -177,7 +177,7 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 		 * no signal ended this one.
 		 */
 		if ((ret == -ERESTART || ret == -ECANCELED) && !on_host())
-			return flexsc__call_go_to_host(u, nr, a);
+			return flexsc__perform_go_to_host(u, nr, a);
 		if (ret != -ECANCELED && ret != -EINTR && ret != -ERESTART)
 			return ret;
 		if (ends(u, nr, after_part))
@@ -188,12 +188,12 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 	return -EINTR;
 }
 
-long flexsc__call_post(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__perform_post(struct uthread *u, long nr, const uint64_t a[6])
 {
 	return post(u, nr, a, false);
 }
 
-long flexsc__call_post_part(struct uthread *u, long nr, const uint64_t a[6])
+long flexsc__perform_post_part(struct uthread *u, long nr, const uint64_t a[6])
 {
 	return post(u, nr, a, true);
 }

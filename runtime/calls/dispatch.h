@@ -4,8 +4,8 @@
  * from the call's class (lib/calls/syscalls.tbl), from the file that the call
  * is about, and from what the call would do to the kernel thread that makes it.
  */
-#ifndef FLEXSC_RUNTIME_WAY_H
-#define FLEXSC_RUNTIME_WAY_H
+#ifndef FLEXSC_RUNTIME_DISPATCH_H
+#define FLEXSC_RUNTIME_DISPATCH_H
 
 #include <linux/flexsc.h>
 
@@ -15,7 +15,7 @@
  * Make call nr, which the entry has too as far as it has room. User threads
  * only, inside the runtime. Returns the kernel's result.
  */
-long flexsc__way_make(struct uthread *u, long nr,
+long flexsc__dispatch(struct uthread *u, long nr,
 		   const struct flexsc_entry *entry);
 
-#endif /* FLEXSC_RUNTIME_WAY_H */
+#endif /* FLEXSC_RUNTIME_DISPATCH_H */

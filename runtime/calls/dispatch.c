@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "way.h"
+#include "dispatch.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
 #include "apart.h"
-#include "call.h"
+#include "perform.h"
 #include "filter.h"
 #include "parts.h"
 #include "lib/files/fds.h"
@@ -94,11 +94,11 @@ static long may_wait(struct uthread *u, const struct call_info *row,
 	const long nr = entry->nr;
 
 	if (is_impatient(row, a))
-		return flexsc__call_exposed(u, nr, a);
+		return flexsc__perform_exposed(u, nr, a);
 	if (flexsc__call_is_unpolled((unsigned int)nr, (const __u64 *)a))
-		return flexsc__call_attempt(u, nr, a);
+		return flexsc__perform_attempt(u, nr, a);
 	if (takes_a_thread(nr, row, a) || keeps_a_thread(row, a))
-		return flexsc__call_attempt(u, nr, a);
+		return flexsc__perform_attempt(u, nr, a);
 	return flexsc__parts_post(u, entry);
 }
 
@@ -132,8 +132,8 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 
 	if (flexsc__fds_kind(fd) & (FD_UNKNOWN | FD_WORKER | FD_OLD_WORKER) &&
 	    flexsc__fds_find_nonblock(fd))
-		return flexsc__call_exposed(u, nr, a);
-	return flexsc__call_wait_on_host(u, nr, a);
+		return flexsc__perform_exposed(u, nr, a);
+	return flexsc__perform_wait_on_host(u, nr, a);
 }
 
 /* Facts of descriptors whose calls may need the user thread's own kernel thread. */
@@ -154,17 +154,17 @@ static bool needs_host(const struct call_info *row, uint32_t fd)
 	       (facts & FD_WORKER || !flexsc__runtime.makes_ready);
 }
 
-long flexsc__way_make(struct uthread *u, long nr,
+long flexsc__dispatch(struct uthread *u, long nr,
 		   const struct flexsc_entry *entry)
 {
 	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	const uint64_t *a = (const uint64_t *)entry->args;
 
 	if (filter_is_near(u) && row->class != CLASS_SELF)
-		return flexsc__call_on_host(u, nr, a);
+		return flexsc__perform_on_host(u, nr, a);
 	switch (waits_by_kind(row, entry)) {
 	case WAITS_NEVER:
-		return flexsc__call_exposed(u, nr, a);
+		return flexsc__perform_exposed(u, nr, a);
 	case WAITS_UNKNOWN:
 		return wait_unpolled(u, nr, a);
 	case WAITS_POLLED:
@@ -174,18 +174,18 @@ long flexsc__way_make(struct uthread *u, long nr,
 		return wait_unpolled(u, nr, a);
 	switch (flexsc__call_class(row, entry)) {
 	case CLASS_FAST:
-		return may_hang(row, a) ? flexsc__call_exposed(u, nr, a) :
-					 flexsc__call_plainly(nr, a);
+		return may_hang(row, a) ? flexsc__perform_exposed(u, nr, a) :
+					 flexsc__perform_plainly(nr, a);
 	case CLASS_DISK:
-		return row->traits & CALL_SYNC ? flexsc__call_post(u, nr, a) :
-				   flexsc__call_exposed(u, nr, a);
+		return row->traits & CALL_SYNC ? flexsc__perform_post(u, nr, a) :
+				   flexsc__perform_exposed(u, nr, a);
 	case CLASS_ADMIN:
-		return flexsc__call_exposed(u, nr, a);
+		return flexsc__perform_exposed(u, nr, a);
 	case CLASS_WAIT:
 		return may_wait(u, row, entry);
 	case CLASS_SELF:
 		if (row->traits & CALL_SAME)
-			return flexsc__call_plainly(nr, a);
+			return flexsc__perform_plainly(nr, a);
 		/* fall through */
 	case CLASS_NEVER:
 	case CLASS_NONE:
