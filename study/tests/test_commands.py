@@ -383,7 +383,7 @@ def test_models_are_offered_sessions(tmp_path: Path, kind: str, workload: str) -
         patience=SLOW,
         TMPDIR=str(tmp_path),
     )
-    assert f"study {workload}: " in said and "(S8)" in said
+    assert f"study {workload}: " in said and "at twice the best peak" in said
     found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
     both = ["loops", "events"]
     assert [
@@ -408,36 +408,6 @@ def test_models_are_offered_sessions(tmp_path: Path, kind: str, workload: str) -
     assert all(0 < jain <= 1 for jain in peaks)
     # The files are gone.
     assert [p for p in tmp_path.iterdir() if p.name.startswith("flexbench-")] == []
-
-
-def test_the_study_tells_where_time_goes(tmp_path: Path) -> None:
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
-    installed("wrk", "wrk")
-    path = tmp_path / "run.json"
-    quickly = ["--quick", "--rounds", "1", "--seconds", "1", "--connections", "16"]
-    said = networked(
-        "lo", "webserver", "breakdown", "loops", *quickly, "--out", str(path)
-    )
-    found = json.loads(path.read_text(encoding="utf-8"))
-    assert [m["settings"]["model"] for m in found["measurements"]] == [
-        "loops",
-        "events",
-    ], said
-    for measurement in found["measurements"]:
-        samples = measurement["rounds"][0]["samples"]
-        for series, count in (("send", 1), ("file", 3)):
-            assert samples[series][0] == pytest.approx(count, abs=0.3)
-        # A connection's end has calls, too: many, if a slow machine makes few requests.
-        for series in ("receive", "close", "calls"):
-            assert samples.get(series, [1])[0] > 0.7
-        shares = {k: v[0] for k, v in samples.items() if k.startswith("share_")}
-        if shares:
-            assert sum(shares.values()) == pytest.approx(100)
-            server = 100 - shares["share_others"] - shares["share_idle"]
-            assert shares["share_other"] <= max(2, 0.25 * server)
-        else:
-            assert "where time goes is left out: perf" in said
 
 
 def test_the_study_has_words() -> None:

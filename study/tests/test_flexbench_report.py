@@ -18,7 +18,7 @@ from flexbench.samples import Json
 from flexstudy import papers
 from flexstudy.papers import Point
 from flexstudy.report import __main__ as command
-from flexstudy.report import beyond, draw, figures, measure, runs
+from flexstudy.report import draw, figures, measure, runs
 from flexstudy.report.figure import Bench, Row, State, Verdict, gain_of, judge, said
 from measured import CALLS, calls, kept
 
@@ -117,7 +117,7 @@ def test_a_number_is_said_with_its_kind() -> None:
 def test_each_row_of_the_index_is_a_figure() -> None:
     ids = [item.id for item in papers.index()]
     assert [item.id for item, _ in figures.chosen([])][: len(ids)] == ids
-    assert sorted(figures.FIGURES) == sorted([*ids, *(i.id for i in beyond.ITEMS)])
+    assert sorted(figures.FIGURES) == sorted(ids)
 
 
 def test_a_figure_has_a_bench_or_a_reason() -> None:
@@ -496,18 +496,6 @@ def studied(tmp_path: Path, cores: int = 1) -> Path:
                 more = {"times": times, "rate": rate / 20, "offered_per_s": rate}
                 good, busy = (rate, 50.0) if rate <= peak else (peak * 0.9, 99.0)
                 found.append(answers("study-offered", {**key, **more}, good, busy))
-    for name in ("--read 1", "--read 2"):
-        key = {"workload": "page", "model": "stages", "connections": 128}
-        rate = 100.0 * int(name[-1])
-        found.append(point("study-tune", {**key, "tuning": name}, rate))
-    for name in ("events", "loops"):
-        key = {"workload": "page", "model": name, "connections": 128}
-        found.append(point("study", key, MODELS[name]))
-    for name, extra in (("loops", {}), ("stages", {"futex": 9.0})):
-        key = {"model": name, "connections": 128}
-        inside = {"requests_per_s": 1e5, "share_core": 30.0, "share_send": 20.0}
-        inside |= {"share_idle": 50.0, "calls": 6.0, "switches": 0.1, **extra}
-        found.append(measured("study-breakdown", key, inside))
     run["measurements"] = found
     return kept(tmp_path / "study.json", run)
 
@@ -536,34 +524,6 @@ def test_the_study_stands_beside_its_papers(tmp_path: Path) -> None:
     assert setup["inactive off-period (think time)"] == "0.3 s"
 
 
-def test_figures_beyond_the_papers_are_below_them(tmp_path: Path) -> None:
-    page = report(tmp_path, "--from", studied(tmp_path))
-    checked(page)
-    below = page.index("<h1>Beyond the papers</h1>")
-    assert page.index('<section id="geneves-f1">') < below
-    assert below < page.index('<section id="study-s1">')
-    slow = ours_of(tmp_path, "study-s4")
-    assert slow["specweb, kept connections, loops"] == "Jain's index 0.900"
-    assert slow["specweb at 0.5, loops"] == "p99/p50 by class 7.00, -, -, -"
-    inside = ours_of(tmp_path, "study-s5")["us a request, loops"]
-    assert inside == "core 3.00, send 2.00"
-    calls = ours_of(tmp_path, "study-s6")["a request, stages"]
-    assert calls == "calls 6.00, futex 9.00, switches 0.10"
-    twice = ours_of(tmp_path, "study-s8")["specweb, twice the peak, threads"]
-    assert twice == "90.0 answers/s; 90% of its peak"
-    (tuned,) = ours_of(tmp_path, "study-s10").values()
-    assert tuned == "2 tunings, from 100 to 200 requests/s; best: --read 2"
-    choice = ours_of(tmp_path, "study-s11")
-    assert (
-        choice["page, 128 connections"] == "of events, 3 rounds: loops 1.50 (1.50-1.50)"
-    )
-    assert choice["pages, peak"].startswith(
-        "of events, 3 rounds: serve 2.00 (2.00-2.00), loops"
-    )
-    report(tmp_path, "--only", "osdi-f9")
-    assert "Beyond" not in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(
     ("cores", "state"), [(1, "machine too small"), (8, "measured")]
 )
@@ -578,7 +538,6 @@ def test_several_cores_are_shown_if_a_file_has_them(
         assert "specweb, 8 cores, peak, loops" in rows
         assert rows["all three, 8 cores, connections/s offered"].endswith("serve")
         assert ours_of(tmp_path, "geneves-f4")["loops, 8 cores"].endswith("1.00 times")
-        assert ours_of(tmp_path, "study-s2")["loops, 8 cores"].endswith("1.00 times")
 
 
 def test_peaks_are_compared_with_those_of_their_own_run(tmp_path: Path) -> None:
@@ -602,14 +561,13 @@ def test_peaks_are_compared_with_those_of_their_own_run(tmp_path: Path) -> None:
     one = with_peaks("one.json", one=500.0)
     both = with_peaks("both.json", one=1000.0, two=1800.0)
     report(tmp_path, "--from", one, "--from", both)
-    for figure in ("study-s2", "geneves-f4"):
-        ours = ours_of(tmp_path, figure)
-        assert ours["loops, 1 core"] == "1,000 answers/s, 1.00 times"
-        assert ours["loops, 2 cores"] == "1,800 answers/s, 1.80 times"
+    ours = ours_of(tmp_path, "geneves-f4")
+    assert ours["loops, 1 core"] == "1,000 answers/s, 1.00 times"
+    assert ours["loops, 2 cores"] == "1,800 answers/s, 1.80 times"
 
 
 def test_a_machine_that_is_too_small_isn_t_asked() -> None:
-    chosen = [figure for _, figure in figures.chosen(["study-s2", "geneves-f2"])]
+    chosen = [figure for _, figure in figures.chosen(["geneves-f4", "geneves-f2"])]
     assert not measure.wanted(chosen, runs.Runs(), cores=2)
     (bench,) = measure.wanted(chosen, runs.Runs(), cores=4)
     assert bench.command == "flexsc study webserver specweb --cores all"
@@ -787,13 +745,11 @@ def test_what_is_missing_is_measured_once(tmp_path: Path) -> None:
 
 def test_quickly_what_takes_long_is_left_out(tmp_path: Path) -> None:
     path, log = flexsc(tmp_path, f'cp {CALLS} "$2"')
-    out = tmp_path / "out"
-    args = ["--measure", "--flexsc", path, "--only", "study-s5,osdi-f9"]
-    report(out, *args, "--quick")
-    assert recorded(out)["study-s5"]["why"] == "--quick leaves it out"
-    assert "study" not in log.read_text()
-    report(out, *args)
-    assert "study webserver breakdown --out " in log.read_text()
+    args = ["--measure", "--flexsc", path, "--only", "osdi-f16"]
+    report(tmp_path / "out", *args, "--quick")
+    assert "threads" not in log.read_text()
+    report(tmp_path / "out", *args)
+    assert "bench threads --out " in log.read_text()
 
 
 def test_what_cannot_be_measured_is_a_reason_on_the_page(tmp_path: Path) -> None:
@@ -873,8 +829,7 @@ def test_the_study_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with_drawings(monkeypatch)
     checked(report(tmp_path, "--from", studied(tmp_path)))
     drawings = {p.stem for p in (tmp_path / "figures").iterdir()}
-    beyond = {f"study-s{number}" for number in (1, 3, 5)}
-    assert drawings == {"geneves-f1", "atc-f9", *beyond}
+    assert drawings == {"geneves-f1", "atc-f9"}
 
 
 def test_an_svg_on_the_page_has_ids_of_its_own() -> None:

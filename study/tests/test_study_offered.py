@@ -310,7 +310,7 @@ def test_each_number_of_cores_has_tables_and_peaks_stand_beside_each_other() -> 
     assert "events" not in two
     lines = [" ".join(line.split()) for line in peaks.splitlines()]
     assert lines == [
-        "study specweb: peaks against cores, good answers a second (S2)",
+        "study specweb: peaks against cores, good answers a second",
         "model 1 core 2 cores",
         "loops 1,000 1,900",
         "events 800* -",
@@ -361,7 +361,7 @@ def test_tables_have_models_down_and_points_across() -> None:
     # S3, and by class.
     assert "loops 2.00/3.00 2.00/3.00" in lines
     assert "loops 8.00/9.00 8.00/9.00" in lines
-    assert "p50/p99 by class at 0.8x, ms (S3)" in lines
+    assert "p50/p99 by class at 0.8x, ms" in lines
     assert "model class 0 class 2" in lines
     # S4.
     assert "loops 0.875 4.00 4.00 - 4.00 -" in lines

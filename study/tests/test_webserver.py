@@ -341,10 +341,6 @@ def counters(web: Web, path: Path) -> dict[str, int]:
     assert web.terminate() == 0
     found = json.loads(path.read_text())
     assert isinstance(found, dict)
-    # A request is counted by the one thread that found it in its input.
-    each = found.pop("each")
-    assert sum(each) == found["requests"]
-    assert min(each) > 0
     return found
 
 

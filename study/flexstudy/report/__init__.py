@@ -9,7 +9,7 @@ benches, on one page.
                 the figures of each paper; figures has all, in the index's order
     counted, efficiency
                 the papers' tables of what counts and counters measure
-    beyond      the figures that no paper has, with study, inside and choosing
+    study       the web server study, for geneves and atc
     sweeps      servers against the number of their clients
     measure     measures for the figures that no file has
     draw        drawings, if matplotlib is there

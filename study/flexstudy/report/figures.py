@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All figures of the report, in the order of papers/index.csv, and then those beyond
-the papers.
-"""
+"""All figures of the report, in the order of papers/index.csv."""
 
 from __future__ import annotations
 
@@ -11,19 +9,19 @@ from flexbench.samples import BenchError
 
 from .. import papers
 from ..papers import Item
-from . import atc, beyond, costs, geneves, osdi, send
+from . import atc, costs, geneves, osdi, send
 from .figure import Figure
 
 FIGURES = {
     figure.id: figure
-    for paper in (costs, osdi, atc, geneves, send, beyond)
+    for paper in (costs, osdi, atc, geneves, send)
     for figure in paper.FIGURES
 }
 
 
 def chosen(only: Sequence[str]) -> list[tuple[Item, Figure]]:
     """The items with these ids, and their figures; all, if there are no ids."""
-    items = [*papers.index(), *beyond.ITEMS]
+    items = papers.index()
     for name in only:
         if name not in FIGURES:
             ids = ", ".join(item.id for item in items)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from flexbench import machine, quiet
@@ -251,16 +251,6 @@ def section(shown: Shown, runs: Runs) -> str:
     return "".join(parts)
 
 
-def sections(all_shown: Sequence[Shown], runs: Runs) -> Iterator[str]:
-    """The figures of the papers, then those beyond them, below a title."""
-    papers = [shown for shown in all_shown if not shown.beyond]
-    beyond = [shown for shown in all_shown if shown.beyond]
-    yield from (section(shown, runs) for shown in papers)
-    if beyond:
-        yield "<h1>Beyond the papers</h1>\n"
-    yield from (section(shown, runs) for shown in beyond)
-
-
 def page(
     all_shown: Sequence[Shown], runs: Runs, check: str, notes: Sequence[str]
 ) -> str:
@@ -282,6 +272,6 @@ def page(
         f"<h2>Where we lose</h2>\n{losses(all_shown)}"
         f"<h2>The machine, and the files</h2>\n{machines(runs)}"
         f"<h2>flexsc check</h2>\n{checked}"
-        + "".join(sections(all_shown, runs))
+        + "".join(section(shown, runs) for shown in all_shown)
         + "</body>\n</html>\n"
     )

@@ -12,7 +12,7 @@ from flexbench.samples import UNREADABLE, BenchError
 
 from .. import papers
 from ..papers import Data, Item
-from . import beyond, draw
+from . import draw
 from .figure import LOST, Bench, Figure, Row, State
 from .runs import Runs, Source
 
@@ -34,11 +34,6 @@ class Shown:
     def disturbed(self) -> float:
         """The largest share of the measured cores, in percent, that others had in a round."""
         return max((s.disturbed(bench) for s, bench in self.sources), default=0.0)
-
-    @property
-    def beyond(self) -> bool:
-        """Does no paper have it?"""
-        return self.item in beyond.ITEMS
 
     @property
     def lost(self) -> list[Row]:

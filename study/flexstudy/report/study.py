@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The web server study: what Geneves 2012 and ATC's figure 9 stand beside, and the
-figures beyond the papers.
+"""The web server study: what Geneves 2012 and ATC's figure 9 stand beside.
 
 A model's gain has a verdict where FlexSC is in one of two models that are otherwise
 alike (TWINS). Other models are told beside each other without one.
@@ -16,20 +15,16 @@ from flexbench.chart import Scale, curves_of
 from flexbench.samples import Measurement, distinct
 
 from ..papers import Data
-from ..webserver import breakdown, subjects, tuning
+from ..webserver import subjects
 from ..webserver import offered as open_loop
 from ..webserver.limits import limited
 from .figure import Bench, Row, number_pair
 from .runs import Runs, gain
 
 # The names of the study's measurements and series.
-STUDY, TUNE, REQUESTS = subjects.BENCH, tuning.TUNE, tuning.SERIES
 PEAK, OFFERED, ANSWERS = open_loop.PEAK, open_loop.OFFERED, open_loop.ANSWERS
-BREAKDOWN = breakdown.BENCH
-MBIT, RESPONSE = "answers_mbit_per_s", "response_{}_us"
+MBIT = "answers_mbit_per_s"
 SPECWEB, PAGES = "specweb", "pages"
-TWICE, LOADED = "2", 0.8  # times the best model's peak
-CLASSES = range(4)
 
 # A model with FlexSC, and the model that it would be without.
 TWINS = {
@@ -42,10 +37,6 @@ TWINS = {
 
 def bench(workload: str, kind: str = OFFERED) -> Bench:
     return Bench(("webserver", workload), kind, {"workload": workload, "cores": 1})
-
-
-def has(m: Measurement, name: str) -> bool:
-    return all(name in one["samples"] for one in m.rounds)
 
 
 def model(m: Measurement) -> str:
@@ -78,7 +69,7 @@ def row_of(
     return Row(f"{where}, {model(m)}", here=here, ratio=gain(m, other, series, less))
 
 
-# Good answers against what is offered (S1).
+# Good answers against what is offered.
 
 
 def offered(runs: Runs, workload: str, cores: int = 1) -> list[Measurement]:
@@ -116,7 +107,7 @@ def offered_curves(
     axes.set_title(f"{workload}, {table.cores(cores)}")
 
 
-# Peaks against cores (S2).
+# Peaks against cores.
 
 LEAST_CORES = 4  # physical ones of the smallest machine whose server may have two
 
@@ -152,81 +143,3 @@ def scaling_rows(runs: Runs, data: Data) -> list[Row]:
 def scaling_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
     curves = curves_of(all_cores(runs), "cores", ANSWERS, model, limited)
     chart.curves(axes, curves, Scale("cores", "good answers a second, peak"))
-
-
-# Latency against what is offered (S3), and evenness (S4).
-
-PERCENTILES = ("p50", "p90", "p99", "p999")
-
-
-def loaded(runs: Runs, workload: str) -> list[Measurement]:
-    """The models at the highest load up to 0.8 times the best peak."""
-    found = offered(runs, workload)
-    below = [t for t in distinct(found, "times") if float(t) <= LOADED] if found else []
-    at = max(below, key=float) if below else None
-    return [m for m in found if m.settings["times"] == at]
-
-
-def latency_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for workload in (SPECWEB, PAGES):
-        found = loaded(runs, workload)
-        for m in found:
-            where = f"{workload} at {m.settings['times']} times the peak, p99"
-            series = RESPONSE.format("p99")
-            rows.append(row_of(where, m, found, series, "us", less=True))
-    return rows
-
-
-def latency_panel(
-    workload: str, percentile: str, axes: Any, runs: Runs, rows: Sequence[Row]
-) -> None:
-    series = RESPONSE.format(percentile)
-    found = offered(runs, workload)
-    curves = curves_of(found, "offered_per_s", series, model, limited)
-    scale = Scale("requests a second, offered", f"{percentile}, us", False, True)
-    chart.curves(axes, curves, scale)
-
-
-def slowdown(m: Measurement, klass: int) -> float | None:
-    """How many times longer than the median one of a class' slow answers takes."""
-    names = [f"class{klass}_response_{p}_us" for p in ("p50", "p99")]
-    if not all(has(m, name) for name in names):
-        return None
-    middle, slow = (m.median(name) for name in names)
-    return slow / middle if middle else None
-
-
-def evenness_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for workload in (SPECWEB, PAGES):
-        for m in peaks(runs, workload):
-            here = f"Jain's index {m.median('jain'):.3f}"
-            rows.append(Row(f"{workload}, kept connections, {model(m)}", here=here))
-    for m in loaded(runs, SPECWEB):
-        slow = [slowdown(m, klass) for klass in CLASSES]
-        here = "p99/p50 by class " + ", ".join(map(table.number, slow))
-        rows.append(Row(f"{SPECWEB} at {m.settings['times']}, {model(m)}", here=here))
-    return rows
-
-
-# Twice the saturation (S8).
-
-
-def best_of(runs: Runs, m: Measurement) -> float:
-    """The most that the model of a measurement answered of this workload."""
-    workload = str(m.settings["workload"])
-    found = [*peaks(runs, workload), *offered(runs, workload)]
-    return max(x.median(ANSWERS) for x in found if model(x) == model(m))
-
-
-def overload_rows(runs: Runs, data: Data) -> list[Row]:
-    rows = []
-    for workload in (PAGES, SPECWEB):
-        found = runs.of(OFFERED, workload=workload, cores=1, times=TWICE)
-        for m in found:
-            row = row_of(f"{workload}, twice the peak", m, found, ANSWERS, "answers/s")
-            share = m.median(ANSWERS) / best_of(runs, m)
-            here = f"{row.here}; {share:.0%} of its peak"
-            rows.append(Row(row.where, here=here, ratio=row.ratio))
-    return rows

@@ -3,7 +3,6 @@
 
 page, new         closed.py
 pages, specweb    offered.py
-breakdown         breakdown.py
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from flexbench import table
 from flexbench.runner import Plan
 from flexbench.samples import BenchError, Run
 
-from . import breakdown, closed, offered, subjects
+from . import closed, offered, subjects
 from .sessions import SESSIONS
 from .subjects import BENCH
 
@@ -26,7 +25,6 @@ Measure = Callable[[Run, Plan, str, Sequence[str]], None]
 PARTS: dict[str, Measure] = {
     **dict.fromkeys(closed.WORKLOADS, closed.measure),
     **dict.fromkeys(SESSIONS, offered.measure),
-    "breakdown": breakdown.measure,
 }
 
 

@@ -64,24 +64,19 @@ def near(found: Sequence[Measurement]) -> list[Measurement]:
     return [m for m in found if m.settings["times"] == times]
 
 
-# Each table has its letter of the study.
-
-
 def offered(found: list[Measurement]) -> list[str]:
-    """S1."""
     return [
-        "good answers a second (S1)\n" + grid(found, rate(ANSWERS), True),
-        "good answers, Mbit/s (S1)\n" + grid(found, rate("answers_mbit_per_s")),
+        "good answers a second\n" + grid(found, rate(ANSWERS), True),
+        "good answers, Mbit/s\n" + grid(found, rate("answers_mbit_per_s")),
     ]
 
 
 def latencies(found: list[Measurement]) -> list[str]:
-    """S3."""
     low = times_of("response_p50_us", "response_p90_us")
     high = times_of("response_p99_us", "response_p999_us")
     return [
-        "an answer's time since it was due, p50/p90, ms (S3)\n" + grid(found, low),
-        "p99/p99.9, ms (S3)\n" + grid(found, high),
+        "an answer's time since it was due, p50/p90, ms\n" + grid(found, low),
+        "p99/p99.9, ms\n" + grid(found, high),
     ]
 
 
@@ -91,7 +86,6 @@ def of_class(number: int) -> tuple[str, str]:
 
 
 def by_class(found: list[Measurement]) -> list[str]:
-    """S3 by class."""
     these = near(found)
     known = [n for n in CLASSES if of_class(n)[0] in these[0].rounds[0]["samples"]]
     if not known:
@@ -101,7 +95,7 @@ def by_class(found: list[Measurement]) -> list[str]:
         for m in these
     ]
     head = ["model", *(f"class {n}" for n in known)]
-    title = f"p50/p99 by class at {these[0].settings['times']}x, ms (S3)\n"
+    title = f"p50/p99 by class at {these[0].settings['times']}x, ms\n"
     return [title + table.table(head, rows)]
 
 
@@ -115,7 +109,6 @@ def slowdown(m: Measurement, number: int | None) -> str:
 
 
 def fairness(found: list[Measurement], peaks: list[Measurement]) -> str:
-    """S4."""
     these = near(found)
     evenness = {m.settings["model"]: m.median("jain") for m in peaks}
     rows = []
@@ -127,7 +120,7 @@ def fairness(found: list[Measurement], peaks: list[Measurement]) -> str:
         rows.append([str(m.settings["model"]), index, *spread])
     title = (
         "Jain's index over connections, closed loop; and p99/p50 at "
-        f"{these[0].settings['times']}x (S4)\n"
+        f"{these[0].settings['times']}x\n"
     )
     head = ["model", "Jain", "all", *(f"class {n}" for n in CLASSES)]
     return title + table.table(head, rows)
@@ -142,7 +135,6 @@ def best(
 
 
 def overload(found: list[Measurement], peaks: list[Measurement]) -> list[str]:
-    """S8."""
     rows = []
     for m in found:
         if m.settings["times"] != "2":
@@ -151,7 +143,7 @@ def overload(found: list[Measurement], peaks: list[Measurement]) -> list[str]:
         share = m.median(ANSWERS) / max(1, best(name, found, peaks))
         marked = table.number(share) + table.LIMITED * limits.limited(m)
         rows.append([name, rate(ANSWERS)(m), marked])
-    title = "at twice the best peak: good answers a second (S8)\n"
+    title = "at twice the best peak: good answers a second\n"
     head = ["model", "answers/s", "of its own best"]
     return [title + table.table(head, rows)] if rows else []
 
@@ -214,7 +206,6 @@ def of_workload(run: Run, workload: str, cores: int) -> list[str]:
 
 
 def scaling(run: Run, workload: str) -> list[str]:
-    """S2."""
     peaks = run.of(PEAK, workload=workload)
     counts = distinct(peaks, "cores") if peaks else []
     if len(counts) < 2:
@@ -225,7 +216,7 @@ def scaling(run: Run, workload: str) -> list[str]:
         cells = [rate(ANSWERS)(its[n]) if n in its else table.NOTHING for n in counts]
         rows.append([str(name), *cells])
     head = ["model", *(table.cores(int(n)) for n in counts)]
-    text = f"study {workload}: peaks against cores, good answers a second (S2)\n"
+    text = f"study {workload}: peaks against cores, good answers a second\n"
     return [text + table.table(head, rows)]
 
 

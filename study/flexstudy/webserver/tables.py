@@ -7,7 +7,7 @@ from flexbench import table
 from flexbench.compare import Interval, ratio
 from flexbench.samples import Measurement, Run, distinct
 
-from . import breakdown_tables, offered_tables, subjects
+from . import offered_tables, subjects
 from .closed import WORKLOADS
 from .subjects import BENCH
 from .tuning import SERIES, TUNE
@@ -89,6 +89,6 @@ def show(run: Run) -> list[str]:
         for count in distinct(found, "connections")
         if (these := run.of(BENCH, workload=workload, connections=count))
     ]
-    parts += offered_tables.show(run) + breakdown_tables.show(run)
+    parts += offered_tables.show(run)
     tried = run.of(TUNE)
     return parts + ([tuned(tried)] if tried else [])

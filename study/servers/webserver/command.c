@@ -306,24 +306,6 @@ static uint64_t sum(size_t offset)
 	return all;
 }
 
-/* The requests of each thread that had any, in command_thread()'s order. */
-static void write_each(void)
-{
-	unsigned int n = thread_count(), written = 0;
-
-	fputs(", \"each\": [", stats);
-	for (unsigned int i = 0; i < n; i++) {
-		uint64_t requests = atomic_load_explicit(
-			&threads->threads[i].counts.requests,
-			memory_order_relaxed);
-
-		if (requests)
-			fprintf(stats, "%s%llu", written++ ? ", " : "",
-				(unsigned long long)requests);
-	}
-	fputs("]", stats);
-}
-
 static void write_stats(void)
 {
 	static const struct {
@@ -347,7 +329,6 @@ static void write_stats(void)
 		fprintf(stats, "%s\"%s\": %llu", i ? ", " : "{",
 			fields[i].name,
 			(unsigned long long)sum(fields[i].offset));
-	write_each();
 	fputs("}\n", stats);
 	if (fclose(stats))
 		die(stats_path, errno);
