@@ -11,10 +11,10 @@
 
 #include "runtime/base/interpose.h"
 #include "runtime/calls/life.h"
+#include "runtime/sched/anchored.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/stacks.h"
 #include "runtime/sched/state.h"
-#include "runtime/sched/anchored.h"
 #include "runtime.h"
 
 /*

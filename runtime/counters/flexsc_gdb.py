@@ -26,7 +26,7 @@ import gdb  # type: ignore[import-untyped]
 import gdb.unwinder  # type: ignore[import-untyped]
 
 LIBRARY = "libflexsc-runtime"
-# What lies at a saved stack pointer: arch/x86_64/switch.S.
+# What lies at a saved stack pointer: arch/x86_64/context_switch.S.
 SAVED = {"r15": 8, "r14": 16, "r13": 24, "r12": 32, "rbx": 40, "rbp": 48, "rip": 56}
 SAVED_BYTES = 64
 FRAMES = 50  # looked at for a user thread's function

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/calls/cpuclock.h"
-#include "runtime/sched/host.h"
-#include "runtime/calls/timers.h"
-#include "runtime/base/interpose.h"
-#include "libc_call.h"
 #include "lib/base/syscall.h"
+#include "runtime/base/interpose.h"
+#include "runtime/calls/cpuclock.h"
+#include "runtime/calls/timers.h"
+#include "runtime/sched/host.h"
+#include "libc_call.h"
 
 /* Programs ask for the time often: nothing is added but a test. */
 EXPORT int clock_gettime(clockid_t clock, struct timespec *time)

@@ -5,7 +5,7 @@
  * a change of the root folder. Without Zydis libc isn't patched. The functions here call
  * Zydis' functions of the same names. Before there are threads.
  */
-#include "decoder.h"
+#include "libc.h"
 
 #include <Zydis/Zydis.h>
 #include <dlfcn.h>

@@ -5,17 +5,17 @@
  * that of vfork(), makes its calls plainly (calls/hook.c). The functions run on the
  * program's threads, also in signal handlers.
  */
-#include "forks.h"
+#include "libc.h"
 
 #include <sched.h>
 #include <sys/types.h>
 
-#include "host_stub.h"
-#include "libc_call.h"
 #include "lib/files/private_fd.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthread.h"
+#include "host_stub.h"
+#include "libc_call.h"
 
 /* Return to the host before a child is made. */
 static void go_to_host(void)

@@ -6,7 +6,7 @@
  * If another preloaded library has such a function, too, the program gets that one: it
  * may refuse a connection, or leave out a sync. This is decided at the function's first
  * call. The other library's function mostly calls libc's, whose place for the system
- * call is patched (libc/sites.h), so the call still comes to the hook.
+ * call is patched (libc/sites.c), so the call still comes to the hook.
  */
 #ifndef FLEXSC_RUNTIME_FRONT_H
 #define FLEXSC_RUNTIME_FRONT_H

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "handlers.h"
+/*
+ * The functions that set signal handlers, where libc isn't patched: TRY of
+ * base/symbols.def. They run on the program's threads.
+ */
+#include "libc.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "runtime/base/interpose.h"
 #include "runtime/calls/hook.h"
+#include "runtime/sched/state.h"
 #include "runtime/signals/actions.h"
 #include "front.h"
-#include "unpatched.h"
-#include "runtime/base/interpose.h"
 #include "libc_call.h"
-#include "runtime/sched/state.h"
 
 #define RESTORER	0x04000000U	/* the kernel's SA_RESTORER */
 

@@ -5,16 +5,16 @@
 #include <setjmp.h>
 #include <sys/syscall.h>
 
+#include "lib/files/fds.h"
 #include "runtime/calls/perform.h"
 #include "runtime/calls/rings.h"
-#include "runtime/sched/host.h"
-#include "runtime/signals/identity.h"
-#include "runtime/sched/sticky.h"
-#include "runtime/sched/dormant.h"
 #include "runtime/sched/anchored.h"
-#include "unpatched.h"
-#include "lib/files/fds.h"
+#include "runtime/sched/dormant.h"
+#include "runtime/sched/host.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/sticky.h"
+#include "runtime/signals/identity.h"
+#include "libc.h"
 
 /* Does the function have to run on its host, with these arguments? */
 static bool cause_needs_host(struct uthread *u, uint16_t cause,

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/counters/run_page.h"
 #include "runtime/base/interpose.h"
+#include "runtime/counters/run_page.h"
 
 struct stub {
 	uint16_t which;		/* enum real: the function to run */

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <sys/single_threaded.h>
 
-#include "runtime/calls/perform.h"
 #include "runtime/calls/hook.h"
+#include "runtime/calls/perform.h"
 #include "runtime/sched/uthread.h"
 
 atomic_bool flexsc__anybody_cancelled;

@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/interpose.h"
 #include "runtime/calls/affinity.h"
 #include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/monitor.h"
-#include "runtime/signals/actions.h"
-#include "runtime/sched/wait.h"
-#include "runtime/base/interpose.h"
-#include "libc_call.h"
-#include "runtime/sched/uthreads.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/uthreads.h"
+#include "runtime/sched/wait.h"
+#include "runtime/signals/actions.h"
+#include "libc_call.h"
 
 EXPORT void pthread_exit(void *value)
 {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "sites.h"
+/*
+ * The places inside libc and the dynamic loader that make system calls. They
+ * are found by decoding the functions that have them, and patched in memory to
+ * come to the hook. Only the instructions before a "syscall" are replaced, by a
+ * jump to a trampoline (x86_64/trampolines.S); the "syscall" itself stays.
+ */
+#include "libc.h"
 
 #include <Zydis/Zydis.h>
 #include <gnu/libc-version.h>
@@ -10,15 +16,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/base/interpose.h"
-#include "runtime/base/objects.h"
-#include "runtime/calls/perform.h"
-#include "runtime/calls/hook.h"
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
-#include "runtime/sched/uthread.h"
 #include "runtime/arch/x86_64/length.h"
 #include "runtime/arch/x86_64/vectors.h"
+#include "runtime/base/interpose.h"
+#include "runtime/base/objects.h"
+#include "runtime/calls/hook.h"
+#include "runtime/calls/perform.h"
+#include "runtime/sched/uthread.h"
 
 #define JUMP		5U	/* bytes of a jump instruction */
 #define TRAMPOLINE	32U	/* bytes */

@@ -17,17 +17,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/calls/perform.h"
-#include "runtime/calls/hook.h"
-#include "runtime/sched/exit.h"
 #include "lib/files/fds.h"
 #include "runtime/base/interpose.h"
 #include "runtime/base/peek.h"
-#include "forks.h"
-#include "front.h"
-#include "libc_call.h"
+#include "runtime/calls/hook.h"
+#include "runtime/calls/perform.h"
 #include "runtime/counters/run_page.h"
+#include "runtime/sched/exit.h"
 #include "runtime/sched/state.h"
+#include "front.h"
+#include "libc.h"
+#include "libc_call.h"
 
 /* F_GETOWN's result may look like an error, so libc asks by F_GETOWN_EX. */
 static int get_owner(int fd)

@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions in front of libc's where libc isn't patched: WAIT and TRY of
- * base/symbols.def. Those that set signal handlers are in handlers.c. They run
- * on the program's threads.
+ * Where libc can't be patched, its locks suspend no user threads but block
+ * kernel threads. So a user thread that would wait for other threads does so on
+ * its host. The functions of base/symbols.def that may wait see whether they
+ * have to, return to its host, and go on as libc's own; a wake-up is the kernel's.
+ *
+ * Other calls of libc's that the hook has to see have functions in front of
+ * them, too: setting signal handlers, changing masks by jumps and contexts,
+ * closing descriptors.
+ *
+ * Locks inside libc remain: of streams, the loader, the heap. A user thread
+ * that waits for one blocks its carrier until the monitor moves it to its host. The
+ * lock's holder may be suspended meanwhile, in a constructor or after
+ * flockfile(), and goes on when the carrier has run all user threads that were
+ * queued before.
+ *
+ * Until the runtime starts, and for good if libc is patched, these functions
+ * pass on to libc's, at the price of a jump.
+ *
+ * These are WAIT and TRY of base/symbols.def; handlers.c has those that set signal
+ * handlers. They run on the program's threads.
  */
 #include "runtime/calls/hook.h"
-#include "unpatched.h"
+#include "libc.h"
 
 #include <aio.h>
 #include <dirent.h>
@@ -17,11 +34,9 @@
 #include <threads.h>
 
 #include "lib/files/fds.h"
-#include "handlers.h"
-#include "host_stub.h"
 #include "runtime/base/interpose.h"
-#include "sites.h"
 #include "runtime/sched/state.h"
+#include "host_stub.h"
 
 /* r11 has its address when "target" is reached. */
 struct wait_front {

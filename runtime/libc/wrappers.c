@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 
+#include "runtime/base/interpose.h"
 #include "runtime/calls/hook.h"
 #include "front.h"
-#include "runtime/base/interpose.h"
 #include "libc_call.h"
 
 

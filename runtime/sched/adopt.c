@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-#include "runtime/base/sigset.h"
-#include "count.h"
 #include "lib/loop/loop.h"
 #include "lib/run/handover.h"
+#include "runtime/base/sigset.h"
+#include "count.h"
 #include "inbox.h"
 #include "maker.h"
 #include "moved.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "anchored.h"
 
-#include "carrier.h"
 #include "lib/base/clock.h"
 #include "runtime/counters/counters.h"
-#include "host.h"
+#include "carrier.h"
 #include "carrier_signal.h"
+#include "host.h"
 #include "uthreads.h"
 #include "wait.h"
 

@@ -2,7 +2,7 @@
 /*
  * A carrier: the kernel thread that runs user threads on one core (OSDI 2010,
  * section 4.2), with a loop of its own for their system calls. This is its state;
- * carrier_run.h has what it does, and carriers.h starts and ends all carriers.
+ * carrier_run.c has what it does, and carriers.h starts and ends all carriers.
  *
  *	RUNNING		runs user threads, or sleeps in its loop (idle)
  *	STANDING BY	a spare (spare.h): it runs nothing until it adopts
@@ -126,5 +126,8 @@ static inline void carrier_request_attention(struct carrier *c)
 	/* It may wait for its loop instead: get_loop_back() in adopt.c. */
 	futex_wake(&c->adopt);
 }
+
+/* carrier_run.c: carrier c, on its own stack, runs user threads until it is to end. */
+void flexsc__carrier_run(struct carrier *c);
 
 #endif /* FLEXSC_RUNTIME_CARRIER_H */

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "carrier_run.h"
-
+/*
+ * What a carrier does, on its own stack, again and again:
+ *
+ *	take what others put into its inbox;
+ *	run a user thread from the queue; user threads whose last run was long
+ *	come after the others, except for one run in four;
+ *	every few runs, collect the calls that are complete;
+ *	when its queues are empty, take half of another carrier's;
+ *	when there is nothing to run, submit what was posted, spin for a moment
+ *	(one carrier at a time does), and sleep in the loop.
+ */
+#include "lib/base/clock.h"
+#include "lib/loop/event.h"
+#include "lib/loop/loop.h"
 #include "adopt.h"
 #include "carrier.h"
 #include "carrier_signal.h"
@@ -8,9 +20,6 @@
 #include "cputime.h"
 #include "host.h"
 #include "inbox.h"
-#include "lib/base/clock.h"
-#include "lib/loop/event.h"
-#include "lib/loop/loop.h"
 #include "monitor.h"
 #include "poll_first.h"
 #include "runqueue.h"

@@ -8,17 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adopt.h"
-#include "carrier.h"
-#include "carrier_run.h"
-#include "carrier_signal.h"
-#include "runtime/counters/counters.h"
-#include "internal_thread.h"
 #include "lib/engine/engine.h"
 #include "lib/loop/event.h"
 #include "lib/loop/loop.h"
 #include "lib/pool/own_thread.h"
 #include "lib/run/make.h"
+#include "runtime/counters/counters.h"
+#include "adopt.h"
+#include "carrier.h"
+#include "carrier_signal.h"
+#include "internal_thread.h"
 #include "monitor.h"
 #include "proc.h"
 #include "retire.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cputime.h"
 
-#include "carrier.h"
 #include "lib/base/clock.h"
+#include "carrier.h"
 
 /* The processor-time clock of a kernel thread, by the kernel's numbering. */
 #define CLOCK_OF(tid)	((clockid_t)(~(uint32_t)(tid) << 3 | 6))

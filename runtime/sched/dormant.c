@@ -4,13 +4,13 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "carriers.h"
 #include "lib/base/clock.h"
-#include "monitor.h"
+#include "anchored.h"
+#include "carriers.h"
 #include "internal_thread.h"
+#include "monitor.h"
 #include "spare.h"
 #include "state.h"
-#include "anchored.h"
 #include "uthreads.h"
 
 /*

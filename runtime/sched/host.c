@@ -3,12 +3,12 @@
 
 #include <signal.h>
 
+#include "lib/base/futex.h"
 #include "carrier.h"
 #include "count.h"
 #include "inbox.h"
-#include "lib/base/futex.h"
-#include "stacks.h"
 #include "resent_signals.h"
+#include "stacks.h"
 #include "state.h"
 
 static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)

@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "lib/pool/own_thread.h"
 #include "runtime/base/interpose.h"
 #include "runtime/base/sigset.h"
-#include "lib/pool/own_thread.h"
 #include "stacks.h"
 
 /* Arguments of a new thread, at the top of a stack to park on. */

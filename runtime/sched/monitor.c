@@ -5,14 +5,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "adopt.h"
-#include "carrier.h"
-#include "runtime/counters/counters.h"
-#include "cputime.h"
 #include "lib/base/clock.h"
 #include "lib/pool/own_thread.h"
-#include "internal_thread.h"
+#include "runtime/counters/counters.h"
+#include "adopt.h"
+#include "carrier.h"
 #include "carrier_signal.h"
+#include "cputime.h"
+#include "internal_thread.h"
 #include "proc.h"
 #include "state.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "moved.h"
 
-#include "carrier.h"
-#include "inbox.h"
 #include "lib/calls/call_info.h"
 #include "lib/run/handover.h"
+#include "carrier.h"
+#include "inbox.h"
 #include "poll_first.h"
 #include "state.h"
 #include "uthreads.h"

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "carrier.h"
-#include "closings.h"
 #include "lib/files/private_fd.h"
 #include "lib/loop/loop.h"
+#include "carrier.h"
+#include "closings.h"
 #include "post.h"
 
 /* Time limit of an accept() after a poll, in ns. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "post.h"
 
-#include "carrier.h"
 #include "lib/loop/loop.h"
+#include "carrier.h"
 #include "runqueue.h"
 
 /* Runs on the carrier that the wait began on, or on that one's heir. */

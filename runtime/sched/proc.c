@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "carrier.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
+#include "carrier.h"
 
 static int open_file(const struct carrier *c, const char *name)
 {

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "carrier.h"
 #include "lib/base/clock.h"
 #include "lib/engine/engine.h"
+#include "carrier.h"
 #include "proc.h"
 #include "state.h"
 

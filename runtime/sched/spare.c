@@ -3,13 +3,13 @@
 
 #include <pthread.h>
 
-#include "runtime/counters/counters.h"
-#include "maker.h"
-#include "carrier.h"
-#include "carriers.h"
 #include "lib/base/clock.h"
 #include "lib/pool/own_thread.h"
+#include "runtime/counters/counters.h"
+#include "carrier.h"
+#include "carriers.h"
 #include "internal_thread.h"
+#include "maker.h"
 #include "state.h"
 
 /* How long the maker waits after it failed to make a spare, in ns. */

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/sigset.h"
 #include "lib/base/syscall.h"
+#include "runtime/base/sigset.h"
 
 struct carrier;
 

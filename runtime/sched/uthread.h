@@ -41,10 +41,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/arch/x86_64/context.h"
-#include "runtime/arch/x86_64/vectors.h"
 #include "lib/base/checks.h"
 #include "lib/base/compiler.h"
+#include "runtime/arch/x86_64/context.h"
+#include "runtime/arch/x86_64/vectors.h"
 #include "runtime/base/sigset.h"
 
 struct uthread;

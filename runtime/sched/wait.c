@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "lib/run/handover.h"
+#include "runtime/counters/counters.h"
 #include "carrier.h"
 #include "closings.h"
-#include "inbox.h"
-#include "runtime/counters/counters.h"
 #include "host.h"
-#include "sticky.h"
-#include "lib/run/handover.h"
+#include "inbox.h"
 #include "poll_first.h"
 #include "post.h"
+#include "sticky.h"
 
 static const struct wait_ops *futexes;
 

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/futex.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
-#include "lib/base/futex.h"
 
 #define SIGNALS	64
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <ucontext.h>
 
-#include "runtime/base/sigset.h"
 #include "lib/base/sigaction.h"
+#include "runtime/base/sigset.h"
 
 /*
  * Put this handler of the runtime's in the place of all handlers there are.

@@ -7,20 +7,20 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "runtime/counters/counters.h"
 #include "runtime/sched/adopt.h"
+#include "runtime/sched/anchored.h"
 #include "runtime/sched/carrier.h"
 #include "runtime/sched/carrier_signal.h"
-#include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"
-#include "identity.h"
-#include "runtime/sched/sticky.h"
-#include "runtime/sched/stacks.h"
 #include "runtime/sched/resent_signals.h"
-#include "actions.h"
-#include "runtime/sched/wait.h"
+#include "runtime/sched/stacks.h"
 #include "runtime/sched/state.h"
-#include "runtime/sched/anchored.h"
+#include "runtime/sched/sticky.h"
 #include "runtime/sched/uthreads.h"
+#include "runtime/sched/wait.h"
+#include "actions.h"
+#include "identity.h"
 
 /* Bytes of the syscall instruction. */
 #define SYSCALL_BYTES	2

@@ -2,7 +2,7 @@
 /*
  * What x86-64 has for switching. The FS base is a thread's TLS. Programs don't
  * use the GS base, so it points to the current kernel thread's struct kthread.
- * switch.h has the switch itself.
+ * context_switch.S has the switch itself.
  */
 #ifndef FLEXSC_RUNTIME_CONTEXT_H
 #define FLEXSC_RUNTIME_CONTEXT_H
@@ -14,7 +14,16 @@
 #include <sys/auxv.h>
 
 #include "lib/base/syscall.h"
-#include "switch.h"
+
+/*
+ * Leave this stack, storing its pointer to *from, for the stack whose pointer
+ * is "to", with this FS base. Returns when this stack is switched back to.
+ */
+void flexsc__switch(void **from, void *to, uint64_t fs);
+/*
+ * The code that a fresh stack begins with: context_init() says what lies there.
+ */
+void flexsc__begin(void);
 
 /* May user mode write the bases? Set once, before the first switch. */
 extern bool flexsc__fsgsbase;

@@ -12,7 +12,7 @@
 #include "runtime/base/interpose.h"
 #include "runtime/calls/perform.h"
 #include "runtime/calls/hook.h"
-#include "runtime/libc/sites.h"
+#include "runtime/libc/libc.h"
 
 #define EXPORTED	__attribute__((visibility("default")))
 
