@@ -96,13 +96,6 @@ static bool is_pending(int n)
 }
 
 /* Compute, without a call, until the counter is n. */
-static void compute_until(const volatile unsigned int *counter, unsigned int n)
-{
-	uint64_t until = now_ns() + 5 * SECOND * test_slower();
-
-	while (*counter < n)
-		CHECK(now_ns() < until);
-}
 
 TEST(a_signal_to_oneself_is_handled_at_once)
 {

@@ -16,7 +16,6 @@ struct seen {
 	volatile unsigned int events;
 	volatile unsigned int inside;
 	volatile uint32_t groups;
-	volatile uint64_t last;	/* when it was called */
 	uint32_t take;		/* groups that it takes events of */
 };
 
@@ -27,7 +26,6 @@ static void take_all(struct flexsc_ecb *ecb, void *arg)
 
 	CHECK_EQ(seen->inside++, 0);
 	seen->calls++;
-	seen->last = now_ns();
 	while (flexsc_ecb_next(ecb, seen->take, &event)) {
 		seen->events++;
 		seen->groups |= 1U << event.group;
@@ -45,15 +43,6 @@ static struct flexsc_ecb *notified(struct seen *seen)
 	CHECK_EQ(flexsc_ecb_handler(ecb, take_all, seen), 0);
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
 	return ecb;
-}
-
-/* Compute, without a call, until the counter is n. */
-static void compute_until(const volatile unsigned int *counter, unsigned int n)
-{
-	uint64_t until = now_ns() + 5 * SECOND * test_slower();
-
-	while (*counter < n)
-		CHECK(now_ns() < until);
 }
 
 /* So long that what would be called has been. */
@@ -328,22 +317,33 @@ TEST(a_wait_is_for_its_caller)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+/* Called during a wait that this ends: the wait is for group 2. */
+static void post_awaited(struct flexsc_ecb *ecb, void *awaited)
+{
+	struct flexsc_ecb_event event;
+
+	while (flexsc_ecb_next(ecb, 1U << 3, &event))
+		CHECK_EQ(flexsc_ecb_post(ecb, *(unsigned int *)awaited, 1), 0);
+}
+
 TEST(a_post_interrupts_a_wait_for_others)
 {
-	struct seen seen;
-	struct posting posting = { .ecb = notified(&seen) };
-	uint64_t began = now_ns();
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+	struct posting posting = { .ecb = ecb };
+	unsigned int awaited;
 
-	if (test_is_kmod(posting.ecb))
+	if (test_is_kmod(ecb))
 		SKIP("io_uring's");
-	posting.event = (unsigned int)flexsc_ecb_user(posting.ecb, 3, NULL);
+	posting.event = (unsigned int)flexsc_ecb_user(ecb, 3, NULL);
+	awaited = (unsigned int)flexsc_ecb_user(ecb, 2, NULL);
+	CHECK_EQ(flexsc_ecb_handler(ecb, post_awaited, &awaited), 0);
+	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 3), 0);
 	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
 		 0);
-	CHECK_EQ(flexsc_ecb_wait(posting.ecb, 1U << 2, 4 * SECOND), 0);
-	CHECK(seen.calls);
-	CHECK(seen.last - began < 2 * SECOND);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, FLEXSC_FOREVER), 1);
+	CHECK_EQ(test_next(ecb, 1U << 2).event, awaited);
 	pthread_join(posting.thread, NULL);
-	CHECK_EQ(flexsc_ecb_destroy(posting.ecb), 0);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 static void wait_inside(struct flexsc_ecb *ecb, void *arg)
@@ -437,15 +437,13 @@ TEST_LIMIT(what_comes_at_the_end_of_a_wait_is_notified, 60)
 	round.event = (unsigned int)flexsc_ecb_user(round.ecb, 1, NULL);
 	CHECK_EQ(pthread_create(&thread, NULL, post_each_round, &round), 0);
 	for (unsigned int i = 1; i <= round.rounds; i++) {
-		uint64_t until = now_ns() + 5 * SECOND * test_slower();
-
 		atomic_store(&round.round, i);
 		for (unsigned int n = 1 + i % 4; n; n--)
 			if (flexsc_ecb_wait(round.ecb, 1U << 1, 0))
 				while (flexsc_ecb_next(round.ecb, ALL, &event))
 					taken++;
 		while (seen.events + taken < i)
-			CHECK(now_ns() < until);
+			now_ns();
 	}
 	pthread_join(thread, NULL);
 	CHECK_EQ(flexsc_ecb_destroy(round.ecb), 0);
@@ -457,7 +455,6 @@ TEST(errno_and_numbers_are_kept)
 	struct flexsc_ecb *ecb = notified(&seen);
 	struct posting posting = { .ecb = ecb };
 	volatile double x = 2;
-	uint64_t until;
 
 	posting.event = (unsigned int)flexsc_ecb_user(ecb, 1, NULL);
 	for (unsigned int i = 0; i < 20; i++) {
@@ -466,11 +463,10 @@ TEST(errno_and_numbers_are_kept)
 		CHECK_EQ(pthread_create(&posting.thread, NULL, post_later,
 					&posting), 0);
 		errno = 17;
-		until = now_ns() + 5 * SECOND * test_slower();
 		while (seen.events == i) {
 			sum = sqrt(x) * sqrt(x);
 			CHECK(sum > 1.99 && sum < 2.01);
-			CHECK(now_ns() < until);
+			now_ns();
 		}
 		CHECK_EQ(errno, 17);
 		pthread_join(posting.thread, NULL);
@@ -549,12 +545,9 @@ TEST(a_handler_may_be_left_by_a_jump)
 		leaps++;
 	}
 	if (leaps < 3) {
-		uint64_t until = now_ns() + 5 * SECOND;
-
 		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
-		while (now_ns() < until)
-			;
-		CHECK(false);
+		for (;;)
+			now_ns();
 	}
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
@@ -664,11 +657,10 @@ TEST_LIMIT(a_full_queue_ends_no_watch, 60)
 	pthread_join(thread, NULL);
 	compute_a_while();
 	memset((void *)crowd_seen, 0, sizeof(crowd_seen));
-	until = now_ns() + 10 * SECOND * test_slower();
 	for (int i = 0; i < CROWD; i++) {
 		eventfd_write(crowd[i], 1);
 		while (!crowd_seen[i])
-			CHECK(now_ns() < until);
+			now_ns();
 	}
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
@@ -692,11 +684,10 @@ static void *write_until_over(void *arg)
 TEST(an_ecb_ends_in_a_storm)
 {
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	uint64_t until = now_ns() + 2 * SECOND;
 	pthread_t thread;
 
 	CHECK_EQ(pthread_create(&thread, NULL, write_until_over, &fd), 0);
-	while (now_ns() < until) {
+	for (unsigned int i = 0; i < MANY(500); i++) {
 		struct seen seen;
 		struct flexsc_ecb *ecb = notified(&seen);
 
@@ -825,7 +816,6 @@ TEST(a_handler_can_not_end_its_ecb)
 {
 	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	volatile int err = 0;
-	uint64_t until = now_ns() + 5 * SECOND;
 	int user;
 
 	CHECK_EQ(flexsc_ecb_handler(ecb, try_to_end, (void *)&err), 0);
@@ -834,7 +824,7 @@ TEST(a_handler_can_not_end_its_ecb)
 	CHECK_EQ(flexsc_ecb_handler(ecb, NULL, NULL), -EBUSY);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
 	while (!err)
-		CHECK(now_ns() < until);
+		now_ns();
 	CHECK_EQ(err, -EBUSY);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
@@ -1098,7 +1088,6 @@ TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
 {
 	struct flexsc_ecb *ecb = test_ecb();
 	struct writer writers[WRITERS] = { 0 };
-	uint64_t until;
 
 	writes = MANY(100000) / test_slower();
 	CHECK_EQ(flexsc_ecb_handler(ecb, see_in_handler, NULL), 0);
@@ -1126,8 +1115,7 @@ TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
 		pthread_join(writers[i].thread, NULL);
 	/* The rest comes by the handler alone, while the owner computes. */
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
-	until = now_ns() + 10 * SECOND * test_slower();
 	while (!all_seen(writers))
-		CHECK(now_ns() < until);
+		now_ns();
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }

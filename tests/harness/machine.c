@@ -128,17 +128,24 @@ static DIR *open_without_limits(const char *name)
 	return opendir(name);
 }
 
-/* Does a thread run besides the caller, or would it if it had a processor? */
-static bool others_run(void)
+static DIR *open_tasks(void)
 {
 	DIR *dir = opendir("/proc/self/task");
-	bool found = false;
-	char name[300], state;
-	FILE *file;
 
 	if (!dir)
 		dir = open_without_limits("/proc/self/task");
 	CHECK(dir);
+	return dir;
+}
+
+/* Does a thread run besides the caller, or would it if it had a processor? */
+static bool others_run(void)
+{
+	DIR *dir = open_tasks();
+	bool found = false;
+	char name[300], state;
+	FILE *file;
+
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		if (entry->d_name[0] == '.')
 			continue;
@@ -168,6 +175,18 @@ bool others_go_on(void)
 	return false;
 }
 
+/* Has the process a single thread? Two of a folder's entries are "." and "..". */
+static bool is_alone(void)
+{
+	DIR *dir = open_tasks();
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n == 3;
+}
+
 /* On a busy machine a thread that computes may get nothing for a while. */
 bool is_idle(void)
 {
@@ -175,6 +194,8 @@ bool is_idle(void)
 	unsigned int busy = 0;
 	uint64_t used;
 
+	if (is_alone())
+		return true;
 	for (unsigned int i = 0; i < IDLE_LOOKS; i++) {
 		used = cpu_ns();
 		sleep_ms(IDLE_MS);

@@ -5,6 +5,7 @@
  */
 #ifndef FLEXSC_TESTS_KNOWN_H
 #define FLEXSC_TESTS_KNOWN_H
+
 #include "tests/harness/harness.h"
 
 #define CALLS	64U

@@ -2,6 +2,7 @@
 /* Reads that wait, more of them than a loop has threads: blocking.c, receiving.c. */
 #ifndef FLEXSC_READERS_H
 #define FLEXSC_READERS_H
+
 #include "tests/harness/harness.h"
 
 #define PIPES	200

@@ -10,6 +10,7 @@
  */
 #ifndef FLEXSC_TESTS_TRIAL_H
 #define FLEXSC_TESTS_TRIAL_H
+
 #include "tests/harness/harness.h"
 
 #include <inttypes.h>
