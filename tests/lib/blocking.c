@@ -79,10 +79,9 @@ WAITING_TEST(calls_that_cant_be_polled_alternate, .max_threads = 4)
 	}
 	run_for(loop, 50);
 	CHECK_EQ(finished, 0);
-	for (uint64_t end = now_ns() + 10 * SECOND; finished < 12;) {
+	while (finished < 12) {
 		PLAIN(SYS_futex, &word, FUTEX_WAKE, 1, NULL);
 		run_for(loop, 1);
-		CHECK(now_ns() < end);
 	}
 	for (unsigned int i = 0; i < 12; i++) {
 		CHECK_EQ(calls[i].runs, 1);
@@ -304,15 +303,11 @@ WAITING_TEST(files_are_sent_without_a_thread_each, .max_threads = 4)
 	run_for(loop, 20);
 	CHECK_EQ(finished, 0);
 	CHECK_EQ(DO(loop, SYS_nanosleep, &brief, NULL), 0);
-	for (unsigned int i = 0; i < FILES; i++) {
-		uint64_t end = now_ns() + 10 * test_slower() * SECOND;
-
+	for (unsigned int i = 0; i < FILES; i++)
 		for (size_t at = 0; at < FILE_SIZE;) {
 			at += receive_some(&many[i], content, at);
 			run_for(loop, 0);
-			CHECK(now_ns() < end);
 		}
-	}
 	CHECK(run_until(loop, &finished, FILES, 5000));
 	for (unsigned int i = 0; i < FILES; i++) {
 		CHECK_EQ(many[i].call.cb.ret, FILE_SIZE);

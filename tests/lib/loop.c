@@ -225,7 +225,7 @@ LOOP_TEST(submit_and_dispatch_are_enough)
 	CHECK_EQ(write(p[1], "x", 1), 1);
 	POST(loop, &call, SYS_read, p[0], &c, 1);
 	CHECK_EQ(flexsc_loop_submit(loop), 0);
-	for (uint64_t end = now_ns() + 5 * SECOND; !ran && now_ns() < end;) {
+	while (!ran) {
 		int n = flexsc_loop_dispatch(loop);
 
 		CHECK(n >= 0);
