@@ -14,14 +14,15 @@ import pytest
 
 from fixtures import PATIENCE, command
 
-TESTS = Path(command()).resolve().parents[1] / "tests"
+BUILD = Path(command()).resolve().parents[1]
+FOLDERS = ("tests", "study/tests", "bindings")
 HARNESS = b"FLEXSC_TEST_ENGINE"  # what its main() looks at
 
 
 def programs() -> Iterator[Path]:
     """Those that are linked with the harness."""
-    for folder in (TESTS, TESTS / "threads"):
-        for path in sorted(folder.glob("*")):
+    for folder in FOLDERS:
+        for path in sorted((BUILD / folder).rglob("*")):
             is_program = path.is_file() and os.access(path, os.X_OK)
             if is_program and path.suffix == "" and HARNESS in path.read_bytes():
                 yield path
@@ -47,7 +48,8 @@ def test_a_test_that_does_not_exist_is_refused() -> None:
     found = list(programs())
     if not found:
         pytest.skip("the tests aren't built")
-    assert len(found) > 50
+    folders = {path.parent.relative_to(BUILD) for path in found}
+    assert len(found) > 100 and len(folders) > 3
     for path in found:
         assert refusal(path, "no_test") == "PROGRAM: no such test: no_test"
 
@@ -59,7 +61,7 @@ def test_an_engine_that_does_not_exist_is_refused() -> None:
 
 
 def test_one_name_of_several_that_does_not_exist_is_refused() -> None:
-    path = TESTS / "unit-entry"
+    path = BUILD / "tests/unit-entry"
     if not path.is_file():
         pytest.skip("the tests aren't built")
     assert "no such test: no_test" in refusal(path, "", "no_test", "seconds=1")

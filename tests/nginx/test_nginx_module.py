@@ -39,6 +39,7 @@ from programs import (
 )
 
 CLIENTS = 8
+SYS_CLOSE = 3
 LONG = 3 * PATIENCE  # where a process begins and ends beside many clients
 SMALL = bytes(range(256)) * 4
 TEXT = b"<p>some text that is long enough to be worth compressing</p>\n" * 40
@@ -1116,16 +1117,24 @@ def test_filtered_contents_leave_as_nginx_sends_them(
         assert sendings(nginx, ask) == sendings(stock, ask), ask
 
 
+def is_closing_a_socket(pid: int) -> bool:
+    """A tracer holds the process where it begins that call."""
+    number, *words = Path(f"/proc/{pid}/syscall").read_text().split()
+    if number != str(SYS_CLOSE):
+        return False
+    return os.readlink(f"/proc/{pid}/fd/{int(words[0], 16)}").startswith("socket:")
+
+
 @pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
 def test_an_answer_is_not_lost_by_what_follows(
     server: str, request: pytest.FixtureRequest
 ) -> None:
     """A client that sends more than it may, while its connection is being closed."""
     one: Nginx = request.getfixturevalue(server)
-    late = "inject=close:delay_enter=150000"
+    late = "inject=close:delay_enter=500000"
     with one.connect() as connection, traced(one, "-e", "trace=close", "-e", late):
         connection.send(asked("/pushed/small", "GET", "Connection: close"))
-        time.sleep(0.07)
+        assert eventually(lambda: is_closing_a_socket(one.worker()))
         connection.socket.send(b"more")
         assert connection.answer().endswith(SMALL)
 

@@ -591,8 +591,10 @@ int main(int argc, char **argv)
 		slower = (unsigned int)atoi(argv[3]);
 	read_reference(argv[2]);
 	hinted = !strcmp(argv[1], "hinted");
-	if (strcmp(argv[1], "threads"))
+	if (hinted || !strcmp(argv[1], "loop"))
 		MUST(!flexsc_loop_create(&loop, NULL));
+	else
+		MUST(!strcmp(argv[1], "threads"));
 	compare(false, BATCH);
 	compare(true, MOST);
 	printf("%u calls, %u differ, %u not made\n", count, differ, skipped);
