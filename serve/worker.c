@@ -132,7 +132,7 @@ static int create_loop(struct worker *w)
 
 	run_in_batches();
 	options.engine = s->engine;
-	options.cores = s->cores;
+	options.kernel_cores = s->cores;
 	rc = flexsc_loop_create(&w->env.loop, &options);
 	if (rc == 0)
 		return 0;

@@ -34,15 +34,18 @@ int bench_loop_create(struct flexsc_loop **loop,
 		      const struct bench_settings *settings)
 {
 	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
+	bool polled = false;
 	int err;
 
 	options.engine = settings->variant;
 	if (bench_is(settings->variant, "uring-sqpoll")) {
 		options.engine = "uring";
-		options.flags = FLEXSC_SQPOLL;
+		polled = true;
 	}
-	options.cores = settings->cores;
-	options.spin_us = (uint32_t)settings->spin_us;
+	options.kernel_cores = polled && !settings->cores ? "0-1023" :
+							     settings->cores;
+	options.poll_us = polled && !settings->spin_us ?
+				  1 : (uint32_t)settings->spin_us;
 	err = flexsc_loop_create(loop, &options);
 	if (err)
 		return bench_failed(settings->variant, err);

@@ -48,7 +48,7 @@ int flexsc_fd_hint(int fd, unsigned int flags);
  * keeps hold of the file, so that a call needn't look it up (io_uring's fixed
  * files: some 50 nanoseconds of each read, write, receive or send). Calls name
  * fd as before. Fixing costs a mode switch, the loop's first two, and unfixing
- * one. Other engines, and "uring" with FLEXSC_SQPOLL, do nothing.
+ * one. Other engines do nothing, nor does "uring" if a kernel thread polls.
  *
  * A close() of fd that is posted to this loop unfixes fd. Before fd is closed or
  * replaced in another way, as by dup2(), flexsc_loop_unfix_fd() has to be

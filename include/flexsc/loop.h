@@ -34,30 +34,25 @@ struct flexsc_options {
 	 * good as none.
 	 */
 	const char *engine;
-	/* Where syscall threads run, as "2,4-6"; NULL: where the owner may. */
-	const char *cores;
+	/* Where calls are executed, as "2,4-6"; NULL: where the owner may run. */
+	const char *kernel_cores;
 	/* Calls executing at once; default 1048576, at most 67108864. */
 	uint32_t max_entries;
 	uint32_t max_threads;	/* syscall threads; default 64, at most 4096 */
 	/*
-	 * Owner and syscall threads look for work for so many microseconds
-	 * before they sleep: worth it where they have cores of their own.
+	 * The owner and whoever executes calls poll for work this many
+	 * microseconds before they sleep: for those with cores of their own.
+	 * With kernel_cores and "uring", a kernel thread polls for calls on the
+	 * first of these cores, at least a millisecond each time: core
+	 * specialisation (OSDI 2010, section 3.6).
 	 */
-	uint32_t spin_us;
-	uint32_t flags;		/* FLEXSC_SQPOLL */
+	uint32_t poll_us;
+	uint32_t flags;		/* none is defined: 0 */
 };
 
 /* All fields by their order: C++ before 20 has no names here. */
 #define FLEXSC_OPTIONS_INIT \
 	{ sizeof(struct flexsc_options), NULL, NULL, 0, 0, 0, 0 }
-
-/*
- * The uring engine's submissions are found by a kernel thread that polls, on
- * "cores" if given: core specialisation (OSDI 2010, section 3.6). It burns
- * that core while there is work, and for spin_us (default 1000) after, in
- * whole milliseconds. Other engines ignore it.
- */
-#define FLEXSC_SQPOLL	0x1U
 
 /* No time limit, where nanoseconds are asked for. */
 #define FLEXSC_FOREVER	UINT64_MAX

@@ -422,8 +422,8 @@ static int set_policy(struct kmod *kmod)
 	};
 	int err;
 
-	if (options->cores) {
-		err = flexsc__cores_parse(options->cores, &kmod->cores);
+	if (options->kernel_cores) {
+		err = flexsc__cores_parse(options->kernel_cores, &kmod->cores);
 		if (err)
 			return err;
 		kmod->pinned = true;
@@ -432,9 +432,9 @@ static int set_policy(struct kmod *kmod)
 			    policy.cores < FLEXSC_CORES_MAX)
 				policy.core[policy.cores++] = (__u16)i;
 	}
-	if (options->spin_us) {
+	if (options->poll_us) {
 		policy.spin = FLEXSC_SPIN_FIXED;
-		policy.spin_us = options->spin_us < 10000 ? options->spin_us :
+		policy.spin_us = options->poll_us < 10000 ? options->poll_us :
 							    10000;
 	}
 	return (int)control(kmod, FLEXSC_IOC_SET_POLICY, PTR(&policy));

@@ -87,7 +87,7 @@ void flexsc__sleep_end(struct flexsc_loop *loop)
 
 uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns)
 {
-	const uint64_t most = loop->options.spin_us * 1000ULL;
+	const uint64_t most = loop->options.poll_us * 1000ULL;
 	uint64_t begin, passed = 0;
 
 	if (!most)

@@ -28,7 +28,7 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index);
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns);
 void flexsc__sleep_end(struct flexsc_loop *loop);
 /*
- * Look for work for spin_us, and ns at most, instead of sleeping at once.
+ * Look for work for poll_us, and ns at most, instead of sleeping at once.
  * Returns how long to sleep then: 0 if there is work, or ns have passed.
  */
 uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns);

@@ -72,12 +72,10 @@ static int poll_params(const struct flexsc_options *options,
 {
 	cpu_set_t cores;
 
-	params->sq_thread_idle = options->spin_us / 1000;
+	params->sq_thread_idle = options->poll_us / 1000;
 	if (!params->sq_thread_idle)
 		params->sq_thread_idle = SQ_IDLE_MS;
-	if (!options->cores)
-		return 0;
-	if (flexsc__cores_parse(options->cores, &cores))
+	if (flexsc__cores_parse(options->kernel_cores, &cores))
 		return -ERANGE;
 	params->flags |= IORING_SETUP_SQ_AFF;
 	while (!CPU_ISSET(params->sq_thread_cpu, &cores))
@@ -157,7 +155,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	int err;
 
 	*ring = (struct ring){
-		.polled = options->flags & FLEXSC_SQPOLL,
+		.polled = options->kernel_cores && options->poll_us,
 		.switches = switches,
 	};
 	if (flexsc__uring_kills())

@@ -24,7 +24,7 @@ struct ring {
 	uint32_t tail;		/* the next request */
 	uint32_t head;		/* the kernel has let go of those before */
 	uint32_t mask;
-	bool polled;		/* by a kernel thread: FLEXSC_SQPOLL */
+	bool polled;		/* by a kernel thread, on kernel_cores */
 	unsigned int enter_fd;	/* the descriptor, or the registered index */
 	int failed;		/* entering fails for good: -errno; 0: not so */
 	unsigned int enter_flags;

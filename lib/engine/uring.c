@@ -151,7 +151,7 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	/* If the kernel was busy, routing has taken results, which may have left rests. */
 	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;
-	if (ns && loop->options.spin_us)
+	if (ns && loop->options.poll_us)
 		ns = uring_spin(loop, ns);
 	if (ns) {
 		uring_arm(loop);

@@ -137,7 +137,7 @@ struct flexsc_loop {
 	bool makes_ready;	/* FD_OLD_WORKER means the owner: files/fds.h */
 	int no_thread;		/* result of a call that no thread can be made for */
 	struct flexsc_options options;
-	char *cores;		/* options.cores is this copy; may be NULL */
+	char *cores;		/* options.kernel_cores is this copy; may be NULL */
 	char why[160];
 	struct flexsc_stats_page *page;
 	int stats_fd;

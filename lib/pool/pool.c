@@ -415,8 +415,8 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	pool->signo = flexsc__cancel_signal();
 	flexsc__parking_init(&pool->parking, pool);
 	CPU_ZERO(&pool->cores);
-	if (options->cores) {
-		err = flexsc__cores_parse(options->cores, &pool->cores);
+	if (options->kernel_cores) {
+		err = flexsc__cores_parse(options->kernel_cores, &pool->cores);
 		if (err)
 			return err;
 		pool->pinned = true;

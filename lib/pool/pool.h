@@ -131,7 +131,7 @@ static inline bool pool_others(const struct pool *pool)
 
 /*
  * Make the loop's pool, of at most max threads, but at least two. For the
- * owner. -EAGAIN: not one could be made; -EINVAL: options.cores is no list of
+ * owner. -EAGAIN: not one could be made; -EINVAL: options.kernel_cores is no list of
  * usable cores.
  */
 int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max);

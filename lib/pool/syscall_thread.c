@@ -347,7 +347,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 /* Without the lock: look for entries for a while, instead of sleeping. */
 static void thread_spin(struct pool *pool)
 {
-	uint64_t us = pool->loop->options.spin_us;
+	uint64_t us = pool->loop->options.poll_us;
 	uint64_t until;
 
 	if (!us)

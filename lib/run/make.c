@@ -51,7 +51,7 @@ static int take_options(struct flexsc_loop *loop,
 	cpu_set_t cores;
 
 	if (options) {
-		if (options->size < offsetof(struct flexsc_options, cores))
+		if (options->size < offsetof(struct flexsc_options, kernel_cores))
 			return -EINVAL;
 		if (options->size < known)
 			known = options->size;
@@ -60,20 +60,20 @@ static int take_options(struct flexsc_loop *loop,
 			return -EINVAL;
 		memcpy(own, options, known);
 	}
-	if (own->flags & ~FLEXSC_SQPOLL)
+	if (own->flags)
 		return -EINVAL;
 	/*
 	 * The list is checked here, because an engine may need it late or
 	 * never.
 	 */
-	if (own->cores && flexsc__cores_parse(own->cores, &cores))
+	if (own->kernel_cores && flexsc__cores_parse(own->kernel_cores, &cores))
 		return -EINVAL;
-	if (own->cores) {
-		loop->cores = malloc(strlen(own->cores) + 1);
+	if (own->kernel_cores) {
+		loop->cores = malloc(strlen(own->kernel_cores) + 1);
 		if (!loop->cores)
 			return -ENOMEM;
-		strcpy(loop->cores, own->cores);
-		own->cores = loop->cores;
+		strcpy(loop->cores, own->kernel_cores);
+		own->kernel_cores = loop->cores;
 	}
 	if (!own->max_entries)
 		own->max_entries = MAX_ENTRIES;

@@ -17,7 +17,7 @@
  * doesn't exist, are errors: exit status 2, and no TAP.
  *
  *	FLEXSC_TEST_ENGINE	engine under test; by default the best one
- *	FLEXSC_TEST_SQPOLL	if set, loops have the option FLEXSC_SQPOLL
+ *	FLEXSC_TEST_SQPOLL	if set, a kernel thread polls for the calls of uring
  *	FLEXSC_TEST_SLOWER	multiplies every time limit (emulators)
  *
  * The engine becomes the child's default through FLEXSC_ENGINE, so that every

@@ -456,7 +456,7 @@ TEST(the_librarys_cores_are_used)
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 4)
 		SKIP("needs four processors");
-	loop = NEW_LOOP(.engine = "kmod", .cores = "2");
+	loop = NEW_LOOP(.engine = "kmod", .kernel_cores = "2");
 	CHECK(raw_move(0));
 	fd = open(TRACING "trace_marker", O_WRONLY | O_CLOEXEC);
 	for (int i = 0; i < 10; i++) {
@@ -480,7 +480,7 @@ TEST(what_has_not_started_is_withdrawn_at_once)
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 4)
 		SKIP("needs four processors");
-	loop = NEW_LOOP(.engine = "kmod", .cores = "2", .max_entries = 1024);
+	loop = NEW_LOOP(.engine = "kmod", .kernel_cores = "2", .max_entries = 1024);
 	CHECK(raw_move(0));
 	CHECK_EQ(pipe(fds), 0);
 	POST(loop, &slow, SYS_readv, open("/dev/urandom", O_RDONLY | O_CLOEXEC),

@@ -379,8 +379,8 @@ static struct flexsc_loop *new_loop(bool specialised)
 
 	options.engine = "kmod";
 	if (specialised) {
-		options.cores = "1";
-		options.spin_us = 10000;
+		options.kernel_cores = "1";
+		options.poll_us = 10000;
 	}
 	CHECK_EQ(flexsc_loop_create(&made, &options), 0);
 	return made;

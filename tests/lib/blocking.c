@@ -248,7 +248,7 @@ TEST(one_core_is_enough)
 	while (!CPU_ISSET(core, &cores))
 		core++;
 	snprintf(list, sizeof(list), "%d", core);
-	write_much(NEW_LOOP(.cores = list));
+	write_much(NEW_LOOP(.kernel_cores = list));
 }
 
 #define FILES		32

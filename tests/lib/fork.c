@@ -326,7 +326,7 @@ TEST(a_thousand_failures_leave_nothing)
 	struct flexsc_loop *loop;
 	unsigned int fds, maps;
 
-	bad.cores = "99999";
+	bad.kernel_cores = "99999";
 	CHECK_EQ(flexsc_loop_create(&loop, &bad), -EINVAL);
 	fds = count_fds();
 	maps = count_maps();

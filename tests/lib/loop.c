@@ -50,16 +50,16 @@ TEST(cores_are_checked)
 	int cpu = 0;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		if (create_with((struct flexsc_options){ .cores = bad[i] }) !=
+		if (create_with((struct flexsc_options){ .kernel_cores = bad[i] }) !=
 		    -EINVAL)
 			test_fail(__FILE__, __LINE__, "cores \"%s\"", bad[i]);
 	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
 	while (!CPU_ISSET(cpu, &set))
 		cpu++;
 	snprintf(good, sizeof(good), "%d", cpu);
-	CHECK_EQ(create_with((struct flexsc_options){ .cores = good }), 0);
+	CHECK_EQ(create_with((struct flexsc_options){ .kernel_cores = good }), 0);
 	snprintf(good, sizeof(good), "%d-%d", cpu, cpu);
-	CHECK_EQ(create_with((struct flexsc_options){ .cores = good }), 0);
+	CHECK_EQ(create_with((struct flexsc_options){ .kernel_cores = good }), 0);
 }
 
 /* An engine may make its threads long after the loop was made. */
@@ -76,7 +76,7 @@ TEST(the_list_of_cores_is_the_callers_again)
 	while (!CPU_ISSET(cpu, &set))
 		cpu++;
 	snprintf(list, sizeof(list), "%d", cpu);
-	options.cores = list;
+	options.kernel_cores = list;
 	CHECK_EQ(flexsc_loop_create(&made, &options), 0);
 	strcpy(list, "none");
 	CHECK_EQ(flexsc_loop_chdir(made, &cb, "."), 0);
@@ -619,7 +619,7 @@ static void *wake_when_answered(void *arg)
 	return NULL;
 }
 
-LOOP_TEST(a_loop_that_spins_is_woken_without_a_mode_switch, .spin_us = LONG_US)
+LOOP_TEST(a_loop_that_spins_is_woken_without_a_mode_switch, .poll_us = LONG_US)
 {
 	struct call call = { .cb = { .callback = answer } };
 	struct flexsc_stats before;
@@ -642,7 +642,7 @@ static void *write_a_byte(void *fd)
 	return NULL;
 }
 
-WAITING_TEST(a_loop_that_spins_finds_results, .spin_us = LONG_US)
+WAITING_TEST(a_loop_that_spins_finds_results, .poll_us = LONG_US)
 {
 	struct call call = CALL_INIT;
 	pthread_t thread;
@@ -666,7 +666,7 @@ WAITING_TEST(a_loop_that_spins_finds_results, .spin_us = LONG_US)
 }
 
 LOOP_TEST(a_loop_that_spins_until_a_timer_does_not_sleep_then,
-		.spin_us = LONG_US)
+		.poll_us = LONG_US)
 {
 	struct call call = CALL_INIT;
 
@@ -684,7 +684,7 @@ TEST(a_loop_that_found_nothing_sleeps)
 	struct call call = CALL_INIT;
 	uint64_t before = now_ns();
 
-	loop = NEW_LOOP(.spin_us = 1000);
+	loop = NEW_LOOP(.poll_us = 1000);
 	CHECK_EQ(flexsc_loop_timer(loop, &call.cb, 50 * MS), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK(now_ns() - before >= 50 * MS);

@@ -428,7 +428,7 @@ TEST(threads_that_get_no_processor_do_not_multiply)
 	CPU_CLR(core, &mine);
 	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
 	snprintf(name, sizeof(name), "%d", core);
-	loop = NEW_LOOP(.cores = name);
+	loop = NEW_LOOP(.kernel_cores = name);
 	/* Not while the core is held: the first thread's making waits for it. */
 	calls[0].cb.callback = count_done;
 	POST(loop, &calls[0], SYS_futex, &word, 0, 0, &brief);

@@ -21,7 +21,7 @@ int engine_start(struct flexsc_loop **loop)
 	struct flexsc_options o = FLEXSC_OPTIONS_INIT;
 
 	o.engine = engine_name;
-	o.cores = engine_cores;
+	o.kernel_cores = engine_cores;
 	return flexsc_loop_create(loop, &o);
 }
 

@@ -31,7 +31,7 @@ static void choose_options(struct worker *worker, struct flexsc_options *o)
 	*o = (struct flexsc_options)FLEXSC_OPTIONS_INIT;
 	o->max_entries = entries[random_of(worker) % 4];
 	o->max_threads = threads[random_of(worker) % 4];
-	o->spin_us = once_in(worker, 4) ? 50 : 0;
+	o->poll_us = once_in(worker, 4) ? 50 : 0;
 }
 
 static void set_target(struct worker *worker, struct flexsc_loop *target)

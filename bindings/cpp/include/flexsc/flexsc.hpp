@@ -133,11 +133,10 @@ struct detached {
 /* How a loop is made: struct flexsc_options in <flexsc/loop.h>. */
 struct options {
 	const char *engine = nullptr;
-	const char *cores = nullptr;
+	const char *kernel_cores = nullptr;
 	uint32_t max_entries = 0;
 	uint32_t max_threads = 0;
-	std::chrono::duration<uint32_t, std::micro> spin{ 0 };
-	uint32_t flags = 0;	/* FLEXSC_SQPOLL */
+	std::chrono::duration<uint32_t, std::micro> poll{ 0 };
 };
 
 /*
@@ -161,9 +160,9 @@ public:
 	explicit loop(const options &with = {}) : self(new state)
 	{
 		const flexsc_options own = {
-			sizeof(own),	  with.engine,	     with.cores,
-			with.max_entries, with.max_threads, with.spin.count(),
-			with.flags,
+			sizeof(own),	  with.engine,	     with.kernel_cores,
+			with.max_entries, with.max_threads, with.poll.count(),
+			0,
 		};
 		int err = flexsc_loop_create(&self->native, &own);
 

@@ -51,14 +51,14 @@ pub struct flexsc_options {
     /// The engine's name, or null.
     pub engine: *const c_char,
     /// Where syscall threads run, as `"2,4-6"`, or null.
-    pub cores: *const c_char,
+    pub kernel_cores: *const c_char,
     /// Calls executing at once.
     pub max_entries: u32,
     /// Syscall threads.
     pub max_threads: u32,
     /// Microseconds of looking for work before sleeping.
-    pub spin_us: u32,
-    /// [`FLEXSC_SQPOLL`].
+    pub poll_us: u32,
+    /// None is defined: 0.
     pub flags: u32,
 }
 
@@ -126,8 +126,6 @@ pub struct flexsc_stats_page {
     pub stats: flexsc_stats,
 }
 
-/// A flag of a loop: a kernel thread finds the uring engine's submissions.
-pub const FLEXSC_SQPOLL: c_uint = 0x1;
 /// No time limit.
 pub const FLEXSC_FOREVER: u64 = u64::MAX;
 

@@ -71,7 +71,7 @@ fn structures_are_laid_out_as_in_c() {
     let mut text = HEAD.to_string();
     structure!(text, flexsc_cb, callback arg ret handle);
     structure!(text, flexsc_options,
-        size engine cores max_entries max_threads spin_us flags);
+        size engine kernel_cores max_entries max_threads poll_us flags);
     structure!(text, flexsc_stats,
         posted completed cancelled waited batches batched mode_switches by_inline
         by_uring by_thread timers wakeups outstanding waiting entries max_entries
@@ -92,7 +92,6 @@ fn constants_have_the_values_of_c() {
     let mut equal = |name: &str, value: u64| {
         writeln!(text, "_Static_assert({name} == {value}ULL, \"\");").unwrap();
     };
-    equal("FLEXSC_SQPOLL", FLEXSC_SQPOLL.into());
     equal("FLEXSC_FOREVER", FLEXSC_FOREVER);
     equal("FLEXSC_CHAIN_ALWAYS", FLEXSC_CHAIN_ALWAYS.into());
     equal("FLEXSC_CHAIN_FULL", FLEXSC_CHAIN_FULL.into());

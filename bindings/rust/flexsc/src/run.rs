@@ -26,11 +26,10 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     engine: Option<String>,
-    cores: Option<String>,
+    kernel_cores: Option<String>,
     max_entries: u32,
     max_threads: u32,
-    spin: Duration,
-    sqpoll: bool,
+    poll: Duration,
 }
 
 impl Builder {
@@ -46,9 +45,9 @@ impl Builder {
         self
     }
 
-    /// Where syscall threads run, as `"2,4-6"`.
-    pub fn cores(mut self, cores: &str) -> Builder {
-        self.cores = Some(cores.to_string());
+    /// Where the loop's calls are executed, as `"2,4-6"`.
+    pub fn kernel_cores(mut self, cores: &str) -> Builder {
+        self.kernel_cores = Some(cores.to_string());
         self
     }
 
@@ -64,15 +63,11 @@ impl Builder {
         self
     }
 
-    /// How long the owner and syscall threads look for work before they sleep.
-    pub fn spin(mut self, time: Duration) -> Builder {
-        self.spin = time;
-        self
-    }
-
-    /// A kernel thread that polls finds the uring engine's submissions.
-    pub fn sqpoll(mut self) -> Builder {
-        self.sqpoll = true;
+    /// How long the owner and whoever executes calls look for work before they sleep.
+    /// With [`kernel_cores`](Builder::kernel_cores) and the engine uring, that is a
+    /// thread of the kernel.
+    pub fn poll(mut self, time: Duration) -> Builder {
+        self.poll = time;
         self
     }
 
@@ -85,16 +80,16 @@ impl Builder {
     /// out of something.
     pub fn build(&self) -> io::Result<Loop> {
         let engine = self.engine.as_deref().map(CString::new).transpose()?;
-        let cores = self.cores.as_deref().map(CString::new).transpose()?;
-        let spin_us = u32::try_from(self.spin.as_micros());
+        let cores = self.kernel_cores.as_deref().map(CString::new).transpose()?;
+        let poll_us = u32::try_from(self.poll.as_micros());
         let options = sys::flexsc_options {
             size: size_of::<sys::flexsc_options>(),
             engine: engine.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
-            cores: cores.as_ref().map_or(ptr::null(), |list| list.as_ptr()),
+            kernel_cores: cores.as_ref().map_or(ptr::null(), |list| list.as_ptr()),
             max_entries: self.max_entries,
             max_threads: self.max_threads,
-            spin_us: spin_us.map_err(|_| io::ErrorKind::InvalidInput)?,
-            flags: if self.sqpoll { sys::FLEXSC_SQPOLL } else { 0 },
+            poll_us: poll_us.map_err(|_| io::ErrorKind::InvalidInput)?,
+            flags: 0,
         };
         Ok(Loop {
             handle: Handle {
