@@ -11,7 +11,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

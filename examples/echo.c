@@ -10,7 +10,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -185,7 +185,8 @@ int main(int argc, char **argv)
 {
 	one = argc > 2 && !strcmp(argv[2], "one");
 	listener = listen_on((uint16_t)(argc > 1 ? atoi(argv[1]) : 0));
-	if (flexsc_init() || flexsc_make_buffers(&buffers, BUFFERS, SIZE))
+	if (flexsc_init() || flexsc_buffers_create(flexsc_loop_default(), &buffers,
+						   BUFFERS, SIZE))
 		return 1;
 	accept_all(&accepting);
 	return flexsc_main_loop();

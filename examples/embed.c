@@ -8,7 +8,7 @@
  *	embed FILE	says each second how large FILE is
  */
 #include <fcntl.h>
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <linux/stat.h>
 #include <stdio.h>
 #include <sys/epoll.h>

@@ -8,7 +8,7 @@
  * Each step has its callback, and may end early for three reasons: it failed,
  * it took too long (-ETIME), or it was cancelled (-ECANCELED, -EINTR).
  */
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <flexsc/netdb.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,7 +92,8 @@ int main(int argc, char **argv)
 	flexsc_signal(&interrupt, SIGINT);
 	/* The loop needn't go on because a signal may come. */
 	flexsc_unref();
-	flexsc_getaddrinfo(&step, &query, argv[1], argv[2], &hints);
+	flexsc_loop_getaddrinfo(flexsc_loop_default(), &step, &query, argv[1], argv[2],
+				&hints);
 	wait_for(resolved);
 	flexsc_main_loop();
 	if (query.result)

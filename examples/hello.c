@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The smallest program: read a file, without a mode switch of its own. */
 #include <fcntl.h>
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <stdio.h>
 
 static char text[4096];

@@ -9,7 +9,7 @@
  * would collect those that come meanwhile, and save them by one fsync.
  */
 #include <fcntl.h>
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,9 +48,8 @@ static void append(struct line *line)
 		return;
 	line->number++;
 	flexsc_write(&line->write, line->fd, line->text, strlen(line->text));
-	/* The next call posted follows the one posted last. */
-	flexsc_chain(FLEXSC_CHAIN_FULL);
-	flexsc_fsync(&line->sync, line->fd);
+	flexsc_loop_fsync_after(flexsc_loop_default(), &line->sync, &line->write,
+				FLEXSC_CHAIN_FULL, line->fd);
 }
 
 int main(int argc, char **argv)

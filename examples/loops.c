@@ -8,7 +8,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>

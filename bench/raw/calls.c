@@ -136,7 +136,7 @@ static void batch_flexsc(struct calls *calls)
 					 (uintptr_t)&calls->bytes[i], 1, 0, 0,
 					 0);
 		else
-			flexsc_loop_call3(loop, &calls->cbs[i], calls->nr,
+			flexsc__call3(loop, &calls->cbs[i], calls->nr,
 					  (uint64_t)calls->fd,
 					  (uintptr_t)&calls->bytes[i], 1);
 	flexsc_loop_run(loop);

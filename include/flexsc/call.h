@@ -45,7 +45,7 @@ struct flexsc_cb {
  *	-EOPNOTSUPP	refused: the call can't be asynchronous by nature
  *			(flexsc-syscalls(7) lists them with the reasons)
  *	-ENOSYS		no such call in the library's table
- *	-ENXIO		loop is NULL: the thread has no default loop, perhaps
+ *	-ENXIO		loop is NULL
  *	-EBUSY		cb is still pending (found in a checking build only)
  *	-ESHUTDOWN	the loop is being destroyed
  *	-ESTALE		the loop belongs to the parent process
@@ -59,10 +59,9 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     uint64_t a3, uint64_t a4, uint64_t a5);
 
 /*
- * The same of a call with three arguments at most, which cost less to pass; of
- * a longer call the others are 0. The typed functions choose.
+ * For the typed functions alone: the same with three arguments, the others 0.
  */
-int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
+int flexsc__call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
 /*
@@ -104,88 +103,34 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
 int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 uint64_t ns);
 
-/* Flags of flexsc_loop_chain() and flexsc_loop_call_after(). */
+/*
+ * Order. Two calls posted one after the other may run in any order, or at the
+ * same time. flexsc_loop_call_after() posts a call that starts when "before" has
+ * completed with ret >= 0, and otherwise completes with -ECANCELED without having run.
+ * before is the cb of any pending call; the callback of before runs first.
+ *
+ *	FLEXSC_CHAIN_ARG(n)	the result of before replaces argument n (0 to 5)
+ *				(section 8.3's looped multi-call)
+ *	FLEXSC_CHAIN_ALWAYS	run whatever the result was
+ *	FLEXSC_CHAIN_FULL	run only if before transferred all that it was asked
+ *				to: a short read or write counts as a failure (not with
+ *				ALWAYS). Only calls that transfer bytes can be short:
+ *				flexsc-call(3) lists them
+ *
+ * A deadline runs from when it is set, also while the call waits for before. The call
+ * then ends with -ETIME without having run, and its own successor with -ECANCELED.
+ *
+ * Errors of flexsc_loop_call(), and -ENOENT: before isn't a pending call;
+ * -EBUSY: another call waits for it already; -EINVAL: before or args is
+ * NULL, before is cb, or unknown flags.
+ */
 #define FLEXSC_CHAIN_ARG(n)	((unsigned int)(n) + 1)
 #define FLEXSC_CHAIN_ALWAYS	0x10U
 #define FLEXSC_CHAIN_FULL	0x20U
 
-/*
- * Order. Two calls posted one after the other may run in any order, or at the
- * same time. After flexsc_loop_chain(), the next call posted waits for the
- * one posted last: it starts when that one has completed with ret >= 0, and
- * otherwise completes with -ECANCELED without having run.
- *
- *	FLEXSC_CHAIN_ARG(n)	argument n (0 to 5) of the next call is
- *				replaced by the result of the one before it
- *				(section 8.3's looped multi-call)
- *	FLEXSC_CHAIN_ALWAYS	the next call runs whatever the result was
- *	FLEXSC_CHAIN_FULL	the next call runs only if the one before it
- *				transferred all that it was asked to: a short
- *				read or write ends the chain (not with ALWAYS)
- *
- * FULL is about bytes: of read, write, recv and send with their kin (p, v, v2,
- * msg, from and to), sendfile, splice, vmsplice, tee and copy_file_range. After
- * other calls it says nothing.
- *
- * A call that is refused leaves the chain open: the next call that is accepted is the
- * chained one. Timers, signals and wake-ups aren't calls, and leave it open, too.
- *
- * Chains may be longer than two. The first call's callback runs before the
- * second call starts. A chained call's deadline runs from when it is set, also
- * while the call waits for the one before it; it then ends with -ETIME without
- * having run, and what is chained to it with -ECANCELED.
- *
- * -EINVAL: unknown flags; -ENXIO: no loop; -ESRCH: nothing was posted that is
- * still pending; -ESHUTDOWN, -ESTALE.
- */
-int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags);
-
-/*
- * Post system call nr with these six arguments, chained to "before", the cb of
- * any pending call, in a chain of its own or not; flags as above. Doesn't see
- * an open flexsc_loop_chain(), and leaves it open.
- *
- * Errors of flexsc_loop_call(), and -ENOENT: before isn't a pending call;
- * -EBUSY: another call is chained to it already; -EINVAL: before or args is
- * NULL, before is cb, or unknown flags. If this function chains a call to the one that
- * an open flexsc_loop_chain() is about, the next post is refused with -EBUSY while that
- * call is pending.
- */
 int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
-			   struct flexsc_cb *before, unsigned int flags,
+			   struct flexsc_cb *before, unsigned int chain,
 			   unsigned int nr, const uint64_t args[6]);
-
-struct flexsc_loop *flexsc_loop_default(void);
-
-/* Functions of the calling thread's default loop. */
-
-static inline int flexsc_cancel(struct flexsc_cb *cb)
-{
-	return flexsc_loop_cancel(flexsc_loop_default(), cb);
-}
-
-static inline int flexsc_cancel_fd(int fd)
-{
-	return flexsc_loop_cancel_fd(flexsc_loop_default(), fd);
-}
-
-static inline int flexsc_deadline(struct flexsc_cb *cb, uint64_t ns)
-{
-	return flexsc_loop_deadline(flexsc_loop_default(), cb, ns);
-}
-
-static inline int flexsc_chain(unsigned int flags)
-{
-	return flexsc_loop_chain(flexsc_loop_default(), flags);
-}
-
-static inline int flexsc_call_after(struct flexsc_cb *cb,
-				    struct flexsc_cb *before, unsigned int flags,
-				    unsigned int nr, const uint64_t args[6])
-{
-	return flexsc_loop_call_after(flexsc_loop_default(), cb, before, flags,
-				      nr, args);
-}
 
 #pragma GCC visibility pop
 

@@ -4,16 +4,14 @@
  *
  *	#include <flexsc/flexsc.h>
  *
- *	flexsc_init();
- *	flexsc_openat(&cb, AT_FDCWD, "file", O_RDONLY, 0);
- *	flexsc_main_loop();			runs cb.callback(&cb)
+ *	flexsc_loop_create(&loop, NULL);
+ *	flexsc_loop_openat(loop, &cb, AT_FDCWD, "file", O_RDONLY, 0);
+ *	flexsc_loop_run(loop);			runs cb.callback(&cb)
  *
- * Every Linux system call has a function flexsc_<name>() that posts it into
- * memory and returns at once; the loop hands what was posted to an engine in
- * batches and runs a callback for each call that is complete. Functions named
- * flexsc_loop_*() take the loop explicitly; those without "loop" mean the
- * calling thread's default loop, which flexsc_init() makes. Exclusive use of
- * either is fine, and so is a mixture.
+ * Every Linux system call has a function flexsc_loop_NAME() that posts it into memory
+ * and returns at once. The loop hands what was posted to an engine in batches, and runs a
+ * callback for each call that is complete. For programs with one loop per thread,
+ * <flexsc/default.h> has the same functions without "loop".
  *
  *
  * Errors
@@ -23,8 +21,7 @@
  * alone on failure. A system call's own failure is no failure of the function
  * that posted it; it arrives as cb->ret.
  *
- * Every function that needs a loop returns -ENXIO if the loop is NULL, as that of a
- * thread is which hasn't called flexsc_init().
+ * A function that needs a loop returns -ENXIO if the loop is NULL.
  *
  *
  * Threads
@@ -35,7 +32,7 @@
  *	flexsc_loop_wake()			any thread, any signal handler
  *	flexsc_loop_stop()			any thread, any signal handler
  *	flexsc_loop_stats(), _engine(), _why()	any thread
- *	flexsc_loop_create(), flexsc_init()	any thread; it becomes the owner
+ *	flexsc_loop_create()			any thread; it becomes the owner
  *	flexsc_engine_probe(), flexsc_version()	any thread
  *	flexsc_fd_forget(), flexsc_fd_hint()	any thread
  *	everything else				the owner
@@ -64,7 +61,7 @@
  *
  * A child made by fork() has no loop: the parent's is not usable there, its
  * functions answer -ESTALE and flexsc_loop_destroy() merely releases memory.
- * The child calls flexsc_init() for its own. The parent notices nothing. A
+ * The child makes its own. The parent notices nothing. A
  * child made by vfork() or a bare clone() may only exec. Every descriptor of
  * the library is close-on-exec.
  */
@@ -72,7 +69,6 @@
 #define FLEXSC_FLEXSC_H
 
 #include <flexsc/call.h>
-#include <flexsc/event.h>
 #include <flexsc/fd.h>
 #include <flexsc/loop.h>
 #include <flexsc/multishot.h>

@@ -96,7 +96,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop);
  *	stay pending. The kernel may still use their memory, so it must stay valid
  *	until the owner's thread ends. One wait, dispatch or run returns the error, and
  *	so does each that has nothing else to wait for.
- *	To receive by multishot calls, make new buffers (flexsc_loop_make_buffers()).
+ *	To receive by multishot calls, make new buffers (flexsc_buffers_create()).
  */
 int flexsc_loop_run(struct flexsc_loop *loop);
 
@@ -184,6 +184,56 @@ int flexsc_loop_fd(struct flexsc_loop *loop);
 int flexsc_loop_prepare(struct flexsc_loop *loop, uint64_t *ns);
 
 /*
+ * Timers, signals and wake-ups from other threads complete a cb, as calls do:
+ * posted once, completed once, and then free to be posted again. They take no
+ * entry. Only callback and arg need initialising. flexsc_loop_cancel() ends timers
+ * and signals with -ECANCELED.
+ *
+ * Errors: those of flexsc_loop_call() in <flexsc/call.h>.
+ */
+
+/*
+ * Complete cb with ret 0 after ns nanoseconds of CLOCK_MONOTONIC: never early,
+ * late by at most 66 microseconds plus what the loop is busy with. Arming,
+ * cancelling and firing cost the same for one timer and for a million.
+ *
+ * A pending timer that is posted again is replaced: it completes once, at the
+ * new time. It is pending until its callback starts, or until it is cancelled;
+ * a cancelled one has to run its callback before it may be posted again.
+ */
+int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		      uint64_t ns);
+
+/*
+ * Complete cb with ret signo when the process or a thread gets that signal. The
+ * first cb for a signal installs a handler (SA_RESTART) that stays until the
+ * last loop that asked for it is destroyed.
+ *
+ * Meanwhile no signal is lost: one that arrives between two posts completes the
+ * second at once. Several loops may ask for one signal; each is told. Like
+ * pending signals, ones that arrive faster than they're handled merge. -EINVAL:
+ * the signal can't be caught.
+ */
+int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		       int signo);
+
+/*
+ * From any thread, and from signal handlers: run cb's callback on the loop's
+ * own thread, with ret 0. Wakes the loop if it sleeps. cb == NULL only wakes.
+ * Can't be cancelled.
+ *
+ * A cb may be woken at any time, also while its callback runs or when it has
+ * been woken already: one callback then answers several wake-ups. After each
+ * wake-up a callback begins, and what the caller wrote before is visible to it.
+ * So such a cb is for the wake-ups of one loop only, and lives until the last
+ * one's callback; that may free it.
+ *
+ * -ENXIO (no loop), -ESTALE, -ESHUTDOWN (from callbacks of a loop that is
+ * being destroyed); it never fails otherwise.
+ */
+int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
+
+/*
  * The engine's name. And why not a better one, or why this one hasn't its way
  * now ("kmod", where something watches system calls): one line, or NULL. Both
  * strings are the loop's: they last as long, and the second may change whenever
@@ -213,60 +263,6 @@ const char *flexsc_engine_name(unsigned int i);
  * program was compiled for. Any thread.
  */
 unsigned int flexsc_version(void);
-
-/*
- * The calling thread's default loop, or NULL. init makes it, with default
- * options; -EEXIST if there is one, else as flexsc_loop_create(). fini destroys
- * what init made, as flexsc_loop_destroy(); so does the end of the thread.
- * set_default makes an existing loop the default, or none (NULL), and leaves
- * whoever created it to destroy it; 0.
- */
-struct flexsc_loop *flexsc_loop_default(void);
-int flexsc_loop_set_default(struct flexsc_loop *loop);
-int flexsc_init(void);
-int flexsc_fini(void);
-
-/* Functions of the calling thread's default loop. */
-
-static inline int flexsc_main_loop(void)
-{
-	return flexsc_loop_run(flexsc_loop_default());
-}
-
-static inline int flexsc_stop(void)
-{
-	return flexsc_loop_stop(flexsc_loop_default());
-}
-
-static inline int flexsc_ref(void)
-{
-	return flexsc_loop_ref(flexsc_loop_default());
-}
-
-static inline int flexsc_unref(void)
-{
-	return flexsc_loop_unref(flexsc_loop_default());
-}
-
-static inline int flexsc_submit(void)
-{
-	return flexsc_loop_submit(flexsc_loop_default());
-}
-
-static inline int flexsc_dispatch(void)
-{
-	return flexsc_loop_dispatch(flexsc_loop_default());
-}
-
-static inline int flexsc_harvest(struct flexsc_cb **done, unsigned int n)
-{
-	return flexsc_loop_harvest(flexsc_loop_default(), done, n);
-}
-
-static inline int flexsc_wait(uint64_t ns)
-{
-	return flexsc_loop_wait(flexsc_loop_default(), ns);
-}
 
 #pragma GCC visibility pop
 

@@ -24,9 +24,8 @@
  * the same: io_uring may end a request early, and the library then posts
  * another one by the descriptor's number.
  *
- * A multishot call has no deadline and is in no chain: flexsc_loop_chain()
- * before its post makes the post -EINVAL; flexsc_loop_call_after() with its cb
- * as "before", and flexsc_loop_deadline() of its cb, are -ENOENT. flexsc_loop_cancel() and
+ * A multishot call has no deadline and no successor: flexsc_loop_call_after() and
+ * flexsc_loop_deadline() return -ENOENT for its cb. flexsc_loop_cancel() and
  * flexsc_loop_cancel_fd() end the call; completions that were on their way come
  * before the last one. A loop runs while one is pending.
  */
@@ -74,7 +73,7 @@ int flexsc_loop_accept_multishot(struct flexsc_loop *loop,
  * loop; -ESHUTDOWN, -ESTALE.
  */
 struct flexsc_buffers;
-int flexsc_loop_make_buffers(struct flexsc_loop *loop,
+int flexsc_buffers_create(struct flexsc_loop *loop,
 			     struct flexsc_buffers **buffers,
 			     unsigned int count, size_t size);
 
@@ -82,7 +81,7 @@ int flexsc_loop_make_buffers(struct flexsc_loop *loop,
  * Free buffers before the loop's destruction, those that the program has, too.
  * -EBUSY: a receive into them is pending; -EINVAL: NULL; -ESTALE.
  */
-int flexsc_buffers_free(struct flexsc_buffers *buffers);
+int flexsc_buffers_destroy(struct flexsc_buffers *buffers);
 
 /*
  * Receive all that comes on a connected socket into such buffers. ret: how many
@@ -118,29 +117,6 @@ void *flexsc_buffers_data(const struct flexsc_buffers *buffers,
  * buffer; -ESTALE.
  */
 int flexsc_buffers_return(struct flexsc_buffers *buffers, void *data);
-
-/* The same on the calling thread's default loop. */
-
-static inline int flexsc_accept_multishot(struct flexsc_cb *cb, int sockfd,
-					  int flags)
-{
-	return flexsc_loop_accept_multishot(flexsc_loop_default(), cb, sockfd,
-					    flags);
-}
-
-static inline int flexsc_make_buffers(struct flexsc_buffers **buffers,
-				      unsigned int count, size_t size)
-{
-	return flexsc_loop_make_buffers(flexsc_loop_default(), buffers, count,
-					size);
-}
-
-static inline int flexsc_recv_multishot(struct flexsc_cb *cb, int sockfd,
-					struct flexsc_buffers *buffers)
-{
-	return flexsc_loop_recv_multishot(flexsc_loop_default(), cb, sockfd,
-					  buffers);
-}
 
 #pragma GCC visibility pop
 

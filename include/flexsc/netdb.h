@@ -72,16 +72,6 @@ static inline int flexsc_loop_getaddrinfo(struct flexsc_loop *loop,
 	return flexsc_loop_work(loop, cb, flexsc_getaddrinfo_run, request);
 }
 
-/* The same on the calling thread's default loop. */
-static inline int flexsc_getaddrinfo(struct flexsc_cb *cb,
-				     struct flexsc_getaddrinfo *request,
-				     const char *node, const char *service,
-				     const struct addrinfo *hints)
-{
-	return flexsc_loop_getaddrinfo(flexsc_loop_default(), cb, request, node,
-				       service, hints);
-}
-
 #ifdef __cplusplus
 }
 #endif

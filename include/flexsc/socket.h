@@ -30,20 +30,25 @@ static inline int flexsc_loop_send(struct flexsc_loop *loop,
 	return flexsc_loop_sendto(loop, cb, sockfd, buf, len, flags, NULL, 0);
 }
 
-/* The same on the calling thread's default loop. */
-
-static inline int flexsc_recv(struct flexsc_cb *cb, int sockfd, void *buf,
-			      size_t len, int flags)
+/* The same after "before": flexsc_loop_call_after() in <flexsc/call.h>. */
+static inline int flexsc_loop_recv_after(struct flexsc_loop *loop,
+					 struct flexsc_cb *cb,
+					 struct flexsc_cb *before,
+					 unsigned int chain, int sockfd,
+					 void *buf, size_t len, int flags)
 {
-	return flexsc_loop_recv(flexsc_loop_default(), cb, sockfd, buf, len,
-				flags);
+	return flexsc_loop_recvfrom_after(loop, cb, before, chain, sockfd, buf,
+					  len, flags, NULL, NULL);
 }
 
-static inline int flexsc_send(struct flexsc_cb *cb, int sockfd,
-			      const void *buf, size_t len, int flags)
+static inline int flexsc_loop_send_after(struct flexsc_loop *loop,
+					 struct flexsc_cb *cb,
+					 struct flexsc_cb *before,
+					 unsigned int chain, int sockfd,
+					 const void *buf, size_t len, int flags)
 {
-	return flexsc_loop_send(flexsc_loop_default(), cb, sockfd, buf, len,
-				flags);
+	return flexsc_loop_sendto_after(loop, cb, before, chain, sockfd, buf,
+					len, flags, NULL, 0);
 }
 
 #ifdef __cplusplus

@@ -18,8 +18,8 @@ extern "C" {
 /*
  * Run run(arg) on a syscall thread; cb completes with ret == what it returns.
  * It is posted, chained and cancelled like a call, with the same errors, and
- * -EINVAL if run is NULL. FLEXSC_CHAIN_ARG(0) replaces arg; any other argument
- * of a chain is -EINVAL. What the caller wrote before is visible to run, and
+ * -EINVAL if run is NULL. FLEXSC_CHAIN_ARG(0) replaces arg; another argument is
+ * -EINVAL. What the caller wrote before is visible to run, and
  * what run wrote to the callback. arg belongs to run until the callback.
  *
  * The thread has a stack of one megabyte, blocks all signals, and is another
@@ -38,12 +38,10 @@ extern "C" {
 int flexsc_loop_work(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     int64_t (*run)(void *arg), void *arg);
 
-/* The same on the calling thread's default loop. */
-static inline int flexsc_work(struct flexsc_cb *cb, int64_t (*run)(void *arg),
-			      void *arg)
-{
-	return flexsc_loop_work(flexsc_loop_default(), cb, run, arg);
-}
+/* The same after "before": flexsc_loop_call_after() in <flexsc/call.h>. */
+int flexsc_loop_work_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			   struct flexsc_cb *before, unsigned int chain,
+			   int64_t (*run)(void *arg), void *arg);
 
 #pragma GCC visibility pop
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Turn the system-call table into what is built from it.
 
-    gencalls.py {header|table|man|kernel} TABLE OUTPUT
+    gencalls.py {header|default|table|man|kernel} TABLE OUTPUT
 
-header  <flexsc/syscalls.h>: a typed function per call
+header  <flexsc/syscalls.h>: typed functions per call
+default <flexsc/default_syscalls.h>: the same on the default loop
 table   C source of flexsc__calls, see call_info.h
 man     flexsc-syscalls(7)
 kernel  which calls the kernel module executes: base/calls.def of kmod/
@@ -36,7 +37,7 @@ from calltable import (
 )
 
 WIDTH = 80
-SHORT_ARGS = 3  # flexsc_loop_call3()
+SHORT_ARGS = 3  # flexsc__call3()
 MAN_DATE = "2026-11-21"
 
 # Writing C.
@@ -98,41 +99,54 @@ def describe(call: Call) -> str:
     return f"{call.name}(2)."
 
 
-def function(call: Call) -> str:
-    """The two functions that post a call."""
-    name, args = call.name, call.args
-    parameters = comma(
-        ["struct flexsc_cb *cb", *(arg.declaration for arg in args)], ")"
+def inline(call: Call, name: str, first: list[str], body: list[str]) -> str:
+    """A function that takes "first" and then the call's own arguments."""
+    parameters = comma([*first, *(arg.declaration for arg in call.args)], ")")
+    return "\n".join(
+        [wrap(parameters, f"static inline int {name}(", "\t\t"), "{", *body, "}"]
     )
-    short = len(args) <= SHORT_ARGS
-    room = SHORT_ARGS if short else MAX_ARGS
-    values = [*(arg.as_uint64 for arg in args), *["0"] * (room - len(args))]
-    forwarded = ["flexsc_loop_default()", "cb", *(arg.name for arg in args)]
-    text = "\n".join(
-        [
-            comment(describe(call)),
-            wrap(
-                ["struct flexsc_loop *loop,", *parameters],
-                f"static inline int flexsc_loop_{name}(",
-                "\t\t",
-            ),
-            "{",
-            wrap(
-                comma(["cb", f"FLEXSC_NR_{name}", *values], ");"),
-                f"\treturn flexsc_loop_call{SHORT_ARGS if short else ''}(loop, ",
-                "\t\t\t",
-            ),
-            "}",
-            "",
-            wrap(parameters, f"static inline int flexsc_{name}(", "\t\t"),
-            "{",
-            wrap(comma(forwarded, ");"), f"\treturn flexsc_loop_{name}(", "\t\t\t"),
-            "}",
-        ]
-    )
+
+
+def where_there_is(call: Call, text: str) -> str:
     if call.everywhere:
         return text
-    return f"#ifdef FLEXSC_NR_{name}\n{text}\n#endif"
+    return f"#ifdef FLEXSC_NR_{call.name}\n{text}\n#endif"
+
+
+def functions(call: Call) -> str:
+    """The two functions that post a call to a loop."""
+    values = [arg.as_uint64 for arg in call.args]
+    short = len(values) <= SHORT_ARGS
+    padded = values + ["0"] * ((SHORT_ARGS if short else MAX_ARGS) - len(values))
+    post = wrap(
+        comma(["cb", f"FLEXSC_NR_{call.name}", *padded], ");"),
+        f"\treturn flexsc_{'_call3' if short else 'loop_call'}(loop, ",
+        "\t\t\t",
+    )
+    own = ["struct flexsc_loop *loop", "struct flexsc_cb *cb"]
+    order = ["struct flexsc_cb *before", "unsigned int chain"]
+    args = wrap(comma(values or ["0"], " };"), "\tconst uint64_t values[6] = { ", "\t\t")
+    after = wrap(
+        comma(["cb", "before", "chain", f"FLEXSC_NR_{call.name}", "values"], ");"),
+        "\treturn flexsc_loop_call_after(loop, ",
+        "\t\t\t",
+    )
+    name = f"flexsc_loop_{call.name}"
+    text = [comment(describe(call)), inline(call, name, own, [post])]
+    if not call.refused:
+        body = [args, "", after]
+        text += ["", inline(call, f"{name}_after", [*own, *order], body)]
+    return where_there_is(call, "\n".join(text))
+
+
+def default_function(call: Call) -> str:
+    """The function that posts a call to the default loop."""
+    forwarded = comma(
+        ["flexsc_loop_default()", "cb", *(a.name for a in call.args)], ");"
+    )
+    body = wrap(forwarded, f"\treturn flexsc_loop_{call.name}(", "\t\t\t")
+    name = f"flexsc_{call.name}"
+    return where_there_is(call, inline(call, name, ["struct flexsc_cb *cb"], [body]))
 
 
 HEADER_TOP = """\
@@ -141,14 +155,13 @@ HEADER_TOP = """\
  * Every Linux system call as a function that posts it. Generated from
  * syscalls.tbl; not to be edited.
  *
- *	flexsc_NAME(cb, ...)		on the calling thread's default loop
- *	flexsc_loop_NAME(loop, cb, ...)	on that loop
+ *	flexsc_loop_NAME(loop, cb, ...)
+ *	flexsc_loop_NAME_after(loop, cb, before, chain, ...)	in order
  *
  * The arguments are those of the system call, which are not always those of
- * libc's function of the same name. What they return and mean, and what a
- * callback gets: flexsc_loop_call() in <flexsc/call.h>. Refused calls have
- * functions, too, which return -EOPNOTSUPP and do nothing; flexsc-syscalls(7)
- * lists them all.
+ * libc's function of the same name. What they return and mean, and what a callback
+ * gets: flexsc_loop_call() and flexsc_loop_call_after() in <flexsc/call.h>. For refused
+ * calls the function returns -EOPNOTSUPP; flexsc-syscalls(7) lists all calls.
  */
 #ifndef FLEXSC_SYSCALLS_H
 #define FLEXSC_SYSCALLS_H
@@ -183,10 +196,29 @@ def emit_header(calls: list[Call]) -> str:
         [
             "\n".join([HEADER_TOP, *per_machine(numbers)]),
             "\n".join(f"{tag};" for tag in sorted(tags)),
-            *(function(call) for call in calls),
+            *(functions(call) for call in calls),
             HEADER_END,
         ]
     )
+
+
+DEFAULT_TOP = """\
+/* SPDX-License-Identifier: MIT */
+/* The part of <flexsc/default.h> that is generated from syscalls.tbl. */
+#ifndef FLEXSC_DEFAULT_SYSCALLS_H
+#define FLEXSC_DEFAULT_SYSCALLS_H
+
+#include <flexsc/default.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif"""
+
+DEFAULT_END = HEADER_END.replace("FLEXSC_SYSCALLS_H", "FLEXSC_DEFAULT_SYSCALLS_H")
+
+
+def emit_default(calls: list[Call]) -> str:
+    return "\n\n".join([DEFAULT_TOP, *map(default_function, calls), DEFAULT_END])
 
 
 TABLE_TOP = """\
@@ -367,13 +399,25 @@ flexsc\-syscalls \- what libflexsc knows about each system call
 .nf
 .B #include <flexsc/syscalls.h>
 .PP
-.BI "int flexsc_" NAME "(struct flexsc_cb *" cb ", ...);"
 .BI "int flexsc_loop_" NAME "(struct flexsc_loop *" loop ", struct flexsc_cb *" cb ,
 .BI "                     ...);"
+.BI "int flexsc_loop_" NAME "_after(struct flexsc_loop *" loop ", struct flexsc_cb *" cb ,
+.BI "                     struct flexsc_cb *" before ", unsigned int " chain ", ...);"
+.PP
+.B #include <flexsc/default.h>
+.PP
+.BI "int flexsc_" NAME "(struct flexsc_cb *" cb ", ...);"
 .fi
 .SH DESCRIPTION
-Every Linux system call of x86\-64 and aarch64 has these two functions,
-which post it with the arguments that the kernel expects.
+Every Linux system call of x86\-64 and aarch64 has these functions,
+which post it with the arguments that the kernel expects:
+to a loop; behind the call of
+.IR before ,
+as
+.BR flexsc\-call (3)
+says of
+.IR chain ;
+and to the calling thread\(aqs default loop.
 Where it is executed depends on its class:
 .TP
 .B inline
@@ -569,6 +613,7 @@ def emit_arguments(calls: list[Call]) -> str:
 
 EMITTERS = {
     "arguments": emit_arguments,
+    "default": emit_default,
     "header": emit_header,
     "table": emit_table,
     "man": emit_man,

@@ -62,7 +62,7 @@ static int buffers_prepare(struct flexsc_buffers *buffers)
 	return 0;
 }
 
-int flexsc_loop_make_buffers(struct flexsc_loop *loop,
+int flexsc_buffers_create(struct flexsc_loop *loop,
 			     struct flexsc_buffers **out, unsigned int count,
 			     size_t size)
 {
@@ -100,7 +100,7 @@ int flexsc_loop_make_buffers(struct flexsc_loop *loop,
 	return 0;
 }
 
-int flexsc_buffers_free(struct flexsc_buffers *buffers)
+int flexsc_buffers_destroy(struct flexsc_buffers *buffers)
 {
 	struct flexsc_buffers **link;
 

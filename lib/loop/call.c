@@ -40,8 +40,8 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 		return err;
 	if (!call_can_be_posted(flexsc__call_info(nr)))
 		return call_refuse_number(loop, nr);
-	if (loop->chain || !flexsc__loop_has_entry(loop))
-		return flexsc__held_post_next(loop, cb, &call);
+	if (!flexsc__loop_has_entry(loop))
+		return flexsc__held_post(loop, cb, &call, 0);
 	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
 
@@ -72,7 +72,6 @@ call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
 	entry->nr = (uint16_t)nr;
 	entry->nargs = flexsc__calls[nr].nargs;
 	submit(loop, index, &flexsc__calls[nr], cb);
-	loop->last = handle_make(HANDLE_CALL, index);
 	loop->posted++;
 	return 0;
 }
@@ -131,7 +130,7 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
 
-int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
+int flexsc__call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
 	if (CHECKS || !loop || loop->unusual || nr >= CALLS_ROOM)
@@ -147,8 +146,8 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 				   0, 0);
 
 	/* A held call isn't noted: an engine asks the kernel about it. */
-	if (!err && handle_kind(loop->last) == HANDLE_CALL)
-		call_of(loop, (uint32_t)handle_index(loop->last))->poll_waits =
+	if (!err && handle_kind(cb->handle) == HANDLE_CALL)
+		call_of(loop, (uint32_t)handle_index(cb->handle))->poll_waits =
 			true;
 	return err;
 }
@@ -161,21 +160,6 @@ static bool chain_flags_known(unsigned int flags)
 	return (flags & ~how) <= FLEXSC_ARGS_MAX && (flags & how) != how;
 }
 
-int flexsc_loop_chain(struct flexsc_loop *loop, unsigned int flags)
-{
-	int err = flexsc__post_check(loop, NULL);
-
-	if (err)
-		return err;
-	if (!chain_flags_known(flags))
-		return -EINVAL;
-	loop->last = loop_last(loop);
-	if (!loop->last)
-		return -ESRCH;
-	loop->chain = (uint8_t)(flags | CHAINED);
-	return 0;
-}
-
 /* Is it pending as a call, with or without an entry? */
 static bool call_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
@@ -185,26 +169,35 @@ static bool call_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 	       flexsc__cb_pending(loop, cb);
 }
 
+int flexsc__post_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		       const struct flexsc_cb *before, struct held *call,
+		       unsigned int chain)
+{
+	if (!before || before == cb || !chain_flags_known(chain))
+		return -EINVAL;
+	if (!call_pending(loop, before))
+		return -ENOENT;
+	call->chain = (uint8_t)chain;
+	return flexsc__held_post(loop, cb, call, before->handle);
+}
+
 int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
-			   struct flexsc_cb *before, unsigned int flags,
+			   struct flexsc_cb *before, unsigned int chain,
 			   unsigned int nr, const uint64_t args[6])
 {
-	struct held call = { .nr = (uint16_t)nr,
-			     .chain = (uint8_t)(flags | CHAINED) };
+	struct held call = { .nr = (uint16_t)nr };
 	int err = flexsc__post_check(loop, cb);
 
 	if (err)
 		return err;
-	if (!before || before == cb || !args || !chain_flags_known(flags))
+	if (!args)
 		return -EINVAL;
 	if (flexsc__call_info(nr)->class == CLASS_NEVER)
 		return -EOPNOTSUPP;
 	if (!call_can_be_posted(flexsc__call_info(nr)))
 		return -ENOSYS;
-	if (!call_pending(loop, before))
-		return -ENOENT;
 	memcpy(call.args, args, sizeof(call.args));
-	return flexsc__held_post(loop, cb, &call, before->handle);
+	return flexsc__post_after(loop, cb, before, &call, chain);
 }
 
 /* Consuming. */
@@ -270,8 +263,7 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	bool direct = call_is_direct(call);
 	struct flexsc_cb *cb = call->cb;
 	uint32_t chained = call->chained;
-	unsigned int chain = chained != NO_HELD ? held_of(loop, chained)->chain :
-						  loop->chain;
+	unsigned int chain = chained != NO_HELD ? held_of(loop, chained)->chain : 0;
 	bool told = call->cancel == CANCEL_TOLD;
 	int64_t outcome;
 
@@ -282,7 +274,6 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	if (direct && chain & FLEXSC_CHAIN_FULL)
 		flexsc__direct_describe(loop, index);
 	outcome = flexsc__chain_outcome(chain, entry_of(loop, index), ret);
-	forget_last(loop, handle_make(HANDLE_CALL, index), outcome);
 	if (direct) {
 		direct_free(loop, call);
 	} else {

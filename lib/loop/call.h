@@ -15,6 +15,7 @@
 #define NONE	FLEXSC_NO_ENTRY	/* no call */
 
 struct flexsc_loop;
+struct held;
 struct pollfd;
 
 /* Post system call nr, one below CALLS_ROOM, on a loop that isn't unusual. */
@@ -168,6 +169,14 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 /* ... a call of up to three arguments: the others are 0. */
 typedef int (*post3_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
+
+/*
+ * Post a held call, whose number and arguments are known to be good, chained to
+ * "before". Errors: flexsc_loop_call_after().
+ */
+int flexsc__post_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		       const struct flexsc_cb *before, struct held *call,
+		       unsigned int chain);
 
 /* All calls are posted by their entries, until an engine knows better. */
 void flexsc__posts_init(struct flexsc_loop *loop);

@@ -44,7 +44,6 @@ static inline struct call *direct_post(struct flexsc_loop *loop,
 	RULE(ENTRY_IN(entry_of(loop, loop->free), AT(FREE)));
 	RULE(!call->cancel && !call->links && !call->partial);
 	loop->free = call->next;
-	loop->last = handle;
 	loop->posted++;
 	call->cb = cb;
 	if (cb)

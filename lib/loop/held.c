@@ -102,9 +102,6 @@ static void held_start(struct flexsc_loop *loop, uint32_t index,
 	struct flexsc_entry *entry = entry_of(loop, entry_index);
 	struct call *call = call_of(loop, entry_index);
 
-	/* What was posted last has completed, if this was its entry. */
-	if (loop->last == handle_make(HANDLE_CALL, entry_index))
-		loop->last = 0;
 	entry->nr = held->nr;
 	entry->nargs = row->nargs;
 	memcpy(entry->args, held->args, sizeof(entry->args));
@@ -119,8 +116,6 @@ static void held_start(struct flexsc_loop *loop, uint32_t index,
 		timer->owner = entry_index;
 		held->deadline = TIMER_NONE;
 	}
-	if (loop->last == handle_make(HANDLE_HELD, index))
-		loop->last = handle_make(HANDLE_CALL, entry_index);
 	submit(loop, entry_index, row, held->cb);
 	held_free(loop, index);
 }
@@ -141,7 +136,6 @@ static void held_complete(struct flexsc_loop *loop, uint32_t index,
 {
 	struct flexsc_cb *cb = held_of(loop, index)->cb;
 
-	forget_last(loop, handle_make(HANDLE_HELD, index), ret);
 	held_free(loop, index);
 	loop->completed++;
 	count(&loop->stats->cancelled, 1);
@@ -257,35 +251,16 @@ int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	loop->held_free = held->next;
 	*held = *call;
 	held->cb = cb;
-	held->chain &= (uint8_t)~CHAINED;
 	held->chained = NO_HELD;
 	held->deadline = TIMER_NONE;
 	if (cb)
 		cb->handle = handle_make(HANDLE_HELD, index);
 	loop->posted++;
-	/* A chain that is open keeps what it was opened after. */
-	if (!loop->chain)
-		loop->last = handle_make(HANDLE_HELD, index);
-	if (!(call->chain & CHAINED))
-		held_start_or_wait(loop, index);
-	else if (before)
+	if (before)
 		held_attach(loop, index, kind, (uint32_t)handle_index(before));
-	else	/* its predecessor has completed meanwhile */
-		flexsc__held_go(loop, index, loop->last_ret);
+	else
+		held_start_or_wait(loop, index);
 	return 0;
-}
-
-int flexsc__held_post_next(struct flexsc_loop *loop, struct flexsc_cb *cb,
-			   struct held *call)
-{
-	int err;
-
-	call->chain = loop->chain;
-	loop->chain = 0;
-	err = flexsc__held_post(loop, cb, call, call->chain ? loop->last : 0);
-	if (err)
-		loop->chain = call->chain;
-	return err;
 }
 
 void flexsc__held_next(struct flexsc_loop *loop)

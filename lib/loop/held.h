@@ -17,7 +17,6 @@
 
 struct flexsc_loop;
 
-#define CHAINED		0x80U	/* in loop->chain: the next post is chained */
 #define CHAIN_ARGS	0x0fU	/* which argument is the result */
 
 /* No held call: element 0 heads the waiting list. */
@@ -47,18 +46,11 @@ int flexsc__held_init(struct flexsc_loop *loop);
 
 /*
  * Post with an entry, behind all that wait for one, or chained to "before", the
- * handle of a pending call; 0: the call that loop->last named has completed.
+ * handle of a pending call; 0: to none.
  * -EBUSY: another one is chained to it already.
  */
 int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      const struct held *call, uint64_t before);
-
-/*
- * The same of the program's next call: chained, if a chain is open. A chain that
- * the call is refused for stays open, or the call after it would run too early.
- */
-int flexsc__held_post_next(struct flexsc_loop *loop, struct flexsc_cb *cb,
-			   struct held *call);
 
 /* End a held call that has no entry. */
 void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);

@@ -83,7 +83,6 @@ struct flexsc_loop {
 	union {
 		struct {
 			uint32_t waiting;	/* held calls that wait */
-			uint8_t chain;	/* the next post's: flags | CHAINED */
 			bool closing;
 			bool stale;	/* belongs to the parent process */
 		};
@@ -91,8 +90,6 @@ struct flexsc_loop {
 	};
 	uint64_t groups;	/* groups with something submitted: bits */
 	uint32_t group_mask;	/* 0: all groups are one */
-	uint64_t last;		/* what was posted last: see loop_last() */
-	int64_t last_ret;	/* its result, once it has completed */
 	uint64_t posted, completed;	/* calls */
 	uint64_t events;	/* callbacks owed except for calls */
 	int64_t refs;		/* what a run waits for besides */
@@ -177,19 +174,6 @@ static inline bool call_in_use(const struct flexsc_loop *loop, uint32_t index)
 {
 	return call_is_direct(call_of(loop, index)) ||
 	       entry_status(entry_of(loop, index)) != FLEXSC_FREE;
-}
-
-/*
- * The handle of what was posted last, or 0 if that has completed. Retiring a
- * call doesn't forget it, as most calls are followed by no chain. (Whatever
- * takes its entry then is posted later, or is a held call: see held_start().)
- */
-static inline uint64_t loop_last(const struct flexsc_loop *loop)
-{
-	if (handle_kind(loop->last) == HANDLE_CALL &&
-	    !call_in_use(loop, (uint32_t)handle_index(loop->last)))
-		return 0;
-	return loop->last;
 }
 
 /* A list of calls. */

@@ -130,25 +130,19 @@ static void shot_free(struct flexsc_loop *loop, struct shot *shot)
 /* Calls of its own. */
 
 /*
- * Post a call of its own, which is no part of the program's chains. NR_ACCEPT
+ * Post a call of its own. NR_ACCEPT
  * and NR_RECV are numbers that flexsc_loop_call() refuses.
  */
 static int multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
 			  unsigned int nr, const uint64_t args[FLEXSC_ARGS_MAX])
 {
 	struct held call = { .nr = (uint16_t)nr };
-	const uint64_t last = loop_last(loop);
-	const uint8_t chain = loop->chain;
 	int err = flexsc__post_check(loop, own);
 
 	if (err)
 		return err == -ESHUTDOWN ? -ECANCELED : err;
 	memcpy(call.args, args, sizeof(call.args));
-	loop->chain = 0;
-	err = flexsc__held_post(loop, own, &call, 0);
-	loop->chain = chain;
-	loop->last = last;
-	return err;
+	return flexsc__held_post(loop, own, &call, 0);
 }
 
 static int multishot_post_own(struct multishot *multishot, unsigned int nr,
@@ -599,8 +593,6 @@ static int multishot_start(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	bool in_engine;
 	int err;
 
-	if (loop->chain)
-		return -EINVAL;
 	/* The engine's receive fails at once if it finds no buffer. */
 	if (buffers)
 		in_engine = buffers->lent && buffers->out < buffers->count;

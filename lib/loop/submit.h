@@ -41,16 +41,4 @@ static inline void submit(struct flexsc_loop *loop, uint32_t index,
 	loop->groups |= 1ULL << group;
 }
 
-/*
- * Forget the call posted last, if it is the one of this handle: it has
- * completed.
- */
-static inline void forget_last(struct flexsc_loop *loop, uint64_t handle, int64_t ret)
-{
-	if (loop->last != handle)
-		return;
-	loop->last = 0;
-	loop->last_ret = ret;
-}
-
 #endif /* FLEXSC_SUBMIT_H */

@@ -5,23 +5,40 @@
 #include <flexsc/work.h>
 
 #include "lib/base/syscall.h"
+#include "call.h"
 #include "handle.h"
 #include "held.h"
-#include "loop.h"
+
+static struct held work_make(int64_t (*run)(void *arg), void *arg)
+{
+	return (struct held){
+		.nr = (uint16_t)NR_WORK,
+		.args = { [WORK_ARG] = PTR(arg), [WORK_RUN] = PTR(run) },
+	};
+}
 
 int flexsc_loop_work(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     int64_t (*run)(void *arg), void *arg)
 {
-	struct held call = {
-		.nr = (uint16_t)NR_WORK,
-		.args = { [WORK_ARG] = PTR(arg), [WORK_RUN] = PTR(run) },
-	};
+	struct held call = work_make(run, arg);
+	int err = flexsc__post_check(loop, cb);
+
+	if (err)
+		return err;
+	return run ? flexsc__held_post(loop, cb, &call, 0) : -EINVAL;
+}
+
+int flexsc_loop_work_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			   struct flexsc_cb *before, unsigned int chain,
+			   int64_t (*run)(void *arg), void *arg)
+{
+	struct held call = work_make(run, arg);
 	int err = flexsc__post_check(loop, cb);
 
 	if (err)
 		return err;
 	/* Another call's result must not become the function. */
-	if (!run || (loop->chain & CHAIN_ARGS) > FLEXSC_CHAIN_ARG(WORK_ARG))
+	if (!run || (chain & CHAIN_ARGS) > FLEXSC_CHAIN_ARG(WORK_ARG))
 		return -EINVAL;
-	return flexsc__held_post_next(loop, cb, &call);
+	return flexsc__post_after(loop, cb, before, &call, chain);
 }

@@ -2,7 +2,7 @@
 #include "own.h"
 
 #include <errno.h>
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 #include <pthread.h>
 #include <stddef.h>
 

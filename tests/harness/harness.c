@@ -309,6 +309,19 @@ struct flexsc_loop *test_loop(void)
 	return test_loop_with(NULL);
 }
 
+int post_after(struct flexsc_loop *loop, struct call *before,
+	       unsigned int chain, struct call *call, unsigned int nr,
+	       uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+	       uint64_t f)
+{
+	const uint64_t args[6] = { a, b, c, d, e, f };
+
+	if (!before)
+		return flexsc_loop_call(loop, &call->cb, nr, a, b, c, d, e, f);
+	return flexsc_loop_call_after(loop, &call->cb, &before->cb, chain, nr,
+				      args);
+}
+
 int64_t await_call(struct flexsc_loop *loop, struct call *call)
 {
 	CHECK(run_until(loop, &call->runs, 1, 10000));

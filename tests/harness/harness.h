@@ -54,7 +54,7 @@
 #include <unistd.h>
 #endif
 
-#include <flexsc/flexsc.h>
+#include <flexsc/default.h>
 
 #if defined(__SANITIZE_THREAD__)
 #define UNDER_TSAN 1
@@ -259,6 +259,13 @@ struct flexsc_loop *test_loop_with(const struct flexsc_options *options);
 /* Post a call that must be accepted; await it; both at once. */
 #define POST(loop, call, ...)						\
 	CHECK_EQ(flexsc_loop_call(loop, &(call)->cb, ARGS(__VA_ARGS__)), 0)
+/* The same behind a pending call; before == NULL: behind none. */
+#define POST_AFTER(loop, before, chain, call, ...)			\
+	CHECK_EQ(post_after(loop, before, chain, call, ARGS(__VA_ARGS__)), 0)
+int post_after(struct flexsc_loop *loop, struct call *before,
+	       unsigned int chain, struct call *call, unsigned int nr,
+	       uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+	       uint64_t f);
 int64_t await_call(struct flexsc_loop *loop, struct call *call);
 #define DO(loop, ...)	do_call(loop, ARGS(__VA_ARGS__))
 int64_t do_call(struct flexsc_loop *loop, unsigned int nr, uint64_t a,

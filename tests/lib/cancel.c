@@ -388,8 +388,7 @@ WAITING_TEST(destroying_a_loop_ends_what_is_pending)
 		if (i == 49)
 			run_for(loop, 10);
 	}
-	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	POST(loop, &chained, SYS_getppid);
+	POST_AFTER(loop, &many[99].call, 0, &chained, SYS_getppid);
 	CHECK_EQ(flexsc_loop_timer(loop, &timer.cb, 3600 * SECOND), 0);
 	CHECK_EQ(flexsc_loop_signal(loop, &signal_cb.cb, SIGUSR1), 0);
 	test_end_loop();

@@ -9,11 +9,6 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-static void chain(unsigned int flags)
-{
-	CHECK_EQ(flexsc_loop_chain(loop, flags), 0);
-}
-
 static bool exists(const char *path)
 {
 	struct stat st;
@@ -36,9 +31,8 @@ LOOP_TEST(a_chain_of_a_thousand_runs_in_order)
 		text[i][1] = (char)('0' + i / 10 % 10);
 		text[i][2] = (char)('0' + i % 10);
 		text[i][3] = ' ';
-		if (i)
-			chain(0);
-		POST(loop, &calls[i], SYS_write, fd, text[i], 4);
+		POST_AFTER(loop, i ? &calls[i - 1] : NULL, 0, &calls[i],
+			   SYS_write, fd, text[i], 4);
 	}
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(pread(fd, got, sizeof(got), 0), 4000);
@@ -60,10 +54,10 @@ LOOP_TEST(a_result_becomes_an_argument)
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	POST(loop, &open_call, SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY,
 	     0);
-	chain(FLEXSC_CHAIN_ARG(0));
-	POST(loop, &read_call, SYS_read, -1, buf, sizeof(buf));
-	chain(FLEXSC_CHAIN_ARG(2));
-	POST(loop, &write_call, SYS_write, p[1], buf, 0);
+	POST_AFTER(loop, &open_call, FLEXSC_CHAIN_ARG(0), &read_call,
+		   SYS_read, -1, buf, sizeof(buf));
+	POST_AFTER(loop, &read_call, FLEXSC_CHAIN_ARG(2), &write_call,
+		   SYS_write, p[1], buf, 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK(open_call.cb.ret >= 0);
 	CHECK(read_call.cb.ret > 0);
@@ -81,8 +75,8 @@ static int64_t with_argument(int fd, unsigned int n, int64_t value,
 	struct call first = CALL_INIT, next = CALL_INIT;
 
 	POST(loop, &first, SYS_lseek, fd, value, SEEK_SET);
-	chain(FLEXSC_CHAIN_ARG(n));
-	CHECK_EQ(flexsc_loop_call(loop, &next.cb, nr, a, b, c, d, e, f), 0);
+	CHECK_EQ(post_after(loop, &first, FLEXSC_CHAIN_ARG(n), &next, nr, a, b, c,
+			    d, e, f), 0);
 	await_call(loop, &next);
 	CHECK_EQ(first.cb.ret, value);
 	return next.cb.ret;
@@ -130,8 +124,7 @@ LOOP_TEST(the_first_callback_runs_before_the_second_call)
 
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	POST(loop, &first, SYS_getppid);
-	chain(0);
-	POST(loop, &second, SYS_write, p[1], message, 7);
+	POST_AFTER(loop, &first, 0, &second, SYS_write, p[1], message, 7);
 	CHECK_EQ(await_call(loop, &second), 7);
 	CHECK_EQ(steps, 1);
 	CHECK_EQ(read(p[0], got, sizeof(got)), 7);
@@ -147,9 +140,8 @@ LOOP_TEST(a_failure_cancels_the_rest_of_the_chain)
 		const char *path = i == 1 ? "none/d" : &"abcde"[i];
 
 		calls[i] = (struct call)CALL_INIT;
-		if (i)
-			chain(0);
-		POST(loop, &calls[i], SYS_mkdirat, AT_FDCWD, path, 0700);
+		POST_AFTER(loop, i ? &calls[i - 1] : NULL, 0, &calls[i],
+			   SYS_mkdirat, AT_FDCWD, path, 0700);
 	}
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(calls[0].cb.ret, 0);
@@ -168,9 +160,8 @@ LOOP_TEST(a_chain_may_go_on_after_a_failure)
 
 	for (unsigned int i = 0; i < 5; i++) {
 		calls[i] = (struct call)CALL_INIT;
-		if (i)
-			chain(i == 3 ? 0 : FLEXSC_CHAIN_ALWAYS);
-		POST(loop, &calls[i], i % 2 ? SYS_getppid : SYS_close, -1);
+		POST_AFTER(loop, i ? &calls[i - 1] : NULL, i == 3 ? 0 : FLEXSC_CHAIN_ALWAYS, &calls[i],
+			   i % 2 ? SYS_getppid : SYS_close, -1);
 	}
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(calls[0].cb.ret, -EBADF);
@@ -186,8 +177,8 @@ LOOP_TEST(an_error_can_be_an_argument)
 	struct call first = CALL_INIT, second = CALL_INIT;
 
 	POST(loop, &first, SYS_close, -1);
-	chain(FLEXSC_CHAIN_ARG(0) | FLEXSC_CHAIN_ALWAYS);
-	POST(loop, &second, SYS_close, 0);
+	POST_AFTER(loop, &first, FLEXSC_CHAIN_ARG(0) | FLEXSC_CHAIN_ALWAYS, &second,
+		   SYS_close, 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(first.cb.ret, -EBADF);
 	CHECK_EQ(second.cb.ret, -EBADF);
@@ -202,8 +193,7 @@ WAITING_TEST(a_blocked_chain_delays_nothing_else)
 
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	POST(loop, &first, SYS_read, p[0], &c, 1);
-	chain(0);
-	POST(loop, &second, SYS_getppid);
+	POST_AFTER(loop, &first, 0, &second, SYS_getppid);
 	for (unsigned int i = 0; i < 10; i++)
 		CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	run_for(loop, 20);
@@ -225,12 +215,11 @@ static void cancel_in_chain(unsigned int which)
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 4; i++) {
 		calls[i] = (struct call)CALL_INIT;
-		if (i == 0) {
+		if (i == 0)
 			POST(loop, &calls[i], SYS_read, p[0], &c, 1);
-			continue;
-		}
-		chain(0);
-		POST(loop, &calls[i], SYS_mkdirat, AT_FDCWD, &"abcd"[i], 0700);
+		else
+			POST_AFTER(loop, &calls[i - 1], 0, &calls[i],
+				   SYS_mkdirat, AT_FDCWD, &"abcd"[i], 0700);
 	}
 	run_for(loop, 20);
 	CHECK_EQ(flexsc_loop_cancel(loop, &calls[which].cb), 0);
@@ -278,9 +267,8 @@ static void post_chain(struct flexsc_cb *cb)
 	call_done(cb);
 	for (unsigned int i = 0; i < 3; i++) {
 		inner[i] = (struct call){ .cb = { .callback = fill_message } };
-		if (i)
-			chain(0);
-		POST(loop, &inner[i], SYS_getppid);
+		POST_AFTER(loop, i ? &inner[i - 1] : NULL, 0, &inner[i],
+			   SYS_getppid);
 	}
 	chained_runs++;
 }
@@ -293,137 +281,6 @@ LOOP_TEST(a_callback_may_post_a_chain)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(chained_runs, 1);
 	CHECK_EQ(steps, 3);
-}
-
-LOOP_TEST(calls_without_cb_can_be_chained)
-{
-	struct call last = CALL_INIT;
-
-	enter_scratch();
-	for (unsigned int i = 0; i < 100; i++) {
-		if (i)
-			chain(0);
-		CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_mkdirat, AT_FDCWD,
-							   "d", 0700)), 0);
-		chain(0);
-		CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_unlinkat, AT_FDCWD,
-							   "d", AT_REMOVEDIR)), 0);
-	}
-	chain(0);
-	POST(loop, &last, SYS_getppid);
-	CHECK_EQ(await_call(loop, &last), getppid());
-	CHECK(!exists("d"));
-	leave_scratch();
-}
-
-LOOP_TEST(misused_chains_are_refused)
-{
-	struct call call = CALL_INIT, next = CALL_INIT;
-
-	CHECK_EQ(flexsc_loop_chain(loop, 0), -ESRCH);
-	POST(loop, &call, SYS_getppid);
-	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(6)), -EINVAL);
-	CHECK_EQ(flexsc_loop_chain(loop, 8), -EINVAL);
-	CHECK_EQ(flexsc_loop_chain(loop, 0x40), -EINVAL);
-	CHECK_EQ(flexsc_loop_chain(loop, 0x80), -EINVAL);
-	CHECK_EQ(flexsc_loop_chain(loop,
-				   FLEXSC_CHAIN_FULL | FLEXSC_CHAIN_ALWAYS),
-		 -EINVAL);
-	CHECK_EQ(flexsc_loop_chain(loop, 0x80000000U), -EINVAL);
-	CHECK_EQ(await_call(loop, &call), getppid());
-	CHECK_EQ(flexsc_loop_chain(loop, 0), -ESRCH);
-	/* None of the refused ones held the next call back. */
-	POST(loop, &next, SYS_getppid);
-	CHECK_EQ(await_call(loop, &next), getppid());
-}
-
-static int64_t note_run(void *arg)
-{
-	return *(unsigned int *)arg ? 0 : -EPROTO;
-}
-
-/*
- * A refused post leaves the chain open, whatever it is refused for: the next one
- * that is accepted waits.
- */
-static void refuse(struct call *refused, int kind)
-{
-	struct flexsc_cb *cb = &refused->cb;
-
-	switch (kind) {
-	case 0:
-		CHECK_EQ(flexsc_loop_call(loop, cb, ARGS(9999)), -ENOSYS);
-		CHECK_EQ(flexsc_loop_call3(loop, cb, 9999, 0, 0, 0), -ENOSYS);
-		break;
-	case 1:
-		CHECK_EQ(flexsc_loop_call(loop, cb, ARGS(SYS_execve)),
-			 -EOPNOTSUPP);
-		CHECK_EQ(flexsc_loop_call3(loop, cb, SYS_execve, 0, 0, 0),
-			 -EOPNOTSUPP);
-		break;
-	case 2:
-		CHECK_EQ(flexsc_loop_accept_multishot(loop, cb, 0, 0), -EINVAL);
-		break;
-	case 3:
-		CHECK_EQ(flexsc_loop_work(loop, cb, NULL, NULL), -EINVAL);
-		break;
-	default:
-		CHECK_EQ(flexsc_loop_timer(loop, cb, 0), 0);
-		CHECK_EQ(flexsc_loop_cancel(loop, cb), 0);
-		CHECK_EQ(flexsc_loop_chain(loop, 0x40), -EINVAL);
-	}
-}
-
-LOOP_TEST(a_refused_post_leaves_the_chain_open)
-{
-	const struct timespec brief = { 0, 10 * MS };
-
-	for (int i = 0; i < 10; i++) {
-		struct call first = CALL_INIT, refused = CALL_INIT;
-		struct call next = CALL_INIT;
-
-		POST(loop, &first, SYS_nanosleep, &brief, NULL);
-		chain(0);
-		refuse(&refused, i / 2);
-		if (i % 2)
-			POST(loop, &next, SYS_getppid);
-		else
-			CHECK_EQ(flexsc_loop_work(loop, &next.cb, note_run,
-						  &first.runs), 0);
-		CHECK_EQ(await_call(loop, &next), i % 2 ? getppid() : 0);
-		CHECK_EQ(first.runs, 1);
-		CHECK_EQ(refused.runs, i / 2 == 4);
-	}
-}
-
-/* The next one that is accepted gets what its predecessor's end says. */
-LOOP_TEST(a_refused_post_runs_nothing_of_the_chain)
-{
-	struct call first = CALL_INIT, next = CALL_INIT, last = CALL_INIT;
-
-	POST(loop, &first, SYS_close, -1);
-	chain(0);
-	CHECK_EQ(flexsc_loop_call(loop, &next.cb, ARGS(SYS_execve)), -EOPNOTSUPP);
-	CHECK_EQ(await_call(loop, &first), -EBADF);
-	run_for(loop, 10);
-	CHECK_EQ(next.runs, 0);
-	POST(loop, &next, SYS_getppid);
-	CHECK_EQ(await_call(loop, &next), -ECANCELED);
-	POST(loop, &last, SYS_getppid);
-	CHECK_EQ(await_call(loop, &last), getppid());
-}
-
-/* Chained to a call that completed meanwhile: it may run, and ends once. */
-LOOP_TEST(a_call_chained_too_late_completes)
-{
-	struct call first = CALL_INIT, next = CALL_INIT;
-
-	POST(loop, &first, SYS_getppid);
-	chain(FLEXSC_CHAIN_ALWAYS);
-	CHECK_EQ(await_call(loop, &first), getppid());
-	POST(loop, &next, SYS_getppid);
-	await_call(loop, &next);
-	CHECK(next.cb.ret == getppid() || next.cb.ret == -ECANCELED);
 }
 
 WAITING_TEST(chains_run_in_order_when_entries_are_short, .max_entries = 64)
@@ -442,9 +299,8 @@ WAITING_TEST(chains_run_in_order_when_entries_are_short, .max_entries = 64)
 	for (unsigned int i = 0; i < 100; i++) {
 		bytes[i] = (char)('!' + i % 90);
 		calls[i].cb.callback = call_done;
-		if (i)
-			chain(0);
-		POST(loop, &calls[i], SYS_write, out[1], &bytes[i], 1);
+		POST_AFTER(loop, i ? &calls[i - 1] : NULL, 0, &calls[i],
+			   SYS_write, out[1], &bytes[i], 1);
 	}
 	run_for(loop, 20);
 	CHECK_EQ(calls[0].runs, 0);
@@ -464,8 +320,7 @@ static void transfer(int64_t want, bool full, unsigned int nr, uint64_t a,
 	struct call first = CALL_INIT, next = CALL_INIT;
 
 	CHECK_EQ(flexsc_loop_call(loop, &first.cb, nr, a, b, c, d, e, f), 0);
-	chain(FLEXSC_CHAIN_FULL);
-	POST(loop, &next, SYS_getppid);
+	POST_AFTER(loop, &first, FLEXSC_CHAIN_FULL, &next, SYS_getppid);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	if (first.cb.ret != want || next.cb.ret != (full ? getppid() : -ECANCELED))
 		test_fail(__FILE__, __LINE__, "call %u: %lld, then %lld", nr,
@@ -601,28 +456,16 @@ LOOP_TEST(a_replaced_length_is_what_was_asked_for)
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	fd = ten_bytes();
 	POST(loop, &calls[0], SYS_read, fd, more, sizeof(more));
-	chain(FLEXSC_CHAIN_ARG(2));
-	POST(loop, &calls[1], SYS_write, p[1], more, 1000);
-	chain(FLEXSC_CHAIN_FULL);
-	POST(loop, &calls[2], SYS_read, p[0], more, 20);
-	chain(FLEXSC_CHAIN_FULL);
-	POST(loop, &calls[3], SYS_getppid);
+	POST_AFTER(loop, &calls[0], FLEXSC_CHAIN_ARG(2), &calls[1],
+		   SYS_write, p[1], more, 1000);
+	POST_AFTER(loop, &calls[1], FLEXSC_CHAIN_FULL, &calls[2],
+		   SYS_read, p[0], more, 20);
+	POST_AFTER(loop, &calls[2], FLEXSC_CHAIN_FULL, &calls[3], SYS_getppid);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(calls[0].cb.ret, 10);
 	CHECK_EQ(calls[1].cb.ret, 10);
 	CHECK_EQ(calls[2].cb.ret, 10);
 	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
-}
-
-LOOP_TEST(a_call_chained_after_a_short_read_completed_does_not_run)
-{
-	struct call first = CALL_INIT, next = CALL_INIT;
-
-	POST(loop, &first, SYS_pread64, ten_bytes(), more, 11, 0);
-	chain(FLEXSC_CHAIN_FULL);
-	CHECK_EQ(await_call(loop, &first), 10);
-	POST(loop, &next, SYS_getppid);
-	CHECK_EQ(await_call(loop, &next), -ECANCELED);
 }
 
 /* A write that is larger than the pipe is made in parts by some engines. */
@@ -660,8 +503,7 @@ static void in_parts(size_t most, unsigned int nr, uint64_t b, uint64_t c,
 	drain_most = most;
 	POST(loop, &first, nr, drained[1], b, c, d);
 	run_for(loop, 5);
-	chain(FLEXSC_CHAIN_FULL);
-	POST(loop, &next, SYS_getppid);
+	POST_AFTER(loop, &first, FLEXSC_CHAIN_FULL, &next, SYS_getppid);
 	CHECK_EQ(pthread_create(&thread, NULL, drain, NULL), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	pthread_join(thread, NULL);
@@ -732,21 +574,10 @@ TEST(a_file_that_ends_in_parts_is_short)
 	in_parts(300000, SYS_sendfile, (uint64_t)large_file(), 0, LARGE);
 }
 
-/* A predecessor that is named. */
+/* Any pending call as predecessor. */
 
 #define AFTER(call, before, flags, ...)					\
-	call_after(call, before, flags, ARGS(__VA_ARGS__))
-
-static int call_after(struct call *call, struct call *before, unsigned int flags,
-		      unsigned int nr, uint64_t a, uint64_t b, uint64_t c,
-		      uint64_t d, uint64_t e, uint64_t f)
-{
-	const uint64_t args[6] = { a, b, c, d, e, f };
-
-	return flexsc_loop_call_after(loop, call ? &call->cb : NULL,
-				      before ? &before->cb : NULL, flags, nr,
-				      args);
-}
+	post_after(loop, before, flags, call, ARGS(__VA_ARGS__))
 
 LOOP_TEST(a_call_may_follow_any_pending_call)
 {
@@ -772,7 +603,8 @@ LOOP_TEST(a_call_without_cb_may_follow)
 
 	enter_scratch();
 	POST(loop, &first, SYS_mkdirat, AT_FDCWD, "a", 0700);
-	CHECK_EQ(AFTER(NULL, &first, 0, SYS_mkdirat, AT_FDCWD, "a/b", 0700), 0);
+	CHECK_EQ(flexsc_loop_mkdirat_after(loop, NULL, &first.cb, 0, AT_FDCWD,
+					   "a/b", 0700), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK(exists("a/b"));
 	leave_scratch();
@@ -790,23 +622,6 @@ LOOP_TEST(a_short_read_ends_the_call_that_names_it)
 	CHECK_EQ(last.cb.ret, -ECANCELED);
 }
 
-/* The first post after chain() follows what chain() saw. */
-LOOP_TEST(an_open_chain_is_left_open)
-{
-	struct call first = CALL_INIT, next = CALL_INIT, other = CALL_INIT;
-	struct call after = CALL_INIT;
-
-	POST(loop, &other, SYS_getppid);
-	POST(loop, &first, SYS_close, -1);
-	chain(0);
-	CHECK_EQ(AFTER(&after, &other, 0, SYS_getppid), 0);
-	POST(loop, &next, SYS_getppid);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(first.cb.ret, -EBADF);
-	CHECK_EQ(next.cb.ret, -ECANCELED);
-	CHECK_EQ(after.cb.ret, getppid());
-}
-
 LOOP_TEST(a_call_has_one_successor)
 {
 	struct call first = CALL_INIT, next = CALL_INIT, other = CALL_INIT;
@@ -820,33 +635,24 @@ LOOP_TEST(a_call_has_one_successor)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(next.cb.ret, -ECANCELED);
 	CHECK_EQ(other.cb.ret, getppid());
-	/* An open chain may find its place taken. */
-	POST(loop, &first, SYS_getppid);
-	chain(0);
-	CHECK_EQ(AFTER(&next, &first, 0, SYS_getppid), 0);
-	CHECK_EQ(flexsc_loop_call(loop, &other.cb, ARGS(SYS_getppid)), -EBUSY);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(first.runs, 2);
-	CHECK_EQ(next.runs, 2);
-	CHECK_EQ(other.runs, 1);
-	/* The chain is open until a post is accepted. */
-	POST(loop, &other, SYS_getppid);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(other.runs, 2);
-	CHECK_EQ(other.cb.ret, getppid());
 }
 
 LOOP_TEST(misused_predecessors_are_refused)
 {
+	static const unsigned int unknown[] = { FLEXSC_CHAIN_ARG(6), 8, 0x40, 0x80,
+						0x80000000U };
 	struct call timer = CALL_INIT, first = CALL_INIT, next = CALL_INIT;
+	const uint64_t args[6] = { 0 };
 
 	CHECK_EQ(AFTER(&next, &first, 0, SYS_getppid), -ENOENT);
 	CHECK_EQ(flexsc_loop_timer(loop, &timer.cb, MS), 0);
 	CHECK_EQ(AFTER(&next, &timer, 0, SYS_getppid), -ENOENT);
 	POST(loop, &first, SYS_getppid);
-	CHECK_EQ(AFTER(&next, NULL, 0, SYS_getppid), -EINVAL);
+	CHECK_EQ(flexsc_loop_call_after(loop, &next.cb, NULL, 0, SYS_getppid,
+					args), -EINVAL);
 	CHECK_EQ(AFTER(&next, &next, 0, SYS_getppid), -EINVAL);
-	CHECK_EQ(AFTER(&next, &first, 8, SYS_getppid), -EINVAL);
+	for (unsigned int i = 0; i < 5; i++)
+		CHECK_EQ(AFTER(&next, &first, unknown[i], SYS_getppid), -EINVAL);
 	CHECK_EQ(AFTER(&next, &first, FLEXSC_CHAIN_FULL | FLEXSC_CHAIN_ALWAYS,
 		       SYS_getppid), -EINVAL);
 	CHECK_EQ(AFTER(&next, &first, 0, SYS_execve), -EOPNOTSUPP);
@@ -854,7 +660,7 @@ LOOP_TEST(misused_predecessors_are_refused)
 	CHECK_EQ(flexsc_loop_call_after(loop, &next.cb, &first.cb, 0, SYS_getppid,
 					NULL), -EINVAL);
 	CHECK_EQ(flexsc_loop_call_after(NULL, &next.cb, &first.cb, 0, SYS_getppid,
-					(uint64_t[6]){ 0 }), -ENXIO);
+					args), -ENXIO);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(first.cb.ret, getppid());
 	CHECK_EQ(next.runs, 0);

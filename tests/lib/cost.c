@@ -23,7 +23,7 @@ static void make_batch(struct flexsc_loop *loop, unsigned int nr, int fd,
 
 	for (unsigned int i = 0; i < batch; i++) {
 		cbs[i].callback = count_done;
-		flexsc_loop_call3(loop, &cbs[i], nr, (uint64_t)fd,
+		flexsc__call3(loop, &cbs[i], nr, (uint64_t)fd,
 				  (uintptr_t)&byte, 1);
 	}
 	flexsc_loop_run(loop);

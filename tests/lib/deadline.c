@@ -161,8 +161,7 @@ WAITING_TEST(a_call_that_waits_for_another_has_a_deadline)
 
 	reader_open(&r);
 	reader_post(&r);
-	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ALWAYS), 0);
-	POST(loop, &next, SYS_getppid);
+	POST_AFTER(loop, &r.call, FLEXSC_CHAIN_ALWAYS, &next, SYS_getppid);
 	CHECK_EQ(flexsc_loop_deadline(loop, &next.cb, 10 * MS), 0);
 	CHECK_EQ(await_call(loop, &next), -ETIME);
 	CHECK_EQ(r.call.runs, 0);
@@ -178,8 +177,8 @@ WAITING_TEST(a_deadline_outlives_the_wait_for_another_call)
 	reader_open(&first);
 	reader_open(&second);
 	reader_post(&first);
-	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	reader_post(&second);
+	POST_AFTER(loop, &first.call, 0, &second.call, SYS_read, second.p[0],
+		   &second.c, 1);
 	CHECK_EQ(flexsc_loop_deadline(loop, &second.call.cb, 50 * MS), 0);
 	reader_feed(&first);
 	CHECK_EQ(await_call(loop, &first.call), 1);

@@ -256,14 +256,6 @@ WAITING_TEST(deadlines_end_known_reads)
 		CHECK_EQ(calls[i].cb.ret, i % 2 ? -ETIME : 1);
 }
 
-static int chain_err;
-
-static void chain_now(struct flexsc_cb *cb)
-{
-	count_done(cb);
-	chain_err = flexsc_loop_chain(loop, 0);
-}
-
 LOOP_TEST(chains_follow_known_calls)
 {
 	struct call calls[4];
@@ -273,29 +265,16 @@ LOOP_TEST(chains_follow_known_calls)
 	feed(p[1], 1);
 	init(calls, 4, count_done);
 	post_reads(calls, 1, p[0]);
-	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(0)), 0);
-	POST(loop, &calls[1], SYS_dup, -1);
+	POST_AFTER(loop, &calls[0], FLEXSC_CHAIN_ARG(0), &calls[1], SYS_dup, -1);
 	POST(loop, &calls[2], SYS_close, -1);
-	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	POST(loop, &calls[3], SYS_getppid);
+	POST_AFTER(loop, &calls[2], 0, &calls[3], SYS_getppid);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_each_once(calls, 4);
 	CHECK_EQ(calls[0].cb.ret, 1);
 	CHECK(calls[1].cb.ret > 1);	/* a copy of descriptor 1 */
 	CHECK_EQ(calls[2].cb.ret, -EBADF);
 	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
-	/* Nothing is pending that could be followed. */
-	CHECK_EQ(flexsc_loop_chain(loop, 0), -ESRCH);
-	init(calls, 2, chain_now);
-	POST(loop, &calls[0], SYS_close, -1);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(chain_err, -ESRCH);
-	/* One that completes between the chain and the post is followed. */
-	init(calls, 2, count_done);
-	POST(loop, &calls[0], SYS_close, -1);
-	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	CHECK(run_until(loop, &done, 1, 5000));
-	POST(loop, &calls[1], SYS_getppid);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(calls[1].cb.ret, -ECANCELED);
+	/* Completed, it can't be followed. */
+	CHECK_EQ(flexsc_loop_getppid_after(loop, &calls[3].cb, &calls[0].cb, 0),
+		 -ENOENT);
 }

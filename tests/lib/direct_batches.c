@@ -160,7 +160,7 @@ LOOP_TEST(a_read_posted_after_o_nonblock_does_not_wait)
 		SKIP("two calls of a batch run in any order");
 	known_pair(p);
 	init(calls, 2, count_done);
-	CHECK_EQ(flexsc_loop_call3(loop, &calls[0].cb, SYS_fcntl,
+	CHECK_EQ(flexsc__call3(loop, &calls[0].cb, SYS_fcntl,
 				   (uint64_t)p[0], F_SETFL,
 				   O_RDWR | O_NONBLOCK), 0);
 	POST(loop, &calls[1], SYS_read, p[0], &c, 1);

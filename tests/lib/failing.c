@@ -63,7 +63,7 @@ static void post_waiting(struct flexsc_loop *loop, struct waiting *w)
 	CHECK_EQ(pipe(w->pipe), 0);
 	w->listeners[0] = listener();
 	w->listeners[1] = listener();
-	CHECK_EQ(flexsc_loop_make_buffers(loop, &w->buffers, 4, 64), 0);
+	CHECK_EQ(flexsc_buffers_create(loop, &w->buffers, 4, 64), 0);
 	POST(loop, &w->recv, SYS_recvfrom, w->pair[0], w->bytes, 8, 0);
 	POST(loop, &w->read, SYS_read, w->pipe[0], w->bytes, 8);
 	POST(loop, &w->accept, SYS_accept4, w->listeners[0]);
@@ -141,8 +141,7 @@ static void post_and_check(struct flexsc_loop *loop)
 	POST(loop, &c[n++], SYS_openat, AT_FDCWD, "g", O_CREAT | O_WRONLY, 0600);
 	POST(loop, &c[n++], SYS_getppid);
 	POST(loop, &slow, SYS_nanosleep, &brief, NULL);
-	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	POST(loop, &chained, SYS_pwrite64, held, "held", 4, 0);
+	POST_AFTER(loop, &slow, 0, &chained, SYS_pwrite64, held, "held", 4, 0);
 	for (unsigned int i = 0; i < n; i++)
 		await_call(loop, &c[i]);
 	CHECK_EQ(c[0].cb.ret, 8);

@@ -65,7 +65,8 @@ static void parent_loop_is_stale(struct flexsc_loop *loop)
 	CHECK_EQ(flexsc_loop_cancel(loop, &readers[0].call.cb), -ESTALE);
 	CHECK_EQ(flexsc_loop_cancel_fd(loop, readers[0].p[0]), -ESTALE);
 	CHECK_EQ(flexsc_loop_deadline(loop, &readers[0].call.cb, 1), -ESTALE);
-	CHECK_EQ(flexsc_loop_chain(loop, 0), -ESTALE);
+	CHECK_EQ(flexsc_loop_getppid_after(loop, &cb, &readers[0].call.cb, 0),
+		 -ESTALE);
 	CHECK_EQ(flexsc_loop_submit(loop), -ESTALE);
 	CHECK_EQ(flexsc_loop_dispatch(loop), -ESTALE);
 	CHECK_EQ(flexsc_loop_wait(loop, 0), -ESTALE);

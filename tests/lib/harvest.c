@@ -166,8 +166,7 @@ LOOP_TEST(a_chain_goes_on_when_its_first_call_is_harvested)
 	struct flexsc_cb first = { .callback = never }, second = first;
 
 	CHECK_EQ(flexsc_loop_getppid(loop, &first), 0);
-	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	CHECK_EQ(flexsc_loop_getpid(loop, &second), 0);
+	CHECK_EQ(flexsc_loop_getpid_after(loop, &second, &first, 0), 0);
 	harvest(1, 1);
 	CHECK(done[0] == &first);
 	harvest(1, 1);

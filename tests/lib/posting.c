@@ -91,7 +91,7 @@ LOOP_TEST(a_call_is_posted_with_three_arguments)
 	CHECK_EQ(write(p[1], "ab", 2), 2);
 	for (unsigned int i = 0; i < 2; i++) {
 		call.runs = 0;
-		CHECK_EQ(flexsc_loop_call3(loop, &call.cb, SYS_read,
+		CHECK_EQ(flexsc__call3(loop, &call.cb, SYS_read,
 					   (uint64_t)p[0], (uintptr_t)&c, 1),
 			 0);
 		CHECK_EQ(call.runs, 0);
@@ -99,17 +99,17 @@ LOOP_TEST(a_call_is_posted_with_three_arguments)
 		CHECK_EQ(c, "ab"[i]);
 	}
 	call.runs = 0;
-	CHECK_EQ(flexsc_loop_call3(loop, &call.cb, SYS_getppid, 1, 2, 3), 0);
+	CHECK_EQ(flexsc__call3(loop, &call.cb, SYS_getppid, 1, 2, 3), 0);
 	CHECK_EQ(await_call(loop, &call), getppid());
 	/* A place, which a pipe has not. */
 	call.runs = 0;
-	CHECK_EQ(flexsc_loop_call3(loop, &call.cb, SYS_pwrite64, (uint64_t)p[1],
+	CHECK_EQ(flexsc__call3(loop, &call.cb, SYS_pwrite64, (uint64_t)p[1],
 				   (uintptr_t)"x", 1), 0);
 	CHECK_EQ(await_call(loop, &call), -ESPIPE);
-	CHECK_EQ(flexsc_loop_call3(NULL, NULL, SYS_close, 0, 0, 0), -ENXIO);
-	CHECK_EQ(flexsc_loop_call3(loop, NULL, SYS_exit, 0, 0, 0),
+	CHECK_EQ(flexsc__call3(NULL, NULL, SYS_close, 0, 0, 0), -ENXIO);
+	CHECK_EQ(flexsc__call3(loop, NULL, SYS_exit, 0, 0, 0),
 		 -EOPNOTSUPP);
-	CHECK_EQ(flexsc_loop_call3(loop, NULL, 100000, 0, 0, 0), -ENOSYS);
+	CHECK_EQ(flexsc__call3(loop, NULL, 100000, 0, 0, 0), -ENOSYS);
 	CHECK_EQ(flexsc_loop_call(loop, NULL, SYS_exit, 0, 0, 0, 0, 0, 0),
 		 -EOPNOTSUPP);
 	CHECK_EQ(flexsc_loop_call(loop, NULL, 511, 0, 0, 0, 0, 0, 0), -ENOSYS);
@@ -184,7 +184,7 @@ TEST(a_loop_that_is_null_is_enxio)
 	CHECK_EQ(flexsc_loop_cancel(NULL, &cb), -ENXIO);
 	CHECK_EQ(flexsc_loop_cancel_fd(NULL, 0), -ENXIO);
 	CHECK_EQ(flexsc_loop_deadline(NULL, &cb, 1), -ENXIO);
-	CHECK_EQ(flexsc_loop_chain(NULL, 0), -ENXIO);
+	CHECK_EQ(flexsc_loop_getppid_after(NULL, &cb, &cb, 0), -ENXIO);
 	CHECK_EQ(flexsc_loop_timer(NULL, &cb, 1), -ENXIO);
 	CHECK_EQ(flexsc_loop_signal(NULL, &cb, SIGUSR1), -ENXIO);
 	CHECK_EQ(flexsc_loop_wake(NULL, &cb), -ENXIO);
@@ -335,7 +335,7 @@ static void post_one_of_each(struct call *calls)
 		flexsc_loop_call(loop, &calls[i].cb, ARGS(SYS_getppid));
 		flexsc_loop_deadline(loop, &calls[i].cb, 3600 * SECOND);
 		if (i % 4 == 0)
-			flexsc_loop_chain(loop, 0);
+			flexsc_loop_getppid_after(loop, NULL, &calls[i].cb, 0);
 	}
 	flexsc_loop_timer(loop, &calls[32].cb, 3600 * SECOND);
 	flexsc_loop_cancel(loop, &calls[32].cb);

@@ -396,8 +396,11 @@ def addresses() -> str:
     """C that takes the address of every function."""
     lines = ["typedef void any(void);", "any *all[] = {"]
     for call in CALLS:
-        names = f"(any *)flexsc_{call.name}, (any *)flexsc_loop_{call.name},"
-        lines += [f"#ifdef FLEXSC_NR_{call.name}", names, "#endif"]
+        names = [f"flexsc_{call.name}", f"flexsc_loop_{call.name}"]
+        if call.kind != "never":
+            names.append(f"flexsc_loop_{call.name}_after")
+        text = "".join(f"(any *){name}, " for name in names)
+        lines += [f"#ifdef FLEXSC_NR_{call.name}", text, "#endif"]
     return "\n".join([*lines, "};", ""])
 
 
@@ -406,6 +409,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with everything generated."""
     path = tmp_path_factory.mktemp("generated")
     generate("header", path / "flexsc" / "syscalls.h")
+    generate("default", path / "flexsc" / "default_syscalls.h")
+    (path / "flexsc" / "version.h").touch()
     generate("table", path / "table.c")
     generate("man", path / "flexsc-syscalls.7")
     return path
@@ -420,7 +425,6 @@ def test_header_compiles_for_users(
     before, after = ORDERS[order]
     source = tmp_path / ("all.cc" if "++" in tool else "all.c")
     source.write_text(
-        f"{before}\n#include <flexsc/syscalls.h>\n{after}\n{addresses()}",
         encoding="utf-8",
     )
     run_ok(
@@ -430,12 +434,12 @@ def test_header_compiles_for_users(
 
 
 def test_every_call_of_this_machine_has_its_functions(built: Path) -> None:
-    text = (built / "flexsc" / "syscalls.h").read_text(encoding="utf-8")
-    for call in CALLS:
-        assert f"static inline int flexsc_{call.name}(" in text
-        assert f"static inline int flexsc_loop_{call.name}(" in text
-        guarded = f"#ifdef FLEXSC_NR_{call.name}\n" in text
-        assert guarded == (len(call.numbers) == 1)
+    for name, prefix in (("syscalls.h", "loop_"), ("default_syscalls.h", "")):
+        text = (built / "flexsc" / name).read_text(encoding="utf-8")
+        for call in CALLS:
+            assert f"static inline int flexsc_{prefix}{call.name}(" in text
+            guarded = f"#ifdef FLEXSC_NR_{call.name}\n" in text
+            assert guarded == (len(call.numbers) == 1)
 
 
 def test_header_names_exactly_the_lent_pointers(built: Path) -> None:
@@ -463,7 +467,6 @@ def test_header_names_exactly_the_lent_pointers(built: Path) -> None:
 
 
 POSTING = r"""
-#include <flexsc/syscalls.h>
 #include <stdio.h>
 
 struct flexsc_loop *flexsc_loop_default(void)
@@ -480,11 +483,19 @@ int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return -95;
 }
 
-int flexsc_loop_call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
+int flexsc__call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
 	printf("three: ");
 	return flexsc_loop_call(loop, cb, nr, a0, a1, a2, 0, 0, 0);
+}
+
+int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
+		struct flexsc_cb *before, unsigned int chain, unsigned int nr,
+		const uint64_t a[6])
+{
+	printf("after %ld, %u: ", (long)before, chain);
+	return flexsc_loop_call(loop, cb, nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 int main(void)
@@ -498,6 +509,8 @@ int main(void)
 	bad |= flexsc_renameat2(0, -100, (char *)1, 2, (char *)3, 4U) != -95;
 	bad |= flexsc_futex((void *)0, (void *)1, 2, 3, (void *)4, (void *)5,
 			0xffffffffU) != -95;
+	bad |= flexsc_loop_getpid_after(loop, cb, cb + 1, 16) != -95;
+	bad |= flexsc_loop_read_after(loop, cb, cb + 1, 1, -1, (void *)8, 7) != -95;
 	return bad;
 }
 """
@@ -517,6 +530,8 @@ def test_functions_post_their_arguments_in_place(built: Path, tmp_path: Path) ->
         f"64 32 {number('pread64')} -1 8 7 -5 0 0",
         f"16 0 {number('renameat2')} -100 1 2 3 4 0",
         f"16 0 {number('futex')} 1 2 3 4 5 4294967295",
+        f"after 64, 16: 64 32 {number('getpid')} 0 0 0 0 0 0",
+        f"after 64, 1: 64 32 {number('read')} -1 8 7 0 0 0",
     ]
 
 

@@ -162,22 +162,21 @@ LOOP_TEST(a_result_of_eintr_is_a_result)
 
 LOOP_TEST(a_chain_passes_a_result_as_the_argument)
 {
-	struct call call = CALL_INIT;
+	struct call first = CALL_INIT, call = CALL_INIT, next = CALL_INIT;
 
-	CHECK_EQ(flexsc_loop_getppid(loop, NULL), 0);
-	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(0)), 0);
-	CHECK_EQ(flexsc_loop_work(loop, &call.cb, count_run, NULL), 0);
+	POST(loop, &first, SYS_getppid);
+	CHECK_EQ(flexsc_loop_work_after(loop, &call.cb, &first.cb,
+					FLEXSC_CHAIN_ARG(1), count_run, NULL),
+		 -EINVAL);
+	CHECK_EQ(flexsc_loop_work_after(loop, &call.cb, &first.cb, 0, NULL, NULL),
+		 -EINVAL);
+	CHECK_EQ(flexsc_loop_work_after(loop, &call.cb, &first.cb,
+					FLEXSC_CHAIN_ARG(0), count_run, NULL), 0);
 	CHECK_EQ(await_work(&call), getppid());
-	CHECK_EQ(flexsc_loop_getppid(loop, NULL), 0);
-	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(1)), 0);
-	CHECK_EQ(flexsc_loop_work(loop, &call.cb, count_run, NULL), -EINVAL);
-	/* The chain is open still, with this flag. */
-	CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, NULL), -EINVAL);
-	CHECK_EQ(flexsc_loop_chain(loop, 0), 0);
-	CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, (void *)022), 0);
-	CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(0)), 0);
-	CHECK_EQ(flexsc_loop_umask(loop, &call.cb, 0), 0);
-	CHECK(await_work(&call) >= 0);
+	CHECK_EQ(flexsc_loop_work(loop, &call.cb, count_run, (void *)022), 0);
+	CHECK_EQ(flexsc_loop_umask_after(loop, &next.cb, &call.cb,
+					 FLEXSC_CHAIN_ARG(0), 0), 0);
+	CHECK(await_work(&next) >= 0);
 	CHECK_EQ(umask(0), 022);
 }
 
@@ -345,7 +344,7 @@ LOOP_TEST(numeric_names_have_addresses)
 	CHECK_EQ(ntohs(address.sin_port), 8080);
 	freeaddrinfo(request.result);
 	CHECK_EQ(flexsc_loop_set_default(loop), 0);
-	CHECK_EQ(flexsc_getaddrinfo(&call.cb, &request, "no number", NULL,
+	CHECK_EQ(flexsc_loop_getaddrinfo(flexsc_loop_default(), &call.cb, &request, "no number", NULL,
 				    &numeric), 0);
 	CHECK_EQ(await_work(&call), -ENOENT);
 	CHECK_EQ(request.error, EAI_NONAME);

@@ -13,7 +13,7 @@ static void open_undo(struct call *call, int fd)
 {
 	struct flexsc_loop *flexsc = call->loop->flexsc;
 
-	if (!flexsc || flexsc_loop_call3(flexsc, NULL, SYS_close, (uint64_t)fd,
+	if (!flexsc || flexsc__call3(flexsc, NULL, SYS_close, (uint64_t)fd,
 					 0, 0))
 		file_close_plainly(fd);
 	call->loop->posted = true;

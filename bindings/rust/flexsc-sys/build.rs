@@ -4,8 +4,9 @@
 //! `DEP_FLEXSC_INCLUDE` tells the build scripts of dependent crates where the
 //! headers are. The documentation is built without the library.
 
-use std::env;
+use std::path::Path;
 use std::process::{self, Command};
+use std::{env, fs};
 
 const VERSION: &str = "0.1";
 
@@ -41,7 +42,32 @@ fn find() -> Result<(), String> {
     let includes: Vec<&str> = operands(&cflags, "-I").collect();
     println!("cargo:include={}", includes.join(":"));
     println!("cargo:rustc-env=FLEXSC_INCLUDE={}", includes.join(":"));
-    Ok(())
+    let headers = includes.iter().chain(&["/usr/include"]);
+    let header = headers
+        .map(|folder| Path::new(folder).join("flexsc/syscalls.h"))
+        .find(|path| path.is_file())
+        .ok_or("no flexsc/syscalls.h in its folders")?;
+    println!("cargo:rerun-if-changed={}", header.display());
+    let text = fs::read_to_string(&header).map_err(|error| error.to_string())?;
+    write_numbers(&numbers(&text))
+}
+
+/// `FLEXSC_NR_*` of the machine that is compiled for, in the form of `lib.rs`.
+fn numbers(header: &str) -> String {
+    let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let condition = format!("defined(__{machine}__)");
+    header
+        .lines()
+        .skip_while(|line| !(line.starts_with('#') && line.contains(&condition)))
+        .skip(1)
+        .map_while(|line| line.strip_prefix("#define FLEXSC_NR_"))
+        .map(|line| format!("    {};\n", line.to_uppercase()))
+        .collect()
+}
+
+fn write_numbers(numbers: &str) -> Result<(), String> {
+    let path = Path::new(&env::var("OUT_DIR").unwrap_or_default()).join("numbers.rs");
+    fs::write(path, format!("numbers! {{\n{numbers}}}\n")).map_err(|error| error.to_string())
 }
 
 fn main() {
@@ -51,6 +77,7 @@ fn main() {
     }
     if env::var_os("DOCS_RS").is_some() {
         println!("cargo:rustc-env=FLEXSC_INCLUDE=");
+        write_numbers("").expect("numbers.rs");
         return;
     }
     if let Err(why) = find() {

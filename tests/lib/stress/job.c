@@ -163,13 +163,16 @@ static void start_chain(struct job *job, struct flexsc_loop *loop)
 	if (job->kind == OPEN_CLOSE) {
 		CALL(&job->a, SYS_openat, AT_FDCWD, "/dev/null",
 		     O_RDONLY | O_CLOEXEC);
-		CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ARG(0)), 0);
-		CALL(&job->b, SYS_close, -1);
+		owe(&job->b);
+		CHECK_EQ(flexsc_loop_close_after(loop, &job->b.cb, &job->a.cb,
+						 FLEXSC_CHAIN_ARG(0), -1), 0);
 	} else {
 		CALL(&job->a, SYS_fsync, -1);
-		CHECK_EQ(flexsc_loop_chain(loop, FLEXSC_CHAIN_ALWAYS), 0);
-		CALL(&job->b, SYS_getpid);
+		owe(&job->b);
+		CHECK_EQ(flexsc_loop_getpid_after(loop, &job->b.cb, &job->a.cb,
+						  FLEXSC_CHAIN_ALWAYS), 0);
 	}
+	job->worker->calls++;
 }
 
 static void start_timer(struct job *job, struct flexsc_loop *loop)

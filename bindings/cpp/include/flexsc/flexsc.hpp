@@ -261,7 +261,7 @@ public:
 			auto arg = [&](size_t n) { return n < a.size() ? a[n] : 0; };
 
 			if constexpr (sizeof...(args) <= 3)
-				return flexsc_loop_call3(on, cb, NR, arg(0),
+				return flexsc__call3(on, cb, NR, arg(0),
 							 arg(1), arg(2));
 			else
 				return flexsc_loop_call(on, cb, NR, arg(0), arg(1),

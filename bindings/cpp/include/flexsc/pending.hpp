@@ -18,7 +18,7 @@
 #include <utility>
 
 #include <flexsc/call.h>
-#include <flexsc/event.h>
+#include <flexsc/loop.h>
 #include <flexsc/task.hpp>
 #include <flexsc/work.h>
 

@@ -4,15 +4,32 @@
 //!
 //! What the headers define inline isn't here: the functions named after system
 //! calls (`flexsc_loop_call()` with a number of [`nr`] is what these do), those
-//! without "loop" in their names (each is its namesake with
-//! `flexsc_loop_default()`), and `<flexsc/netdb.h>`.
+//! of `<flexsc/default.h>` (each is its namesake with `flexsc_loop_default()`), and `<flexsc/netdb.h>`.
 #![allow(non_camel_case_types)]
 #![deny(missing_docs)]
 
 use std::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
-pub mod nr;
+/// The numbers of Linux's system calls on the machine that is compiled for, as
+/// `FLEXSC_NR_*` of `<flexsc/syscalls.h>`, which `build.rs` reads.
+pub mod nr {
+    use std::os::raw::c_uint;
+
+    macro_rules! numbers {
+        ($($name:ident $number:literal;)*) => {
+            $(
+                #[allow(missing_docs)]
+                pub const $name: c_uint = $number;
+            )*
+
+            /// All of them, for what looks a number up by its name.
+            pub const ALL: &[(&str, c_uint)] = &[$((stringify!($name), $number)),*];
+        };
+    }
+
+    include!(concat!(env!("OUT_DIR"), "/numbers.rs"));
+}
 
 /// A loop. Opaque, of one thread.
 #[repr(C)]
@@ -129,15 +146,15 @@ pub struct flexsc_stats_page {
 /// No time limit.
 pub const FLEXSC_FOREVER: u64 = u64::MAX;
 
-/// The next call runs whatever the result was.
+/// Run whatever the result of the call before it was.
 pub const FLEXSC_CHAIN_ALWAYS: c_uint = 0x10;
-/// The next call runs only if the one before it transferred all.
+/// Run only if the call before it transferred all.
 pub const FLEXSC_CHAIN_FULL: c_uint = 0x20;
 
 /// In a completed cb's handle: another completion follows.
 pub const FLEXSC_CB_MORE: u64 = 1 << 32;
 
-/// Argument `n` of the next call is the result of the one before it.
+/// Argument `n` is the result of the call before it.
 #[allow(non_snake_case)]
 pub const fn FLEXSC_CHAIN_ARG(n: c_uint) -> c_uint {
     n + 1
@@ -174,7 +191,7 @@ extern "C" {
         a5: u64,
     ) -> c_int;
     /// `<flexsc/call.h>`
-    pub fn flexsc_loop_call3(
+    pub fn flexsc__call3(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
         nr: c_uint,
@@ -189,28 +206,36 @@ extern "C" {
     /// `<flexsc/call.h>`
     pub fn flexsc_loop_deadline(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, ns: u64) -> c_int;
     /// `<flexsc/call.h>`
-    pub fn flexsc_loop_chain(r#loop: *mut flexsc_loop, flags: c_uint) -> c_int;
-    /// `<flexsc/call.h>`
     pub fn flexsc_loop_call_after(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
         before: *mut flexsc_cb,
-        flags: c_uint,
+        chain: c_uint,
         nr: c_uint,
         args: *const u64,
     ) -> c_int;
 
-    /// `<flexsc/event.h>`
+    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_timer(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, ns: u64) -> c_int;
-    /// `<flexsc/event.h>`
+    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_signal(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, signo: c_int) -> c_int;
-    /// `<flexsc/event.h>`
+    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_wake(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb) -> c_int;
 
     /// `<flexsc/work.h>`
     pub fn flexsc_loop_work(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
+        run: Option<unsafe extern "C" fn(arg: *mut c_void) -> i64>,
+        arg: *mut c_void,
+    ) -> c_int;
+
+    /// `<flexsc/work.h>`
+    pub fn flexsc_loop_work_after(
+        r#loop: *mut flexsc_loop,
+        cb: *mut flexsc_cb,
+        before: *mut flexsc_cb,
+        chain: c_uint,
         run: Option<unsafe extern "C" fn(arg: *mut c_void) -> i64>,
         arg: *mut c_void,
     ) -> c_int;
@@ -232,14 +257,14 @@ extern "C" {
         flags: c_int,
     ) -> c_int;
     /// `<flexsc/multishot.h>`
-    pub fn flexsc_loop_make_buffers(
+    pub fn flexsc_buffers_create(
         r#loop: *mut flexsc_loop,
         buffers: *mut *mut flexsc_buffers,
         count: c_uint,
         size: usize,
     ) -> c_int;
     /// `<flexsc/multishot.h>`
-    pub fn flexsc_buffers_free(buffers: *mut flexsc_buffers) -> c_int;
+    pub fn flexsc_buffers_destroy(buffers: *mut flexsc_buffers) -> c_int;
     /// `<flexsc/multishot.h>`
     pub fn flexsc_loop_recv_multishot(
         r#loop: *mut flexsc_loop,
@@ -294,13 +319,13 @@ extern "C" {
     pub fn flexsc_engine_name(i: c_uint) -> *const c_char;
     /// `<flexsc/loop.h>`
     pub fn flexsc_version() -> c_uint;
-    /// `<flexsc/loop.h>`
+    /// `<flexsc/default.h>`
     pub fn flexsc_loop_default() -> *mut flexsc_loop;
-    /// `<flexsc/loop.h>`
+    /// `<flexsc/default.h>`
     pub fn flexsc_loop_set_default(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
+    /// `<flexsc/default.h>`
     pub fn flexsc_init() -> c_int;
-    /// `<flexsc/loop.h>`
+    /// `<flexsc/default.h>`
     pub fn flexsc_fini() -> c_int;
 
     /// `<flexsc/stats.h>`

@@ -118,7 +118,7 @@ fn close(driver: &Rc<Driver>, raw: RawFd) -> Call<Close> {
     // SAFETY: The caller owns the descriptor; the call points to nothing.
     unsafe {
         Call::post(driver, Close { raw }, |raw_loop, cb, _| {
-            sys::flexsc_loop_call3(raw_loop, cb, nr::CLOSE, raw as u64, 0, 0)
+            sys::flexsc__call3(raw_loop, cb, nr::CLOSE, raw as u64, 0, 0)
         })
     }
 }
@@ -328,7 +328,7 @@ impl File {
             Call::post(&self.fd.driver, kind, |raw_loop, cb, room| {
                 (room as *mut [u8; 28]).write(bytes);
                 let to = address(room);
-                sys::flexsc_loop_call3(raw_loop, cb, nr::CONNECT, raw, to, length.into())
+                sys::flexsc__call3(raw_loop, cb, nr::CONNECT, raw, to, length.into())
             })
         }
     }
@@ -560,7 +560,7 @@ impl Handle {
         let socket = unsafe {
             Call::post(&self.driver, kind, |raw, cb, _| {
                 let how = (SOCK_STREAM | SOCK_CLOEXEC) as u64;
-                sys::flexsc_loop_call3(raw, cb, nr::SOCKET, family.into(), how, 0)
+                sys::flexsc__call3(raw, cb, nr::SOCKET, family.into(), how, 0)
             })
         };
         let socket = socket.await?;
