@@ -8,7 +8,6 @@ point.
                 don't give up (figures 4.3, 4.4, 4.6 to 4.9, 4.12 to 4.14)
     goodput     answers a second to clients that give up after a second
     trace       each answer's time, in order of completion (figure 4.10)
-    kept        one client that keeps its connection: where a server sleeps
                 before each request
 """
 
@@ -32,8 +31,6 @@ from .overload_plan import (
     GIVE_UP_MS,
     GOODPUT,
     HELD,
-    KEPT,
-    KEPT_RATE,
     MIX,
     PARTS,
     PROBES,
@@ -178,9 +175,6 @@ class Bench:
     def demand(self, settings: Settings) -> Settings:
         """What the clients do."""
         part, rate = str(settings["part"]), int(settings["rate"])
-        if part == KEPT:
-            kept: Settings = {"conns": "kept", "connections": 1}
-            return {**kept, "rate": rate, "seconds": QUICK_S}
         if part == GOODPUT:
             seconds = QUICK_S if self.plan.quick else self.plan.seconds
             return {
@@ -195,10 +189,7 @@ class Bench:
     # All of them.
 
     def settings(self, part: str, model: str, size: str, times: str) -> Settings:
-        if part == KEPT:
-            rate = KEPT_RATE
-        else:
-            rate = max(1, int(float(times or 0) * self.saturation.get(size, 0)))
+        rate = max(1, int(float(times or 0) * self.saturation.get(size, 0)))
         return {
             "part": part,
             "variant": model,
@@ -213,7 +204,7 @@ class Bench:
         }
 
     def times_of(self, part: str) -> list[str]:
-        if part in (KEPT, SATURATION):
+        if part == SATURATION:
             return [""]
         if part == TRACE:
             return self.options.rate or TRACE_TIMES

@@ -17,8 +17,8 @@ BENCH = "overload"
 SERVER = "http-events"
 FOLDER = "../study/servers/overload"  # of the server, beside the command
 SATURATION, RESPONSES, GOODPUT = "saturation", "responses", "goodput"
-TRACE, KEPT = "trace", "kept"
-PARTS = [SATURATION, RESPONSES, GOODPUT, TRACE, KEPT]
+TRACE = "trace"
+PARTS = [SATURATION, RESPONSES, GOODPUT, TRACE]
 QUICK_PARTS = [SATURATION, RESPONSES, GOODPUT]
 
 TIMES = ["0.2", "0.5", "0.8", "1", "1.2", "1.5", "2", "3"]
@@ -29,7 +29,6 @@ ROUNDS = 3
 REQUESTS = 25000
 QUICK_S = 1
 GIVE_UP_MS = 1000
-KEPT_RATE = 500
 MIX = "barford"
 
 # The search for the saturation point: a second each, and a rate holds if all

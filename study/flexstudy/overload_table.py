@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from flexbench import table
 from flexbench.samples import Measurement, Run, distinct
 
-from .overload_plan import BENCH, GOODPUT, KEPT, KEPT_RATE, MIX, RESPONSES, SATURATION
+from .overload_plan import BENCH, GOODPUT, MIX, RESPONSES, SATURATION
 
 SERIES = {RESPONSES: "responses_per_s", GOODPUT: "goodput_per_s"}
 TITLES = {
@@ -123,21 +123,6 @@ def saturation(found: list[Measurement]) -> str:
     )
 
 
-def kept(found: list[Measurement]) -> str:
-    rows = [
-        [
-            str(m.settings["variant"]),
-            table.number(m.median("response_p50_us")),
-            table.number(m.median("response_p99_us")),
-            table.number(m.count("server_cpu_us") / max(1, m.count("answered"))),
-        ]
-        for m in found
-    ]
-    head = ["model", "p50, us", "p99, us", "server's us a request"]
-    what = f"one kept connection, {KEPT_RATE} requests a second"
-    return title(found, what) + "\n" + table.table(head, rows)
-
-
 def doubts(run: Run) -> None:
     """Clients that were too slow themselves show nothing of the server."""
     for m in run.of(BENCH):
@@ -166,9 +151,6 @@ def of_size(run: Run, size: str) -> list[str]:
         found = run.of(BENCH, part=part, size=size)
         if found:
             text += [rates(found, part), details(found, part), shares(found, part)]
-    found = run.of(BENCH, part=KEPT, size=size)
-    if found:
-        text.append(kept(found))
     return [part for part in text if part]
 
 

@@ -362,7 +362,6 @@ def a_run() -> Run:
         ]:
             found.append(measurement(part, "epoll", times, epoll))
             found.append(measurement(part, "send", times, send))
-    found.append(measurement("kept", "epoll", "", 0))
     found.append(measurement("trace", "epoll", "1.2", 0))
     return Run(machine={"models": models}, command=["overload"], measurements=found)
 
@@ -379,8 +378,6 @@ def test_the_tables() -> None:
     assert [x.split() for x in lines].count(["send", "0.980", "0.931"]) == 2
     # 40 of 100 were lost.
     assert "40.0" in next(x for x in lines if x.startswith("2x send"))
-    # 6,000 us of the server's for 60 answers.
-    assert ["epoll", "1,000", "1,000", "100"] in [x.split() for x in lines]
     assert run.notes == []
 
 

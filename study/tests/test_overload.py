@@ -28,7 +28,7 @@ def program() -> Path:
     return Path(command()).resolve().parents[1] / "study/servers/overload/http-events"
 
 
-MODELS = ["epoll", "poll", "select", "sigio", "send", "ps2", "ps1", "sigio-send"]
+MODELS = ["epoll", "sigio", "send", "ps2", "ps1", "sigio-send"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -351,8 +351,8 @@ def test_a_short_backlog_overflows() -> None:
     assert counts["listen_overflows"] > 0
     assert counts["late"] > 0
     assert 0 < counts["answered"] < 400
-    # It was busy for as long as the requests came, if it had a core.
-    assert 100_000 < counts["server_cpu_us"] < 1_500_000
+    # It computes for 2 ms for each answer, however seldom it has a core.
+    assert 1000 * counts["answered"] < counts["server_cpu_us"] < 1_500_000
     # Late answers are none.
     assert found["samples"]["response_max_us"][0] <= 300_000
 

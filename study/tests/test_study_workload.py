@@ -107,23 +107,6 @@ def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
 # Popularity.
 
 
-def test_the_mean_answer_has_14726_bytes() -> None:
-    assert round(workload.mean_bytes(Popularity(fileset.FOLDERS))) == 14_726
-    assert round(workload.mean_bytes(Popularity(fileset.FOLDERS_SMALL))) == 14_726
-
-
-def test_the_working_set_is_that_of_specweb99() -> None:
-    """3 GiB of files, beside table 2 of Ruan and Pai, USENIX 2006: 4.4, 102, 181 and
-    386 MB.
-    """
-    popularity = Popularity(629)
-    found = [
-        workload.working_set(popularity, share) / MIB
-        for share in (0.5, 0.9, 0.95, 0.99)
-    ]
-    assert found == pytest.approx([3.5, 92, 167, 364], rel=0.01)
-
-
 def test_draws_have_the_shares() -> None:
     popularity, chance = Popularity(10), workload.Draw(1)
     drawn = [popularity.draw(chance) for _ in range(100_000)]

@@ -100,23 +100,6 @@ class Popularity:
                     yield share, fileset.filed(folder, klass, index)
 
 
-def mean_bytes(popularity: Popularity) -> float:
-    """The mean number of bytes of an answer."""
-    return sum(share * file.bytes for share, file in popularity.all())
-
-
-def working_set(popularity: Popularity, share: float) -> int:
-    """Bytes of the most popular files that get this share of all requests."""
-    ordered = sorted(popularity.all(), key=lambda found: -found[0])
-    got, size = 0.0, 0
-    for one, file in ordered:
-        if got >= share:
-            break
-        got += one
-        size += file.bytes
-    return size
-
-
 @dataclass(frozen=True)
 class Options:
     folders: int = fileset.FOLDERS

@@ -59,7 +59,7 @@ struct model {
 	void (*release)(void);
 };
 
-extern const struct model model_epoll, model_poll, model_select, model_sigio;
+extern const struct model model_epoll, model_sigio;
 extern const struct model model_send, model_ps2, model_ps1, model_sigio_send;
 
 /* Who delivers SEND's events, here; NULL: nobody can. */
